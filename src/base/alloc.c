@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "base/alloc.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+void vp_alloc_failed(void)
+{
+	static const char message[] = "vperf: out of memory\n";
+	ssize_t written = write(STDERR_FILENO, message, sizeof(message) - 1);
+	(void)written;
+	_exit(1);
+}
+
+void *vp_alloc(size_t size)
+{
+	void *memory = calloc(1, size ? size : 1);
+	if (!memory)
+		vp_alloc_failed();
+	return memory;
+}
+
+void *vp_realloc_array(void *old, size_t count, size_t size)
+{
+	void *memory = reallocarray(old, count ? count : 1, size);
+	if (!memory)
+		vp_alloc_failed();
+	return memory;
+}
+
+char *vp_strdup(const char *text)
+{
+	return vp_strndup(text, strlen(text));
+}
+
+char *vp_strndup(const char *text, size_t size)
+{
+	char *copy = strndup(text, size);
+	if (!copy)
+		vp_alloc_failed();
+	return copy;
+}
+
+char *vp_format(const char *format, ...)
+{
+	char *text;
+	va_list args;
+	va_start(args, format);
+	int length = vasprintf(&text, format, args);
+	va_end(args);
+	if (length < 0)
+		vp_alloc_failed();
+	return text;
+}

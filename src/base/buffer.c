@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "base/buffer.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+void vp_buffer_deinit(struct vp_buffer *buffer)
+{
+	free(buffer->bytes);
+	*buffer = (struct vp_buffer){0};
+}
+
+static void buffer_reserve(struct vp_buffer *buffer, size_t more)
+{
+	if (buffer->room - buffer->size >= more)
+		return;
+	size_t room = buffer->room ? buffer->room : 256;
+	while (room - buffer->size < more)
+		room *= 2;
+	buffer->bytes = vp_realloc_array(buffer->bytes, room, 1);
+	buffer->room = room;
+}
+
+void *vp_buffer_extend(struct vp_buffer *buffer, size_t size)
+{
+	buffer_reserve(buffer, size);
+	void *place = buffer->bytes + buffer->size;
+	buffer->size += size;
+	return place;
+}
+
+void vp_buffer_append(struct vp_buffer *buffer, const void *bytes, size_t size)
+{
+	if (size)
+		memcpy(vp_buffer_extend(buffer, size), bytes, size);
+}
+
+void vp_buffer_string(struct vp_buffer *buffer, const char *text)
+{
+	vp_buffer_append(buffer, text, strlen(text));
+}
+
+void vp_buffer_printf(struct vp_buffer *buffer, const char *format, ...)
+{
+	va_list args, again;
+
+	va_start(args, format);
+	va_copy(again, args);
+	int length = vsnprintf(NULL, 0, format, args);
+	va_end(args);
+	buffer_reserve(buffer, (size_t)length + 1);
+	vsnprintf(buffer->bytes + buffer->size, (size_t)length + 1, format, again);
+	va_end(again);
+	buffer->size += (size_t)length;
+}
+
+const char *vp_buffer_text(struct vp_buffer *buffer)
+{
+	buffer_reserve(buffer, 1);
+	buffer->bytes[buffer->size] = 0;
+	return buffer->bytes;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Bytes that grow: what writers build before they write. */
+#ifndef VP_BASE_BUFFER_H
+#define VP_BASE_BUFFER_H
+
+#include <stddef.h>
+
+#include "base/macros.h"
+
+struct vp_buffer {
+	char *bytes; /* not terminated; see vp_buffer_text() */
+	size_t size;
+	size_t room;
+};
+
+void vp_buffer_deinit(struct vp_buffer *buffer);
+/* Makes room for `size` more bytes and returns where they go; the caller fills them. */
+void *vp_buffer_extend(struct vp_buffer *buffer, size_t size);
+void vp_buffer_append(struct vp_buffer *buffer, const void *bytes, size_t size);
+void vp_buffer_string(struct vp_buffer *buffer, const char *text);
+void vp_buffer_printf(struct vp_buffer *buffer, const char *format, ...) VP_PRINTF(2, 3);
+/* The bytes with a terminating zero (not counted in size); valid until the next change. */
+const char *vp_buffer_text(struct vp_buffer *buffer);
+
+#endif

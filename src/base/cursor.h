@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A bounds-checked walk over bytes that somebody else made: a file, a socket, a guest.
+ *
+ * Every read either yields a value inside the bounds or marks the cursor as failed; after a failure
+ * all further reads yield zero, so a parser may read a whole group and ask vp_cursor_ok() once.
+ */
+#ifndef VP_BASE_CURSOR_H
+#define VP_BASE_CURSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct vp_cursor {
+	const char *start;
+	const char *next;
+	const char *end;
+	bool failed;
+};
+
+/* A piece of the cursor's bytes; not terminated. */
+struct vp_slice {
+	const char *bytes;
+	size_t size;
+};
+
+struct vp_cursor vp_cursor_of(const void *bytes, size_t size);
+bool vp_cursor_ok(const struct vp_cursor *cursor);
+size_t vp_cursor_offset(const struct vp_cursor *cursor);
+size_t vp_cursor_left(const struct vp_cursor *cursor);
+
+/* Binary: little-endian integers and raw bytes. */
+uint64_t vp_cursor_u64(struct vp_cursor *cursor);
+uint32_t vp_cursor_u32(struct vp_cursor *cursor);
+uint16_t vp_cursor_u16(struct vp_cursor *cursor);
+struct vp_slice vp_cursor_bytes(struct vp_cursor *cursor, size_t size);
+
+/* Text: the next line without its newline; false at the end of the bytes. */
+bool vp_cursor_line(struct vp_cursor *cursor, struct vp_slice *line);
+/* The next word, up to one of blank or tab (which is skipped); fails at the end. */
+struct vp_slice vp_cursor_word(struct vp_cursor *cursor);
+/* All that is left. */
+struct vp_slice vp_cursor_rest(struct vp_cursor *cursor);
+/* A word that is a whole number, decimal or hexadecimal (no 0x); fails on anything else or
+ * overflow. */
+uint64_t vp_cursor_decimal(struct vp_cursor *cursor);
+uint64_t vp_cursor_hex(struct vp_cursor *cursor);
+
+bool vp_slice_is(struct vp_slice slice, const char *text);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/alloc.h"
+
+struct vp_error *vp_file_read(const char *path, size_t limit, struct vp_buffer *buffer)
+{
+	enum { CHUNK = 64 * 1024 };
+	size_t before = buffer->size;
+	VP_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return vp_error_errno(errno, "cannot open '%s'", path);
+	for (;;) {
+		char *place = vp_buffer_extend(buffer, CHUNK);
+		ssize_t got = read(fd, place, CHUNK);
+		int errnum = errno;
+		buffer->size -= CHUNK - (got > 0 ? (size_t)got : 0);
+		if (got < 0 && errnum == EINTR)
+			continue;
+		if (got < 0)
+			return vp_error_errno(errnum, "cannot read '%s'", path);
+		if (got == 0)
+			return NULL;
+		if (buffer->size - before > limit)
+			return vp_error_new("'%s' is larger than the %zu bytes expected at most",
+					    path, limit);
+	}
+}
+
+int vp_fd_write_all(int fd, const void *bytes, size_t size)
+{
+	const char *next = bytes;
+
+	while (size) {
+		ssize_t written = write(fd, next, size);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return -errno;
+		next += written;
+		size -= (size_t)written;
+	}
+	return 0;
+}
+
+struct vp_error *vp_file_publish(const char *path, const void *bytes, size_t size)
+{
+	VP_AUTO_FREE char *temporary = vp_format("%s.tmp", path);
+	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return vp_error_errno(errno, "cannot create '%s'", temporary);
+	int result = vp_fd_write_all(fd, bytes, size);
+	if (close(fd) && !result)
+		result = -errno;
+	if (!result && rename(temporary, path))
+		result = -errno;
+	if (!result)
+		return NULL;
+	unlink(temporary);
+	return vp_error_errno(-result, "cannot write '%s'", path);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Whole files in and out. */
+#ifndef VP_BASE_FILE_H
+#define VP_BASE_FILE_H
+
+#include <stddef.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+/* Appends the file's bytes to `buffer`; more than `limit` bytes is an error. Works on /proc too. */
+struct vp_error *vp_file_read(const char *path, size_t limit,
+			      struct vp_buffer *buffer) VP_MUST_CHECK;
+/* Writes all of `size` bytes to `fd`, however many calls it takes; 0 or -errno. */
+int vp_fd_write_all(int fd, const void *bytes, size_t size) VP_MUST_CHECK;
+/* Replaces `path` at once: written beside it, then renamed, so that readers see all or nothing. */
+struct vp_error *vp_file_publish(const char *path, const void *bytes, size_t size) VP_MUST_CHECK;
+
+#endif

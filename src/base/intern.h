@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Each distinct string once, numbered from 0 in order of arrival. */
+#ifndef VP_BASE_INTERN_H
+#define VP_BASE_INTERN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+
+struct vp_intern {
+	VP_VEC(char *) strings;
+	uint32_t *slots; /* string number + 1; 0 is free */
+	uint32_t mask;
+};
+
+void vp_intern_deinit(struct vp_intern *intern);
+uint32_t vp_intern_add(struct vp_intern *intern, const char *text, size_t size);
+uint32_t vp_intern_string(struct vp_intern *intern, const char *text);
+/* The text of string number `id`; valid as long as the interner. */
+const char *vp_intern_text(const struct vp_intern *intern, uint32_t id);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Attributes and cleanup helpers: part of a prototype, not decoration. */
+#ifndef VP_BASE_MACROS_H
+#define VP_BASE_MACROS_H
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define VP_MUST_CHECK __attribute__((warn_unused_result))
+#define VP_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define VP_NORETURN __attribute__((noreturn))
+#define VP_CLEANUP(fn) __attribute__((cleanup(fn)))
+
+#define VP_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+static inline void vp_cleanup_free(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void vp_cleanup_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+
+static inline void vp_cleanup_fclose(FILE **file)
+{
+	if (*file)
+		fclose(*file);
+}
+
+#define VP_AUTO_FREE VP_CLEANUP(vp_cleanup_free)
+#define VP_AUTO_CLOSE VP_CLEANUP(vp_cleanup_close)
+#define VP_AUTO_FCLOSE VP_CLEANUP(vp_cleanup_fclose)
+
+/* Hands a pointer over to the caller: the variable's cleanup then frees nothing. */
+#define VP_TAKE(p)                                                                                 \
+	({                                                                                         \
+		__typeof__(p) vp_taken = (p);                                                      \
+		(p) = NULL;                                                                        \
+		vp_taken;                                                                          \
+	})
+
+#endif
