@@ -1,0 +1,64 @@
+"""What every part of vlab needs: its errors, its places on disk, its progress lines."""
+
+import fcntl
+import os
+import shutil
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+LAB = Path(__file__).resolve().parent.parent
+REPO = LAB.parent
+START = time.monotonic()
+
+
+class UsageError(Exception):
+    """The user asked for something impossible: exit status 2."""
+
+
+class LabError(Exception):
+    """The lab itself failed, whatever the scenario: exit status 1."""
+
+
+def say(text):
+    """One line of progress on stderr, with the seconds since vlab started."""
+    print(f"vlab: [{time.monotonic() - START:6.1f} s] {text}", file=sys.stderr, flush=True)
+
+
+def cache_dir(*parts):
+    """A directory under the cache of the lab, created when missing."""
+    base = os.environ.get("VLAB_CACHE")
+    root = Path(base) if base else Path.home() / ".cache" / "vperf-lab"
+    path = root.joinpath(*parts).absolute()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LabError(f"the cache directory '{path}' cannot be made: {error.strerror}") from error
+    return path
+
+
+def build_dir():
+    """Where the binaries of vperf are: VLAB_VPERF_BUILD, else build/ of the repository."""
+    return Path(os.environ.get("VLAB_VPERF_BUILD") or REPO / "build").absolute()
+
+
+def need_program(name, package):
+    """Path of a program, or a sentence that says which Debian package brings it."""
+    path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
+    if not path:
+        raise LabError(f"the program '{name}' is missing: install the package {package} "
+                       f"(everything the lab needs is in lab/packages.txt)")
+    return path
+
+
+@contextmanager
+def locked(name):
+    """Keep other vlab processes out of one part of the cache."""
+    with open(cache_dir() / f"{name}.lock", "w", encoding="ascii") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another vlab that holds '{name}'")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,233 @@
+"""The lab host: one QEMU process on this machine, watched until its work is done."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from . import initramfs, kernels
+from .common import LAB, REPO, LabError, UsageError, build_dir, cache_dir, need_program, say
+
+POLL = 0.1  # seconds between looks at what the lab host wrote
+OWNED = ("host", "vlab", "result.json", "scenario.scn")
+
+
+def pick_accel(host, wanted):
+    """tcg or kvm; kvm must be usable for guests of guests."""
+    accel = wanted or os.environ.get("VLAB_ACCEL") or host.accel or "tcg"
+    if accel not in ("tcg", "kvm"):
+        raise UsageError(f"the accelerator '{accel}' is unknown: expected tcg or kvm")
+    if accel == "kvm":
+        if host.icount:
+            raise UsageError("icount=yes needs the accelerator tcg")
+        nested = [Path(f"/sys/module/{m}/parameters/nested") for m in ("kvm_intel", "kvm_amd")]
+        if not any(p.exists() and p.read_text().strip() in ("1", "Y") for p in nested):
+            raise LabError("the accelerator kvm needs a KVM that nests (module kvm_intel or kvm_amd "
+                           "with nested=1), which this machine does not have: use tcg")
+    return accel
+
+
+def prepare_out(out, force):
+    """Make the output directory; refuse to mix two runs."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        entries = list(out.iterdir())
+    except OSError as error:
+        raise UsageError(f"the output directory '{out}' cannot be used: {error.strerror}") from error
+    if entries and not force:
+        raise UsageError(f"the output directory '{out}' is not empty: choose another, or say --force")
+    for entry in entries:
+        if entry.name in OWNED or entry.name.startswith("guest-"):
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    (out / "vlab").mkdir()
+    (out / "host").mkdir()
+
+
+class Tail:
+    """Copies what is appended to a file to a stream, as it comes."""
+
+    def __init__(self, path, stream):
+        self.path = path
+        self.stream = stream
+        self.offset = 0
+
+    def copy(self):
+        """Copy what is new."""
+        try:
+            with open(self.path, "rb") as handle:
+                handle.seek(self.offset)
+                data = handle.read()
+        except OSError:
+            return
+        self.offset += len(data)
+        if data:
+            self.stream.write(data)
+            self.stream.flush()
+
+
+class Machine:
+    """A lab host and everything that belongs to one run of it."""
+
+    def __init__(self, scenario, args, mode):
+        self.scenario = scenario
+        self.args = args
+        self.mode = mode
+        self.accel = pick_accel(scenario.host, args.accel)
+        self.slow = 4 if scenario.host.icount else 1
+        self.out = Path(args.out).absolute()
+        self.work = Path(tempfile.mkdtemp(prefix="run.", dir=cache_dir("run")))
+        self.process = None
+        self.tails = {}
+        self.progress_offset = 0
+        self.error = None
+
+    @property
+    def console(self):
+        """Log of the lab host's console."""
+        return self.out / "host" / "console.log"
+
+    def prepare(self):
+        """Kernels, programs, initial RAM file systems, plan."""
+        host = self.scenario.host
+        self.programs = initramfs.build_programs()
+        self.kernel = kernels.get(host.kernel, host.flavour)
+        plan = self.scenario.as_dict()
+        for guest, entry in zip(self.scenario.guests, plan["guests"]):
+            kernel = kernels.get(guest.kernel, guest.flavour)
+            path = self.work / f"{guest.name}.cpio"
+            initramfs.write_guest(self.scenario, guest, kernel, self.programs, path)
+            entry.update(image=str(kernel.image), initrd=str(path))
+        size = shutil.get_terminal_size()
+        settings = {"MODE": self.mode, "LAB": LAB, "REPO": REPO,
+                    "MODULES": self.kernel.modules.parent.resolve(),
+                    "PROGRAMS": self.programs, "VPERF_BUILD": build_dir(),
+                    "PYTHON": os.path.realpath(sys.executable), "ROWS": size.lines,
+                    "COLUMNS_": size.columns}
+        for key, value in settings.items():
+            if "'" in str(value):
+                raise LabError(f"the path {value} has a quote in it, which the lab cannot handle")
+        initramfs.write_host(self.kernel, settings,
+                             self.work / "host.cpio")
+        plan.update(mode=self.mode, port=initramfs.CONTROL_PORT, boot_limit=180.0 * self.slow,
+                    jobs=initramfs.job_lines(self.scenario, "host"),
+                    start_all=getattr(self.args, "start", False))
+        control = self.out / "vlab"
+        (control / "plan.json").write_text(json.dumps(plan, indent=1) + "\n", encoding="utf-8")
+        (control / "settings").write_text("".join(f"{k}='{v}'\n" for k, v in settings.items()),
+                                          encoding="utf-8")
+        (control / "progress").touch()
+        shutil.copyfile(self.args.scenario, self.out / "scenario.scn")
+
+    def command(self):
+        """QEMU's command line."""
+        host = self.scenario.host
+        model = host.cpu or ("max,+svm,+npt" if self.accel == "tcg" else "host")
+        accel = "tcg,thread=multi" if self.accel == "tcg" else "kvm"
+        if host.icount:
+            accel = "tcg"
+        serial = "mon:stdio" if self.mode == "shell" else f"file:{self.console}"
+        append = f"console=ttyS0 panic=-1 rdinit=/init quiet {host.append}".strip()
+        command = [need_program("setpriv", "util-linux"), "--pdeathsig", "KILL",
+                   need_program("qemu-system-x86_64", "qemu-system-x86"), "-name", "vlab-host",
+                   "-accel", accel, "-cpu", model, "-smp", str(host.pcpus), "-m", str(host.memory),
+                   "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+                   "-serial", serial, "-kernel", str(self.kernel.image),
+                   "-initrd", str(self.work / "host.cpio"), "-append", append,
+                   "-virtfs", "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap",
+                   "-virtfs", f"local,path={self.out},mount_tag=out,security_model=none"]
+        if host.icount:
+            command += ["-icount", "shift=0,sleep=off"]
+        return command + host.qemu.split()
+
+    def start(self):
+        """Start QEMU."""
+        say(f"starting the lab host: kernel {self.kernel.version}, {self.accel}, "
+            f"{self.scenario.host.pcpus} pCPUs, {self.scenario.host.memory} MiB")
+        interactive = self.mode == "shell"
+        self.process = subprocess.Popen(self.command(), stdin=None if interactive else subprocess.DEVNULL,
+                                        stdout=None if interactive else subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE if not interactive else None,
+                                        start_new_session=not interactive)
+
+    def console_tail(self, lines=15):
+        """The end of the console log, indented."""
+        try:
+            text = self.console.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            text = []
+        shown = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc|[^\t -~]", "", line) for line in text[-lines:]]
+        return "".join(f"\n    {line}" for line in shown) or "\n    (empty)"
+
+    def _progress(self):
+        """Show new lines of progress; the first one means that the lab host is up."""
+        with open(self.out / "vlab" / "progress", encoding="utf-8") as handle:
+            handle.seek(self.progress_offset)
+            text = handle.read()
+        whole = text[:text.rfind("\n") + 1]
+        self.progress_offset += len(whole.encode())
+        for line in whole.splitlines():
+            if line.startswith("error: "):
+                raise LabError(line[7:])
+            say(line)
+
+    def _output(self):
+        """Pass on what the commands print."""
+        for path in sorted((self.out / "host").glob("command-*.*")):
+            if path not in self.tails:
+                stream = sys.stdout.buffer if path.suffix == ".out" else sys.stderr.buffer
+                self.tails[path] = Tail(path, stream)
+        for item in self.tails.values():
+            item.copy()
+
+    def wait(self):
+        """Follow the run to its end; returns what result.json says."""
+        limit = self.args.timeout
+        boot_limit = min(limit, 120.0 * self.slow)
+        begin = time.monotonic()
+        console = Tail(self.console, sys.stderr.buffer)
+        while True:
+            ended = self.process.poll() is not None
+            self._progress()
+            self._output()
+            if self.args.verbose:
+                console.copy()
+            if ended:
+                break
+            spent = time.monotonic() - begin
+            if spent > limit:
+                raise LabError(f"not finished after {limit:.0f} s (--timeout); the end of the lab "
+                               f"host's console:{self.console_tail()}")
+            if not self.progress_offset and spent > boot_limit:
+                raise LabError(f"the lab host was not up after {boot_limit:.0f} s; the end of its "
+                               f"console:{self.console_tail()}")
+            time.sleep(POLL)
+        return self._result()
+
+    def _result(self):
+        try:
+            return json.loads((self.out / "result.json").read_text(encoding="utf-8"))
+        except OSError:
+            pass
+        stderr = self.process.stderr.read().decode(errors="replace").strip()
+        if self.process.returncode and stderr:
+            raise LabError(f"QEMU ended with status {self.process.returncode}: {stderr}")
+        log = self.out / "vlab" / "driver.log"
+        text = log.read_text(encoding="utf-8", errors="replace").strip() if log.exists() else ""
+        raise LabError(f"the lab host ended without a result; {text[-500:]} "
+                       f"the end of its console:{self.console_tail()}")
+
+    def close(self):
+        """Kill what runs, remove what is temporary."""
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+        if self.args.keep:
+            say(f"kept: {self.work}")
+        else:
+            shutil.rmtree(self.work, ignore_errors=True)

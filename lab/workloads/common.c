@@ -1,0 +1,105 @@
+#include "common.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t stop;
+static const char *work_name = "workload";
+static uint64_t begin, end;
+
+static void on_signal(int number)
+{
+	(void)number;
+	stop = 1;
+}
+
+uint64_t work_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+void work_init(const char *name)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+
+	work_name = name;
+	begin = work_now();
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+}
+
+void work_limit(double seconds)
+{
+	end = seconds > 0 ? begin + (uint64_t)(seconds * 1e9) : 0;
+}
+
+bool work_over(void)
+{
+	return stop || (end && work_now() >= end);
+}
+
+void work_sleep(double seconds)
+{
+	uint64_t ns = (uint64_t)(seconds * 1e9);
+	struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+
+	if (!stop)
+		nanosleep(&ts, NULL);
+}
+
+/* Nanoseconds that this thread was runnable and waited for a CPU, from the scheduler's books. */
+static unsigned long long run_delay(void)
+{
+	unsigned long long on_cpu = 0, delay = 0;
+	FILE *file = fopen("/proc/self/schedstat", "re");
+
+	if (file) {
+		if (fscanf(file, "%llu %llu", &on_cpu, &delay) != 2)
+			delay = 0;
+		fclose(file);
+	}
+	return delay;
+}
+
+void work_summary(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	printf("%s: pid=%d user_s=%ld.%06ld system_s=%ld.%06ld elapsed_s=%.6f run_delay_s=%.6f\n",
+	       work_name, getpid(), (long)usage.ru_utime.tv_sec, (long)usage.ru_utime.tv_usec,
+	       (long)usage.ru_stime.tv_sec, (long)usage.ru_stime.tv_usec,
+	       (double)(work_now() - begin) / 1e9, (double)run_delay() / 1e9);
+}
+
+void work_usage(const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	fprintf(stderr, "%s: ", work_name);
+	vfprintf(stderr, format, ap);
+	fprintf(stderr, "\n");
+	va_end(ap);
+	exit(2);
+}
+
+double work_number(const char *option, const char *text)
+{
+	char *rest = NULL;
+	double value = text ? strtod(text, &rest) : -1;
+
+	if (!text || rest == text || *rest || !(value >= 0))
+		work_usage("'%s' needs a number, not '%s'", option, text ? text : "");
+	return value;
+}

@@ -1,0 +1,32 @@
+/* What the workloads of the lab share: the end by SIGTERM or by time, and the closing line. */
+#ifndef VLAB_WORKLOAD_COMMON_H
+#define VLAB_WORKLOAD_COMMON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* SIGTERM and SIGINT from now on only make work_over() true. */
+void work_init(const char *name);
+
+/* Ends by itself after this many seconds; 0 = never. */
+void work_limit(double seconds);
+
+/* True once SIGTERM came or the time is up. Cheap enough to ask every millisecond. */
+bool work_over(void);
+
+/* Nanoseconds of CLOCK_MONOTONIC. */
+uint64_t work_now(void);
+
+/* Sleeps, but not beyond a SIGTERM. */
+void work_sleep(double seconds);
+
+/* "NAME: pid=… user_s=… system_s=… elapsed_s=… run_delay_s=…", to stdout. */
+void work_summary(void);
+
+/* The value of an option such as "--seconds"; leaves with status 2 when it is not a number >= 0. */
+double work_number(const char *option, const char *text);
+
+/* Leaves with status 2 and one sentence. */
+_Noreturn void work_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif
