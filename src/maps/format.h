@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The map text: which processes, mappings and symbols a machine had. Plain text, one line per
+ * thing, words separated by one blank. `vperf record` writes it for the host, `vperf-agent` for a
+ * guest. docs/format-maps.md is the reference; in short:
+ *
+ *   vperf-maps 1
+ *   machine guest|host NAME
+ *   kernel RELEASE BUILDID|-
+ *   address-bits LEVELS kpti 0|1
+ *   clock MONO_NS TSC
+ *   k ADDR SIZE TYPE NAME [MODULE]              kernel symbol; SIZE 0: up to the next one
+ *   a ID TGID ROOT START_NS END_NS COMM         one address space, from birth to death
+ *   f ID PARENT                                 ID was forked: it began with PARENT's mappings
+ *   m ID START END PGOFF FROM_NS BUILDID|- PATH executable mapping
+ *   i BUILDID|- PATH                            image: the s lines after it are its symbols
+ *   s OFFSET SIZE NAME                          symbol by offset in the image's file
+ *   j ID ADDR SIZE NAME                         symbol of generated code, by address
+ *   n TEXT                                      something that could not be had, in one sentence
+ *   end LINES                                   number of lines before this one
+ *
+ * ADDR, SIZE, ROOT, START, END, PGOFF, OFFSET and BUILDID are hexadecimal, the rest is decimal.
+ * NAME, COMM, PATH and TEXT are escaped: each byte up to blank, DEL and '%' is %XX; nothing is "-",
+ * and a lone "-" is "%2d".
+ */
+#ifndef VP_MAPS_FORMAT_H
+#define VP_MAPS_FORMAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/cursor.h"
+
+#define VP_MAPS_VERSION 1
+
+/* What a reader accepts; a file that has more is read up to here, with a warning. */
+#define VP_MAPS_MAX_LINE ((size_t)8 * 1024)
+#define VP_MAPS_MAX_BYTES ((size_t)2 * 1024 * 1024 * 1024)
+#define VP_MAPS_MAX_SYMBOLS ((size_t)32 * 1024 * 1024)
+#define VP_MAPS_MAX_SPACES ((size_t)1024 * 1024)
+#define VP_MAPS_MAX_MAPPINGS ((size_t)16 * 1024 * 1024)
+#define VP_MAPS_MAX_IMAGES ((size_t)1024 * 1024)
+#define VP_MAPS_MAX_NOTES ((size_t)1000)
+#define VP_MAPS_MAX_CLOCKS ((size_t)10000)
+
+enum { VP_BUILD_ID_MAX = 32 };
+
+struct vp_build_id {
+	uint8_t size; /* 0: unknown */
+	uint8_t bytes[VP_BUILD_ID_MAX];
+};
+
+/* The first `size` bytes at `bytes`; unknown if that is none or too many. */
+struct vp_build_id vp_build_id_of(const void *bytes, size_t size);
+/* From pairs of hexadecimal digits, or "-" for unknown; false if it is neither. */
+bool vp_build_id_parse(struct vp_slice text, struct vp_build_id *id);
+/* Appends the digits, or "-". */
+void vp_build_id_put(const struct vp_build_id *id, struct vp_buffer *buffer);
+bool vp_build_id_equal(const struct vp_build_id *a, const struct vp_build_id *b);
+/* Finds the GNU build-id among ELF notes, such as /sys/kernel/notes or a PT_NOTE segment. */
+bool vp_build_id_in_notes(const void *notes, size_t size, struct vp_build_id *id);
+
+/* Appends `text` escaped to one word. */
+void vp_maps_escape(const char *text, struct vp_buffer *buffer);
+/* Appends what `word` stands for; a '%' that is not followed by two digits stands for itself. */
+void vp_maps_unescape(struct vp_slice word, struct vp_buffer *buffer);
+
+#endif

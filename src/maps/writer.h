@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Writes map text (maps/format.h), one function per kind of line. */
+#ifndef VP_MAPS_WRITER_H
+#define VP_MAPS_WRITER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "maps/format.h"
+
+/*
+ * With a file descriptor, the text goes there in large pieces, and the first write that fails is
+ * kept in `error` (negative errno; later lines are dropped). Without one (-1), all of it stays in
+ * `buffer`.
+ */
+struct vp_maps_writer {
+	struct vp_buffer buffer;
+	uint64_t lines;
+	int fd;
+	int error;
+};
+
+/* Begins the text with its version line. */
+void vp_maps_writer_init(struct vp_maps_writer *writer, int fd);
+/* Ends the text with its end line; 0 or the first write error. Call _deinit() after it. */
+int vp_maps_writer_finish(struct vp_maps_writer *writer) VP_MUST_CHECK;
+void vp_maps_writer_deinit(struct vp_maps_writer *writer);
+
+void vp_maps_write_machine(struct vp_maps_writer *writer, bool guest, const char *name);
+void vp_maps_write_kernel(struct vp_maps_writer *writer, const char *release,
+			  const struct vp_build_id *id);
+void vp_maps_write_paging(struct vp_maps_writer *writer, unsigned levels, bool kpti);
+void vp_maps_write_clock(struct vp_maps_writer *writer, uint64_t mono_ns, uint64_t tsc);
+/* `module` may be NULL: the kernel itself. */
+void vp_maps_write_kernel_symbol(struct vp_maps_writer *writer, uint64_t addr, uint64_t size,
+				 char type, const char *name, const char *module);
+void vp_maps_write_space(struct vp_maps_writer *writer, uint64_t id, uint32_t tgid, uint64_t root,
+			 uint64_t start_ns, uint64_t end_ns, const char *comm);
+void vp_maps_write_fork(struct vp_maps_writer *writer, uint64_t id, uint64_t parent);
+void vp_maps_write_mapping(struct vp_maps_writer *writer, uint64_t id, uint64_t start, uint64_t end,
+			   uint64_t pgoff, uint64_t from_ns, const struct vp_build_id *build_id,
+			   const char *path);
+void vp_maps_write_image(struct vp_maps_writer *writer, const struct vp_build_id *id,
+			 const char *path);
+void vp_maps_write_symbol(struct vp_maps_writer *writer, uint64_t offset, uint64_t size,
+			  const char *name);
+void vp_maps_write_jit(struct vp_maps_writer *writer, uint64_t id, uint64_t addr, uint64_t size,
+		       const char *name);
+void vp_maps_write_note(struct vp_maps_writer *writer, const char *format, ...) VP_PRINTF(2, 3);
+
+#endif
