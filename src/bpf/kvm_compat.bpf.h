@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * All that drifts between kernels, for programs that look into KVM: CO-RE flavours (`___name`) of the
+ * few struct members that are needed, and one function per fact. Presence is asked of the running
+ * kernel's BTF, never of its version. Members that are not listed here are not relied on.
+ *
+ * The vCPU of a thread comes from its preempt notifiers: KVM registers one (embedded in struct
+ * kvm_vcpu) while the thread is inside KVM_RUN, so neither kvm_entry nor kvm_exit has to be traced.
+ */
+#ifndef VP_BPF_KVM_COMPAT_H
+#define VP_BPF_KVM_COMPAT_H
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <stdbool.h>
+
+#define CORE __attribute__((preserve_access_index))
+
+struct hlist_node {
+	struct hlist_node *next;
+} CORE;
+
+struct hlist_head {
+	struct hlist_node *first;
+} CORE;
+
+struct preempt_notifier {
+	struct hlist_node link;
+} CORE;
+
+struct mm_struct;
+
+struct task_struct {
+	int pid;
+	int tgid;
+	char comm[16];
+	struct hlist_head preempt_notifiers;
+} CORE;
+
+/* v5.14, 2f064a59a11f "sched: Change task_struct::state" renamed `state`. */
+struct task_struct___old_state {
+	volatile long state;
+} CORE;
+struct task_struct___new_state {
+	unsigned int __state;
+} CORE;
+
+struct kvm_vcpu_arch {
+	unsigned long cr3;
+} CORE;
+
+struct kvm_vcpu {
+	struct preempt_notifier preempt_notifier;
+	int vcpu_id;
+	struct kvm_vcpu_arch arch;
+} CORE;
+
+/* AMD SVM. The VMCB is memory: exit reason, CR3 and CPL are there after every exit. */
+struct vmcb_control_area {
+	__u32 exit_code; /* since 6.19 a u64 that starts at the same place; the low half is meant */
+	__u64 nested_ctl;
+} CORE;
+
+struct vmcb_save_area {
+	__u8 cpl;
+	__u64 cr3;
+} CORE;
+
+struct vmcb {
+	struct vmcb_control_area control;
+	struct vmcb_save_area save;
+} CORE;
+
+struct vcpu_svm {
+	struct kvm_vcpu vcpu;
+	struct vmcb *vmcb;
+} CORE;
+
+/* Intel VMX. Not run in the lab: no emulation of VMX exists that boots KVM there. */
+union vmx_exit_reason {
+	__u32 full;
+} CORE;
+
+struct vcpu_vmx {
+	struct kvm_vcpu vcpu;
+	union vmx_exit_reason exit_reason;
+} CORE;
+
+/* v6.16, 7d49bb5d3e56 and around: shared by VMX and TDX in struct vcpu_vt. */
+struct vcpu_vt___split {
+	union vmx_exit_reason exit_reason;
+} CORE;
+struct vcpu_vmx___split {
+	struct vcpu_vt___split vt;
+} CORE;
+
+/* Set by the loader from the CPU's own name. */
+const volatile __u32 vendor = 0;
+
+/* The task's preempt notifier, or 0: only a thread inside KVM_RUN has one. */
+static __always_inline void *kvm_notifier_of_task(struct task_struct *task)
+{
+	if (!bpf_core_field_exists(task->preempt_notifiers))
+		return 0;
+	return BPF_CORE_READ(task, preempt_notifiers.first);
+}
+
+/* The vCPU of a notifier, or 0 where the kernel does not describe KVM's structs (5.10). */
+static __always_inline struct kvm_vcpu *vcpu_of_notifier(void *notifier)
+{
+	if (!bpf_core_type_exists(struct kvm_vcpu))
+		return 0;
+	return notifier - bpf_core_field_offset(struct kvm_vcpu, preempt_notifier) -
+	       bpf_core_field_offset(struct preempt_notifier, link);
+}
+
+static __always_inline struct vmcb *vmcb_of(struct kvm_vcpu *vcpu)
+{
+	struct vcpu_svm *svm = (void *)vcpu - bpf_core_field_offset(struct vcpu_svm, vcpu);
+
+	return BPF_CORE_READ(svm, vmcb);
+}
+
+static __always_inline bool read_exit_reason(struct kvm_vcpu *vcpu, __u32 *ret)
+{
+	if (vendor == 2 && bpf_core_type_exists(struct vcpu_svm)) {
+		struct vmcb *vmcb = vmcb_of(vcpu);
+		return !bpf_core_read(ret, sizeof(*ret), &vmcb->control.exit_code);
+	}
+	if (vendor == 1 && bpf_core_field_exists(struct vcpu_vmx, exit_reason)) {
+		struct vcpu_vmx *vmx = (void *)vcpu - bpf_core_field_offset(struct vcpu_vmx, vcpu);
+		return !bpf_core_read(ret, sizeof(*ret), &vmx->exit_reason);
+	}
+	if (vendor == 1 && bpf_core_field_exists(struct vcpu_vmx___split, vt)) {
+		struct vcpu_vmx___split *vmx = (void *)vcpu;
+		return !bpf_core_read(ret, sizeof(*ret), &vmx->vt.exit_reason);
+	}
+	return false;
+}
+
+/*
+ * The guest's CR3: in the VMCB with nested paging, in arch.cr3 under shadow paging (where the
+ * hardware's CR3 is the shadow's). Intel with EPT keeps it in the VMCS, which only the CPU reads.
+ */
+static __always_inline bool read_as_root(struct kvm_vcpu *vcpu, __u64 *ret, __u32 *cpl)
+{
+	if (vendor == 2 && bpf_core_type_exists(struct vcpu_svm)) {
+		struct vmcb *vmcb = vmcb_of(vcpu);
+		__u64 nested_ctl = BPF_CORE_READ(vmcb, control.nested_ctl);
+		*cpl = BPF_CORE_READ(vmcb, save.cpl);
+		*ret = (nested_ctl & 1) ? BPF_CORE_READ(vmcb, save.cr3)
+					: BPF_CORE_READ(vcpu, arch.cr3);
+		return true;
+	}
+	return false;
+}
+
+static __always_inline bool task_is_blocked(struct task_struct *task)
+{
+	struct task_struct___new_state *newer = (void *)task;
+	struct task_struct___old_state *older = (void *)task;
+
+	if (bpf_core_field_exists(newer->__state))
+		return BPF_CORE_READ(newer, __state) != 0;
+	return BPF_CORE_READ(older, state) != 0;
+}
+
+#endif

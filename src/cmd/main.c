@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf VERB …: finds the verb and runs it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/options.h"
+
+static const struct vp_verb *const verbs[] = {&vp_verb_record, &vp_verb_report, &vp_verb_info,
+					      &vp_verb_check};
+
+static void help(FILE *out)
+{
+	fprintf(out, "vperf: where the time of a virtualized Linux host goes\n\n"
+		     "Usage: vperf VERB [OPTION]... ('vperf VERB --help' for a verb's options)\n\n"
+		     "Verbs:\n");
+	for (size_t i = 0; i < VP_ARRAY_SIZE(verbs); i++)
+		fprintf(out, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		help(stderr);
+		return VP_ERROR_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		help(stdout);
+		return 0;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version")) {
+		printf("vperf %s\n", VPERF_VERSION);
+		return 0;
+	}
+	for (size_t i = 0; i < VP_ARRAY_SIZE(verbs); i++)
+		if (!strcmp(argv[1], verbs[i]->name))
+			return verbs[i]->run(argc - 1, argv + 1);
+	fprintf(stderr, "vperf: unknown verb '%s'\nTry 'vperf --help'.\n", argv[1]);
+	return VP_ERROR_USAGE;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "cmd/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct vp_option *find_long(const struct vp_option *options, size_t n_options,
+					 const char *word, size_t size)
+{
+	for (size_t i = 0; i < n_options; i++)
+		if (!strncmp(options[i].name, word, size) && !options[i].name[size])
+			return &options[i];
+	return NULL;
+}
+
+static const struct vp_option *find_letter(const struct vp_option *options, size_t n_options,
+					   char letter)
+{
+	for (size_t i = 0; i < n_options; i++)
+		if (options[i].letter == letter)
+			return &options[i];
+	return NULL;
+}
+
+static struct vp_error *set_count(const struct vp_option *option, const char *text)
+{
+	static const struct {
+		char suffix;
+		uint64_t factor;
+	} suffixes[] = {{0, 1}, {'k', 1000}, {'K', 1000}, {'M', 1000000}, {'G', 1000000000}};
+	char *end;
+	uint64_t value = strtoull(text, &end, 10);
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(suffixes); i++) {
+		if (*end != suffixes[i].suffix || (*end && end[1]) || end == text ||
+		    text[0] == '-' || value == 0)
+			continue;
+		if (__builtin_mul_overflow(value, suffixes[i].factor, &value))
+			break;
+		*(uint64_t *)option->value = value;
+		return NULL;
+	}
+	return vp_error_usage("option --%s: expected a positive number, not '%s'", option->name,
+			      text);
+}
+
+static struct vp_error *set_option(const struct vp_option *option, const char *text)
+{
+	switch (option->type) {
+	case VP_OPTION_FLAG:
+		*(bool *)option->value = true;
+		return NULL;
+	case VP_OPTION_TEXT:
+		*(const char **)option->value = text;
+		return NULL;
+	case VP_OPTION_TEXTS:
+		vp_vec_push((struct vp_texts *)option->value, text);
+		return NULL;
+	case VP_OPTION_COUNT:
+		return set_count(option, text);
+	}
+	return NULL;
+}
+
+struct parser {
+	const struct vp_option *options;
+	size_t n_options;
+	int argc, next;
+	char **argv;
+};
+
+/* Sets an option from the text that came with it, or from the next word. */
+static struct vp_error *take_value(struct parser *parser, const struct vp_option *option,
+				   const char *attached)
+{
+	if (option->type == VP_OPTION_FLAG)
+		return attached ? vp_error_usage("option --%s takes no value", option->name)
+				: set_option(option, NULL);
+	if (!attached && parser->next == parser->argc)
+		return vp_error_usage("option --%s: expected %s behind it", option->name,
+				      option->argument);
+	return set_option(option, attached ? attached : parser->argv[parser->next++]);
+}
+
+static struct vp_error *take_long(struct parser *parser, const char *word)
+{
+	const char *equals = strchr(word, '=');
+	size_t size = equals ? (size_t)(equals - word) : strlen(word);
+	const struct vp_option *option =
+	    find_long(parser->options, parser->n_options, word, size);
+
+	if (!option)
+		return vp_error_usage("unknown option '--%.*s'", (int)size, word);
+	return take_value(parser, option, equals ? equals + 1 : NULL);
+}
+
+static struct vp_error *take_letters(struct parser *parser, const char *letters)
+{
+	for (; *letters; letters++) {
+		const struct vp_option *option =
+		    find_letter(parser->options, parser->n_options, *letters);
+		if (!option)
+			return vp_error_usage("unknown option '-%c'", *letters);
+		if (option->type != VP_OPTION_FLAG)
+			return take_value(parser, option, letters[1] ? letters + 1 : NULL);
+		VP_TRY(set_option(option, NULL));
+	}
+	return NULL;
+}
+
+struct vp_error *vp_options_parse(const struct vp_option *options, size_t n_options, int argc,
+				  char **argv, bool stop_at_operand, struct vp_texts *rest,
+				  bool *help)
+{
+	struct parser parser = {options, n_options, argc, 1, argv};
+	bool operands_only = false;
+
+	*help = false;
+	while (parser.next < argc) {
+		char *word = argv[parser.next++];
+		if (operands_only || word[0] != '-' || !word[1]) {
+			vp_vec_push(rest, word);
+			operands_only |= stop_at_operand;
+		} else if (!strcmp(word, "--")) {
+			operands_only = true;
+		} else if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+			*help = true;
+			return NULL;
+		} else if (word[1] == '-') {
+			VP_TRY(take_long(&parser, word + 2));
+		} else {
+			VP_TRY(take_letters(&parser, word + 1));
+		}
+	}
+	return NULL;
+}
+
+void vp_options_help(const struct vp_verb *verb, const struct vp_option *options, size_t n_options)
+{
+	printf("vperf %s: %s\n\nUsage: vperf %s %s\n\nOptions:\n", verb->name, verb->summary,
+	       verb->name, verb->usage);
+	for (size_t i = 0; i < n_options; i++) {
+		const struct vp_option *option = &options[i];
+		char left[64];
+		char letter[5] = "    ";
+		if (option->letter)
+			snprintf(letter, sizeof(letter), "-%c, ", option->letter);
+		snprintf(left, sizeof(left), "%s--%s%s%s", letter, option->name,
+			 option->argument ? " " : "", option->argument ? option->argument : "");
+		printf("  %-27s %s\n", left, option->help);
+	}
+	printf("  %-27s %s\n", "-h, --help", "show this and exit");
+}
+
+int vp_cmd_fail(const struct vp_verb *verb, struct vp_error *error)
+{
+	int status = (int)vp_error_kind(error);
+
+	fprintf(stderr, "vperf %s: %s\n", verb->name, vp_error_message(error));
+	if (status == VP_ERROR_USAGE)
+		fprintf(stderr, "Try 'vperf %s --help'.\n", verb->name);
+	vp_error_free(error);
+	return status;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A verb's options as a table: parsed from it, and printed from it by --help. */
+#ifndef VP_CMD_OPTIONS_H
+#define VP_CMD_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+
+enum vp_option_type {
+	VP_OPTION_FLAG,	 /* bool: set to true */
+	VP_OPTION_TEXT,	 /* const char * */
+	VP_OPTION_TEXTS, /* struct vp_texts: may be given again and again */
+	VP_OPTION_COUNT, /* uint64_t: a positive number, with k, M or G behind it if wanted */
+};
+
+struct vp_texts {
+	const char **at;
+	size_t count;
+	size_t room;
+};
+
+struct vp_option {
+	char letter;	  /* or 0 */
+	const char *name; /* without the dashes */
+	enum vp_option_type type;
+	void *value;	      /* of the type's kind, in the verb's own struct */
+	const char *argument; /* what --help calls it; NULL for a flag */
+	const char *help;
+};
+
+/* A verb: one file in cmd/, one entry in main.c's list. */
+struct vp_verb {
+	const char *name;
+	const char *usage; /* behind "vperf NAME " */
+	const char *summary; /* one line */
+	/* Prints errors itself and returns the exit status. argv[0] is the verb. */
+	int (*run)(int argc, char **argv);
+};
+
+/*
+ * Parses argv[1] … up to the first word that is no option, or "--". Words behind are *rest (n_rest).
+ * Options may follow operands unless `stop_at_operand`. *help is set if --help was given.
+ */
+struct vp_error *vp_options_parse(const struct vp_option *options, size_t n_options, int argc,
+				  char **argv, bool stop_at_operand, struct vp_texts *rest,
+				  bool *help) VP_MUST_CHECK;
+void vp_options_help(const struct vp_verb *verb, const struct vp_option *options,
+		     size_t n_options);
+
+/* Prints "vperf VERB: SENTENCE" to stderr, frees the error, returns its exit status. */
+int vp_cmd_fail(const struct vp_verb *verb, struct vp_error *error);
+
+extern const struct vp_verb vp_verb_record, vp_verb_report, vp_verb_info, vp_verb_check;
+
+#endif

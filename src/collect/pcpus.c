@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/pcpus.h"
+
+#include <stdbool.h>
+
+#include "base/file.h"
+
+enum { PCPU_MAX = 65536 };
+
+struct vp_error *vp_pcpus_parse(const char *list, const char *source, struct vp_pcpus *ret)
+{
+	const char *next = list;
+
+	while (*next && *next != '\n') {
+		char *end;
+		long first = strtol(next, &end, 10), last = first;
+		bool good = end != next;
+		if (good && *end == '-') {
+			next = end + 1;
+			last = strtol(next, &end, 10);
+			good = end != next;
+		}
+		if (!good || first < 0 || last < first || last >= PCPU_MAX ||
+		    (*end && *end != ',' && *end != '\n'))
+			return vp_error_new("%s: '%s' is not a list of CPUs such as 0-3,8", source,
+					    list);
+		for (long cpu = first; cpu <= last; cpu++)
+			vp_vec_push(ret, (int)cpu);
+		next = *end == ',' ? end + 1 : end;
+	}
+	return NULL;
+}
+
+struct vp_error *vp_pcpus_online(struct vp_pcpus *ret)
+{
+	static const char path[] = "/sys/devices/system/cpu/online";
+	struct vp_buffer text = {0};
+	struct vp_error *error = vp_file_read(path, 65536, &text);
+
+	if (!error)
+		error = vp_pcpus_parse(vp_buffer_text(&text), path, ret);
+	vp_buffer_deinit(&text);
+	return error;
+}

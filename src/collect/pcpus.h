@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef VP_COLLECT_PCPUS_H
+#define VP_COLLECT_PCPUS_H
+
+#include "base/error.h"
+#include "base/vec.h"
+
+struct vp_pcpus {
+	int *at;
+	size_t count;
+	size_t room;
+};
+
+/* Numbers of the online pCPUs, from /sys/devices/system/cpu/online; free with vp_vec_deinit(). */
+struct vp_error *vp_pcpus_online(struct vp_pcpus *ret) VP_MUST_CHECK;
+/* Parses a kernel CPU list such as "0-3,8"; `source` names it in the error. */
+struct vp_error *vp_pcpus_parse(const char *list, const char *source,
+				struct vp_pcpus *ret) VP_MUST_CHECK;
+
+#endif

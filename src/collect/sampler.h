@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Loads the sampling programs, hands over what they record. */
+#ifndef VP_COLLECT_SAMPLER_H
+#define VP_COLLECT_SAMPLER_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "bpf/sampler.h"
+#include "collect/trigger.h"
+#include "schema/records.h"
+
+struct vp_sampler;
+
+/*
+ * Called once per raw record, in each pCPU's order. `mode` and `ip` are the kernel's own word on what
+ * was hit (a guest's PC when mode is one of the guest's); they mean something for samples only.
+ */
+typedef void (*vp_raw_taker)(void *context, int pcpu, uint32_t mode, uint64_t ip,
+			     struct vp_raw_record *record);
+
+struct vp_error *vp_sampler_start(const struct vp_trigger *trigger, size_t buffer_pages,
+				  vp_raw_taker take, void *context,
+				  struct vp_sampler **ret) VP_MUST_CHECK;
+/* Waits until a buffer is half full or `timeout_ms` has passed, then takes everything there is. */
+struct vp_error *vp_sampler_drain(struct vp_sampler *sampler, int timeout_ms) VP_MUST_CHECK;
+/* Records that found the buffer of this pCPU full, since the start. */
+uint64_t vp_sampler_lost(const struct vp_sampler *sampler, int pcpu);
+void vp_sampler_free(struct vp_sampler *sampler);
+
+/* Which vendor's KVM this kernel runs (enum vp_vendor). */
+enum vp_vendor vp_sampler_vendor(void);
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/trigger.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+
+#include "base/alloc.h"
+#include "base/cursor.h"
+#include "base/file.h"
+#include "collect/pcpus.h"
+
+static const struct {
+	const char *name;
+	uint32_t type;
+	uint64_t config;
+	bool by_time;
+} known_events[] = {
+    {"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
+    {"cpu-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
+    {"ref-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES, false},
+    {"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false},
+    {"cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false},
+    {"branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, false},
+    {"cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true},
+};
+
+static int event_open(struct perf_event_attr *attr, int pcpu)
+{
+	return (int)syscall(SYS_perf_event_open, attr, -1, pcpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+bool vp_trigger_has_hardware(void)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr),
+				       .type = PERF_TYPE_HARDWARE,
+				       .config = PERF_COUNT_HW_CPU_CYCLES,
+				       .sample_period = 1000000000,
+				       .disabled = 1};
+	VP_AUTO_CLOSE int fd = event_open(&attr, 0);
+
+	return fd >= 0;
+}
+
+static bool raw_event(const char *event, uint64_t *config)
+{
+	struct vp_cursor text = vp_cursor_of(event + 1, strlen(event + 1));
+
+	if (event[0] != 'r')
+		return false;
+	*config = vp_cursor_hex(&text);
+	return vp_cursor_ok(&text) && !vp_cursor_left(&text);
+}
+
+static struct vp_error *attr_of_event(const char *event, struct perf_event_attr *attr,
+				      bool *by_time)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(known_events); i++) {
+		if (strcmp(event, known_events[i].name))
+			continue;
+		attr->type = known_events[i].type;
+		attr->config = known_events[i].config;
+		*by_time = known_events[i].by_time;
+		return NULL;
+	}
+	uint64_t config;
+	if (!raw_event(event, &config))
+		return vp_error_usage("unknown event '%s': expected cycles, instructions, "
+				      "ref-cycles, cache-misses, branch-misses, cpu-clock or rHEX",
+				      event);
+	attr->type = PERF_TYPE_RAW;
+	attr->config = config;
+	*by_time = false;
+	return NULL;
+}
+
+/* The clock takes a period in ns; a counter is steered to the frequency by the kernel. */
+static void set_rate(const struct vp_trigger_options *options, bool by_time,
+		     struct perf_event_attr *attr, uint64_t *period_ns)
+{
+	uint64_t frequency = options->frequency ? options->frequency : 1000;
+
+	*period_ns = by_time && options->period ? options->period : 1000000000 / frequency;
+	if (by_time) {
+		attr->sample_period = *period_ns;
+	} else if (options->period) {
+		attr->sample_period = options->period;
+	} else {
+		attr->freq = 1;
+		attr->sample_freq = frequency;
+	}
+}
+
+/* The kernel's own bound on samples per second, or 0 if it does not say. */
+static uint64_t max_frequency(void)
+{
+	struct vp_buffer text = {0};
+	struct vp_error *error =
+	    vp_file_read("/proc/sys/kernel/perf_event_max_sample_rate", 4096, &text);
+	uint64_t frequency = error ? 0 : strtoull(vp_buffer_text(&text), NULL, 10);
+
+	vp_error_free(error);
+	vp_buffer_deinit(&text);
+	return frequency;
+}
+
+static struct vp_error *check_rate(const struct vp_trigger_options *options)
+{
+	uint64_t most = max_frequency();
+
+	if (most && options->frequency > most)
+		return vp_error_new("cannot sample at %" PRIu64 " Hz: the kernel allows %" PRIu64
+				    " (kernel.perf_event_max_sample_rate)",
+				    options->frequency, most);
+	return NULL;
+}
+
+static struct vp_error *open_on(const struct vp_trigger *trigger, struct perf_event_attr *attr,
+				int pcpu, int *fd)
+{
+	*fd = event_open(attr, pcpu);
+	if (*fd >= 0)
+		return NULL;
+	int errnum = errno;
+	if (errnum == EACCES || errnum == EPERM)
+		return vp_error_errno(errnum, "cannot open event '%s' on pCPU %d (root or "
+				      "CAP_PERFMON is needed)", trigger->name, pcpu);
+	if (errnum == ENOENT || errnum == EOPNOTSUPP || errnum == EINVAL)
+		return vp_error_new("this machine cannot sample on event '%s'; -e cpu-clock works "
+				    "everywhere", trigger->name);
+	return vp_error_errno(errnum, "cannot open event '%s' on pCPU %d", trigger->name, pcpu);
+}
+
+struct vp_error *vp_trigger_open(const struct vp_trigger_options *options, struct vp_trigger *ret)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr), .disabled = 1};
+	struct vp_pcpus pcpus = {0};
+	const char *event = options->event;
+
+	if (!event)
+		event = vp_trigger_has_hardware() ? "cycles" : "cpu-clock";
+	*ret = (struct vp_trigger){0};
+	VP_TRY(attr_of_event(event, &attr, &ret->by_time));
+	VP_TRY(check_rate(options));
+	VP_TRY(vp_pcpus_online(&pcpus));
+	set_rate(options, ret->by_time, &attr, &ret->period_ns);
+	ret->name = vp_strdup(event);
+
+	struct vp_error *error = NULL;
+	for (size_t i = 0; !error && i < pcpus.count; i++) {
+		int fd;
+		error = open_on(ret, &attr, pcpus.at[i], &fd);
+		if (!error) {
+			vp_vec_push(&ret->fds, fd);
+			vp_vec_push(&ret->pcpus, pcpus.at[i]);
+		}
+	}
+	vp_vec_deinit(&pcpus);
+	if (error)
+		vp_trigger_close(ret);
+	return error;
+}
+
+void vp_trigger_close(struct vp_trigger *trigger)
+{
+	vp_vec_each(&trigger->fds, fd)
+		close(*fd);
+	vp_vec_deinit(&trigger->fds);
+	vp_vec_deinit(&trigger->pcpus);
+	free(trigger->name);
+	trigger->name = NULL;
+}
+
+struct vp_error *vp_trigger_enable(const struct vp_trigger *trigger, bool on)
+{
+	vp_vec_each(&trigger->fds, fd)
+		if (ioctl(*fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0))
+			return vp_error_errno(errno, "cannot switch event '%s' %s", trigger->name,
+					      on ? "on" : "off");
+	return NULL;
+}

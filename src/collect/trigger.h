@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The event whose overflow takes a sample: a hardware counter, or the clock of each pCPU. */
+#ifndef VP_COLLECT_TRIGGER_H
+#define VP_COLLECT_TRIGGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+
+struct vp_trigger_options {
+	const char *event;  /* "cycles", "instructions", "cpu-clock", "rHEX"; NULL: the best there is */
+	uint64_t frequency; /* samples per second and pCPU; 0: `period` counts */
+	uint64_t period;    /* in units of the event (ns for cpu-clock); 0: `frequency` counts */
+};
+
+struct vp_trigger {
+	char *name;
+	bool by_time;	    /* ticks with wall time, idle or not */
+	uint64_t period_ns; /* wanted time between samples; an estimate of 1 ms for a fixed count */
+	VP_VEC(int) fds;    /* one event per online pCPU, disabled */
+	VP_VEC(int) pcpus;
+};
+
+struct vp_error *vp_trigger_open(const struct vp_trigger_options *options,
+				 struct vp_trigger *ret) VP_MUST_CHECK;
+void vp_trigger_close(struct vp_trigger *trigger);
+struct vp_error *vp_trigger_enable(const struct vp_trigger *trigger, bool on) VP_MUST_CHECK;
+/* Whether a hardware counter can be sampled on. */
+bool vp_trigger_has_hardware(void);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the trace's writer and reader agree on beyond the schema. */
+#ifndef VP_RECORDING_PACKET_H
+#define VP_RECORDING_PACKET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* No packet is larger: what a reader must hold in memory per stream. */
+#define VP_PACKET_MAX (256 * 1024)
+
+/* XXH3 over the whole packet with its checksum field taken as 0; the low 32 bits. */
+uint32_t vp_packet_checksum(const void *packet, size_t size);
+
+#endif

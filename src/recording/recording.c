@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "recording/recording.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cursor.h"
+#include "base/file.h"
+
+enum { TEXT_LIMIT = 16 * 1024 * 1024, VMS_MAX = 65536, VCPUS_MAX = 4096 };
+
+void vp_recording_deinit(struct vp_recording *recording)
+{
+	free(recording->tool);
+	free(recording->hostname);
+	free(recording->kernel);
+	free(recording->trigger);
+	free(recording->command);
+	free(recording->note);
+	*recording = (struct vp_recording){0};
+}
+
+void vp_vms_deinit(vp_vms *vms)
+{
+	vp_vec_each(vms, vm)
+	{
+		free(vm->name);
+		free(vm->uuid);
+		free(vm->agent);
+		vp_vec_deinit(&vm->vcpus);
+	}
+	vp_vec_deinit(vms);
+}
+
+char *vp_vm_directory(const vp_vms *vms, const struct vp_vm *vm)
+{
+	char *name = vp_format("guest-%s", vm->name);
+
+	for (char *c = name; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("-_.+", *c))
+			*c = '_';
+	vp_vec_each(vms, other)
+	{
+		if (other == vm)
+			break;
+		if (!strcmp(other->name, vm->name)) {
+			char *unique = vp_format("%s-%u", name, vm->pid);
+			free(name);
+			return unique;
+		}
+	}
+	return name;
+}
+
+/* One line `KEY VALUE`; newlines inside the value become blanks. */
+static void write_text(struct vp_buffer *out, const char *key, const char *value)
+{
+	vp_buffer_printf(out, "%s ", key);
+	for (; value && *value; value++)
+		vp_buffer_append(out, *value == '\n' ? " " : value, 1);
+	vp_buffer_string(out, "\n");
+}
+
+static void write_number(struct vp_buffer *out, const char *key, uint64_t value)
+{
+	vp_buffer_printf(out, "%s %" PRIu64 "\n", key, value);
+}
+
+struct vp_error *vp_recording_write(const char *path, const struct vp_recording *recording)
+{
+	struct vp_buffer out = {0};
+	VP_AUTO_FREE char *file = vp_format("%s/recording", path);
+
+	vp_buffer_string(&out, "vperf-recording 1\n");
+	write_text(&out, "tool", recording->tool);
+	write_text(&out, "hostname", recording->hostname);
+	write_text(&out, "kernel", recording->kernel);
+	write_text(&out, "trigger", recording->trigger);
+	write_text(&out, "command", recording->command);
+	write_text(&out, "note", recording->note);
+	write_number(&out, "period_ns", recording->period_ns);
+	write_number(&out, "by_time", recording->by_time);
+	write_number(&out, "pcpus", recording->pcpus);
+	write_number(&out, "start", recording->start);
+	if (recording->end) {
+		write_number(&out, "records", recording->records);
+		write_number(&out, "lost", recording->lost);
+		write_number(&out, "end", recording->end);
+	}
+	struct vp_error *error = vp_file_publish(file, out.bytes, out.size);
+	vp_buffer_deinit(&out);
+	return error;
+}
+
+static void read_text(struct vp_cursor *line, char **ret)
+{
+	struct vp_slice rest = vp_cursor_rest(line);
+
+	free(*ret);
+	*ret = vp_strndup(rest.bytes, rest.size);
+}
+
+/* Takes one line of `recording`; an unknown key is a newer version's and is passed over. */
+static void recording_line(struct vp_cursor *line, void *into)
+{
+	struct vp_recording *recording = into;
+	struct vp_slice key = vp_cursor_word(line);
+	const struct {
+		const char *key;
+		char **value;
+	} texts[] = {{"tool", &recording->tool},       {"hostname", &recording->hostname},
+		     {"kernel", &recording->kernel},   {"trigger", &recording->trigger},
+		     {"command", &recording->command}, {"note", &recording->note}};
+	const struct {
+		const char *key;
+		uint64_t *value;
+	} numbers[] = {{"period_ns", &recording->period_ns},
+		       {"start", &recording->start},
+		       {"end", &recording->end},
+		       {"records", &recording->records},
+		       {"lost", &recording->lost}};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
+		if (vp_slice_is(key, texts[i].key)) {
+			read_text(line, texts[i].value);
+			return;
+		}
+	for (size_t i = 0; i < VP_ARRAY_SIZE(numbers); i++)
+		if (vp_slice_is(key, numbers[i].key))
+			*numbers[i].value = vp_cursor_decimal(line);
+	if (vp_slice_is(key, "by_time"))
+		recording->by_time = vp_cursor_decimal(line) != 0;
+	if (vp_slice_is(key, "pcpus"))
+		recording->pcpus = (uint32_t)vp_cursor_decimal(line);
+}
+
+typedef void (*line_taker)(struct vp_cursor *line, void *into);
+
+/* Reads a text file of this directory line by line; the first line must be `magic`. */
+static struct vp_error *read_lines(const char *file, const char *magic, line_taker take, void *into)
+{
+	struct vp_buffer bytes = {0};
+	struct vp_error *error = vp_file_read(file, TEXT_LIMIT, &bytes);
+	struct vp_cursor text = vp_cursor_of(bytes.bytes, bytes.size);
+	struct vp_slice line = {"", 0};
+	size_t number = 1;
+
+	if (!error && (!vp_cursor_line(&text, &line) || !vp_slice_is(line, magic)))
+		error = vp_error_new("'%s' is not of a recording: line 1 is not '%s'", file, magic);
+	while (!error && vp_cursor_line(&text, &line)) {
+		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
+		number++;
+		take(&words, into);
+		if (!vp_cursor_ok(&words))
+			error = vp_error_new("'%s' line %zu: expected a key and its value(s)", file,
+					     number);
+	}
+	vp_buffer_deinit(&bytes);
+	return error;
+}
+
+static void default_text(char **text)
+{
+	if (!*text)
+		*text = vp_strdup("");
+}
+
+struct vp_error *vp_recording_read(const char *path, struct vp_recording *ret)
+{
+	VP_AUTO_FREE char *file = vp_format("%s/recording", path);
+
+	*ret = (struct vp_recording){0};
+	struct vp_error *error =
+	    read_lines(file, "vperf-recording 1", recording_line, ret);
+	default_text(&ret->tool);
+	default_text(&ret->hostname);
+	default_text(&ret->kernel);
+	default_text(&ret->trigger);
+	default_text(&ret->command);
+	default_text(&ret->note);
+	if (!error && !ret->period_ns)
+		error = vp_error_new("'%s' does not give period_ns", file);
+	if (error)
+		vp_recording_deinit(ret);
+	return error;
+}
+
+static void write_vm(struct vp_buffer *out, const struct vp_vm *vm)
+{
+	vp_buffer_printf(out, "vm %u %" PRIu64 " %" PRIu64 " %d %u ", vm->pid, vm->start,
+			 vm->end, vm->at_start, vm->cid);
+	write_text(out, vm->uuid[0] ? vm->uuid : "-", vm->name);
+	if (vm->agent && vm->agent[0])
+		write_text(out, "agent", vm->agent);
+	vp_vec_each(&vm->vcpus, vcpu)
+	{
+		vp_buffer_printf(out, "vcpu %u %u\n", vcpu->number, vcpu->tid);
+		if (vcpu->has_tsc)
+			vp_buffer_printf(out, "tsc %" PRIx64 " %" PRIx64 " %u\n",
+					 (uint64_t)vcpu->tsc_offset, vcpu->tsc_ratio,
+					 vcpu->tsc_frac_bits);
+	}
+}
+
+struct vp_error *vp_vms_write(const char *path, const vp_vms *vms)
+{
+	struct vp_buffer out = {0};
+	VP_AUTO_FREE char *file = vp_format("%s/vms", path);
+
+	vp_buffer_string(&out, "vperf-vms 1\n");
+	vp_vec_each(vms, vm)
+		write_vm(&out, vm);
+	struct vp_error *error = vp_file_publish(file, out.bytes, out.size);
+	vp_buffer_deinit(&out);
+	return error;
+}
+
+static void read_vm(struct vp_cursor *line, vp_vms *vms)
+{
+	struct vp_vm vm = {.pid = (uint32_t)vp_cursor_decimal(line)};
+
+	vm.start = vp_cursor_decimal(line);
+	vm.end = vp_cursor_decimal(line);
+	vm.at_start = vp_cursor_decimal(line) != 0;
+	vm.cid = (uint32_t)vp_cursor_decimal(line);
+	struct vp_slice uuid = vp_cursor_word(line);
+	vm.uuid = vp_slice_is(uuid, "-") ? vp_strdup("") : vp_strndup(uuid.bytes, uuid.size);
+	read_text(line, &vm.name);
+	vm.agent = vp_strdup("");
+	vp_vec_push(vms, vm);
+}
+
+static void read_tsc(struct vp_cursor *line, struct vp_vcpu *vcpu)
+{
+	vcpu->tsc_offset = (int64_t)vp_cursor_hex(line);
+	vcpu->tsc_ratio = vp_cursor_hex(line);
+	vcpu->tsc_frac_bits = (uint32_t)vp_cursor_decimal(line);
+	vcpu->has_tsc = vp_cursor_ok(line) && vcpu->tsc_frac_bits < 64;
+}
+
+/* Takes one line of `vms`; vcpu, tsc and agent lines belong to the vm line before them. */
+static void vms_line(struct vp_cursor *line, void *into)
+{
+	vp_vms *vms = into;
+	struct vp_slice key = vp_cursor_word(line);
+	struct vp_vm *vm = vms->count ? &vms->at[vms->count - 1] : NULL;
+
+	if (vp_slice_is(key, "vm") && vms->count < VMS_MAX) {
+		read_vm(line, vms);
+	} else if (vm && vp_slice_is(key, "vcpu") && vm->vcpus.count < VCPUS_MAX) {
+		struct vp_vcpu vcpu = {.number = (uint32_t)vp_cursor_decimal(line)};
+		vcpu.tid = (uint32_t)vp_cursor_decimal(line);
+		vp_vec_push(&vm->vcpus, vcpu);
+	} else if (vm && vm->vcpus.count && vp_slice_is(key, "tsc")) {
+		read_tsc(line, &vm->vcpus.at[vm->vcpus.count - 1]);
+	} else if (vm && vp_slice_is(key, "agent")) {
+		read_text(line, &vm->agent);
+	}
+}
+
+struct vp_error *vp_vms_read(const char *path, vp_vms *ret)
+{
+	VP_AUTO_FREE char *file = vp_format("%s/vms", path);
+	struct vp_error *error = read_lines(file, "vperf-vms 1", vms_line, ret);
+
+	if (error)
+		vp_vms_deinit(ret);
+	return error;
+}

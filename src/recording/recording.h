@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The directory of a recording: who made it, when, of which machines. Plain text, `KEY VALUE` a line:
+ *
+ *   recording        what was recorded and how (struct vp_recording)
+ *   vms              the VMs that were seen (struct vp_vm), their vCPU threads and clocks
+ *   host/            CTF trace of the host; beside it `maps`, the host's map text
+ *   guest-NAME/      what the guest's agent said: `maps`
+ *
+ * `recording` is written at the start without its `end` line and again at the end with it: a
+ * recording without was interrupted.
+ */
+#ifndef VP_RECORDING_RECORDING_H
+#define VP_RECORDING_RECORDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+
+struct vp_recording {
+	char *tool;	 /* version of vperf */
+	char *hostname;
+	char *kernel;	 /* release of the host's kernel */
+	char *trigger;	 /* the event that takes the samples: "cpu-clock", "cycles", … */
+	char *command;	 /* what was run, or "" */
+	char *note;	 /* why something is missing, or "" */
+	uint64_t period_ns; /* wanted time between two samples of a pCPU */
+	bool by_time;	 /* the trigger ticks with wall time, idle or not (cpu-clock) */
+	uint32_t pcpus;	 /* how many were sampled */
+	uint64_t start, end; /* host CLOCK_MONOTONIC, ns; end 0: interrupted */
+	uint64_t records, lost; /* as counted by the recorder; 0 if interrupted */
+};
+
+struct vp_vcpu {
+	uint32_t number;
+	uint32_t tid;
+	bool has_tsc; /* the next two are known: guest TSC = (host TSC * ratio >> frac) + offset */
+	int64_t tsc_offset;
+	uint64_t tsc_ratio;
+	uint32_t tsc_frac_bits;
+};
+
+struct vp_vm {
+	uint32_t pid; /* of the VMM's process: the VM's identity in the records */
+	char *name;
+	char *uuid; /* or "" */
+	uint32_t cid; /* of its vsock device, or 0 */
+	uint64_t start, end; /* when it was first seen, and gone; end 0: still there at the end */
+	bool at_start; /* it ran before the recording did */
+	char *agent; /* outcome of asking its agent: "ok", or a sentence, or "" if not asked */
+	VP_VEC(struct vp_vcpu) vcpus;
+};
+
+typedef VP_VEC(struct vp_vm) vp_vms;
+
+void vp_recording_deinit(struct vp_recording *recording);
+void vp_vms_deinit(vp_vms *vms);
+/* Directory of the VM's own files: guest-NAME, or guest-NAME-PID where an earlier VM has the name. */
+char *vp_vm_directory(const vp_vms *vms, const struct vp_vm *vm);
+
+/* `path` is the recording's directory. */
+struct vp_error *vp_recording_write(const char *path,
+				    const struct vp_recording *recording) VP_MUST_CHECK;
+struct vp_error *vp_recording_read(const char *path, struct vp_recording *ret) VP_MUST_CHECK;
+struct vp_error *vp_vms_write(const char *path, const vp_vms *vms) VP_MUST_CHECK;
+struct vp_error *vp_vms_read(const char *path, vp_vms *ret) VP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "recording/trace_reader.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "recording/packet.h"
+
+enum { WINDOW = 2 * VP_PACKET_MAX };
+
+struct vp_stream_reader {
+	char *path;
+	int fd;
+	uint32_t cpu;
+	char *window;	   /* a stretch of the file … */
+	uint64_t offset;   /* … from here … */
+	size_t filled;	   /* … this long */
+	size_t packet_at;  /* in the window: where the next packet begins */
+	size_t record_at;  /* in the window: the next record … */
+	size_t packet_end; /* … of the packet that ends here */
+	struct vp_stream_health health;
+};
+
+struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return vp_error_errno(errno, "cannot open stream '%s'", path);
+	posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+	struct vp_stream_reader *stream = vp_alloc(sizeof(*stream));
+	stream->path = vp_strdup(path);
+	stream->fd = fd;
+	stream->window = vp_alloc(WINDOW);
+	*ret = stream;
+	return NULL;
+}
+
+void vp_stream_free(struct vp_stream_reader *stream)
+{
+	if (!stream)
+		return;
+	close(stream->fd);
+	free(stream->window);
+	free(stream->path);
+	free(stream);
+}
+
+/* Moves the unread rest to the front of the window and reads on behind it. */
+static void window_refill(struct vp_stream_reader *stream)
+{
+	memmove(stream->window, stream->window + stream->packet_at,
+		stream->filled - stream->packet_at);
+	stream->offset += stream->packet_at;
+	stream->filled -= stream->packet_at;
+	stream->packet_at = 0;
+	while (stream->filled < WINDOW) {
+		ssize_t got = pread(stream->fd, stream->window + stream->filled,
+				    WINDOW - stream->filled,
+				    (off_t)(stream->offset + stream->filled));
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return;
+		stream->filled += (size_t)got;
+	}
+}
+
+/* Every record of the packet is of a known type and ends inside the packet. */
+static bool records_fit(const char *packet, size_t size)
+{
+	for (size_t at = sizeof(struct vp_packet_header); at < size;) {
+		struct vp_record_header header;
+		if (size - at < sizeof(header))
+			return false;
+		memcpy(&header, packet + at, sizeof(header));
+		const struct vp_record_type *type = vp_record_type(header.id);
+		if (!type || size - at < type->size)
+			return false;
+		at += type->size;
+	}
+	return true;
+}
+
+/* Size in bytes of the good packet at `bytes`, or 0. */
+static size_t packet_check(const char *bytes, size_t left, struct vp_packet_header *header)
+{
+	if (left < sizeof(*header))
+		return 0;
+	memcpy(header, bytes, sizeof(*header));
+	if (header->magic != VP_PACKET_MAGIC || header->content_size != header->packet_size ||
+	    header->packet_size % 8)
+		return 0;
+	uint64_t size = header->packet_size / 8;
+	if (size < sizeof(*header) || size > VP_PACKET_MAX || size > left ||
+	    header->checksum != vp_packet_checksum(bytes, size) || !records_fit(bytes, size))
+		return 0;
+	return size;
+}
+
+/* Steps over bytes that are not a packet, up to the next that could begin one. */
+static void skip_damage(struct vp_stream_reader *stream, size_t left)
+{
+	static const uint32_t magic = VP_PACKET_MAGIC;
+	const char *from = stream->window + stream->packet_at;
+	const char *found = memmem(from + 1, left - 1, &magic, sizeof(magic));
+	size_t skip = found ? (size_t)(found - from) : left > 3 ? left - 3 : left;
+
+	if (!stream->health.damaged)
+		stream->health.damaged_at = stream->offset + stream->packet_at;
+	stream->health.damaged += skip;
+	stream->packet_at += skip;
+}
+
+/* Finds the next good packet; false at the end of the file. */
+static bool packet_next(struct vp_stream_reader *stream)
+{
+	for (;;) {
+		if (stream->filled - stream->packet_at < VP_PACKET_MAX)
+			window_refill(stream);
+		size_t left = stream->filled - stream->packet_at;
+		if (!left)
+			return false;
+
+		const char *bytes = stream->window + stream->packet_at;
+		struct vp_packet_header header;
+		size_t size = packet_check(bytes, left, &header);
+		if (size) {
+			stream->cpu = header.cpu_id;
+			stream->health.lost = header.events_discarded;
+			stream->record_at = stream->packet_at + sizeof(header);
+			stream->packet_end = stream->packet_at + size;
+			stream->packet_at = stream->packet_end;
+			stream->health.cut_off = false;
+			return true;
+		}
+		stream->health.cut_off = left < VP_PACKET_MAX;
+		skip_damage(stream, left);
+	}
+}
+
+const struct vp_record_header *vp_stream_next(struct vp_stream_reader *stream)
+{
+	while (stream->record_at >= stream->packet_end)
+		if (!packet_next(stream))
+			return NULL;
+
+	const void *record = stream->window + stream->record_at;
+	const struct vp_record_header *header = record;
+	stream->record_at += vp_record_type(header->id)->size;
+	stream->health.records++;
+	return header;
+}
+
+uint32_t vp_stream_cpu(const struct vp_stream_reader *stream)
+{
+	return stream->cpu;
+}
+
+const char *vp_stream_path(const struct vp_stream_reader *stream)
+{
+	return stream->path;
+}
+
+const struct vp_stream_health *vp_stream_health(const struct vp_stream_reader *stream)
+{
+	return &stream->health;
+}
+
+static int by_cpu(const void *a, const void *b)
+{
+	const struct vp_stream_reader *const *left = a, *const *right = b;
+	return ((*left)->cpu > (*right)->cpu) - ((*left)->cpu < (*right)->cpu);
+}
+
+struct vp_error *vp_trace_open(const char *path, vp_stream_readers *streams)
+{
+	DIR *directory = opendir(path);
+	struct vp_error *error = NULL;
+
+	if (!directory)
+		return vp_error_errno(errno, "cannot open trace directory '%s'", path);
+	for (struct dirent *entry; !error && (entry = readdir(directory));) {
+		unsigned cpu;
+		int end = 0;
+		if (sscanf(entry->d_name, "cpu%u%n", &cpu, &end) != 1 || entry->d_name[end])
+			continue;
+		VP_AUTO_FREE char *file = vp_format("%s/%s", path, entry->d_name);
+		struct vp_stream_reader *stream = NULL;
+		error = vp_stream_open(file, &stream);
+		if (!error) {
+			stream->cpu = cpu;
+			vp_vec_push(streams, stream);
+		}
+	}
+	closedir(directory);
+	if (error)
+		vp_trace_close(streams);
+	else if (streams->count)
+		qsort(streams->at, streams->count, sizeof(*streams->at), by_cpu);
+	return error;
+}
+
+void vp_trace_close(vp_stream_readers *streams)
+{
+	vp_vec_each(streams, stream)
+		vp_stream_free(*stream);
+	vp_vec_deinit(streams);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Writes one machine's CTF trace: a `metadata` file and one stream file per pCPU.
+ *
+ * Records gather in memory until they are flushed as one packet by one write, so that a stream
+ * always ends at a packet's end, whatever happens to the process. When the disk is full the packet is
+ * taken back, its records are counted as lost, and later packets are tried again.
+ */
+#ifndef VP_RECORDING_TRACE_WRITER_H
+#define VP_RECORDING_TRACE_WRITER_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "schema/schema.h"
+
+struct vp_trace_writer;
+
+/* Creates directory `path` and its metadata; `trace` says who the machine is. */
+struct vp_error *vp_trace_writer_create(const char *path, const struct vp_ctf_trace *trace,
+					struct vp_trace_writer **ret) VP_MUST_CHECK;
+/* Closes the files; what was not flushed is dropped. */
+void vp_trace_writer_free(struct vp_trace_writer *writer);
+
+/*
+ * Adds a record (its header's time is raised to the stream's last time if it is before that). A full
+ * packet is flushed by itself. `cpu` numbers the stream.
+ */
+void vp_trace_append(struct vp_trace_writer *writer, uint32_t cpu, void *record);
+/*
+ * Writes what has gathered for `cpu`, and `lost`, the records lost before they came here since the
+ * recording began. Writes nothing if there is nothing new to say.
+ */
+void vp_trace_flush(struct vp_trace_writer *writer, uint32_t cpu, uint64_t lost);
+
+/* Records written, and lost because they could not be written, over all streams. */
+uint64_t vp_trace_written(const struct vp_trace_writer *writer);
+uint64_t vp_trace_unwritten(const struct vp_trace_writer *writer);
+/* The errno of the last write that failed, or 0; cleared when asked. */
+int vp_trace_take_failure(struct vp_trace_writer *writer);
+
+#endif

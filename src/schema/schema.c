@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "schema/schema.h"
+
+#include "base/macros.h"
+
+#define FIELD_ENTRY(field_type, field_style, field, text)                                          \
+	{.name = #field,                                                                           \
+	 .style = #field_style,                                                                    \
+	 .type = #field_type,                                                                      \
+	 .offset = offsetof(RECORD_STRUCT, field),                                                 \
+	 .size = sizeof(vp_type_##field_type),                                                     \
+	 .meaning = text},
+
+/* One array of fields per record; RECORD_STRUCT cannot be redefined inside a macro, hence by hand. */
+#define RECORD_STRUCT struct vp_host_sample
+static const struct vp_field_type host_sample_fields[] = {VP_FIELDS_host_sample(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_vcpu_sample
+static const struct vp_field_type vcpu_sample_fields[] = {VP_FIELDS_vcpu_sample(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_guest_sample
+static const struct vp_field_type guest_sample_fields[] = {VP_FIELDS_guest_sample(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_task
+static const struct vp_field_type task_fields[] = {VP_FIELDS_task(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_vcpu_in
+static const struct vp_field_type vcpu_in_fields[] = {VP_FIELDS_vcpu_in(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_vcpu_out
+static const struct vp_field_type vcpu_out_fields[] = {VP_FIELDS_vcpu_out(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_clock_sync
+static const struct vp_field_type clock_sync_fields[] = {VP_FIELDS_clock_sync(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+
+#define TYPE_ENTRY(number, record, text)                                                           \
+	[number] = {.id = (number),                                                                \
+		    .size = sizeof(struct vp_##record),                                            \
+		    .name = #record,                                                               \
+		    .meaning = text,                                                               \
+		    .fields = record##_fields,                                                     \
+		    .n_fields = VP_ARRAY_SIZE(record##_fields)},
+
+static const struct vp_record_type record_types[] = {VP_RECORDS(TYPE_ENTRY)};
+
+const struct vp_record_type *vp_record_type(uint32_t id)
+{
+	if (id >= VP_ARRAY_SIZE(record_types) || !record_types[id].size)
+		return NULL;
+	return &record_types[id];
+}
+
+void vp_schema_document(struct vp_buffer *out)
+{
+	for (uint32_t id = 0; id < VP_ARRAY_SIZE(record_types); id++) {
+		const struct vp_record_type *type = vp_record_type(id);
+		if (!type)
+			continue;
+		vp_buffer_printf(out, "### %s (id %u, %zu bytes)\n\n%s.\n\n", type->name, type->id,
+				 type->size, type->meaning);
+		vp_buffer_string(out, "| offset | type | field | meaning |\n|---|---|---|---|\n");
+		for (size_t i = 0; i < type->n_fields; i++) {
+			const struct vp_field_type *field = &type->fields[i];
+			vp_buffer_printf(out, "| %zu | %s | %s | %s |\n", field->offset,
+					 field->type, field->name, field->meaning);
+		}
+		vp_buffer_string(out, "\n");
+	}
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The record table of schema/records.h as data, and what is written from it. */
+#ifndef VP_SCHEMA_SCHEMA_H
+#define VP_SCHEMA_SCHEMA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "schema/records.h"
+
+struct vp_field_type {
+	const char *name; /* type-style-name of the table */
+	const char *style;
+	const char *type;
+	size_t offset; /* in the record, header included */
+	size_t size;
+	const char *meaning;
+};
+
+struct vp_record_type {
+	uint32_t id;
+	size_t size; /* bytes on disk, header included; 0: there is no such record */
+	const char *name;
+	const char *meaning;
+	const struct vp_field_type *fields;
+	size_t n_fields;
+};
+
+/* The record type of that id, or NULL. */
+const struct vp_record_type *vp_record_type(uint32_t id);
+
+/* Layout of a packet: this header, then records, no padding behind them. */
+#define VP_PACKET_MAGIC 0xC1FC1FC1u
+struct vp_packet_header {
+	uint32_t magic;
+	uint8_t uuid[16]; /* of the trace, as in its metadata */
+	uint32_t stream_id;
+	uint64_t timestamp_begin;
+	uint64_t timestamp_end;
+	uint64_t content_size; /* bits, this header included */
+	uint64_t packet_size;  /* bits; equal to content_size */
+	uint64_t packet_seq_num;
+	uint64_t events_discarded; /* since the stream began */
+	uint32_t cpu_id;
+	uint32_t checksum; /* XXH3 of the packet with this field 0, low 32 bits */
+} __attribute__((packed));
+
+struct vp_ctf_trace {
+	const uint8_t *uuid; /* 16 bytes; also the clock's */
+	const char *hostname;
+	const char *machine; /* "host" or "guest" */
+	int64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+};
+
+/* Appends the CTF 1.8 metadata (TSDL) of a trace whose packets hold these records. */
+void vp_schema_ctf_metadata(const struct vp_ctf_trace *trace, struct vp_buffer *out);
+/* Appends the records' chapter of docs/format.md. */
+void vp_schema_document(struct vp_buffer *out);
+
+#endif
