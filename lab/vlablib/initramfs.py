@@ -132,7 +132,7 @@ def build_programs():
             for source in sorted(work.glob("*.c")):
                 if source.stem == "common":
                     continue
-                libraries = ["-lquantum", "-lm"] if source.stem == "shor" else []
+                libraries = ["-lquantum", "-lgomp", "-lm"] if source.stem == "shor" else []
                 _compile(new, source.stem, [source, work / "common.c"], ["-pthread", *libraries])
             new.rename(place)
     return place

@@ -17,7 +17,7 @@ FLAVOURS = {"generic": "linux-image-amd64", "cloud": "linux-image-cloud-amd64"}
 # Releases of Debian, to recognise which of the machine's sources are Debian's own.
 CODENAME = re.compile(r"^(buster|bullseye|bookworm|trixie|forky|duke|sid|stable|oldstable|testing|"
                       r"unstable)(/updates|-[a-z-]+)?/?$")
-KERNEL_PART = re.compile(r"^linux-(?:image|binary|modules)-(?:[\w.+~-]+-)?\d\S*$|^linux-(?:image|binary|modules)-\d\S*$")
+KERNEL_PART = re.compile(r"^linux-(?:image|binary|modules)-\d\S*$")
 
 
 @dataclass
@@ -31,8 +31,9 @@ class Kernel:
 
     @property
     def image(self):
-        """The bzImage."""
-        return self.root / "boot" / f"vmlinuz-{self.version}"
+        """The bzImage: in /boot, or beside the modules as in newer packages."""
+        classic = self.root / "boot" / f"vmlinuz-{self.version}"
+        return classic if classic.exists() else self.modules / "vmlinuz"
 
     @property
     def modules(self):
@@ -190,6 +191,7 @@ def _load(suite, flavour, place):
 
 def _unpack(debs, place):
     root = place / "root"
+    names = [deb.name for deb in debs]
     (root / "usr" / "lib").mkdir(parents=True)
     dpkg = need_program("dpkg", "dpkg")
     for deb in debs:
@@ -204,8 +206,8 @@ def _unpack(debs, place):
     if not lib.exists():
         lib.symlink_to("usr/lib")
     versions = [path.name for path in (root / "lib" / "modules").iterdir()]
-    if len(versions) != 1 or not (root / "boot" / f"vmlinuz-{versions[0]}").exists():
-        raise LabError(f"the kernel packages unpacked to '{root}' hold no single kernel with modules")
+    if len(versions) != 1 or not Kernel("", "", versions[0], root).image.exists():
+        raise LabError(f"the packages {', '.join(names)} do not hold one kernel with its modules")
     subprocess.run([need_program("depmod", "kmod"), "-b", str(root), versions[0]], check=True)
     return versions[0]
 

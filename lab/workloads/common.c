@@ -1,6 +1,6 @@
 #include "common.h"
 
-#include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,6 +36,32 @@ void work_init(const char *name)
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	setvbuf(stdout, NULL, _IOLBF, 0);
+}
+
+/* The limit is polled: it may be set after the thread started. */
+static void *wait_for_end(void *argument)
+{
+	const struct timespec pause = {.tv_nsec = 50000000};
+	const sigset_t *mask = argument;
+
+	while (sigtimedwait(mask, NULL, &pause) < 0 && !work_over())
+		;
+	work_summary();
+	_exit(0);
+}
+
+void work_init_abrupt(const char *name)
+{
+	static sigset_t mask;
+	pthread_t thread;
+
+	work_init(name);
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGINT);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+	if (pthread_create(&thread, NULL, wait_for_end, &mask))
+		work_usage("a thread cannot be made");
 }
 
 void work_limit(double seconds)

@@ -8,6 +8,12 @@
 /* SIGTERM and SIGINT from now on only make work_over() true. */
 void work_init(const char *name);
 
+/*
+ * For programs that cannot ask work_over() often: a thread of its own waits for the end, prints the
+ * summary and leaves with status 0, whatever the program is doing. Call it before other threads.
+ */
+void work_init_abrupt(const char *name);
+
 /* Ends by itself after this many seconds; 0 = never. */
 void work_limit(double seconds);
 

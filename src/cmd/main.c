@@ -5,8 +5,8 @@
 
 #include "cmd/options.h"
 
-static const struct vp_verb *const verbs[] = {&vp_verb_record, &vp_verb_report, &vp_verb_info,
-					      &vp_verb_check};
+static const struct vp_verb *(*const verbs[])(void) = {vp_verb_record, vp_verb_report, vp_verb_info,
+						       vp_verb_check};
 
 static void help(FILE *out)
 {
@@ -14,7 +14,7 @@ static void help(FILE *out)
 		     "Usage: vperf VERB [OPTION]... ('vperf VERB --help' for a verb's options)\n\n"
 		     "Verbs:\n");
 	for (size_t i = 0; i < VP_ARRAY_SIZE(verbs); i++)
-		fprintf(out, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+		fprintf(out, "  %-10s %s\n", verbs[i]()->name, verbs[i]()->summary);
 }
 
 int main(int argc, char **argv)
@@ -32,8 +32,8 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	for (size_t i = 0; i < VP_ARRAY_SIZE(verbs); i++)
-		if (!strcmp(argv[1], verbs[i]->name))
-			return verbs[i]->run(argc - 1, argv + 1);
+		if (!strcmp(argv[1], verbs[i]()->name))
+			return verbs[i]()->run(argc - 1, argv + 1);
 	fprintf(stderr, "vperf: unknown verb '%s'\nTry 'vperf --help'.\n", argv[1]);
 	return VP_ERROR_USAGE;
 }

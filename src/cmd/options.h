@@ -31,7 +31,7 @@ struct vp_option {
 	const char *help;
 };
 
-/* A verb: one file in cmd/, one entry in main.c's list. */
+/* A verb: one file in cmd/, one function in main.c's list. */
 struct vp_verb {
 	const char *name;
 	const char *usage; /* behind "vperf NAME " */
@@ -53,6 +53,9 @@ void vp_options_help(const struct vp_verb *verb, const struct vp_option *options
 /* Prints "vperf VERB: SENTENCE" to stderr, frees the error, returns its exit status. */
 int vp_cmd_fail(const struct vp_verb *verb, struct vp_error *error);
 
-extern const struct vp_verb vp_verb_record, vp_verb_report, vp_verb_info, vp_verb_check;
+const struct vp_verb *vp_verb_record(void);
+const struct vp_verb *vp_verb_report(void);
+const struct vp_verb *vp_verb_info(void);
+const struct vp_verb *vp_verb_check(void);
 
 #endif
