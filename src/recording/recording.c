@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "recording/recording.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -20,38 +19,6 @@ void vp_recording_deinit(struct vp_recording *recording)
 	free(recording->command);
 	free(recording->note);
 	*recording = (struct vp_recording){0};
-}
-
-void vp_vms_deinit(vp_vms *vms)
-{
-	vp_vec_each(vms, vm)
-	{
-		free(vm->name);
-		free(vm->uuid);
-		free(vm->agent);
-		vp_vec_deinit(&vm->vcpus);
-	}
-	vp_vec_deinit(vms);
-}
-
-char *vp_vm_directory(const vp_vms *vms, const struct vp_vm *vm)
-{
-	char *name = vp_format("guest-%s", vm->name);
-
-	for (char *c = name; *c; c++)
-		if (!isalnum((unsigned char)*c) && !strchr("-_.+", *c))
-			*c = '_';
-	vp_vec_each(vms, other)
-	{
-		if (other == vm)
-			break;
-		if (!strcmp(other->name, vm->name)) {
-			char *unique = vp_format("%s-%u", name, vm->pid);
-			free(name);
-			return unique;
-		}
-	}
-	return name;
 }
 
 /* One line `KEY VALUE`; newlines inside the value become blanks. */

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/vec.h"
+#include "schema/vm.h"
 
 struct vp_recording {
 	char *tool;	 /* version of vperf */
@@ -33,32 +33,7 @@ struct vp_recording {
 	uint64_t records, lost; /* as counted by the recorder; 0 if interrupted */
 };
 
-struct vp_vcpu {
-	uint32_t number;
-	uint32_t tid;
-	bool has_tsc; /* the next two are known: guest TSC = (host TSC * ratio >> frac) + offset */
-	int64_t tsc_offset;
-	uint64_t tsc_ratio;
-	uint32_t tsc_frac_bits;
-};
-
-struct vp_vm {
-	uint32_t pid; /* of the VMM's process: the VM's identity in the records */
-	char *name;
-	char *uuid; /* or "" */
-	uint32_t cid; /* of its vsock device, or 0 */
-	uint64_t start, end; /* when it was first seen, and gone; end 0: still there at the end */
-	bool at_start; /* it ran before the recording did */
-	char *agent; /* outcome of asking its agent: "ok", or a sentence, or "" if not asked */
-	VP_VEC(struct vp_vcpu) vcpus;
-};
-
-typedef VP_VEC(struct vp_vm) vp_vms;
-
 void vp_recording_deinit(struct vp_recording *recording);
-void vp_vms_deinit(vp_vms *vms);
-/* Directory of the VM's own files: guest-NAME, or guest-NAME-PID where an earlier VM has the name. */
-char *vp_vm_directory(const vp_vms *vms, const struct vp_vm *vm);
 
 /* `path` is the recording's directory. */
 struct vp_error *vp_recording_write(const char *path,

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/vm_scan.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "collect/clock.h"
+
+enum { CMDLINE_MAX = 4 * 1024 * 1024 };
+
+/* Whether one of the process's descriptors is a VM of KVM's. */
+static bool has_vm_open(uint32_t pid)
+{
+	VP_AUTO_FREE char *path = vp_format("/proc/%u/fd", pid);
+	DIR *directory = opendir(path);
+	bool found = false;
+
+	if (!directory)
+		return false;
+	for (struct dirent *entry; !found && (entry = readdir(directory));) {
+		char target[64];
+		ssize_t size = readlinkat(dirfd(directory), entry->d_name, target,
+					  sizeof(target) - 1);
+		if (size > 0) {
+			target[size] = 0;
+			found = !strcmp(target, "anon_inode:kvm-vm");
+		}
+	}
+	closedir(directory);
+	return found;
+}
+
+/* The value in "guest=NAME,debug-threads=on" or "NAME,…": up to the first comma (",," is one). */
+static char *name_of_value(const char *value)
+{
+	if (!strncmp(value, "guest=", 6))
+		value += 6;
+	struct vp_buffer name = {0};
+	for (; *value && (*value != ',' || value[1] == ','); value++) {
+		if (*value == ',')
+			value++;
+		vp_buffer_append(&name, value, 1);
+	}
+	char *text = vp_strdup(vp_buffer_text(&name));
+	vp_buffer_deinit(&name);
+	return text;
+}
+
+/* The number behind KEY=N or "KEY":N in an argument; 0 if there is none. */
+static uint32_t number_behind(const char *argument, const char *key)
+{
+	const char *found = strstr(argument, key);
+
+	if (!found)
+		return 0;
+	found += strlen(key);
+	while (*found == '"' || *found == ':' || *found == '=' || *found == ' ')
+		found++;
+	return (uint32_t)strtoul(found, NULL, 10);
+}
+
+static void take_argument(struct vp_vm *vm, const char *argument, const char *next)
+{
+	bool names = !strcmp(argument, "-name") || !strcmp(argument, "--name") ||
+		     !strcmp(argument, "--id");
+
+	if (names && next && !vm->name) {
+		vm->name = name_of_value(next);
+	} else if (!strcmp(argument, "-uuid") && next) {
+		free(vm->uuid);
+		vm->uuid = vp_strdup(next);
+	}
+	if (!vm->cid)
+		vm->cid = number_behind(argument, "guest-cid");
+}
+
+static void read_command_line(struct vp_vm *vm)
+{
+	VP_AUTO_FREE char *path = vp_format("/proc/%u/cmdline", vm->pid);
+	struct vp_buffer text = {0};
+	struct vp_error *error = vp_file_read(path, CMDLINE_MAX, &text);
+
+	if (!error) {
+		const char *next = vp_buffer_text(&text), *end = next + text.size;
+		while (next < end) {
+			const char *argument = next;
+			next += strlen(next) + 1;
+			take_argument(vm, argument, next < end ? next : NULL);
+		}
+	}
+	vp_error_free(error);
+	vp_buffer_deinit(&text);
+	if (!vm->name || !vm->name[0]) {
+		free(vm->name);
+		vm->name = vp_format("vm-%u", vm->pid);
+	}
+}
+
+/* vCPU threads by the name that QEMU gives them with debug-threads=on: "CPU 3/KVM". */
+static void read_threads(struct vp_vm *vm)
+{
+	VP_AUTO_FREE char *path = vp_format("/proc/%u/task", vm->pid);
+	DIR *directory = opendir(path);
+
+	if (!directory)
+		return;
+	for (struct dirent *entry; (entry = readdir(directory));) {
+		struct vp_buffer text = {0};
+		VP_AUTO_FREE char *comm = vp_format("%s/%s/comm", path, entry->d_name);
+		unsigned number;
+		int end = 0;
+		struct vp_error *error = entry->d_name[0] == '.' ? vp_error_new("no thread")
+								 : vp_file_read(comm, 256, &text);
+		if (!error &&
+		    sscanf(vp_buffer_text(&text), "CPU %u/KVM%n", &number, &end) == 1 && end)
+			vp_vm_vcpu(vm, number)->tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+		vp_error_free(error);
+		vp_buffer_deinit(&text);
+	}
+	closedir(directory);
+}
+
+struct vp_vm *vp_vm_look_at(vp_vms *vms, uint32_t pid, bool at_start)
+{
+	if (!has_vm_open(pid))
+		return NULL;
+	struct vp_vm *vm = vp_vec_push_slot(vms);
+	*vm = (struct vp_vm){.pid = pid,
+			     .start = vp_clock_monotonic(),
+			     .at_start = at_start,
+			     .uuid = vp_strdup(""),
+			     .agent = vp_strdup("")};
+	read_command_line(vm);
+	read_threads(vm);
+	vp_vm_read_tsc(vm);
+	return vm;
+}
+
+struct vp_error *vp_vm_scan(vp_vms *vms, bool at_start)
+{
+	DIR *directory = opendir("/proc");
+
+	if (!directory)
+		return vp_error_errno(errno, "cannot open '/proc'");
+	for (struct dirent *entry; (entry = readdir(directory));) {
+		char *end;
+		unsigned long pid = strtoul(entry->d_name, &end, 10);
+		if (isdigit((unsigned char)entry->d_name[0]) && !*end &&
+		    !vp_vms_find(vms, (uint32_t)pid))
+			vp_vm_look_at(vms, (uint32_t)pid, at_start);
+	}
+	closedir(directory);
+	return NULL;
+}
+
+bool vp_vm_note_ends(vp_vms *vms)
+{
+	bool any = false;
+
+	vp_vec_each(vms, vm)
+	{
+		if (vm->end || !kill((pid_t)vm->pid, 0) || errno != ESRCH)
+			continue;
+		vm->end = vp_clock_monotonic();
+		any = true;
+	}
+	return any;
+}
+
+/* A number in a debugfs file of the vCPU; false if the file is not there. */
+static bool read_debug_number(uint32_t pid, uint32_t vcpu, const char *file, int64_t *ret)
+{
+	VP_AUTO_FREE char *pattern =
+	    vp_format("/sys/kernel/debug/kvm/%u-*/vcpu%u/%s", pid, vcpu, file);
+	struct vp_buffer text = {0};
+	glob_t paths;
+	bool found = false;
+
+	if (!glob(pattern, 0, NULL, &paths)) {
+		struct vp_error *error = vp_file_read(paths.gl_pathv[0], 256, &text);
+		found = !error;
+		if (found)
+			*ret = vp_buffer_text(&text)[0] == '-'
+				   ? strtoll(text.bytes, NULL, 0)
+				   : (int64_t)strtoull(text.bytes, NULL, 0);
+		vp_error_free(error);
+		globfree(&paths);
+	}
+	vp_buffer_deinit(&text);
+	return found;
+}
+
+void vp_vm_read_tsc(struct vp_vm *vm)
+{
+	vp_vec_each(&vm->vcpus, vcpu)
+	{
+		int64_t ratio = 0, bits = 0;
+		if (!read_debug_number(vm->pid, vcpu->number, "tsc-offset", &vcpu->tsc_offset))
+			continue;
+		if (!read_debug_number(vm->pid, vcpu->number, "tsc-scaling-ratio", &ratio) ||
+		    !read_debug_number(vm->pid, vcpu->number, "tsc-scaling-ratio-frac-bits", &bits))
+			ratio = bits = 0;
+		vcpu->tsc_ratio = (uint64_t)ratio;
+		vcpu->tsc_frac_bits = (uint32_t)bits;
+		vcpu->has_tsc = true;
+	}
+}
