@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Symbols of mapped files: from the map text, else from the files themselves. */
+#include "symbol/names_private.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void remember_image(struct vp_names *names, const char *id, size_t size, uint32_t image)
+{
+	uint32_t key = vp_intern_add(&names->image_ids, id, size);
+
+	if (key == names->image_of_id.count) {
+		vp_vec_push(&names->image_of_id, image);
+		return;
+	}
+	/* The image may be in the text twice: first without, then with symbols. */
+	uint32_t *known = &names->image_of_id.at[key];
+	if (!names->maps.images.at[*known].count)
+		*known = image;
+}
+
+static void build_id_key(const struct vp_build_id *id, struct vp_buffer *key)
+{
+	key->size = 0;
+	vp_build_id_put(id, key);
+}
+
+void vp_names_index_modules(struct vp_names *names)
+{
+	struct vp_buffer key = {0};
+
+	for (uint32_t i = 0; i < names->maps.images.count; i++) {
+		const struct vp_maps_image *image = &names->maps.images.at[i];
+		const char *path = vp_names_text(names, image->path);
+		if (image->build_id.size) {
+			build_id_key(&image->build_id, &key);
+			remember_image(names, key.bytes, key.size, i);
+		}
+		/* A path begins with '/' or '[': it is never taken for a build-id. */
+		remember_image(names, path, strlen(path), i);
+	}
+	vp_buffer_deinit(&key);
+}
+
+uint32_t vp_names_module_of(struct vp_names *names, const struct vp_maps_mapping *mapping)
+{
+	struct vp_slice path = vp_maps_word(&names->maps, mapping->path);
+	const char *both = names->maps.text.bytes + mapping->build_id;
+	size_t size = (size_t)(path.bytes + path.size - both);
+	uint32_t id = vp_intern_add(&names->module_ids, both, size);
+
+	if (id == names->modules.count) {
+		struct vp_names_module module = {.image = UINT32_MAX};
+		/* A build-id that is none is as good as unknown. */
+		vp_build_id_parse(vp_maps_word(&names->maps, mapping->build_id), &module.build_id);
+		module.path = vp_names_text(names, mapping->path);
+		vp_vec_push(&names->modules, module);
+	}
+	return id;
+}
+
+static int by_addr(const void *left, const void *right)
+{
+	const struct vp_maps_symbol *a = left, *b = right;
+
+	if (a->addr != b->addr)
+		return a->addr < b->addr ? -1 : 1;
+	return a->name < b->name ? -1 : a->name > b->name;
+}
+
+static void sort_symbols(struct vp_maps_symbol *symbols, size_t count)
+{
+	for (size_t i = 1; i < count; i++)
+		if (symbols[i].addr < symbols[i - 1].addr) {
+			qsort(symbols, count, sizeof(*symbols), by_addr);
+			return;
+		}
+}
+
+static uint32_t image_with_id(struct vp_names *names, const char *id, size_t size)
+{
+	uint32_t key = vp_intern_add(&names->image_ids, id, size);
+
+	if (key == names->image_of_id.count)
+		vp_vec_push(&names->image_of_id, UINT32_MAX);
+	return names->image_of_id.at[key];
+}
+
+/* The image of the module in the map text: the same build-id, else the same path. */
+static uint32_t image_of(struct vp_names *names, const struct vp_names_module *module)
+{
+	uint32_t image = UINT32_MAX;
+
+	if (module->build_id.size) {
+		struct vp_buffer key = {0};
+		build_id_key(&module->build_id, &key);
+		image = image_with_id(names, key.bytes, key.size);
+		vp_buffer_deinit(&key);
+	}
+	if (image != UINT32_MAX)
+		return image;
+	image = image_with_id(names, module->path, strlen(module->path));
+	if (image == UINT32_MAX)
+		return image;
+	bool other = module->build_id.size && names->maps.images.at[image].build_id.size;
+	return other ? UINT32_MAX : image;
+}
+
+/* The file on this machine, if it is the one that was mapped: the build-id says so. */
+static struct vp_image *read_file(const struct vp_names *names,
+				  const struct vp_names_module *module)
+{
+	struct vp_image_places places = {.root = names->root, .debug_dir = names->debug_dir};
+
+	if (names->no_files || !module->build_id.size || module->path[0] != '/')
+		return NULL;
+	VP_AUTO_FREE char *path = vp_format("%s%s", names->root, module->path);
+	/* Not blocking: the path may name a pipe by now. */
+	VP_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return NULL;
+	struct vp_image *image = vp_alloc(sizeof(*image));
+	VP_AUTO_ERROR struct vp_error *error = vp_image_read(fd, module->path, &places, image);
+	if (!error && vp_build_id_equal(&image->build_id, &module->build_id))
+		return image;
+	vp_image_deinit(image);
+	free(image);
+	return NULL;
+}
+
+static void resolve(struct vp_names *names, struct vp_names_module *module)
+{
+	module->resolved = true;
+	module->image = image_of(names, module);
+	if (module->image != UINT32_MAX) {
+		const struct vp_maps_image *image = &names->maps.images.at[module->image];
+		if (image->count) {
+			sort_symbols(names->maps.symbols.at + image->first, image->count);
+			return;
+		}
+	}
+	module->image = UINT32_MAX;
+	module->file = read_file(names, module);
+}
+
+static void find_in_text(struct vp_names *names, const struct vp_maps_image *image, uint64_t offset,
+			 struct vp_name *name)
+{
+	const struct vp_maps_symbol *symbols = names->maps.symbols.at + image->first;
+	size_t low = 0, high = image->count;
+
+	while (low < high) { /* the first that starts above */
+		size_t middle = low + (high - low) / 2;
+		if (symbols[middle].addr <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return;
+	const struct vp_maps_symbol *symbol = &symbols[low - 1];
+	if (symbol->size && offset - symbol->addr >= symbol->size)
+		return;
+	name->function = vp_names_function_text(names, symbol->name);
+	name->function_offset = offset - symbol->addr;
+}
+
+static void find_in_file(struct vp_names *names, const struct vp_image *image, uint64_t offset,
+			 struct vp_name *name)
+{
+	const struct vp_image_symbol *symbols = image->symbols.at;
+	size_t low = 0, high = image->symbols.count;
+
+	while (low < high) { /* the first that starts above */
+		size_t middle = low + (high - low) / 2;
+		if (symbols[middle].offset <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return;
+	const struct vp_image_symbol *symbol = &symbols[low - 1];
+	if (symbol->size && offset - symbol->offset >= symbol->size)
+		return;
+	name->function = vp_names_function(names, vp_image_symbol_name(image, symbol));
+	name->function_offset = offset - symbol->offset;
+}
+
+void vp_names_find_in_module(struct vp_names *names, uint32_t number, uint64_t offset,
+			     struct vp_name *name)
+{
+	struct vp_names_module *module = &names->modules.at[number];
+
+	if (!module->resolved)
+		resolve(names, module);
+	name->module = module->path;
+	name->module_offset = offset;
+	if (module->image != UINT32_MAX)
+		find_in_text(names, &names->maps.images.at[module->image], offset, name);
+	else if (module->file)
+		find_in_file(names, module->file, offset, name);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Loading, and finding an address in a process: mappings over time, generated code. */
+#include "symbol/names_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbol/demangle.h"
+
+enum {
+	/* Deepest line of forks without an exec that is followed for a mapping. */
+	MAX_FORKS = 64,
+	/* Mappings looked at for one address; overlapping ones are few unless made to be many. */
+	MAX_OVERLAPS = 1000,
+};
+
+static const char *intern_clean(struct vp_names *names, const char *text, size_t size)
+{
+	struct vp_buffer clean = {0};
+
+	vp_text_clean(text, size, &clean);
+	uint32_t id = vp_intern_add(&names->strings, vp_buffer_text(&clean), clean.size);
+	vp_buffer_deinit(&clean);
+	return vp_intern_text(&names->strings, id);
+}
+
+const char *vp_names_text(struct vp_names *names, vp_text place)
+{
+	struct vp_buffer text = {0};
+
+	vp_maps_unescape(vp_maps_word(&names->maps, place), &text);
+	const char *result = intern_clean(names, vp_buffer_text(&text), text.size);
+	vp_buffer_deinit(&text);
+	return result;
+}
+
+const char *vp_names_function(struct vp_names *names, const char *symbol)
+{
+	struct vp_buffer text = {0};
+
+	vp_demangle(symbol, &text);
+	const char *result = intern_clean(names, vp_buffer_text(&text), text.size);
+	vp_buffer_deinit(&text);
+	return result;
+}
+
+const char *vp_names_function_text(struct vp_names *names, vp_text place)
+{
+	VP_AUTO_FREE char *symbol = vp_maps_string(&names->maps, place);
+
+	return vp_names_function(names, symbol);
+}
+
+struct numbered_mapping {
+	uint32_t space, line;
+	uint64_t start;
+};
+
+static int by_space_and_start(const void *left, const void *right)
+{
+	const struct numbered_mapping *a = left, *b = right;
+
+	if (a->space != b->space)
+		return a->space < b->space ? -1 : 1;
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	return a->line < b->line ? -1 : 1;
+}
+
+static void add_mapping(struct vp_names *names, const struct numbered_mapping *which)
+{
+	const struct vp_maps_mapping *from = &names->maps.mappings.at[which->line];
+	struct vp_names_space *space = &names->spaces.at[which->space];
+	uint64_t highest_end = from->end;
+
+	if (!space->mappings++) {
+		space->first_mapping = (uint32_t)names->mappings.count;
+	} else {
+		uint64_t before = names->mappings.at[names->mappings.count - 1].highest_end;
+		highest_end = before > highest_end ? before : highest_end;
+	}
+	vp_vec_push(&names->mappings,
+		    ((struct vp_names_mapping){.start = from->start,
+					       .end = from->end,
+					       .pgoff = from->pgoff,
+					       .from_ns = from->from_ns,
+					       .highest_end = highest_end,
+					       .line = which->line,
+					       .module = vp_names_module_of(names, from)}));
+}
+
+static void index_mappings(struct vp_names *names)
+{
+	struct vp_maps *maps = &names->maps;
+	struct numbered_mapping *order =
+	    vp_realloc_array(NULL, maps->mappings.count, sizeof(*order));
+
+	for (uint32_t i = 0; i < maps->mappings.count; i++)
+		order[i] = (struct numbered_mapping){maps->mappings.at[i].space, i,
+						     maps->mappings.at[i].start};
+	qsort(order, maps->mappings.count, sizeof(*order), by_space_and_start);
+	for (uint32_t i = 0; i < maps->mappings.count; i++)
+		add_mapping(names, &order[i]);
+	free(order);
+	vp_vec_deinit(&maps->mappings);
+}
+
+static int by_space_and_addr(const void *left, const void *right)
+{
+	const struct vp_maps_jit *a = left, *b = right;
+
+	if (a->space != b->space)
+		return a->space < b->space ? -1 : 1;
+	if (a->symbol.addr != b->symbol.addr)
+		return a->symbol.addr < b->symbol.addr ? -1 : 1;
+	return a->symbol.name < b->symbol.name ? -1 : 1;
+}
+
+static void index_jit(struct vp_names *names)
+{
+	struct vp_maps *maps = &names->maps;
+
+	if (maps->jit.count)
+		qsort(maps->jit.at, maps->jit.count, sizeof(*maps->jit.at), by_space_and_addr);
+	for (uint32_t i = 0; i < maps->jit.count; i++) {
+		struct vp_names_space *space = &names->spaces.at[maps->jit.at[i].space];
+		if (!space->jits++)
+			space->first_jit = i;
+	}
+}
+
+static void index_all(struct vp_names *names)
+{
+	vp_vec_each (&names->maps.spaces, space)
+		vp_vec_push(&names->spaces,
+			    ((struct vp_names_space){.comm = vp_names_text(names, space->comm)}));
+	vp_names_index_spaces(names);
+	vp_names_index_kernel(names);
+	vp_names_index_modules(names);
+	index_mappings(names);
+	index_jit(names);
+}
+
+struct vp_error *vp_names_load(const char *path, const struct vp_names_options *options,
+			       struct vp_names **names)
+{
+	static const struct vp_names_options usual = {0};
+	struct vp_names *loaded = vp_alloc(sizeof(*loaded));
+	struct vp_error *error = vp_maps_load(path, &loaded->maps);
+
+	if (error) {
+		free(loaded);
+		return error;
+	}
+	if (!options)
+		options = &usual;
+	loaded->root = vp_strdup(options->root ? options->root : "");
+	loaded->debug_dir = vp_strdup(options->debug_dir ? options->debug_dir : "/usr/lib/debug");
+	loaded->no_files = options->no_files;
+	index_all(loaded);
+	*names = loaded;
+	return NULL;
+}
+
+struct vp_error *vp_names_load_kallsyms(const char *path, struct vp_names **names)
+{
+	struct vp_names *loaded = vp_alloc(sizeof(*loaded));
+	struct vp_error *error = vp_maps_load_kallsyms(path, &loaded->maps);
+
+	if (error) {
+		free(loaded);
+		return error;
+	}
+	loaded->no_files = true;
+	index_all(loaded);
+	*names = loaded;
+	return NULL;
+}
+
+static void by_key_deinit(struct vp_names_by_key *by_key)
+{
+	vp_map_deinit(&by_key->lives_of_key);
+	vp_vec_deinit(&by_key->lives);
+	vp_vec_deinit(&by_key->order);
+}
+
+void vp_names_free(struct vp_names *names)
+{
+	if (!names)
+		return;
+	vp_vec_each (&names->modules, module)
+		if (module->file) {
+			vp_image_deinit(module->file);
+			free(module->file);
+		}
+	vp_vec_deinit(&names->modules);
+	vp_intern_deinit(&names->module_ids);
+	vp_intern_deinit(&names->image_ids);
+	vp_vec_deinit(&names->image_of_id);
+	vp_vec_deinit(&names->mappings);
+	vp_vec_deinit(&names->spaces);
+	by_key_deinit(&names->by_root);
+	by_key_deinit(&names->by_pid);
+	vp_vec_deinit(&names->kernel);
+	vp_map_deinit(&names->module_base);
+	vp_vec_deinit(&names->module_bases);
+	vp_intern_deinit(&names->strings);
+	vp_maps_deinit(&names->maps);
+	free(names->root);
+	free(names->debug_dir);
+	free(names);
+}
+
+const struct vp_maps *vp_names_maps(const struct vp_names *names)
+{
+	return &names->maps;
+}
+
+/*
+ * The mapping of `addr` in `space` itself: of those that were there by `time` the last in the text,
+ * else the one that came first.
+ */
+static const struct vp_names_mapping *find_own_mapping(const struct vp_names *names, uint32_t space,
+						       uint64_t addr, uint64_t time)
+{
+	const struct vp_names_space *owner = &names->spaces.at[space];
+	const struct vp_names_mapping *first, *best = NULL;
+	size_t low = 0, high = owner->mappings;
+
+	if (!owner->mappings)
+		return NULL;
+	first = names->mappings.at + owner->first_mapping;
+	while (low < high) { /* the first that starts above addr */
+		size_t middle = low + (high - low) / 2;
+		if (first[middle].start <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t i = low, looked = 0; i-- > 0 && looked < MAX_OVERLAPS; looked++) {
+		const struct vp_names_mapping *mapping = &first[i];
+		if (mapping->highest_end <= addr)
+			break;
+		if (mapping->end <= addr)
+			continue;
+		bool there = mapping->from_ns <= time, best_there = best && best->from_ns <= time;
+		if (!best || (there && !best_there) ||
+		    (there && best_there && mapping->line > best->line) ||
+		    (!there && !best_there && mapping->from_ns < best->from_ns))
+			best = mapping;
+	}
+	return best;
+}
+
+static const struct vp_names_mapping *find_mapping(const struct vp_names *names, uint32_t space,
+						   uint64_t addr, uint64_t time)
+{
+	for (unsigned depth = 0; depth < MAX_FORKS; depth++) {
+		const struct vp_names_mapping *mapping = find_own_mapping(names, space, addr, time);
+		const struct vp_maps_space *life = &names->maps.spaces.at[space];
+		if (mapping || !life->parent)
+			return mapping;
+		/* What the parent mapped after the fork is not the child's. */
+		if (life->start_ns && life->start_ns < time)
+			time = life->start_ns;
+		space = life->parent - 1;
+	}
+	return NULL;
+}
+
+static bool find_own_jit(struct vp_names *names, uint32_t space, uint64_t addr,
+			 struct vp_name *name)
+{
+	const struct vp_names_space *owner = &names->spaces.at[space];
+	const struct vp_maps_jit *first;
+	size_t low = 0, high = owner->jits;
+
+	if (!owner->jits)
+		return false;
+	first = names->maps.jit.at + owner->first_jit;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (first[middle].symbol.addr <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low || addr - first[low - 1].symbol.addr >= first[low - 1].symbol.size)
+		return false;
+	const struct vp_maps_symbol *symbol = &first[low - 1].symbol;
+	name->function = vp_names_function_text(names, symbol->name);
+	name->function_offset = addr - symbol->addr;
+	return true;
+}
+
+static void find_jit(struct vp_names *names, uint32_t space, uint64_t addr, struct vp_name *name)
+{
+	for (unsigned depth = 0; depth < MAX_FORKS; depth++) {
+		const struct vp_maps_space *life = &names->maps.spaces.at[space];
+		if (find_own_jit(names, space, addr, name) || !life->parent)
+			return;
+		space = life->parent - 1;
+	}
+}
+
+bool vp_names_process(const struct vp_names *names, uint32_t space, const char **comm,
+		      uint32_t *pid)
+{
+	if (space >= names->spaces.count)
+		return false;
+	*comm = names->spaces.at[space].comm;
+	*pid = names->maps.spaces.at[space].tgid;
+	return true;
+}
+
+void vp_names_find(struct vp_names *names, uint32_t space, bool kernel, uint64_t addr,
+		   uint64_t host_ns, struct vp_name *name)
+{
+	*name = (struct vp_name){.module_offset = addr};
+	bool known = vp_names_process(names, space, &name->comm, &name->pid);
+
+	if (kernel) {
+		vp_names_find_kernel(names, addr, name);
+		return;
+	}
+	if (!known)
+		return;
+	uint64_t time = vp_names_machine_time(names, host_ns);
+	const struct vp_names_mapping *mapping = find_mapping(names, space, addr, time);
+	if (mapping)
+		vp_names_find_in_module(names, mapping->module,
+					addr - mapping->start + mapping->pgoff, name);
+	if (!name->function)
+		find_jit(names, space, addr, name);
+}

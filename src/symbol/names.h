@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Names for the addresses of one machine, from its map text (maps/format.h).
+ *
+ * Which process: by page table root (a guest sample's CR3) or by pid, and by time, since both are
+ * used again. Which function: by the mapping that was there at that time.
+ */
+#ifndef VP_SYMBOL_NAMES_H
+#define VP_SYMBOL_NAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "maps/maps.h"
+
+struct vp_names;
+
+#define VP_NAMES_NO_SPACE UINT32_MAX
+
+struct vp_names_options {
+	const char *root;      /* folder that holds the machine's files; NULL: "/" */
+	const char *debug_dir; /* of separate debug files; NULL: "/usr/lib/debug" */
+	bool no_files;         /* use only the symbols in the map text */
+};
+
+/*
+ * How the machine's clock relates to the host's: up to two instants at which both are known, and a
+ * straight line through them. With one, both clocks run at the same speed; with none (the host)
+ * they are the same clock.
+ */
+struct vp_names_clock {
+	unsigned instants; /* 0, 1 or 2 */
+	uint64_t machine_ns[2];
+	uint64_t host_ns[2];
+	uint64_t error_ns; /* bound of the error of a converted time */
+};
+
+struct vp_name {
+	const char *function; /* demangled; NULL: unknown */
+	/* Path of the file, "[kernel]", "[kvm]" for a kernel module; NULL: unknown. */
+	const char *module;
+	uint64_t function_offset; /* of the address from the begin of the function */
+	uint64_t
+	    module_offset; /* offset in the file; in the kernel, from _text; else the address */
+	const char *comm;  /* NULL: no process */
+	uint32_t pid;      /* 0: no process */
+};
+
+/* Reads map text. Errors: unreadable, not map text. Malformed lines are in vp_names_maps(). */
+struct vp_error *vp_names_load(const char *path, const struct vp_names_options *options,
+			       struct vp_names **names) VP_MUST_CHECK;
+/* Reads System.map or a copy of /proc/kallsyms: kernel names only. */
+struct vp_error *vp_names_load_kallsyms(const char *path, struct vp_names **names) VP_MUST_CHECK;
+void vp_names_free(struct vp_names *names);
+
+/* What was read: notes and warnings for the user, clock lines, kernel release. */
+const struct vp_maps *vp_names_maps(const struct vp_names *names);
+/* To be called before lookups with times, once the clock is known. */
+void vp_names_set_clock(struct vp_names *names, const struct vp_names_clock *clock);
+
+/*
+ * The address space with that page table root (CR3 as the hardware holds it) or of that process at
+ * that host time; VP_NAMES_NO_SPACE if there is none. A time in no life of that root finds the
+ * nearest one within the clock's error and 20 ms.
+ */
+uint32_t vp_names_space_by_root(const struct vp_names *names, uint64_t cr3, uint64_t host_ns);
+uint32_t vp_names_space_by_pid(const struct vp_names *names, uint32_t pid, uint64_t host_ns);
+/* Process of an address space; false if `space` is none. */
+bool vp_names_process(const struct vp_names *names, uint32_t space, const char **comm,
+		      uint32_t *pid);
+
+/*
+ * Names `addr` of the kernel, or of `space` at that time. Strings live as long as `names`. The
+ * first address in a file may read that file.
+ */
+void vp_names_find(struct vp_names *names, uint32_t space, bool kernel, uint64_t addr,
+		   uint64_t host_ns, struct vp_name *name);
+
+#endif

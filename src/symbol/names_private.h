@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of symbol/ share. */
+#ifndef VP_SYMBOL_NAMES_PRIVATE_H
+#define VP_SYMBOL_NAMES_PRIVATE_H
+
+#include "base/intern.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "maps/image.h"
+#include "symbol/names.h"
+
+/* The lives that had one key (root or pid) are `count` entries of an order from `first` on. */
+struct vp_names_lives {
+	uint32_t first, count;
+};
+
+/* Address spaces by a key that is used again over time. */
+struct vp_names_by_key {
+	struct vp_map lives_of_key; /* value: index into lives */
+	VP_VEC(struct vp_names_lives) lives;
+	VP_VEC(uint32_t) order; /* spaces by key, then by start */
+};
+
+struct vp_names_mapping {
+	uint64_t start, end, pgoff, from_ns;
+	uint64_t highest_end; /* of this and all before it in the same space */
+	uint32_t line;        /* order in the text */
+	uint32_t module;
+};
+
+struct vp_names_space {
+	uint32_t first_mapping, mappings;
+	uint32_t first_jit, jits;
+	const char *comm;
+};
+
+/* A file that was mapped. Its symbols are looked for when the first address needs them. */
+struct vp_names_module {
+	struct vp_build_id build_id;
+	const char *path;
+	bool resolved;
+	uint32_t image;        /* in maps.images; UINT32_MAX: use `file` */
+	struct vp_image *file; /* NULL: none */
+};
+
+struct vp_names_kernel_symbol {
+	uint64_t addr, end;
+	vp_text name, module;
+};
+
+struct vp_names {
+	struct vp_maps maps;
+	char *root, *debug_dir;
+	bool no_files;
+	struct vp_names_clock clock;
+	struct vp_intern strings;
+
+	VP_VEC(struct vp_names_kernel_symbol) kernel; /* text symbols by address, one for each */
+	uint64_t kernel_text;                         /* address of _text, or 0 */
+	struct vp_map module_base; /* kernel module's name (interned) → index */
+	VP_VEC(uint64_t) module_bases;
+
+	VP_VEC(struct vp_names_space) spaces; /* as in maps.spaces */
+	struct vp_names_by_key by_root, by_pid;
+	VP_VEC(struct vp_names_mapping) mappings; /* by space, start, line */
+	struct vp_intern module_ids;              /* "BUILDID PATH" as in the text: module index */
+	VP_VEC(struct vp_names_module) modules;
+	struct vp_intern image_ids;   /* build-ids and paths that images have */
+	VP_VEC(uint32_t) image_of_id; /* image with that build-id or path */
+};
+
+/* The machine's own time at that host time. */
+uint64_t vp_names_machine_time(const struct vp_names *names, uint64_t host_ns);
+/* The text at `place`, unescaped, cleaned and interned. */
+const char *vp_names_text(struct vp_names *names, vp_text place);
+const char *vp_names_function(struct vp_names *names, const char *symbol);
+const char *vp_names_function_text(struct vp_names *names, vp_text place);
+
+void vp_names_index_spaces(struct vp_names *names);
+void vp_names_index_kernel(struct vp_names *names);
+void vp_names_find_kernel(struct vp_names *names, uint64_t addr, struct vp_name *name);
+
+void vp_names_index_modules(struct vp_names *names);
+uint32_t vp_names_module_of(struct vp_names *names, const struct vp_maps_mapping *mapping);
+/* Names a file offset of a module. */
+void vp_names_find_in_module(struct vp_names *names, uint32_t module, uint64_t offset,
+			     struct vp_name *name);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which process: page table roots and pids over time. */
+#include "symbol/names_private.h"
+
+#include <stdlib.h>
+
+/*
+ * A life is noted to begin a little after it does, and to end, on Linux 6.16 and later, before the
+ * process tears its memory down.
+ */
+#define LATE_NS 20000000ULL
+
+void vp_names_set_clock(struct vp_names *names, const struct vp_names_clock *clock)
+{
+	names->clock = *clock;
+}
+
+uint64_t vp_names_machine_time(const struct vp_names *names, uint64_t host_ns)
+{
+	const struct vp_names_clock *clock = &names->clock;
+
+	if (!clock->instants)
+		return host_ns;
+	__int128 since = (__int128)host_ns - clock->host_ns[0];
+	if (clock->instants > 1 && clock->host_ns[1] != clock->host_ns[0])
+		since = since * ((__int128)clock->machine_ns[1] - clock->machine_ns[0]) /
+			((__int128)clock->host_ns[1] - clock->host_ns[0]);
+	__int128 time = clock->machine_ns[0] + since;
+	return time < 0 ? 0 : time > (__int128)UINT64_MAX ? UINT64_MAX : (uint64_t)time;
+}
+
+/*
+ * The page table's physical address. Below it is the PCID or flags (bits 0-11), above it bit 63
+ * (keep the TLB) and the LAM bits (61, 62). With page table isolation, bit 12 tells the user's half
+ * of a pair of tables from the kernel's.
+ */
+static uint64_t root_of_cr3(const struct vp_maps *maps, uint64_t cr3)
+{
+	uint64_t root = cr3 & 0x000ffffffffff000ULL;
+
+	return maps->kpti ? root & ~0x1000ULL : root;
+}
+
+struct keyed_space {
+	uint64_t key, start_ns;
+	uint32_t space;
+};
+
+static int by_key_and_start(const void *left, const void *right)
+{
+	const struct keyed_space *a = left, *b = right;
+
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	return a->space < b->space ? -1 : 1;
+}
+
+static uint64_t key_of(const struct vp_names *names, uint32_t space, bool by_root)
+{
+	const struct vp_maps_space *life = &names->maps.spaces.at[space];
+
+	return by_root ? root_of_cr3(&names->maps, life->root) : life->tgid;
+}
+
+static void index_by_key(struct vp_names *names, bool by_root, struct vp_names_by_key *index)
+{
+	size_t count = names->maps.spaces.count;
+	struct keyed_space *keyed = vp_realloc_array(NULL, count, sizeof(*keyed));
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t key = key_of(names, i, by_root);
+		if (key)
+			keyed[used++] =
+			    (struct keyed_space){key, names->maps.spaces.at[i].start_ns, i};
+	}
+	qsort(keyed, used, sizeof(*keyed), by_key_and_start);
+	for (uint32_t i = 0; i < used; i++) {
+		bool inserted;
+		uint32_t *lives = vp_map_insert(&index->lives_of_key, keyed[i].key,
+						(uint32_t)index->lives.count, &inserted);
+		if (inserted)
+			vp_vec_push(&index->lives, ((struct vp_names_lives){.first = i}));
+		index->lives.at[*lives].count++;
+		vp_vec_push(&index->order, keyed[i].space);
+	}
+	free(keyed);
+}
+
+void vp_names_index_spaces(struct vp_names *names)
+{
+	index_by_key(names, true, &names->by_root);
+	index_by_key(names, false, &names->by_pid);
+}
+
+/* How far `time` is from the life; 0: inside. */
+static uint64_t distance(const struct vp_maps_space *life, uint64_t time)
+{
+	if (time < life->start_ns)
+		return life->start_ns - time;
+	if (life->end_ns && time >= life->end_ns)
+		return time - life->end_ns + 1;
+	return 0;
+}
+
+static uint32_t find_life(const struct vp_names *names, const struct vp_names_by_key *index,
+			  uint64_t key, uint64_t host_ns)
+{
+	uint32_t *which = key ? vp_map_find(&index->lives_of_key, key) : NULL;
+	if (!which)
+		return VP_NAMES_NO_SPACE;
+	const struct vp_names_lives *lives = &index->lives.at[*which];
+	const uint32_t *order = index->order.at + lives->first;
+	uint64_t time = vp_names_machine_time(names, host_ns);
+	size_t low = 0, high = lives->count;
+
+	while (low < high) { /* the first life that starts after `time` */
+		size_t middle = low + (high - low) / 2;
+		if (names->maps.spaces.at[order[middle]].start_ns <= time)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	uint64_t best = names->clock.error_ns + LATE_NS;
+	uint32_t found = VP_NAMES_NO_SPACE;
+	for (size_t i = low ? low - 1 : 0; i <= low && i < lives->count; i++) {
+		uint64_t far = distance(&names->maps.spaces.at[order[i]], time);
+		if (far <= best && (found == VP_NAMES_NO_SPACE || far < best)) {
+			best = far;
+			found = order[i];
+		}
+	}
+	return found;
+}
+
+uint32_t vp_names_space_by_root(const struct vp_names *names, uint64_t cr3, uint64_t host_ns)
+{
+	return find_life(names, &names->by_root, root_of_cr3(&names->maps, cr3), host_ns);
+}
+
+uint32_t vp_names_space_by_pid(const struct vp_names *names, uint32_t pid, uint64_t host_ns)
+{
+	return find_life(names, &names->by_pid, pid, host_ns);
+}
