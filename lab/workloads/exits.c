@@ -1,0 +1,145 @@
+/*
+ * exits [--cpuid N] [--out N] [--mmio N] [--hlt N] [--syscalls N] [--rate R] [--seconds S]
+ *
+ * Does known numbers of things that leave the guest (and of system calls, which do not): CPUID,
+ * a write to I/O port 0x80, a read of the HPET or I/O APIC page through /dev/mem, a sleep (so that
+ * an otherwise idle vCPU executes HLT). The numbers make one round; rounds repeat R times a second
+ * for S seconds (default: one round). What was done is printed.
+ */
+#include "common.h"
+
+#include <cpuid.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/io.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PORT_DELAY 0x80	      /* POST code port: writing it does nothing else */
+#define IOAPIC_BASE 0xfec00000 /* emulated by the hypervisor; reading its index register is harmless */
+#define HLT_SLEEP_S 0.001
+
+enum kind { KIND_CPUID, KIND_OUT, KIND_MMIO, KIND_HLT, KIND_SYSCALL, KIND_COUNT };
+
+static const char *const kind_names[KIND_COUNT] = {"cpuid", "out", "mmio", "hlt", "syscalls"};
+
+struct exits {
+	uint64_t per_round[KIND_COUNT];
+	uint64_t done[KIND_COUNT];
+	double rate, seconds;
+	volatile uint32_t *mmio;
+};
+
+__attribute__((noinline)) static void exits_cpuid(uint64_t n)
+{
+	unsigned int a, b, c, d;
+
+	while (n--)
+		__cpuid(0, a, b, c, d);
+}
+
+__attribute__((noinline)) static void exits_out(uint64_t n)
+{
+	while (n--)
+		outb(0, PORT_DELAY);
+}
+
+__attribute__((noinline)) static void exits_mmio(volatile uint32_t *page, uint64_t n)
+{
+	while (n--)
+		(void)*page;
+}
+
+__attribute__((noinline)) static void exits_hlt(uint64_t n)
+{
+	while (n--)
+		work_sleep(HLT_SLEEP_S);
+}
+
+__attribute__((noinline)) static void exits_syscalls(uint64_t n)
+{
+	while (n--)
+		syscall(SYS_getppid);
+}
+
+static void one_round(struct exits *exits)
+{
+	const uint64_t *n = exits->per_round;
+
+	exits_cpuid(n[KIND_CPUID]);
+	exits_out(n[KIND_OUT]);
+	exits_mmio(exits->mmio, n[KIND_MMIO]);
+	exits_hlt(n[KIND_HLT]);
+	exits_syscalls(n[KIND_SYSCALL]);
+	for (int i = 0; i < KIND_COUNT; i++)
+		exits->done[i] += n[i];
+}
+
+static void set_option(struct exits *exits, const char *option, double value)
+{
+	for (int i = 0; i < KIND_COUNT; i++) {
+		if (!strcmp(option + 2, kind_names[i])) {
+			exits->per_round[i] = (uint64_t)value;
+			return;
+		}
+	}
+	if (!strcmp(option, "--rate"))
+		exits->rate = value;
+	else if (!strcmp(option, "--seconds"))
+		exits->seconds = value;
+	else
+		work_usage("unknown option '%s': expected --cpuid, --out, --mmio, --hlt, "
+			   "--syscalls, --rate or --seconds",
+			   option);
+}
+
+static void get_access(struct exits *exits)
+{
+	if (exits->per_round[KIND_OUT] && ioperm(PORT_DELAY, 1, 1))
+		work_usage("--out: port 0x80: %s", strerror(errno));
+	if (exits->per_round[KIND_MMIO]) {
+		int fd = open("/dev/mem", O_RDONLY | O_SYNC | O_CLOEXEC);
+		void *page = fd < 0 ? MAP_FAILED
+				    : mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, IOAPIC_BASE);
+
+		if (page == MAP_FAILED)
+			work_usage("--mmio: /dev/mem: %s", strerror(errno));
+		exits->mmio = page;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct exits exits = {0};
+	uint64_t rounds = 0, begin;
+
+	work_init("exits");
+	for (int i = 1; i < argc; i += 2) {
+		if (strncmp(argv[i], "--", 2))
+			work_usage("'%s' is not an option", argv[i]);
+		set_option(&exits, argv[i], work_number(argv[i], argv[i + 1]));
+	}
+	get_access(&exits);
+	work_limit(exits.seconds);
+	begin = work_now();
+	do {
+		one_round(&exits);
+		rounds++;
+		if (exits.rate > 0) {
+			double due = (double)begin / 1e9 + (double)rounds / exits.rate;
+			double now = (double)work_now() / 1e9;
+
+			if (due > now)
+				work_sleep(due - now);
+		}
+	} while ((exits.seconds > 0 || exits.rate > 0) && !work_over());
+	printf("exits: rounds=%llu", (unsigned long long)rounds);
+	for (int i = 0; i < KIND_COUNT; i++)
+		printf(" %s=%llu", kind_names[i], (unsigned long long)exits.done[i]);
+	printf("\n");
+	work_summary();
+	return 0;
+}
