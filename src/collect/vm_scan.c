@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <glob.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -166,7 +165,7 @@ bool vp_vm_note_ends(vp_vms *vms)
 
 	vp_vec_each(vms, vm)
 	{
-		if (vm->end || !kill((pid_t)vm->pid, 0) || errno != ESRCH)
+		if (vm->end || has_vm_open(vm->pid))
 			continue;
 		vm->end = vp_clock_monotonic();
 		any = true;

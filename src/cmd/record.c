@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf record: samples every layer of this host until COMMAND ends or Ctrl-C. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "cmd/options.h"
+#include "collect/clock.h"
+#include "recording/recorder.h"
+
+static const struct vp_verb verb;
+static volatile sig_atomic_t stop_wanted;
+
+const struct vp_verb *vp_verb_record(void)
+{
+	return &verb;
+}
+
+struct record {
+	uint64_t frequency, period, pages, duration, agent_port, agent_seconds, agent_megabytes;
+	const char *event, *output;
+	struct vp_texts vms, command;
+	bool no_agent, no_symbols, quiet, all_cpus, help;
+};
+
+static void on_signal(int signal)
+{
+	stop_wanted = 1;
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static struct vp_error *check_options(struct record *record)
+{
+	if (record->frequency && record->period)
+		return vp_error_usage("-F and -c exclude each other: give a rate or a period");
+	if (record->frequency > 100000000)
+		return vp_error_usage("option --freq: expected at most 100000000 samples per second");
+	if (!record->frequency && !record->period)
+		record->frequency = 1000;
+	if (record->pages & (record->pages - 1))
+		return vp_error_usage("option --mmap-pages: expected a power of two, not %" PRIu64,
+				      record->pages);
+	return NULL;
+}
+
+/*
+ * Makes way for the new recording as perf does: an older one of that name becomes NAME.old. Anything
+ * else of that name is not ours to move.
+ */
+static struct vp_error *make_way(const char *path)
+{
+	VP_AUTO_FREE char *inside = vp_format("%s/recording", path);
+	VP_AUTO_FREE char *old = vp_format("%s.old", path);
+	VP_AUTO_FREE char *old_inside = vp_format("%s/recording", old);
+	struct stat status;
+
+	if (stat(path, &status))
+		return errno == ENOENT ? NULL : vp_error_errno(errno, "cannot look at '%s'", path);
+	if (!S_ISDIR(status.st_mode))
+		return vp_error_new("'%s' is there already and is not a directory", path);
+	if (access(inside, F_OK)) {
+		if (!rmdir(path))
+			return NULL;
+		return vp_error_new("'%s' is there already and is not a recording", path);
+	}
+	if (!access(old_inside, F_OK)) {
+		VP_AUTO_FREE char *command = vp_format("%s", old);
+		char *const words[] = {"rm", "-rf", "--", command, NULL};
+		pid_t child = fork();
+		if (child == 0) {
+			execvp(words[0], words);
+			_exit(127);
+		}
+		waitpid(child, NULL, 0);
+	}
+	if (rename(path, old))
+		return vp_error_errno(errno, "cannot rename '%s' to '%s'", path, old);
+	return NULL;
+}
+
+/* A started command that waits for a byte before it becomes COMMAND. */
+struct command {
+	pid_t pid;
+	int go;
+};
+
+static struct vp_error *command_prepare(const struct vp_texts *words, struct command *ret)
+{
+	int go[2];
+
+	if (pipe2(go, O_CLOEXEC))
+		return vp_error_errno(errno, "cannot make a pipe");
+	ret->pid = fork();
+	if (ret->pid < 0)
+		return vp_error_errno(errno, "cannot start a process");
+	if (ret->pid == 0) {
+		char byte;
+		close(go[1]);
+		if (read(go[0], &byte, 1) != 1)
+			_exit(0);
+		signal(SIGPIPE, SIG_DFL);
+		execvp(words->at[0], (char *const *)words->at);
+		fprintf(stderr, "vperf record: cannot run '%s': %s\n", words->at[0],
+			strerror(errno));
+		_exit(127);
+	}
+	close(go[0]);
+	ret->go = go[1];
+	return NULL;
+}
+
+static void command_go(struct command *command)
+{
+	if (command->pid && write(command->go, "", 1) != 1)
+		stop_wanted = 1;
+	if (command->pid)
+		close(command->go);
+}
+
+/* True once the command has ended; *status is then what waitpid() said. */
+static bool command_ended(struct command *command, int *status)
+{
+	if (!command->pid || waitpid(command->pid, status, WNOHANG) != command->pid)
+		return false;
+	command->pid = 0;
+	return true;
+}
+
+static void print_notices(struct vp_recorder *recorder)
+{
+	for (char *notice; (notice = vp_recorder_take_notice(recorder)); free(notice))
+		fprintf(stderr, "vperf record: %s\n", notice);
+}
+
+static void print_progress(struct vp_recorder *recorder, uint64_t since)
+{
+	struct vp_recorder_totals totals = vp_recorder_totals(recorder);
+
+	fprintf(stderr, "\rrecording: %" PRIu64 " s, %" PRIu64 " samples, %" PRIu64 " lost, %zu VMs ",
+		(vp_clock_monotonic() - since) / 1000000000, totals.samples, totals.lost,
+		totals.vms);
+}
+
+static struct vp_error *run_until_end(const struct record *record, struct vp_recorder *recorder,
+				      struct command *command, int *status)
+{
+	uint64_t since = vp_clock_monotonic(), shown = since;
+	bool terminal = isatty(STDERR_FILENO) && !record->quiet;
+
+	while (!stop_wanted && !command_ended(command, status)) {
+		uint64_t now = vp_clock_monotonic();
+		if (record->duration && now - since >= record->duration * 1000000000)
+			break;
+		VP_TRY(vp_recorder_step(recorder, 100));
+		print_notices(recorder);
+		if (terminal && now - shown >= 1000000000) {
+			print_progress(recorder, since);
+			shown = now;
+		}
+	}
+	if (terminal)
+		fputs("\r\033[K", stderr);
+	return NULL;
+}
+
+static void print_summary(const struct record *record, struct vp_recorder *recorder)
+{
+	struct vp_recorder_totals totals = vp_recorder_totals(recorder);
+
+	print_notices(recorder);
+	if (!record->quiet)
+		fprintf(stderr, "[ vperf record: %" PRIu64 " samples, %" PRIu64
+				" lost, %zu VM%s, in '%s' ]\n",
+			totals.samples, totals.lost, totals.vms, totals.vms == 1 ? "" : "s",
+			record->output);
+}
+
+/* Records; `status` is the command's, as waitpid() gives it. */
+static struct vp_error *record_all(const struct record *record, struct vp_recorder *recorder,
+				   struct command *command, int *status)
+{
+	VP_TRY(vp_recorder_start(recorder));
+	command_go(command);
+	struct vp_error *error = run_until_end(record, recorder, command, status);
+	if (command->pid)
+		kill(command->pid, SIGTERM);
+
+	struct vp_error *end_error = vp_recorder_finish(recorder);
+	print_summary(record, recorder);
+	if (!error)
+		return end_error;
+	vp_error_free(end_error);
+	return error;
+}
+
+static char *join_words(const struct vp_texts *words)
+{
+	struct vp_buffer text = {0};
+
+	for (size_t i = 0; i < words->count; i++)
+		vp_buffer_printf(&text, "%s%s", i ? " " : "", words->at[i]);
+	char *joined = vp_strdup(vp_buffer_text(&text));
+	vp_buffer_deinit(&text);
+	return joined;
+}
+
+static struct vp_error *record_with(struct record *record, int *status)
+{
+	VP_AUTO_FREE char *command_text = join_words(&record->command);
+	struct command command = {0};
+	struct vp_recorder *recorder = NULL;
+
+	VP_TRY(check_options(record));
+	if (geteuid() != 0)
+		return vp_error_new("root is needed to sample the host (try sudo)");
+	VP_TRY(make_way(record->output));
+	struct vp_recorder_options options = {
+	    .directory = record->output,
+	    .trigger = {.event = record->event,
+			.frequency = record->frequency,
+			.period = record->period},
+	    .buffer_pages = record->pages,
+	    .command = command_text,
+	    .vm_names = record->vms.at,
+	    .n_vm_names = record->vms.count,
+	    .ask_agents = !record->no_agent,
+	    .with_symbols = !record->no_symbols,
+	    .agent_port = (unsigned)record->agent_port,
+	    .agent_seconds = (unsigned)record->agent_seconds,
+	    .agent_bytes = record->agent_megabytes << 20,
+	};
+	VP_TRY(vp_recorder_open(&options, &recorder));
+	catch_signals();
+	struct vp_error *error =
+	    record->command.count ? command_prepare(&record->command, &command) : NULL;
+	if (!error)
+		error = record_all(record, recorder, &command, status);
+	vp_recorder_free(recorder);
+	return error;
+}
+
+static int run_record(int argc, char **argv)
+{
+	struct record record = {.pages = 512,
+				.output = "vperf.data",
+				.agent_port = 9733,
+				.agent_seconds = 60,
+				.agent_megabytes = 512};
+	const struct vp_option options[] = {
+	    {'F', "freq", VP_OPTION_COUNT, &record.frequency, "HZ",
+	     "samples per second and pCPU (1000)"},
+	    {'c', "count", VP_OPTION_COUNT, &record.period, "N",
+	     "sample every N events; for cpu-clock every N nanoseconds"},
+	    {'e', "event", VP_OPTION_TEXT, &record.event, "EVENT",
+	     "what triggers a sample: cycles, instructions, rHEX, cpu-clock, ... (cycles, or "
+	     "cpu-clock where there is no counter)"},
+	    {'o', "output", VP_OPTION_TEXT, &record.output, "DIR", "the recording (vperf.data)"},
+	    {0, "vm", VP_OPTION_TEXTS, &record.vms, "NAME",
+	     "look into this VM's guest only; may be given again"},
+	    {'d', "duration", VP_OPTION_COUNT, &record.duration, "S",
+	     "stop after S seconds (when COMMAND ends, or at Ctrl-C)"},
+	    {'m', "mmap-pages", VP_OPTION_COUNT, &record.pages, "PAGES",
+	     "buffer per pCPU, a power of two (512)"},
+	    {'a', "all-cpus", VP_OPTION_FLAG, &record.all_cpus, NULL,
+	     "taken for granted: all pCPUs are always sampled"},
+	    {0, "no-agent", VP_OPTION_FLAG, &record.no_agent, NULL,
+	     "do not ask agents in guests at the end"},
+	    {0, "no-symbols", VP_OPTION_FLAG, &record.no_symbols, NULL,
+	     "keep build-ids only, no symbol tables of files"},
+	    {0, "agent-port", VP_OPTION_COUNT, &record.agent_port, "PORT",
+	     "vsock port of the agents (9733)"},
+	    {0, "agent-timeout", VP_OPTION_COUNT, &record.agent_seconds, "S",
+	     "time for one agent's answer (60)"},
+	    {0, "agent-limit", VP_OPTION_COUNT, &record.agent_megabytes, "MIB",
+	     "size of one agent's answer at most (512)"},
+	    {'q', "quiet", VP_OPTION_FLAG, &record.quiet, NULL, "no progress, no summary"},
+	};
+	int status = 0;
+	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv, true,
+						  &record.command, &record.help);
+
+	if (!error && record.help) {
+		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
+		return 0;
+	}
+	vp_vec_push(&record.command, NULL); /* execvp() wants the end marked */
+	record.command.count--;
+	if (!error)
+		error = record_with(&record, &status);
+	vp_vec_deinit(&record.command);
+	vp_vec_deinit(&record.vms);
+	if (error)
+		return vp_cmd_fail(&verb, error);
+	return WIFEXITED(status) ? WEXITSTATUS(status) != 0 : 0;
+}
+
+static const struct vp_verb verb = {
+    .name = "record",
+    .usage = "[-F HZ | -c N] [-e EVENT] [-o DIR] [--vm NAME]... [-- COMMAND [ARG]...]",
+    .summary = "sample the host, its VMs and the guests in them",
+    .run = run_record,
+};

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The host's own map text: kernel symbols, and the mappings and symbols of the processes that samples
+ * hit in user space. A process is read when it is first seen, and again at the end if it still runs.
+ */
+#ifndef VP_COLLECT_HOST_MAPS_H
+#define VP_COLLECT_HOST_MAPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct vp_host_maps;
+
+struct vp_host_maps *vp_host_maps_new(void);
+void vp_host_maps_free(struct vp_host_maps *maps);
+/* A sample hit process `pid`, named `comm`, in user space. Cheap when it is known. */
+void vp_host_maps_see(struct vp_host_maps *maps, uint32_t pid, const char *comm);
+/* Writes it all to `path`; with_symbols false leaves out the images' symbols. */
+struct vp_error *vp_host_maps_write(struct vp_host_maps *maps, const char *path,
+				    bool with_symbols) VP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/probe.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+
+#include "base/macros.h"
+#include "collect/clock.h"
+#include "collect/pcpus.h"
+#include "collect/sampler.h"
+#include "collect/trigger.h"
+#include "collect/vm_scan.h"
+
+static bool say(bool found, char *detail, size_t size, const char *text)
+{
+	snprintf(detail, size, "%s", text);
+	return found;
+}
+
+static bool probe_root(char *detail, size_t size)
+{
+	return say(geteuid() == 0, detail, size, geteuid() ? "not root" : "root");
+}
+
+static bool probe_btf(char *detail, size_t size)
+{
+	bool found = !access("/sys/kernel/btf/vmlinux", R_OK);
+
+	return say(found, detail, size, found ? "/sys/kernel/btf/vmlinux" : strerror(errno));
+}
+
+static bool probe_kvm(char *detail, size_t size)
+{
+	enum vp_vendor vendor = vp_sampler_vendor();
+
+	return say(vendor != VP_VENDOR_UNKNOWN, detail, size,
+		   vendor == VP_VENDOR_AMD	 ? "kvm_amd (SVM)"
+		   : vendor == VP_VENDOR_INTEL ? "kvm_intel (VMX)"
+						 : "neither kvm_amd nor kvm_intel is loaded");
+}
+
+/* Whether the BTF of `module` (or of the kernel itself) describes `type`. */
+static bool btf_has(const char *module, const char *type)
+{
+	struct btf *kernel = btf__load_vmlinux_btf();
+	struct btf *own = kernel ? btf__load_module_btf(module, kernel) : NULL;
+	bool found = (own && btf__find_by_name_kind(own, type, BTF_KIND_STRUCT) > 0) ||
+		     (kernel && btf__find_by_name_kind(kernel, type, BTF_KIND_STRUCT) > 0);
+
+	btf__free(own);
+	btf__free(kernel);
+	return found;
+}
+
+static bool probe_kvm_btf(char *detail, size_t size)
+{
+	bool found = btf_has("kvm", "kvm_vcpu");
+
+	return say(found, detail, size,
+		   found ? "struct kvm_vcpu is described" : "struct kvm_vcpu is not described");
+}
+
+static bool probe_as_root(char *detail, size_t size)
+{
+	if (vp_sampler_vendor() == VP_VENDOR_INTEL)
+		return say(false, detail, size, "VMX keeps CR3 where only the CPU reads it");
+	bool found = btf_has("kvm_amd", "vcpu_svm");
+	return say(found, detail, size,
+		   found ? "CR3 is read from the VMCB" : "struct vcpu_svm is not described");
+}
+
+static bool probe_hardware(char *detail, size_t size)
+{
+	bool found = vp_trigger_has_hardware();
+
+	return say(found, detail, size, found ? "cycles" : "no hardware counter to sample on");
+}
+
+static bool probe_programs(char *detail, size_t size)
+{
+	struct vp_trigger_options options = {.event = "cpu-clock", .frequency = 1000};
+	struct vp_trigger trigger = {0};
+	struct vp_sampler *sampler = NULL;
+	struct vp_error *error = vp_trigger_open(&options, &trigger);
+
+	if (!error)
+		error = vp_sampler_start(&trigger, 8, NULL, NULL, &sampler);
+	bool found = !error;
+	say(found, detail, size, found ? "loaded and attached" : vp_error_message(error));
+	vp_error_free(error);
+	vp_sampler_free(sampler);
+	vp_trigger_close(&trigger);
+	return found;
+}
+
+static bool probe_kallsyms(char *detail, size_t size)
+{
+	unsigned long address = 0;
+	FILE *file = fopen("/proc/kallsyms", "re");
+	bool found = file && fscanf(file, "%lx", &address) == 1 && address;
+
+	if (file)
+		fclose(file);
+	return say(found, detail, size,
+		   found ? "/proc/kallsyms shows addresses" : "/proc/kallsyms hides addresses");
+}
+
+static bool probe_debugfs(char *detail, size_t size)
+{
+	bool found = !access("/sys/kernel/debug/kvm", R_OK | X_OK);
+
+	return say(found, detail, size, found ? "/sys/kernel/debug/kvm" : strerror(errno));
+}
+
+static bool probe_vsock(char *detail, size_t size)
+{
+	bool found = !access("/dev/vsock", R_OK) || !access("/dev/vhost-vsock", F_OK);
+
+	return say(found, detail, size, found ? "/dev/vsock" : "no vsock on this host");
+}
+
+static bool probe_tsc(char *detail, size_t size)
+{
+	struct vp_clock_reading clock = vp_clock_read();
+
+	snprintf(detail, size, clock.tsc ? "read with CLOCK_MONOTONIC within %u ns" : "none",
+		 clock.error_ns);
+	return clock.tsc != 0;
+}
+
+static bool probe_vms(char *detail, size_t size)
+{
+	vp_vms vms = {0};
+	struct vp_error *error = vp_vm_scan(&vms, true);
+	size_t at = 0;
+
+	vp_error_free(error);
+	detail[0] = 0;
+	vp_vec_each(&vms, vm)
+		if (at < size)
+			at += (size_t)snprintf(detail + at, size - at, "%s%s", at ? ", " : "",
+					       vm->name);
+	bool found = vms.count > 0;
+	if (!found)
+		say(false, detail, size, "no VM is running");
+	vp_vms_deinit(&vms);
+	return found;
+}
+
+static const struct vp_probe probes[] = {
+    {"privilege", "nothing can be recorded", true, probe_root},
+    {"kernel BTF", "the sampling programs cannot be fitted to this kernel", true, probe_btf},
+    {"sampling programs", "nothing can be recorded", true, probe_programs},
+    {"KVM", "only the host itself is recorded", false, probe_kvm},
+    {"KVM's BTF", "no exit reasons: blank time is told apart by the scheduler alone; guest "
+		  "processes are not told apart", false, probe_kvm_btf},
+    {"guest address-space root", "guest user time is named by VM, not by process", false,
+     probe_as_root},
+    {"hardware counter", "samples are taken by clock (cpu-clock), not by cycles", false,
+     probe_hardware},
+    {"kernel symbols", "host kernel functions have no names", false, probe_kallsyms},
+    {"KVM debugfs", "guest time stamps cannot be converted to host time", false, probe_debugfs},
+    {"vsock", "agents in guests cannot be asked over vsock (a file works)", false, probe_vsock},
+    {"TSC", "guest time stamps cannot be converted to host time", false, probe_tsc},
+    {"running VMs", "there is nothing to see but the host", false, probe_vms},
+};
+
+const struct vp_probe *vp_probes(size_t *count)
+{
+	*count = VP_ARRAY_SIZE(probes);
+	return probes;
+}

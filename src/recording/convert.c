@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "recording/convert.h"
+
+#include <string.h>
+
+static void guest_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t ip,
+			 uint32_t vendor, struct vp_guest_sample *ret)
+{
+	*ret = (struct vp_guest_sample){
+	    .header = {.time = raw->time, .id = VP_ID_guest_sample},
+	    .pid = raw->pid,
+	    .tid = raw->tid,
+	    .mode = mode,
+	    .ip = ip,
+	    .host_ip = raw->host_ip,
+	    .as_root = raw->as_root,
+	    .vcpu = raw->vcpu,
+	    .exit_reason = raw->exit_reason,
+	    .vendor = vendor,
+	    .flags = raw->flags & (VP_HAS_EXIT_REASON | VP_HAS_AS_ROOT | VP_HAS_CPL),
+	    .cpl = raw->cpl,
+	};
+}
+
+static void vcpu_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t ip,
+			uint32_t vendor, struct vp_vcpu_sample *ret)
+{
+	*ret = (struct vp_vcpu_sample){
+	    .header = {.time = raw->time, .id = VP_ID_vcpu_sample},
+	    .pid = raw->pid,
+	    .tid = raw->tid,
+	    .mode = mode,
+	    .ip = ip,
+	    .vcpu = raw->vcpu,
+	    .exit_reason = raw->exit_reason,
+	    .vendor = vendor,
+	    .flags = raw->flags & VP_HAS_EXIT_REASON,
+	};
+}
+
+void vp_convert_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t ip,
+		       uint32_t vendor, union vp_any_record *ret)
+{
+	if (vp_mode_is_guest(mode)) {
+		guest_sample(raw, mode, ip, vendor, &ret->guest_sample);
+	} else if (raw->flags & VP_RAW_ON_VCPU) {
+		vcpu_sample(raw, mode, ip, vendor, &ret->vcpu_sample);
+	} else {
+		ret->host_sample = (struct vp_host_sample){
+		    .header = {.time = raw->time, .id = VP_ID_host_sample},
+		    .pid = raw->pid,
+		    .tid = raw->tid,
+		    .mode = mode,
+		    .ip = ip,
+		};
+	}
+}
+
+void vp_convert_switch(const struct vp_raw_record *raw, uint32_t vendor, union vp_any_record *ret)
+{
+	struct vp_vcpu_out *out = &ret->vcpu_out;
+
+	/* vcpu_in has the same fields in the same order. */
+	_Static_assert(sizeof(struct vp_vcpu_in) == sizeof(struct vp_vcpu_out), "same fields");
+	*out = (struct vp_vcpu_out){
+	    .header = {.time = raw->time,
+		       .id = raw->kind == VP_RAW_VCPU_IN ? VP_ID_vcpu_in : VP_ID_vcpu_out},
+	    .pid = raw->pid,
+	    .tid = raw->tid,
+	    .vcpu = raw->vcpu,
+	    .exit_reason = raw->exit_reason,
+	    .vendor = vendor,
+	    .flags = raw->flags & (VP_HAS_EXIT_REASON | VP_BLOCKED),
+	    .other_tid = raw->other_tid,
+	};
+}
+
+void vp_convert_task(const struct vp_raw_record *raw, union vp_any_record *ret)
+{
+	ret->task = (struct vp_task){
+	    .header = {.time = raw->time, .id = VP_ID_task},
+	    .pid = raw->pid,
+	    .tid = raw->tid,
+	};
+	memcpy(ret->task.comm, raw->comm, sizeof(ret->task.comm));
+}

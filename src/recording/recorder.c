@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "recording/recorder.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#include "base/alloc.h"
+#include "base/map.h"
+#include "collect/clock.h"
+#include "collect/host_maps.h"
+#include "collect/sampler.h"
+#include "collect/vm_scan.h"
+#include "recording/convert.h"
+#include "recording/trace_writer.h"
+
+/* The thread whose name the stream of a pCPU gave last. */
+struct stream_task {
+	uint32_t tid;
+	char comm[VP_COMM_SIZE];
+};
+
+struct vp_recorder {
+	struct vp_recorder_options options;
+	struct vp_recording about;
+	struct vp_trigger trigger;
+	struct vp_sampler *sampler;
+	struct vp_trace_writer *trace;
+	struct vp_host_maps *host_maps;
+	vp_vms vms;
+	struct vp_map vcpu_tids; /* (VMM's pid, vCPU) -> tid, as written to `vms` */
+	struct vp_map no_vms;	 /* pids that were looked at and have no VM */
+	bool vms_changed;
+	uint64_t next_second; /* when to look for what changes slowly */
+	uint32_t vendor;
+	VP_VEC(struct stream_task) tasks; /* by pCPU */
+	uint64_t samples;
+	VP_VEC(char *) notices;
+	bool said_unwritten;
+};
+
+#define NOTICE(recorder, ...) vp_vec_push(&(recorder)->notices, vp_format(__VA_ARGS__))
+
+static uint64_t lost_in_buffers(const struct vp_recorder *recorder)
+{
+	uint64_t lost = 0;
+
+	if (recorder->sampler)
+		vp_vec_each(&recorder->trigger.pcpus, pcpu)
+			lost += vp_sampler_lost(recorder->sampler, *pcpu);
+	return lost;
+}
+
+static uint64_t lost_records(const struct vp_recorder *recorder)
+{
+	return lost_in_buffers(recorder) + vp_trace_unwritten(recorder->trace);
+}
+
+static bool is_chosen(const struct vp_recorder *recorder, const struct vp_vm *vm)
+{
+	const struct vp_recorder_options *options = &recorder->options;
+
+	for (size_t i = 0; i < options->n_vm_names; i++)
+		if (!strcmp(options->vm_names[i], vm->name))
+			return true;
+	return options->n_vm_names == 0;
+}
+
+/* The VM of that process, found now if it is new; NULL if the process has none (any more). */
+static struct vp_vm *vm_of(struct vp_recorder *recorder, uint32_t pid)
+{
+	struct vp_vm *vm = vp_vms_find(&recorder->vms, pid);
+	bool inserted;
+
+	if (vm || vp_map_find(&recorder->no_vms, pid))
+		return vm;
+	vm = vp_vm_look_at(&recorder->vms, pid, false);
+	if (!vm) {
+		vp_map_insert(&recorder->no_vms, pid, 0, &inserted);
+		return NULL;
+	}
+	recorder->vms_changed = true;
+	NOTICE(recorder, "VM '%s' (process %u) started during the recording", vm->name, pid);
+	return vm;
+}
+
+static void note_vcpu(struct vp_recorder *recorder, const struct vp_raw_record *raw)
+{
+	uint64_t key = (uint64_t)raw->pid << 32 | raw->vcpu;
+	uint32_t *tid = vp_map_find(&recorder->vcpu_tids, key);
+	bool inserted;
+
+	if (tid && *tid == raw->tid)
+		return;
+	struct vp_vm *vm = vm_of(recorder, raw->pid);
+	if (!vm)
+		return;
+	size_t before = vm->vcpus.count;
+	vp_vm_vcpu(vm, raw->vcpu)->tid = raw->tid;
+	if (recorder->about.start && vm->vcpus.count > before && before && vm->at_start)
+		NOTICE(recorder, "VM '%s' gained vCPU %u during the recording", vm->name, raw->vcpu);
+	*vp_map_insert(&recorder->vcpu_tids, key, raw->tid, &inserted) = raw->tid;
+	recorder->vms_changed = true;
+}
+
+/* Where the kernel does not tell the vCPU's number, the thread's name did. */
+static void complete_vcpu(struct vp_recorder *recorder, struct vp_raw_record *raw)
+{
+	if (raw->flags & VP_RAW_VCPU_KNOWN) {
+		note_vcpu(recorder, raw);
+		return;
+	}
+	const struct vp_vm *vm = vm_of(recorder, raw->pid);
+	if (!vm)
+		return;
+	vp_vec_each(&vm->vcpus, vcpu)
+		if (vcpu->tid == raw->tid)
+			raw->vcpu = vcpu->number;
+}
+
+/* Says who the thread is, if the stream's last word was about another one. */
+static void append_task(struct vp_recorder *recorder, uint32_t pcpu,
+			const struct vp_raw_record *raw)
+{
+	while (recorder->tasks.count <= pcpu)
+		vp_vec_push(&recorder->tasks, ((struct stream_task){.tid = UINT32_MAX}));
+	struct stream_task *last = &recorder->tasks.at[pcpu];
+	if (last->tid == raw->tid && !memcmp(last->comm, raw->comm, sizeof(last->comm)))
+		return;
+
+	union vp_any_record record;
+	last->tid = raw->tid;
+	memcpy(last->comm, raw->comm, sizeof(last->comm));
+	vp_convert_task(raw, &record);
+	vp_trace_append(recorder->trace, pcpu, &record);
+}
+
+static void take_raw(void *context, int pcpu, uint32_t mode, uint64_t ip,
+		     struct vp_raw_record *raw)
+{
+	struct vp_recorder *recorder = context;
+	union vp_any_record record;
+	bool on_vcpu = raw->flags & VP_RAW_ON_VCPU || vp_mode_is_guest(mode);
+
+	if (on_vcpu)
+		complete_vcpu(recorder, raw);
+	if (on_vcpu && recorder->options.n_vm_names) {
+		const struct vp_vm *vm = vm_of(recorder, raw->pid);
+		if (vm && !is_chosen(recorder, vm)) {
+			/* The time stays, what the guest did with it does not. */
+			ip = vp_mode_is_guest(mode) ? raw->host_ip : ip;
+			mode = vp_mode_is_guest(mode) ? VP_MODE_KERNEL : mode;
+			raw->as_root = raw->cpl = 0;
+		}
+	}
+	if (raw->kind == VP_RAW_SAMPLE) {
+		append_task(recorder, (uint32_t)pcpu, raw);
+		vp_convert_sample(raw, mode, ip, recorder->vendor, &record);
+		recorder->samples++;
+		if (mode == VP_MODE_USER)
+			vp_host_maps_see(recorder->host_maps, raw->pid, raw->comm);
+	} else {
+		vp_convert_switch(raw, recorder->vendor, &record);
+	}
+	vp_trace_append(recorder->trace, (uint32_t)pcpu, &record);
+}
+
+static struct vp_error *check_vm_names(const struct vp_recorder *recorder)
+{
+	for (size_t i = 0; i < recorder->options.n_vm_names; i++) {
+		struct vp_buffer known = {0};
+		bool found = false;
+		vp_vec_each(&recorder->vms, vm)
+		{
+			found |= !strcmp(vm->name, recorder->options.vm_names[i]);
+			vp_buffer_printf(&known, "%s%s", known.size ? ", " : "", vm->name);
+		}
+		struct vp_error *error =
+		    found ? NULL
+			  : vp_error_new("no VM named '%s' is running; there is %s",
+					 recorder->options.vm_names[i],
+					 known.size ? vp_buffer_text(&known) : "none");
+		vp_buffer_deinit(&known);
+		if (error)
+			return error;
+	}
+	return NULL;
+}
+
+static void describe(struct vp_recorder *recorder)
+{
+	struct vp_recording *about = &recorder->about;
+	struct utsname names;
+
+	uname(&names);
+	about->tool = vp_strdup(VPERF_VERSION);
+	about->hostname = vp_strdup(names.nodename);
+	about->kernel = vp_strdup(names.release);
+	about->trigger = vp_strdup(recorder->trigger.name);
+	about->command = vp_strdup(recorder->options.command ? recorder->options.command : "");
+	about->note = vp_strdup("");
+	about->period_ns = recorder->trigger.period_ns;
+	about->by_time = recorder->trigger.by_time;
+	about->pcpus = (uint32_t)recorder->trigger.pcpus.count;
+}
+
+static struct vp_error *open_trace(struct vp_recorder *recorder)
+{
+	struct vp_clock_reading clock = vp_clock_read();
+	uint8_t uuid[16];
+	VP_AUTO_FREE char *path = vp_format("%s/host", recorder->options.directory);
+
+	if (getrandom(uuid, sizeof(uuid), 0) != sizeof(uuid))
+		return vp_error_errno(errno, "cannot draw a uuid");
+	uuid[6] = (uuid[6] & 0x0f) | 0x40; /* RFC 4122: version 4, variant 1 */
+	uuid[8] = (uuid[8] & 0x3f) | 0x80;
+	struct vp_ctf_trace trace = {
+	    .uuid = uuid,
+	    .hostname = recorder->about.hostname,
+	    .machine = "host",
+	    .realtime_offset_ns = (int64_t)(clock.realtime - clock.monotonic),
+	};
+	return vp_trace_writer_create(path, &trace, &recorder->trace);
+}
+
+static struct vp_error *open_all(struct vp_recorder *recorder)
+{
+	const struct vp_recorder_options *options = &recorder->options;
+
+	VP_TRY(vp_trigger_open(&options->trigger, &recorder->trigger));
+	VP_TRY(vp_vm_scan(&recorder->vms, true));
+	VP_TRY(check_vm_names(recorder));
+	describe(recorder);
+	if (mkdir(options->directory, 0755) && errno != EEXIST)
+		return vp_error_errno(errno, "cannot create directory '%s'", options->directory);
+	VP_TRY(open_trace(recorder));
+	VP_TRY(vp_recording_write(options->directory, &recorder->about));
+	VP_TRY(vp_vms_write(options->directory, &recorder->vms));
+	return vp_sampler_start(&recorder->trigger, options->buffer_pages, take_raw, recorder,
+				&recorder->sampler);
+}
+
+struct vp_error *vp_recorder_open(const struct vp_recorder_options *options,
+				  struct vp_recorder **ret)
+{
+	struct vp_recorder *recorder = vp_alloc(sizeof(*recorder));
+
+	recorder->options = *options;
+	recorder->vendor = vp_sampler_vendor();
+	recorder->host_maps = vp_host_maps_new();
+	struct vp_error *error = open_all(recorder);
+	if (error)
+		vp_recorder_free(recorder);
+	else
+		*ret = recorder;
+	return error;
+}
+
+static void append_clocks(struct vp_recorder *recorder)
+{
+	struct vp_clock_reading clock = vp_clock_read();
+	union vp_any_record record = {
+	    .clock_sync = {.header = {.time = clock.monotonic, .id = VP_ID_clock_sync},
+			   .error_ns = clock.error_ns,
+			   .tsc = clock.tsc,
+			   .realtime = clock.realtime}};
+
+	if (recorder->trigger.pcpus.count)
+		vp_trace_append(recorder->trace, (uint32_t)recorder->trigger.pcpus.at[0], &record);
+}
+
+struct vp_error *vp_recorder_start(struct vp_recorder *recorder)
+{
+	append_clocks(recorder);
+	recorder->about.start = vp_clock_monotonic();
+	recorder->next_second = recorder->about.start + 1000000000;
+	VP_TRY(vp_recording_write(recorder->options.directory, &recorder->about));
+	return vp_trigger_enable(&recorder->trigger, true);
+}
+
+static void flush_all(struct vp_recorder *recorder)
+{
+	vp_vec_each(&recorder->trigger.pcpus, pcpu)
+		vp_trace_flush(recorder->trace, (uint32_t)*pcpu,
+			       vp_sampler_lost(recorder->sampler, *pcpu));
+
+	int failure = vp_trace_take_failure(recorder->trace);
+	if (failure && !recorder->said_unwritten) {
+		NOTICE(recorder, "cannot write to '%s': %s; records are being lost, and counted",
+		       recorder->options.directory, strerror(failure));
+		recorder->said_unwritten = true;
+	}
+}
+
+/* Once a second: VMs that are gone, the clocks, the list of VMs on disk. */
+static void do_slow_work(struct vp_recorder *recorder)
+{
+	uint64_t now = vp_clock_monotonic();
+
+	if (now < recorder->next_second)
+		return;
+	recorder->next_second = now + 1000000000;
+	append_clocks(recorder);
+	vp_map_deinit(&recorder->no_vms); /* pids are used again */
+	if (vp_vm_note_ends(&recorder->vms))
+		recorder->vms_changed = true;
+	if (recorder->vms_changed) {
+		struct vp_error *error =
+		    vp_vms_write(recorder->options.directory, &recorder->vms);
+		recorder->vms_changed = error != NULL;
+		vp_error_free(error);
+	}
+}
+
+struct vp_error *vp_recorder_step(struct vp_recorder *recorder, int timeout_ms)
+{
+	VP_TRY(vp_sampler_drain(recorder->sampler, timeout_ms));
+	do_slow_work(recorder);
+	flush_all(recorder);
+	return NULL;
+}
+
+static struct vp_error *write_host_maps(struct vp_recorder *recorder)
+{
+	VP_AUTO_FREE char *path = vp_format("%s/host/maps", recorder->options.directory);
+
+	return vp_host_maps_write(recorder->host_maps, path, recorder->options.with_symbols);
+}
+
+/* Asks the VM's agent, if it has a vsock device; how that went goes into `vms`. */
+static void ask_agent(struct vp_recorder *recorder, struct vp_vm *vm)
+{
+	const struct vp_recorder_options *options = &recorder->options;
+	VP_AUTO_FREE char *name = vp_vm_directory(&recorder->vms, vm);
+	VP_AUTO_FREE char *directory = vp_format("%s/%s", options->directory, name);
+	VP_AUTO_FREE char *path = vp_format("%s/maps", directory);
+	struct vp_agent_limits limits = {.bytes = options->agent_bytes,
+					 .seconds_idle = options->agent_seconds,
+					 .seconds_total = options->agent_seconds,
+					 .no_symbols = !options->with_symbols};
+	struct vp_agent_result result = {0};
+	struct vp_error *error =
+	    mkdir(directory, 0755) && errno != EEXIST
+		? vp_error_errno(errno, "cannot create directory '%s'", directory)
+		: vp_agent_fetch(vm->cid, options->agent_port, path, &limits, &result);
+
+	free(vm->agent);
+	vm->agent = vp_strdup(error ? vp_error_message(error) : "ok");
+	if (error)
+		NOTICE(recorder, "VM '%s': %s", vm->name, vm->agent);
+	vp_error_free(error);
+}
+
+static void ask_agents(struct vp_recorder *recorder)
+{
+	vp_vec_each(&recorder->vms, vm)
+		if (!vm->end && vm->cid && is_chosen(recorder, vm))
+			ask_agent(recorder, vm);
+}
+
+struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
+{
+	struct vp_recording *about = &recorder->about;
+
+	VP_TRY(vp_trigger_enable(&recorder->trigger, false));
+	uint64_t end = vp_clock_monotonic();
+	append_clocks(recorder);
+	VP_TRY(vp_sampler_drain(recorder->sampler, 0));
+	flush_all(recorder);
+	vp_vm_note_ends(&recorder->vms);
+	vp_vec_each(&recorder->vms, vm)
+		if (!vm->end)
+			vp_vm_read_tsc(vm);
+
+	struct vp_error *error = write_host_maps(recorder);
+	if (recorder->options.ask_agents)
+		ask_agents(recorder);
+	about->records = vp_trace_written(recorder->trace);
+	about->lost = lost_records(recorder);
+	about->end = end;
+	if (!error)
+		error = vp_vms_write(recorder->options.directory, &recorder->vms);
+	if (!error)
+		error = vp_recording_write(recorder->options.directory, about);
+	return error;
+}
+
+struct vp_recorder_totals vp_recorder_totals(const struct vp_recorder *recorder)
+{
+	return (struct vp_recorder_totals){.samples = recorder->samples,
+					   .lost = lost_records(recorder),
+					   .vms = recorder->vms.count};
+}
+
+char *vp_recorder_take_notice(struct vp_recorder *recorder)
+{
+	if (!recorder->notices.count)
+		return NULL;
+	char *notice = recorder->notices.at[0];
+	memmove(recorder->notices.at, recorder->notices.at + 1,
+		--recorder->notices.count * sizeof(*recorder->notices.at));
+	return notice;
+}
+
+void vp_recorder_free(struct vp_recorder *recorder)
+{
+	if (!recorder)
+		return;
+	vp_sampler_free(recorder->sampler);
+	vp_trigger_close(&recorder->trigger);
+	vp_trace_writer_free(recorder->trace);
+	vp_host_maps_free(recorder->host_maps);
+	vp_vms_deinit(&recorder->vms);
+	vp_map_deinit(&recorder->vcpu_tids);
+	vp_map_deinit(&recorder->no_vms);
+	vp_vec_deinit(&recorder->tasks);
+	vp_vec_each(&recorder->notices, notice)
+		free(*notice);
+	vp_vec_deinit(&recorder->notices);
+	vp_recording_deinit(&recorder->about);
+	free(recorder);
+}
