@@ -155,6 +155,14 @@ const struct vp_record_header *vp_stream_next(struct vp_stream_reader *stream)
 	return header;
 }
 
+void vp_stream_seek_tail(struct vp_stream_reader *stream, uint64_t bytes)
+{
+	off_t size = lseek(stream->fd, 0, SEEK_END);
+
+	stream->offset = size > 0 && (uint64_t)size > bytes ? (uint64_t)size - bytes : 0;
+	stream->filled = stream->packet_at = stream->record_at = stream->packet_end = 0;
+}
+
 uint32_t vp_stream_cpu(const struct vp_stream_reader *stream)
 {
 	return stream->cpu;

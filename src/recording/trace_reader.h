@@ -33,6 +33,11 @@ void vp_stream_free(struct vp_stream_reader *stream);
  * valid until the next call.
  */
 const struct vp_record_header *vp_stream_next(struct vp_stream_reader *stream);
+/*
+ * Goes on with the first packet that begins in the file's last `bytes`. For a second reader of a stream
+ * that wants only its end: what lies before a packet there counts as damage.
+ */
+void vp_stream_seek_tail(struct vp_stream_reader *stream, uint64_t bytes);
 uint32_t vp_stream_cpu(const struct vp_stream_reader *stream);
 const char *vp_stream_path(const struct vp_stream_reader *stream);
 const struct vp_stream_health *vp_stream_health(const struct vp_stream_reader *stream);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A guest's CLOCK_MONOTONIC in the host's: guest ns -> guest TSC -> host TSC -> host ns.
+ *
+ * The first step is known from pairs that the agent read, the second from KVM (offset and ratio of
+ * the vCPU), the third from the host's clock_sync records. The result is a straight line through up
+ * to two instants, and a bound of its error.
+ */
+#ifndef VP_TIMELINE_CLOCK_MAP_H
+#define VP_TIMELINE_CLOCK_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "recording/recording.h"
+#include "recording/trace_reader.h"
+
+/* A clock and the time-stamp counter beside it, read together within error_ns. */
+struct vp_clock_pair {
+	uint64_t ns, tsc, error_ns;
+};
+
+/* The first and the last clock_sync record of a trace; count says how many of them there are. */
+struct vp_host_clock {
+	unsigned count;
+	struct vp_clock_pair pair[2];
+};
+
+enum vp_clock_basis {
+	VP_CLOCK_UNKNOWN,  /* nothing relates the two clocks */
+	VP_CLOCK_BY_DUMP,  /* the guest's dump was made at the recording's end: good to a second or so */
+	VP_CLOCK_BY_TSC,   /* through the time-stamp counters */
+};
+
+struct vp_clock_map {
+	enum vp_clock_basis basis;
+	unsigned instants; /* 0, 1 (same speed) or 2 */
+	uint64_t guest_ns[2], host_ns[2];
+	uint64_t error_ns; /* of a converted time during the recording */
+};
+
+/* Looks at the beginning and the end of each stream, not at all of it. */
+void vp_host_clock_read(const vp_stream_readers *streams, struct vp_host_clock *clock);
+/* Host CLOCK_MONOTONIC at a TSC value; needs two pairs. */
+uint64_t vp_host_clock_at(const struct vp_host_clock *clock, uint64_t tsc);
+
+/*
+ * `pairs` are the guest's, at least one; `begin` to `end` is the time that the error has to hold
+ * for. Without the facts the map's basis is unknown.
+ */
+void vp_clock_map_by_tsc(const struct vp_host_clock *host, const struct vp_vm *vm,
+			 const struct vp_clock_pair *pairs, size_t n_pairs, uint64_t begin,
+			 uint64_t end, struct vp_clock_map *map);
+/* The guest's clock showed guest_ns when its dump was made, shortly after `end`. */
+void vp_clock_map_by_dump(uint64_t guest_ns, uint64_t end, struct vp_clock_map *map);
+
+#endif

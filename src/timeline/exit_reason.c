@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "timeline/exit_reason.h"
+
+#include <stdio.h>
+
+#include "base/macros.h"
+#include "schema/records.h"
+
+static const char *const amd_names[] = {
+    [0x60] = "INTR",
+    [0x61] = "NMI",
+    [0x62] = "SMI",
+    [0x63] = "INIT",
+    [0x64] = "VINTR",
+    [0x65] = "CR0_SEL_WRITE",
+    [0x66] = "IDTR_READ",
+    [0x67] = "GDTR_READ",
+    [0x68] = "LDTR_READ",
+    [0x69] = "TR_READ",
+    [0x6a] = "IDTR_WRITE",
+    [0x6b] = "GDTR_WRITE",
+    [0x6c] = "LDTR_WRITE",
+    [0x6d] = "TR_WRITE",
+    [0x6e] = "RDTSC",
+    [0x6f] = "RDPMC",
+    [0x70] = "PUSHF",
+    [0x71] = "POPF",
+    [0x72] = "CPUID",
+    [0x73] = "RSM",
+    [0x74] = "IRET",
+    [0x75] = "SWINT",
+    [0x76] = "INVD",
+    [0x77] = "PAUSE",
+    [0x78] = "HLT",
+    [0x79] = "INVLPG",
+    [0x7a] = "INVLPGA",
+    [0x7b] = "IOIO",
+    [0x7c] = "MSR",
+    [0x7d] = "TASK_SWITCH",
+    [0x7e] = "FERR_FREEZE",
+    [0x7f] = "SHUTDOWN",
+    [0x80] = "VMRUN",
+    [0x81] = "VMMCALL",
+    [0x82] = "VMLOAD",
+    [0x83] = "VMSAVE",
+    [0x84] = "STGI",
+    [0x85] = "CLGI",
+    [0x86] = "SKINIT",
+    [0x87] = "RDTSCP",
+    [0x88] = "ICEBP",
+    [0x89] = "WBINVD",
+    [0x8a] = "MONITOR",
+    [0x8b] = "MWAIT",
+    [0x8c] = "MWAIT_CONDITIONAL",
+    [0x8d] = "XSETBV",
+    [0x8e] = "RDPRU",
+    [0x8f] = "EFER_WRITE_TRAP",
+    [0xa0] = "INVLPGB",
+    [0xa1] = "INVLPGB_ILLEGAL",
+    [0xa2] = "INVPCID",
+    [0xa3] = "MCOMMIT",
+    [0xa4] = "TLBSYNC",
+    [0xa5] = "BUSLOCK",
+    [0xa6] = "IDLE_HLT",
+};
+
+/* Codes that stand in rows of one per register or vector, and the ones far out. */
+static const struct {
+	uint32_t first, last;
+	const char *format;
+} amd_ranges[] = {
+    {0x00, 0x0f, "CR%u_READ"},     {0x10, 0x1f, "CR%u_WRITE"},
+    {0x20, 0x2f, "DR%u_READ"},     {0x30, 0x3f, "DR%u_WRITE"},
+    {0x40, 0x5f, "EXCP%u"},        {0x90, 0x9f, "CR%u_WRITE_TRAP"},
+    {0x400, 0x400, "NPF"},         {0x401, 0x401, "AVIC_INCOMPLETE_IPI"},
+    {0x402, 0x402, "AVIC_NOACCEL"}, {0x403, 0x403, "VMGEXIT"},
+    {0xfffffffe, 0xfffffffe, "BUSY"}, {0xffffffff, 0xffffffff, "INVALID"},
+};
+
+static const char *const intel_names[] = {
+    [0] = "EXCEPTION_NMI",
+    [1] = "EXTERNAL_INTERRUPT",
+    [2] = "TRIPLE_FAULT",
+    [3] = "INIT_SIGNAL",
+    [4] = "SIPI_SIGNAL",
+    [5] = "IO_SMI",
+    [6] = "OTHER_SMI",
+    [7] = "INTERRUPT_WINDOW",
+    [8] = "NMI_WINDOW",
+    [9] = "TASK_SWITCH",
+    [10] = "CPUID",
+    [11] = "GETSEC",
+    [12] = "HLT",
+    [13] = "INVD",
+    [14] = "INVLPG",
+    [15] = "RDPMC",
+    [16] = "RDTSC",
+    [17] = "RSM",
+    [18] = "VMCALL",
+    [19] = "VMCLEAR",
+    [20] = "VMLAUNCH",
+    [21] = "VMPTRLD",
+    [22] = "VMPTRST",
+    [23] = "VMREAD",
+    [24] = "VMRESUME",
+    [25] = "VMWRITE",
+    [26] = "VMXOFF",
+    [27] = "VMXON",
+    [28] = "CR_ACCESS",
+    [29] = "DR_ACCESS",
+    [30] = "IO_INSTRUCTION",
+    [31] = "MSR_READ",
+    [32] = "MSR_WRITE",
+    [33] = "INVALID_STATE",
+    [34] = "MSR_LOAD_FAIL",
+    [36] = "MWAIT",
+    [37] = "MONITOR_TRAP_FLAG",
+    [39] = "MONITOR",
+    [40] = "PAUSE",
+    [41] = "MCE_DURING_VMENTRY",
+    [43] = "TPR_BELOW_THRESHOLD",
+    [44] = "APIC_ACCESS",
+    [45] = "EOI_INDUCED",
+    [46] = "GDTR_IDTR",
+    [47] = "LDTR_TR",
+    [48] = "EPT_VIOLATION",
+    [49] = "EPT_MISCONFIG",
+    [50] = "INVEPT",
+    [51] = "RDTSCP",
+    [52] = "PREEMPTION_TIMER",
+    [53] = "INVVPID",
+    [54] = "WBINVD",
+    [55] = "XSETBV",
+    [56] = "APIC_WRITE",
+    [57] = "RDRAND",
+    [58] = "INVPCID",
+    [59] = "VMFUNC",
+    [60] = "ENCLS",
+    [61] = "RDSEED",
+    [62] = "PML_FULL",
+    [63] = "XSAVES",
+    [64] = "XRSTORS",
+    [66] = "SPP",
+    [67] = "UMWAIT",
+    [68] = "TPAUSE",
+    [69] = "LOADIWKEY",
+    [74] = "BUS_LOCK",
+    [75] = "NOTIFY",
+    [76] = "SEAMCALL",
+    [77] = "TDCALL",
+};
+
+enum {
+	AMD_HLT = 0x78,
+	AMD_MWAIT = 0x8b,
+	AMD_MWAIT_CONDITIONAL = 0x8c,
+	AMD_IDLE_HLT = 0xa6,
+	INTEL_HLT = 12,
+	INTEL_MWAIT = 36,
+	INTEL_BASIC = 0xffff, /* above are flags, such as a failed entry */
+};
+
+static bool amd_range_name(uint32_t reason, char *name)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(amd_ranges); i++)
+		if (reason >= amd_ranges[i].first && reason <= amd_ranges[i].last) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+#pragma GCC diagnostic ignored "-Wformat-extra-args"
+			snprintf(name, VP_EXIT_NAME_SIZE, amd_ranges[i].format,
+				 reason - amd_ranges[i].first);
+#pragma GCC diagnostic pop
+			return true;
+		}
+	return false;
+}
+
+const char *vp_exit_reason_name(uint32_t vendor, uint32_t reason, char name[VP_EXIT_NAME_SIZE])
+{
+	uint32_t basic = vendor == VP_VENDOR_INTEL ? reason & INTEL_BASIC : reason;
+	const char *found = NULL;
+
+	if (vendor == VP_VENDOR_AMD && basic < VP_ARRAY_SIZE(amd_names))
+		found = amd_names[basic];
+	if (vendor == VP_VENDOR_INTEL && basic < VP_ARRAY_SIZE(intel_names))
+		found = intel_names[basic];
+	if (found)
+		snprintf(name, VP_EXIT_NAME_SIZE, "%s", found);
+	else if (vendor != VP_VENDOR_AMD || !amd_range_name(reason, name))
+		snprintf(name, VP_EXIT_NAME_SIZE, "0x%x", reason);
+	return name;
+}
+
+bool vp_exit_reason_is_halt(uint32_t vendor, uint32_t reason)
+{
+	if (vendor == VP_VENDOR_AMD)
+		return reason == AMD_HLT || reason == AMD_MWAIT ||
+		       reason == AMD_MWAIT_CONDITIONAL || reason == AMD_IDLE_HLT;
+	reason &= INTEL_BASIC;
+	return vendor == VP_VENDOR_INTEL && (reason == INTEL_HLT || reason == INTEL_MWAIT);
+}

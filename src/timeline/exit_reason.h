@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Names of VM exits, and which of them mean that the guest had nothing to do.
+ *
+ * Numbers and names are the vendors': AMD64 Architecture Programmer's Manual volume 2, appendix C
+ * (#VMEXIT codes), and Intel SDM volume 3, appendix C (VMX basic exit reasons).
+ */
+#ifndef VP_TIMELINE_EXIT_REASON_H
+#define VP_TIMELINE_EXIT_REASON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { VP_EXIT_NAME_SIZE = 32 };
+
+/* Writes the reason's name into `name`, or its number where it has none, and returns `name`. */
+const char *vp_exit_reason_name(uint32_t vendor, uint32_t reason, char name[VP_EXIT_NAME_SIZE]);
+/* The guest executed HLT or MWAIT: it gave its vCPU up. */
+bool vp_exit_reason_is_halt(uint32_t vendor, uint32_t reason);
+
+#endif
