@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from pathlib import Path
 
 from . import initramfs, kernels
@@ -102,7 +103,8 @@ class Machine:
             kernel = kernels.get(guest.kernel, guest.flavour)
             path = self.work / f"{guest.name}.cpio"
             initramfs.write_guest(self.scenario, guest, kernel, self.programs, path)
-            entry.update(image=str(kernel.image), initrd=str(path))
+            entry.update(image=str(kernel.image), initrd=str(path),
+                         uuid=str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{guest.name}.vlab")))
         size = shutil.get_terminal_size()
         settings = {"MODE": self.mode, "LAB": LAB, "REPO": REPO,
                     "MODULES": self.kernel.modules.parent.resolve(),
@@ -112,8 +114,7 @@ class Machine:
         for key, value in settings.items():
             if "'" in str(value):
                 raise LabError(f"the path {value} has a quote in it, which the lab cannot handle")
-        initramfs.write_host(self.kernel, settings,
-                             self.work / "host.cpio")
+        initramfs.write_host(self.kernel, settings, self.work / "host.cpio")
         plan.update(mode=self.mode, port=initramfs.CONTROL_PORT, boot_limit=180.0 * self.slow,
                     jobs=initramfs.job_lines(self.scenario, "host"),
                     start_all=getattr(self.args, "start", False))
