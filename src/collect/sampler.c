@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -142,18 +143,31 @@ struct vp_error *vp_sampler_start(const struct vp_trigger *trigger, size_t buffe
 	return error;
 }
 
-struct vp_error *vp_sampler_drain(struct vp_sampler *sampler, int timeout_ms)
+static struct vp_error *read_error(int result)
 {
-	int result = perf_buffer__poll(sampler->buffer, timeout_ms);
+	if (result >= 0 || result == -EINTR)
+		return NULL;
+	return vp_error_errno(-result, "cannot read the per-CPU buffers");
+}
 
-	if (result >= 0)
-		result = perf_buffer__consume(sampler->buffer);
-	if (result < 0 && result != -EINTR)
-		return vp_error_errno(-result, "cannot read the per-CPU buffers");
+struct vp_error *vp_sampler_wait(struct vp_sampler *sampler, int timeout_ms)
+{
+	struct epoll_event events[1];
+	int result = epoll_wait(perf_buffer__epoll_fd(sampler->buffer), events, 1, timeout_ms);
 
+	return read_error(result < 0 ? -errno : 0);
+}
+
+struct vp_error *vp_sampler_drain(struct vp_sampler *sampler)
+{
+	return read_error(perf_buffer__consume(sampler->buffer));
+}
+
+void vp_sampler_read_lost(struct vp_sampler *sampler)
+{
 	uint32_t zero = 0;
+
 	bpf_map_lookup_elem(bpf_map__fd(sampler->programs->maps.lost), &zero, sampler->lost_values);
-	return NULL;
 }
 
 uint64_t vp_sampler_lost(const struct vp_sampler *sampler, int pcpu)

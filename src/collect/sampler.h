@@ -22,9 +22,13 @@ typedef void (*vp_raw_taker)(void *context, int pcpu, uint32_t mode, uint64_t ip
 struct vp_error *vp_sampler_start(const struct vp_trigger *trigger, size_t buffer_pages,
 				  vp_raw_taker take, void *context,
 				  struct vp_sampler **ret) VP_MUST_CHECK;
-/* Waits until a buffer is half full or `timeout_ms` has passed, then takes everything there is. */
-struct vp_error *vp_sampler_drain(struct vp_sampler *sampler, int timeout_ms) VP_MUST_CHECK;
-/* Records that found the buffer of this pCPU full, since the start. */
+/* Waits until a buffer is half full or `timeout_ms` has passed. */
+struct vp_error *vp_sampler_wait(struct vp_sampler *sampler, int timeout_ms) VP_MUST_CHECK;
+/* Takes everything there is. */
+struct vp_error *vp_sampler_drain(struct vp_sampler *sampler) VP_MUST_CHECK;
+/* Asks the programs how much was lost; vp_sampler_lost() then tells. */
+void vp_sampler_read_lost(struct vp_sampler *sampler);
+/* Records that found the buffer of this pCPU full, from the start to the last asking. */
 uint64_t vp_sampler_lost(const struct vp_sampler *sampler, int pcpu);
 void vp_sampler_free(struct vp_sampler *sampler);
 

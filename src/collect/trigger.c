@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/cursor.h"
 #include "base/file.h"
+#include "collect/clock.h"
 #include "collect/pcpus.h"
 
 static const struct {
@@ -170,15 +171,20 @@ void vp_trigger_close(struct vp_trigger *trigger)
 		close(*fd);
 	vp_vec_deinit(&trigger->fds);
 	vp_vec_deinit(&trigger->pcpus);
+	vp_vec_deinit(&trigger->enabled_at);
 	free(trigger->name);
 	trigger->name = NULL;
 }
 
-struct vp_error *vp_trigger_enable(const struct vp_trigger *trigger, bool on)
+struct vp_error *vp_trigger_enable(struct vp_trigger *trigger, bool on)
 {
+	trigger->enabled_at.count = 0;
 	vp_vec_each(&trigger->fds, fd)
+	{
+		vp_vec_push(&trigger->enabled_at, vp_clock_monotonic());
 		if (ioctl(*fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0))
 			return vp_error_errno(errno, "cannot switch event '%s' %s", trigger->name,
 					      on ? "on" : "off");
+	}
 	return NULL;
 }

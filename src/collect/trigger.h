@@ -21,12 +21,13 @@ struct vp_trigger {
 	uint64_t period_ns; /* wanted time between samples; an estimate of 1 ms for a fixed count */
 	VP_VEC(int) fds;    /* one event per online pCPU, disabled */
 	VP_VEC(int) pcpus;
+	VP_VEC(uint64_t) enabled_at; /* per event, just before: the clock ticks in periods from here */
 };
 
 struct vp_error *vp_trigger_open(const struct vp_trigger_options *options,
 				 struct vp_trigger *ret) VP_MUST_CHECK;
 void vp_trigger_close(struct vp_trigger *trigger);
-struct vp_error *vp_trigger_enable(const struct vp_trigger *trigger, bool on) VP_MUST_CHECK;
+struct vp_error *vp_trigger_enable(struct vp_trigger *trigger, bool on) VP_MUST_CHECK;
 /* Whether a hardware counter can be sampled on. */
 bool vp_trigger_has_hardware(void);
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { SAMPLE_FLAGS = VP_HAS_EXIT_REASON | VP_HAS_AS_ROOT | VP_HAS_CPL | VP_LATE };
+
 static void guest_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t ip,
 			 uint32_t vendor, struct vp_guest_sample *ret)
 {
@@ -17,7 +19,7 @@ static void guest_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_
 	    .vcpu = raw->vcpu,
 	    .exit_reason = raw->exit_reason,
 	    .vendor = vendor,
-	    .flags = raw->flags & (VP_HAS_EXIT_REASON | VP_HAS_AS_ROOT | VP_HAS_CPL),
+	    .flags = raw->flags & SAMPLE_FLAGS,
 	    .cpl = raw->cpl,
 	};
 }
@@ -34,7 +36,7 @@ static void vcpu_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t
 	    .vcpu = raw->vcpu,
 	    .exit_reason = raw->exit_reason,
 	    .vendor = vendor,
-	    .flags = raw->flags & VP_HAS_EXIT_REASON,
+	    .flags = raw->flags & (VP_HAS_EXIT_REASON | VP_LATE),
 	};
 }
 
@@ -52,6 +54,7 @@ void vp_convert_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t 
 		    .tid = raw->tid,
 		    .mode = mode,
 		    .ip = ip,
+		    .flags = raw->flags & VP_LATE,
 		};
 	}
 }

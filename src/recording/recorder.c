@@ -16,10 +16,14 @@
 #include "recording/convert.h"
 #include "recording/trace_writer.h"
 
-/* The thread whose name the stream of a pCPU gave last. */
-struct stream_task {
-	uint32_t tid;
+/* What the stream of a pCPU said last. */
+struct stream {
+	uint32_t tid; /* the thread whose name was given */
 	char comm[VP_COMM_SIZE];
+	uint64_t grid; /* the clock's ticks are due at whole periods after this */
+	uint64_t tick; /* number of the last tick */
+	uint64_t lost; /* records lost before this drain */
+	bool may_fill; /* a gap in this drain is no loss: nothing was lost */
 };
 
 struct vp_recorder {
@@ -35,11 +39,14 @@ struct vp_recorder {
 	bool vms_changed;
 	uint64_t next_second; /* when to look for what changes slowly */
 	uint32_t vendor;
-	VP_VEC(struct stream_task) tasks; /* by pCPU */
-	uint64_t samples;
+	VP_VEC(struct stream) streams; /* by pCPU */
+	uint64_t samples, late;
 	VP_VEC(char *) notices;
 	bool said_unwritten;
 };
+
+/* A longer gap is no late tick: the pCPU was off, or the machine suspended. */
+enum { MOST_LATE_NS = 1000000000 };
 
 #define NOTICE(recorder, ...) vp_vec_push(&(recorder)->notices, vp_format(__VA_ARGS__))
 
@@ -120,21 +127,80 @@ static void complete_vcpu(struct vp_recorder *recorder, struct vp_raw_record *ra
 			raw->vcpu = vcpu->number;
 }
 
+static struct stream *stream_of(struct vp_recorder *recorder, uint32_t pcpu)
+{
+	while (recorder->streams.count <= pcpu)
+		vp_vec_push(&recorder->streams, ((struct stream){.tid = UINT32_MAX}));
+	return &recorder->streams.at[pcpu];
+}
+
 /* Says who the thread is, if the stream's last word was about another one. */
 static void append_task(struct vp_recorder *recorder, uint32_t pcpu,
 			const struct vp_raw_record *raw)
 {
-	while (recorder->tasks.count <= pcpu)
-		vp_vec_push(&recorder->tasks, ((struct stream_task){.tid = UINT32_MAX}));
-	struct stream_task *last = &recorder->tasks.at[pcpu];
-	if (last->tid == raw->tid && !memcmp(last->comm, raw->comm, sizeof(last->comm)))
-		return;
-
+	struct stream *stream = stream_of(recorder, pcpu);
 	union vp_any_record record;
-	last->tid = raw->tid;
-	memcpy(last->comm, raw->comm, sizeof(last->comm));
+
+	if (stream->tid == raw->tid && !memcmp(stream->comm, raw->comm, sizeof(stream->comm)))
+		return;
+	stream->tid = raw->tid;
+	memcpy(stream->comm, raw->comm, sizeof(stream->comm));
 	vp_convert_task(raw, &record);
 	vp_trace_append(recorder->trace, pcpu, &record);
+}
+
+/*
+ * How many ticks of the clock a sample stands for beside its own. A timer that fires late (interrupts
+ * were off, or this machine is itself a VM that waited) skips the ticks that were due meanwhile: perf
+ * forgets them. What was interrupted had the pCPU all the while, as far as anyone can tell.
+ */
+static uint64_t missed_ticks(const struct vp_recorder *recorder, struct stream *stream,
+			     uint64_t time)
+{
+	uint64_t period = recorder->trigger.period_ns;
+
+	if (!recorder->trigger.by_time || !stream->grid || time < stream->grid)
+		return 0;
+	uint64_t tick = (time - stream->grid) / period, last = stream->tick;
+	stream->tick = tick;
+	bool sane = tick > last && (tick - last) * period < MOST_LATE_NS;
+	return sane && stream->may_fill ? tick - last - 1 : 0;
+}
+
+static void append_sample(struct vp_recorder *recorder, uint32_t pcpu, uint32_t mode, uint64_t ip,
+			  struct vp_raw_record *raw)
+{
+	struct stream *stream = stream_of(recorder, pcpu);
+	uint64_t period = recorder->trigger.period_ns;
+	uint64_t missed = missed_ticks(recorder, stream, raw->time);
+	union vp_any_record record;
+
+	recorder->samples += missed + 1;
+	recorder->late += missed;
+	raw->time -= missed * period;
+	append_task(recorder, pcpu, raw);
+	for (; missed; missed--, raw->time += period) {
+		raw->flags |= VP_LATE;
+		vp_convert_sample(raw, mode, ip, recorder->vendor, &record);
+		vp_trace_append(recorder->trace, pcpu, &record);
+	}
+	raw->flags &= ~VP_LATE;
+	vp_convert_sample(raw, mode, ip, recorder->vendor, &record);
+	vp_trace_append(recorder->trace, pcpu, &record);
+}
+
+/* Blanks out what the guest did, if its VM was not asked for; the time stays. */
+static void hide_unchosen(struct vp_recorder *recorder, uint32_t *mode, uint64_t *ip,
+			  struct vp_raw_record *raw)
+{
+	const struct vp_vm *vm = vm_of(recorder, raw->pid);
+
+	if (!vm || is_chosen(recorder, vm))
+		return;
+	if (vp_mode_is_guest(*mode)) {
+		*ip = raw->host_ip;
+		*mode = VP_MODE_KERNEL;
+	}
 }
 
 static void take_raw(void *context, int pcpu, uint32_t mode, uint64_t ip,
@@ -142,29 +208,20 @@ static void take_raw(void *context, int pcpu, uint32_t mode, uint64_t ip,
 {
 	struct vp_recorder *recorder = context;
 	union vp_any_record record;
-	bool on_vcpu = raw->flags & VP_RAW_ON_VCPU || vp_mode_is_guest(mode);
 
-	if (on_vcpu)
+	if (raw->flags & VP_RAW_ON_VCPU || vp_mode_is_guest(mode)) {
 		complete_vcpu(recorder, raw);
-	if (on_vcpu && recorder->options.n_vm_names) {
-		const struct vp_vm *vm = vm_of(recorder, raw->pid);
-		if (vm && !is_chosen(recorder, vm)) {
-			/* The time stays, what the guest did with it does not. */
-			ip = vp_mode_is_guest(mode) ? raw->host_ip : ip;
-			mode = vp_mode_is_guest(mode) ? VP_MODE_KERNEL : mode;
-			raw->as_root = raw->cpl = 0;
-		}
+		if (recorder->options.n_vm_names)
+			hide_unchosen(recorder, &mode, &ip, raw);
 	}
-	if (raw->kind == VP_RAW_SAMPLE) {
-		append_task(recorder, (uint32_t)pcpu, raw);
-		vp_convert_sample(raw, mode, ip, recorder->vendor, &record);
-		recorder->samples++;
-		if (mode == VP_MODE_USER)
-			vp_host_maps_see(recorder->host_maps, raw->pid, raw->comm);
-	} else {
+	if (raw->kind != VP_RAW_SAMPLE) {
 		vp_convert_switch(raw, recorder->vendor, &record);
+		vp_trace_append(recorder->trace, (uint32_t)pcpu, &record);
+		return;
 	}
-	vp_trace_append(recorder->trace, (uint32_t)pcpu, &record);
+	append_sample(recorder, (uint32_t)pcpu, mode, ip, raw);
+	if (mode == VP_MODE_USER)
+		vp_host_maps_see(recorder->host_maps, raw->pid, raw->comm);
 }
 
 static struct vp_error *check_vm_names(const struct vp_recorder *recorder)
@@ -273,11 +330,17 @@ static void append_clocks(struct vp_recorder *recorder)
 
 struct vp_error *vp_recorder_start(struct vp_recorder *recorder)
 {
+	struct vp_trigger *trigger = &recorder->trigger;
+
 	append_clocks(recorder);
 	recorder->about.start = vp_clock_monotonic();
 	recorder->next_second = recorder->about.start + 1000000000;
 	VP_TRY(vp_recording_write(recorder->options.directory, &recorder->about));
-	return vp_trigger_enable(&recorder->trigger, true);
+	VP_TRY(vp_trigger_enable(trigger, true));
+	for (size_t i = 0; i < trigger->pcpus.count; i++)
+		stream_of(recorder, (uint32_t)trigger->pcpus.at[i])->grid =
+		    trigger->enabled_at.at[i];
+	return NULL;
 }
 
 static void flush_all(struct vp_recorder *recorder)
@@ -314,9 +377,31 @@ static void do_slow_work(struct vp_recorder *recorder)
 	}
 }
 
+/* Notes what was lost up to now: gaps in what is drained next may be filled only without losses. */
+static void note_losses(struct vp_recorder *recorder)
+{
+	vp_sampler_read_lost(recorder->sampler);
+	vp_vec_each(&recorder->trigger.pcpus, pcpu)
+	{
+		struct stream *stream = stream_of(recorder, (uint32_t)*pcpu);
+		uint64_t lost = vp_sampler_lost(recorder->sampler, *pcpu);
+		stream->may_fill = lost == stream->lost;
+		stream->lost = lost;
+	}
+}
+
+static struct vp_error *drain(struct vp_recorder *recorder, int timeout_ms)
+{
+	VP_TRY(vp_sampler_wait(recorder->sampler, timeout_ms));
+	note_losses(recorder);
+	VP_TRY(vp_sampler_drain(recorder->sampler));
+	vp_sampler_read_lost(recorder->sampler);
+	return NULL;
+}
+
 struct vp_error *vp_recorder_step(struct vp_recorder *recorder, int timeout_ms)
 {
-	VP_TRY(vp_sampler_drain(recorder->sampler, timeout_ms));
+	VP_TRY(drain(recorder, timeout_ms));
 	do_slow_work(recorder);
 	flush_all(recorder);
 	return NULL;
@@ -324,7 +409,8 @@ struct vp_error *vp_recorder_step(struct vp_recorder *recorder, int timeout_ms)
 
 static struct vp_error *write_host_maps(struct vp_recorder *recorder)
 {
-	VP_AUTO_FREE char *path = vp_format("%s/host/maps", recorder->options.directory);
+	VP_AUTO_FREE char *path =
+	    vp_recording_maps_path(recorder->options.directory, &recorder->vms, NULL);
 
 	return vp_host_maps_write(recorder->host_maps, path, recorder->options.with_symbols);
 }
@@ -333,18 +419,14 @@ static struct vp_error *write_host_maps(struct vp_recorder *recorder)
 static void ask_agent(struct vp_recorder *recorder, struct vp_vm *vm)
 {
 	const struct vp_recorder_options *options = &recorder->options;
-	VP_AUTO_FREE char *name = vp_vm_directory(&recorder->vms, vm);
-	VP_AUTO_FREE char *directory = vp_format("%s/%s", options->directory, name);
-	VP_AUTO_FREE char *path = vp_format("%s/maps", directory);
+	VP_AUTO_FREE char *path = vp_recording_maps_path(options->directory, &recorder->vms, vm);
 	struct vp_agent_limits limits = {.bytes = options->agent_bytes,
 					 .seconds_idle = options->agent_seconds,
 					 .seconds_total = options->agent_seconds,
 					 .no_symbols = !options->with_symbols};
 	struct vp_agent_result result = {0};
 	struct vp_error *error =
-	    mkdir(directory, 0755) && errno != EEXIST
-		? vp_error_errno(errno, "cannot create directory '%s'", directory)
-		: vp_agent_fetch(vm->cid, options->agent_port, path, &limits, &result);
+	    vp_agent_fetch(vm->cid, options->agent_port, path, &limits, &result);
 
 	free(vm->agent);
 	vm->agent = vp_strdup(error ? vp_error_message(error) : "ok");
@@ -367,7 +449,7 @@ struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
 	VP_TRY(vp_trigger_enable(&recorder->trigger, false));
 	uint64_t end = vp_clock_monotonic();
 	append_clocks(recorder);
-	VP_TRY(vp_sampler_drain(recorder->sampler, 0));
+	VP_TRY(drain(recorder, 0));
 	flush_all(recorder);
 	vp_vm_note_ends(&recorder->vms);
 	vp_vec_each(&recorder->vms, vm)
@@ -390,6 +472,7 @@ struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
 struct vp_recorder_totals vp_recorder_totals(const struct vp_recorder *recorder)
 {
 	return (struct vp_recorder_totals){.samples = recorder->samples,
+					   .late = recorder->late,
 					   .lost = lost_records(recorder),
 					   .vms = recorder->vms.count};
 }
@@ -415,7 +498,7 @@ void vp_recorder_free(struct vp_recorder *recorder)
 	vp_vms_deinit(&recorder->vms);
 	vp_map_deinit(&recorder->vcpu_tids);
 	vp_map_deinit(&recorder->no_vms);
-	vp_vec_deinit(&recorder->tasks);
+	vp_vec_deinit(&recorder->streams);
 	vp_vec_each(&recorder->notices, notice)
 		free(*notice);
 	vp_vec_deinit(&recorder->notices);

@@ -25,7 +25,8 @@ struct vp_recorder_options {
 };
 
 struct vp_recorder_totals {
-	uint64_t samples, lost;
+	uint64_t samples; /* late ticks included */
+	uint64_t late, lost;
 	size_t vms;
 };
 

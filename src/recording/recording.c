@@ -21,6 +21,13 @@ void vp_recording_deinit(struct vp_recording *recording)
 	*recording = (struct vp_recording){0};
 }
 
+char *vp_recording_maps_path(const char *path, const vp_vms *vms, const struct vp_vm *vm)
+{
+	VP_AUTO_FREE char *part = vm ? vp_vm_part(vms, vm) : vp_strdup("host");
+
+	return vp_format("%s/%s.maps", path, part);
+}
+
 /* One line `KEY VALUE`; newlines inside the value become blanks. */
 static void write_text(struct vp_buffer *out, const char *key, const char *value)
 {

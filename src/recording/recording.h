@@ -4,8 +4,9 @@
  *
  *   recording        what was recorded and how (struct vp_recording)
  *   vms              the VMs that were seen (struct vp_vm), their vCPU threads and clocks
- *   host/            CTF trace of the host; beside it `maps`, the host's map text
- *   guest-NAME/      what the guest's agent said: `maps`
+ *   host/            CTF trace of the host: metadata, and one stream file per pCPU
+ *   host.maps        the host's map text (maps/format.h)
+ *   guest-NAME.maps  the guest's map text, as its agent gave it
  *
  * `recording` is written at the start without its `end` line and again at the end with it: a
  * recording without was interrupted.
@@ -35,7 +36,9 @@ struct vp_recording {
 
 void vp_recording_deinit(struct vp_recording *recording);
 
-/* `path` is the recording's directory. */
+/* The map text of the VM, or of the host if `vm` is NULL; `path` is the recording's directory. */
+char *vp_recording_maps_path(const char *path, const vp_vms *vms, const struct vp_vm *vm);
+
 struct vp_error *vp_recording_write(const char *path,
 				    const struct vp_recording *recording) VP_MUST_CHECK;
 struct vp_error *vp_recording_read(const char *path, struct vp_recording *ret) VP_MUST_CHECK;

@@ -62,13 +62,13 @@ static void write_prologue(const struct vp_ctf_trace *trace, struct vp_buffer *o
 			 uuid, seconds, rest);
 	vp_buffer_string(
 	    out, "typealias integer { size = 64; align = 8; signed = false; "
-		 "map = clock.monotonic.value; } := timestamp;\n\n"
+		 "map = clock.monotonic.value; } := time_ns;\n\n"
 		 "stream {\n\tid = 0;\n"
-		 "\tpacket.context := struct {\n\t\ttimestamp timestamp_begin;\n"
-		 "\t\ttimestamp timestamp_end;\n\t\tu64 content_size;\n\t\tu64 packet_size;\n"
+		 "\tpacket.context := struct {\n\t\ttime_ns timestamp_begin;\n"
+		 "\t\ttime_ns timestamp_end;\n\t\tu64 content_size;\n\t\tu64 packet_size;\n"
 		 "\t\tu64 packet_seq_num;\n\t\tu64 events_discarded;\n\t\tu32 cpu_id;\n"
 		 "\t\tx32 checksum;\n\t};\n"
-		 "\tevent.header := struct {\n\t\ttimestamp timestamp;\n\t\tu32 id;\n\t};\n};\n\n");
+		 "\tevent.header := struct {\n\t\ttime_ns timestamp;\n\t\tu32 id;\n\t};\n};\n\n");
 }
 
 static void write_field(const struct vp_field_type *field, struct vp_buffer *out)

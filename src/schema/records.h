@@ -18,7 +18,8 @@
 	FIELD(u32, dec, pid, "process (thread group) on the pCPU; 0 is the idle task")             \
 	FIELD(u32, dec, tid, "thread on the pCPU")                                                 \
 	FIELD(u32, dec, mode, "what the sample hit: 1 host kernel, 2 host user space")             \
-	FIELD(u64, hex, ip, "program counter")
+	FIELD(u64, hex, ip, "program counter")                                                     \
+	FIELD(u32, hex, flags, "16 a late tick")
 
 #define VP_FIELDS_vcpu_sample(FIELD)                                                               \
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
@@ -28,7 +29,7 @@
 	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
 	FIELD(u32, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")      \
-	FIELD(u32, hex, flags, "1 exit_reason is known")
+	FIELD(u32, hex, flags, "1 exit_reason is known, 16 a late tick")
 
 #define VP_FIELDS_guest_sample(FIELD)                                                              \
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
@@ -40,7 +41,7 @@
 	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
 	FIELD(u32, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")      \
-	FIELD(u32, hex, flags, "1 exit_reason is known, 2 as_root is known, 4 cpl is known")       \
+	FIELD(u32, hex, flags, "1 exit_reason is known, 2 as_root is known, 4 cpl is known, 16 a late tick")       \
 	FIELD(u32, dec, cpl, "guest privilege level, 0 to 3")
 
 #define VP_FIELDS_task(FIELD)                                                                      \
@@ -110,7 +111,16 @@ enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 7 };
 enum vp_mode { VP_MODE_KERNEL = 1, VP_MODE_USER = 2, VP_MODE_GUEST_KERNEL = 4, VP_MODE_GUEST_USER = 5 };
 /* Values of `vendor`. */
 enum vp_vendor { VP_VENDOR_UNKNOWN = 0, VP_VENDOR_INTEL = 1, VP_VENDOR_AMD = 2 };
-/* Bits of `flags`. */
-enum vp_flag { VP_HAS_EXIT_REASON = 1, VP_HAS_AS_ROOT = 2, VP_HAS_CPL = 4, VP_BLOCKED = 8 };
+/*
+ * Bits of `flags`. A late tick: the clock's interrupt came after more than one period, so that what
+ * it hit stands for the missed ticks too; each of them is a record of its own with this flag.
+ */
+enum vp_flag {
+	VP_HAS_EXIT_REASON = 1,
+	VP_HAS_AS_ROOT = 2,
+	VP_HAS_CPL = 4,
+	VP_BLOCKED = 8,
+	VP_LATE = 16,
+};
 
 #endif

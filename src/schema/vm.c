@@ -34,7 +34,7 @@ void vp_vms_deinit(vp_vms *vms)
 	vp_vec_deinit(vms);
 }
 
-char *vp_vm_directory(const vp_vms *vms, const struct vp_vm *vm)
+char *vp_vm_part(const vp_vms *vms, const struct vp_vm *vm)
 {
 	char *name = vp_format("guest-%s", vm->name);
 

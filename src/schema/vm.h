@@ -33,9 +33,8 @@ typedef VP_VEC(struct vp_vm) vp_vms;
 struct vp_vm *vp_vms_find(const vp_vms *vms, uint32_t pid);
 /* The vCPU of that number, added if it is new. */
 struct vp_vcpu *vp_vm_vcpu(struct vp_vm *vm, uint32_t number);
-/* Directory of the VM's own files in a recording: guest-NAME, or guest-NAME-PID for a second VM of
- * that name. */
-char *vp_vm_directory(const vp_vms *vms, const struct vp_vm *vm);
+/* Name of the VM's part of a recording: guest-NAME, or guest-NAME-PID for a second VM of that name. */
+char *vp_vm_part(const vp_vms *vms, const struct vp_vm *vm);
 void vp_vms_deinit(vp_vms *vms);
 
 #endif
