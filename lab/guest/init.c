@@ -53,24 +53,25 @@ static void mount_all(void)
 	static const struct {
 		const char *type, *where;
 		bool optional;
+		const char *options;
 	} mounts[] = {
-		{"proc", "/proc", false},
-		{"sysfs", "/sys", false},
-		{"devtmpfs", "/dev", false},
-		{"tmpfs", "/tmp", false},
-		{"tmpfs", "/run", false},
-		{"tmpfs", "/out", false},
-		{"devpts", "/dev/pts", true},
-		{"tmpfs", "/dev/shm", true},
-		{"tracefs", "/sys/kernel/tracing", true},
-		{"debugfs", "/sys/kernel/debug", true},
-		{"bpf", "/sys/fs/bpf", true},
-		{"cgroup2", "/sys/fs/cgroup", true},
+		{"proc", "/proc", false, NULL},
+		{"sysfs", "/sys", false, NULL},
+		{"devtmpfs", "/dev", false, NULL},
+		{"tmpfs", "/tmp", false, NULL},
+		{"tmpfs", "/run", false, NULL},
+		{"tmpfs", "/out", false, "mode=0755"},
+		{"devpts", "/dev/pts", true, NULL},
+		{"tmpfs", "/dev/shm", true, NULL},
+		{"tracefs", "/sys/kernel/tracing", true, NULL},
+		{"debugfs", "/sys/kernel/debug", true, NULL},
+		{"bpf", "/sys/fs/bpf", true, NULL},
+		{"cgroup2", "/sys/fs/cgroup", true, NULL},
 	};
 
 	for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
 		mkdir(mounts[i].where, 0755);
-		if (mount(mounts[i].type, mounts[i].where, mounts[i].type, 0, NULL) &&
+		if (mount(mounts[i].type, mounts[i].where, mounts[i].type, 0, mounts[i].options) &&
 		    !mounts[i].optional)
 			complain("mount %s: %s", mounts[i].where, strerror(errno));
 	}

@@ -16,6 +16,9 @@ from . import initramfs, kernels
 from .common import LAB, REPO, LabError, UsageError, build_dir, cache_dir, need_program, say
 
 POLL = 0.1  # seconds between looks at what the lab host wrote
+# TCG (QEMU 7.2) does not let the lab host's KVM see a guest's XSETBV, so what CPUID says of XSAVE
+# in the guest is wrong: most kernels then turn XSAVE off, 7.2 stops. So guests get none of it.
+TCG_GUEST_CPU = "host,-xsave,-avx,-avx2,-f16c,-fma,-vaes,-vpclmulqdq,-pku"
 OWNED = ("host", "vlab", "result.json", "scenario.scn")
 
 
@@ -103,6 +106,8 @@ class Machine:
             kernel = kernels.get(guest.kernel, guest.flavour)
             path = self.work / f"{guest.name}.cpio"
             initramfs.write_guest(self.scenario, guest, kernel, self.programs, path)
+            if not guest.cpu:
+                entry["cpu"] = TCG_GUEST_CPU if self.accel == "tcg" else "host"
             entry.update(image=str(kernel.image), initrd=str(path),
                          uuid=str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{guest.name}.vlab")))
         size = shutil.get_terminal_size()

@@ -44,7 +44,7 @@ class Guest:
     stop: float = 0.0
     kill: float = 0.0
     append: str = ""
-    cpu: str = "host"
+    cpu: str = ""
     qemu: str = ""
     cid: int = 0
     files: list = field(default_factory=list)

@@ -2,8 +2,8 @@
  * exits [--cpuid N] [--out N] [--mmio N] [--hlt N] [--syscalls N] [--rate R] [--seconds S]
  *
  * Does known numbers of things that leave the guest (and of system calls, which do not): CPUID,
- * a write to I/O port 0x80, a read of the HPET or I/O APIC page through /dev/mem, a sleep (so that
- * an otherwise idle vCPU executes HLT). The numbers make one round; rounds repeat R times a second
+ * a write to I/O port 0x80, a read of a page that belongs to no device, through /dev/mem, a sleep
+ * (so that an otherwise idle vCPU executes HLT). The numbers make one round; rounds repeat R times a second
  * for S seconds (default: one round). What was done is printed.
  */
 #include "common.h"
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define PORT_DELAY 0x80	      /* POST code port: writing it does nothing else */
-#define IOAPIC_BASE 0xfec00000 /* emulated by the hypervisor; reading its index register is harmless */
+#define MMIO_PAGE 0xfed40000  /* of a TPM, which lab guests do not have: the VMM answers all ones */
 #define HLT_SLEEP_S 0.001
 
 enum kind { KIND_CPUID, KIND_OUT, KIND_MMIO, KIND_HLT, KIND_SYSCALL, KIND_COUNT };
@@ -103,7 +103,7 @@ static void get_access(struct exits *exits)
 	if (exits->per_round[KIND_MMIO]) {
 		int fd = open("/dev/mem", O_RDONLY | O_SYNC | O_CLOEXEC);
 		void *page = fd < 0 ? MAP_FAILED
-				    : mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, IOAPIC_BASE);
+				    : mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, MMIO_PAGE);
 
 		if (page == MAP_FAILED)
 			work_usage("--mmio: /dev/mem: %s", strerror(errno));
