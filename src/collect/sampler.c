@@ -5,6 +5,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -15,7 +16,7 @@
 struct vp_sampler {
 	struct sampler_bpf *programs;
 	struct perf_buffer *buffer;
-	VP_VEC(struct bpf_link *) links;
+	struct bpf_link *switch_link;
 	vp_raw_taker take;
 	void *context;
 	uint64_t *lost_values; /* one per possible pCPU: what a per-CPU map look-up fills */
@@ -76,24 +77,16 @@ static struct vp_error *open_buffer(struct vp_sampler *sampler, size_t pages)
 
 static struct vp_error *attach(struct vp_sampler *sampler, const struct vp_trigger *trigger)
 {
-	struct bpf_link *link =
-	    bpf_program__attach(sampler->programs->progs.note_vcpu_switch);
+	int program = bpf_program__fd(sampler->programs->progs.take_sample);
 
-	if (!link)
+	sampler->switch_link = bpf_program__attach(sampler->programs->progs.note_vcpu_switch);
+	if (!sampler->switch_link)
 		return vp_error_errno(errno, "cannot attach to tracepoint sched_switch");
-	vp_vec_push(&sampler->links, link);
+	/* Not by a link of libbpf's: that would start the event at once. */
 	vp_vec_each(&trigger->fds, fd)
-	{
-		/* The link takes the descriptor over and closes it; the trigger keeps its own. */
-		int own = dup(*fd);
-		link = own < 0 ? NULL
-			       : bpf_program__attach_perf_event(
-				     sampler->programs->progs.take_sample, own);
-		if (!link)
+		if (ioctl(*fd, PERF_EVENT_IOC_SET_BPF, program))
 			return vp_error_errno(errno, "cannot attach the sampling program to event '%s'",
 					      trigger->name);
-		vp_vec_push(&sampler->links, link);
-	}
 	return NULL;
 }
 
@@ -179,9 +172,7 @@ void vp_sampler_free(struct vp_sampler *sampler)
 {
 	if (!sampler)
 		return;
-	vp_vec_each(&sampler->links, link)
-		bpf_link__destroy(*link);
-	vp_vec_deinit(&sampler->links);
+	bpf_link__destroy(sampler->switch_link);
 	perf_buffer__free(sampler->buffer);
 	sampler_bpf__destroy(sampler->programs);
 	free(sampler->lost_values);

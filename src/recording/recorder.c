@@ -21,7 +21,7 @@ struct stream {
 	uint32_t tid; /* the thread whose name was given */
 	char comm[VP_COMM_SIZE];
 	uint64_t grid; /* the clock's ticks are due at whole periods after this */
-	uint64_t tick; /* number of the last tick */
+	uint64_t tick; /* how many were due up to the last sample */
 	uint64_t lost; /* records lost before this drain */
 	bool may_fill; /* a gap in this drain is no loss: nothing was lost */
 };
@@ -161,10 +161,10 @@ static uint64_t missed_ticks(const struct vp_recorder *recorder, struct stream *
 
 	if (!recorder->trigger.by_time || !stream->grid || time < stream->grid)
 		return 0;
-	uint64_t tick = (time - stream->grid) / period, last = stream->tick;
-	stream->tick = tick;
-	bool sane = tick > last && (tick - last) * period < MOST_LATE_NS;
-	return sane && stream->may_fill ? tick - last - 1 : 0;
+	uint64_t due = (time - stream->grid) / period, next = stream->tick + 1;
+	stream->tick = due > next ? due : next;
+	bool late = due > next && (due - next) * period < MOST_LATE_NS;
+	return late && stream->may_fill ? due - next : 0;
 }
 
 static void append_sample(struct vp_recorder *recorder, uint32_t pcpu, uint32_t mode, uint64_t ip,
