@@ -19,7 +19,7 @@ it under KVM, runs workloads in the guests and commands on the lab host, and bri
 EPILOG = """\
 A scenario has one statement per line; '#' starts a comment:
 
-  host     [kernel=SUITE] [flavour=generic|cloud] [pcpus=N] [memory=MIB] [icount=yes|no]
+  host     [kernel=SUITE] [pcpus=N] [memory=MIB] [icount=yes|no]
            [append="KERNEL ARGUMENTS"] [cpu=MODEL] [accel=tcg|kvm] [qemu="QEMU ARGUMENTS"]
   guest NAME [vcpus=N] [memory=MIB] [pin=PCPU,...] [kernel=SUITE] [flavour=cloud|generic]
            [agent=yes|no] [truth=yes|no] [kallsyms=yes|no] [autostart=yes|no] [start=S] [stop=S]

@@ -100,7 +100,7 @@ class Machine:
         """Kernels, programs, initial RAM file systems, plan."""
         host = self.scenario.host
         self.programs = initramfs.build_programs()
-        self.kernel = kernels.get(host.kernel, host.flavour)
+        self.kernel = kernels.get(host.kernel, "generic")
         plan = self.scenario.as_dict()
         for guest, entry in zip(self.scenario.guests, plan["guests"]):
             kernel = kernels.get(guest.kernel, guest.flavour)

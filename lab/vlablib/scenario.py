@@ -16,7 +16,6 @@ class Host:
     """The lab host."""
 
     kernel: str = "bookworm"
-    flavour: str = "generic"
     pcpus: int = 2
     memory: int = 3072
     icount: bool = False
@@ -114,7 +113,7 @@ def _one_of(*names):
     return check
 
 
-HOST_KEYS = {"kernel": _one_of(*SUITES), "flavour": _one_of(*FLAVOURS), "pcpus": _count,
+HOST_KEYS = {"kernel": _one_of(*SUITES), "pcpus": _count,
              "memory": _count, "icount": _yes_no, "append": str, "cpu": str,
              "accel": _one_of("tcg", "kvm"), "qemu": str}
 GUEST_KEYS = {"vcpus": _count, "memory": _count, "pin": _cpu_list, "kernel": _one_of(*SUITES),

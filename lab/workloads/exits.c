@@ -2,8 +2,9 @@
  * exits [--cpuid N] [--out N] [--mmio N] [--hlt N] [--syscalls N] [--rate R] [--seconds S]
  *
  * Does known numbers of things that leave the guest (and of system calls, which do not): CPUID,
- * a write to I/O port 0x80, a read of a page that belongs to no device, through /dev/mem, a sleep
- * (so that an otherwise idle vCPU executes HLT). The numbers make one round; rounds repeat R times a second
+ * a write to I/O port 0x80 through /dev/port (an emulated CPU does not honour ioperm() in a guest),
+ * a read of a page that belongs to no device, through /dev/mem, a sleep (so that an
+ * otherwise idle vCPU executes HLT). The numbers make one round; rounds repeat R times a second
  * for S seconds (default: one round). What was done is printed.
  */
 #include "common.h"
@@ -13,7 +14,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/io.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,6 +31,7 @@ struct exits {
 	uint64_t done[KIND_COUNT];
 	double rate, seconds;
 	volatile uint32_t *mmio;
+	int port_fd;
 };
 
 __attribute__((noinline)) static void exits_cpuid(uint64_t n)
@@ -41,10 +42,11 @@ __attribute__((noinline)) static void exits_cpuid(uint64_t n)
 		__cpuid(0, a, b, c, d);
 }
 
-__attribute__((noinline)) static void exits_out(uint64_t n)
+__attribute__((noinline)) static void exits_out(int port_fd, uint64_t n)
 {
 	while (n--)
-		outb(0, PORT_DELAY);
+		if (pwrite(port_fd, "", 1, PORT_DELAY) != 1)
+			work_usage("--out: /dev/port: %s", strerror(errno));
 }
 
 __attribute__((noinline)) static void exits_mmio(volatile uint32_t *page, uint64_t n)
@@ -70,7 +72,7 @@ static void one_round(struct exits *exits)
 	const uint64_t *n = exits->per_round;
 
 	exits_cpuid(n[KIND_CPUID]);
-	exits_out(n[KIND_OUT]);
+	exits_out(exits->port_fd, n[KIND_OUT]);
 	exits_mmio(exits->mmio, n[KIND_MMIO]);
 	exits_hlt(n[KIND_HLT]);
 	exits_syscalls(n[KIND_SYSCALL]);
@@ -98,8 +100,11 @@ static void set_option(struct exits *exits, const char *option, double value)
 
 static void get_access(struct exits *exits)
 {
-	if (exits->per_round[KIND_OUT] && ioperm(PORT_DELAY, 1, 1))
-		work_usage("--out: port 0x80: %s", strerror(errno));
+	if (exits->per_round[KIND_OUT]) {
+		exits->port_fd = open("/dev/port", O_WRONLY | O_CLOEXEC);
+		if (exits->port_fd < 0)
+			work_usage("--out: /dev/port: %s", strerror(errno));
+	}
 	if (exits->per_round[KIND_MMIO]) {
 		int fd = open("/dev/mem", O_RDONLY | O_SYNC | O_CLOEXEC);
 		void *page = fd < 0 ? MAP_FAILED
