@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "guest/agent.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "maps/proc.h"
+
+/* An event is in its buffer this long after the time it bears, at the latest. */
+#define SETTLE_NS 10000000ULL
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+void vp_agent_note(struct vp_agent *agent, const char *format, ...)
+{
+	va_list args;
+	char *note;
+
+	va_start(args, format);
+	if (vasprintf(&note, format, args) < 0)
+		vp_alloc_failed();
+	va_end(args);
+	vp_vec_push(&agent->notes, note);
+}
+
+struct scan {
+	struct vp_tracker *tracker;
+	uint32_t pid;
+	bool any;
+};
+
+static void see_mapping(void *context, const struct vp_proc_mapping *mapping)
+{
+	struct scan *scan = context;
+	struct vp_tracker_event event = {.time_ns = now_ns(), .tgid = scan->pid};
+
+	/* The page at the top that emulates old system calls is no file's, and everybody's. */
+	if (!strcmp(mapping->path, "[vsyscall]"))
+		return;
+	if (!scan->any) { /* a kernel thread never gets here */
+		event.kind = VP_TRACKER_EXISTING;
+		vp_proc_comm(scan->pid, event.comm);
+		vp_tracker_add(scan->tracker, &event);
+		event.kind = VP_TRACKER_COMM;
+		vp_tracker_add(scan->tracker, &event);
+		scan->any = true;
+	}
+	event = (struct vp_tracker_event){
+	    .time_ns = event.time_ns,
+	    .kind = VP_TRACKER_MAP_SEEN,
+	    .tgid = scan->pid,
+	    .start = mapping->start,
+	    .end = mapping->end,
+	    .pgoff = mapping->pgoff,
+	    .image = vp_tracker_image(scan->tracker, NULL, mapping->path),
+	};
+	vp_tracker_add(scan->tracker, &event);
+}
+
+static void see_process(void *context, uint32_t pid)
+{
+	struct scan scan = {.tracker = context, .pid = pid};
+
+	vp_proc_mappings(pid, see_mapping, &scan);
+}
+
+static void look_around(struct vp_agent *agent)
+{
+	struct vp_error *error = vp_proc_processes(see_process, &agent->tracker);
+
+	if (error)
+		vp_agent_note(agent, "%s", vp_error_message(error));
+	vp_error_free(error);
+	if (!agent->births)
+		return;
+	error = vp_births_scan(agent->births, &agent->tracker);
+	if (error)
+		vp_agent_note(agent, "%s", vp_error_message(error));
+	vp_error_free(error);
+}
+
+void vp_agent_start(struct vp_agent *agent)
+{
+	*agent = (struct vp_agent){0};
+	vp_tracker_init(&agent->tracker);
+	vp_clock_pair(&agent->started.mono_ns, &agent->started.tsc);
+
+	struct vp_error *error = vp_births_open(&agent->births);
+	if (error)
+		vp_agent_note(agent,
+			      "%s, so the page table roots of processes are unknown and samples "
+			      "cannot be told apart by them",
+			      vp_error_message(error));
+	else if (!vp_births_has_roots(agent->births))
+		vp_agent_note(agent, "the kernel's direct map was not found, so the page table "
+				     "roots of processes are unknown");
+	vp_error_free(error);
+
+	error = vp_perf_open(!agent->births, &agent->perf);
+	if (error)
+		vp_agent_note(agent,
+			      "%s, so mappings are known only of processes that live at the "
+			      "time of the dump",
+			      vp_error_message(error));
+	vp_error_free(error);
+	look_around(agent);
+	vp_agent_drain(agent);
+}
+
+void vp_agent_stop(struct vp_agent *agent)
+{
+	vp_births_close(agent->births);
+	vp_perf_close(agent->perf);
+	vp_tracker_deinit(&agent->tracker);
+	vp_vec_each (&agent->notes, note)
+		free(*note);
+	vp_vec_deinit(&agent->notes);
+}
+
+void vp_agent_drain(struct vp_agent *agent)
+{
+	uint64_t now = now_ns();
+
+	if (agent->perf)
+		vp_perf_drain(agent->perf, &agent->tracker);
+	if (agent->births)
+		vp_births_drain(agent->births, &agent->tracker);
+	vp_tracker_apply(&agent->tracker, now - SETTLE_NS);
+}
+
+void vp_agent_catch_up(struct vp_agent *agent)
+{
+	struct timespec settle = {.tv_nsec = SETTLE_NS};
+
+	look_around(agent);
+	uint64_t until = now_ns();
+	while (nanosleep(&settle, &settle) && errno == EINTR)
+		;
+	vp_agent_drain(agent);
+	vp_tracker_apply(&agent->tracker, until);
+}

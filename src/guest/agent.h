@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What vperf-agent knows, and how it tells it. */
+#ifndef VP_GUEST_AGENT_H
+#define VP_GUEST_AGENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "guest/tracker.h"
+#include "guest/watch.h"
+
+struct vp_agent_clock {
+	uint64_t mono_ns, tsc;
+};
+
+struct vp_agent {
+	struct vp_tracker tracker;
+	struct vp_births_watch *births; /* NULL: not permitted */
+	struct vp_perf_watch *perf;     /* NULL: not permitted */
+	struct vp_agent_clock started;
+	VP_VEC(char *) notes; /* what cannot be had */
+};
+
+/* Begins to watch, and looks at what is there. What is not permitted becomes a note. */
+void vp_agent_start(struct vp_agent *agent);
+void vp_agent_stop(struct vp_agent *agent);
+/* Takes what the kernel's buffers hold. */
+void vp_agent_drain(struct vp_agent *agent);
+/* Brings everything up to now, before a dump. */
+void vp_agent_catch_up(struct vp_agent *agent);
+void vp_agent_note(struct vp_agent *agent, const char *format, ...) VP_PRINTF(2, 3);
+
+/* Writes the map text to `fd`; 0 or negative errno. */
+int vp_agent_dump(struct vp_agent *agent, int fd, bool symbols) VP_MUST_CHECK;
+
+/* Answers requests until SIGTERM or SIGINT. */
+struct vp_error *vp_agent_serve(unsigned port, bool symbols) VP_MUST_CHECK;
+/*
+ * Asks the agent that serves on this machine, and copies its answer to `fd`. *served is false if
+ * there is none.
+ */
+struct vp_error *vp_agent_ask(int fd, bool symbols, bool *served) VP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Address spaces as they begin and end: the forks, execs and exits of this kernel, and an iterator
+ * over the tasks that exist already.
+ *
+ * Only fields that CO-RE relocates are used, so no vmlinux.h: the structs below name what is
+ * needed.
+ */
+#include <linux/bpf.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "guest/births.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+typedef struct {
+	void *vdso;
+} mm_context_t;
+
+struct mm_struct {
+	void *pgd;
+	mm_context_t context;
+};
+
+struct signal_struct {
+	atomic_t live; /* threads that have not begun to exit */
+};
+
+struct task_struct {
+	unsigned int flags;
+	int pid;
+	int tgid;
+	struct mm_struct *mm;
+	struct signal_struct *signal;
+	char comm[16];
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+	__u64 session_id;
+	__u64 seq_num;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+enum { TASK_IS_KERNEL_THREAD = 0x00200000 }; /* PF_KTHREAD of linux/sched.h */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 2 * 1024 * 1024);
+} births SEC(".maps");
+
+/* Births that found the ring full. */
+unsigned long long lost = 0;
+/* The agent sleeps until there is this much to read, so that it stays idle. */
+unsigned long long wakeup_bytes = 1024 * 1024;
+/* Where read_kernel reads, and what it found. */
+unsigned long long kernel_address = 0;
+unsigned long long kernel_value = 0;
+long kernel_error = 0;
+
+static __always_inline void describe(struct vp_birth *birth, struct task_struct *task,
+				     enum vp_birth_kind kind)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+
+	birth->time_ns = bpf_ktime_get_ns();
+	birth->kind = kind;
+	birth->tgid = (unsigned int)BPF_CORE_READ(task, tgid);
+	BPF_CORE_READ_STR_INTO(&birth->comm, task, comm);
+	if (!mm)
+		return;
+	birth->pgd = (unsigned long long)BPF_CORE_READ(mm, pgd);
+	if (bpf_core_field_exists(mm->context.vdso))
+		birth->vdso = (unsigned long long)BPF_CORE_READ(mm, context.vdso);
+}
+
+static __always_inline void send(struct vp_birth *birth)
+{
+	__u64 waiting = bpf_ringbuf_query(&births, BPF_RB_AVAIL_DATA);
+	__u64 flags = waiting > wakeup_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+
+	if (bpf_ringbuf_output(&births, birth, sizeof(*birth), flags))
+		__sync_fetch_and_add(&lost, 1);
+}
+
+SEC("raw_tp/sched_process_fork")
+int on_fork(struct bpf_raw_tracepoint_args *context)
+{
+	struct task_struct *parent = (struct task_struct *)context->args[0];
+	struct task_struct *child = (struct task_struct *)context->args[1];
+	struct mm_struct *mm = BPF_CORE_READ(child, mm);
+	struct vp_birth birth = {0};
+
+	birth.parent = (unsigned int)BPF_CORE_READ(parent, tgid);
+	/* Threads share all of it, kernel threads have no address space. */
+	if (!mm || (unsigned int)BPF_CORE_READ(child, tgid) == birth.parent)
+		return 0;
+	birth.shared = mm == BPF_CORE_READ(parent, mm);
+	describe(&birth, child, VP_BIRTH_FORK);
+	send(&birth);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_exec")
+int on_exec(struct bpf_raw_tracepoint_args *context)
+{
+	struct vp_birth birth = {0};
+
+	describe(&birth, (struct task_struct *)context->args[0], VP_BIRTH_EXEC);
+	send(&birth);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_exit")
+int on_exit(struct bpf_raw_tracepoint_args *context)
+{
+	struct task_struct *task = (struct task_struct *)context->args[0];
+	struct vp_birth birth = {0};
+
+	/* The tracepoint fires for each thread; do_exit() has counted this one off already. */
+	if (BPF_CORE_READ(task, signal, live.counter) > 0)
+		return 0;
+	if (BPF_CORE_READ(task, flags) & TASK_IS_KERNEL_THREAD)
+		return 0;
+	describe(&birth, task, VP_BIRTH_EXIT);
+	send(&birth);
+	return 0;
+}
+
+SEC("iter/task")
+int each_task(struct bpf_iter__task *context)
+{
+	struct seq_file *seq = context->meta->seq;
+	struct task_struct *task = context->task;
+	struct vp_birth birth = {0};
+
+	/* Kernel threads borrow address spaces. */
+	if (!task || (BPF_CORE_READ(task, flags) & TASK_IS_KERNEL_THREAD))
+		return 0;
+	describe(&birth, task, VP_BIRTH_EXISTING);
+	if (birth.pgd)
+		bpf_seq_write(seq, &birth, sizeof(birth));
+	return 0;
+}
+
+SEC("iter/task")
+int read_kernel(struct bpf_iter__task *context)
+{
+	if (context->meta->seq_num)
+		return 0;
+	kernel_error =
+	    bpf_probe_read_kernel(&kernel_value, sizeof(kernel_value), (void *)kernel_address);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "guest/births.h"
+#include "guest/births.skel.h"
+#include "guest/direct_map.h"
+#include "guest/watch.h"
+#include "maps/proc.h"
+
+struct vp_births_watch {
+	struct vp_births *skeleton;
+	struct ring_buffer *ring;
+	uint64_t direct_map; /* virtual address of physical address 0; 0: unknown */
+	uint64_t vdso_size;
+	struct vp_tracker *tracker; /* while draining */
+};
+
+static int stay_silent(enum libbpf_print_level level, const char *format, va_list args)
+{
+	(void)level;
+	(void)format;
+	(void)args;
+	return 0;
+}
+
+static void add_birth(struct vp_births_watch *watch, const struct vp_birth *birth)
+{
+	static const enum vp_tracker_kind kinds[] = {
+	    [VP_BIRTH_EXISTING] = VP_TRACKER_EXISTING,
+	    [VP_BIRTH_FORK] = VP_TRACKER_FORK,
+	    [VP_BIRTH_EXEC] = VP_TRACKER_EXEC_DONE,
+	    [VP_BIRTH_EXIT] = VP_TRACKER_EXIT,
+	};
+	struct vp_tracker_event event = {.time_ns = birth->time_ns,
+					 .kind = kinds[birth->kind],
+					 .tgid = birth->tgid,
+					 .parent = birth->parent,
+					 .shared = birth->shared};
+
+	if (watch->direct_map && birth->pgd > watch->direct_map)
+		event.root = birth->pgd - watch->direct_map;
+	memcpy(event.comm, birth->comm, sizeof(event.comm));
+	event.comm[sizeof(event.comm) - 1] = 0;
+	vp_tracker_add(watch->tracker, &event);
+	/* perf does not report the vDSO as a mapping. */
+	if (birth->kind != VP_BIRTH_EXEC || !birth->vdso || !watch->vdso_size)
+		return;
+	vp_tracker_add(
+	    watch->tracker,
+	    &(struct vp_tracker_event){.time_ns = birth->time_ns,
+				       .kind = VP_TRACKER_MAP,
+				       .tgid = birth->tgid,
+				       .start = birth->vdso,
+				       .end = birth->vdso + watch->vdso_size,
+				       .image = vp_tracker_image(watch->tracker, NULL, "[vdso]")});
+}
+
+static int on_record(void *context, void *data, size_t size)
+{
+	const struct vp_birth *birth = data;
+
+	if (size >= sizeof(*birth) && birth->kind >= VP_BIRTH_EXISTING &&
+	    birth->kind <= VP_BIRTH_EXIT)
+		add_birth(context, birth);
+	return 0;
+}
+
+/* Runs an iterator program; calls `each` (may be NULL) for every struct vp_birth it writes. */
+static int run_iterator(struct bpf_program *program, int (*each)(void *, void *, size_t),
+			void *context)
+{
+	struct bpf_link *link = bpf_program__attach_iter(program, NULL);
+	if (!link)
+		return -errno;
+	int fd = bpf_iter_create(bpf_link__fd(link)), result = fd < 0 ? -errno : 0;
+	struct vp_birth births[64];
+	size_t filled = 0;
+
+	while (fd >= 0) {
+		ssize_t got = read(fd, (char *)births + filled, sizeof(births) - filled);
+		if (got < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		result = got < 0 ? -errno : 0;
+		if (got <= 0)
+			break;
+		filled += (size_t)got;
+		size_t whole = filled / sizeof(births[0]);
+		for (size_t i = 0; each && i < whole; i++)
+			each(context, &births[i], sizeof(births[i]));
+		filled -= whole * sizeof(births[0]);
+		memmove(births, births + whole, filled);
+	}
+	if (fd >= 0)
+		close(fd);
+	bpf_link__destroy(link);
+	return result;
+}
+
+static bool read_kernel(void *context, uint64_t address, uint64_t *value)
+{
+	struct vp_births_watch *watch = context;
+	struct vp_births__bss *shared = watch->skeleton->bss;
+
+	shared->kernel_address = address;
+	shared->kernel_error = -1;
+	if (run_iterator(watch->skeleton->progs.read_kernel, NULL, NULL) || shared->kernel_error)
+		return false;
+	*value = shared->kernel_value;
+	return true;
+}
+
+static int keep_pgd(void *context, void *data, size_t size)
+{
+	const struct vp_birth *birth = data;
+	uint64_t *pgd = context;
+
+	if (size >= sizeof(*birth) && !*pgd)
+		*pgd = birth->pgd;
+	return 0;
+}
+
+static void find_direct_map(struct vp_births_watch *watch)
+{
+	uint64_t pgd = 0;
+
+	if (!run_iterator(watch->skeleton->progs.each_task, keep_pgd, &pgd) && pgd)
+		watch->direct_map = vp_direct_map_find(pgd, read_kernel, watch);
+}
+
+static void keep_vdso_size(void *context, const struct vp_proc_mapping *mapping)
+{
+	uint64_t *size = context;
+
+	if (!strcmp(mapping->path, "[vdso]"))
+		*size = mapping->end - mapping->start;
+}
+
+static struct vp_error *births_start(struct vp_births_watch *watch)
+{
+	int result;
+
+	watch->skeleton = vp_births__open();
+	if (!watch->skeleton)
+		return vp_error_errno(errno, "cannot open the BPF programs");
+	/* The iterators are run when needed. */
+	bpf_program__set_autoattach(watch->skeleton->progs.each_task, false);
+	bpf_program__set_autoattach(watch->skeleton->progs.read_kernel, false);
+	result = vp_births__load(watch->skeleton);
+	if (result)
+		return vp_error_errno(-result, "cannot load the BPF programs");
+	find_direct_map(watch);
+	vp_proc_mappings((uint32_t)getpid(), keep_vdso_size, &watch->vdso_size);
+	result = vp_births__attach(watch->skeleton);
+	if (result)
+		return vp_error_errno(-result, "cannot attach the BPF programs");
+	watch->ring =
+	    ring_buffer__new(bpf_map__fd(watch->skeleton->maps.births), on_record, watch, NULL);
+	if (!watch->ring)
+		return vp_error_errno(errno, "cannot read the BPF ring buffer");
+	return NULL;
+}
+
+struct vp_error *vp_births_open(struct vp_births_watch **watch)
+{
+	struct vp_births_watch *opened = vp_alloc(sizeof(*opened));
+
+	libbpf_set_print(stay_silent);
+	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
+	struct vp_error *error = births_start(opened);
+	if (error) {
+		vp_births_close(opened);
+		return error;
+	}
+	*watch = opened;
+	return NULL;
+}
+
+void vp_births_close(struct vp_births_watch *watch)
+{
+	if (!watch)
+		return;
+	ring_buffer__free(watch->ring);
+	vp_births__destroy(watch->skeleton);
+	free(watch);
+}
+
+struct vp_error *vp_births_scan(struct vp_births_watch *watch, struct vp_tracker *tracker)
+{
+	watch->tracker = tracker;
+	int result = run_iterator(watch->skeleton->progs.each_task, on_record, watch);
+	watch->tracker = NULL;
+	return result ? vp_error_errno(-result, "cannot list the processes by BPF") : NULL;
+}
+
+void vp_births_drain(struct vp_births_watch *watch, struct vp_tracker *tracker)
+{
+	watch->tracker = tracker;
+	ring_buffer__consume(watch->ring);
+	watch->tracker = NULL;
+}
+
+int vp_births_fd(const struct vp_births_watch *watch)
+{
+	return ring_buffer__epoll_fd(watch->ring);
+}
+
+uint64_t vp_births_lost(const struct vp_births_watch *watch)
+{
+	return watch->skeleton->bss->lost;
+}
+
+bool vp_births_has_roots(const struct vp_births_watch *watch)
+{
+	return watch->direct_map != 0;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "guest/direct_map.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+
+#if defined(__x86_64__)
+
+/* Documentation/arch/x86/x86_64/mm.rst: bases without KASLR, by levels of page tables. */
+static const uint64_t usual_bases[] = {0xffff888000000000ULL, 0xff11000000000000ULL};
+
+enum { PRESENT = 1, LARGE = 1 << 7 };
+#define PHYSICAL 0x000ffffffffff000ULL
+/* KASLR moves the direct map by multiples of this. */
+#define ALIGNMENT (1ULL << 30)
+/* RAM that is searched above a candidate, in units of ALIGNMENT. */
+enum { MAX_CANDIDATES = 4096 };
+
+/* The physical address of `address` by the tables at `pgd`, if the direct map begins at `base`. */
+static bool walk(uint64_t pgd, uint64_t address, uint64_t base, unsigned levels,
+		 vp_read_kernel *read, void *context, uint64_t *physical)
+{
+	uint64_t table = pgd;
+
+	for (unsigned level = levels; level > 0; level--) {
+		unsigned shift = 12 + 9 * (level - 1);
+		uint64_t entry;
+		if (!read(context, table + 8 * (address >> shift & 511), &entry) ||
+		    !(entry & PRESENT))
+			return false;
+		if (level == 1 || (level <= 3 && (entry & LARGE))) {
+			uint64_t inside = (1ULL << shift) - 1;
+			*physical = (entry & PHYSICAL & ~inside) | (address & inside);
+			return true;
+		}
+		table = base + (entry & PHYSICAL);
+	}
+	return false;
+}
+
+static bool is_base(uint64_t pgd, uint64_t base, vp_read_kernel *read, void *context)
+{
+	/* With five levels, kernel addresses begin at 0xff00000000000000. */
+	unsigned levels = pgd < 0xffff000000000000ULL ? 5 : 4;
+	uint64_t physical;
+
+	return base && base <= pgd && walk(pgd, pgd, base, levels, read, context, &physical) &&
+	       base + physical == pgd;
+}
+
+static uint64_t kernel_symbol(const char *symbol)
+{
+	VP_AUTO_FCLOSE FILE *file = fopen("/proc/kallsyms", "re");
+	VP_AUTO_FREE char *line = NULL;
+	size_t room = 0;
+	char name[64];
+
+	while (file && getline(&line, &room, file) > 0)
+		if (sscanf(line, "%*x %*c %63s", name) == 1 && !strcmp(name, symbol))
+			return strtoull(line, NULL, 16);
+	return 0;
+}
+
+uint64_t vp_direct_map_find(uint64_t pgd, vp_read_kernel *read, void *context)
+{
+	uint64_t variable = kernel_symbol("page_offset_base"), base;
+
+	if (variable && read(context, variable, &base) && is_base(pgd, base, read, context))
+		return base;
+	for (unsigned i = 0; i < VP_ARRAY_SIZE(usual_bases); i++)
+		if (is_base(pgd, usual_bases[i], read, context))
+			return usual_bases[i];
+	base = pgd & -ALIGNMENT;
+	for (unsigned i = 0; i < MAX_CANDIDATES; i++, base -= ALIGNMENT)
+		if (is_base(pgd, base, read, context))
+			return base;
+	return 0;
+}
+
+#else
+
+uint64_t vp_direct_map_find(uint64_t pgd, vp_read_kernel *read, void *context)
+{
+	(void)pgd;
+	(void)read;
+	(void)context;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Writes what the agent knows as map text, and reads the symbols of what was mapped for it. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+
+#include "guest/agent.h"
+#include "maps/image.h"
+#include "maps/proc.h"
+#include "maps/writer.h"
+
+enum { MAX_JIT_LINES = 4 << 20, MAX_JIT_FILE = 256 << 20 };
+
+struct dump {
+	struct vp_agent *agent;
+	struct vp_maps_writer writer;
+	bool symbols;
+	/* Per image of the tracker: a mapping that lives; .end 0: none does. */
+	struct live_mapping {
+		uint32_t tgid;
+		uint64_t start, end;
+	} * live;
+	uint64_t unread; /* files that are no longer there, or not as they were */
+	size_t jit_lines;
+};
+
+static bool is_alive(const struct vp_tracker *tracker, const struct vp_tracker_space *space)
+{
+	return !space->end_ns &&
+	       vp_tracker_space_of(tracker, space->tgid) == (uint32_t)(space - tracker->spaces.at);
+}
+
+static void find_users(struct dump *dump)
+{
+	struct vp_tracker *tracker = &dump->agent->tracker;
+
+	dump->live = vp_alloc(tracker->images.count * sizeof(*dump->live));
+	vp_vec_each (&tracker->spaces, space) {
+		bool alive = is_alive(tracker, space);
+		for (uint32_t i = space->first_mapping; i != VP_TRACKER_NONE;
+		     i = tracker->mappings.at[i].next) {
+			const struct vp_tracker_mapping *mapping = &tracker->mappings.at[i];
+			tracker->images.at[mapping->image].used = true;
+			if (alive)
+				dump->live[mapping->image] = (struct live_mapping){
+				    space->tgid, mapping->start, mapping->end};
+		}
+	}
+}
+
+static void write_symbols(struct dump *dump, const struct vp_image *image, const char *path)
+{
+	vp_maps_write_image(&dump->writer, &image->build_id, path);
+	vp_vec_each (&image->symbols, symbol)
+		vp_maps_write_symbol(&dump->writer, symbol->offset, symbol->size,
+				     vp_image_symbol_name(image, symbol));
+}
+
+/* Reads `file` if it is the image that was mapped; keeps its build-id. */
+static bool try_file(struct dump *dump, const char *file, const char *root,
+		     struct vp_tracker_image *image)
+{
+	struct vp_image_places places = {.root = root};
+	struct vp_image elf = {0};
+	struct vp_error *error;
+	struct stat status;
+
+	/* Not even opened if it is a device: opening one may do something. */
+	if (stat(file, &status) || !S_ISREG(status.st_mode))
+		return false;
+	VP_AUTO_CLOSE int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return false;
+	if (dump->symbols)
+		error = vp_image_read(fd, image->path, &places, &elf);
+	else
+		error = vp_image_read_build_id(fd, image->path, &elf.build_id);
+	bool ours =
+	    !error && (!image->build_id.size || vp_build_id_equal(&image->build_id, &elf.build_id));
+	if (ours) {
+		image->build_id = elf.build_id;
+		write_symbols(dump, &elf, image->path);
+	}
+	vp_error_free(error);
+	vp_image_deinit(&elf);
+	return ours;
+}
+
+static void write_vdso(struct dump *dump)
+{
+	const void *bytes = (const void *)getauxval(AT_SYSINFO_EHDR);
+	struct vp_tracker *tracker = &dump->agent->tracker;
+	struct vp_image image = {0};
+	uint64_t size = 0;
+
+	/* All processes have the same; this one's size is in its mappings. */
+	uint32_t own = vp_tracker_space_of(tracker, (uint32_t)getpid());
+	if (own == VP_TRACKER_NONE) /* a dump is written by a child of the one that serves */
+		own = vp_tracker_space_of(tracker, (uint32_t)getppid());
+	if (own == VP_TRACKER_NONE || !bytes)
+		return;
+	for (uint32_t i = tracker->spaces.at[own].first_mapping; i != VP_TRACKER_NONE;
+	     i = tracker->mappings.at[i].next)
+		if (tracker->mappings.at[i].start == (uintptr_t)bytes)
+			size = tracker->mappings.at[i].end - tracker->mappings.at[i].start;
+	if (!size)
+		return;
+	struct vp_error *error = vp_image_read_memory(bytes, size, "[vdso]", &image);
+	if (!error)
+		write_symbols(dump, &image, "[vdso]");
+	vp_error_free(error);
+	vp_image_deinit(&image);
+}
+
+static void write_image(struct dump *dump, uint32_t number)
+{
+	struct vp_tracker_image *image = &dump->agent->tracker.images.at[number];
+	const struct live_mapping *live = &dump->live[number];
+
+	if (!image->used || image->path[0] != '/' || image->path[1] == '/')
+		return;
+	if (live->end) {
+		VP_AUTO_FREE char *root = vp_format("/proc/%u/root", live->tgid);
+		VP_AUTO_FREE char *mapped = vp_format("/proc/%u/map_files/%" PRIx64 "-%" PRIx64,
+						      live->tgid, live->start, live->end);
+		VP_AUTO_FREE char *inside = vp_format("%s%s", root, image->path);
+		if (try_file(dump, mapped, root, image) || try_file(dump, inside, root, image))
+			return;
+	}
+	if (!try_file(dump, image->path, "", image))
+		dump->unread++;
+}
+
+static void write_mappings(struct dump *dump, const struct vp_tracker_space *space)
+{
+	const struct vp_tracker *tracker = &dump->agent->tracker;
+
+	for (uint32_t i = space->first_mapping; i != VP_TRACKER_NONE;
+	     i = tracker->mappings.at[i].next) {
+		const struct vp_tracker_mapping *mapping = &tracker->mappings.at[i];
+		const struct vp_tracker_image *image = &tracker->images.at[mapping->image];
+		vp_maps_write_mapping(&dump->writer, space->id, mapping->start, mapping->end,
+				      mapping->pgoff, mapping->from_ns, &image->build_id,
+				      image->path);
+	}
+}
+
+static void write_space(struct dump *dump, const struct vp_tracker_space *space)
+{
+	const struct vp_tracker *tracker = &dump->agent->tracker;
+
+	vp_maps_write_space(&dump->writer, space->id, space->tgid, space->root, space->start_ns,
+			    space->end_ns, space->comm);
+	if (space->parent != VP_TRACKER_NONE)
+		vp_maps_write_fork(&dump->writer, space->id, tracker->spaces.at[space->parent].id);
+	write_mappings(dump, space);
+}
+
+/* "7f0010 40 Interpreter:main"; what is not like this is left out. */
+static void write_jit_line(struct dump *dump, uint64_t id, char *line)
+{
+	char *rest;
+	uint64_t addr = strtoull(line, &rest, 16);
+	uint64_t size = strtoull(rest, &rest, 16);
+
+	rest += strspn(rest, " \t");
+	rest[strcspn(rest, "\n")] = 0;
+	if (!addr || !size || !*rest || dump->jit_lines >= MAX_JIT_LINES)
+		return;
+	dump->jit_lines++;
+	vp_maps_write_jit(&dump->writer, id, addr, size, rest);
+}
+
+static void write_jit_file(struct dump *dump, uint64_t id, const char *path)
+{
+	VP_AUTO_FREE char *line = NULL;
+	struct stat status;
+	size_t room = 0;
+
+	/* Anybody may put a link or a pipe there. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	if (fd < 0)
+		return;
+	VP_AUTO_FCLOSE FILE *file = fdopen(fd, "r");
+	if (!file || fstat(fd, &status) || !S_ISREG(status.st_mode) ||
+	    status.st_size > MAX_JIT_FILE)
+		return;
+	while (getline(&line, &room, file) > 0)
+		write_jit_line(dump, id, line);
+}
+
+static void write_live_jit(struct dump *dump)
+{
+	const struct vp_tracker *tracker = &dump->agent->tracker;
+
+	vp_vec_each (&tracker->spaces, space)
+		if (is_alive(tracker, space)) {
+			VP_AUTO_FREE char *path =
+			    vp_format("/proc/%u/root/tmp/perf-%u.map", space->tgid,
+				      vp_proc_inner_pid(space->tgid));
+			write_jit_file(dump, space->id, path);
+		}
+}
+
+/* Of processes that ended, what they left in this /tmp; for the last that had the pid. */
+static void write_left_jit(struct dump *dump)
+{
+	const struct vp_tracker *tracker = &dump->agent->tracker;
+	struct vp_map last = {0}; /* tgid → space + 1; 0: alive */
+	DIR *folder = opendir("/tmp");
+	bool inserted;
+
+	for (uint32_t i = 0; folder && i < tracker->spaces.count; i++) {
+		const struct vp_tracker_space *space = &tracker->spaces.at[i];
+		*vp_map_insert(&last, space->tgid, 0, &inserted) =
+		    is_alive(tracker, space) ? 0 : i + 1;
+	}
+	for (struct dirent *entry; folder && (entry = readdir(folder));) {
+		unsigned pid;
+		int end = 0;
+		if (sscanf(entry->d_name, "perf-%u.map%n", &pid, &end) != 1 || !end ||
+		    entry->d_name[end])
+			continue;
+		uint32_t *space = vp_map_find(&last, pid);
+		VP_AUTO_FREE char *path = vp_format("/tmp/%s", entry->d_name);
+		if (space && *space)
+			write_jit_file(dump, tracker->spaces.at[*space - 1].id, path);
+	}
+	if (folder)
+		closedir(folder);
+	vp_map_deinit(&last);
+}
+
+static void write_losses(struct dump *dump)
+{
+	const struct vp_agent *agent = dump->agent;
+	const struct vp_tracker *tracker = &agent->tracker;
+	uint64_t births = agent->births ? vp_births_lost(agent->births) : 0;
+	uint64_t mappings = agent->perf ? vp_perf_lost(agent->perf) : 0;
+
+	vp_vec_each (&agent->notes, note)
+		vp_maps_write_note(&dump->writer, "%s", *note);
+	if (births)
+		vp_maps_write_note(&dump->writer,
+				   "%" PRIu64 " births and ends of processes were lost", births);
+	if (mappings)
+		vp_maps_write_note(&dump->writer, "%" PRIu64 " mappings of processes were lost",
+				   mappings);
+	if (tracker->forgotten)
+		vp_maps_write_note(&dump->writer,
+				   "%" PRIu64 " processes that ended early were forgotten, there "
+				   "was no memory for more",
+				   tracker->forgotten);
+	if (tracker->forgotten_paths)
+		vp_maps_write_note(&dump->writer,
+				   "%" PRIu64 " mappings have no path, there was no memory for "
+				   "more",
+				   tracker->forgotten_paths);
+	if (dump->unread)
+		vp_maps_write_note(&dump->writer,
+				   "%" PRIu64 " mapped files could not be read or have changed, so "
+				   "they have no symbols",
+				   dump->unread);
+	if (dump->jit_lines >= MAX_JIT_LINES)
+		vp_maps_write_note(&dump->writer, "more than %d JIT symbols, the rest is left out",
+				   MAX_JIT_LINES);
+}
+
+int vp_agent_dump(struct vp_agent *agent, int fd, bool symbols)
+{
+	struct dump dump = {.agent = agent, .symbols = symbols};
+	struct vp_agent_clock now;
+
+	vp_maps_writer_init(&dump.writer, fd);
+	vp_proc_write_machine(&dump.writer, true);
+	vp_clock_pair(&now.mono_ns, &now.tsc);
+	vp_maps_write_clock(&dump.writer, agent->started.mono_ns, agent->started.tsc);
+	vp_maps_write_clock(&dump.writer, now.mono_ns, now.tsc);
+	vp_proc_write_kallsyms(&dump.writer);
+
+	/* Images first: reading them tells the build-ids that mappings bear. */
+	find_users(&dump);
+	for (uint32_t i = 0; i < agent->tracker.images.count; i++)
+		write_image(&dump, i);
+	if (symbols)
+		write_vdso(&dump);
+	vp_vec_each (&agent->tracker.spaces, space)
+		write_space(&dump, space);
+	if (symbols) {
+		write_live_jit(&dump);
+		write_left_jit(&dump);
+	}
+	write_losses(&dump);
+	int result = vp_maps_writer_finish(&dump.writer);
+	vp_maps_writer_deinit(&dump.writer);
+	free(dump.live);
+	return result;
+}

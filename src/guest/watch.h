@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The two ways the kernel tells a tracker what happens. Both fill kernel buffers while the agent
+ * sleeps, and wake it only when one is half full.
+ */
+#ifndef VP_GUEST_WATCH_H
+#define VP_GUEST_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "guest/tracker.h"
+
+/* Births, execs, exits and page table roots, by BPF programs. */
+struct vp_births_watch;
+
+struct vp_error *vp_births_open(struct vp_births_watch **watch) VP_MUST_CHECK;
+void vp_births_close(struct vp_births_watch *watch);
+/* Adds every process that exists now. */
+struct vp_error *vp_births_scan(struct vp_births_watch *watch,
+				struct vp_tracker *tracker) VP_MUST_CHECK;
+/* Adds what happened since the last time. */
+void vp_births_drain(struct vp_births_watch *watch, struct vp_tracker *tracker);
+/* Readable when it is time to drain. */
+int vp_births_fd(const struct vp_births_watch *watch);
+uint64_t vp_births_lost(const struct vp_births_watch *watch);
+/* False if the direct map was not found, so that roots are 0. */
+bool vp_births_has_roots(const struct vp_births_watch *watch);
+
+/* Mappings and names of processes, by perf events. */
+struct vp_perf_watch;
+
+/* `lives` also takes births, execs and exits from here, without roots. */
+struct vp_error *vp_perf_open(bool lives, struct vp_perf_watch **watch) VP_MUST_CHECK;
+void vp_perf_close(struct vp_perf_watch *watch);
+void vp_perf_drain(struct vp_perf_watch *watch, struct vp_tracker *tracker);
+unsigned vp_perf_fds(const struct vp_perf_watch *watch, const int **fds);
+uint64_t vp_perf_lost(const struct vp_perf_watch *watch);
+
+#endif

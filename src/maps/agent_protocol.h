@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How the host asks vperf-agent: it connects, sends one request line, and reads map text
+ * (maps/format.h) until the agent closes. An agent that cannot answer sends one line that begins
+ * with "error ".
+ */
+#ifndef VP_MAPS_AGENT_PROTOCOL_H
+#define VP_MAPS_AGENT_PROTOCOL_H
+
+#define VP_AGENT_PORT 9733 /* of AF_VSOCK */
+#define VP_AGENT_SOCKET "/run/vperf-agent.sock"
+
+#define VP_AGENT_REQUEST "vperf-request 1 dump\n"
+#define VP_AGENT_REQUEST_NO_SYMBOLS "vperf-request 1 dump no-symbols\n"
+enum { VP_AGENT_MAX_REQUEST = 128 };
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "maps/proc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+
+enum { MAX_MAPS = 256 << 20, MAX_CPUINFO = 64 << 20, MAX_NOTES = 1 << 20 };
+
+/* "7f00-7f01 r-xp 00001000 08:01 42      /usr/bin/true" */
+static bool parse_mapping(struct vp_slice line, struct vp_proc_mapping *mapping,
+			  struct vp_buffer *path)
+{
+	struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
+	struct vp_slice range = vp_cursor_word(&words);
+	struct vp_slice access = vp_cursor_word(&words);
+	const char *dash = memchr(range.bytes, '-', range.size);
+
+	if (!dash || access.size < 3 || access.bytes[2] != 'x')
+		return false;
+	struct vp_cursor start = vp_cursor_of(range.bytes, (size_t)(dash - range.bytes));
+	struct vp_cursor end =
+	    vp_cursor_of(dash + 1, range.size - 1 - (size_t)(dash - range.bytes));
+	mapping->start = vp_cursor_hex(&start);
+	mapping->end = vp_cursor_hex(&end);
+	mapping->pgoff = vp_cursor_hex(&words);
+	vp_cursor_word(&words); /* device */
+	vp_cursor_word(&words); /* inode */
+	struct vp_slice rest = vp_cursor_rest(&words);
+	path->size = 0;
+	vp_buffer_append(path, rest.bytes, rest.size);
+	if (!rest.size)
+		vp_buffer_string(path, "//anon");
+	mapping->path = vp_buffer_text(path);
+	return vp_cursor_ok(&start) && vp_cursor_ok(&end) && vp_cursor_ok(&words);
+}
+
+bool vp_proc_mappings(uint32_t pid,
+		      void (*each)(void *context, const struct vp_proc_mapping *mapping),
+		      void *context)
+{
+	VP_AUTO_FREE char *file = vp_format("/proc/%u/maps", pid);
+	struct vp_buffer text = {0}, path = {0};
+	struct vp_proc_mapping mapping;
+	struct vp_slice line;
+	VP_AUTO_ERROR struct vp_error *error = vp_file_read(file, MAX_MAPS, &text);
+
+	struct vp_cursor cursor = vp_cursor_of(text.bytes, text.size);
+	while (!error && vp_cursor_line(&cursor, &line))
+		if (parse_mapping(line, &mapping, &path))
+			each(context, &mapping);
+	vp_buffer_deinit(&text);
+	vp_buffer_deinit(&path);
+	return !error;
+}
+
+struct vp_error *vp_proc_processes(void (*each)(void *context, uint32_t pid), void *context)
+{
+	DIR *folder = opendir("/proc");
+
+	if (!folder)
+		return vp_error_errno(errno, "cannot read '/proc'");
+	for (struct dirent *entry; (entry = readdir(folder));) {
+		struct vp_cursor name = vp_cursor_of(entry->d_name, strlen(entry->d_name));
+		uint64_t pid = vp_cursor_decimal(&name);
+		if (vp_cursor_ok(&name) && pid && pid <= UINT32_MAX)
+			each(context, (uint32_t)pid);
+	}
+	closedir(folder);
+	return NULL;
+}
+
+bool vp_proc_comm(uint32_t pid, char comm[16])
+{
+	VP_AUTO_FREE char *file = vp_format("/proc/%u/comm", pid);
+	struct vp_buffer text = {0};
+	VP_AUTO_ERROR struct vp_error *error = vp_file_read(file, 4096, &text);
+	size_t size = text.size && text.bytes[text.size - 1] == '\n' ? text.size - 1 : text.size;
+
+	if (!error)
+		snprintf(comm, 16, "%.*s", (int)size, vp_buffer_text(&text));
+	vp_buffer_deinit(&text);
+	return !error;
+}
+
+uint32_t vp_proc_inner_pid(uint32_t pid)
+{
+	VP_AUTO_FREE char *file = vp_format("/proc/%u/status", pid);
+	struct vp_buffer text = {0};
+	VP_AUTO_ERROR struct vp_error *error = vp_file_read(file, 1 << 20, &text);
+	struct vp_cursor cursor = vp_cursor_of(text.bytes, text.size);
+	struct vp_slice line;
+
+	while (!error && vp_cursor_line(&cursor, &line)) {
+		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
+		if (!vp_slice_is(vp_cursor_word(&words), "NSpid:"))
+			continue;
+		while (vp_cursor_left(&words)) /* the innermost is the last */
+			pid = (uint32_t)vp_cursor_decimal(&words);
+	}
+	vp_buffer_deinit(&text);
+	return pid;
+}
+
+static uint64_t read_tsc(void)
+{
+#ifdef __x86_64__
+	/* Not to be moved before or after the clock reads around it. */
+	__builtin_ia32_lfence();
+	uint64_t tsc = __builtin_ia32_rdtsc();
+	__builtin_ia32_lfence();
+	return tsc;
+#else
+	return 0;
+#endif
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+void vp_clock_pair(uint64_t *mono_ns, uint64_t *tsc)
+{
+	uint64_t best = UINT64_MAX;
+
+	/* The tightest of many: the others were interrupted. */
+	for (int i = 0; i < 100; i++) {
+		uint64_t before = monotonic_ns();
+		uint64_t at = read_tsc();
+		uint64_t after = monotonic_ns();
+		if (after - before < best) {
+			best = after - before;
+			*mono_ns = before + (after - before) / 2;
+			*tsc = at;
+		}
+	}
+}
+
+static bool cpu_has(const char *flags, size_t size, const char *flag)
+{
+	struct vp_cursor words = vp_cursor_of(flags, size);
+
+	while (vp_cursor_left(&words))
+		if (vp_slice_is(vp_cursor_word(&words), flag))
+			return true;
+	return false;
+}
+
+static void write_paging(struct vp_maps_writer *writer)
+{
+	struct vp_buffer text = {0};
+	VP_AUTO_ERROR struct vp_error *error = vp_file_read("/proc/cpuinfo", MAX_CPUINFO, &text);
+	struct vp_cursor cursor = vp_cursor_of(text.bytes, text.size);
+	struct vp_slice line = {"", 0};
+
+	while (!error && vp_cursor_line(&cursor, &line))
+		if (line.size > 5 && !memcmp(line.bytes, "flags", 5))
+			break;
+	/* The kernel takes la57 out of the flags when it does not use it. */
+	vp_maps_write_paging(writer, cpu_has(line.bytes, line.size, "la57") ? 5 : 4,
+			     cpu_has(line.bytes, line.size, "pti"));
+	vp_buffer_deinit(&text);
+}
+
+void vp_proc_write_machine(struct vp_maps_writer *writer, bool guest)
+{
+	struct vp_build_id id = {0};
+	struct vp_buffer notes = {0};
+	struct utsname names = {0};
+
+	VP_AUTO_ERROR struct vp_error *error = vp_file_read("/sys/kernel/notes", MAX_NOTES, &notes);
+	if (!error)
+		vp_build_id_in_notes(notes.bytes, notes.size, &id);
+	vp_buffer_deinit(&notes);
+	uname(&names);
+	vp_maps_write_machine(writer, guest, names.nodename);
+	vp_maps_write_kernel(writer, names.release, &id);
+	write_paging(writer);
+}
+
+/* One line of kallsyms; true if its address is known. */
+static bool write_kernel_symbol(struct vp_maps_writer *writer, char *line)
+{
+	char *rest, *save;
+	uint64_t addr = strtoull(line, &rest, 16);
+	const char *type = strtok_r(rest, " \t\n", &save);
+	const char *name = strtok_r(NULL, " \t\n", &save);
+	char *module = strtok_r(NULL, " \t\n[]", &save);
+
+	if (!addr || !type || !name)
+		return addr;
+	vp_maps_write_kernel_symbol(writer, addr, 0, *type, name, module);
+	return true;
+}
+
+void vp_proc_write_kallsyms(struct vp_maps_writer *writer)
+{
+	VP_AUTO_FCLOSE FILE *file = fopen("/proc/kallsyms", "re");
+	VP_AUTO_FREE char *line = NULL;
+	size_t room = 0;
+	bool any = false;
+
+	if (!file) {
+		vp_maps_write_note(writer,
+				   "cannot open '/proc/kallsyms': %s, "
+				   "so kernel functions have no names",
+				   strerror(errno));
+		return;
+	}
+	while (getline(&line, &room, file) > 0)
+		any |= write_kernel_symbol(writer, line);
+	if (!any)
+		vp_maps_write_note(writer,
+				   "'/proc/kallsyms' shows no addresses (see kptr_restrict), "
+				   "so kernel functions have no names");
+}

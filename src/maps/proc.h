@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What this machine's /proc and /sys say, as map text or ready for it. */
+#ifndef VP_MAPS_PROC_H
+#define VP_MAPS_PROC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "maps/writer.h"
+
+struct vp_proc_mapping {
+	uint64_t start, end, pgoff;
+	const char *path; /* as the kernel has it; "//anon" without one */
+};
+
+/*
+ * Calls `each` for every executable mapping in /proc/PID/maps. False if there is no such process
+ * (or there is no more).
+ */
+bool vp_proc_mappings(uint32_t pid,
+		      void (*each)(void *context, const struct vp_proc_mapping *mapping),
+		      void *context);
+/* Calls `each` with the pid of every process in /proc. */
+struct vp_error *vp_proc_processes(void (*each)(void *context, uint32_t pid),
+				   void *context) VP_MUST_CHECK;
+/* The process's name into `comm`; false if it is gone. */
+bool vp_proc_comm(uint32_t pid, char comm[16]);
+/* Its pid in its own, innermost pid namespace. */
+uint32_t vp_proc_inner_pid(uint32_t pid);
+
+/* CLOCK_MONOTONIC, and the TSC at the same moment as closely as it can be told; 0 without a TSC. */
+void vp_clock_pair(uint64_t *mono_ns, uint64_t *tsc);
+
+/* The machine, kernel and address-bits lines. */
+void vp_proc_write_machine(struct vp_maps_writer *writer, bool guest);
+/* A k line per line of /proc/kallsyms, or an n line saying why not. */
+void vp_proc_write_kallsyms(struct vp_maps_writer *writer);
+
+#endif
