@@ -19,13 +19,8 @@ typedef struct {
 	int counter;
 } atomic_t;
 
-typedef struct {
-	void *vdso;
-} mm_context_t;
-
 struct mm_struct {
 	void *pgd;
-	mm_context_t context;
 };
 
 struct signal_struct {
@@ -81,11 +76,8 @@ static __always_inline void describe(struct vp_birth *birth, struct task_struct 
 	birth->kind = kind;
 	birth->tgid = (unsigned int)BPF_CORE_READ(task, tgid);
 	BPF_CORE_READ_STR_INTO(&birth->comm, task, comm);
-	if (!mm)
-		return;
-	birth->pgd = (unsigned long long)BPF_CORE_READ(mm, pgd);
-	if (bpf_core_field_exists(mm->context.vdso))
-		birth->vdso = (unsigned long long)BPF_CORE_READ(mm, context.vdso);
+	if (mm)
+		birth->pgd = (unsigned long long)BPF_CORE_READ(mm, pgd);
 }
 
 static __always_inline void send(struct vp_birth *birth)

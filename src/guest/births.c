@@ -12,13 +12,11 @@
 #include "guest/births.skel.h"
 #include "guest/direct_map.h"
 #include "guest/watch.h"
-#include "maps/proc.h"
 
 struct vp_births_watch {
 	struct vp_births *skeleton;
 	struct ring_buffer *ring;
 	uint64_t direct_map; /* virtual address of physical address 0; 0: unknown */
-	uint64_t vdso_size;
 	struct vp_tracker *tracker; /* while draining */
 };
 
@@ -49,17 +47,6 @@ static void add_birth(struct vp_births_watch *watch, const struct vp_birth *birt
 	memcpy(event.comm, birth->comm, sizeof(event.comm));
 	event.comm[sizeof(event.comm) - 1] = 0;
 	vp_tracker_add(watch->tracker, &event);
-	/* perf does not report the vDSO as a mapping. */
-	if (birth->kind != VP_BIRTH_EXEC || !birth->vdso || !watch->vdso_size)
-		return;
-	vp_tracker_add(
-	    watch->tracker,
-	    &(struct vp_tracker_event){.time_ns = birth->time_ns,
-				       .kind = VP_TRACKER_MAP,
-				       .tgid = birth->tgid,
-				       .start = birth->vdso,
-				       .end = birth->vdso + watch->vdso_size,
-				       .image = vp_tracker_image(watch->tracker, NULL, "[vdso]")});
 }
 
 static int on_record(void *context, void *data, size_t size)
@@ -134,14 +121,6 @@ static void find_direct_map(struct vp_births_watch *watch)
 		watch->direct_map = vp_direct_map_find(pgd, read_kernel, watch);
 }
 
-static void keep_vdso_size(void *context, const struct vp_proc_mapping *mapping)
-{
-	uint64_t *size = context;
-
-	if (!strcmp(mapping->path, "[vdso]"))
-		*size = mapping->end - mapping->start;
-}
-
 static struct vp_error *births_start(struct vp_births_watch *watch)
 {
 	int result;
@@ -156,7 +135,6 @@ static struct vp_error *births_start(struct vp_births_watch *watch)
 	if (result)
 		return vp_error_errno(-result, "cannot load the BPF programs");
 	find_direct_map(watch);
-	vp_proc_mappings((uint32_t)getpid(), keep_vdso_size, &watch->vdso_size);
 	result = vp_births__attach(watch->skeleton);
 	if (result)
 		return vp_error_errno(-result, "cannot attach the BPF programs");

@@ -13,7 +13,6 @@ enum vp_birth_kind {
 struct vp_birth {
 	unsigned long long time_ns; /* CLOCK_MONOTONIC */
 	unsigned long long pgd;     /* virtual address of the top page table */
-	unsigned long long vdso;    /* where the vDSO is; 0: unknown */
 	unsigned int kind;
 	unsigned int tgid;
 	unsigned int parent; /* of a fork: tgid of the parent */

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/agent_client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include <linux/vm_sockets.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "maps/agent_protocol.h"
+
+struct transfer {
+	int fd, out;
+	const char *name;
+	struct vp_agent_limits limits;
+	uint64_t deadline_ms;
+	size_t bytes;
+	char tail[32]; /* the last bytes, to see whether the end line came */
+	size_t tail_size;
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Waits until the socket is ready; the sentence says which limit was met. */
+static struct vp_error *wait_ready(const struct transfer *transfer, short events)
+{
+	struct pollfd ready = {.fd = transfer->fd, .events = events};
+	uint64_t now = now_ms(), idle = 1000ULL * transfer->limits.seconds_idle;
+	uint64_t left = transfer->deadline_ms > now ? transfer->deadline_ms - now : 0;
+	uint64_t wait = left < idle ? left : idle;
+	int result;
+
+	do
+		result = poll(&ready, 1, (int)(wait < 3600000 ? wait : 3600000));
+	while (result < 0 && errno == EINTR);
+	if (result > 0)
+		return NULL;
+	if (result < 0)
+		return vp_error_errno(errno, "cannot wait for the agent of %s", transfer->name);
+	if (left <= idle)
+		return vp_error_new("the agent of %s did not finish within %u s (%zu bytes came)",
+				    transfer->name, transfer->limits.seconds_total,
+				    transfer->bytes);
+	return vp_error_new("the agent of %s sent nothing for %u s (%zu bytes came before)",
+			    transfer->name, transfer->limits.seconds_idle, transfer->bytes);
+}
+
+static struct vp_error *send_request(struct transfer *transfer)
+{
+	const char *next =
+	    transfer->limits.no_symbols ? VP_AGENT_REQUEST_NO_SYMBOLS : VP_AGENT_REQUEST;
+	size_t left = strlen(next);
+
+	while (left) {
+		VP_TRY(wait_ready(transfer, POLLOUT));
+		ssize_t sent = send(transfer->fd, next, left, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (sent < 0 && errno != EINTR && errno != EAGAIN)
+			return vp_error_errno(errno, "cannot ask the agent of %s", transfer->name);
+		if (sent > 0) {
+			next += sent;
+			left -= (size_t)sent;
+		}
+	}
+	return NULL;
+}
+
+static void keep_tail(struct transfer *transfer, const char *bytes, size_t size)
+{
+	size_t room = sizeof(transfer->tail);
+
+	if (size >= room) {
+		memcpy(transfer->tail, bytes + size - room, room);
+		transfer->tail_size = room;
+		return;
+	}
+	size_t keep = transfer->tail_size < room - size ? transfer->tail_size : room - size;
+	memmove(transfer->tail, transfer->tail + transfer->tail_size - keep, keep);
+	memcpy(transfer->tail + keep, bytes, size);
+	transfer->tail_size = keep + size;
+}
+
+/* Whether the last line is an end line; what it says is for the parser. */
+static bool has_end_line(const struct transfer *transfer)
+{
+	const char *tail = transfer->tail;
+	size_t size = transfer->tail_size;
+
+	if (size < 2 || tail[size - 1] != '\n')
+		return false;
+	const char *before = memrchr(tail, '\n', size - 1);
+	return before && tail + size - before > 5 && !memcmp(before + 1, "end ", 4);
+}
+
+static struct vp_error *store(struct transfer *transfer, const char *bytes, size_t size)
+{
+	size_t room = transfer->limits.bytes - transfer->bytes;
+	size_t taken = size < room ? size : room;
+	int result = vp_fd_write_all(transfer->out, bytes, taken);
+
+	if (result)
+		return vp_error_errno(-result, "cannot store the answer of the agent of %s",
+				      transfer->name);
+	transfer->bytes += taken;
+	keep_tail(transfer, bytes, taken);
+	if (taken < size)
+		return vp_error_new("the agent of %s sent more than %zu bytes, the rest is left "
+				    "out",
+				    transfer->name, transfer->limits.bytes);
+	return NULL;
+}
+
+static struct vp_error *receive(struct transfer *transfer)
+{
+	char piece[64 * 1024];
+
+	for (;;) {
+		VP_TRY(wait_ready(transfer, POLLIN));
+		ssize_t got = recv(transfer->fd, piece, sizeof(piece), MSG_DONTWAIT);
+		if (got < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (got < 0)
+			return vp_error_errno(errno, "the agent of %s broke off after %zu bytes",
+					      transfer->name, transfer->bytes);
+		if (got == 0)
+			break;
+		VP_TRY(store(transfer, piece, (size_t)got));
+	}
+	if (!transfer->bytes)
+		return vp_error_new("the agent of %s closed without an answer", transfer->name);
+	if (!has_end_line(transfer))
+		return vp_error_new("the answer of the agent of %s was cut off after %zu bytes",
+				    transfer->name, transfer->bytes);
+	return NULL;
+}
+
+static struct vp_agent_limits usual_limits(const struct vp_agent_limits *limits)
+{
+	struct vp_agent_limits usual = limits ? *limits : (struct vp_agent_limits){0};
+
+	if (!usual.bytes)
+		usual.bytes = (size_t)1 << 30;
+	if (!usual.seconds_idle)
+		usual.seconds_idle = 10;
+	if (!usual.seconds_total)
+		usual.seconds_total = 120;
+	return usual;
+}
+
+struct vp_error *vp_agent_fetch_from(int fd, const char *name, const char *path_out,
+				     const struct vp_agent_limits *limits,
+				     struct vp_agent_result *result)
+{
+	struct transfer transfer = {.fd = fd, .name = name, .limits = usual_limits(limits)};
+	VP_AUTO_FREE char *temporary = vp_format("%s.tmp", path_out);
+	VP_AUTO_CLOSE int out = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	*result = (struct vp_agent_result){0};
+	if (out < 0)
+		return vp_error_errno(errno, "cannot create '%s'", temporary);
+	transfer.out = out;
+	transfer.deadline_ms = now_ms() + 1000ULL * transfer.limits.seconds_total;
+	struct vp_error *error = send_request(&transfer);
+	if (!error)
+		error = receive(&transfer);
+	result->truncated = error != NULL;
+	if (!transfer.bytes) {
+		unlink(temporary);
+		return error;
+	}
+	if (rename(temporary, path_out)) {
+		vp_error_free(error);
+		return vp_error_errno(errno, "cannot write '%s'", path_out);
+	}
+	result->bytes = transfer.bytes;
+	return error;
+}
+
+/* Connects without blocking: a guest that is paused does not answer. */
+static struct vp_error *connect_guest(int fd, unsigned cid, unsigned port, const char *name,
+				      unsigned seconds)
+{
+	struct sockaddr_vm address = {.svm_family = AF_VSOCK, .svm_cid = cid, .svm_port = port};
+	struct pollfd ready = {.fd = fd, .events = POLLOUT};
+	int errnum = 0, result = connect(fd, (struct sockaddr *)&address, sizeof(address));
+	socklen_t size = sizeof(errnum);
+
+	if (!result)
+		return NULL;
+	if (errno != EINPROGRESS)
+		return vp_error_errno(errno, "cannot reach an agent in %s at vsock port %u", name,
+				      port);
+	do
+		result = poll(&ready, 1, 1000 * (int)seconds);
+	while (result < 0 && errno == EINTR);
+	if (result == 0)
+		errnum = ETIMEDOUT;
+	else if (result < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &errnum, &size))
+		errnum = errno;
+	if (errnum)
+		return vp_error_errno(errnum, "cannot reach an agent in %s at vsock port %u", name,
+				      port);
+	return NULL;
+}
+
+struct vp_error *vp_agent_fetch(unsigned cid, unsigned port, const char *path_out,
+				const struct vp_agent_limits *limits,
+				struct vp_agent_result *result)
+{
+	VP_AUTO_FREE char *name = vp_format("guest CID %u", cid);
+	VP_AUTO_CLOSE int fd = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	*result = (struct vp_agent_result){0};
+	if (fd < 0)
+		return vp_error_errno(errno, "cannot open a vsock socket");
+	VP_TRY(connect_guest(fd, cid, port ? port : VP_AGENT_PORT, name,
+			     usual_limits(limits).seconds_idle));
+	return vp_agent_fetch_from(fd, name, path_out, limits, result);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Fetches map text from the agent of a guest (maps/agent_protocol.h). The guest is hostile: bytes
+ * are only stored here, within limits, for an unprivileged reader.
+ */
+#ifndef VP_COLLECT_AGENT_CLIENT_H
+#define VP_COLLECT_AGENT_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct vp_agent_limits {
+	size_t bytes;           /* longest answer; 0: 1 GiB */
+	unsigned seconds_idle;  /* without a byte; 0: 10 */
+	unsigned seconds_total; /* 0: 120 */
+	bool no_symbols;
+};
+
+struct vp_agent_result {
+	size_t bytes;   /* stored at path_out; 0: nothing is, and there is no such file */
+	bool truncated; /* the answer did not come to its end: see the error */
+};
+
+/*
+ * Asks the agent at vsock address cid:port (port 0: the usual one) and stores its answer at
+ * `path_out`. Errors: no agent there, it stopped or hung or sent too much; then what did come is
+ * stored too and result says how much.
+ */
+struct vp_error *vp_agent_fetch(unsigned cid, unsigned port, const char *path_out,
+				const struct vp_agent_limits *limits,
+				struct vp_agent_result *result) VP_MUST_CHECK;
+/* The same over a connected stream socket; `name` is what sentences call the guest. */
+struct vp_error *vp_agent_fetch_from(int fd, const char *name, const char *path_out,
+				     const struct vp_agent_limits *limits,
+				     struct vp_agent_result *result) VP_MUST_CHECK;
+
+#endif
