@@ -208,7 +208,8 @@ def _unpack(debs, place):
     versions = [path.name for path in (root / "lib" / "modules").iterdir()]
     if len(versions) != 1 or not Kernel("", "", versions[0], root).image.exists():
         raise LabError(f"the packages {', '.join(names)} do not hold one kernel with its modules")
-    subprocess.run([need_program("depmod", "kmod"), "-b", str(root), versions[0]], check=True)
+    subprocess.run([need_program("depmod", "kmod"), "-b", str(root), versions[0]],
+                   stderr=subprocess.DEVNULL, check=True)
     return versions[0]
 
 

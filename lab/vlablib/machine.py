@@ -139,6 +139,7 @@ class Machine:
             accel = "tcg"
         serial = "mon:stdio" if self.mode == "shell" else f"file:{self.console}"
         append = f"console=ttyS0 panic=-1 rdinit=/init quiet {host.append}".strip()
+        commas = str(self.out).replace(",", ",,")  # QEMU's own escape
         command = [need_program("setpriv", "util-linux"), "--pdeathsig", "KILL",
                    need_program("qemu-system-x86_64", "qemu-system-x86"), "-name", "vlab-host",
                    "-accel", accel, "-cpu", model, "-smp", str(host.pcpus), "-m", str(host.memory),
@@ -146,7 +147,7 @@ class Machine:
                    "-serial", serial, "-kernel", str(self.kernel.image),
                    "-initrd", str(self.work / "host.cpio"), "-append", append,
                    "-virtfs", "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap",
-                   "-virtfs", f"local,path={self.out},mount_tag=out,security_model=none"]
+                   "-virtfs", f"local,path={commas},mount_tag=out,security_model=none"]
         if host.icount:
             command += ["-icount", "shift=0,sleep=off"]
         return command + host.qemu.split()

@@ -71,6 +71,7 @@ class Scenario:
     before: list = field(default_factory=list)
     commands: list = field(default_factory=list)
     after: list = field(default_factory=list)
+    lines: dict = field(default_factory=dict)  # line number of "host" and of each guest
 
     def guest(self, name):
         """The guest of that name, or None."""
@@ -138,12 +139,14 @@ def _set(target, keys, word):
 class _Parser:
     def __init__(self, path):
         self.path = path
+        self.line = 0
         self.scenario = Scenario(Path(path).stem)
 
     def parse(self, text):
         """Parse the whole file."""
         for number, line in enumerate(text.splitlines(), 1):
             try:
+                self.line = number
                 self._statement(line.strip())
             except ValueError as error:
                 raise UsageError(f"{self.path}:{number}: {error}") from error
@@ -167,6 +170,7 @@ class _Parser:
         parse(shlex.split(line, comments=True)[1:])
 
     def _host(self, words):
+        self.scenario.lines["host"] = self.line
         for word in words:
             _set(self.scenario.host, HOST_KEYS, word)
 
@@ -175,6 +179,7 @@ class _Parser:
             raise ValueError("a guest needs a name of letters, digits, '-' and '_', other than 'host'")
         if self.scenario.guest(words[0]):
             raise ValueError(f"guest '{words[0]}' is defined twice")
+        self.scenario.lines[words[0]] = self.line
         guest = Guest(words[0], cid=3 + len(self.scenario.guests))
         for word in words[1:]:
             _set(guest, GUEST_KEYS, word)
@@ -217,22 +222,25 @@ class _Parser:
 def _check(scenario, path):
     """What only the whole file shows."""
     host = scenario.host
+
+    def wrong(name, text):
+        raise UsageError(f"{path}:{scenario.lines.get(name, 1)}: {text}")
+
     if host.icount and host.pcpus != 1:
-        raise UsageError(f"{path}: icount=yes works with one pCPU only: say pcpus=1")
+        wrong("host", "icount=yes works with one pCPU only: say pcpus=1")
     for guest in scenario.guests:
         if len(guest.pin) not in (0, 1, guest.vcpus):
-            raise UsageError(f"{path}: guest '{guest.name}': pin= needs one pCPU, or one per vCPU "
-                             f"({guest.vcpus})")
+            wrong(guest.name, f"pin= needs one pCPU, or one for each of the {guest.vcpus} vCPUs")
         if any(cpu >= host.pcpus for cpu in guest.pin):
-            raise UsageError(f"{path}: guest '{guest.name}': pin={','.join(map(str, guest.pin))}: "
-                             f"the lab host has pCPUs 0 to {host.pcpus - 1}")
+            wrong(guest.name, f"pin={','.join(map(str, guest.pin))}: the lab host has pCPUs "
+                              f"0 to {host.pcpus - 1}")
         for key in ("stop", "kill"):
             if 0 < getattr(guest, key) <= guest.start:
-                raise UsageError(f"{path}: guest '{guest.name}': {key}= must come after start=")
+                wrong(guest.name, f"{key}= must come after start=")
     total = sum(g.memory for g in scenario.guests)
     if total + 512 > host.memory:
-        raise UsageError(f"{path}: the guests need {total} MiB and the lab host has {host.memory}: "
-                         f"it needs at least 512 more than its guests")
+        wrong("host", f"the lab host has {host.memory} MiB: it needs at least 512 more than the "
+                      f"{total} of its guests")
 
 
 def _override(scenario, text):
