@@ -55,25 +55,21 @@ struct kvm_vcpu {
 	struct kvm_vcpu_arch arch;
 } CORE;
 
-/* AMD SVM. The VMCB is memory: exit reason, CR3 and CPL are there after every exit. */
-struct vmcb_control_area {
-	__u32 exit_code; /* since 6.19 a u64 that starts at the same place; the low half is meant */
-	__u64 nested_ctl;
-} CORE;
-
-struct vmcb_save_area {
-	__u8 cpl;
-	__u64 cr3;
-} CORE;
-
-struct vmcb {
-	struct vmcb_control_area control;
-	struct vmcb_save_area save;
-} CORE;
+/*
+ * AMD SVM. The VMCB is memory: exit reason, CR3 and CPL are there after every exit. Its layout is the
+ * processor's (AMD64 Architecture Programmer's Manual, volume 2, appendix B), not the kernel's, whose
+ * names for it change (nested_ctl is misc_ctl since 7.0).
+ */
+enum vmcb_offset {
+	VMCB_EXIT_CODE = 0x70,
+	VMCB_NESTED_CTL = 0x90, /* bit 0: nested paging */
+	VMCB_SAVE_CPL = 0x400 + 0xcb,
+	VMCB_SAVE_CR3 = 0x400 + 0x150,
+};
 
 struct vcpu_svm {
 	struct kvm_vcpu vcpu;
-	struct vmcb *vmcb;
+	void *vmcb;
 } CORE;
 
 /* Intel VMX. Not run in the lab: no emulation of VMX exists that boots KVM there. */
@@ -114,18 +110,30 @@ static __always_inline struct kvm_vcpu *vcpu_of_notifier(void *notifier)
 	       bpf_core_field_offset(struct preempt_notifier, link);
 }
 
-static __always_inline struct vmcb *vmcb_of(struct kvm_vcpu *vcpu)
+/*
+ * Where a kernel does not describe its modules (before 5.11), struct vcpu_svm is taken to be struct
+ * kvm_vcpu and then the pointer, as it has always been; what is no page of the kernel's is no VMCB.
+ */
+static __always_inline void *vmcb_of(struct kvm_vcpu *vcpu)
 {
-	struct vcpu_svm *svm = (void *)vcpu - bpf_core_field_offset(struct vcpu_svm, vcpu);
+	void *svm = vcpu, *vmcb = 0;
 
-	return BPF_CORE_READ(svm, vmcb);
+	if (bpf_core_type_exists(struct vcpu_svm))
+		svm += bpf_core_field_offset(struct vcpu_svm, vmcb) -
+		       bpf_core_field_offset(struct vcpu_svm, vcpu);
+	else
+		svm += bpf_core_type_size(struct kvm_vcpu);
+	if (bpf_probe_read_kernel(&vmcb, sizeof(vmcb), svm) || (__s64)vmcb >= 0 ||
+	    ((__u64)vmcb & 0xfff))
+		return 0;
+	return vmcb;
 }
 
 static __always_inline bool read_exit_reason(struct kvm_vcpu *vcpu, __u32 *ret)
 {
-	if (vendor == 2 && bpf_core_type_exists(struct vcpu_svm)) {
-		struct vmcb *vmcb = vmcb_of(vcpu);
-		return !bpf_core_read(ret, sizeof(*ret), &vmcb->control.exit_code);
+	if (vendor == 2) {
+		void *vmcb = vmcb_of(vcpu);
+		return vmcb && !bpf_probe_read_kernel(ret, sizeof(*ret), vmcb + VMCB_EXIT_CODE);
 	}
 	if (vendor == 1 && bpf_core_field_exists(struct vcpu_vmx, exit_reason)) {
 		struct vcpu_vmx *vmx = (void *)vcpu - bpf_core_field_offset(struct vcpu_vmx, vcpu);
@@ -144,15 +152,17 @@ static __always_inline bool read_exit_reason(struct kvm_vcpu *vcpu, __u32 *ret)
  */
 static __always_inline bool read_as_root(struct kvm_vcpu *vcpu, __u64 *ret, __u32 *cpl)
 {
-	if (vendor == 2 && bpf_core_type_exists(struct vcpu_svm)) {
-		struct vmcb *vmcb = vmcb_of(vcpu);
-		__u64 nested_ctl = BPF_CORE_READ(vmcb, control.nested_ctl);
-		*cpl = BPF_CORE_READ(vmcb, save.cpl);
-		*ret = (nested_ctl & 1) ? BPF_CORE_READ(vmcb, save.cr3)
-					: BPF_CORE_READ(vcpu, arch.cr3);
-		return true;
-	}
-	return false;
+	__u8 nested_paging = 0, level = 0;
+	void *vmcb = vendor == 2 ? vmcb_of(vcpu) : 0;
+
+	if (!vmcb || bpf_probe_read_kernel(&nested_paging, 1, vmcb + VMCB_NESTED_CTL) ||
+	    bpf_probe_read_kernel(&level, 1, vmcb + VMCB_SAVE_CPL))
+		return false;
+	*cpl = level;
+	if (nested_paging & 1)
+		return !bpf_probe_read_kernel(ret, sizeof(*ret), vmcb + VMCB_SAVE_CR3);
+	*ret = BPF_CORE_READ(vcpu, arch.cr3);
+	return true;
 }
 
 static __always_inline bool task_is_blocked(struct task_struct *task)

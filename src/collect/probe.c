@@ -69,9 +69,14 @@ static bool probe_as_root(char *detail, size_t size)
 {
 	if (vp_sampler_vendor() == VP_VENDOR_INTEL)
 		return say(false, detail, size, "VMX keeps CR3 where only the CPU reads it");
-	bool found = btf_has("kvm_amd", "vcpu_svm");
+	if (vp_sampler_vendor() == VP_VENDOR_UNKNOWN)
+		return say(false, detail, size, "no KVM");
+	if (btf_has("kvm_amd", "vcpu_svm"))
+		return say(true, detail, size, "CR3 is read from the VMCB");
+	bool found = btf_has("kvm", "kvm_vcpu");
 	return say(found, detail, size,
-		   found ? "CR3 is read from the VMCB" : "struct vcpu_svm is not described");
+		   found ? "CR3 is read from the VMCB, found behind struct kvm_vcpu"
+			 : "neither struct vcpu_svm nor kvm_vcpu is described");
 }
 
 static bool probe_hardware(char *detail, size_t size)
@@ -102,12 +107,14 @@ static bool probe_kallsyms(char *detail, size_t size)
 {
 	unsigned long address = 0;
 	FILE *file = fopen("/proc/kallsyms", "re");
-	bool found = file && fscanf(file, "%lx", &address) == 1 && address;
 
+	/* The first symbols may be per-CPU ones, at 0 even where nothing is hidden. */
+	while (file && !address && fscanf(file, "%lx%*[^\n]", &address) == 1)
+		continue;
 	if (file)
 		fclose(file);
-	return say(found, detail, size,
-		   found ? "/proc/kallsyms shows addresses" : "/proc/kallsyms hides addresses");
+	return say(address != 0, detail, size,
+		   address ? "/proc/kallsyms shows addresses" : "/proc/kallsyms hides addresses");
 }
 
 static bool probe_debugfs(char *detail, size_t size)
