@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Names: page table roots over time, mappings over time, kernel and generated code. */
+#include "unit.h"
+
+#include "symbol/demangle.h"
+#include "symbol/names.h"
+
+static const char text[] = "vperf-maps 1\n"
+			   "machine guest g\n"
+			   "address-bits 4 kpti 1\n"
+			   "k ffffffff81000000 0 T _text\n"
+			   "k ffffffff81000000 0 T startup\n"
+			   "k ffffffff81000100 0 t do_work\n"
+			   "k ffffffff81000100 0 t __do_work\n"
+			   "k ffffffff81000200 0 D some_data\n"
+			   "k ffffffffc0000000 0 t vcpu_run kvm\n"
+			   "k ffffffffc0000040 10 t vcpu_put kvm\n"
+			   "i abcd /bin/x\n"
+			   "s 1100 20 _ZN3foo3barEi\n"
+			   "s 1000 100 main\n"
+			   "s 1200 0 tail\n"
+			   "a 1 100 5000 0 2000000000 old\n"
+			   "a 2 200 5000 3000000000 0 new\n"
+			   "a 3 201 7000 3500000000 0 child\n"
+			   "a 4 100 9000 4000000000 0 again\n"
+			   "f 3 2\n"
+			   "m 1 400000 401000 1000 0 abcd /bin/x\n"
+			   "m 2 400000 401000 1000 3000000000 abcd /bin/x\n"
+			   "m 2 700000 701000 0 3200000000 - /lib/first.so\n"
+			   "m 2 700000 701000 0 3600000000 - /lib/second.so\n"
+			   "m 2 900000 901000 0 3000000000 - //anon\n"
+			   "j 2 900100 20 Interpreter%20loop\n"
+			   "end 25\n";
+
+#define SECOND 1000000000ULL
+#define NAMES "test_symbol.maps"
+
+static struct vp_names *load(void)
+{
+	struct vp_names *names;
+
+	temporary_file(NAMES, text, sizeof(text) - 1);
+	expect_no_error(vp_names_load(NAMES, NULL, &names));
+	assert_int_equal(vp_names_maps(names)->warning_count, 0);
+	return names;
+}
+
+static uint32_t pid_by_root(const struct vp_names *names, uint64_t cr3, uint64_t time)
+{
+	const char *comm;
+	uint32_t pid = 0;
+
+	vp_names_process(names, vp_names_space_by_root(names, cr3, time), &comm, &pid);
+	return pid;
+}
+
+static void test_roots_are_used_again(void **state)
+{
+	struct vp_names *names = load();
+
+	assert_int_equal(pid_by_root(names, 0x4000, 1), 100); /* bit 12 is page table isolation's */
+	assert_int_equal(pid_by_root(names, 0x5000, 2 * SECOND - 1), 100);
+	assert_int_equal(pid_by_root(names, 0x8000000000005fff, 2 * SECOND - 1), 100);
+	assert_int_equal(pid_by_root(names, 0x5000, 2 * SECOND + 1000), 100); /* just over */
+	assert_int_equal(pid_by_root(names, 0x5000, 3 * SECOND - 1000), 200); /* not quite born */
+	assert_int_equal(pid_by_root(names, 0x5000, 3 * SECOND), 200);
+	assert_int_equal(pid_by_root(names, 0x5000, UINT64_MAX), 200);
+	assert_int_equal(pid_by_root(names, 0x5000, 5 * SECOND / 2), 0);
+	assert_int_equal(pid_by_root(names, 0xb000, SECOND), 0);
+	assert_int_equal(pid_by_root(names, 0, SECOND), 0);
+	assert_int_equal(vp_names_space_by_pid(names, 100, SECOND), 0);
+	assert_int_equal(vp_names_space_by_pid(names, 100, 5 * SECOND), 3);
+	vp_names_free(names);
+}
+
+static void test_clock(void **state)
+{
+	/* The machine's clock is 10 s behind and twice as slow. */
+	struct vp_names_clock clock = {.instants = 2,
+				       .machine_ns = {0, 5 * SECOND},
+				       .host_ns = {10 * SECOND, 20 * SECOND},
+				       .error_ns = SECOND / 2};
+	struct vp_names *names = load();
+
+	vp_names_set_clock(names, &clock);
+	assert_int_equal(pid_by_root(names, 0x5000, 12 * SECOND), 100);
+	assert_int_equal(pid_by_root(names, 0x5000, 16 * SECOND), 200);
+	assert_int_equal(pid_by_root(names, 0x5000, 14 * SECOND + SECOND / 2), 100);
+	assert_int_equal(pid_by_root(names, 0x5000, 1), 100);
+	vp_names_free(names);
+}
+
+static void expect_name(struct vp_names *names, uint32_t space, uint64_t addr, uint64_t time,
+			const char *function, const char *module)
+{
+	struct vp_name name;
+
+	vp_names_find(names, space, false, addr, time, &name);
+	if (function)
+		assert_string_equal(name.function, function);
+	else
+		assert_null(name.function);
+	if (module)
+		assert_string_equal(name.module, module);
+	else
+		assert_null(name.module);
+}
+
+static void test_functions(void **state)
+{
+	struct vp_names *names = load();
+	struct vp_name name;
+
+	expect_name(names, 0, 0x400000, 0, "main", "/bin/x");
+	expect_name(names, 0, 0x400110, 0, "foo::bar", "/bin/x");
+	expect_name(names, 0, 0x400120, 0, NULL, "/bin/x");
+	expect_name(names, 0, 0x400fff, 0, "tail", "/bin/x");
+	expect_name(names, 0, 0x401000, 0, NULL, NULL);
+	vp_names_find(names, 0, false, 0x400123, 0, &name);
+	assert_int_equal(name.module_offset, 0x1123);
+	assert_string_equal(name.comm, "old");
+	assert_int_equal(name.pid, 100);
+	vp_names_find(names, VP_NAMES_NO_SPACE, false, 0x400123, 0, &name);
+	assert_null(name.module);
+	assert_int_equal(name.module_offset, 0x400123);
+	vp_names_free(names);
+}
+
+static void test_mappings_over_time(void **state)
+{
+	struct vp_names *names = load();
+
+	expect_name(names, 1, 0x700000, 3300000000, NULL, "/lib/first.so");
+	expect_name(names, 1, 0x700000, 3700000000, NULL, "/lib/second.so");
+	expect_name(names, 1, 0x700000, 3100000000, NULL, "/lib/first.so"); /* nothing better */
+	/* The child forked at 3.5 s has what its parent had then. */
+	expect_name(names, 2, 0x700000, 3700000000, NULL, "/lib/first.so");
+	expect_name(names, 2, 0x400000, 3700000000, "main", "/bin/x");
+	expect_name(names, 1, 0x900110, 3700000000, "Interpreter loop", "//anon");
+	expect_name(names, 2, 0x900110, 3700000000, "Interpreter loop", "//anon");
+	expect_name(names, 1, 0x900120, 3700000000, NULL, "//anon");
+	vp_names_free(names);
+}
+
+static void test_kernel(void **state)
+{
+	struct vp_names *names = load();
+	struct vp_name name;
+
+	vp_names_find(names, 0, true, 0xffffffff81000120, 0, &name);
+	assert_string_equal(name.function, "do_work");
+	assert_string_equal(name.module, "[kernel]");
+	assert_int_equal(name.module_offset, 0x120);
+	assert_int_equal(name.function_offset, 0x20);
+	assert_string_equal(name.comm, "old");
+	vp_names_find(names, 0, true, 0xffffffff81000200, 0, &name);
+	assert_null(name.function);
+	vp_names_find(names, VP_NAMES_NO_SPACE, true, 0xffffffffc0000044, 0, &name);
+	assert_string_equal(name.function, "vcpu_put");
+	assert_string_equal(name.module, "[kvm]");
+	assert_int_equal(name.module_offset, 0x44);
+	vp_names_find(names, VP_NAMES_NO_SPACE, true, 0xffffffffc0000050, 0, &name);
+	assert_null(name.function);
+	vp_names_find(names, VP_NAMES_NO_SPACE, true, 5, 0, &name);
+	assert_null(name.function);
+	vp_names_free(names);
+}
+
+static void test_kallsyms(void **state)
+{
+	static const char system_map[] = "ffffffff81000000 T _text\nffffffff81000010 t work\n"
+					 "ffffffffc0000000 t vcpu_run\t[kvm]\nnonsense\n";
+	static const char hidden[] = "0000000000000000 T _text\n";
+	struct vp_names *names;
+	struct vp_name name;
+
+	temporary_file("test_symbol.map", system_map, sizeof(system_map) - 1);
+	expect_no_error(vp_names_load_kallsyms("test_symbol.map", &names));
+	assert_int_equal(vp_names_maps(names)->warning_count, 1);
+	vp_names_find(names, VP_NAMES_NO_SPACE, true, 0xffffffffc0000004, 0, &name);
+	assert_string_equal(name.function, "vcpu_run");
+	assert_string_equal(name.module, "[kvm]");
+	vp_names_find(names, VP_NAMES_NO_SPACE, true, 0xffffffff81000000, 0, &name);
+	assert_string_equal(name.function, "_text");
+	vp_names_free(names);
+
+	temporary_file("test_symbol.map", hidden, sizeof(hidden) - 1);
+	expect_error(vp_names_load_kallsyms("test_symbol.map", &names), "only zero addresses");
+	temporary_file("test_symbol.map", "hello\n", 6);
+	expect_error(vp_names_load_kallsyms("test_symbol.map", &names), "no line like");
+	expect_error(vp_names_load_kallsyms("/nonexistent", &names), "cannot open");
+}
+
+static void expect_demangled(const char *symbol, const char *expected)
+{
+	struct vp_buffer result = {0};
+
+	vp_demangle(symbol, &result);
+	assert_string_equal(vp_buffer_text(&result), expected);
+	vp_buffer_deinit(&result);
+}
+
+static void test_demangle(void **state)
+{
+	expect_demangled("main", "main");
+	expect_demangled("_ZN3foo3barEi", "foo::bar");
+	expect_demangled("_ZNSt6vectorIiSaIiEE9push_backERKi",
+			 "std::vector<int, std::allocator<int> >::push_back");
+	expect_demangled("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE",
+			 "core::fmt::Formatter::pad");
+	expect_demangled("_RNvC6_123foo3bar", "123foo::bar");
+	expect_demangled("_Zjunk", "_Zjunk");
+	expect_demangled("", "");
+}
+
+/* Each level doubles the name: 2^40 bytes. */
+static void test_demangle_is_bounded(void **state)
+{
+	struct vp_buffer bomb = {0}, result = {0};
+
+	vp_buffer_string(&bomb, "_Z1fI1AIiiE");
+	for (int i = 0; i < 40; i++) {
+		if (i < 2)
+			vp_buffer_printf(&bomb, "1BIS%s_S%s_E", i ? "0" : "", i ? "0" : "");
+		else
+			vp_buffer_printf(
+			    &bomb, "1BIS%c_S%c_E",
+			    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[(i < 37 ? 2 * i - 1 : 35) % 36],
+			    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[(i < 37 ? 2 * i - 1 : 35) % 36]);
+	}
+	vp_buffer_string(&bomb, "Evv");
+	vp_demangle(vp_buffer_text(&bomb), &result);
+	assert_true(result.size <= 16 * 1024);
+	vp_buffer_deinit(&bomb);
+	vp_buffer_deinit(&result);
+}
+
+static void test_clean(void **state)
+{
+	struct vp_buffer result = {0};
+	static const char dirty[] =
+	    "a\x1b[31m\xc3\xa9\xff\xc2\x9b\xe2\x82\xac\xed\xa0\x80\xf0\x9f\x98\x80\xe2";
+
+	vp_text_clean(dirty, sizeof(dirty) - 1, &result);
+	assert_string_equal(vp_buffer_text(&result),
+			    "a?[31m\xc3\xa9???\xe2\x82\xac???\xf0\x9f\x98\x80?");
+	vp_buffer_deinit(&result);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_roots_are_used_again),
+	    cmocka_unit_test(test_clock),
+	    cmocka_unit_test(test_functions),
+	    cmocka_unit_test(test_mappings_over_time),
+	    cmocka_unit_test(test_kernel),
+	    cmocka_unit_test(test_kallsyms),
+	    cmocka_unit_test(test_demangle),
+	    cmocka_unit_test(test_demangle_is_bounded),
+	    cmocka_unit_test(test_clean),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
