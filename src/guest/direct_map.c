@@ -16,8 +16,8 @@ enum { PRESENT = 1, LARGE = 1 << 7 };
 #define PHYSICAL 0x000ffffffffff000ULL
 /* KASLR moves the direct map by multiples of this. */
 #define ALIGNMENT (1ULL << 30)
-/* RAM that is searched above a candidate, in units of ALIGNMENT. */
-enum { MAX_CANDIDATES = 4096 };
+/* RAM below a page table that is searched, in units of ALIGNMENT: first, and if all else fails. */
+enum { FEW_CANDIDATES = 64, MAX_CANDIDATES = 4096 };
 
 /* The physical address of `address` by the tables at `pgd`, if the direct map begins at `base`. */
 static bool walk(uint64_t pgd, uint64_t address, uint64_t base, unsigned levels,
@@ -64,20 +64,30 @@ static uint64_t kernel_symbol(const char *symbol)
 	return 0;
 }
 
+static uint64_t search(uint64_t pgd, unsigned candidates, vp_read_kernel *read, void *context)
+{
+	uint64_t base = pgd & -ALIGNMENT;
+
+	for (unsigned i = 0; i < candidates; i++, base -= ALIGNMENT)
+		if (is_base(pgd, base, read, context))
+			return base;
+	return 0;
+}
+
 uint64_t vp_direct_map_find(uint64_t pgd, vp_read_kernel *read, void *context)
 {
-	uint64_t variable = kernel_symbol("page_offset_base"), base;
+	uint64_t base = search(pgd, FEW_CANDIDATES, read, context);
 
-	if (variable && read(context, variable, &base) && is_base(pgd, base, read, context))
+	if (base)
 		return base;
 	for (unsigned i = 0; i < VP_ARRAY_SIZE(usual_bases); i++)
 		if (is_base(pgd, usual_bases[i], read, context))
 			return usual_bases[i];
-	base = pgd & -ALIGNMENT;
-	for (unsigned i = 0; i < MAX_CANDIDATES; i++, base -= ALIGNMENT)
-		if (is_base(pgd, base, read, context))
-			return base;
-	return 0;
+	/* Late, because to read kallsyms takes a slow guest a second. */
+	uint64_t variable = kernel_symbol("page_offset_base");
+	if (variable && read(context, variable, &base) && is_base(pgd, base, read, context))
+		return base;
+	return search(pgd, MAX_CANDIDATES, read, context);
 }
 
 #else
