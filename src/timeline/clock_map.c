@@ -2,11 +2,11 @@
 #include "timeline/clock_map.h"
 
 enum {
-	HEAD_RECORDS = 4096,	      /* clock_sync is the first record of its stream */
+	HEAD_RECORDS = 4096,          /* clock_sync is the first record of its stream */
 	TAIL_BYTES = 4 * 1024 * 1024, /* and written every second */
-	MAX_DRIFT_PPM = 500,	      /* what the kernel lets a clock be slewed at most: adjtimex(2) */
-	GUEST_PAIR_NS = 10000,	      /* assumed for a pair that does not say how close it is */
-	DUMP_NS = 2000000000,	      /* how long after the end a dump may be made */
+	MAX_DRIFT_PPM = 500,   /* what the kernel lets a clock be slewed at most: adjtimex(2) */
+	GUEST_PAIR_NS = 10000, /* assumed for a pair that does not say how close it is */
+	DUMP_NS = 2000000000,  /* how long after the end a dump may be made */
 };
 #define MIN_BASELINE_NS 1000000000ULL /* two instants closer than this give no slope */
 
@@ -82,8 +82,7 @@ static uint64_t on_line(uint64_t x, uint64_t x0, uint64_t x1, uint64_t y0, uint6
 	__int128 slope_x = (__int128)x1 - x0;
 	__int128 product;
 
-	if (!slope_x ||
-	    __builtin_mul_overflow((__int128)x - x0, (__int128)y1 - y0, &product))
+	if (!slope_x || __builtin_mul_overflow((__int128)x - x0, (__int128)y1 - y0, &product))
 		return y0;
 	return clamp_u64(y0 + product / slope_x);
 }
@@ -100,8 +99,8 @@ static uint64_t host_tsc(const struct vp_vcpu *vcpu, uint64_t guest_tsc)
 
 	if (!vcpu->tsc_frac_bits || !vcpu->tsc_ratio)
 		return scaled;
-	return clamp_u64((__int128)(((unsigned __int128)scaled << vcpu->tsc_frac_bits) /
-				    vcpu->tsc_ratio));
+	return clamp_u64(
+	    (__int128)(((unsigned __int128)scaled << vcpu->tsc_frac_bits) / vcpu->tsc_ratio));
 }
 
 /* A vCPU whose offset is known, and how far (in ns) the vCPUs' counters are from each other. */

@@ -28,9 +28,10 @@ struct vp_host_clock {
 };
 
 enum vp_clock_basis {
-	VP_CLOCK_UNKNOWN,  /* nothing relates the two clocks */
-	VP_CLOCK_BY_DUMP,  /* the guest's dump was made at the recording's end: good to a second or so */
-	VP_CLOCK_BY_TSC,   /* through the time-stamp counters */
+	VP_CLOCK_UNKNOWN, /* nothing relates the two clocks */
+	VP_CLOCK_BY_DUMP, /* the guest's dump was made at the recording's end: good to a second or
+			     so */
+	VP_CLOCK_BY_TSC,  /* through the time-stamp counters */
 };
 
 struct vp_clock_map {

@@ -69,12 +69,18 @@ static const struct {
 	uint32_t first, last;
 	const char *format;
 } amd_ranges[] = {
-    {0x00, 0x0f, "CR%u_READ"},     {0x10, 0x1f, "CR%u_WRITE"},
-    {0x20, 0x2f, "DR%u_READ"},     {0x30, 0x3f, "DR%u_WRITE"},
-    {0x40, 0x5f, "EXCP%u"},        {0x90, 0x9f, "CR%u_WRITE_TRAP"},
-    {0x400, 0x400, "NPF"},         {0x401, 0x401, "AVIC_INCOMPLETE_IPI"},
-    {0x402, 0x402, "AVIC_NOACCEL"}, {0x403, 0x403, "VMGEXIT"},
-    {0xfffffffe, 0xfffffffe, "BUSY"}, {0xffffffff, 0xffffffff, "INVALID"},
+    {0x00, 0x0f, "CR%u_READ"},
+    {0x10, 0x1f, "CR%u_WRITE"},
+    {0x20, 0x2f, "DR%u_READ"},
+    {0x30, 0x3f, "DR%u_WRITE"},
+    {0x40, 0x5f, "EXCP%u"},
+    {0x90, 0x9f, "CR%u_WRITE_TRAP"},
+    {0x400, 0x400, "NPF"},
+    {0x401, 0x401, "AVIC_INCOMPLETE_IPI"},
+    {0x402, 0x402, "AVIC_NOACCEL"},
+    {0x403, 0x403, "VMGEXIT"},
+    {0xfffffffe, 0xfffffffe, "BUSY"},
+    {0xffffffff, 0xffffffff, "INVALID"},
 };
 
 static const char *const intel_names[] = {

@@ -15,7 +15,7 @@ struct vp_merge_head {
 
 struct vp_merge {
 	const vp_stream_readers *streams; /* the caller's */
-	struct vp_merge_head *heap; /* the smallest time first */
+	struct vp_merge_head *heap;       /* the smallest time first */
 	uint32_t count;
 	bool taken; /* the first head was handed out and has to move on */
 };

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From a sample to its row. Three caches stand before the names: the context of a pCPU's last
+ * sample, the address space of a (machine, root), and the row of a (context, address).
+ */
+#include "analyze/profile_private.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "symbol/demangle.h"
+
+enum {
+	CACHE_BITS = 17,
+	/* Addresses without a name are rows of their own up to here, then one row. */
+	MAX_UNNAMED = 50000,
+};
+
+/* The page table's address in CR3: below it the PCID or flags, above it flags. */
+#define ROOT_MASK 0x000ffffffffff000ULL
+
+uint32_t vp_builder_text(struct vp_builder *builder, const char *text)
+{
+	return vp_intern_string(&builder->profile->texts, text);
+}
+
+bool vp_builder_is_chosen(const struct vp_builder *builder, uint32_t vm)
+{
+	return builder->all_chosen || (vm < builder->n_chosen && builder->chosen[vm]);
+}
+
+uint32_t vp_builder_part(struct vp_builder *builder, uint32_t vm, uint32_t vcpu)
+{
+	struct vp_profile *profile = builder->profile;
+	bool split = builder->options->per_vcpu && vcpu != VP_NONE;
+	bool inserted;
+	uint32_t *part = vp_map_insert(&builder->part_of_vcpu, split ? vcpu + 1ULL : 0,
+				       (uint32_t)profile->parts.count, &inserted);
+
+	if (inserted)
+		vp_vec_push(&profile->parts,
+			    ((struct vp_profile_part){
+				.vm = vm,
+				.vcpu = split ? builder->timeline->guests.vcpus.at[vcpu].number
+					      : VP_NONE}));
+	return *part;
+}
+
+/* The key without the columns that are not told apart. */
+static struct vp_row_key masked(const struct vp_builder *builder, const struct vp_row_key *key)
+{
+	struct vp_row_key result = *key;
+	unsigned columns = builder->profile->columns;
+	bool labelled = key->kind != VP_KIND_OS && key->kind != VP_KIND_USER;
+
+	if (!(columns & VP_COLUMN_FUNCTION) && !labelled)
+		result.function = VP_NONE;
+	if (!(columns & (VP_COLUMN_FUNCTION | VP_COLUMN_MODULE)) && !labelled)
+		result.kind = VP_NONE;
+	if (!(columns & VP_COLUMN_MODULE))
+		result.module = VP_NONE;
+	if (!(columns & VP_COLUMN_PROCESS))
+		result.process = VP_NONE;
+	if (!(columns & VP_COLUMN_PID))
+		result.pid = VP_NONE;
+	if (!(columns & VP_COLUMN_VM))
+		result.vm = VP_NONE;
+	if (!(columns & VP_COLUMN_VCPU))
+		result.vcpu = VP_NONE;
+	return result;
+}
+
+/* What differs within a row is unknown for the row. */
+static void merge_columns(struct vp_profile_row *row, const struct vp_row_key *key)
+{
+	uint32_t *mine[] = {&row->kind, &row->function, &row->module, &row->process,
+			    &row->pid,  &row->vm,       &row->vcpu};
+	const uint32_t other[] = {key->kind, key->function, key->module, key->process,
+				  key->pid,  key->vm,       key->vcpu};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(mine); i++)
+		if (*mine[i] != other[i])
+			*mine[i] = VP_NONE;
+}
+
+uint32_t vp_builder_row(struct vp_builder *builder, const struct vp_row_key *key)
+{
+	struct vp_profile *profile = builder->profile;
+	struct vp_row_key part = masked(builder, key);
+	bool inserted;
+	uint32_t row = vp_key_set_add(&builder->row_keys, &part, &inserted);
+
+	if (!inserted) {
+		merge_columns(&profile->rows.at[row], key);
+		return row;
+	}
+	vp_vec_push(&profile->rows, ((struct vp_profile_row){.part = key->part,
+							     .kind = key->kind,
+							     .function = key->function,
+							     .module = key->module,
+							     .process = key->process,
+							     .pid = key->pid,
+							     .vm = key->vm,
+							     .vcpu = key->vcpu}));
+	return row;
+}
+
+static const struct vp_naming_machine *machine_of(const struct vp_builder *builder, uint32_t vm)
+{
+	static const struct vp_naming_machine nothing;
+
+	if (vm == VP_NONE)
+		return &builder->naming->host;
+	return vm < builder->naming->vms.count ? &builder->naming->vms.at[vm] : &nothing;
+}
+
+/* Looks an address space up; the slot's lifetime says how long the answer is good. */
+static void find_space(struct vp_builder *builder, const struct vp_space_key *key, uint64_t time,
+		       struct vp_space_slot *slot)
+{
+	const struct vp_naming_machine *machine = machine_of(builder, (uint32_t)key->vm);
+	bool guest = key->vm != VP_NONE;
+	const char *comm;
+
+	*slot = (struct vp_space_slot){
+	    .to = UINT64_MAX, .space = VP_NAMES_NO_SPACE, .process = VP_NONE, .pid = VP_NONE};
+	if (machine->names) {
+		slot->space = guest
+				  ? vp_names_space_by_root(machine->names, key->id, time)
+				  : vp_names_space_by_pid(machine->names, (uint32_t)key->id, time);
+		slot->from = UINT64_MAX;
+		slot->to = 0;
+	}
+	if (slot->space != VP_NAMES_NO_SPACE) {
+		vp_names_process(machine->names, slot->space, &comm, &slot->pid);
+		slot->process = vp_builder_text(builder, comm);
+		vp_naming_lifetime(machine, slot->space, &slot->from, &slot->to);
+	} else if (guest && key->id) {
+		char name[32];
+		snprintf(name, sizeof(name), "cr3:0x%" PRIx64, (uint64_t)(key->id & ROOT_MASK));
+		slot->process = vp_builder_text(builder, name);
+	}
+}
+
+static const struct vp_space_slot *space_of(struct vp_builder *builder, uint32_t vm, uint64_t id,
+					    uint64_t time)
+{
+	struct vp_space_key key = {id, vm};
+	bool inserted;
+	uint32_t number = vp_key_set_add(&builder->space_keys, &key, &inserted);
+
+	if (inserted)
+		vp_vec_push(&builder->spaces, (struct vp_space_slot){0});
+	struct vp_space_slot *slot = &builder->spaces.at[number];
+	if (inserted || time < slot->from || time > slot->to)
+		find_space(builder, &key, time, slot);
+	return slot;
+}
+
+static bool is_hidden(const struct vp_builder *builder, const struct vp_tick *tick,
+		      const struct vp_context *context)
+{
+	const struct vp_profile_options *options = builder->options;
+
+	if (options->comm && (context->process == VP_NONE ||
+			      strcmp(vp_intern_text(&builder->profile->texts, context->process),
+				     options->comm) != 0))
+		return true;
+	if (options->pid && context->pid != options->pid)
+		return true;
+	if (options->view == VP_VIEW_GUEST)
+		return false;
+	if (options->has_vcpu &&
+	    (tick->vcpu == VP_NONE ||
+	     builder->timeline->guests.vcpus.at[tick->vcpu].number != options->vcpu))
+		return true;
+	return !builder->all_chosen && !vp_builder_is_chosen(builder, tick->vm);
+}
+
+static uint32_t comm_text(struct vp_builder *builder, uint32_t comm)
+{
+	const char *text = vp_intern_text(&builder->timeline->comms, comm);
+	struct vp_buffer clean = {0};
+
+	vp_text_clean(text, strlen(text), &clean);
+	uint32_t number = vp_builder_text(builder, vp_buffer_text(&clean));
+	vp_buffer_deinit(&clean);
+	return number;
+}
+
+/* Makes the context of a sample, and notes in the slot how long it is good. */
+static void find_context(struct vp_builder *builder, const struct vp_tick *tick,
+			 struct vp_context_slot *slot)
+{
+	const struct vp_space_slot *space = space_of(builder, slot->vm, slot->id, tick->time);
+	bool guest = slot->vm != VP_NONE;
+	bool kernel = slot->mode == VP_MODE_KERNEL || slot->mode == VP_MODE_GUEST_KERNEL;
+	struct vp_context context = {
+	    .part = slot->part,
+	    .kind = kernel ? VP_KIND_OS : VP_KIND_USER,
+	    .vm = slot->vm,
+	    .vcpu = tick->vcpu == VP_NONE ? VP_NONE
+					  : builder->timeline->guests.vcpus.at[tick->vcpu].number,
+	    .space = space->space,
+	    .process = space->process,
+	    .pid = guest ? space->pid : tick->sample->pid,
+	    .kernel = kernel,
+	};
+	bool inserted;
+
+	if (!guest && tick->comm != VP_NONE)
+		context.process = comm_text(builder, tick->comm);
+	context.hidden = is_hidden(builder, tick, &context);
+	slot->from = space->from;
+	slot->to = space->to;
+	slot->context = vp_key_set_add(&builder->context_keys, &context, &inserted);
+}
+
+static uint32_t context_of(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part)
+{
+	struct vp_context_slot *slot = &builder->contexts.at[tick->pcpu];
+	const struct vp_guest_sample *guest =
+	    vp_tick_is_guest(tick) ? (const void *)tick->sample : NULL;
+	uint64_t id = tick->sample->pid;
+	uint32_t vm = VP_NONE, comm = tick->comm;
+
+	if (guest) {
+		id = guest->flags & VP_HAS_AS_ROOT ? guest->as_root : 0;
+		vm = tick->vm;
+		comm = VP_NONE;
+	}
+	if (slot->context != VP_NONE && slot->id == id && slot->vm == vm && slot->comm == comm &&
+	    slot->mode == tick->sample->mode && slot->part == part && slot->vcpu == tick->vcpu &&
+	    tick->time >= slot->from && tick->time <= slot->to)
+		return slot->context;
+	*slot = (struct vp_context_slot){.id = id,
+					 .vm = vm,
+					 .vcpu = tick->vcpu,
+					 .mode = tick->sample->mode,
+					 .comm = comm,
+					 .part = part};
+	find_context(builder, tick, slot);
+	return slot->context;
+}
+
+/* What an address without a function is called. */
+static uint32_t unnamed_text(struct vp_builder *builder, const struct vp_name *name, uint64_t ip)
+{
+	struct vp_intern *texts = &builder->profile->texts;
+	size_t before = texts->strings.count;
+	const char *base = name->module ? strrchr(name->module, '/') : NULL;
+	VP_AUTO_FREE char *text =
+	    builder->unnamed >= MAX_UNNAMED ? vp_strdup("[unknown]")
+	    : name->module
+		? vp_format("%s+0x%" PRIx64, base ? base + 1 : name->module, name->module_offset)
+		: vp_format("0x%" PRIx64, ip);
+	uint32_t number = vp_intern_string(texts, text);
+
+	builder->unnamed += texts->strings.count > before;
+	return number;
+}
+
+/* Finds the name and the row of an address; the result is what vp_row_slot.row holds. */
+static uint32_t resolve(struct vp_builder *builder, uint32_t number, uint64_t ip, uint64_t time)
+{
+	const struct vp_context context =
+	    *(const struct vp_context *)vp_key_set_key(&builder->context_keys, number);
+	const struct vp_naming_machine *machine = machine_of(builder, context.vm);
+	struct vp_names *names =
+	    context.kernel && machine->kernel ? machine->kernel : machine->names;
+	struct vp_name name = {0};
+	struct vp_row_key key = {.part = context.part,
+				 .kind = context.kind,
+				 .module = VP_NONE,
+				 .process = context.process,
+				 .pid = context.pid,
+				 .vm = context.vm,
+				 .vcpu = context.vcpu};
+	uint32_t route = context.space != VP_NAMES_NO_SPACE ? VP_ROUTE_CR3 : VP_ROUTE_NONE;
+
+	if (names)
+		vp_names_find(names, names == machine->names ? context.space : VP_NAMES_NO_SPACE,
+			      context.kernel, ip, time, &name);
+	if (route == VP_ROUTE_NONE && name.function && context.kernel)
+		route = VP_ROUTE_KERNEL;
+	uint32_t result = route << VP_ROW_BITS | (name.function ? 0 : VP_ROW_UNNAMED);
+	if (context.hidden)
+		return result | VP_ROW_MASK;
+	key.function = name.function ? vp_builder_text(builder, name.function)
+				     : unnamed_text(builder, &name, ip);
+	if (name.module)
+		key.module = vp_builder_text(builder, name.module);
+	return result | vp_builder_row(builder, &key);
+}
+
+void vp_builder_count(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part)
+{
+	struct vp_profile *profile = builder->profile;
+	uint32_t context = context_of(builder, tick, part);
+	uint64_t ip = tick->sample->ip;
+	uint64_t hash = (ip + context) * 0x9e3779b97f4a7c15ULL + context * 0xc2b2ae3d27d4eb4fULL;
+	struct vp_row_slot *slot = &builder->cache[hash >> (64 - CACHE_BITS)];
+
+	if (slot->ip != ip || slot->context != context)
+		*slot =
+		    (struct vp_row_slot){ip, context, resolve(builder, context, ip, tick->time)};
+	if ((slot->row & VP_ROW_MASK) != VP_ROW_MASK)
+		profile->rows.at[slot->row & VP_ROW_MASK].samples += tick->weight;
+	profile->unattributed += slot->row & VP_ROW_UNNAMED ? tick->weight : 0;
+	if (vp_tick_is_guest(tick))
+		profile->routes[VP_ROW_ROUTE(slot->row)] += tick->weight;
+}
+
+void vp_builder_init(struct vp_builder *builder)
+{
+	builder->row_keys.key_size = sizeof(struct vp_row_key);
+	builder->context_keys.key_size = sizeof(struct vp_context);
+	builder->space_keys.key_size = sizeof(struct vp_space_key);
+	for (size_t i = 0; i < builder->timeline->pcpus.count; i++)
+		vp_vec_push(&builder->contexts, ((struct vp_context_slot){.context = VP_NONE}));
+	builder->cache = vp_realloc_array(NULL, 1 << CACHE_BITS, sizeof(*builder->cache));
+	for (size_t i = 0; i < 1 << CACHE_BITS; i++)
+		builder->cache[i].context = VP_NONE;
+}
+
+void vp_builder_deinit(struct vp_builder *builder)
+{
+	vp_key_set_deinit(&builder->row_keys);
+	vp_key_set_deinit(&builder->context_keys);
+	vp_key_set_deinit(&builder->space_keys);
+	vp_vec_deinit(&builder->contexts);
+	vp_vec_deinit(&builder->spaces);
+	vp_map_deinit(&builder->part_of_vcpu);
+	vp_map_deinit(&builder->reason_of);
+	free(builder->cache);
+	free(builder->chosen);
+}

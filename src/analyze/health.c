@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/health.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "symbol/demangle.h"
+
+#define SAY(sentences, ...) vp_vec_push(sentences, vp_format(__VA_ARGS__))
+
+void vp_health_add(const vp_stream_readers *streams, struct vp_health *health)
+{
+	vp_vec_each (streams, reader) {
+		const struct vp_stream_health *one = vp_stream_health(*reader);
+		vp_vec_push(&health->streams,
+			    ((struct vp_health_stream){.path = vp_strdup(vp_stream_path(*reader)),
+						       .cpu = vp_stream_cpu(*reader),
+						       .health = *one}));
+		health->records += one->records;
+		health->lost += one->lost;
+		health->damaged += one->damaged;
+		health->cut_off += one->cut_off;
+	}
+}
+
+void vp_health_deinit(struct vp_health *health)
+{
+	vp_vec_each (&health->streams, stream)
+		free(stream->path);
+	vp_vec_deinit(&health->streams);
+}
+
+void vp_health_sentences(const struct vp_health *health, const struct vp_recording *recording,
+			 vp_sentences *sentences)
+{
+	uint64_t lost = health->lost > recording->lost ? health->lost : recording->lost;
+
+	if (!recording->end)
+		SAY(sentences, "the recording was interrupted: it has no end, and what came after "
+			       "its last record is not in it");
+	if (lost)
+		SAY(sentences, "%" PRIu64 " records were lost while recording", lost);
+	vp_vec_each (&health->streams, stream) {
+		if (stream->health.damaged && !stream->health.cut_off)
+			SAY(sentences,
+			    "'%s' is damaged: %" PRIu64 " bytes from offset %" PRIu64
+			    " on are not a good packet and were skipped",
+			    stream->path, stream->health.damaged, stream->health.damaged_at);
+		else if (stream->health.damaged)
+			SAY(sentences,
+			    "'%s' is cut off or damaged at its end: %" PRIu64
+			    " bytes, the first at offset %" PRIu64 ", were skipped",
+			    stream->path, stream->health.damaged, stream->health.damaged_at);
+	}
+	if (recording->end && health->records < recording->records)
+		SAY(sentences, "%" PRIu64 " of %" PRIu64 " records are missing from the streams",
+		    recording->records - health->records, recording->records);
+	if (recording->note[0])
+		SAY(sentences, "%s", recording->note);
+}
+
+/* What others wrote is going to be printed. */
+static void clean(char **text)
+{
+	struct vp_buffer cleaned = {0};
+
+	vp_text_clean(*text, strlen(*text), &cleaned);
+	free(*text);
+	*text = vp_strdup(vp_buffer_text(&cleaned));
+	vp_buffer_deinit(&cleaned);
+}
+
+struct vp_error *vp_recording_open(const char *directory, struct vp_recording *recording,
+				   vp_vms *vms, vp_sentences *sentences)
+{
+	struct stat status;
+
+	if (stat(directory, &status))
+		return vp_error_errno(errno, "cannot open recording '%s'", directory);
+	if (!S_ISDIR(status.st_mode))
+		return vp_error_new(
+		    "'%s' is not a recording: a directory that 'vperf record' made was "
+		    "expected",
+		    directory);
+	VP_TRY(vp_recording_read(directory, recording));
+	struct vp_error *error = vp_vms_read(directory, vms);
+	if (error)
+		SAY(sentences, "%s; VMs are called by their process", vp_error_message(error));
+	vp_error_free(error);
+	char **texts[] = {&recording->tool,    &recording->hostname, &recording->kernel,
+			  &recording->trigger, &recording->command,  &recording->note};
+	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
+		clean(texts[i]);
+	vp_vec_each (vms, vm) {
+		clean(&vm->name);
+		clean(&vm->uuid);
+		clean(&vm->agent);
+	}
+	return NULL;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Names for every machine of a recording: the map text that belongs to each, and how a guest's
+ * clock relates to the host's. What could not be had is a sentence, not an error.
+ */
+#ifndef VP_ANALYZE_NAMING_H
+#define VP_ANALYZE_NAMING_H
+
+#include "base/vec.h"
+#include "recording/recording.h"
+#include "recording/trace_reader.h"
+#include "symbol/names.h"
+#include "timeline/clock_map.h"
+
+/* A file that the user names for a VM: NAME=FILE. */
+struct vp_naming_file {
+	const char *vm, *path;
+};
+typedef VP_VEC(struct vp_naming_file) vp_naming_files;
+
+struct vp_naming_options {
+	const char *directory;   /* of the recording */
+	const char *symfs;       /* folder that holds the machines' files, or NULL */
+	vp_naming_files maps;    /* guests' dumps */
+	vp_naming_files kernels; /* guests' System.map or kallsyms */
+};
+
+struct vp_naming_machine {
+	struct vp_names *names;  /* NULL: there is no map text */
+	struct vp_names *kernel; /* kernel names that the user gave, or NULL */
+	struct vp_clock_map clock;
+	bool complete; /* the map text has its end */
+	char *state;   /* one sentence on the map text */
+};
+
+struct vp_naming {
+	struct vp_naming_machine host;
+	VP_VEC(struct vp_naming_machine) vms; /* by number of the VM */
+	VP_VEC(char *) notes;
+};
+
+/* Fails only for a file that the user named. */
+struct vp_error *vp_naming_load(const struct vp_naming_options *options,
+				const struct vp_recording *recording, const vp_vms *vms,
+				const vp_stream_readers *streams,
+				struct vp_naming *ret) VP_MUST_CHECK;
+void vp_naming_deinit(struct vp_naming *naming);
+
+/*
+ * Host times between which `space` stays the answer for its root or pid; `from` > `to` if it is
+ * good for one look-up only.
+ */
+void vp_naming_lifetime(const struct vp_naming_machine *machine, uint32_t space, uint64_t *from,
+			uint64_t *to);
+
+#endif

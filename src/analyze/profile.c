@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/profile_private.h"
+
+#include <string.h>
+
+const char *vp_route_name(enum vp_route route)
+{
+	static const char *const names[] = {
+	    [VP_ROUTE_NONE] = "none", [VP_ROUTE_CR3] = "cr3", [VP_ROUTE_KERNEL] = "kernel-symbols"};
+
+	return names[route];
+}
+
+const char *vp_kind_name(uint32_t kind)
+{
+	static const char *const names[] = {[VP_KIND_OS] = "os",
+					    [VP_KIND_USER] = "user",
+					    [VP_KIND_IDLE] = "idle",
+					    [VP_KIND_STEAL] = "steal",
+					    [VP_KIND_VM] = "vm"};
+
+	return kind < VP_KINDS ? names[kind] : NULL;
+}
+
+struct vp_error *vp_profile_choose_vms(const vp_vms *vms, const char *vm, bool **ret)
+{
+	bool *chosen = vp_alloc(vms->count + 1);
+	struct vp_buffer known = {0};
+	bool any = false;
+
+	for (size_t i = 0; i < vms->count; i++) {
+		char pid[16];
+		snprintf(pid, sizeof(pid), "%u", vms->at[i].pid);
+		chosen[i] = !vm || !strcmp(vms->at[i].name, vm);
+		any |= chosen[i];
+		vp_buffer_printf(&known, "%s%s (%s)", known.size ? ", " : "", vms->at[i].name, pid);
+	}
+	for (size_t i = 0; i < vms->count && vm && !any; i++) {
+		char pid[16];
+		snprintf(pid, sizeof(pid), "%u", vms->at[i].pid);
+		chosen[i] = !strcmp(pid, vm);
+		any |= chosen[i];
+	}
+	struct vp_error *error = NULL;
+	if (vm && !any)
+		error = vp_error_new("the recording has no VM '%s'; it has %s", vm,
+				     known.size ? vp_buffer_text(&known) : "none");
+	vp_buffer_deinit(&known);
+	if (error)
+		free(chosen);
+	else
+		*ret = chosen;
+	return error;
+}
+
+static unsigned usual_columns(const struct vp_profile_options *options)
+{
+	unsigned columns = options->columns;
+
+	if (!columns)
+		columns = VP_COLUMN_FUNCTION | VP_COLUMN_MODULE | VP_COLUMN_PROCESS;
+	if (!options->columns && options->view == VP_VIEW_UNIFIED)
+		columns |= VP_COLUMN_VM;
+	if (options->per_process)
+		columns |= VP_COLUMN_PROCESS | VP_COLUMN_PID;
+	if (options->per_vcpu && options->view != VP_VIEW_GUEST)
+		columns |= VP_COLUMN_VCPU | VP_COLUMN_VM;
+	return columns;
+}
+
+static struct vp_error *check_guest_view(const struct vp_profile_options *options,
+					 const vp_vms *vms)
+{
+	if (options->view != VP_VIEW_GUEST || options->vm)
+		return NULL;
+	if (!vms->count)
+		return vp_error_new("the recording has no VM: there is no guest to view");
+	bool one = true;
+	struct vp_buffer known = {0};
+	vp_vec_each (vms, vm) {
+		one &= !strcmp(vm->name, vms->at[0].name);
+		vp_buffer_printf(&known, "%s%s", known.size ? ", " : "", vm->name);
+	}
+	struct vp_error *error =
+	    one ? NULL
+		: vp_error_usage("--view guest shows one VM: give --vm NAME, one of %s",
+				 vp_buffer_text(&known));
+	vp_buffer_deinit(&known);
+	return error;
+}
+
+void vp_builder_see(struct vp_builder *builder, const struct vp_tick *tick)
+{
+	struct vp_profile *profile = builder->profile;
+
+	if (!tick->sample) {
+		profile->filled += tick->weight;
+	} else if (vp_tick_is_guest(tick)) {
+		const struct vp_guest_sample *sample = (const void *)tick->sample;
+		profile->guest_samples++;
+		profile->no_root += !(sample->flags & VP_HAS_AS_ROOT);
+		profile->late += (sample->flags & VP_LATE) != 0;
+	} else if (tick->sample->header.id == VP_ID_vcpu_sample) {
+		const struct vp_vcpu_sample *sample = (const void *)tick->sample;
+		profile->late += (sample->flags & VP_LATE) != 0;
+	} else {
+		profile->late += (tick->sample->flags & VP_LATE) != 0;
+	}
+}
+
+struct sorted_row {
+	const struct vp_profile *profile;
+	struct vp_profile_row row;
+	uint32_t was;
+};
+
+static int by_part_and_samples(const void *left, const void *right)
+{
+	const struct sorted_row *a = left, *b = right;
+
+	if (a->row.part != b->row.part)
+		return a->row.part < b->row.part ? -1 : 1;
+	if (a->row.samples != b->row.samples)
+		return a->row.samples > b->row.samples ? -1 : 1;
+	const char *first = vp_profile_text(a->profile, a->row.function);
+	const char *second = vp_profile_text(b->profile, b->row.function);
+	int order = strcmp(first ? first : "", second ? second : "");
+	return order ? order : a->was < b->was ? -1 : 1;
+}
+
+static int by_row_and_count(const void *left, const void *right)
+{
+	const struct vp_profile_reason *a = left, *b = right;
+
+	if (a->row != b->row)
+		return a->row < b->row ? -1 : 1;
+	if (a->count != b->count)
+		return a->count > b->count ? -1 : 1;
+	return a->exit.reason < b->exit.reason ? -1 : a->exit.reason > b->exit.reason;
+}
+
+static void sort_reasons(struct vp_profile *profile, const uint32_t *now_at)
+{
+	vp_vec_each (&profile->reasons, reason)
+		reason->row = now_at[reason->row];
+	if (profile->reasons.count)
+		qsort(profile->reasons.at, profile->reasons.count, sizeof(*profile->reasons.at),
+		      by_row_and_count);
+	for (uint32_t i = 0; i < profile->reasons.count; i++) {
+		struct vp_profile_row *row = &profile->rows.at[profile->reasons.at[i].row];
+		if (!row->reasons++)
+			row->first_reason = i;
+	}
+}
+
+static void sort_rows(struct vp_profile *profile)
+{
+	size_t count = profile->rows.count;
+	struct sorted_row *sorted = vp_realloc_array(NULL, count + 1, sizeof(*sorted));
+	uint32_t *now_at = vp_realloc_array(NULL, count + 1, sizeof(*now_at));
+
+	for (uint32_t i = 0; i < count; i++)
+		sorted[i] = (struct sorted_row){profile, profile->rows.at[i], i};
+	qsort(sorted, count, sizeof(*sorted), by_part_and_samples);
+	for (uint32_t i = 0; i < count; i++) {
+		struct vp_profile_part *part = &profile->parts.at[sorted[i].row.part];
+		profile->rows.at[i] = sorted[i].row;
+		now_at[sorted[i].was] = i;
+		if (!part->rows++)
+			part->first_row = i;
+	}
+	free(sorted);
+	sort_reasons(profile, now_at);
+	free(now_at);
+}
+
+struct vp_error *vp_profile_make(const struct vp_profile_options *options,
+				 const struct vp_recording *recording, vp_vms *vms,
+				 const vp_stream_readers *streams, const struct vp_naming *naming,
+				 struct vp_profile *ret)
+{
+	struct vp_timeline timeline;
+	struct vp_builder builder = {.profile = ret,
+				     .options = options,
+				     .naming = naming,
+				     .vms = vms,
+				     .timeline = &timeline,
+				     .n_chosen = vms->count,
+				     .all_chosen = !options->vm,
+				     .idle_row = VP_NONE};
+
+	*ret = (struct vp_profile){.view = options->view, .columns = usual_columns(options)};
+	VP_TRY(check_guest_view(options, vms));
+	VP_TRY(vp_profile_choose_vms(vms, options->vm, &builder.chosen));
+	vp_timeline_init(&timeline, recording, vms, streams);
+	vp_builder_init(&builder);
+	if (options->view == VP_VIEW_GUEST)
+		vp_view_guest(&builder);
+	else if (options->view == VP_VIEW_HOST)
+		vp_view_host(&builder);
+	else
+		vp_view_unified(&builder);
+	if (!ret->parts.count)
+		vp_builder_part(&builder, VP_NONE, VP_NONE);
+	ret->first = timeline.first;
+	ret->last = timeline.last;
+	vp_builder_deinit(&builder);
+	vp_timeline_deinit(&timeline);
+	sort_rows(ret);
+	return NULL;
+}
+
+void vp_profile_deinit(struct vp_profile *profile)
+{
+	vp_intern_deinit(&profile->texts);
+	vp_vec_deinit(&profile->parts);
+	vp_vec_deinit(&profile->rows);
+	vp_vec_deinit(&profile->reasons);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A profile: where the ticks of a recording went, by function and process. Three views count
+ * differently (view_host.c, view_guest.c, view_unified.c) and fill the same struct.
+ */
+#ifndef VP_ANALYZE_PROFILE_H
+#define VP_ANALYZE_PROFILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analyze/naming.h"
+#include "base/intern.h"
+#include "timeline/timeline.h"
+
+enum vp_view { VP_VIEW_HOST, VP_VIEW_GUEST, VP_VIEW_UNIFIED };
+
+/* What a row counts. OS and USER are the guest's, or the host's in a row without a VM. */
+enum vp_kind { VP_KIND_OS, VP_KIND_USER, VP_KIND_IDLE, VP_KIND_STEAL, VP_KIND_VM, VP_KINDS };
+
+/* What rows are told apart by; a column that is left out is not a reason for another row. */
+enum vp_column {
+	VP_COLUMN_FUNCTION = 1,
+	VP_COLUMN_MODULE = 2,
+	VP_COLUMN_PROCESS = 4,
+	VP_COLUMN_PID = 8,
+	VP_COLUMN_VM = 16,
+	VP_COLUMN_VCPU = 32,
+};
+
+/* How a guest sample got its process or, failing that, its name. */
+enum vp_route {
+	VP_ROUTE_NONE,
+	VP_ROUTE_CR3,    /* process by address-space root */
+	VP_ROUTE_KERNEL, /* no process, but a name from the guest kernel's symbols */
+	VP_ROUTES
+};
+
+struct vp_profile_options {
+	enum vp_view view;
+	const char *vm;   /* a name or a pid, or NULL */
+	const char *comm; /* only rows of this process, or NULL */
+	uint64_t pid;     /* only rows of this process, or 0 */
+	bool has_vcpu;
+	uint64_t vcpu;
+	bool per_vcpu;
+	unsigned columns; /* enum vp_column; 0: the view's usual ones */
+	bool per_process; /* usual columns, and the pid */
+};
+
+/* Why the vCPU had left the guest, for the ticks of a steal row. */
+struct vp_profile_reason {
+	uint32_t row;
+	struct vp_exit exit;
+	uint64_t count;
+};
+
+/* Texts are numbers in vp_profile.texts, or VP_NONE: unknown, or not the same for all of the row.
+ */
+struct vp_profile_row {
+	uint32_t part;
+	uint32_t kind;
+	uint32_t function, module, process, pid;
+	uint32_t vm;   /* VP_NONE: the host */
+	uint32_t vcpu; /* its number */
+	uint64_t samples;
+	uint32_t first_reason, reasons; /* in vp_profile.reasons, most frequent first */
+};
+
+/* The whole of a view, or one vCPU of it. */
+struct vp_profile_part {
+	uint32_t vm;   /* VP_NONE: not of one VM */
+	uint32_t vcpu; /* its number; VP_NONE: all */
+	uint64_t samples;
+	uint64_t kinds[VP_KINDS];
+	size_t first_row, rows; /* most samples first */
+};
+
+struct vp_profile {
+	enum vp_view view;
+	unsigned columns;
+	struct vp_intern texts;
+	VP_VEC(struct vp_profile_part) parts;
+	VP_VEC(struct vp_profile_row) rows;
+	VP_VEC(struct vp_profile_reason) reasons;
+	uint64_t routes[VP_ROUTES];
+	uint64_t guest_samples;
+	uint64_t unattributed; /* samples whose function is not known */
+	uint64_t late, filled; /* ticks taken late; filled in for idle pCPUs */
+	uint64_t no_root;      /* guest samples without address-space root */
+	uint64_t first, last;  /* ns; of the records */
+};
+
+const char *vp_route_name(enum vp_route route);
+const char *vp_kind_name(uint32_t kind);
+
+/* The VMs that `vm` (a name or a pid) means, as a new array of flags; all if it is NULL. */
+struct vp_error *vp_profile_choose_vms(const vp_vms *vms, const char *vm, bool **ret) VP_MUST_CHECK;
+
+/* Goes through the whole recording. `vms` may grow. Errors: an unknown VM, or none for view guest.
+ */
+struct vp_error *vp_profile_make(const struct vp_profile_options *options,
+				 const struct vp_recording *recording, vp_vms *vms,
+				 const vp_stream_readers *streams, const struct vp_naming *naming,
+				 struct vp_profile *ret) VP_MUST_CHECK;
+void vp_profile_deinit(struct vp_profile *profile);
+
+static inline const char *vp_profile_text(const struct vp_profile *profile, uint32_t text)
+{
+	return text == VP_NONE ? NULL : vp_intern_text(&profile->texts, text);
+}
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the views share: the profile while it is being made. */
+#ifndef VP_ANALYZE_PROFILE_PRIVATE_H
+#define VP_ANALYZE_PROFILE_PRIVATE_H
+
+#include "analyze/key_set.h"
+#include "analyze/profile.h"
+
+/* What a row is found by; a column that does not matter is VP_NONE here. */
+struct vp_row_key {
+	uint32_t part, kind, function, module, process, pid, vm, vcpu;
+};
+
+/* Everything about a sample but its address: kernel or user side of one process of one machine. */
+struct vp_context {
+	uint32_t part;
+	uint32_t kind;  /* of its rows */
+	uint32_t vm;    /* of a guest sample, else VP_NONE */
+	uint32_t vcpu;  /* number, or VP_NONE */
+	uint32_t space; /* of the machine's names, or VP_NONE */
+	uint32_t process, pid;
+	uint32_t kernel; /* 0, 1 */
+	uint32_t hidden; /* 0, 1: filtered out */
+};
+
+/* What an address space is looked up by. */
+struct vp_space_key {
+	uint64_t id; /* root or pid */
+	uint64_t vm; /* VP_NONE: the host */
+};
+
+/* The address space of a (machine, root or pid), and the host times it is good for. */
+struct vp_space_slot {
+	uint64_t from, to;
+	uint32_t space;
+	uint32_t process, pid;
+};
+
+/* The context of a pCPU's last sample, and what it was found by. */
+struct vp_context_slot {
+	uint64_t id; /* root or pid */
+	uint64_t from, to;
+	uint32_t vm, vcpu, mode, comm, part;
+	uint32_t context; /* VP_NONE: there is none yet */
+};
+
+struct vp_row_slot {
+	uint64_t ip;
+	uint32_t context;
+	uint32_t row; /* in the low bits; above it the route, and whether there is no name */
+};
+
+/* Parts of vp_row_slot.row. The highest row number stands for "not shown". */
+#define VP_ROW_BITS 29
+#define VP_ROW_MASK ((1u << VP_ROW_BITS) - 1)
+#define VP_ROW_UNNAMED (1u << 31)
+#define VP_ROW_ROUTE(slot) ((slot) >> VP_ROW_BITS & 3)
+
+struct vp_builder {
+	struct vp_profile *profile;
+	const struct vp_profile_options *options;
+	const struct vp_naming *naming;
+	const vp_vms *vms;
+	struct vp_timeline *timeline;
+	bool *chosen;    /* by number of the VM */
+	size_t n_chosen; /* how many there are flags for: later ones are chosen if all are */
+	bool all_chosen;
+
+	struct vp_key_set row_keys, context_keys;
+	VP_VEC(struct vp_context_slot) contexts; /* by pCPU */
+	struct vp_key_set space_keys;
+	VP_VEC(struct vp_space_slot) spaces; /* by space_keys */
+	struct vp_row_slot *cache;
+	uint32_t idle_row; /* VP_NONE: there is none yet */
+	uint32_t unnamed;  /* distinct addresses without a name */
+	struct vp_map part_of_vcpu;
+	struct vp_map reason_of;
+};
+
+void vp_builder_init(struct vp_builder *builder);
+void vp_builder_deinit(struct vp_builder *builder);
+bool vp_builder_is_chosen(const struct vp_builder *builder, uint32_t vm);
+/* The row of that key; columns that are not told apart are left out first. */
+uint32_t vp_builder_row(struct vp_builder *builder, const struct vp_row_key *key);
+/* Counts a sample in the row of its address and process. `part` is where it belongs. */
+void vp_builder_count(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part);
+/* The part of a vCPU, or the only one. */
+uint32_t vp_builder_part(struct vp_builder *builder, uint32_t vm, uint32_t vcpu);
+/* A row's text. */
+uint32_t vp_builder_text(struct vp_builder *builder, const char *text);
+
+/* Notes what is counted of every tick, whatever the view. */
+void vp_builder_see(struct vp_builder *builder, const struct vp_tick *tick);
+/* Count an idle tick of a pCPU, a sample of the host. */
+void vp_builder_count_idle(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part);
+void vp_builder_count_host(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part);
+
+void vp_view_guest(struct vp_builder *builder);
+void vp_view_host(struct vp_builder *builder);
+void vp_view_unified(struct vp_builder *builder);
+
+#endif

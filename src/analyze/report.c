@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+double vp_report_percent(const struct vp_profile_part *part, uint64_t samples)
+{
+	return part->samples ? 100.0 * (double)samples / (double)part->samples : 0.0;
+}
+
+const char *vp_report_vm(const struct vp_report *report, const struct vp_profile_part *part)
+{
+	return part->vm == VP_NONE ? report->options.vm : report->vms.at[part->vm].name;
+}
+
+size_t vp_report_rows(const struct vp_report *report, const struct vp_profile_part *part)
+{
+	const struct vp_profile_row *rows = report->profile.rows.at + part->first_row;
+	size_t count = 0;
+
+	while (count < part->rows && (!report->limit || count < report->limit) &&
+	       vp_report_percent(part, rows[count].samples) >= report->percent_limit)
+		count++;
+	return count;
+}
+
+#define NOTE(report, ...) vp_vec_push(&(report)->notes, vp_format(__VA_ARGS__))
+
+static void note_profile(struct vp_report *report)
+{
+	const struct vp_profile *profile = &report->profile;
+	uint64_t total = 0, with_code = 0;
+
+	vp_vec_each (&profile->parts, part) {
+		total += part->samples;
+		with_code += part->kinds[VP_KIND_OS] + part->kinds[VP_KIND_USER];
+	}
+	if (profile->view == VP_VIEW_UNIFIED)
+		with_code += profile->guest_samples;
+	NOTE(report,
+	     "unattributed: %" PRIu64 " of %" PRIu64
+	     " samples of code have no function name (%.2f%%)",
+	     profile->unattributed, with_code,
+	     with_code ? 100.0 * (double)profile->unattributed / (double)with_code : 0.0);
+	if (profile->filled)
+		NOTE(report,
+		     "the trigger '%s' does not tick on idle pCPUs: their %" PRIu64
+		     " ticks were filled in at one per %" PRIu64 " ns",
+		     report->recording.trigger, profile->filled, report->recording.period_ns);
+	if (profile->late)
+		NOTE(report,
+		     "%" PRIu64 " ticks came late and were counted to what had the pCPU then "
+		     "(%.2f%% of all ticks of the view)",
+		     profile->late, total ? 100.0 * (double)profile->late / (double)total : 0.0);
+	if (profile->no_root && profile->no_root >= profile->guest_samples / 100)
+		NOTE(report,
+		     "%" PRIu64 " of %" PRIu64
+		     " guest samples have no address-space root (with Intel EPT the host cannot "
+		     "read it): their user-space code is not told apart by process",
+		     profile->no_root, profile->guest_samples);
+}
+
+static void note_machine(struct vp_report *report, const char *name,
+			 const struct vp_naming_machine *machine)
+{
+	if (!strcmp(machine->state, "complete"))
+		return;
+	if (!strcmp(machine->state, "cut off"))
+		NOTE(report, "the map text of %s is cut off: some names may be missing", name);
+	else if (!machine->kernel)
+		NOTE(report, "no map text of %s (%s): its code has addresses instead of names",
+		     name, machine->state);
+}
+
+static void note_machines(struct vp_report *report)
+{
+	const struct vp_naming *naming = &report->naming;
+
+	note_machine(report, "the host", &naming->host);
+	for (size_t i = 0; i < naming->vms.count; i++) {
+		const struct vp_naming_machine *machine = &naming->vms.at[i];
+		VP_AUTO_FREE char *name = vp_format("VM '%s'", report->vms.at[i].name);
+		note_machine(report, name, machine);
+		if (machine->names && machine->clock.basis == VP_CLOCK_UNKNOWN)
+			NOTE(report,
+			     "nothing relates the clock of %s to the host's: when its processes "
+			     "lived is not used",
+			     name);
+		if (machine->names && machine->clock.basis == VP_CLOCK_BY_DUMP)
+			NOTE(report,
+			     "the clock of %s is known to a second only: processes that lived "
+			     "shorter may be mixed up",
+			     name);
+	}
+	vp_vec_each (&naming->notes, note)
+		NOTE(report, "%s", *note);
+}
+
+static double seconds_of(const struct vp_report *report)
+{
+	const struct vp_recording *recording = &report->recording;
+	uint64_t start = recording->start ? recording->start : report->profile.first;
+	uint64_t end = recording->end ? recording->end : report->profile.last;
+
+	return end > start ? (double)(end - start) / 1e9 : 0.0;
+}
+
+static struct vp_error *make(const struct vp_naming_options *naming, const char *host,
+			     struct vp_report *report)
+{
+	vp_stream_readers streams = {0};
+	struct vp_health health = {0};
+	VP_TRY(vp_trace_open(host, &streams));
+	struct vp_error *error =
+	    vp_naming_load(naming, &report->recording, &report->vms, &streams, &report->naming);
+
+	if (!error)
+		error = vp_profile_make(&report->options, &report->recording, &report->vms,
+					&streams, &report->naming, &report->profile);
+	if (!error) {
+		vp_health_add(&streams, &health);
+		report->lost = health.lost;
+		vp_health_sentences(&health, &report->recording, &report->notes);
+		note_profile(report);
+		note_machines(report);
+		report->duration = seconds_of(report);
+	}
+	vp_health_deinit(&health);
+	vp_trace_close(&streams);
+	return error;
+}
+
+struct vp_error *vp_report_make(const struct vp_naming_options *naming,
+				const struct vp_profile_options *options, struct vp_report *ret)
+{
+	VP_AUTO_FREE char *host = vp_format("%s/host", naming->directory);
+
+	*ret = (struct vp_report){.path = naming->directory, .options = *options};
+	struct vp_error *error =
+	    vp_recording_open(naming->directory, &ret->recording, &ret->vms, &ret->notes);
+	if (!error)
+		error = make(naming, host, ret);
+	if (error)
+		vp_report_deinit(ret);
+	return error;
+}
+
+void vp_report_deinit(struct vp_report *report)
+{
+	vp_recording_deinit(&report->recording);
+	vp_vms_deinit(&report->vms);
+	vp_naming_deinit(&report->naming);
+	vp_profile_deinit(&report->profile);
+	vp_vec_each (&report->notes, note)
+		free(*note);
+	vp_vec_deinit(&report->notes);
+}
+
+static void add_columns(const struct vp_profile *profile, struct vp_table *table)
+{
+	static const struct {
+		enum vp_column column;
+		const char *key, *header;
+		enum vp_cell_type type;
+	} columns[] = {{VP_COLUMN_VM, "vm", "VM", VP_CELL_TEXT},
+		       {VP_COLUMN_VCPU, "vcpu", "vCPU", VP_CELL_COUNT},
+		       {VP_COLUMN_PROCESS, "process", "Process", VP_CELL_TEXT},
+		       {VP_COLUMN_PID, "pid", "PID", VP_CELL_COUNT},
+		       {VP_COLUMN_MODULE, "module", "Module", VP_CELL_TEXT},
+		       {VP_COLUMN_FUNCTION, "function", "Function", VP_CELL_TEXT}};
+
+	vp_table_column_add(table, "percent", "Percent", "%", VP_CELL_PERCENT);
+	vp_table_column_add(table, "samples", "Samples", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "kind", "Kind", "", VP_CELL_TEXT);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(columns); i++)
+		if (profile->columns & columns[i].column)
+			vp_table_column_add(table, columns[i].key, columns[i].header, "",
+					    columns[i].type);
+}
+
+static void add_count(struct vp_table *table, uint32_t number)
+{
+	vp_table_count(table, number == VP_NONE ? VP_CELL_NO_COUNT : number);
+}
+
+static const char *cell_text(const struct vp_profile *profile, const struct vp_profile_row *row,
+			     unsigned column, unsigned label)
+{
+	bool labelled =
+	    row->kind == VP_KIND_IDLE || row->kind == VP_KIND_STEAL || row->kind == VP_KIND_VM;
+
+	if (column == label && labelled)
+		return vp_profile_text(profile, row->function);
+	return vp_profile_text(profile, column == VP_COLUMN_PROCESS ? row->process : row->module);
+}
+
+void vp_report_table(const struct vp_report *report, const struct vp_profile_part *part,
+		     struct vp_table *table)
+{
+	const struct vp_profile *profile = &report->profile;
+	const struct vp_profile_row *row = profile->rows.at + part->first_row;
+	/* Idleness and steal have no process: where functions are left out, their label stands
+	 * there. */
+	unsigned label = profile->columns & VP_COLUMN_FUNCTION  ? VP_COLUMN_FUNCTION
+			 : profile->columns & VP_COLUMN_MODULE  ? VP_COLUMN_MODULE
+			 : profile->columns & VP_COLUMN_PROCESS ? VP_COLUMN_PROCESS
+								: 0;
+
+	add_columns(profile, table);
+	for (size_t left = vp_report_rows(report, part); left; left--, row++) {
+		vp_table_percent(table, vp_report_percent(part, row->samples));
+		vp_table_count(table, row->samples);
+		vp_table_text(table, vp_kind_name(row->kind));
+		if (profile->columns & VP_COLUMN_VM)
+			vp_table_text(table,
+				      row->vm == VP_NONE ? "host" : report->vms.at[row->vm].name);
+		if (profile->columns & VP_COLUMN_VCPU)
+			add_count(table, row->vcpu);
+		if (profile->columns & VP_COLUMN_PROCESS)
+			vp_table_text(table, cell_text(profile, row, VP_COLUMN_PROCESS, label));
+		if (profile->columns & VP_COLUMN_PID)
+			add_count(table, row->pid);
+		if (profile->columns & VP_COLUMN_MODULE)
+			vp_table_text(table, cell_text(profile, row, VP_COLUMN_MODULE, label));
+		if (profile->columns & VP_COLUMN_FUNCTION)
+			vp_table_text(table, vp_profile_text(profile, row->function));
+	}
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A profile with all that a reader needs to judge it: where it came from and what is missing. */
+#ifndef VP_ANALYZE_REPORT_H
+#define VP_ANALYZE_REPORT_H
+
+#include "analyze/health.h"
+#include "analyze/profile.h"
+#include "analyze/table.h"
+
+struct vp_report {
+	const char *path; /* of the recording */
+	struct vp_recording recording;
+	vp_vms vms;
+	struct vp_naming naming;
+	struct vp_profile profile;
+	struct vp_profile_options options;
+	uint64_t lost;        /* records that never reached the file */
+	double duration;      /* seconds */
+	vp_sentences notes;   /* one each */
+	uint64_t limit;       /* rows to print of each part; 0: all */
+	double percent_limit; /* rows below are not printed */
+};
+
+/* Reads the recording in `naming->directory` and makes the profile. */
+struct vp_error *vp_report_make(const struct vp_naming_options *naming,
+				const struct vp_profile_options *options,
+				struct vp_report *ret) VP_MUST_CHECK;
+void vp_report_deinit(struct vp_report *report);
+
+double vp_report_percent(const struct vp_profile_part *part, uint64_t samples);
+/* Name of the VM a part is of, or NULL: all. */
+const char *vp_report_vm(const struct vp_report *report, const struct vp_profile_part *part);
+/* How many rows of the part are to be printed. */
+size_t vp_report_rows(const struct vp_report *report, const struct vp_profile_part *part);
+/* The rows of a part. Texts belong to the report. */
+void vp_report_table(const struct vp_report *report, const struct vp_profile_part *part,
+		     struct vp_table *table);
+
+#endif

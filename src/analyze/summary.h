@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a recording is: records by pCPU and kind, its VMs, how well their samples can be named. */
+#ifndef VP_ANALYZE_SUMMARY_H
+#define VP_ANALYZE_SUMMARY_H
+
+#include "analyze/report.h"
+
+struct vp_summary_pcpu {
+	uint32_t cpu;
+	uint64_t records[VP_ID_MAX + 1]; /* by record id */
+};
+
+struct vp_summary {
+	struct vp_report report; /* of the unified view: routes, notes, machines */
+	VP_VEC(struct vp_summary_pcpu) pcpus;
+};
+
+struct vp_error *vp_summary_make(const char *directory, struct vp_summary *ret) VP_MUST_CHECK;
+void vp_summary_deinit(struct vp_summary *summary);
+/* A row per pCPU. */
+void vp_summary_table(const struct vp_summary *summary, struct vp_table *table);
+/* Whether the VM came or went while recording. */
+bool vp_summary_vm_started(const struct vp_summary *summary, const struct vp_vm *vm);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* An answer as rows of typed cells; the columns are data, so that any renderer can print any table.
+ */
+#ifndef VP_ANALYZE_TABLE_H
+#define VP_ANALYZE_TABLE_H
+
+#include <stdint.h>
+
+#include "base/vec.h"
+
+enum vp_cell_type { VP_CELL_TEXT, VP_CELL_COUNT, VP_CELL_PERCENT };
+
+struct vp_table_column {
+	const char *key;    /* in machine output */
+	const char *header; /* for people */
+	const char *unit;   /* or "" */
+	enum vp_cell_type type;
+};
+
+struct vp_cell {
+	const char
+	    *text; /* of a text cell; NULL: not known. Owned by whoever the table was made from */
+	uint64_t count;
+	double percent;
+};
+
+/* A count that is not known. */
+#define VP_CELL_NO_COUNT UINT64_MAX
+
+struct vp_table {
+	VP_VEC(struct vp_table_column) columns;
+	VP_VEC(struct vp_cell) cells; /* row after row */
+};
+
+void vp_table_deinit(struct vp_table *table);
+void vp_table_column_add(struct vp_table *table, const char *key, const char *header,
+			 const char *unit, enum vp_cell_type type);
+void vp_table_text(struct vp_table *table, const char *text);
+void vp_table_count(struct vp_table *table, uint64_t count);
+void vp_table_percent(struct vp_table *table, double percent);
+size_t vp_table_rows(const struct vp_table *table);
+
+#endif

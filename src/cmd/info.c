@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf info: what a recording is, and what it lacks. */
+#include <stdio.h>
+
+#include "cmd/options.h"
+#include "render/summary.h"
+
+static const struct vp_verb verb;
+
+const struct vp_verb *vp_verb_info(void)
+{
+	return &verb;
+}
+
+struct info {
+	const char *input;
+	bool json, help;
+	struct vp_texts operands;
+};
+
+static struct vp_error *info_with(const struct info *info)
+{
+	struct vp_summary summary;
+	struct vp_buffer out = {0};
+
+	if (info->operands.count + (info->input != NULL) > 1)
+		return vp_error_usage("expected one recording, not %zu",
+				      info->operands.count + (info->input != NULL));
+	const char *directory = info->operands.count ? info->operands.at[0]
+				: info->input        ? info->input
+						     : "vperf.data";
+	VP_TRY(vp_summary_make(directory, &summary));
+	if (info->json)
+		vp_render_summary_json(&summary, &out);
+	else
+		vp_render_summary_text(&summary, &out);
+	bool written = fwrite(out.bytes, 1, out.size, stdout) == out.size && !fflush(stdout);
+	vp_buffer_deinit(&out);
+	vp_summary_deinit(&summary);
+	return written ? NULL : vp_error_new("cannot write to standard output");
+}
+
+static int run_info(int argc, char **argv)
+{
+	struct info info = {0};
+	const struct vp_option options[] = {
+	    {'i', "input", VP_OPTION_TEXT, &info.input, "DIR", "the recording (vperf.data)"},
+	    {0, "json", VP_OPTION_FLAG, &info.json, NULL, "for programs"},
+	};
+	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
+						  false, &info.operands, &info.help);
+
+	if (!error && info.help)
+		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
+	else if (!error)
+		error = info_with(&info);
+	vp_vec_deinit(&info.operands);
+	return error ? vp_cmd_fail(&verb, error) : 0;
+}
+
+static const struct vp_verb verb = {
+    .name = "info",
+    .usage = "[--json] [DIR]",
+    .summary = "describe a recording, and what it lacks",
+    .run = run_info,
+};

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf report: where the time of a recording went. */
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/report.h"
+#include "cmd/options.h"
+#include "render/report.h"
+
+static const struct vp_verb verb;
+
+const struct vp_verb *vp_verb_report(void)
+{
+	return &verb;
+}
+
+enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_FOLDED, FORMATS };
+
+struct report {
+	const char *view, *vm, *vcpu, *comm, *sort, *format, *input, *symfs, *percent_limit;
+	uint64_t pid, limit;
+	bool per_vcpu, per_process, json, csv, folded, stdio, help;
+	struct vp_texts guests, kallsyms, kallsyms_too, operands;
+	/* What the words mean. */
+	enum format chosen;
+	double least_percent;
+	struct vp_profile_options profile;
+	struct vp_naming_options naming;
+};
+
+/* The place of `word` in `names`, or -1. */
+static int word_index(const char *word, const char *const *names, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (!strcmp(word, names[i]))
+			return i;
+	return -1;
+}
+
+static struct vp_error *choose_view(struct report *report)
+{
+	static const char *const names[] = {
+	    [VP_VIEW_HOST] = "host", [VP_VIEW_GUEST] = "guest", [VP_VIEW_UNIFIED] = "unified"};
+	int view = word_index(report->view, names, VP_ARRAY_SIZE(names));
+
+	if (view < 0)
+		return vp_error_usage("option --view: expected host, guest or unified, not '%s'",
+				      report->view);
+	report->profile.view = (enum vp_view)view;
+	return NULL;
+}
+
+static struct vp_error *choose_format(struct report *report)
+{
+	static const char *const names[] = {[FORMAT_TEXT] = "text",
+					    [FORMAT_JSON] = "json",
+					    [FORMAT_CSV] = "csv",
+					    [FORMAT_FOLDED] = "folded"};
+	int format = report->format ? word_index(report->format, names, FORMATS) : FORMAT_TEXT;
+	int shorthands = report->json + report->csv + report->folded;
+
+	if (format < 0)
+		return vp_error_usage(
+		    "option --format: expected text, json, csv or folded, not '%s'",
+		    report->format);
+	if (shorthands + (report->format != NULL) > 1)
+		return vp_error_usage("more than one format was given");
+	report->chosen = report->json     ? FORMAT_JSON
+			 : report->csv    ? FORMAT_CSV
+			 : report->folded ? FORMAT_FOLDED
+					  : (enum format)format;
+	return NULL;
+}
+
+static const struct {
+	const char *key;
+	unsigned column;
+} sort_keys[] = {
+    {"samples", 0},
+    {"overhead", 0},
+    {"function", VP_COLUMN_FUNCTION},
+    {"sym", VP_COLUMN_FUNCTION},
+    {"symbol", VP_COLUMN_FUNCTION},
+    {"module", VP_COLUMN_MODULE},
+    {"dso", VP_COLUMN_MODULE},
+    {"process", VP_COLUMN_PROCESS},
+    {"comm", VP_COLUMN_PROCESS},
+    {"pid", VP_COLUMN_PID | VP_COLUMN_PROCESS},
+    {"vm", VP_COLUMN_VM},
+    {"vcpu", VP_COLUMN_VCPU},
+};
+
+static struct vp_error *choose_columns(struct report *report)
+{
+	VP_AUTO_FREE char *keys = vp_strdup(report->sort ? report->sort : "");
+	char *rest = NULL;
+
+	for (char *key = strtok_r(keys, ",", &rest); key; key = strtok_r(NULL, ",", &rest)) {
+		size_t i = 0;
+		while (i < VP_ARRAY_SIZE(sort_keys) && strcmp(sort_keys[i].key, key) != 0)
+			i++;
+		if (i == VP_ARRAY_SIZE(sort_keys))
+			return vp_error_usage(
+			    "option --sort: expected samples, function (sym), module "
+			    "(dso), process (comm), pid, vm or vcpu, not '%s'",
+			    key);
+		report->profile.columns |= sort_keys[i].column;
+	}
+	return NULL;
+}
+
+static struct vp_error *choose_numbers(struct report *report)
+{
+	char *end;
+
+	if (report->vcpu) {
+		report->profile.vcpu = strtoull(report->vcpu, &end, 10);
+		if (end == report->vcpu || *end || report->vcpu[0] == '-')
+			return vp_error_usage("option --vcpu: expected a number, not '%s'",
+					      report->vcpu);
+		report->profile.has_vcpu = true;
+	}
+	if (report->percent_limit) {
+		report->least_percent = strtod(report->percent_limit, &end);
+		if (end == report->percent_limit || *end || !(report->least_percent >= 0))
+			return vp_error_usage(
+			    "option --percent-limit: expected a percentage, not '%s'",
+			    report->percent_limit);
+	}
+	return NULL;
+}
+
+/* Splits NAME=FILE; the words are the caller's argv. */
+static struct vp_error *take_files(const struct vp_texts *texts, const char *option,
+				   vp_naming_files *files)
+{
+	for (size_t i = 0; i < texts->count; i++) {
+		char *equals = strchr(texts->at[i], '=');
+		if (!equals || equals == texts->at[i] || !equals[1])
+			return vp_error_usage("option --%s: expected NAME=FILE, not '%s'", option,
+					      texts->at[i]);
+		*equals = 0;
+		vp_vec_push(files, ((struct vp_naming_file){texts->at[i], equals + 1}));
+	}
+	return NULL;
+}
+
+static struct vp_error *choose_input(struct report *report)
+{
+	if (report->operands.count + (report->input != NULL) > 1)
+		return vp_error_usage("expected one recording, not %zu",
+				      report->operands.count + (report->input != NULL));
+	report->naming.directory = report->operands.count ? report->operands.at[0]
+				   : report->input        ? report->input
+							  : "vperf.data";
+	report->naming.symfs = report->symfs;
+	report->profile.vm = report->vm;
+	report->profile.comm = report->comm;
+	report->profile.pid = report->pid;
+	report->profile.per_vcpu = report->per_vcpu;
+	report->profile.per_process = report->per_process;
+	return NULL;
+}
+
+static struct vp_error *choose_all(struct report *report)
+{
+	VP_TRY(choose_view(report));
+	VP_TRY(choose_format(report));
+	VP_TRY(choose_columns(report));
+	VP_TRY(choose_numbers(report));
+	VP_TRY(take_files(&report->guests, "guest", &report->naming.maps));
+	VP_TRY(take_files(&report->kallsyms, "kallsyms", &report->naming.kernels));
+	VP_TRY(take_files(&report->kallsyms_too, "guest-kallsyms", &report->naming.kernels));
+	return choose_input(report);
+}
+
+static void render(const struct report *report, const struct vp_report *made, struct vp_buffer *out)
+{
+	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+
+	switch (report->chosen) {
+	case FORMAT_JSON:
+		vp_render_report_json(made, out);
+		break;
+	case FORMAT_CSV:
+		vp_render_report_csv(made, out);
+		break;
+	case FORMAT_FOLDED:
+		vp_render_report_folded(made, out);
+		break;
+	default:
+		vp_render_report_text(made, colour, out);
+	}
+}
+
+static struct vp_error *report_with(struct report *report)
+{
+	struct vp_report made;
+	struct vp_buffer out = {0};
+
+	VP_TRY(choose_all(report));
+	VP_TRY(vp_report_make(&report->naming, &report->profile, &made));
+	made.limit = report->limit;
+	made.percent_limit = report->least_percent;
+	render(report, &made, &out);
+	/* The text has them in its head; machine output has no place for them but JSON. */
+	if (report->chosen == FORMAT_CSV || report->chosen == FORMAT_FOLDED)
+		vp_vec_each (&made.notes, note)
+			fprintf(stderr, "vperf report: %s\n", *note);
+	bool written = fwrite(out.bytes, 1, out.size, stdout) == out.size && !fflush(stdout);
+	vp_buffer_deinit(&out);
+	vp_report_deinit(&made);
+	return written ? NULL : vp_error_new("cannot write the report to standard output");
+}
+
+static int run_report(int argc, char **argv)
+{
+	struct report report = {.view = "unified"};
+	const struct vp_option options[] = {
+	    {'i', "input", VP_OPTION_TEXT, &report.input, "DIR", "the recording (vperf.data)"},
+	    {0, "view", VP_OPTION_TEXT, &report.view, "VIEW",
+	     "host: what each pCPU did; guest: what each vCPU of one VM did, and what was stolen "
+	     "from it; unified: all in one table (unified)"},
+	    {0, "vm", VP_OPTION_TEXT, &report.vm, "NAME",
+	     "only this VM: its name, or its VMM's pid"},
+	    {0, "vcpu", VP_OPTION_TEXT, &report.vcpu, "N", "only this vCPU"},
+	    {'p', "pid", VP_OPTION_COUNT, &report.pid, "PID",
+	     "only this process (of the guest, in its rows)"},
+	    {'c', "comm", VP_OPTION_TEXT, &report.comm, "NAME", "only processes of this name"},
+	    {'s', "sort", VP_OPTION_TEXT, &report.sort, "KEYS",
+	     "what rows are told apart by, most samples first: function, module, process, pid, vm, "
+	     "vcpu, separated by commas; sym, dso and comm as in perf"},
+	    {0, "per-vcpu", VP_OPTION_FLAG, &report.per_vcpu, NULL, "each vCPU by itself"},
+	    {0, "per-process", VP_OPTION_FLAG, &report.per_process, NULL,
+	     "each process by itself, with its pid"},
+	    {0, "format", VP_OPTION_TEXT, &report.format, "FORMAT",
+	     "text, json, csv or folded (text)"},
+	    {0, "json", VP_OPTION_FLAG, &report.json, NULL, "same as --format json"},
+	    {0, "csv", VP_OPTION_FLAG, &report.csv, NULL, "same as --format csv"},
+	    {0, "folded", VP_OPTION_FLAG, &report.folded, NULL, "same as --format folded"},
+	    {0, "stdio", VP_OPTION_FLAG, &report.stdio, NULL, "taken for granted: as with perf"},
+	    {0, "guest", VP_OPTION_TEXTS, &report.guests, "NAME=FILE",
+	     "what 'vperf-agent dump FILE' wrote in this VM's guest; may be given again"},
+	    {0, "kallsyms", VP_OPTION_TEXTS, &report.kallsyms, "NAME=FILE",
+	     "System.map or kallsyms of this VM's guest; may be given again"},
+	    {0, "guest-kallsyms", VP_OPTION_TEXTS, &report.kallsyms_too, "NAME=FILE",
+	     "same as --kallsyms"},
+	    {0, "symfs", VP_OPTION_TEXT, &report.symfs, "DIR",
+	     "look for files with symbols below DIR"},
+	    {0, "limit", VP_OPTION_COUNT, &report.limit, "N", "the first N rows only"},
+	    {0, "percent-limit", VP_OPTION_TEXT, &report.percent_limit, "P",
+	     "no rows below P percent"},
+	};
+	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
+						  false, &report.operands, &report.help);
+
+	if (!error && report.help)
+		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
+	else if (!error)
+		error = report_with(&report);
+	vp_vec_deinit(&report.guests);
+	vp_vec_deinit(&report.kallsyms);
+	vp_vec_deinit(&report.kallsyms_too);
+	vp_vec_deinit(&report.operands);
+	vp_vec_deinit(&report.naming.maps);
+	vp_vec_deinit(&report.naming.kernels);
+	return error ? vp_cmd_fail(&verb, error) : 0;
+}
+
+static const struct vp_verb verb = {
+    .name = "report",
+    .usage = "[--view host|guest|unified] [--vm NAME] [OPTION]... [DIR]",
+    .summary = "show where the time of a recording went",
+    .run = run_report,
+};

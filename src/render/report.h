@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A report in each of its formats, appended to `out`. */
+#ifndef VP_RENDER_REPORT_H
+#define VP_RENDER_REPORT_H
+
+#include <stdbool.h>
+
+#include "analyze/report.h"
+#include "base/buffer.h"
+
+/* For people: notes as '#' lines, the shares, the table, the exits behind stolen time. */
+void vp_render_report_text(const struct vp_report *report, bool colour, struct vp_buffer *out);
+void vp_render_report_csv(const struct vp_report *report, struct vp_buffer *out);
+void vp_render_report_json(const struct vp_report *report, struct vp_buffer *out);
+/* One line per stack, as flame graph tools read it: MACHINE;PROCESS;FUNCTION COUNT. */
+void vp_render_report_folded(const struct vp_report *report, struct vp_buffer *out);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <string.h>
+
+#include "render/report.h"
+#include "render/table.h"
+#include "timeline/exit_reason.h"
+
+static const char *const view_names[] = {
+    [VP_VIEW_HOST] = "host", [VP_VIEW_GUEST] = "guest", [VP_VIEW_UNIFIED] = "unified"};
+
+static void put_shares(const struct vp_profile *profile, const struct vp_profile_part *part,
+		       struct vp_buffer *out)
+{
+	bool guest = profile->view == VP_VIEW_GUEST;
+	double os = vp_report_percent(part, part->kinds[VP_KIND_OS]);
+	double user = vp_report_percent(part, part->kinds[VP_KIND_USER]);
+	double idle = vp_report_percent(part, part->kinds[VP_KIND_IDLE]);
+	double steal = vp_report_percent(part, part->kinds[VP_KIND_STEAL]);
+	double vm = vp_report_percent(part, part->kinds[VP_KIND_VM]);
+
+	vp_buffer_printf(out, "Total samples: %" PRIu64 "   ", part->samples);
+	if (guest)
+		vp_buffer_printf(out, "OS:USER:IDLE:steal = %.2f%% : %.2f%% : %.2f%% : %.2f%%\n\n",
+				 os, user, idle, steal);
+	else
+		vp_buffer_printf(out, "VM:OS:USER:IDLE = %.2f%% : %.2f%% : %.2f%% : %.2f%%\n\n", vm,
+				 os, user, idle);
+}
+
+static void put_reasons(const struct vp_report *report, const struct vp_profile_part *part,
+			struct vp_buffer *out)
+{
+	const struct vp_profile *profile = &report->profile;
+	const struct vp_profile_row *row = profile->rows.at + part->first_row;
+	bool any = false;
+
+	for (size_t left = vp_report_rows(report, part); left; left--, row++) {
+		if (!row->reasons)
+			continue;
+		const char *label = vp_profile_text(profile, row->function);
+		vp_buffer_printf(out, "%s  %s:", any ? "" : "\nLast VM exit before stolen time:\n",
+				 label ? label : "[steal]");
+		any = true;
+		for (uint32_t i = 0; i < row->reasons; i++) {
+			const struct vp_profile_reason *reason =
+			    &profile->reasons.at[row->first_reason + i];
+			char name[VP_EXIT_NAME_SIZE];
+			vp_buffer_printf(out, "%s %s %" PRIu64, i ? "," : "",
+					 reason->exit.known
+					     ? vp_exit_reason_name(reason->exit.vendor,
+								   reason->exit.reason, name)
+					     : "unknown",
+					 reason->count);
+		}
+		vp_buffer_string(out, "\n");
+	}
+}
+
+static void put_part(const struct vp_report *report, const struct vp_profile_part *part,
+		     bool colour, struct vp_buffer *out)
+{
+	struct vp_table table = {0};
+
+	if (part->vcpu != VP_NONE)
+		vp_buffer_printf(out, "vCPU %u\n", part->vcpu);
+	put_shares(&report->profile, part, out);
+	vp_report_table(report, part, &table);
+	vp_render_table_text(&table, colour, out);
+	put_reasons(report, part, out);
+	size_t hidden = part->rows - vp_report_rows(report, part);
+	if (hidden)
+		vp_buffer_printf(out, "(%zu more rows)\n", hidden);
+	vp_table_deinit(&table);
+}
+
+void vp_render_report_text(const struct vp_report *report, bool colour, struct vp_buffer *out)
+{
+	const struct vp_recording *recording = &report->recording;
+	const char *vm = vp_report_vm(report, &report->profile.parts.at[0]);
+
+	vp_buffer_printf(out, "# vperf report of '%s': view %s%s%s\n", report->path,
+			 view_names[report->profile.view], vm ? " of VM " : "", vm ? vm : "");
+	vp_buffer_printf(
+	    out, "# host %s, kernel %s, %u pCPUs, trigger %s every %" PRIu64 " ns, %.3f s\n",
+	    recording->hostname, recording->kernel, recording->pcpus, recording->trigger,
+	    recording->period_ns, report->duration);
+	vp_vec_each (&report->notes, note)
+		vp_buffer_printf(out, "# %s\n", *note);
+	vp_vec_each (&report->profile.parts, part) {
+		vp_buffer_string(out, "\n");
+		put_part(report, part, colour, out);
+	}
+}
+
+void vp_render_report_csv(const struct vp_report *report, struct vp_buffer *out)
+{
+	vp_vec_each (&report->profile.parts, part) {
+		struct vp_table table = {0};
+		vp_report_table(report, part, &table);
+		vp_render_table_csv(&table, part == report->profile.parts.at, out);
+		vp_table_deinit(&table);
+	}
+}

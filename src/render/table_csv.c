@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <string.h>
+
+#include "render/table.h"
+
+void vp_render_csv_field(const char *text, struct vp_buffer *out)
+{
+	if (!strpbrk(text, ",\"\r\n")) {
+		vp_buffer_string(out, text);
+		return;
+	}
+	vp_buffer_string(out, "\"");
+	for (; *text; text++)
+		vp_buffer_append(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+	vp_buffer_string(out, "\"");
+}
+
+static void put_cell(const struct vp_table_column *column, const struct vp_cell *cell,
+		     struct vp_buffer *out)
+{
+	switch (column->type) {
+	case VP_CELL_TEXT:
+		vp_render_csv_field(cell->text ? cell->text : "", out);
+		break;
+	case VP_CELL_COUNT:
+		if (cell->count != VP_CELL_NO_COUNT)
+			vp_buffer_printf(out, "%" PRIu64, cell->count);
+		break;
+	case VP_CELL_PERCENT:
+		vp_buffer_printf(out, "%.6g", cell->percent);
+		break;
+	}
+}
+
+void vp_render_table_csv(const struct vp_table *table, bool with_keys, struct vp_buffer *out)
+{
+	size_t columns = table->columns.count;
+
+	for (size_t i = 0; with_keys && i < columns; i++) {
+		vp_render_csv_field(table->columns.at[i].key, out);
+		vp_buffer_string(out, i + 1 == columns ? "\n" : ",");
+	}
+	for (size_t i = 0; i < table->cells.count; i++) {
+		put_cell(&table->columns.at[i % columns], &table->cells.at[i], out);
+		vp_buffer_string(out, i % columns + 1 == columns ? "\n" : ",");
+	}
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <string.h>
+
+#include "render/table.h"
+
+enum { MAX_WIDTH = 48 }; /* a longer text pushes the rest of its own line only */
+
+/* In percent: hot from here on, warm from there on, as perf colours them. */
+#define HOT 5.0
+#define WARM 0.5
+
+/* Characters of UTF-8 text: bytes that do not continue one. */
+static size_t text_width(const char *text)
+{
+	size_t width = 0;
+
+	for (; *text; text++)
+		width += (*text & 0xc0) != 0x80;
+	return width;
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = path[0] == '/' ? strrchr(path, '/') : NULL;
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static void cell_text(const struct vp_table_column *column, const struct vp_cell *cell,
+		      struct vp_buffer *out)
+{
+	out->size = 0;
+	switch (column->type) {
+	case VP_CELL_TEXT:
+		vp_buffer_string(out, cell->text ? last_part(cell->text) : "-");
+		break;
+	case VP_CELL_COUNT:
+		if (cell->count == VP_CELL_NO_COUNT)
+			vp_buffer_string(out, "-");
+		else
+			vp_buffer_printf(out, "%" PRIu64, cell->count);
+		break;
+	case VP_CELL_PERCENT:
+		vp_buffer_printf(out, "%.2f%%", cell->percent);
+		break;
+	}
+}
+
+static void put_padded(const char *text, size_t width, bool right, bool last, struct vp_buffer *out)
+{
+	size_t have = text_width(text);
+	size_t pad = width > have ? width - have : 0;
+
+	if (right)
+		vp_buffer_printf(out, "%*s", (int)pad, "");
+	vp_buffer_string(out, text);
+	if (!right && !last)
+		vp_buffer_printf(out, "%*s", (int)pad, "");
+	vp_buffer_string(out, last ? "\n" : "  ");
+}
+
+static void measure(const struct vp_table *table, size_t *widths, struct vp_buffer *scratch)
+{
+	size_t columns = table->columns.count;
+
+	for (size_t i = 0; i < columns; i++)
+		widths[i] = text_width(table->columns.at[i].header);
+	for (size_t i = 0; i < table->cells.count; i++) {
+		size_t column = i % columns;
+		cell_text(&table->columns.at[column], &table->cells.at[i], scratch);
+		size_t width = text_width(vp_buffer_text(scratch));
+		width = width > MAX_WIDTH ? MAX_WIDTH : width;
+		widths[column] = width > widths[column] ? width : widths[column];
+	}
+}
+
+static const char *colour_of(const struct vp_table_column *column, const struct vp_cell *cell)
+{
+	if (column->type != VP_CELL_PERCENT || cell->percent < WARM)
+		return NULL;
+	return cell->percent >= HOT ? "\033[31m" : "\033[32m";
+}
+
+void vp_render_table_text(const struct vp_table *table, bool colour, struct vp_buffer *out)
+{
+	size_t columns = table->columns.count;
+	size_t *widths = vp_alloc((columns + 1) * sizeof(*widths));
+	struct vp_buffer text = {0};
+
+	measure(table, widths, &text);
+	for (size_t i = 0; i < columns; i++)
+		put_padded(table->columns.at[i].header, widths[i],
+			   table->columns.at[i].type != VP_CELL_TEXT, i + 1 == columns, out);
+	for (size_t i = 0; i < table->cells.count; i++) {
+		const struct vp_table_column *column = &table->columns.at[i % columns];
+		const char *paint = colour ? colour_of(column, &table->cells.at[i]) : NULL;
+		cell_text(column, &table->cells.at[i], &text);
+		vp_buffer_string(out, paint ? paint : "");
+		put_padded(vp_buffer_text(&text), widths[i % columns], column->type != VP_CELL_TEXT,
+			   i % columns + 1 == columns, out);
+		vp_buffer_string(out, paint ? "\033[m" : "");
+	}
+	vp_buffer_deinit(&text);
+	free(widths);
+}

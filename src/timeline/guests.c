@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "timeline/guests.h"
+
+#include "timeline/exit_reason.h"
+
+static uint32_t vm_add(struct vp_guests *guests, uint32_t pid)
+{
+	bool inserted;
+	uint32_t *index =
+	    vp_map_insert(&guests->vm_of_pid, pid, (uint32_t)guests->vms->count, &inserted);
+
+	if (inserted) {
+		struct vp_vm vm = {.pid = pid, .name = vp_format("pid-%u", pid)};
+		vm.uuid = vp_strdup("");
+		vm.agent = vp_strdup("");
+		vp_vec_push(guests->vms, vm);
+		guests->generation++;
+	}
+	return *index;
+}
+
+/* The vCPU's index by VM and number; its thread is `tid` from now on. */
+static uint32_t vcpu_add(struct vp_guests *guests, uint32_t vm, uint32_t number, uint32_t tid)
+{
+	bool inserted;
+	uint32_t index = *vp_map_insert(&guests->vcpu_of_number, (uint64_t)vm << 32 | number,
+					(uint32_t)guests->vcpus.count, &inserted);
+
+	if (inserted)
+		vp_vec_push(&guests->vcpus,
+			    ((struct vp_vcpu_state){.vm = vm, .number = number, .home = VP_NONE}));
+	guests->vcpus.at[index].tid = tid;
+	*vp_map_insert(&guests->vcpu_of_tid, tid, index, &inserted) = index;
+	guests->generation++;
+	return index;
+}
+
+void vp_guests_init(struct vp_guests *guests, vp_vms *vms, size_t n_streams)
+{
+	bool inserted;
+
+	*guests = (struct vp_guests){.vms = vms};
+	for (size_t i = 0; i < n_streams; i++)
+		vp_vec_push(&guests->homes, (struct vp_homes){0});
+	for (uint32_t i = 0; i < vms->count; i++) {
+		*vp_map_insert(&guests->vm_of_pid, vms->at[i].pid, i, &inserted) = i;
+		vp_vec_each (&vms->at[i].vcpus, vcpu)
+			vcpu_add(guests, i, vcpu->number, vcpu->tid);
+	}
+}
+
+void vp_guests_deinit(struct vp_guests *guests)
+{
+	vp_vec_each (&guests->homes, homes)
+		vp_vec_deinit(&homes->vcpus);
+	vp_vec_deinit(&guests->homes);
+	vp_vec_deinit(&guests->vcpus);
+	vp_map_deinit(&guests->vm_of_pid);
+	vp_map_deinit(&guests->vcpu_of_tid);
+	vp_map_deinit(&guests->vcpu_of_number);
+}
+
+uint32_t vp_guests_vm(const struct vp_guests *guests, uint32_t pid)
+{
+	const uint32_t *vm = vp_map_find(&guests->vm_of_pid, pid);
+
+	return vm ? *vm : VP_NONE;
+}
+
+uint32_t vp_guests_vcpu(const struct vp_guests *guests, uint32_t pid, uint32_t tid)
+{
+	const uint32_t *found = vp_map_find(&guests->vcpu_of_tid, tid);
+
+	if (!found)
+		return VP_NONE;
+	/* Thread ids are used again: the VM's process tells. */
+	return guests->vms->at[guests->vcpus.at[*found].vm].pid == pid ? *found : VP_NONE;
+}
+
+uint32_t vp_guests_vcpu_add(struct vp_guests *guests, uint32_t pid, uint32_t tid, uint32_t number)
+{
+	uint32_t known = vp_guests_vcpu(guests, pid, tid);
+
+	return known != VP_NONE ? known : vcpu_add(guests, vm_add(guests, pid), number, tid);
+}
+
+void vp_guests_move(struct vp_guests *guests, uint32_t vcpu, uint32_t home)
+{
+	struct vp_vcpu_state *state = &guests->vcpus.at[vcpu];
+
+	if (state->home == home)
+		return;
+	if (state->home != VP_NONE) {
+		struct vp_homes *old = &guests->homes.at[state->home];
+		for (size_t i = 0; i < old->vcpus.count; i++)
+			if (old->vcpus.at[i] == vcpu) {
+				old->vcpus.at[i] = old->vcpus.at[--old->vcpus.count];
+				break;
+			}
+	}
+	if (home != VP_NONE)
+		vp_vec_push(&guests->homes.at[home].vcpus, vcpu);
+	state->home = home;
+}
+
+bool vp_vcpu_is_idle(const struct vp_vcpu_state *vcpu)
+{
+	if (vcpu->exit.known)
+		return vp_exit_reason_is_halt(vcpu->exit.vendor, vcpu->exit.reason);
+	return vcpu->blocked;
+}

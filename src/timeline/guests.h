@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Whose a thread is, and where each vCPU was last seen.
+ *
+ * A vCPU's home is the pCPU it last ran on: the one whose ticks are also the vCPU's ticks. It has
+ * no home before it was first seen and after its VM was gone.
+ */
+#ifndef VP_TIMELINE_GUESTS_H
+#define VP_TIMELINE_GUESTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "recording/recording.h"
+#include "schema/records.h"
+
+#define VP_NONE UINT32_MAX
+
+struct vp_exit {
+	uint32_t vendor;
+	uint32_t reason;
+	bool known;
+};
+
+struct vp_vcpu_state {
+	uint32_t vm;     /* index in vms */
+	uint32_t number; /* as KVM numbers them */
+	uint32_t tid;
+	uint32_t home; /* index of a stream, or VP_NONE */
+	struct vp_exit exit;
+	bool blocked; /* its thread sleeps; set by vcpu_out only */
+};
+
+struct vp_guests {
+	vp_vms *vms; /* the caller's; a VM that only the records know is added */
+	VP_VEC(struct vp_vcpu_state) vcpus;
+	struct vp_map vm_of_pid;
+	struct vp_map vcpu_of_tid;
+	struct vp_map vcpu_of_number;  /* key: vm << 32 | number */
+	VP_VEC(struct vp_homes) homes; /* by stream */
+	uint32_t
+	    generation; /* counts what was added: a cached look-up is good for one generation */
+};
+
+/* The vCPUs at home on one pCPU, by index. */
+struct vp_homes {
+	VP_VEC(uint32_t) vcpus;
+};
+
+void vp_guests_init(struct vp_guests *guests, vp_vms *vms, size_t n_streams);
+void vp_guests_deinit(struct vp_guests *guests);
+
+/* VM of a VMM's process, vCPU of a thread; VP_NONE if it has none. */
+uint32_t vp_guests_vm(const struct vp_guests *guests, uint32_t pid);
+uint32_t vp_guests_vcpu(const struct vp_guests *guests, uint32_t pid, uint32_t tid);
+/* The vCPU of a record that says it is one's; made known if it was not. */
+uint32_t vp_guests_vcpu_add(struct vp_guests *guests, uint32_t pid, uint32_t tid, uint32_t number);
+void vp_guests_move(struct vp_guests *guests, uint32_t vcpu, uint32_t home);
+
+/* The vCPU has nothing to do: its last exit was a halt, or, if that is not known, its thread
+ * sleeps. */
+bool vp_vcpu_is_idle(const struct vp_vcpu_state *vcpu);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "timeline/timeline.h"
+
+/* One hour: a period beyond it is not one, and its multiples might overflow. */
+#define FILL_PERIOD_MAX 3600000000000ULL
+
+void vp_timeline_init(struct vp_timeline *timeline, const struct vp_recording *recording,
+		      vp_vms *vms, const vp_stream_readers *streams)
+{
+	*timeline = (struct vp_timeline){0};
+	vp_guests_init(&timeline->guests, vms, streams->count);
+	vp_merge_init(&timeline->merge, streams);
+	for (size_t i = 0; i < streams->count; i++)
+		vp_vec_push(&timeline->pcpus,
+			    ((struct vp_pcpu){.last_tick = recording->start,
+					      .occupant = {.tid = VP_NONE, .pid = VP_NONE}}));
+	if (recording->by_time || !recording->start || recording->period_ns > FILL_PERIOD_MAX)
+		return;
+	timeline->fill_period = recording->period_ns;
+	timeline->next_fill = recording->start;
+	timeline->fill_end = recording->end;
+	if (recording->pcpus > streams->count)
+		timeline->unseen_pcpus = recording->pcpus - (uint32_t)streams->count;
+}
+
+void vp_timeline_deinit(struct vp_timeline *timeline)
+{
+	vp_guests_deinit(&timeline->guests);
+	vp_merge_deinit(&timeline->merge);
+	vp_intern_deinit(&timeline->comms);
+	vp_map_deinit(&timeline->comm_of_tid);
+	vp_vec_deinit(&timeline->pcpus);
+}
+
+static void take_task(struct vp_timeline *timeline, uint32_t pcpu, const struct vp_task *task)
+{
+	struct vp_occupant *occupant = &timeline->pcpus.at[pcpu].occupant;
+	uint32_t comm = vp_intern_add(&timeline->comms, task->comm, sizeof(task->comm));
+	bool inserted;
+
+	*vp_map_insert(&timeline->comm_of_tid, task->tid, comm, &inserted) = comm;
+	if (occupant->tid == task->tid)
+		occupant->comm = comm;
+}
+
+/* Brings the pCPU's occupant up to date. `vcpu` is the vCPU that the record names, or VP_NONE. */
+static const struct vp_occupant *occupy(struct vp_timeline *timeline, uint32_t pcpu, uint32_t pid,
+					uint32_t tid)
+{
+	struct vp_occupant *occupant = &timeline->pcpus.at[pcpu].occupant;
+	struct vp_guests *guests = &timeline->guests;
+
+	if (occupant->tid == tid && occupant->pid == pid &&
+	    occupant->generation == guests->generation)
+		return occupant;
+	const uint32_t *comm = vp_map_find(&timeline->comm_of_tid, tid);
+	*occupant = (struct vp_occupant){
+	    .pid = pid,
+	    .tid = tid,
+	    .generation = guests->generation,
+	    .vm = vp_guests_vm(guests, pid),
+	    .vcpu = vp_guests_vcpu(guests, pid, tid),
+	    .comm = comm ? *comm : VP_NONE,
+	};
+	return occupant;
+}
+
+/* A record of a vCPU's thread on a pCPU: it is at home there, and this was its last exit. */
+static void see_vcpu(struct vp_timeline *timeline, uint32_t pcpu, uint32_t vcpu, uint32_t vendor,
+		     uint32_t reason, uint32_t flags)
+{
+	struct vp_vcpu_state *state = &timeline->guests.vcpus.at[vcpu];
+
+	vp_guests_move(&timeline->guests, vcpu, pcpu);
+	state->blocked = flags & VP_BLOCKED;
+	if (flags & VP_HAS_EXIT_REASON)
+		state->exit = (struct vp_exit){vendor, reason, true};
+}
+
+static void take_switch(struct vp_timeline *timeline, uint32_t pcpu, const struct vp_vcpu_in *in)
+{
+	uint32_t vcpu = vp_guests_vcpu_add(&timeline->guests, in->pid, in->tid, in->vcpu);
+
+	see_vcpu(timeline, pcpu, vcpu, in->vendor, in->exit_reason, in->flags);
+}
+
+static void tick_of_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
+			   struct vp_tick *tick)
+{
+	const struct vp_host_sample *sample = (const void *)head->record;
+	const struct vp_occupant *occupant =
+	    occupy(timeline, head->stream, sample->pid, sample->tid);
+
+	timeline->pcpus.at[head->stream].last_tick = head->time;
+	*tick = (struct vp_tick){
+	    .time = head->time,
+	    .weight = 1,
+	    .pcpu = head->stream,
+	    .sample = sample,
+	    .vm = occupant->vm,
+	    .vcpu = occupant->vcpu,
+	    .comm = occupant->comm,
+	};
+}
+
+static void take_guest_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
+			      struct vp_tick *tick)
+{
+	const struct vp_guest_sample *sample = (const void *)head->record;
+
+	tick_of_sample(timeline, head, tick);
+	if (tick->vcpu == VP_NONE) {
+		vp_guests_vcpu_add(&timeline->guests, sample->pid, sample->tid, sample->vcpu);
+		tick_of_sample(timeline, head, tick);
+	}
+	see_vcpu(timeline, head->stream, tick->vcpu, sample->vendor, sample->exit_reason,
+		 sample->flags & VP_HAS_EXIT_REASON);
+}
+
+static void take_vcpu_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
+			     struct vp_tick *tick)
+{
+	const struct vp_vcpu_sample *sample = (const void *)head->record;
+
+	tick_of_sample(timeline, head, tick);
+	if (tick->vcpu == VP_NONE) {
+		vp_guests_vcpu_add(&timeline->guests, sample->pid, sample->tid, sample->vcpu);
+		tick_of_sample(timeline, head, tick);
+	}
+	see_vcpu(timeline, head->stream, tick->vcpu, sample->vendor, sample->exit_reason,
+		 sample->flags & VP_HAS_EXIT_REASON);
+}
+
+/* A vCPU's thread outside of KVM is at work for its VM: it is not blocked. */
+static void take_host_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
+			     struct vp_tick *tick)
+{
+	tick_of_sample(timeline, head, tick);
+	if (tick->vcpu != VP_NONE)
+		see_vcpu(timeline, head->stream, tick->vcpu, 0, 0, 0);
+}
+
+/* Takes one record; true if it is a tick. */
+static bool take_record(struct vp_timeline *timeline, const struct vp_merge_head *head,
+			struct vp_tick *tick)
+{
+	switch (head->record->id) {
+	case VP_ID_host_sample:
+		take_host_sample(timeline, head, tick);
+		return true;
+	case VP_ID_vcpu_sample:
+		take_vcpu_sample(timeline, head, tick);
+		return true;
+	case VP_ID_guest_sample:
+		take_guest_sample(timeline, head, tick);
+		return true;
+	case VP_ID_task:
+		take_task(timeline, head->stream, (const void *)head->record);
+		return false;
+	case VP_ID_vcpu_in:
+	case VP_ID_vcpu_out: /* the same fields at the same places */
+		take_switch(timeline, head->stream, (const void *)head->record);
+		return false;
+	default:
+		return false;
+	}
+}
+
+/*
+ * A pCPU without a sample for 1.5 periods was idle: yields the ticks it missed up to `now`, one
+ * pCPU a call, and false when no more are due.
+ */
+static bool fill_gap(struct vp_timeline *timeline, uint64_t now, struct vp_tick *tick)
+{
+	uint64_t period = timeline->fill_period;
+
+	for (; timeline->fill_at < timeline->pcpus.count; timeline->fill_at++) {
+		struct vp_pcpu *pcpu = &timeline->pcpus.at[timeline->fill_at];
+		if (now <= pcpu->last_tick || now - pcpu->last_tick <= period + period / 2)
+			continue;
+		uint64_t missed = (now - pcpu->last_tick - period / 2) / period;
+		pcpu->last_tick += missed * period;
+		*tick = (struct vp_tick){.time = pcpu->last_tick,
+					 .weight = missed,
+					 .pcpu = timeline->fill_at,
+					 .vm = VP_NONE,
+					 .vcpu = VP_NONE,
+					 .comm = VP_NONE};
+		return true;
+	}
+	timeline->fill_at = 0;
+	timeline->next_fill = UINT64_MAX;
+	vp_vec_each (&timeline->pcpus, pcpu) {
+		uint64_t due = pcpu->last_tick + period + period / 2;
+		timeline->next_fill = due < timeline->next_fill ? due : timeline->next_fill;
+	}
+	return false;
+}
+
+/* At the end of all streams: what is left until the recording's end. */
+static bool fill_rest(struct vp_timeline *timeline, struct vp_tick *tick)
+{
+	if (!timeline->fill_period)
+		return false;
+	uint64_t end = timeline->fill_end ? timeline->fill_end : timeline->last;
+	if (fill_gap(timeline, end, tick))
+		return true;
+	uint64_t start = timeline->first;
+	uint64_t missed = end > start ? (end - start) / timeline->fill_period : 0;
+	*tick = (struct vp_tick){.time = end,
+				 .weight = missed * timeline->unseen_pcpus,
+				 .pcpu = VP_NONE,
+				 .vm = VP_NONE,
+				 .vcpu = VP_NONE,
+				 .comm = VP_NONE};
+	timeline->fill_period = 0;
+	return tick->weight > 0;
+}
+
+static const struct vp_merge_head *next_record(struct vp_timeline *timeline)
+{
+	const struct vp_merge_head *head = vp_merge_next(&timeline->merge);
+
+	if (!head)
+		return NULL;
+	if (!timeline->first)
+		timeline->first = head->time;
+	if (head->time > timeline->last)
+		timeline->last = head->time;
+	return head;
+}
+
+bool vp_timeline_next(struct vp_timeline *timeline, struct vp_tick *tick)
+{
+	for (;;) {
+		const struct vp_merge_head *head =
+		    timeline->pending ? timeline->pending : next_record(timeline);
+		timeline->pending = NULL;
+		if (!head)
+			return fill_rest(timeline, tick);
+		if (timeline->fill_period && head->time > timeline->next_fill &&
+		    fill_gap(timeline, head->time, tick)) {
+			timeline->pending = head;
+			return true;
+		}
+		if (take_record(timeline, head, tick))
+			return true;
+	}
+}

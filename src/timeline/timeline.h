@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A recording's host trace as a row of ticks in order of time: each tick of each pCPU, what had the
+ * pCPU then, and where the vCPUs were.
+ */
+#ifndef VP_TIMELINE_TIMELINE_H
+#define VP_TIMELINE_TIMELINE_H
+
+#include "base/intern.h"
+#include "timeline/guests.h"
+#include "timeline/merge.h"
+
+/* Who has a pCPU, as looked up last; good while tid, pid and generation are the same. */
+struct vp_occupant {
+	uint32_t pid, tid, generation;
+	uint32_t vm, vcpu;
+	uint32_t comm;
+};
+
+struct vp_pcpu {
+	struct vp_occupant occupant;
+	uint64_t last_tick;
+};
+
+struct vp_timeline {
+	struct vp_guests guests;
+	struct vp_merge merge;
+	struct vp_intern comms; /* names of threads */
+	struct vp_map comm_of_tid;
+	VP_VEC(struct vp_pcpu) pcpus; /* by stream */
+
+	/* Ticks filled in for pCPUs that were idle, where the trigger does not tick with time. */
+	uint64_t fill_period; /* ns; 0: nothing is filled in */
+	uint64_t next_fill;   /* no pCPU's gap is long enough before this time */
+	uint64_t fill_end;
+	uint32_t unseen_pcpus; /* were sampled, but have no stream: idle throughout */
+	uint32_t fill_at;      /* the pCPU to look at next, while filling up to `now` */
+	bool filling;
+	const struct vp_merge_head *pending; /* the record that waits until gaps are filled */
+
+	uint64_t first, last; /* times of the first and the last record */
+};
+
+struct vp_tick {
+	uint64_t time;
+	uint64_t weight; /* number of ticks: 1, or as many as were filled in at once */
+	uint32_t pcpu;   /* index of the stream; VP_NONE: none in particular */
+	/* The sample: its pid, tid, mode and ip are at the same place in all three kinds. NULL: the
+	 * tick was filled in, the pCPU was idle. */
+	const struct vp_host_sample *sample;
+	uint32_t vm;   /* whose VMM's process had the pCPU, or VP_NONE */
+	uint32_t vcpu; /* whose thread, or VP_NONE */
+	uint32_t
+	    comm; /* the thread's name in `comms`, or VP_NONE; host_sample and vcpu_sample only */
+};
+
+/* `vms` may grow by VMs that only the records know. Everything stays the caller's. */
+void vp_timeline_init(struct vp_timeline *timeline, const struct vp_recording *recording,
+		      vp_vms *vms, const vp_stream_readers *streams);
+void vp_timeline_deinit(struct vp_timeline *timeline);
+/* The next tick; false at the end. The state of the vCPUs in `guests` is that at the tick. */
+bool vp_timeline_next(struct vp_timeline *timeline, struct vp_tick *tick);
+
+static inline bool vp_tick_is_guest(const struct vp_tick *tick)
+{
+	return tick->sample && tick->sample->header.id == VP_ID_guest_sample;
+}
+
+static inline bool vp_tick_is_idle(const struct vp_tick *tick)
+{
+	return !tick->sample || (!tick->sample->pid && !vp_tick_is_guest(tick));
+}
+
+#endif
