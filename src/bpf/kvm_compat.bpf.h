@@ -82,7 +82,7 @@ struct vcpu_vmx {
 	union vmx_exit_reason exit_reason;
 } CORE;
 
-/* v6.16, 7d49bb5d3e56 and around: shared by VMX and TDX in struct vcpu_vt. */
+/* Since about v6.16 what VMX and TDX share is in struct vcpu_vt. */
 struct vcpu_vt___split {
 	union vmx_exit_reason exit_reason;
 } CORE;

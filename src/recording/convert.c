@@ -5,14 +5,26 @@
 
 enum { SAMPLE_FLAGS = VP_HAS_EXIT_REASON | VP_HAS_AS_ROOT | VP_HAS_CPL | VP_LATE };
 
-static void guest_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t ip,
-			 uint32_t vendor, struct vp_guest_sample *ret)
+/*
+ * Kernel or user space of the guest. Not the kernel's own word: KVM of 6.1, for one, tells perf the mode
+ * at the vCPU's last preemption (kvm_arch_vcpu_in_kernel() of a running vCPU). The privilege level is
+ * exact; where it is not known (Intel), a 64-bit kernel's addresses are the upper half.
+ */
+static uint32_t guest_mode(const struct vp_raw_record *raw, uint64_t ip)
+{
+	bool user = raw->flags & VP_HAS_CPL ? raw->cpl == 3 : (int64_t)ip >= 0;
+
+	return user ? VP_MODE_GUEST_USER : VP_MODE_GUEST_KERNEL;
+}
+
+static void guest_sample(const struct vp_raw_record *raw, uint64_t ip, uint32_t vendor,
+			 struct vp_guest_sample *ret)
 {
 	*ret = (struct vp_guest_sample){
 	    .header = {.time = raw->time, .id = VP_ID_guest_sample},
 	    .pid = raw->pid,
 	    .tid = raw->tid,
-	    .mode = mode,
+	    .mode = guest_mode(raw, ip),
 	    .ip = ip,
 	    .host_ip = raw->host_ip,
 	    .as_root = raw->as_root,
@@ -44,7 +56,7 @@ void vp_convert_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t 
 		       uint32_t vendor, union vp_any_record *ret)
 {
 	if (vp_mode_is_guest(mode)) {
-		guest_sample(raw, mode, ip, vendor, &ret->guest_sample);
+		guest_sample(raw, ip, vendor, &ret->guest_sample);
 	} else if (raw->flags & VP_RAW_ON_VCPU) {
 		vcpu_sample(raw, mode, ip, vendor, &ret->vcpu_sample);
 	} else {

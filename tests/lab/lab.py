@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the lab tests share: run a scenario once, read its reports, state claims about them."""
+import csv
+import io
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+REPOSITORY = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("VPERF_BUILD", REPOSITORY / "build"))
+VPERF = BUILD / "vperf"
+
+
+class Claims:
+    """Collects what held and what did not; each claim prints one line with its figures."""
+
+    def __init__(self, test):
+        self.test, self.passed, self.failed = test, 0, 0
+
+    def check(self, holds, text):
+        print(f"{'ok' if holds else 'NOT OK'}: {self.test}: {text}", flush=True)
+        if holds:
+            self.passed += 1
+        else:
+            self.failed += 1
+
+    def near(self, what, value, expected, tolerance):
+        self.check(abs(value - expected) <= tolerance,
+                   f"{what} is {value:.2f}, expected {expected:.2f} +- {tolerance:g}")
+
+
+class Run:
+    """A finished run of a scenario; `out` is the directory that it brought back."""
+
+    def __init__(self, out, status, messages):
+        self.out, self.status, self.messages = out, status, messages
+
+    def recording(self, name="rec"):
+        return self.out / name
+
+    def command_output(self, number=1, stream="out"):
+        return (self.out / "host" / f"command-{number}.{stream}").read_text(errors="replace")
+
+    def report(self, view, *options, recording="rec"):
+        text = vperf("report", str(self.recording(recording)), "--view", view, "--format", "json",
+                     *options).stdout
+        return json.loads(text)
+
+    def info(self, recording="rec"):
+        return json.loads(vperf("info", str(self.recording(recording)), "--json").stdout)
+
+    def facts(self, recording="rec"):
+        """The lines KEY VALUE of the recording's own file."""
+        lines = (self.recording(recording) / "recording").read_text().splitlines()
+        return dict(line.partition(" ")[::2] for line in lines)
+
+    def duration_s(self, recording="rec"):
+        facts = self.facts(recording)
+        return (int(facts["end"]) - int(facts["start"])) / 1e9
+
+
+def vperf(*arguments, check=True):
+    """Runs vperf on this machine (the unprivileged half: report, info)."""
+    done = subprocess.run([str(VPERF), *arguments], capture_output=True, text=True)
+    if check and done.returncode != 0:
+        raise RuntimeError(f"vperf {' '.join(arguments)}: status {done.returncode}: {done.stderr}")
+    return done
+
+
+def run_scenario(text, directory, timeout=400):
+    """Runs the scenario given as text; progress goes to the terminal, results to `directory`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", suffix=".scn", delete=False) as scenario:
+        scenario.write(text)
+    try:
+        done = subprocess.run([str(REPOSITORY / "lab" / "vlab"), "run", scenario.name, "--out",
+                               str(directory), "--force", "--timeout", str(timeout)],
+                              capture_output=True, text=True,
+                              env={**os.environ, "VLAB_VPERF_BUILD": str(BUILD)})
+    finally:
+        os.unlink(scenario.name)
+    return Run(directory, done.returncode, done.stderr)
+
+
+def rows_named(report, function):
+    return [row for row in report["rows"] if row["function"] == function]
+
+
+def samples_of(report, function):
+    return sum(row["samples"] for row in rows_named(report, function))
+
+
+def share_of(report, function):
+    """Percent of all samples of the report."""
+    return 100.0 * samples_of(report, function) / report["samples"]
+
+
+def steal_rows(report):
+    return [row for row in report["rows"] if row["kind"] == "steal"]
+
+
+def parse_perf_stat(text):
+    """Counts of `perf stat -x,` output, in order of appearance."""
+    counts = []
+    for row in csv.reader(io.StringIO(text)):
+        if len(row) > 2 and row[0].isdigit():
+            counts.append(int(row[0]))
+    return counts

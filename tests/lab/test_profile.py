@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a profile must show, on a real KVM host with real guests (see docs/lab.md)."""
+import re
+import statistics
+
+from lab import parse_perf_stat, rows_named, samples_of, share_of, steal_rows, vperf
+
+STAT = "perf stat -x, -a -e kvm:kvm_inj_virq -o /out/{file} --append sleep 4"
+
+SHARES = f"""
+host pcpus=2
+guest g1 vcpus=1 memory=256 pin=0 agent=yes
+workload g1 length=90 shares fast=80 slow=20
+command {'; '.join([STAT.format(file='virq-without')] * 4)}
+command vperf record -o /out/rec -- sh -c '{'; '.join([STAT.format(file='virq-with')] * 4)}'
+"""
+
+
+def shares(run, claims):
+    report = run.report("guest", "--vm", "g1")
+    fast, slow = samples_of(report, "share_a"), samples_of(report, "share_b")
+    claims.near("share_a of the workload, %", 100 * fast / (fast + slow), 80, 2)
+    claims.near("OS + USER + idle + steal, %",
+                sum(report["shares"][kind] for kind in ("os", "user", "idle", "steal")), 100, 0.1)
+    info_samples = run.report("unified")["samples"]
+    expected = run.duration_s() * 1000 * 2
+    claims.near("samples of rate x time x pCPUs, %", 100 * info_samples / expected, 100, 1)
+    claims.check(int(run.facts()["lost"]) == 0, "nothing was lost")
+    named = report["routes"].get("cr3", 0)
+    claims.near("guest samples named through CR3, %",
+                100 * named / sum(report["routes"].values()), 100, 1)
+    claims.check(rows_named(report, "share_a")[0]["process"] == "shares",
+                 "the process of share_a is 'shares'")
+
+    without = parse_perf_stat((run.out / "virq-without").read_text())
+    with_it = parse_perf_stat((run.out / "virq-with").read_text())
+    spread = max(max(counts) - min(counts) for counts in (without, with_it))
+    difference = abs(statistics.mean(without) - statistics.mean(with_it))
+    claims.check(len(without) == len(with_it) == 4 and difference <= max(spread, 1),
+                 f"injected interrupts without {without} and with {with_it}: the means differ by "
+                 f"{difference:.0f}, the runs by {spread}")
+
+
+TWINS = """
+host pcpus=2
+guest g1 vcpus=1 memory=256 pin=1 agent=yes
+workload g1 copies=2 shares fast=50 slow=50
+command vperf record -o /out/rec -- sleep 24
+"""
+
+
+def twins(run, claims):
+    report = run.report("guest", "--vm", "g1", "--per-process")
+    claims.check(report["samples"] >= 10000, f"{report['samples']} samples are at least 10000")
+    for function in ("share_a", "share_b"):
+        counts = [row["samples"] for row in rows_named(report, function)]
+        claims.check(len(counts) == 2 and abs(counts[0] - counts[1]) <= 0.05 * max(counts),
+                     f"{function} of the two processes: {counts}, within 5 %")
+
+
+ONE_PCPU = """
+host pcpus=2
+guest g1 vcpus=2 memory=256 pin=1 agent=yes
+workload g1 copies=2 shares fast=80 slow=20
+command vperf record -o /out/rec -- sleep 20
+"""
+
+
+def two_vcpus_on_one_pcpu(run, claims):
+    report = run.report("guest", "--vm", "g1", "--per-vcpu")
+    fast, slow = samples_of(report, "share_a"), samples_of(report, "share_b")
+    claims.near("share_a of the workload, %", 100 * fast / (fast + slow), 80, 2)
+    for vcpu in report["vcpus"]:
+        other = 1 - vcpu["vcpu"]
+        stolen = sum(row["samples"] for row in steal_rows(vcpu)
+                     if f"on vcpu{other}" in row["function"])
+        claims.near(f"vCPU {vcpu['vcpu']}'s time stolen by vCPU {other}, %",
+                    100 * stolen / vcpu["samples"], 50, 4)
+
+
+TWO_PCPUS = ONE_PCPU.replace("pin=1", "pin=0,1")
+
+
+def two_vcpus_on_two_pcpus(run, claims):
+    report = run.report("guest", "--vm", "g1")
+    fast, slow = samples_of(report, "share_a"), samples_of(report, "share_b")
+    claims.near("share_a of the workload, %", 100 * fast / (fast + slow), 80, 2)
+    claims.check(report["shares"]["steal"] < 15,
+                 f"steal is {report['shares']['steal']:.1f} %, not the half that one pCPU costs")
+
+
+STEAL3 = """
+host pcpus=2
+guest g1 vcpus=1 memory=256 pin=1 agent=yes
+guest g2 vcpus=1 memory=256 pin=1
+guest g3 vcpus=1 memory=256 pin=1
+workload g1 shares a=100
+workload g2 shares a=100
+workload g3 shares a=100
+command vperf record -o /out/rec -- sleep 20
+"""
+
+
+def three_guests_on_one_pcpu(run, claims):
+    guest = run.report("guest", "--vm", "g1")
+    host = run.report("host", "--pcpu", "1")
+    share = share_of(host, "[g1]")
+    claims.near("g1's steal in its own view against 100 % minus its share in the host's, points",
+                guest["shares"]["steal"] + guest["shares"]["idle"] - (100 - share), 0, 1)
+    thieves = " ".join(row["function"] for row in steal_rows(guest))
+    claims.check("(g2)" in thieves and "(g3)" in thieves, f"the thieves are named: {thieves}")
+
+
+IDLE = """
+host pcpus=2
+guest g1 vcpus=1 memory=256 pin=1 agent=yes
+workload g1 length=40 idler 10 30
+command vperf record -o /out/rec -- sleep 30
+"""
+
+
+def busy_ten_of_thirty(run, claims):
+    guest = run.report("guest", "--vm", "g1")
+    host = run.report("host", "--pcpu", "1")
+    expected = 100 * (run.duration_s() - 10) / run.duration_s()
+    claims.near("idle in the guest view, %", guest["shares"]["idle"], expected, 2)
+    claims.near("idle in the guest view against the host's own, points",
+                guest["shares"]["idle"] - host["shares"]["idle"], 0, 2)
+
+
+STORM = """
+host pcpus=2
+guest g1 vcpus=1 memory=256 pin=1 agent=yes
+workload g1 forkstorm --rate 20 --work-us 5000
+command vperf record -o /out/rec -- sleep 20
+"""
+
+
+def fork_storm(run, claims):
+    report = run.report("guest", "--vm", "g1")
+    user = [row for row in report["rows"] if row["kind"] == "user"]
+    total = sum(row["samples"] for row in user)
+    named = sum(row["samples"] for row in user
+                if row["process"] and row["function"] and not row["function"].startswith("0x")
+                and "+0x" not in row["function"])
+    claims.check(total >= 500, f"{total} user samples")
+    claims.check(named >= 0.95 * total,
+                 f"{100 * named / max(total, 1):.1f} % of them have process and function")
+    work = [row for row in rows_named(report, "storm_work")]
+    claims.check(work and all(row["process"] == "storm_child" for row in work),
+                 "storm_work belongs to storm_child")
+
+
+SHOR = """
+host pcpus=2
+guest g1 vcpus=1 memory=320 pin=0 agent=yes
+workload g1 length=60 shor 1397 8
+workload host length=60 taskset -c 1 shor 1397 8
+command vperf record -o /out/rec -- sleep 30
+"""
+
+
+def libquantum(run, claims):
+    def shares_of(rows):
+        rows = [row for row in rows if row["process"] == "shor"]
+        total = sum(row["samples"] for row in rows)
+        functions = {}
+        for row in rows:
+            functions[row["function"]] = functions.get(row["function"], 0) + row["samples"]
+        return {name: 100 * count / total for name, count in functions.items()}
+
+    def is_user(row):
+        return row["kind"] in ("user", "host-user")
+
+    unified = run.report("unified")
+    guest = shares_of(row for row in unified["rows"] if row["vm"] == "g1" and is_user(row))
+    native = shares_of(row for row in unified["rows"] if not row["vm"] and is_user(row))
+    hottest = sorted(native, key=native.get, reverse=True)[:5]
+    for name in hottest:
+        claims.near(f"{name}: native against guest, points", guest.get(name, 0) - native[name], 0,
+                    5)
+    claims.check(any("quantum" in name for name in hottest), f"the hottest are {hottest}")
+
+
+COMINGS = """
+host pcpus=2
+guest g1 vcpus=1 memory=256 agent=yes
+guest g2 vcpus=1 memory=256 start=3
+guest g3 vcpus=1 memory=256 kill=8
+workload g1 shares fast=80 slow=20
+workload g2 shares fast=80 slow=20
+workload g3 shares fast=80 slow=20
+command vperf record -F 10000 -o /out/rec -- sleep 18
+"""
+
+
+def guests_come_and_go(run, claims):
+    said = run.command_output(1, "err")
+    claims.check(re.search(r"'g2'.*started", said) is not None, "the start of g2 is reported")
+    vms = (run.recording() / "vms").read_text()
+    ended = [line for line in vms.splitlines() if line.startswith("vm ") and line.endswith(" g3")]
+    claims.check(len(ended) == 1 and int(ended[0].split()[3]) > 0, "the end of g3 is recorded")
+    for name in ("g1", "g2", "g3"):
+        claims.check(run.report("guest", "--vm", name)["shares"]["user"] > 0, f"{name} was sampled")
+    expected = run.duration_s() * 10000 * 2
+    claims.near("samples at 10 kHz of rate x time x pCPUs, %",
+                100 * run.report("unified")["samples"] / expected, 100, 1)
+
+
+FAULTS = """
+host pcpus=2
+guest g1 vcpus=1 memory=256 pin=1
+workload g1 shares fast=80 slow=20
+command vperf record -o /out/killed -- sleep 60 & sleep 5; pkill -9 -x vperf; sleep 1; true
+command mkdir /tmp/small; mount -t tmpfs -o size=300k none /tmp/small; \\
+        vperf record -o /tmp/small/rec -- sleep 10; echo "status $?"; cp -r /tmp/small/rec /out/full
+command vperf record --vm nobody -o /out/none; echo "status $?"
+command vperf record -o /proc/nowhere; echo "status $?"
+command vperf record -F 10 -c 10; echo "status $?"
+command setpriv --reuid 65534 --clear-groups vperf record -o /tmp/user; echo "status $?"
+command vperf record -e nonsense -o /out/event; echo "status $?"
+""".replace("\\\n        ", "")
+
+
+def faults(run, claims):
+    info = vperf("info", str(run.recording("killed")))
+    claims.check("interrupted" in info.stdout + info.stderr, "kill -9: info says interrupted")
+    killed = run.report("guest", "--vm", "g1", recording="killed")
+    claims.check(killed["samples"] > 2000, f"kill -9: {killed['samples']} samples are kept")
+    full = vperf("info", str(run.recording("full")), check=False)
+    claims.check(full.returncode == 0, f"full disk: the recording opens ({full.stderr.strip()})")
+    claims.check("No space left" in run.command_output(2, "err"), "full disk: said so")
+    kept = run.report("unified", recording="full")
+    claims.check(kept["samples"] > 1000, f"full disk: {kept['samples']} samples are kept")
+    for number, status, words in ((3, 1, "no VM named 'nobody'"), (4, 1, "/proc/nowhere"),
+                                  (5, 2, "exclude each other"), (6, 1, "root is needed"),
+                                  (7, 2, "unknown event 'nonsense'")):
+        output, error = run.command_output(number), run.command_output(number, "err")
+        claims.check(f"status {status}" in output and words in error,
+                     f"'{words}' in one sentence, status {status}")
+
+
+# name, scenario, claims; those of FULL run with --full only.
+TESTS = [
+    ("shares", SHARES, shares),
+    ("twins", TWINS, twins),
+    ("two vCPUs on one pCPU", ONE_PCPU, two_vcpus_on_one_pcpu),
+    ("two vCPUs on two pCPUs", TWO_PCPUS, two_vcpus_on_two_pcpus),
+    ("three guests on one pCPU", STEAL3, three_guests_on_one_pcpu),
+    ("busy 10 s of 30 s", IDLE, busy_ten_of_thirty),
+    ("fork storm", STORM, fork_storm),
+    ("libquantum", SHOR, libquantum),
+    ("guests come and go", COMINGS, guests_come_and_go),
+    ("faults", FAULTS, faults),
+]
+
+SUITES = ("bullseye", "bookworm", "trixie", "sid")
+
+
+def matrix_scenario(host, guest):
+    return f"""
+host pcpus=2 kernel={host}
+guest g1 vcpus=1 memory=512 pin=1 agent=yes kernel={guest}
+workload g1 length=60 shares fast=80 slow=20
+command vperf record -o /out/rec -- sleep 10
+"""
+
+
+def matrix_claims(run, claims):
+    report = run.report("guest", "--vm", "g1")
+    fast, slow = samples_of(report, "share_a"), samples_of(report, "share_b")
+    claims.near("share_a of the workload, %", 100 * fast / max(fast + slow, 1), 80, 3)
+    named = report["routes"].get("cr3", 0)
+    claims.near("guest samples named through CR3, %",
+                100 * named / max(sum(report["routes"].values()), 1), 100, 1)
+
+
+FULL = [(f"host {host}, guest {guest}", matrix_scenario(host, guest), matrix_claims)
+        for host in SUITES for guest in SUITES]
