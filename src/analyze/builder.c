@@ -230,13 +230,13 @@ static uint32_t context_of(struct vp_builder *builder, const struct vp_tick *tic
 		comm = VP_NONE;
 	}
 	if (slot->context != VP_NONE && slot->id == id && slot->vm == vm && slot->comm == comm &&
-	    slot->mode == tick->sample->mode && slot->part == part && slot->vcpu == tick->vcpu &&
+	    slot->mode == tick->mode && slot->part == part && slot->vcpu == tick->vcpu &&
 	    tick->time >= slot->from && tick->time <= slot->to)
 		return slot->context;
 	*slot = (struct vp_context_slot){.id = id,
 					 .vm = vm,
 					 .vcpu = tick->vcpu,
-					 .mode = tick->sample->mode,
+					 .mode = tick->mode,
 					 .comm = comm,
 					 .part = part};
 	find_context(builder, tick, slot);

@@ -131,7 +131,7 @@ static void count_tick(struct guest_view *view, uint32_t number, const struct vp
 		count_blank(view, vcpu, number, part, tick);
 		return;
 	}
-	bool kernel = tick->sample->mode == VP_MODE_GUEST_KERNEL;
+	bool kernel = tick->mode == VP_MODE_GUEST_KERNEL;
 	whole->kinds[kernel ? VP_KIND_OS : VP_KIND_USER] += tick->weight;
 	vp_builder_count(builder, tick, part);
 }

@@ -49,7 +49,7 @@ void vp_builder_count_idle(struct vp_builder *builder, const struct vp_tick *tic
 
 void vp_builder_count_host(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part)
 {
-	bool kernel = tick->sample->mode == VP_MODE_KERNEL;
+	bool kernel = tick->mode == VP_MODE_KERNEL;
 
 	builder->profile->parts.at[part].kinds[kernel ? VP_KIND_OS : VP_KIND_USER] += tick->weight;
 	vp_builder_count(builder, tick, part);

@@ -97,6 +97,7 @@ static void tick_of_sample(struct vp_timeline *timeline, const struct vp_merge_h
 	    .weight = 1,
 	    .pcpu = head->stream,
 	    .sample = sample,
+	    .mode = sample->mode,
 	    .vm = occupant->vm,
 	    .vcpu = occupant->vcpu,
 	    .comm = occupant->comm,
@@ -113,6 +114,10 @@ static void take_guest_sample(struct vp_timeline *timeline, const struct vp_merg
 		vp_guests_vcpu_add(&timeline->guests, sample->pid, sample->tid, sample->vcpu);
 		tick_of_sample(timeline, head, tick);
 	}
+	/* KVM's word on kernel or user space may be older than the program counter; the privilege
+	 * level comes from the same exit as the program counter. */
+	if (sample->flags & VP_HAS_CPL)
+		tick->mode = sample->cpl == 3 ? VP_MODE_GUEST_USER : VP_MODE_GUEST_KERNEL;
 	see_vcpu(timeline, head->stream, tick->vcpu, sample->vendor, sample->exit_reason,
 		 sample->flags & VP_HAS_EXIT_REASON);
 }

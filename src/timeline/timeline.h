@@ -48,6 +48,7 @@ struct vp_tick {
 	/* The sample: its pid, tid, mode and ip are at the same place in all three kinds. NULL: the
 	 * tick was filled in, the pCPU was idle. */
 	const struct vp_host_sample *sample;
+	uint32_t mode; /* enum vp_mode; of a guest by its privilege level, if that is known */
 	uint32_t vm;   /* whose VMM's process had the pCPU, or VP_NONE */
 	uint32_t vcpu; /* whose thread, or VP_NONE */
 	uint32_t

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "make_recording.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "recording/convert.h"
+
+void made_begin(struct made *made, const char *name, unsigned n_vms)
+{
+	static const uint8_t uuid[16] = {1, 2, 3};
+	struct vp_ctf_trace trace = {uuid, "made", "host", 0};
+
+	*made = (struct made){0};
+	snprintf(made->path, sizeof(made->path), "%s", name);
+	/* What an earlier run left here would be read, too. */
+	VP_AUTO_FREE char *command = vp_format("rm -rf '%s'", name);
+	if (system(command) || mkdir(name, 0755))
+		abort();
+	VP_AUTO_FREE char *host = vp_format("%s/host", name);
+	if (vp_trace_writer_create(host, &trace, &made->writer))
+		abort();
+	made->about = (struct vp_recording){.tool = vp_strdup("test"),
+					    .hostname = vp_strdup("made"),
+					    .kernel = vp_strdup("6.1"),
+					    .trigger = vp_strdup("cpu-clock"),
+					    .command = vp_strdup(""),
+					    .note = vp_strdup(""),
+					    .period_ns = MADE_PERIOD,
+					    .by_time = true,
+					    .pcpus = 2,
+					    .start = MADE_START};
+	for (unsigned i = 0; i < n_vms; i++) {
+		struct vp_vm vm = {.pid = 1000 * (i + 1),
+				   .at_start = true,
+				   .start = MADE_START,
+				   .name = vp_format("vm%u", i),
+				   .uuid = vp_strdup(""),
+				   .agent = vp_strdup("")};
+		for (unsigned j = 0; j < 2; j++)
+			vp_vm_vcpu(&vm, j)->tid = vm.pid + j + 1;
+		vp_vec_push(&made->vms, vm);
+	}
+}
+
+void made_end(struct made *made, uint64_t end)
+{
+	for (uint32_t pcpu = 0; pcpu < 4; pcpu++)
+		vp_trace_flush(made->writer, pcpu, 0);
+	made->about.records = vp_trace_written(made->writer);
+	made->about.end = end ? MADE_START + end * MADE_PERIOD : 0;
+	if (vp_recording_write(made->path, &made->about) || vp_vms_write(made->path, &made->vms))
+		abort();
+	vp_trace_writer_free(made->writer);
+	vp_recording_deinit(&made->about);
+	vp_vms_deinit(&made->vms);
+}
+
+static void append(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t id,
+		   union vp_any_record *record)
+{
+	record->header.id = id;
+	record->header.time = MADE_START + tick * MADE_PERIOD + made->offset;
+	vp_trace_append(made->writer, pcpu, record);
+}
+
+void made_guest(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu,
+		uint32_t mode, int exit)
+{
+	union vp_any_record record = {
+	    .guest_sample = {.pid = 1000 * (vm + 1),
+			     .tid = 1000 * (vm + 1) + vcpu + 1,
+			     .mode = mode,
+			     .ip = 0x400000 + 16 * vm,
+			     .as_root = 0x1000 * (vm + 1),
+			     .vcpu = vcpu,
+			     .exit_reason = (uint32_t)exit,
+			     .vendor = VP_VENDOR_AMD,
+			     .flags =
+				 VP_HAS_AS_ROOT | (exit == MADE_UNKNOWN ? 0 : VP_HAS_EXIT_REASON)}};
+
+	append(made, pcpu, tick, VP_ID_guest_sample, &record);
+}
+
+void made_in_kvm(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu,
+		 int exit)
+{
+	union vp_any_record record = {
+	    .vcpu_sample = {.pid = 1000 * (vm + 1),
+			    .tid = 1000 * (vm + 1) + vcpu + 1,
+			    .mode = VP_MODE_KERNEL,
+			    .ip = 0xffffffff81000000,
+			    .vcpu = vcpu,
+			    .exit_reason = (uint32_t)exit,
+			    .vendor = VP_VENDOR_AMD,
+			    .flags = exit == MADE_UNKNOWN ? 0 : VP_HAS_EXIT_REASON}};
+
+	append(made, pcpu, tick, VP_ID_vcpu_sample, &record);
+}
+
+static void host_sample(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t pid, uint32_t tid,
+			uint32_t mode)
+{
+	union vp_any_record record = {
+	    .host_sample = {.pid = pid, .tid = tid, .mode = mode, .ip = 0xffffffff82000000}};
+
+	append(made, pcpu, tick, VP_ID_host_sample, &record);
+}
+
+void made_in_vmm(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu)
+{
+	host_sample(made, pcpu, tick, 1000 * (vm + 1), 1000 * (vm + 1) + vcpu + 1, VP_MODE_USER);
+}
+
+void made_host(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t pid, uint32_t mode)
+{
+	host_sample(made, pcpu, tick, pid, pid, mode);
+}
+
+void made_idle(struct made *made, uint32_t pcpu, uint64_t tick)
+{
+	host_sample(made, pcpu, tick, 0, 0, VP_MODE_KERNEL);
+}
+
+static void switched(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu,
+		     int exit, bool blocked, uint32_t id)
+{
+	union vp_any_record record = {
+	    .vcpu_out = {.pid = 1000 * (vm + 1),
+			 .tid = 1000 * (vm + 1) + vcpu + 1,
+			 .vcpu = vcpu,
+			 .exit_reason = (uint32_t)exit,
+			 .vendor = VP_VENDOR_AMD,
+			 .flags = (exit == MADE_UNKNOWN ? 0 : VP_HAS_EXIT_REASON) |
+				  (blocked ? VP_BLOCKED : 0)}};
+
+	append(made, pcpu, tick, id, &record);
+}
+
+void made_in(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu, int exit)
+{
+	switched(made, pcpu, tick, vm, vcpu, exit, false, VP_ID_vcpu_in);
+}
+
+void made_out(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu, int exit,
+	      bool blocked)
+{
+	switched(made, pcpu, tick, vm, vcpu, exit, blocked, VP_ID_vcpu_out);
+}
+
+void made_task(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t pid, uint32_t tid,
+	       const char *comm)
+{
+	union vp_any_record record = {.task = {.pid = pid, .tid = tid}};
+
+	strncpy(record.task.comm, comm, sizeof(record.task.comm) - 1);
+	append(made, pcpu, tick, VP_ID_task, &record);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Recordings with a known layout of ticks, made by tests: each call is one record. Times are in
+ * ticks of MADE_PERIOD, plus made.offset.
+ */
+#ifndef VP_TESTS_MAKE_RECORDING_H
+#define VP_TESTS_MAKE_RECORDING_H
+
+#include "recording/recording.h"
+#include "recording/trace_writer.h"
+
+#define MADE_PERIOD 1000000ULL
+#define MADE_START 1000000000ULL
+
+enum { MADE_HLT = 0x78, MADE_INTR = 0x60, MADE_NPF = 0x400, MADE_UNKNOWN = -1 };
+
+struct made {
+	char path[64];
+	struct vp_trace_writer *writer;
+	struct vp_recording about;
+	vp_vms vms;
+	uint64_t offset; /* of the next records from their tick, ns */
+};
+
+/* Begins a recording in a directory of that name, with `n_vms` VMs vm0 (process 1000), vm1 (2000),
+ * … of two vCPUs each (threads 1001, 1002, 2001, …). */
+void made_begin(struct made *made, const char *name, unsigned n_vms);
+/* Writes everything and frees `made`; ends at tick `end`, or is interrupted if that is 0. */
+void made_end(struct made *made, uint64_t end);
+
+/* A guest's sample; `exit` is the AMD exit code or MADE_UNKNOWN. */
+void made_guest(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu,
+		uint32_t mode, int exit);
+/* A sample of the vCPU's thread inside KVM, outside of it, of another process, of nobody. */
+void made_in_kvm(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu,
+		 int exit);
+void made_in_vmm(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu);
+void made_host(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t pid, uint32_t mode);
+void made_idle(struct made *made, uint32_t pcpu, uint64_t tick);
+/* The vCPU's thread gets the pCPU; leaves it; leaves it to sleep. */
+void made_in(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu, int exit);
+void made_out(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu, int exit,
+	      bool blocked);
+void made_task(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t pid, uint32_t tid,
+	       const char *comm);
+
+#endif

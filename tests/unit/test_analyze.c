@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The three views on recordings whose ticks are known one by one. */
+#include "unit.h"
+
+#include <stdio.h>
+
+#include "analyze/report.h"
+#include "make_recording.h"
+
+#define NAME "test_analyze.rec"
+
+static struct vp_report view(const struct vp_profile_options *options)
+{
+	struct vp_naming_options naming = {.directory = NAME};
+	struct vp_report report;
+
+	expect_no_error(vp_report_make(&naming, options, &report));
+	return report;
+}
+
+static struct vp_report guest_view(const char *vm)
+{
+	return view(&(struct vp_profile_options){.view = VP_VIEW_GUEST, .vm = vm});
+}
+
+static void expect_shares(const struct vp_profile_part *part, uint64_t os, uint64_t user,
+			  uint64_t idle, uint64_t steal)
+{
+	assert_int_equal(part->kinds[VP_KIND_OS], os);
+	assert_int_equal(part->kinds[VP_KIND_USER], user);
+	assert_int_equal(part->kinds[VP_KIND_IDLE], idle);
+	assert_int_equal(part->kinds[VP_KIND_STEAL], steal);
+	assert_int_equal(part->samples, os + user + idle + steal);
+}
+
+static const struct vp_profile_row *row_of(const struct vp_report *report, const char *function)
+{
+	vp_vec_each (&report->profile.rows, row)
+		if (row->function != VP_NONE &&
+		    !strcmp(vp_profile_text(&report->profile, row->function), function))
+			return row;
+	return NULL;
+}
+
+static void expect_row(const struct vp_report *report, const char *function, uint64_t samples)
+{
+	const struct vp_profile_row *row = row_of(report, function);
+
+	if (!row)
+		fail_msg("there is no row '%s'", function);
+	assert_int_equal(row->samples, samples);
+}
+
+/* Every sum that has to be the whole is the whole. */
+static void expect_closed(const struct vp_report *report)
+{
+	vp_vec_each (&report->profile.parts, part) {
+		uint64_t kinds = 0, rows = 0;
+		for (size_t i = 0; i < VP_KINDS; i++)
+			kinds += part->kinds[i];
+		for (size_t i = 0; i < part->rows; i++)
+			rows += report->profile.rows.at[part->first_row + i].samples;
+		assert_int_equal(kinds, part->samples);
+		assert_int_equal(rows, part->samples);
+	}
+	vp_vec_each (&report->profile.rows, row) {
+		uint64_t reasons = 0;
+		for (uint32_t i = 0; i < row->reasons; i++)
+			reasons += report->profile.reasons.at[row->first_reason + i].count;
+		assert_int_equal(reasons, row->kind == VP_KIND_STEAL ? row->samples : 0);
+	}
+}
+
+/* Two vCPUs of one VM take turns on pCPU 1: ticks 0-9 vCPU 0, 10-19 vCPU 1, and so on. */
+static void test_two_vcpus_on_one_pcpu(void **state)
+{
+	struct made made;
+
+	made_begin(&made, NAME, 1);
+	for (uint64_t turn = 0; turn < 4; turn++) {
+		unsigned vcpu = turn % 2;
+		made_in(&made, 1, 10 * turn, 0, vcpu, MADE_INTR);
+		for (uint64_t i = 0; i < 10; i++)
+			made_guest(&made, 1, 10 * turn + i, 0, vcpu,
+				   i < 2 ? VP_MODE_GUEST_KERNEL : VP_MODE_GUEST_USER, MADE_INTR);
+		made.offset = MADE_PERIOD / 2;
+		made_out(&made, 1, 10 * turn + 9, 0, vcpu, MADE_INTR, false);
+		made.offset = 0;
+	}
+	made_end(&made, 40);
+
+	struct vp_report report = guest_view("vm0");
+	/* vCPU 0 has all 40 ticks; vCPU 1 is first seen at tick 10. */
+	expect_shares(&report.profile.parts.at[0], 8, 32, 0, 30);
+	expect_row(&report, "[steal] (on vcpu0)", 10);
+	expect_row(&report, "[steal] (on vcpu1)", 20);
+	expect_closed(&report);
+	vp_report_deinit(&report);
+
+	struct vp_profile_options split = {.view = VP_VIEW_GUEST, .per_vcpu = true};
+	report = view(&split);
+	assert_int_equal(report.profile.parts.count, 2);
+	expect_shares(&report.profile.parts.at[0], 4, 16, 0, 20);
+	expect_shares(&report.profile.parts.at[1], 4, 16, 0, 10);
+	expect_closed(&report);
+	vp_report_deinit(&report);
+
+	split = (struct vp_profile_options){.view = VP_VIEW_GUEST, .has_vcpu = true, .vcpu = 1};
+	report = view(&split);
+	expect_shares(&report.profile.parts.at[0], 4, 16, 0, 10);
+	vp_report_deinit(&report);
+}
+
+static void test_three_vms_steal_from_each_other(void **state)
+{
+	struct made made;
+
+	made_begin(&made, NAME, 3);
+	for (unsigned vm = 0; vm < 3; vm++)
+		made_in(&made, 0, 0, vm, 0, MADE_INTR);
+	for (uint64_t tick = 0; tick < 300; tick++)
+		made_guest(&made, 0, tick, (unsigned)(tick % 3), 0, VP_MODE_GUEST_USER, MADE_INTR);
+	made_end(&made, 300);
+
+	struct vp_report report = guest_view("vm1");
+	expect_shares(&report.profile.parts.at[0], 0, 100, 0, 200);
+	expect_row(&report, "[steal] (vm0)", 100);
+	expect_row(&report, "[steal] (vm2)", 100);
+	expect_closed(&report);
+	vp_report_deinit(&report);
+
+	report = guest_view("3000");
+	expect_row(&report, "[steal] (vm1)", 100);
+	vp_report_deinit(&report);
+
+	report = view(&(struct vp_profile_options){.view = VP_VIEW_HOST});
+	assert_int_equal(report.profile.parts.at[0].samples, 300);
+	assert_int_equal(report.profile.parts.at[0].kinds[VP_KIND_VM], 300);
+	expect_row(&report, "[vm1]", 100);
+	expect_closed(&report);
+	vp_report_deinit(&report);
+}
+
+/* Runs, halts, is polled for, wakes; then it is the host's fault. */
+static void test_halt_is_not_steal(void **state)
+{
+	struct made made;
+
+	made_begin(&made, NAME, 1);
+	for (uint64_t tick = 0; tick < 10; tick++)
+		made_guest(&made, 0, tick, 0, 0, VP_MODE_GUEST_USER, MADE_INTR);
+	made_in_kvm(&made, 0, 10, 0, 0, MADE_HLT); /* halt-polling */
+	made.offset = 1;
+	made_out(&made, 0, 10, 0, 0, MADE_HLT, true);
+	made.offset = 0;
+	for (uint64_t tick = 11; tick < 30; tick++)
+		made_idle(&made, 0, tick);
+	made_host(&made, 0, 30, 77, VP_MODE_KERNEL); /* does not hurt a halted vCPU */
+	made_in(&made, 0, 31, 0, 0, MADE_HLT);
+	made.offset = 2;
+	made_guest(&made, 0, 31, 0, 0, VP_MODE_GUEST_KERNEL, MADE_INTR);
+	made_in_kvm(&made, 0, 32, 0, 0, MADE_NPF);
+	made_in_vmm(&made, 0, 33, 0, 0);
+	made_out(&made, 0, 34, 0, 0, MADE_NPF, true); /* waits for a page, not for work */
+	made_idle(&made, 0, 35);
+	made_end(&made, 36);
+
+	struct vp_report report = guest_view(NULL);
+	expect_shares(&report.profile.parts.at[0], 1, 10, 21, 3);
+	expect_row(&report, "[idle]", 21);
+	expect_row(&report, "[steal] (host)", 3);
+	const struct vp_profile_row *row = row_of(&report, "[steal] (host)");
+	assert_int_equal(row->reasons, 1);
+	assert_int_equal(report.profile.reasons.at[row->first_reason].exit.reason, MADE_NPF);
+	expect_closed(&report);
+	vp_report_deinit(&report);
+
+	report = view(&(struct vp_profile_options){.view = VP_VIEW_UNIFIED});
+	assert_int_equal(report.profile.parts.at[0].samples, 35);
+	assert_int_equal(report.profile.parts.at[0].kinds[VP_KIND_VM], 11);
+	assert_int_equal(report.profile.parts.at[0].kinds[VP_KIND_IDLE], 20);
+	assert_int_equal(report.profile.parts.at[0].kinds[VP_KIND_USER], 1);
+	assert_int_equal(report.profile.parts.at[0].kinds[VP_KIND_OS], 3);
+	expect_closed(&report);
+	vp_report_deinit(&report);
+}
+
+/* Where exits are not known (Linux 5.10), a sleeping thread is idle and a waiting one is not. */
+static void test_without_exit_reasons(void **state)
+{
+	struct made made;
+
+	made_begin(&made, NAME, 2);
+	made_guest(&made, 0, 0, 0, 0, VP_MODE_GUEST_USER, MADE_UNKNOWN);
+	made_out(&made, 0, 1, 0, 0, MADE_UNKNOWN, true);
+	for (uint64_t tick = 1; tick < 6; tick++)
+		made_guest(&made, 0, tick, 1, 0, VP_MODE_GUEST_USER, MADE_UNKNOWN);
+	made_in(&made, 0, 6, 0, 0, MADE_UNKNOWN);
+	made_guest(&made, 0, 6, 0, 0, VP_MODE_GUEST_USER, MADE_UNKNOWN);
+	made_out(&made, 0, 7, 0, 0, MADE_UNKNOWN, false);
+	made_guest(&made, 0, 7, 1, 0, VP_MODE_GUEST_USER, MADE_UNKNOWN);
+	made_end(&made, 8);
+
+	struct vp_report report = guest_view("vm0");
+	expect_shares(&report.profile.parts.at[0], 0, 2, 5, 1);
+	expect_row(&report, "[steal] (vm1)", 1);
+	expect_closed(&report);
+	vp_report_deinit(&report);
+}
+
+/* The vCPU moves from pCPU 0 to pCPU 1 at tick 10: from then on it has the ticks of pCPU 1. */
+static void test_moves_between_pcpus(void **state)
+{
+	struct made made;
+
+	made_begin(&made, NAME, 1);
+	for (uint64_t tick = 0; tick < 20; tick++) {
+		if (tick < 10) {
+			made_guest(&made, 0, tick, 0, 0, VP_MODE_GUEST_USER, MADE_INTR);
+			made_host(&made, 1, tick, 77, VP_MODE_USER);
+			continue;
+		}
+		if (tick == 10) {
+			made_out(&made, 0, tick, 0, 0, MADE_INTR, false);
+			made_in(&made, 1, tick, 0, 0, MADE_INTR);
+		}
+		made_idle(&made, 0, tick);
+		if (tick < 15)
+			made_guest(&made, 1, tick, 0, 0, VP_MODE_GUEST_USER, MADE_INTR);
+		else
+			made_host(&made, 1, tick, 77, VP_MODE_USER);
+	}
+	made_end(&made, 20);
+
+	struct vp_report report = guest_view(NULL);
+	/* At tick 10 the order is: out, pCPU 0's tick (the old home's last), in, pCPU 1's tick. */
+	expect_shares(&report.profile.parts.at[0], 0, 15, 0, 6);
+	expect_row(&report, "[steal] (host)", 6);
+	expect_closed(&report);
+	vp_report_deinit(&report);
+}
+
+/* A VM that starts late has no ticks before, and one that ends has none after. */
+static void test_comes_and_goes(void **state)
+{
+	struct made made;
+
+	made_begin(&made, NAME, 1);
+	made.vms.at[0].end = MADE_START + 59 * MADE_PERIOD;
+	for (uint64_t tick = 0; tick < 100; tick++) {
+		if (tick >= 50 && tick < 60)
+			made_guest(&made, 0, tick, 0, 0, VP_MODE_GUEST_USER, MADE_INTR);
+		else
+			made_idle(&made, 0, tick);
+	}
+	made_end(&made, 100);
+
+	struct vp_report report = guest_view("vm0");
+	expect_shares(&report.profile.parts.at[0], 0, 10, 0, 0);
+	vp_report_deinit(&report);
+}
+
+/* A hardware counter does not tick on idle pCPUs: the gaps are filled in. */
+static void test_gaps_are_filled(void **state)
+{
+	struct made made;
+
+	made_begin(&made, NAME, 1);
+	made.about.by_time = false;
+	made.about.pcpus = 3;
+	for (uint64_t tick = 1; tick <= 10; tick++)
+		made_guest(&made, 0, tick, 0, 0, VP_MODE_GUEST_USER, MADE_HLT);
+	made_host(&made, 1, 100, 77, VP_MODE_USER);
+	made_end(&made, 100);
+
+	struct vp_report report = guest_view(NULL);
+	expect_shares(&report.profile.parts.at[0], 0, 10, 89, 0);
+	vp_report_deinit(&report);
+
+	report = view(&(struct vp_profile_options){.view = VP_VIEW_HOST});
+	/* 100 ticks for each of three pCPUs, the third without a stream. */
+	assert_in_range(report.profile.parts.at[0].samples, 298, 300);
+	assert_int_equal(report.profile.parts.at[0].kinds[VP_KIND_VM], 10);
+	assert_int_equal(report.profile.parts.at[0].kinds[VP_KIND_USER], 1);
+	expect_closed(&report);
+	vp_report_deinit(&report);
+}
+
+static void test_columns_and_filters(void **state)
+{
+	struct made made;
+
+	made_begin(&made, NAME, 2);
+	made_task(&made, 0, 0, 77, 77, "a\033[31mb");
+	made_host(&made, 0, 0, 77, VP_MODE_USER);
+	made_host(&made, 0, 1, 77, VP_MODE_KERNEL);
+	made_task(&made, 0, 2, 78, 78, "other");
+	made_host(&made, 0, 2, 78, VP_MODE_USER);
+	made_guest(&made, 0, 3, 0, 0, VP_MODE_GUEST_USER, MADE_INTR);
+	made_guest(&made, 0, 4, 1, 0, VP_MODE_GUEST_USER, MADE_INTR);
+	made_end(&made, 5);
+
+	struct vp_profile_options by_comm = {.view = VP_VIEW_UNIFIED, .columns = VP_COLUMN_PROCESS};
+	struct vp_report report = view(&by_comm);
+	assert_int_equal(report.profile.rows.count, 4);
+	const struct vp_profile_row *first = &report.profile.rows.at[0];
+	assert_int_equal(first->samples, 2);
+	assert_int_equal(first->pid, 77);
+	assert_int_equal(first->kind, VP_NONE);
+	assert_string_equal(vp_profile_text(&report.profile, first->process), "a?[31mb");
+	vp_report_deinit(&report);
+
+	struct vp_profile_options filters[] = {
+	    {.view = VP_VIEW_HOST, .comm = "other"},
+	    {.view = VP_VIEW_HOST, .pid = 78},
+	    {.view = VP_VIEW_UNIFIED, .vm = "vm1"},
+	};
+	for (size_t i = 0; i < VP_ARRAY_SIZE(filters); i++) {
+		report = view(&filters[i]);
+		assert_int_equal(report.profile.rows.count, 1);
+		assert_int_equal(report.profile.parts.at[0].samples, 5);
+		vp_report_deinit(&report);
+	}
+}
+
+static void test_wrong_requests(void **state)
+{
+	struct vp_naming_options naming = {.directory = NAME};
+	struct vp_report report;
+	struct made made;
+
+	made_begin(&made, NAME, 2);
+	made_end(&made, 1);
+	struct vp_profile_options options = {.view = VP_VIEW_GUEST};
+	expect_error(vp_report_make(&naming, &options, &report), "vm0, vm1");
+	options.vm = "nope";
+	expect_error(vp_report_make(&naming, &options, &report), "vm0 (1000), vm1 (2000)");
+	options.vm = "vm0";
+	vp_vec_push(&naming.maps, ((struct vp_naming_file){"nope", "x"}));
+	expect_error(vp_report_make(&naming, &options, &report), "no VM named 'nope'");
+	naming.maps.at[0] = (struct vp_naming_file){"vm0", "does-not-exist"};
+	expect_error(vp_report_make(&naming, &options, &report), "does-not-exist");
+	vp_vec_deinit(&naming.maps);
+	naming.directory = "does-not-exist";
+	expect_error(vp_report_make(&naming, &options, &report), "does-not-exist");
+
+	made_begin(&made, NAME, 0);
+	made_end(&made, 1);
+	naming.directory = NAME;
+	options.vm = NULL;
+	expect_error(vp_report_make(&naming, &options, &report), "no VM");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_two_vcpus_on_one_pcpu),
+	    cmocka_unit_test(test_three_vms_steal_from_each_other),
+	    cmocka_unit_test(test_halt_is_not_steal),
+	    cmocka_unit_test(test_without_exit_reasons),
+	    cmocka_unit_test(test_moves_between_pcpus),
+	    cmocka_unit_test(test_comes_and_goes),
+	    cmocka_unit_test(test_gaps_are_filled),
+	    cmocka_unit_test(test_columns_and_filters),
+	    cmocka_unit_test(test_wrong_requests),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
