@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The agent's bookkeeping, the direct map, and the host's side of the transfer. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "collect/agent_client.h"
+#include "guest/direct_map.h"
+#include "guest/tracker.h"
+#include "maps/agent_protocol.h"
+
+static void add(struct vp_tracker *tracker, uint64_t time, enum vp_tracker_kind kind, uint32_t tgid,
+		uint32_t parent, uint64_t root, const char *comm)
+{
+	struct vp_tracker_event event = {
+	    .time_ns = time, .kind = kind, .tgid = tgid, .root = root, .parent = parent};
+
+	strncpy(event.comm, comm, sizeof(event.comm) - 1);
+	vp_tracker_add(tracker, &event);
+}
+
+static void add_map(struct vp_tracker *tracker, uint64_t time, enum vp_tracker_kind kind,
+		    uint32_t tgid, uint64_t start, const char *path)
+{
+	struct vp_tracker_event event = {.time_ns = time,
+					 .kind = kind,
+					 .tgid = tgid,
+					 .start = start,
+					 .end = start + 0x1000,
+					 .image = vp_tracker_image(tracker, NULL, path)};
+
+	vp_tracker_add(tracker, &event);
+}
+
+static size_t count_mappings(const struct vp_tracker *tracker, uint32_t space)
+{
+	size_t count = 0;
+
+	for (uint32_t i = tracker->spaces.at[space].first_mapping; i != VP_TRACKER_NONE;
+	     i = tracker->mappings.at[i].next)
+		count++;
+	return count;
+}
+
+/* Events arrive per CPU and per source, not in order of time. */
+static void test_life_of_a_process(void **state)
+{
+	struct vp_tracker tracker;
+
+	vp_tracker_init(&tracker);
+	add(&tracker, 50, VP_TRACKER_EXIT, 11, 0, 0, "");
+	add(&tracker, 10, VP_TRACKER_EXISTING, 10, 0, 0x1000, "shell");
+	add(&tracker, 20, VP_TRACKER_FORK, 11, 10, 0x2000, "shell");
+	add(&tracker, 33, VP_TRACKER_EXEC_DONE, 11, 0, 0x3000, "child");
+	add_map(&tracker, 11, VP_TRACKER_MAP_SEEN, 10, 0x400000, "/bin/sh");
+	add_map(&tracker, 31, VP_TRACKER_MAP, 11, 0x400000, "/bin/true");
+	add(&tracker, 30, VP_TRACKER_EXEC_BEGIN, 11, 0, 0, "child");
+	add(&tracker, 40, VP_TRACKER_COMM, 11, 0, 0, "renamed");
+	vp_tracker_apply(&tracker, 45);
+	assert_int_equal(vp_tracker_space_of(&tracker, 11), 2);
+	vp_tracker_apply(&tracker, 60);
+	assert_int_equal(tracker.pending.count, 0);
+
+	assert_int_equal(tracker.spaces.count, 3);
+	const struct vp_tracker_space *space = tracker.spaces.at;
+	assert_true(space[0].start_ns == 0 && space[0].end_ns == 0 && space[0].root == 0x1000);
+	assert_true(space[1].start_ns == 20 && space[1].end_ns == 30 && space[1].root == 0x2000);
+	assert_int_equal(space[1].parent, 0);
+	assert_true(space[2].start_ns == 30 && space[2].end_ns == 50 && space[2].root == 0x3000);
+	assert_int_equal(space[2].parent, VP_TRACKER_NONE);
+	assert_string_equal(space[2].comm, "renamed");
+	assert_int_equal(count_mappings(&tracker, 0), 1);
+	assert_int_equal(count_mappings(&tracker, 1), 0);
+	assert_int_equal(count_mappings(&tracker, 2), 1);
+	assert_int_equal(vp_tracker_space_of(&tracker, 11), VP_TRACKER_NONE);
+	vp_tracker_deinit(&tracker);
+}
+
+/* A child of vfork has its parent's address space until it executes a program. */
+static void test_vfork(void **state)
+{
+	struct vp_tracker tracker;
+	struct vp_tracker_event fork = {
+	    .time_ns = 2, .kind = VP_TRACKER_FORK, .tgid = 11, .parent = 10, .shared = true};
+
+	vp_tracker_init(&tracker);
+	add(&tracker, 1, VP_TRACKER_EXISTING, 10, 0, 0x1000, "shell");
+	vp_tracker_add(&tracker, &fork);
+	add(&tracker, 3, VP_TRACKER_EXEC_DONE, 11, 0, 0x2000, "child");
+	vp_tracker_apply(&tracker, 9);
+	assert_int_equal(tracker.spaces.count, 2);
+	assert_true(tracker.spaces.at[0].end_ns == 0);
+	assert_int_equal(tracker.spaces.at[1].start_ns, 3);
+	assert_int_equal(tracker.spaces.at[1].tgid, 11);
+	vp_tracker_deinit(&tracker);
+}
+
+static void test_mappings_seen_twice(void **state)
+{
+	struct vp_tracker tracker;
+
+	vp_tracker_init(&tracker);
+	add(&tracker, 1, VP_TRACKER_EXISTING, 10, 0, 0x1000, "shell");
+	add_map(&tracker, 2, VP_TRACKER_MAP, 10, 0x400000, "/bin/sh");
+	add_map(&tracker, 3, VP_TRACKER_MAP_SEEN, 10, 0x400000, "/bin/sh");
+	add_map(&tracker, 4, VP_TRACKER_MAP_SEEN, 10, 0x500000, "/lib/x");
+	add(&tracker, 5, VP_TRACKER_FORK, 11, 10, 0x2000, "shell");
+	add_map(&tracker, 6, VP_TRACKER_MAP_SEEN, 11, 0x400000, "/bin/sh");
+	vp_tracker_apply(&tracker, 9);
+	assert_int_equal(count_mappings(&tracker, 0), 2);
+	assert_int_equal(count_mappings(&tracker, 1), 0);
+	vp_tracker_deinit(&tracker);
+}
+
+static void test_memory_is_bounded(void **state)
+{
+	struct vp_tracker tracker;
+	uint64_t time = 1;
+
+	vp_tracker_init(&tracker);
+	tracker.max_bytes = 1 << 20;
+	add(&tracker, time++, VP_TRACKER_EXISTING, 1, 0, 0x1000, "init");
+	for (uint32_t i = 0; i < 100000; i++) {
+		uint32_t pid = 100 + i % 30000;
+		add(&tracker, time++, VP_TRACKER_FORK, pid, 1, 0x2000 + i * 0x1000ULL, "init");
+		add(&tracker, time++, VP_TRACKER_EXEC_DONE, pid, 0, 0x3000, "child");
+		add_map(&tracker, time++, VP_TRACKER_MAP, pid, 0x400000, "/bin/child");
+		add(&tracker, time++, VP_TRACKER_EXIT, pid, 0, 0, "");
+		if (i % 1000 == 0)
+			vp_tracker_apply(&tracker, time);
+	}
+	vp_tracker_apply(&tracker, time);
+	assert_true(tracker.spaces.count * sizeof(*tracker.spaces.at) < 2 << 20);
+	assert_int_equal(tracker.forgotten + tracker.spaces.count, 200001);
+	assert_int_equal(tracker.spaces.at[0].tgid, 1);
+	assert_int_equal(vp_tracker_space_of(&tracker, 1), 0);
+	/* The last ones are there, whole. */
+	const struct vp_tracker_space *last = &tracker.spaces.at[tracker.spaces.count - 1];
+	assert_int_equal(last->id, 200001);
+	assert_int_equal(count_mappings(&tracker, (uint32_t)tracker.spaces.count - 1), 1);
+	assert_int_equal(tracker.spaces.at[tracker.spaces.count - 2].parent, 0);
+	vp_tracker_deinit(&tracker);
+}
+
+/* A little machine: physical memory, mapped at `base` by 1 GiB pages. */
+struct machine {
+	uint64_t base, pgd, table;
+	unsigned levels;
+};
+
+static bool read_machine(void *context, uint64_t address, uint64_t *value)
+{
+	const struct machine *machine = context;
+	uint64_t physical = address - machine->base;
+	uint64_t page = physical & ~0xfffULL, index = (physical & 0xfff) / 8;
+
+	if (address < machine->base || physical > (8ULL << 30))
+		return false;
+	*value = 0;
+	if (page == machine->pgd)
+		*value = (machine->pgd + 0x1000) | 0x63;
+	else if (page == machine->pgd + 0x1000)
+		*value = machine->levels == 5
+			     ? ((machine->pgd + 0x2000) | 0x63)
+			     : (((index - (machine->base >> 30 & 511)) << 30) | 0xe3);
+	else if (page == machine->pgd + 0x2000)
+		*value = ((index - (machine->base >> 30 & 511)) << 30) | 0xe3;
+	return true;
+}
+
+static void test_direct_map(void **state)
+{
+	struct machine machines[] = {
+	    {.base = 0xffff888000000000, .pgd = 0x1234000, .levels = 4},
+	    {.base = 0xffff9a0cc0000000, .pgd = 0x123456000, .levels = 4},
+	    {.base = 0xff11000000000000, .pgd = 0x1234000, .levels = 5},
+	    {.base = 0xff2d4a3340000000, .pgd = 0x76543000, .levels = 5},
+	};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(machines); i++)
+		assert_true(vp_direct_map_find(machines[i].base + machines[i].pgd, read_machine,
+					       &machines[i]) == machines[i].base);
+}
+
+/* A guest that answers with `answer` and then closes, or hangs if `hang`. */
+static pid_t play_guest(int fd, const char *answer, size_t repeat, bool hang)
+{
+	pid_t child = fork();
+
+	if (child)
+		return child;
+	char request[VP_AGENT_MAX_REQUEST];
+	ssize_t got = read(fd, request, sizeof(request));
+	for (size_t i = 0; got > 0 && i < repeat; i++)
+		if (vp_fd_write_all(fd, answer, strlen(answer)))
+			_exit(1);
+	if (hang)
+		pause();
+	_exit(0);
+}
+
+static struct vp_error *fetch(const char *answer, size_t repeat, bool hang,
+			      struct vp_agent_result *result)
+{
+	struct vp_agent_limits limits = {.bytes = 1000, .seconds_idle = 1, .seconds_total = 5};
+	int fds[2];
+
+	unlink("test_agent.maps");
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	pid_t child = play_guest(fds[1], answer, repeat, hang);
+	close(fds[1]);
+	struct vp_error *error =
+	    vp_agent_fetch_from(fds[0], "guest 'g'", "test_agent.maps", &limits, result);
+	close(fds[0]);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	return error;
+}
+
+static void check_stored(size_t size)
+{
+	struct vp_buffer buffer = {0};
+
+	expect_no_error(vp_file_read("test_agent.maps", 10000, &buffer));
+	assert_int_equal(buffer.size, size);
+	vp_buffer_deinit(&buffer);
+}
+
+static void test_transfer(void **state)
+{
+	struct vp_agent_result result;
+
+	expect_no_error(fetch("vperf-maps 1\nend 1\n", 1, false, &result));
+	assert_int_equal(result.bytes, 19);
+	assert_false(result.truncated);
+	check_stored(19);
+	expect_error(fetch("vperf-maps 1\nn x\n", 1, false, &result),
+		     "the answer of the agent of guest 'g' was cut off after 17 bytes");
+	assert_true(result.truncated);
+	check_stored(17);
+	expect_error(fetch("vperf-maps 1\n", 1, true, &result), "sent nothing for 1 s (13 bytes");
+	check_stored(13);
+	expect_error(fetch("0123456789\n", 1000, false, &result), "sent more than 1000 bytes");
+	check_stored(1000);
+	expect_error(fetch("", 0, false, &result), "closed without an answer");
+	assert_int_equal(result.bytes, 0);
+	assert_int_equal(access("test_agent.maps", F_OK), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_life_of_a_process),   cmocka_unit_test(test_vfork),
+	    cmocka_unit_test(test_mappings_seen_twice), cmocka_unit_test(test_memory_is_bounded),
+	    cmocka_unit_test(test_direct_map),          cmocka_unit_test(test_transfer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The helpers at the bottom: cursor, buffer, interner, map, files, errors. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/file.h"
+#include "base/intern.h"
+#include "base/map.h"
+
+static void test_cursor_integers(void **state)
+{
+	struct vp_cursor cursor = vp_cursor_of("\1\2\3\4\5\6\7\10\1\2\3\4\1\2", 14);
+
+	assert_true(vp_cursor_u64(&cursor) == 0x0807060504030201);
+	assert_int_equal(vp_cursor_u32(&cursor), 0x04030201);
+	assert_int_equal(vp_cursor_left(&cursor), 2);
+	assert_int_equal(vp_cursor_u32(&cursor), 0);
+	assert_false(vp_cursor_ok(&cursor));
+	/* Failed for good, though two bytes are left. */
+	assert_int_equal(vp_cursor_u16(&cursor), 0);
+	assert_int_equal(vp_cursor_left(&cursor), 0);
+}
+
+static void test_cursor_lines(void **state)
+{
+	struct vp_cursor cursor = vp_cursor_of("one\n\nlast", 9);
+	struct vp_slice line;
+
+	assert_true(vp_cursor_line(&cursor, &line) && vp_slice_is(line, "one"));
+	assert_int_equal(vp_cursor_offset(&cursor), 4);
+	assert_true(vp_cursor_line(&cursor, &line) && vp_slice_is(line, ""));
+	assert_true(vp_cursor_line(&cursor, &line) && vp_slice_is(line, "last"));
+	assert_false(vp_cursor_line(&cursor, &line));
+	cursor = vp_cursor_of(NULL, 0);
+	assert_false(vp_cursor_line(&cursor, &line));
+}
+
+static void test_cursor_words(void **state)
+{
+	struct vp_cursor cursor = vp_cursor_of("a \t12 ff 0 rest of it", 21);
+
+	assert_true(vp_slice_is(vp_cursor_word(&cursor), "a"));
+	assert_int_equal(vp_cursor_decimal(&cursor), 12);
+	assert_int_equal(vp_cursor_hex(&cursor), 255);
+	assert_int_equal(vp_cursor_decimal(&cursor), 0);
+	assert_true(vp_cursor_ok(&cursor));
+	assert_true(vp_slice_is(vp_cursor_rest(&cursor), "rest of it"));
+	vp_cursor_word(&cursor);
+	assert_false(vp_cursor_ok(&cursor));
+}
+
+static bool number_fails(const char *text, bool hex)
+{
+	struct vp_cursor cursor = vp_cursor_of(text, strlen(text));
+
+	if (hex)
+		vp_cursor_hex(&cursor);
+	else
+		vp_cursor_decimal(&cursor);
+	return !vp_cursor_ok(&cursor);
+}
+
+static void test_cursor_numbers(void **state)
+{
+	assert_false(number_fails("18446744073709551615", false));
+	assert_true(number_fails("18446744073709551616", false));
+	assert_false(number_fails("FFFFFFFFffffffff", true));
+	assert_true(number_fails("10000000000000000", true));
+	assert_true(number_fails("0x10", true));
+	assert_true(number_fails("-1", false));
+	assert_true(number_fails("1a", false));
+	assert_true(number_fails("", false));
+}
+
+static void test_buffer(void **state)
+{
+	struct vp_buffer buffer = {0};
+
+	for (int i = 0; i < 1000; i++)
+		vp_buffer_printf(&buffer, "%d,", i);
+	assert_int_equal(buffer.size, 10 * 2 + 90 * 3 + 900 * 4);
+	vp_buffer_append(&buffer, NULL, 0);
+	vp_buffer_string(&buffer, "end");
+	assert_string_equal(vp_buffer_text(&buffer) + buffer.size - 7, "999,end");
+	vp_buffer_deinit(&buffer);
+}
+
+static void test_intern(void **state)
+{
+	struct vp_intern intern = {0};
+	char name[16];
+
+	for (uint32_t i = 0; i < 5000; i++) {
+		snprintf(name, sizeof(name), "name %u", i);
+		assert_int_equal(vp_intern_string(&intern, name), i);
+	}
+	assert_int_equal(vp_intern_string(&intern, "name 1234"), 1234);
+	assert_int_equal(vp_intern_add(&intern, "name 12345", 9), 1234);
+	assert_int_equal(vp_intern_add(&intern, "", 0), 5000);
+	assert_string_equal(vp_intern_text(&intern, 42), "name 42");
+	vp_intern_deinit(&intern);
+}
+
+static void test_map(void **state)
+{
+	struct vp_map map = {0};
+	bool inserted;
+
+	assert_null(vp_map_find(&map, 0));
+	for (uint32_t i = 0; i < 5000; i++) {
+		vp_map_insert(&map, i * 0x1000ULL, i, &inserted);
+		assert_true(inserted);
+	}
+	assert_int_equal(*vp_map_insert(&map, 0x7000, 9, &inserted), 7);
+	assert_false(inserted);
+	assert_int_equal(*vp_map_find(&map, 4999 * 0x1000ULL), 4999);
+	assert_null(vp_map_find(&map, 1));
+	assert_int_equal(map.count, 5000);
+	vp_map_deinit(&map);
+}
+
+static void test_files(void **state)
+{
+	struct vp_buffer buffer = {0};
+
+	expect_no_error(vp_file_publish("test_base.txt", "hello", 5));
+	expect_no_error(vp_file_read("test_base.txt", 5, &buffer));
+	expect_no_error(vp_file_read("test_base.txt", 5, &buffer));
+	assert_string_equal(vp_buffer_text(&buffer), "hellohello");
+	expect_error(vp_file_read("test_base.txt", 4, &buffer), "larger than the 4 bytes");
+	expect_error(vp_file_read("/nonexistent", 4, &buffer), "cannot open '/nonexistent': No");
+	expect_error(vp_file_publish("/nonexistent/x", "", 0), "cannot create");
+	vp_buffer_deinit(&buffer);
+}
+
+static void test_errors(void **state)
+{
+	struct vp_error *error = vp_error_errno(ENOENT, "cannot open '%s'", "x");
+
+	assert_string_equal(vp_error_message(error), "cannot open 'x': No such file or directory");
+	assert_int_equal(vp_error_kind(error), VP_ERROR_FAILURE);
+	vp_error_free(error);
+	error = vp_error_usage("no");
+	assert_int_equal(vp_error_kind(error), VP_ERROR_USAGE);
+	vp_error_free(error);
+	vp_error_free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_cursor_integers),
+	    cmocka_unit_test(test_cursor_lines),
+	    cmocka_unit_test(test_cursor_words),
+	    cmocka_unit_test(test_cursor_numbers),
+	    cmocka_unit_test(test_buffer),
+	    cmocka_unit_test(test_intern),
+	    cmocka_unit_test(test_map),
+	    cmocka_unit_test(test_files),
+	    cmocka_unit_test(test_errors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
