@@ -93,6 +93,7 @@ void vp_builder_see(struct vp_builder *builder, const struct vp_tick *tick)
 {
 	struct vp_profile *profile = builder->profile;
 
+	profile->ticks += tick->weight;
 	if (!tick->sample) {
 		profile->filled += tick->weight;
 	} else if (vp_tick_is_guest(tick)) {

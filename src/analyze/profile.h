@@ -86,6 +86,7 @@ struct vp_profile {
 	uint64_t routes[VP_ROUTES];
 	uint64_t guest_samples;
 	uint64_t unattributed; /* samples whose function is not known */
+	uint64_t ticks;        /* of all pCPUs, whatever the view shows */
 	uint64_t late, filled; /* ticks taken late; filled in for idle pCPUs */
 	uint64_t no_root;      /* guest samples without address-space root */
 	uint64_t first, last;  /* ns; of the records */

@@ -30,10 +30,9 @@ size_t vp_report_rows(const struct vp_report *report, const struct vp_profile_pa
 static void note_profile(struct vp_report *report)
 {
 	const struct vp_profile *profile = &report->profile;
-	uint64_t total = 0, with_code = 0;
+	uint64_t with_code = 0;
 
 	vp_vec_each (&profile->parts, part) {
-		total += part->samples;
 		with_code += part->kinds[VP_KIND_OS] + part->kinds[VP_KIND_USER];
 	}
 	if (profile->view == VP_VIEW_UNIFIED)
@@ -51,8 +50,8 @@ static void note_profile(struct vp_report *report)
 	if (profile->late)
 		NOTE(report,
 		     "%" PRIu64 " ticks came late and were counted to what had the pCPU then "
-		     "(%.2f%% of all ticks of the view)",
-		     profile->late, total ? 100.0 * (double)profile->late / (double)total : 0.0);
+		     "(%.2f%% of the pCPUs' ticks)",
+		     profile->late, 100.0 * (double)profile->late / (double)profile->ticks);
 	if (profile->no_root && profile->no_root >= profile->guest_samples / 100)
 		NOTE(report,
 		     "%" PRIu64 " of %" PRIu64

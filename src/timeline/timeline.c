@@ -18,6 +18,7 @@ void vp_timeline_init(struct vp_timeline *timeline, const struct vp_recording *r
 		return;
 	timeline->fill_period = recording->period_ns;
 	timeline->next_fill = recording->start;
+	timeline->fill_start = recording->start;
 	timeline->fill_end = recording->end;
 	if (recording->pcpus > streams->count)
 		timeline->unseen_pcpus = recording->pcpus - (uint32_t)streams->count;
@@ -210,7 +211,7 @@ static bool fill_rest(struct vp_timeline *timeline, struct vp_tick *tick)
 	uint64_t end = timeline->fill_end ? timeline->fill_end : timeline->last;
 	if (fill_gap(timeline, end, tick))
 		return true;
-	uint64_t start = timeline->first;
+	uint64_t start = timeline->fill_start;
 	uint64_t missed = end > start ? (end - start) / timeline->fill_period : 0;
 	*tick = (struct vp_tick){.time = end,
 				 .weight = missed * timeline->unseen_pcpus,

@@ -32,7 +32,7 @@ struct vp_timeline {
 	/* Ticks filled in for pCPUs that were idle, where the trigger does not tick with time. */
 	uint64_t fill_period; /* ns; 0: nothing is filled in */
 	uint64_t next_fill;   /* no pCPU's gap is long enough before this time */
-	uint64_t fill_end;
+	uint64_t fill_start, fill_end;
 	uint32_t unseen_pcpus; /* were sampled, but have no stream: idle throughout */
 	uint32_t fill_at;      /* the pCPU to look at next, while filling up to `now` */
 	bool filling;

@@ -47,7 +47,7 @@ void made_begin(struct made *made, const char *name, unsigned n_vms)
 
 void made_end(struct made *made, uint64_t end)
 {
-	for (uint32_t pcpu = 0; pcpu < 4; pcpu++)
+	for (uint32_t pcpu = 0; pcpu < made->pcpus; pcpu++)
 		vp_trace_flush(made->writer, pcpu, 0);
 	made->about.records = vp_trace_written(made->writer);
 	made->about.end = end ? MADE_START + end * MADE_PERIOD : 0;
@@ -63,6 +63,7 @@ static void append(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t id,
 {
 	record->header.id = id;
 	record->header.time = MADE_START + tick * MADE_PERIOD + made->offset;
+	made->pcpus = pcpu < made->pcpus ? made->pcpus : pcpu + 1;
 	vp_trace_append(made->writer, pcpu, record);
 }
 

@@ -19,6 +19,7 @@ struct made {
 	struct vp_trace_writer *writer;
 	struct vp_recording about;
 	vp_vms vms;
+	uint32_t pcpus;  /* with records */
 	uint64_t offset; /* of the next records from their tick, ns */
 };
 
