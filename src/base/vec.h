@@ -34,6 +34,7 @@
 	} while (0)
 
 #define vp_vec_each(vec, item)                                                                     \
-	for (__typeof__(&*(vec)->at) item = (vec)->at; item < (vec)->at + (vec)->count; item++)
+	for (__typeof__(&*(vec)->at) item = (vec)->at;                                             \
+	     (vec)->count && item < (vec)->at + (vec)->count; item++)
 
 #endif
