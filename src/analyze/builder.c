@@ -12,6 +12,8 @@
 
 enum {
 	CACHE_BITS = 17,
+	CONTEXT_BITS = 10,
+	LINE_BITS = 6, /* of an address: a function has a cache entry for each 64 bytes of it */
 	/* Addresses without a name are rows of their own up to here, then one row. */
 	MAX_UNNAMED = 50000,
 };
@@ -94,6 +96,7 @@ uint32_t vp_builder_row(struct vp_builder *builder, const struct vp_row_key *key
 		merge_columns(&profile->rows.at[row], key);
 		return row;
 	}
+	vp_vec_push(&builder->counts, 0);
 	vp_vec_push(&profile->rows, ((struct vp_profile_row){.part = key->part,
 							     .kind = key->kind,
 							     .function = key->function,
@@ -199,8 +202,8 @@ static void find_context(struct vp_builder *builder, const struct vp_tick *tick,
 	    .part = slot->part,
 	    .kind = kernel ? VP_KIND_OS : VP_KIND_USER,
 	    .vm = slot->vm,
-	    .vcpu = tick->vcpu == VP_NONE ? VP_NONE
-					  : builder->timeline->guests.vcpus.at[tick->vcpu].number,
+	    .vcpu = slot->vcpu == VP_NONE ? VP_NONE
+					  : builder->timeline->guests.vcpus.at[slot->vcpu].number,
 	    .space = space->space,
 	    .process = space->process,
 	    .pid = guest ? space->pid : tick->sample->pid,
@@ -216,29 +219,37 @@ static void find_context(struct vp_builder *builder, const struct vp_tick *tick,
 	slot->context = vp_key_set_add(&builder->context_keys, &context, &inserted);
 }
 
+/* Whether rows or filters depend on the vCPU of a sample. */
+static bool vcpu_matters(const struct vp_builder *builder)
+{
+	return builder->options->has_vcpu || builder->profile->columns & VP_COLUMN_VCPU;
+}
+
 static uint32_t context_of(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part)
 {
-	struct vp_context_slot *slot = &builder->contexts.at[tick->pcpu];
 	const struct vp_guest_sample *guest =
 	    vp_tick_is_guest(tick) ? (const void *)tick->sample : NULL;
-	uint64_t id = tick->sample->pid;
-	uint32_t vm = VP_NONE, comm = tick->comm;
+	struct vp_context_slot wanted = {.id = tick->sample->pid,
+					 .vm = VP_NONE,
+					 .vcpu = vcpu_matters(builder) ? tick->vcpu : VP_NONE,
+					 .mode = tick->mode,
+					 .comm = tick->comm,
+					 .part = part};
 
 	if (guest) {
-		id = guest->flags & VP_HAS_AS_ROOT ? guest->as_root : 0;
-		vm = tick->vm;
-		comm = VP_NONE;
+		wanted.id = guest->flags & VP_HAS_AS_ROOT ? guest->as_root : 0;
+		wanted.vm = tick->vm;
+		wanted.comm = VP_NONE;
 	}
-	if (slot->context != VP_NONE && slot->id == id && slot->vm == vm && slot->comm == comm &&
-	    slot->mode == tick->mode && slot->part == part && slot->vcpu == tick->vcpu &&
-	    tick->time >= slot->from && tick->time <= slot->to)
+	uint64_t hash =
+	    vp_hash64(wanted.id ^ (uint64_t)wanted.vm << 56 ^ (uint64_t)wanted.vcpu << 48 ^
+		      (uint64_t)wanted.comm << 32 ^ (uint64_t)part << 8 ^ wanted.mode);
+	struct vp_context_slot *slot = &builder->contexts[hash >> (64 - CONTEXT_BITS)];
+	if (slot->context != VP_NONE && slot->id == wanted.id && slot->vm == wanted.vm &&
+	    slot->comm == wanted.comm && slot->mode == wanted.mode && slot->part == part &&
+	    slot->vcpu == wanted.vcpu && tick->time >= slot->from && tick->time <= slot->to)
 		return slot->context;
-	*slot = (struct vp_context_slot){.id = id,
-					 .vm = vm,
-					 .vcpu = tick->vcpu,
-					 .mode = tick->mode,
-					 .comm = comm,
-					 .part = part};
+	*slot = wanted;
 	find_context(builder, tick, slot);
 	return slot->context;
 }
@@ -260,8 +271,27 @@ static uint32_t unnamed_text(struct vp_builder *builder, const struct vp_name *n
 	return number;
 }
 
-/* Finds the name and the row of an address; the result is what vp_row_slot.row holds. */
-static uint32_t resolve(struct vp_builder *builder, uint32_t number, uint64_t ip, uint64_t time)
+/* The row of an address whose name was looked for. */
+static uint32_t row_of_name(struct vp_builder *builder, const struct vp_context *context,
+			    const struct vp_name *name, uint64_t ip)
+{
+	struct vp_row_key key = {
+	    .part = context->part,
+	    .kind = context->kind,
+	    .function = name->function ? vp_builder_text(builder, name->function)
+				       : unnamed_text(builder, name, ip),
+	    .module = name->module ? vp_builder_text(builder, name->module) : VP_NONE,
+	    .process = context->process,
+	    .pid = context->pid,
+	    .vm = context->vm,
+	    .vcpu = context->vcpu};
+
+	return vp_builder_row(builder, &key);
+}
+
+/* Finds the name and the row of an address; fills the slot. */
+static void resolve(struct vp_builder *builder, uint32_t number, uint64_t ip, uint64_t time,
+		    struct vp_row_slot *slot)
 {
 	const struct vp_context context =
 	    *(const struct vp_context *)vp_key_set_key(&builder->context_keys, number);
@@ -269,13 +299,6 @@ static uint32_t resolve(struct vp_builder *builder, uint32_t number, uint64_t ip
 	struct vp_names *names =
 	    context.kernel && machine->kernel ? machine->kernel : machine->names;
 	struct vp_name name = {0};
-	struct vp_row_key key = {.part = context.part,
-				 .kind = context.kind,
-				 .module = VP_NONE,
-				 .process = context.process,
-				 .pid = context.pid,
-				 .vm = context.vm,
-				 .vcpu = context.vcpu};
 	uint32_t route = context.space != VP_NAMES_NO_SPACE ? VP_ROUTE_CR3 : VP_ROUTE_NONE;
 
 	if (names)
@@ -283,14 +306,15 @@ static uint32_t resolve(struct vp_builder *builder, uint32_t number, uint64_t ip
 			      context.kernel, ip, time, &name);
 	if (route == VP_ROUTE_NONE && name.function && context.kernel)
 		route = VP_ROUTE_KERNEL;
-	uint32_t result = route << VP_ROW_BITS | (name.function ? 0 : VP_ROW_UNNAMED);
-	if (context.hidden)
-		return result | VP_ROW_MASK;
-	key.function = name.function ? vp_builder_text(builder, name.function)
-				     : unnamed_text(builder, &name, ip);
-	if (name.module)
-		key.module = vp_builder_text(builder, name.module);
-	return result | vp_builder_row(builder, &key);
+	bool ranged = name.function && name.function_size > name.function_offset;
+	uint64_t size = ranged ? name.function_size : 1;
+	*slot = (struct vp_row_slot){
+	    .start = ranged ? ip - name.function_offset : ip,
+	    .size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size,
+	    .context = number,
+	    .row = route << VP_ROW_BITS | (name.function ? 0 : VP_ROW_UNNAMED),
+	};
+	slot->row |= context.hidden ? VP_ROW_MASK : row_of_name(builder, &context, &name, ip);
 }
 
 void vp_builder_count(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part)
@@ -298,14 +322,13 @@ void vp_builder_count(struct vp_builder *builder, const struct vp_tick *tick, ui
 	struct vp_profile *profile = builder->profile;
 	uint32_t context = context_of(builder, tick, part);
 	uint64_t ip = tick->sample->ip;
-	uint64_t hash = (ip + context) * 0x9e3779b97f4a7c15ULL + context * 0xc2b2ae3d27d4eb4fULL;
+	uint64_t hash = ((ip >> LINE_BITS) + ((uint64_t)context << 40)) * 0x9e3779b97f4a7c15ULL;
 	struct vp_row_slot *slot = &builder->cache[hash >> (64 - CACHE_BITS)];
 
-	if (slot->ip != ip || slot->context != context)
-		*slot =
-		    (struct vp_row_slot){ip, context, resolve(builder, context, ip, tick->time)};
+	if (slot->context != context || ip - slot->start >= slot->size)
+		resolve(builder, context, ip, tick->time, slot);
 	if ((slot->row & VP_ROW_MASK) != VP_ROW_MASK)
-		profile->rows.at[slot->row & VP_ROW_MASK].samples += tick->weight;
+		vp_builder_add(builder, slot->row & VP_ROW_MASK, tick->weight);
 	profile->unattributed += slot->row & VP_ROW_UNNAMED ? tick->weight : 0;
 	if (vp_tick_is_guest(tick))
 		profile->routes[VP_ROW_ROUTE(slot->row)] += tick->weight;
@@ -316,8 +339,9 @@ void vp_builder_init(struct vp_builder *builder)
 	builder->row_keys.key_size = sizeof(struct vp_row_key);
 	builder->context_keys.key_size = sizeof(struct vp_context);
 	builder->space_keys.key_size = sizeof(struct vp_space_key);
-	for (size_t i = 0; i < builder->timeline->pcpus.count; i++)
-		vp_vec_push(&builder->contexts, ((struct vp_context_slot){.context = VP_NONE}));
+	builder->contexts = vp_realloc_array(NULL, 1 << CONTEXT_BITS, sizeof(*builder->contexts));
+	for (size_t i = 0; i < 1 << CONTEXT_BITS; i++)
+		builder->contexts[i].context = VP_NONE;
 	builder->cache = vp_realloc_array(NULL, 1 << CACHE_BITS, sizeof(*builder->cache));
 	for (size_t i = 0; i < 1 << CACHE_BITS; i++)
 		builder->cache[i].context = VP_NONE;
@@ -328,7 +352,8 @@ void vp_builder_deinit(struct vp_builder *builder)
 	vp_key_set_deinit(&builder->row_keys);
 	vp_key_set_deinit(&builder->context_keys);
 	vp_key_set_deinit(&builder->space_keys);
-	vp_vec_deinit(&builder->contexts);
+	free(builder->contexts);
+	vp_vec_deinit(&builder->counts);
 	vp_vec_deinit(&builder->spaces);
 	vp_map_deinit(&builder->part_of_vcpu);
 	vp_map_deinit(&builder->reason_of);

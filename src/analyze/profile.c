@@ -205,6 +205,8 @@ struct vp_error *vp_profile_make(const struct vp_profile_options *options,
 		vp_builder_part(&builder, VP_NONE, VP_NONE);
 	ret->first = timeline.first;
 	ret->last = timeline.last;
+	for (size_t i = 0; i < ret->rows.count; i++)
+		ret->rows.at[i].samples = builder.counts.at[i];
 	vp_builder_deinit(&builder);
 	vp_timeline_deinit(&timeline);
 	sort_rows(ret);

@@ -36,7 +36,7 @@ struct vp_space_slot {
 	uint32_t process, pid;
 };
 
-/* The context of a pCPU's last sample, and what it was found by. */
+/* A context, and what it was found by. */
 struct vp_context_slot {
 	uint64_t id; /* root or pid */
 	uint64_t from, to;
@@ -45,7 +45,8 @@ struct vp_context_slot {
 };
 
 struct vp_row_slot {
-	uint64_t ip;
+	uint64_t start; /* of the function … */
+	uint32_t size;  /* … and how many bytes of it this is good for */
 	uint32_t context;
 	uint32_t row; /* in the low bits; above it the route, and whether there is no name */
 };
@@ -67,7 +68,8 @@ struct vp_builder {
 	bool all_chosen;
 
 	struct vp_key_set row_keys, context_keys;
-	VP_VEC(struct vp_context_slot) contexts; /* by pCPU */
+	struct vp_context_slot *contexts; /* by hash of what they are found by */
+	VP_VEC(uint64_t) counts;          /* by row; close together, since each sample adds here */
 	struct vp_key_set space_keys;
 	VP_VEC(struct vp_space_slot) spaces; /* by space_keys */
 	struct vp_row_slot *cache;
@@ -82,6 +84,11 @@ void vp_builder_deinit(struct vp_builder *builder);
 bool vp_builder_is_chosen(const struct vp_builder *builder, uint32_t vm);
 /* The row of that key; columns that are not told apart are left out first. */
 uint32_t vp_builder_row(struct vp_builder *builder, const struct vp_row_key *key);
+/* Counts `weight` samples in a row. */
+static inline void vp_builder_add(struct vp_builder *builder, uint32_t row, uint64_t weight)
+{
+	builder->counts.at[row] += weight;
+}
 /* Counts a sample in the row of its address and process. `part` is where it belongs. */
 void vp_builder_count(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part);
 /* The part of a vCPU, or the only one. */

@@ -112,7 +112,7 @@ static void count_blank(struct guest_view *view, const struct vp_vcpu_state *vcp
 	whole->kinds[idle ? VP_KIND_IDLE : VP_KIND_STEAL] += tick->weight;
 	if (row == VP_NONE)
 		return;
-	builder->profile->rows.at[row].samples += tick->weight;
+	vp_builder_add(builder, row, tick->weight);
 	if (!idle)
 		count_reason(builder, row, &vcpu->exit, tick->weight);
 }

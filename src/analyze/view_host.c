@@ -44,7 +44,7 @@ void vp_builder_count_idle(struct vp_builder *builder, const struct vp_tick *tic
 					 .vcpu = VP_NONE};
 		builder->idle_row = vp_builder_row(builder, &key);
 	}
-	builder->profile->rows.at[builder->idle_row].samples += tick->weight;
+	vp_builder_add(builder, builder->idle_row, tick->weight);
 }
 
 void vp_builder_count_host(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part)
@@ -79,7 +79,7 @@ void vp_view_host(struct vp_builder *builder)
 			rows.at[tick.vcpu] = vm_row(builder, part, &tick);
 		uint32_t row = rows.at[tick.vcpu];
 		if (row != VP_NONE)
-			builder->profile->rows.at[row].samples += tick.weight;
+			vp_builder_add(builder, row, tick.weight);
 	}
 	vp_vec_deinit(&rows);
 }

@@ -151,6 +151,9 @@ void vp_names_find_kernel(struct vp_names *names, uint64_t addr, struct vp_name 
 		return;
 	name->function = vp_names_function_text(names, symbol->name);
 	name->function_offset = addr - symbol->addr;
+	name->function_size = symbol->end - symbol->addr;
+	if (low < names->kernel.count && names->kernel.at[low].addr < symbol->end)
+		name->function_size = names->kernel.at[low].addr - symbol->addr;
 	if (symbol->module)
 		name_module(names, symbol, addr, name);
 }

@@ -144,6 +144,14 @@ static void resolve(struct vp_names *names, struct vp_names_module *module)
 	module->file = read_file(names, module);
 }
 
+/* A symbol of `size` bytes (0: unknown) at `start` counts up to the next one. */
+static uint64_t size_to_next(uint64_t start, uint64_t size, bool has_next, uint64_t next)
+{
+	if (has_next && (!size || next - start < size))
+		return next - start;
+	return size;
+}
+
 static void find_in_text(struct vp_names *names, const struct vp_maps_image *image, uint64_t offset,
 			 struct vp_name *name)
 {
@@ -164,6 +172,8 @@ static void find_in_text(struct vp_names *names, const struct vp_maps_image *ima
 		return;
 	name->function = vp_names_function_text(names, symbol->name);
 	name->function_offset = offset - symbol->addr;
+	name->function_size = size_to_next(symbol->addr, symbol->size, low < image->count,
+					   low < image->count ? symbols[low].addr : 0);
 }
 
 static void find_in_file(struct vp_names *names, const struct vp_image *image, uint64_t offset,
@@ -186,6 +196,8 @@ static void find_in_file(struct vp_names *names, const struct vp_image *image, u
 		return;
 	name->function = vp_names_function(names, vp_image_symbol_name(image, symbol));
 	name->function_offset = offset - symbol->offset;
+	name->function_size = size_to_next(symbol->offset, symbol->size, low < image->symbols.count,
+					   low < image->symbols.count ? symbols[low].offset : 0);
 }
 
 void vp_names_find_in_module(struct vp_names *names, uint32_t number, uint64_t offset,

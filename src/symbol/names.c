@@ -327,9 +327,12 @@ void vp_names_find(struct vp_names *names, uint32_t space, bool kernel, uint64_t
 		return;
 	uint64_t time = vp_names_machine_time(names, host_ns);
 	const struct vp_names_mapping *mapping = find_mapping(names, space, addr, time);
-	if (mapping)
+	if (mapping) {
 		vp_names_find_in_module(names, mapping->module,
 					addr - mapping->start + mapping->pgoff, name);
+		uint64_t left = mapping->end - addr + name->function_offset;
+		name->function_size = left < name->function_size ? left : name->function_size;
+	}
 	if (!name->function)
 		find_jit(names, space, addr, name);
 }

@@ -41,6 +41,7 @@ struct vp_name {
 	/* Path of the file, "[kernel]", "[kvm]" for a kernel module; NULL: unknown. */
 	const char *module;
 	uint64_t function_offset; /* of the address from the begin of the function */
+	uint64_t function_size;   /* so far from its begin the answer is the same; 0: unknown */
 	uint64_t
 	    module_offset; /* offset in the file; in the kernel, from _text; else the address */
 	const char *comm;  /* NULL: no process */

@@ -15,16 +15,24 @@ void vp_names_set_clock(struct vp_names *names, const struct vp_names_clock *clo
 	names->clock = *clock;
 }
 
+/* 146 years: what is longer is nonsense from a guest, and would overflow. */
+static __int128 bounded(__int128 ns)
+{
+	const __int128 most = (__int128)1 << 62;
+
+	return ns > most ? most : ns < -most ? -most : ns;
+}
+
 uint64_t vp_names_machine_time(const struct vp_names *names, uint64_t host_ns)
 {
 	const struct vp_names_clock *clock = &names->clock;
 
 	if (!clock->instants)
 		return host_ns;
-	__int128 since = (__int128)host_ns - clock->host_ns[0];
+	__int128 since = bounded((__int128)host_ns - clock->host_ns[0]);
 	if (clock->instants > 1 && clock->host_ns[1] != clock->host_ns[0])
-		since = since * ((__int128)clock->machine_ns[1] - clock->machine_ns[0]) /
-			((__int128)clock->host_ns[1] - clock->host_ns[0]);
+		since = since * bounded((__int128)clock->machine_ns[1] - clock->machine_ns[0]) /
+			bounded((__int128)clock->host_ns[1] - clock->host_ns[0]);
 	__int128 time = clock->machine_ns[0] + since;
 	return time < 0 ? 0 : time > (__int128)UINT64_MAX ? UINT64_MAX : (uint64_t)time;
 }
@@ -123,7 +131,9 @@ static uint32_t find_life(const struct vp_names *names, const struct vp_names_by
 		else
 			high = middle;
 	}
-	uint64_t best = names->clock.error_ns + LATE_NS;
+	uint64_t best; /* distance */
+	if (__builtin_add_overflow(names->clock.error_ns, LATE_NS, &best))
+		best = UINT64_MAX;
 	uint32_t found = VP_NAMES_NO_SPACE;
 	for (size_t i = low ? low - 1 : 0; i <= low && i < lives->count; i++) {
 		uint64_t far = distance(&names->maps.spaces.at[order[i]], time);

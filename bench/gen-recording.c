@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Makes a synthetic recording (it says so in its note) or a perf.data of N samples, for timing
+ * reports: gen-recording N DIR | gen-recording --perf N FILE PROGRAM.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "gen.h"
+#include "maps/writer.h"
+#include "recording/convert.h"
+#include "recording/recording.h"
+#include "recording/trace_writer.h"
+
+#define KERNEL_TEXT 0xffffffff81000000ULL
+enum { VMM_PID = 1000, AMD_INTR = 0x60, AMD_HLT = 0x78, AMD_NPF = 0x400 };
+
+static VP_NORETURN void die(struct vp_error *error)
+{
+	fprintf(stderr, "gen-recording: %s\n", vp_error_message(error));
+	exit(1);
+}
+
+static void check(struct vp_error *error)
+{
+	if (error)
+		die(error);
+}
+
+/* Which vCPU is on a pCPU: each has one of each VM, and they take turns. */
+static void sample_of(uint64_t *state, uint32_t pcpu, uint64_t tick, union vp_any_record *record)
+{
+	uint64_t what = gen_random(state) % 100, process = gen_random(state) % GEN_PROCESSES;
+	uint32_t vm = (uint32_t)(tick / 16 + pcpu) % GEN_VMS;
+	uint32_t pid = VMM_PID * (vm + 1), tid = pid + 1 + pcpu;
+	uint64_t time = GEN_START + tick * GEN_PERIOD + 1000 * pcpu;
+
+	if (what < 75) {
+		bool kernel = what < 15;
+		record->guest_sample = (struct vp_guest_sample){
+		    .header = {time, VP_ID_guest_sample},
+		    .pid = pid,
+		    .tid = tid,
+		    .mode = kernel ? VP_MODE_GUEST_KERNEL : VP_MODE_GUEST_USER,
+		    .ip = gen_address(state, kernel ? KERNEL_TEXT : GEN_TEXT),
+		    .as_root = 0x10000 * (process + 1),
+		    .vcpu = pcpu,
+		    .exit_reason = AMD_INTR,
+		    .vendor = VP_VENDOR_AMD,
+		    .flags = VP_HAS_EXIT_REASON | VP_HAS_AS_ROOT | VP_HAS_CPL,
+		    .cpl = kernel ? 0 : 3};
+	} else if (what < 85) {
+		record->vcpu_sample =
+		    (struct vp_vcpu_sample){.header = {time, VP_ID_vcpu_sample},
+					    .pid = pid,
+					    .tid = tid,
+					    .mode = VP_MODE_KERNEL,
+					    .ip = gen_address(state, KERNEL_TEXT),
+					    .vcpu = pcpu,
+					    .exit_reason = what < 80 ? AMD_NPF : AMD_HLT,
+					    .vendor = VP_VENDOR_AMD,
+					    .flags = VP_HAS_EXIT_REASON};
+	} else {
+		bool idle = what >= 90;
+		record->host_sample = (struct vp_host_sample){
+		    .header = {time, VP_ID_host_sample},
+		    .pid = idle ? 0 : pid,
+		    .tid = idle ? 0 : tid,
+		    .mode = idle ? VP_MODE_KERNEL : VP_MODE_USER,
+		    .ip = gen_address(state, idle ? KERNEL_TEXT : GEN_TEXT)};
+	}
+}
+
+static void write_trace(const char *path, uint64_t samples)
+{
+	static const uint8_t uuid[16] = "synthetic";
+	struct vp_ctf_trace trace = {uuid, "synthetic", "host", 0};
+	struct vp_trace_writer *writer;
+	uint64_t state = 88172645463325252ULL;
+	union vp_any_record record;
+
+	check(vp_trace_writer_create(path, &trace, &writer));
+	for (uint64_t i = 0; i < samples; i++) {
+		uint32_t pcpu = i % GEN_PCPUS;
+		sample_of(&state, pcpu, i / GEN_PCPUS, &record);
+		vp_trace_append(writer, pcpu, &record);
+	}
+	for (uint32_t pcpu = 0; pcpu < GEN_PCPUS; pcpu++)
+		vp_trace_flush(writer, pcpu, 0);
+	int failure = vp_trace_take_failure(writer);
+	if (failure)
+		die(vp_error_errno(failure, "cannot write '%s'", path));
+	vp_trace_writer_free(writer);
+}
+
+static void write_maps(const char *path, bool guest, const char *name)
+{
+	struct vp_maps_writer writer;
+	struct vp_build_id id = {0};
+
+	vp_maps_writer_init(&writer, -1);
+	vp_maps_write_machine(&writer, guest, name);
+	vp_maps_write_paging(&writer, 4, false);
+	for (uint64_t i = 0; i < GEN_FUNCTIONS; i++) {
+		VP_AUTO_FREE char *function = vp_format("kernel_function_%" PRIu64, i);
+		vp_maps_write_kernel_symbol(&writer, KERNEL_TEXT + i * GEN_FUNCTION_SIZE,
+					    GEN_FUNCTION_SIZE, 'T', function, NULL);
+	}
+	for (uint32_t i = 0; i < GEN_PROCESSES; i++) {
+		VP_AUTO_FREE char *comm = vp_format("process%u", i);
+		vp_maps_write_space(&writer, i + 1, guest ? 100 + i : VMM_PID * (i + 1),
+				    guest ? 0x10000ULL * (i + 1) : 0, 0, 0, comm);
+		vp_maps_write_mapping(&writer, i + 1, GEN_TEXT,
+				      GEN_TEXT + GEN_FUNCTIONS * GEN_FUNCTION_SIZE, GEN_TEXT_OFFSET,
+				      0, &id, "/bin/program");
+	}
+	vp_maps_write_image(&writer, &id, "/bin/program");
+	for (uint64_t i = 0; i < GEN_FUNCTIONS; i++) {
+		VP_AUTO_FREE char *function = vp_format("function_%" PRIu64, i);
+		vp_maps_write_symbol(&writer, GEN_TEXT_OFFSET + i * GEN_FUNCTION_SIZE,
+				     GEN_FUNCTION_SIZE, function);
+	}
+	if (vp_maps_writer_finish(&writer))
+		abort();
+	check(vp_file_publish(path, writer.buffer.bytes, writer.buffer.size));
+	vp_maps_writer_deinit(&writer);
+}
+
+static void write_about(const char *directory, uint64_t samples, const vp_vms *vms)
+{
+	char note[] = "synthetic: made by bench/gen-recording, not by a machine";
+	struct vp_recording about = {.tool = VPERF_VERSION,
+				     .hostname = "synthetic",
+				     .kernel = "none",
+				     .trigger = "cpu-clock",
+				     .command = "",
+				     .note = note,
+				     .period_ns = GEN_PERIOD,
+				     .by_time = true,
+				     .pcpus = GEN_PCPUS,
+				     .start = GEN_START,
+				     .end = GEN_START + samples / GEN_PCPUS * GEN_PERIOD,
+				     .records = samples};
+
+	check(vp_recording_write(directory, &about));
+	check(vp_vms_write(directory, vms));
+}
+
+static void write_recording(const char *directory, uint64_t samples)
+{
+	VP_AUTO_FREE char *trace = vp_format("%s/host", directory);
+	vp_vms vms = {0};
+
+	if (mkdir(directory, 0755))
+		die(vp_error_errno(errno, "cannot create '%s'", directory));
+	for (uint32_t i = 0; i < GEN_VMS; i++) {
+		struct vp_vm vm = {.pid = VMM_PID * (i + 1), .at_start = true, .start = GEN_START};
+		vm.name = vp_format("vm%u", i);
+		vm.uuid = vm.agent = "";
+		for (uint32_t j = 0; j < GEN_PCPUS; j++)
+			vp_vm_vcpu(&vm, j)->tid = vm.pid + 1 + j;
+		vp_vec_push(&vms, vm);
+	}
+	write_about(directory, samples, &vms);
+	write_trace(trace, samples);
+	VP_AUTO_FREE char *host = vp_recording_maps_path(directory, &vms, NULL);
+	write_maps(host, false, "synthetic");
+	vp_vec_each (&vms, vm) {
+		VP_AUTO_FREE char *guest = vp_recording_maps_path(directory, &vms, vm);
+		write_maps(guest, true, vm->name);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	bool perf = argc == 5 && !strcmp(argv[1], "--perf");
+	uint64_t samples = argc > 2 ? strtoull(argv[perf ? 2 : 1], NULL, 10) : 0;
+
+	if ((!perf && argc != 3) || !samples) {
+		fputs("usage: gen-recording N DIR | gen-recording --perf N FILE PROGRAM\n", stderr);
+		return 2;
+	}
+	if (!perf)
+		write_recording(argv[2], samples);
+	else if (gen_perf_data(argv[3], argv[4], samples))
+		die(vp_error_errno(errno, "cannot write '%s'", argv[3]));
+	return 0;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The synthetic samples that both files of the report benchmark are made of. */
+#ifndef VP_BENCH_GEN_H
+#define VP_BENCH_GEN_H
+
+#include <stdint.h>
+
+enum {
+	GEN_PCPUS = 4,
+	GEN_VMS = 2,
+	GEN_PROCESSES = 8, /* of each VM */
+	GEN_FUNCTIONS = 3000,
+	GEN_FUNCTION_SIZE = 64,
+	GEN_PLACES = 12, /* of a function: where samples hit it */
+	GEN_PERIOD = 1000000,
+};
+
+#define GEN_TEXT 0x401000ULL /* of the program: as bench/report-speed.sh links it */
+#define GEN_TEXT_OFFSET 0x1000ULL
+#define GEN_START 1000000000ULL
+
+/* xorshift64: the same samples on every run. */
+static inline uint64_t gen_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state * 0x2545f4914f6cdd1dULL;
+}
+
+/* An address in one of GEN_FUNCTIONS functions from `base` on; few of them have most samples. */
+static inline uint64_t gen_address(uint64_t *state, uint64_t base)
+{
+	uint64_t random = gen_random(state);
+	uint64_t x = random & 0xffff, y = random >> 16 & 0xffff, z = random >> 32 & 0xffff;
+	uint64_t function = GEN_FUNCTIONS * x / 65536 * y / 65536 * z / 65536;
+	uint64_t place = (random >> 48) % GEN_PLACES;
+
+	return base + function * GEN_FUNCTION_SIZE + place * (GEN_FUNCTION_SIZE / GEN_PLACES);
+}
+
+/* Writes a perf.data with `samples` samples of `program`; 0 or -1 with errno. */
+int gen_perf_data(const char *path, const char *program, uint64_t samples);
+
+#endif

@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Times `vperf report` and `perf report --stdio` on as many samples each, made by bench/gen-recording:
+# the same number of functions and processes, hit with the same distribution. Three runs each, the
+# files in the page cache; the median counts.
+#
+#   bench/report-speed.sh [BUILD-DIR [SAMPLES]]      (build, 10000000)
+set -eu
+build=$(realpath "${1:-build}")
+samples=${2:-10000000}
+work=$(mktemp -d "${TMPDIR:-/tmp}/report-speed.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+for tool in perf gcc nm; do
+	command -v $tool >/dev/null || { echo "report-speed: $tool is needed" >&2; exit 77; }
+done
+
+# A program whose functions lie where gen-recording puts its samples: 3000 of 64 bytes at 0x401000.
+{
+	for i in $(seq 0 2999); do
+		printf '\t.globl function_%d\n\t.type function_%d, @function\nfunction_%d:\n' $i $i $i
+		printf '\t.skip 63, 0x90\n\tret\n\t.size function_%d, 64\n' $i
+	done
+} | gcc -nostdlib -static -x assembler - -Wl,-Ttext=0x401000,-e,function_0 -o "$work/program"
+[ "$(nm "$work/program" | awk '$3 == "function_1" { print $1 }')" = 0000000000401040 ]
+
+"$build/bench/gen-recording" "$samples" "$work/vperf.data"
+"$build/bench/gen-recording" --perf "$samples" "$work/perf.data" "$work/program"
+
+# Prints "SECONDS KIB" of the command: the median of three runs by time.
+measure()
+{
+	for _ in 1 2 3; do
+		python3 - "$@" <<-'END'
+		import os, sys, time
+		start = time.monotonic()
+		pid = os.fork()
+		if pid == 0:
+		    null = os.open(os.devnull, os.O_RDWR)
+		    os.dup2(null, 0), os.dup2(null, 1), os.dup2(null, 2)
+		    os.execvp(sys.argv[1], sys.argv[1:])
+		_, status, usage = os.wait4(pid, 0)
+		print(f"{time.monotonic() - start:.3f} {usage.ru_maxrss} {os.waitstatus_to_exitcode(status)}")
+		END
+	done | sort -n | sed -n 2p
+}
+
+row()
+{
+	local name=$1 seconds kib status
+	shift
+	read -r seconds kib status < <(measure "$@")
+	[ "$status" = 0 ] || { echo "report-speed: '$*' failed: $status" >&2; exit 1; }
+	printf '%-28s %9s s %8.1f M/s %8d KiB\n' "$name" "$seconds" \
+		"$(awk "BEGIN { print $samples / $seconds / 1e6 }")" "$kib"
+	last=$seconds
+}
+
+echo "$samples synthetic samples, $(nproc) CPUs: $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)"
+cat "$work"/vperf.data/host/cpu* "$work/perf.data" >/dev/null
+row "perf report --stdio" perf report --stdio -i "$work/perf.data"
+perf_seconds=$last
+for view in host guest unified; do
+	vm=()
+	[ $view = guest ] && vm=(--vm vm0)
+	row "vperf report --view $view" "$build/vperf" report --view $view "${vm[@]}" "$work/vperf.data"
+	awk "BEGIN { printf \"%-28s %9.1f times as fast\n\", \"\", $perf_seconds / $last }"
+done
