@@ -31,23 +31,29 @@ void vp_tracker_add(struct vp_tracker *tracker, const struct vp_tracker_event *e
 uint32_t vp_tracker_image(struct vp_tracker *tracker, const struct vp_build_id *id,
 			  const char *path)
 {
+	static const char deleted[] = " (deleted)"; /* the kernel's mark, in /proc and perf */
 	struct vp_buffer key = {0};
+	size_t size = strlen(path), mark = sizeof(deleted) - 1;
 
+	if (size > mark && !strcmp(path + size - mark, deleted))
+		size -= mark;
 	if (tracker->path_bytes > VP_TRACKER_MAX_PATH_BYTES) {
 		tracker->forgotten_paths++;
 		path = "//forgotten";
+		size = strlen(path);
 		id = NULL;
 	}
 	vp_build_id_put(id, &key);
-	vp_buffer_printf(&key, " %s", path);
+	vp_buffer_string(&key, " ");
+	vp_buffer_append(&key, path, size);
 	uint32_t image = vp_intern_add(&tracker->image_ids, vp_buffer_text(&key), key.size);
 	vp_buffer_deinit(&key);
 	if (image == tracker->images.count) {
-		struct vp_tracker_image added = {.path = vp_strdup(path)};
+		struct vp_tracker_image added = {.path = vp_strndup(path, size)};
 		if (id)
 			added.build_id = *id;
 		vp_vec_push(&tracker->images, added);
-		tracker->path_bytes += 3 * strlen(path) + sizeof(added);
+		tracker->path_bytes += 3 * size + sizeof(added);
 	}
 	return image;
 }
