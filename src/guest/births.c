@@ -16,7 +16,7 @@
 struct vp_births_watch {
 	struct vp_births *skeleton;
 	struct ring_buffer *ring;
-	uint64_t direct_map; /* virtual address of physical address 0; 0: unknown */
+	uint64_t direct_map;        /* virtual address of physical address 0; 0: unknown */
 	struct vp_tracker *tracker; /* while draining */
 };
 
@@ -125,6 +125,8 @@ static struct vp_error *births_start(struct vp_births_watch *watch)
 {
 	int result;
 
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return vp_error_errno(errno, "the kernel has no BTF in '/sys/kernel/btf/vmlinux'");
 	watch->skeleton = vp_births__open();
 	if (!watch->skeleton)
 		return vp_error_errno(errno, "cannot open the BPF programs");

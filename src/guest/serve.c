@@ -47,7 +47,7 @@ static int listen_vsock(unsigned port)
 {
 	struct sockaddr_vm address = {
 	    .svm_family = AF_VSOCK, .svm_cid = VMADDR_CID_ANY, .svm_port = port};
-	int fd = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
 		return -errno;
@@ -62,7 +62,8 @@ static int listen_vsock(unsigned port)
 static int open_socket(bool serve)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = VP_AGENT_SOCKET};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	/* Accepting must not wait for an asker that has gone again. */
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (serve ? SOCK_NONBLOCK : 0), 0);
 
 	if (fd < 0)
 		return -errno;
@@ -181,8 +182,8 @@ static void on_connection(struct server *server, int listener, bool vsock)
 	if (fd < 0 || (vsock && !is_from_host(fd)))
 		return;
 	if (server->answers >= MAX_ANSWERS) {
-		if (refuse(fd, "error too many requests at the same time\n"))
-			return;
+		int ignored = refuse(fd, "error too many requests at the same time\n");
+		(void)ignored;
 		return;
 	}
 	vp_agent_catch_up(&server->agent);
