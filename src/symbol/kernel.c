@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol/demangle.h"
+
 /* The last symbol of the kernel or a module has no next one to end it. */
 enum { LAST_SYMBOL_SIZE = 64 * 1024 };
 
@@ -109,14 +111,16 @@ void vp_names_index_kernel(struct vp_names *names)
 /* "[kvm]" of kvm or [kvm], as kallsyms has it. */
 static const char *module_name(struct vp_names *names, struct vp_slice word)
 {
-	struct vp_buffer text = {0};
+	struct vp_buffer text = {0}, clean = {0};
 	bool bare = !word.size || word.bytes[0] != '[';
 
 	vp_buffer_string(&text, bare ? "[" : "");
 	vp_maps_unescape(word, &text);
 	vp_buffer_string(&text, bare ? "]" : "");
-	uint32_t id = vp_intern_add(&names->strings, vp_buffer_text(&text), text.size);
+	vp_text_clean(text.bytes, text.size, &clean);
+	uint32_t id = vp_intern_add(&names->strings, vp_buffer_text(&clean), clean.size);
 	vp_buffer_deinit(&text);
+	vp_buffer_deinit(&clean);
 	return vp_intern_text(&names->strings, id);
 }
 

@@ -10,12 +10,29 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
+/* Whatever the guest wrote, a name does no harm to a terminal. */
+static void check_clean(const char *text)
+{
+	for (; text && *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			abort();
+}
+
+static void check_name(const struct vp_name *name)
+{
+	check_clean(name->function);
+	check_clean(name->module);
+	check_clean(name->comm);
+}
+
 static void look_up(struct vp_names *names, uint32_t space, uint64_t addr, uint64_t time)
 {
 	struct vp_name name;
 
 	vp_names_find(names, space, false, addr, time, &name);
+	check_name(&name);
 	vp_names_find(names, space, true, addr, time, &name);
+	check_name(&name);
 }
 
 static void look_up_all(struct vp_names *names)

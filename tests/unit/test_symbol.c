@@ -30,7 +30,7 @@ static const char text[] = "vperf-maps 1\n"
 			   "m 2 700000 701000 0 3600000000 - /lib/second.so\n"
 			   "m 2 900000 901000 0 3000000000 - //anon\n"
 			   "j 2 900100 20 Interpreter%20loop\n"
-			   "end 25\n";
+			   "end 26\n";
 
 #define SECOND 1000000000ULL
 #define NAMES "test_symbol.maps"
@@ -161,6 +161,9 @@ static void test_kernel(void **state)
 	assert_int_equal(name.module_offset, 0x44);
 	vp_names_find(names, VP_NAMES_NO_SPACE, true, 0xffffffffc0000050, 0, &name);
 	assert_null(name.function);
+	vp_names_find(names, VP_NAMES_NO_SPACE, true, 0xffffffffc0001000, 0, &name);
+	assert_string_equal(name.function, "bad?name");
+	assert_string_equal(name.module, "[e?vil]");
 	vp_names_find(names, VP_NAMES_NO_SPACE, true, 5, 0, &name);
 	assert_null(name.function);
 	vp_names_free(names);
