@@ -7,11 +7,18 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "symbol/demangle.h"
 
 enum {
-	CACHE_BITS = 17,
+	/* Pairs in the cache, as powers of two; it grows as long as more than one look-up in
+	 * 1 << MISS_BITS of a window fails. */
+	CACHE_BITS_FIRST = 13,
+	CACHE_BITS_MAX = 19,
+	MISS_BITS = 6,
+	MISS_WINDOW = 1 << 17,
+	HUGE_PAGE = 2 << 20,
 	CONTEXT_BITS = 10,
 	LINE_BITS = 6, /* of an address: a function has a cache entry for each 64 bytes of it */
 	/* Addresses without a name are rows of their own up to here, then one row. */
@@ -317,21 +324,88 @@ static void resolve(struct vp_builder *builder, uint32_t number, uint64_t ip, ui
 	slot->row |= context.hidden ? VP_ROW_MASK : row_of_name(builder, &context, &name, ip);
 }
 
-void vp_builder_count(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part)
+static void cache_new(struct vp_builder *builder, unsigned bits)
+{
+	size_t pairs = 1ULL << bits, size = pairs * sizeof(*builder->cache);
+	bool large = size >= HUGE_PAGE;
+
+	free(builder->cache);
+	builder->cache = aligned_alloc(large ? HUGE_PAGE : sizeof(*builder->cache), size);
+	if (!builder->cache)
+		vp_alloc_failed();
+	/* It is hit all over: with small pages most look-ups would walk page tables. */
+	if (large)
+		madvise(builder->cache, size, MADV_HUGEPAGE);
+	for (size_t i = 0; i < pairs; i++)
+		builder->cache[i].slots[0].context = builder->cache[i].slots[1].context = VP_NONE;
+	builder->cache_bits = bits;
+}
+
+/* Nothing is pending when this is called: the cache may be replaced. */
+static void cache_adapt(struct vp_builder *builder)
+{
+	bool small = builder->misses > builder->lookups >> MISS_BITS;
+
+	builder->lookups = builder->misses = 0;
+	if (small && builder->cache_bits < CACHE_BITS_MAX)
+		cache_new(builder, builder->cache_bits + 2);
+}
+
+static inline bool slot_holds(const struct vp_row_slot *slot, uint32_t context, uint64_t ip)
+{
+	return slot->context == context && ip - slot->start < slot->size;
+}
+
+static const struct vp_row_slot *row_slot(struct vp_builder *builder,
+					  const struct vp_pending *sample)
+{
+	struct vp_row_slot *slots = sample->pair->slots;
+
+	if (slot_holds(&slots[0], sample->context, sample->ip))
+		return &slots[0];
+	if (slot_holds(&slots[1], sample->context, sample->ip))
+		return &slots[1];
+	builder->misses++;
+	slots[1] = slots[0];
+	resolve(builder, sample->context, sample->ip, sample->time, &slots[0]);
+	return &slots[0];
+}
+
+void vp_builder_flush(struct vp_builder *builder)
 {
 	struct vp_profile *profile = builder->profile;
-	uint32_t context = context_of(builder, tick, part);
-	uint64_t ip = tick->sample->ip;
-	uint64_t hash = ((ip >> LINE_BITS) + ((uint64_t)context << 40)) * 0x9e3779b97f4a7c15ULL;
-	struct vp_row_slot *slot = &builder->cache[hash >> (64 - CACHE_BITS)];
 
-	if (slot->context != context || ip - slot->start >= slot->size)
-		resolve(builder, context, ip, tick->time, slot);
-	if ((slot->row & VP_ROW_MASK) != VP_ROW_MASK)
-		vp_builder_add(builder, slot->row & VP_ROW_MASK, tick->weight);
-	profile->unattributed += slot->row & VP_ROW_UNNAMED ? tick->weight : 0;
-	if (vp_tick_is_guest(tick))
-		profile->routes[VP_ROW_ROUTE(slot->row)] += tick->weight;
+	for (uint32_t i = 0; i < builder->n_pending; i++) {
+		const struct vp_pending *sample = &builder->pending[i];
+		const struct vp_row_slot *slot = row_slot(builder, sample);
+		if ((slot->row & VP_ROW_MASK) != VP_ROW_MASK)
+			vp_builder_add(builder, slot->row & VP_ROW_MASK, sample->weight);
+		profile->unattributed += slot->row & VP_ROW_UNNAMED ? sample->weight : 0;
+		if (sample->guest)
+			profile->routes[VP_ROW_ROUTE(slot->row)] += sample->weight;
+	}
+	builder->lookups += builder->n_pending;
+	builder->n_pending = 0;
+	if (builder->lookups >= MISS_WINDOW)
+		cache_adapt(builder);
+}
+
+void vp_builder_count(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part)
+{
+	uint64_t context = context_of(builder, tick, part), ip = tick->sample->ip;
+	uint64_t hash = ((ip >> LINE_BITS) + (context << 40)) * 0x9e3779b97f4a7c15ULL;
+	struct vp_row_pair *pair = &builder->cache[hash >> (64 - builder->cache_bits)];
+
+	__builtin_prefetch(pair, 1);
+	builder->pending[builder->n_pending++] =
+	    (struct vp_pending){.pair = pair,
+				.ip = ip,
+				.time = tick->time,
+				.weight = tick->weight,
+				.context = (uint32_t)context,
+				.guest = vp_tick_is_guest(tick)};
+	if (builder->n_pending == VP_PENDING)
+		vp_builder_flush(builder);
 }
 
 void vp_builder_init(struct vp_builder *builder)
@@ -342,9 +416,7 @@ void vp_builder_init(struct vp_builder *builder)
 	builder->contexts = vp_realloc_array(NULL, 1 << CONTEXT_BITS, sizeof(*builder->contexts));
 	for (size_t i = 0; i < 1 << CONTEXT_BITS; i++)
 		builder->contexts[i].context = VP_NONE;
-	builder->cache = vp_realloc_array(NULL, 1 << CACHE_BITS, sizeof(*builder->cache));
-	for (size_t i = 0; i < 1 << CACHE_BITS; i++)
-		builder->cache[i].context = VP_NONE;
+	cache_new(builder, CACHE_BITS_FIRST);
 }
 
 void vp_builder_deinit(struct vp_builder *builder)

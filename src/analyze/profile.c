@@ -201,6 +201,7 @@ struct vp_error *vp_profile_make(const struct vp_profile_options *options,
 		vp_view_host(&builder);
 	else
 		vp_view_unified(&builder);
+	vp_builder_flush(&builder);
 	if (!ret->parts.count)
 		vp_builder_part(&builder, VP_NONE, VP_NONE);
 	ret->first = timeline.first;

@@ -51,6 +51,20 @@ struct vp_row_slot {
 	uint32_t row; /* in the low bits; above it the route, and whether there is no name */
 };
 
+/* Two slots of the same hash in one line of the processor's cache. */
+struct vp_row_pair {
+	struct vp_row_slot slots[2];
+} __attribute__((aligned(64)));
+
+/* A sample that waits for its slots to come from memory. */
+struct vp_pending {
+	struct vp_row_pair *pair;
+	uint64_t ip, time, weight;
+	uint32_t context;
+	bool guest;
+};
+enum { VP_PENDING = 16 };
+
 /* Parts of vp_row_slot.row. The highest row number stands for "not shown". */
 #define VP_ROW_BITS 29
 #define VP_ROW_MASK ((1u << VP_ROW_BITS) - 1)
@@ -72,9 +86,13 @@ struct vp_builder {
 	VP_VEC(uint64_t) counts;          /* by row; close together, since each sample adds here */
 	struct vp_key_set space_keys;
 	VP_VEC(struct vp_space_slot) spaces; /* by space_keys */
-	struct vp_row_slot *cache;
-	uint32_t idle_row; /* VP_NONE: there is none yet */
-	uint32_t unnamed;  /* distinct addresses without a name */
+	struct vp_row_pair *cache;           /* by hash of context and address */
+	struct vp_pending pending[VP_PENDING];
+	uint32_t n_pending;
+	unsigned cache_bits;      /* log2 of the number of pairs */
+	uint32_t lookups, misses; /* since the last look at whether the cache is too small */
+	uint32_t idle_row;        /* VP_NONE: there is none yet */
+	uint32_t unnamed;         /* distinct addresses without a name */
 	struct vp_map part_of_vcpu;
 	struct vp_map reason_of;
 };
@@ -91,6 +109,8 @@ static inline void vp_builder_add(struct vp_builder *builder, uint32_t row, uint
 }
 /* Counts a sample in the row of its address and process. `part` is where it belongs. */
 void vp_builder_count(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part);
+/* Counts what vp_builder_count() put off; to be called at the end. */
+void vp_builder_flush(struct vp_builder *builder);
 /* The part of a vCPU, or the only one. */
 uint32_t vp_builder_part(struct vp_builder *builder, uint32_t vm, uint32_t vcpu);
 /* A row's text. */
