@@ -22,6 +22,7 @@
 
 #define CONNECT_TRIES 300
 #define CONNECT_PAUSE_US 50000
+#define AGENT_TRIES 1200
 
 struct guest {
 	char name[64];
@@ -194,6 +195,13 @@ static void start_agent(void)
 	_exit(127);
 }
 
+/* The agent's socket is there once it watches: what starts before that would escape it. */
+static void wait_for_agent(void)
+{
+	for (int i = 0; i < AGENT_TRIES && access("/run/vperf-agent.sock", F_OK); i++)
+		usleep(CONNECT_PAUSE_US);
+}
+
 static int connect_host(unsigned int port)
 {
 	struct sockaddr_vm address = {
@@ -252,6 +260,8 @@ static void run_guest(struct guest *guest)
 		complain("cannot connect to the lab host over vsock: %s", strerror(-fd));
 		return;
 	}
+	if (guest->agent)
+		wait_for_agent();
 	dprintf(fd, "ready %s\n", guest->name);
 	if (!wait_line(fd, "go"))
 		return;

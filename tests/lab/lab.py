@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 
@@ -71,7 +72,8 @@ def vperf(*arguments, check=True):
 
 def run_scenario(text, directory, timeout=400):
     """Runs the scenario given as text; progress goes to the terminal, results to `directory`."""
-    directory.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
     with tempfile.NamedTemporaryFile("w", suffix=".scn", delete=False) as scenario:
         scenario.write(text)
     try:
@@ -102,9 +104,9 @@ def steal_rows(report):
 
 
 def parse_perf_stat(text):
-    """Counts of `perf stat -x,` output, in order of appearance."""
-    counts = []
+    """Events per second of `perf stat -a -x,` output (count and running time), run by run."""
+    rates = []
     for row in csv.reader(io.StringIO(text)):
-        if len(row) > 2 and row[0].isdigit():
-            counts.append(int(row[0]))
-    return counts
+        if len(row) > 3 and row[0].isdigit():
+            rates.append(int(row[0]) / (int(row[3]) / 1e9))
+    return rates
