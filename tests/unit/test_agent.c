@@ -10,9 +10,11 @@
 
 #include "base/file.h"
 #include "collect/agent_client.h"
+#include "guest/agent.h"
 #include "guest/direct_map.h"
 #include "guest/tracker.h"
 #include "maps/agent_protocol.h"
+#include "maps/maps.h"
 
 static void add(struct vp_tracker *tracker, uint64_t time, enum vp_tracker_kind kind, uint32_t tgid,
 		uint32_t parent, uint64_t root, const char *comm)
@@ -252,12 +254,54 @@ static void test_transfer(void **state)
 	assert_int_equal(access("test_agent.maps", F_OK), -1);
 }
 
+static uint32_t find_space(const struct vp_maps *maps, uint32_t tgid)
+{
+	for (uint32_t i = 0; i < maps->spaces.count; i++)
+		if (maps->spaces.at[i].tgid == tgid && !maps->spaces.at[i].end_ns)
+			return i;
+	return UINT32_MAX;
+}
+
+/* Of this machine, with whatever rights the test has: its own process is there, with its mappings.
+ */
+static void test_dump(void **state)
+{
+	struct vp_agent agent;
+	struct vp_maps maps;
+	bool own_code = false, own_symbol = false;
+	int fd = open("test_agent.maps", O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+	vp_agent_start(&agent);
+	vp_agent_catch_up(&agent);
+	assert_int_equal(vp_agent_dump(&agent, fd, true), 0);
+	vp_agent_stop(&agent);
+	close(fd);
+	expect_no_error(vp_maps_load("test_agent.maps", &maps));
+	assert_int_equal(maps.warning_count, 0);
+	assert_true(maps.complete && maps.guest);
+	assert_int_equal(maps.clocks.count, 2);
+	assert_true(maps.clocks.at[0].mono_ns < maps.clocks.at[1].mono_ns);
+	uint32_t own = find_space(&maps, (uint32_t)getpid());
+	assert_int_not_equal(own, UINT32_MAX);
+	vp_vec_each (&maps.mappings, mapping)
+		own_code |= mapping->space == own && mapping->start <= (uintptr_t)test_dump &&
+			    (uintptr_t)test_dump < mapping->end;
+	vp_vec_each (&maps.symbols, symbol)
+		own_symbol |= vp_slice_is(vp_maps_word(&maps, symbol->name), "test_dump");
+	assert_true(own_code && own_symbol);
+	vp_maps_deinit(&maps);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_life_of_a_process),   cmocka_unit_test(test_vfork),
-	    cmocka_unit_test(test_mappings_seen_twice), cmocka_unit_test(test_memory_is_bounded),
-	    cmocka_unit_test(test_direct_map),          cmocka_unit_test(test_transfer),
+	    cmocka_unit_test(test_life_of_a_process),
+	    cmocka_unit_test(test_vfork),
+	    cmocka_unit_test(test_mappings_seen_twice),
+	    cmocka_unit_test(test_memory_is_bounded),
+	    cmocka_unit_test(test_direct_map),
+	    cmocka_unit_test(test_transfer),
+	    cmocka_unit_test(test_dump),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
