@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the benchmarks in the lab share: one boot under icount, and a fixed piece of work in a guest,
+run again and again, each time with another profiler around it.
+
+The guest waits at its second serial port: told "go", it runs the work and answers with the work's own
+closing line. So nothing has to be timed from outside, and a profiler is ready before the work starts.
+"""
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
+SCRATCH = "/run/bench"  # on the lab host, in memory: no disk and no share gets into the figures
+
+# Runs on the lab host: `trigger LOG LABEL` is the profiler's command, and the profiler its parent.
+TRIGGER = r"""
+import os, socket, sys, time
+
+def cpu_ns(pid):
+    total = 0
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/schedstat") as f:
+            total += int(f.read().split()[0])
+    return total
+
+def measured():
+    profiler = os.getppid()
+    guest = socket.socket(socket.AF_UNIX)
+    guest.connect("/run/vlab/g1.work")
+    time.sleep(0.5)  # the profiler's own start is over
+    before, start = cpu_ns(profiler), time.monotonic()
+    guest.sendall(b"go\n")
+    answer = b""
+    while b"\n" not in answer.partition(b"elapsed_s=")[2]:
+        answer += guest.recv(4096)
+    own = cpu_ns(profiler) - before
+    line = [l for l in answer.decode().splitlines() if "elapsed_s=" in l][0]
+    with open(sys.argv[1], "a") as log:
+        print(sys.argv[2], own, f"{time.monotonic() - start:.6f}", line, file=log)
+
+measured()
+"""
+
+SCENARIO = """\
+host pcpus=1 icount=yes memory=3072 {host}
+guest g1 vcpus=1 memory=256 pin=0 truth=no qemu="-serial unix:/run/vlab/g1.work,server=on,wait=off"
+workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read go <&3; do {work} | tail -n 1 >&3; done'
+"""
+
+
+def trigger(label):
+    """The command that a profiler is to run."""
+    return f"python3 {SCRATCH}/trigger /out/runs {label}"
+
+
+def run_commands(commands, iterations, out, host=""):
+    """Boots the lab host and runs the shell commands there, one after another; returns `out`."""
+    work = f"shares a=80 b=20 --iterations {iterations}"
+    text = SCENARIO.format(work=work, host=host)
+    # No quote of any kind may be in what a scenario's line holds: the script goes by a file.
+    (out.parent / "trigger.py").write_text(TRIGGER)
+    script = out.parent / "commands.sh"
+    script.write_text("\n".join(["set -e", f"mkdir -p {SCRATCH}",
+                                 f"cp {out.parent}/trigger.py {SCRATCH}/trigger", f"cd {SCRATCH}",
+                                 *commands]) + "\n")
+    (out.parent / "bench.scn").write_text(text + f"command bash {script}\n")
+    command = [str(REPOSITORY / "lab/vlab"), "run", str(out.parent / "bench.scn"), "--out", str(out),
+               "--timeout", "3000"]
+    run = subprocess.run(command, stdout=sys.stderr, check=False)
+    if run.returncode:
+        log = out / "host/command-1.err"
+        sys.stderr.write(log.read_text(errors="replace") if log.exists() else "")
+        sys.exit("bench: the lab run failed")
+    return out
+
+
+class Run:
+    """One run of the work: what the guest and the trigger measured."""
+
+    def __init__(self, line):
+        self.label, own, _, rest = line.split(None, 3)
+        self.own_s = int(own) / 1e9
+        self.elapsed_s = float(re.search(r"elapsed_s=([\d.]+)", rest).group(1))
+
+
+def read_runs(out):
+    """The runs by label."""
+    runs = {}
+    for line in (out / "runs").read_text().splitlines():
+        run = Run(line)
+        runs.setdefault(run.label, []).append(run)
+    return runs
+
+
+def median(values):
+    """0 where there is none."""
+    values = list(values)
+    return statistics.median(values) if values else 0
+
+
+def vperf():
+    """The vperf of the same build that the lab host gets."""
+    return str(pathlib.Path(os.environ.get("VLAB_VPERF_BUILD", REPOSITORY / "build")) / "vperf")
+
+
+def vperf_samples(directory):
+    """(samples, lost records) of a recording."""
+    info = json.loads(subprocess.run([vperf(), "info", "--json", str(directory)], check=True,
+                                     capture_output=True, text=True).stdout)
+    return info
+
+
+def perf_samples(path):
+    """(samples, lost events) of a perf.data."""
+    text = subprocess.run(["perf", "report", "-i", str(path), "--stats"], check=True,
+                          capture_output=True, text=True).stdout
+    found = re.search(r"SAMPLE events:\s+(\d+)", text)
+    lost = re.search(r"LOST(?:_SAMPLES)? events:\s+(\d+)", text)
+    return int(found.group(1)), int(lost.group(1)) if lost else 0
+
+
+def workspace(path):
+    """A directory for everything of a benchmark's run: the given one, or a temporary one."""
+    base = path or pathlib.Path(tempfile.mkdtemp(prefix="vperf-bench-"))
+    base.mkdir(parents=True, exist_ok=True)
+    return base.resolve()
