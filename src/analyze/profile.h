@@ -106,6 +106,13 @@ struct vp_error *vp_profile_make(const struct vp_profile_options *options,
 				 struct vp_profile *ret) VP_MUST_CHECK;
 void vp_profile_deinit(struct vp_profile *profile);
 
+/* The part's rows, or NULL if it has none. */
+static inline const struct vp_profile_row *vp_profile_rows(const struct vp_profile *profile,
+							   const struct vp_profile_part *part)
+{
+	return part->rows ? &profile->rows.at[part->first_row] : NULL;
+}
+
 static inline const char *vp_profile_text(const struct vp_profile *profile, uint32_t text)
 {
 	return text == VP_NONE ? NULL : vp_intern_text(&profile->texts, text);

@@ -16,7 +16,7 @@ const char *vp_report_vm(const struct vp_report *report, const struct vp_profile
 
 size_t vp_report_rows(const struct vp_report *report, const struct vp_profile_part *part)
 {
-	const struct vp_profile_row *rows = report->profile.rows.at + part->first_row;
+	const struct vp_profile_row *rows = vp_profile_rows(&report->profile, part);
 	size_t count = 0;
 
 	while (count < part->rows && (!report->limit || count < report->limit) &&
@@ -198,7 +198,7 @@ void vp_report_table(const struct vp_report *report, const struct vp_profile_par
 		     struct vp_table *table)
 {
 	const struct vp_profile *profile = &report->profile;
-	const struct vp_profile_row *row = profile->rows.at + part->first_row;
+	const struct vp_profile_row *row = vp_profile_rows(profile, part);
 	/* Idleness and steal have no process: where functions are left out, their label stands
 	 * there. */
 	unsigned label = profile->columns & VP_COLUMN_FUNCTION  ? VP_COLUMN_FUNCTION

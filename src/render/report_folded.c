@@ -36,7 +36,7 @@ static void put_row(const struct vp_report *report, const struct vp_profile_row 
 void vp_render_report_folded(const struct vp_report *report, struct vp_buffer *out)
 {
 	vp_vec_each (&report->profile.parts, part) {
-		const struct vp_profile_row *row = report->profile.rows.at + part->first_row;
+		const struct vp_profile_row *row = vp_profile_rows(&report->profile, part);
 		for (size_t left = vp_report_rows(report, part); left; left--, row++)
 			if (row->samples)
 				put_row(report, row, out);

@@ -91,7 +91,7 @@ static void add_part(struct json_object *object, const struct vp_report *report,
 static void add_rows(struct json_object *rows, const struct vp_report *report,
 		     const struct vp_profile_part *whole, const struct vp_profile_part *part)
 {
-	const struct vp_profile_row *row = report->profile.rows.at + part->first_row;
+	const struct vp_profile_row *row = vp_profile_rows(&report->profile, part);
 
 	for (size_t left = vp_report_rows(report, part); left; left--, row++)
 		json_object_array_add(rows, row_json(report, whole, row));

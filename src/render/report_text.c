@@ -32,7 +32,7 @@ static void put_reasons(const struct vp_report *report, const struct vp_profile_
 			struct vp_buffer *out)
 {
 	const struct vp_profile *profile = &report->profile;
-	const struct vp_profile_row *row = profile->rows.at + part->first_row;
+	const struct vp_profile_row *row = vp_profile_rows(profile, part);
 	bool any = false;
 
 	for (size_t left = vp_report_rows(report, part); left; left--, row++) {

@@ -48,7 +48,7 @@ void made_begin(struct made *made, const char *name, unsigned n_vms)
 void made_end(struct made *made, uint64_t end)
 {
 	for (uint32_t pcpu = 0; pcpu < made->pcpus; pcpu++)
-		vp_trace_flush(made->writer, pcpu, 0);
+		vp_trace_flush(made->writer, pcpu, made->lost);
 	made->about.records = vp_trace_written(made->writer);
 	made->about.end = end ? MADE_START + end * MADE_PERIOD : 0;
 	if (vp_recording_write(made->path, &made->about) || vp_vms_write(made->path, &made->vms))

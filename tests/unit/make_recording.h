@@ -20,6 +20,7 @@ struct made {
 	struct vp_recording about;
 	vp_vms vms;
 	uint32_t pcpus;  /* with records */
+	uint64_t lost;   /* said by every stream */
 	uint64_t offset; /* of the next records from their tick, ns */
 };
 

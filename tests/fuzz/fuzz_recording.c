@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A recording from anywhere: one of its files is the fuzzer's, the others are sound. The first byte
+ * chooses: 0 a stream as it is, 1 a stream's records in a packet with a good checksum, 2 `vms`,
+ * 3 `recording`. All views are made of it and rendered in all formats.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "recording/packet.h"
+#include "render/report.h"
+#include "render/summary.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static const char good_recording[] =
+    "vperf-recording 1\ntrigger cycles\nperiod_ns 1000000\nby_time 0\n"
+    "pcpus 2\nstart 1\nrecords 3\nlost 0\nend 100000000\n";
+static const char good_vms[] = "vperf-vms 1\nvm 1000 1 0 1 3 - one\nvcpu 0 1001\nvcpu 1 1002\n"
+			       "vm 2000 1 90000000 0 4 - two\nvcpu 0 2001\ntsc 10 0 0\n";
+
+static void put_file(const char *directory, const char *name, const void *bytes, size_t size)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	FILE *file = fopen(path, "w");
+	if (!file || fwrite(bytes, 1, size, file) != size || fclose(file))
+		abort();
+}
+
+/* Puts a sound header before the records. */
+static void put_packet(const char *directory, const uint8_t *records, size_t size)
+{
+	struct vp_packet_header header = {.magic = VP_PACKET_MAGIC};
+	struct vp_buffer packet = {0};
+
+	header.packet_size = header.content_size = 8 * (sizeof(header) + size);
+	vp_buffer_append(&packet, &header, sizeof(header));
+	vp_buffer_append(&packet, records, size);
+	header.checksum = vp_packet_checksum(packet.bytes, packet.size);
+	memcpy(packet.bytes, &header, sizeof(header));
+	put_file(directory, "host/cpu0", packet.bytes, packet.size);
+	vp_buffer_deinit(&packet);
+}
+
+static void report(const char *directory, const struct vp_profile_options *options)
+{
+	struct vp_naming_options naming = {.directory = directory};
+	struct vp_buffer out = {0};
+	struct vp_report made;
+	struct vp_error *error = vp_report_make(&naming, options, &made);
+
+	if (error) {
+		vp_error_free(error);
+		return;
+	}
+	vp_render_report_text(&made, true, &out);
+	vp_render_report_csv(&made, &out);
+	vp_render_report_json(&made, &out);
+	vp_render_report_folded(&made, &out);
+	/* Whoever wrote the recording, its names do no harm to a terminal. */
+	for (size_t i = 0; i < out.size; i++)
+		if ((unsigned char)out.bytes[i] < ' ' && !strchr("\n\033", out.bytes[i]))
+			abort();
+	vp_buffer_deinit(&out);
+	vp_report_deinit(&made);
+}
+
+static void inform(const char *directory)
+{
+	struct vp_summary summary;
+	struct vp_buffer out = {0};
+	struct vp_error *error = vp_summary_make(directory, &summary);
+
+	if (!error) {
+		vp_render_summary_text(&summary, &out);
+		vp_render_summary_json(&summary, &out);
+		vp_summary_deinit(&summary);
+	}
+	vp_error_free(error);
+	vp_buffer_deinit(&out);
+}
+
+static void put_all(const char *directory, const uint8_t *bytes, size_t size)
+{
+	uint8_t which = bytes[0] % 4;
+
+	put_file(directory, "recording", good_recording, sizeof(good_recording) - 1);
+	put_file(directory, "vms", good_vms, sizeof(good_vms) - 1);
+	if (which == 0)
+		put_file(directory, "host/cpu0", bytes + 1, size - 1);
+	else if (which == 1)
+		put_packet(directory, bytes + 1, size - 1);
+	else
+		put_file(directory, which == 2 ? "vms" : "recording", bytes + 1, size - 1);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	static char directory[] = "/tmp/fuzz-recording.XXXXXX";
+	static bool made;
+	char host[64];
+
+	if (!size || size > VP_PACKET_MAX - sizeof(struct vp_packet_header))
+		return 0;
+	if (!made && !mkdtemp(directory))
+		abort();
+	snprintf(host, sizeof(host), "%s/host", directory);
+	if (!made && mkdir(host, 0700))
+		abort();
+	made = true;
+	put_all(directory, bytes, size);
+	for (unsigned view = VP_VIEW_HOST; view <= VP_VIEW_UNIFIED; view++) {
+		report(directory, &(struct vp_profile_options){.view = view, .vm = "one"});
+		report(directory, &(struct vp_profile_options){
+				      .view = view, .per_vcpu = true, .per_process = true});
+	}
+	inform(directory);
+	return 0;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Streams as written are read back; damage anywhere costs the packets it hit, and is counted. */
+#include "unit.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyze/report.h"
+#include "base/file.h"
+#include "make_recording.h"
+#include "recording/packet.h"
+#include "recording/trace_reader.h"
+
+#define NAME "test_recording.rec"
+#define STREAM NAME "/host/cpu0"
+#define DAMAGED NAME "/host/damaged"
+
+enum { PACKETS = 5, RECORDS = 6 /* per packet */ };
+
+/* Five packets of six idle samples each; yields the stream's bytes. */
+static struct vp_buffer make_stream(void)
+{
+	struct vp_buffer bytes = {0};
+	struct made made;
+
+	made_begin(&made, NAME, 0);
+	for (uint64_t packet = 0; packet < PACKETS; packet++) {
+		for (uint64_t i = 0; i < RECORDS; i++)
+			made_idle(&made, 0, packet * RECORDS + i);
+		vp_trace_flush(made.writer, 0, 0);
+	}
+	made_end(&made, PACKETS * RECORDS);
+	expect_no_error(vp_file_read(STREAM, 1 << 20, &bytes));
+	return bytes;
+}
+
+/* Reads a stream of these bytes; yields the number of records and how it went. */
+static uint64_t read_stream(const void *bytes, size_t size, struct vp_stream_health *health)
+{
+	struct vp_stream_reader *reader;
+	const struct vp_record_header *record;
+	uint64_t records = 0, last = 0;
+
+	temporary_file(DAMAGED, bytes, size);
+	expect_no_error(vp_stream_open(DAMAGED, &reader));
+	while ((record = vp_stream_next(reader))) {
+		assert_int_equal(record->id, VP_ID_host_sample);
+		assert_true(record->time >= last);
+		last = record->time;
+		records++;
+	}
+	*health = *vp_stream_health(reader);
+	vp_stream_free(reader);
+	return records;
+}
+
+static void test_whole_stream(void **state)
+{
+	struct vp_buffer bytes = make_stream();
+	struct vp_stream_health health;
+
+	assert_int_equal(read_stream(bytes.bytes, bytes.size, &health), PACKETS * RECORDS);
+	assert_int_equal(health.records, PACKETS * RECORDS);
+	assert_int_equal(health.damaged, 0);
+	assert_false(health.cut_off);
+	vp_buffer_deinit(&bytes);
+}
+
+static void test_truncation_at_every_offset(void **state)
+{
+	struct vp_buffer bytes = make_stream();
+	size_t packet = bytes.size / PACKETS;
+
+	for (size_t size = 0; size < bytes.size; size++) {
+		struct vp_stream_health health;
+		uint64_t whole = size / packet;
+		assert_int_equal(read_stream(bytes.bytes, size, &health), whole * RECORDS);
+		assert_int_equal(health.damaged, size - whole * packet);
+		assert_int_equal(health.cut_off, size % packet != 0);
+	}
+	vp_buffer_deinit(&bytes);
+}
+
+/* A flipped bit costs its own packet, no other, wherever it is. */
+static void test_every_bit_flipped(void **state)
+{
+	struct vp_buffer bytes = make_stream();
+	size_t packet = bytes.size / PACKETS;
+
+	for (size_t bit = 0; bit < 8 * bytes.size; bit += 3) {
+		struct vp_stream_health health;
+		bytes.bytes[bit / 8] ^= (char)(1 << bit % 8);
+		assert_int_equal(read_stream(bytes.bytes, bytes.size, &health),
+				 (PACKETS - 1) * RECORDS);
+		assert_int_equal(health.damaged, packet);
+		assert_int_equal(health.damaged_at, bit / 8 / packet * packet);
+		bytes.bytes[bit / 8] ^= (char)(1 << bit % 8);
+	}
+	vp_buffer_deinit(&bytes);
+}
+
+static void test_garbage_between_packets(void **state)
+{
+	struct vp_buffer bytes = make_stream(), mixed = {0};
+	size_t packet = bytes.size / PACKETS;
+	const uint32_t magic = VP_PACKET_MAGIC;
+	struct vp_stream_health health;
+
+	for (size_t i = 0; i < PACKETS; i++) {
+		vp_buffer_append(&mixed, &magic, sizeof(magic));
+		vp_buffer_string(&mixed, "what is this");
+		vp_buffer_append(&mixed, bytes.bytes + i * packet, packet);
+	}
+	assert_int_equal(read_stream(mixed.bytes, mixed.size, &health), PACKETS * RECORDS);
+	assert_int_equal(health.damaged, PACKETS * 16);
+	vp_buffer_deinit(&mixed);
+	vp_buffer_deinit(&bytes);
+}
+
+static void test_tail(void **state)
+{
+	struct vp_buffer bytes = make_stream();
+	struct vp_stream_reader *reader;
+	uint64_t records = 0;
+
+	expect_no_error(vp_stream_open(STREAM, &reader));
+	vp_stream_seek_tail(reader, bytes.size / PACKETS * 2 + 7);
+	while (vp_stream_next(reader))
+		records++;
+	assert_int_equal(records, 2 * RECORDS);
+	vp_stream_seek_tail(reader, UINT64_MAX);
+	while (vp_stream_next(reader))
+		records++;
+	assert_int_equal(records, 7 * RECORDS);
+	vp_stream_free(reader);
+	vp_buffer_deinit(&bytes);
+}
+
+static struct vp_error *report_on(struct vp_report *report)
+{
+	struct vp_naming_options naming = {.directory = NAME};
+	struct vp_profile_options options = {.view = VP_VIEW_HOST};
+
+	return vp_report_make(&naming, &options, report);
+}
+
+static bool is_noted(const struct vp_report *report, const char *part)
+{
+	vp_vec_each (&report->notes, note)
+		if (strstr(*note, part))
+			return true;
+	return false;
+}
+
+static void test_report_says_what_is_missing(void **state)
+{
+	struct vp_buffer bytes = make_stream();
+	struct vp_report report;
+
+	bytes.bytes[bytes.size / 2] ^= 1;
+	temporary_file(STREAM, bytes.bytes, bytes.size);
+	expect_no_error(report_on(&report));
+	assert_true(is_noted(&report, "is damaged"));
+	assert_true(is_noted(&report, "are missing from the streams"));
+	assert_int_equal(report.profile.parts.at[0].samples, (PACKETS - 1) * RECORDS);
+	vp_report_deinit(&report);
+	vp_buffer_deinit(&bytes);
+}
+
+static void test_lost_and_interrupted(void **state)
+{
+	struct vp_report report;
+	struct made made;
+
+	made_begin(&made, NAME, 1);
+	made_idle(&made, 0, 1);
+	vp_trace_flush(made.writer, 0, 42);
+	made_idle(&made, 0, 2);
+	made.lost = 43;
+	made_end(&made, 0);
+	expect_no_error(report_on(&report));
+	assert_int_equal(report.lost, 43);
+	assert_true(is_noted(&report, "43 records were lost"));
+	assert_true(is_noted(&report, "interrupted"));
+	vp_report_deinit(&report);
+}
+
+static void test_missing_files(void **state)
+{
+	struct vp_report report;
+	struct vp_buffer bytes = make_stream();
+
+	vp_buffer_deinit(&bytes);
+	unlink(NAME "/vms");
+	expect_no_error(report_on(&report));
+	assert_true(is_noted(&report, "/vms"));
+	vp_report_deinit(&report);
+
+	temporary_file(NAME "/vms", "vperf-vms 1\nvm what\n", 20);
+	expect_no_error(report_on(&report));
+	assert_true(is_noted(&report, "line 2"));
+	vp_report_deinit(&report);
+
+	temporary_file(NAME "/recording", "vperf-recording 1\nstart 1\n", 26);
+	expect_error(report_on(&report), "period_ns");
+	temporary_file(NAME "/recording", "", 0);
+	expect_error(report_on(&report), "/recording");
+	unlink(NAME "/recording");
+	expect_error(report_on(&report), "/recording");
+	unlink(NAME "/host/cpu0");
+	expect_error(report_on(&report), "/recording");
+}
+
+static void test_no_streams(void **state)
+{
+	struct vp_report report;
+	struct made made;
+
+	made_begin(&made, NAME, 0);
+	made_end(&made, 1);
+	expect_no_error(report_on(&report));
+	assert_int_equal(report.profile.parts.at[0].samples, 0);
+	vp_report_deinit(&report);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_whole_stream),
+	    cmocka_unit_test(test_truncation_at_every_offset),
+	    cmocka_unit_test(test_every_bit_flipped),
+	    cmocka_unit_test(test_garbage_between_packets),
+	    cmocka_unit_test(test_tail),
+	    cmocka_unit_test(test_report_says_what_is_missing),
+	    cmocka_unit_test(test_lost_and_interrupted),
+	    cmocka_unit_test(test_missing_files),
+	    cmocka_unit_test(test_no_streams),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

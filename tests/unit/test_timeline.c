@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Exit names, the merge of streams, and the guest's clock on the host's. */
+#include "unit.h"
+
+#include <stdio.h>
+
+#include "make_recording.h"
+#include "timeline/clock_map.h"
+#include "timeline/exit_reason.h"
+#include "timeline/merge.h"
+
+#define NAME "test_timeline.rec"
+#define SECOND 1000000000ULL
+
+static void test_exit_names(void **state)
+{
+	static const struct {
+		uint32_t vendor, reason;
+		const char *name;
+		bool halt;
+	} exits[] = {
+	    {VP_VENDOR_AMD, 0x78, "HLT", true},
+	    {VP_VENDOR_AMD, 0x8b, "MWAIT", true},
+	    {VP_VENDOR_AMD, 0x60, "INTR", false},
+	    {VP_VENDOR_AMD, 0x400, "NPF", false},
+	    {VP_VENDOR_AMD, 0x4e, "EXCP14", false},
+	    {VP_VENDOR_AMD, 0x13, "CR3_WRITE", false},
+	    {VP_VENDOR_AMD, 0x402, "AVIC_NOACCEL", false},
+	    {VP_VENDOR_AMD, 0xffffffff, "INVALID", false},
+	    {VP_VENDOR_AMD, 12, "CR12_READ", false},
+	    {VP_VENDOR_AMD, 0x12345, "0x12345", false},
+	    {VP_VENDOR_INTEL, 12, "HLT", true},
+	    {VP_VENDOR_INTEL, 36, "MWAIT", true},
+	    {VP_VENDOR_INTEL, 48, "EPT_VIOLATION", false},
+	    {VP_VENDOR_INTEL, 0x80000021, "INVALID_STATE", false},
+	    {VP_VENDOR_INTEL, 35, "0x23", false},
+	    {VP_VENDOR_INTEL, 0x78, "0x78", false},
+	    {VP_VENDOR_UNKNOWN, 12, "0xc", false},
+	};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(exits); i++) {
+		char name[VP_EXIT_NAME_SIZE];
+		vp_exit_reason_name(exits[i].vendor, exits[i].reason, name);
+		assert_string_equal(name, exits[i].name);
+		assert_int_equal(vp_exit_reason_is_halt(exits[i].vendor, exits[i].reason),
+				 exits[i].halt);
+	}
+}
+
+static void test_merge_is_in_order(void **state)
+{
+	vp_stream_readers streams = {0};
+	struct vp_merge merge;
+	const struct vp_merge_head *head;
+	struct made made;
+	uint64_t last = 0, count = 0, seed = 1;
+
+	made_begin(&made, NAME, 0);
+	for (uint32_t pcpu = 0; pcpu < 7; pcpu++)
+		for (uint64_t tick = 0, i = 0; i < 100 * pcpu; i++) {
+			seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+			tick += seed >> 60;
+			made_idle(&made, pcpu, tick);
+		}
+	made_end(&made, 1);
+	expect_no_error(vp_trace_open(NAME "/host", &streams));
+	vp_merge_init(&merge, &streams);
+	while ((head = vp_merge_next(&merge))) {
+		assert_true(head->time >= last);
+		assert_int_equal(head->time, head->record->time);
+		last = head->time;
+		count++;
+	}
+	assert_null(vp_merge_next(&merge));
+	assert_int_equal(count, 2100);
+	vp_merge_deinit(&merge);
+	vp_trace_close(&streams);
+}
+
+/* A host whose counter runs at 2.5 GHz: 0 at 100 s. */
+static const struct vp_host_clock host = {
+    2, {{100 * SECOND, 0, 100}, {200 * SECOND, 250 * SECOND, 100}}};
+
+static void test_guest_clock_by_counter(void **state)
+{
+	/* The guest's counter is the host's minus 25 GHz*s: its clock began 10 s after 100 s. */
+	struct vp_vcpu vcpu = {.has_tsc = true, .tsc_offset = -(int64_t)(25 * SECOND)};
+	struct vp_vm vm = {.vcpus = {&vcpu, 1, 1}};
+	struct vp_clock_pair pairs[] = {{10 * SECOND, 25 * SECOND, 50},
+					{60 * SECOND, 150 * SECOND, 50}};
+	struct vp_clock_map map;
+
+	vp_clock_map_by_tsc(&host, &vm, pairs, 2, 120 * SECOND, 170 * SECOND, &map);
+	assert_int_equal(map.basis, VP_CLOCK_BY_TSC);
+	assert_int_equal(map.instants, 2);
+	assert_int_equal(map.host_ns[0], 120 * SECOND);
+	assert_int_equal(map.host_ns[1], 170 * SECOND);
+	/* The reads, and what either clock may drift away from the line in between. */
+	assert_in_range(map.error_ns, 300, 300 + 50 * SECOND * 500 / 1000000);
+
+	vp_clock_map_by_tsc(&host, &vm, pairs + 1, 1, 169 * SECOND, 170 * SECOND, &map);
+	assert_int_equal(map.instants, 1);
+	assert_int_equal(map.host_ns[0], 170 * SECOND);
+	assert_int_equal(map.error_ns, 250 + SECOND * 500 / 1000000);
+}
+
+static void test_scaled_counter(void **state)
+{
+	/* The guest's counter runs at half the host's speed. */
+	struct vp_vcpu vcpu = {.has_tsc = true, .tsc_ratio = 1ULL << 31, .tsc_frac_bits = 32};
+	struct vp_vm vm = {.vcpus = {&vcpu, 1, 1}};
+	struct vp_clock_pair pair = {5 * SECOND, 125 * SECOND, 0};
+	struct vp_clock_map map;
+
+	vp_clock_map_by_tsc(&host, &vm, &pair, 1, 100 * SECOND, 200 * SECOND, &map);
+	assert_int_equal(map.host_ns[0], 200 * SECOND);
+}
+
+static void test_clock_without_facts(void **state)
+{
+	struct vp_vcpu vcpu = {0};
+	struct vp_vm vm = {.vcpus = {&vcpu, 1, 1}};
+	struct vp_clock_pair pair = {5 * SECOND, 125 * SECOND, 0};
+	struct vp_host_clock once = {.count = 1};
+	struct vp_clock_map map;
+
+	vp_clock_map_by_tsc(&host, &vm, &pair, 1, 0, 1, &map);
+	assert_int_equal(map.basis, VP_CLOCK_UNKNOWN);
+	vcpu.has_tsc = true;
+	vp_clock_map_by_tsc(&host, &vm, &pair, 0, 0, 1, &map);
+	assert_int_equal(map.basis, VP_CLOCK_UNKNOWN);
+	vp_clock_map_by_tsc(&once, &vm, &pair, 1, 0, 1, &map);
+	assert_int_equal(map.basis, VP_CLOCK_UNKNOWN);
+	vp_clock_map_by_dump(7 * SECOND, 100 * SECOND, &map);
+	assert_int_equal(map.basis, VP_CLOCK_BY_DUMP);
+	assert_in_range(map.host_ns[0], 100 * SECOND, 102 * SECOND);
+}
+
+/* Numbers from a hostile file end somewhere, without overflow. */
+static void test_absurd_numbers(void **state)
+{
+	struct vp_vcpu vcpus[] = {
+	    {.has_tsc = true, .tsc_offset = INT64_MIN, .tsc_ratio = 1, .tsc_frac_bits = 63},
+	    {.has_tsc = true,
+	     .tsc_offset = INT64_MAX,
+	     .tsc_ratio = UINT64_MAX,
+	     .tsc_frac_bits = 1}};
+	struct vp_vm vm = {.vcpus = {vcpus, 2, 2}};
+	struct vp_host_clock odd = {2, {{0, 0, 1}, {UINT64_MAX, 1, 1}}};
+	struct vp_clock_pair pairs[] = {{0, UINT64_MAX, UINT64_MAX}, {UINT64_MAX, 0, 1}};
+	struct vp_clock_map map;
+
+	vp_clock_map_by_tsc(&odd, &vm, pairs, 2, 0, UINT64_MAX, &map);
+	vp_clock_map_by_tsc(&odd, &vm, pairs, 2, UINT64_MAX, 0, &map);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_exit_names),
+	    cmocka_unit_test(test_merge_is_in_order),
+	    cmocka_unit_test(test_guest_clock_by_counter),
+	    cmocka_unit_test(test_scaled_counter),
+	    cmocka_unit_test(test_clock_without_facts),
+	    cmocka_unit_test(test_absurd_numbers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
