@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The demonstration: installs what is missing, builds vperf, boots a KVM host with two guests in an
+# emulated machine, profiles it for 15 s from the host alone, and shows who burned the CPU.
+#
+# usage: ./demo.sh [DIR]     the recording and the lab's logs go to DIR (a new temporary directory)
+set -euo pipefail
+cd "$(dirname "$0")"
+
+case "${1-}" in
+-*)
+	sed -n '3,6s/^# \{0,1\}//p' "$0"
+	[ "$1" = --help ] || exit 2
+	exit 0
+	;;
+esac
+out=${1:-$(mktemp -d -t vperf-demo.XXXXXX)}
+
+echo "== packages" >&2
+tools/install-packages packages.txt lab/packages.txt
+echo "== build" >&2
+[ -e build/build.ninja ] || meson setup build --buildtype=release -Db_ndebug=false >&2
+ninja -C build >&2
+echo "== lab: a KVM host with the guests g1 (a program that spends 80 % and 20 % in two functions)" >&2
+echo "        and g2 (Shor's algorithm on a simulated quantum computer); results in $out" >&2
+VLAB_VPERF_BUILD=$PWD/build lab/vlab run lab/scenarios/demo.scn --out "$out" --force
+
+show() {
+	echo
+	echo "\$ vperf $*"
+	build/vperf "$@"
+}
+show info "$out/rec"
+show report "$out/rec" --limit 20
+show report "$out/rec" --view guest --vm g1 --limit 10
+show report "$out/rec" --view guest --vm g2 --limit 10
+show report "$out/rec" --view host --limit 10
+echo
+echo "The recording is $out/rec: look on with 'build/vperf report $out/rec --help'." >&2
