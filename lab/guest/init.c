@@ -56,18 +56,18 @@ static void mount_all(void)
 		bool optional;
 		const char *options;
 	} mounts[] = {
-		{"proc", "/proc", false, NULL},
-		{"sysfs", "/sys", false, NULL},
-		{"devtmpfs", "/dev", false, NULL},
-		{"tmpfs", "/tmp", false, NULL},
-		{"tmpfs", "/run", false, NULL},
-		{"tmpfs", "/out", false, "mode=0755"},
-		{"devpts", "/dev/pts", true, NULL},
-		{"tmpfs", "/dev/shm", true, NULL},
-		{"tracefs", "/sys/kernel/tracing", true, NULL},
-		{"debugfs", "/sys/kernel/debug", true, NULL},
-		{"bpf", "/sys/fs/bpf", true, NULL},
-		{"cgroup2", "/sys/fs/cgroup", true, NULL},
+	    {"proc", "/proc", false, NULL},
+	    {"sysfs", "/sys", false, NULL},
+	    {"devtmpfs", "/dev", false, NULL},
+	    {"tmpfs", "/tmp", false, NULL},
+	    {"tmpfs", "/run", false, NULL},
+	    {"tmpfs", "/out", false, "mode=0755"},
+	    {"devpts", "/dev/pts", true, NULL},
+	    {"tmpfs", "/dev/shm", true, NULL},
+	    {"tracefs", "/sys/kernel/tracing", true, NULL},
+	    {"debugfs", "/sys/kernel/debug", true, NULL},
+	    {"bpf", "/sys/fs/bpf", true, NULL},
+	    {"cgroup2", "/sys/fs/cgroup", true, NULL},
 	};
 
 	for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
@@ -205,7 +205,7 @@ static void wait_for_agent(void)
 static int connect_host(unsigned int port)
 {
 	struct sockaddr_vm address = {
-		.svm_family = AF_VSOCK, .svm_cid = VMADDR_CID_HOST, .svm_port = port};
+	    .svm_family = AF_VSOCK, .svm_cid = VMADDR_CID_HOST, .svm_port = port};
 
 	for (int i = 0; i < CONNECT_TRIES; i++) {
 		int fd = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -20,7 +20,7 @@ enum copy_state { COPY_WAITING, COPY_RUNNING, COPY_ENDING, COPY_KILLED, COPY_OVE
 struct copy {
 	const struct job *job;
 	size_t job_number; /* from 1, as in the log */
-	int number;	   /* from 1 */
+	int number;        /* from 1 */
 	enum copy_state state;
 	pid_t pid;
 	double deadline; /* of the next step, seconds after T0; negative = none */

@@ -24,7 +24,8 @@ struct schedule {
 	const char *log_dir; /* workloads.log goes here, and is complete when the run ends */
 };
 
-/* Reads one "job" line: START LENGTH COPIES PROGRAM ARG..., tab separated. Keeps pointers into it. */
+/* Reads one "job" line: START LENGTH COPIES PROGRAM ARG..., tab separated. Keeps pointers into it.
+ */
 int schedule_add_job(struct schedule *schedule, char *line);
 
 /*

@@ -77,7 +77,8 @@ bool work_over(void)
 void work_sleep(double seconds)
 {
 	uint64_t ns = (uint64_t)(seconds * 1e9);
-	struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+	struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000),
+			      .tv_nsec = (long)(ns % 1000000000)};
 
 	if (!stop)
 		nanosleep(&ts, NULL);

@@ -22,7 +22,8 @@
 #include <unistd.h>
 
 #define PCI_CONFIG "/sys/bus/pci/devices/0000:00:00.0/config"
-#define MMIO_PAGE 0xfed40000 /* of a TPM, which lab guests do not have: the VMM answers all ones */
+#define MMIO_PAGE 0xfed40000 /* of a TPM, which lab guests do not have: the VMM answers all ones   \
+			      */
 #define HLT_SLEEP_S 0.001
 
 enum kind { KIND_CPUID, KIND_OUT, KIND_MMIO, KIND_HLT, KIND_SYSCALL, KIND_COUNT };
@@ -113,8 +114,8 @@ static void get_access(struct exits *exits)
 	}
 	if (exits->per_round[KIND_MMIO]) {
 		int fd = open("/dev/mem", O_RDONLY | O_SYNC | O_CLOEXEC);
-		void *page = fd < 0 ? MAP_FAILED
-				    : mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, MMIO_PAGE);
+		void *page =
+		    fd < 0 ? MAP_FAILED : mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, MMIO_PAGE);
 
 		if (page == MAP_FAILED)
 			work_usage("--mmio: /dev/mem: %s", strerror(errno));

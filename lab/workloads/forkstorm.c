@@ -50,8 +50,9 @@ static void parse(struct storm *storm, int argc, char **argv)
 		else if (!strcmp(argv[i], "--seconds"))
 			work_limit(value);
 		else
-			work_usage("unknown option '%s': expected --rate, --work-us, --count or --seconds",
-				   argv[i]);
+			work_usage(
+			    "unknown option '%s': expected --rate, --work-us, --count or --seconds",
+			    argv[i]);
 	}
 }
 

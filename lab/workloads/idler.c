@@ -53,7 +53,8 @@ int main(int argc, char **argv)
 		idler_sleep(base + (uint64_t)(period * 1e9));
 		done++;
 	}
-	printf("idler: periods=%llu busy_s=%.6f\n", (unsigned long long)done, (double)busy_ns / 1e9);
+	printf("idler: periods=%llu busy_s=%.6f\n", (unsigned long long)done,
+	       (double)busy_ns / 1e9);
 	work_summary();
 	return 0;
 }

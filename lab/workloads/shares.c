@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 #define SHARES_MAX 8
-#define SLICE_ROUNDS 100000 /* rounds of all functions in one slice: well below 1 ms on bare metal */
+#define SLICE_ROUNDS                                                                               \
+	100000 /* rounds of all functions in one slice: well below 1 ms on bare metal */
 
 typedef uint64_t share_fn(uint64_t seed, uint64_t rounds);
 
@@ -54,7 +55,7 @@ struct plan {
 	size_t count;
 	const char *names[SHARES_MAX];
 	uint64_t rounds[SHARES_MAX]; /* per slice */
-	uint64_t slices;	     /* to do; 0 = until told to stop */
+	uint64_t slices;             /* to do; 0 = until told to stop */
 	int procs, threads;
 };
 
@@ -106,9 +107,10 @@ static void parse(struct plan *plan, int argc, char **argv)
 		else if (!strcmp(argv[i], "--iterations"))
 			plan->slices = (uint64_t)work_number(argv[i], argv[i + 1]);
 		else
-			work_usage("'%s' is no share and no option: expected NAME=PERCENT, --procs, "
-				   "--threads, --seconds or --iterations",
-				   argv[i]);
+			work_usage(
+			    "'%s' is no share and no option: expected NAME=PERCENT, --procs, "
+			    "--threads, --seconds or --iterations",
+			    argv[i]);
 		i++;
 	}
 	for (size_t i = 0; i < plan->count; i++) {

@@ -90,8 +90,8 @@ int main(int argc, char **argv)
 
 		runs++;
 		if (factor)
-			printf("shor: run %llu: %d = %d * %d\n", (unsigned long long)runs, n, factor,
-			       n / factor);
+			printf("shor: run %llu: %d = %d * %d\n", (unsigned long long)runs, n,
+			       factor, n / factor);
 		else
 			printf("shor: run %llu: no factor\n", (unsigned long long)runs);
 	} while (!work_over() && (seconds > 0 || runs < repeat));

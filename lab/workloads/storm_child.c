@@ -1,4 +1,5 @@
-/* storm_child MICROSECONDS: burns so much CPU time in storm_work() and ends; started by forkstorm. */
+/* storm_child MICROSECONDS: burns so much CPU time in storm_work() and ends; started by forkstorm.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>

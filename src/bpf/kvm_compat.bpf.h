@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * All that drifts between kernels, for programs that look into KVM: CO-RE flavours (`___name`) of the
- * few struct members that are needed, and one function per fact. Presence is asked of the running
- * kernel's BTF, never of its version. Members that are not listed here are not relied on.
+ * All that drifts between kernels, for programs that look into KVM: CO-RE flavours (`___name`) of
+ * the few struct members that are needed, and one function per fact. Presence is asked of the
+ * running kernel's BTF, never of its version. Members that are not listed here are not relied on.
  *
  * The vCPU of a thread comes from its preempt notifiers: KVM registers one (embedded in struct
  * kvm_vcpu) while the thread is inside KVM_RUN, so neither kvm_entry nor kvm_exit has to be traced.
@@ -56,9 +56,9 @@ struct kvm_vcpu {
 } CORE;
 
 /*
- * AMD SVM. The VMCB is memory: exit reason, CR3 and CPL are there after every exit. Its layout is the
- * processor's (AMD64 Architecture Programmer's Manual, volume 2, appendix B), not the kernel's, whose
- * names for it change (nested_ctl is misc_ctl since 7.0).
+ * AMD SVM. The VMCB is memory: exit reason, CR3 and CPL are there after every exit. Its layout is
+ * the processor's (AMD64 Architecture Programmer's Manual, volume 2, appendix B), not the kernel's,
+ * whose names for it change (nested_ctl is misc_ctl since 7.0).
  */
 enum vmcb_offset {
 	VMCB_EXIT_CODE = 0x70,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Takes the samples: one program on each pCPU's trigger, one on the scheduler's switches (only
- * switches of vCPU threads leave a record). Records go to the pCPU's own perf buffer, whose event is
- * opened with PERF_SAMPLE_IP: the kernel itself adds the PC and whether it was the guest's.
+ * switches of vCPU threads leave a record). Records go to the pCPU's own perf buffer, whose event
+ * is opened with PERF_SAMPLE_IP: the kernel itself adds the PC and whether it was the guest's.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>

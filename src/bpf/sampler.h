@@ -9,7 +9,8 @@ enum vp_raw_kind { VP_RAW_SAMPLE = 1, VP_RAW_VCPU_IN = 2, VP_RAW_VCPU_OUT = 3 };
 
 /*
  * One shape for all: the kernel's own sample header, which comes with it, says whether it hit the
- * guest and where (perf asks KVM, and knows every vendor); the program adds what perf does not know.
+ * guest and where (perf asks KVM, and knows every vendor); the program adds what perf does not
+ * know.
  */
 struct vp_raw_record {
 	__u64 time; /* CLOCK_MONOTONIC, ns */

@@ -39,8 +39,8 @@ static int run_check(int argc, char **argv)
 	const struct vp_option options[] = {
 	    {0, "json", VP_OPTION_FLAG, &json, NULL, "print JSON instead of a table"},
 	};
-	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv, false,
-						  &rest, &help);
+	struct vp_error *error =
+	    vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv, false, &rest, &help);
 
 	if (!error && rest.count)
 		error = vp_error_usage("unexpected word '%s'", rest.at[0]);

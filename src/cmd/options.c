@@ -86,8 +86,7 @@ static struct vp_error *take_long(struct parser *parser, const char *word)
 {
 	const char *equals = strchr(word, '=');
 	size_t size = equals ? (size_t)(equals - word) : strlen(word);
-	const struct vp_option *option =
-	    find_long(parser->options, parser->n_options, word, size);
+	const struct vp_option *option = find_long(parser->options, parser->n_options, word, size);
 
 	if (!option)
 		return vp_error_usage("unknown option '--%.*s'", (int)size, word);

@@ -10,8 +10,8 @@
 #include "base/vec.h"
 
 enum vp_option_type {
-	VP_OPTION_FLAG,	 /* bool: set to true */
-	VP_OPTION_TEXT,	 /* const char * */
+	VP_OPTION_FLAG,  /* bool: set to true */
+	VP_OPTION_TEXT,  /* const char * */
 	VP_OPTION_TEXTS, /* struct vp_texts: may be given again and again */
 	VP_OPTION_COUNT, /* uint64_t: a positive number, with k, M or G behind it if wanted */
 };
@@ -23,10 +23,10 @@ struct vp_texts {
 };
 
 struct vp_option {
-	char letter;	  /* or 0 */
+	char letter;      /* or 0 */
 	const char *name; /* without the dashes */
 	enum vp_option_type type;
-	void *value;	      /* of the type's kind, in the verb's own struct */
+	void *value;          /* of the type's kind, in the verb's own struct */
 	const char *argument; /* what --help calls it; NULL for a flag */
 	const char *help;
 };
@@ -34,21 +34,20 @@ struct vp_option {
 /* A verb: one file in cmd/, one function in main.c's list. */
 struct vp_verb {
 	const char *name;
-	const char *usage; /* behind "vperf NAME " */
+	const char *usage;   /* behind "vperf NAME " */
 	const char *summary; /* one line */
 	/* Prints errors itself and returns the exit status. argv[0] is the verb. */
 	int (*run)(int argc, char **argv);
 };
 
 /*
- * Parses argv[1] … up to the first word that is no option, or "--". Words behind are *rest (n_rest).
- * Options may follow operands unless `stop_at_operand`. *help is set if --help was given.
+ * Parses argv[1] … up to the first word that is no option, or "--". Words behind are *rest
+ * (n_rest). Options may follow operands unless `stop_at_operand`. *help is set if --help was given.
  */
 struct vp_error *vp_options_parse(const struct vp_option *options, size_t n_options, int argc,
 				  char **argv, bool stop_at_operand, struct vp_texts *rest,
 				  bool *help) VP_MUST_CHECK;
-void vp_options_help(const struct vp_verb *verb, const struct vp_option *options,
-		     size_t n_options);
+void vp_options_help(const struct vp_verb *verb, const struct vp_option *options, size_t n_options);
 
 /* Prints "vperf VERB: SENTENCE" to stderr, frees the error, returns its exit status. */
 int vp_cmd_fail(const struct vp_verb *verb, struct vp_error *error);

@@ -50,7 +50,8 @@ static struct vp_error *check_options(struct record *record)
 	if (record->frequency && record->period)
 		return vp_error_usage("-F and -c exclude each other: give a rate or a period");
 	if (record->frequency > 100000000)
-		return vp_error_usage("option --freq: expected at most 100000000 samples per second");
+		return vp_error_usage(
+		    "option --freq: expected at most 100000000 samples per second");
 	if (!record->frequency && !record->period)
 		record->frequency = 1000;
 	if (record->pages & (record->pages - 1))
@@ -60,8 +61,8 @@ static struct vp_error *check_options(struct record *record)
 }
 
 /*
- * Makes way for the new recording as perf does: an older one of that name becomes NAME.old. Anything
- * else of that name is not ours to move.
+ * Makes way for the new recording as perf does: an older one of that name becomes NAME.old.
+ * Anything else of that name is not ours to move.
  */
 static struct vp_error *make_way(const char *path)
 {
@@ -152,9 +153,9 @@ static void print_progress(struct vp_recorder *recorder, uint64_t since)
 {
 	struct vp_recorder_totals totals = vp_recorder_totals(recorder);
 
-	fprintf(stderr, "\rrecording: %" PRIu64 " s, %" PRIu64 " samples, %" PRIu64 " lost, %zu VMs ",
-		(vp_clock_monotonic() - since) / 1000000000, totals.samples, totals.lost,
-		totals.vms);
+	fprintf(
+	    stderr, "\rrecording: %" PRIu64 " s, %" PRIu64 " samples, %" PRIu64 " lost, %zu VMs ",
+	    (vp_clock_monotonic() - since) / 1000000000, totals.samples, totals.lost, totals.vms);
 }
 
 static struct vp_error *run_until_end(const struct record *record, struct vp_recorder *recorder,
@@ -185,8 +186,9 @@ static void print_summary(const struct record *record, struct vp_recorder *recor
 
 	print_notices(recorder);
 	if (!record->quiet)
-		fprintf(stderr, "[ vperf record: %" PRIu64 " samples, %" PRIu64
-				" lost, %zu VM%s, in '%s' ]\n",
+		fprintf(stderr,
+			"[ vperf record: %" PRIu64 " samples, %" PRIu64
+			" lost, %zu VM%s, in '%s' ]\n",
 			totals.samples, totals.lost, totals.vms, totals.vms == 1 ? "" : "s",
 			record->output);
 }

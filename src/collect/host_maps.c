@@ -32,7 +32,7 @@ struct vp_host_maps {
 	VP_VEC(struct space) spaces;
 	VP_VEC(struct mapping) mappings;
 	struct vp_intern paths;
-	struct vp_map known;	      /* hash of pid and comm -> space */
+	struct vp_map known;          /* hash of pid and comm -> space */
 	struct vp_map known_mappings; /* hash of a mapping; one that is seen again adds nothing */
 };
 
@@ -53,7 +53,8 @@ void vp_host_maps_free(struct vp_host_maps *maps)
 	free(maps);
 }
 
-/* One line of /proc/PID/maps: start-end perms pgoff dev inode path. Only executable ones are kept. */
+/* One line of /proc/PID/maps: start-end perms pgoff dev inode path. Only executable ones are kept.
+ */
 static void take_line(struct vp_host_maps *maps, uint32_t space, struct vp_slice line)
 {
 	struct mapping mapping = {.space = space};
@@ -160,7 +161,7 @@ static void write_image(struct vp_maps_writer *writer, const char *path,
 			const struct vp_image *image)
 {
 	vp_maps_write_image(writer, &image->build_id, path);
-	vp_vec_each(&image->symbols, symbol)
+	vp_vec_each (&image->symbols, symbol)
 		vp_maps_write_symbol(writer, symbol->offset, symbol->size,
 				     vp_image_symbol_name(image, symbol));
 }
@@ -176,7 +177,7 @@ static void write_spaces(struct vp_host_maps *maps, struct vp_maps_writer *write
 static void write_mappings(struct vp_host_maps *maps, const struct vp_build_id *build_ids,
 			   struct vp_maps_writer *writer)
 {
-	vp_vec_each(&maps->mappings, mapping)
+	vp_vec_each (&maps->mappings, mapping)
 		vp_maps_write_mapping(writer, mapping->space, mapping->start, mapping->end,
 				      mapping->pgoff, 0, &build_ids[mapping->path],
 				      vp_intern_text(&maps->paths, mapping->path));
@@ -195,8 +196,7 @@ struct vp_error *vp_host_maps_write(struct vp_host_maps *maps, const char *path,
 
 	vp_maps_writer_init(&writer, fd);
 	struct vp_error *error = write_kernel(&writer);
-	struct vp_build_id *build_ids =
-	    vp_alloc(maps->paths.strings.count * sizeof(*build_ids));
+	struct vp_build_id *build_ids = vp_alloc(maps->paths.strings.count * sizeof(*build_ids));
 	write_spaces(maps, &writer);
 	for (uint32_t i = 0; i < maps->paths.strings.count; i++) {
 		struct vp_image image = {0};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The host's own map text: kernel symbols, and the mappings and symbols of the processes that samples
- * hit in user space. A process is read when it is first seen, and again at the end if it still runs.
+ * The host's own map text: kernel symbols, and the mappings and symbols of the processes that
+ * samples hit in user space. A process is read when it is first seen, and again at the end if it
+ * still runs.
  */
 #ifndef VP_COLLECT_HOST_MAPS_H
 #define VP_COLLECT_HOST_MAPS_H

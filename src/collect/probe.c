@@ -39,9 +39,9 @@ static bool probe_kvm(char *detail, size_t size)
 	enum vp_vendor vendor = vp_sampler_vendor();
 
 	return say(vendor != VP_VENDOR_UNKNOWN, detail, size,
-		   vendor == VP_VENDOR_AMD	 ? "kvm_amd (SVM)"
+		   vendor == VP_VENDOR_AMD     ? "kvm_amd (SVM)"
 		   : vendor == VP_VENDOR_INTEL ? "kvm_intel (VMX)"
-						 : "neither kvm_amd nor kvm_intel is loaded");
+					       : "neither kvm_amd nor kvm_intel is loaded");
 }
 
 /* Whether the BTF of `module` (or of the kernel itself) describes `type`. */
@@ -148,7 +148,7 @@ static bool probe_vms(char *detail, size_t size)
 
 	vp_error_free(error);
 	detail[0] = 0;
-	vp_vec_each(&vms, vm)
+	vp_vec_each (&vms, vm)
 		if (at < size)
 			at += (size_t)snprintf(detail + at, size - at, "%s%s", at ? ", " : "",
 					       vm->name);
@@ -164,8 +164,10 @@ static const struct vp_probe probes[] = {
     {"kernel BTF", "the sampling programs cannot be fitted to this kernel", true, probe_btf},
     {"sampling programs", "nothing can be recorded", true, probe_programs},
     {"KVM", "only the host itself is recorded", false, probe_kvm},
-    {"KVM's BTF", "no exit reasons: blank time is told apart by the scheduler alone; guest "
-		  "processes are not told apart", false, probe_kvm_btf},
+    {"KVM's BTF",
+     "no exit reasons: blank time is told apart by the scheduler alone; guest "
+     "processes are not told apart",
+     false, probe_kvm_btf},
     {"guest address-space root", "guest user time is named by VM, not by process", false,
      probe_as_root},
     {"hardware counter", "samples are taken by clock (cpu-clock), not by cycles", false,

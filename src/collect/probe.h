@@ -9,7 +9,7 @@
 struct vp_probe {
 	const char *name;
 	const char *cost; /* of doing without it */
-	bool needed;	  /* nothing can be recorded without */
+	bool needed;      /* nothing can be recorded without */
 	/* True if it is there; `detail` gets what was found or why not. */
 	bool (*run)(char *detail, size_t size);
 };

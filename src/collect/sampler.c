@@ -40,8 +40,7 @@ enum vp_vendor vp_sampler_vendor(void)
 	return VP_VENDOR_UNKNOWN;
 }
 
-static enum bpf_perf_event_ret take_event(void *context, int pcpu,
-					  struct perf_event_header *header)
+static enum bpf_perf_event_ret take_event(void *context, int pcpu, struct perf_event_header *header)
 {
 	struct vp_sampler *sampler = context;
 	const struct output_event *event = (const void *)header;
@@ -71,7 +70,8 @@ static struct vp_error *open_buffer(struct vp_sampler *sampler, size_t pages)
 	sampler->buffer = perf_buffer__new_raw(bpf_map__fd(sampler->programs->maps.records), pages,
 					       &attr, take_event, sampler, NULL);
 	if (!sampler->buffer)
-		return vp_error_errno(errno, "cannot set up the per-CPU buffers of %zu pages", pages);
+		return vp_error_errno(errno, "cannot set up the per-CPU buffers of %zu pages",
+				      pages);
 	return NULL;
 }
 
@@ -83,9 +83,10 @@ static struct vp_error *attach(struct vp_sampler *sampler, const struct vp_trigg
 	if (!sampler->switch_link)
 		return vp_error_errno(errno, "cannot attach to tracepoint sched_switch");
 	/* Not by a link of libbpf's: that would start the event at once. */
-	vp_vec_each(&trigger->fds, fd)
+	vp_vec_each (&trigger->fds, fd)
 		if (ioctl(*fd, PERF_EVENT_IOC_SET_BPF, program))
-			return vp_error_errno(errno, "cannot attach the sampling program to event '%s'",
+			return vp_error_errno(errno,
+					      "cannot attach the sampling program to event '%s'",
 					      trigger->name);
 	return NULL;
 }
@@ -111,7 +112,7 @@ static struct vp_error *load(struct vp_sampler *sampler)
 				    "CAP_PERFMON) is needed");
 	if (result)
 		return vp_error_errno(-result, "cannot load the sampling programs into this kernel "
-				      "('vperf check' says what is missing)");
+					       "('vperf check' says what is missing)");
 	return NULL;
 }
 

@@ -13,8 +13,9 @@
 struct vp_sampler;
 
 /*
- * Called once per raw record, in each pCPU's order. `mode` and `ip` are the kernel's own word on what
- * was hit (a guest's PC when mode is one of the guest's); they mean something for samples only.
+ * Called once per raw record, in each pCPU's order. `mode` and `ip` are the kernel's own word on
+ * what was hit (a guest's PC when mode is one of the guest's); they mean something for samples
+ * only.
  */
 typedef void (*vp_raw_taker)(void *context, int pcpu, uint32_t mode, uint64_t ip,
 			     struct vp_raw_record *record);

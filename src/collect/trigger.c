@@ -127,11 +127,14 @@ static struct vp_error *open_on(const struct vp_trigger *trigger, struct perf_ev
 		return NULL;
 	int errnum = errno;
 	if (errnum == EACCES || errnum == EPERM)
-		return vp_error_errno(errnum, "cannot open event '%s' on pCPU %d (root or "
-				      "CAP_PERFMON is needed)", trigger->name, pcpu);
+		return vp_error_errno(errnum,
+				      "cannot open event '%s' on pCPU %d (root or "
+				      "CAP_PERFMON is needed)",
+				      trigger->name, pcpu);
 	if (errnum == ENOENT || errnum == EOPNOTSUPP || errnum == EINVAL)
 		return vp_error_new("this machine cannot sample on event '%s'; -e cpu-clock works "
-				    "everywhere", trigger->name);
+				    "everywhere",
+				    trigger->name);
 	return vp_error_errno(errnum, "cannot open event '%s' on pCPU %d", trigger->name, pcpu);
 }
 
@@ -167,7 +170,7 @@ struct vp_error *vp_trigger_open(const struct vp_trigger_options *options, struc
 
 void vp_trigger_close(struct vp_trigger *trigger)
 {
-	vp_vec_each(&trigger->fds, fd)
+	vp_vec_each (&trigger->fds, fd)
 		close(*fd);
 	vp_vec_deinit(&trigger->fds);
 	vp_vec_deinit(&trigger->pcpus);
@@ -179,8 +182,7 @@ void vp_trigger_close(struct vp_trigger *trigger)
 struct vp_error *vp_trigger_enable(struct vp_trigger *trigger, bool on)
 {
 	trigger->enabled_at.count = 0;
-	vp_vec_each(&trigger->fds, fd)
-	{
+	vp_vec_each (&trigger->fds, fd) {
 		vp_vec_push(&trigger->enabled_at, vp_clock_monotonic());
 		if (ioctl(*fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0))
 			return vp_error_errno(errno, "cannot switch event '%s' %s", trigger->name,

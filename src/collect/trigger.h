@@ -10,18 +10,20 @@
 #include "base/vec.h"
 
 struct vp_trigger_options {
-	const char *event;  /* "cycles", "instructions", "cpu-clock", "rHEX"; NULL: the best there is */
+	const char
+	    *event; /* "cycles", "instructions", "cpu-clock", "rHEX"; NULL: the best there is */
 	uint64_t frequency; /* samples per second and pCPU; 0: `period` counts */
 	uint64_t period;    /* in units of the event (ns for cpu-clock); 0: `frequency` counts */
 };
 
 struct vp_trigger {
 	char *name;
-	bool by_time;	    /* ticks with wall time, idle or not */
+	bool by_time;       /* ticks with wall time, idle or not */
 	uint64_t period_ns; /* wanted time between samples; an estimate of 1 ms for a fixed count */
 	VP_VEC(int) fds;    /* one event per online pCPU, disabled */
 	VP_VEC(int) pcpus;
-	VP_VEC(uint64_t) enabled_at; /* per event, just before: the clock ticks in periods from here */
+	VP_VEC(uint64_t)
+	enabled_at; /* per event, just before: the clock ticks in periods from here */
 };
 
 struct vp_error *vp_trigger_open(const struct vp_trigger_options *options,

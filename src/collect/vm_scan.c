@@ -25,8 +25,8 @@ static bool has_vm_open(uint32_t pid)
 		return false;
 	for (struct dirent *entry; !found && (entry = readdir(directory));) {
 		char target[64];
-		ssize_t size = readlinkat(dirfd(directory), entry->d_name, target,
-					  sizeof(target) - 1);
+		ssize_t size =
+		    readlinkat(dirfd(directory), entry->d_name, target, sizeof(target) - 1);
 		if (size > 0) {
 			target[size] = 0;
 			found = !strcmp(target, "anon_inode:kvm-vm");
@@ -67,8 +67,8 @@ static uint32_t number_behind(const char *argument, const char *key)
 
 static void take_argument(struct vp_vm *vm, const char *argument, const char *next)
 {
-	bool names = !strcmp(argument, "-name") || !strcmp(argument, "--name") ||
-		     !strcmp(argument, "--id");
+	bool names =
+	    !strcmp(argument, "-name") || !strcmp(argument, "--name") || !strcmp(argument, "--id");
 
 	if (names && next && !vm->name) {
 		vm->name = name_of_value(next);
@@ -117,8 +117,8 @@ static void read_threads(struct vp_vm *vm)
 		int end = 0;
 		struct vp_error *error = entry->d_name[0] == '.' ? vp_error_new("no thread")
 								 : vp_file_read(comm, 256, &text);
-		if (!error &&
-		    sscanf(vp_buffer_text(&text), "CPU %u/KVM%n", &number, &end) == 1 && end)
+		if (!error && sscanf(vp_buffer_text(&text), "CPU %u/KVM%n", &number, &end) == 1 &&
+		    end)
 			vp_vm_vcpu(vm, number)->tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
 		vp_error_free(error);
 		vp_buffer_deinit(&text);
@@ -163,8 +163,7 @@ bool vp_vm_note_ends(vp_vms *vms)
 {
 	bool any = false;
 
-	vp_vec_each(vms, vm)
-	{
+	vp_vec_each (vms, vm) {
 		if (vm->end || has_vm_open(vm->pid))
 			continue;
 		vm->end = vp_clock_monotonic();
@@ -198,8 +197,7 @@ static bool read_debug_number(uint32_t pid, uint32_t vcpu, const char *file, int
 
 void vp_vm_read_tsc(struct vp_vm *vm)
 {
-	vp_vec_each(&vm->vcpus, vcpu)
-	{
+	vp_vec_each (&vm->vcpus, vcpu) {
 		int64_t ratio = 0, bits = 0;
 		if (!read_debug_number(vm->pid, vcpu->number, "tsc-offset", &vcpu->tsc_offset))
 			continue;

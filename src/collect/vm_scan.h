@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Finds VMs by themselves: any process that holds a KVM VM open, whatever VMM it is. Names come from
- * its command line (QEMU and libvirt -name, firecracker --id, kvmtool --name), else "vm-PID".
+ * Finds VMs by themselves: any process that holds a KVM VM open, whatever VMM it is. Names come
+ * from its command line (QEMU and libvirt -name, firecracker --id, kvmtool --name), else "vm-PID".
  */
 #ifndef VP_COLLECT_VM_SCAN_H
 #define VP_COLLECT_VM_SCAN_H
@@ -9,7 +9,8 @@
 #include "base/error.h"
 #include "schema/vm.h"
 
-/* Adds every VM that runs now and is not in `vms` yet. Needs to read other processes' descriptors. */
+/* Adds every VM that runs now and is not in `vms` yet. Needs to read other processes' descriptors.
+ */
 struct vp_error *vp_vm_scan(vp_vms *vms, bool at_start) VP_MUST_CHECK;
 /* Adds process `pid` if it has a VM open; NULL if it has none. */
 struct vp_vm *vp_vm_look_at(vp_vms *vms, uint32_t pid, bool at_start);

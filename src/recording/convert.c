@@ -6,9 +6,9 @@
 enum { SAMPLE_FLAGS = VP_HAS_EXIT_REASON | VP_HAS_AS_ROOT | VP_HAS_CPL | VP_LATE };
 
 /*
- * Kernel or user space of the guest. Not the kernel's own word: KVM of 6.1, for one, tells perf the mode
- * at the vCPU's last preemption (kvm_arch_vcpu_in_kernel() of a running vCPU). The privilege level is
- * exact; where it is not known (Intel), a 64-bit kernel's addresses are the upper half.
+ * Kernel or user space of the guest. Not the kernel's own word: KVM of 6.1, for one, tells perf the
+ * mode at the vCPU's last preemption (kvm_arch_vcpu_in_kernel() of a running vCPU). The privilege
+ * level is exact; where it is not known (Intel), a 64-bit kernel's addresses are the upper half.
  */
 static uint32_t guest_mode(const struct vp_raw_record *raw, uint64_t ip)
 {
@@ -52,8 +52,8 @@ static void vcpu_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t
 	};
 }
 
-void vp_convert_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t ip,
-		       uint32_t vendor, union vp_any_record *ret)
+void vp_convert_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t ip, uint32_t vendor,
+		       union vp_any_record *ret)
 {
 	if (vp_mode_is_guest(mode)) {
 		guest_sample(raw, ip, vendor, &ret->guest_sample);

@@ -35,7 +35,7 @@ struct vp_recorder {
 	struct vp_host_maps *host_maps;
 	vp_vms vms;
 	struct vp_map vcpu_tids; /* (VMM's pid, vCPU) -> tid, as written to `vms` */
-	struct vp_map no_vms;	 /* pids that were looked at and have no VM */
+	struct vp_map no_vms;    /* pids that were looked at and have no VM */
 	bool vms_changed;
 	uint64_t next_second; /* when to look for what changes slowly */
 	uint32_t vendor;
@@ -55,7 +55,7 @@ static uint64_t lost_in_buffers(const struct vp_recorder *recorder)
 	uint64_t lost = 0;
 
 	if (recorder->sampler)
-		vp_vec_each(&recorder->trigger.pcpus, pcpu)
+		vp_vec_each (&recorder->trigger.pcpus, pcpu)
 			lost += vp_sampler_lost(recorder->sampler, *pcpu);
 	return lost;
 }
@@ -107,7 +107,8 @@ static void note_vcpu(struct vp_recorder *recorder, const struct vp_raw_record *
 	size_t before = vm->vcpus.count;
 	vp_vm_vcpu(vm, raw->vcpu)->tid = raw->tid;
 	if (recorder->about.start && vm->vcpus.count > before && before && vm->at_start)
-		NOTICE(recorder, "VM '%s' gained vCPU %u during the recording", vm->name, raw->vcpu);
+		NOTICE(recorder, "VM '%s' gained vCPU %u during the recording", vm->name,
+		       raw->vcpu);
 	*vp_map_insert(&recorder->vcpu_tids, key, raw->tid, &inserted) = raw->tid;
 	recorder->vms_changed = true;
 }
@@ -122,7 +123,7 @@ static void complete_vcpu(struct vp_recorder *recorder, struct vp_raw_record *ra
 	const struct vp_vm *vm = vm_of(recorder, raw->pid);
 	if (!vm)
 		return;
-	vp_vec_each(&vm->vcpus, vcpu)
+	vp_vec_each (&vm->vcpus, vcpu)
 		if (vcpu->tid == raw->tid)
 			raw->vcpu = vcpu->number;
 }
@@ -150,9 +151,10 @@ static void append_task(struct vp_recorder *recorder, uint32_t pcpu,
 }
 
 /*
- * How many ticks of the clock a sample stands for beside its own. A timer that fires late (interrupts
- * were off, or this machine is itself a VM that waited) skips the ticks that were due meanwhile: perf
- * forgets them. What was interrupted had the pCPU all the while, as far as anyone can tell.
+ * How many ticks of the clock a sample stands for beside its own. A timer that fires late
+ * (interrupts were off, or this machine is itself a VM that waited) skips the ticks that were due
+ * meanwhile: perf forgets them. What was interrupted had the pCPU all the while, as far as anyone
+ * can tell.
  */
 static uint64_t missed_ticks(const struct vp_recorder *recorder, struct stream *stream,
 			     uint64_t time)
@@ -203,8 +205,7 @@ static void hide_unchosen(struct vp_recorder *recorder, uint32_t *mode, uint64_t
 	}
 }
 
-static void take_raw(void *context, int pcpu, uint32_t mode, uint64_t ip,
-		     struct vp_raw_record *raw)
+static void take_raw(void *context, int pcpu, uint32_t mode, uint64_t ip, struct vp_raw_record *raw)
 {
 	struct vp_recorder *recorder = context;
 	union vp_any_record record;
@@ -229,8 +230,7 @@ static struct vp_error *check_vm_names(const struct vp_recorder *recorder)
 	for (size_t i = 0; i < recorder->options.n_vm_names; i++) {
 		struct vp_buffer known = {0};
 		bool found = false;
-		vp_vec_each(&recorder->vms, vm)
-		{
+		vp_vec_each (&recorder->vms, vm) {
 			found |= !strcmp(vm->name, recorder->options.vm_names[i]);
 			vp_buffer_printf(&known, "%s%s", known.size ? ", " : "", vm->name);
 		}
@@ -345,7 +345,7 @@ struct vp_error *vp_recorder_start(struct vp_recorder *recorder)
 
 static void flush_all(struct vp_recorder *recorder)
 {
-	vp_vec_each(&recorder->trigger.pcpus, pcpu)
+	vp_vec_each (&recorder->trigger.pcpus, pcpu)
 		vp_trace_flush(recorder->trace, (uint32_t)*pcpu,
 			       vp_sampler_lost(recorder->sampler, *pcpu));
 
@@ -370,8 +370,7 @@ static void do_slow_work(struct vp_recorder *recorder)
 	if (vp_vm_note_ends(&recorder->vms))
 		recorder->vms_changed = true;
 	if (recorder->vms_changed) {
-		struct vp_error *error =
-		    vp_vms_write(recorder->options.directory, &recorder->vms);
+		struct vp_error *error = vp_vms_write(recorder->options.directory, &recorder->vms);
 		recorder->vms_changed = error != NULL;
 		vp_error_free(error);
 	}
@@ -381,8 +380,7 @@ static void do_slow_work(struct vp_recorder *recorder)
 static void note_losses(struct vp_recorder *recorder)
 {
 	vp_sampler_read_lost(recorder->sampler);
-	vp_vec_each(&recorder->trigger.pcpus, pcpu)
-	{
+	vp_vec_each (&recorder->trigger.pcpus, pcpu) {
 		struct stream *stream = stream_of(recorder, (uint32_t)*pcpu);
 		uint64_t lost = vp_sampler_lost(recorder->sampler, *pcpu);
 		stream->may_fill = lost == stream->lost;
@@ -437,7 +435,7 @@ static void ask_agent(struct vp_recorder *recorder, struct vp_vm *vm)
 
 static void ask_agents(struct vp_recorder *recorder)
 {
-	vp_vec_each(&recorder->vms, vm)
+	vp_vec_each (&recorder->vms, vm)
 		if (!vm->end && vm->cid && is_chosen(recorder, vm))
 			ask_agent(recorder, vm);
 }
@@ -452,7 +450,7 @@ struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
 	VP_TRY(drain(recorder, 0));
 	flush_all(recorder);
 	vp_vm_note_ends(&recorder->vms);
-	vp_vec_each(&recorder->vms, vm)
+	vp_vec_each (&recorder->vms, vm)
 		if (!vm->end)
 			vp_vm_read_tsc(vm);
 
@@ -499,7 +497,7 @@ void vp_recorder_free(struct vp_recorder *recorder)
 	vp_map_deinit(&recorder->vcpu_tids);
 	vp_map_deinit(&recorder->no_vms);
 	vp_vec_deinit(&recorder->streams);
-	vp_vec_each(&recorder->notices, notice)
+	vp_vec_each (&recorder->notices, notice)
 		free(*notice);
 	vp_vec_deinit(&recorder->notices);
 	vp_recording_deinit(&recorder->about);

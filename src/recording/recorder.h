@@ -13,15 +13,15 @@ struct vp_recorder;
 struct vp_recorder_options {
 	const char *directory;
 	struct vp_trigger_options trigger;
-	size_t buffer_pages;	    /* per pCPU, a power of two */
-	const char *command;	    /* for the record, or NULL */
+	size_t buffer_pages;         /* per pCPU, a power of two */
+	const char *command;         /* for the record, or NULL */
 	const char *const *vm_names; /* only these VMs' guests; all if n_vm_names is 0 */
 	size_t n_vm_names;
 	bool ask_agents;
 	bool with_symbols;
 	unsigned agent_port;
 	unsigned agent_seconds; /* for one agent's whole answer */
-	size_t agent_bytes;	/* of one agent's answer at most */
+	size_t agent_bytes;     /* of one agent's answer at most */
 };
 
 struct vp_recorder_totals {

@@ -146,8 +146,7 @@ struct vp_error *vp_recording_read(const char *path, struct vp_recording *ret)
 	VP_AUTO_FREE char *file = vp_format("%s/recording", path);
 
 	*ret = (struct vp_recording){0};
-	struct vp_error *error =
-	    read_lines(file, "vperf-recording 1", recording_line, ret);
+	struct vp_error *error = read_lines(file, "vperf-recording 1", recording_line, ret);
 	default_text(&ret->tool);
 	default_text(&ret->hostname);
 	default_text(&ret->kernel);
@@ -163,13 +162,12 @@ struct vp_error *vp_recording_read(const char *path, struct vp_recording *ret)
 
 static void write_vm(struct vp_buffer *out, const struct vp_vm *vm)
 {
-	vp_buffer_printf(out, "vm %u %" PRIu64 " %" PRIu64 " %d %u ", vm->pid, vm->start,
-			 vm->end, vm->at_start, vm->cid);
+	vp_buffer_printf(out, "vm %u %" PRIu64 " %" PRIu64 " %d %u ", vm->pid, vm->start, vm->end,
+			 vm->at_start, vm->cid);
 	write_text(out, vm->uuid[0] ? vm->uuid : "-", vm->name);
 	if (vm->agent && vm->agent[0])
 		write_text(out, "agent", vm->agent);
-	vp_vec_each(&vm->vcpus, vcpu)
-	{
+	vp_vec_each (&vm->vcpus, vcpu) {
 		vp_buffer_printf(out, "vcpu %u %u\n", vcpu->number, vcpu->tid);
 		if (vcpu->has_tsc)
 			vp_buffer_printf(out, "tsc %" PRIx64 " %" PRIx64 " %u\n",
@@ -184,7 +182,7 @@ struct vp_error *vp_vms_write(const char *path, const vp_vms *vms)
 	VP_AUTO_FREE char *file = vp_format("%s/vms", path);
 
 	vp_buffer_string(&out, "vperf-vms 1\n");
-	vp_vec_each(vms, vm)
+	vp_vec_each (vms, vm)
 		write_vm(&out, vm);
 	struct vp_error *error = vp_file_publish(file, out.bytes, out.size);
 	vp_buffer_deinit(&out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The directory of a recording: who made it, when, of which machines. Plain text, `KEY VALUE` a line:
+ * The directory of a recording: who made it, when, of which machines. Plain text, `KEY VALUE` a
+ * line:
  *
  *   recording        what was recorded and how (struct vp_recording)
  *   vms              the VMs that were seen (struct vp_vm), their vCPU threads and clocks
@@ -21,16 +22,16 @@
 #include "schema/vm.h"
 
 struct vp_recording {
-	char *tool;	 /* version of vperf */
+	char *tool; /* version of vperf */
 	char *hostname;
-	char *kernel;	 /* release of the host's kernel */
-	char *trigger;	 /* the event that takes the samples: "cpu-clock", "cycles", … */
-	char *command;	 /* what was run, or "" */
-	char *note;	 /* why something is missing, or "" */
-	uint64_t period_ns; /* wanted time between two samples of a pCPU */
-	bool by_time;	 /* the trigger ticks with wall time, idle or not (cpu-clock) */
-	uint32_t pcpus;	 /* how many were sampled */
-	uint64_t start, end; /* host CLOCK_MONOTONIC, ns; end 0: interrupted */
+	char *kernel;           /* release of the host's kernel */
+	char *trigger;          /* the event that takes the samples: "cpu-clock", "cycles", … */
+	char *command;          /* what was run, or "" */
+	char *note;             /* why something is missing, or "" */
+	uint64_t period_ns;     /* wanted time between two samples of a pCPU */
+	bool by_time;           /* the trigger ticks with wall time, idle or not (cpu-clock) */
+	uint32_t pcpus;         /* how many were sampled */
+	uint64_t start, end;    /* host CLOCK_MONOTONIC, ns; end 0: interrupted */
 	uint64_t records, lost; /* as counted by the recorder; 0 if interrupted */
 };
 

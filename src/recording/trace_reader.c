@@ -15,9 +15,9 @@ struct vp_stream_reader {
 	char *path;
 	int fd;
 	uint32_t cpu;
-	char *window;	   /* a stretch of the file … */
+	char *window;      /* a stretch of the file … */
 	uint64_t offset;   /* … from here … */
-	size_t filled;	   /* … this long */
+	size_t filled;     /* … this long */
 	size_t packet_at;  /* in the window: where the next packet begins */
 	size_t record_at;  /* in the window: the next record … */
 	size_t packet_end; /* … of the packet that ends here */
@@ -58,9 +58,9 @@ static void window_refill(struct vp_stream_reader *stream)
 	stream->filled -= stream->packet_at;
 	stream->packet_at = 0;
 	while (stream->filled < WINDOW) {
-		ssize_t got = pread(stream->fd, stream->window + stream->filled,
-				    WINDOW - stream->filled,
-				    (off_t)(stream->offset + stream->filled));
+		ssize_t got =
+		    pread(stream->fd, stream->window + stream->filled, WINDOW - stream->filled,
+			  (off_t)(stream->offset + stream->filled));
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
@@ -214,7 +214,7 @@ struct vp_error *vp_trace_open(const char *path, vp_stream_readers *streams)
 
 void vp_trace_close(vp_stream_readers *streams)
 {
-	vp_vec_each(streams, stream)
+	vp_vec_each (streams, stream)
 		vp_stream_free(*stream);
 	vp_vec_deinit(streams);
 }

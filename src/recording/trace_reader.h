@@ -18,10 +18,10 @@ typedef VP_VEC(struct vp_stream_reader *) vp_stream_readers;
 
 struct vp_stream_health {
 	uint64_t records;
-	uint64_t lost;	  /* said by the writer: never reached the file */
-	uint64_t damaged; /* bytes skipped because they were not a good packet */
+	uint64_t lost;       /* said by the writer: never reached the file */
+	uint64_t damaged;    /* bytes skipped because they were not a good packet */
 	uint64_t damaged_at; /* offset of the first such byte */
-	bool cut_off;	  /* the file ends inside a packet */
+	bool cut_off;        /* the file ends inside a packet */
 };
 
 /* Opens one stream file. */
@@ -34,8 +34,8 @@ void vp_stream_free(struct vp_stream_reader *stream);
  */
 const struct vp_record_header *vp_stream_next(struct vp_stream_reader *stream);
 /*
- * Goes on with the first packet that begins in the file's last `bytes`. For a second reader of a stream
- * that wants only its end: what lies before a packet there counts as damage.
+ * Goes on with the first packet that begins in the file's last `bytes`. For a second reader of a
+ * stream that wants only its end: what lies before a packet there counts as damage.
  */
 void vp_stream_seek_tail(struct vp_stream_reader *stream, uint64_t bytes);
 uint32_t vp_stream_cpu(const struct vp_stream_reader *stream);

@@ -54,8 +54,7 @@ void vp_trace_writer_free(struct vp_trace_writer *writer)
 {
 	if (!writer)
 		return;
-	vp_vec_each(&writer->streams, stream)
-	{
+	vp_vec_each (&writer->streams, stream) {
 		if (!*stream)
 			continue;
 		close((*stream)->fd);
@@ -174,7 +173,7 @@ uint64_t vp_trace_unwritten(const struct vp_trace_writer *writer)
 {
 	uint64_t unwritten = 0;
 
-	vp_vec_each(&writer->streams, stream)
+	vp_vec_each (&writer->streams, stream)
 		unwritten += *stream ? (*stream)->unwritten : 0;
 	return unwritten;
 }

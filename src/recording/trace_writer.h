@@ -3,8 +3,8 @@
  * Writes one machine's CTF trace: a `metadata` file and one stream file per pCPU.
  *
  * Records gather in memory until they are flushed as one packet by one write, so that a stream
- * always ends at a packet's end, whatever happens to the process. When the disk is full the packet is
- * taken back, its records are counted as lost, and later packets are tried again.
+ * always ends at a packet's end, whatever happens to the process. When the disk is full the packet
+ * is taken back, its records are counted as lost, and later packets are tried again.
  */
 #ifndef VP_RECORDING_TRACE_WRITER_H
 #define VP_RECORDING_TRACE_WRITER_H
@@ -23,8 +23,8 @@ struct vp_error *vp_trace_writer_create(const char *path, const struct vp_ctf_tr
 void vp_trace_writer_free(struct vp_trace_writer *writer);
 
 /*
- * Adds a record (its header's time is raised to the stream's last time if it is before that). A full
- * packet is flushed by itself. `cpu` numbers the stream.
+ * Adds a record (its header's time is raised to the stream's last time if it is before that). A
+ * full packet is flushed by itself. `cpu` numbers the stream.
  */
 void vp_trace_append(struct vp_trace_writer *writer, uint32_t cpu, void *record);
 /*

@@ -37,19 +37,20 @@ static void write_prologue(const struct vp_ctf_trace *trace, struct vp_buffer *o
 	int64_t rest = trace->realtime_offset_ns % 1000000000;
 
 	uuid_text(trace->uuid, uuid);
-	vp_buffer_printf(out,
-			 "/* CTF 1.8 */\n\n"
-			 "typealias integer { size = 8; align = 8; signed = false; } := u8;\n"
-			 "typealias integer { size = 16; align = 8; signed = false; } := u16;\n"
-			 "typealias integer { size = 32; align = 8; signed = false; } := u32;\n"
-			 "typealias integer { size = 64; align = 8; signed = false; } := u64;\n"
-			 "typealias integer { size = 32; align = 8; signed = false; base = 16; } := x32;\n"
-			 "typealias integer { size = 64; align = 8; signed = false; base = 16; } := x64;\n"
-			 "typealias integer { size = 8; align = 8; signed = false; encoding = UTF8; } := text;\n"
-			 "\ntrace {\n\tmajor = 1;\n\tminor = 8;\n\tuuid = \"%s\";\n\tbyte_order = le;\n"
-			 "\tpacket.header := struct {\n\t\tu32 magic;\n\t\tu8 uuid[16];\n"
-			 "\t\tu32 stream_id;\n\t};\n};\n\n",
-			 uuid);
+	vp_buffer_printf(
+	    out,
+	    "/* CTF 1.8 */\n\n"
+	    "typealias integer { size = 8; align = 8; signed = false; } := u8;\n"
+	    "typealias integer { size = 16; align = 8; signed = false; } := u16;\n"
+	    "typealias integer { size = 32; align = 8; signed = false; } := u32;\n"
+	    "typealias integer { size = 64; align = 8; signed = false; } := u64;\n"
+	    "typealias integer { size = 32; align = 8; signed = false; base = 16; } := x32;\n"
+	    "typealias integer { size = 64; align = 8; signed = false; base = 16; } := x64;\n"
+	    "typealias integer { size = 8; align = 8; signed = false; encoding = UTF8; } := text;\n"
+	    "\ntrace {\n\tmajor = 1;\n\tminor = 8;\n\tuuid = \"%s\";\n\tbyte_order = le;\n"
+	    "\tpacket.header := struct {\n\t\tu32 magic;\n\t\tu8 uuid[16];\n"
+	    "\t\tu32 stream_id;\n\t};\n};\n\n",
+	    uuid);
 	vp_buffer_string(out, "env {\n\tdomain = \"kernel\";\n\ttracer_name = \"vperf\";\n"
 			      "\tmachine = ");
 	quoted(out, trace->machine);
@@ -83,8 +84,9 @@ static void write_field(const struct vp_field_type *field, struct vp_buffer *out
 
 static void write_event(const struct vp_record_type *type, struct vp_buffer *out)
 {
-	vp_buffer_printf(out, "event {\n\tname = \"%s\";\n\tid = %u;\n\tstream_id = 0;\n"
-			      "\tfields := struct {\n",
+	vp_buffer_printf(out,
+			 "event {\n\tname = \"%s\";\n\tid = %u;\n\tstream_id = 0;\n"
+			 "\tfields := struct {\n",
 			 type->name, type->id);
 	for (size_t i = 0; i < type->n_fields; i++)
 		write_field(&type->fields[i], out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Every record type, once. This table drives the C structs, the writer, the reader, the CTF metadata
- * (schema/ctf.c) and docs/format.md (tools/format-doc).
+ * Every record type, once. This table drives the C structs, the writer, the reader, the CTF
+ * metadata (schema/ctf.c) and docs/format.md (tools/format-doc).
  *
  * A record on disk is a CTF event: the header {u64 time, u32 id} and the record's fields, little
  * endian, without padding. Fields are ordered so that the C struct has no padding either.
@@ -41,7 +41,8 @@
 	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
 	FIELD(u32, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")      \
-	FIELD(u32, hex, flags, "1 exit_reason is known, 2 as_root is known, 4 cpl is known, 16 a late tick")       \
+	FIELD(u32, hex, flags,                                                                     \
+	      "1 exit_reason is known, 2 as_root is known, 4 cpl is known, 16 a late tick")        \
 	FIELD(u32, dec, cpl, "guest privilege level, 0 to 3")
 
 #define VP_FIELDS_task(FIELD)                                                                      \
@@ -108,7 +109,12 @@ VP_RECORDS(VP_STRUCT)
 enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 7 };
 
 /* Values of `mode`: the kernel's own PERF_RECORD_MISC_CPUMODE numbers. */
-enum vp_mode { VP_MODE_KERNEL = 1, VP_MODE_USER = 2, VP_MODE_GUEST_KERNEL = 4, VP_MODE_GUEST_USER = 5 };
+enum vp_mode {
+	VP_MODE_KERNEL = 1,
+	VP_MODE_USER = 2,
+	VP_MODE_GUEST_KERNEL = 4,
+	VP_MODE_GUEST_USER = 5
+};
 /* Values of `vendor`. */
 enum vp_vendor { VP_VENDOR_UNKNOWN = 0, VP_VENDOR_INTEL = 1, VP_VENDOR_AMD = 2 };
 /*

@@ -49,7 +49,7 @@ struct vp_packet_header {
 struct vp_ctf_trace {
 	const uint8_t *uuid; /* 16 bytes; also the clock's */
 	const char *hostname;
-	const char *machine; /* "host" or "guest" */
+	const char *machine;        /* "host" or "guest" */
 	int64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
 };
 

@@ -6,7 +6,7 @@
 
 struct vp_vm *vp_vms_find(const vp_vms *vms, uint32_t pid)
 {
-	vp_vec_each(vms, vm)
+	vp_vec_each (vms, vm)
 		if (vm->pid == pid)
 			return vm;
 	return NULL;
@@ -14,7 +14,7 @@ struct vp_vm *vp_vms_find(const vp_vms *vms, uint32_t pid)
 
 struct vp_vcpu *vp_vm_vcpu(struct vp_vm *vm, uint32_t number)
 {
-	vp_vec_each(&vm->vcpus, vcpu)
+	vp_vec_each (&vm->vcpus, vcpu)
 		if (vcpu->number == number)
 			return vcpu;
 	struct vp_vcpu *vcpu = vp_vec_push_slot(&vm->vcpus);
@@ -24,8 +24,7 @@ struct vp_vcpu *vp_vm_vcpu(struct vp_vm *vm, uint32_t number)
 
 void vp_vms_deinit(vp_vms *vms)
 {
-	vp_vec_each(vms, vm)
-	{
+	vp_vec_each (vms, vm) {
 		free(vm->name);
 		free(vm->uuid);
 		free(vm->agent);
@@ -41,8 +40,7 @@ char *vp_vm_part(const vp_vms *vms, const struct vp_vm *vm)
 	for (char *c = name; *c; c++)
 		if (!isalnum((unsigned char)*c) && !strchr("-_.+", *c))
 			*c = '_';
-	vp_vec_each(vms, other)
-	{
+	vp_vec_each (vms, other) {
 		if (other == vm)
 			break;
 		if (!strcmp(other->name, vm->name)) {
@@ -53,4 +51,3 @@ char *vp_vm_part(const vp_vms *vms, const struct vp_vm *vm)
 	}
 	return name;
 }
-

@@ -20,10 +20,10 @@ struct vp_vcpu {
 struct vp_vm {
 	uint32_t pid; /* of the VMM's process: the VM's identity in the records */
 	char *name;
-	char *uuid; /* or "" */
-	uint32_t cid; /* of its vsock device, or 0 */
+	char *uuid;          /* or "" */
+	uint32_t cid;        /* of its vsock device, or 0 */
 	uint64_t start, end; /* when it was first seen, and gone; end 0: still there at the end */
-	bool at_start; /* it ran before the recording did */
+	bool at_start;       /* it ran before the recording did */
 	char *agent; /* outcome of asking its agent: "ok", or a sentence, or "" if not asked */
 	VP_VEC(struct vp_vcpu) vcpus;
 };
@@ -33,7 +33,8 @@ typedef VP_VEC(struct vp_vm) vp_vms;
 struct vp_vm *vp_vms_find(const vp_vms *vms, uint32_t pid);
 /* The vCPU of that number, added if it is new. */
 struct vp_vcpu *vp_vm_vcpu(struct vp_vm *vm, uint32_t number);
-/* Name of the VM's part of a recording: guest-NAME, or guest-NAME-PID for a second VM of that name. */
+/* Name of the VM's part of a recording: guest-NAME, or guest-NAME-PID for a second VM of that name.
+ */
 char *vp_vm_part(const vp_vms *vms, const struct vp_vm *vm);
 void vp_vms_deinit(vp_vms *vms);
 
