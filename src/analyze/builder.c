@@ -220,6 +220,11 @@ static void find_context(struct vp_builder *builder, const struct vp_tick *tick,
 
 	if (!guest && tick->comm != VP_NONE)
 		context.process = comm_text(builder, tick->comm);
+	/* A root that no process has is the kernel's own, as its idle loop and its threads use it,
+	 * or that of a process on its way out. */
+	if (guest && kernel && space->space == VP_NAMES_NO_SPACE &&
+	    machine_of(builder, slot->vm)->names)
+		context.process = vp_builder_text(builder, "[kernel]");
 	context.hidden = is_hidden(builder, tick, &context);
 	slot->from = space->from;
 	slot->to = space->to;
