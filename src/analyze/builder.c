@@ -14,8 +14,8 @@
 enum {
 	/* Pairs in the cache, as powers of two; it grows as long as more than one look-up in
 	 * 1 << MISS_BITS of a window fails. */
-	CACHE_BITS_FIRST = 13,
-	CACHE_BITS_MAX = 19,
+	CACHE_BITS_FIRST = 17,
+	CACHE_BITS_MAX = 19, /* 32 MB */
 	MISS_BITS = 6,
 	MISS_WINDOW = 1 << 17,
 	HUGE_PAGE = 2 << 20,
@@ -283,20 +283,34 @@ static uint32_t unnamed_text(struct vp_builder *builder, const struct vp_name *n
 	return number;
 }
 
+/* The text of a string that lives as long as the names do: known by its address after the first
+ * time. */
+static uint32_t lasting_text(struct vp_builder *builder, const char *text)
+{
+	const uint32_t *known = vp_map_find(&builder->text_of_address, (uintptr_t)text);
+	bool inserted;
+
+	if (known)
+		return *known;
+	uint32_t number = vp_builder_text(builder, text);
+	vp_map_insert(&builder->text_of_address, (uintptr_t)text, number, &inserted);
+	return number;
+}
+
 /* The row of an address whose name was looked for. */
 static uint32_t row_of_name(struct vp_builder *builder, const struct vp_context *context,
 			    const struct vp_name *name, uint64_t ip)
 {
-	struct vp_row_key key = {
-	    .part = context->part,
-	    .kind = context->kind,
-	    .function = name->function ? vp_builder_text(builder, name->function)
-				       : unnamed_text(builder, name, ip),
-	    .module = name->module ? vp_builder_text(builder, name->module) : VP_NONE,
-	    .process = context->process,
-	    .pid = context->pid,
-	    .vm = context->vm,
-	    .vcpu = context->vcpu};
+	struct vp_row_key key = {.part = context->part,
+				 .kind = context->kind,
+				 .function = name->function ? lasting_text(builder, name->function)
+							    : unnamed_text(builder, name, ip),
+				 .module =
+				     name->module ? lasting_text(builder, name->module) : VP_NONE,
+				 .process = context->process,
+				 .pid = context->pid,
+				 .vm = context->vm,
+				 .vcpu = context->vcpu};
 
 	return vp_builder_row(builder, &key);
 }
@@ -434,6 +448,7 @@ void vp_builder_deinit(struct vp_builder *builder)
 	vp_vec_deinit(&builder->spaces);
 	vp_map_deinit(&builder->part_of_vcpu);
 	vp_map_deinit(&builder->reason_of);
+	vp_map_deinit(&builder->text_of_address);
 	free(builder->cache);
 	free(builder->chosen);
 }

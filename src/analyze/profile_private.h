@@ -95,6 +95,7 @@ struct vp_builder {
 	uint32_t unnamed;         /* distinct addresses without a name */
 	struct vp_map part_of_vcpu;
 	struct vp_map reason_of;
+	struct vp_map text_of_address;
 };
 
 void vp_builder_init(struct vp_builder *builder);

@@ -46,9 +46,16 @@ const char *vp_names_function(struct vp_names *names, const char *symbol)
 
 const char *vp_names_function_text(struct vp_names *names, vp_text place)
 {
-	VP_AUTO_FREE char *symbol = vp_maps_string(&names->maps, place);
+	const uint32_t *known = vp_map_find(&names->function_of_text, place);
+	bool inserted;
 
-	return vp_names_function(names, symbol);
+	if (known)
+		return vp_intern_text(&names->strings, *known);
+	VP_AUTO_FREE char *symbol = vp_maps_string(&names->maps, place);
+	const char *result = vp_names_function(names, symbol);
+	uint32_t id = vp_intern_string(&names->strings, result);
+	vp_map_insert(&names->function_of_text, place, id, &inserted);
+	return result;
 }
 
 struct numbered_mapping {
@@ -205,6 +212,7 @@ void vp_names_free(struct vp_names *names)
 	vp_map_deinit(&names->module_base);
 	vp_vec_deinit(&names->module_bases);
 	vp_intern_deinit(&names->strings);
+	vp_map_deinit(&names->function_of_text);
 	vp_maps_deinit(&names->maps);
 	free(names->root);
 	free(names->debug_dir);

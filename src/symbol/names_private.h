@@ -54,6 +54,7 @@ struct vp_names {
 	bool no_files;
 	struct vp_names_clock clock;
 	struct vp_intern strings;
+	struct vp_map function_of_text; /* symbol's place in the text: its name in `strings` */
 
 	VP_VEC(struct vp_names_kernel_symbol) kernel; /* text symbols by address, one for each */
 	uint64_t kernel_text;                         /* address of _text, or 0 */
