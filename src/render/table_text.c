@@ -47,20 +47,45 @@ static void cell_text(const struct vp_table_column *column, const struct vp_cell
 	}
 }
 
+static void put_blanks(size_t count, struct vp_buffer *out)
+{
+	if (count)
+		memset(vp_buffer_extend(out, count), ' ', count);
+}
+
 static void put_padded(const char *text, size_t width, bool right, bool last, struct vp_buffer *out)
 {
 	size_t have = text_width(text);
 	size_t pad = width > have ? width - have : 0;
 
-	if (right)
-		vp_buffer_printf(out, "%*s", (int)pad, "");
+	put_blanks(right ? pad : 0, out);
 	vp_buffer_string(out, text);
-	if (!right && !last)
-		vp_buffer_printf(out, "%*s", (int)pad, "");
+	put_blanks(!right && !last ? pad : 0, out);
 	vp_buffer_string(out, last ? "\n" : "  ");
 }
 
-static void measure(const struct vp_table *table, size_t *widths, struct vp_buffer *scratch)
+/* How wide a cell is, without formatting it: there may be a hundred thousand. */
+static size_t cell_width(const struct vp_table_column *column, const struct vp_cell *cell)
+{
+	size_t width = 1;
+
+	switch (column->type) {
+	case VP_CELL_TEXT:
+		return cell->text ? text_width(last_part(cell->text)) : width;
+	case VP_CELL_COUNT:
+		for (uint64_t rest = cell->count; rest >= 10 && cell->count != VP_CELL_NO_COUNT;
+		     rest /= 10)
+			width++;
+		return width;
+	case VP_CELL_PERCENT:
+		return cell->percent >= 99.995  ? sizeof("100.00%") - 1
+		       : cell->percent >= 9.995 ? sizeof("10.00%") - 1
+						: sizeof("1.00%") - 1;
+	}
+	return width;
+}
+
+static void measure(const struct vp_table *table, size_t *widths)
 {
 	size_t columns = table->columns.count;
 
@@ -68,8 +93,7 @@ static void measure(const struct vp_table *table, size_t *widths, struct vp_buff
 		widths[i] = text_width(table->columns.at[i].header);
 	for (size_t i = 0; i < table->cells.count; i++) {
 		size_t column = i % columns;
-		cell_text(&table->columns.at[column], &table->cells.at[i], scratch);
-		size_t width = text_width(vp_buffer_text(scratch));
+		size_t width = cell_width(&table->columns.at[column], &table->cells.at[i]);
 		width = width > MAX_WIDTH ? MAX_WIDTH : width;
 		widths[column] = width > widths[column] ? width : widths[column];
 	}
@@ -88,7 +112,7 @@ void vp_render_table_text(const struct vp_table *table, bool colour, struct vp_b
 	size_t *widths = vp_alloc((columns + 1) * sizeof(*widths));
 	struct vp_buffer text = {0};
 
-	measure(table, widths, &text);
+	measure(table, widths);
 	for (size_t i = 0; i < columns; i++)
 		put_padded(table->columns.at[i].header, widths[i],
 			   table->columns.at[i].type != VP_CELL_TEXT, i + 1 == columns, out);
