@@ -12,12 +12,14 @@
 #include "symbol/demangle.h"
 
 enum {
-	/* Pairs in the cache, as powers of two; it grows as long as more than one look-up in
+	/* Pairs in the cache, as powers of two: small for a small recording, then as large as most
+	 * need (8 MB), then the largest (32 MB). It grows when more than one look-up in
 	 * 1 << MISS_BITS of a window fails. */
-	CACHE_BITS_FIRST = 17,
-	CACHE_BITS_MAX = 19, /* 32 MB */
+	CACHE_BITS_FIRST = 10,
+	CACHE_BITS_USUAL = 17,
+	CACHE_BITS_MAX = 19,
 	MISS_BITS = 6,
-	MISS_WINDOW = 1 << 17,
+	MISS_WINDOW = 1 << 16,
 	HUGE_PAGE = 2 << 20,
 	CONTEXT_BITS = 10,
 	LINE_BITS = 6, /* of an address: a function has a cache entry for each 64 bytes of it */
@@ -367,7 +369,8 @@ static void cache_adapt(struct vp_builder *builder)
 
 	builder->lookups = builder->misses = 0;
 	if (small && builder->cache_bits < CACHE_BITS_MAX)
-		cache_new(builder, builder->cache_bits + 2);
+		cache_new(builder, builder->cache_bits < CACHE_BITS_USUAL ? CACHE_BITS_USUAL
+									  : CACHE_BITS_MAX);
 }
 
 static inline bool slot_holds(const struct vp_row_slot *slot, uint32_t context, uint64_t ip)
