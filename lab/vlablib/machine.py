@@ -23,9 +23,20 @@ TCG_GUEST_CPU = "host,-xsave,-avx,-avx2,-f16c,-fma,-vaes,-vpclmulqdq,-pku,-cx16"
 OWNED = ("host", "vlab", "result.json", "scenario.scn")
 
 
+def kvm_is_real():
+    """A KVM that nests AMD guests and has its tracepoints (some machines have a paravirtual one)."""
+    nested = Path("/sys/module/kvm_amd/parameters/nested")
+    return (nested.exists() and nested.read_text().strip() in ("1", "Y")
+            and os.access("/dev/kvm", os.R_OK | os.W_OK)
+            and any(Path(t, "events/kvm/kvm_entry").exists()
+                    for t in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")))
+
+
 def pick_accel(host, wanted):
-    """tcg or kvm; kvm must be usable for guests of guests."""
-    accel = wanted or os.environ.get("VLAB_ACCEL") or host.accel or "tcg"
+    """tcg or kvm; kvm must be usable for guests of guests. Unasked, kvm only where it is as in TCG."""
+    accel = wanted or os.environ.get("VLAB_ACCEL") or host.accel
+    if not accel:
+        return "kvm" if kvm_is_real() and not host.icount else "tcg"
     if accel not in ("tcg", "kvm"):
         raise UsageError(f"the accelerator '{accel}' is unknown: expected tcg or kvm")
     if accel == "kvm":
