@@ -41,6 +41,8 @@ struct vp_profile_options {
 	const char *vm;   /* a name or a pid, or NULL */
 	const char *comm; /* only rows of this process, or NULL */
 	uint64_t pid;     /* only rows of this process, or 0 */
+	const int *pcpus; /* only ticks of these pCPUs, if n_pcpus is not 0 */
+	size_t n_pcpus;
 	bool has_vcpu;
 	uint64_t vcpu;
 	bool per_vcpu;

@@ -105,6 +105,36 @@ static double seconds_of(const struct vp_report *report)
 	return end > start ? (double)(end - start) / 1e9 : 0.0;
 }
 
+static bool is_wanted(const struct vp_profile_options *options, uint32_t pcpu)
+{
+	for (size_t i = 0; i < options->n_pcpus; i++)
+		if ((uint32_t)options->pcpus[i] == pcpu)
+			return true;
+	return options->n_pcpus == 0;
+}
+
+/* Closes the streams of pCPUs that are not wanted. */
+static struct vp_error *choose_pcpus(struct vp_report *report, vp_stream_readers *streams)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < streams->count; i++) {
+		if (is_wanted(&report->options, vp_stream_cpu(streams->at[i])))
+			streams->at[kept++] = streams->at[i];
+		else
+			vp_stream_free(streams->at[i]);
+	}
+	streams->count = kept;
+	if (report->options.n_pcpus) {
+		report->recording.pcpus = (uint32_t)kept;
+		report->recording.records = 0; /* of these pCPUs: not known */
+	}
+	return kept || !report->options.n_pcpus
+		   ? NULL
+		   : vp_error_new("the recording '%s' has none of the pCPUs asked for",
+				  report->path);
+}
+
 static struct vp_error *make(const struct vp_naming_options *naming, const char *host,
 			     struct vp_report *report)
 {
@@ -114,6 +144,8 @@ static struct vp_error *make(const struct vp_naming_options *naming, const char 
 	struct vp_error *error =
 	    vp_naming_load(naming, &report->recording, &report->vms, &streams, &report->naming);
 
+	if (!error)
+		error = choose_pcpus(report, &streams);
 	if (!error)
 		error = vp_profile_make(&report->options, &report->recording, &report->vms,
 					&streams, &report->naming, &report->profile);

@@ -5,6 +5,7 @@
 
 #include "analyze/report.h"
 #include "cmd/options.h"
+#include "collect/pcpus.h"
 #include "render/report.h"
 
 static const struct vp_verb verb;
@@ -17,13 +18,14 @@ const struct vp_verb *vp_verb_report(void)
 enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_FOLDED, FORMATS };
 
 struct report {
-	const char *view, *vm, *vcpu, *comm, *sort, *format, *input, *symfs, *percent_limit;
+	const char *view, *vm, *vcpu, *comm, *sort, *format, *input, *symfs, *percent_limit, *cpus;
 	uint64_t pid, limit;
 	bool per_vcpu, per_process, json, csv, folded, stdio, help;
 	struct vp_texts guests, kallsyms, kallsyms_too, operands;
 	/* What the words mean. */
 	enum format chosen;
 	double least_percent;
+	struct vp_pcpus pcpus;
 	struct vp_profile_options profile;
 	struct vp_naming_options naming;
 };
@@ -130,6 +132,18 @@ static struct vp_error *choose_numbers(struct report *report)
 	return NULL;
 }
 
+static struct vp_error *choose_cpus(struct report *report)
+{
+	if (!report->cpus)
+		return NULL;
+	struct vp_error *error = vp_pcpus_parse(report->cpus, "option --cpu", &report->pcpus);
+	report->profile.pcpus = report->pcpus.at;
+	report->profile.n_pcpus = report->pcpus.count;
+	if (!error && !report->pcpus.count)
+		error = vp_error_usage("option --cpu: expected a list of pCPUs such as 0-3,8");
+	return error;
+}
+
 /* Splits NAME=FILE; the words are the caller's argv. */
 static struct vp_error *take_files(const struct vp_texts *texts, const char *option,
 				   vp_naming_files *files)
@@ -168,6 +182,7 @@ static struct vp_error *choose_all(struct report *report)
 	VP_TRY(choose_format(report));
 	VP_TRY(choose_columns(report));
 	VP_TRY(choose_numbers(report));
+	VP_TRY(choose_cpus(report));
 	VP_TRY(take_files(&report->guests, "guest", &report->naming.maps));
 	VP_TRY(take_files(&report->kallsyms, "kallsyms", &report->naming.kernels));
 	VP_TRY(take_files(&report->kallsyms_too, "guest-kallsyms", &report->naming.kernels));
@@ -224,6 +239,8 @@ static int run_report(int argc, char **argv)
 	    {0, "vm", VP_OPTION_TEXT, &report.vm, "NAME",
 	     "only this VM: its name, or its VMM's pid"},
 	    {0, "vcpu", VP_OPTION_TEXT, &report.vcpu, "N", "only this vCPU"},
+	    {'C', "cpu", VP_OPTION_TEXT, &report.cpus, "LIST",
+	     "only what happened on these pCPUs: 0-3,8"},
 	    {'p', "pid", VP_OPTION_COUNT, &report.pid, "PID",
 	     "only this process (of the guest, in its rows)"},
 	    {'c', "comm", VP_OPTION_TEXT, &report.comm, "NAME", "only processes of this name"},
@@ -262,6 +279,7 @@ static int run_report(int argc, char **argv)
 	vp_vec_deinit(&report.kallsyms);
 	vp_vec_deinit(&report.kallsyms_too);
 	vp_vec_deinit(&report.operands);
+	vp_vec_deinit(&report.pcpus);
 	vp_vec_deinit(&report.naming.maps);
 	vp_vec_deinit(&report.naming.kernels);
 	return error ? vp_cmd_fail(&verb, error) : 0;

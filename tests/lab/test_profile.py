@@ -111,7 +111,7 @@ command vperf record -o /out/rec -- sleep 20
 
 def three_guests_on_one_pcpu(run, claims):
     guest = run.report("guest", "--vm", "g1")
-    host = run.report("host", "--pcpu", "1")
+    host = run.report("host", "--cpu", "1")
     share = share_of(host, "[g1]")
     claims.near("g1's steal in its own view against 100 % minus its share in the host's, points",
                 guest["shares"]["steal"] + guest["shares"]["idle"] - (100 - share), 0, 1)
@@ -129,7 +129,7 @@ command vperf record -o /out/rec -- sleep 30
 
 def busy_ten_of_thirty(run, claims):
     guest = run.report("guest", "--vm", "g1")
-    host = run.report("host", "--pcpu", "1")
+    host = run.report("host", "--cpu", "1")
     expected = 100 * (run.duration_s() - 10) / run.duration_s()
     claims.near("idle in the guest view, %", guest["shares"]["idle"], expected, 2)
     claims.near("idle in the guest view against the host's own, points",
