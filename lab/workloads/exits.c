@@ -22,8 +22,9 @@
 #include <unistd.h>
 
 #define PCI_CONFIG "/sys/bus/pci/devices/0000:00:00.0/config"
-#define MMIO_PAGE 0xfed40000 /* of a TPM, which lab guests do not have: the VMM answers all ones   \
-			      */
+#define MMIO_PAGE                                                                                  \
+	0xfed40000 /* of a TPM, which lab guests do not have: the VMM answers all ones             \
+		    */
 #define HLT_SLEEP_S 0.001
 
 enum kind { KIND_CPUID, KIND_OUT, KIND_MMIO, KIND_HLT, KIND_SYSCALL, KIND_COUNT };

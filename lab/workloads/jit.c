@@ -1,8 +1,8 @@
 /*
  * jit [--seconds S]
  *
- * Generated code with a perf map: three quarters of the time in jit_hot, one quarter in jit_cold, both
- * written into anonymous memory and named in /tmp/perf-PID.map as a JIT compiler does.
+ * Generated code with a perf map: three quarters of the time in jit_hot, one quarter in jit_cold,
+ * both written into anonymous memory and named in /tmp/perf-PID.map as a JIT compiler does.
  */
 #include "common.h"
 
@@ -43,8 +43,8 @@ int main(int argc, char **argv)
 		work_limit(work_number(argv[1], argv[2]));
 	else if (argc != 1)
 		work_usage("expected nothing or --seconds S");
-	code = mmap(NULL, CODE_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
-		    -1, 0);
+	code = mmap(NULL, CODE_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (code == MAP_FAILED)
 		work_usage("cannot map memory for code");
 	memcpy(code, loop_code, sizeof(loop_code));

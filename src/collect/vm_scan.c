@@ -159,17 +159,9 @@ struct vp_error *vp_vm_scan(vp_vms *vms, bool at_start)
 	return NULL;
 }
 
-bool vp_vm_note_ends(vp_vms *vms)
+bool vp_vm_is_gone(const struct vp_vm *vm)
 {
-	bool any = false;
-
-	vp_vec_each (vms, vm) {
-		if (vm->end || has_vm_open(vm->pid))
-			continue;
-		vm->end = vp_clock_monotonic();
-		any = true;
-	}
-	return any;
+	return !has_vm_open(vm->pid);
 }
 
 /* A number in a debugfs file of the vCPU; false if the file is not there. */

@@ -14,8 +14,8 @@
 struct vp_error *vp_vm_scan(vp_vms *vms, bool at_start) VP_MUST_CHECK;
 /* Adds process `pid` if it has a VM open; NULL if it has none. */
 struct vp_vm *vp_vm_look_at(vp_vms *vms, uint32_t pid, bool at_start);
-/* Marks the VMs whose process is gone; true if one was. */
-bool vp_vm_note_ends(vp_vms *vms);
+/* Whether the VM's process is gone, or has closed the VM. */
+bool vp_vm_is_gone(const struct vp_vm *vm);
 /* Reads the TSC offset and scaling of every vCPU from KVM's debugfs, as far as they are there. */
 void vp_vm_read_tsc(struct vp_vm *vm);
 

@@ -357,6 +357,18 @@ static void flush_all(struct vp_recorder *recorder)
 	}
 }
 
+static void note_ends(struct vp_recorder *recorder)
+{
+	vp_vec_each (&recorder->vms, vm) {
+		if (vm->end || !vp_vm_is_gone(vm))
+			continue;
+		vm->end = vp_clock_monotonic();
+		recorder->vms_changed = true;
+		NOTICE(recorder, "VM '%s' (process %u) stopped during the recording", vm->name,
+		       vm->pid);
+	}
+}
+
 /* Once a second: VMs that are gone, the clocks, the list of VMs on disk. */
 static void do_slow_work(struct vp_recorder *recorder)
 {
@@ -367,8 +379,7 @@ static void do_slow_work(struct vp_recorder *recorder)
 	recorder->next_second = now + 1000000000;
 	append_clocks(recorder);
 	vp_map_deinit(&recorder->no_vms); /* pids are used again */
-	if (vp_vm_note_ends(&recorder->vms))
-		recorder->vms_changed = true;
+	note_ends(recorder);
 	if (recorder->vms_changed) {
 		struct vp_error *error = vp_vms_write(recorder->options.directory, &recorder->vms);
 		recorder->vms_changed = error != NULL;
@@ -449,7 +460,7 @@ struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
 	append_clocks(recorder);
 	VP_TRY(drain(recorder, 0));
 	flush_all(recorder);
-	vp_vm_note_ends(&recorder->vms);
+	note_ends(recorder);
 	vp_vec_each (&recorder->vms, vm)
 		if (!vm->end)
 			vp_vm_read_tsc(vm);

@@ -192,24 +192,27 @@ def libquantum(run, claims):
 
 COMINGS = """
 host pcpus=2
-guest g1 vcpus=1 memory=256 agent=yes
-guest g2 vcpus=1 memory=256 start=3
+guest g1 vcpus=1 memory=256 agent=yes qemu="-smp 1,maxcpus=2,sockets=2,cores=1,threads=1"
+guest g2 vcpus=1 memory=256 start=1
 guest g3 vcpus=1 memory=256 kill=8
 workload g1 shares fast=80 slow=20
-workload g2 shares fast=80 slow=20
 workload g3 shares fast=80 slow=20
-command vperf record -F 10000 -o /out/rec -- sleep 18
-"""
+command (sleep 6; tests/lab/qmp /run/vlab/g1.qmp device_add driver=host-x86_64-cpu id=new \
+socket-id=1 core-id=0 thread-id=0) & vperf record -F 10000 -o /out/rec -- sleep 18
+""".replace("\\\n", "")
 
 
 def guests_come_and_go(run, claims):
     said = run.command_output(1, "err")
     claims.check(re.search(r"'g2'.*started", said) is not None, "the start of g2 is reported")
+    claims.check(re.search(r"'g3'.*stopped", said) is not None, "the end of g3 is reported")
+    claims.check(re.search(r"'g1' gained vCPU 1", said) is not None, "the new vCPU is reported")
     vms = (run.recording() / "vms").read_text()
     ended = [line for line in vms.splitlines() if line.startswith("vm ") and line.endswith(" g3")]
     claims.check(len(ended) == 1 and int(ended[0].split()[3]) > 0, "the end of g3 is recorded")
     for name in ("g1", "g2", "g3"):
-        claims.check(run.report("guest", "--vm", name)["shares"]["user"] > 0, f"{name} was sampled")
+        shares = run.report("guest", "--vm", name)["shares"]
+        claims.check(shares["os"] + shares["user"] > 0, f"{name} was sampled")
     expected = run.duration_s() * 10000 * 2
     claims.near("samples at 10 kHz of rate x time x pCPUs, %",
                 100 * run.report("unified")["samples"] / expected, 100, 1)
