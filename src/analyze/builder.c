@@ -12,14 +12,14 @@
 #include "symbol/demangle.h"
 
 enum {
-	/* Pairs in the cache, as powers of two: small for a small recording, then as large as most
+	/* Sets in the cache, as powers of two: small for a small recording, then as large as most
 	 * need (8 MB), then the largest (32 MB). It grows when more than one look-up in
-	 * 1 << MISS_BITS of a window fails. */
+	 * 1 << EVICTION_BITS of a window takes another's slot. */
 	CACHE_BITS_FIRST = 10,
 	CACHE_BITS_USUAL = 17,
 	CACHE_BITS_MAX = 19,
-	MISS_BITS = 6,
-	MISS_WINDOW = 1 << 16,
+	EVICTION_BITS = 5,
+	EVICTION_WINDOW = 1 << 14,
 	HUGE_PAGE = 2 << 20,
 	CONTEXT_BITS = 10,
 	LINE_BITS = 6, /* of an address: a function has a cache entry for each 64 bytes of it */
@@ -255,9 +255,10 @@ static uint32_t context_of(struct vp_builder *builder, const struct vp_tick *tic
 		wanted.vm = tick->vm;
 		wanted.comm = VP_NONE;
 	}
-	uint64_t hash =
-	    vp_hash64(wanted.id ^ (uint64_t)wanted.vm << 56 ^ (uint64_t)wanted.vcpu << 48 ^
-		      (uint64_t)wanted.comm << 32 ^ (uint64_t)part << 8 ^ wanted.mode);
+	/* A root's low bits are mostly zero: the product's high bits depend on all of them. */
+	uint64_t hash = (wanted.id ^ (uint64_t)wanted.vm << 56 ^ (uint64_t)wanted.vcpu << 48 ^
+			 (uint64_t)wanted.comm << 32 ^ (uint64_t)part << 8 ^ wanted.mode) *
+			0x9e3779b97f4a7c15ULL;
 	struct vp_context_slot *slot = &builder->contexts[hash >> (64 - CONTEXT_BITS)];
 	if (slot->context != VP_NONE && slot->id == wanted.id && slot->vm == wanted.vm &&
 	    slot->comm == wanted.comm && slot->mode == wanted.mode && slot->part == part &&
@@ -347,7 +348,7 @@ static void resolve(struct vp_builder *builder, uint32_t number, uint64_t ip, ui
 
 static void cache_new(struct vp_builder *builder, unsigned bits)
 {
-	size_t pairs = 1ULL << bits, size = pairs * sizeof(*builder->cache);
+	size_t sets = 1ULL << bits, size = sets * sizeof(*builder->cache);
 	bool large = size >= HUGE_PAGE;
 
 	free(builder->cache);
@@ -357,17 +358,16 @@ static void cache_new(struct vp_builder *builder, unsigned bits)
 	/* It is hit all over: with small pages most look-ups would walk page tables. */
 	if (large)
 		madvise(builder->cache, size, MADV_HUGEPAGE);
-	for (size_t i = 0; i < pairs; i++)
-		builder->cache[i].slots[0].context = builder->cache[i].slots[1].context = VP_NONE;
+	memset(builder->cache, 0, size);
 	builder->cache_bits = bits;
 }
 
 /* Nothing is pending when this is called: the cache may be replaced. */
 static void cache_adapt(struct vp_builder *builder)
 {
-	bool small = builder->misses > builder->lookups >> MISS_BITS;
+	bool small = builder->evictions > builder->lookups >> EVICTION_BITS;
 
-	builder->lookups = builder->misses = 0;
+	builder->lookups = builder->evictions = 0;
 	if (small && builder->cache_bits < CACHE_BITS_MAX)
 		cache_new(builder, builder->cache_bits < CACHE_BITS_USUAL ? CACHE_BITS_USUAL
 									  : CACHE_BITS_MAX);
@@ -381,14 +381,13 @@ static inline bool slot_holds(const struct vp_row_slot *slot, uint32_t context, 
 static const struct vp_row_slot *row_slot(struct vp_builder *builder,
 					  const struct vp_pending *sample)
 {
-	struct vp_row_slot *slots = sample->pair->slots;
+	struct vp_row_slot *slots = sample->set->slots;
 
-	if (slot_holds(&slots[0], sample->context, sample->ip))
-		return &slots[0];
-	if (slot_holds(&slots[1], sample->context, sample->ip))
-		return &slots[1];
-	builder->misses++;
-	slots[1] = slots[0];
+	for (size_t i = 0; i < VP_ROW_SLOTS; i++)
+		if (slot_holds(&slots[i], sample->context, sample->ip))
+			return &slots[i];
+	builder->evictions += slots[VP_ROW_SLOTS - 1].size != 0;
+	memmove(&slots[1], &slots[0], (VP_ROW_SLOTS - 1) * sizeof(*slots));
 	resolve(builder, sample->context, sample->ip, sample->time, &slots[0]);
 	return &slots[0];
 }
@@ -408,7 +407,7 @@ void vp_builder_flush(struct vp_builder *builder)
 	}
 	builder->lookups += builder->n_pending;
 	builder->n_pending = 0;
-	if (builder->lookups >= MISS_WINDOW)
+	if (builder->lookups >= EVICTION_WINDOW)
 		cache_adapt(builder);
 }
 
@@ -416,11 +415,11 @@ void vp_builder_count(struct vp_builder *builder, const struct vp_tick *tick, ui
 {
 	uint64_t context = context_of(builder, tick, part), ip = tick->sample->ip;
 	uint64_t hash = ((ip >> LINE_BITS) + (context << 40)) * 0x9e3779b97f4a7c15ULL;
-	struct vp_row_pair *pair = &builder->cache[hash >> (64 - builder->cache_bits)];
+	struct vp_row_set *set = &builder->cache[hash >> (64 - builder->cache_bits)];
 
-	__builtin_prefetch(pair, 1);
+	__builtin_prefetch(set, 1);
 	builder->pending[builder->n_pending++] =
-	    (struct vp_pending){.pair = pair,
+	    (struct vp_pending){.set = set,
 				.ip = ip,
 				.time = tick->time,
 				.weight = tick->weight,

@@ -13,15 +13,15 @@
 void vp_health_add(const vp_stream_readers *streams, struct vp_health *health)
 {
 	vp_vec_each (streams, reader) {
-		const struct vp_stream_health *one = vp_stream_health(*reader);
+		const struct vp_stream_health one = vp_stream_health(*reader);
 		vp_vec_push(&health->streams,
 			    ((struct vp_health_stream){.path = vp_strdup(vp_stream_path(*reader)),
 						       .cpu = vp_stream_cpu(*reader),
-						       .health = *one}));
-		health->records += one->records;
-		health->lost += one->lost;
-		health->damaged += one->damaged;
-		health->cut_off += one->cut_off;
+						       .health = one}));
+		health->records += one.records;
+		health->lost += one.lost;
+		health->damaged += one.damaged;
+		health->cut_off += one.cut_off;
 	}
 }
 

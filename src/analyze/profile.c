@@ -109,24 +109,52 @@ void vp_builder_see(struct vp_builder *builder, const struct vp_tick *tick)
 	}
 }
 
+/* Most rows have few samples, and are told apart by their texts: by their rank, not letter by
+ * letter. */
 struct sorted_row {
-	const struct vp_profile *profile;
-	struct vp_profile_row row;
-	uint32_t was;
+	uint64_t samples;
+	uint32_t part, rank, was;
 };
 
 static int by_part_and_samples(const void *left, const void *right)
 {
 	const struct sorted_row *a = left, *b = right;
 
-	if (a->row.part != b->row.part)
-		return a->row.part < b->row.part ? -1 : 1;
-	if (a->row.samples != b->row.samples)
-		return a->row.samples > b->row.samples ? -1 : 1;
-	const char *first = vp_profile_text(a->profile, a->row.function);
-	const char *second = vp_profile_text(b->profile, b->row.function);
-	int order = strcmp(first ? first : "", second ? second : "");
-	return order ? order : a->was < b->was ? -1 : 1;
+	if (a->part != b->part)
+		return a->part < b->part ? -1 : 1;
+	if (a->samples != b->samples)
+		return a->samples > b->samples ? -1 : 1;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return a->was < b->was ? -1 : 1;
+}
+
+struct ranked_text {
+	const char *text;
+	uint32_t number;
+};
+
+static int by_text(const void *left, const void *right)
+{
+	const struct ranked_text *a = left, *b = right;
+
+	return strcmp(a->text, b->text);
+}
+
+/* The rank of each text in the order of strcmp(), from 1 on, as a new array. */
+static uint32_t *rank_texts(const struct vp_intern *texts)
+{
+	size_t count = texts->strings.count;
+	struct ranked_text *sorted = vp_realloc_array(NULL, count + 1, sizeof(*sorted));
+	uint32_t *ranks = vp_realloc_array(NULL, count + 1, sizeof(*ranks));
+
+	for (uint32_t i = 0; i < count; i++)
+		sorted[i] = (struct ranked_text){vp_intern_text(texts, i), i};
+	qsort(sorted, count, sizeof(*sorted), by_text);
+	for (uint32_t i = 0; i < count; i++)
+		ranks[sorted[i].number] = i + 1;
+	free(sorted);
+	return ranks;
 }
 
 static int by_row_and_count(const void *left, const void *right)
@@ -159,17 +187,26 @@ static void sort_rows(struct vp_profile *profile)
 	size_t count = profile->rows.count;
 	struct sorted_row *sorted = vp_realloc_array(NULL, count + 1, sizeof(*sorted));
 	uint32_t *now_at = vp_realloc_array(NULL, count + 1, sizeof(*now_at));
+	struct vp_profile_row *rows = vp_realloc_array(NULL, count + 1, sizeof(*rows));
+	uint32_t *ranks = rank_texts(&profile->texts);
 
-	for (uint32_t i = 0; i < count; i++)
-		sorted[i] = (struct sorted_row){profile, profile->rows.at[i], i};
+	for (uint32_t i = 0; i < count; i++) {
+		const struct vp_profile_row *row = &profile->rows.at[i];
+		uint32_t rank = row->function == VP_NONE ? 0 : ranks[row->function];
+		sorted[i] = (struct sorted_row){row->samples, row->part, rank, i};
+	}
 	qsort(sorted, count, sizeof(*sorted), by_part_and_samples);
 	for (uint32_t i = 0; i < count; i++) {
-		struct vp_profile_part *part = &profile->parts.at[sorted[i].row.part];
-		profile->rows.at[i] = sorted[i].row;
+		struct vp_profile_part *part = &profile->parts.at[sorted[i].part];
+		rows[i] = profile->rows.at[sorted[i].was];
 		now_at[sorted[i].was] = i;
 		if (!part->rows++)
 			part->first_row = i;
 	}
+	free(profile->rows.at);
+	profile->rows.at = rows;
+	profile->rows.room = count + 1;
+	free(ranks);
 	free(sorted);
 	sort_reasons(profile, now_at);
 	free(now_at);

@@ -46,19 +46,20 @@ struct vp_context_slot {
 
 struct vp_row_slot {
 	uint64_t start; /* of the function … */
-	uint32_t size;  /* … and how many bytes of it this is good for */
+	uint32_t size;  /* … and how many bytes of it this is good for; 0: the slot is free */
 	uint32_t context;
 	uint32_t row; /* in the low bits; above it the route, and whether there is no name */
-};
+} __attribute__((packed, aligned(4)));
 
-/* Two slots of the same hash in one line of the processor's cache. */
-struct vp_row_pair {
-	struct vp_row_slot slots[2];
+/* The slots of one hash: as many as a line of the processor's cache holds. */
+enum { VP_ROW_SLOTS = 3 };
+struct vp_row_set {
+	struct vp_row_slot slots[VP_ROW_SLOTS];
 } __attribute__((aligned(64)));
 
 /* A sample that waits for its slots to come from memory. */
 struct vp_pending {
-	struct vp_row_pair *pair;
+	struct vp_row_set *set;
 	uint64_t ip, time, weight;
 	uint32_t context;
 	bool guest;
@@ -86,13 +87,15 @@ struct vp_builder {
 	VP_VEC(uint64_t) counts;          /* by row; close together, since each sample adds here */
 	struct vp_key_set space_keys;
 	VP_VEC(struct vp_space_slot) spaces; /* by space_keys */
-	struct vp_row_pair *cache;           /* by hash of context and address */
+	struct vp_row_set *cache;            /* by hash of context and address */
 	struct vp_pending pending[VP_PENDING];
 	uint32_t n_pending;
-	unsigned cache_bits;      /* log2 of the number of pairs */
-	uint32_t lookups, misses; /* since the last look at whether the cache is too small */
-	uint32_t idle_row;        /* VP_NONE: there is none yet */
-	uint32_t unnamed;         /* distinct addresses without a name */
+	unsigned cache_bits; /* log2 of the number of sets */
+	/* Samples, and slots taken from others, since the last look at whether the cache is too
+	 * small. */
+	uint32_t lookups, evictions;
+	uint32_t idle_row; /* VP_NONE: there is none yet */
+	uint32_t unnamed;  /* distinct addresses without a name */
 	struct vp_map part_of_vcpu;
 	struct vp_map reason_of;
 	struct vp_map text_of_address;

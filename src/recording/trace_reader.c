@@ -11,25 +11,15 @@
 
 enum { WINDOW = 2 * VP_PACKET_MAX };
 
-/* Bytes of each record type, 0 for none: asked twice for every record. */
-#define RECORD_SIZE(number, record, text) [number] = sizeof(struct vp_##record),
-static const uint8_t record_sizes[VP_ID_MAX + 1] = {VP_RECORDS(RECORD_SIZE)};
-
-static inline size_t record_size(uint32_t id)
-{
-	return id <= VP_ID_MAX ? record_sizes[id] : 0;
-}
-
 struct vp_stream_reader {
+	struct vp_stream_cursor cursor; /* first: see vp_stream_next() */
 	char *path;
 	int fd;
 	uint32_t cpu;
-	char *window;      /* a stretch of the file … */
-	uint64_t offset;   /* … from here … */
-	size_t filled;     /* … this long */
-	size_t packet_at;  /* in the window: where the next packet begins */
-	size_t record_at;  /* in the window: the next record … */
-	size_t packet_end; /* … of the packet that ends here */
+	char *window;     /* a stretch of the file … */
+	uint64_t offset;  /* … from here … */
+	size_t filled;    /* … this long */
+	size_t packet_at; /* in the window: where the next packet begins */
 	struct vp_stream_health health;
 };
 
@@ -43,7 +33,8 @@ struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret)
 	struct vp_stream_reader *stream = vp_alloc(sizeof(*stream));
 	stream->path = vp_strdup(path);
 	stream->fd = fd;
-	stream->window = vp_alloc(WINDOW);
+	stream->window = vp_alloc(WINDOW + sizeof(struct vp_record_header));
+	stream->cursor.at = stream->cursor.end = stream->window;
 	*ret = stream;
 	return NULL;
 }
@@ -78,22 +69,6 @@ static void window_refill(struct vp_stream_reader *stream)
 	}
 }
 
-/* Every record of the packet is of a known type and ends inside the packet. */
-static bool records_fit(const char *packet, size_t size)
-{
-	for (size_t at = sizeof(struct vp_packet_header); at < size;) {
-		struct vp_record_header header;
-		if (size - at < sizeof(header))
-			return false;
-		memcpy(&header, packet + at, sizeof(header));
-		size_t record = record_size(header.id);
-		if (!record || size - at < record)
-			return false;
-		at += record;
-	}
-	return true;
-}
-
 /* Size in bytes of the good packet at `bytes`, or 0. */
 static size_t packet_check(const char *bytes, size_t left, struct vp_packet_header *header)
 {
@@ -105,9 +80,16 @@ static size_t packet_check(const char *bytes, size_t left, struct vp_packet_head
 		return 0;
 	uint64_t size = header->packet_size / 8;
 	if (size < sizeof(*header) || size > VP_PACKET_MAX || size > left ||
-	    header->checksum != vp_packet_checksum(bytes, size) || !records_fit(bytes, size))
+	    header->checksum != vp_packet_checksum(bytes, size))
 		return 0;
 	return size;
+}
+
+static void note_damage(struct vp_stream_reader *stream, size_t at, size_t size)
+{
+	if (!stream->health.damaged)
+		stream->health.damaged_at = stream->offset + at;
+	stream->health.damaged += size;
 }
 
 /* Steps over bytes that are not a packet, up to the next that could begin one. */
@@ -118,9 +100,7 @@ static void skip_damage(struct vp_stream_reader *stream, size_t left)
 	const char *found = memmem(from + 1, left - 1, &magic, sizeof(magic));
 	size_t skip = found ? (size_t)(found - from) : left > 3 ? left - 3 : left;
 
-	if (!stream->health.damaged)
-		stream->health.damaged_at = stream->offset + stream->packet_at;
-	stream->health.damaged += skip;
+	note_damage(stream, stream->packet_at, skip);
 	stream->packet_at += skip;
 }
 
@@ -140,9 +120,9 @@ static bool packet_next(struct vp_stream_reader *stream)
 		if (size) {
 			stream->cpu = header.cpu_id;
 			stream->health.lost = header.events_discarded;
-			stream->record_at = stream->packet_at + sizeof(header);
-			stream->packet_end = stream->packet_at + size;
-			stream->packet_at = stream->packet_end;
+			stream->cursor.at = bytes + sizeof(header);
+			stream->cursor.end = bytes + size;
+			stream->packet_at += size;
 			stream->health.cut_off = false;
 			return true;
 		}
@@ -151,17 +131,31 @@ static bool packet_next(struct vp_stream_reader *stream)
 	}
 }
 
-const struct vp_record_header *vp_stream_next(struct vp_stream_reader *stream)
+/* The checksum is right, but here is no record: the rest of the packet is as good as damaged. */
+static void drop_rest(struct vp_stream_reader *stream)
 {
-	while (stream->record_at >= stream->packet_end)
-		if (!packet_next(stream))
-			return NULL;
+	struct vp_stream_cursor *cursor = &stream->cursor;
 
-	const void *record = stream->window + stream->record_at;
-	const struct vp_record_header *header = record;
-	stream->record_at += record_size(header->id);
-	stream->health.records++;
-	return header;
+	note_damage(stream, (size_t)(cursor->at - stream->window),
+		    (size_t)(cursor->end - cursor->at));
+	cursor->at = cursor->end;
+}
+
+const struct vp_record_header *vp_stream_next_slow(struct vp_stream_reader *stream)
+{
+	if (stream->cursor.at < stream->cursor.end)
+		drop_rest(stream);
+	while (packet_next(stream)) {
+		struct vp_record_header header;
+		size_t left = (size_t)(stream->cursor.end - stream->cursor.at);
+		memcpy(&header, stream->cursor.at, sizeof(header));
+		size_t size = vp_stream_record_size(header.id);
+		if (left && size && size <= left)
+			return vp_stream_next(stream);
+		if (left)
+			drop_rest(stream);
+	}
+	return NULL;
 }
 
 void vp_stream_seek_tail(struct vp_stream_reader *stream, uint64_t bytes)
@@ -169,7 +163,8 @@ void vp_stream_seek_tail(struct vp_stream_reader *stream, uint64_t bytes)
 	off_t size = lseek(stream->fd, 0, SEEK_END);
 
 	stream->offset = size > 0 && (uint64_t)size > bytes ? (uint64_t)size - bytes : 0;
-	stream->filled = stream->packet_at = stream->record_at = stream->packet_end = 0;
+	stream->filled = stream->packet_at = 0;
+	stream->cursor.at = stream->cursor.end = stream->window;
 }
 
 uint32_t vp_stream_cpu(const struct vp_stream_reader *stream)
@@ -182,9 +177,12 @@ const char *vp_stream_path(const struct vp_stream_reader *stream)
 	return stream->path;
 }
 
-const struct vp_stream_health *vp_stream_health(const struct vp_stream_reader *stream)
+struct vp_stream_health vp_stream_health(const struct vp_stream_reader *stream)
 {
-	return &stream->health;
+	struct vp_stream_health health = stream->health;
+
+	health.records = stream->cursor.records;
+	return health;
 }
 
 static int by_cpu(const void *a, const void *b)

@@ -7,6 +7,7 @@
 #define VP_RECORDING_TRACE_READER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -24,15 +25,45 @@ struct vp_stream_health {
 	bool cut_off;        /* the file ends inside a packet */
 };
 
+/* The unread records of the packet at hand; the begin of every reader. */
+struct vp_stream_cursor {
+	const char *at, *end;
+	uint64_t records; /* that were handed out */
+};
+
 /* Opens one stream file. */
 struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret) VP_MUST_CHECK;
 void vp_stream_free(struct vp_stream_reader *stream);
 
+/* Bytes of a record type, 0 if there is none: asked for every record. */
+static inline size_t vp_stream_record_size(uint32_t id)
+{
+#define VP_RECORD_SIZE(number, record, text) [number] = sizeof(struct vp_##record),
+	static const uint8_t sizes[VP_ID_MAX + 1] = {VP_RECORDS(VP_RECORD_SIZE)};
+#undef VP_RECORD_SIZE
+
+	return id <= VP_ID_MAX ? sizes[id] : 0;
+}
+
+/* What vp_stream_next() does at the end of a packet, or at bytes that are no record. */
+const struct vp_record_header *vp_stream_next_slow(struct vp_stream_reader *stream);
 /*
  * The next record, or NULL at the end. It points at `vp_record_type(id)->size` bytes, packed and
  * valid until the next call.
  */
-const struct vp_record_header *vp_stream_next(struct vp_stream_reader *stream);
+static inline const struct vp_record_header *vp_stream_next(struct vp_stream_reader *stream)
+{
+	struct vp_stream_cursor *cursor = (struct vp_stream_cursor *)stream;
+	const struct vp_record_header *record = (const void *)cursor->at;
+	/* Behind the last packet the window has room for a header. */
+	size_t size = vp_stream_record_size(record->id);
+
+	if (!size || size > (size_t)(cursor->end - cursor->at))
+		return vp_stream_next_slow(stream);
+	cursor->at += size;
+	cursor->records++;
+	return record;
+}
 /*
  * Goes on with the first packet that begins in the file's last `bytes`. For a second reader of a
  * stream that wants only its end: what lies before a packet there counts as damage.
@@ -40,7 +71,7 @@ const struct vp_record_header *vp_stream_next(struct vp_stream_reader *stream);
 void vp_stream_seek_tail(struct vp_stream_reader *stream, uint64_t bytes);
 uint32_t vp_stream_cpu(const struct vp_stream_reader *stream);
 const char *vp_stream_path(const struct vp_stream_reader *stream);
-const struct vp_stream_health *vp_stream_health(const struct vp_stream_reader *stream);
+struct vp_stream_health vp_stream_health(const struct vp_stream_reader *stream);
 
 /* Opens every stream of the trace in directory `path`, by number of pCPU. */
 struct vp_error *vp_trace_open(const char *path, vp_stream_readers *streams) VP_MUST_CHECK;

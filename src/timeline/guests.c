@@ -84,12 +84,10 @@ uint32_t vp_guests_vcpu_add(struct vp_guests *guests, uint32_t pid, uint32_t tid
 	return known != VP_NONE ? known : vcpu_add(guests, vm_add(guests, pid), number, tid);
 }
 
-void vp_guests_move(struct vp_guests *guests, uint32_t vcpu, uint32_t home)
+void vp_guests_move_away(struct vp_guests *guests, uint32_t vcpu, uint32_t home)
 {
 	struct vp_vcpu_state *state = &guests->vcpus.at[vcpu];
 
-	if (state->home == home)
-		return;
 	if (state->home != VP_NONE) {
 		struct vp_homes *old = &guests->homes.at[state->home];
 		for (size_t i = 0; i < old->vcpus.count; i++)

@@ -57,7 +57,12 @@ uint32_t vp_guests_vm(const struct vp_guests *guests, uint32_t pid);
 uint32_t vp_guests_vcpu(const struct vp_guests *guests, uint32_t pid, uint32_t tid);
 /* The vCPU of a record that says it is one's; made known if it was not. */
 uint32_t vp_guests_vcpu_add(struct vp_guests *guests, uint32_t pid, uint32_t tid, uint32_t number);
-void vp_guests_move(struct vp_guests *guests, uint32_t vcpu, uint32_t home);
+void vp_guests_move_away(struct vp_guests *guests, uint32_t vcpu, uint32_t home);
+static inline void vp_guests_move(struct vp_guests *guests, uint32_t vcpu, uint32_t home)
+{
+	if (guests->vcpus.at[vcpu].home != home)
+		vp_guests_move_away(guests, vcpu, home);
+}
 
 /* The vCPU has nothing to do: its last exit was a halt, or, if that is not known, its thread
  * sleeps. */

@@ -3,66 +3,75 @@
 
 #include "base/alloc.h"
 
-static bool comes_before(const struct vp_merge_head *a, const struct vp_merge_head *b)
+/* A stream that ended has the latest time there is and no record. */
+static inline bool comes_before(const struct vp_merge_head *a, const struct vp_merge_head *b)
 {
-	return a->time != b->time ? a->time < b->time : a->stream < b->stream;
+	if (a->time != b->time)
+		return a->time < b->time;
+	return !a->record == !b->record ? a->stream < b->stream : a->record != NULL;
 }
 
-static void sift_down(struct vp_merge *merge, uint32_t at)
-{
-	struct vp_merge_head moving = merge->heap[at];
-
-	for (;;) {
-		uint32_t child = 2 * at + 1;
-		if (child >= merge->count)
-			break;
-		if (child + 1 < merge->count &&
-		    comes_before(&merge->heap[child + 1], &merge->heap[child]))
-			child++;
-		if (!comes_before(&merge->heap[child], &moving))
-			break;
-		merge->heap[at] = merge->heap[child];
-		at = child;
-	}
-	merge->heap[at] = moving;
-}
-
-/* Reads the head's next record; false at the stream's end. */
-static bool head_advance(const struct vp_merge *merge, struct vp_merge_head *head)
+static inline void head_advance(const struct vp_merge *merge, struct vp_merge_head *head)
 {
 	head->record = vp_stream_next(merge->streams->at[head->stream]);
-	if (head->record)
-		head->time = head->record->time;
-	return head->record;
+	head->time = head->record ? head->record->time : UINT64_MAX;
+}
+
+/* Plays the matches below `node`; leaves the losers there and returns the winner. */
+static uint32_t play(struct vp_merge *merge, uint32_t node)
+{
+	if (node >= merge->count)
+		return node - merge->count;
+	uint32_t left = play(merge, 2 * node), right = play(merge, 2 * node + 1);
+	bool right_wins = comes_before(&merge->heads[right], &merge->heads[left]);
+	merge->losers[node] = right_wins ? left : right;
+	return right_wins ? right : left;
 }
 
 void vp_merge_init(struct vp_merge *merge, const vp_stream_readers *streams)
 {
-	*merge = (struct vp_merge){.streams = streams};
-	merge->heap = vp_alloc((streams->count + 1) * sizeof(*merge->heap));
-	for (uint32_t i = 0; i < streams->count; i++) {
-		struct vp_merge_head head = {.stream = i};
-		if (head_advance(merge, &head))
-			merge->heap[merge->count++] = head;
+	*merge = (struct vp_merge){.streams = streams, .count = (uint32_t)streams->count};
+	merge->heads = vp_alloc((streams->count + 1) * sizeof(*merge->heads));
+	merge->losers = vp_alloc((streams->count + 1) * sizeof(*merge->losers));
+	for (uint32_t i = 0; i < merge->count; i++) {
+		merge->heads[i].stream = i;
+		head_advance(merge, &merge->heads[i]);
 	}
-	for (uint32_t i = merge->count / 2; i-- > 0;)
-		sift_down(merge, i);
+	if (merge->count)
+		merge->winner = play(merge, 1);
 }
 
 void vp_merge_deinit(struct vp_merge *merge)
 {
-	free(merge->heap);
+	free(merge->heads);
+	free(merge->losers);
 	*merge = (struct vp_merge){0};
+}
+
+/* The winner's stream has a new head: it plays its way up again. */
+static inline void replay(struct vp_merge *merge)
+{
+	uint32_t winner = merge->winner;
+
+	for (uint32_t node = (winner + merge->count) / 2; node; node /= 2) {
+		uint32_t other = merge->losers[node];
+		if (!comes_before(&merge->heads[other], &merge->heads[winner]))
+			continue;
+		merge->losers[node] = winner;
+		winner = other;
+	}
+	merge->winner = winner;
 }
 
 const struct vp_merge_head *vp_merge_next(struct vp_merge *merge)
 {
+	if (!merge->count)
+		return NULL;
 	if (merge->taken) {
-		if (!head_advance(merge, &merge->heap[0]))
-			merge->heap[0] = merge->heap[--merge->count];
-		if (merge->count)
-			sift_down(merge, 0);
+		head_advance(merge, &merge->heads[merge->winner]);
+		replay(merge);
 	}
-	merge->taken = merge->count > 0;
-	return merge->taken ? &merge->heap[0] : NULL;
+	merge->taken = true;
+	const struct vp_merge_head *head = &merge->heads[merge->winner];
+	return head->record ? head : NULL;
 }

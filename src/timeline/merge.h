@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The streams of a trace as one, in order of time. */
+/*
+ * The streams of a trace as one, in order of time: a tournament. Each inner node of a tree whose
+ * leaves are the streams holds the loser of its match, so that the next record of the stream that
+ * won costs one comparison per level.
+ */
 #ifndef VP_TIMELINE_MERGE_H
 #define VP_TIMELINE_MERGE_H
 
@@ -15,9 +19,11 @@ struct vp_merge_head {
 
 struct vp_merge {
 	const vp_stream_readers *streams; /* the caller's */
-	struct vp_merge_head *heap;       /* the smallest time first */
-	uint32_t count;
-	bool taken; /* the first head was handed out and has to move on */
+	struct vp_merge_head *heads;      /* by stream; one that ended has no record */
+	uint32_t *losers;                 /* by node from 1 on: streams; leaves follow the nodes */
+	uint32_t count;                   /* of streams */
+	uint32_t winner;                  /* the stream with the smallest time */
+	bool taken; /* the winner's record was handed out: it has to move on */
 };
 
 void vp_merge_init(struct vp_merge *merge, const vp_stream_readers *streams);

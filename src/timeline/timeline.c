@@ -11,9 +11,9 @@ void vp_timeline_init(struct vp_timeline *timeline, const struct vp_recording *r
 	vp_guests_init(&timeline->guests, vms, streams->count);
 	vp_merge_init(&timeline->merge, streams);
 	for (size_t i = 0; i < streams->count; i++)
-		vp_vec_push(&timeline->pcpus,
-			    ((struct vp_pcpu){.last_tick = recording->start,
-					      .occupant = {.tid = VP_NONE, .pid = VP_NONE}}));
+		vp_vec_push(&timeline->pcpus, ((struct vp_pcpu){.last_tick = recording->start}));
+	for (size_t i = 0; i < VP_OCCUPANTS; i++)
+		timeline->occupants[i].tid = timeline->occupants[i].pid = VP_NONE;
 	if (recording->by_time || !recording->start || recording->period_ns > FILL_PERIOD_MAX)
 		return;
 	timeline->fill_period = recording->period_ns;
@@ -33,9 +33,9 @@ void vp_timeline_deinit(struct vp_timeline *timeline)
 	vp_vec_deinit(&timeline->pcpus);
 }
 
-static void take_task(struct vp_timeline *timeline, uint32_t pcpu, const struct vp_task *task)
+static void take_task(struct vp_timeline *timeline, const struct vp_task *task)
 {
-	struct vp_occupant *occupant = &timeline->pcpus.at[pcpu].occupant;
+	struct vp_occupant *occupant = &timeline->occupants[task->tid % VP_OCCUPANTS];
 	uint32_t comm = vp_intern_add(&timeline->comms, task->comm, sizeof(task->comm));
 	bool inserted;
 
@@ -44,16 +44,10 @@ static void take_task(struct vp_timeline *timeline, uint32_t pcpu, const struct 
 		occupant->comm = comm;
 }
 
-/* Brings the pCPU's occupant up to date. `vcpu` is the vCPU that the record names, or VP_NONE. */
-static const struct vp_occupant *occupy(struct vp_timeline *timeline, uint32_t pcpu, uint32_t pid,
-					uint32_t tid)
+static void look_up(struct vp_timeline *timeline, uint32_t pid, uint32_t tid,
+		    struct vp_occupant *occupant)
 {
-	struct vp_occupant *occupant = &timeline->pcpus.at[pcpu].occupant;
 	struct vp_guests *guests = &timeline->guests;
-
-	if (occupant->tid == tid && occupant->pid == pid &&
-	    occupant->generation == guests->generation)
-		return occupant;
 	const uint32_t *comm = vp_map_find(&timeline->comm_of_tid, tid);
 	*occupant = (struct vp_occupant){
 	    .pid = pid,
@@ -63,12 +57,22 @@ static const struct vp_occupant *occupy(struct vp_timeline *timeline, uint32_t p
 	    .vcpu = vp_guests_vcpu(guests, pid, tid),
 	    .comm = comm ? *comm : VP_NONE,
 	};
+}
+
+static inline const struct vp_occupant *occupy(struct vp_timeline *timeline, uint32_t pid,
+					       uint32_t tid)
+{
+	struct vp_occupant *occupant = &timeline->occupants[tid % VP_OCCUPANTS];
+
+	if (occupant->tid != tid || occupant->pid != pid ||
+	    occupant->generation != timeline->guests.generation)
+		look_up(timeline, pid, tid, occupant);
 	return occupant;
 }
 
 /* A record of a vCPU's thread on a pCPU: it is at home there, and this was its last exit. */
-static void see_vcpu(struct vp_timeline *timeline, uint32_t pcpu, uint32_t vcpu, uint32_t vendor,
-		     uint32_t reason, uint32_t flags)
+static inline void see_vcpu(struct vp_timeline *timeline, uint32_t pcpu, uint32_t vcpu,
+			    uint32_t vendor, uint32_t reason, uint32_t flags)
 {
 	struct vp_vcpu_state *state = &timeline->guests.vcpus.at[vcpu];
 
@@ -85,12 +89,11 @@ static void take_switch(struct vp_timeline *timeline, uint32_t pcpu, const struc
 	see_vcpu(timeline, pcpu, vcpu, in->vendor, in->exit_reason, in->flags);
 }
 
-static void tick_of_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
-			   struct vp_tick *tick)
+static inline void tick_of_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
+				  struct vp_tick *tick)
 {
 	const struct vp_host_sample *sample = (const void *)head->record;
-	const struct vp_occupant *occupant =
-	    occupy(timeline, head->stream, sample->pid, sample->tid);
+	const struct vp_occupant *occupant = occupy(timeline, sample->pid, sample->tid);
 
 	timeline->pcpus.at[head->stream].last_tick = head->time;
 	*tick = (struct vp_tick){
@@ -105,8 +108,8 @@ static void tick_of_sample(struct vp_timeline *timeline, const struct vp_merge_h
 	};
 }
 
-static void take_guest_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
-			      struct vp_tick *tick)
+static inline void take_guest_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
+				     struct vp_tick *tick)
 {
 	const struct vp_guest_sample *sample = (const void *)head->record;
 
@@ -123,8 +126,8 @@ static void take_guest_sample(struct vp_timeline *timeline, const struct vp_merg
 		 sample->flags & VP_HAS_EXIT_REASON);
 }
 
-static void take_vcpu_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
-			     struct vp_tick *tick)
+static inline void take_vcpu_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
+				    struct vp_tick *tick)
 {
 	const struct vp_vcpu_sample *sample = (const void *)head->record;
 
@@ -138,8 +141,8 @@ static void take_vcpu_sample(struct vp_timeline *timeline, const struct vp_merge
 }
 
 /* A vCPU's thread outside of KVM is at work for its VM: it is not blocked. */
-static void take_host_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
-			     struct vp_tick *tick)
+static inline void take_host_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
+				    struct vp_tick *tick)
 {
 	tick_of_sample(timeline, head, tick);
 	if (tick->vcpu != VP_NONE)
@@ -161,7 +164,7 @@ static bool take_record(struct vp_timeline *timeline, const struct vp_merge_head
 		take_guest_sample(timeline, head, tick);
 		return true;
 	case VP_ID_task:
-		take_task(timeline, head->stream, (const void *)head->record);
+		take_task(timeline, (const void *)head->record);
 		return false;
 	case VP_ID_vcpu_in:
 	case VP_ID_vcpu_out: /* the same fields at the same places */
@@ -223,7 +226,7 @@ static bool fill_rest(struct vp_timeline *timeline, struct vp_tick *tick)
 	return tick->weight > 0;
 }
 
-static const struct vp_merge_head *next_record(struct vp_timeline *timeline)
+static inline const struct vp_merge_head *next_record(struct vp_timeline *timeline)
 {
 	const struct vp_merge_head *head = vp_merge_next(&timeline->merge);
 
@@ -231,8 +234,7 @@ static const struct vp_merge_head *next_record(struct vp_timeline *timeline)
 		return NULL;
 	if (!timeline->first)
 		timeline->first = head->time;
-	if (head->time > timeline->last)
-		timeline->last = head->time;
+	timeline->last = head->time > timeline->last ? head->time : timeline->last;
 	return head;
 }
 

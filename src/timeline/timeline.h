@@ -10,15 +10,16 @@
 #include "timeline/guests.h"
 #include "timeline/merge.h"
 
-/* Who has a pCPU, as looked up last; good while tid, pid and generation are the same. */
+/* Whose a thread is, as looked up last; good while tid, pid and generation are the same. */
 struct vp_occupant {
 	uint32_t pid, tid, generation;
 	uint32_t vm, vcpu;
 	uint32_t comm;
 };
 
+enum { VP_OCCUPANTS = 256 };
+
 struct vp_pcpu {
-	struct vp_occupant occupant;
 	uint64_t last_tick;
 };
 
@@ -27,7 +28,8 @@ struct vp_timeline {
 	struct vp_merge merge;
 	struct vp_intern comms; /* names of threads */
 	struct vp_map comm_of_tid;
-	VP_VEC(struct vp_pcpu) pcpus; /* by stream */
+	VP_VEC(struct vp_pcpu) pcpus;               /* by stream */
+	struct vp_occupant occupants[VP_OCCUPANTS]; /* by the low bits of tid */
 
 	/* Ticks filled in for pCPUs that were idle, where the trigger does not tick with time. */
 	uint64_t fill_period; /* ns; 0: nothing is filled in */

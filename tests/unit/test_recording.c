@@ -50,7 +50,7 @@ static uint64_t read_stream(const void *bytes, size_t size, struct vp_stream_hea
 		last = record->time;
 		records++;
 	}
-	*health = *vp_stream_health(reader);
+	*health = vp_stream_health(reader);
 	vp_stream_free(reader);
 	return records;
 }
