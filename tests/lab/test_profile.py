@@ -159,12 +159,15 @@ def fork_storm(run, claims):
                  "storm_work belongs to storm_child")
 
 
+# Recorded once both are past the preparation of their registers: a run takes minutes, and the two
+# do not reach its parts at the same time.
 SHOR = """
 host pcpus=2
 guest g1 vcpus=1 memory=320 pin=0 agent=yes
-workload g1 length=60 shor 1397 8
-workload host length=60 taskset -c 1 shor 1397 8
-command vperf record -o /out/rec -- sleep 30
+workload g1 length=120 shor 1397 8
+workload host length=120 taskset -c 1 shor 1397 8
+command sleep 40
+command vperf record -o /out/rec -- sleep 25
 """
 
 
