@@ -11,22 +11,55 @@
 #define BY_VCPU(vcpu) (1 + 2ULL * (vcpu))
 #define BY_VM(vm) (2 + 2ULL * (vm))
 
+/* What is the same for every tick of a vCPU, and the last blank's row and reason: most often the
+ * next has them too. */
+struct shown_vcpu {
+	bool known, shown;
+	uint32_t part;
+	uint64_t thief;
+	uint32_t row; /* of `thief`; VP_NONE: not known, or not shown */
+	uint32_t reason_row, reason;
+	struct vp_exit exit; /* of `reason` */
+};
+
 struct guest_view {
 	struct vp_builder *builder;
-	struct vp_map row_of_thief; /* key: part << 40 | by whom; idle: all ones below */
+	struct vp_map row_of_thief;      /* key: part << 40 | by whom; idle: all ones below */
+	VP_VEC(struct shown_vcpu) vcpus; /* by vCPU */
 };
 
 #define IDLE ((1ULL << 40) - 1)
 
-static bool is_shown(const struct vp_builder *builder, const struct vp_vcpu_state *vcpu,
-		     uint64_t time)
+/* Looks up what is the same for every tick of the vCPU. */
+static void know_vcpu(struct guest_view *view, uint32_t number)
 {
+	struct vp_builder *builder = view->builder;
 	const struct vp_profile_options *options = builder->options;
-	const struct vp_vm *vm = &builder->vms->at[vcpu->vm];
+	const struct vp_vcpu_state *vcpu = &builder->timeline->guests.vcpus.at[number];
+	struct shown_vcpu *known = &view->vcpus.at[number];
 
-	return vp_builder_is_chosen(builder, vcpu->vm) &&
-	       (!options->has_vcpu || options->vcpu == vcpu->number) &&
-	       (!vm->end || time <= vm->end);
+	*known = (struct shown_vcpu){.known = true, .row = VP_NONE, .reason_row = VP_NONE};
+	known->shown = vp_builder_is_chosen(builder, vcpu->vm) &&
+		       (!options->has_vcpu || options->vcpu == vcpu->number);
+	if (known->shown)
+		known->part = vp_builder_part(builder, vcpu->vm, number);
+}
+
+/* The vCPU if this tick of it is shown, else NULL. */
+static struct shown_vcpu *shown_at(struct guest_view *view, uint32_t number,
+				   const struct vp_vcpu_state *vcpu, uint64_t time)
+{
+	const struct vp_vm *vm = &view->builder->vms->at[vcpu->vm];
+
+	while (view->vcpus.count <= number)
+		vp_vec_push(&view->vcpus, (struct shown_vcpu){0});
+	struct shown_vcpu *known = &view->vcpus.at[number];
+	/* The part is made at the first tick that is shown, not before. */
+	if (vm->end && time > vm->end)
+		return NULL;
+	if (!known->known)
+		know_vcpu(view, number);
+	return known->shown ? known : NULL;
 }
 
 /* Who kept `vcpu` from its pCPU at this tick. */
@@ -80,8 +113,8 @@ static uint32_t blank_row(struct guest_view *view, const struct vp_vcpu_state *v
 	return *row;
 }
 
-static void count_reason(struct vp_builder *builder, uint32_t row, const struct vp_exit *exit,
-			 uint64_t weight)
+/* Number of the (row, reason) in the profile. */
+static uint32_t reason_of(struct vp_builder *builder, uint32_t row, const struct vp_exit *exit)
 {
 	struct vp_exit reason = exit->known ? *exit : (struct vp_exit){0};
 	uint64_t key = (uint64_t)row << 34 | (uint64_t)(reason.vendor & 3) << 32 | reason.reason;
@@ -95,26 +128,41 @@ static void count_reason(struct vp_builder *builder, uint32_t row, const struct 
 	if (inserted)
 		vp_vec_push(&builder->profile->reasons,
 			    ((struct vp_profile_reason){.row = row, .exit = reason}));
-	builder->profile->reasons.at[*number].count += weight;
+	return *number;
+}
+
+static void count_reason(struct vp_builder *builder, struct shown_vcpu *shown, uint32_t row,
+			 const struct vp_exit *exit, uint64_t weight)
+{
+	if (shown->reason_row != row || shown->exit.known != exit->known ||
+	    shown->exit.reason != exit->reason || shown->exit.vendor != exit->vendor) {
+		shown->reason = reason_of(builder, row, exit);
+		shown->reason_row = row;
+		shown->exit = *exit;
+	}
+	builder->profile->reasons.at[shown->reason].count += weight;
 }
 
 static void count_blank(struct guest_view *view, const struct vp_vcpu_state *vcpu, uint32_t number,
-			uint32_t part, const struct vp_tick *tick)
+			struct shown_vcpu *shown, const struct vp_tick *tick)
 {
 	struct vp_builder *builder = view->builder;
-	struct vp_profile_part *whole = &builder->profile->parts.at[part];
+	struct vp_profile_part *whole = &builder->profile->parts.at[shown->part];
 	/* In its VMM's user space the vCPU's thread is at work, whatever its last exit was. */
 	bool in_vmm = tick->vcpu == number && tick->sample->header.id == VP_ID_host_sample;
 	bool idle = vp_vcpu_is_idle(vcpu) && !in_vmm;
 	uint64_t thief = idle ? IDLE : thief_of(vcpu, number, tick);
-	uint32_t row = blank_row(view, vcpu, part, thief);
 
 	whole->kinds[idle ? VP_KIND_IDLE : VP_KIND_STEAL] += tick->weight;
-	if (row == VP_NONE)
+	if (shown->row == VP_NONE || shown->thief != thief) {
+		shown->row = blank_row(view, vcpu, shown->part, thief);
+		shown->thief = thief;
+	}
+	if (shown->row == VP_NONE)
 		return;
-	vp_builder_add(builder, row, tick->weight);
+	vp_builder_add(builder, shown->row, tick->weight);
 	if (!idle)
-		count_reason(builder, row, &vcpu->exit, tick->weight);
+		count_reason(builder, shown, shown->row, &vcpu->exit, tick->weight);
 }
 
 static void count_tick(struct guest_view *view, uint32_t number, const struct vp_tick *tick)
@@ -122,18 +170,18 @@ static void count_tick(struct guest_view *view, uint32_t number, const struct vp
 	struct vp_builder *builder = view->builder;
 	const struct vp_vcpu_state *vcpu = &builder->timeline->guests.vcpus.at[number];
 
-	if (!is_shown(builder, vcpu, tick->time))
+	struct shown_vcpu *shown = shown_at(view, number, vcpu, tick->time);
+	if (!shown)
 		return;
-	uint32_t part = vp_builder_part(builder, vcpu->vm, number);
-	struct vp_profile_part *whole = &builder->profile->parts.at[part];
+	struct vp_profile_part *whole = &builder->profile->parts.at[shown->part];
 	whole->samples += tick->weight;
 	if (tick->vcpu != number || !vp_tick_is_guest(tick)) {
-		count_blank(view, vcpu, number, part, tick);
+		count_blank(view, vcpu, number, shown, tick);
 		return;
 	}
 	bool kernel = tick->mode == VP_MODE_GUEST_KERNEL;
 	whole->kinds[kernel ? VP_KIND_OS : VP_KIND_USER] += tick->weight;
-	vp_builder_count(builder, tick, part);
+	vp_builder_count(builder, tick, shown->part);
 }
 
 void vp_view_guest(struct vp_builder *builder)
@@ -151,4 +199,5 @@ void vp_view_guest(struct vp_builder *builder)
 			count_tick(&view, homes->vcpus.at[i], &tick);
 	}
 	vp_map_deinit(&view.row_of_thief);
+	vp_vec_deinit(&view.vcpus);
 }
