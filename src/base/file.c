@@ -10,9 +10,10 @@ struct vp_error *vp_file_read(const char *path, size_t limit, struct vp_buffer *
 {
 	enum { CHUNK = 64 * 1024 };
 	size_t before = buffer->size;
-	VP_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* A pipe that nobody writes to is not waited for; one that somebody does, is. */
+	VP_AUTO_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
-	if (fd < 0)
+	if (fd < 0 || fcntl(fd, F_SETFL, 0))
 		return vp_error_errno(errno, "cannot open '%s'", path);
 	for (;;) {
 		char *place = vp_buffer_extend(buffer, CHUNK);
@@ -47,11 +48,26 @@ int vp_fd_write_all(int fd, const void *bytes, size_t size)
 	return 0;
 }
 
+/* On a full disk: into the room that the file has already, which is there to be written to. */
+static int write_in_place(const char *path, const void *bytes, size_t size)
+{
+	VP_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	int result = vp_fd_write_all(fd, bytes, size);
+	if (!result && ftruncate(fd, (off_t)size))
+		result = -errno;
+	return result;
+}
+
 struct vp_error *vp_file_publish(const char *path, const void *bytes, size_t size)
 {
 	VP_AUTO_FREE char *temporary = vp_format("%s.tmp", path);
 	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 
+	if (fd < 0 && (errno == ENOSPC || errno == EDQUOT) && !write_in_place(path, bytes, size))
+		return NULL;
 	if (fd < 0)
 		return vp_error_errno(errno, "cannot create '%s'", temporary);
 	int result = vp_fd_write_all(fd, bytes, size);
@@ -62,5 +78,7 @@ struct vp_error *vp_file_publish(const char *path, const void *bytes, size_t siz
 	if (!result)
 		return NULL;
 	unlink(temporary);
-	return vp_error_errno(-result, "cannot write '%s'", path);
+	if (result == -ENOSPC || result == -EDQUOT)
+		result = write_in_place(path, bytes, size);
+	return result ? vp_error_errno(-result, "cannot write '%s'", path) : NULL;
 }

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/alloc.h"
@@ -17,6 +16,8 @@
 
 static const struct vp_verb verb;
 static volatile sig_atomic_t stop_wanted;
+
+enum { MOST_PAGES = 1 << 20 };
 
 const struct vp_verb *vp_verb_record(void)
 {
@@ -35,14 +36,24 @@ static void on_signal(int signal)
 	stop_wanted = 1;
 }
 
+static void on_child(int signal)
+{
+}
+
 static void catch_signals(void)
 {
 	struct sigaction action = {.sa_handler = on_signal};
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
+	/* nohup has it ignored. */
+	struct sigaction before;
+	if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	/* The end of COMMAND, too, cuts a wait short. */
+	action.sa_handler = on_child;
+	sigaction(SIGCHLD, &action, NULL);
 }
 
 static struct vp_error *check_options(struct record *record)
@@ -54,44 +65,10 @@ static struct vp_error *check_options(struct record *record)
 		    "option --freq: expected at most 100000000 samples per second");
 	if (!record->frequency && !record->period)
 		record->frequency = 1000;
-	if (record->pages & (record->pages - 1))
-		return vp_error_usage("option --mmap-pages: expected a power of two, not %" PRIu64,
-				      record->pages);
-	return NULL;
-}
-
-/*
- * Makes way for the new recording as perf does: an older one of that name becomes NAME.old.
- * Anything else of that name is not ours to move.
- */
-static struct vp_error *make_way(const char *path)
-{
-	VP_AUTO_FREE char *inside = vp_format("%s/recording", path);
-	VP_AUTO_FREE char *old = vp_format("%s.old", path);
-	VP_AUTO_FREE char *old_inside = vp_format("%s/recording", old);
-	struct stat status;
-
-	if (stat(path, &status))
-		return errno == ENOENT ? NULL : vp_error_errno(errno, "cannot look at '%s'", path);
-	if (!S_ISDIR(status.st_mode))
-		return vp_error_new("'%s' is there already and is not a directory", path);
-	if (access(inside, F_OK)) {
-		if (!rmdir(path))
-			return NULL;
-		return vp_error_new("'%s' is there already and is not a recording", path);
-	}
-	if (!access(old_inside, F_OK)) {
-		VP_AUTO_FREE char *command = vp_format("%s", old);
-		char *const words[] = {"rm", "-rf", "--", command, NULL};
-		pid_t child = fork();
-		if (child == 0) {
-			execvp(words[0], words);
-			_exit(127);
-		}
-		waitpid(child, NULL, 0);
-	}
-	if (rename(path, old))
-		return vp_error_errno(errno, "cannot rename '%s' to '%s'", path, old);
+	if (record->pages & (record->pages - 1) || record->pages > MOST_PAGES)
+		return vp_error_usage("option --mmap-pages: expected a power of two up to %d, "
+				      "not %" PRIu64,
+				      MOST_PAGES, record->pages);
 	return NULL;
 }
 
@@ -158,6 +135,14 @@ static void print_progress(struct vp_recorder *recorder, uint64_t since)
 	    (vp_clock_monotonic() - since) / 1000000000, totals.samples, totals.lost, totals.vms);
 }
 
+/* A full buffer, a signal and the end of COMMAND cut the wait short: each step costs a wake-up. */
+static int step_ms(const struct record *record, uint64_t passed)
+{
+	uint64_t left = record->duration * 1000000000 - passed;
+
+	return record->duration && left < 1000000000 ? (int)(left / 1000000) + 1 : 1000;
+}
+
 static struct vp_error *run_until_end(const struct record *record, struct vp_recorder *recorder,
 				      struct command *command, int *status)
 {
@@ -168,13 +153,14 @@ static struct vp_error *run_until_end(const struct record *record, struct vp_rec
 		uint64_t now = vp_clock_monotonic();
 		if (record->duration && now - since >= record->duration * 1000000000)
 			break;
-		VP_TRY(vp_recorder_step(recorder, 100));
+		VP_TRY(vp_recorder_step(recorder, step_ms(record, now - since)));
 		print_notices(recorder);
 		if (terminal && now - shown >= 1000000000) {
 			print_progress(recorder, since);
 			shown = now;
 		}
 	}
+	signal(SIGCHLD, SIG_DFL); /* what follows need not expect it */
 	if (terminal)
 		fputs("\r\033[K", stderr);
 	return NULL;
@@ -231,7 +217,6 @@ static struct vp_error *record_with(struct record *record, int *status)
 	VP_TRY(check_options(record));
 	if (geteuid() != 0)
 		return vp_error_new("root is needed to sample the host (try sudo)");
-	VP_TRY(make_way(record->output));
 	struct vp_recorder_options options = {
 	    .directory = record->output,
 	    .trigger = {.event = record->event,
@@ -309,7 +294,8 @@ static int run_record(int argc, char **argv)
 	vp_vec_deinit(&record.vms);
 	if (error)
 		return vp_cmd_fail(&verb, error);
-	return WIFEXITED(status) ? WEXITSTATUS(status) != 0 : 0;
+	/* A command that the user's Ctrl-C ended did not fail. */
+	return status != 0 && !stop_wanted;
 }
 
 static const struct vp_verb verb = {

@@ -14,6 +14,8 @@
 #include "collect/clock.h"
 #include "collect/pcpus.h"
 
+enum { LEAST_CLOCK_NS = 10000 };
+
 static const struct {
 	const char *name;
 	uint32_t type;
@@ -108,7 +110,8 @@ static uint64_t max_frequency(void)
 	return frequency;
 }
 
-static struct vp_error *check_rate(const struct vp_trigger_options *options)
+static struct vp_error *check_rate(const struct vp_trigger_options *options, bool by_time,
+				   uint64_t period_ns)
 {
 	uint64_t most = max_frequency();
 
@@ -116,6 +119,11 @@ static struct vp_error *check_rate(const struct vp_trigger_options *options)
 		return vp_error_new("cannot sample at %" PRIu64 " Hz: the kernel allows %" PRIu64
 				    " (kernel.perf_event_max_sample_rate)",
 				    options->frequency, most);
+	/* A shorter one is 10 us to the kernel (perf_swevent_start_hrtimer()). */
+	if (by_time && period_ns < LEAST_CLOCK_NS)
+		return vp_error_new("cannot sample every %" PRIu64 " ns: the clock ticks at most "
+				    "every %d ns",
+				    period_ns, LEAST_CLOCK_NS);
 	return NULL;
 }
 
@@ -148,9 +156,9 @@ struct vp_error *vp_trigger_open(const struct vp_trigger_options *options, struc
 		event = vp_trigger_has_hardware() ? "cycles" : "cpu-clock";
 	*ret = (struct vp_trigger){0};
 	VP_TRY(attr_of_event(event, &attr, &ret->by_time));
-	VP_TRY(check_rate(options));
-	VP_TRY(vp_pcpus_online(&pcpus));
 	set_rate(options, ret->by_time, &attr, &ret->period_ns);
+	VP_TRY(check_rate(options, ret->by_time, ret->period_ns));
+	VP_TRY(vp_pcpus_online(&pcpus));
 	ret->name = vp_strdup(event);
 
 	struct vp_error *error = NULL;

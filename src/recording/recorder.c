@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include "base/alloc.h"
@@ -14,6 +13,7 @@
 #include "collect/sampler.h"
 #include "collect/vm_scan.h"
 #include "recording/convert.h"
+#include "recording/place.h"
 #include "recording/trace_writer.h"
 
 /* What the stream of a pCPU said last. */
@@ -32,6 +32,7 @@ struct vp_recorder {
 	struct vp_trigger trigger;
 	struct vp_sampler *sampler;
 	struct vp_trace_writer *trace;
+	int lock; /* on the directory */
 	struct vp_host_maps *host_maps;
 	vp_vms vms;
 	struct vp_map vcpu_tids; /* (VMM's pid, vCPU) -> tid, as written to `vms` */
@@ -290,13 +291,13 @@ static struct vp_error *open_all(struct vp_recorder *recorder)
 	VP_TRY(vp_vm_scan(&recorder->vms, true));
 	VP_TRY(check_vm_names(recorder));
 	describe(recorder);
-	if (mkdir(options->directory, 0755) && errno != EEXIST)
-		return vp_error_errno(errno, "cannot create directory '%s'", options->directory);
+	VP_TRY(vp_sampler_start(&recorder->trigger, options->buffer_pages, take_raw, recorder,
+				&recorder->sampler));
+	/* Only now that recording works is an older one moved away. */
+	VP_TRY(vp_recording_place(options->directory, &recorder->lock));
 	VP_TRY(open_trace(recorder));
 	VP_TRY(vp_recording_write(options->directory, &recorder->about));
-	VP_TRY(vp_vms_write(options->directory, &recorder->vms));
-	return vp_sampler_start(&recorder->trigger, options->buffer_pages, take_raw, recorder,
-				&recorder->sampler);
+	return vp_vms_write(options->directory, &recorder->vms);
 }
 
 struct vp_error *vp_recorder_open(const struct vp_recorder_options *options,
@@ -305,6 +306,7 @@ struct vp_error *vp_recorder_open(const struct vp_recorder_options *options,
 	struct vp_recorder *recorder = vp_alloc(sizeof(*recorder));
 
 	recorder->options = *options;
+	recorder->lock = -1;
 	recorder->vendor = vp_sampler_vendor();
 	recorder->host_maps = vp_host_maps_new();
 	struct vp_error *error = open_all(recorder);
@@ -451,12 +453,21 @@ static void ask_agents(struct vp_recorder *recorder)
 			ask_agent(recorder, vm);
 }
 
+/* The first of two failures; the second is its consequence. */
+static struct vp_error *first_of(struct vp_error *first, struct vp_error *second)
+{
+	if (!first)
+		return second;
+	vp_error_free(second);
+	return first;
+}
+
 struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
 {
 	struct vp_recording *about = &recorder->about;
 
 	VP_TRY(vp_trigger_enable(&recorder->trigger, false));
-	uint64_t end = vp_clock_monotonic();
+	about->end = vp_clock_monotonic();
 	append_clocks(recorder);
 	VP_TRY(drain(recorder, 0));
 	flush_all(recorder);
@@ -465,16 +476,16 @@ struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
 		if (!vm->end)
 			vp_vm_read_tsc(vm);
 
-	struct vp_error *error = write_host_maps(recorder);
-	if (recorder->options.ask_agents)
-		ask_agents(recorder);
+	/* What is small first: there may be no room for the maps. */
 	about->records = vp_trace_written(recorder->trace);
 	about->lost = lost_records(recorder);
-	about->end = end;
-	if (!error)
-		error = vp_vms_write(recorder->options.directory, &recorder->vms);
-	if (!error)
-		error = vp_recording_write(recorder->options.directory, about);
+	struct vp_error *error = vp_recording_write(recorder->options.directory, about);
+	error = first_of(error, vp_vms_write(recorder->options.directory, &recorder->vms));
+	error = first_of(error, write_host_maps(recorder));
+	if (recorder->options.ask_agents) {
+		ask_agents(recorder);
+		error = first_of(error, vp_vms_write(recorder->options.directory, &recorder->vms));
+	}
 	return error;
 }
 
@@ -512,5 +523,7 @@ void vp_recorder_free(struct vp_recorder *recorder)
 		free(*notice);
 	vp_vec_deinit(&recorder->notices);
 	vp_recording_deinit(&recorder->about);
+	if (recorder->lock >= 0)
+		close(recorder->lock);
 	free(recorder);
 }

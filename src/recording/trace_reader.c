@@ -25,7 +25,7 @@ struct vp_stream_reader {
 
 struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe is just empty */
 
 	if (fd < 0)
 		return vp_error_errno(errno, "cannot open stream '%s'", path);

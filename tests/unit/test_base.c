@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/cursor.h"
@@ -150,6 +152,19 @@ static void test_errors(void **state)
 	vp_error_free(NULL);
 }
 
+static void test_file_pipe(void **state)
+{
+	struct vp_buffer buffer = {0};
+
+	/* Nobody writes to it: not waited for. */
+	unlink("test_base.fifo");
+	assert_int_equal(mkfifo("test_base.fifo", 0600), 0);
+	expect_no_error(vp_file_read("test_base.fifo", 100, &buffer));
+	assert_int_equal(buffer.size, 0);
+	unlink("test_base.fifo");
+	vp_buffer_deinit(&buffer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +177,7 @@ int main(void)
 	    cmocka_unit_test(test_map),
 	    cmocka_unit_test(test_files),
 	    cmocka_unit_test(test_errors),
+	    cmocka_unit_test(test_file_pipe),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
