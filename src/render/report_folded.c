@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <inttypes.h>
+#include <string.h>
 
 #include "render/report.h"
+#include "render/table.h"
 
 /* A frame may not hold what separates frames, nor end a line. */
 static void put_frame(const char *text, struct vp_buffer *out)
 {
-	for (; *text; text++)
-		vp_buffer_append(out, *text == ';' || *text == '\n' ? ":" : text, 1);
+	for (;;) {
+		size_t plain = strcspn(text, ";\n");
+		vp_buffer_append(out, text, plain);
+		if (!text[plain])
+			return;
+		vp_buffer_string(out, ":");
+		text += plain + 1;
+	}
 }
 
 static void put_row(const struct vp_report *report, const struct vp_profile_row *row,
@@ -30,7 +37,9 @@ static void put_row(const struct vp_report *report, const struct vp_profile_row 
 	}
 	put_frame(function ? function : "[unknown]", out);
 	vp_buffer_string(out, row->kind == VP_KIND_OS ? "_[k]" : "");
-	vp_buffer_printf(out, " %" PRIu64 "\n", row->samples);
+	vp_buffer_string(out, " ");
+	vp_render_count(row->samples, out);
+	vp_buffer_string(out, "\n");
 }
 
 void vp_render_report_folded(const struct vp_report *report, struct vp_buffer *out)

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <json-c/json.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "render/report.h"
+#include "render/table.h"
 #include "timeline/exit_reason.h"
 
 static const char *const view_names[] = {
     [VP_VIEW_HOST] = "host", [VP_VIEW_GUEST] = "guest", [VP_VIEW_UNIFIED] = "unified"};
+
+enum { PERCENT_SIZE = 32 };
 
 static void add(struct json_object *object, const char *key, struct json_object *value)
 {
@@ -21,44 +26,6 @@ static struct json_object *text_or_null(const char *text)
 static struct json_object *number_or_null(uint32_t number)
 {
 	return number == VP_NONE ? NULL : json_object_new_int64(number);
-}
-
-static struct json_object *reasons_json(const struct vp_profile *profile,
-					const struct vp_profile_row *row)
-{
-	struct json_object *object = json_object_new_object();
-
-	for (uint32_t i = 0; i < row->reasons; i++) {
-		const struct vp_profile_reason *reason =
-		    &profile->reasons.at[row->first_reason + i];
-		char name[VP_EXIT_NAME_SIZE] = "unknown";
-		if (reason->exit.known)
-			vp_exit_reason_name(reason->exit.vendor, reason->exit.reason, name);
-		add(object, name, json_object_new_uint64(reason->count));
-	}
-	return object;
-}
-
-static struct json_object *row_json(const struct vp_report *report,
-				    const struct vp_profile_part *part,
-				    const struct vp_profile_row *row)
-{
-	const struct vp_profile *profile = &report->profile;
-	struct json_object *object = json_object_new_object();
-
-	add(object, "samples", json_object_new_uint64(row->samples));
-	add(object, "percent", json_object_new_double(vp_report_percent(part, row->samples)));
-	add(object, "function", text_or_null(vp_profile_text(profile, row->function)));
-	add(object, "module", text_or_null(vp_profile_text(profile, row->module)));
-	add(object, "process", text_or_null(vp_profile_text(profile, row->process)));
-	add(object, "pid", number_or_null(row->pid));
-	add(object, "vm", text_or_null(row->vm == VP_NONE ? NULL : report->vms.at[row->vm].name));
-	if (profile->columns & VP_COLUMN_VCPU || report->options.per_vcpu)
-		add(object, "vcpu", number_or_null(row->vcpu));
-	add(object, "kind", text_or_null(vp_kind_name(row->kind)));
-	if (row->reasons)
-		add(object, "exits", reasons_json(profile, row));
-	return object;
 }
 
 static struct json_object *shares_json(const struct vp_profile_part *part)
@@ -87,14 +54,159 @@ static void add_part(struct json_object *object, const struct vp_report *report,
 	add(object, "shares", shares_json(part));
 }
 
-/* Appends the part's rows; `whole` is what they are percents of. */
-static void add_rows(struct json_object *rows, const struct vp_report *report,
-		     const struct vp_profile_part *whole, const struct vp_profile_part *part)
-{
-	const struct vp_profile_row *row = vp_profile_rows(&report->profile, part);
+/* The rows of parts, as an array that writes itself: there may be a hundred thousand, and json-c
+ * would need a dozen objects for each. */
+struct rows {
+	const struct vp_report *report;
+	struct vp_profile_part whole; /* what they are percents of */
+	const struct vp_profile_part *parts;
+	size_t n_parts;
+	struct vp_buffer out;
+	int level;                  /* of indentation */
+	uint64_t samples;           /* of the row before: most often the next has as many, … */
+	char percent[PERCENT_SIZE]; /* … so the text is the same */
+};
 
-	for (size_t left = vp_report_rows(report, part); left; left--, row++)
-		json_object_array_add(rows, row_json(report, whole, row));
+static void put_quoted(const char *text, struct vp_buffer *out)
+{
+	vp_buffer_string(out, "\"");
+	while (*text) {
+		size_t plain = 0;
+		while ((unsigned char)text[plain] >= ' ' && text[plain] != '"' &&
+		       text[plain] != '\\')
+			plain++;
+		vp_buffer_append(out, text, plain);
+		text += plain;
+		if (*text == '"' || *text == '\\')
+			vp_buffer_printf(out, "\\%c", *text++);
+		else if (*text)
+			vp_buffer_printf(out, "\\u%04x", (unsigned char)*text++);
+	}
+	vp_buffer_string(out, "\"");
+}
+
+static void put_line(struct rows *rows, int level, const char *before)
+{
+	vp_buffer_string(&rows->out, before);
+	memset(vp_buffer_extend(&rows->out, 2 * (size_t)level), ' ', 2 * (size_t)level);
+}
+
+/* Begins a member of a row, after the one before. */
+static void put_key(struct rows *rows, const char *key)
+{
+	put_line(rows, rows->level + 2, ",\n");
+	put_quoted(key, &rows->out);
+	vp_buffer_string(&rows->out, ":");
+}
+
+static void put_text(struct rows *rows, const char *key, const char *text)
+{
+	put_key(rows, key);
+	if (text)
+		put_quoted(text, &rows->out);
+	else
+		vp_buffer_string(&rows->out, "null");
+}
+
+static void put_number(struct rows *rows, const char *key, uint32_t number)
+{
+	put_key(rows, key);
+	if (number == VP_NONE)
+		vp_buffer_string(&rows->out, "null");
+	else
+		vp_render_count(number, &rows->out);
+}
+
+static void put_exits(struct rows *rows, const struct vp_profile_row *row)
+{
+	put_key(rows, "exits");
+	for (uint32_t i = 0; i < row->reasons; i++) {
+		const struct vp_profile_reason *reason =
+		    &rows->report->profile.reasons.at[row->first_reason + i];
+		char name[VP_EXIT_NAME_SIZE];
+		put_line(rows, rows->level + 3, i ? ",\n" : "{\n");
+		put_quoted(reason->exit.known
+			       ? vp_exit_reason_name(reason->exit.vendor, reason->exit.reason, name)
+			       : "unknown",
+			   &rows->out);
+		vp_buffer_string(&rows->out, ":");
+		vp_render_count(reason->count, &rows->out);
+	}
+	put_line(rows, rows->level + 2, "\n");
+	vp_buffer_string(&rows->out, "}");
+}
+
+static void put_row(struct rows *rows, const struct vp_profile_row *row)
+{
+	const struct vp_report *report = rows->report;
+	const struct vp_profile *profile = &report->profile;
+
+	put_line(rows, rows->level + 1, "");
+	put_line(rows, rows->level + 2, "{\n");
+	vp_buffer_string(&rows->out, "\"samples\":");
+	vp_render_count(row->samples, &rows->out);
+	if (row->samples != rows->samples)
+		snprintf(rows->percent, sizeof(rows->percent), "%.9g",
+			 vp_report_percent(&rows->whole, row->samples));
+	rows->samples = row->samples;
+	put_key(rows, "percent");
+	vp_buffer_string(&rows->out, rows->percent);
+	put_text(rows, "function", vp_profile_text(profile, row->function));
+	put_text(rows, "module", vp_profile_text(profile, row->module));
+	put_text(rows, "process", vp_profile_text(profile, row->process));
+	put_number(rows, "pid", row->pid);
+	put_text(rows, "vm", row->vm == VP_NONE ? NULL : report->vms.at[row->vm].name);
+	if (profile->columns & VP_COLUMN_VCPU || report->options.per_vcpu)
+		put_number(rows, "vcpu", row->vcpu);
+	put_text(rows, "kind", vp_kind_name(row->kind));
+	if (row->reasons)
+		put_exits(rows, row);
+	put_line(rows, rows->level + 1, "\n");
+	vp_buffer_string(&rows->out, "}");
+}
+
+static int put_rows(struct json_object *array, struct printbuf *text, int level, int flags)
+{
+	struct rows *rows = json_object_get_userdata(array);
+	const char *before = "[\n";
+
+	rows->out.size = 0;
+	rows->samples = UINT64_MAX;
+	rows->level = level;
+	for (size_t i = 0; i < rows->n_parts; i++) {
+		const struct vp_profile_part *part = &rows->parts[i];
+		const struct vp_profile_row *row = vp_profile_rows(&rows->report->profile, part);
+		for (size_t left = vp_report_rows(rows->report, part); left; left--, row++) {
+			vp_buffer_string(&rows->out, before);
+			put_row(rows, row);
+			before = ",\n";
+		}
+	}
+	put_line(rows, level, before[0] == '[' ? before : "\n");
+	vp_buffer_string(&rows->out, "]");
+	return printbuf_memappend(text, rows->out.bytes, (int)rows->out.size);
+}
+
+static void rows_free(struct json_object *array, void *userdata)
+{
+	struct rows *rows = userdata;
+
+	vp_buffer_deinit(&rows->out);
+	free(rows);
+}
+
+/* `whole` is what the rows of `parts` are percents of. */
+static struct json_object *rows_json(const struct vp_report *report,
+				     const struct vp_profile_part *whole,
+				     const struct vp_profile_part *parts, size_t n_parts)
+{
+	struct json_object *array = json_object_new_array();
+	struct rows *rows = vp_alloc(sizeof(*rows));
+
+	*rows =
+	    (struct rows){.report = report, .whole = *whole, .parts = parts, .n_parts = n_parts};
+	json_object_set_serializer(array, put_rows, rows, rows_free);
+	return array;
 }
 
 static struct json_object *vcpus_json(const struct vp_report *report)
@@ -103,10 +215,8 @@ static struct json_object *vcpus_json(const struct vp_report *report)
 
 	vp_vec_each (&report->profile.parts, part) {
 		struct json_object *vcpu = json_object_new_object();
-		struct json_object *rows = json_object_new_array();
 		add_part(vcpu, report, part);
-		add_rows(rows, report, part, part);
-		add(vcpu, "rows", rows);
+		add(vcpu, "rows", rows_json(report, part, part, 1));
 		json_object_array_add(vcpus, vcpu);
 	}
 	return vcpus;
@@ -152,12 +262,9 @@ void vp_render_report_json(const struct vp_report *report, struct vp_buffer *out
 	bool split = profile->parts.at[0].vcpu != VP_NONE;
 	struct vp_profile_part whole = split ? sum_of_parts(profile) : profile->parts.at[0];
 	struct json_object *object = json_object_new_object();
-	struct json_object *rows = json_object_new_array();
 
 	add_part(object, report, &whole);
-	vp_vec_each (&profile->parts, part)
-		add_rows(rows, report, &whole, part);
-	add(object, "rows", rows);
+	add(object, "rows", rows_json(report, &whole, profile->parts.at, profile->parts.count));
 	if (split)
 		add(object, "vcpus", vcpus_json(report));
 	add(object, "lost", json_object_new_uint64(report->lost));

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <inttypes.h>
 #include <string.h>
 
 #include "render/table.h"
@@ -25,7 +24,7 @@ static void put_cell(const struct vp_table_column *column, const struct vp_cell 
 		break;
 	case VP_CELL_COUNT:
 		if (cell->count != VP_CELL_NO_COUNT)
-			vp_buffer_printf(out, "%" PRIu64, cell->count);
+			vp_render_count(cell->count, out);
 		break;
 	case VP_CELL_PERCENT:
 		vp_buffer_printf(out, "%.6g", cell->percent);

@@ -26,8 +26,7 @@ static const char *last_part(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* As printf("%llu") does, many times faster: there may be a hundred thousand rows. */
-static void put_number(uint64_t number, struct vp_buffer *out)
+void vp_render_count(uint64_t number, struct vp_buffer *out)
 {
 	char digits[24];
 	size_t at = sizeof(digits);
@@ -51,7 +50,7 @@ static void put_percent(double percent, struct vp_buffer *out)
 		return;
 	}
 	whole += rest > 0.5;
-	put_number(whole / 100, out);
+	vp_render_count(whole / 100, out);
 	char fraction[] = {'.', (char)('0' + whole / 10 % 10), (char)('0' + whole % 10), '%'};
 	vp_buffer_append(out, fraction, sizeof(fraction));
 }
@@ -68,7 +67,7 @@ static void cell_text(const struct vp_table_column *column, const struct vp_cell
 		if (cell->count == VP_CELL_NO_COUNT)
 			vp_buffer_string(out, "-");
 		else
-			put_number(cell->count, out);
+			vp_render_count(cell->count, out);
 		break;
 	case VP_CELL_PERCENT:
 		put_percent(cell->percent, out);
