@@ -179,6 +179,18 @@ static void print_summary(const struct record *record, struct vp_recorder *recor
 			record->output);
 }
 
+/* What is left is not worth waiting for, if the user says so: a signal may end the program. */
+static void show_end_progress(const char *what, bool only_agents_left)
+{
+	if (only_agents_left) {
+		signal(SIGINT, SIG_DFL);
+		signal(SIGTERM, SIG_DFL);
+	}
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K%s%s ", what,
+			only_agents_left ? ", Ctrl-C to go without" : "");
+}
+
 /* Records; `status` is the command's, as waitpid() gives it. */
 static struct vp_error *record_all(const struct record *record, struct vp_recorder *recorder,
 				   struct command *command, int *status)
@@ -190,6 +202,8 @@ static struct vp_error *record_all(const struct record *record, struct vp_record
 		kill(command->pid, SIGTERM);
 
 	struct vp_error *end_error = vp_recorder_finish(recorder);
+	if (!record->quiet && isatty(STDERR_FILENO))
+		fputs("\r\033[K", stderr);
 	print_summary(record, recorder);
 	if (!error)
 		return end_error;
@@ -231,6 +245,7 @@ static struct vp_error *record_with(struct record *record, int *status)
 	    .agent_port = (unsigned)record->agent_port,
 	    .agent_seconds = (unsigned)record->agent_seconds,
 	    .agent_bytes = record->agent_megabytes << 20,
+	    .progress = record->quiet ? NULL : show_end_progress,
 	};
 	VP_TRY(vp_recorder_open(&options, &recorder));
 	catch_signals();

@@ -11,7 +11,8 @@
 
 #include "base/alloc.h"
 
-/* Locks the directory; one that cannot be locked at all (on some network file systems) is let be. */
+/* Locks the directory; one that cannot be locked at all (on some network file systems) is let be.
+ */
 static struct vp_error *lock_directory(const char *path, int *lock)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -58,9 +59,9 @@ static struct vp_error *make_way(const char *path)
 		return vp_error_new("'%s' is there already and is not a directory", path);
 	VP_TRY(lock_directory(path, &lock));
 	if (!is_recording(path))
-		return !rmdir(path) ? NULL
-				    : vp_error_new("'%s' is there already and is not a recording",
-						   path);
+		return !rmdir(path)
+			   ? NULL
+			   : vp_error_new("'%s' is there already and is not a recording", path);
 	if (is_recording(old))
 		remove_all(old);
 	if (rename(path, old))

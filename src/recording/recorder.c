@@ -418,6 +418,12 @@ struct vp_error *vp_recorder_step(struct vp_recorder *recorder, int timeout_ms)
 	return NULL;
 }
 
+static void say(const struct vp_recorder *recorder, bool only_agents_left, const char *what)
+{
+	if (recorder->options.progress)
+		recorder->options.progress(what, only_agents_left);
+}
+
 static struct vp_error *write_host_maps(struct vp_recorder *recorder)
 {
 	VP_AUTO_FREE char *path =
@@ -436,6 +442,8 @@ static void ask_agent(struct vp_recorder *recorder, struct vp_vm *vm)
 					 .seconds_total = options->agent_seconds,
 					 .no_symbols = !options->with_symbols};
 	struct vp_agent_result result = {0};
+	VP_AUTO_FREE char *what = vp_format("asking the agent of VM '%s'", vm->name);
+	say(recorder, true, what);
 	struct vp_error *error =
 	    vp_agent_fetch(vm->cid, options->agent_port, path, &limits, &result);
 
@@ -481,6 +489,7 @@ struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
 	about->lost = lost_records(recorder);
 	struct vp_error *error = vp_recording_write(recorder->options.directory, about);
 	error = first_of(error, vp_vms_write(recorder->options.directory, &recorder->vms));
+	say(recorder, false, "writing the host's symbols");
 	error = first_of(error, write_host_maps(recorder));
 	if (recorder->options.ask_agents) {
 		ask_agents(recorder);

@@ -22,6 +22,9 @@ struct vp_recorder_options {
 	unsigned agent_port;
 	unsigned agent_seconds; /* for one agent's whole answer */
 	size_t agent_bytes;     /* of one agent's answer at most */
+	/* Called before each thing that may take seconds once sampling is over; may be NULL. When
+	 * it names an agent, the recording is complete but for agents' answers. */
+	void (*progress)(const char *what, bool only_agents_left);
 };
 
 struct vp_recorder_totals {
