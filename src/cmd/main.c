@@ -17,6 +17,12 @@ static void help(FILE *out)
 		fprintf(out, "  %-10s %s\n", verbs[i]()->name, verbs[i]()->summary);
 }
 
+/* What could not be printed is a failure. */
+static int flushed(int status)
+{
+	return (fflush(stdout) || ferror(stdout)) && !status ? 1 : status;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
@@ -25,15 +31,15 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		help(stdout);
-		return 0;
+		return flushed(0);
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version")) {
 		printf("vperf %s\n", VPERF_VERSION);
-		return 0;
+		return flushed(0);
 	}
 	for (size_t i = 0; i < VP_ARRAY_SIZE(verbs); i++)
 		if (!strcmp(argv[1], verbs[i]()->name))
-			return verbs[i]()->run(argc - 1, argv + 1);
+			return flushed(verbs[i]()->run(argc - 1, argv + 1));
 	fprintf(stderr, "vperf: unknown verb '%s'\nTry 'vperf --help'.\n", argv[1]);
 	return VP_ERROR_USAGE;
 }

@@ -56,13 +56,23 @@ static void catch_signals(void)
 	sigaction(SIGCHLD, &action, NULL);
 }
 
+static struct vp_error *check_most(const char *option, uint64_t value, uint64_t most)
+{
+	return value <= most
+		   ? NULL
+		   : vp_error_usage("option --%s: expected at most %" PRIu64 ", not %" PRIu64,
+				    option, most, value);
+}
+
 static struct vp_error *check_options(struct record *record)
 {
 	if (record->frequency && record->period)
 		return vp_error_usage("-F and -c exclude each other: give a rate or a period");
-	if (record->frequency > 100000000)
-		return vp_error_usage(
-		    "option --freq: expected at most 100000000 samples per second");
+	VP_TRY(check_most("freq", record->frequency, 100000000));
+	VP_TRY(check_most("duration", record->duration, 1000000000));
+	VP_TRY(check_most("agent-port", record->agent_port, UINT32_MAX - 1));
+	VP_TRY(check_most("agent-timeout", record->agent_seconds, 86400));
+	VP_TRY(check_most("agent-limit", record->agent_megabytes, 1 << 20));
 	if (!record->frequency && !record->period)
 		record->frequency = 1000;
 	if (record->pages & (record->pages - 1) || record->pages > MOST_PAGES)

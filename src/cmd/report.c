@@ -136,12 +136,14 @@ static struct vp_error *choose_cpus(struct report *report)
 {
 	if (!report->cpus)
 		return NULL;
-	struct vp_error *error = vp_pcpus_parse(report->cpus, "option --cpu", &report->pcpus);
+	VP_AUTO_ERROR struct vp_error *error =
+	    vp_pcpus_parse(report->cpus, "option --cpu", &report->pcpus);
 	report->profile.pcpus = report->pcpus.at;
 	report->profile.n_pcpus = report->pcpus.count;
-	if (!error && !report->pcpus.count)
-		error = vp_error_usage("option --cpu: expected a list of pCPUs such as 0-3,8");
-	return error;
+	if (error || !report->pcpus.count)
+		return vp_error_usage(
+		    "option --cpu: expected a list of pCPUs such as 0-3,8, not '%s'", report->cpus);
+	return NULL;
 }
 
 /* Splits NAME=FILE; the words are the caller's argv. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "guest/agent.h"
 #include "maps/agent_protocol.h"
@@ -27,30 +28,46 @@ struct options {
 	bool no_symbols;
 };
 
+static struct vp_error *dump_into(int fd, const char *path, const struct options *options)
+{
+	struct vp_agent agent;
+	bool served;
+
+	VP_TRY(vp_agent_ask(fd, !options->no_symbols, &served));
+	if (served)
+		return NULL;
+	vp_agent_start(&agent);
+	vp_agent_note(&agent, "no agent was serving, so only processes that lived at the "
+			      "time of the dump are known");
+	vp_agent_catch_up(&agent);
+	int result = vp_agent_dump(&agent, fd, !options->no_symbols);
+	vp_agent_stop(&agent);
+	return result ? vp_error_errno(-result, "cannot write '%s'", path) : NULL;
+}
+
+/* A regular file is replaced at once; a device or pipe is written to. */
 static struct vp_error *dump(const char *path, const struct options *options)
 {
-	bool to_stdout = !strcmp(path, "-"), served;
 	VP_AUTO_FREE char *temporary = vp_format("%s.tmp", path);
+	struct stat status;
+
+	if (!strcmp(path, "-"))
+		return dump_into(STDOUT_FILENO, "standard output", options);
+	bool in_place = !stat(path, &status) && !S_ISREG(status.st_mode);
+	const char *written = in_place ? path : temporary;
 	VP_AUTO_CLOSE int fd =
-	    to_stdout ? dup(1) : open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	    open(written,
+		 O_WRONLY | O_CLOEXEC | O_NOCTTY | (in_place ? 0 : O_CREAT | O_TRUNC | O_NOFOLLOW),
+		 0600);
 
 	if (fd < 0)
-		return vp_error_errno(errno, "cannot create '%s'", temporary);
-	VP_TRY(vp_agent_ask(fd, !options->no_symbols, &served));
-	if (!served) {
-		struct vp_agent agent;
-		vp_agent_start(&agent);
-		vp_agent_note(&agent, "no agent was serving, so only processes that lived at the "
-				      "time of the dump are known");
-		vp_agent_catch_up(&agent);
-		int result = vp_agent_dump(&agent, fd, !options->no_symbols);
-		vp_agent_stop(&agent);
-		if (result)
-			return vp_error_errno(-result, "cannot write '%s'", path);
-	}
-	if (!to_stdout && rename(temporary, path))
-		return vp_error_errno(errno, "cannot write '%s'", path);
-	return NULL;
+		return vp_error_errno(errno, "cannot create '%s'", written);
+	struct vp_error *error = dump_into(fd, path, options);
+	if (!error && !in_place && rename(temporary, path))
+		error = vp_error_errno(errno, "cannot write '%s'", path);
+	if (error && !in_place)
+		unlink(temporary);
+	return error;
 }
 
 static struct vp_error *parse_options(int argc, char **argv, struct options *options)
@@ -60,16 +77,19 @@ static struct vp_error *parse_options(int argc, char **argv, struct options *opt
 					      {"help", no_argument, NULL, 'h'},
 					      {"version", no_argument, NULL, 'v'},
 					      {0}};
+	unsigned long long port;
 	char *end;
 
 	opterr = 0;
 	for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
 		switch (option) {
 		case 'p':
-			options->port = (unsigned)strtoul(optarg, &end, 10);
-			if (!*optarg || *end || !options->port)
-				return vp_error_usage("--port: expected a number above 0, got '%s'",
-						      optarg);
+			port = strtoull(optarg, &end, 10);
+			if (!*optarg || *end || optarg[0] == '-' || !port || port >= UINT32_MAX)
+				return vp_error_usage("--port: expected a number from 1 to %u, "
+						      "got '%s'",
+						      UINT32_MAX - 1, optarg);
+			options->port = (unsigned)port;
 			break;
 		case 'n':
 			options->no_symbols = true;
