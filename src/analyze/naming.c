@@ -83,7 +83,8 @@ static void relate_clocks(const struct vp_recording *recording, const struct vp_
 	uint64_t end = recording->end ? recording->end : recording->start;
 
 	vp_vec_each (&maps->clocks, clock)
-		vp_vec_push(&pairs, ((struct vp_clock_pair){clock->mono_ns, clock->tsc, 0}));
+		vp_vec_push(&pairs,
+			    ((struct vp_clock_pair){clock->mono_ns, clock->tsc, clock->error_ns}));
 	vp_clock_map_by_tsc(host, vm, pairs.at, pairs.count, recording->start, end,
 			    &machine->clock);
 	if (machine->clock.basis == VP_CLOCK_UNKNOWN && dumped && pairs.count && recording->end)

@@ -12,6 +12,9 @@
 
 /* An event is in its buffer this long after the time it bears, at the latest. */
 #define SETTLE_NS 10000000ULL
+/* Pairs of the clocks closer to each other than this tell nothing new. */
+#define CLOCK_EVERY_NS 1000000000ULL
+enum { MAX_CLOCKS = 256 };
 
 static uint64_t now_ns(void)
 {
@@ -31,6 +34,21 @@ void vp_agent_note(struct vp_agent *agent, const char *format, ...)
 		vp_alloc_failed();
 	va_end(args);
 	vp_vec_push(&agent->notes, note);
+}
+
+void vp_agent_note_clock(struct vp_agent *agent)
+{
+	size_t count = agent->clocks.count, kept = 1;
+
+	if (count && now_ns() - agent->clocks.at[count - 1].mono_ns < CLOCK_EVERY_NS)
+		return;
+	if (count == MAX_CLOCKS) { /* the first stays, and every second one after it */
+		for (size_t i = 2; i < count; i += 2)
+			agent->clocks.at[kept++] = agent->clocks.at[i];
+		agent->clocks.count = kept;
+	}
+	struct vp_agent_clock *now = vp_vec_push_slot(&agent->clocks);
+	vp_clock_pair(&now->mono_ns, &now->tsc, &now->error_ns);
 }
 
 struct scan {
@@ -93,7 +111,7 @@ void vp_agent_start(struct vp_agent *agent)
 {
 	*agent = (struct vp_agent){0};
 	vp_tracker_init(&agent->tracker);
-	vp_clock_pair(&agent->started.mono_ns, &agent->started.tsc);
+	vp_agent_note_clock(agent);
 
 	struct vp_error *error = vp_births_open(&agent->births);
 	if (error)
@@ -125,6 +143,7 @@ void vp_agent_stop(struct vp_agent *agent)
 	vp_vec_each (&agent->notes, note)
 		free(*note);
 	vp_vec_deinit(&agent->notes);
+	vp_vec_deinit(&agent->clocks);
 }
 
 void vp_agent_drain(struct vp_agent *agent)

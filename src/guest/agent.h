@@ -10,20 +10,22 @@
 #include "guest/watch.h"
 
 struct vp_agent_clock {
-	uint64_t mono_ns, tsc;
+	uint64_t mono_ns, tsc, error_ns;
 };
 
 struct vp_agent {
 	struct vp_tracker tracker;
-	struct vp_births_watch *births; /* NULL: not permitted */
-	struct vp_perf_watch *perf;     /* NULL: not permitted */
-	struct vp_agent_clock started;
-	VP_VEC(char *) notes; /* what cannot be had */
+	struct vp_births_watch *births;       /* NULL: not permitted */
+	struct vp_perf_watch *perf;           /* NULL: not permitted */
+	VP_VEC(struct vp_agent_clock) clocks; /* oldest first: when it started, and since */
+	VP_VEC(char *) notes;                 /* what cannot be had */
 };
 
 /* Begins to watch, and looks at what is there. What is not permitted becomes a note. */
 void vp_agent_start(struct vp_agent *agent);
 void vp_agent_stop(struct vp_agent *agent);
+/* Reads the clocks, unless it did so a moment ago: a pair costs some microseconds. */
+void vp_agent_note_clock(struct vp_agent *agent);
 /* Takes what the kernel's buffers hold. */
 void vp_agent_drain(struct vp_agent *agent);
 /* Brings everything up to now, before a dump. */

@@ -278,9 +278,10 @@ int vp_agent_dump(struct vp_agent *agent, int fd, bool symbols)
 
 	vp_maps_writer_init(&dump.writer, fd);
 	vp_proc_write_machine(&dump.writer, true);
-	vp_clock_pair(&now.mono_ns, &now.tsc);
-	vp_maps_write_clock(&dump.writer, agent->started.mono_ns, agent->started.tsc);
-	vp_maps_write_clock(&dump.writer, now.mono_ns, now.tsc);
+	vp_vec_each (&agent->clocks, clock)
+		vp_maps_write_clock(&dump.writer, clock->mono_ns, clock->tsc, clock->error_ns);
+	vp_clock_pair(&now.mono_ns, &now.tsc, &now.error_ns);
+	vp_maps_write_clock(&dump.writer, now.mono_ns, now.tsc, now.error_ns);
 	vp_proc_write_kallsyms(&dump.writer);
 
 	/* Images first: reading them tells the build-ids that mappings bear. */

@@ -218,6 +218,7 @@ static void on_event(struct server *server, enum event_kind kind)
 		on_connection(server, server->socket_fd, false);
 		break;
 	case EVENT_BUFFER:
+		vp_agent_note_clock(&server->agent);
 		vp_agent_drain(&server->agent);
 		break;
 	}

@@ -8,7 +8,7 @@
  *   machine guest|host NAME
  *   kernel RELEASE BUILDID|-
  *   address-bits LEVELS kpti 0|1
- *   clock MONO_NS TSC
+ *   clock MONO_NS TSC [ERROR_NS]
  *   k ADDR SIZE TYPE NAME [MODULE]              kernel symbol; SIZE 0: up to the next one
  *   a ID TGID ROOT START_NS END_NS COMM         one address space, from birth to death
  *   f ID PARENT                                 ID was forked: it began with PARENT's mappings

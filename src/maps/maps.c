@@ -122,8 +122,10 @@ static void parse_clock(struct parser *parser)
 	struct vp_maps_clock clock = {.mono_ns = vp_cursor_decimal(&parser->words)};
 
 	clock.tsc = vp_cursor_decimal(&parser->words);
+	if (vp_cursor_left(&parser->words))
+		clock.error_ns = vp_cursor_decimal(&parser->words);
 	if (!line_is_over(parser))
-		expected(parser, "'clock MONO_NS TSC'");
+		expected(parser, "'clock MONO_NS TSC [ERROR_NS]'");
 	else if (room_for(parser, parser->maps->clocks.count, VP_MAPS_MAX_CLOCKS, "clock lines"))
 		vp_vec_push(&parser->maps->clocks, clock);
 }

@@ -22,6 +22,7 @@ typedef uint32_t vp_text;
 
 struct vp_maps_clock {
 	uint64_t mono_ns, tsc;
+	uint64_t error_ns; /* they were read within this time; 0: not known */
 };
 
 struct vp_maps_kernel_symbol {

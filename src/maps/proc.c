@@ -131,7 +131,7 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-void vp_clock_pair(uint64_t *mono_ns, uint64_t *tsc)
+void vp_clock_pair(uint64_t *mono_ns, uint64_t *tsc, uint64_t *error_ns)
 {
 	uint64_t best = UINT64_MAX;
 
@@ -146,6 +146,7 @@ void vp_clock_pair(uint64_t *mono_ns, uint64_t *tsc)
 			*tsc = at;
 		}
 	}
+	*error_ns = best + 1; /* of nanoseconds, the part that the clock does not show */
 }
 
 static bool cpu_has(const char *flags, size_t size, const char *flag)

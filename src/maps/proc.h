@@ -29,8 +29,8 @@ bool vp_proc_comm(uint32_t pid, char comm[16]);
 /* Its pid in its own, innermost pid namespace. */
 uint32_t vp_proc_inner_pid(uint32_t pid);
 
-/* CLOCK_MONOTONIC, and the TSC at the same moment as closely as it can be told; 0 without a TSC. */
-void vp_clock_pair(uint64_t *mono_ns, uint64_t *tsc);
+/* CLOCK_MONOTONIC, and the TSC at the same moment (0 without a TSC) but for up to error_ns. */
+void vp_clock_pair(uint64_t *mono_ns, uint64_t *tsc, uint64_t *error_ns);
 
 /* The machine, kernel and address-bits lines. */
 void vp_proc_write_machine(struct vp_maps_writer *writer, bool guest);

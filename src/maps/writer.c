@@ -131,11 +131,13 @@ void vp_maps_write_paging(struct vp_maps_writer *writer, unsigned levels, bool k
 	line_end(writer);
 }
 
-void vp_maps_write_clock(struct vp_maps_writer *writer, uint64_t mono_ns, uint64_t tsc)
+void vp_maps_write_clock(struct vp_maps_writer *writer, uint64_t mono_ns, uint64_t tsc,
+			 uint64_t error_ns)
 {
 	line_begin(writer, "clock");
 	put_decimal(writer, mono_ns);
 	put_decimal(writer, tsc);
+	put_decimal(writer, error_ns);
 	line_end(writer);
 }
 

@@ -30,7 +30,8 @@ void vp_maps_write_machine(struct vp_maps_writer *writer, bool guest, const char
 void vp_maps_write_kernel(struct vp_maps_writer *writer, const char *release,
 			  const struct vp_build_id *id);
 void vp_maps_write_paging(struct vp_maps_writer *writer, unsigned levels, bool kpti);
-void vp_maps_write_clock(struct vp_maps_writer *writer, uint64_t mono_ns, uint64_t tsc);
+void vp_maps_write_clock(struct vp_maps_writer *writer, uint64_t mono_ns, uint64_t tsc,
+			 uint64_t error_ns);
 /* `module` may be NULL: the kernel itself. */
 void vp_maps_write_kernel_symbol(struct vp_maps_writer *writer, uint64_t addr, uint64_t size,
 				 char type, const char *name, const char *module);

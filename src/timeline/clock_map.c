@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "timeline/clock_map.h"
 
+#include <sys/types.h>
+
+#include "base/alloc.h"
+
 enum {
 	HEAD_RECORDS = 4096,          /* clock_sync is the first record of its stream */
 	TAIL_BYTES = 4 * 1024 * 1024, /* and written every second */
 	MAX_DRIFT_PPM = 500,   /* what the kernel lets a clock be slewed at most: adjtimex(2) */
+	STEADY_PPM = 1,        /* taken for what the speed of a clock changes by unseen */
 	GUEST_PAIR_NS = 10000, /* assumed for a pair that does not say how close it is */
 	DUMP_NS = 2000000000,  /* how long after the end a dump may be made */
 };
@@ -122,11 +127,97 @@ static const struct vp_vcpu *choose_vcpu(const struct vp_host_clock *host, const
 	return chosen;
 }
 
-static uint64_t farther(uint64_t from, uint64_t a, uint64_t b)
-{
-	uint64_t to_a = distance(from, a), to_b = distance(from, b);
+/* One of the guest's pairs, and when that was by the host's clock. */
+struct instant {
+	uint64_t guest_ns, host_ns, error_ns;
+};
 
-	return to_a > to_b ? to_a : to_b;
+static struct instant instant_of(const struct vp_host_clock *host, const struct vp_vcpu *vcpu,
+				 const struct vp_clock_pair *pair)
+{
+	return (struct instant){pair->ns, vp_host_clock_at(host, host_tsc(vcpu, pair->tsc)),
+				pair->error_ns ? pair->error_ns : GUEST_PAIR_NS};
+}
+
+/* parts_per_million of `ns`. */
+static uint64_t drift(uint64_t ns, uint64_t parts_per_million)
+{
+	return clamp_u64((__int128)ns * parts_per_million / 1000000);
+}
+
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+	return clamp_u64((__int128)a + b);
+}
+
+/* The two are far enough apart to give a speed, and it is one that clocks can have. */
+static bool is_baseline(const struct instant *first, const struct instant *last)
+{
+	if (last->guest_ns <= first->guest_ns || last->host_ns <= first->host_ns ||
+	    last->guest_ns - first->guest_ns < MIN_BASELINE_NS)
+		return false;
+	uint64_t guest = last->guest_ns - first->guest_ns, by_host = last->host_ns - first->host_ns;
+	return distance(guest, by_host) <= drift(guest, 2 * MAX_DRIFT_PPM);
+}
+
+/*
+ * The pair to draw the line from: the last before the recording began, since the speed of a clock
+ * that is steered is less known the longer ago it was; else the first of all. -1: none will do.
+ */
+static ssize_t choose_first(const struct instant *instants, size_t count, uint64_t begin)
+{
+	for (size_t i = count - 1; i-- > 0;)
+		if (instants[i].host_ns <= begin && is_baseline(&instants[i], &instants[count - 1]))
+			return (ssize_t)i;
+	return is_baseline(&instants[0], &instants[count - 1]) ? 0 : -1;
+}
+
+/* The farthest that a time of [begin, end] between both instants is from the nearer of them. */
+static uint64_t reach_between(uint64_t first, uint64_t last, uint64_t begin, uint64_t end)
+{
+	uint64_t from = begin > first ? begin : first, to = end < last ? end : last;
+	uint64_t middle = first + (last - first) / 2;
+
+	if (from >= to)
+		return 0;
+	if (to <= middle)
+		return to - first;
+	return last - (from > middle ? from : middle);
+}
+
+/*
+ * How far a time may be from the line. Between its ends: what the pairs there are off, and what
+ * both clocks would stray if their speeds changed by as much as they differ, and a little.
+ * Outside: what clocks may stray at all.
+ */
+static uint64_t error_of_line(const struct instant *first, const struct instant *last,
+			      uint64_t begin, uint64_t end)
+{
+	uint64_t guest = last->guest_ns - first->guest_ns, by_host = last->host_ns - first->host_ns;
+	uint64_t reach = reach_between(first->host_ns, last->host_ns, begin, end);
+	uint64_t wander = clamp_u64((__int128)distance(guest, by_host) * reach / guest);
+	uint64_t off = 0;
+
+	for (const struct instant *between = first + 1; between < last; between++) {
+		uint64_t expected = on_line(between->guest_ns, first->guest_ns, last->guest_ns,
+					    first->host_ns, last->host_ns);
+		uint64_t far = distance(expected, between->host_ns);
+		off = far > off ? far : off;
+	}
+	uint64_t error = sum(sum(off, wander), drift(reach, STEADY_PPM));
+	if (begin < first->host_ns)
+		error = sum(error, drift(first->host_ns - begin, MAX_DRIFT_PPM));
+	if (end > last->host_ns)
+		error = sum(error, drift(end - last->host_ns, MAX_DRIFT_PPM));
+	return error;
+}
+
+/* Without a line: both clocks run at the same speed, but for what they may be steered. */
+static uint64_t error_of_point(const struct instant *only, uint64_t begin, uint64_t end)
+{
+	uint64_t to_begin = distance(only->host_ns, begin), to_end = distance(only->host_ns, end);
+
+	return drift(to_begin > to_end ? to_begin : to_end, MAX_DRIFT_PPM);
 }
 
 void vp_clock_map_by_tsc(const struct vp_host_clock *host, const struct vp_vm *vm,
@@ -142,28 +233,26 @@ void vp_clock_map_by_tsc(const struct vp_host_clock *host, const struct vp_vm *v
 	if (!vcpu)
 		return;
 
-	const struct vp_clock_pair *first = &pairs[0], *last = &pairs[n_pairs - 1];
+	struct instant *instants = vp_realloc_array(NULL, n_pairs, sizeof(*instants));
+	for (size_t i = 0; i < n_pairs; i++)
+		instants[i] = instant_of(host, vcpu, &pairs[i]);
+	const struct instant *last = &instants[n_pairs - 1];
+	ssize_t from = choose_first(instants, n_pairs, begin);
+	const struct instant *first = from < 0 ? last : &instants[from];
+
 	map->basis = VP_CLOCK_BY_TSC;
-	map->guest_ns[0] = last->ns;
-	map->host_ns[0] = vp_host_clock_at(host, host_tsc(vcpu, last->tsc));
-	map->instants = 1;
-	uint64_t read_error = last->error_ns ? last->error_ns : GUEST_PAIR_NS;
-	map->error_ns = host->pair[0].error_ns + host->pair[1].error_ns + read_error + spread;
-	if (last->ns > first->ns && last->ns - first->ns >= MIN_BASELINE_NS) {
-		map->instants = 2;
-		map->guest_ns[1] = map->guest_ns[0];
-		map->host_ns[1] = map->host_ns[0];
-		map->guest_ns[0] = first->ns;
-		map->host_ns[0] = vp_host_clock_at(host, host_tsc(vcpu, first->tsc));
-		map->error_ns += first->error_ns ? first->error_ns : GUEST_PAIR_NS;
-	}
-	/* Outside of the known instants, and between them too, either clock may be slewed. */
-	uint64_t reach = farther(map->host_ns[0], begin, end);
-	if (map->instants == 2) {
-		uint64_t reach_last = farther(map->host_ns[1], begin, end);
-		reach = reach_last < reach ? reach_last : reach;
-	}
-	map->error_ns += clamp_u64((__int128)reach * MAX_DRIFT_PPM / 1000000);
+	map->instants = first < last ? 2 : 1;
+	map->guest_ns[0] = first->guest_ns;
+	map->host_ns[0] = first->host_ns;
+	map->guest_ns[1] = first < last ? last->guest_ns : 0;
+	map->host_ns[1] = first < last ? last->host_ns : 0;
+	uint64_t reads = sum(sum(host->pair[0].error_ns, host->pair[1].error_ns), last->error_ns);
+	if (first < last)
+		reads = sum(reads, first->error_ns);
+	map->error_ns =
+	    sum(sum(reads, spread), first < last ? error_of_line(first, last, begin, end)
+						 : error_of_point(last, begin, end));
+	free(instants);
 }
 
 void vp_clock_map_by_dump(uint64_t guest_ns, uint64_t end, struct vp_clock_map *map)

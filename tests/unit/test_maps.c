@@ -31,7 +31,7 @@ static void write_all(struct vp_maps_writer *writer)
 	vp_maps_write_machine(writer, true, "g 1");
 	vp_maps_write_kernel(writer, "6.1.0-1-amd64", &id);
 	vp_maps_write_paging(writer, 5, true);
-	vp_maps_write_clock(writer, 1000, UINT64_MAX);
+	vp_maps_write_clock(writer, 1000, UINT64_MAX, 40);
 	vp_maps_write_kernel_symbol(writer, 0xffffffff81000000, 0, 'T', "_text", NULL);
 	vp_maps_write_kernel_symbol(writer, 0xffffffffc0000000, 16, 't', "run", "kvm");
 	vp_maps_write_image(writer, &id, "/bin/a b");
@@ -62,6 +62,7 @@ static void test_round_trip(void **state)
 	check_string(&maps, maps.release, "6.1.0-1-amd64");
 	assert_int_equal(maps.kernel_build_id.size, 3);
 	assert_true(maps.clocks.at[0].tsc == UINT64_MAX);
+	assert_int_equal(maps.clocks.at[0].error_ns, 40);
 	assert_int_equal(maps.kernel.count, 2);
 	assert_int_equal(maps.kernel.at[0].module, 0);
 	check_string(&maps, maps.kernel.at[1].module, "kvm");

@@ -95,13 +95,42 @@ static void test_guest_clock_by_counter(void **state)
 	assert_int_equal(map.instants, 2);
 	assert_int_equal(map.host_ns[0], 120 * SECOND);
 	assert_int_equal(map.host_ns[1], 170 * SECOND);
-	/* The reads, and what either clock may drift away from the line in between. */
-	assert_in_range(map.error_ns, 300, 300 + 50 * SECOND * 500 / 1000000);
+	/* The reads, and what a steady clock may stray from the line in its middle. */
+	assert_int_equal(map.error_ns, 300 + 25 * SECOND / 1000000);
 
 	vp_clock_map_by_tsc(&host, &vm, pairs + 1, 1, 169 * SECOND, 170 * SECOND, &map);
 	assert_int_equal(map.instants, 1);
 	assert_int_equal(map.host_ns[0], 170 * SECOND);
 	assert_int_equal(map.error_ns, 250 + SECOND * 500 / 1000000);
+}
+
+/* The bound knows how well the pairs agree, and what lies outside of them. */
+static void test_error_of_guest_clock(void **state)
+{
+	struct vp_vcpu vcpu = {.has_tsc = true};
+	struct vp_vm vm = {.vcpus = {&vcpu, 1, 1}};
+	/* At 100 s, 120 s and 140 s of the host; the guest's clock is 10 us fast in the middle. */
+	struct vp_clock_pair pairs[] = {{1 * SECOND, 0, 50},
+					{21 * SECOND + 10000, 50 * SECOND, 50},
+					{41 * SECOND, 100 * SECOND, 50}};
+	struct vp_clock_map map;
+
+	vp_clock_map_by_tsc(&host, &vm, pairs, 3, 110 * SECOND, 130 * SECOND, &map);
+	assert_int_equal(map.guest_ns[0], 1 * SECOND);
+	assert_int_equal(map.error_ns, 300 + 10000 + 20 * SECOND / 1000000);
+	/* The line is drawn from the last pair before the recording. */
+	vp_clock_map_by_tsc(&host, &vm, pairs, 3, 125 * SECOND, 130 * SECOND, &map);
+	assert_int_equal(map.guest_ns[0], 21 * SECOND + 10000);
+	assert_in_range(map.error_ns, 300 + 10 * SECOND / 1000000, 300 + 10 * SECOND / 500000);
+	/* A second after the last pair. */
+	vp_clock_map_by_tsc(&host, &vm, pairs, 3, 110 * SECOND, 141 * SECOND, &map);
+	assert_int_equal(map.error_ns,
+			 300 + 10000 + 20 * SECOND / 1000000 + SECOND * 500 / 1000000);
+	/* Pairs that no clock can have: the counter was set in between. */
+	pairs[1].tsc = pairs[0].tsc = 90 * SECOND;
+	vp_clock_map_by_tsc(&host, &vm, pairs, 3, 110 * SECOND, 140 * SECOND, &map);
+	assert_int_equal(map.instants, 1);
+	assert_int_equal(map.error_ns, 250 + 30 * SECOND * 500 / 1000000);
 }
 
 static void test_scaled_counter(void **state)
@@ -160,6 +189,7 @@ int main(void)
 	    cmocka_unit_test(test_exit_names),
 	    cmocka_unit_test(test_merge_is_in_order),
 	    cmocka_unit_test(test_guest_clock_by_counter),
+	    cmocka_unit_test(test_error_of_guest_clock),
 	    cmocka_unit_test(test_scaled_counter),
 	    cmocka_unit_test(test_clock_without_facts),
 	    cmocka_unit_test(test_absurd_numbers),
