@@ -135,11 +135,25 @@ static struct vp_error *choose_pcpus(struct vp_report *report, vp_stream_readers
 				  report->path);
 }
 
+/* A VM is asked for, and the list of VMs may not have it: the recording was interrupted, or the
+ * list is lost. */
+static bool must_discover(const struct vp_naming_options *naming, const struct vp_report *report)
+{
+	const struct vp_profile_options *options = &report->options;
+	bool asked = options->view == VP_VIEW_GUEST || options->vm || naming->maps.count ||
+		     naming->kernels.count;
+
+	return asked && (!report->recording.end || !report->vms.count);
+}
+
 static struct vp_error *make(const struct vp_naming_options *naming, const char *host,
 			     struct vp_report *report)
 {
 	vp_stream_readers streams = {0};
 	struct vp_health health = {0};
+
+	if (must_discover(naming, report))
+		VP_TRY(vp_guests_discover(host, &report->vms));
 	VP_TRY(vp_trace_open(host, &streams));
 	struct vp_error *error =
 	    vp_naming_load(naming, &report->recording, &report->vms, &streams, &report->naming);

@@ -101,6 +101,38 @@ void vp_guests_move_away(struct vp_guests *guests, uint32_t vcpu, uint32_t home)
 	state->home = home;
 }
 
+static void discover_in(struct vp_stream_reader *stream, struct vp_guests *guests)
+{
+	const struct vp_record_header *record;
+	uint32_t last = VP_NONE;
+
+	while ((record = vp_stream_next(stream))) {
+		/* The VMM's process is the first field of every record of a vCPU. */
+		uint32_t pid = ((const struct vp_vcpu_in *)record)->pid;
+		bool of_vcpu = record->id == VP_ID_guest_sample ||
+			       record->id == VP_ID_vcpu_sample || record->id == VP_ID_vcpu_in ||
+			       record->id == VP_ID_vcpu_out;
+		if (of_vcpu && pid != last) {
+			vm_add(guests, pid);
+			last = pid;
+		}
+	}
+}
+
+struct vp_error *vp_guests_discover(const char *trace, vp_vms *vms)
+{
+	vp_stream_readers streams = {0};
+	struct vp_guests guests;
+
+	VP_TRY(vp_trace_open(trace, &streams));
+	vp_guests_init(&guests, vms, 0);
+	vp_vec_each (&streams, stream)
+		discover_in(*stream, &guests);
+	vp_guests_deinit(&guests);
+	vp_trace_close(&streams);
+	return NULL;
+}
+
 bool vp_vcpu_is_idle(const struct vp_vcpu_state *vcpu)
 {
 	if (vcpu->exit.known)

@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "recording/recording.h"
+#include "recording/trace_reader.h"
 #include "schema/records.h"
 
 #define VP_NONE UINT32_MAX
@@ -63,6 +64,12 @@ static inline void vp_guests_move(struct vp_guests *guests, uint32_t vcpu, uint3
 	if (guests->vcpus.at[vcpu].home != home)
 		vp_guests_move_away(guests, vcpu, home);
 }
+
+/*
+ * Adds the VMs that only the records in the trace directory know, which takes reading all of it:
+ * for a recording that ended before its list of VMs was complete.
+ */
+struct vp_error *vp_guests_discover(const char *trace, vp_vms *vms) VP_MUST_CHECK;
 
 /* The vCPU has nothing to do: its last exit was a halt, or, if that is not known, its thread
  * sleeps. */

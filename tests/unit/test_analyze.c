@@ -323,6 +323,31 @@ static void test_columns_and_filters(void **state)
 	}
 }
 
+/* Interrupted before the list of VMs was written: they are known by their records. */
+static void test_unlisted_vms(void **state)
+{
+	struct vp_naming_options naming = {.directory = NAME};
+	struct vp_report report;
+	struct made made;
+
+	made_begin(&made, NAME, 0);
+	for (uint64_t tick = 0; tick < 10; tick++)
+		made_guest(&made, 0, tick, tick % 2, 0, VP_MODE_GUEST_USER, MADE_INTR);
+	made_end(&made, 0);
+
+	static const char *const names[] = {"pid-1000", "2000"};
+	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++) {
+		report = guest_view(names[i]);
+		assert_int_equal(report.profile.parts.at[0].kinds[VP_KIND_USER], 5);
+		expect_closed(&report);
+		vp_report_deinit(&report);
+	}
+	struct vp_profile_options options = {.view = VP_VIEW_GUEST};
+	expect_error(vp_report_make(&naming, &options, &report), "pid-1000, pid-2000");
+	options.vm = "vm0";
+	expect_error(vp_report_make(&naming, &options, &report), "pid-1000 (1000)");
+}
+
 static void test_wrong_requests(void **state)
 {
 	struct vp_naming_options naming = {.directory = NAME};
@@ -362,6 +387,7 @@ int main(void)
 	    cmocka_unit_test(test_comes_and_goes),
 	    cmocka_unit_test(test_gaps_are_filled),
 	    cmocka_unit_test(test_columns_and_filters),
+	    cmocka_unit_test(test_unlisted_vms),
 	    cmocka_unit_test(test_wrong_requests),
 	};
 
