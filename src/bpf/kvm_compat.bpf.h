@@ -45,8 +45,10 @@ struct task_struct___new_state {
 	unsigned int __state;
 } CORE;
 
+/* v5.17, 73cd107b9685 "KVM: x86: Drop current_vcpu for kvm_running_vcpu" has handling_intr_…. */
 struct kvm_vcpu_arch {
 	unsigned long cr3;
+	unsigned char handling_intr_from_guest;
 } CORE;
 
 struct kvm_vcpu {
@@ -65,6 +67,19 @@ enum vmcb_offset {
 	VMCB_NESTED_CTL = 0x90, /* bit 0: nested paging */
 	VMCB_SAVE_CPL = 0x400 + 0xcb,
 	VMCB_SAVE_CR3 = 0x400 + 0x150,
+	VMCB_SAVE_RIP = 0x400 + 0x178,
+};
+
+/* Neighbours in the VMCB: one read costs little more than one of their first member alone. */
+struct vmcb_exit {
+	__u64 code;
+	__u64 between[(VMCB_NESTED_CTL - VMCB_EXIT_CODE) / 8 - 1];
+	__u64 nested_ctl;
+};
+struct vmcb_place {
+	__u64 cr3;
+	__u64 between[(VMCB_SAVE_RIP - VMCB_SAVE_CR3) / 8 - 1];
+	__u64 rip;
 };
 
 struct vcpu_svm {
@@ -129,17 +144,16 @@ static __always_inline void *vmcb_of(struct kvm_vcpu *vcpu)
 	return vmcb;
 }
 
-static __always_inline bool read_exit_reason(struct kvm_vcpu *vcpu, __u32 *ret)
+/* The reason where it is no part of a VMCB: Intel's. */
+static __always_inline bool read_vmx_exit_reason(struct kvm_vcpu *vcpu, __u32 *ret)
 {
-	if (vendor == 2) {
-		void *vmcb = vmcb_of(vcpu);
-		return vmcb && !bpf_probe_read_kernel(ret, sizeof(*ret), vmcb + VMCB_EXIT_CODE);
-	}
-	if (vendor == 1 && bpf_core_field_exists(struct vcpu_vmx, exit_reason)) {
+	if (vendor != 1)
+		return false;
+	if (bpf_core_field_exists(struct vcpu_vmx, exit_reason)) {
 		struct vcpu_vmx *vmx = (void *)vcpu - bpf_core_field_offset(struct vcpu_vmx, vcpu);
 		return !bpf_core_read(ret, sizeof(*ret), &vmx->exit_reason);
 	}
-	if (vendor == 1 && bpf_core_field_exists(struct vcpu_vmx___split, vt)) {
+	if (bpf_core_field_exists(struct vcpu_vmx___split, vt)) {
 		struct vcpu_vmx___split *vmx = (void *)vcpu;
 		return !bpf_core_read(ret, sizeof(*ret), &vmx->vt.exit_reason);
 	}
@@ -150,19 +164,31 @@ static __always_inline bool read_exit_reason(struct kvm_vcpu *vcpu, __u32 *ret)
  * The guest's CR3: in the VMCB with nested paging, in arch.cr3 under shadow paging (where the
  * hardware's CR3 is the shadow's). Intel with EPT keeps it in the VMCS, which only the CPU reads.
  */
-static __always_inline bool read_as_root(struct kvm_vcpu *vcpu, __u64 *ret, __u32 *cpl)
+static __always_inline bool read_place(struct kvm_vcpu *vcpu, void *vmcb,
+				       const struct vmcb_exit *exit, struct vmcb_place *ret,
+				       __u32 *cpl)
 {
-	__u8 nested_paging = 0, level = 0;
-	void *vmcb = vendor == 2 ? vmcb_of(vcpu) : 0;
+	__u8 level = 0;
 
-	if (!vmcb || bpf_probe_read_kernel(&nested_paging, 1, vmcb + VMCB_NESTED_CTL) ||
-	    bpf_probe_read_kernel(&level, 1, vmcb + VMCB_SAVE_CPL))
+	if (bpf_probe_read_kernel(&level, 1, vmcb + VMCB_SAVE_CPL) ||
+	    bpf_probe_read_kernel(ret, sizeof(*ret), vmcb + VMCB_SAVE_CR3))
 		return false;
 	*cpl = level;
-	if (nested_paging & 1)
-		return !bpf_probe_read_kernel(ret, sizeof(*ret), vmcb + VMCB_SAVE_CR3);
-	*ret = BPF_CORE_READ(vcpu, arch.cr3);
+	if (!(exit->nested_ctl & 1))
+		ret->cr3 = BPF_CORE_READ(vcpu, arch.cr3);
 	return true;
+}
+
+/* Whether the interrupt that this is hit the guest: 1 for an interrupt, 2 for an NMI (enum
+ * vp_seen_by). */
+static __always_inline bool interrupt_hit_guest(struct kvm_vcpu *vcpu, __u32 kind)
+{
+	unsigned char handling = 0;
+
+	if (!bpf_core_field_exists(vcpu->arch.handling_intr_from_guest))
+		return false;
+	return !bpf_core_read(&handling, sizeof(handling), &vcpu->arch.handling_intr_from_guest) &&
+	       handling == kind;
 }
 
 static __always_inline bool task_is_blocked(struct task_struct *task)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Takes the samples: one program on each pCPU's trigger, one on the scheduler's switches (only
- * switches of vCPU threads leave a record). Records go to the pCPU's own perf buffer, whose event
- * is opened with PERF_SAMPLE_IP: the kernel itself adds the PC and whether it was the guest's.
+ * switches of vCPU threads leave a record). Records go to the pCPU's own ring; where perf has to
+ * say what a sample hit, to the pCPU's own perf buffer, whose event is opened with PERF_SAMPLE_IP:
+ * the kernel itself adds the PC and whether it was the guest's.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
@@ -29,71 +30,219 @@ struct {
 	__type(value, __u64);
 } lost SEC(".maps");
 
-static __always_inline void output(void *context, struct vp_raw_record *record)
+/* In place of `records`, unless seen_by is VP_SEEN_BY_PERF: a ring per pCPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(
+	    values, struct {
+		    __uint(type, BPF_MAP_TYPE_RINGBUF);
+		    __uint(max_entries, 4096);
+	    });
+} rings SEC(".maps");
+
+/* Set by the loader (enum vp_seen_by). */
+const volatile __u32 seen_by = VP_SEEN_BY_PERF;
+/* So many bytes in a ring wake the reader. */
+const volatile __u64 wakeup_bytes = 0;
+
+/* Per pCPU: what the sample before was of. Its name and its vCPU's number need no reading again. */
+struct last {
+	void *notifier;
+	__u32 tid, vcpu, renames;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct last);
+} lasts SEC(".maps");
+
+/* Whenever any thread changes its name. */
+__u32 renames = 1;
+
+static __always_inline void count_lost(void)
 {
 	__u32 zero = 0;
-
-	if (!bpf_perf_event_output(context, &records, BPF_F_CURRENT_CPU, record, sizeof(*record)))
-		return;
 	__u64 *count = bpf_map_lookup_elem(&lost, &zero);
+
 	if (count)
 		(*count)++;
 }
 
-/* Fills in which vCPU the thread is inside of, if any, and what its last exit was. */
-static __always_inline struct kvm_vcpu *note_vcpu(struct task_struct *task,
+/* Room in the pCPU's ring, zeroed; *wakeup is for bpf_ringbuf_submit(). NULL, and counted, if full.
+ */
+static __always_inline struct vp_raw_record *ring_begin(__u64 *wakeup)
+{
+	__u32 pcpu = bpf_get_smp_processor_id();
+	void *ring = bpf_map_lookup_elem(&rings, &pcpu);
+	struct vp_raw_record *record = 0;
+
+	if (ring) {
+		*wakeup = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >= wakeup_bytes
+			      ? BPF_RB_FORCE_WAKEUP
+			      : BPF_RB_NO_WAKEUP;
+		record = bpf_ringbuf_reserve(ring, sizeof(*record), 0);
+	}
+	if (record)
+		*record = (struct vp_raw_record){};
+	else
+		count_lost();
+	return record;
+}
+
+static __always_inline void perf_output(void *context, struct vp_raw_record *record)
+{
+	if (bpf_perf_event_output(context, &records, BPF_F_CURRENT_CPU, record, sizeof(*record)))
+		count_lost();
+}
+
+/* Which vCPU the thread is inside of; `last`, if there is one, may know its number. */
+static __always_inline struct kvm_vcpu *note_vcpu(void *notifier, struct last *last,
 						  struct vp_raw_record *record)
 {
-	void *notifier = kvm_notifier_of_task(task);
-	if (!notifier)
-		return 0;
 	record->flags |= VP_RAW_ON_VCPU;
 
 	struct kvm_vcpu *vcpu = vcpu_of_notifier(notifier);
 	if (!vcpu)
 		return 0;
 	record->flags |= VP_RAW_VCPU_KNOWN;
-	record->vcpu = BPF_CORE_READ(vcpu, vcpu_id);
-	if (read_exit_reason(vcpu, &record->exit_reason))
+	if (last && last->notifier == notifier) {
+		record->vcpu = last->vcpu;
+	} else {
+		record->vcpu = BPF_CORE_READ(vcpu, vcpu_id);
+		if (last) {
+			last->notifier = notifier;
+			last->vcpu = record->vcpu;
+		}
+	}
+	if (read_vmx_exit_reason(vcpu, &record->exit_reason))
 		record->flags |= VP_HAS_EXIT_REASON;
 	return vcpu;
+}
+
+/* What the VMCB says: the last exit, and for a sample that hit the guest where that was. */
+static __always_inline void note_vmcb(struct kvm_vcpu *vcpu, bool with_place,
+				      struct vp_raw_record *record)
+{
+	struct vmcb_exit exit = {};
+	struct vmcb_place place = {};
+	void *vmcb = vendor == 2 ? vmcb_of(vcpu) : 0;
+
+	if (!vmcb || bpf_probe_read_kernel(&exit, sizeof(exit), vmcb + VMCB_EXIT_CODE))
+		return;
+	record->exit_reason = (__u32)exit.code;
+	record->flags |= VP_HAS_EXIT_REASON;
+	if (!with_place || !read_place(vcpu, vmcb, &exit, &place, &record->cpl))
+		return;
+	record->as_root = place.cr3;
+	record->guest_ip = place.rip;
+	record->flags |= VP_HAS_AS_ROOT | VP_HAS_CPL;
+}
+
+static __always_inline void name_sample(struct last *last, struct vp_raw_record *record)
+{
+	__u32 seen = renames;
+
+	if (last && last->tid == record->tid && last->renames == seen) {
+		record->flags |= VP_RAW_NAMELESS;
+		return;
+	}
+	bpf_get_current_comm(record->comm, sizeof(record->comm));
+	if (!last)
+		return;
+	if (last->tid != record->tid)
+		last->notifier = 0;
+	last->tid = record->tid;
+	last->renames = seen;
+}
+
+static __always_inline void fill_sample(struct bpf_perf_event_data *context, struct last *last,
+					struct vp_raw_record *record)
+{
+	void *notifier = kvm_notifier_of_task((void *)bpf_get_current_task());
+	__u64 id = bpf_get_current_pid_tgid();
+
+	record->time = bpf_ktime_get_ns();
+	record->kind = VP_RAW_SAMPLE;
+	record->pid = id >> 32;
+	record->tid = (__u32)id;
+	record->host_ip = PT_REGS_IP(&context->regs);
+	if (context->regs.cs & 3)
+		record->flags = VP_RAW_USER;
+	name_sample(last, record);
+
+	struct kvm_vcpu *vcpu = notifier ? note_vcpu(notifier, last, record) : 0;
+	if (!vcpu)
+		return;
+	bool hit = seen_by == VP_SEEN_BY_PERF || interrupt_hit_guest(vcpu, seen_by);
+	if (hit && seen_by != VP_SEEN_BY_PERF)
+		record->flags |= VP_RAW_GUEST;
+	note_vmcb(vcpu, hit, record);
 }
 
 SEC("perf_event")
 int take_sample(struct bpf_perf_event_data *context)
 {
-	struct vp_raw_record record = {.time = bpf_ktime_get_ns(), .kind = VP_RAW_SAMPLE};
-	struct task_struct *task = (void *)bpf_get_current_task();
-	__u64 id = bpf_get_current_pid_tgid();
-
-	record.pid = id >> 32;
-	record.tid = (__u32)id;
-	record.host_ip = PT_REGS_IP(&context->regs);
-	bpf_get_current_comm(record.comm, sizeof(record.comm));
-
-	struct kvm_vcpu *vcpu = note_vcpu(task, &record);
-	if (vcpu && read_as_root(vcpu, &record.as_root, &record.cpl))
-		record.flags |= VP_HAS_AS_ROOT | VP_HAS_CPL;
-	output(context, &record);
+	if (seen_by == VP_SEEN_BY_PERF) {
+		struct vp_raw_record record = {};
+		fill_sample(context, 0, &record);
+		perf_output(context, &record);
+		return 0;
+	}
+	__u64 wakeup = 0;
+	__u32 zero = 0;
+	struct vp_raw_record *record = ring_begin(&wakeup);
+	if (record) {
+		fill_sample(context, bpf_map_lookup_elem(&lasts, &zero), record);
+		bpf_ringbuf_submit(record, wakeup);
+	}
 	return 0;
+}
+
+SEC("raw_tp/task_rename")
+int note_rename(void *context)
+{
+	__sync_fetch_and_add(&renames, 1);
+	return 0;
+}
+
+static __always_inline void fill_switch(struct task_struct *task, struct task_struct *other,
+					void *notifier, __u32 kind, __u32 flags,
+					struct vp_raw_record *record)
+{
+	record->time = bpf_ktime_get_ns();
+	record->kind = kind;
+	record->flags = flags;
+	record->pid = BPF_CORE_READ(task, tgid);
+	record->tid = BPF_CORE_READ(task, pid);
+	record->other_tid = BPF_CORE_READ(other, pid);
+
+	struct kvm_vcpu *vcpu = note_vcpu(notifier, 0, record);
+	if (vcpu)
+		note_vmcb(vcpu, false, record);
 }
 
 static __always_inline void note_switch(void *context, struct task_struct *task,
 					struct task_struct *other, __u32 kind, __u32 flags)
 {
-	if (!kvm_notifier_of_task(task))
-		return;
+	void *notifier = kvm_notifier_of_task(task);
 
-	struct vp_raw_record record = {
-	    .time = bpf_ktime_get_ns(),
-	    .kind = kind,
-	    .flags = flags,
-	    .pid = BPF_CORE_READ(task, tgid),
-	    .tid = BPF_CORE_READ(task, pid),
-	    .other_tid = BPF_CORE_READ(other, pid),
-	};
-	note_vcpu(task, &record);
-	output(context, &record);
+	if (!notifier)
+		return;
+	if (seen_by == VP_SEEN_BY_PERF) {
+		struct vp_raw_record record = {};
+		fill_switch(task, other, notifier, kind, flags, &record);
+		perf_output(context, &record);
+		return;
+	}
+	__u64 wakeup = 0;
+	struct vp_raw_record *record = ring_begin(&wakeup);
+	if (!record)
+		return;
+	fill_switch(task, other, notifier, kind, flags, record);
+	bpf_ringbuf_submit(record, wakeup);
 }
 
 SEC("raw_tp/sched_switch")

@@ -8,13 +8,14 @@
 enum vp_raw_kind { VP_RAW_SAMPLE = 1, VP_RAW_VCPU_IN = 2, VP_RAW_VCPU_OUT = 3 };
 
 /*
- * One shape for all: the kernel's own sample header, which comes with it, says whether it hit the
- * guest and where (perf asks KVM, and knows every vendor); the program adds what perf does not
- * know.
+ * One shape for all. Where the kernel's own sample header comes with it (VP_SEEN_BY_PERF), that
+ * says whether it hit the guest and where: perf asks KVM, and knows every vendor. The program adds
+ * what perf does not know.
  */
 struct vp_raw_record {
 	__u64 time; /* CLOCK_MONOTONIC, ns */
 	__u64 host_ip;
+	__u64 guest_ip; /* with VP_RAW_GUEST */
 	__u64 as_root;
 	__u32 kind;
 	__u32 pid, tid;
@@ -28,5 +29,16 @@ struct vp_raw_record {
 
 #define VP_RAW_ON_VCPU 0x100u    /* the thread is inside KVM's vCPU loop … */
 #define VP_RAW_VCPU_KNOWN 0x200u /* … and `vcpu` says of which vCPU */
+#define VP_RAW_GUEST 0x400u      /* the sample hit the guest, at `guest_ip` … */
+#define VP_RAW_USER 0x800u       /* … or the host's user space */
+#define VP_RAW_NAMELESS 0x1000u  /* `comm` is that of the pCPU's sample before, and not here */
+
+/*
+ * How a sample learns what it hit. The first works everywhere, also where the guest's PC can only
+ * be read by the CPU (Intel), but writing through perf costs as much again as all the rest of a
+ * sample. The others stand for what KVM's handling_intr_from_guest says of an interrupt that hit
+ * the guest.
+ */
+enum vp_seen_by { VP_SEEN_BY_PERF = 0, VP_SEEN_BY_IRQ = 1, VP_SEEN_BY_NMI = 2 };
 
 #endif

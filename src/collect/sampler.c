@@ -8,15 +8,31 @@
 #include <sys/ioctl.h>
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
 #include "base/alloc.h"
 #include "sampler.skel.h"
 
+/* A ring's size is a power of two in 32 bits, the kernel adds its own to it. */
+enum { MOST_RING_BYTES = 1 << 30 };
+
+/* What the ring of a pCPU calls back with. */
+struct ring {
+	struct vp_sampler *sampler;
+	int pcpu, fd;
+	char comm[sizeof(((struct vp_raw_record *)0)->comm)]; /* of the last sample */
+};
+
+/* Either `buffer` or `rings`, by `seen_by`. */
 struct vp_sampler {
 	struct sampler_bpf *programs;
+	enum vp_seen_by seen_by;
 	struct perf_buffer *buffer;
-	struct bpf_link *switch_link;
+	struct ring_buffer *rings;
+	VP_VEC(struct ring *) ring_contexts;
+	int ring_events; /* epoll: a ring is half full */
+	struct bpf_link *switch_link, *rename_link;
 	vp_raw_taker take;
 	void *context;
 	uint64_t *lost_values; /* one per possible pCPU: what a per-CPU map look-up fills */
@@ -55,6 +71,66 @@ static enum bpf_perf_event_ret take_event(void *context, int pcpu, struct perf_e
 	return LIBBPF_PERF_EVENT_CONT;
 }
 
+static int take_from_ring(void *context, void *data, size_t size)
+{
+	struct ring *ring = context;
+	struct vp_raw_record record;
+	uint32_t mode;
+
+	if (size < sizeof(record))
+		return 0;
+	memcpy(&record, data, sizeof(record));
+	if (record.flags & VP_RAW_NAMELESS)
+		memcpy(record.comm, ring->comm, sizeof(record.comm));
+	else if (record.kind == VP_RAW_SAMPLE)
+		memcpy(ring->comm, record.comm, sizeof(record.comm));
+	if (record.flags & VP_RAW_GUEST)
+		mode = VP_MODE_GUEST_KERNEL;
+	else
+		mode = record.flags & VP_RAW_USER ? VP_MODE_USER : VP_MODE_KERNEL;
+	ring->sampler->take(ring->sampler->context, ring->pcpu, mode,
+			    record.flags & VP_RAW_GUEST ? record.guest_ip : record.host_ip,
+			    &record);
+	return 0;
+}
+
+static int add_ring(struct vp_sampler *sampler, int pcpu, size_t bytes)
+{
+	uint32_t key = (uint32_t)pcpu;
+	struct ring *ring = vp_alloc(sizeof(*ring));
+	/* Edges: what lies in the ring before it is half full must not wake. */
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+
+	*ring = (struct ring){.sampler = sampler, .pcpu = pcpu, .fd = -1};
+	vp_vec_push(&sampler->ring_contexts, ring);
+	if (bytes > MOST_RING_BYTES)
+		return -E2BIG;
+	ring->fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "ring", 0, 0, (uint32_t)bytes, NULL);
+	if (ring->fd < 0)
+		return -errno;
+	if (bpf_map_update_elem(bpf_map__fd(sampler->programs->maps.rings), &key, &ring->fd, 0) ||
+	    epoll_ctl(sampler->ring_events, EPOLL_CTL_ADD, ring->fd, &event))
+		return -errno;
+	if (sampler->rings)
+		return ring_buffer__add(sampler->rings, ring->fd, take_from_ring, ring);
+	sampler->rings = ring_buffer__new(ring->fd, take_from_ring, ring, NULL);
+	return sampler->rings ? 0 : -errno;
+}
+
+static struct vp_error *open_rings(struct vp_sampler *sampler, const struct vp_trigger *trigger,
+				   size_t pages)
+{
+	sampler->ring_events = epoll_create1(EPOLL_CLOEXEC);
+	int result = sampler->ring_events < 0 ? -errno : 0;
+
+	for (size_t i = 0; !result && i < trigger->pcpus.count; i++)
+		result = add_ring(sampler, trigger->pcpus.at[i], pages * (size_t)getpagesize());
+	if (result)
+		return vp_error_errno(-result, "cannot set up the per-CPU rings of %zu pages",
+				      pages);
+	return NULL;
+}
+
 static struct vp_error *open_buffer(struct vp_sampler *sampler, size_t pages)
 {
 	struct perf_event_attr attr = {
@@ -82,6 +158,9 @@ static struct vp_error *attach(struct vp_sampler *sampler, const struct vp_trigg
 	sampler->switch_link = bpf_program__attach(sampler->programs->progs.note_vcpu_switch);
 	if (!sampler->switch_link)
 		return vp_error_errno(errno, "cannot attach to tracepoint sched_switch");
+	sampler->rename_link = bpf_program__attach(sampler->programs->progs.note_rename);
+	if (!sampler->rename_link)
+		return vp_error_errno(errno, "cannot attach to tracepoint task_rename");
 	/* Not by a link of libbpf's: that would start the event at once. */
 	vp_vec_each (&trigger->fds, fd)
 		if (ioctl(*fd, PERF_EVENT_IOC_SET_BPF, program))
@@ -99,13 +178,44 @@ static int keep_quiet(enum libbpf_print_level level, const char *format, va_list
 	return 0;
 }
 
-static struct vp_error *load(struct vp_sampler *sampler)
+static bool kvm_says_whom_it_interrupts(void)
+{
+	struct btf *kernel = btf__load_vmlinux_btf();
+	struct btf *kvm = kernel ? btf__load_module_btf("kvm", kernel) : NULL;
+	struct btf *described = kvm ? kvm : kernel;
+	int id =
+	    described ? btf__find_by_name_kind(described, "kvm_vcpu_arch", BTF_KIND_STRUCT) : 0;
+	const struct btf_type *type = id > 0 ? btf__type_by_id(described, (uint32_t)id) : NULL;
+	bool found = false;
+
+	for (int i = 0; type && i < btf_vlen(type); i++) {
+		const char *name = btf__name_by_offset(described, btf_members(type)[i].name_off);
+		found |= name && !strcmp(name, "handling_intr_from_guest");
+	}
+	btf__free(kvm);
+	btf__free(kernel);
+	return found;
+}
+
+/* Perf's timers are interrupts, its hardware counters interrupt by NMI. */
+static enum vp_seen_by seen_by(const struct vp_trigger *trigger)
+{
+	if (vp_sampler_vendor() != VP_VENDOR_AMD || !kvm_says_whom_it_interrupts())
+		return VP_SEEN_BY_PERF;
+	return trigger->by_time ? VP_SEEN_BY_IRQ : VP_SEEN_BY_NMI;
+}
+
+static struct vp_error *load(struct vp_sampler *sampler, size_t pages)
 {
 	libbpf_set_print(keep_quiet);
 	sampler->programs = sampler_bpf__open();
 	if (!sampler->programs)
 		return vp_error_errno(errno, "cannot open the sampling programs");
 	sampler->programs->rodata->vendor = vp_sampler_vendor();
+	sampler->programs->rodata->seen_by = sampler->seen_by;
+	sampler->programs->rodata->wakeup_bytes = pages * (size_t)getpagesize() / 2;
+	if (bpf_map__set_max_entries(sampler->programs->maps.rings, (uint32_t)sampler->n_possible))
+		return vp_error_errno(errno, "cannot make room for the per-CPU rings");
 	int result = sampler_bpf__load(sampler->programs);
 	if (result == -EPERM || result == -EACCES)
 		return vp_error_new("cannot load programs into the kernel: root (or CAP_BPF and "
@@ -125,9 +235,13 @@ struct vp_error *vp_sampler_start(const struct vp_trigger *trigger, size_t buffe
 	sampler->context = context;
 	sampler->n_possible = libbpf_num_possible_cpus();
 	sampler->lost_values = vp_alloc((size_t)sampler->n_possible * sizeof(uint64_t));
-	struct vp_error *error = load(sampler);
-	if (!error)
+	sampler->ring_events = -1;
+	sampler->seen_by = seen_by(trigger);
+	struct vp_error *error = load(sampler, buffer_pages);
+	if (!error && sampler->seen_by == VP_SEEN_BY_PERF)
 		error = open_buffer(sampler, buffer_pages);
+	else if (!error)
+		error = open_rings(sampler, trigger, buffer_pages);
 	if (!error)
 		error = attach(sampler, trigger);
 	if (error)
@@ -147,14 +261,16 @@ static struct vp_error *read_error(int result)
 struct vp_error *vp_sampler_wait(struct vp_sampler *sampler, int timeout_ms)
 {
 	struct epoll_event events[1];
-	int result = epoll_wait(perf_buffer__epoll_fd(sampler->buffer), events, 1, timeout_ms);
+	int fd = sampler->buffer ? perf_buffer__epoll_fd(sampler->buffer) : sampler->ring_events;
+	int result = epoll_wait(fd, events, 1, timeout_ms);
 
 	return read_error(result < 0 ? -errno : 0);
 }
 
 struct vp_error *vp_sampler_drain(struct vp_sampler *sampler)
 {
-	return read_error(perf_buffer__consume(sampler->buffer));
+	return read_error(sampler->buffer ? perf_buffer__consume(sampler->buffer)
+					  : ring_buffer__consume(sampler->rings));
 }
 
 void vp_sampler_read_lost(struct vp_sampler *sampler)
@@ -174,7 +290,17 @@ void vp_sampler_free(struct vp_sampler *sampler)
 	if (!sampler)
 		return;
 	bpf_link__destroy(sampler->switch_link);
+	bpf_link__destroy(sampler->rename_link);
 	perf_buffer__free(sampler->buffer);
+	ring_buffer__free(sampler->rings);
+	vp_vec_each (&sampler->ring_contexts, ring) {
+		if ((*ring)->fd >= 0)
+			close((*ring)->fd);
+		free(*ring);
+	}
+	vp_vec_deinit(&sampler->ring_contexts);
+	if (sampler->ring_events >= 0)
+		close(sampler->ring_events);
 	sampler_bpf__destroy(sampler->programs);
 	free(sampler->lost_values);
 	free(sampler);
