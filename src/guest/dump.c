@@ -6,11 +6,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 
 #include "guest/agent.h"
-#include "maps/image.h"
+#include "maps/mapped.h"
 #include "maps/proc.h"
 #include "maps/writer.h"
 
@@ -53,87 +52,21 @@ static void find_users(struct dump *dump)
 	}
 }
 
-static void write_symbols(struct dump *dump, const struct vp_image *image, const char *path)
-{
-	vp_maps_write_image(&dump->writer, &image->build_id, path);
-	vp_vec_each (&image->symbols, symbol)
-		vp_maps_write_symbol(&dump->writer, symbol->offset, symbol->size,
-				     vp_image_symbol_name(image, symbol));
-}
-
-/* Reads `file` if it is the image that was mapped; keeps its build-id. */
-static bool try_file(struct dump *dump, const char *file, const char *root,
-		     struct vp_tracker_image *image)
-{
-	struct vp_image_places places = {.root = root};
-	struct vp_image elf = {0};
-	struct vp_error *error;
-	struct stat status;
-
-	/* Not even opened if it is a device: opening one may do something. */
-	if (stat(file, &status) || !S_ISREG(status.st_mode))
-		return false;
-	VP_AUTO_CLOSE int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return false;
-	if (dump->symbols)
-		error = vp_image_read(fd, image->path, &places, &elf);
-	else
-		error = vp_image_read_build_id(fd, image->path, &elf.build_id);
-	bool ours =
-	    !error && (!image->build_id.size || vp_build_id_equal(&image->build_id, &elf.build_id));
-	if (ours) {
-		image->build_id = elf.build_id;
-		write_symbols(dump, &elf, image->path);
-	}
-	vp_error_free(error);
-	vp_image_deinit(&elf);
-	return ours;
-}
-
-static void write_vdso(struct dump *dump)
-{
-	const void *bytes = (const void *)getauxval(AT_SYSINFO_EHDR);
-	struct vp_tracker *tracker = &dump->agent->tracker;
-	struct vp_image image = {0};
-	uint64_t size = 0;
-
-	/* All processes have the same; this one's size is in its mappings. */
-	uint32_t own = vp_tracker_space_of(tracker, (uint32_t)getpid());
-	if (own == VP_TRACKER_NONE) /* a dump is written by a child of the one that serves */
-		own = vp_tracker_space_of(tracker, (uint32_t)getppid());
-	if (own == VP_TRACKER_NONE || !bytes)
-		return;
-	for (uint32_t i = tracker->spaces.at[own].first_mapping; i != VP_TRACKER_NONE;
-	     i = tracker->mappings.at[i].next)
-		if (tracker->mappings.at[i].start == (uintptr_t)bytes)
-			size = tracker->mappings.at[i].end - tracker->mappings.at[i].start;
-	if (!size)
-		return;
-	struct vp_error *error = vp_image_read_memory(bytes, size, "[vdso]", &image);
-	if (!error)
-		write_symbols(dump, &image, "[vdso]");
-	vp_error_free(error);
-	vp_image_deinit(&image);
-}
-
 static void write_image(struct dump *dump, uint32_t number)
 {
 	struct vp_tracker_image *image = &dump->agent->tracker.images.at[number];
 	const struct live_mapping *live = &dump->live[number];
+	struct vp_mapped mapped = {.path = image->path,
+				   .build_id = image->build_id,
+				   .pid = live->end ? live->tgid : 0,
+				   .start = live->start,
+				   .end = live->end};
 
-	if (!image->used || image->path[0] != '/' || image->path[1] == '/')
+	if (!image->used || !vp_mapped_is_file(image->path))
 		return;
-	if (live->end) {
-		VP_AUTO_FREE char *root = vp_format("/proc/%u/root", live->tgid);
-		VP_AUTO_FREE char *mapped = vp_format("/proc/%u/map_files/%" PRIx64 "-%" PRIx64,
-						      live->tgid, live->start, live->end);
-		VP_AUTO_FREE char *inside = vp_format("%s%s", root, image->path);
-		if (try_file(dump, mapped, root, image) || try_file(dump, inside, root, image))
-			return;
-	}
-	if (!try_file(dump, image->path, "", image))
+	if (!vp_mapped_write(&dump->writer, &mapped, dump->symbols))
 		dump->unread++;
+	image->build_id = mapped.build_id;
 }
 
 static void write_mappings(struct dump *dump, const struct vp_tracker_space *space)
@@ -289,7 +222,7 @@ int vp_agent_dump(struct vp_agent *agent, int fd, bool symbols)
 	for (uint32_t i = 0; i < agent->tracker.images.count; i++)
 		write_image(&dump, i);
 	if (symbols)
-		write_vdso(&dump);
+		vp_mapped_write_vdso(&dump.writer);
 	vp_vec_each (&agent->tracker.spaces, space)
 		write_space(&dump, space);
 	if (symbols) {
