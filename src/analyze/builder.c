@@ -318,7 +318,8 @@ static uint32_t row_of_name(struct vp_builder *builder, const struct vp_context 
 	return vp_builder_row(builder, &key);
 }
 
-/* Finds the name and the row of an address; fills the slot. */
+/* Finds the name and the row of an address; fills the slot. Its size is 0 if it is not to be kept:
+ * code that was replaced in the same process has another name at another time. */
 static void resolve(struct vp_builder *builder, uint32_t number, uint64_t ip, uint64_t time,
 		    struct vp_row_slot *slot)
 {
@@ -339,7 +340,9 @@ static void resolve(struct vp_builder *builder, uint32_t number, uint64_t ip, ui
 	uint64_t size = ranged ? name.function_size : 1;
 	*slot = (struct vp_row_slot){
 	    .start = ranged ? ip - name.function_offset : ip,
-	    .size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size,
+	    .size = name.varies         ? 0
+		    : size > UINT32_MAX ? UINT32_MAX
+					: (uint32_t)size,
 	    .context = number,
 	    .row = route << VP_ROW_BITS | (name.function ? 0 : VP_ROW_UNNAMED),
 	};
@@ -386,9 +389,12 @@ static const struct vp_row_slot *row_slot(struct vp_builder *builder,
 	for (size_t i = 0; i < VP_ROW_SLOTS; i++)
 		if (slot_holds(&slots[i], sample->context, sample->ip))
 			return &slots[i];
+	resolve(builder, sample->context, sample->ip, sample->time, &builder->passing);
+	if (!builder->passing.size)
+		return &builder->passing;
 	builder->evictions += slots[VP_ROW_SLOTS - 1].size != 0;
 	memmove(&slots[1], &slots[0], (VP_ROW_SLOTS - 1) * sizeof(*slots));
-	resolve(builder, sample->context, sample->ip, sample->time, &slots[0]);
+	slots[0] = builder->passing;
 	return &slots[0];
 }
 

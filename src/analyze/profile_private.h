@@ -88,6 +88,7 @@ struct vp_builder {
 	struct vp_key_set space_keys;
 	VP_VEC(struct vp_space_slot) spaces; /* by space_keys */
 	struct vp_row_set *cache;            /* by hash of context and address */
+	struct vp_row_slot passing;          /* what is good for one sample only */
 	struct vp_pending pending[VP_PENDING];
 	uint32_t n_pending;
 	unsigned cache_bits; /* log2 of the number of sets */

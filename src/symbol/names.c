@@ -224,12 +224,17 @@ const struct vp_maps *vp_names_maps(const struct vp_names *names)
 	return &names->maps;
 }
 
+static bool is_same_code(const struct vp_names_mapping *a, const struct vp_names_mapping *b)
+{
+	return a->module == b->module && a->pgoff - a->start == b->pgoff - b->start;
+}
+
 /*
  * The mapping of `addr` in `space` itself: of those that were there by `time` the last in the text,
- * else the one that came first.
+ * else the one that came first. Sets *varies if another time may have another answer.
  */
 static const struct vp_names_mapping *find_own_mapping(const struct vp_names *names, uint32_t space,
-						       uint64_t addr, uint64_t time)
+						       uint64_t addr, uint64_t time, bool *varies)
 {
 	const struct vp_names_space *owner = &names->spaces.at[space];
 	const struct vp_names_mapping *first, *best = NULL;
@@ -251,6 +256,7 @@ static const struct vp_names_mapping *find_own_mapping(const struct vp_names *na
 			break;
 		if (mapping->end <= addr)
 			continue;
+		*varies |= best && !is_same_code(mapping, best);
 		bool there = mapping->from_ns <= time, best_there = best && best->from_ns <= time;
 		if (!best || (there && !best_there) ||
 		    (there && best_there && mapping->line > best->line) ||
@@ -261,10 +267,11 @@ static const struct vp_names_mapping *find_own_mapping(const struct vp_names *na
 }
 
 static const struct vp_names_mapping *find_mapping(const struct vp_names *names, uint32_t space,
-						   uint64_t addr, uint64_t time)
+						   uint64_t addr, uint64_t time, bool *varies)
 {
 	for (unsigned depth = 0; depth < MAX_FORKS; depth++) {
-		const struct vp_names_mapping *mapping = find_own_mapping(names, space, addr, time);
+		const struct vp_names_mapping *mapping =
+		    find_own_mapping(names, space, addr, time, varies);
 		const struct vp_maps_space *life = &names->maps.spaces.at[space];
 		if (mapping || !life->parent)
 			return mapping;
@@ -334,7 +341,8 @@ void vp_names_find(struct vp_names *names, uint32_t space, bool kernel, uint64_t
 	if (!known)
 		return;
 	uint64_t time = vp_names_machine_time(names, host_ns);
-	const struct vp_names_mapping *mapping = find_mapping(names, space, addr, time);
+	const struct vp_names_mapping *mapping =
+	    find_mapping(names, space, addr, time, &name->varies);
 	if (mapping) {
 		vp_names_find_in_module(names, mapping->module,
 					addr - mapping->start + mapping->pgoff, name);

@@ -44,6 +44,7 @@ struct vp_name {
 	uint64_t function_size;   /* so far from its begin the answer is the same; 0: unknown */
 	uint64_t
 	    module_offset; /* offset in the file; in the kernel, from _text; else the address */
+	bool varies;       /* another file was mapped there at another time: ask again then */
 	const char *comm;  /* NULL: no process */
 	uint32_t pid;      /* 0: no process */
 };

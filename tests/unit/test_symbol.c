@@ -130,7 +130,12 @@ static void test_functions(void **state)
 static void test_mappings_over_time(void **state)
 {
 	struct vp_names *names = load();
+	struct vp_name name;
 
+	vp_names_find(names, 1, false, 0x700000, 3300000000, &name);
+	assert_true(name.varies);
+	vp_names_find(names, 1, false, 0x400000, 3300000000, &name);
+	assert_false(name.varies);
 	expect_name(names, 1, 0x700000, 3300000000, NULL, "/lib/first.so");
 	expect_name(names, 1, 0x700000, 3700000000, NULL, "/lib/second.so");
 	expect_name(names, 1, 0x700000, 3100000000, NULL, "/lib/first.so"); /* nothing better */
