@@ -64,7 +64,7 @@ struct vp_pending {
 	uint32_t context;
 	bool guest;
 };
-enum { VP_PENDING = 16 };
+enum { VP_PENDING = 48 };
 
 /* Parts of vp_row_slot.row. The highest row number stands for "not shown". */
 #define VP_ROW_BITS 29
