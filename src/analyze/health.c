@@ -32,10 +32,15 @@ void vp_health_deinit(struct vp_health *health)
 	vp_vec_deinit(&health->streams);
 }
 
+uint64_t vp_health_lost(const struct vp_health *health, const struct vp_recording *recording)
+{
+	return health->lost > recording->lost ? health->lost : recording->lost;
+}
+
 void vp_health_sentences(const struct vp_health *health, const struct vp_recording *recording,
 			 vp_sentences *sentences)
 {
-	uint64_t lost = health->lost > recording->lost ? health->lost : recording->lost;
+	uint64_t lost = vp_health_lost(health, recording);
 
 	if (!recording->end)
 		SAY(sentences, "the recording was interrupted: it has no end, and what came after "

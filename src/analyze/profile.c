@@ -212,6 +212,15 @@ static void sort_rows(struct vp_profile *profile)
 	free(now_at);
 }
 
+static int by_vm_and_vcpu(const void *left, const void *right)
+{
+	const struct vp_profile_part *a = left, *b = right;
+
+	if (a->vm != b->vm)
+		return a->vm < b->vm ? -1 : 1;
+	return (a->vcpu > b->vcpu) - (a->vcpu < b->vcpu);
+}
+
 struct vp_error *vp_profile_make(const struct vp_profile_options *options,
 				 const struct vp_recording *recording, vp_vms *vms,
 				 const vp_stream_readers *streams, const struct vp_naming *naming,
@@ -248,6 +257,7 @@ struct vp_error *vp_profile_make(const struct vp_profile_options *options,
 	vp_builder_deinit(&builder);
 	vp_timeline_deinit(&timeline);
 	sort_rows(ret);
+	qsort(ret->parts.at, ret->parts.count, sizeof(*ret->parts.at), by_vm_and_vcpu);
 	return NULL;
 }
 

@@ -60,8 +60,9 @@ static void note_profile(struct vp_report *report)
 		     profile->no_root, profile->guest_samples);
 }
 
+/* `why`: why there is no map text, if that is known. */
 static void note_machine(struct vp_report *report, const char *name,
-			 const struct vp_naming_machine *machine)
+			 const struct vp_naming_machine *machine, const char *why)
 {
 	if (!strcmp(machine->state, "complete"))
 		return;
@@ -69,18 +70,21 @@ static void note_machine(struct vp_report *report, const char *name,
 		NOTE(report, "the map text of %s is cut off: some names may be missing", name);
 	else if (!machine->kernel)
 		NOTE(report, "no map text of %s (%s): its code has addresses instead of names",
-		     name, machine->state);
+		     name, why ? why : machine->state);
 }
 
 static void note_machines(struct vp_report *report)
 {
 	const struct vp_naming *naming = &report->naming;
 
-	note_machine(report, "the host", &naming->host);
+	note_machine(report, "the host", &naming->host, NULL);
 	for (size_t i = 0; i < naming->vms.count; i++) {
 		const struct vp_naming_machine *machine = &naming->vms.at[i];
 		VP_AUTO_FREE char *name = vp_format("VM '%s'", report->vms.at[i].name);
-		note_machine(report, name, machine);
+		const char *agent = report->vms.at[i].agent;
+		bool refused = !strcmp(machine->state, "none") && agent && agent[0] &&
+			       strcmp(agent, "ok") != 0;
+		note_machine(report, name, machine, refused ? agent : NULL);
 		if (machine->names && machine->clock.basis == VP_CLOCK_UNKNOWN)
 			NOTE(report,
 			     "nothing relates the clock of %s to the host's: when its processes "
@@ -165,7 +169,7 @@ static struct vp_error *make(const struct vp_naming_options *naming, const char 
 					&streams, &report->naming, &report->profile);
 	if (!error) {
 		vp_health_add(&streams, &health);
-		report->lost = health.lost;
+		report->lost = vp_health_lost(&health, &report->recording);
 		vp_health_sentences(&health, &report->recording, &report->notes);
 		note_profile(report);
 		note_machines(report);
