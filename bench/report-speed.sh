@@ -63,9 +63,12 @@ cat "$work"/vperf.data/host/cpu* "$work/perf.data" >/dev/null
 printf '%-28s %11s %13s %12s %12s\n' "" CPU elapsed "CPU rate" "peak RSS"
 row "perf report --stdio" perf report --stdio -i "$work/perf.data"
 perf_cpu=$last
-for view in host guest unified; do
-	vm=()
-	[ $view = guest ] && vm=(--vm vm0)
-	row "vperf report --view $view" "$build/vperf" report --view $view "${vm[@]}" "$work/vperf.data"
-	awk "BEGIN { printf \"%-28s %9.1f times as fast (CPU time)\n\", \"\", $perf_cpu / $last }"
+for format in text json csv folded; do
+	for view in host guest unified; do
+		vm=()
+		[ $view = guest ] && vm=(--vm vm0)
+		row "vperf $view, $format" "$build/vperf" report --view $view --format $format \
+			"${vm[@]}" "$work/vperf.data"
+		awk "BEGIN { printf \"%-28s %9.1f times as fast (CPU time)\n\", \"\", $perf_cpu / $last }"
+	done
 done
