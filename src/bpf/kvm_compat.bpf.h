@@ -45,7 +45,7 @@ struct task_struct___new_state {
 	unsigned int __state;
 } CORE;
 
-/* v5.17, 73cd107b9685 "KVM: x86: Drop current_vcpu for kvm_running_vcpu" has handling_intr_…. */
+/* Where 5.10 had a per-CPU pointer, later kernels (6.1, 7.2) have handling_intr_from_guest. */
 struct kvm_vcpu_arch {
 	unsigned long cr3;
 	unsigned char handling_intr_from_guest;
