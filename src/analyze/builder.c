@@ -269,14 +269,16 @@ static uint32_t context_of(struct vp_builder *builder, const struct vp_tick *tic
 	return slot->context;
 }
 
-/* What an address without a function is called. */
-static uint32_t unnamed_text(struct vp_builder *builder, const struct vp_name *name, uint64_t ip)
+/* What an address without a function is called; 0 in a guest is one that was blanked out. */
+static uint32_t unnamed_text(struct vp_builder *builder, const struct vp_name *name, uint64_t ip,
+			     bool guest)
 {
 	struct vp_intern *texts = &builder->profile->texts;
 	size_t before = texts->strings.count;
 	const char *base = name->module ? strrchr(name->module, '/') : NULL;
 	VP_AUTO_FREE char *text =
 	    builder->unnamed >= MAX_UNNAMED ? vp_strdup("[unknown]")
+	    : guest && !ip                  ? vp_strdup("[not recorded]")
 	    : name->module
 		? vp_format("%s+0x%" PRIx64, base ? base + 1 : name->module, name->module_offset)
 		: vp_format("0x%" PRIx64, ip);
@@ -304,16 +306,16 @@ static uint32_t lasting_text(struct vp_builder *builder, const char *text)
 static uint32_t row_of_name(struct vp_builder *builder, const struct vp_context *context,
 			    const struct vp_name *name, uint64_t ip)
 {
-	struct vp_row_key key = {.part = context->part,
-				 .kind = context->kind,
-				 .function = name->function ? lasting_text(builder, name->function)
-							    : unnamed_text(builder, name, ip),
-				 .module =
-				     name->module ? lasting_text(builder, name->module) : VP_NONE,
-				 .process = context->process,
-				 .pid = context->pid,
-				 .vm = context->vm,
-				 .vcpu = context->vcpu};
+	struct vp_row_key key = {
+	    .part = context->part,
+	    .kind = context->kind,
+	    .function = name->function ? lasting_text(builder, name->function)
+				       : unnamed_text(builder, name, ip, context->vm != VP_NONE),
+	    .module = name->module ? lasting_text(builder, name->module) : VP_NONE,
+	    .process = context->process,
+	    .pid = context->pid,
+	    .vm = context->vm,
+	    .vcpu = context->vcpu};
 
 	return vp_builder_row(builder, &key);
 }

@@ -99,7 +99,7 @@ void vp_builder_see(struct vp_builder *builder, const struct vp_tick *tick)
 	} else if (vp_tick_is_guest(tick)) {
 		const struct vp_guest_sample *sample = (const void *)tick->sample;
 		profile->guest_samples++;
-		profile->no_root += !(sample->flags & VP_HAS_AS_ROOT);
+		profile->no_root += !(sample->flags & (VP_HAS_AS_ROOT | VP_HIDDEN));
 		profile->late += (sample->flags & VP_LATE) != 0;
 	} else if (tick->sample->header.id == VP_ID_vcpu_sample) {
 		const struct vp_vcpu_sample *sample = (const void *)tick->sample;

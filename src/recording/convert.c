@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { SAMPLE_FLAGS = VP_HAS_EXIT_REASON | VP_HAS_AS_ROOT | VP_HAS_CPL | VP_LATE };
+enum { SAMPLE_FLAGS = VP_HAS_EXIT_REASON | VP_HAS_AS_ROOT | VP_HAS_CPL | VP_LATE | VP_HIDDEN };
 
 /*
  * Kernel or user space of the guest. Not the kernel's own word: KVM of 6.1, for one, tells perf the

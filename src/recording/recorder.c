@@ -192,18 +192,17 @@ static void append_sample(struct vp_recorder *recorder, uint32_t pcpu, uint32_t 
 	vp_trace_append(recorder->trace, pcpu, &record);
 }
 
-/* Blanks out what the guest did, if its VM was not asked for; the time stays. */
-static void hide_unchosen(struct vp_recorder *recorder, uint32_t *mode, uint64_t *ip,
+/* Blanks out what the guest did, if its VM was not asked for; that the guest ran stays. */
+static void hide_unchosen(struct vp_recorder *recorder, uint32_t mode, uint64_t *ip,
 			  struct vp_raw_record *raw)
 {
-	const struct vp_vm *vm = vm_of(recorder, raw->pid);
+	const struct vp_vm *vm = vp_mode_is_guest(mode) ? vm_of(recorder, raw->pid) : NULL;
 
 	if (!vm || is_chosen(recorder, vm))
 		return;
-	if (vp_mode_is_guest(*mode)) {
-		*ip = raw->host_ip;
-		*mode = VP_MODE_KERNEL;
-	}
+	*ip = 0;
+	raw->as_root = 0;
+	raw->flags = (raw->flags & ~(uint32_t)VP_HAS_AS_ROOT) | VP_HIDDEN;
 }
 
 static void take_raw(void *context, int pcpu, uint32_t mode, uint64_t ip, struct vp_raw_record *raw)
@@ -214,7 +213,7 @@ static void take_raw(void *context, int pcpu, uint32_t mode, uint64_t ip, struct
 	if (raw->flags & VP_RAW_ON_VCPU || vp_mode_is_guest(mode)) {
 		complete_vcpu(recorder, raw);
 		if (recorder->options.n_vm_names)
-			hide_unchosen(recorder, &mode, &ip, raw);
+			hide_unchosen(recorder, mode, &ip, raw);
 	}
 	if (raw->kind != VP_RAW_SAMPLE) {
 		vp_convert_switch(raw, recorder->vendor, &record);
@@ -456,9 +455,14 @@ static void ask_agent(struct vp_recorder *recorder, struct vp_vm *vm)
 
 static void ask_agents(struct vp_recorder *recorder)
 {
-	vp_vec_each (&recorder->vms, vm)
-		if (!vm->end && vm->cid && is_chosen(recorder, vm))
+	vp_vec_each (&recorder->vms, vm) {
+		if (!is_chosen(recorder, vm)) {
+			free(vm->agent);
+			vm->agent = vp_strdup("not asked: another VM was chosen with --vm");
+		} else if (!vm->end && vm->cid) {
 			ask_agent(recorder, vm);
+		}
+	}
 }
 
 /* The first of two failures; the second is its consequence. */

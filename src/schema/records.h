@@ -42,7 +42,8 @@
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
 	FIELD(u32, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")      \
 	FIELD(u32, hex, flags,                                                                     \
-	      "1 exit_reason is known, 2 as_root is known, 4 cpl is known, 16 a late tick")        \
+	      "1 exit_reason is known, 2 as_root is known, 4 cpl is known, 16 a late tick, "       \
+	      "32 of a VM that was not asked for: ip and as_root are blanked out")                 \
 	FIELD(u32, dec, cpl, "guest privilege level, 0 to 3")
 
 #define VP_FIELDS_task(FIELD)                                                                      \
@@ -120,6 +121,7 @@ enum vp_vendor { VP_VENDOR_UNKNOWN = 0, VP_VENDOR_INTEL = 1, VP_VENDOR_AMD = 2 }
 /*
  * Bits of `flags`. A late tick: the clock's interrupt came after more than one period, so that what
  * it hit stands for the missed ticks too; each of them is a record of its own with this flag.
+ * Hidden: in the guest of a VM that was not asked for.
  */
 enum vp_flag {
 	VP_HAS_EXIT_REASON = 1,
@@ -127,6 +129,7 @@ enum vp_flag {
 	VP_HAS_CPL = 4,
 	VP_BLOCKED = 8,
 	VP_LATE = 16,
+	VP_HIDDEN = 32,
 };
 
 #endif
