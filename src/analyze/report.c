@@ -35,6 +35,10 @@ static void note_profile(struct vp_report *report)
 	vp_vec_each (&profile->parts, part) {
 		with_code += part->kinds[VP_KIND_OS] + part->kinds[VP_KIND_USER];
 	}
+	if (!profile->rows.count)
+		NOTE(report, "%s",
+		     profile->ticks ? "nothing in the recording is as the options ask"
+				    : "the recording has no samples");
 	if (profile->view == VP_VIEW_UNIFIED)
 		with_code += profile->guest_samples;
 	NOTE(report,
