@@ -179,16 +179,16 @@ static __always_inline bool read_place(struct kvm_vcpu *vcpu, void *vmcb,
 	return true;
 }
 
-/* Whether the interrupt that this is hit the guest: 1 for an interrupt, 2 for an NMI (enum
- * vp_seen_by). */
-static __always_inline bool interrupt_hit_guest(struct kvm_vcpu *vcpu, __u32 kind)
+/* Whether the interrupt that this is hit the guest (KVM's own mark: 1 for an interrupt, 2 for an
+ * NMI). */
+static __always_inline bool interrupt_hit_guest(struct kvm_vcpu *vcpu)
 {
 	unsigned char handling = 0;
 
 	if (!bpf_core_field_exists(vcpu->arch.handling_intr_from_guest))
 		return false;
 	return !bpf_core_read(&handling, sizeof(handling), &vcpu->arch.handling_intr_from_guest) &&
-	       handling == kind;
+	       handling == 1;
 }
 
 static __always_inline bool task_is_blocked(struct task_struct *task)

@@ -30,22 +30,33 @@ struct {
 	__type(value, __u64);
 } lost SEC(".maps");
 
-/* In place of `records`, unless seen_by is VP_SEEN_BY_PERF: a ring per pCPU. */
+/* In place of `records`, if seen_by is VP_SEEN_BY_IRQ: a ring per pCPU, and its slots. */
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__array(
-	    values, struct {
-		    __uint(type, BPF_MAP_TYPE_RINGBUF);
-		    __uint(max_entries, 4096);
-	    });
+	__type(value, struct vp_ring);
 } rings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct vp_raw_record);
+} slots SEC(".maps");
+
+/* Wakes the reader when a ring is half full. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} doorbell SEC(".maps");
 
 /* Set by the loader (enum vp_seen_by). */
 const volatile __u32 seen_by = VP_SEEN_BY_PERF;
-/* So many bytes in a ring wake the reader. */
-const volatile __u64 wakeup_bytes = 0;
+/* Slots of a ring: a power of two. */
+const volatile __u64 ring_size = 1;
 
 /* Per pCPU: what the sample before was of. Its name and its vCPU's number need no reading again. */
 struct last {
@@ -71,25 +82,34 @@ static __always_inline void count_lost(void)
 		(*count)++;
 }
 
-/* Room in the pCPU's ring, zeroed; *wakeup is for bpf_ringbuf_submit(). NULL, and counted, if full.
- */
-static __always_inline struct vp_raw_record *ring_begin(__u64 *wakeup)
+/* A slot of the pCPU's ring, zeroed; ring_end() hands it over. NULL, and counted, if full. */
+static __always_inline struct vp_raw_record *ring_begin(struct vp_ring **ret)
 {
 	__u32 pcpu = bpf_get_smp_processor_id();
-	void *ring = bpf_map_lookup_elem(&rings, &pcpu);
+	struct vp_ring *ring = bpf_map_lookup_elem(&rings, &pcpu);
 	struct vp_raw_record *record = 0;
 
-	if (ring) {
-		*wakeup = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >= wakeup_bytes
-			      ? BPF_RB_FORCE_WAKEUP
-			      : BPF_RB_NO_WAKEUP;
-		record = bpf_ringbuf_reserve(ring, sizeof(*record), 0);
+	if (ring && ring->head - *(volatile __u64 *)&ring->tail < ring_size) {
+		__u32 slot = pcpu * (__u32)ring_size + (__u32)(ring->head & (ring_size - 1));
+		record = bpf_map_lookup_elem(&slots, &slot);
 	}
 	if (record)
 		*record = (struct vp_raw_record){};
 	else
 		count_lost();
+	*ret = ring;
 	return record;
+}
+
+/* Stores are seen in order on the processors that this is for (x86). */
+static __always_inline void ring_end(struct vp_ring *ring)
+{
+	__u64 head = ring->head + 1;
+
+	barrier();
+	*(volatile __u64 *)&ring->head = head;
+	if (head - *(volatile __u64 *)&ring->tail == ring_size / 2)
+		bpf_ringbuf_output(&doorbell, &head, sizeof(head), BPF_RB_FORCE_WAKEUP);
 }
 
 static __always_inline void perf_output(void *context, struct vp_raw_record *record)
@@ -176,7 +196,7 @@ static __always_inline void fill_sample(struct bpf_perf_event_data *context, str
 	struct kvm_vcpu *vcpu = notifier ? note_vcpu(notifier, last, record) : 0;
 	if (!vcpu)
 		return;
-	bool hit = seen_by == VP_SEEN_BY_PERF || interrupt_hit_guest(vcpu, seen_by);
+	bool hit = seen_by == VP_SEEN_BY_PERF || interrupt_hit_guest(vcpu);
 	if (hit && seen_by != VP_SEEN_BY_PERF)
 		record->flags |= VP_RAW_GUEST;
 	note_vmcb(vcpu, hit, record);
@@ -191,12 +211,12 @@ int take_sample(struct bpf_perf_event_data *context)
 		perf_output(context, &record);
 		return 0;
 	}
-	__u64 wakeup = 0;
 	__u32 zero = 0;
-	struct vp_raw_record *record = ring_begin(&wakeup);
-	if (record) {
+	struct vp_ring *ring;
+	struct vp_raw_record *record = ring_begin(&ring);
+	if (record && ring) {
 		fill_sample(context, bpf_map_lookup_elem(&lasts, &zero), record);
-		bpf_ringbuf_submit(record, wakeup);
+		ring_end(ring);
 	}
 	return 0;
 }
@@ -237,12 +257,12 @@ static __always_inline void note_switch(void *context, struct task_struct *task,
 		perf_output(context, &record);
 		return;
 	}
-	__u64 wakeup = 0;
-	struct vp_raw_record *record = ring_begin(&wakeup);
-	if (!record)
+	struct vp_ring *ring;
+	struct vp_raw_record *record = ring_begin(&ring);
+	if (!record || !ring)
 		return;
 	fill_switch(task, other, notifier, kind, flags, record);
-	bpf_ringbuf_submit(record, wakeup);
+	ring_end(ring);
 }
 
 SEC("raw_tp/sched_switch")

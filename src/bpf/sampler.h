@@ -34,11 +34,22 @@ struct vp_raw_record {
 #define VP_RAW_NAMELESS 0x1000u  /* `comm` is that of the pCPU's sample before, and not here */
 
 /*
- * How a sample learns what it hit. The first works everywhere, also where the guest's PC can only
- * be read by the CPU (Intel), but writing through perf costs as much again as all the rest of a
- * sample. The others stand for what KVM's handling_intr_from_guest says of an interrupt that hit
- * the guest.
+ * How a sample learns what it hit. By perf works everywhere, also where the guest's PC can only be
+ * read by the CPU (Intel) and in an NMI, but writing through perf costs as much again as all the
+ * rest of a sample. By IRQ goes by what KVM's handling_intr_from_guest says of an interrupt.
  */
-enum vp_seen_by { VP_SEEN_BY_PERF = 0, VP_SEEN_BY_IRQ = 1, VP_SEEN_BY_NMI = 2 };
+enum vp_seen_by { VP_SEEN_BY_PERF = 0, VP_SEEN_BY_IRQ = 1 };
+
+/*
+ * A pCPU's ring of raw records, in memory that programs and user space share. Only the pCPU's own
+ * programs write, one at a time (interrupts are off in each); only user space reads. Record number
+ * N is in slot N modulo the ring's size.
+ */
+struct vp_ring {
+	__u64 head; /* records written; the programs' */
+	__u64 padding[7];
+	__u64 tail; /* records read; user space's, on a cache line of its own */
+	__u64 more_padding[7];
+};
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -14,24 +15,25 @@
 #include "base/alloc.h"
 #include "sampler.skel.h"
 
-/* A ring's size is a power of two in 32 bits, the kernel adds its own to it. */
-enum { MOST_RING_BYTES = 1 << 30 };
-
-/* What the ring of a pCPU calls back with. */
-struct ring {
-	struct vp_sampler *sampler;
-	int pcpu, fd;
-	char comm[sizeof(((struct vp_raw_record *)0)->comm)]; /* of the last sample */
+/* The rings of all pCPUs in one mapping of the kernel's arrays; see struct vp_ring. */
+struct rings {
+	struct vp_ring *states;
+	struct vp_raw_record *slots;
+	size_t count; /* highest pCPU + 1 */
+	size_t size;  /* slots of each */
+	VP_VEC(int) pcpus;
+	struct comm {
+		char text[sizeof(((struct vp_raw_record *)0)->comm)];
+	} * comms; /* per pCPU: of the last sample */
+	struct ring_buffer *doorbell;
 };
 
-/* Either `buffer` or `rings`, by `seen_by`. */
+/* Records come through `buffer` or `rings`, by `seen_by`. */
 struct vp_sampler {
 	struct sampler_bpf *programs;
 	enum vp_seen_by seen_by;
 	struct perf_buffer *buffer;
-	struct ring_buffer *rings;
-	VP_VEC(struct ring *) ring_contexts;
-	int ring_events; /* epoll: a ring is half full */
+	struct rings rings;
 	struct bpf_link *switch_link, *rename_link;
 	vp_raw_taker take;
 	void *context;
@@ -71,64 +73,119 @@ static enum bpf_perf_event_ret take_event(void *context, int pcpu, struct perf_e
 	return LIBBPF_PERF_EVENT_CONT;
 }
 
-static int take_from_ring(void *context, void *data, size_t size)
+static void take_from_slot(struct vp_sampler *sampler, int pcpu, struct vp_raw_record *record)
 {
-	struct ring *ring = context;
-	struct vp_raw_record record;
-	uint32_t mode;
+	struct comm *last = &sampler->rings.comms[pcpu];
+	bool guest = record->flags & VP_RAW_GUEST;
+	uint32_t mode = record->flags & VP_RAW_USER ? VP_MODE_USER : VP_MODE_KERNEL;
 
-	if (size < sizeof(record))
-		return 0;
-	memcpy(&record, data, sizeof(record));
-	if (record.flags & VP_RAW_NAMELESS)
-		memcpy(record.comm, ring->comm, sizeof(record.comm));
-	else if (record.kind == VP_RAW_SAMPLE)
-		memcpy(ring->comm, record.comm, sizeof(record.comm));
-	if (record.flags & VP_RAW_GUEST)
-		mode = VP_MODE_GUEST_KERNEL;
-	else
-		mode = record.flags & VP_RAW_USER ? VP_MODE_USER : VP_MODE_KERNEL;
-	ring->sampler->take(ring->sampler->context, ring->pcpu, mode,
-			    record.flags & VP_RAW_GUEST ? record.guest_ip : record.host_ip,
-			    &record);
+	if (record->flags & VP_RAW_NAMELESS)
+		memcpy(record->comm, last->text, sizeof(record->comm));
+	else if (record->kind == VP_RAW_SAMPLE)
+		memcpy(last->text, record->comm, sizeof(record->comm));
+	sampler->take(sampler->context, pcpu, guest ? VP_MODE_GUEST_KERNEL : mode,
+		      guest ? record->guest_ip : record->host_ip, record);
+}
+
+static void drain_ring(struct vp_sampler *sampler, int pcpu)
+{
+	struct rings *rings = &sampler->rings;
+	struct vp_ring *ring = &rings->states[pcpu];
+	struct vp_raw_record *slots = rings->slots + (size_t)pcpu * rings->size;
+	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
+
+	for (uint64_t at = ring->tail; at != head; at++)
+		take_from_slot(sampler, pcpu, &slots[at & (rings->size - 1)]);
+	__atomic_store_n(&ring->tail, head, __ATOMIC_RELEASE);
+}
+
+/* The reader asks all rings anyhow: what comes through the doorbell only wakes it. */
+static int hear_doorbell(void *context, void *data, size_t size)
+{
 	return 0;
 }
 
-static int add_ring(struct vp_sampler *sampler, int pcpu, size_t bytes)
+/* Slots for buffers of about so many pages; the arrays together hold at most 2^31 of them. */
+static size_t ring_size_of(size_t pages)
 {
-	uint32_t key = (uint32_t)pcpu;
-	struct ring *ring = vp_alloc(sizeof(*ring));
-	/* Edges: what lies in the ring before it is half full must not wake. */
-	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+	size_t wanted = pages * (size_t)getpagesize() / sizeof(struct vp_raw_record), size = 64;
 
-	*ring = (struct ring){.sampler = sampler, .pcpu = pcpu, .fd = -1};
-	vp_vec_push(&sampler->ring_contexts, ring);
-	if (bytes > MOST_RING_BYTES)
-		return -E2BIG;
-	ring->fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "ring", 0, 0, (uint32_t)bytes, NULL);
-	if (ring->fd < 0)
-		return -errno;
-	if (bpf_map_update_elem(bpf_map__fd(sampler->programs->maps.rings), &key, &ring->fd, 0) ||
-	    epoll_ctl(sampler->ring_events, EPOLL_CTL_ADD, ring->fd, &event))
-		return -errno;
-	if (sampler->rings)
-		return ring_buffer__add(sampler->rings, ring->fd, take_from_ring, ring);
-	sampler->rings = ring_buffer__new(ring->fd, take_from_ring, ring, NULL);
-	return sampler->rings ? 0 : -errno;
+	while (2 * size <= wanted && size < (1U << 30))
+		size *= 2;
+	return size;
 }
 
-static struct vp_error *open_rings(struct vp_sampler *sampler, const struct vp_trigger *trigger,
-				   size_t pages)
+/* Sizes the maps before they are made. */
+static int plan_rings(struct vp_sampler *sampler, const struct vp_trigger *trigger, size_t pages)
 {
-	sampler->ring_events = epoll_create1(EPOLL_CLOEXEC);
-	int result = sampler->ring_events < 0 ? -errno : 0;
+	struct rings *rings = &sampler->rings;
 
-	for (size_t i = 0; !result && i < trigger->pcpus.count; i++)
-		result = add_ring(sampler, trigger->pcpus.at[i], pages * (size_t)getpagesize());
-	if (result)
-		return vp_error_errno(-result, "cannot set up the per-CPU rings of %zu pages",
-				      pages);
+	rings->size = ring_size_of(pages);
+	vp_vec_each (&trigger->pcpus, pcpu) {
+		vp_vec_push(&rings->pcpus, *pcpu);
+		if ((size_t)*pcpu >= rings->count)
+			rings->count = (size_t)*pcpu + 1;
+	}
+	if (rings->count * rings->size > INT32_MAX)
+		return -E2BIG;
+	rings->comms = vp_alloc(rings->count * sizeof(*rings->comms));
+	sampler->programs->rodata->ring_size = rings->size;
+	int result =
+	    bpf_map__set_max_entries(sampler->programs->maps.rings, (uint32_t)rings->count);
+	if (!result)
+		result = bpf_map__set_max_entries(sampler->programs->maps.slots,
+						  (uint32_t)(rings->count * rings->size));
+	return result;
+}
+
+static size_t mapped_size(size_t bytes)
+{
+	size_t page = (size_t)getpagesize();
+
+	return (bytes + page - 1) / page * page;
+}
+
+static size_t states_size(const struct rings *rings)
+{
+	return mapped_size(rings->count * sizeof(*rings->states));
+}
+
+static size_t slots_size(const struct rings *rings)
+{
+	return mapped_size(rings->count * rings->size * sizeof(*rings->slots));
+}
+
+static void *map_of(const struct bpf_map *map, size_t size)
+{
+	void *place = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+
+	return place == MAP_FAILED ? NULL : place;
+}
+
+static struct vp_error *open_rings(struct vp_sampler *sampler, size_t pages)
+{
+	struct rings *rings = &sampler->rings;
+	const struct sampler_bpf *programs = sampler->programs;
+
+	rings->states = map_of(programs->maps.rings, states_size(rings));
+	rings->slots = map_of(programs->maps.slots, slots_size(rings));
+	if (rings->states && rings->slots)
+		rings->doorbell = ring_buffer__new(bpf_map__fd(programs->maps.doorbell),
+						   hear_doorbell, NULL, NULL);
+	if (!rings->doorbell)
+		return vp_error_errno(errno, "cannot set up the per-CPU rings of %zu pages", pages);
 	return NULL;
+}
+
+static void close_rings(struct rings *rings)
+{
+	if (rings->states)
+		munmap(rings->states, states_size(rings));
+	if (rings->slots)
+		munmap(rings->slots, slots_size(rings));
+	ring_buffer__free(rings->doorbell);
+	vp_vec_deinit(&rings->pcpus);
+	free(rings->comms);
 }
 
 static struct vp_error *open_buffer(struct vp_sampler *sampler, size_t pages)
@@ -197,15 +254,17 @@ static bool kvm_says_whom_it_interrupts(void)
 	return found;
 }
 
-/* Perf's timers are interrupts, its hardware counters interrupt by NMI. */
+/* Perf's timers are interrupts; its hardware counters may interrupt by NMI, in a ring's middle. */
 static enum vp_seen_by seen_by(const struct vp_trigger *trigger)
 {
-	if (vp_sampler_vendor() != VP_VENDOR_AMD || !kvm_says_whom_it_interrupts())
-		return VP_SEEN_BY_PERF;
-	return trigger->by_time ? VP_SEEN_BY_IRQ : VP_SEEN_BY_NMI;
+	bool by_irq = trigger->by_time && vp_sampler_vendor() == VP_VENDOR_AMD &&
+		      kvm_says_whom_it_interrupts();
+
+	return by_irq ? VP_SEEN_BY_IRQ : VP_SEEN_BY_PERF;
 }
 
-static struct vp_error *load(struct vp_sampler *sampler, size_t pages)
+static struct vp_error *load(struct vp_sampler *sampler, const struct vp_trigger *trigger,
+			     size_t pages)
 {
 	libbpf_set_print(keep_quiet);
 	sampler->programs = sampler_bpf__open();
@@ -213,10 +272,11 @@ static struct vp_error *load(struct vp_sampler *sampler, size_t pages)
 		return vp_error_errno(errno, "cannot open the sampling programs");
 	sampler->programs->rodata->vendor = vp_sampler_vendor();
 	sampler->programs->rodata->seen_by = sampler->seen_by;
-	sampler->programs->rodata->wakeup_bytes = pages * (size_t)getpagesize() / 2;
-	if (bpf_map__set_max_entries(sampler->programs->maps.rings, (uint32_t)sampler->n_possible))
-		return vp_error_errno(errno, "cannot make room for the per-CPU rings");
-	int result = sampler_bpf__load(sampler->programs);
+	int result = sampler->seen_by == VP_SEEN_BY_IRQ ? plan_rings(sampler, trigger, pages) : 0;
+	if (result)
+		return vp_error_errno(-result,
+				      "cannot make room for the per-CPU rings of %zu pages", pages);
+	result = sampler_bpf__load(sampler->programs);
 	if (result == -EPERM || result == -EACCES)
 		return vp_error_new("cannot load programs into the kernel: root (or CAP_BPF and "
 				    "CAP_PERFMON) is needed");
@@ -235,13 +295,12 @@ struct vp_error *vp_sampler_start(const struct vp_trigger *trigger, size_t buffe
 	sampler->context = context;
 	sampler->n_possible = libbpf_num_possible_cpus();
 	sampler->lost_values = vp_alloc((size_t)sampler->n_possible * sizeof(uint64_t));
-	sampler->ring_events = -1;
 	sampler->seen_by = seen_by(trigger);
-	struct vp_error *error = load(sampler, buffer_pages);
+	struct vp_error *error = load(sampler, trigger, buffer_pages);
 	if (!error && sampler->seen_by == VP_SEEN_BY_PERF)
 		error = open_buffer(sampler, buffer_pages);
 	else if (!error)
-		error = open_rings(sampler, trigger, buffer_pages);
+		error = open_rings(sampler, buffer_pages);
 	if (!error)
 		error = attach(sampler, trigger);
 	if (error)
@@ -261,7 +320,8 @@ static struct vp_error *read_error(int result)
 struct vp_error *vp_sampler_wait(struct vp_sampler *sampler, int timeout_ms)
 {
 	struct epoll_event events[1];
-	int fd = sampler->buffer ? perf_buffer__epoll_fd(sampler->buffer) : sampler->ring_events;
+	int fd = sampler->buffer ? perf_buffer__epoll_fd(sampler->buffer)
+				 : ring_buffer__epoll_fd(sampler->rings.doorbell);
 	int result = epoll_wait(fd, events, 1, timeout_ms);
 
 	return read_error(result < 0 ? -errno : 0);
@@ -269,8 +329,11 @@ struct vp_error *vp_sampler_wait(struct vp_sampler *sampler, int timeout_ms)
 
 struct vp_error *vp_sampler_drain(struct vp_sampler *sampler)
 {
-	return read_error(sampler->buffer ? perf_buffer__consume(sampler->buffer)
-					  : ring_buffer__consume(sampler->rings));
+	if (sampler->buffer)
+		return read_error(perf_buffer__consume(sampler->buffer));
+	vp_vec_each (&sampler->rings.pcpus, pcpu)
+		drain_ring(sampler, *pcpu);
+	return read_error(ring_buffer__consume(sampler->rings.doorbell));
 }
 
 void vp_sampler_read_lost(struct vp_sampler *sampler)
@@ -292,15 +355,7 @@ void vp_sampler_free(struct vp_sampler *sampler)
 	bpf_link__destroy(sampler->switch_link);
 	bpf_link__destroy(sampler->rename_link);
 	perf_buffer__free(sampler->buffer);
-	ring_buffer__free(sampler->rings);
-	vp_vec_each (&sampler->ring_contexts, ring) {
-		if ((*ring)->fd >= 0)
-			close((*ring)->fd);
-		free(*ring);
-	}
-	vp_vec_deinit(&sampler->ring_contexts);
-	if (sampler->ring_events >= 0)
-		close(sampler->ring_events);
+	close_rings(&sampler->rings);
 	sampler_bpf__destroy(sampler->programs);
 	free(sampler->lost_values);
 	free(sampler);

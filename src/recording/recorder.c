@@ -2,6 +2,7 @@
 #include "recording/recorder.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/utsname.h>
@@ -24,6 +25,8 @@ struct stream {
 	uint64_t tick; /* how many were due up to the last sample */
 	uint64_t lost; /* records lost before this drain */
 	bool may_fill; /* a gap in this drain is no loss: nothing was lost */
+	uint64_t vcpu; /* (VMM's pid, vCPU) and thread that were noted last */
+	uint32_t vcpu_tid;
 };
 
 struct vp_recorder {
@@ -38,6 +41,7 @@ struct vp_recorder {
 	struct vp_map vcpu_tids; /* (VMM's pid, vCPU) -> tid, as written to `vms` */
 	struct vp_map no_vms;    /* pids that were looked at and have no VM */
 	bool vms_changed;
+	uint64_t seconds;     /* of slow work done */
 	uint64_t next_second; /* when to look for what changes slowly */
 	uint32_t vendor;
 	VP_VEC(struct stream) streams; /* by pCPU */
@@ -94,12 +98,24 @@ static struct vp_vm *vm_of(struct vp_recorder *recorder, uint32_t pid)
 	return vm;
 }
 
-static void note_vcpu(struct vp_recorder *recorder, const struct vp_raw_record *raw)
+static struct stream *stream_of(struct vp_recorder *recorder, uint32_t pcpu)
+{
+	while (recorder->streams.count <= pcpu)
+		vp_vec_push(&recorder->streams, ((struct stream){.tid = UINT32_MAX}));
+	return &recorder->streams.at[pcpu];
+}
+
+static void note_vcpu(struct vp_recorder *recorder, struct stream *stream,
+		      const struct vp_raw_record *raw)
 {
 	uint64_t key = (uint64_t)raw->pid << 32 | raw->vcpu;
-	uint32_t *tid = vp_map_find(&recorder->vcpu_tids, key);
 	bool inserted;
 
+	if (stream->vcpu == key && stream->vcpu_tid == raw->tid)
+		return;
+	stream->vcpu = key;
+	stream->vcpu_tid = raw->tid;
+	uint32_t *tid = vp_map_find(&recorder->vcpu_tids, key);
 	if (tid && *tid == raw->tid)
 		return;
 	struct vp_vm *vm = vm_of(recorder, raw->pid);
@@ -115,10 +131,11 @@ static void note_vcpu(struct vp_recorder *recorder, const struct vp_raw_record *
 }
 
 /* Where the kernel does not tell the vCPU's number, the thread's name did. */
-static void complete_vcpu(struct vp_recorder *recorder, struct vp_raw_record *raw)
+static void complete_vcpu(struct vp_recorder *recorder, struct stream *stream,
+			  struct vp_raw_record *raw)
 {
 	if (raw->flags & VP_RAW_VCPU_KNOWN) {
-		note_vcpu(recorder, raw);
+		note_vcpu(recorder, stream, raw);
 		return;
 	}
 	const struct vp_vm *vm = vm_of(recorder, raw->pid);
@@ -127,13 +144,6 @@ static void complete_vcpu(struct vp_recorder *recorder, struct vp_raw_record *ra
 	vp_vec_each (&vm->vcpus, vcpu)
 		if (vcpu->tid == raw->tid)
 			raw->vcpu = vcpu->number;
-}
-
-static struct stream *stream_of(struct vp_recorder *recorder, uint32_t pcpu)
-{
-	while (recorder->streams.count <= pcpu)
-		vp_vec_push(&recorder->streams, ((struct stream){.tid = UINT32_MAX}));
-	return &recorder->streams.at[pcpu];
 }
 
 /* Says who the thread is, if the stream's last word was about another one. */
@@ -211,7 +221,7 @@ static void take_raw(void *context, int pcpu, uint32_t mode, uint64_t ip, struct
 	union vp_any_record record;
 
 	if (raw->flags & VP_RAW_ON_VCPU || vp_mode_is_guest(mode)) {
-		complete_vcpu(recorder, raw);
+		complete_vcpu(recorder, stream_of(recorder, (uint32_t)pcpu), raw);
 		if (recorder->options.n_vm_names)
 			hide_unchosen(recorder, mode, &ip, raw);
 	}
@@ -358,10 +368,12 @@ static void flush_all(struct vp_recorder *recorder)
 	}
 }
 
-static void note_ends(struct vp_recorder *recorder)
+/* `closely`: also VMs that their process has closed, for which its descriptors are gone through. */
+static void note_ends(struct vp_recorder *recorder, bool closely)
 {
 	vp_vec_each (&recorder->vms, vm) {
-		if (vm->end || !vp_vm_is_gone(vm))
+		bool exited = kill((pid_t)vm->pid, 0) && errno == ESRCH;
+		if (vm->end || !(exited || (closely && vp_vm_is_gone(vm))))
 			continue;
 		vm->end = vp_clock_monotonic();
 		recorder->vms_changed = true;
@@ -380,7 +392,7 @@ static void do_slow_work(struct vp_recorder *recorder)
 	recorder->next_second = now + 1000000000;
 	append_clocks(recorder);
 	vp_map_deinit(&recorder->no_vms); /* pids are used again */
-	note_ends(recorder);
+	note_ends(recorder, ++recorder->seconds % 10 == 0);
 	if (recorder->vms_changed) {
 		struct vp_error *error = vp_vms_write(recorder->options.directory, &recorder->vms);
 		recorder->vms_changed = error != NULL;
@@ -483,7 +495,7 @@ struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
 	append_clocks(recorder);
 	VP_TRY(drain(recorder, 0));
 	flush_all(recorder);
-	note_ends(recorder);
+	note_ends(recorder, true);
 	vp_vec_each (&recorder->vms, vm)
 		if (!vm->end)
 			vp_vm_read_tsc(vm);
