@@ -146,9 +146,9 @@ void vp_options_help(const struct vp_verb *verb, const struct vp_option *options
 			snprintf(letter, sizeof(letter), "-%c, ", option->letter);
 		snprintf(left, sizeof(left), "%s--%s%s%s", letter, option->name,
 			 option->argument ? " " : "", option->argument ? option->argument : "");
-		printf("  %-27s %s\n", left, option->help);
+		printf("  %-29s %s\n", left, option->help);
 	}
-	printf("  %-27s %s\n", "-h, --help", "show this and exit");
+	printf("  %-29s %s\n", "-h, --help", "show this and exit");
 }
 
 int vp_cmd_fail(const struct vp_verb *verb, struct vp_error *error)

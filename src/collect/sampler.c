@@ -266,6 +266,10 @@ static enum vp_seen_by seen_by(const struct vp_trigger *trigger)
 static struct vp_error *load(struct vp_sampler *sampler, const struct vp_trigger *trigger,
 			     size_t pages)
 {
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return vp_error_errno(errno,
+				      "cannot read '/sys/kernel/btf/vmlinux': the sampling "
+				      "programs need a kernel with BTF (CONFIG_DEBUG_INFO_BTF)");
 	libbpf_set_print(keep_quiet);
 	sampler->programs = sampler_bpf__open();
 	if (!sampler->programs)

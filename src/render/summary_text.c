@@ -59,8 +59,9 @@ static void put_machine(const struct vp_naming_machine *machine, struct vp_buffe
 static void put_vm(const struct vp_summary *summary, const struct vp_vm *vm, size_t number,
 		   struct vp_buffer *out)
 {
-	vp_buffer_printf(out, "\nVM '%s': process %u%s%s, %zu vCPUs%s%s\n", vm->name, vm->pid,
+	vp_buffer_printf(out, "\nVM '%s': process %u%s%s, %zu vCPU%s%s%s\n", vm->name, vm->pid,
 			 vm->uuid[0] ? ", uuid " : "", vm->uuid, vm->vcpus.count,
+			 vm->vcpus.count == 1 ? "" : "s",
 			 vp_summary_vm_started(summary, vm) ? ", started during the recording" : "",
 			 vm->end ? ", ended during the recording" : "");
 	vp_buffer_printf(out, "    agent: %s\n", vm->agent[0] ? vm->agent : "not asked");

@@ -106,6 +106,7 @@ workload g1 shares a=100
 workload g2 shares a=100
 workload g3 shares a=100
 command vperf record -o /out/rec -- sleep 20
+command vperf record --vm g1 -o /out/one -- sleep 8
 """
 
 
@@ -117,6 +118,13 @@ def three_guests_on_one_pcpu(run, claims):
                 guest["shares"]["steal"] + guest["shares"]["idle"] - (100 - share), 0, 1)
     thieves = " ".join(row["function"] for row in steal_rows(guest))
     claims.check("(g2)" in thieves and "(g3)" in thieves, f"the thieves are named: {thieves}")
+    one = run.report("guest", "--vm", "g1", recording="one")
+    thieves = " ".join(row["function"] for row in steal_rows(one))
+    claims.check("(g2)" in thieves and "(g3)" in thieves,
+                 f"with --vm g1 the thieves are named too: {thieves}")
+    other = run.report("guest", "--vm", "g2", recording="one")
+    claims.check(samples_of(other, "share_a") == 0 and samples_of(other, "[not recorded]") > 1000,
+                 "with --vm g1, what g2's guest did is not recorded")
 
 
 IDLE = """
