@@ -18,8 +18,8 @@ done
 # A program whose functions lie where gen-recording puts its samples: 3000 of 64 bytes at 0x401000.
 {
 	for i in $(seq 0 2999); do
-		printf '\t.globl function_%d\n\t.type function_%d, @function\nfunction_%d:\n' $i $i $i
-		printf '\t.skip 63, 0x90\n\tret\n\t.size function_%d, 64\n' $i
+		printf '\t.globl function_%d\n\t.type function_%d, @function\nfunction_%d:\n' "$i" "$i" "$i"
+		printf '\t.skip 63, 0x90\n\tret\n\t.size function_%d, 64\n' "$i"
 	done
 } | gcc -nostdlib -static -x assembler - -Wl,-Ttext=0x401000,-e,function_0 -o "$work/program"
 [ "$(nm "$work/program" | awk '$3 == "function_1" { print $1 }')" = 0000000000401040 ]

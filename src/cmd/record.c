@@ -14,6 +14,9 @@
 #include "collect/clock.h"
 #include "recording/recorder.h"
 
+/* What a `kill -9` loses at most, in milliseconds; a process that ends sooner is not looked at. */
+enum { STEP_MS = 500 };
+
 static const struct vp_verb verb;
 static volatile sig_atomic_t stop_wanted;
 
@@ -149,8 +152,9 @@ static void print_progress(struct vp_recorder *recorder, uint64_t since)
 static int step_ms(const struct record *record, uint64_t passed)
 {
 	uint64_t left = record->duration * 1000000000 - passed;
+	bool ends_first = record->duration && left < STEP_MS * 1000000ULL;
 
-	return record->duration && left < 1000000000 ? (int)(left / 1000000) + 1 : 1000;
+	return ends_first ? (int)(left / 1000000) + 1 : STEP_MS;
 }
 
 static struct vp_error *run_until_end(const struct record *record, struct vp_recorder *recorder,

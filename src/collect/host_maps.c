@@ -8,6 +8,7 @@
 
 #include <xxhash.h>
 
+#include "base/file.h"
 #include "base/intern.h"
 #include "base/map.h"
 #include "maps/mapped.h"
@@ -21,7 +22,8 @@ struct mapping {
 
 struct space {
 	uint32_t pid;
-	char comm[16];
+	char comm[16];       /* or "": not known */
+	uint64_t start, end; /* 0: before the recording; still there */
 };
 
 struct vp_host_maps {
@@ -29,7 +31,7 @@ struct vp_host_maps {
 	VP_VEC(struct mapping) mappings;
 	struct vp_intern paths;
 	VP_VEC(struct vp_mapped) images; /* by path; who has it mapped now or had it last */
-	struct vp_map known;             /* hash of pid and comm -> space */
+	struct vp_map known;             /* pid -> its latest space */
 	struct vp_map known_mappings; /* hash of a mapping; one that is seen again adds nothing */
 };
 
@@ -78,25 +80,56 @@ static void take_mapping(void *context, const struct vp_proc_mapping *seen)
 		vp_vec_push(&maps->mappings, mapping);
 }
 
-/* Nothing is read if the process is gone: its samples stay without names. */
+/* Whether the process is still the program that the space is of, as far as its name tells. */
+static bool is_still(const struct space *space)
+{
+	VP_AUTO_FREE char *path = vp_format("/proc/%u/comm", space->pid);
+	struct vp_buffer text = {0};
+	struct vp_error *error = vp_file_read(path, 4096, &text);
+	bool same = !error && (!space->comm[0] ||
+			       (!strncmp(vp_buffer_text(&text), space->comm, strlen(space->comm)) &&
+				text.bytes[strlen(space->comm)] == '\n'));
+
+	vp_error_free(error);
+	vp_buffer_deinit(&text);
+	return same;
+}
+
+/* Nothing is read if the process is gone, or another program: its samples stay without names. */
 static void read_mappings(struct vp_host_maps *maps, uint32_t space)
 {
 	struct reading reading = {maps, space};
 
-	vp_proc_mappings(maps->spaces.at[space].pid, take_mapping, &reading);
+	if (!maps->spaces.at[space].end && is_still(&maps->spaces.at[space]))
+		vp_proc_mappings(maps->spaces.at[space].pid, take_mapping, &reading);
 }
 
-void vp_host_maps_see(struct vp_host_maps *maps, uint32_t pid, const char *comm)
+/* Whether the program in the space is not the one named `comm`; learns the name if it is new. */
+static bool is_other_program(struct space *space, const char *comm)
 {
-	uint64_t key = XXH3_64bits_withSeed(comm, strnlen(comm, 16), pid);
-	bool inserted;
+	if (!comm)
+		return false;
+	if (!space->comm[0])
+		memcpy(space->comm, comm, strnlen(comm, sizeof(space->comm) - 1));
+	return strncmp(space->comm, comm, sizeof(space->comm) - 1) != 0;
+}
 
-	vp_map_insert(&maps->known, key, (uint32_t)maps->spaces.count, &inserted);
-	if (!inserted)
-		return;
-	struct space *space = vp_vec_push_slot(&maps->spaces);
-	*space = (struct space){.pid = pid};
-	memcpy(space->comm, comm, strnlen(comm, sizeof(space->comm) - 1));
+void vp_host_maps_see(struct vp_host_maps *maps, uint32_t pid, const char *comm, uint64_t time)
+{
+	struct space space = {.pid = pid};
+	bool is_new;
+	uint32_t *latest = vp_map_insert(&maps->known, pid, (uint32_t)maps->spaces.count, &is_new);
+
+	if (!is_new) {
+		struct space *before = &maps->spaces.at[*latest];
+		if (!is_other_program(before, comm))
+			return;
+		before->end = space.start = time;
+		*latest = (uint32_t)maps->spaces.count;
+	}
+	if (comm)
+		memcpy(space.comm, comm, strnlen(comm, sizeof(space.comm) - 1));
+	vp_vec_push(&maps->spaces, space);
 	read_mappings(maps, (uint32_t)maps->spaces.count - 1);
 }
 
@@ -117,7 +150,8 @@ static void write_spaces(struct vp_host_maps *maps, struct vp_maps_writer *write
 {
 	for (size_t i = 0; i < maps->spaces.count; i++) {
 		const struct space *space = &maps->spaces.at[i];
-		vp_maps_write_space(writer, i, space->pid, 0, 0, 0, space->comm);
+		vp_maps_write_space(writer, i, space->pid, 0, space->start, space->end,
+				    space->comm);
 	}
 }
 

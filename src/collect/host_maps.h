@@ -16,8 +16,11 @@ struct vp_host_maps;
 
 struct vp_host_maps *vp_host_maps_new(void);
 void vp_host_maps_free(struct vp_host_maps *maps);
-/* A sample hit process `pid`, named `comm`, in user space. Cheap when it is known. */
-void vp_host_maps_see(struct vp_host_maps *maps, uint32_t pid, const char *comm);
+/*
+ * Process `pid` was in user space at `time`. Cheap when it is known. `comm` is the name of its main
+ * thread, or NULL if that is not known now: another name than before means another program.
+ */
+void vp_host_maps_see(struct vp_host_maps *maps, uint32_t pid, const char *comm, uint64_t time);
 /* Writes it all to `path`; with_symbols false leaves out the images' symbols. */
 struct vp_error *vp_host_maps_write(struct vp_host_maps *maps, const char *path,
 				    bool with_symbols) VP_MUST_CHECK;

@@ -157,7 +157,8 @@ static size_t slots_size(const struct rings *rings)
 
 static void *map_of(const struct bpf_map *map, size_t size)
 {
-	void *place = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+	void *place = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+			   bpf_map__fd(map), 0);
 
 	return place == MAP_FAILED ? NULL : place;
 }

@@ -122,12 +122,13 @@ static void note_vcpu(struct vp_recorder *recorder, struct stream *stream,
 	if (!vm)
 		return;
 	size_t before = vm->vcpus.count;
-	vp_vm_vcpu(vm, raw->vcpu)->tid = raw->tid;
+	struct vp_vcpu *vcpu = vp_vm_vcpu(vm, raw->vcpu);
+	recorder->vms_changed |= vcpu->tid != raw->tid;
+	vcpu->tid = raw->tid;
 	if (recorder->about.start && vm->vcpus.count > before && before && vm->at_start)
 		NOTICE(recorder, "VM '%s' gained vCPU %u during the recording", vm->name,
 		       raw->vcpu);
 	*vp_map_insert(&recorder->vcpu_tids, key, raw->tid, &inserted) = raw->tid;
-	recorder->vms_changed = true;
 }
 
 /* Where the kernel does not tell the vCPU's number, the thread's name did. */
@@ -147,10 +148,9 @@ static void complete_vcpu(struct vp_recorder *recorder, struct stream *stream,
 }
 
 /* Says who the thread is, if the stream's last word was about another one. */
-static void append_task(struct vp_recorder *recorder, uint32_t pcpu,
+static void append_task(struct vp_recorder *recorder, struct stream *stream, uint32_t pcpu,
 			const struct vp_raw_record *raw)
 {
-	struct stream *stream = stream_of(recorder, pcpu);
 	union vp_any_record record;
 
 	if (stream->tid == raw->tid && !memcmp(stream->comm, raw->comm, sizeof(stream->comm)))
@@ -180,10 +180,9 @@ static uint64_t missed_ticks(const struct vp_recorder *recorder, struct stream *
 	return late && stream->may_fill ? due - next : 0;
 }
 
-static void append_sample(struct vp_recorder *recorder, uint32_t pcpu, uint32_t mode, uint64_t ip,
-			  struct vp_raw_record *raw)
+static void append_sample(struct vp_recorder *recorder, struct stream *stream, uint32_t pcpu,
+			  uint32_t mode, uint64_t ip, struct vp_raw_record *raw)
 {
-	struct stream *stream = stream_of(recorder, pcpu);
 	uint64_t period = recorder->trigger.period_ns;
 	uint64_t missed = missed_ticks(recorder, stream, raw->time);
 	union vp_any_record record;
@@ -191,7 +190,7 @@ static void append_sample(struct vp_recorder *recorder, uint32_t pcpu, uint32_t 
 	recorder->samples += missed + 1;
 	recorder->late += missed;
 	raw->time -= missed * period;
-	append_task(recorder, pcpu, raw);
+	append_task(recorder, stream, pcpu, raw);
 	for (; missed; missed--, raw->time += period) {
 		raw->flags |= VP_LATE;
 		vp_convert_sample(raw, mode, ip, recorder->vendor, &record);
@@ -218,10 +217,11 @@ static void hide_unchosen(struct vp_recorder *recorder, uint32_t mode, uint64_t 
 static void take_raw(void *context, int pcpu, uint32_t mode, uint64_t ip, struct vp_raw_record *raw)
 {
 	struct vp_recorder *recorder = context;
+	struct stream *stream = stream_of(recorder, (uint32_t)pcpu);
 	union vp_any_record record;
 
 	if (raw->flags & VP_RAW_ON_VCPU || vp_mode_is_guest(mode)) {
-		complete_vcpu(recorder, stream_of(recorder, (uint32_t)pcpu), raw);
+		complete_vcpu(recorder, stream, raw);
 		if (recorder->options.n_vm_names)
 			hide_unchosen(recorder, mode, &ip, raw);
 	}
@@ -230,9 +230,10 @@ static void take_raw(void *context, int pcpu, uint32_t mode, uint64_t ip, struct
 		vp_trace_append(recorder->trace, (uint32_t)pcpu, &record);
 		return;
 	}
-	append_sample(recorder, (uint32_t)pcpu, mode, ip, raw);
+	append_sample(recorder, stream, (uint32_t)pcpu, mode, ip, raw);
 	if (mode == VP_MODE_USER)
-		vp_host_maps_see(recorder->host_maps, raw->pid, raw->comm);
+		vp_host_maps_see(recorder->host_maps, raw->pid,
+				 raw->tid == raw->pid ? raw->comm : NULL, raw->time);
 }
 
 static struct vp_error *check_vm_names(const struct vp_recorder *recorder)
@@ -299,6 +300,8 @@ static struct vp_error *open_all(struct vp_recorder *recorder)
 	VP_TRY(vp_trigger_open(&options->trigger, &recorder->trigger));
 	VP_TRY(vp_vm_scan(&recorder->vms, true));
 	VP_TRY(check_vm_names(recorder));
+	vp_vec_each (&recorder->vms, vm) /* now, rather than while the guests are sampled */
+		vp_host_maps_see(recorder->host_maps, vm->pid, NULL, 0);
 	describe(recorder);
 	VP_TRY(vp_sampler_start(&recorder->trigger, options->buffer_pages, take_raw, recorder,
 				&recorder->sampler));
@@ -343,6 +346,8 @@ struct vp_error *vp_recorder_start(struct vp_recorder *recorder)
 {
 	struct vp_trigger *trigger = &recorder->trigger;
 
+	vp_vec_each (&trigger->pcpus, pcpu)
+		vp_trace_flush(recorder->trace, (uint32_t)*pcpu, 0); /* opens the stream */
 	append_clocks(recorder);
 	recorder->about.start = vp_clock_monotonic();
 	recorder->next_second = recorder->about.start + 1000000000;

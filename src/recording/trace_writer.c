@@ -11,6 +11,9 @@
 #include "base/vec.h"
 #include "recording/packet.h"
 
+/* Half a second of samples at 1 kHz. */
+enum { USUAL_PACKET = 32 * 1024 };
+
 struct stream {
 	uint32_t cpu;
 	int fd;
@@ -79,6 +82,9 @@ static struct stream *stream_of(struct vp_trace_writer *writer, uint32_t cpu)
 	stream->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
 	if (stream->fd < 0)
 		writer->failure = errno;
+	/* Touched now, so that no page of it is missing while the sampled machine waits. */
+	memset(vp_buffer_extend(&stream->packet, USUAL_PACKET), 0, USUAL_PACKET);
+	stream->packet.size = 0;
 	writer->streams.at[cpu] = stream;
 	return stream;
 }
