@@ -57,6 +57,12 @@ class Run:
         lines = (self.recording(recording) / "recording").read_text().splitlines()
         return dict(line.partition(" ")[::2] for line in lines)
 
+    def window_s(self, recording="rec"):
+        """Start and end of the recording, in seconds after T0."""
+        facts = self.facts(recording)
+        t0 = json.loads((self.out / "result.json").read_text())["t0_monotonic_ns"]
+        return (int(facts["start"]) - t0) / 1e9, (int(facts["end"]) - t0) / 1e9
+
     def duration_s(self, recording="rec"):
         facts = self.facts(recording)
         return (int(facts["end"]) - int(facts["start"])) / 1e9
