@@ -60,7 +60,7 @@ struct kvm_vcpu {
 /*
  * AMD SVM. The VMCB is memory: exit reason, CR3 and CPL are there after every exit. Its layout is
  * the processor's (AMD64 Architecture Programmer's Manual, volume 2, appendix B), not the kernel's,
- * whose names for it change (nested_ctl is misc_ctl since 7.0).
+ * whose names for it change (7.2 has no nested_ctl any more).
  */
 enum vmcb_offset {
 	VMCB_EXIT_CODE = 0x70,
@@ -97,7 +97,7 @@ struct vcpu_vmx {
 	union vmx_exit_reason exit_reason;
 } CORE;
 
-/* Since about v6.16 what VMX and TDX share is in struct vcpu_vt. */
+/* Newer kernels keep what VMX and TDX share in struct vcpu_vt. */
 struct vcpu_vt___split {
 	union vmx_exit_reason exit_reason;
 } CORE;

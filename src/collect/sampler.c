@@ -228,7 +228,7 @@ static struct vp_error *attach(struct vp_sampler *sampler, const struct vp_trigg
 	return NULL;
 }
 
-/* libbpf's own chatter is the user's business only when something fails; keep the last line. */
+/* libbpf's own chatter is for who debugs vperf. */
 static int keep_quiet(enum libbpf_print_level level, const char *format, va_list args)
 {
 	if (getenv("VPERF_DEBUG"))
