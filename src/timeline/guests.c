@@ -39,7 +39,7 @@ void vp_guests_init(struct vp_guests *guests, vp_vms *vms, size_t n_streams)
 {
 	bool inserted;
 
-	*guests = (struct vp_guests){.vms = vms};
+	*guests = (struct vp_guests){.vms = vms, .generation = 1};
 	for (size_t i = 0; i < n_streams; i++)
 		vp_vec_push(&guests->homes, (struct vp_homes){0});
 	for (uint32_t i = 0; i < vms->count; i++) {

@@ -41,8 +41,8 @@ struct vp_guests {
 	struct vp_map vcpu_of_tid;
 	struct vp_map vcpu_of_number;  /* key: vm << 32 | number */
 	VP_VEC(struct vp_homes) homes; /* by stream */
-	uint32_t
-	    generation; /* counts what was added: a cached look-up is good for one generation */
+	/* Counts what was added, from 1: a cached look-up is good for one generation. */
+	uint32_t generation;
 };
 
 /* The vCPUs at home on one pCPU, by index. */

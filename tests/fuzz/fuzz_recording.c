@@ -84,12 +84,33 @@ static void inform(const char *directory)
 	vp_buffer_deinit(&out);
 }
 
+/* One sample of each kind, of a VM that `vms` may or may not know, from thread ids of all sizes. */
+static void put_good_stream(const char *directory)
+{
+	const struct vp_guest_sample guest = {
+	    .header = {.time = 20, .id = VP_ID_guest_sample}, .pid = 1000, .tid = 1001, .mode = 5};
+	const struct vp_vcpu_sample vcpu = {.header = {.time = 10, .id = VP_ID_vcpu_sample},
+					    .pid = UINT32_MAX,
+					    .tid = UINT32_MAX,
+					    .mode = 1};
+	const struct vp_host_sample host = {.header = {.time = 30, .id = VP_ID_host_sample},
+					    .mode = 1};
+	struct vp_buffer records = {0};
+
+	vp_buffer_append(&records, &vcpu, sizeof(vcpu));
+	vp_buffer_append(&records, &guest, sizeof(guest));
+	vp_buffer_append(&records, &host, sizeof(host));
+	put_packet(directory, (const uint8_t *)records.bytes, records.size);
+	vp_buffer_deinit(&records);
+}
+
 static void put_all(const char *directory, const uint8_t *bytes, size_t size)
 {
 	uint8_t which = bytes[0] % 4;
 
 	put_file(directory, "recording", good_recording, sizeof(good_recording) - 1);
 	put_file(directory, "vms", good_vms, sizeof(good_vms) - 1);
+	put_good_stream(directory);
 	if (which == 0)
 		put_file(directory, "host/cpu0", bytes + 1, size - 1);
 	else if (which == 1)
