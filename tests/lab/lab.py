@@ -44,6 +44,15 @@ class Run:
     def command_output(self, number=1, stream="out"):
         return (self.out / "host" / f"command-{number}.{stream}").read_text(errors="replace")
 
+    def story(self):
+        """What the lab, the commands and the guests said: for who reads of a failed claim."""
+        files = [*sorted(self.out.glob("host/command-*.err")), *sorted(self.out.glob("rec*/vms")),
+                 *sorted(self.out.glob("guest-*/workloads.log"))]
+        parts = [self.messages[-1500:]]
+        parts += [f"{path.relative_to(self.out)}:\n{path.read_text(errors='replace')[-1500:]}"
+                  for path in files]
+        return "\n".join("   | " + line for part in parts for line in part.splitlines())
+
     def report(self, view, *options, recording="rec"):
         text = vperf("report", str(self.recording(recording)), "--view", view, "--format", "json",
                      *options).stdout
