@@ -13,7 +13,6 @@
 #include "base/file.h"
 #include "gen.h"
 #include "maps/writer.h"
-#include "recording/convert.h"
 #include "recording/recording.h"
 #include "recording/trace_writer.h"
 
@@ -43,7 +42,8 @@ static void sample_of(uint64_t *state, uint32_t pcpu, uint64_t tick, union vp_an
 	if (what < 75) {
 		bool kernel = what < 15;
 		record->guest_sample = (struct vp_guest_sample){
-		    .header = {time, VP_ID_guest_sample},
+		    .time = time,
+		    .id = VP_ID_guest_sample,
 		    .pid = pid,
 		    .tid = tid,
 		    .mode = kernel ? VP_MODE_GUEST_KERNEL : VP_MODE_GUEST_USER,
@@ -56,7 +56,8 @@ static void sample_of(uint64_t *state, uint32_t pcpu, uint64_t tick, union vp_an
 		    .cpl = kernel ? 0 : 3};
 	} else if (what < 85) {
 		record->vcpu_sample =
-		    (struct vp_vcpu_sample){.header = {time, VP_ID_vcpu_sample},
+		    (struct vp_vcpu_sample){.time = time,
+					    .id = VP_ID_vcpu_sample,
 					    .pid = pid,
 					    .tid = tid,
 					    .mode = VP_MODE_KERNEL,
@@ -68,7 +69,8 @@ static void sample_of(uint64_t *state, uint32_t pcpu, uint64_t tick, union vp_an
 	} else {
 		bool idle = what >= 90;
 		record->host_sample = (struct vp_host_sample){
-		    .header = {time, VP_ID_host_sample},
+		    .time = time,
+		    .id = VP_ID_host_sample,
 		    .pid = idle ? 0 : pid,
 		    .tid = idle ? 0 : tid,
 		    .mode = idle ? VP_MODE_KERNEL : VP_MODE_USER,

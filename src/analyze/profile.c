@@ -101,7 +101,7 @@ void vp_builder_see(struct vp_builder *builder, const struct vp_tick *tick)
 		profile->guest_samples++;
 		profile->no_root += !(sample->flags & (VP_HAS_AS_ROOT | VP_HIDDEN));
 		profile->late += (sample->flags & VP_LATE) != 0;
-	} else if (tick->sample->header.id == VP_ID_vcpu_sample) {
+	} else if (tick->sample->id == VP_ID_vcpu_sample) {
 		const struct vp_vcpu_sample *sample = (const void *)tick->sample;
 		profile->late += (sample->flags & VP_LATE) != 0;
 	} else {

@@ -149,7 +149,7 @@ static void count_blank(struct guest_view *view, const struct vp_vcpu_state *vcp
 	struct vp_builder *builder = view->builder;
 	struct vp_profile_part *whole = &builder->profile->parts.at[shown->part];
 	/* In its VMM's user space the vCPU's thread is at work, whatever its last exit was. */
-	bool in_vmm = tick->vcpu == number && tick->sample->header.id == VP_ID_host_sample;
+	bool in_vmm = tick->vcpu == number && tick->sample->id == VP_ID_host_sample;
 	bool idle = vp_vcpu_is_idle(vcpu) && !in_vmm;
 	uint64_t thief = idle ? IDLE : thief_of(vcpu, number, tick);
 

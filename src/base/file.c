@@ -48,6 +48,24 @@ int vp_fd_write_all(int fd, const void *bytes, size_t size)
 	return 0;
 }
 
+int vp_fd_write_parts(int fd, struct iovec *parts, int n)
+{
+	while (n) {
+		ssize_t written = writev(fd, parts, n);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return -errno;
+		for (; n && (size_t)written >= parts->iov_len; parts++, n--)
+			written -= (ssize_t)parts->iov_len;
+		if (n) {
+			parts->iov_base = (char *)parts->iov_base + written;
+			parts->iov_len -= (size_t)written;
+		}
+	}
+	return 0;
+}
+
 /* On a full disk: into the room that the file has already, which is there to be written to. */
 static int write_in_place(const char *path, const void *bytes, size_t size)
 {

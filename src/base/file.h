@@ -4,6 +4,7 @@
 #define VP_BASE_FILE_H
 
 #include <stddef.h>
+#include <sys/uio.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -13,6 +14,8 @@ struct vp_error *vp_file_read(const char *path, size_t limit,
 			      struct vp_buffer *buffer) VP_MUST_CHECK;
 /* Writes all of `size` bytes to `fd`, however many calls it takes; 0 or -errno. */
 int vp_fd_write_all(int fd, const void *bytes, size_t size) VP_MUST_CHECK;
+/* The same of `n` parts by as few calls as possible; `parts` is used up. */
+int vp_fd_write_parts(int fd, struct iovec *parts, int n) VP_MUST_CHECK;
 /*
  * Replaces `path` at once: written beside it, then renamed, so that readers see all or nothing.
  * Only on a full disk the file is written over instead, as far as its own room goes.

@@ -71,11 +71,6 @@ enum vmcb_offset {
 };
 
 /* Neighbours in the VMCB: one read costs little more than one of their first member alone. */
-struct vmcb_exit {
-	__u64 code;
-	__u64 between[(VMCB_NESTED_CTL - VMCB_EXIT_CODE) / 8 - 1];
-	__u64 nested_ctl;
-};
 struct vmcb_place {
 	__u64 cr3;
 	__u64 between[(VMCB_SAVE_RIP - VMCB_SAVE_CR3) / 8 - 1];
@@ -105,8 +100,9 @@ struct vcpu_vmx___split {
 	struct vcpu_vt___split vt;
 } CORE;
 
-/* Set by the loader from the CPU's own name. */
+/* Set by the loader: enum vp_vendor, and whether KVM says that all guests have nested paging. */
 const volatile __u32 vendor = 0;
+const volatile __u32 nested_paging = 0;
 
 /* The task's preempt notifier, or 0: only a thread inside KVM_RUN has one. */
 static __always_inline void *kvm_notifier_of_task(struct task_struct *task)
@@ -114,6 +110,14 @@ static __always_inline void *kvm_notifier_of_task(struct task_struct *task)
 	if (!bpf_core_field_exists(task->preempt_notifiers))
 		return 0;
 	return BPF_CORE_READ(task, preempt_notifiers.first);
+}
+
+/* The same of a task that the verifier knows for one: a load, no call. */
+static __always_inline void *kvm_notifier_of_known_task(struct task_struct *task)
+{
+	if (!bpf_core_field_exists(task->preempt_notifiers))
+		return 0;
+	return task->preempt_notifiers.first;
 }
 
 /* The vCPU of a notifier, or 0 where the kernel does not describe KVM's structs (5.10). */
@@ -160,12 +164,21 @@ static __always_inline bool read_vmx_exit_reason(struct kvm_vcpu *vcpu, __u32 *r
 	return false;
 }
 
+/* Whether the hardware's CR3 is the guest's; under shadow paging it is the shadow's. */
+static __always_inline bool has_nested_paging(void *vmcb)
+{
+	__u64 control = 0;
+
+	return nested_paging ||
+	       (!bpf_probe_read_kernel(&control, sizeof(control), vmcb + VMCB_NESTED_CTL) &&
+		control & 1);
+}
+
 /*
- * The guest's CR3: in the VMCB with nested paging, in arch.cr3 under shadow paging (where the
- * hardware's CR3 is the shadow's). Intel with EPT keeps it in the VMCS, which only the CPU reads.
+ * Where the guest is. Its CR3 is in the VMCB with nested paging, else in arch.cr3. Intel with EPT
+ * keeps it in the VMCS, which only the CPU reads.
  */
-static __always_inline bool read_place(struct kvm_vcpu *vcpu, void *vmcb,
-				       const struct vmcb_exit *exit, struct vmcb_place *ret,
+static __always_inline bool read_place(struct kvm_vcpu *vcpu, void *vmcb, struct vmcb_place *ret,
 				       __u32 *cpl)
 {
 	__u8 level = 0;
@@ -174,7 +187,7 @@ static __always_inline bool read_place(struct kvm_vcpu *vcpu, void *vmcb,
 	    bpf_probe_read_kernel(ret, sizeof(*ret), vmcb + VMCB_SAVE_CR3))
 		return false;
 	*cpl = level;
-	if (!(exit->nested_ctl & 1))
+	if (!has_nested_paging(vmcb))
 		ret->cr3 = BPF_CORE_READ(vcpu, arch.cr3);
 	return true;
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Takes the samples: one program on each pCPU's trigger, one on the scheduler's switches (only
- * switches of vCPU threads leave a record). Records go to the pCPU's own ring; where perf has to
- * say what a sample hit, to the pCPU's own perf buffer, whose event is opened with PERF_SAMPLE_IP:
- * the kernel itself adds the PC and whether it was the guest's.
+ * switches of vCPU threads leave a record). See bpf/sampler.h for the two ways that records go.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
@@ -16,36 +14,21 @@
 #include "bpf/sampler.h"
 #include "schema/records.h"
 
+/* By perf: the event of each is opened with PERF_SAMPLE_IP. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(__u32));
 } records SEC(".maps");
 
-/* Records that found the buffer full, per pCPU. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} lost SEC(".maps");
-
-/* In place of `records`, if seen_by is VP_SEEN_BY_IRQ: a ring per pCPU, and its slots. */
+/* A struct vp_ring and its bytes per pCPU; by perf, only the header is used. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct vp_ring);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct vp_ring) + VP_RING_SPARE);
 } rings SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct vp_raw_record);
-} slots SEC(".maps");
 
 /* Wakes the reader when a ring is half full. */
 struct {
@@ -55,169 +38,297 @@ struct {
 
 /* Set by the loader (enum vp_seen_by). */
 const volatile __u32 seen_by = VP_SEEN_BY_PERF;
-/* Slots of a ring: a power of two. */
 const volatile __u64 ring_size = 1;
-
-/* Per pCPU: what the sample before was of. Its name and its vCPU's number need no reading again. */
-struct last {
-	void *notifier;
-	__u32 tid, vcpu, renames;
-};
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct last);
-} lasts SEC(".maps");
 
 /* Whenever any thread changes its name. */
 __u32 renames = 1;
 
-static __always_inline void count_lost(void)
-{
-	__u32 zero = 0;
-	__u64 *count = bpf_map_lookup_elem(&lost, &zero);
+/* What the vCPU that a thread is inside of says of itself. */
+struct vcpu_words {
+	__u32 exit_reason;
+	__u32 flags; /* enum vp_flag */
+	__u32 cpl;
+	__u64 as_root;
+	__u64 ip;
+};
 
-	if (count)
-		(*count)++;
-}
+/* Records on their way into the pCPU's ring: `at` is where the next goes. */
+struct place {
+	struct vp_ring *ring;
+	__u64 size, head; /* of the ring; at the start */
+	__u32 used;
+	char *at;
+};
 
-/* A slot of the pCPU's ring, zeroed; ring_end() hands it over. NULL, and counted, if full. */
-static __always_inline struct vp_raw_record *ring_begin(struct vp_ring **ret)
+static __always_inline struct vp_ring *ring_here(void)
 {
 	__u32 pcpu = bpf_get_smp_processor_id();
-	struct vp_ring *ring = bpf_map_lookup_elem(&rings, &pcpu);
-	struct vp_raw_record *record = 0;
 
-	if (ring && ring->head - *(volatile __u64 *)&ring->tail < ring_size) {
-		__u32 slot = pcpu * (__u32)ring_size + (__u32)(ring->head & (ring_size - 1));
-		record = bpf_map_lookup_elem(&slots, &slot);
+	return bpf_map_lookup_elem(&rings, &pcpu);
+}
+
+/* Makes room for VP_RING_SPARE bytes; false, and counted, if there is none. */
+static __always_inline bool place_begin(struct place *place)
+{
+	struct vp_ring *ring = ring_here();
+
+	if (!ring)
+		return false;
+	place->ring = ring;
+	place->size = ring_size;
+	place->head = ring->head;
+	place->used = 0;
+	if (place->head + VP_RING_SPARE - *(volatile __u64 *)&ring->tail > place->size) {
+		ring->lost++;
+		return false;
 	}
-	if (record)
-		*record = (struct vp_raw_record){};
-	else
-		count_lost();
-	*ret = ring;
+	place->at = (char *)(ring + 1) + (place->head & (place->size - 1));
+	return true;
+}
+
+/* A record of that size goes here. */
+static __always_inline void *place_take(struct place *place, __u32 size)
+{
+	void *record = place->at;
+
+	place->at += size;
+	place->used += size;
 	return record;
 }
 
-/* Stores are seen in order on the processors that this is for (x86). */
-static __always_inline void ring_end(struct vp_ring *ring)
+/* Hands over what was written. Stores are seen in order on the processors this is for (x86). */
+static __always_inline void place_end(struct place *place)
 {
-	__u64 head = ring->head + 1;
+	struct vp_ring *ring = place->ring;
+	__u64 size = place->size, head = place->head;
+	__u64 end = (head & (size - 1)) + place->used, next = head + place->used;
 
-	barrier();
-	*(volatile __u64 *)&ring->head = head;
-	if (head - *(volatile __u64 *)&ring->tail == ring_size / 2)
-		bpf_ringbuf_output(&doorbell, &head, sizeof(head), BPF_RB_FORCE_WAKEUP);
-}
-
-static __always_inline void perf_output(void *context, struct vp_raw_record *record)
-{
-	if (bpf_perf_event_output(context, &records, BPF_F_CURRENT_CPU, record, sizeof(*record)))
-		count_lost();
-}
-
-/* Which vCPU the thread is inside of; `last`, if there is one, may know its number. */
-static __always_inline struct kvm_vcpu *note_vcpu(void *notifier, struct last *last,
-						  struct vp_raw_record *record)
-{
-	record->flags |= VP_RAW_ON_VCPU;
-
-	struct kvm_vcpu *vcpu = vcpu_of_notifier(notifier);
-	if (!vcpu)
-		return 0;
-	record->flags |= VP_RAW_VCPU_KNOWN;
-	if (last && last->notifier == notifier) {
-		record->vcpu = last->vcpu;
-	} else {
-		record->vcpu = BPF_CORE_READ(vcpu, vcpu_id);
-		if (last) {
-			last->notifier = notifier;
-			last->vcpu = record->vcpu;
-		}
+	if (end >= size) {
+		ring->lap_end = end;
+		next = (head | (size - 1)) + 1;
 	}
-	if (read_vmx_exit_reason(vcpu, &record->exit_reason))
-		record->flags |= VP_HAS_EXIT_REASON;
-	return vcpu;
+	barrier();
+	*(volatile __u64 *)&ring->head = next;
+	__u64 half = ring->tail + size / 2;
+	if (head < half && next >= half)
+		bpf_ringbuf_output(&doorbell, &next, sizeof(next), BPF_RB_FORCE_WAKEUP);
 }
 
 /* What the VMCB says: the last exit, and for a sample that hit the guest where that was. */
-static __always_inline void note_vmcb(struct kvm_vcpu *vcpu, bool with_place,
-				      struct vp_raw_record *record)
+static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, bool with_place,
+				      struct vcpu_words *ret)
 {
-	struct vmcb_exit exit = {};
-	struct vmcb_place place = {};
-	void *vmcb = vendor == 2 ? vmcb_of(vcpu) : 0;
+	struct vmcb_place place;
+	__u64 reason = 0;
+	void *vmcb = vendor == VP_VENDOR_AMD ? vmcb_of(vcpu) : 0;
 
-	if (!vmcb || bpf_probe_read_kernel(&exit, sizeof(exit), vmcb + VMCB_EXIT_CODE))
+	if (!vmcb || bpf_probe_read_kernel(&reason, sizeof(reason), vmcb + VMCB_EXIT_CODE))
 		return;
-	record->exit_reason = (__u32)exit.code;
-	record->flags |= VP_HAS_EXIT_REASON;
-	if (!with_place || !read_place(vcpu, vmcb, &exit, &place, &record->cpl))
+	ret->exit_reason = (__u32)reason;
+	ret->flags |= VP_HAS_EXIT_REASON;
+	if (!with_place || !read_place(vcpu, vmcb, &place, &ret->cpl))
 		return;
-	record->as_root = place.cr3;
-	record->guest_ip = place.rip;
-	record->flags |= VP_HAS_AS_ROOT | VP_HAS_CPL;
+	ret->as_root = place.cr3;
+	ret->ip = place.rip;
+	ret->flags |= VP_HAS_AS_ROOT | VP_HAS_CPL;
 }
 
-static __always_inline void name_sample(struct last *last, struct vp_raw_record *record)
+static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_place,
+				      struct vcpu_words *ret)
 {
+	*ret = (struct vcpu_words){};
+	if (read_vmx_exit_reason(vcpu, &ret->exit_reason))
+		ret->flags = VP_HAS_EXIT_REASON;
+	read_vmcb(vcpu, with_place, ret);
+}
+
+/* Says whose the following samples are, if those before were another's. */
+static __always_inline void put_task(struct place *place, struct task_struct *current, __u32 pid,
+				     __u32 tid, __u64 time)
+{
+	struct vp_ring *ring = place->ring;
 	__u32 seen = renames;
 
-	if (last && last->tid == record->tid && last->renames == seen) {
-		record->flags |= VP_RAW_NAMELESS;
+	if (ring->last_tid == tid && ring->last_renames == seen)
 		return;
-	}
+	struct vp_task *record = place_take(place, sizeof(*record));
+	record->time = time;
+	record->id = VP_ID_task;
+	record->reserved = 0;
+	record->pid = pid;
+	record->tid = tid;
+	record->reserved_2 = 0;
 	bpf_get_current_comm(record->comm, sizeof(record->comm));
-	if (!last)
-		return;
-	if (last->tid != record->tid)
-		last->notifier = 0;
-	last->tid = record->tid;
-	last->renames = seen;
+	if (ring->last_tid != tid)
+		ring->last_notifier = 0;
+	ring->last_tid = tid;
+	ring->last_renames = seen;
 }
 
-static __always_inline void fill_sample(struct bpf_perf_event_data *context, struct last *last,
-					struct vp_raw_record *record)
+static __always_inline __u32 vcpu_number(struct kvm_vcpu *vcpu)
+{
+	return vcpu ? BPF_CORE_READ(vcpu, vcpu_id) & VP_VCPU_UNKNOWN : VP_VCPU_UNKNOWN;
+}
+
+/* The number of the vCPU, which the sample before may have read already. */
+static __always_inline __u32 number_in_ring(struct vp_ring *ring, void *notifier,
+					    struct kvm_vcpu *vcpu)
+{
+	if (ring->last_notifier != (__u64)notifier) {
+		ring->last_notifier = (__u64)notifier;
+		ring->last_vcpu = vcpu_number(vcpu);
+	}
+	return ring->last_vcpu;
+}
+
+/*
+ * Whether the interrupt hit the guest. KVM lets interrupts of the guest through at one instruction,
+ * where its mark is always set: seen there once, the mark need not be read again.
+ */
+static __always_inline bool hit_guest(struct vp_ring *ring, struct kvm_vcpu *vcpu, __u64 ip)
+{
+	if (ring->hit_ip == ip)
+		return true;
+	if (!interrupt_hit_guest(vcpu))
+		return false;
+	ring->hit_ip = ip;
+	return true;
+}
+
+static __always_inline __u32 host_mode(struct bpf_perf_event_data *context)
+{
+	return context->regs.cs & 3 ? VP_MODE_USER : VP_MODE_KERNEL;
+}
+
+static __always_inline void put_guest_sample(struct place *place, struct vp_vcpu_sample *start,
+					     struct kvm_vcpu *vcpu, __u64 host_ip)
+{
+	struct vp_guest_sample *record = (void *)start;
+	struct vcpu_words words;
+
+	read_vcpu(vcpu, true, &words);
+	record->id = VP_ID_guest_sample;
+	record->flags = words.flags;
+	record->mode = words.cpl == 3 ? VP_MODE_GUEST_USER : VP_MODE_GUEST_KERNEL;
+	record->ip = words.ip;
+	record->host_ip = host_ip;
+	record->as_root = words.as_root;
+	record->exit_reason = words.exit_reason;
+	record->cpl = words.cpl;
+	place->used += sizeof(*record);
+}
+
+static __always_inline void put_vcpu_sample(struct place *place, struct vp_vcpu_sample *record,
+					    struct kvm_vcpu *vcpu, __u64 host_ip, __u32 mode)
+{
+	struct vcpu_words words;
+
+	read_vcpu(vcpu, false, &words);
+	record->id = VP_ID_vcpu_sample;
+	record->flags = words.flags;
+	record->mode = mode;
+	record->ip = host_ip;
+	record->exit_reason = words.exit_reason;
+	record->reserved = 0;
+	place->used += sizeof(*record);
+}
+
+static __always_inline void put_host_sample(struct place *place, struct vp_vcpu_sample *start,
+					    __u64 host_ip, __u32 mode)
+{
+	struct vp_host_sample *record = (void *)start;
+
+	record->id = VP_ID_host_sample;
+	record->flags = 0;
+	record->mode = mode;
+	record->reserved = 0;
+	record->reserved_2 = 0;
+	record->ip = host_ip;
+	place->used += sizeof(*record);
+}
+
+static __always_inline void sample_into_ring(struct bpf_perf_event_data *context)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	void *notifier = kvm_notifier_of_known_task(current);
+	__u64 ip = PT_REGS_IP(&context->regs), time = bpf_ktime_get_ns();
+	__u32 pid = current->tgid, tid = current->pid;
+	struct place place;
+
+	if (!place_begin(&place))
+		return;
+	put_task(&place, current, pid, tid, time);
+
+	struct vp_vcpu_sample *record = (void *)place.at; /* all samples begin alike */
+	record->time = time;
+	record->pid = pid;
+	record->tid = tid;
+	struct kvm_vcpu *vcpu = notifier ? vcpu_of_notifier(notifier) : 0;
+	if (!vcpu) {
+		put_host_sample(&place, record, ip, host_mode(context));
+	} else {
+		record->vendor = vendor;
+		record->vcpu = number_in_ring(place.ring, notifier, vcpu);
+		if (hit_guest(place.ring, vcpu, ip))
+			put_guest_sample(&place, record, vcpu, ip);
+		else
+			put_vcpu_sample(&place, record, vcpu, ip, host_mode(context));
+	}
+	place_end(&place);
+}
+
+static __always_inline void put_raw(void *context, struct vp_raw_record *record)
+{
+	struct vp_ring *ring;
+
+	if (bpf_perf_event_output(context, &records, BPF_F_CURRENT_CPU, record, sizeof(*record)) &&
+	    (ring = ring_here()))
+		ring->lost++;
+}
+
+/* Adds the vCPU that the thread is inside of. */
+static __always_inline void fill_vcpu(void *notifier, bool with_place, struct vp_raw_record *record)
+{
+	struct kvm_vcpu *vcpu = vcpu_of_notifier(notifier);
+	struct vcpu_words words;
+
+	record->flags |= VP_RAW_ON_VCPU;
+	record->vcpu = vcpu_number(vcpu);
+	if (!vcpu)
+		return;
+	read_vcpu(vcpu, with_place, &words);
+	record->flags |= words.flags;
+	record->exit_reason = words.exit_reason;
+	record->as_root = words.as_root;
+	record->cpl = words.cpl;
+}
+
+static __always_inline void sample_by_perf(struct bpf_perf_event_data *context)
 {
 	void *notifier = kvm_notifier_of_task((void *)bpf_get_current_task());
 	__u64 id = bpf_get_current_pid_tgid();
+	struct vp_raw_record record = {
+	    .time = bpf_ktime_get_ns(),
+	    .kind = VP_RAW_SAMPLE,
+	    .pid = id >> 32,
+	    .tid = (__u32)id,
+	    .vcpu = VP_VCPU_UNKNOWN,
+	    .host_ip = PT_REGS_IP(&context->regs),
+	};
 
-	record->time = bpf_ktime_get_ns();
-	record->kind = VP_RAW_SAMPLE;
-	record->pid = id >> 32;
-	record->tid = (__u32)id;
-	record->host_ip = PT_REGS_IP(&context->regs);
-	if (context->regs.cs & 3)
-		record->flags = VP_RAW_USER;
-	name_sample(last, record);
-
-	struct kvm_vcpu *vcpu = notifier ? note_vcpu(notifier, last, record) : 0;
-	if (!vcpu)
-		return;
-	bool hit = seen_by == VP_SEEN_BY_PERF || interrupt_hit_guest(vcpu);
-	if (hit && seen_by != VP_SEEN_BY_PERF)
-		record->flags |= VP_RAW_GUEST;
-	note_vmcb(vcpu, hit, record);
+	bpf_get_current_comm(record.comm, sizeof(record.comm));
+	if (notifier)
+		fill_vcpu(notifier, true, &record);
+	put_raw(context, &record);
 }
 
 SEC("perf_event")
 int take_sample(struct bpf_perf_event_data *context)
 {
-	if (seen_by == VP_SEEN_BY_PERF) {
-		struct vp_raw_record record = {};
-		fill_sample(context, 0, &record);
-		perf_output(context, &record);
-		return 0;
-	}
-	__u32 zero = 0;
-	struct vp_ring *ring;
-	struct vp_raw_record *record = ring_begin(&ring);
-	if (record && ring) {
-		fill_sample(context, bpf_map_lookup_elem(&lasts, &zero), record);
-		ring_end(ring);
-	}
+	if (seen_by == VP_SEEN_BY_IRQ)
+		sample_into_ring(context);
+	else
+		sample_by_perf(context);
 	return 0;
 }
 
@@ -228,54 +339,68 @@ int note_rename(void *context)
 	return 0;
 }
 
-static __always_inline void fill_switch(struct task_struct *task, struct task_struct *other,
-					void *notifier, __u32 kind, __u32 flags,
-					struct vp_raw_record *record)
+static __always_inline void switch_into_ring(struct task_struct *task, struct task_struct *other,
+					     void *notifier, __u32 id, __u32 flags)
 {
-	record->time = bpf_ktime_get_ns();
-	record->kind = kind;
-	record->flags = flags;
-	record->pid = BPF_CORE_READ(task, tgid);
-	record->tid = BPF_CORE_READ(task, pid);
-	record->other_tid = BPF_CORE_READ(other, pid);
+	struct kvm_vcpu *vcpu = vcpu_of_notifier(notifier);
+	struct vcpu_words words;
+	struct place place;
 
-	struct kvm_vcpu *vcpu = note_vcpu(notifier, 0, record);
-	if (vcpu)
-		note_vmcb(vcpu, false, record);
+	if (!vcpu || !place_begin(&place))
+		return;
+	/* vcpu_in has the same fields in the same order. */
+	struct vp_vcpu_out *record = place_take(&place, sizeof(*record));
+	read_vcpu(vcpu, false, &words);
+	record->time = bpf_ktime_get_ns();
+	record->id = id;
+	record->flags = words.flags | flags;
+	record->pid = task->tgid;
+	record->tid = task->pid;
+	record->reserved = 0;
+	record->vendor = vendor;
+	record->vcpu = vcpu_number(vcpu);
+	record->exit_reason = words.exit_reason;
+	record->other_tid = other->pid;
+	place_end(&place);
+}
+
+static __always_inline void switch_by_perf(void *context, struct task_struct *task,
+					   struct task_struct *other, void *notifier, __u32 id,
+					   __u32 flags)
+{
+	struct vp_raw_record record = {
+	    .time = bpf_ktime_get_ns(),
+	    .kind = id == VP_ID_vcpu_in ? VP_RAW_VCPU_IN : VP_RAW_VCPU_OUT,
+	    .flags = flags,
+	    .pid = task->tgid,
+	    .tid = task->pid,
+	    .other_tid = other->pid,
+	};
+
+	fill_vcpu(notifier, false, &record);
+	put_raw(context, &record);
 }
 
 static __always_inline void note_switch(void *context, struct task_struct *task,
-					struct task_struct *other, __u32 kind, __u32 flags)
+					struct task_struct *other, void *notifier, __u32 id,
+					__u32 flags)
 {
-	void *notifier = kvm_notifier_of_task(task);
-
-	if (!notifier)
-		return;
-	if (seen_by == VP_SEEN_BY_PERF) {
-		struct vp_raw_record record = {};
-		fill_switch(task, other, notifier, kind, flags, &record);
-		perf_output(context, &record);
-		return;
-	}
-	struct vp_ring *ring;
-	struct vp_raw_record *record = ring_begin(&ring);
-	if (!record || !ring)
-		return;
-	fill_switch(task, other, notifier, kind, flags, record);
-	ring_end(ring);
+	if (seen_by == VP_SEEN_BY_IRQ)
+		switch_into_ring(task, other, notifier, id, flags);
+	else
+		switch_by_perf(context, task, other, notifier, id, flags);
 }
 
-SEC("raw_tp/sched_switch")
-int note_vcpu_switch(struct bpf_raw_tracepoint_args *context)
+SEC("tp_btf/sched_switch")
+int BPF_PROG(note_vcpu_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
-	bool preempted = context->args[0];
-	struct task_struct *prev = (void *)context->args[1];
-	struct task_struct *next = (void *)context->args[2];
+	void *out = kvm_notifier_of_known_task(prev), *in = kvm_notifier_of_known_task(next);
 
-	__u32 blocked = !preempted && task_is_blocked(prev) ? VP_BLOCKED : 0;
-
-	note_switch(context, prev, next, VP_RAW_VCPU_OUT, blocked);
-	note_switch(context, next, prev, VP_RAW_VCPU_IN, 0);
+	if (out)
+		note_switch(ctx, prev, next, out, VP_ID_vcpu_out,
+			    !preempted && task_is_blocked(prev) ? VP_BLOCKED : 0);
+	if (in)
+		note_switch(ctx, next, prev, in, VP_ID_vcpu_in, 0);
 	return 0;
 }
 

@@ -5,34 +5,6 @@
 
 #include <linux/types.h>
 
-enum vp_raw_kind { VP_RAW_SAMPLE = 1, VP_RAW_VCPU_IN = 2, VP_RAW_VCPU_OUT = 3 };
-
-/*
- * One shape for all. Where the kernel's own sample header comes with it (VP_SEEN_BY_PERF), that
- * says whether it hit the guest and where: perf asks KVM, and knows every vendor. The program adds
- * what perf does not know.
- */
-struct vp_raw_record {
-	__u64 time; /* CLOCK_MONOTONIC, ns */
-	__u64 host_ip;
-	__u64 guest_ip; /* with VP_RAW_GUEST */
-	__u64 as_root;
-	__u32 kind;
-	__u32 pid, tid;
-	__u32 vcpu;
-	__u32 exit_reason;
-	__u32 flags; /* enum vp_flag of schema/records.h, and VP_RAW_… */
-	__u32 other_tid;
-	__u32 cpl;
-	char comm[16];
-};
-
-#define VP_RAW_ON_VCPU 0x100u    /* the thread is inside KVM's vCPU loop … */
-#define VP_RAW_VCPU_KNOWN 0x200u /* … and `vcpu` says of which vCPU */
-#define VP_RAW_GUEST 0x400u      /* the sample hit the guest, at `guest_ip` … */
-#define VP_RAW_USER 0x800u       /* … or the host's user space */
-#define VP_RAW_NAMELESS 0x1000u  /* `comm` is that of the pCPU's sample before, and not here */
-
 /*
  * How a sample learns what it hit. By perf works everywhere, also where the guest's PC can only be
  * read by the CPU (Intel) and in an NMI, but writing through perf costs as much again as all the
@@ -41,15 +13,52 @@ struct vp_raw_record {
 enum vp_seen_by { VP_SEEN_BY_PERF = 0, VP_SEEN_BY_IRQ = 1 };
 
 /*
- * A pCPU's ring of raw records, in memory that programs and user space share. Only the pCPU's own
- * programs write, one at a time (interrupts are off in each); only user space reads. Record number
- * N is in slot N modulo the ring's size.
+ * By IRQ, the programs write the records of the schema themselves, into a ring per pCPU in memory
+ * that they share with user space: this header, `ring_size` bytes (a power of two), and room for
+ * what begins in them and ends behind. Only the pCPU's own programs write, one at a time
+ * (interrupts are off in each); only user space reads.
+ *
+ * `head` and `tail` count bytes; where the next record lies is their remainder by `ring_size`. A
+ * record that reaches the end of the ring's bytes is not divided: the next one begins the next lap,
+ * and `lap_end` says where in the ring the lap before ended.
  */
 struct vp_ring {
-	__u64 head; /* records written; the programs' */
-	__u64 padding[7];
-	__u64 tail; /* records read; user space's, on a cache line of its own */
+	__u64 head; /* of what was written; the programs' */
+	__u64 lap_end;
+	__u64 lost;          /* records that found no room */
+	__u64 last_notifier; /* the programs' own: what the last sample was of */
+	__u64 hit_ip;        /* where KVM is when an interrupt of the guest comes through to it */
+	__u32 last_tid;
+	__u32 last_vcpu;
+	__u32 last_renames;
+	__u32 padding[3];
+	__u64 tail; /* of what was read; user space's, on a cache line of its own */
 	__u64 more_padding[7];
 };
+/* More than what is written at once: a sample, and before it whose it is. */
+#define VP_RING_SPARE 128u
+
+/*
+ * By perf, one shape for all: the kernel's own sample header comes with it, and says whether the
+ * sample hit the guest and where. perf asks KVM, and knows every vendor. The program adds what perf
+ * does not know.
+ */
+enum vp_raw_kind { VP_RAW_SAMPLE = 1, VP_RAW_VCPU_IN = 2, VP_RAW_VCPU_OUT = 3 };
+
+struct vp_raw_record {
+	__u64 time; /* CLOCK_MONOTONIC, ns */
+	__u64 host_ip;
+	__u64 as_root;
+	__u32 kind;
+	__u32 pid, tid;
+	__u32 vcpu; /* VP_VCPU_UNKNOWN, if it is */
+	__u32 exit_reason;
+	__u32 flags; /* enum vp_flag of schema/records.h, and VP_RAW_… */
+	__u32 other_tid;
+	__u32 cpl;
+	char comm[16];
+};
+
+#define VP_RAW_ON_VCPU 0x100u /* the thread is inside KVM's vCPU loop */
 
 #endif

@@ -6,39 +6,36 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/file.h"
+#include "collect/convert.h"
 #include "sampler.skel.h"
 
-/* The rings of all pCPUs in one mapping of the kernel's arrays; see struct vp_ring. */
-struct rings {
-	struct vp_ring *states;
-	struct vp_raw_record *slots;
-	size_t count; /* highest pCPU + 1 */
-	size_t size;  /* slots of each */
-	VP_VEC(int) pcpus;
-	struct comm {
-		char text[sizeof(((struct vp_raw_record *)0)->comm)];
-	} * comms; /* per pCPU: of the last sample */
-	struct ring_buffer *doorbell;
+/* By perf: the records of a pCPU that were made of its buffer and not taken yet. */
+struct made {
+	struct vp_buffer records;
+	uint32_t tid; /* whose name was given last */
+	char comm[VP_COMM_SIZE];
 };
 
-/* Records come through `buffer` or `rings`, by `seen_by`. */
 struct vp_sampler {
 	struct sampler_bpf *programs;
+	const struct vp_trigger *trigger;
+	enum vp_vendor vendor;
 	enum vp_seen_by seen_by;
-	struct perf_buffer *buffer;
-	struct rings rings;
+	struct vp_rings rings;
+	struct ring_buffer *doorbell; /* by IRQ */
+	struct perf_buffer *buffer;   /* by perf */
+	VP_VEC(struct made) made;     /* by perf, by pCPU */
 	struct bpf_link *switch_link, *rename_link;
-	vp_raw_taker take;
+	vp_records_taker take;
 	void *context;
-	uint64_t *lost_values; /* one per possible pCPU: what a per-CPU map look-up fills */
-	int n_possible;
 };
 
 /* What the kernel writes for bpf_perf_event_output() with PERF_SAMPLE_IP | PERF_SAMPLE_RAW. */
@@ -58,45 +55,73 @@ enum vp_vendor vp_sampler_vendor(void)
 	return VP_VENDOR_UNKNOWN;
 }
 
+/* Y or 1, depending on the kernel's age. */
+static bool has_nested_paging(void)
+{
+	struct vp_buffer text = {0};
+	struct vp_error *error = vp_file_read("/sys/module/kvm_amd/parameters/npt", 16, &text);
+	bool has = !error && strchr("Y1", vp_buffer_text(&text)[0]) && text.size;
+
+	vp_error_free(error);
+	vp_buffer_deinit(&text);
+	return has;
+}
+
+/* Says who the thread is, if the pCPU's last word was about another one. */
+static void make_task(struct made *made, const struct vp_raw_record *raw)
+{
+	union vp_any_record record;
+
+	if (made->tid == raw->tid && !memcmp(made->comm, raw->comm, sizeof(made->comm)))
+		return;
+	made->tid = raw->tid;
+	memcpy(made->comm, raw->comm, sizeof(made->comm));
+	vp_convert_task(raw, &record);
+	vp_buffer_append(&made->records, &record, sizeof(record.task));
+}
+
+static void make_records(struct made *made, uint32_t mode, uint64_t ip, uint32_t vendor,
+			 const struct vp_raw_record *raw)
+{
+	union vp_any_record record;
+
+	if (raw->kind == VP_RAW_SAMPLE) {
+		make_task(made, raw);
+		vp_convert_sample(raw, mode, ip, vendor, &record);
+	} else {
+		vp_convert_switch(raw, vendor, &record);
+	}
+	vp_buffer_append(&made->records, &record, vp_record_size(record.header.id));
+}
+
 static enum bpf_perf_event_ret take_event(void *context, int pcpu, struct perf_event_header *header)
 {
 	struct vp_sampler *sampler = context;
 	const struct output_event *event = (const void *)header;
-	struct vp_raw_record record;
+	struct vp_raw_record raw;
 
 	/* PERF_RECORD_LOST says what the program's own counter says already. */
-	if (header->type != PERF_RECORD_SAMPLE || event->raw_size < sizeof(record))
+	if (header->type != PERF_RECORD_SAMPLE || event->raw_size < sizeof(raw))
 		return LIBBPF_PERF_EVENT_CONT;
-	memcpy(&record, event->raw, sizeof(record));
-	sampler->take(sampler->context, pcpu, header->misc & PERF_RECORD_MISC_CPUMODE_MASK,
-		      event->ip, &record);
+	memcpy(&raw, event->raw, sizeof(raw));
+	while (sampler->made.count <= (size_t)pcpu)
+		vp_vec_push(&sampler->made, ((struct made){.tid = UINT32_MAX}));
+	make_records(&sampler->made.at[pcpu], header->misc & PERF_RECORD_MISC_CPUMODE_MASK,
+		     event->ip, sampler->vendor, &raw);
 	return LIBBPF_PERF_EVENT_CONT;
 }
 
-static void take_from_slot(struct vp_sampler *sampler, int pcpu, struct vp_raw_record *record)
+static int drain_buffer(struct vp_sampler *sampler)
 {
-	struct comm *last = &sampler->rings.comms[pcpu];
-	bool guest = record->flags & VP_RAW_GUEST;
-	uint32_t mode = record->flags & VP_RAW_USER ? VP_MODE_USER : VP_MODE_KERNEL;
+	int result = perf_buffer__consume(sampler->buffer);
 
-	if (record->flags & VP_RAW_NAMELESS)
-		memcpy(record->comm, last->text, sizeof(record->comm));
-	else if (record->kind == VP_RAW_SAMPLE)
-		memcpy(last->text, record->comm, sizeof(record->comm));
-	sampler->take(sampler->context, pcpu, guest ? VP_MODE_GUEST_KERNEL : mode,
-		      guest ? record->guest_ip : record->host_ip, record);
-}
-
-static void drain_ring(struct vp_sampler *sampler, int pcpu)
-{
-	struct rings *rings = &sampler->rings;
-	struct vp_ring *ring = &rings->states[pcpu];
-	struct vp_raw_record *slots = rings->slots + (size_t)pcpu * rings->size;
-	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
-
-	for (uint64_t at = ring->tail; at != head; at++)
-		take_from_slot(sampler, pcpu, &slots[at & (rings->size - 1)]);
-	__atomic_store_n(&ring->tail, head, __ATOMIC_RELEASE);
+	vp_vec_each (&sampler->made, made) {
+		if (made->records.size)
+			sampler->take(sampler->context, (uint32_t)(made - sampler->made.at),
+				      made->records.bytes, made->records.size);
+		made->records.size = 0;
+	}
+	return result;
 }
 
 /* The reader asks all rings anyhow: what comes through the doorbell only wakes it. */
@@ -105,88 +130,38 @@ static int hear_doorbell(void *context, void *data, size_t size)
 	return 0;
 }
 
-/* Slots for buffers of about so many pages; the arrays together hold at most 2^31 of them. */
-static size_t ring_size_of(size_t pages)
+/* Sizes the rings before they are made. */
+static struct vp_error *plan_rings(struct vp_sampler *sampler, size_t pages)
 {
-	size_t wanted = pages * (size_t)getpagesize() / sizeof(struct vp_raw_record), size = 64;
+	bool used = sampler->seen_by == VP_SEEN_BY_IRQ;
+	struct bpf_map *map = sampler->programs->maps.rings;
+	uint32_t count = 1;
 
-	while (2 * size <= wanted && size < (1U << 30))
-		size *= 2;
-	return size;
-}
-
-/* Sizes the maps before they are made. */
-static int plan_rings(struct vp_sampler *sampler, const struct vp_trigger *trigger, size_t pages)
-{
-	struct rings *rings = &sampler->rings;
-
-	rings->size = ring_size_of(pages);
-	vp_vec_each (&trigger->pcpus, pcpu) {
-		vp_vec_push(&rings->pcpus, *pcpu);
-		if ((size_t)*pcpu >= rings->count)
-			rings->count = (size_t)*pcpu + 1;
-	}
-	if (rings->count * rings->size > INT32_MAX)
-		return -E2BIG;
-	rings->comms = vp_alloc(rings->count * sizeof(*rings->comms));
-	sampler->programs->rodata->ring_size = rings->size;
-	int result =
-	    bpf_map__set_max_entries(sampler->programs->maps.rings, (uint32_t)rings->count);
+	vp_vec_each (&sampler->trigger->pcpus, pcpu)
+		if ((uint32_t)*pcpu >= count)
+			count = (uint32_t)*pcpu + 1;
+	VP_TRY(vp_rings_plan(&sampler->rings, count, used ? pages * (size_t)getpagesize() : 0));
+	if (used)
+		sampler->programs->rodata->ring_size = sampler->rings.size;
+	int result = bpf_map__set_max_entries(map, count);
 	if (!result)
-		result = bpf_map__set_max_entries(sampler->programs->maps.slots,
-						  (uint32_t)(rings->count * rings->size));
-	return result;
-}
-
-static size_t mapped_size(size_t bytes)
-{
-	size_t page = (size_t)getpagesize();
-
-	return (bytes + page - 1) / page * page;
-}
-
-static size_t states_size(const struct rings *rings)
-{
-	return mapped_size(rings->count * sizeof(*rings->states));
-}
-
-static size_t slots_size(const struct rings *rings)
-{
-	return mapped_size(rings->count * rings->size * sizeof(*rings->slots));
-}
-
-static void *map_of(const struct bpf_map *map, size_t size)
-{
-	void *place = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-			   bpf_map__fd(map), 0);
-
-	return place == MAP_FAILED ? NULL : place;
-}
-
-static struct vp_error *open_rings(struct vp_sampler *sampler, size_t pages)
-{
-	struct rings *rings = &sampler->rings;
-	const struct sampler_bpf *programs = sampler->programs;
-
-	rings->states = map_of(programs->maps.rings, states_size(rings));
-	rings->slots = map_of(programs->maps.slots, slots_size(rings));
-	if (rings->states && rings->slots)
-		rings->doorbell = ring_buffer__new(bpf_map__fd(programs->maps.doorbell),
-						   hear_doorbell, NULL, NULL);
-	if (!rings->doorbell)
-		return vp_error_errno(errno, "cannot set up the per-CPU rings of %zu pages", pages);
+		result = bpf_map__set_value_size(map, (uint32_t)sampler->rings.stride);
+	if (result)
+		return vp_error_errno(-result,
+				      "cannot make room for the per-CPU rings of %zu pages", pages);
 	return NULL;
 }
 
-static void close_rings(struct rings *rings)
+static struct vp_error *open_rings(struct vp_sampler *sampler)
 {
-	if (rings->states)
-		munmap(rings->states, states_size(rings));
-	if (rings->slots)
-		munmap(rings->slots, slots_size(rings));
-	ring_buffer__free(rings->doorbell);
-	vp_vec_deinit(&rings->pcpus);
-	free(rings->comms);
+	VP_TRY(vp_rings_map(&sampler->rings, bpf_map__fd(sampler->programs->maps.rings)));
+	if (sampler->seen_by != VP_SEEN_BY_IRQ)
+		return NULL;
+	sampler->doorbell = ring_buffer__new(bpf_map__fd(sampler->programs->maps.doorbell),
+					     hear_doorbell, NULL, NULL);
+	if (!sampler->doorbell)
+		return vp_error_errno(errno, "cannot open the rings' doorbell");
+	return NULL;
 }
 
 static struct vp_error *open_buffer(struct vp_sampler *sampler, size_t pages)
@@ -264,8 +239,7 @@ static enum vp_seen_by seen_by(const struct vp_trigger *trigger)
 	return by_irq ? VP_SEEN_BY_IRQ : VP_SEEN_BY_PERF;
 }
 
-static struct vp_error *load(struct vp_sampler *sampler, const struct vp_trigger *trigger,
-			     size_t pages)
+static struct vp_error *load(struct vp_sampler *sampler, size_t pages)
 {
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		return vp_error_errno(errno,
@@ -275,13 +249,11 @@ static struct vp_error *load(struct vp_sampler *sampler, const struct vp_trigger
 	sampler->programs = sampler_bpf__open();
 	if (!sampler->programs)
 		return vp_error_errno(errno, "cannot open the sampling programs");
-	sampler->programs->rodata->vendor = vp_sampler_vendor();
+	sampler->programs->rodata->vendor = sampler->vendor;
+	sampler->programs->rodata->nested_paging = has_nested_paging();
 	sampler->programs->rodata->seen_by = sampler->seen_by;
-	int result = sampler->seen_by == VP_SEEN_BY_IRQ ? plan_rings(sampler, trigger, pages) : 0;
-	if (result)
-		return vp_error_errno(-result,
-				      "cannot make room for the per-CPU rings of %zu pages", pages);
-	result = sampler_bpf__load(sampler->programs);
+	VP_TRY(plan_rings(sampler, pages));
+	int result = sampler_bpf__load(sampler->programs);
 	if (result == -EPERM || result == -EACCES)
 		return vp_error_new("cannot load programs into the kernel: root (or CAP_BPF and "
 				    "CAP_PERFMON) is needed");
@@ -292,20 +264,20 @@ static struct vp_error *load(struct vp_sampler *sampler, const struct vp_trigger
 }
 
 struct vp_error *vp_sampler_start(const struct vp_trigger *trigger, size_t buffer_pages,
-				  vp_raw_taker take, void *context, struct vp_sampler **ret)
+				  vp_records_taker take, void *context, struct vp_sampler **ret)
 {
 	struct vp_sampler *sampler = vp_alloc(sizeof(*sampler));
 
+	sampler->trigger = trigger;
 	sampler->take = take;
 	sampler->context = context;
-	sampler->n_possible = libbpf_num_possible_cpus();
-	sampler->lost_values = vp_alloc((size_t)sampler->n_possible * sizeof(uint64_t));
+	sampler->vendor = vp_sampler_vendor();
 	sampler->seen_by = seen_by(trigger);
-	struct vp_error *error = load(sampler, trigger, buffer_pages);
+	struct vp_error *error = load(sampler, buffer_pages);
+	if (!error)
+		error = open_rings(sampler);
 	if (!error && sampler->seen_by == VP_SEEN_BY_PERF)
 		error = open_buffer(sampler, buffer_pages);
-	else if (!error)
-		error = open_rings(sampler, buffer_pages);
 	if (!error)
 		error = attach(sampler, trigger);
 	if (error)
@@ -326,7 +298,7 @@ struct vp_error *vp_sampler_wait(struct vp_sampler *sampler, int timeout_ms)
 {
 	struct epoll_event events[1];
 	int fd = sampler->buffer ? perf_buffer__epoll_fd(sampler->buffer)
-				 : ring_buffer__epoll_fd(sampler->rings.doorbell);
+				 : ring_buffer__epoll_fd(sampler->doorbell);
 	int result = epoll_wait(fd, events, 1, timeout_ms);
 
 	return read_error(result < 0 ? -errno : 0);
@@ -335,22 +307,15 @@ struct vp_error *vp_sampler_wait(struct vp_sampler *sampler, int timeout_ms)
 struct vp_error *vp_sampler_drain(struct vp_sampler *sampler)
 {
 	if (sampler->buffer)
-		return read_error(perf_buffer__consume(sampler->buffer));
-	vp_vec_each (&sampler->rings.pcpus, pcpu)
-		drain_ring(sampler, *pcpu);
-	return read_error(ring_buffer__consume(sampler->rings.doorbell));
+		return read_error(drain_buffer(sampler));
+	vp_vec_each (&sampler->trigger->pcpus, pcpu)
+		vp_rings_drain(&sampler->rings, (uint32_t)*pcpu, sampler->take, sampler->context);
+	return read_error(ring_buffer__consume(sampler->doorbell));
 }
 
-void vp_sampler_read_lost(struct vp_sampler *sampler)
+uint64_t vp_sampler_lost(const struct vp_sampler *sampler, uint32_t pcpu)
 {
-	uint32_t zero = 0;
-
-	bpf_map_lookup_elem(bpf_map__fd(sampler->programs->maps.lost), &zero, sampler->lost_values);
-}
-
-uint64_t vp_sampler_lost(const struct vp_sampler *sampler, int pcpu)
-{
-	return pcpu < sampler->n_possible ? sampler->lost_values[pcpu] : 0;
+	return vp_rings_lost(&sampler->rings, pcpu);
 }
 
 void vp_sampler_free(struct vp_sampler *sampler)
@@ -360,8 +325,11 @@ void vp_sampler_free(struct vp_sampler *sampler)
 	bpf_link__destroy(sampler->switch_link);
 	bpf_link__destroy(sampler->rename_link);
 	perf_buffer__free(sampler->buffer);
-	close_rings(&sampler->rings);
+	ring_buffer__free(sampler->doorbell);
+	vp_rings_unmap(&sampler->rings);
 	sampler_bpf__destroy(sampler->programs);
-	free(sampler->lost_values);
+	vp_vec_each (&sampler->made, made)
+		vp_buffer_deinit(&made->records);
+	vp_vec_deinit(&sampler->made);
 	free(sampler);
 }

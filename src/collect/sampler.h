@@ -6,31 +6,22 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "bpf/sampler.h"
+#include "collect/rings.h"
 #include "collect/trigger.h"
 #include "schema/records.h"
 
 struct vp_sampler;
 
-/*
- * Called once per raw record, in each pCPU's order. `mode` and `ip` are the kernel's own word on
- * what was hit (a guest's PC when mode is one of the guest's); they mean something for samples
- * only.
- */
-typedef void (*vp_raw_taker)(void *context, int pcpu, uint32_t mode, uint64_t ip,
-			     struct vp_raw_record *record);
-
+/* `trigger` must live as long as the sampler. */
 struct vp_error *vp_sampler_start(const struct vp_trigger *trigger, size_t buffer_pages,
-				  vp_raw_taker take, void *context,
+				  vp_records_taker take, void *context,
 				  struct vp_sampler **ret) VP_MUST_CHECK;
 /* Waits until a buffer is half full or `timeout_ms` has passed. */
 struct vp_error *vp_sampler_wait(struct vp_sampler *sampler, int timeout_ms) VP_MUST_CHECK;
-/* Takes everything there is. */
+/* Hands over everything there is, pCPU by pCPU. */
 struct vp_error *vp_sampler_drain(struct vp_sampler *sampler) VP_MUST_CHECK;
-/* Asks the programs how much was lost; vp_sampler_lost() then tells. */
-void vp_sampler_read_lost(struct vp_sampler *sampler);
-/* Records that found the buffer of this pCPU full, from the start to the last asking. */
-uint64_t vp_sampler_lost(const struct vp_sampler *sampler, int pcpu);
+/* Records that found the buffer of this pCPU full, from the start until now. */
+uint64_t vp_sampler_lost(const struct vp_sampler *sampler, uint32_t pcpu);
 void vp_sampler_free(struct vp_sampler *sampler);
 
 /* Which vendor's KVM this kernel runs (enum vp_vendor). */

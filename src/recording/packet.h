@@ -6,10 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "schema/schema.h"
+
 /* No packet is larger: what a reader must hold in memory per stream. */
 #define VP_PACKET_MAX (256 * 1024)
 
-/* XXH3 over the whole packet with its checksum field taken as 0; the low 32 bits. */
-uint32_t vp_packet_checksum(const void *packet, size_t size);
+/* Of a packet: the header with its checksum field taken as 0, and `size` bytes of records. */
+uint32_t vp_packet_checksum(const struct vp_packet_header *header, const void *records,
+			    size_t size);
 
 #endif

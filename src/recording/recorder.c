@@ -13,20 +13,17 @@
 #include "collect/host_maps.h"
 #include "collect/sampler.h"
 #include "collect/vm_scan.h"
-#include "recording/convert.h"
 #include "recording/place.h"
 #include "recording/trace_writer.h"
 
-/* What the stream of a pCPU said last. */
+/* Of a pCPU: what its records said last. */
 struct stream {
 	uint32_t tid; /* the thread whose name was given */
 	char comm[VP_COMM_SIZE];
-	uint64_t grid; /* the clock's ticks are due at whole periods after this */
-	uint64_t tick; /* how many were due up to the last sample */
-	uint64_t lost; /* records lost before this drain */
-	bool may_fill; /* a gap in this drain is no loss: nothing was lost */
-	uint64_t vcpu; /* (VMM's pid, vCPU) and thread that were noted last */
-	uint32_t vcpu_tid;
+	uint64_t late_from;                /* a sample after this time is more than a period late */
+	uint64_t lost;                     /* records lost before this drain */
+	bool may_fill;                     /* a gap in this drain is no loss: nothing was lost */
+	uint32_t vcpu_pid, vcpu_tid, vcpu; /* VMM, thread and its vCPU that were noted last */
 };
 
 struct vp_recorder {
@@ -41,10 +38,10 @@ struct vp_recorder {
 	struct vp_map vcpu_tids; /* (VMM's pid, vCPU) -> tid, as written to `vms` */
 	struct vp_map no_vms;    /* pids that were looked at and have no VM */
 	bool vms_changed;
-	uint64_t seconds;     /* of slow work done */
-	uint64_t next_second; /* when to look for what changes slowly */
-	uint32_t vendor;
+	uint64_t seconds;              /* of slow work done */
+	uint64_t next_second;          /* when to look for what changes slowly */
 	VP_VEC(struct stream) streams; /* by pCPU */
+	struct vp_clock_sync clock; /* waits for its place in the first pCPU's stream; id 0: none */
 	uint64_t samples, late;
 	VP_VEC(char *) notices;
 	bool said_unwritten;
@@ -61,7 +58,7 @@ static uint64_t lost_in_buffers(const struct vp_recorder *recorder)
 
 	if (recorder->sampler)
 		vp_vec_each (&recorder->trigger.pcpus, pcpu)
-			lost += vp_sampler_lost(recorder->sampler, *pcpu);
+			lost += vp_sampler_lost(recorder->sampler, (uint32_t)*pcpu);
 	return lost;
 }
 
@@ -101,139 +98,226 @@ static struct vp_vm *vm_of(struct vp_recorder *recorder, uint32_t pid)
 static struct stream *stream_of(struct vp_recorder *recorder, uint32_t pcpu)
 {
 	while (recorder->streams.count <= pcpu)
-		vp_vec_push(&recorder->streams, ((struct stream){.tid = UINT32_MAX}));
+		vp_vec_push(&recorder->streams,
+			    ((struct stream){.tid = UINT32_MAX, .late_from = UINT64_MAX}));
 	return &recorder->streams.at[pcpu];
 }
 
-static void note_vcpu(struct vp_recorder *recorder, struct stream *stream,
-		      const struct vp_raw_record *raw)
+static void find_vcpu(struct vp_recorder *recorder, uint64_t key, uint32_t pid, uint32_t number,
+		      uint32_t tid)
 {
-	uint64_t key = (uint64_t)raw->pid << 32 | raw->vcpu;
+	uint32_t *known = vp_map_find(&recorder->vcpu_tids, key);
 	bool inserted;
 
-	if (stream->vcpu == key && stream->vcpu_tid == raw->tid)
+	if (known && *known == tid)
 		return;
-	stream->vcpu = key;
-	stream->vcpu_tid = raw->tid;
-	uint32_t *tid = vp_map_find(&recorder->vcpu_tids, key);
-	if (tid && *tid == raw->tid)
-		return;
-	struct vp_vm *vm = vm_of(recorder, raw->pid);
+	struct vp_vm *vm = vm_of(recorder, pid);
 	if (!vm)
 		return;
 	size_t before = vm->vcpus.count;
-	struct vp_vcpu *vcpu = vp_vm_vcpu(vm, raw->vcpu);
-	recorder->vms_changed |= vcpu->tid != raw->tid;
-	vcpu->tid = raw->tid;
+	struct vp_vcpu *vcpu = vp_vm_vcpu(vm, number);
+	recorder->vms_changed |= vcpu->tid != tid;
+	vcpu->tid = tid;
 	if (recorder->about.start && vm->vcpus.count > before && before && vm->at_start)
-		NOTICE(recorder, "VM '%s' gained vCPU %u during the recording", vm->name,
-		       raw->vcpu);
-	*vp_map_insert(&recorder->vcpu_tids, key, raw->tid, &inserted) = raw->tid;
+		NOTICE(recorder, "VM '%s' gained vCPU %u during the recording", vm->name, number);
+	*vp_map_insert(&recorder->vcpu_tids, key, tid, &inserted) = tid;
 }
 
 /* Where the kernel does not tell the vCPU's number, the thread's name did. */
-static void complete_vcpu(struct vp_recorder *recorder, struct stream *stream,
-			  struct vp_raw_record *raw)
+static uint16_t number_by_thread(struct vp_recorder *recorder, uint32_t pid, uint32_t tid)
 {
-	if (raw->flags & VP_RAW_VCPU_KNOWN) {
-		note_vcpu(recorder, stream, raw);
-		return;
-	}
-	const struct vp_vm *vm = vm_of(recorder, raw->pid);
-	if (!vm)
-		return;
-	vp_vec_each (&vm->vcpus, vcpu)
-		if (vcpu->tid == raw->tid)
-			raw->vcpu = vcpu->number;
+	const struct vp_vm *vm = vm_of(recorder, pid);
+
+	if (vm)
+		vp_vec_each (&vm->vcpus, vcpu)
+			if (vcpu->tid == tid)
+				return (uint16_t)vcpu->number;
+	return VP_VCPU_UNKNOWN;
 }
 
-/* Says who the thread is, if the stream's last word was about another one. */
-static void append_task(struct vp_recorder *recorder, struct stream *stream, uint32_t pcpu,
-			const struct vp_raw_record *raw)
+static void see_new_vcpu(struct vp_recorder *recorder, struct stream *stream,
+			 struct vp_vcpu_sample *record)
 {
-	union vp_any_record record;
-
-	if (stream->tid == raw->tid && !memcmp(stream->comm, raw->comm, sizeof(stream->comm)))
+	if (record->vcpu == VP_VCPU_UNKNOWN) {
+		record->vcpu = number_by_thread(recorder, record->pid, record->tid);
 		return;
-	stream->tid = raw->tid;
-	memcpy(stream->comm, raw->comm, sizeof(stream->comm));
-	vp_convert_task(raw, &record);
-	vp_trace_append(recorder->trace, pcpu, &record);
+	}
+	stream->vcpu = record->vcpu;
+	stream->vcpu_tid = record->tid;
+	stream->vcpu_pid = record->pid;
+	find_vcpu(recorder, (uint64_t)record->pid << 32 | record->vcpu, record->pid, record->vcpu,
+		  record->tid);
+}
+
+/* Of any record of a vCPU: they begin alike. */
+static inline void see_vcpu(struct vp_recorder *recorder, struct stream *stream,
+			    struct vp_vcpu_sample *record)
+{
+	if (stream->vcpu_tid != record->tid || stream->vcpu != record->vcpu ||
+	    stream->vcpu_pid != record->pid)
+		see_new_vcpu(recorder, stream, record);
+}
+
+/* Blanks out what the guest did, if its VM was not asked for; that the guest ran stays. */
+static void hide_unchosen(struct vp_recorder *recorder, struct vp_guest_sample *record)
+{
+	const struct vp_vm *vm = vm_of(recorder, record->pid);
+
+	if (!vm || is_chosen(recorder, vm))
+		return;
+	record->ip = 0;
+	record->as_root = 0;
+	record->flags = (record->flags & ~VP_HAS_AS_ROOT) | VP_HIDDEN;
+}
+
+/* Takes note of what a record says of threads and VMs, and completes it. */
+static void see_record(struct vp_recorder *recorder, struct stream *stream,
+		       union vp_any_record *record)
+{
+	const struct vp_host_sample *sample = &record->host_sample;
+
+	switch (record->header.id) {
+	case VP_ID_task:
+		stream->tid = record->task.tid;
+		memcpy(stream->comm, record->task.comm, sizeof(stream->comm));
+		break;
+	case VP_ID_host_sample:
+		if (sample->mode == VP_MODE_USER)
+			vp_host_maps_see(recorder->host_maps, sample->pid,
+					 sample->tid == sample->pid ? stream->comm : NULL,
+					 sample->time);
+		break;
+	case VP_ID_guest_sample:
+		see_vcpu(recorder, stream, &record->vcpu_sample);
+		if (recorder->options.n_vm_names)
+			hide_unchosen(recorder, &record->guest_sample);
+		break;
+	case VP_ID_vcpu_sample:
+	case VP_ID_vcpu_in:
+	case VP_ID_vcpu_out:
+		see_vcpu(recorder, stream, &record->vcpu_sample);
+		break;
+	}
+}
+
+/* A stretch of records on its way to the trace. */
+struct stretch {
+	struct vp_recorder *recorder;
+	uint32_t pcpu;
+	struct vp_run run;
+	struct vp_task *task; /* the last record in it, if it is one */
+	uint64_t before_task; /* time of the record before that */
+};
+
+static void stretch_put(struct stretch *stretch)
+{
+	struct vp_run *run = &stretch->run;
+
+	if (run->n)
+		vp_trace_append_run(stretch->recorder->trace, stretch->pcpu, run);
+	*run = (struct vp_run){.bytes = run->bytes + run->size, .last = run->last};
+}
+
+static void stretch_add(struct stretch *stretch, union vp_any_record *record, size_t size)
+{
+	struct vp_run *run = &stretch->run;
+
+	if (run->size + size > VP_RUN_MAX)
+		stretch_put(stretch);
+	stretch->task = record->header.id == VP_ID_task ? &record->task : NULL;
+	stretch->before_task = run->last;
+	if (!run->n++)
+		run->first = record->header.time;
+	run->last = record->header.time;
+	run->size += size;
+}
+
+/* The clocks go where their time is between the pCPU's records. */
+static void put_clocks(struct stretch *stretch)
+{
+	struct vp_recorder *recorder = stretch->recorder;
+
+	stretch_put(stretch);
+	vp_trace_append(recorder->trace, stretch->pcpu, &recorder->clock);
+	recorder->clock.id = 0;
 }
 
 /*
- * How many ticks of the clock a sample stands for beside its own. A timer that fires late
- * (interrupts were off, or this machine is itself a VM that waited) skips the ticks that were due
- * meanwhile: perf forgets them. What was interrupted had the pCPU all the while, as far as anyone
- * can tell.
+ * How many ticks of the clock a sample stands for beside its own, if it is late. A timer that fires
+ * late (interrupts were off, or this machine is itself a VM that waited) skips the ticks that were
+ * due meanwhile: perf forgets them. What was interrupted had the pCPU all the while, as far as
+ * anyone can tell.
  */
 static uint64_t missed_ticks(const struct vp_recorder *recorder, struct stream *stream,
 			     uint64_t time)
 {
 	uint64_t period = recorder->trigger.period_ns;
+	uint64_t missed = (time - stream->late_from) / period + 1;
 
-	if (!recorder->trigger.by_time || !stream->grid || time < stream->grid)
-		return 0;
-	uint64_t due = (time - stream->grid) / period, next = stream->tick + 1;
-	stream->tick = due > next ? due : next;
-	bool late = due > next && (due - next) * period < MOST_LATE_NS;
-	return late && stream->may_fill ? due - next : 0;
+	stream->late_from += missed * period;
+	return stream->may_fill && missed * period < MOST_LATE_NS ? missed : 0;
 }
 
-static void append_sample(struct vp_recorder *recorder, struct stream *stream, uint32_t pcpu,
-			  uint32_t mode, uint64_t ip, struct vp_raw_record *raw)
+/* Adds a record for each tick that the sample was late for; they lie before it. */
+static void put_late_ticks(struct stretch *stretch, const union vp_any_record *sample)
 {
+	struct vp_recorder *recorder = stretch->recorder;
+	struct stream *stream = stream_of(recorder, stretch->pcpu);
 	uint64_t period = recorder->trigger.period_ns;
-	uint64_t missed = missed_ticks(recorder, stream, raw->time);
-	union vp_any_record record;
+	uint64_t missed = missed_ticks(recorder, stream, sample->header.time);
+	uint64_t first = sample->header.time - missed * period;
+	union vp_any_record late;
 
-	recorder->samples += missed + 1;
-	recorder->late += missed;
-	raw->time -= missed * period;
-	append_task(recorder, stream, pcpu, raw);
-	for (; missed; missed--, raw->time += period) {
-		raw->flags |= VP_LATE;
-		vp_convert_sample(raw, mode, ip, recorder->vendor, &record);
-		vp_trace_append(recorder->trace, pcpu, &record);
-	}
-	raw->flags &= ~VP_LATE;
-	vp_convert_sample(raw, mode, ip, recorder->vendor, &record);
-	vp_trace_append(recorder->trace, pcpu, &record);
-}
-
-/* Blanks out what the guest did, if its VM was not asked for; that the guest ran stays. */
-static void hide_unchosen(struct vp_recorder *recorder, uint32_t mode, uint64_t *ip,
-			  struct vp_raw_record *raw)
-{
-	const struct vp_vm *vm = vp_mode_is_guest(mode) ? vm_of(recorder, raw->pid) : NULL;
-
-	if (!vm || is_chosen(recorder, vm))
+	if (!missed)
 		return;
-	*ip = 0;
-	raw->as_root = 0;
-	raw->flags = (raw->flags & ~(uint32_t)VP_HAS_AS_ROOT) | VP_HIDDEN;
+	if (stretch->task) { /* says whose they are: it goes first */
+		stretch->task->time = first > stretch->before_task ? first : stretch->before_task;
+		stretch->run.last = stretch->task->time;
+		if (stretch->run.n == 1)
+			stretch->run.first = stretch->run.last;
+	}
+	stretch_put(stretch);
+	recorder->samples += missed;
+	recorder->late += missed;
+	for (uint64_t time = first; time < sample->header.time; time += period) {
+		memcpy(&late, sample, vp_record_size(sample->header.id));
+		late.header.time = time;
+		late.host_sample.flags |= VP_LATE;
+		vp_trace_append(recorder->trace, stretch->pcpu, &late);
+	}
 }
 
-static void take_raw(void *context, int pcpu, uint32_t mode, uint64_t ip, struct vp_raw_record *raw)
+static bool is_sample(const union vp_any_record *record)
+{
+	return record->header.id <= VP_ID_guest_sample; /* the first three */
+}
+
+static void take_records(void *context, uint32_t pcpu, char *records, size_t size)
 {
 	struct vp_recorder *recorder = context;
-	struct stream *stream = stream_of(recorder, (uint32_t)pcpu);
-	union vp_any_record record;
+	struct stream *stream = stream_of(recorder, pcpu);
+	struct stretch stretch = {.recorder = recorder, .pcpu = pcpu, .run.bytes = records};
+	bool has_clock = recorder->clock.id && (int)pcpu == recorder->trigger.pcpus.at[0];
+	uint64_t clock = has_clock ? recorder->clock.time : UINT64_MAX;
+	uint64_t tick = recorder->trigger.by_time ? recorder->trigger.period_ns : 0;
 
-	if (raw->flags & VP_RAW_ON_VCPU || vp_mode_is_guest(mode)) {
-		complete_vcpu(recorder, stream, raw);
-		if (recorder->options.n_vm_names)
-			hide_unchosen(recorder, mode, &ip, raw);
+	for (size_t at = 0, length; at < size; at += length) {
+		union vp_any_record *record = (void *)(records + at);
+		length = vp_record_size(record->header.id);
+		if (record->header.time >= clock) {
+			put_clocks(&stretch);
+			clock = UINT64_MAX;
+		}
+		see_record(recorder, stream, record);
+		if (is_sample(record)) {
+			recorder->samples++;
+			if (record->header.time >= stream->late_from)
+				put_late_ticks(&stretch, record);
+			stream->late_from += tick;
+		}
+		stretch_add(&stretch, record, length);
 	}
-	if (raw->kind != VP_RAW_SAMPLE) {
-		vp_convert_switch(raw, recorder->vendor, &record);
-		vp_trace_append(recorder->trace, (uint32_t)pcpu, &record);
-		return;
-	}
-	append_sample(recorder, stream, (uint32_t)pcpu, mode, ip, raw);
-	if (mode == VP_MODE_USER)
-		vp_host_maps_see(recorder->host_maps, raw->pid,
-				 raw->tid == raw->pid ? raw->comm : NULL, raw->time);
+	stretch_put(&stretch);
 }
 
 static struct vp_error *check_vm_names(const struct vp_recorder *recorder)
@@ -303,7 +387,7 @@ static struct vp_error *open_all(struct vp_recorder *recorder)
 	vp_vec_each (&recorder->vms, vm) /* now, rather than while the guests are sampled */
 		vp_host_maps_see(recorder->host_maps, vm->pid, NULL, 0);
 	describe(recorder);
-	VP_TRY(vp_sampler_start(&recorder->trigger, options->buffer_pages, take_raw, recorder,
+	VP_TRY(vp_sampler_start(&recorder->trigger, options->buffer_pages, take_records, recorder,
 				&recorder->sampler));
 	/* Only now that recording works is an older one moved away. */
 	VP_TRY(vp_recording_place(options->directory, &recorder->lock));
@@ -319,7 +403,6 @@ struct vp_error *vp_recorder_open(const struct vp_recorder_options *options,
 
 	recorder->options = *options;
 	recorder->lock = -1;
-	recorder->vendor = vp_sampler_vendor();
 	recorder->host_maps = vp_host_maps_new();
 	struct vp_error *error = open_all(recorder);
 	if (error)
@@ -329,17 +412,25 @@ struct vp_error *vp_recorder_open(const struct vp_recorder_options *options,
 	return error;
 }
 
-static void append_clocks(struct vp_recorder *recorder)
+/* Clocks that no record came after. */
+static void put_clocks_last(struct vp_recorder *recorder)
+{
+	if (recorder->clock.id)
+		vp_trace_append(recorder->trace, (uint32_t)recorder->trigger.pcpus.at[0],
+				&recorder->clock);
+	recorder->clock.id = 0;
+}
+
+static void read_clocks(struct vp_recorder *recorder)
 {
 	struct vp_clock_reading clock = vp_clock_read();
-	union vp_any_record record = {
-	    .clock_sync = {.header = {.time = clock.monotonic, .id = VP_ID_clock_sync},
-			   .error_ns = clock.error_ns,
-			   .tsc = clock.tsc,
-			   .realtime = clock.realtime}};
 
-	if (recorder->trigger.pcpus.count)
-		vp_trace_append(recorder->trace, (uint32_t)recorder->trigger.pcpus.at[0], &record);
+	put_clocks_last(recorder);
+	recorder->clock = (struct vp_clock_sync){.time = clock.monotonic,
+						 .id = VP_ID_clock_sync,
+						 .error_ns = clock.error_ns,
+						 .tsc = clock.tsc,
+						 .realtime = clock.realtime};
 }
 
 struct vp_error *vp_recorder_start(struct vp_recorder *recorder)
@@ -348,14 +439,14 @@ struct vp_error *vp_recorder_start(struct vp_recorder *recorder)
 
 	vp_vec_each (&trigger->pcpus, pcpu)
 		vp_trace_flush(recorder->trace, (uint32_t)*pcpu, 0); /* opens the stream */
-	append_clocks(recorder);
+	read_clocks(recorder);
 	recorder->about.start = vp_clock_monotonic();
 	recorder->next_second = recorder->about.start + 1000000000;
 	VP_TRY(vp_recording_write(recorder->options.directory, &recorder->about));
 	VP_TRY(vp_trigger_enable(trigger, true));
-	for (size_t i = 0; i < trigger->pcpus.count; i++)
-		stream_of(recorder, (uint32_t)trigger->pcpus.at[i])->grid =
-		    trigger->enabled_at.at[i];
+	for (size_t i = 0; trigger->by_time && i < trigger->pcpus.count; i++)
+		stream_of(recorder, (uint32_t)trigger->pcpus.at[i])->late_from =
+		    trigger->enabled_at.at[i] + 2 * trigger->period_ns;
 	return NULL;
 }
 
@@ -363,7 +454,7 @@ static void flush_all(struct vp_recorder *recorder)
 {
 	vp_vec_each (&recorder->trigger.pcpus, pcpu)
 		vp_trace_flush(recorder->trace, (uint32_t)*pcpu,
-			       vp_sampler_lost(recorder->sampler, *pcpu));
+			       vp_sampler_lost(recorder->sampler, (uint32_t)*pcpu));
 
 	int failure = vp_trace_take_failure(recorder->trace);
 	if (failure && !recorder->said_unwritten) {
@@ -395,7 +486,7 @@ static void do_slow_work(struct vp_recorder *recorder)
 	if (now < recorder->next_second)
 		return;
 	recorder->next_second = now + 1000000000;
-	append_clocks(recorder);
+	read_clocks(recorder);
 	vp_map_deinit(&recorder->no_vms); /* pids are used again */
 	note_ends(recorder, ++recorder->seconds % 10 == 0);
 	if (recorder->vms_changed) {
@@ -408,10 +499,9 @@ static void do_slow_work(struct vp_recorder *recorder)
 /* Notes what was lost up to now: gaps in what is drained next may be filled only without losses. */
 static void note_losses(struct vp_recorder *recorder)
 {
-	vp_sampler_read_lost(recorder->sampler);
 	vp_vec_each (&recorder->trigger.pcpus, pcpu) {
 		struct stream *stream = stream_of(recorder, (uint32_t)*pcpu);
-		uint64_t lost = vp_sampler_lost(recorder->sampler, *pcpu);
+		uint64_t lost = vp_sampler_lost(recorder->sampler, (uint32_t)*pcpu);
 		stream->may_fill = lost == stream->lost;
 		stream->lost = lost;
 	}
@@ -421,9 +511,7 @@ static struct vp_error *drain(struct vp_recorder *recorder, int timeout_ms)
 {
 	VP_TRY(vp_sampler_wait(recorder->sampler, timeout_ms));
 	note_losses(recorder);
-	VP_TRY(vp_sampler_drain(recorder->sampler));
-	vp_sampler_read_lost(recorder->sampler);
-	return NULL;
+	return vp_sampler_drain(recorder->sampler);
 }
 
 struct vp_error *vp_recorder_step(struct vp_recorder *recorder, int timeout_ms)
@@ -497,8 +585,9 @@ struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
 
 	VP_TRY(vp_trigger_enable(&recorder->trigger, false));
 	about->end = vp_clock_monotonic();
-	append_clocks(recorder);
+	read_clocks(recorder);
 	VP_TRY(drain(recorder, 0));
+	put_clocks_last(recorder);
 	flush_all(recorder);
 	note_ends(recorder, true);
 	vp_vec_each (&recorder->vms, vm)

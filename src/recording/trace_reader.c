@@ -80,7 +80,8 @@ static size_t packet_check(const char *bytes, size_t left, struct vp_packet_head
 		return 0;
 	uint64_t size = header->packet_size / 8;
 	if (size < sizeof(*header) || size > VP_PACKET_MAX || size > left ||
-	    header->checksum != vp_packet_checksum(bytes, size))
+	    header->checksum !=
+		vp_packet_checksum(header, bytes + sizeof(*header), size - sizeof(*header)))
 		return 0;
 	return size;
 }
@@ -149,7 +150,7 @@ const struct vp_record_header *vp_stream_next_slow(struct vp_stream_reader *stre
 		struct vp_record_header header;
 		size_t left = (size_t)(stream->cursor.end - stream->cursor.at);
 		memcpy(&header, stream->cursor.at, sizeof(header));
-		size_t size = vp_stream_record_size(header.id);
+		size_t size = vp_record_size(header.id);
 		if (left && size && size <= left)
 			return vp_stream_next(stream);
 		if (left)

@@ -35,16 +35,6 @@ struct vp_stream_cursor {
 struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret) VP_MUST_CHECK;
 void vp_stream_free(struct vp_stream_reader *stream);
 
-/* Bytes of a record type, 0 if there is none: asked for every record. */
-static inline size_t vp_stream_record_size(uint32_t id)
-{
-#define VP_RECORD_SIZE(number, record, text) [number] = sizeof(struct vp_##record),
-	static const uint8_t sizes[VP_ID_MAX + 1] = {VP_RECORDS(VP_RECORD_SIZE)};
-#undef VP_RECORD_SIZE
-
-	return id <= VP_ID_MAX ? sizes[id] : 0;
-}
-
 /* What vp_stream_next() does at the end of a packet, or at bytes that are no record. */
 const struct vp_record_header *vp_stream_next_slow(struct vp_stream_reader *stream);
 /*
@@ -56,7 +46,7 @@ static inline const struct vp_record_header *vp_stream_next(struct vp_stream_rea
 	struct vp_stream_cursor *cursor = (struct vp_stream_cursor *)stream;
 	const struct vp_record_header *record = (const void *)cursor->at;
 	/* Behind the last packet the window has room for a header. */
-	size_t size = vp_stream_record_size(record->id);
+	size_t size = vp_record_size(record->id);
 
 	if (!size || size > (size_t)(cursor->end - cursor->at))
 		return vp_stream_next_slow(stream);

@@ -5,21 +5,23 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/vec.h"
 #include "recording/packet.h"
 
-/* Half a second of samples at 1 kHz. */
-enum { USUAL_PACKET = 32 * 1024 };
+/* A shorter run is copied into the packet at hand; a longer one is a packet of its own. */
+enum { LONG_RUN = 8 * 1024, USUAL_PACKET = 2 * LONG_RUN };
 
 struct stream {
 	uint32_t cpu;
 	int fd;
-	struct vp_buffer packet; /* header and records */
+	uint64_t file_size;
+	struct vp_buffer records; /* not written yet */
+	uint64_t n_records;       /* in them */
 	uint64_t first_time, last_time;
-	uint64_t n_records; /* in the packet */
 	uint64_t seq;
 	uint64_t lost_before, unwritten, lost_said;
 };
@@ -61,7 +63,7 @@ void vp_trace_writer_free(struct vp_trace_writer *writer)
 		if (!*stream)
 			continue;
 		close((*stream)->fd);
-		vp_buffer_deinit(&(*stream)->packet);
+		vp_buffer_deinit(&(*stream)->records);
 		free(*stream);
 	}
 	vp_vec_deinit(&writer->streams);
@@ -83,67 +85,117 @@ static struct stream *stream_of(struct vp_trace_writer *writer, uint32_t cpu)
 	if (stream->fd < 0)
 		writer->failure = errno;
 	/* Touched now, so that no page of it is missing while the sampled machine waits. */
-	memset(vp_buffer_extend(&stream->packet, USUAL_PACKET), 0, USUAL_PACKET);
-	stream->packet.size = 0;
+	memset(vp_buffer_extend(&stream->records, USUAL_PACKET), 0, USUAL_PACKET);
+	stream->records.size = 0;
 	writer->streams.at[cpu] = stream;
 	return stream;
 }
 
-static void packet_begin(struct stream *stream)
+static void packet_seal(const struct vp_trace_writer *writer, const struct stream *stream,
+			const struct vp_run *run, struct vp_packet_header *ret)
 {
-	vp_buffer_extend(&stream->packet, sizeof(struct vp_packet_header));
-	stream->n_records = 0;
-}
+	uint64_t bits = 8 * (sizeof(*ret) + run->size);
 
-void vp_trace_append(struct vp_trace_writer *writer, uint32_t cpu, void *record)
-{
-	struct stream *stream = stream_of(writer, cpu);
-	struct vp_record_header *header = record;
-	size_t size = vp_record_type(header->id)->size;
-
-	if (stream->packet.size + size > VP_PACKET_MAX)
-		vp_trace_flush(writer, cpu, stream->lost_before);
-	if (!stream->packet.size)
-		packet_begin(stream);
-	if (header->time < stream->last_time)
-		header->time = stream->last_time;
-	stream->last_time = header->time;
-	if (!stream->n_records++)
-		stream->first_time = header->time;
-	vp_buffer_append(&stream->packet, record, size);
-}
-
-static void packet_seal(struct vp_trace_writer *writer, struct stream *stream)
-{
-	uint64_t bits = 8ULL * stream->packet.size;
-	struct vp_packet_header header = {
+	*ret = (struct vp_packet_header){
 	    .magic = VP_PACKET_MAGIC,
-	    .timestamp_begin = stream->n_records ? stream->first_time : stream->last_time,
-	    .timestamp_end = stream->last_time,
+	    .timestamp_begin = run->first,
+	    .timestamp_end = run->last,
 	    .content_size = bits,
 	    .packet_size = bits,
 	    .packet_seq_num = stream->seq,
 	    .events_discarded = stream->lost_before + stream->unwritten,
 	    .cpu_id = stream->cpu,
 	};
-
-	memcpy(header.uuid, writer->uuid, sizeof(header.uuid));
-	memcpy(stream->packet.bytes, &header, sizeof(header));
-	header.checksum = vp_packet_checksum(stream->packet.bytes, stream->packet.size);
-	memcpy(stream->packet.bytes, &header, sizeof(header));
+	memcpy(ret->uuid, writer->uuid, sizeof(ret->uuid));
+	ret->checksum = vp_packet_checksum(ret, run->bytes, run->size);
 }
 
 /* One write for the whole packet; what a full disk let through of it is cut off again. */
-static int packet_write(struct stream *stream)
+static int packet_put(struct stream *stream, const struct vp_packet_header *header,
+		      const struct vp_run *run)
 {
-	struct stat before;
+	struct iovec parts[] = {{(void *)header, sizeof(*header)}, {(void *)run->bytes, run->size}};
+	uint64_t size = parts[0].iov_len + parts[1].iov_len;
+	int result = vp_fd_write_parts(stream->fd, parts, run->size ? 2 : 1);
 
-	if (fstat(stream->fd, &before))
-		return -errno;
-	int result = vp_fd_write_all(stream->fd, stream->packet.bytes, stream->packet.size);
-	if (result && ftruncate(stream->fd, before.st_size))
+	if (!result)
+		stream->file_size += size;
+	else if (ftruncate(stream->fd, (off_t)stream->file_size))
 		return -errno;
 	return result;
+}
+
+static void packet_write(struct vp_trace_writer *writer, struct stream *stream,
+			 const struct vp_run *run)
+{
+	struct vp_packet_header header;
+
+	packet_seal(writer, stream, run, &header);
+	int result = packet_put(stream, &header, run);
+	if (result) {
+		writer->failure = -result;
+		stream->unwritten += run->n;
+	} else {
+		writer->written += run->n;
+		stream->lost_said = header.events_discarded;
+		stream->seq++;
+	}
+}
+
+/* Writes what has gathered in memory. */
+static void write_gathered(struct vp_trace_writer *writer, struct stream *stream)
+{
+	struct vp_run run = {
+	    .bytes = stream->records.bytes,
+	    .size = stream->records.size,
+	    .n = stream->n_records,
+	    .first = stream->n_records ? stream->first_time : stream->last_time,
+	    .last = stream->last_time,
+	};
+
+	packet_write(writer, stream, &run);
+	stream->records.size = 0;
+	stream->n_records = 0;
+}
+
+/* Room for `size` bytes more in the packet, which then holds `n` records more, up to time `last`.
+ */
+static char *gather(struct vp_trace_writer *writer, struct stream *stream, size_t size, uint64_t n,
+		    uint64_t first, uint64_t last)
+{
+	if (stream->records.size + size > VP_RUN_MAX)
+		write_gathered(writer, stream);
+	if (!stream->n_records)
+		stream->first_time = first;
+	stream->n_records += n;
+	stream->last_time = last;
+	return vp_buffer_extend(&stream->records, size);
+}
+
+void vp_trace_append(struct vp_trace_writer *writer, uint32_t cpu, void *record)
+{
+	struct stream *stream = stream_of(writer, cpu);
+	struct vp_record_header *header = record;
+	size_t size = vp_record_size(header->id);
+
+	if (header->time < stream->last_time)
+		header->time = stream->last_time;
+	memcpy(gather(writer, stream, size, 1, header->time, header->time), record, size);
+}
+
+void vp_trace_append_run(struct vp_trace_writer *writer, uint32_t cpu, const struct vp_run *run)
+{
+	struct stream *stream = stream_of(writer, cpu);
+
+	if (run->size < LONG_RUN) {
+		memcpy(gather(writer, stream, run->size, run->n, run->first, run->last), run->bytes,
+		       run->size);
+		return;
+	}
+	if (stream->n_records)
+		write_gathered(writer, stream);
+	packet_write(writer, stream, run);
+	stream->last_time = run->last;
 }
 
 void vp_trace_flush(struct vp_trace_writer *writer, uint32_t cpu, uint64_t lost)
@@ -151,23 +203,9 @@ void vp_trace_flush(struct vp_trace_writer *writer, uint32_t cpu, uint64_t lost)
 	struct stream *stream = stream_of(writer, cpu);
 
 	stream->lost_before = lost;
-	if (!stream->packet.size) {
-		if (stream->lost_said == lost + stream->unwritten)
-			return;
-		packet_begin(stream);
-	}
-	packet_seal(writer, stream);
-	int result = packet_write(stream);
-	if (result) {
-		writer->failure = -result;
-		stream->unwritten += stream->n_records;
-	} else {
-		writer->written += stream->n_records;
-		stream->lost_said = lost + stream->unwritten;
-		stream->seq++;
-	}
-	stream->packet.size = 0;
-	stream->n_records = 0;
+	if (stream->n_records || stream->lost_said != lost + stream->unwritten ||
+	    !stream->file_size)
+		write_gathered(writer, stream);
 }
 
 uint64_t vp_trace_written(const struct vp_trace_writer *writer)

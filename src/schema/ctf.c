@@ -44,6 +44,7 @@ static void write_prologue(const struct vp_ctf_trace *trace, struct vp_buffer *o
 	    "typealias integer { size = 16; align = 8; signed = false; } := u16;\n"
 	    "typealias integer { size = 32; align = 8; signed = false; } := u32;\n"
 	    "typealias integer { size = 64; align = 8; signed = false; } := u64;\n"
+	    "typealias integer { size = 16; align = 8; signed = false; base = 16; } := x16;\n"
 	    "typealias integer { size = 32; align = 8; signed = false; base = 16; } := x32;\n"
 	    "typealias integer { size = 64; align = 8; signed = false; base = 16; } := x64;\n"
 	    "typealias integer { size = 8; align = 8; signed = false; encoding = UTF8; } := text;\n"
@@ -69,7 +70,7 @@ static void write_prologue(const struct vp_ctf_trace *trace, struct vp_buffer *o
 		 "\t\ttime_ns timestamp_end;\n\t\tu64 content_size;\n\t\tu64 packet_size;\n"
 		 "\t\tu64 packet_seq_num;\n\t\tu64 events_discarded;\n\t\tu32 cpu_id;\n"
 		 "\t\tx32 checksum;\n\t};\n"
-		 "\tevent.header := struct {\n\t\ttime_ns timestamp;\n\t\tu32 id;\n\t};\n};\n\n");
+		 "\tevent.header := struct {\n\t\ttime_ns timestamp;\n\t\tu16 id;\n\t};\n};\n\n");
 }
 
 static void write_field(const struct vp_field_type *field, struct vp_buffer *out)

@@ -3,8 +3,9 @@
  * Every record type, once. This table drives the C structs, the writer, the reader, the CTF
  * metadata (schema/ctf.c) and docs/format.md (tools/format-doc).
  *
- * A record on disk is a CTF event: the header {u64 time, u32 id} and the record's fields, little
- * endian, without padding. Fields are ordered so that the C struct has no padding either.
+ * A record on disk is a CTF event: the header {u64 time, u16 id} and the record's fields, little
+ * endian, without padding. Fields are ordered so that the C struct has no padding either, and each
+ * record is a whole number of 8 bytes: the programs in the kernel write them as they are.
  *
  * VP_FIELD(type, style, name, meaning) with type u8 u16 u32 u64 comm, style dec hex text.
  * `comm` is 16 bytes of text, zero-terminated when shorter.
@@ -15,62 +16,69 @@
 #include <linux/types.h>
 
 #define VP_FIELDS_host_sample(FIELD)                                                               \
+	FIELD(u16, hex, flags, "16 a late tick")                                                   \
 	FIELD(u32, dec, pid, "process (thread group) on the pCPU; 0 is the idle task")             \
 	FIELD(u32, dec, tid, "thread on the pCPU")                                                 \
-	FIELD(u32, dec, mode, "what the sample hit: 1 host kernel, 2 host user space")             \
-	FIELD(u64, hex, ip, "program counter")                                                     \
-	FIELD(u32, hex, flags, "16 a late tick")
+	FIELD(u8, dec, mode, "what the sample hit: 1 host kernel, 2 host user space")              \
+	FIELD(u8, dec, reserved, "0")                                                              \
+	FIELD(u16, dec, reserved_2, "0")                                                           \
+	FIELD(u64, hex, ip, "program counter")
 
 #define VP_FIELDS_vcpu_sample(FIELD)                                                               \
+	FIELD(u16, hex, flags, "1 exit_reason is known, 16 a late tick")                           \
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
-	FIELD(u32, dec, mode, "what the sample hit: 1 host kernel, 2 host user space")             \
+	FIELD(u8, dec, mode, "what the sample hit: 1 host kernel, 2 host user space")              \
+	FIELD(u8, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")       \
+	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
 	FIELD(u64, hex, ip, "host program counter")                                                \
-	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
-	FIELD(u32, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")      \
-	FIELD(u32, hex, flags, "1 exit_reason is known, 16 a late tick")
+	FIELD(u32, dec, reserved, "0")
 
 #define VP_FIELDS_guest_sample(FIELD)                                                              \
+	FIELD(u16, hex, flags,                                                                     \
+	      "1 exit_reason is known, 2 as_root is known, 4 cpl is known, 16 a late tick, "       \
+	      "32 of a VM that was not asked for: ip and as_root are blanked out")                 \
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
-	FIELD(u32, dec, mode, "what the sample hit: 4 guest kernel, 5 guest user space")           \
+	FIELD(u8, dec, mode, "what the sample hit: 4 guest kernel, 5 guest user space")            \
+	FIELD(u8, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")       \
+	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
 	FIELD(u64, hex, ip, "guest program counter")                                               \
 	FIELD(u64, hex, host_ip, "host program counter: where KVM entered the guest")              \
 	FIELD(u64, hex, as_root, "guest address-space root (CR3 on x86) as the vCPU holds it")     \
-	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
-	FIELD(u32, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")      \
-	FIELD(u32, hex, flags,                                                                     \
-	      "1 exit_reason is known, 2 as_root is known, 4 cpl is known, 16 a late tick, "       \
-	      "32 of a VM that was not asked for: ip and as_root are blanked out")                 \
 	FIELD(u32, dec, cpl, "guest privilege level, 0 to 3")
 
 #define VP_FIELDS_task(FIELD)                                                                      \
+	FIELD(u16, dec, reserved, "0")                                                             \
 	FIELD(u32, dec, pid, "process of the thread")                                              \
 	FIELD(u32, dec, tid, "thread that the following samples of this stream belong to")         \
-	FIELD(u32, dec, reserved, "0")                                                             \
+	FIELD(u32, dec, reserved_2, "0")                                                           \
 	FIELD(comm, text, comm, "its name")
 
 #define VP_FIELDS_vcpu_in(FIELD)                                                                   \
+	FIELD(u16, hex, flags, "1 exit_reason is known")                                           \
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, tid, "thread of the vCPU that got the pCPU")                               \
-	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
+	FIELD(u8, dec, reserved, "0")                                                              \
+	FIELD(u8, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")       \
+	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
-	FIELD(u32, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")      \
-	FIELD(u32, hex, flags, "1 exit_reason is known")                                           \
 	FIELD(u32, dec, other_tid, "thread that had the pCPU before")
 
 #define VP_FIELDS_vcpu_out(FIELD)                                                                  \
+	FIELD(u16, hex, flags, "1 exit_reason is known, 8 blocked (else still runnable)")          \
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, tid, "thread of the vCPU that left the pCPU")                              \
-	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
+	FIELD(u8, dec, reserved, "0")                                                              \
+	FIELD(u8, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")       \
+	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
-	FIELD(u32, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")      \
-	FIELD(u32, hex, flags, "1 exit_reason is known, 8 blocked (else still runnable)")          \
 	FIELD(u32, dec, other_tid, "thread that has the pCPU now")
 
 #define VP_FIELDS_clock_sync(FIELD)                                                                \
+	FIELD(u16, dec, reserved, "0")                                                             \
 	FIELD(u32, dec, error_ns, "the two clocks were read within this many nanoseconds")         \
 	FIELD(u64, dec, tsc, "time-stamp counter at `time`")                                       \
 	FIELD(u64, dec, realtime, "CLOCK_REALTIME at `time`, nanoseconds")
@@ -93,21 +101,40 @@ typedef __u32 vp_type_u32;
 typedef __u64 vp_type_u64;
 typedef char vp_type_comm[VP_COMM_SIZE];
 
+/* A record anywhere in memory, of a reader; in the kernel's rings each lies on 8 bytes. */
+#ifdef __bpf__
+#define VP_RECORD_PLACE
+#else
+#define VP_RECORD_PLACE __attribute__((packed))
+#endif
+
+/* What all records begin with. */
 struct vp_record_header {
 	__u64 time; /* nanoseconds of the host's CLOCK_MONOTONIC */
-	__u32 id;
-} __attribute__((packed));
+	__u16 id;
+} VP_RECORD_PLACE;
 
 #define VP_STRUCT_FIELD(type, style, name, meaning) vp_type_##type name;
 #define VP_STRUCT(number, name, meaning)                                                           \
 	struct vp_##name {                                                                         \
-		struct vp_record_header header;                                                    \
+		__u64 time;                                                                        \
+		__u16 id;                                                                          \
 		VP_FIELDS_##name(VP_STRUCT_FIELD)                                                  \
-	} __attribute__((packed));
+	} VP_RECORD_PLACE;
 VP_RECORDS(VP_STRUCT)
+
+#define VP_FIELD_SIZE(type, style, name, meaning) +sizeof(vp_type_##type)
+#define VP_NO_PADDING(number, name, meaning)                                                       \
+	_Static_assert(sizeof(struct vp_##name) == 10 VP_FIELDS_##name(VP_FIELD_SIZE) &&           \
+			   sizeof(struct vp_##name) % 8 == 0,                                      \
+		       "order the fields of " #name " by size");
+VP_RECORDS(VP_NO_PADDING)
 
 #define VP_ENUM(number, name, meaning) VP_ID_##name = number,
 enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 7 };
+
+/* A vCPU whose number is not known. */
+#define VP_VCPU_UNKNOWN 0xffffu
 
 /* Values of `mode`: the kernel's own PERF_RECORD_MISC_CPUMODE numbers. */
 enum vp_mode {

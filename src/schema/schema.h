@@ -3,6 +3,7 @@
 #ifndef VP_SCHEMA_SCHEMA_H
 #define VP_SCHEMA_SCHEMA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,28 @@ struct vp_record_type {
 	size_t n_fields;
 };
 
+/* Any record: big enough for each, told apart by header.id. */
+#define VP_RECORD_MEMBER(number, name, meaning) struct vp_##name name;
+union vp_any_record {
+	struct vp_record_header header;
+	VP_RECORDS(VP_RECORD_MEMBER)
+};
+
+/* Bytes of a record type, 0 if there is none: asked for every record. */
+static inline size_t vp_record_size(uint32_t id)
+{
+#define VP_RECORD_SIZE(number, record, text) [number] = sizeof(struct vp_##record),
+	static const uint8_t sizes[VP_ID_MAX + 1] = {VP_RECORDS(VP_RECORD_SIZE)};
+#undef VP_RECORD_SIZE
+
+	return id <= VP_ID_MAX ? sizes[id] : 0;
+}
+
+static inline bool vp_mode_is_guest(uint32_t mode)
+{
+	return mode == VP_MODE_GUEST_KERNEL || mode == VP_MODE_GUEST_USER;
+}
+
 /* The record type of that id, or NULL. */
 const struct vp_record_type *vp_record_type(uint32_t id);
 
@@ -43,7 +66,7 @@ struct vp_packet_header {
 	uint64_t packet_seq_num;
 	uint64_t events_discarded; /* since the stream began */
 	uint32_t cpu_id;
-	uint32_t checksum; /* XXH3 of the packet with this field 0, low 32 bits */
+	uint32_t checksum; /* XXH64 of the packet with this field 0, low 32 bits */
 } __attribute__((packed));
 
 struct vp_ctf_trace {

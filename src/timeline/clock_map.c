@@ -22,7 +22,7 @@ static uint64_t distance(uint64_t a, uint64_t b)
 
 static struct vp_clock_pair pair_of(const struct vp_clock_sync *sync)
 {
-	return (struct vp_clock_pair){sync->header.time, sync->tsc, sync->error_ns};
+	return (struct vp_clock_pair){sync->time, sync->tsc, sync->error_ns};
 }
 
 /* The last clock_sync within the reader's next `limit` records; false if there is none. */

@@ -66,7 +66,7 @@ bool vp_timeline_next(struct vp_timeline *timeline, struct vp_tick *tick);
 
 static inline bool vp_tick_is_guest(const struct vp_tick *tick)
 {
-	return tick->sample && tick->sample->header.id == VP_ID_guest_sample;
+	return tick->sample && tick->sample->id == VP_ID_guest_sample;
 }
 
 static inline bool vp_tick_is_idle(const struct vp_tick *tick)

@@ -40,7 +40,7 @@ static void put_packet(const char *directory, const uint8_t *records, size_t siz
 	header.packet_size = header.content_size = 8 * (sizeof(header) + size);
 	vp_buffer_append(&packet, &header, sizeof(header));
 	vp_buffer_append(&packet, records, size);
-	header.checksum = vp_packet_checksum(packet.bytes, packet.size);
+	header.checksum = vp_packet_checksum(&header, records, size);
 	memcpy(packet.bytes, &header, sizeof(header));
 	put_file(directory, "host/cpu0", packet.bytes, packet.size);
 	vp_buffer_deinit(&packet);
@@ -88,13 +88,10 @@ static void inform(const char *directory)
 static void put_good_stream(const char *directory)
 {
 	const struct vp_guest_sample guest = {
-	    .header = {.time = 20, .id = VP_ID_guest_sample}, .pid = 1000, .tid = 1001, .mode = 5};
-	const struct vp_vcpu_sample vcpu = {.header = {.time = 10, .id = VP_ID_vcpu_sample},
-					    .pid = UINT32_MAX,
-					    .tid = UINT32_MAX,
-					    .mode = 1};
-	const struct vp_host_sample host = {.header = {.time = 30, .id = VP_ID_host_sample},
-					    .mode = 1};
+	    .time = 20, .id = VP_ID_guest_sample, .pid = 1000, .tid = 1001, .mode = 5};
+	const struct vp_vcpu_sample vcpu = {
+	    .time = 10, .id = VP_ID_vcpu_sample, .pid = UINT32_MAX, .tid = UINT32_MAX, .mode = 1};
+	const struct vp_host_sample host = {.time = 30, .id = VP_ID_host_sample, .mode = 1};
 	struct vp_buffer records = {0};
 
 	vp_buffer_append(&records, &vcpu, sizeof(vcpu));

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
-#include "recording/convert.h"
 
 void made_begin(struct made *made, const char *name, unsigned n_vms)
 {

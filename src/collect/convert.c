@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "recording/convert.h"
+#include "collect/convert.h"
 
 #include <string.h>
 
-enum { SAMPLE_FLAGS = VP_HAS_EXIT_REASON | VP_HAS_AS_ROOT | VP_HAS_CPL | VP_LATE | VP_HIDDEN };
+enum { SAMPLE_FLAGS = VP_HAS_EXIT_REASON | VP_HAS_AS_ROOT | VP_HAS_CPL };
 
 /*
  * Kernel or user space of the guest. Not the kernel's own word: KVM of 6.1, for one, tells perf the
@@ -21,7 +21,8 @@ static void guest_sample(const struct vp_raw_record *raw, uint64_t ip, uint32_t 
 			 struct vp_guest_sample *ret)
 {
 	*ret = (struct vp_guest_sample){
-	    .header = {.time = raw->time, .id = VP_ID_guest_sample},
+	    .time = raw->time,
+	    .id = VP_ID_guest_sample,
 	    .pid = raw->pid,
 	    .tid = raw->tid,
 	    .mode = guest_mode(raw, ip),
@@ -40,7 +41,8 @@ static void vcpu_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t
 			uint32_t vendor, struct vp_vcpu_sample *ret)
 {
 	*ret = (struct vp_vcpu_sample){
-	    .header = {.time = raw->time, .id = VP_ID_vcpu_sample},
+	    .time = raw->time,
+	    .id = VP_ID_vcpu_sample,
 	    .pid = raw->pid,
 	    .tid = raw->tid,
 	    .mode = mode,
@@ -48,7 +50,7 @@ static void vcpu_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t
 	    .vcpu = raw->vcpu,
 	    .exit_reason = raw->exit_reason,
 	    .vendor = vendor,
-	    .flags = raw->flags & (VP_HAS_EXIT_REASON | VP_LATE),
+	    .flags = raw->flags & VP_HAS_EXIT_REASON,
 	};
 }
 
@@ -61,12 +63,12 @@ void vp_convert_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t 
 		vcpu_sample(raw, mode, ip, vendor, &ret->vcpu_sample);
 	} else {
 		ret->host_sample = (struct vp_host_sample){
-		    .header = {.time = raw->time, .id = VP_ID_host_sample},
+		    .time = raw->time,
+		    .id = VP_ID_host_sample,
 		    .pid = raw->pid,
 		    .tid = raw->tid,
 		    .mode = mode,
 		    .ip = ip,
-		    .flags = raw->flags & VP_LATE,
 		};
 	}
 }
@@ -78,8 +80,8 @@ void vp_convert_switch(const struct vp_raw_record *raw, uint32_t vendor, union v
 	/* vcpu_in has the same fields in the same order. */
 	_Static_assert(sizeof(struct vp_vcpu_in) == sizeof(struct vp_vcpu_out), "same fields");
 	*out = (struct vp_vcpu_out){
-	    .header = {.time = raw->time,
-		       .id = raw->kind == VP_RAW_VCPU_IN ? VP_ID_vcpu_in : VP_ID_vcpu_out},
+	    .time = raw->time,
+	    .id = raw->kind == VP_RAW_VCPU_IN ? VP_ID_vcpu_in : VP_ID_vcpu_out,
 	    .pid = raw->pid,
 	    .tid = raw->tid,
 	    .vcpu = raw->vcpu,
@@ -93,7 +95,8 @@ void vp_convert_switch(const struct vp_raw_record *raw, uint32_t vendor, union v
 void vp_convert_task(const struct vp_raw_record *raw, union vp_any_record *ret)
 {
 	ret->task = (struct vp_task){
-	    .header = {.time = raw->time, .id = VP_ID_task},
+	    .time = raw->time,
+	    .id = VP_ID_task,
 	    .pid = raw->pid,
 	    .tid = raw->tid,
 	};

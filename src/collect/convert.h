@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From what perf and the sampling programs say of a sample together to the records of the schema.
+ */
+#ifndef VP_COLLECT_CONVERT_H
+#define VP_COLLECT_CONVERT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/sampler.h"
+#include "schema/records.h"
+#include "schema/schema.h"
+
+/* `mode` and `ip` are the kernel's word on what the sample hit; `vendor` an enum vp_vendor. */
+void vp_convert_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t ip, uint32_t vendor,
+		       union vp_any_record *ret);
+void vp_convert_switch(const struct vp_raw_record *raw, uint32_t vendor, union vp_any_record *ret);
+void vp_convert_task(const struct vp_raw_record *raw, union vp_any_record *ret);
+
+#endif
