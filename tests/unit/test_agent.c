@@ -209,7 +209,8 @@ static pid_t play_guest(int fd, const char *answer, size_t repeat, bool hang)
 static struct vp_error *fetch(const char *answer, size_t repeat, bool hang,
 			      struct vp_agent_result *result)
 {
-	struct vp_agent_limits limits = {.bytes = 1000, .seconds_idle = hang ? 1 : 60, .seconds_total = 60};
+	struct vp_agent_limits limits = {
+	    .bytes = 1000, .seconds_idle = hang ? 1 : 60, .seconds_total = 60};
 	int fds[2];
 
 	unlink("test_agent.maps");
