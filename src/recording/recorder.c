@@ -48,7 +48,7 @@ struct vp_recorder {
 };
 
 /* A longer gap is no late tick: the pCPU was off, or the machine suspended. */
-enum { MOST_LATE_NS = 1000000000 };
+#define MOST_LATE_NS 5000000000ULL
 
 #define NOTICE(recorder, ...) vp_vec_push(&(recorder)->notices, vp_format(__VA_ARGS__))
 
