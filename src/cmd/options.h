@@ -58,6 +58,7 @@ const struct vp_verb *vp_verb_info(void);
 const struct vp_verb *vp_verb_account(void);
 const struct vp_verb *vp_verb_steal(void);
 const struct vp_verb *vp_verb_exits(void);
+const struct vp_verb *vp_verb_top(void);
 const struct vp_verb *vp_verb_check(void);
 
 #endif
