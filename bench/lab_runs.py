@@ -58,9 +58,10 @@ def trigger(label):
     return f"python3 {SCRATCH}/trigger /out/runs {label}"
 
 
-def run_commands(commands, iterations, out, host=""):
-    """Boots the lab host and runs the shell commands there, one after another; returns `out`."""
-    work = f"shares a=80 b=20 --iterations {iterations}"
+def run_commands(commands, iterations, out, host="", work=None):
+    """Boots the lab host and runs the shell commands there, one after another; returns `out`.
+    `work` is what the guest does, in place of `iterations` half milliseconds of computing."""
+    work = work or f"shares a=80 b=20 --iterations {iterations}"
     text = SCENARIO.format(work=work, host=host)
     # No quote of any kind may be in what a scenario's line holds: the script goes by a file.
     (out.parent / "trigger.py").write_text(TRIGGER)
@@ -122,6 +123,14 @@ def perf_samples(path):
     found = re.search(r"SAMPLE events:\s+(\d+)", text)
     lost = re.search(r"LOST(?:_SAMPLES)? events:\s+(\d+)", text)
     return int(found.group(1)), int(lost.group(1)) if lost else 0
+
+
+def print_programs(text):
+    """Instructions of each program that ran, from what `bpftool -j prog show` printed there."""
+    for program in json.loads(text):
+        if program.get("run_cnt"):
+            print(f"    {program.get('name', '?'):20} {program['run_cnt']:10d} runs of "
+                  f"{program['run_time_ns'] / program['run_cnt']:6.0f} instructions")
 
 
 def workspace(path):

@@ -55,6 +55,10 @@ int vp_cmd_fail(const struct vp_verb *verb, struct vp_error *error);
 const struct vp_verb *vp_verb_record(void);
 const struct vp_verb *vp_verb_report(void);
 const struct vp_verb *vp_verb_info(void);
+const struct vp_verb *vp_verb_account(void);
+const struct vp_verb *vp_verb_steal(void);
+const struct vp_verb *vp_verb_exits(void);
+const struct vp_verb *vp_verb_top(void);
 const struct vp_verb *vp_verb_check(void);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "analyze/report.h"
-#include "cmd/options.h"
+#include "cmd/naming_options.h"
 #include "collect/pcpus.h"
 #include "render/report.h"
 
@@ -146,21 +146,6 @@ static struct vp_error *choose_cpus(struct report *report)
 	return NULL;
 }
 
-/* Splits NAME=FILE; the words are the caller's argv. */
-static struct vp_error *take_files(const struct vp_texts *texts, const char *option,
-				   vp_naming_files *files)
-{
-	for (size_t i = 0; i < texts->count; i++) {
-		char *equals = strchr(texts->at[i], '=');
-		if (!equals || equals == texts->at[i] || !equals[1])
-			return vp_error_usage("option --%s: expected NAME=FILE, not '%s'", option,
-					      texts->at[i]);
-		*equals = 0;
-		vp_vec_push(files, ((struct vp_naming_file){texts->at[i], equals + 1}));
-	}
-	return NULL;
-}
-
 static struct vp_error *choose_input(struct report *report)
 {
 	if (report->operands.count + (report->input != NULL) > 1)
@@ -185,9 +170,10 @@ static struct vp_error *choose_all(struct report *report)
 	VP_TRY(choose_columns(report));
 	VP_TRY(choose_numbers(report));
 	VP_TRY(choose_cpus(report));
-	VP_TRY(take_files(&report->guests, "guest", &report->naming.maps));
-	VP_TRY(take_files(&report->kallsyms, "kallsyms", &report->naming.kernels));
-	VP_TRY(take_files(&report->kallsyms_too, "guest-kallsyms", &report->naming.kernels));
+	VP_TRY(vp_naming_options_take(&report->guests, "guest", &report->naming.maps));
+	VP_TRY(vp_naming_options_take(&report->kallsyms, "kallsyms", &report->naming.kernels));
+	VP_TRY(vp_naming_options_take(&report->kallsyms_too, "guest-kallsyms",
+				      &report->naming.kernels));
 	return choose_input(report);
 }
 

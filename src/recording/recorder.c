@@ -2,6 +2,7 @@
 #include "recording/recorder.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/random.h>
@@ -13,6 +14,7 @@
 #include "collect/host_maps.h"
 #include "collect/sampler.h"
 #include "collect/vm_scan.h"
+#include "recording/account_writer.h"
 #include "recording/place.h"
 #include "recording/trace_writer.h"
 
@@ -30,7 +32,8 @@ struct vp_recorder {
 	struct vp_recorder_options options;
 	struct vp_recording about;
 	struct vp_trigger trigger;
-	struct vp_sampler *sampler;
+	struct vp_sampler *sampler; /* NULL: only the account is recorded */
+	struct vp_account_writer *account;
 	struct vp_trace_writer *trace;
 	int lock; /* on the directory */
 	struct vp_host_maps *host_maps;
@@ -41,7 +44,6 @@ struct vp_recorder {
 	uint64_t seconds;              /* of slow work done */
 	uint64_t next_second;          /* when to look for what changes slowly */
 	VP_VEC(struct stream) streams; /* by pCPU */
-	struct vp_clock_sync clock; /* waits for its place in the first pCPU's stream; id 0: none */
 	uint64_t samples, late;
 	VP_VEC(char *) notices;
 	bool said_unwritten;
@@ -232,16 +234,6 @@ static void stretch_add(struct stretch *stretch, union vp_any_record *record, si
 	run->size += size;
 }
 
-/* The clocks go where their time is between the pCPU's records. */
-static void put_clocks(struct stretch *stretch)
-{
-	struct vp_recorder *recorder = stretch->recorder;
-
-	stretch_put(stretch);
-	vp_trace_append(recorder->trace, stretch->pcpu, &recorder->clock);
-	recorder->clock.id = 0;
-}
-
 /*
  * How many ticks of the clock a sample stands for beside its own, if it is late. A timer that fires
  * late (interrupts were off, or this machine is itself a VM that waited) skips the ticks that were
@@ -297,17 +289,11 @@ static void take_records(void *context, uint32_t pcpu, char *records, size_t siz
 	struct vp_recorder *recorder = context;
 	struct stream *stream = stream_of(recorder, pcpu);
 	struct stretch stretch = {.recorder = recorder, .pcpu = pcpu, .run.bytes = records};
-	bool has_clock = recorder->clock.id && (int)pcpu == recorder->trigger.pcpus.at[0];
-	uint64_t clock = has_clock ? recorder->clock.time : UINT64_MAX;
 	uint64_t tick = recorder->trigger.by_time ? recorder->trigger.period_ns : 0;
 
 	for (size_t at = 0, length; at < size; at += length) {
 		union vp_any_record *record = (void *)(records + at);
 		length = vp_record_size(record->header.id);
-		if (record->header.time >= clock) {
-			put_clocks(&stretch);
-			clock = UINT64_MAX;
-		}
 		see_record(recorder, stream, record);
 		if (is_sample(record)) {
 			recorder->samples++;
@@ -354,7 +340,7 @@ static void describe(struct vp_recorder *recorder)
 	about->command = vp_strdup(recorder->options.command ? recorder->options.command : "");
 	about->note = vp_strdup("");
 	about->period_ns = recorder->trigger.period_ns;
-	about->by_time = recorder->trigger.by_time;
+	about->by_time = recorder->trigger.by_time || recorder->options.no_samples;
 	about->pcpus = (uint32_t)recorder->trigger.pcpus.count;
 }
 
@@ -377,6 +363,58 @@ static struct vp_error *open_trace(struct vp_recorder *recorder)
 	return vp_trace_writer_create(path, &trace, &recorder->trace);
 }
 
+/* What the account says goes to the first pCPU's stream; other VMs' code is not looked at. */
+static void take_account(void *context, struct vp_record_header *header)
+{
+	struct vp_recorder *recorder = context;
+	uint32_t pid = ((struct vp_vcpu_account *)header)->pid;
+	struct vp_exit_site *site = (void *)header;
+
+	if (header->id == VP_ID_vcpu_account)
+		vm_of(recorder, pid);
+	if (header->id == VP_ID_exit_site && recorder->options.n_vm_names) {
+		const struct vp_vm *vm = vm_of(recorder, pid);
+		if (!vm || !is_chosen(recorder, vm))
+			site->ip = site->as_root = site->flags = 0;
+	}
+	if (recorder->trigger.pcpus.count)
+		vp_trace_append(recorder->trace, (uint32_t)recorder->trigger.pcpus.at[0], header);
+}
+
+/* Without an account, samples are worth recording all the same. */
+static struct vp_error *open_account(struct vp_recorder *recorder)
+{
+	if (recorder->options.no_account)
+		return NULL;
+	struct vp_error *error = vp_account_writer_open(&recorder->vms, vp_sampler_vendor(),
+							take_account, recorder, &recorder->account);
+	if (error && recorder->options.no_samples)
+		return error;
+	if (error)
+		NOTICE(recorder, "no account of the vCPUs' time: %s", vp_error_message(error));
+	else if (vp_account_writer_missing(recorder->account))
+		NOTICE(recorder,
+		       "the account of the vCPUs' time lacks something on this kernel: %s",
+		       vp_account_writer_missing(recorder->account));
+	vp_error_free(error);
+	return NULL;
+}
+
+static void write_account(struct vp_recorder *recorder, uint64_t now, bool all)
+{
+	if (recorder->account)
+		vp_account_writer_write(recorder->account, now, all);
+}
+
+static struct vp_error *write_cgroups(struct vp_recorder *recorder)
+{
+	if (!recorder->account)
+		return NULL;
+	vp_cgroups *cgroups = vp_account_writer_cgroups(recorder->account);
+	vp_cgroups_find(cgroups);
+	return vp_cgroups_write(recorder->options.directory, cgroups);
+}
+
 static struct vp_error *open_all(struct vp_recorder *recorder)
 {
 	const struct vp_recorder_options *options = &recorder->options;
@@ -387,8 +425,10 @@ static struct vp_error *open_all(struct vp_recorder *recorder)
 	vp_vec_each (&recorder->vms, vm) /* now, rather than while the guests are sampled */
 		vp_host_maps_see(recorder->host_maps, vm->pid, NULL, 0);
 	describe(recorder);
-	VP_TRY(vp_sampler_start(&recorder->trigger, options->buffer_pages, take_records, recorder,
-				&recorder->sampler));
+	if (!options->no_samples)
+		VP_TRY(vp_sampler_start(&recorder->trigger, options->buffer_pages, take_records,
+					recorder, &recorder->sampler));
+	VP_TRY(open_account(recorder));
 	/* Only now that recording works is an older one moved away. */
 	VP_TRY(vp_recording_place(options->directory, &recorder->lock));
 	VP_TRY(open_trace(recorder));
@@ -412,25 +452,17 @@ struct vp_error *vp_recorder_open(const struct vp_recorder_options *options,
 	return error;
 }
 
-/* Clocks that no record came after. */
-static void put_clocks_last(struct vp_recorder *recorder)
-{
-	if (recorder->clock.id)
-		vp_trace_append(recorder->trace, (uint32_t)recorder->trigger.pcpus.at[0],
-				&recorder->clock);
-	recorder->clock.id = 0;
-}
-
-static void read_clocks(struct vp_recorder *recorder)
+static void append_clocks(struct vp_recorder *recorder)
 {
 	struct vp_clock_reading clock = vp_clock_read();
+	struct vp_clock_sync record = {.time = clock.monotonic,
+				       .id = VP_ID_clock_sync,
+				       .error_ns = clock.error_ns,
+				       .tsc = clock.tsc,
+				       .realtime = clock.realtime};
 
-	put_clocks_last(recorder);
-	recorder->clock = (struct vp_clock_sync){.time = clock.monotonic,
-						 .id = VP_ID_clock_sync,
-						 .error_ns = clock.error_ns,
-						 .tsc = clock.tsc,
-						 .realtime = clock.realtime};
+	if (recorder->trigger.pcpus.count)
+		vp_trace_append(recorder->trace, (uint32_t)recorder->trigger.pcpus.at[0], &record);
 }
 
 struct vp_error *vp_recorder_start(struct vp_recorder *recorder)
@@ -439,10 +471,14 @@ struct vp_error *vp_recorder_start(struct vp_recorder *recorder)
 
 	vp_vec_each (&trigger->pcpus, pcpu)
 		vp_trace_flush(recorder->trace, (uint32_t)*pcpu, 0); /* opens the stream */
-	read_clocks(recorder);
+	append_clocks(recorder);
 	recorder->about.start = vp_clock_monotonic();
 	recorder->next_second = recorder->about.start + 1000000000;
 	VP_TRY(vp_recording_write(recorder->options.directory, &recorder->about));
+	if (recorder->account)
+		vp_account_writer_begin(recorder->account, recorder->about.start);
+	if (!recorder->sampler)
+		return NULL;
 	VP_TRY(vp_trigger_enable(trigger, true));
 	for (size_t i = 0; trigger->by_time && i < trigger->pcpus.count; i++)
 		stream_of(recorder, (uint32_t)trigger->pcpus.at[i])->late_from =
@@ -453,8 +489,9 @@ struct vp_error *vp_recorder_start(struct vp_recorder *recorder)
 static void flush_all(struct vp_recorder *recorder)
 {
 	vp_vec_each (&recorder->trigger.pcpus, pcpu)
-		vp_trace_flush(recorder->trace, (uint32_t)*pcpu,
-			       vp_sampler_lost(recorder->sampler, (uint32_t)*pcpu));
+		vp_trace_flush(
+		    recorder->trace, (uint32_t)*pcpu,
+		    recorder->sampler ? vp_sampler_lost(recorder->sampler, (uint32_t)*pcpu) : 0);
 
 	int failure = vp_trace_take_failure(recorder->trace);
 	if (failure && !recorder->said_unwritten) {
@@ -486,7 +523,8 @@ static void do_slow_work(struct vp_recorder *recorder)
 	if (now < recorder->next_second)
 		return;
 	recorder->next_second = now + 1000000000;
-	read_clocks(recorder);
+	append_clocks(recorder);
+	write_account(recorder, now, false);
 	vp_map_deinit(&recorder->no_vms); /* pids are used again */
 	note_ends(recorder, ++recorder->seconds % 10 == 0);
 	if (recorder->vms_changed) {
@@ -509,6 +547,10 @@ static void note_losses(struct vp_recorder *recorder)
 
 static struct vp_error *drain(struct vp_recorder *recorder, int timeout_ms)
 {
+	if (!recorder->sampler) {
+		poll(NULL, 0, timeout_ms);
+		return NULL;
+	}
 	VP_TRY(vp_sampler_wait(recorder->sampler, timeout_ms));
 	note_losses(recorder);
 	return vp_sampler_drain(recorder->sampler);
@@ -585,9 +627,9 @@ struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
 
 	VP_TRY(vp_trigger_enable(&recorder->trigger, false));
 	about->end = vp_clock_monotonic();
-	read_clocks(recorder);
+	append_clocks(recorder);
 	VP_TRY(drain(recorder, 0));
-	put_clocks_last(recorder);
+	write_account(recorder, vp_clock_monotonic(), true);
 	flush_all(recorder);
 	note_ends(recorder, true);
 	vp_vec_each (&recorder->vms, vm)
@@ -599,6 +641,7 @@ struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
 	about->lost = lost_records(recorder);
 	struct vp_error *error = vp_recording_write(recorder->options.directory, about);
 	error = first_of(error, vp_vms_write(recorder->options.directory, &recorder->vms));
+	error = first_of(error, write_cgroups(recorder));
 	say(recorder, false, "writing the host's symbols");
 	error = first_of(error, write_host_maps(recorder));
 	if (recorder->options.ask_agents) {
@@ -630,6 +673,7 @@ void vp_recorder_free(struct vp_recorder *recorder)
 {
 	if (!recorder)
 		return;
+	vp_account_writer_free(recorder->account);
 	vp_sampler_free(recorder->sampler);
 	vp_trigger_close(&recorder->trigger);
 	vp_trace_writer_free(recorder->trace);

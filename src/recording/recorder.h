@@ -17,6 +17,8 @@ struct vp_recorder_options {
 	const char *command;         /* for the record, or NULL */
 	const char *const *vm_names; /* only these VMs' guests; all if n_vm_names is 0 */
 	size_t n_vm_names;
+	bool no_samples; /* the account alone */
+	bool no_account;
 	bool ask_agents;
 	bool with_symbols;
 	unsigned agent_port;

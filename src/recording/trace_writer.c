@@ -183,10 +183,25 @@ void vp_trace_append(struct vp_trace_writer *writer, uint32_t cpu, void *record)
 	memcpy(gather(writer, stream, size, 1, header->time, header->time), record, size);
 }
 
-void vp_trace_append_run(struct vp_trace_writer *writer, uint32_t cpu, const struct vp_run *run)
+static void raise_times(struct vp_run *run, uint64_t least)
+{
+	for (size_t at = 0; at < run->size;) {
+		struct vp_record_header *header = (void *)(run->bytes + at);
+		if (header->time >= least)
+			break;
+		header->time = least;
+		at += vp_record_size(header->id);
+	}
+	run->first = least;
+	run->last = run->last > least ? run->last : least;
+}
+
+void vp_trace_append_run(struct vp_trace_writer *writer, uint32_t cpu, struct vp_run *run)
 {
 	struct stream *stream = stream_of(writer, cpu);
 
+	if (run->first < stream->last_time)
+		raise_times(run, stream->last_time);
 	if (run->size < LONG_RUN) {
 		memcpy(gather(writer, stream, run->size, run->n, run->first, run->last), run->bytes,
 		       run->size);

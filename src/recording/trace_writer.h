@@ -29,17 +29,18 @@ void vp_trace_writer_free(struct vp_trace_writer *writer);
  */
 void vp_trace_append(struct vp_trace_writer *writer, uint32_t cpu, void *record);
 /*
- * Adds whole records as they are, `n` of them, in order of time from `first` to `last`. A long
- * stretch is written at once, from where it lies; at most VP_RUN_MAX bytes.
+ * Adds `n` whole records, in order of time from `first` to `last`; times before the stream's last
+ * time are raised to it. A long run is written at once, from where it lies; at most VP_RUN_MAX
+ * bytes.
  */
 struct vp_run {
-	const char *bytes;
+	char *bytes;
 	size_t size;
 	uint64_t n;
 	uint64_t first, last;
 };
 #define VP_RUN_MAX (VP_PACKET_MAX - sizeof(struct vp_packet_header))
-void vp_trace_append_run(struct vp_trace_writer *writer, uint32_t cpu, const struct vp_run *run);
+void vp_trace_append_run(struct vp_trace_writer *writer, uint32_t cpu, struct vp_run *run);
 /*
  * Writes what has gathered for `cpu`, and `lost`, the records lost before they came here since the
  * recording began. Writes nothing if there is nothing new to say.

@@ -83,6 +83,86 @@
 	FIELD(u64, dec, tsc, "time-stamp counter at `time`")                                       \
 	FIELD(u64, dec, realtime, "CLOCK_REALTIME at `time`, nanoseconds")
 
+#define VP_FIELDS_vcpu_account(FIELD)                                                              \
+	FIELD(u16, hex, flags, "64 the thread ended: there is no later account of it")             \
+	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
+	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
+	FIELD(u64, dec, begin, "the interval's begin, host CLOCK_MONOTONIC, ns")                   \
+	FIELD(u64, dec, end, "its end")                                                            \
+	FIELD(u64, dec, guest, "ns in the guest")                                                  \
+	FIELD(u64, dec, kernel, "ns in the host kernel, for exits")                                \
+	FIELD(u64, dec, poll, "ns of polling before sleep")                                        \
+	FIELD(u64, dec, vmm, "ns in the VMM")                                                      \
+	FIELD(u64, dec, halted, "ns asleep after HLT or MWAIT")                                    \
+	FIELD(u64, dec, waiting, "ns asleep for another reason")                                   \
+	FIELD(u64, dec, waking, "ns woken, but without pCPU")                                      \
+	FIELD(u64, dec, preempted, "ns runnable, but another thread had the pCPU")                 \
+	FIELD(u64, dec, throttled, "ns runnable, but the cgroup's CPU quota was used up")          \
+	FIELD(u64, dec, irq, "ns in which an interrupt of the host had the pCPU")                  \
+	FIELD(u64, dec, exits, "exits that were followed by an entry")                             \
+	FIELD(u64, dec, wakeups, "times the thread was woken")                                     \
+	FIELD(u64, dec, preemptions, "times the thread lost the pCPU while it was runnable")       \
+	FIELD(u64, dec, polls, "halts that polled")                                                \
+	FIELD(u64, dec, poll_wasted, "ns of `poll` that ended in sleep all the same")
+
+#define VP_FIELDS_exit_account(FIELD)                                                              \
+	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")           \
+	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
+	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
+	FIELD(u64, dec, count, "exits that ended in the interval")                                 \
+	FIELD(u64, dec, total, "ns from these exits to the next entries: the sum of all below")    \
+	FIELD(u64, dec, max, "the longest so far, ns")                                             \
+	FIELD(u64, dec, kernel, "ns in the host kernel")                                           \
+	FIELD(u64, dec, poll, "ns of polling before sleep")                                        \
+	FIELD(u64, dec, vmm, "ns in the VMM")                                                      \
+	FIELD(u64, dec, stolen, "ns preempted, throttled or interrupted")                          \
+	FIELD(u64, dec, blocked, "ns asleep")                                                      \
+	FIELD(u64, dec, waking, "ns woken, but without pCPU")
+
+#define VP_FIELDS_exit_bucket(FIELD)                                                               \
+	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")           \
+	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
+	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
+	FIELD(u32, dec, bucket, "0 to 3: 4 ns each; then four to each power of two from 16 ns on") \
+	FIELD(u32, dec, count, "exits that took so long")
+
+#define VP_FIELDS_thief(FIELD)                                                                     \
+	FIELD(u16, hex, flags, "1 a thread of the kernel")                                         \
+	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, vcpu, "vCPU whose time it was")                                            \
+	FIELD(u16, dec, state,                                                                     \
+	      "how: 6 the vCPU was woken and waited, 7 it was preempted, 9 it was interrupted")    \
+	FIELD(u16, dec, kind,                                                                      \
+	      "1 a vCPU, 2 a task, 3 nobody, 4 a device's interrupt, 5 a soft interrupt, 6 not "   \
+	      "known, 7 a processor's interrupt")                                                  \
+	FIELD(u32, dec, number, "vCPU number, tid or number of the interrupt")                     \
+	FIELD(u32, dec, thief_pid, "process of the vCPU or task; 0 for others")                    \
+	FIELD(u64, dec, cgroup, "of the task, or 0")                                               \
+	FIELD(u64, dec, ns, "time taken")                                                          \
+	FIELD(u64, dec, count, "in so many pieces")                                                \
+	FIELD(comm, text, comm, "name of the task or interrupt")
+
+#define VP_FIELDS_exit_site(FIELD)                                                                 \
+	FIELD(u16, hex, flags, "1 ip and as_root are known")                                       \
+	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
+	FIELD(u32, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")           \
+	FIELD(u64, hex, ip, "guest program counter at the exit")                                   \
+	FIELD(u64, hex, as_root, "guest address-space root (CR3 on x86) at the exit")              \
+	FIELD(u64, dec, count, "exits there")                                                      \
+	FIELD(u64, dec, ns, "from these exits to the next entries")                                \
+	FIELD(u64, dec, last, "when the last of them ended")
+
+#define VP_FIELDS_account_loss(FIELD)                                                              \
+	FIELD(u16, dec, reserved, "0")                                                             \
+	FIELD(u32, dec, pid, "0")                                                                  \
+	FIELD(u64, dec, vcpus, "events of vCPUs that the account has no place for")                \
+	FIELD(u64, dec, thieves, "pieces of time whose thief there was no place for")              \
+	FIELD(u64, dec, sites, "exits whose place in the guest there was no place for")
+
 /* VP_RECORD(id, name, meaning). Ids are for ever: a retired record's id is not used again. */
 #define VP_RECORDS(RECORD)                                                                         \
 	RECORD(1, host_sample, "a sample that hit the host outside KVM's vCPU loop")               \
@@ -91,7 +171,13 @@
 	RECORD(4, task, "the name of the thread that the samples after it belong to")              \
 	RECORD(5, vcpu_in, "a vCPU's thread was scheduled in")                                     \
 	RECORD(6, vcpu_out, "a vCPU's thread was scheduled out")                                   \
-	RECORD(7, clock_sync, "the host's clocks, read together")
+	RECORD(7, clock_sync, "the host's clocks, read together")                                  \
+	RECORD(20, vcpu_account, "what a vCPU did in an interval: the times sum to it")            \
+	RECORD(21, exit_account, "a vCPU's exits of one reason in an interval")                    \
+	RECORD(22, exit_bucket, "how long a vCPU's exits of one reason took, in an interval")      \
+	RECORD(23, thief, "who had a vCPU's pCPU in an interval while it wanted to run")           \
+	RECORD(24, exit_site, "a place of a guest that exited, over the whole recording")          \
+	RECORD(25, account_loss, "what the account missed, since the recording began")
 
 #define VP_COMM_SIZE 16
 
@@ -131,7 +217,7 @@ VP_RECORDS(VP_STRUCT)
 VP_RECORDS(VP_NO_PADDING)
 
 #define VP_ENUM(number, name, meaning) VP_ID_##name = number,
-enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 7 };
+enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 25 };
 
 /* A vCPU whose number is not known. */
 #define VP_VCPU_UNKNOWN 0xffffu
@@ -157,6 +243,17 @@ enum vp_flag {
 	VP_BLOCKED = 8,
 	VP_LATE = 16,
 	VP_HIDDEN = 32,
+	VP_ENDED = 64,
+};
+/* Values of a thief's `kind`. */
+enum vp_thief_record {
+	VP_BY_VCPU = 1,
+	VP_BY_TASK,
+	VP_BY_NOBODY,
+	VP_BY_DEVICE,
+	VP_BY_SOFTIRQ,
+	VP_BY_UNKNOWN,
+	VP_BY_VECTOR
 };
 
 #endif

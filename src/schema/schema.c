@@ -34,6 +34,24 @@ static const struct vp_field_type vcpu_out_fields[] = {VP_FIELDS_vcpu_out(FIELD_
 #define RECORD_STRUCT struct vp_clock_sync
 static const struct vp_field_type clock_sync_fields[] = {VP_FIELDS_clock_sync(FIELD_ENTRY)};
 #undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_vcpu_account
+static const struct vp_field_type vcpu_account_fields[] = {VP_FIELDS_vcpu_account(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_exit_account
+static const struct vp_field_type exit_account_fields[] = {VP_FIELDS_exit_account(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_exit_bucket
+static const struct vp_field_type exit_bucket_fields[] = {VP_FIELDS_exit_bucket(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_thief
+static const struct vp_field_type thief_fields[] = {VP_FIELDS_thief(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_exit_site
+static const struct vp_field_type exit_site_fields[] = {VP_FIELDS_exit_site(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_account_loss
+static const struct vp_field_type account_loss_fields[] = {VP_FIELDS_account_loss(FIELD_ENTRY)};
+#undef RECORD_STRUCT
 
 #define TYPE_ENTRY(number, record, text)                                                           \
 	[number] = {.id = (number),                                                                \

@@ -2,7 +2,8 @@
 /*
  * A recording from anywhere: one of its files is the fuzzer's, the others are sound. The first byte
  * chooses: 0 a stream as it is, 1 a stream's records in a packet with a good checksum, 2 `vms`,
- * 3 `recording`. All views are made of it and rendered in all formats.
+ * 3 `recording`, 4 `cgroups`. All views are made of it and rendered in all formats, and the tables
+ * of the account.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +11,10 @@
 
 #include "base/file.h"
 #include "recording/packet.h"
+#include "render/account.h"
 #include "render/report.h"
 #include "render/summary.h"
+#include "render/table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -84,7 +87,55 @@ static void inform(const char *directory)
 	vp_buffer_deinit(&out);
 }
 
-/* One sample of each kind, of a VM that `vms` may or may not know, from thread ids of all sizes. */
+static void put_account_tables(struct vp_account_book *book, struct vp_account_view *view,
+			       struct vp_buffer *out)
+{
+	struct vp_table tables[6] = {0};
+	struct vp_naming naming = {0};
+
+	vp_account_states_table(view, &tables[0]);
+	vp_account_vcpus_table(view, &tables[1]);
+	vp_account_steal_table(view, &tables[2]);
+	vp_account_exits_table(view, &tables[3]);
+	vp_account_places_table(view, &naming, VP_EXITS_BY_FUNCTION, &tables[4]);
+	vp_account_places_table(view, &naming, VP_EXITS_BY_PROCESS, &tables[5]);
+	vp_render_book_head(book, "account", out);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++) {
+		vp_render_table_text(&tables[i], true, out);
+		vp_render_table_csv(&tables[i], true, out);
+		vp_render_table_json(&tables[i], out);
+		vp_table_deinit(&tables[i]);
+	}
+	vp_render_checks(&book->checks, out);
+	vp_render_book_json(book, out);
+}
+
+static void account(const char *directory)
+{
+	struct vp_account_book book;
+	struct vp_account_view view;
+	struct vp_buffer out = {0};
+	struct vp_error *error = vp_account_book_open(directory, &book);
+
+	if (error) {
+		vp_error_free(error);
+		return;
+	}
+	if (vp_account_view_init(&view, &book.account, NULL))
+		abort();
+	view.cgroups = &book.cgroups;
+	view.seconds = book.duration;
+	put_account_tables(&book, &view, &out);
+	for (size_t i = 0; i < out.size; i++)
+		if ((unsigned char)out.bytes[i] < ' ' && !strchr("\n\033", out.bytes[i]))
+			abort();
+	vp_buffer_deinit(&out);
+	vp_account_view_deinit(&view);
+	vp_account_book_close(&book);
+}
+
+/* One sample of each kind, and an account, of a VM that `vms` may or may not know, from thread ids
+ * of all sizes. */
 static void put_good_stream(const char *directory)
 {
 	const struct vp_guest_sample guest = {
@@ -97,23 +148,45 @@ static void put_good_stream(const char *directory)
 	vp_buffer_append(&records, &vcpu, sizeof(vcpu));
 	vp_buffer_append(&records, &guest, sizeof(guest));
 	vp_buffer_append(&records, &host, sizeof(host));
+	const struct vp_vcpu_account times = {.time = 40,
+					      .id = VP_ID_vcpu_account,
+					      .pid = 1000,
+					      .begin = 1,
+					      .end = 11,
+					      .guest = 5,
+					      .preempted = 5};
+	const struct vp_thief thief = {.time = 40,
+				       .id = VP_ID_thief,
+				       .pid = 1000,
+				       .state = 7,
+				       .kind = VP_BY_TASK,
+				       .cgroup = 7,
+				       .ns = 5,
+				       .comm = "thief"};
+	vp_buffer_append(&records, &times, sizeof(times));
+	vp_buffer_append(&records, &thief, sizeof(thief));
 	put_packet(directory, (const uint8_t *)records.bytes, records.size);
 	vp_buffer_deinit(&records);
 }
 
 static void put_all(const char *directory, const uint8_t *bytes, size_t size)
 {
-	uint8_t which = bytes[0] % 4;
+	uint8_t which = bytes[0] % 5;
 
 	put_file(directory, "recording", good_recording, sizeof(good_recording) - 1);
 	put_file(directory, "vms", good_vms, sizeof(good_vms) - 1);
+	put_file(directory, "cgroups", "7 /a\n", 5);
 	put_good_stream(directory);
 	if (which == 0)
 		put_file(directory, "host/cpu0", bytes + 1, size - 1);
 	else if (which == 1)
 		put_packet(directory, bytes + 1, size - 1);
 	else
-		put_file(directory, which == 2 ? "vms" : "recording", bytes + 1, size - 1);
+		put_file(directory,
+			 which == 2   ? "vms"
+			 : which == 3 ? "recording"
+				      : "cgroups",
+			 bytes + 1, size - 1);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
@@ -137,5 +210,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 				      .view = view, .per_vcpu = true, .per_process = true});
 	}
 	inform(directory);
+	account(directory);
 	return 0;
 }

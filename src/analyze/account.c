@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/account.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What the parts of an account are found by; no padding. */
+struct time_key {
+	uint32_t vm, vcpu;
+};
+struct cost_key {
+	uint32_t vm, vcpu, reason, vendor;
+};
+struct theft_key {
+	uint64_t cgroup;
+	uint32_t vm, vcpu, kind, id, pid, flags;
+	char comm[VP_COMM_SIZE];
+};
+struct place_key {
+	uint64_t ip, as_root;
+	uint32_t vm, reason, vendor, known;
+};
+
+/* Percent that the states' sum may be off. */
+#define CLOSE_PERCENT 0.1
+
+void vp_account_init(struct vp_account *account, vp_vms *vms)
+{
+	*account = (struct vp_account){.vms = vms};
+	account->time_keys.key_size = sizeof(struct time_key);
+	account->cost_keys.key_size = sizeof(struct cost_key);
+	account->theft_keys.key_size = sizeof(struct theft_key);
+	account->place_keys.key_size = sizeof(struct place_key);
+}
+
+void vp_account_deinit(struct vp_account *account)
+{
+	vp_key_set_deinit(&account->time_keys);
+	vp_key_set_deinit(&account->cost_keys);
+	vp_key_set_deinit(&account->theft_keys);
+	vp_key_set_deinit(&account->place_keys);
+	vp_vec_deinit(&account->times);
+	vp_vec_deinit(&account->costs);
+	vp_vec_deinit(&account->thefts);
+	vp_vec_deinit(&account->places);
+}
+
+static uint32_t vm_of(struct vp_account *account, uint32_t pid)
+{
+	const struct vp_vm *vm = vp_vms_find(account->vms, pid);
+
+	if (vm)
+		return (uint32_t)(vm - account->vms->at);
+	vp_vec_push(account->vms, ((struct vp_vm){.pid = pid,
+						  .name = vp_format("pid-%u", pid),
+						  .uuid = vp_strdup(""),
+						  .agent = vp_strdup("")}));
+	return (uint32_t)account->vms->count - 1;
+}
+
+static struct vp_account_times *times_of(struct vp_account *account, uint32_t pid, uint32_t vcpu)
+{
+	struct time_key key = {vm_of(account, pid), vcpu};
+	bool inserted;
+	uint32_t number = vp_key_set_add(&account->time_keys, &key, &inserted);
+
+	if (inserted)
+		vp_vec_push(&account->times,
+			    ((struct vp_account_times){.vm = key.vm, .vcpu = vcpu}));
+	return &account->times.at[number];
+}
+
+static void take_times(struct vp_account *account, const struct vp_vcpu_account *record)
+{
+	struct vp_account_times *times = times_of(account, record->pid, record->vcpu);
+	const uint64_t states[VP_STATES] = {
+	    record->guest,   record->kernel, record->poll,      record->vmm,       record->halted,
+	    record->waiting, record->waking, record->preempted, record->throttled, record->irq};
+
+	times->tid = record->tid;
+	times->wall += record->end > record->begin ? record->end - record->begin : 0;
+	for (size_t i = 0; i < VP_STATES; i++)
+		times->states[i] += states[i];
+	times->exits += record->exits;
+	times->wakeups += record->wakeups;
+	times->preemptions += record->preemptions;
+	times->polls += record->polls;
+	times->poll_wasted += record->poll_wasted;
+}
+
+static struct vp_account_cost *cost_of(struct vp_account *account, uint32_t pid, uint32_t vcpu,
+				       uint32_t reason, uint32_t vendor)
+{
+	struct cost_key key = {vm_of(account, pid), vcpu, reason, vendor};
+	bool inserted;
+	uint32_t number = vp_key_set_add(&account->cost_keys, &key, &inserted);
+
+	if (inserted)
+		vp_vec_push(&account->costs,
+			    ((struct vp_account_cost){
+				.vm = key.vm, .vcpu = vcpu, .reason = reason, .vendor = vendor}));
+	return &account->costs.at[number];
+}
+
+static void take_cost(struct vp_account *account, const struct vp_exit_account *record)
+{
+	struct vp_account_cost *cost =
+	    cost_of(account, record->pid, record->vcpu, record->reason, record->vendor);
+
+	cost->count += record->count;
+	cost->total += record->total;
+	cost->max = record->max > cost->max ? record->max : cost->max;
+	cost->kernel += record->kernel;
+	cost->poll += record->poll;
+	cost->vmm += record->vmm;
+	cost->stolen += record->stolen;
+	cost->blocked += record->blocked;
+	cost->waking += record->waking;
+}
+
+static void take_bucket(struct vp_account *account, const struct vp_exit_bucket *record)
+{
+	struct vp_account_cost *cost =
+	    cost_of(account, record->pid, record->vcpu, record->reason, record->vendor);
+
+	if (record->bucket < VP_BUCKETS)
+		cost->buckets[record->bucket] += record->count;
+}
+
+static void take_thief(struct vp_account *account, const struct vp_thief *record)
+{
+	struct theft_key key = {.cgroup = record->cgroup,
+				.vm = vm_of(account, record->pid),
+				.vcpu = record->vcpu,
+				.kind = record->kind,
+				.id = record->number,
+				.pid = record->thief_pid,
+				.flags = record->flags};
+	bool inserted;
+
+	memcpy(key.comm, record->comm, sizeof(key.comm));
+	uint32_t number = vp_key_set_add(&account->theft_keys, &key, &inserted);
+	if (inserted) {
+		struct vp_account_theft *theft = vp_vec_push_slot(&account->thefts);
+		*theft = (struct vp_account_theft){.vm = key.vm,
+						   .vcpu = key.vcpu,
+						   .kind = key.kind,
+						   .id = key.id,
+						   .pid = key.pid,
+						   .flags = key.flags,
+						   .cgroup = key.cgroup};
+		memcpy(theft->comm, key.comm, sizeof(key.comm));
+	}
+	struct vp_account_theft *theft = &account->thefts.at[number];
+	theft->count += record->count;
+	if (record->state == VP_STATE_WAKING)
+		theft->waking += record->ns;
+	else if (record->state == VP_STATE_IRQ)
+		theft->irq += record->ns;
+	else
+		theft->preempted += record->ns;
+}
+
+static void take_site(struct vp_account *account, const struct vp_exit_site *record)
+{
+	struct place_key key = {.ip = record->ip,
+				.as_root = record->as_root,
+				.vm = vm_of(account, record->pid),
+				.reason = record->reason,
+				.vendor = record->vendor,
+				.known = record->flags & 1};
+	bool inserted;
+	uint32_t number = vp_key_set_add(&account->place_keys, &key, &inserted);
+
+	if (inserted)
+		vp_vec_push(&account->places, ((struct vp_account_place){.vm = key.vm,
+									 .reason = key.reason,
+									 .vendor = key.vendor,
+									 .known = key.known,
+									 .ip = key.ip,
+									 .as_root = key.as_root}));
+	struct vp_account_place *place = &account->places.at[number];
+	place->count += record->count;
+	place->ns += record->ns;
+	place->last = record->last > place->last ? record->last : place->last;
+}
+
+void vp_account_take(struct vp_account *account, const struct vp_record_header *record)
+{
+	const struct vp_guest_sample *sample = (const void *)record;
+
+	switch (record->id) {
+	case VP_ID_vcpu_account:
+		take_times(account, (const void *)record);
+		break;
+	case VP_ID_exit_account:
+		take_cost(account, (const void *)record);
+		break;
+	case VP_ID_exit_bucket:
+		take_bucket(account, (const void *)record);
+		break;
+	case VP_ID_thief:
+		take_thief(account, (const void *)record);
+		break;
+	case VP_ID_exit_site:
+		take_site(account, (const void *)record);
+		break;
+	case VP_ID_account_loss:
+		memcpy(&account->lost, record, sizeof(account->lost));
+		break;
+	case VP_ID_guest_sample:
+		times_of(account, sample->pid, sample->vcpu)->guest_samples++;
+		break;
+	default:
+		break;
+	}
+}
+
+uint64_t vp_account_quantile(const struct vp_account_cost *cost, double share)
+{
+	uint64_t all = 0, below = 0;
+
+	for (size_t i = 0; i < VP_BUCKETS; i++)
+		all += cost->buckets[i];
+	double wanted = share * (double)all;
+	for (uint32_t i = 0; i < VP_BUCKETS; i++) {
+		uint64_t here = cost->buckets[i];
+		if (here && (double)(below + here) >= wanted) {
+			double begin = (double)vp_bucket_begin(i);
+			double end =
+			    i + 1 < VP_BUCKETS ? (double)vp_bucket_begin(i + 1) : (double)cost->max;
+			end = end > (double)cost->max ? (double)cost->max : end;
+			double at = begin + (end - begin) * (wanted - (double)below) / (double)here;
+			return at > 0 ? (uint64_t)at : 0;
+		}
+		below += here;
+	}
+	return 0;
+}
+
+void vp_account_cost_add(struct vp_account_cost *to, const struct vp_account_cost *from)
+{
+	to->count += from->count;
+	to->total += from->total;
+	to->max = from->max > to->max ? from->max : to->max;
+	to->kernel += from->kernel;
+	to->poll += from->poll;
+	to->vmm += from->vmm;
+	to->stolen += from->stolen;
+	to->blocked += from->blocked;
+	to->waking += from->waking;
+	for (size_t i = 0; i < VP_BUCKETS; i++)
+		to->buckets[i] += from->buckets[i];
+}
+
+/*
+ * Compares one vCPU's samples with its account. A tick that comes while an interrupt of the guest's
+ * time is handled waits until that is over, and then counts as the guest's: samples may show up to
+ * all of the interrupts' time as the guest's, too.
+ */
+static void check_samples(const struct vp_account_times *times, uint64_t period_ns,
+			  struct vp_account_checks *checks)
+{
+	double wall = (double)times->wall, ticks = wall / (double)period_ns;
+	double least = (double)times->states[VP_STATE_GUEST] / wall;
+	double most = least + (double)times->states[VP_STATE_IRQ] / wall;
+	double sampled = (double)times->guest_samples / ticks;
+	/* Where next to nothing is expected, one sample more or less says nothing. */
+	double error = 3 * sqrt(least * (1 - least) / ticks) + 3 / ticks;
+	double off = fmax(fmax(least - sampled, sampled - most), 0);
+
+	checks->sampled = true;
+	checks->samples_agree &= off <= error;
+	if (100 * off >= checks->worst_sample) {
+		checks->worst_sample = 100 * off;
+		checks->sample_error = 100 * error;
+	}
+}
+
+static bool near(uint64_t a, uint64_t b, double percent)
+{
+	return fabs((double)a - (double)b) <= percent / 100 * fmax((double)a, (double)b) + 2;
+}
+
+void vp_account_check(const struct vp_account *account, uint64_t period_ns,
+		      struct vp_account_checks *ret)
+{
+	*ret = (struct vp_account_checks){.samples_agree = true};
+	vp_vec_each (&account->times, times) {
+		double sum = 0;
+		if (!times->wall)
+			continue;
+		for (size_t i = 0; i < VP_STATES; i++)
+			sum += (double)times->states[i];
+		double gap = 100 * fabs(sum - (double)times->wall) / (double)times->wall;
+		ret->worst_gap = fmax(ret->worst_gap, gap);
+		ret->exits += times->exits;
+		if (period_ns && times->wall > period_ns)
+			check_samples(times, period_ns, ret);
+	}
+	vp_vec_each (&account->costs, cost) {
+		ret->exits_by_reason += cost->count;
+		ret->exit_ns += cost->total;
+		ret->part_ns += cost->kernel + cost->poll + cost->vmm + cost->stolen +
+				cost->blocked + cost->waking;
+	}
+	ret->closes = ret->worst_gap <= CLOSE_PERCENT;
+	ret->exits_agree = near(ret->exits, ret->exits_by_reason, CLOSE_PERCENT);
+	ret->parts_sum = ret->exit_ns == ret->part_ns;
+}

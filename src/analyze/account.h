@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The exact account of the vCPUs' time (bpf/account.bpf.c), summed up over a recording or over any
+ * row of its records: what each vCPU did, what its exits cost, who took its pCPU.
+ */
+#ifndef VP_ANALYZE_ACCOUNT_H
+#define VP_ANALYZE_ACCOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analyze/health.h"
+#include "analyze/key_set.h"
+#include "bpf/account.h"
+#include "recording/cgroups.h"
+#include "schema/records.h"
+#include "schema/vm.h"
+
+struct vp_account_times {
+	uint32_t vm; /* index in vms */
+	uint32_t vcpu, tid;
+	uint64_t wall; /* ns: the lengths of its intervals; the states sum to it */
+	uint64_t states[VP_STATES];
+	uint64_t exits, wakeups, preemptions, polls, poll_wasted;
+	uint64_t guest_samples;
+};
+
+/* A vCPU's exits of one reason. */
+struct vp_account_cost {
+	uint32_t vm, vcpu;
+	uint32_t reason, vendor;
+	uint64_t count, total, max; /* ns; the next six sum to total */
+	uint64_t kernel, poll, vmm, stolen, blocked, waking;
+	uint64_t buckets[VP_BUCKETS];
+};
+
+/* Somebody who had a vCPU's pCPU while it wanted to run. */
+struct vp_account_theft {
+	uint32_t vm, vcpu;
+	uint32_t kind; /* enum vp_thief_record */
+	uint32_t id, pid, flags;
+	uint64_t cgroup;
+	char comm[VP_COMM_SIZE + 1];
+	uint64_t preempted, waking, irq; /* ns, by how the vCPU lost its time */
+	uint64_t count;
+};
+
+/* A place of a guest and a reason that it exited for. */
+struct vp_account_place {
+	uint32_t vm;
+	uint32_t reason, vendor;
+	bool known; /* the next two */
+	uint64_t ip, as_root;
+	uint64_t count, ns, last;
+};
+
+struct vp_account {
+	vp_vms *vms; /* the caller's; VMs that only the records know are added */
+	struct vp_key_set time_keys, cost_keys, theft_keys, place_keys;
+	VP_VEC(struct vp_account_times) times;
+	VP_VEC(struct vp_account_cost) costs;
+	VP_VEC(struct vp_account_theft) thefts;
+	VP_VEC(struct vp_account_place) places;
+	struct vp_account_loss lost;
+};
+
+void vp_account_init(struct vp_account *account, vp_vms *vms);
+void vp_account_deinit(struct vp_account *account);
+/* Takes a record of the account, or a guest_sample; others are nothing to it. */
+void vp_account_take(struct vp_account *account, const struct vp_record_header *record);
+
+/* ns below which `share` (0 to 1) of the exits were; between the bounds of a bucket a straight
+ * line. */
+uint64_t vp_account_quantile(const struct vp_account_cost *cost, double share);
+/* Adds the exits of `from` to those of `to`. */
+void vp_account_cost_add(struct vp_account_cost *to, const struct vp_account_cost *from);
+
+/* What must hold if the account is right. */
+struct vp_account_checks {
+	double worst_gap;    /* of the states' sum from wall time, percent; the worst vCPU's */
+	bool sampled;        /* the next two mean something */
+	double worst_sample; /* sampled share of guest time less the exact one, in points … */
+	double sample_error; /* … and what chance may do to it: three standard deviations */
+	uint64_t exits, exits_by_reason;
+	uint64_t exit_ns, part_ns; /* total of all exits, and of their parts */
+	bool closes, samples_agree, exits_agree, parts_sum;
+};
+
+/* `period_ns`: of the samples, or 0 if there are none to compare with. */
+void vp_account_check(const struct vp_account *account, uint64_t period_ns,
+		      struct vp_account_checks *ret);
+
+/* A recording's account with all that is needed to judge it. */
+struct vp_account_book {
+	const char *path;
+	struct vp_recording recording;
+	vp_vms vms;
+	vp_cgroups cgroups;
+	struct vp_account account;
+	struct vp_account_checks checks;
+	double duration; /* seconds */
+	vp_sentences notes;
+};
+
+/* Errors: no recording, or one without an account. */
+struct vp_error *vp_account_book_open(const char *path, struct vp_account_book *ret) VP_MUST_CHECK;
+void vp_account_book_close(struct vp_account_book *book);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* An account as tables. Texts in the cells belong to the view, the account or the VMs. */
+#ifndef VP_ANALYZE_ACCOUNT_TABLES_H
+#define VP_ANALYZE_ACCOUNT_TABLES_H
+
+#include "analyze/account.h"
+#include "analyze/naming.h"
+#include "analyze/table.h"
+#include "base/intern.h"
+
+struct vp_account_view {
+	const struct vp_account *account;
+	const vp_cgroups *cgroups; /* or NULL */
+	double seconds;            /* what rates are of */
+	bool *chosen;              /* by number of the VM; NULL: all */
+	size_t n_chosen;
+	bool has_vcpu;
+	uint64_t vcpu;
+	uint64_t limit; /* rows at most; 0: all */
+	struct vp_intern texts;
+};
+
+enum vp_exits_by { VP_EXITS_BY_REASON, VP_EXITS_BY_FUNCTION, VP_EXITS_BY_PROCESS };
+
+/* Looks for the VM named `vm` (or with that pid); NULL is all. Errors: there is none. */
+struct vp_error *vp_account_view_init(struct vp_account_view *view,
+				      const struct vp_account *account,
+				      const char *vm) VP_MUST_CHECK;
+void vp_account_view_deinit(struct vp_account_view *view);
+
+const char *vp_state_name(size_t state);
+/* vm, vcpu, state, ns, percent: a row for each state that was. */
+void vp_account_states_table(struct vp_account_view *view, struct vp_table *table);
+/* A row for each vCPU: percent of each state, rates of what happened. */
+void vp_account_vcpus_table(struct vp_account_view *view, struct vp_table *table);
+/* Who took each vCPU's time. */
+void vp_account_steal_table(struct vp_account_view *view, struct vp_table *table);
+/* Exits and what they cost, by reason. */
+void vp_account_exits_table(struct vp_account_view *view, struct vp_table *table);
+/* … by the guest's function, or its process, and reason. */
+void vp_account_places_table(struct vp_account_view *view, const struct vp_naming *naming,
+			     enum vp_exits_by by, struct vp_table *table);
+
+/* For the tables: whether the vCPU was asked for; `vcpu` may be VP_NONE. */
+bool vp_account_view_shows(const struct vp_account_view *view, uint32_t vm, uint32_t vcpu);
+static inline const char *vp_account_view_vm(const struct vp_account_view *view, uint32_t vm)
+{
+	return view->account->vms->at[vm].name;
+}
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf account: what each vCPU did, exactly, and whether that is all of the time. */
+#include "cmd/account_options.h"
+
+static const struct vp_verb verb;
+
+const struct vp_verb *vp_verb_account(void)
+{
+	return &verb;
+}
+
+static struct vp_error *account_with(struct vp_account_options *options)
+{
+	struct vp_account_book book;
+	struct vp_account_view view;
+	struct vp_named_table tables[] = {{.key = "states"}, {.key = "vcpus"}};
+
+	VP_TRY(vp_account_options_check(options));
+	VP_TRY(vp_account_options_open(options, &book, &view));
+	vp_account_states_table(&view, &tables[0].table);
+	vp_account_vcpus_table(&view, &tables[1].table);
+	struct vp_error *error =
+	    vp_account_print(options, &book, verb.name, tables, VP_ARRAY_SIZE(tables), true);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++)
+		vp_table_deinit(&tables[i].table);
+	vp_account_view_deinit(&view);
+	vp_account_book_close(&book);
+	return error;
+}
+
+static int run_account(int argc, char **argv)
+{
+	struct vp_account_options account = {0};
+	const struct vp_option options[] = {VP_ACCOUNT_OPTIONS(&account)};
+	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
+						  false, &account.operands, &account.help);
+
+	if (!error && account.help)
+		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
+	else if (!error)
+		error = account_with(&account);
+	vp_vec_deinit(&account.operands);
+	return error ? vp_cmd_fail(&verb, error) : 0;
+}
+
+static const struct vp_verb verb = {
+    .name = "account",
+    .usage = "[--vm NAME] [--vcpu N] [--format FORMAT] [DIR]",
+    .summary = "show what each vCPU did, to the nanosecond",
+    .run = run_account,
+};

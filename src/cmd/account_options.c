@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "cmd/account_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "render/account.h"
+#include "render/table.h"
+
+static struct vp_error *choose_format(struct vp_account_options *options)
+{
+	static const char *const names[] = {
+	    [VP_FORMAT_TEXT] = "text", [VP_FORMAT_JSON] = "json", [VP_FORMAT_CSV] = "csv"};
+
+	if ((options->format != NULL) + options->json + options->csv > 1)
+		return vp_error_usage("more than one format was given");
+	options->chosen = options->json  ? VP_FORMAT_JSON
+			  : options->csv ? VP_FORMAT_CSV
+					 : VP_FORMAT_TEXT;
+	if (!options->format)
+		return NULL;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++)
+		if (!strcmp(options->format, names[i])) {
+			options->chosen = (enum vp_account_format)i;
+			return NULL;
+		}
+	return vp_error_usage("option --format: expected text, json or csv, not '%s'",
+			      options->format);
+}
+
+struct vp_error *vp_account_options_check(struct vp_account_options *options)
+{
+	size_t given = options->operands.count + (options->input != NULL);
+	char *end;
+
+	VP_TRY(choose_format(options));
+	if (options->vcpu) {
+		options->number = strtoull(options->vcpu, &end, 10);
+		if (end == options->vcpu || *end || options->vcpu[0] == '-')
+			return vp_error_usage("option --vcpu: expected a number, not '%s'",
+					      options->vcpu);
+		options->has_vcpu = true;
+	}
+	if (given > 1)
+		return vp_error_usage("expected one recording, not %zu", given);
+	options->directory = options->operands.count ? options->operands.at[0]
+			     : options->input        ? options->input
+						     : "vperf.data";
+	return NULL;
+}
+
+struct vp_error *vp_account_options_open(const struct vp_account_options *options,
+					 struct vp_account_book *book, struct vp_account_view *view)
+{
+	VP_TRY(vp_account_book_open(options->directory, book));
+	struct vp_error *error = vp_account_view_init(view, &book->account, options->vm);
+	if (error) {
+		vp_account_book_close(book);
+		return error;
+	}
+	view->cgroups = &book->cgroups;
+	view->seconds = book->duration;
+	view->has_vcpu = options->has_vcpu;
+	view->vcpu = options->number;
+	view->limit = options->limit;
+	return NULL;
+}
+
+static void print_json(const struct vp_account_book *book, const struct vp_named_table *tables,
+		       size_t n_tables, struct vp_buffer *out)
+{
+	vp_buffer_string(out, "{\n");
+	vp_render_book_json(book, out);
+	for (size_t i = 0; i < n_tables; i++) {
+		vp_buffer_printf(out, "\"%s\": ", tables[i].key);
+		vp_render_table_json(&tables[i].table, out);
+		vp_buffer_string(out, i + 1 < n_tables ? ",\n" : "\n}\n");
+	}
+}
+
+static void print_text(const struct vp_account_book *book, const char *verb,
+		       const struct vp_named_table *tables, size_t n_tables, bool checks,
+		       struct vp_buffer *out)
+{
+	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+
+	vp_render_book_head(book, verb, out);
+	for (size_t i = 0; i < n_tables; i++) {
+		vp_render_table_text(&tables[i].table, colour, out);
+		vp_buffer_string(out, "\n");
+	}
+	if (checks)
+		vp_render_checks(&book->checks, out);
+}
+
+struct vp_error *vp_account_print(const struct vp_account_options *options,
+				  const struct vp_account_book *book, const char *verb,
+				  const struct vp_named_table *tables, size_t n_tables, bool checks)
+{
+	struct vp_buffer out = {0};
+
+	if (options->chosen == VP_FORMAT_JSON)
+		print_json(book, tables, n_tables, &out);
+	else if (options->chosen == VP_FORMAT_CSV)
+		vp_render_table_csv(&tables[0].table, true, &out);
+	else
+		print_text(book, verb, tables, n_tables, checks, &out);
+	if (options->chosen == VP_FORMAT_CSV)
+		vp_vec_each (&book->notes, note)
+			fprintf(stderr, "vperf %s: %s\n", verb, *note);
+	bool written = fwrite(out.bytes, 1, out.size, stdout) == out.size && !fflush(stdout);
+	vp_buffer_deinit(&out);
+	return written ? NULL : vp_error_new("cannot write to standard output");
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf exits: what VM exits cost, and which code of the guest caused them. */
+#include <string.h>
+
+#include "cmd/account_options.h"
+#include "cmd/naming_options.h"
+
+static const struct vp_verb verb;
+
+const struct vp_verb *vp_verb_exits(void)
+{
+	return &verb;
+}
+
+struct exits {
+	struct vp_account_options common;
+	const char *by, *symfs;
+	struct vp_texts guests, kallsyms;
+	enum vp_exits_by chosen;
+	struct vp_naming_options naming;
+};
+
+static struct vp_error *choose_all(struct exits *exits)
+{
+	static const char *const names[] = {[VP_EXITS_BY_REASON] = "reason",
+					    [VP_EXITS_BY_FUNCTION] = "function",
+					    [VP_EXITS_BY_PROCESS] = "process"};
+	size_t by = 0;
+
+	VP_TRY(vp_account_options_check(&exits->common));
+	while (by < VP_ARRAY_SIZE(names) && exits->by && strcmp(exits->by, names[by]) != 0)
+		by++;
+	if (by == VP_ARRAY_SIZE(names))
+		return vp_error_usage("option --by: expected reason, function or process, not '%s'",
+				      exits->by);
+	exits->chosen = (enum vp_exits_by)by;
+	if (exits->chosen != VP_EXITS_BY_REASON && exits->common.vcpu)
+		return vp_error_usage("--vcpu goes with --by reason only: places in the guest are "
+				      "not told apart by vCPU");
+	exits->naming.directory = exits->common.directory;
+	exits->naming.symfs = exits->symfs;
+	VP_TRY(vp_naming_options_take(&exits->guests, "guest", &exits->naming.maps));
+	return vp_naming_options_take(&exits->kallsyms, "kallsyms", &exits->naming.kernels);
+}
+
+/* Names come from the map text, and times of processes from the clocks in the trace. */
+static struct vp_error *make_places(const struct exits *exits, struct vp_account_book *book,
+				    struct vp_account_view *view, struct vp_table *table)
+{
+	VP_AUTO_FREE char *host = vp_format("%s/host", book->path);
+	vp_stream_readers streams = {0};
+	struct vp_naming naming;
+
+	VP_TRY(vp_trace_open(host, &streams));
+	struct vp_error *error =
+	    vp_naming_load(&exits->naming, &book->recording, &book->vms, &streams, &naming);
+	if (!error) {
+		vp_account_places_table(view, &naming, exits->chosen, table);
+		vp_naming_deinit(&naming);
+	}
+	vp_trace_close(&streams);
+	return error;
+}
+
+static struct vp_error *exits_with(struct exits *exits)
+{
+	struct vp_account_book book;
+	struct vp_account_view view;
+	struct vp_named_table table = {.key = "exits"};
+	struct vp_error *error = NULL;
+
+	VP_TRY(choose_all(exits));
+	VP_TRY(vp_account_options_open(&exits->common, &book, &view));
+	if (exits->chosen == VP_EXITS_BY_REASON)
+		vp_account_exits_table(&view, &table.table);
+	else
+		error = make_places(exits, &book, &view, &table.table);
+	if (!error)
+		error = vp_account_print(&exits->common, &book, verb.name, &table, 1, false);
+	vp_table_deinit(&table.table);
+	vp_account_view_deinit(&view);
+	vp_account_book_close(&book);
+	return error;
+}
+
+static int run_exits(int argc, char **argv)
+{
+	struct exits exits = {0};
+	const struct vp_option options[] = {
+	    VP_ACCOUNT_OPTIONS(&exits.common),
+	    {0, "by", VP_OPTION_TEXT, &exits.by, "WHAT",
+	     "a row for each reason, guest function or guest process (reason)"},
+	    {0, "guest", VP_OPTION_TEXTS, &exits.guests, "NAME=FILE",
+	     "what 'vperf-agent dump FILE' wrote in this VM's guest; may be given again"},
+	    {0, "kallsyms", VP_OPTION_TEXTS, &exits.kallsyms, "NAME=FILE",
+	     "System.map or kallsyms of this VM's guest; may be given again"},
+	    {0, "symfs", VP_OPTION_TEXT, &exits.symfs, "DIR",
+	     "look for files with symbols below DIR"},
+	};
+	struct vp_error *error =
+	    vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv, false,
+			     &exits.common.operands, &exits.common.help);
+
+	if (!error && exits.common.help)
+		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
+	else if (!error)
+		error = exits_with(&exits);
+	vp_vec_deinit(&exits.common.operands);
+	vp_vec_deinit(&exits.guests);
+	vp_vec_deinit(&exits.kallsyms);
+	vp_vec_deinit(&exits.naming.maps);
+	vp_vec_deinit(&exits.naming.kernels);
+	return error ? vp_cmd_fail(&verb, error) : 0;
+}
+
+static const struct vp_verb verb = {
+    .name = "exits",
+    .usage = "[--vm NAME] [--by reason|function|process] [OPTION]... [DIR]",
+    .summary = "show what VM exits cost, and what caused them",
+    .run = run_exits,
+};

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf steal: who had the pCPU of a vCPU that wanted to run. */
+#include "cmd/account_options.h"
+
+static const struct vp_verb verb;
+
+const struct vp_verb *vp_verb_steal(void)
+{
+	return &verb;
+}
+
+static struct vp_error *steal_with(struct vp_account_options *options)
+{
+	struct vp_account_book book;
+	struct vp_account_view view;
+	struct vp_named_table table = {.key = "thieves"};
+
+	VP_TRY(vp_account_options_check(options));
+	VP_TRY(vp_account_options_open(options, &book, &view));
+	vp_account_steal_table(&view, &table.table);
+	struct vp_error *error = vp_account_print(options, &book, verb.name, &table, 1, false);
+	vp_table_deinit(&table.table);
+	vp_account_view_deinit(&view);
+	vp_account_book_close(&book);
+	return error;
+}
+
+static int run_steal(int argc, char **argv)
+{
+	struct vp_account_options steal = {0};
+	const struct vp_option options[] = {VP_ACCOUNT_OPTIONS(&steal)};
+	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
+						  false, &steal.operands, &steal.help);
+
+	if (!error && steal.help)
+		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
+	else if (!error)
+		error = steal_with(&steal);
+	vp_vec_deinit(&steal.operands);
+	return error ? vp_cmd_fail(&verb, error) : 0;
+}
+
+static const struct vp_verb verb = {
+    .name = "steal",
+    .usage = "[--vm NAME] [--vcpu N] [--format FORMAT] [DIR]",
+    .summary = "show who took the vCPUs' time",
+    .run = run_steal,
+};

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf top: the account of the vCPUs' time, live. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/account_tables.h"
+#include "cmd/options.h"
+#include "collect/clock.h"
+#include "collect/sampler.h"
+#include "collect/vm_scan.h"
+#include "recording/account_writer.h"
+#include "render/account.h"
+#include "render/table.h"
+
+static const struct vp_verb verb;
+static volatile sig_atomic_t stop_wanted;
+
+enum { EXIT_ROWS = 10, STEAL_ROWS = 12, MOST_SECONDS = 86400 };
+
+const struct vp_verb *vp_verb_top(void)
+{
+	return &verb;
+}
+
+struct top {
+	uint64_t count, seconds;
+	const char *vm;
+	bool json, help;
+	struct vp_texts operands;
+	vp_vms vms;
+	struct vp_account account; /* of the present interval */
+};
+
+static void on_signal(int signal)
+{
+	stop_wanted = 1;
+}
+
+static void take(void *context, struct vp_record_header *record)
+{
+	struct top *top = context;
+	uint32_t pid = ((struct vp_vcpu_account *)record)->pid;
+
+	if (record->id == VP_ID_vcpu_account && !vp_vms_find(&top->vms, pid))
+		vp_vm_look_at(&top->vms, pid, false);
+	vp_account_take(&top->account, record);
+}
+
+static void put_table(const struct top *top, const char *key, const struct vp_table *table,
+		      struct vp_buffer *out)
+{
+	if (top->json) {
+		vp_buffer_printf(out, ",\n\"%s\": ", key);
+		vp_render_table_json(table, out);
+	} else if (vp_table_rows(table)) {
+		vp_render_table_text(table, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"), out);
+		vp_buffer_string(out, "\n");
+	}
+}
+
+static struct vp_error *put_screen(const struct top *top, double seconds, struct vp_buffer *out)
+{
+	struct vp_account_view view;
+	struct vp_table tables[3] = {0};
+
+	VP_TRY(vp_account_view_init(&view, &top->account, top->vm));
+	view.seconds = seconds;
+	vp_account_vcpus_table(&view, &tables[0]);
+	view.limit = top->json ? 0 : EXIT_ROWS;
+	vp_account_exits_table(&view, &tables[1]);
+	view.limit = top->json ? 0 : STEAL_ROWS;
+	vp_account_steal_table(&view, &tables[2]);
+	if (top->json)
+		vp_buffer_printf(out, "{\n\"seconds\": %.9f", seconds);
+	else
+		vp_buffer_printf(out, "vperf top: %zu vCPUs, %.3f s\n\n", vp_table_rows(&tables[0]),
+				 seconds);
+	put_table(top, "vcpus", &tables[0], out);
+	put_table(top, "exits", &tables[1], out);
+	put_table(top, "thieves", &tables[2], out);
+	vp_buffer_string(out, top->json ? "\n}\n" : "");
+	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++)
+		vp_table_deinit(&tables[i]);
+	vp_account_view_deinit(&view);
+	return NULL;
+}
+
+static struct vp_error *show(struct top *top, struct vp_account_writer *writer, uint64_t begin,
+			     uint64_t now)
+{
+	struct vp_buffer out = {0};
+
+	vp_account_init(&top->account, &top->vms);
+	vp_account_writer_write(writer, now, false);
+	if (isatty(STDOUT_FILENO) && !top->json)
+		vp_buffer_string(&out, "\033[H\033[2J");
+	struct vp_error *error = put_screen(top, (double)(now - begin) / 1e9, &out);
+	if (!error && (fwrite(out.bytes, 1, out.size, stdout) != out.size || fflush(stdout)))
+		error = vp_error_new("cannot write to standard output");
+	vp_buffer_deinit(&out);
+	vp_account_deinit(&top->account);
+	return error;
+}
+
+/* Until that time, or a signal. */
+static void sleep_until(uint64_t time)
+{
+	for (uint64_t now; !stop_wanted && (now = vp_clock_monotonic()) < time;) {
+		uint64_t ms = (time - now) / 1000000 + 1;
+		poll(NULL, 0, ms > 1000 ? 1000 : (int)ms);
+	}
+}
+
+static struct vp_error *watch(struct top *top, struct vp_account_writer *writer)
+{
+	uint64_t begin = vp_clock_monotonic();
+
+	vp_account_writer_begin(writer, begin);
+	for (uint64_t i = 0; !stop_wanted && (!top->count || i < top->count); i++) {
+		sleep_until(begin + top->seconds * 1000000000);
+		uint64_t now = vp_clock_monotonic();
+		VP_TRY(show(top, writer, begin, now));
+		begin = now;
+	}
+	return NULL;
+}
+
+static struct vp_error *top_with(struct top *top)
+{
+	struct vp_account_writer *writer = NULL;
+	struct sigaction action = {.sa_handler = on_signal};
+
+	if (top->operands.count)
+		return vp_error_usage("unexpected word '%s': a recording is for 'vperf account'",
+				      top->operands.at[0]);
+	if (top->seconds > MOST_SECONDS)
+		return vp_error_usage("option --delay: expected at most %d seconds, not %" PRIu64,
+				      MOST_SECONDS, top->seconds);
+	if (geteuid() != 0)
+		return vp_error_new("root is needed to watch the host (try sudo)");
+	VP_TRY(vp_vm_scan(&top->vms, true));
+	VP_TRY(vp_account_writer_open(&top->vms, vp_sampler_vendor(), take, top, &writer));
+	if (vp_account_writer_missing(writer))
+		fprintf(stderr, "vperf top: %s\n", vp_account_writer_missing(writer));
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	struct vp_error *error = watch(top, writer);
+	vp_account_writer_free(writer);
+	return error;
+}
+
+static int run_top(int argc, char **argv)
+{
+	struct top top = {.seconds = 1};
+	const struct vp_option options[] = {
+	    {'n', "count", VP_OPTION_COUNT, &top.count, "N", "end after N screens (at Ctrl-C)"},
+	    {'d', "delay", VP_OPTION_COUNT, &top.seconds, "S", "seconds of each screen (1)"},
+	    {0, "vm", VP_OPTION_TEXT, &top.vm, "NAME", "only this VM: its name, or its VMM's pid"},
+	    {0, "json", VP_OPTION_FLAG, &top.json, NULL, "an object for each screen"},
+	};
+	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
+						  false, &top.operands, &top.help);
+
+	if (!error && top.help)
+		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
+	else if (!error)
+		error = top_with(&top);
+	vp_vec_deinit(&top.operands);
+	vp_vms_deinit(&top.vms);
+	return error ? vp_cmd_fail(&verb, error) : 0;
+}
+
+static const struct vp_verb verb = {
+    .name = "top",
+    .usage = "[-n COUNT] [-d SECONDS] [--vm NAME] [--json]",
+    .summary = "watch what the vCPUs do, what their exits cost and who takes their time",
+    .run = run_top,
+};

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/account.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "account.skel.h"
+#include "base/alloc.h"
+#include "base/file.h"
+#include "collect/sampler.h"
+
+enum {
+	SPARE_PLACES = 64, /* for vCPUs that come later */
+	MOST_PLACES = 4096,
+	COPY_TRIES = 10000, /* of an entry that is being written */
+	AMD_HLT = 0x78,
+	INTEL_HLT = 12,
+};
+
+struct vp_account_source {
+	struct account_bpf *programs;
+	size_t places;
+	VP_VEC(struct bpf_link *) links;
+	const struct vp_account_vcpu *vcpus;
+	const struct vp_account_exit *exits;
+	const struct vp_account_site *sites;
+	char *missing;
+};
+
+/* What an optional program adds, by its name. */
+static const struct {
+	const char *program, *cost;
+} optional[] = {
+    {"note_vmm", "time in the VMM counts as the kernel's"},
+    {"note_poll", "polling counts as the kernel's time"},
+    {"note_unthrottle", "a wait that began with a used-up quota counts as throttled to its end"},
+    {"begin_local_timer", "timer interrupts count as the guest's or the kernel's time"},
+    {"begin_device", "devices' interrupts count as the guest's or the kernel's time"},
+    {"begin_softirq", "soft interrupts count as the guest's or the kernel's time"},
+};
+
+static size_t array_size(size_t entries, size_t entry)
+{
+	size_t page = (size_t)getpagesize();
+
+	return (entries * entry + page - 1) / page * page;
+}
+
+static const void *map_array(const struct bpf_map *map, size_t entries, size_t entry)
+{
+	void *place =
+	    mmap(NULL, array_size(entries, entry), PROT_READ, MAP_SHARED, bpf_map__fd(map), 0);
+
+	return place == MAP_FAILED ? NULL : place;
+}
+
+static void unmap_array(const void *place, size_t entries, size_t entry)
+{
+	if (place)
+		munmap((void *)place, array_size(entries, entry));
+}
+
+static size_t count_vcpus(const vp_vms *vms)
+{
+	size_t count = 0;
+
+	vp_vec_each (vms, vm)
+		count += vm->vcpus.count;
+	return count;
+}
+
+/* Sizes the maps before they are made. */
+static int size_maps(struct vp_account_source *source)
+{
+	struct account_bpf *programs = source->programs;
+	uint32_t places = (uint32_t)source->places;
+	int result = bpf_map__set_max_entries(programs->maps.vcpus, places);
+
+	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.places, places);
+	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.exits, places * VP_EXIT_REASONS);
+	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.sites, places * VP_EXIT_SITES);
+	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.cpus,
+						  (uint32_t)libbpf_num_possible_cpus());
+	return result;
+}
+
+static int fill_places(const struct vp_account_source *source)
+{
+	int queue = bpf_map__fd(source->programs->maps.places);
+	int result = 0;
+
+	for (uint32_t place = 1; !result && place <= source->places; place++)
+		result = bpf_map_update_elem(queue, NULL, &place, BPF_ANY);
+	return result;
+}
+
+static struct vp_error *load(struct vp_account_source *source)
+{
+	source->programs = account_bpf__open();
+	if (!source->programs)
+		return vp_error_errno(errno, "cannot open the accounting programs");
+	source->programs->rodata->vendor = vp_sampler_vendor();
+	int result = size_maps(source);
+	if (!result)
+		result = account_bpf__load(source->programs);
+	if (!result)
+		result = fill_places(source);
+	if (result)
+		return vp_error_errno(-result,
+				      "cannot load the accounting programs into this kernel");
+	const struct account_bpf *programs = source->programs;
+	source->vcpus = map_array(programs->maps.vcpus, source->places, sizeof(*source->vcpus));
+	source->exits = map_array(programs->maps.exits, source->places * VP_EXIT_REASONS,
+				  sizeof(*source->exits));
+	source->sites =
+	    map_array(programs->maps.sites, source->places * VP_EXIT_SITES, sizeof(*source->sites));
+	return source->vcpus && source->exits && source->sites
+		   ? NULL
+		   : vp_error_errno(errno, "cannot map the account");
+}
+
+static void note_missing(struct vp_account_source *source, const char *program)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(optional); i++) {
+		if (strcmp(optional[i].program, program) != 0)
+			continue;
+		char *before = source->missing;
+		source->missing =
+		    vp_format("%s%s%s", before ? before : "", before ? "; " : "", optional[i].cost);
+		free(before);
+	}
+}
+
+static bool is_needed(const char *program)
+{
+	static const char *const needed[] = {"note_switch", "note_wakeup", "note_migration",
+					     "note_exit", "note_entry"};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(needed); i++)
+		if (!strcmp(needed[i], program))
+			return true;
+	return false;
+}
+
+static struct vp_error *attach(struct vp_account_source *source)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, source->programs->obj)
+	{
+		const char *name = bpf_program__name(program);
+		struct bpf_link *link = bpf_program__attach(program);
+		if (link)
+			vp_vec_push(&source->links, link);
+		else if (is_needed(name))
+			return vp_error_errno(errno, "cannot attach to '%s'",
+					      bpf_program__section_name(program));
+		else
+			note_missing(source, name);
+	}
+	return NULL;
+}
+
+struct vp_error *vp_account_source_open(const vp_vms *vms, struct vp_account_source **ret)
+{
+	struct vp_account_source *source = vp_alloc(sizeof(*source));
+	size_t wanted = 2 * count_vcpus(vms) + SPARE_PLACES;
+
+	source->places = wanted < MOST_PLACES ? wanted : MOST_PLACES;
+	struct vp_error *error = load(source);
+	if (!error)
+		error = attach(source);
+	if (error)
+		vp_account_source_free(source);
+	else
+		*ret = source;
+	return error;
+}
+
+void vp_account_source_free(struct vp_account_source *source)
+{
+	if (!source)
+		return;
+	vp_vec_each (&source->links, link)
+		bpf_link__destroy(*link);
+	vp_vec_deinit(&source->links);
+	unmap_array(source->vcpus, source->places, sizeof(*source->vcpus));
+	unmap_array(source->exits, source->places * VP_EXIT_REASONS, sizeof(*source->exits));
+	unmap_array(source->sites, source->places * VP_EXIT_SITES, sizeof(*source->sites));
+	account_bpf__destroy(source->programs);
+	free(source->missing);
+	free(source);
+}
+
+/* Whether the thread sleeps in KVM's own wait for something to do. */
+static bool sleeps_in_kvm(uint32_t pid, uint32_t tid)
+{
+	VP_AUTO_FREE char *path = vp_format("/proc/%u/task/%u/wchan", pid, tid);
+	struct vp_buffer text = {0};
+	struct vp_error *error = vp_file_read(path, 256, &text);
+	bool found = !error && strstr(vp_buffer_text(&text), "kvm_vcpu");
+
+	vp_error_free(error);
+	vp_buffer_deinit(&text);
+	return found;
+}
+
+static void note_tid(struct vp_account_source *source, uint32_t tid, uint32_t place)
+{
+	uint16_t *places = source->programs->bss->place_of_tid;
+
+	for (uint32_t i = 0; i < VP_TID_PROBES; i++) {
+		uint16_t *slot = &places[(tid + i) % VP_TID_SLOTS];
+		if (*slot)
+			continue;
+		*slot = (uint16_t)place;
+		return;
+	}
+}
+
+static void seed(struct vp_account_source *source, const struct vp_vm *vm,
+		 const struct vp_vcpu *vcpu, uint64_t now)
+{
+	const struct account_bpf *programs = source->programs;
+	uint32_t place = 0;
+
+	if (bpf_map_lookup_and_delete_elem(bpf_map__fd(programs->maps.places), NULL, &place))
+		return;
+	bool in_kvm = sleeps_in_kvm(vm->pid, vcpu->tid);
+	struct vp_account_vcpu entry = {
+	    .begin = now,
+	    .since = now,
+	    .tid = vcpu->tid,
+	    .pid = vm->pid,
+	    .number = vcpu->number,
+	    .flags = VP_NUMBER_KNOWN | (in_kvm ? VP_REASON_KNOWN : 0),
+	    .reason = vp_sampler_vendor() == VP_VENDOR_AMD ? AMD_HLT : INTEL_HLT,
+	    .state = VP_STATE_UNKNOWN,
+	    .base = in_kvm ? VP_STATE_KERNEL : VP_STATE_VMM,
+	    .asleep = in_kvm ? VP_STATE_HALTED : VP_STATE_WAITING,
+	};
+	uint32_t index = place - 1;
+	if (!bpf_map_update_elem(bpf_map__fd(programs->maps.vcpus), &index, &entry, BPF_ANY))
+		note_tid(source, vcpu->tid, place);
+}
+
+void vp_account_source_begin(struct vp_account_source *source, const vp_vms *vms, uint64_t now)
+{
+	vp_vec_each (vms, vm)
+		vp_vec_each (&vm->vcpus, vcpu)
+			if (vcpu->tid)
+				seed(source, vm, vcpu, now);
+	source->programs->bss->enabled = 1;
+}
+
+const char *vp_account_source_missing(const struct vp_account_source *source)
+{
+	return source->missing;
+}
+
+size_t vp_account_source_places(const struct vp_account_source *source)
+{
+	return source->places;
+}
+
+static bool is_whole(const struct vp_account_vcpu *vcpu)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < VP_STATES; i++)
+		sum += vcpu->states[i];
+	return sum == vcpu->since - vcpu->begin && vcpu->state <= VP_STATE_GONE;
+}
+
+bool vp_account_source_vcpu(const struct vp_account_source *source, size_t place,
+			    struct vp_account_vcpu *ret)
+{
+	const volatile struct vp_account_vcpu *entry = &source->vcpus[place];
+
+	if (!entry->begin)
+		return false;
+	for (int tries = 0; tries < COPY_TRIES; tries++) {
+		memcpy(ret, (const void *)entry, sizeof(*ret));
+		if (is_whole(ret) && entry->since == ret->since && entry->state == ret->state)
+			return true;
+	}
+	return true;
+}
+
+const struct vp_account_exit *vp_account_source_exits(const struct vp_account_source *source,
+						      size_t place)
+{
+	return &source->exits[place * VP_EXIT_REASONS];
+}
+
+const struct vp_account_site *vp_account_source_sites(const struct vp_account_source *source,
+						      size_t place)
+{
+	return &source->sites[place * VP_EXIT_SITES];
+}
+
+void vp_account_source_thieves(const struct vp_account_source *source,
+			       void (*take)(void *context, const struct vp_thief_key *key,
+					    const struct vp_thief_cost *cost),
+			       void *context)
+{
+	int map = bpf_map__fd(source->programs->maps.thieves);
+	struct vp_thief_key key, *before = NULL;
+	struct vp_thief_cost cost;
+
+	while (!bpf_map_get_next_key(map, before, &key)) {
+		if (!bpf_map_lookup_elem(map, &key, &cost))
+			take(context, &key, &cost);
+		before = &key;
+	}
+}
+
+void vp_account_source_old_sites(const struct vp_account_source *source,
+				 void (*take)(void *context, const struct vp_site_key *key,
+					      const struct vp_site_cost *cost),
+				 void *context)
+{
+	int map = bpf_map__fd(source->programs->maps.old_sites);
+	struct vp_site_key key, *before = NULL;
+	struct vp_site_cost cost;
+
+	while (!bpf_map_get_next_key(map, before, &key)) {
+		if (!bpf_map_lookup_elem(map, &key, &cost))
+			take(context, &key, &cost);
+		before = &key;
+	}
+}
+
+bool vp_account_source_task(const struct vp_account_source *source, uint32_t tid,
+			    struct vp_account_task *ret)
+{
+	return !bpf_map_lookup_elem(bpf_map__fd(source->programs->maps.tasks), &tid, ret);
+}
+
+struct vp_account_lost vp_account_source_lost(const struct vp_account_source *source)
+{
+	struct account_bpf__bss *bss = source->programs->bss;
+
+	return (struct vp_account_lost){bss->lost.vcpus, bss->lost.thieves, bss->lost.sites};
+}

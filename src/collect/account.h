@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Loads the programs that account for the vCPUs' time, and reads their counters. */
+#ifndef VP_COLLECT_ACCOUNT_H
+#define VP_COLLECT_ACCOUNT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "bpf/account.h"
+#include "schema/vm.h"
+
+struct vp_account_source;
+
+/* Loads and attaches; nothing is counted yet. */
+struct vp_error *vp_account_source_open(const vp_vms *vms,
+					struct vp_account_source **ret) VP_MUST_CHECK;
+/*
+ * Counts from now on. The vCPUs of `vms` have an account from `now`; what they are doing then is
+ * learnt from the first thing that happens to each. Others' begin when they are first seen.
+ */
+void vp_account_source_begin(struct vp_account_source *source, const vp_vms *vms, uint64_t now);
+void vp_account_source_free(struct vp_account_source *source);
+
+/* What this kernel does not let be seen, as a sentence; NULL: nothing. */
+const char *vp_account_source_missing(const struct vp_account_source *source);
+/* Number of places that vCPUs may have. */
+size_t vp_account_source_places(const struct vp_account_source *source);
+/* A consistent copy of the vCPU in that place; false if there is none. */
+bool vp_account_source_vcpu(const struct vp_account_source *source, size_t place,
+			    struct vp_account_vcpu *ret);
+/* Its exits (VP_EXIT_REASONS) and their places (VP_EXIT_SITES): shared with the programs. */
+const struct vp_account_exit *vp_account_source_exits(const struct vp_account_source *source,
+						      size_t place);
+const struct vp_account_site *vp_account_source_sites(const struct vp_account_source *source,
+						      size_t place);
+void vp_account_source_thieves(const struct vp_account_source *source,
+			       void (*take)(void *context, const struct vp_thief_key *key,
+					    const struct vp_thief_cost *cost),
+			       void *context);
+void vp_account_source_old_sites(const struct vp_account_source *source,
+				 void (*take)(void *context, const struct vp_site_key *key,
+					      const struct vp_site_cost *cost),
+				 void *context);
+/* What is known of a thread that took time; false if nothing is. */
+bool vp_account_source_task(const struct vp_account_source *source, uint32_t tid,
+			    struct vp_account_task *ret);
+struct vp_account_lost vp_account_source_lost(const struct vp_account_source *source);
+
+#endif

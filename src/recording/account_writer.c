@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "recording/account_writer.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/map.h"
+#include "collect/account.h"
+
+enum { COPY_TRIES = 1000 };
+
+/* What was handed over of a vCPU so far. */
+struct known {
+	uint64_t time; /* up to here */
+	uint64_t states[VP_STATES];
+	struct vp_account_vcpu counters;
+	struct vp_account_exit *exits; /* VP_EXIT_REASONS */
+	bool ended;
+};
+
+struct vp_account_writer {
+	struct vp_account_source *source;
+	const vp_vms *vms;
+	uint32_t vendor;
+	vp_account_taker take;
+	void *context;
+	uint64_t now;
+	struct known *known;      /* by place */
+	struct vp_map thief_keys; /* index in `thieves` */
+	VP_VEC(struct vp_thief_cost) thieves;
+	struct vp_account_lost lost;
+	vp_cgroups cgroups;
+};
+
+struct vp_error *vp_account_writer_open(const vp_vms *vms, uint32_t vendor, vp_account_taker take,
+					void *context, struct vp_account_writer **ret)
+{
+	struct vp_account_source *source = NULL;
+
+	VP_TRY(vp_account_source_open(vms, &source));
+	struct vp_account_writer *writer = vp_alloc(sizeof(*writer));
+	*writer = (struct vp_account_writer){
+	    .source = source, .vms = vms, .vendor = vendor, .take = take, .context = context};
+	writer->known = vp_alloc(vp_account_source_places(source) * sizeof(*writer->known));
+	*ret = writer;
+	return NULL;
+}
+
+void vp_account_writer_begin(struct vp_account_writer *writer, uint64_t now)
+{
+	vp_account_source_begin(writer->source, writer->vms, now);
+}
+
+void vp_account_writer_free(struct vp_account_writer *writer)
+{
+	if (!writer)
+		return;
+	for (size_t i = 0; i < vp_account_source_places(writer->source); i++)
+		free(writer->known[i].exits);
+	free(writer->known);
+	vp_account_source_free(writer->source);
+	vp_map_deinit(&writer->thief_keys);
+	vp_vec_deinit(&writer->thieves);
+	vp_cgroups_deinit(&writer->cgroups);
+	free(writer);
+}
+
+const char *vp_account_writer_missing(const struct vp_account_writer *writer)
+{
+	return vp_account_source_missing(writer->source);
+}
+
+vp_cgroups *vp_account_writer_cgroups(struct vp_account_writer *writer)
+{
+	return &writer->cgroups;
+}
+
+static void hand_over(struct vp_account_writer *writer, void *record, uint16_t id)
+{
+	struct vp_record_header *header = record;
+
+	header->id = id;
+	header->time = writer->now;
+	writer->take(writer->context, header);
+}
+
+static uint32_t number_of(const struct vp_account_writer *writer,
+			  const struct vp_account_vcpu *vcpu)
+{
+	const struct vp_vm *vm = vp_vms_find(writer->vms, vcpu->pid);
+
+	if (vcpu->flags & VP_NUMBER_KNOWN || !vm)
+		return vcpu->number;
+	vp_vec_each (&vm->vcpus, known)
+		if (known->tid == vcpu->tid)
+			return known->number;
+	return vcpu->number;
+}
+
+/* Adds the time of the state that lasts. */
+static void close_state(struct vp_account_vcpu *vcpu, uint64_t now)
+{
+	uint32_t state = vcpu->state == VP_STATE_UNKNOWN ? vcpu->asleep : vcpu->state;
+
+	if (state < VP_STATES && now > vcpu->since)
+		vcpu->states[state] += now - vcpu->since;
+}
+
+/*
+ * What each state gained. A state may have lost time that was handed over already: what was held
+ * for the kernel's work turns out to have been polling. It is taken from what gained most then.
+ */
+static void take_gains(struct known *known, const struct vp_account_vcpu *vcpu,
+		       uint64_t gains[VP_STATES])
+{
+	int64_t gain[VP_STATES], missing = 0;
+	size_t most = 0;
+
+	for (size_t i = 0; i < VP_STATES; i++) {
+		gain[i] = (int64_t)(vcpu->states[i] - known->states[i]);
+		if (gain[i] < 0) {
+			missing -= gain[i];
+			gain[i] = 0;
+		}
+		most = gain[i] > gain[most] ? i : most;
+	}
+	gain[most] = gain[most] > missing ? gain[most] - missing : 0;
+	for (size_t i = 0; i < VP_STATES; i++) {
+		gains[i] = (uint64_t)gain[i];
+		known->states[i] += gains[i];
+	}
+}
+
+static void write_states(struct vp_account_writer *writer, struct known *known,
+			 const struct vp_account_vcpu *vcpu)
+{
+	const struct vp_account_vcpu *before = &known->counters;
+	uint64_t gains[VP_STATES];
+
+	take_gains(known, vcpu, gains);
+	struct vp_vcpu_account record = {
+	    .pid = vcpu->pid,
+	    .tid = vcpu->tid ? vcpu->tid : before->tid,
+	    .vcpu = number_of(writer, vcpu),
+	    .flags = known->ended ? VP_ENDED : 0,
+	    .begin = known->time ? known->time : vcpu->begin,
+	    .end = known->ended ? vcpu->end : writer->now,
+	    .guest = gains[VP_STATE_GUEST],
+	    .kernel = gains[VP_STATE_KERNEL],
+	    .poll = gains[VP_STATE_POLL],
+	    .vmm = gains[VP_STATE_VMM],
+	    .halted = gains[VP_STATE_HALTED],
+	    .waiting = gains[VP_STATE_WAITING],
+	    .waking = gains[VP_STATE_WAKING],
+	    .preempted = gains[VP_STATE_PREEMPTED],
+	    .throttled = gains[VP_STATE_THROTTLED],
+	    .irq = gains[VP_STATE_IRQ],
+	    .exits = vcpu->exits - before->exits,
+	    .wakeups = vcpu->wakeups - before->wakeups,
+	    .preemptions = vcpu->preemptions - before->preemptions,
+	    .polls = vcpu->polls - before->polls,
+	    .poll_wasted = vcpu->poll_wasted - before->poll_wasted,
+	};
+	hand_over(writer, &record, VP_ID_vcpu_account);
+}
+
+/* A copy whose parts are of the same exits, unless they come too fast. */
+static void copy_exit(const struct vp_account_exit *exit, struct vp_account_exit *ret)
+{
+	for (int tries = 0; tries < COPY_TRIES; tries++) {
+		memcpy(ret, exit, sizeof(*ret));
+		const volatile struct vp_account_exit *now = exit;
+		if (now->count == ret->count && now->waking == ret->waking &&
+		    now->stolen == ret->stolen)
+			return;
+	}
+}
+
+static void write_buckets(struct vp_account_writer *writer, const struct vp_exit_account *exit,
+			  const uint32_t *before, const uint32_t *after)
+{
+	for (uint32_t bucket = 0; bucket < VP_BUCKETS; bucket++) {
+		struct vp_exit_bucket record = {.pid = exit->pid,
+						.vcpu = exit->vcpu,
+						.reason = exit->reason,
+						.vendor = exit->vendor,
+						.bucket = bucket,
+						.count = after[bucket] - before[bucket]};
+		if (record.count)
+			hand_over(writer, &record, VP_ID_exit_bucket);
+	}
+}
+
+static void write_exit(struct vp_account_writer *writer, const struct vp_account_vcpu *vcpu,
+		       const struct vp_account_exit *before, const struct vp_account_exit *after)
+{
+	struct vp_exit_account record = {
+	    .pid = vcpu->pid,
+	    .vcpu = number_of(writer, vcpu),
+	    .reason = after->reason,
+	    .vendor = writer->vendor,
+	    .count = after->count - before->count,
+	    .total = after->total - before->total,
+	    .max = after->max,
+	    .poll = after->poll - before->poll,
+	    .vmm = after->vmm - before->vmm,
+	    .stolen = after->stolen - before->stolen,
+	    .blocked = after->blocked - before->blocked,
+	    .waking = after->waking - before->waking,
+	};
+
+	record.kernel = record.total - record.poll - record.vmm - record.stolen - record.blocked -
+			record.waking;
+	hand_over(writer, &record, VP_ID_exit_account);
+	write_buckets(writer, &record, before->buckets, after->buckets);
+}
+
+static void write_exits(struct vp_account_writer *writer, size_t place, struct known *known,
+			const struct vp_account_vcpu *vcpu)
+{
+	const struct vp_account_exit *exits = vp_account_source_exits(writer->source, place);
+
+	for (uint32_t i = 0; i < vcpu->reasons && i < VP_EXIT_REASONS; i++) {
+		struct vp_account_exit after;
+		copy_exit(&exits[i], &after);
+		if (after.count == known->exits[i].count)
+			continue;
+		write_exit(writer, vcpu, &known->exits[i], &after);
+		known->exits[i] = after;
+	}
+}
+
+static void name_interrupt(uint32_t kind, uint32_t id, char name[VP_COMM_SIZE])
+{
+	/* enum { HI_SOFTIRQ, … } of linux/interrupt.h */
+	static const char *const soft[] = {"HI",       "TIMER",   "NET_TX", "NET_RX",  "BLOCK",
+					   "IRQ_POLL", "TASKLET", "SCHED",  "HRTIMER", "RCU"};
+	static const char *const vectors[] = {[VP_IRQ_LOCAL_TIMER] = "local_timer",
+					      [VP_IRQ_RESCHEDULE] = "reschedule",
+					      [VP_IRQ_CALL_FUNCTION] = "call_function",
+					      [VP_IRQ_CALL_FUNCTION_SINGLE] = "call_function_1",
+					      [VP_IRQ_WORK] = "irq_work"};
+
+	if (kind == VP_BY_SOFTIRQ && id < VP_ARRAY_SIZE(soft))
+		strcpy(name, soft[id]);
+	else if (kind == VP_BY_VECTOR && id < VP_ARRAY_SIZE(vectors) && vectors[id])
+		strcpy(name, vectors[id]);
+}
+
+static void write_interrupts(struct vp_account_writer *writer, const struct known *known,
+			     const struct vp_account_vcpu *vcpu)
+{
+	for (uint32_t i = 0; i < VP_IRQ_SOURCES; i++) {
+		struct vp_thief record = {
+		    .pid = vcpu->pid,
+		    .vcpu = number_of(writer, vcpu),
+		    .state = VP_STATE_IRQ,
+		    .kind = i < VP_IRQ_LOCAL_TIMER ? VP_BY_SOFTIRQ : VP_BY_VECTOR,
+		    .number = i,
+		    .ns = vcpu->irq_ns[i] - known->counters.irq_ns[i],
+		    .count = vcpu->irq_count[i] - known->counters.irq_count[i],
+		};
+		name_interrupt(record.kind, i, record.comm);
+		if (record.ns || record.count)
+			hand_over(writer, &record, VP_ID_thief);
+	}
+}
+
+static void write_vcpu(struct vp_account_writer *writer, size_t place)
+{
+	struct known *known = &writer->known[place];
+	struct vp_account_vcpu vcpu;
+
+	if (known->ended || !vp_account_source_vcpu(writer->source, place, &vcpu))
+		return;
+	if (!known->exits)
+		known->exits = vp_alloc(VP_EXIT_REASONS * sizeof(*known->exits));
+	known->ended = vcpu.state == VP_STATE_GONE;
+	close_state(&vcpu, writer->now);
+	write_states(writer, known, &vcpu);
+	write_exits(writer, place, known, &vcpu);
+	write_interrupts(writer, known, &vcpu);
+	known->time = writer->now;
+	known->counters = vcpu;
+}
+
+/* A directory in /proc/irq/NUMBER has the name of each of its handlers. */
+static void name_device(uint32_t number, char name[VP_COMM_SIZE])
+{
+	VP_AUTO_FREE char *path = vp_format("/proc/irq/%u", number);
+	DIR *directory = opendir(path);
+
+	for (struct dirent *entry; directory && (entry = readdir(directory));)
+		if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
+			snprintf(name, VP_COMM_SIZE, "%.15s", entry->d_name);
+			break;
+		}
+	if (directory)
+		closedir(directory);
+}
+
+static void name_thief(struct vp_account_writer *writer, const struct vp_thief_key *key,
+		       struct vp_thief *record)
+{
+	struct vp_account_vcpu vcpu;
+	struct vp_account_task task;
+
+	if (key->kind == VP_BY_VCPU && vp_account_source_vcpu(writer->source, key->id, &vcpu)) {
+		record->thief_pid = vcpu.pid;
+		record->number = number_of(writer, &vcpu);
+	} else if (key->kind == VP_BY_TASK &&
+		   vp_account_source_task(writer->source, key->id, &task)) {
+		record->thief_pid = task.pid;
+		record->cgroup = task.cgroup;
+		record->flags = task.kernel_thread;
+		memcpy(record->comm, task.comm, sizeof(record->comm));
+		vp_cgroups_note(&writer->cgroups, task.cgroup);
+	} else if (key->kind == VP_BY_DEVICE) {
+		name_device(key->id, record->comm);
+	}
+}
+
+static void write_thief(void *context, const struct vp_thief_key *key,
+			const struct vp_thief_cost *cost)
+{
+	struct vp_account_writer *writer = context;
+	struct vp_account_vcpu vcpu;
+	uint64_t number;
+	bool inserted;
+
+	memcpy(&number, key, sizeof(number));
+	uint32_t index =
+	    *vp_map_insert(&writer->thief_keys, number, (uint32_t)writer->thieves.count, &inserted);
+	if (inserted)
+		vp_vec_push(&writer->thieves, (struct vp_thief_cost){0});
+	struct vp_thief_cost *before = &writer->thieves.at[index];
+	if (cost->ns == before->ns || !vp_account_source_vcpu(writer->source, key->vcpu, &vcpu))
+		return;
+	struct vp_thief record = {
+	    .pid = vcpu.pid,
+	    .vcpu = number_of(writer, &vcpu),
+	    .state = key->state,
+	    .kind = key->kind,
+	    .number = key->id,
+	    .ns = cost->ns - before->ns,
+	    .count = cost->count - before->count,
+	};
+	name_thief(writer, key, &record);
+	*before = *cost;
+	hand_over(writer, &record, VP_ID_thief);
+}
+
+static void write_site(struct vp_account_writer *writer, const struct vp_site_key *key,
+		       const struct vp_site_cost *cost)
+{
+	struct vp_exit_site record = {.pid = key->pid,
+				      .reason = key->reason,
+				      .vendor = writer->vendor,
+				      .flags = key->flags & VP_PLACE_KNOWN ? 1 : 0,
+				      .ip = key->ip,
+				      .as_root = key->cr3,
+				      .count = cost->count,
+				      .ns = cost->ns,
+				      .last = cost->last};
+
+	hand_over(writer, &record, VP_ID_exit_site);
+}
+
+static void write_old_site(void *context, const struct vp_site_key *key,
+			   const struct vp_site_cost *cost)
+{
+	write_site(context, key, cost);
+}
+
+static void write_sites(struct vp_account_writer *writer)
+{
+	for (size_t place = 0; place < vp_account_source_places(writer->source); place++) {
+		const struct vp_account_site *sites =
+		    vp_account_source_sites(writer->source, place);
+		for (size_t i = 0; writer->known[place].time && i < VP_EXIT_SITES; i++) {
+			struct vp_site_key key = {.ip = sites[i].ip,
+						  .cr3 = sites[i].cr3,
+						  .pid = writer->known[place].counters.pid,
+						  .reason = sites[i].reason,
+						  .flags = sites[i].flags};
+			struct vp_site_cost cost = {sites[i].count, sites[i].ns, sites[i].last};
+			if (cost.count)
+				write_site(writer, &key, &cost);
+		}
+	}
+	vp_account_source_old_sites(writer->source, write_old_site, writer);
+}
+
+static void write_losses(struct vp_account_writer *writer)
+{
+	struct vp_account_lost lost = vp_account_source_lost(writer->source);
+	struct vp_account_loss record = {
+	    .vcpus = lost.vcpus, .thieves = lost.thieves, .sites = lost.sites};
+
+	if (!memcmp(&lost, &writer->lost, sizeof(lost)))
+		return;
+	writer->lost = lost;
+	hand_over(writer, &record, VP_ID_account_loss);
+}
+
+void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, bool all)
+{
+	writer->now = now;
+	for (size_t place = 0; place < vp_account_source_places(writer->source); place++)
+		write_vcpu(writer, place);
+	vp_account_source_thieves(writer->source, write_thief, writer);
+	if (all)
+		write_sites(writer);
+	write_losses(writer);
+}

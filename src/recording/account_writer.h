@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From the counters of the accounting programs to records: what each interval added. */
+#ifndef VP_RECORDING_ACCOUNT_WRITER_H
+#define VP_RECORDING_ACCOUNT_WRITER_H
+
+#include "base/error.h"
+#include "recording/cgroups.h"
+#include "schema/records.h"
+#include "schema/vm.h"
+
+struct vp_account_writer;
+
+/* Takes one record; its header has id and time. */
+typedef void (*vp_account_taker)(void *context, struct vp_record_header *record);
+
+/* `vms` is asked for vCPU numbers that the kernel does not tell; it stays the caller's. */
+struct vp_error *vp_account_writer_open(const vp_vms *vms, uint32_t vendor, vp_account_taker take,
+					void *context,
+					struct vp_account_writer **ret) VP_MUST_CHECK;
+void vp_account_writer_begin(struct vp_account_writer *writer, uint64_t now);
+/* Hands over what happened since the last time; with `all` also where the guests exited. */
+void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, bool all);
+/* What this kernel does not let be seen, or NULL. */
+const char *vp_account_writer_missing(const struct vp_account_writer *writer);
+/* Control groups of the thieves so far. */
+vp_cgroups *vp_account_writer_cgroups(struct vp_account_writer *writer);
+void vp_account_writer_free(struct vp_account_writer *writer);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Paths of the control groups that a recording's records name by number: `ID PATH` a line. */
+#ifndef VP_RECORDING_CGROUPS_H
+#define VP_RECORDING_CGROUPS_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+
+struct vp_cgroup {
+	uint64_t id;
+	char *path; /* below the hierarchy's root, "/" is the root itself; NULL: not known */
+};
+typedef VP_VEC(struct vp_cgroup) vp_cgroups;
+
+void vp_cgroups_deinit(vp_cgroups *cgroups);
+/* Adds the id, if it is new and not 0. */
+void vp_cgroups_note(vp_cgroups *cgroups, uint64_t id);
+/* Finds the paths of those that still exist on this machine. */
+void vp_cgroups_find(vp_cgroups *cgroups);
+/* The path, or NULL. */
+const char *vp_cgroups_path(const vp_cgroups *cgroups, uint64_t id);
+
+/* The file `cgroups` of the recording in directory `path`; reading without one yields nothing. */
+struct vp_error *vp_cgroups_write(const char *path, const vp_cgroups *cgroups) VP_MUST_CHECK;
+struct vp_error *vp_cgroups_read(const char *path, vp_cgroups *ret) VP_MUST_CHECK;
+
+#endif

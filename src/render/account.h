@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The account of a recording for people. */
+#ifndef VP_RENDER_ACCOUNT_H
+#define VP_RENDER_ACCOUNT_H
+
+#include "analyze/account_tables.h"
+
+/* What the recording is, and what is wrong with it: lines that begin with #. */
+void vp_render_book_head(const struct vp_account_book *book, const char *verb,
+			 struct vp_buffer *out);
+/* One line: whether the account is right. */
+void vp_render_checks(const struct vp_account_checks *checks, struct vp_buffer *out);
+/* A table as a JSON array of objects, by the columns' keys. */
+void vp_render_table_json(const struct vp_table *table, struct vp_buffer *out);
+/* The book's own facts as members of a JSON object: "path": …, "notes": …, each with a comma. */
+void vp_render_book_json(const struct vp_account_book *book, struct vp_buffer *out);
+
+#endif

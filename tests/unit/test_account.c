@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The account's arithmetic: buckets, quantiles, sums over intervals, checks; tables made of them.
+ */
+#include "unit.h"
+
+#include <json-c/json.h>
+
+#include "analyze/account_tables.h"
+#include "make_recording.h"
+#include "render/account.h"
+#include "render/table.h"
+#include "schema/schema.h"
+
+#define NAME "test_account.rec"
+
+static void test_buckets(void **state)
+{
+	for (uint32_t bucket = 0; bucket + 1 < VP_BUCKETS; bucket++) {
+		uint64_t begin = vp_bucket_begin(bucket), end = vp_bucket_begin(bucket + 1);
+		assert_true(begin < end);
+		assert_int_equal(vp_bucket_of(begin), bucket);
+		assert_int_equal(vp_bucket_of(end - 1), bucket);
+		/* Never wider than a quarter of where it begins. */
+		assert_true(bucket < 4 || end - begin <= begin / 4);
+	}
+	assert_int_equal(vp_bucket_of(UINT64_MAX), VP_BUCKETS - 1);
+}
+
+static void test_quantiles(void **state)
+{
+	struct vp_account_cost cost = {0};
+
+	assert_int_equal(vp_account_quantile(&cost, 0.5), 0);
+	/* 1000 exits of 1 to 1000 us. */
+	for (uint64_t us = 1; us <= 1000; us++) {
+		cost.buckets[vp_bucket_of(1000 * us)]++;
+		cost.max = 1000 * us;
+	}
+	for (double share = 0.1; share < 1; share += 0.1) {
+		double exact = share * 1e6, found = (double)vp_account_quantile(&cost, share);
+		assert_true(found > 0.97 * exact && found < 1.03 * exact);
+	}
+	assert_true(vp_account_quantile(&cost, 1) <= 1000000);
+	/* All in the last bucket, which has no end of its own. */
+	struct vp_account_cost longest = {.max = 1ULL << 41};
+	longest.buckets[VP_BUCKETS - 1] = 1;
+	assert_int_equal(vp_account_quantile(&longest, 1), 1ULL << 41);
+}
+
+static void add(struct vp_account *account, uint32_t id, void *record)
+{
+	struct vp_record_header *header = record;
+
+	header->id = id;
+	vp_account_take(account, header);
+}
+
+/* A second of vCPU 0 of process 1000: 600 ms in the guest, 100 ms of each of four others. */
+static void add_second(struct vp_account *account, uint64_t begin)
+{
+	struct vp_vcpu_account times = {.pid = 1000,
+					.tid = 1001,
+					.begin = begin,
+					.end = begin + 1000000000,
+					.guest = 600000000,
+					.kernel = 100000000,
+					.halted = 100000000,
+					.preempted = 100000000,
+					.irq = 100000000,
+					.exits = 2,
+					.wakeups = 7};
+	struct vp_exit_account cost = {.pid = 1000,
+				       .reason = MADE_HLT,
+				       .vendor = VP_VENDOR_AMD,
+				       .count = 2,
+				       .total = 600,
+				       .max = 400,
+				       .kernel = 100,
+				       .blocked = 500};
+	struct vp_exit_bucket bucket = {.pid = 1000,
+					.reason = MADE_HLT,
+					.vendor = VP_VENDOR_AMD,
+					.bucket = vp_bucket_of(300),
+					.count = 2};
+	struct vp_thief thief = {.pid = 1000,
+				 .state = VP_STATE_PREEMPTED,
+				 .kind = VP_BY_TASK,
+				 .number = 77,
+				 .thief_pid = 77,
+				 .ns = 90000000,
+				 .count = 3,
+				 .comm = "burner"};
+
+	add(account, VP_ID_vcpu_account, &times);
+	add(account, VP_ID_exit_account, &cost);
+	add(account, VP_ID_exit_bucket, &bucket);
+	add(account, VP_ID_thief, &thief);
+}
+
+static void test_sums(void **state)
+{
+	vp_vms vms = {0};
+	struct vp_account account;
+	struct vp_account_checks checks;
+
+	vp_account_init(&account, &vms);
+	add_second(&account, 5);
+	add_second(&account, 1000000005);
+	assert_int_equal(account.times.count, 1);
+	assert_int_equal(account.times.at[0].wall, 2000000000);
+	assert_int_equal(account.times.at[0].states[VP_STATE_GUEST], 1200000000);
+	assert_int_equal(account.times.at[0].wakeups, 14);
+	assert_int_equal(account.costs.at[0].count, 4);
+	assert_int_equal(account.costs.at[0].max, 400);
+	assert_int_equal(account.thefts.at[0].preempted, 180000000);
+	assert_string_equal(vms.at[0].name, "pid-1000");
+
+	vp_account_check(&account, 0, &checks);
+	assert_true(checks.closes && checks.exits_agree && checks.parts_sum && !checks.sampled);
+	/* Time that no state has. */
+	account.times.at[0].states[VP_STATE_GUEST] -= 10000000;
+	vp_account_check(&account, 0, &checks);
+	assert_false(checks.closes);
+	assert_true(checks.worst_gap > 0.49 && checks.worst_gap < 0.51);
+	/* A part that is missing, an exit without reason. */
+	account.costs.at[0].kernel--;
+	account.times.at[0].exits += 100;
+	vp_account_check(&account, 0, &checks);
+	assert_false(checks.parts_sum || checks.exits_agree);
+	vp_account_deinit(&account);
+	vp_vms_deinit(&vms);
+}
+
+static void test_samples(void **state)
+{
+	vp_vms vms = {0};
+	struct vp_account account;
+	struct vp_account_checks checks;
+	struct vp_guest_sample sample = {.pid = 1000};
+
+	vp_account_init(&account, &vms);
+	add_second(&account, 5);
+	/* 60 % of 1000 samples; up to 10 points of interrupts may look like the guest. */
+	for (int i = 0; i < 600; i++)
+		add(&account, VP_ID_guest_sample, &sample);
+	vp_account_check(&account, 1000000, &checks);
+	assert_true(checks.sampled && checks.samples_agree && checks.worst_sample == 0);
+	for (int i = 0; i < 100; i++)
+		add(&account, VP_ID_guest_sample, &sample);
+	vp_account_check(&account, 1000000, &checks);
+	assert_true(checks.samples_agree && checks.worst_sample < 0.001);
+	for (int i = 0; i < 60; i++)
+		add(&account, VP_ID_guest_sample, &sample);
+	vp_account_check(&account, 1000000, &checks);
+	assert_false(checks.samples_agree);
+	assert_true(checks.worst_sample > 5.9 && checks.worst_sample < 6.1);
+	vp_account_deinit(&account);
+	vp_vms_deinit(&vms);
+}
+
+static void test_tables(void **state)
+{
+	vp_vms vms = {0};
+	struct vp_account account;
+	struct vp_account_view view;
+	struct vp_table steal = {0}, exits = {0};
+	struct vp_buffer out = {0};
+
+	vp_account_init(&account, &vms);
+	add_second(&account, 5);
+	expect_no_error(vp_account_view_init(&view, &account, "pid-1000"));
+	view.seconds = 1;
+	vp_account_steal_table(&view, &steal);
+	vp_render_table_csv(&steal, false, &out);
+	assert_string_equal(vp_buffer_text(&out),
+			    "pid-1000,0,open,\"waits that had not ended, or have no thief\",,"
+			    "110000000,0,110000000,11,\n"
+			    "pid-1000,0,task,burner/77,,90000000,0,90000000,9,3\n");
+	out.size = 0;
+	vp_account_exits_table(&view, &exits);
+	vp_render_table_csv(&exits, false, &out);
+	assert_string_equal(vp_buffer_text(&out),
+			    "pid-1000,HLT,2,2,600,300,288,319,400,100,0,0,0,500,0\n");
+	out.size = 0;
+	vp_render_table_json(&exits, &out);
+	struct json_object *rows = json_tokener_parse(vp_buffer_text(&out));
+	assert_int_equal(json_object_array_length(rows), 1);
+	struct json_object *blocked = NULL;
+	assert_true(
+	    json_object_object_get_ex(json_object_array_get_idx(rows, 0), "blocked_ns", &blocked));
+	assert_int_equal(json_object_get_int64(blocked), 500);
+	json_object_put(rows);
+	vp_buffer_deinit(&out);
+	vp_table_deinit(&steal);
+	vp_table_deinit(&exits);
+	vp_account_view_deinit(&view);
+	struct vp_error *error = vp_account_view_init(&view, &account, "none");
+	assert_non_null(error);
+	vp_error_free(error);
+	vp_account_view_deinit(&view);
+	vp_account_deinit(&account);
+	vp_vms_deinit(&vms);
+}
+
+/* From the disk: a recording without an account says so; control groups have their paths. */
+static void test_book(void **state)
+{
+	struct vp_account_book book;
+	struct made made;
+	vp_cgroups cgroups = {0};
+
+	made_begin(&made, NAME, 1);
+	made_guest(&made, 0, 0, 0, 0, VP_MODE_GUEST_USER, MADE_INTR);
+	made_end(&made, 1);
+	struct vp_error *error = vp_account_book_open(NAME, &book);
+	assert_non_null(error);
+	assert_non_null(strstr(vp_error_message(error), "has no account"));
+	vp_error_free(error);
+
+	made_begin(&made, NAME, 1);
+	struct vp_vcpu_account times = {.time = MADE_START,
+					.id = VP_ID_vcpu_account,
+					.pid = 1000,
+					.begin = 1,
+					.end = 11,
+					.guest = 10};
+	vp_trace_append(made.writer, 0, &times);
+	made.pcpus = 1;
+	made_end(&made, 1);
+	vp_cgroups_note(&cgroups, 7);
+	vp_cgroups_note(&cgroups, 7);
+	assert_int_equal(cgroups.count, 1);
+	cgroups.at[0].path = vp_strdup("/machine.slice/a b");
+	expect_no_error(vp_cgroups_write(NAME, &cgroups));
+	vp_cgroups_deinit(&cgroups);
+	expect_no_error(vp_account_book_open(NAME, &book));
+	assert_string_equal(vp_cgroups_path(&book.cgroups, 7), "/machine.slice/a b");
+	assert_null(vp_cgroups_path(&book.cgroups, 8));
+	assert_true(book.checks.closes);
+	vp_account_book_close(&book);
+	temporary_file(NAME "/cgroups", "seven /a\n", 9);
+	error = vp_account_book_open(NAME, &book);
+	assert_non_null(error);
+	vp_error_free(error);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_buckets), cmocka_unit_test(test_quantiles),
+	    cmocka_unit_test(test_sums),    cmocka_unit_test(test_samples),
+	    cmocka_unit_test(test_tables),  cmocka_unit_test(test_book),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
