@@ -2,9 +2,9 @@
  * tinyvm [--cpuid N] [--out N] [--mmio N] [--hlt N] [--wait S]
  *
  * For the host: a guest of a few instructions in real mode, straight on /dev/kvm, that executes so
- * many CPUIDs, writes to port 0x80, reads of an address without memory, and HLTs (which the VMM just
- * goes on behind: there is no interrupt controller). So every exit is known, and why. Waits S seconds
- * before and behind, so that a recording can begin and end meanwhile.
+ * many CPUIDs, writes to port 0x80, reads of an address without memory, and HLTs (which the VMM
+ * just goes on behind: there is no interrupt controller). So every exit is known, and why. Waits S
+ * seconds before and behind, so that a recording can begin and end meanwhile.
  */
 #include "common.h"
 
@@ -25,34 +25,34 @@
  * `counts` names. CPUID destroys ecx: esi counts.
  */
 static const uint8_t code[] = {
-    0x66, 0xbe, 0, 0, 0, 0,	     /* 00 mov esi, N (cpuid) */
-    0x66, 0x85, 0xf6,		     /* 06 test esi, esi */
-    0x74, 0x0a,			     /* 09 jz 15 */
-    0x66, 0x31, 0xc0,		     /* 0b xor eax, eax */
-    0x0f, 0xa2,			     /* 0e cpuid */
-    0x66, 0x4e,			     /* 10 dec esi */
-    0x75, 0xf7,			     /* 12 jnz 0b */
-    0x90,			     /* 14 nop */
-    0x66, 0xbe, 0, 0, 0, 0,	     /* 15 mov esi, N (out) */
-    0x66, 0x85, 0xf6,		     /* 1b test esi, esi */
-    0x74, 0x06,			     /* 1e jz 26 */
-    0xe6, 0x80,			     /* 20 out 0x80, al */
-    0x66, 0x4e,			     /* 22 dec esi */
-    0x75, 0xfa,			     /* 24 jnz 20 */
-    0x66, 0xbe, 0, 0, 0, 0,	     /* 26 mov esi, N (mmio) */
-    0x66, 0x85, 0xf6,		     /* 2c test esi, esi */
-    0x74, 0x07,			     /* 2f jz 38 */
-    0xa0, 0x00, 0x00,		     /* 31 mov al, [ds:0] */
-    0x66, 0x4e,			     /* 34 dec esi */
-    0x75, 0xf9,			     /* 36 jnz 31 */
-    0x66, 0xbe, 0, 0, 0, 0,	     /* 38 mov esi, N (hlt) */
-    0x66, 0x85, 0xf6,		     /* 3e test esi, esi */
-    0x74, 0x05,			     /* 41 jz 48 */
-    0xf4,			     /* 43 hlt */
-    0x66, 0x4e,			     /* 44 dec esi */
-    0x75, 0xfb,			     /* 46 jnz 43 */
-    0xb0, 0x01,			     /* 48 mov al, 1 */
-    0xe6, 0xf4,			     /* 4a out 0xf4, al: the end */
+    0x66, 0xbe, 0,    0, 0, 0, /* 00 mov esi, N (cpuid) */
+    0x66, 0x85, 0xf6,          /* 06 test esi, esi */
+    0x74, 0x0a,                /* 09 jz 15 */
+    0x66, 0x31, 0xc0,          /* 0b xor eax, eax */
+    0x0f, 0xa2,                /* 0e cpuid */
+    0x66, 0x4e,                /* 10 dec esi */
+    0x75, 0xf7,                /* 12 jnz 0b */
+    0x90,                      /* 14 nop */
+    0x66, 0xbe, 0,    0, 0, 0, /* 15 mov esi, N (out) */
+    0x66, 0x85, 0xf6,          /* 1b test esi, esi */
+    0x74, 0x06,                /* 1e jz 26 */
+    0xe6, 0x80,                /* 20 out 0x80, al */
+    0x66, 0x4e,                /* 22 dec esi */
+    0x75, 0xfa,                /* 24 jnz 20 */
+    0x66, 0xbe, 0,    0, 0, 0, /* 26 mov esi, N (mmio) */
+    0x66, 0x85, 0xf6,          /* 2c test esi, esi */
+    0x74, 0x07,                /* 2f jz 38 */
+    0xa0, 0x00, 0x00,          /* 31 mov al, [ds:0] */
+    0x66, 0x4e,                /* 34 dec esi */
+    0x75, 0xf9,                /* 36 jnz 31 */
+    0x66, 0xbe, 0,    0, 0, 0, /* 38 mov esi, N (hlt) */
+    0x66, 0x85, 0xf6,          /* 3e test esi, esi */
+    0x74, 0x05,                /* 41 jz 48 */
+    0xf4,                      /* 43 hlt */
+    0x66, 0x4e,                /* 44 dec esi */
+    0x75, 0xfb,                /* 46 jnz 43 */
+    0xb0, 0x01,                /* 48 mov al, 1 */
+    0xe6, 0xf4,                /* 4a out 0xf4, al: the end */
 };
 
 enum part { PART_CPUID, PART_OUT, PART_MMIO, PART_HLT, PARTS };
@@ -72,8 +72,8 @@ static void fail(const char *what)
 static int make_vm(int kvm, const uint32_t counts[PARTS], struct kvm_run **run)
 {
 	int vm = ioctl(kvm, KVM_CREATE_VM, 0);
-	uint8_t *memory = mmap(NULL, MEMORY_SIZE, PROT_READ | PROT_WRITE,
-			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint8_t *memory =
+	    mmap(NULL, MEMORY_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct kvm_userspace_memory_region region = {.memory_size = MEMORY_SIZE,
 						     .userspace_addr = (uintptr_t)memory};
 

@@ -74,7 +74,7 @@ static void take_times(struct vp_account *account, const struct vp_vcpu_account 
 {
 	struct vp_account_times *times = times_of(account, record->pid, record->vcpu);
 	const uint64_t states[VP_STATES] = {
-	    record->guest,  record->kernel, record->poll,      record->vmm,       record->halted,
+	    record->guest,   record->kernel, record->poll,      record->vmm,       record->halted,
 	    record->waiting, record->waking, record->preempted, record->throttled, record->irq};
 
 	times->tid = record->tid;
@@ -96,10 +96,9 @@ static struct vp_account_cost *cost_of(struct vp_account *account, uint32_t pid,
 	uint32_t number = vp_key_set_add(&account->cost_keys, &key, &inserted);
 
 	if (inserted)
-		vp_vec_push(&account->costs, ((struct vp_account_cost){.vm = key.vm,
-								       .vcpu = vcpu,
-								       .reason = reason,
-								       .vendor = vendor}));
+		vp_vec_push(&account->costs,
+			    ((struct vp_account_cost){
+				.vm = key.vm, .vcpu = vcpu, .reason = reason, .vendor = vendor}));
 	return &account->costs.at[number];
 }
 
@@ -169,7 +168,7 @@ static void take_site(struct vp_account *account, const struct vp_exit_site *rec
 				.vm = vm_of(account, record->pid),
 				.reason = record->reason,
 				.vendor = record->vendor,
-				.known = record->flags & 1};
+				.known = record->flags & VP_SITE_KNOWN};
 	bool inserted;
 	uint32_t number = vp_key_set_add(&account->place_keys, &key, &inserted);
 
@@ -228,8 +227,8 @@ uint64_t vp_account_quantile(const struct vp_account_cost *cost, double share)
 		uint64_t here = cost->buckets[i];
 		if (here && (double)(below + here) >= wanted) {
 			double begin = (double)vp_bucket_begin(i);
-			double end = i + 1 < VP_BUCKETS ? (double)vp_bucket_begin(i + 1)
-							: (double)cost->max;
+			double end =
+			    i + 1 < VP_BUCKETS ? (double)vp_bucket_begin(i + 1) : (double)cost->max;
 			end = end > (double)cost->max ? (double)cost->max : end;
 			double at = begin + (end - begin) * (wanted - (double)below) / (double)here;
 			return at > 0 ? (uint64_t)at : 0;

@@ -78,7 +78,7 @@ void vp_account_cost_add(struct vp_account_cost *to, const struct vp_account_cos
 /* What must hold if the account is right. */
 struct vp_account_checks {
 	double worst_gap;    /* of the states' sum from wall time, percent; the worst vCPU's */
-	bool sampled;	     /* the next two mean something */
+	bool sampled;        /* the next two mean something */
 	double worst_sample; /* sampled share of guest time less the exact one, in points … */
 	double sample_error; /* … and what chance may do to it: three standard deviations */
 	uint64_t exits, exits_by_reason;

@@ -26,14 +26,14 @@ static const char *keep(struct vp_account_view *view, char *text)
 static const char *kind_of(const struct vp_account_theft *theft)
 {
 	static const char *const names[] = {
-	    [VP_BY_VCPU] = "vcpu",   [VP_BY_TASK] = "task",	    [VP_BY_NOBODY] = "idle",
-	    [VP_BY_DEVICE] = "irq",  [VP_BY_SOFTIRQ] = "softirq", [VP_BY_UNKNOWN] = "unknown",
+	    [VP_BY_VCPU] = "vcpu",  [VP_BY_TASK] = "task",       [VP_BY_NOBODY] = "idle",
+	    [VP_BY_DEVICE] = "irq", [VP_BY_SOFTIRQ] = "softirq", [VP_BY_UNKNOWN] = "unknown",
 	    [VP_BY_VECTOR] = "irq"};
 
 	if (theft->kind == VP_BY_TASK && theft->flags & 1)
 		return strncmp(theft->comm, "kworker/", 8) ? "kthread" : "kworker";
 	return theft->kind < VP_ARRAY_SIZE(names) && names[theft->kind] ? names[theft->kind]
-									  : "unknown";
+									: "unknown";
 }
 
 /* The VM that a thread of the kernel works for, where its name says so: vhost-PID, kvm-pit/PID. */
@@ -110,16 +110,16 @@ static void add_thieves(struct vp_account_view *view, const struct vp_account_ti
 						.taken = states[VP_STATE_THROTTLED],
 						.count = VP_CELL_NO_COUNT,
 						.wall = times->wall}));
-	uint64_t all =
-	    states[VP_STATE_PREEMPTED] + states[VP_STATE_WAKING] + states[VP_STATE_IRQ];
+	uint64_t all = states[VP_STATE_PREEMPTED] + states[VP_STATE_WAKING] + states[VP_STATE_IRQ];
 	if (all > named)
-		vp_vec_push(rows, ((struct row){.vm = times->vm,
-						.vcpu = times->vcpu,
-						.kind = "open",
-						.thief = "waits that had not ended, or have no thief",
-						.taken = all - named,
-						.count = VP_CELL_NO_COUNT,
-						.wall = times->wall}));
+		vp_vec_push(rows,
+			    ((struct row){.vm = times->vm,
+					  .vcpu = times->vcpu,
+					  .kind = "open",
+					  .thief = "waits that had not ended, or have no thief",
+					  .taken = all - named,
+					  .count = VP_CELL_NO_COUNT,
+					  .wall = times->wall}));
 }
 
 static int by_time(const void *a, const void *b)

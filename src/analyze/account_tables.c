@@ -158,9 +158,9 @@ static void exit_columns(struct vp_table *table)
 {
 	static const struct {
 		const char *key, *header;
-	} times[] = {{"total_ns", "Total ns"},	 {"mean_ns", "Mean"},	     {"p50_ns", "p50"},
-		     {"p99_ns", "p99"},		 {"max_ns", "Max"},	     {"kernel_ns", "Kernel"},
-		     {"poll_ns", "Poll"},	 {"vmm_ns", "VMM"},	     {"stolen_ns", "Stolen"},
+	} times[] = {{"total_ns", "Total ns"},  {"mean_ns", "Mean"},     {"p50_ns", "p50"},
+		     {"p99_ns", "p99"},         {"max_ns", "Max"},       {"kernel_ns", "Kernel"},
+		     {"poll_ns", "Poll"},       {"vmm_ns", "VMM"},       {"stolen_ns", "Stolen"},
 		     {"blocked_ns", "Blocked"}, {"waking_ns", "Wake-up"}};
 
 	vp_table_column_add(table, "vm", "VM", "", VP_CELL_TEXT);
@@ -174,8 +174,7 @@ static void exit_columns(struct vp_table *table)
 static const char *reason_text(struct vp_account_view *view, uint32_t vendor, uint32_t reason)
 {
 	char name[VP_EXIT_NAME_SIZE];
-	uint32_t text =
-	    vp_intern_string(&view->texts, vp_exit_reason_name(vendor, reason, name));
+	uint32_t text = vp_intern_string(&view->texts, vp_exit_reason_name(vendor, reason, name));
 
 	return vp_intern_text(&view->texts, text);
 }

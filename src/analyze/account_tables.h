@@ -11,8 +11,8 @@
 struct vp_account_view {
 	const struct vp_account *account;
 	const vp_cgroups *cgroups; /* or NULL */
-	double seconds;		   /* what rates are of */
-	bool *chosen;		   /* by number of the VM; NULL: all */
+	double seconds;            /* what rates are of */
+	bool *chosen;              /* by number of the VM; NULL: all */
 	size_t n_chosen;
 	bool has_vcpu;
 	uint64_t vcpu;

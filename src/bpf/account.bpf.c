@@ -69,7 +69,7 @@ struct vp_account_lost lost;
 /* Nothing is counted before the loader sets it. */
 volatile __u32 enabled;
 
-enum { VMCB_CHECK = 15, AMD_VMRUN = 0x80 };
+enum { VMCB_CHECK = 15, AMD_VMRUN = 0x80, AMD_INTR = 0x60, AMD_SMI = 0x62 };
 
 static __always_inline struct vp_account_vcpu *vcpu_at(__u32 place)
 {
@@ -173,8 +173,7 @@ static __always_inline bool reason_is_halt(const struct vp_account_vcpu *vcpu)
 
 static __always_inline void add_thief(__u32 place, __u32 kind, __u32 state, __u32 id, __u64 ns)
 {
-	struct vp_thief_key key = {
-	    .vcpu = place - 1, .kind = kind, .state = state, .id = id};
+	struct vp_thief_key key = {.vcpu = place - 1, .kind = kind, .state = state, .id = id};
 	struct vp_thief_cost *cost = bpf_map_lookup_elem(&thieves, &key);
 
 	if (cost) {
@@ -188,24 +187,27 @@ static __always_inline void add_thief(__u32 place, __u32 kind, __u32 state, __u3
 }
 
 /* Who had pCPU `cpu` from `from` to `to`, newest first, as far as its slices go back. */
-static __noinline void settle_wait(struct vp_account_cpu *cpu, __u32 place, __u32 state,
-				   __u64 from, __u64 to)
+static __noinline void settle_wait(struct vp_account_cpu *cpu, __u32 place, __u32 state, __u64 from,
+				   __u64 to)
 {
 	__u64 upper = to;
 
 	if (!cpu)
 		return;
 	for (__u32 i = 0; i < VP_SLICES - 1 && upper > from; i++) {
-		struct vp_account_slice *slice = &cpu->slices[(cpu->head - 1 - i) & (VP_SLICES - 1)];
-		struct vp_account_slice *before = &cpu->slices[(cpu->head - 2 - i) & (VP_SLICES - 1)];
+		struct vp_account_slice *slice =
+		    &cpu->slices[(cpu->head - 1 - i) & (VP_SLICES - 1)];
+		struct vp_account_slice *before =
+		    &cpu->slices[(cpu->head - 2 - i) & (VP_SLICES - 1)];
 		__u64 end = slice->end < upper ? slice->end : upper;
 		__u64 begin = before->end > from ? before->end : from;
 		if (end < upper && i == 0) {
 			/* Migrated away from a slice that has not ended. */
 			__u64 since = end > from ? end : from;
-			add_thief(place, cpu->vcpu ? VP_BY_VCPU
-					 : cpu->tid ? VP_BY_TASK
-						    : VP_BY_NOBODY,
+			add_thief(place,
+				  cpu->vcpu  ? VP_BY_VCPU
+				  : cpu->tid ? VP_BY_TASK
+					     : VP_BY_NOBODY,
 				  state, cpu->vcpu ? cpu->vcpu - 1 : cpu->tid, upper - since);
 		}
 		if (end <= from) {
@@ -469,8 +471,7 @@ static __noinline __u32 assign_reason(struct vp_account_vcpu *vcpu, __u32 code)
 static __always_inline void evict(const struct vp_account_site *site, __u32 pid)
 {
 	struct vp_site_key key = {
-	    .ip = site->ip, .cr3 = site->cr3, .pid = pid, .reason = site->reason,
-	    .flags = site->flags};
+	    .ip = site->ip, .cr3 = site->cr3, .pid = pid, .reason = site->reason};
 	struct vp_site_cost *cost = bpf_map_lookup_elem(&old_sites, &key);
 
 	if (cost) {
@@ -493,15 +494,14 @@ static __noinline int replace_site(struct vp_account_site *site, struct vp_accou
 	site->ip = vcpu->ip;
 	site->cr3 = vcpu->cr3;
 	site->reason = vcpu->reason;
-	site->flags = vcpu->flags & VP_PLACE_KNOWN;
 	site->count = site->ns = 0;
 	return 0;
 }
 
 static __always_inline void count_site(struct vp_account_vcpu *vcpu, __u32 place, __u64 total)
 {
-	__u64 mixed = (vcpu->ip ^ vcpu->cr3 >> 8 ^ (__u64)vcpu->reason << 40) *
-		      0x9e3779b97f4a7c15ULL;
+	__u64 mixed =
+	    (vcpu->ip ^ vcpu->cr3 >> 8 ^ (__u64)vcpu->reason << 40) * 0x9e3779b97f4a7c15ULL;
 	__u32 index = (place - 1) * VP_EXIT_SITES + (__u32)(mixed >> 55);
 	struct vp_account_site *site = bpf_map_lookup_elem(&sites, &index);
 
@@ -551,7 +551,8 @@ static __always_inline void finish_exit(struct vp_account_vcpu *vcpu, __u32 plac
 	if (vcpu->flags & VP_EXIT_SPLIT)
 		take_parts(vcpu, exit);
 	vcpu->exits++;
-	count_site(vcpu, place, total);
+	if (vcpu->flags & VP_PLACE_KNOWN)
+		count_site(vcpu, place, total);
 }
 
 static __always_inline void clear_exit(struct vp_account_vcpu *vcpu)
@@ -561,8 +562,8 @@ static __always_inline void clear_exit(struct vp_account_vcpu *vcpu)
 		for (int i = 0; i < VP_STATES; i++)
 			vcpu->parts[i] = 0;
 	}
-	vcpu->flags &= ~(VP_EXIT_OPEN | VP_REASON_KNOWN | VP_EXIT_SPLIT | VP_BLOCKED_ONCE |
-			 VP_PLACE_KNOWN);
+	vcpu->flags &=
+	    ~(VP_EXIT_OPEN | VP_REASON_KNOWN | VP_EXIT_SPLIT | VP_BLOCKED_ONCE | VP_PLACE_KNOWN);
 }
 
 /* The vCPU that runs here, when the pCPU's note of it is wrong or missing. */
@@ -637,6 +638,9 @@ static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
 	vcpu->reason = (__u32)code;
 	if (vcpu->reason == AMD_VMRUN)
 		vcpu->flags |= VP_VMCB_MOVES;
+	/* Where it hit the guest says nothing of why: no code of the guest's caused it. */
+	if (vcpu->reason >= AMD_INTR && vcpu->reason <= AMD_SMI)
+		return;
 	if (bpf_probe_read_kernel(&place, sizeof(place), vmcb + VMCB_SAVE_CR3))
 		return;
 	vcpu->ip = place.rip;
@@ -649,7 +653,6 @@ static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
 static __always_inline void note_reason(struct vp_account_vcpu *vcpu, __u64 first)
 {
 	vcpu->reason = 0xffffffff;
-	vcpu->ip = vcpu->cr3 = 0;
 	if (vendor == VP_VENDOR_AMD)
 		note_amd(vcpu);
 	else
@@ -783,8 +786,8 @@ int note_poll(struct bpf_raw_tracepoint_args *context)
 		for (int i = 0; i < VP_STATES; i++)
 			others += vcpu->parts[i];
 		__u64 kernel = vcpu->since - vcpu->exit_at - others;
-		__u64 sleep = slept && vcpu->flags & VP_BLOCKED_ONCE ? vcpu->since - vcpu->block_at
-								     : 0;
+		__u64 sleep =
+		    slept && vcpu->flags & VP_BLOCKED_ONCE ? vcpu->since - vcpu->block_at : 0;
 		ns = ns > sleep ? ns - sleep : 0;
 		ns = ns > kernel ? kernel : ns;
 		vcpu->states[VP_STATE_KERNEL] -= ns;

@@ -5,18 +5,19 @@
 
 #include <linux/types.h>
 
-/* What a vCPU is doing: one of these at every instant. The order is that of vcpu_account's fields. */
+/* What a vCPU is doing: one of these at every instant. The order is that of vcpu_account's fields.
+ */
 enum vp_state {
 	VP_STATE_GUEST,
 	VP_STATE_KERNEL, /* the host kernel handles an exit */
 	VP_STATE_POLL,
-	VP_STATE_VMM,	  /* in the VMM: from the end of KVM_RUN to the next entry */
+	VP_STATE_VMM,     /* in the VMM: from the end of KVM_RUN to the next entry */
 	VP_STATE_HALTED,  /* its thread sleeps after HLT or MWAIT */
 	VP_STATE_WAITING, /* its thread sleeps for another reason */
 	VP_STATE_WAKING,  /* woken, and has no pCPU yet */
 	VP_STATE_PREEMPTED,
 	VP_STATE_THROTTLED, /* runnable, but its cgroup's CPU quota is used up */
-	VP_STATE_IRQ,	    /* an interrupt of the host has its pCPU */
+	VP_STATE_IRQ,       /* an interrupt of the host has its pCPU */
 	VP_STATES,
 	VP_STATE_UNKNOWN = VP_STATES, /* nothing was seen of it: its first event will tell */
 	VP_STATE_GONE,
@@ -51,7 +52,7 @@ enum {
 	VP_EXIT_CODES = 256,  /* what a reason is told apart by */
 	VP_EXIT_REASONS = 64, /* different ones of a vCPU; the last one takes the rest */
 	VP_EXIT_SITES = 512,  /* places of the guest that are counted in place: a power of two */
-	VP_SLICES = 64,	      /* of a pCPU, kept while a vCPU waits for it: a power of two */
+	VP_SLICES = 64,       /* of a pCPU, kept while a vCPU waits for it: a power of two */
 	VP_TID_SLOTS = 65536,
 	VP_TID_PROBES = 4,
 	/*
@@ -114,19 +115,19 @@ struct vp_account_vcpu {
 	__u64 exit_at, block_at, wait_at;
 	__u64 states[VP_STATE_ROOM]; /* ns up to `since` */
 	__u64 parts[VP_STATE_ROOM];  /* ns since exit_at, all but KERNEL */
-	__u64 ip, cr3;		     /* of the guest at the exit */
+	__u64 ip, cr3;               /* of the guest at the exit */
 	__u64 exits, wakeups, preemptions;
 	__u64 polls, poll_wasted; /* halts that polled; ns of those that slept all the same */
 	__u64 irq_ns[VP_IRQ_SOURCES], irq_count[VP_IRQ_SOURCES];
 	__u32 tid, pid, number;
-	__u32 state; /* enum vp_state */
-	__u32 base;  /* the one to go back to after a wait or an interrupt */
+	__u32 state;  /* enum vp_state */
+	__u32 base;   /* the one to go back to after a wait or an interrupt */
 	__u32 asleep; /* what it is if UNKNOWN turns out to have been sleep */
 	__u32 reason, flags;
-	__u32 cpu;	  /* whose run queue it waits in */
+	__u32 cpu;        /* whose run queue it waits in */
 	__u32 hard, soft; /* source + 1 of the interrupts that are being handled */
-	__u32 busy;	  /* a program that can be interrupted is at work here */
-	__u32 reasons;	  /* how many different ones it had */
+	__u32 busy;       /* a program that can be interrupted is at work here */
+	__u32 reasons;    /* how many different ones it had */
 	__u32 reserved;
 	__u8 reason_slots[VP_EXIT_CODES]; /* place in its row of `exits` + 1 */
 };
@@ -142,12 +143,12 @@ struct vp_account_exit {
 struct vp_account_site {
 	__u64 ip, cr3;
 	__u64 count, ns, last; /* last: when it was there */
-	__u32 reason, flags;   /* of the exit; VP_PLACE_KNOWN */
+	__u32 reason, reserved;
 };
 
 struct vp_site_key {
 	__u64 ip, cr3;
-	__u32 pid, reason, flags, reserved;
+	__u32 pid, reason;
 };
 
 struct vp_site_cost {

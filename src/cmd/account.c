@@ -19,8 +19,8 @@ static struct vp_error *account_with(struct vp_account_options *options)
 	VP_TRY(vp_account_options_open(options, &book, &view));
 	vp_account_states_table(&view, &tables[0].table);
 	vp_account_vcpus_table(&view, &tables[1].table);
-	struct vp_error *error = vp_account_print(options, &book, verb.name, tables,
-						  VP_ARRAY_SIZE(tables), true);
+	struct vp_error *error =
+	    vp_account_print(options, &book, verb.name, tables, VP_ARRAY_SIZE(tables), true);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++)
 		vp_table_deinit(&tables[i].table);
 	vp_account_view_deinit(&view);

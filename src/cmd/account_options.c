@@ -50,8 +50,7 @@ struct vp_error *vp_account_options_check(struct vp_account_options *options)
 }
 
 struct vp_error *vp_account_options_open(const struct vp_account_options *options,
-					 struct vp_account_book *book,
-					 struct vp_account_view *view)
+					 struct vp_account_book *book, struct vp_account_view *view)
 {
 	VP_TRY(vp_account_book_open(options->directory, book));
 	struct vp_error *error = vp_account_view_init(view, &book->account, options->vm);

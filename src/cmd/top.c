@@ -77,8 +77,8 @@ static struct vp_error *put_screen(const struct top *top, double seconds, struct
 	if (top->json)
 		vp_buffer_printf(out, "{\n\"seconds\": %.9f", seconds);
 	else
-		vp_buffer_printf(out, "vperf top: %zu vCPUs, %.3f s\n\n",
-				 vp_table_rows(&tables[0]), seconds);
+		vp_buffer_printf(out, "vperf top: %zu vCPUs, %.3f s\n\n", vp_table_rows(&tables[0]),
+				 seconds);
 	put_table(top, "vcpus", &tables[0], out);
 	put_table(top, "exits", &tables[1], out);
 	put_table(top, "thieves", &tables[2], out);
@@ -159,8 +159,7 @@ static int run_top(int argc, char **argv)
 	const struct vp_option options[] = {
 	    {'n', "count", VP_OPTION_COUNT, &top.count, "N", "end after N screens (at Ctrl-C)"},
 	    {'d', "delay", VP_OPTION_COUNT, &top.seconds, "S", "seconds of each screen (1)"},
-	    {0, "vm", VP_OPTION_TEXT, &top.vm, "NAME",
-	     "only this VM: its name, or its VMM's pid"},
+	    {0, "vm", VP_OPTION_TEXT, &top.vm, "NAME", "only this VM: its name, or its VMM's pid"},
 	    {0, "json", VP_OPTION_FLAG, &top.json, NULL, "an object for each screen"},
 	};
 	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,

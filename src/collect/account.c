@@ -14,7 +14,7 @@
 #include "collect/sampler.h"
 
 enum {
-	SPARE_PLACES = 64,  /* for vCPUs that come later */
+	SPARE_PLACES = 64, /* for vCPUs that come later */
 	MOST_PLACES = 4096,
 	COPY_TRIES = 10000, /* of an entry that is being written */
 	AMD_HLT = 0x78,
@@ -52,8 +52,8 @@ static size_t array_size(size_t entries, size_t entry)
 
 static const void *map_array(const struct bpf_map *map, size_t entries, size_t entry)
 {
-	void *place = mmap(NULL, array_size(entries, entry), PROT_READ, MAP_SHARED,
-			   bpf_map__fd(map), 0);
+	void *place =
+	    mmap(NULL, array_size(entries, entry), PROT_READ, MAP_SHARED, bpf_map__fd(map), 0);
 
 	return place == MAP_FAILED ? NULL : place;
 }
@@ -120,8 +120,8 @@ static struct vp_error *load(struct vp_account_source *source)
 	source->vcpus = map_array(programs->maps.vcpus, source->places, sizeof(*source->vcpus));
 	source->exits = map_array(programs->maps.exits, source->places * VP_EXIT_REASONS,
 				  sizeof(*source->exits));
-	source->sites = map_array(programs->maps.sites, source->places * VP_EXIT_SITES,
-				  sizeof(*source->sites));
+	source->sites =
+	    map_array(programs->maps.sites, source->places * VP_EXIT_SITES, sizeof(*source->sites));
 	return source->vcpus && source->exits && source->sites
 		   ? NULL
 		   : vp_error_errno(errno, "cannot map the account");
@@ -133,8 +133,8 @@ static void note_missing(struct vp_account_source *source, const char *program)
 		if (strcmp(optional[i].program, program) != 0)
 			continue;
 		char *before = source->missing;
-		source->missing = vp_format("%s%s%s", before ? before : "", before ? "; " : "",
-					    optional[i].cost);
+		source->missing =
+		    vp_format("%s%s%s", before ? before : "", before ? "; " : "", optional[i].cost);
 		free(before);
 	}
 }
@@ -154,7 +154,8 @@ static struct vp_error *attach(struct vp_account_source *source)
 {
 	struct bpf_program *program;
 
-	bpf_object__for_each_program (program, source->programs->obj) {
+	bpf_object__for_each_program(program, source->programs->obj)
+	{
 		const char *name = bpf_program__name(program);
 		struct bpf_link *link = bpf_program__attach(program);
 		if (link)

@@ -234,14 +234,13 @@ static void write_exits(struct vp_account_writer *writer, size_t place, struct k
 static void name_interrupt(uint32_t kind, uint32_t id, char name[VP_COMM_SIZE])
 {
 	/* enum { HI_SOFTIRQ, … } of linux/interrupt.h */
-	static const char *const soft[] = {"HI",     "TIMER",   "NET_TX", "NET_RX",  "BLOCK",
+	static const char *const soft[] = {"HI",       "TIMER",   "NET_TX", "NET_RX",  "BLOCK",
 					   "IRQ_POLL", "TASKLET", "SCHED",  "HRTIMER", "RCU"};
-	static const char *const vectors[] = {
-	    [VP_IRQ_LOCAL_TIMER] = "local_timer",
-	    [VP_IRQ_RESCHEDULE] = "reschedule",
-	    [VP_IRQ_CALL_FUNCTION] = "call_function",
-	    [VP_IRQ_CALL_FUNCTION_SINGLE] = "call_function_1",
-	    [VP_IRQ_WORK] = "irq_work"};
+	static const char *const vectors[] = {[VP_IRQ_LOCAL_TIMER] = "local_timer",
+					      [VP_IRQ_RESCHEDULE] = "reschedule",
+					      [VP_IRQ_CALL_FUNCTION] = "call_function",
+					      [VP_IRQ_CALL_FUNCTION_SINGLE] = "call_function_1",
+					      [VP_IRQ_WORK] = "irq_work"};
 
 	if (kind == VP_BY_SOFTIRQ && id < VP_ARRAY_SIZE(soft))
 		strcpy(name, soft[id]);
@@ -307,8 +306,7 @@ static void name_thief(struct vp_account_writer *writer, const struct vp_thief_k
 	struct vp_account_vcpu vcpu;
 	struct vp_account_task task;
 
-	if (key->kind == VP_BY_VCPU &&
-	    vp_account_source_vcpu(writer->source, key->id, &vcpu)) {
+	if (key->kind == VP_BY_VCPU && vp_account_source_vcpu(writer->source, key->id, &vcpu)) {
 		record->thief_pid = vcpu.pid;
 		record->id = number_of(writer, &vcpu);
 	} else if (key->kind == VP_BY_TASK &&
@@ -332,13 +330,12 @@ static void write_thief(void *context, const struct vp_thief_key *key,
 	bool inserted;
 
 	memcpy(&number, key, sizeof(number));
-	uint32_t index = *vp_map_insert(&writer->thief_keys, number,
-					(uint32_t)writer->thieves.count, &inserted);
+	uint32_t index =
+	    *vp_map_insert(&writer->thief_keys, number, (uint32_t)writer->thieves.count, &inserted);
 	if (inserted)
 		vp_vec_push(&writer->thieves, (struct vp_thief_cost){0});
 	struct vp_thief_cost *before = &writer->thieves.at[index];
-	if (cost->ns == before->ns ||
-	    !vp_account_source_vcpu(writer->source, key->vcpu, &vcpu))
+	if (cost->ns == before->ns || !vp_account_source_vcpu(writer->source, key->vcpu, &vcpu))
 		return;
 	struct vp_thief record = {
 	    .pid = vcpu.pid,
@@ -360,7 +357,7 @@ static void write_site(struct vp_account_writer *writer, const struct vp_site_ke
 	struct vp_exit_site record = {.pid = key->pid,
 				      .reason = key->reason,
 				      .vendor = writer->vendor,
-				      .flags = key->flags & VP_PLACE_KNOWN ? 1 : 0,
+				      .flags = VP_SITE_KNOWN,
 				      .ip = key->ip,
 				      .as_root = key->cr3,
 				      .count = cost->count,
@@ -385,8 +382,7 @@ static void write_sites(struct vp_account_writer *writer)
 			struct vp_site_key key = {.ip = sites[i].ip,
 						  .cr3 = sites[i].cr3,
 						  .pid = writer->known[place].counters.pid,
-						  .reason = sites[i].reason,
-						  .flags = sites[i].flags};
+						  .reason = sites[i].reason};
 			struct vp_site_cost cost = {sites[i].count, sites[i].ns, sites[i].last};
 			if (cost.count)
 				write_site(writer, &key, &cost);

@@ -102,8 +102,8 @@ struct vp_error *vp_cgroups_read(const char *path, vp_cgroups *ret)
 		uint64_t id = vp_cursor_decimal(&words);
 		struct vp_slice rest = vp_cursor_rest(&words);
 		if (vp_cursor_ok(&words) && rest.size)
-			vp_vec_push(ret, ((struct vp_cgroup){
-					     id, vp_strndup(rest.bytes, rest.size)}));
+			vp_vec_push(ret,
+				    ((struct vp_cgroup){id, vp_strndup(rest.bytes, rest.size)}));
 		else
 			error = vp_error_new("'%s', offset %zu: expected ID PATH", file,
 					     (size_t)(line.bytes - lines.start));

@@ -28,7 +28,8 @@ void vp_render_checks(const struct vp_account_checks *checks, struct vp_buffer *
 			 "; exits by reason are %" PRIu64 " of %" PRIu64
 			 ": %s; parts of exits sum to their total: %s\n",
 			 checks->exits_by_reason, checks->exits,
-			 checks->exits_agree ? "ok" : "NOT OK", checks->parts_sum ? "ok" : "NOT OK");
+			 checks->exits_agree ? "ok" : "NOT OK",
+			 checks->parts_sum ? "ok" : "NOT OK");
 }
 
 static void add(struct json_object *object, const char *key, struct json_object *value)

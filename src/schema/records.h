@@ -141,7 +141,7 @@
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
 	FIELD(u32, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")           \
-	FIELD(u32, hex, flags, "1 ip and as_root are known")                                       \
+	FIELD(u32, hex, flags, "1 ip and as_root are known: else of a VM that was not asked for")  \
 	FIELD(u64, hex, ip, "guest program counter at the exit")                                   \
 	FIELD(u64, hex, as_root, "guest address-space root (CR3 on x86) at the exit")              \
 	FIELD(u64, dec, count, "exits there")                                                      \
@@ -217,6 +217,8 @@ enum vp_flag {
 	VP_HIDDEN = 32,
 	VP_ENDED = 64,
 };
+/* A bit of an exit_site's `flags`. */
+enum { VP_SITE_KNOWN = 1 };
 /* Values of a thief's `kind`. */
 enum vp_thief_record {
 	VP_BY_VCPU = 1,

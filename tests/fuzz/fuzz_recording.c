@@ -2,8 +2,8 @@
 /*
  * A recording from anywhere: one of its files is the fuzzer's, the others are sound. The first byte
  * chooses: 0 a stream as it is, 1 a stream's records in a packet with a good checksum, 2 `vms`,
- * 3 `recording`, 4 `cgroups`. All views are made of it and rendered in all formats, and the tables of
- * the account.
+ * 3 `recording`, 4 `cgroups`. All views are made of it and rendered in all formats, and the tables
+ * of the account.
  */
 #include <stdio.h>
 #include <string.h>
@@ -134,7 +134,8 @@ static void account(const char *directory)
 	vp_account_book_close(&book);
 }
 
-/* One sample of each kind, and an account, of a VM that `vms` may or may not know, from thread ids of all sizes. */
+/* One sample of each kind, and an account, of a VM that `vms` may or may not know, from thread ids
+ * of all sizes. */
 static void put_good_stream(const char *directory)
 {
 	const struct vp_guest_sample guest = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The account's arithmetic: buckets, quantiles, sums over intervals, checks; tables made of them. */
+/* The account's arithmetic: buckets, quantiles, sums over intervals, checks; tables made of them.
+ */
 #include "unit.h"
 
 #include <json-c/json.h>
@@ -185,8 +186,8 @@ static void test_tables(void **state)
 	struct json_object *rows = json_tokener_parse(vp_buffer_text(&out));
 	assert_int_equal(json_object_array_length(rows), 1);
 	struct json_object *blocked = NULL;
-	assert_true(json_object_object_get_ex(json_object_array_get_idx(rows, 0), "blocked_ns",
-					      &blocked));
+	assert_true(
+	    json_object_object_get_ex(json_object_array_get_idx(rows, 0), "blocked_ns", &blocked));
 	assert_int_equal(json_object_get_int64(blocked), 500);
 	json_object_put(rows);
 	vp_buffer_deinit(&out);
