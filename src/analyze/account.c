@@ -263,8 +263,8 @@ static void check_samples(const struct vp_account_times *times, uint64_t period_
 {
 	double wall = (double)times->wall, ticks = wall / (double)period_ns;
 	double least = (double)times->states[VP_STATE_GUEST] / wall;
-	double most = least + (double)(times->states[VP_STATE_IRQ] +
-				       times->states[VP_STATE_KERNEL]) / wall;
+	double most =
+	    least + (double)(times->states[VP_STATE_IRQ] + times->states[VP_STATE_KERNEL]) / wall;
 	double sampled = (double)times->guest_samples / ticks;
 	/* Where next to nothing is expected, one sample more or less says nothing. */
 	double error = 3 * sqrt(least * (1 - least) / ticks) + 3 / ticks;

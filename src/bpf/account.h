@@ -52,7 +52,7 @@ enum {
 	VP_EXIT_CODES = 256,  /* what a reason is told apart by */
 	VP_EXIT_REASONS = 64, /* different ones of a vCPU; the last one takes the rest */
 	VP_EXIT_SITES = 512,  /* places of the guest that are counted in place: a power of two */
-	VP_SLICES = 128,       /* of a pCPU, kept while a vCPU waits for it: a power of two */
+	VP_SLICES = 128,      /* of a pCPU, kept while a vCPU waits for it: a power of two */
 	VP_TID_SLOTS = 65536,
 	VP_TID_PROBES = 4,
 	/*

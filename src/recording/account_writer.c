@@ -138,6 +138,10 @@ static void write_states(struct vp_account_writer *writer, struct known *known,
 	const struct vp_account_vcpu *before = &known->counters;
 	uint64_t gains[VP_STATES];
 
+	/* What happened between the look at the clock and that at the vCPU is in the copy. */
+	uint64_t end = known->ended                ? vcpu->end
+		       : vcpu->since > writer->now ? vcpu->since
+						   : writer->now;
 	take_gains(known, vcpu, gains);
 	struct vp_vcpu_account record = {
 	    .pid = vcpu->pid,
@@ -145,7 +149,7 @@ static void write_states(struct vp_account_writer *writer, struct known *known,
 	    .vcpu = number_of(writer, vcpu),
 	    .flags = known->ended ? VP_ENDED : 0,
 	    .begin = known->time ? known->time : vcpu->begin,
-	    .end = known->ended ? vcpu->end : writer->now,
+	    .end = end,
 	    .guest = gains[VP_STATE_GUEST],
 	    .kernel = gains[VP_STATE_KERNEL],
 	    .poll = gains[VP_STATE_POLL],
@@ -162,6 +166,7 @@ static void write_states(struct vp_account_writer *writer, struct known *known,
 	    .polls = vcpu->polls - before->polls,
 	    .poll_wasted = vcpu->poll_wasted - before->poll_wasted,
 	};
+	known->time = end;
 	hand_over(writer, &record.header, VP_ID_vcpu_account);
 }
 
@@ -281,7 +286,6 @@ static void write_vcpu(struct vp_account_writer *writer, size_t place)
 	write_states(writer, known, &vcpu);
 	write_exits(writer, place, known, &vcpu);
 	write_interrupts(writer, known, &vcpu);
-	known->time = writer->now;
 	known->counters = vcpu;
 }
 
