@@ -168,7 +168,7 @@ static void take_site(struct vp_account *account, const struct vp_exit_site *rec
 				.vm = vm_of(account, record->pid),
 				.reason = record->reason,
 				.vendor = record->vendor,
-				.known = record->flags & 1};
+				.known = record->flags & VP_SITE_KNOWN};
 	bool inserted;
 	uint32_t number = vp_key_set_add(&account->place_keys, &key, &inserted);
 
@@ -254,16 +254,17 @@ void vp_account_cost_add(struct vp_account_cost *to, const struct vp_account_cos
 }
 
 /*
- * Compares one vCPU's samples with its account. A tick that comes while an interrupt of the guest's
- * time is handled waits until that is over, and then counts as the guest's: samples may show up to
- * all of the interrupts' time as the guest's, too.
+ * Compares one vCPU's samples with its account. A tick that comes due while the host has interrupts
+ * off, in a handler or around an entry, waits; KVM lets it in right behind the next exit, where it
+ * counts as the guest's. So samples may show the interrupts' and the kernel's time as the guest's.
  */
 static void check_samples(const struct vp_account_times *times, uint64_t period_ns,
 			  struct vp_account_checks *checks)
 {
 	double wall = (double)times->wall, ticks = wall / (double)period_ns;
 	double least = (double)times->states[VP_STATE_GUEST] / wall;
-	double most = least + (double)times->states[VP_STATE_IRQ] / wall;
+	double most =
+	    least + (double)(times->states[VP_STATE_IRQ] + times->states[VP_STATE_KERNEL]) / wall;
 	double sampled = (double)times->guest_samples / ticks;
 	/* Where next to nothing is expected, one sample more or less says nothing. */
 	double error = 3 * sqrt(least * (1 - least) / ticks) + 3 / ticks;

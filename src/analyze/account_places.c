@@ -86,13 +86,47 @@ static void name_place(struct vp_account_view *view, const struct vp_naming *nam
 				      .pid = VP_NONE,
 				      .reason = place->reason,
 				      .vendor = place->vendor};
-	if (!place->known)
-		return;
 	if (machine->names)
 		space = vp_names_space_by_root(machine->names, place->as_root, place->last);
 	name_process(view, machine->names, space, place, key);
 	if (by == VP_EXITS_BY_FUNCTION)
 		name_function(view, machine, space, place, key);
+}
+
+static struct place_row *row_of(struct vp_key_set *keys, place_rows *rows,
+				const struct place_row_key *key)
+{
+	bool inserted;
+	uint32_t number = vp_key_set_add(keys, key, &inserted);
+
+	if (inserted)
+		vp_vec_push(rows, ((struct place_row){.key = *key}));
+	return &rows->at[number];
+}
+
+/* Exits that no code of the guest's caused (interrupts of the host), or whose place is not known:
+ * what the account by reason has beyond that by place. */
+static void add_unplaced(const struct vp_account_view *view, struct vp_key_set *keys,
+			 place_rows *rows)
+{
+	vp_vec_each (&view->account->costs, cost) {
+		struct place_row_key key = {cost->vm, VP_NONE,      VP_NONE,     VP_NONE,
+					    VP_NONE,  cost->reason, cost->vendor};
+		if (!vp_account_view_shows(view, cost->vm, VP_NONE))
+			continue;
+		struct place_row *row = row_of(keys, rows, &key);
+		row->count += cost->count;
+		row->ns += cost->total;
+	}
+	vp_vec_each (&view->account->places, place) {
+		struct place_row_key key = {place->vm, VP_NONE,       VP_NONE,      VP_NONE,
+					    VP_NONE,   place->reason, place->vendor};
+		if (!place->known || !vp_account_view_shows(view, place->vm, VP_NONE))
+			continue;
+		struct place_row *row = row_of(keys, rows, &key);
+		row->count -= place->count < row->count ? place->count : row->count;
+		row->ns -= place->ns < row->ns ? place->ns : row->ns;
+	}
 }
 
 static int by_cost(const void *a, const void *b)
@@ -107,17 +141,15 @@ static void collect(struct vp_account_view *view, const struct vp_naming *naming
 {
 	struct vp_key_set keys = {.key_size = sizeof(struct place_row_key)};
 
+	add_unplaced(view, &keys, rows);
 	vp_vec_each (&view->account->places, place) {
 		struct place_row_key key;
-		bool inserted;
-		if (!vp_account_view_shows(view, place->vm, VP_NONE))
+		if (!place->known || !vp_account_view_shows(view, place->vm, VP_NONE))
 			continue;
 		name_place(view, naming, by, place, &key);
-		uint32_t number = vp_key_set_add(&keys, &key, &inserted);
-		if (inserted)
-			vp_vec_push(rows, ((struct place_row){.key = key}));
-		rows->at[number].count += place->count;
-		rows->at[number].ns += place->ns;
+		struct place_row *row = row_of(&keys, rows, &key);
+		row->count += place->count;
+		row->ns += place->ns;
 	}
 	vp_key_set_deinit(&keys);
 	if (rows->count)
@@ -166,7 +198,10 @@ void vp_account_places_table(struct vp_account_view *view, const struct vp_namin
 	vp_table_column_add(table, "total_ns", "Total ns", "ns", VP_CELL_COUNT);
 	vp_table_column_add(table, "mean_ns", "Mean", "ns", VP_CELL_COUNT);
 	collect(view, naming, by, &rows);
-	for (size_t i = 0; i < rows.count && (!view->limit || i < view->limit); i++)
-		add_row(view, by, &rows.at[i], table);
+	for (size_t i = 0, left = view->limit ? view->limit : SIZE_MAX; i < rows.count && left; i++)
+		if (rows.at[i].count) {
+			add_row(view, by, &rows.at[i], table);
+			left--;
+		}
 	vp_vec_deinit(&rows);
 }

@@ -69,7 +69,7 @@ struct vp_account_lost lost;
 /* Nothing is counted before the loader sets it. */
 volatile __u32 enabled;
 
-enum { VMCB_CHECK = 15, AMD_VMRUN = 0x80 };
+enum { VMCB_CHECK = 15, AMD_VMRUN = 0x80, AMD_INTR = 0x60, AMD_SMI = 0x62 };
 
 static __always_inline struct vp_account_vcpu *vcpu_at(__u32 place)
 {
@@ -470,11 +470,8 @@ static __noinline __u32 assign_reason(struct vp_account_vcpu *vcpu, __u32 code)
 
 static __always_inline void evict(const struct vp_account_site *site, __u32 pid)
 {
-	struct vp_site_key key = {.ip = site->ip,
-				  .cr3 = site->cr3,
-				  .pid = pid,
-				  .reason = site->reason,
-				  .flags = site->flags};
+	struct vp_site_key key = {
+	    .ip = site->ip, .cr3 = site->cr3, .pid = pid, .reason = site->reason};
 	struct vp_site_cost *cost = bpf_map_lookup_elem(&old_sites, &key);
 
 	if (cost) {
@@ -497,7 +494,6 @@ static __noinline int replace_site(struct vp_account_site *site, struct vp_accou
 	site->ip = vcpu->ip;
 	site->cr3 = vcpu->cr3;
 	site->reason = vcpu->reason;
-	site->flags = vcpu->flags & VP_PLACE_KNOWN;
 	site->count = site->ns = 0;
 	return 0;
 }
@@ -555,7 +551,8 @@ static __always_inline void finish_exit(struct vp_account_vcpu *vcpu, __u32 plac
 	if (vcpu->flags & VP_EXIT_SPLIT)
 		take_parts(vcpu, exit);
 	vcpu->exits++;
-	count_site(vcpu, place, total);
+	if (vcpu->flags & VP_PLACE_KNOWN)
+		count_site(vcpu, place, total);
 }
 
 static __always_inline void clear_exit(struct vp_account_vcpu *vcpu)
@@ -641,6 +638,9 @@ static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
 	vcpu->reason = (__u32)code;
 	if (vcpu->reason == AMD_VMRUN)
 		vcpu->flags |= VP_VMCB_MOVES;
+	/* Where it hit the guest says nothing of why: no code of the guest's caused it. */
+	if (vcpu->reason >= AMD_INTR && vcpu->reason <= AMD_SMI)
+		return;
 	if (bpf_probe_read_kernel(&place, sizeof(place), vmcb + VMCB_SAVE_CR3))
 		return;
 	vcpu->ip = place.rip;
@@ -653,7 +653,6 @@ static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
 static __always_inline void note_reason(struct vp_account_vcpu *vcpu, __u64 first)
 {
 	vcpu->reason = 0xffffffff;
-	vcpu->ip = vcpu->cr3 = 0;
 	if (vendor == VP_VENDOR_AMD)
 		note_amd(vcpu);
 	else

@@ -52,7 +52,7 @@ enum {
 	VP_EXIT_CODES = 256,  /* what a reason is told apart by */
 	VP_EXIT_REASONS = 64, /* different ones of a vCPU; the last one takes the rest */
 	VP_EXIT_SITES = 512,  /* places of the guest that are counted in place: a power of two */
-	VP_SLICES = 64,       /* of a pCPU, kept while a vCPU waits for it: a power of two */
+	VP_SLICES = 128,      /* of a pCPU, kept while a vCPU waits for it: a power of two */
 	VP_TID_SLOTS = 65536,
 	VP_TID_PROBES = 4,
 	/*
@@ -143,12 +143,12 @@ struct vp_account_exit {
 struct vp_account_site {
 	__u64 ip, cr3;
 	__u64 count, ns, last; /* last: when it was there */
-	__u32 reason, flags;   /* of the exit; VP_PLACE_KNOWN */
+	__u32 reason, reserved;
 };
 
 struct vp_site_key {
 	__u64 ip, cr3;
-	__u32 pid, reason, flags, reserved;
+	__u32 pid, reason;
 };
 
 struct vp_site_cost {

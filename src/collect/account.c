@@ -102,8 +102,19 @@ static int fill_places(const struct vp_account_source *source)
 	return result;
 }
 
+/* libbpf's own chatter is for who debugs vperf. */
+static int keep_quiet(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return getenv("VPERF_DEBUG") ? vfprintf(stderr, format, args) : 0;
+}
+
 static struct vp_error *load(struct vp_account_source *source)
 {
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return vp_error_errno(errno,
+				      "cannot read '/sys/kernel/btf/vmlinux': the accounting "
+				      "programs need a kernel with BTF (CONFIG_DEBUG_INFO_BTF)");
+	libbpf_set_print(keep_quiet);
 	source->programs = account_bpf__open();
 	if (!source->programs)
 		return vp_error_errno(errno, "cannot open the accounting programs");

@@ -10,6 +10,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/macros.h"
+#include "collect/account.h"
 #include "collect/clock.h"
 #include "collect/pcpus.h"
 #include "collect/sampler.h"
@@ -103,6 +104,23 @@ static bool probe_programs(char *detail, size_t size)
 	return found;
 }
 
+static bool probe_account(char *detail, size_t size)
+{
+	struct vp_account_source *source = NULL;
+	vp_vms none = {0};
+	struct vp_error *error = vp_account_source_open(&none, &source);
+	bool found = !error;
+	const char *missing = found ? vp_account_source_missing(source) : NULL;
+
+	say(found, detail, size,
+	    error     ? vp_error_message(error)
+	    : missing ? missing
+		      : "loaded and attached");
+	vp_error_free(error);
+	vp_account_source_free(source);
+	return found;
+}
+
 static bool probe_kallsyms(char *detail, size_t size)
 {
 	unsigned long address = 0;
@@ -163,6 +181,8 @@ static const struct vp_probe probes[] = {
     {"privilege", "nothing can be recorded", true, probe_root},
     {"kernel BTF", "the sampling programs cannot be fitted to this kernel", true, probe_btf},
     {"sampling programs", "nothing can be recorded", true, probe_programs},
+    {"accounting programs", "no exact account of the vCPUs' time (account, steal, exits, top)",
+     false, probe_account},
     {"KVM", "only the host itself is recorded", false, probe_kvm},
     {"KVM's BTF",
      "no exit reasons: blank time is told apart by the scheduler alone; guest "

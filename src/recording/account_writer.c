@@ -139,6 +139,10 @@ static void write_states(struct vp_account_writer *writer, struct known *known,
 	const struct vp_account_vcpu *before = &known->counters;
 	uint64_t gains[VP_STATES];
 
+	/* What happened between the look at the clock and that at the vCPU is in the copy. */
+	uint64_t end = known->ended                ? vcpu->end
+		       : vcpu->since > writer->now ? vcpu->since
+						   : writer->now;
 	take_gains(known, vcpu, gains);
 	struct vp_vcpu_account record = {
 	    .pid = vcpu->pid,
@@ -146,7 +150,7 @@ static void write_states(struct vp_account_writer *writer, struct known *known,
 	    .vcpu = number_of(writer, vcpu),
 	    .flags = known->ended ? VP_ENDED : 0,
 	    .begin = known->time ? known->time : vcpu->begin,
-	    .end = known->ended ? vcpu->end : writer->now,
+	    .end = end,
 	    .guest = gains[VP_STATE_GUEST],
 	    .kernel = gains[VP_STATE_KERNEL],
 	    .poll = gains[VP_STATE_POLL],
@@ -163,6 +167,7 @@ static void write_states(struct vp_account_writer *writer, struct known *known,
 	    .polls = vcpu->polls - before->polls,
 	    .poll_wasted = vcpu->poll_wasted - before->poll_wasted,
 	};
+	known->time = end;
 	hand_over(writer, &record, VP_ID_vcpu_account);
 }
 
@@ -282,7 +287,6 @@ static void write_vcpu(struct vp_account_writer *writer, size_t place)
 	write_states(writer, known, &vcpu);
 	write_exits(writer, place, known, &vcpu);
 	write_interrupts(writer, known, &vcpu);
-	known->time = writer->now;
 	known->counters = vcpu;
 }
 
@@ -358,7 +362,7 @@ static void write_site(struct vp_account_writer *writer, const struct vp_site_ke
 	struct vp_exit_site record = {.pid = key->pid,
 				      .reason = key->reason,
 				      .vendor = writer->vendor,
-				      .flags = key->flags & VP_PLACE_KNOWN ? 1 : 0,
+				      .flags = VP_SITE_KNOWN,
 				      .ip = key->ip,
 				      .as_root = key->cr3,
 				      .count = cost->count,
@@ -383,8 +387,7 @@ static void write_sites(struct vp_account_writer *writer)
 			struct vp_site_key key = {.ip = sites[i].ip,
 						  .cr3 = sites[i].cr3,
 						  .pid = writer->known[place].counters.pid,
-						  .reason = sites[i].reason,
-						  .flags = sites[i].flags};
+						  .reason = sites[i].reason};
 			struct vp_site_cost cost = {sites[i].count, sites[i].ns, sites[i].last};
 			if (cost.count)
 				write_site(writer, &key, &cost);

@@ -146,7 +146,7 @@
 	FIELD(comm, text, comm, "name of the task or interrupt")
 
 #define VP_FIELDS_exit_site(FIELD)                                                                 \
-	FIELD(u16, hex, flags, "1 ip and as_root are known")                                       \
+	FIELD(u16, hex, flags, "1 ip and as_root are known: else of a VM that was not asked for")  \
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
 	FIELD(u32, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")           \
@@ -245,6 +245,8 @@ enum vp_flag {
 	VP_HIDDEN = 32,
 	VP_ENDED = 64,
 };
+/* A bit of an exit_site's `flags`. */
+enum { VP_SITE_KNOWN = 1 };
 /* Values of a thief's `kind`. */
 enum vp_thief_record {
 	VP_BY_VCPU = 1,

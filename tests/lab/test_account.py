@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the account of the vCPUs' time must show, against the kernels' own books (see docs/lab.md)."""
+import json
+import re
+
+from lab import vperf
+
+# Names of VM exits as perf prints them (AMD), and ours.
+PERF_NAMES = {"cpuid": "CPUID", "io": "IOIO", "npf": "NPF", "interrupt": "INTR", "hlt": "HLT",
+              "msr": "MSR", "vintr": "VINTR", "nmi": "NMI", "pause": "PAUSE"}
+PARTS = ("kernel_ns", "poll_ns", "vmm_ns", "stolen_ns", "blocked_ns", "waking_ns")
+
+
+def read(verb, run, *options, recording="rec"):
+    return json.loads(vperf(verb, str(run.recording(recording)), "--json", *options).stdout)
+
+
+def vcpu_of(account, vm, number=0):
+    """(wall ns, {state: ns}) of a vCPU."""
+    wall = [row["wall_ns"] for row in account["vcpus"] if (row["vm"], row["vcpu"]) == (vm, number)]
+    states = {row["state"]: row["ns"] for row in account["states"]
+              if (row["vm"], row["vcpu"]) == (vm, number)}
+    return wall[0], states
+
+
+def check_closing(claims, account):
+    """Every vCPU's states sum to its time, here by adding what was printed."""
+    for row in account["vcpus"]:
+        wall, states = vcpu_of(account, row["vm"], row["vcpu"])
+        total = sum(states.values())
+        claims.check(abs(total - wall) <= 0.001 * wall,
+                     f"{row['vm']} vCPU {row['vcpu']}: states sum to {total} of {wall} ns")
+    checks = account["checks"]
+    claims.check(checks["exits_agree"] and checks["parts_sum"],
+                 f"exits by reason: {checks['exits_by_reason']} of {checks['exits']}")
+
+
+def check_parts(claims, exits):
+    off = [row["reason"] for row in exits if sum(row[part] for part in PARTS) != row["total_ns"]]
+    claims.check(exits and not off, f"the parts of {len(exits)} exit reasons sum to their totals {off}")
+
+
+# No other guest runs: perf's counts over all VMs are those of the one whose exits are known.
+KNOWN = """
+host pcpus=2
+command vperf record --no-agent -o /out/rec -- perf kvm stat record -a -m 4096 -o /tmp/kvm.data \
+tinyvm --cpuid 20000 --out 10000 --mmio 5000 --hlt 3000 --wait 1
+command perf kvm -i /tmp/kvm.data stat report --force
+""".replace("\\\n", "")
+DONE = {"CPUID": (20000, 0xe), "IOIO": (10000, 0x20), "HLT": (3000, 0x43)}
+
+
+def known_exits(run, claims):
+    exits = {row["reason"]: row for row in read("exits", run)["exits"]}
+    for reason, (count, _) in DONE.items():
+        claims.check(exits[reason]["count"] == count,
+                     f"{reason}: {exits[reason]['count']} exits, {count} were done")
+    places = read("exits", run, "--by", "function")["exits"]
+    for reason, (count, place) in {**DONE, "NPF": (5000, 0x31)}.items():
+        here = [row["count"] for row in places
+                if (row["reason"], row["function"]) == (reason, hex(place))]
+        claims.check(here == [count], f"{reason} at {place:#x}: {here} exits, {count} were done")
+    for reason, row in exits.items():
+        placed = [place for place in places if place["reason"] == reason]
+        claims.check((sum(p["count"] for p in placed), sum(p["total_ns"] for p in placed)) ==
+                     (row["count"], row["total_ns"]), f"{reason}: functions sum to the reason")
+    books = dict(re.findall(r"^ +(\S+) +(\d+) +[\d.]+% +[\d.]+%", run.command_output(2, "err"), re.M))
+    ours = {name: row["count"] for name, row in exits.items()}
+    theirs = {PERF_NAMES.get(name, name): int(count) for name, count in books.items()}
+    claims.check(theirs and ours == theirs, f"exits {ours}, by perf kvm stat {theirs}")
+    check_parts(claims, list(exits.values()))
+    check_closing(claims, read("account", run))
+
+
+# A Linux guest; its second round counts, when all of it is in memory.
+CAUSES = """
+host pcpus=2
+guest g1 vcpus=1 memory=256 pin=0 agent=yes
+workload g1 start=3 exits --cpuid 100 --out 100 --mmio 10 --hlt 5 --rate 10 --seconds 6
+command vperf record -o /out/rec -- sleep 12
+"""
+
+
+def causes_of_exits(run, claims):
+    log = (run.out / "guest-g1" / "workloads.log").read_text()
+    done = {name: int(count) for name, count in re.findall(r"(cpuid|out|mmio|hlt)=(\d+)", log)}
+    rows = read("exits", run, "--by", "function", "--vm", "g1")["exits"]
+
+    def count(reason, *functions):
+        return sum(row["count"] for row in rows if row["reason"] == reason
+                   and row["function"] in functions and row["process"] == "exits")
+
+    claims.check(count("CPUID", "exits_cpuid") == done["cpuid"],
+                 f"exits_cpuid of 'exits' did {count('CPUID', 'exits_cpuid')} CPUIDs of {done['cpuid']}")
+    claims.check(count("NPF", "exits_mmio") == done["mmio"],
+                 f"exits_mmio did {count('NPF', 'exits_mmio')} MMIOs of {done['mmio']}")
+    claims.check(count("IOIO", "pci_conf1_read") == done["out"],
+                 f"pci_conf1_read did {count('IOIO', 'pci_conf1_read')} port accesses of {done['out']}")
+    halts = sum(row["count"] for row in rows if row["reason"] == "HLT")
+    claims.check(halts >= done["hlt"], f"{halts} HLTs for {done['hlt']} sleeps")
+    check_parts(claims, read("exits", run)["exits"])
+    check_closing(claims, read("account", run))
+
+
+# Three burners on one pCPU: a guest, another guest, a task of the host.
+THIEVES = """
+host pcpus=2
+guest g1 vcpus=1 memory=256 pin=1 qemu="-serial unix:/run/vlab/g1.stat,server=on,wait=off"
+guest g2 vcpus=1 memory=256 pin=1
+workload g1 shares a=100
+workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read go <&3; do head -n 1 /proc/stat >&3; done'
+workload g2 shares a=100
+workload host taskset -c 1 shares a=100
+command mkfifo /run/go; tests/lab/books /out/books g1 /run/go & sleep 6; vperf record --no-agent \
+-o /out/rec -- sh -c 'echo > /run/go; sleep 20; echo > /run/go'; wait
+"""
+
+
+def share(part, whole):
+    return 100 * part / whole
+
+
+def thieves(run, claims):
+    books = json.loads((run.out / "books").read_text())
+    account = read("account", run)
+    rows = read("steal", run, "--vm", "g1")["thieves"]
+    wall, states = vcpu_of(account, "g1")
+    check_closing(claims, account)
+    vms = (run.recording() / "vms").read_text()
+    g2 = int(re.search(r"^vm .* g2\n(?:tsc.*\n)*vcpu 0 (\d+)", vms, re.M).group(1))
+    burner = max((t for t in books["threads"] if t["comm"] == "shares"), key=lambda t: t["run_ns"])
+    for name, tid, thief in (("g2", g2, "vCPU 0 of VM g2"),
+                             ("the host's burner", burner["tid"], f"shares/{burner['tid']}")):
+        ran = next(t["run_ns"] for t in books["threads"] if t["tid"] == tid)
+        expected = share(ran, books["ns"])
+        claims.near(f"time taken by {name}, %",
+                    share(sum(r["ns"] for r in rows if r["thief"] == thief), wall), expected,
+                    0.02 * expected)
+    stolen = states["preempted"] + states.get("waking", 0) + states.get("throttled", 0)
+    steal = share(books["steal_ns"], books["steal_of_ns"])
+    claims.near("stolen, % (the guest's /proc/stat)", share(stolen, wall), steal,
+                max(0.02 * steal, share(10e6, books["steal_of_ns"])))
+    named = sum(row["ns"] for row in rows if row["kind"] not in ("quota", "open", "unknown"))
+    claims.near("stolen time with a thief's name, %",
+                share(named, stolen + states["interrupted"]), 100, 1)
+
+
+# The cgroup of g1's VMM may use 30 of every 100 ms; the burner of the host competes for the pCPU.
+QUOTA = """
+host pcpus=2
+guest g1 vcpus=1 memory=256 pin=1
+workload g1 shares a=100
+workload host start=14 length=60 taskset -c 1 shares a=100
+command mkdir /sys/fs/cgroup/q; echo +cpu > /sys/fs/cgroup/cgroup.subtree_control; \
+echo 30000 100000 > /sys/fs/cgroup/q/cpu.max; echo $(pgrep -o qemu) > /sys/fs/cgroup/q/cgroup.procs; \
+vperf record --no-agent -o /out/alone -- sh -c 'cat /sys/fs/cgroup/q/cpu.stat; sleep 8; cat /sys/fs/cgroup/q/cpu.stat'
+command sleep 4; vperf record --no-agent -o /out/contended -- sleep 8
+""".replace("\\\n", "")
+
+
+def quota(run, claims):
+    wall, states = vcpu_of(read("account", run, recording="alone"), "g1")
+    found = [int(n) for n in re.findall(r"(?:nr_periods|throttled_usec) (\d+)", run.command_output(1))]
+    periods, throttled = found[2] - found[0], found[3] - found[1]
+    expected = share(throttled * 1000, periods * 100_000_000)
+    claims.near("throttled, % (cpu.stat)", share(states.get("throttled", 0), wall), expected, 4)
+    claims.check(states.get("preempted", 0) < 0.05 * wall,
+                 f"preempted {share(states.get('preempted', 0), wall):.2f} %: nobody competes")
+    wall, states = vcpu_of(read("account", run, recording="contended"), "g1")
+    claims.check(states.get("preempted", 0) > 0.08 * wall and states.get("throttled", 0) > 0.3 * wall,
+                 f"with a competitor: throttled {share(states.get('throttled', 0), wall):.1f} %, "
+                 f"preempted {share(states.get('preempted', 0), wall):.1f} %")
+    rows = read("steal", run, recording="contended")["thieves"]
+    competitor = sum(row["taken_ns"] for row in rows if row["thief"].startswith("shares/"))
+    claims.near("of the competition, the burner's, %",
+                share(competitor, states.get("preempted", 1)), 100, 5)
+
+
+# Halts, polls, wake-ups and the live view.
+LIVE = """
+host pcpus=2
+guest g1 vcpus=2 memory=256 pin=0,1
+workload g1 idler 0.002 0.01
+command vperf top -n 3 -d 1 --json
+command vperf top -n 1; echo "status $?"
+command vperf record --no-samples --no-agent -o /out/rec -- sleep 5
+command vperf account /out/rec --vm nobody; echo "status $?"
+command vperf record --no-samples --no-account; echo "status $?"
+"""
+
+
+def live(run, claims):
+    text = run.command_output(1)
+    screens = [json.loads(screen + "}") for screen in text.split("\n}\n") if screen]
+    claims.check(len(screens) == 3, f"{len(screens)} screens of 3")
+    for screen in screens:
+        rows = screen["vcpus"]
+        claims.check(len(rows) == 2, f"{len(rows)} vCPUs of 2")
+        for row in rows:
+            total = sum(row[s] for s in ("guest", "kernel", "poll", "vmm", "halted", "waiting",
+                                         "waking", "preempted", "throttled", "interrupted"))
+            claims.near("states of a second, %", total, 100, 0.1)
+    claims.check("status 0" in run.command_output(2) and "Exits/s" in run.command_output(2),
+                 "vperf top works without a terminal")
+    account = read("account", run)
+    check_closing(claims, account)
+    claims.check(all(row["halted"] > 0 and row["wakeups_per_s"] > 0 for row in account["vcpus"]),
+                 "the vCPUs halted and were woken")
+    claims.check("samples_agree" not in account["checks"], "no samples, nothing to compare")
+    claims.check("status 1" in run.command_output(4) and
+                 "no VM 'nobody'" in run.command_output(4, "err"), "an unknown VM: one sentence")
+    claims.check("status 2" in run.command_output(5), "nothing to record: wrong usage")
+
+
+TESTS = [
+    ("account: known exits", KNOWN, known_exits),
+    ("account: causes of exits", CAUSES, causes_of_exits),
+    ("account: thieves", THIEVES.replace("\\\n", ""), thieves),
+    ("account: quota", QUOTA, quota),
+    ("account: live", LIVE, live),
+]
+
+
+def matrix_scenario(host):
+    return f"""
+host pcpus=2 kernel={host}
+guest g1 vcpus=2 memory=512 pin=0,1 kernel={host}
+workload g1 shares a=100
+workload g1 start=2 exits --cpuid 100 --rate 10
+command vperf record --no-agent -o /out/rec -- sleep 8
+"""
+
+
+def matrix_claims(run, claims):
+    account = read("account", run)
+    check_closing(claims, account)
+    claims.check(len(account["vcpus"]) == 2, f"{len(account['vcpus'])} vCPUs of 2")
+    claims.check(account["checks"]["samples_agree"],
+                 f"samples are off by {account['checks']['samples_off_points']:.2f} points")
+    exits = {row["reason"]: row["count"] for row in read("exits", run)["exits"]}
+    claims.check(exits.get("CPUID", 0) > 1000, f"{exits.get('CPUID', 0)} CPUIDs")
+    check_parts(claims, read("exits", run)["exits"])
+
+
+FULL = [(f"account: host {host}", matrix_scenario(host), matrix_claims)
+        for host in ("bullseye", "bookworm", "trixie", "sid")]
