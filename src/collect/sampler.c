@@ -236,6 +236,11 @@ static int keep_quiet(enum libbpf_print_level level, const char *format, va_list
 	return 0;
 }
 
+void vp_sampler_quiet(void)
+{
+	libbpf_set_print(keep_quiet);
+}
+
 static bool kvm_says_whom_it_interrupts(void)
 {
 	struct btf *kernel = btf__load_vmlinux_btf();
@@ -271,7 +276,7 @@ static struct vp_error *load(struct vp_sampler *sampler, const struct vp_trigger
 		return vp_error_errno(errno,
 				      "cannot read '/sys/kernel/btf/vmlinux': the sampling "
 				      "programs need a kernel with BTF (CONFIG_DEBUG_INFO_BTF)");
-	libbpf_set_print(keep_quiet);
+	vp_sampler_quiet();
 	sampler->programs = sampler_bpf__open();
 	if (!sampler->programs)
 		return vp_error_errno(errno, "cannot open the sampling programs");

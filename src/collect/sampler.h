@@ -33,6 +33,9 @@ void vp_sampler_read_lost(struct vp_sampler *sampler);
 uint64_t vp_sampler_lost(const struct vp_sampler *sampler, int pcpu);
 void vp_sampler_free(struct vp_sampler *sampler);
 
+/* Keeps libbpf's own chatter from the terminal. */
+void vp_sampler_quiet(void);
+
 /* Which vendor's KVM this kernel runs (enum vp_vendor). */
 enum vp_vendor vp_sampler_vendor(void);
 

@@ -23,7 +23,8 @@ void vp_guest_btf_deinit(struct vp_guest_btf *btf);
 struct vp_guest_member {
 	uint32_t offset, size; /* bytes; size 0: not known */
 };
-/* The member of struct `type`, also inside its unnamed structs and unions; `member` may be "a.b". */
+/* The member of struct `type`, also inside its unnamed structs and unions; `member` may be "a.b".
+ */
 bool vp_guest_btf_member(const struct vp_guest_btf *btf, const char *type, const char *member,
 			 struct vp_guest_member *ret);
 /* Size of a struct; 0 if there is none. */

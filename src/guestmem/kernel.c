@@ -23,7 +23,8 @@ static bool find_image(struct vp_guest_view *view, uint64_t inside)
 	uint64_t base = inside & ~(LARGE_PAGE - 1ULL), first = base, last = base;
 	struct vp_guest_page page;
 
-	if (inside - VP_KERNEL_MAP >= VP_KERNEL_MAP_SIZE || !vp_guest_view_walk(view, inside, &page))
+	if (inside - VP_KERNEL_MAP >= VP_KERNEL_MAP_SIZE ||
+	    !vp_guest_view_walk(view, inside, &page))
 		return false;
 	uint64_t shift = inside - page.gpa; /* of addresses against physical ones */
 	for (uint64_t at = base; base - at <= VP_KERNEL_IMAGE_MAX / 2 && first - at <= MOST_GAP;
@@ -60,9 +61,8 @@ static bool find_by_registers(const struct vp_guest_memory *memory,
 	if (!vcpu->cr3)
 		return false;
 	for (size_t i = 0; i < VP_ARRAY_SIZE(roots); i++) {
-		struct vp_guest_view view = {.memory = memory,
-					     .root = roots[i],
-					     .levels = vcpu->cr4 & CR4_LA57 ? 5 : 4};
+		struct vp_guest_view view = {
+		    .memory = memory, .root = roots[i], .levels = vcpu->cr4 & CR4_LA57 ? 5 : 4};
 		if (find_image(&view, vcpu->lstar) ||
 		    find_image(&view, handler_in_idt(&view, vcpu->idt))) {
 			*ret = view;
@@ -145,8 +145,8 @@ static bool begin_at_text(struct vp_guest_view *view, struct vp_buffer *image, u
 	tables->offsets -= before;
 	tables->token_table -= before;
 	tables->token_index -= before;
-	tables->base = (tables->sense == VP_KALLSYMS_PLACE ? tables->base + before : tables->base) -
-		       text;
+	tables->base =
+	    (tables->sense == VP_KALLSYMS_PLACE ? tables->base + before : tables->base) - text;
 	return true;
 }
 
@@ -203,8 +203,8 @@ static struct vp_error *read_pack(struct vp_guest_kernel *kernel, struct vp_buff
 	vp_kallsyms_each(&pack->kallsyms, image->bytes, image->size, find_text, &collecting);
 	if (!collecting.text)
 		return vp_error_new("the kernel's symbol table has no '_text'");
-	bool whole = vp_kallsyms_each(&pack->kallsyms, image->bytes, image->size, collect,
-				      &collecting);
+	bool whole =
+	    vp_kallsyms_each(&pack->kallsyms, image->bytes, image->size, collect, &collecting);
 	kernel->text = collecting.text;
 	if (!whole || !begin_at_text(&kernel->view, image, kernel->text, &pack->kallsyms))
 		return vp_error_new("the kernel's symbol table contradicts itself");

@@ -33,8 +33,7 @@ void vp_guest_kernel_deinit(struct vp_guest_kernel *kernel);
 /* A copy of the kernel's image, with zeros where it cannot be read. */
 void vp_guest_kernel_image(const struct vp_guest_kernel *kernel, struct vp_buffer *image);
 /* Address of a symbol that is not per CPU; 0: there is none. */
-uint64_t vp_guest_kernel_symbol(const struct vp_guest_kernel *kernel,
-				struct vp_pack_symbol symbol);
+uint64_t vp_guest_kernel_symbol(const struct vp_guest_kernel *kernel, struct vp_pack_symbol symbol);
 /* How far KASLR moved it. */
 static inline int64_t vp_guest_kernel_slide(const struct vp_guest_kernel *kernel)
 {

@@ -243,8 +243,8 @@ void vp_kernel_packs_load(const char *folder, vp_kernel_packs *packs, struct vp_
 {
 	DIR *directory = opendir(folder);
 
-	for (struct dirent *entry; directory && packs->count < MOST_PACKS &&
-				   (entry = readdir(directory));) {
+	for (struct dirent *entry;
+	     directory && packs->count < MOST_PACKS && (entry = readdir(directory));) {
 		const char *dot = strrchr(entry->d_name, '.');
 		if (!dot || strcmp(dot, ".pack") != 0)
 			continue;

@@ -40,7 +40,8 @@ bool vp_guest_task_read(const struct vp_guest_kernel *kernel, uint64_t place,
 	if (ret->mm && vp_guest_view_u64(view, ret->mm + pack->at.mm_pgd, &pgd) &&
 	    vp_guest_view_translate(view, pgd, &page))
 		ret->root = page.gpa;
-	return ret->tid <= MOST_TID && ret->tgid <= MOST_TID && is_name(ret->comm, sizeof(ret->comm));
+	return ret->tid <= MOST_TID && ret->tgid <= MOST_TID &&
+	       is_name(ret->comm, sizeof(ret->comm));
 }
 
 void vp_guest_tasks_each(const struct vp_guest_kernel *kernel,
@@ -98,6 +99,36 @@ struct vp_error *vp_guest_kernel_check(const struct vp_guest_kernel *kernel)
 		return vp_error_new("the kernel pack does not fit: the page tables of process 1 "
 				    "do not map the kernel");
 	return NULL;
+}
+
+/* The top tables come in pairs then; the second has the user half of the first's entries. */
+static bool has_pair(const struct vp_guest_kernel *kernel, uint64_t root)
+{
+	enum { USER_ENTRIES = 256, PAGE = 4096 };
+	const uint64_t address = 0x000ffffffffff000ULL;
+	uint64_t first[USER_ENTRIES], second[USER_ENTRIES];
+	unsigned same = 0;
+
+	if (!root || root & PAGE ||
+	    !vp_guest_memory_read(kernel->view.memory, root, first, sizeof(first)) ||
+	    !vp_guest_memory_read(kernel->view.memory, root + PAGE, second, sizeof(second)))
+		return false;
+	for (unsigned i = 0; i < USER_ENTRIES; i++) {
+		if ((first[i] ^ second[i]) & address)
+			return false;
+		same += first[i] != 0;
+	}
+	return same > 0;
+}
+
+bool vp_guest_kernel_isolates(const struct vp_guest_kernel *kernel)
+{
+	uint64_t idle = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.init_task), next;
+	struct vp_guest_task task;
+
+	return vp_guest_view_u64(&kernel->view, idle + kernel->pack.at.task_tasks, &next) &&
+	       vp_guest_task_read(kernel, next - kernel->pack.at.task_tasks, &task) &&
+	       has_pair(kernel, task.root);
 }
 
 static bool read_cpu(const struct vp_guest_kernel *kernel, uint32_t number, uint64_t base,

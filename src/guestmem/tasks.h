@@ -31,6 +31,9 @@ void vp_guest_tasks_each(const struct vp_guest_kernel *kernel,
  */
 struct vp_error *vp_guest_kernel_check(const struct vp_guest_kernel *kernel) VP_MUST_CHECK;
 
+/* Whether user space runs on page tables of its own (KPTI), by those of process 1. */
+bool vp_guest_kernel_isolates(const struct vp_guest_kernel *kernel);
+
 /* Which CPU of the guest a vCPU is, and where the pointer to its current task is. */
 struct vp_guest_cpu {
 	uint32_t vcpu, cpu;
