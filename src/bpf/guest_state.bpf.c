@@ -160,8 +160,8 @@ static __always_inline void list_vcpu(struct seq_file *seq, __u32 pid, struct kv
 	item.cpu.vcpu = BPF_CORE_READ(vcpu, vcpu_id);
 	if (vmcb) {
 		bool nested_paging = saved(vmcb, VMCB_NESTED_CTL) & 1;
-		item.cpu.cr3 = nested_paging ? saved(vmcb, VMCB_SAVE_CR3)
-					     : BPF_CORE_READ(vcpu, arch.cr3);
+		item.cpu.cr3 =
+		    nested_paging ? saved(vmcb, VMCB_SAVE_CR3) : BPF_CORE_READ(vcpu, arch.cr3);
 		item.cpu.cr4 = saved(vmcb, VMCB_SAVE_CR4);
 		item.cpu.lstar = saved(vmcb, VMCB_SAVE_LSTAR);
 		item.cpu.idt = saved(vmcb, VMCB_SAVE_IDT);

@@ -6,7 +6,7 @@
 #include "cmd/options.h"
 
 static const struct vp_verb *(*const verbs[])(void) = {vp_verb_record, vp_verb_report, vp_verb_info,
-						       vp_verb_check};
+						       vp_verb_check, vp_verb_guests};
 
 static void help(FILE *out)
 {

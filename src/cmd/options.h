@@ -56,5 +56,6 @@ const struct vp_verb *vp_verb_record(void);
 const struct vp_verb *vp_verb_report(void);
 const struct vp_verb *vp_verb_info(void);
 const struct vp_verb *vp_verb_check(void);
+const struct vp_verb *vp_verb_guests(void);
 
 #endif

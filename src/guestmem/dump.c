@@ -42,9 +42,9 @@ struct vp_guest_dump {
 	VP_VEC(struct mapping) mappings;
 	VP_VEC(struct image) images;
 	struct vp_intern paths;
-	struct vp_map space_of;   /* tgid → latest */
-	struct vp_map image_of;   /* hash of path and build-id → image */
-	struct vp_map known;      /* hashes of mappings */
+	struct vp_map space_of; /* tgid → latest */
+	struct vp_map image_of; /* hash of path and build-id → image */
+	struct vp_map known;    /* hashes of mappings */
 	uint64_t damaged, nameless;
 };
 
@@ -115,8 +115,7 @@ static uint32_t image_of_mapping(struct reading *reading, const struct vp_guest_
 	}
 	if (mapping->file && vp_guest_file_open(reading->kernel, mapping->file, &file))
 		vp_guest_file_build_id(&file, &build_id);
-	uint32_t image =
-	    image_add(reading->dump, vp_buffer_text(&path), &build_id, mapping->file);
+	uint32_t image = image_add(reading->dump, vp_buffer_text(&path), &build_id, mapping->file);
 	vp_buffer_deinit(&path);
 	return image;
 }
@@ -125,10 +124,8 @@ static void take_mapping(void *context, const struct vp_guest_mapping *seen)
 {
 	struct reading *reading = context;
 	struct vp_guest_dump *dump = reading->dump;
-	struct mapping mapping = {.space = reading->space,
-				  .start = seen->start,
-				  .end = seen->end,
-				  .pgoff = seen->pgoff};
+	struct mapping mapping = {
+	    .space = reading->space, .start = seen->start, .end = seen->end, .pgoff = seen->pgoff};
 	/* By its file, not by its path: what is known needs no path. */
 	const uint64_t words[] = {mapping.space, mapping.start, mapping.end, mapping.pgoff,
 				  seen->file};
@@ -302,8 +299,9 @@ struct vp_error *vp_guest_dump_write(struct vp_guest_dump *dump,
 		vp_maps_write_note(&writer, "the guest's list of tasks could not be read to its "
 					    "end");
 	if (dump->damaged)
-		vp_maps_write_note(&writer, "mappings of processes could not be read to their end "
-					    "%llu times",
+		vp_maps_write_note(&writer,
+				   "mappings of processes could not be read to their end "
+				   "%llu times",
 				   (unsigned long long)dump->damaged);
 	if (dump->nameless)
 		vp_maps_write_note(&writer, "%llu mapped files have no path that could be read",

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include <xxhash.h>
+
 #include "base/alloc.h"
 
 enum {
@@ -165,6 +167,41 @@ static bool read_build_id(const struct vp_guest_kernel *kernel, const struct vp_
 	       vp_build_id_in_notes(notes, size, ret);
 }
 
+static bool hash_range(const struct vp_guest_kernel *kernel, uint64_t from, uint64_t to,
+		       XXH3_state_t *state)
+{
+	VP_AUTO_FREE char *bytes = vp_alloc(LARGE_PAGE);
+
+	if (from > to || to - from > VP_KERNEL_IMAGE_MAX)
+		return false;
+	for (uint64_t at = from; at < to; at += LARGE_PAGE) {
+		size_t piece = to - at < LARGE_PAGE ? (size_t)(to - at) : LARGE_PAGE;
+		if (!vp_guest_view_read(&kernel->view, kernel->text + at, bytes, piece))
+			return false;
+		XXH3_64bits_update(state, bytes, piece);
+	}
+	return true;
+}
+
+/* Hashes the symbol table and the BTF. */
+static bool hash_evidence(const struct vp_guest_kernel *kernel, const struct vp_kernel_pack *pack,
+			  uint64_t *ret)
+{
+	enum { INDEX_SIZE = 512 };
+	const struct vp_kallsyms *tables = &pack->kallsyms;
+	uint64_t btf = pack->symbol.start_btf.offset, btf_end = pack->symbol.stop_btf.offset;
+	XXH3_state_t *state = XXH3_createState();
+
+	XXH3_64bits_reset_withSeed(state, pack->seed);
+	bool read =
+	    hash_range(kernel, tables->names, tables->token_index + INDEX_SIZE, state) &&
+	    hash_range(kernel, tables->offsets, tables->offsets + 4ULL * tables->count, state) &&
+	    (btf == VP_PACK_NONE || hash_range(kernel, btf, btf_end, state));
+	*ret = XXH3_64bits_digest(state);
+	XXH3_freeState(state);
+	return read;
+}
+
 /* "Linux version 6.1.0-49-cloud-amd64 (…": the third word is the release. */
 static void read_banner(struct vp_guest_kernel *kernel)
 {
@@ -193,7 +230,8 @@ static struct vp_error *read_members(struct vp_guest_kernel *kernel, const struc
 	return NULL;
 }
 
-static struct vp_error *read_pack(struct vp_guest_kernel *kernel, struct vp_buffer *image)
+static struct vp_error *read_pack(struct vp_guest_kernel *kernel, uint64_t seed,
+				  struct vp_buffer *image)
 {
 	struct vp_kernel_pack *pack = &kernel->pack;
 	struct collecting collecting = {.pack = pack};
@@ -212,19 +250,25 @@ static struct vp_error *read_pack(struct vp_guest_kernel *kernel, struct vp_buff
 	read_banner(kernel);
 	if (!read_build_id(kernel, pack, &pack->build_id))
 		return vp_error_new("the kernel has no build-id");
-	return read_members(kernel, image);
+	VP_TRY(read_members(kernel, image));
+	pack->seed = seed;
+	if (!hash_evidence(kernel, pack, &pack->hash))
+		pack->seed = 0;
+	return NULL;
 }
 
-/* A pack of this very build: the system call's entry is where it says, and so is the build-id. */
+/* A pack of this very build: the build-id is where it says, and what it was made of is the same. */
 static bool use_pack(struct vp_guest_kernel *kernel, const vp_kernel_packs *packs)
 {
 	const struct vp_guest_view found = kernel->view;
 
 	vp_vec_each (packs, pack) {
 		struct vp_build_id build_id;
+		uint64_t hash;
 		kernel->text = found.image_va;
 		if (!read_build_id(kernel, pack, &build_id) ||
-		    !vp_build_id_equal(&build_id, &pack->build_id))
+		    !vp_build_id_equal(&build_id, &pack->build_id) || !pack->seed ||
+		    !hash_evidence(kernel, pack, &hash) || hash != pack->hash)
 			continue;
 		kernel->pack = *pack;
 		kernel->route = VP_PACK_CACHED;
@@ -335,7 +379,8 @@ static bool find_by_scan(struct vp_guest_kernel *kernel)
 
 struct vp_error *vp_guest_kernel_find(const struct vp_guest_memory *memory,
 				      const struct vp_guest_registers *vcpus, size_t n_vcpus,
-				      const vp_kernel_packs *packs, struct vp_guest_kernel *ret)
+				      const vp_kernel_packs *packs, uint64_t seed,
+				      struct vp_guest_kernel *ret)
 {
 	bool found = false;
 
@@ -347,7 +392,7 @@ struct vp_error *vp_guest_kernel_find(const struct vp_guest_memory *memory,
 	if (!use_pack(ret, packs)) {
 		struct vp_buffer image = {0};
 		read_image(&ret->view, &image);
-		struct vp_error *error = read_pack(ret, &image);
+		struct vp_error *error = read_pack(ret, seed, &image);
 		vp_buffer_deinit(&image);
 		if (error)
 			return error;

@@ -21,12 +21,13 @@ struct vp_guest_kernel {
 
 /*
  * Finds the kernel by the vCPUs' registers or, if those are not known, by looking through the
- * memory. A pack among `packs` that is of this very build saves reading the whole image. Errors: a
- * guest without a Linux kernel, or one that is not understood.
+ * memory. A pack among `packs` that is of this very build saves reading the whole image; `seed` is
+ * a random number for a new one's evidence. Errors: a guest without a Linux kernel, or one that is
+ * not understood.
  */
 struct vp_error *vp_guest_kernel_find(const struct vp_guest_memory *memory,
 				      const struct vp_guest_registers *vcpus, size_t n_vcpus,
-				      const vp_kernel_packs *packs,
+				      const vp_kernel_packs *packs, uint64_t seed,
 				      struct vp_guest_kernel *ret) VP_MUST_CHECK;
 void vp_guest_kernel_deinit(struct vp_guest_kernel *kernel);
 

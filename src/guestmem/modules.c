@@ -32,8 +32,8 @@ static void write_symbols(const struct vp_guest_kernel *kernel, const struct tab
 			  const char *module, struct vp_maps_writer *writer)
 {
 	const struct vp_guest_view *view = &kernel->view;
-	VP_AUTO_FREE Elf64_Sym *symbols = vp_realloc_array(NULL, tables->count + 1UL,
-							   sizeof(*symbols));
+	VP_AUTO_FREE Elf64_Sym *symbols =
+	    vp_realloc_array(NULL, tables->count + 1UL, sizeof(*symbols));
 	VP_AUTO_FREE char *types = vp_alloc(tables->count + 1UL);
 	char name[LONGEST_NAME];
 

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "guestmem/pack.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/alloc.h"
-#include "base/file.h"
 #include "guestmem/view.h"
 
-enum { PACK_VERSION = 1, MOST_BYTES = 1 << 20, MOST_PACKS = 1000, LARGEST_STRUCT = 1 << 20 };
+enum { PACK_VERSION = 1, LARGEST_STRUCT = 1 << 20 };
 
 static const struct member {
 	const char *type, *member;
@@ -138,7 +134,8 @@ void vp_kernel_pack_write(const struct vp_kernel_pack *pack, struct vp_buffer *t
 				 offset);
 		lines++;
 	}
-	vp_buffer_printf(text, "size page %x\nend %u\n", pack->page_size_of, lines + 1);
+	vp_buffer_printf(text, "size page %x\nevidence %" PRIx64 " %" PRIx64 "\nend %u\n",
+			 pack->page_size_of, pack->seed, pack->hash, lines + 2);
 }
 
 static void take_symbol(struct vp_kernel_pack *pack, struct vp_slice name, uint64_t offset,
@@ -195,6 +192,11 @@ static bool take_line(struct vp_kernel_pack *pack, struct vp_slice line)
 		return vp_cursor_ok(&words) && count <= UINT32_MAX &&
 		       sense >= VP_KALLSYMS_RELATIVE && sense <= VP_KALLSYMS_PLACE;
 	}
+	if (vp_slice_is(what, "evidence")) {
+		pack->seed = vp_cursor_hex(&words);
+		pack->hash = vp_cursor_hex(&words);
+		return vp_cursor_ok(&words);
+	}
 	struct vp_slice name = vp_cursor_word(&words);
 	uint64_t offset = vp_cursor_hex(&words);
 	bool percpu = vp_slice_is(what, "percpu"), table = vp_slice_is(what, "table");
@@ -237,47 +239,4 @@ struct vp_error *vp_kernel_pack_parse(const char *label, const void *text, size_
 					    label, lines + 1);
 	}
 	return vp_error_new("'%s' is cut off: its last line, 'end', is missing", label);
-}
-
-void vp_kernel_packs_load(const char *folder, vp_kernel_packs *packs, struct vp_buffer *notes)
-{
-	DIR *directory = opendir(folder);
-
-	for (struct dirent *entry;
-	     directory && packs->count < MOST_PACKS && (entry = readdir(directory));) {
-		const char *dot = strrchr(entry->d_name, '.');
-		if (!dot || strcmp(dot, ".pack") != 0)
-			continue;
-		VP_AUTO_FREE char *path = vp_format("%s/%s", folder, entry->d_name);
-		struct vp_buffer text = {0};
-		struct vp_kernel_pack pack;
-		struct vp_error *error = vp_file_read(path, MOST_BYTES, &text);
-		if (!error)
-			error = vp_kernel_pack_parse(path, text.bytes, text.size, &pack);
-		if (!error)
-			vp_vec_push(packs, pack);
-		else
-			vp_buffer_printf(notes, "%s%s", notes->size ? "; " : "",
-					 vp_error_message(error));
-		vp_error_free(error);
-		vp_buffer_deinit(&text);
-	}
-	if (directory)
-		closedir(directory);
-}
-
-struct vp_error *vp_kernel_pack_store(const char *folder, const struct vp_kernel_pack *pack)
-{
-	struct vp_buffer name = {0}, text = {0};
-
-	if (mkdir(folder, 0755) && errno != EEXIST)
-		return vp_error_errno(errno, "cannot make '%s'", folder);
-	vp_buffer_printf(&name, "%s/", folder);
-	vp_build_id_put(&pack->build_id, &name);
-	vp_buffer_string(&name, ".pack");
-	vp_kernel_pack_write(pack, &text);
-	struct vp_error *error = vp_file_publish(vp_buffer_text(&name), text.bytes, text.size);
-	vp_buffer_deinit(&name);
-	vp_buffer_deinit(&text);
-	return error;
 }

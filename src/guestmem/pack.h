@@ -12,6 +12,7 @@
  *   symbol NAME OFFSET         from _text on; `percpu NAME OFFSET` from a per-CPU base on
  *   member STRUCT.MEMBER OFFSET
  *   size STRUCT SIZE
+ *   evidence SEED HASH         of the kernel's symbol table and BTF, which the pack was made of
  *   end LINES
  */
 #ifndef VP_GUESTMEM_PACK_H
@@ -117,6 +118,11 @@ struct vp_kernel_pack {
 	} symbol;
 #undef VP_PACK_FIELD
 	uint32_t page_size_of; /* sizeof(struct page) */
+	/*
+	 * A pack is only as good as what it was made of, and a guest may claim any build-id:
+	 * without the seed, which no guest knows, it cannot make others' tables of the same hash.
+	 */
+	uint64_t seed, hash;
 };
 
 void vp_kernel_pack_init(struct vp_kernel_pack *pack);
@@ -134,10 +140,5 @@ struct vp_error *vp_kernel_pack_parse(const char *label, const void *text, size_
 				      struct vp_kernel_pack *ret) VP_MUST_CHECK;
 
 typedef VP_VEC(struct vp_kernel_pack) vp_kernel_packs;
-
-/* Files BUILDID.pack in a folder. A pack that cannot be read is left out: `notes` says why. */
-void vp_kernel_packs_load(const char *folder, vp_kernel_packs *packs, struct vp_buffer *notes);
-struct vp_error *vp_kernel_pack_store(const char *folder,
-				      const struct vp_kernel_pack *pack) VP_MUST_CHECK;
 
 #endif

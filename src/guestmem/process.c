@@ -131,7 +131,7 @@ static bool walk_tree(struct walk *walk, uint64_t mm)
 	if (!vp_guest_view_u64(&walk->kernel->view, mm + pack->at.mm_maple_root, &root))
 		return false;
 	return is_root_node(root) ? walk_node(walk, root, UINT64_MAX, 0)
-			     : walk_slot(walk, root, true, UINT64_MAX, 0);
+				  : walk_slot(walk, root, true, UINT64_MAX, 0);
 }
 
 static bool has_all(const uint32_t *places, size_t count)
@@ -237,12 +237,11 @@ bool vp_guest_path(const struct vp_guest_kernel *kernel, const struct vp_guest_t
 		   uint64_t file, struct vp_buffer *path)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
-	const uint32_t needed[] = {pack->at.file_dentry,    pack->at.file_mnt,
-				   pack->at.dentry_parent,  pack->at.dentry_name,
-				   pack->at.dentry_len,     pack->at.mount_parent,
-				   pack->at.mount_point,    pack->at.mount_mnt,
-				   pack->at.mnt_root,       pack->at.task_fs,
-				   pack->at.fs_root_dentry, pack->at.fs_root_mnt};
+	const uint32_t needed[] = {
+	    pack->at.file_dentry, pack->at.file_mnt,       pack->at.dentry_parent,
+	    pack->at.dentry_name, pack->at.dentry_len,     pack->at.mount_parent,
+	    pack->at.mount_point, pack->at.mount_mnt,      pack->at.mnt_root,
+	    pack->at.task_fs,     pack->at.fs_root_dentry, pack->at.fs_root_mnt};
 	char text[VP_GUEST_PATH_MAX];
 	size_t at = sizeof(text);
 	struct place place, root = {0};

@@ -31,8 +31,9 @@ struct vp_guest_worker_options {
 	size_t n_vcpus;
 	const struct vp_buffer *packs; /* texts of kernel packs that may fit */
 	size_t n_packs;
-	int channel; /* a socket: requests in, answers out */
-	int dump;    /* where map text goes; -1: nowhere */
+	uint64_t seed; /* random, for a new pack's evidence */
+	int channel;   /* a socket: requests in, answers out */
+	int dump;      /* where map text goes; -1: nowhere */
 };
 
 /* Answers until the channel is closed. */
