@@ -12,6 +12,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "bpf/guest_current.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
 #include "bpf/sampler.h"
 #include "schema/records.h"
@@ -161,6 +162,24 @@ static __always_inline void note_vmcb(struct kvm_vcpu *vcpu, bool with_place,
 	record->flags |= VP_HAS_AS_ROOT | VP_HAS_CPL;
 }
 
+/* Who runs in the guest, by the guest's own memory. */
+static __always_inline void note_guest_task(struct vp_raw_record *record)
+{
+	struct guest_current current;
+
+	if (!read_guest_current(record->pid, record->vcpu, &current))
+		return;
+	record->guest_task = current.task;
+	record->guest_tgid = current.tgid;
+	record->guest_tid = current.tid;
+	__builtin_memcpy(record->guest_comm, current.comm, sizeof(record->guest_comm));
+	record->flags |= VP_BY_MEMORY;
+	/* Its mappings are to be read before it ends. */
+	if (current.is_new && record->cpl == 3 && seen_by != VP_SEEN_BY_PERF)
+		bpf_ringbuf_output(&doorbell, &current.tgid, sizeof(current.tgid),
+				   BPF_RB_FORCE_WAKEUP);
+}
+
 static __always_inline void name_sample(struct last *last, struct vp_raw_record *record)
 {
 	__u32 seen = renames;
@@ -200,6 +219,8 @@ static __always_inline void fill_sample(struct bpf_perf_event_data *context, str
 	if (hit && seen_by != VP_SEEN_BY_PERF)
 		record->flags |= VP_RAW_GUEST;
 	note_vmcb(vcpu, hit, record);
+	if (hit)
+		note_guest_task(record);
 }
 
 SEC("perf_event")

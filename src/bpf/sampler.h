@@ -25,6 +25,10 @@ struct vp_raw_record {
 	__u32 other_tid;
 	__u32 cpl;
 	char comm[16];
+	/* Of the guest's current task, with VP_BY_MEMORY. */
+	__u32 guest_tgid, guest_tid;
+	char guest_comm[16];
+	__u64 guest_task; /* the guest's address of its task_struct */
 };
 
 #define VP_RAW_ON_VCPU 0x100u    /* the thread is inside KVM's vCPU loop … */

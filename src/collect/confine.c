@@ -25,9 +25,9 @@ enum { NOBODY = 65534, FIRST_KEPT = 3, MOST_KEPT = 8 };
 
 /* What malloc() and the C library need for reading, writing and ending. */
 static const unsigned allowed[] = {
-    SYS_read,   SYS_write,  SYS_pread64, SYS_mmap,          SYS_munmap,       SYS_mremap,
-    SYS_brk,    SYS_madvise, SYS_exit,   SYS_exit_group,    SYS_rt_sigreturn, SYS_futex,
-    SYS_close,  SYS_clock_gettime,
+    SYS_read,         SYS_write, SYS_pread64, SYS_mmap,          SYS_munmap,
+    SYS_mremap,       SYS_brk,   SYS_madvise, SYS_exit,          SYS_exit_group,
+    SYS_rt_sigreturn, SYS_futex, SYS_close,   SYS_clock_gettime,
 };
 
 /* Moves the descriptors to FIRST_KEPT … and closes all others. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -90,26 +91,39 @@ void vp_guest_reader_free(struct vp_guest_reader *reader)
 	free(reader);
 }
 
+/* A reader that has died must not end this program; one that is stuck must not hold it. */
+static struct vp_error *send_request(struct vp_guest_reader *reader, const char *text, size_t size)
+{
+	ssize_t sent = send(reader->channel, text, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	return sent == (ssize_t)size
+		   ? NULL
+		   : vp_error_new("the reader of the guest's memory does not listen");
+}
+
 struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char *format, ...)
 {
-	struct vp_buffer request = {0};
+	char text[128];
 	va_list args;
-	char *text;
 
 	va_start(args, format);
-	int length = vasprintf(&text, format, args);
+	int length = vsnprintf(text, sizeof(text) - 1, format, args);
 	va_end(args);
-	if (length < 0)
-		vp_alloc_failed();
-	vp_buffer_printf(&request, "%s\n", text);
-	free(text);
+	if (length < 0 || (size_t)length >= sizeof(text) - 1)
+		return vp_error_new("a request to the reader of the guest's memory is too long");
+	text[length++] = '\n';
 	reader->answer.size = 0;
-	/* A reader that has died must not end this program; one that is stuck must not hold it. */
-	ssize_t sent = send(reader->channel, request.bytes, request.size,
-			    MSG_NOSIGNAL | MSG_DONTWAIT);
-	bool whole = sent == (ssize_t)request.size;
-	vp_buffer_deinit(&request);
-	return whole ? NULL : vp_error_new("the reader of the guest's memory does not listen");
+	return send_request(reader, text, (size_t)length);
+}
+
+struct vp_error *vp_guest_reader_see(struct vp_guest_reader *reader, uint64_t task, uint32_t tgid,
+				     uint64_t time)
+{
+	char text[128];
+	int length =
+	    snprintf(text, sizeof(text), "see %" PRIx64 " %x %" PRIx64 "\n", task, tgid, time);
+
+	return send_request(reader, text, (size_t)length);
 }
 
 /* Whether the last line of the answer is there. */

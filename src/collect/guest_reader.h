@@ -49,8 +49,11 @@ struct vp_error *vp_guest_reader_start(const struct vp_guest_state *state,
 void vp_guest_reader_free(struct vp_guest_reader *reader);
 
 /* Sends a request of guestmem/worker.h, without its newline. */
-struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char *format,
-				     ...) VP_PRINTF(2, 3) VP_MUST_CHECK;
+struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char *format, ...)
+    VP_PRINTF(2, 3) VP_MUST_CHECK;
+/* Has the mappings of a process read; there is no answer. An error: it is too busy to listen. */
+struct vp_error *vp_guest_reader_see(struct vp_guest_reader *reader, uint64_t task, uint32_t tgid,
+				     uint64_t time) VP_MUST_CHECK;
 /*
  * Waits for the answer at most so long; *done is false if it is not whole yet. The answer, without
  * its last line, is in `answer` until the next request. An error that the reader says is an error.

@@ -3,14 +3,17 @@
 
 #include <string.h>
 
-enum { SAMPLE_FLAGS = VP_HAS_EXIT_REASON | VP_HAS_AS_ROOT | VP_HAS_CPL | VP_LATE | VP_HIDDEN };
+enum {
+	SAMPLE_FLAGS =
+	    VP_HAS_EXIT_REASON | VP_HAS_AS_ROOT | VP_HAS_CPL | VP_LATE | VP_HIDDEN | VP_BY_MEMORY
+};
 
 /*
  * Kernel or user space of the guest. Not the kernel's own word: KVM of 6.1, for one, tells perf the
  * mode at the vCPU's last preemption (kvm_arch_vcpu_in_kernel() of a running vCPU). The privilege
  * level is exact; where it is not known (Intel), a 64-bit kernel's addresses are the upper half.
  */
-static uint32_t guest_mode(const struct vp_raw_record *raw, uint64_t ip)
+uint32_t vp_convert_guest_mode(const struct vp_raw_record *raw, uint64_t ip)
 {
 	bool user = raw->flags & VP_HAS_CPL ? raw->cpl == 3 : (int64_t)ip >= 0;
 
@@ -24,7 +27,7 @@ static void guest_sample(const struct vp_raw_record *raw, uint64_t ip, uint32_t 
 	    .header = {.time = raw->time, .id = VP_ID_guest_sample},
 	    .pid = raw->pid,
 	    .tid = raw->tid,
-	    .mode = guest_mode(raw, ip),
+	    .mode = vp_convert_guest_mode(raw, ip),
 	    .ip = ip,
 	    .host_ip = raw->host_ip,
 	    .as_root = raw->as_root,
@@ -33,6 +36,8 @@ static void guest_sample(const struct vp_raw_record *raw, uint64_t ip, uint32_t 
 	    .vendor = vendor,
 	    .flags = raw->flags & SAMPLE_FLAGS,
 	    .cpl = raw->cpl,
+	    .guest_pid = raw->guest_tgid,
+	    .guest_tid = raw->guest_tid,
 	};
 }
 
@@ -88,6 +93,17 @@ void vp_convert_switch(const struct vp_raw_record *raw, uint32_t vendor, union v
 	    .flags = raw->flags & (VP_HAS_EXIT_REASON | VP_BLOCKED),
 	    .other_tid = raw->other_tid,
 	};
+}
+
+void vp_convert_guest_task(const struct vp_raw_record *raw, union vp_any_record *ret)
+{
+	ret->guest_task = (struct vp_guest_task){
+	    .header = {.time = raw->time, .id = VP_ID_guest_task},
+	    .pid = raw->pid,
+	    .guest_pid = raw->guest_tgid,
+	    .guest_tid = raw->guest_tid,
+	};
+	memcpy(ret->guest_task.comm, raw->guest_comm, sizeof(ret->guest_task.comm));
 }
 
 void vp_convert_task(const struct vp_raw_record *raw, union vp_any_record *ret)

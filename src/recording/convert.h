@@ -19,12 +19,16 @@ union vp_any_record {
 	struct vp_vcpu_in vcpu_in;
 	struct vp_vcpu_out vcpu_out;
 	struct vp_clock_sync clock_sync;
+	struct vp_guest_task guest_task;
 };
 
+/* Whether a guest sample hit the guest's kernel or its user space. */
+uint32_t vp_convert_guest_mode(const struct vp_raw_record *raw, uint64_t ip);
 /* `mode` and `ip` are the kernel's word on what the sample hit; `vendor` an enum vp_vendor. */
 void vp_convert_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t ip, uint32_t vendor,
 		       union vp_any_record *ret);
 void vp_convert_switch(const struct vp_raw_record *raw, uint32_t vendor, union vp_any_record *ret);
+void vp_convert_guest_task(const struct vp_raw_record *raw, union vp_any_record *ret);
 void vp_convert_task(const struct vp_raw_record *raw, union vp_any_record *ret);
 
 static inline bool vp_mode_is_guest(uint32_t mode)

@@ -14,6 +14,7 @@
 #include "collect/sampler.h"
 #include "collect/vm_scan.h"
 #include "recording/convert.h"
+#include "recording/guest_watch.h"
 #include "recording/place.h"
 #include "recording/trace_writer.h"
 
@@ -37,6 +38,9 @@ struct vp_recorder {
 	struct vp_trace_writer *trace;
 	int lock; /* on the directory */
 	struct vp_host_maps *host_maps;
+	struct vp_guest_watch *guest_watch; /* NULL: guests' memory is not read */
+	/* VMM's pid << 32 | tid in the guest → the name that was written for it, by its hash. */
+	struct vp_map guest_tasks;
 	vp_vms vms;
 	struct vp_map vcpu_tids; /* (VMM's pid, vCPU) -> tid, as written to `vms` */
 	struct vp_map no_vms;    /* pids that were looked at and have no VM */
@@ -52,6 +56,9 @@ struct vp_recorder {
 
 /* A longer gap is no late tick: the pCPU was off, or the machine suspended. */
 enum { MOST_LATE_NS = 1000000000 };
+enum { MOST_GUEST_TASKS = 1 << 20 };
+/* How long finding the guests' kernels may hold up the start. */
+enum { SETTLE_MS = 30000 };
 
 #define NOTICE(recorder, ...) vp_vec_push(&(recorder)->notices, vp_format(__VA_ARGS__))
 
@@ -94,6 +101,8 @@ static struct vp_vm *vm_of(struct vp_recorder *recorder, uint32_t pid)
 		return NULL;
 	}
 	recorder->vms_changed = true;
+	if (recorder->guest_watch && is_chosen(recorder, vm))
+		vp_guest_watch_add(recorder->guest_watch, vm);
 	NOTICE(recorder, "VM '%s' (process %u) started during the recording", vm->name, pid);
 	return vm;
 }
@@ -161,6 +170,26 @@ static void append_task(struct vp_recorder *recorder, struct stream *stream, uin
 	vp_trace_append(recorder->trace, pcpu, &record);
 }
 
+/* Says what the guest's thread is called, unless that was said. */
+static void append_guest_task(struct vp_recorder *recorder, uint32_t pcpu,
+			      const struct vp_raw_record *raw)
+{
+	uint64_t key = (uint64_t)raw->pid << 32 | raw->guest_tid, words[2];
+	union vp_any_record record;
+	bool inserted;
+
+	memcpy(words, raw->guest_comm, sizeof(words));
+	uint32_t hash = (uint32_t)vp_hash64(words[0] ^ vp_hash64(words[1] + raw->guest_tgid));
+	if (recorder->guest_tasks.count >= MOST_GUEST_TASKS)
+		vp_map_deinit(&recorder->guest_tasks);
+	uint32_t *known = vp_map_insert(&recorder->guest_tasks, key, ~hash, &inserted);
+	if (*known == hash)
+		return;
+	*known = hash;
+	vp_convert_guest_task(raw, &record);
+	vp_trace_append(recorder->trace, pcpu, &record);
+}
+
 /*
  * How many ticks of the clock a sample stands for beside its own. A timer that fires late
  * (interrupts were off, or this machine is itself a VM that waited) skips the ticks that were due
@@ -191,6 +220,8 @@ static void append_sample(struct vp_recorder *recorder, struct stream *stream, u
 	recorder->late += missed;
 	raw->time -= missed * period;
 	append_task(recorder, stream, pcpu, raw);
+	if (raw->flags & VP_BY_MEMORY && vp_mode_is_guest(mode))
+		append_guest_task(recorder, pcpu, raw);
 	for (; missed; missed--, raw->time += period) {
 		raw->flags |= VP_LATE;
 		vp_convert_sample(raw, mode, ip, recorder->vendor, &record);
@@ -211,7 +242,8 @@ static void hide_unchosen(struct vp_recorder *recorder, uint32_t mode, uint64_t 
 		return;
 	*ip = 0;
 	raw->as_root = 0;
-	raw->flags = (raw->flags & ~(uint32_t)VP_HAS_AS_ROOT) | VP_HIDDEN;
+	raw->guest_tgid = raw->guest_tid = 0;
+	raw->flags = (raw->flags & ~(uint32_t)(VP_HAS_AS_ROOT | VP_BY_MEMORY)) | VP_HIDDEN;
 }
 
 static void take_raw(void *context, int pcpu, uint32_t mode, uint64_t ip, struct vp_raw_record *raw)
@@ -231,6 +263,9 @@ static void take_raw(void *context, int pcpu, uint32_t mode, uint64_t ip, struct
 		return;
 	}
 	append_sample(recorder, stream, (uint32_t)pcpu, mode, ip, raw);
+	if (raw->flags & VP_BY_MEMORY && vp_mode_is_guest(mode) &&
+	    vp_convert_guest_mode(raw, ip) == VP_MODE_GUEST_USER)
+		vp_guest_watch_see(recorder->guest_watch, raw);
 	if (mode == VP_MODE_USER)
 		vp_host_maps_see(recorder->host_maps, raw->pid,
 				 raw->tid == raw->pid ? raw->comm : NULL, raw->time);
@@ -293,6 +328,15 @@ static struct vp_error *open_trace(struct vp_recorder *recorder)
 	return vp_trace_writer_create(path, &trace, &recorder->trace);
 }
 
+static void watch_guests(struct vp_recorder *recorder)
+{
+	recorder->guest_watch = vp_guest_watch_new(recorder->sampler, recorder->options.directory);
+	vp_vec_each (&recorder->vms, vm)
+		if (is_chosen(recorder, vm))
+			vp_guest_watch_add(recorder->guest_watch, vm);
+	vp_guest_watch_settle(recorder->guest_watch, SETTLE_MS);
+}
+
 static struct vp_error *open_all(struct vp_recorder *recorder)
 {
 	const struct vp_recorder_options *options = &recorder->options;
@@ -308,6 +352,8 @@ static struct vp_error *open_all(struct vp_recorder *recorder)
 	/* Only now that recording works is an older one moved away. */
 	VP_TRY(vp_recording_place(options->directory, &recorder->lock));
 	VP_TRY(open_trace(recorder));
+	if (options->read_memory)
+		watch_guests(recorder);
 	VP_TRY(vp_recording_write(options->directory, &recorder->about));
 	return vp_vms_write(options->directory, &recorder->vms);
 }
@@ -392,6 +438,8 @@ static void do_slow_work(struct vp_recorder *recorder)
 {
 	uint64_t now = vp_clock_monotonic();
 
+	if (recorder->guest_watch)
+		vp_guest_watch_step(recorder->guest_watch);
 	if (now < recorder->next_second)
 		return;
 	recorder->next_second = now + 1000000000;
@@ -446,6 +494,26 @@ static struct vp_error *write_host_maps(struct vp_recorder *recorder)
 	    vp_recording_maps_path(recorder->options.directory, &recorder->vms, NULL);
 
 	return vp_host_maps_write(recorder->host_maps, path, recorder->options.with_symbols);
+}
+
+/* Has map text made of the guests' memory; how that went goes into `vms`. */
+static struct vp_error *read_guests(struct vp_recorder *recorder)
+{
+	struct vp_error *error = NULL;
+
+	vp_vec_each (&recorder->vms, vm) {
+		VP_AUTO_FREE char *path =
+		    vp_recording_maps_path(recorder->options.directory, &recorder->vms, vm);
+		bool written = false;
+		if (!error && is_chosen(recorder, vm) && !vm->end)
+			error = vp_guest_watch_dump(recorder->guest_watch, vm, path,
+						    recorder->options.with_symbols, &written);
+		free(vm->memory);
+		vm->memory = vp_guest_watch_state(recorder->guest_watch, vm->pid);
+		if (!written && vm->memory[0] && !vm->end)
+			NOTICE(recorder, "VM '%s': %s", vm->name, vm->memory);
+	}
+	return error;
 }
 
 /* Asks the VM's agent, if it has a vsock device; how that went goes into `vms`. */
@@ -512,6 +580,11 @@ struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
 	error = first_of(error, vp_vms_write(recorder->options.directory, &recorder->vms));
 	say(recorder, false, "writing the host's symbols");
 	error = first_of(error, write_host_maps(recorder));
+	if (recorder->guest_watch) {
+		say(recorder, false, "reading the guests' maps");
+		error = first_of(error, read_guests(recorder));
+		error = first_of(error, vp_vms_write(recorder->options.directory, &recorder->vms));
+	}
 	if (recorder->options.ask_agents) {
 		ask_agents(recorder);
 		error = first_of(error, vp_vms_write(recorder->options.directory, &recorder->vms));
@@ -541,6 +614,8 @@ void vp_recorder_free(struct vp_recorder *recorder)
 {
 	if (!recorder)
 		return;
+	vp_guest_watch_free(recorder->guest_watch);
+	vp_map_deinit(&recorder->guest_tasks);
 	vp_sampler_free(recorder->sampler);
 	vp_trigger_close(&recorder->trigger);
 	vp_trace_writer_free(recorder->trace);

@@ -18,6 +18,7 @@ struct vp_recorder_options {
 	const char *const *vm_names; /* only these VMs' guests; all if n_vm_names is 0 */
 	size_t n_vm_names;
 	bool ask_agents;
+	bool read_memory; /* name guests' samples by their memory */
 	bool with_symbols;
 	unsigned agent_port;
 	unsigned agent_seconds; /* for one agent's whole answer */

@@ -43,8 +43,17 @@
 	FIELD(u32, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")      \
 	FIELD(u32, hex, flags,                                                                     \
 	      "1 exit_reason is known, 2 as_root is known, 4 cpl is known, 16 a late tick, "       \
-	      "32 of a VM that was not asked for: ip and as_root are blanked out")                 \
-	FIELD(u32, dec, cpl, "guest privilege level, 0 to 3")
+	      "32 of a VM that was not asked for: ip and as_root are blanked out, "                \
+	      "64 guest_pid and guest_tid are known, by the guest's memory")                       \
+	FIELD(u32, dec, cpl, "guest privilege level, 0 to 3")                                      \
+	FIELD(u32, dec, guest_pid, "process of the guest, as the guest numbers it; see flags")     \
+	FIELD(u32, dec, guest_tid, "its thread")
+
+#define VP_FIELDS_guest_task(FIELD)                                                                \
+	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, guest_pid, "process of the guest's thread")                                \
+	FIELD(u32, dec, guest_tid, "thread of the guest that guest_samples from now on name")      \
+	FIELD(comm, text, comm, "its name")
 
 #define VP_FIELDS_task(FIELD)                                                                      \
 	FIELD(u32, dec, pid, "process of the thread")                                              \
@@ -83,7 +92,8 @@
 	RECORD(4, task, "the name of the thread that the samples after it belong to")              \
 	RECORD(5, vcpu_in, "a vCPU's thread was scheduled in")                                     \
 	RECORD(6, vcpu_out, "a vCPU's thread was scheduled out")                                   \
-	RECORD(7, clock_sync, "the host's clocks, read together")
+	RECORD(7, clock_sync, "the host's clocks, read together")                                  \
+	RECORD(8, guest_task, "the name of a guest's thread")
 
 #define VP_COMM_SIZE 16
 
@@ -107,7 +117,7 @@ struct vp_record_header {
 VP_RECORDS(VP_STRUCT)
 
 #define VP_ENUM(number, name, meaning) VP_ID_##name = number,
-enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 7 };
+enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 8 };
 
 /* Values of `mode`: the kernel's own PERF_RECORD_MISC_CPUMODE numbers. */
 enum vp_mode {
@@ -121,7 +131,8 @@ enum vp_vendor { VP_VENDOR_UNKNOWN = 0, VP_VENDOR_INTEL = 1, VP_VENDOR_AMD = 2 }
 /*
  * Bits of `flags`. A late tick: the clock's interrupt came after more than one period, so that what
  * it hit stands for the missed ticks too; each of them is a record of its own with this flag.
- * Hidden: in the guest of a VM that was not asked for.
+ * Hidden: in the guest of a VM that was not asked for. By memory: the guest's current task was read
+ * from its memory at the sample.
  */
 enum vp_flag {
 	VP_HAS_EXIT_REASON = 1,
@@ -130,6 +141,7 @@ enum vp_flag {
 	VP_BLOCKED = 8,
 	VP_LATE = 16,
 	VP_HIDDEN = 32,
+	VP_BY_MEMORY = 64,
 };
 
 #endif
