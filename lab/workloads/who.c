@@ -1,7 +1,7 @@
 /*
  * who [--procs P] [--threads T] [--seconds S]: P times T threads (up to 8), each with a name of its
- * own, each burning time in a function of its own. Each says who it is and where its function is, so
- * that a program counter tells which thread it was of.
+ * own, each burning time in a function of its own. Each says who it is and where its function is,
+ * so that a program counter tells which thread it was of.
  */
 #include "common.h"
 
@@ -23,10 +23,15 @@ enum { MOST = 8, ROUNDS = 200000 };
 		for (volatile unsigned i = 0; i < ROUNDS; i++)                                     \
 			;                                                                          \
 	}
-BURNER(0) BURNER(1) BURNER(2) BURNER(3) BURNER(4) BURNER(5) BURNER(6) BURNER(7)
+BURNER(0)
+BURNER(1)
+BURNER(2) BURNER(3) BURNER(4) BURNER(5) BURNER(6) BURNER(7)
 
-#define ENTRY(n) {burn_##n, __start_who_##n, __stop_who_##n}
-static const struct {
+#define ENTRY(n)                                                                                   \
+	{                                                                                          \
+		burn_##n, __start_who_##n, __stop_who_##n                                          \
+	}
+    static const struct {
 	void (*burn)(void);
 	const char *start, *stop;
 } burners[MOST] = {ENTRY(0), ENTRY(1), ENTRY(2), ENTRY(3), ENTRY(4), ENTRY(5), ENTRY(6), ENTRY(7)};

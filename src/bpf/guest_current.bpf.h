@@ -73,8 +73,8 @@ static __always_inline bool find_task(struct vp_identity_vcpu *vcpu)
 }
 
 /*
- * Numbers and name are read every time: a task_struct is used again for another task, and exec gives
- * a task another name. What cannot be a task's is not believed.
+ * Numbers and name are read every time: a task_struct is used again for another task, and exec
+ * gives a task another name. What cannot be a task's is not believed.
  */
 static __always_inline bool read_task(const struct vp_identity_vcpu *vcpu,
 				      struct guest_current *ret)

@@ -90,9 +90,9 @@ void vp_sampler_forget(struct vp_sampler *sampler, uint32_t pid)
 	}
 }
 
-struct vp_sampler_identity_counts
-vp_sampler_identity_counts(const struct vp_sampler *sampler, uint32_t pid,
-			   const struct vp_guest_finding *finding)
+struct vp_sampler_identity_counts vp_sampler_identity_counts(const struct vp_sampler *sampler,
+							     uint32_t pid,
+							     const struct vp_guest_finding *finding)
 {
 	int fd = bpf_map__fd(sampler->programs->maps.identity_vcpus);
 	struct vp_sampler_identity_counts counts = {0};

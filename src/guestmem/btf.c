@@ -185,8 +185,9 @@ static bool find_member(struct search *search, const struct type *type, const ch
 	for (uint32_t i = 0; i < type->count && depth < MOST_DEPTH; i++) {
 		struct btf_member member;
 		struct type inner;
-		if (search->steps++ == MOST_STEPS)
+		if (search->steps >= MOST_STEPS)
 			return false;
+		search->steps++;
 		memcpy(&member, type->behind + i * sizeof(member), sizeof(member));
 		bool named = is_named(btf, member.name_off, path, size);
 		if (!named && member.name_off)

@@ -14,7 +14,7 @@
 
 enum {
 	ANSWER_S = 30, /* seconds that an answer may take while samples are taken */
-	RETRY_S = 3,        /* a guest that was just started has no kernel yet */
+	RETRY_S = 3,   /* a guest that was just started has no kernel yet */
 	MOST_TRIES = 40,
 	CHECK_S = 1,
 	DUMP_MS = 60000,
@@ -150,10 +150,9 @@ void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
 {
 	if (guest_of(watch, vm->pid))
 		return;
-	vp_vec_push(&watch->guests,
-		    ((struct guest){.pid = vm->pid,
-				    .number = (uint32_t)watch->guests.count,
-				    .text = -1}));
+	vp_vec_push(
+	    &watch->guests,
+	    ((struct guest){.pid = vm->pid, .number = (uint32_t)watch->guests.count, .text = -1}));
 	try_start(watch, &watch->guests.at[watch->guests.count - 1]);
 }
 
@@ -163,8 +162,7 @@ static void keep_pack(struct vp_guest_watch *watch, const struct vp_guest_findin
 	const char *folders[] = {watch->cache, watch->own_cache};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(folders) && finding->pack; i++)
-		vp_error_free(
-		    vp_pack_cache_store(folders[i], &finding->build_id, finding->pack));
+		vp_error_free(vp_pack_cache_store(folders[i], &finding->build_id, finding->pack));
 }
 
 static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest *guest,
@@ -261,8 +259,7 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_raw_record
 	if (known && (*known == hash || raw->guest_tid != raw->guest_tgid))
 		return;
 	struct guest *guest = guest_of(watch, raw->pid);
-	bool listens =
-	    guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
+	bool listens = guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
 	if (!listens || !may_ask(watch, raw->time))
 		return;
 	if (watch->seen.count >= MOST_SEEN)
@@ -331,8 +328,8 @@ char *vp_guest_watch_state(const struct vp_guest_watch *watch, uint32_t pid)
 		return vp_strdup(guest->problem);
 	if (guest->state == GUEST_FINDING)
 		return vp_strdup("the guest's kernel was not found before the recording ended");
-	struct vp_sampler_identity_counts counts = vp_sampler_identity_counts(
-	    watch->sampler, guest->pid, &guest->finding);
+	struct vp_sampler_identity_counts counts =
+	    vp_sampler_identity_counts(watch->sampler, guest->pid, &guest->finding);
 	return vp_format("ok: kernel found by %s, %s; %llu samples named, %llu not",
 			 guest->finding.scanned ? "looking through memory" : "registers",
 			 guest->finding.cached ? "known by a kernel pack" : "symbols and BTF read",
