@@ -97,11 +97,11 @@ static inline uint32_t built_offset(const char *type, const char *member, uint32
 	static const struct {
 		const char *type, *member;
 		uint32_t offset;
-	} fixed[] = {{"task_struct", "pid", 0},         {"task_struct", "tgid", 4},
-		     {"maple_range_64", "pivot", 8},    {"maple_range_64", "slot", 128},
-		     {"maple_arange_64", "pivot", 8},   {"maple_arange_64", "slot", 80},
-		     {"xa_node", "shift", 0},           {"xa_node", "slots", 40},
-		     {"module", "name", 24},            {"module", "list", 8},
+	} fixed[] = {{"task_struct", "pid", 0},       {"task_struct", "tgid", 4},
+		     {"maple_range_64", "pivot", 8},  {"maple_range_64", "slot", 128},
+		     {"maple_arange_64", "pivot", 8}, {"maple_arange_64", "slot", 80},
+		     {"xa_node", "shift", 0},         {"xa_node", "slots", 40},
+		     {"module", "name", 24},          {"module", "list", 8},
 		     {"module", "kallsyms", 96}};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(fixed); i++)
@@ -134,7 +134,9 @@ static inline uint32_t btf_struct(struct btf_builder *btf, const char *name, uin
 				.size = size};
 
 	memcpy(btf->types + btf->types_size, &head, sizeof(head));
-	memcpy(btf->types + btf->types_size + sizeof(head), members, count * sizeof(*members));
+	if (count)
+		memcpy(btf->types + btf->types_size + sizeof(head), members,
+		       count * sizeof(*members));
 	btf->types_size += sizeof(head) + count * sizeof(*members);
 	return ++btf->last_id;
 }
@@ -408,17 +410,14 @@ static inline void built_kernel(struct guest_builder *guest, enum built_layout l
 	uint64_t init = built_process(guest, 1, built_mm(guest), "init");
 	uint64_t area = built_object(guest, 64, 64);
 	built_put64(guest, area + PERCPU_CURRENT, init);
-	put64(guest->image + AT_PER_CPU,
-	      layout == BUILT_OLD ? area : area - (BUILT_TEXT + AT_END));
+	put64(guest->image + AT_PER_CPU, layout == BUILT_OLD ? area : area - (BUILT_TEXT + AT_END));
 }
 
 /* The guest as a snapshot; the caller frees the buffer. */
 static inline void built_snapshot(const struct guest_builder *guest, struct vp_buffer *snapshot)
 {
-	vp_buffer_printf(snapshot,
-			 "VPGM1\nslot %x %x\nslot 0 %x\nvcpu 0 %x 0 %llx 0 0 0\n\n",
-			 BUILT_IMAGE_GPA, BUILT_IMAGE, BUILT_LOW, BUILT_CR3,
-			 BUILT_TEXT + AT_ENTRY);
+	vp_buffer_printf(snapshot, "VPGM1\nslot %x %x\nslot 0 %x\nvcpu 0 %x 0 %llx 0 0 0\n\n",
+			 BUILT_IMAGE_GPA, BUILT_IMAGE, BUILT_LOW, BUILT_CR3, BUILT_TEXT + AT_ENTRY);
 	vp_buffer_append(snapshot, guest->image, sizeof(guest->image));
 	vp_buffer_append(snapshot, guest->low, sizeof(guest->low));
 }

@@ -26,8 +26,8 @@ static void open_guest(struct opened *opened)
 {
 	*opened = (struct opened){0};
 	built_snapshot(&guest, &opened->bytes);
-	expect_no_error(vp_guest_snapshot_init(opened->bytes.bytes, opened->bytes.size,
-					       &opened->snapshot));
+	expect_no_error(
+	    vp_guest_snapshot_init(opened->bytes.bytes, opened->bytes.size, &opened->snapshot));
 }
 
 static struct vp_error *find_kernel(struct opened *opened, bool scan, const vp_kernel_packs *packs)
@@ -35,8 +35,8 @@ static struct vp_error *find_kernel(struct opened *opened, bool scan, const vp_k
 	static const vp_kernel_packs none;
 
 	return vp_guest_kernel_find(&opened->snapshot.memory, opened->snapshot.vcpus.at,
-				    scan ? 0 : opened->snapshot.vcpus.count,
-				    packs ? packs : &none, 42, &opened->kernel);
+				    scan ? 0 : opened->snapshot.vcpus.count, packs ? packs : &none,
+				    42, &opened->kernel);
 }
 
 static void open_kernel(struct opened *opened)
@@ -77,9 +77,13 @@ static void keep_mapping(void *context, const struct vp_guest_mapping *mapping)
 
 static void test_snapshot_malformed(void **state)
 {
-	static const char *const texts[] = {"", "VPGM2\n\n", "VPGM1\n", "VPGM1\nslot 0 0\n\n",
+	static const char *const texts[] = {"",
+					    "VPGM2\n\n",
+					    "VPGM1\n",
+					    "VPGM1\nslot 0 0\n\n",
 					    "VPGM1\nslot ffffffffffffffff 2\n\n",
-					    "VPGM1\nvcpu 0 1 2\n\n", "VPGM1\nwhat\n\n"};
+					    "VPGM1\nvcpu 0 1 2\n\n",
+					    "VPGM1\nwhat\n\n"};
 	struct vp_guest_snapshot snapshot;
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
@@ -186,8 +190,8 @@ static void test_kallsyms_damaged(void **state)
 			struct vp_kallsyms tables;
 			char kept = guest.image[at];
 			guest.image[at] = (char)~kept;
-			struct vp_error *error = vp_kallsyms_find(
-			    guest.image, sizeof(guest.image), BUILT_TEXT, &tables);
+			struct vp_error *error =
+			    vp_kallsyms_find(guest.image, sizeof(guest.image), BUILT_TEXT, &tables);
 			if (!error)
 				vp_kallsyms_each(&tables, guest.image, sizeof(guest.image),
 						 count_symbol, &counted);
@@ -240,8 +244,8 @@ static void test_btf_recursion(void **state)
 	memcpy(bytes, &header, sizeof(header));
 	memcpy(bytes + sizeof(header), built.types, built.types_size);
 	memcpy(bytes + sizeof(header) + built.types_size, built.strings, built.strings_size);
-	expect_no_error(vp_guest_btf_init(
-	    bytes, sizeof(header) + built.types_size + built.strings_size, &btf));
+	expect_no_error(
+	    vp_guest_btf_init(bytes, sizeof(header) + built.types_size + built.strings_size, &btf));
 	assert_false(vp_guest_btf_member(&btf, "loop", "nothing", &member));
 	vp_guest_btf_deinit(&btf);
 }
@@ -344,9 +348,12 @@ static void test_pack_cached(void **state)
 static void test_pack_wrong(void **state)
 {
 	struct opened opened;
-	uint32_t *places[] = {&opened.kernel.pack.at.task_pid, &opened.kernel.pack.at.task_tgid,
-			      &opened.kernel.pack.at.task_comm, &opened.kernel.pack.at.task_mm,
-			      &opened.kernel.pack.at.task_tasks, &opened.kernel.pack.at.mm_pgd,
+	uint32_t *places[] = {&opened.kernel.pack.at.task_pid,
+			      &opened.kernel.pack.at.task_tgid,
+			      &opened.kernel.pack.at.task_comm,
+			      &opened.kernel.pack.at.task_mm,
+			      &opened.kernel.pack.at.task_tasks,
+			      &opened.kernel.pack.at.mm_pgd,
 			      &opened.kernel.pack.symbol.init_task.offset};
 
 	built_kernel(&guest, BUILT_OLD);
@@ -687,16 +694,26 @@ static void test_dump(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_snapshot_malformed), cmocka_unit_test(test_memory_bounds),
-	    cmocka_unit_test(test_page_walk),          cmocka_unit_test(test_kallsyms_layouts),
-	    cmocka_unit_test(test_kallsyms_damaged),   cmocka_unit_test(test_btf),
-	    cmocka_unit_test(test_btf_recursion),      cmocka_unit_test(test_kernel_found),
-	    cmocka_unit_test(test_no_kernel),          cmocka_unit_test(test_pack_text),
-	    cmocka_unit_test(test_pack_cached),        cmocka_unit_test(test_pack_wrong),
-	    cmocka_unit_test(test_tasks),              cmocka_unit_test(test_tasks_lies),
-	    cmocka_unit_test(test_mapping_list),       cmocka_unit_test(test_maple_tree),
-	    cmocka_unit_test(test_maple_lies),         cmocka_unit_test(test_paths),
-	    cmocka_unit_test(test_page_cache),         cmocka_unit_test(test_dump),
+	    cmocka_unit_test(test_snapshot_malformed),
+	    cmocka_unit_test(test_memory_bounds),
+	    cmocka_unit_test(test_page_walk),
+	    cmocka_unit_test(test_kallsyms_layouts),
+	    cmocka_unit_test(test_kallsyms_damaged),
+	    cmocka_unit_test(test_btf),
+	    cmocka_unit_test(test_btf_recursion),
+	    cmocka_unit_test(test_kernel_found),
+	    cmocka_unit_test(test_no_kernel),
+	    cmocka_unit_test(test_pack_text),
+	    cmocka_unit_test(test_pack_cached),
+	    cmocka_unit_test(test_pack_wrong),
+	    cmocka_unit_test(test_tasks),
+	    cmocka_unit_test(test_tasks_lies),
+	    cmocka_unit_test(test_mapping_list),
+	    cmocka_unit_test(test_maple_tree),
+	    cmocka_unit_test(test_maple_lies),
+	    cmocka_unit_test(test_paths),
+	    cmocka_unit_test(test_page_cache),
+	    cmocka_unit_test(test_dump),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
