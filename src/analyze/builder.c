@@ -130,14 +130,14 @@ static const struct vp_naming_machine *machine_of(const struct vp_builder *build
 static void find_space(struct vp_builder *builder, const struct vp_space_key *key, uint64_t time,
 		       struct vp_space_slot *slot)
 {
-	const struct vp_naming_machine *machine = machine_of(builder, (uint32_t)key->vm);
-	bool guest = key->vm != VP_NONE;
+	const struct vp_naming_machine *machine = machine_of(builder, key->vm);
+	bool by_root = !key->by_pid;
 	const char *comm;
 
 	*slot = (struct vp_space_slot){
 	    .to = UINT64_MAX, .space = VP_NAMES_NO_SPACE, .process = VP_NONE, .pid = VP_NONE};
 	if (machine->names) {
-		slot->space = guest
+		slot->space = by_root
 				  ? vp_names_space_by_root(machine->names, key->id, time)
 				  : vp_names_space_by_pid(machine->names, (uint32_t)key->id, time);
 		slot->from = UINT64_MAX;
@@ -147,17 +147,17 @@ static void find_space(struct vp_builder *builder, const struct vp_space_key *ke
 		vp_names_process(machine->names, slot->space, &comm, &slot->pid);
 		slot->process = vp_builder_text(builder, comm);
 		vp_naming_lifetime(machine, slot->space, &slot->from, &slot->to);
-	} else if (guest && key->id) {
+	} else if (by_root && key->id) {
 		char name[32];
 		snprintf(name, sizeof(name), "cr3:0x%" PRIx64, (uint64_t)(key->id & ROOT_MASK));
 		slot->process = vp_builder_text(builder, name);
 	}
 }
 
-static const struct vp_space_slot *space_of(struct vp_builder *builder, uint32_t vm, uint64_t id,
-					    uint64_t time)
+static const struct vp_space_slot *space_of(struct vp_builder *builder, uint32_t vm, bool by_pid,
+					    uint64_t id, uint64_t time)
 {
-	struct vp_space_key key = {id, vm};
+	struct vp_space_key key = {id, vm, by_pid};
 	bool inserted;
 	uint32_t number = vp_key_set_add(&builder->space_keys, &key, &inserted);
 
@@ -200,12 +200,31 @@ static uint32_t comm_text(struct vp_builder *builder, uint32_t comm)
 	return number;
 }
 
+/* The address space of a sample. */
+static const struct vp_space_slot *space_of_tick(struct vp_builder *builder,
+						 const struct vp_tick *tick,
+						 const struct vp_context_slot *slot)
+{
+	const struct vp_guest_sample *guest = (const void *)tick->sample;
+	const struct vp_space_slot *space =
+	    space_of(builder, slot->vm, slot->by_pid, slot->id, tick->time);
+	const struct vp_naming_machine *machine = machine_of(builder, slot->vm);
+
+	/* An agent follows page tables over their lives, and knows a process of vfork(2) by its
+	 * parent's only. */
+	if (slot->vm != VP_NONE && slot->by_pid && space->space == VP_NAMES_NO_SPACE &&
+	    machine->names && !vp_names_maps(machine->names)->from_memory &&
+	    guest->flags & VP_HAS_AS_ROOT)
+		return space_of(builder, slot->vm, false, guest->as_root, tick->time);
+	return space;
+}
+
 /* Makes the context of a sample, and notes in the slot how long it is good. */
 static void find_context(struct vp_builder *builder, const struct vp_tick *tick,
 			 struct vp_context_slot *slot)
 {
-	const struct vp_space_slot *space = space_of(builder, slot->vm, slot->id, tick->time);
-	bool guest = slot->vm != VP_NONE;
+	const struct vp_space_slot *space = space_of_tick(builder, tick, slot);
+	bool guest = slot->vm != VP_NONE, by_memory = guest && slot->by_pid;
 	bool kernel = slot->mode == VP_MODE_KERNEL || slot->mode == VP_MODE_GUEST_KERNEL;
 	struct vp_context context = {
 	    .part = slot->part,
@@ -215,16 +234,19 @@ static void find_context(struct vp_builder *builder, const struct vp_tick *tick,
 					  : builder->timeline->guests.vcpus.at[slot->vcpu].number,
 	    .space = space->space,
 	    .process = space->process,
-	    .pid = guest ? space->pid : tick->sample->pid,
+	    .pid = by_memory ? (uint32_t)slot->id
+		   : guest   ? space->pid
+			     : tick->sample->pid,
 	    .kernel = kernel,
+	    .by_memory = by_memory,
 	};
 	bool inserted;
 
-	if (!guest && tick->comm != VP_NONE)
+	if ((!guest || by_memory) && tick->comm != VP_NONE)
 		context.process = comm_text(builder, tick->comm);
 	/* A root that no process has is the kernel's own, as its idle loop and its threads use it,
 	 * or that of a process on its way out. */
-	if (guest && kernel && space->space == VP_NAMES_NO_SPACE &&
+	if (guest && !by_memory && kernel && space->space == VP_NAMES_NO_SPACE &&
 	    machine_of(builder, slot->vm)->names)
 		context.process = vp_builder_text(builder, "[kernel]");
 	context.hidden = is_hidden(builder, tick, &context);
@@ -245,15 +267,17 @@ static uint32_t context_of(struct vp_builder *builder, const struct vp_tick *tic
 	    vp_tick_is_guest(tick) ? (const void *)tick->sample : NULL;
 	struct vp_context_slot wanted = {.id = tick->sample->pid,
 					 .vm = VP_NONE,
+					 .by_pid = !guest || vp_tick_is_by_memory(tick),
 					 .vcpu = vcpu_matters(builder) ? tick->vcpu : VP_NONE,
 					 .mode = tick->mode,
 					 .comm = tick->comm,
 					 .part = part};
 
 	if (guest) {
-		wanted.id = guest->flags & VP_HAS_AS_ROOT ? guest->as_root : 0;
+		wanted.id = wanted.by_pid                   ? guest->guest_pid
+			    : guest->flags & VP_HAS_AS_ROOT ? guest->as_root
+							    : 0;
 		wanted.vm = tick->vm;
-		wanted.comm = VP_NONE;
 	}
 	/* A root's low bits are mostly zero: the product's high bits depend on all of them. */
 	uint64_t hash = (wanted.id ^ (uint64_t)wanted.vm << 56 ^ (uint64_t)wanted.vcpu << 48 ^
@@ -262,7 +286,8 @@ static uint32_t context_of(struct vp_builder *builder, const struct vp_tick *tic
 	struct vp_context_slot *slot = &builder->contexts[hash >> (64 - CONTEXT_BITS)];
 	if (slot->context != VP_NONE && slot->id == wanted.id && slot->vm == wanted.vm &&
 	    slot->comm == wanted.comm && slot->mode == wanted.mode && slot->part == part &&
-	    slot->vcpu == wanted.vcpu && tick->time >= slot->from && tick->time <= slot->to)
+	    slot->by_pid == wanted.by_pid && slot->vcpu == wanted.vcpu &&
+	    tick->time >= slot->from && tick->time <= slot->to)
 		return slot->context;
 	*slot = wanted;
 	find_context(builder, tick, slot);
@@ -331,7 +356,9 @@ static void resolve(struct vp_builder *builder, uint32_t number, uint64_t ip, ui
 	struct vp_names *names =
 	    context.kernel && machine->kernel ? machine->kernel : machine->names;
 	struct vp_name name = {0};
-	uint32_t route = context.space != VP_NAMES_NO_SPACE ? VP_ROUTE_CR3 : VP_ROUTE_NONE;
+	uint32_t route = context.by_memory                    ? VP_ROUTE_MEMORY
+			 : context.space != VP_NAMES_NO_SPACE ? VP_ROUTE_CR3
+							      : VP_ROUTE_NONE;
 
 	if (names)
 		vp_names_find(names, names == machine->names ? context.space : VP_NAMES_NO_SPACE,

@@ -102,6 +102,7 @@ struct vp_error *vp_recording_open(const char *directory, struct vp_recording *r
 		clean(&vm->name);
 		clean(&vm->uuid);
 		clean(&vm->agent);
+		clean(&vm->memory);
 	}
 	return NULL;
 }

@@ -82,6 +82,11 @@ static void relate_clocks(const struct vp_recording *recording, const struct vp_
 	VP_VEC(struct vp_clock_pair) pairs = {0};
 	uint64_t end = recording->end ? recording->end : recording->start;
 
+	if (maps->from_memory) {
+		machine->clock = (struct vp_clock_map){.basis = VP_CLOCK_SAME};
+		set_clock(machine);
+		return;
+	}
 	vp_vec_each (&maps->clocks, clock)
 		vp_vec_push(&pairs,
 			    ((struct vp_clock_pair){clock->mono_ns, clock->tsc, clock->error_ns}));

@@ -5,8 +5,10 @@
 
 const char *vp_route_name(enum vp_route route)
 {
-	static const char *const names[] = {
-	    [VP_ROUTE_NONE] = "none", [VP_ROUTE_CR3] = "cr3", [VP_ROUTE_KERNEL] = "kernel-symbols"};
+	static const char *const names[] = {[VP_ROUTE_NONE] = "none",
+					    [VP_ROUTE_CR3] = "cr3",
+					    [VP_ROUTE_KERNEL] = "kernel-symbols",
+					    [VP_ROUTE_MEMORY] = "memory"};
 
 	return names[route];
 }
@@ -99,7 +101,7 @@ void vp_builder_see(struct vp_builder *builder, const struct vp_tick *tick)
 	} else if (vp_tick_is_guest(tick)) {
 		const struct vp_guest_sample *sample = (const void *)tick->sample;
 		profile->guest_samples++;
-		profile->no_root += !(sample->flags & (VP_HAS_AS_ROOT | VP_HIDDEN));
+		profile->no_root += !(sample->flags & (VP_HAS_AS_ROOT | VP_HIDDEN | VP_BY_MEMORY));
 		profile->late += (sample->flags & VP_LATE) != 0;
 	} else if (tick->sample->id == VP_ID_vcpu_sample) {
 		const struct vp_vcpu_sample *sample = (const void *)tick->sample;

@@ -33,6 +33,7 @@ enum vp_route {
 	VP_ROUTE_NONE,
 	VP_ROUTE_CR3,    /* process by address-space root */
 	VP_ROUTE_KERNEL, /* no process, but a name from the guest kernel's symbols */
+	VP_ROUTE_MEMORY, /* process by the guest's current task, read from its memory */
 	VP_ROUTES
 };
 

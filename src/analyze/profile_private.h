@@ -19,14 +19,16 @@ struct vp_context {
 	uint32_t vcpu;  /* number, or VP_NONE */
 	uint32_t space; /* of the machine's names, or VP_NONE */
 	uint32_t process, pid;
-	uint32_t kernel; /* 0, 1 */
-	uint32_t hidden; /* 0, 1: filtered out */
+	uint32_t kernel;    /* 0, 1 */
+	uint32_t hidden;    /* 0, 1: filtered out */
+	uint32_t by_memory; /* 0, 1: the guest's memory told the process */
 };
 
 /* What an address space is looked up by. */
 struct vp_space_key {
 	uint64_t id; /* root or pid */
-	uint64_t vm; /* VP_NONE: the host */
+	uint32_t vm; /* VP_NONE: the host */
+	uint32_t by_pid;
 };
 
 /* The address space of a (machine, root or pid), and the host times it is good for. */
@@ -41,6 +43,7 @@ struct vp_context_slot {
 	uint64_t id; /* root or pid */
 	uint64_t from, to;
 	uint32_t vm, vcpu, mode, comm, part;
+	uint32_t by_pid;
 	uint32_t context; /* VP_NONE: there is none yet */
 };
 

@@ -77,6 +77,38 @@ static void note_machine(struct vp_report *report, const char *name,
 		     name, why ? why : machine->state);
 }
 
+/* How the guest samples got their processes. */
+static void note_routes(struct vp_report *report)
+{
+	const struct vp_profile *profile = &report->profile;
+	struct vp_buffer text = {0};
+	uint64_t all = 0;
+
+	for (uint32_t route = 0; route < VP_ROUTES; route++)
+		all += profile->routes[route];
+	for (uint32_t route = 0; route < VP_ROUTES; route++)
+		if (profile->routes[route])
+			vp_buffer_printf(&text, "%s%s %.2f%%", text.size ? ", " : "",
+					 vp_route_name(route),
+					 100.0 * (double)profile->routes[route] / (double)all);
+	if (all)
+		NOTE(report, "guest samples named by: %s", vp_buffer_text(&text));
+	vp_buffer_deinit(&text);
+}
+
+/* Where the names of a VM's code come from. */
+static void note_source(struct vp_report *report, const struct vp_vm *vm,
+			const struct vp_naming_machine *machine)
+{
+	if (!machine->names)
+		return;
+	bool from_memory = vp_names_maps(machine->names)->from_memory;
+	NOTE(report, "names of VM '%s' come from %s", vm->name,
+	     from_memory ? "its memory, as the host read it" : "its agent's map text");
+	if (!from_memory && vm->memory[0] && strncmp(vm->memory, "ok", 2) != 0)
+		NOTE(report, "the memory of VM '%s' told nothing: %s", vm->name, vm->memory);
+}
+
 static void note_machines(struct vp_report *report)
 {
 	const struct vp_naming *naming = &report->naming;
@@ -89,6 +121,7 @@ static void note_machines(struct vp_report *report)
 		bool refused = !strcmp(machine->state, "none") && agent && agent[0] &&
 			       strcmp(agent, "ok") != 0;
 		note_machine(report, name, machine, refused ? agent : NULL);
+		note_source(report, &report->vms.at[i], machine);
 		if (machine->names && machine->clock.basis == VP_CLOCK_UNKNOWN)
 			NOTE(report,
 			     "nothing relates the clock of %s to the host's: when its processes "
@@ -176,6 +209,7 @@ static struct vp_error *make(const struct vp_naming_options *naming, const char 
 		report->lost = vp_health_lost(&health, &report->recording);
 		vp_health_sentences(&health, &report->recording, &report->notes);
 		note_profile(report);
+		note_routes(report);
 		note_machines(report);
 		report->duration = seconds_of(report);
 	}

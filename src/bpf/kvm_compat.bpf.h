@@ -64,10 +64,16 @@ struct kvm_vcpu {
  */
 enum vmcb_offset {
 	VMCB_EXIT_CODE = 0x70,
-	VMCB_NESTED_CTL = 0x90, /* bit 0: nested paging */
+	VMCB_NESTED_CTL = 0x90,       /* bit 0: nested paging */
+	VMCB_SAVE_GS = 0x400 + 0x58,  /* base */
+	VMCB_SAVE_IDT = 0x400 + 0x88, /* base */
 	VMCB_SAVE_CPL = 0x400 + 0xcb,
+	VMCB_SAVE_CR4 = 0x400 + 0x148,
 	VMCB_SAVE_CR3 = 0x400 + 0x150,
 	VMCB_SAVE_RIP = 0x400 + 0x178,
+	/* VMSAVE writes these; KVM does so after every exit. */
+	VMCB_SAVE_LSTAR = 0x400 + 0x208,
+	VMCB_SAVE_KERNEL_GS = 0x400 + 0x220,
 };
 
 /* Neighbours in the VMCB: one read costs little more than one of their first member alone. */

@@ -10,6 +10,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "bpf/guest_current.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
 #include "bpf/sampler.h"
 #include "schema/records.h"
@@ -195,48 +196,88 @@ static __always_inline bool hit_guest(struct vp_ring *ring, struct kvm_vcpu *vcp
 	return true;
 }
 
+/* Who runs in the guest, by the guest's own memory; names a thread that was not named lately. */
+static __always_inline void put_guest_task(struct place *place, __u32 pid, __u32 number,
+					   const struct vcpu_words *words, __u64 time,
+					   struct guest_current *ret)
+{
+	if (!read_guest_current(pid, number, words->as_root, time, ret) || !ret->is_new)
+		return;
+	struct vp_guest_task *record = place_take(place, sizeof(*record));
+	record->time = time;
+	record->id = VP_ID_guest_task;
+	record->reserved = 0;
+	record->pid = pid;
+	record->guest_pid = ret->tgid;
+	record->guest_tid = ret->tid;
+	record->task = ret->task;
+	__builtin_memcpy(record->comm, ret->comm, sizeof(record->comm));
+	/* Its mappings are to be read before it ends. */
+	if (words->cpl == 3)
+		bpf_ringbuf_output(&doorbell, &ret->tgid, sizeof(ret->tgid), BPF_RB_FORCE_WAKEUP);
+}
+
 static __always_inline __u32 host_mode(struct bpf_perf_event_data *context)
 {
 	return context->regs.cs & 3 ? VP_MODE_USER : VP_MODE_KERNEL;
 }
 
-static __always_inline void put_guest_sample(struct place *place, struct vp_vcpu_sample *start,
-					     struct kvm_vcpu *vcpu, __u64 host_ip)
+/* What all samples begin with. */
+static __always_inline struct vp_vcpu_sample *put_start(struct place *place, __u32 pid, __u32 tid,
+							__u64 time)
 {
-	struct vp_guest_sample *record = (void *)start;
-	struct vcpu_words words;
+	struct vp_vcpu_sample *record = (void *)place->at;
 
-	read_vcpu(vcpu, true, &words);
+	record->time = time;
+	record->pid = pid;
+	record->tid = tid;
+	return record;
+}
+
+static __always_inline void put_guest_sample(struct place *place, __u32 pid, __u32 tid,
+					     __u32 number, const struct vcpu_words *words,
+					     __u64 host_ip, __u64 time)
+{
+	struct guest_current current = {};
+
+	put_guest_task(place, pid, number, words, time, &current);
+	struct vp_guest_sample *record = (void *)put_start(place, pid, tid, time);
 	record->id = VP_ID_guest_sample;
-	record->flags = words.flags;
-	record->mode = words.cpl == 3 ? VP_MODE_GUEST_USER : VP_MODE_GUEST_KERNEL;
-	record->ip = words.ip;
+	record->flags = words->flags | (current.known ? VP_BY_MEMORY : 0);
+	record->mode = words->cpl == 3 ? VP_MODE_GUEST_USER : VP_MODE_GUEST_KERNEL;
+	record->vendor = vendor;
+	record->vcpu = number;
+	record->ip = words->ip;
 	record->host_ip = host_ip;
-	record->as_root = words.as_root;
-	record->exit_reason = words.exit_reason;
-	record->cpl = words.cpl;
+	record->as_root = words->as_root;
+	record->exit_reason = words->exit_reason;
+	record->cpl = words->cpl;
+	record->guest_pid = current.tgid;
+	record->guest_tid = current.tid;
 	place->used += sizeof(*record);
 }
 
-static __always_inline void put_vcpu_sample(struct place *place, struct vp_vcpu_sample *record,
-					    struct kvm_vcpu *vcpu, __u64 host_ip, __u32 mode)
+static __always_inline void put_vcpu_sample(struct place *place, __u32 pid, __u32 tid, __u32 number,
+					    const struct vcpu_words *words, __u64 host_ip,
+					    __u32 mode, __u64 time)
 {
-	struct vcpu_words words;
+	struct vp_vcpu_sample *record = put_start(place, pid, tid, time);
 
-	read_vcpu(vcpu, false, &words);
 	record->id = VP_ID_vcpu_sample;
-	record->flags = words.flags;
+	record->flags = words->flags;
 	record->mode = mode;
+	record->vendor = vendor;
+	record->vcpu = number;
 	record->ip = host_ip;
-	record->exit_reason = words.exit_reason;
+	record->exit_reason = words->exit_reason;
 	record->reserved = 0;
 	place->used += sizeof(*record);
 }
 
-static __always_inline void put_host_sample(struct place *place, struct vp_vcpu_sample *start,
-					    __u64 host_ip, __u32 mode)
+static __always_inline void put_host_sample(struct place *place, __u32 pid, __u32 tid,
+					    __u64 host_ip, __u32 mode, __u64 time)
 {
-	struct vp_host_sample *record = (void *)start;
+	struct vp_host_sample *record = (void *)put_start(place, pid, tid, time);
 
 	record->id = VP_ID_host_sample;
 	record->flags = 0;
@@ -253,26 +294,24 @@ static __always_inline void sample_into_ring(struct bpf_perf_event_data *context
 	void *notifier = kvm_notifier_of_known_task(current);
 	__u64 ip = PT_REGS_IP(&context->regs), time = bpf_ktime_get_ns();
 	__u32 pid = current->tgid, tid = current->pid;
+	struct vcpu_words words;
 	struct place place;
 
 	if (!place_begin(&place))
 		return;
 	put_task(&place, current, pid, tid, time);
-
-	struct vp_vcpu_sample *record = (void *)place.at; /* all samples begin alike */
-	record->time = time;
-	record->pid = pid;
-	record->tid = tid;
 	struct kvm_vcpu *vcpu = notifier ? vcpu_of_notifier(notifier) : 0;
 	if (!vcpu) {
-		put_host_sample(&place, record, ip, host_mode(context));
+		put_host_sample(&place, pid, tid, ip, host_mode(context), time);
 	} else {
-		record->vendor = vendor;
-		record->vcpu = number_in_ring(place.ring, notifier, vcpu);
-		if (hit_guest(place.ring, vcpu, ip))
-			put_guest_sample(&place, record, vcpu, ip);
+		__u32 number = number_in_ring(place.ring, notifier, vcpu);
+		bool hit = hit_guest(place.ring, vcpu, ip);
+		read_vcpu(vcpu, hit, &words);
+		if (hit)
+			put_guest_sample(&place, pid, tid, number, &words, ip, time);
 		else
-			put_vcpu_sample(&place, record, vcpu, ip, host_mode(context));
+			put_vcpu_sample(&place, pid, tid, number, &words, ip, host_mode(context),
+					time);
 	}
 	place_end(&place);
 }
@@ -303,6 +342,19 @@ static __always_inline void fill_vcpu(void *notifier, bool with_place, struct vp
 	record->cpl = words.cpl;
 }
 
+static __always_inline void fill_guest_task(struct vp_raw_record *record)
+{
+	struct guest_current current;
+
+	if (!read_guest_current(record->pid, record->vcpu, record->as_root, record->time, &current))
+		return;
+	record->guest_task = current.task;
+	record->guest_pid = current.tgid;
+	record->guest_tid = current.tid;
+	__builtin_memcpy(record->guest_comm, current.comm, sizeof(record->guest_comm));
+	record->flags |= VP_BY_MEMORY | (current.is_new ? VP_RAW_NEW_TASK : 0);
+}
+
 static __always_inline void sample_by_perf(struct bpf_perf_event_data *context)
 {
 	void *notifier = kvm_notifier_of_task((void *)bpf_get_current_task());
@@ -317,8 +369,10 @@ static __always_inline void sample_by_perf(struct bpf_perf_event_data *context)
 	};
 
 	bpf_get_current_comm(record.comm, sizeof(record.comm));
-	if (notifier)
+	if (notifier) {
 		fill_vcpu(notifier, true, &record);
+		fill_guest_task(&record);
+	}
 	put_raw(context, &record);
 }
 

@@ -35,8 +35,8 @@ struct vp_ring {
 	__u64 tail; /* of what was read; user space's, on a cache line of its own */
 	__u64 more_padding[7];
 };
-/* More than what is written at once: a sample, and before it whose it is. */
-#define VP_RING_SPARE 128u
+/* More than what is written at once: a sample, and before it whose it is on host and guest. */
+#define VP_RING_SPARE 192u
 
 /*
  * By perf, one shape for all: the kernel's own sample header comes with it, and says whether the
@@ -57,8 +57,13 @@ struct vp_raw_record {
 	__u32 other_tid;
 	__u32 cpl;
 	char comm[16];
+	/* Of the guest's current task, with VP_BY_MEMORY. */
+	__u32 guest_pid, guest_tid;
+	__u64 guest_task; /* the guest's address of its task_struct */
+	char guest_comm[16];
 };
 
-#define VP_RAW_ON_VCPU 0x100u /* the thread is inside KVM's vCPU loop */
+#define VP_RAW_ON_VCPU 0x100u  /* the thread is inside KVM's vCPU loop */
+#define VP_RAW_NEW_TASK 0x200u /* the guest's task is to be named */
 
 #endif

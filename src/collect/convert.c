@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { SAMPLE_FLAGS = VP_HAS_EXIT_REASON | VP_HAS_AS_ROOT | VP_HAS_CPL };
+enum { SAMPLE_FLAGS = VP_HAS_EXIT_REASON | VP_HAS_AS_ROOT | VP_HAS_CPL | VP_BY_MEMORY };
 
 /*
  * Kernel or user space of the guest. Not the kernel's own word: KVM of 6.1, for one, tells perf the
@@ -34,6 +34,8 @@ static void guest_sample(const struct vp_raw_record *raw, uint64_t ip, uint32_t 
 	    .vendor = vendor,
 	    .flags = raw->flags & SAMPLE_FLAGS,
 	    .cpl = raw->cpl,
+	    .guest_pid = raw->guest_pid,
+	    .guest_tid = raw->guest_tid,
 	};
 }
 
@@ -90,6 +92,19 @@ void vp_convert_switch(const struct vp_raw_record *raw, uint32_t vendor, union v
 	    .flags = raw->flags & (VP_HAS_EXIT_REASON | VP_BLOCKED),
 	    .other_tid = raw->other_tid,
 	};
+}
+
+void vp_convert_guest_task(const struct vp_raw_record *raw, union vp_any_record *ret)
+{
+	ret->guest_task = (struct vp_guest_task){
+	    .time = raw->time,
+	    .id = VP_ID_guest_task,
+	    .pid = raw->pid,
+	    .guest_pid = raw->guest_pid,
+	    .guest_tid = raw->guest_tid,
+	    .task = raw->guest_task,
+	};
+	memcpy(ret->guest_task.comm, raw->guest_comm, sizeof(ret->guest_task.comm));
 }
 
 void vp_convert_task(const struct vp_raw_record *raw, union vp_any_record *ret)

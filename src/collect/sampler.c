@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "collect/sampler.h"
+#include "collect/sampler_private.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -15,28 +15,6 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "collect/convert.h"
-#include "sampler.skel.h"
-
-/* By perf: the records of a pCPU that were made of its buffer and not taken yet. */
-struct made {
-	struct vp_buffer records;
-	uint32_t tid; /* whose name was given last */
-	char comm[VP_COMM_SIZE];
-};
-
-struct vp_sampler {
-	struct sampler_bpf *programs;
-	const struct vp_trigger *trigger;
-	enum vp_vendor vendor;
-	enum vp_seen_by seen_by;
-	struct vp_rings rings;
-	struct ring_buffer *doorbell; /* by IRQ */
-	struct perf_buffer *buffer;   /* by perf */
-	VP_VEC(struct made) made;     /* by perf, by pCPU */
-	struct bpf_link *switch_link, *rename_link;
-	vp_records_taker take;
-	void *context;
-};
 
 /* What the kernel writes for bpf_perf_event_output() with PERF_SAMPLE_IP | PERF_SAMPLE_RAW. */
 struct output_event {
@@ -87,6 +65,10 @@ static void make_records(struct made *made, uint32_t mode, uint64_t ip, uint32_t
 
 	if (raw->kind == VP_RAW_SAMPLE) {
 		make_task(made, raw);
+		if (raw->flags & VP_RAW_NEW_TASK && vp_mode_is_guest(mode)) {
+			vp_convert_guest_task(raw, &record);
+			vp_buffer_append(&made->records, &record, sizeof(record.guest_task));
+		}
 		vp_convert_sample(raw, mode, ip, vendor, &record);
 	} else {
 		vp_convert_switch(raw, vendor, &record);
@@ -211,6 +193,11 @@ static int keep_quiet(enum libbpf_print_level level, const char *format, va_list
 	return 0;
 }
 
+void vp_sampler_quiet(void)
+{
+	libbpf_set_print(keep_quiet);
+}
+
 static bool kvm_says_whom_it_interrupts(void)
 {
 	struct btf *kernel = btf__load_vmlinux_btf();
@@ -245,7 +232,7 @@ static struct vp_error *load(struct vp_sampler *sampler, size_t pages)
 		return vp_error_errno(errno,
 				      "cannot read '/sys/kernel/btf/vmlinux': the sampling "
 				      "programs need a kernel with BTF (CONFIG_DEBUG_INFO_BTF)");
-	libbpf_set_print(keep_quiet);
+	vp_sampler_quiet();
 	sampler->programs = sampler_bpf__open();
 	if (!sampler->programs)
 		return vp_error_errno(errno, "cannot open the sampling programs");

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "collect/guest_reader.h"
 #include "collect/rings.h"
 #include "collect/trigger.h"
 #include "schema/records.h"
@@ -23,6 +24,26 @@ struct vp_error *vp_sampler_drain(struct vp_sampler *sampler) VP_MUST_CHECK;
 /* Records that found the buffer of this pCPU full, from the start until now. */
 uint64_t vp_sampler_lost(const struct vp_sampler *sampler, uint32_t pcpu);
 void vp_sampler_free(struct vp_sampler *sampler);
+
+/*
+ * Has the samples of a VM's guest named by its memory from now on; `number` is the VM's, below
+ * VP_IDENTITY_VMS. Errors: more VMs, vCPUs or memory slots than there is room for.
+ */
+struct vp_error *vp_sampler_identify(struct vp_sampler *sampler, uint32_t number,
+				     const struct vp_guest_state *state,
+				     const struct vp_guest_finding *finding) VP_MUST_CHECK;
+/* No longer so for the VM of that process. */
+void vp_sampler_forget(struct vp_sampler *sampler, uint32_t pid);
+
+struct vp_sampler_identity_counts {
+	uint64_t good, failed; /* samples that were named so, and that could not be */
+};
+struct vp_sampler_identity_counts
+vp_sampler_identity_counts(const struct vp_sampler *sampler, uint32_t pid,
+			   const struct vp_guest_finding *finding);
+
+/* Keeps libbpf's own chatter from the terminal. */
+void vp_sampler_quiet(void);
 
 /* Which vendor's KVM this kernel runs (enum vp_vendor). */
 enum vp_vendor vp_sampler_vendor(void);

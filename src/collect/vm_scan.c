@@ -135,7 +135,8 @@ struct vp_vm *vp_vm_look_at(vp_vms *vms, uint32_t pid, bool at_start)
 			     .start = vp_clock_monotonic(),
 			     .at_start = at_start,
 			     .uuid = vp_strdup(""),
-			     .agent = vp_strdup("")};
+			     .agent = vp_strdup(""),
+			     .memory = vp_strdup("")};
 	read_command_line(vm);
 	read_threads(vm);
 	vp_vm_read_tsc(vm);

@@ -117,7 +117,7 @@ void vp_maps_escape(const char *text, struct vp_buffer *buffer)
 
 void vp_maps_unescape(struct vp_slice word, struct vp_buffer *buffer)
 {
-	if (vp_slice_is(word, "-"))
+	if (!word.size || vp_slice_is(word, "-"))
 		return;
 	char *out = vp_buffer_extend(buffer, word.size);
 	size_t written = 0;

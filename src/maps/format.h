@@ -6,6 +6,7 @@
  *
  *   vperf-maps 1
  *   machine guest|host NAME
+ *   source memory                               the host made it, from the guest's memory
  *   kernel RELEASE BUILDID|-
  *   address-bits LEVELS kpti 0|1
  *   clock MONO_NS TSC [ERROR_NS]

@@ -102,6 +102,16 @@ static void parse_kernel(struct parser *parser)
 	parser->maps->kernel_build_id = id;
 }
 
+static void parse_source(struct parser *parser)
+{
+	struct vp_slice source = vp_cursor_word(&parser->words);
+
+	if (!line_is_over(parser) || !vp_slice_is(source, "memory"))
+		expected(parser, "'source memory'");
+	else
+		parser->maps->from_memory = true;
+}
+
 static void parse_paging(struct parser *parser)
 {
 	uint64_t levels = vp_cursor_decimal(&parser->words);
@@ -291,19 +301,13 @@ static void parse_line(struct parser *parser, struct vp_slice line)
 		void (*parse)(struct parser *parser);
 	} kinds[] = {
 	    /* the frequent ones first */
-	    {"s", parse_symbol},
-	    {"k", parse_kernel_symbol},
-	    {"m", parse_mapping},
-	    {"a", parse_space},
-	    {"f", parse_fork},
-	    {"j", parse_jit},
-	    {"i", parse_image},
-	    {"n", parse_note},
-	    {"clock", parse_clock},
-	    {"machine", parse_machine},
-	    {"kernel", parse_kernel},
-	    {"end", parse_end},
-	    {"address-bits", parse_paging},
+	    {"s", parse_symbol},      {"k", parse_kernel_symbol},
+	    {"m", parse_mapping},     {"a", parse_space},
+	    {"f", parse_fork},        {"j", parse_jit},
+	    {"i", parse_image},       {"n", parse_note},
+	    {"clock", parse_clock},   {"machine", parse_machine},
+	    {"source", parse_source}, {"kernel", parse_kernel},
+	    {"end", parse_end},       {"address-bits", parse_paging},
 	};
 
 	parser->line++;

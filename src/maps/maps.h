@@ -67,6 +67,7 @@ struct vp_maps_jit {
 struct vp_maps {
 	struct vp_buffer text;
 	bool guest;
+	bool from_memory; /* made by the host from the guest's memory; its times are the host's */
 	vp_text machine, release;
 	struct vp_build_id kernel_build_id;
 	unsigned levels; /* of page tables: 4 or 5; 0: unknown */

@@ -116,6 +116,13 @@ void vp_maps_write_machine(struct vp_maps_writer *writer, bool guest, const char
 	line_end(writer);
 }
 
+void vp_maps_write_source(struct vp_maps_writer *writer, const char *source)
+{
+	line_begin(writer, "source");
+	put_word(writer, source);
+	line_end(writer);
+}
+
 void vp_maps_write_kernel(struct vp_maps_writer *writer, const char *release,
 			  const struct vp_build_id *id)
 {

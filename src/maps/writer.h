@@ -27,6 +27,8 @@ int vp_maps_writer_finish(struct vp_maps_writer *writer) VP_MUST_CHECK;
 void vp_maps_writer_deinit(struct vp_maps_writer *writer);
 
 void vp_maps_write_machine(struct vp_maps_writer *writer, bool guest, const char *name);
+/* Who made the text, if it was not an agent: "memory" is the host, reading the guest's memory. */
+void vp_maps_write_source(struct vp_maps_writer *writer, const char *source);
 void vp_maps_write_kernel(struct vp_maps_writer *writer, const char *release,
 			  const struct vp_build_id *id);
 void vp_maps_write_paging(struct vp_maps_writer *writer, unsigned levels, bool kpti);

@@ -9,12 +9,14 @@
 #include <sys/utsname.h>
 
 #include "base/alloc.h"
+#include "base/macros.h"
 #include "base/map.h"
 #include "collect/clock.h"
 #include "collect/host_maps.h"
 #include "collect/sampler.h"
 #include "collect/vm_scan.h"
 #include "recording/account_writer.h"
+#include "recording/guest_watch.h"
 #include "recording/place.h"
 #include "recording/trace_writer.h"
 
@@ -37,6 +39,7 @@ struct vp_recorder {
 	struct vp_trace_writer *trace;
 	int lock; /* on the directory */
 	struct vp_host_maps *host_maps;
+	struct vp_guest_watch *guest_watch; /* NULL: guests' memory is not read */
 	vp_vms vms;
 	struct vp_map vcpu_tids; /* (VMM's pid, vCPU) -> tid, as written to `vms` */
 	struct vp_map no_vms;    /* pids that were looked at and have no VM */
@@ -51,6 +54,8 @@ struct vp_recorder {
 
 /* A longer gap is no late tick: the pCPU was off, or the machine suspended. */
 #define MOST_LATE_NS 5000000000ULL
+/* How long finding the guests' kernels may hold up the start. */
+enum { SETTLE_MS = 30000 };
 
 #define NOTICE(recorder, ...) vp_vec_push(&(recorder)->notices, vp_format(__VA_ARGS__))
 
@@ -93,6 +98,8 @@ static struct vp_vm *vm_of(struct vp_recorder *recorder, uint32_t pid)
 		return NULL;
 	}
 	recorder->vms_changed = true;
+	if (recorder->guest_watch && is_chosen(recorder, vm))
+		vp_guest_watch_add(recorder->guest_watch, vm);
 	NOTICE(recorder, "VM '%s' (process %u) started during the recording", vm->name, pid);
 	return vm;
 }
@@ -169,7 +176,8 @@ static void hide_unchosen(struct vp_recorder *recorder, struct vp_guest_sample *
 		return;
 	record->ip = 0;
 	record->as_root = 0;
-	record->flags = (record->flags & ~VP_HAS_AS_ROOT) | VP_HIDDEN;
+	record->guest_pid = record->guest_tid = 0;
+	record->flags = (record->flags & ~(VP_HAS_AS_ROOT | VP_BY_MEMORY)) | VP_HIDDEN;
 }
 
 /* Takes note of what a record says of threads and VMs, and completes it. */
@@ -189,6 +197,10 @@ static void see_record(struct vp_recorder *recorder, struct stream *stream,
 					 sample->tid == sample->pid ? stream->comm : NULL,
 					 sample->time);
 		break;
+	case VP_ID_guest_task:
+		if (recorder->guest_watch)
+			vp_guest_watch_see(recorder->guest_watch, &record->guest_task);
+		break;
 	case VP_ID_guest_sample:
 		see_vcpu(recorder, stream, &record->vcpu_sample);
 		if (recorder->options.n_vm_names)
@@ -207,8 +219,10 @@ struct stretch {
 	struct vp_recorder *recorder;
 	uint32_t pcpu;
 	struct vp_run run;
-	struct vp_task *task; /* the last record in it, if it is one */
-	uint64_t before_task; /* time of the record before that */
+	/* The names that its last records give, and the time of the record before those. */
+	union vp_any_record *names[2];
+	size_t n_names;
+	uint64_t before_names;
 };
 
 static void stretch_put(struct stretch *stretch)
@@ -220,18 +234,45 @@ static void stretch_put(struct stretch *stretch)
 	*run = (struct vp_run){.bytes = run->bytes + run->size, .last = run->last};
 }
 
+static void stretch_note_name(struct stretch *stretch, union vp_any_record *record)
+{
+	uint32_t id = record->header.id;
+
+	if (id != VP_ID_task && id != VP_ID_guest_task) {
+		stretch->n_names = 0;
+		return;
+	}
+	if (!stretch->n_names)
+		stretch->before_names = stretch->run.last;
+	if (stretch->n_names < VP_ARRAY_SIZE(stretch->names))
+		stretch->names[stretch->n_names++] = record;
+}
+
 static void stretch_add(struct stretch *stretch, union vp_any_record *record, size_t size)
 {
 	struct vp_run *run = &stretch->run;
 
 	if (run->size + size > VP_RUN_MAX)
 		stretch_put(stretch);
-	stretch->task = record->header.id == VP_ID_task ? &record->task : NULL;
-	stretch->before_task = run->last;
+	stretch_note_name(stretch, record);
 	if (!run->n++)
 		run->first = record->header.time;
 	run->last = record->header.time;
 	run->size += size;
+}
+
+/* What says whose a sample is goes before the ticks that it stands for. */
+static void stretch_move_names(struct stretch *stretch, uint64_t time)
+{
+	struct vp_run *run = &stretch->run;
+
+	if (!stretch->n_names || !run->n)
+		return;
+	run->last = time > stretch->before_names ? time : stretch->before_names;
+	for (size_t i = 0; i < stretch->n_names; i++)
+		stretch->names[i]->header.time = run->last;
+	if (run->n == stretch->n_names)
+		run->first = run->last;
 }
 
 /*
@@ -262,12 +303,7 @@ static void put_late_ticks(struct stretch *stretch, const union vp_any_record *s
 
 	if (!missed)
 		return;
-	if (stretch->task) { /* says whose they are: it goes first */
-		stretch->task->time = first > stretch->before_task ? first : stretch->before_task;
-		stretch->run.last = stretch->task->time;
-		if (stretch->run.n == 1)
-			stretch->run.first = stretch->run.last;
-	}
+	stretch_move_names(stretch, first);
 	stretch_put(stretch);
 	recorder->samples += missed;
 	recorder->late += missed;
@@ -415,6 +451,15 @@ static struct vp_error *write_cgroups(struct vp_recorder *recorder)
 	return vp_cgroups_write(recorder->options.directory, cgroups);
 }
 
+static void watch_guests(struct vp_recorder *recorder)
+{
+	recorder->guest_watch = vp_guest_watch_new(recorder->sampler, recorder->options.directory);
+	vp_vec_each (&recorder->vms, vm)
+		if (is_chosen(recorder, vm))
+			vp_guest_watch_add(recorder->guest_watch, vm);
+	vp_guest_watch_settle(recorder->guest_watch, SETTLE_MS);
+}
+
 static struct vp_error *open_all(struct vp_recorder *recorder)
 {
 	const struct vp_recorder_options *options = &recorder->options;
@@ -432,6 +477,8 @@ static struct vp_error *open_all(struct vp_recorder *recorder)
 	/* Only now that recording works is an older one moved away. */
 	VP_TRY(vp_recording_place(options->directory, &recorder->lock));
 	VP_TRY(open_trace(recorder));
+	if (options->read_memory && recorder->sampler)
+		watch_guests(recorder);
 	VP_TRY(vp_recording_write(options->directory, &recorder->about));
 	return vp_vms_write(options->directory, &recorder->vms);
 }
@@ -520,6 +567,8 @@ static void do_slow_work(struct vp_recorder *recorder)
 {
 	uint64_t now = vp_clock_monotonic();
 
+	if (recorder->guest_watch)
+		vp_guest_watch_step(recorder->guest_watch);
 	if (now < recorder->next_second)
 		return;
 	recorder->next_second = now + 1000000000;
@@ -576,6 +625,26 @@ static struct vp_error *write_host_maps(struct vp_recorder *recorder)
 	    vp_recording_maps_path(recorder->options.directory, &recorder->vms, NULL);
 
 	return vp_host_maps_write(recorder->host_maps, path, recorder->options.with_symbols);
+}
+
+/* Has map text made of the guests' memory; how that went goes into `vms`. */
+static struct vp_error *read_guests(struct vp_recorder *recorder)
+{
+	struct vp_error *error = NULL;
+
+	vp_vec_each (&recorder->vms, vm) {
+		VP_AUTO_FREE char *path =
+		    vp_recording_maps_path(recorder->options.directory, &recorder->vms, vm);
+		bool written = false;
+		if (!error && is_chosen(recorder, vm) && !vm->end)
+			error = vp_guest_watch_dump(recorder->guest_watch, vm, path,
+						    recorder->options.with_symbols, &written);
+		free(vm->memory);
+		vm->memory = vp_guest_watch_state(recorder->guest_watch, vm->pid);
+		if (!written && vm->memory[0] && !vm->end)
+			NOTICE(recorder, "VM '%s': %s", vm->name, vm->memory);
+	}
+	return error;
 }
 
 /* Asks the VM's agent, if it has a vsock device; how that went goes into `vms`. */
@@ -644,6 +713,11 @@ struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
 	error = first_of(error, write_cgroups(recorder));
 	say(recorder, false, "writing the host's symbols");
 	error = first_of(error, write_host_maps(recorder));
+	if (recorder->guest_watch) {
+		say(recorder, false, "reading the guests' maps");
+		error = first_of(error, read_guests(recorder));
+		error = first_of(error, vp_vms_write(recorder->options.directory, &recorder->vms));
+	}
 	if (recorder->options.ask_agents) {
 		ask_agents(recorder);
 		error = first_of(error, vp_vms_write(recorder->options.directory, &recorder->vms));
@@ -674,6 +748,7 @@ void vp_recorder_free(struct vp_recorder *recorder)
 	if (!recorder)
 		return;
 	vp_account_writer_free(recorder->account);
+	vp_guest_watch_free(recorder->guest_watch);
 	vp_sampler_free(recorder->sampler);
 	vp_trigger_close(&recorder->trigger);
 	vp_trace_writer_free(recorder->trace);

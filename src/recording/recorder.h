@@ -20,6 +20,7 @@ struct vp_recorder_options {
 	bool no_samples; /* the account alone */
 	bool no_account;
 	bool ask_agents;
+	bool read_memory; /* name guests' samples by their memory */
 	bool with_symbols;
 	unsigned agent_port;
 	unsigned agent_seconds; /* for one agent's whole answer */

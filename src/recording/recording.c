@@ -167,6 +167,8 @@ static void write_vm(struct vp_buffer *out, const struct vp_vm *vm)
 	write_text(out, vm->uuid[0] ? vm->uuid : "-", vm->name);
 	if (vm->agent && vm->agent[0])
 		write_text(out, "agent", vm->agent);
+	if (vm->memory && vm->memory[0])
+		write_text(out, "memory", vm->memory);
 	vp_vec_each (&vm->vcpus, vcpu) {
 		vp_buffer_printf(out, "vcpu %u %u\n", vcpu->number, vcpu->tid);
 		if (vcpu->has_tsc)
@@ -201,6 +203,7 @@ static void read_vm(struct vp_cursor *line, vp_vms *vms)
 	vm.uuid = vp_slice_is(uuid, "-") ? vp_strdup("") : vp_strndup(uuid.bytes, uuid.size);
 	read_text(line, &vm.name);
 	vm.agent = vp_strdup("");
+	vm.memory = vp_strdup("");
 	vp_vec_push(vms, vm);
 }
 
@@ -212,7 +215,7 @@ static void read_tsc(struct vp_cursor *line, struct vp_vcpu *vcpu)
 	vcpu->has_tsc = vp_cursor_ok(line) && vcpu->tsc_frac_bits < 64;
 }
 
-/* Takes one line of `vms`; vcpu, tsc and agent lines belong to the vm line before them. */
+/* Takes one line of `vms`; vcpu, tsc, agent and memory lines belong to the vm line before them. */
 static void vms_line(struct vp_cursor *line, void *into)
 {
 	vp_vms *vms = into;
@@ -229,6 +232,8 @@ static void vms_line(struct vp_cursor *line, void *into)
 		read_tsc(line, &vm->vcpus.at[vm->vcpus.count - 1]);
 	} else if (vm && vp_slice_is(key, "agent")) {
 		read_text(line, &vm->agent);
+	} else if (vm && vp_slice_is(key, "memory")) {
+		read_text(line, &vm->memory);
 	}
 }
 

@@ -68,8 +68,10 @@ static struct json_object *machine_json(const struct vp_naming_machine *machine)
 
 static struct json_object *clock_json(const struct vp_naming_machine *machine)
 {
-	static const char *const how[] = {
-	    [VP_CLOCK_UNKNOWN] = "unknown", [VP_CLOCK_BY_DUMP] = "dump", [VP_CLOCK_BY_TSC] = "tsc"};
+	static const char *const how[] = {[VP_CLOCK_UNKNOWN] = "unknown",
+					  [VP_CLOCK_BY_DUMP] = "dump",
+					  [VP_CLOCK_SAME] = "host",
+					  [VP_CLOCK_BY_TSC] = "tsc"};
 	struct json_object *object = json_object_new_object();
 
 	add(object, "basis", text(how[machine->clock.basis]));
@@ -104,6 +106,7 @@ static struct json_object *vm_json(const struct vp_summary *summary, size_t inde
 	    json_object_new_boolean(vp_summary_vm_started(summary, vm)));
 	add(object, "ended_during_recording", json_object_new_boolean(vm->end != 0));
 	add(object, "agent", text(vm->agent));
+	add(object, "memory", text(vm->memory));
 	if (index < summary->report.naming.vms.count) {
 		add(object, "maps", machine_json(&summary->report.naming.vms.at[index]));
 		add(object, "clock", clock_json(&summary->report.naming.vms.at[index]));

@@ -31,6 +31,7 @@ static void put_clock(const struct vp_naming_machine *machine, struct vp_buffer 
 	static const char *const how[] = {
 	    [VP_CLOCK_UNKNOWN] = "unknown",
 	    [VP_CLOCK_BY_DUMP] = "by the time of the dump",
+	    [VP_CLOCK_SAME] = "the host's",
 	    [VP_CLOCK_BY_TSC] = "by the time-stamp counters",
 	};
 
@@ -65,6 +66,7 @@ static void put_vm(const struct vp_summary *summary, const struct vp_vm *vm, siz
 			 vp_summary_vm_started(summary, vm) ? ", started during the recording" : "",
 			 vm->end ? ", ended during the recording" : "");
 	vp_buffer_printf(out, "    agent: %s\n", vm->agent[0] ? vm->agent : "not asked");
+	vp_buffer_printf(out, "    guest memory: %s\n", vm->memory[0] ? vm->memory : "not read");
 	if (number >= summary->report.naming.vms.count)
 		return;
 	const struct vp_naming_machine *machine = &summary->report.naming.vms.at[number];

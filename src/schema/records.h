@@ -38,7 +38,8 @@
 #define VP_FIELDS_guest_sample(FIELD)                                                              \
 	FIELD(u16, hex, flags,                                                                     \
 	      "1 exit_reason is known, 2 as_root is known, 4 cpl is known, 16 a late tick, "       \
-	      "32 of a VM that was not asked for: ip and as_root are blanked out")                 \
+	      "32 of a VM that was not asked for: ip and as_root are blanked out, "                \
+	      "128 guest_pid and guest_tid are known, by the guest's memory")                      \
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
 	FIELD(u8, dec, mode, "what the sample hit: 4 guest kernel, 5 guest user space")            \
@@ -48,7 +49,17 @@
 	FIELD(u64, hex, host_ip, "host program counter: where KVM entered the guest")              \
 	FIELD(u64, hex, as_root, "guest address-space root (CR3 on x86) as the vCPU holds it")     \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
-	FIELD(u32, dec, cpl, "guest privilege level, 0 to 3")
+	FIELD(u32, dec, cpl, "guest privilege level, 0 to 3")                                      \
+	FIELD(u32, dec, guest_pid, "process of the guest, as the guest numbers it; see flags")     \
+	FIELD(u32, dec, guest_tid, "its thread")
+
+#define VP_FIELDS_guest_task(FIELD)                                                                \
+	FIELD(u16, dec, reserved, "0")                                                             \
+	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, guest_pid, "process of the guest's thread")                                \
+	FIELD(u32, dec, guest_tid, "thread of the guest that guest_samples from now on name")      \
+	FIELD(u64, hex, task, "the guest's address of its task_struct")                            \
+	FIELD(comm, text, comm, "its name")
 
 #define VP_FIELDS_task(FIELD)                                                                      \
 	FIELD(u16, dec, reserved, "0")                                                             \
@@ -172,6 +183,7 @@
 	RECORD(5, vcpu_in, "a vCPU's thread was scheduled in")                                     \
 	RECORD(6, vcpu_out, "a vCPU's thread was scheduled out")                                   \
 	RECORD(7, clock_sync, "the host's clocks, read together")                                  \
+	RECORD(8, guest_task, "the name of a guest's thread")                                      \
 	RECORD(20, vcpu_account, "what a vCPU did in an interval: the times sum to it")            \
 	RECORD(21, exit_account, "a vCPU's exits of one reason in an interval")                    \
 	RECORD(22, exit_bucket, "how long a vCPU's exits of one reason took, in an interval")      \
@@ -234,7 +246,8 @@ enum vp_vendor { VP_VENDOR_UNKNOWN = 0, VP_VENDOR_INTEL = 1, VP_VENDOR_AMD = 2 }
 /*
  * Bits of `flags`. A late tick: the clock's interrupt came after more than one period, so that what
  * it hit stands for the missed ticks too; each of them is a record of its own with this flag.
- * Hidden: in the guest of a VM that was not asked for.
+ * Hidden: in the guest of a VM that was not asked for. By memory: the guest's current task was read
+ * from its memory at the sample.
  */
 enum vp_flag {
 	VP_HAS_EXIT_REASON = 1,
@@ -244,6 +257,7 @@ enum vp_flag {
 	VP_LATE = 16,
 	VP_HIDDEN = 32,
 	VP_ENDED = 64,
+	VP_BY_MEMORY = 128,
 };
 /* A bit of an exit_site's `flags`. */
 enum { VP_SITE_KNOWN = 1 };

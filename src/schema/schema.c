@@ -22,6 +22,9 @@ static const struct vp_field_type vcpu_sample_fields[] = {VP_FIELDS_vcpu_sample(
 #define RECORD_STRUCT struct vp_guest_sample
 static const struct vp_field_type guest_sample_fields[] = {VP_FIELDS_guest_sample(FIELD_ENTRY)};
 #undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_guest_task
+static const struct vp_field_type guest_task_fields[] = {VP_FIELDS_guest_task(FIELD_ENTRY)};
+#undef RECORD_STRUCT
 #define RECORD_STRUCT struct vp_task
 static const struct vp_field_type task_fields[] = {VP_FIELDS_task(FIELD_ENTRY)};
 #undef RECORD_STRUCT

@@ -28,6 +28,7 @@ void vp_vms_deinit(vp_vms *vms)
 		free(vm->name);
 		free(vm->uuid);
 		free(vm->agent);
+		free(vm->memory);
 		vp_vec_deinit(&vm->vcpus);
 	}
 	vp_vec_deinit(vms);

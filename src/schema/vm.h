@@ -24,6 +24,8 @@ struct vp_vm {
 	uint32_t cid;        /* of its vsock device, or 0 */
 	uint64_t start, end; /* when it was first seen, and gone; end 0: still there at the end */
 	bool at_start;       /* it ran before the recording did */
+	char
+	    *memory; /* outcome of reading its memory: "ok: …", or a sentence, or "" if not tried */
 	char *agent; /* outcome of asking its agent: "ok", or a sentence, or "" if not asked */
 	VP_VEC(struct vp_vcpu) vcpus;
 };

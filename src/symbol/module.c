@@ -2,7 +2,6 @@
 /* Symbols of mapped files: from the map text, else from the files themselves. */
 #include "symbol/names_private.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,31 +106,13 @@ static uint32_t image_of(struct vp_names *names, const struct vp_names_module *m
 	return other ? UINT32_MAX : image;
 }
 
-/* The file on this machine, if it is the one that was mapped: the build-id says so. */
-static struct vp_image *read_file(const struct vp_names *names,
-				  const struct vp_names_module *module)
-{
-	struct vp_image_places places = {.root = names->root, .debug_dir = names->debug_dir};
-
-	if (names->no_files || !module->build_id.size || module->path[0] != '/')
-		return NULL;
-	VP_AUTO_FREE char *path = vp_format("%s%s", names->root, module->path);
-	/* Not blocking: the path may name a pipe by now. */
-	VP_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return NULL;
-	struct vp_image *image = vp_alloc(sizeof(*image));
-	VP_AUTO_ERROR struct vp_error *error = vp_image_read(fd, module->path, &places, image);
-	if (!error && vp_build_id_equal(&image->build_id, &module->build_id))
-		return image;
-	vp_image_deinit(image);
-	free(image);
-	return NULL;
-}
-
 static void resolve(struct vp_names *names, struct vp_names_module *module)
 {
 	module->resolved = true;
+	module->image = UINT32_MAX;
+	/* What the guest's page cache had of a file is less than the file. */
+	if (names->maps.from_memory && (module->file = vp_names_find_file(names, module)))
+		return;
 	module->image = image_of(names, module);
 	if (module->image != UINT32_MAX) {
 		const struct vp_maps_image *image = &names->maps.images.at[module->image];
@@ -141,7 +122,8 @@ static void resolve(struct vp_names *names, struct vp_names_module *module)
 		}
 	}
 	module->image = UINT32_MAX;
-	module->file = read_file(names, module);
+	if (!names->maps.from_memory)
+		module->file = vp_names_find_file(names, module);
 }
 
 /* A symbol of `size` bytes (0: unknown) at `start` counts up to the next one. */

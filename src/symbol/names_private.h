@@ -81,6 +81,11 @@ void vp_names_index_spaces(struct vp_names *names);
 void vp_names_index_kernel(struct vp_names *names);
 void vp_names_find_kernel(struct vp_names *names, uint64_t addr, struct vp_name *name);
 
+/* The file that was mapped, from the machine's file system or by its build-id; NULL: not to be had.
+ */
+struct vp_image *vp_names_find_file(const struct vp_names *names,
+				    const struct vp_names_module *module);
+
 void vp_names_index_modules(struct vp_names *names);
 uint32_t vp_names_module_of(struct vp_names *names, const struct vp_maps_mapping *mapping);
 /* Names a file offset of a module. */

@@ -13,6 +13,7 @@ static uint32_t vm_add(struct vp_guests *guests, uint32_t pid)
 		struct vp_vm vm = {.pid = pid, .name = vp_format("pid-%u", pid)};
 		vm.uuid = vp_strdup("");
 		vm.agent = vp_strdup("");
+		vm.memory = vp_strdup("");
 		vp_vec_push(guests->vms, vm);
 		guests->generation++;
 	}

@@ -30,6 +30,7 @@ void vp_timeline_deinit(struct vp_timeline *timeline)
 	vp_merge_deinit(&timeline->merge);
 	vp_intern_deinit(&timeline->comms);
 	vp_map_deinit(&timeline->comm_of_tid);
+	vp_map_deinit(&timeline->comm_of_guest_tid);
 	vp_vec_deinit(&timeline->pcpus);
 }
 
@@ -42,6 +43,20 @@ static void take_task(struct vp_timeline *timeline, const struct vp_task *task)
 	*vp_map_insert(&timeline->comm_of_tid, task->tid, comm, &inserted) = comm;
 	if (occupant->tid == task->tid)
 		occupant->comm = comm;
+}
+
+static uint64_t guest_tid_key(uint32_t pid, uint32_t tid)
+{
+	return (uint64_t)pid << 32 | tid;
+}
+
+static void take_guest_task(struct vp_timeline *timeline, const struct vp_guest_task *task)
+{
+	uint32_t comm = vp_intern_add(&timeline->comms, task->comm, sizeof(task->comm));
+	bool inserted;
+
+	*vp_map_insert(&timeline->comm_of_guest_tid, guest_tid_key(task->pid, task->guest_tid),
+		       comm, &inserted) = comm;
 }
 
 static void look_up(struct vp_timeline *timeline, uint32_t pid, uint32_t tid,
@@ -118,6 +133,12 @@ static inline void take_guest_sample(struct vp_timeline *timeline, const struct 
 		vp_guests_vcpu_add(&timeline->guests, sample->pid, sample->tid, sample->vcpu);
 		tick_of_sample(timeline, head, tick);
 	}
+	tick->comm = VP_NONE;
+	if (sample->flags & VP_BY_MEMORY) {
+		const uint32_t *comm = vp_map_find(&timeline->comm_of_guest_tid,
+						   guest_tid_key(sample->pid, sample->guest_tid));
+		tick->comm = comm ? *comm : VP_NONE;
+	}
 	/* KVM's word on kernel or user space may be older than the program counter; the privilege
 	 * level comes from the same exit as the program counter. */
 	if (sample->flags & VP_HAS_CPL)
@@ -165,6 +186,9 @@ static bool take_record(struct vp_timeline *timeline, const struct vp_merge_head
 		return true;
 	case VP_ID_task:
 		take_task(timeline, (const void *)head->record);
+		return false;
+	case VP_ID_guest_task:
+		take_guest_task(timeline, (const void *)head->record);
 		return false;
 	case VP_ID_vcpu_in:
 	case VP_ID_vcpu_out: /* the same fields at the same places */

@@ -28,6 +28,7 @@ struct vp_timeline {
 	struct vp_merge merge;
 	struct vp_intern comms; /* names of threads */
 	struct vp_map comm_of_tid;
+	struct vp_map comm_of_guest_tid;            /* key: VMM's pid << 32 | tid in the guest */
 	VP_VEC(struct vp_pcpu) pcpus;               /* by stream */
 	struct vp_occupant occupants[VP_OCCUPANTS]; /* by the low bits of tid */
 
@@ -53,8 +54,9 @@ struct vp_tick {
 	uint32_t mode; /* enum vp_mode; of a guest by its privilege level, if that is known */
 	uint32_t vm;   /* whose VMM's process had the pCPU, or VP_NONE */
 	uint32_t vcpu; /* whose thread, or VP_NONE */
-	uint32_t
-	    comm; /* the thread's name in `comms`, or VP_NONE; host_sample and vcpu_sample only */
+	/* The thread's name in `comms`, or VP_NONE; in a guest_sample that names a thread of the
+	 * guest, that one's. */
+	uint32_t comm;
 };
 
 /* `vms` may grow by VMs that only the records know. Everything stays the caller's. */
@@ -67,6 +69,13 @@ bool vp_timeline_next(struct vp_timeline *timeline, struct vp_tick *tick);
 static inline bool vp_tick_is_guest(const struct vp_tick *tick)
 {
 	return tick->sample && tick->sample->id == VP_ID_guest_sample;
+}
+
+/* Whether the guest's memory told at the sample which of its threads ran. */
+static inline bool vp_tick_is_by_memory(const struct vp_tick *tick)
+{
+	return vp_tick_is_guest(tick) &&
+	       ((const struct vp_guest_sample *)(const void *)tick->sample)->flags & VP_BY_MEMORY;
 }
 
 static inline bool vp_tick_is_idle(const struct vp_tick *tick)

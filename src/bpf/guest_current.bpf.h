@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The task that a guest runs, read from the guest's memory in the context of its vCPU's thread: the
+ * VMM has guest RAM mapped, so that it is ordinary user memory here. At most three small reads, and
+ * none of them waits: a page that the VMM has not mapped now is a failure, and counted.
+ */
+#ifndef VP_BPF_GUEST_CURRENT_BPF_H
+#define VP_BPF_GUEST_CURRENT_BPF_H
+
+#include <bpf/bpf_helpers.h>
+#include <stdbool.h>
+
+#include "bpf/guest_current.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, VP_IDENTITY_VMS);
+	__type(key, __u32);
+	__type(value, struct vp_identity_vm);
+} identity_vms SEC(".maps");
+
+/* By VMM's process << 32 | vCPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, VP_IDENTITY_VCPUS);
+	__type(key, __u64);
+	__type(value, struct vp_identity_vcpu);
+} identity_vcpus SEC(".maps");
+
+/* Threads that were named lately: VMM's process, numbers and name, hashed. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, __u8);
+} identity_names SEC(".maps");
+
+struct guest_current {
+	__u32 tid, tgid;
+	__u64 task; /* the guest's address of its task_struct */
+	bool known;
+	bool is_new;                               /* it was not named lately … */
+	char comm[16] __attribute__((aligned(8))); /* … and this is its name */
+};
+
+/*
+ * A task that was seen with the same address space so recently is the same one: a task_struct is
+ * given away again only after a grace period of RCU, and exec changes the address space.
+ */
+enum { SURELY_SAME_NS = 4000000 };
+
+/* Where the task_struct at that address of the guest's kernel is in the VMM; 0: nowhere. */
+static __always_inline __u64 hva_of_task(const struct vp_identity_vm *vm, __u64 task, __u32 size)
+{
+	__u64 in_image = task - vm->image_va;
+	__u64 gpa = in_image < vm->image_size ? vm->image_gpa + in_image : task - vm->direct_map;
+
+	for (int i = 0; i < VP_IDENTITY_SLOTS && i < vm->n_slots; i++) {
+		__u64 at = gpa - vm->slots[i].gpa;
+		if (at < vm->slots[i].size && vm->slots[i].size - at >= size)
+			return vm->slots[i].hva + at;
+	}
+	return 0;
+}
+
+/* A task is looked for again only when the pointer to it has changed. */
+static __always_inline bool find_task(struct vp_identity_vcpu *vcpu)
+{
+	__u64 task = 0;
+
+	if (bpf_probe_read_user(&task, sizeof(task), (void *)vcpu->current_hva))
+		return false;
+	if (task != vcpu->task) {
+		struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &vcpu->vm);
+		__u32 size = (vcpu->at_comm > vcpu->at_ids ? vcpu->at_comm : vcpu->at_ids) + 16;
+		vcpu->task_hva = vm ? hva_of_task(vm, task, size) : 0;
+		vcpu->task = task;
+	}
+	return vcpu->task_hva != 0;
+}
+
+/*
+ * A task_struct is used again for another task, and exec gives a task another name. What cannot be
+ * a task's is not believed.
+ */
+static __always_inline bool read_task(struct vp_identity_vcpu *vcpu, struct guest_current *ret)
+{
+	__u64 ids = 0;
+
+	if (bpf_probe_read_user(&ids, sizeof(ids), (void *)vcpu->task_hva + vcpu->at_ids) ||
+	    bpf_probe_read_user(ret->comm, sizeof(ret->comm),
+				(void *)vcpu->task_hva + vcpu->at_comm))
+		return false;
+	vcpu->tid = (__u32)ids;
+	vcpu->tgid = ids >> 32;
+	return !((vcpu->tid | vcpu->tgid) >> 22) && ret->comm[0] >= ' ' && !ret->comm[15];
+}
+
+static __always_inline bool is_new_name(struct vp_identity_vcpu *vcpu, __u32 pid,
+					const struct guest_current *current)
+{
+	__u64 numbers = (__u64)pid << 42 ^ (__u64)vcpu->tgid << 21 ^ vcpu->tid;
+	__u64 text = *(const __u64 *)current->comm * 3 ^ *(const __u64 *)(current->comm + 8);
+	__u64 name = (numbers ^ text) * 0x9e3779b97f4a7c15ULL;
+	__u8 one = 1;
+
+	if (name == vcpu->name)
+		return false;
+	vcpu->name = name;
+	if (bpf_map_lookup_elem(&identity_names, &name))
+		return false;
+	bpf_map_update_elem(&identity_names, &name, &one, BPF_ANY);
+	return true;
+}
+
+/*
+ * False: the VM's kernel is not known, or its memory did not tell. `as_root` is the address space's
+ * root, or 0 if it is not known.
+ */
+static __always_inline bool read_guest_current(__u32 pid, __u32 number, __u64 as_root, __u64 time,
+					       struct guest_current *ret)
+{
+	__u64 key = (__u64)pid << 32 | number;
+	struct vp_identity_vcpu *vcpu = bpf_map_lookup_elem(&identity_vcpus, &key);
+
+	ret->known = ret->is_new = false;
+	ret->tid = ret->tgid = 0;
+	if (!vcpu)
+		return false;
+	__u64 before = vcpu->task;
+	bool found = find_task(vcpu);
+	bool same = found && before == vcpu->task && as_root && as_root == vcpu->as_root &&
+		    time - vcpu->checked < SURELY_SAME_NS;
+	if (!same) {
+		vcpu->checked = 0;
+		if (!found || !read_task(vcpu, ret)) {
+			vcpu->failed++;
+			return false;
+		}
+		vcpu->checked = time;
+		vcpu->as_root = as_root;
+		ret->is_new = is_new_name(vcpu, pid, ret);
+	}
+	vcpu->good++;
+	ret->known = true;
+	ret->task = vcpu->task;
+	ret->tid = vcpu->tid;
+	ret->tgid = vcpu->tgid;
+	return true;
+}
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What guest_current.bpf.h needs to know of a VM, as user space tells it. */
+#ifndef VP_BPF_GUEST_CURRENT_H
+#define VP_BPF_GUEST_CURRENT_H
+
+#include <linux/types.h>
+
+/* More slots than a VM has RAM slots: holes below 4 GiB, and memory that was plugged in. */
+enum { VP_IDENTITY_SLOTS = 16, VP_IDENTITY_VMS = 256, VP_IDENTITY_VCPUS = 8192 };
+
+/* Guest RAM at guest physical address `gpa` is at `hva` in the VMM. */
+struct vp_identity_slot {
+	__u64 gpa, size, hva;
+};
+
+/* A VM: how its kernel's addresses become the VMM's. */
+struct vp_identity_vm {
+	__u64 direct_map;
+	__u64 image_va, image_size, image_gpa;
+	__u64 n_slots;
+	struct vp_identity_slot slots[VP_IDENTITY_SLOTS];
+};
+
+/* A vCPU. The guest decides what is read here, so nothing of it is trusted beyond its slots. */
+struct vp_identity_vcpu {
+	__u64 current_hva; /* of the pointer to the current task of its CPU */
+	__u32 vm;          /* which vp_identity_vm */
+	__u32 at_ids;      /* in task_struct: tid, and the tgid right behind it */
+	__u32 at_comm;
+	__u32 reserved;
+	/* Of the sample before: */
+	__u64 task, task_hva;
+	__u64 as_root, checked; /* when all of the task was read last, ns */
+	__u64 name;             /* its numbers and name, hashed */
+	__u32 tid, tgid;
+	__u64 good, failed; /* samples that were named, and that could not be */
+};
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Lists, for every process that has a VM of KVM's open, the memory slots of the VM and the
+ * registers of its vCPUs that are in host memory: an iterator over open files. Reading it changes
+ * nothing and pauses nobody.
+ */
+#include <linux/bpf.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "bpf/guest_state.h"
+#include "bpf/kvm_compat.bpf.h"
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+} CORE;
+
+struct qstr {
+	const unsigned char *name;
+} CORE;
+
+struct dentry {
+	struct qstr d_name;
+} CORE;
+
+struct path {
+	struct dentry *dentry;
+} CORE;
+
+struct file {
+	struct path f_path;
+	void *private_data;
+} CORE;
+
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	__u32 fd;
+	struct file *file;
+} CORE;
+
+struct task_struct___mm {
+	struct mm_struct *mm;
+} CORE;
+
+struct kvm_memslots;
+
+struct kvm {
+	struct mm_struct *mm;
+	struct kvm_memslots *memslots[1]; /* of address space 0: not of system management mode */
+} CORE;
+
+struct kvm_vcpu___vm {
+	struct kvm *kvm;
+} CORE;
+
+struct kvm_memory_slot {
+	__u64 base_gfn;
+	unsigned long npages;
+	unsigned long userspace_addr;
+	__u32 flags;
+} CORE;
+
+/* Until v5.17, 0f9bdef3d933 … a54d806688fe "KVM: Keep memslots in tree-based structures". */
+struct kvm_memslots___array {
+	int used_slots;
+	struct kvm_memory_slot memslots[1];
+} CORE;
+
+/* Since then. Every slot is in a hash by its number, whatever tree it is in. */
+struct kvm_memslots___hash {
+	struct hlist_head id_hash[128];
+	int node_idx;
+} CORE;
+struct kvm_memory_slot___hash {
+	struct hlist_node id_node[2];
+} CORE;
+
+enum { BUCKETS = 128, MOST_IN_BUCKET = 16, MOST_IN_ARRAY = 512, PAGE_BITS = 12 };
+
+/* Only this process, or all if it is 0. */
+__u32 only_pid = 0;
+
+static __always_inline void put(struct seq_file *seq, const struct vp_guest_item *item)
+{
+	bpf_seq_write(seq, item, sizeof(*item));
+}
+
+static __always_inline void put_slot(struct seq_file *seq, __u32 pid, struct kvm_memory_slot *slot)
+{
+	struct vp_guest_item item = {.kind = VP_ITEM_SLOT, .pid = pid};
+
+	item.slot.gpa = BPF_CORE_READ(slot, base_gfn) << PAGE_BITS;
+	item.slot.size = BPF_CORE_READ(slot, npages) << PAGE_BITS;
+	item.slot.hva = BPF_CORE_READ(slot, userspace_addr);
+	item.slot.flags = BPF_CORE_READ(slot, flags);
+	put(seq, &item);
+}
+
+static __always_inline void list_hash(struct seq_file *seq, __u32 pid,
+				      struct kvm_memslots___hash *slots)
+{
+	struct kvm_memory_slot___hash *shape = 0;
+	__u32 active = BPF_CORE_READ(slots, node_idx) & 1;
+	__u64 place = bpf_core_field_offset(shape->id_node) + active * sizeof(void *) * 2;
+	void *heads = (void *)slots + bpf_core_field_offset(slots->id_hash);
+
+	for (int i = 0; i < BUCKETS; i++) {
+		void *node = 0;
+		bpf_probe_read_kernel(&node, sizeof(node), heads + i * sizeof(void *));
+		for (int j = 0; j < MOST_IN_BUCKET && node; j++) {
+			put_slot(seq, pid, node - place);
+			bpf_probe_read_kernel(&node, sizeof(node), node);
+		}
+	}
+}
+
+static __always_inline void list_array(struct seq_file *seq, __u32 pid,
+				       struct kvm_memslots___array *slots)
+{
+	__u32 used = BPF_CORE_READ(slots, used_slots);
+	void *first = (void *)slots + bpf_core_field_offset(slots->memslots);
+
+	for (int i = 0; i < MOST_IN_ARRAY && i < used; i++)
+		put_slot(seq, pid, first + i * bpf_core_type_size(struct kvm_memory_slot));
+}
+
+static __always_inline void list_slots(struct seq_file *seq, __u32 pid, struct kvm *kvm)
+{
+	struct kvm_memslots *slots = BPF_CORE_READ(kvm, memslots[0]);
+	struct kvm_memslots___hash *hash = (void *)slots;
+	struct kvm_memslots___array *array = (void *)slots;
+
+	if (!slots)
+		return;
+	if (bpf_core_field_exists(hash->id_hash))
+		list_hash(seq, pid, hash);
+	else if (bpf_core_field_exists(array->used_slots))
+		list_array(seq, pid, array);
+}
+
+static __always_inline __u64 saved(const void *vmcb, __u32 offset)
+{
+	__u64 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), vmcb + offset);
+	return value;
+}
+
+/* Intel's are in the VMCS: not in memory that anybody but the processor may read. */
+static __always_inline void list_vcpu(struct seq_file *seq, __u32 pid, struct kvm_vcpu *vcpu)
+{
+	struct vp_guest_item item = {.kind = VP_ITEM_VCPU, .pid = pid};
+	void *vmcb = vendor == 2 ? vmcb_of(vcpu) : 0;
+
+	item.cpu.vcpu = BPF_CORE_READ(vcpu, vcpu_id);
+	if (vmcb) {
+		bool nested_paging = saved(vmcb, VMCB_NESTED_CTL) & 1;
+		item.cpu.cr3 =
+		    nested_paging ? saved(vmcb, VMCB_SAVE_CR3) : BPF_CORE_READ(vcpu, arch.cr3);
+		item.cpu.cr4 = saved(vmcb, VMCB_SAVE_CR4);
+		item.cpu.lstar = saved(vmcb, VMCB_SAVE_LSTAR);
+		item.cpu.idt = saved(vmcb, VMCB_SAVE_IDT);
+		item.cpu.gs_base = saved(vmcb, VMCB_SAVE_GS);
+		item.cpu.kernel_gs_base = saved(vmcb, VMCB_SAVE_KERNEL_GS);
+	}
+	put(seq, &item);
+}
+
+static __always_inline bool is_called(const char *name, const char *begin, int size)
+{
+	for (int i = 0; i < size; i++)
+		if (name[i] != begin[i])
+			return false;
+	return true;
+}
+
+SEC("iter/task_file")
+int list_guests(struct bpf_iter__task_file *context)
+{
+	struct task_struct *task = context->task;
+	struct file *file = context->file;
+	char name[12] = {};
+
+	/* The threads of a process share its files, as a rule: one of them is asked. */
+	if (!task || !file || !bpf_core_type_exists(struct kvm))
+		return 0;
+	__u32 pid = BPF_CORE_READ(task, tgid);
+	if (pid != BPF_CORE_READ(task, pid) || (only_pid && pid != only_pid))
+		return 0;
+	bpf_probe_read_kernel_str(name, sizeof(name),
+				  BPF_CORE_READ(file, f_path.dentry, d_name.name));
+	bool vm = is_called(name, "kvm-vm", 7), cpu = is_called(name, "kvm-vcpu:", 9);
+	if (!vm && !cpu)
+		return 0;
+	/* Any file may be called that, but only KVM's has a VM with the process's own memory. */
+	void *data = BPF_CORE_READ(file, private_data);
+	struct kvm *kvm = vm ? data : BPF_CORE_READ((struct kvm_vcpu___vm *)data, kvm);
+	struct mm_struct *mm = BPF_CORE_READ((struct task_struct___mm *)task, mm);
+	if (!mm || BPF_CORE_READ(kvm, mm) != mm)
+		return 0;
+	if (vm)
+		list_slots(context->meta->seq, pid, kvm);
+	else
+		list_vcpu(context->meta->seq, pid, data);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf guests: the guests' kernels and processes, read from the host. */
+#include <inttypes.h>
+#include <json.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/table.h"
+#include "cmd/options.h"
+#include "collect/guest_reader.h"
+#include "collect/pack_cache.h"
+#include "collect/vm_scan.h"
+#include "render/table.h"
+#include "symbol/demangle.h"
+
+static const struct vp_verb verb;
+
+const struct vp_verb *vp_verb_guests(void)
+{
+	return &verb;
+}
+
+enum { ANSWER_MS = 60000 };
+
+struct guests {
+	struct vp_texts vms, operands;
+	const char *format;
+	bool scan, json, csv, no_cache, help;
+};
+
+/* What one VM answered; `problem` is why something is missing, or NULL. */
+struct answer {
+	const struct vp_vm *vm;
+	struct vp_guest_finding finding;
+	vp_guest_processes processes;
+	char *problem;
+};
+typedef VP_VEC(struct answer) all_answers;
+
+static struct vp_error *ask(struct vp_guest_reader *reader, const char *request,
+			    struct vp_slice *answer)
+{
+	bool done;
+
+	VP_TRY(vp_guest_reader_ask(reader, "%s", request));
+	VP_TRY(vp_guest_reader_wait(reader, ANSWER_MS, &done, answer));
+	return done ? NULL : vp_error_new("reading the guest's memory took too long");
+}
+
+static struct vp_error *look(const struct guests *guests, struct vp_guest_reader *reader,
+			     struct answer *ret)
+{
+	struct vp_slice answer;
+	bool damaged;
+
+	VP_TRY(ask(reader, guests->scan ? "find scan" : "find", &answer));
+	VP_TRY(vp_guest_finding_parse(answer, &ret->finding));
+	VP_TRY(ask(reader, "tasks", &answer));
+	VP_TRY(vp_guest_processes_parse(answer, &ret->processes, &damaged));
+	return damaged ? vp_error_new("the list of tasks could not be read to its end") : NULL;
+}
+
+static struct vp_error *look_at(const struct guests *guests, struct vp_guest_lister *lister,
+				const vp_pack_texts *packs, struct answer *ret)
+{
+	vp_guest_states states = {0};
+	struct vp_guest_reader *reader = NULL;
+
+	struct vp_error *error = vp_guest_lister_read(lister, ret->vm->pid, &states);
+	if (!error && !states.count)
+		error = vp_error_new("KVM's memory slots are not to be had on this host's kernel");
+	if (!error)
+		error = vp_guest_reader_start(&states.at[0], packs->at, packs->count, -1, &reader);
+	if (!error)
+		error = look(guests, reader, ret);
+	vp_guest_reader_free(reader);
+	vp_guest_states_deinit(&states);
+	return error;
+}
+
+/* Text of a guest's is going to be printed. */
+static void clean(char **text)
+{
+	struct vp_buffer cleaned = {0};
+
+	if (!*text)
+		return;
+	vp_text_clean(*text, strlen(*text), &cleaned);
+	free(*text);
+	*text = vp_strdup(vp_buffer_text(&cleaned));
+	vp_buffer_deinit(&cleaned);
+}
+
+static void finish_answer(const struct guests *guests, const char *folder, struct answer *answer,
+			  struct vp_error *error)
+{
+	if (!error && answer->finding.pack && !guests->no_cache)
+		error =
+		    vp_pack_cache_store(folder, &answer->finding.build_id, answer->finding.pack);
+	answer->problem = error ? vp_strdup(vp_error_message(error)) : NULL;
+	vp_error_free(error);
+	clean(&answer->problem);
+	clean(&answer->finding.banner);
+	vp_vec_each (&answer->processes, process)
+		clean(&process->comm);
+}
+
+static bool is_wanted(const struct guests *guests, const struct vp_vm *vm)
+{
+	for (size_t i = 0; i < guests->vms.count; i++)
+		if (!strcmp(guests->vms.at[i], vm->name))
+			return true;
+	return !guests->vms.count;
+}
+
+static void put_text(const struct answer *answer, struct vp_buffer *out)
+{
+	const struct vp_guest_finding *finding = &answer->finding;
+
+	vp_buffer_printf(out, "VM %s (process %u)\n", answer->vm->name, answer->vm->pid);
+	if (answer->problem)
+		vp_buffer_printf(out, "  %s\n", answer->problem);
+	if (!finding->banner)
+		return;
+	vp_buffer_printf(out, "  %s\n  build-id ", finding->banner);
+	vp_build_id_put(&finding->build_id, out);
+	vp_buffer_printf(out,
+			 ", at 0x%" PRIx64 " (physical 0x%" PRIx64
+			 "), %u-level paging\n  %s, %s; %zu CPUs, %zu processes\n",
+			 finding->text, finding->gpa, finding->levels,
+			 finding->scanned ? "found by looking through memory"
+					  : "found by the vCPUs' registers",
+			 finding->cached ? "known by a kernel pack" : "symbols and BTF were read",
+			 finding->cpus.count, answer->processes.count);
+}
+
+static void fill_table(const all_answers *answers, struct vp_table *table)
+{
+	vp_table_column_add(table, "vm", "VM", "", VP_CELL_TEXT);
+	vp_table_column_add(table, "pid", "PID", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "process", "Process", "", VP_CELL_TEXT);
+	vp_vec_each (answers, answer)
+		vp_vec_each (&answer->processes, process) {
+			vp_table_text(table, answer->vm->name);
+			vp_table_count(table, process->tgid);
+			vp_table_text(table, process->comm);
+		}
+}
+
+static void add(json_object *object, const char *key, json_object *value)
+{
+	json_object_object_add(object, key, value);
+}
+
+static json_object *hex(uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "0x%" PRIx64, value);
+	return json_object_new_string(text);
+}
+
+static json_object *kernel_json(const struct vp_guest_finding *finding)
+{
+	json_object *kernel = json_object_new_object(), *cpus = json_object_new_array();
+	struct vp_buffer build_id = {0};
+
+	vp_build_id_put(&finding->build_id, &build_id);
+	add(kernel, "banner", json_object_new_string(finding->banner));
+	add(kernel, "build_id", json_object_new_string(vp_buffer_text(&build_id)));
+	add(kernel, "text", hex(finding->text));
+	add(kernel, "physical", hex(finding->gpa));
+	add(kernel, "direct_map", hex(finding->direct_map));
+	add(kernel, "paging_levels", json_object_new_int64(finding->levels));
+	add(kernel, "found_by", json_object_new_string(finding->scanned ? "scan" : "registers"));
+	add(kernel, "pack", json_object_new_string(finding->cached ? "cached" : "read"));
+	vp_vec_each (&finding->cpus, cpu) {
+		json_object *one = json_object_new_object();
+		add(one, "vcpu", json_object_new_int64(cpu->vcpu));
+		add(one, "cpu", json_object_new_int64(cpu->cpu));
+		add(one, "current_at", hex(cpu->current_gpa));
+		json_object_array_add(cpus, one);
+	}
+	add(kernel, "cpus", cpus);
+	vp_buffer_deinit(&build_id);
+	return kernel;
+}
+
+static json_object *answer_json(const struct answer *answer)
+{
+	json_object *vm = json_object_new_object(), *processes = json_object_new_array();
+
+	add(vm, "vm", json_object_new_string(answer->vm->name));
+	add(vm, "pid", json_object_new_int64(answer->vm->pid));
+	add(vm, "problem", answer->problem ? json_object_new_string(answer->problem) : NULL);
+	add(vm, "kernel", answer->finding.banner ? kernel_json(&answer->finding) : NULL);
+	vp_vec_each (&answer->processes, process) {
+		json_object *one = json_object_new_object();
+		add(one, "pid", json_object_new_int64(process->tgid));
+		add(one, "process", json_object_new_string(process->comm));
+		add(one, "root", hex(process->root));
+		json_object_array_add(processes, one);
+	}
+	add(vm, "processes", processes);
+	return vm;
+}
+
+static void render(const struct guests *guests, const all_answers *answers, struct vp_buffer *out)
+{
+	struct vp_table table = {0};
+	json_object *array = json_object_new_array();
+
+	fill_table(answers, &table);
+	vp_vec_each (answers, answer)
+		if (guests->json)
+			json_object_array_add(array, answer_json(answer));
+		else if (!guests->csv)
+			put_text(answer, out);
+	if (guests->json)
+		vp_buffer_printf(out, "%s\n",
+				 json_object_to_json_string_ext(array, JSON_C_TO_STRING_PRETTY));
+	else if (guests->csv)
+		vp_render_table_csv(&table, true, out);
+	else
+		vp_render_table_text(&table, false, out);
+	json_object_put(array);
+	vp_table_deinit(&table);
+}
+
+static struct vp_error *check_names(const struct guests *guests, const vp_vms *vms)
+{
+	for (size_t i = 0; i < guests->vms.count; i++) {
+		bool found = false;
+		vp_vec_each (vms, vm)
+			found |= !strcmp(vm->name, guests->vms.at[i]);
+		if (!found)
+			return vp_error_new("no VM named '%s' is running", guests->vms.at[i]);
+	}
+	return vms->count ? NULL : vp_error_new("no VM is running");
+}
+
+/* Looks at all wanted VMs; *bad is how many could not be read. */
+static struct vp_error *look_at_all(const struct guests *guests, const vp_vms *vms,
+				    all_answers *answers, size_t *bad)
+{
+	VP_AUTO_FREE char *folder = vp_pack_cache_folder();
+	struct vp_guest_lister *lister = NULL;
+	vp_pack_texts packs = {0};
+
+	VP_TRY(check_names(guests, vms));
+	VP_TRY(vp_guest_lister_new(&lister));
+	if (!guests->no_cache)
+		vp_pack_cache_load(folder, &packs);
+	vp_vec_each (vms, vm) {
+		struct answer answer = {.vm = vm};
+		if (!is_wanted(guests, vm))
+			continue;
+		finish_answer(guests, folder, &answer, look_at(guests, lister, &packs, &answer));
+		*bad += answer.problem != NULL;
+		vp_vec_push(answers, answer);
+	}
+	vp_pack_texts_deinit(&packs);
+	vp_guest_lister_free(lister);
+	return NULL;
+}
+
+static struct vp_error *choose_format(struct guests *guests)
+{
+	const char *format = guests->format ? guests->format : "text";
+
+	guests->json |= !strcmp(format, "json");
+	guests->csv |= !strcmp(format, "csv");
+	if (!guests->json && !guests->csv && strcmp(format, "text") != 0)
+		return vp_error_usage("option --format: expected text, json or csv, not '%s'",
+				      format);
+	return guests->json && guests->csv ? vp_error_usage("more than one format was given")
+					   : NULL;
+}
+
+static struct vp_error *guests_with(struct guests *guests, size_t *bad)
+{
+	struct vp_buffer out = {0};
+	all_answers answers = {0};
+	vp_vms vms = {0};
+
+	if (guests->operands.count)
+		return vp_error_usage("unexpected word '%s'", guests->operands.at[0]);
+	VP_TRY(choose_format(guests));
+	if (geteuid() != 0)
+		return vp_error_new("root is needed to read guests' memory (try sudo)");
+	struct vp_error *error = vp_vm_scan(&vms, true);
+	if (!error)
+		error = look_at_all(guests, &vms, &answers, bad);
+	if (!error) {
+		render(guests, &answers, &out);
+		if (fwrite(out.bytes, 1, out.size, stdout) != out.size || fflush(stdout))
+			error = vp_error_new("cannot write to standard output");
+	}
+	vp_vec_each (&answers, answer) {
+		vp_guest_finding_deinit(&answer->finding);
+		vp_guest_processes_deinit(&answer->processes);
+		free(answer->problem);
+	}
+	vp_vec_deinit(&answers);
+	vp_buffer_deinit(&out);
+	vp_vms_deinit(&vms);
+	return error;
+}
+
+static int run_guests(int argc, char **argv)
+{
+	struct guests guests = {0};
+	const struct vp_option options[] = {
+	    {0, "vm", VP_OPTION_TEXTS, &guests.vms, "NAME",
+	     "only this VM; may be given again (all VMs)"},
+	    {0, "format", VP_OPTION_TEXT, &guests.format, "FORMAT", "text, json or csv (text)"},
+	    {0, "json", VP_OPTION_FLAG, &guests.json, NULL, "the same as --format json"},
+	    {0, "csv", VP_OPTION_FLAG, &guests.csv, NULL, "the same as --format csv"},
+	    {0, "scan", VP_OPTION_FLAG, &guests.scan, NULL,
+	     "find kernels without the vCPUs' registers, as on Intel hosts"},
+	    {0, "no-cache", VP_OPTION_FLAG, &guests.no_cache, NULL,
+	     "neither use nor keep kernel packs"},
+	};
+	size_t bad = 0;
+	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
+						  false, &guests.operands, &guests.help);
+
+	if (!error && guests.help)
+		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
+	else if (!error)
+		error = guests_with(&guests, &bad);
+	vp_vec_deinit(&guests.operands);
+	vp_vec_deinit(&guests.vms);
+	return error ? vp_cmd_fail(&verb, error) : bad != 0;
+}
+
+static const struct vp_verb verb = {
+    .name = "guests",
+    .usage = "[--vm NAME]... [--format FORMAT]",
+    .summary = "list the guests' kernels and processes, without the guests' help",
+    .run = run_guests,
+};

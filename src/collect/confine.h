@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Takes every right from this process but that to use what it has open. */
+#ifndef VP_COLLECT_CONFINE_H
+#define VP_COLLECT_CONFINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/macros.h"
+
+/*
+ * For ever: another user without capabilities, no descriptors but `fds` (they get new numbers; -1
+ * stays) and standard error, and of system calls only reading, writing, waiting and memory. False
+ * if any of it could not be had.
+ */
+bool vp_confine(int *fds, size_t count) VP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/guest_state.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "bpf/guest_state.h"
+#include "collect/sampler.h"
+#include "guest_state.skel.h"
+
+struct vp_guest_lister {
+	struct guest_state_bpf *programs;
+	struct bpf_link *link;
+};
+
+enum { READ_ONLY = 2 }; /* KVM_MEM_READONLY: firmware */
+
+struct vp_error *vp_guest_lister_new(struct vp_guest_lister **ret)
+{
+	struct vp_guest_lister *lister = vp_alloc(sizeof(*lister));
+	int result = -ENOENT;
+
+	vp_sampler_quiet();
+	lister->programs = guest_state_bpf__open();
+	if (lister->programs) {
+		lister->programs->rodata->vendor = vp_sampler_vendor();
+		result = guest_state_bpf__load(lister->programs);
+	}
+	if (!result) {
+		lister->link = bpf_program__attach_iter(lister->programs->progs.list_guests, NULL);
+		result = lister->link ? 0 : -errno;
+	}
+	if (!result) {
+		*ret = lister;
+		return NULL;
+	}
+	vp_guest_lister_free(lister);
+	return vp_error_errno(-result, "cannot load the program that lists VMs' memory");
+}
+
+void vp_guest_lister_free(struct vp_guest_lister *lister)
+{
+	if (!lister)
+		return;
+	bpf_link__destroy(lister->link);
+	guest_state_bpf__destroy(lister->programs);
+	free(lister);
+}
+
+static struct vp_guest_state *state_of(vp_guest_states *states, uint32_t pid)
+{
+	vp_vec_each (states, state)
+		if (state->pid == pid)
+			return state;
+	struct vp_guest_state *state = vp_vec_push_slot(states);
+	*state = (struct vp_guest_state){.pid = pid};
+	return state;
+}
+
+static void take_item(vp_guest_states *states, const struct vp_guest_item *item)
+{
+	struct vp_guest_state *state = state_of(states, item->pid);
+
+	if (item->kind == VP_ITEM_SLOT && !(item->slot.flags & READ_ONLY))
+		vp_guest_memory_add(&state->memory, item->slot.gpa, item->slot.size,
+				    item->slot.hva);
+	if (item->kind == VP_ITEM_VCPU)
+		vp_vec_push(&state->vcpus, ((struct vp_guest_registers){
+					       .vcpu = item->cpu.vcpu,
+					       .cr3 = item->cpu.cr3,
+					       .cr4 = item->cpu.cr4,
+					       .lstar = item->cpu.lstar,
+					       .idt = item->cpu.idt,
+					       .gs_base = item->cpu.gs_base,
+					       .kernel_gs_base = item->cpu.kernel_gs_base}));
+}
+
+struct vp_error *vp_guest_lister_read(struct vp_guest_lister *lister, uint32_t pid,
+				      vp_guest_states *states)
+{
+	lister->programs->bss->only_pid = pid;
+	VP_AUTO_CLOSE int fd = bpf_iter_create(bpf_link__fd(lister->link));
+	struct vp_guest_item items[64];
+	ssize_t got;
+
+	if (fd < 0)
+		return vp_error_errno(-fd, "cannot list VMs' memory");
+	while ((got = read(fd, items, sizeof(items))) > 0 || (got < 0 && errno == EAGAIN))
+		for (ssize_t i = 0; i < got / (ssize_t)sizeof(*items); i++)
+			take_item(states, &items[i]);
+	return got ? vp_error_errno(errno, "cannot list VMs' memory") : NULL;
+}
+
+void vp_guest_states_deinit(vp_guest_states *states)
+{
+	vp_vec_each (states, state) {
+		vp_guest_memory_deinit(&state->memory);
+		vp_vec_deinit(&state->vcpus);
+	}
+	vp_vec_deinit(states);
+}

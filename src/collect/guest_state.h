@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where KVM has each VM's memory, and what its vCPUs' registers say. */
+#ifndef VP_COLLECT_GUEST_STATE_H
+#define VP_COLLECT_GUEST_STATE_H
+
+#include "guestmem/memory.h"
+
+struct vp_guest_state {
+	uint32_t pid;                  /* of the VMM */
+	struct vp_guest_memory memory; /* its slots; nothing reads it yet */
+	VP_VEC(struct vp_guest_registers) vcpus;
+};
+typedef VP_VEC(struct vp_guest_state) vp_guest_states;
+
+struct vp_guest_lister;
+
+/* Loads the program that lists them; needs root. */
+struct vp_error *vp_guest_lister_new(struct vp_guest_lister **ret) VP_MUST_CHECK;
+void vp_guest_lister_free(struct vp_guest_lister *lister);
+/* Lists the VM of process `pid`, or all VMs if it is 0. */
+struct vp_error *vp_guest_lister_read(struct vp_guest_lister *lister, uint32_t pid,
+				      vp_guest_states *states) VP_MUST_CHECK;
+void vp_guest_states_deinit(vp_guest_states *states);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tells the sampling program how a guest's current task is read (bpf/guest_current.bpf.h). */
+#include "collect/sampler_private.h"
+
+#include <errno.h>
+
+#include <bpf/bpf.h>
+
+#include "bpf/guest_current.h"
+
+static uint64_t key_of(uint32_t pid, uint32_t vcpu)
+{
+	return (uint64_t)pid << 32 | vcpu;
+}
+
+static struct vp_error *fill_vm(const struct vp_guest_state *state,
+				const struct vp_guest_finding *finding, struct vp_identity_vm *vm)
+{
+	*vm = (struct vp_identity_vm){.direct_map = finding->direct_map,
+				      .image_va = finding->text,
+				      .image_size = finding->size,
+				      .image_gpa = finding->gpa};
+	if (state->memory.slots.count > VP_IDENTITY_SLOTS)
+		return vp_error_new("the VM has %zu memory slots: more than %d are not searched "
+				    "at a sample",
+				    state->memory.slots.count, VP_IDENTITY_SLOTS);
+	vp_vec_each (&state->memory.slots, slot)
+		vm->slots[vm->n_slots++] =
+		    (struct vp_identity_slot){slot->gpa, slot->size, slot->hva};
+	return NULL;
+}
+
+/* Where in the VMM's memory that word of the guest is; 0: nowhere. Found by a stranger. */
+static uint64_t hva_of(const struct vp_guest_state *state, uint64_t gpa)
+{
+	vp_vec_each (&state->memory.slots, slot)
+		if (gpa - slot->gpa < slot->size &&
+		    slot->size - (gpa - slot->gpa) >= sizeof(uint64_t))
+			return slot->hva + (gpa - slot->gpa);
+	return 0;
+}
+
+static struct vp_error *put_vcpus(const struct vp_sampler *sampler, uint32_t number,
+				  const struct vp_guest_state *state,
+				  const struct vp_guest_finding *finding)
+{
+	int fd = bpf_map__fd(sampler->programs->maps.identity_vcpus);
+
+	vp_vec_each (&finding->cpus, cpu) {
+		uint64_t key = key_of(state->pid, cpu->vcpu);
+		struct vp_identity_vcpu vcpu = {.current_hva = hva_of(state, cpu->current_gpa),
+						.vm = number,
+						.at_ids = finding->at_tid,
+						.at_comm = finding->at_comm};
+		if (vcpu.current_hva && bpf_map_update_elem(fd, &key, &vcpu, BPF_ANY))
+			return vp_error_errno(errno, "there is no room for vCPU %u of process %u",
+					      cpu->vcpu, state->pid);
+	}
+	return NULL;
+}
+
+struct vp_error *vp_sampler_identify(struct vp_sampler *sampler, uint32_t number,
+				     const struct vp_guest_state *state,
+				     const struct vp_guest_finding *finding)
+{
+	enum { LARGEST_STRUCT = 1 << 16 };
+	int fd = bpf_map__fd(sampler->programs->maps.identity_vms);
+	struct vp_identity_vm vm;
+
+	if (finding->at_tgid != finding->at_tid + 4 || finding->at_tid > LARGEST_STRUCT ||
+	    finding->at_comm > LARGEST_STRUCT)
+		return vp_error_new("the guest's task_struct is of an unknown shape");
+	VP_TRY(fill_vm(state, finding, &vm));
+	if (bpf_map_update_elem(fd, &number, &vm, BPF_ANY))
+		return vp_error_errno(errno, "there is no room for another VM");
+	return put_vcpus(sampler, number, state, finding);
+}
+
+void vp_sampler_forget(struct vp_sampler *sampler, uint32_t pid)
+{
+	int fd = bpf_map__fd(sampler->programs->maps.identity_vcpus);
+	uint64_t key, next;
+	bool more = !bpf_map_get_next_key(fd, NULL, &key);
+
+	while (more) {
+		more = !bpf_map_get_next_key(fd, &key, &next);
+		if (key >> 32 == pid)
+			bpf_map_delete_elem(fd, &key);
+		key = next;
+	}
+}
+
+struct vp_sampler_identity_counts vp_sampler_identity_counts(const struct vp_sampler *sampler,
+							     uint32_t pid,
+							     const struct vp_guest_finding *finding)
+{
+	int fd = bpf_map__fd(sampler->programs->maps.identity_vcpus);
+	struct vp_sampler_identity_counts counts = {0};
+
+	vp_vec_each (&finding->cpus, cpu) {
+		uint64_t key = key_of(pid, cpu->vcpu);
+		struct vp_identity_vcpu vcpu;
+		if (bpf_map_lookup_elem(fd, &key, &vcpu))
+			continue;
+		counts.good += vcpu.good;
+		counts.failed += vcpu.failed;
+	}
+	return counts;
+}

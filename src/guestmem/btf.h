@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Where members are in a guest kernel's structs, from its BTF. Not through libbpf, which trusts the
+ * types' lengths and numbers: these bytes are the guest's.
+ */
+#ifndef VP_GUESTMEM_BTF_H
+#define VP_GUESTMEM_BTF_H
+
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/vec.h"
+
+struct vp_guest_btf {
+	struct vp_slice types, strings;
+	VP_VEC(uint32_t) places; /* of type N + 1 in `types` */
+};
+
+/* Over bytes that outlive it. */
+struct vp_error *vp_guest_btf_init(const void *bytes, size_t size,
+				   struct vp_guest_btf *ret) VP_MUST_CHECK;
+void vp_guest_btf_deinit(struct vp_guest_btf *btf);
+
+struct vp_guest_member {
+	uint32_t offset, size; /* bytes; size 0: not known */
+};
+/* The member of struct `type`, also inside its unnamed structs and unions; `member` may be "a.b".
+ */
+bool vp_guest_btf_member(const struct vp_guest_btf *btf, const char *type, const char *member,
+			 struct vp_guest_member *ret);
+/* Size of a struct; 0 if there is none. */
+uint32_t vp_guest_btf_size(const struct vp_guest_btf *btf, const char *type);
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "guestmem/dump.h"
+
+#include <string.h>
+
+#include "base/intern.h"
+#include "base/map.h"
+#include "guestmem/modules.h"
+#include "guestmem/pagecache.h"
+#include "guestmem/process.h"
+#include "maps/image.h"
+#include "maps/writer.h"
+
+enum {
+	MOST_SPACES = 100000,
+	MOST_KEPT = 4 << 20, /* mappings of all of them */
+	LARGEST_FILE = 64 << 20,
+};
+/* Bytes of files read for their symbols. */
+#define MOST_FILE_BYTES (512ULL << 20)
+
+/* One program in a process: from an exec to the next, or to its end. */
+struct space {
+	uint32_t tgid;
+	uint64_t root, start, end; /* host ns; start 0: from the begin on; end 0: still there */
+	char comm[16];
+};
+
+struct mapping {
+	uint32_t space, image;
+	uint64_t start, end, pgoff;
+};
+
+struct image {
+	uint32_t path; /* in paths */
+	struct vp_build_id build_id;
+	uint64_t file; /* a struct file of it, as last seen */
+};
+
+struct vp_guest_dump {
+	VP_VEC(struct space) spaces;
+	VP_VEC(struct mapping) mappings;
+	VP_VEC(struct image) images;
+	struct vp_intern paths;
+	struct vp_map space_of; /* tgid → latest */
+	struct vp_map image_of; /* hash of path and build-id → image */
+	struct vp_map known;    /* hashes of mappings */
+	uint64_t damaged, nameless;
+};
+
+struct vp_guest_dump *vp_guest_dump_new(void)
+{
+	return vp_alloc(sizeof(struct vp_guest_dump));
+}
+
+void vp_guest_dump_free(struct vp_guest_dump *dump)
+{
+	if (!dump)
+		return;
+	vp_vec_deinit(&dump->spaces);
+	vp_vec_deinit(&dump->mappings);
+	vp_vec_deinit(&dump->images);
+	vp_intern_deinit(&dump->paths);
+	vp_map_deinit(&dump->space_of);
+	vp_map_deinit(&dump->image_of);
+	vp_map_deinit(&dump->known);
+	free(dump);
+}
+
+struct reading {
+	struct vp_guest_dump *dump;
+	const struct vp_guest_kernel *kernel;
+	const struct vp_guest_task *task;
+	uint32_t space;
+	uint64_t vdso;
+};
+
+static uint64_t hash_of(const uint64_t *words, size_t count)
+{
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < count; i++)
+		hash = vp_hash64(hash ^ words[i]) + i;
+	return hash;
+}
+
+/* The image of that path and build-id, added if it is new. */
+static uint32_t image_add(struct vp_guest_dump *dump, const char *path,
+			  const struct vp_build_id *build_id, uint64_t file)
+{
+	uint64_t words[5] = {vp_intern_string(&dump->paths, path)};
+	bool inserted;
+
+	memcpy(&words[1], build_id->bytes, sizeof(build_id->bytes));
+	uint32_t *image = vp_map_insert(&dump->image_of, hash_of(words, VP_ARRAY_SIZE(words)),
+					(uint32_t)dump->images.count, &inserted);
+	if (inserted)
+		vp_vec_push(&dump->images, ((struct image){(uint32_t)words[0], *build_id, file}));
+	dump->images.at[*image].file = file;
+	return *image;
+}
+
+static uint32_t image_of_mapping(struct reading *reading, const struct vp_guest_mapping *mapping)
+{
+	struct vp_build_id build_id = {0};
+	struct vp_buffer path = {0};
+	struct vp_guest_file file;
+
+	if (!mapping->file) {
+		vp_buffer_string(&path, mapping->start == reading->vdso ? "[vdso]" : "//anon");
+	} else if (!vp_guest_path(reading->kernel, reading->task, mapping->file, &path)) {
+		path.size = 0;
+		vp_buffer_string(&path, "//unknown");
+		reading->dump->nameless++;
+	}
+	if (mapping->file && vp_guest_file_open(reading->kernel, mapping->file, &file))
+		vp_guest_file_build_id(&file, &build_id);
+	uint32_t image = image_add(reading->dump, vp_buffer_text(&path), &build_id, mapping->file);
+	vp_buffer_deinit(&path);
+	return image;
+}
+
+static void take_mapping(void *context, const struct vp_guest_mapping *seen)
+{
+	struct reading *reading = context;
+	struct vp_guest_dump *dump = reading->dump;
+	struct mapping mapping = {
+	    .space = reading->space, .start = seen->start, .end = seen->end, .pgoff = seen->pgoff};
+	/* By its file, not by its path: what is known needs no path. */
+	const uint64_t words[] = {mapping.space, mapping.start, mapping.end, mapping.pgoff,
+				  seen->file};
+	bool is_new;
+
+	if (dump->mappings.count == MOST_KEPT)
+		return;
+	vp_map_insert(&dump->known, hash_of(words, VP_ARRAY_SIZE(words)), 0, &is_new);
+	if (!is_new)
+		return;
+	mapping.image = image_of_mapping(reading, seen);
+	vp_vec_push(&dump->mappings, mapping);
+}
+
+static void read_mappings(struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
+			  const struct vp_guest_task *task, uint32_t space)
+{
+	struct reading reading = {.dump = dump, .kernel = kernel, .task = task, .space = space};
+
+	if (kernel->pack.at.mm_vdso == VP_PACK_NONE ||
+	    !vp_guest_view_u64(&kernel->view, task->mm + kernel->pack.at.mm_vdso, &reading.vdso))
+		reading.vdso = 0;
+	dump->damaged += !vp_guest_mappings_each(kernel, task->mm, take_mapping, &reading);
+}
+
+static void see_task(struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
+		     const struct vp_guest_task *task, uint64_t time)
+{
+	struct space space = {.tgid = task->tgid, .root = task->root};
+	bool is_new;
+
+	if (!task->mm || dump->spaces.count == MOST_SPACES)
+		return;
+	memcpy(space.comm, task->comm, sizeof(space.comm));
+	uint32_t *latest =
+	    vp_map_insert(&dump->space_of, task->tgid, (uint32_t)dump->spaces.count, &is_new);
+	if (!is_new) {
+		struct space *before = &dump->spaces.at[*latest];
+		if (before->root == task->root) {
+			memcpy(before->comm, task->comm, sizeof(before->comm));
+			read_mappings(dump, kernel, task, *latest);
+			return;
+		}
+		before->end = space.start = time;
+		*latest = (uint32_t)dump->spaces.count;
+	}
+	vp_vec_push(&dump->spaces, space);
+	read_mappings(dump, kernel, task, (uint32_t)dump->spaces.count - 1);
+}
+
+void vp_guest_dump_see(struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
+		       uint64_t place, uint32_t tgid, uint64_t time)
+{
+	struct vp_guest_task task;
+
+	if (vp_guest_task_read(kernel, place, &task) && task.tgid == tgid)
+		see_task(dump, kernel, &task, time);
+}
+
+struct refreshing {
+	struct vp_guest_dump *dump;
+	const struct vp_guest_kernel *kernel;
+	bool all;
+};
+
+static bool refresh(void *context, const struct vp_guest_task *task)
+{
+	const struct refreshing *refreshing = context;
+	const uint32_t *space = vp_map_find(&refreshing->dump->space_of, task->tgid);
+	bool known = space && refreshing->dump->spaces.at[*space].root == task->root;
+
+	if (refreshing->all || known)
+		see_task(refreshing->dump, refreshing->kernel, task, 0);
+	return true;
+}
+
+static bool put_kernel_symbol(void *context, const struct vp_kallsyms_symbol *symbol)
+{
+	if (!symbol->percpu)
+		vp_maps_write_kernel_symbol(context, symbol->addr, 0, symbol->type, symbol->name,
+					    NULL);
+	return true;
+}
+
+static void write_kernel(const struct vp_guest_kernel *kernel, struct vp_maps_writer *writer)
+{
+	struct vp_kallsyms tables = kernel->pack.kallsyms;
+	struct vp_buffer image = {0};
+
+	tables.base += kernel->text;
+	vp_guest_kernel_image(kernel, &image);
+	if (!vp_kallsyms_each(&tables, image.bytes, image.size, put_kernel_symbol, writer))
+		vp_maps_write_note(writer, "the guest kernel's symbol table could not be read "
+					   "to its end");
+	vp_buffer_deinit(&image);
+	vp_guest_modules_write(kernel, writer);
+}
+
+/* The symbols of a file whose pages are still in the guest's page cache. */
+static void write_image(const struct vp_guest_kernel *kernel, const struct image *image,
+			const char *path, bool symbols, uint64_t *budget,
+			struct vp_maps_writer *writer)
+{
+	struct vp_buffer bytes = {0};
+	struct vp_image elf = {0};
+	struct vp_guest_file file;
+	struct vp_build_id now;
+
+	vp_maps_write_image(writer, &image->build_id, path);
+	if (!symbols || !image->file || !vp_guest_file_open(kernel, image->file, &file) ||
+	    file.size > *budget || !vp_guest_file_build_id(&file, &now) ||
+	    !vp_build_id_equal(&now, &image->build_id) ||
+	    !vp_guest_file_elf(&file, LARGEST_FILE, &bytes))
+		return;
+	*budget -= file.size;
+	struct vp_error *error = vp_image_read_memory(bytes.bytes, bytes.size, path, &elf);
+	if (!error)
+		vp_vec_each (&elf.symbols, symbol)
+			vp_maps_write_symbol(writer, symbol->offset, symbol->size,
+					     vp_image_symbol_name(&elf, symbol));
+	vp_error_free(error);
+	vp_image_deinit(&elf);
+	vp_buffer_deinit(&bytes);
+}
+
+static void write_images(const struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
+			 bool symbols, struct vp_maps_writer *writer)
+{
+	uint64_t budget = MOST_FILE_BYTES;
+
+	vp_vec_each (&dump->images, image) {
+		const char *path = vp_intern_text(&dump->paths, image->path);
+		if (path[0] == '/' && path[1] != '/')
+			write_image(kernel, image, path, symbols, &budget, writer);
+	}
+}
+
+static void write_spaces(const struct vp_guest_dump *dump, struct vp_maps_writer *writer)
+{
+	for (size_t i = 0; i < dump->spaces.count; i++) {
+		const struct space *space = &dump->spaces.at[i];
+		vp_maps_write_space(writer, i, space->tgid, space->root, space->start, space->end,
+				    space->comm);
+	}
+	vp_vec_each (&dump->mappings, mapping) {
+		const struct image *image = &dump->images.at[mapping->image];
+		vp_maps_write_mapping(writer, mapping->space, mapping->start, mapping->end,
+				      mapping->pgoff, 0, &image->build_id,
+				      vp_intern_text(&dump->paths, image->path));
+	}
+}
+
+struct vp_error *vp_guest_dump_write(struct vp_guest_dump *dump,
+				     const struct vp_guest_kernel *kernel, int fd, bool symbols,
+				     size_t *processes)
+{
+	struct refreshing refreshing = {dump, kernel, !dump->spaces.count};
+	struct vp_maps_writer writer;
+	bool damaged;
+
+	vp_guest_tasks_each(kernel, refresh, &refreshing, &damaged);
+	vp_maps_writer_init(&writer, fd);
+	vp_maps_write_machine(&writer, true, "");
+	vp_maps_write_source(&writer, "memory");
+	vp_maps_write_kernel(&writer, kernel->pack.release, &kernel->pack.build_id);
+	vp_maps_write_paging(&writer, kernel->view.levels, vp_guest_kernel_isolates(kernel));
+	write_kernel(kernel, &writer);
+	write_spaces(dump, &writer);
+	write_images(dump, kernel, symbols, &writer);
+	if (damaged)
+		vp_maps_write_note(&writer, "the guest's list of tasks could not be read to its "
+					    "end");
+	if (dump->damaged)
+		vp_maps_write_note(&writer,
+				   "mappings of processes could not be read to their end "
+				   "%llu times",
+				   (unsigned long long)dump->damaged);
+	if (dump->nameless)
+		vp_maps_write_note(&writer, "%llu mapped files have no path that could be read",
+				   (unsigned long long)dump->nameless);
+	*processes = dump->spaces.count;
+	int result = vp_maps_writer_finish(&writer);
+	vp_maps_writer_deinit(&writer);
+	return result ? vp_error_errno(-result, "cannot write the guest's map text") : NULL;
+}

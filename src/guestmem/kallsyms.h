@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The symbol table that a kernel carries in its own read-only data (CONFIG_KALLSYMS), found and
+ * decoded in a copy of its image. Its tables have no header and changed places over time; they are
+ * found by what must hold between them:
+ *
+ *   token_table   256 texts; token_index the 256 offsets of these texts, right behind
+ *   names         per symbol a length (one byte, since v6.1 two from 128 on) and that many tokens
+ *   markers       the offset in names of every 256th symbol; between names and token_table
+ *   num_syms      the number of symbols, right before names
+ *   offsets       per symbol 32 bits from relative_base on, which follows them: before num_syms, or
+ *                 since v6.4 (404bad70fcf7 "scripts: kallsyms: change the output order") behind
+ *                 token_index
+ */
+#ifndef VP_GUESTMEM_KALLSYMS_H
+#define VP_GUESTMEM_KALLSYMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/macros.h"
+
+enum { VP_KALLSYMS_NAME_MAX = 512 };
+
+/* How a symbol's 32 bits become its address. */
+enum vp_kallsyms_sense {
+	VP_KALLSYMS_RELATIVE = 1, /* base + value */
+	/* Values from 0 up are per-CPU offsets, others base - 1 - value. Until v6.15 (01157ddc58dc
+	 * "kallsyms: Remove KALLSYMS_ABSOLUTE_PERCPU") on x86-64 with SMP. */
+	VP_KALLSYMS_PERCPU = 2,
+	VP_KALLSYMS_PLACE = 3, /* from the value's own place on */
+};
+
+/* Places are offsets in the image. */
+struct vp_kallsyms {
+	uint64_t names, token_table, token_index, offsets;
+	uint32_t count;
+	enum vp_kallsyms_sense sense;
+	uint64_t base; /* relative_base, as the running kernel has it */
+};
+
+struct vp_kallsyms_symbol {
+	uint64_t addr;
+	char type;
+	bool percpu; /* `addr` is an offset from a per-CPU base */
+	char name[VP_KALLSYMS_NAME_MAX];
+};
+
+/* Looks for the tables. `image_va` is the image's address, if it is known, or 0. */
+struct vp_error *vp_kallsyms_find(const char *image, size_t size, uint64_t image_va,
+				  struct vp_kallsyms *ret) VP_MUST_CHECK;
+/* Calls `each` for every symbol until it returns false. False if the tables are damaged. */
+bool vp_kallsyms_each(const struct vp_kallsyms *tables, const char *image, size_t size,
+		      bool (*each)(void *context, const struct vp_kallsyms_symbol *symbol),
+		      void *context);
+
+#endif

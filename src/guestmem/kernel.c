@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "guestmem/kernel.h"
+
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "base/alloc.h"
+
+enum {
+	PAGE = 4096,
+	LARGE_PAGE = 2 << 20,
+	CR4_LA57 = 1 << 12,
+	KPTI_BIT = 1 << 12, /* of CR3: the user's half of a pair of top tables */
+	LEAST_IMAGE = 8 << 20,
+	MOST_GAP = 16 << 20, /* inside an image: what the kernel has freed */
+	MOST_NOTES = 1 << 16,
+	MOST_BTF = 64 << 20,
+	PAGE_FAULT = 14,
+};
+
+/* The image around an address of the kernel: pages next to each other in both kinds of address. */
+static bool find_image(struct vp_guest_view *view, uint64_t inside)
+{
+	uint64_t base = inside & ~(LARGE_PAGE - 1ULL), first = base, last = base;
+	struct vp_guest_page page;
+
+	if (inside - VP_KERNEL_MAP >= VP_KERNEL_MAP_SIZE ||
+	    !vp_guest_view_walk(view, inside, &page))
+		return false;
+	uint64_t shift = inside - page.gpa; /* of addresses against physical ones */
+	for (uint64_t at = base; base - at <= VP_KERNEL_IMAGE_MAX / 2 && first - at <= MOST_GAP;
+	     at -= LARGE_PAGE)
+		if (vp_guest_view_walk(view, at, &page) && at - page.gpa == shift)
+			first = at;
+	for (uint64_t at = base; at - first < VP_KERNEL_IMAGE_MAX && at - last <= MOST_GAP;
+	     at += LARGE_PAGE)
+		if (vp_guest_view_walk(view, at, &page) && at - page.gpa == shift)
+			last = at;
+	view->image_va = first;
+	view->image_gpa = first - shift;
+	view->image_size = last + LARGE_PAGE - first;
+	return view->image_size >= LEAST_IMAGE;
+}
+
+/* The page fault's handler, as the table of interrupt handlers has it. */
+static uint64_t handler_in_idt(const struct vp_guest_view *view, uint64_t idt)
+{
+	uint64_t gate[2];
+
+	if (!idt || !vp_guest_view_read(view, idt + PAGE_FAULT * sizeof(gate), gate, sizeof(gate)))
+		return 0;
+	return (gate[0] & 0xffff) | (gate[0] >> 48 << 16) | gate[1] << 32;
+}
+
+static bool find_by_registers(const struct vp_guest_memory *memory,
+			      const struct vp_guest_registers *vcpu, struct vp_guest_view *ret)
+{
+	/* With page table isolation, user space runs on the second table of a pair, which has
+	 * hardly anything of the kernel. */
+	const uint64_t roots[] = {vcpu->cr3, vcpu->cr3 & ~(uint64_t)KPTI_BIT};
+
+	if (!vcpu->cr3)
+		return false;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(roots); i++) {
+		struct vp_guest_view view = {
+		    .memory = memory, .root = roots[i], .levels = vcpu->cr4 & CR4_LA57 ? 5 : 4};
+		if (find_image(&view, vcpu->lstar) ||
+		    find_image(&view, handler_in_idt(&view, vcpu->idt))) {
+			*ret = view;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void read_pages(const struct vp_guest_memory *memory, uint64_t gpa, uint64_t size,
+		       char *bytes)
+{
+	for (uint64_t at = 0; at < size; at += LARGE_PAGE) {
+		size_t piece = size - at < LARGE_PAGE ? (size_t)(size - at) : LARGE_PAGE;
+		if (vp_guest_memory_read(memory, gpa + at, bytes + at, piece))
+			continue;
+		for (size_t page = 0; page < piece; page += PAGE)
+			if (!vp_guest_memory_read(memory, gpa + at + page, bytes + at + page, PAGE))
+				memset(bytes + at + page, 0, PAGE);
+	}
+}
+
+static void read_image(const struct vp_guest_view *view, struct vp_buffer *image)
+{
+	image->size = 0;
+	char *bytes = vp_buffer_extend(image, view->image_size);
+	read_pages(view->memory, view->image_gpa, view->image_size, bytes);
+}
+
+void vp_guest_kernel_image(const struct vp_guest_kernel *kernel, struct vp_buffer *image)
+{
+	read_image(&kernel->view, image);
+}
+
+uint64_t vp_guest_kernel_symbol(const struct vp_guest_kernel *kernel, struct vp_pack_symbol symbol)
+{
+	bool none = symbol.offset == VP_PACK_NONE || symbol.percpu;
+
+	return none ? 0 : kernel->text + symbol.offset;
+}
+
+struct collecting {
+	struct vp_kernel_pack *pack;
+	uint64_t text;
+};
+
+static bool find_text(void *context, const struct vp_kallsyms_symbol *symbol)
+{
+	struct collecting *collecting = context;
+	bool found = !strcmp(symbol->name, "_text");
+
+	if (found)
+		collecting->text = symbol->addr;
+	return !found;
+}
+
+static bool collect(void *context, const struct vp_kallsyms_symbol *symbol)
+{
+	const struct collecting *collecting = context;
+
+	vp_kernel_pack_take(collecting->pack, symbol, collecting->text);
+	return true;
+}
+
+/* Makes the image begin at _text, and the tables' places count from there. */
+static bool begin_at_text(struct vp_guest_view *view, struct vp_buffer *image, uint64_t text,
+			  struct vp_kallsyms *tables)
+{
+	uint64_t before = text - view->image_va;
+
+	if (before >= image->size || tables->names < before || tables->offsets < before ||
+	    tables->token_table < before || tables->token_index < before)
+		return false;
+	memmove(image->bytes, image->bytes + before, image->size - before);
+	image->size -= before;
+	view->image_va += before;
+	view->image_gpa += before;
+	view->image_size -= before;
+	tables->names -= before;
+	tables->offsets -= before;
+	tables->token_table -= before;
+	tables->token_index -= before;
+	tables->base =
+	    (tables->sense == VP_KALLSYMS_PLACE ? tables->base + before : tables->base) - text;
+	return true;
+}
+
+/* The build-id in the kernel's notes, read from memory. */
+static bool read_build_id(const struct vp_guest_kernel *kernel, const struct vp_kernel_pack *pack,
+			  struct vp_build_id *ret)
+{
+	uint64_t start = vp_guest_kernel_symbol(kernel, pack->symbol.start_notes);
+	uint64_t size = vp_guest_kernel_symbol(kernel, pack->symbol.stop_notes) - start;
+
+	*ret = (struct vp_build_id){0};
+	if (!start || size > MOST_NOTES)
+		return false;
+	VP_AUTO_FREE char *notes = vp_alloc(size + 1);
+	return vp_guest_view_read(&kernel->view, start, notes, size) &&
+	       vp_build_id_in_notes(notes, size, ret);
+}
+
+static bool hash_range(const struct vp_guest_kernel *kernel, uint64_t from, uint64_t to,
+		       XXH3_state_t *state)
+{
+	VP_AUTO_FREE char *bytes = vp_alloc(LARGE_PAGE);
+
+	if (from > to || to - from > VP_KERNEL_IMAGE_MAX)
+		return false;
+	for (uint64_t at = from; at < to; at += LARGE_PAGE) {
+		size_t piece = to - at < LARGE_PAGE ? (size_t)(to - at) : LARGE_PAGE;
+		if (!vp_guest_view_read(&kernel->view, kernel->text + at, bytes, piece))
+			return false;
+		XXH3_64bits_update(state, bytes, piece);
+	}
+	return true;
+}
+
+/* Hashes the symbol table and the BTF. */
+static bool hash_evidence(const struct vp_guest_kernel *kernel, const struct vp_kernel_pack *pack,
+			  uint64_t *ret)
+{
+	enum { INDEX_SIZE = 512 };
+	const struct vp_kallsyms *tables = &pack->kallsyms;
+	uint64_t btf = pack->symbol.start_btf.offset, btf_end = pack->symbol.stop_btf.offset;
+	XXH3_state_t *state = XXH3_createState();
+
+	XXH3_64bits_reset_withSeed(state, pack->seed);
+	bool read =
+	    hash_range(kernel, tables->names, tables->token_index + INDEX_SIZE, state) &&
+	    hash_range(kernel, tables->offsets, tables->offsets + 4ULL * tables->count, state) &&
+	    (btf == VP_PACK_NONE || hash_range(kernel, btf, btf_end, state));
+	*ret = XXH3_64bits_digest(state);
+	XXH3_freeState(state);
+	return read;
+}
+
+/* "Linux version 6.1.0-49-cloud-amd64 (…": the third word is the release. */
+static void read_banner(struct vp_guest_kernel *kernel)
+{
+	uint64_t banner = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.banner);
+
+	if (!banner ||
+	    !vp_guest_view_string(&kernel->view, banner, kernel->banner, sizeof(kernel->banner)))
+		kernel->banner[0] = 0;
+	kernel->banner[strcspn(kernel->banner, "\n")] = 0;
+	if (sscanf(kernel->banner, "Linux version %79s", kernel->pack.release) != 1)
+		kernel->pack.release[0] = 0;
+}
+
+static struct vp_error *read_members(struct vp_guest_kernel *kernel, const struct vp_buffer *image)
+{
+	struct vp_kernel_pack *pack = &kernel->pack;
+	uint64_t start = pack->symbol.start_btf.offset, end = pack->symbol.stop_btf.offset;
+	struct vp_guest_btf btf;
+
+	if (start == VP_PACK_NONE || end == VP_PACK_NONE || start > end || end > image->size ||
+	    end - start > MOST_BTF)
+		return NULL; /* the pack lacks members, and says so */
+	VP_TRY(vp_guest_btf_init(image->bytes + start, end - start, &btf));
+	vp_kernel_pack_members(pack, &btf);
+	vp_guest_btf_deinit(&btf);
+	return NULL;
+}
+
+static struct vp_error *read_pack(struct vp_guest_kernel *kernel, uint64_t seed,
+				  struct vp_buffer *image)
+{
+	struct vp_kernel_pack *pack = &kernel->pack;
+	struct collecting collecting = {.pack = pack};
+
+	vp_kernel_pack_init(pack);
+	VP_TRY(vp_kallsyms_find(image->bytes, image->size, kernel->view.image_va, &pack->kallsyms));
+	vp_kallsyms_each(&pack->kallsyms, image->bytes, image->size, find_text, &collecting);
+	if (!collecting.text)
+		return vp_error_new("the kernel's symbol table has no '_text'");
+	bool whole =
+	    vp_kallsyms_each(&pack->kallsyms, image->bytes, image->size, collect, &collecting);
+	kernel->text = collecting.text;
+	if (!whole || !begin_at_text(&kernel->view, image, kernel->text, &pack->kallsyms))
+		return vp_error_new("the kernel's symbol table contradicts itself");
+	kernel->route = VP_PACK_READ;
+	read_banner(kernel);
+	if (!read_build_id(kernel, pack, &pack->build_id))
+		return vp_error_new("the kernel has no build-id");
+	VP_TRY(read_members(kernel, image));
+	pack->seed = seed;
+	if (!hash_evidence(kernel, pack, &pack->hash))
+		pack->seed = 0;
+	return NULL;
+}
+
+/* A pack of this very build: the build-id is where it says, and what it was made of is the same. */
+static bool use_pack(struct vp_guest_kernel *kernel, const vp_kernel_packs *packs)
+{
+	const struct vp_guest_view found = kernel->view;
+
+	vp_vec_each (packs, pack) {
+		struct vp_build_id build_id;
+		uint64_t hash;
+		kernel->text = found.image_va;
+		if (!read_build_id(kernel, pack, &build_id) ||
+		    !vp_build_id_equal(&build_id, &pack->build_id) || !pack->seed ||
+		    !hash_evidence(kernel, pack, &hash) || hash != pack->hash)
+			continue;
+		kernel->pack = *pack;
+		kernel->route = VP_PACK_CACHED;
+		read_banner(kernel);
+		return true;
+	}
+	return false;
+}
+
+/* Goes over to the kernel's own page tables, which no process's end takes away. */
+static void settle(struct vp_guest_kernel *kernel)
+{
+	const struct vp_kernel_pack *pack = &kernel->pack;
+	uint64_t top = vp_guest_kernel_symbol(kernel, pack->symbol.init_top_pgt);
+	uint64_t five = vp_guest_kernel_symbol(kernel, pack->symbol.l5_enabled);
+	uint64_t direct = vp_guest_kernel_symbol(kernel, pack->symbol.page_offset_base);
+	uint32_t enabled = 0;
+
+	if (top)
+		kernel->view.root = kernel->view.image_gpa + (top - kernel->view.image_va);
+	if (!kernel->view.levels)
+		kernel->view.levels =
+		    five && vp_guest_view_u32(&kernel->view, five, &enabled) && enabled ? 5 : 4;
+	if (!direct || !vp_guest_view_u64(&kernel->view, direct, &kernel->view.direct_map) ||
+	    kernel->view.direct_map % (1 << 30) || (int64_t)kernel->view.direct_map >= 0)
+		kernel->view.direct_map = 0;
+	const char *lacks = vp_kernel_pack_lacks(pack);
+	if (!lacks && !kernel->view.direct_map)
+		lacks = "the place of the direct map (page_offset_base)";
+	kernel->lacks = lacks ? vp_strdup(lacks) : NULL;
+}
+
+/* A window of memory that is looked through, as if it were the image. */
+enum { WINDOW = 128 << 20, STEP = 64 << 20 };
+/* Where looking through ends: KASLR may put the kernel anywhere, but time is not endless. */
+#define MOST_SCANNED (64ULL << 30)
+
+/* Where _text must be for the kernel's phys_base to be true, by a candidate for its banner. */
+static bool place_image(struct vp_guest_kernel *kernel, struct vp_buffer *image, uint64_t window,
+			const struct vp_kernel_pack *pack, uint64_t banner_at)
+{
+	uint64_t text_at = banner_at - pack->symbol.banner.offset, phys_base;
+	uint64_t base_at = text_at + pack->symbol.phys_base.offset;
+
+	if (banner_at < pack->symbol.banner.offset || base_at + sizeof(phys_base) > image->size ||
+	    (window + text_at) % LARGE_PAGE)
+		return false;
+	memcpy(&phys_base, image->bytes + base_at, sizeof(phys_base));
+	uint64_t size = image->size - text_at;
+	if (pack->symbol.end.offset != VP_PACK_NONE && pack->symbol.end.offset < size)
+		size = pack->symbol.end.offset;
+	kernel->view.image_gpa = window + text_at;
+	kernel->view.image_va = kernel->view.image_gpa - phys_base + VP_KERNEL_MAP;
+	kernel->view.image_size = size;
+	return kernel->view.image_va - VP_KERNEL_MAP < VP_KERNEL_MAP_SIZE &&
+	       kernel->view.image_va % LARGE_PAGE == 0;
+}
+
+static bool find_in_window(struct vp_guest_kernel *kernel, struct vp_buffer *image, uint64_t window)
+{
+	static const char banner[] = "Linux version ";
+	struct vp_kernel_pack pack;
+	struct collecting collecting = {.pack = &pack};
+
+	vp_kernel_pack_init(&pack);
+	struct vp_error *error = vp_kallsyms_find(image->bytes, image->size, 0, &pack.kallsyms);
+	if (error) {
+		vp_error_free(error);
+		return false;
+	}
+	vp_kallsyms_each(&pack.kallsyms, image->bytes, image->size, find_text, &collecting);
+	vp_kallsyms_each(&pack.kallsyms, image->bytes, image->size, collect, &collecting);
+	if (pack.symbol.banner.offset == VP_PACK_NONE ||
+	    pack.symbol.phys_base.offset == VP_PACK_NONE)
+		return false;
+	const char *at = image->bytes, *end = image->bytes + image->size;
+	while ((at = memmem(at, (size_t)(end - at), banner, sizeof(banner) - 1))) {
+		if (place_image(kernel, image, window, &pack, (uint64_t)(at - image->bytes)))
+			return true;
+		at++;
+	}
+	return false;
+}
+
+static bool find_by_scan(struct vp_guest_kernel *kernel)
+{
+	struct vp_buffer image = {0};
+	uint64_t scanned = 0;
+	bool found = false;
+
+	vp_vec_each (&kernel->view.memory->slots, slot) {
+		for (uint64_t at = 0; at < slot->size && scanned < MOST_SCANNED && !found;
+		     at += STEP) {
+			uint64_t size = slot->size - at < WINDOW ? slot->size - at : WINDOW;
+			if (size < LEAST_IMAGE)
+				continue;
+			image.size = 0;
+			read_pages(kernel->view.memory, slot->gpa + at, size,
+				   vp_buffer_extend(&image, size));
+			scanned += size;
+			found = find_in_window(kernel, &image, slot->gpa + at);
+		}
+	}
+	vp_buffer_deinit(&image);
+	kernel->by_scan = found;
+	return found;
+}
+
+struct vp_error *vp_guest_kernel_find(const struct vp_guest_memory *memory,
+				      const struct vp_guest_registers *vcpus, size_t n_vcpus,
+				      const vp_kernel_packs *packs, uint64_t seed,
+				      struct vp_guest_kernel *ret)
+{
+	bool found = false;
+
+	*ret = (struct vp_guest_kernel){.view = {.memory = memory}};
+	for (size_t i = 0; i < n_vcpus && !found; i++)
+		found = find_by_registers(memory, &vcpus[i], &ret->view);
+	if (!found && !find_by_scan(ret))
+		return vp_error_new("no Linux kernel was found in the guest's memory");
+	if (!use_pack(ret, packs)) {
+		struct vp_buffer image = {0};
+		read_image(&ret->view, &image);
+		struct vp_error *error = read_pack(ret, seed, &image);
+		vp_buffer_deinit(&image);
+		if (error)
+			return error;
+	}
+	settle(ret);
+	return NULL;
+}
+
+void vp_guest_kernel_deinit(struct vp_guest_kernel *kernel)
+{
+	free(kernel->lacks);
+	*kernel = (struct vp_guest_kernel){0};
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A guest's kernel: where it is in the guest's memory, and the pack that explains it. */
+#ifndef VP_GUESTMEM_KERNEL_H
+#define VP_GUESTMEM_KERNEL_H
+
+#include "guestmem/pack.h"
+#include "guestmem/view.h"
+
+/* How the pack was had. */
+enum vp_pack_route { VP_PACK_READ, VP_PACK_CACHED };
+
+struct vp_guest_kernel {
+	struct vp_guest_view view; /* by the kernel's own page tables */
+	struct vp_kernel_pack pack;
+	uint64_t text; /* address of _text; the image begins there */
+	enum vp_pack_route route;
+	bool by_scan; /* found without the vCPU's registers */
+	char banner[256];
+	char *lacks; /* what is missing for telling its tasks; NULL: nothing */
+};
+
+/*
+ * Finds the kernel by the vCPUs' registers or, if those are not known, by looking through the
+ * memory. A pack among `packs` that is of this very build saves reading the whole image; `seed` is
+ * a random number for a new one's evidence. Errors: a guest without a Linux kernel, or one that is
+ * not understood.
+ */
+struct vp_error *vp_guest_kernel_find(const struct vp_guest_memory *memory,
+				      const struct vp_guest_registers *vcpus, size_t n_vcpus,
+				      const vp_kernel_packs *packs, uint64_t seed,
+				      struct vp_guest_kernel *ret) VP_MUST_CHECK;
+void vp_guest_kernel_deinit(struct vp_guest_kernel *kernel);
+
+/* A copy of the kernel's image, with zeros where it cannot be read. */
+void vp_guest_kernel_image(const struct vp_guest_kernel *kernel, struct vp_buffer *image);
+/* Address of a symbol that is not per CPU; 0: there is none. */
+uint64_t vp_guest_kernel_symbol(const struct vp_guest_kernel *kernel, struct vp_pack_symbol symbol);
+/* How far KASLR moved it. */
+static inline int64_t vp_guest_kernel_slide(const struct vp_guest_kernel *kernel)
+{
+	/* CONFIG_PHYSICAL_START is 16 MiB on all kernels that do not say otherwise. */
+	return (int64_t)(kernel->text - (VP_KERNEL_MAP + 0x1000000));
+}
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A guest's memory as its VMM has it mapped. Everything in it may be a lie: a read either yields
+ * the bytes or fails, and a place that the guest does not have is never touched.
+ */
+#ifndef VP_GUESTMEM_MEMORY_H
+#define VP_GUESTMEM_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/vec.h"
+
+/* A piece of guest RAM: guest physical addresses [gpa, gpa + size) are at `hva` in the VMM. */
+struct vp_guest_slot {
+	uint64_t gpa, size, hva;
+};
+
+enum { VP_GUEST_SLOTS_MAX = 512 };
+
+struct vp_guest_memory {
+	VP_VEC(struct vp_guest_slot) slots;
+	/* Reads the VMM's memory; false if not all of it can be had. */
+	bool (*read)(void *context, uint64_t hva, void *bytes, size_t size);
+	void *context;
+};
+
+/* Adds a slot; false for one that makes no sense: empty, beyond the address space, too many. */
+bool vp_guest_memory_add(struct vp_guest_memory *memory, uint64_t gpa, uint64_t size, uint64_t hva);
+void vp_guest_memory_deinit(struct vp_guest_memory *memory);
+/* Reads guest physical memory; it may cross from slot to slot. */
+bool vp_guest_memory_read(const struct vp_guest_memory *memory, uint64_t gpa, void *bytes,
+			  size_t size) VP_MUST_CHECK;
+/* How many bytes of one slot there are from `gpa` on; 0: none. */
+uint64_t vp_guest_memory_left(const struct vp_guest_memory *memory, uint64_t gpa);
+
+/* Reads through a descriptor of /proc/PID/mem; `context` of the memory is then that descriptor. */
+void vp_guest_memory_by_fd(struct vp_guest_memory *memory, int fd);
+
+/*
+ * What the vCPU's registers say, as far as the host can read them. 0: not known. On Intel hosts
+ * they are in the VMCS, which only the processor reads.
+ */
+struct vp_guest_registers {
+	uint32_t vcpu;
+	uint64_t cr3, cr4;
+	uint64_t lstar;                   /* where system calls enter the kernel */
+	uint64_t idt;                     /* the table of interrupt handlers */
+	uint64_t gs_base, kernel_gs_base; /* one of them is the per-CPU base */
+};
+
+/*
+ * A part of a guest's memory as a file, for tests: "VPGM1\n", then lines `slot GPA SIZE` and
+ * `vcpu NUMBER CR3 CR4 LSTAR IDT GS KERNEL_GS` (hexadecimal), an empty line, and then the bytes of
+ * the slots one after the other; what is missing at the end cannot be read.
+ */
+struct vp_guest_snapshot {
+	struct vp_guest_memory memory;
+	VP_VEC(struct vp_guest_registers) vcpus;
+	const char *bytes;
+	size_t size;
+};
+
+/* Over bytes that outlive the snapshot. */
+struct vp_error *vp_guest_snapshot_init(const void *bytes, size_t size,
+					struct vp_guest_snapshot *ret) VP_MUST_CHECK;
+void vp_guest_snapshot_deinit(struct vp_guest_snapshot *snapshot);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "guestmem/pack.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "guestmem/view.h"
+
+enum { PACK_VERSION = 1, LARGEST_STRUCT = 1 << 20 };
+
+static const struct member {
+	const char *type, *member;
+	size_t place; /* in struct vp_kernel_pack */
+} members[] = {
+#define ENTRY(id, type, member) {type, member, offsetof(struct vp_kernel_pack, at.id)},
+    VP_PACK_MEMBERS(ENTRY)
+#undef ENTRY
+};
+
+static const struct symbol {
+	const char *name;
+	size_t place;
+} symbols[] = {
+#define ENTRY(id, name) {name, offsetof(struct vp_kernel_pack, symbol.id)},
+    VP_PACK_SYMBOLS(ENTRY)
+#undef ENTRY
+};
+
+static const struct table {
+	const char *name;
+	size_t place;
+} tables[] = {
+    {"names", offsetof(struct vp_kernel_pack, kallsyms.names)},
+    {"token_table", offsetof(struct vp_kernel_pack, kallsyms.token_table)},
+    {"token_index", offsetof(struct vp_kernel_pack, kallsyms.token_index)},
+    {"offsets", offsetof(struct vp_kernel_pack, kallsyms.offsets)},
+    {"base", offsetof(struct vp_kernel_pack, kallsyms.base)},
+};
+
+static void *field(struct vp_kernel_pack *pack, size_t place)
+{
+	return (char *)pack + place;
+}
+
+static const void *const_field(const struct vp_kernel_pack *pack, size_t place)
+{
+	return (const char *)pack + place;
+}
+
+void vp_kernel_pack_init(struct vp_kernel_pack *pack)
+{
+	*pack = (struct vp_kernel_pack){0};
+	for (size_t i = 0; i < VP_ARRAY_SIZE(members); i++)
+		*(uint32_t *)field(pack, members[i].place) = VP_PACK_NONE;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(symbols); i++)
+		((struct vp_pack_symbol *)field(pack, symbols[i].place))->offset = VP_PACK_NONE;
+}
+
+void vp_kernel_pack_take(struct vp_kernel_pack *pack, const struct vp_kallsyms_symbol *symbol,
+			 uint64_t text)
+{
+	uint64_t offset = symbol->percpu ? symbol->addr : symbol->addr - text;
+
+	if (offset > VP_KERNEL_IMAGE_MAX)
+		return;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(symbols); i++)
+		if (!strcmp(symbols[i].name, symbol->name)) {
+			struct vp_pack_symbol *known = field(pack, symbols[i].place);
+			*known = (struct vp_pack_symbol){(uint32_t)offset, symbol->percpu};
+		}
+}
+
+void vp_kernel_pack_members(struct vp_kernel_pack *pack, const struct vp_guest_btf *btf)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(members); i++) {
+		struct vp_guest_member found;
+		if (vp_guest_btf_member(btf, members[i].type, members[i].member, &found) &&
+		    found.offset < LARGEST_STRUCT)
+			*(uint32_t *)field(pack, members[i].place) = found.offset;
+	}
+	pack->page_size_of = vp_guest_btf_size(btf, "page");
+}
+
+const char *vp_kernel_pack_lacks(const struct vp_kernel_pack *pack)
+{
+	const struct {
+		uint32_t value;
+		const char *name;
+	} needed[] = {
+	    {pack->symbol.init_task.offset, "symbol init_task (CONFIG_KALLSYMS_ALL)"},
+	    {pack->symbol.init_top_pgt.offset, "symbol init_top_pgt"},
+	    {pack->symbol.page_offset_base.offset, "symbol page_offset_base"},
+	    {pack->at.task_pid, "the place of task_struct.pid (CONFIG_DEBUG_INFO_BTF)"},
+	    {pack->at.task_tgid, "the place of task_struct.tgid"},
+	    {pack->at.task_comm, "the place of task_struct.comm"},
+	    {pack->at.task_mm, "the place of task_struct.mm"},
+	    {pack->at.task_tasks, "the place of task_struct.tasks"},
+	    {pack->at.mm_pgd, "the place of mm_struct.pgd"},
+	};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(needed); i++)
+		if (needed[i].value == VP_PACK_NONE)
+			return needed[i].name;
+	return NULL;
+}
+
+void vp_kernel_pack_write(const struct vp_kernel_pack *pack, struct vp_buffer *text)
+{
+	unsigned lines = 3;
+
+	vp_buffer_printf(text, "vperf-pack %d\nkernel ", PACK_VERSION);
+	vp_build_id_put(&pack->build_id, text);
+	vp_buffer_string(text, " ");
+	vp_maps_escape(pack->release, text);
+	vp_buffer_printf(text, "\nkallsyms %u %d\n", pack->kallsyms.count, pack->kallsyms.sense);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++, lines++)
+		vp_buffer_printf(text, "table %s %" PRIx64 "\n", tables[i].name,
+				 *(const uint64_t *)const_field(pack, tables[i].place));
+	for (size_t i = 0; i < VP_ARRAY_SIZE(symbols); i++) {
+		const struct vp_pack_symbol *symbol = const_field(pack, symbols[i].place);
+		if (symbol->offset == VP_PACK_NONE)
+			continue;
+		vp_buffer_printf(text, "%s %s %x\n", symbol->percpu ? "percpu" : "symbol",
+				 symbols[i].name, symbol->offset);
+		lines++;
+	}
+	for (size_t i = 0; i < VP_ARRAY_SIZE(members); i++) {
+		uint32_t offset = *(const uint32_t *)const_field(pack, members[i].place);
+		if (offset == VP_PACK_NONE)
+			continue;
+		vp_buffer_printf(text, "member %s.%s %x\n", members[i].type, members[i].member,
+				 offset);
+		lines++;
+	}
+	vp_buffer_printf(text, "size page %x\nevidence %" PRIx64 " %" PRIx64 "\nend %u\n",
+			 pack->page_size_of, pack->seed, pack->hash, lines + 2);
+}
+
+static void take_symbol(struct vp_kernel_pack *pack, struct vp_slice name, uint64_t offset,
+			bool percpu)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(symbols); i++)
+		if (vp_slice_is(name, symbols[i].name))
+			*(struct vp_pack_symbol *)field(pack, symbols[i].place) =
+			    (struct vp_pack_symbol){(uint32_t)offset, percpu};
+}
+
+static void take_member(struct vp_kernel_pack *pack, struct vp_slice name, uint64_t offset)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(members); i++) {
+		size_t size = strlen(members[i].type);
+		if (name.size > size && !memcmp(name.bytes, members[i].type, size) &&
+		    name.bytes[size] == '.' &&
+		    vp_slice_is((struct vp_slice){name.bytes + size + 1, name.size - size - 1},
+				members[i].member))
+			*(uint32_t *)field(pack, members[i].place) = (uint32_t)offset;
+	}
+}
+
+static void take_table(struct vp_kernel_pack *pack, struct vp_slice name, uint64_t offset)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++)
+		if (vp_slice_is(name, tables[i].name))
+			*(uint64_t *)field(pack, tables[i].place) = offset;
+}
+
+static bool take_kernel(struct vp_kernel_pack *pack, struct vp_cursor *words)
+{
+	bool known = vp_build_id_parse(vp_cursor_word(words), &pack->build_id);
+	struct vp_buffer release = {0};
+
+	vp_maps_unescape(vp_cursor_rest(words), &release);
+	snprintf(pack->release, sizeof(pack->release), "%s", vp_buffer_text(&release));
+	vp_buffer_deinit(&release);
+	return known && pack->build_id.size;
+}
+
+/* One line; false if it is not as it should be. */
+static bool take_line(struct vp_kernel_pack *pack, struct vp_slice line)
+{
+	struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
+	struct vp_slice what = vp_cursor_word(&words);
+
+	if (vp_slice_is(what, "kernel"))
+		return take_kernel(pack, &words);
+	if (vp_slice_is(what, "kallsyms")) {
+		uint64_t count = vp_cursor_decimal(&words), sense = vp_cursor_decimal(&words);
+		pack->kallsyms.count = (uint32_t)count;
+		pack->kallsyms.sense = (enum vp_kallsyms_sense)sense;
+		return vp_cursor_ok(&words) && count <= UINT32_MAX &&
+		       sense >= VP_KALLSYMS_RELATIVE && sense <= VP_KALLSYMS_PLACE;
+	}
+	if (vp_slice_is(what, "evidence")) {
+		pack->seed = vp_cursor_hex(&words);
+		pack->hash = vp_cursor_hex(&words);
+		return vp_cursor_ok(&words);
+	}
+	struct vp_slice name = vp_cursor_word(&words);
+	uint64_t offset = vp_cursor_hex(&words);
+	bool percpu = vp_slice_is(what, "percpu"), table = vp_slice_is(what, "table");
+	bool member = vp_slice_is(what, "member"), size = vp_slice_is(what, "size");
+	uint64_t most = member || size ? LARGEST_STRUCT : VP_KERNEL_IMAGE_MAX;
+	if (!vp_cursor_ok(&words) || offset > most)
+		return false;
+	if (table)
+		take_table(pack, name, offset);
+	else if (member)
+		take_member(pack, name, offset);
+	else if (size)
+		pack->page_size_of = (uint32_t)offset;
+	else
+		take_symbol(pack, name, offset, percpu);
+	return table || member || size || percpu || vp_slice_is(what, "symbol");
+}
+
+struct vp_error *vp_kernel_pack_parse(const char *label, const void *text, size_t size,
+				      struct vp_kernel_pack *ret)
+{
+	struct vp_cursor cursor = vp_cursor_of(text, size);
+	struct vp_slice line;
+	uint64_t lines = 1;
+
+	vp_kernel_pack_init(ret);
+	if (!vp_cursor_line(&cursor, &line) || !vp_slice_is(line, "vperf-pack 1"))
+		return vp_error_new("'%s' is not a kernel pack: 'vperf-pack 1' was expected as its "
+				    "first line",
+				    label);
+	for (; vp_cursor_line(&cursor, &line); lines++) {
+		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
+		if (vp_slice_is(vp_cursor_word(&words), "end"))
+			return vp_cursor_decimal(&words) == lines && vp_cursor_ok(&words) &&
+				       ret->build_id.size
+				   ? NULL
+				   : vp_error_new("'%s' has lines missing", label);
+		if (!take_line(ret, line))
+			return vp_error_new("'%s', line %" PRIu64 ": not a line of a kernel pack",
+					    label, lines + 1);
+	}
+	return vp_error_new("'%s' is cut off: its last line, 'end', is missing", label);
+}

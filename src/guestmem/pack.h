@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A kernel pack: what has to be known of a kernel to find its tasks and their mappings in its
+ * memory. It belongs to one build of the kernel (its build-id), wherever KASLR puts it.
+ *
+ * As text, one line per fact, words separated by one blank (docs/format-pack.md):
+ *
+ *   vperf-pack 1
+ *   kernel BUILDID RELEASE
+ *   kallsyms COUNT SENSE       number of symbols; enum vp_kallsyms_sense
+ *   table NAME OFFSET          where its tables are, from _text on
+ *   symbol NAME OFFSET         from _text on; `percpu NAME OFFSET` from a per-CPU base on
+ *   member STRUCT.MEMBER OFFSET
+ *   size STRUCT SIZE
+ *   evidence SEED HASH         of the kernel's symbol table and BTF, which the pack was made of
+ *   end LINES
+ */
+#ifndef VP_GUESTMEM_PACK_H
+#define VP_GUESTMEM_PACK_H
+
+#include "base/buffer.h"
+#include "guestmem/btf.h"
+#include "guestmem/kallsyms.h"
+#include "maps/format.h"
+
+/* MEMBER(name here, struct, member). The kernel's own drift is in alternatives, tried in order. */
+#define VP_PACK_MEMBERS(MEMBER)                                                                    \
+	MEMBER(task_pid, "task_struct", "pid")                                                     \
+	MEMBER(task_tgid, "task_struct", "tgid")                                                   \
+	MEMBER(task_comm, "task_struct", "comm")                                                   \
+	MEMBER(task_mm, "task_struct", "mm")                                                       \
+	MEMBER(task_tasks, "task_struct", "tasks")                                                 \
+	MEMBER(task_fs, "task_struct", "fs")                                                       \
+	MEMBER(task_group_leader, "task_struct", "group_leader")                                   \
+	MEMBER(task_thread_node, "task_struct", "thread_node")                                     \
+	MEMBER(task_signal, "task_struct", "signal")                                               \
+	MEMBER(signal_thread_head, "signal_struct", "thread_head")                                 \
+	MEMBER(mm_pgd, "mm_struct", "pgd")                                                         \
+	MEMBER(mm_vdso, "mm_struct", "context.vdso")                                               \
+	MEMBER(mm_mmap, "mm_struct", "mmap")                                                       \
+	MEMBER(mm_maple_root, "mm_struct", "mm_mt.ma_root")                                        \
+	MEMBER(vma_start, "vm_area_struct", "vm_start")                                            \
+	MEMBER(vma_end, "vm_area_struct", "vm_end")                                                \
+	MEMBER(vma_pgoff, "vm_area_struct", "vm_pgoff")                                            \
+	MEMBER(vma_flags, "vm_area_struct", "vm_flags")                                            \
+	MEMBER(vma_file, "vm_area_struct", "vm_file")                                              \
+	MEMBER(vma_next, "vm_area_struct", "vm_next")                                              \
+	MEMBER(range_pivot, "maple_range_64", "pivot")                                             \
+	MEMBER(range_slot, "maple_range_64", "slot")                                               \
+	MEMBER(arange_pivot, "maple_arange_64", "pivot")                                           \
+	MEMBER(arange_slot, "maple_arange_64", "slot")                                             \
+	MEMBER(file_dentry, "file", "f_path.dentry")                                               \
+	MEMBER(file_mnt, "file", "f_path.mnt")                                                     \
+	MEMBER(file_mapping, "file", "f_mapping")                                                  \
+	MEMBER(dentry_parent, "dentry", "d_parent")                                                \
+	MEMBER(dentry_name, "dentry", "d_name.name")                                               \
+	MEMBER(dentry_len, "dentry", "d_name.len")                                                 \
+	MEMBER(mount_parent, "mount", "mnt_parent")                                                \
+	MEMBER(mount_point, "mount", "mnt_mountpoint")                                             \
+	MEMBER(mount_mnt, "mount", "mnt")                                                          \
+	MEMBER(mnt_root, "vfsmount", "mnt_root")                                                   \
+	MEMBER(fs_root_dentry, "fs_struct", "root.dentry")                                         \
+	MEMBER(fs_root_mnt, "fs_struct", "root.mnt")                                               \
+	MEMBER(mapping_xa_head, "address_space", "i_pages.xa_head")                                \
+	MEMBER(mapping_host, "address_space", "host")                                              \
+	MEMBER(inode_size, "inode", "i_size")                                                      \
+	MEMBER(xa_node_shift, "xa_node", "shift")                                                  \
+	MEMBER(xa_node_slots, "xa_node", "slots")                                                  \
+	MEMBER(module_list, "module", "list")                                                      \
+	MEMBER(module_name, "module", "name")                                                      \
+	MEMBER(module_kallsyms, "module", "kallsyms")                                              \
+	MEMBER(mod_symtab, "mod_kallsyms", "symtab")                                               \
+	MEMBER(mod_num_symtab, "mod_kallsyms", "num_symtab")                                       \
+	MEMBER(mod_strtab, "mod_kallsyms", "strtab")                                               \
+	MEMBER(mod_typetab, "mod_kallsyms", "typetab")
+
+/* SYMBOL(name here, the kernel's name). */
+#define VP_PACK_SYMBOLS(SYMBOL)                                                                    \
+	SYMBOL(entry, "entry_SYSCALL_64")                                                          \
+	SYMBOL(banner, "linux_banner")                                                             \
+	SYMBOL(start_notes, "__start_notes")                                                       \
+	SYMBOL(stop_notes, "__stop_notes")                                                         \
+	SYMBOL(start_btf, "__start_BTF")                                                           \
+	SYMBOL(stop_btf, "__stop_BTF")                                                             \
+	SYMBOL(init_task, "init_task")                                                             \
+	SYMBOL(init_top_pgt, "init_top_pgt")                                                       \
+	SYMBOL(phys_base, "phys_base")                                                             \
+	SYMBOL(page_offset_base, "page_offset_base")                                               \
+	SYMBOL(vmemmap_base, "vmemmap_base")                                                       \
+	SYMBOL(l5_enabled, "__pgtable_l5_enabled")                                                 \
+	SYMBOL(per_cpu_offset, "__per_cpu_offset")                                                 \
+	SYMBOL(nr_cpu_ids, "nr_cpu_ids")                                                           \
+	SYMBOL(modules, "modules")                                                                 \
+	SYMBOL(end, "_end")                                                                        \
+	SYMBOL(current_task, "current_task")                                                       \
+	SYMBOL(pcpu_hot, "pcpu_hot")                                                               \
+	SYMBOL(cpu_to_apicid, "x86_cpu_to_apicid")
+
+#define VP_PACK_NONE UINT32_MAX
+
+struct vp_pack_symbol {
+	uint32_t offset; /* VP_PACK_NONE: the kernel has none */
+	bool percpu;     /* from a per-CPU base on, not from _text */
+};
+
+struct vp_kernel_pack {
+	struct vp_build_id build_id;
+	char release[80];
+	struct vp_kallsyms kallsyms; /* places from _text on; base as well */
+#define VP_PACK_FIELD(id, ...) uint32_t id;
+	struct {
+		VP_PACK_MEMBERS(VP_PACK_FIELD)
+	} at;
+#undef VP_PACK_FIELD
+#define VP_PACK_FIELD(id, ...) struct vp_pack_symbol id;
+	struct {
+		VP_PACK_SYMBOLS(VP_PACK_FIELD)
+	} symbol;
+#undef VP_PACK_FIELD
+	uint32_t page_size_of; /* sizeof(struct page) */
+	/*
+	 * A pack is only as good as what it was made of, and a guest may claim any build-id:
+	 * without the seed, which no guest knows, it cannot make others' tables of the same hash.
+	 */
+	uint64_t seed, hash;
+};
+
+void vp_kernel_pack_init(struct vp_kernel_pack *pack);
+/* Takes a symbol of the kernel into the pack, if it is one of those; `text` is _text's address. */
+void vp_kernel_pack_take(struct vp_kernel_pack *pack, const struct vp_kallsyms_symbol *symbol,
+			 uint64_t text);
+/* Completes it with the places of members. */
+void vp_kernel_pack_members(struct vp_kernel_pack *pack, const struct vp_guest_btf *btf);
+/* The first thing that is missing for telling tasks, or NULL. */
+const char *vp_kernel_pack_lacks(const struct vp_kernel_pack *pack);
+
+void vp_kernel_pack_write(const struct vp_kernel_pack *pack, struct vp_buffer *text);
+/* `label` names the text in sentences. */
+struct vp_error *vp_kernel_pack_parse(const char *label, const void *text, size_t size,
+				      struct vp_kernel_pack *ret) VP_MUST_CHECK;
+
+typedef VP_VEC(struct vp_kernel_pack) vp_kernel_packs;
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "guestmem/pagecache.h"
+
+#include <elf.h>
+#include <string.h>
+
+enum {
+	PAGE = 4096,
+	PAGE_BITS = 12,
+	MOST_LEVELS = 11, /* of a tree with 6 bits a level */
+	SLOT_BITS = 6,
+	MOST_PROGRAM_HEADERS = 64,
+	MOST_NOTES = 8192,
+};
+
+bool vp_guest_file_open(const struct vp_guest_kernel *kernel, uint64_t file,
+			struct vp_guest_file *ret)
+{
+	const struct vp_kernel_pack *pack = &kernel->pack;
+	const struct vp_guest_view *view = &kernel->view;
+	uint64_t memmap_at = vp_guest_kernel_symbol(kernel, pack->symbol.vmemmap_base);
+	uint64_t mapping, inode;
+
+	*ret = (struct vp_guest_file){.kernel = kernel};
+	return memmap_at && pack->page_size_of && pack->at.mapping_host != VP_PACK_NONE &&
+	       pack->at.file_mapping != VP_PACK_NONE && pack->at.inode_size != VP_PACK_NONE &&
+	       pack->at.mapping_xa_head != VP_PACK_NONE && pack->at.xa_node_shift != VP_PACK_NONE &&
+	       pack->at.xa_node_slots != VP_PACK_NONE &&
+	       vp_guest_view_u64(view, memmap_at, &ret->memmap) &&
+	       vp_guest_view_u64(view, file + pack->at.file_mapping, &mapping) &&
+	       vp_guest_view_u64(view, mapping + pack->at.mapping_xa_head, &ret->pages) &&
+	       vp_guest_view_u64(view, mapping + pack->at.mapping_host, &inode) &&
+	       vp_guest_view_u64(view, inode + pack->at.inode_size, &ret->size);
+}
+
+/* Entries of an XArray: nodes and siblings are marked by the low bits 10, values by bit 0. */
+static bool is_internal(uint64_t entry)
+{
+	return (entry & 3) == 2;
+}
+
+/* Finds the entry of page `index`, and how many pages behind the entry's own that one is. */
+static bool find_entry(const struct vp_guest_file *file, uint64_t index, uint64_t *entry,
+		       uint64_t *behind)
+{
+	const struct vp_kernel_pack *pack = &file->kernel->pack;
+	const struct vp_guest_view *view = &file->kernel->view;
+
+	*entry = file->pages;
+	*behind = index;
+	for (unsigned level = 0; is_internal(*entry); level++) {
+		uint64_t node = *entry - 2, slot;
+		uint8_t shift;
+		if (level == MOST_LEVELS || *entry < PAGE ||
+		    !vp_guest_view_read(view, node + pack->at.xa_node_shift, &shift, 1) ||
+		    shift > 60)
+			return false;
+		slot = (index >> shift) & ((1 << SLOT_BITS) - 1);
+		uint64_t slots = node + pack->at.xa_node_slots;
+		if (!vp_guest_view_u64(view, slots + 8 * slot, entry))
+			return false;
+		if (is_internal(*entry) && *entry < 4 << SLOT_BITS) { /* a sibling */
+			slot = *entry >> 2;
+			if (!vp_guest_view_u64(view, slots + 8 * slot, entry) ||
+			    is_internal(*entry))
+				return false;
+		}
+		uint64_t start = ((index >> shift >> SLOT_BITS << SLOT_BITS) | slot) << shift;
+		*behind = index - start;
+	}
+	return *entry && !(*entry & 3);
+}
+
+static bool find_page(const struct vp_guest_file *file, uint64_t index, uint64_t *gpa)
+{
+	uint64_t page, behind;
+
+	if (!find_entry(file, index, &page, &behind))
+		return false;
+	uint64_t place = page - file->memmap;
+	if (page < file->memmap || place % file->kernel->pack.page_size_of)
+		return false;
+	*gpa = (place / file->kernel->pack.page_size_of + behind) << PAGE_BITS;
+	return true;
+}
+
+bool vp_guest_file_read(const struct vp_guest_file *file, uint64_t offset, void *bytes, size_t size)
+{
+	char *to = bytes;
+
+	if (offset > file->size || size > file->size - offset)
+		return false;
+	while (size) {
+		uint64_t inside = offset % PAGE, gpa;
+		size_t piece = PAGE - inside < size ? PAGE - inside : size;
+		if (!find_page(file, offset >> PAGE_BITS, &gpa) ||
+		    !vp_guest_memory_read(file->kernel->view.memory, gpa + inside, to, piece))
+			return false;
+		to += piece;
+		offset += piece;
+		size -= piece;
+	}
+	return true;
+}
+
+static bool read_header(const struct vp_guest_file *file, Elf64_Ehdr *header)
+{
+	return vp_guest_file_read(file, 0, header, sizeof(*header)) &&
+	       !memcmp(header->e_ident, ELFMAG, SELFMAG) &&
+	       header->e_ident[EI_CLASS] == ELFCLASS64 && header->e_ident[EI_DATA] == ELFDATA2LSB;
+}
+
+bool vp_guest_file_build_id(const struct vp_guest_file *file, struct vp_build_id *ret)
+{
+	Elf64_Ehdr header;
+
+	*ret = (struct vp_build_id){0};
+	if (!read_header(file, &header) || header.e_phentsize != sizeof(Elf64_Phdr))
+		return false;
+	for (unsigned i = 0; i < header.e_phnum && i < MOST_PROGRAM_HEADERS; i++) {
+		char notes[MOST_NOTES];
+		Elf64_Phdr segment;
+		if (!vp_guest_file_read(file, header.e_phoff + i * sizeof(segment), &segment,
+					sizeof(segment)))
+			return false;
+		if (segment.p_type == PT_NOTE && segment.p_filesz <= sizeof(notes) &&
+		    vp_guest_file_read(file, segment.p_offset, notes, segment.p_filesz) &&
+		    vp_build_id_in_notes(notes, segment.p_filesz, ret))
+			return true;
+	}
+	return false;
+}
+
+bool vp_guest_file_elf(const struct vp_guest_file *file, size_t limit, struct vp_buffer *bytes)
+{
+	Elf64_Ehdr header;
+	Elf64_Shdr last;
+	uint64_t sections;
+
+	if (file->size > limit || !read_header(file, &header) ||
+	    header.e_shentsize != sizeof(last) || !header.e_shnum ||
+	    __builtin_add_overflow(header.e_shoff, (header.e_shnum - 1) * sizeof(last),
+				   &sections) ||
+	    !vp_guest_file_read(file, sections, &last, sizeof(last)))
+		return false;
+	bytes->size = 0;
+	char *to = vp_buffer_extend(bytes, file->size);
+	for (uint64_t at = 0; at < file->size; at += PAGE) {
+		size_t piece = file->size - at < PAGE ? (size_t)(file->size - at) : PAGE;
+		if (!vp_guest_file_read(file, at, to + at, piece))
+			memset(to + at, 0, piece);
+	}
+	return true;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "guestmem/tasks.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/map.h"
+
+enum {
+	MOST_TASKS = 1 << 17,
+	MOST_CPUS = 8192,   /* what Linux can be configured for on x86 */
+	MOST_TID = 4 << 20, /* PID_MAX_LIMIT */
+};
+
+/* A name as a shell or a program gives it: text up to a zero, nothing that moves a cursor. */
+static bool is_name(const char *comm, size_t size)
+{
+	size_t length = strnlen(comm, size);
+
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char)comm[i] < ' ' || comm[i] == 0x7f)
+			return false;
+	return length && length < size;
+}
+
+bool vp_guest_task_read(const struct vp_guest_kernel *kernel, uint64_t place,
+			struct vp_guest_task *ret)
+{
+	const struct vp_guest_view *view = &kernel->view;
+	const struct vp_kernel_pack *pack = &kernel->pack;
+	struct vp_guest_page page;
+	uint64_t pgd;
+
+	*ret = (struct vp_guest_task){.place = place};
+	if (place % 8 || !vp_guest_view_u32(view, place + pack->at.task_pid, &ret->tid) ||
+	    !vp_guest_view_u32(view, place + pack->at.task_tgid, &ret->tgid) ||
+	    !vp_guest_view_u64(view, place + pack->at.task_mm, &ret->mm) ||
+	    !vp_guest_view_read(view, place + pack->at.task_comm, ret->comm, sizeof(ret->comm)))
+		return false;
+	if (ret->mm && vp_guest_view_u64(view, ret->mm + pack->at.mm_pgd, &pgd) &&
+	    vp_guest_view_translate(view, pgd, &page))
+		ret->root = page.gpa;
+	return ret->tid <= MOST_TID && ret->tgid <= MOST_TID &&
+	       is_name(ret->comm, sizeof(ret->comm));
+}
+
+void vp_guest_tasks_each(const struct vp_guest_kernel *kernel,
+			 bool (*each)(void *context, const struct vp_guest_task *task),
+			 void *context, bool *damaged)
+{
+	uint64_t first = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.init_task);
+	uint64_t link = kernel->pack.at.task_tasks, next, place = first;
+	struct vp_map seen = {0};
+	bool is_new = true;
+
+	*damaged = !first;
+	for (uint32_t i = 0; !*damaged && i < MOST_TASKS; i++) {
+		struct vp_guest_task task;
+		vp_map_insert(&seen, place, 0, &is_new);
+		*damaged = !is_new || !vp_guest_view_u64(&kernel->view, place + link, &next) ||
+			   (i && !vp_guest_task_read(kernel, place, &task));
+		if (*damaged || (i && !each(context, &task)))
+			break;
+		place = next - link;
+		if (place == first)
+			break;
+	}
+	vp_map_deinit(&seen);
+}
+
+/* Whether the task's page tables map the kernel to where it is. */
+static bool maps_kernel(const struct vp_guest_kernel *kernel, const struct vp_guest_task *task)
+{
+	struct vp_guest_view view = kernel->view;
+	struct vp_guest_page page;
+
+	view.root = task->root;
+	return task->root && vp_guest_view_walk(&view, kernel->text, &page) &&
+	       page.gpa == view.image_gpa + (kernel->text - view.image_va);
+}
+
+struct vp_error *vp_guest_kernel_check(const struct vp_guest_kernel *kernel)
+{
+	uint64_t idle = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.init_task), next;
+	struct vp_guest_task task;
+
+	if (kernel->lacks)
+		return vp_error_new("the kernel does not tell %s", kernel->lacks);
+	if (!vp_guest_task_read(kernel, idle, &task) || task.tid || task.tgid || task.mm ||
+	    strncmp(task.comm, "swapper", 7) != 0)
+		return vp_error_new("the kernel pack does not fit: the first task is not the idle "
+				    "one");
+	if (!vp_guest_view_u64(&kernel->view, idle + kernel->pack.at.task_tasks, &next) ||
+	    !vp_guest_task_read(kernel, next - kernel->pack.at.task_tasks, &task) ||
+	    task.tid != 1 || task.tgid != 1)
+		return vp_error_new("the kernel pack does not fit, or the guest is not up yet: "
+				    "there is no process 1 behind the idle task");
+	if (!maps_kernel(kernel, &task))
+		return vp_error_new("the kernel pack does not fit: the page tables of process 1 "
+				    "do not map the kernel");
+	return NULL;
+}
+
+/* The top tables come in pairs then; the second has the user half of the first's entries. */
+static bool has_pair(const struct vp_guest_kernel *kernel, uint64_t root)
+{
+	enum { USER_ENTRIES = 256, PAGE = 4096 };
+	const uint64_t address = 0x000ffffffffff000ULL;
+	uint64_t first[USER_ENTRIES], second[USER_ENTRIES];
+	unsigned same = 0;
+
+	if (!root || root & PAGE ||
+	    !vp_guest_memory_read(kernel->view.memory, root, first, sizeof(first)) ||
+	    !vp_guest_memory_read(kernel->view.memory, root + PAGE, second, sizeof(second)))
+		return false;
+	for (unsigned i = 0; i < USER_ENTRIES; i++) {
+		if ((first[i] ^ second[i]) & address)
+			return false;
+		same += first[i] != 0;
+	}
+	return same > 0;
+}
+
+bool vp_guest_kernel_isolates(const struct vp_guest_kernel *kernel)
+{
+	uint64_t idle = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.init_task), next;
+	struct vp_guest_task task;
+
+	return vp_guest_view_u64(&kernel->view, idle + kernel->pack.at.task_tasks, &next) &&
+	       vp_guest_task_read(kernel, next - kernel->pack.at.task_tasks, &task) &&
+	       has_pair(kernel, task.root);
+}
+
+static bool read_cpu(const struct vp_guest_kernel *kernel, uint32_t number, uint64_t base,
+		     struct vp_guest_cpu *ret)
+{
+	const struct vp_kernel_pack *pack = &kernel->pack;
+	const struct vp_pack_symbol hot = pack->symbol.pcpu_hot, apic = pack->symbol.cpu_to_apicid;
+	/* v6.2 to v6.14 have it first in struct pcpu_hot (e57ef2ed97c1, dropped again by
+	 * a1e4cc0155ad). */
+	const struct vp_pack_symbol current =
+	    pack->symbol.current_task.offset != VP_PACK_NONE ? pack->symbol.current_task : hot;
+	uint64_t start = base;
+	struct vp_guest_page page;
+	uint16_t id;
+
+	/* Since v6.15 (9d7de2aa8b41) per-CPU symbols are addresses in the image, and the bases
+	 * count from there. */
+	if (!current.percpu)
+		start += kernel->text;
+	*ret = (struct vp_guest_cpu){.cpu = number, .base = base};
+	if (current.offset == VP_PACK_NONE || apic.offset == VP_PACK_NONE ||
+	    apic.percpu != current.percpu ||
+	    !vp_guest_view_read(&kernel->view, start + apic.offset, &id, sizeof(id)) ||
+	    !vp_guest_view_translate(&kernel->view, start + current.offset, &page) || page.left < 8)
+		return false;
+	ret->vcpu = id;
+	ret->current_gpa = page.gpa;
+	return true;
+}
+
+struct vp_error *vp_guest_cpus_find(const struct vp_guest_kernel *kernel, vp_guest_cpus *cpus)
+{
+	const struct vp_kernel_pack *pack = &kernel->pack;
+	uint64_t offsets = vp_guest_kernel_symbol(kernel, pack->symbol.per_cpu_offset);
+	uint64_t ids = vp_guest_kernel_symbol(kernel, pack->symbol.nr_cpu_ids);
+	uint32_t count = 1;
+
+	if (ids && (!vp_guest_view_u32(&kernel->view, ids, &count) || count > MOST_CPUS))
+		return vp_error_new("the kernel's number of CPUs is not one");
+	for (uint32_t i = 0; i < count && offsets; i++) {
+		struct vp_guest_task task;
+		struct vp_guest_cpu cpu;
+		uint64_t base;
+		if (vp_guest_view_u64(&kernel->view, offsets + 8ULL * i, &base) && base &&
+		    read_cpu(kernel, i, base, &cpu) && vp_guest_cpu_task(kernel, &cpu, &task))
+			vp_vec_push(cpus, cpu);
+	}
+	if (!cpus->count)
+		return vp_error_new("no CPU's current task was found in the kernel's memory");
+	return NULL;
+}
+
+bool vp_guest_cpu_task(const struct vp_guest_kernel *kernel, const struct vp_guest_cpu *cpu,
+		       struct vp_guest_task *ret)
+{
+	uint64_t place;
+
+	return vp_guest_memory_read(kernel->view.memory, cpu->current_gpa, &place, sizeof(place)) &&
+	       vp_guest_task_read(kernel, place, ret);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "guestmem/worker.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "guestmem/dump.h"
+#include "guestmem/tasks.h"
+
+enum { LONGEST_REQUEST = 256 };
+
+struct worker {
+	const struct vp_guest_worker_options *options;
+	vp_kernel_packs packs;
+	bool found; /* `kernel` is one that was checked */
+	struct vp_guest_kernel kernel;
+	struct vp_guest_dump *dump;
+	struct vp_buffer answer;
+};
+
+static void put_escaped(struct worker *worker, const char *text)
+{
+	vp_buffer_string(&worker->answer, " ");
+	vp_maps_escape(text, &worker->answer);
+	vp_buffer_string(&worker->answer, "\n");
+}
+
+static void put_error(struct worker *worker, struct vp_error *error)
+{
+	vp_buffer_string(&worker->answer, "error");
+	put_escaped(worker, vp_error_message(error));
+	vp_error_free(error);
+}
+
+static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
+{
+	const struct vp_guest_kernel *kernel = &worker->kernel;
+	const struct vp_guest_view *view = &kernel->view;
+	struct vp_buffer *answer = &worker->answer;
+
+	vp_buffer_printf(answer, "kernel %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %x %d %d ",
+			 kernel->text, view->image_gpa + (kernel->text - view->image_va),
+			 view->image_size, view->direct_map, view->levels,
+			 kernel->route == VP_PACK_CACHED, kernel->by_scan);
+	vp_build_id_put(&kernel->pack.build_id, answer);
+	put_escaped(worker, kernel->banner);
+	vp_buffer_printf(answer, "at %x %x %x\n", kernel->pack.at.task_pid,
+			 kernel->pack.at.task_tgid, kernel->pack.at.task_comm);
+	vp_vec_each (cpus, cpu)
+		vp_buffer_printf(answer, "cpu %x %x %" PRIx64 "\n", cpu->vcpu, cpu->cpu,
+				 cpu->current_gpa);
+	if (kernel->route == VP_PACK_CACHED)
+		return;
+	struct vp_buffer text = {0};
+	vp_kernel_pack_write(&kernel->pack, &text);
+	vp_buffer_string(answer, "pack");
+	put_escaped(worker, vp_buffer_text(&text));
+	vp_buffer_deinit(&text);
+}
+
+static struct vp_error *find(struct worker *worker, bool scan)
+{
+	const struct vp_guest_worker_options *options = worker->options;
+	vp_guest_cpus cpus = {0};
+
+	vp_guest_kernel_deinit(&worker->kernel);
+	worker->found = false;
+	struct vp_error *error =
+	    vp_guest_kernel_find(options->memory, options->vcpus, scan ? 0 : options->n_vcpus,
+				 &worker->packs, options->seed, &worker->kernel);
+	if (!error)
+		error = vp_guest_kernel_check(&worker->kernel);
+	if (!error)
+		error = vp_guest_cpus_find(&worker->kernel, &cpus);
+	worker->found = !error;
+	if (!error)
+		put_kernel(worker, &cpus);
+	vp_vec_deinit(&cpus);
+	return error;
+}
+
+static bool put_task(void *context, const struct vp_guest_task *task)
+{
+	struct worker *worker = context;
+
+	vp_buffer_printf(&worker->answer, "task %x %" PRIx64, task->tgid, task->root);
+	put_escaped(worker, task->comm);
+	return true;
+}
+
+static struct vp_error *list_tasks(struct worker *worker)
+{
+	bool damaged;
+
+	vp_guest_tasks_each(&worker->kernel, put_task, worker, &damaged);
+	if (damaged)
+		vp_buffer_string(&worker->answer, "damaged\n");
+	return NULL;
+}
+
+static struct vp_error *write_dump(struct worker *worker, bool symbols)
+{
+	size_t processes;
+
+	if (worker->options->dump < 0)
+		return vp_error_new("there is nowhere to write map text to");
+	VP_TRY(vp_guest_dump_write(worker->dump, &worker->kernel, worker->options->dump, symbols,
+				   &processes));
+	vp_buffer_printf(&worker->answer, "wrote %zx\n", processes);
+	return NULL;
+}
+
+/* True if the request has an answer. */
+static bool serve(struct worker *worker, struct vp_slice line)
+{
+	struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
+	struct vp_slice what = vp_cursor_word(&words);
+	struct vp_error *error = NULL;
+
+	if (vp_slice_is(what, "find")) {
+		error = find(worker, vp_slice_is(vp_cursor_rest(&words), "scan"));
+	} else if (!worker->found) {
+		error = vp_error_new("the kernel was not found yet");
+	} else if (vp_slice_is(what, "check")) {
+		error = vp_guest_kernel_check(&worker->kernel);
+	} else if (vp_slice_is(what, "tasks")) {
+		error = list_tasks(worker);
+	} else if (vp_slice_is(what, "see")) {
+		uint64_t place = vp_cursor_hex(&words), tgid = vp_cursor_hex(&words);
+		vp_guest_dump_see(worker->dump, &worker->kernel, place, (uint32_t)tgid,
+				  vp_cursor_hex(&words));
+		return false;
+	} else if (vp_slice_is(what, "dump")) {
+		error = write_dump(worker, vp_cursor_hex(&words) != 0);
+	} else {
+		error = vp_error_new("an unknown request");
+	}
+	if (error)
+		put_error(worker, error);
+	vp_buffer_string(&worker->answer, ".\n");
+	return true;
+}
+
+static void parse_packs(struct worker *worker)
+{
+	for (size_t i = 0; i < worker->options->n_packs; i++) {
+		const struct vp_buffer *text = &worker->options->packs[i];
+		struct vp_kernel_pack pack;
+		struct vp_error *error =
+		    vp_kernel_pack_parse("a cached pack", text->bytes, text->size, &pack);
+		if (!error)
+			vp_vec_push(&worker->packs, pack);
+		vp_error_free(error);
+	}
+}
+
+void vp_guest_worker_run(const struct vp_guest_worker_options *options)
+{
+	struct worker worker = {.options = options, .dump = vp_guest_dump_new()};
+	struct vp_buffer requests = {0};
+	char bytes[LONGEST_REQUEST];
+	ssize_t got;
+
+	parse_packs(&worker);
+	while ((got = read(options->channel, bytes, sizeof(bytes))) > 0) {
+		vp_buffer_append(&requests, bytes, (size_t)got);
+		struct vp_cursor cursor = vp_cursor_of(requests.bytes, requests.size);
+		const char *end;
+		while ((end = memchr(cursor.next, '\n', vp_cursor_left(&cursor)))) {
+			struct vp_slice line;
+			worker.answer.size = 0;
+			if (vp_cursor_line(&cursor, &line) && serve(&worker, line) &&
+			    vp_fd_write_all(options->channel, worker.answer.bytes,
+					    worker.answer.size))
+				break;
+		}
+		size_t left = vp_cursor_left(&cursor);
+		memmove(requests.bytes, cursor.next, left);
+		requests.size = left;
+	}
+	vp_guest_dump_free(worker.dump);
+	vp_guest_kernel_deinit(&worker.kernel);
+	vp_vec_deinit(&worker.packs);
+	vp_buffer_deinit(&worker.answer);
+	vp_buffer_deinit(&requests);
+}

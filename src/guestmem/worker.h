@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Reads one guest's memory on request: the only code that looks into what a guest wrote, made to
+ * run in a process of its own that may do nothing else (collect/guest_reader.h starts it).
+ *
+ * Requests and answers are lines; an answer ends with the line ".". Numbers are hexadecimal, texts
+ * escaped as in map text.
+ *
+ *   find [scan]   look for the kernel (scan: without the vCPUs' registers)
+ *       kernel TEXT GPA SIZE DIRECT LEVELS CACHED SCANNED BUILDID BANNER
+ *       at TID TGID COMM                  places in task_struct
+ *       cpu VCPU CPU GPA                  where the pointer to its current task is
+ *       pack TEXT                         to be kept, if it was not had from a cache
+ *   tasks         list the guest's processes
+ *       task TGID ROOT COMM
+ *       damaged                           the list ended too early
+ *   check         is the kernel still there
+ *   see PLACE TGID TIME                   read that task's mappings now; no answer
+ *   dump SYMBOLS                          write map text, with symbols or (0) without
+ *       wrote PROCESSES
+ *   error SENTENCE                        in place of any answer
+ */
+#ifndef VP_GUESTMEM_WORKER_H
+#define VP_GUESTMEM_WORKER_H
+
+#include "guestmem/memory.h"
+
+struct vp_guest_worker_options {
+	const struct vp_guest_memory *memory;
+	const struct vp_guest_registers *vcpus;
+	size_t n_vcpus;
+	const struct vp_buffer *packs; /* texts of kernel packs that may fit */
+	size_t n_packs;
+	uint64_t seed; /* random, for a new pack's evidence */
+	int channel;   /* a socket: requests in, answers out */
+	int dump;      /* where map text goes; -1: nowhere */
+};
+
+/* Answers until the channel is closed. */
+void vp_guest_worker_run(const struct vp_guest_worker_options *options);
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "recording/guest_watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/file.h"
+#include "base/map.h"
+#include "collect/clock.h"
+#include "collect/guest_reader.h"
+#include "collect/pack_cache.h"
+
+enum {
+	ANSWER_S = 30, /* seconds that an answer may take while samples are taken */
+	RETRY_S = 3,   /* a guest that was just started has no kernel yet */
+	MOST_TRIES = 40,
+	CHECK_S = 1,
+	DUMP_MS = 60000,
+	/* Processes whose mappings are asked for in a second, and that are remembered. */
+	SEEN_PER_SECOND = 1000,
+	MOST_SEEN = 1 << 20,
+};
+#define SECOND 1000000000ULL
+
+enum guest_state { GUEST_FINDING, GUEST_READY, GUEST_CHECKING, GUEST_LOST };
+
+struct guest {
+	uint32_t pid;
+	uint32_t number; /* of the sampler's place for it */
+	enum guest_state state;
+	struct vp_guest_reader *reader;
+	int text; /* where the reader writes map text */
+	struct vp_guest_finding finding;
+	struct vp_guest_state memory;
+	uint64_t asked, next; /* when it was asked; when it is to be asked again */
+	unsigned tries;
+	char *problem;
+};
+
+struct vp_guest_watch {
+	struct vp_sampler *sampler;
+	struct vp_guest_lister *lister;
+	char *lister_problem;
+	char *cache, *own_cache; /* folders of kernel packs: the user's, the recording's */
+	vp_pack_texts packs;
+	VP_VEC(struct guest) guests;
+	struct vp_map seen; /* VMM's pid << 32 | tgid → hash of the process's name */
+	uint64_t second, seen_in_second;
+};
+
+struct vp_guest_watch *vp_guest_watch_new(struct vp_sampler *sampler, const char *directory)
+{
+	struct vp_guest_watch *watch = vp_alloc(sizeof(*watch));
+	struct vp_error *error = vp_guest_lister_new(&watch->lister);
+
+	watch->sampler = sampler;
+	watch->cache = vp_pack_cache_folder();
+	watch->own_cache = vp_format("%s/packs", directory);
+	vp_pack_cache_load(watch->cache, &watch->packs);
+	if (error)
+		watch->lister_problem = vp_strdup(vp_error_message(error));
+	vp_error_free(error);
+	return watch;
+}
+
+static void guest_stop(struct guest *guest)
+{
+	vp_guest_reader_free(guest->reader);
+	guest->reader = NULL;
+	vp_guest_finding_deinit(&guest->finding);
+	vp_guest_memory_deinit(&guest->memory.memory);
+	vp_vec_deinit(&guest->memory.vcpus);
+	if (guest->text >= 0)
+		close(guest->text);
+	guest->text = -1;
+}
+
+void vp_guest_watch_free(struct vp_guest_watch *watch)
+{
+	if (!watch)
+		return;
+	vp_vec_each (&watch->guests, guest) {
+		guest_stop(guest);
+		free(guest->problem);
+	}
+	vp_vec_deinit(&watch->guests);
+	vp_guest_lister_free(watch->lister);
+	vp_pack_texts_deinit(&watch->packs);
+	vp_map_deinit(&watch->seen);
+	free(watch->lister_problem);
+	free(watch->cache);
+	free(watch->own_cache);
+	free(watch);
+}
+
+static struct guest *guest_of(const struct vp_guest_watch *watch, uint32_t pid)
+{
+	vp_vec_each (&watch->guests, guest)
+		if (guest->pid == pid)
+			return guest;
+	return NULL;
+}
+
+/* The guest's samples have no names by its memory from now on. */
+static void lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *error)
+{
+	vp_sampler_forget(watch->sampler, guest->pid);
+	guest_stop(guest);
+	free(guest->problem);
+	guest->problem = vp_strdup(vp_error_message(error));
+	vp_error_free(error);
+	guest->state = GUEST_LOST;
+	guest->next = vp_clock_monotonic() + RETRY_S * SECOND;
+}
+
+static struct vp_error *start(struct vp_guest_watch *watch, struct guest *guest)
+{
+	vp_guest_states states = {0};
+
+	if (!watch->lister)
+		return vp_error_new("%s", watch->lister_problem);
+	VP_TRY(vp_guest_lister_read(watch->lister, guest->pid, &states));
+	if (!states.count)
+		return vp_error_new("KVM's memory slots are not to be had on this host's kernel");
+	guest->memory = states.at[0];
+	states.count = 0; /* moved; the lister was asked for one VM */
+	vp_guest_states_deinit(&states);
+	guest->text = memfd_create("vperf-guest-maps", MFD_CLOEXEC);
+	if (guest->text < 0)
+		return vp_error_errno(errno, "cannot make room for map text");
+	VP_TRY(vp_guest_reader_start(&guest->memory, watch->packs.at, watch->packs.count,
+				     guest->text, &guest->reader));
+	guest->asked = vp_clock_monotonic();
+	guest->state = GUEST_FINDING;
+	return vp_guest_reader_ask(guest->reader, "find");
+}
+
+static void try_start(struct vp_guest_watch *watch, struct guest *guest)
+{
+	struct vp_error *error = start(watch, guest);
+
+	guest->tries++;
+	if (error)
+		lose(watch, guest, error);
+}
+
+void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
+{
+	if (guest_of(watch, vm->pid))
+		return;
+	vp_vec_push(
+	    &watch->guests,
+	    ((struct guest){.pid = vm->pid, .number = (uint32_t)watch->guests.count, .text = -1}));
+	try_start(watch, &watch->guests.at[watch->guests.count - 1]);
+}
+
+/* Packs are a help for the next time: that one could not be kept is no reason to stop. */
+static void keep_pack(struct vp_guest_watch *watch, const struct vp_guest_finding *finding)
+{
+	const char *folders[] = {watch->cache, watch->own_cache};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(folders) && finding->pack; i++)
+		vp_error_free(vp_pack_cache_store(folders[i], &finding->build_id, finding->pack));
+}
+
+static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest *guest,
+				     struct vp_slice answer)
+{
+	VP_TRY(vp_guest_finding_parse(answer, &guest->finding));
+	VP_TRY(vp_sampler_identify(watch->sampler, guest->number, &guest->memory, &guest->finding));
+	keep_pack(watch, &guest->finding);
+	free(guest->problem);
+	guest->problem = NULL;
+	return NULL;
+}
+
+/* Looks whether the answer has come that the guest waits for. */
+static struct vp_error *hear(struct vp_guest_watch *watch, struct guest *guest, int timeout_ms)
+{
+	struct vp_slice answer;
+	bool done;
+
+	VP_TRY(vp_guest_reader_wait(guest->reader, timeout_ms, &done, &answer));
+	if (!done)
+		return vp_clock_monotonic() - guest->asked > ANSWER_S * SECOND
+			   ? vp_error_new("reading the guest's memory took too long")
+			   : NULL;
+	if (guest->state == GUEST_FINDING)
+		VP_TRY(take_finding(watch, guest, answer));
+	guest->state = GUEST_READY;
+	guest->next = vp_clock_monotonic() + CHECK_S * SECOND;
+	return NULL;
+}
+
+static void hear_or_lose(struct vp_guest_watch *watch, struct guest *guest, int timeout_ms)
+{
+	struct vp_error *error = hear(watch, guest, timeout_ms);
+
+	if (error)
+		lose(watch, guest, error);
+}
+
+void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms)
+{
+	uint64_t end = vp_clock_monotonic() + timeout_ms * 1000000ULL;
+
+	vp_vec_each (&watch->guests, guest)
+		while (guest->state == GUEST_FINDING && vp_clock_monotonic() < end)
+			hear_or_lose(watch, guest, 20);
+}
+
+static void check(struct vp_guest_watch *watch, struct guest *guest)
+{
+	struct vp_error *error = vp_guest_reader_ask(guest->reader, "check");
+
+	guest->asked = vp_clock_monotonic();
+	guest->state = GUEST_CHECKING;
+	if (error)
+		lose(watch, guest, error);
+}
+
+void vp_guest_watch_step(struct vp_guest_watch *watch)
+{
+	uint64_t now = vp_clock_monotonic();
+
+	vp_vec_each (&watch->guests, guest) {
+		bool due = now >= guest->next;
+		if (guest->state == GUEST_FINDING || guest->state == GUEST_CHECKING)
+			hear_or_lose(watch, guest, 0);
+		else if (guest->state == GUEST_READY && due)
+			check(watch, guest);
+		else if (guest->state == GUEST_LOST && due && guest->tries < MOST_TRIES)
+			try_start(watch, guest);
+	}
+}
+
+/* Whether asking once more now is within bounds. */
+static bool may_ask(struct vp_guest_watch *watch, uint64_t time)
+{
+	if (time / SECOND != watch->second) {
+		watch->second = time / SECOND;
+		watch->seen_in_second = 0;
+	}
+	return watch->seen_in_second++ < SEEN_PER_SECOND;
+}
+
+void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task *task)
+{
+	uint64_t key = (uint64_t)task->pid << 32 | task->guest_pid, words[2];
+	bool is_new;
+
+	memcpy(words, task->comm, sizeof(words));
+	uint32_t hash = (uint32_t)vp_hash64(words[0] ^ vp_hash64(words[1]));
+	const uint32_t *known = vp_map_find(&watch->seen, key);
+	/* Another name of the main thread means another program: exec, or a pid that is used again.
+	 */
+	if (known && (*known == hash || task->guest_tid != task->guest_pid))
+		return;
+	struct guest *guest = guest_of(watch, task->pid);
+	bool listens = guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
+	if (!listens || !may_ask(watch, task->time))
+		return;
+	if (watch->seen.count >= MOST_SEEN)
+		vp_map_deinit(&watch->seen);
+	*vp_map_insert(&watch->seen, key, hash, &is_new) = hash;
+	/* One that is too busy to listen is asked when the process is seen next. */
+	struct vp_error *error =
+	    vp_guest_reader_see(guest->reader, task->task, task->guest_pid, task->time);
+	if (error)
+		*vp_map_find(&watch->seen, key) = ~hash;
+	vp_error_free(error);
+}
+
+static struct vp_error *copy_text(int from, const char *path)
+{
+	VP_AUTO_FREE char *temporary = vp_format("%s.tmp", path);
+	VP_AUTO_CLOSE int out = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	VP_AUTO_FREE char *bytes = vp_alloc(1 << 20);
+	int result = out < 0 ? -errno : 0;
+	ssize_t got;
+
+	for (off_t at = 0; !result && (got = pread(from, bytes, 1 << 20, at)) > 0; at += got)
+		result = vp_fd_write_all(out, bytes, (size_t)got);
+	/* What there was room for on a full disk is kept: it is seen to be cut off. */
+	if ((!result || result == -ENOSPC || result == -EDQUOT) && rename(temporary, path))
+		result = -errno;
+	return result ? vp_error_errno(-result, "cannot write '%s'", path) : NULL;
+}
+
+static struct vp_error *dump(struct guest *guest, bool symbols)
+{
+	struct vp_slice answer;
+	bool done;
+
+	VP_TRY(vp_guest_reader_ask(guest->reader, "dump %d", symbols));
+	VP_TRY(vp_guest_reader_wait(guest->reader, DUMP_MS, &done, &answer));
+	return done ? NULL : vp_error_new("writing the guest's map text took too long");
+}
+
+struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct vp_vm *vm,
+				     const char *path, bool symbols, bool *written)
+{
+	struct guest *guest = guest_of(watch, vm->pid);
+
+	*written = false;
+	if (guest && guest->state == GUEST_CHECKING) /* one answer at a time */
+		hear_or_lose(watch, guest, DUMP_MS);
+	if (!guest || guest->state != GUEST_READY)
+		return NULL;
+	struct vp_error *error = dump(guest, symbols);
+	if (error) {
+		lose(watch, guest, error);
+		return NULL;
+	}
+	*written = true;
+	return copy_text(guest->text, path);
+}
+
+char *vp_guest_watch_state(const struct vp_guest_watch *watch, uint32_t pid)
+{
+	const struct guest *guest = guest_of(watch, pid);
+
+	if (!guest)
+		return vp_strdup("");
+	if (guest->problem)
+		return vp_strdup(guest->problem);
+	if (guest->state == GUEST_FINDING)
+		return vp_strdup("the guest's kernel was not found before the recording ended");
+	struct vp_sampler_identity_counts counts =
+	    vp_sampler_identity_counts(watch->sampler, guest->pid, &guest->finding);
+	return vp_format("ok: kernel found by %s, %s; %llu samples named, %llu not",
+			 guest->finding.scanned ? "looking through memory" : "registers",
+			 guest->finding.cached ? "known by a kernel pack" : "symbols and BTF read",
+			 (unsigned long long)counts.good, (unsigned long long)counts.failed);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Keeps an eye on guests through their memory while they are recorded: finds each one's kernel,
+ * tells the sampling program how to read its current task, has the mappings of its processes read
+ * when they are first seen, and writes its map text. All parsing is done by others
+ * (collect/guest_reader.h); nothing here waits for them while samples are taken.
+ */
+#ifndef VP_RECORDING_GUEST_WATCH_H
+#define VP_RECORDING_GUEST_WATCH_H
+
+#include "base/error.h"
+#include "collect/sampler.h"
+#include "schema/vm.h"
+
+struct vp_guest_watch;
+
+struct vp_guest_watch *vp_guest_watch_new(struct vp_sampler *sampler, const char *directory);
+void vp_guest_watch_free(struct vp_guest_watch *watch);
+/* Begins to look into the VM's guest. */
+void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm);
+/* Waits until every guest's kernel was found or not, or so long has passed. */
+void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms);
+/* Takes answers that have come, tries again what failed, checks what worked. */
+void vp_guest_watch_step(struct vp_guest_watch *watch);
+/* A sample hit that thread of a guest, which was not hit lately. */
+void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task *task);
+/* Has the VM's map text written to `path`; *written is false if there is none. */
+struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct vp_vm *vm,
+				     const char *path, bool symbols, bool *written) VP_MUST_CHECK;
+/* One sentence on how it went, "ok: …" if it did; a new string. */
+char *vp_guest_watch_state(const struct vp_guest_watch *watch, uint32_t pid) VP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A guest's memory that lies. The first byte chooses: a whole snapshot, from its kernel to its map
+ * text; a snapshot whose kernel and pack are true, so that the walkers get to the lies at once; or
+ * a piece of memory alone, as symbol tables, BTF or a kernel pack.
+ */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../unit/guest_builder.h"
+#include "guestmem/dump.h"
+#include "guestmem/process.h"
+#include "guestmem/tasks.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+enum { MOST_SYMBOLS = 4 << 20 };
+
+static void dump_all(const struct vp_guest_kernel *kernel)
+{
+	struct vp_guest_dump *dump = vp_guest_dump_new();
+	VP_AUTO_CLOSE int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	vp_guest_cpus cpus = {0};
+	size_t processes;
+
+	vp_error_free(vp_guest_kernel_check(kernel));
+	vp_error_free(vp_guest_cpus_find(kernel, &cpus));
+	vp_guest_dump_see(dump, kernel, kernel->text + kernel->pack.symbol.init_task.offset, 0, 1);
+	vp_error_free(vp_guest_dump_write(dump, kernel, nowhere, true, &processes));
+	vp_vec_deinit(&cpus);
+	vp_guest_dump_free(dump);
+}
+
+static void try_snapshot(const uint8_t *bytes, size_t size)
+{
+	static const vp_kernel_packs none;
+	struct vp_guest_snapshot snapshot;
+	struct vp_guest_kernel kernel;
+	struct vp_error *error = vp_guest_snapshot_init(bytes, size, &snapshot);
+
+	if (!error) {
+		error = vp_guest_kernel_find(&snapshot.memory, snapshot.vcpus.at,
+					     snapshot.vcpus.count, &none, 1, &kernel);
+		if (!error)
+			dump_all(&kernel);
+		vp_guest_kernel_deinit(&kernel);
+		vp_guest_snapshot_deinit(&snapshot);
+	}
+	vp_error_free(error);
+}
+
+/* The bytes are the low memory of the built guest: its tasks, trees and files. */
+static void try_objects(const uint8_t *bytes, size_t size)
+{
+	static struct guest_builder guest;
+	static const vp_kernel_packs none;
+	struct vp_guest_snapshot snapshot;
+	struct vp_guest_kernel kernel;
+	struct vp_buffer text = {0};
+
+	built_kernel(&guest, BUILT_NEW);
+	built_snapshot(&guest, &text);
+	if (vp_guest_snapshot_init(text.bytes, text.size, &snapshot) ||
+	    vp_guest_kernel_find(&snapshot.memory, snapshot.vcpus.at, 1, &none, 1, &kernel))
+		abort();
+	/* The kernel is known; now the memory becomes what the input says. */
+	char *low = text.bytes + text.size - BUILT_LOW;
+	memcpy(low, bytes, size < BUILT_LOW ? size : BUILT_LOW);
+	kernel.view.image_size = BUILT_IMAGE;
+	dump_all(&kernel);
+	vp_guest_kernel_deinit(&kernel);
+	vp_guest_snapshot_deinit(&snapshot);
+	vp_buffer_deinit(&text);
+}
+
+static bool count(void *context, const struct vp_kallsyms_symbol *symbol)
+{
+	unsigned *symbols = context;
+
+	if (!memchr(symbol->name, 0, sizeof(symbol->name)) || ++*symbols > MOST_SYMBOLS)
+		abort();
+	return true;
+}
+
+static void try_pieces(const uint8_t *bytes, size_t size)
+{
+	struct vp_kallsyms tables;
+	struct vp_guest_btf btf;
+	struct vp_kernel_pack pack;
+	unsigned symbols = 0;
+	struct vp_error *error = vp_kallsyms_find((const char *)bytes, size, BUILT_TEXT, &tables);
+
+	if (!error)
+		vp_kallsyms_each(&tables, (const char *)bytes, size, count, &symbols);
+	vp_error_free(error);
+	error = vp_guest_btf_init(bytes, size, &btf);
+	if (!error) {
+		vp_kernel_pack_init(&pack);
+		vp_kernel_pack_members(&pack, &btf);
+		vp_guest_btf_deinit(&btf);
+	}
+	vp_error_free(error);
+	error = vp_kernel_pack_parse("pack", bytes, size, &pack);
+	if (!error) /* what a pack says of the tables is not believed either */
+		vp_kallsyms_each(&pack.kallsyms, (const char *)bytes, size, count, &symbols);
+	vp_error_free(error);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	if (!size)
+		return 0;
+	if (bytes[0] == 'V')
+		try_snapshot(bytes, size);
+	else if (bytes[0] & 1)
+		try_objects(bytes + 1, size - 1);
+	else
+		try_pieces(bytes + 1, size - 1);
+	return 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Writes seeds for fuzz_guest_memory into the folder that is named. */
+#include <stdio.h>
+
+#include "../unit/guest_builder.h"
+
+static struct guest_builder guest;
+
+static void write_seed(const char *folder, const char *name, char kind, const void *bytes,
+		       size_t size)
+{
+	VP_AUTO_FREE char *path = vp_format("%s/%s", folder, name);
+	VP_AUTO_FCLOSE FILE *file = fopen(path, "we");
+
+	if (!file || (kind && fputc(kind, file) == EOF) || fwrite(bytes, 1, size, file) != size)
+		exit(1);
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const names[] = {"old", "new", "place"};
+
+	if (argc != 2)
+		return 2;
+	for (int layout = BUILT_OLD; layout <= BUILT_PLACE; layout++) {
+		struct vp_buffer snapshot = {0};
+		VP_AUTO_FREE char *objects = vp_format("objects-%s", names[layout]);
+		VP_AUTO_FREE char *tables = vp_format("tables-%s", names[layout]);
+		built_kernel(&guest, (enum built_layout)layout);
+		uint64_t mm = built_mm(&guest);
+		built_put64(&guest, mm + guest.pack.at.mm_maple_root,
+			    built_vma(&guest, 0x400000, 0x402000, 1, built_mm(&guest)));
+		built_process(&guest, 7, mm, "prog");
+		built_snapshot(&guest, &snapshot);
+		write_seed(argv[1], names[layout], 0, snapshot.bytes, snapshot.size);
+		write_seed(argv[1], objects, 1, guest.low, guest.free);
+		write_seed(argv[1], tables, 2, guest.image + AT_KALLSYMS,
+			   guest.kallsyms_end - AT_KALLSYMS);
+		vp_buffer_deinit(&snapshot);
+	}
+	write_seed(argv[1], "btf", 2, guest.image + AT_BTF, guest.btf_size);
+	struct vp_buffer text = {0};
+	guest.pack.build_id = vp_build_id_of("0123456789", 10);
+	guest.pack.kallsyms.sense = VP_KALLSYMS_PERCPU;
+	vp_kernel_pack_write(&guest.pack, &text);
+	write_seed(argv[1], "pack", 2, text.bytes, text.size);
+	vp_buffer_deinit(&text);
+	return 0;
+}

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests without an agent: who and what every sample was, by the guest's memory alone."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+# Threads that say who they are and which function is theirs, a program with dynamic libraries, and
+# system calls for the kernel's share.
+SCENARIO = """
+host pcpus=2 kernel={host}
+guest g1 vcpus={vcpus} memory=256 kernel={guest} kallsyms=yes
+workload g1 length=100 who --procs 2 --threads 2
+workload g1 length=100 exits --syscalls 20000 --rate 2
+workload g1 length=100 shares fast=80 slow=20
+command export HOME=/tmp/home; vperf guests --format json >/out/guests.json; \
+vperf guests --scan --no-cache --format json >/out/scanned.json; \
+vperf record -o /out/rec -- sleep 10
+command-after rm -rf /tmp/home/.cache
+""".replace("\\\n", "")
+
+BY_MEMORY = 64
+GUEST_USER = "5"
+
+
+def scenario(host, guest, vcpus):
+    return SCENARIO.format(host=host, guest=guest, vcpus=vcpus)
+
+
+def truth_of(run):
+    """(from, to) of a function, and the (pid, tid, comm) of the thread that alone runs it."""
+    text = (run.out / "guest-g1" / "workloads.log").read_text()
+    pattern = r"who: pid=(\d+) tid=(\d+) comm=(\S+) from=0x(\w+) to=0x(\w+)"
+    return [((int(start, 16), int(end, 16)), (int(pid), int(tid), comm))
+            for pid, tid, comm, start, end in re.findall(pattern, text)]
+
+
+def guest_samples(run, recording="rec"):
+    """All guest samples of the trace as dictionaries, with `comm` as the records before say."""
+    text = subprocess.run(["babeltrace2", str(run.recording(recording) / "host")],
+                          capture_output=True, text=True, check=True).stdout
+    comms, samples = {}, []
+    for line in text.splitlines():
+        kind = re.search(r" (guest_sample|guest_task): ", line)
+        if not kind:
+            continue
+        fields = dict(re.findall(r"(\w+) = (\"[^\"]*\"|\w+)", line))
+        if kind[1] == "guest_task":
+            comms[fields["guest_tid"]] = fields["comm"].strip('"')
+        else:
+            fields["comm"] = comms.get(fields["guest_tid"])
+            samples.append(fields)
+    return samples
+
+
+def check_samples(run, claims):
+    samples, truth = guest_samples(run), truth_of(run)
+    named = [sample for sample in samples if int(sample["flags"], 16) & BY_MEMORY]
+    claims.check(len(samples) > 1000 and len(named) >= 0.99 * len(samples),
+                 f"{len(named)} of {len(samples)} guest samples are named by memory")
+    right = known = 0
+    for sample in samples:
+        ip = int(sample["ip"], 16)
+        expected = [who for (start, end), who in truth if start <= ip < end]
+        if sample["mode"] == GUEST_USER and expected:
+            known += 1
+            right += expected[0] == (int(sample["guest_pid"]), int(sample["guest_tid"]),
+                                     sample["comm"])
+    claims.check(known > 500 and right >= 0.99 * known,
+                 f"{right} of {known} samples of threads that said who they are carry the right "
+                 "tgid, tid and comm")
+
+
+def by_function(report, kind):
+    counts = {}
+    for row in report["rows"]:
+        if row["kind"] == kind:
+            counts[row["function"]] = counts.get(row["function"], 0) + row["samples"]
+    return counts
+
+
+def check_kernel_symbols(run, claims):
+    kallsyms = f"g1={run.out / 'guest-g1' / 'kallsyms'}"
+    ours = by_function(run.report("guest", "--vm", "g1"), "os")
+    theirs = by_function(run.report("guest", "--vm", "g1", "--kallsyms", kallsyms), "os")
+    same = sum(min(count, ours.get(name, 0)) for name, count in theirs.items())
+    total = sum(theirs.values())
+    claims.check(total > 100 and same >= 0.99 * total,
+                 f"{same} of {total} guest kernel samples have the symbol that the guest's "
+                 "/proc/kallsyms gives")
+
+
+def symfs_of(run):
+    """What is in the guest's root file system, by links to where vlab took it from."""
+    root = run.out / "symfs"
+    cache = pathlib.Path(os.environ.get("VLAB_CACHE", pathlib.Path.home() / ".cache/vperf-lab"))
+    programs = max((cache / "programs").iterdir(), key=lambda path: path.stat().st_mtime)
+    (root / "lab").mkdir(parents=True, exist_ok=True)
+    for link, target in ((root / "lab/bin", programs), (root / "lib", "/lib"),
+                         (root / "lib64", "/lib64")):
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+    return root
+
+
+# Functions of the two programs that are not in a library.
+OWN = re.compile(r"(share_[a-h]|burn_[0-7]|run|main|work_\w+)$")
+
+
+def check_user_symbols(run, claims):
+    report = run.report("guest", "--vm", "g1", "--symfs", str(symfs_of(run)))
+    rows = [row for row in report["rows"] if row["kind"] == "user" and
+            (row["process"] == "shares" or str(row["process"]).startswith("who-"))]
+    total = sum(row["samples"] for row in rows)
+    good = sum(row["samples"] for row in rows if OWN.match(row["function"]) and
+               row["module"].startswith("/lab/bin/"))
+    claims.check(total > 500 and good >= 0.95 * total,
+                 f"{good} of {total} user samples have the right function with --symfs")
+    burners = {row["function"]: row["process"] for row in rows
+               if row["function"].startswith("burn_") and row["samples"] > 20}
+    claims.check(burners and all(name[-1] == who[-1] for name, who in burners.items()),
+                 f"each thread is in its own function: {sorted(burners.items())}")
+
+
+def check_guests(run, claims):
+    guest, = json.loads((run.out / "guests.json").read_text())
+    scanned, = json.loads((run.out / "scanned.json").read_text())
+    claims.check(guest["problem"] is None and guest["kernel"]["found_by"] == "registers",
+                 "vperf guests finds the kernel by the vCPUs' registers")
+    claims.check(scanned["kernel"] and scanned["kernel"]["found_by"] == "scan" and
+                 scanned["kernel"]["text"] == guest["kernel"]["text"],
+                 "it finds the same kernel without registers")
+    pids = {pid for _, (pid, _, _) in truth_of(run)}
+    listed = {process["pid"] for process in guest["processes"]}
+    claims.check(pids and pids <= listed, f"it lists the workload's processes {sorted(pids)}")
+    info = run.info()["vms"][0]
+    claims.check("known by a kernel pack" in info["memory"],
+                 f"the recording starts from a cached pack: {info['memory']}")
+
+
+def identity(run, claims):
+    check_guests(run, claims)
+    check_samples(run, claims)
+    check_kernel_symbols(run, claims)
+    check_user_symbols(run, claims)
+
+
+SUITES = ("bullseye", "bookworm", "trixie", "sid")
+USUAL = (("bookworm", "trixie", 1), ("bookworm", "sid", 4))
+
+
+def tests(pairs):
+    return [(f"identity: host {host}, guest {guest}, {vcpus} vCPUs",
+             scenario(host, guest, vcpus), identity) for host, guest, vcpus in pairs]
+
+
+TESTS = tests(USUAL)
+FULL = tests([(host, guest, vcpus) for host in SUITES for guest in SUITES for vcpus in (1, 4)
+              if (host, guest, vcpus) not in USUAL])

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A small guest, made by code, as a snapshot of its memory: a kernel with symbol table, BTF, page
+ * tables and notes, and whatever tasks, mappings and files a test puts into its direct map.
+ */
+#ifndef VP_TESTS_GUEST_BUILDER_H
+#define VP_TESTS_GUEST_BUILDER_H
+
+#include <linux/btf.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "guestmem/pack.h"
+#include "guestmem/view.h"
+
+#define BUILT_TEXT 0xffffffff81000000ULL
+#define BUILT_DIRECT 0xffff888000000000ULL
+#define BUILT_MEMMAP 0xffffea0000000000ULL
+
+enum {
+	BUILT_IMAGE_GPA = 0x200000,
+	BUILT_IMAGE = 0x20000, /* bytes of the image that are there */
+	BUILT_LOW = 0x20000,   /* bytes of memory from 0 on */
+	BUILT_PAGE_SIZE_OF = 64,
+	/* Places in the image. */
+	AT_ENTRY = 0x100,
+	AT_BANNER = 0x200,
+	AT_NOTES = 0x300,
+	AT_PAGE_OFFSET = 0x400,
+	AT_MEMMAP = 0x408,
+	AT_PHYS_BASE = 0x410,
+	AT_L5 = 0x418,
+	AT_CPU_IDS = 0x420,
+	AT_PER_CPU = 0x428,
+	AT_MODULES = 0x440,
+	AT_INIT_TASK = 0x800,
+	AT_TOP_PGT = 0x1000,
+	AT_BTF = 0x2000,
+	AT_KALLSYMS = 0x8000,
+	AT_END = 0x20000,
+	/* Offsets from a per-CPU base. */
+	PERCPU_CURRENT = 0x10,
+	PERCPU_APICID = 0x20,
+	BUILT_CR3 = 0x1000,
+	BUILT_SYMBOLS = 1200,
+};
+
+enum built_layout {
+	BUILT_OLD,   /* offsets before num_syms, per-CPU symbols absolute */
+	BUILT_NEW,   /* offsets behind token_index, relative */
+	BUILT_PLACE, /* offsets relative to their own places, aligned to 4 bytes */
+};
+
+struct guest_builder {
+	char image[BUILT_IMAGE];
+	char low[BUILT_LOW];
+	uint64_t free; /* next object's physical address */
+	enum built_layout layout;
+	struct vp_kernel_pack pack; /* with the places that the BTF gives */
+	size_t btf_size, kallsyms_end;
+};
+
+static inline void put64(char *at, uint64_t value)
+{
+	memcpy(at, &value, sizeof(value));
+}
+
+static inline void put32(char *at, uint32_t value)
+{
+	memcpy(at, &value, sizeof(value));
+}
+
+/* Room in the direct map; its address in the guest's kernel. */
+static inline uint64_t built_object(struct guest_builder *guest, size_t size, size_t align)
+{
+	guest->free = (guest->free + align - 1) / align * align;
+	uint64_t at = guest->free;
+	guest->free += size;
+	return BUILT_DIRECT + at;
+}
+
+/* Where the bytes at an address of the direct map or the image are. */
+static inline char *built_at(struct guest_builder *guest, uint64_t va)
+{
+	return va >= BUILT_TEXT ? guest->image + (va - BUILT_TEXT)
+				: guest->low + (va - BUILT_DIRECT);
+}
+
+static inline void built_put64(struct guest_builder *guest, uint64_t va, uint64_t value)
+{
+	put64(built_at(guest, va), value);
+}
+
+/* Offsets that are not a matter of taste: pid and tgid are neighbours, nodes have their shapes. */
+static inline uint32_t built_offset(const char *type, const char *member, uint32_t index)
+{
+	static const struct {
+		const char *type, *member;
+		uint32_t offset;
+	} fixed[] = {{"task_struct", "pid", 0},       {"task_struct", "tgid", 4},
+		     {"maple_range_64", "pivot", 8},  {"maple_range_64", "slot", 128},
+		     {"maple_arange_64", "pivot", 8}, {"maple_arange_64", "slot", 80},
+		     {"xa_node", "shift", 0},         {"xa_node", "slots", 40},
+		     {"module", "name", 24},          {"module", "list", 8},
+		     {"module", "kallsyms", 96}};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(fixed); i++)
+		if (!strcmp(fixed[i].type, type) && !strcmp(fixed[i].member, member))
+			return fixed[i].offset;
+	return 16 * (index + 1);
+}
+
+struct btf_builder {
+	char types[8192], strings[4096];
+	size_t types_size, strings_size;
+	uint32_t last_id;
+};
+
+static inline uint32_t btf_string(struct btf_builder *btf, const char *text, size_t size)
+{
+	uint32_t at = (uint32_t)btf->strings_size;
+
+	memcpy(btf->strings + at, text, size);
+	btf->strings_size += size + 1;
+	return at;
+}
+
+/* A struct of one or no member; `type` 0: the member is void. Yields its id. */
+static inline uint32_t btf_struct(struct btf_builder *btf, const char *name, uint32_t size,
+				  const struct btf_member *members, uint32_t count)
+{
+	struct btf_type head = {.name_off = name ? btf_string(btf, name, strlen(name)) : 0,
+				.info = (uint32_t)BTF_KIND_STRUCT << 24 | count,
+				.size = size};
+
+	memcpy(btf->types + btf->types_size, &head, sizeof(head));
+	if (count)
+		memcpy(btf->types + btf->types_size + sizeof(head), members,
+		       count * sizeof(*members));
+	btf->types_size += sizeof(head) + count * sizeof(*members);
+	return ++btf->last_id;
+}
+
+static const struct {
+	const char *type, *member;
+	size_t place;
+} built_members[] = {
+#define BUILT_MEMBER(id, type, member) {type, member, offsetof(struct vp_kernel_pack, at.id)},
+    VP_PACK_MEMBERS(BUILT_MEMBER)
+#undef BUILT_MEMBER
+};
+
+/* "a.b" becomes a member `a` whose own type has `b` at its begin. */
+static inline struct btf_member built_member(struct guest_builder *guest, struct btf_builder *btf,
+					     size_t number, uint32_t index)
+{
+	const char *type = built_members[number].type, *member = built_members[number].member;
+	const char *dot = strchr(member, '.');
+	uint32_t offset = built_offset(type, member, index), inner = 0;
+
+	if (dot) {
+		struct btf_member only = {.name_off = btf_string(btf, dot + 1, strlen(dot + 1))};
+		inner = btf_struct(btf, NULL, 8, &only, 1);
+	}
+	*(uint32_t *)((char *)&guest->pack + built_members[number].place) = offset;
+	return (struct btf_member){
+	    .name_off = btf_string(btf, member, dot ? (size_t)(dot - member) : strlen(member)),
+	    .type = inner,
+	    .offset = 8 * offset};
+}
+
+static inline void built_btf(struct guest_builder *guest)
+{
+	struct btf_builder btf = {.strings_size = 1};
+
+	for (size_t i = 0, next; i < VP_ARRAY_SIZE(built_members); i = next) {
+		struct btf_member members[16];
+		uint32_t count = 0;
+		for (next = i; next < VP_ARRAY_SIZE(built_members) &&
+			       !strcmp(built_members[next].type, built_members[i].type);
+		     next++, count++)
+			members[count] = built_member(guest, &btf, next, count);
+		btf_struct(&btf, built_members[i].type, 512, members, count);
+	}
+	btf_struct(&btf, "page", BUILT_PAGE_SIZE_OF, NULL, 0);
+	struct btf_header header = {.magic = BTF_MAGIC,
+				    .version = BTF_VERSION,
+				    .hdr_len = sizeof(header),
+				    .type_len = (uint32_t)btf.types_size,
+				    .str_off = (uint32_t)btf.types_size,
+				    .str_len = (uint32_t)btf.strings_size};
+	char *at = guest->image + AT_BTF;
+	memcpy(at, &header, sizeof(header));
+	memcpy(at + sizeof(header), btf.types, btf.types_size);
+	memcpy(at + sizeof(header) + btf.types_size, btf.strings, btf.strings_size);
+	guest->btf_size = sizeof(header) + btf.types_size + btf.strings_size;
+}
+
+struct built_symbol {
+	char name[32];
+	char type;
+	bool percpu;
+	uint32_t offset;
+};
+
+/* The kernel's symbols in the order of their addresses, per-CPU ones first. */
+static inline struct built_symbol built_symbol(const struct guest_builder *guest, unsigned i)
+{
+	const struct built_symbol special[] = {
+	    {"current_task", 'A', true, PERCPU_CURRENT},
+	    {"x86_cpu_to_apicid", 'A', true, PERCPU_APICID},
+	    {"_text", 'T', false, 0},
+	    {"entry_SYSCALL_64", 'T', false, AT_ENTRY},
+	    {"linux_banner", 'D', false, AT_BANNER},
+	    {"__start_notes", 'R', false, AT_NOTES},
+	    {"__stop_notes", 'R', false, AT_NOTES + 36},
+	    {"page_offset_base", 'D', false, AT_PAGE_OFFSET},
+	    {"vmemmap_base", 'D', false, AT_MEMMAP},
+	    {"phys_base", 'D', false, AT_PHYS_BASE},
+	    {"__pgtable_l5_enabled", 'D', false, AT_L5},
+	    {"nr_cpu_ids", 'D', false, AT_CPU_IDS},
+	    {"__per_cpu_offset", 'D', false, AT_PER_CPU},
+	    {"modules", 'd', false, AT_MODULES},
+	    {"init_task", 'D', false, AT_INIT_TASK},
+	    {"init_top_pgt", 'D', false, AT_TOP_PGT},
+	    {"__start_BTF", 'R', false, AT_BTF},
+	    {"__stop_BTF", 'R', false, AT_BTF + (uint32_t)guest->btf_size},
+	};
+	struct built_symbol symbol = {.type = 't', .offset = AT_KALLSYMS};
+
+	/* Since v6.15 the per-CPU ones are addresses in the image. */
+	if (i < 2 && guest->layout != BUILT_OLD)
+		symbol = (struct built_symbol){.type = 't', .offset = 0};
+	else if (i < VP_ARRAY_SIZE(special))
+		return special[i];
+	if (i == BUILT_SYMBOLS - 3)
+		return (struct built_symbol){"_end", 'B', false, AT_END};
+	/* Their section counts for more than its place: it is that of the area of CPU 0. */
+	if (i == BUILT_SYMBOLS - 2 && guest->layout != BUILT_OLD)
+		return (struct built_symbol){"current_task", 'D', false, AT_END + PERCPU_CURRENT};
+	if (i == BUILT_SYMBOLS - 1 && guest->layout != BUILT_OLD)
+		return (struct built_symbol){"x86_cpu_to_apicid", 'D', false,
+					     AT_END + PERCPU_APICID};
+	if (i >= BUILT_SYMBOLS - 2)
+		symbol.offset = AT_END;
+	snprintf(symbol.name, sizeof(symbol.name), "filler_%u", i);
+	return symbol;
+}
+
+static inline size_t built_align(size_t at, size_t to)
+{
+	return (at + to - 1) / to * to;
+}
+
+static inline size_t built_offsets(struct guest_builder *guest, size_t at)
+{
+	for (unsigned i = 0; i < BUILT_SYMBOLS; i++, at += 4) {
+		struct built_symbol symbol = built_symbol(guest, i);
+		int32_t value = (int32_t)symbol.offset;
+		if (guest->layout == BUILT_PLACE)
+			value -= (int32_t)at;
+		else if (guest->layout == BUILT_OLD && !symbol.percpu)
+			value = -1 - value;
+		put32(guest->image + at, (uint32_t)value);
+	}
+	if (guest->layout == BUILT_PLACE)
+		return at;
+	at = built_align(at, 8);
+	put64(guest->image + at, BUILT_TEXT);
+	return at + 8;
+}
+
+static inline size_t built_names(struct guest_builder *guest, size_t at, uint32_t *markers)
+{
+	size_t start = at;
+
+	for (unsigned i = 0; i < BUILT_SYMBOLS; i++) {
+		struct built_symbol symbol = built_symbol(guest, i);
+		size_t length = strlen(symbol.name) + 1;
+		if (i % 256 == 0)
+			markers[i / 256] = (uint32_t)(at - start);
+		guest->image[at++] = (char)length;
+		guest->image[at++] = symbol.type;
+		memcpy(guest->image + at, symbol.name, length - 1);
+		at += length - 1;
+	}
+	return at;
+}
+
+static inline size_t built_tokens(struct guest_builder *guest, size_t at)
+{
+	size_t align = guest->layout == BUILT_PLACE ? 4 : 8, start = at;
+	uint16_t index[256];
+
+	for (unsigned i = 0; i < 256; i++) {
+		index[i] = (uint16_t)(at - start);
+		guest->image[at] = (char)(i > ' ' && i < 127 ? i : '?');
+		at += 2;
+	}
+	at = built_align(at, align);
+	memcpy(guest->image + at, index, sizeof(index));
+	return at + sizeof(index);
+}
+
+static inline void built_kallsyms(struct guest_builder *guest)
+{
+	size_t at = AT_KALLSYMS, align = guest->layout == BUILT_PLACE ? 4 : 8;
+	uint32_t markers[(BUILT_SYMBOLS + 255) / 256];
+
+	if (guest->layout == BUILT_OLD)
+		at = built_offsets(guest, at);
+	put32(guest->image + at, BUILT_SYMBOLS);
+	at = built_names(guest, built_align(at + 4, align), markers);
+	at = built_align(at, align);
+	memcpy(guest->image + at, markers, sizeof(markers));
+	at = built_tokens(guest, built_align(at + sizeof(markers), align));
+	if (guest->layout != BUILT_OLD)
+		at = built_offsets(guest, built_align(at, align));
+	guest->kallsyms_end = at;
+}
+
+static inline void built_page_tables(struct guest_builder *guest)
+{
+	enum { PRESENT = 1, LARGE = 0x80, PDPT = 0x2000, PD = 0x3000 };
+
+	put64(guest->low + BUILT_CR3 + 8 * 511, PDPT | PRESENT);
+	put64(guest->image + AT_TOP_PGT + 8 * 511, PDPT | PRESENT);
+	put64(guest->low + PDPT + 8 * 510, PD | PRESENT);
+	for (unsigned i = 0; i < 8; i++) /* 16 MiB from 0xffffffff81000000 on */
+		put64(guest->low + PD + 8 * (8 + i),
+		      (BUILT_IMAGE_GPA + 0x200000ULL * i) | LARGE | PRESENT);
+	guest->free = 0x4000;
+}
+
+static inline void built_task(struct guest_builder *guest, uint64_t task, uint32_t tgid,
+			      uint32_t tid, uint64_t mm, const char *comm)
+{
+	const struct vp_kernel_pack *pack = &guest->pack;
+
+	put32(built_at(guest, task + pack->at.task_pid), tid);
+	put32(built_at(guest, task + pack->at.task_tgid), tgid);
+	built_put64(guest, task + pack->at.task_mm, mm);
+	strcpy(built_at(guest, task + pack->at.task_comm), comm);
+}
+
+/* Puts a task behind the last one of the ring; its address. */
+static inline uint64_t built_process(struct guest_builder *guest, uint32_t tgid, uint64_t mm,
+				     const char *comm)
+{
+	uint64_t task = built_object(guest, 512, 16), first = BUILT_TEXT + AT_INIT_TASK;
+	uint32_t link = guest->pack.at.task_tasks;
+	uint64_t last = first, next;
+
+	for (;;) {
+		memcpy(&next, built_at(guest, last + link), sizeof(next));
+		if (next == first + link)
+			break;
+		last = next - link;
+	}
+	built_task(guest, task, tgid, tgid, mm, comm);
+	built_put64(guest, last + link, task + link);
+	built_put64(guest, task + link, first + link);
+	return task;
+}
+
+/* An address space on the page tables of the kernel. */
+static inline uint64_t built_mm(struct guest_builder *guest)
+{
+	uint64_t mm = built_object(guest, 512, 16);
+
+	built_put64(guest, mm + guest->pack.at.mm_pgd, BUILT_DIRECT + BUILT_CR3);
+	return mm;
+}
+
+static inline uint64_t built_vma(struct guest_builder *guest, uint64_t start, uint64_t end,
+				 uint64_t page, uint64_t file)
+{
+	const struct vp_kernel_pack *pack = &guest->pack;
+	uint64_t vma = built_object(guest, 256, 16);
+
+	built_put64(guest, vma + pack->at.vma_start, start);
+	built_put64(guest, vma + pack->at.vma_end, end);
+	built_put64(guest, vma + pack->at.vma_pgoff, page);
+	built_put64(guest, vma + pack->at.vma_flags, 5);
+	built_put64(guest, vma + pack->at.vma_file, file);
+	return vma;
+}
+
+/* The kernel with its idle task and process 1, and CPU 0, which runs `init`. */
+static inline void built_kernel(struct guest_builder *guest, enum built_layout layout)
+{
+	static const char notes[36] = "\4\0\0\0\24\0\0\0\3\0\0\0GNU\0build-id-of-20-bytes";
+	const uint64_t idle = BUILT_TEXT + AT_INIT_TASK;
+
+	memset(guest, 0, sizeof(*guest));
+	guest->layout = layout;
+	vp_kernel_pack_init(&guest->pack);
+	built_page_tables(guest);
+	built_btf(guest);
+	built_kallsyms(guest);
+	strcpy(guest->image + AT_BANNER, "Linux version 6.1.0-built (who@where) #1 SMP\n");
+	memcpy(guest->image + AT_NOTES, notes, sizeof(notes));
+	put64(guest->image + AT_PAGE_OFFSET, BUILT_DIRECT);
+	put64(guest->image + AT_MEMMAP, BUILT_MEMMAP);
+	put64(guest->image + AT_PHYS_BASE, BUILT_IMAGE_GPA - (BUILT_TEXT - VP_KERNEL_MAP));
+	put32(guest->image + AT_CPU_IDS, 1);
+	built_put64(guest, BUILT_TEXT + AT_MODULES, BUILT_TEXT + AT_MODULES);
+	built_put64(guest, idle + guest->pack.at.task_tasks, idle + guest->pack.at.task_tasks);
+	built_task(guest, idle, 0, 0, 0, "swapper/0");
+	uint64_t init = built_process(guest, 1, built_mm(guest), "init");
+	uint64_t area = built_object(guest, 64, 64);
+	built_put64(guest, area + PERCPU_CURRENT, init);
+	put64(guest->image + AT_PER_CPU, layout == BUILT_OLD ? area : area - (BUILT_TEXT + AT_END));
+}
+
+/* The guest as a snapshot; the caller frees the buffer. */
+static inline void built_snapshot(const struct guest_builder *guest, struct vp_buffer *snapshot)
+{
+	vp_buffer_printf(snapshot, "VPGM1\nslot %x %x\nslot 0 %x\nvcpu 0 %x 0 %llx 0 0 0\n\n",
+			 BUILT_IMAGE_GPA, BUILT_IMAGE, BUILT_LOW, BUILT_CR3, BUILT_TEXT + AT_ENTRY);
+	vp_buffer_append(snapshot, guest->image, sizeof(guest->image));
+	vp_buffer_append(snapshot, guest->low, sizeof(guest->low));
+}
+
+#endif

@@ -1,0 +1,720 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A guest's memory: page tables, kernel, tasks, mappings and files, true ones and lies. */
+#include "unit.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "guest_builder.h"
+#include "guestmem/dump.h"
+#include "guestmem/pagecache.h"
+#include "guestmem/process.h"
+#include "guestmem/tasks.h"
+#include "guestmem/worker.h"
+
+static struct guest_builder guest;
+
+/* The guest as it is now, opened; `found` is its kernel. */
+struct opened {
+	struct vp_buffer bytes;
+	struct vp_guest_snapshot snapshot;
+	struct vp_guest_kernel kernel;
+};
+
+static void open_guest(struct opened *opened)
+{
+	*opened = (struct opened){0};
+	built_snapshot(&guest, &opened->bytes);
+	expect_no_error(
+	    vp_guest_snapshot_init(opened->bytes.bytes, opened->bytes.size, &opened->snapshot));
+}
+
+static struct vp_error *find_kernel(struct opened *opened, bool scan, const vp_kernel_packs *packs)
+{
+	static const vp_kernel_packs none;
+
+	return vp_guest_kernel_find(&opened->snapshot.memory, opened->snapshot.vcpus.at,
+				    scan ? 0 : opened->snapshot.vcpus.count, packs ? packs : &none,
+				    42, &opened->kernel);
+}
+
+static void open_kernel(struct opened *opened)
+{
+	open_guest(opened);
+	expect_no_error(find_kernel(opened, false, NULL));
+}
+
+static void close_guest(struct opened *opened)
+{
+	vp_guest_kernel_deinit(&opened->kernel);
+	vp_guest_snapshot_deinit(&opened->snapshot);
+	vp_buffer_deinit(&opened->bytes);
+}
+
+struct seen {
+	size_t count;
+	struct vp_guest_task tasks[16];
+	struct vp_guest_mapping mappings[64];
+};
+
+static bool keep_task(void *context, const struct vp_guest_task *task)
+{
+	struct seen *seen = context;
+
+	assert_true(seen->count < 16);
+	seen->tasks[seen->count++] = *task;
+	return true;
+}
+
+static void keep_mapping(void *context, const struct vp_guest_mapping *mapping)
+{
+	struct seen *seen = context;
+
+	assert_true(seen->count < 64);
+	seen->mappings[seen->count++] = *mapping;
+}
+
+static void test_snapshot_malformed(void **state)
+{
+	static const char *const texts[] = {"",
+					    "VPGM2\n\n",
+					    "VPGM1\n",
+					    "VPGM1\nslot 0 0\n\n",
+					    "VPGM1\nslot ffffffffffffffff 2\n\n",
+					    "VPGM1\nvcpu 0 1 2\n\n",
+					    "VPGM1\nwhat\n\n"};
+	struct vp_guest_snapshot snapshot;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
+		expect_error(vp_guest_snapshot_init(texts[i], strlen(texts[i]), &snapshot),
+			     "malformed");
+}
+
+static void test_memory_bounds(void **state)
+{
+	static const char text[] = "VPGM1\nslot 1000 4\nslot 1004 4\nslot 9000 10\n\nabcdefghij";
+	struct vp_guest_snapshot snapshot;
+	char bytes[16];
+
+	expect_no_error(vp_guest_snapshot_init(text, sizeof(text) - 1, &snapshot));
+	assert_true(vp_guest_memory_read(&snapshot.memory, 0x1002, bytes, 4)); /* over two slots */
+	assert_memory_equal(bytes, "cdef", 4);
+	assert_false(vp_guest_memory_read(&snapshot.memory, 0x1006, bytes, 3));
+	assert_false(vp_guest_memory_read(&snapshot.memory, 0xfff, bytes, 1));
+	assert_true(vp_guest_memory_read(&snapshot.memory, 0x9000, bytes, 2));
+	assert_false(vp_guest_memory_read(&snapshot.memory, 0x9000, bytes, 3)); /* is not there */
+	assert_int_equal(vp_guest_memory_left(&snapshot.memory, 0x1001), 3);
+	assert_int_equal(vp_guest_memory_left(&snapshot.memory, 0x2000), 0);
+	vp_guest_snapshot_deinit(&snapshot);
+}
+
+/* Tables at 0x1000, 0x2000, … lead to a page at 0x6000, with 4 and with 5 levels. */
+static void test_page_walk(void **state)
+{
+	for (unsigned levels = 4; levels <= 5; levels++) {
+		struct vp_guest_page page;
+		struct opened opened;
+		memset(&guest, 0, sizeof(guest));
+		for (unsigned i = 0; i < levels; i++)
+			put64(guest.low + 0x1000 * (i + 1) + 8 * (i + 3),
+			      0x1000 * (i + 2) | (i == 2 ? 1 : 5));
+		uint64_t va = 0;
+		for (unsigned i = 0; i < levels; i++)
+			va = va << 9 | (i + 3);
+		va <<= 12;
+		open_guest(&opened);
+		struct vp_guest_view view = {
+		    .memory = &opened.snapshot.memory, .root = 0x1000, .levels = levels};
+		assert_true(vp_guest_view_walk(&view, va + 0x123, &page));
+		assert_int_equal(page.gpa, 0x1000 * (levels + 1) + 0x123);
+		assert_int_equal(page.left, 0x1000 - 0x123);
+		assert_false(page.user); /* one table on the way is the kernel's */
+		assert_false(vp_guest_view_walk(&view, va + 0x1000, &page));
+		assert_false(vp_guest_view_walk(&view, va | 1ULL << 60, &page)); /* not canonical */
+		view.root = BUILT_LOW + 0x1000000;
+		assert_false(vp_guest_view_walk(&view, va, &page));
+		view.levels = 6;
+		assert_false(vp_guest_view_walk(&view, va, &page));
+		close_guest(&opened);
+	}
+}
+
+struct counted {
+	unsigned count;
+	uint64_t entry, current;
+	bool current_is_percpu;
+};
+
+static bool count_symbol(void *context, const struct vp_kallsyms_symbol *symbol)
+{
+	struct counted *counted = context;
+
+	counted->count++;
+	if (!strcmp(symbol->name, "entry_SYSCALL_64"))
+		counted->entry = symbol->addr;
+	if (!strcmp(symbol->name, "current_task")) {
+		counted->current = symbol->addr;
+		counted->current_is_percpu = symbol->percpu;
+	}
+	return true;
+}
+
+static void test_kallsyms_layouts(void **state)
+{
+	for (int layout = BUILT_OLD; layout <= BUILT_PLACE; layout++) {
+		struct counted counted = {0};
+		struct vp_kallsyms tables;
+		built_kernel(&guest, (enum built_layout)layout);
+		expect_no_error(
+		    vp_kallsyms_find(guest.image, sizeof(guest.image), BUILT_TEXT, &tables));
+		assert_int_equal(tables.count, BUILT_SYMBOLS);
+		assert_true(vp_kallsyms_each(&tables, guest.image, sizeof(guest.image),
+					     count_symbol, &counted));
+		assert_int_equal(counted.count, BUILT_SYMBOLS);
+		assert_int_equal(counted.entry, BUILT_TEXT + AT_ENTRY);
+		assert_int_equal(counted.current_is_percpu, layout == BUILT_OLD);
+		assert_int_equal(counted.current, layout == BUILT_OLD
+						      ? PERCPU_CURRENT
+						      : BUILT_TEXT + AT_END + PERCPU_CURRENT);
+	}
+}
+
+/* One byte that is not as it was: the tables are not found, or still hold together. */
+static void test_kallsyms_damaged(void **state)
+{
+	for (int layout = BUILT_OLD; layout <= BUILT_PLACE; layout++) {
+		built_kernel(&guest, (enum built_layout)layout);
+		for (size_t at = AT_KALLSYMS; at < guest.kallsyms_end; at += 97) {
+			struct counted counted = {0};
+			struct vp_kallsyms tables;
+			char kept = guest.image[at];
+			guest.image[at] = (char)~kept;
+			struct vp_error *error =
+			    vp_kallsyms_find(guest.image, sizeof(guest.image), BUILT_TEXT, &tables);
+			if (!error)
+				vp_kallsyms_each(&tables, guest.image, sizeof(guest.image),
+						 count_symbol, &counted);
+			assert_true(counted.count <= BUILT_SYMBOLS);
+			vp_error_free(error);
+			guest.image[at] = kept;
+		}
+	}
+	struct vp_kallsyms tables;
+	memset(guest.image, 0, sizeof(guest.image));
+	expect_error(vp_kallsyms_find(guest.image, sizeof(guest.image), 0, &tables), "CONFIG_KALL");
+}
+
+static void test_btf(void **state)
+{
+	struct vp_guest_btf btf;
+	struct vp_guest_member member;
+
+	built_kernel(&guest, BUILT_OLD);
+	expect_no_error(vp_guest_btf_init(guest.image + AT_BTF, guest.btf_size, &btf));
+	assert_true(vp_guest_btf_member(&btf, "file", "f_path.dentry", &member));
+	assert_int_equal(member.offset, guest.pack.at.file_dentry);
+	assert_false(vp_guest_btf_member(&btf, "file", "f_path.nothing", &member));
+	assert_false(vp_guest_btf_member(&btf, "nothing", "pid", &member));
+	assert_int_equal(vp_guest_btf_size(&btf, "page"), BUILT_PAGE_SIZE_OF);
+	vp_guest_btf_deinit(&btf);
+	expect_error(vp_guest_btf_init(guest.image + AT_BTF, 10, &btf), "too short");
+	expect_error(vp_guest_btf_init(guest.image + AT_BTF, guest.btf_size - 1, &btf), "damaged");
+	guest.image[AT_BTF] ^= 1;
+	expect_error(vp_guest_btf_init(guest.image + AT_BTF, guest.btf_size, &btf), "begin like");
+}
+
+/* A struct whose unnamed members are itself: the search ends. */
+static void test_btf_recursion(void **state)
+{
+	struct btf_builder built = {.strings_size = 1};
+	struct btf_member members[16];
+	struct vp_guest_btf btf;
+	struct vp_guest_member member;
+	char bytes[1024];
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(members); i++)
+		members[i] = (struct btf_member){.type = 1};
+	btf_struct(&built, "loop", 8, members, VP_ARRAY_SIZE(members));
+	struct btf_header header = {.magic = BTF_MAGIC,
+				    .hdr_len = sizeof(header),
+				    .type_len = (uint32_t)built.types_size,
+				    .str_off = (uint32_t)built.types_size,
+				    .str_len = (uint32_t)built.strings_size};
+	memcpy(bytes, &header, sizeof(header));
+	memcpy(bytes + sizeof(header), built.types, built.types_size);
+	memcpy(bytes + sizeof(header) + built.types_size, built.strings, built.strings_size);
+	expect_no_error(
+	    vp_guest_btf_init(bytes, sizeof(header) + built.types_size + built.strings_size, &btf));
+	assert_false(vp_guest_btf_member(&btf, "loop", "nothing", &member));
+	vp_guest_btf_deinit(&btf);
+}
+
+static void test_kernel_found(void **state)
+{
+	for (int layout = BUILT_OLD; layout <= BUILT_PLACE; layout++)
+		for (int scan = 0; scan < 2; scan++) {
+			vp_guest_cpus cpus = {0};
+			struct vp_guest_task task;
+			struct opened opened;
+			built_kernel(&guest, (enum built_layout)layout);
+			open_guest(&opened);
+			/* A window that is looked through must hold 8 MiB. */
+			opened.snapshot.memory.slots.at[0].size = scan ? 16 << 20 : BUILT_IMAGE;
+			expect_no_error(find_kernel(&opened, scan, NULL));
+			assert_int_equal(opened.kernel.text, BUILT_TEXT);
+			assert_int_equal(opened.kernel.by_scan, scan);
+			assert_string_equal(opened.kernel.pack.release, "6.1.0-built");
+			assert_int_equal(opened.kernel.pack.build_id.size, 20);
+			assert_memory_equal(&opened.kernel.pack.at, &guest.pack.at,
+					    sizeof(guest.pack.at));
+			expect_no_error(vp_guest_kernel_check(&opened.kernel));
+			expect_no_error(vp_guest_cpus_find(&opened.kernel, &cpus));
+			assert_int_equal(cpus.count, 1);
+			assert_true(vp_guest_cpu_task(&opened.kernel, &cpus.at[0], &task));
+			assert_string_equal(task.comm, "init");
+			assert_int_equal(task.root, BUILT_CR3);
+			vp_vec_deinit(&cpus);
+			close_guest(&opened);
+		}
+}
+
+static void test_no_kernel(void **state)
+{
+	struct opened opened;
+
+	memset(&guest, 0, sizeof(guest));
+	open_guest(&opened);
+	expect_error(find_kernel(&opened, false, NULL), "no Linux kernel");
+	close_guest(&opened);
+}
+
+static void test_pack_text(void **state)
+{
+	struct vp_buffer text = {0};
+	struct vp_kernel_pack again;
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_OLD);
+	open_kernel(&opened);
+	vp_kernel_pack_write(&opened.kernel.pack, &text);
+	expect_no_error(vp_kernel_pack_parse("x", text.bytes, text.size, &again));
+	assert_memory_equal(&again.at, &opened.kernel.pack.at, sizeof(again.at));
+	assert_memory_equal(&again.symbol, &opened.kernel.pack.symbol, sizeof(again.symbol));
+	assert_int_equal(again.hash, opened.kernel.pack.hash);
+	expect_error(vp_kernel_pack_parse("x", text.bytes, text.size - 8, &again), "'x'");
+	text.bytes[0] = 'V';
+	expect_error(vp_kernel_pack_parse("x", text.bytes, text.size, &again), "first line");
+	static const char bad[] = "vperf-pack 1\nmember task_struct.pid fffffff0\nend 2\n";
+	expect_error(vp_kernel_pack_parse("x", bad, strlen(bad), &again), "line 2");
+	vp_buffer_deinit(&text);
+	close_guest(&opened);
+}
+
+/* A pack serves the kernel it was made of, and is not used for another, whatever it claims. */
+static void test_pack_cached(void **state)
+{
+	vp_kernel_packs packs = {0};
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_OLD);
+	open_kernel(&opened);
+	assert_int_equal(opened.kernel.route, VP_PACK_READ);
+	vp_vec_push(&packs, opened.kernel.pack);
+	close_guest(&opened);
+
+	open_guest(&opened);
+	expect_no_error(find_kernel(&opened, false, &packs));
+	assert_int_equal(opened.kernel.route, VP_PACK_CACHED);
+	expect_no_error(vp_guest_kernel_check(&opened.kernel));
+	close_guest(&opened);
+
+	packs.at[0].build_id.bytes[0] ^= 1; /* of another kernel */
+	open_guest(&opened);
+	expect_no_error(find_kernel(&opened, false, &packs));
+	assert_int_equal(opened.kernel.route, VP_PACK_READ);
+	close_guest(&opened);
+	packs.at[0].build_id.bytes[0] ^= 1;
+
+	guest.image[AT_BTF + 100] ^= 1; /* the same build-id, other contents */
+	open_guest(&opened);
+	expect_no_error(find_kernel(&opened, false, &packs));
+	assert_int_equal(opened.kernel.route, VP_PACK_READ);
+	close_guest(&opened);
+	vp_vec_deinit(&packs);
+}
+
+/* Places that are not those of the kernel: the pack is rejected, whatever it is. */
+static void test_pack_wrong(void **state)
+{
+	struct opened opened;
+	uint32_t *places[] = {&opened.kernel.pack.at.task_pid,
+			      &opened.kernel.pack.at.task_tgid,
+			      &opened.kernel.pack.at.task_comm,
+			      &opened.kernel.pack.at.task_mm,
+			      &opened.kernel.pack.at.task_tasks,
+			      &opened.kernel.pack.at.mm_pgd,
+			      &opened.kernel.pack.symbol.init_task.offset};
+
+	built_kernel(&guest, BUILT_OLD);
+	open_kernel(&opened);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(places); i++) {
+		*places[i] += 8;
+		expect_error(vp_guest_kernel_check(&opened.kernel), "does not fit");
+		*places[i] -= 8;
+	}
+	expect_no_error(vp_guest_kernel_check(&opened.kernel));
+	close_guest(&opened);
+}
+
+static void test_tasks(void **state)
+{
+	struct seen seen = {0};
+	struct opened opened;
+	bool damaged;
+
+	built_kernel(&guest, BUILT_NEW);
+	built_process(&guest, 2, 0, "kthreadd");
+	built_process(&guest, 300, built_mm(&guest), "work");
+	open_kernel(&opened);
+	vp_guest_tasks_each(&opened.kernel, keep_task, &seen, &damaged);
+	assert_false(damaged);
+	assert_int_equal(seen.count, 3);
+	assert_int_equal(seen.tasks[1].mm, 0);
+	assert_string_equal(seen.tasks[2].comm, "work");
+	assert_int_equal(seen.tasks[2].tgid, 300);
+	close_guest(&opened);
+}
+
+/* Lists that bite their own tail, lead nowhere, or to what is no task. */
+static void test_tasks_lies(void **state)
+{
+	const uint64_t nowhere[] = {0, 0x1234, BUILT_DIRECT + BUILT_LOW + 0x10000,
+				    0xffffc90000000000, UINT64_MAX};
+
+	for (size_t i = 0; i <= VP_ARRAY_SIZE(nowhere) + 1; i++) {
+		struct seen seen = {0};
+		struct opened opened;
+		bool damaged;
+		built_kernel(&guest, BUILT_OLD);
+		uint64_t second = built_process(&guest, 2, 0, "second");
+		uint64_t third = built_process(&guest, 3, 0, "third");
+		uint32_t link = guest.pack.at.task_tasks;
+		if (i < VP_ARRAY_SIZE(nowhere))
+			built_put64(&guest, third + link, nowhere[i]);
+		else if (i == VP_ARRAY_SIZE(nowhere))
+			built_put64(&guest, third + link, second + link);
+		else
+			built_at(&guest, third)[guest.pack.at.task_comm] = '\n';
+		open_kernel(&opened);
+		vp_guest_tasks_each(&opened.kernel, keep_task, &seen, &damaged);
+		assert_true(damaged);
+		assert_true(seen.count <= 3);
+		close_guest(&opened);
+	}
+}
+
+/* Without a maple tree: the list of mappings. */
+static void test_mapping_list(void **state)
+{
+	struct seen seen = {0};
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_OLD);
+	uint64_t mm = built_mm(&guest);
+	uint64_t first = built_vma(&guest, 0x400000, 0x401000, 1, 0x1000);
+	uint64_t second = built_vma(&guest, 0x500000, 0x502000, 0, 0);
+	built_put64(&guest, mm + guest.pack.at.mm_mmap, first);
+	built_put64(&guest, first + guest.pack.at.vma_next, second);
+	open_kernel(&opened);
+	opened.kernel.pack.at.mm_maple_root = VP_PACK_NONE;
+	assert_true(vp_guest_mappings_each(&opened.kernel, mm, keep_mapping, &seen));
+	assert_int_equal(seen.count, 2);
+	assert_int_equal(seen.mappings[0].pgoff, 0x1000);
+	assert_int_equal(seen.mappings[1].end, 0x502000);
+	close_guest(&opened);
+
+	built_put64(&guest, second + guest.pack.at.vma_next, first); /* a ring */
+	open_kernel(&opened);
+	opened.kernel.pack.at.mm_maple_root = VP_PACK_NONE;
+	seen.count = 0;
+	assert_false(vp_guest_mappings_each(&opened.kernel, mm, keep_mapping, &seen));
+	close_guest(&opened);
+}
+
+/* A maple node: (last address, entry) for each slot, the rest not in use. */
+static uint64_t maple_node(unsigned type, const uint64_t (*slots)[2], size_t count)
+{
+	uint64_t node = built_object(&guest, 256, 256);
+	size_t slot = type == 3 ? 80 : 128, pivots = type == 3 ? 9 : 15;
+
+	for (size_t i = 0; i < count; i++) {
+		if (i < pivots)
+			built_put64(&guest, node + 8 + 8 * i, slots[i][0]);
+		built_put64(&guest, node + slot + 8 * i, slots[i][1]);
+	}
+	return node | type << 3 | 4;
+}
+
+enum { LEAF = 1, RANGE = 2, ARANGE = 3, ROOT = 2 };
+
+static void test_maple_tree(void **state)
+{
+	struct seen seen = {0};
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_NEW);
+	uint64_t mm = built_mm(&guest);
+	uint64_t a = built_vma(&guest, 0x400000, 0x401000, 0, 0);
+	uint64_t b = built_vma(&guest, 0x500000, 0x502000, 0, 0);
+	uint64_t c = built_vma(&guest, 0x7ff000000000, 0x7ff000001000, 0, 0);
+	const uint64_t low[][2] = {
+	    {0x3fffff, 0}, {0x400fff, a}, {0x4fffff, 0}, {0x501fff, b}, {0x6fffffffffff, 0}};
+	const uint64_t high[][2] = {{0x7fefffffffff, 0}, {0x7ff000000fff, c}, {UINT64_MAX, 0}};
+	const uint64_t both[][2] = {{0x6fffffffffff, maple_node(LEAF, low, 5)},
+				    {UINT64_MAX, maple_node(LEAF, high, 3)}};
+	uint64_t root = maple_node(ARANGE, both, 2) | ROOT;
+	built_put64(&guest, mm + guest.pack.at.mm_maple_root, root);
+	open_kernel(&opened);
+	assert_true(vp_guest_mappings_each(&opened.kernel, mm, keep_mapping, &seen));
+	assert_int_equal(seen.count, 3);
+	assert_int_equal(seen.mappings[0].start, 0x400000);
+	assert_int_equal(seen.mappings[2].start, 0x7ff000000000);
+	close_guest(&opened);
+
+	built_put64(&guest, mm + guest.pack.at.mm_maple_root, a); /* one mapping, no node */
+	open_kernel(&opened);
+	seen.count = 0;
+	assert_true(vp_guest_mappings_each(&opened.kernel, mm, keep_mapping, &seen));
+	assert_int_equal(seen.count, 1);
+	close_guest(&opened);
+}
+
+/* Trees that contain themselves, have pivots in disorder, unknown types, or no memory. */
+static void test_maple_lies(void **state)
+{
+	for (int lie = 0; lie < 5; lie++) {
+		struct seen seen = {0};
+		struct opened opened;
+		built_kernel(&guest, BUILT_NEW);
+		uint64_t mm = built_mm(&guest), root;
+		const uint64_t disorder[][2] = {{0x5000, 0}, {0x4000, 0}, {UINT64_MAX, 0}};
+		uint64_t self = (BUILT_DIRECT + built_align(guest.free, 256)) | RANGE << 3 | 4;
+		uint64_t all[16][2];
+		for (unsigned i = 0; i < 16; i++) {
+			all[i][0] = 0x1000 * (i + 1);
+			all[i][1] = self;
+		}
+		if (lie == 0)
+			root = maple_node(RANGE, (const uint64_t(*)[2])all, 16);
+		else if (lie == 1)
+			root = maple_node(LEAF, disorder, 3);
+		else
+			root = lie == 2   ? BUILT_DIRECT + 0x5000 + (9 << 3)
+			       : lie == 3 ? BUILT_DIRECT + BUILT_LOW + 0x100000 + (LEAF << 3)
+					  : UINT64_MAX & ~1ULL;
+		built_put64(&guest, mm + guest.pack.at.mm_maple_root, root | ROOT);
+		open_kernel(&opened);
+		assert_false(vp_guest_mappings_each(&opened.kernel, mm, keep_mapping, &seen));
+		assert_int_equal(seen.count, 0);
+		close_guest(&opened);
+	}
+}
+
+static uint64_t built_dentry(uint64_t parent, const char *name)
+{
+	const struct vp_kernel_pack *pack = &guest.pack;
+	uint64_t dentry = built_object(&guest, 256, 16), text = built_object(&guest, 64, 8);
+
+	strcpy(built_at(&guest, text), name);
+	built_put64(&guest, dentry + pack->at.dentry_parent, parent ? parent : dentry);
+	built_put64(&guest, dentry + pack->at.dentry_name, text);
+	put32(built_at(&guest, dentry + pack->at.dentry_len), (uint32_t)strlen(name));
+	return dentry;
+}
+
+/* A mount of `root` at `point` in `parent` (a struct vfsmount; 0: itself); its vfsmount. */
+static uint64_t built_mount(uint64_t root, uint64_t parent, uint64_t point)
+{
+	const struct vp_kernel_pack *pack = &guest.pack;
+	uint64_t mount = built_object(&guest, 512, 16);
+
+	built_put64(&guest, mount + pack->at.mount_parent,
+		    parent ? parent - pack->at.mount_mnt : mount);
+	built_put64(&guest, mount + pack->at.mount_point, point);
+	built_put64(&guest, mount + pack->at.mount_mnt + pack->at.mnt_root, root);
+	return mount + pack->at.mount_mnt;
+}
+
+static uint64_t built_file(uint64_t dentry, uint64_t mnt)
+{
+	uint64_t file = built_object(&guest, 256, 16);
+
+	built_put64(&guest, file + guest.pack.at.file_dentry, dentry);
+	built_put64(&guest, file + guest.pack.at.file_mnt, mnt);
+	return file;
+}
+
+static void test_paths(void **state)
+{
+	struct vp_buffer path = {0};
+	struct vp_guest_task task;
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_NEW);
+	uint64_t top = built_dentry(0, "/"), usr = built_dentry(top, "usr");
+	uint64_t inner = built_dentry(0, "/"), lib = built_dentry(inner, "lib");
+	uint64_t x = built_dentry(lib, "x.so");
+	uint64_t outer_mnt = built_mount(top, 0, top);
+	uint64_t inner_mnt = built_mount(inner, outer_mnt, usr);
+	uint64_t file = built_file(x, inner_mnt);
+	uint64_t place = built_process(&guest, 5, built_mm(&guest), "x");
+	uint64_t fs = built_object(&guest, 256, 16);
+	built_put64(&guest, place + guest.pack.at.task_fs, fs);
+	built_put64(&guest, fs + guest.pack.at.fs_root_dentry, top);
+	built_put64(&guest, fs + guest.pack.at.fs_root_mnt, outer_mnt);
+	open_kernel(&opened);
+	assert_true(vp_guest_task_read(&opened.kernel, place, &task));
+	assert_true(vp_guest_path(&opened.kernel, &task, file, &path));
+	assert_string_equal(vp_buffer_text(&path), "/usr/lib/x.so");
+	close_guest(&opened);
+
+	/* In a chroot to /usr the path begins there. */
+	built_put64(&guest, fs + guest.pack.at.fs_root_dentry, inner);
+	built_put64(&guest, fs + guest.pack.at.fs_root_mnt, inner_mnt);
+	open_kernel(&opened);
+	path.size = 0;
+	assert_true(vp_guest_path(&opened.kernel, &task, file, &path));
+	assert_string_equal(vp_buffer_text(&path), "/lib/x.so");
+	close_guest(&opened);
+
+	/* Directories in each other, and a mount in itself. */
+	built_put64(&guest, lib + guest.pack.at.dentry_parent, x);
+	open_kernel(&opened);
+	assert_false(vp_guest_path(&opened.kernel, &task, file, &path));
+	close_guest(&opened);
+	built_put64(&guest, lib + guest.pack.at.dentry_parent, inner);
+	put32(built_at(&guest, x + guest.pack.at.dentry_len), 0x7fffffff);
+	open_kernel(&opened);
+	assert_false(vp_guest_path(&opened.kernel, &task, file, &path));
+	close_guest(&opened);
+	vp_buffer_deinit(&path);
+}
+
+static uint64_t page_struct(uint64_t gpa)
+{
+	return BUILT_MEMMAP + (gpa >> 12) * BUILT_PAGE_SIZE_OF;
+}
+
+static void built_page_cache(uint64_t file, uint64_t head, uint64_t size)
+{
+	const struct vp_kernel_pack *pack = &guest.pack;
+	uint64_t mapping = built_object(&guest, 256, 16), inode = built_object(&guest, 256, 16);
+
+	built_put64(&guest, file + pack->at.file_mapping, mapping);
+	built_put64(&guest, mapping + pack->at.mapping_host, inode);
+	built_put64(&guest, mapping + pack->at.mapping_xa_head, head);
+	built_put64(&guest, inode + pack->at.inode_size, size);
+}
+
+/* A tree of two levels, with a large page of two at 64 and a hole at 1. */
+static void test_page_cache(void **state)
+{
+	struct vp_guest_file file;
+	struct opened opened;
+	char byte;
+
+	built_kernel(&guest, BUILT_NEW);
+	uint64_t pages = built_object(&guest, 0x4000, 0x1000) - BUILT_DIRECT;
+	for (unsigned i = 0; i < 4; i++)
+		guest.low[pages + 0x1000 * i] = (char)('a' + i);
+	uint64_t low = built_object(&guest, 1024, 16), high = built_object(&guest, 1024, 16);
+	uint64_t top = built_object(&guest, 1024, 16);
+	uint32_t slots = guest.pack.at.xa_node_slots;
+	built_put64(&guest, low + slots, page_struct(pages));
+	built_put64(&guest, high + slots, page_struct(pages + 0x1000));
+	built_put64(&guest, high + slots + 8, 0 << 2 | 2); /* belongs to slot 0 */
+	built_put64(&guest, top + slots, low + 2);
+	built_put64(&guest, top + slots + 8, high + 2);
+	*built_at(&guest, top) = 6;
+	uint64_t handle = built_object(&guest, 256, 16);
+	built_page_cache(handle, top + 2, 100 * 4096);
+	open_kernel(&opened);
+	assert_true(vp_guest_file_open(&opened.kernel, handle, &file));
+	assert_true(vp_guest_file_read(&file, 0, &byte, 1) && byte == 'a');
+	assert_false(vp_guest_file_read(&file, 4096, &byte, 1));
+	assert_true(vp_guest_file_read(&file, 64 * 4096, &byte, 1) && byte == 'b');
+	assert_true(vp_guest_file_read(&file, 65 * 4096, &byte, 1) && byte == 'c');
+	assert_false(vp_guest_file_read(&file, 100 * 4096, &byte, 1));
+	file.pages = BUILT_DIRECT + BUILT_LOW + 0x1000000 + 2; /* a node that is nowhere */
+	assert_false(vp_guest_file_read(&file, 0, &byte, 1));
+	close_guest(&opened);
+
+	built_put64(&guest, low + slots, low + 2); /* a node in itself */
+	open_kernel(&opened);
+	assert_true(vp_guest_file_open(&opened.kernel, handle, &file));
+	assert_false(vp_guest_file_read(&file, 0, &byte, 1));
+	close_guest(&opened);
+}
+
+/* The whole way: a guest in, map text out. */
+static void test_dump(void **state)
+{
+	struct vp_guest_dump *dump = vp_guest_dump_new();
+	struct vp_buffer text = {0};
+	struct opened opened;
+	size_t processes;
+	int fd = memfd_create("maps", MFD_CLOEXEC);
+
+	built_kernel(&guest, BUILT_OLD);
+	uint64_t mm = built_mm(&guest), top = built_dentry(0, "/");
+	uint64_t mnt = built_mount(top, 0, top);
+	uint64_t file = built_file(built_dentry(top, "prog"), mnt);
+	built_put64(&guest, mm + guest.pack.at.mm_maple_root,
+		    built_vma(&guest, 0x400000, 0x402000, 1, file));
+	uint64_t place = built_process(&guest, 7, mm, "prog");
+	open_kernel(&opened);
+	vp_guest_dump_see(dump, &opened.kernel, place, 8, 100); /* another process by now */
+	vp_guest_dump_see(dump, &opened.kernel, place, 7, 100);
+	expect_no_error(vp_guest_dump_write(dump, &opened.kernel, fd, true, &processes));
+	assert_int_equal(processes, 1);
+	VP_AUTO_FREE char *path = vp_format("/proc/self/fd/%d", fd);
+	expect_no_error(vp_file_read(path, 1 << 20, &text));
+	const char *maps = vp_buffer_text(&text);
+	assert_non_null(strstr(maps, "\nsource memory\n"));
+	assert_non_null(strstr(maps, "\na 0 7 1000 0 0 prog\n"));
+	assert_non_null(strstr(maps, "\nm 0 400000 402000 1000 0 - /prog\n"));
+	assert_non_null(strstr(maps, "\nk ffffffff81000100 0 T entry_SYSCALL_64\n"));
+	vp_buffer_deinit(&text);
+	vp_guest_dump_free(dump);
+	close_guest(&opened);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_snapshot_malformed),
+	    cmocka_unit_test(test_memory_bounds),
+	    cmocka_unit_test(test_page_walk),
+	    cmocka_unit_test(test_kallsyms_layouts),
+	    cmocka_unit_test(test_kallsyms_damaged),
+	    cmocka_unit_test(test_btf),
+	    cmocka_unit_test(test_btf_recursion),
+	    cmocka_unit_test(test_kernel_found),
+	    cmocka_unit_test(test_no_kernel),
+	    cmocka_unit_test(test_pack_text),
+	    cmocka_unit_test(test_pack_cached),
+	    cmocka_unit_test(test_pack_wrong),
+	    cmocka_unit_test(test_tasks),
+	    cmocka_unit_test(test_tasks_lies),
+	    cmocka_unit_test(test_mapping_list),
+	    cmocka_unit_test(test_maple_tree),
+	    cmocka_unit_test(test_maple_lies),
+	    cmocka_unit_test(test_paths),
+	    cmocka_unit_test(test_page_cache),
+	    cmocka_unit_test(test_dump),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
