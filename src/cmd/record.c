@@ -31,7 +31,7 @@ struct record {
 	uint64_t frequency, period, pages, duration, agent_port, agent_seconds, agent_megabytes;
 	const char *event, *output;
 	struct vp_texts vms, command;
-	bool no_agent, no_memory, no_symbols, no_samples, no_account, quiet, all_cpus, help;
+	bool no_agent, no_memory, no_symbols, no_samples, account, quiet, all_cpus, help;
 };
 
 static void on_signal(int signal)
@@ -71,9 +71,6 @@ static struct vp_error *check_options(struct record *record)
 {
 	if (record->frequency && record->period)
 		return vp_error_usage("-F and -c exclude each other: give a rate or a period");
-	if (record->no_samples && record->no_account)
-		return vp_error_usage("--no-samples and --no-account exclude each other: nothing "
-				      "would be recorded");
 	VP_TRY(check_most("freq", record->frequency, 100000000));
 	VP_TRY(check_most("duration", record->duration, 1000000000));
 	VP_TRY(check_most("agent-port", record->agent_port, UINT32_MAX - 1));
@@ -258,7 +255,7 @@ static struct vp_error *record_with(struct record *record, int *status)
 	    .vm_names = record->vms.at,
 	    .n_vm_names = record->vms.count,
 	    .no_samples = record->no_samples,
-	    .no_account = record->no_account,
+	    .with_account = record->account || record->no_samples,
 	    .ask_agents = !record->no_agent,
 	    .read_memory = !record->no_memory,
 	    .with_symbols = !record->no_symbols,
@@ -301,10 +298,10 @@ static int run_record(int argc, char **argv)
 	     "buffer per pCPU, a power of two (512)"},
 	    {'a', "all-cpus", VP_OPTION_FLAG, &record.all_cpus, NULL,
 	     "taken for granted: all pCPUs are always sampled"},
-	    {0, "no-account", VP_OPTION_FLAG, &record.no_account, NULL,
-	     "no exact account of the vCPUs' time"},
+	    {0, "account", VP_OPTION_FLAG, &record.account, NULL,
+	     "account for all of the vCPUs' time as well, exactly"},
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,
-	     "the exact account of the vCPUs' time only"},
+	     "the account of the vCPUs' time only"},
 	    {0, "no-agent", VP_OPTION_FLAG, &record.no_agent, NULL,
 	     "do not ask agents in guests at the end"},
 	    {0, "no-guest-memory", VP_OPTION_FLAG, &record.no_memory, NULL,

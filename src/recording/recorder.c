@@ -420,7 +420,7 @@ static void take_account(void *context, struct vp_record_header *header)
 /* Without an account, samples are worth recording all the same. */
 static struct vp_error *open_account(struct vp_recorder *recorder)
 {
-	if (recorder->options.no_account)
+	if (!recorder->options.with_account)
 		return NULL;
 	struct vp_error *error = vp_account_writer_open(&recorder->vms, vp_sampler_vendor(),
 							take_account, recorder, &recorder->account);

@@ -17,8 +17,8 @@ struct vp_recorder_options {
 	const char *command;         /* for the record, or NULL */
 	const char *const *vm_names; /* only these VMs' guests; all if n_vm_names is 0 */
 	size_t n_vm_names;
-	bool no_samples; /* the account alone */
-	bool no_account;
+	bool no_samples;   /* the account alone */
+	bool with_account; /* of the vCPUs' time */
 	bool ask_agents;
 	bool read_memory; /* name guests' samples by their memory */
 	bool with_symbols;

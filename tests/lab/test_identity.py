@@ -20,7 +20,7 @@ vperf record -o /out/rec -- sleep 10
 command-after rm -rf /tmp/home/.cache
 """.replace("\\\n", "")
 
-BY_MEMORY = 64
+BY_MEMORY = 128
 GUEST_USER = "5"
 
 
