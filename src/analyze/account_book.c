@@ -75,10 +75,14 @@ static struct vp_error *read_all(struct vp_account_book *book)
 	vp_trace_close(&streams);
 	clean_names(book);
 	note_losses(book);
-	vp_account_check(&book->account, samples && recording->by_time ? recording->period_ns : 0,
-			 &book->checks);
 	uint64_t end = recording->end;
 	book->duration = end > recording->start ? (double)(end - recording->start) / 1e9 : 0;
+	/* An interrupted recording does not say how many ticks were due. */
+	bool comparable = samples && recording->by_time && book->duration > 0;
+	double due = book->duration * 1e9 / (double)recording->period_ns * recording->pcpus;
+	double missing = comparable && (double)samples < due ? 1 - (double)samples / due : 0;
+	vp_account_check(&book->account, comparable ? recording->period_ns : 0, missing,
+			 &book->checks);
 	vp_vec_each (&book->account.times, times)
 		if (times->wall)
 			return NULL;
