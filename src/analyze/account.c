@@ -258,7 +258,7 @@ void vp_account_cost_add(struct vp_account_cost *to, const struct vp_account_cos
  * off, in a handler or around an entry, waits; KVM lets it in right behind the next exit, where it
  * counts as the guest's. So samples may show the interrupts' and the kernel's time as the guest's.
  */
-static void check_samples(const struct vp_account_times *times, uint64_t period_ns,
+static void check_samples(const struct vp_account_times *times, uint64_t period_ns, double missing,
 			  struct vp_account_checks *checks)
 {
 	double wall = (double)times->wall, ticks = wall / (double)period_ns;
@@ -267,7 +267,7 @@ static void check_samples(const struct vp_account_times *times, uint64_t period_
 	    least + (double)(times->states[VP_STATE_IRQ] + times->states[VP_STATE_KERNEL]) / wall;
 	double sampled = (double)times->guest_samples / ticks;
 	/* Where next to nothing is expected, one sample more or less says nothing. */
-	double error = 3 * sqrt(least * (1 - least) / ticks) + 3 / ticks;
+	double error = 3 * sqrt(least * (1 - least) / ticks) + 3 / ticks + missing;
 	double off = fmax(fmax(least - sampled, sampled - most), 0);
 
 	checks->sampled = true;
@@ -283,7 +283,7 @@ static bool near(uint64_t a, uint64_t b, double percent)
 	return fabs((double)a - (double)b) <= percent / 100 * fmax((double)a, (double)b) + 2;
 }
 
-void vp_account_check(const struct vp_account *account, uint64_t period_ns,
+void vp_account_check(const struct vp_account *account, uint64_t period_ns, double missing,
 		      struct vp_account_checks *ret)
 {
 	*ret = (struct vp_account_checks){.samples_agree = true};
@@ -297,7 +297,7 @@ void vp_account_check(const struct vp_account *account, uint64_t period_ns,
 		ret->worst_gap = fmax(ret->worst_gap, gap);
 		ret->exits += times->exits;
 		if (period_ns && times->wall > period_ns)
-			check_samples(times, period_ns, ret);
+			check_samples(times, period_ns, missing, ret);
 	}
 	vp_vec_each (&account->costs, cost) {
 		ret->exits_by_reason += cost->count;

@@ -80,14 +80,15 @@ struct vp_account_checks {
 	double worst_gap;    /* of the states' sum from wall time, percent; the worst vCPU's */
 	bool sampled;        /* the next two mean something */
 	double worst_sample; /* sampled share of guest time less the exact one, in points … */
-	double sample_error; /* … and what chance may do to it: three standard deviations */
+	double sample_error; /* … and the bound of what chance and ticks that came late do to it */
 	uint64_t exits, exits_by_reason;
 	uint64_t exit_ns, part_ns; /* total of all exits, and of their parts */
 	bool closes, samples_agree, exits_agree, parts_sum;
 };
 
-/* `period_ns`: of the samples, or 0 if there are none to compare with. */
-void vp_account_check(const struct vp_account *account, uint64_t period_ns,
+/* `period_ns`: of the samples, or 0 if there are none to compare with; `missing`: the share (0 to
+ * 1) of ticks that came late or never. */
+void vp_account_check(const struct vp_account *account, uint64_t period_ns, double missing,
 		      struct vp_account_checks *ret);
 
 /* A recording's account with all that is needed to judge it. */

@@ -9,19 +9,39 @@
 
 #define NOTE(book, ...) vp_vec_push(&(book)->notes, vp_format(__VA_ARGS__))
 
-static uint64_t read_records(struct vp_account_book *book, vp_stream_readers *streams)
+/* Ticks of the trace, and those of them that came late: what had the pCPU at their time is a guess.
+ */
+struct ticks {
+	uint64_t all, late;
+};
+
+static void count_tick(const struct vp_record_header *record, struct ticks *ticks)
+{
+	uint32_t flags;
+
+	if (record->id == VP_ID_host_sample)
+		flags = ((const struct vp_host_sample *)record)->flags;
+	else if (record->id == VP_ID_vcpu_sample)
+		flags = ((const struct vp_vcpu_sample *)record)->flags;
+	else if (record->id == VP_ID_guest_sample)
+		flags = ((const struct vp_guest_sample *)record)->flags;
+	else
+		return;
+	ticks->all++;
+	ticks->late += (flags & VP_LATE) != 0;
+}
+
+static struct ticks read_records(struct vp_account_book *book, vp_stream_readers *streams)
 {
 	const struct vp_record_header *record;
-	uint64_t samples = 0;
+	struct ticks ticks = {0};
 
 	vp_vec_each (streams, stream)
 		while ((record = vp_stream_next(*stream))) {
-			samples += record->id == VP_ID_host_sample ||
-				   record->id == VP_ID_guest_sample ||
-				   record->id == VP_ID_vcpu_sample;
+			count_tick(record, &ticks);
 			vp_account_take(&book->account, record);
 		}
-	return samples;
+	return ticks;
 }
 
 static void note_losses(struct vp_account_book *book)
@@ -68,17 +88,22 @@ static struct vp_error *read_all(struct vp_account_book *book)
 
 	VP_TRY(vp_cgroups_read(book->path, &book->cgroups));
 	VP_TRY(vp_trace_open(host, &streams));
-	uint64_t samples = read_records(book, &streams);
+	struct ticks ticks = read_records(book, &streams);
 	vp_health_add(&streams, &health);
 	vp_health_sentences(&health, recording, &book->notes);
 	vp_health_deinit(&health);
 	vp_trace_close(&streams);
 	clean_names(book);
 	note_losses(book);
-	vp_account_check(&book->account, samples && recording->by_time ? recording->period_ns : 0,
-			 &book->checks);
 	uint64_t end = recording->end;
 	book->duration = end > recording->start ? (double)(end - recording->start) / 1e9 : 0;
+	/* An interrupted recording does not say how many ticks were due. */
+	bool comparable = ticks.all && recording->by_time && book->duration > 0;
+	double due = book->duration * 1e9 / (double)recording->period_ns * recording->pcpus;
+	double sure = (double)(ticks.all - ticks.late);
+	double missing = comparable && sure < due ? 1 - sure / due : 0;
+	vp_account_check(&book->account, comparable ? recording->period_ns : 0, missing,
+			 &book->checks);
 	vp_vec_each (&book->account.times, times)
 		if (times->wall)
 			return NULL;

@@ -820,6 +820,7 @@ static __always_inline void begin_irq(__u32 source, bool hard)
 
 	if (!vcpu || vcpu->hard || (!hard && vcpu->soft))
 		return;
+	set_busy(vcpu, 1); /* a hard interrupt may come while a soft one is noted */
 	__u64 now = bpf_ktime_get_ns();
 	if (vcpu->state == VP_STATE_UNKNOWN)
 		vcpu->state = VP_STATE_GUEST;
@@ -838,6 +839,7 @@ static __always_inline void begin_irq(__u32 source, bool hard)
 	else
 		vcpu->soft = source + 1;
 	vcpu->state = VP_STATE_IRQ;
+	set_busy(vcpu, 0);
 }
 
 static __always_inline void end_irq(__u32 source, bool hard)
@@ -847,6 +849,7 @@ static __always_inline void end_irq(__u32 source, bool hard)
 
 	if (!vcpu || (hard ? vcpu->hard : vcpu->soft) != source + 1)
 		return;
+	set_busy(vcpu, 1);
 	__u64 passed = charge(vcpu, bpf_ktime_get_ns());
 	if (source < VP_IRQ_SOURCES) {
 		vcpu->irq_ns[source & (VP_IRQ_SOURCES - 1)] += passed;
@@ -859,6 +862,7 @@ static __always_inline void end_irq(__u32 source, bool hard)
 	else
 		vcpu->soft = 0;
 	vcpu->state = vcpu->soft ? VP_STATE_IRQ : vcpu->base;
+	set_busy(vcpu, 0);
 }
 
 #define VECTOR(name, source)                                                                       \

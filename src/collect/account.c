@@ -272,6 +272,11 @@ void vp_account_source_begin(struct vp_account_source *source, const vp_vms *vms
 	source->programs->bss->enabled = 1;
 }
 
+void vp_account_source_end(struct vp_account_source *source)
+{
+	source->programs->bss->enabled = 0;
+}
+
 const char *vp_account_source_missing(const struct vp_account_source *source)
 {
 	return source->missing;

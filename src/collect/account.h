@@ -21,6 +21,8 @@ struct vp_error *vp_account_source_open(const vp_vms *vms,
  * learnt from the first thing that happens to each. Others' begin when they are first seen.
  */
 void vp_account_source_begin(struct vp_account_source *source, const vp_vms *vms, uint64_t now);
+/* Counts no more. */
+void vp_account_source_end(struct vp_account_source *source);
 void vp_account_source_free(struct vp_account_source *source);
 
 /* What this kernel does not let be seen, as a sentence; NULL: nothing. */

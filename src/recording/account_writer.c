@@ -53,6 +53,11 @@ void vp_account_writer_begin(struct vp_account_writer *writer, uint64_t now)
 	vp_account_source_begin(writer->source, writer->vms, now);
 }
 
+void vp_account_writer_end(struct vp_account_writer *writer)
+{
+	vp_account_source_end(writer->source);
+}
+
 void vp_account_writer_free(struct vp_account_writer *writer)
 {
 	if (!writer)

@@ -20,6 +20,8 @@ struct vp_error *vp_account_writer_open(const vp_vms *vms, uint32_t vendor, vp_a
 void vp_account_writer_begin(struct vp_account_writer *writer, uint64_t now);
 /* Hands over what happened since the last time; with `all` also where the guests exited. */
 void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, bool all);
+/* Counts no more: what is written later is the account up to now. */
+void vp_account_writer_end(struct vp_account_writer *writer);
 /* What this kernel does not let be seen, or NULL. */
 const char *vp_account_writer_missing(const struct vp_account_writer *writer);
 /* Control groups of the thieves so far. */

@@ -695,10 +695,12 @@ struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
 	struct vp_recording *about = &recorder->about;
 
 	VP_TRY(vp_trigger_enable(&recorder->trigger, false));
+	if (recorder->account)
+		vp_account_writer_end(recorder->account);
 	about->end = vp_clock_monotonic();
 	append_clocks(recorder);
 	VP_TRY(drain(recorder, 0));
-	write_account(recorder, vp_clock_monotonic(), true);
+	write_account(recorder, about->end, true);
 	flush_all(recorder);
 	note_ends(recorder, true);
 	vp_vec_each (&recorder->vms, vm)

@@ -21,7 +21,7 @@ void vp_render_checks(const struct vp_account_checks *checks, struct vp_buffer *
 			 checks->worst_gap, checks->closes ? "ok" : "NOT OK");
 	if (checks->sampled)
 		vp_buffer_printf(out,
-				 "; sampled guest time is off by %.2f points (chance: %.2f): %s",
+				 "; sampled guest time is off by %.2f points (bound: %.2f): %s",
 				 checks->worst_sample, checks->sample_error,
 				 checks->samples_agree ? "ok" : "NOT OK");
 	vp_buffer_printf(out,

@@ -115,17 +115,17 @@ static void test_sums(void **state)
 	assert_int_equal(account.thefts.at[0].preempted, 180000000);
 	assert_string_equal(vms.at[0].name, "pid-1000");
 
-	vp_account_check(&account, 0, &checks);
+	vp_account_check(&account, 0, 0, &checks);
 	assert_true(checks.closes && checks.exits_agree && checks.parts_sum && !checks.sampled);
 	/* Time that no state has. */
 	account.times.at[0].states[VP_STATE_GUEST] -= 10000000;
-	vp_account_check(&account, 0, &checks);
+	vp_account_check(&account, 0, 0, &checks);
 	assert_false(checks.closes);
 	assert_true(checks.worst_gap > 0.49 && checks.worst_gap < 0.51);
 	/* A part that is missing, an exit without reason. */
 	account.costs.at[0].kernel--;
 	account.times.at[0].exits += 100;
-	vp_account_check(&account, 0, &checks);
+	vp_account_check(&account, 0, 0, &checks);
 	assert_false(checks.parts_sum || checks.exits_agree);
 	vp_account_deinit(&account);
 	vp_vms_deinit(&vms);
@@ -144,17 +144,19 @@ static void test_samples(void **state)
 	 */
 	for (int i = 0; i < 600; i++)
 		add(&account, VP_ID_guest_sample, &sample);
-	vp_account_check(&account, 1000000, &checks);
+	vp_account_check(&account, 1000000, 0, &checks);
 	assert_true(checks.sampled && checks.samples_agree && checks.worst_sample == 0);
 	for (int i = 0; i < 200; i++)
 		add(&account, VP_ID_guest_sample, &sample);
-	vp_account_check(&account, 1000000, &checks);
+	vp_account_check(&account, 1000000, 0, &checks);
 	assert_true(checks.samples_agree && checks.worst_sample < 0.001);
 	for (int i = 0; i < 60; i++)
 		add(&account, VP_ID_guest_sample, &sample);
-	vp_account_check(&account, 1000000, &checks);
+	vp_account_check(&account, 1000000, 0, &checks);
 	assert_false(checks.samples_agree);
 	assert_true(checks.worst_sample > 5.9 && checks.worst_sample < 6.1);
+	vp_account_check(&account, 1000000, 0.02, &checks);
+	assert_true(checks.samples_agree);
 	vp_account_deinit(&account);
 	vp_vms_deinit(&vms);
 }
