@@ -26,7 +26,9 @@ enum { MOST = 8, ROUNDS = 200000 };
 BURNER(0)
 BURNER(1)
 BURNER(2)
-BURNER(3) BURNER(4) BURNER(5) BURNER(6) BURNER(7)
+BURNER(3)
+BURNER(4)
+BURNER(5) BURNER(6) BURNER(7)
 
 #define ENTRY(n)                                                                                   \
 	{                                                                                          \

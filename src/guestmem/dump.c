@@ -15,6 +15,7 @@ enum {
 	MOST_SPACES = 100000,
 	MOST_KEPT = 4 << 20, /* mappings of all of them */
 	LARGEST_FILE = 64 << 20,
+	LARGEST_VDSO = 64 << 10,
 };
 /* Bytes of files read for their symbols. */
 #define MOST_FILE_BYTES (512ULL << 20)
@@ -46,6 +47,7 @@ struct vp_guest_dump {
 	struct vp_map image_of; /* hash of path and build-id → image */
 	struct vp_map known;    /* hashes of mappings */
 	uint64_t damaged, nameless;
+	struct vp_buffer vdso; /* the kernel's: one for all processes */
 };
 
 struct vp_guest_dump *vp_guest_dump_new(void)
@@ -64,6 +66,7 @@ void vp_guest_dump_free(struct vp_guest_dump *dump)
 	vp_map_deinit(&dump->space_of);
 	vp_map_deinit(&dump->image_of);
 	vp_map_deinit(&dump->known);
+	vp_buffer_deinit(&dump->vdso);
 	free(dump);
 }
 
@@ -100,6 +103,20 @@ static uint32_t image_add(struct vp_guest_dump *dump, const char *path,
 	return *image;
 }
 
+/* Through the process's own page tables: it is in no file. */
+static void read_vdso(struct reading *reading, const struct vp_guest_mapping *mapping)
+{
+	struct vp_buffer *vdso = &reading->dump->vdso;
+	struct vp_guest_view view = reading->kernel->view;
+	size_t size = mapping->end - mapping->start;
+
+	view.root = reading->task->root;
+	if (vdso->size || mapping->end - mapping->start > LARGEST_VDSO)
+		return;
+	if (!vp_guest_view_read(&view, mapping->start, vp_buffer_extend(vdso, size), size))
+		vdso->size = 0;
+}
+
 static uint32_t image_of_mapping(struct reading *reading, const struct vp_guest_mapping *mapping)
 {
 	struct vp_build_id build_id = {0};
@@ -108,6 +125,8 @@ static uint32_t image_of_mapping(struct reading *reading, const struct vp_guest_
 
 	if (!mapping->file) {
 		vp_buffer_string(&path, mapping->start == reading->vdso ? "[vdso]" : "//anon");
+		if (mapping->start == reading->vdso)
+			read_vdso(reading, mapping);
 	} else if (!vp_guest_path(reading->kernel, reading->task, mapping->file, &path)) {
 		path.size = 0;
 		vp_buffer_string(&path, "//unknown");
@@ -224,13 +243,26 @@ static void write_kernel(const struct vp_guest_kernel *kernel, struct vp_maps_wr
 	vp_guest_modules_write(kernel, writer);
 }
 
+static void write_symbols(const struct vp_buffer *bytes, const char *path,
+			  struct vp_maps_writer *writer)
+{
+	struct vp_image elf = {0};
+	struct vp_error *error = vp_image_read_memory(bytes->bytes, bytes->size, path, &elf);
+
+	if (!error)
+		vp_vec_each (&elf.symbols, symbol)
+			vp_maps_write_symbol(writer, symbol->offset, symbol->size,
+					     vp_image_symbol_name(&elf, symbol));
+	vp_error_free(error);
+	vp_image_deinit(&elf);
+}
+
 /* The symbols of a file whose pages are still in the guest's page cache. */
 static void write_image(const struct vp_guest_kernel *kernel, const struct image *image,
 			const char *path, bool symbols, uint64_t *budget,
 			struct vp_maps_writer *writer)
 {
 	struct vp_buffer bytes = {0};
-	struct vp_image elf = {0};
 	struct vp_guest_file file;
 	struct vp_build_id now;
 
@@ -241,13 +273,7 @@ static void write_image(const struct vp_guest_kernel *kernel, const struct image
 	    !vp_guest_file_elf(&file, LARGEST_FILE, &bytes))
 		return;
 	*budget -= file.size;
-	struct vp_error *error = vp_image_read_memory(bytes.bytes, bytes.size, path, &elf);
-	if (!error)
-		vp_vec_each (&elf.symbols, symbol)
-			vp_maps_write_symbol(writer, symbol->offset, symbol->size,
-					     vp_image_symbol_name(&elf, symbol));
-	vp_error_free(error);
-	vp_image_deinit(&elf);
+	write_symbols(&bytes, path, writer);
 	vp_buffer_deinit(&bytes);
 }
 
@@ -260,6 +286,11 @@ static void write_images(const struct vp_guest_dump *dump, const struct vp_guest
 		const char *path = vp_intern_text(&dump->paths, image->path);
 		if (path[0] == '/' && path[1] != '/')
 			write_image(kernel, image, path, symbols, &budget, writer);
+	}
+	if (symbols && dump->vdso.size) {
+		const struct vp_build_id unknown = {0};
+		vp_maps_write_image(writer, &unknown, "[vdso]");
+		write_symbols(&dump->vdso, "[vdso]", writer);
 	}
 }
 
