@@ -28,7 +28,8 @@ BURNER(1)
 BURNER(2)
 BURNER(3)
 BURNER(4)
-BURNER(5) BURNER(6) BURNER(7)
+BURNER(5)
+BURNER(6) BURNER(7)
 
 #define ENTRY(n)                                                                                   \
 	{                                                                                          \
