@@ -29,7 +29,8 @@ BURNER(2)
 BURNER(3)
 BURNER(4)
 BURNER(5)
-BURNER(6) BURNER(7)
+BURNER(6)
+BURNER(7)
 
 #define ENTRY(n)                                                                                   \
 	{                                                                                          \

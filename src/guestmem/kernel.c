@@ -385,12 +385,15 @@ struct vp_error *vp_guest_kernel_find(const struct vp_guest_memory *memory,
 				      const vp_kernel_packs *packs, uint64_t seed,
 				      struct vp_guest_kernel *ret)
 {
-	bool found = false;
+	bool found = false, known = false;
 
 	*ret = (struct vp_guest_kernel){.view = {.memory = memory}};
-	for (size_t i = 0; i < n_vcpus && !found; i++)
+	for (size_t i = 0; i < n_vcpus && !found; i++) {
+		known |= vcpus[i].cr3 != 0;
 		found = find_by_registers(memory, &vcpus[i], &ret->view);
-	if (!found && !find_by_scan(ret))
+	}
+	/* Registers that lead to no kernel are a guest's that has none, or none yet. */
+	if (!found && (known || !find_by_scan(ret)))
 		return vp_error_new("no Linux kernel was found in the guest's memory");
 	if (!use_pack(ret, packs)) {
 		struct vp_buffer image = {0};
