@@ -39,7 +39,7 @@ struct guest_current {
 	__u32 tid, tgid;
 	char comm[16] __attribute__((aligned(8)));
 	__u64 task;  /* the guest's address of its task_struct */
-	bool is_new; /* no sample hit this program lately */
+	bool is_new; /* no sample hit this program's user space lately */
 };
 
 /* Where the task_struct at that address of the guest's kernel is in the VMM; 0: nowhere. */
@@ -107,7 +107,8 @@ static __always_inline bool is_new_program(struct vp_identity_vcpu *vcpu, __u32 
 }
 
 /* False: the VM's kernel is not known, or its memory did not tell. */
-static __always_inline bool read_guest_current(__u32 pid, __u32 number, struct guest_current *ret)
+static __always_inline bool read_guest_current(__u32 pid, __u32 number, bool user,
+					       struct guest_current *ret)
 {
 	__u64 key = (__u64)pid << 32 | number;
 	struct vp_identity_vcpu *vcpu = bpf_map_lookup_elem(&identity_vcpus, &key);
@@ -121,7 +122,7 @@ static __always_inline bool read_guest_current(__u32 pid, __u32 number, struct g
 	}
 	vcpu->good++;
 	ret->task = vcpu->task;
-	ret->is_new = is_new_program(vcpu, pid, ret);
+	ret->is_new = user && is_new_program(vcpu, pid, ret);
 	return true;
 }
 

@@ -167,7 +167,7 @@ static __always_inline void note_guest_task(struct vp_raw_record *record)
 {
 	struct guest_current current;
 
-	if (!read_guest_current(record->pid, record->vcpu, &current))
+	if (!read_guest_current(record->pid, record->vcpu, record->cpl == 3, &current))
 		return;
 	record->guest_task = current.task;
 	record->guest_tgid = current.tgid;
@@ -175,7 +175,7 @@ static __always_inline void note_guest_task(struct vp_raw_record *record)
 	__builtin_memcpy(record->guest_comm, current.comm, sizeof(record->guest_comm));
 	record->flags |= VP_BY_MEMORY;
 	/* Its mappings are to be read before it ends. */
-	if (current.is_new && record->cpl == 3 && seen_by != VP_SEEN_BY_PERF)
+	if (current.is_new && seen_by != VP_SEEN_BY_PERF)
 		bpf_ringbuf_output(&doorbell, &current.tgid, sizeof(current.tgid),
 				   BPF_RB_FORCE_WAKEUP);
 }

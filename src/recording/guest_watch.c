@@ -174,6 +174,7 @@ static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest 
 		VP_TRY(vp_sampler_identify(watch->sampler, guest->number, &guest->memory,
 					   &guest->finding));
 	keep_pack(watch, &guest->finding);
+	vp_map_deinit(&watch->seen); /* what a reader before this one has read is gone */
 	free(guest->problem);
 	guest->problem =
 	    lacks ? vp_format("only symbols of its kernel: it does not tell %s", lacks) : NULL;
