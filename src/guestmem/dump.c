@@ -47,7 +47,6 @@ struct vp_guest_dump {
 	struct vp_map image_of; /* hash of path and build-id → image */
 	struct vp_map known;    /* hashes of mappings */
 	uint64_t damaged, nameless;
-	struct vp_buffer vdso; /* the kernel's: one for all processes */
 };
 
 struct vp_guest_dump *vp_guest_dump_new(void)
@@ -66,7 +65,6 @@ void vp_guest_dump_free(struct vp_guest_dump *dump)
 	vp_map_deinit(&dump->space_of);
 	vp_map_deinit(&dump->image_of);
 	vp_map_deinit(&dump->known);
-	vp_buffer_deinit(&dump->vdso);
 	free(dump);
 }
 
@@ -103,20 +101,6 @@ static uint32_t image_add(struct vp_guest_dump *dump, const char *path,
 	return *image;
 }
 
-/* Through the process's own page tables: it is in no file. */
-static void read_vdso(struct reading *reading, const struct vp_guest_mapping *mapping)
-{
-	struct vp_buffer *vdso = &reading->dump->vdso;
-	struct vp_guest_view view = reading->kernel->view;
-	size_t size = mapping->end - mapping->start;
-
-	view.root = reading->task->root;
-	if (vdso->size || mapping->end - mapping->start > LARGEST_VDSO)
-		return;
-	if (!vp_guest_view_read(&view, mapping->start, vp_buffer_extend(vdso, size), size))
-		vdso->size = 0;
-}
-
 static uint32_t image_of_mapping(struct reading *reading, const struct vp_guest_mapping *mapping)
 {
 	struct vp_build_id build_id = {0};
@@ -125,8 +109,6 @@ static uint32_t image_of_mapping(struct reading *reading, const struct vp_guest_
 
 	if (!mapping->file) {
 		vp_buffer_string(&path, mapping->start == reading->vdso ? "[vdso]" : "//anon");
-		if (mapping->start == reading->vdso)
-			read_vdso(reading, mapping);
 	} else if (!vp_guest_path(reading->kernel, reading->task, mapping->file, &path)) {
 		path.size = 0;
 		vp_buffer_string(&path, "//unknown");
@@ -277,6 +259,28 @@ static void write_image(const struct vp_guest_kernel *kernel, const struct image
 	vp_buffer_deinit(&bytes);
 }
 
+/* One for all processes, and in no file: struct vdso_image begins with its address and size. Its
+ * name changed between 6.12 and 7.2. */
+static void write_vdso(const struct vp_guest_kernel *kernel, struct vp_maps_writer *writer)
+{
+	uint64_t older = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso_image);
+	uint64_t newer = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso64_image);
+	uint64_t at = newer ? newer : older;
+	const struct vp_build_id unknown = {0};
+	struct vp_buffer bytes = {0};
+	uint64_t image[2];
+
+	if (!at || !vp_guest_view_read(&kernel->view, at, image, sizeof(image)) || !image[1] ||
+	    image[1] > LARGEST_VDSO)
+		return;
+	char *to = vp_buffer_extend(&bytes, image[1]);
+	if (vp_guest_view_read(&kernel->view, image[0], to, image[1])) {
+		vp_maps_write_image(writer, &unknown, "[vdso]");
+		write_symbols(&bytes, "[vdso]", writer);
+	}
+	vp_buffer_deinit(&bytes);
+}
+
 static void write_images(const struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
 			 bool symbols, struct vp_maps_writer *writer)
 {
@@ -287,11 +291,8 @@ static void write_images(const struct vp_guest_dump *dump, const struct vp_guest
 		if (path[0] == '/' && path[1] != '/')
 			write_image(kernel, image, path, symbols, &budget, writer);
 	}
-	if (symbols && dump->vdso.size) {
-		const struct vp_build_id unknown = {0};
-		vp_maps_write_image(writer, &unknown, "[vdso]");
-		write_symbols(&dump->vdso, "[vdso]", writer);
-	}
+	if (symbols)
+		write_vdso(kernel, writer);
 }
 
 static void write_spaces(const struct vp_guest_dump *dump, struct vp_maps_writer *writer)
