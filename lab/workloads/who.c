@@ -28,13 +28,15 @@ BURNER(1)
 BURNER(2)
 BURNER(3)
 BURNER(4)
-BURNER(5) BURNER(6) BURNER(7)
+BURNER(5)
+BURNER(6)
+BURNER(7)
 
 #define ENTRY(n)                                                                                   \
 	{                                                                                          \
 		burn_##n, __start_who_##n, __stop_who_##n                                          \
 	}
-    static const struct {
+static const struct {
 	void (*burn)(void);
 	const char *start, *stop;
 } burners[MOST] = {ENTRY(0), ENTRY(1), ENTRY(2), ENTRY(3), ENTRY(4), ENTRY(5), ENTRY(6), ENTRY(7)};

@@ -200,22 +200,29 @@ static uint32_t comm_text(struct vp_builder *builder, uint32_t comm)
 	return number;
 }
 
-/* The address space of a sample. */
+/*
+ * The address space of a sample. Where the guest's memory told the process, the page table's root
+ * tells which of its programs: it changes with exec at once, times of lives do not.
+ */
 static const struct vp_space_slot *space_of_tick(struct vp_builder *builder,
 						 const struct vp_tick *tick,
 						 const struct vp_context_slot *slot)
 {
-	const struct vp_guest_sample *guest = (const void *)tick->sample;
+	const struct vp_naming_machine *machine = machine_of(builder, slot->vm);
+	bool by_memory = slot->vm != VP_NONE && slot->by_pid;
+
+	if (by_memory && slot->root) {
+		const struct vp_space_slot *space =
+		    space_of(builder, slot->vm, false, slot->root, tick->time);
+		if (space->space != VP_NAMES_NO_SPACE && space->pid == slot->id)
+			return space;
+	}
 	const struct vp_space_slot *space =
 	    space_of(builder, slot->vm, slot->by_pid, slot->id, tick->time);
-	const struct vp_naming_machine *machine = machine_of(builder, slot->vm);
-
-	/* An agent follows page tables over their lives, and knows a process of vfork(2) by its
-	 * parent's only. */
-	if (slot->vm != VP_NONE && slot->by_pid && space->space == VP_NAMES_NO_SPACE &&
-	    machine->names && !vp_names_maps(machine->names)->from_memory &&
-	    guest->flags & VP_HAS_AS_ROOT)
-		return space_of(builder, slot->vm, false, guest->as_root, tick->time);
+	/* An agent knows a process of vfork(2) by its parent's page tables only. */
+	if (by_memory && slot->root && space->space == VP_NAMES_NO_SPACE && machine->names &&
+	    !vp_names_maps(machine->names)->from_memory)
+		return space_of(builder, slot->vm, false, slot->root, tick->time);
 	return space;
 }
 
@@ -274,19 +281,20 @@ static uint32_t context_of(struct vp_builder *builder, const struct vp_tick *tic
 					 .part = part};
 
 	if (guest) {
-		wanted.id = wanted.by_pid                   ? guest->guest_pid
-			    : guest->flags & VP_HAS_AS_ROOT ? guest->as_root
-							    : 0;
+		uint64_t root = guest->flags & VP_HAS_AS_ROOT ? guest->as_root : 0;
+		wanted.id = wanted.by_pid ? guest->guest_pid : root;
+		wanted.root = wanted.by_pid ? root : 0;
 		wanted.vm = tick->vm;
 	}
 	/* A root's low bits are mostly zero: the product's high bits depend on all of them. */
-	uint64_t hash = (wanted.id ^ (uint64_t)wanted.vm << 56 ^ (uint64_t)wanted.vcpu << 48 ^
-			 (uint64_t)wanted.comm << 32 ^ (uint64_t)part << 8 ^ wanted.mode) *
-			0x9e3779b97f4a7c15ULL;
+	uint64_t hash =
+	    (wanted.id ^ wanted.root ^ (uint64_t)wanted.vm << 56 ^ (uint64_t)wanted.vcpu << 48 ^
+	     (uint64_t)wanted.comm << 32 ^ (uint64_t)part << 8 ^ wanted.mode) *
+	    0x9e3779b97f4a7c15ULL;
 	struct vp_context_slot *slot = &builder->contexts[hash >> (64 - CONTEXT_BITS)];
-	if (slot->context != VP_NONE && slot->id == wanted.id && slot->vm == wanted.vm &&
-	    slot->comm == wanted.comm && slot->mode == wanted.mode && slot->part == part &&
-	    slot->by_pid == wanted.by_pid && slot->vcpu == wanted.vcpu &&
+	if (slot->context != VP_NONE && slot->id == wanted.id && slot->root == wanted.root &&
+	    slot->vm == wanted.vm && slot->comm == wanted.comm && slot->mode == wanted.mode &&
+	    slot->part == part && slot->by_pid == wanted.by_pid && slot->vcpu == wanted.vcpu &&
 	    tick->time >= slot->from && tick->time <= slot->to)
 		return slot->context;
 	*slot = wanted;

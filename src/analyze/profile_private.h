@@ -40,7 +40,8 @@ struct vp_space_slot {
 
 /* A context, and what it was found by. */
 struct vp_context_slot {
-	uint64_t id; /* root or pid */
+	uint64_t id;   /* root or pid */
+	uint64_t root; /* of a guest sample with a pid, or 0 */
 	uint64_t from, to;
 	uint32_t vm, vcpu, mode, comm, part;
 	uint32_t by_pid;

@@ -96,12 +96,13 @@ static __always_inline bool read_task(struct vp_identity_vcpu *vcpu, struct gues
 	return !((vcpu->tid | vcpu->tgid) >> 22) && ret->comm[0] >= ' ' && !ret->comm[15];
 }
 
+/* A thread is new once more in user space: only there are its mappings those of its program. */
 static __always_inline bool is_new_name(struct vp_identity_vcpu *vcpu, __u32 pid,
 					const struct guest_current *current)
 {
 	__u64 numbers = (__u64)pid << 42 ^ (__u64)vcpu->tgid << 21 ^ vcpu->tid;
 	__u64 text = *(const __u64 *)current->comm * 3 ^ *(const __u64 *)(current->comm + 8);
-	__u64 name = (numbers ^ text) * 0x9e3779b97f4a7c15ULL;
+	__u64 name = (numbers ^ text ^ vcpu->in_user << 63) * 0x9e3779b97f4a7c15ULL;
 	__u8 one = 1;
 
 	if (name == vcpu->name)
@@ -115,10 +116,10 @@ static __always_inline bool is_new_name(struct vp_identity_vcpu *vcpu, __u32 pid
 
 /*
  * False: the VM's kernel is not known, or its memory did not tell. `as_root` is the address space's
- * root, or 0 if it is not known.
+ * root, or 0 if it is not known; `user`: the guest is in user space.
  */
-static __always_inline bool read_guest_current(__u32 pid, __u32 number, __u64 as_root, __u64 time,
-					       struct guest_current *ret)
+static __always_inline bool read_guest_current(__u32 pid, __u32 number, __u64 as_root, bool user,
+					       __u64 time, struct guest_current *ret)
 {
 	__u64 key = (__u64)pid << 32 | number;
 	struct vp_identity_vcpu *vcpu = bpf_map_lookup_elem(&identity_vcpus, &key);
@@ -130,7 +131,7 @@ static __always_inline bool read_guest_current(__u32 pid, __u32 number, __u64 as
 	__u64 before = vcpu->task;
 	bool found = find_task(vcpu);
 	bool same = found && before == vcpu->task && as_root && as_root == vcpu->as_root &&
-		    time - vcpu->checked < SURELY_SAME_NS;
+		    (!user || vcpu->in_user) && time - vcpu->checked < SURELY_SAME_NS;
 	if (!same) {
 		vcpu->checked = 0;
 		if (!found || !read_task(vcpu, ret)) {
@@ -138,6 +139,7 @@ static __always_inline bool read_guest_current(__u32 pid, __u32 number, __u64 as
 			return false;
 		}
 		vcpu->checked = time;
+		vcpu->in_user = user;
 		vcpu->as_root = as_root;
 		ret->is_new = is_new_name(vcpu, pid, ret);
 	}

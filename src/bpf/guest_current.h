@@ -33,6 +33,7 @@ struct vp_identity_vcpu {
 	__u64 as_root, checked; /* when all of the task was read last, ns */
 	__u64 name;             /* its numbers and name, hashed */
 	__u32 tid, tgid;
+	__u64 in_user;      /* it was in user space */
 	__u64 good, failed; /* samples that were named, and that could not be */
 };
 

@@ -201,19 +201,21 @@ static __always_inline void put_guest_task(struct place *place, __u32 pid, __u32
 					   const struct vcpu_words *words, __u64 time,
 					   struct guest_current *ret)
 {
-	if (!read_guest_current(pid, number, words->as_root, time, ret) || !ret->is_new)
+	bool user = words->cpl == 3;
+
+	if (!read_guest_current(pid, number, words->as_root, user, time, ret) || !ret->is_new)
 		return;
 	struct vp_guest_task *record = place_take(place, sizeof(*record));
 	record->time = time;
 	record->id = VP_ID_guest_task;
-	record->reserved = 0;
+	record->flags = user ? VP_IN_USER : 0;
 	record->pid = pid;
 	record->guest_pid = ret->tgid;
 	record->guest_tid = ret->tid;
 	record->task = ret->task;
 	__builtin_memcpy(record->comm, ret->comm, sizeof(record->comm));
 	/* Its mappings are to be read before it ends. */
-	if (words->cpl == 3)
+	if (user)
 		bpf_ringbuf_output(&doorbell, &ret->tgid, sizeof(ret->tgid), BPF_RB_FORCE_WAKEUP);
 }
 
@@ -346,7 +348,8 @@ static __always_inline void fill_guest_task(struct vp_raw_record *record)
 {
 	struct guest_current current;
 
-	if (!read_guest_current(record->pid, record->vcpu, record->as_root, record->time, &current))
+	if (!read_guest_current(record->pid, record->vcpu, record->as_root, record->cpl == 3,
+				record->time, &current))
 		return;
 	record->guest_task = current.task;
 	record->guest_pid = current.tgid;

@@ -55,6 +55,9 @@ static struct vp_error *look(const struct guests *guests, struct vp_guest_reader
 
 	VP_TRY(ask(reader, guests->scan ? "find scan" : "find", &answer));
 	VP_TRY(vp_guest_finding_parse(answer, &ret->finding));
+	if (ret->finding.lacks)
+		return vp_error_new("its tasks cannot be told: the kernel does not tell %s",
+				    ret->finding.lacks);
 	VP_TRY(ask(reader, "tasks", &answer));
 	VP_TRY(vp_guest_processes_parse(answer, &ret->processes, &damaged));
 	return damaged ? vp_error_new("the list of tasks could not be read to its end") : NULL;
@@ -101,6 +104,7 @@ static void finish_answer(const struct guests *guests, const char *folder, struc
 	vp_error_free(error);
 	clean(&answer->problem);
 	clean(&answer->finding.banner);
+	clean(&answer->finding.dropped);
 	vp_vec_each (&answer->processes, process)
 		clean(&process->comm);
 }
@@ -120,6 +124,8 @@ static void put_text(const struct answer *answer, struct vp_buffer *out)
 	vp_buffer_printf(out, "VM %s (process %u)\n", answer->vm->name, answer->vm->pid);
 	if (answer->problem)
 		vp_buffer_printf(out, "  %s\n", answer->problem);
+	if (finding->dropped)
+		vp_buffer_printf(out, "  a cached kernel pack was dropped: %s\n", finding->dropped);
 	if (!finding->banner)
 		return;
 	vp_buffer_printf(out, "  %s\n  build-id ", finding->banner);
@@ -174,6 +180,8 @@ static json_object *kernel_json(const struct vp_guest_finding *finding)
 	add(kernel, "paging_levels", json_object_new_int64(finding->levels));
 	add(kernel, "found_by", json_object_new_string(finding->scanned ? "scan" : "registers"));
 	add(kernel, "pack", json_object_new_string(finding->cached ? "cached" : "read"));
+	add(kernel, "dropped_pack",
+	    finding->dropped ? json_object_new_string(finding->dropped) : NULL);
 	vp_vec_each (&finding->cpus, cpu) {
 		json_object *one = json_object_new_object();
 		add(one, "vcpu", json_object_new_int64(cpu->vcpu));

@@ -99,6 +99,7 @@ void vp_convert_guest_task(const struct vp_raw_record *raw, union vp_any_record 
 	ret->guest_task = (struct vp_guest_task){
 	    .time = raw->time,
 	    .id = VP_ID_guest_task,
+	    .flags = raw->cpl == 3 ? VP_IN_USER : 0,
 	    .pid = raw->pid,
 	    .guest_pid = raw->guest_pid,
 	    .guest_tid = raw->guest_tid,

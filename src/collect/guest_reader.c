@@ -207,11 +207,17 @@ static bool take_finding(struct vp_slice line, struct vp_guest_finding *finding)
 
 	if (vp_slice_is(what, "kernel"))
 		return take_kernel(&words, finding);
-	if (vp_slice_is(what, "pack")) {
-		free(finding->pack);
-		finding->pack = rest_of(&words);
-		return true;
-	}
+	const struct {
+		const char *name;
+		char **text;
+	} texts[] = {
+	    {"pack", &finding->pack}, {"lacks", &finding->lacks}, {"dropped", &finding->dropped}};
+	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
+		if (vp_slice_is(what, texts[i].name)) {
+			free(*texts[i].text);
+			*texts[i].text = rest_of(&words);
+			return true;
+		}
 	if (vp_slice_is(what, "at")) {
 		finding->at_tid = (uint32_t)vp_cursor_hex(&words);
 		finding->at_tgid = (uint32_t)vp_cursor_hex(&words);
@@ -246,6 +252,8 @@ void vp_guest_finding_deinit(struct vp_guest_finding *finding)
 {
 	free(finding->banner);
 	free(finding->pack);
+	free(finding->lacks);
+	free(finding->dropped);
 	vp_vec_deinit(&finding->cpus);
 	*finding = (struct vp_guest_finding){0};
 }

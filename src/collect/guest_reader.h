@@ -29,7 +29,9 @@ struct vp_guest_finding {
 	char *banner;
 	uint32_t at_tid, at_tgid, at_comm; /* in task_struct */
 	VP_VEC(struct vp_guest_place) cpus;
-	char *pack; /* its kernel pack as text, or NULL */
+	char *lacks;   /* why its tasks cannot be told, or NULL */
+	char *dropped; /* why a cached kernel pack was not used, or NULL */
+	char *pack;    /* its kernel pack as text, or NULL */
 };
 
 struct vp_guest_process {

@@ -15,6 +15,7 @@ enum {
 	MOST_SPACES = 100000,
 	MOST_KEPT = 4 << 20, /* mappings of all of them */
 	LARGEST_FILE = 64 << 20,
+	LARGEST_VDSO = 64 << 10,
 };
 /* Bytes of files read for their symbols. */
 #define MOST_FILE_BYTES (512ULL << 20)
@@ -224,13 +225,26 @@ static void write_kernel(const struct vp_guest_kernel *kernel, struct vp_maps_wr
 	vp_guest_modules_write(kernel, writer);
 }
 
+static void write_symbols(const struct vp_buffer *bytes, const char *path,
+			  struct vp_maps_writer *writer)
+{
+	struct vp_image elf = {0};
+	struct vp_error *error = vp_image_read_memory(bytes->bytes, bytes->size, path, &elf);
+
+	if (!error)
+		vp_vec_each (&elf.symbols, symbol)
+			vp_maps_write_symbol(writer, symbol->offset, symbol->size,
+					     vp_image_symbol_name(&elf, symbol));
+	vp_error_free(error);
+	vp_image_deinit(&elf);
+}
+
 /* The symbols of a file whose pages are still in the guest's page cache. */
 static void write_image(const struct vp_guest_kernel *kernel, const struct image *image,
 			const char *path, bool symbols, uint64_t *budget,
 			struct vp_maps_writer *writer)
 {
 	struct vp_buffer bytes = {0};
-	struct vp_image elf = {0};
 	struct vp_guest_file file;
 	struct vp_build_id now;
 
@@ -241,13 +255,29 @@ static void write_image(const struct vp_guest_kernel *kernel, const struct image
 	    !vp_guest_file_elf(&file, LARGEST_FILE, &bytes))
 		return;
 	*budget -= file.size;
-	struct vp_error *error = vp_image_read_memory(bytes.bytes, bytes.size, path, &elf);
-	if (!error)
-		vp_vec_each (&elf.symbols, symbol)
-			vp_maps_write_symbol(writer, symbol->offset, symbol->size,
-					     vp_image_symbol_name(&elf, symbol));
-	vp_error_free(error);
-	vp_image_deinit(&elf);
+	write_symbols(&bytes, path, writer);
+	vp_buffer_deinit(&bytes);
+}
+
+/* One for all processes, and in no file: struct vdso_image begins with its address and size. Its
+ * name changed between 6.12 and 7.2. */
+static void write_vdso(const struct vp_guest_kernel *kernel, struct vp_maps_writer *writer)
+{
+	uint64_t older = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso_image);
+	uint64_t newer = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso64_image);
+	uint64_t at = newer ? newer : older;
+	const struct vp_build_id unknown = {0};
+	struct vp_buffer bytes = {0};
+	uint64_t image[2];
+
+	if (!at || !vp_guest_view_read(&kernel->view, at, image, sizeof(image)) || !image[1] ||
+	    image[1] > LARGEST_VDSO)
+		return;
+	char *to = vp_buffer_extend(&bytes, image[1]);
+	if (vp_guest_view_read(&kernel->view, image[0], to, image[1])) {
+		vp_maps_write_image(writer, &unknown, "[vdso]");
+		write_symbols(&bytes, "[vdso]", writer);
+	}
 	vp_buffer_deinit(&bytes);
 }
 
@@ -261,6 +291,8 @@ static void write_images(const struct vp_guest_dump *dump, const struct vp_guest
 		if (path[0] == '/' && path[1] != '/')
 			write_image(kernel, image, path, symbols, &budget, writer);
 	}
+	if (symbols)
+		write_vdso(kernel, writer);
 }
 
 static void write_spaces(const struct vp_guest_dump *dump, struct vp_maps_writer *writer)

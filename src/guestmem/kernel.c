@@ -215,19 +215,22 @@ static void read_banner(struct vp_guest_kernel *kernel)
 		kernel->pack.release[0] = 0;
 }
 
-static struct vp_error *read_members(struct vp_guest_kernel *kernel, const struct vp_buffer *image)
+/* Without good BTF the pack lacks members, and says so. */
+static void read_members(struct vp_guest_kernel *kernel, const struct vp_buffer *image)
 {
 	struct vp_kernel_pack *pack = &kernel->pack;
 	uint64_t start = pack->symbol.start_btf.offset, end = pack->symbol.stop_btf.offset;
 	struct vp_guest_btf btf;
 
-	if (start == VP_PACK_NONE || end == VP_PACK_NONE || start > end || end > image->size ||
+	if (start == VP_PACK_NONE || end == VP_PACK_NONE || start >= end || end > image->size ||
 	    end - start > MOST_BTF)
-		return NULL; /* the pack lacks members, and says so */
-	VP_TRY(vp_guest_btf_init(image->bytes + start, end - start, &btf));
-	vp_kernel_pack_members(pack, &btf);
-	vp_guest_btf_deinit(&btf);
-	return NULL;
+		return;
+	struct vp_error *error = vp_guest_btf_init(image->bytes + start, end - start, &btf);
+	if (!error) {
+		vp_kernel_pack_members(pack, &btf);
+		vp_guest_btf_deinit(&btf);
+	}
+	vp_error_free(error);
 }
 
 static struct vp_error *read_pack(struct vp_guest_kernel *kernel, uint64_t seed,
@@ -250,7 +253,7 @@ static struct vp_error *read_pack(struct vp_guest_kernel *kernel, uint64_t seed,
 	read_banner(kernel);
 	if (!read_build_id(kernel, pack, &pack->build_id))
 		return vp_error_new("the kernel has no build-id");
-	VP_TRY(read_members(kernel, image));
+	read_members(kernel, image);
 	pack->seed = seed;
 	if (!hash_evidence(kernel, pack, &pack->hash))
 		pack->seed = 0;
@@ -382,12 +385,15 @@ struct vp_error *vp_guest_kernel_find(const struct vp_guest_memory *memory,
 				      const vp_kernel_packs *packs, uint64_t seed,
 				      struct vp_guest_kernel *ret)
 {
-	bool found = false;
+	bool found = false, known = false;
 
 	*ret = (struct vp_guest_kernel){.view = {.memory = memory}};
-	for (size_t i = 0; i < n_vcpus && !found; i++)
+	for (size_t i = 0; i < n_vcpus && !found; i++) {
+		known |= vcpus[i].cr3 != 0;
 		found = find_by_registers(memory, &vcpus[i], &ret->view);
-	if (!found && !find_by_scan(ret))
+	}
+	/* Registers that lead to no kernel are a guest's that has none, or none yet. */
+	if (!found && (known || !find_by_scan(ret)))
 		return vp_error_new("no Linux kernel was found in the guest's memory");
 	if (!use_pack(ret, packs)) {
 		struct vp_buffer image = {0};

@@ -90,6 +90,8 @@
 	SYMBOL(l5_enabled, "__pgtable_l5_enabled")                                                 \
 	SYMBOL(per_cpu_offset, "__per_cpu_offset")                                                 \
 	SYMBOL(nr_cpu_ids, "nr_cpu_ids")                                                           \
+	SYMBOL(vdso_image, "vdso_image_64")                                                        \
+	SYMBOL(vdso64_image, "vdso64_image")                                                       \
 	SYMBOL(modules, "modules")                                                                 \
 	SYMBOL(end, "_end")                                                                        \
 	SYMBOL(current_task, "current_task")                                                       \

@@ -32,7 +32,8 @@ bool vp_guest_task_read(const struct vp_guest_kernel *kernel, uint64_t place,
 	uint64_t pgd;
 
 	*ret = (struct vp_guest_task){.place = place};
-	if (place % 8 || !vp_guest_view_u32(view, place + pack->at.task_pid, &ret->tid) ||
+	if (kernel->lacks || place % 8 ||
+	    !vp_guest_view_u32(view, place + pack->at.task_pid, &ret->tid) ||
 	    !vp_guest_view_u32(view, place + pack->at.task_tgid, &ret->tgid) ||
 	    !vp_guest_view_u64(view, place + pack->at.task_mm, &ret->mm) ||
 	    !vp_guest_view_read(view, place + pack->at.task_comm, ret->comm, sizeof(ret->comm)))
@@ -53,7 +54,7 @@ void vp_guest_tasks_each(const struct vp_guest_kernel *kernel,
 	struct vp_map seen = {0};
 	bool is_new = true;
 
-	*damaged = !first;
+	*damaged = !first || kernel->lacks;
 	for (uint32_t i = 0; !*damaged && i < MOST_TASKS; i++) {
 		struct vp_guest_task task;
 		vp_map_insert(&seen, place, 0, &is_new);
@@ -126,7 +127,8 @@ bool vp_guest_kernel_isolates(const struct vp_guest_kernel *kernel)
 	uint64_t idle = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.init_task), next;
 	struct vp_guest_task task;
 
-	return vp_guest_view_u64(&kernel->view, idle + kernel->pack.at.task_tasks, &next) &&
+	return !kernel->lacks &&
+	       vp_guest_view_u64(&kernel->view, idle + kernel->pack.at.task_tasks, &next) &&
 	       vp_guest_task_read(kernel, next - kernel->pack.at.task_tasks, &task) &&
 	       has_pair(kernel, task.root);
 }

@@ -51,6 +51,10 @@ static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 	vp_vec_each (cpus, cpu)
 		vp_buffer_printf(answer, "cpu %x %x %" PRIx64 "\n", cpu->vcpu, cpu->cpu,
 				 cpu->current_gpa);
+	if (kernel->lacks) {
+		vp_buffer_string(answer, "lacks");
+		put_escaped(worker, kernel->lacks);
+	}
 	if (kernel->route == VP_PACK_CACHED)
 		return;
 	struct vp_buffer text = {0};
@@ -60,20 +64,36 @@ static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 	vp_buffer_deinit(&text);
 }
 
-static struct vp_error *find(struct worker *worker, bool scan)
+static struct vp_error *find_with(struct worker *worker, bool scan, const vp_kernel_packs *packs,
+				  vp_guest_cpus *cpus)
 {
 	const struct vp_guest_worker_options *options = worker->options;
-	vp_guest_cpus cpus = {0};
 
 	vp_guest_kernel_deinit(&worker->kernel);
+	VP_TRY(vp_guest_kernel_find(options->memory, options->vcpus, scan ? 0 : options->n_vcpus,
+				    packs, options->seed, &worker->kernel));
+	/* A kernel that does not tell its tasks has symbols all the same. */
+	if (worker->kernel.lacks)
+		return NULL;
+	VP_TRY(vp_guest_kernel_check(&worker->kernel));
+	return vp_guest_cpus_find(&worker->kernel, cpus);
+}
+
+static struct vp_error *find(struct worker *worker, bool scan)
+{
+	static const vp_kernel_packs none;
+	vp_guest_cpus cpus = {0};
+
 	worker->found = false;
-	struct vp_error *error =
-	    vp_guest_kernel_find(options->memory, options->vcpus, scan ? 0 : options->n_vcpus,
-				 &worker->packs, options->seed, &worker->kernel);
-	if (!error)
-		error = vp_guest_kernel_check(&worker->kernel);
-	if (!error)
-		error = vp_guest_cpus_find(&worker->kernel, &cpus);
+	struct vp_error *error = find_with(worker, scan, &worker->packs, &cpus);
+	if (error && worker->kernel.text && worker->kernel.route == VP_PACK_CACHED) {
+		/* The pack is no good, though it is of this kernel: a new one is made. */
+		vp_buffer_string(&worker->answer, "dropped");
+		put_escaped(worker, vp_error_message(error));
+		vp_error_free(error);
+		vp_vec_deinit(&cpus);
+		error = find_with(worker, scan, &none, &cpus);
+	}
 	worker->found = !error;
 	if (!error)
 		put_kernel(worker, &cpus);

@@ -10,6 +10,8 @@
  *       kernel TEXT GPA SIZE DIRECT LEVELS CACHED SCANNED BUILDID BANNER
  *       at TID TGID COMM                  places in task_struct
  *       cpu VCPU CPU GPA                  where the pointer to its current task is
+ *       lacks TEXT                        why its tasks cannot be told; its symbols can
+ *       dropped SENTENCE                  a cached pack did not fit
  *       pack TEXT                         to be kept, if it was not had from a cache
  *   tasks         list the guest's processes
  *       task TGID ROOT COMM

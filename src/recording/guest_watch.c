@@ -169,10 +169,15 @@ static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest 
 				     struct vp_slice answer)
 {
 	VP_TRY(vp_guest_finding_parse(answer, &guest->finding));
-	VP_TRY(vp_sampler_identify(watch->sampler, guest->number, &guest->memory, &guest->finding));
+	const char *lacks = guest->finding.lacks;
+	if (!lacks)
+		VP_TRY(vp_sampler_identify(watch->sampler, guest->number, &guest->memory,
+					   &guest->finding));
 	keep_pack(watch, &guest->finding);
+	vp_map_deinit(&watch->seen); /* what a reader before this one has read is gone */
 	free(guest->problem);
-	guest->problem = NULL;
+	guest->problem =
+	    lacks ? vp_format("only symbols of its kernel: it does not tell %s", lacks) : NULL;
 	return NULL;
 }
 
@@ -229,7 +234,7 @@ void vp_guest_watch_step(struct vp_guest_watch *watch)
 		bool due = now >= guest->next;
 		if (guest->state == GUEST_FINDING || guest->state == GUEST_CHECKING)
 			hear_or_lose(watch, guest, 0);
-		else if (guest->state == GUEST_READY && due)
+		else if (guest->state == GUEST_READY && due && !guest->finding.lacks)
 			check(watch, guest);
 		else if (guest->state == GUEST_LOST && due && guest->tries < MOST_TRIES)
 			try_start(watch, guest);

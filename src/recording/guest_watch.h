@@ -22,7 +22,7 @@ void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm);
 void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms);
 /* Takes answers that have come, tries again what failed, checks what worked. */
 void vp_guest_watch_step(struct vp_guest_watch *watch);
-/* A sample hit that thread of a guest, which was not hit lately. */
+/* A sample hit user space of that thread of a guest, which was not hit lately. */
 void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task *task);
 /* Has the VM's map text written to `path`; *written is false if there is none. */
 struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct vp_vm *vm,

@@ -198,7 +198,7 @@ static void see_record(struct vp_recorder *recorder, struct stream *stream,
 					 sample->time);
 		break;
 	case VP_ID_guest_task:
-		if (recorder->guest_watch)
+		if (recorder->guest_watch && record->guest_task.flags & VP_IN_USER)
 			vp_guest_watch_see(recorder->guest_watch, &record->guest_task);
 		break;
 	case VP_ID_guest_sample:

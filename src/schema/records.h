@@ -54,7 +54,7 @@
 	FIELD(u32, dec, guest_tid, "its thread")
 
 #define VP_FIELDS_guest_task(FIELD)                                                                \
-	FIELD(u16, dec, reserved, "0")                                                             \
+	FIELD(u16, hex, flags, "1 in user space")                                                  \
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, guest_pid, "process of the guest's thread")                                \
 	FIELD(u32, dec, guest_tid, "thread of the guest that guest_samples from now on name")      \
@@ -259,6 +259,8 @@ enum vp_flag {
 	VP_ENDED = 64,
 	VP_BY_MEMORY = 128,
 };
+/* A bit of a guest_task's `flags`. */
+enum { VP_IN_USER = 1 };
 /* A bit of an exit_site's `flags`. */
 enum { VP_SITE_KNOWN = 1 };
 /* Values of a thief's `kind`. */

@@ -16,7 +16,9 @@ workload g1 length=100 exits --syscalls 20000 --rate 2
 workload g1 length=100 shares fast=80 slow=20
 command export HOME=/tmp/home; vperf guests --format json >/out/guests.json; \
 vperf guests --scan --no-cache --format json >/out/scanned.json; \
-vperf record -o /out/rec -- sleep 10
+vperf record -o /out/rec -- sleep 10; \
+sed -i '/member task_struct.comm/s/[0-9a-f]*$/10/' /tmp/home/.cache/vperf/packs/*.pack; \
+vperf guests --format json >/out/tampered.json
 command-after rm -rf /tmp/home/.cache
 """.replace("\\\n", "")
 
@@ -134,6 +136,11 @@ def check_guests(run, claims):
     pids = {pid for _, (pid, _, _) in truth_of(run)}
     listed = {process["pid"] for process in guest["processes"]}
     claims.check(pids and pids <= listed, f"it lists the workload's processes {sorted(pids)}")
+    tampered, = json.loads((run.out / "tampered.json").read_text())
+    claims.check(tampered["kernel"] and tampered["kernel"]["pack"] == "read" and
+                 "does not fit" in str(tampered["kernel"]["dropped_pack"]) and
+                 pids <= {process["pid"] for process in tampered["processes"]},
+                 f"a wrong pack is dropped: {tampered['kernel'] and tampered['kernel']['dropped_pack']}")
     info = run.info()["vms"][0]
     claims.check("known by a kernel pack" in info["memory"],
                  f"the recording starts from a cached pack: {info['memory']}")

@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -691,6 +692,83 @@ static void test_dump(void **state)
 	close(fd);
 }
 
+/* Answers of a worker to these requests, in one text. */
+static const char *work(struct opened *opened, const struct vp_buffer *packs, size_t n_packs,
+			const char *requests, struct vp_buffer *answers)
+{
+	int channel[2];
+	ssize_t got;
+	struct vp_guest_worker_options options = {.memory = &opened->snapshot.memory,
+						  .vcpus = opened->snapshot.vcpus.at,
+						  .n_vcpus = opened->snapshot.vcpus.count,
+						  .packs = packs,
+						  .n_packs = n_packs,
+						  .seed = 7,
+						  .dump = -1};
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, channel), 0);
+	assert_int_equal(vp_fd_write_all(channel[0], requests, strlen(requests)), 0);
+	shutdown(channel[0], SHUT_WR);
+	options.channel = channel[1];
+	vp_guest_worker_run(&options);
+	close(channel[1]);
+	answers->size = 0;
+	while ((got = read(channel[0], vp_buffer_extend(answers, 65536), 65536)) > 0)
+		answers->size -= 65536 - (size_t)got;
+	answers->size -= 65536;
+	close(channel[0]);
+	return vp_buffer_text(answers);
+}
+
+static void test_worker(void **state)
+{
+	struct vp_buffer answers = {0}, pack = {0};
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_OLD);
+	open_kernel(&opened);
+	const char *text =
+	    work(&opened, NULL, 0, "tasks\nfind\ntasks\ncheck\nwhat\ndump 1\n", &answers);
+	assert_non_null(strstr(text, "error the%20kernel%20was%20not%20found%20yet\n.\nkernel "));
+	assert_non_null(strstr(text, "\ncpu 0 0 "));
+	assert_non_null(strstr(text, "\ntask 1 1000 init\n.\n.\nerror an%20unknown%20request\n"));
+	assert_non_null(strstr(text, "error there%20is%20nowhere"));
+
+	/* A pack that was tampered with is dropped, and the kernel is read. */
+	opened.kernel.pack.at.task_comm += 8;
+	vp_kernel_pack_write(&opened.kernel.pack, &pack);
+	text = work(&opened, &pack, 1, "find\ntasks\n", &answers);
+	assert_non_null(strstr(text, "dropped the%20kernel%20pack%20does%20not%20fit"));
+	assert_non_null(strstr(text, "\ntask 1 1000 init\n"));
+	vp_buffer_deinit(&pack);
+	vp_buffer_deinit(&answers);
+	close_guest(&opened);
+}
+
+/* Without BTF the tasks cannot be told, but the kernel's symbols can. */
+static void test_no_btf(void **state)
+{
+	struct vp_guest_dump *dump = vp_guest_dump_new();
+	struct opened opened;
+	size_t processes;
+	struct seen seen = {0};
+	bool damaged;
+
+	built_kernel(&guest, BUILT_OLD);
+	memset(guest.image + AT_BTF, 0, guest.btf_size);
+	open_kernel(&opened);
+	assert_non_null(strstr(opened.kernel.lacks, "CONFIG_DEBUG_INFO_BTF"));
+	expect_error(vp_guest_kernel_check(&opened.kernel), "does not tell");
+	vp_guest_tasks_each(&opened.kernel, keep_task, &seen, &damaged);
+	assert_true(damaged);
+	VP_AUTO_CLOSE int fd = memfd_create("maps", MFD_CLOEXEC);
+	expect_no_error(vp_guest_dump_write(dump, &opened.kernel, fd, true, &processes));
+	assert_int_equal(processes, 0);
+	assert_true(lseek(fd, 0, SEEK_END) > 20 * BUILT_SYMBOLS);
+	vp_guest_dump_free(dump);
+	close_guest(&opened);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -714,6 +792,8 @@ int main(void)
 	    cmocka_unit_test(test_paths),
 	    cmocka_unit_test(test_page_cache),
 	    cmocka_unit_test(test_dump),
+	    cmocka_unit_test(test_worker),
+	    cmocka_unit_test(test_no_btf),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
