@@ -40,6 +40,8 @@ struct {
 /* Set by the loader (enum vp_seen_by). */
 const volatile __u32 seen_by = VP_SEEN_BY_PERF;
 const volatile __u64 ring_size = 1;
+/* Whether guests' memory is asked who runs. */
+const volatile __u32 by_memory = 0;
 
 /* Whenever any thread changes its name. */
 __u32 renames = 1;
@@ -242,7 +244,8 @@ static __always_inline void put_guest_sample(struct place *place, __u32 pid, __u
 {
 	struct guest_current current = {};
 
-	put_guest_task(place, pid, number, words, time, &current);
+	if (by_memory)
+		put_guest_task(place, pid, number, words, time, &current);
 	struct vp_guest_sample *record = (void *)put_start(place, pid, tid, time);
 	record->id = VP_ID_guest_sample;
 	record->flags = words->flags | (current.known ? VP_BY_MEMORY : 0);
@@ -374,7 +377,8 @@ static __always_inline void sample_by_perf(struct bpf_perf_event_data *context)
 	bpf_get_current_comm(record.comm, sizeof(record.comm));
 	if (notifier) {
 		fill_vcpu(notifier, true, &record);
-		fill_guest_task(&record);
+		if (by_memory)
+			fill_guest_task(&record);
 	}
 	put_raw(context, &record);
 }

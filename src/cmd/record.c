@@ -31,7 +31,7 @@ struct record {
 	uint64_t frequency, period, pages, duration, agent_port, agent_seconds, agent_megabytes;
 	const char *event, *output;
 	struct vp_texts vms, command;
-	bool no_agent, no_memory, no_symbols, no_samples, account, quiet, all_cpus, help;
+	bool no_agent, memory, no_symbols, no_samples, account, quiet, all_cpus, help;
 };
 
 static void on_signal(int signal)
@@ -257,7 +257,7 @@ static struct vp_error *record_with(struct record *record, int *status)
 	    .no_samples = record->no_samples,
 	    .with_account = record->account || record->no_samples,
 	    .ask_agents = !record->no_agent,
-	    .read_memory = !record->no_memory,
+	    .read_memory = record->memory,
 	    .with_symbols = !record->no_symbols,
 	    .agent_port = (unsigned)record->agent_port,
 	    .agent_seconds = (unsigned)record->agent_seconds,
@@ -304,8 +304,8 @@ static int run_record(int argc, char **argv)
 	     "the account of the vCPUs' time only"},
 	    {0, "no-agent", VP_OPTION_FLAG, &record.no_agent, NULL,
 	     "do not ask agents in guests at the end"},
-	    {0, "no-guest-memory", VP_OPTION_FLAG, &record.no_memory, NULL,
-	     "do not name guests' samples by reading their memory"},
+	    {0, "guest-memory", VP_OPTION_FLAG, &record.memory, NULL,
+	     "name guests' samples by reading their memory: no agent needed"},
 	    {0, "no-symbols", VP_OPTION_FLAG, &record.no_symbols, NULL,
 	     "keep build-ids only, no symbol tables of files"},
 	    {0, "agent-port", VP_OPTION_COUNT, &record.agent_port, "PORT",

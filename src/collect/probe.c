@@ -95,7 +95,7 @@ static bool probe_programs(char *detail, size_t size)
 	struct vp_error *error = vp_trigger_open(&options, &trigger);
 
 	if (!error)
-		error = vp_sampler_start(&trigger, 8, NULL, NULL, &sampler);
+		error = vp_sampler_start(&trigger, 8, false, NULL, NULL, &sampler);
 	bool found = !error;
 	say(found, detail, size, found ? "loaded and attached" : vp_error_message(error));
 	vp_error_free(error);

@@ -226,7 +226,7 @@ static enum vp_seen_by seen_by(const struct vp_trigger *trigger)
 	return by_irq ? VP_SEEN_BY_IRQ : VP_SEEN_BY_PERF;
 }
 
-static struct vp_error *load(struct vp_sampler *sampler, size_t pages)
+static struct vp_error *load(struct vp_sampler *sampler, size_t pages, bool by_memory)
 {
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		return vp_error_errno(errno,
@@ -239,6 +239,7 @@ static struct vp_error *load(struct vp_sampler *sampler, size_t pages)
 	sampler->programs->rodata->vendor = sampler->vendor;
 	sampler->programs->rodata->nested_paging = has_nested_paging();
 	sampler->programs->rodata->seen_by = sampler->seen_by;
+	sampler->programs->rodata->by_memory = by_memory;
 	VP_TRY(plan_rings(sampler, pages));
 	int result = sampler_bpf__load(sampler->programs);
 	if (result == -EPERM || result == -EACCES)
@@ -251,7 +252,8 @@ static struct vp_error *load(struct vp_sampler *sampler, size_t pages)
 }
 
 struct vp_error *vp_sampler_start(const struct vp_trigger *trigger, size_t buffer_pages,
-				  vp_records_taker take, void *context, struct vp_sampler **ret)
+				  bool by_memory, vp_records_taker take, void *context,
+				  struct vp_sampler **ret)
 {
 	struct vp_sampler *sampler = vp_alloc(sizeof(*sampler));
 
@@ -260,7 +262,7 @@ struct vp_error *vp_sampler_start(const struct vp_trigger *trigger, size_t buffe
 	sampler->context = context;
 	sampler->vendor = vp_sampler_vendor();
 	sampler->seen_by = seen_by(trigger);
-	struct vp_error *error = load(sampler, buffer_pages);
+	struct vp_error *error = load(sampler, buffer_pages, by_memory);
 	if (!error)
 		error = open_rings(sampler);
 	if (!error && sampler->seen_by == VP_SEEN_BY_PERF)

@@ -13,9 +13,12 @@
 
 struct vp_sampler;
 
-/* `trigger` must live as long as the sampler. */
+/*
+ * `trigger` must live as long as the sampler. `by_memory`: guests' memory is asked who runs, once
+ * vp_sampler_identify() has said how.
+ */
 struct vp_error *vp_sampler_start(const struct vp_trigger *trigger, size_t buffer_pages,
-				  vp_records_taker take, void *context,
+				  bool by_memory, vp_records_taker take, void *context,
 				  struct vp_sampler **ret) VP_MUST_CHECK;
 /* Waits until a buffer is half full or `timeout_ms` has passed. */
 struct vp_error *vp_sampler_wait(struct vp_sampler *sampler, int timeout_ms) VP_MUST_CHECK;

@@ -471,8 +471,9 @@ static struct vp_error *open_all(struct vp_recorder *recorder)
 		vp_host_maps_see(recorder->host_maps, vm->pid, NULL, 0);
 	describe(recorder);
 	if (!options->no_samples)
-		VP_TRY(vp_sampler_start(&recorder->trigger, options->buffer_pages, take_records,
-					recorder, &recorder->sampler));
+		VP_TRY(vp_sampler_start(&recorder->trigger, options->buffer_pages,
+					options->read_memory, take_records, recorder,
+					&recorder->sampler));
 	VP_TRY(open_account(recorder));
 	/* Only now that recording works is an older one moved away. */
 	VP_TRY(vp_recording_place(options->directory, &recorder->lock));

@@ -207,10 +207,10 @@ COMINGS = """
 host pcpus=2
 guest g1 vcpus=1 memory=256 agent=yes qemu="-smp 1,maxcpus=2,sockets=2,cores=1,threads=1"
 guest g2 vcpus=1 memory=256 start=1
-guest g3 vcpus=1 memory=256 kill=18
+guest g3 vcpus=1 memory=256 kill=8
 workload g1 shares fast=80 slow=20
 workload g3 shares fast=80 slow=20
-command (sleep 14; tests/lab/qmp /run/vlab/g1.qmp device_add driver=host-x86_64-cpu id=new \
+command (sleep 6; tests/lab/qmp /run/vlab/g1.qmp device_add driver=host-x86_64-cpu id=new \
 socket-id=1 core-id=0 thread-id=0) & vperf record -F 10000 -o /out/rec -- sleep 18
 """.replace("\\\n", "")
 
@@ -339,7 +339,7 @@ def matrix_scenario(host, guest):
 host pcpus=2 kernel={host}
 guest g1 vcpus=1 memory=512 pin=1 agent=yes kernel={guest}
 workload g1 length=60 shares fast=80 slow=20
-command vperf record --no-guest-memory -o /out/rec -- sleep 10
+command vperf record -o /out/rec -- sleep 10
 """
 
 
