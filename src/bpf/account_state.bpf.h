@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Part of account.bpf.c: the maps, each vCPU's place in them, and how its states are closed. */
+#ifndef VP_BPF_ACCOUNT_STATE_H
+#define VP_BPF_ACCOUNT_STATE_H
+
+#include "bpf/account.h"
+#include "bpf/sched_compat.bpf.h"
+#include "schema/records.h"
+
+#define MMAPPED_ARRAY(name, value_type)                                                            \
+	struct {                                                                                   \
+		__uint(type, BPF_MAP_TYPE_ARRAY);                                                  \
+		__uint(map_flags, BPF_F_MMAPABLE);                                                 \
+		__uint(max_entries, 1);                                                            \
+		__type(key, __u32);                                                                \
+		__type(value, value_type);                                                         \
+	} name SEC(".maps")
+
+/* Sized by the loader: a place for each vCPU, and a row of exits and of sites for each. */
+MMAPPED_ARRAY(vcpus, struct vp_account_vcpu);
+MMAPPED_ARRAY(exits, struct vp_account_exit);
+MMAPPED_ARRAY(sites, struct vp_account_site);
+MMAPPED_ARRAY(cpus, struct vp_account_cpu);
+
+/* Places that no vCPU has; user space fills it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 1);
+	__uint(value_size, sizeof(__u32));
+} places SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct vp_thief_key);
+	__type(value, struct vp_thief_cost);
+} thieves SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u32);
+	__type(value, struct vp_account_task);
+} tasks SEC(".maps");
+
+/* Sites that lost their place in `sites` to another. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct vp_site_key);
+	__type(value, struct vp_site_cost);
+} old_sites SEC(".maps");
+
+/* From a thread's id to its vCPU's place + 1, at or just behind the id's low bits. */
+__u16 place_of_tid[VP_TID_SLOTS];
+struct vp_account_lost lost;
+/* Nothing is counted before the loader sets it. */
+volatile __u32 enabled;
+
+enum { VMCB_CHECK = 15, AMD_VMRUN = 0x80, AMD_INTR = 0x60, AMD_SMI = 0x62 };
+
+static __always_inline struct vp_account_vcpu *vcpu_at(__u32 place)
+{
+	__u32 index = place - 1;
+
+	return bpf_map_lookup_elem(&vcpus, &index);
+}
+
+static __always_inline struct vp_account_cpu *this_cpu(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&cpus, &cpu);
+}
+
+/* Place + 1 of the thread's vCPU, or 0. */
+static __always_inline __u32 find_place(__u32 tid)
+{
+#pragma unroll
+	for (int i = 0; i < VP_TID_PROBES; i++) {
+		__u32 place = place_of_tid[(tid + i) & (VP_TID_SLOTS - 1)];
+		if (!place)
+			return 0;
+		struct vp_account_vcpu *vcpu = vcpu_at(place);
+		if (vcpu && vcpu->tid == tid)
+			return place;
+	}
+	return 0;
+}
+
+static __always_inline bool note_place(__u32 tid, __u32 place)
+{
+#pragma unroll
+	for (int i = 0; i < VP_TID_PROBES; i++) {
+		__u16 *slot = &place_of_tid[(tid + i) & (VP_TID_SLOTS - 1)];
+		struct vp_account_vcpu *other = *slot ? vcpu_at(*slot) : 0;
+		if (!other || other->state == VP_STATE_GONE) {
+			*slot = place;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Gives a vCPU that is seen for the first time a place; returns it + 1, or 0 if there is none. */
+static __noinline __u32 make_place(__u32 tid, __u32 pid, __u64 now)
+{
+	__u32 place = 0;
+	struct vp_account_vcpu *vcpu;
+
+	if (bpf_map_pop_elem(&places, &place) || !(vcpu = vcpu_at(place)) ||
+	    !note_place(tid, place)) {
+		__sync_fetch_and_add(&lost.vcpus, 1);
+		return 0;
+	}
+	vcpu->tid = tid;
+	vcpu->pid = pid;
+	vcpu->begin = vcpu->since = now;
+	vcpu->state = VP_STATE_UNKNOWN;
+	vcpu->base = VP_STATE_KERNEL;
+	vcpu->asleep = VP_STATE_WAITING;
+	return place;
+}
+
+/* Closes the present state; returns how long it lasted since it was last closed. */
+static __always_inline __u64 charge(struct vp_account_vcpu *vcpu, __u64 now)
+{
+	__u64 passed = now - vcpu->since;
+	__u32 state = vcpu->state & (VP_STATE_ROOM - 1);
+
+	if ((__s64)passed <= 0)
+		return 0;
+	vcpu->states[state] += passed;
+	vcpu->since = now;
+	if (vcpu->flags & VP_EXIT_OPEN && state != VP_STATE_KERNEL) {
+		vcpu->parts[state] += passed;
+		vcpu->flags |= VP_EXIT_SPLIT;
+	}
+	return passed;
+}
+
+/* The guest was left, and nothing said so yet: KVM lets interrupts in before it says kvm_exit. */
+static __always_inline void leave_guest(struct vp_account_vcpu *vcpu, __u64 now)
+{
+	charge(vcpu, now);
+	vcpu->exit_at = now;
+	vcpu->flags |= VP_EXIT_OPEN;
+	vcpu->state = VP_STATE_KERNEL;
+}
+
+static __always_inline bool reason_is_halt(const struct vp_account_vcpu *vcpu)
+{
+	__u32 reason = vcpu->reason;
+
+	if (!(vcpu->flags & VP_REASON_KNOWN))
+		return false;
+	if (vendor == VP_VENDOR_AMD)
+		return reason == 0x78 || reason == 0x8b || reason == 0x8c || reason == 0xa6;
+	return (reason & 0xffff) == 12 || (reason & 0xffff) == 36;
+}
+
+#endif

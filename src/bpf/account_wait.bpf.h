@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Part of account.bpf.c: the scheduler's side: who waits for a pCPU, and who has it meanwhile. */
+#ifndef VP_BPF_ACCOUNT_WAIT_H
+#define VP_BPF_ACCOUNT_WAIT_H
+
+#include "bpf/account_state.bpf.h"
+
+static __always_inline void add_thief(__u32 place, __u32 kind, __u32 state, __u32 id, __u64 ns)
+{
+	struct vp_thief_key key = {.vcpu = place - 1, .kind = kind, .state = state, .id = id};
+	struct vp_thief_cost *cost = bpf_map_lookup_elem(&thieves, &key);
+
+	if (cost) {
+		__sync_fetch_and_add(&cost->ns, ns);
+		__sync_fetch_and_add(&cost->count, 1);
+		return;
+	}
+	struct vp_thief_cost first = {ns, 1};
+	if (bpf_map_update_elem(&thieves, &key, &first, BPF_NOEXIST))
+		__sync_fetch_and_add(&lost.thieves, 1);
+}
+
+/* Who had pCPU `cpu` from `from` to `to`, newest first, as far as its slices go back. */
+static __noinline void settle_wait(struct vp_account_cpu *cpu, __u32 place, __u32 state, __u64 from,
+				   __u64 to)
+{
+	__u64 upper = to;
+
+	if (!cpu)
+		return;
+	for (__u32 i = 0; i < VP_SLICES - 1 && upper > from; i++) {
+		struct vp_account_slice *slice =
+		    &cpu->slices[(cpu->head - 1 - i) & (VP_SLICES - 1)];
+		struct vp_account_slice *before =
+		    &cpu->slices[(cpu->head - 2 - i) & (VP_SLICES - 1)];
+		__u64 end = slice->end < upper ? slice->end : upper;
+		__u64 begin = before->end > from ? before->end : from;
+		if (end < upper && i == 0) {
+			/* Migrated away from a slice that has not ended. */
+			__u64 since = end > from ? end : from;
+			add_thief(place,
+				  cpu->vcpu  ? VP_BY_VCPU
+				  : cpu->tid ? VP_BY_TASK
+					     : VP_BY_NOBODY,
+				  state, cpu->vcpu ? cpu->vcpu - 1 : cpu->tid, upper - since);
+		}
+		if (end <= from) {
+			upper = from;
+			break;
+		}
+		if (begin < end)
+			add_thief(place,
+				  slice->vcpu  ? VP_BY_VCPU
+				  : slice->tid ? VP_BY_TASK
+					       : VP_BY_NOBODY,
+				  state, slice->vcpu ? slice->vcpu - 1 : slice->tid, end - begin);
+		upper = begin;
+	}
+	if (upper > from)
+		add_thief(place, VP_BY_UNKNOWN, state, 0, upper - from);
+}
+
+static __always_inline void name_task(struct task_struct *task)
+{
+	__u32 tid = task->pid;
+	struct vp_account_task found = {}, *known = bpf_map_lookup_elem(&tasks, &tid);
+
+	bpf_get_current_comm(found.comm, sizeof(found.comm));
+	const __u64 *old = (void *)known, *new = (void *)&found;
+	if (known && old[0] == new[0] && old[1] == new[1])
+		return;
+	found.pid = task->tgid;
+	found.cgroup = bpf_get_current_cgroup_id();
+	found.kernel_thread = !!(((struct task_struct___vp *)task)->flags & KERNEL_THREAD);
+	bpf_map_update_elem(&tasks, &tid, &found, BPF_ANY);
+}
+
+/* A stretch of the pCPU's time ends, and it was prev's: somebody waited for it. */
+static __always_inline void end_slice(struct vp_account_cpu *cpu, struct task_struct *prev,
+				      __u64 now)
+{
+	struct vp_account_slice *slice = &cpu->slices[cpu->head & (VP_SLICES - 1)];
+
+	slice->end = now;
+	slice->tid = prev->pid;
+	slice->vcpu = cpu->vcpu;
+	cpu->head++;
+	if (!cpu->vcpu && slice->tid)
+		name_task(prev);
+}
+
+static __always_inline __u32 cpu_of(struct vp_account_vcpu *vcpu, struct vp_account_cpu **ret)
+{
+	__u32 number = vcpu->cpu;
+
+	*ret = bpf_map_lookup_elem(&cpus, &number);
+	return number;
+}
+
+static __always_inline bool waits(const struct vp_account_vcpu *vcpu)
+{
+	return vcpu->state == VP_STATE_WAKING || vcpu->state == VP_STATE_PREEMPTED ||
+	       vcpu->state == VP_STATE_THROTTLED;
+}
+
+static __always_inline void begin_wait(struct vp_account_vcpu *vcpu, __u32 state, __u32 cpu,
+				       __u64 now)
+{
+	struct vp_account_cpu *there;
+
+	vcpu->state = state;
+	vcpu->cpu = cpu;
+	vcpu->wait_at = now;
+	cpu_of(vcpu, &there);
+	if (there)
+		__sync_fetch_and_add(&there->waiting, 1);
+}
+
+/* Its wait in that run queue is over: names those it waited for. */
+static __always_inline void end_wait(struct vp_account_vcpu *vcpu, __u32 place, __u64 now)
+{
+	struct vp_account_cpu *there;
+	__u64 from = vcpu->wait_at;
+
+	cpu_of(vcpu, &there);
+	if (!there)
+		return;
+	__sync_fetch_and_add(&there->waiting, -1);
+	if (vcpu->state == VP_STATE_THROTTLED) {
+		/* What followed the quota's renewal was competition. */
+		if (there->unthrottled <= from || there->unthrottled > now) {
+			charge(vcpu, now);
+			return;
+		}
+		from = there->unthrottled;
+		charge(vcpu, from);
+		vcpu->state = VP_STATE_PREEMPTED;
+	}
+	charge(vcpu, now);
+	settle_wait(there, place, vcpu->state, from, now);
+}
+
+static __always_inline void switch_out(struct vp_account_vcpu *vcpu, __u32 cpu,
+				       struct task_struct *task, bool preempted, __u64 now)
+{
+	__u32 state = task_state(task);
+
+	if (vcpu->busy) {
+		vcpu->flags |= VP_SWITCH_IGNORED;
+		return;
+	}
+	if (vcpu->state == VP_STATE_UNKNOWN)
+		vcpu->state = VP_STATE_KERNEL;
+	if (vcpu->state == VP_STATE_GUEST)
+		leave_guest(vcpu, now);
+	else
+		charge(vcpu, now);
+	if (vcpu->state != VP_STATE_IRQ)
+		vcpu->base = vcpu->state == VP_STATE_VMM ? VP_STATE_VMM : VP_STATE_KERNEL;
+	vcpu->hard = vcpu->soft = 0;
+	if (preempted || !state) {
+		bool throttled = task_is_throttled(task);
+		vcpu->preemptions++;
+		begin_wait(vcpu, throttled ? VP_STATE_THROTTLED : VP_STATE_PREEMPTED, cpu, now);
+	} else if (state & TASK_DEAD) {
+		vcpu->state = VP_STATE_GONE;
+		vcpu->end = now;
+		vcpu->tid = 0;
+	} else {
+		vcpu->state = reason_is_halt(vcpu) ? VP_STATE_HALTED : VP_STATE_WAITING;
+		if (!(vcpu->flags & VP_BLOCKED_ONCE))
+			vcpu->block_at = now;
+		vcpu->flags |= VP_BLOCKED_ONCE;
+	}
+}
+
+static __always_inline void switch_in(struct vp_account_vcpu *vcpu, __u32 place, __u64 now)
+{
+	if (vcpu->flags & VP_SWITCH_IGNORED) {
+		vcpu->flags &= ~VP_SWITCH_IGNORED;
+		return;
+	}
+	if (vcpu->state == VP_STATE_UNKNOWN)
+		vcpu->state = VP_STATE_PREEMPTED, charge(vcpu, now);
+	else if (waits(vcpu))
+		end_wait(vcpu, place, now);
+	else
+		charge(vcpu, now);
+	vcpu->state = vcpu->base;
+}
+
+/* The thread's vCPU; given a place now if the thread is inside KVM_RUN and has none. */
+static __always_inline __u32 place_of(struct task_struct *task, __u64 now)
+{
+	__u32 place = find_place(task->pid);
+
+	if (place || !task->preempt_notifiers.first)
+		return place;
+	place = make_place(task->pid, task->tgid, now);
+	struct vp_account_vcpu *vcpu = place ? vcpu_at(place) : 0;
+	struct kvm_vcpu *kvm = vcpu_of_notifier(task->preempt_notifiers.first);
+	if (vcpu && kvm) {
+		vcpu->number = BPF_CORE_READ(kvm, vcpu_id);
+		vcpu->flags |= VP_NUMBER_KNOWN;
+	}
+	return place;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(note_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	struct vp_account_cpu *cpu = this_cpu();
+
+	if (!enabled || !cpu)
+		return 0;
+	bool seen = cpu->vcpu || prev->preempt_notifiers.first || next->preempt_notifiers.first ||
+		    cpu->waiting;
+	if (!seen && !find_place(next->pid)) {
+		cpu->tid = next->pid;
+		return 0;
+	}
+	__u64 now = bpf_ktime_get_ns();
+	__u32 out = cpu->vcpu ? cpu->vcpu : place_of(prev, now), in = place_of(next, now);
+	struct vp_account_vcpu *vcpu;
+	cpu->vcpu = out;
+	if (cpu->waiting)
+		end_slice(cpu, prev, now);
+	if (out && (vcpu = vcpu_at(out)))
+		switch_out(vcpu, bpf_get_smp_processor_id(), prev, preempted, now);
+	cpu->vcpu = in;
+	cpu->tid = next->pid;
+	if (in && (vcpu = vcpu_at(in)))
+		switch_in(vcpu, in, now);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(note_wakeup, struct task_struct *task)
+{
+	__u32 place = find_place(task->pid);
+	struct vp_account_vcpu *vcpu = place ? vcpu_at(place) : 0;
+
+	if (!vcpu || !enabled)
+		return 0;
+	if (vcpu->state == VP_STATE_UNKNOWN)
+		vcpu->state = vcpu->asleep;
+	if (vcpu->state != VP_STATE_HALTED && vcpu->state != VP_STATE_WAITING)
+		return 0;
+	__u64 now = bpf_ktime_get_ns();
+	charge(vcpu, now);
+	vcpu->wakeups++;
+	begin_wait(vcpu, VP_STATE_WAKING, task_cpu(task), now);
+	return 0;
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(note_migration, struct task_struct *task, int to)
+{
+	__u32 place = find_place(task->pid);
+	struct vp_account_vcpu *vcpu = place ? vcpu_at(place) : 0;
+
+	if (!vcpu || !enabled || !waits(vcpu))
+		return 0;
+	__u64 now = bpf_ktime_get_ns();
+	end_wait(vcpu, place, now);
+	begin_wait(vcpu, vcpu->state, to, now);
+	return 0;
+}
+
+/* Optional: when the quota of a throttled cgroup is renewed. */
+SEC("kprobe/unthrottle_cfs_rq")
+int note_unthrottle(struct pt_regs *context)
+{
+	struct cfs_rq___vp *queue = (void *)PT_REGS_PARM1(context);
+	__u32 number = enabled ? BPF_CORE_READ(queue, rq, cpu) : 0;
+	struct vp_account_cpu *cpu = bpf_map_lookup_elem(&cpus, &number);
+
+	if (enabled && cpu)
+		cpu->unthrottled = bpf_ktime_get_ns();
+	return 0;
+}
+
+#endif
