@@ -699,8 +699,8 @@ struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
 	if (recorder->account)
 		vp_account_writer_end(recorder->account);
 	about->end = vp_clock_monotonic();
-	append_clocks(recorder);
 	VP_TRY(drain(recorder, 0));
+	append_clocks(recorder);
 	write_account(recorder, about->end, true);
 	flush_all(recorder);
 	note_ends(recorder, true);
