@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "recording/recorder.h"
+#include "recording/recorder_private.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -8,56 +8,12 @@
 #include <sys/random.h>
 #include <sys/utsname.h>
 
-#include "base/alloc.h"
-#include "base/macros.h"
-#include "base/map.h"
 #include "collect/clock.h"
-#include "collect/host_maps.h"
-#include "collect/sampler.h"
 #include "collect/vm_scan.h"
-#include "recording/account_writer.h"
-#include "recording/guest_watch.h"
 #include "recording/place.h"
-#include "recording/trace_writer.h"
 
-/* Of a pCPU: what its records said last. */
-struct stream {
-	uint32_t tid; /* the thread whose name was given */
-	char comm[VP_COMM_SIZE];
-	uint64_t late_from;                /* a sample after this time is more than a period late */
-	uint64_t lost;                     /* records lost before this drain */
-	bool may_fill;                     /* a gap in this drain is no loss: nothing was lost */
-	uint32_t vcpu_pid, vcpu_tid, vcpu; /* VMM, thread and its vCPU that were noted last */
-};
-
-struct vp_recorder {
-	struct vp_recorder_options options;
-	struct vp_recording about;
-	struct vp_trigger trigger;
-	struct vp_sampler *sampler; /* NULL: only the account is recorded */
-	struct vp_account_writer *account;
-	struct vp_trace_writer *trace;
-	int lock; /* on the directory */
-	struct vp_host_maps *host_maps;
-	struct vp_guest_watch *guest_watch; /* NULL: guests' memory is not read */
-	vp_vms vms;
-	struct vp_map vcpu_tids; /* (VMM's pid, vCPU) -> tid, as written to `vms` */
-	struct vp_map no_vms;    /* pids that were looked at and have no VM */
-	bool vms_changed;
-	uint64_t seconds;              /* of slow work done */
-	uint64_t next_second;          /* when to look for what changes slowly */
-	VP_VEC(struct stream) streams; /* by pCPU */
-	uint64_t samples, late;
-	VP_VEC(char *) notices;
-	bool said_unwritten;
-};
-
-/* A longer gap is no late tick: the pCPU was off, or the machine suspended. */
-#define MOST_LATE_NS 5000000000ULL
 /* How long finding the guests' kernels may hold up the start. */
 enum { SETTLE_MS = 30000 };
-
-#define NOTICE(recorder, ...) vp_vec_push(&(recorder)->notices, vp_format(__VA_ARGS__))
 
 static uint64_t lost_in_buffers(const struct vp_recorder *recorder)
 {
@@ -74,7 +30,7 @@ static uint64_t lost_records(const struct vp_recorder *recorder)
 	return lost_in_buffers(recorder) + vp_trace_unwritten(recorder->trace);
 }
 
-static bool is_chosen(const struct vp_recorder *recorder, const struct vp_vm *vm)
+bool vp_recorder_is_chosen(const struct vp_recorder *recorder, const struct vp_vm *vm)
 {
 	const struct vp_recorder_options *options = &recorder->options;
 
@@ -85,7 +41,7 @@ static bool is_chosen(const struct vp_recorder *recorder, const struct vp_vm *vm
 }
 
 /* The VM of that process, found now if it is new; NULL if the process has none (any more). */
-static struct vp_vm *vm_of(struct vp_recorder *recorder, uint32_t pid)
+struct vp_vm *vp_recorder_vm(struct vp_recorder *recorder, uint32_t pid)
 {
 	struct vp_vm *vm = vp_vms_find(&recorder->vms, pid);
 	bool inserted;
@@ -98,248 +54,10 @@ static struct vp_vm *vm_of(struct vp_recorder *recorder, uint32_t pid)
 		return NULL;
 	}
 	recorder->vms_changed = true;
-	if (recorder->guest_watch && is_chosen(recorder, vm))
+	if (recorder->guest_watch && vp_recorder_is_chosen(recorder, vm))
 		vp_guest_watch_add(recorder->guest_watch, vm);
 	NOTICE(recorder, "VM '%s' (process %u) started during the recording", vm->name, pid);
 	return vm;
-}
-
-static struct stream *stream_of(struct vp_recorder *recorder, uint32_t pcpu)
-{
-	while (recorder->streams.count <= pcpu)
-		vp_vec_push(&recorder->streams,
-			    ((struct stream){.tid = UINT32_MAX, .late_from = UINT64_MAX}));
-	return &recorder->streams.at[pcpu];
-}
-
-static void find_vcpu(struct vp_recorder *recorder, uint64_t key, uint32_t pid, uint32_t number,
-		      uint32_t tid)
-{
-	uint32_t *known = vp_map_find(&recorder->vcpu_tids, key);
-	bool inserted;
-
-	if (known && *known == tid)
-		return;
-	struct vp_vm *vm = vm_of(recorder, pid);
-	if (!vm)
-		return;
-	size_t before = vm->vcpus.count;
-	struct vp_vcpu *vcpu = vp_vm_vcpu(vm, number);
-	recorder->vms_changed |= vcpu->tid != tid;
-	vcpu->tid = tid;
-	if (recorder->about.start && vm->vcpus.count > before && before && vm->at_start)
-		NOTICE(recorder, "VM '%s' gained vCPU %u during the recording", vm->name, number);
-	*vp_map_insert(&recorder->vcpu_tids, key, tid, &inserted) = tid;
-}
-
-/* Where the kernel does not tell the vCPU's number, the thread's name did. */
-static uint16_t number_by_thread(struct vp_recorder *recorder, uint32_t pid, uint32_t tid)
-{
-	const struct vp_vm *vm = vm_of(recorder, pid);
-
-	if (vm)
-		vp_vec_each (&vm->vcpus, vcpu)
-			if (vcpu->tid == tid)
-				return (uint16_t)vcpu->number;
-	return VP_VCPU_UNKNOWN;
-}
-
-static void see_new_vcpu(struct vp_recorder *recorder, struct stream *stream,
-			 struct vp_vcpu_sample *record)
-{
-	if (record->vcpu == VP_VCPU_UNKNOWN) {
-		record->vcpu = number_by_thread(recorder, record->pid, record->tid);
-		return;
-	}
-	stream->vcpu = record->vcpu;
-	stream->vcpu_tid = record->tid;
-	stream->vcpu_pid = record->pid;
-	find_vcpu(recorder, (uint64_t)record->pid << 32 | record->vcpu, record->pid, record->vcpu,
-		  record->tid);
-}
-
-/* Of any record of a vCPU: they begin alike. */
-static inline void see_vcpu(struct vp_recorder *recorder, struct stream *stream,
-			    struct vp_vcpu_sample *record)
-{
-	if (stream->vcpu_tid != record->tid || stream->vcpu != record->vcpu ||
-	    stream->vcpu_pid != record->pid)
-		see_new_vcpu(recorder, stream, record);
-}
-
-/* Blanks out what the guest did, if its VM was not asked for; that the guest ran stays. */
-static void hide_unchosen(struct vp_recorder *recorder, struct vp_guest_sample *record)
-{
-	const struct vp_vm *vm = vm_of(recorder, record->pid);
-
-	if (!vm || is_chosen(recorder, vm))
-		return;
-	record->ip = 0;
-	record->as_root = 0;
-	record->guest_pid = record->guest_tid = 0;
-	record->flags = (record->flags & ~(VP_HAS_AS_ROOT | VP_BY_MEMORY)) | VP_HIDDEN;
-}
-
-/* Takes note of what a record says of threads and VMs, and completes it. */
-static void see_record(struct vp_recorder *recorder, struct stream *stream,
-		       union vp_any_record *record)
-{
-	const struct vp_host_sample *sample = &record->host_sample;
-
-	switch (record->header.id) {
-	case VP_ID_task:
-		stream->tid = record->task.tid;
-		memcpy(stream->comm, record->task.comm, sizeof(stream->comm));
-		break;
-	case VP_ID_host_sample:
-		if (sample->mode == VP_MODE_USER)
-			vp_host_maps_see(recorder->host_maps, sample->pid,
-					 sample->tid == sample->pid ? stream->comm : NULL,
-					 sample->time);
-		break;
-	case VP_ID_guest_task:
-		if (recorder->guest_watch && record->guest_task.flags & VP_IN_USER)
-			vp_guest_watch_see(recorder->guest_watch, &record->guest_task);
-		break;
-	case VP_ID_guest_sample:
-		see_vcpu(recorder, stream, &record->vcpu_sample);
-		if (recorder->options.n_vm_names)
-			hide_unchosen(recorder, &record->guest_sample);
-		break;
-	case VP_ID_vcpu_sample:
-	case VP_ID_vcpu_in:
-	case VP_ID_vcpu_out:
-		see_vcpu(recorder, stream, &record->vcpu_sample);
-		break;
-	}
-}
-
-/* A stretch of records on its way to the trace. */
-struct stretch {
-	struct vp_recorder *recorder;
-	uint32_t pcpu;
-	struct vp_run run;
-	/* The names that its last records give, and the time of the record before those. */
-	union vp_any_record *names[2];
-	size_t n_names;
-	uint64_t before_names;
-};
-
-static void stretch_put(struct stretch *stretch)
-{
-	struct vp_run *run = &stretch->run;
-
-	if (run->n)
-		vp_trace_append_run(stretch->recorder->trace, stretch->pcpu, run);
-	*run = (struct vp_run){.bytes = run->bytes + run->size, .last = run->last};
-}
-
-static void stretch_note_name(struct stretch *stretch, union vp_any_record *record)
-{
-	uint32_t id = record->header.id;
-
-	if (id != VP_ID_task && id != VP_ID_guest_task) {
-		stretch->n_names = 0;
-		return;
-	}
-	if (!stretch->n_names)
-		stretch->before_names = stretch->run.last;
-	if (stretch->n_names < VP_ARRAY_SIZE(stretch->names))
-		stretch->names[stretch->n_names++] = record;
-}
-
-static void stretch_add(struct stretch *stretch, union vp_any_record *record, size_t size)
-{
-	struct vp_run *run = &stretch->run;
-
-	if (run->size + size > VP_RUN_MAX)
-		stretch_put(stretch);
-	stretch_note_name(stretch, record);
-	if (!run->n++)
-		run->first = record->header.time;
-	run->last = record->header.time;
-	run->size += size;
-}
-
-/* What says whose a sample is goes before the ticks that it stands for. */
-static void stretch_move_names(struct stretch *stretch, uint64_t time)
-{
-	struct vp_run *run = &stretch->run;
-
-	if (!stretch->n_names || !run->n)
-		return;
-	run->last = time > stretch->before_names ? time : stretch->before_names;
-	for (size_t i = 0; i < stretch->n_names; i++)
-		stretch->names[i]->header.time = run->last;
-	if (run->n == stretch->n_names)
-		run->first = run->last;
-}
-
-/*
- * How many ticks of the clock a sample stands for beside its own, if it is late. A timer that fires
- * late (interrupts were off, or this machine is itself a VM that waited) skips the ticks that were
- * due meanwhile: perf forgets them. What was interrupted had the pCPU all the while, as far as
- * anyone can tell.
- */
-static uint64_t missed_ticks(const struct vp_recorder *recorder, struct stream *stream,
-			     uint64_t time)
-{
-	uint64_t period = recorder->trigger.period_ns;
-	uint64_t missed = (time - stream->late_from) / period + 1;
-
-	stream->late_from += missed * period;
-	return stream->may_fill && missed * period < MOST_LATE_NS ? missed : 0;
-}
-
-/* Adds a record for each tick that the sample was late for; they lie before it. */
-static void put_late_ticks(struct stretch *stretch, const union vp_any_record *sample)
-{
-	struct vp_recorder *recorder = stretch->recorder;
-	struct stream *stream = stream_of(recorder, stretch->pcpu);
-	uint64_t period = recorder->trigger.period_ns;
-	uint64_t missed = missed_ticks(recorder, stream, sample->header.time);
-	uint64_t first = sample->header.time - missed * period;
-	union vp_any_record late;
-
-	if (!missed)
-		return;
-	stretch_move_names(stretch, first);
-	stretch_put(stretch);
-	recorder->samples += missed;
-	recorder->late += missed;
-	for (uint64_t time = first; time < sample->header.time; time += period) {
-		memcpy(&late, sample, vp_record_size(sample->header.id));
-		late.header.time = time;
-		late.host_sample.flags |= VP_LATE;
-		vp_trace_append(recorder->trace, stretch->pcpu, &late);
-	}
-}
-
-static bool is_sample(const union vp_any_record *record)
-{
-	return record->header.id <= VP_ID_guest_sample; /* the first three */
-}
-
-static void take_records(void *context, uint32_t pcpu, char *records, size_t size)
-{
-	struct vp_recorder *recorder = context;
-	struct stream *stream = stream_of(recorder, pcpu);
-	struct stretch stretch = {.recorder = recorder, .pcpu = pcpu, .run.bytes = records};
-	uint64_t tick = recorder->trigger.by_time ? recorder->trigger.period_ns : 0;
-
-	for (size_t at = 0, length; at < size; at += length) {
-		union vp_any_record *record = (void *)(records + at);
-		length = vp_record_size(record->header.id);
-		see_record(recorder, stream, record);
-		if (is_sample(record)) {
-			recorder->samples++;
-			if (record->header.time >= stream->late_from)
-				put_late_ticks(&stretch, record);
-			stream->late_from += tick;
-		}
-		stretch_add(&stretch, record, length);
-	}
-	stretch_put(&stretch);
 }
 
 static struct vp_error *check_vm_names(const struct vp_recorder *recorder)
@@ -407,10 +125,10 @@ static void take_account(void *context, struct vp_record_header *header)
 	struct vp_exit_site *site = (void *)header;
 
 	if (header->id == VP_ID_vcpu_account)
-		vm_of(recorder, pid);
+		vp_recorder_vm(recorder, pid);
 	if (header->id == VP_ID_exit_site && recorder->options.n_vm_names) {
-		const struct vp_vm *vm = vm_of(recorder, pid);
-		if (!vm || !is_chosen(recorder, vm))
+		const struct vp_vm *vm = vp_recorder_vm(recorder, pid);
+		if (!vm || !vp_recorder_is_chosen(recorder, vm))
 			site->ip = site->as_root = site->flags = 0;
 	}
 	if (recorder->trigger.pcpus.count)
@@ -455,7 +173,7 @@ static void watch_guests(struct vp_recorder *recorder)
 {
 	recorder->guest_watch = vp_guest_watch_new(recorder->sampler, recorder->options.directory);
 	vp_vec_each (&recorder->vms, vm)
-		if (is_chosen(recorder, vm))
+		if (vp_recorder_is_chosen(recorder, vm))
 			vp_guest_watch_add(recorder->guest_watch, vm);
 	vp_guest_watch_settle(recorder->guest_watch, SETTLE_MS);
 }
@@ -472,7 +190,7 @@ static struct vp_error *open_all(struct vp_recorder *recorder)
 	describe(recorder);
 	if (!options->no_samples)
 		VP_TRY(vp_sampler_start(&recorder->trigger, options->buffer_pages,
-					options->read_memory, take_records, recorder,
+					options->read_memory, vp_recorder_take, recorder,
 					&recorder->sampler));
 	VP_TRY(open_account(recorder));
 	/* Only now that recording works is an older one moved away. */
@@ -529,7 +247,7 @@ struct vp_error *vp_recorder_start(struct vp_recorder *recorder)
 		return NULL;
 	VP_TRY(vp_trigger_enable(trigger, true));
 	for (size_t i = 0; trigger->by_time && i < trigger->pcpus.count; i++)
-		stream_of(recorder, (uint32_t)trigger->pcpus.at[i])->late_from =
+		vp_recorder_stream(recorder, (uint32_t)trigger->pcpus.at[i])->late_from =
 		    trigger->enabled_at.at[i] + 2 * trigger->period_ns;
 	return NULL;
 }
@@ -588,7 +306,7 @@ static void do_slow_work(struct vp_recorder *recorder)
 static void note_losses(struct vp_recorder *recorder)
 {
 	vp_vec_each (&recorder->trigger.pcpus, pcpu) {
-		struct stream *stream = stream_of(recorder, (uint32_t)*pcpu);
+		struct stream *stream = vp_recorder_stream(recorder, (uint32_t)*pcpu);
 		uint64_t lost = vp_sampler_lost(recorder->sampler, (uint32_t)*pcpu);
 		stream->may_fill = lost == stream->lost;
 		stream->lost = lost;
@@ -614,72 +332,10 @@ struct vp_error *vp_recorder_step(struct vp_recorder *recorder, int timeout_ms)
 	return NULL;
 }
 
-static void say(const struct vp_recorder *recorder, bool only_agents_left, const char *what)
+void vp_recorder_say(const struct vp_recorder *recorder, bool only_agents_left, const char *what)
 {
 	if (recorder->options.progress)
 		recorder->options.progress(what, only_agents_left);
-}
-
-static struct vp_error *write_host_maps(struct vp_recorder *recorder)
-{
-	VP_AUTO_FREE char *path =
-	    vp_recording_maps_path(recorder->options.directory, &recorder->vms, NULL);
-
-	return vp_host_maps_write(recorder->host_maps, path, recorder->options.with_symbols);
-}
-
-/* Has map text made of the guests' memory; how that went goes into `vms`. */
-static struct vp_error *read_guests(struct vp_recorder *recorder)
-{
-	struct vp_error *error = NULL;
-
-	vp_vec_each (&recorder->vms, vm) {
-		VP_AUTO_FREE char *path =
-		    vp_recording_maps_path(recorder->options.directory, &recorder->vms, vm);
-		bool written = false;
-		if (!error && is_chosen(recorder, vm) && !vm->end)
-			error = vp_guest_watch_dump(recorder->guest_watch, vm, path,
-						    recorder->options.with_symbols, &written);
-		free(vm->memory);
-		vm->memory = vp_guest_watch_state(recorder->guest_watch, vm->pid);
-		if (!written && vm->memory[0] && !vm->end)
-			NOTICE(recorder, "VM '%s': %s", vm->name, vm->memory);
-	}
-	return error;
-}
-
-/* Asks the VM's agent, if it has a vsock device; how that went goes into `vms`. */
-static void ask_agent(struct vp_recorder *recorder, struct vp_vm *vm)
-{
-	const struct vp_recorder_options *options = &recorder->options;
-	VP_AUTO_FREE char *path = vp_recording_maps_path(options->directory, &recorder->vms, vm);
-	struct vp_agent_limits limits = {.bytes = options->agent_bytes,
-					 .seconds_idle = options->agent_seconds,
-					 .seconds_total = options->agent_seconds,
-					 .no_symbols = !options->with_symbols};
-	struct vp_agent_result result = {0};
-	VP_AUTO_FREE char *what = vp_format("asking the agent of VM '%s'", vm->name);
-	say(recorder, true, what);
-	struct vp_error *error =
-	    vp_agent_fetch(vm->cid, options->agent_port, path, &limits, &result);
-
-	free(vm->agent);
-	vm->agent = vp_strdup(error ? vp_error_message(error) : "ok");
-	if (error)
-		NOTICE(recorder, "VM '%s': %s", vm->name, vm->agent);
-	vp_error_free(error);
-}
-
-static void ask_agents(struct vp_recorder *recorder)
-{
-	vp_vec_each (&recorder->vms, vm) {
-		if (!is_chosen(recorder, vm)) {
-			free(vm->agent);
-			vm->agent = vp_strdup("not asked: another VM was chosen with --vm");
-		} else if (!vm->end && vm->cid) {
-			ask_agent(recorder, vm);
-		}
-	}
 }
 
 /* The first of two failures; the second is its consequence. */
@@ -714,15 +370,15 @@ struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
 	struct vp_error *error = vp_recording_write(recorder->options.directory, about);
 	error = first_of(error, vp_vms_write(recorder->options.directory, &recorder->vms));
 	error = first_of(error, write_cgroups(recorder));
-	say(recorder, false, "writing the host's symbols");
-	error = first_of(error, write_host_maps(recorder));
+	vp_recorder_say(recorder, false, "writing the host's symbols");
+	error = first_of(error, vp_recorder_write_host_maps(recorder));
 	if (recorder->guest_watch) {
-		say(recorder, false, "reading the guests' maps");
-		error = first_of(error, read_guests(recorder));
+		vp_recorder_say(recorder, false, "reading the guests' maps");
+		error = first_of(error, vp_recorder_read_guests(recorder));
 		error = first_of(error, vp_vms_write(recorder->options.directory, &recorder->vms));
 	}
 	if (recorder->options.ask_agents) {
-		ask_agents(recorder);
+		vp_recorder_ask_agents(recorder);
 		error = first_of(error, vp_vms_write(recorder->options.directory, &recorder->vms));
 	}
 	return error;

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the sampling programs recorded, on its way to the trace. */
+#include "recording/recorder_private.h"
+
+#include <string.h>
+
+#include "base/macros.h"
+
+/* A longer gap is no late tick: the pCPU was off, or the machine suspended. */
+#define MOST_LATE_NS 5000000000ULL
+
+struct stream *vp_recorder_stream(struct vp_recorder *recorder, uint32_t pcpu)
+{
+	while (recorder->streams.count <= pcpu)
+		vp_vec_push(&recorder->streams,
+			    ((struct stream){.tid = UINT32_MAX, .late_from = UINT64_MAX}));
+	return &recorder->streams.at[pcpu];
+}
+
+static void find_vcpu(struct vp_recorder *recorder, uint64_t key, uint32_t pid, uint32_t number,
+		      uint32_t tid)
+{
+	uint32_t *known = vp_map_find(&recorder->vcpu_tids, key);
+	bool inserted;
+
+	if (known && *known == tid)
+		return;
+	struct vp_vm *vm = vp_recorder_vm(recorder, pid);
+	if (!vm)
+		return;
+	size_t before = vm->vcpus.count;
+	struct vp_vcpu *vcpu = vp_vm_vcpu(vm, number);
+	recorder->vms_changed |= vcpu->tid != tid;
+	vcpu->tid = tid;
+	if (recorder->about.start && vm->vcpus.count > before && before && vm->at_start)
+		NOTICE(recorder, "VM '%s' gained vCPU %u during the recording", vm->name, number);
+	*vp_map_insert(&recorder->vcpu_tids, key, tid, &inserted) = tid;
+}
+
+/* Where the kernel does not tell the vCPU's number, the thread's name did. */
+static uint16_t number_by_thread(struct vp_recorder *recorder, uint32_t pid, uint32_t tid)
+{
+	const struct vp_vm *vm = vp_recorder_vm(recorder, pid);
+
+	if (vm)
+		vp_vec_each (&vm->vcpus, vcpu)
+			if (vcpu->tid == tid)
+				return (uint16_t)vcpu->number;
+	return VP_VCPU_UNKNOWN;
+}
+
+static void see_new_vcpu(struct vp_recorder *recorder, struct stream *stream,
+			 struct vp_vcpu_sample *record)
+{
+	if (record->vcpu == VP_VCPU_UNKNOWN) {
+		record->vcpu = number_by_thread(recorder, record->pid, record->tid);
+		return;
+	}
+	stream->vcpu = record->vcpu;
+	stream->vcpu_tid = record->tid;
+	stream->vcpu_pid = record->pid;
+	find_vcpu(recorder, (uint64_t)record->pid << 32 | record->vcpu, record->pid, record->vcpu,
+		  record->tid);
+}
+
+/* Of any record of a vCPU: they begin alike. */
+static inline void see_vcpu(struct vp_recorder *recorder, struct stream *stream,
+			    struct vp_vcpu_sample *record)
+{
+	if (stream->vcpu_tid != record->tid || stream->vcpu != record->vcpu ||
+	    stream->vcpu_pid != record->pid)
+		see_new_vcpu(recorder, stream, record);
+}
+
+/* Blanks out what the guest did, if its VM was not asked for; that the guest ran stays. */
+static void hide_unchosen(struct vp_recorder *recorder, struct vp_guest_sample *record)
+{
+	const struct vp_vm *vm = vp_recorder_vm(recorder, record->pid);
+
+	if (!vm || vp_recorder_is_chosen(recorder, vm))
+		return;
+	record->ip = 0;
+	record->as_root = 0;
+	record->guest_pid = record->guest_tid = 0;
+	record->flags = (record->flags & ~(VP_HAS_AS_ROOT | VP_BY_MEMORY)) | VP_HIDDEN;
+}
+
+/* Takes note of what a record says of threads and VMs, and completes it. */
+static void see_record(struct vp_recorder *recorder, struct stream *stream,
+		       union vp_any_record *record)
+{
+	const struct vp_host_sample *sample = &record->host_sample;
+
+	switch (record->header.id) {
+	case VP_ID_task:
+		stream->tid = record->task.tid;
+		memcpy(stream->comm, record->task.comm, sizeof(stream->comm));
+		break;
+	case VP_ID_host_sample:
+		if (sample->mode == VP_MODE_USER)
+			vp_host_maps_see(recorder->host_maps, sample->pid,
+					 sample->tid == sample->pid ? stream->comm : NULL,
+					 sample->time);
+		break;
+	case VP_ID_guest_task:
+		if (recorder->guest_watch && record->guest_task.flags & VP_IN_USER)
+			vp_guest_watch_see(recorder->guest_watch, &record->guest_task);
+		break;
+	case VP_ID_guest_sample:
+		see_vcpu(recorder, stream, &record->vcpu_sample);
+		if (recorder->options.n_vm_names)
+			hide_unchosen(recorder, &record->guest_sample);
+		break;
+	case VP_ID_vcpu_sample:
+	case VP_ID_vcpu_in:
+	case VP_ID_vcpu_out:
+		see_vcpu(recorder, stream, &record->vcpu_sample);
+		break;
+	}
+}
+
+/* A stretch of records on its way to the trace. */
+struct stretch {
+	struct vp_recorder *recorder;
+	uint32_t pcpu;
+	struct vp_run run;
+	/* The names that its last records give, and the time of the record before those. */
+	union vp_any_record *names[2];
+	size_t n_names;
+	uint64_t before_names;
+};
+
+static void stretch_put(struct stretch *stretch)
+{
+	struct vp_run *run = &stretch->run;
+
+	if (run->n)
+		vp_trace_append_run(stretch->recorder->trace, stretch->pcpu, run);
+	*run = (struct vp_run){.bytes = run->bytes + run->size, .last = run->last};
+}
+
+static void stretch_note_name(struct stretch *stretch, union vp_any_record *record)
+{
+	uint32_t id = record->header.id;
+
+	if (id != VP_ID_task && id != VP_ID_guest_task) {
+		stretch->n_names = 0;
+		return;
+	}
+	if (!stretch->n_names)
+		stretch->before_names = stretch->run.last;
+	if (stretch->n_names < VP_ARRAY_SIZE(stretch->names))
+		stretch->names[stretch->n_names++] = record;
+}
+
+static void stretch_add(struct stretch *stretch, union vp_any_record *record, size_t size)
+{
+	struct vp_run *run = &stretch->run;
+
+	if (run->size + size > VP_RUN_MAX)
+		stretch_put(stretch);
+	stretch_note_name(stretch, record);
+	if (!run->n++)
+		run->first = record->header.time;
+	run->last = record->header.time;
+	run->size += size;
+}
+
+/* What says whose a sample is goes before the ticks that it stands for. */
+static void stretch_move_names(struct stretch *stretch, uint64_t time)
+{
+	struct vp_run *run = &stretch->run;
+
+	if (!stretch->n_names || !run->n)
+		return;
+	run->last = time > stretch->before_names ? time : stretch->before_names;
+	for (size_t i = 0; i < stretch->n_names; i++)
+		stretch->names[i]->header.time = run->last;
+	if (run->n == stretch->n_names)
+		run->first = run->last;
+}
+
+/*
+ * How many ticks of the clock a sample stands for beside its own, if it is late. A timer that fires
+ * late (interrupts were off, or this machine is itself a VM that waited) skips the ticks that were
+ * due meanwhile: perf forgets them. What was interrupted had the pCPU all the while, as far as
+ * anyone can tell.
+ */
+static uint64_t missed_ticks(const struct vp_recorder *recorder, struct stream *stream,
+			     uint64_t time)
+{
+	uint64_t period = recorder->trigger.period_ns;
+	uint64_t missed = (time - stream->late_from) / period + 1;
+
+	stream->late_from += missed * period;
+	return stream->may_fill && missed * period < MOST_LATE_NS ? missed : 0;
+}
+
+/* Adds a record for each tick that the sample was late for; they lie before it. */
+static void put_late_ticks(struct stretch *stretch, const union vp_any_record *sample)
+{
+	struct vp_recorder *recorder = stretch->recorder;
+	struct stream *stream = vp_recorder_stream(recorder, stretch->pcpu);
+	uint64_t period = recorder->trigger.period_ns;
+	uint64_t missed = missed_ticks(recorder, stream, sample->header.time);
+	uint64_t first = sample->header.time - missed * period;
+	union vp_any_record late;
+
+	if (!missed)
+		return;
+	stretch_move_names(stretch, first);
+	stretch_put(stretch);
+	recorder->samples += missed;
+	recorder->late += missed;
+	for (uint64_t time = first; time < sample->header.time; time += period) {
+		memcpy(&late, sample, vp_record_size(sample->header.id));
+		late.header.time = time;
+		late.host_sample.flags |= VP_LATE;
+		vp_trace_append(recorder->trace, stretch->pcpu, &late);
+	}
+}
+
+static bool is_sample(const union vp_any_record *record)
+{
+	return record->header.id <= VP_ID_guest_sample; /* the first three */
+}
+
+void vp_recorder_take(void *context, uint32_t pcpu, char *records, size_t size)
+{
+	struct vp_recorder *recorder = context;
+	struct stream *stream = vp_recorder_stream(recorder, pcpu);
+	struct stretch stretch = {.recorder = recorder, .pcpu = pcpu, .run.bytes = records};
+	uint64_t tick = recorder->trigger.by_time ? recorder->trigger.period_ns : 0;
+
+	for (size_t at = 0, length; at < size; at += length) {
+		union vp_any_record *record = (void *)(records + at);
+		length = vp_record_size(record->header.id);
+		see_record(recorder, stream, record);
+		if (is_sample(record)) {
+			recorder->samples++;
+			if (record->header.time >= stream->late_from)
+				put_late_ticks(&stretch, record);
+			stream->late_from += tick;
+		}
+		stretch_add(&stretch, record, length);
+	}
+	stretch_put(&stretch);
+}
