@@ -87,7 +87,9 @@ static __always_inline bool read_task(const struct vp_identity_vcpu *vcpu,
 		return false;
 	ret->tid = (__u32)ids;
 	ret->tgid = ids >> 32;
-	return !((ret->tid | ret->tgid) >> 22) && ret->comm[0] >= ' ' && !ret->comm[15];
+	/* PID_MAX_LIMIT; a name may be empty or of any script, but it ends. */
+	unsigned char first = ret->comm[0];
+	return !((ret->tid | ret->tgid) >> 22) && (!first || first >= ' ') && !ret->comm[15];
 }
 
 static __always_inline bool is_new_program(struct vp_identity_vcpu *vcpu, __u32 pid,
