@@ -37,11 +37,22 @@ struct {
 	__uint(max_entries, 4096);
 } doorbell SEC(".maps");
 
+/* Processes whose user space was hit: user space was told of them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u8);
+} told_of SEC(".maps");
+
 /* Set by the loader (enum vp_seen_by). */
 const volatile __u32 seen_by = VP_SEEN_BY_PERF;
 const volatile __u64 ring_size = 1;
 /* Whether guests' memory is asked who runs. */
 const volatile __u32 by_memory = 0;
+
+/* So often at most is user space told of a process. */
+enum { TELL_NS = 2000000 };
 
 /* Whenever any thread changes its name. */
 __u32 renames = 1;
@@ -145,15 +156,29 @@ static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_place,
 	read_vmcb(vcpu, with_place, ret);
 }
 
+/* Wakes the reader for a process that was not sampled lately: its mappings are gone when it is. */
+static __always_inline void tell_of_process(struct vp_ring *ring, __u32 pid, __u64 time)
+{
+	__u8 one = 1;
+
+	if (time - ring->told < TELL_NS || bpf_map_lookup_elem(&told_of, &pid))
+		return;
+	ring->told = time;
+	bpf_map_update_elem(&told_of, &pid, &one, BPF_ANY);
+	bpf_ringbuf_output(&doorbell, &pid, sizeof(pid), BPF_RB_FORCE_WAKEUP);
+}
+
 /* Says whose the following samples are, if those before were another's. */
-static __always_inline void put_task(struct place *place, struct task_struct *current, __u32 pid,
-				     __u32 tid, __u64 time)
+static __always_inline void put_task(struct place *place, __u32 pid, __u32 tid, bool user,
+				     __u64 time)
 {
 	struct vp_ring *ring = place->ring;
 	__u32 seen = renames;
 
 	if (ring->last_tid == tid && ring->last_renames == seen)
 		return;
+	if (user)
+		tell_of_process(ring, pid, time);
 	struct vp_task *record = place_take(place, sizeof(*record));
 	record->time = time;
 	record->id = VP_ID_task;
@@ -304,7 +329,7 @@ static __always_inline void sample_into_ring(struct bpf_perf_event_data *context
 
 	if (!place_begin(&place))
 		return;
-	put_task(&place, current, pid, tid, time);
+	put_task(&place, pid, tid, context->regs.cs & 3, time);
 	struct kvm_vcpu *vcpu = notifier ? vcpu_of_notifier(notifier) : 0;
 	if (!vcpu) {
 		put_host_sample(&place, pid, tid, ip, host_mode(context), time);

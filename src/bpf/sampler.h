@@ -31,7 +31,8 @@ struct vp_ring {
 	__u32 last_tid;
 	__u32 last_vcpu;
 	__u32 last_renames;
-	__u32 padding[3];
+	__u32 padding;
+	__u64 told; /* when user space was told of a process last */
 	__u64 tail; /* of what was read; user space's, on a cache line of its own */
 	__u64 more_padding[7];
 };

@@ -14,8 +14,8 @@
 #include "collect/clock.h"
 #include "recording/recorder.h"
 
-/* What a `kill -9` loses at most, in milliseconds; a process that ends sooner is not looked at. */
-enum { STEP_MS = 500 };
+/* What a `kill -9` loses at most, in milliseconds. */
+enum { STEP_MS = 1000 };
 
 static const struct vp_verb verb;
 static volatile sig_atomic_t stop_wanted;

@@ -41,6 +41,10 @@ static VP_NORETURN void run_worker(const struct vp_guest_state *state, int memor
 						  .n_packs = n_packs,
 						  .dump = dump};
 
+	/* What ends a recording from the terminal goes to all; this one ends with its parent. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed) ||
 	    !vp_confine(keep, VP_ARRAY_SIZE(keep)))
 		_exit(1);

@@ -12,17 +12,6 @@ enum {
 	MOST_TID = 4 << 20, /* PID_MAX_LIMIT */
 };
 
-/* A name as a shell or a program gives it: text up to a zero, nothing that moves a cursor. */
-static bool is_name(const char *comm, size_t size)
-{
-	size_t length = strnlen(comm, size);
-
-	for (size_t i = 0; i < length; i++)
-		if ((unsigned char)comm[i] < ' ' || comm[i] == 0x7f)
-			return false;
-	return length && length < size;
-}
-
 bool vp_guest_task_read(const struct vp_guest_kernel *kernel, uint64_t place,
 			struct vp_guest_task *ret)
 {
@@ -41,8 +30,9 @@ bool vp_guest_task_read(const struct vp_guest_kernel *kernel, uint64_t place,
 	if (ret->mm && vp_guest_view_u64(view, ret->mm + pack->at.mm_pgd, &pgd) &&
 	    vp_guest_view_translate(view, pgd, &page))
 		ret->root = page.gpa;
+	/* Any program may call itself anything, but the kernel ends every name. */
 	return ret->tid <= MOST_TID && ret->tgid <= MOST_TID &&
-	       is_name(ret->comm, sizeof(ret->comm));
+	       memchr(ret->comm, 0, sizeof(ret->comm));
 }
 
 void vp_guest_tasks_each(const struct vp_guest_kernel *kernel,

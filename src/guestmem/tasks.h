@@ -13,7 +13,7 @@ struct vp_guest_task {
 	char comm[16];
 };
 
-/* Reads a task; false if it does not look like one: a tid that cannot be, a name that is none. */
+/* Reads a task; false if it does not look like one: a tid that cannot be, a name without end. */
 bool vp_guest_task_read(const struct vp_guest_kernel *kernel, uint64_t place,
 			struct vp_guest_task *ret) VP_MUST_CHECK;
 /*

@@ -119,65 +119,59 @@ static void see_record(struct vp_recorder *recorder, struct stream *stream,
 	}
 }
 
-/* A stretch of records on its way to the trace. */
+/* Records that lie in a row, on their way to the trace. */
 struct stretch {
 	struct vp_recorder *recorder;
 	uint32_t pcpu;
-	struct vp_run run;
-	/* The names that its last records give, and the time of the record before those. */
-	union vp_any_record *names[2];
-	size_t n_names;
-	uint64_t before_names;
+	char *begin, *end;
+	uint64_t n;
+	const struct vp_record_header *last; /* in it, or before it; NULL: none yet */
+	char *names;                         /* from here on it only gives names; NULL: not so */
+	uint64_t before_names;               /* time of the record before those */
 };
 
 static void stretch_put(struct stretch *stretch)
 {
-	struct vp_run *run = &stretch->run;
-
-	if (run->n)
-		vp_trace_append_run(stretch->recorder->trace, stretch->pcpu, run);
-	*run = (struct vp_run){.bytes = run->bytes + run->size, .last = run->last};
-}
-
-static void stretch_note_name(struct stretch *stretch, union vp_any_record *record)
-{
-	uint32_t id = record->header.id;
-
-	if (id != VP_ID_task && id != VP_ID_guest_task) {
-		stretch->n_names = 0;
+	if (!stretch->n)
 		return;
-	}
-	if (!stretch->n_names)
-		stretch->before_names = stretch->run.last;
-	if (stretch->n_names < VP_ARRAY_SIZE(stretch->names))
-		stretch->names[stretch->n_names++] = record;
+	struct vp_run run = {
+	    .bytes = stretch->begin,
+	    .size = (size_t)(stretch->end - stretch->begin),
+	    .n = stretch->n,
+	    .first = ((const struct vp_record_header *)(const void *)stretch->begin)->time,
+	    .last = stretch->last->time,
+	};
+	vp_trace_append_run(stretch->recorder->trace, stretch->pcpu, &run);
+	stretch->begin = stretch->end;
+	stretch->n = 0;
 }
 
-static void stretch_add(struct stretch *stretch, union vp_any_record *record, size_t size)
+static inline void stretch_add(struct stretch *stretch, const struct vp_record_header *record,
+			       size_t size)
 {
-	struct vp_run *run = &stretch->run;
-
-	if (run->size + size > VP_RUN_MAX)
+	if ((size_t)(stretch->end - stretch->begin) + size > VP_RUN_MAX)
 		stretch_put(stretch);
-	stretch_note_name(stretch, record);
-	if (!run->n++)
-		run->first = record->header.time;
-	run->last = record->header.time;
-	run->size += size;
+	if (record->id != VP_ID_task && record->id != VP_ID_guest_task) {
+		stretch->names = NULL;
+	} else if (!stretch->names) {
+		stretch->names = stretch->end;
+		stretch->before_names = stretch->last ? stretch->last->time : 0;
+	}
+	stretch->last = record;
+	stretch->end += size;
+	stretch->n++;
 }
 
 /* What says whose a sample is goes before the ticks that it stands for. */
 static void stretch_move_names(struct stretch *stretch, uint64_t time)
 {
-	struct vp_run *run = &stretch->run;
-
-	if (!stretch->n_names || !run->n)
-		return;
-	run->last = time > stretch->before_names ? time : stretch->before_names;
-	for (size_t i = 0; i < stretch->n_names; i++)
-		stretch->names[i]->header.time = run->last;
-	if (run->n == stretch->n_names)
-		run->first = run->last;
+	if (time < stretch->before_names)
+		time = stretch->before_names;
+	for (char *at = stretch->names; at && at < stretch->end;) {
+		struct vp_record_header *name = (void *)at;
+		name->time = time;
+		at += vp_record_size(name->id);
+	}
 }
 
 /*
@@ -220,29 +214,24 @@ static void put_late_ticks(struct stretch *stretch, const union vp_any_record *s
 	}
 }
 
-static bool is_sample(const union vp_any_record *record)
-{
-	return record->header.id <= VP_ID_guest_sample; /* the first three */
-}
-
 void vp_recorder_take(void *context, uint32_t pcpu, char *records, size_t size)
 {
 	struct vp_recorder *recorder = context;
 	struct stream *stream = vp_recorder_stream(recorder, pcpu);
-	struct stretch stretch = {.recorder = recorder, .pcpu = pcpu, .run.bytes = records};
+	struct stretch stretch = {
+	    .recorder = recorder, .pcpu = pcpu, .begin = records, .end = records};
 	uint64_t tick = recorder->trigger.by_time ? recorder->trigger.period_ns : 0;
 
-	for (size_t at = 0, length; at < size; at += length) {
-		union vp_any_record *record = (void *)(records + at);
-		length = vp_record_size(record->header.id);
+	for (char *end = records + size; stretch.end < end;) {
+		union vp_any_record *record = (void *)stretch.end;
 		see_record(recorder, stream, record);
-		if (is_sample(record)) {
+		if (record->header.id <= VP_ID_guest_sample) { /* the first three are samples */
 			recorder->samples++;
 			if (record->header.time >= stream->late_from)
 				put_late_ticks(&stretch, record);
 			stream->late_from += tick;
 		}
-		stretch_add(&stretch, record, length);
+		stretch_add(&stretch, &record->header, vp_record_size(record->header.id));
 	}
 	stretch_put(&stretch);
 }

@@ -377,10 +377,11 @@ static void test_tasks(void **state)
 	built_kernel(&guest, BUILT_NEW);
 	built_process(&guest, 2, 0, "kthreadd");
 	built_process(&guest, 300, built_mm(&guest), "work");
+	built_process(&guest, 301, built_mm(&guest), "\n\xc3\xa9");
 	open_kernel(&opened);
 	vp_guest_tasks_each(&opened.kernel, keep_task, &seen, &damaged);
 	assert_false(damaged);
-	assert_int_equal(seen.count, 3);
+	assert_int_equal(seen.count, 4);
 	assert_int_equal(seen.tasks[1].mm, 0);
 	assert_string_equal(seen.tasks[2].comm, "work");
 	assert_int_equal(seen.tasks[2].tgid, 300);
@@ -406,7 +407,7 @@ static void test_tasks_lies(void **state)
 		else if (i == VP_ARRAY_SIZE(nowhere))
 			built_put64(&guest, third + link, second + link);
 		else
-			built_at(&guest, third)[guest.pack.at.task_comm] = '\n';
+			memset(built_at(&guest, third + guest.pack.at.task_comm), 'x', 16);
 		open_kernel(&opened);
 		vp_guest_tasks_each(&opened.kernel, keep_task, &seen, &damaged);
 		assert_true(damaged);
