@@ -39,7 +39,7 @@ struct vp_recorder {
 	int lock; /* on the directory */
 	struct vp_host_maps *host_maps;
 	struct vp_guest_watch *guest_watch; /* NULL: guests' memory is not read */
-	/* VMM's pid << 32 | tid in the guest → the name that was written for it, by its hash. */
+	/* (VMM's pid, tid in the guest, pCPU), hashed → the name written for it, hashed. */
 	struct vp_map guest_tasks;
 	vp_vms vms;
 	struct vp_map vcpu_tids; /* (VMM's pid, vCPU) -> tid, as written to `vms` */
@@ -170,11 +170,14 @@ static void append_task(struct vp_recorder *recorder, struct stream *stream, uin
 	vp_trace_append(recorder->trace, pcpu, &record);
 }
 
-/* Says what the guest's thread is called, unless that was said. */
+/*
+ * Says what the guest's thread is called, unless the stream has said that: streams are drained one
+ * after the other, so another one's word may be of a later time.
+ */
 static void append_guest_task(struct vp_recorder *recorder, uint32_t pcpu,
 			      const struct vp_raw_record *raw)
 {
-	uint64_t key = (uint64_t)raw->pid << 32 | raw->guest_tid, words[2];
+	uint64_t key = vp_hash64((uint64_t)raw->pid << 32 | raw->guest_tid) + pcpu, words[2];
 	union vp_any_record record;
 	bool inserted;
 
