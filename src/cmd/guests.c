@@ -118,6 +118,12 @@ static bool is_wanted(const struct guests *guests, const struct vp_vm *vm)
 	return !guests->vms.count;
 }
 
+/* How far KASLR has moved the kernel. */
+static uint64_t slide_of(const struct vp_guest_finding *finding)
+{
+	return finding->text - VP_KERNEL_LINKED;
+}
+
 static void put_text(const struct answer *answer, struct vp_buffer *out)
 {
 	const struct vp_guest_finding *finding = &answer->finding;
@@ -131,14 +137,14 @@ static void put_text(const struct answer *answer, struct vp_buffer *out)
 		return;
 	vp_buffer_printf(out, "  %s\n  build-id ", finding->banner);
 	vp_build_id_put(&finding->build_id, out);
-	vp_buffer_printf(
-	    out,
-	    ", at 0x%" PRIx64 " (KASLR slide 0x%" PRIx64 ", physical 0x%" PRIx64
-	    "), %u-level paging\n  %s, %s; %zu CPUs, %zu processes\n",
-	    finding->text, finding->text - VP_KERNEL_LINKED, finding->gpa, finding->levels,
-	    finding->scanned ? "found by looking through memory" : "found by the vCPUs' registers",
-	    finding->cached ? "known by a kernel pack" : "symbols and BTF were read",
-	    finding->cpus.count, answer->processes.count);
+	vp_buffer_printf(out,
+			 ", at 0x%" PRIx64 " (KASLR slide 0x%" PRIx64 ", physical 0x%" PRIx64
+			 "), %u-level paging\n  %s, %s; %zu CPUs, %zu processes\n",
+			 finding->text, slide_of(finding), finding->gpa, finding->levels,
+			 finding->scanned ? "found by looking through memory"
+					  : "found by the vCPUs' registers",
+			 finding->cached ? "known by a kernel pack" : "symbols and BTF were read",
+			 finding->cpus.count, answer->processes.count);
 }
 
 static void fill_table(const all_answers *answers, struct vp_table *table)
@@ -176,7 +182,7 @@ static json_object *kernel_json(const struct vp_guest_finding *finding)
 	add(kernel, "banner", json_object_new_string(finding->banner));
 	add(kernel, "build_id", json_object_new_string(vp_buffer_text(&build_id)));
 	add(kernel, "text", hex(finding->text));
-	add(kernel, "kaslr_slide", hex(finding->text - VP_KERNEL_LINKED));
+	add(kernel, "kaslr_slide", hex(slide_of(finding)));
 	add(kernel, "physical", hex(finding->gpa));
 	add(kernel, "direct_map", hex(finding->direct_map));
 	add(kernel, "paging_levels", json_object_new_int64(finding->levels));
