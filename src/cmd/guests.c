@@ -10,6 +10,7 @@
 #include "collect/guest_reader.h"
 #include "collect/pack_cache.h"
 #include "collect/vm_scan.h"
+#include "guestmem/view.h"
 #include "render/table.h"
 #include "symbol/demangle.h"
 
@@ -97,7 +98,7 @@ static void clean(char **text)
 static void finish_answer(const struct guests *guests, const char *folder, struct answer *answer,
 			  struct vp_error *error)
 {
-	if (!error && answer->finding.pack && !guests->no_cache)
+	if (!error && answer->finding.pack && !answer->finding.cached && !guests->no_cache)
 		error =
 		    vp_pack_cache_store(folder, &answer->finding.build_id, answer->finding.pack);
 	answer->problem = error ? vp_strdup(vp_error_message(error)) : NULL;
@@ -117,6 +118,12 @@ static bool is_wanted(const struct guests *guests, const struct vp_vm *vm)
 	return !guests->vms.count;
 }
 
+/* How far KASLR has moved the kernel. */
+static uint64_t slide_of(const struct vp_guest_finding *finding)
+{
+	return finding->text - VP_KERNEL_LINKED;
+}
+
 static void put_text(const struct answer *answer, struct vp_buffer *out)
 {
 	const struct vp_guest_finding *finding = &answer->finding;
@@ -131,9 +138,9 @@ static void put_text(const struct answer *answer, struct vp_buffer *out)
 	vp_buffer_printf(out, "  %s\n  build-id ", finding->banner);
 	vp_build_id_put(&finding->build_id, out);
 	vp_buffer_printf(out,
-			 ", at 0x%" PRIx64 " (physical 0x%" PRIx64
+			 ", at 0x%" PRIx64 " (KASLR slide 0x%" PRIx64 ", physical 0x%" PRIx64
 			 "), %u-level paging\n  %s, %s; %zu CPUs, %zu processes\n",
-			 finding->text, finding->gpa, finding->levels,
+			 finding->text, slide_of(finding), finding->gpa, finding->levels,
 			 finding->scanned ? "found by looking through memory"
 					  : "found by the vCPUs' registers",
 			 finding->cached ? "known by a kernel pack" : "symbols and BTF were read",
@@ -175,6 +182,7 @@ static json_object *kernel_json(const struct vp_guest_finding *finding)
 	add(kernel, "banner", json_object_new_string(finding->banner));
 	add(kernel, "build_id", json_object_new_string(vp_buffer_text(&build_id)));
 	add(kernel, "text", hex(finding->text));
+	add(kernel, "kaslr_slide", hex(slide_of(finding)));
 	add(kernel, "physical", hex(finding->gpa));
 	add(kernel, "direct_map", hex(finding->direct_map));
 	add(kernel, "paging_levels", json_object_new_int64(finding->levels));

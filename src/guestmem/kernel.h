@@ -35,11 +35,5 @@ void vp_guest_kernel_deinit(struct vp_guest_kernel *kernel);
 void vp_guest_kernel_image(const struct vp_guest_kernel *kernel, struct vp_buffer *image);
 /* Address of a symbol that is not per CPU; 0: there is none. */
 uint64_t vp_guest_kernel_symbol(const struct vp_guest_kernel *kernel, struct vp_pack_symbol symbol);
-/* How far KASLR moved it. */
-static inline int64_t vp_guest_kernel_slide(const struct vp_guest_kernel *kernel)
-{
-	/* CONFIG_PHYSICAL_START is 16 MiB on all kernels that do not say otherwise. */
-	return (int64_t)(kernel->text - (VP_KERNEL_MAP + 0x1000000));
-}
 
 #endif

@@ -8,6 +8,8 @@
 /* Where x86-64 Linux links its kernel image, and how far it may be moved. */
 #define VP_KERNEL_MAP 0xffffffff80000000ULL
 #define VP_KERNEL_MAP_SIZE 0x40000000ULL
+/* Where it begins without KASLR: CONFIG_PHYSICAL_START is 16 MiB where nobody says otherwise. */
+#define VP_KERNEL_LINKED (VP_KERNEL_MAP + 0x1000000ULL)
 /* The largest image that is believed, with all of its data. */
 #define VP_KERNEL_IMAGE_MAX 0x10000000ULL
 

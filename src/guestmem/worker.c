@@ -55,8 +55,6 @@ static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 		vp_buffer_string(answer, "lacks");
 		put_escaped(worker, kernel->lacks);
 	}
-	if (kernel->route == VP_PACK_CACHED)
-		return;
 	struct vp_buffer text = {0};
 	vp_kernel_pack_write(&kernel->pack, &text);
 	vp_buffer_string(answer, "pack");

@@ -12,7 +12,7 @@
  *       cpu VCPU CPU GPA                  where the pointer to its current task is
  *       lacks TEXT                        why its tasks cannot be told; its symbols can
  *       dropped SENTENCE                  a cached pack did not fit
- *       pack TEXT                         to be kept, if it was not had from a cache
+ *       pack TEXT                         to be kept
  *   tasks         list the guest's processes
  *       task TGID ROOT COMM
  *       damaged                           the list ended too early

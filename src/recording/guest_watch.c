@@ -159,9 +159,10 @@ void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
 /* Packs are a help for the next time: that one could not be kept is no reason to stop. */
 static void keep_pack(struct vp_guest_watch *watch, const struct vp_guest_finding *finding)
 {
-	const char *folders[] = {watch->cache, watch->own_cache};
+	const char *folders[] = {watch->own_cache, watch->cache};
+	size_t count = finding->cached ? 1 : 2;
 
-	for (size_t i = 0; i < VP_ARRAY_SIZE(folders) && finding->pack; i++)
+	for (size_t i = 0; i < count && finding->pack; i++)
 		vp_error_free(vp_pack_cache_store(folders[i], &finding->build_id, finding->pack));
 }
 

@@ -84,6 +84,25 @@ void made_guest(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, un
 	append(made, pcpu, tick, VP_ID_guest_sample, &record);
 }
 
+void made_guest_thread(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, uint32_t pid,
+		       uint32_t tid, const char *comm, uint64_t root, uint64_t ip)
+{
+	union vp_any_record name = {
+	    .guest_task = {.pid = 1000 * (vm + 1), .guest_pid = pid, .guest_tid = tid}};
+	union vp_any_record record = {.guest_sample = {.pid = 1000 * (vm + 1),
+						       .tid = 1000 * (vm + 1) + 1,
+						       .mode = VP_MODE_GUEST_USER,
+						       .ip = ip,
+						       .as_root = root,
+						       .flags = VP_HAS_AS_ROOT | VP_BY_MEMORY,
+						       .guest_pid = pid,
+						       .guest_tid = tid}};
+
+	strncpy(name.guest_task.comm, comm, sizeof(name.guest_task.comm) - 1);
+	append(made, pcpu, tick, VP_ID_guest_task, &name);
+	append(made, pcpu, tick, VP_ID_guest_sample, &record);
+}
+
 void made_in_kvm(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu,
 		 int exit)
 {

@@ -33,6 +33,9 @@ void made_end(struct made *made, uint64_t end);
 /* A guest's sample; `exit` is the AMD exit code or MADE_UNKNOWN. */
 void made_guest(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu,
 		uint32_t mode, int exit);
+/* A guest's sample that names its thread by the guest's memory; before it, the thread's name. */
+void made_guest_thread(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, uint32_t pid,
+		       uint32_t tid, const char *comm, uint64_t root, uint64_t ip);
 /* A sample of the vCPU's thread inside KVM, outside of it, of another process, of nobody. */
 void made_in_kvm(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu,
 		 int exit);

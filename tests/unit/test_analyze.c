@@ -376,9 +376,52 @@ static void test_wrong_requests(void **state)
 	expect_error(vp_report_make(&naming, &options, &report), "no VM");
 }
 
+/*
+ * Threads are named by the guest's memory at the sample, whatever page table they run on; the root
+ * tells the program before an exec from the one after it.
+ */
+static void test_named_by_memory(void **state)
+{
+	static const char maps[] =
+	    "vperf-maps 1\nmachine guest -\nsource memory\n"
+	    "a 0 7 1000 0 1003500000 sh\na 1 7 5000 1003500000 0 prog\n"
+	    "m 0 400000 401000 0 0 - /bin/sh\nm 1 400000 401000 0 0 - /prog\n"
+	    "i - /bin/sh\ns 100 10 shell\ni - /prog\ns 100 10 work\nend 11\n";
+	struct made made;
+
+	made_begin(&made, NAME, 1);
+	made_guest_thread(&made, 0, 1, 0, 7, 7, "sh", 0x1000, 0x400100);
+	/* The new program's page table tells, though its life is noted to begin later. */
+	made_guest_thread(&made, 0, 2, 0, 7, 7, "prog", 0x5000, 0x400100);
+	made_guest_thread(&made, 0, 3, 0, 7, 8, "helper", 0x5000, 0x400104);
+	/* A kernel thread on a borrowed page table, and a process that was not read. */
+	made_guest_thread(&made, 0, 4, 0, 2, 2, "kthreadd", 0x5000, 0x400100);
+	made_guest_thread(&made, 0, 5, 0, 9, 9, "gone", 0x9000, 0x400100);
+	made_end(&made, 6);
+	temporary_file(NAME "/guest-vm0.maps", maps, sizeof(maps) - 1);
+
+	struct vp_report report = guest_view(NULL);
+	expect_row(&report, "shell", 1);
+	assert_string_equal(vp_profile_text(&report.profile, row_of(&report, "shell")->process),
+			    "sh");
+	uint64_t work = 0;
+	vp_vec_each (&report.profile.rows, row)
+		if (!strcmp(vp_profile_text(&report.profile, row->function), "work")) {
+			const char *process = vp_profile_text(&report.profile, row->process);
+			assert_true(!strcmp(process, "prog") || !strcmp(process, "helper"));
+			assert_int_equal(row->pid, 7);
+			work += row->samples;
+		}
+	assert_int_equal(work, 2);
+	expect_row(&report, "0x400100", 1); /* of two processes: a row for each */
+	assert_int_equal(report.profile.routes[VP_ROUTE_MEMORY], 5);
+	vp_report_deinit(&report);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_named_by_memory),
 	    cmocka_unit_test(test_two_vcpus_on_one_pcpu),
 	    cmocka_unit_test(test_three_vms_steal_from_each_other),
 	    cmocka_unit_test(test_halt_is_not_steal),
