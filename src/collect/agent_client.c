@@ -22,7 +22,7 @@ struct transfer {
 	struct vp_agent_limits limits;
 	uint64_t deadline_ms;
 	size_t bytes;
-	char tail[32]; /* the last bytes, to see whether the end line came */
+	char tail[128]; /* the last bytes: an end line, or all of a refusal */
 	size_t tail_size;
 };
 
@@ -104,6 +104,23 @@ static bool has_end_line(const struct transfer *transfer)
 	return before && tail + size - before > 5 && !memcmp(before + 1, "end ", 4);
 }
 
+/* The agent's own words, if all that it said is that it refuses: without what could harm a
+ * terminal. */
+static char *refusal(const struct transfer *transfer)
+{
+	static const char begin[] = "error ";
+	size_t skip = sizeof(begin) - 1;
+
+	if (transfer->bytes != transfer->tail_size || transfer->bytes <= skip ||
+	    memcmp(transfer->tail, begin, skip) != 0)
+		return NULL;
+	char *words = vp_alloc(transfer->tail_size - skip + 1), *next = words;
+	for (size_t i = skip; i < transfer->tail_size; i++)
+		if (transfer->tail[i] >= ' ' && transfer->tail[i] <= '~')
+			*next++ = transfer->tail[i];
+	return words;
+}
+
 static struct vp_error *store(struct transfer *transfer, const char *bytes, size_t size)
 {
 	size_t room = transfer->limits.bytes - transfer->bytes;
@@ -140,6 +157,9 @@ static struct vp_error *receive(struct transfer *transfer)
 	}
 	if (!transfer->bytes)
 		return vp_error_new("the agent of %s closed without an answer", transfer->name);
+	VP_AUTO_FREE char *words = refusal(transfer);
+	if (words)
+		return vp_error_new("the agent of %s refuses: %s", transfer->name, words);
 	if (!has_end_line(transfer))
 		return vp_error_new("the answer of the agent of %s was cut off after %zu bytes",
 				    transfer->name, transfer->bytes);

@@ -250,6 +250,7 @@ static void test_transfer(void **state)
 	check_stored(13);
 	expect_error(fetch("0123456789\n", 1000, false, &result), "sent more than 1000 bytes");
 	check_stored(1000);
+	expect_error(fetch("error too \033many\n", 1, false, &result), "refuses: too many");
 	expect_error(fetch("", 0, false, &result), "closed without an answer");
 	assert_int_equal(result.bytes, 0);
 	assert_int_equal(access("test_agent.maps", F_OK), -1);
