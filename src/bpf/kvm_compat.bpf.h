@@ -83,10 +83,19 @@ struct vmcb_place {
 	__u64 rip;
 };
 
+struct kvm_vmcb_info {
+	void *ptr;
+} CORE;
+
+/* `vmcb` is vmcb01, or another one while the guest runs a guest of its own. */
 struct vcpu_svm {
 	struct kvm_vcpu vcpu;
 	void *vmcb;
+	struct kvm_vmcb_info vmcb01;
 } CORE;
+
+/* Exit code of vmcb01 while a guest of the guest runs. */
+enum { VMEXIT_VMRUN = 0x80 };
 
 /* Intel VMX. Not run in the lab: no emulation of VMX exists that boots KVM there. */
 union vmx_exit_reason {
@@ -152,6 +161,17 @@ static __always_inline void *vmcb_of(struct kvm_vcpu *vcpu)
 	    ((__u64)vmcb & 0xfff))
 		return 0;
 	return vmcb;
+}
+
+/* Whether the VMCB is the guest's own; false where the kernel does not tell. */
+static __always_inline bool vmcb_is_own(struct kvm_vcpu *vcpu, void *vmcb)
+{
+	struct vcpu_svm *svm = (void *)vcpu;
+
+	if (!bpf_core_type_exists(struct vcpu_svm) || !bpf_core_field_exists(svm->vmcb01))
+		return false;
+	svm = (void *)vcpu - bpf_core_field_offset(struct vcpu_svm, vcpu);
+	return BPF_CORE_READ(svm, vmcb01.ptr) == vmcb;
 }
 
 /* The reason where it is no part of a VMCB: Intel's. */

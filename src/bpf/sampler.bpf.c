@@ -54,6 +54,9 @@ const volatile __u32 by_memory = 0;
 /* So often at most is user space told of a process. */
 enum { TELL_NS = 2000000 };
 
+/* So often at most is a VMCB used before it is asked for anew. */
+enum { LAST_VMCB_USES = 16 };
+
 /* Whenever any thread changes its name. */
 __u32 renames = 1;
 
@@ -129,16 +132,12 @@ static __always_inline void place_end(struct place *place)
 }
 
 /* What the VMCB says: the last exit, and for a sample that hit the guest where that was. */
-static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, bool with_place,
-				      struct vcpu_words *ret)
+static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, void *vmcb, __u32 reason,
+				      bool with_place, struct vcpu_words *ret)
 {
 	struct vmcb_place place;
-	__u64 reason = 0;
-	void *vmcb = vendor == VP_VENDOR_AMD ? vmcb_of(vcpu) : 0;
 
-	if (!vmcb || bpf_probe_read_kernel(&reason, sizeof(reason), vmcb + VMCB_EXIT_CODE))
-		return;
-	ret->exit_reason = (__u32)reason;
+	ret->exit_reason = reason;
 	ret->flags |= VP_HAS_EXIT_REASON;
 	if (!with_place || !read_place(vcpu, vmcb, &place, &ret->cpl))
 		return;
@@ -147,13 +146,45 @@ static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, bool with_place,
 	ret->flags |= VP_HAS_AS_ROOT | VP_HAS_CPL;
 }
 
+static __always_inline bool read_reason(void *vmcb, __u64 *ret)
+{
+	return vmcb && !bpf_probe_read_kernel(ret, sizeof(*ret), vmcb + VMCB_EXIT_CODE);
+}
+
 static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_place,
 				      struct vcpu_words *ret)
 {
+	void *vmcb = vendor == VP_VENDOR_AMD ? vmcb_of(vcpu) : 0;
+	__u64 reason;
+
 	*ret = (struct vcpu_words){};
 	if (read_vmx_exit_reason(vcpu, &ret->exit_reason))
 		ret->flags = VP_HAS_EXIT_REASON;
-	read_vmcb(vcpu, with_place, ret);
+	else if (read_reason(vmcb, &reason))
+		read_vmcb(vcpu, vmcb, reason, with_place, ret);
+}
+
+/*
+ * The same of the vCPU that the sample before was of: its own VMCB is remembered, and good unless
+ * the last exit that it knows was to a guest of the guest. Looked at anew now and then, for a vCPU
+ * that was made where another one was.
+ */
+static __always_inline void read_vcpu_again(struct vp_ring *ring, struct kvm_vcpu *vcpu,
+					    bool with_place, struct vcpu_words *ret)
+{
+	void *vmcb = (void *)ring->last_vmcb;
+	__u64 reason = VMEXIT_VMRUN;
+
+	*ret = (struct vcpu_words){};
+	if (vmcb && ++ring->vmcb_uses % LAST_VMCB_USES && read_reason(vmcb, &reason) &&
+	    reason != VMEXIT_VMRUN) {
+		read_vmcb(vcpu, vmcb, reason, with_place, ret);
+		return;
+	}
+	vmcb = vmcb_of(vcpu);
+	ring->last_vmcb = vmcb_is_own(vcpu, vmcb) ? (__u64)vmcb : 0;
+	if (read_reason(vmcb, &reason))
+		read_vmcb(vcpu, vmcb, reason, with_place, ret);
 }
 
 /* Wakes the reader for a process that was not sampled lately: its mappings are gone when it is. */
@@ -204,6 +235,7 @@ static __always_inline __u32 number_in_ring(struct vp_ring *ring, void *notifier
 {
 	if (ring->last_notifier != (__u64)notifier) {
 		ring->last_notifier = (__u64)notifier;
+		ring->last_vmcb = 0;
 		ring->last_vcpu = vcpu_number(vcpu);
 	}
 	return ring->last_vcpu;
@@ -336,7 +368,7 @@ static __always_inline void sample_into_ring(struct bpf_perf_event_data *context
 	} else {
 		__u32 number = number_in_ring(place.ring, notifier, vcpu);
 		bool hit = hit_guest(place.ring, vcpu, ip);
-		read_vcpu(vcpu, hit, &words);
+		read_vcpu_again(place.ring, vcpu, hit, &words);
 		if (hit)
 			put_guest_sample(&place, pid, tid, number, &words, ip, time);
 		else

@@ -25,14 +25,14 @@ enum vp_seen_by { VP_SEEN_BY_PERF = 0, VP_SEEN_BY_IRQ = 1 };
 struct vp_ring {
 	__u64 head; /* of what was written; the programs' */
 	__u64 lap_end;
-	__u64 lost;          /* records that found no room */
-	__u64 last_notifier; /* the programs' own: what the last sample was of */
-	__u64 hit_ip;        /* where KVM is when an interrupt of the guest comes through to it */
-	__u32 last_tid;
-	__u32 last_vcpu;
-	__u32 last_renames;
-	__u32 padding;
-	__u64 told; /* when user space was told of a process last */
+	__u64 lost; /* records that found no room */
+	/* The programs' own: what the last sample was of. */
+	__u64 last_notifier, last_vmcb;
+	__u32 last_tid, last_vcpu, last_renames;
+	__u32 vmcb_uses; /* of last_vmcb */
+	__u64 hit_ip;    /* where KVM is when an interrupt of the guest comes through to it */
+	__u64 told;      /* when user space was told of a process last */
+	__u64 padding[7];
 	__u64 tail; /* of what was read; user space's, on a cache line of its own */
 	__u64 more_padding[7];
 };

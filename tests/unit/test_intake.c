@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From the programs' rings to the stream on disk: pieces of a ring, long and short runs, ticks that
+ * came late, clocks that were read in between, VMs that were not asked for.
+ */
+#include "unit.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collect/rings.h"
+#include "recording/recorder_private.h"
+#include "recording/trace_reader.h"
+
+#define NAME "test_intake.rec"
+
+enum { PERIOD = 1000, START = 1000000, GUEST = 1000 /* VMM's pid; its vCPU's thread is the next */ };
+
+/* A recorder as far as records are concerned: no programs, one VM, a clock as trigger. */
+static struct vp_recorder *recorder_make(void)
+{
+	static const uint8_t uuid[16];
+	const struct vp_ctf_trace trace = {.uuid = uuid, .hostname = "h", .machine = "host"};
+	struct vp_recorder *recorder = vp_alloc(sizeof(*recorder));
+	struct vp_vm vm = {.pid = GUEST, .name = vp_strdup("g"), .uuid = vp_strdup("")};
+
+	vm.agent = vp_strdup("");
+	vm.memory = vp_strdup("");
+	vp_vm_vcpu(&vm, 3)->tid = GUEST + 1;
+	vp_vec_push(&recorder->vms, vm);
+	unlink(NAME "/cpu0");
+	expect_no_error(vp_trace_writer_create(NAME, &trace, &recorder->trace));
+	recorder->trigger.by_time = true;
+	recorder->trigger.period_ns = PERIOD;
+	recorder->host_maps = vp_host_maps_new();
+	recorder->lock = -1;
+	vp_recorder_stream(recorder, 0)->late_from = START + 2 * PERIOD;
+	vp_recorder_stream(recorder, 0)->may_fill = true;
+	return recorder;
+}
+
+/* Flushes, and reads the records back, the first `most` of them; the recorder ends here. */
+static size_t read_back(struct vp_recorder *recorder, size_t most, union vp_any_record *records)
+{
+	struct vp_stream_reader *reader;
+	const struct vp_record_header *record;
+	uint64_t last = 0;
+	size_t count = 0;
+
+	vp_trace_flush(recorder->trace, 0, 0);
+	expect_no_error(vp_stream_open(NAME "/cpu0", &reader));
+	while ((record = vp_stream_next(reader))) {
+		assert_true(record->time >= last);
+		last = record->time;
+		if (count < most)
+			memcpy(&records[count], record, vp_record_size(record->id));
+		count++;
+	}
+	assert_int_equal(vp_stream_health(reader).damaged, 0);
+	vp_stream_free(reader);
+	vp_recorder_free(recorder);
+	return count;
+}
+
+static struct vp_guest_sample guest_at(uint64_t time)
+{
+	return (struct vp_guest_sample){.time = time,
+					.id = VP_ID_guest_sample,
+					.pid = GUEST,
+					.tid = GUEST + 1,
+					.vcpu = VP_VCPU_UNKNOWN,
+					.mode = VP_MODE_GUEST_USER,
+					.flags = VP_HAS_AS_ROOT,
+					.ip = 0x400000,
+					.as_root = 0x1000};
+}
+
+static void test_late_ticks(void **state)
+{
+	struct vp_recorder *recorder = recorder_make();
+	struct {
+		struct vp_guest_sample first;
+		struct vp_task task;
+		struct vp_guest_sample late;
+	} __attribute__((packed)) in = {
+	    .first = guest_at(START + PERIOD + 10),
+	    .task = {.time = START + 5 * PERIOD + 20, .id = VP_ID_task, .tid = GUEST + 1},
+	    .late = guest_at(START + 5 * PERIOD + 20),
+	};
+	union vp_any_record out[8];
+
+	vp_recorder_take(recorder, 0, (char *)&in, sizeof(in));
+	assert_int_equal(recorder->samples, 5);
+	assert_int_equal(recorder->late, 3);
+	assert_int_equal(read_back(recorder, 8, out), 6);
+	assert_int_equal(out[0].guest_sample.vcpu, 3); /* as its thread's name said */
+	assert_int_equal(out[1].header.id, VP_ID_task);
+	assert_int_equal(out[1].header.time, START + 2 * PERIOD + 20);
+	for (unsigned i = 2; i < 5; i++) {
+		assert_int_equal(out[i].header.time, START + i * PERIOD + 20);
+		assert_int_equal(out[i].guest_sample.flags, VP_HAS_AS_ROOT | VP_LATE);
+		assert_int_equal(out[i].guest_sample.ip, 0x400000);
+	}
+	assert_int_equal(out[5].header.time, START + 5 * PERIOD + 20);
+	assert_int_equal(out[5].guest_sample.flags, VP_HAS_AS_ROOT);
+}
+
+/* A gap is no lateness where records were lost, or where it is too long. */
+static void test_gaps(void **state)
+{
+	struct vp_guest_sample sample = guest_at(START + 5 * PERIOD);
+	struct vp_recorder *recorder = recorder_make();
+	union vp_any_record out[4];
+
+	vp_recorder_stream(recorder, 0)->may_fill = false;
+	vp_recorder_take(recorder, 0, (char *)&sample, sizeof(sample));
+	vp_recorder_stream(recorder, 0)->may_fill = true;
+	sample.time += PERIOD;
+	vp_recorder_take(recorder, 0, (char *)&sample, sizeof(sample));
+	sample.time += 3600000000000;
+	vp_recorder_take(recorder, 0, (char *)&sample, sizeof(sample));
+	assert_int_equal(recorder->late, 0);
+	assert_int_equal(read_back(recorder, 4, out), 3);
+}
+
+/* What was appended between two drains has a later time than the records drained after it. */
+static void test_clock_in_between(void **state)
+{
+	enum { SAMPLES = 400 /* more than are copied */ };
+	struct vp_recorder *recorder = recorder_make();
+	struct vp_clock_sync clock = {.time = START + 2 * PERIOD + 500, .id = VP_ID_clock_sync};
+	static struct vp_guest_sample in[SAMPLES];
+	static union vp_any_record out[SAMPLES + 1];
+
+	for (unsigned i = 0; i < SAMPLES; i++)
+		in[i] = guest_at(START + (i + 1) * PERIOD);
+	vp_trace_append(recorder->trace, 0, &clock);
+	vp_recorder_take(recorder, 0, (char *)in, sizeof(in));
+	assert_int_equal(vp_trace_written(recorder->trace), SAMPLES + 1);
+	assert_int_equal(read_back(recorder, SAMPLES + 1, out), SAMPLES + 1);
+	assert_int_equal(out[0].header.id, VP_ID_clock_sync);
+	assert_int_equal(out[1].header.time, clock.time);
+	assert_int_equal(out[2].header.time, clock.time);
+	assert_int_equal(out[3].header.time, START + 3 * PERIOD);
+}
+
+static void test_unchosen_vm(void **state)
+{
+	static const char *const names[] = {"other"};
+	struct vp_guest_sample sample = guest_at(START + PERIOD);
+	struct vp_recorder *recorder = recorder_make();
+	union vp_any_record out[1];
+
+	recorder->options.vm_names = names;
+	recorder->options.n_vm_names = 1;
+	vp_recorder_take(recorder, 0, (char *)&sample, sizeof(sample));
+	assert_int_equal(read_back(recorder, 1, out), 1);
+	assert_int_equal(out[0].guest_sample.ip, 0);
+	assert_int_equal(out[0].guest_sample.as_root, 0);
+	assert_int_equal(out[0].guest_sample.flags, VP_HIDDEN);
+}
+
+/* What the programs in the kernel do. */
+static void ring_put(struct vp_rings *rings, uint32_t pcpu, const struct vp_task *record)
+{
+	struct vp_ring *ring = (void *)(rings->memory + pcpu * rings->stride);
+	uint64_t offset = ring->head & (rings->size - 1), end = offset + sizeof(*record);
+
+	memcpy((char *)(ring + 1) + offset, record, sizeof(*record));
+	ring->head += sizeof(*record);
+	if (end >= rings->size) {
+		ring->lap_end = end;
+		ring->head = ring->head - end + rings->size;
+	}
+}
+
+struct taken {
+	uint32_t next; /* tid that is expected */
+	unsigned pieces;
+};
+
+static void take_tasks(void *context, uint32_t pcpu, char *records, size_t size)
+{
+	struct taken *taken = context;
+	const struct vp_task *tasks = (const void *)records;
+
+	assert_int_equal(pcpu, 1);
+	assert_int_equal(size % sizeof(*tasks), 0);
+	for (size_t i = 0; i < size / sizeof(*tasks); i++)
+		assert_int_equal(tasks[i].tid, taken->next++);
+	taken->pieces++;
+}
+
+/* However many are in the ring at a time, over many laps: each comes once, in order. */
+static void test_ring_laps(void **state)
+{
+	struct taken taken = {0};
+	struct vp_rings rings;
+	uint32_t next = 0;
+	int fd = memfd_create("rings", MFD_CLOEXEC);
+
+	expect_no_error(vp_rings_plan(&rings, 2, 1));
+	assert_int_equal(ftruncate(fd, (off_t)(2 * rings.stride + 4096)), 0);
+	expect_no_error(vp_rings_map(&rings, fd));
+	unsigned most = (unsigned)(rings.size / sizeof(struct vp_task)) - 8;
+	for (unsigned round = 0; round < 500; round++) {
+		for (unsigned i = 0; i < 1 + round * 7 % most; i++, next++)
+			ring_put(&rings, 1, &(struct vp_task){.id = VP_ID_task, .tid = next});
+		vp_rings_drain(&rings, 1, take_tasks, &taken);
+		assert_int_equal(taken.next, next);
+	}
+	assert_true(taken.pieces > 500);
+	vp_rings_drain(&rings, 0, take_tasks, &taken);
+	assert_int_equal(vp_rings_lost(&rings, 1), 0);
+	vp_rings_unmap(&rings);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_late_ticks),	     cmocka_unit_test(test_gaps),
+	    cmocka_unit_test(test_clock_in_between), cmocka_unit_test(test_unchosen_vm),
+	    cmocka_unit_test(test_ring_laps),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
