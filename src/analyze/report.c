@@ -64,17 +64,18 @@ static void note_profile(struct vp_report *report)
 		     profile->no_root, profile->guest_samples);
 }
 
-/* `why`: why there is no map text, if that is known. */
+/* `why`: why there is no map text, if that is known; `remedy`: a clause, or nothing. */
 static void note_machine(struct vp_report *report, const char *name,
-			 const struct vp_naming_machine *machine, const char *why)
+			 const struct vp_naming_machine *machine, const char *why,
+			 const char *remedy)
 {
 	if (!strcmp(machine->state, "complete"))
 		return;
 	if (!strcmp(machine->state, "cut off"))
 		NOTE(report, "the map text of %s is cut off: some names may be missing", name);
 	else if (!machine->kernel)
-		NOTE(report, "no map text of %s (%s): its code has addresses instead of names",
-		     name, why ? why : machine->state);
+		NOTE(report, "no map text of %s (%s): its code has addresses instead of names%s",
+		     name, why ? why : machine->state, remedy);
 }
 
 /* How the guest samples got their processes. */
@@ -113,14 +114,15 @@ static void note_machines(struct vp_report *report)
 {
 	const struct vp_naming *naming = &report->naming;
 
-	note_machine(report, "the host", &naming->host, NULL);
+	note_machine(report, "the host", &naming->host, NULL, "");
 	for (size_t i = 0; i < naming->vms.count; i++) {
 		const struct vp_naming_machine *machine = &naming->vms.at[i];
 		VP_AUTO_FREE char *name = vp_format("VM '%s'", report->vms.at[i].name);
 		const char *agent = report->vms.at[i].agent;
 		bool refused = !strcmp(machine->state, "none") && agent && agent[0] &&
 			       strcmp(agent, "ok") != 0;
-		note_machine(report, name, machine, refused ? agent : NULL);
+		note_machine(report, name, machine, refused ? agent : NULL,
+			     "; without an agent, 'record --guest-memory' finds them");
 		note_source(report, &report->vms.at[i], machine);
 		if (machine->names && machine->clock.basis == VP_CLOCK_UNKNOWN)
 			NOTE(report,

@@ -16,7 +16,11 @@
 
 #define NAME "test_intake.rec"
 
-enum { PERIOD = 1000, START = 1000000, GUEST = 1000 /* VMM's pid; its vCPU's thread is the next */ };
+enum {
+	PERIOD = 1000,
+	START = 1000000,
+	GUEST = 1000 /* VMM's pid; its vCPU's thread is the next */
+};
 
 /* A recorder as far as records are concerned: no programs, one VM, a clock as trigger. */
 static struct vp_recorder *recorder_make(void)
@@ -221,7 +225,7 @@ static void test_ring_laps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_late_ticks),	     cmocka_unit_test(test_gaps),
+	    cmocka_unit_test(test_late_ticks),       cmocka_unit_test(test_gaps),
 	    cmocka_unit_test(test_clock_in_between), cmocka_unit_test(test_unchosen_vm),
 	    cmocka_unit_test(test_ring_laps),
 	};
