@@ -15,6 +15,7 @@ from pathlib import Path
 from . import initramfs, kernels
 from .common import LAB, REPO, LabError, UsageError, build_dir, cache_dir, need_program, say
 
+STUCK = 40  # seconds; shorter lockups are those of a busy machine
 POLL = 0.1  # seconds between looks at what the lab host wrote
 # What TCG (seen with QEMU 7.2) gets wrong in a guest of the emulated KVM, and guests are therefore
 # not given: XSETBV does not exit, so CPUID and XCR0 disagree, and most kernels turn XSAVE off while
@@ -225,8 +226,21 @@ class Machine:
             if not self.progress_offset and spent > boot_limit:
                 raise LabError(f"the lab host was not up after {boot_limit:.0f} s; the end of its "
                                f"console:{self.console_tail()}")
+            self._check_stuck()
             time.sleep(POLL)
         return self._result()
+
+    def _check_stuck(self):
+        """A kernel of the lab host that hangs does not come back: seen with QEMU 7.2 when a guest
+        switched itself off."""
+        try:
+            text = self.console.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return
+        for seconds in re.findall(r"soft lockup - CPU#\d+ stuck for (\d+)s", text):
+            if int(seconds) >= STUCK:
+                raise LabError(f"the lab host's kernel hangs; the end of its console:"
+                               f"{self.console_tail()}")
 
     def _result(self):
         try:
