@@ -47,8 +47,9 @@ struct vp_error *vp_model_folds(const struct vp_model_options *options, const st
 	if (*folds == 1)
 		return vp_error_usage("option --cv: expected at least 2 folds");
 	if (*folds > data->rows)
-		return vp_error_new("option --cv: expected at most as many folds as rows (%zu), not %zu",
-				    data->rows, *folds);
+		return vp_error_new(
+		    "option --cv: expected at most as many folds as rows (%zu), not %zu",
+		    data->rows, *folds);
 	return NULL;
 }
 
@@ -68,7 +69,8 @@ static const struct {
 	struct vp_error *(*run)(const struct vp_model_options *options, struct vp_buffer *out);
 	size_t least, most; /* files */
 } kinds[] = {
-    {"tree", vp_model_tree, 0, 1},
+    {"linear", vp_model_linear, 1, 1},
+    {"tree", vp_model_tree, 1, 1},
 };
 
 static struct vp_error *choose_format(struct vp_model_options *options)
@@ -123,6 +125,7 @@ static int run_model(int argc, char **argv)
 	struct vp_model_options o = {0};
 	const struct vp_option options[] = {
 	    {0, "target", VP_OPTION_TEXT, &o.target, "NAME", "the column to explain (the last)"},
+	    {0, "groups", VP_OPTION_TEXT, &o.groups, "FILE", "linear, compare: groups of columns"},
 	    {0, "nonneg", VP_OPTION_FLAG, &o.nonneg, NULL, "no coefficient below zero"},
 	    {0, "cv", VP_OPTION_COUNT, &o.folds, "FOLDS", "cross-validate, as WEKA does"},
 	    {0, "format", VP_OPTION_TEXT, &o.format, "FORMAT", "text, json, csv or dot (text)"},
@@ -131,8 +134,8 @@ static int run_model(int argc, char **argv)
 	    {'R', "regression", VP_OPTION_FLAG, &o.regression, NULL, "tree: constant leaves"},
 	    {'M', "min", VP_OPTION_COUNT, &o.minimum, "ROWS", "tree: split from so many rows (4)"},
 	};
-	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv, false,
-						  &o.operands, &o.help);
+	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
+						  false, &o.operands, &o.help);
 
 	if (!error && o.help)
 		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));

@@ -150,8 +150,7 @@ static void run_folds(struct validation *v)
 		wanted = MOST;
 	if (wanted > v->n_folds)
 		wanted = v->n_folds;
-	while (started + 1 < wanted &&
-	       !pthread_create(&threads[started], NULL, validate, v))
+	while (started + 1 < wanted && !pthread_create(&threads[started], NULL, validate, v))
 		started++;
 	validate(v);
 	while (started)
@@ -177,12 +176,10 @@ static void fold_init(struct fold *fold, const struct vp_data *data, const uint3
 	fold->test = vp_realloc_array(NULL, n_test, sizeof(*fold->test));
 	memcpy(fold->test, order + begin, n_test * sizeof(*order));
 	memcpy(fold->train, order, begin * sizeof(*order));
-	memcpy(fold->train + begin, order + begin + n_test,
-	       (n - begin - n_test) * sizeof(*order));
+	memcpy(fold->train + begin, order + begin + n_test, (n - begin - n_test) * sizeof(*order));
 	fold->n_test = n_test;
 	vp_random_shuffle(random, fold->train, n - n_test);
-	fold->n_train =
-	    keep_known(data->columns.at[data->target].values, fold->train, n - n_test);
+	fold->n_train = keep_known(data->columns.at[data->target].values, fold->train, n - n_test);
 }
 
 static void folds_free(struct fold *folds, size_t n)
@@ -194,8 +191,8 @@ static void folds_free(struct fold *folds, size_t n)
 	free(folds);
 }
 
-static void score_fold(const struct vp_data *data, const struct fold *fold,
-		       const double *predicted, struct vp_score *score)
+static void score_fold(const struct vp_data *data, const struct fold *fold, const double *predicted,
+		       struct vp_score *score)
 {
 	const double *y = data->columns.at[data->target].values;
 

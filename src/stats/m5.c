@@ -133,7 +133,6 @@ double vp_m5_predict(const struct vp_m5 *tree, const struct vp_data *data, size_
 
 	for (size_t i = 0; i < tree->inputs.at.count; i++)
 		if (model->coefficients[i] != 0)
-			sum += model->coefficients[i] *
-			       vp_input_value(&tree->inputs, i, data, row);
+			sum += model->coefficients[i] * vp_input_value(&tree->inputs, i, data, row);
 	return sum + model->intercept;
 }

@@ -113,8 +113,7 @@ static void multiply(struct fit *fit)
 			for (size_t i = 0; fit->selected[j] && i < rows; i++)
 				z[i * k + j] = (x[j * BLOCK + i] - fit->mean[j]) / fit->sd[j];
 		for (size_t i = 0; i < rows; i++)
-			add_row(fit, z + i * k,
-				fit->task->matrix->y[fit->task->rows[begin + i]]);
+			add_row(fit, z + i * k, fit->task->matrix->y[fit->task->rows[begin + i]]);
 	}
 	for (size_t i = 0; i < k; i++)
 		for (size_t j = 0; j < i; j++)
@@ -155,7 +154,7 @@ static void solve(const struct fit *fit, double *b)
 	size_t n, at = 0;
 
 	if (fit->task->nonneg) {
-		double right[fit->k + 1];
+		VP_AUTO_FREE double *right = vp_alloc((fit->k + 1) * sizeof(*right));
 		n = normal_equations(fit, ridge, right);
 		vp_nnls(fit->part, right, n, b);
 	} else {
@@ -187,8 +186,8 @@ static double squared_error(const struct fit *fit, const double *b)
 			at++;
 		}
 		for (size_t i = 0; i < rows; i++) {
-			double off = predicted[i] + b[at] -
-				     fit->task->matrix->y[fit->task->rows[begin + i]];
+			double off =
+			    predicted[i] + b[at] - fit->task->matrix->y[fit->task->rows[begin + i]];
 			error += off * off;
 		}
 	}

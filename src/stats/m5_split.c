@@ -126,8 +126,7 @@ bool vp_split_find(const double *x, const double *y, size_t n, struct vp_split_w
 	best->impurity = -1e20;
 	for (size_t i = side; i + side + 1 < n; i++) {
 		move_left(y[i], &left, &right);
-		if (work->impurity[i] == -INFINITY ||
-		    work->impurity[i] + work->margin[i] < certain)
+		if (work->impurity[i] == -INFINITY || work->impurity[i] + work->margin[i] < certain)
 			continue;
 		double impurity = exact_impurity(whole, &left, &right, (double)n);
 		if (impurity > best->impurity) {

@@ -165,7 +165,8 @@ static struct vp_error *read_attribute(struct scanner *scanner)
 	if (is_word(scanner, "numeric") || is_word(scanner, "real") || is_word(scanner, "integer"))
 		return NULL;
 	if (scanner->kind == END)
-		return expected(scanner, "the attribute's type: numeric, real, integer or {labels}");
+		return expected(scanner,
+				"the attribute's type: numeric, real, integer or {labels}");
 	return vp_error_new("%s:%zu: attribute '%s' is of type '%.80s': expected numeric, real, "
 			    "integer or {labels}",
 			    reader->path, reader->number, reader->data->columns.at[column].name,

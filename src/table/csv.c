@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * CSV as spreadsheets write it: a line of names, then rows; separated by commas, semicolons, tabs or
- * blanks, whichever the first line has, in this order. A field may be in double quotes, with ""
+ * CSV as spreadsheets write it: a line of names, then rows; separated by commas, semicolons, tabs
+ * or blanks, whichever the first line has, in this order. A field may be in double quotes, with ""
  * for one of them, and then go over lines. Empty, '?' and NA are missing. A column of numbers is
  * numeric, any other nominal: the file is read twice, first to find out which.
  */

@@ -83,9 +83,10 @@ struct vp_error *vp_table_label(struct vp_table_reader *reader, size_t column, c
 				    reader->path, reader->number, column + 1,
 				    reader->data->columns.at[column].name, text);
 	if (id >= VP_TABLE_MOST_LABELS)
-		return vp_error_new("%s:%zu: column %zu ('%s'): expected at most %d different words",
-				    reader->path, reader->number, column + 1,
-				    reader->data->columns.at[column].name, VP_TABLE_MOST_LABELS);
+		return vp_error_new(
+		    "%s:%zu: column %zu ('%s'): expected at most %d different words", reader->path,
+		    reader->number, column + 1, reader->data->columns.at[column].name,
+		    VP_TABLE_MOST_LABELS);
 	vp_vec_push(labels, vp_strdup(text));
 	return NULL;
 }

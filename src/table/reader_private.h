@@ -19,9 +19,9 @@ struct vp_table_reader {
 	struct vp_data *data;
 	char *line; /* without its end; NULL before the first */
 	size_t line_room, line_size;
-	size_t number;              /* of the line, from 1 */
+	size_t number;                   /* of the line, from 1 */
 	VP_VEC(struct vp_intern) labels; /* of each column */
-	size_t room;                /* rows that the columns have room for */
+	size_t room;                     /* rows that the columns have room for */
 };
 
 /* Reads the next line; *line is false at the end. */
