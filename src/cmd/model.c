@@ -70,7 +70,7 @@ static const struct {
 	size_t least, most; /* files */
 } kinds[] = {
     {"linear", vp_model_linear, 1, 1},
-    {"tree", vp_model_tree, 1, 1},
+    {"tree", vp_model_tree, 0, 1},
 };
 
 static struct vp_error *choose_format(struct vp_model_options *options)
@@ -133,6 +133,9 @@ static int run_model(int argc, char **argv)
 	    {'U', "unsmoothed", VP_OPTION_FLAG, &o.unsmoothed, NULL, "tree: do not smooth"},
 	    {'R', "regression", VP_OPTION_FLAG, &o.regression, NULL, "tree: constant leaves"},
 	    {'M', "min", VP_OPTION_COUNT, &o.minimum, "ROWS", "tree: split from so many rows (4)"},
+	    {0, "predict", VP_OPTION_TEXT, &o.predict, "FILE", "tree: predict these rows"},
+	    {0, "save", VP_OPTION_TEXT, &o.save, "FILE", "tree: keep it in a file"},
+	    {0, "load", VP_OPTION_TEXT, &o.load, "FILE", "tree: take it from such a file"},
 	};
 	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
 						  false, &o.operands, &o.help);

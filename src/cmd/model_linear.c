@@ -30,8 +30,8 @@ struct vp_linear *vp_model_fit_linear(const struct vp_model_options *options,
 
 static struct vp_error *put_linear(const struct vp_model_options *options,
 				   const struct vp_linear *model,
-				   const struct vp_model_groups *groups,
-				   const struct vp_data *data, struct vp_buffer *out)
+				   const struct vp_model_groups *groups, const struct vp_data *data,
+				   struct vp_buffer *out)
 {
 	struct vp_learner learner = vp_linear_learner(&model->options);
 	struct vp_score training = {0}, crossed = {0};

@@ -46,11 +46,12 @@ static void put_rank(const struct vp_linear *model, struct vp_buffer *out)
 
 	if (model->rank == model->inputs.at.count)
 		return;
-	vp_buffer_printf(out,
-			 "\nRank deficient: %zu predictors, rank %zu. These depend linearly on each "
-			 "other, so that only\ntheir sum is known, not each one's coefficient (the "
-			 "shortest solution is shown): ",
-			 model->inputs.at.count, model->rank);
+	vp_buffer_printf(
+	    out,
+	    "\nRank deficient: %zu predictors, rank %zu. These depend linearly on each "
+	    "other, so that only\ntheir sum is known, not each one's coefficient (the "
+	    "shortest solution is shown): ",
+	    model->inputs.at.count, model->rank);
 	for (size_t j = 0; j < model->inputs.at.count; j++)
 		if (model->terms[j].unclear) {
 			vp_buffer_printf(out, "%s%s", comma, model->inputs.at.at[j].name);
@@ -141,8 +142,8 @@ static void put_json_terms(const struct vp_linear *model, const struct vp_model_
 		put_pair("inflation", term->inflation, out);
 		put_pair("mean", term->mean, out);
 		put_pair("share_percent", term->contribution, out);
-		vp_buffer_printf(out, ", \"dependent\": %s, \"group\": ",
-				 term->unclear ? "true" : "false");
+		vp_buffer_printf(
+		    out, ", \"dependent\": %s, \"group\": ", term->unclear ? "true" : "false");
 		vp_render_json_text(groups->at.at[term->group].name, out);
 		vp_buffer_string(out, "}");
 	}

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <string.h>
+
 #include "render/decimal.h"
 #include "render/model.h"
 
+/* Where WEKA's figures begin; the last label's are further to the right. */
+enum { LABEL = 35, LONG_LABEL = 43 };
+
 static void put_line(const char *label, double value, const char *unit, struct vp_buffer *out)
 {
-	vp_buffer_printf(out, "%-35s", label);
+	vp_buffer_printf(out, "%-*s", strlen(label) > 30 ? LONG_LABEL : LABEL, label);
 	vp_render_decimal_field(value, 12, 4, out);
 	vp_buffer_printf(out, "%s\n", unit);
 }

@@ -94,8 +94,7 @@ static void set_terms(struct vp_linear *model, const double *b, double squares)
 		term->unclear = model->fit.unclear[j];
 		term->coefficient = term->sd > 0 ? b[j] / term->sd : 0;
 		term->error = model->residual * sqrt(model->fit.spread[j]) / term->sd;
-		term->inflation =
-		    term->unclear ? INFINITY : model->fit.spread[j] * ((double)n - 1);
+		term->inflation = term->unclear ? INFINITY : model->fit.spread[j] * ((double)n - 1);
 		if (model->options.nonneg)
 			term->error = NAN;
 		model->constant -= term->coefficient * term->mean;
@@ -106,9 +105,8 @@ static void set_terms(struct vp_linear *model, const double *b, double squares)
 	for (size_t j = 0; j < k; j++)
 		centre[j] = model->terms[j].sd > 0 ? model->terms[j].mean / model->terms[j].sd : 0;
 	spread += vp_lstsq_leverage(&model->fit, centre);
-	model->constant_error = model->options.nonneg || model->rank < k
-				    ? NAN
-				    : model->residual * sqrt(spread);
+	model->constant_error =
+	    model->options.nonneg || model->rank < k ? NAN : model->residual * sqrt(spread);
 }
 
 struct vp_linear *vp_linear_build(const struct vp_data *data, const uint32_t *rows, size_t n,

@@ -12,11 +12,11 @@
 
 struct vp_lstsq {
 	size_t n, k, rank;
-	double *r;      /* k x k upper triangle, by rows, in pivoted order */
-	size_t *pivot;  /* column at each place */
-	double *b;      /* the solution of least norm, by column */
-	bool *unclear;  /* the column depends on others: its share of b is one of many */
-	double *spread; /* diagonal of (A'A)^-1; NaN where unclear */
+	double *r;       /* k x k upper triangle, by rows, in pivoted order */
+	size_t *pivot;   /* column at each place */
+	double *b;       /* the solution of least norm, by column */
+	bool *unclear;   /* the column depends on others: its share of b is one of many */
+	double *spread;  /* diagonal of (A'A)^-1; NaN where unclear */
 	double residual; /* sum of squares */
 };
 
