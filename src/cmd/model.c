@@ -71,6 +71,8 @@ static const struct {
 } kinds[] = {
     {"linear", vp_model_linear, 1, 1},
     {"tree", vp_model_tree, 0, 1},
+    {"compare", vp_model_compare, 2, 2},
+    {"check", vp_model_check, 1, 1},
 };
 
 static struct vp_error *choose_format(struct vp_model_options *options)
@@ -136,6 +138,10 @@ static int run_model(int argc, char **argv)
 	    {0, "predict", VP_OPTION_TEXT, &o.predict, "FILE", "tree: predict these rows"},
 	    {0, "save", VP_OPTION_TEXT, &o.save, "FILE", "tree: keep it in a file"},
 	    {0, "load", VP_OPTION_TEXT, &o.load, "FILE", "tree: take it from such a file"},
+	    {0, "path", VP_OPTION_TEXT, &o.path, "NAME", "compare: column of path lengths (rows)"},
+	    {0, "svg", VP_OPTION_TEXT, &o.svg, "FILE", "compare: draw it"},
+	    {0, "merged", VP_OPTION_TEXT, &o.merged, "FILE", "compare: both as one CSV file"},
+	    {0, "workload", VP_OPTION_TEXT, &o.workload, "NAME", "check: leave one out at a time"},
 	};
 	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
 						  false, &o.operands, &o.help);

@@ -11,7 +11,8 @@
 enum vp_model_format { VP_MODEL_TEXT, VP_MODEL_JSON, VP_MODEL_CSV, VP_MODEL_DOT };
 
 struct vp_model_options {
-	const char *target, *groups, *format, *predict, *save, *load, *svg, *merged, *workload;
+	const char *target, *groups, *format, *predict, *save, *load, *svg, *merged, *workload,
+	    *path;
 	uint64_t folds, minimum;
 	bool nonneg, unpruned, unsmoothed, regression, help;
 	struct vp_texts operands;
@@ -40,5 +41,10 @@ struct vp_error *vp_model_tree(const struct vp_model_options *options,
 
 struct vp_error *vp_model_linear(const struct vp_model_options *options,
 				 struct vp_buffer *out) VP_MUST_CHECK;
+
+struct vp_error *vp_model_compare(const struct vp_model_options *options,
+				  struct vp_buffer *out) VP_MUST_CHECK;
+struct vp_error *vp_model_check(const struct vp_model_options *options,
+				struct vp_buffer *out) VP_MUST_CHECK;
 
 #endif

@@ -242,8 +242,8 @@ static void load_inputs(struct loader *loader, struct json_object *root)
 		if (input.nominal)
 			input.rank = (uint32_t)get_index(loader, object, "rank", UINT32_MAX);
 		if (!loader->wrong &&
-		    input.nominal != (loader->schema->columns.at[input.column].type ==
-				      VP_COLUMN_NOMINAL))
+		    input.nominal !=
+			(loader->schema->columns.at[input.column].type == VP_COLUMN_NOMINAL))
 			loader->wrong = "rank";
 		input.name = get_text(loader, object, "name");
 		vp_vec_push(&loader->tree->inputs.at, input);
@@ -279,10 +279,8 @@ static struct vp_m5_node *load_node(struct loader *loader, struct json_object *o
 	}
 	node->input = get_index(loader, object, "input", loader->tree->inputs.at.count);
 	node->cut = get_number(loader, object, "cut");
-	node->left =
-	    load_node(loader, get(loader, object, "left", json_type_object), depth + 1);
-	node->right =
-	    load_node(loader, get(loader, object, "right", json_type_object), depth + 1);
+	node->left = load_node(loader, get(loader, object, "left", json_type_object), depth + 1);
+	node->right = load_node(loader, get(loader, object, "right", json_type_object), depth + 1);
 	return node;
 }
 
@@ -366,8 +364,7 @@ struct vp_error *vp_model_align(const struct vp_data *schema, const struct vp_da
 		size_t index = vp_data_find(data, as->name);
 		const struct vp_column *from =
 		    index == VP_DATA_NONE ? NULL : &data->columns.at[index];
-		struct vp_column *to =
-		    vp_data_column_add(aligned, vp_strdup(as->name), as->type);
+		struct vp_column *to = vp_data_column_add(aligned, vp_strdup(as->name), as->type);
 		to->values = vp_alloc(data->rows * sizeof(double));
 		if (!from && i != schema->target)
 			error = vp_error_new("%s: expected a column '%s', which the model uses",
