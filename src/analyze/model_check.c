@@ -75,7 +75,8 @@ static void check_workloads(struct vp_model_check *check, const struct vp_data *
 	VP_AUTO_FREE struct vp_score *scores = vp_alloc(n * sizeof(*scores));
 
 	for (size_t row = 0; row < data->rows; row++)
-		groups[row] = isnan(column->values[row]) ? UINT32_MAX : (uint32_t)column->values[row];
+		groups[row] =
+		    isnan(column->values[row]) ? UINT32_MAX : (uint32_t)column->values[row];
 	for (size_t i = 0; i < n; i++)
 		vp_vec_push(&check->workloads,
 			    (struct vp_checked_workload){.name = column->labels.at[i]});
@@ -113,8 +114,8 @@ struct vp_error *vp_model_check_init(struct vp_model_check *check, struct vp_dat
 				     const struct vp_linear_options *linear,
 				     const struct vp_m5_options *tree)
 {
-	const struct vp_learner learners[] = {[VP_CHECK_LINEAR] = vp_linear_learner(linear),
-					      [VP_CHECK_TREE] = vp_m5_learner(tree)};
+	const struct vp_learner learners[] = {
+	    [VP_CHECK_LINEAR] = vp_linear_learner(linear), [VP_CHECK_TREE] = vp_m5_learner(tree)};
 
 	*check = (struct vp_model_check){.folds = folds};
 	if (workload)

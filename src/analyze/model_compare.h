@@ -16,8 +16,8 @@ struct vp_comparison {
 	char *target;
 	size_t rows[VP_SIDES];
 	double mean[VP_SIDES];
-	double path[VP_SIDES];    /* length: rows, or the sum of a column */
-	double correlation[VP_SIDES]; /* of each side's linear model, on its own rows */
+	double path[VP_SIDES];                   /* length: rows, or the sum of a column */
+	double correlation[VP_SIDES];            /* of each side's linear model, on its own rows */
 	VP_VEC(struct vp_compared_group) groups; /* the last one is the constant */
 };
 
@@ -38,8 +38,7 @@ void vp_comparison_mark(struct vp_data *merged, size_t native_rows);
  */
 struct vp_error *vp_comparison_init(struct vp_comparison *comparison, const struct vp_data *merged,
 				    size_t native_rows, const struct vp_linear_options *options,
-				    const char *groups_path,
-				    const char *path_column) VP_MUST_CHECK;
+				    const char *groups_path, const char *path_column) VP_MUST_CHECK;
 void vp_comparison_deinit(struct vp_comparison *comparison);
 
 #endif

@@ -38,8 +38,7 @@ static struct vp_error *put_tree(const struct vp_model_options *options,
 			vp_render_score_json(&score, out);
 		}
 	} else {
-		vp_buffer_string(out, "\nBoth together, with '" VP_MERGED_COLUMN
-				      "' 0 or 1:\n\n");
+		vp_buffer_string(out, "\nBoth together, with '" VP_MERGED_COLUMN "' 0 or 1:\n\n");
 		vp_render_tree_text(tree, out);
 		if (folds) {
 			vp_buffer_string(out, "\n");
@@ -80,8 +79,8 @@ static struct vp_error *put_comparison(const struct vp_model_options *options,
 	return NULL;
 }
 
-static struct vp_error *compare(const struct vp_model_options *options,
-				const struct vp_data *sides, struct vp_buffer *out)
+static struct vp_error *compare(const struct vp_model_options *options, const struct vp_data *sides,
+				struct vp_buffer *out)
 {
 	struct vp_linear_options how = {.nonneg = options->nonneg};
 	struct vp_comparison comparison;

@@ -3,6 +3,7 @@
 #include "cmd/model.h"
 
 #include <math.h>
+#include <time.h>
 
 #include "render/decimal.h"
 #include "render/model.h"
@@ -10,6 +11,7 @@
 #include "table/reader.h"
 
 struct outcome {
+	double seconds; /* that building took */
 	struct vp_score training, crossed;
 	size_t folds;
 };
@@ -18,7 +20,8 @@ static void put_text(const struct vp_m5 *tree, const struct outcome *outcome, st
 {
 	vp_render_tree_text(tree, out);
 	if (outcome->training.n > 0) {
-		vp_buffer_string(out, "\n");
+		vp_buffer_printf(out, "\nTime taken to build model: %.3f seconds\n\n",
+				 outcome->seconds);
 		vp_render_score_text("Error on training data", &outcome->training, out);
 	}
 	if (!outcome->folds)
@@ -32,7 +35,8 @@ static void put_json(const struct vp_m5 *tree, const struct outcome *outcome, st
 	vp_buffer_string(out, "{\"tree\": ");
 	vp_render_tree_json(tree, out);
 	if (outcome->training.n > 0) {
-		vp_buffer_string(out, ",\n\"training\": ");
+		vp_buffer_printf(out,
+				 ",\n\"build_seconds\": %.6f,\n\"training\": ", outcome->seconds);
 		vp_render_score_json(&outcome->training, out);
 	}
 	if (outcome->folds) {
@@ -44,9 +48,9 @@ static void put_json(const struct vp_m5 *tree, const struct outcome *outcome, st
 
 /* Data without rows is what a loaded tree was learnt from: it has no errors to show. */
 static struct vp_error *put_tree(const struct vp_model_options *options, const struct vp_m5 *tree,
-				 const struct vp_data *data, struct vp_buffer *out)
+				 double seconds, const struct vp_data *data, struct vp_buffer *out)
 {
-	struct outcome outcome = {0};
+	struct outcome outcome = {.seconds = seconds};
 	struct vp_learner learner = vp_m5_learner(&tree->options);
 
 	if (options->chosen == VP_MODEL_CSV)
@@ -122,22 +126,29 @@ static struct vp_error *predict(const struct vp_model_options *options, const st
 	return NULL;
 }
 
-static struct vp_m5 *build(const struct vp_model_options *options, const struct vp_data *data)
+static struct vp_m5 *build(const struct vp_model_options *options, const struct vp_data *data,
+			   double *seconds)
 {
 	struct vp_m5_options how = vp_model_tree_options(options);
+	struct timespec before, after;
 	size_t n;
 	VP_AUTO_FREE uint32_t *rows = vp_data_known_rows(data, &n);
 
-	return vp_m5_build(data, rows, n, &how);
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	struct vp_m5 *tree = vp_m5_build(data, rows, n, &how);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	*seconds = (double)(after.tv_sec - before.tv_sec) +
+		   1e-9 * (double)(after.tv_nsec - before.tv_nsec);
+	return tree;
 }
 
 static struct vp_error *use_tree(const struct vp_model_options *options, const struct vp_m5 *tree,
-				 const struct vp_data *data, struct vp_buffer *out)
+				 double seconds, const struct vp_data *data, struct vp_buffer *out)
 {
 	if (options->predict)
 		VP_TRY(predict(options, tree, data, out));
 	else
-		VP_TRY(put_tree(options, tree, data, out));
+		VP_TRY(put_tree(options, tree, seconds, data, out));
 	return options->save ? vp_model_save(options->save, tree, data) : NULL;
 }
 
@@ -146,6 +157,7 @@ struct vp_error *vp_model_tree(const struct vp_model_options *options, struct vp
 	size_t files = options->operands.count - 1;
 	struct vp_data data;
 	struct vp_m5 *tree;
+	double seconds = 0;
 
 	if (options->load && (files || options->folds))
 		return vp_error_usage("option --load: a loaded tree is not learnt from data");
@@ -155,9 +167,9 @@ struct vp_error *vp_model_tree(const struct vp_model_options *options, struct vp
 		VP_TRY(vp_model_load(options->load, &tree, &data));
 	} else {
 		VP_TRY(vp_model_read(options, options->operands.at[1], &data));
-		tree = build(options, &data);
+		tree = build(options, &data, &seconds);
 	}
-	struct vp_error *error = use_tree(options, tree, &data, out);
+	struct vp_error *error = use_tree(options, tree, seconds, &data, out);
 	vp_m5_free(tree);
 	vp_data_deinit(&data);
 	return error;

@@ -50,7 +50,8 @@ static void put_workloads(const struct vp_model_check *check, struct vp_buffer *
 
 void vp_render_check_text(const struct vp_model_check *check, struct vp_buffer *out)
 {
-	vp_buffer_printf(out, "%zu rows, each predicted by models that have not seen it (%zu folds)\n\n",
+	vp_buffer_printf(out,
+			 "%zu rows, each predicted by models that have not seen it (%zu folds)\n\n",
 			 check->rows.count, check->folds);
 	vp_buffer_printf(out, "%-8s  %8s  %12s  %12s  Residuals: %s\n", "Model", "r", "MAE",
 			 "Deviation", "least, quarters, most");
@@ -104,8 +105,9 @@ void vp_render_check_json(const struct vp_model_check *check, struct vp_buffer *
 {
 	const char *comma = "";
 
-	vp_buffer_printf(out, "{\"rows\": %zu, \"folds\": %zu, \"unexplained\": %zu, "
-			      "\"influential\": %zu",
+	vp_buffer_printf(out,
+			 "{\"rows\": %zu, \"folds\": %zu, \"unexplained\": %zu, "
+			 "\"influential\": %zu",
 			 check->rows.count, check->folds, check->unexplained, check->influential);
 	put_pair("high_leverage", check->high_leverage, out);
 	for (size_t m = 0; m < VP_CHECK_MODELS; m++)

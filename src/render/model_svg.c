@@ -65,8 +65,7 @@ static void put_bar(const struct vp_comparison *c, size_t side, const struct sca
 		vp_buffer_printf(out, ": %.6g</title></rect>\n", part);
 		*from += part;
 	}
-	vp_buffer_printf(out,
-			 "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s %.4g</text>\n",
+	vp_buffer_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s %.4g</text>\n",
 			 x + BAR / 2, TOP + PLOT + 30, side ? "virtualized" : "native",
 			 c->mean[side]);
 }

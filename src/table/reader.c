@@ -190,6 +190,19 @@ static void put_text(const char *text, struct vp_buffer *out)
 	vp_buffer_string(out, "\"");
 }
 
+/* The fewest digits that give the number again. */
+static void put_number(double value, struct vp_buffer *out)
+{
+	char text[40];
+
+	for (int digits = 6; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	vp_buffer_string(out, text);
+}
+
 void vp_table_write_csv(const struct vp_data *data, struct vp_buffer *out)
 {
 	size_t columns = data->columns.count;
@@ -205,7 +218,7 @@ void vp_table_write_csv(const struct vp_data *data, struct vp_buffer *out)
 			if (!isnan(value) && column->type == VP_COLUMN_NOMINAL)
 				put_text(column->labels.at[(size_t)value], out);
 			else if (!isnan(value))
-				vp_buffer_printf(out, "%.17g", value);
+				put_number(value, out);
 			vp_buffer_string(out, i + 1 < columns ? "," : "\n");
 		}
 }
