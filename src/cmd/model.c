@@ -15,11 +15,27 @@ const struct vp_verb *vp_verb_model(void)
 	return &verb;
 }
 
+static struct vp_error *check_rows(const struct vp_data *data, const char *path)
+{
+	const char *target = data->columns.at[data->target].name;
+	size_t known;
+
+	free(vp_data_known_rows(data, &known));
+	if (!known)
+		return vp_error_new("%s: column '%s', the target, is missing in every row", path,
+				    target);
+	if (known == 1)
+		return vp_error_new(
+		    "%s: column '%s', the target: expected at least 2 rows that have "
+		    "it, found 1",
+		    path, target);
+	return NULL;
+}
+
 struct vp_error *vp_model_read(const struct vp_model_options *options, const char *path,
 			       struct vp_data *data)
 {
 	struct vp_error *error = NULL;
-	size_t known;
 
 	VP_TRY(vp_table_read(path, data));
 	if (options->target)
@@ -29,12 +45,8 @@ struct vp_error *vp_model_read(const struct vp_model_options *options, const cha
 	else if (data->columns.at[data->target].type != VP_COLUMN_NUMERIC)
 		error = vp_error_new("%s: column '%s' has words: expected a target of numbers",
 				     path, data->columns.at[data->target].name);
-	if (!error) {
-		free(vp_data_known_rows(data, &known));
-		if (!known)
-			error = vp_error_new("%s: column '%s', the target, is missing in every row",
-					     path, data->columns.at[data->target].name);
-	}
+	if (!error)
+		error = check_rows(data, path);
 	if (error)
 		vp_data_deinit(data);
 	return error;

@@ -49,7 +49,7 @@ static struct vp_error *put_linear(const struct vp_model_options *options,
 		vp_cross_validate(&learner, data, folds, &crossed, NULL);
 	if (options->chosen == VP_MODEL_JSON) {
 		vp_buffer_string(out, "{\"linear\": ");
-		vp_render_linear_json(model, groups, out);
+		vp_render_linear_json(model, groups, data, out);
 		vp_buffer_string(out, ",\n\"training\": ");
 		vp_render_score_json(&training, out);
 		vp_buffer_printf(out, ",\n\"folds\": %zu, \"cross_validation\": ", folds);
@@ -57,7 +57,7 @@ static struct vp_error *put_linear(const struct vp_model_options *options,
 		vp_buffer_string(out, "}\n");
 		return NULL;
 	}
-	vp_render_linear_text(model, groups, out);
+	vp_render_linear_text(model, groups, data, out);
 	vp_buffer_string(out, "\n");
 	vp_render_score_text("Error on training data", &training, out);
 	vp_buffer_string(out, "\n");

@@ -13,9 +13,12 @@ static double more(const struct vp_compared_group *group)
 	return group->part[VP_VIRTUAL] - group->part[VP_NATIVE];
 }
 
+/* In percent of what the mean is more; NaN if it is the same. */
 static double share(const struct vp_comparison *c, double part)
 {
-	return 100 * part / (c->mean[VP_VIRTUAL] - c->mean[VP_NATIVE]);
+	double all = c->mean[VP_VIRTUAL] - c->mean[VP_NATIVE];
+
+	return all != 0 ? 100 * part / all : NAN;
 }
 
 static double inflation(const double *sides)
@@ -32,6 +35,19 @@ static int name_width(const struct vp_comparison *c)
 	return width > 48 ? 48 : (int)width;
 }
 
+static void put_line(const struct vp_comparison *c, const char *name, int width,
+		     const double *sides, struct vp_buffer *out)
+{
+	double all = sides[VP_VIRTUAL] - sides[VP_NATIVE], percent = share(c, all);
+
+	vp_buffer_printf(out, "%-*s  %12.6g  %12.6g  %12.6g", width, name, sides[VP_NATIVE],
+			 sides[VP_VIRTUAL], all);
+	if (isnan(percent))
+		vp_buffer_printf(out, "  %12s\n", "-");
+	else
+		vp_buffer_printf(out, "  %12.2f\n", percent);
+}
+
 void vp_render_comparison_text(const struct vp_comparison *c, struct vp_buffer *out)
 {
 	int width = name_width(c);
@@ -45,12 +61,8 @@ void vp_render_comparison_text(const struct vp_comparison *c, struct vp_buffer *
 	vp_buffer_printf(out, "%-*s  %12s  %12s  %12s  %12s\n", width, "Group", "Native",
 			 "Virtualized", "More", "% of more");
 	vp_vec_each (&c->groups, group)
-		vp_buffer_printf(out, "%-*s  %12.6g  %12.6g  %12.6g  %12.2f\n", width, group->name,
-				 group->part[VP_NATIVE], group->part[VP_VIRTUAL], more(group),
-				 share(c, more(group)));
-	vp_buffer_printf(out, "%-*s  %12.6g  %12.6g  %12.6g  %12.2f\n", width, "Sum",
-			 c->mean[VP_NATIVE], c->mean[VP_VIRTUAL],
-			 c->mean[VP_VIRTUAL] - c->mean[VP_NATIVE], 100.0);
+		put_line(c, group->name, width, group->part, out);
+	put_line(c, "Sum", width, c->mean, out);
 	vp_buffer_printf(out, "\nCorrelation of each side's model: native %.4f, virtualized %.4f\n",
 			 c->correlation[VP_NATIVE], c->correlation[VP_VIRTUAL]);
 }

@@ -60,8 +60,32 @@ static void put_rank(const struct vp_linear *model, struct vp_buffer *out)
 	vp_buffer_string(out, "\n");
 }
 
+/* A column with one value explains nothing. */
+static bool is_used(const struct vp_linear *model, const struct vp_data *data, size_t column)
+{
+	if (column == data->target)
+		return true;
+	vp_vec_each (&model->inputs.at, input)
+		if (input->column == column)
+			return true;
+	return false;
+}
+
+static void put_constants(const struct vp_linear *model, const struct vp_data *data,
+			  struct vp_buffer *out)
+{
+	const char *before = "\nThe same in every row, and left out: ";
+
+	for (size_t i = 0; i < data->columns.count; i++)
+		if (!is_used(model, data, i)) {
+			vp_buffer_printf(out, "%s%s", before, data->columns.at[i].name);
+			before = ", ";
+		}
+	vp_buffer_string(out, *before == '\n' ? "" : "\n");
+}
+
 void vp_render_linear_text(const struct vp_linear *model, const struct vp_model_groups *groups,
-			   struct vp_buffer *out)
+			   const struct vp_data *data, struct vp_buffer *out)
 {
 	int width = name_width(model, groups);
 
@@ -91,6 +115,7 @@ void vp_render_linear_text(const struct vp_linear *model, const struct vp_model_
 	vp_buffer_string(out, "\n");
 	if (model->mean == 0)
 		vp_buffer_string(out, "\nThe target's mean is 0: there are no shares of it\n");
+	put_constants(model, data, out);
 	put_rank(model, out);
 }
 
@@ -150,7 +175,7 @@ static void put_json_terms(const struct vp_linear *model, const struct vp_model_
 }
 
 void vp_render_linear_json(const struct vp_linear *model, const struct vp_model_groups *groups,
-			   struct vp_buffer *out)
+			   const struct vp_data *data, struct vp_buffer *out)
 {
 	vp_buffer_string(out, "{\"target\": ");
 	vp_render_json_text(model->target, out);
@@ -164,6 +189,14 @@ void vp_render_linear_json(const struct vp_linear *model, const struct vp_model_
 	put_pair("share_percent", model->constant_contribution, out);
 	vp_buffer_string(out, "},\n\"predictors\": [");
 	put_json_terms(model, groups, out);
+	vp_buffer_string(out, "],\n\"constant_columns\": [");
+	const char *comma = "";
+	for (size_t i = 0; i < data->columns.count; i++)
+		if (!is_used(model, data, i)) {
+			vp_buffer_string(out, comma);
+			vp_render_json_text(data->columns.at[i].name, out);
+			comma = ", ";
+		}
 	vp_buffer_string(out, "],\n\"groups\": [");
 	for (size_t i = 0; i < groups->at.count; i++) {
 		vp_buffer_string(out, i ? ",\n{\"name\": " : "{\"name\": ");

@@ -81,6 +81,11 @@ static double residual_squares(const struct columns *columns, size_t n, size_t k
 	return squares;
 }
 
+static double share(const struct vp_linear *model, double part)
+{
+	return model->mean != 0 ? 100 * part / model->mean : NAN;
+}
+
 /* From the standardised columns' coefficients to those of raw values. */
 static void set_terms(struct vp_linear *model, const double *b, double squares)
 {
@@ -98,9 +103,9 @@ static void set_terms(struct vp_linear *model, const double *b, double squares)
 		if (model->options.nonneg)
 			term->error = NAN;
 		model->constant -= term->coefficient * term->mean;
-		term->contribution = 100 * term->coefficient * term->mean / model->mean;
+		term->contribution = share(model, term->coefficient * term->mean);
 	}
-	model->constant_contribution = 100 * model->constant / model->mean;
+	model->constant_contribution = share(model, model->constant);
 	VP_AUTO_FREE double *centre = vp_alloc((k + 1) * sizeof(*centre));
 	for (size_t j = 0; j < k; j++)
 		centre[j] = model->terms[j].sd > 0 ? model->terms[j].mean / model->terms[j].sd : 0;

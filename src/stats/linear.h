@@ -16,7 +16,7 @@ struct vp_linear_term {
 	double mean;  /* of the predictor */
 	double sd;
 	double inflation;    /* of the coefficient's variance by the other predictors */
-	double contribution; /* percent of the target's mean */
+	double contribution; /* percent of the target's mean; NaN if that is 0 */
 	bool unclear;        /* depends linearly on others: the coefficient is one of many */
 	uint32_t group;
 };

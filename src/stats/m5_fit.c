@@ -43,7 +43,7 @@ static void gather(struct vp_fit_work *work, const struct vp_fit_task *task)
 {
 	size_t k = task->n_candidates, need = blocks_of(task->n) * BLOCK * k;
 
-	if (need > work->room) {
+	if (need > work->room || !work->gathered) {
 		free(work->gathered);
 		work->gathered = vp_realloc_array(NULL, need, sizeof(double));
 		work->room = need;

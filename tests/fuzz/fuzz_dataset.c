@@ -47,9 +47,8 @@ static void check(const struct vp_data *data)
 	vp_vec_each (&data->columns, column)
 		for (size_t row = 0; row < data->rows; row++) {
 			double value = column->values[row];
-			if (isinf(value) ||
-			    (column->type == VP_COLUMN_NOMINAL && !isnan(value) &&
-			     !(value >= 0 && value < (double)column->labels.count)))
+			if (isinf(value) || (column->type == VP_COLUMN_NOMINAL && !isnan(value) &&
+					     !(value >= 0 && value < (double)column->labels.count)))
 				abort();
 		}
 }

@@ -61,10 +61,8 @@ static void test_arff_refuses(void **state)
 	assert_refused(HEAD "1,x,2\n", "f:5: expected 2 values, found more");
 	assert_refused(HEAD "{0 1}\n",
 		       "f:5: a sparse row ('{'): expected a value for each attribute");
-	assert_refused(HEAD "1,z\n",
-		       "f:5: column 2 ('b'): expected one of its labels, not 'z'");
-	assert_refused(HEAD "NaN,x\n",
-		       "f:5: column 1 ('a'): expected a finite number, not 'NaN'");
+	assert_refused(HEAD "1,z\n", "f:5: column 2 ('b'): expected one of its labels, not 'z'");
+	assert_refused(HEAD "NaN,x\n", "f:5: column 1 ('a'): expected a finite number, not 'NaN'");
 	assert_refused(HEAD "1e999,x\n",
 		       "f:5: column 1 ('a'): expected a finite number, not '1e999'");
 	assert_refused(HEAD "1,'x\n", "f:5: expected ' at the end of a quoted word");
@@ -72,14 +70,14 @@ static void test_arff_refuses(void **state)
 		       "f:2: attribute 'a' is of type 'string': expected numeric, real, integer or "
 		       "{labels}");
 	assert_refused("@relation r\n@attribute a numeric\n", "f:2: expected a line @data");
-	assert_refused("@relation r\n@attribute a {x,x}\n@data\n",
-		       "f:2: label 'x' is there twice");
+	assert_refused("@relation r\n@attribute a {x,x}\n@data\n", "f:2: label 'x' is there twice");
 	assert_refused("@relation r\n@data\n1\n", "f:2: expected an @attribute before @data");
 }
 
 static void test_csv(void **state)
 {
-	static const char text[] = "\xef\xbb\xbf" "name,\"a \"\"b\"\"\",c\r\n"
+	static const char text[] = "\xef\xbb\xbf"
+				   "name,\"a \"\"b\"\"\",c\r\n"
 				   "\"two\r\nlines\",1,NA\r\n,\"2\",?\r\nweb, 3 ,4.5\r\n\r\n";
 	struct vp_data data;
 
@@ -114,8 +112,7 @@ static void test_csv_refuses(void **state)
 	assert_refused("a,b\n", "f:1: expected rows of data, found none");
 	assert_refused("a,b\n1\n", "f:2: expected 2 values, found 1");
 	assert_refused("1,2\n3,4\n", "f:1: column 1: expected a name, not '1'");
-	assert_refused("a,b\n1,inf\n",
-		       "f:2: column 2 ('b'): expected a finite number, not 'inf'");
+	assert_refused("a,b\n1,inf\n", "f:2: column 2 ('b'): expected a finite number, not 'inf'");
 	assert_refused("a,b\n1,\"2\n", "f:2: expected \" at the end of a quoted field");
 	assert_refused("a,b\n1,\"2\"3\n", "f:2: expected a separator behind a quoted field");
 }
@@ -144,9 +141,9 @@ static void test_decimals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_arff),	   cmocka_unit_test(test_arff_refuses),
-	    cmocka_unit_test(test_csv),		   cmocka_unit_test(test_csv_separators),
-	    cmocka_unit_test(test_csv_refuses),	   cmocka_unit_test(test_decimals),
+	    cmocka_unit_test(test_arff),        cmocka_unit_test(test_arff_refuses),
+	    cmocka_unit_test(test_csv),         cmocka_unit_test(test_csv_separators),
+	    cmocka_unit_test(test_csv_refuses), cmocka_unit_test(test_decimals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
