@@ -49,8 +49,7 @@ void vp_render_decimal(double value, int digits, struct vp_buffer *out)
 		return;
 	}
 	int length = snprintf(text, sizeof(text), "%0*lld", digits + 1, whole);
-	/* A negative number that rounds to 0 has no sign, and a second 0. */
-	vp_buffer_string(out, value < 0 ? whole ? "-" : "0" : "");
+	vp_buffer_string(out, value < 0 && whole ? "-" : "");
 	vp_buffer_append(out, text, (size_t)(length - digits));
 	int last = length;
 	while (last > length - digits && text[last - 1] == '0')

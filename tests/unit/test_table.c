@@ -131,6 +131,7 @@ static void test_decimals(void **state)
 	assert_decimal(1.25, 4, "1.25");
 	assert_decimal(-0.00005, 4, "-0.0001");
 	assert_decimal(0.00004, 4, "0");
+	assert_decimal(-0.00004, 4, "0");
 	assert_decimal(7, 3, "7");
 	assert_decimal(-1234.56789, 4, "-1234.5679");
 	assert_decimal(1e18, 4, "1.0E18");
