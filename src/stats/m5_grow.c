@@ -17,11 +17,12 @@
 struct grower {
 	struct vp_m5 *tree;
 	struct vp_matrix matrix;
+	size_t n;
 	uint32_t *order;   /* of all rows; a node has a piece of it, in WEKA's order */
-	uint32_t **sorted; /* the same pieces ascending by one input; NULL if values repeat */
+	uint32_t **sorted; /* the same pieces ascending by one input; NULL before the root's sort */
 	uint32_t *spare;
-	double *x, *y; /* of a node's rows, ascending by the input looked at */
 	struct vp_keyed *keyed;
+	double *x, *y; /* of a node's rows, ascending by the input looked at; in keyed's place */
 	double *predicted; /* by row, from the models of the leaves as they are */
 	struct vp_split_work split;
 	struct vp_fit_work fit;
@@ -43,14 +44,26 @@ static double deviation(const double *y, const uint32_t *rows, size_t n)
 	return n > 1 ? sqrt(fabs((squares - sum * sum / (double)n) / (double)n)) : 0;
 }
 
-/* Orders the node's rows by an input as WEKA would, from the order that they are in. */
+static bool all_differ(const double *x, const uint32_t *rows, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (x[rows[i]] == x[rows[i - 1]])
+			return false;
+	return true;
+}
+
+/*
+ * Orders the node's rows by an input as WEKA would, from the order that they are in. Where no value
+ * repeats there is only one such order, which is known from the root's.
+ */
 static void sort_rows(struct grower *g, size_t input, struct piece piece)
 {
 	uint32_t *rows = g->order + piece.begin;
+	const uint32_t *sorted = g->sorted[input] ? g->sorted[input] + piece.begin : NULL;
 	const double *x = g->matrix.x[input];
 
-	if (g->sorted[input]) {
-		memcpy(rows, g->sorted[input] + piece.begin, piece.n * sizeof(*rows));
+	if (sorted && all_differ(x, sorted, piece.n)) {
+		memcpy(rows, sorted, piece.n * sizeof(*rows));
 		return;
 	}
 	for (size_t i = 0; i < piece.n; i++)
@@ -58,6 +71,10 @@ static void sort_rows(struct grower *g, size_t input, struct piece piece)
 	vp_order_sort(g->keyed, piece.n);
 	for (size_t i = 0; i < piece.n; i++)
 		rows[i] = g->keyed[i].row;
+	if (!sorted) {
+		g->sorted[input] = vp_realloc_array(NULL, g->n, sizeof(*rows));
+		memcpy(g->sorted[input], rows, piece.n * sizeof(*rows));
+	}
 }
 
 static bool find_split(struct grower *g, struct piece piece, struct vp_split *best)
@@ -189,6 +206,15 @@ static double mean_of(const double *y, const uint32_t *rows, size_t n)
 	return sum / (double)n;
 }
 
+/* Once the root's subtrees are there, nothing is sorted any more: room for the root's fit. */
+static void free_sorted(struct grower *g)
+{
+	for (size_t i = 0; i < g->matrix.n_inputs; i++) {
+		free(g->sorted[i]);
+		g->sorted[i] = NULL;
+	}
+}
+
 /* Grows a node and what is below it; `below` gets the inputs that it is split by. */
 static struct vp_m5_node *grow(struct grower *g, struct piece piece, bool *below)
 {
@@ -210,8 +236,7 @@ static struct vp_m5_node *grow(struct grower *g, struct piece piece, bool *below
 	memcpy(own, rows, piece.n * sizeof(*own));
 	size_t left = divide(g, rows, piece.n, &split);
 	for (size_t i = 0; i < g->matrix.n_inputs; i++)
-		if (g->sorted[i])
-			divide(g, g->sorted[i] + piece.begin, piece.n, &split);
+		divide(g, g->sorted[i] + piece.begin, piece.n, &split);
 	node->input = split.input;
 	node->cut = split.cut;
 	node->left = grow(g, (struct piece){piece.begin, left}, below);
@@ -219,33 +244,17 @@ static struct vp_m5_node *grow(struct grower *g, struct piece piece, bool *below
 	for (size_t i = 0; i < g->matrix.n_inputs; i++)
 		below[i] |= right_below[i];
 	below[split.input] = true;
+	if (piece.n == g->n)
+		free_sorted(g);
 	finish_node(g, node, own, below);
 	return node;
 }
 
-/* The rows ascending by an input if all its values differ: then there is only one such order. */
-static uint32_t *sort_distinct(struct grower *g, const double *x, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		g->keyed[i] = (struct vp_keyed){x[g->order[i]], g->order[i]};
-	vp_order_sort(g->keyed, n);
-	for (size_t i = 1; i < n; i++)
-		if (g->keyed[i].value == g->keyed[i - 1].value)
-			return NULL;
-	uint32_t *sorted = vp_realloc_array(NULL, n, sizeof(*sorted));
-	for (size_t i = 0; i < n; i++)
-		sorted[i] = g->keyed[i].row;
-	return sorted;
-}
-
 static void grower_deinit(struct grower *g)
 {
-	for (size_t i = 0; i < g->matrix.n_inputs; i++)
-		free(g->sorted[i]);
+	free_sorted(g);
 	free(g->sorted);
 	free(g->spare);
-	free(g->x);
-	free(g->y);
 	free(g->keyed);
 	free(g->predicted);
 	vp_split_work_deinit(&g->split);
@@ -255,19 +264,17 @@ static void grower_deinit(struct grower *g)
 
 void vp_m5_grow(struct vp_m5 *tree, const struct vp_data *data, uint32_t *order, size_t n)
 {
-	struct grower g = {.tree = tree, .order = order};
+	struct grower g = {.tree = tree, .order = order, .n = n};
 
 	vp_matrix_init(&g.matrix, &tree->inputs, data);
 	VP_AUTO_FREE bool *below = vp_alloc(g.matrix.n_inputs);
 	g.sorted = vp_alloc(g.matrix.n_inputs * sizeof(*g.sorted));
 	g.spare = vp_realloc_array(NULL, n, sizeof(*g.spare));
-	g.x = vp_realloc_array(NULL, n, sizeof(*g.x));
-	g.y = vp_realloc_array(NULL, n, sizeof(*g.y));
 	g.keyed = vp_realloc_array(NULL, n, sizeof(*g.keyed));
+	g.x = (double *)g.keyed;
+	g.y = g.x + n;
 	g.predicted = vp_realloc_array(NULL, data->rows, sizeof(*g.predicted));
 	vp_split_work_init(&g.split, n);
-	for (size_t i = 0; i < g.matrix.n_inputs; i++)
-		g.sorted[i] = sort_distinct(&g, g.matrix.x[i], n);
 	tree->deviation = deviation(g.matrix.y, order, n);
 	tree->root = grow(&g, (struct piece){0, n}, below);
 	grower_deinit(&g);

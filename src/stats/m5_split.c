@@ -22,13 +22,11 @@ struct sums {
 void vp_split_work_init(struct vp_split_work *work, size_t n)
 {
 	work->impurity = vp_realloc_array(NULL, n, sizeof(double));
-	work->margin = vp_realloc_array(NULL, n, sizeof(double));
 }
 
 void vp_split_work_deinit(struct vp_split_work *work)
 {
 	free(work->impurity);
-	free(work->margin);
 }
 
 static struct sums sums_of(const double *y, size_t n)
@@ -87,6 +85,12 @@ static void move_left(double y, struct sums *left, struct sums *right)
 	right->squares -= y * y;
 }
 
+/* How far an estimate may be off: relative to the three roots that it is made of. */
+static double margin(double whole, double impurity)
+{
+	return ROOT_ERROR * (2 * whole - impurity);
+}
+
 /* Estimates all cuts and returns what the best of them reaches for certain. */
 static double estimate(const double *x, const double *y, size_t n, size_t side, double whole,
 		       struct vp_split_work *work)
@@ -101,11 +105,10 @@ static double estimate(const double *x, const double *y, size_t n, size_t side, 
 			continue;
 		double l = left.n / (double)n * fifth_root(side_variance(&left));
 		double r = right.n / (double)n * fifth_root(side_variance(&right));
-		double margin = ROOT_ERROR * (whole + l + r);
-		work->margin[i] = margin;
-		work->impurity[i] = whole - l - r;
-		if (work->impurity[i] - margin > certain)
-			certain = work->impurity[i] - margin;
+		double impurity = whole - l - r;
+		work->impurity[i] = impurity;
+		if (impurity - margin(whole, impurity) > certain)
+			certain = impurity - margin(whole, impurity);
 	}
 	return certain;
 }
@@ -126,7 +129,8 @@ bool vp_split_find(const double *x, const double *y, size_t n, struct vp_split_w
 	best->impurity = -1e20;
 	for (size_t i = side; i + side + 1 < n; i++) {
 		move_left(y[i], &left, &right);
-		if (work->impurity[i] == -INFINITY || work->impurity[i] + work->margin[i] < certain)
+		double guess = work->impurity[i];
+		if (guess == -INFINITY || guess + margin(whole, guess) < certain)
 			continue;
 		double impurity = exact_impurity(whole, &left, &right, (double)n);
 		if (impurity > best->impurity) {

@@ -15,8 +15,7 @@ struct vp_split {
 
 /* Room for the rows of the largest node. */
 struct vp_split_work {
-	double *impurity; /* estimate, then */
-	double *margin;
+	double *impurity; /* an estimate */
 };
 
 void vp_split_work_init(struct vp_split_work *work, size_t n);

@@ -33,8 +33,8 @@ static void compare(size_t dependent, unsigned seed)
 		y[i] = next(&random) + 3 * a[i];
 	memcpy(copy, a, sizeof(a));
 	memcpy(right, y, sizeof(y));
-	assert_int_equal(LAPACKE_dgelsy(LAPACK_COL_MAJOR, ROWS, COLUMNS, 1, copy, ROWS, right,
-					ROWS, pivot, 1e-10, &rank),
+	assert_int_equal(LAPACKE_dgelsy(LAPACK_COL_MAJOR, ROWS, COLUMNS, 1, copy, ROWS, right, ROWS,
+					pivot, 1e-10, &rank),
 			 0);
 	vp_lstsq_solve(&fit, a, ROWS, COLUMNS, y, 1e-10);
 	assert_int_equal(fit.rank, rank);
