@@ -94,10 +94,6 @@ static struct vp_error *take_workload(struct vp_model_check *check, struct vp_da
 {
 	size_t index = vp_data_find(data, name);
 
-	if (index == VP_DATA_NONE || index == data->target)
-		return vp_error_new("option --workload: expected a column other than the target, "
-				    "not '%s'",
-				    name);
 	struct vp_column *column = &data->columns.at[index];
 	if (column->type != VP_COLUMN_NOMINAL || column->labels.count < 2)
 		return vp_error_new("option --workload: expected at least two words in column '%s'",

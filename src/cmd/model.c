@@ -32,6 +32,21 @@ static struct vp_error *check_rows(const struct vp_data *data, const char *path)
 	return NULL;
 }
 
+/* The column of workloads explains nothing: only a check looks at it. */
+static struct vp_error *find_workload(const struct vp_model_options *options, struct vp_data *data,
+				      const char *path)
+{
+	size_t index = vp_data_find(data, options->workload);
+
+	if (index == VP_DATA_NONE || index == data->target)
+		return vp_error_new("%s: option --workload: expected a column other than the "
+				    "target, not '%s'",
+				    path, options->workload);
+	if (strcmp(options->operands.at[0], "check"))
+		vp_data_column_remove(data, index);
+	return NULL;
+}
+
 struct vp_error *vp_model_read(const struct vp_model_options *options, const char *path,
 			       struct vp_data *data)
 {
@@ -47,6 +62,8 @@ struct vp_error *vp_model_read(const struct vp_model_options *options, const cha
 				     path, data->columns.at[data->target].name);
 	if (!error)
 		error = check_rows(data, path);
+	if (!error && options->workload)
+		error = find_workload(options, data, path);
 	if (error)
 		vp_data_deinit(data);
 	return error;
@@ -153,7 +170,8 @@ static int run_model(int argc, char **argv)
 	    {0, "path", VP_OPTION_TEXT, &o.path, "NAME", "compare: column of path lengths (rows)"},
 	    {0, "svg", VP_OPTION_TEXT, &o.svg, "FILE", "compare: draw it"},
 	    {0, "merged", VP_OPTION_TEXT, &o.merged, "FILE", "compare: both as one CSV file"},
-	    {0, "workload", VP_OPTION_TEXT, &o.workload, "NAME", "check: leave one out at a time"},
+	    {0, "workload", VP_OPTION_TEXT, &o.workload, "NAME",
+	     "words that explain nothing; check: leave one out"},
 	};
 	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
 						  false, &o.operands, &o.help);
