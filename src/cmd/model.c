@@ -15,6 +15,23 @@ const struct vp_verb *vp_verb_model(void)
 	return &verb;
 }
 
+/* Each word but one becomes a column of numbers; so many numbers at most, 4 GiB. */
+#define MOST_NUMBERS ((size_t)1 << 29)
+
+static struct vp_error *check_labels(const struct vp_data *data, const char *path)
+{
+	size_t inputs = 0;
+
+	vp_vec_each (&data->columns, column) {
+		inputs += column->labels.count;
+		if (inputs > MOST_NUMBERS / data->rows)
+			return vp_error_new("%s: column '%s' has %zu different words, each a "
+					    "column of %zu rows to explain by: expected fewer",
+					    path, column->name, column->labels.count, data->rows);
+	}
+	return NULL;
+}
+
 static struct vp_error *check_rows(const struct vp_data *data, const char *path)
 {
 	const char *target = data->columns.at[data->target].name;
@@ -64,6 +81,8 @@ struct vp_error *vp_model_read(const struct vp_model_options *options, const cha
 		error = check_rows(data, path);
 	if (!error && options->workload)
 		error = find_workload(options, data, path);
+	if (!error)
+		error = check_labels(data, path);
 	if (error)
 		vp_data_deinit(data);
 	return error;
