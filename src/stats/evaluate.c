@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -112,31 +111,47 @@ struct validation {
 	struct fold *folds;
 	size_t n_folds;
 	double *predicted; /* by row */
-	atomic_size_t next;
+	/* How folds are made, one after the other as threads ask for them. */
+	void (*make)(struct validation *v, size_t number);
+	const uint32_t *order;  /* all rows, shuffled; or */
+	const uint32_t *groups; /* the group of each row */
+	struct vp_random random;
+	pthread_mutex_t lock;
+	size_t next, begin;
 };
+
+static void predict_fold(const struct validation *v, struct fold *fold)
+{
+	const double *y = v->data->columns.at[v->data->target].values;
+
+	fold->mean = fold->n_train ? mean_of(y, fold->train, fold->n_train) : NAN;
+	void *model = fold->n_train ? v->learner->learn(v->learner->options, v->data, fold->train,
+							fold->n_train)
+				    : NULL;
+	for (size_t i = 0; i < fold->n_test; i++)
+		v->predicted[fold->test[i]] =
+		    model ? v->learner->predict(model, v->data, fold->test[i]) : NAN;
+	if (model)
+		v->learner->forget(model);
+}
 
 static void *validate(void *argument)
 {
 	struct validation *v = argument;
-	const double *y = v->data->columns.at[v->data->target].values;
-	size_t number;
 
-	while ((number = atomic_fetch_add(&v->next, 1)) < v->n_folds) {
-		struct fold *fold = &v->folds[number];
-		fold->mean = fold->n_train ? mean_of(y, fold->train, fold->n_train) : NAN;
-		if (!fold->n_train) {
-			for (size_t i = 0; i < fold->n_test; i++)
-				v->predicted[fold->test[i]] = NAN;
-			continue;
+	for (;;) {
+		pthread_mutex_lock(&v->lock);
+		size_t number = v->next;
+		if (number < v->n_folds) {
+			v->next++;
+			v->make(v, number);
 		}
-		void *model =
-		    v->learner->learn(v->learner->options, v->data, fold->train, fold->n_train);
-		for (size_t i = 0; i < fold->n_test; i++)
-			v->predicted[fold->test[i]] =
-			    v->learner->predict(model, v->data, fold->test[i]);
-		v->learner->forget(model);
+		pthread_mutex_unlock(&v->lock);
+		if (number == v->n_folds)
+			return NULL;
+		predict_fold(v, &v->folds[number]);
+		free(v->folds[number].train);
 	}
-	return NULL;
 }
 
 static void run_folds(struct validation *v)
@@ -150,11 +165,14 @@ static void run_folds(struct validation *v)
 		wanted = MOST;
 	if (wanted > v->n_folds)
 		wanted = v->n_folds;
+	v->folds = vp_alloc(v->n_folds * sizeof(*v->folds));
+	pthread_mutex_init(&v->lock, NULL);
 	while (started + 1 < wanted && !pthread_create(&threads[started], NULL, validate, v))
 		started++;
 	validate(v);
 	while (started)
 		pthread_join(threads[--started], NULL);
+	pthread_mutex_destroy(&v->lock);
 }
 
 static size_t keep_known(const double *y, uint32_t *rows, size_t n)
@@ -167,27 +185,30 @@ static size_t keep_known(const double *y, uint32_t *rows, size_t n)
 	return kept;
 }
 
-static void fold_init(struct fold *fold, const struct vp_data *data, const uint32_t *order,
-		      size_t begin, size_t n_test, struct vp_random *random)
+/* The next rows of the shuffled ones are predicted; the others are shuffled again to learn from. */
+static void make_fold(struct validation *v, size_t number)
 {
-	size_t n = data->rows;
+	struct fold *fold = &v->folds[number];
+	size_t n = v->data->rows, begin = v->begin;
+	size_t n_test = n / v->n_folds + (number < n % v->n_folds);
 
 	fold->train = vp_realloc_array(NULL, n, sizeof(*fold->train));
 	fold->test = vp_realloc_array(NULL, n_test, sizeof(*fold->test));
-	memcpy(fold->test, order + begin, n_test * sizeof(*order));
-	memcpy(fold->train, order, begin * sizeof(*order));
-	memcpy(fold->train + begin, order + begin + n_test, (n - begin - n_test) * sizeof(*order));
+	memcpy(fold->test, v->order + begin, n_test * sizeof(*fold->test));
+	memcpy(fold->train, v->order, begin * sizeof(*fold->train));
+	memcpy(fold->train + begin, v->order + begin + n_test,
+	       (n - begin - n_test) * sizeof(*fold->train));
 	fold->n_test = n_test;
-	vp_random_shuffle(random, fold->train, n - n_test);
-	fold->n_train = keep_known(data->columns.at[data->target].values, fold->train, n - n_test);
+	vp_random_shuffle(&v->random, fold->train, n - n_test);
+	fold->n_train =
+	    keep_known(v->data->columns.at[v->data->target].values, fold->train, n - n_test);
+	v->begin += n_test;
 }
 
 static void folds_free(struct fold *folds, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		free(folds[i].train);
+	for (size_t i = 0; i < n; i++)
 		free(folds[i].test);
-	}
 	free(folds);
 }
 
@@ -203,53 +224,54 @@ static void score_fold(const struct vp_data *data, const struct fold *fold, cons
 void vp_cross_validate(const struct vp_learner *learner, const struct vp_data *data, size_t folds,
 		       struct vp_score *score, double *predicted)
 {
-	struct validation v = {.learner = learner, .data = data, .n_folds = folds};
 	VP_AUTO_FREE uint32_t *order = vp_realloc_array(NULL, data->rows, sizeof(*order));
 	VP_AUTO_FREE double *own = vp_alloc(data->rows * sizeof(*own));
-	struct vp_random random;
-	size_t begin = 0;
+	struct validation v = {.learner = learner,
+			       .data = data,
+			       .n_folds = folds,
+			       .predicted = predicted ? predicted : own,
+			       .make = make_fold,
+			       .order = order};
 
 	for (size_t i = 0; i < data->rows; i++)
 		order[i] = (uint32_t)i;
-	vp_random_init(&random, 1);
-	vp_random_shuffle(&random, order, data->rows);
-	v.folds = vp_alloc(folds * sizeof(*v.folds));
-	v.predicted = predicted ? predicted : own;
-	for (size_t i = 0; i < folds; i++) {
-		size_t size = data->rows / folds + (i < data->rows % folds);
-		fold_init(&v.folds[i], data, order, begin, size, &random);
-		begin += size;
-	}
+	vp_random_init(&v.random, 1);
+	vp_random_shuffle(&v.random, order, data->rows);
 	run_folds(&v);
 	for (size_t i = 0; i < folds; i++)
 		score_fold(data, &v.folds[i], v.predicted, score);
 	folds_free(v.folds, folds);
 }
 
-static void group_init(struct fold *fold, const struct vp_data *data, const uint32_t *groups,
-		       uint32_t group)
+static void make_group(struct validation *v, size_t number)
 {
-	fold->train = vp_realloc_array(NULL, data->rows, sizeof(*fold->train));
-	fold->test = vp_realloc_array(NULL, data->rows, sizeof(*fold->test));
-	for (size_t row = 0; row < data->rows; row++)
-		if (groups[row] == group)
+	struct fold *fold = &v->folds[number];
+	size_t n = v->data->rows, in_group = 0;
+
+	for (size_t row = 0; row < n; row++)
+		in_group += v->groups[row] == number;
+	fold->train = vp_realloc_array(NULL, n - in_group, sizeof(*fold->train));
+	fold->test = vp_realloc_array(NULL, in_group, sizeof(*fold->test));
+	for (size_t row = 0; row < n; row++)
+		if (v->groups[row] == number)
 			fold->test[fold->n_test++] = (uint32_t)row;
 		else
 			fold->train[fold->n_train++] = (uint32_t)row;
 	fold->n_train =
-	    keep_known(data->columns.at[data->target].values, fold->train, fold->n_train);
+	    keep_known(v->data->columns.at[v->data->target].values, fold->train, fold->n_train);
 }
 
 void vp_leave_group_out(const struct vp_learner *learner, const struct vp_data *data,
 			const uint32_t *groups, size_t n_groups, struct vp_score *scores,
 			double *predicted)
 {
-	struct validation v = {
-	    .learner = learner, .data = data, .n_folds = n_groups, .predicted = predicted};
+	struct validation v = {.learner = learner,
+			       .data = data,
+			       .n_folds = n_groups,
+			       .predicted = predicted,
+			       .make = make_group,
+			       .groups = groups};
 
-	v.folds = vp_alloc(n_groups * sizeof(*v.folds));
-	for (size_t i = 0; i < n_groups; i++)
-		group_init(&v.folds[i], data, groups, (uint32_t)i);
 	run_folds(&v);
 	for (size_t i = 0; i < n_groups; i++)
 		score_fold(data, &v.folds[i], predicted, &scores[i]);
