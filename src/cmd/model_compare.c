@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf model compare: what virtualization adds, by groups of events. */
+#include "analyze/model_compare.h"
+
+#include "base/file.h"
+#include "cmd/model.h"
+#include "render/model.h"
+#include "render/model_compare.h"
+#include "table/reader.h"
+
+static struct vp_error *publish(const char *path, struct vp_buffer *text)
+{
+	struct vp_error *error = vp_file_publish(path, text->bytes, text->size);
+
+	vp_buffer_deinit(text);
+	return error;
+}
+
+/* The tree of the merged data tells what the sides differ in, where a regression cannot. */
+static struct vp_error *put_tree(const struct vp_model_options *options,
+				 const struct vp_data *merged, struct vp_buffer *out)
+{
+	struct vp_m5_options how = vp_model_tree_options(options);
+	struct vp_learner learner = vp_m5_learner(&how);
+	struct vp_score score = {0};
+	size_t n, folds;
+	VP_AUTO_FREE uint32_t *rows = vp_data_known_rows(merged, &n);
+
+	VP_TRY(vp_model_folds(options, merged, &folds));
+	struct vp_m5 *tree = vp_m5_build(merged, rows, n, &how);
+	if (folds)
+		vp_cross_validate(&learner, merged, folds, &score, NULL);
+	if (options->chosen == VP_MODEL_JSON) {
+		vp_buffer_string(out, ",\n\"tree\": ");
+		vp_render_tree_json(tree, out);
+		if (folds) {
+			vp_buffer_string(out, ",\n\"cross_validation\": ");
+			vp_render_score_json(&score, out);
+		}
+	} else {
+		vp_buffer_string(out, "\nBoth together, with '" VP_MERGED_COLUMN "' 0 or 1:\n\n");
+		vp_render_tree_text(tree, out);
+		if (folds) {
+			vp_buffer_string(out, "\n");
+			vp_render_score_text("Cross-validation", &score, out);
+		}
+	}
+	vp_m5_free(tree);
+	return NULL;
+}
+
+static struct vp_error *put_comparison(const struct vp_model_options *options,
+				       const struct vp_comparison *comparison,
+				       struct vp_data *merged, size_t native_rows,
+				       struct vp_buffer *out)
+{
+	struct vp_buffer file = {0};
+
+	vp_comparison_mark(merged, native_rows);
+	if (options->chosen == VP_MODEL_CSV) {
+		vp_render_comparison_csv(comparison, out);
+	} else if (options->chosen == VP_MODEL_JSON) {
+		vp_buffer_string(out, "{\"comparison\": ");
+		vp_render_comparison_json(comparison, out);
+		VP_TRY(put_tree(options, merged, out));
+		vp_buffer_string(out, "}\n");
+	} else {
+		vp_render_comparison_text(comparison, out);
+		VP_TRY(put_tree(options, merged, out));
+	}
+	if (options->svg) {
+		vp_render_comparison_svg(comparison, &file);
+		VP_TRY(publish(options->svg, &file));
+	}
+	if (options->merged) {
+		vp_table_write_csv(merged, &file);
+		VP_TRY(publish(options->merged, &file));
+	}
+	return NULL;
+}
+
+static struct vp_error *compare(const struct vp_model_options *options, const struct vp_data *sides,
+				struct vp_buffer *out)
+{
+	struct vp_linear_options how = {.nonneg = options->nonneg};
+	struct vp_comparison comparison;
+	struct vp_data merged;
+
+	VP_TRY(vp_comparison_merge(sides, options->operands.at + 1, &merged));
+	struct vp_error *error = vp_comparison_init(&comparison, &merged, sides[VP_NATIVE].rows,
+						    &how, options->groups, options->path);
+	if (!error) {
+		error = put_comparison(options, &comparison, &merged, sides[VP_NATIVE].rows, out);
+		vp_comparison_deinit(&comparison);
+	}
+	vp_data_deinit(&merged);
+	return error;
+}
+
+struct vp_error *vp_model_compare(const struct vp_model_options *options, struct vp_buffer *out)
+{
+	struct vp_data sides[VP_SIDES] = {0};
+
+	if (options->chosen == VP_MODEL_DOT)
+		return vp_error_usage("option --format: dot is for trees");
+	VP_TRY(vp_model_read(options, options->operands.at[1], &sides[VP_NATIVE]));
+	struct vp_error *error =
+	    vp_model_read(options, options->operands.at[2], &sides[VP_VIRTUAL]);
+	if (!error)
+		error = compare(options, sides, out);
+	for (size_t side = 0; side < VP_SIDES; side++)
+		vp_data_deinit(&sides[side]);
+	return error;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf model tree: M5' model trees, kept in files, and their predictions. */
+#include "cmd/model.h"
+
+#include <math.h>
+#include <time.h>
+
+#include "render/decimal.h"
+#include "render/model.h"
+#include "table/model_file.h"
+#include "table/reader.h"
+
+struct outcome {
+	double seconds; /* that building took */
+	struct vp_score training, crossed;
+	size_t folds;
+};
+
+static void put_text(const struct vp_m5 *tree, const struct outcome *outcome, struct vp_buffer *out)
+{
+	vp_render_tree_text(tree, out);
+	if (outcome->training.n > 0) {
+		vp_buffer_printf(out, "\nTime taken to build model: %.3f seconds\n\n",
+				 outcome->seconds);
+		vp_render_score_text("Error on training data", &outcome->training, out);
+	}
+	if (!outcome->folds)
+		return;
+	vp_buffer_string(out, "\n");
+	vp_render_score_text("Cross-validation", &outcome->crossed, out);
+}
+
+static void put_json(const struct vp_m5 *tree, const struct outcome *outcome, struct vp_buffer *out)
+{
+	vp_buffer_string(out, "{\"tree\": ");
+	vp_render_tree_json(tree, out);
+	if (outcome->training.n > 0) {
+		vp_buffer_printf(out,
+				 ",\n\"build_seconds\": %.6f,\n\"training\": ", outcome->seconds);
+		vp_render_score_json(&outcome->training, out);
+	}
+	if (outcome->folds) {
+		vp_buffer_printf(out, ",\n\"folds\": %zu, \"cross_validation\": ", outcome->folds);
+		vp_render_score_json(&outcome->crossed, out);
+	}
+	vp_buffer_string(out, "}\n");
+}
+
+/* Data without rows is what a loaded tree was learnt from: it has no errors to show. */
+static struct vp_error *put_tree(const struct vp_model_options *options, const struct vp_m5 *tree,
+				 double seconds, const struct vp_data *data, struct vp_buffer *out)
+{
+	struct outcome outcome = {.seconds = seconds};
+	struct vp_learner learner = vp_m5_learner(&tree->options);
+
+	if (options->chosen == VP_MODEL_CSV)
+		return vp_error_usage("option --format: csv needs --predict");
+	if (options->chosen == VP_MODEL_DOT) {
+		vp_render_tree_dot(tree, out);
+		return NULL;
+	}
+	VP_TRY(vp_model_folds(options, data, &outcome.folds));
+	if (data->rows)
+		vp_score_training(&learner, tree, data, &outcome.training);
+	if (outcome.folds)
+		vp_cross_validate(&learner, data, outcome.folds, &outcome.crossed, NULL);
+	if (options->chosen == VP_MODEL_JSON)
+		put_json(tree, &outcome, out);
+	else
+		put_text(tree, &outcome, out);
+	return NULL;
+}
+
+static void put_number(double value, bool json, struct vp_buffer *out)
+{
+	if (json || !isnan(value))
+		vp_render_json_number(value, out);
+}
+
+static void put_predictions(const struct vp_m5 *tree, const struct vp_data *data, bool json,
+			    struct vp_buffer *out)
+{
+	static const char *const keys[] = {
+	    "\"row\": ", "\"actual\": ", "\"predicted\": ", "\"rule\": "};
+	const double *y = data->columns.at[data->target].values;
+
+	vp_buffer_string(out, json ? "{\"predictions\": [" : "row,actual,predicted,rule\n");
+	for (size_t row = 0; row < data->rows; row++) {
+		if (json)
+			vp_buffer_string(out, row ? ",\n{" : "{");
+		vp_buffer_printf(out, "%s%zu,%s", json ? keys[0] : "", row + 1,
+				 json ? keys[1] : "");
+		put_number(y[row], json, out);
+		vp_buffer_printf(out, ",%s", json ? keys[2] : "");
+		put_number(vp_m5_predict(tree, data, row), json, out);
+		vp_buffer_printf(out, ",%s%u%s", json ? keys[3] : "",
+				 vp_m5_leaf(tree, data, row)->number, json ? "}" : "\n");
+	}
+	vp_buffer_string(out, json ? "]" : "");
+}
+
+static struct vp_error *predict(const struct vp_model_options *options, const struct vp_m5 *tree,
+				const struct vp_data *schema, struct vp_buffer *out)
+{
+	bool json = options->chosen == VP_MODEL_JSON;
+	struct vp_learner learner = vp_m5_learner(&tree->options);
+	struct vp_score score = {0};
+	struct vp_data data, aligned;
+
+	VP_TRY(vp_table_read(options->predict, &data));
+	struct vp_error *error = vp_model_align(schema, &data, options->predict, &aligned);
+	vp_data_deinit(&data);
+	if (error)
+		return error;
+	put_predictions(tree, &aligned, json, out);
+	vp_score_training(&learner, tree, &aligned, &score);
+	if (json) {
+		vp_buffer_string(out, ",\n\"score\": ");
+		vp_render_score_json(&score, out);
+		vp_buffer_string(out, "}\n");
+	} else if (options->chosen == VP_MODEL_TEXT && score.n > 0) {
+		vp_buffer_string(out, "\n");
+		vp_render_score_text("Error on test data", &score, out);
+	}
+	vp_data_deinit(&aligned);
+	return NULL;
+}
+
+static struct vp_m5 *build(const struct vp_model_options *options, const struct vp_data *data,
+			   double *seconds)
+{
+	struct vp_m5_options how = vp_model_tree_options(options);
+	struct timespec before, after;
+	size_t n;
+	VP_AUTO_FREE uint32_t *rows = vp_data_known_rows(data, &n);
+
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	struct vp_m5 *tree = vp_m5_build(data, rows, n, &how);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	*seconds = (double)(after.tv_sec - before.tv_sec) +
+		   1e-9 * (double)(after.tv_nsec - before.tv_nsec);
+	return tree;
+}
+
+static struct vp_error *use_tree(const struct vp_model_options *options, const struct vp_m5 *tree,
+				 double seconds, const struct vp_data *data, struct vp_buffer *out)
+{
+	if (options->predict)
+		VP_TRY(predict(options, tree, data, out));
+	else
+		VP_TRY(put_tree(options, tree, seconds, data, out));
+	return options->save ? vp_model_save(options->save, tree, data) : NULL;
+}
+
+struct vp_error *vp_model_tree(const struct vp_model_options *options, struct vp_buffer *out)
+{
+	size_t files = options->operands.count - 1;
+	struct vp_data data;
+	struct vp_m5 *tree;
+	double seconds = 0;
+
+	if (options->load && (files || options->folds))
+		return vp_error_usage("option --load: a loaded tree is not learnt from data");
+	if (!options->load && !files)
+		return vp_error_usage("tree: expected a file of data, or --load");
+	if (options->load) {
+		VP_TRY(vp_model_load(options->load, &tree, &data));
+	} else {
+		VP_TRY(vp_model_read(options, options->operands.at[1], &data));
+		tree = build(options, &data, &seconds);
+	}
+	struct vp_error *error = use_tree(options, tree, seconds, &data, out);
+	vp_m5_free(tree);
+	vp_data_deinit(&data);
+	return error;
+}

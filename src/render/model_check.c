@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "render/model_check.h"
+
+#include "render/decimal.h"
+#include "render/model.h"
+
+enum { SCREENFUL = 20 };
+
+static const char *const models[] = {[VP_CHECK_LINEAR] = "linear", [VP_CHECK_TREE] = "tree"};
+
+static void put_rows(const struct vp_model_check *check, struct vp_buffer *out)
+{
+	size_t shown = 0, all = 0;
+
+	vp_buffer_printf(out, "\n%8s  %12s  %12s  %12s  %8s  %8s  %8s\n", "Row", "Actual", "Linear",
+			 "Tree", "Off lin.", "Off tree", "Leverage");
+	vp_vec_each (&check->rows, row) {
+		if (!row->unexplained && !row->influential)
+			continue;
+		if (all++ >= SCREENFUL)
+			continue;
+		shown++;
+		vp_buffer_printf(out, "%8zu  %12.6g  %12.6g  %12.6g  %8.2f  %8.2f  %8.4f%s%s\n",
+				 row->row + 1, row->actual, row->predicted[VP_CHECK_LINEAR],
+				 row->predicted[VP_CHECK_TREE], row->distance[VP_CHECK_LINEAR],
+				 row->distance[VP_CHECK_TREE], row->leverage,
+				 row->unexplained ? "  unexplained" : "",
+				 row->influential ? "  influential" : "");
+	}
+	if (all > shown)
+		vp_buffer_printf(out, "and %zu more: --format csv has them all\n", all - shown);
+}
+
+static void put_workloads(const struct vp_model_check *check, struct vp_buffer *out)
+{
+	vp_buffer_printf(out, "\nEach workload predicted by models of the others:\n\n%-24s  %8s",
+			 "Workload", "Rows");
+	for (size_t m = 0; m < VP_CHECK_MODELS; m++)
+		vp_buffer_printf(out, "  %8s r  %8s MAE", models[m], models[m]);
+	vp_buffer_string(out, "\n");
+	vp_vec_each (&check->workloads, workload) {
+		vp_buffer_printf(out, "%-24s  %8.0f", workload->name, workload->score[0].n);
+		for (size_t m = 0; m < VP_CHECK_MODELS; m++)
+			vp_buffer_printf(out, "  %10.4f  %12.6g",
+					 vp_score_correlation(&workload->score[m]),
+					 vp_score_mae(&workload->score[m]));
+		vp_buffer_string(out, "\n");
+	}
+}
+
+void vp_render_check_text(const struct vp_model_check *check, struct vp_buffer *out)
+{
+	vp_buffer_printf(out,
+			 "%zu rows, each predicted by models that have not seen it (%zu folds)\n\n",
+			 check->rows.count, check->folds);
+	vp_buffer_printf(out, "%-8s  %8s  %12s  %12s  Residuals: %s\n", "Model", "r", "MAE",
+			 "Deviation", "least, quarters, most");
+	for (size_t m = 0; m < VP_CHECK_MODELS; m++) {
+		vp_buffer_printf(out, "%-8s  %8.4f  %12.6g  %12.6g ", models[m],
+				 vp_score_correlation(&check->score[m]),
+				 vp_score_mae(&check->score[m]), check->deviation[m]);
+		for (size_t q = 0; q < 5; q++)
+			vp_buffer_printf(out, " %.5g", check->quantiles[m][q]);
+		vp_buffer_string(out, "\n");
+	}
+	vp_buffer_printf(out, "\n%zu rows that no model explains, %zu with a leverage above %.4f\n",
+			 check->unexplained, check->influential, check->high_leverage);
+	if (check->unexplained || check->influential)
+		put_rows(check, out);
+	if (check->workloads.count)
+		put_workloads(check, out);
+}
+
+static void put_pair(const char *key, double value, struct vp_buffer *out)
+{
+	vp_buffer_printf(out, ", \"%s\": ", key);
+	vp_render_json_number(value, out);
+}
+
+static void put_json_model(const struct vp_model_check *check, size_t m, struct vp_buffer *out)
+{
+	vp_buffer_printf(out, ",\n\"%s\": {\"score\": ", models[m]);
+	vp_render_score_json(&check->score[m], out);
+	put_pair("deviation", check->deviation[m], out);
+	vp_buffer_string(out, ", \"quantiles\": [");
+	for (size_t q = 0; q < 5; q++) {
+		vp_buffer_string(out, q ? ", " : "");
+		vp_render_json_number(check->quantiles[m][q], out);
+	}
+	vp_buffer_string(out, "]}");
+}
+
+static void put_json_row(const struct vp_checked_row *row, struct vp_buffer *out)
+{
+	vp_buffer_printf(out, "{\"row\": %zu", row->row + 1);
+	put_pair("actual", row->actual, out);
+	put_pair("linear", row->predicted[VP_CHECK_LINEAR], out);
+	put_pair("tree", row->predicted[VP_CHECK_TREE], out);
+	put_pair("leverage", row->leverage, out);
+	vp_buffer_printf(out, ", \"unexplained\": %s, \"influential\": %s}",
+			 row->unexplained ? "true" : "false", row->influential ? "true" : "false");
+}
+
+void vp_render_check_json(const struct vp_model_check *check, struct vp_buffer *out)
+{
+	const char *comma = "";
+
+	vp_buffer_printf(out,
+			 "{\"rows\": %zu, \"folds\": %zu, \"unexplained\": %zu, "
+			 "\"influential\": %zu",
+			 check->rows.count, check->folds, check->unexplained, check->influential);
+	put_pair("high_leverage", check->high_leverage, out);
+	for (size_t m = 0; m < VP_CHECK_MODELS; m++)
+		put_json_model(check, m, out);
+	vp_buffer_string(out, ",\n\"workloads\": [");
+	for (size_t i = 0; i < check->workloads.count; i++) {
+		vp_buffer_string(out, i ? ",\n{\"name\": " : "{\"name\": ");
+		vp_render_json_text(check->workloads.at[i].name, out);
+		for (size_t m = 0; m < VP_CHECK_MODELS; m++) {
+			vp_buffer_printf(out, ", \"%s\": ", models[m]);
+			vp_render_score_json(&check->workloads.at[i].score[m], out);
+		}
+		vp_buffer_string(out, "}");
+	}
+	vp_buffer_string(out, "],\n\"noted\": [");
+	vp_vec_each (&check->rows, row) {
+		if (!row->unexplained && !row->influential)
+			continue;
+		vp_buffer_string(out, comma);
+		put_json_row(row, out);
+		comma = ",\n";
+	}
+	vp_buffer_string(out, "]}\n");
+}
+
+void vp_render_check_csv(const struct vp_model_check *check, struct vp_buffer *out)
+{
+	vp_buffer_string(out, "row,actual,linear,tree,leverage,unexplained,influential\n");
+	vp_vec_each (&check->rows, row)
+		vp_buffer_printf(out, "%zu,%.17g,%.17g,%.17g,%.17g,%d,%d\n", row->row + 1,
+				 row->actual, row->predicted[VP_CHECK_LINEAR],
+				 row->predicted[VP_CHECK_TREE], row->leverage, row->unexplained,
+				 row->influential);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <string.h>
+
+#include "render/decimal.h"
+#include "render/model.h"
+
+/* Where WEKA's figures begin; the last label's are further to the right. */
+enum { LABEL = 35, LONG_LABEL = 43 };
+
+static void put_line(const char *label, double value, const char *unit, struct vp_buffer *out)
+{
+	vp_buffer_printf(out, "%-*s", strlen(label) > 30 ? LONG_LABEL : LABEL, label);
+	vp_render_decimal_field(value, 12, 4, out);
+	vp_buffer_printf(out, "%s\n", unit);
+}
+
+void vp_render_score_text(const char *title, const struct vp_score *score, struct vp_buffer *out)
+{
+	vp_buffer_printf(out, "=== %s ===\n\n", title);
+	if (score->n > 0) {
+		put_line("Correlation coefficient", vp_score_correlation(score), "", out);
+		put_line("Mean absolute error", vp_score_mae(score), "", out);
+		put_line("Root mean squared error", vp_score_rmse(score), "", out);
+		put_line("Relative absolute error", vp_score_rae(score), " %", out);
+		put_line("Root relative squared error", vp_score_rrse(score), " %", out);
+	}
+	put_line("Total Number of Instances", score->n, "", out);
+	if (score->ignored > 0)
+		put_line("Ignored Class Unknown Instances", score->ignored, "", out);
+}
+
+void vp_render_score_json(const struct vp_score *score, struct vp_buffer *out)
+{
+	const struct {
+		const char *key;
+		double value;
+	} figures[] = {{"correlation", vp_score_correlation(score)},
+		       {"mean_absolute_error", vp_score_mae(score)},
+		       {"root_mean_squared_error", vp_score_rmse(score)},
+		       {"relative_absolute_error_percent", vp_score_rae(score)},
+		       {"root_relative_squared_error_percent", vp_score_rrse(score)},
+		       {"rows", score->n},
+		       {"ignored", score->ignored}};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(figures); i++) {
+		vp_buffer_printf(out, "%s\"%s\": ", i ? ", " : "{", figures[i].key);
+		vp_render_json_number(figures[i].value, out);
+	}
+	vp_buffer_string(out, "}");
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A data set: columns of numbers or of labels' numbers, all of the same length. */
+#ifndef VP_STATS_DATA_H
+#define VP_STATS_DATA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+
+enum vp_column_type { VP_COLUMN_NUMERIC, VP_COLUMN_NOMINAL };
+
+struct vp_labels {
+	char **at;
+	size_t count;
+	size_t room;
+};
+
+struct vp_column {
+	char *name;
+	enum vp_column_type type;
+	struct vp_labels labels; /* of a nominal column: its values are indices into them */
+	double *values;          /* NaN: missing */
+};
+
+struct vp_data {
+	char *name;
+	VP_VEC(struct vp_column) columns;
+	size_t rows;
+	size_t target; /* index of the column to be explained */
+};
+
+/* No column has that name, or no label. */
+#define VP_DATA_NONE SIZE_MAX
+
+void vp_data_deinit(struct vp_data *data);
+/* Adds a column without values; it takes over `name`. */
+struct vp_column *vp_data_column_add(struct vp_data *data, char *name, enum vp_column_type type);
+/* Takes a column out; the target keeps its meaning. */
+void vp_data_column_remove(struct vp_data *data, size_t index);
+size_t vp_data_find(const struct vp_data *data, const char *name);
+size_t vp_column_find_label(const struct vp_column *column, const char *label);
+/* The numbers of the rows whose target is known, in order; the caller frees them. */
+uint32_t *vp_data_known_rows(const struct vp_data *data, size_t *n);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The linear model of one node: WEKA's LinearRegression with its M5 selection of predictors. */
+#ifndef VP_STATS_M5_FIT_H
+#define VP_STATS_M5_FIT_H
+
+#include "stats/prepare.h"
+
+struct vp_linear_model {
+	double *coefficients; /* of every input; 0: not in the model */
+	double intercept;
+	size_t parameters; /* coefficients that are not 0 */
+};
+
+/* Room for the largest node; made once for a tree. */
+struct vp_fit_work {
+	double *gathered; /* the candidates' values, in blocks of rows */
+	size_t room;
+};
+
+void vp_fit_work_deinit(struct vp_fit_work *work);
+
+struct vp_fit_task {
+	const struct vp_matrix *matrix;
+	const uint32_t *rows;
+	size_t n;
+	const uint32_t *candidates; /* ascending inputs */
+	size_t n_candidates;
+	bool nonneg;
+};
+
+/* Fits a model; `model->coefficients` has room for all inputs. */
+void vp_m5_fit(const struct vp_fit_task *task, struct vp_fit_work *work,
+	       struct vp_linear_model *model);
+double vp_linear_predict(const struct vp_linear_model *model, const double *x, size_t n_inputs);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where a node of an M5' tree is split. */
+#ifndef VP_STATS_M5_SPLIT_H
+#define VP_STATS_M5_SPLIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct vp_split {
+	size_t input;
+	double cut;      /* rows up to it go left */
+	double impurity; /* how much the split takes away */
+};
+
+/* Room for the rows of the largest node. */
+struct vp_split_work {
+	double *impurity; /* an estimate */
+};
+
+void vp_split_work_init(struct vp_split_work *work, size_t n);
+void vp_split_work_deinit(struct vp_split_work *work);
+/* The best cut of one input whose `n` values are ascending; `y` in the same order. */
+bool vp_split_find(const double *x, const double *y, size_t n, struct vp_split_work *work,
+		   struct vp_split *best);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From a data set to the numbers that a model is fitted to, as WEKA's M5P prepares them: missing
+ * values replaced, labels turned into 0/1 columns, columns of one value left out. What was learnt
+ * from some rows is applied to any other.
+ */
+#ifndef VP_STATS_PREPARE_H
+#define VP_STATS_PREPARE_H
+
+#include "stats/data.h"
+
+/* A column of numbers made from a column of the data set. */
+struct vp_input {
+	char *name;
+	size_t column;
+	/* Of a nominal column: 1 if the label's rank is at least `rank`, else 0. */
+	bool nominal;
+	uint32_t rank;
+};
+
+struct vp_inputs {
+	VP_VEC(struct vp_input) at;
+	double *replacement; /* of each column of the data set, where it is missing */
+	uint32_t **ranks;    /* of each nominal column: label to rank by the target's mean */
+	size_t columns;
+};
+
+/* Numbers by column; `order` holds the rows that count. */
+struct vp_matrix {
+	const double **x; /* of each input; may be the data set's own */
+	double **owned;
+	const double *y;
+	size_t n_inputs;
+};
+
+/* Learns from `n` rows whose target is known, in their order. */
+void vp_inputs_learn(struct vp_inputs *inputs, const struct vp_data *data, const uint32_t *rows,
+		     size_t n);
+void vp_inputs_deinit(struct vp_inputs *inputs);
+/* The value of an input in a row of a data set with the same columns. */
+double vp_input_value(const struct vp_inputs *inputs, size_t input, const struct vp_data *data,
+		      size_t row);
+/* All inputs of a row. */
+void vp_inputs_row(const struct vp_inputs *inputs, const struct vp_data *data, size_t row,
+		   double *out);
+
+/* All rows of the data set as inputs; columns that are already as wanted are not copied. */
+void vp_matrix_init(struct vp_matrix *matrix, const struct vp_inputs *inputs,
+		    const struct vp_data *data);
+void vp_matrix_deinit(struct vp_matrix *matrix);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * CSV as spreadsheets write it: a line of names, then rows; separated by commas, semicolons, tabs
+ * or blanks, whichever the first line has, in this order. A field may be in double quotes, with ""
+ * for one of them, and then go over lines. Empty, '?' and NA are missing. A column of numbers is
+ * numeric, any other nominal: the file is read twice, first to find out which.
+ */
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+#include "table/reader_private.h"
+
+struct csv {
+	struct vp_table_reader *reader;
+	char separator; /* ' ': any number of blanks */
+	struct vp_buffer record;
+	VP_VEC(size_t) fields; /* offsets into the record, each ending with a zero */
+	VP_VEC(bool) quoted;
+};
+
+static bool quotes_are_open(const char *text, bool open)
+{
+	for (; *text; text++)
+		open ^= *text == '"';
+	return open;
+}
+
+/* A row: usually a line; more if a quoted field has line ends in it. Empty lines are skipped. */
+static struct vp_error *next_record(struct csv *csv, bool *more)
+{
+	struct vp_table_reader *reader = csv->reader;
+
+	csv->record.size = 0;
+	do {
+		VP_TRY(vp_table_line(reader, more));
+		if (!*more)
+			return NULL;
+	} while (!reader->line[strspn(reader->line, " \t")]);
+	size_t first = reader->number;
+	const char *line = reader->line;
+	if (reader->number == 1 && !strncmp(line, "\xef\xbb\xbf", 3))
+		line += 3;
+	bool open = quotes_are_open(line, false);
+	vp_buffer_string(&csv->record, line);
+	while (open) {
+		VP_TRY(vp_table_line(reader, more));
+		if (!*more)
+			return vp_error_new("%s:%zu: expected \" at the end of a quoted field",
+					    reader->path, first);
+		vp_buffer_string(&csv->record, "\n");
+		vp_buffer_string(&csv->record, reader->line);
+		open = quotes_are_open(reader->line, open);
+	}
+	return NULL;
+}
+
+static bool is_separator(const struct csv *csv, char c)
+{
+	return csv->separator == ' ' ? c == ' ' || c == '\t' : c == csv->separator;
+}
+
+/* Copies a quoted field onto itself without quotes; returns what is behind the closing one. */
+static char *take_quoted(char *from, char **to)
+{
+	for (; *from; from++) {
+		if (*from == '"' && *++from != '"')
+			break;
+		*(*to)++ = *from;
+	}
+	return from;
+}
+
+static char *skip_blanks(const struct csv *csv, char *at)
+{
+	while ((*at == ' ' || *at == '\t') && (csv->separator == ' ' || !is_separator(csv, *at)))
+		at++;
+	return at;
+}
+
+/* One field, from `at`; returns the separator or the end behind it. */
+static struct vp_error *take_field(struct csv *csv, char *base, char **at)
+{
+	char *start = skip_blanks(csv, *at), *to = start, *end = start;
+	bool quoted = *start == '"';
+
+	if (quoted) {
+		end = skip_blanks(csv, take_quoted(start + 1, &to));
+		if (csv->separator == ' ' && end > start)
+			end -= *end && (end[-1] == ' ' || end[-1] == '\t');
+		if (*end && !is_separator(csv, *end))
+			return vp_error_new("%s:%zu: expected a separator behind a quoted field",
+					    csv->reader->path, csv->reader->number);
+	} else {
+		while (*end && !is_separator(csv, *end))
+			end++;
+		to = end;
+		while (to > start && isspace((unsigned char)to[-1]))
+			to--;
+	}
+	vp_vec_push(&csv->fields, (size_t)(start - base));
+	vp_vec_push(&csv->quoted, quoted);
+	*at = *end ? end + 1 : NULL;
+	*to = 0;
+	return NULL;
+}
+
+static struct vp_error *next_row(struct csv *csv, bool *more)
+{
+	csv->fields.count = csv->quoted.count = 0;
+	VP_TRY(next_record(csv, more));
+	if (!*more)
+		return NULL;
+	vp_buffer_text(&csv->record);
+	char *base = csv->record.bytes, *at = base;
+	while (at) {
+		if (csv->separator == ' ' && !*skip_blanks(csv, at))
+			break;
+		VP_TRY(take_field(csv, base, &at));
+	}
+	return NULL;
+}
+
+static const char *field(const struct csv *csv, size_t index)
+{
+	return csv->record.bytes + csv->fields.at[index];
+}
+
+static bool is_missing(const struct csv *csv, size_t index)
+{
+	const char *text = field(csv, index);
+
+	return !*text || (!csv->quoted.at[index] && (!strcmp(text, "?") || !strcmp(text, "NA")));
+}
+
+static char find_separator(const char *line)
+{
+	static const char separators[] = ",;\t";
+
+	for (const char *at = separators; *at; at++) {
+		bool open = false;
+		for (const char *c = line; *c; c++) {
+			open ^= *c == '"';
+			if (!open && *c == *at)
+				return *at;
+		}
+	}
+	return ' ';
+}
+
+static struct vp_error *read_names(struct csv *csv)
+{
+	struct vp_table_reader *reader = csv->reader;
+	double number;
+	bool more;
+
+	VP_TRY(next_record(csv, &more));
+	if (!more)
+		return vp_error_new("%s: expected a line of column names, found nothing",
+				    reader->path);
+	csv->separator = find_separator(vp_buffer_text(&csv->record));
+	rewind(reader->file);
+	reader->number = 0;
+	VP_TRY(next_row(csv, &more));
+	if (csv->fields.count > VP_TABLE_MOST_COLUMNS)
+		return vp_error_new("%s:%zu: expected at most %d columns", reader->path,
+				    reader->number, VP_TABLE_MOST_COLUMNS);
+	for (size_t i = 0; i < csv->fields.count; i++) {
+		const char *name = field(csv, i);
+		if (!*name || (!csv->quoted.at[i] && vp_table_number(name, &number)))
+			return vp_error_new("%s:%zu: column %zu: expected a name, not '%s'",
+					    reader->path, reader->number, i + 1, name);
+		vp_table_column(reader, vp_strdup(name), VP_COLUMN_NUMERIC);
+	}
+	return NULL;
+}
+
+static struct vp_error *check_count(const struct csv *csv)
+{
+	size_t columns = csv->reader->data->columns.count;
+
+	if (csv->fields.count == columns)
+		return NULL;
+	return vp_error_new("%s:%zu: expected %zu values, found %zu", csv->reader->path,
+			    csv->reader->number, columns, csv->fields.count);
+}
+
+/* A word that strtod() takes although it is no finite number is a mistake, not a label. */
+static struct vp_error *check_word(const struct csv *csv, size_t column)
+{
+	const char *text = field(csv, column);
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end != text && !*end && !isfinite(value))
+		return vp_table_not_number(csv->reader, column, text);
+	return NULL;
+}
+
+static struct vp_error *find_types(struct csv *csv)
+{
+	struct vp_data *data = csv->reader->data;
+	double number;
+	bool more;
+
+	for (;;) {
+		VP_TRY(next_row(csv, &more));
+		if (!more)
+			return NULL;
+		VP_TRY(check_count(csv));
+		for (size_t i = 0; i < csv->fields.count; i++) {
+			if (is_missing(csv, i) || vp_table_number(field(csv, i), &number))
+				continue;
+			VP_TRY(check_word(csv, i));
+			data->columns.at[i].type = VP_COLUMN_NOMINAL;
+		}
+	}
+}
+
+static struct vp_error *read_rows(struct csv *csv)
+{
+	struct vp_data *data = csv->reader->data;
+	bool more;
+
+	for (;;) {
+		VP_TRY(next_row(csv, &more));
+		if (!more)
+			return NULL;
+		VP_TRY(check_count(csv));
+		VP_TRY(vp_table_row(csv->reader));
+		for (size_t i = 0; i < csv->fields.count; i++) {
+			double *value = &data->columns.at[i].values[data->rows - 1];
+			if (is_missing(csv, i))
+				*value = NAN;
+			else if (data->columns.at[i].type == VP_COLUMN_NOMINAL)
+				VP_TRY(vp_table_label(csv->reader, i, field(csv, i), true, value));
+			else if (!vp_table_number(field(csv, i), value))
+				return vp_table_not_number(csv->reader, i, field(csv, i));
+		}
+	}
+}
+
+static struct vp_error *read_twice(struct csv *csv)
+{
+	bool more;
+
+	VP_TRY(read_names(csv));
+	VP_TRY(find_types(csv));
+	rewind(csv->reader->file);
+	csv->reader->number = 0;
+	VP_TRY(next_row(csv, &more));
+	return read_rows(csv);
+}
+
+struct vp_error *vp_table_read_csv(struct vp_table_reader *reader)
+{
+	struct csv csv = {.reader = reader, .separator = ','};
+	struct vp_error *error = read_twice(&csv);
+
+	vp_buffer_deinit(&csv.record);
+	vp_vec_deinit(&csv.fields);
+	vp_vec_deinit(&csv.quoted);
+	return error;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "table/reader.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "table/reader_private.h"
+
+struct vp_error *vp_table_line(struct vp_table_reader *reader, bool *line)
+{
+	ssize_t size = getline(&reader->line, &reader->line_room, reader->file);
+
+	*line = size >= 0;
+	if (size < 0 && ferror(reader->file))
+		return vp_error_errno(errno, "cannot read '%s'", reader->path);
+	if (size < 0)
+		return NULL;
+	reader->number++;
+	if (strlen(reader->line) != (size_t)size)
+		return vp_error_new("%s:%zu: a zero byte: expected text", reader->path,
+				    reader->number);
+	while (size && (reader->line[size - 1] == '\n' || reader->line[size - 1] == '\r'))
+		reader->line[--size] = 0;
+	reader->line_size = (size_t)size;
+	return NULL;
+}
+
+void vp_table_column(struct vp_table_reader *reader, char *name, enum vp_column_type type)
+{
+	vp_data_column_add(reader->data, name, type);
+	vp_vec_push(&reader->labels, (struct vp_intern){0});
+}
+
+struct vp_error *vp_table_row(struct vp_table_reader *reader)
+{
+	struct vp_data *data = reader->data;
+
+	if (data->rows == VP_TABLE_MOST_ROWS)
+		return vp_error_new("%s:%zu: expected at most %u rows", reader->path,
+				    reader->number, VP_TABLE_MOST_ROWS);
+	if (data->rows == reader->room) {
+		reader->room = reader->room ? reader->room + reader->room / 2 : 64;
+		vp_vec_each (&data->columns, column)
+			column->values =
+			    vp_realloc_array(column->values, reader->room, sizeof(double));
+	}
+	data->rows++;
+	return NULL;
+}
+
+bool vp_table_number(const char *text, double *value)
+{
+	char *end;
+
+	*value = strtod(text, &end);
+	return end != text && !*end && isfinite(*value) && !isspace((unsigned char)*text);
+}
+
+struct vp_error *vp_table_not_number(const struct vp_table_reader *reader, size_t column,
+				     const char *text)
+{
+	return vp_error_new("%s:%zu: column %zu ('%s'): expected a finite number, not '%.80s'",
+			    reader->path, reader->number, column + 1,
+			    reader->data->columns.at[column].name, text);
+}
+
+struct vp_error *vp_table_label(struct vp_table_reader *reader, size_t column, const char *text,
+				bool add, double *value)
+{
+	struct vp_intern *intern = &reader->labels.at[column];
+	struct vp_labels *labels = &reader->data->columns.at[column].labels;
+	uint32_t id = vp_intern_string(intern, text);
+
+	*value = id;
+	if (id < labels->count)
+		return NULL;
+	if (!add)
+		return vp_error_new("%s:%zu: column %zu ('%s'): expected one of its labels, not "
+				    "'%.80s'",
+				    reader->path, reader->number, column + 1,
+				    reader->data->columns.at[column].name, text);
+	if (id >= VP_TABLE_MOST_LABELS)
+		return vp_error_new(
+		    "%s:%zu: column %zu ('%s'): expected at most %d different words", reader->path,
+		    reader->number, column + 1, reader->data->columns.at[column].name,
+		    VP_TABLE_MOST_LABELS);
+	vp_vec_push(labels, vp_strdup(text));
+	return NULL;
+}
+
+/* Whether the first line that is no comment begins with '@'. */
+static struct vp_error *looks_like_arff(struct vp_table_reader *reader, bool *arff)
+{
+	bool more;
+
+	*arff = false;
+	for (;;) {
+		VP_TRY(vp_table_line(reader, &more));
+		if (!more)
+			break;
+		const char *text = reader->line + strspn(reader->line, " \t");
+		if (!strncmp(text, "\xef\xbb\xbf", 3))
+			text += 3;
+		if (*text && *text != '%') {
+			*arff = *text == '@';
+			break;
+		}
+	}
+	rewind(reader->file);
+	reader->number = 0;
+	return NULL;
+}
+
+static struct vp_error *read_all(struct vp_table_reader *reader)
+{
+	bool arff;
+
+	VP_TRY(looks_like_arff(reader, &arff));
+	VP_TRY(arff ? vp_table_read_arff(reader) : vp_table_read_csv(reader));
+	if (!reader->data->columns.count)
+		return vp_error_new("%s: expected columns, found none", reader->path);
+	if (!reader->data->rows)
+		return vp_error_new("%s:%zu: expected rows of data, found none", reader->path,
+				    reader->number);
+	vp_vec_each (&reader->data->columns, column)
+		column->values =
+		    vp_realloc_array(column->values, reader->data->rows, sizeof(double));
+	reader->data->target = reader->data->columns.count - 1;
+	return NULL;
+}
+
+struct vp_error *vp_table_read_stream(FILE *file, const char *path, struct vp_data *data)
+{
+	struct vp_table_reader reader = {.file = file, .path = path, .data = data};
+	const char *slash = strrchr(path, '/');
+
+	*data = (struct vp_data){.name = vp_strdup(slash ? slash + 1 : path)};
+	struct vp_error *error = read_all(&reader);
+	vp_vec_each (&reader.labels, labels)
+		vp_intern_deinit(labels);
+	vp_vec_deinit(&reader.labels);
+	free(reader.line);
+	if (error)
+		vp_data_deinit(data);
+	return error;
+}
+
+/* A pipe cannot be read twice, as finding out what it holds needs. */
+static struct vp_error *copy_of(FILE *pipe, const char *path, FILE **copy)
+{
+	char bytes[65536];
+	size_t size;
+
+	*copy = tmpfile();
+	if (!*copy)
+		return vp_error_errno(errno, "cannot create a copy of '%s'", path);
+	while ((size = fread(bytes, 1, sizeof(bytes), pipe)))
+		if (fwrite(bytes, 1, size, *copy) != size)
+			return vp_error_errno(errno, "cannot write a copy of '%s'", path);
+	if (ferror(pipe))
+		return vp_error_errno(errno, "cannot read '%s'", path);
+	rewind(*copy);
+	return NULL;
+}
+
+struct vp_error *vp_table_read(const char *path, struct vp_data *data)
+{
+	VP_AUTO_FCLOSE FILE *file = fopen(path, "re");
+	VP_AUTO_FCLOSE FILE *copy = NULL;
+	struct stat stat;
+
+	*data = (struct vp_data){0};
+	if (!file || fstat(fileno(file), &stat))
+		return vp_error_errno(errno, "cannot open '%s'", path);
+	if (S_ISDIR(stat.st_mode))
+		return vp_error_new("'%s' is a directory: expected an ARFF or CSV file", path);
+	if (!S_ISREG(stat.st_mode))
+		VP_TRY(copy_of(file, path, &copy));
+	return vp_table_read_stream(copy ? copy : file, path, data);
+}
+
+static void put_text(const char *text, struct vp_buffer *out)
+{
+	vp_buffer_string(out, "\"");
+	for (; *text; text++)
+		vp_buffer_append(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+	vp_buffer_string(out, "\"");
+}
+
+/* The fewest digits that give the number again. */
+static void put_number(double value, struct vp_buffer *out)
+{
+	char text[40];
+
+	for (int digits = 6; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	vp_buffer_string(out, text);
+}
+
+void vp_table_write_csv(const struct vp_data *data, struct vp_buffer *out)
+{
+	size_t columns = data->columns.count;
+
+	for (size_t i = 0; i < columns; i++) {
+		put_text(data->columns.at[i].name, out);
+		vp_buffer_string(out, i + 1 < columns ? "," : "\n");
+	}
+	for (size_t row = 0; row < data->rows; row++)
+		for (size_t i = 0; i < columns; i++) {
+			const struct vp_column *column = &data->columns.at[i];
+			double value = column->values[row];
+			if (!isnan(value) && column->type == VP_COLUMN_NOMINAL)
+				put_text(column->labels.at[(size_t)value], out);
+			else if (!isnan(value))
+				put_number(value, out);
+			vp_buffer_string(out, i + 1 < columns ? "," : "\n");
+		}
+}

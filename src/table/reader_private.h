@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the readers of the two formats share. */
+#ifndef VP_TABLE_READER_PRIVATE_H
+#define VP_TABLE_READER_PRIVATE_H
+
+#include <stdio.h>
+
+#include "base/buffer.h"
+#include "base/intern.h"
+#include "table/reader.h"
+
+/* Rows are numbered by 32 bits; a label's number is its input's, so there are not many. */
+enum { VP_TABLE_MOST_COLUMNS = 65536, VP_TABLE_MOST_LABELS = 65536 };
+#define VP_TABLE_MOST_ROWS 0x7fffffffU
+
+struct vp_table_reader {
+	FILE *file;
+	const char *path;
+	struct vp_data *data;
+	char *line; /* without its end; NULL before the first */
+	size_t line_room, line_size;
+	size_t number;                   /* of the line, from 1 */
+	VP_VEC(struct vp_intern) labels; /* of each column */
+	size_t room;                     /* rows that the columns have room for */
+};
+
+/* Reads the next line; *line is false at the end. */
+struct vp_error *vp_table_line(struct vp_table_reader *reader, bool *line) VP_MUST_CHECK;
+void vp_table_column(struct vp_table_reader *reader, char *name, enum vp_column_type type);
+/* Makes room for one more row. */
+struct vp_error *vp_table_row(struct vp_table_reader *reader) VP_MUST_CHECK;
+/* Whether the whole text is a finite number. */
+bool vp_table_number(const char *text, double *value);
+struct vp_error *vp_table_not_number(const struct vp_table_reader *reader, size_t column,
+				     const char *text) VP_MUST_CHECK;
+/* The label's number; a new one is added if `add`, else it is an error. */
+struct vp_error *vp_table_label(struct vp_table_reader *reader, size_t column, const char *text,
+				bool add, double *value) VP_MUST_CHECK;
+
+struct vp_error *vp_table_read_arff(struct vp_table_reader *reader) VP_MUST_CHECK;
+struct vp_error *vp_table_read_csv(struct vp_table_reader *reader) VP_MUST_CHECK;
+
+#endif
