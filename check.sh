@@ -29,19 +29,27 @@ passed=0 failed=0 skipped=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-# Runs a step; its output is shown when it fails.
+# Runs a step; its output is shown when it fails. Exit status 77: what it needs is not there.
 step() {
 	local name=$1 began=$SECONDS
 	shift
-	if "$@" >"$log" 2>&1; then
+	"$@" >"$log" 2>&1
+	case $? in
+	0)
 		passed=$((passed + 1))
 		echo "ok: $name ($((SECONDS - began)) s)"
-	else
+		;;
+	77)
+		skipped=$((skipped + 1))
+		echo "skipped: $name: $(tail -n 1 "$log")"
+		;;
+	*)
 		failed=$((failed + 1))
 		echo "NOT OK: $name ($((SECONDS - began)) s)"
 		tail -n 60 "$log"
 		return 1
-	fi
+		;;
+	esac
 }
 
 close() {
@@ -64,25 +72,8 @@ unit_tests() {
 	meson test -C build-dev --print-errorlogs --no-rebuild
 }
 
-# Steps that may find that what they need is not there: status 77.
-optional_step() {
-	local name=$1 began=$SECONDS
-	shift
-	"$@" >"$log" 2>&1
-	local result=$?
-	if [ $result -eq 77 ]; then
-		skipped=$((skipped + 1))
-		echo "skipped: $name: $(tail -n 1 "$log")"
-		return
-	fi
-	if [ $result -eq 0 ]; then
-		passed=$((passed + 1))
-		echo "ok: $name ($((SECONDS - began)) s)"
-	else
-		failed=$((failed + 1))
-		echo "NOT OK: $name ($((SECONDS - began)) s)"
-		tail -n 60 "$log"
-	fi
+peers() {
+	tools/install-packages tests/packages.txt || return 77
 }
 
 fuzz() {
@@ -91,6 +82,7 @@ fuzz() {
 }
 
 step "packages" tools/install-packages packages.txt lab/packages.txt || close
+step "packages of peers" peers
 step "configure, for developers" configure build-dev --native-file build-dev.ini || close
 step "build with -Werror, ASan and UBSan" ninja -C build-dev || close
 step "unit tests" unit_tests
@@ -102,7 +94,7 @@ step "shell scripts" shellcheck "${scripts[@]}"
 step "fuzzing, $fuzz_seconds s each" fuzz
 step "configure, for use" configure build --buildtype=release -Db_ndebug=false || close
 step "build, for use" ninja -C build || close
-optional_step "model trees beside WEKA's" tests/models/compare-weka build/vperf
+step "model trees beside WEKA's" tests/models/compare-weka build/vperf
 
 if [ -n "$lab" ]; then
 	began=$SECONDS

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * M5' model trees (Quinlan 1992; Wang and Witten 1997), grown, pruned and smoothed as WEKA 3.6's
- * M5P does it, to the rounding; docs/method-models.md has every constant.
+ * M5P does it, to the rounding; docs/method-model.md has every constant.
  */
 #ifndef VP_STATS_M5_H
 #define VP_STATS_M5_H
