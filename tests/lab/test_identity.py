@@ -154,7 +154,9 @@ def identity(run, claims):
 
 
 SUITES = ("bullseye", "bookworm", "trixie", "sid")
-USUAL = (("bookworm", "trixie", 1), ("bookworm", "sid", 4))
+# Under QEMU 7.2, guests with more vCPUs than the emulated host has pCPUs lock that host up now and
+# then (one run of four without vperf): they are for --full.
+USUAL = (("bookworm", "trixie", 1), ("bookworm", "sid", 1))
 
 
 def tests(pairs):
