@@ -16,7 +16,7 @@ workload g1 length=100 exits --syscalls 20000 --rate 2
 workload g1 length=100 shares fast=80 slow=20
 command export HOME=/tmp/home; vperf guests --format json >/out/guests.json; \
 vperf guests --scan --no-cache --format json >/out/scanned.json; \
-vperf record --guest-memory -o /out/rec -- sleep 10; \
+vperf record -o /out/rec -- sleep 10; \
 sed -i '/member task_struct.comm/s/[0-9a-f]*$/10/' /tmp/home/.cache/vperf/packs/*.pack; \
 vperf guests --format json >/out/tampered.json
 command-after rm -rf /tmp/home/.cache
