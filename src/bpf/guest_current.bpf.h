@@ -93,9 +93,11 @@ static __always_inline bool read_task(struct vp_identity_vcpu *vcpu, struct gues
 		return false;
 	vcpu->tid = (__u32)ids;
 	vcpu->tgid = ids >> 32;
-	/* PID_MAX_LIMIT; a name may be empty or of any script, but it ends. */
+	/* PID_MAX_LIMIT; idle tasks alone are of process 0. A name may be empty or of any script,
+	 * but it ends. */
 	unsigned char first = ret->comm[0];
-	return !((vcpu->tid | vcpu->tgid) >> 22) && (!first || first >= ' ') && !ret->comm[15];
+	return !((vcpu->tid | vcpu->tgid) >> 22) && !vcpu->tid == !vcpu->tgid &&
+	       (!first || first >= ' ') && !ret->comm[15];
 }
 
 /* A thread is new once more in user space: only there are its mappings those of its program. */

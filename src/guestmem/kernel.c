@@ -260,7 +260,8 @@ static struct vp_error *read_pack(struct vp_guest_kernel *kernel, uint64_t seed,
 	return NULL;
 }
 
-/* A pack of this very build: the build-id is where it says, and what it was made of is the same. */
+/* A pack of this very build: the build-id is where it says, and what it was made of is the same.
+ * One that lacks something is made anew. */
 static bool use_pack(struct vp_guest_kernel *kernel, const vp_kernel_packs *packs)
 {
 	const struct vp_guest_view found = kernel->view;
@@ -271,7 +272,8 @@ static bool use_pack(struct vp_guest_kernel *kernel, const vp_kernel_packs *pack
 		kernel->text = found.image_va;
 		if (!read_build_id(kernel, pack, &build_id) ||
 		    !vp_build_id_equal(&build_id, &pack->build_id) || !pack->seed ||
-		    !hash_evidence(kernel, pack, &hash) || hash != pack->hash)
+		    vp_kernel_pack_lacks(pack) || !hash_evidence(kernel, pack, &hash) ||
+		    hash != pack->hash)
 			continue;
 		kernel->pack = *pack;
 		kernel->route = VP_PACK_CACHED;

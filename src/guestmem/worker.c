@@ -70,8 +70,9 @@ static struct vp_error *find_with(struct worker *worker, bool scan, const vp_ker
 	vp_guest_kernel_deinit(&worker->kernel);
 	VP_TRY(vp_guest_kernel_find(options->memory, options->vcpus, scan ? 0 : options->n_vcpus,
 				    packs, options->seed, &worker->kernel));
-	/* A kernel that does not tell its tasks has symbols all the same. */
-	if (worker->kernel.lacks)
+	/* A kernel that does not tell its tasks has symbols all the same; but a cached pack may be
+	 * what is to blame. */
+	if (worker->kernel.lacks && worker->kernel.route == VP_PACK_READ)
 		return NULL;
 	VP_TRY(vp_guest_kernel_check(&worker->kernel));
 	return vp_guest_cpus_find(&worker->kernel, cpus);

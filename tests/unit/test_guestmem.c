@@ -394,7 +394,7 @@ static void test_tasks_lies(void **state)
 	const uint64_t nowhere[] = {0, 0x1234, BUILT_DIRECT + BUILT_LOW + 0x10000,
 				    0xffffc90000000000, UINT64_MAX};
 
-	for (size_t i = 0; i <= VP_ARRAY_SIZE(nowhere) + 1; i++) {
+	for (size_t i = 0; i <= VP_ARRAY_SIZE(nowhere) + 2; i++) {
 		struct seen seen = {0};
 		struct opened opened;
 		bool damaged;
@@ -406,6 +406,8 @@ static void test_tasks_lies(void **state)
 			built_put64(&guest, third + link, nowhere[i]);
 		else if (i == VP_ARRAY_SIZE(nowhere))
 			built_put64(&guest, third + link, second + link);
+		else if (i == VP_ARRAY_SIZE(nowhere) + 1) /* a thread of no process */
+			put32(built_at(&guest, third + guest.pack.at.task_tgid), 0);
 		else
 			memset(built_at(&guest, third + guest.pack.at.task_comm), 'x', 16);
 		open_kernel(&opened);
@@ -741,6 +743,19 @@ static void test_worker(void **state)
 	text = work(&opened, &pack, 1, "find\ntasks\n", &answers);
 	assert_non_null(strstr(text, "dropped the%20kernel%20pack%20does%20not%20fit"));
 	assert_non_null(strstr(text, "\ntask 1 1000 init\n"));
+	opened.kernel.pack.at.task_comm -= 8;
+
+	/* One that is to blame for what is missing, or that lacks something itself, is too. */
+	uint32_t page_offset_base = opened.kernel.pack.symbol.page_offset_base.offset;
+	const uint32_t wrong[] = {page_offset_base - 8, VP_PACK_NONE};
+	for (size_t i = 0; i < VP_ARRAY_SIZE(wrong); i++) {
+		opened.kernel.pack.symbol.page_offset_base.offset = wrong[i];
+		pack.size = 0;
+		vp_kernel_pack_write(&opened.kernel.pack, &pack);
+		text = work(&opened, &pack, 1, "find\ntasks\n", &answers);
+		assert_null(strstr(text, "\nlacks"));
+		assert_non_null(strstr(text, "\ntask 1 1000 init\n"));
+	}
 	vp_buffer_deinit(&pack);
 	vp_buffer_deinit(&answers);
 	close_guest(&opened);
