@@ -198,6 +198,7 @@ static bool take_kernel(struct vp_cursor *words, struct vp_guest_finding *findin
 	finding->levels = (uint32_t)vp_cursor_hex(words);
 	finding->cached = vp_cursor_hex(words);
 	finding->scanned = vp_cursor_hex(words);
+	finding->derived = vp_cursor_hex(words);
 	bool known = vp_build_id_parse(vp_cursor_word(words), &finding->build_id);
 	free(finding->banner);
 	finding->banner = rest_of(words);

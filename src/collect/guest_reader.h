@@ -25,6 +25,7 @@ struct vp_guest_finding {
 	uint64_t direct_map;
 	uint32_t levels;
 	bool cached, scanned; /* by a kernel pack that was there; without registers */
+	bool derived;         /* without BTF: tasks are told, but not their mappings */
 	struct vp_build_id build_id;
 	char *banner;
 	uint32_t at_tid, at_tgid, at_comm; /* in task_struct */

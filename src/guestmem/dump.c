@@ -146,6 +146,8 @@ static void read_mappings(struct vp_guest_dump *dump, const struct vp_guest_kern
 {
 	struct reading reading = {.dump = dump, .kernel = kernel, .task = task, .space = space};
 
+	if (kernel->pack.derived) /* the places of mappings are not known */
+		return;
 	if (kernel->pack.at.mm_vdso == VP_PACK_NONE ||
 	    !vp_guest_view_u64(&kernel->view, task->mm + kernel->pack.at.mm_vdso, &reading.vdso))
 		reading.vdso = 0;
@@ -327,6 +329,10 @@ struct vp_error *vp_guest_dump_write(struct vp_guest_dump *dump,
 	write_kernel(kernel, &writer);
 	write_spaces(dump, &writer);
 	write_images(dump, kernel, symbols, &writer);
+	if (kernel->pack.derived)
+		vp_maps_write_note(&writer,
+				   "the guest's kernel has no BTF: mappings of processes are not "
+				   "read from its memory");
 	if (damaged)
 		vp_maps_write_note(&writer, "the guest's list of tasks could not be read to its "
 					    "end");

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
+#include "guestmem/derive.h"
 
 enum {
 	PAGE = 4096,
@@ -300,6 +301,8 @@ static void settle(struct vp_guest_kernel *kernel)
 	if (!direct || !vp_guest_view_u64(&kernel->view, direct, &kernel->view.direct_map) ||
 	    kernel->view.direct_map % (1 << 30) || (int64_t)kernel->view.direct_map >= 0)
 		kernel->view.direct_map = 0;
+	if (pack->at.task_pid == VP_PACK_NONE) /* no BTF, or none that can be read */
+		vp_guest_derive_tasks(kernel);
 	const char *lacks = vp_kernel_pack_lacks(pack);
 	if (!lacks && !kernel->view.direct_map)
 		lacks = "the place of the direct map (page_offset_base)";

@@ -135,6 +135,10 @@ void vp_kernel_pack_write(const struct vp_kernel_pack *pack, struct vp_buffer *t
 				 offset);
 		lines++;
 	}
+	if (pack->derived) {
+		vp_buffer_string(text, "derived 1\n");
+		lines++;
+	}
 	vp_buffer_printf(text, "size page %x\nevidence %" PRIx64 " %" PRIx64 "\nend %u\n",
 			 pack->page_size_of, pack->seed, pack->hash, lines + 2);
 }
@@ -192,6 +196,10 @@ static bool take_line(struct vp_kernel_pack *pack, struct vp_slice line)
 		pack->kallsyms.sense = (enum vp_kallsyms_sense)sense;
 		return vp_cursor_ok(&words) && count <= UINT32_MAX &&
 		       sense >= VP_KALLSYMS_RELATIVE && sense <= VP_KALLSYMS_PLACE;
+	}
+	if (vp_slice_is(what, "derived")) {
+		pack->derived = vp_cursor_decimal(&words) == 1;
+		return pack->derived && vp_cursor_ok(&words);
 	}
 	if (vp_slice_is(what, "evidence")) {
 		pack->seed = vp_cursor_hex(&words);

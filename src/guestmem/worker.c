@@ -40,10 +40,11 @@ static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 	const struct vp_guest_view *view = &kernel->view;
 	struct vp_buffer *answer = &worker->answer;
 
-	vp_buffer_printf(answer, "kernel %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %x %d %d ",
+	vp_buffer_printf(answer,
+			 "kernel %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %x %d %d %d ",
 			 kernel->text, view->image_gpa + (kernel->text - view->image_va),
 			 view->image_size, view->direct_map, view->levels,
-			 kernel->route == VP_PACK_CACHED, kernel->by_scan);
+			 kernel->route == VP_PACK_CACHED, kernel->by_scan, kernel->pack.derived);
 	vp_build_id_put(&kernel->pack.build_id, answer);
 	put_escaped(worker, kernel->banner);
 	vp_buffer_printf(answer, "at %x %x %x\n", kernel->pack.at.task_pid,

@@ -7,7 +7,7 @@
  * escaped as in map text.
  *
  *   find [scan]   look for the kernel (scan: without the vCPUs' registers)
- *       kernel TEXT GPA SIZE DIRECT LEVELS CACHED SCANNED BUILDID BANNER
+ *       kernel TEXT GPA SIZE DIRECT LEVELS CACHED SCANNED DERIVED BUILDID BANNER
  *       at TID TGID COMM                  places in task_struct
  *       cpu VCPU CPU GPA                  where the pointer to its current task is
  *       lacks TEXT                        why its tasks cannot be told; its symbols can

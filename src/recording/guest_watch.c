@@ -336,8 +336,13 @@ char *vp_guest_watch_state(const struct vp_guest_watch *watch, uint32_t pid)
 		return vp_strdup("the guest's kernel was not found before the recording ended");
 	struct vp_sampler_identity_counts counts =
 	    vp_sampler_identity_counts(watch->sampler, guest->pid, &guest->finding);
-	return vp_format("ok: kernel found by %s, %s; %llu samples named, %llu not",
+	return vp_format("ok: kernel found by %s, %s; %llu samples named, %llu not%s",
 			 guest->finding.scanned ? "looking through memory" : "registers",
-			 guest->finding.cached ? "known by a kernel pack" : "symbols and BTF read",
-			 (unsigned long long)counts.good, (unsigned long long)counts.failed);
+			 guest->finding.cached    ? "known by a kernel pack"
+			 : guest->finding.derived ? "symbols read"
+						  : "symbols and BTF read",
+			 (unsigned long long)counts.good, (unsigned long long)counts.failed,
+			 guest->finding.derived
+			     ? "; it has no BTF: mappings of processes are not read from memory"
+			     : "");
 }

@@ -785,6 +785,81 @@ static void test_no_btf(void **state)
 	close_guest(&opened);
 }
 
+/* A guest with the eight tasks and more that a kernel has when it is up, without BTF. */
+static void build_without_btf(enum built_layout layout)
+{
+	built_kernel(&guest, layout);
+	for (uint32_t i = 2; i < 10; i++)
+		built_process(&guest, i, 0, "kthread");
+	built_process(&guest, 300, built_mm(&guest), "work");
+	memset(guest.image + AT_BTF, 0, guest.btf_size);
+}
+
+/* What is needed of tasks can be worked out; it is what the BTF says, and it is kept in packs. */
+static void test_derived(void **state)
+{
+	const enum built_layout layouts[] = {BUILT_OLD, BUILT_NEW, BUILT_PLACE};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(layouts); i++) {
+		const struct vp_kernel_pack *pack;
+		struct vp_buffer text = {0};
+		struct vp_kernel_pack again;
+		struct opened opened;
+		build_without_btf(layouts[i]);
+		open_kernel(&opened);
+		pack = &opened.kernel.pack;
+		assert_null(opened.kernel.lacks);
+		assert_true(pack->derived);
+		assert_int_equal(pack->at.task_pid, guest.pack.at.task_pid);
+		assert_int_equal(pack->at.task_tgid, guest.pack.at.task_tgid);
+		assert_int_equal(pack->at.task_comm, guest.pack.at.task_comm);
+		assert_int_equal(pack->at.task_mm, guest.pack.at.task_mm);
+		assert_int_equal(pack->at.task_tasks, guest.pack.at.task_tasks);
+		assert_int_equal(pack->at.mm_pgd, guest.pack.at.mm_pgd);
+		expect_no_error(vp_guest_kernel_check(&opened.kernel));
+		vp_kernel_pack_write(pack, &text);
+		expect_no_error(vp_kernel_pack_parse("x", text.bytes, text.size, &again));
+		assert_true(again.derived);
+		vp_buffer_deinit(&text);
+		close_guest(&opened);
+	}
+}
+
+/* Two places that would fit, or too few tasks to tell: nothing is believed. */
+static void test_derived_doubt(void **state)
+{
+	enum { SECOND_NUMBERS, SECOND_NAME, TWICE_THE_SAME, WRONG_TABLES, NOT_A_RING, DOUBTS };
+
+	for (int doubt = 0; doubt < DOUBTS; doubt++) {
+		struct opened opened;
+		build_without_btf(BUILT_OLD);
+		const uint64_t idle = BUILT_TEXT + AT_INIT_TASK;
+		uint64_t link = guest.pack.at.task_tasks, task = idle, next;
+		for (unsigned i = 0; i < 10; i++) {
+			memcpy(&next, built_at(&guest, task + link), sizeof(next));
+			task = next - link;
+			char *ids = built_at(&guest, task + guest.pack.at.task_pid);
+			if (doubt == SECOND_NUMBERS)
+				memcpy(built_at(&guest, task + 400), ids, 8);
+		}
+		/* `task` is the process of user space. */
+		uint64_t mm;
+		memcpy(&mm, built_at(&guest, task + guest.pack.at.task_mm), sizeof(mm));
+		if (doubt == SECOND_NAME)
+			strcpy(built_at(&guest, idle + 400), "swapper/0");
+		else if (doubt == TWICE_THE_SAME)
+			built_put64(&guest, task + guest.pack.at.task_pid, 0x500000005);
+		else if (doubt == WRONG_TABLES)
+			built_put64(&guest, mm + guest.pack.at.mm_pgd, BUILT_DIRECT + 0x3000);
+		else if (doubt == NOT_A_RING)
+			built_put64(&guest, task + link, task + link);
+		open_kernel(&opened);
+		assert_non_null(opened.kernel.lacks);
+		assert_false(opened.kernel.pack.derived);
+		close_guest(&opened);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -810,6 +885,8 @@ int main(void)
 	    cmocka_unit_test(test_dump),
 	    cmocka_unit_test(test_worker),
 	    cmocka_unit_test(test_no_btf),
+	    cmocka_unit_test(test_derived),
+	    cmocka_unit_test(test_derived_doubt),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
