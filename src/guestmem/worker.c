@@ -95,8 +95,10 @@ static struct vp_error *find(struct worker *worker, bool scan)
 		error = find_with(worker, scan, &none, &cpus);
 	}
 	worker->found = !error;
-	if (!error)
+	if (!error) {
+		vp_guest_dump_keep(worker->dump, &worker->kernel);
 		put_kernel(worker, &cpus);
+	}
 	vp_vec_deinit(&cpus);
 	return error;
 }

@@ -14,7 +14,9 @@
 
 struct vp_guest_watch;
 
-struct vp_guest_watch *vp_guest_watch_new(struct vp_sampler *sampler, const char *directory);
+/* `symbols`: map text is to have those of the kernel and of files. */
+struct vp_guest_watch *vp_guest_watch_new(struct vp_sampler *sampler, const char *directory,
+					  bool symbols);
 void vp_guest_watch_free(struct vp_guest_watch *watch);
 /* Begins to look into the VM's guest. */
 void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm);
@@ -24,10 +26,14 @@ void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms);
 void vp_guest_watch_step(struct vp_guest_watch *watch);
 /* A sample hit user space of that thread of a guest, which was not hit lately. */
 void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task *task);
-/* Has the VM's map text written to `path`; *written is false if there is none. */
+/*
+ * Has the VM's map text written to `path`: as it is now or, if the VM has ended or its memory is
+ * not what it was, as it was known before. *written is false if there is none.
+ */
 struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct vp_vm *vm,
-				     const char *path, bool symbols, bool *written) VP_MUST_CHECK;
+				     const char *path, bool *written) VP_MUST_CHECK;
 /* One sentence on how it went, "ok: …" if it did; a new string. */
-char *vp_guest_watch_state(const struct vp_guest_watch *watch, uint32_t pid) VP_MUST_CHECK;
+char *vp_guest_watch_state(const struct vp_guest_watch *watch,
+			   const struct vp_vm *vm) VP_MUST_CHECK;
 
 #endif

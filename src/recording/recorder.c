@@ -171,7 +171,8 @@ static struct vp_error *write_cgroups(struct vp_recorder *recorder)
 
 static void watch_guests(struct vp_recorder *recorder)
 {
-	recorder->guest_watch = vp_guest_watch_new(recorder->sampler, recorder->options.directory);
+	recorder->guest_watch = vp_guest_watch_new(recorder->sampler, recorder->options.directory,
+						   recorder->options.with_symbols);
 	vp_vec_each (&recorder->vms, vm)
 		if (vp_recorder_is_chosen(recorder, vm))
 			vp_guest_watch_add(recorder->guest_watch, vm);

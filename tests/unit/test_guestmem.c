@@ -680,6 +680,7 @@ static void test_dump(void **state)
 	open_kernel(&opened);
 	vp_guest_dump_see(dump, &opened.kernel, place, 8, 100); /* another process by now */
 	vp_guest_dump_see(dump, &opened.kernel, place, 7, 100);
+	vp_guest_dump_keep(dump, &opened.kernel);
 	expect_no_error(vp_guest_dump_write(dump, &opened.kernel, fd, true, &processes));
 	assert_int_equal(processes, 1);
 	VP_AUTO_FREE char *path = vp_format("/proc/self/fd/%d", fd);
@@ -693,6 +694,45 @@ static void test_dump(void **state)
 	vp_guest_dump_free(dump);
 	close_guest(&opened);
 	close(fd);
+}
+
+static bool read_nothing(void *context, uint64_t hva, void *bytes, size_t size)
+{
+	return false;
+}
+
+/* A VM that is gone: what was known of its processes and its kernel's symbols remain. */
+static void test_dump_gone(void **state)
+{
+	struct vp_guest_dump *dump = vp_guest_dump_new();
+	struct vp_buffer text = {0};
+	struct opened opened;
+	size_t processes;
+	VP_AUTO_CLOSE int fd = memfd_create("maps", MFD_CLOEXEC);
+
+	built_kernel(&guest, BUILT_PLACE);
+	uint64_t mm = built_mm(&guest), top = built_dentry(0, "/");
+	uint64_t file = built_file(built_dentry(top, "prog"), built_mount(top, 0, top));
+	built_put64(&guest, mm + guest.pack.at.mm_maple_root,
+		    built_vma(&guest, 0x400000, 0x402000, 1, file));
+	uint64_t place = built_process(&guest, 7, mm, "prog");
+	open_kernel(&opened);
+	vp_guest_dump_keep(dump, &opened.kernel);
+	vp_guest_dump_see(dump, &opened.kernel, place, 7, 100);
+	opened.snapshot.memory.read = read_nothing;
+	vp_guest_dump_see(dump, &opened.kernel, place, 9, 200);
+	expect_no_error(vp_guest_dump_write(dump, &opened.kernel, fd, true, &processes));
+	assert_int_equal(processes, 1);
+	VP_AUTO_FREE char *path = vp_format("/proc/self/fd/%d", fd);
+	expect_no_error(vp_file_read(path, 1 << 20, &text));
+	const char *maps = vp_buffer_text(&text);
+	assert_non_null(strstr(maps, "\na 0 7 1000 0 0 prog\n"));
+	assert_non_null(strstr(maps, "\nm 0 400000 402000 1000 0 - /prog\n"));
+	assert_non_null(strstr(maps, "\nk ffffffff81000100 0 T entry_SYSCALL_64\n"));
+	assert_non_null(strstr(maps, "\nn the%20guest's%20list%20of%20tasks"));
+	vp_buffer_deinit(&text);
+	vp_guest_dump_free(dump);
+	close_guest(&opened);
 }
 
 /* Answers of a worker to these requests, in one text. */
@@ -778,6 +818,7 @@ static void test_no_btf(void **state)
 	vp_guest_tasks_each(&opened.kernel, keep_task, &seen, &damaged);
 	assert_true(damaged);
 	VP_AUTO_CLOSE int fd = memfd_create("maps", MFD_CLOEXEC);
+	vp_guest_dump_keep(dump, &opened.kernel);
 	expect_no_error(vp_guest_dump_write(dump, &opened.kernel, fd, true, &processes));
 	assert_int_equal(processes, 0);
 	assert_true(lseek(fd, 0, SEEK_END) > 20 * BUILT_SYMBOLS);
@@ -883,6 +924,7 @@ int main(void)
 	    cmocka_unit_test(test_paths),
 	    cmocka_unit_test(test_page_cache),
 	    cmocka_unit_test(test_dump),
+	    cmocka_unit_test(test_dump_gone),
 	    cmocka_unit_test(test_worker),
 	    cmocka_unit_test(test_no_btf),
 	    cmocka_unit_test(test_derived),
