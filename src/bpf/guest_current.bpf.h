@@ -63,18 +63,19 @@ static __always_inline __u64 hva_of_task(const struct vp_identity_vm *vm, __u64 
 	return 0;
 }
 
-/* A task is looked for again only when the pointer to it has changed. */
+/* A task is looked for again only when the pointer to it has changed, or it was not found. */
 static __always_inline bool find_task(struct vp_identity_vcpu *vcpu)
 {
 	__u64 task = 0;
 
 	if (bpf_probe_read_user(&task, sizeof(task), (void *)vcpu->current_hva))
 		return false;
-	if (task != vcpu->task) {
+	if (task != vcpu->task || !vcpu->task_hva) {
 		struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &vcpu->vm);
 		__u32 size = (vcpu->at_comm > vcpu->at_ids ? vcpu->at_comm : vcpu->at_ids) + 16;
 		vcpu->task_hva = vm ? hva_of_task(vm, task, size) : 0;
 		vcpu->task = task;
+		vcpu->nowhere += !vcpu->task_hva;
 	}
 	return vcpu->task_hva != 0;
 }

@@ -27,7 +27,7 @@ struct vp_identity_vcpu {
 	__u32 vm;          /* which vp_identity_vm */
 	__u32 at_ids;      /* in task_struct: tid, and the tgid right behind it */
 	__u32 at_comm;
-	__u32 reserved;
+	__u32 nowhere; /* times that the task was in no slot: there may be new ones */
 	/* Of the sample before: */
 	__u64 task, task_hva;
 	__u64 as_root, checked; /* when all of the task was read last, ns */

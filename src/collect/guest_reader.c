@@ -130,6 +130,20 @@ struct vp_error *vp_guest_reader_see(struct vp_guest_reader *reader, uint64_t ta
 	return send_request(reader, text, (size_t)length);
 }
 
+struct vp_error *vp_guest_reader_memory(struct vp_guest_reader *reader,
+					const struct vp_guest_memory *memory)
+{
+	struct vp_buffer text = {0};
+
+	vp_buffer_string(&text, "memory\n");
+	vp_vec_each (&memory->slots, slot)
+		vp_buffer_printf(&text, "memory %" PRIx64 " %" PRIx64 " %" PRIx64 "\n", slot->gpa,
+				 slot->size, slot->hva);
+	struct vp_error *error = send_request(reader, text.bytes, text.size);
+	vp_buffer_deinit(&text);
+	return error;
+}
+
 /* Whether the last line of the answer is there. */
 static bool is_whole(const struct vp_buffer *answer)
 {

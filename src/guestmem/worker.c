@@ -134,6 +134,18 @@ static struct vp_error *write_dump(struct worker *worker, bool symbols)
 	return NULL;
 }
 
+static void change_memory(struct vp_guest_memory *memory, struct vp_cursor *words)
+{
+	if (!vp_cursor_left(words)) {
+		memory->slots.count = 0;
+		return;
+	}
+	uint64_t gpa = vp_cursor_hex(words), size = vp_cursor_hex(words),
+		 hva = vp_cursor_hex(words);
+	if (vp_cursor_ok(words))
+		vp_guest_memory_add(memory, gpa, size, hva);
+}
+
 /* True if the request has an answer. */
 static bool serve(struct worker *worker, struct vp_slice line)
 {
@@ -143,6 +155,9 @@ static bool serve(struct worker *worker, struct vp_slice line)
 
 	if (vp_slice_is(what, "find")) {
 		error = find(worker, vp_slice_is(vp_cursor_rest(&words), "scan"));
+	} else if (vp_slice_is(what, "memory")) {
+		change_memory(worker->options->memory, &words);
+		return false;
 	} else if (!worker->found) {
 		error = vp_error_new("the kernel was not found yet");
 	} else if (vp_slice_is(what, "check")) {

@@ -18,6 +18,8 @@
  *       damaged                           the list ended too early
  *   check         is the kernel still there
  *   see PLACE TGID TIME                   read that task's mappings now; no answer
+ *   memory [GPA SIZE HVA]                 there is memory there too, or (alone) forget where there
+ *                                         was some; no answer
  *   dump SYMBOLS                          write map text, with symbols or (0) without
  *       wrote PROCESSES
  *   error SENTENCE                        in place of any answer
@@ -28,7 +30,7 @@
 #include "guestmem/memory.h"
 
 struct vp_guest_worker_options {
-	const struct vp_guest_memory *memory;
+	struct vp_guest_memory *memory; /* changed on request */
 	const struct vp_guest_registers *vcpus;
 	size_t n_vcpus;
 	const struct vp_buffer *packs; /* texts of kernel packs that may fit */

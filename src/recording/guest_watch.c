@@ -36,6 +36,7 @@ struct guest {
 	int last_text; /* what was written when it was lost; -1: nothing */
 	struct vp_guest_finding finding;
 	struct vp_guest_state memory;
+	uint64_t nowhere;     /* tasks that were in no slot, until the slots were looked at last */
 	uint64_t asked, next; /* when it was asked; when it is to be asked again */
 	unsigned tries;
 	char *problem;
@@ -140,6 +141,7 @@ static struct vp_error *start(struct vp_guest_watch *watch, struct guest *guest)
 	VP_TRY(vp_guest_reader_start(&guest->memory, watch->packs.at, watch->packs.count,
 				     guest->text, &guest->reader));
 	guest->asked = vp_clock_monotonic();
+	guest->nowhere = 0;
 	guest->state = GUEST_FINDING;
 	return vp_guest_reader_ask(guest->reader, "find");
 }
@@ -257,10 +259,41 @@ void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms)
 			hear(watch, guest, 20);
 }
 
+/* Memory may have been plugged in or out: KVM's slots are looked at again. */
+static struct vp_error *refresh_memory(struct vp_guest_watch *watch, struct guest *guest)
+{
+	vp_guest_states states = {0};
+
+	VP_TRY(vp_guest_lister_read(watch->lister, guest->pid, &states));
+	bool changed =
+	    states.count && vp_guest_memory_change(&guest->memory.memory, &states.at[0].memory);
+	vp_guest_states_deinit(&states);
+	if (!changed)
+		return NULL;
+	VP_TRY(vp_guest_reader_memory(guest->reader, &guest->memory.memory));
+	return guest->finding.lacks ? NULL
+				    : vp_sampler_identify_memory(watch->sampler, guest->number,
+								 &guest->memory, &guest->finding);
+}
+
+/* Only if tasks were where no slot is known to be: looking at all slots has its price. */
+static struct vp_error *refresh_if_needed(struct vp_guest_watch *watch, struct guest *guest)
+{
+	struct vp_sampler_identity_counts counts =
+	    vp_sampler_identity_counts(watch->sampler, guest->pid, &guest->finding);
+
+	if (counts.nowhere == guest->nowhere)
+		return NULL;
+	guest->nowhere = counts.nowhere;
+	return refresh_memory(watch, guest);
+}
+
 static void check(struct vp_guest_watch *watch, struct guest *guest)
 {
-	struct vp_error *error = vp_guest_reader_ask(guest->reader, "check");
+	struct vp_error *error = refresh_if_needed(watch, guest);
 
+	if (!error)
+		error = vp_guest_reader_ask(guest->reader, "check");
 	guest->asked = vp_clock_monotonic();
 	guest->state = GUEST_CHECKING;
 	if (error)
@@ -363,7 +396,9 @@ struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct 
 		hear(watch, guest, DUMP_MS);
 	}
 	if (guest && guest->state == GUEST_READY) {
-		struct vp_error *error = dump(guest, watch->symbols);
+		struct vp_error *error = vm->end ? NULL : refresh_memory(watch, guest);
+		if (!error)
+			error = dump(guest, watch->symbols);
 		if (error)
 			lose(watch, guest, error);
 		else

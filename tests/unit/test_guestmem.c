@@ -111,6 +111,32 @@ static void test_memory_bounds(void **state)
 }
 
 /* Tables at 0x1000, 0x2000, … lead to a page at 0x6000, with 4 and with 5 levels. */
+/* Memory is plugged in and out. */
+static void test_memory_changes(void **state)
+{
+	struct vp_guest_memory memory = {0}, now = {0};
+
+	vp_guest_memory_add(&memory, 0, 4096, 1 << 20);
+	vp_guest_memory_add(&memory, 8192, 4096, 2 << 20);
+	vp_guest_memory_add(&now, 16384, 4096, 3 << 20);
+	vp_guest_memory_add(&now, 8192, 4096, 2 << 20);
+	vp_guest_memory_add(&now, 0, 4096, 1 << 20);
+	assert_true(vp_guest_memory_change(&memory, &now));
+	assert_int_equal(memory.slots.count, 3);
+	assert_int_equal(memory.slots.at[0].gpa, 0);
+	assert_int_equal(memory.slots.at[2].gpa, 16384);
+	assert_false(vp_guest_memory_change(&memory, &now));
+	now.slots.at[1].hva = 4 << 20; /* it is elsewhere now */
+	assert_true(vp_guest_memory_change(&memory, &now));
+	assert_int_equal(memory.slots.at[2].hva, 4 << 20);
+	now.slots.count = 1;
+	assert_true(vp_guest_memory_change(&memory, &now));
+	assert_int_equal(memory.slots.count, 1);
+	assert_int_equal(vp_guest_memory_left(&memory, 0), 0);
+	vp_guest_memory_deinit(&memory);
+	vp_guest_memory_deinit(&now);
+}
+
 static void test_page_walk(void **state)
 {
 	for (unsigned levels = 4; levels <= 5; levels++) {
@@ -801,6 +827,28 @@ static void test_worker(void **state)
 	close_guest(&opened);
 }
 
+/* The slots can be told anew: without any, nothing can be read. */
+static void test_worker_memory(void **state)
+{
+	struct vp_buffer answers = {0}, requests = {0};
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_OLD);
+	open_kernel(&opened);
+	vp_buffer_string(&requests, "find\nmemory\ncheck\n");
+	vp_vec_each (&opened.snapshot.memory.slots, slot)
+		vp_buffer_printf(&requests, "memory %llx %llx %llx\n",
+				 (unsigned long long)slot->gpa, (unsigned long long)slot->size,
+				 (unsigned long long)slot->hva);
+	vp_buffer_string(&requests, "memory what\ntasks\n");
+	const char *text = work(&opened, NULL, 0, vp_buffer_text(&requests), &answers);
+	assert_non_null(strstr(text, "\n.\nerror the%20kernel%20pack%20does%20not%20fit"));
+	assert_non_null(strstr(text, "\n.\ntask 1 1000 init\n.\n"));
+	vp_buffer_deinit(&requests);
+	vp_buffer_deinit(&answers);
+	close_guest(&opened);
+}
+
 /* Without BTF the tasks cannot be told, but the kernel's symbols can. */
 static void test_no_btf(void **state)
 {
@@ -906,6 +954,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_snapshot_malformed),
 	    cmocka_unit_test(test_memory_bounds),
+	    cmocka_unit_test(test_memory_changes),
 	    cmocka_unit_test(test_page_walk),
 	    cmocka_unit_test(test_kallsyms_layouts),
 	    cmocka_unit_test(test_kallsyms_damaged),
@@ -926,6 +975,7 @@ int main(void)
 	    cmocka_unit_test(test_dump),
 	    cmocka_unit_test(test_dump_gone),
 	    cmocka_unit_test(test_worker),
+	    cmocka_unit_test(test_worker_memory),
 	    cmocka_unit_test(test_no_btf),
 	    cmocka_unit_test(test_derived),
 	    cmocka_unit_test(test_derived_doubt),
