@@ -108,7 +108,7 @@ static bool probe_account(char *detail, size_t size)
 {
 	struct vp_account_source *source = NULL;
 	vp_vms none = {0};
-	struct vp_error *error = vp_account_source_open(&none, &source);
+	struct vp_error *error = vp_account_source_open(&none, false, &source);
 	bool found = !error;
 	const char *missing = found ? vp_account_source_missing(source) : NULL;
 

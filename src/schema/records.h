@@ -174,6 +174,20 @@
 	FIELD(u64, dec, thieves, "pieces of time whose thief there was no place for")              \
 	FIELD(u64, dec, sites, "exits whose place in the guest there was no place for")
 
+#define VP_FIELDS_vcpu_span(FIELD)                                                                 \
+	FIELD(u16, hex, flags,                                                                     \
+	      "1 reason is known, 2 the time was part of the kernel's that was told before")       \
+	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
+	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
+	FIELD(u8, dec, state,                                                                      \
+	      "0 guest, 1 kernel, 2 poll, 3 vmm, 4 halted, 5 waiting, 6 waking, 7 preempted, "     \
+	      "8 throttled, 9 interrupted")                                                        \
+	FIELD(u8, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")            \
+	FIELD(u32, hex, reason, "reason of the last VM exit, in the vendor's encoding")            \
+	FIELD(u32, dec, cpu, "pCPU on which the state's end was seen")                             \
+	FIELD(u64, dec, ns, "the vCPU was in that state for so long, up to `time`")
+
 /* VP_RECORD(id, name, meaning). Ids are for ever: a retired record's id is not used again. */
 #define VP_RECORDS(RECORD)                                                                         \
 	RECORD(1, host_sample, "a sample that hit the host outside KVM's vCPU loop")               \
@@ -189,7 +203,8 @@
 	RECORD(22, exit_bucket, "how long a vCPU's exits of one reason took, in an interval")      \
 	RECORD(23, thief, "who had a vCPU's pCPU in an interval while it wanted to run")           \
 	RECORD(24, exit_site, "a place of a guest that exited, over the whole recording")          \
-	RECORD(25, account_loss, "what the account missed, since the recording began")
+	RECORD(25, account_loss, "what the account missed, since the recording began")             \
+	RECORD(26, vcpu_span, "a stretch of a vCPU's time, all of it in one state")
 
 #define VP_COMM_SIZE 16
 
@@ -229,7 +244,7 @@ VP_RECORDS(VP_STRUCT)
 VP_RECORDS(VP_NO_PADDING)
 
 #define VP_ENUM(number, name, meaning) VP_ID_##name = number,
-enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 25 };
+enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 26 };
 
 /* A vCPU whose number is not known. */
 #define VP_VCPU_UNKNOWN 0xffffu
@@ -261,6 +276,8 @@ enum vp_flag {
 };
 /* A bit of a guest_task's `flags`. */
 enum { VP_IN_USER = 1 };
+/* A bit of a vcpu_span's `flags`: KVM says only afterwards what of its time was polling. */
+enum { VP_STATE_MOVED = 2 };
 /* A bit of an exit_site's `flags`. */
 enum { VP_SITE_KNOWN = 1 };
 /* Values of a thief's `kind`. */
