@@ -47,7 +47,7 @@ ARM64 = Arch(
     "qemu-system-aarch64", "qemu-system-arm",
     ("-M", "virt,virtualization=on,gic-version=3"), ("-M", "virt,gic-version=host"),
     "max,pauth-impdef=on", "host", "ttyAMA0", build="build-arm64",
-    root=("bash", "busybox-static", "coreutils", "grep", "hostname", "iproute2", "ipxe-qemu",
+    root=("bash", "busybox-static", "coreutils", "diffutils", "grep", "hostname", "iproute2", "ipxe-qemu",
           "kmod", "libbpf-dev", "libc-bin", "libcmocka-dev", "libc6-dev", "libelf-dev", "libgomp1",
           "libiberty-dev", "libjson-c-dev", "libquantum-dev", "libxxhash-dev", "linux-perf",
           "python3", "qemu-system-arm", "sed", "tar", "util-linux", "zlib1g-dev"))
