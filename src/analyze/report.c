@@ -122,7 +122,7 @@ static void note_machines(struct vp_report *report)
 		bool refused = !strcmp(machine->state, "none") && agent && agent[0] &&
 			       strcmp(agent, "ok") != 0;
 		note_machine(report, name, machine, refused ? agent : NULL,
-			     "; without an agent, 'record --guest-memory' finds them");
+			     "; 'vperf record' without --no-guest-memory looks for them");
 		note_source(report, &report->vms.at[i], machine);
 		if (machine->names && machine->clock.basis == VP_CLOCK_UNKNOWN)
 			NOTE(report,

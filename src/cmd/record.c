@@ -31,7 +31,8 @@ struct record {
 	uint64_t frequency, period, pages, duration, agent_port, agent_seconds, agent_megabytes;
 	const char *event, *output;
 	struct vp_texts vms, command;
-	bool no_agent, memory, no_symbols, no_samples, account, quiet, all_cpus, help;
+	bool no_agent, no_memory, no_symbols, no_samples, no_account, quiet, help;
+	bool as_ever; /* what is asked for is done anyway */
 };
 
 static void on_signal(int signal)
@@ -71,6 +72,9 @@ static struct vp_error *check_options(struct record *record)
 {
 	if (record->frequency && record->period)
 		return vp_error_usage("-F and -c exclude each other: give a rate or a period");
+	if (record->no_samples && record->no_account)
+		return vp_error_usage("--no-samples and --no-account exclude each other: nothing "
+				      "would be recorded");
 	VP_TRY(check_most("freq", record->frequency, 100000000));
 	VP_TRY(check_most("duration", record->duration, 1000000000));
 	VP_TRY(check_most("agent-port", record->agent_port, UINT32_MAX - 1));
@@ -255,9 +259,9 @@ static struct vp_error *record_with(struct record *record, int *status)
 	    .vm_names = record->vms.at,
 	    .n_vm_names = record->vms.count,
 	    .no_samples = record->no_samples,
-	    .with_account = record->account || record->no_samples,
+	    .with_account = !record->no_account,
 	    .ask_agents = !record->no_agent,
-	    .read_memory = record->memory,
+	    .read_memory = !record->no_memory && !record->no_samples,
 	    .with_symbols = !record->no_symbols,
 	    .agent_port = (unsigned)record->agent_port,
 	    .agent_seconds = (unsigned)record->agent_seconds,
@@ -296,16 +300,20 @@ static int run_record(int argc, char **argv)
 	     "stop after S seconds (when COMMAND ends, or at Ctrl-C)"},
 	    {'m', "mmap-pages", VP_OPTION_COUNT, &record.pages, "PAGES",
 	     "buffer per pCPU, a power of two (512)"},
-	    {'a', "all-cpus", VP_OPTION_FLAG, &record.all_cpus, NULL,
+	    {'a', "all-cpus", VP_OPTION_FLAG, &record.as_ever, NULL,
 	     "taken for granted: all pCPUs are always sampled"},
-	    {0, "account", VP_OPTION_FLAG, &record.account, NULL,
-	     "account for all of the vCPUs' time as well, exactly"},
+	    {0, "account", VP_OPTION_FLAG, &record.as_ever, NULL,
+	     "taken for granted: the vCPUs' time is accounted for"},
+	    {0, "no-account", VP_OPTION_FLAG, &record.no_account, NULL,
+	     "samples only: no account, steal and exits"},
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,
 	     "the account of the vCPUs' time only"},
 	    {0, "no-agent", VP_OPTION_FLAG, &record.no_agent, NULL,
 	     "do not ask agents in guests at the end"},
-	    {0, "guest-memory", VP_OPTION_FLAG, &record.memory, NULL,
-	     "name guests' samples by reading their memory: no agent needed"},
+	    {0, "guest-memory", VP_OPTION_FLAG, &record.as_ever, NULL,
+	     "taken for granted: guests' memory is read for names"},
+	    {0, "no-guest-memory", VP_OPTION_FLAG, &record.no_memory, NULL,
+	     "do not read guests' memory: names by agents and files only"},
 	    {0, "no-symbols", VP_OPTION_FLAG, &record.no_symbols, NULL,
 	     "keep build-ids only, no symbol tables of files"},
 	    {0, "agent-port", VP_OPTION_COUNT, &record.agent_port, "PORT",

@@ -17,6 +17,7 @@ enum {
 	SPARE_PLACES = 64, /* for vCPUs that come later */
 	MOST_PLACES = 4096,
 	COPY_TRIES = 10000, /* of an entry that is being written */
+	ENTRIES_AT_ONCE = 512,
 	AMD_HLT = 0x78,
 	INTEL_HLT = 12,
 	ARM_WFX = 0x01,
@@ -337,36 +338,47 @@ const struct vp_account_site *vp_account_source_sites(const struct vp_account_so
 	return &source->sites[place * VP_EXIT_SITES];
 }
 
+/*
+ * All of a hash map at once, of keys and values of these sizes: a system call for hundreds of entries,
+ * rather than two for each. What is added meanwhile may be left out until the next time.
+ */
+static void each_entry(int map, size_t key_size, size_t value_size,
+		       void (*take)(void *context, const void *key, const void *value),
+		       void *context)
+{
+	VP_AUTO_FREE char *keys = vp_alloc(ENTRIES_AT_ONCE * key_size);
+	VP_AUTO_FREE char *values = vp_alloc(ENTRIES_AT_ONCE * value_size);
+	uint32_t at = 0, next = 0, count;
+	bool first = true;
+	int result;
+
+	do {
+		count = ENTRIES_AT_ONCE;
+		result = bpf_map_lookup_batch(map, first ? NULL : &at, &next, keys, values, &count,
+					      NULL);
+		if (result && result != -ENOENT)
+			break;
+		for (size_t i = 0; i < count; i++)
+			take(context, keys + i * key_size, values + i * value_size);
+		at = next;
+		first = false;
+	} while (!result);
+}
+
 void vp_account_source_thieves(const struct vp_account_source *source,
-			       void (*take)(void *context, const struct vp_thief_key *key,
-					    const struct vp_thief_cost *cost),
+			       void (*take)(void *context, const void *key, const void *cost),
 			       void *context)
 {
-	int map = bpf_map__fd(source->programs->maps.thieves);
-	struct vp_thief_key key, *before = NULL;
-	struct vp_thief_cost cost;
-
-	while (!bpf_map_get_next_key(map, before, &key)) {
-		if (!bpf_map_lookup_elem(map, &key, &cost))
-			take(context, &key, &cost);
-		before = &key;
-	}
+	each_entry(bpf_map__fd(source->programs->maps.thieves), sizeof(struct vp_thief_key),
+		   sizeof(struct vp_thief_cost), take, context);
 }
 
 void vp_account_source_old_sites(const struct vp_account_source *source,
-				 void (*take)(void *context, const struct vp_site_key *key,
-					      const struct vp_site_cost *cost),
+				 void (*take)(void *context, const void *key, const void *cost),
 				 void *context)
 {
-	int map = bpf_map__fd(source->programs->maps.old_sites);
-	struct vp_site_key key, *before = NULL;
-	struct vp_site_cost cost;
-
-	while (!bpf_map_get_next_key(map, before, &key)) {
-		if (!bpf_map_lookup_elem(map, &key, &cost))
-			take(context, &key, &cost);
-		before = &key;
-	}
+	each_entry(bpf_map__fd(source->programs->maps.old_sites), sizeof(struct vp_site_key),
+		   sizeof(struct vp_site_cost), take, context);
 }
 
 bool vp_account_source_task(const struct vp_account_source *source, uint32_t tid,

@@ -37,13 +37,13 @@ const struct vp_account_exit *vp_account_source_exits(const struct vp_account_so
 						      size_t place);
 const struct vp_account_site *vp_account_source_sites(const struct vp_account_source *source,
 						      size_t place);
+/* Hands over each struct vp_thief_key and its struct vp_thief_cost. */
 void vp_account_source_thieves(const struct vp_account_source *source,
-			       void (*take)(void *context, const struct vp_thief_key *key,
-					    const struct vp_thief_cost *cost),
+			       void (*take)(void *context, const void *key, const void *cost),
 			       void *context);
+/* Each struct vp_site_key and its struct vp_site_cost. */
 void vp_account_source_old_sites(const struct vp_account_source *source,
-				 void (*take)(void *context, const struct vp_site_key *key,
-					      const struct vp_site_cost *cost),
+				 void (*take)(void *context, const void *key, const void *cost),
 				 void *context);
 /* What is known of a thread that took time; false if nothing is. */
 bool vp_account_source_task(const struct vp_account_source *source, uint32_t tid,

@@ -20,6 +20,10 @@ struct known {
 	bool ended;
 };
 
+struct device_name {
+	char text[VP_COMM_SIZE];
+};
+
 struct vp_account_writer {
 	struct vp_account_source *source;
 	const vp_vms *vms;
@@ -32,6 +36,8 @@ struct vp_account_writer {
 	VP_VEC(struct vp_thief_cost) thieves;
 	struct vp_account_lost lost;
 	vp_cgroups cgroups;
+	struct vp_map device_numbers; /* index in `devices` */
+	VP_VEC(struct device_name) devices;
 };
 
 struct vp_error *vp_account_writer_open(const vp_vms *vms, uint32_t vendor, vp_account_taker take,
@@ -69,6 +75,8 @@ void vp_account_writer_free(struct vp_account_writer *writer)
 	vp_map_deinit(&writer->thief_keys);
 	vp_vec_deinit(&writer->thieves);
 	vp_cgroups_deinit(&writer->cgroups);
+	vp_map_deinit(&writer->device_numbers);
+	vp_vec_deinit(&writer->devices);
 	free(writer);
 }
 
@@ -296,7 +304,7 @@ static void write_vcpu(struct vp_account_writer *writer, size_t place)
 }
 
 /* A directory in /proc/irq/NUMBER has the name of each of its handlers. */
-static void name_device(uint32_t number, char name[VP_COMM_SIZE])
+static void find_device(uint32_t number, char name[VP_COMM_SIZE])
 {
 	VP_AUTO_FREE char *path = vp_format("/proc/irq/%u", number);
 	DIR *directory = opendir(path);
@@ -308,6 +316,20 @@ static void name_device(uint32_t number, char name[VP_COMM_SIZE])
 		}
 	if (directory)
 		closedir(directory);
+}
+
+/* Looked for once: the search costs more than all else that is done of a thief. */
+static void name_device(struct vp_account_writer *writer, uint32_t number, char name[VP_COMM_SIZE])
+{
+	bool inserted;
+	uint32_t index = *vp_map_insert(&writer->device_numbers, number,
+					(uint32_t)writer->devices.count, &inserted);
+
+	if (inserted) {
+		vp_vec_push(&writer->devices, (struct device_name){0});
+		find_device(number, writer->devices.at[index].text);
+	}
+	memcpy(name, writer->devices.at[index].text, VP_COMM_SIZE);
 }
 
 static void name_thief(struct vp_account_writer *writer, const struct vp_thief_key *key,
@@ -327,14 +349,15 @@ static void name_thief(struct vp_account_writer *writer, const struct vp_thief_k
 		memcpy(record->comm, task.comm, sizeof(record->comm));
 		vp_cgroups_note(&writer->cgroups, task.cgroup);
 	} else if (key->kind == VP_BY_DEVICE) {
-		name_device(key->id, record->comm);
+		name_device(writer, key->id, record->comm);
 	}
 }
 
-static void write_thief(void *context, const struct vp_thief_key *key,
-			const struct vp_thief_cost *cost)
+static void write_thief(void *context, const void *thief_key, const void *thief_cost)
 {
 	struct vp_account_writer *writer = context;
+	const struct vp_thief_key *key = thief_key;
+	const struct vp_thief_cost *cost = thief_cost;
 	struct vp_account_vcpu vcpu;
 	uint64_t number;
 	bool inserted;
@@ -377,8 +400,7 @@ static void write_site(struct vp_account_writer *writer, const struct vp_site_ke
 	hand_over(writer, &record, VP_ID_exit_site);
 }
 
-static void write_old_site(void *context, const struct vp_site_key *key,
-			   const struct vp_site_cost *cost)
+static void write_old_site(void *context, const void *key, const void *cost)
 {
 	write_site(context, key, cost);
 }

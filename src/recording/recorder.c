@@ -175,6 +175,8 @@ static void watch_guests(struct vp_recorder *recorder)
 	vp_vec_each (&recorder->vms, vm)
 		if (vp_recorder_is_chosen(recorder, vm))
 			vp_guest_watch_add(recorder->guest_watch, vm);
+	if (recorder->vms.count)
+		vp_recorder_say(recorder, false, "finding the guests' kernels");
 	vp_guest_watch_settle(recorder->guest_watch, SETTLE_MS);
 }
 

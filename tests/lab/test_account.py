@@ -43,7 +43,7 @@ def check_parts(claims, exits):
 # No other guest runs: perf's counts over all VMs are those of the one whose exits are known.
 KNOWN = """
 host pcpus=2
-command vperf record --account --no-agent -o /out/rec -- perf kvm stat record -a -m 4096 -o /tmp/kvm.data \
+command vperf record --no-guest-memory --no-agent -o /out/rec -- perf kvm stat record -a -m 4096 -o /tmp/kvm.data \
 tinyvm --cpuid 20000 --out 10000 --mmio 5000 --hlt 3000 --wait 1
 command perf kvm -i /tmp/kvm.data stat report --force
 """.replace("\\\n", "")
@@ -77,7 +77,7 @@ CAUSES = """
 host pcpus=2
 guest g1 vcpus=1 memory=256 pin=0 agent=yes
 workload g1 start=3 exits --cpuid 100 --out 100 --mmio 10 --hlt 5 --rate 10 --seconds 6
-command vperf record --account -o /out/rec -- sleep 12
+command vperf record --no-guest-memory -o /out/rec -- sleep 12
 """
 
 
@@ -111,7 +111,7 @@ workload g1 shares a=100
 workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read go <&3; do head -n 1 /proc/stat >&3; done'
 workload g2 shares a=100
 workload host taskset -c 1 shares a=100
-command mkfifo /run/go; tests/lab/books /out/books g1 /run/go & sleep 6; vperf record --account --no-agent \
+command mkfifo /run/go; tests/lab/books /out/books g1 /run/go & sleep 6; vperf record --no-guest-memory --no-agent \
 -o /out/rec -- sh -c 'echo > /run/go; sleep 20; echo > /run/go'; wait
 """
 
@@ -153,8 +153,8 @@ workload g1 shares a=100
 workload host start=14 length=60 taskset -c 1 shares a=100
 command mkdir /sys/fs/cgroup/q; echo +cpu > /sys/fs/cgroup/cgroup.subtree_control; \
 echo 30000 100000 > /sys/fs/cgroup/q/cpu.max; echo $(pgrep -o qemu) > /sys/fs/cgroup/q/cgroup.procs; \
-vperf record --account --no-agent -o /out/alone -- sh -c 'cat /sys/fs/cgroup/q/cpu.stat; sleep 8; cat /sys/fs/cgroup/q/cpu.stat'
-command sleep 4; vperf record --account --no-agent -o /out/contended -- sleep 8
+vperf record --no-guest-memory --no-agent -o /out/alone -- sh -c 'cat /sys/fs/cgroup/q/cpu.stat; sleep 8; cat /sys/fs/cgroup/q/cpu.stat'
+command sleep 4; vperf record --no-guest-memory --no-agent -o /out/contended -- sleep 8
 """.replace("\\\n", "")
 
 
@@ -225,7 +225,7 @@ host pcpus=2 kernel={host}
 guest g1 vcpus=2 memory=512 pin=0,1 kernel={host}
 workload g1 shares a=100
 workload g1 start=2 exits --cpuid 100 --rate 10
-command vperf record --account --no-agent -o /out/rec -- sleep 8
+command vperf record --no-guest-memory --no-agent -o /out/rec -- sleep 8
 """
 
 
