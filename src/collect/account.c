@@ -24,6 +24,7 @@ enum {
 	STATES_SIZE = 16 << 20,
 	AMD_HLT = 0x78,
 	INTEL_HLT = 12,
+	ARM_WFX = 0x01,
 };
 
 struct vp_account_source {
@@ -272,6 +273,19 @@ static void note_tid(struct vp_account_source *source, uint32_t tid, uint32_t pl
 	}
 }
 
+/* Why a vCPU that sleeps in KVM left its guest. */
+static uint32_t halt_reason(void)
+{
+	switch (vp_sampler_vendor()) {
+	case VP_VENDOR_AMD:
+		return AMD_HLT;
+	case VP_VENDOR_ARM:
+		return ARM_WFX;
+	default:
+		return INTEL_HLT;
+	}
+}
+
 static void seed(struct vp_account_source *source, const struct vp_vm *vm,
 		 const struct vp_vcpu *vcpu, uint64_t now)
 {
@@ -288,7 +302,7 @@ static void seed(struct vp_account_source *source, const struct vp_vm *vm,
 	    .pid = vm->pid,
 	    .number = vcpu->number,
 	    .flags = VP_NUMBER_KNOWN | (in_kvm ? VP_REASON_KNOWN : 0),
-	    .reason = vp_sampler_vendor() == VP_VENDOR_AMD ? AMD_HLT : INTEL_HLT,
+	    .reason = halt_reason(),
 	    .state = VP_STATE_UNKNOWN,
 	    .base = in_kvm ? VP_STATE_KERNEL : VP_STATE_VMM,
 	    .asleep = in_kvm ? VP_STATE_HALTED : VP_STATE_WAITING,

@@ -29,7 +29,8 @@
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
 	FIELD(u8, dec, mode, "what the sample hit: 1 host kernel, 2 host user space")              \
-	FIELD(u8, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")       \
+	FIELD(u8, dec, vendor,                                                                     \
+	      "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                 \
 	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
 	FIELD(u64, hex, ip, "host program counter")                                                \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
@@ -43,7 +44,8 @@
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
 	FIELD(u8, dec, mode, "what the sample hit: 4 guest kernel, 5 guest user space")            \
-	FIELD(u8, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")       \
+	FIELD(u8, dec, vendor,                                                                     \
+	      "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                 \
 	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
 	FIELD(u64, hex, ip, "guest program counter")                                               \
 	FIELD(u64, hex, host_ip, "host program counter: where KVM entered the guest")              \
@@ -73,7 +75,8 @@
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, tid, "thread of the vCPU that got the pCPU")                               \
 	FIELD(u8, dec, reserved, "0")                                                              \
-	FIELD(u8, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")       \
+	FIELD(u8, dec, vendor,                                                                     \
+	      "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                 \
 	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
 	FIELD(u32, dec, other_tid, "thread that had the pCPU before")
@@ -83,7 +86,8 @@
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, tid, "thread of the vCPU that left the pCPU")                              \
 	FIELD(u8, dec, reserved, "0")                                                              \
-	FIELD(u8, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")       \
+	FIELD(u8, dec, vendor,                                                                     \
+	      "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                 \
 	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
 	FIELD(u32, dec, other_tid, "thread that has the pCPU now")
@@ -118,7 +122,7 @@
 	FIELD(u64, dec, poll_wasted, "ns of `poll` that ended in sleep all the same")
 
 #define VP_FIELDS_exit_account(FIELD)                                                              \
-	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")           \
+	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")    \
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
 	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
@@ -133,7 +137,7 @@
 	FIELD(u64, dec, waking, "ns woken, but without pCPU")
 
 #define VP_FIELDS_exit_bucket(FIELD)                                                               \
-	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")           \
+	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")    \
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
 	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
@@ -160,7 +164,7 @@
 	FIELD(u16, hex, flags, "1 ip and as_root are known: else of a VM that was not asked for")  \
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
-	FIELD(u32, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")           \
+	FIELD(u32, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")    \
 	FIELD(u64, hex, ip, "guest program counter at the exit")                                   \
 	FIELD(u64, hex, as_root, "guest address-space root (CR3 on x86) at the exit")              \
 	FIELD(u64, dec, count, "exits there")                                                      \
@@ -257,7 +261,10 @@ enum vp_mode {
 	VP_MODE_GUEST_USER = 5
 };
 /* Values of `vendor`. */
-enum vp_vendor { VP_VENDOR_UNKNOWN = 0, VP_VENDOR_INTEL = 1, VP_VENDOR_AMD = 2 };
+enum vp_vendor { VP_VENDOR_UNKNOWN = 0, VP_VENDOR_INTEL = 1, VP_VENDOR_AMD = 2, VP_VENDOR_ARM = 3 };
+/* Arm has no exit reasons: a trap has its exception class (ESR_EL2.EC, 6 bits); what is no trap has
+ * this bit and KVM's own code (v6.1, ARM_EXCEPTION_* of arch/arm64/include/asm/kvm_asm.h). */
+#define VP_ARM_NO_TRAP 0x40
 /*
  * Bits of `flags`. A late tick: the clock's interrupt came after more than one period, so that what
  * it hit stands for the missed ticks too; each of them is a record of its own with this flag.
