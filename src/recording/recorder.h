@@ -21,6 +21,7 @@ struct vp_recorder_options {
 	bool with_account; /* of the vCPUs' time */
 	bool ask_agents;
 	bool read_memory; /* name guests' samples by their memory */
+	bool with_chains; /* call chains of all samples */
 	bool with_symbols;
 	unsigned agent_port;
 	unsigned agent_seconds; /* for one agent's whole answer */

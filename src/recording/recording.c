@@ -28,6 +28,13 @@ char *vp_recording_maps_path(const char *path, const vp_vms *vms, const struct v
 	return vp_format("%s/%s.maps", path, part);
 }
 
+char *vp_recording_orc_path(const char *path, const vp_vms *vms, const struct vp_vm *vm)
+{
+	VP_AUTO_FREE char *part = vp_vm_part(vms, vm);
+
+	return vp_format("%s/%s.orc", path, part);
+}
+
 /* One line `KEY VALUE`; newlines inside the value become blanks. */
 static void write_text(struct vp_buffer *out, const char *key, const char *value)
 {

@@ -31,6 +31,8 @@ void vp_timeline_deinit(struct vp_timeline *timeline)
 	vp_intern_deinit(&timeline->comms);
 	vp_map_deinit(&timeline->comm_of_tid);
 	vp_map_deinit(&timeline->comm_of_guest_tid);
+	vp_vec_each (&timeline->pcpus, pcpu)
+		free(pcpu->chain);
 	vp_vec_deinit(&timeline->pcpus);
 }
 
@@ -102,6 +104,15 @@ static void take_switch(struct vp_timeline *timeline, uint32_t pcpu, const struc
 	uint32_t vcpu = vp_guests_vcpu_add(&timeline->guests, in->pid, in->tid, in->vcpu);
 
 	see_vcpu(timeline, pcpu, vcpu, in->vendor, in->exit_reason, in->flags);
+}
+
+static void take_chain(struct vp_timeline *timeline, const struct vp_merge_head *head)
+{
+	struct vp_pcpu *pcpu = &timeline->pcpus.at[head->stream];
+
+	if (!pcpu->chain)
+		pcpu->chain = vp_alloc(sizeof(*pcpu->chain));
+	vp_chain_take(pcpu->chain, head->record);
 }
 
 static inline void tick_of_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
@@ -194,6 +205,11 @@ static bool take_record(struct vp_timeline *timeline, const struct vp_merge_head
 	case VP_ID_vcpu_out: /* the same fields at the same places */
 		take_switch(timeline, head->stream, (const void *)head->record);
 		return false;
+	case VP_ID_guest_regs:
+	case VP_ID_chain_frames:
+	case VP_ID_chain_stack:
+		take_chain(timeline, head);
+		return false;
 	default:
 		return false;
 	}
@@ -262,6 +278,15 @@ static inline const struct vp_merge_head *next_record(struct vp_timeline *timeli
 	return head;
 }
 
+/* A late tick shares the chains of the sample behind it. All samples have their flags first. */
+static inline void find_chain(const struct vp_timeline *timeline, struct vp_tick *tick)
+{
+	struct vp_chain *chain = timeline->pcpus.at[tick->pcpu].chain;
+
+	if (chain && vp_chain_use(chain, tick->sample->tid, tick->sample->flags & VP_LATE))
+		tick->chain = chain;
+}
+
 bool vp_timeline_next(struct vp_timeline *timeline, struct vp_tick *tick)
 {
 	for (;;) {
@@ -275,7 +300,9 @@ bool vp_timeline_next(struct vp_timeline *timeline, struct vp_tick *tick)
 			timeline->pending = head;
 			return true;
 		}
-		if (take_record(timeline, head, tick))
+		if (take_record(timeline, head, tick)) {
+			find_chain(timeline, tick);
 			return true;
+		}
 	}
 }
