@@ -21,6 +21,8 @@ enum { KERNEL_STACK_BYTES = 16384 };
 /* struct pt_regs in words, at the top of a task's stack; since v6.9 (FRED) with two words above. */
 enum { REGS_BP = 4, REGS_IP = 16, REGS_CS = 17, REGS_SP = 19, REGS_SS = 20, REGS_WORDS = 21 };
 enum { TOP_WORDS = REGS_WORDS + 2, USER_CS = 0x33, USER_SS = 0x2b };
+/* What the processor pushes: IP, CS, flags, SP and SS. */
+enum { FRAME_CS = 1, FRAME_SP = 3, FRAME_SS = 4, ENTRY_WORDS = 6 };
 
 struct chain_maker {
 	/* Records: `used` bytes of them; behind them room for what a sample may have at most. */
@@ -213,10 +215,50 @@ __noinline int find_user_regs(__u64 top)
 	return 1;
 }
 
+/*
+ * The same of what the processor itself has put on the stack that it enters the kernel on, which is
+ * copied to the task's right behind: five words, for some exceptions above an error code. RBP still
+ * is the user space's.
+ */
+__noinline int find_entry_regs(__u64 sp)
+{
+	struct chain_maker *maker = chain_maker();
+
+	if (!maker)
+		return 0;
+	__u64 hva = hva_in_page(maker, sp), *frame = maker->top;
+	if (!hva || bpf_probe_read_user(maker->top, ENTRY_WORDS * sizeof(*frame), (void *)hva))
+		return 0;
+	if (frame[FRAME_CS] != USER_CS || frame[FRAME_SS] != USER_SS)
+		frame++;
+	if (frame[FRAME_CS] != USER_CS || frame[FRAME_SS] != USER_SS)
+		return 0;
+	maker->ip = frame[0];
+	maker->sp = frame[FRAME_SP];
+	return 1;
+}
+
 static __always_inline void put_user_frames(struct chain_maker *maker)
 {
 	walk_user_frames();
 	put_frames(VP_MODE_GUEST_USER);
+}
+
+/*
+ * The task's own stack from where an interrupt has left it: the topmost word of the interrupts' stack
+ * says where since v5.12 (a0cfc74d0b00 "x86/irq: Provide macro for inlining irq stack switching");
+ * before, or on another stack, it is the outermost part.
+ */
+static __always_inline void stack_behind(struct chain_maker *maker, __u64 stack, __u64 top_of_other)
+{
+	__u64 top = stack + KERNEL_STACK_BYTES, from = 0;
+
+	if (!top_of_other)
+		return;
+	if (!read_guest_word(maker, top_of_other - sizeof(from), &from) ||
+	    from - stack >= KERNEL_STACK_BYTES)
+		from = top - VP_CHAIN_OUTER_PIECES * VP_CHAIN_PIECE;
+	put_guest_stack(from, top, VP_CHAIN_OUTER_PIECES);
 }
 
 /* The stack that the guest's kernel is on, and the user space that it was entered from. */
@@ -235,11 +277,8 @@ static __always_inline void put_kernel_chain(struct chain_maker *maker,
 	put_guest_stack(sp, top, VP_CHAIN_PIECES);
 	if (!stack)
 		return;
-	top = stack + KERNEL_STACK_BYTES;
-	if (!own)
-		put_guest_stack(top - VP_CHAIN_OUTER_PIECES * VP_CHAIN_PIECE, top,
-				VP_CHAIN_OUTER_PIECES);
-	if (find_user_regs(top))
+	stack_behind(maker, stack, own ? 0 : top);
+	if ((!own && find_entry_regs(sp)) || find_user_regs(stack + KERNEL_STACK_BYTES))
 		put_user_frames(maker);
 }
 

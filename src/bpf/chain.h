@@ -9,10 +9,10 @@ enum {
 	/* Frames: of the guest's user space, of the host's kernel and user space. */
 	VP_CHAIN_FRAMES = 64,
 	VP_CHAIN_FRAMES_PER_RECORD = 8,
-	/* Pieces of the guest kernel's stack: from where it is on, and the task's outermost ones. */
+	/* Pieces of the stack that the guest's kernel is on, and of the task's own behind it. */
 	VP_CHAIN_PIECE = 128,
-	VP_CHAIN_PIECES = 16,
-	VP_CHAIN_OUTER_PIECES = 4,
+	VP_CHAIN_PIECES = 24,
+	VP_CHAIN_OUTER_PIECES = 12,
 };
 
 /* All records of one sample's chains. */

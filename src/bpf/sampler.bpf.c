@@ -522,25 +522,29 @@ static __always_inline void sample_by_perf(struct bpf_perf_event_data *context, 
 	put_raw(context, &record);
 }
 
-static __always_inline int take(struct bpf_perf_event_data *context, bool with_chains)
+SEC("perf_event")
+int take_sample(struct bpf_perf_event_data *context)
 {
 	if (seen_by == VP_SEEN_BY_IRQ)
-		sample_into_ring(context, with_chains);
+		sample_into_ring(context, false);
 	else
-		sample_by_perf(context, with_chains);
+		sample_by_perf(context, false);
+	return 0;
+}
+
+/* One for each way, since both would want more stack than there is. */
+SEC("perf_event")
+int chains_into_ring(struct bpf_perf_event_data *context)
+{
+	sample_into_ring(context, true);
 	return 0;
 }
 
 SEC("perf_event")
-int take_sample(struct bpf_perf_event_data *context)
+int chains_by_perf(struct bpf_perf_event_data *context)
 {
-	return take(context, false);
-}
-
-SEC("perf_event")
-int take_sample_and_chains(struct bpf_perf_event_data *context)
-{
-	return take(context, true);
+	sample_by_perf(context, true);
+	return 0;
 }
 
 SEC("raw_tp/task_rename")

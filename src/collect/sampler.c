@@ -197,11 +197,28 @@ static struct vp_error *open_buffer(struct vp_sampler *sampler, size_t pages)
 	return NULL;
 }
 
+static struct bpf_program *sampling_program(const struct vp_sampler *sampler)
+{
+	if (!sampler->with_chains)
+		return sampler->programs->progs.take_sample;
+	return sampler->seen_by == VP_SEEN_BY_IRQ ? sampler->programs->progs.chains_into_ring
+						  : sampler->programs->progs.chains_by_perf;
+}
+
+/* Has the kernel look at the program that is used only. */
+static void choose_program(const struct vp_sampler *sampler)
+{
+	struct bpf_program *all[] = {sampler->programs->progs.take_sample,
+				     sampler->programs->progs.chains_into_ring,
+				     sampler->programs->progs.chains_by_perf};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(all); i++)
+		bpf_program__set_autoload(all[i], all[i] == sampling_program(sampler));
+}
+
 static struct vp_error *attach(struct vp_sampler *sampler, const struct vp_trigger *trigger)
 {
-	int program = bpf_program__fd(sampler->with_chains
-					  ? sampler->programs->progs.take_sample_and_chains
-					  : sampler->programs->progs.take_sample);
+	int program = bpf_program__fd(sampling_program(sampler));
 
 	sampler->switch_link = bpf_program__attach(sampler->programs->progs.note_vcpu_switch);
 	if (!sampler->switch_link)
@@ -273,9 +290,7 @@ static struct vp_error *load(struct vp_sampler *sampler, size_t pages, bool by_m
 	sampler->programs->rodata->nested_paging = has_nested_paging();
 	sampler->programs->rodata->seen_by = sampler->seen_by;
 	sampler->programs->rodata->by_memory = by_memory;
-	bpf_program__set_autoload(sampler->programs->progs.take_sample, !sampler->with_chains);
-	bpf_program__set_autoload(sampler->programs->progs.take_sample_and_chains,
-				  sampler->with_chains);
+	choose_program(sampler);
 	VP_TRY(plan_rings(sampler, pages));
 	int result = sampler_bpf__load(sampler->programs);
 	if (result == -EPERM || result == -EACCES)

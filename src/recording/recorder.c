@@ -95,6 +95,7 @@ static void describe(struct vp_recorder *recorder)
 	about->note = vp_strdup("");
 	about->period_ns = recorder->trigger.period_ns;
 	about->by_time = recorder->trigger.by_time || recorder->options.no_samples;
+	about->chains = recorder->options.with_chains && !recorder->options.no_samples;
 	about->pcpus = (uint32_t)recorder->trigger.pcpus.count;
 }
 

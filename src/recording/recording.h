@@ -31,6 +31,7 @@ struct vp_recording {
 	char *note;             /* why something is missing, or "" */
 	uint64_t period_ns;     /* wanted time between two samples of a pCPU */
 	bool by_time;           /* the trigger ticks with wall time, idle or not (cpu-clock) */
+	bool chains;            /* call chains were taken */
 	uint32_t pcpus;         /* how many were sampled */
 	uint64_t start, end;    /* host CLOCK_MONOTONIC, ns; end 0: interrupted */
 	uint64_t records, lost; /* as counted by the recorder; 0 if interrupted */

@@ -134,6 +134,16 @@ static inline void tick_of_sample(struct vp_timeline *timeline, const struct vp_
 	};
 }
 
+uint32_t vp_timeline_guest_comm(const struct vp_timeline *timeline,
+				const struct vp_guest_sample *sample)
+{
+	uint64_t key = guest_tid_key(sample->pid, sample->guest_tid);
+	const uint32_t *comm =
+	    sample->flags & VP_BY_MEMORY ? vp_map_find(&timeline->comm_of_guest_tid, key) : NULL;
+
+	return comm ? *comm : VP_NONE;
+}
+
 static inline void take_guest_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
 				     struct vp_tick *tick)
 {
@@ -144,12 +154,7 @@ static inline void take_guest_sample(struct vp_timeline *timeline, const struct 
 		vp_guests_vcpu_add(&timeline->guests, sample->pid, sample->tid, sample->vcpu);
 		tick_of_sample(timeline, head, tick);
 	}
-	tick->comm = VP_NONE;
-	if (sample->flags & VP_BY_MEMORY) {
-		const uint32_t *comm = vp_map_find(&timeline->comm_of_guest_tid,
-						   guest_tid_key(sample->pid, sample->guest_tid));
-		tick->comm = comm ? *comm : VP_NONE;
-	}
+	tick->comm = vp_timeline_guest_comm(timeline, sample);
 	/* KVM's word on kernel or user space may be older than the program counter; the privilege
 	 * level comes from the same exit as the program counter. */
 	if (sample->flags & VP_HAS_CPL)

@@ -69,6 +69,10 @@ void vp_timeline_deinit(struct vp_timeline *timeline);
 /* The next tick; false at the end. The state of the vCPUs in `guests` is that at the tick. */
 bool vp_timeline_next(struct vp_timeline *timeline, struct vp_tick *tick);
 
+/* The name that a sample of that thread of the guest would have as its `comm`. */
+uint32_t vp_timeline_guest_comm(const struct vp_timeline *timeline,
+				const struct vp_guest_sample *sample);
+
 static inline bool vp_tick_is_guest(const struct vp_tick *tick)
 {
 	return tick->sample && tick->sample->id == VP_ID_guest_sample;
