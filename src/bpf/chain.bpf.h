@@ -18,6 +18,10 @@ enum { KERNEL_STACK_BYTES = 16384 };
 /* Beyond it there is no user space, with 5 levels of page tables. */
 #define USER_END (1ULL << 56)
 
+/* arch/x86/include/asm/pgtable_64_types.h */
+#define CPU_ENTRY_AREA 0xfffffe0000000000ULL
+#define CPU_ENTRY_AREA_SIZE (1ULL << 39)
+
 /* struct pt_regs in words, at the top of a task's stack; since v6.9 (FRED) with two words above. */
 enum { REGS_BP = 4, REGS_IP = 16, REGS_CS = 17, REGS_SP = 19, REGS_SS = 20, REGS_WORDS = 21 };
 enum { TOP_WORDS = REGS_WORDS + 2, USER_CS = 0x33, USER_SS = 0x2b };
@@ -245,6 +249,17 @@ static __always_inline void put_user_frames(struct chain_maker *maker)
 }
 
 /*
+ * Stacks of interrupts are aligned to their size; those by which the processor enters the kernel
+ * are small, and lie among other things.
+ */
+static __always_inline __u64 top_of_other_stack(__u64 sp)
+{
+	bool is_entry = sp - CPU_ENTRY_AREA < CPU_ENTRY_AREA_SIZE;
+
+	return (sp | ((is_entry ? PAGE_BYTES : KERNEL_STACK_BYTES) - 1)) + 1;
+}
+
+/*
  * The task's own stack from where an interrupt has left it: the topmost word of the interrupts' stack
  * says where since v5.12 (a0cfc74d0b00 "x86/irq: Provide macro for inlining irq stack switching");
  * before, or on another stack, it is the outermost part.
@@ -272,8 +287,7 @@ static __always_inline void put_kernel_chain(struct chain_maker *maker,
 		bpf_probe_read_user(&stack, sizeof(stack),
 				    (void *)identity->task_hva + identity->at_stack);
 	bool own = stack && sp - stack < KERNEL_STACK_BYTES;
-	/* Stacks of interrupts are aligned to their size; one that is not ends at its guard page. */
-	__u64 top = own ? stack + KERNEL_STACK_BYTES : (sp | (KERNEL_STACK_BYTES - 1)) + 1;
+	__u64 top = own ? stack + KERNEL_STACK_BYTES : top_of_other_stack(sp);
 	put_guest_stack(sp, top, VP_CHAIN_PIECES);
 	if (!stack)
 		return;

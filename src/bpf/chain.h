@@ -12,7 +12,7 @@ enum {
 	/* Pieces of the stack that the guest's kernel is on, and of the task's own behind it. */
 	VP_CHAIN_PIECE = 128,
 	VP_CHAIN_PIECES = 24,
-	VP_CHAIN_OUTER_PIECES = 12,
+	VP_CHAIN_OUTER_PIECES = 16,
 };
 
 /* All records of one sample's chains. */

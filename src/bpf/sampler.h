@@ -39,7 +39,7 @@ struct vp_ring {
 /* More than what is written at once: a sample, and before it whose it is on host and guest. */
 #define VP_SAMPLE_SPARE 192u
 /* And its call chains. */
-#define VP_RING_SPARE 8192u
+#define VP_RING_SPARE 12288u
 
 /*
  * By perf, one shape for all: the kernel's own sample header comes with it, and says whether the

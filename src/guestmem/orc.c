@@ -21,6 +21,15 @@ struct packed_entry {
 	uint8_t kind;
 } __attribute__((packed));
 
+/* The kernel's numbers of registers, and since between v6.12 and v7.2. */
+static const uint8_t older_registers[16] = {
+    VP_ORC_NONE, VP_ORC_PREV_SP, VP_ORC_DX,	  VP_ORC_DI,	      VP_ORC_BP,
+    VP_ORC_SP,	 VP_ORC_R10,	 VP_ORC_R13,	  VP_ORC_BP_INDIRECT, VP_ORC_SP_INDIRECT};
+static const uint8_t newer_registers[16] = {
+    VP_ORC_NONE, VP_ORC_AX,  VP_ORC_DX,	 VP_ORC_SP,	 VP_ORC_BP,	     VP_ORC_DI,
+    VP_ORC_R10,	 VP_ORC_R13, VP_ORC_PREV_SP, VP_ORC_SP_INDIRECT, VP_ORC_BP_INDIRECT};
+enum { OLDER_SP = 5, NEWER_SP = 3 };
+
 /* A pair of tables: of each entry its address, from the word's own place on, and its rule. */
 struct tables {
 	uint64_t ips, rules;
@@ -30,10 +39,10 @@ struct tables {
 struct writing {
 	struct vp_orc_writer writer;
 	const struct vp_guest_kernel *kernel;
-	bool older;
+	bool older_kinds;
+	const uint8_t *registers; /* by the kernel's numbers; NULL: not known yet */
 	int fd, result; /* result: of writes, 0 or negative errno */
 	size_t entries;
-	uint64_t damaged; /* tables of modules that could not be read */
 };
 
 static uint8_t kind_of(const struct packed_entry *entry, bool older)
@@ -51,17 +60,25 @@ static uint8_t kind_of(const struct packed_entry *entry, bool older)
 	return older_kinds[entry->kind & 3];
 }
 
-static struct vp_orc_rule rule_of(const struct packed_entry *entry, bool older)
+static struct vp_orc_rule rule_of(const struct writing *writing, const struct packed_entry *entry)
 {
-	struct vp_orc_rule rule = {.sp_offset = entry->sp_offset,
-				   .bp_offset = entry->bp_offset,
-				   .sp_reg = entry->registers & 15,
-				   .bp_reg = entry->registers >> 4,
-				   .kind = kind_of(entry, older)};
+	return (struct vp_orc_rule){.sp_offset = entry->sp_offset,
+				    .bp_offset = entry->bp_offset,
+				    .sp_reg = writing->registers[entry->registers & 15],
+				    .bp_reg = writing->registers[entry->registers >> 4],
+				    .kind = kind_of(entry, writing->older_kinds)};
+}
 
-	if (rule.sp_reg >= VP_ORC_REGISTERS || rule.bp_reg >= VP_ORC_REGISTERS)
-		rule = (struct vp_orc_rule){.kind = VP_ORC_UNDEFINED};
-	return rule;
+/* Nothing says which numbers a kernel has, but nearly all of its code has RSP to go by. */
+static const uint8_t *registers_of(const struct packed_entry *entries, uint64_t count)
+{
+	uint64_t older = 0, newer = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		older += (entries[i].registers & 15) == OLDER_SP;
+		newer += (entries[i].registers & 15) == NEWER_SP;
+	}
+	return newer > older ? newer_registers : older_registers;
 }
 
 static void flush(struct writing *writing, size_t least)
@@ -88,8 +105,10 @@ static bool write_tables(struct writing *writing, const struct tables *tables)
 	if (!vp_guest_view_read(view, tables->ips, ips, tables->count * sizeof(*ips)) ||
 	    !vp_guest_view_read(view, tables->rules, rules, tables->count * sizeof(*rules)))
 		return false;
+	if (!writing->registers)
+		writing->registers = registers_of(rules, tables->count);
 	for (uint64_t i = 0; i < tables->count; i++) {
-		struct vp_orc_rule rule = rule_of(&rules[i], writing->older);
+		struct vp_orc_rule rule = rule_of(writing, &rules[i]);
 		vp_orc_write(&writing->writer, tables->ips + i * sizeof(*ips) + (int64_t)ips[i],
 			     &rule);
 		flush(writing, FLUSH_SIZE);
@@ -110,7 +129,9 @@ static bool write_module(void *context, uint64_t module)
 		    vp_guest_view_u64(view, module + pack->at.module_orc_ips, &tables.ips) &&
 		    vp_guest_view_u64(view, module + pack->at.module_orc, &tables.rules);
 	tables.count = read ? count : 0;
-	writing->damaged += !read || !write_tables(writing, &tables);
+	/* Without its tables, a chain through the module ends there. */
+	if (tables.count)
+		write_tables(writing, &tables);
 	return true;
 }
 
@@ -135,7 +156,7 @@ struct vp_error *vp_guest_orc_write(const struct vp_guest_kernel *kernel, int fd
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
 	bool newer = pack->at.orc_signal != VP_PACK_NONE && pack->at.orc_end == VP_PACK_NONE;
-	struct writing writing = {.kernel = kernel, .older = !newer, .fd = fd};
+	struct writing writing = {.kernel = kernel, .older_kinds = !newer, .fd = fd};
 	struct tables tables;
 
 	VP_TRY(tables_of_kernel(kernel, &tables));

@@ -70,13 +70,13 @@
 	MEMBER(module_list, "module", "list")                                                      \
 	MEMBER(module_name, "module", "name")                                                      \
 	MEMBER(module_kallsyms, "module", "kallsyms")                                              \
+	MEMBER(module_orcs, "module", "arch.num_orcs")                                             \
+	MEMBER(module_orc_ips, "module", "arch.orc_unwind_ip")                                     \
+	MEMBER(module_orc, "module", "arch.orc_unwind")                                            \
 	MEMBER(mod_symtab, "mod_kallsyms", "symtab")                                               \
 	MEMBER(mod_num_symtab, "mod_kallsyms", "num_symtab")                                       \
 	MEMBER(mod_strtab, "mod_kallsyms", "strtab")                                               \
 	MEMBER(mod_typetab, "mod_kallsyms", "typetab")                                             \
-	MEMBER(module_orcs, "module", "arch.num_orcs")                                             \
-	MEMBER(module_orc_ips, "module", "arch.orc_unwind_ip")                                     \
-	MEMBER(module_orc, "module", "arch.orc_unwind")                                            \
 	MEMBER(orc_signal, "orc_entry", "signal")                                                  \
 	MEMBER(orc_end, "orc_entry", "end")
 

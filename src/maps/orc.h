@@ -22,10 +22,11 @@
 #include "base/vec.h"
 #include "maps/format.h"
 
-/* What an offset is added to: the kernel's own numbers. */
+/* What an offset is added to. */
 enum vp_orc_register {
 	VP_ORC_NONE,
 	VP_ORC_PREV_SP, /* the caller's stack pointer */
+	VP_ORC_AX,
 	VP_ORC_DX,
 	VP_ORC_DI,
 	VP_ORC_BP,

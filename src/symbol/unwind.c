@@ -6,7 +6,7 @@
 #include "base/macros.h"
 
 /* struct pt_regs in words. */
-enum { REGS_R13 = 2, REGS_BP = 4, REGS_R10 = 7, REGS_DX = 12, REGS_DI = 14, REGS_IP = 16 };
+enum { REGS_R13 = 2, REGS_BP = 4, REGS_R10 = 7, REGS_AX = 10, REGS_DX = 12, REGS_DI = 14, REGS_IP = 16 };
 enum { IRET_CS = 1, IRET_SP = 3, WORD = 8, USER_MODE = 3 };
 
 struct state {
@@ -68,6 +68,9 @@ static bool find_frame(struct state *state, const struct vp_orc_rule *rule, uint
 		break;
 	case VP_ORC_DI:
 		known = read_saved(state, REGS_DI, &base);
+		break;
+	case VP_ORC_AX:
+		known = read_saved(state, REGS_AX, &base);
 		break;
 	case VP_ORC_DX:
 		known = read_saved(state, REGS_DX, &base);
