@@ -10,6 +10,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "bpf/arch.bpf.h"
 #include "bpf/chain.bpf.h"
 #include "bpf/guest_current.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
@@ -114,7 +115,7 @@ static __always_inline void *place_take(struct place *place, __u32 size)
 	return record;
 }
 
-/* Hands over what was written. Stores are seen in order on the processors this is for (x86). */
+/* Hands over what was written. */
 static __always_inline void place_end(struct place *place)
 {
 	struct vp_ring *ring = place->ring;
@@ -125,8 +126,7 @@ static __always_inline void place_end(struct place *place)
 		ring->lap_end = end;
 		next = (head | (size - 1)) + 1;
 	}
-	barrier();
-	*(volatile __u64 *)&ring->head = next;
+	store_after(&ring->head, next);
 	__u64 half = ring->tail + size / 2;
 	if (head < half && next >= half)
 		bpf_ringbuf_output(&doorbell, &next, sizeof(next), BPF_RB_FORCE_WAKEUP);
@@ -281,7 +281,7 @@ static __always_inline void put_guest_task(struct place *place, __u32 pid, __u32
 
 static __always_inline __u32 host_mode(struct bpf_perf_event_data *context)
 {
-	return context->regs.cs & 3 ? VP_MODE_USER : VP_MODE_KERNEL;
+	return regs_are_user(&context->regs) ? VP_MODE_USER : VP_MODE_KERNEL;
 }
 
 /* What all samples begin with. */
@@ -415,7 +415,7 @@ static __always_inline void sample_into_ring(struct bpf_perf_event_data *context
 
 	if (!place_begin(&place, with_chains ? VP_RING_SPARE : VP_SAMPLE_SPARE))
 		return;
-	put_task(&place, pid, tid, context->regs.cs & 3, time);
+	put_task(&place, pid, tid, regs_are_user(&context->regs), time);
 	struct kvm_vcpu *vcpu = notifier ? vcpu_of_notifier(notifier) : 0;
 	if (vcpu) {
 		put_sample_of_vcpu(&place, context, vcpu, notifier, pid, tid, time, with_chains);

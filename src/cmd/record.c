@@ -31,7 +31,8 @@ struct record {
 	uint64_t frequency, period, pages, duration, agent_port, agent_seconds, agent_megabytes;
 	const char *event, *output, *call_graph;
 	struct vp_texts vms, command;
-	bool chains, no_agent, no_memory, no_symbols, no_samples, no_account, quiet, help;
+	bool chains, no_agent, no_memory, no_symbols, no_samples, no_account, account_events;
+	bool quiet, help;
 	bool as_ever; /* what is asked for is done anyway */
 };
 
@@ -75,6 +76,8 @@ static struct vp_error *check_options(struct record *record)
 	if (record->no_samples && record->no_account)
 		return vp_error_usage("--no-samples and --no-account exclude each other: nothing "
 				      "would be recorded");
+	if (record->account_events && record->no_account)
+		return vp_error_usage("--account-events and --no-account exclude each other");
 	VP_TRY(check_most("freq", record->frequency, 100000000));
 	VP_TRY(check_most("duration", record->duration, 1000000000));
 	VP_TRY(check_most("agent-port", record->agent_port, UINT32_MAX - 1));
@@ -263,6 +266,7 @@ static struct vp_error *record_with(struct record *record, int *status)
 	    .n_vm_names = record->vms.count,
 	    .no_samples = record->no_samples,
 	    .with_account = !record->no_account,
+	    .with_states = record->account_events,
 	    .ask_agents = !record->no_agent,
 	    .read_memory = !record->no_memory && !record->no_samples,
 	    .with_chains = record->chains || record->call_graph,
@@ -314,6 +318,8 @@ static int run_record(int argc, char **argv)
 	     "taken for granted: the vCPUs' time is accounted for"},
 	    {0, "no-account", VP_OPTION_FLAG, &record.no_account, NULL,
 	     "samples only: no account, steal and exits"},
+	    {0, "account-events", VP_OPTION_FLAG, &record.account_events, NULL,
+	     "every state of every vCPU as an event, too"},
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,
 	     "the account of the vCPUs' time only"},
 	    {0, "no-agent", VP_OPTION_FLAG, &record.no_agent, NULL,

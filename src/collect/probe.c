@@ -39,10 +39,14 @@ static bool probe_kvm(char *detail, size_t size)
 {
 	enum vp_vendor vendor = vp_sampler_vendor();
 
-	return say(vendor != VP_VENDOR_UNKNOWN, detail, size,
-		   vendor == VP_VENDOR_AMD     ? "kvm_amd (SVM)"
-		   : vendor == VP_VENDOR_INTEL ? "kvm_intel (VMX)"
-					       : "neither kvm_amd nor kvm_intel is loaded");
+	static const char *const names[] = {
+	    [VP_VENDOR_UNKNOWN] = "no KVM: neither kvm_amd nor kvm_intel is loaded",
+	    [VP_VENDOR_INTEL] = "kvm_intel (VMX)",
+	    [VP_VENDOR_AMD] = "kvm_amd (SVM)",
+	    [VP_VENDOR_ARM] = "in the kernel (Arm)",
+	};
+
+	return say(vendor != VP_VENDOR_UNKNOWN, detail, size, names[vendor]);
 }
 
 /* Whether the BTF of `module` (or of the kernel itself) describes `type`. */
@@ -70,6 +74,8 @@ static bool probe_as_root(char *detail, size_t size)
 {
 	if (vp_sampler_vendor() == VP_VENDOR_INTEL)
 		return say(false, detail, size, "VMX keeps CR3 where only the CPU reads it");
+	if (vp_sampler_vendor() == VP_VENDOR_ARM)
+		return say(false, detail, size, "not read from Arm's vCPUs");
 	if (vp_sampler_vendor() == VP_VENDOR_UNKNOWN)
 		return say(false, detail, size, "no KVM");
 	if (btf_has("kvm_amd", "vcpu_svm"))
@@ -120,7 +126,7 @@ static bool probe_account(char *detail, size_t size)
 {
 	struct vp_account_source *source = NULL;
 	vp_vms none = {0};
-	struct vp_error *error = vp_account_source_open(&none, &source);
+	struct vp_error *error = vp_account_source_open(&none, false, &source);
 	bool found = !error;
 	const char *missing = found ? vp_account_source_missing(source) : NULL;
 

@@ -30,6 +30,10 @@ enum vp_vendor vp_sampler_vendor(void)
 		return VP_VENDOR_AMD;
 	if (!access("/sys/module/kvm_intel", F_OK))
 		return VP_VENDOR_INTEL;
+#if defined(__aarch64__) /* KVM is no module there */
+	if (!access("/dev/kvm", F_OK))
+		return VP_VENDOR_ARM;
+#endif
 	return VP_VENDOR_UNKNOWN;
 }
 

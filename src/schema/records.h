@@ -29,7 +29,8 @@
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
 	FIELD(u8, dec, mode, "what the sample hit: 1 host kernel, 2 host user space")              \
-	FIELD(u8, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")       \
+	FIELD(u8, dec, vendor,                                                                     \
+	      "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                 \
 	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
 	FIELD(u64, hex, ip, "host program counter")                                                \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
@@ -43,7 +44,8 @@
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
 	FIELD(u8, dec, mode, "what the sample hit: 4 guest kernel, 5 guest user space")            \
-	FIELD(u8, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")       \
+	FIELD(u8, dec, vendor,                                                                     \
+	      "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                 \
 	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
 	FIELD(u64, hex, ip, "guest program counter")                                               \
 	FIELD(u64, hex, host_ip, "host program counter: where KVM entered the guest")              \
@@ -106,7 +108,8 @@
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, tid, "thread of the vCPU that got the pCPU")                               \
 	FIELD(u8, dec, reserved, "0")                                                              \
-	FIELD(u8, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")       \
+	FIELD(u8, dec, vendor,                                                                     \
+	      "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                 \
 	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
 	FIELD(u32, dec, other_tid, "thread that had the pCPU before")
@@ -116,7 +119,8 @@
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, tid, "thread of the vCPU that left the pCPU")                              \
 	FIELD(u8, dec, reserved, "0")                                                              \
-	FIELD(u8, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")       \
+	FIELD(u8, dec, vendor,                                                                     \
+	      "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                 \
 	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
 	FIELD(u32, dec, other_tid, "thread that has the pCPU now")
@@ -151,7 +155,7 @@
 	FIELD(u64, dec, poll_wasted, "ns of `poll` that ended in sleep all the same")
 
 #define VP_FIELDS_exit_account(FIELD)                                                              \
-	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")           \
+	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")    \
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
 	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
@@ -166,7 +170,7 @@
 	FIELD(u64, dec, waking, "ns woken, but without pCPU")
 
 #define VP_FIELDS_exit_bucket(FIELD)                                                               \
-	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")           \
+	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")    \
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
 	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
@@ -193,7 +197,7 @@
 	FIELD(u16, hex, flags, "1 ip and as_root are known: else of a VM that was not asked for")  \
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
-	FIELD(u32, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")           \
+	FIELD(u32, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")    \
 	FIELD(u64, hex, ip, "guest program counter at the exit")                                   \
 	FIELD(u64, hex, as_root, "guest address-space root (CR3 on x86) at the exit")              \
 	FIELD(u64, dec, count, "exits there")                                                      \
@@ -206,6 +210,20 @@
 	FIELD(u64, dec, vcpus, "events of vCPUs that the account has no place for")                \
 	FIELD(u64, dec, thieves, "pieces of time whose thief there was no place for")              \
 	FIELD(u64, dec, sites, "exits whose place in the guest there was no place for")
+
+#define VP_FIELDS_vcpu_span(FIELD)                                                                 \
+	FIELD(u16, hex, flags,                                                                     \
+	      "1 reason is known, 2 the time was part of the kernel's that was told before")       \
+	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
+	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
+	FIELD(u8, dec, state,                                                                      \
+	      "0 guest, 1 kernel, 2 poll, 3 vmm, 4 halted, 5 waiting, 6 waking, 7 preempted, "     \
+	      "8 throttled, 9 interrupted")                                                        \
+	FIELD(u8, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")            \
+	FIELD(u32, hex, reason, "reason of the last VM exit, in the vendor's encoding")            \
+	FIELD(u32, dec, cpu, "pCPU on which the state's end was seen")                             \
+	FIELD(u64, dec, ns, "the vCPU was in that state for so long, up to `time`")
 
 /* VP_RECORD(id, name, meaning). Ids are for ever: a retired record's id is not used again. */
 #define VP_RECORDS(RECORD)                                                                         \
@@ -225,7 +243,8 @@
 	RECORD(22, exit_bucket, "how long a vCPU's exits of one reason took, in an interval")      \
 	RECORD(23, thief, "who had a vCPU's pCPU in an interval while it wanted to run")           \
 	RECORD(24, exit_site, "a place of a guest that exited, over the whole recording")          \
-	RECORD(25, account_loss, "what the account missed, since the recording began")
+	RECORD(25, account_loss, "what the account missed, since the recording began")             \
+	RECORD(26, vcpu_span, "a stretch of a vCPU's time, all of it in one state")
 
 #define VP_COMM_SIZE 16
 
@@ -267,7 +286,7 @@ VP_RECORDS(VP_STRUCT)
 VP_RECORDS(VP_NO_PADDING)
 
 #define VP_ENUM(number, name, meaning) VP_ID_##name = number,
-enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 25 };
+enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 26 };
 
 /* A vCPU whose number is not known. */
 #define VP_VCPU_UNKNOWN 0xffffu
@@ -280,7 +299,10 @@ enum vp_mode {
 	VP_MODE_GUEST_USER = 5
 };
 /* Values of `vendor`. */
-enum vp_vendor { VP_VENDOR_UNKNOWN = 0, VP_VENDOR_INTEL = 1, VP_VENDOR_AMD = 2 };
+enum vp_vendor { VP_VENDOR_UNKNOWN = 0, VP_VENDOR_INTEL = 1, VP_VENDOR_AMD = 2, VP_VENDOR_ARM = 3 };
+/* Arm has no exit reasons: a trap has its exception class (ESR_EL2.EC, 6 bits); what is no trap has
+ * this bit and KVM's own code (v6.1, ARM_EXCEPTION_* of arch/arm64/include/asm/kvm_asm.h). */
+#define VP_ARM_NO_TRAP 0x40
 /*
  * Bits of `flags`. A late tick: the clock's interrupt came after more than one period, so that what
  * it hit stands for the missed ticks too; each of them is a record of its own with this flag.
@@ -309,6 +331,8 @@ enum vp_chain_end {
 };
 /* A bit of a guest_task's `flags`. */
 enum { VP_IN_USER = 1 };
+/* A bit of a vcpu_span's `flags`: KVM says only afterwards what of its time was polling. */
+enum { VP_STATE_MOVED = 2 };
 /* A bit of an exit_site's `flags`. */
 enum { VP_SITE_KNOWN = 1 };
 /* Values of a thief's `kind`. */

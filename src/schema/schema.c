@@ -64,6 +64,9 @@ static const struct vp_field_type exit_site_fields[] = {VP_FIELDS_exit_site(FIEL
 #define RECORD_STRUCT struct vp_account_loss
 static const struct vp_field_type account_loss_fields[] = {VP_FIELDS_account_loss(FIELD_ENTRY)};
 #undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_vcpu_span
+static const struct vp_field_type vcpu_span_fields[] = {VP_FIELDS_vcpu_span(FIELD_ENTRY)};
+#undef RECORD_STRUCT
 
 #define TYPE_ENTRY(number, record, text)                                                           \
 	[number] = {.id = (number),                                                                \

@@ -177,3 +177,31 @@ void made_task(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t pid, ui
 	strncpy(record.task.comm, comm, sizeof(record.task.comm) - 1);
 	append(made, pcpu, tick, VP_ID_task, &record);
 }
+
+void made_regs(struct made *made, uint32_t pcpu, uint64_t tick, const struct vp_guest_regs *regs)
+{
+	union vp_any_record record = {.guest_regs = *regs};
+
+	made->about.chains = true;
+	append(made, pcpu, tick, VP_ID_guest_regs, &record);
+}
+
+void made_frames(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t tid, uint32_t mode,
+		 const uint64_t *ips, uint32_t count, uint32_t end)
+{
+	union vp_any_record record = {
+	    .chain_frames = {.tid = tid, .mode = mode, .count = count, .end = end}};
+
+	made->about.chains = true;
+	memcpy(record.chain_frames.ips, ips, count * sizeof(*ips));
+	append(made, pcpu, tick, VP_ID_chain_frames, &record);
+}
+
+void made_stack(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t tid, uint64_t address,
+		const uint64_t *words)
+{
+	union vp_any_record record = {.chain_stack = {.tid = tid, .address = address}};
+
+	memcpy(record.chain_stack.words, words, sizeof(record.chain_stack.words));
+	append(made, pcpu, tick, VP_ID_chain_stack, &record);
+}

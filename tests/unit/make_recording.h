@@ -42,6 +42,13 @@ void made_in_kvm(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, u
 void made_in_vmm(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu);
 void made_host(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t pid, uint32_t mode);
 void made_idle(struct made *made, uint32_t pcpu, uint64_t tick);
+/* Call chains of the next sample of that thread: where its vCPU's guest is; frames of one side (enum
+ * vp_mode), innermost first; 16 words of the guest kernel's stack. */
+void made_regs(struct made *made, uint32_t pcpu, uint64_t tick, const struct vp_guest_regs *regs);
+void made_frames(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t tid, uint32_t mode,
+		 const uint64_t *ips, uint32_t count, uint32_t end);
+void made_stack(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t tid, uint64_t address,
+		const uint64_t *words);
 /* The vCPU's thread gets the pCPU; leaves it; leaves it to sleep. */
 void made_in(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu, int exit);
 void made_out(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu, int exit,
