@@ -1,7 +1,7 @@
 /*
- * calls [--syscalls] [--seconds S]: burns time six calls below main(), in a tree whose every path is
- * known: level_1 calls level_2, … level_5 calls level_6, which burns. With --syscalls it reads from
- * /dev/zero there instead. Built with frame pointers.
+ * calls [--syscalls] [--seconds S]: burns time six calls below main(), in a tree whose every path
+ * is known: level_1 calls level_2, … level_5 calls level_6, which burns. With --syscalls it reads
+ * from /dev/zero there instead. Built with frame pointers.
  */
 #include "common.h"
 

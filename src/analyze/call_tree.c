@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/call_tree.h"
 
-uint32_t vp_call_path(const struct vp_profile *profile, uint32_t node, uint32_t *rows, uint32_t most)
+uint32_t vp_call_path(const struct vp_profile *profile, uint32_t node, uint32_t *rows,
+		      uint32_t most)
 {
 	uint32_t count = 0;
 
@@ -17,7 +18,8 @@ uint32_t vp_call_path(const struct vp_profile *profile, uint32_t node, uint32_t 
 
 static uint32_t add_call(struct vp_call_tree *tree, uint32_t row)
 {
-	vp_vec_push(&tree->calls, ((struct vp_call){.row = row, .first = VP_NONE, .next = VP_NONE}));
+	vp_vec_push(&tree->calls,
+		    ((struct vp_call){.row = row, .first = VP_NONE, .next = VP_NONE}));
 	return (uint32_t)tree->calls.count - 1;
 }
 

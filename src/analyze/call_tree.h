@@ -5,7 +5,8 @@
 
 #include "analyze/profile.h"
 
-/* Towards whom the tree grows, as perf calls it: callee shows callers below a row, caller callees. */
+/* Towards whom the tree grows, as perf calls it: callee shows callers below a row, caller callees.
+ */
 enum vp_call_order { VP_CALL_CALLEE, VP_CALL_CALLER };
 
 struct vp_call {
@@ -19,15 +20,17 @@ struct vp_call_tree {
 };
 
 /*
- * VP_CALL_CALLEE: of the stacks that end in the row, from it outwards; VP_CALL_CALLER: of those that
- * go through it, from its outermost place inwards. Branches below `least` samples are left out.
+ * VP_CALL_CALLEE: of the stacks that end in the row, from it outwards; VP_CALL_CALLER: of those
+ * that go through it, from its outermost place inwards. Branches below `least` samples are left
+ * out.
  */
 void vp_call_tree_make(const struct vp_profile *profile, uint32_t row, enum vp_call_order order,
 		       uint64_t least, struct vp_call_tree *ret);
 void vp_call_tree_deinit(struct vp_call_tree *tree);
 
 /* The rows of a node's stack, outermost first, into `rows`; returns how many. At most `most`. */
-uint32_t vp_call_path(const struct vp_profile *profile, uint32_t node, uint32_t *rows, uint32_t most);
+uint32_t vp_call_path(const struct vp_profile *profile, uint32_t node, uint32_t *rows,
+		      uint32_t most);
 enum { VP_CALL_PATH_MAX = 512 };
 
 #endif

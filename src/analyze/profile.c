@@ -36,7 +36,8 @@ const char *vp_walk_name(enum vp_walk walk)
 const char *vp_walk_end_name(enum vp_walk_end end)
 {
 	static const char *const names[] = {[VP_WALK_WHOLE] = "whole",
-					    [VP_WALK_NO_FRAME] = "up to code without frame pointers",
+					    [VP_WALK_NO_FRAME] =
+						"up to code without frame pointers",
 					    [VP_WALK_TOO_DEEP] = "too deep",
 					    [VP_WALK_UNREADABLE] = "unreadable page",
 					    [VP_WALK_NO_RULE] = "code without unwind table",
@@ -218,8 +219,8 @@ static void sort_rows(struct vp_profile *profile, bool by_total)
 	for (uint32_t i = 0; i < count; i++) {
 		const struct vp_profile_row *row = &profile->rows.at[i];
 		uint32_t rank = row->function == VP_NONE ? 0 : ranks[row->function];
-		sorted[i] = (struct sorted_row){by_total ? row->total : row->samples, row->part,
-						rank, i};
+		sorted[i] =
+		    (struct sorted_row){by_total ? row->total : row->samples, row->part, rank, i};
 	}
 	qsort(sorted, count, sizeof(*sorted), by_part_and_samples);
 	for (uint32_t i = 0; i < count; i++) {

@@ -64,7 +64,8 @@ struct vp_profile_options {
 	unsigned columns; /* enum vp_column; 0: the view's usual ones */
 	bool per_process; /* usual columns, and the pid */
 	bool chains;      /* call chains, too: stacks and what rows' callees took */
-	bool by_callees;  /* rows with most samples of their own and of what they called come first */
+	bool
+	    by_callees; /* rows with most samples of their own and of what they called come first */
 };
 
 /* Why the vCPU had left the guest, for the ticks of a steal row. */
@@ -83,7 +84,7 @@ struct vp_profile_row {
 	uint32_t vm;   /* VP_NONE: the host */
 	uint32_t vcpu; /* its number */
 	uint64_t samples;
-	uint64_t total; /* with chains: in which it is anywhere in the stack */
+	uint64_t total;                 /* with chains: in which it is anywhere in the stack */
 	uint32_t first_reason, reasons; /* in vp_profile.reasons, most frequent first */
 };
 

@@ -33,6 +33,17 @@ size_t vp_report_rows(const struct vp_report *report, const struct vp_profile_pa
 	return count;
 }
 
+size_t vp_report_hidden(const struct vp_report *report, const struct vp_profile_part *part)
+{
+	const struct vp_profile_row *rows = vp_profile_rows(&report->profile, part);
+	size_t count = part->rows, shown = vp_report_rows(report, part);
+
+	while (report->options.chains && count > shown &&
+	       !vp_report_weight(report, &rows[count - 1]))
+		count--;
+	return count - shown;
+}
+
 #define NOTE(report, ...) vp_vec_push(&(report)->notes, vp_format(__VA_ARGS__))
 
 static void note_profile(struct vp_report *report)

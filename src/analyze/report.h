@@ -24,7 +24,7 @@ struct vp_report {
 		bool shown;
 		enum vp_call_order order;
 		double least_percent; /* of the part; branches below are not printed */
-	} graph; /* below rows of text */
+	} graph;                      /* below rows of text */
 };
 
 /* Reads the recording in `naming->directory` and makes the profile; without call chains in it,
@@ -41,6 +41,8 @@ const char *vp_report_vm(const struct vp_report *report, const struct vp_profile
 uint64_t vp_report_weight(const struct vp_report *report, const struct vp_profile_row *row);
 /* How many rows of the part are to be printed. */
 size_t vp_report_rows(const struct vp_report *report, const struct vp_profile_part *part);
+/* How many more there are; rows that only called others are none where that is not counted. */
+size_t vp_report_hidden(const struct vp_report *report, const struct vp_profile_part *part);
 /* The rows of a part. Texts belong to the report. */
 void vp_report_table(const struct vp_report *report, const struct vp_profile_part *part,
 		     struct vp_table *table);

@@ -58,7 +58,7 @@ static enum vp_walk_end end_of_walk(const struct vp_chain_walk *walk)
 				       [VP_CHAIN_NO_FRAME] = VP_WALK_NO_FRAME};
 
 	return walk->count && walk->end < VP_ARRAY_SIZE(ends) ? ends[walk->end]
-							       : VP_WALK_NOT_WALKED;
+							      : VP_WALK_NOT_WALKED;
 }
 
 static enum vp_walk_end end_of_unwind(enum vp_unwind_end end)
@@ -162,7 +162,8 @@ static void push_host(struct vp_builder *builder, const struct vp_tick *tick, ui
 		      bool with_user, struct stack *stack)
 {
 	const struct vp_chain *chain = tick->chain;
-	struct vp_tick user = with_mode(tick, VP_MODE_USER), kernel = with_mode(tick, VP_MODE_KERNEL);
+	struct vp_tick user = with_mode(tick, VP_MODE_USER),
+		       kernel = with_mode(tick, VP_MODE_KERNEL);
 	const struct vp_chain_walk *inner =
 	    tick->mode == VP_MODE_KERNEL ? &chain->host_kernel : &chain->host_user;
 
@@ -274,8 +275,8 @@ void vp_stacks_finish(struct vp_builder *builder)
 	add_rows_without_stack(builder);
 	for (uint32_t i = 0; i < stacks->samples.count; i++) {
 		const struct node_key *key = vp_key_set_key(&stacks->node_keys, i);
-		vp_vec_push(&profile->nodes,
-			    ((struct vp_profile_node){key->parent, key->row, stacks->samples.at[i]}));
+		vp_vec_push(&profile->nodes, ((struct vp_profile_node){key->parent, key->row,
+								       stacks->samples.at[i]}));
 	}
 	for (uint32_t row = 0; row < profile->rows.count && row < stacks->totals.count; row++)
 		profile->rows.at[row].total = stacks->totals.at[row];

@@ -77,8 +77,8 @@ static __always_inline bool read_guest_word(struct chain_maker *maker, __u64 va,
 }
 
 /*
- * Where a record of that size goes; NULL: there is no room for it. What the compiler is kept from is
- * to add before it has compared: the verifier would not know the sum's bounds.
+ * Where a record of that size goes; NULL: there is no room for it. What the compiler is kept from
+ * is to add before it has compared: the verifier would not know the sum's bounds.
  */
 static __always_inline void *next_record(struct chain_maker *maker, __u32 size)
 {
@@ -133,8 +133,9 @@ __noinline int put_frames(__u32 mode)
 }
 
 /*
- * Walks the user space of maker's ip, sp and bp: at bp are the caller's bp and the address to return
- * to. Frames lie above each other; what does not is code that uses the register for something else.
+ * Walks the user space of maker's ip, sp and bp: at bp are the caller's bp and the address to
+ * return to. Frames lie above each other; what does not is code that uses the register for
+ * something else.
  */
 __noinline int walk_user_frames(void)
 {
@@ -182,8 +183,7 @@ __noinline int put_guest_stack(__u64 from, __u64 to, __u32 most)
 	from &= ~(VP_CHAIN_PIECE - 1ULL);
 	for (__u32 i = 0; i < VP_CHAIN_PIECES; i++) {
 		__u64 hva = i < most && from < to ? hva_in_page(maker, from) : 0;
-		if (!hva ||
-		    bpf_probe_read_user(maker->piece, sizeof(maker->piece), (void *)hva))
+		if (!hva || bpf_probe_read_user(maker->piece, sizeof(maker->piece), (void *)hva))
 			break;
 		struct vp_chain_stack *record = next_record(maker, sizeof(*record));
 		if (!record)
@@ -260,9 +260,9 @@ static __always_inline __u64 top_of_other_stack(__u64 sp)
 }
 
 /*
- * The task's own stack from where an interrupt has left it: the topmost word of the interrupts' stack
- * says where since v5.12 (a0cfc74d0b00 "x86/irq: Provide macro for inlining irq stack switching");
- * before, or on another stack, it is the outermost part.
+ * The task's own stack from where an interrupt has left it: the topmost word of the interrupts'
+ * stack says where since v5.12 (a0cfc74d0b00 "x86/irq: Provide macro for inlining irq stack
+ * switching"); before, or on another stack, it is the outermost part.
  */
 static __always_inline void stack_behind(struct chain_maker *maker, __u64 stack, __u64 top_of_other)
 {

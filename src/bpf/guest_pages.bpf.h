@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A guest's virtual addresses through its own page tables, in the context of its vCPU's thread: each
- * level is one small read of the VMM's memory that cannot wait. Functions that are global, so that
- * the verifier looks at each once, whoever calls it.
+ * A guest's virtual addresses through its own page tables, in the context of its vCPU's thread:
+ * each level is one small read of the VMM's memory that cannot wait. Functions that are global, so
+ * that the verifier looks at each once, whoever calls it.
  */
 #ifndef VP_BPF_GUEST_PAGES_BPF_H
 #define VP_BPF_GUEST_PAGES_BPF_H

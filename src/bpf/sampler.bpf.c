@@ -438,8 +438,8 @@ static __always_inline void put_raw(void *context, struct vp_raw_record *record)
 }
 
 /* Adds the vCPU that the thread is inside of. */
-static __always_inline void fill_vcpu(void *notifier, bool with_place,
-				      struct vp_raw_record *record, __u64 *guest_ip)
+static __always_inline void fill_vcpu(void *notifier, bool with_place, struct vp_raw_record *record,
+				      __u64 *guest_ip)
 {
 	struct kvm_vcpu *vcpu = vcpu_of_notifier(notifier);
 	struct vcpu_words words;

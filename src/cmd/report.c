@@ -167,9 +167,10 @@ static struct vp_error *choose_graph_word(struct report *report, const char *wor
 	else if (end != word && !*end && percent >= 0)
 		report->least_branch = percent;
 	else
-		return vp_error_usage("option --call-graph: expected graph, none, caller, callee or "
-				      "a percentage, separated by commas, not '%s'",
-				      word);
+		return vp_error_usage(
+		    "option --call-graph: expected graph, none, caller, callee or "
+		    "a percentage, separated by commas, not '%s'",
+		    word);
 	return NULL;
 }
 
@@ -253,9 +254,10 @@ static struct vp_error *report_with(struct report *report)
 	VP_TRY(vp_report_make(&report->naming, &report->profile, &made));
 	if ((report->children || report->call_graph) && !made.options.chains) {
 		vp_report_deinit(&made);
-		return vp_error_new("the recording '%s' has no call chains: 'vperf record -g' takes "
-				    "them",
-				    report->naming.directory);
+		return vp_error_new(
+		    "the recording '%s' has no call chains: 'vperf record -g' takes "
+		    "them",
+		    report->naming.directory);
 	}
 	made.graph.shown = !report->no_graph;
 	made.graph.order = report->order;

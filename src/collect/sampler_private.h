@@ -14,7 +14,7 @@
 struct made {
 	struct vp_buffer records;
 	struct vp_buffer chains; /* of the sample that comes next */
-	uint32_t tid; /* whose name was given last */
+	uint32_t tid;            /* whose name was given last */
 	char comm[VP_COMM_SIZE];
 };
 

@@ -12,8 +12,8 @@ enum { MOST_ENTRIES = 1 << 22, FLUSH_SIZE = 256 << 10 };
 
 /*
  * struct orc_entry. What the last byte means changed: since v6.4 (fb799447ae29 "x86,objtool: Split
- * UNWIND_HINT_EMPTY in two") kinds have numbers of their own; before, `end` told the outermost frame
- * from no frame, and 0 was a call.
+ * UNWIND_HINT_EMPTY in two") kinds have numbers of their own; before, `end` told the outermost
+ * frame from no frame, and 0 was a call.
  */
 struct packed_entry {
 	int16_t sp_offset, bp_offset;
@@ -23,11 +23,11 @@ struct packed_entry {
 
 /* The kernel's numbers of registers, and since between v6.12 and v7.2. */
 static const uint8_t older_registers[16] = {
-    VP_ORC_NONE, VP_ORC_PREV_SP, VP_ORC_DX,	  VP_ORC_DI,	      VP_ORC_BP,
-    VP_ORC_SP,	 VP_ORC_R10,	 VP_ORC_R13,	  VP_ORC_BP_INDIRECT, VP_ORC_SP_INDIRECT};
+    VP_ORC_NONE, VP_ORC_PREV_SP, VP_ORC_DX,  VP_ORC_DI,          VP_ORC_BP,
+    VP_ORC_SP,   VP_ORC_R10,     VP_ORC_R13, VP_ORC_BP_INDIRECT, VP_ORC_SP_INDIRECT};
 static const uint8_t newer_registers[16] = {
-    VP_ORC_NONE, VP_ORC_AX,  VP_ORC_DX,	 VP_ORC_SP,	 VP_ORC_BP,	     VP_ORC_DI,
-    VP_ORC_R10,	 VP_ORC_R13, VP_ORC_PREV_SP, VP_ORC_SP_INDIRECT, VP_ORC_BP_INDIRECT};
+    VP_ORC_NONE, VP_ORC_AX,  VP_ORC_DX,      VP_ORC_SP,          VP_ORC_BP,         VP_ORC_DI,
+    VP_ORC_R10,  VP_ORC_R13, VP_ORC_PREV_SP, VP_ORC_SP_INDIRECT, VP_ORC_BP_INDIRECT};
 enum { OLDER_SP = 5, NEWER_SP = 3 };
 
 /* A pair of tables: of each entry its address, from the word's own place on, and its rule. */
@@ -41,7 +41,7 @@ struct writing {
 	const struct vp_guest_kernel *kernel;
 	bool older_kinds;
 	const uint8_t *registers; /* by the kernel's numbers; NULL: not known yet */
-	int fd, result; /* result: of writes, 0 or negative errno */
+	int fd, result;           /* result: of writes, 0 or negative errno */
 	size_t entries;
 };
 
@@ -54,7 +54,7 @@ static uint8_t kind_of(const struct packed_entry *entry, bool older)
 
 	if (!older)
 		return (entry->kind & 7) < VP_ARRAY_SIZE(newer_kinds) ? newer_kinds[entry->kind & 7]
-								       : VP_ORC_UNDEFINED;
+								      : VP_ORC_UNDEFINED;
 	if (!(entry->registers & 15)) /* `end` is the bit after `type` and, in v6.3, `signal` */
 		return entry->kind & 0xc ? VP_ORC_OUTERMOST : VP_ORC_UNDEFINED;
 	return older_kinds[entry->kind & 3];
@@ -145,10 +145,12 @@ static struct vp_error *tables_of_kernel(const struct vp_guest_kernel *kernel, s
 	ret->rules = vp_guest_kernel_symbol(kernel, pack->symbol.start_orc);
 	ret->count = (stop - ret->ips) / sizeof(int32_t);
 	if (!ret->ips || !ret->rules || stop <= ret->ips || end <= ret->rules)
-		return vp_error_new("the guest's kernel has no unwind tables (CONFIG_UNWINDER_ORC)");
+		return vp_error_new(
+		    "the guest's kernel has no unwind tables (CONFIG_UNWINDER_ORC)");
 	if (ret->count > MOST_ENTRIES ||
 	    (end - ret->rules) / sizeof(struct packed_entry) < ret->count)
-		return vp_error_new("the unwind tables of the guest's kernel contradict each other");
+		return vp_error_new(
+		    "the unwind tables of the guest's kernel contradict each other");
 	return NULL;
 }
 

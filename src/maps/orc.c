@@ -9,11 +9,12 @@
 enum { MOST_RULES = 1 << 20, MOST_ENTRIES = 1 << 24, MOST_BYTES = 512 << 20 };
 
 static const char *const register_names[] = {
-    [VP_ORC_NONE] = "none", [VP_ORC_PREV_SP] = "prev", [VP_ORC_AX] = "ax",
-    [VP_ORC_DX] = "dx",     [VP_ORC_DI] = "di",
-    [VP_ORC_BP] = "bp",     [VP_ORC_SP] = "sp",
-    [VP_ORC_R10] = "r10",   [VP_ORC_R13] = "r13",
-    [VP_ORC_BP_INDIRECT] = "(bp)", [VP_ORC_SP_INDIRECT] = "(sp)"};
+    [VP_ORC_NONE] = "none",       [VP_ORC_PREV_SP] = "prev",
+    [VP_ORC_AX] = "ax",           [VP_ORC_DX] = "dx",
+    [VP_ORC_DI] = "di",           [VP_ORC_BP] = "bp",
+    [VP_ORC_SP] = "sp",           [VP_ORC_R10] = "r10",
+    [VP_ORC_R13] = "r13",         [VP_ORC_BP_INDIRECT] = "(bp)",
+    [VP_ORC_SP_INDIRECT] = "(sp)"};
 
 static const char *const kind_names[] = {[VP_ORC_UNDEFINED] = "undefined",
 					 [VP_ORC_OUTERMOST] = "outermost",

@@ -28,8 +28,8 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task
 struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct vp_vm *vm,
 				     const char *path, bool symbols, bool *written) VP_MUST_CHECK;
 /*
- * After that, has the unwind tables of the guest's kernel written to `path`; *problem says why there
- * are none, and is the caller's.
+ * After that, has the unwind tables of the guest's kernel written to `path`; *problem says why
+ * there are none, and is the caller's.
  */
 struct vp_error *vp_guest_watch_unwind_tables(struct vp_guest_watch *watch, const struct vp_vm *vm,
 					      const char *path,

@@ -141,8 +141,8 @@ struct stretch {
 	char *begin, *end;
 	uint64_t n;
 	const struct vp_record_header *last; /* in it, or before it; NULL: none yet */
-	char *names; /* from here on it only tells of the next sample; NULL: not so */
-	uint64_t before_names;               /* time of the record before those */
+	char *names;           /* from here on it only tells of the next sample; NULL: not so */
+	uint64_t before_names; /* time of the record before those */
 };
 
 static void stretch_put(struct stretch *stretch)

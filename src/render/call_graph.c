@@ -61,7 +61,8 @@ static void put_branches(struct drawing *drawing, uint32_t call, unsigned depth)
 	const struct vp_call_tree *tree = drawing->tree;
 	size_t margin = drawing->margin.size;
 
-	for (uint32_t at = tree->calls.at[call].first; at != VP_NONE; at = tree->calls.at[at].next) {
+	for (uint32_t at = tree->calls.at[call].first; at != VP_NONE;
+	     at = tree->calls.at[at].next) {
 		bool last = tree->calls.at[at].next == VP_NONE;
 		put_margin(drawing, "|\n");
 		put_margin(drawing, last ? " --" : "|--");

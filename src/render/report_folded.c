@@ -71,8 +71,7 @@ static void put_stacks(const struct vp_report *report, struct vp_buffer *out)
 
 	for (uint32_t node = 0; node < profile->nodes.count; node++) {
 		uint64_t samples = profile->nodes.at[node].samples;
-		uint32_t count =
-		    samples ? vp_call_path(profile, node, rows, VP_CALL_PATH_MAX) : 0;
+		uint32_t count = samples ? vp_call_path(profile, node, rows, VP_CALL_PATH_MAX) : 0;
 		if (count)
 			put_stack(report, rows, count, samples, out);
 	}

@@ -259,7 +259,7 @@ static struct json_object *stacks_json(const struct vp_report *report)
 		add(stack, "samples", json_object_new_uint64(profile->nodes.at[node].samples));
 		add(stack, "vm",
 		    text_or_null(outermost->vm == VP_NONE ? NULL
-							   : report->vms.at[outermost->vm].name));
+							  : report->vms.at[outermost->vm].name));
 		add(stack, "process", text_or_null(vp_profile_text(profile, outermost->process)));
 		add(stack, "pid", number_or_null(outermost->pid));
 		add(stack, "frames", frames);

@@ -71,9 +71,8 @@ static void put_graphs(const struct vp_report *report, const struct vp_profile_p
 		next = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
 		vp_buffer_append(out, at, (size_t)(next - at));
 		if (line + rows >= lines)
-			vp_render_call_graph(report, part,
-					     (uint32_t)(part->first_row + line + rows - lines),
-					     out);
+			vp_render_call_graph(
+			    report, part, (uint32_t)(part->first_row + line + rows - lines), out);
 	}
 }
 
@@ -94,7 +93,7 @@ static void put_part(const struct vp_report *report, const struct vp_profile_par
 		vp_buffer_append(out, text.bytes, text.size);
 	vp_buffer_deinit(&text);
 	put_reasons(report, part, out);
-	size_t hidden = part->rows - vp_report_rows(report, part);
+	size_t hidden = vp_report_hidden(report, part);
 	if (hidden)
 		vp_buffer_printf(out, "(%zu more rows)\n", hidden);
 	vp_table_deinit(&table);

@@ -6,7 +6,15 @@
 #include "base/macros.h"
 
 /* struct pt_regs in words. */
-enum { REGS_R13 = 2, REGS_BP = 4, REGS_R10 = 7, REGS_AX = 10, REGS_DX = 12, REGS_DI = 14, REGS_IP = 16 };
+enum {
+	REGS_R13 = 2,
+	REGS_BP = 4,
+	REGS_R10 = 7,
+	REGS_AX = 10,
+	REGS_DX = 12,
+	REGS_DI = 14,
+	REGS_IP = 16
+};
 enum { IRET_CS = 1, IRET_SP = 3, WORD = 8, USER_MODE = 3 };
 
 struct state {
@@ -97,7 +105,8 @@ static bool find_bp(struct state *state, const struct vp_orc_rule *rule, uint64_
 	return true;
 }
 
-/* Goes to the code that an interrupt, exception or system call came from; its frame is at `iret`. */
+/* Goes to the code that an interrupt, exception or system call came from; its frame is at `iret`.
+ */
 static bool leave_by_iret(struct state *state, uint64_t iret, uint64_t *cs)
 {
 	state->exact = true;

@@ -13,7 +13,7 @@ static void begin(struct vp_chain *chain, uint32_t tid)
 
 static void take_frames(struct vp_chain *chain, const struct vp_chain_frames *record)
 {
-	struct vp_chain_walk *walk = record->mode == VP_MODE_KERNEL     ? &chain->host_kernel
+	struct vp_chain_walk *walk = record->mode == VP_MODE_KERNEL       ? &chain->host_kernel
 				     : record->mode == VP_MODE_USER       ? &chain->host_user
 				     : record->mode == VP_MODE_GUEST_USER ? &chain->guest_user
 									  : NULL;

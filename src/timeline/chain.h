@@ -19,8 +19,8 @@ struct vp_chain_walk {
 
 struct vp_chain {
 	uint32_t tid;
-	bool used;             /* a sample had it: the next record begins another */
-	bool has_regs;         /* the sample is a vCPU's */
+	bool used;     /* a sample had it: the next record begins another */
+	bool has_regs; /* the sample is a vCPU's */
 	struct vp_guest_regs regs;
 	struct vp_chain_walk guest_user, host_kernel, host_user;
 	struct vp_chain_stack stack[VP_CHAIN_STACKS];
@@ -29,7 +29,8 @@ struct vp_chain {
 
 /* Takes a guest_regs, chain_frames or chain_stack. */
 void vp_chain_take(struct vp_chain *chain, const struct vp_record_header *record);
-/* Whether the chain is that of a sample of this thread; `more` says that it is the next one's too. */
+/* Whether the chain is that of a sample of this thread; `more` says that it is the next one's too.
+ */
 bool vp_chain_use(struct vp_chain *chain, uint32_t tid, bool more);
 
 #endif

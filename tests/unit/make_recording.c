@@ -84,6 +84,19 @@ void made_guest(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, un
 	append(made, pcpu, tick, VP_ID_guest_sample, &record);
 }
 
+void made_guest_at(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t mode, uint64_t ip)
+{
+	union vp_any_record record = {.guest_sample = {.pid = 1000,
+						       .tid = 1001,
+						       .mode = mode,
+						       .ip = ip,
+						       .as_root = 0x1000,
+						       .vendor = VP_VENDOR_AMD,
+						       .flags = VP_HAS_AS_ROOT}};
+
+	append(made, pcpu, tick, VP_ID_guest_sample, &record);
+}
+
 void made_guest_thread(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, uint32_t pid,
 		       uint32_t tid, const char *comm, uint64_t root, uint64_t ip)
 {
@@ -197,11 +210,9 @@ void made_frames(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t tid, 
 	append(made, pcpu, tick, VP_ID_chain_frames, &record);
 }
 
-void made_stack(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t tid, uint64_t address,
-		const uint64_t *words)
+void made_stack(struct made *made, uint32_t pcpu, uint64_t tick, const struct vp_chain_stack *piece)
 {
-	union vp_any_record record = {.chain_stack = {.tid = tid, .address = address}};
+	union vp_any_record record = {.chain_stack = *piece};
 
-	memcpy(record.chain_stack.words, words, sizeof(record.chain_stack.words));
 	append(made, pcpu, tick, VP_ID_chain_stack, &record);
 }
