@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "guestmem/view.h"
 
-enum { PACK_VERSION = 1, LARGEST_STRUCT = 1 << 20 };
+enum { PACK_VERSION = 2, LARGEST_STRUCT = 1 << 20 };
 
 static const struct member {
 	const char *type, *member;
@@ -223,8 +223,8 @@ struct vp_error *vp_kernel_pack_parse(const char *label, const void *text, size_
 	uint64_t lines = 1;
 
 	vp_kernel_pack_init(ret);
-	if (!vp_cursor_line(&cursor, &line) || !vp_slice_is(line, "vperf-pack 1"))
-		return vp_error_new("'%s' is not a kernel pack: 'vperf-pack 1' was expected as its "
+	if (!vp_cursor_line(&cursor, &line) || !vp_slice_is(line, "vperf-pack 2"))
+		return vp_error_new("'%s' is not a kernel pack: 'vperf-pack 2' was expected as its "
 				    "first line",
 				    label);
 	for (; vp_cursor_line(&cursor, &line); lines++) {

@@ -103,6 +103,7 @@ static void describe(struct vp_recorder *recorder)
 	about->note = vp_strdup("");
 	about->period_ns = recorder->trigger.period_ns;
 	about->by_time = recorder->trigger.by_time || recorder->options.no_samples;
+	about->chains = recorder->options.with_chains && !recorder->options.no_samples;
 	about->pcpus = (uint32_t)recorder->trigger.pcpus.count;
 }
 
@@ -207,10 +208,14 @@ static struct vp_error *open_all(struct vp_recorder *recorder)
 	vp_vec_each (&recorder->vms, vm) /* now, rather than while the guests are sampled */
 		vp_host_maps_see(recorder->host_maps, vm->pid, NULL, 0);
 	describe(recorder);
+	struct vp_sampler_options sampling = {.trigger = &recorder->trigger,
+					      .buffer_pages = options->buffer_pages,
+					      .by_memory = options->read_memory,
+					      .with_chains = options->with_chains,
+					      .take = vp_recorder_take,
+					      .context = recorder};
 	if (!options->no_samples)
-		VP_TRY(vp_sampler_start(&recorder->trigger, options->buffer_pages,
-					options->read_memory, vp_recorder_take, recorder,
-					&recorder->sampler));
+		VP_TRY(vp_sampler_start(&sampling, &recorder->sampler));
 	VP_TRY(open_account(recorder));
 	/* Only now that recording works is an older one moved away. */
 	VP_TRY(vp_recording_place(options->directory, &recorder->lock));

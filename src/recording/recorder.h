@@ -22,6 +22,7 @@ struct vp_recorder_options {
 	bool with_states;  /* … and every stretch of it */
 	bool ask_agents;
 	bool read_memory; /* name guests' samples by their memory */
+	bool with_chains; /* call chains of all samples */
 	bool with_symbols;
 	unsigned agent_port;
 	unsigned agent_seconds; /* for one agent's whole answer */
