@@ -43,13 +43,13 @@ count guest:page-faults guest:forks guest:timer-interrupts inject:interrupt"""
 KNOWN = """
 host pcpus=2
 guest g1 vcpus=1 memory=256 pin=1 qemu="-serial unix:/run/vlab/g1.stat,server=on,wait=off"
-workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read go <&3; do { \
+workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read word <&3; do \
+if [ $word = work ]; then forkstorm --count 200 --rate 50 > /dev/null; fi; { echo done; \
 grep -e ctxt -e processes /proc/stat; grep pgfault /proc/vmstat; grep LOC: /proc/interrupts; echo end; } >&3; done'
-workload g1 forkstorm --rate 20
 command-before printf '%s' 'RECIPE_EXITS' > /tmp/exits.recipe; printf '%s' 'RECIPE_TIME' > /tmp/time.recipe
 command vperf stat -r /tmp/exits.recipe -o /out/exits -- vperf record --no-samples --no-agent -o /out/rec -- \
 tinyvm --cpuid 8000 --out 4000 --mmio 2000 --hlt 1000
-command vperf stat -r /tmp/time.recipe -o /out/time --vm g1 -- tests/lab/ask-guest g1 5
+command vperf stat -r /tmp/time.recipe -o /out/time --vm g1 -- tests/lab/ask-guest g1
 """.replace("RECIPE_EXITS", EXITS.replace("\n", "\\n")).replace("RECIPE_TIME", TIME.replace("\n", "\\n"))
 KNOWN = KNOWN.replace("'%s' '", "'").replace("\\\n", "")
 DONE = {"cpuid": 8000, "io": 4000, "mmio": 2000, "halt": 1000}
@@ -73,8 +73,8 @@ def known_exits(run, claims):
 
 
 def guest_counts(run, claims):
-    """The guest was asked at two times; what was counted between them lies between what the
-    intervals inside and those around say."""
+    """The guest read its books twice, each within a known time; what they say lies between what the
+    intervals between these times and those around them say."""
     report = stat(run, "time")
     check_chain(claims, report, "by time")
     asked = json.loads(run.command_output(3))
