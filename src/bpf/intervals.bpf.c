@@ -33,11 +33,6 @@ static __always_inline void install(struct interval_cpu *cpu, struct vp_subject 
 	read_counters(cpu);
 	charge(subject, now);
 	subject->state = VP_SUBJECT_RUNNING;
-	if (!subject->guest_known_before) {
-		read_guest(subject);
-		__builtin_memcpy(subject->guest_before, subject->guest, sizeof(subject->guest));
-		subject->guest_known_before = subject->guest_known;
-	}
 }
 
 /* The thread that runs here, when the pCPU does not know of it yet. */
@@ -134,6 +129,17 @@ int note_exit(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
+/* What the guest's kernel counted before its vCPU had intervals is not theirs. */
+static __always_inline void begin_guest(struct vp_subject *subject)
+{
+	subject->flags |= VP_SUBJECT_ENTERED;
+	if (subject->number)
+		return;
+	read_guest(subject);
+	__builtin_memcpy(subject->guest_before, subject->guest, sizeof(subject->guest));
+	subject->guest_known_before = subject->guest_known;
+}
+
 /* The exit before it is over: it counts now, with all its time. */
 SEC("raw_tp/kvm_entry")
 int note_entry(void *context)
@@ -144,6 +150,8 @@ int note_entry(void *context)
 	if (subject && !(subject->flags & VP_SUBJECT_OVER)) {
 		__u64 now = bpf_ktime_get_ns();
 		bool exited = subject->flags & VP_SUBJECT_IN_EXIT;
+		if (!(subject->flags & VP_SUBJECT_ENTERED))
+			begin_guest(subject);
 		charge_guest(subject, now);
 		subject->entered_at = now;
 		subject->flags = (subject->flags & ~VP_SUBJECT_IN_EXIT) | VP_SUBJECT_IN_GUEST;

@@ -14,6 +14,7 @@ enum vp_subject_flag {
 	VP_SUBJECT_IN_EXIT = 2,  /* exited_at says since when, `class` why */
 	VP_SUBJECT_SEEN = 4,     /* it had a pCPU */
 	VP_SUBJECT_OVER = 8,     /* its last interval was closed */
+	VP_SUBJECT_ENTERED = 16, /* its guest was entered */
 };
 
 /* A counter of perf's: what bpf_perf_event_read_value() says, or a sum of differences of that. */
@@ -47,6 +48,7 @@ struct vp_subject {
 /* Where a vCPU's guest kernel counts, in the VMM's memory; 0: not known. */
 struct vp_guest_places {
 	__u64 hva[VP_GUEST_COUNT];
+	__u64 narrow; /* bits: 4 bytes, not 8 */
 };
 
 /* An event of the recipe: where its value comes from. */

@@ -209,8 +209,14 @@ static __noinline int read_guest(struct vp_subject *subject)
 	for (int i = 0; found && i < VP_GUEST_COUNT; i++) {
 		if (!(wants_guest & 1U << i) || !found->hva[i])
 			continue;
-		if (!bpf_probe_read_user(&subject->guest[i], sizeof(__u64), (void *)found->hva[i]))
-			known |= 1U << i;
+		__u64 value = 0;
+		if (bpf_probe_read_user(&value, sizeof(value), (void *)found->hva[i]))
+			continue;
+		/* 32 bits wrap around; what is kept does not. */
+		if (found->narrow & 1U << i)
+			value = subject->guest[i] + (__u32)(value - subject->guest[i]);
+		subject->guest[i] = value;
+		known |= 1U << i;
 	}
 	subject->guest_known = known;
 	return 0;
@@ -230,6 +236,7 @@ static __always_inline void charge(struct vp_subject *subject, __u64 now)
 	subject->since = now;
 	if (passed <= 0)
 		return;
+	subject->counts[VP_COUNT_time] += passed;
 	if (subject->state == VP_SUBJECT_RUNNING)
 		subject->counts[VP_COUNT_time_running] += passed;
 	else if (subject->state == VP_SUBJECT_WAITING)

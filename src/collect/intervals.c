@@ -409,16 +409,50 @@ struct vp_error *vp_intervals_watch(struct vp_intervals *intervals, uint32_t pid
 		   : NULL;
 }
 
-struct vp_error *vp_intervals_guest(struct vp_intervals *intervals, uint32_t pid, uint32_t vcpu,
-				    const struct vp_guest_places *places)
+bool vp_intervals_want_guests(const struct vp_intervals *intervals)
 {
-	uint64_t key = (uint64_t)pid << 32 | vcpu;
+	return guest_events(intervals->options.recipe) != 0;
+}
 
-	if (bpf_map_update_elem(bpf_map__fd(intervals->programs->maps.guest_places), &key, places,
-				BPF_ANY))
-		return vp_error_errno(errno, "there is no room for vCPU %u of process %u", vcpu,
-				      pid);
+static struct vp_error *put_places(const struct vp_intervals *intervals, uint64_t key,
+				   const struct vp_guest_places *places)
+{
+	if (!bpf_map_update_elem(bpf_map__fd(intervals->programs->maps.guest_places), &key, places,
+				 BPF_ANY))
+		return NULL;
+	return vp_error_errno(errno, "there is no room for vCPU %u of process %u", (uint32_t)key,
+			      (uint32_t)(key >> 32));
+}
+
+struct vp_error *vp_intervals_identify(struct vp_intervals *intervals,
+				       const struct vp_guest_state *state,
+				       const struct vp_guest_finding *finding)
+{
+	vp_vec_each (&finding->cpus, cpu) {
+		struct vp_guest_places places = {0};
+		vp_vec_each (&finding->counts, place) {
+			if (place->vcpu != cpu->vcpu)
+				continue;
+			places.hva[place->count] = vp_guest_state_hva(state, place->gpa);
+			places.narrow |= (uint64_t)place->narrow << place->count;
+		}
+		VP_TRY(put_places(intervals, (uint64_t)state->pid << 32 | cpu->vcpu, &places));
+	}
 	return NULL;
+}
+
+void vp_intervals_forget(struct vp_intervals *intervals, uint32_t pid)
+{
+	int map = bpf_map__fd(intervals->programs->maps.guest_places);
+	uint64_t key, next;
+	bool more = !bpf_map_get_next_key(map, NULL, &key);
+
+	while (more) {
+		more = !bpf_map_get_next_key(map, &key, &next);
+		if (key >> 32 == pid)
+			bpf_map_delete_elem(map, &key);
+		key = next;
+	}
 }
 
 /* Runs a deed on a pCPU, between the work of the programs there. */

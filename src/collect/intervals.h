@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "bpf/intervals.h"
+#include "collect/guest_reader.h"
+#include "collect/pcpus.h"
 #include "collect/rings.h"
 #include "schema/recipe.h"
 
@@ -29,9 +31,13 @@ struct vp_error *vp_intervals_watch(struct vp_intervals *intervals, uint32_t pid
 				    uint32_t vcpu) VP_MUST_CHECK;
 /* Whether vp_intervals_watch() was called for the thread. */
 bool vp_intervals_is_watched(const struct vp_intervals *intervals, uint32_t tid);
-/* Where that vCPU's guest counts. */
-struct vp_error *vp_intervals_guest(struct vp_intervals *intervals, uint32_t pid, uint32_t vcpu,
-				    const struct vp_guest_places *places) VP_MUST_CHECK;
+/* Whether the recipe asks what guests' kernels count. */
+bool vp_intervals_want_guests(const struct vp_intervals *intervals);
+/* Has a guest's counters read from its memory from now on; vp_intervals_forget(): no longer. */
+struct vp_error *vp_intervals_identify(struct vp_intervals *intervals,
+				       const struct vp_guest_state *state,
+				       const struct vp_guest_finding *finding) VP_MUST_CHECK;
+void vp_intervals_forget(struct vp_intervals *intervals, uint32_t pid);
 struct vp_error *vp_intervals_begin(struct vp_intervals *intervals) VP_MUST_CHECK;
 /* Waits up to `timeout_ms` for records and hands over what there is. */
 struct vp_error *vp_intervals_drain(struct vp_intervals *intervals, int timeout_ms) VP_MUST_CHECK;

@@ -10,16 +10,21 @@
 #include "collect/intervals.h"
 #include "collect/pcpus.h"
 #include "collect/vm_scan.h"
+#include "recording/guest_watch.h"
 #include "recording/place.h"
 #include "recording/recording.h"
 #include "recording/trace_writer.h"
+
+/* How long finding the guests' kernels may hold up the start. */
+enum { SETTLE_MS = 30000 };
 
 struct vp_interval_recorder {
 	struct vp_interval_recorder_options options;
 	struct vp_recording about;
 	struct vp_intervals *intervals;
 	struct vp_trace_writer *trace;
-	int lock; /* on the directory */
+	int lock;                      /* on the directory */
+	struct vp_guest_watch *guests; /* NULL: guests' memory is not read */
 	vp_vms vms;
 	struct vp_map no_vms; /* pids that were looked at and have no VM */
 	bool vms_changed;
@@ -123,6 +128,58 @@ static struct vp_error *open_intervals(struct vp_interval_recorder *recorder)
 	return watch_all(recorder);
 }
 
+static struct vp_error *identify(void *context, uint32_t number, const struct vp_guest_state *state,
+				 const struct vp_guest_finding *finding)
+{
+	return vp_intervals_identify(context, state, finding);
+}
+
+static void forget(void *context, uint32_t pid)
+{
+	vp_intervals_forget(context, pid);
+}
+
+static char *say_counters(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+{
+	return vp_format("%zu counters of %zu vCPUs", finding->counts.count, finding->cpus.count);
+}
+
+static void watch_guest(struct vp_interval_recorder *recorder, const struct vp_vm *vm)
+{
+	const struct vp_interval_recorder_options *options = &recorder->options;
+
+	if (recorder->guests && vp_vm_is_named(vm, options->vm_names, options->n_vm_names))
+		vp_guest_watch_add(recorder->guests, vm);
+}
+
+/* Finds the guests' kernels before the first interval begins. */
+static void watch_guests(struct vp_interval_recorder *recorder)
+{
+	const struct vp_guest_user user = {recorder->intervals, identify, forget, say_counters};
+
+	if (!vp_intervals_want_guests(recorder->intervals))
+		return;
+	recorder->guests = vp_guest_watch_new(&user, recorder->options.directory);
+	vp_vec_each (&recorder->vms, vm)
+		watch_guest(recorder, vm);
+	vp_guest_watch_settle(recorder->guests, SETTLE_MS);
+}
+
+/* How it went with each guest is kept with its VM, and said if it did not go well. */
+static void note_guests(struct vp_interval_recorder *recorder)
+{
+	if (!recorder->guests)
+		return;
+	vp_vec_each (&recorder->vms, vm) {
+		free(vm->memory);
+		vm->memory = vp_guest_watch_state(recorder->guests, vm->pid);
+		if (vm->memory[0] && strncmp(vm->memory, "ok", 2) != 0)
+			NOTICE(recorder, "VM '%s': its kernel's counters are not known: %s",
+			       vm->name, vm->memory);
+	}
+	recorder->vms_changed = true;
+}
+
 static struct vp_error *write_recipe(const struct vp_interval_recorder *recorder)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/recipe", recorder->options.directory);
@@ -150,6 +207,7 @@ static struct vp_error *open_all(struct vp_interval_recorder *recorder)
 	VP_TRY(vp_trace_writer_create_host(options->directory, recorder->about.hostname,
 					   &recorder->trace));
 	VP_TRY(write_recipe(recorder));
+	watch_guests(recorder);
 	return vp_vms_write(options->directory, &recorder->vms);
 }
 
@@ -198,8 +256,10 @@ static struct vp_error *write_vms(struct vp_interval_recorder *recorder)
 		return NULL;
 	recorder->vms_changed = false;
 	if (recorder->options.recipe->per == VP_PER_VCPU && !recorder->about.end)
-		vp_vec_each (&recorder->vms, vm)
+		vp_vec_each (&recorder->vms, vm) {
 			note(recorder, watch_vm(recorder, vm));
+			watch_guest(recorder, vm);
+		}
 	return vp_vms_write(recorder->options.directory, &recorder->vms);
 }
 
@@ -212,6 +272,8 @@ struct vp_error *vp_interval_recorder_step(struct vp_interval_recorder *recorder
 	recorder->vms_changed |= recorder->vms.count > before;
 	vp_map_deinit(&recorder->no_vms); /* pids are used again */
 	flush_all(recorder);
+	if (recorder->guests)
+		vp_guest_watch_step(recorder->guests);
 	return write_vms(recorder);
 }
 
@@ -230,6 +292,7 @@ struct vp_error *vp_interval_recorder_finish(struct vp_interval_recorder *record
 	if (homeless)
 		NOTICE(recorder, "%llu threads had no intervals: there was no room for more",
 		       (unsigned long long)homeless);
+	note_guests(recorder);
 	VP_TRY(write_vms(recorder));
 	return vp_recording_write(recorder->options.directory, about);
 }
@@ -258,6 +321,7 @@ void vp_interval_recorder_free(struct vp_interval_recorder *recorder)
 {
 	if (!recorder)
 		return;
+	vp_guest_watch_free(recorder->guests);
 	vp_intervals_free(recorder->intervals);
 	vp_trace_writer_free(recorder->trace);
 	vp_vms_deinit(&recorder->vms);

@@ -115,9 +115,31 @@ static struct vp_error *write_cgroups(struct vp_recorder *recorder)
 	return vp_cgroups_write(recorder->options.directory, cgroups);
 }
 
+static struct vp_error *identify(void *context, uint32_t number, const struct vp_guest_state *state,
+				 const struct vp_guest_finding *finding)
+{
+	return vp_sampler_identify(context, number, state, finding);
+}
+
+static void forget(void *context, uint32_t pid)
+{
+	vp_sampler_forget(context, pid);
+}
+
+static char *count_named(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+{
+	struct vp_sampler_identity_counts counts =
+	    vp_sampler_identity_counts(context, pid, finding);
+
+	return vp_format("%llu samples named, %llu not", (unsigned long long)counts.good,
+			 (unsigned long long)counts.failed);
+}
+
 static void watch_guests(struct vp_recorder *recorder)
 {
-	recorder->guest_watch = vp_guest_watch_new(recorder->sampler, recorder->options.directory);
+	const struct vp_guest_user user = {recorder->sampler, identify, forget, count_named};
+
+	recorder->guest_watch = vp_guest_watch_new(&user, recorder->options.directory);
 	vp_vec_each (&recorder->vms, vm)
 		if (vp_recorder_is_chosen(recorder, vm))
 			vp_guest_watch_add(recorder->guest_watch, vm);

@@ -35,6 +35,7 @@
 	COUNT(preempted, "sched:preempted", "", "times it lost its pCPU while it was runnable")    \
 	COUNT(migrations, "sched:migrations", "", "times it came back on another pCPU")            \
 	COUNT(wakeups, "wakeups", "", "times it was woken")                                        \
+	COUNT(time, "time", "ns", "time, whatever it did")                                         \
 	COUNT(time_running, "time:running", "ns", "time with a pCPU")                              \
 	COUNT(time_waiting, "time:waiting", "ns", "time runnable without a pCPU")                  \
 	COUNT(time_blocked, "time:blocked", "ns", "time asleep")                                   \
