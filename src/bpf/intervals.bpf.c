@@ -121,6 +121,7 @@ int note_exit(struct bpf_raw_tracepoint_args *context)
 		__u64 now = bpf_ktime_get_ns();
 		charge_guest(subject, now);
 		subject->exited_at = now;
+		subject->away = 0;
 		subject->class = class_of_exit(subject, context->args[0], context->args[1]);
 		subject->flags = (subject->flags & ~VP_SUBJECT_IN_GUEST) | VP_SUBJECT_IN_EXIT;
 	}
@@ -140,7 +141,23 @@ static __always_inline void begin_guest(struct vp_subject *subject)
 	subject->guest_known_before = subject->guest_known;
 }
 
-/* The exit before it is over: it counts now, with all its time. */
+/* An exit counts when it is over, with all its time on a pCPU, whatever interval it began in. */
+static __always_inline void count_exit(struct vp_subject *subject, __u64 now)
+{
+	__s64 passed = now - subject->exited_at - subject->away;
+
+	if (!(subject->flags & VP_SUBJECT_IN_EXIT))
+		return;
+	add(subject, VP_COUNT_exits, 1);
+	add(subject, VP_COUNT_BY_CLASS + subject->class, 1);
+	if (passed > 0) {
+		add(subject, VP_COUNT_time_exits, passed);
+		add(subject, VP_COUNT_TIME_BY_CLASS + subject->class, passed);
+	}
+	subject->flags &= ~VP_SUBJECT_IN_EXIT;
+	subject->exits_left--;
+}
+
 SEC("raw_tp/kvm_entry")
 int note_entry(void *context)
 {
@@ -149,19 +166,15 @@ int note_entry(void *context)
 
 	if (subject && !(subject->flags & VP_SUBJECT_OVER)) {
 		__u64 now = bpf_ktime_get_ns();
-		bool exited = subject->flags & VP_SUBJECT_IN_EXIT;
 		if (!(subject->flags & VP_SUBJECT_ENTERED))
 			begin_guest(subject);
 		charge_guest(subject, now);
-		subject->entered_at = now;
-		subject->flags = (subject->flags & ~VP_SUBJECT_IN_EXIT) | VP_SUBJECT_IN_GUEST;
+		count_exit(subject, now);
 		add(subject, VP_COUNT_entries, 1);
-		if (exited) {
-			add(subject, VP_COUNT_exits, 1);
-			add(subject, VP_COUNT_BY_CLASS + subject->class, 1);
-			if (unit == VP_UNIT_EXITS && !--subject->exits_left)
-				close_here(cpu, subject, 0);
-		}
+		subject->entered_at = now;
+		subject->flags |= VP_SUBJECT_IN_GUEST;
+		if (unit == VP_UNIT_EXITS && !subject->exits_left)
+			close_here(cpu, subject, 0);
 		close_if_due(cpu, subject);
 	}
 	if (cpu)

@@ -38,6 +38,7 @@ struct vp_subject {
 	__u64 exits_left; /* of VP_UNIT_EXITS */
 	__u64 since;      /* of `state` */
 	__u64 entered_at, exited_at;
+	__u64 away; /* ns without a pCPU since exited_at */
 	__u64 vmcb, vmcb_uses;
 	__u64 counts[VP_COUNTS], counts_before[VP_COUNTS];
 	struct vp_reading counters[VP_COUNTERS_MAX], counters_before[VP_COUNTERS_MAX];

@@ -237,6 +237,8 @@ static __always_inline void charge(struct vp_subject *subject, __u64 now)
 	if (passed <= 0)
 		return;
 	subject->counts[VP_COUNT_time] += passed;
+	if (subject->state != VP_SUBJECT_RUNNING)
+		subject->away += passed;
 	if (subject->state == VP_SUBJECT_RUNNING)
 		subject->counts[VP_COUNT_time_running] += passed;
 	else if (subject->state == VP_SUBJECT_WAITING)
@@ -245,19 +247,15 @@ static __always_inline void charge(struct vp_subject *subject, __u64 now)
 		subject->counts[VP_COUNT_time_blocked] += passed;
 }
 
-/* Closes the time in the guest, or in the host for an exit. */
+/* Closes the time in the guest. */
 static __always_inline void charge_guest(struct vp_subject *subject, __u64 now)
 {
-	__s64 in_guest = now - subject->entered_at, in_exit = now - subject->exited_at;
+	__s64 passed = now - subject->entered_at;
 
-	if (subject->flags & VP_SUBJECT_IN_GUEST && in_guest > 0) {
-		subject->counts[VP_COUNT_time_guest] += in_guest;
-		subject->entered_at = now;
-	} else if (subject->flags & VP_SUBJECT_IN_EXIT && in_exit > 0) {
-		subject->counts[VP_COUNT_time_exits] += in_exit;
-		add(subject, VP_COUNT_TIME_BY_CLASS + subject->class, in_exit);
-		subject->exited_at = now;
-	}
+	if (!(subject->flags & VP_SUBJECT_IN_GUEST) || passed <= 0)
+		return;
+	subject->counts[VP_COUNT_time_guest] += passed;
+	subject->entered_at = now;
 }
 
 /* Billionths; times of more than an hour lose their low bits. */

@@ -11,6 +11,9 @@ static void put_head(const struct vp_interval_book *book, struct vp_buffer *out)
 {
 	static const char *const pers[] = {"vCPU", "task", "pCPU"};
 	const struct vp_recording *about = &book->recording;
+	const struct vp_recipe *recipe = &book->recipe;
+	bool is_time = recipe->unit == VP_UNIT_TIME ||
+		       (recipe->unit == VP_UNIT_EVENT && recipe->trigger.unit[0]);
 	uint64_t partial = 0;
 
 	vp_vec_each (&book->rows, row)
@@ -19,9 +22,8 @@ static void put_head(const struct vp_interval_book *book, struct vp_buffer *out)
 	    out,
 	    "# vperf stat of '%s': host %s, kernel %s\n"
 	    "# %zu intervals of %" PRIu64 "%s %s per %s; %" PRIu64 " ended before their trigger\n",
-	    book->path, about->hostname, about->kernel, book->rows.count, book->recipe.width,
-	    book->recipe.unit == VP_UNIT_TIME || book->recipe.trigger.unit ? " ns of" : "",
-	    book->recipe.unit_name, pers[book->recipe.per], partial);
+	    book->path, about->hostname, about->kernel, book->rows.count, recipe->width,
+	    is_time ? " ns of" : "", recipe->unit_name, pers[recipe->per], partial);
 	if (book->lost)
 		vp_buffer_printf(out, "# %" PRIu64 " intervals were lost\n", book->lost);
 	if (book->damaged)
@@ -78,6 +80,15 @@ void vp_render_intervals_text(const struct vp_interval_book *book, const char *b
 		put_event(book, i, divisor, out);
 }
 
+/* Counts are whole, what is scaled may not be. */
+static void put_count(double value, struct vp_buffer *out)
+{
+	if (value >= 0 && value < 1e15 && floor(value) == value)
+		vp_buffer_printf(out, "%.0f", value);
+	else
+		vp_render_json_number(value, out);
+}
+
 static void put_row(const struct vp_interval_book *book, const struct vp_interval_row *row,
 		    struct vp_buffer *out)
 {
@@ -97,7 +108,7 @@ static void put_row(const struct vp_interval_book *book, const struct vp_interva
 		vp_buffer_string(out, i ? ", " : "");
 		vp_render_json_text(book->recipe.events.at[i].name, out);
 		vp_buffer_string(out, ": {\"counted\": ");
-		vp_render_json_number(cell->value, out);
+		put_count(cell->value, out);
 		vp_buffer_string(out, ", \"live\": ");
 		vp_render_json_number(cell->live, out);
 		vp_buffer_string(out, "}");
@@ -111,9 +122,9 @@ static void put_total(const struct vp_interval_book *book, size_t event, struct 
 
 	vp_render_json_text(book->recipe.events.at[event].name, out);
 	vp_buffer_string(out, ": {\"sum\": ");
-	vp_render_json_number(total.live > 0 ? total.estimate : (double)NAN, out);
+	put_count(total.live > 0 ? total.estimate : (double)NAN, out);
 	vp_buffer_string(out, ", \"counted\": ");
-	vp_render_json_number(total.counted, out);
+	put_count(total.counted, out);
 	vp_buffer_string(out, ", \"live\": ");
 	vp_render_json_number(total.live, out);
 	vp_buffer_string(out, ", \"least_live\": ");

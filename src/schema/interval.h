@@ -40,7 +40,7 @@
 	COUNT(time_waiting, "time:waiting", "ns", "time runnable without a pCPU")                  \
 	COUNT(time_blocked, "time:blocked", "ns", "time asleep")                                   \
 	COUNT(time_guest, "time:guest", "ns", "time from VM entries to VM exits")                  \
-	COUNT(time_exits, "time:exits", "ns", "time from VM exits to VM entries")
+	COUNT(time_exits, "time:exits", "ns", "time with a pCPU from exits to entries")
 
 /* GUEST(name here, name in recipes, what it is): of the guest's kernel, on the vCPU's own CPU. */
 #define VP_GUEST_COUNTS(GUEST)                                                                     \

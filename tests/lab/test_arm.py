@@ -110,7 +110,7 @@ def intervals(run, claims):
                  f"exits of a guest: {guest['exits:hypercall']} of 10000 hypercalls, {guest['exits:mmio']} of "
                  f"5000 accesses")
 
-    alone, with_it = loop_ns(run.command_output(7)), loop_ns(run.command_output(1))
+    alone, with_it = min(loop_ns(run.command_output(7))), min(loop_ns(run.command_output(1)))
     claims.check(with_it < 1.001 * alone,
                  f"the loop takes {100 * (with_it / alone - 1):.4f} % longer with intervals of 10000000 "
                  f"instructions, less than 0.1 %")
@@ -118,7 +118,7 @@ def intervals(run, claims):
 
 def loop_ns(text):
     """What `counted` says of its loop."""
-    return int(re.search(r" ns=(\d+)", text).group(1))
+    return [int(found) for found in re.findall(r" ns=(\d+)", text)]
 
 
 # All of it there: the unit tests, and models that are WEKA's to the last digit.
