@@ -194,9 +194,9 @@ static double divisor(const struct vp_interval_book *book, const struct vp_inter
 
 typedef VP_VEC(double) divisors;
 
-/* The column of an event: `by` has what each row is divided by. */
+/* The column of an event: `by` has what each row is divided by; the rest is multiplied. */
 static void add_event(struct vp_data *data, const struct vp_interval_book *book, size_t event,
-		      const char *name, const divisors *by, bool live)
+		      const char *name, const divisors *by, double times)
 {
 	struct vp_column *column = vp_data_column_add(data, vp_strdup(name), VP_COLUMN_NUMERIC);
 	size_t n = 0;
@@ -206,9 +206,22 @@ static void add_event(struct vp_data *data, const struct vp_interval_book *book,
 		const struct vp_interval_cell *cell = &cells_of(book, row)[event];
 		double divide = by->at[row - book->rows.at];
 		if (divide > 0)
-			column->values[n++] =
-			    live ? cell->live : vp_interval_estimate(cell) / divide;
+			column->values[n++] = vp_interval_estimate(cell) / divide * times;
 	}
+}
+
+/* How long the event was live. */
+static void add_live(struct vp_data *data, const struct vp_interval_book *book, size_t event,
+		     const divisors *by)
+{
+	struct vp_column *column = vp_data_column_add(
+	    data, vp_format("%s.live", book->recipe.events.at[event].name), VP_COLUMN_NUMERIC);
+	size_t n = 0;
+
+	column->values = vp_alloc((data->rows + 1) * sizeof(double));
+	vp_vec_each (&book->rows, row)
+		if (by->at[row - book->rows.at] > 0)
+			column->values[n++] = cells_of(book, row)[event].live;
 }
 
 static void add_subjects(struct vp_data *data, const struct vp_interval_book *book,
@@ -251,14 +264,12 @@ static void add_events(struct vp_data *data, const struct vp_interval_book *book
 			cpi = number;
 			continue;
 		}
-		add_event(data, book, number, event->name, by, false);
-		VP_AUTO_FREE char *live = vp_format("%s.live", event->name);
+		add_event(data, book, number, event->name, by, 1);
 		if (choice->live)
-			add_event(data, book, number, live, by, true);
+			add_live(data, book, number, by);
 	}
 	if (cpi < VP_EVENTS_MAX)
-		add_event(data, book, cpi,
-			  choice->per == 1 ? "cpi" : book->recipe.events.at[cpi].name, by, false);
+		add_event(data, book, cpi, "cpi", by, 1 / choice->per);
 }
 
 struct vp_error *vp_interval_data(const struct vp_interval_book *book,

@@ -59,8 +59,8 @@ struct vp_interval_choice {
 /* The event that others are divided by if nobody says which: instructions, or NULL. */
 const char *vp_interval_usual_base(const struct vp_interval_book *book);
 /*
- * One column per event, each divided by the base. The base itself is left out; cycles by
- * instructions are called cpi and are the last column, the usual target. An error: no such base, no
+ * One column per event, each divided by the base. The base itself is left out; cycles by one
+ * instruction are called cpi and are the last column, the usual target. An error: no such base, no
  * rows that have it.
  */
 struct vp_error *vp_interval_data(const struct vp_interval_book *book,

@@ -65,7 +65,7 @@ static struct vp_error *find_workload(const struct vp_model_options *options, st
 	return NULL;
 }
 
-/* A file, or a recording of intervals: each event by instructions, where they were counted. */
+/* A file, or a recording of intervals: events by 1000 instructions, where they were counted. */
 static struct vp_error *read_data(const struct vp_model_options *options, const char *path,
 				  struct vp_data *data)
 {
@@ -74,8 +74,9 @@ static struct vp_error *read_data(const struct vp_model_options *options, const 
 	if (!vp_interval_book_is_one(path))
 		return vp_table_read(path, data);
 	VP_TRY(vp_interval_book_open(path, &book));
-	struct vp_interval_choice choice = {
-	    .base = vp_interval_usual_base(&book), .per = 1, .subjects = options->workload != NULL};
+	struct vp_interval_choice choice = {.base = vp_interval_usual_base(&book),
+					    .per = 1000,
+					    .subjects = options->workload != NULL};
 	struct vp_error *error = vp_interval_data(&book, &choice, data);
 	vp_interval_book_close(&book);
 	return error;

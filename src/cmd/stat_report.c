@@ -17,11 +17,11 @@ struct report {
 };
 
 static struct vp_error *put_data(const struct report *report, const struct vp_interval_book *book,
-				 const char *base, bool arff, struct vp_buffer *out)
+				 const char *base, double per, bool arff, struct vp_buffer *out)
 {
 	struct vp_interval_choice choice = {
 	    .base = base,
-	    .per = report->per ? (double)report->per : 1,
+	    .per = per,
 	    .vm = report->vm,
 	    .partial = report->partial,
 	    .subjects = report->subjects,
@@ -46,16 +46,18 @@ static struct vp_error *put_book(const struct report *report, const struct vp_in
 			   : report->raw ? NULL
 					 : vp_interval_usual_base(book);
 
+	double per = report->per ? (double)report->per : 1000;
+
 	if (report->raw && report->base)
 		return vp_error_usage("--raw and --base exclude each other");
 	if (base && vp_recipe_find(&book->recipe, base) == VP_EVENTS_MAX)
 		return vp_error_new("'%s' did not count '%s'", book->path, base);
 	if (!strcmp(format, "csv") || !strcmp(format, "arff"))
-		return put_data(report, book, base, !strcmp(format, "arff"), out);
+		return put_data(report, book, base, per, !strcmp(format, "arff"), out);
 	if (!strcmp(format, "json"))
 		vp_render_intervals_json(book, out);
 	else if (!strcmp(format, "text"))
-		vp_render_intervals_text(book, base, report->per ? (double)report->per : 1000, out);
+		vp_render_intervals_text(book, base, per, out);
 	else
 		return vp_error_usage("option --format: expected text, csv, arff or json, not '%s'",
 				      format);
@@ -91,8 +93,7 @@ int vp_stat_report(int argc, char **argv)
 	     "text: sums; csv, arff: a row per interval; json: both (text)"},
 	    {0, "base", VP_OPTION_TEXT, &report.base, "EVENT",
 	     "divide by this event (instructions, where they were counted)"},
-	    {0, "per", VP_OPTION_COUNT, &report.per, "N",
-	     "so many of that event (1; for text 1000)"},
+	    {0, "per", VP_OPTION_COUNT, &report.per, "N", "so many of that event (1000)"},
 	    {0, "raw", VP_OPTION_FLAG, &report.raw, NULL, "divide by nothing"},
 	    {0, "vm", VP_OPTION_TEXT, &report.vm, "NAME", "csv, arff: only this VM's intervals"},
 	    {0, "subjects", VP_OPTION_FLAG, &report.subjects, NULL,

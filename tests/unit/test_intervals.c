@@ -85,7 +85,7 @@ static void test_data(void **state)
 		   "\"LLC-load-misses\",\"wakeups\",\"cpi\"\n"
 		   "0.02,0.002,1.5\n0.04,0.004,3\n,0.006,2\n");
 	assert_csv(&(struct vp_interval_choice){.base = "instructions", .per = 1000, .vm = "vm0"},
-		   "\"LLC-load-misses\",\"wakeups\",\"cycles\"\n20,2,1500\n40,4,3000\n");
+		   "\"LLC-load-misses\",\"wakeups\",\"cpi\"\n20,2,1.5\n40,4,3\n");
 	assert_csv(&(struct vp_interval_choice){.partial = true, .subjects = true},
 		   "\"subject\",\"instructions\",\"cycles\",\"LLC-load-misses\",\"wakeups\"\n"
 		   "\"vm0/0\",1000,1500,20,2\n\"vm0/0\",1000,3000,40,4\n\"vm0/0\",500,500,0,0\n"
