@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The demonstration: installs what is missing, builds vperf, boots a KVM host with two guests in an
-# emulated machine, profiles it for 15 s from the host alone, and shows who burned the CPU.
+# emulated machine, profiles it for 15 s from the host alone, and shows who burned the CPU, where each
+# vCPU's time went and what VM exits cost.
 #
 # usage: ./demo.sh [DIR]     the recording and the lab's logs go to DIR (a new temporary directory)
 set -euo pipefail
@@ -9,7 +10,7 @@ cd "$(dirname "$0")"
 
 case "${1-}" in
 -*)
-	sed -n '3,6s/^# \{0,1\}//p' "$0"
+	sed -n '3,7s/^# \{0,1\}//p' "$0"
 	[ "$1" = --help ] || exit 2
 	exit 0
 	;;
@@ -35,5 +36,8 @@ show report "$out/rec" --limit 20
 show report "$out/rec" --view guest --vm g1 --limit 10
 show report "$out/rec" --view guest --vm g2 --limit 10
 show report "$out/rec" --view host --limit 10
+show account "$out/rec"
+show steal "$out/rec" --limit 12
+show exits "$out/rec" --by function --limit 12
 echo
 echo "The recording is $out/rec: look on with 'build/vperf report $out/rec --help'." >&2

@@ -185,10 +185,16 @@ static void take_site(struct vp_account *account, const struct vp_exit_site *rec
 	place->last = record->last > place->last ? record->last : place->last;
 }
 
+static void take_sample(struct vp_account *account, const struct vp_guest_sample *record)
+{
+	struct vp_account_times *times = times_of(account, record->pid, record->vcpu);
+
+	times->guest_samples++;
+	times->user_samples += record->mode == VP_MODE_GUEST_USER;
+}
+
 void vp_account_take(struct vp_account *account, const struct vp_record_header *record)
 {
-	const struct vp_guest_sample *sample = (const void *)record;
-
 	switch (record->id) {
 	case VP_ID_vcpu_account:
 		take_times(account, (const void *)record);
@@ -209,7 +215,7 @@ void vp_account_take(struct vp_account *account, const struct vp_record_header *
 		memcpy(&account->lost, record, sizeof(account->lost));
 		break;
 	case VP_ID_guest_sample:
-		times_of(account, sample->pid, sample->vcpu)->guest_samples++;
+		take_sample(account, (const void *)record);
 		break;
 	default:
 		break;

@@ -22,7 +22,7 @@ struct vp_account_times {
 	uint64_t wall; /* ns: the lengths of its intervals; the states sum to it */
 	uint64_t states[VP_STATES];
 	uint64_t exits, wakeups, preemptions, polls, poll_wasted;
-	uint64_t guest_samples;
+	uint64_t guest_samples, user_samples; /* of the guest; of its user space */
 };
 
 /* A vCPU's exits of one reason. */

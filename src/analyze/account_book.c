@@ -108,7 +108,7 @@ static struct vp_error *read_all(struct vp_account_book *book)
 		if (times->wall)
 			return NULL;
 	return vp_error_new("the recording '%s' has no account of vCPUs: no VM ran, or it was made "
-			    "without --account",
+			    "with --no-account",
 			    book->path);
 }
 

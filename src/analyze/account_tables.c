@@ -93,9 +93,27 @@ static uint64_t rate(uint64_t count, uint64_t wall)
 	return wall ? (uint64_t)((double)count * 1e9 / (double)wall + 0.5) : 0;
 }
 
+/* The guest's time in user space: its exact time, divided as its samples are. */
+static double user_percent(const struct vp_account_times *times)
+{
+	return percent_of(times->user_samples, times->guest_samples) *
+	       percent_of(times->states[VP_STATE_GUEST], times->wall) / 100;
+}
+
+static bool has_samples(const vp_times *shown)
+{
+	vp_vec_each (shown, times)
+		if ((*times)->guest_samples)
+			return true;
+	return false;
+}
+
 void vp_account_vcpus_table(struct vp_account_view *view, struct vp_table *table)
 {
 	vp_times shown = {0};
+
+	shown_times(view, &shown);
+	bool sampled = has_samples(&shown);
 
 	vp_table_column_add(table, "vm", "VM", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "vcpu", "vCPU", "", VP_CELL_COUNT);
@@ -103,12 +121,15 @@ void vp_account_vcpus_table(struct vp_account_view *view, struct vp_table *table
 	for (size_t state = 0; state < VP_STATES; state++)
 		vp_table_column_add(table, state_names[state], state_names[state], "%",
 				    VP_CELL_PERCENT);
+	if (sampled) {
+		vp_table_column_add(table, "guest_user", "guest user", "%", VP_CELL_PERCENT);
+		vp_table_column_add(table, "guest_kernel", "guest kernel", "%", VP_CELL_PERCENT);
+	}
 	vp_table_column_add(table, "exits_per_s", "Exits/s", "1/s", VP_CELL_COUNT);
 	vp_table_column_add(table, "wakeups_per_s", "Wake-ups/s", "1/s", VP_CELL_COUNT);
 	vp_table_column_add(table, "preemptions_per_s", "Preempted/s", "1/s", VP_CELL_COUNT);
 	vp_table_column_add(table, "polls", "Polls", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "poll_wasted_ns", "Poll wasted ns", "ns", VP_CELL_COUNT);
-	shown_times(view, &shown);
 	vp_vec_each (&shown, item) {
 		const struct vp_account_times *times = *item;
 		vp_table_text(table, vp_account_view_vm(view, times->vm));
@@ -116,6 +137,12 @@ void vp_account_vcpus_table(struct vp_account_view *view, struct vp_table *table
 		vp_table_count(table, times->wall);
 		for (size_t state = 0; state < VP_STATES; state++)
 			vp_table_percent(table, percent_of(times->states[state], times->wall));
+		if (sampled) {
+			double user = user_percent(times);
+			vp_table_percent(table, user);
+			vp_table_percent(
+			    table, percent_of(times->states[VP_STATE_GUEST], times->wall) - user);
+		}
 		vp_table_count(table, rate(times->exits, times->wall));
 		vp_table_count(table, rate(times->wakeups, times->wall));
 		vp_table_count(table, rate(times->preemptions, times->wall));
@@ -171,7 +198,7 @@ static void exit_columns(struct vp_table *table)
 		vp_table_column_add(table, times[i].key, times[i].header, "ns", VP_CELL_COUNT);
 }
 
-static const char *reason_text(struct vp_account_view *view, uint32_t vendor, uint32_t reason)
+const char *vp_account_view_reason(struct vp_account_view *view, uint32_t vendor, uint32_t reason)
 {
 	char name[VP_EXIT_NAME_SIZE];
 	uint32_t text = vp_intern_string(&view->texts, vp_exit_reason_name(vendor, reason, name));
@@ -199,7 +226,7 @@ void vp_account_exits_table(struct vp_account_view *view, struct vp_table *table
 					  cost->blocked,
 					  cost->waking};
 		vp_table_text(table, vp_account_view_vm(view, cost->vm));
-		vp_table_text(table, reason_text(view, cost->vendor, cost->reason));
+		vp_table_text(table, vp_account_view_reason(view, cost->vendor, cost->reason));
 		vp_table_count(table, cost->count);
 		vp_table_count(table, view->seconds > 0
 					  ? (uint64_t)((double)cost->count / view->seconds + 0.5)

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "cmd/command.h"
@@ -23,9 +24,11 @@ const struct vp_verb *vp_verb_record(void)
 
 struct record {
 	uint64_t frequency, period, pages, duration, agent_port, agent_seconds, agent_megabytes;
-	const char *event, *output;
+	const char *event, *output, *call_graph;
 	struct vp_texts vms, command;
-	bool no_agent, memory, no_symbols, no_samples, account, quiet, all_cpus, help;
+	bool chains, no_agent, no_memory, no_symbols, no_samples, no_account, account_events;
+	bool quiet, help;
+	bool as_ever; /* what is asked for is done anyway */
 };
 
 static struct vp_error *check_most(const char *option, uint64_t value, uint64_t most)
@@ -40,11 +43,19 @@ static struct vp_error *check_options(struct record *record)
 {
 	if (record->frequency && record->period)
 		return vp_error_usage("-F and -c exclude each other: give a rate or a period");
+	if (record->no_samples && record->no_account)
+		return vp_error_usage("--no-samples and --no-account exclude each other: nothing "
+				      "would be recorded");
+	if (record->account_events && record->no_account)
+		return vp_error_usage("--account-events and --no-account exclude each other");
 	VP_TRY(check_most("freq", record->frequency, 100000000));
 	VP_TRY(check_most("duration", record->duration, 1000000000));
 	VP_TRY(check_most("agent-port", record->agent_port, UINT32_MAX - 1));
 	VP_TRY(check_most("agent-timeout", record->agent_seconds, 86400));
 	VP_TRY(check_most("agent-limit", record->agent_megabytes, 1 << 20));
+	if (record->call_graph && strcmp(record->call_graph, "fp") != 0)
+		return vp_error_usage("option --call-graph: expected fp, not '%s'",
+				      record->call_graph);
 	if (!record->frequency && !record->period)
 		record->frequency = 1000;
 	if (record->pages & (record->pages - 1) || record->pages > MOST_PAGES)
@@ -165,9 +176,11 @@ static struct vp_error *record_with(struct record *record, int *status)
 	    .vm_names = record->vms.at,
 	    .n_vm_names = record->vms.count,
 	    .no_samples = record->no_samples,
-	    .with_account = record->account || record->no_samples,
+	    .with_account = !record->no_account,
+	    .with_states = record->account_events,
 	    .ask_agents = !record->no_agent,
-	    .read_memory = record->memory,
+	    .read_memory = !record->no_memory && !record->no_samples,
+	    .with_chains = record->chains || record->call_graph,
 	    .with_symbols = !record->no_symbols,
 	    .agent_port = (unsigned)record->agent_port,
 	    .agent_seconds = (unsigned)record->agent_seconds,
@@ -201,22 +214,32 @@ static int run_record(int argc, char **argv)
 	     "what triggers a sample: cycles, instructions, rHEX, cpu-clock, ... (cycles, or "
 	     "cpu-clock where there is no counter)"},
 	    {'o', "output", VP_OPTION_TEXT, &record.output, "DIR", "the recording (vperf.data)"},
+	    {'g', "call-chains", VP_OPTION_FLAG, &record.chains, NULL,
+	     "take call chains, of hosts and guests"},
+	    {0, "call-graph", VP_OPTION_TEXT, &record.call_graph, "MODE",
+	     "same as -g; MODE is fp: user space by frame pointers"},
 	    {0, "vm", VP_OPTION_TEXTS, &record.vms, "NAME",
 	     "look into this VM's guest only; may be given again"},
 	    {'d', "duration", VP_OPTION_COUNT, &record.duration, "S",
 	     "stop after S seconds (when COMMAND ends, or at Ctrl-C)"},
 	    {'m', "mmap-pages", VP_OPTION_COUNT, &record.pages, "PAGES",
 	     "buffer per pCPU, a power of two (512)"},
-	    {'a', "all-cpus", VP_OPTION_FLAG, &record.all_cpus, NULL,
+	    {'a', "all-cpus", VP_OPTION_FLAG, &record.as_ever, NULL,
 	     "taken for granted: all pCPUs are always sampled"},
-	    {0, "account", VP_OPTION_FLAG, &record.account, NULL,
-	     "account for all of the vCPUs' time as well, exactly"},
+	    {0, "account", VP_OPTION_FLAG, &record.as_ever, NULL,
+	     "taken for granted: the vCPUs' time is accounted for"},
+	    {0, "no-account", VP_OPTION_FLAG, &record.no_account, NULL,
+	     "samples only: no account, steal and exits"},
+	    {0, "account-events", VP_OPTION_FLAG, &record.account_events, NULL,
+	     "every state of every vCPU as an event, too"},
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,
 	     "the account of the vCPUs' time only"},
 	    {0, "no-agent", VP_OPTION_FLAG, &record.no_agent, NULL,
 	     "do not ask agents in guests at the end"},
-	    {0, "guest-memory", VP_OPTION_FLAG, &record.memory, NULL,
-	     "name guests' samples by reading their memory: no agent needed"},
+	    {0, "guest-memory", VP_OPTION_FLAG, &record.as_ever, NULL,
+	     "taken for granted: guests' memory is read for names"},
+	    {0, "no-guest-memory", VP_OPTION_FLAG, &record.no_memory, NULL,
+	     "do not read guests' memory: names by agents and files only"},
 	    {0, "no-symbols", VP_OPTION_FLAG, &record.no_symbols, NULL,
 	     "keep build-ids only, no symbol tables of files"},
 	    {0, "agent-port", VP_OPTION_COUNT, &record.agent_port, "PORT",

@@ -182,6 +182,8 @@ struct vp_error *vp_counter_trigger(const struct vp_recipe *recipe, int tid, int
 
 	attr.sample_period = recipe->width;
 	attr.disabled = 1;
+	/* It does not take turns with the sets. */
+	attr.pinned = attr.type != PERF_TYPE_SOFTWARE;
 	attr.inherit = inherit;
 	*fd = event_open(&attr, tid, pcpu, -1);
 	if (*fd >= 0)

@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "collect/confine.h"
+#include "collect/sampler.h"
 #include "guestmem/worker.h"
 
 enum {
@@ -62,6 +63,8 @@ struct vp_error *vp_guest_reader_start(const struct vp_guest_state *state,
 	VP_AUTO_FREE char *path = vp_format("/proc/%u/mem", state->pid);
 	int channels[2];
 
+	if (vp_sampler_vendor() == VP_VENDOR_ARM)
+		return vp_error_new("the memory of Arm's guests is not understood yet");
 	if (!state->memory.slots.count)
 		return vp_error_new("KVM has no memory slots for the VM of process %u", state->pid);
 	VP_AUTO_CLOSE int memory = open(path, O_RDONLY | O_CLOEXEC);
@@ -243,6 +246,7 @@ static bool take_finding(struct vp_slice line, struct vp_guest_finding *finding)
 		finding->at_tid = (uint32_t)vp_cursor_hex(&words);
 		finding->at_tgid = (uint32_t)vp_cursor_hex(&words);
 		finding->at_comm = (uint32_t)vp_cursor_hex(&words);
+		finding->at_stack = (uint32_t)vp_cursor_hex(&words);
 		return vp_cursor_ok(&words);
 	}
 	struct vp_guest_place cpu = {.vcpu = (uint32_t)vp_cursor_hex(&words)};

@@ -40,10 +40,21 @@ def check_parts(claims, exits):
     claims.check(exits and not off, f"the parts of {len(exits)} exit reasons sum to their totals {off}")
 
 
+def check_events(claims, account, events):
+    """Each state's spans sum to it; what was polling is first told as the kernel's time."""
+    sums = {}
+    for event in events:
+        sums[event["state"]] = sums.get(event["state"], 0) + event["ns"]
+    sums["kernel"] -= sums.get("poll", 0)
+    states = {row["state"]: row["ns"] for row in account["states"]}
+    claims.check(len(events) > 1000 and sums == states,
+                 f"{len(events)} events sum to the states: {sums}, {states}")
+
+
 # No other guest runs: perf's counts over all VMs are those of the one whose exits are known.
 KNOWN = """
 host pcpus=2
-command vperf record --account --no-agent -o /out/rec -- perf kvm stat record -a -m 4096 -o /tmp/kvm.data \
+command vperf record --account-events --no-guest-memory --no-agent -o /out/rec -- perf kvm stat record -a -m 4096 -o /tmp/kvm.data \
 tinyvm --cpuid 20000 --out 10000 --mmio 5000 --hlt 3000 --wait 1
 command perf kvm -i /tmp/kvm.data stat report --force
 """.replace("\\\n", "")
@@ -69,7 +80,9 @@ def known_exits(run, claims):
     theirs = {PERF_NAMES.get(name, name): int(count) for name, count in books.items()}
     claims.check(theirs and ours == theirs, f"exits {ours}, by perf kvm stat {theirs}")
     check_parts(claims, list(exits.values()))
-    check_closing(claims, read("account", run))
+    account = read("account", run)
+    check_closing(claims, account)
+    check_events(claims, account, read("account", run, "--events")["events"])
 
 
 # A Linux guest; its second round counts, when all of it is in memory.
@@ -77,7 +90,7 @@ CAUSES = """
 host pcpus=2
 guest g1 vcpus=1 memory=256 pin=0 agent=yes
 workload g1 start=3 exits --cpuid 100 --out 100 --mmio 10 --hlt 5 --rate 10 --seconds 6
-command vperf record --account -o /out/rec -- sleep 12
+command vperf record --no-guest-memory -o /out/rec -- sleep 12
 """
 
 
@@ -111,7 +124,7 @@ workload g1 shares a=100
 workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read go <&3; do head -n 1 /proc/stat >&3; done'
 workload g2 shares a=100
 workload host taskset -c 1 shares a=100
-command mkfifo /run/go; tests/lab/books /out/books g1 /run/go & sleep 6; vperf record --account --no-agent \
+command mkfifo /run/go; tests/lab/books /out/books g1 /run/go & sleep 6; vperf record --no-guest-memory --no-agent \
 -o /out/rec -- sh -c 'echo > /run/go; sleep 20; echo > /run/go'; wait
 """
 
@@ -153,8 +166,8 @@ workload g1 shares a=100
 workload host start=14 length=60 taskset -c 1 shares a=100
 command mkdir /sys/fs/cgroup/q; echo +cpu > /sys/fs/cgroup/cgroup.subtree_control; \
 echo 30000 100000 > /sys/fs/cgroup/q/cpu.max; echo $(pgrep -o qemu) > /sys/fs/cgroup/q/cgroup.procs; \
-vperf record --account --no-agent -o /out/alone -- sh -c 'cat /sys/fs/cgroup/q/cpu.stat; sleep 8; cat /sys/fs/cgroup/q/cpu.stat'
-command sleep 4; vperf record --account --no-agent -o /out/contended -- sleep 8
+vperf record --no-guest-memory --no-agent -o /out/alone -- sh -c 'cat /sys/fs/cgroup/q/cpu.stat; sleep 8; cat /sys/fs/cgroup/q/cpu.stat'
+command sleep 4; vperf record --no-guest-memory --no-agent -o /out/contended -- sleep 8
 """.replace("\\\n", "")
 
 
@@ -225,7 +238,7 @@ host pcpus=2 kernel={host}
 guest g1 vcpus=2 memory=512 pin=0,1 kernel={host}
 workload g1 shares a=100
 workload g1 start=2 exits --cpuid 100 --rate 10
-command vperf record --account --no-agent -o /out/rec -- sleep 8
+command vperf record --no-guest-memory --no-agent -o /out/rec -- sleep 8
 """
 
 

@@ -70,7 +70,7 @@ ONE_PCPU = """
 host pcpus=2
 guest g1 vcpus=2 memory=256 pin=1 agent=yes
 workload g1 copies=2 shares fast=80 slow=20
-command vperf record -o /out/rec -- sleep 20
+command vperf record --no-guest-memory -o /out/rec -- sleep 20
 """
 
 
@@ -105,8 +105,8 @@ guest g3 vcpus=1 memory=256 pin=1
 workload g1 shares a=100
 workload g2 shares a=100
 workload g3 shares a=100
-command vperf record -o /out/rec -- sleep 20
-command vperf record --vm g1 -o /out/one -- sleep 8
+command vperf record --no-guest-memory -o /out/rec -- sleep 20
+command vperf record --no-guest-memory --vm g1 -o /out/one -- sleep 8
 """
 
 
@@ -131,7 +131,7 @@ IDLE = """
 host pcpus=2
 guest g1 vcpus=1 memory=256 pin=1 agent=yes
 workload g1 length=40 idler 10 30
-command vperf record -o /out/rec -- sleep 30
+command vperf record --no-guest-memory -o /out/rec -- sleep 30
 """
 
 
@@ -150,7 +150,7 @@ STORM = """
 host pcpus=2
 guest g1 vcpus=1 memory=256 pin=1 agent=yes
 workload g1 forkstorm --rate 20 --work-us 5000
-command vperf record -o /out/rec -- sleep 20
+command vperf record --no-guest-memory -o /out/rec -- sleep 20
 """
 
 
@@ -177,7 +177,7 @@ guest g1 vcpus=1 memory=320 pin=0 agent=yes
 workload g1 length=120 shor 1397 8
 workload host length=120 taskset -c 1 shor 1397 8
 command sleep 40
-command vperf record -o /out/rec -- sleep 25
+command vperf record --no-guest-memory -o /out/rec -- sleep 25
 """
 
 
@@ -211,7 +211,7 @@ guest g3 vcpus=1 memory=256 kill=8
 workload g1 shares fast=80 slow=20
 workload g3 shares fast=80 slow=20
 command (sleep 6; tests/lab/qmp /run/vlab/g1.qmp device_add driver=host-x86_64-cpu id=new \
-socket-id=1 core-id=0 thread-id=0) & vperf record -F 10000 -o /out/rec -- sleep 18
+socket-id=1 core-id=0 thread-id=0) & vperf record --no-guest-memory -F 10000 -o /out/rec -- sleep 18
 """.replace("\\\n", "")
 
 
@@ -241,7 +241,7 @@ workload kpti copies=2 shares a=50 b=50
 workload jit jit
 workload plain sh -c "mkdir /box; exec unshare -m sh -c 'mount -t tmpfs none /box && cp $(which shares) /box/contained && exec /box/contained a=50 b=50'"
 workload plain start=22 length=60 vperf-agent dump /out/agent.dump
-command vperf record --vm kpti --vm jit --vm plain -o /out/rec -- sleep 20
+command vperf record --no-guest-memory --vm kpti --vm jit --vm plain -o /out/rec -- sleep 20
 command sleep 15
 """
 
@@ -273,7 +273,7 @@ SHADOW = """
 host pcpus=2 append="kvm_amd.npt=0"
 guest g1 vcpus=1 memory=256 pin=1 agent=yes
 workload g1 length=60 shares fast=80 slow=20
-command vperf record -o /out/rec -- sleep 10
+command vperf record --no-guest-memory -o /out/rec -- sleep 10
 """
 
 
@@ -339,7 +339,7 @@ def matrix_scenario(host, guest):
 host pcpus=2 kernel={host}
 guest g1 vcpus=1 memory=512 pin=1 agent=yes kernel={guest}
 workload g1 length=60 shares fast=80 slow=20
-command vperf record -o /out/rec -- sleep 10
+command vperf record --no-guest-memory -o /out/rec -- sleep 10
 """
 
 
