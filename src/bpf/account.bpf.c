@@ -178,6 +178,7 @@ int note_exit(struct bpf_raw_tracepoint_args *context)
 	__u64 passed = now - vcpu->since;
 	if (vcpu->state == VP_STATE_GUEST && (__s64)passed >= 0) {
 		vcpu->states[VP_STATE_GUEST] += passed;
+		tell_state(vcpu, VP_STATE_GUEST, 0, passed, now);
 		vcpu->since = vcpu->exit_at = now;
 		vcpu->state = VP_STATE_KERNEL;
 		vcpu->flags |= VP_EXIT_OPEN;
@@ -219,6 +220,7 @@ int note_entry(struct bpf_raw_tracepoint_args *context)
 	if (vcpu->state == VP_STATE_KERNEL && (__s64)passed >= 0) {
 		vcpu->states[VP_STATE_KERNEL] += passed;
 		vcpu->since = now;
+		tell_state(vcpu, VP_STATE_KERNEL, 0, passed, now);
 	} else {
 		note_slow_entry(vcpu, place, now);
 	}
@@ -272,6 +274,7 @@ int note_poll(struct bpf_raw_tracepoint_args *context)
 		ns = ns > kernel ? kernel : ns;
 		vcpu->states[VP_STATE_KERNEL] -= ns;
 		vcpu->states[VP_STATE_POLL] += ns;
+		tell_state(vcpu, VP_STATE_POLL, VP_STATE_MOVED, ns, vcpu->since);
 		vcpu->parts[VP_STATE_POLL] += ns;
 		vcpu->flags |= VP_EXIT_SPLIT;
 		vcpu->polls += ns > 0;

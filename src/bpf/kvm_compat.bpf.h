@@ -14,6 +14,8 @@
 #include <bpf/bpf_helpers.h>
 #include <stdbool.h>
 
+#include "schema/records.h"
+
 #define CORE __attribute__((preserve_access_index))
 
 struct hlist_node {
@@ -47,6 +49,7 @@ struct task_struct___new_state {
 
 /* Where 5.10 had a per-CPU pointer, later kernels (6.1, 7.2) have handling_intr_from_guest. */
 struct kvm_vcpu_arch {
+	unsigned long regs[17];
 	unsigned long cr3;
 	unsigned char handling_intr_from_guest;
 } CORE;
@@ -71,6 +74,7 @@ enum vmcb_offset {
 	VMCB_SAVE_CR4 = 0x400 + 0x148,
 	VMCB_SAVE_CR3 = 0x400 + 0x150,
 	VMCB_SAVE_RIP = 0x400 + 0x178,
+	VMCB_SAVE_RSP = 0x400 + 0x1d8,
 	/* VMSAVE writes these; KVM does so after every exit. */
 	VMCB_SAVE_LSTAR = 0x400 + 0x208,
 	VMCB_SAVE_KERNEL_GS = 0x400 + 0x220,
@@ -216,6 +220,17 @@ static __always_inline bool read_place(struct kvm_vcpu *vcpu, void *vmcb, struct
 	if (!has_nested_paging(vmcb))
 		ret->cr3 = BPF_CORE_READ(vcpu, arch.cr3);
 	return true;
+}
+
+/* The guest's RSP and RBP; RBP is the fifth of KVM's registers (__VCPU_REGS_RBP). */
+static __always_inline bool read_stack_registers(struct kvm_vcpu *vcpu, __u64 *sp, __u64 *bp)
+{
+	void *vmcb = vendor == VP_VENDOR_AMD ? vmcb_of(vcpu) : 0;
+
+	if (!vmcb || !bpf_core_field_exists(vcpu->arch.regs))
+		return false;
+	return !bpf_probe_read_kernel(sp, sizeof(*sp), vmcb + VMCB_SAVE_RSP) &&
+	       !bpf_core_read(bp, sizeof(*bp), &vcpu->arch.regs[5]);
 }
 
 /* Whether the interrupt that this is hit the guest (KVM's own mark: 1 for an interrupt, 2 for an

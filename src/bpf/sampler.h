@@ -37,14 +37,16 @@ struct vp_ring {
 	__u64 more_padding[7];
 };
 /* More than what is written at once: a sample, and before it whose it is on host and guest. */
-#define VP_RING_SPARE 192u
+#define VP_SAMPLE_SPARE 192u
+/* And its call chains. */
+#define VP_RING_SPARE 12288u
 
 /*
  * By perf, one shape for all: the kernel's own sample header comes with it, and says whether the
  * sample hit the guest and where. perf asks KVM, and knows every vendor. The program adds what perf
  * does not know.
  */
-enum vp_raw_kind { VP_RAW_SAMPLE = 1, VP_RAW_VCPU_IN = 2, VP_RAW_VCPU_OUT = 3 };
+enum vp_raw_kind { VP_RAW_SAMPLE = 1, VP_RAW_VCPU_IN = 2, VP_RAW_VCPU_OUT = 3, VP_RAW_CHAIN = 4 };
 
 struct vp_raw_record {
 	__u64 time; /* CLOCK_MONOTONIC, ns */
@@ -66,5 +68,12 @@ struct vp_raw_record {
 
 #define VP_RAW_ON_VCPU 0x100u  /* the thread is inside KVM's vCPU loop */
 #define VP_RAW_NEW_TASK 0x200u /* the guest's task is to be named */
+
+/* Begins like a vp_raw_record; behind it are the chain records of the sample that follows. */
+struct vp_raw_chain {
+	__u64 reserved[3];
+	__u32 kind;
+	__u32 used; /* bytes of records */
+};
 
 #endif

@@ -12,6 +12,8 @@
 enum vp_option_type {
 	VP_OPTION_FLAG,  /* bool: set to true */
 	VP_OPTION_TEXT,  /* const char * */
+	VP_OPTION_MAYBE, /* const char *: "" without a value, which is attached: --name=VALUE,
+			    -xVALUE */
 	VP_OPTION_TEXTS, /* struct vp_texts: may be given again and again */
 	VP_OPTION_COUNT, /* uint64_t: a positive number, with k, M or G behind it if wanted */
 };

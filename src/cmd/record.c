@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "cmd/command.h"
@@ -23,9 +24,10 @@ const struct vp_verb *vp_verb_record(void)
 
 struct record {
 	uint64_t frequency, period, pages, duration, agent_port, agent_seconds, agent_megabytes;
-	const char *event, *output;
+	const char *event, *output, *call_graph;
 	struct vp_texts vms, command;
-	bool no_agent, no_memory, no_symbols, no_samples, no_account, quiet, help;
+	bool chains, no_agent, no_memory, no_symbols, no_samples, no_account, account_events;
+	bool quiet, help;
 	bool as_ever; /* what is asked for is done anyway */
 };
 
@@ -44,11 +46,16 @@ static struct vp_error *check_options(struct record *record)
 	if (record->no_samples && record->no_account)
 		return vp_error_usage("--no-samples and --no-account exclude each other: nothing "
 				      "would be recorded");
+	if (record->account_events && record->no_account)
+		return vp_error_usage("--account-events and --no-account exclude each other");
 	VP_TRY(check_most("freq", record->frequency, 100000000));
 	VP_TRY(check_most("duration", record->duration, 1000000000));
 	VP_TRY(check_most("agent-port", record->agent_port, UINT32_MAX - 1));
 	VP_TRY(check_most("agent-timeout", record->agent_seconds, 86400));
 	VP_TRY(check_most("agent-limit", record->agent_megabytes, 1 << 20));
+	if (record->call_graph && strcmp(record->call_graph, "fp") != 0)
+		return vp_error_usage("option --call-graph: expected fp, not '%s'",
+				      record->call_graph);
 	if (!record->frequency && !record->period)
 		record->frequency = 1000;
 	if (record->pages & (record->pages - 1) || record->pages > MOST_PAGES)
@@ -170,8 +177,10 @@ static struct vp_error *record_with(struct record *record, int *status)
 	    .n_vm_names = record->vms.count,
 	    .no_samples = record->no_samples,
 	    .with_account = !record->no_account,
+	    .with_states = record->account_events,
 	    .ask_agents = !record->no_agent,
 	    .read_memory = !record->no_memory && !record->no_samples,
+	    .with_chains = record->chains || record->call_graph,
 	    .with_symbols = !record->no_symbols,
 	    .agent_port = (unsigned)record->agent_port,
 	    .agent_seconds = (unsigned)record->agent_seconds,
@@ -205,6 +214,10 @@ static int run_record(int argc, char **argv)
 	     "what triggers a sample: cycles, instructions, rHEX, cpu-clock, ... (cycles, or "
 	     "cpu-clock where there is no counter)"},
 	    {'o', "output", VP_OPTION_TEXT, &record.output, "DIR", "the recording (vperf.data)"},
+	    {'g', "call-chains", VP_OPTION_FLAG, &record.chains, NULL,
+	     "take call chains, of hosts and guests"},
+	    {0, "call-graph", VP_OPTION_TEXT, &record.call_graph, "MODE",
+	     "same as -g; MODE is fp: user space by frame pointers"},
 	    {0, "vm", VP_OPTION_TEXTS, &record.vms, "NAME",
 	     "look into this VM's guest only; may be given again"},
 	    {'d', "duration", VP_OPTION_COUNT, &record.duration, "S",
@@ -217,6 +230,8 @@ static int run_record(int argc, char **argv)
 	     "taken for granted: the vCPUs' time is accounted for"},
 	    {0, "no-account", VP_OPTION_FLAG, &record.no_account, NULL,
 	     "samples only: no account, steal and exits"},
+	    {0, "account-events", VP_OPTION_FLAG, &record.account_events, NULL,
+	     "every state of every vCPU as an event, too"},
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,
 	     "the account of the vCPUs' time only"},
 	    {0, "no-agent", VP_OPTION_FLAG, &record.no_agent, NULL,

@@ -37,6 +37,7 @@ struct vp_guest_finding {
 	struct vp_build_id build_id;
 	char *banner;
 	uint32_t at_tid, at_tgid, at_comm; /* in task_struct */
+	uint32_t at_stack;                 /* the same; 0: not known */
 	VP_VEC(struct vp_guest_place) cpus;
 	VP_VEC(struct vp_guest_count_place) counts;
 	char *lacks;   /* why its tasks cannot be told, or NULL */

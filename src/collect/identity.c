@@ -19,7 +19,8 @@ static struct vp_error *fill_vm(const struct vp_guest_state *state,
 	*vm = (struct vp_identity_vm){.direct_map = finding->direct_map,
 				      .image_va = finding->text,
 				      .image_size = finding->size,
-				      .image_gpa = finding->gpa};
+				      .image_gpa = finding->gpa,
+				      .levels = finding->levels};
 	if (state->memory.slots.count > VP_IDENTITY_SLOTS)
 		return vp_error_new("the VM has %zu memory slots: more than %d are not searched "
 				    "at a sample",
@@ -42,7 +43,8 @@ static struct vp_error *put_vcpus(const struct vp_sampler *sampler, uint32_t num
 						    vp_guest_state_hva(state, cpu->current_gpa),
 						.vm = number,
 						.at_ids = finding->at_tid,
-						.at_comm = finding->at_comm};
+						.at_comm = finding->at_comm,
+						.at_stack = finding->at_stack};
 		if (vcpu.current_hva && bpf_map_update_elem(fd, &key, &vcpu, BPF_ANY))
 			return vp_error_errno(errno, "there is no room for vCPU %u of process %u",
 					      cpu->vcpu, state->pid);
@@ -59,7 +61,7 @@ struct vp_error *vp_sampler_identify(struct vp_sampler *sampler, uint32_t number
 	struct vp_identity_vm vm;
 
 	if (finding->at_tgid != finding->at_tid + 4 || finding->at_tid > LARGEST_STRUCT ||
-	    finding->at_comm > LARGEST_STRUCT)
+	    finding->at_comm > LARGEST_STRUCT || finding->at_stack > LARGEST_STRUCT)
 		return vp_error_new("the guest's task_struct is of an unknown shape");
 	VP_TRY(fill_vm(state, finding, &vm));
 	if (bpf_map_update_elem(fd, &number, &vm, BPF_ANY))

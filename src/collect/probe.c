@@ -93,15 +93,17 @@ static bool probe_hardware(char *detail, size_t size)
 	return say(found, detail, size, found ? "cycles" : "no hardware counter to sample on");
 }
 
-static bool probe_programs(char *detail, size_t size)
+static bool probe_sampler(bool with_chains, char *detail, size_t size)
 {
 	struct vp_trigger_options options = {.event = "cpu-clock", .frequency = 1000};
 	struct vp_trigger trigger = {0};
+	struct vp_sampler_options sampling = {
+	    .trigger = &trigger, .buffer_pages = 8, .with_chains = with_chains};
 	struct vp_sampler *sampler = NULL;
 	struct vp_error *error = vp_trigger_open(&options, &trigger);
 
 	if (!error)
-		error = vp_sampler_start(&trigger, 8, false, NULL, NULL, &sampler);
+		error = vp_sampler_start(&sampling, &sampler);
 	bool found = !error;
 	say(found, detail, size, found ? "loaded and attached" : vp_error_message(error));
 	vp_error_free(error);
@@ -110,11 +112,21 @@ static bool probe_programs(char *detail, size_t size)
 	return found;
 }
 
+static bool probe_programs(char *detail, size_t size)
+{
+	return probe_sampler(false, detail, size);
+}
+
+static bool probe_chains(char *detail, size_t size)
+{
+	return probe_sampler(true, detail, size);
+}
+
 static bool probe_account(char *detail, size_t size)
 {
 	struct vp_account_source *source = NULL;
 	vp_vms none = {0};
-	struct vp_error *error = vp_account_source_open(&none, &source);
+	struct vp_error *error = vp_account_source_open(&none, false, &source);
 	bool found = !error;
 	const char *missing = found ? vp_account_source_missing(source) : NULL;
 
@@ -187,6 +199,7 @@ static const struct vp_probe probes[] = {
     {"privilege", "nothing can be recorded", true, probe_root},
     {"kernel BTF", "the sampling programs cannot be fitted to this kernel", true, probe_btf},
     {"sampling programs", "nothing can be recorded", true, probe_programs},
+    {"call chains", "'record -g' does not work", false, probe_chains},
     {"accounting programs", "no exact account of the vCPUs' time (account, steal, exits, top)",
      false, probe_account},
     {"KVM", "only the host itself is recorded", false, probe_kvm},

@@ -31,6 +31,7 @@
 	MEMBER(task_comm, "task_struct", "comm")                                                   \
 	MEMBER(task_mm, "task_struct", "mm")                                                       \
 	MEMBER(task_tasks, "task_struct", "tasks")                                                 \
+	MEMBER(task_stack, "task_struct", "stack")                                                 \
 	MEMBER(task_fs, "task_struct", "fs")                                                       \
 	MEMBER(task_group_leader, "task_struct", "group_leader")                                   \
 	MEMBER(task_thread_node, "task_struct", "thread_node")                                     \
@@ -70,10 +71,15 @@
 	MEMBER(module_list, "module", "list")                                                      \
 	MEMBER(module_name, "module", "name")                                                      \
 	MEMBER(module_kallsyms, "module", "kallsyms")                                              \
+	MEMBER(module_orcs, "module", "arch.num_orcs")                                             \
+	MEMBER(module_orc_ips, "module", "arch.orc_unwind_ip")                                     \
+	MEMBER(module_orc, "module", "arch.orc_unwind")                                            \
 	MEMBER(mod_symtab, "mod_kallsyms", "symtab")                                               \
 	MEMBER(mod_num_symtab, "mod_kallsyms", "num_symtab")                                       \
 	MEMBER(mod_strtab, "mod_kallsyms", "strtab")                                               \
 	MEMBER(mod_typetab, "mod_kallsyms", "typetab")                                             \
+	MEMBER(orc_signal, "orc_entry", "signal")                                                  \
+	MEMBER(orc_end, "orc_entry", "end")                                                        \
 	MEMBER(rq_switches, "rq", "nr_switches")                                                   \
 	MEMBER(kstat_irqs, "kernel_stat", "irqs_sum")                                              \
 	MEMBER(irq_timer, "irq_cpustat_t", "apic_timer_irqs")
@@ -102,6 +108,10 @@
 	SYMBOL(vdso_image, "vdso_image_64")                                                        \
 	SYMBOL(vdso64_image, "vdso64_image")                                                       \
 	SYMBOL(modules, "modules")                                                                 \
+	SYMBOL(start_orc_ips, "__start_orc_unwind_ip")                                             \
+	SYMBOL(stop_orc_ips, "__stop_orc_unwind_ip")                                               \
+	SYMBOL(start_orc, "__start_orc_unwind")                                                    \
+	SYMBOL(stop_orc, "__stop_orc_unwind")                                                      \
 	SYMBOL(end, "_end")                                                                        \
 	SYMBOL(current_task, "current_task")                                                       \
 	SYMBOL(pcpu_hot, "pcpu_hot")                                                               \

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "guestmem/counts.h"
 #include "guestmem/dump.h"
+#include "guestmem/orc.h"
 #include "guestmem/tasks.h"
 
 enum { LONGEST_REQUEST = 256 };
@@ -57,8 +58,10 @@ static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 			 kernel->route == VP_PACK_CACHED, kernel->by_scan);
 	vp_build_id_put(&kernel->pack.build_id, answer);
 	put_escaped(worker, kernel->banner);
-	vp_buffer_printf(answer, "at %x %x %x\n", kernel->pack.at.task_pid,
-			 kernel->pack.at.task_tgid, kernel->pack.at.task_comm);
+	uint32_t stack = kernel->pack.at.task_stack;
+	vp_buffer_printf(answer, "at %x %x %x %x\n", kernel->pack.at.task_pid,
+			 kernel->pack.at.task_tgid, kernel->pack.at.task_comm,
+			 stack == VP_PACK_NONE ? 0 : stack);
 	vp_vec_each (cpus, cpu)
 		vp_buffer_printf(answer, "cpu %x %x %" PRIx64 "\n", cpu->vcpu, cpu->cpu,
 				 cpu->current_gpa);
@@ -143,6 +146,17 @@ static struct vp_error *write_dump(struct worker *worker, bool symbols)
 	return NULL;
 }
 
+static struct vp_error *write_orc(struct worker *worker)
+{
+	size_t entries;
+
+	if (worker->options->dump < 0)
+		return vp_error_new("there is nowhere to write unwind tables to");
+	VP_TRY(vp_guest_orc_write(&worker->kernel, worker->options->dump, &entries));
+	vp_buffer_printf(&worker->answer, "wrote %zx\n", entries);
+	return NULL;
+}
+
 /* True if the request has an answer. */
 static bool serve(struct worker *worker, struct vp_slice line)
 {
@@ -165,6 +179,8 @@ static bool serve(struct worker *worker, struct vp_slice line)
 		return false;
 	} else if (vp_slice_is(what, "dump")) {
 		error = write_dump(worker, vp_cursor_hex(&words) != 0);
+	} else if (vp_slice_is(what, "orc")) {
+		error = write_orc(worker);
 	} else {
 		error = vp_error_new("an unknown request");
 	}

@@ -278,7 +278,8 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task
 	vp_error_free(error);
 }
 
-static struct vp_error *copy_text(int from, const char *path)
+/* Copies the file `from`, from the byte `at` on. */
+static struct vp_error *copy_text(int from, off_t at, const char *path)
 {
 	VP_AUTO_FREE char *temporary = vp_format("%s.tmp", path);
 	VP_AUTO_CLOSE int out = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -286,7 +287,7 @@ static struct vp_error *copy_text(int from, const char *path)
 	int result = out < 0 ? -errno : 0;
 	ssize_t got;
 
-	for (off_t at = 0; !result && (got = pread(from, bytes, 1 << 20, at)) > 0; at += got)
+	for (; !result && (got = pread(from, bytes, 1 << 20, at)) > 0; at += got)
 		result = vp_fd_write_all(out, bytes, (size_t)got);
 	/* What there was room for on a full disk is kept: it is seen to be cut off. */
 	if ((!result || result == -ENOSPC || result == -EDQUOT) && rename(temporary, path))
@@ -320,7 +321,26 @@ struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct 
 		return NULL;
 	}
 	*written = true;
-	return copy_text(guest->text, path);
+	return copy_text(guest->text, 0, path);
+}
+
+struct vp_error *vp_guest_watch_unwind_tables(struct vp_guest_watch *watch, const struct vp_vm *vm,
+					      const char *path, struct vp_error **problem)
+{
+	struct guest *guest = guest_of(watch, vm->pid);
+	struct vp_slice answer;
+	bool done = false;
+
+	*problem = NULL;
+	if (!guest || guest->state != GUEST_READY)
+		return NULL;
+	off_t before = lseek(guest->text, 0, SEEK_END);
+	*problem = vp_guest_reader_ask(guest->reader, "orc");
+	if (!*problem)
+		*problem = vp_guest_reader_wait(guest->reader, DUMP_MS, &done, &answer);
+	if (!*problem && !done)
+		*problem = vp_error_new("reading the unwind tables took too long");
+	return *problem || before < 0 ? NULL : copy_text(guest->text, before, path);
 }
 
 char *vp_guest_watch_state(const struct vp_guest_watch *watch, uint32_t pid)

@@ -41,6 +41,13 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task
 /* Has the VM's map text written to `path`; *written is false if there is none. */
 struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct vp_vm *vm,
 				     const char *path, bool symbols, bool *written) VP_MUST_CHECK;
+/*
+ * After that, has the unwind tables of the guest's kernel written to `path`; *problem says why
+ * there are none, and is the caller's.
+ */
+struct vp_error *vp_guest_watch_unwind_tables(struct vp_guest_watch *watch, const struct vp_vm *vm,
+					      const char *path,
+					      struct vp_error **problem) VP_MUST_CHECK;
 /* One sentence on how it went, "ok: …" if it did; a new string. */
 char *vp_guest_watch_state(const struct vp_guest_watch *watch, uint32_t pid) VP_MUST_CHECK;
 

@@ -10,8 +10,10 @@
 #include "collect/vm_scan.h"
 #include "recording/place.h"
 
-/* How long finding the guests' kernels may hold up the start. */
-enum { SETTLE_MS = 30000 };
+enum {
+	SETTLE_MS = 30000, /* how long finding the guests' kernels may hold up the start */
+	STATES_MS = 100    /* every so often the vCPUs' states are fetched */
+};
 
 static uint64_t lost_in_buffers(const struct vp_recorder *recorder)
 {
@@ -23,9 +25,15 @@ static uint64_t lost_in_buffers(const struct vp_recorder *recorder)
 	return lost;
 }
 
+static uint64_t lost_states(const struct vp_recorder *recorder)
+{
+	return recorder->account ? vp_account_writer_lost_states(recorder->account) : 0;
+}
+
 static uint64_t lost_records(const struct vp_recorder *recorder)
 {
-	return lost_in_buffers(recorder) + vp_trace_unwritten(recorder->trace);
+	return lost_in_buffers(recorder) + lost_states(recorder) +
+	       vp_trace_unwritten(recorder->trace);
 }
 
 bool vp_recorder_is_chosen(const struct vp_recorder *recorder, const struct vp_vm *vm)
@@ -60,6 +68,7 @@ static void describe(struct vp_recorder *recorder)
 	vp_recording_describe(about, recorder->trigger.name, recorder->options.command);
 	about->period_ns = recorder->trigger.period_ns;
 	about->by_time = recorder->trigger.by_time || recorder->options.no_samples;
+	about->chains = recorder->options.with_chains && !recorder->options.no_samples;
 	about->pcpus = (uint32_t)recorder->trigger.pcpus.count;
 }
 
@@ -77,7 +86,9 @@ static void take_account(void *context, struct vp_record_header *header)
 		if (!vm || !vp_recorder_is_chosen(recorder, vm))
 			site->ip = site->as_root = site->flags = 0;
 	}
-	if (recorder->trigger.pcpus.count)
+	if (header->id == VP_ID_vcpu_span)
+		vp_trace_append(recorder->trace, VP_STREAM_STATES, header);
+	else if (recorder->trigger.pcpus.count)
 		vp_trace_append(recorder->trace, (uint32_t)recorder->trigger.pcpus.at[0], header);
 }
 
@@ -87,7 +98,8 @@ static struct vp_error *open_account(struct vp_recorder *recorder)
 	if (!recorder->options.with_account)
 		return NULL;
 	struct vp_error *error = vp_account_writer_open(&recorder->vms, vp_sampler_vendor(),
-							take_account, recorder, &recorder->account);
+							recorder->options.with_states, take_account,
+							recorder, &recorder->account);
 	if (error && recorder->options.no_samples)
 		return error;
 	if (error)
@@ -104,6 +116,12 @@ static void write_account(struct vp_recorder *recorder, uint64_t now, bool all)
 {
 	if (recorder->account)
 		vp_account_writer_write(recorder->account, now, all);
+}
+
+static void write_states(struct vp_recorder *recorder, bool last)
+{
+	if (recorder->account && recorder->options.with_states)
+		vp_account_writer_write_states(recorder->account, last);
 }
 
 static struct vp_error *write_cgroups(struct vp_recorder *recorder)
@@ -158,10 +176,14 @@ static struct vp_error *open_all(struct vp_recorder *recorder)
 	vp_vec_each (&recorder->vms, vm) /* now, rather than while the guests are sampled */
 		vp_host_maps_see(recorder->host_maps, vm->pid, NULL, 0);
 	describe(recorder);
+	struct vp_sampler_options sampling = {.trigger = &recorder->trigger,
+					      .buffer_pages = options->buffer_pages,
+					      .by_memory = options->read_memory,
+					      .with_chains = options->with_chains,
+					      .take = vp_recorder_take,
+					      .context = recorder};
 	if (!options->no_samples)
-		VP_TRY(vp_sampler_start(&recorder->trigger, options->buffer_pages,
-					options->read_memory, vp_recorder_take, recorder,
-					&recorder->sampler));
+		VP_TRY(vp_sampler_start(&sampling, &recorder->sampler));
 	VP_TRY(open_account(recorder));
 	/* Only now that recording works is an older one moved away. */
 	VP_TRY(vp_recording_place(options->directory, &recorder->lock));
@@ -229,6 +251,8 @@ static void flush_all(struct vp_recorder *recorder)
 		vp_trace_flush(
 		    recorder->trace, (uint32_t)*pcpu,
 		    recorder->sampler ? vp_sampler_lost(recorder->sampler, (uint32_t)*pcpu) : 0);
+	if (recorder->options.with_states && recorder->account)
+		vp_trace_flush(recorder->trace, VP_STREAM_STATES, lost_states(recorder));
 
 	int failure = vp_trace_take_failure(recorder->trace);
 	if (failure && !recorder->said_unwritten) {
@@ -297,7 +321,10 @@ static struct vp_error *drain(struct vp_recorder *recorder, int timeout_ms)
 
 struct vp_error *vp_recorder_step(struct vp_recorder *recorder, int timeout_ms)
 {
-	VP_TRY(drain(recorder, timeout_ms));
+	bool often = recorder->options.with_states && timeout_ms > STATES_MS;
+
+	VP_TRY(drain(recorder, often ? STATES_MS : timeout_ms));
+	write_states(recorder, false);
 	do_slow_work(recorder);
 	flush_all(recorder);
 	return NULL;
@@ -329,6 +356,7 @@ struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
 	VP_TRY(drain(recorder, 0));
 	append_clocks(recorder);
 	write_account(recorder, about->end, true);
+	write_states(recorder, true);
 	flush_all(recorder);
 	note_ends(recorder, true);
 	vp_vec_each (&recorder->vms, vm)

@@ -42,6 +42,13 @@ char *vp_recording_maps_path(const char *path, const vp_vms *vms, const struct v
 	return vp_format("%s/%s.maps", path, part);
 }
 
+char *vp_recording_orc_path(const char *path, const vp_vms *vms, const struct vp_vm *vm)
+{
+	VP_AUTO_FREE char *part = vp_vm_part(vms, vm);
+
+	return vp_format("%s/%s.orc", path, part);
+}
+
 /* One line `KEY VALUE`; newlines inside the value become blanks. */
 static void write_text(struct vp_buffer *out, const char *key, const char *value)
 {
@@ -70,6 +77,7 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	write_text(&out, "note", recording->note);
 	write_number(&out, "period_ns", recording->period_ns);
 	write_number(&out, "by_time", recording->by_time);
+	write_number(&out, "chains", recording->chains);
 	write_number(&out, "pcpus", recording->pcpus);
 	write_number(&out, "start", recording->start);
 	if (recording->end) {
@@ -120,6 +128,8 @@ static void recording_line(struct vp_cursor *line, void *into)
 			*numbers[i].value = vp_cursor_decimal(line);
 	if (vp_slice_is(key, "by_time"))
 		recording->by_time = vp_cursor_decimal(line) != 0;
+	if (vp_slice_is(key, "chains"))
+		recording->chains = vp_cursor_decimal(line) != 0;
 	if (vp_slice_is(key, "pcpus"))
 		recording->pcpus = (uint32_t)vp_cursor_decimal(line);
 }
