@@ -35,6 +35,18 @@ static __always_inline void install(struct interval_cpu *cpu, struct vp_subject 
 	subject->state = VP_SUBJECT_RUNNING;
 }
 
+/* Wakes user space for a vCPU that is new: its thread may need a trigger of its own. */
+static __always_inline void tell_of_vcpu(__u32 pid, __u32 tid, __u64 now)
+{
+	__u32 here = bpf_get_smp_processor_id();
+	void *ring = bpf_map_lookup_elem(&rings, &here);
+	struct vp_task record = {.time = now, .id = VP_ID_task, .pid = pid, .tid = tid};
+
+	bpf_get_current_comm(record.comm, sizeof(record.comm));
+	if (ring)
+		bpf_ringbuf_output(ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
+}
+
 /* The thread that runs here, when the pCPU does not know of it yet. */
 static __noinline int look_again(struct interval_cpu *cpu, bool may_make)
 {
@@ -43,8 +55,10 @@ static __noinline int look_again(struct interval_cpu *cpu, bool may_make)
 
 	if (!cpu)
 		return 0;
-	if (!place && may_make)
+	if (!place && may_make) {
 		place = make_place(id >> 32, (__u32)id, vcpu_here(), now);
+		tell_of_vcpu(id >> 32, (__u32)id, now);
+	}
 	struct vp_subject *subject = subject_at(place);
 	if (subject)
 		install(cpu, subject, place, now);
