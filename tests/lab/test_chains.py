@@ -19,7 +19,7 @@ LEVELS = ["main", *(f"level_{n}" for n in range(1, 7))]
 def stacks_of(run):
     text = vperf("report", str(run.recording()), "--format", "json").stdout
     report = json.loads(text)
-    return report, report["stacks"]
+    return report, [stack for stack in report["stacks"] if stack["vm"] == "g1"]
 
 
 def split_at_kernel(frames):
@@ -61,6 +61,9 @@ def check_kernel(stacks, claims):
 
 
 def check_walks(report, claims):
+    """The guest's user space ends in the C library, which has no frame pointers."""
+    for kind, ends in report["walks"].items():
+        print(f"   {kind}: {ends}")
     for kind, least in (("guest_kernel", 95), ("host", 95)):
         ends = report["walks"][kind]
         total = sum(ends.values())
@@ -72,7 +75,7 @@ def check_hypervisor(stacks, claims):
     def crosses(stack):
         frames = stack["frames"]
         return "[hypervisor]" in frames and "kvm_arch_vcpu_ioctl_run" in frames and \
-            frames.index("[hypervisor]") > 0 and stack["vm"] == "g1"
+            frames.index("[hypervisor]") > 0
     claims.check(count(stacks, crosses) > 5,
                  f"{count(stacks, crosses)} samples of KVM at work are in the guest's stacks")
 
