@@ -7,8 +7,7 @@ from lab import vperf
 SCENARIO = """
 host pcpus=2 kernel={host}
 guest g1 vcpus=1 memory=256 kernel={guest}
-workload g1 length=100 calls
-workload g1 length=100 calls --syscalls
+workload g1 length=100 calls --both
 command vperf record -g --no-agent -o /out/rec -- sleep {seconds}
 """
 
