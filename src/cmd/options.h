@@ -64,5 +64,6 @@ const struct vp_verb *vp_verb_top(void);
 const struct vp_verb *vp_verb_check(void);
 const struct vp_verb *vp_verb_guests(void);
 const struct vp_verb *vp_verb_model(void);
+const struct vp_verb *vp_verb_stat(void);
 
 #endif

@@ -31,16 +31,6 @@ static struct vp_error *fill_vm(const struct vp_guest_state *state,
 	return NULL;
 }
 
-/* Where in the VMM's memory that word of the guest is; 0: nowhere. Found by a stranger. */
-static uint64_t hva_of(const struct vp_guest_state *state, uint64_t gpa)
-{
-	vp_vec_each (&state->memory.slots, slot)
-		if (gpa - slot->gpa < slot->size &&
-		    slot->size - (gpa - slot->gpa) >= sizeof(uint64_t))
-			return slot->hva + (gpa - slot->gpa);
-	return 0;
-}
-
 static struct vp_error *put_vcpus(const struct vp_sampler *sampler, uint32_t number,
 				  const struct vp_guest_state *state,
 				  const struct vp_guest_finding *finding)
@@ -49,7 +39,8 @@ static struct vp_error *put_vcpus(const struct vp_sampler *sampler, uint32_t num
 
 	vp_vec_each (&finding->cpus, cpu) {
 		uint64_t key = key_of(state->pid, cpu->vcpu);
-		struct vp_identity_vcpu vcpu = {.current_hva = hva_of(state, cpu->current_gpa),
+		struct vp_identity_vcpu vcpu = {.current_hva =
+						    vp_guest_state_hva(state, cpu->current_gpa),
 						.vm = number,
 						.at_ids = finding->at_tid,
 						.at_comm = finding->at_comm,

@@ -19,6 +19,12 @@ static const struct member {
 #undef ENTRY
 };
 
+static const struct member values[] = {
+#define ENTRY(id, type, name) {type, name, offsetof(struct vp_kernel_pack, value.id)},
+    VP_PACK_VALUES(ENTRY)
+#undef ENTRY
+};
+
 static const struct symbol {
 	const char *name;
 	size_t place;
@@ -54,6 +60,8 @@ void vp_kernel_pack_init(struct vp_kernel_pack *pack)
 	*pack = (struct vp_kernel_pack){0};
 	for (size_t i = 0; i < VP_ARRAY_SIZE(members); i++)
 		*(uint32_t *)field(pack, members[i].place) = VP_PACK_NONE;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(values); i++)
+		*(uint32_t *)field(pack, values[i].place) = VP_PACK_NONE;
 	for (size_t i = 0; i < VP_ARRAY_SIZE(symbols); i++)
 		((struct vp_pack_symbol *)field(pack, symbols[i].place))->offset = VP_PACK_NONE;
 }
@@ -79,6 +87,12 @@ void vp_kernel_pack_members(struct vp_kernel_pack *pack, const struct vp_guest_b
 		if (vp_guest_btf_member(btf, members[i].type, members[i].member, &found) &&
 		    found.offset < LARGEST_STRUCT)
 			*(uint32_t *)field(pack, members[i].place) = found.offset;
+	}
+	for (size_t i = 0; i < VP_ARRAY_SIZE(values); i++) {
+		uint32_t value;
+		if (vp_guest_btf_enumerator(btf, values[i].type, values[i].member, &value) &&
+		    value < LARGEST_STRUCT)
+			*(uint32_t *)field(pack, values[i].place) = value;
 	}
 	pack->page_size_of = vp_guest_btf_size(btf, "page");
 }
@@ -106,6 +120,23 @@ const char *vp_kernel_pack_lacks(const struct vp_kernel_pack *pack)
 	return NULL;
 }
 
+/* A line for each that is known; returns how many. */
+static unsigned write_places(const struct vp_kernel_pack *pack, const char *what,
+			     const struct member *known, size_t n, struct vp_buffer *text)
+{
+	unsigned lines = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t offset = *(const uint32_t *)const_field(pack, known[i].place);
+		if (offset == VP_PACK_NONE)
+			continue;
+		vp_buffer_printf(text, "%s %s.%s %x\n", what, known[i].type, known[i].member,
+				 offset);
+		lines++;
+	}
+	return lines;
+}
+
 void vp_kernel_pack_write(const struct vp_kernel_pack *pack, struct vp_buffer *text)
 {
 	unsigned lines = 3;
@@ -126,14 +157,8 @@ void vp_kernel_pack_write(const struct vp_kernel_pack *pack, struct vp_buffer *t
 				 symbols[i].name, symbol->offset);
 		lines++;
 	}
-	for (size_t i = 0; i < VP_ARRAY_SIZE(members); i++) {
-		uint32_t offset = *(const uint32_t *)const_field(pack, members[i].place);
-		if (offset == VP_PACK_NONE)
-			continue;
-		vp_buffer_printf(text, "member %s.%s %x\n", members[i].type, members[i].member,
-				 offset);
-		lines++;
-	}
+	lines += write_places(pack, "member", members, VP_ARRAY_SIZE(members), text);
+	lines += write_places(pack, "value", values, VP_ARRAY_SIZE(values), text);
 	vp_buffer_printf(text, "size page %x\nevidence %" PRIx64 " %" PRIx64 "\nend %u\n",
 			 pack->page_size_of, pack->seed, pack->hash, lines + 2);
 }
@@ -147,15 +172,17 @@ static void take_symbol(struct vp_kernel_pack *pack, struct vp_slice name, uint6
 			    (struct vp_pack_symbol){(uint32_t)offset, percpu};
 }
 
-static void take_member(struct vp_kernel_pack *pack, struct vp_slice name, uint64_t offset)
+/* Of `known`, the one that is called STRUCT.MEMBER or ENUM.NAME. */
+static void take_member(struct vp_kernel_pack *pack, const struct member *known, size_t n,
+			struct vp_slice name, uint64_t offset)
 {
-	for (size_t i = 0; i < VP_ARRAY_SIZE(members); i++) {
-		size_t size = strlen(members[i].type);
-		if (name.size > size && !memcmp(name.bytes, members[i].type, size) &&
+	for (size_t i = 0; i < n; i++) {
+		size_t size = strlen(known[i].type);
+		if (name.size > size && !memcmp(name.bytes, known[i].type, size) &&
 		    name.bytes[size] == '.' &&
 		    vp_slice_is((struct vp_slice){name.bytes + size + 1, name.size - size - 1},
-				members[i].member))
-			*(uint32_t *)field(pack, members[i].place) = (uint32_t)offset;
+				known[i].member))
+			*(uint32_t *)field(pack, known[i].place) = (uint32_t)offset;
 	}
 }
 
@@ -201,18 +228,21 @@ static bool take_line(struct vp_kernel_pack *pack, struct vp_slice line)
 	uint64_t offset = vp_cursor_hex(&words);
 	bool percpu = vp_slice_is(what, "percpu"), table = vp_slice_is(what, "table");
 	bool member = vp_slice_is(what, "member"), size = vp_slice_is(what, "size");
-	uint64_t most = member || size ? LARGEST_STRUCT : VP_KERNEL_IMAGE_MAX;
+	bool value = vp_slice_is(what, "value");
+	uint64_t most = member || size || value ? LARGEST_STRUCT : VP_KERNEL_IMAGE_MAX;
 	if (!vp_cursor_ok(&words) || offset > most)
 		return false;
 	if (table)
 		take_table(pack, name, offset);
 	else if (member)
-		take_member(pack, name, offset);
+		take_member(pack, members, VP_ARRAY_SIZE(members), name, offset);
+	else if (value)
+		take_member(pack, values, VP_ARRAY_SIZE(values), name, offset);
 	else if (size)
 		pack->page_size_of = (uint32_t)offset;
 	else
 		take_symbol(pack, name, offset, percpu);
-	return table || member || size || percpu || vp_slice_is(what, "symbol");
+	return table || member || value || size || percpu || vp_slice_is(what, "symbol");
 }
 
 struct vp_error *vp_kernel_pack_parse(const char *label, const void *text, size_t size,

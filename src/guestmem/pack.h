@@ -11,6 +11,7 @@
  *   table NAME OFFSET          where its tables are, from _text on
  *   symbol NAME OFFSET         from _text on; `percpu NAME OFFSET` from a per-CPU base on
  *   member STRUCT.MEMBER OFFSET
+ *   value ENUM.NAME NUMBER
  *   size STRUCT SIZE
  *   evidence SEED HASH         of the kernel's symbol table and BTF, which the pack was made of
  *   end LINES
@@ -78,7 +79,15 @@
 	MEMBER(mod_strtab, "mod_kallsyms", "strtab")                                               \
 	MEMBER(mod_typetab, "mod_kallsyms", "typetab")                                             \
 	MEMBER(orc_signal, "orc_entry", "signal")                                                  \
-	MEMBER(orc_end, "orc_entry", "end")
+	MEMBER(orc_end, "orc_entry", "end")                                                        \
+	MEMBER(rq_switches, "rq", "nr_switches")                                                   \
+	MEMBER(kstat_irqs, "kernel_stat", "irqs_sum")                                              \
+	MEMBER(irq_timer, "irq_cpustat_t", "apic_timer_irqs")
+
+/* VALUE(name here, enum, enumerator). */
+#define VP_PACK_VALUES(VALUE)                                                                      \
+	VALUE(pgfault, "vm_event_item", "PGFAULT")                                                 \
+	VALUE(pgmajfault, "vm_event_item", "PGMAJFAULT")
 
 /* SYMBOL(name here, the kernel's name). */
 #define VP_PACK_SYMBOLS(SYMBOL)                                                                    \
@@ -106,7 +115,12 @@
 	SYMBOL(end, "_end")                                                                        \
 	SYMBOL(current_task, "current_task")                                                       \
 	SYMBOL(pcpu_hot, "pcpu_hot")                                                               \
-	SYMBOL(cpu_to_apicid, "x86_cpu_to_apicid")
+	SYMBOL(cpu_to_apicid, "x86_cpu_to_apicid")                                                 \
+	SYMBOL(runqueues, "runqueues")                                                             \
+	SYMBOL(vm_event_states, "vm_event_states")                                                 \
+	SYMBOL(kstat, "kstat")                                                                     \
+	SYMBOL(irq_stat, "irq_stat")                                                               \
+	SYMBOL(total_forks, "total_forks")
 
 #define VP_PACK_NONE UINT32_MAX
 
@@ -123,6 +137,9 @@ struct vp_kernel_pack {
 	struct {
 		VP_PACK_MEMBERS(VP_PACK_FIELD)
 	} at;
+	struct {
+		VP_PACK_VALUES(VP_PACK_FIELD)
+	} value;
 #undef VP_PACK_FIELD
 #define VP_PACK_FIELD(id, ...) struct vp_pack_symbol id;
 	struct {

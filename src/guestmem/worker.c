@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "guestmem/counts.h"
 #include "guestmem/dump.h"
 #include "guestmem/orc.h"
 #include "guestmem/tasks.h"
@@ -35,6 +36,16 @@ static void put_error(struct worker *worker, struct vp_error *error)
 	vp_error_free(error);
 }
 
+static void put_counters(struct worker *worker, const struct vp_guest_cpu *cpu)
+{
+	for (uint32_t i = 0; i < VP_GUEST_COUNT; i++) {
+		struct vp_guest_counter counter;
+		if (vp_guest_counter_find(&worker->kernel, cpu, (enum vp_guest_count)i, &counter))
+			vp_buffer_printf(&worker->answer, "count %x %x %" PRIx64 " %d\n", cpu->vcpu,
+					 i, counter.gpa, counter.narrow);
+	}
+}
+
 static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 {
 	const struct vp_guest_kernel *kernel = &worker->kernel;
@@ -54,6 +65,8 @@ static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 	vp_vec_each (cpus, cpu)
 		vp_buffer_printf(answer, "cpu %x %x %" PRIx64 "\n", cpu->vcpu, cpu->cpu,
 				 cpu->current_gpa);
+	vp_vec_each (cpus, cpu)
+		put_counters(worker, cpu);
 	if (kernel->lacks) {
 		vp_buffer_string(answer, "lacks");
 		put_escaped(worker, kernel->lacks);

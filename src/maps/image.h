@@ -27,7 +27,8 @@ struct vp_image {
 	struct vp_build_id build_id;
 	VP_VEC(struct vp_image_symbol) symbols; /* by offset, one for each */
 	struct vp_buffer names;
-	bool has_symtab;    /* of its own or of its debug file: all functions, not only exported ones */
+	bool
+	    has_symtab; /* of its own or of its debug file: all functions, not only exported ones */
 	bool has_debugdata; /* there is a .gnu_debugdata, and no better symbol table */
 };
 

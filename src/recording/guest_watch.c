@@ -9,7 +9,6 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "collect/clock.h"
-#include "collect/guest_reader.h"
 #include "collect/pack_cache.h"
 
 enum {
@@ -28,7 +27,7 @@ enum guest_state { GUEST_FINDING, GUEST_READY, GUEST_CHECKING, GUEST_LOST };
 
 struct guest {
 	uint32_t pid;
-	uint32_t number; /* of the sampler's place for it */
+	uint32_t number; /* for its user */
 	enum guest_state state;
 	struct vp_guest_reader *reader;
 	int text; /* where the reader writes map text */
@@ -40,7 +39,7 @@ struct guest {
 };
 
 struct vp_guest_watch {
-	struct vp_sampler *sampler;
+	struct vp_guest_user user;
 	struct vp_guest_lister *lister;
 	char *lister_problem;
 	char *cache, *own_cache; /* folders of kernel packs: the user's, the recording's */
@@ -50,12 +49,12 @@ struct vp_guest_watch {
 	uint64_t second, seen_in_second;
 };
 
-struct vp_guest_watch *vp_guest_watch_new(struct vp_sampler *sampler, const char *directory)
+struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_user *user, const char *directory)
 {
 	struct vp_guest_watch *watch = vp_alloc(sizeof(*watch));
 	struct vp_error *error = vp_guest_lister_new(&watch->lister);
 
-	watch->sampler = sampler;
+	watch->user = *user;
 	watch->cache = vp_pack_cache_folder();
 	watch->own_cache = vp_format("%s/packs", directory);
 	vp_pack_cache_load(watch->cache, &watch->packs);
@@ -106,7 +105,7 @@ static struct guest *guest_of(const struct vp_guest_watch *watch, uint32_t pid)
 /* The guest's samples have no names by its memory from now on. */
 static void lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *error)
 {
-	vp_sampler_forget(watch->sampler, guest->pid);
+	watch->user.forget(watch->user.context, guest->pid);
 	guest_stop(guest);
 	free(guest->problem);
 	guest->problem = vp_strdup(vp_error_message(error));
@@ -172,8 +171,8 @@ static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest 
 	VP_TRY(vp_guest_finding_parse(answer, &guest->finding));
 	const char *lacks = guest->finding.lacks;
 	if (!lacks)
-		VP_TRY(vp_sampler_identify(watch->sampler, guest->number, &guest->memory,
-					   &guest->finding));
+		VP_TRY(watch->user.identify(watch->user.context, guest->number, &guest->memory,
+					    &guest->finding));
 	keep_pack(watch, &guest->finding);
 	vp_map_deinit(&watch->seen); /* what a reader before this one has read is gone */
 	free(guest->problem);
@@ -354,10 +353,10 @@ char *vp_guest_watch_state(const struct vp_guest_watch *watch, uint32_t pid)
 		return vp_strdup(guest->problem);
 	if (guest->state == GUEST_FINDING)
 		return vp_strdup("the guest's kernel was not found before the recording ended");
-	struct vp_sampler_identity_counts counts =
-	    vp_sampler_identity_counts(watch->sampler, guest->pid, &guest->finding);
-	return vp_format("ok: kernel found by %s, %s; %llu samples named, %llu not",
+	VP_AUTO_FREE char *outcome =
+	    watch->user.outcome(watch->user.context, guest->pid, &guest->finding);
+	return vp_format("ok: kernel found by %s, %s; %s",
 			 guest->finding.scanned ? "looking through memory" : "registers",
 			 guest->finding.cached ? "known by a kernel pack" : "symbols and BTF read",
-			 (unsigned long long)counts.good, (unsigned long long)counts.failed);
+			 outcome);
 }

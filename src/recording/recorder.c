@@ -5,8 +5,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/utsname.h>
 
 #include "collect/clock.h"
 #include "collect/vm_scan.h"
@@ -40,12 +38,7 @@ static uint64_t lost_records(const struct vp_recorder *recorder)
 
 bool vp_recorder_is_chosen(const struct vp_recorder *recorder, const struct vp_vm *vm)
 {
-	const struct vp_recorder_options *options = &recorder->options;
-
-	for (size_t i = 0; i < options->n_vm_names; i++)
-		if (!strcmp(options->vm_names[i], vm->name))
-			return true;
-	return options->n_vm_names == 0;
+	return vp_vm_is_named(vm, recorder->options.vm_names, recorder->options.n_vm_names);
 }
 
 /* The VM of that process, found now if it is new; NULL if the process has none (any more). */
@@ -68,62 +61,15 @@ struct vp_vm *vp_recorder_vm(struct vp_recorder *recorder, uint32_t pid)
 	return vm;
 }
 
-static struct vp_error *check_vm_names(const struct vp_recorder *recorder)
-{
-	for (size_t i = 0; i < recorder->options.n_vm_names; i++) {
-		struct vp_buffer known = {0};
-		bool found = false;
-		vp_vec_each (&recorder->vms, vm) {
-			found |= !strcmp(vm->name, recorder->options.vm_names[i]);
-			vp_buffer_printf(&known, "%s%s", known.size ? ", " : "", vm->name);
-		}
-		struct vp_error *error =
-		    found ? NULL
-			  : vp_error_new("no VM named '%s' is running; there is %s",
-					 recorder->options.vm_names[i],
-					 known.size ? vp_buffer_text(&known) : "none");
-		vp_buffer_deinit(&known);
-		if (error)
-			return error;
-	}
-	return NULL;
-}
-
 static void describe(struct vp_recorder *recorder)
 {
 	struct vp_recording *about = &recorder->about;
-	struct utsname names;
 
-	uname(&names);
-	about->tool = vp_strdup(VPERF_VERSION);
-	about->hostname = vp_strdup(names.nodename);
-	about->kernel = vp_strdup(names.release);
-	about->trigger = vp_strdup(recorder->trigger.name);
-	about->command = vp_strdup(recorder->options.command ? recorder->options.command : "");
-	about->note = vp_strdup("");
+	vp_recording_describe(about, recorder->trigger.name, recorder->options.command);
 	about->period_ns = recorder->trigger.period_ns;
 	about->by_time = recorder->trigger.by_time || recorder->options.no_samples;
 	about->chains = recorder->options.with_chains && !recorder->options.no_samples;
 	about->pcpus = (uint32_t)recorder->trigger.pcpus.count;
-}
-
-static struct vp_error *open_trace(struct vp_recorder *recorder)
-{
-	struct vp_clock_reading clock = vp_clock_read();
-	uint8_t uuid[16];
-	VP_AUTO_FREE char *path = vp_format("%s/host", recorder->options.directory);
-
-	if (getrandom(uuid, sizeof(uuid), 0) != sizeof(uuid))
-		return vp_error_errno(errno, "cannot draw a uuid");
-	uuid[6] = (uuid[6] & 0x0f) | 0x40; /* RFC 4122: version 4, variant 1 */
-	uuid[8] = (uuid[8] & 0x3f) | 0x80;
-	struct vp_ctf_trace trace = {
-	    .uuid = uuid,
-	    .hostname = recorder->about.hostname,
-	    .machine = "host",
-	    .realtime_offset_ns = (int64_t)(clock.realtime - clock.monotonic),
-	};
-	return vp_trace_writer_create(path, &trace, &recorder->trace);
 }
 
 /* What the account says goes to the first pCPU's stream; other VMs' code is not looked at. */
@@ -187,9 +133,31 @@ static struct vp_error *write_cgroups(struct vp_recorder *recorder)
 	return vp_cgroups_write(recorder->options.directory, cgroups);
 }
 
+static struct vp_error *identify(void *context, uint32_t number, const struct vp_guest_state *state,
+				 const struct vp_guest_finding *finding)
+{
+	return vp_sampler_identify(context, number, state, finding);
+}
+
+static void forget(void *context, uint32_t pid)
+{
+	vp_sampler_forget(context, pid);
+}
+
+static char *count_named(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+{
+	struct vp_sampler_identity_counts counts =
+	    vp_sampler_identity_counts(context, pid, finding);
+
+	return vp_format("%llu samples named, %llu not", (unsigned long long)counts.good,
+			 (unsigned long long)counts.failed);
+}
+
 static void watch_guests(struct vp_recorder *recorder)
 {
-	recorder->guest_watch = vp_guest_watch_new(recorder->sampler, recorder->options.directory);
+	const struct vp_guest_user user = {recorder->sampler, identify, forget, count_named};
+
+	recorder->guest_watch = vp_guest_watch_new(&user, recorder->options.directory);
 	vp_vec_each (&recorder->vms, vm)
 		if (vp_recorder_is_chosen(recorder, vm))
 			vp_guest_watch_add(recorder->guest_watch, vm);
@@ -204,7 +172,7 @@ static struct vp_error *open_all(struct vp_recorder *recorder)
 
 	VP_TRY(vp_trigger_open(&options->trigger, &recorder->trigger));
 	VP_TRY(vp_vm_scan(&recorder->vms, true));
-	VP_TRY(check_vm_names(recorder));
+	VP_TRY(vp_vms_expect(&recorder->vms, options->vm_names, options->n_vm_names));
 	vp_vec_each (&recorder->vms, vm) /* now, rather than while the guests are sampled */
 		vp_host_maps_see(recorder->host_maps, vm->pid, NULL, 0);
 	describe(recorder);
@@ -219,7 +187,8 @@ static struct vp_error *open_all(struct vp_recorder *recorder)
 	VP_TRY(open_account(recorder));
 	/* Only now that recording works is an older one moved away. */
 	VP_TRY(vp_recording_place(options->directory, &recorder->lock));
-	VP_TRY(open_trace(recorder));
+	VP_TRY(vp_trace_writer_create_host(options->directory, recorder->about.hostname,
+					   &recorder->trace));
 	if (options->read_memory && recorder->sampler)
 		watch_guests(recorder);
 	VP_TRY(vp_recording_write(options->directory, &recorder->about));

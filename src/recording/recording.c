@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "base/alloc.h"
 #include "base/cursor.h"
@@ -19,6 +20,19 @@ void vp_recording_deinit(struct vp_recording *recording)
 	free(recording->command);
 	free(recording->note);
 	*recording = (struct vp_recording){0};
+}
+
+void vp_recording_describe(struct vp_recording *recording, const char *trigger, const char *command)
+{
+	struct utsname names;
+
+	uname(&names);
+	recording->tool = vp_strdup(VPERF_VERSION);
+	recording->hostname = vp_strdup(names.nodename);
+	recording->kernel = vp_strdup(names.release);
+	recording->trigger = vp_strdup(trigger);
+	recording->command = vp_strdup(command ? command : "");
+	recording->note = vp_strdup("");
 }
 
 char *vp_recording_maps_path(const char *path, const vp_vms *vms, const struct vp_vm *vm)

@@ -38,6 +38,9 @@ struct vp_recording {
 };
 
 void vp_recording_deinit(struct vp_recording *recording);
+/* Says that this program records on this machine now. `command` may be NULL. */
+void vp_recording_describe(struct vp_recording *recording, const char *trigger,
+			   const char *command);
 
 /* The map text of the VM, or of the host if `vm` is NULL; `path` is the recording's directory. */
 char *vp_recording_maps_path(const char *path, const vp_vms *vms, const struct vp_vm *vm);

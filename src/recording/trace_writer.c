@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/vec.h"
+#include "collect/clock.h"
 #include "recording/packet.h"
 
 /* A shorter run is copied into the packet at hand; a longer one is a packet of its own. */
@@ -54,6 +56,26 @@ struct vp_error *vp_trace_writer_create(const char *path, const struct vp_ctf_tr
 	memcpy(writer->uuid, trace->uuid, sizeof(writer->uuid));
 	*ret = writer;
 	return NULL;
+}
+
+struct vp_error *vp_trace_writer_create_host(const char *directory, const char *hostname,
+					     struct vp_trace_writer **ret)
+{
+	struct vp_clock_reading clock = vp_clock_read();
+	uint8_t uuid[16];
+	VP_AUTO_FREE char *path = vp_format("%s/host", directory);
+
+	if (getrandom(uuid, sizeof(uuid), 0) != sizeof(uuid))
+		return vp_error_errno(errno, "cannot draw a uuid");
+	uuid[6] = (uuid[6] & 0x0f) | 0x40; /* RFC 4122: version 4, variant 1 */
+	uuid[8] = (uuid[8] & 0x3f) | 0x80;
+	struct vp_ctf_trace trace = {
+	    .uuid = uuid,
+	    .hostname = hostname,
+	    .machine = "host",
+	    .realtime_offset_ns = (int64_t)(clock.realtime - clock.monotonic),
+	};
+	return vp_trace_writer_create(path, &trace, ret);
 }
 
 static void stream_free(struct stream *stream)

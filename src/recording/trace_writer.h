@@ -21,6 +21,9 @@ struct vp_trace_writer;
 /* Creates directory `path` and its metadata; `trace` says who the machine is. */
 struct vp_error *vp_trace_writer_create(const char *path, const struct vp_ctf_trace *trace,
 					struct vp_trace_writer **ret) VP_MUST_CHECK;
+/* The same of the host of the recording in `directory`, which is this machine. */
+struct vp_error *vp_trace_writer_create_host(const char *directory, const char *hostname,
+					     struct vp_trace_writer **ret) VP_MUST_CHECK;
 /* Closes the files; what was not flushed is dropped. */
 void vp_trace_writer_free(struct vp_trace_writer *writer);
 

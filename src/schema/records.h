@@ -225,6 +225,21 @@
 	FIELD(u32, dec, cpu, "pCPU on which the state's end was seen")                             \
 	FIELD(u64, dec, ns, "the vCPU was in that state for so long, up to `time`")
 
+#define VP_FIELDS_interval(FIELD)                                                                  \
+	FIELD(u16, hex, flags, "1 it ended before its trigger came, 2 its subject ended with it")  \
+	FIELD(u32, dec, pid, "process of the thread: the VMM's of a vCPU; 0 of a pCPU")            \
+	FIELD(u32, dec, tid, "the thread; 0 of a pCPU")                                            \
+	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them; pCPU number; 65535: unknown")     \
+	FIELD(u32, dec, number, "of the subject's intervals, from 0: a gap is a lost interval")    \
+	FIELD(u32, dec, values, "interval_value records that follow it")                           \
+	FIELD(u64, dec, begin, "host CLOCK_MONOTONIC, ns; its end is `time`")                      \
+	FIELD(comm, text, comm, "name of the thread")
+
+#define VP_FIELDS_interval_value(FIELD)                                                            \
+	FIELD(u16, dec, event, "which one: its place in the file `recipe`, from 0")                \
+	FIELD(u32, dec, live, "counted for so many billionths of the subject's time on a pCPU")    \
+	FIELD(u64, dec, value, "what was counted, not scaled")
+
 /* VP_RECORD(id, name, meaning). Ids are for ever: a retired record's id is not used again. */
 #define VP_RECORDS(RECORD)                                                                         \
 	RECORD(1, host_sample, "a sample that hit the host outside KVM's vCPU loop")               \
@@ -244,7 +259,9 @@
 	RECORD(23, thief, "who had a vCPU's pCPU in an interval while it wanted to run")           \
 	RECORD(24, exit_site, "a place of a guest that exited, over the whole recording")          \
 	RECORD(25, account_loss, "what the account missed, since the recording began")             \
-	RECORD(26, vcpu_span, "a stretch of a vCPU's time, all of it in one state")
+	RECORD(26, vcpu_span, "a stretch of a vCPU's time, all of it in one state")                \
+	RECORD(30, interval, "an interval of a vCPU, task or pCPU ended")                          \
+	RECORD(31, interval_value, "what one event counted in the interval before it")
 
 #define VP_COMM_SIZE 16
 
@@ -286,7 +303,7 @@ VP_RECORDS(VP_STRUCT)
 VP_RECORDS(VP_NO_PADDING)
 
 #define VP_ENUM(number, name, meaning) VP_ID_##name = number,
-enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 26 };
+enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 31 };
 
 /* A vCPU whose number is not known. */
 #define VP_VCPU_UNKNOWN 0xffffu
@@ -335,6 +352,8 @@ enum { VP_IN_USER = 1 };
 enum { VP_STATE_MOVED = 2 };
 /* A bit of an exit_site's `flags`. */
 enum { VP_SITE_KNOWN = 1 };
+/* Bits of an interval's `flags`. */
+enum { VP_INTERVAL_PARTIAL = 1, VP_INTERVAL_LAST = 2 };
 /* Values of a thief's `kind`. */
 enum vp_thief_record {
 	VP_BY_VCPU = 1,

@@ -68,6 +68,13 @@ static const struct vp_field_type account_loss_fields[] = {VP_FIELDS_account_los
 static const struct vp_field_type vcpu_span_fields[] = {VP_FIELDS_vcpu_span(FIELD_ENTRY)};
 #undef RECORD_STRUCT
 
+#define RECORD_STRUCT struct vp_interval
+static const struct vp_field_type interval_fields[] = {VP_FIELDS_interval(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_interval_value
+static const struct vp_field_type interval_value_fields[] = {VP_FIELDS_interval_value(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+
 #define TYPE_ENTRY(number, record, text)                                                           \
 	[number] = {.id = (number),                                                                \
 		    .size = sizeof(struct vp_##record),                                            \

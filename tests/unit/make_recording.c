@@ -216,3 +216,24 @@ void made_stack(struct made *made, uint32_t pcpu, uint64_t tick, const struct vp
 
 	append(made, pcpu, tick, VP_ID_chain_stack, &record);
 }
+
+void made_interval(struct made *made, uint32_t pcpu, uint64_t begin, uint64_t end, unsigned vm,
+		   unsigned vcpu, uint32_t flags, unsigned n, const uint64_t *values,
+		   const uint32_t *live)
+{
+	union vp_any_record record = {
+	    .interval = {.pid = 1000 * (vm + 1),
+			 .tid = 1000 * (vm + 1) + vcpu + 1,
+			 .vcpu = vcpu,
+			 .flags = flags,
+			 .values = n,
+			 .comm = "CPU",
+			 .begin = MADE_START + begin * MADE_PERIOD + made->offset}};
+
+	append(made, pcpu, end, VP_ID_interval, &record);
+	for (unsigned i = 0; i < n; i++) {
+		record.interval_value =
+		    (struct vp_interval_value){.event = i, .value = values[i], .live = live[i]};
+		append(made, pcpu, end, VP_ID_interval_value, &record);
+	}
+}

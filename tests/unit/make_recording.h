@@ -57,5 +57,10 @@ void made_out(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsi
 	      bool blocked);
 void made_task(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t pid, uint32_t tid,
 	       const char *comm);
+/* An interval of a vCPU from tick `begin` to `end`: `n` values, each with its share in billionths.
+ */
+void made_interval(struct made *made, uint32_t pcpu, uint64_t begin, uint64_t end, unsigned vm,
+		   unsigned vcpu, uint32_t flags, unsigned n, const uint64_t *values,
+		   const uint32_t *live);
 
 #endif

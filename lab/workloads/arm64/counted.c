@@ -1,9 +1,9 @@
 /*
- * counted [--loops N] [--batch M] [--calls N]
+ * counted [--loops N] [--batch M] [--calls N] [--wait S]
  *
  * N loops of six instructions each (a million, unless told), one batch of M (all) after the other;
  * after each batch so many system calls. So the retired instructions in user space are known: 6 N,
- * and per batch a few. Prints N and the calls.
+ * and per batch a few. Waits S seconds before. Prints N, the calls, and how long all that took.
  */
 #include "common.h"
 
@@ -29,20 +29,26 @@ __attribute__((noinline)) static void count_down(uint64_t loops)
 int main(int argc, char **argv)
 {
 	uint64_t loops = 1000000, batch = 0, calls = 0, made = 0;
+	double wait = 0;
 
 	work_init("counted");
 	for (int i = 1; i < argc; i += 2) {
-		uint64_t value = (uint64_t)work_number(argv[i], argv[i + 1]);
+		double value = work_number(argv[i], argv[i + 1]);
 		if (!strcmp(argv[i], "--loops"))
-			loops = value;
+			loops = (uint64_t)value;
 		else if (!strcmp(argv[i], "--batch"))
-			batch = value;
+			batch = (uint64_t)value;
 		else if (!strcmp(argv[i], "--calls"))
-			calls = value;
+			calls = (uint64_t)value;
+		else if (!strcmp(argv[i], "--wait"))
+			wait = value;
 		else
-			work_usage("unknown option '%s': expected --loops, --batch, --calls",
+			work_usage("unknown option '%s': expected --loops, --batch, --calls, "
+				   "--wait",
 				   argv[i]);
 	}
+	work_sleep(wait);
+	uint64_t begin = work_now();
 	for (uint64_t left = loops; left && !work_over();) {
 		uint64_t now = batch && batch < left ? batch : left;
 		count_down(now);
@@ -50,8 +56,9 @@ int main(int argc, char **argv)
 		for (uint64_t i = 0; i < calls; i++, made++)
 			syscall(SYS_getppid);
 	}
-	printf("counted: loops=%llu calls=%llu\n", (unsigned long long)loops,
-	       (unsigned long long)made);
+	uint64_t passed = work_now() - begin;
+	printf("counted: loops=%llu calls=%llu ns=%llu\n", (unsigned long long)loops,
+	       (unsigned long long)made, (unsigned long long)passed);
 	work_summary();
 	return 0;
 }
