@@ -125,6 +125,23 @@ int close_on_tick(void *context)
 	return 0;
 }
 
+/* An exit counts when it is over, with all its time on a pCPU, whatever interval it began in. */
+static __always_inline void count_exit(struct vp_subject *subject, __u64 now)
+{
+	__s64 passed = now - subject->exited_at - subject->away;
+
+	if (!(subject->flags & VP_SUBJECT_IN_EXIT))
+		return;
+	add(subject, VP_COUNT_exits, 1);
+	add(subject, VP_COUNT_BY_CLASS + subject->class, 1);
+	if (passed > 0) {
+		add(subject, VP_COUNT_time_exits, passed);
+		add(subject, VP_COUNT_TIME_BY_CLASS + subject->class, passed);
+	}
+	subject->flags &= ~VP_SUBJECT_IN_EXIT;
+	subject->exits_left--;
+}
+
 SEC("raw_tp/kvm_exit")
 int note_exit(struct bpf_raw_tracepoint_args *context)
 {
@@ -153,23 +170,6 @@ static __always_inline void begin_guest(struct vp_subject *subject)
 	read_guest(subject);
 	__builtin_memcpy(subject->guest_before, subject->guest, sizeof(subject->guest));
 	subject->guest_known_before = subject->guest_known;
-}
-
-/* An exit counts when it is over, with all its time on a pCPU, whatever interval it began in. */
-static __always_inline void count_exit(struct vp_subject *subject, __u64 now)
-{
-	__s64 passed = now - subject->exited_at - subject->away;
-
-	if (!(subject->flags & VP_SUBJECT_IN_EXIT))
-		return;
-	add(subject, VP_COUNT_exits, 1);
-	add(subject, VP_COUNT_BY_CLASS + subject->class, 1);
-	if (passed > 0) {
-		add(subject, VP_COUNT_time_exits, passed);
-		add(subject, VP_COUNT_TIME_BY_CLASS + subject->class, passed);
-	}
-	subject->flags &= ~VP_SUBJECT_IN_EXIT;
-	subject->exits_left--;
 }
 
 SEC("raw_tp/kvm_entry")
@@ -274,7 +274,10 @@ static __always_inline void take_in(struct interval_cpu *cpu, struct vp_subject 
 		close_interval(cpu, subject, now, 0);
 }
 
-/* Of a pCPU, only what vCPUs do there is counted. */
+/*
+ * Of a pCPU, only what vCPUs do there is counted. An exit in which the vCPU loses the pCPU is over
+ * for it.
+ */
 static __always_inline void note_switch_of_pcpu(struct interval_cpu *cpu, bool runnable,
 						struct task_struct *prev, struct task_struct *next)
 {
@@ -289,8 +292,11 @@ static __always_inline void note_switch_of_pcpu(struct interval_cpu *cpu, bool r
 	}
 	if (kvm_notifier_of_known_task(next))
 		add(subject, VP_COUNT_sched_in, 1);
-	subject->flags &= ~(VP_SUBJECT_IN_GUEST | VP_SUBJECT_IN_EXIT);
-	charge(subject, bpf_ktime_get_ns());
+	__u64 now = bpf_ktime_get_ns();
+	charge_guest(subject, now);
+	count_exit(subject, now);
+	subject->flags &= ~VP_SUBJECT_IN_GUEST;
+	charge(subject, now);
 	subject->state = next->pid ? VP_SUBJECT_RUNNING : VP_SUBJECT_BLOCKED;
 }
 

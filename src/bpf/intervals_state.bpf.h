@@ -306,7 +306,7 @@ static __noinline int put_value(struct vp_subject *subject, struct interval_cpu 
 
 	value->time = cpu->record.head.time;
 	value->id = VP_ID_interval_value;
-	value->event = i;
+	value->place = i;
 	value->live = 0;
 	value->value = 0;
 	if (source == VP_FROM_COUNTER) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A recording of intervals from anywhere: the first byte chooses which of its files is the fuzzer's:
- * 0 records in a packet with a good checksum, 1 `recipe`, 2 `vms`. The others are sound. It is made
- * a data set of, and written in all formats.
+ * A recording of intervals from anywhere: the first byte chooses which of its files is the
+ * fuzzer's: 0 records in a packet with a good checksum, 1 `recipe`, 2 `vms`. The others are sound.
+ * It is made a data set of, and written in all formats.
  */
 #include <stdio.h>
 #include <string.h>
@@ -50,8 +50,12 @@ static void put_good_packet(const char *directory)
 		struct vp_interval head;
 		struct vp_interval_value values[4];
 	} interval = {
-	    .head =
-		{.time = 50, .id = VP_ID_interval, .pid = 1000, .tid = 1001, .values = 4, .begin = 40},
+	    .head = {.time = 50,
+		     .id = VP_ID_interval,
+		     .pid = 1000,
+		     .tid = 1001,
+		     .values = 4,
+		     .begin = 40},
 	};
 
 	for (unsigned i = 0; i < VP_ARRAY_SIZE(interval.values); i++)
