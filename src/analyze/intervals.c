@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "recording/trace_reader.h"
+#include "symbol/demangle.h"
 
 static struct vp_interval_cell *cells_of(const struct vp_interval_book *book,
 					 const struct vp_interval_row *row)
@@ -30,8 +31,8 @@ static void take_record(struct vp_interval_book *book, const struct vp_record_he
 		add_row(book, (const void *)record, pcpu);
 		*has_row = true;
 	} else if (record->id == VP_ID_interval_value && *has_row &&
-		   value->event < book->recipe.events.count) {
-		cells_of(book, &book->rows.at[book->rows.count - 1])[value->event] =
+		   value->place < book->recipe.events.count) {
+		cells_of(book, &book->rows.at[book->rows.count - 1])[value->place] =
 		    (struct vp_interval_cell){(double)value->value,
 					      (double)value->live / VP_LIVE_ALL};
 	}
@@ -49,15 +50,18 @@ static struct vp_error *read_trace(struct vp_interval_book *book)
 	VP_AUTO_FREE char *host = vp_format("%s/host", book->path);
 	const struct vp_record_header *record;
 	vp_stream_readers streams = {0};
+	struct vp_health health = {0};
 
 	VP_TRY(vp_trace_open(host, &streams));
 	vp_vec_each (&streams, stream) {
 		bool has_row = false;
 		while ((record = vp_stream_next(*stream)))
 			take_record(book, record, vp_stream_cpu(*stream), &has_row);
-		book->lost += vp_stream_health(*stream).lost;
-		book->damaged += vp_stream_health(*stream).damaged;
 	}
+	vp_health_add(&streams, &health);
+	vp_health_sentences(&health, &book->recording, &book->notes);
+	book->lost = vp_health_lost(&health, &book->recording);
+	vp_health_deinit(&health);
 	vp_trace_close(&streams);
 	if (book->rows.count)
 		qsort(book->rows.at, book->rows.count, sizeof(*book->rows.at), by_end);
@@ -80,14 +84,13 @@ static struct vp_error *open_all(struct vp_interval_book *book)
 {
 	VP_AUTO_FREE char *recipe = recipe_of(book->path);
 
-	VP_TRY(vp_recording_read(book->path, &book->recording));
+	VP_TRY(vp_recording_open(book->path, &book->recording, &book->vms, &book->notes));
 	if (access(recipe, F_OK))
 		return vp_error_new(
 		    "'%s' is no recording of intervals: expected a file 'recipe' in "
 		    "it, as 'vperf stat' writes",
 		    book->path);
 	VP_TRY(vp_recipe_read(recipe, &book->recipe));
-	VP_TRY(vp_vms_read(book->path, &book->vms));
 	return read_trace(book);
 }
 
@@ -107,6 +110,9 @@ void vp_interval_book_close(struct vp_interval_book *book)
 	vp_vms_deinit(&book->vms);
 	vp_vec_deinit(&book->rows);
 	vp_vec_deinit(&book->cells);
+	vp_vec_each (&book->notes, note)
+		free(*note);
+	vp_vec_deinit(&book->notes);
 	free(book->path);
 	*book = (struct vp_interval_book){0};
 }
@@ -116,21 +122,28 @@ double vp_interval_estimate(const struct vp_interval_cell *cell)
 	return cell->live > 0 ? cell->value / cell->live : (double)NAN;
 }
 
+/* A thread's name is whoever's it is: it does no harm to a terminal. */
+static char *task_subject(const struct vp_interval *head)
+{
+	struct vp_buffer text = {0};
+
+	vp_text_clean(head->comm, strnlen(head->comm, VP_COMM_SIZE), &text);
+	char *subject = vp_format("%s/%u", vp_buffer_text(&text), head->tid);
+	vp_buffer_deinit(&text);
+	return subject;
+}
+
 char *vp_interval_subject(const struct vp_interval_book *book, const struct vp_interval_row *row)
 {
 	const struct vp_interval *head = &row->head;
 	const struct vp_vm *vm = vp_vms_find(&book->vms, head->pid);
 
-	switch (book->recipe.per) {
-	case VP_PER_VCPU:
-		return vm ? vp_format("%s/%u", vm->name, head->vcpu)
-			  : vp_format("vm-%u/%u", head->pid, head->vcpu);
-	case VP_PER_PCPU:
+	if (book->recipe.per == VP_PER_PCPU)
 		return vp_format("pCPU %u", head->vcpu);
-	case VP_PER_TASK:
-		break;
-	}
-	return vp_format("%.*s/%u", VP_COMM_SIZE, head->comm, head->tid);
+	if (book->recipe.per == VP_PER_TASK)
+		return task_subject(head);
+	return vm ? vp_format("%s/%u", vm->name, head->vcpu)
+		  : vp_format("vm-%u/%u", head->pid, head->vcpu);
 }
 
 struct vp_interval_total vp_interval_total(const struct vp_interval_book *book, size_t event)

@@ -3,6 +3,7 @@
 #ifndef VP_ANALYZE_INTERVALS_H
 #define VP_ANALYZE_INTERVALS_H
 
+#include "analyze/health.h"
 #include "recording/recording.h"
 #include "schema/recipe.h"
 #include "schema/schema.h"
@@ -26,7 +27,8 @@ struct vp_interval_book {
 	vp_vms vms;
 	VP_VEC(struct vp_interval_row) rows; /* in order of their end */
 	VP_VEC(struct vp_interval_cell) cells;
-	uint64_t lost, damaged; /* intervals that were lost; bytes that cannot be read */
+	uint64_t lost;      /* intervals */
+	vp_sentences notes; /* on what is lost, damaged or cut off */
 };
 
 struct vp_error *vp_interval_book_open(const char *path,

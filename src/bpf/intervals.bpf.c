@@ -35,6 +35,18 @@ static __always_inline void install(struct interval_cpu *cpu, struct vp_subject 
 	subject->state = VP_SUBJECT_RUNNING;
 }
 
+/* Wakes user space for a vCPU that is new: its thread may need a trigger of its own. */
+static __always_inline void tell_of_vcpu(__u32 pid, __u32 tid, __u64 now)
+{
+	__u32 here = bpf_get_smp_processor_id();
+	void *ring = bpf_map_lookup_elem(&rings, &here);
+	struct vp_task record = {.time = now, .id = VP_ID_task, .pid = pid, .tid = tid};
+
+	bpf_get_current_comm(record.comm, sizeof(record.comm));
+	if (ring)
+		bpf_ringbuf_output(ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
+}
+
 /* The thread that runs here, when the pCPU does not know of it yet. */
 static __noinline int look_again(struct interval_cpu *cpu, bool may_make)
 {
@@ -43,8 +55,10 @@ static __noinline int look_again(struct interval_cpu *cpu, bool may_make)
 
 	if (!cpu)
 		return 0;
-	if (!place && may_make)
+	if (!place && may_make) {
 		place = make_place(id >> 32, (__u32)id, vcpu_here(), now);
+		tell_of_vcpu(id >> 32, (__u32)id, now);
+	}
 	struct vp_subject *subject = subject_at(place);
 	if (subject)
 		install(cpu, subject, place, now);
@@ -111,6 +125,23 @@ int close_on_tick(void *context)
 	return 0;
 }
 
+/* An exit counts when it is over, with all its time on a pCPU, whatever interval it began in. */
+static __always_inline void count_exit(struct vp_subject *subject, __u64 now)
+{
+	__s64 passed = now - subject->exited_at - subject->away;
+
+	if (!(subject->flags & VP_SUBJECT_IN_EXIT))
+		return;
+	add(subject, VP_COUNT_exits, 1);
+	add(subject, VP_COUNT_BY_CLASS + subject->class, 1);
+	if (passed > 0) {
+		add(subject, VP_COUNT_time_exits, passed);
+		add(subject, VP_COUNT_TIME_BY_CLASS + subject->class, passed);
+	}
+	subject->flags &= ~VP_SUBJECT_IN_EXIT;
+	subject->exits_left--;
+}
+
 SEC("raw_tp/kvm_exit")
 int note_exit(struct bpf_raw_tracepoint_args *context)
 {
@@ -139,23 +170,6 @@ static __always_inline void begin_guest(struct vp_subject *subject)
 	read_guest(subject);
 	__builtin_memcpy(subject->guest_before, subject->guest, sizeof(subject->guest));
 	subject->guest_known_before = subject->guest_known;
-}
-
-/* An exit counts when it is over, with all its time on a pCPU, whatever interval it began in. */
-static __always_inline void count_exit(struct vp_subject *subject, __u64 now)
-{
-	__s64 passed = now - subject->exited_at - subject->away;
-
-	if (!(subject->flags & VP_SUBJECT_IN_EXIT))
-		return;
-	add(subject, VP_COUNT_exits, 1);
-	add(subject, VP_COUNT_BY_CLASS + subject->class, 1);
-	if (passed > 0) {
-		add(subject, VP_COUNT_time_exits, passed);
-		add(subject, VP_COUNT_TIME_BY_CLASS + subject->class, passed);
-	}
-	subject->flags &= ~VP_SUBJECT_IN_EXIT;
-	subject->exits_left--;
 }
 
 SEC("raw_tp/kvm_entry")
@@ -260,7 +274,10 @@ static __always_inline void take_in(struct interval_cpu *cpu, struct vp_subject 
 		close_interval(cpu, subject, now, 0);
 }
 
-/* Of a pCPU, only what vCPUs do there is counted. */
+/*
+ * Of a pCPU, only what vCPUs do there is counted. An exit in which the vCPU loses the pCPU is over
+ * for it.
+ */
 static __always_inline void note_switch_of_pcpu(struct interval_cpu *cpu, bool runnable,
 						struct task_struct *prev, struct task_struct *next)
 {
@@ -275,8 +292,11 @@ static __always_inline void note_switch_of_pcpu(struct interval_cpu *cpu, bool r
 	}
 	if (kvm_notifier_of_known_task(next))
 		add(subject, VP_COUNT_sched_in, 1);
-	subject->flags &= ~(VP_SUBJECT_IN_GUEST | VP_SUBJECT_IN_EXIT);
-	charge(subject, bpf_ktime_get_ns());
+	__u64 now = bpf_ktime_get_ns();
+	charge_guest(subject, now);
+	count_exit(subject, now);
+	subject->flags &= ~VP_SUBJECT_IN_GUEST;
+	charge(subject, now);
 	subject->state = next->pid ? VP_SUBJECT_RUNNING : VP_SUBJECT_BLOCKED;
 }
 

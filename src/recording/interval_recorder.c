@@ -29,6 +29,7 @@ struct vp_interval_recorder {
 	struct vp_map no_vms; /* pids that were looked at and have no VM */
 	bool vms_changed;
 	uint64_t n_intervals;
+	VP_VEC(struct vp_task) newcomers; /* vCPUs that are to be watched */
 	VP_VEC(char *) notices;
 };
 
@@ -41,6 +42,14 @@ static void note(struct vp_interval_recorder *recorder, struct vp_error *error)
 	vp_error_free(error);
 }
 
+static void watch_guest(struct vp_interval_recorder *recorder, const struct vp_vm *vm)
+{
+	const struct vp_interval_recorder_options *options = &recorder->options;
+
+	if (recorder->guests && vp_vm_is_named(vm, options->vm_names, options->n_vm_names))
+		vp_guest_watch_add(recorder->guests, vm);
+}
+
 /* The VM of that process, found now if it is new; NULL if the process has none. */
 static struct vp_vm *vm_of(struct vp_interval_recorder *recorder, uint32_t pid)
 {
@@ -50,13 +59,16 @@ static struct vp_vm *vm_of(struct vp_interval_recorder *recorder, uint32_t pid)
 	if (vm || vp_map_find(&recorder->no_vms, pid))
 		return vm;
 	vm = vp_vm_look_at(&recorder->vms, pid, false);
-	if (!vm)
+	if (!vm) {
 		vp_map_insert(&recorder->no_vms, pid, 0, &inserted);
-	recorder->vms_changed |= vm != NULL;
+		return NULL;
+	}
+	recorder->vms_changed = true;
+	watch_guest(recorder, vm);
 	return vm;
 }
 
-/* Has a vCPU that came during the recording closed by an event of its own. */
+/* What the programs know of a vCPU is better than what its thread's name says. */
 static void see_vcpu(struct vp_interval_recorder *recorder, const struct vp_interval *interval)
 {
 	struct vp_vm *vm = vm_of(recorder, interval->pid);
@@ -68,20 +80,41 @@ static void see_vcpu(struct vp_interval_recorder *recorder, const struct vp_inte
 	vcpu->tid = interval->tid;
 }
 
-static void take_intervals(void *context, uint32_t pcpu, char *records, size_t size)
+static void see_record(struct vp_interval_recorder *recorder, const struct vp_record_header *record)
+{
+	const struct vp_task *task = (const void *)record;
+
+	if (record->id == VP_ID_interval) {
+		recorder->n_intervals++;
+		if (recorder->options.recipe->per == VP_PER_VCPU)
+			see_vcpu(recorder, (const void *)record);
+	} else if (record->id == VP_ID_task) {
+		/* A vCPU that came during the recording. */
+		vm_of(recorder, task->pid);
+		vp_vec_push(&recorder->newcomers, *task);
+	}
+}
+
+static void take_records(void *context, uint32_t pcpu, char *records, size_t size)
 {
 	struct vp_interval_recorder *recorder = context;
 
 	for (char *end = records + size; records < end;) {
 		struct vp_record_header *record = (void *)records;
-		if (record->id == VP_ID_interval) {
-			recorder->n_intervals++;
-			if (recorder->options.recipe->per == VP_PER_VCPU)
-				see_vcpu(recorder, (const void *)record);
-		}
+		see_record(recorder, record);
 		records += vp_record_size(record->id);
 		vp_trace_append(recorder->trace, pcpu, record);
 	}
+}
+
+/* Their intervals are closed by events of their own, if events close them. */
+static void watch_newcomers(struct vp_interval_recorder *recorder)
+{
+	vp_vec_each (&recorder->newcomers, task)
+		if (!vp_intervals_is_watched(recorder->intervals, task->tid))
+			note(recorder, vp_intervals_watch(recorder->intervals, task->pid, task->tid,
+							  VP_VCPU_UNKNOWN));
+	recorder->newcomers.count = 0;
 }
 
 static struct vp_error *watch_vm(struct vp_interval_recorder *recorder, const struct vp_vm *vm)
@@ -117,7 +150,7 @@ static struct vp_error *open_intervals(struct vp_interval_recorder *recorder)
 	    .recipe = options->recipe,
 	    .ring_bytes = options->ring_bytes,
 	    .only_watched = options->n_vm_names > 0,
-	    .take = take_intervals,
+	    .take = take_records,
 	    .context = recorder,
 	};
 
@@ -142,14 +175,6 @@ static void forget(void *context, uint32_t pid)
 static char *say_counters(void *context, uint32_t pid, const struct vp_guest_finding *finding)
 {
 	return vp_format("%zu counters of %zu vCPUs", finding->counts.count, finding->cpus.count);
-}
-
-static void watch_guest(struct vp_interval_recorder *recorder, const struct vp_vm *vm)
-{
-	const struct vp_interval_recorder_options *options = &recorder->options;
-
-	if (recorder->guests && vp_vm_is_named(vm, options->vm_names, options->n_vm_names))
-		vp_guest_watch_add(recorder->guests, vm);
 }
 
 /* Finds the guests' kernels before the first interval begins. */
@@ -255,21 +280,13 @@ static struct vp_error *write_vms(struct vp_interval_recorder *recorder)
 	if (!recorder->vms_changed)
 		return NULL;
 	recorder->vms_changed = false;
-	if (recorder->options.recipe->per == VP_PER_VCPU && !recorder->about.end)
-		vp_vec_each (&recorder->vms, vm) {
-			note(recorder, watch_vm(recorder, vm));
-			watch_guest(recorder, vm);
-		}
 	return vp_vms_write(recorder->options.directory, &recorder->vms);
 }
 
 struct vp_error *vp_interval_recorder_step(struct vp_interval_recorder *recorder, int timeout_ms)
 {
 	VP_TRY(vp_intervals_drain(recorder->intervals, timeout_ms));
-	size_t before = recorder->vms.count;
-	if (recorder->options.recipe->per == VP_PER_VCPU)
-		note(recorder, vp_vm_scan(&recorder->vms, false));
-	recorder->vms_changed |= recorder->vms.count > before;
+	watch_newcomers(recorder);
 	vp_map_deinit(&recorder->no_vms); /* pids are used again */
 	flush_all(recorder);
 	if (recorder->guests)
@@ -329,6 +346,7 @@ void vp_interval_recorder_free(struct vp_interval_recorder *recorder)
 	vp_vec_each (&recorder->notices, notice)
 		free(*notice);
 	vp_vec_deinit(&recorder->notices);
+	vp_vec_deinit(&recorder->newcomers);
 	vp_recording_deinit(&recorder->about);
 	if (recorder->lock >= 0)
 		close(recorder->lock);

@@ -24,13 +24,8 @@ static void put_head(const struct vp_interval_book *book, struct vp_buffer *out)
 	    "# %zu intervals of %" PRIu64 "%s %s per %s; %" PRIu64 " ended before their trigger\n",
 	    book->path, about->hostname, about->kernel, book->rows.count, recipe->width,
 	    is_time ? " ns of" : "", recipe->unit_name, pers[recipe->per], partial);
-	if (book->lost)
-		vp_buffer_printf(out, "# %" PRIu64 " intervals were lost\n", book->lost);
-	if (book->damaged)
-		vp_buffer_printf(out, "# %" PRIu64 " bytes of the trace cannot be read\n",
-				 book->damaged);
-	if (!about->end)
-		vp_buffer_string(out, "# the recording was interrupted\n");
+	vp_vec_each (&book->notes, note)
+		vp_buffer_printf(out, "# %s\n", *note);
 	vp_buffer_string(out, "\n");
 }
 

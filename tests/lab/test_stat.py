@@ -126,4 +126,38 @@ TESTS = [
     ("stat: known counts", KNOWN, known),
     ("stat: costs of exits", COSTS, costs),
 ]
-FULL = []
+
+
+def matrix_scenario(host):
+    return f"""
+host pcpus=2 kernel={host}
+guest g1 vcpus=1 memory=256 pin=1 kernel={host}
+workload g1 shares a=100
+command vperf stat -r recipes/software.recipe -o /out/vcpu -- tinyvm --cpuid 20000 --out 3000 --wait 1
+command printf 'interval task-clock 5ms\\nper pcpu\\ncount exits:cpuid task-clock time' > /tmp/pcpu.recipe; \
+vperf stat -r /tmp/pcpu.recipe -o /out/pcpu -- tinyvm --cpuid 20000
+command vperf stat -r recipes/software.recipe --native -o /out/task -- forkstorm --count 20 --rate 20
+""".replace("; \\\n", "; ")
+
+
+def matrix_claims(run, claims):
+    report = stat(run, "vcpu")
+    check_chain(claims, report, "vCPUs")
+    rows = rows_of(report, "vm-")
+    found = [total(rows, f"exits:{name}") for name in ("cpuid", "io")]
+    claims.check(found == [20000, 3000], f"{found} CPUIDs and port accesses, 20000 and 3000 were done")
+    dead = [row for row in rows_of(report, "g1/") if row["events"]["guest:context-switches"]["live"] < 1]
+    claims.check(not dead, f"{len(dead)} intervals of g1 without its kernel's counters")
+    report = stat(run, "pcpu")
+    found = total(report["intervals"], "exits:cpuid")
+    claims.check(found == 20000, f"{found} CPUIDs on all pCPUs, 20000 were done")
+    clock, time = (total(report["intervals"], event) for event in ("task-clock", "time"))
+    claims.near("task-clock of the pCPUs, % of the time", 100 * clock / time, 100, 0.5)
+    report = stat(run, "task")
+    tasks = {row["tid"] for row in report["intervals"]}
+    claims.check(len(tasks) == 21, f"{len(tasks)} tasks of forkstorm and 20 children")
+    check_chain(claims, report, "tasks")
+
+
+FULL = [(f"stat: host {host}", matrix_scenario(host), matrix_claims)
+        for host in ("bullseye", "bookworm", "trixie", "sid")]
