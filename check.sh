@@ -81,6 +81,12 @@ fuzz() {
 		tests/fuzz/run build-fuzz "$fuzz_seconds"
 }
 
+arm64() {
+	tools/install-packages lab/packages-arm64.txt || return 77
+	tools/configure-cross arm64 build-arm64 --buildtype=release -Db_ndebug=false &&
+		ninja -C build-arm64
+}
+
 step "packages" tools/install-packages packages.txt lab/packages.txt || close
 step "packages of peers" peers
 step "configure, for developers" configure build-dev --native-file build-dev.ini || close
@@ -95,6 +101,8 @@ step "fuzzing, $fuzz_seconds s each" fuzz
 step "configure, for use" configure build --buildtype=release -Db_ndebug=false || close
 step "build, for use" ninja -C build || close
 step "model trees beside WEKA's" tests/models/compare-weka build/vperf
+
+step "build for 64-bit Arm" arm64
 
 if [ -n "$lab" ]; then
 	began=$SECONDS

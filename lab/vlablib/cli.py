@@ -6,8 +6,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import kernels
+from . import kernels, roots
+from .arch import ARCHES
 from .common import LAB, LabError, UsageError, say
+from .debian import SUITES
 from .machine import Machine, prepare_out
 from .scenario import load
 
@@ -19,8 +21,8 @@ it under KVM, runs workloads in the guests and commands on the lab host, and bri
 EPILOG = """\
 A scenario has one statement per line; '#' starts a comment:
 
-  host     [kernel=SUITE] [pcpus=N] [memory=MIB] [icount=yes|no]
-           [append="KERNEL ARGUMENTS"] [cpu=MODEL] [accel=tcg|kvm] [qemu="QEMU ARGUMENTS"]
+  host     [arch=amd64|arm64] [kernel=SUITE] [pcpus=N] [memory=MIB]
+           [icount=yes|no] [append="KERNEL ARGUMENTS"] [cpu=MODEL] [accel=tcg|kvm] [qemu="QEMU ARGUMENTS"]
   guest NAME [vcpus=N] [memory=MIB] [pin=PCPU,...] [kernel=SUITE] [flavour=cloud|generic]
            [agent=yes|no] [truth=yes|no] [kallsyms=yes|no] [autostart=yes|no] [start=S] [stop=S]
            [kill=S] [append="..."] [cpu=MODEL] [qemu="..."]
@@ -30,7 +32,7 @@ A scenario has one statement per line; '#' starts a comment:
   command SHELL COMMAND             on the lab host, at T0; several run one after the other
   command-after SHELL COMMAND       on the lab host, guests gone
 
-Suites: """ + ", ".join(kernels.SUITES) + """.
+Suites: """ + ", ".join(SUITES) + """.
 Exit status: that of the first command that failed, else 0; 2 for a mistake in the scenario or the
 options; 1 when the lab itself failed (its message then starts with "vlab: lab failed").
 Environment: VLAB_CACHE (default ~/.cache/vperf-lab), VLAB_VPERF_BUILD (default build/ of the
@@ -53,6 +55,8 @@ def _parser():
         verb.add_argument("--set", metavar="T.KEY=VALUE", action="append", default=[],
                           help="change an option of the scenario: T is host, guest (all of them) or the "
                           "name of a guest")
+        verb.add_argument("--arch", choices=tuple(ARCHES), help="processor of the lab host: as --set "
+                          "host.arch=")
         verb.add_argument("--accel", choices=("tcg", "kvm"), help="accelerator of the lab host")
         verb.add_argument("--keep", action="store_true", help="keep the temporary files of the lab")
         verb.add_argument("-v", "--verbose", action="store_true", help="show the lab host's console")
@@ -65,6 +69,9 @@ def _parser():
     shell.add_argument("--start", action="store_true", help="start the scenario's guests at once")
     fetch = verbs.add_parser("fetch", help="fetch kernels ahead of time, after which no network is needed")
     fetch.add_argument("suite", metavar="SUITE", nargs="*", help="default: bookworm")
+    fetch.add_argument("--arch", choices=tuple(ARCHES), default="amd64",
+                       help="of which processor; one that is not the machine's needs a root too, and "
+                       "the directory of that is printed")
     fetch.add_argument("--refresh", action="store_true", help="look for newer ones")
     return parser
 
@@ -80,7 +87,8 @@ def _find_scenario(name):
 
 def _open(args, mode):
     args.scenario = _find_scenario(args.scenario)
-    scenario = load(args.scenario, args.set)
+    arch = [f"host.arch={args.arch}"] if args.arch else []
+    scenario = load(args.scenario, args.set + arch)
     if getattr(args, "commands", None):
         scenario.commands = [" ".join(args.commands)]
     if args.out:
@@ -123,12 +131,15 @@ def _shell(args):
 
 
 def _fetch(args):
+    arch = ARCHES[args.arch]
     for suite in args.suite or ["bookworm"]:
-        if suite not in kernels.SUITES:
-            raise UsageError(f"the suite '{suite}' is unknown: expected one of {', '.join(kernels.SUITES)}")
+        if suite not in SUITES:
+            raise UsageError(f"the suite '{suite}' is unknown: expected one of {', '.join(SUITES)}")
         for flavour in kernels.FLAVOURS:
-            kernel = kernels.get(suite, flavour, args.refresh)
+            kernel = kernels.get(suite, flavour, args.refresh, arch)
             print(f"{suite} {flavour} {kernel.version}")
+    if arch.foreign:
+        print(f"root {roots.get(arch, args.refresh)}")
     return 0
 
 

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import subprocess
 import sys
 import time
 from contextlib import contextmanager
@@ -38,9 +39,9 @@ def cache_dir(*parts):
     return path
 
 
-def build_dir():
-    """Where the binaries of vperf are: VLAB_VPERF_BUILD, else build/ of the repository."""
-    return Path(os.environ.get("VLAB_VPERF_BUILD") or REPO / "build").absolute()
+def build_dir(arch):
+    """Where the binaries of vperf are: VLAB_VPERF_BUILD, else the architecture's in the repository."""
+    return Path(os.environ.get("VLAB_VPERF_BUILD") or REPO / arch.build).absolute()
 
 
 def need_program(name, package):
@@ -48,7 +49,8 @@ def need_program(name, package):
     path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
     if not path:
         raise LabError(f"the program '{name}' is missing: install the package {package} "
-                       f"(everything the lab needs is in lab/packages.txt)")
+                       f"(everything the lab needs is in lab/packages.txt and, for 64-bit Arm, "
+                       f"lab/packages-arm64.txt)")
     return path
 
 
@@ -62,3 +64,24 @@ def locked(name):
             say(f"waiting for another vlab that holds '{name}'")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+
+
+def publish(place, lock, mark, refresh, fill):
+    """Have a directory of the cache: filled by fill(directory) under another name, and then there at
+    once. Nothing is done when its file `mark` is there and no refresh is asked for."""
+    if (place / mark).exists() and not refresh:
+        return
+    with locked(lock):
+        if (place / mark).exists() and not refresh:
+            return
+        work = place.with_name(f".{place.name}.{os.getpid()}")
+        old = place.with_name(f".old-{place.name}.{os.getpid()}")
+        subprocess.run(["rm", "-rf", str(work)], check=True)
+        work.mkdir(parents=True)
+        try:
+            fill(work)
+            if place.exists():
+                place.rename(old)
+            work.rename(place)
+        finally:
+            subprocess.run(["rm", "-rf", str(work), str(old)], check=False)

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from . import roots
 from .common import LAB, LabError, build_dir, cache_dir, locked, need_program, say
 from .kernels import module_files
 
@@ -49,11 +50,11 @@ class Archive:
         mode = 0o100755 if os.access(source, os.X_OK) else 0o100644
         self.add(name, source.read_bytes(), mode)
 
-    def add_program(self, source, name):
+    def add_program(self, source, name, arch):
         """Add a program with the shared libraries it needs, these at their own paths."""
         self.add_file(source, name)
-        for library in shared_libraries(source):
-            self.add_file(os.path.realpath(library), library)
+        for library, path in shared_libraries(source, arch).items():
+            self.add_file(os.path.realpath(path), library)
 
     def add_text(self, name, text):
         """Add a small text file."""
@@ -73,14 +74,37 @@ class Archive:
         return body + b"\0" * (-len(body) % 512)
 
 
-def shared_libraries(program):
-    """Paths of the shared libraries and the loader that a program needs."""
+def _own_libraries(program):
     done = subprocess.run([need_program("ldd", "libc-bin"), str(program)], capture_output=True,
                           text=True, check=False)
     missing = re.findall(r"^\s*(\S+) => not found", done.stdout, re.MULTILINE)
     if missing:
         raise LabError(f"'{program}' needs {missing[0]}, which this machine does not have")
-    return re.findall(r"(/\S+) \(0x", done.stdout)
+    return {path: path for path in re.findall(r"(/\S+) \(0x", done.stdout)}
+
+
+def _foreign_libraries(program, arch):
+    root = roots.get(arch)
+    found, queue = {}, [program]
+    while queue:
+        done = subprocess.run([need_program("readelf", "binutils"), "-Wld", str(queue.pop())],
+                              capture_output=True, text=True, check=True)
+        names = re.findall(r"interpreter: (\S+?)\]", done.stdout)
+        names += [f"/usr/lib/{arch.triplet}/{name}"
+                  for name in re.findall(r"\(NEEDED\).*\[(\S+?)\]", done.stdout)]
+        for name in names:
+            path = root / name.lstrip("/")
+            if not path.exists():
+                raise LabError(f"'{program}' needs {name}, which the root for {arch.name} lacks")
+            if name not in found:
+                found[name] = path
+                queue.append(path)
+    return found
+
+
+def shared_libraries(program, arch):
+    """The shared libraries and the loader that a program needs: path in a guest -> path here."""
+    return _foreign_libraries(program, arch) if arch.foreign else _own_libraries(program)
 
 
 def _module_data(path):
@@ -112,36 +136,43 @@ def _digest(*parts):
     return total.hexdigest()[:16]
 
 
-def _compile(place, name, sources, extra):
-    command = [need_program("gcc", "gcc"), *COMPILE, "-o", str(place / name),
-               *map(str, sources), *extra]
+def _compiler(arch):
+    if not arch.foreign:
+        return [need_program("gcc", "gcc")]
+    return [need_program(f"{arch.triplet}-gcc", f"gcc-{arch.triplet}"), f"--sysroot={roots.get(arch)}"]
+
+
+def _compile(place, name, sources, extra, arch):
+    command = [*_compiler(arch), *COMPILE, "-o", str(place / name), *map(str, sources), *extra]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise LabError(f"'{name}' does not compile: {done.stderr.strip()}")
 
 
-def build_programs():
+def build_programs(arch):
     """Compile guest init, labrun and workloads into the cache; the directory that has them."""
     guest = LAB / "guest"
     work = LAB / "workloads"
-    inputs = sorted([*guest.glob("*.[ch]"), *work.glob("*.[ch]")])
-    place = cache_dir("programs") / _digest(*COMPILE, Path(__file__), *inputs)
+    sources = [*work.glob("*.[ch]"), *(work / arch.name).glob("*.c")]
+    inputs = sorted([*guest.glob("*.[ch]"), *sources])
+    place = cache_dir("programs") / _digest(arch.name, *COMPILE, Path(__file__), *inputs)
     if place.is_dir():
         return place
     with locked("programs"):
         if place.is_dir():
             return place
-        say("compiling the workloads")
+        say(f"compiling the workloads for {arch.name}")
         with tempfile.TemporaryDirectory(dir=cache_dir("programs"), prefix=".new") as temporary:
             new = Path(temporary) / "bin"
             new.mkdir()
-            _compile(new, "lab-init", [guest / "init.c", guest / "schedule.c"], ["-static"])
-            _compile(new, "labrun", [guest / "labrun.c", guest / "schedule.c"], ["-static"])
-            for source in sorted(work.glob("*.c")):
-                if source.stem == "common":
+            for name in ("init", "labrun"):
+                _compile(new, "lab-init" if name == "init" else name,
+                         [guest / f"{name}.c", guest / "schedule.c"], ["-static"], arch)
+            for source in sorted(sources):
+                if source.suffix == ".h" or source.stem == "common":
                     continue
                 _compile(new, source.stem, [source, work / "common.c"],
-                         ["-pthread", *LINK.get(source.stem, [])])
+                         [f"-I{work}", "-pthread", *LINK.get(source.stem, [])], arch)
             new.rename(place)
     return place
 
@@ -156,9 +187,11 @@ def _cached(key, make):
     return path
 
 
-def _busybox():
+def _busybox(arch):
+    if arch.foreign:
+        return roots.get(arch) / "bin" / "busybox"
     path = Path(need_program("busybox", "busybox-static"))
-    if shared_libraries(path):
+    if shared_libraries(path, arch):
         raise LabError(f"'{path}' is not static: install the package busybox-static")
     return path
 
@@ -169,7 +202,7 @@ APPLETS = ("sh", "ls", "cat", "sleep", "ps", "mount", "tar", "dmesg", "taskset",
 
 def guest_base(kernel, programs):
     """The part of a guest's initramfs that depends on its kernel only."""
-    busybox = _busybox()
+    busybox = _busybox(kernel.arch)
 
     def make():
         archive = Archive()
@@ -179,11 +212,11 @@ def guest_base(kernel, programs):
         archive.add_file(programs / "lab-init", "/init")
         for program in sorted(programs.iterdir()):
             if program.name not in ("lab-init", "labrun"):
-                archive.add_program(program, f"/lab/bin/{program.name}")
+                archive.add_program(program, f"/lab/bin/{program.name}", kernel.arch)
         _add_modules(archive, kernel, GUEST_MODULES)
         return archive
 
-    return _cached(_digest("guest", kernel.suite, kernel.flavour, kernel.version, programs.name, busybox,
+    return _cached(_digest("guest", kernel.suite, kernel.flavour, kernel.version, kernel.arch.name, programs.name, busybox,
                            Path(__file__)), make)
 
 
@@ -193,11 +226,12 @@ def job_lines(scenario, where):
                    for w in scenario.workloads if w.where == where)
 
 
-def _agent():
-    for path in (build_dir() / "vperf-agent", build_dir() / "src" / "vperf-agent"):
+def _agent(arch):
+    build = build_dir(arch)
+    for path in (build / "vperf-agent", build / "src" / "vperf-agent"):
         if path.is_file():
             return path
-    raise LabError(f"a guest has agent=yes, but '{build_dir()}/vperf-agent' does not exist: build "
+    raise LabError(f"a guest has agent=yes, but '{build}/vperf-agent' does not exist: build "
                    f"vperf first, or say where it is with VLAB_VPERF_BUILD")
 
 
@@ -209,9 +243,9 @@ def write_guest(scenario, guest, kernel, programs, path):
     text = "".join(f"{k}\t{('yes' if v else 'no') if isinstance(v, bool) else v}\n" for k, v in conf)
     own.add_text("/lab/conf", text + job_lines(scenario, guest.name))
     if guest.agent:
-        own.add_program(_agent(), "/usr/bin/vperf-agent")
+        own.add_program(_agent(kernel.arch), "/usr/bin/vperf-agent", kernel.arch)
     for source, target in guest.files:
-        own.add_program(source, target)
+        own.add_program(source, target, kernel.arch)
     with open(path, "wb") as out, open(guest_base(kernel, programs), "rb") as base:
         shutil.copyfileobj(base, out)
         out.write(own.bytes())
@@ -219,7 +253,7 @@ def write_guest(scenario, guest, kernel, programs, path):
 
 def write_host(kernel, settings, path):
     """Write the initramfs of the lab host; settings: shell variables for its init."""
-    busybox = _busybox()
+    busybox = _busybox(kernel.arch)
 
     def make():
         archive = Archive()
@@ -228,7 +262,7 @@ def write_host(kernel, settings, path):
         _add_modules(archive, kernel, HOST_MODULES)
         return archive
 
-    base = _cached(_digest("host", kernel.suite, kernel.version, LAB / "host" / "init", busybox, Path(__file__)), make)
+    base = _cached(_digest("host", kernel.suite, kernel.version, kernel.arch.name, LAB / "host" / "init", busybox, Path(__file__)), make)
     own = Archive()
     own.add_text("/lab/settings", "".join(f"{k}='{v}'\n" for k, v in settings.items()))
     with open(path, "wb") as out, open(base, "rb") as handle:

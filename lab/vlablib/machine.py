@@ -12,15 +12,12 @@ import time
 import uuid
 from pathlib import Path
 
-from . import initramfs, kernels
+from . import initramfs, kernels, roots
+from .arch import ARCHES
 from .common import LAB, REPO, LabError, UsageError, build_dir, cache_dir, need_program, say
 
 STUCK = 40  # seconds; shorter lockups are those of a busy machine
 POLL = 0.1  # seconds between looks at what the lab host wrote
-# What TCG (seen with QEMU 7.2) gets wrong in a guest of the emulated KVM, and guests are therefore
-# not given: XSETBV does not exit, so CPUID and XCR0 disagree, and most kernels turn XSAVE off while
-# 7.2 panics; CMPXCHG16B can leave garbage in EFLAGS, on which 6.12 dies early in half of its boots.
-TCG_GUEST_CPU = "host,-xsave,-avx,-avx2,-f16c,-fma,-vaes,-vpclmulqdq,-pku,-cx16"
 OWNED = ("host", "vlab", "result.json", "scenario.scn")
 
 
@@ -36,6 +33,10 @@ def kvm_is_real():
 def pick_accel(host, wanted):
     """tcg or kvm; kvm must be usable for guests of guests. Unasked, kvm only where it is as in TCG."""
     accel = wanted or os.environ.get("VLAB_ACCEL") or host.accel
+    if ARCHES[host.arch].foreign:
+        if wanted == "kvm" or host.accel == "kvm":
+            raise UsageError(f"a lab host with arch={host.arch} needs the accelerator tcg")
+        return "tcg"
     if not accel:
         return "kvm" if kvm_is_real() and not host.icount else "tcg"
     if accel not in ("tcg", "kvm"):
@@ -95,6 +96,7 @@ class Machine:
         self.scenario = scenario
         self.args = args
         self.mode = mode
+        self.arch = ARCHES[scenario.host.arch]
         self.accel = pick_accel(scenario.host, args.accel)
         self.slow = 4 if scenario.host.icount else 1
         self.out = Path(args.out).absolute()
@@ -112,22 +114,26 @@ class Machine:
     def prepare(self):
         """Kernels, programs, initial RAM file systems, plan."""
         host = self.scenario.host
-        self.programs = initramfs.build_programs()
-        self.kernel = kernels.get(host.kernel, "generic")
+        self.programs = initramfs.build_programs(self.arch)
+        self.kernel = kernels.get(host.kernel, "generic", arch=self.arch)
         plan = self.scenario.as_dict()
         for guest, entry in zip(self.scenario.guests, plan["guests"]):
-            kernel = kernels.get(guest.kernel, guest.flavour)
+            kernel = kernels.get(guest.kernel, guest.flavour, arch=self.arch)
             path = self.work / f"{guest.name}.cpio"
             initramfs.write_guest(self.scenario, guest, kernel, self.programs, path)
             if not guest.cpu:
-                entry["cpu"] = TCG_GUEST_CPU if self.accel == "tcg" else "host"
+                entry["cpu"] = self.arch.guest_cpu if self.accel == "tcg" else "host"
             entry.update(image=str(kernel.image), initrd=str(path),
                          uuid=str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{guest.name}.vlab")))
+        plan["vmm"] = [self.arch.qemu, *self.arch.guest_machine]
+        plan["console"] = self.arch.console
         size = shutil.get_terminal_size()
         settings = {"MODE": self.mode, "LAB": LAB, "REPO": REPO,
                     "MODULES": self.kernel.modules.parent.resolve(),
-                    "PROGRAMS": self.programs, "VPERF_BUILD": build_dir(),
-                    "PYTHON": os.path.realpath(sys.executable), "ROWS": size.lines,
+                    "PROGRAMS": self.programs, "VPERF_BUILD": build_dir(self.arch),
+                    "PYTHON": "/usr/bin/python3" if self.arch.foreign else os.path.realpath(sys.executable),
+                    "CONSOLE": self.arch.console, "KVM_MODULE": self.arch.kvm_module,
+                    "MACHINE": "/machine" if self.arch.foreign else "", "CACHE": cache_dir(), "ROWS": size.lines,
                     "COLUMNS_": size.columns}
         for key, value in settings.items():
             if "'" in str(value):
@@ -143,24 +149,33 @@ class Machine:
         (control / "progress").touch()
         shutil.copyfile(self.args.scenario, self.out / "scenario.scn")
 
+    @staticmethod
+    def _shared(path, tag):
+        commas = str(path).replace(",", ",,")
+        return ["-virtfs", f"local,path={commas},mount_tag={tag},security_model=none,readonly=on,"
+                           f"multidevs=remap"]
+
     def command(self):
         """QEMU's command line."""
         host = self.scenario.host
-        model = host.cpu or ("max,+svm,+npt" if self.accel == "tcg" else "host")
+        model = host.cpu or (self.arch.cpu if self.accel == "tcg" else "host")
         accel = "tcg,thread=multi" if self.accel == "tcg" else "kvm"
         if host.icount:
             accel = "tcg"
         serial = "mon:stdio" if self.mode == "shell" else f"file:{self.console}"
-        append = f"console=ttyS0 panic=-1 rdinit=/init quiet {host.append}".strip()
+        append = f"console={self.arch.console} panic=-1 rdinit=/init quiet {host.append}".strip()
         commas = str(self.out).replace(",", ",,")  # QEMU's own escape
         command = [need_program("setpriv", "util-linux"), "--pdeathsig", "KILL",
-                   need_program("qemu-system-x86_64", "qemu-system-x86"), "-name", "vlab-host",
+                   need_program(self.arch.qemu, self.arch.qemu_package), "-name", "vlab-host",
+                   *self.arch.machine,
                    "-accel", accel, "-cpu", model, "-smp", str(host.pcpus), "-m", str(host.memory),
                    "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
                    "-serial", serial, "-kernel", str(self.kernel.image),
                    "-initrd", str(self.work / "host.cpio"), "-append", append,
-                   "-virtfs", "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap",
+                   *self._shared(roots.get(self.arch) if self.arch.foreign else Path("/"), "root"),
                    "-virtfs", f"local,path={commas},mount_tag=out,security_model=none"]
+        if self.arch.foreign:
+            command += self._shared(Path("/"), "machine")
         if host.icount:
             command += ["-icount", "shift=0,sleep=off"]
         return command + host.qemu.split()

@@ -5,8 +5,10 @@ import shlex
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from .arch import ARCHES
 from .common import REPO, UsageError
-from .kernels import FLAVOURS, SUITES
+from .debian import SUITES
+from .kernels import FLAVOURS
 
 NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")
 
@@ -15,6 +17,7 @@ NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")
 class Host:
     """The lab host."""
 
+    arch: str = "amd64"
     kernel: str = "bookworm"
     pcpus: int = 2
     memory: int = 3072
@@ -114,7 +117,7 @@ def _one_of(*names):
     return check
 
 
-HOST_KEYS = {"kernel": _one_of(*SUITES), "pcpus": _count,
+HOST_KEYS = {"arch": _one_of(*ARCHES), "kernel": _one_of(*SUITES), "pcpus": _count,
              "memory": _count, "icount": _yes_no, "append": str, "cpu": str,
              "accel": _one_of("tcg", "kvm"), "qemu": str}
 GUEST_KEYS = {"vcpus": _count, "memory": _count, "pin": _cpu_list, "kernel": _one_of(*SUITES),

@@ -11,9 +11,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#ifdef __x86_64__
+#if defined(__x86_64__)
 /* mov rax, rdi; 1: dec rax; jnz 1b; ret: one loop per count in the first argument */
 static const unsigned char loop_code[] = {0x48, 0x89, 0xf8, 0x48, 0xff, 0xc8, 0x75, 0xfb, 0xc3};
+#elif defined(__aarch64__)
+/* 1: subs x0, x0, #1; b.ne 1b; ret */
+static const unsigned char loop_code[] = {0x00, 0x04, 0x00, 0xf1, 0xe1, 0xff,
+					  0xff, 0x54, 0xc0, 0x03, 0x5f, 0xd6};
 #else
 #error "write the loop for this processor"
 #endif
@@ -49,6 +53,7 @@ int main(int argc, char **argv)
 		work_usage("cannot map memory for code");
 	memcpy(code, loop_code, sizeof(loop_code));
 	memcpy(code + COLD_AT, loop_code, sizeof(loop_code));
+	__builtin___clear_cache((char *)code, (char *)code + CODE_SIZE);
 	write_map(code);
 
 	void (*hot)(unsigned long) = (void (*)(unsigned long))code;

@@ -198,7 +198,7 @@ static void exit_columns(struct vp_table *table)
 		vp_table_column_add(table, times[i].key, times[i].header, "ns", VP_CELL_COUNT);
 }
 
-static const char *reason_text(struct vp_account_view *view, uint32_t vendor, uint32_t reason)
+const char *vp_account_view_reason(struct vp_account_view *view, uint32_t vendor, uint32_t reason)
 {
 	char name[VP_EXIT_NAME_SIZE];
 	uint32_t text = vp_intern_string(&view->texts, vp_exit_reason_name(vendor, reason, name));
@@ -226,7 +226,7 @@ void vp_account_exits_table(struct vp_account_view *view, struct vp_table *table
 					  cost->blocked,
 					  cost->waking};
 		vp_table_text(table, vp_account_view_vm(view, cost->vm));
-		vp_table_text(table, reason_text(view, cost->vendor, cost->reason));
+		vp_table_text(table, vp_account_view_reason(view, cost->vendor, cost->reason));
 		vp_table_count(table, cost->count);
 		vp_table_count(table, view->seconds > 0
 					  ? (uint64_t)((double)cost->count / view->seconds + 0.5)

@@ -33,6 +33,12 @@ const char *vp_state_name(size_t state);
 void vp_account_states_table(struct vp_account_view *view, struct vp_table *table);
 /* A row for each vCPU: percent of each state, rates of what happened. */
 void vp_account_vcpus_table(struct vp_account_view *view, struct vp_table *table);
+/*
+ * Every stretch of the vCPUs' time, in order of its end; begin in ns since `start`. Errors: the
+ * recording in `directory` was made without them.
+ */
+struct vp_error *vp_account_events_table(struct vp_account_view *view, const char *directory,
+					 uint64_t start, struct vp_table *table) VP_MUST_CHECK;
 /* Who took each vCPU's time. */
 void vp_account_steal_table(struct vp_account_view *view, struct vp_table *table);
 /* Exits and what they cost, by reason. */
@@ -43,6 +49,8 @@ void vp_account_places_table(struct vp_account_view *view, const struct vp_namin
 
 /* For the tables: whether the vCPU was asked for; `vcpu` may be VP_NONE. */
 bool vp_account_view_shows(const struct vp_account_view *view, uint32_t vm, uint32_t vcpu);
+/* Name of an exit reason; the view's. */
+const char *vp_account_view_reason(struct vp_account_view *view, uint32_t vendor, uint32_t reason);
 static inline const char *vp_account_view_vm(const struct vp_account_view *view, uint32_t vm)
 {
 	return view->account->vms->at[vm].name;

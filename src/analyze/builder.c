@@ -117,7 +117,7 @@ uint32_t vp_builder_row(struct vp_builder *builder, const struct vp_row_key *key
 	return row;
 }
 
-static const struct vp_naming_machine *machine_of(const struct vp_builder *builder, uint32_t vm)
+const struct vp_naming_machine *vp_builder_machine(const struct vp_builder *builder, uint32_t vm)
 {
 	static const struct vp_naming_machine nothing;
 
@@ -130,7 +130,7 @@ static const struct vp_naming_machine *machine_of(const struct vp_builder *build
 static void find_space(struct vp_builder *builder, const struct vp_space_key *key, uint64_t time,
 		       struct vp_space_slot *slot)
 {
-	const struct vp_naming_machine *machine = machine_of(builder, key->vm);
+	const struct vp_naming_machine *machine = vp_builder_machine(builder, key->vm);
 	bool by_root = !key->by_pid;
 	const char *comm;
 
@@ -208,7 +208,7 @@ static const struct vp_space_slot *space_of_tick(struct vp_builder *builder,
 						 const struct vp_tick *tick,
 						 const struct vp_context_slot *slot)
 {
-	const struct vp_naming_machine *machine = machine_of(builder, slot->vm);
+	const struct vp_naming_machine *machine = vp_builder_machine(builder, slot->vm);
 	bool by_memory = slot->vm != VP_NONE && slot->by_pid;
 
 	if (by_memory && slot->root) {
@@ -254,7 +254,7 @@ static void find_context(struct vp_builder *builder, const struct vp_tick *tick,
 	/* A root that no process has is the kernel's own, as its idle loop and its threads use it,
 	 * or that of a process on its way out. */
 	if (guest && !by_memory && kernel && space->space == VP_NAMES_NO_SPACE &&
-	    machine_of(builder, slot->vm)->names)
+	    vp_builder_machine(builder, slot->vm)->names)
 		context.process = vp_builder_text(builder, "[kernel]");
 	context.hidden = is_hidden(builder, tick, &context);
 	slot->from = space->from;
@@ -268,7 +268,7 @@ static bool vcpu_matters(const struct vp_builder *builder)
 	return builder->options->has_vcpu || builder->profile->columns & VP_COLUMN_VCPU;
 }
 
-static uint32_t context_of(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part)
+uint32_t vp_builder_context(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part)
 {
 	const struct vp_guest_sample *guest =
 	    vp_tick_is_guest(tick) ? (const void *)tick->sample : NULL;
@@ -360,7 +360,7 @@ static void resolve(struct vp_builder *builder, uint32_t number, uint64_t ip, ui
 {
 	const struct vp_context context =
 	    *(const struct vp_context *)vp_key_set_key(&builder->context_keys, number);
-	const struct vp_naming_machine *machine = machine_of(builder, context.vm);
+	const struct vp_naming_machine *machine = vp_builder_machine(builder, context.vm);
 	struct vp_names *names =
 	    context.kernel && machine->kernel ? machine->kernel : machine->names;
 	struct vp_name name = {0};
@@ -454,13 +454,31 @@ void vp_builder_flush(struct vp_builder *builder)
 		cache_adapt(builder);
 }
 
+static inline struct vp_row_set *set_of(const struct vp_builder *builder, uint64_t context,
+					uint64_t ip)
+{
+	uint64_t hash = ((ip >> LINE_BITS) + (context << 40)) * 0x9e3779b97f4a7c15ULL;
+
+	return &builder->cache[hash >> (64 - builder->cache_bits)];
+}
+
+uint32_t vp_builder_row_at(struct vp_builder *builder, uint32_t context, uint64_t ip, uint64_t time)
+{
+	struct vp_pending sample = {
+	    .set = set_of(builder, context, ip), .ip = ip, .time = time, .context = context};
+	uint32_t row = row_slot(builder, &sample)->row & VP_ROW_MASK;
+
+	return row == VP_ROW_MASK ? VP_NONE : row;
+}
+
 void vp_builder_count(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part)
 {
-	uint64_t context = context_of(builder, tick, part), ip = tick->sample->ip;
-	uint64_t hash = ((ip >> LINE_BITS) + (context << 40)) * 0x9e3779b97f4a7c15ULL;
-	struct vp_row_set *set = &builder->cache[hash >> (64 - builder->cache_bits)];
+	uint64_t context = vp_builder_context(builder, tick, part), ip = tick->sample->ip;
+	struct vp_row_set *set = set_of(builder, context, ip);
 
 	__builtin_prefetch(set, 1);
+	if (builder->options->chains)
+		vp_stacks_count(builder, tick, part);
 	builder->pending[builder->n_pending++] =
 	    (struct vp_pending){.set = set,
 				.ip = ip,
@@ -477,6 +495,7 @@ void vp_builder_init(struct vp_builder *builder)
 	builder->row_keys.key_size = sizeof(struct vp_row_key);
 	builder->context_keys.key_size = sizeof(struct vp_context);
 	builder->space_keys.key_size = sizeof(struct vp_space_key);
+	builder->stacks.node_keys.key_size = 2 * sizeof(uint32_t); /* parent, row */
 	builder->contexts = vp_realloc_array(NULL, 1 << CONTEXT_BITS, sizeof(*builder->contexts));
 	for (size_t i = 0; i < 1 << CONTEXT_BITS; i++)
 		builder->contexts[i].context = VP_NONE;
@@ -494,6 +513,7 @@ void vp_builder_deinit(struct vp_builder *builder)
 	vp_map_deinit(&builder->part_of_vcpu);
 	vp_map_deinit(&builder->reason_of);
 	vp_map_deinit(&builder->text_of_address);
+	vp_stacks_deinit(&builder->stacks);
 	free(builder->cache);
 	free(builder->chosen);
 }

@@ -60,6 +60,20 @@ static void machine_load(struct vp_naming *naming, const char *path,
 	note_warnings(naming, path, maps);
 }
 
+/* Tables that cannot be used cost the kernel's part of call chains, and a note. */
+static void load_unwind_tables(struct vp_naming *naming, const char *path,
+			       struct vp_naming_machine *machine)
+{
+	if (access(path, F_OK) && errno == ENOENT)
+		return;
+	struct vp_error *error = vp_orc_load(path, &machine->unwind);
+	if (error)
+		vp_vec_push(&naming->notes, vp_strdup(vp_error_message(error)));
+	else if (!machine->unwind.whole)
+		vp_vec_push(&naming->notes, vp_format("'%s' is cut off", path));
+	vp_error_free(error);
+}
+
 static void set_clock(struct vp_naming_machine *machine)
 {
 	const struct vp_clock_map *map = &machine->clock;
@@ -119,6 +133,10 @@ static struct vp_error *vm_load(const struct vp_naming_options *options, const v
 		VP_TRY(vp_names_load_kallsyms(kernel, &machine->kernel));
 	if (machine->names)
 		relate_clocks(recording, host, vm, !given, machine);
+	if (recording->chains) {
+		VP_AUTO_FREE char *tables = vp_recording_orc_path(options->directory, vms, vm);
+		load_unwind_tables(naming, tables, machine);
+	}
 	return NULL;
 }
 
@@ -151,6 +169,7 @@ static void machine_deinit(struct vp_naming_machine *machine)
 {
 	vp_names_free(machine->names);
 	vp_names_free(machine->kernel);
+	vp_orc_deinit(&machine->unwind);
 	free(machine->state);
 }
 

@@ -10,6 +10,7 @@
 #include "recording/recording.h"
 #include "recording/trace_reader.h"
 #include "symbol/names.h"
+#include "symbol/unwind.h"
 #include "timeline/clock_map.h"
 
 /* A file that the user names for a VM: NAME=FILE. */
@@ -28,6 +29,7 @@ struct vp_naming_options {
 struct vp_naming_machine {
 	struct vp_names *names;  /* NULL: there is no map text */
 	struct vp_names *kernel; /* kernel names that the user gave, or NULL */
+	struct vp_orc unwind;    /* of its kernel; without entries: there are no tables */
 	struct vp_clock_map clock;
 	bool complete; /* the map text has its end */
 	char *state;   /* one sentence on the map text */

@@ -24,6 +24,30 @@ const char *vp_kind_name(uint32_t kind)
 	return kind < VP_KINDS ? names[kind] : NULL;
 }
 
+const char *vp_walk_name(enum vp_walk walk)
+{
+	static const char *const names[] = {[VP_WALK_GUEST_USER] = "guest user space",
+					    [VP_WALK_GUEST_KERNEL] = "guest kernels",
+					    [VP_WALK_HOST] = "the host"};
+
+	return names[walk];
+}
+
+const char *vp_walk_end_name(enum vp_walk_end end)
+{
+	static const char *const names[] = {[VP_WALK_WHOLE] = "whole",
+					    [VP_WALK_NO_FRAME] =
+						"up to code without frame pointers",
+					    [VP_WALK_TOO_DEEP] = "too deep",
+					    [VP_WALK_UNREADABLE] = "unreadable page",
+					    [VP_WALK_NO_RULE] = "code without unwind table",
+					    [VP_WALK_NO_STACK] = "more stack than was kept",
+					    [VP_WALK_NO_REGISTER] = "unknown register",
+					    [VP_WALK_NOT_WALKED] = "not walked"};
+
+	return names[end];
+}
+
 struct vp_error *vp_profile_choose_vms(const vp_vms *vms, const char *vm, bool **ret)
 {
 	bool *chosen = vp_alloc(vms->count + 1);
@@ -184,7 +208,7 @@ static void sort_reasons(struct vp_profile *profile, const uint32_t *now_at)
 	}
 }
 
-static void sort_rows(struct vp_profile *profile)
+static void sort_rows(struct vp_profile *profile, bool by_total)
 {
 	size_t count = profile->rows.count;
 	struct sorted_row *sorted = vp_realloc_array(NULL, count + 1, sizeof(*sorted));
@@ -195,7 +219,8 @@ static void sort_rows(struct vp_profile *profile)
 	for (uint32_t i = 0; i < count; i++) {
 		const struct vp_profile_row *row = &profile->rows.at[i];
 		uint32_t rank = row->function == VP_NONE ? 0 : ranks[row->function];
-		sorted[i] = (struct sorted_row){row->samples, row->part, rank, i};
+		sorted[i] =
+		    (struct sorted_row){by_total ? row->total : row->samples, row->part, rank, i};
 	}
 	qsort(sorted, count, sizeof(*sorted), by_part_and_samples);
 	for (uint32_t i = 0; i < count; i++) {
@@ -211,6 +236,8 @@ static void sort_rows(struct vp_profile *profile)
 	free(ranks);
 	free(sorted);
 	sort_reasons(profile, now_at);
+	vp_vec_each (&profile->nodes, node)
+		node->row = now_at[node->row];
 	free(now_at);
 }
 
@@ -250,6 +277,8 @@ struct vp_error *vp_profile_make(const struct vp_profile_options *options,
 	else
 		vp_view_unified(&builder);
 	vp_builder_flush(&builder);
+	if (options->chains)
+		vp_stacks_finish(&builder);
 	if (!ret->parts.count)
 		vp_builder_part(&builder, VP_NONE, VP_NONE);
 	ret->first = timeline.first;
@@ -258,7 +287,7 @@ struct vp_error *vp_profile_make(const struct vp_profile_options *options,
 		ret->rows.at[i].samples = builder.counts.at[i];
 	vp_builder_deinit(&builder);
 	vp_timeline_deinit(&timeline);
-	sort_rows(ret);
+	sort_rows(ret, options->by_callees);
 	qsort(ret->parts.at, ret->parts.count, sizeof(*ret->parts.at), by_vm_and_vcpu);
 	return NULL;
 }
@@ -269,4 +298,5 @@ void vp_profile_deinit(struct vp_profile *profile)
 	vp_vec_deinit(&profile->parts);
 	vp_vec_deinit(&profile->rows);
 	vp_vec_deinit(&profile->reasons);
+	vp_vec_deinit(&profile->nodes);
 }

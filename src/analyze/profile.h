@@ -37,6 +37,20 @@ enum vp_route {
 	VP_ROUTES
 };
 
+/* Whose frames a walk was after, and how it ended. */
+enum vp_walk { VP_WALK_GUEST_USER, VP_WALK_GUEST_KERNEL, VP_WALK_HOST, VP_WALKS };
+enum vp_walk_end {
+	VP_WALK_WHOLE,
+	VP_WALK_NO_FRAME,    /* code without frame pointers */
+	VP_WALK_TOO_DEEP,    /* more frames than are taken */
+	VP_WALK_UNREADABLE,  /* a page that could not be read then */
+	VP_WALK_NO_RULE,     /* kernel code without unwind table */
+	VP_WALK_NO_STACK,    /* beyond the bytes of the kernel's stack that were kept */
+	VP_WALK_NO_REGISTER, /* a register that is not known there */
+	VP_WALK_NOT_WALKED,  /* registers, address space or tables are not known */
+	VP_WALK_ENDS
+};
+
 struct vp_profile_options {
 	enum vp_view view;
 	const char *vm;   /* a name or a pid, or NULL */
@@ -49,6 +63,9 @@ struct vp_profile_options {
 	bool per_vcpu;
 	unsigned columns; /* enum vp_column; 0: the view's usual ones */
 	bool per_process; /* usual columns, and the pid */
+	bool chains;      /* call chains, too: stacks and what rows' callees took */
+	bool
+	    by_callees; /* rows with most samples of their own and of what they called come first */
 };
 
 /* Why the vCPU had left the guest, for the ticks of a steal row. */
@@ -67,7 +84,15 @@ struct vp_profile_row {
 	uint32_t vm;   /* VP_NONE: the host */
 	uint32_t vcpu; /* its number */
 	uint64_t samples;
+	uint64_t total;                 /* with chains: in which it is anywhere in the stack */
 	uint32_t first_reason, reasons; /* in vp_profile.reasons, most frequent first */
+};
+
+/* A place in the tree of stacks: a row, called by that of its parent. */
+struct vp_profile_node {
+	uint32_t parent; /* a lower number; VP_NONE: nobody called it */
+	uint32_t row;
+	uint64_t samples; /* of stacks that end here */
 };
 
 /* The whole of a view, or one vCPU of it. */
@@ -86,6 +111,8 @@ struct vp_profile {
 	VP_VEC(struct vp_profile_part) parts;
 	VP_VEC(struct vp_profile_row) rows;
 	VP_VEC(struct vp_profile_reason) reasons;
+	VP_VEC(struct vp_profile_node) nodes;
+	uint64_t walks[VP_WALKS][VP_WALK_ENDS];
 	uint64_t routes[VP_ROUTES];
 	uint64_t guest_samples;
 	uint64_t unattributed; /* samples whose function is not known */
@@ -97,6 +124,8 @@ struct vp_profile {
 
 const char *vp_route_name(enum vp_route route);
 const char *vp_kind_name(uint32_t kind);
+const char *vp_walk_name(enum vp_walk walk);
+const char *vp_walk_end_name(enum vp_walk_end end);
 
 /* The VMs that `vm` (a name or a pid) means, as a new array of flags; all if it is NULL. */
 struct vp_error *vp_profile_choose_vms(const vp_vms *vms, const char *vm, bool **ret) VP_MUST_CHECK;

@@ -76,6 +76,16 @@ enum { VP_PENDING = 48 };
 #define VP_ROW_UNNAMED (1u << 31)
 #define VP_ROW_ROUTE(slot) ((slot) >> VP_ROW_BITS & 3)
 
+/* The stacks of samples, while they are counted. */
+struct vp_stacks {
+	struct vp_key_set node_keys;
+	VP_VEC(uint64_t) samples; /* by node */
+	VP_VEC(uint64_t) totals;  /* by row */
+	VP_VEC(uint64_t) seen_in; /* by row: number of the last stack that had it */
+	uint64_t number;          /* of the stack at hand */
+	struct vp_unwind unwind;
+};
+
 struct vp_builder {
 	struct vp_profile *profile;
 	const struct vp_profile_options *options;
@@ -104,6 +114,7 @@ struct vp_builder {
 	struct vp_map part_of_vcpu;
 	struct vp_map reason_of;
 	struct vp_map text_of_address;
+	struct vp_stacks stacks;
 };
 
 void vp_builder_init(struct vp_builder *builder);
@@ -118,8 +129,18 @@ static inline void vp_builder_add(struct vp_builder *builder, uint32_t row, uint
 }
 /* Counts a sample in the row of its address and process. `part` is where it belongs. */
 void vp_builder_count(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part);
+/* The context of a sample of a tick, the row of an address in it; VP_NONE: filtered out. */
+uint32_t vp_builder_context(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part);
+uint32_t vp_builder_row_at(struct vp_builder *builder, uint32_t context, uint64_t ip,
+			   uint64_t time);
+const struct vp_naming_machine *vp_builder_machine(const struct vp_builder *builder, uint32_t vm);
 /* Counts what vp_builder_count() put off; to be called at the end. */
 void vp_builder_flush(struct vp_builder *builder);
+/* Counts the stack of a tick that vp_builder_count() counts. */
+void vp_stacks_count(struct vp_builder *builder, const struct vp_tick *tick, uint32_t part);
+/* Hands over the tree; rows that were counted without a stack are stacks of themselves. */
+void vp_stacks_finish(struct vp_builder *builder);
+void vp_stacks_deinit(struct vp_stacks *stacks);
 /* The part of a vCPU, or the only one. */
 uint32_t vp_builder_part(struct vp_builder *builder, uint32_t vm, uint32_t vcpu);
 /* A row's text. */

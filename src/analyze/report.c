@@ -14,15 +14,34 @@ const char *vp_report_vm(const struct vp_report *report, const struct vp_profile
 	return part->vm == VP_NONE ? report->options.vm : report->vms.at[part->vm].name;
 }
 
+uint64_t vp_report_weight(const struct vp_report *report, const struct vp_profile_row *row)
+{
+	return report->options.by_callees ? row->total : row->samples;
+}
+
 size_t vp_report_rows(const struct vp_report *report, const struct vp_profile_part *part)
 {
 	const struct vp_profile_row *rows = vp_profile_rows(&report->profile, part);
 	size_t count = 0;
 
+	/* With call chains there are rows that only called others. */
 	while (count < part->rows && (!report->limit || count < report->limit) &&
-	       vp_report_percent(part, rows[count].samples) >= report->percent_limit)
+	       (!report->options.chains || vp_report_weight(report, &rows[count])) &&
+	       vp_report_percent(part, vp_report_weight(report, &rows[count])) >=
+		   report->percent_limit)
 		count++;
 	return count;
+}
+
+size_t vp_report_hidden(const struct vp_report *report, const struct vp_profile_part *part)
+{
+	const struct vp_profile_row *rows = vp_profile_rows(&report->profile, part);
+	size_t count = part->rows, shown = vp_report_rows(report, part);
+
+	while (report->options.chains && count > shown &&
+	       !vp_report_weight(report, &rows[count - 1]))
+		count--;
+	return count - shown;
 }
 
 #define NOTE(report, ...) vp_vec_push(&(report)->notes, vp_format(__VA_ARGS__))
@@ -95,6 +114,27 @@ static void note_routes(struct vp_report *report)
 	if (all)
 		NOTE(report, "guest samples named by: %s", vp_buffer_text(&text));
 	vp_buffer_deinit(&text);
+}
+
+/* How far the call chains go. */
+static void note_walks(struct vp_report *report)
+{
+	for (uint32_t walk = 0; walk < VP_WALKS; walk++) {
+		const uint64_t *ends = report->profile.walks[walk];
+		struct vp_buffer text = {0};
+		uint64_t all = 0;
+		for (uint32_t end = 0; end < VP_WALK_ENDS; end++)
+			all += ends[end];
+		for (uint32_t end = 0; end < VP_WALK_ENDS; end++)
+			if (ends[end])
+				vp_buffer_printf(&text, "%s%s %.2f%%", text.size ? ", " : "",
+						 vp_walk_end_name(end),
+						 100.0 * (double)ends[end] / (double)all);
+		if (all)
+			NOTE(report, "call chains of %s: %" PRIu64 ", %s", vp_walk_name(walk), all,
+			     vp_buffer_text(&text));
+		vp_buffer_deinit(&text);
+	}
 }
 
 /* Where the names of a VM's code come from. */
@@ -213,6 +253,7 @@ static struct vp_error *make(const struct vp_naming_options *naming, const char 
 		vp_health_sentences(&health, &report->recording, &report->notes);
 		note_profile(report);
 		note_routes(report);
+		note_walks(report);
 		note_machines(report);
 		report->duration = seconds_of(report);
 	}
@@ -229,6 +270,8 @@ struct vp_error *vp_report_make(const struct vp_naming_options *naming,
 	*ret = (struct vp_report){.path = naming->directory, .options = *options};
 	struct vp_error *error =
 	    vp_recording_open(naming->directory, &ret->recording, &ret->vms, &ret->notes);
+	ret->options.chains &= ret->recording.chains;
+	ret->options.by_callees &= ret->options.chains;
 	if (!error)
 		error = make(naming, host, ret);
 	if (error)
@@ -247,7 +290,7 @@ void vp_report_deinit(struct vp_report *report)
 	vp_vec_deinit(&report->notes);
 }
 
-static void add_columns(const struct vp_profile *profile, struct vp_table *table)
+static void add_columns(const struct vp_profile *profile, bool by_callees, struct vp_table *table)
 {
 	static const struct {
 		enum vp_column column;
@@ -260,7 +303,10 @@ static void add_columns(const struct vp_profile *profile, struct vp_table *table
 		       {VP_COLUMN_MODULE, "module", "Module", VP_CELL_TEXT},
 		       {VP_COLUMN_FUNCTION, "function", "Function", VP_CELL_TEXT}};
 
-	vp_table_column_add(table, "percent", "Percent", "%", VP_CELL_PERCENT);
+	if (by_callees)
+		vp_table_column_add(table, "children", "Children", "%", VP_CELL_PERCENT);
+	vp_table_column_add(table, "percent", by_callees ? "Self" : "Percent", "%",
+			    VP_CELL_PERCENT);
 	vp_table_column_add(table, "samples", "Samples", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "kind", "Kind", "", VP_CELL_TEXT);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(columns); i++)
@@ -297,8 +343,10 @@ void vp_report_table(const struct vp_report *report, const struct vp_profile_par
 			 : profile->columns & VP_COLUMN_PROCESS ? VP_COLUMN_PROCESS
 								: 0;
 
-	add_columns(profile, table);
+	add_columns(profile, report->options.by_callees, table);
 	for (size_t left = vp_report_rows(report, part); left; left--, row++) {
+		if (report->options.by_callees)
+			vp_table_percent(table, vp_report_percent(part, row->total));
 		vp_table_percent(table, vp_report_percent(part, row->samples));
 		vp_table_count(table, row->samples);
 		vp_table_text(table, vp_kind_name(row->kind));

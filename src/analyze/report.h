@@ -3,6 +3,7 @@
 #ifndef VP_ANALYZE_REPORT_H
 #define VP_ANALYZE_REPORT_H
 
+#include "analyze/call_tree.h"
 #include "analyze/health.h"
 #include "analyze/profile.h"
 #include "analyze/table.h"
@@ -19,9 +20,15 @@ struct vp_report {
 	vp_sentences notes;   /* one each */
 	uint64_t limit;       /* rows to print of each part; 0: all */
 	double percent_limit; /* rows below are not printed */
+	struct {
+		bool shown;
+		enum vp_call_order order;
+		double least_percent; /* of the part; branches below are not printed */
+	} graph;                      /* below rows of text */
 };
 
-/* Reads the recording in `naming->directory` and makes the profile. */
+/* Reads the recording in `naming->directory` and makes the profile; without call chains in it,
+ * whatever `options` ask of them. */
 struct vp_error *vp_report_make(const struct vp_naming_options *naming,
 				const struct vp_profile_options *options,
 				struct vp_report *ret) VP_MUST_CHECK;
@@ -30,8 +37,12 @@ void vp_report_deinit(struct vp_report *report);
 double vp_report_percent(const struct vp_profile_part *part, uint64_t samples);
 /* Name of the VM a part is of, or NULL: all. */
 const char *vp_report_vm(const struct vp_report *report, const struct vp_profile_part *part);
+/* What rows are in the order of: samples, or those of what they called as well. */
+uint64_t vp_report_weight(const struct vp_report *report, const struct vp_profile_row *row);
 /* How many rows of the part are to be printed. */
 size_t vp_report_rows(const struct vp_report *report, const struct vp_profile_part *part);
+/* How many more there are; rows that only called others are none where that is not counted. */
+size_t vp_report_hidden(const struct vp_report *report, const struct vp_profile_part *part);
 /* The rows of a part. Texts belong to the report. */
 void vp_report_table(const struct vp_report *report, const struct vp_profile_part *part,
 		     struct vp_table *table);

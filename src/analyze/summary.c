@@ -12,7 +12,10 @@ static struct vp_error *count_records(const char *host, struct vp_summary *summa
 		while ((record = vp_stream_next(*stream)))
 			pcpu.records[record->id]++;
 		pcpu.cpu = vp_stream_cpu(*stream);
-		vp_vec_push(&summary->pcpus, pcpu);
+		if (pcpu.cpu == VP_STREAM_STATES)
+			summary->vcpu_spans = pcpu.records[VP_ID_vcpu_span];
+		else
+			vp_vec_push(&summary->pcpus, pcpu);
 	}
 	vp_trace_close(&streams);
 	return NULL;

@@ -13,6 +13,7 @@ struct vp_summary_pcpu {
 struct vp_summary {
 	struct vp_report report; /* of the unified view: routes, notes, machines */
 	VP_VEC(struct vp_summary_pcpu) pcpus;
+	uint64_t vcpu_spans; /* records of them */
 };
 
 struct vp_error *vp_summary_make(const char *directory, struct vp_summary *ret) VP_MUST_CHECK;

@@ -30,11 +30,13 @@ static __noinline __u32 look_again(struct kvm_vcpu *kvm)
 	struct vp_account_vcpu *vcpu = place ? vcpu_at(place) : 0;
 	if (!vcpu || !cpu)
 		return 0;
+	if (!kvm && vendor == VP_VENDOR_ARM)
+		kvm = vcpu_of_notifier(kvm_notifier_of_task((void *)bpf_get_current_task()));
 	cpu->vcpu = place;
 	cpu->tid = (__u32)id;
 	if (kvm) {
 		vcpu->kvm_vcpu = (__u64)kvm;
-		vcpu->vmcb = 0;
+		vcpu->vmcb.vmcb = 0;
 		if (bpf_core_type_exists(struct kvm_vcpu)) {
 			vcpu->number = BPF_CORE_READ(kvm, vcpu_id);
 			vcpu->flags |= VP_NUMBER_KNOWN;
@@ -63,33 +65,15 @@ static __always_inline void set_busy(struct vp_account_vcpu *vcpu, __u32 busy)
 	barrier();
 }
 
-/* Keeps the VMCB's address: reading it costs as much as all the rest. */
-static __noinline int find_vmcb(struct vp_account_vcpu *vcpu)
-{
-	void *vmcb;
-
-	if (!vcpu)
-		return 0;
-	vmcb = vmcb_of((struct kvm_vcpu *)vcpu->kvm_vcpu);
-	if (vcpu->vmcb && (__u64)vmcb != vcpu->vmcb)
-		vcpu->flags |= VP_VMCB_MOVES;
-	vcpu->vmcb = (__u64)vmcb;
-	return 0;
-}
-
 static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
 {
 	struct vmcb_place place;
-	__u64 code = 0;
+	__u64 code;
+	void *vmcb = read_exit_reason((struct kvm_vcpu *)vcpu->kvm_vcpu, &vcpu->vmcb, &code);
 
-	if (!vcpu->vmcb || vcpu->flags & VP_VMCB_MOVES || !(vcpu->exits & VMCB_CHECK))
-		find_vmcb(vcpu);
-	void *vmcb = (void *)vcpu->vmcb;
-	if (!vmcb || bpf_probe_read_kernel(&code, sizeof(code), vmcb + VMCB_EXIT_CODE))
+	if (!vmcb)
 		return;
 	vcpu->reason = (__u32)code;
-	if (vcpu->reason == AMD_VMRUN)
-		vcpu->flags |= VP_VMCB_MOVES;
 	/* Where it hit the guest says nothing of why: no code of the guest's caused it. */
 	if (vcpu->reason >= AMD_INTR && vcpu->reason <= AMD_SMI)
 		return;
@@ -137,6 +121,27 @@ static __noinline int note_late_exit(struct vp_account_vcpu *vcpu, __u32 place, 
 	return 0;
 }
 
+/* What KVM's exit code and the exception class of Arm make up: see VP_ARM_NO_TRAP. */
+static __always_inline __u32 arm_reason(__u64 code, __u64 class)
+{
+	enum { TRAP = 2 };
+
+	return (code & 0xf) == TRAP ? class & 0x3f : VP_ARM_NO_TRAP | (code & 0xf);
+}
+
+/* kvm_exit(code, exception class, program counter) */
+static __always_inline void note_arm(struct vp_account_vcpu *vcpu,
+				     struct bpf_raw_tracepoint_args *context)
+{
+	vcpu->reason = arm_reason(context->args[0], context->args[1]);
+	vcpu->flags |= VP_REASON_KNOWN;
+	if (vcpu->reason & VP_ARM_NO_TRAP)
+		return;
+	vcpu->ip = context->args[2];
+	vcpu->cr3 = 0;
+	vcpu->flags |= VP_PLACE_KNOWN;
+}
+
 SEC("raw_tp/kvm_exit")
 int note_exit(struct bpf_raw_tracepoint_args *context)
 {
@@ -146,21 +151,26 @@ int note_exit(struct bpf_raw_tracepoint_args *context)
 	if (!enabled)
 		return 0;
 	now = bpf_ktime_get_ns();
-	struct vp_account_vcpu *vcpu =
-	    running((void *)((__s64)first < 0 ? first : context->args[1]), &place);
+	void *kvm = (void *)((__s64)first < 0 ? first : context->args[1]);
+	/* Arm's tracepoints do not name the vCPU. */
+	struct vp_account_vcpu *vcpu = running(vendor == VP_VENDOR_ARM ? 0 : kvm, &place);
 	if (!vcpu)
 		return 0;
 	set_busy(vcpu, 1);
 	__u64 passed = now - vcpu->since;
 	if (vcpu->state == VP_STATE_GUEST && (__s64)passed >= 0) {
 		vcpu->states[VP_STATE_GUEST] += passed;
+		tell_state(vcpu, VP_STATE_GUEST, 0, passed, now);
 		vcpu->since = vcpu->exit_at = now;
 		vcpu->state = VP_STATE_KERNEL;
 		vcpu->flags |= VP_EXIT_OPEN;
 	} else {
 		note_late_exit(vcpu, place, now);
 	}
-	note_reason(vcpu, first);
+	if (vendor == VP_VENDOR_ARM)
+		note_arm(vcpu, context);
+	else
+		note_reason(vcpu, first);
 	set_busy(vcpu, 0);
 	return 0;
 }
@@ -183,7 +193,8 @@ int note_entry(struct bpf_raw_tracepoint_args *context)
 	if (!enabled)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
-	struct vp_account_vcpu *vcpu = running((void *)context->args[0], &place);
+	void *kvm = vendor == VP_VENDOR_ARM ? 0 : (void *)context->args[0];
+	struct vp_account_vcpu *vcpu = running(kvm, &place);
 	if (!vcpu)
 		return 0;
 	set_busy(vcpu, 1);
@@ -191,6 +202,7 @@ int note_entry(struct bpf_raw_tracepoint_args *context)
 	if (vcpu->state == VP_STATE_KERNEL && (__s64)passed >= 0) {
 		vcpu->states[VP_STATE_KERNEL] += passed;
 		vcpu->since = now;
+		tell_state(vcpu, VP_STATE_KERNEL, 0, passed, now);
 	} else {
 		note_slow_entry(vcpu, place, now);
 	}
@@ -244,6 +256,7 @@ int note_poll(struct bpf_raw_tracepoint_args *context)
 		ns = ns > kernel ? kernel : ns;
 		vcpu->states[VP_STATE_KERNEL] -= ns;
 		vcpu->states[VP_STATE_POLL] += ns;
+		tell_state(vcpu, VP_STATE_POLL, VP_STATE_MOVED, ns, vcpu->since);
 		vcpu->parts[VP_STATE_POLL] += ns;
 		vcpu->flags |= VP_EXIT_SPLIT;
 		vcpu->polls += ns > 0;
@@ -329,11 +342,14 @@ static __always_inline void end_irq(__u32 source, bool hard)
 		return 0;                                                                          \
 	}
 
+/* Arm's are interrupts as a device's. */
+#if defined(__TARGET_ARCH_x86)
 VECTOR(local_timer, VP_IRQ_LOCAL_TIMER)
 VECTOR(reschedule, VP_IRQ_RESCHEDULE)
 VECTOR(call_function, VP_IRQ_CALL_FUNCTION)
 VECTOR(call_function_single, VP_IRQ_CALL_FUNCTION_SINGLE)
 VECTOR(irq_work, VP_IRQ_WORK)
+#endif
 
 SEC("raw_tp/irq_handler_entry") int begin_device(struct bpf_raw_tracepoint_args *context)
 {

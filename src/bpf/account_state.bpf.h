@@ -51,13 +51,23 @@ struct {
 	__type(value, struct vp_site_cost);
 } old_sites SEC(".maps");
 
+/* struct vp_vcpu_span, as each ends; sized by the loader. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} states SEC(".maps");
+
+/* Set by the loader: every stretch of a vCPU's time is told, not only the sums. */
+const volatile __u32 tell_states = 0;
+
 /* From a thread's id to its vCPU's place + 1, at or just behind the id's low bits. */
 __u16 place_of_tid[VP_TID_SLOTS];
 struct vp_account_lost lost;
+__u64 lost_states;
 /* Nothing is counted before the loader sets it. */
 volatile __u32 enabled;
 
-enum { VMCB_CHECK = 15, AMD_VMRUN = 0x80, AMD_INTR = 0x60, AMD_SMI = 0x62 };
+enum { AMD_INTR = 0x60, AMD_SMI = 0x62 };
 
 static __always_inline struct vp_account_vcpu *vcpu_at(__u32 place)
 {
@@ -122,6 +132,33 @@ static __noinline __u32 make_place(__u32 tid, __u32 pid, __u64 now)
 	return place;
 }
 
+/* Tells of `ns` in a state that ended at `now`. User space asks often enough not to be woken. */
+static __always_inline void tell_state(const struct vp_account_vcpu *vcpu, __u32 state, __u32 flags,
+				       __u64 ns, __u64 now)
+{
+	struct vp_vcpu_span *record;
+
+	if (!tell_states)
+		return;
+	record = bpf_ringbuf_reserve(&states, sizeof(*record), 0);
+	if (!record) {
+		__sync_fetch_and_add(&lost_states, 1);
+		return;
+	}
+	record->time = now;
+	record->id = VP_ID_vcpu_span;
+	record->flags = flags | (vcpu->flags & VP_REASON_KNOWN ? VP_HAS_EXIT_REASON : 0);
+	record->pid = vcpu->pid;
+	record->tid = vcpu->tid;
+	record->vcpu = vcpu->flags & VP_NUMBER_KNOWN ? vcpu->number : VP_VCPU_UNKNOWN;
+	record->state = state;
+	record->vendor = vendor;
+	record->reason = vcpu->reason;
+	record->cpu = bpf_get_smp_processor_id();
+	record->ns = ns;
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+}
+
 /* Closes the present state; returns how long it lasted since it was last closed. */
 static __always_inline __u64 charge(struct vp_account_vcpu *vcpu, __u64 now)
 {
@@ -132,6 +169,7 @@ static __always_inline __u64 charge(struct vp_account_vcpu *vcpu, __u64 now)
 		return 0;
 	vcpu->states[state] += passed;
 	vcpu->since = now;
+	tell_state(vcpu, state, 0, passed, now);
 	if (vcpu->flags & VP_EXIT_OPEN && state != VP_STATE_KERNEL) {
 		vcpu->parts[state] += passed;
 		vcpu->flags |= VP_EXIT_SPLIT;

@@ -72,7 +72,8 @@ static __always_inline bool find_task(struct vp_identity_vcpu *vcpu)
 		return false;
 	if (task != vcpu->task || !vcpu->task_hva) {
 		struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &vcpu->vm);
-		__u32 size = (vcpu->at_comm > vcpu->at_ids ? vcpu->at_comm : vcpu->at_ids) + 16;
+		__u32 last = vcpu->at_comm > vcpu->at_ids ? vcpu->at_comm : vcpu->at_ids;
+		__u32 size = (last > vcpu->at_stack ? last : vcpu->at_stack) + 16;
 		vcpu->task_hva = vm ? hva_of_task(vm, task, size) : 0;
 		vcpu->task = task;
 		vcpu->nowhere += !vcpu->task_hva;

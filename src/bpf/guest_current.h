@@ -17,6 +17,7 @@ struct vp_identity_slot {
 struct vp_identity_vm {
 	__u64 direct_map;
 	__u64 image_va, image_size, image_gpa;
+	__u64 levels; /* of page tables */
 	__u64 n_slots;
 	struct vp_identity_slot slots[VP_IDENTITY_SLOTS];
 };
@@ -27,7 +28,7 @@ struct vp_identity_vcpu {
 	__u32 vm;          /* which vp_identity_vm */
 	__u32 at_ids;      /* in task_struct: tid, and the tgid right behind it */
 	__u32 at_comm;
-	__u32 nowhere; /* times that the task was in no slot: there may be new ones */
+	__u32 at_stack; /* 0: not known */
 	/* Of the sample before: */
 	__u64 task, task_hva;
 	__u64 as_root, checked; /* when all of the task was read last, ns */
@@ -35,6 +36,7 @@ struct vp_identity_vcpu {
 	__u32 tid, tgid;
 	__u64 in_user;      /* it was in user space */
 	__u64 good, failed; /* samples that were named, and that could not be */
+	__u64 nowhere;      /* times that the task was in no slot: there may be new ones */
 };
 
 #endif

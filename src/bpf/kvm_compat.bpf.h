@@ -14,6 +14,10 @@
 #include <bpf/bpf_helpers.h>
 #include <stdbool.h>
 
+#include "bpf/vmcb_memo.h"
+
+#include "schema/records.h"
+
 #define CORE __attribute__((preserve_access_index))
 
 struct hlist_node {
@@ -47,6 +51,7 @@ struct task_struct___new_state {
 
 /* Where 5.10 had a per-CPU pointer, later kernels (6.1, 7.2) have handling_intr_from_guest. */
 struct kvm_vcpu_arch {
+	unsigned long regs[17];
 	unsigned long cr3;
 	unsigned char handling_intr_from_guest;
 } CORE;
@@ -71,6 +76,7 @@ enum vmcb_offset {
 	VMCB_SAVE_CR4 = 0x400 + 0x148,
 	VMCB_SAVE_CR3 = 0x400 + 0x150,
 	VMCB_SAVE_RIP = 0x400 + 0x178,
+	VMCB_SAVE_RSP = 0x400 + 0x1d8,
 	/* VMSAVE writes these; KVM does so after every exit. */
 	VMCB_SAVE_LSTAR = 0x400 + 0x208,
 	VMCB_SAVE_KERNEL_GS = 0x400 + 0x220,
@@ -174,6 +180,32 @@ static __always_inline bool vmcb_is_own(struct kvm_vcpu *vcpu, void *vmcb)
 	return BPF_CORE_READ(svm, vmcb01.ptr) == vmcb;
 }
 
+static __always_inline bool read_vmcb_reason(const void *vmcb, __u64 *ret)
+{
+	return vmcb && !bpf_probe_read_kernel(ret, sizeof(*ret), vmcb + VMCB_EXIT_CODE);
+}
+
+/* So often at most is a VMCB used before it is asked for anew. */
+enum { VMCB_USES = 16 };
+
+/*
+ * Reads why the vCPU left the guest last; returns the VMCB that says so, or 0. To find a VMCB costs
+ * as much as to read it, so the guest's own is remembered: it is good unless the last exit that it
+ * knows was to a guest of the guest. Looked at anew now and then, for a vCPU that was made where
+ * another one was.
+ */
+static __always_inline void *read_exit_reason(struct kvm_vcpu *vcpu, struct vp_vmcb_memo *memo,
+					      __u64 *ret)
+{
+	void *vmcb = (void *)memo->vmcb;
+
+	if (vmcb && ++memo->uses % VMCB_USES && read_vmcb_reason(vmcb, ret) && *ret != VMEXIT_VMRUN)
+		return vmcb;
+	vmcb = vmcb_of(vcpu);
+	memo->vmcb = vmcb_is_own(vcpu, vmcb) ? (__u64)vmcb : 0;
+	return read_vmcb_reason(vmcb, ret) ? vmcb : 0;
+}
+
 /* The reason where it is no part of a VMCB: Intel's. */
 static __always_inline bool read_vmx_exit_reason(struct kvm_vcpu *vcpu, __u32 *ret)
 {
@@ -216,6 +248,17 @@ static __always_inline bool read_place(struct kvm_vcpu *vcpu, void *vmcb, struct
 	if (!has_nested_paging(vmcb))
 		ret->cr3 = BPF_CORE_READ(vcpu, arch.cr3);
 	return true;
+}
+
+/* The guest's RSP and RBP; RBP is the fifth of KVM's registers (__VCPU_REGS_RBP). */
+static __always_inline bool read_stack_registers(struct kvm_vcpu *vcpu, __u64 *sp, __u64 *bp)
+{
+	void *vmcb = vendor == VP_VENDOR_AMD ? vmcb_of(vcpu) : 0;
+
+	if (!vmcb || !bpf_core_field_exists(vcpu->arch.regs))
+		return false;
+	return !bpf_probe_read_kernel(sp, sizeof(*sp), vmcb + VMCB_SAVE_RSP) &&
+	       !bpf_core_read(bp, sizeof(*bp), &vcpu->arch.regs[5]);
 }
 
 /* Whether the interrupt that this is hit the guest (KVM's own mark: 1 for an interrupt, 2 for an

@@ -10,6 +10,8 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "bpf/arch.bpf.h"
+#include "bpf/chain.bpf.h"
 #include "bpf/guest_current.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
 #include "bpf/sampler.h"
@@ -54,9 +56,6 @@ const volatile __u32 by_memory = 0;
 /* So often at most is user space told of a process. */
 enum { TELL_NS = 2000000 };
 
-/* So often at most is a VMCB used before it is asked for anew. */
-enum { LAST_VMCB_USES = 16 };
-
 /* Whenever any thread changes its name. */
 __u32 renames = 1;
 
@@ -84,8 +83,8 @@ static __always_inline struct vp_ring *ring_here(void)
 	return bpf_map_lookup_elem(&rings, &pcpu);
 }
 
-/* Makes room for VP_RING_SPARE bytes; false, and counted, if there is none. */
-static __always_inline bool place_begin(struct place *place)
+/* Makes room for `spare` bytes; false, and counted, if there is none. */
+static __always_inline bool place_begin(struct place *place, __u32 spare)
 {
 	struct vp_ring *ring = ring_here();
 
@@ -95,7 +94,7 @@ static __always_inline bool place_begin(struct place *place)
 	place->size = ring_size;
 	place->head = ring->head;
 	place->used = 0;
-	if (place->head + VP_RING_SPARE - *(volatile __u64 *)&ring->tail > place->size) {
+	if (place->head + spare - *(volatile __u64 *)&ring->tail > place->size) {
 		ring->lost++;
 		return false;
 	}
@@ -113,7 +112,7 @@ static __always_inline void *place_take(struct place *place, __u32 size)
 	return record;
 }
 
-/* Hands over what was written. Stores are seen in order on the processors this is for (x86). */
+/* Hands over what was written. */
 static __always_inline void place_end(struct place *place)
 {
 	struct vp_ring *ring = place->ring;
@@ -124,8 +123,7 @@ static __always_inline void place_end(struct place *place)
 		ring->lap_end = end;
 		next = (head | (size - 1)) + 1;
 	}
-	barrier();
-	*(volatile __u64 *)&ring->head = next;
+	store_after(&ring->head, next);
 	__u64 half = ring->tail + size / 2;
 	if (head < half && next >= half)
 		bpf_ringbuf_output(&doorbell, &next, sizeof(next), BPF_RB_FORCE_WAKEUP);
@@ -146,11 +144,6 @@ static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, void *vmcb, __u32 r
 	ret->flags |= VP_HAS_AS_ROOT | VP_HAS_CPL;
 }
 
-static __always_inline bool read_reason(void *vmcb, __u64 *ret)
-{
-	return vmcb && !bpf_probe_read_kernel(ret, sizeof(*ret), vmcb + VMCB_EXIT_CODE);
-}
-
 static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_place,
 				      struct vcpu_words *ret)
 {
@@ -160,30 +153,19 @@ static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_place,
 	*ret = (struct vcpu_words){};
 	if (read_vmx_exit_reason(vcpu, &ret->exit_reason))
 		ret->flags = VP_HAS_EXIT_REASON;
-	else if (read_reason(vmcb, &reason))
+	else if (read_vmcb_reason(vmcb, &reason))
 		read_vmcb(vcpu, vmcb, reason, with_place, ret);
 }
 
-/*
- * The same of the vCPU that the sample before was of: its own VMCB is remembered, and good unless
- * the last exit that it knows was to a guest of the guest. Looked at anew now and then, for a vCPU
- * that was made where another one was.
- */
+/* The same of the vCPU that the sample before was of. */
 static __always_inline void read_vcpu_again(struct vp_ring *ring, struct kvm_vcpu *vcpu,
 					    bool with_place, struct vcpu_words *ret)
 {
-	void *vmcb = (void *)ring->last_vmcb;
-	__u64 reason = VMEXIT_VMRUN;
+	__u64 reason;
+	void *vmcb = read_exit_reason(vcpu, &ring->last_vmcb, &reason);
 
 	*ret = (struct vcpu_words){};
-	if (vmcb && ++ring->vmcb_uses % LAST_VMCB_USES && read_reason(vmcb, &reason) &&
-	    reason != VMEXIT_VMRUN) {
-		read_vmcb(vcpu, vmcb, reason, with_place, ret);
-		return;
-	}
-	vmcb = vmcb_of(vcpu);
-	ring->last_vmcb = vmcb_is_own(vcpu, vmcb) ? (__u64)vmcb : 0;
-	if (read_reason(vmcb, &reason))
+	if (vmcb)
 		read_vmcb(vcpu, vmcb, reason, with_place, ret);
 }
 
@@ -235,7 +217,7 @@ static __always_inline __u32 number_in_ring(struct vp_ring *ring, void *notifier
 {
 	if (ring->last_notifier != (__u64)notifier) {
 		ring->last_notifier = (__u64)notifier;
-		ring->last_vmcb = 0;
+		ring->last_vmcb.vmcb = 0;
 		ring->last_vcpu = vcpu_number(vcpu);
 	}
 	return ring->last_vcpu;
@@ -280,7 +262,7 @@ static __always_inline void put_guest_task(struct place *place, __u32 pid, __u32
 
 static __always_inline __u32 host_mode(struct bpf_perf_event_data *context)
 {
-	return context->regs.cs & 3 ? VP_MODE_USER : VP_MODE_KERNEL;
+	return regs_are_user(&context->regs) ? VP_MODE_USER : VP_MODE_KERNEL;
 }
 
 /* What all samples begin with. */
@@ -297,15 +279,12 @@ static __always_inline struct vp_vcpu_sample *put_start(struct place *place, __u
 
 static __always_inline void put_guest_sample(struct place *place, __u32 pid, __u32 tid,
 					     __u32 number, const struct vcpu_words *words,
-					     __u64 host_ip, __u64 time)
+					     const struct guest_current *current, __u64 host_ip,
+					     __u64 time)
 {
-	struct guest_current current = {};
-
-	if (by_memory)
-		put_guest_task(place, pid, number, words, time, &current);
 	struct vp_guest_sample *record = (void *)put_start(place, pid, tid, time);
 	record->id = VP_ID_guest_sample;
-	record->flags = words->flags | (current.known ? VP_BY_MEMORY : 0);
+	record->flags = words->flags | (current->known ? VP_BY_MEMORY : 0);
 	record->mode = words->cpl == 3 ? VP_MODE_GUEST_USER : VP_MODE_GUEST_KERNEL;
 	record->vendor = vendor;
 	record->vcpu = number;
@@ -314,8 +293,8 @@ static __always_inline void put_guest_sample(struct place *place, __u32 pid, __u
 	record->as_root = words->as_root;
 	record->exit_reason = words->exit_reason;
 	record->cpl = words->cpl;
-	record->guest_pid = current.tgid;
-	record->guest_tid = current.tid;
+	record->guest_pid = current->tgid;
+	record->guest_tid = current->tid;
 	place->used += sizeof(*record);
 }
 
@@ -350,30 +329,82 @@ static __always_inline void put_host_sample(struct place *place, __u32 pid, __u3
 	place->used += sizeof(*record);
 }
 
-static __always_inline void sample_into_ring(struct bpf_perf_event_data *context)
+/* Puts the call chains of a sample before it. */
+static __always_inline void put_chain(struct place *place, const struct chain_maker *maker)
+{
+	__u64 size = chain_size(maker);
+
+	if (bpf_probe_read_kernel(place->at, size, maker->bytes))
+		return;
+	place->at += size;
+	place->used += size;
+}
+
+static __always_inline void put_chains(struct place *place, struct bpf_perf_event_data *context,
+				       const struct chain_subject *subject,
+				       const struct guest_current *current, __u32 tid, bool hit,
+				       __u64 time)
+{
+	struct chain_maker *maker = chain_begin(tid, time);
+
+	if (!maker)
+		return;
+	if (subject)
+		chain_of_guest(maker, subject, current);
+	if (!hit)
+		chain_of_host(maker, context);
+	put_chain(place, maker);
+}
+
+static __always_inline void put_sample_of_vcpu(struct place *place,
+					       struct bpf_perf_event_data *context,
+					       struct kvm_vcpu *vcpu, void *notifier, __u32 pid,
+					       __u32 tid, __u64 time, bool with_chains)
+{
+	__u64 ip = PT_REGS_IP(&context->regs);
+	__u32 number = number_in_ring(place->ring, notifier, vcpu);
+	bool hit = hit_guest(place->ring, vcpu, ip);
+	struct guest_current current = {};
+	struct vcpu_words words;
+
+	read_vcpu_again(place->ring, vcpu, hit || with_chains, &words);
+	if (by_memory && (hit || with_chains))
+		put_guest_task(place, pid, number, &words, time, &current);
+	if (with_chains) {
+		struct chain_subject subject = {.vcpu = vcpu,
+						.pid = pid,
+						.number = number,
+						.cpl = words.cpl,
+						.flags = words.flags,
+						.ip = words.ip,
+						.as_root = words.as_root};
+		put_chains(place, context, &subject, &current, tid, hit, time);
+	}
+	if (hit)
+		put_guest_sample(place, pid, tid, number, &words, &current, ip, time);
+	else
+		put_vcpu_sample(place, pid, tid, number, &words, ip, host_mode(context), time);
+}
+
+static __always_inline void sample_into_ring(struct bpf_perf_event_data *context, bool with_chains)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	void *notifier = kvm_notifier_of_known_task(current);
-	__u64 ip = PT_REGS_IP(&context->regs), time = bpf_ktime_get_ns();
+	__u64 time = bpf_ktime_get_ns();
 	__u32 pid = current->tgid, tid = current->pid;
-	struct vcpu_words words;
 	struct place place;
 
-	if (!place_begin(&place))
+	if (!place_begin(&place, with_chains ? VP_RING_SPARE : VP_SAMPLE_SPARE))
 		return;
-	put_task(&place, pid, tid, context->regs.cs & 3, time);
+	put_task(&place, pid, tid, regs_are_user(&context->regs), time);
 	struct kvm_vcpu *vcpu = notifier ? vcpu_of_notifier(notifier) : 0;
-	if (!vcpu) {
-		put_host_sample(&place, pid, tid, ip, host_mode(context), time);
+	if (vcpu) {
+		put_sample_of_vcpu(&place, context, vcpu, notifier, pid, tid, time, with_chains);
 	} else {
-		__u32 number = number_in_ring(place.ring, notifier, vcpu);
-		bool hit = hit_guest(place.ring, vcpu, ip);
-		read_vcpu_again(place.ring, vcpu, hit, &words);
-		if (hit)
-			put_guest_sample(&place, pid, tid, number, &words, ip, time);
-		else
-			put_vcpu_sample(&place, pid, tid, number, &words, ip, host_mode(context),
-					time);
+		if (with_chains && pid)
+			put_chains(&place, context, 0, 0, tid, false, time);
+		put_host_sample(&place, pid, tid, PT_REGS_IP(&context->regs), host_mode(context),
+				time);
 	}
 	place_end(&place);
 }
@@ -388,7 +419,8 @@ static __always_inline void put_raw(void *context, struct vp_raw_record *record)
 }
 
 /* Adds the vCPU that the thread is inside of. */
-static __always_inline void fill_vcpu(void *notifier, bool with_place, struct vp_raw_record *record)
+static __always_inline void fill_vcpu(void *notifier, bool with_place, struct vp_raw_record *record,
+				      __u64 *guest_ip)
 {
 	struct kvm_vcpu *vcpu = vcpu_of_notifier(notifier);
 	struct vcpu_words words;
@@ -401,6 +433,7 @@ static __always_inline void fill_vcpu(void *notifier, bool with_place, struct vp
 	record->flags |= words.flags;
 	record->exit_reason = words.exit_reason;
 	record->as_root = words.as_root;
+	*guest_ip = words.ip;
 	record->cpl = words.cpl;
 }
 
@@ -418,10 +451,38 @@ static __always_inline void fill_guest_task(struct vp_raw_record *record)
 	record->flags |= VP_BY_MEMORY | (current.is_new ? VP_RAW_NEW_TASK : 0);
 }
 
-static __always_inline void sample_by_perf(struct bpf_perf_event_data *context)
+/* The guest's side too of what may turn out to have hit the host: only perf knows. */
+static __always_inline void send_chains(struct bpf_perf_event_data *context, void *notifier,
+					const struct vp_raw_record *record, __u64 guest_ip)
+{
+	struct chain_maker *maker = chain_begin(record->tid, record->time);
+	struct kvm_vcpu *vcpu = notifier ? vcpu_of_notifier(notifier) : 0;
+
+	if (!maker)
+		return;
+	if (vcpu) {
+		struct guest_current current = {.known = record->flags & VP_BY_MEMORY,
+						.tgid = record->guest_pid,
+						.tid = record->guest_tid};
+		struct chain_subject subject = {.vcpu = vcpu,
+						.pid = record->pid,
+						.number = record->vcpu,
+						.cpl = record->cpl,
+						.flags = record->flags,
+						.ip = guest_ip,
+						.as_root = record->as_root};
+		chain_of_guest(maker, &subject, &current);
+	}
+	chain_of_host(maker, context);
+	maker->raw.kind = VP_RAW_CHAIN;
+	bpf_perf_event_output(context, &records, BPF_F_CURRENT_CPU, &maker->raw,
+			      sizeof(maker->raw) + chain_size(maker));
+}
+
+static __always_inline void sample_by_perf(struct bpf_perf_event_data *context, bool with_chains)
 {
 	void *notifier = kvm_notifier_of_task((void *)bpf_get_current_task());
-	__u64 id = bpf_get_current_pid_tgid();
+	__u64 id = bpf_get_current_pid_tgid(), guest_ip = 0;
 	struct vp_raw_record record = {
 	    .time = bpf_ktime_get_ns(),
 	    .kind = VP_RAW_SAMPLE,
@@ -433,10 +494,12 @@ static __always_inline void sample_by_perf(struct bpf_perf_event_data *context)
 
 	bpf_get_current_comm(record.comm, sizeof(record.comm));
 	if (notifier) {
-		fill_vcpu(notifier, true, &record);
+		fill_vcpu(notifier, true, &record, &guest_ip);
 		if (by_memory)
 			fill_guest_task(&record);
 	}
+	if (with_chains && record.pid)
+		send_chains(context, notifier, &record, guest_ip);
 	put_raw(context, &record);
 }
 
@@ -444,9 +507,24 @@ SEC("perf_event")
 int take_sample(struct bpf_perf_event_data *context)
 {
 	if (seen_by == VP_SEEN_BY_IRQ)
-		sample_into_ring(context);
+		sample_into_ring(context, false);
 	else
-		sample_by_perf(context);
+		sample_by_perf(context, false);
+	return 0;
+}
+
+/* One for each way, since both would want more stack than there is. */
+SEC("perf_event")
+int chains_into_ring(struct bpf_perf_event_data *context)
+{
+	sample_into_ring(context, true);
+	return 0;
+}
+
+SEC("perf_event")
+int chains_by_perf(struct bpf_perf_event_data *context)
+{
+	sample_by_perf(context, true);
 	return 0;
 }
 
@@ -464,7 +542,7 @@ static __always_inline void switch_into_ring(struct task_struct *task, struct ta
 	struct vcpu_words words;
 	struct place place;
 
-	if (!vcpu || !place_begin(&place))
+	if (!vcpu || !place_begin(&place, VP_SAMPLE_SPARE))
 		return;
 	/* vcpu_in has the same fields in the same order. */
 	struct vp_vcpu_out *record = place_take(&place, sizeof(*record));
@@ -494,8 +572,9 @@ static __always_inline void switch_by_perf(void *context, struct task_struct *ta
 	    .tid = task->pid,
 	    .other_tid = other->pid,
 	};
+	__u64 guest_ip;
 
-	fill_vcpu(notifier, false, &record);
+	fill_vcpu(notifier, false, &record, &guest_ip);
 	put_raw(context, &record);
 }
 

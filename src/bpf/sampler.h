@@ -5,6 +5,8 @@
 
 #include <linux/types.h>
 
+#include "bpf/vmcb_memo.h"
+
 /*
  * How a sample learns what it hit. By perf works everywhere, also where the guest's PC can only be
  * read by the CPU (Intel) and in an NMI, but writing through perf costs as much again as all the
@@ -27,24 +29,27 @@ struct vp_ring {
 	__u64 lap_end;
 	__u64 lost; /* records that found no room */
 	/* The programs' own: what the last sample was of. */
-	__u64 last_notifier, last_vmcb;
+	__u64 last_notifier;
+	struct vp_vmcb_memo last_vmcb;
 	__u32 last_tid, last_vcpu, last_renames;
-	__u32 vmcb_uses; /* of last_vmcb */
-	__u64 hit_ip;    /* where KVM is when an interrupt of the guest comes through to it */
-	__u64 told;      /* when user space was told of a process last */
-	__u64 padding[7];
+	__u32 reserved;
+	__u64 hit_ip; /* where KVM is when an interrupt of the guest comes through to it */
+	__u64 told;   /* when user space was told of a process last */
+	__u64 padding[6];
 	__u64 tail; /* of what was read; user space's, on a cache line of its own */
 	__u64 more_padding[7];
 };
 /* More than what is written at once: a sample, and before it whose it is on host and guest. */
-#define VP_RING_SPARE 192u
+#define VP_SAMPLE_SPARE 192u
+/* And its call chains. */
+#define VP_RING_SPARE 12288u
 
 /*
  * By perf, one shape for all: the kernel's own sample header comes with it, and says whether the
  * sample hit the guest and where. perf asks KVM, and knows every vendor. The program adds what perf
  * does not know.
  */
-enum vp_raw_kind { VP_RAW_SAMPLE = 1, VP_RAW_VCPU_IN = 2, VP_RAW_VCPU_OUT = 3 };
+enum vp_raw_kind { VP_RAW_SAMPLE = 1, VP_RAW_VCPU_IN = 2, VP_RAW_VCPU_OUT = 3, VP_RAW_CHAIN = 4 };
 
 struct vp_raw_record {
 	__u64 time; /* CLOCK_MONOTONIC, ns */
@@ -66,5 +71,12 @@ struct vp_raw_record {
 
 #define VP_RAW_ON_VCPU 0x100u  /* the thread is inside KVM's vCPU loop */
 #define VP_RAW_NEW_TASK 0x200u /* the guest's task is to be named */
+
+/* Begins like a vp_raw_record; behind it are the chain records of the sample that follows. */
+struct vp_raw_chain {
+	__u64 reserved[3];
+	__u32 kind;
+	__u32 used; /* bytes of records */
+};
 
 #endif

@@ -9,20 +9,43 @@ const struct vp_verb *vp_verb_account(void)
 	return &verb;
 }
 
+static struct vp_error *print_sums(const struct vp_account_options *options,
+				   const struct vp_account_book *book, struct vp_account_view *view)
+{
+	struct vp_named_table tables[] = {{.key = "states"}, {.key = "vcpus"}};
+
+	vp_account_states_table(view, &tables[0].table);
+	vp_account_vcpus_table(view, &tables[1].table);
+	struct vp_error *error =
+	    vp_account_print(options, book, verb.name, tables, VP_ARRAY_SIZE(tables), true);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++)
+		vp_table_deinit(&tables[i].table);
+	return error;
+}
+
+static struct vp_error *print_events(const struct vp_account_options *options,
+				     const struct vp_account_book *book,
+				     struct vp_account_view *view)
+{
+	struct vp_named_table table = {.key = "events"};
+	struct vp_error *error =
+	    vp_account_events_table(view, book->path, book->recording.start, &table.table);
+
+	if (!error)
+		error = vp_account_print(options, book, verb.name, &table, 1, false);
+	vp_table_deinit(&table.table);
+	return error;
+}
+
 static struct vp_error *account_with(struct vp_account_options *options)
 {
 	struct vp_account_book book;
 	struct vp_account_view view;
-	struct vp_named_table tables[] = {{.key = "states"}, {.key = "vcpus"}};
 
 	VP_TRY(vp_account_options_check(options));
 	VP_TRY(vp_account_options_open(options, &book, &view));
-	vp_account_states_table(&view, &tables[0].table);
-	vp_account_vcpus_table(&view, &tables[1].table);
-	struct vp_error *error =
-	    vp_account_print(options, &book, verb.name, tables, VP_ARRAY_SIZE(tables), true);
-	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++)
-		vp_table_deinit(&tables[i].table);
+	struct vp_error *error = options->events ? print_events(options, &book, &view)
+						 : print_sums(options, &book, &view);
 	vp_account_view_deinit(&view);
 	vp_account_book_close(&book);
 	return error;
@@ -31,7 +54,10 @@ static struct vp_error *account_with(struct vp_account_options *options)
 static int run_account(int argc, char **argv)
 {
 	struct vp_account_options account = {0};
-	const struct vp_option options[] = {VP_ACCOUNT_OPTIONS(&account)};
+	const struct vp_option options[] = {
+	    VP_ACCOUNT_OPTIONS(&account),
+	    {0, "events", VP_OPTION_FLAG, &account.events, NULL,
+	     "every stretch of time in one state, of 'vperf record --account-events'"}};
 	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
 						  false, &account.operands, &account.help);
 
@@ -45,7 +71,7 @@ static int run_account(int argc, char **argv)
 
 static const struct vp_verb verb = {
     .name = "account",
-    .usage = "[--vm NAME] [--vcpu N] [--format FORMAT] [DIR]",
+    .usage = "[--vm NAME] [--vcpu N] [--events] [--format FORMAT] [DIR]",
     .summary = "show what each vCPU did, to the nanosecond",
     .run = run_account,
 };

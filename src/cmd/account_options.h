@@ -11,7 +11,7 @@ enum vp_account_format { VP_FORMAT_TEXT, VP_FORMAT_JSON, VP_FORMAT_CSV };
 struct vp_account_options {
 	const char *input, *vm, *vcpu, *format;
 	uint64_t limit;
-	bool json, csv, help;
+	bool json, csv, events, help;
 	struct vp_texts operands;
 	/* What the words mean. */
 	const char *directory;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/intervals.h"
 #include "table/reader.h"
 
 static const struct vp_verb verb;
@@ -64,12 +65,29 @@ static struct vp_error *find_workload(const struct vp_model_options *options, st
 	return NULL;
 }
 
+/* A file, or a recording of intervals: events by 1000 instructions, where they were counted. */
+static struct vp_error *read_data(const struct vp_model_options *options, const char *path,
+				  struct vp_data *data)
+{
+	struct vp_interval_book book;
+
+	if (!vp_interval_book_is_one(path))
+		return vp_table_read(path, data);
+	VP_TRY(vp_interval_book_open(path, &book));
+	struct vp_interval_choice choice = {.base = vp_interval_usual_base(&book),
+					    .per = 1000,
+					    .subjects = options->workload != NULL};
+	struct vp_error *error = vp_interval_data(&book, &choice, data);
+	vp_interval_book_close(&book);
+	return error;
+}
+
 struct vp_error *vp_model_read(const struct vp_model_options *options, const char *path,
 			       struct vp_data *data)
 {
 	struct vp_error *error = NULL;
 
-	VP_TRY(vp_table_read(path, data));
+	VP_TRY(read_data(options, path, data));
 	if (options->target)
 		data->target = vp_data_find(data, options->target);
 	if (data->target == VP_DATA_NONE)

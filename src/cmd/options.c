@@ -51,6 +51,7 @@ static struct vp_error *set_option(const struct vp_option *option, const char *t
 		*(bool *)option->value = true;
 		return NULL;
 	case VP_OPTION_TEXT:
+	case VP_OPTION_MAYBE:
 		*(const char **)option->value = text;
 		return NULL;
 	case VP_OPTION_TEXTS:
@@ -76,6 +77,8 @@ static struct vp_error *take_value(struct parser *parser, const struct vp_option
 	if (option->type == VP_OPTION_FLAG)
 		return attached ? vp_error_usage("option --%s takes no value", option->name)
 				: set_option(option, NULL);
+	if (option->type == VP_OPTION_MAYBE)
+		return set_option(option, attached ? attached : "");
 	if (!attached && parser->next == parser->argc)
 		return vp_error_usage("option --%s: expected %s behind it", option->name,
 				      option->argument);
@@ -144,8 +147,10 @@ void vp_options_help(const struct vp_verb *verb, const struct vp_option *options
 		char letter[5] = "    ";
 		if (option->letter)
 			snprintf(letter, sizeof(letter), "-%c, ", option->letter);
-		snprintf(left, sizeof(left), "%s--%s%s%s", letter, option->name,
-			 option->argument ? " " : "", option->argument ? option->argument : "");
+		const char *between = option->type == VP_OPTION_MAYBE ? "[=" : " ";
+		snprintf(left, sizeof(left), "%s--%s%s%s%s", letter, option->name,
+			 option->argument ? between : "", option->argument ? option->argument : "",
+			 option->type == VP_OPTION_MAYBE ? "]" : "");
 		printf("  %-29s %s\n", left, option->help);
 	}
 	printf("  %-29s %s\n", "-h, --help", "show this and exit");

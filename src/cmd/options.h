@@ -12,6 +12,8 @@
 enum vp_option_type {
 	VP_OPTION_FLAG,  /* bool: set to true */
 	VP_OPTION_TEXT,  /* const char * */
+	VP_OPTION_MAYBE, /* const char *: "" without a value, which is attached: --name=VALUE,
+			    -xVALUE */
 	VP_OPTION_TEXTS, /* struct vp_texts: may be given again and again */
 	VP_OPTION_COUNT, /* uint64_t: a positive number, with k, M or G behind it if wanted */
 };
@@ -62,5 +64,6 @@ const struct vp_verb *vp_verb_top(void);
 const struct vp_verb *vp_verb_check(void);
 const struct vp_verb *vp_verb_guests(void);
 const struct vp_verb *vp_verb_model(void);
+const struct vp_verb *vp_verb_stat(void);
 
 #endif

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf record: samples every layer of this host until COMMAND ends or Ctrl-C. */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/alloc.h"
-#include "base/buffer.h"
-#include "cmd/options.h"
+#include "cmd/command.h"
 #include "collect/clock.h"
 #include "recording/recorder.h"
 
@@ -18,7 +14,6 @@
 enum { STEP_MS = 1000 };
 
 static const struct vp_verb verb;
-static volatile sig_atomic_t stop_wanted;
 
 enum { MOST_PAGES = 1 << 20 };
 
@@ -29,36 +24,12 @@ const struct vp_verb *vp_verb_record(void)
 
 struct record {
 	uint64_t frequency, period, pages, duration, agent_port, agent_seconds, agent_megabytes;
-	const char *event, *output;
+	const char *event, *output, *call_graph;
 	struct vp_texts vms, command;
-	bool no_agent, no_memory, no_symbols, no_samples, no_account, quiet, help;
+	bool chains, no_agent, no_memory, no_symbols, no_samples, no_account, account_events;
+	bool quiet, help;
 	bool as_ever; /* what is asked for is done anyway */
 };
-
-static void on_signal(int signal)
-{
-	stop_wanted = 1;
-}
-
-static void on_child(int signal)
-{
-}
-
-static void catch_signals(void)
-{
-	struct sigaction action = {.sa_handler = on_signal};
-
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	/* nohup has it ignored. */
-	struct sigaction before;
-	if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)
-		sigaction(SIGHUP, &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	/* The end of COMMAND, too, cuts a wait short. */
-	action.sa_handler = on_child;
-	sigaction(SIGCHLD, &action, NULL);
-}
 
 static struct vp_error *check_most(const char *option, uint64_t value, uint64_t most)
 {
@@ -75,11 +46,16 @@ static struct vp_error *check_options(struct record *record)
 	if (record->no_samples && record->no_account)
 		return vp_error_usage("--no-samples and --no-account exclude each other: nothing "
 				      "would be recorded");
+	if (record->account_events && record->no_account)
+		return vp_error_usage("--account-events and --no-account exclude each other");
 	VP_TRY(check_most("freq", record->frequency, 100000000));
 	VP_TRY(check_most("duration", record->duration, 1000000000));
 	VP_TRY(check_most("agent-port", record->agent_port, UINT32_MAX - 1));
 	VP_TRY(check_most("agent-timeout", record->agent_seconds, 86400));
 	VP_TRY(check_most("agent-limit", record->agent_megabytes, 1 << 20));
+	if (record->call_graph && strcmp(record->call_graph, "fp") != 0)
+		return vp_error_usage("option --call-graph: expected fp, not '%s'",
+				      record->call_graph);
 	if (!record->frequency && !record->period)
 		record->frequency = 1000;
 	if (record->pages & (record->pages - 1) || record->pages > MOST_PAGES)
@@ -87,54 +63,6 @@ static struct vp_error *check_options(struct record *record)
 				      "not %" PRIu64,
 				      MOST_PAGES, record->pages);
 	return NULL;
-}
-
-/* A started command that waits for a byte before it becomes COMMAND. */
-struct command {
-	pid_t pid;
-	int go;
-};
-
-static struct vp_error *command_prepare(const struct vp_texts *words, struct command *ret)
-{
-	int go[2];
-
-	if (pipe2(go, O_CLOEXEC))
-		return vp_error_errno(errno, "cannot make a pipe");
-	ret->pid = fork();
-	if (ret->pid < 0)
-		return vp_error_errno(errno, "cannot start a process");
-	if (ret->pid == 0) {
-		char byte;
-		close(go[1]);
-		if (read(go[0], &byte, 1) != 1)
-			_exit(0);
-		signal(SIGPIPE, SIG_DFL);
-		execvp(words->at[0], (char *const *)words->at);
-		fprintf(stderr, "vperf record: cannot run '%s': %s\n", words->at[0],
-			strerror(errno));
-		_exit(127);
-	}
-	close(go[0]);
-	ret->go = go[1];
-	return NULL;
-}
-
-static void command_go(struct command *command)
-{
-	if (command->pid && write(command->go, "", 1) != 1)
-		stop_wanted = 1;
-	if (command->pid)
-		close(command->go);
-}
-
-/* True once the command has ended; *status is then what waitpid() said. */
-static bool command_ended(struct command *command, int *status)
-{
-	if (!command->pid || waitpid(command->pid, status, WNOHANG) != command->pid)
-		return false;
-	command->pid = 0;
-	return true;
 }
 
 static void print_notices(struct vp_recorder *recorder)
@@ -162,12 +90,12 @@ static int step_ms(const struct record *record, uint64_t passed)
 }
 
 static struct vp_error *run_until_end(const struct record *record, struct vp_recorder *recorder,
-				      struct command *command, int *status)
+				      struct vp_command *command, int *status)
 {
 	uint64_t since = vp_clock_monotonic(), shown = since;
 	bool terminal = isatty(STDERR_FILENO) && !record->quiet;
 
-	while (!stop_wanted && !command_ended(command, status)) {
+	while (!vp_command_stop_wanted() && !vp_command_ended(command, status)) {
 		uint64_t now = vp_clock_monotonic();
 		if (record->duration && now - since >= record->duration * 1000000000)
 			break;
@@ -211,10 +139,10 @@ static void show_end_progress(const char *what, bool only_agents_left)
 
 /* Records; `status` is the command's, as waitpid() gives it. */
 static struct vp_error *record_all(const struct record *record, struct vp_recorder *recorder,
-				   struct command *command, int *status)
+				   struct vp_command *command, int *status)
 {
 	VP_TRY(vp_recorder_start(recorder));
-	command_go(command);
+	vp_command_go(command);
 	struct vp_error *error = run_until_end(record, recorder, command, status);
 	if (command->pid)
 		kill(command->pid, SIGTERM);
@@ -229,21 +157,10 @@ static struct vp_error *record_all(const struct record *record, struct vp_record
 	return error;
 }
 
-static char *join_words(const struct vp_texts *words)
-{
-	struct vp_buffer text = {0};
-
-	for (size_t i = 0; i < words->count; i++)
-		vp_buffer_printf(&text, "%s%s", i ? " " : "", words->at[i]);
-	char *joined = vp_strdup(vp_buffer_text(&text));
-	vp_buffer_deinit(&text);
-	return joined;
-}
-
 static struct vp_error *record_with(struct record *record, int *status)
 {
-	VP_AUTO_FREE char *command_text = join_words(&record->command);
-	struct command command = {0};
+	VP_AUTO_FREE char *command_text = vp_command_text(&record->command);
+	struct vp_command command = {0};
 	struct vp_recorder *recorder = NULL;
 
 	VP_TRY(check_options(record));
@@ -260,8 +177,10 @@ static struct vp_error *record_with(struct record *record, int *status)
 	    .n_vm_names = record->vms.count,
 	    .no_samples = record->no_samples,
 	    .with_account = !record->no_account,
+	    .with_states = record->account_events,
 	    .ask_agents = !record->no_agent,
 	    .read_memory = !record->no_memory && !record->no_samples,
+	    .with_chains = record->chains || record->call_graph,
 	    .with_symbols = !record->no_symbols,
 	    .agent_port = (unsigned)record->agent_port,
 	    .agent_seconds = (unsigned)record->agent_seconds,
@@ -269,9 +188,10 @@ static struct vp_error *record_with(struct record *record, int *status)
 	    .progress = record->quiet ? NULL : show_end_progress,
 	};
 	VP_TRY(vp_recorder_open(&options, &recorder));
-	catch_signals();
-	struct vp_error *error =
-	    record->command.count ? command_prepare(&record->command, &command) : NULL;
+	vp_command_catch_signals();
+	struct vp_error *error = record->command.count
+				     ? vp_command_prepare(verb.name, &record->command, &command)
+				     : NULL;
 	if (!error)
 		error = record_all(record, recorder, &command, status);
 	vp_recorder_free(recorder);
@@ -294,6 +214,10 @@ static int run_record(int argc, char **argv)
 	     "what triggers a sample: cycles, instructions, rHEX, cpu-clock, ... (cycles, or "
 	     "cpu-clock where there is no counter)"},
 	    {'o', "output", VP_OPTION_TEXT, &record.output, "DIR", "the recording (vperf.data)"},
+	    {'g', "call-chains", VP_OPTION_FLAG, &record.chains, NULL,
+	     "take call chains, of hosts and guests"},
+	    {0, "call-graph", VP_OPTION_TEXT, &record.call_graph, "MODE",
+	     "same as -g; MODE is fp: user space by frame pointers"},
 	    {0, "vm", VP_OPTION_TEXTS, &record.vms, "NAME",
 	     "look into this VM's guest only; may be given again"},
 	    {'d', "duration", VP_OPTION_COUNT, &record.duration, "S",
@@ -306,6 +230,8 @@ static int run_record(int argc, char **argv)
 	     "taken for granted: the vCPUs' time is accounted for"},
 	    {0, "no-account", VP_OPTION_FLAG, &record.no_account, NULL,
 	     "samples only: no account, steal and exits"},
+	    {0, "account-events", VP_OPTION_FLAG, &record.account_events, NULL,
+	     "every state of every vCPU as an event, too"},
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,
 	     "the account of the vCPUs' time only"},
 	    {0, "no-agent", VP_OPTION_FLAG, &record.no_agent, NULL,
@@ -341,7 +267,7 @@ static int run_record(int argc, char **argv)
 	if (error)
 		return vp_cmd_fail(&verb, error);
 	/* A command that the user's Ctrl-C ended did not fail. */
-	return status != 0 && !stop_wanted;
+	return status != 0 && !vp_command_stop_wanted();
 }
 
 static const struct vp_verb verb = {

@@ -19,12 +19,16 @@ enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_FOLDED, FORMATS };
 
 struct report {
 	const char *view, *vm, *vcpu, *comm, *sort, *format, *input, *symfs, *percent_limit, *cpus;
+	const char *call_graph; /* NULL: not said */
 	uint64_t pid, limit;
-	bool per_vcpu, per_process, json, csv, folded, stdio, help;
+	bool children, no_children, per_vcpu, per_process, json, csv, folded, stdio, help;
 	struct vp_texts guests, kallsyms, kallsyms_too, operands;
 	/* What the words mean. */
 	enum format chosen;
 	double least_percent;
+	enum vp_call_order order;
+	double least_branch; /* percent */
+	bool no_graph;
 	struct vp_pcpus pcpus;
 	struct vp_profile_options profile;
 	struct vp_naming_options naming;
@@ -146,6 +150,50 @@ static struct vp_error *choose_cpus(struct report *report)
 	return NULL;
 }
 
+/* One of the words that -g may have. */
+static struct vp_error *choose_graph_word(struct report *report, const char *word)
+{
+	char *end;
+	double percent = strtod(word, &end);
+
+	if (!strcmp(word, "graph"))
+		return NULL;
+	if (!strcmp(word, "none"))
+		report->no_graph = true;
+	else if (!strcmp(word, "caller"))
+		report->order = VP_CALL_CALLER;
+	else if (!strcmp(word, "callee"))
+		report->order = VP_CALL_CALLEE;
+	else if (end != word && !*end && percent >= 0)
+		report->least_branch = percent;
+	else
+		return vp_error_usage(
+		    "option --call-graph: expected graph, none, caller, callee or "
+		    "a percentage, separated by commas, not '%s'",
+		    word);
+	return NULL;
+}
+
+/* As perf has it: callers below functions, or with --children, callees. */
+static struct vp_error *choose_graph(struct report *report)
+{
+	VP_AUTO_FREE char *words = vp_strdup(report->call_graph ? report->call_graph : "");
+	char *rest = NULL;
+	unsigned columns = report->profile.columns;
+
+	if (report->children && report->no_children)
+		return vp_error_usage("--children and --no-children exclude each other");
+	report->profile.chains = !columns || columns & VP_COLUMN_FUNCTION;
+	report->profile.by_callees = report->profile.chains && !report->no_children;
+	report->order = report->profile.by_callees ? VP_CALL_CALLER : VP_CALL_CALLEE;
+	report->least_branch = 0.5;
+	if (!report->profile.chains && (report->children || report->call_graph))
+		return vp_error_usage("call chains are of functions: --sort leaves them out");
+	for (char *word = strtok_r(words, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
+		VP_TRY(choose_graph_word(report, word));
+	return NULL;
+}
+
 static struct vp_error *choose_input(struct report *report)
 {
 	if (report->operands.count + (report->input != NULL) > 1)
@@ -170,6 +218,7 @@ static struct vp_error *choose_all(struct report *report)
 	VP_TRY(choose_columns(report));
 	VP_TRY(choose_numbers(report));
 	VP_TRY(choose_cpus(report));
+	VP_TRY(choose_graph(report));
 	VP_TRY(vp_naming_options_take(&report->guests, "guest", &report->naming.maps));
 	VP_TRY(vp_naming_options_take(&report->kallsyms, "kallsyms", &report->naming.kernels));
 	VP_TRY(vp_naming_options_take(&report->kallsyms_too, "guest-kallsyms",
@@ -203,6 +252,16 @@ static struct vp_error *report_with(struct report *report)
 
 	VP_TRY(choose_all(report));
 	VP_TRY(vp_report_make(&report->naming, &report->profile, &made));
+	if ((report->children || report->call_graph) && !made.options.chains) {
+		vp_report_deinit(&made);
+		return vp_error_new(
+		    "the recording '%s' has no call chains: 'vperf record -g' takes "
+		    "them",
+		    report->naming.directory);
+	}
+	made.graph.shown = !report->no_graph;
+	made.graph.order = report->order;
+	made.graph.least_percent = report->least_branch;
 	made.limit = report->limit;
 	made.percent_limit = report->least_percent;
 	render(report, &made, &out);
@@ -235,6 +294,13 @@ static int run_report(int argc, char **argv)
 	    {'s', "sort", VP_OPTION_TEXT, &report.sort, "KEYS",
 	     "what rows are told apart by, most samples first: function, module, process, pid, vm, "
 	     "vcpu, separated by commas; sym, dso and comm as in perf"},
+	    {0, "children", VP_OPTION_FLAG, &report.children, NULL,
+	     "count what functions called to them as well (so with call chains)"},
+	    {0, "no-children", VP_OPTION_FLAG, &report.no_children, NULL,
+	     "order rows by their own samples"},
+	    {'g', "call-graph", VP_OPTION_MAYBE, &report.call_graph, "HOW",
+	     "the call tree below each row: graph or none, least percentage of a branch, caller or "
+	     "callee, separated by commas (graph,0.5)"},
 	    {0, "per-vcpu", VP_OPTION_FLAG, &report.per_vcpu, NULL, "each vCPU by itself"},
 	    {0, "per-process", VP_OPTION_FLAG, &report.per_process, NULL,
 	     "each process by itself, with its pid"},

@@ -143,7 +143,7 @@ static struct vp_error *top_with(struct top *top)
 	if (geteuid() != 0)
 		return vp_error_new("root is needed to watch the host (try sudo)");
 	VP_TRY(vp_vm_scan(&top->vms, true));
-	VP_TRY(vp_account_writer_open(&top->vms, vp_sampler_vendor(), take, top, &writer));
+	VP_TRY(vp_account_writer_open(&top->vms, vp_sampler_vendor(), false, take, top, &writer));
 	if (vp_account_writer_missing(writer))
 		fprintf(stderr, "vperf top: %s\n", vp_account_writer_missing(writer));
 	sigaction(SIGINT, &action, NULL);

@@ -18,8 +18,13 @@ enum {
 	MOST_PLACES = 4096,
 	COPY_TRIES = 10000, /* of an entry that is being written */
 	ENTRIES_AT_ONCE = 512,
+	/* Thieves to each place. Reading them costs by how many there might be. */
+	THIEVES = 15,
+	/* A busy pCPU ends some 100,000 states a second, each 48 bytes here. */
+	STATES_SIZE = 16 << 20,
 	AMD_HLT = 0x78,
 	INTEL_HLT = 12,
+	ARM_WFX = 0x01,
 };
 
 struct vp_account_source {
@@ -30,6 +35,9 @@ struct vp_account_source {
 	const struct vp_account_exit *exits;
 	const struct vp_account_site *sites;
 	char *missing;
+	struct ring_buffer *states; /* NULL: only sums are wanted */
+	void (*take)(void *context, struct vp_vcpu_span *record);
+	void *context;
 };
 
 /* What an optional program adds, by its name. */
@@ -82,6 +90,9 @@ static int size_maps(struct vp_account_source *source)
 	int result = bpf_map__set_max_entries(programs->maps.vcpus, places);
 
 	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.thieves, places * THIEVES);
+
+	if (!result)
 		result = bpf_map__set_max_entries(programs->maps.places, places);
 	if (!result)
 		result = bpf_map__set_max_entries(programs->maps.exits, places * VP_EXIT_REASONS);
@@ -90,6 +101,8 @@ static int size_maps(struct vp_account_source *source)
 	if (!result)
 		result = bpf_map__set_max_entries(programs->maps.cpus,
 						  (uint32_t)libbpf_num_possible_cpus());
+	if (!result && programs->rodata->tell_states)
+		result = bpf_map__set_max_entries(programs->maps.states, STATES_SIZE);
 	return result;
 }
 
@@ -109,7 +122,26 @@ static int keep_quiet(enum libbpf_print_level level, const char *format, va_list
 	return getenv("VPERF_DEBUG") ? vfprintf(stderr, format, args) : 0;
 }
 
-static struct vp_error *load(struct vp_account_source *source)
+static int take_state(void *context, void *data, size_t size)
+{
+	struct vp_account_source *source = context;
+	struct vp_vcpu_span record;
+
+	memcpy(&record, data, size < sizeof(record) ? size : sizeof(record));
+	source->take(source->context, &record);
+	return 0;
+}
+
+static struct vp_error *open_states(struct vp_account_source *source)
+{
+	if (!source->programs->rodata->tell_states)
+		return NULL;
+	source->states =
+	    ring_buffer__new(bpf_map__fd(source->programs->maps.states), take_state, source, NULL);
+	return source->states ? NULL : vp_error_errno(errno, "cannot map the vCPUs' states");
+}
+
+static struct vp_error *load(struct vp_account_source *source, bool with_states)
 {
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		return vp_error_errno(errno,
@@ -120,6 +152,7 @@ static struct vp_error *load(struct vp_account_source *source)
 	if (!source->programs)
 		return vp_error_errno(errno, "cannot open the accounting programs");
 	source->programs->rodata->vendor = vp_sampler_vendor();
+	source->programs->rodata->tell_states = with_states;
 	int result = size_maps(source);
 	if (!result)
 		result = account_bpf__load(source->programs);
@@ -135,7 +168,7 @@ static struct vp_error *load(struct vp_account_source *source)
 	source->sites =
 	    map_array(programs->maps.sites, source->places * VP_EXIT_SITES, sizeof(*source->sites));
 	return source->vcpus && source->exits && source->sites
-		   ? NULL
+		   ? open_states(source)
 		   : vp_error_errno(errno, "cannot map the account");
 }
 
@@ -181,13 +214,14 @@ static struct vp_error *attach(struct vp_account_source *source)
 	return NULL;
 }
 
-struct vp_error *vp_account_source_open(const vp_vms *vms, struct vp_account_source **ret)
+struct vp_error *vp_account_source_open(const vp_vms *vms, bool with_states,
+					struct vp_account_source **ret)
 {
 	struct vp_account_source *source = vp_alloc(sizeof(*source));
 	size_t wanted = 2 * count_vcpus(vms) + SPARE_PLACES;
 
 	source->places = wanted < MOST_PLACES ? wanted : MOST_PLACES;
-	struct vp_error *error = load(source);
+	struct vp_error *error = load(source, with_states);
 	if (!error)
 		error = attach(source);
 	if (error)
@@ -207,6 +241,7 @@ void vp_account_source_free(struct vp_account_source *source)
 	unmap_array(source->vcpus, source->places, sizeof(*source->vcpus));
 	unmap_array(source->exits, source->places * VP_EXIT_REASONS, sizeof(*source->exits));
 	unmap_array(source->sites, source->places * VP_EXIT_SITES, sizeof(*source->sites));
+	ring_buffer__free(source->states);
 	account_bpf__destroy(source->programs);
 	free(source->missing);
 	free(source);
@@ -238,6 +273,19 @@ static void note_tid(struct vp_account_source *source, uint32_t tid, uint32_t pl
 	}
 }
 
+/* Why a vCPU that sleeps in KVM left its guest. */
+static uint32_t halt_reason(void)
+{
+	switch (vp_sampler_vendor()) {
+	case VP_VENDOR_AMD:
+		return AMD_HLT;
+	case VP_VENDOR_ARM:
+		return ARM_WFX;
+	default:
+		return INTEL_HLT;
+	}
+}
+
 static void seed(struct vp_account_source *source, const struct vp_vm *vm,
 		 const struct vp_vcpu *vcpu, uint64_t now)
 {
@@ -254,7 +302,7 @@ static void seed(struct vp_account_source *source, const struct vp_vm *vm,
 	    .pid = vm->pid,
 	    .number = vcpu->number,
 	    .flags = VP_NUMBER_KNOWN | (in_kvm ? VP_REASON_KNOWN : 0),
-	    .reason = vp_sampler_vendor() == VP_VENDOR_AMD ? AMD_HLT : INTEL_HLT,
+	    .reason = halt_reason(),
 	    .state = VP_STATE_UNKNOWN,
 	    .base = in_kvm ? VP_STATE_KERNEL : VP_STATE_VMM,
 	    .asleep = in_kvm ? VP_STATE_HALTED : VP_STATE_WAITING,
@@ -325,8 +373,8 @@ const struct vp_account_site *vp_account_source_sites(const struct vp_account_so
 }
 
 /*
- * All of a hash map at once, of keys and values of these sizes: a system call for hundreds of entries,
- * rather than two for each. What is added meanwhile may be left out until the next time.
+ * All of a hash map at once, of keys and values of these sizes: a system call for hundreds of
+ * entries, rather than two for each. What is added meanwhile may be left out until the next time.
  */
 static void each_entry(int map, size_t key_size, size_t value_size,
 		       void (*take)(void *context, const void *key, const void *value),
@@ -371,6 +419,21 @@ bool vp_account_source_task(const struct vp_account_source *source, uint32_t tid
 			    struct vp_account_task *ret)
 {
 	return !bpf_map_lookup_elem(bpf_map__fd(source->programs->maps.tasks), &tid, ret);
+}
+
+void vp_account_source_drain(struct vp_account_source *source,
+			     void (*take)(void *context, struct vp_vcpu_span *record),
+			     void *context)
+{
+	source->take = take;
+	source->context = context;
+	if (source->states)
+		ring_buffer__consume(source->states);
+}
+
+uint64_t vp_account_source_lost_states(const struct vp_account_source *source)
+{
+	return source->programs->bss->lost_states;
 }
 
 struct vp_account_lost vp_account_source_lost(const struct vp_account_source *source)

@@ -9,12 +9,14 @@
 
 #include "base/error.h"
 #include "bpf/account.h"
+#include "schema/records.h"
 #include "schema/vm.h"
 
 struct vp_account_source;
 
-/* Loads and attaches; nothing is counted yet. */
-struct vp_error *vp_account_source_open(const vp_vms *vms,
+/* Loads and attaches; nothing is counted yet. `with_states`: every stretch of a vCPU's time is kept
+ * for vp_account_source_drain(). */
+struct vp_error *vp_account_source_open(const vp_vms *vms, bool with_states,
 					struct vp_account_source **ret) VP_MUST_CHECK;
 /*
  * Counts from now on. The vCPUs of `vms` have an account from `now`; what they are doing then is
@@ -48,6 +50,13 @@ void vp_account_source_old_sites(const struct vp_account_source *source,
 /* What is known of a thread that took time; false if nothing is. */
 bool vp_account_source_task(const struct vp_account_source *source, uint32_t tid,
 			    struct vp_account_task *ret);
+/* Hands over the stretches of time (struct vp_vcpu_span) that ended since the last call; to be
+ * called some times a second. Each pCPU's are in order. */
+void vp_account_source_drain(struct vp_account_source *source,
+			     void (*take)(void *context, struct vp_vcpu_span *record),
+			     void *context);
+/* Stretches that there was no room for. */
+uint64_t vp_account_source_lost_states(const struct vp_account_source *source);
 struct vp_account_lost vp_account_source_lost(const struct vp_account_source *source);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "collect/confine.h"
+#include "collect/sampler.h"
 #include "guestmem/worker.h"
 
 enum {
@@ -62,6 +63,8 @@ struct vp_error *vp_guest_reader_start(const struct vp_guest_state *state,
 	VP_AUTO_FREE char *path = vp_format("/proc/%u/mem", state->pid);
 	int channels[2];
 
+	if (vp_sampler_vendor() == VP_VENDOR_ARM)
+		return vp_error_new("the memory of Arm's guests is not understood yet");
 	if (!state->memory.slots.count)
 		return vp_error_new("KVM has no memory slots for the VM of process %u", state->pid);
 	VP_AUTO_CLOSE int memory = open(path, O_RDONLY | O_CLOEXEC);
@@ -219,6 +222,21 @@ static bool take_kernel(struct vp_cursor *words, struct vp_guest_finding *findin
 	return known && vp_cursor_ok(words);
 }
 
+static bool take_count(struct vp_cursor *words, struct vp_guest_finding *finding)
+{
+	struct vp_guest_count_place place = {.vcpu = (uint32_t)vp_cursor_hex(words)};
+	uint64_t count = vp_cursor_hex(words);
+
+	place.count = (enum vp_guest_count)count;
+	place.gpa = vp_cursor_hex(words);
+	place.narrow = vp_cursor_hex(words) != 0;
+	if (!vp_cursor_ok(words) || count >= VP_GUEST_COUNT ||
+	    finding->counts.count == MOST_CPUS * VP_GUEST_COUNT)
+		return false;
+	vp_vec_push(&finding->counts, place);
+	return true;
+}
+
 static bool take_finding(struct vp_slice line, struct vp_guest_finding *finding)
 {
 	struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
@@ -237,10 +255,13 @@ static bool take_finding(struct vp_slice line, struct vp_guest_finding *finding)
 			*texts[i].text = rest_of(&words);
 			return true;
 		}
+	if (vp_slice_is(what, "count"))
+		return take_count(&words, finding);
 	if (vp_slice_is(what, "at")) {
 		finding->at_tid = (uint32_t)vp_cursor_hex(&words);
 		finding->at_tgid = (uint32_t)vp_cursor_hex(&words);
 		finding->at_comm = (uint32_t)vp_cursor_hex(&words);
+		finding->at_stack = (uint32_t)vp_cursor_hex(&words);
 		return vp_cursor_ok(&words);
 	}
 	struct vp_guest_place cpu = {.vcpu = (uint32_t)vp_cursor_hex(&words)};
@@ -274,6 +295,7 @@ void vp_guest_finding_deinit(struct vp_guest_finding *finding)
 	free(finding->lacks);
 	free(finding->dropped);
 	vp_vec_deinit(&finding->cpus);
+	vp_vec_deinit(&finding->counts);
 	*finding = (struct vp_guest_finding){0};
 }
 

@@ -10,6 +10,7 @@
 
 #include "collect/guest_state.h"
 #include "maps/format.h"
+#include "schema/interval.h"
 
 struct vp_guest_reader;
 
@@ -17,6 +18,14 @@ struct vp_guest_reader;
 struct vp_guest_place {
 	uint32_t vcpu, cpu;
 	uint64_t current_gpa;
+};
+
+/* Where the guest's kernel counts what happens on a vCPU's CPU. */
+struct vp_guest_count_place {
+	uint32_t vcpu;
+	enum vp_guest_count count;
+	uint64_t gpa;
+	bool narrow; /* 4 bytes, not 8 */
 };
 
 /* What a reader found out about a guest's kernel. */
@@ -29,7 +38,9 @@ struct vp_guest_finding {
 	struct vp_build_id build_id;
 	char *banner;
 	uint32_t at_tid, at_tgid, at_comm; /* in task_struct */
+	uint32_t at_stack;                 /* the same; 0: not known */
 	VP_VEC(struct vp_guest_place) cpus;
+	VP_VEC(struct vp_guest_count_place) counts;
 	char *lacks;   /* why its tasks cannot be told, or NULL */
 	char *dropped; /* why a cached kernel pack was not used, or NULL */
 	char *pack;    /* its kernel pack as text, or NULL */

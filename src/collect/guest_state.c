@@ -94,6 +94,15 @@ struct vp_error *vp_guest_lister_read(struct vp_guest_lister *lister, uint32_t p
 	return got ? vp_error_errno(errno, "cannot list VMs' memory") : NULL;
 }
 
+uint64_t vp_guest_state_hva(const struct vp_guest_state *state, uint64_t gpa)
+{
+	vp_vec_each (&state->memory.slots, slot)
+		if (gpa - slot->gpa < slot->size &&
+		    slot->size - (gpa - slot->gpa) >= sizeof(uint64_t))
+			return slot->hva + (gpa - slot->gpa);
+	return 0;
+}
+
 void vp_guest_states_deinit(vp_guest_states *states)
 {
 	vp_vec_each (states, state) {

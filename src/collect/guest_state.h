@@ -20,6 +20,8 @@ void vp_guest_lister_free(struct vp_guest_lister *lister);
 /* Lists the VM of process `pid`, or all VMs if it is 0. */
 struct vp_error *vp_guest_lister_read(struct vp_guest_lister *lister, uint32_t pid,
 				      vp_guest_states *states) VP_MUST_CHECK;
+/* Where in the VMM's memory that word of the guest is, 8 bytes; 0: nowhere. */
+uint64_t vp_guest_state_hva(const struct vp_guest_state *state, uint64_t gpa);
 void vp_guest_states_deinit(vp_guest_states *states);
 
 #endif

@@ -19,7 +19,8 @@ static struct vp_error *fill_vm(const struct vp_guest_state *state,
 	*vm = (struct vp_identity_vm){.direct_map = finding->direct_map,
 				      .image_va = finding->text,
 				      .image_size = finding->size,
-				      .image_gpa = finding->gpa};
+				      .image_gpa = finding->gpa,
+				      .levels = finding->levels};
 	if (state->memory.slots.count > VP_IDENTITY_SLOTS)
 		return vp_error_new("the VM has %zu memory slots: more than %d are not searched "
 				    "at a sample",
@@ -30,16 +31,6 @@ static struct vp_error *fill_vm(const struct vp_guest_state *state,
 	return NULL;
 }
 
-/* Where in the VMM's memory that word of the guest is; 0: nowhere. Found by a stranger. */
-static uint64_t hva_of(const struct vp_guest_state *state, uint64_t gpa)
-{
-	vp_vec_each (&state->memory.slots, slot)
-		if (gpa - slot->gpa < slot->size &&
-		    slot->size - (gpa - slot->gpa) >= sizeof(uint64_t))
-			return slot->hva + (gpa - slot->gpa);
-	return 0;
-}
-
 static struct vp_error *put_vcpus(const struct vp_sampler *sampler, uint32_t number,
 				  const struct vp_guest_state *state,
 				  const struct vp_guest_finding *finding)
@@ -48,10 +39,12 @@ static struct vp_error *put_vcpus(const struct vp_sampler *sampler, uint32_t num
 
 	vp_vec_each (&finding->cpus, cpu) {
 		uint64_t key = key_of(state->pid, cpu->vcpu);
-		struct vp_identity_vcpu vcpu = {.current_hva = hva_of(state, cpu->current_gpa),
+		struct vp_identity_vcpu vcpu = {.current_hva =
+						    vp_guest_state_hva(state, cpu->current_gpa),
 						.vm = number,
 						.at_ids = finding->at_tid,
-						.at_comm = finding->at_comm};
+						.at_comm = finding->at_comm,
+						.at_stack = finding->at_stack};
 		if (vcpu.current_hva && bpf_map_update_elem(fd, &key, &vcpu, BPF_ANY))
 			return vp_error_errno(errno, "there is no room for vCPU %u of process %u",
 					      cpu->vcpu, state->pid);
@@ -79,7 +72,7 @@ struct vp_error *vp_sampler_identify(struct vp_sampler *sampler, uint32_t number
 	enum { LARGEST_STRUCT = 1 << 16 };
 
 	if (finding->at_tgid != finding->at_tid + 4 || finding->at_tid > LARGEST_STRUCT ||
-	    finding->at_comm > LARGEST_STRUCT)
+	    finding->at_comm > LARGEST_STRUCT || finding->at_stack > LARGEST_STRUCT)
 		return vp_error_new("the guest's task_struct is of an unknown shape");
 	VP_TRY(vp_sampler_identify_memory(sampler, number, state, finding));
 	return put_vcpus(sampler, number, state, finding);

@@ -39,10 +39,14 @@ static bool probe_kvm(char *detail, size_t size)
 {
 	enum vp_vendor vendor = vp_sampler_vendor();
 
-	return say(vendor != VP_VENDOR_UNKNOWN, detail, size,
-		   vendor == VP_VENDOR_AMD     ? "kvm_amd (SVM)"
-		   : vendor == VP_VENDOR_INTEL ? "kvm_intel (VMX)"
-					       : "neither kvm_amd nor kvm_intel is loaded");
+	static const char *const names[] = {
+	    [VP_VENDOR_UNKNOWN] = "no KVM: neither kvm_amd nor kvm_intel is loaded",
+	    [VP_VENDOR_INTEL] = "kvm_intel (VMX)",
+	    [VP_VENDOR_AMD] = "kvm_amd (SVM)",
+	    [VP_VENDOR_ARM] = "in the kernel (Arm)",
+	};
+
+	return say(vendor != VP_VENDOR_UNKNOWN, detail, size, names[vendor]);
 }
 
 /* Whether the BTF of `module` (or of the kernel itself) describes `type`. */
@@ -70,6 +74,8 @@ static bool probe_as_root(char *detail, size_t size)
 {
 	if (vp_sampler_vendor() == VP_VENDOR_INTEL)
 		return say(false, detail, size, "VMX keeps CR3 where only the CPU reads it");
+	if (vp_sampler_vendor() == VP_VENDOR_ARM)
+		return say(false, detail, size, "not read from Arm's vCPUs");
 	if (vp_sampler_vendor() == VP_VENDOR_UNKNOWN)
 		return say(false, detail, size, "no KVM");
 	if (btf_has("kvm_amd", "vcpu_svm"))
@@ -87,15 +93,17 @@ static bool probe_hardware(char *detail, size_t size)
 	return say(found, detail, size, found ? "cycles" : "no hardware counter to sample on");
 }
 
-static bool probe_programs(char *detail, size_t size)
+static bool probe_sampler(bool with_chains, char *detail, size_t size)
 {
 	struct vp_trigger_options options = {.event = "cpu-clock", .frequency = 1000};
 	struct vp_trigger trigger = {0};
+	struct vp_sampler_options sampling = {
+	    .trigger = &trigger, .buffer_pages = 8, .with_chains = with_chains};
 	struct vp_sampler *sampler = NULL;
 	struct vp_error *error = vp_trigger_open(&options, &trigger);
 
 	if (!error)
-		error = vp_sampler_start(&trigger, 8, false, NULL, NULL, &sampler);
+		error = vp_sampler_start(&sampling, &sampler);
 	bool found = !error;
 	say(found, detail, size, found ? "loaded and attached" : vp_error_message(error));
 	vp_error_free(error);
@@ -104,11 +112,21 @@ static bool probe_programs(char *detail, size_t size)
 	return found;
 }
 
+static bool probe_programs(char *detail, size_t size)
+{
+	return probe_sampler(false, detail, size);
+}
+
+static bool probe_chains(char *detail, size_t size)
+{
+	return probe_sampler(true, detail, size);
+}
+
 static bool probe_account(char *detail, size_t size)
 {
 	struct vp_account_source *source = NULL;
 	vp_vms none = {0};
-	struct vp_error *error = vp_account_source_open(&none, &source);
+	struct vp_error *error = vp_account_source_open(&none, false, &source);
 	bool found = !error;
 	const char *missing = found ? vp_account_source_missing(source) : NULL;
 
@@ -181,6 +199,7 @@ static const struct vp_probe probes[] = {
     {"privilege", "nothing can be recorded", true, probe_root},
     {"kernel BTF", "the sampling programs cannot be fitted to this kernel", true, probe_btf},
     {"sampling programs", "nothing can be recorded", true, probe_programs},
+    {"call chains", "'record -g' does not work", false, probe_chains},
     {"accounting programs", "no exact account of the vCPUs' time (account, steal, exits, top)",
      false, probe_account},
     {"KVM", "only the host itself is recorded", false, probe_kvm},

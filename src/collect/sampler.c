@@ -30,6 +30,10 @@ enum vp_vendor vp_sampler_vendor(void)
 		return VP_VENDOR_AMD;
 	if (!access("/sys/module/kvm_intel", F_OK))
 		return VP_VENDOR_INTEL;
+#if defined(__aarch64__) /* KVM is no module there */
+	if (!access("/dev/kvm", F_OK))
+		return VP_VENDOR_ARM;
+#endif
 	return VP_VENDOR_UNKNOWN;
 }
 
@@ -58,6 +62,22 @@ static void make_task(struct made *made, const struct vp_raw_record *raw)
 	vp_buffer_append(&made->records, &record, sizeof(record.task));
 }
 
+/* Of a sample that hit the guest, what the host was at is no news: it was inside KVM. */
+static void put_chains(struct made *made, bool hit_guest)
+{
+	for (size_t at = 0; at < made->chains.size;) {
+		const struct vp_chain_frames *record = (const void *)(made->chains.bytes + at);
+		size_t size = vp_record_size(record->id);
+		if (!size || size > made->chains.size - at)
+			break;
+		if (!hit_guest || record->id != VP_ID_chain_frames ||
+		    record->mode == VP_MODE_GUEST_USER)
+			vp_buffer_append(&made->records, record, size);
+		at += size;
+	}
+	made->chains.size = 0;
+}
+
 static void make_records(struct made *made, uint32_t mode, uint64_t ip, uint32_t vendor,
 			 const struct vp_raw_record *raw)
 {
@@ -69,6 +89,7 @@ static void make_records(struct made *made, uint32_t mode, uint64_t ip, uint32_t
 			vp_convert_guest_task(raw, &record);
 			vp_buffer_append(&made->records, &record, sizeof(record.guest_task));
 		}
+		put_chains(made, vp_mode_is_guest(mode));
 		vp_convert_sample(raw, mode, ip, vendor, &record);
 	} else {
 		vp_convert_switch(raw, vendor, &record);
@@ -76,20 +97,34 @@ static void make_records(struct made *made, uint32_t mode, uint64_t ip, uint32_t
 	vp_buffer_append(&made->records, &record, vp_record_size(record.header.id));
 }
 
+static void take_chains(struct made *made, const struct output_event *event)
+{
+	struct vp_raw_chain raw;
+
+	memcpy(&raw, event->raw, sizeof(raw));
+	made->chains.size = 0;
+	if (raw.kind == VP_RAW_CHAIN && raw.used <= event->raw_size - sizeof(raw))
+		vp_buffer_append(&made->chains, event->raw + sizeof(raw), raw.used);
+}
+
 static enum bpf_perf_event_ret take_event(void *context, int pcpu, struct perf_event_header *header)
 {
 	struct vp_sampler *sampler = context;
 	const struct output_event *event = (const void *)header;
-	struct vp_raw_record raw;
+	struct vp_raw_record raw = {0};
 
 	/* PERF_RECORD_LOST says what the program's own counter says already. */
-	if (header->type != PERF_RECORD_SAMPLE || event->raw_size < sizeof(raw))
+	if (header->type != PERF_RECORD_SAMPLE || event->raw_size < sizeof(struct vp_raw_chain))
 		return LIBBPF_PERF_EVENT_CONT;
-	memcpy(&raw, event->raw, sizeof(raw));
+	memcpy(&raw, event->raw, event->raw_size < sizeof(raw) ? event->raw_size : sizeof(raw));
 	while (sampler->made.count <= (size_t)pcpu)
 		vp_vec_push(&sampler->made, ((struct made){.tid = UINT32_MAX}));
-	make_records(&sampler->made.at[pcpu], header->misc & PERF_RECORD_MISC_CPUMODE_MASK,
-		     event->ip, sampler->vendor, &raw);
+	struct made *made = &sampler->made.at[pcpu];
+	if (raw.kind == VP_RAW_CHAIN)
+		take_chains(made, event);
+	else if (event->raw_size >= sizeof(raw))
+		make_records(made, header->misc & PERF_RECORD_MISC_CPUMODE_MASK, event->ip,
+			     sampler->vendor, &raw);
 	return LIBBPF_PERF_EVENT_CONT;
 }
 
@@ -166,9 +201,28 @@ static struct vp_error *open_buffer(struct vp_sampler *sampler, size_t pages)
 	return NULL;
 }
 
+static struct bpf_program *sampling_program(const struct vp_sampler *sampler)
+{
+	if (!sampler->with_chains)
+		return sampler->programs->progs.take_sample;
+	return sampler->seen_by == VP_SEEN_BY_IRQ ? sampler->programs->progs.chains_into_ring
+						  : sampler->programs->progs.chains_by_perf;
+}
+
+/* Has the kernel look at the program that is used only. */
+static void choose_program(const struct vp_sampler *sampler)
+{
+	struct bpf_program *all[] = {sampler->programs->progs.take_sample,
+				     sampler->programs->progs.chains_into_ring,
+				     sampler->programs->progs.chains_by_perf};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(all); i++)
+		bpf_program__set_autoload(all[i], all[i] == sampling_program(sampler));
+}
+
 static struct vp_error *attach(struct vp_sampler *sampler, const struct vp_trigger *trigger)
 {
-	int program = bpf_program__fd(sampler->programs->progs.take_sample);
+	int program = bpf_program__fd(sampling_program(sampler));
 
 	sampler->switch_link = bpf_program__attach(sampler->programs->progs.note_vcpu_switch);
 	if (!sampler->switch_link)
@@ -240,6 +294,7 @@ static struct vp_error *load(struct vp_sampler *sampler, size_t pages, bool by_m
 	sampler->programs->rodata->nested_paging = has_nested_paging();
 	sampler->programs->rodata->seen_by = sampler->seen_by;
 	sampler->programs->rodata->by_memory = by_memory;
+	choose_program(sampler);
 	VP_TRY(plan_rings(sampler, pages));
 	int result = sampler_bpf__load(sampler->programs);
 	if (result == -EPERM || result == -EACCES)
@@ -251,22 +306,22 @@ static struct vp_error *load(struct vp_sampler *sampler, size_t pages, bool by_m
 	return NULL;
 }
 
-struct vp_error *vp_sampler_start(const struct vp_trigger *trigger, size_t buffer_pages,
-				  bool by_memory, vp_records_taker take, void *context,
-				  struct vp_sampler **ret)
+struct vp_error *vp_sampler_start(const struct vp_sampler_options *options, struct vp_sampler **ret)
 {
 	struct vp_sampler *sampler = vp_alloc(sizeof(*sampler));
+	const struct vp_trigger *trigger = options->trigger;
 
 	sampler->trigger = trigger;
-	sampler->take = take;
-	sampler->context = context;
+	sampler->take = options->take;
+	sampler->context = options->context;
+	sampler->with_chains = options->with_chains;
 	sampler->vendor = vp_sampler_vendor();
 	sampler->seen_by = seen_by(trigger);
-	struct vp_error *error = load(sampler, buffer_pages, by_memory);
+	struct vp_error *error = load(sampler, options->buffer_pages, options->by_memory);
 	if (!error)
 		error = open_rings(sampler);
 	if (!error && sampler->seen_by == VP_SEEN_BY_PERF)
-		error = open_buffer(sampler, buffer_pages);
+		error = open_buffer(sampler, options->buffer_pages);
 	if (!error)
 		error = attach(sampler, trigger);
 	if (error)
@@ -317,8 +372,10 @@ void vp_sampler_free(struct vp_sampler *sampler)
 	ring_buffer__free(sampler->doorbell);
 	vp_rings_unmap(&sampler->rings);
 	sampler_bpf__destroy(sampler->programs);
-	vp_vec_each (&sampler->made, made)
+	vp_vec_each (&sampler->made, made) {
 		vp_buffer_deinit(&made->records);
+		vp_buffer_deinit(&made->chains);
+	}
 	vp_vec_deinit(&sampler->made);
 	free(sampler);
 }

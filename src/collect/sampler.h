@@ -14,11 +14,17 @@
 struct vp_sampler;
 
 /*
- * `trigger` must live as long as the sampler. `by_memory`: guests' memory is asked who runs, once
- * vp_sampler_identify() has said how.
+ * `trigger` must live as long as the sampler.
  */
-struct vp_error *vp_sampler_start(const struct vp_trigger *trigger, size_t buffer_pages,
-				  bool by_memory, vp_records_taker take, void *context,
+struct vp_sampler_options {
+	const struct vp_trigger *trigger;
+	size_t buffer_pages;
+	bool by_memory; /* ask guests' memory who runs, once vp_sampler_identify() has said how */
+	bool with_chains;
+	vp_records_taker take;
+	void *context; /* of `take` */
+};
+struct vp_error *vp_sampler_start(const struct vp_sampler_options *options,
 				  struct vp_sampler **ret) VP_MUST_CHECK;
 /* Waits until a buffer is half full or `timeout_ms` has passed. */
 struct vp_error *vp_sampler_wait(struct vp_sampler *sampler, int timeout_ms) VP_MUST_CHECK;

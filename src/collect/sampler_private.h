@@ -13,7 +13,8 @@
 /* By perf: the records of a pCPU that were made of its buffer and not taken yet. */
 struct made {
 	struct vp_buffer records;
-	uint32_t tid; /* whose name was given last */
+	struct vp_buffer chains; /* of the sample that comes next */
+	uint32_t tid;            /* whose name was given last */
 	char comm[VP_COMM_SIZE];
 };
 
@@ -22,6 +23,7 @@ struct vp_sampler {
 	const struct vp_trigger *trigger;
 	enum vp_vendor vendor;
 	enum vp_seen_by seen_by;
+	bool with_chains;
 	struct vp_rings rings;
 	struct ring_buffer *doorbell; /* by IRQ */
 	struct perf_buffer *buffer;   /* by perf */

@@ -206,7 +206,10 @@ static bool find_member(struct search *search, const struct type *type, const ch
 	return false;
 }
 
-/* There may be several structs of one name; the largest is no mere local namesake. */
+/*
+ * There may be several structs of one name; the largest is no mere local namesake. A struct without
+ * a name may have a typedef's.
+ */
 static bool find_struct(const struct vp_guest_btf *btf, const char *name, struct type *ret)
 {
 	size_t size = strlen(name);
@@ -214,8 +217,8 @@ static bool find_struct(const struct vp_guest_btf *btf, const char *name, struct
 
 	for (uint32_t id = 1; id <= btf->places.count; id++) {
 		struct type type;
-		if (type_of(btf, id, &type) && is_struct(&type) &&
-		    is_named(btf, type.head.name_off, name, size) &&
+		if (type_of(btf, id, &type) && is_named(btf, type.head.name_off, name, size) &&
+		    real_type(btf, id, &type) && is_struct(&type) &&
 		    (!found || type.head.size > ret->head.size)) {
 			*ret = type;
 			found = true;
@@ -238,4 +241,35 @@ uint32_t vp_guest_btf_size(const struct vp_guest_btf *btf, const char *type)
 	struct type found;
 
 	return find_struct(btf, type, &found) ? found.head.size : 0;
+}
+
+static bool find_enumerator(const struct vp_guest_btf *btf, const struct type *type,
+			    const char *name, uint32_t *ret)
+{
+	size_t size = strlen(name);
+
+	for (uint32_t i = 0; i < type->count; i++) {
+		struct btf_enum item;
+		memcpy(&item, type->behind + i * sizeof(item), sizeof(item));
+		if (is_named(btf, item.name_off, name, size)) {
+			*ret = (uint32_t)item.val;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool vp_guest_btf_enumerator(const struct vp_guest_btf *btf, const char *type, const char *name,
+			     uint32_t *ret)
+{
+	size_t size = strlen(type);
+
+	for (uint32_t id = 1; id <= btf->places.count; id++) {
+		struct type found;
+		if (type_of(btf, id, &found) && BTF_INFO_KIND(found.head.info) == BTF_KIND_ENUM &&
+		    is_named(btf, found.head.name_off, type, size) &&
+		    find_enumerator(btf, &found, name, ret))
+			return true;
+	}
+	return false;
 }

@@ -27,6 +27,9 @@ struct vp_guest_member {
  */
 bool vp_guest_btf_member(const struct vp_guest_btf *btf, const char *type, const char *member,
 			 struct vp_guest_member *ret);
+/* Value of the enumerator of that name; `type` is the enum's. */
+bool vp_guest_btf_enumerator(const struct vp_guest_btf *btf, const char *type, const char *name,
+			     uint32_t *ret);
 /* Size of a struct; 0 if there is none. */
 uint32_t vp_guest_btf_size(const struct vp_guest_btf *btf, const char *type);
 

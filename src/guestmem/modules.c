@@ -49,31 +49,13 @@ static void write_symbols(const struct vp_guest_kernel *kernel, const struct tab
 						    module);
 }
 
-/* One module; false if it is none. */
-static bool write_module(const struct vp_guest_kernel *kernel, uint64_t module,
-			 struct vp_maps_writer *writer)
-{
-	struct tables tables;
-	char name[MODULE_NAME];
-
-	if (!vp_guest_view_string(&kernel->view, module + kernel->pack.at.module_name, name,
-				  sizeof(name)) ||
-	    !name[0] || !read_tables(kernel, module, &tables))
-		return false;
-	write_symbols(kernel, &tables, name, writer);
-	return true;
-}
-
-void vp_guest_modules_write(const struct vp_guest_kernel *kernel, struct vp_maps_writer *writer)
+bool vp_guest_modules_each(const struct vp_guest_kernel *kernel,
+			   bool (*each)(void *context, uint64_t module), void *context)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
 	uint64_t head = vp_guest_kernel_symbol(kernel, pack->symbol.modules), at = head;
 	struct vp_map seen = {0};
-	bool good = head && pack->at.module_list != VP_PACK_NONE &&
-		    pack->at.module_name != VP_PACK_NONE &&
-		    pack->at.module_kallsyms != VP_PACK_NONE &&
-		    pack->at.mod_symtab != VP_PACK_NONE && pack->at.mod_typetab != VP_PACK_NONE &&
-		    pack->at.mod_strtab != VP_PACK_NONE && pack->at.mod_num_symtab != VP_PACK_NONE;
+	bool good = head && pack->at.module_list != VP_PACK_NONE;
 
 	for (unsigned i = 0; good && i < MOST_MODULES; i++) {
 		bool is_new;
@@ -81,10 +63,43 @@ void vp_guest_modules_write(const struct vp_guest_kernel *kernel, struct vp_maps
 		if (!good || at == head)
 			break;
 		vp_map_insert(&seen, at, 0, &is_new);
-		good = is_new && write_module(kernel, at - pack->at.module_list, writer);
+		good = is_new && each(context, at - pack->at.module_list);
 	}
 	vp_map_deinit(&seen);
-	if (!good)
+	return good;
+}
+
+struct writing {
+	const struct vp_guest_kernel *kernel;
+	struct vp_maps_writer *writer;
+};
+
+/* One module; false if it is none. */
+static bool write_module(void *context, uint64_t module)
+{
+	const struct writing *writing = context;
+	const struct vp_guest_kernel *kernel = writing->kernel;
+	struct tables tables;
+	char name[MODULE_NAME];
+
+	if (!vp_guest_view_string(&kernel->view, module + kernel->pack.at.module_name, name,
+				  sizeof(name)) ||
+	    !name[0] || !read_tables(kernel, module, &tables))
+		return false;
+	write_symbols(kernel, &tables, name, writing->writer);
+	return true;
+}
+
+void vp_guest_modules_write(const struct vp_guest_kernel *kernel, struct vp_maps_writer *writer)
+{
+	const struct vp_kernel_pack *pack = &kernel->pack;
+	struct writing writing = {kernel, writer};
+	bool known = pack->at.module_name != VP_PACK_NONE &&
+		     pack->at.module_kallsyms != VP_PACK_NONE &&
+		     pack->at.mod_symtab != VP_PACK_NONE && pack->at.mod_typetab != VP_PACK_NONE &&
+		     pack->at.mod_strtab != VP_PACK_NONE && pack->at.mod_num_symtab != VP_PACK_NONE;
+
+	if (!known || !vp_guest_modules_each(kernel, write_module, &writing))
 		vp_maps_write_note(writer, "the guest's list of kernel modules could not be read "
 					   "to its end");
 }

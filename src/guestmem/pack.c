@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "guestmem/view.h"
 
-enum { PACK_VERSION = 1, LARGEST_STRUCT = 1 << 20 };
+enum { PACK_VERSION = 2, LARGEST_STRUCT = 1 << 20 };
 
 static const struct member {
 	const char *type, *member;
@@ -16,6 +16,12 @@ static const struct member {
 } members[] = {
 #define ENTRY(id, type, member) {type, member, offsetof(struct vp_kernel_pack, at.id)},
     VP_PACK_MEMBERS(ENTRY)
+#undef ENTRY
+};
+
+static const struct member values[] = {
+#define ENTRY(id, type, name) {type, name, offsetof(struct vp_kernel_pack, value.id)},
+    VP_PACK_VALUES(ENTRY)
 #undef ENTRY
 };
 
@@ -54,6 +60,8 @@ void vp_kernel_pack_init(struct vp_kernel_pack *pack)
 	*pack = (struct vp_kernel_pack){0};
 	for (size_t i = 0; i < VP_ARRAY_SIZE(members); i++)
 		*(uint32_t *)field(pack, members[i].place) = VP_PACK_NONE;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(values); i++)
+		*(uint32_t *)field(pack, values[i].place) = VP_PACK_NONE;
 	for (size_t i = 0; i < VP_ARRAY_SIZE(symbols); i++)
 		((struct vp_pack_symbol *)field(pack, symbols[i].place))->offset = VP_PACK_NONE;
 }
@@ -79,6 +87,12 @@ void vp_kernel_pack_members(struct vp_kernel_pack *pack, const struct vp_guest_b
 		if (vp_guest_btf_member(btf, members[i].type, members[i].member, &found) &&
 		    found.offset < LARGEST_STRUCT)
 			*(uint32_t *)field(pack, members[i].place) = found.offset;
+	}
+	for (size_t i = 0; i < VP_ARRAY_SIZE(values); i++) {
+		uint32_t value;
+		if (vp_guest_btf_enumerator(btf, values[i].type, values[i].member, &value) &&
+		    value < LARGEST_STRUCT)
+			*(uint32_t *)field(pack, values[i].place) = value;
 	}
 	pack->page_size_of = vp_guest_btf_size(btf, "page");
 }
@@ -107,6 +121,23 @@ const char *vp_kernel_pack_lacks(const struct vp_kernel_pack *pack)
 	return NULL;
 }
 
+/* A line for each that is known; returns how many. */
+static unsigned write_places(const struct vp_kernel_pack *pack, const char *what,
+			     const struct member *known, size_t n, struct vp_buffer *text)
+{
+	unsigned lines = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t offset = *(const uint32_t *)const_field(pack, known[i].place);
+		if (offset == VP_PACK_NONE)
+			continue;
+		vp_buffer_printf(text, "%s %s.%s %x\n", what, known[i].type, known[i].member,
+				 offset);
+		lines++;
+	}
+	return lines;
+}
+
 void vp_kernel_pack_write(const struct vp_kernel_pack *pack, struct vp_buffer *text)
 {
 	unsigned lines = 3;
@@ -127,14 +158,8 @@ void vp_kernel_pack_write(const struct vp_kernel_pack *pack, struct vp_buffer *t
 				 symbols[i].name, symbol->offset);
 		lines++;
 	}
-	for (size_t i = 0; i < VP_ARRAY_SIZE(members); i++) {
-		uint32_t offset = *(const uint32_t *)const_field(pack, members[i].place);
-		if (offset == VP_PACK_NONE)
-			continue;
-		vp_buffer_printf(text, "member %s.%s %x\n", members[i].type, members[i].member,
-				 offset);
-		lines++;
-	}
+	lines += write_places(pack, "member", members, VP_ARRAY_SIZE(members), text);
+	lines += write_places(pack, "value", values, VP_ARRAY_SIZE(values), text);
 	if (pack->derived) {
 		vp_buffer_string(text, "derived 1\n");
 		lines++;
@@ -152,15 +177,17 @@ static void take_symbol(struct vp_kernel_pack *pack, struct vp_slice name, uint6
 			    (struct vp_pack_symbol){(uint32_t)offset, percpu};
 }
 
-static void take_member(struct vp_kernel_pack *pack, struct vp_slice name, uint64_t offset)
+/* Of `known`, the one that is called STRUCT.MEMBER or ENUM.NAME. */
+static void take_member(struct vp_kernel_pack *pack, const struct member *known, size_t n,
+			struct vp_slice name, uint64_t offset)
 {
-	for (size_t i = 0; i < VP_ARRAY_SIZE(members); i++) {
-		size_t size = strlen(members[i].type);
-		if (name.size > size && !memcmp(name.bytes, members[i].type, size) &&
+	for (size_t i = 0; i < n; i++) {
+		size_t size = strlen(known[i].type);
+		if (name.size > size && !memcmp(name.bytes, known[i].type, size) &&
 		    name.bytes[size] == '.' &&
 		    vp_slice_is((struct vp_slice){name.bytes + size + 1, name.size - size - 1},
-				members[i].member))
-			*(uint32_t *)field(pack, members[i].place) = (uint32_t)offset;
+				known[i].member))
+			*(uint32_t *)field(pack, known[i].place) = (uint32_t)offset;
 	}
 }
 
@@ -210,18 +237,21 @@ static bool take_line(struct vp_kernel_pack *pack, struct vp_slice line)
 	uint64_t offset = vp_cursor_hex(&words);
 	bool percpu = vp_slice_is(what, "percpu"), table = vp_slice_is(what, "table");
 	bool member = vp_slice_is(what, "member"), size = vp_slice_is(what, "size");
-	uint64_t most = member || size ? LARGEST_STRUCT : VP_KERNEL_IMAGE_MAX;
+	bool value = vp_slice_is(what, "value");
+	uint64_t most = member || size || value ? LARGEST_STRUCT : VP_KERNEL_IMAGE_MAX;
 	if (!vp_cursor_ok(&words) || offset > most)
 		return false;
 	if (table)
 		take_table(pack, name, offset);
 	else if (member)
-		take_member(pack, name, offset);
+		take_member(pack, members, VP_ARRAY_SIZE(members), name, offset);
+	else if (value)
+		take_member(pack, values, VP_ARRAY_SIZE(values), name, offset);
 	else if (size)
 		pack->page_size_of = (uint32_t)offset;
 	else
 		take_symbol(pack, name, offset, percpu);
-	return table || member || size || percpu || vp_slice_is(what, "symbol");
+	return table || member || value || size || percpu || vp_slice_is(what, "symbol");
 }
 
 struct vp_error *vp_kernel_pack_parse(const char *label, const void *text, size_t size,
@@ -232,8 +262,8 @@ struct vp_error *vp_kernel_pack_parse(const char *label, const void *text, size_
 	uint64_t lines = 1;
 
 	vp_kernel_pack_init(ret);
-	if (!vp_cursor_line(&cursor, &line) || !vp_slice_is(line, "vperf-pack 1"))
-		return vp_error_new("'%s' is not a kernel pack: 'vperf-pack 1' was expected as its "
+	if (!vp_cursor_line(&cursor, &line) || !vp_slice_is(line, "vperf-pack 2"))
+		return vp_error_new("'%s' is not a kernel pack: 'vperf-pack 2' was expected as its "
 				    "first line",
 				    label);
 	for (; vp_cursor_line(&cursor, &line); lines++) {

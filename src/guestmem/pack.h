@@ -5,12 +5,13 @@
  *
  * As text, one line per fact, words separated by one blank (docs/format-pack.md):
  *
- *   vperf-pack 1
+ *   vperf-pack 2
  *   kernel BUILDID RELEASE
  *   kallsyms COUNT SENSE       number of symbols; enum vp_kallsyms_sense
  *   table NAME OFFSET          where its tables are, from _text on
  *   symbol NAME OFFSET         from _text on; `percpu NAME OFFSET` from a per-CPU base on
  *   member STRUCT.MEMBER OFFSET
+ *   value ENUM.NAME NUMBER
  *   size STRUCT SIZE
  *   derived 1                  members were worked out, since there is no BTF
  *   evidence SEED HASH         of the kernel's symbol table and BTF, which the pack was made of
@@ -31,6 +32,7 @@
 	MEMBER(task_comm, "task_struct", "comm")                                                   \
 	MEMBER(task_mm, "task_struct", "mm")                                                       \
 	MEMBER(task_tasks, "task_struct", "tasks")                                                 \
+	MEMBER(task_stack, "task_struct", "stack")                                                 \
 	MEMBER(task_fs, "task_struct", "fs")                                                       \
 	MEMBER(task_group_leader, "task_struct", "group_leader")                                   \
 	MEMBER(task_thread_node, "task_struct", "thread_node")                                     \
@@ -70,10 +72,23 @@
 	MEMBER(module_list, "module", "list")                                                      \
 	MEMBER(module_name, "module", "name")                                                      \
 	MEMBER(module_kallsyms, "module", "kallsyms")                                              \
+	MEMBER(module_orcs, "module", "arch.num_orcs")                                             \
+	MEMBER(module_orc_ips, "module", "arch.orc_unwind_ip")                                     \
+	MEMBER(module_orc, "module", "arch.orc_unwind")                                            \
 	MEMBER(mod_symtab, "mod_kallsyms", "symtab")                                               \
 	MEMBER(mod_num_symtab, "mod_kallsyms", "num_symtab")                                       \
 	MEMBER(mod_strtab, "mod_kallsyms", "strtab")                                               \
-	MEMBER(mod_typetab, "mod_kallsyms", "typetab")
+	MEMBER(mod_typetab, "mod_kallsyms", "typetab")                                             \
+	MEMBER(orc_signal, "orc_entry", "signal")                                                  \
+	MEMBER(orc_end, "orc_entry", "end")                                                        \
+	MEMBER(rq_switches, "rq", "nr_switches")                                                   \
+	MEMBER(kstat_irqs, "kernel_stat", "irqs_sum")                                              \
+	MEMBER(irq_timer, "irq_cpustat_t", "apic_timer_irqs")
+
+/* VALUE(name here, enum, enumerator). */
+#define VP_PACK_VALUES(VALUE)                                                                      \
+	VALUE(pgfault, "vm_event_item", "PGFAULT")                                                 \
+	VALUE(pgmajfault, "vm_event_item", "PGMAJFAULT")
 
 /* SYMBOL(name here, the kernel's name). */
 #define VP_PACK_SYMBOLS(SYMBOL)                                                                    \
@@ -95,10 +110,19 @@
 	SYMBOL(vdso_image, "vdso_image_64")                                                        \
 	SYMBOL(vdso64_image, "vdso64_image")                                                       \
 	SYMBOL(modules, "modules")                                                                 \
+	SYMBOL(start_orc_ips, "__start_orc_unwind_ip")                                             \
+	SYMBOL(stop_orc_ips, "__stop_orc_unwind_ip")                                               \
+	SYMBOL(start_orc, "__start_orc_unwind")                                                    \
+	SYMBOL(stop_orc, "__stop_orc_unwind")                                                      \
 	SYMBOL(end, "_end")                                                                        \
 	SYMBOL(current_task, "current_task")                                                       \
 	SYMBOL(pcpu_hot, "pcpu_hot")                                                               \
-	SYMBOL(cpu_to_apicid, "x86_cpu_to_apicid")
+	SYMBOL(cpu_to_apicid, "x86_cpu_to_apicid")                                                 \
+	SYMBOL(runqueues, "runqueues")                                                             \
+	SYMBOL(vm_event_states, "vm_event_states")                                                 \
+	SYMBOL(kstat, "kstat")                                                                     \
+	SYMBOL(irq_stat, "irq_stat")                                                               \
+	SYMBOL(total_forks, "total_forks")
 
 #define VP_PACK_NONE UINT32_MAX
 
@@ -115,6 +139,9 @@ struct vp_kernel_pack {
 	struct {
 		VP_PACK_MEMBERS(VP_PACK_FIELD)
 	} at;
+	struct {
+		VP_PACK_VALUES(VP_PACK_FIELD)
+	} value;
 #undef VP_PACK_FIELD
 #define VP_PACK_FIELD(id, ...) struct vp_pack_symbol id;
 	struct {

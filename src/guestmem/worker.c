@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "guestmem/counts.h"
 #include "guestmem/dump.h"
+#include "guestmem/orc.h"
 #include "guestmem/tasks.h"
 
 enum { LONGEST_REQUEST = 256 };
@@ -34,6 +36,16 @@ static void put_error(struct worker *worker, struct vp_error *error)
 	vp_error_free(error);
 }
 
+static void put_counters(struct worker *worker, const struct vp_guest_cpu *cpu)
+{
+	for (uint32_t i = 0; i < VP_GUEST_COUNT; i++) {
+		struct vp_guest_counter counter;
+		if (vp_guest_counter_find(&worker->kernel, cpu, (enum vp_guest_count)i, &counter))
+			vp_buffer_printf(&worker->answer, "count %x %x %" PRIx64 " %d\n", cpu->vcpu,
+					 i, counter.gpa, counter.narrow);
+	}
+}
+
 static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 {
 	const struct vp_guest_kernel *kernel = &worker->kernel;
@@ -47,11 +59,15 @@ static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 			 kernel->route == VP_PACK_CACHED, kernel->by_scan, kernel->pack.derived);
 	vp_build_id_put(&kernel->pack.build_id, answer);
 	put_escaped(worker, kernel->banner);
-	vp_buffer_printf(answer, "at %x %x %x\n", kernel->pack.at.task_pid,
-			 kernel->pack.at.task_tgid, kernel->pack.at.task_comm);
+	uint32_t stack = kernel->pack.at.task_stack;
+	vp_buffer_printf(answer, "at %x %x %x %x\n", kernel->pack.at.task_pid,
+			 kernel->pack.at.task_tgid, kernel->pack.at.task_comm,
+			 stack == VP_PACK_NONE ? 0 : stack);
 	vp_vec_each (cpus, cpu)
 		vp_buffer_printf(answer, "cpu %x %x %" PRIx64 "\n", cpu->vcpu, cpu->cpu,
 				 cpu->current_gpa);
+	vp_vec_each (cpus, cpu)
+		put_counters(worker, cpu);
 	if (kernel->lacks) {
 		vp_buffer_string(answer, "lacks");
 		put_escaped(worker, kernel->lacks);
@@ -146,6 +162,17 @@ static void change_memory(struct vp_guest_memory *memory, struct vp_cursor *word
 		vp_guest_memory_add(memory, gpa, size, hva);
 }
 
+static struct vp_error *write_orc(struct worker *worker)
+{
+	size_t entries;
+
+	if (worker->options->dump < 0)
+		return vp_error_new("there is nowhere to write unwind tables to");
+	VP_TRY(vp_guest_orc_write(&worker->kernel, worker->options->dump, &entries));
+	vp_buffer_printf(&worker->answer, "wrote %zx\n", entries);
+	return NULL;
+}
+
 /* True if the request has an answer. */
 static bool serve(struct worker *worker, struct vp_slice line)
 {
@@ -171,6 +198,8 @@ static bool serve(struct worker *worker, struct vp_slice line)
 		return false;
 	} else if (vp_slice_is(what, "dump")) {
 		error = write_dump(worker, vp_cursor_hex(&words) != 0);
+	} else if (vp_slice_is(what, "orc")) {
+		error = write_orc(worker);
 	} else {
 		error = vp_error_new("an unknown request");
 	}

@@ -8,7 +8,7 @@
  *
  *   find [scan]   look for the kernel (scan: without the vCPUs' registers)
  *       kernel TEXT GPA SIZE DIRECT LEVELS CACHED SCANNED DERIVED BUILDID BANNER
- *       at TID TGID COMM                  places in task_struct
+ *       at TID TGID COMM STACK            places in task_struct; STACK 0: not known
  *       cpu VCPU CPU GPA                  where the pointer to its current task is
  *       lacks TEXT                        why its tasks cannot be told; its symbols can
  *       dropped SENTENCE                  a cached pack did not fit
@@ -22,6 +22,8 @@
  *                                         was some; no answer
  *   dump SYMBOLS                          write map text, with symbols or (0) without
  *       wrote PROCESSES
+ *   orc                                   write the kernel's unwind tables, behind that
+ *       wrote ENTRIES
  *   error SENTENCE                        in place of any answer
  */
 #ifndef VP_GUESTMEM_WORKER_H

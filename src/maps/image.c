@@ -337,6 +337,8 @@ static bool find_debug(const struct elf_file *main, const char *path,
 	const char *root = places && places->root ? places->root : "";
 	const char *debug_dir = places && places->debug_dir ? places->debug_dir : "/usr/lib/debug";
 
+	if (places && places->debug_file && open_debug(places->debug_file, main, debug))
+		return true;
 	if (main->build_id.size >= 2) {
 		VP_AUTO_FREE char *by_id = debug_path_by_id(main, root, debug_dir);
 		if (open_debug(by_id, main, debug))
@@ -366,6 +368,7 @@ static struct vp_error *read_symbols(const struct elf_file *main, const struct e
 		error = read_table(debug, debug->symtab, main, image);
 	if (!error && main->dynsym)
 		error = read_table(main, main->dynsym, main, image);
+	image->has_symtab = main->symtab || debug;
 	image->has_debugdata = main->has_debugdata && !main->symtab && !debug;
 	sort_symbols(image);
 	return error;

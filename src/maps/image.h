@@ -27,13 +27,16 @@ struct vp_image {
 	struct vp_build_id build_id;
 	VP_VEC(struct vp_image_symbol) symbols; /* by offset, one for each */
 	struct vp_buffer names;
+	bool
+	    has_symtab; /* of its own or of its debug file: all functions, not only exported ones */
 	bool has_debugdata; /* there is a .gnu_debugdata, and no better symbol table */
 };
 
 /* Where files are looked for: PREFIX/DIR/.build-id/…; either may be NULL for its usual value. */
 struct vp_image_places {
-	const char *root;      /* put before every path; "" */
-	const char *debug_dir; /* "/usr/lib/debug" */
+	const char *root;       /* put before every path; "" */
+	const char *debug_dir;  /* "/usr/lib/debug" */
+	const char *debug_file; /* to be tried first, as it is; or NULL */
 };
 
 /* Reads the ELF file open at `fd`; `path` (inside places->root) names it and finds its debug file.

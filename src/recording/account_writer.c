@@ -38,14 +38,16 @@ struct vp_account_writer {
 	vp_cgroups cgroups;
 	struct vp_map device_numbers; /* index in `devices` */
 	VP_VEC(struct device_name) devices;
+	VP_VEC(struct vp_vcpu_span) states; /* at hand */
 };
 
-struct vp_error *vp_account_writer_open(const vp_vms *vms, uint32_t vendor, vp_account_taker take,
-					void *context, struct vp_account_writer **ret)
+struct vp_error *vp_account_writer_open(const vp_vms *vms, uint32_t vendor, bool with_states,
+					vp_account_taker take, void *context,
+					struct vp_account_writer **ret)
 {
 	struct vp_account_source *source = NULL;
 
-	VP_TRY(vp_account_source_open(vms, &source));
+	VP_TRY(vp_account_source_open(vms, with_states, &source));
 	struct vp_account_writer *writer = vp_alloc(sizeof(*writer));
 	*writer = (struct vp_account_writer){
 	    .source = source, .vms = vms, .vendor = vendor, .take = take, .context = context};
@@ -77,6 +79,7 @@ void vp_account_writer_free(struct vp_account_writer *writer)
 	vp_cgroups_deinit(&writer->cgroups);
 	vp_map_deinit(&writer->device_numbers);
 	vp_vec_deinit(&writer->devices);
+	vp_vec_deinit(&writer->states);
 	free(writer);
 }
 
@@ -444,4 +447,76 @@ void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, boo
 	if (all)
 		write_sites(writer);
 	write_losses(writer);
+}
+
+static void keep_state(void *context, struct vp_vcpu_span *record)
+{
+	struct vp_account_writer *writer = context;
+
+	vp_vec_push(&writer->states, *record);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct vp_vcpu_span *left = a, *right = b;
+
+	return (left->time > right->time) - (left->time < right->time);
+}
+
+static uint16_t number_of_thread(const struct vp_account_writer *writer,
+				 const struct vp_vcpu_span *state)
+{
+	const struct vp_account_vcpu vcpu = {
+	    .pid = state->pid, .tid = state->tid, .number = VP_VCPU_UNKNOWN};
+
+	return (uint16_t)number_of(writer, &vcpu);
+}
+
+/* What each vCPU is doing when the recording ends. */
+static void keep_open_states(struct vp_account_writer *writer)
+{
+	struct vp_account_vcpu vcpu;
+
+	for (size_t place = 0; place < vp_account_source_places(writer->source); place++) {
+		if (!vp_account_source_vcpu(writer->source, place, &vcpu))
+			continue;
+		uint32_t state = vcpu.state == VP_STATE_UNKNOWN ? vcpu.asleep : vcpu.state;
+		if (state >= VP_STATES || vcpu.since >= writer->now)
+			continue;
+		bool has_reason = vcpu.flags & VP_REASON_KNOWN;
+		struct vp_vcpu_span span = {
+		    .time = writer->now,
+		    .id = VP_ID_vcpu_span,
+		    .flags = has_reason ? VP_HAS_EXIT_REASON : 0,
+		    .pid = vcpu.pid,
+		    .tid = vcpu.tid,
+		    .vcpu = (uint16_t)number_of(writer, &vcpu),
+		    .state = (uint8_t)state,
+		    .vendor = (uint8_t)writer->vendor,
+		    .reason = has_reason ? vcpu.reason : 0,
+		    .cpu = vcpu.cpu,
+		    .ns = writer->now - vcpu.since,
+		};
+		vp_vec_push(&writer->states, span);
+	}
+}
+
+void vp_account_writer_write_states(struct vp_account_writer *writer, bool last)
+{
+	vp_account_source_drain(writer->source, keep_state, writer);
+	if (last)
+		keep_open_states(writer);
+	if (writer->states.count)
+		qsort(writer->states.at, writer->states.count, sizeof(*writer->states.at), by_time);
+	vp_vec_each (&writer->states, state) {
+		if (state->vcpu == VP_VCPU_UNKNOWN)
+			state->vcpu = number_of_thread(writer, state);
+		writer->take(writer->context, (struct vp_record_header *)state);
+	}
+	writer->states.count = 0;
+}
+
+uint64_t vp_account_writer_lost_states(const struct vp_account_writer *writer)
+{
+	return vp_account_source_lost_states(writer->source);
 }

@@ -13,13 +13,21 @@ struct vp_account_writer;
 /* Takes one record; its header has id and time. */
 typedef void (*vp_account_taker)(void *context, struct vp_record_header *record);
 
-/* `vms` is asked for vCPU numbers that the kernel does not tell; it stays the caller's. */
-struct vp_error *vp_account_writer_open(const vp_vms *vms, uint32_t vendor, vp_account_taker take,
-					void *context,
+/*
+ * `vms` is asked for vCPU numbers that the kernel does not tell; it stays the caller's.
+ * `with_states`: every stretch of a vCPU's time is wanted, not only the sums.
+ */
+struct vp_error *vp_account_writer_open(const vp_vms *vms, uint32_t vendor, bool with_states,
+					vp_account_taker take, void *context,
 					struct vp_account_writer **ret) VP_MUST_CHECK;
 void vp_account_writer_begin(struct vp_account_writer *writer, uint64_t now);
 /* Hands over what happened since the last time; with `all` also where the guests exited. */
 void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, bool all);
+/* Hands over the spans (vcpu_span) that ended since the last time, in order: some times a second;
+ * the `last` time also those that have not ended. */
+void vp_account_writer_write_states(struct vp_account_writer *writer, bool last);
+/* Stretches that were lost. */
+uint64_t vp_account_writer_lost_states(const struct vp_account_writer *writer);
 /* Counts no more: what is written later is the account up to now. */
 void vp_account_writer_end(struct vp_account_writer *writer);
 /* What this kernel does not let be seen, or NULL. */

@@ -9,7 +9,6 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "collect/clock.h"
-#include "collect/guest_reader.h"
 #include "collect/pack_cache.h"
 
 enum {
@@ -29,7 +28,7 @@ enum guest_state { GUEST_FINDING, GUEST_READY, GUEST_CHECKING, GUEST_LEAVING, GU
 
 struct guest {
 	uint32_t pid;
-	uint32_t number; /* of the sampler's place for it */
+	uint32_t number; /* for its user */
 	enum guest_state state;
 	struct vp_guest_reader *reader;
 	int text;      /* where the reader writes map text */
@@ -43,7 +42,7 @@ struct guest {
 };
 
 struct vp_guest_watch {
-	struct vp_sampler *sampler;
+	struct vp_guest_user user;
 	struct vp_guest_lister *lister;
 	char *lister_problem;
 	char *cache, *own_cache; /* folders of kernel packs: the user's, the recording's */
@@ -54,13 +53,13 @@ struct vp_guest_watch {
 	uint64_t second, seen_in_second;
 };
 
-struct vp_guest_watch *vp_guest_watch_new(struct vp_sampler *sampler, const char *directory,
+struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_user *user, const char *directory,
 					  bool symbols)
 {
 	struct vp_guest_watch *watch = vp_alloc(sizeof(*watch));
 	struct vp_error *error = vp_guest_lister_new(&watch->lister);
 
-	watch->sampler = sampler;
+	watch->user = *user;
 	watch->symbols = symbols;
 	watch->cache = vp_pack_cache_folder();
 	watch->own_cache = vp_format("%s/packs", directory);
@@ -114,7 +113,7 @@ static struct guest *guest_of(const struct vp_guest_watch *watch, uint32_t pid)
 /* The guest's samples have no names by its memory from now on. */
 static void lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *error)
 {
-	vp_sampler_forget(watch->sampler, guest->pid);
+	watch->user.forget(watch->user.context, guest->pid);
 	guest_stop(guest);
 	free(guest->problem);
 	guest->problem = vp_strdup(vp_error_message(error));
@@ -182,8 +181,8 @@ static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest 
 	VP_TRY(vp_guest_finding_parse(answer, &guest->finding));
 	const char *lacks = guest->finding.lacks;
 	if (!lacks)
-		VP_TRY(vp_sampler_identify(watch->sampler, guest->number, &guest->memory,
-					   &guest->finding));
+		VP_TRY(watch->user.identify(watch->user.context, guest->number, &guest->memory,
+					    &guest->finding));
 	keep_pack(watch, &guest->finding);
 	vp_map_deinit(&watch->seen); /* what a reader before this one has read is gone */
 	free(guest->problem);
@@ -195,7 +194,7 @@ static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest 
 /* The guest's memory is not what it was: has what is known so far written, before it is lost. */
 static void leave(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *reason)
 {
-	vp_sampler_forget(watch->sampler, guest->pid);
+	watch->user.forget(watch->user.context, guest->pid);
 	struct vp_error *error = vp_guest_reader_ask(guest->reader, "dump %d", watch->symbols);
 	if (error) {
 		vp_error_free(error);
@@ -271,20 +270,23 @@ static struct vp_error *refresh_memory(struct vp_guest_watch *watch, struct gues
 	if (!changed)
 		return NULL;
 	VP_TRY(vp_guest_reader_memory(guest->reader, &guest->memory.memory));
-	return guest->finding.lacks ? NULL
-				    : vp_sampler_identify_memory(watch->sampler, guest->number,
-								 &guest->memory, &guest->finding);
+	return guest->finding.lacks || !watch->user.change_memory
+		   ? NULL
+		   : watch->user.change_memory(watch->user.context, guest->number, &guest->memory,
+					       &guest->finding);
 }
 
 /* Only if tasks were where no slot is known to be: looking at all slots has its price. */
 static struct vp_error *refresh_if_needed(struct vp_guest_watch *watch, struct guest *guest)
 {
-	struct vp_sampler_identity_counts counts =
-	    vp_sampler_identity_counts(watch->sampler, guest->pid, &guest->finding);
+	const struct vp_guest_user *user = &watch->user;
 
-	if (counts.nowhere == guest->nowhere)
+	if (!user->count_nowhere)
 		return NULL;
-	guest->nowhere = counts.nowhere;
+	uint64_t nowhere = user->count_nowhere(user->context, guest->pid, &guest->finding);
+	if (nowhere == guest->nowhere)
+		return NULL;
+	guest->nowhere = nowhere;
 	return refresh_memory(watch, guest);
 }
 
@@ -358,7 +360,8 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task
 	vp_error_free(error);
 }
 
-static struct vp_error *copy_text(int from, const char *path)
+/* Copies the file `from`, from the byte `at` on. */
+static struct vp_error *copy_text(int from, off_t at, const char *path)
 {
 	VP_AUTO_FREE char *temporary = vp_format("%s.tmp", path);
 	VP_AUTO_CLOSE int out = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -366,7 +369,7 @@ static struct vp_error *copy_text(int from, const char *path)
 	int result = out < 0 ? -errno : 0;
 	ssize_t got;
 
-	for (off_t at = 0; !result && (got = pread(from, bytes, 1 << 20, at)) > 0; at += got)
+	for (; !result && (got = pread(from, bytes, 1 << 20, at)) > 0; at += got)
 		result = vp_fd_write_all(out, bytes, (size_t)got);
 	/* What there was room for on a full disk is kept: it is seen to be cut off. */
 	if ((!result || result == -ENOSPC || result == -EDQUOT) && rename(temporary, path))
@@ -399,15 +402,34 @@ struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct 
 		struct vp_error *error = vm->end ? NULL : refresh_memory(watch, guest);
 		if (!error)
 			error = dump(guest, watch->symbols);
-		if (error)
-			lose(watch, guest, error);
-		else
-			keep_last_text(guest);
+		*written = !error;
+		if (!error)
+			return copy_text(guest->text, 0, path);
+		lose(watch, guest, error);
 	}
 	if (!guest || guest->last_text < 0)
 		return NULL;
 	*written = true;
-	return copy_text(guest->last_text, path);
+	return copy_text(guest->last_text, 0, path);
+}
+
+struct vp_error *vp_guest_watch_unwind_tables(struct vp_guest_watch *watch, const struct vp_vm *vm,
+					      const char *path, struct vp_error **problem)
+{
+	struct guest *guest = guest_of(watch, vm->pid);
+	struct vp_slice answer;
+	bool done = false;
+
+	*problem = NULL;
+	if (!guest || guest->state != GUEST_READY)
+		return NULL;
+	off_t before = lseek(guest->text, 0, SEEK_END);
+	*problem = vp_guest_reader_ask(guest->reader, "orc");
+	if (!*problem)
+		*problem = vp_guest_reader_wait(guest->reader, DUMP_MS, &done, &answer);
+	if (!*problem && !done)
+		*problem = vp_error_new("reading the unwind tables took too long");
+	return *problem || before < 0 ? NULL : copy_text(guest->text, before, path);
 }
 
 char *vp_guest_watch_state(const struct vp_guest_watch *watch, const struct vp_vm *vm)
@@ -416,7 +438,7 @@ char *vp_guest_watch_state(const struct vp_guest_watch *watch, const struct vp_v
 
 	if (!guest)
 		return vp_strdup("");
-	if (vm->end && guest->last_text >= 0)
+	if (vm->end && (guest->last_text >= 0 || guest->state == GUEST_READY))
 		return vp_strdup("the VM ended: mappings are as they were when their processes "
 				 "were first seen; symbols of kernel modules and of files are "
 				 "missing");
@@ -424,17 +446,14 @@ char *vp_guest_watch_state(const struct vp_guest_watch *watch, const struct vp_v
 		return vp_strdup(guest->problem);
 	if (guest->state == GUEST_FINDING)
 		return vp_strdup("the guest's kernel was not found before the recording ended");
-	struct vp_sampler_identity_counts counts =
-	    vp_sampler_identity_counts(watch->sampler, guest->pid, &guest->finding);
-	VP_AUTO_FREE char *named =
-	    vp_format("%llu samples named, %llu not", (unsigned long long)counts.good,
-		      (unsigned long long)counts.failed);
+	VP_AUTO_FREE char *outcome =
+	    watch->user.outcome(watch->user.context, guest->pid, &guest->finding);
 	if (guest->finding.derived)
 		return vp_format("the kernel has no BTF: its tasks are told, the mappings of its "
 				 "processes are not; %s",
-				 named);
+				 outcome);
 	return vp_format("ok: kernel found by %s, %s; %s",
 			 guest->finding.scanned ? "looking through memory" : "registers",
 			 guest->finding.cached ? "known by a kernel pack" : "symbols and BTF read",
-			 named);
+			 outcome);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Keeps an eye on guests through their memory while they are recorded: finds each one's kernel,
- * tells the sampling program how to read its current task, has the mappings of its processes read
+ * tells its user how to read its current task and counters, has the mappings of its processes read
  * when they are first seen, and writes its map text. All parsing is done by others
  * (collect/guest_reader.h); nothing here waits for them while samples are taken.
  */
@@ -9,13 +9,34 @@
 #define VP_RECORDING_GUEST_WATCH_H
 
 #include "base/error.h"
-#include "collect/sampler.h"
+#include "collect/guest_reader.h"
+#include "schema/records.h"
 #include "schema/vm.h"
 
 struct vp_guest_watch;
 
+/* Who makes use of what is found out. */
+struct vp_guest_user {
+	void *context;
+	/* A guest's kernel was found: the VM's number is one that was not used before. */
+	struct vp_error *(*identify)(void *context, uint32_t number,
+				     const struct vp_guest_state *state,
+				     const struct vp_guest_finding *finding);
+	/* What was found of the VM of that process is not so any longer. */
+	void (*forget)(void *context, uint32_t pid);
+	/* Both or none: how many times a task was in none of the memory slots, from the begin on;
+	 * and that these have changed. */
+	uint64_t (*count_nowhere)(void *context, uint32_t pid,
+				  const struct vp_guest_finding *finding);
+	struct vp_error *(*change_memory)(void *context, uint32_t number,
+					  const struct vp_guest_state *state,
+					  const struct vp_guest_finding *finding);
+	/* What came of it, for a sentence's end; a new string. */
+	char *(*outcome)(void *context, uint32_t pid, const struct vp_guest_finding *finding);
+};
+
 /* `symbols`: map text is to have those of the kernel and of files. */
-struct vp_guest_watch *vp_guest_watch_new(struct vp_sampler *sampler, const char *directory,
+struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_user *user, const char *directory,
 					  bool symbols);
 void vp_guest_watch_free(struct vp_guest_watch *watch);
 /* Begins to look into the VM's guest. */
@@ -32,6 +53,13 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task
  */
 struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct vp_vm *vm,
 				     const char *path, bool *written) VP_MUST_CHECK;
+/*
+ * After that, has the unwind tables of the guest's kernel written to `path`; *problem says why
+ * there are none, and is the caller's.
+ */
+struct vp_error *vp_guest_watch_unwind_tables(struct vp_guest_watch *watch, const struct vp_vm *vm,
+					      const char *path,
+					      struct vp_error **problem) VP_MUST_CHECK;
 /* One sentence on how it went, "ok: …" if it did; a new string. */
 char *vp_guest_watch_state(const struct vp_guest_watch *watch,
 			   const struct vp_vm *vm) VP_MUST_CHECK;

@@ -85,6 +85,17 @@ static void hide_unchosen(struct vp_recorder *recorder, struct vp_guest_sample *
 	record->flags = (record->flags & ~(VP_HAS_AS_ROOT | VP_BY_MEMORY)) | VP_HIDDEN;
 }
 
+static void hide_unchosen_regs(struct vp_recorder *recorder, struct vp_guest_regs *record)
+{
+	const struct vp_vm *vm = vp_recorder_vm(recorder, record->pid);
+
+	if (!vm || vp_recorder_is_chosen(recorder, vm))
+		return;
+	record->ip = record->sp = record->bp = record->as_root = 0;
+	record->guest_pid = record->guest_tid = 0;
+	record->flags = VP_HIDDEN;
+}
+
 /* Takes note of what a record says of threads and VMs, and completes it. */
 static void see_record(struct vp_recorder *recorder, struct stream *stream,
 		       union vp_any_record *record)
@@ -106,6 +117,10 @@ static void see_record(struct vp_recorder *recorder, struct stream *stream,
 		if (recorder->guest_watch && record->guest_task.flags & VP_IN_USER)
 			vp_guest_watch_see(recorder->guest_watch, &record->guest_task);
 		break;
+	case VP_ID_guest_regs:
+		if (recorder->options.n_vm_names)
+			hide_unchosen_regs(recorder, &record->guest_regs);
+		break;
 	case VP_ID_guest_sample:
 		see_vcpu(recorder, stream, &record->vcpu_sample);
 		if (recorder->options.n_vm_names)
@@ -126,8 +141,8 @@ struct stretch {
 	char *begin, *end;
 	uint64_t n;
 	const struct vp_record_header *last; /* in it, or before it; NULL: none yet */
-	char *names;                         /* from here on it only gives names; NULL: not so */
-	uint64_t before_names;               /* time of the record before those */
+	char *names;           /* from here on it only tells of the next sample; NULL: not so */
+	uint64_t before_names; /* time of the record before those */
 };
 
 static void stretch_put(struct stretch *stretch)
@@ -146,12 +161,18 @@ static void stretch_put(struct stretch *stretch)
 	stretch->n = 0;
 }
 
+/* Records that say whose the next sample is, and how it came to be where it is. */
+static inline bool tells_of_next(uint32_t id)
+{
+	return id == VP_ID_task || (id >= VP_ID_guest_task && id <= VP_ID_chain_stack);
+}
+
 static inline void stretch_add(struct stretch *stretch, const struct vp_record_header *record,
 			       size_t size)
 {
 	if ((size_t)(stretch->end - stretch->begin) + size > VP_RUN_MAX)
 		stretch_put(stretch);
-	if (record->id != VP_ID_task && record->id != VP_ID_guest_task) {
+	if (!tells_of_next(record->id)) {
 		stretch->names = NULL;
 	} else if (!stretch->names) {
 		stretch->names = stretch->end;

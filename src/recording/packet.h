@@ -8,6 +8,10 @@
 
 #include "schema/schema.h"
 
+/* The stream that is no pCPU's: vcpu_span records, by a name and a number of its own. */
+#define VP_STREAM_STATES UINT32_MAX
+#define VP_STREAM_STATES_NAME "vcpus"
+
 /* No packet is larger: what a reader must hold in memory per stream. */
 #define VP_PACKET_MAX (256 * 1024)
 

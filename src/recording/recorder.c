@@ -5,15 +5,15 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/utsname.h>
 
 #include "collect/clock.h"
 #include "collect/vm_scan.h"
 #include "recording/place.h"
 
-/* How long finding the guests' kernels may hold up the start. */
-enum { SETTLE_MS = 30000 };
+enum {
+	SETTLE_MS = 30000, /* how long finding the guests' kernels may hold up the start */
+	STATES_MS = 100    /* every so often the vCPUs' states are fetched */
+};
 
 static uint64_t lost_in_buffers(const struct vp_recorder *recorder)
 {
@@ -25,19 +25,20 @@ static uint64_t lost_in_buffers(const struct vp_recorder *recorder)
 	return lost;
 }
 
+static uint64_t lost_states(const struct vp_recorder *recorder)
+{
+	return recorder->account ? vp_account_writer_lost_states(recorder->account) : 0;
+}
+
 static uint64_t lost_records(const struct vp_recorder *recorder)
 {
-	return lost_in_buffers(recorder) + vp_trace_unwritten(recorder->trace);
+	return lost_in_buffers(recorder) + lost_states(recorder) +
+	       vp_trace_unwritten(recorder->trace);
 }
 
 bool vp_recorder_is_chosen(const struct vp_recorder *recorder, const struct vp_vm *vm)
 {
-	const struct vp_recorder_options *options = &recorder->options;
-
-	for (size_t i = 0; i < options->n_vm_names; i++)
-		if (!strcmp(options->vm_names[i], vm->name))
-			return true;
-	return options->n_vm_names == 0;
+	return vp_vm_is_named(vm, recorder->options.vm_names, recorder->options.n_vm_names);
 }
 
 /* The VM of that process, found now if it is new; NULL if the process has none (any more). */
@@ -60,61 +61,15 @@ struct vp_vm *vp_recorder_vm(struct vp_recorder *recorder, uint32_t pid)
 	return vm;
 }
 
-static struct vp_error *check_vm_names(const struct vp_recorder *recorder)
-{
-	for (size_t i = 0; i < recorder->options.n_vm_names; i++) {
-		struct vp_buffer known = {0};
-		bool found = false;
-		vp_vec_each (&recorder->vms, vm) {
-			found |= !strcmp(vm->name, recorder->options.vm_names[i]);
-			vp_buffer_printf(&known, "%s%s", known.size ? ", " : "", vm->name);
-		}
-		struct vp_error *error =
-		    found ? NULL
-			  : vp_error_new("no VM named '%s' is running; there is %s",
-					 recorder->options.vm_names[i],
-					 known.size ? vp_buffer_text(&known) : "none");
-		vp_buffer_deinit(&known);
-		if (error)
-			return error;
-	}
-	return NULL;
-}
-
 static void describe(struct vp_recorder *recorder)
 {
 	struct vp_recording *about = &recorder->about;
-	struct utsname names;
 
-	uname(&names);
-	about->tool = vp_strdup(VPERF_VERSION);
-	about->hostname = vp_strdup(names.nodename);
-	about->kernel = vp_strdup(names.release);
-	about->trigger = vp_strdup(recorder->trigger.name);
-	about->command = vp_strdup(recorder->options.command ? recorder->options.command : "");
-	about->note = vp_strdup("");
+	vp_recording_describe(about, recorder->trigger.name, recorder->options.command);
 	about->period_ns = recorder->trigger.period_ns;
 	about->by_time = recorder->trigger.by_time || recorder->options.no_samples;
+	about->chains = recorder->options.with_chains && !recorder->options.no_samples;
 	about->pcpus = (uint32_t)recorder->trigger.pcpus.count;
-}
-
-static struct vp_error *open_trace(struct vp_recorder *recorder)
-{
-	struct vp_clock_reading clock = vp_clock_read();
-	uint8_t uuid[16];
-	VP_AUTO_FREE char *path = vp_format("%s/host", recorder->options.directory);
-
-	if (getrandom(uuid, sizeof(uuid), 0) != sizeof(uuid))
-		return vp_error_errno(errno, "cannot draw a uuid");
-	uuid[6] = (uuid[6] & 0x0f) | 0x40; /* RFC 4122: version 4, variant 1 */
-	uuid[8] = (uuid[8] & 0x3f) | 0x80;
-	struct vp_ctf_trace trace = {
-	    .uuid = uuid,
-	    .hostname = recorder->about.hostname,
-	    .machine = "host",
-	    .realtime_offset_ns = (int64_t)(clock.realtime - clock.monotonic),
-	};
-	return vp_trace_writer_create(path, &trace, &recorder->trace);
 }
 
 /* What the account says goes to the first pCPU's stream; other VMs' code is not looked at. */
@@ -131,7 +86,9 @@ static void take_account(void *context, struct vp_record_header *header)
 		if (!vm || !vp_recorder_is_chosen(recorder, vm))
 			site->ip = site->as_root = site->flags = 0;
 	}
-	if (recorder->trigger.pcpus.count)
+	if (header->id == VP_ID_vcpu_span)
+		vp_trace_append(recorder->trace, VP_STREAM_STATES, header);
+	else if (recorder->trigger.pcpus.count)
 		vp_trace_append(recorder->trace, (uint32_t)recorder->trigger.pcpus.at[0], header);
 }
 
@@ -141,7 +98,8 @@ static struct vp_error *open_account(struct vp_recorder *recorder)
 	if (!recorder->options.with_account)
 		return NULL;
 	struct vp_error *error = vp_account_writer_open(&recorder->vms, vp_sampler_vendor(),
-							take_account, recorder, &recorder->account);
+							recorder->options.with_states, take_account,
+							recorder, &recorder->account);
 	if (error && recorder->options.no_samples)
 		return error;
 	if (error)
@@ -160,6 +118,12 @@ static void write_account(struct vp_recorder *recorder, uint64_t now, bool all)
 		vp_account_writer_write(recorder->account, now, all);
 }
 
+static void write_states(struct vp_recorder *recorder, bool last)
+{
+	if (recorder->account && recorder->options.with_states)
+		vp_account_writer_write_states(recorder->account, last);
+}
+
 static struct vp_error *write_cgroups(struct vp_recorder *recorder)
 {
 	if (!recorder->account)
@@ -169,10 +133,49 @@ static struct vp_error *write_cgroups(struct vp_recorder *recorder)
 	return vp_cgroups_write(recorder->options.directory, cgroups);
 }
 
+static struct vp_error *identify(void *context, uint32_t number, const struct vp_guest_state *state,
+				 const struct vp_guest_finding *finding)
+{
+	return vp_sampler_identify(context, number, state, finding);
+}
+
+static void forget(void *context, uint32_t pid)
+{
+	vp_sampler_forget(context, pid);
+}
+
+static uint64_t count_nowhere(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+{
+	return vp_sampler_identity_counts(context, pid, finding).nowhere;
+}
+
+static struct vp_error *change_memory(void *context, uint32_t number,
+				      const struct vp_guest_state *state,
+				      const struct vp_guest_finding *finding)
+{
+	return vp_sampler_identify_memory(context, number, state, finding);
+}
+
+static char *count_named(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+{
+	struct vp_sampler_identity_counts counts =
+	    vp_sampler_identity_counts(context, pid, finding);
+
+	return vp_format("%llu samples named, %llu not", (unsigned long long)counts.good,
+			 (unsigned long long)counts.failed);
+}
+
 static void watch_guests(struct vp_recorder *recorder)
 {
-	recorder->guest_watch = vp_guest_watch_new(recorder->sampler, recorder->options.directory,
-						   recorder->options.with_symbols);
+	const struct vp_guest_user user = {.context = recorder->sampler,
+					   .identify = identify,
+					   .forget = forget,
+					   .count_nowhere = count_nowhere,
+					   .change_memory = change_memory,
+					   .outcome = count_named};
+
+	recorder->guest_watch =
+	    vp_guest_watch_new(&user, recorder->options.directory, recorder->options.with_symbols);
 	vp_vec_each (&recorder->vms, vm)
 		if (vp_recorder_is_chosen(recorder, vm))
 			vp_guest_watch_add(recorder->guest_watch, vm);
@@ -187,18 +190,23 @@ static struct vp_error *open_all(struct vp_recorder *recorder)
 
 	VP_TRY(vp_trigger_open(&options->trigger, &recorder->trigger));
 	VP_TRY(vp_vm_scan(&recorder->vms, true));
-	VP_TRY(check_vm_names(recorder));
+	VP_TRY(vp_vms_expect(&recorder->vms, options->vm_names, options->n_vm_names));
 	vp_vec_each (&recorder->vms, vm) /* now, rather than while the guests are sampled */
 		vp_host_maps_see(recorder->host_maps, vm->pid, NULL, 0);
 	describe(recorder);
+	struct vp_sampler_options sampling = {.trigger = &recorder->trigger,
+					      .buffer_pages = options->buffer_pages,
+					      .by_memory = options->read_memory,
+					      .with_chains = options->with_chains,
+					      .take = vp_recorder_take,
+					      .context = recorder};
 	if (!options->no_samples)
-		VP_TRY(vp_sampler_start(&recorder->trigger, options->buffer_pages,
-					options->read_memory, vp_recorder_take, recorder,
-					&recorder->sampler));
+		VP_TRY(vp_sampler_start(&sampling, &recorder->sampler));
 	VP_TRY(open_account(recorder));
 	/* Only now that recording works is an older one moved away. */
 	VP_TRY(vp_recording_place(options->directory, &recorder->lock));
-	VP_TRY(open_trace(recorder));
+	VP_TRY(vp_trace_writer_create_host(options->directory, recorder->about.hostname,
+					   &recorder->trace));
 	if (options->read_memory && recorder->sampler)
 		watch_guests(recorder);
 	VP_TRY(vp_recording_write(options->directory, &recorder->about));
@@ -261,6 +269,8 @@ static void flush_all(struct vp_recorder *recorder)
 		vp_trace_flush(
 		    recorder->trace, (uint32_t)*pcpu,
 		    recorder->sampler ? vp_sampler_lost(recorder->sampler, (uint32_t)*pcpu) : 0);
+	if (recorder->options.with_states && recorder->account)
+		vp_trace_flush(recorder->trace, VP_STREAM_STATES, lost_states(recorder));
 
 	int failure = vp_trace_take_failure(recorder->trace);
 	if (failure && !recorder->said_unwritten) {
@@ -329,7 +339,10 @@ static struct vp_error *drain(struct vp_recorder *recorder, int timeout_ms)
 
 struct vp_error *vp_recorder_step(struct vp_recorder *recorder, int timeout_ms)
 {
-	VP_TRY(drain(recorder, timeout_ms));
+	bool often = recorder->options.with_states && timeout_ms > STATES_MS;
+
+	VP_TRY(drain(recorder, often ? STATES_MS : timeout_ms));
+	write_states(recorder, false);
 	do_slow_work(recorder);
 	flush_all(recorder);
 	return NULL;
@@ -361,6 +374,7 @@ struct vp_error *vp_recorder_finish(struct vp_recorder *recorder)
 	VP_TRY(drain(recorder, 0));
 	append_clocks(recorder);
 	write_account(recorder, about->end, true);
+	write_states(recorder, true);
 	flush_all(recorder);
 	note_ends(recorder, true);
 	vp_vec_each (&recorder->vms, vm)

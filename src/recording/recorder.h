@@ -19,8 +19,10 @@ struct vp_recorder_options {
 	size_t n_vm_names;
 	bool no_samples;   /* the account alone */
 	bool with_account; /* of the vCPUs' time */
+	bool with_states;  /* … and every stretch of it */
 	bool ask_agents;
 	bool read_memory; /* name guests' samples by their memory */
+	bool with_chains; /* call chains of all samples */
 	bool with_symbols;
 	unsigned agent_port;
 	unsigned agent_seconds; /* for one agent's whole answer */

@@ -12,6 +12,22 @@ struct vp_error *vp_recorder_write_host_maps(struct vp_recorder *recorder)
 	return vp_host_maps_write(recorder->host_maps, path, recorder->options.with_symbols);
 }
 
+/* The tables that the guest kernel's part of call chains needs. */
+static struct vp_error *read_unwind_tables(struct vp_recorder *recorder, const struct vp_vm *vm)
+{
+	VP_AUTO_FREE char *path =
+	    vp_recording_orc_path(recorder->options.directory, &recorder->vms, vm);
+	struct vp_error *problem;
+	struct vp_error *error =
+	    vp_guest_watch_unwind_tables(recorder->guest_watch, vm, path, &problem);
+
+	if (problem)
+		NOTICE(recorder, "VM '%s': no call chains of its kernel: %s", vm->name,
+		       vp_error_message(problem));
+	vp_error_free(problem);
+	return error;
+}
+
 /* Has map text made of the guests' memory; how that went goes into `vms`. */
 struct vp_error *vp_recorder_read_guests(struct vp_recorder *recorder)
 {
@@ -23,6 +39,8 @@ struct vp_error *vp_recorder_read_guests(struct vp_recorder *recorder)
 		bool written = false;
 		if (!error && vp_recorder_is_chosen(recorder, vm))
 			error = vp_guest_watch_dump(recorder->guest_watch, vm, path, &written);
+		if (!error && written && !vm->end && recorder->options.with_chains)
+			error = read_unwind_tables(recorder, vm);
 		free(vm->memory);
 		vm->memory = vp_guest_watch_state(recorder->guest_watch, vm);
 		if (!written && vm->memory[0] && !vm->end)

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "base/alloc.h"
 #include "base/cursor.h"
@@ -21,11 +22,31 @@ void vp_recording_deinit(struct vp_recording *recording)
 	*recording = (struct vp_recording){0};
 }
 
+void vp_recording_describe(struct vp_recording *recording, const char *trigger, const char *command)
+{
+	struct utsname names;
+
+	uname(&names);
+	recording->tool = vp_strdup(VPERF_VERSION);
+	recording->hostname = vp_strdup(names.nodename);
+	recording->kernel = vp_strdup(names.release);
+	recording->trigger = vp_strdup(trigger);
+	recording->command = vp_strdup(command ? command : "");
+	recording->note = vp_strdup("");
+}
+
 char *vp_recording_maps_path(const char *path, const vp_vms *vms, const struct vp_vm *vm)
 {
 	VP_AUTO_FREE char *part = vm ? vp_vm_part(vms, vm) : vp_strdup("host");
 
 	return vp_format("%s/%s.maps", path, part);
+}
+
+char *vp_recording_orc_path(const char *path, const vp_vms *vms, const struct vp_vm *vm)
+{
+	VP_AUTO_FREE char *part = vp_vm_part(vms, vm);
+
+	return vp_format("%s/%s.orc", path, part);
 }
 
 /* One line `KEY VALUE`; newlines inside the value become blanks. */
@@ -56,6 +77,7 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	write_text(&out, "note", recording->note);
 	write_number(&out, "period_ns", recording->period_ns);
 	write_number(&out, "by_time", recording->by_time);
+	write_number(&out, "chains", recording->chains);
 	write_number(&out, "pcpus", recording->pcpus);
 	write_number(&out, "start", recording->start);
 	if (recording->end) {
@@ -106,6 +128,8 @@ static void recording_line(struct vp_cursor *line, void *into)
 			*numbers[i].value = vp_cursor_decimal(line);
 	if (vp_slice_is(key, "by_time"))
 		recording->by_time = vp_cursor_decimal(line) != 0;
+	if (vp_slice_is(key, "chains"))
+		recording->chains = vp_cursor_decimal(line) != 0;
 	if (vp_slice_is(key, "pcpus"))
 		recording->pcpus = (uint32_t)vp_cursor_decimal(line);
 }

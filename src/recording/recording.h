@@ -7,7 +7,8 @@
  *   vms              the VMs that were seen (struct vp_vm), their vCPU threads and clocks
  *   host/            CTF trace of the host: metadata, and one stream file per pCPU
  *   host.maps        the host's map text (maps/format.h)
- *   guest-NAME.maps  the guest's map text, as its agent gave it
+ *   guest-NAME.maps  the guest's map text, as its agent gave it or as its memory told
+ *   guest-NAME.orc   with call chains: the unwind tables of the guest's kernel (maps/orc.h)
  *
  * `recording` is written at the start without its `end` line and again at the end with it: a
  * recording without was interrupted.
@@ -30,15 +31,21 @@ struct vp_recording {
 	char *note;             /* why something is missing, or "" */
 	uint64_t period_ns;     /* wanted time between two samples of a pCPU */
 	bool by_time;           /* the trigger ticks with wall time, idle or not (cpu-clock) */
+	bool chains;            /* call chains were taken */
 	uint32_t pcpus;         /* how many were sampled */
 	uint64_t start, end;    /* host CLOCK_MONOTONIC, ns; end 0: interrupted */
 	uint64_t records, lost; /* as counted by the recorder; 0 if interrupted */
 };
 
 void vp_recording_deinit(struct vp_recording *recording);
+/* Says that this program records on this machine now. `command` may be NULL. */
+void vp_recording_describe(struct vp_recording *recording, const char *trigger,
+			   const char *command);
 
 /* The map text of the VM, or of the host if `vm` is NULL; `path` is the recording's directory. */
 char *vp_recording_maps_path(const char *path, const vp_vms *vms, const struct vp_vm *vm);
+/* The unwind tables (maps/orc.h) of the VM's guest kernel. */
+char *vp_recording_orc_path(const char *path, const vp_vms *vms, const struct vp_vm *vm);
 
 struct vp_error *vp_recording_write(const char *path,
 				    const struct vp_recording *recording) VP_MUST_CHECK;

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -192,6 +193,15 @@ static int by_cpu(const void *a, const void *b)
 	return ((*left)->cpu > (*right)->cpu) - ((*left)->cpu < (*right)->cpu);
 }
 
+static bool is_stream(const char *name, uint32_t *cpu)
+{
+	int end = 0;
+
+	*cpu = VP_STREAM_STATES;
+	return !strcmp(name, VP_STREAM_STATES_NAME) ||
+	       (sscanf(name, "cpu%" SCNu32 "%n", cpu, &end) == 1 && !name[end]);
+}
+
 struct vp_error *vp_trace_open(const char *path, vp_stream_readers *streams)
 {
 	DIR *directory = opendir(path);
@@ -200,9 +210,8 @@ struct vp_error *vp_trace_open(const char *path, vp_stream_readers *streams)
 	if (!directory)
 		return vp_error_errno(errno, "cannot open trace directory '%s'", path);
 	for (struct dirent *entry; !error && (entry = readdir(directory));) {
-		unsigned cpu;
-		int end = 0;
-		if (sscanf(entry->d_name, "cpu%u%n", &cpu, &end) != 1 || entry->d_name[end])
+		uint32_t cpu;
+		if (!is_stream(entry->d_name, &cpu))
 			continue;
 		VP_AUTO_FREE char *file = vp_format("%s/%s", path, entry->d_name);
 		struct vp_stream_reader *stream = NULL;

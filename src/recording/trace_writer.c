@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/vec.h"
+#include "collect/clock.h"
 #include "recording/packet.h"
 
 /* A shorter run is copied into the packet at hand; a longer one is a packet of its own. */
@@ -30,6 +32,7 @@ struct vp_trace_writer {
 	char *path;
 	uint8_t uuid[16];
 	VP_VEC(struct stream *) streams; /* by cpu; NULL where there is none */
+	struct stream *states;           /* NULL: none */
 	uint64_t written;
 	int failure;
 };
@@ -55,30 +58,52 @@ struct vp_error *vp_trace_writer_create(const char *path, const struct vp_ctf_tr
 	return NULL;
 }
 
+struct vp_error *vp_trace_writer_create_host(const char *directory, const char *hostname,
+					     struct vp_trace_writer **ret)
+{
+	struct vp_clock_reading clock = vp_clock_read();
+	uint8_t uuid[16];
+	VP_AUTO_FREE char *path = vp_format("%s/host", directory);
+
+	if (getrandom(uuid, sizeof(uuid), 0) != sizeof(uuid))
+		return vp_error_errno(errno, "cannot draw a uuid");
+	uuid[6] = (uuid[6] & 0x0f) | 0x40; /* RFC 4122: version 4, variant 1 */
+	uuid[8] = (uuid[8] & 0x3f) | 0x80;
+	struct vp_ctf_trace trace = {
+	    .uuid = uuid,
+	    .hostname = hostname,
+	    .machine = "host",
+	    .realtime_offset_ns = (int64_t)(clock.realtime - clock.monotonic),
+	};
+	return vp_trace_writer_create(path, &trace, ret);
+}
+
+static void stream_free(struct stream *stream)
+{
+	if (!stream)
+		return;
+	close(stream->fd);
+	vp_buffer_deinit(&stream->records);
+	free(stream);
+}
+
 void vp_trace_writer_free(struct vp_trace_writer *writer)
 {
 	if (!writer)
 		return;
-	vp_vec_each (&writer->streams, stream) {
-		if (!*stream)
-			continue;
-		close((*stream)->fd);
-		vp_buffer_deinit(&(*stream)->records);
-		free(*stream);
-	}
+	vp_vec_each (&writer->streams, stream)
+		stream_free(*stream);
+	stream_free(writer->states);
 	vp_vec_deinit(&writer->streams);
 	free(writer->path);
 	free(writer);
 }
 
-static struct stream *stream_of(struct vp_trace_writer *writer, uint32_t cpu)
+static struct stream *stream_new(struct vp_trace_writer *writer, uint32_t cpu)
 {
-	while (writer->streams.count <= cpu)
-		vp_vec_push(&writer->streams, NULL);
-	if (writer->streams.at[cpu])
-		return writer->streams.at[cpu];
-
-	VP_AUTO_FREE char *path = vp_format("%s/cpu%u", writer->path, cpu);
+	VP_AUTO_FREE char *path = cpu == VP_STREAM_STATES
+				      ? vp_format("%s/" VP_STREAM_STATES_NAME, writer->path)
+				      : vp_format("%s/cpu%u", writer->path, cpu);
 	struct stream *stream = vp_alloc(sizeof(*stream));
 	stream->cpu = cpu;
 	stream->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
@@ -87,8 +112,18 @@ static struct stream *stream_of(struct vp_trace_writer *writer, uint32_t cpu)
 	/* Touched now, so that no page of it is missing while the sampled machine waits. */
 	memset(vp_buffer_extend(&stream->records, USUAL_PACKET), 0, USUAL_PACKET);
 	stream->records.size = 0;
-	writer->streams.at[cpu] = stream;
 	return stream;
+}
+
+static struct stream *stream_of(struct vp_trace_writer *writer, uint32_t cpu)
+{
+	while (cpu != VP_STREAM_STATES && writer->streams.count <= cpu)
+		vp_vec_push(&writer->streams, NULL);
+	struct stream **place =
+	    cpu == VP_STREAM_STATES ? &writer->states : &writer->streams.at[cpu];
+	if (!*place)
+		*place = stream_new(writer, cpu);
+	return *place;
 }
 
 static void packet_seal(const struct vp_trace_writer *writer, const struct stream *stream,
@@ -234,7 +269,7 @@ uint64_t vp_trace_unwritten(const struct vp_trace_writer *writer)
 
 	vp_vec_each (&writer->streams, stream)
 		unwritten += *stream ? (*stream)->unwritten : 0;
-	return unwritten;
+	return unwritten + (writer->states ? writer->states->unwritten : 0);
 }
 
 int vp_trace_take_failure(struct vp_trace_writer *writer)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Writes one machine's CTF trace: a `metadata` file and one stream file per pCPU.
+ * Writes one machine's CTF trace: a `metadata` file, one stream file per pCPU, and one of the
+ * vCPUs' states if they are told.
  *
  * Records gather in memory until they are flushed as one packet by one write, so that a stream
  * always ends at a packet's end, whatever happens to the process. When the disk is full the packet
@@ -20,12 +21,15 @@ struct vp_trace_writer;
 /* Creates directory `path` and its metadata; `trace` says who the machine is. */
 struct vp_error *vp_trace_writer_create(const char *path, const struct vp_ctf_trace *trace,
 					struct vp_trace_writer **ret) VP_MUST_CHECK;
+/* The same of the host of the recording in `directory`, which is this machine. */
+struct vp_error *vp_trace_writer_create_host(const char *directory, const char *hostname,
+					     struct vp_trace_writer **ret) VP_MUST_CHECK;
 /* Closes the files; what was not flushed is dropped. */
 void vp_trace_writer_free(struct vp_trace_writer *writer);
 
 /*
  * Adds a record (its header's time is raised to the stream's last time if it is before that). A
- * full packet is flushed by itself. `cpu` numbers the stream.
+ * full packet is flushed by itself. `cpu` is the pCPU whose stream it is, or VP_STREAM_STATES.
  */
 void vp_trace_append(struct vp_trace_writer *writer, uint32_t cpu, void *record);
 /*

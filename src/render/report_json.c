@@ -151,6 +151,10 @@ static void put_row(struct rows *rows, const struct vp_profile_row *row)
 	rows->samples = row->samples;
 	put_key(rows, "percent");
 	vp_buffer_string(&rows->out, rows->percent);
+	if (report->options.chains) {
+		put_key(rows, "total");
+		vp_render_count(row->total, &rows->out);
+	}
 	put_text(rows, "function", vp_profile_text(profile, row->function));
 	put_text(rows, "module", vp_profile_text(profile, row->module));
 	put_text(rows, "process", vp_profile_text(profile, row->process));
@@ -233,6 +237,55 @@ static struct json_object *routes_json(const struct vp_profile *profile)
 	return object;
 }
 
+/* Every stack, its frames from the outermost on. */
+static struct json_object *stacks_json(const struct vp_report *report)
+{
+	const struct vp_profile *profile = &report->profile;
+	struct json_object *stacks = json_object_new_array();
+	uint32_t rows[VP_CALL_PATH_MAX];
+
+	for (uint32_t node = 0; node < profile->nodes.count; node++) {
+		if (!profile->nodes.at[node].samples)
+			continue;
+		struct json_object *stack = json_object_new_object();
+		struct json_object *frames = json_object_new_array();
+		uint32_t count = vp_call_path(profile, node, rows, VP_CALL_PATH_MAX);
+		for (uint32_t i = 0; i < count; i++) {
+			const char *name =
+			    vp_profile_text(profile, profile->rows.at[rows[i]].function);
+			json_object_array_add(frames, text_or_null(name));
+		}
+		const struct vp_profile_row *outermost = &profile->rows.at[rows[0]];
+		add(stack, "samples", json_object_new_uint64(profile->nodes.at[node].samples));
+		add(stack, "vm",
+		    text_or_null(outermost->vm == VP_NONE ? NULL
+							  : report->vms.at[outermost->vm].name));
+		add(stack, "process", text_or_null(vp_profile_text(profile, outermost->process)));
+		add(stack, "pid", number_or_null(outermost->pid));
+		add(stack, "frames", frames);
+		json_object_array_add(stacks, stack);
+	}
+	return stacks;
+}
+
+static struct json_object *walks_json(const struct vp_profile *profile)
+{
+	static const char *const keys[] = {[VP_WALK_GUEST_USER] = "guest_user",
+					   [VP_WALK_GUEST_KERNEL] = "guest_kernel",
+					   [VP_WALK_HOST] = "host"};
+	struct json_object *object = json_object_new_object();
+
+	for (uint32_t walk = 0; walk < VP_WALKS; walk++) {
+		struct json_object *ends = json_object_new_object();
+		for (uint32_t end = 0; end < VP_WALK_ENDS; end++)
+			if (profile->walks[walk][end])
+				add(ends, vp_walk_end_name(end),
+				    json_object_new_uint64(profile->walks[walk][end]));
+		add(object, keys[walk], ends);
+	}
+	return object;
+}
+
 static struct json_object *notes_json(const struct vp_report *report)
 {
 	struct json_object *notes = json_object_new_array();
@@ -273,6 +326,10 @@ void vp_render_report_json(const struct vp_report *report, struct vp_buffer *out
 	add(object, "interrupted", json_object_new_boolean(!report->recording.end));
 	add(object, "unattributed", json_object_new_uint64(profile->unattributed));
 	add(object, "routes", routes_json(profile));
+	if (report->options.chains) {
+		add(object, "walks", walks_json(profile));
+		add(object, "stacks", stacks_json(report));
+	}
 	add(object, "notes", notes_json(report));
 	vp_buffer_string(out,
 			 json_object_to_json_string_ext(

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "render/call_graph.h"
 #include "render/report.h"
 #include "render/table.h"
 #include "timeline/exit_reason.h"
@@ -57,18 +58,42 @@ static void put_reasons(const struct vp_report *report, const struct vp_profile_
 	}
 }
 
+/* The table, and below each of its rows, which are its last lines, the row's call tree. */
+static void put_graphs(const struct vp_report *report, const struct vp_profile_part *part,
+		       const struct vp_buffer *table, struct vp_buffer *out)
+{
+	size_t rows = vp_report_rows(report, part), lines = 0;
+	const char *at = table->bytes, *end = table->bytes + table->size, *next;
+
+	for (const char *byte = at; byte < end; byte++)
+		lines += *byte == '\n';
+	for (size_t line = 0; line < lines; line++, at = next) {
+		next = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
+		vp_buffer_append(out, at, (size_t)(next - at));
+		if (line + rows >= lines)
+			vp_render_call_graph(
+			    report, part, (uint32_t)(part->first_row + line + rows - lines), out);
+	}
+}
+
 static void put_part(const struct vp_report *report, const struct vp_profile_part *part,
 		     bool colour, struct vp_buffer *out)
 {
 	struct vp_table table = {0};
+	struct vp_buffer text = {0};
 
 	if (part->vcpu != VP_NONE)
 		vp_buffer_printf(out, "vCPU %u\n", part->vcpu);
 	put_shares(&report->profile, part, out);
 	vp_report_table(report, part, &table);
-	vp_render_table_text(&table, colour, out);
+	vp_render_table_text(&table, colour, &text);
+	if (report->graph.shown && report->options.chains)
+		put_graphs(report, part, &text, out);
+	else
+		vp_buffer_append(out, text.bytes, text.size);
+	vp_buffer_deinit(&text);
 	put_reasons(report, part, out);
-	size_t hidden = part->rows - vp_report_rows(report, part);
+	size_t hidden = vp_report_hidden(report, part);
 	if (hidden)
 		vp_buffer_printf(out, "(%zu more rows)\n", hidden);
 	vp_table_deinit(&table);

@@ -143,6 +143,7 @@ void vp_render_summary_json(const struct vp_summary *summary, struct vp_buffer *
 
 	add_about(object, report);
 	add(object, "streams", pcpus_json(summary));
+	add(object, "vcpu_spans", number(summary->vcpu_spans));
 	add(object, "host_maps", machine_json(&report->naming.host));
 	for (size_t i = 0; i < report->vms.count; i++)
 		json_object_array_add(vms, vm_json(summary, i));

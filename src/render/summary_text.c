@@ -97,6 +97,9 @@ void vp_render_summary_text(const struct vp_summary *summary, struct vp_buffer *
 	vp_summary_table(summary, &table);
 	vp_render_table_text(&table, false, out);
 	vp_table_deinit(&table);
+	if (summary->vcpu_spans)
+		vp_buffer_printf(out, "\n%" PRIu64 " states of vCPUs as events\n",
+				 summary->vcpu_spans);
 	vp_buffer_string(out, "\nHost:\n");
 	put_machine(&report->naming.host, out);
 	for (size_t i = 0; i < report->vms.count; i++)

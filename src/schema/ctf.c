@@ -77,6 +77,9 @@ static void write_field(const struct vp_field_type *field, struct vp_buffer *out
 {
 	if (!strcmp(field->type, "comm"))
 		vp_buffer_printf(out, "\t\ttext %s[%zu];\n", field->name, field->size);
+	else if (!strncmp(field->type, "words", 5))
+		vp_buffer_printf(out, "\t\tx64 %s[%zu];\n", field->name,
+				 field->size / sizeof(uint64_t));
 	else if (!strcmp(field->style, "hex"))
 		vp_buffer_printf(out, "\t\tx%zu %s;\n", 8 * field->size, field->name);
 	else

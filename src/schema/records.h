@@ -7,8 +7,8 @@
  * endian, without padding. Fields are ordered so that the C struct has no padding either, and each
  * record is a whole number of 8 bytes: the programs in the kernel write them as they are.
  *
- * VP_FIELD(type, style, name, meaning) with type u8 u16 u32 u64 comm, style dec hex text.
- * `comm` is 16 bytes of text, zero-terminated when shorter.
+ * VP_FIELD(type, style, name, meaning) with type u8 u16 u32 u64 comm words8 words16, style dec hex
+ * text. `comm` is 16 bytes of text, zero-terminated when shorter; `words8` are 8 times u64.
  */
 #ifndef VP_SCHEMA_RECORDS_H
 #define VP_SCHEMA_RECORDS_H
@@ -29,7 +29,8 @@
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
 	FIELD(u8, dec, mode, "what the sample hit: 1 host kernel, 2 host user space")              \
-	FIELD(u8, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")       \
+	FIELD(u8, dec, vendor,                                                                     \
+	      "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                 \
 	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
 	FIELD(u64, hex, ip, "host program counter")                                                \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
@@ -43,7 +44,8 @@
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
 	FIELD(u8, dec, mode, "what the sample hit: 4 guest kernel, 5 guest user space")            \
-	FIELD(u8, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")       \
+	FIELD(u8, dec, vendor,                                                                     \
+	      "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                 \
 	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
 	FIELD(u64, hex, ip, "guest program counter")                                               \
 	FIELD(u64, hex, host_ip, "host program counter: where KVM entered the guest")              \
@@ -61,6 +63,39 @@
 	FIELD(u64, hex, task, "the guest's address of its task_struct")                            \
 	FIELD(comm, text, comm, "its name")
 
+#define VP_FIELDS_guest_regs(FIELD)                                                                \
+	FIELD(u16, hex, flags,                                                                     \
+	      "2 as_root is known, 4 mode is known, 32 of a VM that was not asked for, "           \
+	      "128 guest_pid and guest_tid are known, 256 sp and bp are known")                    \
+	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
+	FIELD(u8, dec, mode, "where the guest is: 4 its kernel, 5 its user space")                 \
+	FIELD(u8, dec, reserved, "0")                                                              \
+	FIELD(u16, dec, reserved_2, "0")                                                           \
+	FIELD(u32, dec, guest_pid, "process of the guest, as the guest numbers it; see flags")     \
+	FIELD(u32, dec, guest_tid, "its thread")                                                   \
+	FIELD(u64, hex, ip, "guest program counter")                                               \
+	FIELD(u64, hex, sp, "guest stack pointer")                                                 \
+	FIELD(u64, hex, bp, "guest frame pointer (RBP on x86)")                                    \
+	FIELD(u64, hex, as_root, "guest address-space root (CR3 on x86)")
+
+#define VP_FIELDS_chain_frames(FIELD)                                                              \
+	FIELD(u16, dec, mode, "whose: 1 host kernel, 2 host user space, 5 guest user space")       \
+	FIELD(u32, dec, tid, "thread of the sample")                                               \
+	FIELD(u16, dec, count, "how many of `ips` there are")                                      \
+	FIELD(u16, dec, end,                                                                       \
+	      "why there is none after the last: 0 it is the outermost, 1 too many, 2 the page "   \
+	      "cannot be read, 3 code without frame pointers, 4 the walk failed, 255 the next "    \
+	      "record has more")                                                                   \
+	FIELD(u32, dec, reserved, "0")                                                             \
+	FIELD(words8, hex, ips, "program counter, then return addresses, innermost first")
+
+#define VP_FIELDS_chain_stack(FIELD)                                                               \
+	FIELD(u16, dec, reserved, "0")                                                             \
+	FIELD(u32, dec, tid, "thread of the sample")                                               \
+	FIELD(u64, hex, address, "the guest's address of the first of `words`")                    \
+	FIELD(words16, hex, words, "a piece of the stack that the guest's kernel is on")
+
 #define VP_FIELDS_task(FIELD)                                                                      \
 	FIELD(u16, dec, reserved, "0")                                                             \
 	FIELD(u32, dec, pid, "process of the thread")                                              \
@@ -73,7 +108,8 @@
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, tid, "thread of the vCPU that got the pCPU")                               \
 	FIELD(u8, dec, reserved, "0")                                                              \
-	FIELD(u8, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")       \
+	FIELD(u8, dec, vendor,                                                                     \
+	      "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                 \
 	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
 	FIELD(u32, dec, other_tid, "thread that had the pCPU before")
@@ -83,7 +119,8 @@
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, tid, "thread of the vCPU that left the pCPU")                              \
 	FIELD(u8, dec, reserved, "0")                                                              \
-	FIELD(u8, dec, vendor, "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")       \
+	FIELD(u8, dec, vendor,                                                                     \
+	      "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                 \
 	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
 	FIELD(u32, dec, other_tid, "thread that has the pCPU now")
@@ -118,7 +155,7 @@
 	FIELD(u64, dec, poll_wasted, "ns of `poll` that ended in sleep all the same")
 
 #define VP_FIELDS_exit_account(FIELD)                                                              \
-	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")           \
+	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")    \
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
 	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
@@ -133,7 +170,7 @@
 	FIELD(u64, dec, waking, "ns woken, but without pCPU")
 
 #define VP_FIELDS_exit_bucket(FIELD)                                                               \
-	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")           \
+	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")    \
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
 	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
@@ -160,7 +197,7 @@
 	FIELD(u16, hex, flags, "1 ip and as_root are known: else of a VM that was not asked for")  \
 	FIELD(u32, dec, pid, "process of the VMM")                                                 \
 	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
-	FIELD(u32, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")           \
+	FIELD(u32, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")    \
 	FIELD(u64, hex, ip, "guest program counter at the exit")                                   \
 	FIELD(u64, hex, as_root, "guest address-space root (CR3 on x86) at the exit")              \
 	FIELD(u64, dec, count, "exits there")                                                      \
@@ -174,6 +211,35 @@
 	FIELD(u64, dec, thieves, "pieces of time whose thief there was no place for")              \
 	FIELD(u64, dec, sites, "exits whose place in the guest there was no place for")
 
+#define VP_FIELDS_vcpu_span(FIELD)                                                                 \
+	FIELD(u16, hex, flags,                                                                     \
+	      "1 reason is known, 2 the time was part of the kernel's that was told before")       \
+	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
+	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
+	FIELD(u8, dec, state,                                                                      \
+	      "0 guest, 1 kernel, 2 poll, 3 vmm, 4 halted, 5 waiting, 6 waking, 7 preempted, "     \
+	      "8 throttled, 9 interrupted")                                                        \
+	FIELD(u8, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")            \
+	FIELD(u32, hex, reason, "reason of the last VM exit, in the vendor's encoding")            \
+	FIELD(u32, dec, cpu, "pCPU on which the state's end was seen")                             \
+	FIELD(u64, dec, ns, "the vCPU was in that state for so long, up to `time`")
+
+#define VP_FIELDS_interval(FIELD)                                                                  \
+	FIELD(u16, hex, flags, "1 it ended before its trigger came, 2 its subject ended with it")  \
+	FIELD(u32, dec, pid, "process of the thread: the VMM's of a vCPU; 0 of a pCPU")            \
+	FIELD(u32, dec, tid, "the thread; 0 of a pCPU")                                            \
+	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them; pCPU number; 65535: unknown")     \
+	FIELD(u32, dec, number, "of the subject's intervals, from 0: a gap is a lost interval")    \
+	FIELD(u32, dec, values, "interval_value records that follow it")                           \
+	FIELD(u64, dec, begin, "host CLOCK_MONOTONIC, ns; its end is `time`")                      \
+	FIELD(comm, text, comm, "name of the thread")
+
+#define VP_FIELDS_interval_value(FIELD)                                                            \
+	FIELD(u16, dec, place, "which event: its place in the file `recipe`, from 0")              \
+	FIELD(u32, dec, live, "counted for so many billionths of the subject's time on a pCPU")    \
+	FIELD(u64, dec, value, "what was counted, not scaled")
+
 /* VP_RECORD(id, name, meaning). Ids are for ever: a retired record's id is not used again. */
 #define VP_RECORDS(RECORD)                                                                         \
 	RECORD(1, host_sample, "a sample that hit the host outside KVM's vCPU loop")               \
@@ -184,12 +250,18 @@
 	RECORD(6, vcpu_out, "a vCPU's thread was scheduled out")                                   \
 	RECORD(7, clock_sync, "the host's clocks, read together")                                  \
 	RECORD(8, guest_task, "the name of a guest's thread")                                      \
+	RECORD(9, guest_regs, "where the guest of the next sample's vCPU is")                      \
+	RECORD(10, chain_frames, "call chain of the next sample of this thread in the stream")     \
+	RECORD(11, chain_stack, "stack of the guest at the next sample of this thread")            \
 	RECORD(20, vcpu_account, "what a vCPU did in an interval: the times sum to it")            \
 	RECORD(21, exit_account, "a vCPU's exits of one reason in an interval")                    \
 	RECORD(22, exit_bucket, "how long a vCPU's exits of one reason took, in an interval")      \
 	RECORD(23, thief, "who had a vCPU's pCPU in an interval while it wanted to run")           \
 	RECORD(24, exit_site, "a place of a guest that exited, over the whole recording")          \
-	RECORD(25, account_loss, "what the account missed, since the recording began")
+	RECORD(25, account_loss, "what the account missed, since the recording began")             \
+	RECORD(26, vcpu_span, "a stretch of a vCPU's time, all of it in one state")                \
+	RECORD(30, interval, "an interval of a vCPU, task or pCPU ended")                          \
+	RECORD(31, interval_value, "what one event counted in the interval before it")
 
 #define VP_COMM_SIZE 16
 
@@ -198,6 +270,8 @@ typedef __u16 vp_type_u16;
 typedef __u32 vp_type_u32;
 typedef __u64 vp_type_u64;
 typedef char vp_type_comm[VP_COMM_SIZE];
+typedef __u64 vp_type_words8[8];
+typedef __u64 vp_type_words16[16];
 
 /* A record anywhere in memory, of a reader; in the kernel's rings each lies on 8 bytes. */
 #ifdef __bpf__
@@ -229,7 +303,7 @@ VP_RECORDS(VP_STRUCT)
 VP_RECORDS(VP_NO_PADDING)
 
 #define VP_ENUM(number, name, meaning) VP_ID_##name = number,
-enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 25 };
+enum vp_record_id { VP_RECORDS(VP_ENUM) VP_ID_MAX = 31 };
 
 /* A vCPU whose number is not known. */
 #define VP_VCPU_UNKNOWN 0xffffu
@@ -242,7 +316,10 @@ enum vp_mode {
 	VP_MODE_GUEST_USER = 5
 };
 /* Values of `vendor`. */
-enum vp_vendor { VP_VENDOR_UNKNOWN = 0, VP_VENDOR_INTEL = 1, VP_VENDOR_AMD = 2 };
+enum vp_vendor { VP_VENDOR_UNKNOWN = 0, VP_VENDOR_INTEL = 1, VP_VENDOR_AMD = 2, VP_VENDOR_ARM = 3 };
+/* Arm has no exit reasons: a trap has its exception class (ESR_EL2.EC, 6 bits); what is no trap has
+ * this bit and KVM's own code (v6.1, ARM_EXCEPTION_* of arch/arm64/include/asm/kvm_asm.h). */
+#define VP_ARM_NO_TRAP 0x40
 /*
  * Bits of `flags`. A late tick: the clock's interrupt came after more than one period, so that what
  * it hit stands for the missed ticks too; each of them is a record of its own with this flag.
@@ -258,11 +335,25 @@ enum vp_flag {
 	VP_HIDDEN = 32,
 	VP_ENDED = 64,
 	VP_BY_MEMORY = 128,
+	VP_HAS_STACK = 256,
+};
+/* Values of a chain_frames' `end`. */
+enum vp_chain_end {
+	VP_CHAIN_WHOLE = 0,
+	VP_CHAIN_TOO_DEEP = 1,
+	VP_CHAIN_UNREADABLE = 2,
+	VP_CHAIN_NO_FRAME = 3,
+	VP_CHAIN_FAILED = 4,
+	VP_CHAIN_GOES_ON = 255,
 };
 /* A bit of a guest_task's `flags`. */
 enum { VP_IN_USER = 1 };
+/* A bit of a vcpu_span's `flags`: KVM says only afterwards what of its time was polling. */
+enum { VP_STATE_MOVED = 2 };
 /* A bit of an exit_site's `flags`. */
 enum { VP_SITE_KNOWN = 1 };
+/* Bits of an interval's `flags`. */
+enum { VP_INTERVAL_PARTIAL = 1, VP_INTERVAL_LAST = 2 };
 /* Values of a thief's `kind`. */
 enum vp_thief_record {
 	VP_BY_VCPU = 1,

@@ -25,6 +25,15 @@ static const struct vp_field_type guest_sample_fields[] = {VP_FIELDS_guest_sampl
 #define RECORD_STRUCT struct vp_guest_task
 static const struct vp_field_type guest_task_fields[] = {VP_FIELDS_guest_task(FIELD_ENTRY)};
 #undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_guest_regs
+static const struct vp_field_type guest_regs_fields[] = {VP_FIELDS_guest_regs(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_chain_frames
+static const struct vp_field_type chain_frames_fields[] = {VP_FIELDS_chain_frames(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_chain_stack
+static const struct vp_field_type chain_stack_fields[] = {VP_FIELDS_chain_stack(FIELD_ENTRY)};
+#undef RECORD_STRUCT
 #define RECORD_STRUCT struct vp_task
 static const struct vp_field_type task_fields[] = {VP_FIELDS_task(FIELD_ENTRY)};
 #undef RECORD_STRUCT
@@ -54,6 +63,16 @@ static const struct vp_field_type exit_site_fields[] = {VP_FIELDS_exit_site(FIEL
 #undef RECORD_STRUCT
 #define RECORD_STRUCT struct vp_account_loss
 static const struct vp_field_type account_loss_fields[] = {VP_FIELDS_account_loss(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_vcpu_span
+static const struct vp_field_type vcpu_span_fields[] = {VP_FIELDS_vcpu_span(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+
+#define RECORD_STRUCT struct vp_interval
+static const struct vp_field_type interval_fields[] = {VP_FIELDS_interval(FIELD_ENTRY)};
+#undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_interval_value
+static const struct vp_field_type interval_value_fields[] = {VP_FIELDS_interval_value(FIELD_ENTRY)};
 #undef RECORD_STRUCT
 
 #define TYPE_ENTRY(number, record, text)                                                           \

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "base/vec.h"
 
 struct vp_vcpu {
@@ -38,6 +39,11 @@ struct vp_vcpu *vp_vm_vcpu(struct vp_vm *vm, uint32_t number);
 /* Name of the VM's part of a recording: guest-NAME, or guest-NAME-PID for a second VM of that name.
  */
 char *vp_vm_part(const vp_vms *vms, const struct vp_vm *vm);
+/* Whether the VM has one of the names; with none, every VM has. */
+bool vp_vm_is_named(const struct vp_vm *vm, const char *const *names, size_t n_names);
+/* An error if there is no VM of one of the names. */
+struct vp_error *vp_vms_expect(const vp_vms *vms, const char *const *names,
+			       size_t n_names) VP_MUST_CHECK;
 void vp_vms_deinit(vp_vms *vms);
 
 #endif

@@ -7,6 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static struct vp_image *image_drop(struct vp_image *image)
+{
+	vp_image_deinit(image);
+	free(image);
+	return NULL;
+}
+
 /* The file at `path` if it is the one that was mapped: the build-id says so. */
 static struct vp_image *read_if_same(const char *path, const char *inside,
 				     const struct vp_names_module *module,
@@ -19,42 +26,33 @@ static struct vp_image *read_if_same(const char *path, const char *inside,
 		return NULL;
 	struct vp_image *image = vp_alloc(sizeof(*image));
 	VP_AUTO_ERROR struct vp_error *error = vp_image_read(fd, inside, places, image);
-	if (!error && vp_build_id_equal(&image->build_id, &module->build_id) &&
-	    image->symbols.count)
+	if (!error && vp_build_id_equal(&image->build_id, &module->build_id))
 		return image;
-	vp_image_deinit(image);
-	free(image);
-	return NULL;
+	return image_drop(image);
 }
 
-static struct vp_image *read_in_root(const struct vp_names *names,
-				     const struct vp_names_module *module)
-{
-	struct vp_image_places places = {.root = names->root, .debug_dir = names->debug_dir};
-	VP_AUTO_FREE char *path = vp_format("%s%s", names->root, module->path);
+/* Where a module's file may be, as this machine sees it; NULL: nowhere. */
+typedef char *(*locator)(const struct vp_names *names, const struct vp_names_module *module);
 
-	if (names->no_files || module->path[0] != '/')
-		return NULL;
-	return read_if_same(path, module->path, module, &places);
+static char *find_in_root(const struct vp_names *names, const struct vp_names_module *module)
+{
+	bool may = !names->no_files && module->path[0] == '/';
+
+	return may ? vp_format("%s%s", names->root, module->path) : NULL;
 }
 
-/*
- * What perf keeps of binaries it has seen. Debugging symbols alone, as in /usr/lib/debug, would not
- * do: without the code they do not say where in the file it is.
- */
-static struct vp_image *read_by_build_id(const struct vp_names *names,
-					 const struct vp_names_module *module)
+/* What perf keeps of binaries it has seen. */
+static char *find_by_build_id(const struct vp_names *names, const struct vp_names_module *module)
 {
-	struct vp_image_places places = {.root = "", .debug_dir = names->debug_dir};
 	const char *home = getenv("HOME");
 	struct vp_buffer id = {0};
 
 	vp_build_id_put(&module->build_id, &id);
 	const char *digits = vp_buffer_text(&id);
-	VP_AUTO_FREE char *path =
+	char *path =
 	    vp_format("%s/.debug/.build-id/%.2s/%s/elf", home ? home : "", digits, digits + 2);
 	vp_buffer_deinit(&id);
-	return read_if_same(path, path, module, &places);
+	return path;
 }
 
 /* libdebuginfod, of elfutils, as far as it is used. */
@@ -65,7 +63,7 @@ struct debuginfod {
 };
 
 /* Asked only of a user who named servers, and had only where the library is installed. */
-static bool load_debuginfod(struct debuginfod *ret)
+static bool load_debuginfod(const char *question, struct debuginfod *ret)
 {
 	const char *servers = getenv("DEBUGINFOD_URLS");
 	void *library = servers && servers[0] ? dlopen("libdebuginfod.so.1", RTLD_NOW) : NULL;
@@ -73,45 +71,68 @@ static bool load_debuginfod(struct debuginfod *ret)
 	if (!library)
 		return false;
 	*(void **)&ret->begin = dlsym(library, "debuginfod_begin");
-	*(void **)&ret->find = dlsym(library, "debuginfod_find_executable");
+	*(void **)&ret->find = dlsym(library, question);
 	*(void **)&ret->end = dlsym(library, "debuginfod_end");
 	return ret->begin && ret->find && ret->end;
 }
 
-static struct vp_image *read_from_server(const struct vp_names *names,
-					 const struct vp_names_module *module)
+/* The copy that the library keeps of what a server has for the build-id; NULL: none has it. */
+static char *ask_servers(const struct vp_names_module *module, const char *question)
 {
-	struct vp_image_places places = {.root = "", .debug_dir = names->debug_dir};
-	struct vp_image *image = NULL;
 	struct debuginfod library;
 	char *path = NULL;
 
-	if (!load_debuginfod(&library))
+	if (!load_debuginfod(question, &library))
 		return NULL;
 	void *client = library.begin();
 	if (!client)
 		return NULL;
 	int fd = library.find(client, module->build_id.bytes, module->build_id.size, &path);
-	if (fd >= 0) {
+	if (fd >= 0)
 		close(fd);
-		image = read_if_same(path, path, module, &places);
-	}
-	free(path);
 	library.end(client);
-	return image;
+	return fd >= 0 ? path : NULL;
+}
+
+static char *find_on_server(const struct vp_names *names, const struct vp_names_module *module)
+{
+	return ask_servers(module, "debuginfod_find_executable");
+}
+
+/*
+ * The file's full symbol table may be had where the file itself is not, or was stripped. Debugging
+ * symbols alone would not do: without the code they do not say where in the file it is.
+ */
+static void add_debug_file(struct vp_image **image, const char *path, const char *inside,
+			   const struct vp_names_module *module, struct vp_image_places *places)
+{
+	VP_AUTO_FREE char *debug = ask_servers(module, "debuginfod_find_debuginfo");
+
+	places->debug_file = debug;
+	struct vp_image *better = debug ? read_if_same(path, inside, module, places) : NULL;
+	if (!better)
+		return;
+	image_drop(*image);
+	*image = better;
 }
 
 struct vp_image *vp_names_find_file(const struct vp_names *names,
 				    const struct vp_names_module *module)
 {
+	static const locator locators[] = {find_in_root, find_by_build_id, find_on_server};
 	struct vp_image *image = NULL;
 
-	if (!module->build_id.size)
-		return NULL;
-	image = read_in_root(names, module);
-	if (!image)
-		image = read_by_build_id(names, module);
-	if (!image)
-		image = read_from_server(names, module);
+	for (size_t i = 0; module->build_id.size && !image && i < VP_ARRAY_SIZE(locators); i++) {
+		bool in_root = locators[i] == find_in_root;
+		struct vp_image_places places = {.root = in_root ? names->root : "",
+						 .debug_dir = names->debug_dir};
+		VP_AUTO_FREE char *path = locators[i](names, module);
+		const char *inside = in_root ? module->path : path;
+		image = path ? read_if_same(path, inside, module, &places) : NULL;
+		if (image && !image->has_symtab)
+			add_debug_file(&image, path, inside, module, &places);
+		if (image && !image->symbols.count)
+			image = image_drop(image);
+	}
 	return image;
 }

@@ -222,3 +222,51 @@ void vp_table_write_csv(const struct vp_data *data, struct vp_buffer *out)
 			vp_buffer_string(out, i + 1 < columns ? "," : "\n");
 		}
 }
+
+/* A word of ARFF, in quotes whatever it is. */
+static void put_word(const char *text, struct vp_buffer *out)
+{
+	vp_buffer_string(out, "'");
+	for (; *text; text++) {
+		if (*text == '\'' || *text == '\\')
+			vp_buffer_string(out, "\\");
+		vp_buffer_append(out, *text == '\n' ? " " : text, 1);
+	}
+	vp_buffer_string(out, "'");
+}
+
+static void put_attribute(const struct vp_column *column, struct vp_buffer *out)
+{
+	vp_buffer_string(out, "@attribute ");
+	put_word(column->name, out);
+	vp_buffer_string(out, column->type == VP_COLUMN_NOMINAL ? " {" : " numeric\n");
+	if (column->type != VP_COLUMN_NOMINAL)
+		return;
+	for (size_t i = 0; i < column->labels.count; i++) {
+		put_word(column->labels.at[i], out);
+		vp_buffer_string(out, i + 1 < column->labels.count ? "," : "");
+	}
+	vp_buffer_string(out, "}\n");
+}
+
+void vp_table_write_arff(const struct vp_data *data, struct vp_buffer *out)
+{
+	vp_buffer_string(out, "@relation ");
+	put_word(data->name, out);
+	vp_buffer_string(out, "\n\n");
+	vp_vec_each (&data->columns, column)
+		put_attribute(column, out);
+	vp_buffer_string(out, "\n@data\n");
+	for (size_t row = 0; row < data->rows; row++)
+		vp_vec_each (&data->columns, column) {
+			double value = column->values[row];
+			if (isnan(value))
+				vp_buffer_string(out, "?");
+			else if (column->type == VP_COLUMN_NOMINAL)
+				put_word(column->labels.at[(size_t)value], out);
+			else
+				put_number(value, out);
+			vp_buffer_string(
+			    out, column + 1 < data->columns.at + data->columns.count ? "," : "\n");
+		}
+}

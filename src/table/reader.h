@@ -16,5 +16,7 @@ struct vp_error *vp_table_read_stream(FILE *file, const char *path,
 				      struct vp_data *data) VP_MUST_CHECK;
 /* Data as a CSV file would hold it. */
 void vp_table_write_csv(const struct vp_data *data, struct vp_buffer *out);
+/* The same as an ARFF file: what is missing is a question mark. */
+void vp_table_write_arff(const struct vp_data *data, struct vp_buffer *out);
 
 #endif

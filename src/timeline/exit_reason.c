@@ -156,7 +156,42 @@ static const char *const intel_names[] = {
     [77] = "TDCALL",
 };
 
+static const char *const arm_names[] = {
+    [0x00] = "UNKNOWN",
+    [0x01] = "WFX",
+    [0x03] = "CP15_32",
+    [0x04] = "CP15_64",
+    [0x05] = "CP14_MR",
+    [0x06] = "CP14_LS",
+    [0x07] = "FP_ASIMD",
+    [0x08] = "CP10_ID",
+    [0x09] = "PAC",
+    [0x0c] = "CP14_64",
+    [0x0e] = "ILLEGAL_STATE",
+    [0x11] = "SVC32",
+    [0x12] = "HVC32",
+    [0x13] = "SMC32",
+    [0x15] = "SVC64",
+    [0x16] = "HVC64",
+    [0x17] = "SMC64",
+    [0x18] = "SYS64",
+    [0x19] = "SVE",
+    [0x1a] = "ERET",
+    [0x20] = "IABT_LOW",
+    [0x24] = "DABT_LOW",
+    [0x2f] = "SERROR_TRAP",
+    [0x30] = "BREAKPOINT_LOW",
+    [0x32] = "SOFTSTEP_LOW",
+    [0x34] = "WATCHPOINT_LOW",
+    [0x38] = "BKPT32",
+    [0x3c] = "BRK64",
+    [VP_ARM_NO_TRAP] = "IRQ",
+    [VP_ARM_NO_TRAP + 1] = "SERROR",
+    [VP_ARM_NO_TRAP + 3] = "ILLEGAL",
+};
+
 enum {
+	ARM_WFX = 0x01,
 	AMD_HLT = 0x78,
 	AMD_MWAIT = 0x8b,
 	AMD_MWAIT_CONDITIONAL = 0x8c,
@@ -190,6 +225,8 @@ const char *vp_exit_reason_name(uint32_t vendor, uint32_t reason, char name[VP_E
 		found = amd_names[basic];
 	if (vendor == VP_VENDOR_INTEL && basic < VP_ARRAY_SIZE(intel_names))
 		found = intel_names[basic];
+	if (vendor == VP_VENDOR_ARM && basic < VP_ARRAY_SIZE(arm_names))
+		found = arm_names[basic];
 	if (found)
 		snprintf(name, VP_EXIT_NAME_SIZE, "%s", found);
 	else if (vendor != VP_VENDOR_AMD || !amd_range_name(reason, name))
@@ -202,6 +239,8 @@ bool vp_exit_reason_is_halt(uint32_t vendor, uint32_t reason)
 	if (vendor == VP_VENDOR_AMD)
 		return reason == AMD_HLT || reason == AMD_MWAIT ||
 		       reason == AMD_MWAIT_CONDITIONAL || reason == AMD_IDLE_HLT;
+	if (vendor == VP_VENDOR_ARM)
+		return reason == ARM_WFX;
 	reason &= INTEL_BASIC;
 	return vendor == VP_VENDOR_INTEL && (reason == INTEL_HLT || reason == INTEL_MWAIT);
 }

@@ -3,7 +3,8 @@
  * Names of VM exits, and which of them mean that the guest had nothing to do.
  *
  * Numbers and names are the vendors': AMD64 Architecture Programmer's Manual volume 2, appendix C
- * (#VMEXIT codes), and Intel SDM volume 3, appendix C (VMX basic exit reasons).
+ * (#VMEXIT codes), Intel SDM volume 3, appendix C (VMX basic exit reasons), and the Arm
+ * Architecture Reference Manual for A-profile, ESR_EL2 (exception classes).
  */
 #ifndef VP_TIMELINE_EXIT_REASON_H
 #define VP_TIMELINE_EXIT_REASON_H
@@ -16,7 +17,8 @@ enum { VP_EXIT_NAME_SIZE = 32 };
 
 /* Writes the reason's name into `name`, or its number where it has none, and returns `name`. */
 const char *vp_exit_reason_name(uint32_t vendor, uint32_t reason, char name[VP_EXIT_NAME_SIZE]);
-/* The guest executed HLT or MWAIT: it gave its vCPU up. */
+/* The guest executed HLT, MWAIT or WFI: it gave its vCPU up. (Arm: or WFE, which has the same
+ * code.) */
 bool vp_exit_reason_is_halt(uint32_t vendor, uint32_t reason);
 
 #endif

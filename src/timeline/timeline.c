@@ -31,6 +31,8 @@ void vp_timeline_deinit(struct vp_timeline *timeline)
 	vp_intern_deinit(&timeline->comms);
 	vp_map_deinit(&timeline->comm_of_tid);
 	vp_map_deinit(&timeline->comm_of_guest_tid);
+	vp_vec_each (&timeline->pcpus, pcpu)
+		free(pcpu->chain);
 	vp_vec_deinit(&timeline->pcpus);
 }
 
@@ -104,6 +106,15 @@ static void take_switch(struct vp_timeline *timeline, uint32_t pcpu, const struc
 	see_vcpu(timeline, pcpu, vcpu, in->vendor, in->exit_reason, in->flags);
 }
 
+static void take_chain(struct vp_timeline *timeline, const struct vp_merge_head *head)
+{
+	struct vp_pcpu *pcpu = &timeline->pcpus.at[head->stream];
+
+	if (!pcpu->chain)
+		pcpu->chain = vp_alloc(sizeof(*pcpu->chain));
+	vp_chain_take(pcpu->chain, head->record);
+}
+
 static inline void tick_of_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
 				  struct vp_tick *tick)
 {
@@ -123,6 +134,16 @@ static inline void tick_of_sample(struct vp_timeline *timeline, const struct vp_
 	};
 }
 
+uint32_t vp_timeline_guest_comm(const struct vp_timeline *timeline,
+				const struct vp_guest_sample *sample)
+{
+	uint64_t key = guest_tid_key(sample->pid, sample->guest_tid);
+	const uint32_t *comm =
+	    sample->flags & VP_BY_MEMORY ? vp_map_find(&timeline->comm_of_guest_tid, key) : NULL;
+
+	return comm ? *comm : VP_NONE;
+}
+
 static inline void take_guest_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
 				     struct vp_tick *tick)
 {
@@ -133,12 +154,7 @@ static inline void take_guest_sample(struct vp_timeline *timeline, const struct 
 		vp_guests_vcpu_add(&timeline->guests, sample->pid, sample->tid, sample->vcpu);
 		tick_of_sample(timeline, head, tick);
 	}
-	tick->comm = VP_NONE;
-	if (sample->flags & VP_BY_MEMORY) {
-		const uint32_t *comm = vp_map_find(&timeline->comm_of_guest_tid,
-						   guest_tid_key(sample->pid, sample->guest_tid));
-		tick->comm = comm ? *comm : VP_NONE;
-	}
+	tick->comm = vp_timeline_guest_comm(timeline, sample);
 	/* KVM's word on kernel or user space may be older than the program counter; the privilege
 	 * level comes from the same exit as the program counter. */
 	if (sample->flags & VP_HAS_CPL)
@@ -193,6 +209,11 @@ static bool take_record(struct vp_timeline *timeline, const struct vp_merge_head
 	case VP_ID_vcpu_in:
 	case VP_ID_vcpu_out: /* the same fields at the same places */
 		take_switch(timeline, head->stream, (const void *)head->record);
+		return false;
+	case VP_ID_guest_regs:
+	case VP_ID_chain_frames:
+	case VP_ID_chain_stack:
+		take_chain(timeline, head);
 		return false;
 	default:
 		return false;
@@ -262,6 +283,15 @@ static inline const struct vp_merge_head *next_record(struct vp_timeline *timeli
 	return head;
 }
 
+/* A late tick shares the chains of the sample behind it. All samples have their flags first. */
+static inline void find_chain(const struct vp_timeline *timeline, struct vp_tick *tick)
+{
+	struct vp_chain *chain = timeline->pcpus.at[tick->pcpu].chain;
+
+	if (chain && vp_chain_use(chain, tick->sample->tid, tick->sample->flags & VP_LATE))
+		tick->chain = chain;
+}
+
 bool vp_timeline_next(struct vp_timeline *timeline, struct vp_tick *tick)
 {
 	for (;;) {
@@ -275,7 +305,9 @@ bool vp_timeline_next(struct vp_timeline *timeline, struct vp_tick *tick)
 			timeline->pending = head;
 			return true;
 		}
-		if (take_record(timeline, head, tick))
+		if (take_record(timeline, head, tick)) {
+			find_chain(timeline, tick);
 			return true;
+		}
 	}
 }

@@ -7,6 +7,7 @@
 #define VP_TIMELINE_TIMELINE_H
 
 #include "base/intern.h"
+#include "timeline/chain.h"
 #include "timeline/guests.h"
 #include "timeline/merge.h"
 
@@ -21,6 +22,7 @@ enum { VP_OCCUPANTS = 256 };
 
 struct vp_pcpu {
 	uint64_t last_tick;
+	struct vp_chain *chain; /* NULL: no sample of this pCPU has call chains so far */
 };
 
 struct vp_timeline {
@@ -54,6 +56,7 @@ struct vp_tick {
 	uint32_t mode; /* enum vp_mode; of a guest by its privilege level, if that is known */
 	uint32_t vm;   /* whose VMM's process had the pCPU, or VP_NONE */
 	uint32_t vcpu; /* whose thread, or VP_NONE */
+	const struct vp_chain *chain; /* NULL: none was taken */
 	/* The thread's name in `comms`, or VP_NONE; in a guest_sample that names a thread of the
 	 * guest, that one's. */
 	uint32_t comm;
@@ -65,6 +68,10 @@ void vp_timeline_init(struct vp_timeline *timeline, const struct vp_recording *r
 void vp_timeline_deinit(struct vp_timeline *timeline);
 /* The next tick; false at the end. The state of the vCPUs in `guests` is that at the tick. */
 bool vp_timeline_next(struct vp_timeline *timeline, struct vp_tick *tick);
+
+/* The name that a sample of that thread of the guest would have as its `comm`. */
+uint32_t vp_timeline_guest_comm(const struct vp_timeline *timeline,
+				const struct vp_guest_sample *sample);
 
 static inline bool vp_tick_is_guest(const struct vp_tick *tick)
 {

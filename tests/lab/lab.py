@@ -12,6 +12,8 @@ import tempfile
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("VPERF_BUILD", REPOSITORY / "build"))
 VPERF = BUILD / "vperf"
+# For lab hosts of 64-bit Arm: see tools/configure-cross.
+BUILD_ARM64 = pathlib.Path(os.environ.get("VPERF_BUILD_ARM64", REPOSITORY / "build-arm64"))
 
 
 class Claims:
@@ -89,13 +91,14 @@ def run_scenario(text, directory, timeout=400):
     """Runs the scenario given as text; progress goes to the terminal, results to `directory`."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
+    build = BUILD_ARM64 if "arch=arm64" in text else BUILD
     with tempfile.NamedTemporaryFile("w", suffix=".scn", delete=False) as scenario:
         scenario.write(text)
     try:
         done = subprocess.run([str(REPOSITORY / "lab" / "vlab"), "run", scenario.name, "--out",
                                str(directory), "--force", "--timeout", str(timeout)],
                               capture_output=True, text=True,
-                              env={**os.environ, "VLAB_VPERF_BUILD": str(BUILD)})
+                              env={**os.environ, "VLAB_VPERF_BUILD": str(build)})
     finally:
         os.unlink(scenario.name)
     return Run(directory, done.returncode, done.stderr)

@@ -40,10 +40,21 @@ def check_parts(claims, exits):
     claims.check(exits and not off, f"the parts of {len(exits)} exit reasons sum to their totals {off}")
 
 
+def check_events(claims, account, events):
+    """Each state's spans sum to it; what was polling is first told as the kernel's time."""
+    sums = {}
+    for event in events:
+        sums[event["state"]] = sums.get(event["state"], 0) + event["ns"]
+    sums["kernel"] -= sums.get("poll", 0)
+    states = {row["state"]: row["ns"] for row in account["states"]}
+    claims.check(len(events) > 1000 and sums == states,
+                 f"{len(events)} events sum to the states: {sums}, {states}")
+
+
 # No other guest runs: perf's counts over all VMs are those of the one whose exits are known.
 KNOWN = """
 host pcpus=2
-command vperf record --no-guest-memory --no-agent -o /out/rec -- perf kvm stat record -a -m 4096 -o /tmp/kvm.data \
+command vperf record --account-events --no-guest-memory --no-agent -o /out/rec -- perf kvm stat record -a -m 4096 -o /tmp/kvm.data \
 tinyvm --cpuid 20000 --out 10000 --mmio 5000 --hlt 3000 --wait 1
 command perf kvm -i /tmp/kvm.data stat report --force
 """.replace("\\\n", "")
@@ -69,7 +80,9 @@ def known_exits(run, claims):
     theirs = {PERF_NAMES.get(name, name): int(count) for name, count in books.items()}
     claims.check(theirs and ours == theirs, f"exits {ours}, by perf kvm stat {theirs}")
     check_parts(claims, list(exits.values()))
-    check_closing(claims, read("account", run))
+    account = read("account", run)
+    check_closing(claims, account)
+    check_events(claims, account, read("account", run, "--events")["events"])
 
 
 # A Linux guest; its second round counts, when all of it is in memory.

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Guests without an agent: who and what every sample was, by the guest's memory alone."""
+import http.server
 import json
-import pathlib
+import os
 import re
+import shutil
 import subprocess
+import threading
+from unittest import mock
 
 # Threads that say who they are and which function is theirs, a program with dynamic libraries, and
 # system calls for the kernel's share.
@@ -95,8 +99,7 @@ def check_kernel_symbols(run, claims):
 def symfs_of(run):
     """What is in the guest's root file system, by links to where vlab took it from."""
     root = run.out / "symfs"
-    settings = (run.out / "vlab" / "settings").read_text()
-    programs = pathlib.Path(re.search(r"^PROGRAMS='(.*)'$", settings, re.M)[1])
+    programs = json.loads((run.out / "result.json").read_text())["programs"]
     (root / "lab").mkdir(parents=True, exist_ok=True)
     for link, target in ((root / "lab/bin", programs), (root / "lib", "/lib"),
                          (root / "lib64", "/lib64")):
@@ -109,19 +112,72 @@ def symfs_of(run):
 OWN = re.compile(r"(share_[a-h]|burn_[0-7]|run|main|work_\w+)$")
 
 
-def check_user_symbols(run, claims):
-    report = run.report("guest", "--vm", "g1", "--symfs", str(symfs_of(run)))
+def check_functions(claims, report, how):
+    """Samples of the two programs have names of their functions; returns their rows."""
     rows = [row for row in report["rows"] if row["kind"] == "user" and
             (row["process"] == "shares" or str(row["process"]).startswith("who-"))]
     total = sum(row["samples"] for row in rows)
     good = sum(row["samples"] for row in rows if OWN.match(row["function"]) and
                row["module"].startswith("/lab/bin/"))
     claims.check(total > 500 and good >= 0.95 * total,
-                 f"{good} of {total} user samples have the right function with --symfs")
+                 f"{good} of {total} user samples have the right function {how}")
+    return rows
+
+
+def check_user_symbols(run, claims):
+    report = run.report("guest", "--vm", "g1", "--symfs", str(symfs_of(run)))
+    rows = check_functions(claims, report, "with --symfs")
     burners = {row["function"]: row["process"] for row in rows
                if row["function"].startswith("burn_") and row["samples"] > 20}
     claims.check(burners and all(name[-1] == who[-1] for name, who in burners.items()),
                  f"each thread is in its own function: {sorted(burners.items())}")
+
+
+def serve_build_ids(root, asked):
+    """A server as debuginfod's clients ask it, for the guest's programs: stripped, and their symbols."""
+    served = {}
+    for program in ("who", "shares"):
+        path = root / "lab/bin" / program
+        notes = subprocess.run(["readelf", "-n", str(path)], capture_output=True, text=True).stdout
+        build_id = re.search(r"Build ID: (\w+)", notes)[1]
+        for kind, option in (("executable", "--strip-all"), ("debuginfo", "--only-keep-debug")):
+            apart = root / f"{program}.{kind}"
+            subprocess.run(["objcopy", option, str(path), str(apart)], check=True)
+            served[f"/buildid/{build_id}/{kind}"] = apart
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            body = served[self.path].read_bytes() if self.path in served else b""
+            self.send_response(200 if body else 404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def check_server(run, claims):
+    """The same recording as if nothing of the files had been in the guest's memory."""
+    bare = run.recording("bare")
+    shutil.copytree(run.recording(), bare, dirs_exist_ok=True)
+    maps = bare / "guest-g1.maps"
+    lines = [line for line in maps.read_text().splitlines(keepends=True)
+             if not line.startswith("s ")]
+    maps.write_text("".join(lines[:-1]) + f"end {len(lines) - 1}\n")
+    asked = []
+    server = serve_build_ids(symfs_of(run), asked)
+    settings = {"DEBUGINFOD_URLS": f"http://127.0.0.1:{server.server_port}",
+                "DEBUGINFOD_CACHE_PATH": str(run.out / "debuginfod"), "HOME": str(run.out)}
+    with mock.patch.dict(os.environ, settings):
+        report = run.report("guest", "--vm", "g1", recording="bare")
+    server.shutdown()
+    check_functions(claims, report, f"by a debuginfod server, asked for {sorted(asked)}")
 
 
 def check_guests(run, claims):
@@ -150,6 +206,7 @@ def identity(run, claims):
     check_samples(run, claims)
     check_kernel_symbols(run, claims)
     check_user_symbols(run, claims)
+    check_server(run, claims)
 
 
 # g1 gets memory while it is recorded, above 4 GiB, and then new processes: once what it has set aside

@@ -35,6 +35,8 @@ enum {
 	AT_PER_CPU = 0x428,
 	AT_MODULES = 0x440,
 	AT_INIT_MM = 0x480,
+	AT_ORC_IPS = 0x600,
+	AT_ORC = 0x640,
 	AT_INIT_TASK = 0x800,
 	AT_TOP_PGT = 0x1000,
 	AT_BTF = 0x2000,
@@ -45,6 +47,7 @@ enum {
 	PERCPU_APICID = 0x20,
 	BUILT_CR3 = 0x1000,
 	BUILT_SYMBOLS = 1200,
+	BUILT_ORC = 5, /* entries of the unwind tables */
 };
 
 enum built_layout {
@@ -198,6 +201,21 @@ static inline void built_btf(struct guest_builder *guest)
 	guest->btf_size = sizeof(header) + btf.types_size + btf.strings_size;
 }
 
+/* An entry of the unwind tables: from `at` in the image on. The last two bytes are bit fields. */
+static inline void built_orc(struct guest_builder *guest, unsigned number, uint32_t at,
+			     int16_t sp_offset, int16_t bp_offset, unsigned registers,
+			     unsigned kind)
+{
+	const unsigned char bits[] = {(unsigned char)registers, (unsigned char)kind};
+	uint32_t place = AT_ORC_IPS + 4 * number;
+	char *entry = guest->image + AT_ORC + 6 * number;
+
+	put32(guest->image + place, at - place);
+	memcpy(entry, &sp_offset, sizeof(sp_offset));
+	memcpy(entry + 2, &bp_offset, sizeof(bp_offset));
+	memcpy(entry + 4, bits, sizeof(bits));
+}
+
 struct built_symbol {
 	char name[32];
 	char type;
@@ -224,6 +242,10 @@ static inline struct built_symbol built_symbol(const struct guest_builder *guest
 	    {"__per_cpu_offset", 'D', false, AT_PER_CPU},
 	    {"modules", 'd', false, AT_MODULES},
 	    {"init_mm", 'D', false, AT_INIT_MM},
+	    {"__start_orc_unwind_ip", 'R', false, AT_ORC_IPS},
+	    {"__stop_orc_unwind_ip", 'R', false, AT_ORC_IPS + 4 * BUILT_ORC},
+	    {"__start_orc_unwind", 'R', false, AT_ORC},
+	    {"__stop_orc_unwind", 'R', false, AT_ORC + 6 * BUILT_ORC},
 	    {"init_task", 'D', false, AT_INIT_TASK},
 	    {"init_top_pgt", 'D', false, AT_TOP_PGT},
 	    {"__start_BTF", 'R', false, AT_BTF},

@@ -84,6 +84,19 @@ void made_guest(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, un
 	append(made, pcpu, tick, VP_ID_guest_sample, &record);
 }
 
+void made_guest_at(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t mode, uint64_t ip)
+{
+	union vp_any_record record = {.guest_sample = {.pid = 1000,
+						       .tid = 1001,
+						       .mode = mode,
+						       .ip = ip,
+						       .as_root = 0x1000,
+						       .vendor = VP_VENDOR_AMD,
+						       .flags = VP_HAS_AS_ROOT}};
+
+	append(made, pcpu, tick, VP_ID_guest_sample, &record);
+}
+
 void made_guest_thread(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, uint32_t pid,
 		       uint32_t tid, const char *comm, uint64_t root, uint64_t ip)
 {
@@ -176,4 +189,51 @@ void made_task(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t pid, ui
 
 	strncpy(record.task.comm, comm, sizeof(record.task.comm) - 1);
 	append(made, pcpu, tick, VP_ID_task, &record);
+}
+
+void made_regs(struct made *made, uint32_t pcpu, uint64_t tick, const struct vp_guest_regs *regs)
+{
+	union vp_any_record record = {.guest_regs = *regs};
+
+	made->about.chains = true;
+	append(made, pcpu, tick, VP_ID_guest_regs, &record);
+}
+
+void made_frames(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t tid, uint32_t mode,
+		 const uint64_t *ips, uint32_t count, uint32_t end)
+{
+	union vp_any_record record = {
+	    .chain_frames = {.tid = tid, .mode = mode, .count = count, .end = end}};
+
+	made->about.chains = true;
+	memcpy(record.chain_frames.ips, ips, count * sizeof(*ips));
+	append(made, pcpu, tick, VP_ID_chain_frames, &record);
+}
+
+void made_stack(struct made *made, uint32_t pcpu, uint64_t tick, const struct vp_chain_stack *piece)
+{
+	union vp_any_record record = {.chain_stack = *piece};
+
+	append(made, pcpu, tick, VP_ID_chain_stack, &record);
+}
+
+void made_interval(struct made *made, uint32_t pcpu, uint64_t begin, uint64_t end, unsigned vm,
+		   unsigned vcpu, uint32_t flags, unsigned n, const uint64_t *values,
+		   const uint32_t *live)
+{
+	union vp_any_record record = {
+	    .interval = {.pid = 1000 * (vm + 1),
+			 .tid = 1000 * (vm + 1) + vcpu + 1,
+			 .vcpu = vcpu,
+			 .flags = flags,
+			 .values = n,
+			 .comm = "CPU",
+			 .begin = MADE_START + begin * MADE_PERIOD + made->offset}};
+
+	append(made, pcpu, end, VP_ID_interval, &record);
+	for (unsigned i = 0; i < n; i++) {
+		record.interval_value =
+		    (struct vp_interval_value){.place = i, .value = values[i], .live = live[i]};
+		append(made, pcpu, end, VP_ID_interval_value, &record);
+	}
 }

@@ -33,6 +33,8 @@ void made_end(struct made *made, uint64_t end);
 /* A guest's sample; `exit` is the AMD exit code or MADE_UNKNOWN. */
 void made_guest(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu,
 		uint32_t mode, int exit);
+/* The same of vCPU 0 of vm0, with that program counter and address-space root 0x1000. */
+void made_guest_at(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t mode, uint64_t ip);
 /* A guest's sample that names its thread by the guest's memory; before it, the thread's name. */
 void made_guest_thread(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, uint32_t pid,
 		       uint32_t tid, const char *comm, uint64_t root, uint64_t ip);
@@ -42,11 +44,23 @@ void made_in_kvm(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, u
 void made_in_vmm(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu);
 void made_host(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t pid, uint32_t mode);
 void made_idle(struct made *made, uint32_t pcpu, uint64_t tick);
+/* Call chains of the next sample of that thread: where its vCPU's guest is; frames of one side
+ * (enum vp_mode), innermost first; a piece of the guest kernel's stack. */
+void made_regs(struct made *made, uint32_t pcpu, uint64_t tick, const struct vp_guest_regs *regs);
+void made_frames(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t tid, uint32_t mode,
+		 const uint64_t *ips, uint32_t count, uint32_t end);
+void made_stack(struct made *made, uint32_t pcpu, uint64_t tick,
+		const struct vp_chain_stack *piece);
 /* The vCPU's thread gets the pCPU; leaves it; leaves it to sleep. */
 void made_in(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu, int exit);
 void made_out(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu, int exit,
 	      bool blocked);
 void made_task(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t pid, uint32_t tid,
 	       const char *comm);
+/* An interval of a vCPU from tick `begin` to `end`: `n` values, each with its share in billionths.
+ */
+void made_interval(struct made *made, uint32_t pcpu, uint64_t begin, uint64_t end, unsigned vm,
+		   unsigned vcpu, uint32_t flags, unsigned n, const uint64_t *values,
+		   const uint32_t *live);
 
 #endif

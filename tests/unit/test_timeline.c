@@ -35,6 +35,10 @@ static void test_exit_names(void **state)
 	    {VP_VENDOR_INTEL, 0x80000021, "INVALID_STATE", false},
 	    {VP_VENDOR_INTEL, 35, "0x23", false},
 	    {VP_VENDOR_INTEL, 0x78, "0x78", false},
+	    {VP_VENDOR_ARM, 1, "WFX", true},
+	    {VP_VENDOR_ARM, 0x24, "DABT_LOW", false},
+	    {VP_VENDOR_ARM, VP_ARM_NO_TRAP, "IRQ", false},
+	    {VP_VENDOR_ARM, 0x3f, "0x3f", false},
 	    {VP_VENDOR_UNKNOWN, 12, "0xc", false},
 	};
 

@@ -1,0 +1,174 @@
+/*
+ * tinyvm [--loops N] [--hvc N] [--mmio N] [--rounds N] [--wait S]
+ *
+ * For the host: a guest of a few instructions at EL1, straight on /dev/kvm, that in each round
+ * executes N loops of six instructions, so many HVCs (asking PSCI's version, which KVM answers) and
+ * reads of an address without memory, which go to this program. So every exit is known, and why,
+ * and how many instructions the guest retires. Waits S seconds before and behind, so that a
+ * recording can begin and end meanwhile.
+ */
+#include "common.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kvm.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define MEMORY_SIZE 0x10000
+#define MEMORY_ADDRESS 0x40000000
+#define DEVICE_ADDRESS 0x10000000 /* no memory there … */
+#define END_ADDRESS 0x10000008    /* … and a write here is the end */
+
+/*
+ * The guest: x19 loops, x20 hvc, x21 mmio, x22 rounds (at least 1), x23 DEVICE_ADDRESS. HVC changes
+ * x0 to x3.
+ */
+extern const char guest_begin[], guest_end[];
+__asm__(".pushsection .rodata\n"
+	"	.balign 4\n"
+	"	.globl guest_begin, guest_end\n"
+	"guest_begin:\n"
+	"1:	mov x24, x19\n"
+	"	cbz x24, 3f\n"
+	"2:	nop\n"
+	"	nop\n"
+	"	nop\n"
+	"	nop\n"
+	"	subs x24, x24, #1\n"
+	"	b.ne 2b\n"
+	"3:	mov x24, x20\n"
+	"4:	cbz x24, 5f\n"
+	"	mov w0, #0x84000000\n"
+	"	hvc #0\n"
+	"	sub x24, x24, #1\n"
+	"	b 4b\n"
+	"5:	mov x24, x21\n"
+	"6:	cbz x24, 7f\n"
+	"	ldr w0, [x23]\n"
+	"	sub x24, x24, #1\n"
+	"	b 6b\n"
+	"7:	subs x22, x22, #1\n"
+	"	b.ne 1b\n"
+	"	str w0, [x23, #8]\n"
+	"	b .\n"
+	"guest_end:\n"
+	"	.popsection\n");
+
+enum part { PART_LOOPS, PART_HVC, PART_MMIO, PART_ROUNDS, PARTS };
+
+static const char *const options[PARTS] = {"--loops", "--hvc", "--mmio", "--rounds"};
+
+static void fail(const char *what)
+{
+	work_usage("%s: %s", what, strerror(errno));
+}
+
+static void *map_memory(size_t size, int fd)
+{
+	int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
+
+	if (memory == MAP_FAILED)
+		fail("mapping memory");
+	return memory;
+}
+
+static int make_vm(int kvm, struct kvm_run **run)
+{
+	int vm = ioctl(kvm, KVM_CREATE_VM, 0);
+	char *memory = map_memory(MEMORY_SIZE, -1);
+	struct kvm_userspace_memory_region region = {.guest_phys_addr = MEMORY_ADDRESS,
+						     .memory_size = MEMORY_SIZE,
+						     .userspace_addr = (uintptr_t)memory};
+	struct kvm_vcpu_init model = {0};
+
+	memcpy(memory, guest_begin, (size_t)(guest_end - guest_begin));
+	if (vm < 0 || ioctl(vm, KVM_SET_USER_MEMORY_REGION, &region) ||
+	    ioctl(vm, KVM_ARM_PREFERRED_TARGET, &model))
+		fail("making a VM");
+	int vcpu = ioctl(vm, KVM_CREATE_VCPU, 0);
+	int size = ioctl(kvm, KVM_GET_VCPU_MMAP_SIZE, 0);
+	model.features[0] |= 1U << KVM_ARM_VCPU_PSCI_0_2;
+	if (vcpu < 0 || size < 0 || ioctl(vcpu, KVM_ARM_VCPU_INIT, &model))
+		fail("making a vCPU");
+	*run = map_memory((size_t)size, vcpu);
+	return vcpu;
+}
+
+/* `place` is the offset in struct kvm_regs. */
+static void set_register(int vcpu, size_t place, uint64_t value)
+{
+	struct kvm_one_reg one = {.id = KVM_REG_ARM64 | KVM_REG_SIZE_U64 | KVM_REG_ARM_CORE |
+					place / sizeof(uint32_t),
+				  .addr = (uintptr_t)&value};
+
+	if (ioctl(vcpu, KVM_SET_ONE_REG, &one))
+		fail("setting registers");
+}
+
+static void set_registers(int vcpu, const uint64_t counts[PARTS])
+{
+	for (size_t i = 0; i < PARTS; i++)
+		set_register(vcpu, offsetof(struct kvm_regs, regs.regs[19 + i]), counts[i]);
+	set_register(vcpu, offsetof(struct kvm_regs, regs.regs[19 + PARTS]), DEVICE_ADDRESS);
+	set_register(vcpu, offsetof(struct kvm_regs, regs.pc), MEMORY_ADDRESS);
+}
+
+/* Returns the reads that came here. */
+static uint64_t run_guest(int vcpu, struct kvm_run *run)
+{
+	for (uint64_t reads = 0;;) {
+		if (ioctl(vcpu, KVM_RUN, 0)) {
+			if (errno != EINTR)
+				fail("running the guest");
+			continue;
+		}
+		if (run->exit_reason != KVM_EXIT_MMIO)
+			work_usage("unexpected exit %u", run->exit_reason);
+		if (run->mmio.is_write && run->mmio.phys_addr == END_ADDRESS)
+			return reads;
+		reads++;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t counts[PARTS] = {[PART_ROUNDS] = 1};
+	double wait = 0;
+	struct kvm_run *run;
+
+	work_init("tinyvm");
+	for (int i = 1; i < argc; i += 2) {
+		size_t part = 0;
+		double value = work_number(argv[i], argv[i + 1]);
+		while (part < PARTS && strcmp(argv[i], options[part]))
+			part++;
+		if (part < PARTS)
+			counts[part] = (uint64_t)value;
+		else if (!strcmp(argv[i], "--wait"))
+			wait = value;
+		else
+			work_usage("unknown option '%s'", argv[i]);
+	}
+	if (!counts[PART_ROUNDS])
+		work_usage("'--rounds' needs at least 1");
+	int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+	if (kvm < 0)
+		fail("/dev/kvm");
+	int vcpu = make_vm(kvm, &run);
+	set_registers(vcpu, counts);
+	work_sleep(wait);
+	uint64_t reads = run_guest(vcpu, run);
+	work_sleep(wait);
+	printf("tinyvm: loops=%llu hvc=%llu mmio=%llu\n",
+	       (unsigned long long)(counts[PART_LOOPS] * counts[PART_ROUNDS]),
+	       (unsigned long long)(counts[PART_HVC] * counts[PART_ROUNDS]),
+	       (unsigned long long)reads);
+	work_summary();
+	return 0;
+}

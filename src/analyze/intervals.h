@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A recording's intervals, read: one row each, and as a data set for models. */
+#ifndef VP_ANALYZE_INTERVALS_H
+#define VP_ANALYZE_INTERVALS_H
+
+#include "analyze/health.h"
+#include "recording/recording.h"
+#include "schema/recipe.h"
+#include "schema/schema.h"
+#include "stats/data.h"
+
+struct vp_interval_cell {
+	double value; /* what was counted while the event was live, not scaled */
+	double live;  /* from 0 to 1 */
+};
+
+struct vp_interval_row {
+	struct vp_interval head;
+	uint32_t pcpu;
+	size_t cells; /* of the first of its cells in the book's */
+};
+
+struct vp_interval_book {
+	char *path;
+	struct vp_recording recording;
+	struct vp_recipe recipe;
+	vp_vms vms;
+	VP_VEC(struct vp_interval_row) rows; /* in order of their end */
+	VP_VEC(struct vp_interval_cell) cells;
+	uint64_t lost;      /* intervals */
+	vp_sentences notes; /* on what is lost, damaged or cut off */
+};
+
+struct vp_error *vp_interval_book_open(const char *path,
+				       struct vp_interval_book *ret) VP_MUST_CHECK;
+void vp_interval_book_close(struct vp_interval_book *book);
+/* Whether there is a recording of intervals in directory `path`. */
+bool vp_interval_book_is_one(const char *path);
+
+/* What the event would have counted, had it been live all the time; NaN: it never was. */
+double vp_interval_estimate(const struct vp_interval_cell *cell);
+/* "g1/0", "make/4711", "pCPU 3"; a new string. */
+char *vp_interval_subject(const struct vp_interval_book *book, const struct vp_interval_row *row);
+
+/* An event over all rows. */
+struct vp_interval_total {
+	double estimate, counted; /* sums: scaled, and as counted */
+	double least_live, live;  /* in any row; over all time */
+};
+struct vp_interval_total vp_interval_total(const struct vp_interval_book *book, size_t event);
+
+struct vp_interval_choice {
+	const char *base; /* event that the others are divided by; NULL: none */
+	double per;       /* so many of them */
+	const char *vm;   /* only this VM's rows; NULL: all */
+	bool partial;     /* rows that ended before their trigger, too */
+	bool subjects;    /* a first column of words: whose interval it is */
+	bool live;        /* a column behind each event: how long it was live */
+};
+
+/* The event that others are divided by if nobody says which: instructions, or NULL. */
+const char *vp_interval_usual_base(const struct vp_interval_book *book);
+/*
+ * One column per event, each divided by the base. The base itself is left out; cycles by one
+ * instruction are called cpi and are the last column, the usual target. An error: no such base, no
+ * rows that have it.
+ */
+struct vp_error *vp_interval_data(const struct vp_interval_book *book,
+				  const struct vp_interval_choice *choice,
+				  struct vp_data *ret) VP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What depends on the processor that a program runs on, for programs on perf events. */
+#ifndef VP_BPF_ARCH_H
+#define VP_BPF_ARCH_H
+
+#include <linux/bpf_perf_event.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_helpers.h>
+
+/* Whether the event hit user space. */
+static __always_inline bool regs_are_user(const bpf_user_pt_regs_t *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->cs & 3;
+#elif defined(__TARGET_ARCH_arm64)
+	return !(regs->pstate & 0xf); /* PSR_MODE_MASK: EL0 */
+#else
+#error "where is the mode in this processor's registers?"
+#endif
+}
+
+/* Makes what was written before seen first: x86 keeps the order of its stores. */
+static __always_inline void store_after(__u64 *place, __u64 value)
+{
+#if defined(__TARGET_ARCH_x86)
+	barrier();
+	*(volatile __u64 *)place = value;
+#else
+	__sync_lock_test_and_set(place, value);
+#endif
+}
+
+#endif

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Call chains of a sample. Of the host: as the kernel walks them for perf. Of a guest: its user
+ * space by frame pointers; of its kernel, which has none, the stack as it is, for who has the
+ * kernel's tables to unwind it later. All of it is made in memory of the pCPU's own, as records of
+ * the schema, and handed over at once.
+ */
+#ifndef VP_BPF_CHAIN_BPF_H
+#define VP_BPF_CHAIN_BPF_H
+
+#include "bpf/chain.h"
+#include "bpf/guest_pages.bpf.h"
+#include "bpf/kvm_compat.bpf.h"
+#include "bpf/sampler.h"
+
+/* x86-64 Linux: stacks of tasks and of interrupts (without KASAN). */
+enum { KERNEL_STACK_BYTES = 16384 };
+/* Beyond it there is no user space, with 5 levels of page tables. */
+#define USER_END (1ULL << 56)
+
+/* arch/x86/include/asm/pgtable_64_types.h */
+#define CPU_ENTRY_AREA 0xfffffe0000000000ULL
+#define CPU_ENTRY_AREA_SIZE (1ULL << 39)
+
+/* struct pt_regs in words, at the top of a task's stack; since v6.9 (FRED) with two words above. */
+enum { REGS_BP = 4, REGS_IP = 16, REGS_CS = 17, REGS_SP = 19, REGS_SS = 20, REGS_WORDS = 21 };
+enum { TOP_WORDS = REGS_WORDS + 2, USER_CS = 0x33, USER_SS = 0x2b };
+/* What the processor pushes: IP, CS, flags, SP and SS. */
+enum { FRAME_CS = 1, FRAME_SP = 3, FRAME_SS = 4, ENTRY_WORDS = 6 };
+
+struct chain_maker {
+	/* Records: `used` bytes of them; behind them room for what a sample may have at most. */
+	struct vp_raw_chain raw;
+	char bytes[VP_CHAIN_BYTES];
+	/* Whose. */
+	__u64 time;
+	__u32 tid, vm;
+	/* The guest's address space, and its page that was looked up last. */
+	__u64 root, page, page_hva;
+	__u64 ip, sp, bp; /* of the user space to be walked */
+	__u32 count, end;
+	__u64 frames[VP_CHAIN_FRAMES];
+	__u64 top[TOP_WORDS];
+	__u64 piece[VP_CHAIN_PIECE / 8];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct chain_maker);
+} chain_makers SEC(".maps");
+
+static __always_inline struct chain_maker *chain_maker(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&chain_makers, &zero);
+}
+
+static __always_inline __u64 hva_in_page(struct chain_maker *maker, __u64 va)
+{
+	__u64 page = va & ~(PAGE_BYTES - 1ULL);
+
+	if (maker->page != page) {
+		maker->page = page;
+		maker->page_hva = hva_of_va(maker->vm, maker->root, page);
+	}
+	return maker->page_hva ? maker->page_hva + (va - page) : 0;
+}
+
+/* Where that much of the guest is, if it is all in one page; 0: nowhere. */
+static __always_inline __u64 hva_of_piece(struct chain_maker *maker, __u64 va, __u32 size)
+{
+	return (va & (PAGE_BYTES - 1)) <= PAGE_BYTES - size ? hva_in_page(maker, va) : 0;
+}
+
+static __always_inline bool read_guest_word(struct chain_maker *maker, __u64 va, __u64 *ret)
+{
+	__u64 hva = hva_of_piece(maker, va, sizeof(*ret));
+
+	return hva && !bpf_probe_read_user(ret, sizeof(*ret), (void *)hva);
+}
+
+/* What is at a frame pointer. */
+struct user_frame {
+	__u64 next, ip;
+};
+
+/* Nearly always in one page, and then read at once. */
+static __always_inline bool read_user_frame(struct chain_maker *maker, __u64 bp,
+					    struct user_frame *ret)
+{
+	__u64 hva = hva_in_page(maker, bp);
+
+	if (!hva)
+		return false;
+	if ((bp & (PAGE_BYTES - 1)) <= PAGE_BYTES - sizeof(*ret))
+		return !bpf_probe_read_user(ret, sizeof(*ret), (void *)hva);
+	return !bpf_probe_read_user(&ret->next, sizeof(ret->next), (void *)hva) &&
+	       read_guest_word(maker, bp + sizeof(ret->next), &ret->ip);
+}
+
+/*
+ * Where a record of that size goes; NULL: there is no room for it. What the compiler is kept from
+ * is to add before it has compared: the verifier would not know the sum's bounds.
+ */
+static __always_inline void *next_record(struct chain_maker *maker, __u32 size)
+{
+	__u64 used = maker->raw.used;
+
+	barrier_var(used);
+	if (used > sizeof(maker->bytes) - size)
+		return 0;
+	barrier_var(used);
+	maker->raw.used = used + size;
+	return maker->bytes + used;
+}
+
+/* Bytes of records that were made; bounded for the verifier's eyes, too. */
+static __always_inline __u64 chain_size(const struct chain_maker *maker)
+{
+	__u64 used = maker->raw.used;
+
+	barrier_var(used);
+	if (used > sizeof(maker->bytes))
+		return 0;
+	barrier_var(used);
+	return used;
+}
+
+/* Turns maker->frames into records. */
+__noinline int put_frames(__u32 mode)
+{
+	struct chain_maker *maker = chain_maker();
+
+	if (!maker)
+		return 0;
+	for (__u32 i = 0; i < VP_CHAIN_FRAMES / VP_CHAIN_FRAMES_PER_RECORD; i++) {
+		__u32 first = i * VP_CHAIN_FRAMES_PER_RECORD, left = maker->count - first;
+		struct vp_chain_frames *record = next_record(maker, sizeof(*record));
+		if (!record)
+			break;
+		record->time = maker->time;
+		record->id = VP_ID_chain_frames;
+		record->mode = mode;
+		record->tid = maker->tid;
+		record->count =
+		    left < VP_CHAIN_FRAMES_PER_RECORD ? left : VP_CHAIN_FRAMES_PER_RECORD;
+		record->end = left <= VP_CHAIN_FRAMES_PER_RECORD ? maker->end : VP_CHAIN_GOES_ON;
+		record->reserved = 0;
+		for (__u32 j = 0; j < VP_CHAIN_FRAMES_PER_RECORD; j++)
+			record->ips[j] = j < left ? maker->frames[first + j] : 0;
+		if (left <= VP_CHAIN_FRAMES_PER_RECORD)
+			break;
+	}
+	return 0;
+}
+
+/*
+ * Walks the user space of maker's ip, sp and bp: at bp are the caller's bp and the address to
+ * return to. Frames lie above each other; what does not is code that uses the register for
+ * something else.
+ */
+__noinline int walk_user_frames(void)
+{
+	struct chain_maker *maker = chain_maker();
+
+	if (!maker)
+		return 0;
+	__u64 bp = maker->bp, above = maker->sp;
+	__u32 i = 1, end = VP_CHAIN_TOO_DEEP;
+	maker->frames[0] = maker->ip;
+	for (; i < VP_CHAIN_FRAMES; i++) {
+		struct user_frame frame = {};
+		if (!bp) {
+			end = VP_CHAIN_WHOLE;
+			break;
+		}
+		if (bp & 7 || bp < above || bp >= USER_END) {
+			end = VP_CHAIN_NO_FRAME;
+			break;
+		}
+		if (!read_user_frame(maker, bp, &frame)) {
+			end = VP_CHAIN_UNREADABLE;
+			break;
+		}
+		if (!frame.ip || frame.ip >= USER_END) {
+			end = frame.next ? VP_CHAIN_NO_FRAME : VP_CHAIN_WHOLE;
+			break;
+		}
+		maker->frames[i] = frame.ip;
+		above = bp + sizeof(frame);
+		bp = frame.next;
+	}
+	maker->count = i;
+	maker->end = end;
+	return 0;
+}
+
+/* Copies the stack from `from` up to `to` as records; pieces do not cross pages. */
+__noinline int put_guest_stack(__u64 from, __u64 to, __u32 most)
+{
+	struct chain_maker *maker = chain_maker();
+
+	if (!maker)
+		return 0;
+	from &= ~(VP_CHAIN_PIECE - 1ULL);
+	for (__u32 i = 0; i < VP_CHAIN_PIECES; i++) {
+		__u64 hva = i < most && from < to ? hva_in_page(maker, from) : 0;
+		if (!hva || bpf_probe_read_user(maker->piece, sizeof(maker->piece), (void *)hva))
+			break;
+		struct vp_chain_stack *record = next_record(maker, sizeof(*record));
+		if (!record)
+			break;
+		record->time = maker->time;
+		record->id = VP_ID_chain_stack;
+		record->reserved = 0;
+		record->tid = maker->tid;
+		record->address = from;
+		__builtin_memcpy(record->words, maker->piece, sizeof(record->words));
+		from += VP_CHAIN_PIECE;
+	}
+	return 0;
+}
+
+/* Reads where the task was in user space from the top of its stack; 0: it was not. */
+__noinline int find_user_regs(__u64 top)
+{
+	struct chain_maker *maker = chain_maker();
+
+	if (!maker)
+		return 0;
+	__u64 hva = hva_of_piece(maker, top - sizeof(maker->top), sizeof(maker->top));
+	__u64 *regs = maker->top + 2;
+	if (!hva || bpf_probe_read_user(maker->top, sizeof(maker->top), (void *)hva))
+		return 0;
+	if ((regs[REGS_CS] & 0xffff) != USER_CS || (regs[REGS_SS] & 0xffff) != USER_SS)
+		regs = maker->top;
+	if ((regs[REGS_CS] & 0xffff) != USER_CS || (regs[REGS_SS] & 0xffff) != USER_SS)
+		return 0;
+	maker->ip = regs[REGS_IP];
+	maker->sp = regs[REGS_SP];
+	maker->bp = regs[REGS_BP];
+	return 1;
+}
+
+/*
+ * The same of what the processor itself has put on the stack that it enters the kernel on, which is
+ * copied to the task's right behind: five words, for some exceptions above an error code. RBP still
+ * is the user space's.
+ */
+__noinline int find_entry_regs(__u64 sp)
+{
+	struct chain_maker *maker = chain_maker();
+
+	if (!maker)
+		return 0;
+	__u64 *frame = maker->top, hva = hva_of_piece(maker, sp, ENTRY_WORDS * sizeof(*frame));
+	if (!hva || bpf_probe_read_user(frame, ENTRY_WORDS * sizeof(*frame), (void *)hva))
+		return 0;
+	if (frame[FRAME_CS] != USER_CS || frame[FRAME_SS] != USER_SS)
+		frame++;
+	if (frame[FRAME_CS] != USER_CS || frame[FRAME_SS] != USER_SS)
+		return 0;
+	maker->ip = frame[0];
+	maker->sp = frame[FRAME_SP];
+	return 1;
+}
+
+static __always_inline void put_user_frames(struct chain_maker *maker)
+{
+	walk_user_frames();
+	put_frames(VP_MODE_GUEST_USER);
+}
+
+/*
+ * Stacks of interrupts are aligned to their size; those by which the processor enters the kernel
+ * are small, and lie among other things.
+ */
+static __always_inline __u64 top_of_other_stack(__u64 sp)
+{
+	bool is_entry = sp - CPU_ENTRY_AREA < CPU_ENTRY_AREA_SIZE;
+
+	return (sp | ((is_entry ? PAGE_BYTES : KERNEL_STACK_BYTES) - 1)) + 1;
+}
+
+/*
+ * The task's own stack from where an interrupt has left it: the topmost word of the interrupts'
+ * stack says where since v5.12 (a0cfc74d0b00 "x86/irq: Provide macro for inlining irq stack
+ * switching"); before, or on another stack, it is the outermost part.
+ */
+static __always_inline void stack_behind(struct chain_maker *maker, __u64 stack, __u64 top_of_other)
+{
+	__u64 top = stack + KERNEL_STACK_BYTES, from = 0;
+
+	if (!top_of_other)
+		return;
+	if (!read_guest_word(maker, top_of_other - sizeof(from), &from) ||
+	    from - stack >= KERNEL_STACK_BYTES)
+		from = top - VP_CHAIN_OUTER_PIECES * VP_CHAIN_PIECE;
+	put_guest_stack(from, top, VP_CHAIN_OUTER_PIECES);
+}
+
+/* The stack that the guest's kernel is on, and the user space that it was entered from. */
+static __always_inline void put_kernel_chain(struct chain_maker *maker,
+					     const struct vp_identity_vcpu *identity,
+					     const struct guest_current *current)
+{
+	__u64 stack = 0, sp = maker->sp;
+
+	if (current->known && identity->at_stack)
+		bpf_probe_read_user(&stack, sizeof(stack),
+				    (void *)identity->task_hva + identity->at_stack);
+	bool own = stack && sp - stack < KERNEL_STACK_BYTES;
+	__u64 top = own ? stack + KERNEL_STACK_BYTES : top_of_other_stack(sp);
+	put_guest_stack(sp, top, VP_CHAIN_PIECES);
+	if (!stack)
+		return;
+	stack_behind(maker, stack, own ? 0 : top);
+	if ((!own && find_entry_regs(sp)) || find_user_regs(stack + KERNEL_STACK_BYTES))
+		put_user_frames(maker);
+}
+
+/* What is sampled: a vCPU's thread, and where its guest is. */
+struct chain_subject {
+	struct kvm_vcpu *vcpu;
+	__u32 pid, number, cpl, flags; /* flags: what is known, as in a guest_sample */
+	__u64 ip, as_root;
+};
+
+static __always_inline void put_guest_regs(struct chain_maker *maker,
+					   const struct chain_subject *subject,
+					   const struct guest_current *current, bool with_stack)
+{
+	struct vp_guest_regs *record = (void *)maker->bytes;
+
+	record->time = maker->time;
+	record->id = VP_ID_guest_regs;
+	record->flags = (subject->flags & (VP_HAS_AS_ROOT | VP_HAS_CPL)) |
+			(current->known ? VP_BY_MEMORY : 0) | (with_stack ? VP_HAS_STACK : 0);
+	record->pid = subject->pid;
+	record->tid = maker->tid;
+	record->mode = subject->cpl == 3 ? VP_MODE_GUEST_USER : VP_MODE_GUEST_KERNEL;
+	record->reserved = 0;
+	record->reserved_2 = 0;
+	record->guest_pid = current->tgid;
+	record->guest_tid = current->tid;
+	record->ip = subject->ip;
+	record->sp = maker->sp;
+	record->bp = maker->bp;
+	record->as_root = subject->as_root;
+	maker->raw.used = sizeof(*record);
+}
+
+/* Begins with a sample; NULL: there is no place (which cannot be). */
+static __always_inline struct chain_maker *chain_begin(__u32 tid, __u64 time)
+{
+	struct chain_maker *maker = chain_maker();
+
+	if (!maker)
+		return 0;
+	maker->raw.used = 0;
+	maker->time = time;
+	maker->tid = tid;
+	return maker;
+}
+
+/* The guest's side. Only the guest's address space that is known can be walked. */
+static __always_inline void chain_of_guest(struct chain_maker *maker,
+					   const struct chain_subject *subject,
+					   const struct guest_current *current)
+{
+	__u64 key = (__u64)subject->pid << 32 | subject->number;
+	struct vp_identity_vcpu *identity = bpf_map_lookup_elem(&identity_vcpus, &key);
+
+	maker->ip = subject->ip;
+	maker->sp = maker->bp = 0;
+	bool with_stack = identity && subject->flags & VP_HAS_AS_ROOT &&
+			  read_stack_registers(subject->vcpu, &maker->sp, &maker->bp);
+	put_guest_regs(maker, subject, current, with_stack);
+	if (!with_stack || !identity)
+		return;
+	maker->vm = identity->vm;
+	maker->root = subject->as_root;
+	maker->page = 1; /* none */
+	if (subject->cpl == 3)
+		put_user_frames(maker);
+	else
+		put_kernel_chain(maker, identity, current);
+}
+
+/* The host's side, of what the sample interrupted. */
+static __always_inline void chain_of_host(struct chain_maker *maker, void *context)
+{
+	long bytes = bpf_get_stack(context, maker->frames, sizeof(maker->frames), 0);
+
+	maker->count = bytes > 0 ? bytes / sizeof(__u64) : 0;
+	maker->end = maker->count < VP_CHAIN_FRAMES ? VP_CHAIN_WHOLE : VP_CHAIN_TOO_DEEP;
+	if (maker->count)
+		put_frames(VP_MODE_KERNEL);
+	bytes = bpf_get_stack(context, maker->frames, sizeof(maker->frames), BPF_F_USER_STACK);
+	maker->count = bytes > 0 ? bytes / sizeof(__u64) : 0;
+	maker->end = maker->count < VP_CHAIN_FRAMES ? VP_CHAIN_WHOLE : VP_CHAIN_TOO_DEEP;
+	if (maker->count)
+		put_frames(VP_MODE_USER);
+}
+
+#endif

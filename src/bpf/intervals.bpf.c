@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Aligned intervals: what is counted by perf's counters, by these programs and by a guest's kernel
+ * is closed by one trigger at one instant, for whoever has the pCPU then: a vCPU, a task, the pCPU
+ * itself. The trigger is a counter's overflow, so many exits, or the time.
+ *
+ * perf's counters count all that happens on their pCPU; what they counted while a subject had it is
+ * the subject's. So they are read when it gets its pCPU, when it loses it, and at each close.
+ */
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <linux/ptrace.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "bpf/intervals_exit.bpf.h"
+
+static __always_inline __u32 vcpu_here(void)
+{
+	void *notifier = kvm_notifier_of_task((void *)bpf_get_current_task());
+	struct kvm_vcpu *vcpu = notifier ? vcpu_of_notifier(notifier) : 0;
+
+	return vcpu ? BPF_CORE_READ(vcpu, vcpu_id) : VP_VCPU_UNKNOWN;
+}
+
+/* The subject is the one that has this pCPU from now on. */
+static __always_inline void install(struct interval_cpu *cpu, struct vp_subject *subject,
+				    __u32 place, __u64 now)
+{
+	cpu->place = place;
+	read_counters(cpu);
+	charge(subject, now);
+	subject->state = VP_SUBJECT_RUNNING;
+}
+
+/* Wakes user space for a vCPU that is new: its thread may need a trigger of its own. */
+static __always_inline void tell_of_vcpu(__u32 pid, __u32 tid, __u64 now)
+{
+	__u32 here = bpf_get_smp_processor_id();
+	void *ring = bpf_map_lookup_elem(&rings, &here);
+	struct vp_task record = {.time = now, .id = VP_ID_task, .pid = pid, .tid = tid};
+
+	bpf_get_current_comm(record.comm, sizeof(record.comm));
+	if (ring)
+		bpf_ringbuf_output(ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
+}
+
+/* The thread that runs here, when the pCPU does not know of it yet. */
+static __noinline int look_again(struct interval_cpu *cpu, bool may_make)
+{
+	__u64 id = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
+	__u32 place = find_place((__u32)id);
+
+	if (!cpu)
+		return 0;
+	if (!place && may_make) {
+		place = make_place(id >> 32, (__u32)id, vcpu_here(), now);
+		tell_of_vcpu(id >> 32, (__u32)id, now);
+	}
+	struct vp_subject *subject = subject_at(place);
+	if (subject)
+		install(cpu, subject, place, now);
+	return 0;
+}
+
+/* Begins a program's work; 0: there is nothing to do, or another program is at work here. */
+static __always_inline struct interval_cpu *enter(void)
+{
+	struct interval_cpu *cpu = enabled ? this_cpu() : 0;
+
+	if (!cpu || cpu->busy)
+		return 0;
+	set_busy(cpu, 1);
+	return cpu;
+}
+
+/* The vCPU that runs here: a thread that enters a guest is one. */
+static __always_inline struct vp_subject *vcpu_subject(struct interval_cpu *cpu)
+{
+	if (!cpu->place)
+		look_again(cpu, takes_new);
+	return subject_at(cpu->place);
+}
+
+SEC("perf_event")
+int close_on_overflow(void *context)
+{
+	struct interval_cpu *cpu = enabled ? this_cpu() : 0;
+
+	if (!cpu)
+		return 0;
+	if (cpu->busy) {
+		cpu->due = 1;
+		return 0;
+	}
+	set_busy(cpu, 1);
+	if (!cpu->place)
+		look_again(cpu, false);
+	struct vp_subject *subject = subject_at(cpu->place);
+	if (subject && !(subject->flags & VP_SUBJECT_OVER))
+		close_here(cpu, subject, 0);
+	leave(cpu);
+	return 0;
+}
+
+static __always_inline void close_if_due(struct interval_cpu *cpu, struct vp_subject *subject)
+{
+	if (unit == VP_UNIT_TIME && bpf_ktime_get_ns() >= subject->due_at)
+		close_here(cpu, subject, 0);
+}
+
+/* A clock of this pCPU; exits that come anyway are asked the same. */
+SEC("perf_event")
+int close_on_tick(void *context)
+{
+	struct interval_cpu *cpu = enter();
+	struct vp_subject *subject = cpu ? subject_at(cpu->place) : 0;
+
+	if (subject && !(subject->flags & VP_SUBJECT_OVER))
+		close_if_due(cpu, subject);
+	if (cpu)
+		leave(cpu);
+	return 0;
+}
+
+/* An exit counts when it is over, with all its time on a pCPU, whatever interval it began in. */
+static __always_inline void count_exit(struct vp_subject *subject, __u64 now)
+{
+	__s64 passed = now - subject->exited_at - subject->away;
+
+	if (!(subject->flags & VP_SUBJECT_IN_EXIT))
+		return;
+	add(subject, VP_COUNT_exits, 1);
+	add(subject, VP_COUNT_BY_CLASS + subject->class, 1);
+	if (passed > 0) {
+		add(subject, VP_COUNT_time_exits, passed);
+		add(subject, VP_COUNT_TIME_BY_CLASS + subject->class, passed);
+	}
+	subject->flags &= ~VP_SUBJECT_IN_EXIT;
+	subject->exits_left--;
+}
+
+SEC("raw_tp/kvm_exit")
+int note_exit(struct bpf_raw_tracepoint_args *context)
+{
+	struct interval_cpu *cpu = enter();
+	struct vp_subject *subject = cpu ? vcpu_subject(cpu) : 0;
+
+	if (subject) {
+		__u64 now = bpf_ktime_get_ns();
+		charge_guest(subject, now);
+		subject->exited_at = now;
+		subject->away = 0;
+		subject->class = class_of_exit(subject, context->args[0], context->args[1]);
+		subject->flags = (subject->flags & ~VP_SUBJECT_IN_GUEST) | VP_SUBJECT_IN_EXIT;
+	}
+	if (cpu)
+		leave(cpu);
+	return 0;
+}
+
+/* What the guest's kernel counted before its vCPU had intervals is not theirs. */
+static __always_inline void begin_guest(struct vp_subject *subject)
+{
+	subject->flags |= VP_SUBJECT_ENTERED;
+	if (subject->number)
+		return;
+	read_guest(subject);
+	__builtin_memcpy(subject->guest_before, subject->guest, sizeof(subject->guest));
+	subject->guest_known_before = subject->guest_known;
+}
+
+SEC("raw_tp/kvm_entry")
+int note_entry(void *context)
+{
+	struct interval_cpu *cpu = enter();
+	struct vp_subject *subject = cpu ? vcpu_subject(cpu) : 0;
+
+	if (subject && !(subject->flags & VP_SUBJECT_OVER)) {
+		__u64 now = bpf_ktime_get_ns();
+		if (!(subject->flags & VP_SUBJECT_ENTERED))
+			begin_guest(subject);
+		charge_guest(subject, now);
+		count_exit(subject, now);
+		add(subject, VP_COUNT_entries, 1);
+		subject->entered_at = now;
+		subject->flags |= VP_SUBJECT_IN_GUEST;
+		if (unit == VP_UNIT_EXITS && !subject->exits_left)
+			close_here(cpu, subject, 0);
+		close_if_due(cpu, subject);
+	}
+	if (cpu)
+		leave(cpu);
+	return 0;
+}
+
+SEC("raw_tp/kvm_mmio")
+int note_mmio(void *context)
+{
+	struct interval_cpu *cpu = enter();
+	struct vp_subject *subject = cpu ? subject_at(cpu->place) : 0;
+
+	/* Until now it was a page fault as far as anyone could tell. */
+	if (subject && subject->flags & VP_SUBJECT_IN_EXIT)
+		subject->class = VP_EXITS_mmio;
+	if (cpu)
+		leave(cpu);
+	return 0;
+}
+
+static __always_inline void count_here(__u32 count, __u32 also)
+{
+	struct interval_cpu *cpu = enter();
+	struct vp_subject *subject = cpu ? subject_at(cpu->place) : 0;
+
+	if (subject) {
+		add(subject, count, 1);
+		if (also)
+			add(subject, also, 1);
+	}
+	if (cpu)
+		leave(cpu);
+}
+
+SEC("raw_tp/kvm_inj_virq")
+int note_inj_virq(void *context)
+{
+	count_here(VP_COUNT_inject_interrupt, 0);
+	return 0;
+}
+
+SEC("raw_tp/kvm_inj_exception")
+int note_inj_exception(struct bpf_raw_tracepoint_args *context)
+{
+	bool fault = (__u32)context->args[0] == X86_PAGE_FAULT;
+
+	count_here(VP_COUNT_inject_exception, fault ? VP_COUNT_inject_page_fault : 0);
+	return 0;
+}
+
+static __always_inline void take_out(struct interval_cpu *cpu, struct vp_subject *subject,
+				     struct task_struct *prev, bool runnable, __u64 now)
+{
+	take_all(cpu, subject);
+	charge(subject, now);
+	add(subject, VP_COUNT_sched_out, 1);
+	if (runnable)
+		add(subject, VP_COUNT_preempted, 1);
+	subject->state = runnable ? VP_SUBJECT_WAITING : VP_SUBJECT_BLOCKED;
+	subject->cpu = bpf_get_smp_processor_id();
+	subject->flags |= VP_SUBJECT_SEEN;
+	if (task_state(prev) & TASK_DEAD && !runnable) {
+		__u32 tid = prev->pid, place = cpu->place;
+		close_interval(cpu, subject, now, VP_INTERVAL_PARTIAL | VP_INTERVAL_LAST);
+		subject->flags |= VP_SUBJECT_OVER;
+		bpf_map_delete_elem(&places, &tid);
+		bpf_map_push_elem(&free_places, &place, BPF_ANY);
+	}
+}
+
+static __always_inline void take_in(struct interval_cpu *cpu, struct vp_subject *subject,
+				    bool counters_read, __u64 now)
+{
+	if (!counters_read)
+		read_counters(cpu);
+	charge(subject, now);
+	subject->state = VP_SUBJECT_RUNNING;
+	add(subject, VP_COUNT_sched_in, 1);
+	if (subject->flags & VP_SUBJECT_SEEN && subject->cpu != bpf_get_smp_processor_id())
+		add(subject, VP_COUNT_migrations, 1);
+	if (unit == VP_UNIT_TIME && now >= subject->due_at)
+		close_interval(cpu, subject, now, 0);
+}
+
+/* Of a pCPU, what vCPUs do is counted; without a hypervisor, what all but the idle task do. */
+static __always_inline bool counts_on_pcpu(struct task_struct *task)
+{
+	return native ? task->pid != 0 : kvm_notifier_of_known_task(task) != 0;
+}
+
+/* An exit in which the vCPU loses the pCPU is over for it. */
+static __always_inline void note_switch_of_pcpu(struct interval_cpu *cpu, bool runnable,
+						struct task_struct *prev, struct task_struct *next)
+{
+	struct vp_subject *subject = subject_at(cpu->place);
+
+	if (!subject)
+		return;
+	if (counts_on_pcpu(prev)) {
+		add(subject, VP_COUNT_sched_out, 1);
+		if (runnable)
+			add(subject, VP_COUNT_preempted, 1);
+	}
+	if (counts_on_pcpu(next))
+		add(subject, VP_COUNT_sched_in, 1);
+	__u64 now = bpf_ktime_get_ns();
+	charge_guest(subject, now);
+	count_exit(subject, now);
+	subject->flags &= ~VP_SUBJECT_IN_GUEST;
+	charge(subject, now);
+	subject->state = next->pid ? VP_SUBJECT_RUNNING : VP_SUBJECT_BLOCKED;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(note_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	struct interval_cpu *cpu = enter();
+	bool runnable = preempted || !task_state(prev);
+
+	if (!cpu)
+		return 0;
+	if (per == VP_PER_PCPU) {
+		note_switch_of_pcpu(cpu, runnable, prev, next);
+		leave(cpu);
+		return 0;
+	}
+	__u64 now = bpf_ktime_get_ns();
+	__u32 out = cpu->place, in = find_place(next->pid);
+	struct vp_subject *leaves = subject_at(out);
+	if (leaves && !(leaves->flags & VP_SUBJECT_OVER))
+		take_out(cpu, leaves, prev, runnable, now);
+	struct vp_subject *comes = subject_at(in);
+	cpu->place = in;
+	if (comes && !(comes->flags & VP_SUBJECT_OVER))
+		take_in(cpu, comes, leaves != 0, now);
+	leave(cpu);
+	return 0;
+}
+
+static __always_inline int note_wakeup(struct task_struct *task)
+{
+	struct vp_subject *subject;
+
+	if (!enabled)
+		return 0;
+	if (per == VP_PER_PCPU) {
+		struct interval_cpu *cpu = this_cpu();
+		subject = cpu && counts_on_pcpu(task) ? subject_at(cpu->place) : 0;
+	} else {
+		subject = subject_at(find_place(task->pid));
+	}
+	if (!subject)
+		return 0;
+	__sync_fetch_and_add(&subject->counts[VP_COUNT_wakeups], 1);
+	/* Asleep, it has no pCPU: nobody else writes here until it gets one. */
+	if (per != VP_PER_PCPU && subject->state == VP_SUBJECT_BLOCKED) {
+		charge(subject, bpf_ktime_get_ns());
+		subject->state = VP_SUBJECT_WAITING;
+	}
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(note_wakeup_old, struct task_struct *task)
+{
+	return note_wakeup(task);
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(note_wakeup_new, struct task_struct *task)
+{
+	return note_wakeup(task);
+}
+
+/* What a task that is counted starts is counted too. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(note_fork, struct task_struct *parent, struct task_struct *child)
+{
+	if (!enabled || per != VP_PER_TASK || !find_place(parent->pid))
+		return 0;
+	make_place(child->tgid, child->pid, VP_VCPU_UNKNOWN, bpf_ktime_get_ns());
+	return 0;
+}
+
+static __always_inline void begin_here(struct interval_cpu *cpu)
+{
+	if (per == VP_PER_PCPU) {
+		__u32 place = bpf_get_smp_processor_id() + 1;
+		struct vp_subject *subject = subject_at(place);
+		if (!subject)
+			return;
+		subject->vcpu = place - 1;
+		begin_subject(subject, bpf_ktime_get_ns());
+		install(cpu, subject, place, subject->begin);
+		return;
+	}
+	look_again(cpu, false);
+}
+
+/* Where the recipe does not say what comes: begins and ends on a pCPU, or of a subject. */
+SEC("raw_tp")
+int do_here(struct bpf_raw_tracepoint_args *context)
+{
+	const __u32 last = VP_INTERVAL_PARTIAL | VP_INTERVAL_LAST;
+	__u64 deed = context->args[0];
+	struct interval_cpu *cpu = this_cpu();
+
+	/* An interrupt here is between programs' work as a rule; the next try is not, then. */
+	if (!cpu || cpu->busy)
+		return 1;
+	set_busy(cpu, 1);
+	if (deed == VP_BEGIN_HERE) {
+		begin_here(cpu);
+	} else {
+		struct vp_subject *subject =
+		    subject_at(deed == VP_END_HERE ? cpu->place : (__u32)context->args[1]);
+		if (subject && !(subject->flags & VP_SUBJECT_OVER)) {
+			if (deed == VP_END_HERE)
+				close_here(cpu, subject, last);
+			else
+				close_interval(cpu, subject, bpf_ktime_get_ns(), last);
+			subject->flags |= VP_SUBJECT_OVER;
+		}
+	}
+	set_busy(cpu, 0);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

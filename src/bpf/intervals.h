@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Aligned intervals: shared by intervals.bpf.c and collect/intervals.c. */
+#ifndef VP_BPF_INTERVALS_H
+#define VP_BPF_INTERVALS_H
+
+#include <linux/types.h>
+
+#include "bpf/vmcb_memo.h"
+#include "schema/interval.h"
+
+enum vp_subject_state { VP_SUBJECT_BLOCKED, VP_SUBJECT_RUNNING, VP_SUBJECT_WAITING };
+
+enum vp_subject_flag {
+	VP_SUBJECT_IN_GUEST = 1, /* entered_at says since when */
+	VP_SUBJECT_IN_EXIT = 2,  /* exited_at says since when, `class` why */
+	VP_SUBJECT_SEEN = 4,     /* it had a pCPU */
+	VP_SUBJECT_OVER = 8,     /* its last interval was closed */
+	VP_SUBJECT_ENTERED = 16, /* its guest was entered */
+};
+
+/* A counter of perf's: what bpf_perf_event_read_value() says, or a sum of differences of that. */
+struct vp_reading {
+	__u64 value, enabled, running;
+};
+
+/*
+ * Who has intervals: a vCPU's thread, a task, a pCPU. Sums only grow; an interval is what they grew
+ * by since `before`. Only the subject's own pCPU writes here, but for wake-ups.
+ */
+struct vp_subject {
+	__u32 tid, pid, vcpu;
+	__u32 state, flags; /* enum vp_subject_state, vp_subject_flag */
+	__u32 cpu;          /* that it had last */
+	__u32 class;        /* enum vp_exit_class */
+	__u32 number;       /* of intervals closed */
+	char comm[16];
+	__u64 begin;      /* of the present interval */
+	__u64 due_at;     /* of VP_UNIT_TIME */
+	__u64 exits_left; /* of VP_UNIT_EXITS */
+	__u64 since;      /* of `state` */
+	__u64 entered_at, exited_at;
+	__u64 away; /* ns without a pCPU since exited_at */
+	struct vp_vmcb_memo vmcb;
+	__u64 counts[VP_COUNTS], counts_before[VP_COUNTS];
+	struct vp_reading counters[VP_COUNTERS_MAX], counters_before[VP_COUNTERS_MAX];
+	__u64 guest[VP_GUEST_COUNT], guest_before[VP_GUEST_COUNT];
+	__u32 guest_known, guest_known_before; /* bits */
+};
+
+/* Where a vCPU's guest kernel counts, in the VMM's memory; 0: not known. */
+struct vp_guest_places {
+	__u64 hva[VP_GUEST_COUNT];
+	__u64 narrow; /* bits: 4 bytes, not 8 */
+};
+
+/* An event of the recipe: where its value comes from. */
+struct vp_event_place {
+	__u8 source, index; /* enum vp_event_source */
+};
+
+/* What a run of the program `do_here` does. */
+enum vp_interval_deed {
+	VP_BEGIN_HERE = 1, /* on the pCPU where it runs: whoever has it */
+	VP_END_HERE,
+	VP_END_SUBJECT /* the one whose place comes with it; it has no pCPU */
+};
+
+/* What was not counted. */
+struct vp_intervals_lost {
+	__u64 intervals; /* that found no room */
+	__u64 subjects;  /* that there was no place for */
+};
+
+#endif

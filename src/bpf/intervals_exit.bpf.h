@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Part of intervals.bpf.c: why a vCPU left the guest, as one of a few classes. */
+#ifndef VP_BPF_INTERVALS_EXIT_H
+#define VP_BPF_INTERVALS_EXIT_H
+
+#include "bpf/intervals_state.bpf.h"
+
+enum { X86_PAGE_FAULT = 14 };
+
+#if defined(__TARGET_ARCH_arm64)
+
+/* kvm_exit's first two words: ARM_EXCEPTION_IRQ is 0, a trap's class is ESR_EL2.EC. */
+static __always_inline __u32 class_of_exit(struct vp_subject *subject, __u64 first, __u64 second)
+{
+	if (!((__u32)first & 0x7fffffff))
+		return VP_EXITS_interrupt;
+	switch ((__u32)second) {
+	case 0x01: /* WFI, WFE */
+		return VP_EXITS_halt;
+	case 0x12: /* HVC and SMC, of 32 and 64 bits */
+	case 0x13:
+	case 0x16:
+	case 0x17:
+		return VP_EXITS_hypercall;
+	case 0x18: /* MSR, MRS, system instructions */
+		return VP_EXITS_msr;
+	case 0x20: /* instruction and data aborts of a lower level */
+	case 0x24:
+		return VP_EXITS_page_fault;
+	default:
+		return VP_EXITS_other;
+	}
+}
+
+#else
+
+static __always_inline __u32 class_of_amd(__u32 reason)
+{
+	switch (reason) {
+	case 0x60: /* INTR, NMI, SMI */
+	case 0x61:
+	case 0x62:
+		return VP_EXITS_interrupt;
+	case 0x4e: /* #PF, without nested paging */
+	case 0x400:
+		return VP_EXITS_page_fault;
+	case 0x64:
+		return VP_EXITS_window;
+	case 0x72:
+		return VP_EXITS_cpuid;
+	case 0x77:
+		return VP_EXITS_pause;
+	case 0x78: /* HLT, MWAIT, IDLE_HLT */
+	case 0x8b:
+	case 0x8c:
+	case 0xa6:
+		return VP_EXITS_halt;
+	case 0x7b:
+		return VP_EXITS_io;
+	case 0x7c:
+		return VP_EXITS_msr;
+	case 0x81:
+	case 0x403:
+		return VP_EXITS_hypercall;
+	default:
+		return VP_EXITS_other;
+	}
+}
+
+static __always_inline __u32 class_of_intel(__u32 reason)
+{
+	switch (reason & 0xffff) {
+	case 1:
+		return VP_EXITS_interrupt;
+	case 48: /* EPT violation and misconfiguration */
+	case 49:
+		return VP_EXITS_page_fault;
+	case 7:
+	case 8:
+		return VP_EXITS_window;
+	case 10:
+		return VP_EXITS_cpuid;
+	case 40:
+		return VP_EXITS_pause;
+	case 12:
+	case 36:
+		return VP_EXITS_halt;
+	case 30:
+		return VP_EXITS_io;
+	case 31:
+	case 32:
+		return VP_EXITS_msr;
+	case 18:
+		return VP_EXITS_hypercall;
+	default:
+		return VP_EXITS_other;
+	}
+}
+
+static __noinline __u32 reason_of_amd(struct vp_subject *subject, void *vcpu)
+{
+	__u64 code;
+
+	return subject && read_exit_reason(vcpu, &subject->vmcb, &code) ? (__u32)code
+									: VMEXIT_VMRUN;
+}
+
+/*
+ * v5.17, 0a62a0319abb "KVM: x86: Get error code from get_exit_info" and its neighbours dropped the
+ * reason before the vCPU; a kernel's pointer is negative, a reason is not.
+ */
+static __always_inline __u32 class_of_exit(struct vp_subject *subject, __u64 first, __u64 second)
+{
+	__u32 reason = (__u32)first;
+
+	if ((__s64)first >= 0)
+		return vendor == VP_VENDOR_AMD ? class_of_amd(reason) : class_of_intel(reason);
+	if (vendor == VP_VENDOR_AMD)
+		return class_of_amd(reason_of_amd(subject, (void *)first));
+	return read_vmx_exit_reason((void *)first, &reason) ? class_of_intel(reason)
+							    : VP_EXITS_other;
+}
+
+#endif
+#endif

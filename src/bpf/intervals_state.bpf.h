@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Part of intervals.bpf.c: the maps, whose interval it is, and how one is closed. */
+#ifndef VP_BPF_INTERVALS_STATE_H
+#define VP_BPF_INTERVALS_STATE_H
+
+#include "bpf/intervals.h"
+#include "bpf/sched_compat.bpf.h"
+#include "schema/records.h"
+
+/* Sized by the loader. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct vp_subject);
+} subjects SEC(".maps");
+
+/* Place + 1 of a thread's subject. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} places SEC(".maps");
+
+/* Places + 1 that nobody has; user space fills it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 1);
+	__uint(value_size, sizeof(__u32));
+} free_places SEC(".maps");
+
+/* perf's counters: number * pCPUs + pCPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} counters SEC(".maps");
+
+/* VMM's process << 32 | vCPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u64);
+	__type(value, struct vp_guest_places);
+} guest_places SEC(".maps");
+
+/*
+ * One of the kernel's rings per pCPU: they need no order of stores of ours, which x86 keeps and Arm
+ * does not.
+ */
+struct ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct ring);
+} rings SEC(".maps");
+
+struct interval_record {
+	struct vp_interval head;
+	struct vp_interval_value values[VP_EVENTS_MAX];
+};
+
+struct interval_cpu {
+	__u32 place; /* + 1 of the subject that has the pCPU, or 0 */
+	__u32 busy;  /* a program is at work here: what interrupts it keeps away */
+	__u32 due;   /* what interrupted it was to close an interval */
+	__u32 reserved;
+	struct vp_reading now[VP_COUNTERS_MAX];
+	struct interval_record record;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct interval_cpu);
+} cpus SEC(".maps");
+
+/* Set by the loader. */
+const volatile __u32 unit = 0; /* enum vp_interval_unit */
+const volatile __u32 per = 0;  /* enum vp_interval_per */
+const volatile __u64 width = 0;
+/* There is no hypervisor: what a subject has a pCPU for is what it would do in a guest. */
+const volatile __u32 native = 0;
+const volatile __u32 n_counters = 0, n_events = 0, n_cpus = 1;
+const volatile __u32 wants_guest = 0; /* bits of enum vp_guest_count */
+const volatile __u64 ring_half = 0;
+const volatile struct vp_event_place events[VP_EVENTS_MAX] = {};
+
+/* Whether a vCPU that was not known at the start has intervals, too. */
+const volatile __u32 takes_new = 1;
+
+volatile __u32 enabled;
+/* Bits of enum vp_interval_count: no program counts them here. */
+volatile __u64 uncounted;
+/* Intervals of VP_UNIT_TIME begin at whole numbers of widths from here. */
+volatile __u64 origin;
+struct vp_intervals_lost lost;
+/* A subject as it begins. */
+const struct vp_subject new_subject = {};
+
+static __always_inline struct interval_cpu *this_cpu(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&cpus, &zero);
+}
+
+static __always_inline struct vp_subject *subject_at(__u32 place)
+{
+	__u32 index = place - 1;
+
+	return place ? bpf_map_lookup_elem(&subjects, &index) : 0;
+}
+
+/* Place + 1 of the thread's subject, or 0. */
+static __always_inline __u32 find_place(__u32 tid)
+{
+	__u32 *place = bpf_map_lookup_elem(&places, &tid);
+
+	return place ? *place : 0;
+}
+
+static __always_inline void next_due(struct vp_subject *subject, __u64 now)
+{
+	if (unit == VP_UNIT_TIME && width && now >= subject->due_at)
+		subject->due_at += ((now - subject->due_at) / width + 1) * width;
+}
+
+static __always_inline void begin_subject(struct vp_subject *subject, __u64 now)
+{
+	subject->begin = subject->since = now;
+	subject->due_at = origin;
+	next_due(subject, now);
+	subject->exits_left = width;
+}
+
+/* Gives a thread that is new a place; returns it + 1, or 0 if there is none. */
+static __noinline __u32 make_place(__u32 pid, __u32 tid, __u32 vcpu, __u64 now)
+{
+	__u32 place = 0;
+
+	if (bpf_map_pop_elem(&free_places, &place)) {
+		__sync_fetch_and_add(&lost.subjects, 1);
+		return 0;
+	}
+	__u32 index = place - 1;
+	if (bpf_map_update_elem(&subjects, &index, &new_subject, BPF_ANY) ||
+	    bpf_map_update_elem(&places, &tid, &place, BPF_ANY))
+		return 0;
+	struct vp_subject *subject = subject_at(place);
+	if (!subject)
+		return 0;
+	subject->tid = tid;
+	subject->pid = pid;
+	subject->vcpu = vcpu;
+	begin_subject(subject, now);
+	return place;
+}
+
+/* What the counters of this pCPU say now. A counter that cannot be read keeps what it said. */
+static __noinline int read_counters(struct interval_cpu *cpu)
+{
+	__u32 here = bpf_get_smp_processor_id();
+
+	if (!cpu)
+		return 0;
+	for (__u32 i = 0; i < VP_COUNTERS_MAX && i < n_counters; i++) {
+		struct bpf_perf_event_value value = {};
+		if (bpf_perf_event_read_value(&counters, i * n_cpus + here, &value, sizeof(value)))
+			continue;
+		cpu->now[i].value = value.counter;
+		cpu->now[i].enabled = value.enabled;
+		cpu->now[i].running = value.running;
+	}
+	return 0;
+}
+
+/* Gives the subject what the counters counted since they were read last. */
+static __noinline int take_counters(struct interval_cpu *cpu, struct vp_subject *subject)
+{
+	if (!cpu || !subject)
+		return 0;
+	for (__u32 i = 0; i < VP_COUNTERS_MAX && i < n_counters; i++) {
+		subject->counters[i].value -= cpu->now[i].value;
+		subject->counters[i].enabled -= cpu->now[i].enabled;
+		subject->counters[i].running -= cpu->now[i].running;
+	}
+	read_counters(cpu);
+	for (__u32 i = 0; i < VP_COUNTERS_MAX && i < n_counters; i++) {
+		subject->counters[i].value += cpu->now[i].value;
+		subject->counters[i].enabled += cpu->now[i].enabled;
+		subject->counters[i].running += cpu->now[i].running;
+	}
+	return 0;
+}
+
+/* What the guest's kernel has counted; only in the context of the vCPU's thread. */
+static __noinline int read_guest(struct vp_subject *subject)
+{
+	if (!subject || !wants_guest)
+		return 0;
+	__u64 key = (__u64)subject->pid << 32 | subject->vcpu;
+	struct vp_guest_places *found = bpf_map_lookup_elem(&guest_places, &key);
+	__u32 known = 0;
+
+	for (int i = 0; found && i < VP_GUEST_COUNT; i++) {
+		if (!(wants_guest & 1U << i) || !found->hva[i])
+			continue;
+		__u64 value = 0;
+		if (bpf_probe_read_user(&value, sizeof(value), (void *)found->hva[i]))
+			continue;
+		/* 32 bits wrap around; what is kept does not. */
+		if (found->narrow & 1U << i)
+			value = subject->guest[i] + (__u32)(value - subject->guest[i]);
+		subject->guest[i] = value;
+		known |= 1U << i;
+	}
+	subject->guest_known = known;
+	return 0;
+}
+
+static __always_inline void add(struct vp_subject *subject, __u32 count, __u64 n)
+{
+	if (count < VP_COUNTS)
+		subject->counts[count] += n;
+}
+
+/* Closes the time in the present state. */
+static __always_inline void charge(struct vp_subject *subject, __u64 now)
+{
+	__s64 passed = now - subject->since;
+
+	subject->since = now;
+	if (passed <= 0)
+		return;
+	subject->counts[VP_COUNT_time] += passed;
+	if (subject->state != VP_SUBJECT_RUNNING)
+		subject->away += passed;
+	if (subject->state == VP_SUBJECT_RUNNING && native)
+		subject->counts[VP_COUNT_time_guest] += passed;
+	if (subject->state == VP_SUBJECT_RUNNING)
+		subject->counts[VP_COUNT_time_running] += passed;
+	else if (subject->state == VP_SUBJECT_WAITING)
+		subject->counts[VP_COUNT_time_waiting] += passed;
+	else if (subject->state == VP_SUBJECT_BLOCKED)
+		subject->counts[VP_COUNT_time_blocked] += passed;
+}
+
+/* Closes the time in the guest. */
+static __always_inline void charge_guest(struct vp_subject *subject, __u64 now)
+{
+	__s64 passed = now - subject->entered_at;
+
+	if (!(subject->flags & VP_SUBJECT_IN_GUEST) || passed <= 0)
+		return;
+	subject->counts[VP_COUNT_time_guest] += passed;
+	subject->entered_at = now;
+}
+
+/* Billionths; times of more than an hour lose their low bits. */
+static __always_inline __u32 share_of(__u64 running, __u64 enabled)
+{
+	if (!enabled)
+		return 0;
+	if (running >= enabled)
+		return VP_LIVE_ALL;
+	if (enabled >> 34) {
+		enabled >>= 24;
+		running >>= 24;
+	}
+	return running * VP_LIVE_ALL / enabled;
+}
+
+static __always_inline void put_counter(const struct vp_subject *subject, __u32 index,
+					struct vp_interval_value *value)
+{
+	if (index >= VP_COUNTERS_MAX)
+		return;
+	const struct vp_reading *now = &subject->counters[index];
+	const struct vp_reading *before = &subject->counters_before[index];
+
+	value->value = now->value - before->value;
+	value->live = share_of(now->running - before->running, now->enabled - before->enabled);
+}
+
+static __always_inline void put_guest(const struct vp_subject *subject, __u32 index,
+				      struct vp_interval_value *value)
+{
+	if (index >= VP_GUEST_COUNT)
+		return;
+	if (!(subject->guest_known & subject->guest_known_before & 1U << index))
+		return;
+	value->value = subject->guest[index] - subject->guest_before[index];
+	value->live = VP_LIVE_ALL;
+}
+
+static __noinline int put_value(struct vp_subject *subject, struct interval_cpu *cpu, __u32 i)
+{
+	if (!subject || !cpu || i >= VP_EVENTS_MAX)
+		return 0;
+	struct vp_interval_value *value = &cpu->record.values[i];
+	__u32 source = events[i].source, index = events[i].index;
+
+	value->time = cpu->record.head.time;
+	value->id = VP_ID_interval_value;
+	value->place = i;
+	value->live = 0;
+	value->value = 0;
+	if (source == VP_FROM_COUNTER) {
+		put_counter(subject, index, value);
+	} else if (source == VP_FROM_GUEST) {
+		put_guest(subject, index, value);
+	} else if (index < VP_COUNTS && !(uncounted >> index & 1)) {
+		value->value = subject->counts[index] - subject->counts_before[index];
+		value->live = VP_LIVE_ALL;
+	}
+	return 0;
+}
+
+static __always_inline void hand_over(struct interval_cpu *cpu, __u32 n)
+{
+	__u32 here = bpf_get_smp_processor_id();
+	void *ring = bpf_map_lookup_elem(&rings, &here);
+	__u64 size = sizeof(cpu->record.head) + n * sizeof(cpu->record.values[0]);
+
+	if (!ring || size > sizeof(cpu->record))
+		return;
+	__u64 flags = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > ring_half ? BPF_RB_FORCE_WAKEUP
+									     : BPF_RB_NO_WAKEUP;
+	if (bpf_ringbuf_output(ring, &cpu->record, size, flags))
+		__sync_fetch_and_add(&lost.intervals, 1);
+}
+
+/* The next interval begins where this one ends. */
+static __noinline int begin_next(struct vp_subject *subject, __u64 now)
+{
+	if (!subject)
+		return 0;
+	__builtin_memcpy(subject->counts_before, subject->counts, sizeof(subject->counts));
+	for (__u32 i = 0; i < VP_COUNTERS_MAX && i < n_counters; i++)
+		subject->counters_before[i] = subject->counters[i];
+	__builtin_memcpy(subject->guest_before, subject->guest, sizeof(subject->guest));
+	subject->guest_known_before = subject->guest_known;
+	subject->begin = now;
+	subject->exits_left = width;
+	next_due(subject, now);
+	subject->number++;
+	return 0;
+}
+
+/*
+ * Closes the subject's interval: all that it grew by goes into one record. Its counters and its
+ * guest's were read just now, or when it left its pCPU.
+ */
+static __noinline int close_interval(struct interval_cpu *cpu, struct vp_subject *subject,
+				     __u64 now, __u32 flags)
+{
+	if (!cpu || !subject)
+		return 0;
+	charge(subject, now);
+	charge_guest(subject, now);
+	struct vp_interval *head = &cpu->record.head;
+	head->time = now;
+	head->id = VP_ID_interval;
+	head->flags = flags;
+	head->pid = subject->pid;
+	head->tid = subject->tid;
+	head->vcpu = subject->vcpu;
+	head->number = subject->number;
+	head->values = n_events;
+	head->begin = subject->begin;
+	__builtin_memcpy(head->comm, subject->comm, sizeof(head->comm));
+	__u32 n = 0;
+	for (; n < VP_EVENTS_MAX && n < n_events; n++)
+		put_value(subject, cpu, n);
+	hand_over(cpu, n);
+	begin_next(subject, now);
+	return 0;
+}
+
+/* All that is only to be had while the subject has this pCPU. */
+static __always_inline void take_all(struct interval_cpu *cpu, struct vp_subject *subject)
+{
+	take_counters(cpu, subject);
+	read_guest(subject);
+	if (subject->tid)
+		bpf_get_current_comm(subject->comm, sizeof(subject->comm));
+}
+
+/* The same of a subject that has this pCPU now. */
+static __always_inline void close_here(struct interval_cpu *cpu, struct vp_subject *subject,
+				       __u32 flags)
+{
+	take_all(cpu, subject);
+	close_interval(cpu, subject, bpf_ktime_get_ns(), flags);
+}
+
+static __always_inline void set_busy(struct interval_cpu *cpu, __u32 busy)
+{
+	barrier();
+	*(volatile __u32 *)&cpu->busy = busy;
+	barrier();
+}
+
+/* The pCPU's programs are done: what was due meanwhile is closed now. */
+static __always_inline void leave(struct interval_cpu *cpu)
+{
+	if (*(volatile __u32 *)&cpu->due) {
+		struct vp_subject *subject = subject_at(cpu->place);
+		*(volatile __u32 *)&cpu->due = 0;
+		if (subject)
+			close_here(cpu, subject, 0);
+	}
+	set_busy(cpu, 0);
+}
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the verbs that record share: the user's command beside the recording, and how it ends. */
+#ifndef VP_CMD_COMMAND_H
+#define VP_CMD_COMMAND_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "cmd/options.h"
+
+/* A started command that waits for a byte before it becomes COMMAND. pid 0: there is none. */
+struct vp_command {
+	pid_t pid;
+	int go;
+};
+
+/* `verb` names who could not run it. The words end with a NULL behind the last. */
+struct vp_error *vp_command_prepare(const char *verb, const struct vp_texts *words,
+				    struct vp_command *ret) VP_MUST_CHECK;
+void vp_command_go(struct vp_command *command);
+/* True once the command has ended; *status is then what waitpid() said. */
+bool vp_command_ended(struct vp_command *command, int *status);
+/* The words as one text, to be freed. */
+char *vp_command_text(const struct vp_texts *words);
+
+/* From now on SIGINT, SIGTERM and SIGHUP only say that it is time to stop. */
+void vp_command_catch_signals(void);
+bool vp_command_stop_wanted(void);
+
+#endif

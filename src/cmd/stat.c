@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf stat: counts in aligned intervals, as a recipe says. */
+#include "cmd/stat.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "collect/clock.h"
+#include "recording/interval_recorder.h"
+
+enum { STEP_MS = 1000, MOST_PAGES = 1 << 20 };
+#define SECOND 1000000000ULL
+
+static const struct vp_verb verb;
+
+const struct vp_verb *vp_verb_stat(void)
+{
+	return &verb;
+}
+
+static void list_event(void *context, const char *name, const struct vp_event *event,
+		       const char *meaning)
+{
+	static const char *const sources[] = {
+	    [VP_FROM_COUNTER] = "counter", [VP_FROM_COUNT] = "host", [VP_FROM_GUEST] = "guest"};
+
+	printf("%-26s %-8s %-3s %s\n", name, sources[event->source], event->unit, meaning);
+}
+
+static struct vp_error *list(void)
+{
+	vp_event_each(list_event, NULL);
+	printf("%-26s %-8s %-3s %s\n", "rHEX", "counter", "", "a code of the processor's own");
+	return NULL;
+}
+
+/* A file, or the name of a recipe that comes with vperf. */
+static char *recipe_path(const char *recipe)
+{
+	if (strchr(recipe, '/') || !access(recipe, R_OK))
+		return vp_strdup(recipe);
+	const char *folder = getenv("VPERF_RECIPES");
+	return vp_format("%s/%s.recipe", folder ? folder : VPERF_RECIPES, recipe);
+}
+
+static void print_notices(struct vp_interval_recorder *recorder)
+{
+	for (char *notice; (notice = vp_interval_recorder_take_notice(recorder)); free(notice))
+		fprintf(stderr, "vperf stat: %s\n", notice);
+}
+
+static int step_ms(uint64_t duration, uint64_t passed)
+{
+	uint64_t left = duration * SECOND - passed;
+
+	return duration && left < STEP_MS * 1000000ULL ? (int)(left / 1000000) + 1 : STEP_MS;
+}
+
+static struct vp_error *run_until_end(uint64_t duration, struct vp_interval_recorder *recorder,
+				      struct vp_command *command, int *status)
+{
+	uint64_t since = vp_clock_monotonic();
+
+	while (!vp_command_stop_wanted() && !vp_command_ended(command, status)) {
+		uint64_t passed = vp_clock_monotonic() - since;
+		if (duration && passed >= duration * SECOND)
+			break;
+		VP_TRY(vp_interval_recorder_step(recorder, step_ms(duration, passed)));
+		print_notices(recorder);
+	}
+	signal(SIGCHLD, SIG_DFL);
+	return NULL;
+}
+
+static struct vp_error *record(const struct vp_stat_options *options, uint64_t duration,
+			       struct vp_interval_recorder *recorder, struct vp_command *command,
+			       int *status)
+{
+	VP_TRY(vp_interval_recorder_start(recorder));
+	print_notices(recorder);
+	vp_command_go(command);
+	struct vp_error *error = run_until_end(duration, recorder, command, status);
+	if (command->pid)
+		kill(command->pid, SIGTERM);
+	struct vp_error *end_error = vp_interval_recorder_finish(recorder);
+	print_notices(recorder);
+	struct vp_interval_totals totals = vp_interval_recorder_totals(recorder);
+	if (!options->quiet)
+		fprintf(stderr,
+			"[ vperf stat: %" PRIu64 " intervals, %" PRIu64 " lost, in '%s' ]\n",
+			totals.intervals, totals.lost, options->output);
+	if (!error)
+		return end_error;
+	vp_error_free(end_error);
+	return error;
+}
+
+static struct vp_error *check(const struct vp_stat_options *options, const struct vp_recipe *recipe)
+{
+	if (recipe->per == VP_PER_TASK && !options->command.count)
+		return vp_error_usage("intervals of a task: expected -- COMMAND");
+	if (options->vms.count && recipe->per != VP_PER_VCPU)
+		return vp_error_usage("option --vm: the recipe is not 'per vcpu'");
+	if (options->pages & (options->pages - 1) || options->pages > MOST_PAGES)
+		return vp_error_usage("option --mmap-pages: expected a power of two up to %d, "
+				      "not %" PRIu64,
+				      MOST_PAGES, options->pages);
+	return geteuid() ? vp_error_new("root is needed to count on the host (try sudo)") : NULL;
+}
+
+static struct vp_error *record_recipe(const struct vp_stat_options *options,
+				      const struct vp_recipe *recipe, int *status)
+{
+	VP_AUTO_FREE char *text = vp_command_text(&options->command);
+	struct vp_interval_recorder *recorder = NULL;
+	struct vp_command command = {0};
+
+	VP_TRY(check(options, recipe));
+	vp_command_catch_signals();
+	if (options->command.count)
+		VP_TRY(vp_command_prepare(verb.name, &options->command, &command));
+	struct vp_interval_recorder_options how = {
+	    .directory = options->output,
+	    .recipe = recipe,
+	    .ring_bytes = options->pages * (size_t)getpagesize(),
+	    .command = text,
+	    .task = (uint32_t)command.pid,
+	    .vm_names = options->vms.at,
+	    .n_vm_names = options->vms.count,
+	};
+	struct vp_error *error = vp_interval_recorder_open(&how, &recorder);
+	if (!error)
+		error = record(options, options->duration ? options->duration : recipe->duration,
+			       recorder, &command, status);
+	vp_interval_recorder_free(recorder);
+	return error;
+}
+
+static struct vp_error *stat_with(struct vp_stat_options *options, int *status)
+{
+	struct vp_recipe recipe;
+
+	if (options->list)
+		return list();
+	if (!options->recipe)
+		return vp_error_usage("expected --recipe FILE, or 'report'");
+	VP_AUTO_FREE char *path = recipe_path(options->recipe);
+	VP_TRY(vp_recipe_read(path, &recipe));
+	struct vp_error *error = NULL;
+	if (options->native)
+		error = vp_recipe_make_native(path, &recipe);
+	if (!error && options->per)
+		error = vp_recipe_set_per(path, &recipe, options->per);
+	if (!error)
+		error = record_recipe(options, &recipe, status);
+	vp_recipe_deinit(&recipe);
+	return error;
+}
+
+static int run_stat(int argc, char **argv)
+{
+	struct vp_stat_options stat = {.output = "vperf.stat", .pages = 256};
+	const struct vp_option options[] = {
+	    {'r', "recipe", VP_OPTION_TEXT, &stat.recipe, "FILE",
+	     "what to count over which intervals: a file, or the name of one that comes with "
+	     "vperf"},
+	    {'o', "output", VP_OPTION_TEXT, &stat.output, "DIR", "the recording (vperf.stat)"},
+	    {0, "native", VP_OPTION_FLAG, &stat.native, NULL,
+	     "the same of COMMAND and all that it starts, without a hypervisor"},
+	    {0, "per", VP_OPTION_TEXT, &stat.per, "WHAT",
+	     "whose intervals: vcpu, task or pcpu (as the recipe says)"},
+	    {0, "vm", VP_OPTION_TEXTS, &stat.vms, "NAME",
+	     "only this VM's vCPUs; may be given again"},
+	    {'d', "duration", VP_OPTION_COUNT, &stat.duration, "S",
+	     "stop after S seconds (the recipe's, when COMMAND ends, or at Ctrl-C)"},
+	    {'m', "mmap-pages", VP_OPTION_COUNT, &stat.pages, "PAGES",
+	     "buffer per pCPU, a power of two (256)"},
+	    {0, "list", VP_OPTION_FLAG, &stat.list, NULL, "print the names of events"},
+	    {'q', "quiet", VP_OPTION_FLAG, &stat.quiet, NULL, "no summary"},
+	};
+	int status = 0;
+
+	if (argc > 1 && !strcmp(argv[1], "report"))
+		return vp_stat_report(argc - 1, argv + 1);
+	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv, true,
+						  &stat.command, &stat.help);
+	if (!error && stat.help) {
+		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
+		return 0;
+	}
+	vp_vec_push(&stat.command, NULL); /* execvp() wants the end marked */
+	stat.command.count--;
+	if (!error)
+		error = stat_with(&stat, &status);
+	vp_vec_deinit(&stat.command);
+	vp_vec_deinit(&stat.vms);
+	if (error)
+		return vp_cmd_fail(&verb, error);
+	return status != 0 && !vp_command_stop_wanted();
+}
+
+static const struct vp_verb verb = {
+    .name = "stat",
+    .usage = "--recipe FILE [-o DIR] [-- COMMAND [ARG]...] | report [OPTION]... DIR",
+    .summary = "count hardware, hypervisor and guest events over the same intervals",
+    .run = run_stat,
+};

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf stat report: a recording of intervals as a table, or as data for models. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/stat.h"
+#include "render/intervals.h"
+#include "table/reader.h"
+
+static const struct vp_verb verb;
+
+struct report {
+	const char *input, *format, *base, *vm;
+	uint64_t per;
+	bool raw, partial, subjects, live, help;
+	struct vp_texts operands;
+};
+
+static struct vp_error *put_data(const struct report *report, const struct vp_interval_book *book,
+				 const char *base, double per, bool arff, struct vp_buffer *out)
+{
+	struct vp_interval_choice choice = {
+	    .base = base,
+	    .per = per,
+	    .vm = report->vm,
+	    .partial = report->partial,
+	    .subjects = report->subjects,
+	    .live = report->live,
+	};
+	struct vp_data data;
+
+	VP_TRY(vp_interval_data(book, &choice, &data));
+	if (arff)
+		vp_table_write_arff(&data, out);
+	else
+		vp_table_write_csv(&data, out);
+	vp_data_deinit(&data);
+	return NULL;
+}
+
+static struct vp_error *put_book(const struct report *report, const struct vp_interval_book *book,
+				 struct vp_buffer *out)
+{
+	const char *format = report->format ? report->format : "text";
+	const char *base = report->base  ? report->base
+			   : report->raw ? NULL
+					 : vp_interval_usual_base(book);
+
+	double per = report->per ? (double)report->per : 1000;
+
+	if (report->raw && report->base)
+		return vp_error_usage("--raw and --base exclude each other");
+	if (base && vp_recipe_find(&book->recipe, base) == VP_EVENTS_MAX)
+		return vp_error_new("'%s' did not count '%s'", book->path, base);
+	if (!strcmp(format, "csv") || !strcmp(format, "arff"))
+		return put_data(report, book, base, per, !strcmp(format, "arff"), out);
+	if (!strcmp(format, "json"))
+		vp_render_intervals_json(book, out);
+	else if (!strcmp(format, "text"))
+		vp_render_intervals_text(book, base, per, out);
+	else
+		return vp_error_usage("option --format: expected text, csv, arff or json, not '%s'",
+				      format);
+	return NULL;
+}
+
+static struct vp_error *report_with(const struct report *report)
+{
+	size_t given = report->operands.count + (report->input != NULL);
+	struct vp_interval_book book;
+	struct vp_buffer out = {0};
+
+	if (given > 1)
+		return vp_error_usage("expected one recording, not %zu", given);
+	VP_TRY(vp_interval_book_open(report->operands.count ? report->operands.at[0]
+				     : report->input        ? report->input
+							    : "vperf.stat",
+				     &book));
+	struct vp_error *error = put_book(report, &book, &out);
+	if (!error && (fwrite(out.bytes, 1, out.size, stdout) != out.size || fflush(stdout)))
+		error = vp_error_new("cannot write to standard output");
+	vp_buffer_deinit(&out);
+	vp_interval_book_close(&book);
+	return error;
+}
+
+int vp_stat_report(int argc, char **argv)
+{
+	struct report report = {0};
+	const struct vp_option options[] = {
+	    {'i', "input", VP_OPTION_TEXT, &report.input, "DIR", "the recording (vperf.stat)"},
+	    {0, "format", VP_OPTION_TEXT, &report.format, "FORMAT",
+	     "text: sums; csv, arff: a row per interval; json: both (text)"},
+	    {0, "base", VP_OPTION_TEXT, &report.base, "EVENT",
+	     "divide by this event (instructions, where they were counted)"},
+	    {0, "per", VP_OPTION_COUNT, &report.per, "N", "so many of that event (1000)"},
+	    {0, "raw", VP_OPTION_FLAG, &report.raw, NULL, "divide by nothing"},
+	    {0, "vm", VP_OPTION_TEXT, &report.vm, "NAME", "csv, arff: only this VM's intervals"},
+	    {0, "subjects", VP_OPTION_FLAG, &report.subjects, NULL,
+	     "csv, arff: say whose each interval is"},
+	    {0, "live", VP_OPTION_FLAG, &report.live, NULL,
+	     "csv, arff: say how long each event was live, from 0 to 1"},
+	    {0, "partial", VP_OPTION_FLAG, &report.partial, NULL,
+	     "csv, arff: intervals that ended before their trigger, too"},
+	};
+	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
+						  false, &report.operands, &report.help);
+
+	if (!error && report.help)
+		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
+	else if (!error)
+		error = report_with(&report);
+	vp_vec_deinit(&report.operands);
+	return error ? vp_cmd_fail(&verb, error) : 0;
+}
+
+static const struct vp_verb verb = {
+    .name = "stat report",
+    .usage = "[--format FORMAT] [--base EVENT] [DIR]",
+    .summary = "show what was counted in intervals",
+};

@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/intervals.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "collect/clock.h"
+#include "collect/counters.h"
+#include "collect/sampler.h"
+#include "intervals.skel.h"
+
+enum { MOST_SUBJECTS = 4096, TRIES = 1000 };
+
+/* A pCPU's ring, and whose it is when libbpf calls back. */
+struct source {
+	struct vp_intervals *intervals;
+	uint32_t pcpu;
+	int map;
+	struct vp_buffer copy;
+};
+
+struct thread {
+	uint32_t pid, tid, vcpu;
+};
+
+struct vp_intervals {
+	struct vp_intervals_options options;
+	struct intervals_bpf *programs;
+	struct vp_counters counters;
+	struct vp_pcpus pcpus;
+	VP_VEC(struct bpf_link *) links;
+	VP_VEC(int) triggers;
+	struct source *sources; /* one per pCPU of `pcpus` */
+	struct ring_buffer *rings;
+	VP_VEC(struct thread) watched;
+	uint64_t begun; /* ns; 0: not yet */
+	char *missing;
+};
+
+#define COUNT(name) (1ULL << (name))
+#define ALL_EXITS                                                                                  \
+	(COUNT(VP_COUNT_exits) | COUNT(VP_COUNT_time_exits) |                                      \
+	 (COUNT(VP_COUNTS) - COUNT(VP_COUNT_BY_CLASS)))
+_Static_assert(VP_COUNTS < 64, "the counts of intervals are bits of a word");
+
+/* What only some recipes and kernels have, and what is lacking without. */
+static const struct {
+	const char *program, *cost;
+	uint64_t counts; /* bits of enum vp_interval_count */
+} optional[] = {
+    {"note_mmio", "accesses to devices' memory count as page faults",
+     COUNT(VP_COUNT_BY_CLASS + VP_EXITS_mmio) | COUNT(VP_COUNT_TIME_BY_CLASS + VP_EXITS_mmio)},
+    {"note_inj_virq", "inject:interrupt is not counted", COUNT(VP_COUNT_inject_interrupt)},
+    {"note_inj_exception", "inject:exception and inject:page-fault are not counted",
+     COUNT(VP_COUNT_inject_exception) | COUNT(VP_COUNT_inject_page_fault)},
+    {"note_exit", "VM exits are not counted", ALL_EXITS | COUNT(VP_COUNT_time_guest)},
+    {"note_entry", "VM entries are not counted",
+     ALL_EXITS | COUNT(VP_COUNT_time_guest) | COUNT(VP_COUNT_entries)},
+};
+
+static bool wants_kvm(const struct vp_recipe *recipe)
+{
+	return recipe->per != VP_PER_TASK && !recipe->native;
+}
+
+static bool wants_program(const struct vp_recipe *recipe, const char *name)
+{
+	bool kvm = false;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(optional); i++)
+		kvm |= !strcmp(name, optional[i].program);
+	return kvm ? wants_kvm(recipe) : strcmp(name, "note_fork") || recipe->per == VP_PER_TASK;
+}
+
+static uint32_t guest_events(const struct vp_recipe *recipe)
+{
+	uint32_t bits = 0;
+
+	vp_vec_each (&recipe->events, event)
+		if (event->event.source == VP_FROM_GUEST)
+			bits |= 1U << event->event.index;
+	return bits;
+}
+
+static void set_plan(struct vp_intervals *intervals)
+{
+	const struct vp_recipe *recipe = intervals->options.recipe;
+	struct intervals_bpf__rodata *plan = intervals->programs->rodata;
+
+	plan->vendor = vp_sampler_vendor();
+	plan->unit = recipe->unit;
+	plan->per = recipe->per;
+	plan->width = recipe->width;
+	plan->native = recipe->native;
+	plan->n_counters = recipe->n_counters;
+	plan->n_events = (uint32_t)recipe->events.count;
+	plan->n_cpus = (uint32_t)libbpf_num_possible_cpus();
+	plan->wants_guest = guest_events(recipe);
+	plan->ring_half = intervals->options.ring_bytes / 2;
+	plan->takes_new = recipe->per == VP_PER_VCPU && !intervals->options.only_watched;
+	for (size_t i = 0; i < recipe->events.count; i++) {
+		plan->events[i].source = (uint8_t)recipe->events.at[i].event.source;
+		plan->events[i].index = (uint8_t)recipe->events.at[i].event.index;
+	}
+}
+
+static int size_maps(struct vp_intervals *intervals)
+{
+	struct intervals_bpf *programs = intervals->programs;
+	uint32_t cpus = (uint32_t)libbpf_num_possible_cpus();
+	uint32_t counters = intervals->options.recipe->n_counters;
+	uint32_t subjects = intervals->options.recipe->per == VP_PER_PCPU ? cpus : MOST_SUBJECTS;
+	int result = bpf_map__set_max_entries(programs->maps.subjects, subjects);
+
+	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.places, subjects);
+	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.free_places, subjects);
+	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.counters,
+						  counters ? counters * cpus : 1);
+	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.rings, cpus);
+	return result;
+}
+
+static int fill_places(const struct vp_intervals *intervals)
+{
+	const struct bpf_map *map = intervals->programs->maps.free_places;
+	uint32_t count = bpf_map__max_entries(map);
+	int result = 0;
+
+	for (uint32_t place = 1; !result && place <= count; place++)
+		result = bpf_map_update_elem(bpf_map__fd(map), NULL, &place, BPF_ANY);
+	return result;
+}
+
+static int fill_counters(const struct vp_intervals *intervals)
+{
+	int map = bpf_map__fd(intervals->programs->maps.counters);
+	uint32_t cpus = (uint32_t)libbpf_num_possible_cpus();
+	int result = 0;
+
+	vp_vec_each (&intervals->counters.open, counter) {
+		uint32_t index = counter->number * cpus + (uint32_t)counter->pcpu;
+		if (!result)
+			result = bpf_map_update_elem(map, &index, &counter->fd, BPF_ANY);
+	}
+	return result;
+}
+
+static struct vp_error *load(struct vp_intervals *intervals)
+{
+	struct bpf_program *program;
+
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return vp_error_errno(errno,
+				      "cannot read '/sys/kernel/btf/vmlinux': the interval "
+				      "programs need a kernel with BTF (CONFIG_DEBUG_INFO_BTF)");
+	vp_sampler_quiet();
+	intervals->programs = intervals_bpf__open();
+	if (!intervals->programs)
+		return vp_error_errno(errno, "cannot open the interval programs");
+	set_plan(intervals);
+	bpf_object__for_each_program(program, intervals->programs->obj)
+	{
+		bool wanted = wants_program(intervals->options.recipe, bpf_program__name(program));
+		bpf_program__set_autoload(program, wanted);
+	}
+	int result = size_maps(intervals);
+	if (!result)
+		result = intervals_bpf__load(intervals->programs);
+	if (!result)
+		result = fill_places(intervals);
+	if (!result)
+		result = fill_counters(intervals);
+	if (result == -EPERM || result == -EACCES)
+		return vp_error_new("cannot load programs into the kernel: root (or CAP_BPF and "
+				    "CAP_PERFMON) is needed");
+	return result
+		   ? vp_error_errno(-result, "cannot load the interval programs into this kernel")
+		   : NULL;
+}
+
+static void note_missing(struct vp_intervals *intervals, const char *what)
+{
+	char *before = intervals->missing;
+
+	intervals->missing = vp_format("%s%s%s", before ? before : "", before ? "; " : "", what);
+	free(before);
+}
+
+/* False: it cannot be done without. */
+static bool do_without(struct vp_intervals *intervals, const char *program)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(optional); i++) {
+		if (strcmp(program, optional[i].program) != 0)
+			continue;
+		note_missing(intervals, optional[i].cost);
+		intervals->programs->bss->uncounted |= optional[i].counts;
+		return true;
+	}
+	return false;
+}
+
+/* The programs of events and deeds are not attached by name. */
+static bool is_attached(const struct bpf_program *program)
+{
+	enum bpf_prog_type type = bpf_program__type(program);
+
+	return type != BPF_PROG_TYPE_PERF_EVENT &&
+	       strcmp(bpf_program__section_name(program), "raw_tp") != 0;
+}
+
+static struct vp_error *attach(struct vp_intervals *intervals)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, intervals->programs->obj)
+	{
+		const char *name = bpf_program__name(program);
+		if (!bpf_program__autoload(program) || !is_attached(program))
+			continue;
+		struct bpf_link *link = bpf_program__attach(program);
+		if (link)
+			vp_vec_push(&intervals->links, link);
+		else if (!do_without(intervals, name))
+			return vp_error_errno(errno, "cannot attach to '%s'",
+					      bpf_program__section_name(program));
+	}
+	return NULL;
+}
+
+/* What is in the ring is not ours to change: the taker gets a copy. */
+static int take_record(void *context, void *bytes, size_t size)
+{
+	struct source *source = context;
+	const struct vp_intervals_options *options = &source->intervals->options;
+
+	source->copy.size = 0;
+	vp_buffer_append(&source->copy, bytes, size);
+	options->take(options->context, source->pcpu, source->copy.bytes, size);
+	return 0;
+}
+
+static struct vp_error *open_ring(struct vp_intervals *intervals, struct source *source)
+{
+	int outer = bpf_map__fd(intervals->programs->maps.rings);
+
+	source->map = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "vperf_ring", 0, 0,
+				     (uint32_t)intervals->options.ring_bytes, NULL);
+	if (source->map < 0)
+		return vp_error_errno(errno, "cannot make a ring of %zu bytes",
+				      intervals->options.ring_bytes);
+	if (bpf_map_update_elem(outer, &source->pcpu, &source->map, BPF_ANY))
+		return vp_error_errno(errno, "cannot hand the rings to the interval programs");
+	if (!intervals->rings)
+		intervals->rings = ring_buffer__new(source->map, take_record, source, NULL);
+	else if (ring_buffer__add(intervals->rings, source->map, take_record, source))
+		return vp_error_errno(errno, "cannot map a ring");
+	return intervals->rings ? NULL : vp_error_errno(errno, "cannot map a ring");
+}
+
+static struct vp_error *open_rings(struct vp_intervals *intervals)
+{
+	size_t count = intervals->pcpus.count;
+
+	intervals->sources = vp_alloc(count * sizeof(*intervals->sources));
+	for (size_t i = 0; i < count; i++)
+		intervals->sources[i] = (struct source){
+		    .intervals = intervals, .pcpu = (uint32_t)intervals->pcpus.at[i], .map = -1};
+	for (size_t i = 0; i < count; i++)
+		VP_TRY(open_ring(intervals, &intervals->sources[i]));
+	return NULL;
+}
+
+static struct vp_error *open_trigger(struct vp_intervals *intervals, int tid, int pcpu)
+{
+	const struct vp_recipe *recipe = intervals->options.recipe;
+	const struct intervals_bpf *programs = intervals->programs;
+	const struct bpf_program *program = recipe->unit == VP_UNIT_EVENT
+						? programs->progs.close_on_overflow
+						: programs->progs.close_on_tick;
+	int fd;
+
+	VP_TRY(vp_counter_trigger(recipe, tid, pcpu, recipe->per == VP_PER_TASK, &fd));
+	vp_vec_push(&intervals->triggers, fd);
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(program)))
+		return vp_error_errno(errno, "cannot attach the interval program to event '%s'",
+				      recipe->unit_name);
+	if (intervals->begun && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+		return vp_error_errno(errno, "cannot switch event '%s' on", recipe->unit_name);
+	return NULL;
+}
+
+/* Triggers of pCPUs; those of threads come with the threads. */
+static struct vp_error *open_triggers(struct vp_intervals *intervals)
+{
+	const struct vp_recipe *recipe = intervals->options.recipe;
+
+	if (recipe->unit == VP_UNIT_EXITS ||
+	    (recipe->unit == VP_UNIT_EVENT && recipe->per != VP_PER_PCPU))
+		return NULL;
+	for (size_t i = 0; i < intervals->pcpus.count; i++)
+		VP_TRY(open_trigger(intervals, -1, intervals->pcpus.at[i]));
+	return NULL;
+}
+
+static struct vp_error *open_all(struct vp_intervals *intervals)
+{
+	const struct vp_recipe *recipe = intervals->options.recipe;
+
+	VP_TRY(vp_pcpus_online(&intervals->pcpus));
+	VP_TRY(vp_counters_open(recipe, &intervals->pcpus, &intervals->counters));
+	vp_vec_each (&intervals->counters.missing, name) {
+		VP_AUTO_FREE char *sentence = vp_format("this machine has no event '%s'", *name);
+		note_missing(intervals, sentence);
+	}
+	VP_TRY(load(intervals));
+	VP_TRY(open_rings(intervals));
+	VP_TRY(attach(intervals));
+	return open_triggers(intervals);
+}
+
+struct vp_error *vp_intervals_open(const struct vp_intervals_options *options,
+				   struct vp_intervals **ret)
+{
+	struct vp_intervals *intervals = vp_alloc(sizeof(*intervals));
+
+	intervals->options = *options;
+	struct vp_error *error = open_all(intervals);
+	if (error)
+		vp_intervals_free(intervals);
+	else
+		*ret = intervals;
+	return error;
+}
+
+void vp_intervals_free(struct vp_intervals *intervals)
+{
+	if (!intervals)
+		return;
+	vp_vec_each (&intervals->links, link)
+		bpf_link__destroy(*link);
+	vp_vec_deinit(&intervals->links);
+	vp_vec_each (&intervals->triggers, fd)
+		close(*fd);
+	vp_vec_deinit(&intervals->triggers);
+	ring_buffer__free(intervals->rings);
+	for (size_t i = 0; intervals->sources && i < intervals->pcpus.count; i++) {
+		if (intervals->sources[i].map >= 0)
+			close(intervals->sources[i].map);
+		vp_buffer_deinit(&intervals->sources[i].copy);
+	}
+	free(intervals->sources);
+	intervals_bpf__destroy(intervals->programs);
+	vp_counters_close(&intervals->counters);
+	vp_vec_deinit(&intervals->pcpus);
+	vp_vec_deinit(&intervals->watched);
+	free(intervals->missing);
+	free(intervals);
+}
+
+/* Seen by the programs before it was watched. */
+static bool has_place(const struct vp_intervals *intervals, uint32_t tid)
+{
+	uint32_t place;
+
+	return !bpf_map_lookup_elem(bpf_map__fd(intervals->programs->maps.places), &tid, &place);
+}
+
+/* A thread's subject, as if the programs had just seen it asleep. */
+static struct vp_error *add_subject(const struct vp_intervals *intervals,
+				    const struct thread *thread)
+{
+	const struct intervals_bpf *programs = intervals->programs;
+	uint64_t now = vp_clock_monotonic(), width = intervals->options.recipe->width;
+	uint32_t place = 0;
+	struct vp_subject subject = {
+	    .pid = thread->pid,
+	    .tid = thread->tid,
+	    .vcpu = thread->vcpu,
+	    .begin = now,
+	    .since = now,
+	    .due_at = now + width - (now - intervals->begun) % width,
+	    .exits_left = width,
+	};
+
+	if (bpf_map_lookup_and_delete_elem(bpf_map__fd(programs->maps.free_places), NULL, &place))
+		return vp_error_new("there is no room for intervals of thread %u: expected at most "
+				    "%d threads",
+				    thread->tid, MOST_SUBJECTS);
+	uint32_t index = place - 1;
+	if (bpf_map_update_elem(bpf_map__fd(programs->maps.subjects), &index, &subject, BPF_ANY) ||
+	    bpf_map_update_elem(bpf_map__fd(programs->maps.places), &thread->tid, &place, BPF_ANY))
+		return vp_error_errno(errno, "cannot begin intervals of thread %u", thread->tid);
+	return NULL;
+}
+
+bool vp_intervals_is_watched(const struct vp_intervals *intervals, uint32_t tid)
+{
+	vp_vec_each (&intervals->watched, thread)
+		if (thread->tid == tid)
+			return true;
+	return false;
+}
+
+struct vp_error *vp_intervals_watch(struct vp_intervals *intervals, uint32_t pid, uint32_t tid,
+				    uint32_t vcpu)
+{
+	const struct thread thread = {pid, tid, vcpu};
+
+	vp_vec_push(&intervals->watched, thread);
+	if (intervals->begun && !has_place(intervals, tid))
+		VP_TRY(add_subject(intervals, &thread));
+	return intervals->options.recipe->unit == VP_UNIT_EVENT
+		   ? open_trigger(intervals, (int)tid, -1)
+		   : NULL;
+}
+
+bool vp_intervals_want_guests(const struct vp_intervals *intervals)
+{
+	return guest_events(intervals->options.recipe) != 0;
+}
+
+static struct vp_error *put_places(const struct vp_intervals *intervals, uint64_t key,
+				   const struct vp_guest_places *places)
+{
+	if (!bpf_map_update_elem(bpf_map__fd(intervals->programs->maps.guest_places), &key, places,
+				 BPF_ANY))
+		return NULL;
+	return vp_error_errno(errno, "there is no room for vCPU %u of process %u", (uint32_t)key,
+			      (uint32_t)(key >> 32));
+}
+
+struct vp_error *vp_intervals_identify(struct vp_intervals *intervals,
+				       const struct vp_guest_state *state,
+				       const struct vp_guest_finding *finding)
+{
+	vp_vec_each (&finding->cpus, cpu) {
+		struct vp_guest_places places = {0};
+		vp_vec_each (&finding->counts, place) {
+			if (place->vcpu != cpu->vcpu)
+				continue;
+			places.hva[place->count] = vp_guest_state_hva(state, place->gpa);
+			places.narrow |= (uint64_t)place->narrow << place->count;
+		}
+		VP_TRY(put_places(intervals, (uint64_t)state->pid << 32 | cpu->vcpu, &places));
+	}
+	return NULL;
+}
+
+void vp_intervals_forget(struct vp_intervals *intervals, uint32_t pid)
+{
+	int map = bpf_map__fd(intervals->programs->maps.guest_places);
+	uint64_t key, next;
+	bool more = !bpf_map_get_next_key(map, NULL, &key);
+
+	while (more) {
+		more = !bpf_map_get_next_key(map, &key, &next);
+		if (key >> 32 == pid)
+			bpf_map_delete_elem(map, &key);
+		key = next;
+	}
+}
+
+/* Runs a deed on a pCPU, between the work of the programs there. */
+static struct vp_error *do_on(struct vp_intervals *intervals, enum vp_interval_deed deed,
+			      uint32_t place, uint32_t pcpu)
+{
+	uint64_t arguments[2] = {deed, place};
+	LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = arguments,
+		    .ctx_size_in = sizeof(arguments), .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = pcpu);
+	int fd = bpf_program__fd(intervals->programs->progs.do_here);
+
+	for (int tries = 0; tries < TRIES; tries++) {
+		if (bpf_prog_test_run_opts(fd, &options))
+			return vp_error_errno(errno, "cannot begin or end the intervals on pCPU %u",
+					      pcpu);
+		if (!options.retval)
+			return NULL;
+	}
+	return vp_error_new("the intervals on pCPU %u do not begin or end: its programs are at "
+			    "work all the time",
+			    pcpu);
+}
+
+static struct vp_error *switch_triggers(struct vp_intervals *intervals, bool on)
+{
+	vp_vec_each (&intervals->triggers, fd)
+		if (ioctl(*fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0))
+			return vp_error_errno(errno, "cannot switch event '%s' %s",
+					      intervals->options.recipe->unit_name,
+					      on ? "on" : "off");
+	return NULL;
+}
+
+struct vp_error *vp_intervals_begin(struct vp_intervals *intervals)
+{
+	intervals->begun = vp_clock_monotonic();
+	intervals->programs->bss->origin = intervals->begun;
+	vp_vec_each (&intervals->watched, thread)
+		VP_TRY(add_subject(intervals, thread));
+	intervals->programs->bss->enabled = 1;
+	for (size_t i = 0; i < intervals->pcpus.count; i++)
+		VP_TRY(do_on(intervals, VP_BEGIN_HERE, 0, (uint32_t)intervals->pcpus.at[i]));
+	return switch_triggers(intervals, true);
+}
+
+struct vp_error *vp_intervals_drain(struct vp_intervals *intervals, int timeout_ms)
+{
+	int result = timeout_ms ? ring_buffer__poll(intervals->rings, timeout_ms) : 0;
+
+	if (result >= 0)
+		result = ring_buffer__consume(intervals->rings);
+	return result >= 0 || result == -EINTR
+		   ? NULL
+		   : vp_error_errno(-result, "cannot read the rings of the interval programs");
+}
+
+/* Those that have no pCPU now: their counts wait in the map. */
+static struct vp_error *end_sleepers(struct vp_intervals *intervals)
+{
+	int map = bpf_map__fd(intervals->programs->maps.places);
+	uint32_t pcpu = (uint32_t)intervals->pcpus.at[0], key, *before = NULL, place;
+
+	while (!bpf_map_get_next_key(map, before, &key)) {
+		if (!bpf_map_lookup_elem(map, &key, &place))
+			VP_TRY(do_on(intervals, VP_END_SUBJECT, place, pcpu));
+		before = &key;
+	}
+	return NULL;
+}
+
+struct vp_error *vp_intervals_end(struct vp_intervals *intervals)
+{
+	VP_TRY(switch_triggers(intervals, false));
+	for (size_t i = 0; i < intervals->pcpus.count; i++)
+		VP_TRY(do_on(intervals, VP_END_HERE, 0, (uint32_t)intervals->pcpus.at[i]));
+	VP_TRY(end_sleepers(intervals));
+	intervals->programs->bss->enabled = 0;
+	return NULL;
+}
+
+struct vp_intervals_lost vp_intervals_lost(const struct vp_intervals *intervals)
+{
+	const struct intervals_bpf__bss *bss = intervals->programs->bss;
+
+	return (struct vp_intervals_lost){bss->lost.intervals, bss->lost.subjects};
+}
+
+const struct vp_pcpus *vp_intervals_pcpus(const struct vp_intervals *intervals)
+{
+	return &intervals->pcpus;
+}
+
+char *vp_intervals_missing(const struct vp_intervals *intervals)
+{
+	return intervals->missing ? vp_strdup(intervals->missing) : NULL;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Loads the programs that count in aligned intervals, and hands over what they record. */
+#ifndef VP_COLLECT_INTERVALS_H
+#define VP_COLLECT_INTERVALS_H
+
+#include "base/error.h"
+#include "bpf/intervals.h"
+#include "collect/guest_reader.h"
+#include "collect/pcpus.h"
+#include "collect/rings.h"
+#include "schema/recipe.h"
+
+struct vp_intervals;
+
+struct vp_intervals_options {
+	const struct vp_recipe *recipe; /* outlives them */
+	size_t ring_bytes;              /* per pCPU: a power of two, at least a page */
+	bool only_watched;              /* vCPUs that nobody asked for have no intervals */
+	vp_records_taker take;          /* gets whole intervals: an interval and its values */
+	void *context;
+};
+
+/* Opens the counters, loads and attaches the programs. Nothing is counted yet. */
+struct vp_error *vp_intervals_open(const struct vp_intervals_options *options,
+				   struct vp_intervals **ret) VP_MUST_CHECK;
+/*
+ * Has intervals of a thread: a vCPU's, or with VP_VCPU_UNKNOWN a task's, and then of all that it
+ * starts. Threads may be added while intervals are counted.
+ */
+struct vp_error *vp_intervals_watch(struct vp_intervals *intervals, uint32_t pid, uint32_t tid,
+				    uint32_t vcpu) VP_MUST_CHECK;
+/* Whether vp_intervals_watch() was called for the thread. */
+bool vp_intervals_is_watched(const struct vp_intervals *intervals, uint32_t tid);
+/* Whether the recipe asks what guests' kernels count. */
+bool vp_intervals_want_guests(const struct vp_intervals *intervals);
+/* Has a guest's counters read from its memory from now on; vp_intervals_forget(): no longer. */
+struct vp_error *vp_intervals_identify(struct vp_intervals *intervals,
+				       const struct vp_guest_state *state,
+				       const struct vp_guest_finding *finding) VP_MUST_CHECK;
+void vp_intervals_forget(struct vp_intervals *intervals, uint32_t pid);
+struct vp_error *vp_intervals_begin(struct vp_intervals *intervals) VP_MUST_CHECK;
+/* Waits up to `timeout_ms` for records and hands over what there is. */
+struct vp_error *vp_intervals_drain(struct vp_intervals *intervals, int timeout_ms) VP_MUST_CHECK;
+/* Closes every subject's last interval, and counts no more; what is left can still be drained. */
+struct vp_error *vp_intervals_end(struct vp_intervals *intervals) VP_MUST_CHECK;
+void vp_intervals_free(struct vp_intervals *intervals);
+
+struct vp_intervals_lost vp_intervals_lost(const struct vp_intervals *intervals);
+/* Numbers of the pCPUs. */
+const struct vp_pcpus *vp_intervals_pcpus(const struct vp_intervals *intervals);
+/* A sentence on what this machine cannot count, or NULL; a new string. */
+char *vp_intervals_missing(const struct vp_intervals *intervals);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "guestmem/counts.h"
+
+/* A symbol, and how far behind it the counter is. */
+struct place {
+	struct vp_pack_symbol symbol;
+	uint64_t offset;
+	bool narrow;
+};
+
+static bool place_of(const struct vp_kernel_pack *pack, enum vp_guest_count count,
+		     struct place *ret)
+{
+	const uint64_t none = VP_PACK_NONE;
+
+	switch (count) {
+	case VP_GUEST_switches:
+		*ret = (struct place){pack->symbol.runqueues, pack->at.rq_switches, false};
+		break;
+	/* An array of unsigned long (struct vm_event_state). */
+	case VP_GUEST_faults:
+		*ret = (struct place){pack->symbol.vm_event_states, pack->value.pgfault, false};
+		break;
+	case VP_GUEST_major_faults:
+		*ret = (struct place){pack->symbol.vm_event_states, pack->value.pgmajfault, false};
+		break;
+	case VP_GUEST_interrupts:
+		*ret = (struct place){pack->symbol.kstat, pack->at.kstat_irqs, false};
+		break;
+	case VP_GUEST_timer:
+		*ret = (struct place){pack->symbol.irq_stat, pack->at.irq_timer, true};
+		break;
+	case VP_GUEST_forks:
+		*ret = (struct place){pack->symbol.total_forks, 0, false};
+		break;
+	default:
+		return false;
+	}
+	if (ret->symbol.offset == VP_PACK_NONE || ret->offset == none)
+		return false;
+	if (count == VP_GUEST_faults || count == VP_GUEST_major_faults)
+		ret->offset *= sizeof(uint64_t);
+	return true;
+}
+
+bool vp_guest_counter_find(const struct vp_guest_kernel *kernel, const struct vp_guest_cpu *cpu,
+			   enum vp_guest_count count, struct vp_guest_counter *ret)
+{
+	const struct vp_pack_symbol current = kernel->pack.symbol.current_task;
+	const struct vp_pack_symbol hot = kernel->pack.symbol.pcpu_hot;
+	struct vp_guest_page page;
+	struct place place;
+	uint64_t base;
+
+	if (!place_of(&kernel->pack, count, &place))
+		return false;
+	/* Since v6.15 (9d7de2aa8b41) per-CPU symbols are addresses in the image, and the bases
+	 * count from there: total_forks is of no CPU in any kernel. */
+	bool percpu = current.offset != VP_PACK_NONE ? current.percpu : hot.percpu;
+	if (count == VP_GUEST_forks)
+		base = kernel->text;
+	else
+		base = percpu ? cpu->base : cpu->base + kernel->text;
+	if (!vp_guest_view_translate(&kernel->view, base + place.symbol.offset + place.offset,
+				     &page) ||
+	    page.left < sizeof(uint64_t))
+		return false;
+	*ret = (struct vp_guest_counter){page.gpa, place.narrow};
+	return true;
+}

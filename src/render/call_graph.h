@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef VP_RENDER_CALL_GRAPH_H
+#define VP_RENDER_CALL_GRAPH_H
+
+#include "analyze/report.h"
+#include "base/buffer.h"
+
+/* Appends the call tree of a row, as report->graph asks; nothing if the row has none. */
+void vp_render_call_graph(const struct vp_report *report, const struct vp_profile_part *part,
+			  uint32_t row, struct vp_buffer *out);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Intervals for people, and as JSON. */
+#ifndef VP_RENDER_INTERVALS_H
+#define VP_RENDER_INTERVALS_H
+
+#include "analyze/intervals.h"
+#include "base/buffer.h"
+
+/* Each event over all intervals; `base` and `per` as in struct vp_interval_choice. */
+void vp_render_intervals_text(const struct vp_interval_book *book, const char *base, double per,
+			      struct vp_buffer *out);
+/* Every interval, with each event as it was counted and how long it was live. */
+void vp_render_intervals_json(const struct vp_interval_book *book, struct vp_buffer *out);
+
+#endif

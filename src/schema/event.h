@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Names of what can be counted: perf's events, the hypervisor's, the guest kernel's. */
+#ifndef VP_SCHEMA_EVENT_H
+#define VP_SCHEMA_EVENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cursor.h"
+#include "schema/interval.h"
+
+struct vp_event {
+	enum vp_event_source source;
+	uint32_t index;   /* enum vp_interval_count or vp_guest_count; of a counter, its number */
+	const char *unit; /* "" for a plain count, "ns" for a time */
+	/* Of a counter, as in struct perf_event_attr. */
+	uint32_t type;
+	uint64_t config;
+	bool exclude_user, exclude_kernel, exclude_host, exclude_guest;
+};
+
+/*
+ * Finds an event by its name: a name of schema/interval.h, perf's name of an event (with modifiers
+ * u, k, G and H behind a colon), or rHEX, the processor's own code. False: there is none.
+ */
+bool vp_event_find(struct vp_slice name, struct vp_event *ret);
+/* Calls `each` for every name but rHEX, by source. */
+void vp_event_each(void (*each)(void *context, const char *name, const struct vp_event *event,
+				const char *meaning),
+		   void *context);
+/* The counter that counts the same of a task where there is no hypervisor; false: none does. */
+bool vp_event_native(enum vp_guest_count count, struct vp_event *ret);
+
+#endif

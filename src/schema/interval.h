@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What can be counted in an interval beside perf's events: shared by the recipe's reader, the
+ * programs in the kernel and the report.
+ */
+#ifndef VP_SCHEMA_INTERVAL_H
+#define VP_SCHEMA_INTERVAL_H
+
+/*
+ * CLASS(name here, name in recipes, what it is): classes of VM exits. An exit is counted at the
+ * entry that ends it.
+ */
+#define VP_EXIT_CLASSES(CLASS)                                                                     \
+	CLASS(interrupt, "interrupt", "an interrupt or NMI of the host")                           \
+	CLASS(page_fault, "page-fault", "a nested page fault or a page fault, without MMIO")       \
+	CLASS(mmio, "mmio", "an access to a device's memory")                                      \
+	CLASS(io, "io", "an access to an I/O port")                                                \
+	CLASS(msr, "msr", "an access to an MSR or system register")                                \
+	CLASS(halt, "halt", "HLT, MWAIT or WFI")                                                   \
+	CLASS(hypercall, "hypercall", "VMCALL, VMMCALL, HVC or SMC")                               \
+	CLASS(cpuid, "cpuid", "CPUID")                                                             \
+	CLASS(pause, "pause", "PAUSE in a loop")                                                   \
+	CLASS(window, "window", "the guest takes interrupts again")                                \
+	CLASS(other, "other", "anything else")
+
+/* COUNT(name here, name in recipes, unit, what it is): of the hypervisor and the scheduler. */
+#define VP_INTERVAL_COUNTS(COUNT)                                                                  \
+	COUNT(entries, "entries", "", "VM entries")                                                \
+	COUNT(exits, "exits", "", "VM exits that were followed by an entry")                       \
+	COUNT(inject_interrupt, "inject:interrupt", "", "interrupts injected into the guest")      \
+	COUNT(inject_exception, "inject:exception", "", "exceptions injected, page faults too")    \
+	COUNT(inject_page_fault, "inject:page-fault", "", "page faults injected")                  \
+	COUNT(sched_in, "sched:in", "", "times it got a pCPU")                                     \
+	COUNT(sched_out, "sched:out", "", "times it lost its pCPU")                                \
+	COUNT(preempted, "sched:preempted", "", "times it lost its pCPU while it was runnable")    \
+	COUNT(migrations, "sched:migrations", "", "times it came back on another pCPU")            \
+	COUNT(wakeups, "wakeups", "", "times it was woken")                                        \
+	COUNT(time, "time", "ns", "time, whatever it did")                                         \
+	COUNT(time_running, "time:running", "ns", "time with a pCPU")                              \
+	COUNT(time_waiting, "time:waiting", "ns", "time runnable without a pCPU")                  \
+	COUNT(time_blocked, "time:blocked", "ns", "time asleep")                                   \
+	COUNT(time_guest, "time:guest", "ns", "time from VM entries to VM exits")                  \
+	COUNT(time_exits, "time:exits", "ns", "time with a pCPU from exits to entries")
+
+/* GUEST(name here, name in recipes, what it is): of the guest's kernel, on the vCPU's own CPU. */
+#define VP_GUEST_COUNTS(GUEST)                                                                     \
+	GUEST(switches, "guest:context-switches", "context switches")                              \
+	GUEST(faults, "guest:page-faults", "page faults")                                          \
+	GUEST(major_faults, "guest:major-faults", "page faults that needed I/O")                   \
+	GUEST(interrupts, "guest:interrupts", "interrupts of devices")                             \
+	GUEST(timer, "guest:timer-interrupts", "interrupts of the local timer")                    \
+	GUEST(forks, "guest:forks", "new tasks, on all CPUs of the guest")
+
+#define VP_ENUM_CLASS(id, ...) VP_EXITS_##id,
+enum vp_exit_class { VP_EXIT_CLASSES(VP_ENUM_CLASS) VP_EXIT_CLASS_COUNT };
+#undef VP_ENUM_CLASS
+
+/* The counts by number: these, then exits by class, then their time by class. */
+#define VP_ENUM_COUNT(id, ...) VP_COUNT_##id,
+enum vp_interval_count {
+	VP_INTERVAL_COUNTS(VP_ENUM_COUNT) VP_COUNT_BY_CLASS,
+	VP_COUNT_TIME_BY_CLASS = VP_COUNT_BY_CLASS + VP_EXIT_CLASS_COUNT,
+	VP_COUNTS = VP_COUNT_TIME_BY_CLASS + VP_EXIT_CLASS_COUNT
+};
+#undef VP_ENUM_COUNT
+
+#define VP_ENUM_GUEST(id, ...) VP_GUEST_##id,
+enum vp_guest_count { VP_GUEST_COUNTS(VP_ENUM_GUEST) VP_GUEST_COUNT };
+#undef VP_ENUM_GUEST
+
+/* What closes an interval. */
+enum vp_interval_unit { VP_UNIT_EVENT, VP_UNIT_EXITS, VP_UNIT_TIME };
+/* Whose intervals they are. */
+enum vp_interval_per { VP_PER_VCPU, VP_PER_TASK, VP_PER_PCPU };
+/* Where an event's count comes from. */
+enum vp_event_source { VP_FROM_COUNTER, VP_FROM_COUNT, VP_FROM_GUEST };
+
+enum {
+	VP_EVENTS_MAX = 64,      /* of a recipe */
+	VP_COUNTERS_MAX = 32,    /* of these, perf's */
+	VP_LIVE_ALL = 1000000000 /* an interval_value's `live` if it was counted all the time */
+};
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A recipe: which events are counted over which intervals. A text of statements, one a line, words
+ * separated by blanks, `#` begins a comment:
+ *
+ *   interval UNIT WIDTH     what closes an interval: `time` (with ns, us, ms or s), `exits`, or one
+ *                           of perf's events (with k, M or G)
+ *   per vcpu|task|pcpu      whose intervals
+ *   native                  without a hypervisor, see vp_recipe_make_native()
+ *   duration SECONDS
+ *   sub-intervals N         into so many parts is an interval divided, for the sets to take turns
+ *   set EVENT...            counters that are live together; sets take turns if they must
+ *   count EVENT...          events that are counted over the whole interval
+ */
+#ifndef VP_SCHEMA_RECIPE_H
+#define VP_SCHEMA_RECIPE_H
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "schema/event.h"
+
+struct vp_recipe_event {
+	char *name;
+	struct vp_event event;
+	uint32_t set; /* from 1; 0: counted over the whole interval */
+};
+
+struct vp_recipe {
+	enum vp_interval_unit unit;
+	char *unit_name;
+	struct vp_event trigger; /* of VP_UNIT_EVENT */
+	uint64_t width;          /* events, exits or ns */
+	enum vp_interval_per per;
+	bool native;
+	uint64_t duration;      /* s; 0: no end */
+	uint32_t sub_intervals; /* at least n_sets, or 0 without sets */
+	uint32_t n_sets, n_counters;
+	VP_VEC(struct vp_recipe_event) events; /* as interval_value records number them */
+};
+
+/* `label` names the text in sentences, with line and column: the file's name. */
+struct vp_error *vp_recipe_parse(const char *label, const void *text, size_t size,
+				 struct vp_recipe *ret) VP_MUST_CHECK;
+struct vp_error *vp_recipe_read(const char *path, struct vp_recipe *ret) VP_MUST_CHECK;
+/* The same recipe as text. */
+void vp_recipe_write(const struct vp_recipe *recipe, struct vp_buffer *text);
+void vp_recipe_deinit(struct vp_recipe *recipe);
+
+/*
+ * Makes it one without a hypervisor, of a task or (if it is `per pcpu`) of pCPUs: what a guest's
+ * kernel counts is counted by the counter of the same meaning, as far as there is one. An error for
+ * intervals of VM exits.
+ */
+struct vp_error *vp_recipe_make_native(const char *label, struct vp_recipe *recipe) VP_MUST_CHECK;
+/* Changes whose intervals they are: "vcpu", "task" or "pcpu". */
+struct vp_error *vp_recipe_set_per(const char *label, struct vp_recipe *recipe,
+				   const char *per) VP_MUST_CHECK;
+/* The number of the event of that name, or VP_EVENTS_MAX. */
+uint32_t vp_recipe_find(const struct vp_recipe *recipe, const char *name);
+
+#endif

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Call chains: a known tree of calls in a guest, in user space and into system calls."""
+import json
+
+from lab import vperf
+
+SCENARIO = """
+host pcpus=2 kernel={host}
+guest g1 vcpus=1 memory=256 kernel={guest}
+workload g1 length=100 calls --both
+command vperf record -g --no-agent -o /out/rec -- sleep {seconds}
+"""
+
+READ = ["entry_SYSCALL_64_after_hwframe", "do_syscall_64", "ksys_read", "vfs_read"]
+LEVELS = ["main", *(f"level_{n}" for n in range(1, 7))]
+
+
+def stacks_of(run):
+    text = vperf("report", str(run.recording()), "--format", "json").stdout
+    report = json.loads(text)
+    return report, [stack for stack in report["stacks"] if stack["vm"] == "g1"]
+
+
+def split_at_kernel(frames):
+    """The frames of user space that the program itself has, and what follows them."""
+    own = [n for n, frame in enumerate(frames) if frame in LEVELS]
+    return (frames[own[0]:own[-1] + 1], frames[own[-1] + 1:]) if own else ([], frames)
+
+
+def count(stacks, wanted):
+    return sum(stack["samples"] for stack in stacks if wanted(stack))
+
+
+def judge(stacks, hit, exact, least, claims, text):
+    """Of the stacks with a hit, 99 % are exact; the most frequent of the others is shown."""
+    hits = [stack for stack in stacks if hit(stack["frames"])]
+    bad = [stack for stack in hits if not exact(stack["frames"])]
+    total = sum(stack["samples"] for stack in hits)
+    right = total - sum(stack["samples"] for stack in bad)
+    worst = max(bad, key=lambda stack: stack["samples"], default=None)
+    claims.check(total > least and right >= 0.99 * total,
+                 f"{right} of {total} {text}; not so: {worst and worst['frames']}")
+
+
+def check_user(stacks, claims):
+    """Samples that hit the burning function itself: every caller, nobody else, in order."""
+    judge(stacks, lambda frames: frames[-1] == "level_6",
+          lambda frames: split_at_kernel(frames) == (LEVELS, []), 500, claims,
+          "samples in the known tree have exactly its chain")
+
+
+def check_kernel(stacks, claims):
+    """System calls: user space and kernel in one stack, and the kernel's chain is that of read(2)."""
+    def exact(frames):
+        own, rest = split_at_kernel(frames)
+        calls = [frame for frame in rest if frame in READ]
+        return own == LEVELS and rest[0] == READ[0] and calls[:len(READ)] == READ
+    judge(stacks, lambda frames: "vfs_read" in frames, exact, 200, claims,
+          "samples of read(2) have user space, system call and file system in one stack")
+
+
+def check_walks(report, claims):
+    """The guest's user space ends in the C library, which has no frame pointers."""
+    for kind, ends in report["walks"].items():
+        print(f"   {kind}: {ends}")
+    for kind, least in (("guest_kernel", 95), ("host", 95)):
+        ends = report["walks"][kind]
+        total = sum(ends.values())
+        claims.check(total > 50 and 100 * ends.get("whole", 0) >= least * total,
+                     f"of {total} walks of {kind}, at least {least} % are whole: {ends}")
+
+
+def check_hypervisor(stacks, claims):
+    def crosses(stack):
+        frames = stack["frames"]
+        return "[hypervisor]" in frames and "kvm_arch_vcpu_ioctl_run" in frames and \
+            frames.index("[hypervisor]") > 0
+    claims.check(count(stacks, crosses) > 5,
+                 f"{count(stacks, crosses)} samples of KVM at work are in the guest's stacks")
+
+
+def check_folded(run, claims):
+    lines = vperf("report", str(run.recording()), "--folded").stdout.splitlines()
+    total = sum(int(line.rsplit(" ", 1)[1]) for line in lines)
+    samples = json.loads(vperf("report", str(run.recording()), "--json").stdout)["samples"]
+    claims.check(total == samples and all(";" in line for line in lines),
+                 f"folded stacks have all {samples} samples")
+
+
+def check_children(report, claims):
+    shares = {row["function"]: row["total"] for row in report["rows"]
+              if row["process"] == "calls" and row["vm"] == "g1"}
+    least = shares.get("level_6", 0)
+    claims.check(all(shares.get(level, 0) >= 0.98 * least for level in LEVELS) and
+                 shares.get("main", 0) <= report["samples"],
+                 f"callers have what they called: {[shares.get(level) for level in LEVELS]}")
+
+
+def chains(run, claims):
+    report, stacks = stacks_of(run)
+    check_user(stacks, claims)
+    check_kernel(stacks, claims)
+    check_walks(report, claims)
+    check_hypervisor(stacks, claims)
+    check_children(report, claims)
+    check_folded(run, claims)
+
+
+SUITES = ("bullseye", "bookworm", "trixie", "sid")
+USUAL = (("bookworm", "trixie"),)
+
+
+def tests(pairs):
+    return [(f"chains: host {host}, guest {guest}",
+             SCENARIO.format(host=host, guest=guest, seconds=5), chains) for host, guest in pairs]
+
+
+TESTS = tests(USUAL)
+FULL = tests([(host, guest) for host in SUITES for guest in SUITES if (host, guest) not in USUAL])

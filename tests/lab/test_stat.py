@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What intervals must show: exact sums, and costs of VM exits that a model finds again."""
+import json
+
+from lab import vperf
+
+# Classes of exits, and what the account calls them (AMD); MMIO is a page fault to the processor.
+CLASSES = {"cpuid": "CPUID", "io": "IOIO", "mmio": "NPF", "halt": "HLT"}
+
+
+def stat(run, name):
+    return json.loads(vperf("stat", "report", str(run.recording(name)), "--format", "json").stdout)
+
+
+def rows_of(report, prefix):
+    return [row for row in report["intervals"] if row["subject"].startswith(prefix)]
+
+
+def total(rows, event):
+    return sum(row["events"][event]["counted"] for row in rows)
+
+
+def check_chain(claims, report, what):
+    """Every subject's intervals follow each other without gaps, and none is missing."""
+    subjects = {}
+    for row in report["intervals"]:
+        subjects.setdefault((row["tid"], row["vcpu"]), []).append(row)
+    gaps = sum(before["end"] != after["begin"] or before["number"] + 1 != after["number"]
+               for rows in subjects.values() for before, after in zip(rows, rows[1:]))
+    claims.check(subjects and not gaps and not report["lost"],
+                 f"{what}: {len(report['intervals'])} intervals of {len(subjects)} subjects, {gaps} gaps, "
+                 f"{report['lost']} lost")
+
+
+EXITS = """interval exits 250
+per vcpu
+count exits exits:cpuid exits:io exits:mmio exits:halt exits:page-fault exits:interrupt
+count time time:running time:waiting time:blocked time:guest time:exits"""
+TIME = """interval time 10ms
+per vcpu
+count exits exits:cpuid exits:io exits:mmio exits:halt exits:page-fault time guest:context-switches
+count guest:page-faults guest:forks guest:timer-interrupts inject:interrupt"""
+KNOWN = """
+host pcpus=2
+guest g1 vcpus=1 memory=256 pin=1 qemu="-serial unix:/run/vlab/g1.stat,server=on,wait=off"
+workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read word <&3; do \
+if [ $word = work ]; then forkstorm --count 200 --rate 50 > /dev/null; fi; { echo done; \
+grep -e ctxt -e processes /proc/stat; grep pgfault /proc/vmstat; grep LOC: /proc/interrupts; echo end; } >&3; done'
+command-before printf '%s' 'RECIPE_EXITS' > /tmp/exits.recipe; printf '%s' 'RECIPE_TIME' > /tmp/time.recipe
+command vperf stat -r /tmp/exits.recipe -o /out/exits -- vperf record --no-samples --no-agent -o /out/rec -- \
+tinyvm --cpuid 8000 --out 4000 --mmio 2000 --hlt 1000
+command vperf stat -r /tmp/time.recipe -o /out/time --vm g1 -- tests/lab/ask-guest g1
+""".replace("RECIPE_EXITS", EXITS.replace("\n", "\\n")).replace("RECIPE_TIME", TIME.replace("\n", "\\n"))
+KNOWN = KNOWN.replace("'%s' '", "'").replace("\\\n", "")
+DONE = {"cpuid": 8000, "io": 4000, "mmio": 2000, "halt": 1000}
+
+
+def known_exits(run, claims):
+    report = stat(run, "exits")
+    check_chain(claims, report, "by exits")
+    rows = rows_of(report, "vm-")
+    for name, count in DONE.items():
+        found = total(rows, f"exits:{name}")
+        claims.check(found == count, f"exits:{name}: {found} counted, {count} were done")
+    whole = [row for row in report["intervals"] if not row["partial"]]
+    off = [row["events"]["exits"]["counted"] for row in whole
+           if row["events"]["exits"]["counted"] != 250]
+    claims.check(len(rows) >= 60 and not off, f"{len(whole)} whole intervals of 250 exits, {off} are not")
+    wrong = [row for row in report["intervals"] if row["events"]["time"]["counted"] !=
+             sum(row["events"][f"time:{state}"]["counted"]
+                 for state in ("running", "waiting", "blocked"))]
+    claims.check(not wrong, f"running, waiting and blocked sum to the time of all but {len(wrong)} intervals")
+
+
+def guest_counts(run, claims):
+    """The guest read its books twice, each within a known time; what they say lies between what the
+    intervals between these times and those around them say."""
+    report = stat(run, "time")
+    check_chain(claims, report, "by time")
+    asked = json.loads(run.command_output(3))
+    books = {"guest:context-switches": "ctxt", "guest:forks": "processes",
+             "guest:page-faults": "pgfault", "guest:timer-interrupts": "LOC"}
+    rows = report["intervals"]
+    inside = [r for r in rows if r["begin"] >= asked["first"][1] and r["end"] <= asked["second"][0]]
+    around = [r for r in rows if r["end"] > asked["first"][0] and r["begin"] < asked["second"][1]]
+    for event, book in books.items():
+        least, most = total(inside, event), total(around, event)
+        claims.check(0 < least <= asked["counts"][book] <= most,
+                     f"{event}: the guest's own books say {asked['counts'][book]}, intervals {least} to {most}")
+    dead = [row for row in inside if row["events"]["guest:page-faults"]["live"] < 1]
+    claims.check(not dead, f"{len(dead)} of {len(inside)} intervals without the guest's counters")
+
+
+def known(run, claims):
+    known_exits(run, claims)
+    guest_counts(run, claims)
+
+
+# One nanosecond is one instruction here: costs of exits are figures, not noise.
+MIX = """interval time 2ms
+per vcpu
+count exits:cpuid exits:io exits:mmio exits:halt exits:interrupt exits:page-fault time:exits"""
+COSTS = """
+host pcpus=1 icount=yes
+command-before printf 'RECIPE' > /tmp/mix.recipe
+command vperf stat -r /tmp/mix.recipe -o /out/mix -- vperf record --no-samples --no-agent -o /out/rec -- \
+bash -c 'RANDOM=7; for i in 1 2 3 4 5 6 7 8; do tinyvm --cpuid $((RANDOM % 2000)) --out $((RANDOM % 1500)) \
+--mmio $((RANDOM % 1200)) --hlt $((RANDOM % 1000)); done'
+""".replace("RECIPE", MIX.replace("\n", "\\n")).replace("\\\n", "")
+
+
+def costs(run, claims):
+    check_chain(claims, stat(run, "mix"), "by time")
+    fit = json.loads(vperf("model", "linear", str(run.recording("mix")), "--target", "time:exits",
+                           "--format", "json").stdout)["linear"]
+    exits = json.loads(vperf("exits", str(run.recording()), "--json").stdout)["exits"]
+    for name, reason in CLASSES.items():
+        rows = [row for row in exits if row["reason"] == reason]
+        cost = (sum(row[part] for row in rows for part in ("kernel_ns", "poll_ns", "vmm_ns")) /
+                sum(row["count"] for row in rows))
+        found = [p["coefficient"] for p in fit["predictors"] if p["name"] == f"exits:{name}"]
+        claims.near(f"cost of an exit for {name}, ns, by regression", found[0], cost, 0.1 * cost)
+
+
+# The same work in a guest and natively. One row is 20 ms of a vCPU, or of a pCPU.
+COMPARED = """interval time 20ms
+per vcpu
+count exits:cpuid exits:mmio exits:io exits:halt exits:interrupt exits:msr exits:page-fault
+count guest:context-switches guest:page-faults time:guest time:running"""
+INFLATION = """
+host pcpus=1 icount=yes
+guest g1 vcpus=1 memory=256 pin=0
+file g1 tests/lab/mixed-exits /bin/mixed-exits
+workload g1 sh /bin/mixed-exits 100
+command-before printf 'RECIPE' > /tmp/compared.recipe
+command sleep 1; vperf stat -r /tmp/compared.recipe -d 5 -o /out/virt -- \
+vperf record --no-samples --no-agent -o /out/rec -- sleep 4.5
+command lab-guest stop g1; vperf stat -r /tmp/compared.recipe --native --per pcpu -o /out/native -- \
+sh tests/lab/mixed-exits 3
+""".replace("RECIPE", COMPARED.replace("\n", "\\n")).replace("\\\n", "")
+GROUPS = """cpuid: exits:cpuid
+mmio: exits:mmio
+io: exits:io
+rest of exits: exits:halt, exits:msr, exits:interrupt, exits:page-fault
+guest: time:guest, guest:context-switches, guest:page-faults
+"""
+
+
+def inflation(run, claims):
+    (run.out / "groups").write_text(GROUPS)
+    compared = json.loads(vperf("model", "compare", str(run.recording("native")),
+                                str(run.recording("virt")), "--target", "time:running", "--groups",
+                                str(run.out / "groups"), "--format", "json").stdout)
+    parts = {part["name"]: part for part in compared["comparison"]["groups"]}
+    exits = json.loads(vperf("exits", str(run.recording()), "--json").stdout)["exits"]
+    whole = [row for row in stat(run, "virt")["intervals"] if not row["partial"]]
+    for name in ("cpuid", "mmio", "io"):
+        row, = (row for row in exits if row["reason"] == CLASSES[name])
+        cost = sum(row[part] for part in ("kernel_ns", "poll_ns", "vmm_ns")) / row["count"]
+        expected = cost * total(whole, f"exits:{name}") / len(whole)
+        claims.near(f"more by {name}, ns per 20 ms", parts[name]["virtualized"] - parts[name]["native"],
+                    expected, 0.1 * expected)
+        claims.check(parts[name]["native"] == 0, f"{name} explains nothing natively")
+
+
+TESTS = [
+    ("stat: known counts", KNOWN, known),
+    ("stat: costs of exits", COSTS, costs),
+]
+
+
+def matrix_scenario(host):
+    return f"""
+host pcpus=2 kernel={host}
+guest g1 vcpus=1 memory=256 pin=1 kernel={host}
+workload g1 shares a=100
+command vperf stat -r recipes/software.recipe -o /out/vcpu -- tinyvm --cpuid 20000 --out 3000 --wait 1
+command printf 'interval task-clock 5ms\\nper pcpu\\ncount exits:cpuid task-clock time' > /tmp/pcpu.recipe; \
+vperf stat -r /tmp/pcpu.recipe -o /out/pcpu -- tinyvm --cpuid 20000
+command vperf stat -r recipes/software.recipe --native -o /out/task -- forkstorm --count 20 --rate 20
+""".replace("; \\\n", "; ")
+
+
+def matrix_claims(run, claims):
+    report = stat(run, "vcpu")
+    check_chain(claims, report, "vCPUs")
+    rows = rows_of(report, "vm-")
+    found = [total(rows, f"exits:{name}") for name in ("cpuid", "io")]
+    claims.check(found == [20000, 3000], f"{found} CPUIDs and port accesses, 20000 and 3000 were done")
+    dead = [row for row in rows_of(report, "g1/") if row["events"]["guest:context-switches"]["live"] < 1]
+    claims.check(not dead, f"{len(dead)} intervals of g1 without its kernel's counters")
+    report = stat(run, "pcpu")
+    found = total(report["intervals"], "exits:cpuid")
+    claims.check(found == 20000, f"{found} CPUIDs on all pCPUs, 20000 were done")
+    clock, time = (total(report["intervals"], event) for event in ("task-clock", "time"))
+    claims.near("task-clock of the pCPUs, % of the time", 100 * clock / time, 100, 0.5)
+    report = stat(run, "task")
+    tasks = {row["tid"] for row in report["intervals"]}
+    claims.check(len(tasks) == 21, f"{len(tasks)} tasks of forkstorm and 20 children")
+    check_chain(claims, report, "tasks")
+
+
+FULL = [("stat: inflation", INFLATION, inflation)] + [
+    (f"stat: host {host}", matrix_scenario(host), matrix_claims)
+    for host in ("bullseye", "bookworm", "trixie", "sid")]

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Call chains: unwind tables and what is made of them, and the way from records to stacks. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "guest_builder.h"
+#include "guestmem/orc.h"
+#include "make_recording.h"
+#include "render/report.h"
+#include "symbol/unwind.h"
+#include "timeline/chain.h"
+
+#define NAME "test_chains.rec"
+
+/*
+ * A kernel of four functions at 0x1000, 0x2000, …: `inner` has one word and its return address on
+ * the stack, `outer` goes by RBP; `irq` is on registers, `entry` on those of user space; from
+ * 0x5000 on there is nothing.
+ */
+static const char tables[] = "vperf-orc 1\n"
+			     "kernel 6.1 abcd\n"
+			     "r sp 16 none 0 call\n"
+			     "r bp 16 prev -16 call\n"
+			     "r sp 8 none 0 regs\n"
+			     "r sp 0 none 0 iret-regs\n"
+			     "r none 0 none 0 undefined\n"
+			     "r none 0 none 0 outermost\n"
+			     "a 1000 0\n"
+			     "d 1000 1\n"
+			     "d 1000 2\n"
+			     "d 1000 3\n"
+			     "d 1000 4\n"
+			     "a 6000 5\n"
+			     "end 14\n";
+
+enum { STACK = 0x10000, WORDS = 16 };
+
+static struct vp_orc parse(void)
+{
+	struct vp_orc orc;
+
+	expect_no_error(vp_orc_parse("tables", tables, sizeof(tables) - 1, &orc));
+	assert_true(orc.whole);
+	return orc;
+}
+
+static void test_tables(void **state)
+{
+	struct vp_orc orc = parse();
+
+	assert_int_equal(orc.entries.count, 6);
+	assert_null(vp_orc_find(&orc, 0xfff));
+	assert_int_equal(vp_orc_find(&orc, 0x1000)->sp_offset, 16);
+	assert_int_equal(vp_orc_find(&orc, 0x1fff)->sp_reg, VP_ORC_SP);
+	assert_int_equal(vp_orc_find(&orc, 0x2000)->bp_offset, -16);
+	assert_int_equal(vp_orc_find(&orc, 0x4001)->kind, VP_ORC_IRET_REGS);
+	assert_int_equal(vp_orc_find(&orc, UINT64_MAX)->kind, VP_ORC_OUTERMOST);
+	vp_orc_deinit(&orc);
+}
+
+static void test_tables_malformed(void **state)
+{
+	static const struct {
+		const char *text, *said;
+	} bad[] = {{"", "'vperf-orc 1' was expected"},
+		   {"vperf-orc 2\n", "'vperf-orc 1' was expected"},
+		   {"vperf-orc 1\nr sp 16 none 0 jump\n", "line 2"},
+		   {"vperf-orc 1\nr sp 99999 none 0 call\n", "line 2"},
+		   {"vperf-orc 1\na 1000 0\n", "line 2"}, /* a rule that there is not */
+		   {"vperf-orc 1\nr sp 8 none 0 call\na x 0\n", "line 3"},
+		   {"vperf-orc 1\nwhat\n", "line 2"},
+		   {"vperf-orc 1\nend 7\n", "line 2"}};
+	struct vp_orc orc;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(bad); i++)
+		expect_error(vp_orc_parse("it", bad[i].text, strlen(bad[i].text), &orc),
+			     bad[i].said);
+	/* What is cut off can be used, and is known to be cut off; order is no matter of the text.
+	 */
+	static const char cut[] = "vperf-orc 1\nr sp 8 none 0 call\na 2000 0\na 1000 0\n";
+	expect_no_error(vp_orc_parse("it", cut, sizeof(cut) - 1, &orc));
+	assert_false(orc.whole);
+	assert_int_equal(orc.entries.at[0].from, 0x1000);
+	vp_orc_deinit(&orc);
+}
+
+static void test_tables_written(void **state)
+{
+	const struct vp_orc_rule call = {16, -16, VP_ORC_BP, VP_ORC_PREV_SP, VP_ORC_CALL, 0};
+	const struct vp_orc_rule regs = {-8, 0, VP_ORC_SP_INDIRECT, VP_ORC_NONE, VP_ORC_REGS, 0};
+	const struct vp_build_id id = vp_build_id_of("\1\2", 2);
+	struct vp_orc_writer writer;
+	struct vp_orc orc;
+
+	vp_orc_writer_init(&writer, "6.1 x", &id);
+	vp_orc_write(&writer, 0xffffffff81000000, &call);
+	vp_orc_write(&writer, 0xffffffff81000010, &regs);
+	vp_orc_write(&writer, 0xffffffff80000000, &call);
+	vp_orc_writer_finish(&writer);
+	expect_no_error(vp_orc_parse("it", writer.text.bytes, writer.text.size, &orc));
+	assert_true(orc.whole);
+	assert_int_equal(orc.rules.count, 2);
+	assert_memory_equal(vp_orc_find(&orc, 0xffffffff8100000f), &call, sizeof(call));
+	assert_memory_equal(vp_orc_find(&orc, 0xffffffff81000010), &regs, sizeof(regs));
+	assert_memory_equal(vp_orc_find(&orc, 0xffffffff80000000), &call, sizeof(call));
+	vp_orc_deinit(&orc);
+	vp_orc_writer_deinit(&writer);
+}
+
+/* inner ← outer ← irq's registers ← inner ← entry's registers of user space. */
+static void fill_stack(struct vp_chain_stack *pieces)
+{
+	const uint64_t words[3 * WORDS] = {
+	    /* inner: its word, and back into outer */
+	    0, 0x2010,
+	    /* outer, by RBP = STACK + 24: the caller's RBP, and back into irq */
+	    7, STACK + 0x500, 0x3020,
+	    /* a word, and pt_regs: RBP the fifth, IP, CS, flags, SP and SS the last */
+	    1, [6 + 4] = STACK + 0x600, [6 + 16] = 0x1008, 0x10, 0, STACK + 8 * 30, 0x18,
+	    /* inner once more, at 30: back into entry, whose frame is the processor's */
+	    [31] = 0x4000 + 1, [32] = 0x7f0012345678, 0x33, 0, 0x7ffc00000000, 0x2b};
+
+	for (size_t i = 0; i < 3; i++) {
+		pieces[i] = (struct vp_chain_stack){.tid = 1001,
+						    .address = STACK + i * sizeof(pieces[i].words)};
+		memcpy(pieces[i].words, words + i * WORDS, sizeof(pieces[i].words));
+	}
+}
+
+static const struct vp_unwind_registers at_inner = {0x1004, STACK, STACK + 24};
+
+static void test_unwind(void **state)
+{
+	static const uint64_t expected[] = {0x1004, 0x200f, 0x301f, 0x1008, 0x4000};
+	struct vp_orc orc = parse();
+	struct vp_chain_stack pieces[3];
+	struct vp_unwind unwind;
+
+	fill_stack(pieces);
+	vp_unwind_kernel(&orc, &at_inner, pieces, 3, &unwind);
+	assert_int_equal(unwind.end, VP_UNWIND_USER);
+	assert_int_equal(unwind.user_ip, 0x7f0012345678);
+	assert_int_equal(unwind.count, VP_ARRAY_SIZE(expected));
+	assert_memory_equal(unwind.at, expected, sizeof(expected));
+	vp_orc_deinit(&orc);
+}
+
+static void test_unwind_ends(void **state)
+{
+	struct vp_orc orc = parse();
+	struct vp_chain_stack pieces[3];
+	struct vp_unwind unwind;
+	struct vp_unwind_registers from = at_inner;
+
+	fill_stack(pieces);
+	vp_unwind_kernel(&orc, &at_inner, pieces, 1, &unwind); /* the registers' end is beyond it */
+	assert_int_equal(unwind.end, VP_UNWIND_NO_STACK);
+	assert_int_equal(unwind.count, 3);
+	from.ip = 0x5000;
+	vp_unwind_kernel(&orc, &from, pieces, 3, &unwind);
+	assert_int_equal(unwind.end, VP_UNWIND_NO_RULE);
+	assert_int_equal(unwind.count, 1);
+	from.ip = 0x6001;
+	vp_unwind_kernel(&orc, &from, pieces, 3, &unwind);
+	assert_int_equal(unwind.end, VP_UNWIND_OUTERMOST);
+	from = (struct vp_unwind_registers){0x1004, UINT64_MAX - 4, 0};
+	vp_unwind_kernel(&orc, &from, pieces, 3, &unwind);
+	assert_int_equal(unwind.end, VP_UNWIND_NO_STACK);
+	/* A frame that returns to itself, for ever. */
+	pieces[0].words[1] = 0x2010;
+	pieces[0].words[3] = STACK + 24;
+	pieces[0].words[4] = 0x2010;
+	vp_unwind_kernel(&orc, &at_inner, pieces, 3, &unwind);
+	assert_int_equal(unwind.end, VP_UNWIND_TOO_DEEP);
+	assert_int_equal(unwind.count, VP_UNWIND_FRAMES);
+	vp_orc_deinit(&orc);
+}
+
+/* What a rule needs is known only where registers were saved. */
+static void test_unwind_registers(void **state)
+{
+	static const char text[] = "vperf-orc 1\nr r13 8 none 0 call\nr sp 0 none 0 regs\n"
+				   "a 1000 0\na 2000 1\nend 5\n";
+	struct vp_unwind_registers from = {0x1000, STACK, 0};
+	struct vp_chain_stack pieces[3] = {0};
+	struct vp_unwind unwind;
+	struct vp_orc orc;
+
+	expect_no_error(vp_orc_parse("it", text, sizeof(text) - 1, &orc));
+	for (size_t i = 0; i < 3; i++)
+		pieces[i].address = STACK + i * sizeof(pieces[i].words);
+	vp_unwind_kernel(&orc, &from, pieces, 3, &unwind);
+	assert_int_equal(unwind.end, VP_UNWIND_NO_REGISTER);
+	/* Interrupted at 0x1004, with R13 = STACK + 8 * 40, whence the call at 0x1007 is returned
+	 * to. */
+	pieces[0].words[2] = STACK + 8 * 40;
+	pieces[1].words[0] = 0x1004;
+	pieces[1].words[1] = 0x10;
+	pieces[2].words[40 - 32] = 0x1008;
+	from.ip = 0x2000;
+	vp_unwind_kernel(&orc, &from, pieces, 3, &unwind);
+	assert_int_equal(unwind.count, 3);
+	assert_int_equal(unwind.at[1], 0x1004);
+	assert_int_equal(unwind.at[2], 0x1007);
+	assert_int_equal(unwind.end, VP_UNWIND_NO_REGISTER);
+	vp_orc_deinit(&orc);
+}
+
+static struct guest_builder guest;
+
+/* The tables of the guest as it is, read from its memory and parsed again. */
+static struct vp_orc orc_of_guest(void)
+{
+	static const vp_kernel_packs none;
+	struct vp_guest_snapshot snapshot;
+	struct vp_guest_kernel kernel;
+	struct vp_buffer bytes = {0};
+	struct vp_orc orc;
+	size_t entries;
+	char text[4096];
+
+	built_snapshot(&guest, &bytes);
+	expect_no_error(vp_guest_snapshot_init(bytes.bytes, bytes.size, &snapshot));
+	expect_no_error(vp_guest_kernel_find(&snapshot.memory, snapshot.vcpus.at,
+					     snapshot.vcpus.count, &none, 42, &kernel));
+	VP_AUTO_CLOSE int fd = memfd_create("orc", MFD_CLOEXEC);
+	expect_no_error(vp_guest_orc_write(&kernel, fd, &entries));
+	assert_int_equal(entries, BUILT_ORC);
+	ssize_t size = pread(fd, text, sizeof(text), 0);
+	assert_true(size > 0);
+	expect_no_error(vp_orc_parse("it", text, (size_t)size, &orc));
+	vp_guest_kernel_deinit(&kernel);
+	vp_guest_snapshot_deinit(&snapshot);
+	vp_buffer_deinit(&bytes);
+	return orc;
+}
+
+static void expect_rule(const struct vp_orc *orc, uint32_t at, uint8_t sp_reg, uint8_t bp_reg,
+			uint8_t kind)
+{
+	const struct vp_orc_rule *rule = vp_orc_find(orc, BUILT_TEXT + at);
+
+	assert_non_null(rule);
+	assert_int_equal(rule->sp_reg, sp_reg);
+	assert_int_equal(rule->bp_reg, bp_reg);
+	assert_int_equal(rule->kind, kind);
+}
+
+/* The tables that guests have: `end` or not, and the older and the newer numbers of registers. The
+ * built guest's BTF has all members, `end` among them. */
+static void test_guest_tables(void **state)
+{
+	built_kernel(&guest, BUILT_OLD);
+	built_orc(&guest, 0, 0x100, 8, 0, 0x05, 0);    /* sp + 8, call */
+	built_orc(&guest, 1, 0x110, 16, -16, 0x15, 0); /* sp, bp from the frame */
+	built_orc(&guest, 2, 0x120, 0, 0, 0x05, 1);    /* registers */
+	built_orc(&guest, 3, 0x130, 0, 0, 0x00, 0x8);  /* outermost */
+	built_orc(&guest, 4, 0x140, 0, 0, 0x00, 0);    /* nothing */
+	struct vp_orc orc = orc_of_guest();
+	expect_rule(&orc, 0x108, VP_ORC_SP, VP_ORC_NONE, VP_ORC_CALL);
+	expect_rule(&orc, 0x11f, VP_ORC_SP, VP_ORC_PREV_SP, VP_ORC_CALL);
+	expect_rule(&orc, 0x120, VP_ORC_SP, VP_ORC_NONE, VP_ORC_REGS);
+	expect_rule(&orc, 0x130, VP_ORC_NONE, VP_ORC_NONE, VP_ORC_OUTERMOST);
+	expect_rule(&orc, 0x140, VP_ORC_NONE, VP_ORC_NONE, VP_ORC_UNDEFINED);
+	vp_orc_deinit(&orc);
+
+	for (unsigned i = 0; i < BUILT_ORC; i++)
+		built_orc(&guest, i, 0x100 + 16 * i, 8, 0, i == 1 ? 0x83 : 0x03, 0);
+	orc = orc_of_guest();
+	expect_rule(&orc, 0x100, VP_ORC_SP, VP_ORC_NONE, VP_ORC_CALL);
+	expect_rule(&orc, 0x110, VP_ORC_SP, VP_ORC_PREV_SP, VP_ORC_CALL);
+	vp_orc_deinit(&orc);
+}
+
+static void test_chain_records(void **state)
+{
+	struct vp_chain chain = {0};
+	struct vp_chain_frames frames = {.id = VP_ID_chain_frames,
+					 .tid = 5,
+					 .mode = VP_MODE_USER,
+					 .count = 8,
+					 .end = VP_CHAIN_GOES_ON,
+					 .ips = {1, 2, 3, 4, 5, 6, 7, 8}};
+	struct vp_chain_stack stack = {.id = VP_ID_chain_stack, .tid = 5};
+
+	vp_chain_take(&chain, (void *)&frames);
+	frames.count = 2;
+	frames.end = VP_CHAIN_WHOLE;
+	vp_chain_take(&chain, (void *)&frames);
+	assert_int_equal(chain.host_user.count, 10);
+	assert_int_equal(chain.host_user.ips[9], 2);
+	assert_int_equal(chain.host_user.end, VP_CHAIN_WHOLE);
+	assert_false(vp_chain_use(&chain, 6, false)); /* another thread's */
+	vp_chain_take(&chain, (void *)&frames);
+	assert_int_equal(chain.host_user.count, 2); /* that sample came between */
+	assert_true(vp_chain_use(&chain, 5, true));
+	assert_true(vp_chain_use(&chain, 5, false));
+	assert_false(vp_chain_use(&chain, 5, false));
+	/* More than there may be, and counts that lie. */
+	frames.count = 60000;
+	for (unsigned i = 0; i < 100; i++) {
+		vp_chain_take(&chain, (void *)&frames);
+		vp_chain_take(&chain, (void *)&stack);
+	}
+	assert_int_equal(chain.host_user.count, VP_CHAIN_FRAMES);
+	assert_int_equal(chain.n_stack, VP_CHAIN_STACKS);
+}
+
+static const char maps[] = "vperf-maps 1\n"
+			   "machine guest vm0\n"
+			   "k 1000 0 T inner\n"
+			   "k 2000 0 T outer\n"
+			   "k 3000 0 T irq\n"
+			   "k 4000 0 T entry\n"
+			   "k 5000 0 T end\n"
+			   "a 1 81 1000 0 0 worker\n"
+			   "m 1 7f0012340000 7f0012350000 0 0 - /usr/bin/worker\n"
+			   "i - /usr/bin/worker\n"
+			   "s 5000 1000 compute\n"
+			   "s 8000 1000 main\n"
+			   "end 12\n";
+
+static const uint64_t user[] = {0x7f0012345678, 0x7f0012348000 + 1};
+
+/* A sample of the guest's user space, one of its kernel, one of KVM at work for that. */
+static void make_recording(void)
+{
+	static const uint64_t host[] = {0xffffffff81000000, 0xffffffff81000100};
+	struct vp_guest_regs regs = {.pid = 1000,
+				     .tid = 1001,
+				     .mode = VP_MODE_GUEST_USER,
+				     .flags = VP_HAS_AS_ROOT | VP_HAS_STACK,
+				     .ip = 0x400000,
+				     .as_root = 0x1000};
+	struct vp_chain_stack pieces[3];
+	struct made made;
+
+	made_begin(&made, NAME, 1);
+	regs.ip = user[0];
+	made_regs(&made, 0, 1, &regs);
+	made_frames(&made, 0, 1, 1001, VP_MODE_GUEST_USER, user, 2, VP_CHAIN_NO_FRAME);
+	made_guest_at(&made, 0, 1, VP_MODE_GUEST_USER, user[0]);
+	fill_stack(pieces);
+	regs.mode = VP_MODE_GUEST_KERNEL;
+	regs.ip = at_inner.ip;
+	regs.sp = at_inner.sp;
+	regs.bp = at_inner.bp;
+	for (uint64_t tick = 2; tick < 4; tick++) {
+		made_regs(&made, 0, tick, &regs);
+		for (size_t i = 0; i < 3; i++)
+			made_stack(&made, 0, tick, &pieces[i]);
+		made_frames(&made, 0, tick, 1001, VP_MODE_GUEST_USER, user, 2, VP_CHAIN_NO_FRAME);
+		if (tick == 2)
+			made_guest_at(&made, 0, tick, VP_MODE_GUEST_KERNEL, at_inner.ip);
+	}
+	made_frames(&made, 0, 3, 1001, VP_MODE_KERNEL, host, 2, VP_CHAIN_WHOLE);
+	made_in_kvm(&made, 0, 3, 0, 0, MADE_NPF);
+	made_idle(&made, 0, 4);
+	made_end(&made, 5);
+	temporary_file(NAME "/guest-vm0.maps", maps, sizeof(maps) - 1);
+	temporary_file(NAME "/guest-vm0.orc", tables, sizeof(tables) - 1);
+}
+
+static struct vp_report report_on(bool by_callees)
+{
+	struct vp_naming_options naming = {.directory = NAME};
+	struct vp_profile_options options = {
+	    .view = VP_VIEW_UNIFIED, .chains = true, .by_callees = by_callees};
+	struct vp_report report;
+
+	make_recording();
+	expect_no_error(vp_report_make(&naming, &options, &report));
+	return report;
+}
+
+static void test_folded(void **state)
+{
+	struct vp_report report = report_on(false);
+	struct vp_buffer out = {0};
+
+	vp_render_report_folded(&report, &out);
+	assert_string_equal(
+	    vp_buffer_text(&out),
+	    "[vm0];worker;main;compute 1\n"
+	    "[vm0];worker;main;compute;entry_[k];inner_[k];irq_[k];outer_[k];inner_[k] 1\n"
+	    "[vm0];worker;main;compute;entry_[k];inner_[k];irq_[k];outer_[k];inner_[k];[hypervisor]"
+	    ";"
+	    "0xffffffff810000ff_[k];0xffffffff81000000_[k] 1\n"
+	    "host;[idle] 1\n");
+	assert_int_equal(report.profile.walks[VP_WALK_GUEST_USER][VP_WALK_NO_FRAME], 3);
+	assert_int_equal(report.profile.walks[VP_WALK_GUEST_KERNEL][VP_WALK_WHOLE], 2);
+	assert_int_equal(report.profile.walks[VP_WALK_HOST][VP_WALK_WHOLE], 1);
+	vp_buffer_deinit(&out);
+	vp_report_deinit(&report);
+}
+
+static const struct vp_profile_row *row_of(const struct vp_report *report, const char *function)
+{
+	vp_vec_each (&report->profile.rows, row) {
+		const char *text = vp_profile_text(&report->profile, row->function);
+		if (text && !strcmp(text, function))
+			return row;
+	}
+	fail_msg("there is no row of '%s'", function);
+	return NULL;
+}
+
+/* A function that is twice in a stack counts once; one that only calls has no samples of its own.
+ */
+static void test_totals(void **state)
+{
+	struct vp_report report = report_on(true);
+
+	assert_int_equal(row_of(&report, "main")->samples, 0);
+	assert_int_equal(row_of(&report, "main")->total, 3);
+	assert_int_equal(row_of(&report, "inner")->samples, 1);
+	assert_int_equal(row_of(&report, "inner")->total, 2);
+	assert_int_equal(row_of(&report, "[hypervisor]")->total, 1);
+	assert_int_equal(row_of(&report, "[idle]")->total, 1);
+	assert_true(row_of(&report, "compute") < row_of(&report, "inner"));
+	vp_report_deinit(&report);
+}
+
+static void test_graph(void **state)
+{
+	struct vp_report report = report_on(false);
+	struct vp_buffer out = {0};
+
+	report.graph.shown = true;
+	vp_render_report_text(&report, false, &out);
+	assert_non_null(strstr(vp_buffer_text(&out), "  inner\n"
+						     "            |\n"
+						     "            ---inner\n"
+						     "               outer\n"
+						     "               irq\n"
+						     "               inner\n"
+						     "               entry\n"
+						     "               compute\n"
+						     "               main\n"
+						     "\n"));
+	/* Rows that only called others are not listed by samples of their own. */
+	assert_null(strstr(vp_buffer_text(&out), "  irq\n            |"));
+	vp_buffer_deinit(&out);
+	vp_report_deinit(&report);
+}
+
+/* Without tables, the kernel's part is the function that was hit. */
+static void test_no_tables(void **state)
+{
+	struct vp_naming_options naming = {.directory = NAME};
+	struct vp_profile_options options = {.view = VP_VIEW_UNIFIED, .chains = true};
+	struct vp_buffer out = {0};
+	struct vp_report report;
+
+	make_recording();
+	assert_int_equal(unlink(NAME "/guest-vm0.orc"), 0);
+	expect_no_error(vp_report_make(&naming, &options, &report));
+	vp_render_report_folded(&report, &out);
+	assert_non_null(strstr(vp_buffer_text(&out), "[vm0];worker;inner_[k] 1\n"));
+	assert_int_equal(report.profile.walks[VP_WALK_GUEST_KERNEL][VP_WALK_NOT_WALKED], 2);
+	vp_buffer_deinit(&out);
+	vp_report_deinit(&report);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_tables),         cmocka_unit_test(test_tables_malformed),
+	    cmocka_unit_test(test_tables_written), cmocka_unit_test(test_unwind),
+	    cmocka_unit_test(test_unwind_ends),    cmocka_unit_test(test_unwind_registers),
+	    cmocka_unit_test(test_guest_tables),   cmocka_unit_test(test_chain_records),
+	    cmocka_unit_test(test_folded),         cmocka_unit_test(test_totals),
+	    cmocka_unit_test(test_graph),          cmocka_unit_test(test_no_tables),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
