@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A guest's memory that lies. The first byte chooses: a whole snapshot, from its kernel to its map
- * text; a snapshot whose kernel and pack are true, so that the walkers get to the lies at once; or
- * a piece of memory alone, as symbol tables, BTF or a kernel pack.
+ * text; a snapshot whose kernel and pack are true, so that the walkers get to the lies at once; the
+ * same, with places that have to be worked out; or a piece of memory alone, as symbol tables, BTF
+ * or a kernel pack.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "../unit/guest_builder.h"
+#include "guestmem/derive.h"
 #include "guestmem/dump.h"
 #include "guestmem/process.h"
 #include "guestmem/tasks.h"
@@ -54,7 +56,7 @@ static void try_snapshot(const uint8_t *bytes, size_t size)
 }
 
 /* The bytes are the low memory of the built guest: its tasks, trees and files. */
-static void try_objects(const uint8_t *bytes, size_t size)
+static void try_objects(const uint8_t *bytes, size_t size, bool derive)
 {
 	static struct guest_builder guest;
 	static const vp_kernel_packs none;
@@ -71,7 +73,8 @@ static void try_objects(const uint8_t *bytes, size_t size)
 	char *low = text.bytes + text.size - BUILT_LOW;
 	memcpy(low, bytes, size < BUILT_LOW ? size : BUILT_LOW);
 	kernel.view.image_size = BUILT_IMAGE;
-	dump_all(&kernel);
+	if (!derive || vp_guest_derive_tasks(&kernel))
+		dump_all(&kernel);
 	vp_guest_kernel_deinit(&kernel);
 	vp_guest_snapshot_deinit(&snapshot);
 	vp_buffer_deinit(&text);
@@ -117,7 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	if (bytes[0] == 'V')
 		try_snapshot(bytes, size);
 	else if (bytes[0] & 1)
-		try_objects(bytes + 1, size - 1);
+		try_objects(bytes + 1, size - 1, bytes[0] & 2);
 	else
 		try_pieces(bytes + 1, size - 1);
 	return 0;

@@ -38,6 +38,12 @@ int main(int argc, char **argv)
 			   guest.kallsyms_end - AT_KALLSYMS);
 		vp_buffer_deinit(&snapshot);
 	}
+	/* As many tasks as it takes to work out where they have what. */
+	built_kernel(&guest, BUILT_NEW);
+	for (uint32_t tgid = 2; tgid < 10; tgid++)
+		built_process(&guest, tgid, 0, "kthread");
+	built_process(&guest, 300, built_mm(&guest), "prog");
+	write_seed(argv[1], "tasks", 3, guest.low, guest.free);
 	write_seed(argv[1], "btf", 2, guest.image + AT_BTF, guest.btf_size);
 	struct vp_buffer text = {0};
 	guest.pack.build_id = vp_build_id_of("0123456789", 10);
