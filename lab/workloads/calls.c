@@ -1,7 +1,7 @@
 /*
- * calls [--syscalls] [--seconds S]: burns time six calls below main(), in a tree whose every path
- * is known: level_1 calls level_2, … level_5 calls level_6, which burns. With --syscalls it reads
- * from /dev/zero there instead. Built with frame pointers.
+ * calls [--syscalls|--both] [--seconds S]: burns time six calls below main(), in a tree whose every
+ * path is known: level_1 calls level_2, … level_5 calls level_6, which burns. With --syscalls it
+ * reads from /dev/zero there instead, with --both by turns. Built with frame pointers.
  */
 #include "common.h"
 
@@ -13,6 +13,7 @@
 enum { ROUNDS = 2000000, READS = 2000, BYTES = 4096 };
 
 static int zero = -1;
+static bool burn = true;
 
 /* Inline, since the C library's function has no frame of its own. */
 static inline long read_zero(void *bytes, long size)
@@ -36,12 +37,12 @@ __attribute__((noipa)) static unsigned level_6(unsigned x)
 
 	/* The frame is made here, not where it is needed first. */
 	__asm__ volatile("" : : "r"(__builtin_frame_address(0)));
-	if (zero >= 0)
-		for (int i = 0; i < READS; i++)
-			x += (unsigned)read_zero(bytes, sizeof(bytes));
-	else
+	if (burn)
 		for (volatile unsigned i = 0; i < ROUNDS; i++)
 			x += i;
+	else
+		for (int i = 0; i < READS; i++)
+			x += (unsigned)read_zero(bytes, sizeof(bytes));
 	return x;
 }
 
@@ -61,18 +62,24 @@ LEVEL(1, 2)
 int main(int argc, char **argv)
 {
 	unsigned x = 0;
+	bool both = false;
 
 	work_init("calls");
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--syscalls"))
-			zero = open("/dev/zero", O_RDONLY);
+			burn = false;
+		else if (!strcmp(argv[i], "--both"))
+			both = true;
 		else if (!strcmp(argv[i], "--seconds") && i + 1 < argc)
 			work_limit(work_number(argv[i], argv[i + 1])), i++;
 		else
 			work_usage("unknown option '%s'", argv[i]);
 	}
-	while (!work_over())
+	zero = open("/dev/zero", O_RDONLY);
+	while (!work_over()) {
 		x = level_1(x);
+		burn ^= both;
+	}
 	work_summary();
 	return x == 1;
 }

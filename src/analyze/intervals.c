@@ -31,8 +31,8 @@ static void take_record(struct vp_interval_book *book, const struct vp_record_he
 		add_row(book, (const void *)record, pcpu);
 		*has_row = true;
 	} else if (record->id == VP_ID_interval_value && *has_row &&
-		   value->event < book->recipe.events.count) {
-		cells_of(book, &book->rows.at[book->rows.count - 1])[value->event] =
+		   value->place < book->recipe.events.count) {
+		cells_of(book, &book->rows.at[book->rows.count - 1])[value->place] =
 		    (struct vp_interval_cell){(double)value->value,
 					      (double)value->live / VP_LIVE_ALL};
 	}

@@ -105,6 +105,8 @@ static void push_guest_kernel(struct vp_builder *builder, const struct vp_tick *
 	if (unwind->end == VP_UNWIND_USER && chain->guest_user.count &&
 	    unwind->user_ip == chain->guest_user.ips[0])
 		push_guest_user(builder, tick, part, stack);
+	else if (unwind->end == VP_UNWIND_USER)
+		note_walk(builder, VP_WALK_GUEST_USER, VP_WALK_NOT_WALKED);
 	push_frames(builder, tick, part, unwind->at, unwind->count, false, stack);
 }
 

@@ -36,7 +36,7 @@ static __noinline __u32 look_again(struct kvm_vcpu *kvm)
 	cpu->tid = (__u32)id;
 	if (kvm) {
 		vcpu->kvm_vcpu = (__u64)kvm;
-		vcpu->vmcb = 0;
+		vcpu->vmcb.vmcb = 0;
 		if (bpf_core_type_exists(struct kvm_vcpu)) {
 			vcpu->number = BPF_CORE_READ(kvm, vcpu_id);
 			vcpu->flags |= VP_NUMBER_KNOWN;
@@ -65,33 +65,15 @@ static __always_inline void set_busy(struct vp_account_vcpu *vcpu, __u32 busy)
 	barrier();
 }
 
-/* Keeps the VMCB's address: reading it costs as much as all the rest. */
-static __noinline int find_vmcb(struct vp_account_vcpu *vcpu)
-{
-	void *vmcb;
-
-	if (!vcpu)
-		return 0;
-	vmcb = vmcb_of((struct kvm_vcpu *)vcpu->kvm_vcpu);
-	if (vcpu->vmcb && (__u64)vmcb != vcpu->vmcb)
-		vcpu->flags |= VP_VMCB_MOVES;
-	vcpu->vmcb = (__u64)vmcb;
-	return 0;
-}
-
 static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
 {
 	struct vmcb_place place;
-	__u64 code = 0;
+	__u64 code;
+	void *vmcb = read_exit_reason((struct kvm_vcpu *)vcpu->kvm_vcpu, &vcpu->vmcb, &code);
 
-	if (!vcpu->vmcb || vcpu->flags & VP_VMCB_MOVES || !(vcpu->exits & VMCB_CHECK))
-		find_vmcb(vcpu);
-	void *vmcb = (void *)vcpu->vmcb;
-	if (!vmcb || bpf_probe_read_kernel(&code, sizeof(code), vmcb + VMCB_EXIT_CODE))
+	if (!vmcb)
 		return;
 	vcpu->reason = (__u32)code;
-	if (vcpu->reason == AMD_VMRUN)
-		vcpu->flags |= VP_VMCB_MOVES;
 	/* Where it hit the guest says nothing of why: no code of the guest's caused it. */
 	if (vcpu->reason >= AMD_INTR && vcpu->reason <= AMD_SMI)
 		return;

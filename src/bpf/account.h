@@ -5,6 +5,8 @@
 
 #include <linux/types.h>
 
+#include "bpf/vmcb_memo.h"
+
 /* What a vCPU is doing: one of these at every instant. The order is that of vcpu_account's fields.
  */
 enum vp_state {
@@ -30,7 +32,6 @@ enum vp_account_flag {
 	VP_REASON_KNOWN = 2, /* … and `reason` why */
 	VP_EXIT_SPLIT = 4,   /* not all of that was in the host kernel: `parts` */
 	VP_NUMBER_KNOWN = 8,
-	VP_VMCB_MOVES = 16, /* the guest runs guests: its VMCB is another one now and then */
 	VP_SWITCH_IGNORED = 32,
 	VP_BLOCKED_ONCE = 64, /* in this exit, at block_at */
 	VP_PLACE_KNOWN = 128, /* ip of the exit; cr3 with it */
@@ -110,7 +111,7 @@ static inline __u64 vp_bucket_begin(__u32 bucket)
  */
 struct vp_account_vcpu {
 	__u64 kvm_vcpu; /* the kernel's struct, 0 before its first entry or exit */
-	__u64 vmcb;
+	struct vp_vmcb_memo vmcb;
 	__u64 begin, since, end; /* the account's; of the present state; end: GONE since then */
 	__u64 exit_at, block_at, wait_at;
 	__u64 states[VP_STATE_ROOM]; /* ns up to `since` */

@@ -67,7 +67,7 @@ __u64 lost_states;
 /* Nothing is counted before the loader sets it. */
 volatile __u32 enabled;
 
-enum { VMCB_CHECK = 15, AMD_VMRUN = 0x80, AMD_INTR = 0x60, AMD_SMI = 0x62 };
+enum { AMD_INTR = 0x60, AMD_SMI = 0x62 };
 
 static __always_inline struct vp_account_vcpu *vcpu_at(__u32 place)
 {

@@ -69,11 +69,36 @@ static __always_inline __u64 hva_in_page(struct chain_maker *maker, __u64 va)
 	return maker->page_hva ? maker->page_hva + (va - page) : 0;
 }
 
+/* Where that much of the guest is, if it is all in one page; 0: nowhere. */
+static __always_inline __u64 hva_of_piece(struct chain_maker *maker, __u64 va, __u32 size)
+{
+	return (va & (PAGE_BYTES - 1)) <= PAGE_BYTES - size ? hva_in_page(maker, va) : 0;
+}
+
 static __always_inline bool read_guest_word(struct chain_maker *maker, __u64 va, __u64 *ret)
 {
-	__u64 hva = hva_in_page(maker, va);
+	__u64 hva = hva_of_piece(maker, va, sizeof(*ret));
 
 	return hva && !bpf_probe_read_user(ret, sizeof(*ret), (void *)hva);
+}
+
+/* What is at a frame pointer. */
+struct user_frame {
+	__u64 next, ip;
+};
+
+/* Nearly always in one page, and then read at once. */
+static __always_inline bool read_user_frame(struct chain_maker *maker, __u64 bp,
+					    struct user_frame *ret)
+{
+	__u64 hva = hva_in_page(maker, bp);
+
+	if (!hva)
+		return false;
+	if ((bp & (PAGE_BYTES - 1)) <= PAGE_BYTES - sizeof(*ret))
+		return !bpf_probe_read_user(ret, sizeof(*ret), (void *)hva);
+	return !bpf_probe_read_user(&ret->next, sizeof(ret->next), (void *)hva) &&
+	       read_guest_word(maker, bp + sizeof(ret->next), &ret->ip);
 }
 
 /*
@@ -147,7 +172,7 @@ __noinline int walk_user_frames(void)
 	__u32 i = 1, end = VP_CHAIN_TOO_DEEP;
 	maker->frames[0] = maker->ip;
 	for (; i < VP_CHAIN_FRAMES; i++) {
-		__u64 next = 0, ip = 0;
+		struct user_frame frame = {};
 		if (!bp) {
 			end = VP_CHAIN_WHOLE;
 			break;
@@ -156,17 +181,17 @@ __noinline int walk_user_frames(void)
 			end = VP_CHAIN_NO_FRAME;
 			break;
 		}
-		if (!read_guest_word(maker, bp, &next) || !read_guest_word(maker, bp + 8, &ip)) {
+		if (!read_user_frame(maker, bp, &frame)) {
 			end = VP_CHAIN_UNREADABLE;
 			break;
 		}
-		if (!ip || ip >= USER_END) {
-			end = next ? VP_CHAIN_NO_FRAME : VP_CHAIN_WHOLE;
+		if (!frame.ip || frame.ip >= USER_END) {
+			end = frame.next ? VP_CHAIN_NO_FRAME : VP_CHAIN_WHOLE;
 			break;
 		}
-		maker->frames[i] = ip;
-		above = bp + 16;
-		bp = next;
+		maker->frames[i] = frame.ip;
+		above = bp + sizeof(frame);
+		bp = frame.next;
 	}
 	maker->count = i;
 	maker->end = end;
@@ -206,7 +231,8 @@ __noinline int find_user_regs(__u64 top)
 
 	if (!maker)
 		return 0;
-	__u64 hva = hva_in_page(maker, top - sizeof(maker->top)), *regs = maker->top + 2;
+	__u64 hva = hva_of_piece(maker, top - sizeof(maker->top), sizeof(maker->top));
+	__u64 *regs = maker->top + 2;
 	if (!hva || bpf_probe_read_user(maker->top, sizeof(maker->top), (void *)hva))
 		return 0;
 	if ((regs[REGS_CS] & 0xffff) != USER_CS || (regs[REGS_SS] & 0xffff) != USER_SS)
@@ -230,8 +256,8 @@ __noinline int find_entry_regs(__u64 sp)
 
 	if (!maker)
 		return 0;
-	__u64 hva = hva_in_page(maker, sp), *frame = maker->top;
-	if (!hva || bpf_probe_read_user(maker->top, ENTRY_WORDS * sizeof(*frame), (void *)hva))
+	__u64 *frame = maker->top, hva = hva_of_piece(maker, sp, ENTRY_WORDS * sizeof(*frame));
+	if (!hva || bpf_probe_read_user(frame, ENTRY_WORDS * sizeof(*frame), (void *)hva))
 		return 0;
 	if (frame[FRAME_CS] != USER_CS || frame[FRAME_SS] != USER_SS)
 		frame++;

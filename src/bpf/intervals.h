@@ -5,6 +5,7 @@
 
 #include <linux/types.h>
 
+#include "bpf/vmcb_memo.h"
 #include "schema/interval.h"
 
 enum vp_subject_state { VP_SUBJECT_BLOCKED, VP_SUBJECT_RUNNING, VP_SUBJECT_WAITING };
@@ -39,7 +40,7 @@ struct vp_subject {
 	__u64 since;      /* of `state` */
 	__u64 entered_at, exited_at;
 	__u64 away; /* ns without a pCPU since exited_at */
-	__u64 vmcb, vmcb_uses;
+	struct vp_vmcb_memo vmcb;
 	__u64 counts[VP_COUNTS], counts_before[VP_COUNTS];
 	struct vp_reading counters[VP_COUNTERS_MAX], counters_before[VP_COUNTERS_MAX];
 	__u64 guest[VP_GUEST_COUNT], guest_before[VP_GUEST_COUNT];

@@ -5,7 +5,7 @@
 
 #include "bpf/intervals_state.bpf.h"
 
-enum { X86_PAGE_FAULT = 14, VMCB_USES = 16 };
+enum { X86_PAGE_FAULT = 14 };
 
 #if defined(__TARGET_ARCH_arm64)
 
@@ -97,19 +97,12 @@ static __always_inline __u32 class_of_intel(__u32 reason)
 	}
 }
 
-/* The VMCB of a vCPU is looked for anew now and then: the guest's guests have others. */
 static __noinline __u32 reason_of_amd(struct vp_subject *subject, void *vcpu)
 {
-	__u64 code = VMEXIT_VMRUN;
+	__u64 code;
 
-	if (!subject)
-		return 0;
-	if (!subject->vmcb || !(subject->vmcb_uses++ % VMCB_USES))
-		subject->vmcb = (__u64)vmcb_of(vcpu);
-	if (bpf_probe_read_kernel(&code, sizeof(code), (void *)subject->vmcb + VMCB_EXIT_CODE) ||
-	    code == VMEXIT_VMRUN)
-		subject->vmcb = 0;
-	return (__u32)code;
+	return subject && read_exit_reason(vcpu, &subject->vmcb, &code) ? (__u32)code
+									: VMEXIT_VMRUN;
 }
 
 /*

@@ -97,6 +97,8 @@ const volatile struct vp_event_place events[VP_EVENTS_MAX] = {};
 const volatile __u32 takes_new = 1;
 
 volatile __u32 enabled;
+/* Bits of enum vp_interval_count: no program counts them here. */
+volatile __u64 uncounted;
 /* Intervals of VP_UNIT_TIME begin at whole numbers of widths from here. */
 volatile __u64 origin;
 struct vp_intervals_lost lost;
@@ -308,14 +310,14 @@ static __noinline int put_value(struct vp_subject *subject, struct interval_cpu 
 
 	value->time = cpu->record.head.time;
 	value->id = VP_ID_interval_value;
-	value->event = i;
+	value->place = i;
 	value->live = 0;
 	value->value = 0;
 	if (source == VP_FROM_COUNTER) {
 		put_counter(subject, index, value);
 	} else if (source == VP_FROM_GUEST) {
 		put_guest(subject, index, value);
-	} else if (index < VP_COUNTS) {
+	} else if (index < VP_COUNTS && !(uncounted >> index & 1)) {
 		value->value = subject->counts[index] - subject->counts_before[index];
 		value->live = VP_LIVE_ALL;
 	}

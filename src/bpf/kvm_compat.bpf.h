@@ -14,6 +14,8 @@
 #include <bpf/bpf_helpers.h>
 #include <stdbool.h>
 
+#include "bpf/vmcb_memo.h"
+
 #include "schema/records.h"
 
 #define CORE __attribute__((preserve_access_index))
@@ -176,6 +178,32 @@ static __always_inline bool vmcb_is_own(struct kvm_vcpu *vcpu, void *vmcb)
 		return false;
 	svm = (void *)vcpu - bpf_core_field_offset(struct vcpu_svm, vcpu);
 	return BPF_CORE_READ(svm, vmcb01.ptr) == vmcb;
+}
+
+static __always_inline bool read_vmcb_reason(const void *vmcb, __u64 *ret)
+{
+	return vmcb && !bpf_probe_read_kernel(ret, sizeof(*ret), vmcb + VMCB_EXIT_CODE);
+}
+
+/* So often at most is a VMCB used before it is asked for anew. */
+enum { VMCB_USES = 16 };
+
+/*
+ * Reads why the vCPU left the guest last; returns the VMCB that says so, or 0. To find a VMCB costs
+ * as much as to read it, so the guest's own is remembered: it is good unless the last exit that it
+ * knows was to a guest of the guest. Looked at anew now and then, for a vCPU that was made where
+ * another one was.
+ */
+static __always_inline void *read_exit_reason(struct kvm_vcpu *vcpu, struct vp_vmcb_memo *memo,
+					      __u64 *ret)
+{
+	void *vmcb = (void *)memo->vmcb;
+
+	if (vmcb && ++memo->uses % VMCB_USES && read_vmcb_reason(vmcb, ret) && *ret != VMEXIT_VMRUN)
+		return vmcb;
+	vmcb = vmcb_of(vcpu);
+	memo->vmcb = vmcb_is_own(vcpu, vmcb) ? (__u64)vmcb : 0;
+	return read_vmcb_reason(vmcb, ret) ? vmcb : 0;
 }
 
 /* The reason where it is no part of a VMCB: Intel's. */

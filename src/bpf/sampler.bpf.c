@@ -56,9 +56,6 @@ const volatile __u32 by_memory = 0;
 /* So often at most is user space told of a process. */
 enum { TELL_NS = 2000000 };
 
-/* So often at most is a VMCB used before it is asked for anew. */
-enum { LAST_VMCB_USES = 16 };
-
 /* Whenever any thread changes its name. */
 __u32 renames = 1;
 
@@ -147,11 +144,6 @@ static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, void *vmcb, __u32 r
 	ret->flags |= VP_HAS_AS_ROOT | VP_HAS_CPL;
 }
 
-static __always_inline bool read_reason(void *vmcb, __u64 *ret)
-{
-	return vmcb && !bpf_probe_read_kernel(ret, sizeof(*ret), vmcb + VMCB_EXIT_CODE);
-}
-
 static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_place,
 				      struct vcpu_words *ret)
 {
@@ -161,30 +153,19 @@ static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_place,
 	*ret = (struct vcpu_words){};
 	if (read_vmx_exit_reason(vcpu, &ret->exit_reason))
 		ret->flags = VP_HAS_EXIT_REASON;
-	else if (read_reason(vmcb, &reason))
+	else if (read_vmcb_reason(vmcb, &reason))
 		read_vmcb(vcpu, vmcb, reason, with_place, ret);
 }
 
-/*
- * The same of the vCPU that the sample before was of: its own VMCB is remembered, and good unless
- * the last exit that it knows was to a guest of the guest. Looked at anew now and then, for a vCPU
- * that was made where another one was.
- */
+/* The same of the vCPU that the sample before was of. */
 static __always_inline void read_vcpu_again(struct vp_ring *ring, struct kvm_vcpu *vcpu,
 					    bool with_place, struct vcpu_words *ret)
 {
-	void *vmcb = (void *)ring->last_vmcb;
-	__u64 reason = VMEXIT_VMRUN;
+	__u64 reason;
+	void *vmcb = read_exit_reason(vcpu, &ring->last_vmcb, &reason);
 
 	*ret = (struct vcpu_words){};
-	if (vmcb && ++ring->vmcb_uses % LAST_VMCB_USES && read_reason(vmcb, &reason) &&
-	    reason != VMEXIT_VMRUN) {
-		read_vmcb(vcpu, vmcb, reason, with_place, ret);
-		return;
-	}
-	vmcb = vmcb_of(vcpu);
-	ring->last_vmcb = vmcb_is_own(vcpu, vmcb) ? (__u64)vmcb : 0;
-	if (read_reason(vmcb, &reason))
+	if (vmcb)
 		read_vmcb(vcpu, vmcb, reason, with_place, ret);
 }
 
@@ -236,7 +217,7 @@ static __always_inline __u32 number_in_ring(struct vp_ring *ring, void *notifier
 {
 	if (ring->last_notifier != (__u64)notifier) {
 		ring->last_notifier = (__u64)notifier;
-		ring->last_vmcb = 0;
+		ring->last_vmcb.vmcb = 0;
 		ring->last_vcpu = vcpu_number(vcpu);
 	}
 	return ring->last_vcpu;

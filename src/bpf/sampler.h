@@ -5,6 +5,8 @@
 
 #include <linux/types.h>
 
+#include "bpf/vmcb_memo.h"
+
 /*
  * How a sample learns what it hit. By perf works everywhere, also where the guest's PC can only be
  * read by the CPU (Intel) and in an NMI, but writing through perf costs as much again as all the
@@ -27,12 +29,13 @@ struct vp_ring {
 	__u64 lap_end;
 	__u64 lost; /* records that found no room */
 	/* The programs' own: what the last sample was of. */
-	__u64 last_notifier, last_vmcb;
+	__u64 last_notifier;
+	struct vp_vmcb_memo last_vmcb;
 	__u32 last_tid, last_vcpu, last_renames;
-	__u32 vmcb_uses; /* of last_vmcb */
-	__u64 hit_ip;    /* where KVM is when an interrupt of the guest comes through to it */
-	__u64 told;      /* when user space was told of a process last */
-	__u64 padding[7];
+	__u32 reserved;
+	__u64 hit_ip; /* where KVM is when an interrupt of the guest comes through to it */
+	__u64 told;   /* when user space was told of a process last */
+	__u64 padding[6];
 	__u64 tail; /* of what was read; user space's, on a cache line of its own */
 	__u64 more_padding[7];
 };

@@ -42,15 +42,25 @@ struct vp_intervals {
 	char *missing;
 };
 
+#define COUNT(name) (1ULL << (name))
+#define ALL_EXITS                                                                                  \
+	(COUNT(VP_COUNT_exits) | COUNT(VP_COUNT_time_exits) |                                      \
+	 (COUNT(VP_COUNTS) - COUNT(VP_COUNT_BY_CLASS)))
+_Static_assert(VP_COUNTS < 64, "the counts of intervals are bits of a word");
+
 /* What only some recipes and kernels have, and what is lacking without. */
 static const struct {
 	const char *program, *cost;
+	uint64_t counts; /* bits of enum vp_interval_count */
 } optional[] = {
-    {"note_mmio", "accesses to devices' memory count as page faults"},
-    {"note_inj_virq", "inject:interrupt is not counted"},
-    {"note_inj_exception", "inject:exception and inject:page-fault are not counted"},
-    {"note_exit", "VM exits are not counted"},
-    {"note_entry", "VM entries are not counted"},
+    {"note_mmio", "accesses to devices' memory count as page faults",
+     COUNT(VP_COUNT_BY_CLASS + VP_EXITS_mmio) | COUNT(VP_COUNT_TIME_BY_CLASS + VP_EXITS_mmio)},
+    {"note_inj_virq", "inject:interrupt is not counted", COUNT(VP_COUNT_inject_interrupt)},
+    {"note_inj_exception", "inject:exception and inject:page-fault are not counted",
+     COUNT(VP_COUNT_inject_exception) | COUNT(VP_COUNT_inject_page_fault)},
+    {"note_exit", "VM exits are not counted", ALL_EXITS | COUNT(VP_COUNT_time_guest)},
+    {"note_entry", "VM entries are not counted",
+     ALL_EXITS | COUNT(VP_COUNT_time_guest) | COUNT(VP_COUNT_entries)},
 };
 
 static bool wants_kvm(const struct vp_recipe *recipe)
@@ -185,12 +195,17 @@ static void note_missing(struct vp_intervals *intervals, const char *what)
 	free(before);
 }
 
-static const char *cost_of(const char *program)
+/* False: it cannot be done without. */
+static bool do_without(struct vp_intervals *intervals, const char *program)
 {
-	for (size_t i = 0; i < VP_ARRAY_SIZE(optional); i++)
-		if (!strcmp(program, optional[i].program))
-			return optional[i].cost;
-	return NULL;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(optional); i++) {
+		if (strcmp(program, optional[i].program) != 0)
+			continue;
+		note_missing(intervals, optional[i].cost);
+		intervals->programs->bss->uncounted |= optional[i].counts;
+		return true;
+	}
+	return false;
 }
 
 /* The programs of events and deeds are not attached by name. */
@@ -214,9 +229,7 @@ static struct vp_error *attach(struct vp_intervals *intervals)
 		struct bpf_link *link = bpf_program__attach(program);
 		if (link)
 			vp_vec_push(&intervals->links, link);
-		else if (cost_of(name))
-			note_missing(intervals, cost_of(name));
-		else
+		else if (!do_without(intervals, name))
 			return vp_error_errno(errno, "cannot attach to '%s'",
 					      bpf_program__section_name(program));
 	}

@@ -236,7 +236,7 @@
 	FIELD(comm, text, comm, "name of the thread")
 
 #define VP_FIELDS_interval_value(FIELD)                                                            \
-	FIELD(u16, dec, event, "which one: its place in the file `recipe`, from 0")                \
+	FIELD(u16, dec, place, "which event: its place in the file `recipe`, from 0")              \
 	FIELD(u32, dec, live, "counted for so many billionths of the subject's time on a pCPU")    \
 	FIELD(u64, dec, value, "what was counted, not scaled")
 

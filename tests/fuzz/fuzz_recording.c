@@ -60,6 +60,8 @@ static void report(const char *directory, const struct vp_profile_options *optio
 		vp_error_free(error);
 		return;
 	}
+	made.graph.shown = true;
+	made.graph.order = options->by_callees ? VP_CALL_CALLER : VP_CALL_CALLEE;
 	vp_render_report_text(&made, true, &out);
 	vp_render_report_csv(&made, &out);
 	vp_render_report_json(&made, &out);
@@ -206,6 +208,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	put_all(directory, bytes, size);
 	for (unsigned view = VP_VIEW_HOST; view <= VP_VIEW_UNIFIED; view++) {
 		report(directory, &(struct vp_profile_options){.view = view, .vm = "one"});
+		for (int by_callees = 0; by_callees < 2; by_callees++)
+			report(directory, &(struct vp_profile_options){
+					      .view = view,
+					      .chains = true,
+					      .by_callees = by_callees,
+					  });
 		report(directory, &(struct vp_profile_options){
 				      .view = view, .per_vcpu = true, .per_process = true});
 	}

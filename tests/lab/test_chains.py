@@ -7,18 +7,18 @@ from lab import vperf
 SCENARIO = """
 host pcpus=2 kernel={host}
 guest g1 vcpus=1 memory=256 kernel={guest}
-workload g1 length=100 calls
-workload g1 length=100 calls --syscalls
+workload g1 length=100 calls --both
 command vperf record -g --no-agent -o /out/rec -- sleep {seconds}
 """
 
+READ = ["entry_SYSCALL_64_after_hwframe", "do_syscall_64", "ksys_read", "vfs_read"]
 LEVELS = ["main", *(f"level_{n}" for n in range(1, 7))]
 
 
 def stacks_of(run):
     text = vperf("report", str(run.recording()), "--format", "json").stdout
     report = json.loads(text)
-    return report, report["stacks"]
+    return report, [stack for stack in report["stacks"] if stack["vm"] == "g1"]
 
 
 def split_at_kernel(frames):
@@ -31,35 +31,38 @@ def count(stacks, wanted):
     return sum(stack["samples"] for stack in stacks if wanted(stack))
 
 
+def judge(stacks, hit, exact, least, claims, text):
+    """Of the stacks with a hit, 99 % are exact; the most frequent of the others is shown."""
+    hits = [stack for stack in stacks if hit(stack["frames"])]
+    bad = [stack for stack in hits if not exact(stack["frames"])]
+    total = sum(stack["samples"] for stack in hits)
+    right = total - sum(stack["samples"] for stack in bad)
+    worst = max(bad, key=lambda stack: stack["samples"], default=None)
+    claims.check(total > least and right >= 0.99 * total,
+                 f"{right} of {total} {text}; not so: {worst and worst['frames']}")
+
+
 def check_user(stacks, claims):
     """Samples that hit the burning function itself: every caller, nobody else, in order."""
-    def hit(stack):
-        return stack["frames"][-1] == "level_6"
-
-    def exact(stack):
-        own, rest = split_at_kernel(stack["frames"])
-        return hit(stack) and own == LEVELS and not rest
-    total, right = count(stacks, hit), count(stacks, exact)
-    claims.check(total > 500 and right >= 0.99 * total,
-                 f"{right} of {total} samples in the known tree have exactly its chain")
+    judge(stacks, lambda frames: frames[-1] == "level_6",
+          lambda frames: split_at_kernel(frames) == (LEVELS, []), 500, claims,
+          "samples in the known tree have exactly its chain")
 
 
 def check_kernel(stacks, claims):
     """System calls: user space and kernel in one stack, and the kernel's chain is that of read(2)."""
-    def in_read(stack):
-        return "vfs_read" in stack["frames"]
-
-    def exact(stack):
-        own, rest = split_at_kernel(stack["frames"])
-        return own == LEVELS and rest[:2] == ["entry_SYSCALL_64_after_hwframe", "do_syscall_64"] \
-            and "ksys_read" in rest and rest.index("ksys_read") + 1 == rest.index("vfs_read")
-    total, right = count(stacks, in_read), count(stacks, exact)
-    claims.check(total > 200 and right >= 0.99 * total,
-                 f"{right} of {total} samples of read(2) have user space, system call and file "
-                 "system in one stack")
+    def exact(frames):
+        own, rest = split_at_kernel(frames)
+        calls = [frame for frame in rest if frame in READ]
+        return own == LEVELS and rest[0] == READ[0] and calls[:len(READ)] == READ
+    judge(stacks, lambda frames: "vfs_read" in frames, exact, 200, claims,
+          "samples of read(2) have user space, system call and file system in one stack")
 
 
 def check_walks(report, claims):
+    """The guest's user space ends in the C library, which has no frame pointers."""
+    for kind, ends in report["walks"].items():
+        print(f"   {kind}: {ends}")
     for kind, least in (("guest_kernel", 95), ("host", 95)):
         ends = report["walks"][kind]
         total = sum(ends.values())
@@ -71,7 +74,7 @@ def check_hypervisor(stacks, claims):
     def crosses(stack):
         frames = stack["frames"]
         return "[hypervisor]" in frames and "kvm_arch_vcpu_ioctl_run" in frames and \
-            frames.index("[hypervisor]") > 0 and stack["vm"] == "g1"
+            frames.index("[hypervisor]") > 0
     claims.check(count(stacks, crosses) > 5,
                  f"{count(stacks, crosses)} samples of KVM at work are in the guest's stacks")
 

@@ -233,7 +233,7 @@ void made_interval(struct made *made, uint32_t pcpu, uint64_t begin, uint64_t en
 	append(made, pcpu, end, VP_ID_interval, &record);
 	for (unsigned i = 0; i < n; i++) {
 		record.interval_value =
-		    (struct vp_interval_value){.event = i, .value = values[i], .live = live[i]};
+		    (struct vp_interval_value){.place = i, .value = values[i], .live = live[i]};
 		append(made, pcpu, end, VP_ID_interval_value, &record);
 	}
 }

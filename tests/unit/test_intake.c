@@ -166,6 +166,51 @@ static void test_unchosen_vm(void **state)
 	assert_int_equal(out[0].guest_sample.flags, VP_HIDDEN);
 }
 
+static void test_unchosen_chain(void **state)
+{
+	static const char *const names[] = {"other"};
+	struct vp_guest_regs regs = {.time = START,
+				     .id = VP_ID_guest_regs,
+				     .pid = GUEST,
+				     .tid = GUEST + 1,
+				     .flags = VP_HAS_AS_ROOT | VP_HAS_STACK,
+				     .ip = 1,
+				     .sp = 2,
+				     .bp = 3,
+				     .as_root = 4};
+	struct vp_recorder *recorder = recorder_make();
+	union vp_any_record out[1];
+
+	recorder->options.vm_names = names;
+	recorder->options.n_vm_names = 1;
+	vp_recorder_take(recorder, 0, (char *)&regs, sizeof(regs));
+	assert_int_equal(read_back(recorder, 1, out), 1);
+	const struct vp_guest_regs *hidden = &out[0].guest_regs;
+	assert_int_equal(hidden->ip | hidden->sp | hidden->bp | hidden->as_root, 0);
+	assert_int_equal(hidden->flags, VP_HIDDEN);
+}
+
+/* The ticks that a late sample stands for have its call chain: it is before them. */
+static void test_late_chain(void **state)
+{
+	struct vp_recorder *recorder = recorder_make();
+	struct {
+		struct vp_chain_frames frames;
+		struct vp_guest_sample late;
+	} in = {
+	    .frames = {.time = START + 4 * PERIOD + 20, .id = VP_ID_chain_frames, .tid = GUEST + 1},
+	    .late = guest_at(START + 4 * PERIOD + 20),
+	};
+	union vp_any_record out[8];
+
+	vp_recorder_take(recorder, 0, (char *)&in, sizeof(in));
+	assert_int_equal(recorder->late, 3);
+	assert_int_equal(read_back(recorder, 8, out), 5);
+	assert_int_equal(out[0].header.id, VP_ID_chain_frames);
+	assert_int_equal(out[1].guest_sample.flags & VP_LATE, VP_LATE);
+	assert_int_equal(out[4].guest_sample.flags & VP_LATE, 0);
+}
+
 /* What the programs in the kernel do. */
 static void ring_put(struct vp_rings *rings, uint32_t pcpu, const struct vp_task *record)
 {
@@ -227,6 +272,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_late_ticks),       cmocka_unit_test(test_gaps),
 	    cmocka_unit_test(test_clock_in_between), cmocka_unit_test(test_unchosen_vm),
+	    cmocka_unit_test(test_unchosen_chain),   cmocka_unit_test(test_late_chain),
 	    cmocka_unit_test(test_ring_laps),
 	};
 

@@ -224,9 +224,27 @@ static void test_no_streams(void **state)
 	vp_report_deinit(&report);
 }
 
+/* CTF 1.8, appendix C.1: a record or field of such a name makes the metadata unreadable. */
+static void test_names_are_no_keywords(void **state)
+{
+	static const char *const keywords[] = {
+	    "align",   "callsite", "char",    "clock",  "const",    "double",     "enum",
+	    "env",     "event",    "float",   "int",    "integer",  "long",       "short",
+	    "signed",  "stream",   "string",  "struct", "trace",    "void",       "typealias",
+	    "typedef", "unsigned", "variant", "_Bool",  "_Complex", "_Imaginary", "floating_point"};
+
+	for (uint32_t id = 0; id <= VP_ID_MAX; id++) {
+		const struct vp_record_type *type = vp_record_type(id);
+		for (size_t i = 0; type && i < type->n_fields; i++)
+			for (size_t j = 0; j < VP_ARRAY_SIZE(keywords); j++)
+				assert_string_not_equal(type->fields[i].name, keywords[j]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_names_are_no_keywords),
 	    cmocka_unit_test(test_whole_stream),
 	    cmocka_unit_test(test_truncation_at_every_offset),
 	    cmocka_unit_test(test_every_bit_flipped),
