@@ -15,8 +15,10 @@
 #include "recording/recording.h"
 #include "recording/trace_writer.h"
 
-/* How long finding the guests' kernels may hold up the start. */
-enum { SETTLE_MS = 30000 };
+enum {
+	SETTLE_MS = 30000, /* how long finding the guests' kernels may hold up the start */
+	CHECK_S = 10,      /* a guest that boots anew has other counters */
+};
 
 struct vp_interval_recorder {
 	struct vp_interval_recorder_options options;
@@ -180,7 +182,11 @@ static char *say_counters(void *context, uint32_t pid, const struct vp_guest_fin
 /* Finds the guests' kernels before the first interval begins. */
 static void watch_guests(struct vp_interval_recorder *recorder)
 {
-	const struct vp_guest_user user = {recorder->intervals, identify, forget, say_counters};
+	const struct vp_guest_user user = {.context = recorder->intervals,
+					   .check_s = CHECK_S,
+					   .identify = identify,
+					   .forget = forget,
+					   .outcome = say_counters};
 
 	if (!vp_intervals_want_guests(recorder->intervals))
 		return;
@@ -207,7 +213,7 @@ static void note_guests(struct vp_interval_recorder *recorder)
 
 static struct vp_error *write_recipe(const struct vp_interval_recorder *recorder)
 {
-	VP_AUTO_FREE char *path = vp_format("%s/recipe", recorder->options.directory);
+	VP_AUTO_FREE char *path = vp_recording_recipe_path(recorder->options.directory);
 	struct vp_buffer text = {0};
 
 	vp_recipe_write(recorder->options.recipe, &text);
@@ -226,6 +232,7 @@ static struct vp_error *open_all(struct vp_interval_recorder *recorder)
 	vp_recording_describe(&recorder->about, options->recipe->unit_name, options->command);
 	recorder->about.period_ns =
 	    options->recipe->unit == VP_UNIT_TIME ? options->recipe->width : 1;
+	recorder->about.by_time = true; /* there are no samples to miss */
 	recorder->about.pcpus = (uint32_t)vp_intervals_pcpus(recorder->intervals)->count;
 	/* Only now that counting works is an older one moved away. */
 	VP_TRY(vp_recording_place(options->directory, &recorder->lock));

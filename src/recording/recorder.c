@@ -155,7 +155,11 @@ static char *count_named(void *context, uint32_t pid, const struct vp_guest_find
 
 static void watch_guests(struct vp_recorder *recorder)
 {
-	const struct vp_guest_user user = {recorder->sampler, identify, forget, count_named};
+	const struct vp_guest_user user = {.context = recorder->sampler,
+					   .check_s = 1,
+					   .identify = identify,
+					   .forget = forget,
+					   .outcome = count_named};
 
 	recorder->guest_watch = vp_guest_watch_new(&user, recorder->options.directory);
 	vp_vec_each (&recorder->vms, vm)
