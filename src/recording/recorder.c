@@ -397,12 +397,7 @@ struct vp_recorder_totals vp_recorder_totals(const struct vp_recorder *recorder)
 
 char *vp_recorder_take_notice(struct vp_recorder *recorder)
 {
-	if (!recorder->notices.count)
-		return NULL;
-	char *notice = recorder->notices.at[0];
-	memmove(recorder->notices.at, recorder->notices.at + 1,
-		--recorder->notices.count * sizeof(*recorder->notices.at));
-	return notice;
+	return vp_notices_take(&recorder->notices);
 }
 
 void vp_recorder_free(struct vp_recorder *recorder)
@@ -419,9 +414,7 @@ void vp_recorder_free(struct vp_recorder *recorder)
 	vp_map_deinit(&recorder->vcpu_tids);
 	vp_map_deinit(&recorder->no_vms);
 	vp_vec_deinit(&recorder->streams);
-	vp_vec_each (&recorder->notices, notice)
-		free(*notice);
-	vp_vec_deinit(&recorder->notices);
+	vp_notices_deinit(&recorder->notices);
 	vp_recording_deinit(&recorder->about);
 	if (recorder->lock >= 0)
 		close(recorder->lock);
