@@ -49,7 +49,8 @@ def need_program(name, package):
     path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
     if not path:
         raise LabError(f"the program '{name}' is missing: install the package {package} "
-                       f"(everything the lab needs is in lab/packages.txt)")
+                       f"(everything the lab needs is in lab/packages.txt and, for 64-bit Arm, "
+                       f"lab/packages-arm64.txt)")
     return path
 
 

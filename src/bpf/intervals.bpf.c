@@ -274,10 +274,13 @@ static __always_inline void take_in(struct interval_cpu *cpu, struct vp_subject 
 		close_interval(cpu, subject, now, 0);
 }
 
-/*
- * Of a pCPU, only what vCPUs do there is counted. An exit in which the vCPU loses the pCPU is over
- * for it.
- */
+/* Of a pCPU, what vCPUs do is counted; without a hypervisor, what all but the idle task do. */
+static __always_inline bool counts_on_pcpu(struct task_struct *task)
+{
+	return native ? task->pid != 0 : kvm_notifier_of_known_task(task) != 0;
+}
+
+/* An exit in which the vCPU loses the pCPU is over for it. */
 static __always_inline void note_switch_of_pcpu(struct interval_cpu *cpu, bool runnable,
 						struct task_struct *prev, struct task_struct *next)
 {
@@ -285,12 +288,12 @@ static __always_inline void note_switch_of_pcpu(struct interval_cpu *cpu, bool r
 
 	if (!subject)
 		return;
-	if (kvm_notifier_of_known_task(prev)) {
+	if (counts_on_pcpu(prev)) {
 		add(subject, VP_COUNT_sched_out, 1);
 		if (runnable)
 			add(subject, VP_COUNT_preempted, 1);
 	}
-	if (kvm_notifier_of_known_task(next))
+	if (counts_on_pcpu(next))
 		add(subject, VP_COUNT_sched_in, 1);
 	__u64 now = bpf_ktime_get_ns();
 	charge_guest(subject, now);
@@ -334,7 +337,7 @@ static __always_inline int note_wakeup(struct task_struct *task)
 		return 0;
 	if (per == VP_PER_PCPU) {
 		struct interval_cpu *cpu = this_cpu();
-		subject = cpu && kvm_notifier_of_known_task(task) ? subject_at(cpu->place) : 0;
+		subject = cpu && counts_on_pcpu(task) ? subject_at(cpu->place) : 0;
 	} else {
 		subject = subject_at(find_place(task->pid));
 	}

@@ -86,6 +86,8 @@ struct {
 const volatile __u32 unit = 0; /* enum vp_interval_unit */
 const volatile __u32 per = 0;  /* enum vp_interval_per */
 const volatile __u64 width = 0;
+/* There is no hypervisor: what a subject has a pCPU for is what it would do in a guest. */
+const volatile __u32 native = 0;
 const volatile __u32 n_counters = 0, n_events = 0, n_cpus = 1;
 const volatile __u32 wants_guest = 0; /* bits of enum vp_guest_count */
 const volatile __u64 ring_half = 0;
@@ -241,6 +243,8 @@ static __always_inline void charge(struct vp_subject *subject, __u64 now)
 	subject->counts[VP_COUNT_time] += passed;
 	if (subject->state != VP_SUBJECT_RUNNING)
 		subject->away += passed;
+	if (subject->state == VP_SUBJECT_RUNNING && native)
+		subject->counts[VP_COUNT_time_guest] += passed;
 	if (subject->state == VP_SUBJECT_RUNNING)
 		subject->counts[VP_COUNT_time_running] += passed;
 	else if (subject->state == VP_SUBJECT_WAITING)

@@ -152,6 +152,8 @@ static struct vp_error *stat_with(struct vp_stat_options *options, int *status)
 	struct vp_error *error = NULL;
 	if (options->native)
 		error = vp_recipe_make_native(path, &recipe);
+	if (!error && options->per)
+		error = vp_recipe_set_per(path, &recipe, options->per);
 	if (!error)
 		error = record_recipe(options, &recipe, status);
 	vp_recipe_deinit(&recipe);
@@ -168,6 +170,8 @@ static int run_stat(int argc, char **argv)
 	    {'o', "output", VP_OPTION_TEXT, &stat.output, "DIR", "the recording (vperf.stat)"},
 	    {0, "native", VP_OPTION_FLAG, &stat.native, NULL,
 	     "the same of COMMAND and all that it starts, without a hypervisor"},
+	    {0, "per", VP_OPTION_TEXT, &stat.per, "WHAT",
+	     "whose intervals: vcpu, task or pcpu (as the recipe says)"},
 	    {0, "vm", VP_OPTION_TEXTS, &stat.vms, "NAME",
 	     "only this VM's vCPUs; may be given again"},
 	    {'d', "duration", VP_OPTION_COUNT, &stat.duration, "S",

@@ -6,7 +6,7 @@
 #include "cmd/command.h"
 
 struct vp_stat_options {
-	const char *recipe, *output;
+	const char *recipe, *output, *per;
 	struct vp_texts vms, command;
 	uint64_t duration, pages;
 	bool native, list, quiet, help;

@@ -65,7 +65,7 @@ static const struct {
 
 static bool wants_kvm(const struct vp_recipe *recipe)
 {
-	return recipe->per != VP_PER_TASK;
+	return recipe->per != VP_PER_TASK && !recipe->native;
 }
 
 static bool wants_program(const struct vp_recipe *recipe, const char *name)
@@ -96,6 +96,7 @@ static void set_plan(struct vp_intervals *intervals)
 	plan->unit = recipe->unit;
 	plan->per = recipe->per;
 	plan->width = recipe->width;
+	plan->native = recipe->native;
 	plan->n_counters = recipe->n_counters;
 	plan->n_events = (uint32_t)recipe->events.count;
 	plan->n_cpus = (uint32_t)libbpf_num_possible_cpus();

@@ -10,6 +10,9 @@
 enum { MOST_BYTES = 1 << 20, LEAST_NS = 10000, MOST_SETS = 32 };
 #define MOST_WIDTH (UINT64_C(1) << 62)
 
+static const char *const per_names[] = {
+    [VP_PER_VCPU] = "vcpu", [VP_PER_TASK] = "task", [VP_PER_PCPU] = "pcpu"};
+
 struct parser {
 	const char *label;
 	const char *line_begin;
@@ -136,19 +139,24 @@ static struct vp_error *take_interval(struct parser *parser)
 			   is_time ? time_suffixes : count_suffixes, MOST_WIDTH, &recipe->width);
 }
 
+static bool find_per(struct vp_slice word, enum vp_interval_per *ret)
+{
+	for (uint32_t i = 0; i < VP_ARRAY_SIZE(per_names); i++)
+		if (vp_slice_is(word, per_names[i])) {
+			*ret = (enum vp_interval_per)i;
+			return true;
+		}
+	return false;
+}
+
 static struct vp_error *take_per(struct parser *parser)
 {
-	static const char *const names[] = {
-	    [VP_PER_VCPU] = "vcpu", [VP_PER_TASK] = "task", [VP_PER_PCPU] = "pcpu"};
 	struct vp_slice word = next_word(parser);
 
-	for (uint32_t i = 0; i < VP_ARRAY_SIZE(names); i++)
-		if (vp_slice_is(word, names[i])) {
-			parser->recipe->per = (enum vp_interval_per)i;
-			return NULL;
-		}
-	return FAIL(parser, word.bytes, "expected vcpu, task or pcpu, not '%.*s'", (int)word.size,
-		    word.bytes);
+	return find_per(word, &parser->recipe->per)
+		   ? NULL
+		   : FAIL(parser, word.bytes, "expected vcpu, task or pcpu, not '%.*s'",
+			  (int)word.size, word.bytes);
 }
 
 static struct vp_error *check_event(const struct parser *parser, struct vp_slice word,
@@ -235,6 +243,9 @@ static struct vp_error *take_line(struct parser *parser)
 	} else if (vp_slice_is(word, "per")) {
 		VP_TRY(once(parser, word, &parser->has_per));
 		error = take_per(parser);
+	} else if (vp_slice_is(word, "native")) {
+		recipe->native = true;
+		error = NULL;
 	} else if (vp_slice_is(word, "duration")) {
 		error = take_number(parser, "a number of seconds above 0", no_suffixes, 1000000000,
 				    &recipe->duration);
@@ -246,8 +257,8 @@ static struct vp_error *take_line(struct parser *parser)
 		error = take_events(parser, 0);
 	} else {
 		error = FAIL(parser, word.bytes,
-			     "unknown statement '%.*s': expected interval, per, duration, "
-			     "sub-intervals, set or count",
+			     "unknown statement '%.*s': expected interval, per, native, "
+			     "duration, sub-intervals, set or count",
 			     (int)word.size, word.bytes);
 	}
 	return error ? error : expect_end(parser);
@@ -282,6 +293,8 @@ static struct vp_error *check_whole(const struct parser *parser)
 		return vp_error_new("%s:%zu:1: %" PRIu32 " sets do not fit into %" PRIu32
 				    " sub-intervals: expected at most as many sets",
 				    label, parser->line, recipe->n_sets, recipe->sub_intervals);
+	if (recipe->native)
+		return vp_recipe_make_native(label, recipe);
 	if (recipe->unit == VP_UNIT_EXITS && recipe->per == VP_PER_TASK)
 		return vp_error_new("%s:%zu:1: a task has no VM exits: expected 'per vcpu' or "
 				    "'per pcpu' with 'interval exits'",
@@ -345,12 +358,12 @@ static void write_events(const struct vp_recipe *recipe, struct vp_buffer *text)
 
 void vp_recipe_write(const struct vp_recipe *recipe, struct vp_buffer *text)
 {
-	static const char *const pers[] = {"vcpu", "task", "pcpu"};
 	bool is_time = recipe->unit == VP_UNIT_TIME ||
 		       (recipe->unit == VP_UNIT_EVENT && recipe->trigger.unit[0]);
 
-	vp_buffer_printf(text, "interval %s %" PRIu64 "%s\nper %s\n", recipe->unit_name,
-			 recipe->width, is_time ? "ns" : "", pers[recipe->per]);
+	vp_buffer_printf(text, "interval %s %" PRIu64 "%s\nper %s\n%s", recipe->unit_name,
+			 recipe->width, is_time ? "ns" : "", per_names[recipe->per],
+			 recipe->native ? "native\n" : "");
 	if (recipe->duration)
 		vp_buffer_printf(text, "duration %" PRIu64 "\n", recipe->duration);
 	if (recipe->sub_intervals)
@@ -373,7 +386,9 @@ struct vp_error *vp_recipe_make_native(const char *label, struct vp_recipe *reci
 		return vp_error_new("'%s' has intervals of VM exits: a task without a hypervisor "
 				    "has none",
 				    label);
-	recipe->per = VP_PER_TASK;
+	if (recipe->per == VP_PER_VCPU)
+		recipe->per = VP_PER_TASK;
+	recipe->native = true;
 	vp_vec_each (&recipe->events, event) {
 		struct vp_event native;
 		if (event->event.source != VP_FROM_GUEST || recipe->n_counters == VP_COUNTERS_MAX ||
@@ -391,4 +406,12 @@ uint32_t vp_recipe_find(const struct vp_recipe *recipe, const char *name)
 		if (!strcmp(event->name, name))
 			return (uint32_t)(event - recipe->events.at);
 	return VP_EVENTS_MAX;
+}
+
+struct vp_error *vp_recipe_set_per(const char *label, struct vp_recipe *recipe, const char *per)
+{
+	if (!find_per((struct vp_slice){per, strlen(per)}, &recipe->per))
+		return vp_error_usage("option --per: expected vcpu, task or pcpu, not '%s'", per);
+	const struct parser whole = {.label = label, .recipe = recipe};
+	return check_whole(&whole);
 }

@@ -6,6 +6,7 @@
  *   interval UNIT WIDTH     what closes an interval: `time` (with ns, us, ms or s), `exits`, or one
  *                           of perf's events (with k, M or G)
  *   per vcpu|task|pcpu      whose intervals
+ *   native                  without a hypervisor, see vp_recipe_make_native()
  *   duration SECONDS
  *   sub-intervals N         into so many parts is an interval divided, for the sets to take turns
  *   set EVENT...            counters that are live together; sets take turns if they must
@@ -31,6 +32,7 @@ struct vp_recipe {
 	struct vp_event trigger; /* of VP_UNIT_EVENT */
 	uint64_t width;          /* events, exits or ns */
 	enum vp_interval_per per;
+	bool native;
 	uint64_t duration;      /* s; 0: no end */
 	uint32_t sub_intervals; /* at least n_sets, or 0 without sets */
 	uint32_t n_sets, n_counters;
@@ -46,10 +48,14 @@ void vp_recipe_write(const struct vp_recipe *recipe, struct vp_buffer *text);
 void vp_recipe_deinit(struct vp_recipe *recipe);
 
 /*
- * Makes it one for a task without a hypervisor: what a guest's kernel counts is counted by the
- * counter of the same meaning, as far as there is one. An error for intervals of VM exits.
+ * Makes it one without a hypervisor, of a task or (if it is `per pcpu`) of pCPUs: what a guest's
+ * kernel counts is counted by the counter of the same meaning, as far as there is one. An error for
+ * intervals of VM exits.
  */
 struct vp_error *vp_recipe_make_native(const char *label, struct vp_recipe *recipe) VP_MUST_CHECK;
+/* Changes whose intervals they are: "vcpu", "task" or "pcpu". */
+struct vp_error *vp_recipe_set_per(const char *label, struct vp_recipe *recipe,
+				   const char *per) VP_MUST_CHECK;
 /* The number of the event of that name, or VP_EVENTS_MAX. */
 uint32_t vp_recipe_find(const struct vp_recipe *recipe, const char *name);
 

@@ -128,6 +128,27 @@ def loop_ns(text):
     return [int(found) for found in re.findall(r" ns=(\d+)", text)]
 
 
+# A Linux guest, busy, with intervals of its vCPU.
+GUEST = HOST + """
+guest g1 vcpus=1 memory=256 truth=no
+workload g1 length=8 shares fast=80 slow=20
+command printf 'interval cycles 10M\\nper vcpu\\ncount instructions instructions:G instructions:H\\n' > /tmp/vcpu && \
+vperf stat --recipe /tmp/vcpu -o /out/vcpu --vm g1 -- sleep 1
+""".replace("\\\n", "")
+
+
+def linux_guest(run, claims):
+    check_lengths(run, claims, "vcpu", 90, 2000)
+    report = read_intervals(run, "vcpu")
+    subjects = {interval["subject"] for interval in report["intervals"]}
+    claims.check(subjects == {"g1/0"}, f"the intervals are those of {subjects}")
+    totals = {event: total["sum"] for event, total in report["totals"].items()}
+    claims.check(totals["instructions:G"] + totals["instructions:H"] == totals["instructions"],
+                 "instructions of guest and host sum to all")
+    claims.check(totals["instructions:G"] > 0.99 * totals["instructions"],
+                 f"the guest has {100 * totals['instructions:G'] / totals['instructions']:.2f} % of them")
+
+
 # All of it there: the unit tests, and models that are WEKA's to the last digit.
 WHOLE = HOST + """
 command cd /tmp && for test in $(dirname $(command -v vperf))/tests/unit/test_*; do \
@@ -143,4 +164,4 @@ def whole(run, claims):
 
 
 TESTS = [("64-bit Arm", PORT, port), ("64-bit Arm, intervals", INTERVALS, intervals)]
-FULL = [("64-bit Arm, whole", WHOLE, whole)]
+FULL = [("64-bit Arm, guest", GUEST, linux_guest), ("64-bit Arm, whole", WHOLE, whole)]

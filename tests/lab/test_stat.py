@@ -122,6 +122,47 @@ def costs(run, claims):
         claims.near(f"cost of an exit for {name}, ns, by regression", found[0], cost, 0.1 * cost)
 
 
+# The same work in a guest and natively. One row is 20 ms of a vCPU, or of a pCPU.
+COMPARED = """interval time 20ms
+per vcpu
+count exits:cpuid exits:mmio exits:io exits:halt exits:interrupt exits:msr exits:page-fault
+count guest:context-switches guest:page-faults time:guest time:running"""
+INFLATION = """
+host pcpus=1 icount=yes
+guest g1 vcpus=1 memory=256 pin=0
+file g1 tests/lab/mixed-exits /bin/mixed-exits
+workload g1 sh /bin/mixed-exits 100
+command-before printf 'RECIPE' > /tmp/compared.recipe
+command sleep 1; vperf stat -r /tmp/compared.recipe -d 5 -o /out/virt -- \
+vperf record --no-samples --no-agent -o /out/rec -- sleep 4.5
+command lab-guest stop g1; vperf stat -r /tmp/compared.recipe --native --per pcpu -o /out/native -- \
+sh tests/lab/mixed-exits 3
+""".replace("RECIPE", COMPARED.replace("\n", "\\n")).replace("\\\n", "")
+GROUPS = """cpuid: exits:cpuid
+mmio: exits:mmio
+io: exits:io
+rest of exits: exits:halt, exits:msr, exits:interrupt, exits:page-fault
+guest: time:guest, guest:context-switches, guest:page-faults
+"""
+
+
+def inflation(run, claims):
+    (run.out / "groups").write_text(GROUPS)
+    compared = json.loads(vperf("model", "compare", str(run.recording("native")),
+                                str(run.recording("virt")), "--target", "time:running", "--groups",
+                                str(run.out / "groups"), "--format", "json").stdout)
+    parts = {part["name"]: part for part in compared["comparison"]["groups"]}
+    exits = json.loads(vperf("exits", str(run.recording()), "--json").stdout)["exits"]
+    whole = [row for row in stat(run, "virt")["intervals"] if not row["partial"]]
+    for name in ("cpuid", "mmio", "io"):
+        row, = (row for row in exits if row["reason"] == CLASSES[name])
+        cost = sum(row[part] for part in ("kernel_ns", "poll_ns", "vmm_ns")) / row["count"]
+        expected = cost * total(whole, f"exits:{name}") / len(whole)
+        claims.near(f"more by {name}, ns per 20 ms", parts[name]["virtualized"] - parts[name]["native"],
+                    expected, 0.1 * expected)
+        claims.check(parts[name]["native"] == 0, f"{name} explains nothing natively")
+
+
 TESTS = [
     ("stat: known counts", KNOWN, known),
     ("stat: costs of exits", COSTS, costs),
@@ -159,5 +200,6 @@ def matrix_claims(run, claims):
     check_chain(claims, report, "tasks")
 
 
-FULL = [(f"stat: host {host}", matrix_scenario(host), matrix_claims)
-        for host in ("bullseye", "bookworm", "trixie", "sid")]
+FULL = [("stat: inflation", INFLATION, inflation)] + [
+    (f"stat: host {host}", matrix_scenario(host), matrix_claims)
+    for host in ("bullseye", "bookworm", "trixie", "sid")]

@@ -118,7 +118,7 @@ static void test_refused(void **state)
 		       "r:3:1: 2 sets do not fit into 1 sub-intervals: expected at most as many "
 		       "sets");
 	assert_refused("frobnicate", "r:1:1: unknown statement 'frobnicate': expected interval, "
-				     "per, duration, sub-intervals, set or count");
+				     "per, native, duration, sub-intervals, set or count");
 	assert_refused("interval exits 5\nper task\ncount wakeups",
 		       "r:3:1: a task has no VM exits: expected 'per vcpu' or 'per pcpu' with "
 		       "'interval exits'");
@@ -181,6 +181,27 @@ static void test_native(void **state)
 	vp_recipe_deinit(&recipe);
 }
 
+static void test_native_text(void **state)
+{
+	static const char text[] = "interval time 5000000ns\nper pcpu\nnative\n\n"
+				   "count guest:page-faults guest:forks\n";
+	struct vp_buffer written = {0};
+	struct vp_recipe recipe;
+
+	expect_no_error(parse(text, &recipe));
+	assert_true(recipe.native && recipe.per == VP_PER_PCPU && recipe.n_counters == 1);
+	vp_recipe_write(&recipe, &written);
+	assert_string_equal(vp_buffer_text(&written), text);
+	vp_buffer_deinit(&written);
+	/* It is never made native twice. */
+	expect_no_error(vp_recipe_set_per("r", &recipe, "task"));
+	assert_true(recipe.per == VP_PER_TASK && recipe.n_counters == 1);
+	expect_error(vp_recipe_set_per("r", &recipe, "guest"), "expected vcpu, task or pcpu");
+	vp_recipe_deinit(&recipe);
+	assert_refused("native\ninterval exits 5\ncount exits",
+		       "'r' has intervals of VM exits: a task without a hypervisor has none");
+}
+
 static void find_again(void *context, const char *name, const struct vp_event *event,
 		       const char *meaning)
 {
@@ -218,11 +239,11 @@ static void test_shipped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_whole),    cmocka_unit_test(test_defaults),
-	    cmocka_unit_test(test_units),    cmocka_unit_test(test_refused),
-	    cmocka_unit_test(test_too_many), cmocka_unit_test(test_written_again),
-	    cmocka_unit_test(test_native),   cmocka_unit_test(test_names),
-	    cmocka_unit_test(test_shipped),
+	    cmocka_unit_test(test_whole),       cmocka_unit_test(test_defaults),
+	    cmocka_unit_test(test_units),       cmocka_unit_test(test_refused),
+	    cmocka_unit_test(test_too_many),    cmocka_unit_test(test_written_again),
+	    cmocka_unit_test(test_native),      cmocka_unit_test(test_names),
+	    cmocka_unit_test(test_native_text), cmocka_unit_test(test_shipped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
