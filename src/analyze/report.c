@@ -146,8 +146,9 @@ static void note_source(struct vp_report *report, const struct vp_vm *vm,
 	bool from_memory = vp_names_maps(machine->names)->from_memory;
 	NOTE(report, "names of VM '%s' come from %s", vm->name,
 	     from_memory ? "its memory, as the host read it" : "its agent's map text");
-	if (!from_memory && vm->memory[0] && strncmp(vm->memory, "ok", 2) != 0)
-		NOTE(report, "the memory of VM '%s' told nothing: %s", vm->name, vm->memory);
+	if (vm->memory[0] && strncmp(vm->memory, "ok", 2) != 0)
+		NOTE(report, "the memory of VM '%s' told %s: %s", vm->name,
+		     from_memory ? "not all" : "nothing", vm->memory);
 }
 
 static void note_machines(struct vp_report *report)

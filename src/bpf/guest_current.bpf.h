@@ -63,19 +63,20 @@ static __always_inline __u64 hva_of_task(const struct vp_identity_vm *vm, __u64 
 	return 0;
 }
 
-/* A task is looked for again only when the pointer to it has changed. */
+/* A task is looked for again only when the pointer to it has changed, or it was not found. */
 static __always_inline bool find_task(struct vp_identity_vcpu *vcpu)
 {
 	__u64 task = 0;
 
 	if (bpf_probe_read_user(&task, sizeof(task), (void *)vcpu->current_hva))
 		return false;
-	if (task != vcpu->task) {
+	if (task != vcpu->task || !vcpu->task_hva) {
 		struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &vcpu->vm);
 		__u32 last = vcpu->at_comm > vcpu->at_ids ? vcpu->at_comm : vcpu->at_ids;
 		__u32 size = (last > vcpu->at_stack ? last : vcpu->at_stack) + 16;
 		vcpu->task_hva = vm ? hva_of_task(vm, task, size) : 0;
 		vcpu->task = task;
+		vcpu->nowhere += !vcpu->task_hva;
 	}
 	return vcpu->task_hva != 0;
 }
@@ -94,9 +95,11 @@ static __always_inline bool read_task(struct vp_identity_vcpu *vcpu, struct gues
 		return false;
 	vcpu->tid = (__u32)ids;
 	vcpu->tgid = ids >> 32;
-	/* PID_MAX_LIMIT; a name may be empty or of any script, but it ends. */
+	/* PID_MAX_LIMIT; idle tasks alone are of process 0. A name may be empty or of any script,
+	 * but it ends. */
 	unsigned char first = ret->comm[0];
-	return !((vcpu->tid | vcpu->tgid) >> 22) && (!first || first >= ' ') && !ret->comm[15];
+	return !((vcpu->tid | vcpu->tgid) >> 22) && !vcpu->tid == !vcpu->tgid &&
+	       (!first || first >= ' ') && !ret->comm[15];
 }
 
 /* A thread is new once more in user space: only there are its mappings those of its program. */

@@ -36,6 +36,7 @@ struct vp_identity_vcpu {
 	__u32 tid, tgid;
 	__u64 in_user;      /* it was in user space */
 	__u64 good, failed; /* samples that were named, and that could not be */
+	__u64 nowhere;      /* times that the task was in no slot: there may be new ones */
 };
 
 #endif

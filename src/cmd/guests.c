@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf guests: the guests' kernels and processes, read from the host. */
-#include <inttypes.h>
-#include <json.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "analyze/table.h"
 #include "cmd/options.h"
 #include "collect/guest_reader.h"
 #include "collect/pack_cache.h"
 #include "collect/vm_scan.h"
-#include "guestmem/view.h"
-#include "render/table.h"
+#include "render/guests.h"
 #include "symbol/demangle.h"
 
 static const struct vp_verb verb;
@@ -29,15 +25,6 @@ struct guests {
 	bool scan, json, csv, no_cache, help;
 };
 
-/* What one VM answered; `problem` is why something is missing, or NULL. */
-struct answer {
-	const struct vp_vm *vm;
-	struct vp_guest_finding finding;
-	vp_guest_processes processes;
-	char *problem;
-};
-typedef VP_VEC(struct answer) all_answers;
-
 static struct vp_error *ask(struct vp_guest_reader *reader, const char *request,
 			    struct vp_slice *answer)
 {
@@ -49,7 +36,7 @@ static struct vp_error *ask(struct vp_guest_reader *reader, const char *request,
 }
 
 static struct vp_error *look(const struct guests *guests, struct vp_guest_reader *reader,
-			     struct answer *ret)
+			     struct vp_guest_answer *ret)
 {
 	struct vp_slice answer;
 	bool damaged;
@@ -65,7 +52,7 @@ static struct vp_error *look(const struct guests *guests, struct vp_guest_reader
 }
 
 static struct vp_error *look_at(const struct guests *guests, struct vp_guest_lister *lister,
-				const vp_pack_texts *packs, struct answer *ret)
+				const vp_pack_texts *packs, struct vp_guest_answer *ret)
 {
 	vp_guest_states states = {0};
 	struct vp_guest_reader *reader = NULL;
@@ -95,8 +82,8 @@ static void clean(char **text)
 	vp_buffer_deinit(&cleaned);
 }
 
-static void finish_answer(const struct guests *guests, const char *folder, struct answer *answer,
-			  struct vp_error *error)
+static void finish_answer(const struct guests *guests, const char *folder,
+			  struct vp_guest_answer *answer, struct vp_error *error)
 {
 	if (!error && answer->finding.pack && !answer->finding.cached && !guests->no_cache)
 		error =
@@ -118,131 +105,6 @@ static bool is_wanted(const struct guests *guests, const struct vp_vm *vm)
 	return !guests->vms.count;
 }
 
-/* How far KASLR has moved the kernel. */
-static uint64_t slide_of(const struct vp_guest_finding *finding)
-{
-	return finding->text - VP_KERNEL_LINKED;
-}
-
-static void put_text(const struct answer *answer, struct vp_buffer *out)
-{
-	const struct vp_guest_finding *finding = &answer->finding;
-
-	vp_buffer_printf(out, "VM %s (process %u)\n", answer->vm->name, answer->vm->pid);
-	if (answer->problem)
-		vp_buffer_printf(out, "  %s\n", answer->problem);
-	if (finding->dropped)
-		vp_buffer_printf(out, "  a cached kernel pack was dropped: %s\n", finding->dropped);
-	if (!finding->banner)
-		return;
-	vp_buffer_printf(out, "  %s\n  build-id ", finding->banner);
-	vp_build_id_put(&finding->build_id, out);
-	vp_buffer_printf(out,
-			 ", at 0x%" PRIx64 " (KASLR slide 0x%" PRIx64 ", physical 0x%" PRIx64
-			 "), %u-level paging\n  %s, %s; %zu CPUs, %zu processes\n",
-			 finding->text, slide_of(finding), finding->gpa, finding->levels,
-			 finding->scanned ? "found by looking through memory"
-					  : "found by the vCPUs' registers",
-			 finding->cached ? "known by a kernel pack" : "symbols and BTF were read",
-			 finding->cpus.count, answer->processes.count);
-}
-
-static void fill_table(const all_answers *answers, struct vp_table *table)
-{
-	vp_table_column_add(table, "vm", "VM", "", VP_CELL_TEXT);
-	vp_table_column_add(table, "pid", "PID", "", VP_CELL_COUNT);
-	vp_table_column_add(table, "process", "Process", "", VP_CELL_TEXT);
-	vp_vec_each (answers, answer)
-		vp_vec_each (&answer->processes, process) {
-			vp_table_text(table, answer->vm->name);
-			vp_table_count(table, process->tgid);
-			vp_table_text(table, process->comm);
-		}
-}
-
-static void add(json_object *object, const char *key, json_object *value)
-{
-	json_object_object_add(object, key, value);
-}
-
-static json_object *hex(uint64_t value)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "0x%" PRIx64, value);
-	return json_object_new_string(text);
-}
-
-static json_object *kernel_json(const struct vp_guest_finding *finding)
-{
-	json_object *kernel = json_object_new_object(), *cpus = json_object_new_array();
-	struct vp_buffer build_id = {0};
-
-	vp_build_id_put(&finding->build_id, &build_id);
-	add(kernel, "banner", json_object_new_string(finding->banner));
-	add(kernel, "build_id", json_object_new_string(vp_buffer_text(&build_id)));
-	add(kernel, "text", hex(finding->text));
-	add(kernel, "kaslr_slide", hex(slide_of(finding)));
-	add(kernel, "physical", hex(finding->gpa));
-	add(kernel, "direct_map", hex(finding->direct_map));
-	add(kernel, "paging_levels", json_object_new_int64(finding->levels));
-	add(kernel, "found_by", json_object_new_string(finding->scanned ? "scan" : "registers"));
-	add(kernel, "pack", json_object_new_string(finding->cached ? "cached" : "read"));
-	add(kernel, "dropped_pack",
-	    finding->dropped ? json_object_new_string(finding->dropped) : NULL);
-	vp_vec_each (&finding->cpus, cpu) {
-		json_object *one = json_object_new_object();
-		add(one, "vcpu", json_object_new_int64(cpu->vcpu));
-		add(one, "cpu", json_object_new_int64(cpu->cpu));
-		add(one, "current_at", hex(cpu->current_gpa));
-		json_object_array_add(cpus, one);
-	}
-	add(kernel, "cpus", cpus);
-	vp_buffer_deinit(&build_id);
-	return kernel;
-}
-
-static json_object *answer_json(const struct answer *answer)
-{
-	json_object *vm = json_object_new_object(), *processes = json_object_new_array();
-
-	add(vm, "vm", json_object_new_string(answer->vm->name));
-	add(vm, "pid", json_object_new_int64(answer->vm->pid));
-	add(vm, "problem", answer->problem ? json_object_new_string(answer->problem) : NULL);
-	add(vm, "kernel", answer->finding.banner ? kernel_json(&answer->finding) : NULL);
-	vp_vec_each (&answer->processes, process) {
-		json_object *one = json_object_new_object();
-		add(one, "pid", json_object_new_int64(process->tgid));
-		add(one, "process", json_object_new_string(process->comm));
-		add(one, "root", hex(process->root));
-		json_object_array_add(processes, one);
-	}
-	add(vm, "processes", processes);
-	return vm;
-}
-
-static void render(const struct guests *guests, const all_answers *answers, struct vp_buffer *out)
-{
-	struct vp_table table = {0};
-	json_object *array = json_object_new_array();
-
-	fill_table(answers, &table);
-	vp_vec_each (answers, answer)
-		if (guests->json)
-			json_object_array_add(array, answer_json(answer));
-		else if (!guests->csv)
-			put_text(answer, out);
-	if (guests->json)
-		vp_buffer_printf(out, "%s\n",
-				 json_object_to_json_string_ext(array, JSON_C_TO_STRING_PRETTY));
-	else if (guests->csv)
-		vp_render_table_csv(&table, true, out);
-	else
-		vp_render_table_text(&table, false, out);
-	json_object_put(array);
-	vp_table_deinit(&table);
-}
-
 static struct vp_error *check_names(const struct guests *guests, const vp_vms *vms)
 {
 	for (size_t i = 0; i < guests->vms.count; i++) {
@@ -257,7 +119,7 @@ static struct vp_error *check_names(const struct guests *guests, const vp_vms *v
 
 /* Looks at all wanted VMs; *bad is how many could not be read. */
 static struct vp_error *look_at_all(const struct guests *guests, const vp_vms *vms,
-				    all_answers *answers, size_t *bad)
+				    vp_guest_answers *answers, size_t *bad)
 {
 	VP_AUTO_FREE char *folder = vp_pack_cache_folder();
 	struct vp_guest_lister *lister = NULL;
@@ -268,7 +130,7 @@ static struct vp_error *look_at_all(const struct guests *guests, const vp_vms *v
 	if (!guests->no_cache)
 		vp_pack_cache_load(folder, &packs);
 	vp_vec_each (vms, vm) {
-		struct answer answer = {.vm = vm};
+		struct vp_guest_answer answer = {.vm = vm};
 		if (!is_wanted(guests, vm))
 			continue;
 		finish_answer(guests, folder, &answer, look_at(guests, lister, &packs, &answer));
@@ -296,7 +158,7 @@ static struct vp_error *choose_format(struct guests *guests)
 static struct vp_error *guests_with(struct guests *guests, size_t *bad)
 {
 	struct vp_buffer out = {0};
-	all_answers answers = {0};
+	vp_guest_answers answers = {0};
 	vp_vms vms = {0};
 
 	if (guests->operands.count)
@@ -308,7 +170,12 @@ static struct vp_error *guests_with(struct guests *guests, size_t *bad)
 	if (!error)
 		error = look_at_all(guests, &vms, &answers, bad);
 	if (!error) {
-		render(guests, &answers, &out);
+		if (guests->json)
+			vp_render_guests_json(&answers, &out);
+		else if (guests->csv)
+			vp_render_guests_csv(&answers, &out);
+		else
+			vp_render_guests_text(&answers, &out);
 		if (fwrite(out.bytes, 1, out.size, stdout) != out.size || fflush(stdout))
 			error = vp_error_new("cannot write to standard output");
 	}

@@ -133,6 +133,20 @@ struct vp_error *vp_guest_reader_see(struct vp_guest_reader *reader, uint64_t ta
 	return send_request(reader, text, (size_t)length);
 }
 
+struct vp_error *vp_guest_reader_memory(struct vp_guest_reader *reader,
+					const struct vp_guest_memory *memory)
+{
+	struct vp_buffer text = {0};
+
+	vp_buffer_string(&text, "memory\n");
+	vp_vec_each (&memory->slots, slot)
+		vp_buffer_printf(&text, "memory %" PRIx64 " %" PRIx64 " %" PRIx64 "\n", slot->gpa,
+				 slot->size, slot->hva);
+	struct vp_error *error = send_request(reader, text.bytes, text.size);
+	vp_buffer_deinit(&text);
+	return error;
+}
+
 /* Whether the last line of the answer is there. */
 static bool is_whole(const struct vp_buffer *answer)
 {
@@ -201,6 +215,7 @@ static bool take_kernel(struct vp_cursor *words, struct vp_guest_finding *findin
 	finding->levels = (uint32_t)vp_cursor_hex(words);
 	finding->cached = vp_cursor_hex(words);
 	finding->scanned = vp_cursor_hex(words);
+	finding->derived = vp_cursor_hex(words);
 	bool known = vp_build_id_parse(vp_cursor_word(words), &finding->build_id);
 	free(finding->banner);
 	finding->banner = rest_of(words);

@@ -34,6 +34,7 @@ struct vp_guest_finding {
 	uint64_t direct_map;
 	uint32_t levels;
 	bool cached, scanned; /* by a kernel pack that was there; without registers */
+	bool derived;         /* without BTF: tasks are told, but not their mappings */
 	struct vp_build_id build_id;
 	char *banner;
 	uint32_t at_tid, at_tgid, at_comm; /* in task_struct */
@@ -67,6 +68,9 @@ struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char 
 /* Has the mappings of a process read; there is no answer. An error: it is too busy to listen. */
 struct vp_error *vp_guest_reader_see(struct vp_guest_reader *reader, uint64_t task, uint32_t tgid,
 				     uint64_t time) VP_MUST_CHECK;
+/* The VM's memory slots are these now; there is no answer. */
+struct vp_error *vp_guest_reader_memory(struct vp_guest_reader *reader,
+					const struct vp_guest_memory *memory) VP_MUST_CHECK;
 /*
  * Waits for the answer at most so long; *done is false if it is not whole yet. The answer, without
  * its last line, is in `answer` until the next request. An error that the reader says is an error.

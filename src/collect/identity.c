@@ -52,20 +52,29 @@ static struct vp_error *put_vcpus(const struct vp_sampler *sampler, uint32_t num
 	return NULL;
 }
 
+struct vp_error *vp_sampler_identify_memory(struct vp_sampler *sampler, uint32_t number,
+					    const struct vp_guest_state *state,
+					    const struct vp_guest_finding *finding)
+{
+	struct vp_identity_vm vm;
+
+	VP_TRY(fill_vm(state, finding, &vm));
+	return bpf_map_update_elem(bpf_map__fd(sampler->programs->maps.identity_vms), &number, &vm,
+				   BPF_ANY)
+		   ? vp_error_errno(errno, "there is no room for another VM")
+		   : NULL;
+}
+
 struct vp_error *vp_sampler_identify(struct vp_sampler *sampler, uint32_t number,
 				     const struct vp_guest_state *state,
 				     const struct vp_guest_finding *finding)
 {
 	enum { LARGEST_STRUCT = 1 << 16 };
-	int fd = bpf_map__fd(sampler->programs->maps.identity_vms);
-	struct vp_identity_vm vm;
 
 	if (finding->at_tgid != finding->at_tid + 4 || finding->at_tid > LARGEST_STRUCT ||
 	    finding->at_comm > LARGEST_STRUCT || finding->at_stack > LARGEST_STRUCT)
 		return vp_error_new("the guest's task_struct is of an unknown shape");
-	VP_TRY(fill_vm(state, finding, &vm));
-	if (bpf_map_update_elem(fd, &number, &vm, BPF_ANY))
-		return vp_error_errno(errno, "there is no room for another VM");
+	VP_TRY(vp_sampler_identify_memory(sampler, number, state, finding));
 	return put_vcpus(sampler, number, state, finding);
 }
 
@@ -97,6 +106,7 @@ struct vp_sampler_identity_counts vp_sampler_identity_counts(const struct vp_sam
 			continue;
 		counts.good += vcpu.good;
 		counts.failed += vcpu.failed;
+		counts.nowhere += vcpu.nowhere;
 	}
 	return counts;
 }

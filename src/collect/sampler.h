@@ -41,11 +41,16 @@ void vp_sampler_free(struct vp_sampler *sampler);
 struct vp_error *vp_sampler_identify(struct vp_sampler *sampler, uint32_t number,
 				     const struct vp_guest_state *state,
 				     const struct vp_guest_finding *finding) VP_MUST_CHECK;
+/* The same, when only the VM's memory slots have changed. */
+struct vp_error *vp_sampler_identify_memory(struct vp_sampler *sampler, uint32_t number,
+					    const struct vp_guest_state *state,
+					    const struct vp_guest_finding *finding) VP_MUST_CHECK;
 /* No longer so for the VM of that process. */
 void vp_sampler_forget(struct vp_sampler *sampler, uint32_t pid);
 
 struct vp_sampler_identity_counts {
 	uint64_t good, failed; /* samples that were named so, and that could not be */
+	uint64_t nowhere;      /* of these, because the task was in none of the memory slots */
 };
 struct vp_sampler_identity_counts
 vp_sampler_identity_counts(const struct vp_sampler *sampler, uint32_t pid,

@@ -47,6 +47,10 @@ struct vp_guest_dump {
 	struct vp_map image_of; /* hash of path and build-id → image */
 	struct vp_map known;    /* hashes of mappings */
 	uint64_t damaged, nameless;
+	/* Of the kernel: */
+	struct vp_buffer symbols; /* what `tables` are in */
+	struct vp_kallsyms tables;
+	bool isolates;
 };
 
 struct vp_guest_dump *vp_guest_dump_new(void)
@@ -65,7 +69,15 @@ void vp_guest_dump_free(struct vp_guest_dump *dump)
 	vp_map_deinit(&dump->space_of);
 	vp_map_deinit(&dump->image_of);
 	vp_map_deinit(&dump->known);
+	vp_buffer_deinit(&dump->symbols);
 	free(dump);
+}
+
+void vp_guest_dump_keep(struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel)
+{
+	if (!vp_guest_kernel_tables(kernel, &dump->symbols, &dump->tables))
+		dump->symbols.size = 0;
+	dump->isolates = vp_guest_kernel_isolates(kernel);
 }
 
 struct reading {
@@ -146,6 +158,8 @@ static void read_mappings(struct vp_guest_dump *dump, const struct vp_guest_kern
 {
 	struct reading reading = {.dump = dump, .kernel = kernel, .task = task, .space = space};
 
+	if (kernel->pack.derived) /* the places of mappings are not known */
+		return;
 	if (kernel->pack.at.mm_vdso == VP_PACK_NONE ||
 	    !vp_guest_view_u64(&kernel->view, task->mm + kernel->pack.at.mm_vdso, &reading.vdso))
 		reading.vdso = 0;
@@ -211,17 +225,13 @@ static bool put_kernel_symbol(void *context, const struct vp_kallsyms_symbol *sy
 	return true;
 }
 
-static void write_kernel(const struct vp_guest_kernel *kernel, struct vp_maps_writer *writer)
+static void write_kernel(const struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
+			 struct vp_maps_writer *writer)
 {
-	struct vp_kallsyms tables = kernel->pack.kallsyms;
-	struct vp_buffer image = {0};
-
-	tables.base += kernel->text;
-	vp_guest_kernel_image(kernel, &image);
-	if (!vp_kallsyms_each(&tables, image.bytes, image.size, put_kernel_symbol, writer))
+	if (!vp_kallsyms_each(&dump->tables, dump->symbols.bytes, dump->symbols.size,
+			      put_kernel_symbol, writer))
 		vp_maps_write_note(writer, "the guest kernel's symbol table could not be read "
 					   "to its end");
-	vp_buffer_deinit(&image);
 	vp_guest_modules_write(kernel, writer);
 }
 
@@ -323,10 +333,14 @@ struct vp_error *vp_guest_dump_write(struct vp_guest_dump *dump,
 	vp_maps_write_machine(&writer, true, "");
 	vp_maps_write_source(&writer, "memory");
 	vp_maps_write_kernel(&writer, kernel->pack.release, &kernel->pack.build_id);
-	vp_maps_write_paging(&writer, kernel->view.levels, vp_guest_kernel_isolates(kernel));
-	write_kernel(kernel, &writer);
+	vp_maps_write_paging(&writer, kernel->view.levels, dump->isolates);
+	write_kernel(dump, kernel, &writer);
 	write_spaces(dump, &writer);
 	write_images(dump, kernel, symbols, &writer);
+	if (kernel->pack.derived)
+		vp_maps_write_note(&writer,
+				   "the guest's kernel has no BTF: mappings of processes are not "
+				   "read from its memory");
 	if (damaged)
 		vp_maps_write_note(&writer, "the guest's list of tasks could not be read to its "
 					    "end");

@@ -12,6 +12,8 @@ struct vp_guest_dump;
 
 struct vp_guest_dump *vp_guest_dump_new(void);
 void vp_guest_dump_free(struct vp_guest_dump *dump);
+/* The kernel was found: keeps what of it goes into every map text, for when its memory is gone. */
+void vp_guest_dump_keep(struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel);
 /*
  * Process `tgid`, of which a task is at `place`, was seen at `time` (ns): reads its mappings unless
  * they are known. What is not that process any more is left alone.

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
+#include "guestmem/derive.h"
 
 enum {
 	PAGE = 4096,
@@ -17,6 +18,7 @@ enum {
 	MOST_NOTES = 1 << 16,
 	MOST_BTF = 64 << 20,
 	PAGE_FAULT = 14,
+	INDEX_SIZE = 512, /* of kallsyms' token_index */
 };
 
 /* The image around an address of the kernel: pages next to each other in both kinds of address. */
@@ -94,9 +96,30 @@ static void read_image(const struct vp_guest_view *view, struct vp_buffer *image
 	read_pages(view->memory, view->image_gpa, view->image_size, bytes);
 }
 
-void vp_guest_kernel_image(const struct vp_guest_kernel *kernel, struct vp_buffer *image)
+bool vp_guest_kernel_tables(const struct vp_guest_kernel *kernel, struct vp_buffer *bytes,
+			    struct vp_kallsyms *tables)
 {
-	read_image(&kernel->view, image);
+	const struct vp_guest_view *view = &kernel->view;
+	const struct vp_kallsyms *in_image = &kernel->pack.kallsyms;
+	uint64_t names = in_image->names, offsets = in_image->offsets;
+	uint64_t from = names < offsets ? names : offsets;
+	uint64_t index_end = in_image->token_index + INDEX_SIZE;
+	uint64_t offsets_end = offsets + 4ULL * in_image->count;
+	uint64_t to = index_end > offsets_end ? index_end : offsets_end;
+
+	if (to > view->image_size || from >= to || in_image->token_table < from ||
+	    in_image->token_index < from)
+		return false;
+	*tables = *in_image;
+	tables->names -= from;
+	tables->offsets -= from;
+	tables->token_table -= from;
+	tables->token_index -= from;
+	tables->base += kernel->text + (in_image->sense == VP_KALLSYMS_PLACE ? from : 0);
+	bytes->size = 0;
+	read_pages(view->memory, view->image_gpa + from, to - from,
+		   vp_buffer_extend(bytes, to - from));
+	return true;
 }
 
 uint64_t vp_guest_kernel_symbol(const struct vp_guest_kernel *kernel, struct vp_pack_symbol symbol)
@@ -187,7 +210,6 @@ static bool hash_range(const struct vp_guest_kernel *kernel, uint64_t from, uint
 static bool hash_evidence(const struct vp_guest_kernel *kernel, const struct vp_kernel_pack *pack,
 			  uint64_t *ret)
 {
-	enum { INDEX_SIZE = 512 };
 	const struct vp_kallsyms *tables = &pack->kallsyms;
 	uint64_t btf = pack->symbol.start_btf.offset, btf_end = pack->symbol.stop_btf.offset;
 	XXH3_state_t *state = XXH3_createState();
@@ -260,7 +282,8 @@ static struct vp_error *read_pack(struct vp_guest_kernel *kernel, uint64_t seed,
 	return NULL;
 }
 
-/* A pack of this very build: the build-id is where it says, and what it was made of is the same. */
+/* A pack of this very build: the build-id is where it says, and what it was made of is the same.
+ * One that lacks something is made anew. */
 static bool use_pack(struct vp_guest_kernel *kernel, const vp_kernel_packs *packs)
 {
 	const struct vp_guest_view found = kernel->view;
@@ -271,7 +294,8 @@ static bool use_pack(struct vp_guest_kernel *kernel, const vp_kernel_packs *pack
 		kernel->text = found.image_va;
 		if (!read_build_id(kernel, pack, &build_id) ||
 		    !vp_build_id_equal(&build_id, &pack->build_id) || !pack->seed ||
-		    !hash_evidence(kernel, pack, &hash) || hash != pack->hash)
+		    vp_kernel_pack_lacks(pack) || !hash_evidence(kernel, pack, &hash) ||
+		    hash != pack->hash)
 			continue;
 		kernel->pack = *pack;
 		kernel->route = VP_PACK_CACHED;
@@ -298,6 +322,8 @@ static void settle(struct vp_guest_kernel *kernel)
 	if (!direct || !vp_guest_view_u64(&kernel->view, direct, &kernel->view.direct_map) ||
 	    kernel->view.direct_map % (1 << 30) || (int64_t)kernel->view.direct_map >= 0)
 		kernel->view.direct_map = 0;
+	if (pack->at.task_pid == VP_PACK_NONE) /* no BTF, or none that can be read */
+		vp_guest_derive_tasks(kernel);
 	const char *lacks = vp_kernel_pack_lacks(pack);
 	if (!lacks && !kernel->view.direct_map)
 		lacks = "the place of the direct map (page_offset_base)";

@@ -31,8 +31,12 @@ struct vp_error *vp_guest_kernel_find(const struct vp_guest_memory *memory,
 				      struct vp_guest_kernel *ret) VP_MUST_CHECK;
 void vp_guest_kernel_deinit(struct vp_guest_kernel *kernel);
 
-/* A copy of the kernel's image, with zeros where it cannot be read. */
-void vp_guest_kernel_image(const struct vp_guest_kernel *kernel, struct vp_buffer *image);
+/*
+ * A copy of the part of the image that has the symbol tables, with zeros where it cannot be read;
+ * `tables` are where they are in it. False if they cannot be where the pack says.
+ */
+bool vp_guest_kernel_tables(const struct vp_guest_kernel *kernel, struct vp_buffer *bytes,
+			    struct vp_kallsyms *tables) VP_MUST_CHECK;
 /* Address of a symbol that is not per CPU; 0: there is none. */
 uint64_t vp_guest_kernel_symbol(const struct vp_guest_kernel *kernel, struct vp_pack_symbol symbol);
 

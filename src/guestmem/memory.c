@@ -17,6 +17,29 @@ bool vp_guest_memory_add(struct vp_guest_memory *memory, uint64_t gpa, uint64_t 
 	return true;
 }
 
+static bool has_slot(const struct vp_guest_memory *memory, const struct vp_guest_slot *wanted)
+{
+	vp_vec_each (&memory->slots, slot)
+		if (slot->gpa == wanted->gpa && slot->size == wanted->size &&
+		    slot->hva == wanted->hva)
+			return true;
+	return false;
+}
+
+bool vp_guest_memory_change(struct vp_guest_memory *memory, const struct vp_guest_memory *now)
+{
+	size_t before = memory->slots.count, kept = 0;
+
+	vp_vec_each (&memory->slots, slot)
+		if (has_slot(now, slot))
+			memory->slots.at[kept++] = *slot;
+	memory->slots.count = kept;
+	vp_vec_each (&now->slots, slot)
+		if (!has_slot(memory, slot))
+			vp_guest_memory_add(memory, slot->gpa, slot->size, slot->hva);
+	return kept != before || memory->slots.count != kept;
+}
+
 void vp_guest_memory_deinit(struct vp_guest_memory *memory)
 {
 	vp_vec_deinit(&memory->slots);

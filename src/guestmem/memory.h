@@ -30,6 +30,8 @@ struct vp_guest_memory {
 
 /* Adds a slot; false for one that makes no sense: empty, beyond the address space, too many. */
 bool vp_guest_memory_add(struct vp_guest_memory *memory, uint64_t gpa, uint64_t size, uint64_t hva);
+/* Makes the slots those of `now`; those that stay keep their order. True if any has changed. */
+bool vp_guest_memory_change(struct vp_guest_memory *memory, const struct vp_guest_memory *now);
 void vp_guest_memory_deinit(struct vp_guest_memory *memory);
 /* Reads guest physical memory; it may cross from slot to slot. */
 bool vp_guest_memory_read(const struct vp_guest_memory *memory, uint64_t gpa, void *bytes,

@@ -106,7 +106,8 @@ const char *vp_kernel_pack_lacks(const struct vp_kernel_pack *pack)
 	    {pack->symbol.init_task.offset, "symbol init_task (CONFIG_KALLSYMS_ALL)"},
 	    {pack->symbol.init_top_pgt.offset, "symbol init_top_pgt"},
 	    {pack->symbol.page_offset_base.offset, "symbol page_offset_base"},
-	    {pack->at.task_pid, "the place of task_struct.pid (CONFIG_DEBUG_INFO_BTF)"},
+	    {pack->at.task_pid,
+	     "where its structs have what: it has no BTF (CONFIG_DEBUG_INFO_BTF)"},
 	    {pack->at.task_tgid, "the place of task_struct.tgid"},
 	    {pack->at.task_comm, "the place of task_struct.comm"},
 	    {pack->at.task_mm, "the place of task_struct.mm"},
@@ -159,6 +160,10 @@ void vp_kernel_pack_write(const struct vp_kernel_pack *pack, struct vp_buffer *t
 	}
 	lines += write_places(pack, "member", members, VP_ARRAY_SIZE(members), text);
 	lines += write_places(pack, "value", values, VP_ARRAY_SIZE(values), text);
+	if (pack->derived) {
+		vp_buffer_string(text, "derived 1\n");
+		lines++;
+	}
 	vp_buffer_printf(text, "size page %x\nevidence %" PRIx64 " %" PRIx64 "\nend %u\n",
 			 pack->page_size_of, pack->seed, pack->hash, lines + 2);
 }
@@ -218,6 +223,10 @@ static bool take_line(struct vp_kernel_pack *pack, struct vp_slice line)
 		pack->kallsyms.sense = (enum vp_kallsyms_sense)sense;
 		return vp_cursor_ok(&words) && count <= UINT32_MAX &&
 		       sense >= VP_KALLSYMS_RELATIVE && sense <= VP_KALLSYMS_PLACE;
+	}
+	if (vp_slice_is(what, "derived")) {
+		pack->derived = vp_cursor_decimal(&words) == 1;
+		return pack->derived && vp_cursor_ok(&words);
 	}
 	if (vp_slice_is(what, "evidence")) {
 		pack->seed = vp_cursor_hex(&words);

@@ -13,6 +13,7 @@
  *   member STRUCT.MEMBER OFFSET
  *   value ENUM.NAME NUMBER
  *   size STRUCT SIZE
+ *   derived 1                  members were worked out, since there is no BTF
  *   evidence SEED HASH         of the kernel's symbol table and BTF, which the pack was made of
  *   end LINES
  */
@@ -99,6 +100,7 @@
 	SYMBOL(stop_btf, "__stop_BTF")                                                             \
 	SYMBOL(init_task, "init_task")                                                             \
 	SYMBOL(init_top_pgt, "init_top_pgt")                                                       \
+	SYMBOL(init_mm, "init_mm")                                                                 \
 	SYMBOL(phys_base, "phys_base")                                                             \
 	SYMBOL(page_offset_base, "page_offset_base")                                               \
 	SYMBOL(vmemmap_base, "vmemmap_base")                                                       \
@@ -147,6 +149,7 @@ struct vp_kernel_pack {
 	} symbol;
 #undef VP_PACK_FIELD
 	uint32_t page_size_of; /* sizeof(struct page) */
+	bool derived;          /* members are not from BTF, but worked out (guestmem/derive.h) */
 	/*
 	 * A pack is only as good as what it was made of, and a guest may claim any build-id:
 	 * without the seed, which no guest knows, it cannot make others' tables of the same hash.

@@ -30,8 +30,9 @@ bool vp_guest_task_read(const struct vp_guest_kernel *kernel, uint64_t place,
 	if (ret->mm && vp_guest_view_u64(view, ret->mm + pack->at.mm_pgd, &pgd) &&
 	    vp_guest_view_translate(view, pgd, &page))
 		ret->root = page.gpa;
-	/* Any program may call itself anything, but the kernel ends every name. */
-	return ret->tid <= MOST_TID && ret->tgid <= MOST_TID &&
+	/* Idle tasks alone are of process 0. Any program may call itself anything, but the kernel
+	 * ends every name. */
+	return ret->tid <= MOST_TID && ret->tgid <= MOST_TID && !ret->tid == !ret->tgid &&
 	       memchr(ret->comm, 0, sizeof(ret->comm));
 }
 

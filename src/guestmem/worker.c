@@ -52,10 +52,11 @@ static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 	const struct vp_guest_view *view = &kernel->view;
 	struct vp_buffer *answer = &worker->answer;
 
-	vp_buffer_printf(answer, "kernel %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %x %d %d ",
+	vp_buffer_printf(answer,
+			 "kernel %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %x %d %d %d ",
 			 kernel->text, view->image_gpa + (kernel->text - view->image_va),
 			 view->image_size, view->direct_map, view->levels,
-			 kernel->route == VP_PACK_CACHED, kernel->by_scan);
+			 kernel->route == VP_PACK_CACHED, kernel->by_scan, kernel->pack.derived);
 	vp_build_id_put(&kernel->pack.build_id, answer);
 	put_escaped(worker, kernel->banner);
 	uint32_t stack = kernel->pack.at.task_stack;
@@ -86,8 +87,9 @@ static struct vp_error *find_with(struct worker *worker, bool scan, const vp_ker
 	vp_guest_kernel_deinit(&worker->kernel);
 	VP_TRY(vp_guest_kernel_find(options->memory, options->vcpus, scan ? 0 : options->n_vcpus,
 				    packs, options->seed, &worker->kernel));
-	/* A kernel that does not tell its tasks has symbols all the same. */
-	if (worker->kernel.lacks)
+	/* A kernel that does not tell its tasks has symbols all the same; but a cached pack may be
+	 * what is to blame. */
+	if (worker->kernel.lacks && worker->kernel.route == VP_PACK_READ)
 		return NULL;
 	VP_TRY(vp_guest_kernel_check(&worker->kernel));
 	return vp_guest_cpus_find(&worker->kernel, cpus);
@@ -109,8 +111,10 @@ static struct vp_error *find(struct worker *worker, bool scan)
 		error = find_with(worker, scan, &none, &cpus);
 	}
 	worker->found = !error;
-	if (!error)
+	if (!error) {
+		vp_guest_dump_keep(worker->dump, &worker->kernel);
 		put_kernel(worker, &cpus);
+	}
 	vp_vec_deinit(&cpus);
 	return error;
 }
@@ -146,6 +150,18 @@ static struct vp_error *write_dump(struct worker *worker, bool symbols)
 	return NULL;
 }
 
+static void change_memory(struct vp_guest_memory *memory, struct vp_cursor *words)
+{
+	if (!vp_cursor_left(words)) {
+		memory->slots.count = 0;
+		return;
+	}
+	uint64_t gpa = vp_cursor_hex(words), size = vp_cursor_hex(words),
+		 hva = vp_cursor_hex(words);
+	if (vp_cursor_ok(words))
+		vp_guest_memory_add(memory, gpa, size, hva);
+}
+
 static struct vp_error *write_orc(struct worker *worker)
 {
 	size_t entries;
@@ -166,6 +182,9 @@ static bool serve(struct worker *worker, struct vp_slice line)
 
 	if (vp_slice_is(what, "find")) {
 		error = find(worker, vp_slice_is(vp_cursor_rest(&words), "scan"));
+	} else if (vp_slice_is(what, "memory")) {
+		change_memory(worker->options->memory, &words);
+		return false;
 	} else if (!worker->found) {
 		error = vp_error_new("the kernel was not found yet");
 	} else if (vp_slice_is(what, "check")) {

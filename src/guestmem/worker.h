@@ -7,7 +7,7 @@
  * escaped as in map text.
  *
  *   find [scan]   look for the kernel (scan: without the vCPUs' registers)
- *       kernel TEXT GPA SIZE DIRECT LEVELS CACHED SCANNED BUILDID BANNER
+ *       kernel TEXT GPA SIZE DIRECT LEVELS CACHED SCANNED DERIVED BUILDID BANNER
  *       at TID TGID COMM STACK            places in task_struct; STACK 0: not known
  *       cpu VCPU CPU GPA                  where the pointer to its current task is
  *       lacks TEXT                        why its tasks cannot be told; its symbols can
@@ -18,6 +18,8 @@
  *       damaged                           the list ended too early
  *   check         is the kernel still there
  *   see PLACE TGID TIME                   read that task's mappings now; no answer
+ *   memory [GPA SIZE HVA]                 there is memory there too, or (alone) forget where there
+ *                                         was some; no answer
  *   dump SYMBOLS                          write map text, with symbols or (0) without
  *       wrote PROCESSES
  *   orc                                   write the kernel's unwind tables, behind that
@@ -30,7 +32,7 @@
 #include "guestmem/memory.h"
 
 struct vp_guest_worker_options {
-	const struct vp_guest_memory *memory;
+	struct vp_guest_memory *memory; /* changed on request */
 	const struct vp_guest_registers *vcpus;
 	size_t n_vcpus;
 	const struct vp_buffer *packs; /* texts of kernel packs that may fit */

@@ -22,16 +22,19 @@ enum {
 };
 #define SECOND 1000000000ULL
 
-enum guest_state { GUEST_FINDING, GUEST_READY, GUEST_CHECKING, GUEST_LOST };
+/* Leaving: its memory is not what it was; what is known so far is being written. */
+enum guest_state { GUEST_FINDING, GUEST_READY, GUEST_CHECKING, GUEST_LEAVING, GUEST_LOST };
 
 struct guest {
 	uint32_t pid;
 	uint32_t number; /* for its user */
 	enum guest_state state;
 	struct vp_guest_reader *reader;
-	int text; /* where the reader writes map text */
+	int text;      /* where the reader writes map text */
+	int last_text; /* what was written when it was lost; -1: nothing */
 	struct vp_guest_finding finding;
 	struct vp_guest_state memory;
+	uint64_t nowhere;     /* tasks that were in no slot, until the slots were looked at last */
 	uint64_t asked, next; /* when it was asked; when it is to be asked again */
 	unsigned tries;
 	char *problem;
@@ -42,18 +45,21 @@ struct vp_guest_watch {
 	struct vp_guest_lister *lister;
 	char *lister_problem;
 	char *cache, *own_cache; /* folders of kernel packs: the user's, the recording's */
+	bool symbols;            /* go into map text */
 	vp_pack_texts packs;
 	VP_VEC(struct guest) guests;
 	struct vp_map seen; /* VMM's pid << 32 | tgid → hash of the process's name */
 	uint64_t second, seen_in_second;
 };
 
-struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_user *user, const char *directory)
+struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_user *user, const char *directory,
+					  bool symbols)
 {
 	struct vp_guest_watch *watch = vp_alloc(sizeof(*watch));
 	struct vp_error *error = vp_guest_lister_new(&watch->lister);
 
 	watch->user = *user;
+	watch->symbols = symbols;
 	watch->cache = vp_pack_cache_folder();
 	watch->own_cache = vp_format("%s/packs", directory);
 	vp_pack_cache_load(watch->cache, &watch->packs);
@@ -81,6 +87,8 @@ void vp_guest_watch_free(struct vp_guest_watch *watch)
 		return;
 	vp_vec_each (&watch->guests, guest) {
 		guest_stop(guest);
+		if (guest->last_text >= 0)
+			close(guest->last_text);
 		free(guest->problem);
 	}
 	vp_vec_deinit(&watch->guests);
@@ -131,6 +139,7 @@ static struct vp_error *start(struct vp_guest_watch *watch, struct guest *guest)
 	VP_TRY(vp_guest_reader_start(&guest->memory, watch->packs.at, watch->packs.count,
 				     guest->text, &guest->reader));
 	guest->asked = vp_clock_monotonic();
+	guest->nowhere = 0;
 	guest->state = GUEST_FINDING;
 	return vp_guest_reader_ask(guest->reader, "find");
 }
@@ -148,9 +157,10 @@ void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
 {
 	if (guest_of(watch, vm->pid))
 		return;
-	vp_vec_push(
-	    &watch->guests,
-	    ((struct guest){.pid = vm->pid, .number = (uint32_t)watch->guests.count, .text = -1}));
+	vp_vec_push(&watch->guests, ((struct guest){.pid = vm->pid,
+						    .number = (uint32_t)watch->guests.count,
+						    .text = -1,
+						    .last_text = -1}));
 	try_start(watch, &watch->guests.at[watch->guests.count - 1]);
 }
 
@@ -180,29 +190,61 @@ static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest 
 	return NULL;
 }
 
-/* Looks whether the answer has come that the guest waits for. */
-static struct vp_error *hear(struct vp_guest_watch *watch, struct guest *guest, int timeout_ms)
+/* The guest's memory is not what it was: has what is known so far written, before it is lost. */
+static void leave(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *reason)
 {
-	struct vp_slice answer;
-	bool done;
+	watch->user.forget(watch->user.context, guest->pid);
+	struct vp_error *error = vp_guest_reader_ask(guest->reader, "dump %d", watch->symbols);
+	if (error) {
+		vp_error_free(error);
+		lose(watch, guest, reason);
+		return;
+	}
+	free(guest->problem);
+	guest->problem = vp_strdup(vp_error_message(reason));
+	vp_error_free(reason);
+	guest->asked = vp_clock_monotonic();
+	guest->state = GUEST_LEAVING;
+}
 
-	VP_TRY(vp_guest_reader_wait(guest->reader, timeout_ms, &done, &answer));
-	if (!done)
-		return vp_clock_monotonic() - guest->asked > ANSWER_S * SECOND
-			   ? vp_error_new("reading the guest's memory took too long")
-			   : NULL;
+static void keep_last_text(struct guest *guest)
+{
+	if (guest->last_text >= 0)
+		close(guest->last_text);
+	guest->last_text = guest->text;
+	guest->text = -1;
+}
+
+/* An answer has come, or an error instead of it. */
+static struct vp_error *take_answer(struct vp_guest_watch *watch, struct guest *guest,
+				    struct vp_slice answer)
+{
 	if (guest->state == GUEST_FINDING)
 		VP_TRY(take_finding(watch, guest, answer));
+	if (guest->state == GUEST_LEAVING) {
+		keep_last_text(guest);
+		return vp_error_new("%s", guest->problem);
+	}
 	guest->state = GUEST_READY;
 	guest->next = vp_clock_monotonic() + watch->user.check_s * SECOND;
 	return NULL;
 }
 
-static void hear_or_lose(struct vp_guest_watch *watch, struct guest *guest, int timeout_ms)
+/* Looks whether the answer has come that the guest waits for. */
+static void hear(struct vp_guest_watch *watch, struct guest *guest, int timeout_ms)
 {
-	struct vp_error *error = hear(watch, guest, timeout_ms);
+	struct vp_slice answer;
+	bool done;
 
-	if (error)
+	struct vp_error *error = vp_guest_reader_wait(guest->reader, timeout_ms, &done, &answer);
+	bool refused = error && done;
+	if (!error && done)
+		error = take_answer(watch, guest, answer);
+	else if (!error && vp_clock_monotonic() - guest->asked > ANSWER_S * SECOND)
+		error = vp_error_new("reading the guest's memory took too long");
+	if (refused && guest->state == GUEST_CHECKING)
+		leave(watch, guest, error);
+	else if (error)
 		lose(watch, guest, error);
 }
 
@@ -212,17 +254,57 @@ void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms)
 
 	vp_vec_each (&watch->guests, guest)
 		while (guest->state == GUEST_FINDING && vp_clock_monotonic() < end)
-			hear_or_lose(watch, guest, 20);
+			hear(watch, guest, 20);
+}
+
+/* Memory may have been plugged in or out: KVM's slots are looked at again. */
+static struct vp_error *refresh_memory(struct vp_guest_watch *watch, struct guest *guest)
+{
+	vp_guest_states states = {0};
+
+	VP_TRY(vp_guest_lister_read(watch->lister, guest->pid, &states));
+	bool changed =
+	    states.count && vp_guest_memory_change(&guest->memory.memory, &states.at[0].memory);
+	vp_guest_states_deinit(&states);
+	if (!changed)
+		return NULL;
+	VP_TRY(vp_guest_reader_memory(guest->reader, &guest->memory.memory));
+	return guest->finding.lacks || !watch->user.change_memory
+		   ? NULL
+		   : watch->user.change_memory(watch->user.context, guest->number, &guest->memory,
+					       &guest->finding);
+}
+
+/* Only if tasks were where no slot is known to be: looking at all slots has its price. */
+static struct vp_error *refresh_if_needed(struct vp_guest_watch *watch, struct guest *guest)
+{
+	const struct vp_guest_user *user = &watch->user;
+
+	if (!user->count_nowhere)
+		return NULL;
+	uint64_t nowhere = user->count_nowhere(user->context, guest->pid, &guest->finding);
+	if (nowhere == guest->nowhere)
+		return NULL;
+	guest->nowhere = nowhere;
+	return refresh_memory(watch, guest);
 }
 
 static void check(struct vp_guest_watch *watch, struct guest *guest)
 {
-	struct vp_error *error = vp_guest_reader_ask(guest->reader, "check");
+	struct vp_error *error = refresh_if_needed(watch, guest);
 
+	if (!error)
+		error = vp_guest_reader_ask(guest->reader, "check");
 	guest->asked = vp_clock_monotonic();
 	guest->state = GUEST_CHECKING;
 	if (error)
 		lose(watch, guest, error);
+}
+
+static bool is_asked(const struct guest *guest)
+{
+	return guest->state == GUEST_FINDING || guest->state == GUEST_CHECKING ||
+	       guest->state == GUEST_LEAVING;
 }
 
 void vp_guest_watch_step(struct vp_guest_watch *watch)
@@ -231,8 +313,8 @@ void vp_guest_watch_step(struct vp_guest_watch *watch)
 
 	vp_vec_each (&watch->guests, guest) {
 		bool due = now >= guest->next;
-		if (guest->state == GUEST_FINDING || guest->state == GUEST_CHECKING)
-			hear_or_lose(watch, guest, 0);
+		if (is_asked(guest))
+			hear(watch, guest, 0);
 		else if (guest->state == GUEST_READY && due && !guest->finding.lacks)
 			check(watch, guest);
 		else if (guest->state == GUEST_LOST && due && guest->tries < MOST_TRIES)
@@ -305,22 +387,29 @@ static struct vp_error *dump(struct guest *guest, bool symbols)
 }
 
 struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct vp_vm *vm,
-				     const char *path, bool symbols, bool *written)
+				     const char *path, bool *written)
 {
 	struct guest *guest = guest_of(watch, vm->pid);
 
 	*written = false;
-	if (guest && guest->state == GUEST_CHECKING) /* one answer at a time */
-		hear_or_lose(watch, guest, DUMP_MS);
-	if (!guest || guest->state != GUEST_READY)
-		return NULL;
-	struct vp_error *error = dump(guest, symbols);
-	if (error) {
-		lose(watch, guest, error);
-		return NULL;
+	/* One answer at a time; that to a check may be that the guest has to be left. */
+	while (guest && (guest->state == GUEST_CHECKING || guest->state == GUEST_LEAVING)) {
+		guest->asked = vp_clock_monotonic();
+		hear(watch, guest, DUMP_MS);
 	}
+	if (guest && guest->state == GUEST_READY) {
+		struct vp_error *error = vm->end ? NULL : refresh_memory(watch, guest);
+		if (!error)
+			error = dump(guest, watch->symbols);
+		*written = !error;
+		if (!error)
+			return copy_text(guest->text, 0, path);
+		lose(watch, guest, error);
+	}
+	if (!guest || guest->last_text < 0)
+		return NULL;
 	*written = true;
-	return copy_text(guest->text, 0, path);
+	return copy_text(guest->last_text, 0, path);
 }
 
 struct vp_error *vp_guest_watch_unwind_tables(struct vp_guest_watch *watch, const struct vp_vm *vm,
@@ -342,18 +431,26 @@ struct vp_error *vp_guest_watch_unwind_tables(struct vp_guest_watch *watch, cons
 	return *problem || before < 0 ? NULL : copy_text(guest->text, before, path);
 }
 
-char *vp_guest_watch_state(const struct vp_guest_watch *watch, uint32_t pid)
+char *vp_guest_watch_state(const struct vp_guest_watch *watch, const struct vp_vm *vm)
 {
-	const struct guest *guest = guest_of(watch, pid);
+	const struct guest *guest = guest_of(watch, vm->pid);
 
 	if (!guest)
 		return vp_strdup("");
+	if (vm->end && (guest->last_text >= 0 || guest->state == GUEST_READY))
+		return vp_strdup("the VM ended: mappings are as they were when their processes "
+				 "were first seen; symbols of kernel modules and of files are "
+				 "missing");
 	if (guest->problem)
 		return vp_strdup(guest->problem);
 	if (guest->state == GUEST_FINDING)
 		return vp_strdup("the guest's kernel was not found before the recording ended");
 	VP_AUTO_FREE char *outcome =
 	    watch->user.outcome(watch->user.context, guest->pid, &guest->finding);
+	if (guest->finding.derived)
+		return vp_format("the kernel has no BTF: its tasks are told, the mappings of its "
+				 "processes are not; %s",
+				 outcome);
 	return vp_format("ok: kernel found by %s, %s; %s",
 			 guest->finding.scanned ? "looking through memory" : "registers",
 			 guest->finding.cached ? "known by a kernel pack" : "symbols and BTF read",

@@ -25,11 +25,20 @@ struct vp_guest_user {
 				     const struct vp_guest_finding *finding);
 	/* What was found of the VM of that process is not so any longer. */
 	void (*forget)(void *context, uint32_t pid);
+	/* Both or none: how many times a task was in none of the memory slots, from the begin on;
+	 * and that these have changed. */
+	uint64_t (*count_nowhere)(void *context, uint32_t pid,
+				  const struct vp_guest_finding *finding);
+	struct vp_error *(*change_memory)(void *context, uint32_t number,
+					  const struct vp_guest_state *state,
+					  const struct vp_guest_finding *finding);
 	/* What came of it, for a sentence's end; a new string. */
 	char *(*outcome)(void *context, uint32_t pid, const struct vp_guest_finding *finding);
 };
 
-struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_user *user, const char *directory);
+/* `symbols`: map text is to have those of the kernel and of files. */
+struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_user *user, const char *directory,
+					  bool symbols);
 void vp_guest_watch_free(struct vp_guest_watch *watch);
 /* Begins to look into the VM's guest. */
 void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm);
@@ -39,9 +48,12 @@ void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms);
 void vp_guest_watch_step(struct vp_guest_watch *watch);
 /* A sample hit user space of that thread of a guest, which was not hit lately. */
 void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task *task);
-/* Has the VM's map text written to `path`; *written is false if there is none. */
+/*
+ * Has the VM's map text written to `path`: as it is now or, if the VM has ended or its memory is
+ * not what it was, as it was known before. *written is false if there is none.
+ */
 struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct vp_vm *vm,
-				     const char *path, bool symbols, bool *written) VP_MUST_CHECK;
+				     const char *path, bool *written) VP_MUST_CHECK;
 /*
  * After that, has the unwind tables of the guest's kernel written to `path`; *problem says why
  * there are none, and is the caller's.
@@ -50,6 +62,7 @@ struct vp_error *vp_guest_watch_unwind_tables(struct vp_guest_watch *watch, cons
 					      const char *path,
 					      struct vp_error **problem) VP_MUST_CHECK;
 /* One sentence on how it went, "ok: …" if it did; a new string. */
-char *vp_guest_watch_state(const struct vp_guest_watch *watch, uint32_t pid) VP_MUST_CHECK;
+char *vp_guest_watch_state(const struct vp_guest_watch *watch,
+			   const struct vp_vm *vm) VP_MUST_CHECK;
 
 #endif

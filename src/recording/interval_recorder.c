@@ -186,7 +186,7 @@ static void watch_guests(struct vp_interval_recorder *recorder)
 
 	if (!vp_intervals_want_guests(recorder->intervals))
 		return;
-	recorder->guests = vp_guest_watch_new(&user, recorder->options.directory);
+	recorder->guests = vp_guest_watch_new(&user, recorder->options.directory, false);
 	vp_vec_each (&recorder->vms, vm)
 		watch_guest(recorder, vm);
 	vp_guest_watch_settle(recorder->guests, SETTLE_MS);
@@ -199,7 +199,7 @@ static void note_guests(struct vp_interval_recorder *recorder)
 		return;
 	vp_vec_each (&recorder->vms, vm) {
 		free(vm->memory);
-		vm->memory = vp_guest_watch_state(recorder->guests, vm->pid);
+		vm->memory = vp_guest_watch_state(recorder->guests, vm);
 		if (vm->memory[0] && strncmp(vm->memory, "ok", 2) != 0)
 			NOTICE(recorder, "VM '%s': its kernel's counters are not known: %s",
 			       vm->name, vm->memory);

@@ -144,6 +144,18 @@ static void forget(void *context, uint32_t pid)
 	vp_sampler_forget(context, pid);
 }
 
+static uint64_t count_nowhere(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+{
+	return vp_sampler_identity_counts(context, pid, finding).nowhere;
+}
+
+static struct vp_error *change_memory(void *context, uint32_t number,
+				      const struct vp_guest_state *state,
+				      const struct vp_guest_finding *finding)
+{
+	return vp_sampler_identify_memory(context, number, state, finding);
+}
+
 static char *count_named(void *context, uint32_t pid, const struct vp_guest_finding *finding)
 {
 	struct vp_sampler_identity_counts counts =
@@ -159,9 +171,12 @@ static void watch_guests(struct vp_recorder *recorder)
 					   .check_s = 1,
 					   .identify = identify,
 					   .forget = forget,
+					   .count_nowhere = count_nowhere,
+					   .change_memory = change_memory,
 					   .outcome = count_named};
 
-	recorder->guest_watch = vp_guest_watch_new(&user, recorder->options.directory);
+	recorder->guest_watch =
+	    vp_guest_watch_new(&user, recorder->options.directory, recorder->options.with_symbols);
 	vp_vec_each (&recorder->vms, vm)
 		if (vp_recorder_is_chosen(recorder, vm))
 			vp_guest_watch_add(recorder->guest_watch, vm);

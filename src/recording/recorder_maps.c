@@ -37,13 +37,12 @@ struct vp_error *vp_recorder_read_guests(struct vp_recorder *recorder)
 		VP_AUTO_FREE char *path =
 		    vp_recording_maps_path(recorder->options.directory, &recorder->vms, vm);
 		bool written = false;
-		if (!error && vp_recorder_is_chosen(recorder, vm) && !vm->end)
-			error = vp_guest_watch_dump(recorder->guest_watch, vm, path,
-						    recorder->options.with_symbols, &written);
-		if (!error && written && recorder->options.with_chains)
+		if (!error && vp_recorder_is_chosen(recorder, vm))
+			error = vp_guest_watch_dump(recorder->guest_watch, vm, path, &written);
+		if (!error && written && !vm->end && recorder->options.with_chains)
 			error = read_unwind_tables(recorder, vm);
 		free(vm->memory);
-		vm->memory = vp_guest_watch_state(recorder->guest_watch, vm->pid);
+		vm->memory = vp_guest_watch_state(recorder->guest_watch, vm);
 		if (!written && vm->memory[0] && !vm->end)
 			NOTICE(recorder, "VM '%s': %s", vm->name, vm->memory);
 	}

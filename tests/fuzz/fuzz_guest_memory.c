@@ -29,6 +29,7 @@ static void dump_all(const struct vp_guest_kernel *kernel)
 	vp_error_free(vp_guest_kernel_check(kernel));
 	vp_error_free(vp_guest_cpus_find(kernel, &cpus));
 	vp_guest_dump_see(dump, kernel, kernel->text + kernel->pack.symbol.init_task.offset, 0, 1);
+	vp_guest_dump_keep(dump, kernel);
 	vp_error_free(vp_guest_dump_write(dump, kernel, nowhere, true, &processes));
 	vp_vec_deinit(&cpus);
 	vp_guest_dump_free(dump);

@@ -209,6 +209,53 @@ def identity(run, claims):
     check_server(run, claims)
 
 
+# g1 gets memory while it is recorded, above 4 GiB, and then new processes: once what it has set aside
+# for tasks is full, the kernel puts more of them there. g2 is killed.
+CHANGES = """
+host pcpus=2 kernel={host}
+guest g1 vcpus=1 memory=256 kernel={guest} append=memhp_default_state=online_kernel \
+qemu="-m slots=2,maxmem=1G"
+guest g2 vcpus=1 memory=256 kernel={guest}
+workload g1 length=100 sh -c "until [ -e /sys/devices/system/memory/memory32 ]; do sleep 0.2; done; \
+for i in 1 2 3 4 5; do /lab/bin/who --procs 8 --threads 1 --seconds 20 & done; wait"
+workload g2 length=100 shares fast=80 slow=20
+command vperf guests --format json >/out/guests.json; vperf record -o /out/rec -- sh -c ' \
+sleep 2; tests/lab/qmp /run/vlab/g1.qmp object-add qom-type=memory-backend-ram id=more size=134217728; \
+tests/lab/qmp /run/vlab/g1.qmp device_add driver=pc-dimm id=dimm memdev=more; lab-guest kill g2; sleep 10'
+""".replace("\\\n", "")
+
+
+def tasks_in_trace(run):
+    """Guest tid → the guest's address of its task."""
+    text = subprocess.run(["babeltrace2", str(run.recording() / "host")],
+                          capture_output=True, text=True, check=True).stdout
+    return {int(tid): int(task, 0) for tid, task in
+            re.findall(r" guest_task: .*\bguest_tid = (\d+), task = (\w+)", text)}
+
+
+def changes(run, claims):
+    guests = {guest["vm"]: guest for guest in json.loads((run.out / "guests.json").read_text())}
+    direct_map, tasks = int(guests["g1"]["kernel"]["direct_map"], 16), tasks_in_trace(run)
+    new = {tid for _, (_, tid, _) in truth_of(run) if tasks.get(tid, 0) - direct_map >= 1 << 32}
+    claims.check(len(new) >= 2, f"tasks in memory that was plugged in are named: {sorted(new)}")
+    unnamed = sum(not int(sample["flags"], 16) & BY_MEMORY for sample in guest_samples(run)
+                  if sample["mode"] == GUEST_USER and
+                  any(start <= int(sample["ip"], 16) < end for (start, end), _ in truth_of(run)))
+    # They are looked for once a second, and the lab is slow.
+    claims.check(unnamed < 2000, f"{unnamed} samples of the new processes are not named")
+    report = run.report("guest", "--vm", "g2", "--symfs", str(symfs_of(run)))
+    rows = [row for row in report["rows"] if row["process"] == "shares" and row["kind"] == "user"]
+    total, good = (sum(row["samples"] for row in rows if OWN.match(row["function"]) or every)
+                   for every in (True, False))
+    claims.check(total > 200 and good >= 0.95 * total,
+                 f"{good} of {total} user samples of the VM that was killed have their function")
+    kernel = [row for row in report["rows"] if row["kind"] == "os"]
+    claims.check(kernel and not any(row["function"].startswith("0x") for row in kernel),
+                 "its kernel's functions have names")
+    claims.check(any("the VM ended" in note for note in report["notes"]),
+                 f"what is missing is said: {[note for note in report['notes'] if 'g2' in note]}")
+
+
 SUITES = ("bullseye", "bookworm", "trixie", "sid")
 # Under QEMU 7.2, guests with more vCPUs than the emulated host has pCPUs lock that host up now and
 # then (one run of four without vperf): they are for --full.
@@ -220,6 +267,7 @@ def tests(pairs):
              scenario(host, guest, vcpus), identity) for host, guest, vcpus in pairs]
 
 
-TESTS = tests(USUAL)
+TESTS = tests(USUAL) + [("identity: memory plugged in, a VM that is killed",
+                         CHANGES.format(host="bookworm", guest="trixie"), changes)]
 FULL = tests([(host, guest, vcpus) for host in SUITES for guest in SUITES for vcpus in (1, 4)
               if (host, guest, vcpus) not in USUAL])

@@ -22,6 +22,7 @@ enum {
 	BUILT_IMAGE = 0x20000, /* bytes of the image that are there */
 	BUILT_LOW = 0x20000,   /* bytes of memory from 0 on */
 	BUILT_PAGE_SIZE_OF = 64,
+	BUILT_TASK = 8192, /* bytes of a task_struct */
 	/* Places in the image. */
 	AT_ENTRY = 0x100,
 	AT_BANNER = 0x200,
@@ -33,6 +34,7 @@ enum {
 	AT_CPU_IDS = 0x420,
 	AT_PER_CPU = 0x428,
 	AT_MODULES = 0x440,
+	AT_INIT_MM = 0x480,
 	AT_ORC_IPS = 0x600,
 	AT_ORC = 0x640,
 	AT_INIT_TASK = 0x800,
@@ -239,6 +241,7 @@ static inline struct built_symbol built_symbol(const struct guest_builder *guest
 	    {"nr_cpu_ids", 'D', false, AT_CPU_IDS},
 	    {"__per_cpu_offset", 'D', false, AT_PER_CPU},
 	    {"modules", 'd', false, AT_MODULES},
+	    {"init_mm", 'D', false, AT_INIT_MM},
 	    {"__start_orc_unwind_ip", 'R', false, AT_ORC_IPS},
 	    {"__stop_orc_unwind_ip", 'R', false, AT_ORC_IPS + 4 * BUILT_ORC},
 	    {"__start_orc_unwind", 'R', false, AT_ORC},
@@ -362,6 +365,8 @@ static inline void built_task(struct guest_builder *guest, uint64_t task, uint32
 	put32(built_at(guest, task + pack->at.task_pid), tid);
 	put32(built_at(guest, task + pack->at.task_tgid), tgid);
 	built_put64(guest, task + pack->at.task_mm, mm);
+	/* active_mm: threads of the kernel borrow one */
+	built_put64(guest, task + pack->at.task_mm + 8, mm ? mm : BUILT_TEXT + AT_INIT_MM);
 	strcpy(built_at(guest, task + pack->at.task_comm), comm);
 }
 
@@ -369,7 +374,7 @@ static inline void built_task(struct guest_builder *guest, uint64_t task, uint32
 static inline uint64_t built_process(struct guest_builder *guest, uint32_t tgid, uint64_t mm,
 				     const char *comm)
 {
-	uint64_t task = built_object(guest, 512, 16), first = BUILT_TEXT + AT_INIT_TASK;
+	uint64_t task = built_object(guest, BUILT_TASK, 16), first = BUILT_TEXT + AT_INIT_TASK;
 	uint32_t link = guest->pack.at.task_tasks;
 	uint64_t last = first, next;
 
@@ -382,6 +387,8 @@ static inline uint64_t built_process(struct guest_builder *guest, uint32_t tgid,
 	built_task(guest, task, tgid, tgid, mm, comm);
 	built_put64(guest, last + link, task + link);
 	built_put64(guest, task + link, first + link);
+	built_put64(guest, task + link + 8, last + link);
+	put64(guest->image + AT_INIT_TASK + link + 8, task + link);
 	return task;
 }
 
@@ -426,6 +433,8 @@ static inline void built_kernel(struct guest_builder *guest, enum built_layout l
 	put64(guest->image + AT_MEMMAP, BUILT_MEMMAP);
 	put64(guest->image + AT_PHYS_BASE, BUILT_IMAGE_GPA - (BUILT_TEXT - VP_KERNEL_MAP));
 	put32(guest->image + AT_CPU_IDS, 1);
+	built_put64(guest, BUILT_TEXT + AT_INIT_MM + guest->pack.at.mm_pgd,
+		    BUILT_TEXT + AT_TOP_PGT);
 	built_put64(guest, BUILT_TEXT + AT_MODULES, BUILT_TEXT + AT_MODULES);
 	built_put64(guest, idle + guest->pack.at.task_tasks, idle + guest->pack.at.task_tasks);
 	built_task(guest, idle, 0, 0, 0, "swapper/0");

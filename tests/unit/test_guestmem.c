@@ -111,6 +111,32 @@ static void test_memory_bounds(void **state)
 }
 
 /* Tables at 0x1000, 0x2000, … lead to a page at 0x6000, with 4 and with 5 levels. */
+/* Memory is plugged in and out. */
+static void test_memory_changes(void **state)
+{
+	struct vp_guest_memory memory = {0}, now = {0};
+
+	vp_guest_memory_add(&memory, 0, 4096, 1 << 20);
+	vp_guest_memory_add(&memory, 8192, 4096, 2 << 20);
+	vp_guest_memory_add(&now, 16384, 4096, 3 << 20);
+	vp_guest_memory_add(&now, 8192, 4096, 2 << 20);
+	vp_guest_memory_add(&now, 0, 4096, 1 << 20);
+	assert_true(vp_guest_memory_change(&memory, &now));
+	assert_int_equal(memory.slots.count, 3);
+	assert_int_equal(memory.slots.at[0].gpa, 0);
+	assert_int_equal(memory.slots.at[2].gpa, 16384);
+	assert_false(vp_guest_memory_change(&memory, &now));
+	now.slots.at[1].hva = 4 << 20; /* it is elsewhere now */
+	assert_true(vp_guest_memory_change(&memory, &now));
+	assert_int_equal(memory.slots.at[2].hva, 4 << 20);
+	now.slots.count = 1;
+	assert_true(vp_guest_memory_change(&memory, &now));
+	assert_int_equal(memory.slots.count, 1);
+	assert_int_equal(vp_guest_memory_left(&memory, 0), 0);
+	vp_guest_memory_deinit(&memory);
+	vp_guest_memory_deinit(&now);
+}
+
 static void test_page_walk(void **state)
 {
 	for (unsigned levels = 4; levels <= 5; levels++) {
@@ -394,7 +420,7 @@ static void test_tasks_lies(void **state)
 	const uint64_t nowhere[] = {0, 0x1234, BUILT_DIRECT + BUILT_LOW + 0x10000,
 				    0xffffc90000000000, UINT64_MAX};
 
-	for (size_t i = 0; i <= VP_ARRAY_SIZE(nowhere) + 1; i++) {
+	for (size_t i = 0; i <= VP_ARRAY_SIZE(nowhere) + 2; i++) {
 		struct seen seen = {0};
 		struct opened opened;
 		bool damaged;
@@ -406,6 +432,8 @@ static void test_tasks_lies(void **state)
 			built_put64(&guest, third + link, nowhere[i]);
 		else if (i == VP_ARRAY_SIZE(nowhere))
 			built_put64(&guest, third + link, second + link);
+		else if (i == VP_ARRAY_SIZE(nowhere) + 1) /* a thread of no process */
+			put32(built_at(&guest, third + guest.pack.at.task_tgid), 0);
 		else
 			memset(built_at(&guest, third + guest.pack.at.task_comm), 'x', 16);
 		open_kernel(&opened);
@@ -678,6 +706,7 @@ static void test_dump(void **state)
 	open_kernel(&opened);
 	vp_guest_dump_see(dump, &opened.kernel, place, 8, 100); /* another process by now */
 	vp_guest_dump_see(dump, &opened.kernel, place, 7, 100);
+	vp_guest_dump_keep(dump, &opened.kernel);
 	expect_no_error(vp_guest_dump_write(dump, &opened.kernel, fd, true, &processes));
 	assert_int_equal(processes, 1);
 	VP_AUTO_FREE char *path = vp_format("/proc/self/fd/%d", fd);
@@ -691,6 +720,45 @@ static void test_dump(void **state)
 	vp_guest_dump_free(dump);
 	close_guest(&opened);
 	close(fd);
+}
+
+static bool read_nothing(void *context, uint64_t hva, void *bytes, size_t size)
+{
+	return false;
+}
+
+/* A VM that is gone: what was known of its processes and its kernel's symbols remain. */
+static void test_dump_gone(void **state)
+{
+	struct vp_guest_dump *dump = vp_guest_dump_new();
+	struct vp_buffer text = {0};
+	struct opened opened;
+	size_t processes;
+	VP_AUTO_CLOSE int fd = memfd_create("maps", MFD_CLOEXEC);
+
+	built_kernel(&guest, BUILT_PLACE);
+	uint64_t mm = built_mm(&guest), top = built_dentry(0, "/");
+	uint64_t file = built_file(built_dentry(top, "prog"), built_mount(top, 0, top));
+	built_put64(&guest, mm + guest.pack.at.mm_maple_root,
+		    built_vma(&guest, 0x400000, 0x402000, 1, file));
+	uint64_t place = built_process(&guest, 7, mm, "prog");
+	open_kernel(&opened);
+	vp_guest_dump_keep(dump, &opened.kernel);
+	vp_guest_dump_see(dump, &opened.kernel, place, 7, 100);
+	opened.snapshot.memory.read = read_nothing;
+	vp_guest_dump_see(dump, &opened.kernel, place, 9, 200);
+	expect_no_error(vp_guest_dump_write(dump, &opened.kernel, fd, true, &processes));
+	assert_int_equal(processes, 1);
+	VP_AUTO_FREE char *path = vp_format("/proc/self/fd/%d", fd);
+	expect_no_error(vp_file_read(path, 1 << 20, &text));
+	const char *maps = vp_buffer_text(&text);
+	assert_non_null(strstr(maps, "\na 0 7 1000 0 0 prog\n"));
+	assert_non_null(strstr(maps, "\nm 0 400000 402000 1000 0 - /prog\n"));
+	assert_non_null(strstr(maps, "\nk ffffffff81000100 0 T entry_SYSCALL_64\n"));
+	assert_non_null(strstr(maps, "\nn the%20guest's%20list%20of%20tasks"));
+	vp_buffer_deinit(&text);
+	vp_guest_dump_free(dump);
+	close_guest(&opened);
 }
 
 /* Answers of a worker to these requests, in one text. */
@@ -741,7 +809,42 @@ static void test_worker(void **state)
 	text = work(&opened, &pack, 1, "find\ntasks\n", &answers);
 	assert_non_null(strstr(text, "dropped the%20kernel%20pack%20does%20not%20fit"));
 	assert_non_null(strstr(text, "\ntask 1 1000 init\n"));
+	opened.kernel.pack.at.task_comm -= 8;
+
+	/* One that is to blame for what is missing, or that lacks something itself, is too. */
+	uint32_t page_offset_base = opened.kernel.pack.symbol.page_offset_base.offset;
+	const uint32_t wrong[] = {page_offset_base - 8, VP_PACK_NONE};
+	for (size_t i = 0; i < VP_ARRAY_SIZE(wrong); i++) {
+		opened.kernel.pack.symbol.page_offset_base.offset = wrong[i];
+		pack.size = 0;
+		vp_kernel_pack_write(&opened.kernel.pack, &pack);
+		text = work(&opened, &pack, 1, "find\ntasks\n", &answers);
+		assert_null(strstr(text, "\nlacks"));
+		assert_non_null(strstr(text, "\ntask 1 1000 init\n"));
+	}
 	vp_buffer_deinit(&pack);
+	vp_buffer_deinit(&answers);
+	close_guest(&opened);
+}
+
+/* The slots can be told anew: without any, nothing can be read. */
+static void test_worker_memory(void **state)
+{
+	struct vp_buffer answers = {0}, requests = {0};
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_OLD);
+	open_kernel(&opened);
+	vp_buffer_string(&requests, "find\nmemory\ncheck\n");
+	vp_vec_each (&opened.snapshot.memory.slots, slot)
+		vp_buffer_printf(&requests, "memory %llx %llx %llx\n",
+				 (unsigned long long)slot->gpa, (unsigned long long)slot->size,
+				 (unsigned long long)slot->hva);
+	vp_buffer_string(&requests, "memory what\ntasks\n");
+	const char *text = work(&opened, NULL, 0, vp_buffer_text(&requests), &answers);
+	assert_non_null(strstr(text, "\n.\nerror the%20kernel%20pack%20does%20not%20fit"));
+	assert_non_null(strstr(text, "\n.\ntask 1 1000 init\n.\n"));
+	vp_buffer_deinit(&requests);
 	vp_buffer_deinit(&answers);
 	close_guest(&opened);
 }
@@ -763,6 +866,7 @@ static void test_no_btf(void **state)
 	vp_guest_tasks_each(&opened.kernel, keep_task, &seen, &damaged);
 	assert_true(damaged);
 	VP_AUTO_CLOSE int fd = memfd_create("maps", MFD_CLOEXEC);
+	vp_guest_dump_keep(dump, &opened.kernel);
 	expect_no_error(vp_guest_dump_write(dump, &opened.kernel, fd, true, &processes));
 	assert_int_equal(processes, 0);
 	assert_true(lseek(fd, 0, SEEK_END) > 20 * BUILT_SYMBOLS);
@@ -770,11 +874,87 @@ static void test_no_btf(void **state)
 	close_guest(&opened);
 }
 
+/* A guest with the eight tasks and more that a kernel has when it is up, without BTF. */
+static void build_without_btf(enum built_layout layout)
+{
+	built_kernel(&guest, layout);
+	for (uint32_t i = 2; i < 10; i++)
+		built_process(&guest, i, 0, "kthread");
+	built_process(&guest, 300, built_mm(&guest), "work");
+	memset(guest.image + AT_BTF, 0, guest.btf_size);
+}
+
+/* What is needed of tasks can be worked out; it is what the BTF says, and it is kept in packs. */
+static void test_derived(void **state)
+{
+	const enum built_layout layouts[] = {BUILT_OLD, BUILT_NEW, BUILT_PLACE};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(layouts); i++) {
+		const struct vp_kernel_pack *pack;
+		struct vp_buffer text = {0};
+		struct vp_kernel_pack again;
+		struct opened opened;
+		build_without_btf(layouts[i]);
+		open_kernel(&opened);
+		pack = &opened.kernel.pack;
+		assert_null(opened.kernel.lacks);
+		assert_true(pack->derived);
+		assert_int_equal(pack->at.task_pid, guest.pack.at.task_pid);
+		assert_int_equal(pack->at.task_tgid, guest.pack.at.task_tgid);
+		assert_int_equal(pack->at.task_comm, guest.pack.at.task_comm);
+		assert_int_equal(pack->at.task_mm, guest.pack.at.task_mm);
+		assert_int_equal(pack->at.task_tasks, guest.pack.at.task_tasks);
+		assert_int_equal(pack->at.mm_pgd, guest.pack.at.mm_pgd);
+		expect_no_error(vp_guest_kernel_check(&opened.kernel));
+		vp_kernel_pack_write(pack, &text);
+		expect_no_error(vp_kernel_pack_parse("x", text.bytes, text.size, &again));
+		assert_true(again.derived);
+		vp_buffer_deinit(&text);
+		close_guest(&opened);
+	}
+}
+
+/* Two places that would fit, or too few tasks to tell: nothing is believed. */
+static void test_derived_doubt(void **state)
+{
+	enum { SECOND_NUMBERS, SECOND_NAME, TWICE_THE_SAME, WRONG_TABLES, NOT_A_RING, DOUBTS };
+
+	for (int doubt = 0; doubt < DOUBTS; doubt++) {
+		struct opened opened;
+		build_without_btf(BUILT_OLD);
+		const uint64_t idle = BUILT_TEXT + AT_INIT_TASK;
+		uint64_t link = guest.pack.at.task_tasks, task = idle, next;
+		for (unsigned i = 0; i < 10; i++) {
+			memcpy(&next, built_at(&guest, task + link), sizeof(next));
+			task = next - link;
+			char *ids = built_at(&guest, task + guest.pack.at.task_pid);
+			if (doubt == SECOND_NUMBERS)
+				memcpy(built_at(&guest, task + 400), ids, 8);
+		}
+		/* `task` is the process of user space. */
+		uint64_t mm;
+		memcpy(&mm, built_at(&guest, task + guest.pack.at.task_mm), sizeof(mm));
+		if (doubt == SECOND_NAME)
+			strcpy(built_at(&guest, idle + 400), "swapper/0");
+		else if (doubt == TWICE_THE_SAME)
+			built_put64(&guest, task + guest.pack.at.task_pid, 0x500000005);
+		else if (doubt == WRONG_TABLES)
+			built_put64(&guest, mm + guest.pack.at.mm_pgd, BUILT_DIRECT + 0x3000);
+		else if (doubt == NOT_A_RING)
+			built_put64(&guest, task + link, task + link);
+		open_kernel(&opened);
+		assert_non_null(opened.kernel.lacks);
+		assert_false(opened.kernel.pack.derived);
+		close_guest(&opened);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_snapshot_malformed),
 	    cmocka_unit_test(test_memory_bounds),
+	    cmocka_unit_test(test_memory_changes),
 	    cmocka_unit_test(test_page_walk),
 	    cmocka_unit_test(test_kallsyms_layouts),
 	    cmocka_unit_test(test_kallsyms_damaged),
@@ -793,8 +973,12 @@ int main(void)
 	    cmocka_unit_test(test_paths),
 	    cmocka_unit_test(test_page_cache),
 	    cmocka_unit_test(test_dump),
+	    cmocka_unit_test(test_dump_gone),
 	    cmocka_unit_test(test_worker),
+	    cmocka_unit_test(test_worker_memory),
 	    cmocka_unit_test(test_no_btf),
+	    cmocka_unit_test(test_derived),
+	    cmocka_unit_test(test_derived_doubt),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

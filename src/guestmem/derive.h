@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Where a kernel without BTF has what in its tasks: worked out from what must hold in its memory.
+ * Only what leaves no doubt is told.
+ */
+#ifndef VP_GUESTMEM_DERIVE_H
+#define VP_GUESTMEM_DERIVE_H
+
+#include "guestmem/kernel.h"
+
+/*
+ * Puts the places of tasks' numbers, names, list and page tables into the kernel's pack. False, and
+ * the pack as it was, if there is not exactly one place that each of them can be at.
+ */
+bool vp_guest_derive_tasks(struct vp_guest_kernel *kernel);
+
+#endif
