@@ -23,7 +23,7 @@ for option in "$@"; do
 	esac
 done
 fuzz_seconds=${full:+600}
-fuzz_seconds=${fuzz_seconds:-10}
+fuzz_seconds=${fuzz_seconds:-5}
 
 passed=0 failed=0 skipped=0
 log=$(mktemp)

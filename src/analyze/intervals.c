@@ -68,24 +68,12 @@ static struct vp_error *read_trace(struct vp_interval_book *book)
 	return NULL;
 }
 
-static char *recipe_of(const char *path)
-{
-	return vp_format("%s/recipe", path);
-}
-
-bool vp_interval_book_is_one(const char *path)
-{
-	VP_AUTO_FREE char *recipe = recipe_of(path);
-
-	return !access(recipe, F_OK);
-}
-
 static struct vp_error *open_all(struct vp_interval_book *book)
 {
-	VP_AUTO_FREE char *recipe = recipe_of(book->path);
+	VP_AUTO_FREE char *recipe = vp_recording_recipe_path(book->path);
 
 	VP_TRY(vp_recording_open(book->path, &book->recording, &book->vms, &book->notes));
-	if (access(recipe, F_OK))
+	if (!vp_recording_has_intervals(book->path))
 		return vp_error_new(
 		    "'%s' is no recording of intervals: expected a file 'recipe' in "
 		    "it, as 'vperf stat' writes",

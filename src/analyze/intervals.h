@@ -34,8 +34,6 @@ struct vp_interval_book {
 struct vp_error *vp_interval_book_open(const char *path,
 				       struct vp_interval_book *ret) VP_MUST_CHECK;
 void vp_interval_book_close(struct vp_interval_book *book);
-/* Whether there is a recording of intervals in directory `path`. */
-bool vp_interval_book_is_one(const char *path);
 
 /* What the event would have counted, had it been live all the time; NaN: it never was. */
 double vp_interval_estimate(const struct vp_interval_cell *cell);

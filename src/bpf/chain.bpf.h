@@ -294,8 +294,6 @@ static __always_inline void stack_behind(struct chain_maker *maker, __u64 stack,
 {
 	__u64 top = stack + KERNEL_STACK_BYTES, from = 0;
 
-	if (!top_of_other)
-		return;
 	if (!read_guest_word(maker, top_of_other - sizeof(from), &from) ||
 	    from - stack >= KERNEL_STACK_BYTES)
 		from = top - VP_CHAIN_OUTER_PIECES * VP_CHAIN_PIECE;
@@ -315,10 +313,11 @@ static __always_inline void put_kernel_chain(struct chain_maker *maker,
 	bool own = stack && sp - stack < KERNEL_STACK_BYTES;
 	__u64 top = own ? stack + KERNEL_STACK_BYTES : top_of_other_stack(sp);
 	put_guest_stack(sp, top, VP_CHAIN_PIECES);
-	if (!stack)
-		return;
-	stack_behind(maker, stack, own ? 0 : top);
-	if ((!own && find_entry_regs(sp)) || find_user_regs(stack + KERNEL_STACK_BYTES))
+	if (stack && !own)
+		stack_behind(maker, stack, top);
+	/* Tasks' stacks are aligned to their size, too: it may be one though none is known. */
+	if ((!own && find_entry_regs(sp)) ||
+	    (stack && find_user_regs(stack + KERNEL_STACK_BYTES)) || (!own && find_user_regs(top)))
 		put_user_frames(maker);
 }
 

@@ -71,7 +71,7 @@ static struct vp_error *read_data(const struct vp_model_options *options, const 
 {
 	struct vp_interval_book book;
 
-	if (!vp_interval_book_is_one(path))
+	if (!vp_recording_has_intervals(path))
 		return vp_table_read(path, data);
 	VP_TRY(vp_interval_book_open(path, &book));
 	struct vp_interval_choice choice = {.base = vp_interval_usual_base(&book),

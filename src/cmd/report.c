@@ -6,6 +6,7 @@
 #include "analyze/report.h"
 #include "cmd/naming_options.h"
 #include "collect/pcpus.h"
+#include "recording/recording.h"
 #include "render/report.h"
 
 static const struct vp_verb verb;
@@ -251,6 +252,10 @@ static struct vp_error *report_with(struct report *report)
 	struct vp_buffer out = {0};
 
 	VP_TRY(choose_all(report));
+	if (vp_recording_has_intervals(report->naming.directory))
+		return vp_error_new(
+		    "'%s' is a recording of intervals: 'vperf stat report' shows it",
+		    report->naming.directory);
 	VP_TRY(vp_report_make(&report->naming, &report->profile, &made));
 	if ((report->children || report->call_graph) && !made.options.chains) {
 		vp_report_deinit(&made);

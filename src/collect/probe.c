@@ -12,6 +12,7 @@
 #include "base/macros.h"
 #include "collect/account.h"
 #include "collect/clock.h"
+#include "collect/intervals.h"
 #include "collect/pcpus.h"
 #include "collect/sampler.h"
 #include "collect/trigger.h"
@@ -139,6 +140,33 @@ static bool probe_account(char *detail, size_t size)
 	return found;
 }
 
+static void take_nothing(void *context, uint32_t pcpu, char *records, size_t size)
+{
+}
+
+static bool probe_intervals(char *detail, size_t size)
+{
+	static const char text[] = "interval time 1s\ncount time exits";
+	struct vp_intervals *intervals = NULL;
+	struct vp_recipe recipe = {0};
+	struct vp_error *error = vp_recipe_parse("", text, sizeof(text) - 1, &recipe);
+	struct vp_intervals_options options = {
+	    .recipe = &recipe, .ring_bytes = (size_t)getpagesize(), .take = take_nothing};
+
+	if (!error)
+		error = vp_intervals_open(&options, &intervals);
+	bool found = !error;
+	VP_AUTO_FREE char *missing = found ? vp_intervals_missing(intervals) : NULL;
+	say(found, detail, size,
+	    error     ? vp_error_message(error)
+	    : missing ? missing
+		      : "loaded and attached");
+	vp_error_free(error);
+	vp_intervals_free(intervals);
+	vp_recipe_deinit(&recipe);
+	return found;
+}
+
 static bool probe_kallsyms(char *detail, size_t size)
 {
 	unsigned long address = 0;
@@ -202,6 +230,7 @@ static const struct vp_probe probes[] = {
     {"call chains", "'record -g' does not work", false, probe_chains},
     {"accounting programs", "no exact account of the vCPUs' time (account, steal, exits, top)",
      false, probe_account},
+    {"interval programs", "'vperf stat' does not work", false, probe_intervals},
     {"KVM", "only the host itself is recorded", false, probe_kvm},
     {"KVM's BTF",
      "no exit reasons: blank time is told apart by the scheduler alone; guest "

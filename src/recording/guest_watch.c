@@ -15,7 +15,6 @@ enum {
 	ANSWER_S = 30, /* seconds that an answer may take while samples are taken */
 	RETRY_S = 3,   /* a guest that was just started has no kernel yet */
 	MOST_TRIES = 40,
-	CHECK_S = 1,
 	DUMP_MS = 60000,
 	/* Processes whose mappings are asked for in a second, and that are remembered. */
 	SEEN_PER_SECOND = 1000,
@@ -227,7 +226,7 @@ static struct vp_error *take_answer(struct vp_guest_watch *watch, struct guest *
 		return vp_error_new("%s", guest->problem);
 	}
 	guest->state = GUEST_READY;
-	guest->next = vp_clock_monotonic() + CHECK_S * SECOND;
+	guest->next = vp_clock_monotonic() + watch->user.check_s * SECOND;
 	return NULL;
 }
 

@@ -18,6 +18,7 @@ struct vp_guest_watch;
 /* Who makes use of what is found out. */
 struct vp_guest_user {
 	void *context;
+	unsigned check_s; /* seconds from one look whether what was found still holds to the next */
 	/* A guest's kernel was found: the VM's number is one that was not used before. */
 	struct vp_error *(*identify)(void *context, uint32_t number,
 				     const struct vp_guest_state *state,

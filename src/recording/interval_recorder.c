@@ -11,12 +11,15 @@
 #include "collect/pcpus.h"
 #include "collect/vm_scan.h"
 #include "recording/guest_watch.h"
+#include "recording/notices.h"
 #include "recording/place.h"
 #include "recording/recording.h"
 #include "recording/trace_writer.h"
 
-/* How long finding the guests' kernels may hold up the start. */
-enum { SETTLE_MS = 30000 };
+enum {
+	SETTLE_MS = 30000, /* how long finding the guests' kernels may hold up the start */
+	CHECK_S = 10,      /* a guest that boots anew has other counters */
+};
 
 struct vp_interval_recorder {
 	struct vp_interval_recorder_options options;
@@ -30,7 +33,7 @@ struct vp_interval_recorder {
 	bool vms_changed;
 	uint64_t n_intervals;
 	VP_VEC(struct vp_task) newcomers; /* vCPUs that are to be watched */
-	VP_VEC(char *) notices;
+	vp_notices notices;
 };
 
 #define NOTICE(recorder, ...) vp_vec_push(&(recorder)->notices, vp_format(__VA_ARGS__))
@@ -80,31 +83,26 @@ static void see_vcpu(struct vp_interval_recorder *recorder, const struct vp_inte
 	vcpu->tid = interval->tid;
 }
 
-static void see_record(struct vp_interval_recorder *recorder, const struct vp_record_header *record)
-{
-	const struct vp_task *task = (const void *)record;
-
-	if (record->id == VP_ID_interval) {
-		recorder->n_intervals++;
-		if (recorder->options.recipe->per == VP_PER_VCPU)
-			see_vcpu(recorder, (const void *)record);
-	} else if (record->id == VP_ID_task) {
-		/* A vCPU that came during the recording. */
-		vm_of(recorder, task->pid);
-		vp_vec_push(&recorder->newcomers, *task);
-	}
-}
-
+/* A record of a program's: an interval with all its values, or the name of a new vCPU's thread. */
 static void take_records(void *context, uint32_t pcpu, char *records, size_t size)
 {
 	struct vp_interval_recorder *recorder = context;
+	const struct vp_record_header *first = (const void *)records;
+	struct vp_run run = {
+	    .bytes = records, .size = size, .n = 1, .first = first->time, .last = first->time};
 
-	for (char *end = records + size; records < end;) {
-		struct vp_record_header *record = (void *)records;
-		see_record(recorder, record);
-		records += vp_record_size(record->id);
-		vp_trace_append(recorder->trace, pcpu, record);
+	if (first->id == VP_ID_interval) {
+		const struct vp_interval *interval = (const void *)records;
+		run.n += interval->values;
+		recorder->n_intervals++;
+		if (recorder->options.recipe->per == VP_PER_VCPU)
+			see_vcpu(recorder, interval);
+	} else {
+		const struct vp_task *task = (const void *)records;
+		vm_of(recorder, task->pid);
+		vp_vec_push(&recorder->newcomers, *task);
 	}
+	vp_trace_append_run(recorder->trace, pcpu, &run);
 }
 
 /* Their intervals are closed by events of their own, if events close them. */
@@ -181,6 +179,7 @@ static char *say_counters(void *context, uint32_t pid, const struct vp_guest_fin
 static void watch_guests(struct vp_interval_recorder *recorder)
 {
 	const struct vp_guest_user user = {.context = recorder->intervals,
+					   .check_s = CHECK_S,
 					   .identify = identify,
 					   .forget = forget,
 					   .outcome = say_counters};
@@ -210,7 +209,7 @@ static void note_guests(struct vp_interval_recorder *recorder)
 
 static struct vp_error *write_recipe(const struct vp_interval_recorder *recorder)
 {
-	VP_AUTO_FREE char *path = vp_format("%s/recipe", recorder->options.directory);
+	VP_AUTO_FREE char *path = vp_recording_recipe_path(recorder->options.directory);
 	struct vp_buffer text = {0};
 
 	vp_recipe_write(recorder->options.recipe, &text);
@@ -229,6 +228,7 @@ static struct vp_error *open_all(struct vp_interval_recorder *recorder)
 	vp_recording_describe(&recorder->about, options->recipe->unit_name, options->command);
 	recorder->about.period_ns =
 	    options->recipe->unit == VP_UNIT_TIME ? options->recipe->width : 1;
+	recorder->about.by_time = true; /* there are no samples to miss */
 	recorder->about.pcpus = (uint32_t)vp_intervals_pcpus(recorder->intervals)->count;
 	/* Only now that counting works is an older one moved away. */
 	VP_TRY(vp_recording_place(options->directory, &recorder->lock));
@@ -329,12 +329,7 @@ struct vp_interval_totals vp_interval_recorder_totals(const struct vp_interval_r
 
 char *vp_interval_recorder_take_notice(struct vp_interval_recorder *recorder)
 {
-	if (!recorder->notices.count)
-		return NULL;
-	char *notice = recorder->notices.at[0];
-	memmove(recorder->notices.at, recorder->notices.at + 1,
-		--recorder->notices.count * sizeof(*recorder->notices.at));
-	return notice;
+	return vp_notices_take(&recorder->notices);
 }
 
 void vp_interval_recorder_free(struct vp_interval_recorder *recorder)
@@ -346,9 +341,7 @@ void vp_interval_recorder_free(struct vp_interval_recorder *recorder)
 	vp_trace_writer_free(recorder->trace);
 	vp_vms_deinit(&recorder->vms);
 	vp_map_deinit(&recorder->no_vms);
-	vp_vec_each (&recorder->notices, notice)
-		free(*notice);
-	vp_vec_deinit(&recorder->notices);
+	vp_notices_deinit(&recorder->notices);
 	vp_vec_deinit(&recorder->newcomers);
 	vp_recording_deinit(&recorder->about);
 	if (recorder->lock >= 0)

@@ -168,6 +168,7 @@ static char *count_named(void *context, uint32_t pid, const struct vp_guest_find
 static void watch_guests(struct vp_recorder *recorder)
 {
 	const struct vp_guest_user user = {.context = recorder->sampler,
+					   .check_s = 1,
 					   .identify = identify,
 					   .forget = forget,
 					   .count_nowhere = count_nowhere,
@@ -411,12 +412,7 @@ struct vp_recorder_totals vp_recorder_totals(const struct vp_recorder *recorder)
 
 char *vp_recorder_take_notice(struct vp_recorder *recorder)
 {
-	if (!recorder->notices.count)
-		return NULL;
-	char *notice = recorder->notices.at[0];
-	memmove(recorder->notices.at, recorder->notices.at + 1,
-		--recorder->notices.count * sizeof(*recorder->notices.at));
-	return notice;
+	return vp_notices_take(&recorder->notices);
 }
 
 void vp_recorder_free(struct vp_recorder *recorder)
@@ -433,9 +429,7 @@ void vp_recorder_free(struct vp_recorder *recorder)
 	vp_map_deinit(&recorder->vcpu_tids);
 	vp_map_deinit(&recorder->no_vms);
 	vp_vec_deinit(&recorder->streams);
-	vp_vec_each (&recorder->notices, notice)
-		free(*notice);
-	vp_vec_deinit(&recorder->notices);
+	vp_notices_deinit(&recorder->notices);
 	vp_recording_deinit(&recorder->about);
 	if (recorder->lock >= 0)
 		close(recorder->lock);

@@ -9,6 +9,7 @@
 #include "collect/sampler.h"
 #include "recording/account_writer.h"
 #include "recording/guest_watch.h"
+#include "recording/notices.h"
 #include "recording/recorder.h"
 #include "recording/trace_writer.h"
 
@@ -40,7 +41,7 @@ struct vp_recorder {
 	uint64_t next_second;          /* when to look for what changes slowly */
 	VP_VEC(struct stream) streams; /* by pCPU */
 	uint64_t samples, late;
-	VP_VEC(char *) notices;
+	vp_notices notices;
 	bool said_unwritten;
 };
 

@@ -49,6 +49,18 @@ char *vp_recording_orc_path(const char *path, const vp_vms *vms, const struct vp
 	return vp_format("%s/%s.orc", path, part);
 }
 
+char *vp_recording_recipe_path(const char *path)
+{
+	return vp_format("%s/recipe", path);
+}
+
+bool vp_recording_has_intervals(const char *path)
+{
+	VP_AUTO_FREE char *recipe = vp_recording_recipe_path(path);
+
+	return !access(recipe, F_OK);
+}
+
 /* One line `KEY VALUE`; newlines inside the value become blanks. */
 static void write_text(struct vp_buffer *out, const char *key, const char *value)
 {

@@ -5,6 +5,7 @@
  *
  *   recording        what was recorded and how (struct vp_recording)
  *   vms              the VMs that were seen (struct vp_vm), their vCPU threads and clocks
+ *   recipe           of intervals, what was counted over which (schema/recipe.h)
  *   host/            CTF trace of the host: metadata, and one stream file per pCPU
  *   host.maps        the host's map text (maps/format.h)
  *   guest-NAME.maps  the guest's map text, as its agent gave it or as its memory told
@@ -46,6 +47,10 @@ void vp_recording_describe(struct vp_recording *recording, const char *trigger,
 char *vp_recording_maps_path(const char *path, const vp_vms *vms, const struct vp_vm *vm);
 /* The unwind tables (maps/orc.h) of the VM's guest kernel. */
 char *vp_recording_orc_path(const char *path, const vp_vms *vms, const struct vp_vm *vm);
+
+/* The recipe of a recording of intervals; others have none. */
+char *vp_recording_recipe_path(const char *path);
+bool vp_recording_has_intervals(const char *path);
 
 struct vp_error *vp_recording_write(const char *path,
 				    const struct vp_recording *recording) VP_MUST_CHECK;

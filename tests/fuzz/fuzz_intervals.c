@@ -61,7 +61,7 @@ static void put_good_packet(const char *directory)
 	for (unsigned i = 0; i < VP_ARRAY_SIZE(interval.values); i++)
 		interval.values[i] = (struct vp_interval_value){.time = 50,
 								.id = VP_ID_interval_value,
-								.event = i,
+								.place = i,
 								.live = VP_LIVE_ALL / (i + 1),
 								.value = 7 * i + 1};
 	put_packet(directory, (const uint8_t *)&interval, sizeof(interval));

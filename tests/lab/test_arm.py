@@ -24,7 +24,8 @@ def parse_counts(text):
 
 def port(run, claims):
     probes = {probe["name"]: probe["found"] for probe in json.loads(run.command_output(1))}
-    for name in ("sampling programs", "accounting programs", "KVM", "hardware counter"):
+    for name in ("sampling programs", "accounting programs", "interval programs", "KVM",
+                 "hardware counter"):
         claims.check(probes[name], f"vperf check finds: {name}")
     table = json.loads(vperf("exits", str(run.recording()), "--format", "json").stdout)
     exits = {row["reason"]: row["count"] for row in table["exits"]}

@@ -6,7 +6,7 @@ from lab import vperf
 
 SCENARIO = """
 host pcpus=2 kernel={host}
-guest g1 vcpus=1 memory=256 kernel={guest}
+guest g1 memory=256 kernel={guest} {how}
 workload g1 length=100 calls --both
 command vperf record -g --no-agent -o /out/rec -- sleep {seconds}
 """
@@ -110,10 +110,15 @@ SUITES = ("bullseye", "bookworm", "trixie", "sid")
 USUAL = (("bookworm", "trixie"),)
 
 
-def tests(pairs):
-    return [(f"chains: host {host}, guest {guest}",
-             SCENARIO.format(host=host, guest=guest, seconds=5), chains) for host, guest in pairs]
+# Page table isolation; 4 levels of page tables in place of the processor's 5.
+PAGING = (("isolated", 'append="pti=on nokaslr"'), ("4 levels", "cpu=host,-la57 vcpus=2"))
 
 
-TESTS = tests(USUAL)
-FULL = tests([(host, guest) for host in SUITES for guest in SUITES if (host, guest) not in USUAL])
+def test(host, guest, name="", how="vcpus=1"):
+    return (f"chains: host {host}, guest {guest}{name and ', '}{name}",
+            SCENARIO.format(host=host, guest=guest, how=how, seconds=5), chains)
+
+
+TESTS = [test(*pair) for pair in USUAL]
+FULL = [test(host, guest) for host in SUITES for guest in SUITES if (host, guest) not in USUAL] + \
+    [test("bookworm", "bookworm", *paging) for paging in PAGING]

@@ -45,7 +45,7 @@ static void test_book(void **state)
 	struct vp_interval_book book;
 
 	record_some();
-	assert_true(vp_interval_book_is_one(NAME));
+	assert_true(vp_recording_has_intervals(NAME));
 	expect_no_error(vp_interval_book_open(NAME, &book));
 	assert_int_equal(book.rows.count, 4);
 	/* In order of their end, whatever the stream. */
@@ -176,7 +176,7 @@ static void test_other_recordings(void **state)
 
 	made_begin(&made, NAME, 0);
 	made_end(&made, 9);
-	assert_false(vp_interval_book_is_one(NAME));
+	assert_false(vp_recording_has_intervals(NAME));
 	expect_error(vp_interval_book_open(NAME, &book), "is no recording of intervals");
 	temporary_file(NAME "/recipe", "count exits\nset", 15);
 	expect_error(vp_interval_book_open(NAME, &book), NAME "/recipe:2:4: expected the name");
