@@ -122,7 +122,9 @@ void vp_host_maps_see(struct vp_host_maps *maps, uint32_t pid, const char *comm,
 
 	if (!is_new) {
 		struct space *before = &maps->spaces.at[*latest];
-		if (!is_other_program(before, comm))
+		/* One pCPU's samples are seen after another's: this may be of the program before.
+		 */
+		if (time < before->start || !is_other_program(before, comm))
 			return;
 		before->end = space.start = time;
 		*latest = (uint32_t)maps->spaces.count;
