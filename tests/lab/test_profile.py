@@ -287,7 +287,7 @@ FAULTS = """
 host pcpus=2
 guest g1 vcpus=1 memory=256 pin=1
 workload g1 shares fast=80 slow=20
-command vperf record -o /out/killed -- sleep 60 & sleep 5; pkill -9 -x vperf; sleep 1; true
+command vperf record -o /out/killed -- sleep 60 & sleep 8; pkill -9 -x vperf; sleep 1; true
 command mkdir /tmp/small; mount -t tmpfs -o size=300k none /tmp/small; \\
         vperf record -o /tmp/small/rec -- sleep 10; echo "status $?"; cp -r /tmp/small/rec /out/full
 command vperf record --vm nobody -o /out/none; echo "status $?"
