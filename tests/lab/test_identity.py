@@ -257,9 +257,7 @@ def changes(run, claims):
 
 
 SUITES = ("bullseye", "bookworm", "trixie", "sid")
-# Under QEMU 7.2, guests with more vCPUs than the emulated host has pCPUs lock that host up now and
-# then (one run of four without vperf): they are for --full.
-USUAL = (("bookworm", "sid", 1),)
+USUAL = (("bookworm", "sid", 4),)
 
 
 def tests(pairs):
