@@ -28,10 +28,8 @@
  * The guest: x19 loops, x20 hvc, x21 mmio, x22 rounds (at least 1), x23 DEVICE_ADDRESS. HVC changes
  * x0 to x3.
  */
-extern const char guest_begin[], guest_end[];
 __asm__(".pushsection .rodata\n"
 	"	.balign 4\n"
-	"	.globl guest_begin, guest_end\n"
 	"guest_begin:\n"
 	"1:	mov x24, x19\n"
 	"	cbz x24, 3f\n"
@@ -78,6 +76,19 @@ static void *map_memory(size_t size, int fd)
 	return memory;
 }
 
+/* Puts the guest's code at the begin of its memory. */
+static void copy_guest(char *memory)
+{
+	const char *begin, *end;
+
+	__asm__("adrp %0, guest_begin\n"
+		"add %0, %0, :lo12:guest_begin\n"
+		"adrp %1, guest_end\n"
+		"add %1, %1, :lo12:guest_end\n"
+		: "=&r"(begin), "=&r"(end));
+	memcpy(memory, begin, (size_t)(end - begin));
+}
+
 static int make_vm(int kvm, struct kvm_run **run)
 {
 	int vm = ioctl(kvm, KVM_CREATE_VM, 0);
@@ -87,7 +98,7 @@ static int make_vm(int kvm, struct kvm_run **run)
 						     .userspace_addr = (uintptr_t)memory};
 	struct kvm_vcpu_init model = {0};
 
-	memcpy(memory, guest_begin, (size_t)(guest_end - guest_begin));
+	copy_guest(memory);
 	if (vm < 0 || ioctl(vm, KVM_SET_USER_MEMORY_REGION, &region) ||
 	    ioctl(vm, KVM_ARM_PREFERRED_TARGET, &model))
 		fail("making a VM");
