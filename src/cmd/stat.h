@@ -8,8 +8,8 @@
 struct vp_stat_options {
 	const char *recipe, *output, *per;
 	struct vp_texts vms, command;
-	uint64_t duration, pages;
-	bool native, list, quiet, help;
+	uint64_t duration, pages, agent_port;
+	bool native, no_memory, no_agent, list, quiet, help;
 };
 
 /* `vperf stat report`: argv[0] is "report". */
