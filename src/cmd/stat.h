@@ -3,13 +3,14 @@
 #ifndef VP_CMD_STAT_H
 #define VP_CMD_STAT_H
 
-#include "cmd/command.h"
+#include "cmd/session.h"
 
 struct vp_stat_options {
 	const char *recipe, *output, *per;
 	struct vp_texts vms, command;
 	uint64_t duration, pages;
-	bool native, list, quiet, help;
+	bool native, list, quiet;
+	int status; /* of COMMAND, as waitpid() gives it */
 };
 
 /* `vperf stat report`: argv[0] is "report". */
