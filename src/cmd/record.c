@@ -53,8 +53,6 @@ static struct vp_error *check_options(struct record *record)
 	if (record->call_graph && strcmp(record->call_graph, "fp") != 0)
 		return vp_error_usage("option --call-graph: expected fp, not '%s'",
 				      record->call_graph);
-	if (!record->frequency && !record->period)
-		record->frequency = 1000;
 	if (record->pages & (record->pages - 1) || record->pages > MOST_PAGES)
 		return vp_error_usage("option --mmap-pages: expected a power of two up to %d, "
 				      "not %" PRIu64,

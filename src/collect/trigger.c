@@ -81,14 +81,15 @@ static struct vp_error *attr_of_event(const char *event, struct perf_event_attr 
 }
 
 /* The clock takes a period in ns; a counter is steered to the frequency by the kernel. */
-static void set_rate(const struct vp_trigger_options *options, bool by_time,
-		     struct perf_event_attr *attr, uint64_t *period_ns)
+static void set_rate(const struct vp_trigger_options *options, struct perf_event_attr *attr,
+		     struct vp_trigger *trigger)
 {
-	uint64_t frequency = options->frequency ? options->frequency : 1000;
+	uint64_t frequency = trigger->frequency ? trigger->frequency : VP_USUAL_FREQUENCY;
 
-	*period_ns = by_time && options->period ? options->period : 1000000000 / frequency;
-	if (by_time) {
-		attr->sample_period = *period_ns;
+	trigger->period_ns =
+	    trigger->by_time && options->period ? options->period : 1000000000 / frequency;
+	if (trigger->by_time) {
+		attr->sample_period = trigger->period_ns;
 	} else if (options->period) {
 		attr->sample_period = options->period;
 	} else {
@@ -108,6 +109,16 @@ static uint64_t max_frequency(void)
 	vp_error_free(error);
 	vp_buffer_deinit(&text);
 	return frequency;
+}
+
+/* The kernel lowers its bound by itself when interrupts take long. */
+static uint64_t frequency_of(const struct vp_trigger_options *options)
+{
+	uint64_t most = max_frequency();
+
+	if (options->frequency || options->period)
+		return options->frequency;
+	return most && most < VP_USUAL_FREQUENCY ? most : VP_USUAL_FREQUENCY;
 }
 
 static struct vp_error *check_rate(const struct vp_trigger_options *options, bool by_time,
@@ -156,7 +167,8 @@ struct vp_error *vp_trigger_open(const struct vp_trigger_options *options, struc
 		event = vp_trigger_has_hardware() ? "cycles" : "cpu-clock";
 	*ret = (struct vp_trigger){0};
 	VP_TRY(attr_of_event(event, &attr, &ret->by_time));
-	set_rate(options, ret->by_time, &attr, &ret->period_ns);
+	ret->frequency = frequency_of(options);
+	set_rate(options, &attr, ret);
 	VP_TRY(check_rate(options, ret->by_time, ret->period_ns));
 	VP_TRY(vp_pcpus_online(&pcpus));
 	ret->name = vp_strdup(event);
