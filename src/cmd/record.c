@@ -165,7 +165,7 @@ static int run_record(int argc, char **argv)
 	    {'c', "count", VP_OPTION_COUNT, &record.period, "N",
 	     "sample every N events; for cpu-clock every N nanoseconds"},
 	    {'e', "event", VP_OPTION_TEXT, &record.event, "EVENT",
-	     "what triggers a sample: cycles, instructions, rHEX, cpu-clock, ... (cycles, or "
+	     "what triggers a sample: one of perf's events, or rHEX (cycles, or "
 	     "cpu-clock where there is no counter)"},
 	    {'o', "output", VP_OPTION_TEXT, &record.output, "DIR", "the recording (vperf.data)"},
 	    {'g', "call-chains", VP_OPTION_FLAG, &record.chains, NULL,

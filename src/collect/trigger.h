@@ -12,8 +12,7 @@
 enum { VP_USUAL_FREQUENCY = 1000 };
 
 struct vp_trigger_options {
-	const char
-	    *event; /* "cycles", "instructions", "cpu-clock", "rHEX"; NULL: the best there is */
+	const char *event; /* a counter's name (schema/event.h); NULL: the best there is */
 	/*
 	 * Samples per second and pCPU, or, in units of the event (ns for cpu-clock), the period.
 	 * Both 0: VP_USUAL_FREQUENCY, or what the kernel allows, if that is less.
