@@ -121,6 +121,23 @@ static struct vp_error *record_recipe(const struct vp_stat_options *options,
 	return error;
 }
 
+/* `label` names the recipe in sentences. */
+static struct vp_error *read_recipe(const struct vp_stat_options *options, const char *label,
+				    struct vp_recipe *ret)
+{
+	return options->recipe ? vp_recipe_read(label, ret) : vp_stat_recipe(options, ret);
+}
+
+static struct vp_error *check_plan(const struct vp_stat_options *options)
+{
+	if (options->recipe && (options->events.count || options->interval))
+		return vp_error_usage("--recipe and --%s exclude each other",
+				      options->interval ? "interval" : "event");
+	return options->recipe || options->events.count
+		   ? NULL
+		   : vp_error_usage("expected --recipe FILE, --event EVENT, or 'report'");
+}
+
 static struct vp_error *stat_with(void *context)
 {
 	struct vp_stat_options *options = context;
@@ -128,15 +145,15 @@ static struct vp_error *stat_with(void *context)
 
 	if (options->list)
 		return list();
-	if (!options->recipe)
-		return vp_error_usage("expected --recipe FILE, or 'report'");
-	VP_AUTO_FREE char *path = recipe_path(options->recipe);
-	VP_TRY(vp_recipe_read(path, &recipe));
+	VP_TRY(check_plan(options));
+	VP_AUTO_FREE char *label =
+	    options->recipe ? recipe_path(options->recipe) : vp_strdup("the options");
+	VP_TRY(read_recipe(options, label, &recipe));
 	struct vp_error *error = NULL;
 	if (options->native)
-		error = vp_recipe_make_native(path, &recipe);
+		error = vp_recipe_make_native(label, &recipe);
 	if (!error && options->per)
-		error = vp_recipe_set_per(path, &recipe, options->per);
+		error = vp_recipe_set_per(label, &recipe, options->per);
 	if (!error)
 		error = record_recipe(options, &recipe, &options->status);
 	vp_recipe_deinit(&recipe);
@@ -150,6 +167,11 @@ static int run_stat(int argc, char **argv)
 	    {'r', "recipe", VP_OPTION_TEXT, &stat.recipe, "FILE",
 	     "what to count over which intervals: a file, or the name of one that comes with "
 	     "vperf"},
+	    {'e', "event", VP_OPTION_TEXTS, &stat.events, "EVENTS",
+	     "count these, parted by commas; {EVENT,EVENT} are live together; may be given again"},
+	    {'I', "interval", VP_OPTION_TEXT, &stat.interval, "MS",
+	     "with -e: intervals of MS milliseconds, or of a recipe's words: 'exits 1000' "
+	     "('instructions 60M')"},
 	    {'o', "output", VP_OPTION_TEXT, &stat.output, "DIR", "the recording (vperf.stat)"},
 	    {0, "native", VP_OPTION_FLAG, &stat.native, NULL,
 	     "the same of COMMAND and all that it starts, without a hypervisor"},
@@ -169,13 +191,15 @@ static int run_stat(int argc, char **argv)
 		return vp_stat_report(argc - 1, argv + 1);
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &stat.command,
 				 stat_with, &stat);
+	vp_vec_deinit(&stat.events);
 	vp_vec_deinit(&stat.vms);
 	return status ? status : stat.status != 0 && !vp_command_stop_wanted();
 }
 
 static const struct vp_verb verb = {
     .name = "stat",
-    .usage = "--recipe FILE [-o DIR] [-- COMMAND [ARG]...] | report [OPTION]... DIR",
+    .usage =
+	"--recipe FILE | -e EVENTS [-I MS] [-o DIR] [-- COMMAND [ARG]...] | report [OPTION]... DIR",
     .summary = "count hardware, hypervisor and guest events over the same intervals",
     .takes_command = true,
     .run = run_stat,
