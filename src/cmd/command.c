@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdnoreturn.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -43,6 +44,18 @@ bool vp_command_stop_wanted(void)
 	return stop_wanted;
 }
 
+static noreturn void run(const char *verb, const struct vp_texts *words)
+{
+	const char **argv =
+	    vp_alloc((words->count + 1) * sizeof(*argv)); /* a NULL behind the last */
+
+	memcpy(argv, words->at, words->count * sizeof(*argv));
+	signal(SIGPIPE, SIG_DFL);
+	execvp(argv[0], (char *const *)argv);
+	fprintf(stderr, "vperf %s: cannot run '%s': %s\n", verb, argv[0], strerror(errno));
+	_exit(127);
+}
+
 struct vp_error *vp_command_prepare(const char *verb, const struct vp_texts *words,
 				    struct vp_command *ret)
 {
@@ -58,11 +71,7 @@ struct vp_error *vp_command_prepare(const char *verb, const struct vp_texts *wor
 		close(go[1]);
 		if (read(go[0], &byte, 1) != 1)
 			_exit(0);
-		signal(SIGPIPE, SIG_DFL);
-		execvp(words->at[0], (char *const *)words->at);
-		fprintf(stderr, "vperf %s: cannot run '%s': %s\n", verb, words->at[0],
-			strerror(errno));
-		_exit(127);
+		run(verb, words);
 	}
 	close(go[0]);
 	ret->go = go[1];

@@ -175,10 +175,9 @@ host pcpus=2 kernel={host}
 guest g1 vcpus=1 memory=256 pin=1 kernel={host}
 workload g1 shares a=100
 command vperf stat -r recipes/software.recipe -o /out/vcpu -- tinyvm --cpuid 20000 --out 3000 --wait 1
-command printf 'interval task-clock 5ms\\nper pcpu\\ncount exits:cpuid task-clock time' > /tmp/pcpu.recipe; \
-vperf stat -r /tmp/pcpu.recipe -o /out/pcpu -- tinyvm --cpuid 20000
+command vperf stat -e exits:cpuid,task-clock,time -I 'task-clock 5ms' --per pcpu -o /out/pcpu -- tinyvm --cpuid 20000
 command vperf stat -r recipes/software.recipe --native -o /out/task -- forkstorm --count 20 --rate 20
-""".replace("; \\\n", "; ")
+"""
 
 
 def matrix_claims(run, claims):
