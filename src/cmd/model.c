@@ -82,6 +82,16 @@ static struct vp_error *read_data(const struct vp_model_options *options, const 
 	return error;
 }
 
+static struct vp_error *words_error(const struct vp_data *data, const char *path)
+{
+	const struct vp_column *target = &data->columns.at[data->target];
+	VP_AUTO_FREE char *place =
+	    target->line ? vp_format("%s:%zu", path, target->line) : vp_strdup(path);
+
+	return vp_error_new("%s: column %zu ('%s') has words: expected a target of numbers", place,
+			    data->target + 1, target->name);
+}
+
 struct vp_error *vp_model_read(const struct vp_model_options *options, const char *path,
 			       struct vp_data *data)
 {
@@ -93,8 +103,7 @@ struct vp_error *vp_model_read(const struct vp_model_options *options, const cha
 	if (data->target == VP_DATA_NONE)
 		error = vp_error_new("%s: there is no column '%s'", path, options->target);
 	else if (data->columns.at[data->target].type != VP_COLUMN_NUMERIC)
-		error = vp_error_new("%s: column '%s' has words: expected a target of numbers",
-				     path, data->columns.at[data->target].name);
+		error = words_error(data, path);
 	if (!error)
 		error = check_rows(data, path);
 	if (!error && options->workload)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "collect/pmu.h"
 #include "recording/interval_recorder.h"
 
 enum { MOST_PAGES = 1 << 20 };
@@ -27,10 +28,20 @@ static void list_event(void *context, const char *name, const struct vp_event *e
 	printf("%-26s %-8s %-3s %s\n", name, sources[event->source], event->unit, meaning);
 }
 
+static void list_pmu_event(void *context, const char *name)
+{
+	(void)context;
+	printf("%-26s %-8s %-3s %s\n", name, "counter", "", "this machine's");
+}
+
 static struct vp_error *list(void)
 {
 	vp_event_each(list_event, NULL);
+	vp_pmu_each(VP_SYSFS, list_pmu_event, NULL);
 	printf("%-26s %-8s %-3s %s\n", "rHEX", "counter", "", "a code of the processor's own");
+	printf("%-26s %-8s %-3s %s\n", "PMU/TERM=VALUE,.../", "counter", "",
+	       "of the PMU, by its terms");
+	printf("%-26s %-8s %-3s %s\n", "SYSTEM:NAME", "counter", "", "a tracepoint");
 	return NULL;
 }
 
@@ -154,6 +165,8 @@ static struct vp_error *stat_with(void *context)
 		error = vp_recipe_make_native(label, &recipe);
 	if (!error && options->per)
 		error = vp_recipe_set_per(label, &recipe, options->per);
+	if (!error)
+		error = vp_pmu_resolve_recipe(VP_SYSFS, label, &recipe);
 	if (!error)
 		error = record_recipe(options, &recipe, &options->status);
 	vp_recipe_deinit(&recipe);

@@ -19,6 +19,13 @@ static struct vp_slice next_name(const char **text, bool *in_set)
 	return name;
 }
 
+static struct vp_error *unknown(struct vp_slice name)
+{
+	VP_AUTO_FREE char *sentence = vp_event_unknown(name);
+
+	return vp_error_usage("option --event: %s", sentence);
+}
+
 static struct vp_error *take_name(struct vp_slice name, const char *events, struct vp_buffer *text)
 {
 	struct vp_event event;
@@ -27,9 +34,7 @@ static struct vp_error *take_name(struct vp_slice name, const char *events, stru
 		return vp_error_usage("option --event: expected events parted by commas, not '%s'",
 				      events);
 	if (!vp_event_find(name, &event))
-		return vp_error_usage("option --event: unknown event '%.*s' ('vperf stat --list' "
-				      "prints the names)",
-				      (int)name.size, name.bytes);
+		return unknown(name);
 	vp_buffer_printf(text, " %.*s", (int)name.size, name.bytes);
 	return NULL;
 }

@@ -10,6 +10,8 @@ struct perf_event_attr vp_perf_event_attr(const struct vp_event *event)
 	    .size = sizeof(struct perf_event_attr),
 	    .type = event->type,
 	    .config = event->config,
+	    .config1 = event->config1,
+	    .config2 = event->config2,
 	    .exclude_user = event->exclude_user,
 	    .exclude_kernel = event->exclude_kernel,
 	    .exclude_host = event->exclude_host,

@@ -11,8 +11,16 @@
 #include "collect/clock.h"
 #include "collect/pcpus.h"
 #include "collect/perf_event.h"
+#include "collect/pmu.h"
 
 enum { LEAST_CLOCK_NS = 10000 };
+
+static struct vp_error *unknown(const char *name)
+{
+	VP_AUTO_FREE char *sentence = vp_event_unknown((struct vp_slice){name, strlen(name)});
+
+	return vp_error_usage("%s", sentence);
+}
 
 static struct vp_error *attr_of(const char *name, struct perf_event_attr *attr)
 {
@@ -20,9 +28,8 @@ static struct vp_error *attr_of(const char *name, struct perf_event_attr *attr)
 
 	if (!vp_event_find((struct vp_slice){name, strlen(name)}, &event) ||
 	    event.source != VP_FROM_COUNTER)
-		return vp_error_usage("unknown event '%s': expected one of perf's, such as cycles, "
-				      "instructions, cache-misses, cpu-clock or rHEX",
-				      name);
+		return unknown(name);
+	VP_TRY(vp_pmu_resolve(VP_SYSFS, name, &event));
 	*attr = vp_perf_event_attr(&event);
 	attr->disabled = 1;
 	return NULL;
