@@ -117,9 +117,11 @@ static bool raw_code(struct vp_slice name, uint64_t *config)
 
 static bool is_name(struct vp_slice text)
 {
+	static const char letters[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+
 	for (size_t i = 0; i < text.size; i++)
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.",
-			    text.bytes[i]))
+		if (!memchr(letters, text.bytes[i], sizeof(letters) - 1))
 			return false;
 	return text.size && text.bytes[0] != '.';
 }
