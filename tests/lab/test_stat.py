@@ -54,6 +54,8 @@ command vperf stat -r /tmp/time.recipe -o /out/memory --vm g1 -- \
 vperf stat -r /tmp/time.recipe -o /out/agent --no-guest-memory --vm g1 -- \
 sh -c 'for work in work calls; do tests/lab/ask-guest g1 $work; done'
 command vperf stat -r /tmp/time.recipe -o /out/killed --vm g1 -- sh -c 'tests/lab/ask-guest g1 kill; sleep 3'
+command vperf stat -e msr/tsc/,sched:sched_switch,context-switches,time -I 10 --per pcpu -d 2 -o /out/named && \
+vperf stat --list && { vperf stat -e sched:sched_swich -o /out/none || true; }
 """.replace("RECIPE_EXITS", EXITS.replace("\n", "\\n")).replace("RECIPE_TIME", TIME.replace("\n", "\\n"))
 KNOWN = KNOWN.replace("'%s' '", "'").replace("\\\n", "")
 CALLS = 100000  # of `exits`; its start, its end and the reading of the books make a few hundred more
@@ -130,17 +132,36 @@ def killed_agent(run, claims):
     claims.check("guest:system-calls is missing from now on" in said, f"it is said that the agent ended: {said!r}")
     report = stat(run, "killed")
     check_chain(claims, report, "the agent is killed")
-    live = [row["events"]["guest:system-calls"]["live"] for row in report["intervals"][:-1]]
-    claims.check(0 < live.index(0) and not any(live[live.index(0):]),
-                 f"{live.index(0)} of {len(live)} intervals have system calls, and none after one that has not")
-    dead = [row for row in report["intervals"] if row["events"]["guest:forks"]["live"] < 1]
-    claims.check(not dead, f"{len(dead)} intervals without the kernel's own counters")
+    kernels, agents = ([row["events"][event]["live"] for row in report["intervals"][:-1]]
+                       for event in ("guest:forks", "guest:system-calls"))
+    begin = kernels.index(1)  # until its first VM entry nothing is known of the guest
+    claims.check(begin < 10 and all(kernels[begin:]), f"the kernel's own counters are there from interval {begin} on")
+    end = agents.index(0, begin)
+    claims.check(agents[begin] == 1 and begin < end and not any(agents[end:]),
+                 f"the agent's from {begin} to {end} of {len(agents)}")
+
+
+def machine_names(run, claims):
+    """Events by the names that the kernel of the lab host has for them."""
+    rows = stat(run, "named")["intervals"]
+    rates = [row["events"]["msr/tsc/"]["counted"] / row["events"]["time"]["counted"]
+             for row in rows if not row["partial"]]
+    claims.check(len(rates) > 50 and 0 < max(rates) < 2 * min(rates),
+                 f"msr/tsc/ has {min(rates):.3f} to {max(rates):.3f} ticks per ns in {len(rates)} intervals")
+    switches, counted = (total(rows, event) for event in ("sched:sched_switch", "context-switches"))
+    claims.check(counted > 100 and abs(switches - counted) <= 4,
+                 f"sched:sched_switch: {switches}, context switches: {counted}")
+    claims.check("msr/tsc/ " in run.command_output(5), "msr/tsc/ is in the list of events")
+    refused = run.command_output(5, "err")
+    claims.check("'sched:sched_swich': there is no such tracepoint (near it: sched:sched_switch" in refused,
+                 "a tracepoint that is none is refused, with one that is")
 
 
 def known(run, claims):
     known_exits(run, claims)
     both_sources(run, claims)
     killed_agent(run, claims)
+    machine_names(run, claims)
 
 
 # One nanosecond is one instruction here: costs of exits are figures, not noise.
@@ -222,10 +243,9 @@ host pcpus=2 kernel={host}
 guest g1 vcpus=1 memory=256 pin=1 kernel={host}
 workload g1 shares a=100
 command vperf stat -r recipes/software.recipe -o /out/vcpu -- tinyvm --cpuid 20000 --out 3000 --wait 1
-command printf 'interval task-clock 5ms\\nper pcpu\\ncount exits:cpuid task-clock time' > /tmp/pcpu.recipe; \
-vperf stat -r /tmp/pcpu.recipe -o /out/pcpu -- tinyvm --cpuid 20000
+command vperf stat -e exits:cpuid,task-clock,time -I 'task-clock 5ms' --per pcpu -o /out/pcpu -- tinyvm --cpuid 20000
 command vperf stat -r recipes/software.recipe --native -o /out/task -- forkstorm --count 20 --rate 20
-""".replace("; \\\n", "; ")
+"""
 
 
 def matrix_claims(run, claims):
