@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 
-enum { MOST_BYTES = 1 << 20, LEAST_NS = 10000, MOST_SETS = 32 };
+enum { MOST_BYTES = 1 << 20, LEAST_NS = 10000 };
 #define MOST_WIDTH (UINT64_C(1) << 62)
 
 static const char *const per_names[] = {
@@ -206,8 +206,8 @@ static struct vp_error *take_set(struct parser *parser)
 {
 	struct vp_recipe *recipe = parser->recipe;
 
-	if (recipe->n_sets == MOST_SETS)
-		return FAIL(parser, parser->line_begin, "expected at most %d sets", MOST_SETS);
+	if (recipe->n_sets == VP_SETS_MAX)
+		return FAIL(parser, parser->line_begin, "expected at most %d sets", VP_SETS_MAX);
 	return take_events(parser, ++recipe->n_sets);
 }
 
