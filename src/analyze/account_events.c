@@ -7,8 +7,7 @@ static void add_columns(struct vp_table *table)
 {
 	vp_table_column_add(table, "begin_ns", "Begin ns", "ns", VP_CELL_COUNT);
 	vp_table_column_add(table, "ns", "ns", "ns", VP_CELL_COUNT);
-	vp_table_column_add(table, "vm", "VM", "", VP_CELL_TEXT);
-	vp_table_column_add(table, "vcpu", "vCPU", "", VP_CELL_COUNT);
+	vp_account_add_vcpu_columns(table);
 	vp_table_column_add(table, "pcpu", "pCPU", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "state", "State", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "reason", "Reason", "", VP_CELL_TEXT);
@@ -21,8 +20,7 @@ static void add_row(struct vp_account_view *view, const struct vp_vcpu_span *eve
 
 	vp_table_count(table, begin > start ? begin - start : 0);
 	vp_table_count(table, event->ns);
-	vp_table_text(table, vp_account_view_vm(view, vm));
-	vp_table_count(table, event->vcpu);
+	vp_account_put_vcpu(view, vm, event->vcpu, table);
 	vp_table_count(table, event->cpu);
 	vp_table_text(table, vp_state_name(event->state));
 	vp_table_text(table, event->flags & VP_HAS_EXIT_REASON

@@ -139,8 +139,7 @@ static void add_row(const struct vp_account_view *view, const struct row *row,
 {
 	uint64_t all = row->taken + row->waking;
 
-	vp_table_text(table, vp_account_view_vm(view, row->vm));
-	vp_table_count(table, row->vcpu);
+	vp_account_put_vcpu(view, row->vm, row->vcpu, table);
 	vp_table_text(table, row->kind);
 	vp_table_text(table, row->thief);
 	vp_table_text(table, row->cgroup);
@@ -155,8 +154,7 @@ void vp_account_steal_table(struct vp_account_view *view, struct vp_table *table
 {
 	thief_rows rows = {0};
 
-	vp_table_column_add(table, "vm", "VM", "", VP_CELL_TEXT);
-	vp_table_column_add(table, "vcpu", "vCPU", "", VP_CELL_COUNT);
+	vp_account_add_vcpu_columns(table);
 	vp_table_column_add(table, "kind", "Kind", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "thief", "Thief", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "cgroup", "Cgroup", "", VP_CELL_TEXT);

@@ -64,12 +64,24 @@ static void shown_times(const struct vp_account_view *view, vp_times *ret)
 		qsort(ret->at, ret->count, sizeof(*ret->at), by_vcpu);
 }
 
+void vp_account_add_vcpu_columns(struct vp_table *table)
+{
+	vp_table_column_add(table, "vm", "VM", "", VP_CELL_TEXT);
+	vp_table_column_add(table, "vcpu", "vCPU", "", VP_CELL_COUNT);
+}
+
+void vp_account_put_vcpu(const struct vp_account_view *view, uint32_t vm, uint32_t vcpu,
+			 struct vp_table *table)
+{
+	vp_table_text(table, vp_account_view_vm(view, vm));
+	vp_table_count(table, vcpu);
+}
+
 void vp_account_states_table(struct vp_account_view *view, struct vp_table *table)
 {
 	vp_times shown = {0};
 
-	vp_table_column_add(table, "vm", "VM", "", VP_CELL_TEXT);
-	vp_table_column_add(table, "vcpu", "vCPU", "", VP_CELL_COUNT);
+	vp_account_add_vcpu_columns(table);
 	vp_table_column_add(table, "state", "State", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "ns", "ns", "ns", VP_CELL_COUNT);
 	vp_table_column_add(table, "percent", "Percent", "%", VP_CELL_PERCENT);
@@ -78,8 +90,7 @@ void vp_account_states_table(struct vp_account_view *view, struct vp_table *tabl
 		for (size_t state = 0; state < VP_STATES; state++) {
 			if (!(*times)->states[state])
 				continue;
-			vp_table_text(table, vp_account_view_vm(view, (*times)->vm));
-			vp_table_count(table, (*times)->vcpu);
+			vp_account_put_vcpu(view, (*times)->vm, (*times)->vcpu, table);
 			vp_table_text(table, state_names[state]);
 			vp_table_count(table, (*times)->states[state]);
 			vp_table_percent(table,
@@ -115,8 +126,7 @@ void vp_account_vcpus_table(struct vp_account_view *view, struct vp_table *table
 	shown_times(view, &shown);
 	bool sampled = has_samples(&shown);
 
-	vp_table_column_add(table, "vm", "VM", "", VP_CELL_TEXT);
-	vp_table_column_add(table, "vcpu", "vCPU", "", VP_CELL_COUNT);
+	vp_account_add_vcpu_columns(table);
 	vp_table_column_add(table, "wall_ns", "Wall ns", "ns", VP_CELL_COUNT);
 	for (size_t state = 0; state < VP_STATES; state++)
 		vp_table_column_add(table, state_names[state], state_names[state], "%",
@@ -132,8 +142,7 @@ void vp_account_vcpus_table(struct vp_account_view *view, struct vp_table *table
 	vp_table_column_add(table, "poll_wasted_ns", "Poll wasted ns", "ns", VP_CELL_COUNT);
 	vp_vec_each (&shown, item) {
 		const struct vp_account_times *times = *item;
-		vp_table_text(table, vp_account_view_vm(view, times->vm));
-		vp_table_count(table, times->vcpu);
+		vp_account_put_vcpu(view, times->vm, times->vcpu, table);
 		vp_table_count(table, times->wall);
 		for (size_t state = 0; state < VP_STATES; state++)
 			vp_table_percent(table, percent_of(times->states[state], times->wall));

@@ -55,5 +55,9 @@ static inline const char *vp_account_view_vm(const struct vp_account_view *view,
 {
 	return view->account->vms->at[vm].name;
 }
+/* The columns that say which vCPU a row is about, and a row's cells of them. */
+void vp_account_add_vcpu_columns(struct vp_table *table);
+void vp_account_put_vcpu(const struct vp_account_view *view, uint32_t vm, uint32_t vcpu,
+			 struct vp_table *table);
 
 #endif

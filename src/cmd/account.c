@@ -37,8 +37,9 @@ static struct vp_error *print_events(const struct vp_account_options *options,
 	return error;
 }
 
-static struct vp_error *account_with(struct vp_account_options *options)
+static struct vp_error *account_with(void *context)
 {
+	struct vp_account_options *options = context;
 	struct vp_account_book book;
 	struct vp_account_view view;
 
@@ -58,15 +59,9 @@ static int run_account(int argc, char **argv)
 	    VP_ACCOUNT_OPTIONS(&account),
 	    {0, "events", VP_OPTION_FLAG, &account.events, NULL,
 	     "every stretch of time in one state, of 'vperf record --account-events'"}};
-	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
-						  false, &account.operands, &account.help);
 
-	if (!error && account.help)
-		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
-	else if (!error)
-		error = account_with(&account);
-	vp_vec_deinit(&account.operands);
-	return error ? vp_cmd_fail(&verb, error) : 0;
+	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &account.operands,
+			   account_with, &account);
 }
 
 static const struct vp_verb verb = {

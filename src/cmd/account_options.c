@@ -108,7 +108,7 @@ struct vp_error *vp_account_print(const struct vp_account_options *options,
 	if (options->chosen == VP_FORMAT_CSV)
 		vp_vec_each (&book->notes, note)
 			fprintf(stderr, "vperf %s: %s\n", verb, *note);
-	bool written = fwrite(out.bytes, 1, out.size, stdout) == out.size && !fflush(stdout);
+	struct vp_error *error = vp_verb_print(&out);
 	vp_buffer_deinit(&out);
-	return written ? NULL : vp_error_new("cannot write to standard output");
+	return error;
 }

@@ -4,14 +4,14 @@
 #define VP_CMD_ACCOUNT_OPTIONS_H
 
 #include "analyze/account_tables.h"
-#include "cmd/options.h"
+#include "cmd/verb.h"
 
 enum vp_account_format { VP_FORMAT_TEXT, VP_FORMAT_JSON, VP_FORMAT_CSV };
 
 struct vp_account_options {
 	const char *input, *vm, *vcpu, *format;
 	uint64_t limit;
-	bool json, csv, events, help;
+	bool json, csv, events;
 	struct vp_texts operands;
 	/* What the words mean. */
 	const char *directory;

@@ -3,7 +3,7 @@
 #include <json.h>
 #include <stdio.h>
 
-#include "cmd/options.h"
+#include "cmd/verb.h"
 #include "collect/probe.h"
 
 static const struct vp_verb verb;
@@ -12,6 +12,12 @@ const struct vp_verb *vp_verb_check(void)
 {
 	return &verb;
 }
+
+struct check {
+	bool json;
+	bool lacks; /* something that is needed */
+	struct vp_texts operands;
+};
 
 static void print_text(const struct vp_probe *probe, bool found, const char *detail)
 {
@@ -32,43 +38,40 @@ static json_object *json_of(const struct vp_probe *probe, bool found, const char
 	return object;
 }
 
-static int run_check(int argc, char **argv)
+static struct vp_error *check_with(void *context)
 {
-	bool json = false, help;
-	struct vp_texts rest = {0};
-	const struct vp_option options[] = {
-	    {0, "json", VP_OPTION_FLAG, &json, NULL, "print JSON instead of a table"},
-	};
-	struct vp_error *error =
-	    vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv, false, &rest, &help);
-
-	if (!error && rest.count)
-		error = vp_error_usage("unexpected word '%s'", rest.at[0]);
-	vp_vec_deinit(&rest);
-	if (error)
-		return vp_cmd_fail(&verb, error);
-	if (help) {
-		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
-		return 0;
-	}
-
+	struct check *check = context;
 	size_t count;
 	const struct vp_probe *probes = vp_probes(&count);
+
+	if (check->operands.count)
+		return vp_error_usage("unexpected word '%s'", check->operands.at[0]);
 	json_object *array = json_object_new_array();
-	int status = 0;
 	for (size_t i = 0; i < count; i++) {
 		char detail[512];
 		bool found = probes[i].run(detail, sizeof(detail));
-		status |= probes[i].needed && !found;
-		if (json)
+		check->lacks |= probes[i].needed && !found;
+		if (check->json)
 			json_object_array_add(array, json_of(&probes[i], found, detail));
 		else
 			print_text(&probes[i], found, detail);
 	}
-	if (json)
+	if (check->json)
 		puts(json_object_to_json_string_ext(array, JSON_C_TO_STRING_PRETTY));
 	json_object_put(array);
-	return status;
+	return NULL;
+}
+
+static int run_check(int argc, char **argv)
+{
+	struct check check = {0};
+	const struct vp_option options[] = {
+	    {0, "json", VP_OPTION_FLAG, &check.json, NULL, "print JSON instead of a table"},
+	};
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
+				 &check.operands, check_with, &check);
+
+	return status ? status : check.lacks;
 }
 
 static const struct vp_verb verb = {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the verbs that record share: the user's command beside the recording, and how it ends. */
+/* The user's command beside a recording, and the signals that end one. */
 #ifndef VP_CMD_COMMAND_H
 #define VP_CMD_COMMAND_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "cmd/options.h"
+#include "cmd/verb.h"
 
 /* A started command that waits for a byte before it becomes COMMAND. pid 0: there is none. */
 struct vp_command {
@@ -14,7 +14,7 @@ struct vp_command {
 	int go;
 };
 
-/* `verb` names who could not run it. The words end with a NULL behind the last. */
+/* `verb` names who could not run it. */
 struct vp_error *vp_command_prepare(const char *verb, const struct vp_texts *words,
 				    struct vp_command *ret) VP_MUST_CHECK;
 void vp_command_go(struct vp_command *command);

@@ -62,8 +62,9 @@ static struct vp_error *make_places(const struct exits *exits, struct vp_account
 	return error;
 }
 
-static struct vp_error *exits_with(struct exits *exits)
+static struct vp_error *exits_with(void *context)
 {
+	struct exits *exits = context;
 	struct vp_account_book book;
 	struct vp_account_view view;
 	struct vp_named_table table = {.key = "exits"};
@@ -97,20 +98,14 @@ static int run_exits(int argc, char **argv)
 	    {0, "symfs", VP_OPTION_TEXT, &exits.symfs, "DIR",
 	     "look for files with symbols below DIR"},
 	};
-	struct vp_error *error =
-	    vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv, false,
-			     &exits.common.operands, &exits.common.help);
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
+				 &exits.common.operands, exits_with, &exits);
 
-	if (!error && exits.common.help)
-		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
-	else if (!error)
-		error = exits_with(&exits);
-	vp_vec_deinit(&exits.common.operands);
 	vp_vec_deinit(&exits.guests);
 	vp_vec_deinit(&exits.kallsyms);
 	vp_vec_deinit(&exits.naming.maps);
 	vp_vec_deinit(&exits.naming.kernels);
-	return error ? vp_cmd_fail(&verb, error) : 0;
+	return status;
 }
 
 static const struct vp_verb verb = {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/options.h"
+#include "cmd/verb.h"
 #include "collect/guest_reader.h"
 #include "collect/pack_cache.h"
 #include "collect/vm_scan.h"
@@ -22,7 +22,8 @@ enum { ANSWER_MS = 60000 };
 struct guests {
 	struct vp_texts vms, operands;
 	const char *format;
-	bool scan, json, csv, no_cache, help;
+	bool scan, json, csv, no_cache;
+	size_t unread; /* VMs that could not be looked into */
 };
 
 static struct vp_error *ask(struct vp_guest_reader *reader, const char *request,
@@ -117,9 +118,9 @@ static struct vp_error *check_names(const struct guests *guests, const vp_vms *v
 	return vms->count ? NULL : vp_error_new("no VM is running");
 }
 
-/* Looks at all wanted VMs; *bad is how many could not be read. */
-static struct vp_error *look_at_all(const struct guests *guests, const vp_vms *vms,
-				    vp_guest_answers *answers, size_t *bad)
+/* Looks at all wanted VMs. */
+static struct vp_error *look_at_all(struct guests *guests, const vp_vms *vms,
+				    vp_guest_answers *answers)
 {
 	VP_AUTO_FREE char *folder = vp_pack_cache_folder();
 	struct vp_guest_lister *lister = NULL;
@@ -134,7 +135,7 @@ static struct vp_error *look_at_all(const struct guests *guests, const vp_vms *v
 		if (!is_wanted(guests, vm))
 			continue;
 		finish_answer(guests, folder, &answer, look_at(guests, lister, &packs, &answer));
-		*bad += answer.problem != NULL;
+		guests->unread += answer.problem != NULL;
 		vp_vec_push(answers, answer);
 	}
 	vp_pack_texts_deinit(&packs);
@@ -155,8 +156,9 @@ static struct vp_error *choose_format(struct guests *guests)
 					   : NULL;
 }
 
-static struct vp_error *guests_with(struct guests *guests, size_t *bad)
+static struct vp_error *guests_with(void *context)
 {
+	struct guests *guests = context;
 	struct vp_buffer out = {0};
 	vp_guest_answers answers = {0};
 	vp_vms vms = {0};
@@ -168,7 +170,7 @@ static struct vp_error *guests_with(struct guests *guests, size_t *bad)
 		return vp_error_new("root is needed to read guests' memory (try sudo)");
 	struct vp_error *error = vp_vm_scan(&vms, true);
 	if (!error)
-		error = look_at_all(guests, &vms, &answers, bad);
+		error = look_at_all(guests, &vms, &answers);
 	if (!error) {
 		if (guests->json)
 			vp_render_guests_json(&answers, &out);
@@ -176,8 +178,7 @@ static struct vp_error *guests_with(struct guests *guests, size_t *bad)
 			vp_render_guests_csv(&answers, &out);
 		else
 			vp_render_guests_text(&answers, &out);
-		if (fwrite(out.bytes, 1, out.size, stdout) != out.size || fflush(stdout))
-			error = vp_error_new("cannot write to standard output");
+		error = vp_verb_print(&out);
 	}
 	vp_vec_each (&answers, answer) {
 		vp_guest_finding_deinit(&answer->finding);
@@ -204,17 +205,11 @@ static int run_guests(int argc, char **argv)
 	    {0, "no-cache", VP_OPTION_FLAG, &guests.no_cache, NULL,
 	     "neither use nor keep kernel packs"},
 	};
-	size_t bad = 0;
-	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
-						  false, &guests.operands, &guests.help);
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
+				 &guests.operands, guests_with, &guests);
 
-	if (!error && guests.help)
-		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
-	else if (!error)
-		error = guests_with(&guests, &bad);
-	vp_vec_deinit(&guests.operands);
 	vp_vec_deinit(&guests.vms);
-	return error ? vp_cmd_fail(&verb, error) : bad != 0;
+	return status ? status : guests.unread != 0;
 }
 
 static const struct vp_verb verb = {

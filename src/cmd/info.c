@@ -2,7 +2,7 @@
 /* vperf info: what a recording is, and what it lacks. */
 #include <stdio.h>
 
-#include "cmd/options.h"
+#include "cmd/verb.h"
 #include "render/summary.h"
 
 static const struct vp_verb verb;
@@ -14,12 +14,13 @@ const struct vp_verb *vp_verb_info(void)
 
 struct info {
 	const char *input;
-	bool json, help;
+	bool json;
 	struct vp_texts operands;
 };
 
-static struct vp_error *info_with(const struct info *info)
+static struct vp_error *info_with(void *context)
 {
+	const struct info *info = context;
 	struct vp_summary summary;
 	struct vp_buffer out = {0};
 
@@ -34,10 +35,10 @@ static struct vp_error *info_with(const struct info *info)
 		vp_render_summary_json(&summary, &out);
 	else
 		vp_render_summary_text(&summary, &out);
-	bool written = fwrite(out.bytes, 1, out.size, stdout) == out.size && !fflush(stdout);
+	struct vp_error *error = vp_verb_print(&out);
 	vp_buffer_deinit(&out);
 	vp_summary_deinit(&summary);
-	return written ? NULL : vp_error_new("cannot write to standard output");
+	return error;
 }
 
 static int run_info(int argc, char **argv)
@@ -47,15 +48,9 @@ static int run_info(int argc, char **argv)
 	    {'i', "input", VP_OPTION_TEXT, &info.input, "DIR", "the recording (vperf.data)"},
 	    {0, "json", VP_OPTION_FLAG, &info.json, NULL, "for programs"},
 	};
-	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
-						  false, &info.operands, &info.help);
 
-	if (!error && info.help)
-		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
-	else if (!error)
-		error = info_with(&info);
-	vp_vec_deinit(&info.operands);
-	return error ? vp_cmd_fail(&verb, error) : 0;
+	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &info.operands,
+			   info_with, &info);
 }
 
 static const struct vp_verb verb = {

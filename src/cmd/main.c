@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/options.h"
+#include "cmd/verb.h"
 
 static const struct vp_verb *(*const verbs[])(void) = {
     vp_verb_record, vp_verb_report, vp_verb_account, vp_verb_steal, vp_verb_exits, vp_verb_top,

@@ -82,6 +82,16 @@ static struct vp_error *read_data(const struct vp_model_options *options, const 
 	return error;
 }
 
+static struct vp_error *words_error(const struct vp_data *data, const char *path)
+{
+	const struct vp_column *target = &data->columns.at[data->target];
+	VP_AUTO_FREE char *place =
+	    target->line ? vp_format("%s:%zu", path, target->line) : vp_strdup(path);
+
+	return vp_error_new("%s: column %zu ('%s') has words: expected a target of numbers", place,
+			    data->target + 1, target->name);
+}
+
 struct vp_error *vp_model_read(const struct vp_model_options *options, const char *path,
 			       struct vp_data *data)
 {
@@ -93,8 +103,7 @@ struct vp_error *vp_model_read(const struct vp_model_options *options, const cha
 	if (data->target == VP_DATA_NONE)
 		error = vp_error_new("%s: there is no column '%s'", path, options->target);
 	else if (data->columns.at[data->target].type != VP_COLUMN_NUMERIC)
-		error = vp_error_new("%s: column '%s' has words: expected a target of numbers",
-				     path, data->columns.at[data->target].name);
+		error = words_error(data, path);
 	if (!error)
 		error = check_rows(data, path);
 	if (!error && options->workload)
@@ -177,13 +186,14 @@ static struct vp_error *run_kind(struct vp_model_options *options, struct vp_buf
 		    : vp_error_usage("expected a kind of model: linear, tree, compare or check");
 }
 
-static struct vp_error *run_and_print(struct vp_model_options *options)
+static struct vp_error *run_and_print(void *context)
 {
+	struct vp_model_options *options = context;
 	struct vp_buffer out = {0};
 	struct vp_error *error = run_kind(options, &out);
 
-	if (!error && (fwrite(out.bytes, 1, out.size, stdout) != out.size || fflush(stdout)))
-		error = vp_error_new("cannot write to standard output");
+	if (!error)
+		error = vp_verb_print(&out);
 	vp_buffer_deinit(&out);
 	return error;
 }
@@ -210,15 +220,9 @@ static int run_model(int argc, char **argv)
 	    {0, "workload", VP_OPTION_TEXT, &o.workload, "NAME",
 	     "words that explain nothing; check: leave one out"},
 	};
-	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
-						  false, &o.operands, &o.help);
 
-	if (!error && o.help)
-		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
-	else if (!error)
-		error = run_and_print(&o);
-	vp_vec_deinit(&o.operands);
-	return error ? vp_cmd_fail(&verb, error) : 0;
+	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &o.operands,
+			   run_and_print, &o);
 }
 
 static const struct vp_verb verb = {

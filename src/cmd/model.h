@@ -5,7 +5,7 @@
 
 #include "analyze/model_groups.h"
 #include "base/buffer.h"
-#include "cmd/options.h"
+#include "cmd/verb.h"
 #include "stats/evaluate.h"
 
 enum vp_model_format { VP_MODEL_TEXT, VP_MODEL_JSON, VP_MODEL_CSV, VP_MODEL_DOT };
@@ -14,7 +14,7 @@ struct vp_model_options {
 	const char *target, *groups, *format, *predict, *save, *load, *svg, *merged, *workload,
 	    *path;
 	uint64_t folds, minimum;
-	bool nonneg, unpruned, unsmoothed, regression, help;
+	bool nonneg, unpruned, unsmoothed, regression;
 	struct vp_texts operands;
 	/* What the words mean. */
 	enum vp_model_format chosen;

@@ -137,10 +137,8 @@ struct vp_error *vp_options_parse(const struct vp_option *options, size_t n_opti
 	return NULL;
 }
 
-void vp_options_help(const struct vp_verb *verb, const struct vp_option *options, size_t n_options)
+void vp_options_help(const struct vp_option *options, size_t n_options)
 {
-	printf("vperf %s: %s\n\nUsage: vperf %s %s\n\nOptions:\n", verb->name, verb->summary,
-	       verb->name, verb->usage);
 	for (size_t i = 0; i < n_options; i++) {
 		const struct vp_option *option = &options[i];
 		char left[64];
@@ -154,15 +152,4 @@ void vp_options_help(const struct vp_verb *verb, const struct vp_option *options
 		printf("  %-29s %s\n", left, option->help);
 	}
 	printf("  %-29s %s\n", "-h, --help", "show this and exit");
-}
-
-int vp_cmd_fail(const struct vp_verb *verb, struct vp_error *error)
-{
-	int status = (int)vp_error_kind(error);
-
-	fprintf(stderr, "vperf %s: %s\n", verb->name, vp_error_message(error));
-	if (status == VP_ERROR_USAGE)
-		fprintf(stderr, "Try 'vperf %s --help'.\n", verb->name);
-	vp_error_free(error);
-	return status;
 }

@@ -33,15 +33,6 @@ struct vp_option {
 	const char *help;
 };
 
-/* A verb: one file in cmd/, one function in main.c's list. */
-struct vp_verb {
-	const char *name;
-	const char *usage;   /* behind "vperf NAME " */
-	const char *summary; /* one line */
-	/* Prints errors itself and returns the exit status. argv[0] is the verb. */
-	int (*run)(int argc, char **argv);
-};
-
 /*
  * Parses argv[1] … up to the first word that is no option, or "--". Words behind are *rest
  * (n_rest). Options may follow operands unless `stop_at_operand`. *help is set if --help was given.
@@ -49,21 +40,6 @@ struct vp_verb {
 struct vp_error *vp_options_parse(const struct vp_option *options, size_t n_options, int argc,
 				  char **argv, bool stop_at_operand, struct vp_texts *rest,
 				  bool *help) VP_MUST_CHECK;
-void vp_options_help(const struct vp_verb *verb, const struct vp_option *options, size_t n_options);
-
-/* Prints "vperf VERB: SENTENCE" to stderr, frees the error, returns its exit status. */
-int vp_cmd_fail(const struct vp_verb *verb, struct vp_error *error);
-
-const struct vp_verb *vp_verb_record(void);
-const struct vp_verb *vp_verb_report(void);
-const struct vp_verb *vp_verb_info(void);
-const struct vp_verb *vp_verb_account(void);
-const struct vp_verb *vp_verb_steal(void);
-const struct vp_verb *vp_verb_exits(void);
-const struct vp_verb *vp_verb_top(void);
-const struct vp_verb *vp_verb_check(void);
-const struct vp_verb *vp_verb_guests(void);
-const struct vp_verb *vp_verb_model(void);
-const struct vp_verb *vp_verb_stat(void);
+void vp_options_help(const struct vp_option *options, size_t n_options);
 
 #endif

@@ -6,12 +6,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "cmd/command.h"
-#include "collect/clock.h"
+#include "cmd/session.h"
 #include "recording/recorder.h"
-
-/* What a `kill -9` loses at most, in milliseconds. */
-enum { STEP_MS = 1000 };
 
 static const struct vp_verb verb;
 
@@ -27,8 +23,9 @@ struct record {
 	const char *event, *output, *call_graph;
 	struct vp_texts vms, command;
 	bool chains, no_agent, no_memory, no_symbols, no_samples, no_account, account_events;
-	bool quiet, help;
+	bool quiet;
 	bool as_ever; /* what is asked for is done anyway */
+	int status;   /* of COMMAND */
 };
 
 static struct vp_error *check_most(const char *option, uint64_t value, uint64_t most)
@@ -56,73 +53,11 @@ static struct vp_error *check_options(struct record *record)
 	if (record->call_graph && strcmp(record->call_graph, "fp") != 0)
 		return vp_error_usage("option --call-graph: expected fp, not '%s'",
 				      record->call_graph);
-	if (!record->frequency && !record->period)
-		record->frequency = 1000;
 	if (record->pages & (record->pages - 1) || record->pages > MOST_PAGES)
 		return vp_error_usage("option --mmap-pages: expected a power of two up to %d, "
 				      "not %" PRIu64,
 				      MOST_PAGES, record->pages);
 	return NULL;
-}
-
-static void print_notices(struct vp_recorder *recorder)
-{
-	for (char *notice; (notice = vp_recorder_take_notice(recorder)); free(notice))
-		fprintf(stderr, "vperf record: %s\n", notice);
-}
-
-static void print_progress(struct vp_recorder *recorder, uint64_t since)
-{
-	struct vp_recorder_totals totals = vp_recorder_totals(recorder);
-
-	fprintf(
-	    stderr, "\rrecording: %" PRIu64 " s, %" PRIu64 " samples, %" PRIu64 " lost, %zu VMs ",
-	    (vp_clock_monotonic() - since) / 1000000000, totals.samples, totals.lost, totals.vms);
-}
-
-/* A full buffer, a signal and the end of COMMAND cut the wait short: each step costs a wake-up. */
-static int step_ms(const struct record *record, uint64_t passed)
-{
-	uint64_t left = record->duration * 1000000000 - passed;
-	bool ends_first = record->duration && left < STEP_MS * 1000000ULL;
-
-	return ends_first ? (int)(left / 1000000) + 1 : STEP_MS;
-}
-
-static struct vp_error *run_until_end(const struct record *record, struct vp_recorder *recorder,
-				      struct vp_command *command, int *status)
-{
-	uint64_t since = vp_clock_monotonic(), shown = since;
-	bool terminal = isatty(STDERR_FILENO) && !record->quiet;
-
-	while (!vp_command_stop_wanted() && !vp_command_ended(command, status)) {
-		uint64_t now = vp_clock_monotonic();
-		if (record->duration && now - since >= record->duration * 1000000000)
-			break;
-		VP_TRY(vp_recorder_step(recorder, step_ms(record, now - since)));
-		print_notices(recorder);
-		if (terminal && now - shown >= 1000000000) {
-			print_progress(recorder, since);
-			shown = now;
-		}
-	}
-	signal(SIGCHLD, SIG_DFL); /* what follows need not expect it */
-	if (terminal)
-		fputs("\r\033[K", stderr);
-	return NULL;
-}
-
-static void print_summary(const struct record *record, struct vp_recorder *recorder)
-{
-	struct vp_recorder_totals totals = vp_recorder_totals(recorder);
-
-	print_notices(recorder);
-	if (!record->quiet)
-		fprintf(stderr,
-			"[ vperf record: %" PRIu64 " samples, %" PRIu64
-			" lost, %zu VM%s, in '%s' ]\n",
-			totals.samples, totals.lost, totals.vms, totals.vms == 1 ? "" : "s",
-			record->output);
 }
 
 /* What is left is not worth waiting for, if the user says so: a signal may end the program. */
@@ -137,28 +72,37 @@ static void show_end_progress(const char *what, bool only_agents_left)
 			only_agents_left ? ", Ctrl-C to go without" : "");
 }
 
-/* Records; `status` is the command's, as waitpid() gives it. */
-static struct vp_error *record_all(const struct record *record, struct vp_recorder *recorder,
-				   struct vp_command *command, int *status)
+static struct vp_error *start(void *recorder)
 {
-	VP_TRY(vp_recorder_start(recorder));
-	vp_command_go(command);
-	struct vp_error *error = run_until_end(record, recorder, command, status);
-	if (command->pid)
-		kill(command->pid, SIGTERM);
-
-	struct vp_error *end_error = vp_recorder_finish(recorder);
-	if (!record->quiet && isatty(STDERR_FILENO))
-		fputs("\r\033[K", stderr);
-	print_summary(record, recorder);
-	if (!error)
-		return end_error;
-	vp_error_free(end_error);
-	return error;
+	return vp_recorder_start(recorder);
 }
 
-static struct vp_error *record_with(struct record *record, int *status)
+static struct vp_error *step(void *recorder, int timeout_ms)
 {
+	return vp_recorder_step(recorder, timeout_ms);
+}
+
+static struct vp_error *finish(void *recorder)
+{
+	return vp_recorder_finish(recorder);
+}
+
+static char *take_notice(void *recorder)
+{
+	return vp_recorder_take_notice(recorder);
+}
+
+static char *totals_of(void *recorder)
+{
+	struct vp_recorder_totals totals = vp_recorder_totals(recorder);
+
+	return vp_format("%" PRIu64 " samples, %" PRIu64 " lost, %zu VM%s", totals.samples,
+			 totals.lost, totals.vms, totals.vms == 1 ? "" : "s");
+}
+
+static struct vp_error *record_with(void *context)
+{
+	struct record *record = context;
 	VP_AUTO_FREE char *command_text = vp_command_text(&record->command);
 	struct vp_command command = {0};
 	struct vp_recorder *recorder = NULL;
@@ -192,8 +136,18 @@ static struct vp_error *record_with(struct record *record, int *status)
 	struct vp_error *error = record->command.count
 				     ? vp_command_prepare(verb.name, &record->command, &command)
 				     : NULL;
+	const struct vp_session session = {.verb = verb.name,
+					   .duration = record->duration,
+					   .quiet = record->quiet,
+					   .output = record->output,
+					   .recorder = recorder,
+					   .start = start,
+					   .step = step,
+					   .finish = finish,
+					   .take_notice = take_notice,
+					   .totals = totals_of};
 	if (!error)
-		error = record_all(record, recorder, &command, status);
+		error = vp_session_record(&session, &command, &record->status);
 	vp_recorder_free(recorder);
 	return error;
 }
@@ -211,7 +165,7 @@ static int run_record(int argc, char **argv)
 	    {'c', "count", VP_OPTION_COUNT, &record.period, "N",
 	     "sample every N events; for cpu-clock every N nanoseconds"},
 	    {'e', "event", VP_OPTION_TEXT, &record.event, "EVENT",
-	     "what triggers a sample: cycles, instructions, rHEX, cpu-clock, ... (cycles, or "
+	     "what triggers a sample: one of perf's events, or rHEX (cycles, or "
 	     "cpu-clock where there is no counter)"},
 	    {'o', "output", VP_OPTION_TEXT, &record.output, "DIR", "the recording (vperf.data)"},
 	    {'g', "call-chains", VP_OPTION_FLAG, &record.chains, NULL,
@@ -250,29 +204,18 @@ static int run_record(int argc, char **argv)
 	     "size of one agent's answer at most (512)"},
 	    {'q', "quiet", VP_OPTION_FLAG, &record.quiet, NULL, "no progress, no summary"},
 	};
-	int status = 0;
-	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv, true,
-						  &record.command, &record.help);
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
+				 &record.command, record_with, &record);
 
-	if (!error && record.help) {
-		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
-		return 0;
-	}
-	vp_vec_push(&record.command, NULL); /* execvp() wants the end marked */
-	record.command.count--;
-	if (!error)
-		error = record_with(&record, &status);
-	vp_vec_deinit(&record.command);
 	vp_vec_deinit(&record.vms);
-	if (error)
-		return vp_cmd_fail(&verb, error);
 	/* A command that the user's Ctrl-C ended did not fail. */
-	return status != 0 && !vp_command_stop_wanted();
+	return status ? status : record.status != 0 && !vp_command_stop_wanted();
 }
 
 static const struct vp_verb verb = {
     .name = "record",
     .usage = "[-F HZ | -c N] [-e EVENT] [-o DIR] [--vm NAME]... [-- COMMAND [ARG]...]",
     .summary = "sample the host, its VMs and the guests in them",
+    .takes_command = true,
     .run = run_record,
 };

@@ -5,6 +5,7 @@
 
 #include "analyze/report.h"
 #include "cmd/naming_options.h"
+#include "cmd/verb.h"
 #include "collect/pcpus.h"
 #include "recording/recording.h"
 #include "render/report.h"
@@ -22,7 +23,7 @@ struct report {
 	const char *view, *vm, *vcpu, *comm, *sort, *format, *input, *symfs, *percent_limit, *cpus;
 	const char *call_graph; /* NULL: not said */
 	uint64_t pid, limit;
-	bool children, no_children, per_vcpu, per_process, json, csv, folded, stdio, help;
+	bool children, no_children, per_vcpu, per_process, json, csv, folded, stdio;
 	struct vp_texts guests, kallsyms, kallsyms_too, operands;
 	/* What the words mean. */
 	enum format chosen;
@@ -246,8 +247,9 @@ static void render(const struct report *report, const struct vp_report *made, st
 	}
 }
 
-static struct vp_error *report_with(struct report *report)
+static struct vp_error *report_with(void *context)
 {
+	struct report *report = context;
 	struct vp_report made;
 	struct vp_buffer out = {0};
 
@@ -274,10 +276,10 @@ static struct vp_error *report_with(struct report *report)
 	if (report->chosen == FORMAT_CSV || report->chosen == FORMAT_FOLDED)
 		vp_vec_each (&made.notes, note)
 			fprintf(stderr, "vperf report: %s\n", *note);
-	bool written = fwrite(out.bytes, 1, out.size, stdout) == out.size && !fflush(stdout);
+	struct vp_error *error = vp_verb_print(&out);
 	vp_buffer_deinit(&out);
 	vp_report_deinit(&made);
-	return written ? NULL : vp_error_new("cannot write the report to standard output");
+	return error;
 }
 
 static int run_report(int argc, char **argv)
@@ -327,21 +329,16 @@ static int run_report(int argc, char **argv)
 	    {0, "percent-limit", VP_OPTION_TEXT, &report.percent_limit, "P",
 	     "no rows below P percent"},
 	};
-	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
-						  false, &report.operands, &report.help);
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
+				 &report.operands, report_with, &report);
 
-	if (!error && report.help)
-		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
-	else if (!error)
-		error = report_with(&report);
 	vp_vec_deinit(&report.guests);
 	vp_vec_deinit(&report.kallsyms);
 	vp_vec_deinit(&report.kallsyms_too);
-	vp_vec_deinit(&report.operands);
 	vp_vec_deinit(&report.pcpus);
 	vp_vec_deinit(&report.naming.maps);
 	vp_vec_deinit(&report.naming.kernels);
-	return error ? vp_cmd_fail(&verb, error) : 0;
+	return status;
 }
 
 static const struct vp_verb verb = {

@@ -3,16 +3,14 @@
 #include "cmd/stat.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "collect/clock.h"
+#include "collect/pmu.h"
 #include "recording/interval_recorder.h"
 
-enum { STEP_MS = 1000, MOST_PAGES = 1 << 20 };
-#define SECOND 1000000000ULL
+enum { MOST_PAGES = 1 << 20 };
 
 static const struct vp_verb verb;
 
@@ -30,10 +28,20 @@ static void list_event(void *context, const char *name, const struct vp_event *e
 	printf("%-26s %-8s %-3s %s\n", name, sources[event->source], event->unit, meaning);
 }
 
+static void list_pmu_event(void *context, const char *name)
+{
+	(void)context;
+	printf("%-26s %-8s %-3s %s\n", name, "counter", "", "this machine's");
+}
+
 static struct vp_error *list(void)
 {
 	vp_event_each(list_event, NULL);
+	vp_pmu_each(VP_SYSFS, list_pmu_event, NULL);
 	printf("%-26s %-8s %-3s %s\n", "rHEX", "counter", "", "a code of the processor's own");
+	printf("%-26s %-8s %-3s %s\n", "PMU/TERM=VALUE,.../", "counter", "",
+	       "of the PMU, by its terms");
+	printf("%-26s %-8s %-3s %s\n", "SYSTEM:NAME", "counter", "", "a tracepoint");
 	return NULL;
 }
 
@@ -46,56 +54,31 @@ static char *recipe_path(const char *recipe)
 	return vp_format("%s/%s.recipe", folder ? folder : VPERF_RECIPES, recipe);
 }
 
-static void print_notices(struct vp_interval_recorder *recorder)
+static struct vp_error *start(void *recorder)
 {
-	for (char *notice; (notice = vp_interval_recorder_take_notice(recorder)); free(notice))
-		fprintf(stderr, "vperf stat: %s\n", notice);
+	return vp_interval_recorder_start(recorder);
 }
 
-static int step_ms(uint64_t duration, uint64_t passed)
+static struct vp_error *step(void *recorder, int timeout_ms)
 {
-	uint64_t left = duration * SECOND - passed;
-
-	return duration && left < STEP_MS * 1000000ULL ? (int)(left / 1000000) + 1 : STEP_MS;
+	return vp_interval_recorder_step(recorder, timeout_ms);
 }
 
-static struct vp_error *run_until_end(uint64_t duration, struct vp_interval_recorder *recorder,
-				      struct vp_command *command, int *status)
+static struct vp_error *finish(void *recorder)
 {
-	uint64_t since = vp_clock_monotonic();
-
-	while (!vp_command_stop_wanted() && !vp_command_ended(command, status)) {
-		uint64_t passed = vp_clock_monotonic() - since;
-		if (duration && passed >= duration * SECOND)
-			break;
-		VP_TRY(vp_interval_recorder_step(recorder, step_ms(duration, passed)));
-		print_notices(recorder);
-	}
-	signal(SIGCHLD, SIG_DFL);
-	return NULL;
+	return vp_interval_recorder_finish(recorder);
 }
 
-static struct vp_error *record(const struct vp_stat_options *options, uint64_t duration,
-			       struct vp_interval_recorder *recorder, struct vp_command *command,
-			       int *status)
+static char *take_notice(void *recorder)
 {
-	VP_TRY(vp_interval_recorder_start(recorder));
-	print_notices(recorder);
-	vp_command_go(command);
-	struct vp_error *error = run_until_end(duration, recorder, command, status);
-	if (command->pid)
-		kill(command->pid, SIGTERM);
-	struct vp_error *end_error = vp_interval_recorder_finish(recorder);
-	print_notices(recorder);
+	return vp_interval_recorder_take_notice(recorder);
+}
+
+static char *totals_of(void *recorder)
+{
 	struct vp_interval_totals totals = vp_interval_recorder_totals(recorder);
-	if (!options->quiet)
-		fprintf(stderr,
-			"[ vperf stat: %" PRIu64 " intervals, %" PRIu64 " lost, in '%s' ]\n",
-			totals.intervals, totals.lost, options->output);
-	if (!error)
-		return end_error;
-	vp_error_free(end_error);
-	return error;
+
+	return vp_format("%" PRIu64 " intervals, %" PRIu64 " lost", totals.intervals, totals.lost);
 }
 
 static struct vp_error *check(const struct vp_stat_options *options, const struct vp_recipe *recipe)
@@ -132,30 +115,60 @@ static struct vp_error *record_recipe(const struct vp_stat_options *options,
 	    .n_vm_names = options->vms.count,
 	};
 	struct vp_error *error = vp_interval_recorder_open(&how, &recorder);
+	const struct vp_session session = {.verb = verb.name,
+					   .duration = options->duration ? options->duration
+									 : recipe->duration,
+					   .quiet = options->quiet,
+					   .output = options->output,
+					   .recorder = recorder,
+					   .start = start,
+					   .step = step,
+					   .finish = finish,
+					   .take_notice = take_notice,
+					   .totals = totals_of};
 	if (!error)
-		error = record(options, options->duration ? options->duration : recipe->duration,
-			       recorder, &command, status);
+		error = vp_session_record(&session, &command, status);
 	vp_interval_recorder_free(recorder);
 	return error;
 }
 
-static struct vp_error *stat_with(struct vp_stat_options *options, int *status)
+/* `label` names the recipe in sentences. */
+static struct vp_error *read_recipe(const struct vp_stat_options *options, const char *label,
+				    struct vp_recipe *ret)
 {
+	return options->recipe ? vp_recipe_read(label, ret) : vp_stat_recipe(options, ret);
+}
+
+static struct vp_error *check_plan(const struct vp_stat_options *options)
+{
+	if (options->recipe && (options->events.count || options->interval))
+		return vp_error_usage("--recipe and --%s exclude each other",
+				      options->interval ? "interval" : "event");
+	return options->recipe || options->events.count
+		   ? NULL
+		   : vp_error_usage("expected --recipe FILE, --event EVENT, or 'report'");
+}
+
+static struct vp_error *stat_with(void *context)
+{
+	struct vp_stat_options *options = context;
 	struct vp_recipe recipe;
 
 	if (options->list)
 		return list();
-	if (!options->recipe)
-		return vp_error_usage("expected --recipe FILE, or 'report'");
-	VP_AUTO_FREE char *path = recipe_path(options->recipe);
-	VP_TRY(vp_recipe_read(path, &recipe));
+	VP_TRY(check_plan(options));
+	VP_AUTO_FREE char *label =
+	    options->recipe ? recipe_path(options->recipe) : vp_strdup("the options");
+	VP_TRY(read_recipe(options, label, &recipe));
 	struct vp_error *error = NULL;
 	if (options->native)
-		error = vp_recipe_make_native(path, &recipe);
+		error = vp_recipe_make_native(label, &recipe);
 	if (!error && options->per)
-		error = vp_recipe_set_per(path, &recipe, options->per);
+		error = vp_recipe_set_per(label, &recipe, options->per);
 	if (!error)
-		error = record_recipe(options, &recipe, status);
+		error = vp_pmu_resolve_recipe(VP_SYSFS, label, &recipe);
+	if (!error)
+		error = record_recipe(options, &recipe, &options->status);
 	vp_recipe_deinit(&recipe);
 	return error;
 }
@@ -167,6 +180,11 @@ static int run_stat(int argc, char **argv)
 	    {'r', "recipe", VP_OPTION_TEXT, &stat.recipe, "FILE",
 	     "what to count over which intervals: a file, or the name of one that comes with "
 	     "vperf"},
+	    {'e', "event", VP_OPTION_TEXTS, &stat.events, "EVENTS",
+	     "count these, parted by commas; {EVENT,EVENT} are live together; may be given again"},
+	    {'I', "interval", VP_OPTION_TEXT, &stat.interval, "MS",
+	     "with -e: intervals of MS milliseconds, or of a recipe's words: 'exits 1000' "
+	     "('instructions 60M')"},
 	    {'o', "output", VP_OPTION_TEXT, &stat.output, "DIR", "the recording (vperf.stat)"},
 	    {0, "native", VP_OPTION_FLAG, &stat.native, NULL,
 	     "the same of COMMAND and all that it starts, without a hypervisor"},
@@ -181,30 +199,21 @@ static int run_stat(int argc, char **argv)
 	    {0, "list", VP_OPTION_FLAG, &stat.list, NULL, "print the names of events"},
 	    {'q', "quiet", VP_OPTION_FLAG, &stat.quiet, NULL, "no summary"},
 	};
-	int status = 0;
 
 	if (argc > 1 && !strcmp(argv[1], "report"))
 		return vp_stat_report(argc - 1, argv + 1);
-	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv, true,
-						  &stat.command, &stat.help);
-	if (!error && stat.help) {
-		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
-		return 0;
-	}
-	vp_vec_push(&stat.command, NULL); /* execvp() wants the end marked */
-	stat.command.count--;
-	if (!error)
-		error = stat_with(&stat, &status);
-	vp_vec_deinit(&stat.command);
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &stat.command,
+				 stat_with, &stat);
+	vp_vec_deinit(&stat.events);
 	vp_vec_deinit(&stat.vms);
-	if (error)
-		return vp_cmd_fail(&verb, error);
-	return status != 0 && !vp_command_stop_wanted();
+	return status ? status : stat.status != 0 && !vp_command_stop_wanted();
 }
 
 static const struct vp_verb verb = {
     .name = "stat",
-    .usage = "--recipe FILE [-o DIR] [-- COMMAND [ARG]...] | report [OPTION]... DIR",
+    .usage =
+	"--recipe FILE | -e EVENTS [-I MS] [-o DIR] [-- COMMAND [ARG]...] | report [OPTION]... DIR",
     .summary = "count hardware, hypervisor and guest events over the same intervals",
+    .takes_command = true,
     .run = run_stat,
 };

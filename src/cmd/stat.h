@@ -3,15 +3,20 @@
 #ifndef VP_CMD_STAT_H
 #define VP_CMD_STAT_H
 
-#include "cmd/command.h"
+#include "cmd/session.h"
+#include "schema/recipe.h"
 
 struct vp_stat_options {
-	const char *recipe, *output, *per;
-	struct vp_texts vms, command;
+	const char *recipe, *interval, *output, *per;
+	struct vp_texts events, vms, command;
 	uint64_t duration, pages;
-	bool native, list, quiet, help;
+	bool native, list, quiet;
+	int status; /* of COMMAND, as waitpid() gives it */
 };
 
+/* The recipe of --event and --interval. */
+struct vp_error *vp_stat_recipe(const struct vp_stat_options *options,
+				struct vp_recipe *ret) VP_MUST_CHECK;
 /* `vperf stat report`: argv[0] is "report". */
 int vp_stat_report(int argc, char **argv);
 

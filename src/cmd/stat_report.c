@@ -12,7 +12,7 @@ static const struct vp_verb verb;
 struct report {
 	const char *input, *format, *base, *vm;
 	uint64_t per;
-	bool raw, partial, subjects, live, help;
+	bool raw, partial, subjects, live;
 	struct vp_texts operands;
 };
 
@@ -64,8 +64,9 @@ static struct vp_error *put_book(const struct report *report, const struct vp_in
 	return NULL;
 }
 
-static struct vp_error *report_with(const struct report *report)
+static struct vp_error *report_with(void *context)
 {
+	const struct report *report = context;
 	size_t given = report->operands.count + (report->input != NULL);
 	struct vp_interval_book book;
 	struct vp_buffer out = {0};
@@ -77,8 +78,8 @@ static struct vp_error *report_with(const struct report *report)
 							    : "vperf.stat",
 				     &book));
 	struct vp_error *error = put_book(report, &book, &out);
-	if (!error && (fwrite(out.bytes, 1, out.size, stdout) != out.size || fflush(stdout)))
-		error = vp_error_new("cannot write to standard output");
+	if (!error)
+		error = vp_verb_print(&out);
 	vp_buffer_deinit(&out);
 	vp_interval_book_close(&book);
 	return error;
@@ -103,15 +104,9 @@ int vp_stat_report(int argc, char **argv)
 	    {0, "partial", VP_OPTION_FLAG, &report.partial, NULL,
 	     "csv, arff: intervals that ended before their trigger, too"},
 	};
-	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
-						  false, &report.operands, &report.help);
 
-	if (!error && report.help)
-		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
-	else if (!error)
-		error = report_with(&report);
-	vp_vec_deinit(&report.operands);
-	return error ? vp_cmd_fail(&verb, error) : 0;
+	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &report.operands,
+			   report_with, &report);
 }
 
 static const struct vp_verb verb = {

@@ -9,8 +9,9 @@ const struct vp_verb *vp_verb_steal(void)
 	return &verb;
 }
 
-static struct vp_error *steal_with(struct vp_account_options *options)
+static struct vp_error *steal_with(void *context)
 {
+	struct vp_account_options *options = context;
 	struct vp_account_book book;
 	struct vp_account_view view;
 	struct vp_named_table table = {.key = "thieves"};
@@ -29,15 +30,9 @@ static int run_steal(int argc, char **argv)
 {
 	struct vp_account_options steal = {0};
 	const struct vp_option options[] = {VP_ACCOUNT_OPTIONS(&steal)};
-	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
-						  false, &steal.operands, &steal.help);
 
-	if (!error && steal.help)
-		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
-	else if (!error)
-		error = steal_with(&steal);
-	vp_vec_deinit(&steal.operands);
-	return error ? vp_cmd_fail(&verb, error) : 0;
+	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &steal.operands,
+			   steal_with, &steal);
 }
 
 static const struct vp_verb verb = {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "analyze/account_tables.h"
-#include "cmd/options.h"
+#include "cmd/verb.h"
 #include "collect/clock.h"
 #include "collect/sampler.h"
 #include "collect/vm_scan.h"
@@ -29,7 +29,7 @@ const struct vp_verb *vp_verb_top(void)
 struct top {
 	uint64_t count, seconds;
 	const char *vm;
-	bool json, help;
+	bool json;
 	struct vp_texts operands;
 	vp_vms vms;
 	struct vp_account account; /* of the present interval */
@@ -99,8 +99,8 @@ static struct vp_error *show(struct top *top, struct vp_account_writer *writer, 
 	if (isatty(STDOUT_FILENO) && !top->json)
 		vp_buffer_string(&out, "\033[H\033[2J");
 	struct vp_error *error = put_screen(top, (double)(now - begin) / 1e9, &out);
-	if (!error && (fwrite(out.bytes, 1, out.size, stdout) != out.size || fflush(stdout)))
-		error = vp_error_new("cannot write to standard output");
+	if (!error)
+		error = vp_verb_print(&out);
 	vp_buffer_deinit(&out);
 	vp_account_deinit(&top->account);
 	return error;
@@ -129,8 +129,9 @@ static struct vp_error *watch(struct top *top, struct vp_account_writer *writer)
 	return NULL;
 }
 
-static struct vp_error *top_with(struct top *top)
+static struct vp_error *top_with(void *context)
 {
+	struct top *top = context;
 	struct vp_account_writer *writer = NULL;
 	struct sigaction action = {.sa_handler = on_signal};
 
@@ -162,16 +163,11 @@ static int run_top(int argc, char **argv)
 	    {0, "vm", VP_OPTION_TEXT, &top.vm, "NAME", "only this VM: its name, or its VMM's pid"},
 	    {0, "json", VP_OPTION_FLAG, &top.json, NULL, "an object for each screen"},
 	};
-	struct vp_error *error = vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv,
-						  false, &top.operands, &top.help);
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &top.operands,
+				 top_with, &top);
 
-	if (!error && top.help)
-		vp_options_help(&verb, options, VP_ARRAY_SIZE(options));
-	else if (!error)
-		error = top_with(&top);
-	vp_vec_deinit(&top.operands);
 	vp_vms_deinit(&top.vms);
-	return error ? vp_cmd_fail(&verb, error) : 0;
+	return status;
 }
 
 static const struct vp_verb verb = {

@@ -3,28 +3,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/perf_event.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 
-static int event_open(struct perf_event_attr *attr, int tid, int pcpu, int group)
-{
-	return (int)syscall(SYS_perf_event_open, attr, tid, pcpu, group, PERF_FLAG_FD_CLOEXEC);
-}
-
-static struct perf_event_attr attr_of(const struct vp_event *event)
-{
-	return (struct perf_event_attr){
-	    .size = sizeof(struct perf_event_attr),
-	    .type = event->type,
-	    .config = event->config,
-	    .exclude_user = event->exclude_user,
-	    .exclude_kernel = event->exclude_kernel,
-	    .exclude_host = event->exclude_host,
-	    .exclude_guest = event->exclude_guest,
-	};
-}
+#include "collect/perf_event.h"
 
 static bool is_missing(int errnum)
 {
@@ -50,14 +32,14 @@ static void note_missing(struct vp_counters *counters, const char *name)
 static struct vp_error *open_one(const struct vp_recipe_event *event, int pcpu, int *leader,
 				 struct vp_counters *counters)
 {
-	struct perf_event_attr attr = attr_of(&event->event);
+	struct perf_event_attr attr = vp_perf_event_attr(&event->event);
 	bool leads = event->set && *leader < 0;
 
 	attr.disabled = leads;
 	attr.read_format = PERF_FORMAT_TOTAL_TIME_RUNNING;
 	/* What is counted all the time is before the sets. */
 	attr.pinned = !event->set && event->event.type != PERF_TYPE_SOFTWARE;
-	int fd = event_open(&attr, -1, pcpu, event->set ? *leader : -1);
+	int fd = vp_perf_event_open(&attr, -1, pcpu, event->set ? *leader : -1);
 	if (fd < 0 && is_missing(errno)) {
 		note_missing(counters, event->name);
 		return NULL;
@@ -216,14 +198,14 @@ struct vp_error *vp_counter_trigger(const struct vp_recipe *recipe, uint64_t per
 {
 	const struct vp_event clock = clock_event();
 	struct perf_event_attr attr =
-	    attr_of(recipe->unit == VP_UNIT_EVENT ? &recipe->trigger : &clock);
+	    vp_perf_event_attr(recipe->unit == VP_UNIT_EVENT ? &recipe->trigger : &clock);
 
 	attr.sample_period = period;
 	attr.disabled = 1;
 	/* It does not take turns with the sets. */
 	attr.pinned = attr.type != PERF_TYPE_SOFTWARE;
 	attr.inherit = inherit;
-	*fd = event_open(&attr, tid, pcpu, -1);
+	*fd = vp_perf_event_open(&attr, tid, pcpu, -1);
 	if (*fd >= 0)
 		return NULL;
 	if (is_missing(errno) || errno == EINVAL)

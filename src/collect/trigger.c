@@ -3,92 +3,71 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/perf_event.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 
 #include "base/alloc.h"
-#include "base/cursor.h"
 #include "base/file.h"
 #include "collect/clock.h"
 #include "collect/pcpus.h"
+#include "collect/perf_event.h"
+#include "collect/pmu.h"
 
 enum { LEAST_CLOCK_NS = 10000 };
 
-static const struct {
-	const char *name;
-	uint32_t type;
-	uint64_t config;
-	bool by_time;
-} known_events[] = {
-    {"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
-    {"cpu-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
-    {"ref-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES, false},
-    {"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false},
-    {"cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false},
-    {"branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, false},
-    {"cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true},
-};
-
-static int event_open(struct perf_event_attr *attr, int pcpu)
+static struct vp_error *unknown(const char *name)
 {
-	return (int)syscall(SYS_perf_event_open, attr, -1, pcpu, -1, PERF_FLAG_FD_CLOEXEC);
+	VP_AUTO_FREE char *sentence = vp_event_unknown((struct vp_slice){name, strlen(name)});
+
+	return vp_error_usage("%s", sentence);
+}
+
+static struct vp_error *attr_of(const char *name, struct perf_event_attr *attr)
+{
+	struct vp_event event;
+
+	if (!vp_event_find((struct vp_slice){name, strlen(name)}, &event) ||
+	    event.source != VP_FROM_COUNTER)
+		return unknown(name);
+	VP_TRY(vp_pmu_resolve(VP_SYSFS, name, &event));
+	*attr = vp_perf_event_attr(&event);
+	attr->disabled = 1;
+	return NULL;
+}
+
+/* With a modifier, some of its ticks are none. */
+static bool ticks_always(const struct perf_event_attr *attr)
+{
+	return attr->type == PERF_TYPE_SOFTWARE &&
+	       (attr->config == PERF_COUNT_SW_CPU_CLOCK ||
+		attr->config == PERF_COUNT_SW_TASK_CLOCK) &&
+	       !(attr->exclude_user || attr->exclude_kernel || attr->exclude_host ||
+		 attr->exclude_guest);
 }
 
 bool vp_trigger_has_hardware(void)
 {
-	struct perf_event_attr attr = {.size = sizeof(attr),
-				       .type = PERF_TYPE_HARDWARE,
-				       .config = PERF_COUNT_HW_CPU_CYCLES,
-				       .sample_period = 1000000000,
-				       .disabled = 1};
-	VP_AUTO_CLOSE int fd = event_open(&attr, 0);
+	const struct vp_event cycles = {.type = PERF_TYPE_HARDWARE,
+					.config = PERF_COUNT_HW_CPU_CYCLES};
+	struct perf_event_attr attr = vp_perf_event_attr(&cycles);
+
+	attr.sample_period = 1000000000;
+	attr.disabled = 1;
+	VP_AUTO_CLOSE int fd = vp_perf_event_open(&attr, -1, 0, -1);
 
 	return fd >= 0;
 }
 
-static bool raw_event(const char *event, uint64_t *config)
-{
-	struct vp_cursor text = vp_cursor_of(event + 1, strlen(event + 1));
-
-	if (event[0] != 'r')
-		return false;
-	*config = vp_cursor_hex(&text);
-	return vp_cursor_ok(&text) && !vp_cursor_left(&text);
-}
-
-static struct vp_error *attr_of_event(const char *event, struct perf_event_attr *attr,
-				      bool *by_time)
-{
-	for (size_t i = 0; i < VP_ARRAY_SIZE(known_events); i++) {
-		if (strcmp(event, known_events[i].name))
-			continue;
-		attr->type = known_events[i].type;
-		attr->config = known_events[i].config;
-		*by_time = known_events[i].by_time;
-		return NULL;
-	}
-	uint64_t config;
-	if (!raw_event(event, &config))
-		return vp_error_usage("unknown event '%s': expected cycles, instructions, "
-				      "ref-cycles, cache-misses, branch-misses, cpu-clock or rHEX",
-				      event);
-	attr->type = PERF_TYPE_RAW;
-	attr->config = config;
-	*by_time = false;
-	return NULL;
-}
-
 /* The clock takes a period in ns; a counter is steered to the frequency by the kernel. */
-static void set_rate(const struct vp_trigger_options *options, bool by_time,
-		     struct perf_event_attr *attr, uint64_t *period_ns)
+static void set_rate(const struct vp_trigger_options *options, struct perf_event_attr *attr,
+		     struct vp_trigger *trigger)
 {
-	uint64_t frequency = options->frequency ? options->frequency : 1000;
+	uint64_t frequency = trigger->frequency ? trigger->frequency : VP_USUAL_FREQUENCY;
 
-	*period_ns = by_time && options->period ? options->period : 1000000000 / frequency;
-	if (by_time) {
-		attr->sample_period = *period_ns;
+	trigger->period_ns =
+	    trigger->by_time && options->period ? options->period : 1000000000 / frequency;
+	if (trigger->by_time) {
+		attr->sample_period = trigger->period_ns;
 	} else if (options->period) {
 		attr->sample_period = options->period;
 	} else {
@@ -108,6 +87,16 @@ static uint64_t max_frequency(void)
 	vp_error_free(error);
 	vp_buffer_deinit(&text);
 	return frequency;
+}
+
+/* The kernel lowers its bound by itself when interrupts take long. */
+static uint64_t frequency_of(const struct vp_trigger_options *options)
+{
+	uint64_t most = max_frequency();
+
+	if (options->frequency || options->period)
+		return options->frequency;
+	return most && most < VP_USUAL_FREQUENCY ? most : VP_USUAL_FREQUENCY;
 }
 
 static struct vp_error *check_rate(const struct vp_trigger_options *options, bool by_time,
@@ -130,7 +119,7 @@ static struct vp_error *check_rate(const struct vp_trigger_options *options, boo
 static struct vp_error *open_on(const struct vp_trigger *trigger, struct perf_event_attr *attr,
 				int pcpu, int *fd)
 {
-	*fd = event_open(attr, pcpu);
+	*fd = vp_perf_event_open(attr, -1, pcpu, -1);
 	if (*fd >= 0)
 		return NULL;
 	int errnum = errno;
@@ -148,15 +137,17 @@ static struct vp_error *open_on(const struct vp_trigger *trigger, struct perf_ev
 
 struct vp_error *vp_trigger_open(const struct vp_trigger_options *options, struct vp_trigger *ret)
 {
-	struct perf_event_attr attr = {.size = sizeof(attr), .disabled = 1};
+	struct perf_event_attr attr;
 	struct vp_pcpus pcpus = {0};
 	const char *event = options->event;
 
 	if (!event)
 		event = vp_trigger_has_hardware() ? "cycles" : "cpu-clock";
 	*ret = (struct vp_trigger){0};
-	VP_TRY(attr_of_event(event, &attr, &ret->by_time));
-	set_rate(options, ret->by_time, &attr, &ret->period_ns);
+	VP_TRY(attr_of(event, &attr));
+	ret->by_time = ticks_always(&attr);
+	ret->frequency = frequency_of(options);
+	set_rate(options, &attr, ret);
 	VP_TRY(check_rate(options, ret->by_time, ret->period_ns));
 	VP_TRY(vp_pcpus_online(&pcpus));
 	ret->name = vp_strdup(event);

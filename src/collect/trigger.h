@@ -9,16 +9,21 @@
 #include "base/error.h"
 #include "base/vec.h"
 
+enum { VP_USUAL_FREQUENCY = 1000 };
+
 struct vp_trigger_options {
-	const char
-	    *event; /* "cycles", "instructions", "cpu-clock", "rHEX"; NULL: the best there is */
-	uint64_t frequency; /* samples per second and pCPU; 0: `period` counts */
-	uint64_t period;    /* in units of the event (ns for cpu-clock); 0: `frequency` counts */
+	const char *event; /* a counter's name (schema/event.h); NULL: the best there is */
+	/*
+	 * Samples per second and pCPU, or, in units of the event (ns for cpu-clock), the period.
+	 * Both 0: VP_USUAL_FREQUENCY, or what the kernel allows, if that is less.
+	 */
+	uint64_t frequency, period;
 };
 
 struct vp_trigger {
 	char *name;
 	bool by_time;       /* ticks with wall time, idle or not */
+	uint64_t frequency; /* 0 for a fixed period */
 	uint64_t period_ns; /* wanted time between samples; an estimate of 1 ms for a fixed count */
 	VP_VEC(int) fds;    /* one event per online pCPU, disabled */
 	VP_VEC(int) pcpus;

@@ -185,11 +185,23 @@ static void watch_guests(struct vp_recorder *recorder)
 	vp_guest_watch_settle(recorder->guest_watch, SETTLE_MS);
 }
 
+static void note_low_frequency(struct vp_recorder *recorder)
+{
+	uint64_t frequency = recorder->trigger.frequency;
+
+	if (!recorder->options.trigger.frequency && frequency && frequency < VP_USUAL_FREQUENCY)
+		NOTICE(recorder,
+		       "sampling at %llu Hz, not %d: the kernel allows no more "
+		       "(kernel.perf_event_max_sample_rate)",
+		       (unsigned long long)frequency, VP_USUAL_FREQUENCY);
+}
+
 static struct vp_error *open_all(struct vp_recorder *recorder)
 {
 	const struct vp_recorder_options *options = &recorder->options;
 
 	VP_TRY(vp_trigger_open(&options->trigger, &recorder->trigger));
+	note_low_frequency(recorder);
 	VP_TRY(vp_vm_scan(&recorder->vms, true));
 	VP_TRY(vp_vms_expect(&recorder->vms, options->vm_names, options->n_vm_names));
 	vp_vec_each (&recorder->vms, vm) /* now, rather than while the guests are sampled */

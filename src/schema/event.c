@@ -4,7 +4,9 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/macros.h"
+#include "base/nearest.h"
 
 #define CACHE(cache, op, result)                                                                   \
 	(PERF_COUNT_HW_CACHE_##cache | PERF_COUNT_HW_CACHE_OP_##op << 8 |                          \
@@ -78,6 +80,14 @@ static const struct {
 #undef GUEST
 };
 
+static bool are_modifiers(struct vp_slice text)
+{
+	for (size_t i = 0; i < text.size; i++)
+		if (!memchr("ukGH", text.bytes[i], 4))
+			return false;
+	return text.size > 0;
+}
+
 /* Modifiers say who is counted, as with perf; without any, everybody is. */
 static bool take_modifiers(struct vp_slice text, struct vp_event *event)
 {
@@ -88,14 +98,12 @@ static bool take_modifiers(struct vp_slice text, struct vp_event *event)
 		kernel |= text.bytes[i] == 'k';
 		guest |= text.bytes[i] == 'G';
 		host |= text.bytes[i] == 'H';
-		if (!memchr("ukGH", text.bytes[i], 4))
-			return false;
 	}
 	event->exclude_user = kernel && !user;
 	event->exclude_kernel = user && !kernel;
 	event->exclude_guest = host && !guest;
 	event->exclude_host = guest && !host;
-	return text.size > 0;
+	return are_modifiers(text);
 }
 
 static bool raw_code(struct vp_slice name, uint64_t *config)
@@ -107,6 +115,43 @@ static bool raw_code(struct vp_slice name, uint64_t *config)
 	return vp_cursor_ok(&digits) && !vp_cursor_left(&digits);
 }
 
+static bool is_name(struct vp_slice text)
+{
+	static const char letters[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+
+	for (size_t i = 0; i < text.size; i++)
+		if (!memchr(letters, text.bytes[i], sizeof(letters) - 1))
+			return false;
+	return text.size && text.bytes[0] != '.';
+}
+
+/* PMU/TERM,.../ and modifiers. */
+static bool of_pmu(struct vp_slice name, struct vp_event *ret)
+{
+	const char *end = name.bytes + name.size, *first = memchr(name.bytes, '/', name.size);
+	const char *terms = first ? first + 1 : end;
+	const char *last = memchr(terms, '/', (size_t)(end - terms));
+
+	return last && last > terms &&
+	       is_name((struct vp_slice){name.bytes, (size_t)(first - name.bytes)}) &&
+	       (last + 1 == end ||
+		take_modifiers((struct vp_slice){last + 1, (size_t)(end - last - 1)}, ret));
+}
+
+static bool find_bare(struct vp_slice name, struct vp_event *ret)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(counters); i++)
+		if (vp_slice_is(name, counters[i].name)) {
+			ret->type = counters[i].type;
+			ret->config = counters[i].config;
+			ret->unit = counters[i].unit;
+			return true;
+		}
+	ret->type = PERF_TYPE_RAW;
+	return raw_code(name, &ret->config);
+}
+
 static bool find_counter(struct vp_slice name, struct vp_event *ret)
 {
 	const char *colon = memchr(name.bytes, ':', name.size);
@@ -114,17 +159,12 @@ static bool find_counter(struct vp_slice name, struct vp_event *ret)
 	struct vp_slice bare = {name.bytes, size};
 
 	*ret = (struct vp_event){.source = VP_FROM_COUNTER, .unit = ""};
-	if (colon && !take_modifiers((struct vp_slice){colon + 1, name.size - size - 1}, ret))
-		return false;
-	for (size_t i = 0; i < VP_ARRAY_SIZE(counters); i++)
-		if (vp_slice_is(bare, counters[i].name)) {
-			ret->type = counters[i].type;
-			ret->config = counters[i].config;
-			ret->unit = counters[i].unit;
-			return true;
-		}
-	ret->type = PERF_TYPE_RAW;
-	return raw_code(bare, &ret->config);
+	struct vp_slice behind = {name.bytes + size + 1, colon ? name.size - size - 1 : 0};
+	if (find_bare(bare, ret))
+		return !colon || take_modifiers(behind, ret);
+	ret->of_machine =
+	    of_pmu(name, ret) || (is_name(bare) && is_name(behind) && !are_modifiers(behind));
+	return ret->of_machine;
 }
 
 bool vp_event_find(struct vp_slice name, struct vp_event *ret)
@@ -168,6 +208,34 @@ void vp_event_each(void (*each)(void *context, const char *name, const struct vp
 	each_of(VP_FROM_COUNTER, VP_ARRAY_SIZE(counters), each, context);
 	each_of(VP_FROM_COUNT, VP_COUNTS, each, context);
 	each_of(VP_FROM_GUEST, VP_GUEST_COUNT, each, context);
+}
+
+static void look_at(void *nearest, const char *name, const struct vp_event *event,
+		    const char *meaning)
+{
+	(void)event, (void)meaning;
+	vp_nearest_add(nearest, name);
+}
+
+void vp_event_look_near(struct vp_nearest *nearest)
+{
+	vp_event_each(look_at, nearest);
+}
+
+char *vp_event_unknown(struct vp_slice name)
+{
+	struct vp_nearest nearest;
+	struct vp_slice bare = name;
+	const char *colon = memchr(name.bytes, ':', name.size);
+
+	if (colon && are_modifiers((struct vp_slice){colon + 1,
+						     name.size - 1 - (size_t)(colon - name.bytes)}))
+		bare.size = (size_t)(colon - name.bytes);
+	vp_nearest_init(&nearest, bare);
+	vp_event_look_near(&nearest);
+	VP_AUTO_FREE char *near = vp_nearest_text(&nearest);
+	return vp_format("unknown event '%.*s'%s: 'vperf stat --list' prints the names",
+			 (int)name.size, name.bytes, near);
 }
 
 bool vp_event_native(enum vp_guest_count count, struct vp_event *ret)

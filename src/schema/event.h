@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/cursor.h"
+#include "base/nearest.h"
 #include "schema/interval.h"
 
 struct vp_event {
@@ -15,16 +15,23 @@ struct vp_event {
 	const char *unit; /* "" for a plain count, "ns" for a time */
 	/* Of a counter, as in struct perf_event_attr. */
 	uint32_t type;
-	uint64_t config;
+	uint64_t config, config1, config2;
+	/* Only the machine knows what the name means: type and config are not there yet. */
+	bool of_machine;
 	bool exclude_user, exclude_kernel, exclude_host, exclude_guest;
 };
 
 /*
  * Finds an event by its name: a name of schema/interval.h, perf's name of an event (with modifiers
- * u, k, G and H behind a colon), or rHEX, the processor's own code. False: there is none.
+ * u, k, G and H behind a colon), rHEX, the processor's own code, or one that a machine may have, as
+ * perf names it: PMU/TERM,.../ (modifiers behind it) or SYSTEM:TRACEPOINT. False: there is none.
  */
 bool vp_event_find(struct vp_slice name, struct vp_event *ret);
-/* Calls `each` for every name but rHEX, by source. */
+/* What is wrong with a name that is none, with those that are near it; the caller frees it. */
+char *vp_event_unknown(struct vp_slice name);
+/* Looks at every name that is no machine's own. */
+void vp_event_look_near(struct vp_nearest *nearest);
+/* Calls `each` for every name but rHEX and those of a machine, by source. */
 void vp_event_each(void (*each)(void *context, const char *name, const struct vp_event *event,
 				const char *meaning),
 		   void *context);

@@ -25,13 +25,23 @@ struct parser {
 /* An error about a place of the line at hand. */
 #define FAIL(parser, at, ...) fail(parser, at, vp_format(__VA_ARGS__))
 
-static struct vp_error *fail(const struct parser *parser, const char *at, char *sentence)
+struct vp_error *vp_recipe_fail(const char *label, struct vp_recipe_place place, char *sentence)
 {
-	struct vp_error *error = vp_error_new("%s:%zu:%zu: %s", parser->label, parser->line,
-					      (size_t)(at - parser->line_begin) + 1, sentence);
+	struct vp_error *error =
+	    vp_error_new("%s:%zu:%zu: %s", label, place.line, place.column, sentence);
 
 	free(sentence);
 	return error;
+}
+
+static struct vp_recipe_place place_of(const struct parser *parser, const char *at)
+{
+	return (struct vp_recipe_place){parser->line, (size_t)(at - parser->line_begin) + 1};
+}
+
+static struct vp_error *fail(const struct parser *parser, const char *at, char *sentence)
+{
+	return vp_recipe_fail(parser->label, place_of(parser, at), sentence);
 }
 
 static void skip_blanks(struct parser *parser)
@@ -123,6 +133,7 @@ static struct vp_error *take_interval(struct parser *parser)
 			    "expected a unit and a width, such as "
 			    "'instructions 60M' or 'time 10ms'");
 	recipe->unit_name = vp_strndup(unit.bytes, unit.size);
+	recipe->unit_place = place_of(parser, unit.bytes);
 	if (vp_slice_is(unit, "time"))
 		return take_time_width(parser);
 	if (vp_slice_is(unit, "exits"))
@@ -190,14 +201,13 @@ static struct vp_error *take_events(struct parser *parser, uint32_t set)
 	for (; word.size; word = next_word(parser)) {
 		struct vp_event event;
 		if (!vp_event_find(word, &event))
-			return FAIL(parser, word.bytes,
-				    "unknown event '%.*s' ('vperf stat --list' prints the names)",
-				    (int)word.size, word.bytes);
+			return fail(parser, word.bytes, vp_event_unknown(word));
 		VP_TRY(check_event(parser, word, &event, set));
 		if (event.source == VP_FROM_COUNTER)
 			event.index = recipe->n_counters++;
-		vp_vec_push(&recipe->events, ((struct vp_recipe_event){
-						 vp_strndup(word.bytes, word.size), event, set}));
+		vp_vec_push(&recipe->events,
+			    ((struct vp_recipe_event){vp_strndup(word.bytes, word.size),
+						      place_of(parser, word.bytes), event, set}));
 	}
 	return NULL;
 }
@@ -276,6 +286,24 @@ static void set_defaults(struct vp_recipe *recipe)
 	recipe->width = 60000000;
 }
 
+/* Whether those whose intervals they are have what is counted. */
+static struct vp_error *check_per(const char *label, const struct vp_recipe *recipe)
+{
+	if (recipe->unit == VP_UNIT_EXITS && recipe->per == VP_PER_TASK)
+		return vp_recipe_fail(label, recipe->unit_place,
+				      vp_strdup("a task has no VM exits: expected 'per vcpu' or "
+						"'per pcpu' with 'interval exits'"));
+	if (recipe->per == VP_PER_VCPU)
+		return NULL;
+	vp_vec_each (&recipe->events, event)
+		if (event->event.source == VP_FROM_GUEST)
+			return vp_recipe_fail(label, event->place,
+					      vp_format("'%s' is of a guest's CPU: expected 'per "
+							"vcpu' with it, or 'native'",
+							event->name));
+	return NULL;
+}
+
 /* What only the whole recipe tells. */
 static struct vp_error *check_whole(const struct parser *parser)
 {
@@ -295,17 +323,7 @@ static struct vp_error *check_whole(const struct parser *parser)
 				    label, parser->line, recipe->n_sets, recipe->sub_intervals);
 	if (recipe->native)
 		return vp_recipe_make_native(label, recipe);
-	if (recipe->unit == VP_UNIT_EXITS && recipe->per == VP_PER_TASK)
-		return vp_error_new("%s:%zu:1: a task has no VM exits: expected 'per vcpu' or "
-				    "'per pcpu' with 'interval exits'",
-				    label, parser->line);
-	if (recipe->per == VP_PER_PCPU)
-		vp_vec_each (&recipe->events, event)
-			if (event->event.source == VP_FROM_GUEST)
-				return vp_error_new("%s:%zu:1: '%s' is of a guest's CPU: expected "
-						    "'per vcpu' with it",
-						    label, parser->line, event->name);
-	return NULL;
+	return check_per(label, recipe);
 }
 
 struct vp_error *vp_recipe_parse(const char *label, const void *text, size_t size,
@@ -383,9 +401,9 @@ void vp_recipe_deinit(struct vp_recipe *recipe)
 struct vp_error *vp_recipe_make_native(const char *label, struct vp_recipe *recipe)
 {
 	if (recipe->unit == VP_UNIT_EXITS)
-		return vp_error_new("'%s' has intervals of VM exits: a task without a hypervisor "
-				    "has none",
-				    label);
+		return vp_recipe_fail(label, recipe->unit_place,
+				      vp_strdup("without a hypervisor there are no VM exits: "
+						"expected another unit with 'native'"));
 	if (recipe->per == VP_PER_VCPU)
 		recipe->per = VP_PER_TASK;
 	recipe->native = true;
@@ -412,6 +430,5 @@ struct vp_error *vp_recipe_set_per(const char *label, struct vp_recipe *recipe, 
 {
 	if (!find_per((struct vp_slice){per, strlen(per)}, &recipe->per))
 		return vp_error_usage("option --per: expected vcpu, task or pcpu, not '%s'", per);
-	const struct parser whole = {.label = label, .recipe = recipe};
-	return check_whole(&whole);
+	return recipe->native ? vp_recipe_make_native(label, recipe) : check_per(label, recipe);
 }

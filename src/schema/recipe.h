@@ -20,8 +20,14 @@
 #include "base/vec.h"
 #include "schema/event.h"
 
+/* Where something is in the recipe's text, from 1; line 0: nowhere. */
+struct vp_recipe_place {
+	size_t line, column;
+};
+
 struct vp_recipe_event {
 	char *name;
+	struct vp_recipe_place place;
 	struct vp_event event;
 	uint32_t set; /* from 1; 0: counted over the whole interval */
 };
@@ -29,6 +35,7 @@ struct vp_recipe_event {
 struct vp_recipe {
 	enum vp_interval_unit unit;
 	char *unit_name;
+	struct vp_recipe_place unit_place;
 	struct vp_event trigger; /* of VP_UNIT_EVENT */
 	uint64_t width;          /* events, exits or ns */
 	enum vp_interval_per per;
@@ -43,6 +50,9 @@ struct vp_recipe {
 struct vp_error *vp_recipe_parse(const char *label, const void *text, size_t size,
 				 struct vp_recipe *ret) VP_MUST_CHECK;
 struct vp_error *vp_recipe_read(const char *path, struct vp_recipe *ret) VP_MUST_CHECK;
+/* The sentence as an error about that place; it is freed. `label` as for vp_recipe_parse(). */
+struct vp_error *vp_recipe_fail(const char *label, struct vp_recipe_place place,
+				char *sentence) VP_MUST_CHECK;
 /* The same recipe as text. */
 void vp_recipe_write(const struct vp_recipe *recipe, struct vp_buffer *text);
 void vp_recipe_deinit(struct vp_recipe *recipe);
@@ -50,7 +60,7 @@ void vp_recipe_deinit(struct vp_recipe *recipe);
 /*
  * Makes it one without a hypervisor, of a task or (if it is `per pcpu`) of pCPUs: what a guest's
  * kernel counts is counted by the counter of the same meaning, as far as there is one. An error for
- * intervals of VM exits.
+ * intervals of VM exits. `label` as for vp_recipe_parse(), here and below.
  */
 struct vp_error *vp_recipe_make_native(const char *label, struct vp_recipe *recipe) VP_MUST_CHECK;
 /* Changes whose intervals they are: "vcpu", "task" or "pcpu". */

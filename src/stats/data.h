@@ -20,6 +20,7 @@ struct vp_column {
 	char *name;
 	enum vp_column_type type;
 	struct vp_labels labels; /* of a nominal column: its values are indices into them */
+	size_t line;             /* of a file, where it is seen to be nominal; 0: not from a file */
 	double *values;          /* NaN: missing */
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "table/date.h"
 #include "table/reader_private.h"
 
 enum kind { END, WORD, QUOTED, OPEN, CLOSE };
@@ -14,6 +15,7 @@ enum kind { END, WORD, QUOTED, OPEN, CLOSE };
 struct scanner {
 	struct vp_table_reader *reader;
 	char *next;
+	size_t column; /* of the word, in bytes from 1 */
 	enum kind kind;
 	char *word; /* in the line, which is changed */
 };
@@ -45,8 +47,9 @@ static struct vp_error *scan_quoted(struct scanner *scanner, char quote)
 		*to++ = letter == '\\' && *from ? unescape(&from) : letter;
 	}
 	if (*from != quote)
-		return vp_error_new("%s:%zu: expected %c at the end of a quoted word",
-				    scanner->reader->path, scanner->reader->number, quote);
+		return vp_error_new("%s:%zu:%zu: expected %c at the end of a quoted word",
+				    scanner->reader->path, scanner->reader->number, scanner->column,
+				    quote);
 	*to = 0;
 	scanner->next = from + 1;
 	scanner->kind = QUOTED;
@@ -76,6 +79,7 @@ static struct vp_error *scan(struct scanner *scanner)
 {
 	while (is_blank(*scanner->next))
 		scanner->next++;
+	scanner->column = (size_t)(scanner->next - scanner->reader->line);
 	switch (*scanner->next) {
 	case 0:
 	case '%':
@@ -116,8 +120,8 @@ static struct vp_error *next_line(struct scanner *scanner, bool *more)
 
 static struct vp_error *expected(const struct scanner *scanner, const char *what)
 {
-	return vp_error_new("%s:%zu: expected %s", scanner->reader->path, scanner->reader->number,
-			    what);
+	return vp_error_new("%s:%zu:%zu: expected %s", scanner->reader->path,
+			    scanner->reader->number, scanner->column, what);
 }
 
 static bool is_word(const struct scanner *scanner, const char *text)
@@ -138,11 +142,44 @@ static struct vp_error *read_labels(struct scanner *scanner, size_t column)
 		size_t before = scanner->reader->data->columns.at[column].labels.count;
 		VP_TRY(vp_table_label(scanner->reader, column, scanner->word, true, &value));
 		if (scanner->reader->data->columns.at[column].labels.count == before)
-			return vp_error_new("%s:%zu: label '%.80s' is there twice",
+			return vp_error_new("%s:%zu:%zu: label '%.80s' is there twice",
 					    scanner->reader->path, scanner->reader->number,
-					    scanner->word);
+					    scanner->column, scanner->word);
 	}
 	return NULL;
+}
+
+/* A date is a number: milliseconds since 1970. */
+static struct vp_error *read_date_format(struct scanner *scanner, size_t column)
+{
+	struct vp_table_reader *reader = scanner->reader;
+
+	VP_TRY(scan(scanner));
+	if (scanner->kind == OPEN || scanner->kind == CLOSE)
+		return expected(scanner, "the date's format behind 'date'");
+	const char *format = scanner->kind == END ? VP_DATE_USUAL : scanner->word;
+	char unknown = vp_date_format_unknown(format);
+	if (unknown)
+		return vp_error_new("%s:%zu:%zu: attribute '%s': its date format has '%c', which "
+				    "is not one of " VP_DATE_LETTERS,
+				    reader->path, reader->number, scanner->column,
+				    reader->data->columns.at[column].name, unknown);
+	reader->dates.at[column] = vp_strdup(format);
+	return NULL;
+}
+
+#define TYPES "numeric, real, integer, date or {labels}"
+
+static struct vp_error *refuse_type(const struct scanner *scanner, size_t column)
+{
+	const struct vp_table_reader *reader = scanner->reader;
+	bool known = is_word(scanner, "string") || is_word(scanner, "relational");
+
+	return vp_error_new("%s:%zu:%zu: attribute '%s' is of type '%.80s'%s: expected " TYPES,
+			    reader->path, reader->number, scanner->column,
+			    reader->data->columns.at[column].name,
+			    scanner->kind == CLOSE ? "}" : scanner->word,
+			    known ? ", which no model can be learnt from" : "");
 }
 
 static struct vp_error *read_attribute(struct scanner *scanner)
@@ -154,23 +191,21 @@ static struct vp_error *read_attribute(struct scanner *scanner)
 	if (scanner->kind != WORD && scanner->kind != QUOTED)
 		return expected(scanner, "an attribute's name behind @attribute");
 	if (column == VP_TABLE_MOST_COLUMNS)
-		return vp_error_new("%s:%zu: expected at most %d attributes", reader->path,
-				    reader->number, VP_TABLE_MOST_COLUMNS);
+		return vp_error_new("%s:%zu:%zu: expected at most %d attributes", reader->path,
+				    reader->number, scanner->column, VP_TABLE_MOST_COLUMNS);
 	vp_table_column(reader, vp_strdup(scanner->word), VP_COLUMN_NUMERIC);
 	VP_TRY(scan(scanner));
 	if (scanner->kind == OPEN) {
 		reader->data->columns.at[column].type = VP_COLUMN_NOMINAL;
+		reader->data->columns.at[column].line = reader->number;
 		return read_labels(scanner, column);
 	}
 	if (is_word(scanner, "numeric") || is_word(scanner, "real") || is_word(scanner, "integer"))
 		return NULL;
-	if (scanner->kind == END)
-		return expected(scanner,
-				"the attribute's type: numeric, real, integer or {labels}");
-	return vp_error_new("%s:%zu: attribute '%s' is of type '%.80s': expected numeric, real, "
-			    "integer or {labels}",
-			    reader->path, reader->number, reader->data->columns.at[column].name,
-			    scanner->kind == CLOSE ? "}" : scanner->word);
+	if (is_word(scanner, "date"))
+		return read_date_format(scanner, column);
+	return scanner->kind == END ? expected(scanner, "the attribute's type: " TYPES)
+				    : refuse_type(scanner, column);
 }
 
 static struct vp_error *read_header(struct scanner *scanner)
@@ -180,7 +215,8 @@ static struct vp_error *read_header(struct scanner *scanner)
 	for (;;) {
 		VP_TRY(next_line(scanner, &more));
 		if (!more)
-			return expected(scanner, "a line @data");
+			return vp_error_new("%s:%zu: expected a line @data, found the end",
+					    scanner->reader->path, scanner->reader->number);
 		VP_TRY(scan(scanner));
 		if (is_word(scanner, "@data"))
 			return NULL;
@@ -198,6 +234,18 @@ static struct vp_error *read_header(struct scanner *scanner)
 	}
 }
 
+static struct vp_error *read_date(const struct scanner *scanner, size_t index, double *value)
+{
+	const struct vp_table_reader *reader = scanner->reader;
+	const char *format = reader->dates.at[index];
+
+	if (vp_date_parse(format, scanner->word, value))
+		return NULL;
+	return vp_error_new("%s:%zu: column %zu ('%s'): expected a date as %s, not '%.80s'",
+			    reader->path, reader->number, index + 1,
+			    reader->data->columns.at[index].name, format, scanner->word);
+}
+
 static struct vp_error *read_value(struct scanner *scanner, size_t index)
 {
 	struct vp_table_reader *reader = scanner->reader;
@@ -205,19 +253,20 @@ static struct vp_error *read_value(struct scanner *scanner, size_t index)
 	double *value = &column->values[reader->data->rows - 1];
 
 	if (scanner->kind == END)
-		return vp_error_new("%s:%zu: expected %zu values, found %zu", reader->path,
-				    reader->number, reader->data->columns.count, index);
+		return vp_table_not_row(reader, index);
+	if (scanner->kind == OPEN && !index)
+		return expected(scanner, "a value for each attribute, not a sparse row ('{')");
 	if (scanner->kind == OPEN || scanner->kind == CLOSE)
-		return vp_error_new("%s:%zu: a sparse row ('{'): expected a value for each "
-				    "attribute",
-				    reader->path, reader->number);
+		return expected(scanner, "a value, not a brace");
 	if (scanner->kind == WORD && !strcmp(scanner->word, "?")) {
 		*value = NAN;
 		return NULL;
 	}
 	if (column->type == VP_COLUMN_NOMINAL)
 		return vp_table_label(reader, index, scanner->word, false, value);
-	return vp_table_number(scanner->word, value)
+	if (reader->dates.at[index])
+		return read_date(scanner, index, value);
+	return vp_table_number(scanner->word, '.', value)
 		   ? NULL
 		   : vp_table_not_number(reader, index, scanner->word);
 }
@@ -233,10 +282,10 @@ static struct vp_error *read_row(struct scanner *scanner)
 		VP_TRY(read_value(scanner, i));
 	}
 	VP_TRY(scan(scanner));
-	if (scanner->kind != END)
-		return vp_error_new("%s:%zu: expected %zu values, found more",
-				    scanner->reader->path, scanner->reader->number, columns);
-	return NULL;
+	if (scanner->kind == OPEN)
+		return expected(scanner,
+				"the end of the row, not a weight ('{'): rows count alike");
+	return scanner->kind == END ? NULL : vp_table_not_row(scanner->reader, columns + 1);
 }
 
 struct vp_error *vp_table_read_arff(struct vp_table_reader *reader)

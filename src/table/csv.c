@@ -2,8 +2,9 @@
 /*
  * CSV as spreadsheets write it: a line of names, then rows; separated by commas, semicolons, tabs
  * or blanks, whichever the first line has, in this order. A field may be in double quotes, with ""
- * for one of them, and then go over lines. Empty, '?' and NA are missing. A column of numbers is
- * numeric, any other nominal: the file is read twice, first to find out which.
+ * for one of them, and then go over lines. Between semicolons a number may have a decimal comma.
+ * Empty, '?' and NA are missing. A column of numbers is numeric, any other nominal: the file is
+ * read twice, first to find out which.
  */
 #include <ctype.h>
 #include <math.h>
@@ -133,6 +134,15 @@ static bool is_missing(const struct csv *csv, size_t index)
 	return !*text || (!csv->quoted.at[index] && (!strcmp(text, "?") || !strcmp(text, "NA")));
 }
 
+/* Between semicolons, a number may have a comma for its point. */
+static bool is_number(const struct csv *csv, size_t index, double *value)
+{
+	const char *text = field(csv, index);
+
+	return vp_table_number(text, '.', value) ||
+	       (csv->separator == ';' && vp_table_number(text, ',', value));
+}
+
 static char find_separator(const char *line)
 {
 	static const char separators[] = ",;\t";
@@ -167,7 +177,7 @@ static struct vp_error *read_names(struct csv *csv)
 				    reader->number, VP_TABLE_MOST_COLUMNS);
 	for (size_t i = 0; i < csv->fields.count; i++) {
 		const char *name = field(csv, i);
-		if (!*name || (!csv->quoted.at[i] && vp_table_number(name, &number)))
+		if (!*name || (!csv->quoted.at[i] && is_number(csv, i, &number)))
 			return vp_error_new("%s:%zu: column %zu: expected a name, not '%s'",
 					    reader->path, reader->number, i + 1, name);
 		vp_table_column(reader, vp_strdup(name), VP_COLUMN_NUMERIC);
@@ -177,12 +187,9 @@ static struct vp_error *read_names(struct csv *csv)
 
 static struct vp_error *check_count(const struct csv *csv)
 {
-	size_t columns = csv->reader->data->columns.count;
-
-	if (csv->fields.count == columns)
-		return NULL;
-	return vp_error_new("%s:%zu: expected %zu values, found %zu", csv->reader->path,
-			    csv->reader->number, columns, csv->fields.count);
+	return csv->fields.count == csv->reader->data->columns.count
+		   ? NULL
+		   : vp_table_not_row(csv->reader, csv->fields.count);
 }
 
 /* A word that strtod() takes although it is no finite number is a mistake, not a label. */
@@ -199,7 +206,6 @@ static struct vp_error *check_word(const struct csv *csv, size_t column)
 
 static struct vp_error *find_types(struct csv *csv)
 {
-	struct vp_data *data = csv->reader->data;
 	double number;
 	bool more;
 
@@ -209,10 +215,12 @@ static struct vp_error *find_types(struct csv *csv)
 			return NULL;
 		VP_TRY(check_count(csv));
 		for (size_t i = 0; i < csv->fields.count; i++) {
-			if (is_missing(csv, i) || vp_table_number(field(csv, i), &number))
+			struct vp_column *column = &csv->reader->data->columns.at[i];
+			if (is_missing(csv, i) || is_number(csv, i, &number))
 				continue;
 			VP_TRY(check_word(csv, i));
-			data->columns.at[i].type = VP_COLUMN_NOMINAL;
+			column->type = VP_COLUMN_NOMINAL;
+			column->line = column->line ? column->line : csv->reader->number;
 		}
 	}
 }
@@ -234,7 +242,7 @@ static struct vp_error *read_rows(struct csv *csv)
 				*value = NAN;
 			else if (data->columns.at[i].type == VP_COLUMN_NOMINAL)
 				VP_TRY(vp_table_label(csv->reader, i, field(csv, i), true, value));
-			else if (!vp_table_number(field(csv, i), value))
+			else if (!is_number(csv, i, value))
 				return vp_table_not_number(csv->reader, i, field(csv, i));
 		}
 	}

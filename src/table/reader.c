@@ -32,6 +32,7 @@ void vp_table_column(struct vp_table_reader *reader, char *name, enum vp_column_
 {
 	vp_data_column_add(reader->data, name, type);
 	vp_vec_push(&reader->labels, (struct vp_intern){0});
+	vp_vec_push(&reader->dates, NULL);
 }
 
 struct vp_error *vp_table_row(struct vp_table_reader *reader)
@@ -51,12 +52,18 @@ struct vp_error *vp_table_row(struct vp_table_reader *reader)
 	return NULL;
 }
 
-bool vp_table_number(const char *text, double *value)
+struct vp_error *vp_table_not_row(const struct vp_table_reader *reader, size_t found)
 {
-	char *end;
+	size_t columns = reader->data->columns.count;
 
-	*value = strtod(text, &end);
-	return end != text && !*end && isfinite(*value) && !isspace((unsigned char)*text);
+	if (found < columns)
+		return vp_error_new("%s:%zu: column %zu ('%s'): expected a value, found the end of "
+				    "the row (%zu of %zu values)",
+				    reader->path, reader->number, found + 1,
+				    reader->data->columns.at[found].name, found, columns);
+	return vp_error_new("%s:%zu: column %zu: expected the end of the row behind %zu values, "
+			    "found more",
+			    reader->path, reader->number, columns + 1, columns);
 }
 
 struct vp_error *vp_table_not_number(const struct vp_table_reader *reader, size_t column,
@@ -142,6 +149,9 @@ struct vp_error *vp_table_read_stream(FILE *file, const char *path, struct vp_da
 	vp_vec_each (&reader.labels, labels)
 		vp_intern_deinit(labels);
 	vp_vec_deinit(&reader.labels);
+	vp_vec_each (&reader.dates, format)
+		free(*format);
+	vp_vec_deinit(&reader.dates);
 	free(reader.line);
 	if (error)
 		vp_data_deinit(data);

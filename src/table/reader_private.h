@@ -21,6 +21,7 @@ struct vp_table_reader {
 	size_t line_room, line_size;
 	size_t number;                   /* of the line, from 1 */
 	VP_VEC(struct vp_intern) labels; /* of each column */
+	VP_VEC(char *) dates;            /* of each column its format; NULL: it has no dates */
 	size_t room;                     /* rows that the columns have room for */
 };
 
@@ -29,8 +30,10 @@ struct vp_error *vp_table_line(struct vp_table_reader *reader, bool *line) VP_MU
 void vp_table_column(struct vp_table_reader *reader, char *name, enum vp_column_type type);
 /* Makes room for one more row. */
 struct vp_error *vp_table_row(struct vp_table_reader *reader) VP_MUST_CHECK;
-/* Whether the whole text is a finite number. */
-bool vp_table_number(const char *text, double *value);
+/* A row of `found` values; more than there are columns: of too many. */
+struct vp_error *vp_table_not_row(const struct vp_table_reader *reader, size_t found) VP_MUST_CHECK;
+/* Whether the whole text is a finite decimal number; `point` is what it has for a point. */
+bool vp_table_number(const char *text, char point, double *value);
 struct vp_error *vp_table_not_number(const struct vp_table_reader *reader, size_t column,
 				     const char *text) VP_MUST_CHECK;
 /* The label's number; a new one is added if `add`, else it is an error. */

@@ -50,6 +50,8 @@ command-before printf '%s' 'RECIPE_EXITS' > /tmp/exits.recipe; printf '%s' 'RECI
 command vperf stat -r /tmp/exits.recipe -o /out/exits -- vperf record --no-samples --no-agent -o /out/rec -- \
 tinyvm --cpuid 8000 --out 4000 --mmio 2000 --hlt 1000
 command vperf stat -r /tmp/time.recipe -o /out/time --vm g1 -- tests/lab/ask-guest g1
+command vperf stat -e msr/tsc/,sched:sched_switch,context-switches,time -I 10 --per pcpu -d 2 -o /out/named && \
+vperf stat --list && { vperf stat -e sched:sched_swich -o /out/none || true; }
 """.replace("RECIPE_EXITS", EXITS.replace("\n", "\\n")).replace("RECIPE_TIME", TIME.replace("\n", "\\n"))
 KNOWN = KNOWN.replace("'%s' '", "'").replace("\\\n", "")
 DONE = {"cpuid": 8000, "io": 4000, "mmio": 2000, "halt": 1000}
@@ -91,9 +93,26 @@ def guest_counts(run, claims):
     claims.check(not dead, f"{len(dead)} of {len(inside)} intervals without the guest's counters")
 
 
+def machine_names(run, claims):
+    """Events by the names that the kernel of the lab host has for them."""
+    rows = stat(run, "named")["intervals"]
+    rates = [row["events"]["msr/tsc/"]["counted"] / row["events"]["time"]["counted"]
+             for row in rows if not row["partial"]]
+    claims.check(len(rates) > 50 and 0 < max(rates) < 2 * min(rates),
+                 f"msr/tsc/ has {min(rates):.3f} to {max(rates):.3f} ticks per ns in {len(rates)} intervals")
+    switches, counted = (total(rows, event) for event in ("sched:sched_switch", "context-switches"))
+    claims.check(counted > 100 and abs(switches - counted) <= 4,
+                 f"sched:sched_switch: {switches}, context switches: {counted}")
+    claims.check("msr/tsc/ " in run.command_output(4), "msr/tsc/ is in the list of events")
+    refused = run.command_output(4, "err")
+    claims.check("'sched:sched_swich': there is no such tracepoint (near it: sched:sched_switch" in refused,
+                 "a tracepoint that is none is refused, with one that is")
+
+
 def known(run, claims):
     known_exits(run, claims)
     guest_counts(run, claims)
+    machine_names(run, claims)
 
 
 # One nanosecond is one instruction here: costs of exits are figures, not noise.
@@ -175,10 +194,9 @@ host pcpus=2 kernel={host}
 guest g1 vcpus=1 memory=256 pin=1 kernel={host}
 workload g1 shares a=100
 command vperf stat -r recipes/software.recipe -o /out/vcpu -- tinyvm --cpuid 20000 --out 3000 --wait 1
-command printf 'interval task-clock 5ms\\nper pcpu\\ncount exits:cpuid task-clock time' > /tmp/pcpu.recipe; \
-vperf stat -r /tmp/pcpu.recipe -o /out/pcpu -- tinyvm --cpuid 20000
+command vperf stat -e exits:cpuid,task-clock,time -I 'task-clock 5ms' --per pcpu -o /out/pcpu -- tinyvm --cpuid 20000
 command vperf stat -r recipes/software.recipe --native -o /out/task -- forkstorm --count 20 --rate 20
-""".replace("; \\\n", "; ")
+"""
 
 
 def matrix_claims(run, claims):

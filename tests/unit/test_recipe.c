@@ -58,6 +58,27 @@ static void test_whole(void **state)
 	vp_recipe_deinit(&recipe);
 }
 
+/* What only the machine knows is kept by name, so that a recording is read elsewhere. */
+static void test_names_of_machines(void **state)
+{
+	static const char text[] =
+	    "interval cpu/cycles/u 1000\nper vcpu\n\n"
+	    "count sched:sched_switch armv8_pmuv3_0/event=0x11,x/ sched:out\n";
+	struct vp_buffer written = {0};
+	struct vp_recipe recipe;
+
+	expect_no_error(parse(text, &recipe));
+	assert_true(recipe.trigger.of_machine && recipe.trigger.exclude_kernel);
+	assert_true(recipe.events.at[0].event.of_machine && recipe.events.at[1].event.of_machine);
+	assert_int_equal(recipe.events.at[1].place.line, 4);
+	assert_int_equal(recipe.events.at[1].place.column, 26);
+	assert_int_equal(recipe.events.at[2].event.source, VP_FROM_COUNT);
+	vp_recipe_write(&recipe, &written);
+	assert_string_equal(vp_buffer_text(&written), text);
+	vp_buffer_deinit(&written);
+	vp_recipe_deinit(&recipe);
+}
+
 static void test_defaults(void **state)
 {
 	struct vp_recipe recipe;
@@ -107,10 +128,20 @@ static void test_refused(void **state)
 	assert_refused("interval exits 5\ninterval exits 6", "r:2:1: a second 'interval'");
 	assert_refused("per guest", "r:1:5: expected vcpu, task or pcpu, not 'guest'");
 	assert_refused("per vcpu task", "r:1:10: 'task' is one word too many");
-	assert_refused("count cycles cycels", "r:1:14: unknown event 'cycels' ('vperf stat --list' "
-					      "prints the names)");
-	assert_refused("count cycles:x", "r:1:7: unknown event 'cycles:x' ('vperf stat --list' "
-					 "prints the names)");
+	assert_refused("count cycles cycels", "r:1:14: unknown event 'cycels' (near it: cycles): "
+					      "'vperf stat --list' prints the names");
+	assert_refused("count cycels:u", "r:1:7: unknown event 'cycels:u' (near it: cycles): "
+					 "'vperf stat --list' prints the names");
+	assert_refused("count cycles:x", "r:1:7: unknown event 'cycles:x' (near it: cycles): "
+					 "'vperf stat --list' prints the names");
+	assert_refused("count misses",
+		       "r:1:7: unknown event 'misses' (near it: cache-misses, "
+		       "branch-misses, LLC-load-misses): 'vperf stat --list' prints "
+		       "the names");
+	assert_refused("count cpu//", "r:1:7: unknown event 'cpu//': 'vperf stat --list' prints "
+				      "the names");
+	assert_refused("count cpu/a/b/", "r:1:7: unknown event 'cpu/a/b/': 'vperf stat --list' "
+					 "prints the names");
 	assert_refused("count exits\ncount exits", "r:2:7: 'exits' is counted already");
 	assert_refused("set cycles exits",
 		       "r:1:12: 'exits' is no counter of perf's: expected it behind 'count'");
@@ -120,10 +151,14 @@ static void test_refused(void **state)
 	assert_refused("frobnicate", "r:1:1: unknown statement 'frobnicate': expected interval, "
 				     "per, native, duration, sub-intervals, set or count");
 	assert_refused("interval exits 5\nper task\ncount wakeups",
-		       "r:3:1: a task has no VM exits: expected 'per vcpu' or 'per pcpu' with "
+		       "r:1:10: a task has no VM exits: expected 'per vcpu' or 'per pcpu' with "
 		       "'interval exits'");
 	assert_refused("per pcpu\ncount guest:forks",
-		       "r:2:1: 'guest:forks' is of a guest's CPU: expected 'per vcpu' with it");
+		       "r:2:7: 'guest:forks' is of a guest's CPU: expected 'per vcpu' with it, or "
+		       "'native'");
+	assert_refused("per task\ncount exits\tguest:forks",
+		       "r:2:13: 'guest:forks' is of a guest's CPU: expected 'per vcpu' with it, or "
+		       "'native'");
 }
 
 /* Raw codes are as many as one likes. */
@@ -149,7 +184,7 @@ static void test_too_many(void **state)
 
 static void test_written_again(void **state)
 {
-	static const char text[] = "interval task-clock 5000000ns\nper task\nduration 7\n"
+	static const char text[] = "interval task-clock 5000000ns\nper vcpu\nduration 7\n"
 				   "sub-intervals 3\ncount exits guest:forks\nset cycles branches\n"
 				   "set r12:H\ncount wakeups\n";
 	struct vp_buffer written = {0};
@@ -177,7 +212,14 @@ static void test_native(void **state)
 	assert_int_equal(recipe.events.at[2].event.source, VP_FROM_GUEST);
 	vp_recipe_deinit(&recipe);
 	expect_no_error(parse("interval exits 5\ncount exits", &recipe));
-	expect_error(vp_recipe_make_native("r", &recipe), "'r' has intervals of VM exits");
+	expect_error(
+	    vp_recipe_make_native("r", &recipe),
+	    "r:1:10: without a hypervisor there are no VM exits: expected another unit with "
+	    "'native'");
+	expect_error(vp_recipe_set_per("r", &recipe, "task"), "r:1:10: a task has no VM exits");
+	vp_recipe_deinit(&recipe);
+	expect_no_error(parse("count exits\ncount guest:forks", &recipe));
+	expect_error(vp_recipe_set_per("r", &recipe, "pcpu"), "r:2:7: 'guest:forks' is of");
 	vp_recipe_deinit(&recipe);
 }
 
@@ -199,7 +241,8 @@ static void test_native_text(void **state)
 	expect_error(vp_recipe_set_per("r", &recipe, "guest"), "expected vcpu, task or pcpu");
 	vp_recipe_deinit(&recipe);
 	assert_refused("native\ninterval exits 5\ncount exits",
-		       "'r' has intervals of VM exits: a task without a hypervisor has none");
+		       "r:2:10: without a hypervisor there are no VM exits: expected another unit "
+		       "with 'native'");
 }
 
 static void find_again(void *context, const char *name, const struct vp_event *event,
@@ -239,11 +282,12 @@ static void test_shipped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_whole),       cmocka_unit_test(test_defaults),
-	    cmocka_unit_test(test_units),       cmocka_unit_test(test_refused),
-	    cmocka_unit_test(test_too_many),    cmocka_unit_test(test_written_again),
-	    cmocka_unit_test(test_native),      cmocka_unit_test(test_names),
-	    cmocka_unit_test(test_native_text), cmocka_unit_test(test_shipped),
+	    cmocka_unit_test(test_whole),         cmocka_unit_test(test_names_of_machines),
+	    cmocka_unit_test(test_defaults),      cmocka_unit_test(test_units),
+	    cmocka_unit_test(test_refused),       cmocka_unit_test(test_too_many),
+	    cmocka_unit_test(test_written_again), cmocka_unit_test(test_native),
+	    cmocka_unit_test(test_names),         cmocka_unit_test(test_native_text),
+	    cmocka_unit_test(test_shipped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

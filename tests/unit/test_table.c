@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "render/decimal.h"
-#include "table/reader.h"
+#include "table/date.h"
+#include "table/reader_private.h"
 
 static struct vp_error *read_text(const char *text, struct vp_data *data)
 {
@@ -57,21 +58,110 @@ static void test_arff(void **state)
 static void test_arff_refuses(void **state)
 {
 	assert_refused(HEAD, "f:4: expected rows of data, found none");
-	assert_refused(HEAD "1\n", "f:5: expected 2 values, found 1");
-	assert_refused(HEAD "1,x,2\n", "f:5: expected 2 values, found more");
-	assert_refused(HEAD "{0 1}\n",
-		       "f:5: a sparse row ('{'): expected a value for each attribute");
+	assert_refused(HEAD "1\n",
+		       "f:5: column 2 ('b'): expected a value, found the end of the row "
+		       "(1 of 2 values)");
+	assert_refused(HEAD "1,x,2\n",
+		       "f:5: column 3: expected the end of the row behind 2 values, found more");
+	assert_refused(HEAD " {0 1}\n",
+		       "f:5:2: expected a value for each attribute, not a sparse row ('{')");
+	assert_refused(HEAD "1,x,{2}\n",
+		       "f:5:5: expected the end of the row, not a weight ('{'): rows count alike");
+	assert_refused(HEAD "1,}\n", "f:5:3: expected a value, not a brace");
 	assert_refused(HEAD "1,z\n", "f:5: column 2 ('b'): expected one of its labels, not 'z'");
 	assert_refused(HEAD "NaN,x\n", "f:5: column 1 ('a'): expected a finite number, not 'NaN'");
 	assert_refused(HEAD "1e999,x\n",
 		       "f:5: column 1 ('a'): expected a finite number, not '1e999'");
-	assert_refused(HEAD "1,'x\n", "f:5: expected ' at the end of a quoted word");
+	assert_refused(HEAD "1,'x\n", "f:5:3: expected ' at the end of a quoted word");
 	assert_refused("@relation r\n@attribute a string\n@data\n",
-		       "f:2: attribute 'a' is of type 'string': expected numeric, real, integer or "
-		       "{labels}");
-	assert_refused("@relation r\n@attribute a numeric\n", "f:2: expected a line @data");
-	assert_refused("@relation r\n@attribute a {x,x}\n@data\n", "f:2: label 'x' is there twice");
-	assert_refused("@relation r\n@data\n1\n", "f:2: expected an @attribute before @data");
+		       "f:2:14: attribute 'a' is of type 'string', which no model can be learnt "
+		       "from: expected numeric, real, integer, date or {labels}");
+	assert_refused("@relation r\n@attribute a relational\n@end a\n@data\n",
+		       "f:2:14: attribute 'a' is of type 'relational', which no model can be "
+		       "learnt from: expected numeric, real, integer, date or {labels}");
+	assert_refused("@relation r\n@attribute a number\n@data\n",
+		       "f:2:14: attribute 'a' is of type 'number': expected numeric, real, "
+		       "integer, date or {labels}");
+	assert_refused("@relation r\n@attribute a numeric\n",
+		       "f:2: expected a line @data, found the end");
+	assert_refused("@relation r\n@attribute a {x,x}\n@data\n",
+		       "f:2:17: label 'x' is there twice");
+	assert_refused("@relation r\n@data\n1\n", "f:2:1: expected an @attribute before @data");
+}
+
+/* When it is in the world of dates; the tests' time zone is UTC. */
+static void assert_date(const char *format, const char *text, double expected)
+{
+	double ms = NAN;
+
+	assert_int_equal(vp_date_format_unknown(format), 0);
+	assert_true(vp_date_parse(format, text, &ms));
+	assert_true(ms == expected);
+}
+
+/* What Java's SimpleDateFormat says of them. */
+static void test_dates(void **state)
+{
+	assert_date(VP_DATE_USUAL, "2004-02-29T23:59:58", 1078099198000);
+	assert_date("yyyy-MM-dd", "2001-1-5", 978652800000);
+	assert_date("yyyy-MM-dd", "01-1-5", -62135424000000);
+	assert_date("yyyy-MM-dd", "1500-01-05", -14830646400000);
+	assert_date("yyyy-MM-dd", " 2001-01-05 and more", 978652800000);
+	assert_date("yy-MM-dd", "01-1-5", 978652800000);
+	assert_date("yy-MM-dd", "77-01-01", 220924800000);
+	assert_date("M/d/yy", "1/2/2001", 978393600000);
+	assert_date("yyyyMMdd", "20010203", 981158400000);
+	assert_date("dd MMM yyyy", "3 jan 2001", 978480000000);
+	assert_date("dd MMMM yyyy", "3 January 2001", 978480000000);
+	assert_date("E dd.MM.yyyy", "Wednesday 03.01.2001", 978480000000);
+	assert_date("hh:mm a", "11:05 PM", 83100000);
+	assert_date("k 'o''clock'", "24 o'clock", 0);
+	assert_date("mm:ss.SSS", "10:20.5", 620005);
+	assert_date("yyyy-MM-dd HH:mm:ss Z", "2001-01-01 00:00:00 +0200", 978300000000);
+	assert_date("yyyy", "12", -61788700800000);
+}
+
+static void test_dates_refuse(void **state)
+{
+	static const char *const texts[][2] = {
+	    {"yyyy-MM-dd", "2001-02-30"},
+	    {"yyyy-MM-dd", "-5-01-05"},
+	    {"yyyy-MM-dd", "2001-13-01"},
+	    {"yyyy-MM-dd", "2001-01"},
+	    {"HH:mm", "25:00"},
+	    {"yyyy-MM-dd", "1582-10-10"},
+	    {"E yyyy-MM-dd", "Mon 2001-01-03"},
+	    {"yyyyMMdd", "2001020"},
+	    {"hh a", "10 XM"},
+	    {"Z", "+02"},
+	    {"dd MMM", "3 Jun."},
+	    {"'T'H", "t1"},
+	};
+	double ms;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
+		assert_int_equal(vp_date_parse(texts[i][0], texts[i][1], &ms), i == 10);
+	assert_int_equal(vp_date_format_unknown("yyyy-ww"), 'w');
+	assert_int_equal(vp_date_format_unknown("yyyy 'T"), '\'');
+}
+
+static void test_arff_dates(void **state)
+{
+	static const char text[] = "@relation r\n@attribute a date\n@attribute b DATE 'd M yyyy'\n"
+				   "@data\n1970-01-01T00:00:01,'2 1 1970'\n?,\"1 1 1970\"\n";
+	struct vp_data data;
+
+	assert_null(read_text(text, &data));
+	assert_int_equal(data.columns.at[1].type, VP_COLUMN_NUMERIC);
+	assert_true(value(&data, 0, 0) == 1000 && isnan(value(&data, 0, 1)));
+	assert_true(value(&data, 1, 0) == 86400000 && value(&data, 1, 1) == 0);
+	vp_data_deinit(&data);
+	assert_refused("@attribute a date\n@data\n1970-01-01\n",
+		       "f:3: column 1 ('a'): expected a date as yyyy-MM-dd'T'HH:mm:ss, not "
+		       "'1970-01-01'");
+	assert_refused("@attribute a date yyyy-ww\n@data\n1970-01\n",
+		       "f:1:19: attribute 'a': its date format has 'w', which is not one of "
+		       "yMdHkKhmsSaEZ");
 }
 
 static void test_csv(void **state)
@@ -106,11 +196,68 @@ static void test_csv_separators(void **state)
 	}
 }
 
+/* Every number is the nearest double, as strtod() has it. */
+static void test_numbers(void **state)
+{
+	static const char *const texts[] = {"0",
+					    "-0",
+					    "+7.25",
+					    ".5",
+					    "5.",
+					    "1e22",
+					    "1E-22",
+					    "9007199254740993",
+					    "0.1e-30",
+					    "123456789012345678901234567890",
+					    "18446744073709551617",
+					    "0.000000000000000000000000000001",
+					    "2.2250738585072011e-308",
+					    "4.9e-324",
+					    "1.7976931348623157e308",
+					    "1e-400",
+					    "0e99999999999",
+					    "8.5443e-05",
+					    "3.14159265358979323846"};
+	static const char *const words[] = {"",   "-",     "e5",  "1e",  "1e+", "0x10",  "1 ",
+					    " 1", "1.2.3", "1,5", "nan", "inf", "1e400", "--1"};
+	double number, sum = 0;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++) {
+		double expected = strtod(texts[i], NULL);
+		assert_true(vp_table_number(texts[i], '.', &number));
+		assert_memory_equal(&number, &expected, sizeof(number));
+	}
+	for (size_t i = 0; i < VP_ARRAY_SIZE(words); i++)
+		assert_false(vp_table_number(words[i], '.', &number));
+	srand48(1);
+	for (int i = 0; i < 100000; i++) {
+		char text[40];
+		snprintf(text, sizeof(text), "%.*g", 1 + i % 18, ldexp(drand48(), i % 90 - 60));
+		double expected = strtod(text, NULL);
+		assert_true(vp_table_number(text, '.', &number));
+		sum += number == expected;
+	}
+	assert_true(sum == 100000);
+}
+
+static void test_decimal_comma(void **state)
+{
+	struct vp_data data;
+
+	assert_null(read_text("a;b\n1,5;2\n-0,25;2.5e1\n", &data));
+	assert_int_equal(data.columns.at[0].type, VP_COLUMN_NUMERIC);
+	assert_true(value(&data, 0, 0) == 1.5 && value(&data, 0, 1) == -0.25);
+	assert_true(value(&data, 1, 1) == 25);
+	vp_data_deinit(&data);
+}
+
 static void test_csv_refuses(void **state)
 {
 	assert_refused("", "f: expected a line of column names, found nothing");
 	assert_refused("a,b\n", "f:1: expected rows of data, found none");
-	assert_refused("a,b\n1\n", "f:2: expected 2 values, found 1");
+	assert_refused(
+	    "a,b\n1\n",
+	    "f:2: column 2 ('b'): expected a value, found the end of the row (1 of 2 values)");
 	assert_refused("1,2\n3,4\n", "f:1: column 1: expected a name, not '1'");
 	assert_refused("a,b\n1,inf\n", "f:2: column 2 ('b'): expected a finite number, not 'inf'");
 	assert_refused("a,b\n1,\"2\n", "f:2: expected \" at the end of a quoted field");
@@ -142,10 +289,14 @@ static void test_decimals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_arff),        cmocka_unit_test(test_arff_refuses),
-	    cmocka_unit_test(test_csv),         cmocka_unit_test(test_csv_separators),
-	    cmocka_unit_test(test_csv_refuses), cmocka_unit_test(test_decimals),
+	    cmocka_unit_test(test_arff),         cmocka_unit_test(test_arff_refuses),
+	    cmocka_unit_test(test_csv),          cmocka_unit_test(test_csv_separators),
+	    cmocka_unit_test(test_csv_refuses),  cmocka_unit_test(test_dates),
+	    cmocka_unit_test(test_numbers),      cmocka_unit_test(test_decimal_comma),
+	    cmocka_unit_test(test_dates_refuse), cmocka_unit_test(test_arff_dates),
+	    cmocka_unit_test(test_decimals),
 	};
 
+	setenv("TZ", "UTC", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

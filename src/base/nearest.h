@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Of many names, those that somebody may have meant who wrote another. */
+#ifndef VP_BASE_NEAREST_H
+#define VP_BASE_NEAREST_H
+
+#include <stddef.h>
+
+#include "base/cursor.h"
+
+enum { VP_NEAREST_MOST = 3, VP_NEAREST_SIZE = 64 };
+
+struct vp_nearest {
+	struct vp_slice wanted;
+	struct {
+		char name[VP_NEAREST_SIZE];
+		size_t distance; /* letters to change, add and take away */
+	} best[VP_NEAREST_MOST];
+	size_t count;
+};
+
+/* `wanted` must outlive the search. */
+void vp_nearest_init(struct vp_nearest *nearest, struct vp_slice wanted);
+/* Looks at one more name; those of VP_NEAREST_SIZE letters and more are too long. */
+void vp_nearest_add(struct vp_nearest *nearest, const char *name);
+/* " (near it: a, b)", or "" if no name is near; the caller frees it. */
+char *vp_nearest_text(const struct vp_nearest *nearest);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Part of sampler.bpf.c: records as the trace has them, into the ring; see VP_SEEN_BY_IRQ. */
+#ifndef VP_BPF_SAMPLER_INTO_RING_H
+#define VP_BPF_SAMPLER_INTO_RING_H
+
+#include "bpf/chain.bpf.h"
+#include "bpf/guest_current.bpf.h"
+#include "bpf/sampler_ring.bpf.h"
+#include "bpf/sampler_vcpu.bpf.h"
+
+/* Processes whose user space was hit: user space was told of them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u8);
+} told_of SEC(".maps");
+
+/* So often at most is user space told of a process. */
+enum { TELL_NS = 2000000 };
+
+/* Whenever any thread changes its name. */
+__u32 renames = 1;
+
+/* Wakes the reader for a process that was not sampled lately: its mappings are gone when it is. */
+static __always_inline void tell_of_process(struct vp_ring *ring, __u32 pid, __u64 time)
+{
+	__u8 one = 1;
+
+	if (time - ring->told < TELL_NS || bpf_map_lookup_elem(&told_of, &pid))
+		return;
+	ring->told = time;
+	bpf_map_update_elem(&told_of, &pid, &one, BPF_ANY);
+	bpf_ringbuf_output(&doorbell, &pid, sizeof(pid), BPF_RB_FORCE_WAKEUP);
+}
+
+/* Says whose the following samples are, if those before were another's. */
+static __always_inline void put_task(struct place *place, __u32 pid, __u32 tid, bool user,
+				     __u64 time)
+{
+	struct vp_ring *ring = place->ring;
+	__u32 seen = renames;
+
+	if (ring->last_tid == tid && ring->last_renames == seen)
+		return;
+	if (user)
+		tell_of_process(ring, pid, time);
+	struct vp_task *record = place_take(place, sizeof(*record));
+	record->time = time;
+	record->id = VP_ID_task;
+	record->reserved = 0;
+	record->pid = pid;
+	record->tid = tid;
+	record->reserved_2 = 0;
+	bpf_get_current_comm(record->comm, sizeof(record->comm));
+	if (ring->last_tid != tid)
+		ring->last_notifier = 0;
+	ring->last_tid = tid;
+	ring->last_renames = seen;
+}
+
+/* Who runs in the guest, by the guest's own memory; names a thread that was not named lately. */
+static __always_inline void put_guest_task(struct place *place, __u32 pid, __u32 number,
+					   const struct vcpu_words *words, __u64 time,
+					   struct guest_current *ret)
+{
+	bool user = words->cpl == 3;
+
+	if (!read_guest_current(pid, number, words->as_root, user, time, ret) || !ret->is_new)
+		return;
+	struct vp_guest_task *record = place_take(place, sizeof(*record));
+	record->time = time;
+	record->id = VP_ID_guest_task;
+	record->flags = user ? VP_IN_USER : 0;
+	record->pid = pid;
+	record->guest_pid = ret->tgid;
+	record->guest_tid = ret->tid;
+	record->task = ret->task;
+	__builtin_memcpy(record->comm, ret->comm, sizeof(record->comm));
+	/* Its mappings are to be read before it ends. */
+	if (user)
+		bpf_ringbuf_output(&doorbell, &ret->tgid, sizeof(ret->tgid), BPF_RB_FORCE_WAKEUP);
+}
+
+static __always_inline __u32 host_mode(struct bpf_perf_event_data *context)
+{
+	return regs_are_user(&context->regs) ? VP_MODE_USER : VP_MODE_KERNEL;
+}
+
+/* What all samples begin with. */
+static __always_inline struct vp_vcpu_sample *put_start(struct place *place, __u32 pid, __u32 tid,
+							__u64 time)
+{
+	struct vp_vcpu_sample *record = (void *)place->at;
+
+	record->time = time;
+	record->pid = pid;
+	record->tid = tid;
+	return record;
+}
+
+static __always_inline void put_guest_sample(struct place *place, __u32 pid, __u32 tid,
+					     __u32 number, const struct vcpu_words *words,
+					     const struct guest_current *current, __u64 host_ip,
+					     __u64 time)
+{
+	struct vp_guest_sample *record = (void *)put_start(place, pid, tid, time);
+	record->id = VP_ID_guest_sample;
+	record->flags = words->flags | (current->known ? VP_BY_MEMORY : 0);
+	record->mode = words->cpl == 3 ? VP_MODE_GUEST_USER : VP_MODE_GUEST_KERNEL;
+	record->vendor = vendor;
+	record->vcpu = number;
+	record->ip = words->ip;
+	record->host_ip = host_ip;
+	record->as_root = words->as_root;
+	record->exit_reason = words->exit_reason;
+	record->cpl = words->cpl;
+	record->guest_pid = current->tgid;
+	record->guest_tid = current->tid;
+	place->used += sizeof(*record);
+}
+
+static __always_inline void put_vcpu_sample(struct place *place, __u32 pid, __u32 tid, __u32 number,
+					    const struct vcpu_words *words, __u64 host_ip,
+					    __u32 mode, __u64 time)
+{
+	struct vp_vcpu_sample *record = put_start(place, pid, tid, time);
+
+	record->id = VP_ID_vcpu_sample;
+	record->flags = words->flags;
+	record->mode = mode;
+	record->vendor = vendor;
+	record->vcpu = number;
+	record->ip = host_ip;
+	record->exit_reason = words->exit_reason;
+	record->reserved = 0;
+	place->used += sizeof(*record);
+}
+
+static __always_inline void put_host_sample(struct place *place, __u32 pid, __u32 tid,
+					    __u64 host_ip, __u32 mode, __u64 time)
+{
+	struct vp_host_sample *record = (void *)put_start(place, pid, tid, time);
+
+	record->id = VP_ID_host_sample;
+	record->flags = 0;
+	record->mode = mode;
+	record->reserved = 0;
+	record->reserved_2 = 0;
+	record->ip = host_ip;
+	place->used += sizeof(*record);
+}
+
+/* Puts the call chains of a sample before it. */
+static __always_inline void put_chain(struct place *place, const struct chain_maker *maker)
+{
+	__u64 size = chain_size(maker);
+
+	if (bpf_probe_read_kernel(place->at, size, maker->bytes))
+		return;
+	place->at += size;
+	place->used += size;
+}
+
+static __always_inline void put_chains(struct place *place, struct bpf_perf_event_data *context,
+				       const struct chain_subject *subject,
+				       const struct guest_current *current, __u32 tid, bool hit,
+				       __u64 time)
+{
+	struct chain_maker *maker = chain_begin(tid, time);
+
+	if (!maker)
+		return;
+	if (subject)
+		chain_of_guest(maker, subject, current);
+	if (!hit)
+		chain_of_host(maker, context);
+	put_chain(place, maker);
+}
+
+static __always_inline void put_sample_of_vcpu(struct place *place,
+					       struct bpf_perf_event_data *context,
+					       struct kvm_vcpu *vcpu, void *notifier, __u32 pid,
+					       __u32 tid, __u64 time, bool with_chains)
+{
+	__u64 ip = PT_REGS_IP(&context->regs);
+	__u32 number = number_in_ring(place->ring, notifier, vcpu);
+	bool hit = hit_guest(place->ring, vcpu, ip);
+	struct guest_current current = {};
+	struct vcpu_words words;
+
+	read_vcpu_again(place->ring, vcpu, hit || with_chains, &words);
+	if (by_memory && (hit || with_chains))
+		put_guest_task(place, pid, number, &words, time, &current);
+	if (with_chains) {
+		struct chain_subject subject = {.vcpu = vcpu,
+						.pid = pid,
+						.number = number,
+						.cpl = words.cpl,
+						.flags = words.flags,
+						.ip = words.ip,
+						.as_root = words.as_root};
+		put_chains(place, context, &subject, &current, tid, hit, time);
+	}
+	if (hit)
+		put_guest_sample(place, pid, tid, number, &words, &current, ip, time);
+	else
+		put_vcpu_sample(place, pid, tid, number, &words, ip, host_mode(context), time);
+}
+
+static __always_inline void sample_into_ring(struct bpf_perf_event_data *context, bool with_chains)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	void *notifier = kvm_notifier_of_known_task(current);
+	__u64 time = bpf_ktime_get_ns();
+	__u32 pid = current->tgid, tid = current->pid;
+	struct place place;
+
+	if (!place_begin(&place, with_chains ? VP_RING_SPARE : VP_SAMPLE_SPARE))
+		return;
+	put_task(&place, pid, tid, regs_are_user(&context->regs), time);
+	struct kvm_vcpu *vcpu = notifier ? vcpu_of_notifier(notifier) : 0;
+	if (vcpu) {
+		put_sample_of_vcpu(&place, context, vcpu, notifier, pid, tid, time, with_chains);
+	} else {
+		if (with_chains && pid)
+			put_chains(&place, context, 0, 0, tid, false, time);
+		put_host_sample(&place, pid, tid, PT_REGS_IP(&context->regs), host_mode(context),
+				time);
+	}
+	place_end(&place);
+}
+
+static __always_inline void switch_into_ring(struct task_struct *task, struct task_struct *other,
+					     void *notifier, __u32 id, __u32 flags)
+{
+	struct kvm_vcpu *vcpu = vcpu_of_notifier(notifier);
+	struct vcpu_words words;
+	struct place place;
+
+	if (!vcpu || !place_begin(&place, VP_SAMPLE_SPARE))
+		return;
+	/* vcpu_in has the same fields in the same order. */
+	struct vp_vcpu_out *record = place_take(&place, sizeof(*record));
+	read_vcpu(vcpu, false, &words);
+	record->time = bpf_ktime_get_ns();
+	record->id = id;
+	record->flags = words.flags | flags;
+	record->pid = task->tgid;
+	record->tid = task->pid;
+	record->reserved = 0;
+	record->vendor = vendor;
+	record->vcpu = vcpu_number(vcpu);
+	record->exit_reason = words.exit_reason;
+	record->other_tid = other->pid;
+	place_end(&place);
+}
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Part of sampler.bpf.c: the pCPU's ring, that user space maps, and the bell that wakes its reader.
+ */
+#ifndef VP_BPF_SAMPLER_RING_H
+#define VP_BPF_SAMPLER_RING_H
+
+#include "bpf/arch.bpf.h"
+#include "bpf/sampler.h"
+
+/* A struct vp_ring and its bytes per pCPU; by perf, only the header is used. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct vp_ring) + VP_RING_SPARE);
+} rings SEC(".maps");
+
+/* Wakes the reader when a ring is half full. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} doorbell SEC(".maps");
+
+/* Set by the loader. */
+const volatile __u64 ring_size = 1;
+
+/* Records on their way into the pCPU's ring: `at` is where the next goes. */
+struct place {
+	struct vp_ring *ring;
+	__u64 size, head; /* of the ring; at the start */
+	__u32 used;
+	char *at;
+};
+
+static __always_inline struct vp_ring *ring_here(void)
+{
+	__u32 pcpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&rings, &pcpu);
+}
+
+/* Makes room for `spare` bytes; false, and counted, if there is none. */
+static __always_inline bool place_begin(struct place *place, __u32 spare)
+{
+	struct vp_ring *ring = ring_here();
+
+	if (!ring)
+		return false;
+	place->ring = ring;
+	place->size = ring_size;
+	place->head = ring->head;
+	place->used = 0;
+	if (place->head + spare - *(volatile __u64 *)&ring->tail > place->size) {
+		ring->lost++;
+		return false;
+	}
+	place->at = (char *)(ring + 1) + (place->head & (place->size - 1));
+	return true;
+}
+
+/* A record of that size goes here. */
+static __always_inline void *place_take(struct place *place, __u32 size)
+{
+	void *record = place->at;
+
+	place->at += size;
+	place->used += size;
+	return record;
+}
+
+/* Hands over what was written. */
+static __always_inline void place_end(struct place *place)
+{
+	struct vp_ring *ring = place->ring;
+	__u64 size = place->size, head = place->head;
+	__u64 end = (head & (size - 1)) + place->used, next = head + place->used;
+
+	if (end >= size) {
+		ring->lap_end = end;
+		next = (head | (size - 1)) + 1;
+	}
+	store_after(&ring->head, next);
+	__u64 half = ring->tail + size / 2;
+	if (head < half && next >= half)
+		bpf_ringbuf_output(&doorbell, &next, sizeof(next), BPF_RB_FORCE_WAKEUP);
+}
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Part of sampler.bpf.c: what the vCPU that a thread is inside of says of itself. */
+#ifndef VP_BPF_SAMPLER_VCPU_H
+#define VP_BPF_SAMPLER_VCPU_H
+
+#include "bpf/kvm_compat.bpf.h"
+#include "bpf/sampler.h"
+#include "schema/records.h"
+
+/* Set by the loader: whether guests' memory is asked who runs. */
+const volatile __u32 by_memory = 0;
+
+/* What the vCPU that a thread is inside of says of itself. */
+struct vcpu_words {
+	__u32 exit_reason;
+	__u32 flags; /* enum vp_flag */
+	__u32 cpl;
+	__u64 as_root;
+	__u64 ip;
+};
+
+/* What the VMCB says: the last exit, and for a sample that hit the guest where that was. */
+static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, void *vmcb, __u32 reason,
+				      bool with_place, struct vcpu_words *ret)
+{
+	struct vmcb_place place;
+
+	ret->exit_reason = reason;
+	ret->flags |= VP_HAS_EXIT_REASON;
+	if (!with_place || !read_place(vcpu, vmcb, &place, &ret->cpl))
+		return;
+	ret->as_root = place.cr3;
+	ret->ip = place.rip;
+	ret->flags |= VP_HAS_AS_ROOT | VP_HAS_CPL;
+}
+
+static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_place,
+				      struct vcpu_words *ret)
+{
+	void *vmcb = vendor == VP_VENDOR_AMD ? vmcb_of(vcpu) : 0;
+	__u64 reason;
+
+	*ret = (struct vcpu_words){};
+	if (read_vmx_exit_reason(vcpu, &ret->exit_reason))
+		ret->flags = VP_HAS_EXIT_REASON;
+	else if (read_vmcb_reason(vmcb, &reason))
+		read_vmcb(vcpu, vmcb, reason, with_place, ret);
+}
+
+/* The same of the vCPU that the sample before was of. */
+static __always_inline void read_vcpu_again(struct vp_ring *ring, struct kvm_vcpu *vcpu,
+					    bool with_place, struct vcpu_words *ret)
+{
+	__u64 reason;
+	void *vmcb = read_exit_reason(vcpu, &ring->last_vmcb, &reason);
+
+	*ret = (struct vcpu_words){};
+	if (vmcb)
+		read_vmcb(vcpu, vmcb, reason, with_place, ret);
+}
+
+static __always_inline __u32 vcpu_number(struct kvm_vcpu *vcpu)
+{
+	return vcpu ? BPF_CORE_READ(vcpu, vcpu_id) & VP_VCPU_UNKNOWN : VP_VCPU_UNKNOWN;
+}
+
+/* The number of the vCPU, which the sample before may have read already. */
+static __always_inline __u32 number_in_ring(struct vp_ring *ring, void *notifier,
+					    struct kvm_vcpu *vcpu)
+{
+	if (ring->last_notifier != (__u64)notifier) {
+		ring->last_notifier = (__u64)notifier;
+		ring->last_vmcb.vmcb = 0;
+		ring->last_vcpu = vcpu_number(vcpu);
+	}
+	return ring->last_vcpu;
+}
+
+/*
+ * Whether the interrupt hit the guest. KVM lets interrupts of the guest through at one instruction,
+ * where its mark is always set: seen there once, the mark need not be read again.
+ */
+static __always_inline bool hit_guest(struct vp_ring *ring, struct kvm_vcpu *vcpu, __u64 ip)
+{
+	if (ring->hit_ip == ip)
+		return true;
+	if (!interrupt_hit_guest(vcpu))
+		return false;
+	ring->hit_ip = ip;
+	return true;
+}
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "cmd/verb.h"
+
+#include <stdio.h>
+
+static void print_help(const struct vp_verb *verb, const struct vp_option *options,
+		       size_t n_options)
+{
+	printf("vperf %s: %s\n\nUsage: vperf %s %s\n\nOptions:\n", verb->name, verb->summary,
+	       verb->name, verb->usage);
+	vp_options_help(options, n_options);
+}
+
+/* Returns the error's exit status. */
+static int fail(const struct vp_verb *verb, struct vp_error *error)
+{
+	int status = (int)vp_error_kind(error);
+
+	fprintf(stderr, "vperf %s: %s\n", verb->name, vp_error_message(error));
+	if (status == VP_ERROR_USAGE)
+		fprintf(stderr, "Try 'vperf %s --help'.\n", verb->name);
+	vp_error_free(error);
+	return status;
+}
+
+int vp_verb_run(const struct vp_verb *verb, const struct vp_option *options, size_t n_options,
+		int argc, char **argv, struct vp_texts *operands,
+		struct vp_error *(*act)(void *context), void *context)
+{
+	bool help;
+	struct vp_error *error =
+	    vp_options_parse(options, n_options, argc, argv, verb->takes_command, operands, &help);
+
+	if (!error && help)
+		print_help(verb, options, n_options);
+	else if (!error)
+		error = act(context);
+	vp_vec_deinit(operands);
+	return error ? fail(verb, error) : 0;
+}
+
+struct vp_error *vp_verb_print(const struct vp_buffer *text)
+{
+	return fwrite(text->bytes, 1, text->size, stdout) == text->size && !fflush(stdout)
+		   ? NULL
+		   : vp_error_new("cannot write to standard output");
+}
