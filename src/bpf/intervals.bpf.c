@@ -177,7 +177,7 @@ int note_exit(struct bpf_raw_tracepoint_args *context)
 		subject->away = 0;
 		subject->class = class_of_exit(subject, context->args[0], context->args[1]);
 		subject->flags = (subject->flags & ~VP_SUBJECT_IN_GUEST) | VP_SUBJECT_IN_EXIT;
-		if (turning_sets)
+		if (turning_sets && !(subject->flags & VP_SUBJECT_OVER))
 			end_turn_at_exit(cpu, subject, now);
 	}
 	if (cpu)

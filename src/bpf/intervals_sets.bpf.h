@@ -14,7 +14,7 @@
 #include "bpf/intervals.h"
 
 /* Switches of sets between two triggers, at most, because another subject got the pCPU. */
-enum { RETURNS_PER_TURN = 2 };
+enum { RETURNS_PER_TURN = 4 };
 
 /* One of the kernel's rings. */
 struct ring {
