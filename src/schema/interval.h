@@ -82,6 +82,7 @@ enum vp_event_source { VP_FROM_COUNTER, VP_FROM_COUNT, VP_FROM_GUEST };
 enum {
 	VP_EVENTS_MAX = 64,      /* of a recipe */
 	VP_COUNTERS_MAX = 32,    /* of these, perf's */
+	VP_SETS_MAX = 32,        /* of sets of these */
 	VP_LIVE_ALL = 1000000000 /* an interval_value's `live` if it was counted all the time */
 };
 
