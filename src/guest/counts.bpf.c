@@ -58,8 +58,8 @@ int on_switch(void *context)
 	return 0;
 }
 
-/* Kernels differ in whether a fault that is tried again counts twice: since v6.4 (53156443b049) it
- * does not. */
+/* Older kernels count a fault twice that is tried again; newer ones do not ("mm: do not increment
+ * pgfault stats when page fault handler retries"). */
 SEC("fexit/handle_mm_fault")
 int BPF_PROG(on_fault, void *vma, unsigned long address, unsigned int flags, void *regs,
 	     unsigned int result)
