@@ -69,6 +69,10 @@ struct vp_subject {
 struct vp_guest_places {
 	__u64 hva[VP_GUEST_COUNT];
 	__u64 narrow; /* bits: 4 bytes, not 8 */
+	/* Bits: the agent's programs count there, as long as there is a certain number elsewhere.
+	 */
+	__u64 sealed;
+	__u64 seal, seal_hva;
 };
 
 /* An event of the recipe: where its value comes from. */

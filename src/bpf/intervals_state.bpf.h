@@ -208,6 +208,15 @@ static __noinline int read_counters(struct interval_cpu *cpu, struct vp_subject 
 	return 0;
 }
 
+/* Whether the agent's programs still count. */
+static __always_inline bool holds_seal(const struct vp_guest_places *places)
+{
+	__u64 seal = 0;
+
+	return !bpf_probe_read_user(&seal, sizeof(seal), (void *)places->seal_hva) &&
+	       seal == places->seal;
+}
+
 /* What the guest's kernel has counted; only in the context of the vCPU's thread. */
 static __noinline int read_guest(struct vp_subject *subject)
 {
@@ -229,6 +238,9 @@ static __noinline int read_guest(struct vp_subject *subject)
 		subject->guest[i] = value;
 		known |= 1U << i;
 	}
+	/* Afterwards: what was counted until then was counted as long as it holds. */
+	if (found && known & found->sealed && !holds_seal(found))
+		known &= ~found->sealed;
 	subject->guest_known = known;
 	return 0;
 }

@@ -11,6 +11,7 @@
 
 #include "collect/clock.h"
 #include "collect/counters.h"
+#include "collect/guest_places.h"
 #include "collect/sampler.h"
 #include "collect/turns.h"
 #include "intervals.skel.h"
@@ -524,50 +525,44 @@ struct vp_error *vp_intervals_watch(struct vp_intervals *intervals, uint32_t pid
 		   : NULL;
 }
 
-bool vp_intervals_want_guests(const struct vp_intervals *intervals)
+uint32_t vp_intervals_guest_events(const struct vp_intervals *intervals)
 {
-	return guest_events(intervals->options.recipe) != 0;
+	return guest_events(intervals->options.recipe);
 }
 
-static struct vp_error *put_places(const struct vp_intervals *intervals, uint64_t key,
-				   const struct vp_guest_places *places)
+static int places_map(const struct vp_intervals *intervals)
 {
-	if (!bpf_map_update_elem(bpf_map__fd(intervals->programs->maps.guest_places), &key, places,
-				 BPF_ANY))
-		return NULL;
-	return vp_error_errno(errno, "there is no room for vCPU %u of process %u", (uint32_t)key,
-			      (uint32_t)(key >> 32));
+	return bpf_map__fd(intervals->programs->maps.guest_places);
 }
 
 struct vp_error *vp_intervals_identify(struct vp_intervals *intervals,
 				       const struct vp_guest_state *state,
 				       const struct vp_guest_finding *finding)
 {
-	vp_vec_each (&finding->cpus, cpu) {
-		struct vp_guest_places places = {0};
-		vp_vec_each (&finding->counts, place) {
-			if (place->vcpu != cpu->vcpu)
-				continue;
-			places.hva[place->count] = vp_guest_state_hva(state, place->gpa);
-			places.narrow |= (uint64_t)place->narrow << place->count;
-		}
-		VP_TRY(put_places(intervals, (uint64_t)state->pid << 32 | cpu->vcpu, &places));
-	}
-	return NULL;
+	return vp_guest_places_of_kernel(places_map(intervals), state, finding);
+}
+
+struct vp_error *vp_intervals_take_agent(struct vp_intervals *intervals,
+					 const struct vp_guest_state *state,
+					 const struct vp_agent_places *agent)
+{
+	return vp_guest_places_of_agent(places_map(intervals), state, agent);
 }
 
 void vp_intervals_forget(struct vp_intervals *intervals, uint32_t pid)
 {
-	int map = bpf_map__fd(intervals->programs->maps.guest_places);
-	uint64_t key, next;
-	bool more = !bpf_map_get_next_key(map, NULL, &key);
+	vp_guest_places_drop(places_map(intervals), pid, false);
+}
 
-	while (more) {
-		more = !bpf_map_get_next_key(map, &key, &next);
-		if (key >> 32 == pid)
-			bpf_map_delete_elem(map, &key);
-		key = next;
-	}
+void vp_intervals_forget_agent(struct vp_intervals *intervals, uint32_t pid)
+{
+	vp_guest_places_drop(places_map(intervals), pid, true);
+}
+
+uint32_t vp_intervals_unknown(const struct vp_intervals *intervals, uint32_t pid)
+{
+	return vp_intervals_guest_events(intervals) &
+	       ~vp_guest_places_known(places_map(intervals), pid);
 }
 
 static struct vp_error *switch_triggers(struct vp_intervals *intervals, bool on)

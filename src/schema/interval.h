@@ -49,7 +49,8 @@
 	GUEST(major_faults, "guest:major-faults", "page faults that needed I/O")                   \
 	GUEST(interrupts, "guest:interrupts", "interrupts of devices")                             \
 	GUEST(timer, "guest:timer-interrupts", "interrupts of the local timer")                    \
-	GUEST(forks, "guest:forks", "new tasks, on all CPUs of the guest")
+	GUEST(forks, "guest:forks", "new tasks, on all CPUs of the guest")                         \
+	GUEST(system_calls, "guest:system-calls", "system calls; needs the agent in the guest")
 
 #define VP_ENUM_CLASS(id, ...) VP_EXITS_##id,
 enum vp_exit_class { VP_EXIT_CLASSES(VP_ENUM_CLASS) VP_EXIT_CLASS_COUNT };
@@ -67,6 +68,9 @@ enum vp_interval_count {
 #define VP_ENUM_GUEST(id, ...) VP_GUEST_##id,
 enum vp_guest_count { VP_GUEST_COUNTS(VP_ENUM_GUEST) VP_GUEST_COUNT };
 #undef VP_ENUM_GUEST
+
+/* Bits of those that kernels count by themselves. */
+#define VP_GUEST_IN_MEMORY ((1U << VP_GUEST_COUNT) - 1 - (1U << VP_GUEST_system_calls))
 
 /* What closes an interval. */
 enum vp_interval_unit { VP_UNIT_EVENT, VP_UNIT_EXITS, VP_UNIT_TIME };
