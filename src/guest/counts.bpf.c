@@ -71,6 +71,15 @@ int BPF_PROG(on_fault, void *vma, unsigned long address, unsigned int flags, voi
 	return 0;
 }
 
+/* For kernels that cannot run programs at the end of a function: those that are tried again are
+ * counted twice. */
+SEC("kprobe/handle_mm_fault")
+int on_fault_begin(void *context)
+{
+	count(VP_GUEST_faults);
+	return 0;
+}
+
 /* Devices that share an interrupt are asked one after the other: the last one counts. */
 SEC("raw_tp/irq_handler_entry")
 int on_interrupt(struct bpf_raw_tracepoint_args *context)
