@@ -204,12 +204,13 @@ def loop_ns(text):
 
 # A Linux guest, busy, with intervals of its vCPU.
 GUEST = HOST + """
-guest g1 vcpus=1 memory=256 truth=no agent=yes
+guest g1 vcpus=1 memory=256 truth=no
+guest g2 vcpus=1 memory=256 truth=no agent=yes autostart=no
 workload g1 length=8 shares fast=80 slow=20
-workload g1 start=40 counted --loops 200000 --batch 10 --calls 1
+workload g2 start=40 counted --loops 200000 --batch 10 --calls 1
 command printf 'interval cycles 10M\\nper vcpu\\ncount instructions instructions:G instructions:H\\n' > /tmp/vcpu && \
 vperf stat --recipe /tmp/vcpu -o /out/vcpu --vm g1 -- sleep 1
-command vperf stat -e guest:system-calls,guest:context-switches,guest:page-faults,guest:forks -I 100 -d 60 -o /out/calls
+command lab-guest stop g1; lab-guest start g2; vperf stat -e guest:system-calls,guest:context-switches,guest:page-faults,guest:forks -I 100 -d 60 -o /out/calls
 """.replace("\\\n", "")
 
 
