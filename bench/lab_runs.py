@@ -48,7 +48,7 @@ measured()
 
 SCENARIO = """\
 host pcpus=1 icount=yes memory=3072 {host}
-guest g1 vcpus=1 memory=256 pin=0 truth=no qemu="-serial unix:/run/vlab/g1.work,server=on,wait=off"
+guest g1 vcpus=1 memory=256 pin=0 truth=no {guest} qemu="-serial unix:/run/vlab/g1.work,server=on,wait=off"
 workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read go <&3; do {work} | tail -n 1 >&3; done'
 """
 
@@ -58,11 +58,11 @@ def trigger(label):
     return f"python3 {SCRATCH}/trigger /out/runs {label}"
 
 
-def run_commands(commands, iterations, out, host="", work=None):
+def run_commands(commands, iterations, out, host="", work=None, guest=""):
     """Boots the lab host and runs the shell commands there, one after another; returns `out`.
     `work` is what the guest does, in place of `iterations` half milliseconds of computing."""
     work = work or f"shares a=80 b=20 --iterations {iterations}"
-    text = SCENARIO.format(work=work, host=host)
+    text = SCENARIO.format(work=work, host=host, guest=guest)
     # No quote of any kind may be in what a scenario's line holds: the script goes by a file.
     (out.parent / "trigger.py").write_text(TRIGGER)
     script = out.parent / "commands.sh"

@@ -25,14 +25,22 @@ static __always_inline __u32 vcpu_here(void)
 	return vcpu ? BPF_CORE_READ(vcpu, vcpu_id) : VP_VCPU_UNKNOWN;
 }
 
+static __always_inline void note_pcpu(struct interval_cpu *cpu, struct vp_subject *subject)
+{
+	resume_turn(cpu, subject);
+	subject->flags |= VP_SUBJECT_SEEN;
+	subject->cpu = bpf_get_smp_processor_id();
+}
+
 /* The subject is the one that has this pCPU from now on. */
 static __always_inline void install(struct interval_cpu *cpu, struct vp_subject *subject,
 				    __u32 place, __u64 now)
 {
 	cpu->place = place;
-	read_counters(cpu);
+	read_counters(cpu, 0);
 	charge(subject, now);
 	subject->state = VP_SUBJECT_RUNNING;
+	note_pcpu(cpu, subject);
 }
 
 /* Wakes user space for a vCPU that is new: its thread may need a trigger of its own. */
@@ -100,7 +108,7 @@ int close_on_overflow(void *context)
 		look_again(cpu, false);
 	struct vp_subject *subject = subject_at(cpu->place);
 	if (subject && !(subject->flags & VP_SUBJECT_OVER))
-		close_here(cpu, subject, 0);
+		close_here(cpu, subject);
 	leave(cpu);
 	return 0;
 }
@@ -108,7 +116,7 @@ int close_on_overflow(void *context)
 static __always_inline void close_if_due(struct interval_cpu *cpu, struct vp_subject *subject)
 {
 	if (unit == VP_UNIT_TIME && bpf_ktime_get_ns() >= subject->due_at)
-		close_here(cpu, subject, 0);
+		close_here(cpu, subject);
 }
 
 /* A clock of this pCPU; exits that come anyway are asked the same. */
@@ -142,6 +150,20 @@ static __always_inline void count_exit(struct vp_subject *subject, __u64 now)
 	subject->exits_left--;
 }
 
+/*
+ * A set is switched on before the entry that ends the sub-interval: an interrupt there would be an
+ * exit of its own.
+ */
+static __always_inline void end_turn_at_exit(struct interval_cpu *cpu, struct vp_subject *subject,
+					     __u64 now)
+{
+	if (unit == VP_UNIT_EXITS && subject->exits_left == 1) {
+		read_counters(cpu, subject);
+		end_turn(cpu, subject, now);
+	}
+	close_if_due(cpu, subject);
+}
+
 SEC("raw_tp/kvm_exit")
 int note_exit(struct bpf_raw_tracepoint_args *context)
 {
@@ -155,6 +177,8 @@ int note_exit(struct bpf_raw_tracepoint_args *context)
 		subject->away = 0;
 		subject->class = class_of_exit(subject, context->args[0], context->args[1]);
 		subject->flags = (subject->flags & ~VP_SUBJECT_IN_GUEST) | VP_SUBJECT_IN_EXIT;
+		if (turning_sets && !(subject->flags & VP_SUBJECT_OVER))
+			end_turn_at_exit(cpu, subject, now);
 	}
 	if (cpu)
 		leave(cpu);
@@ -188,8 +212,9 @@ int note_entry(void *context)
 		subject->entered_at = now;
 		subject->flags |= VP_SUBJECT_IN_GUEST;
 		if (unit == VP_UNIT_EXITS && !subject->exits_left)
-			close_here(cpu, subject, 0);
-		close_if_due(cpu, subject);
+			close_here(cpu, subject);
+		if (!turning_sets)
+			close_if_due(cpu, subject);
 	}
 	if (cpu)
 		leave(cpu);
@@ -240,17 +265,43 @@ int note_inj_exception(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
+static __always_inline void count_out(struct vp_subject *subject, bool runnable)
+{
+	add(subject, VP_COUNT_sched_out, 1);
+	if (runnable)
+		add(subject, VP_COUNT_preempted, 1);
+}
+
+/* It makes room for the switcher, and has its pCPU again when that is done: no switch of its own.
+ */
+static __always_inline void take_aside(struct interval_cpu *cpu, struct vp_subject *subject,
+				       __u64 now)
+{
+	read_counters(cpu, subject);
+	charge(subject, now);
+	subject->state = VP_SUBJECT_WAITING;
+	cpu->aside = cpu->place;
+}
+
+/* The switcher is done; true: the subject that made room for it is back. */
+static __always_inline bool bring_back(struct interval_cpu *cpu, __u32 next)
+{
+	__u32 aside = cpu->aside;
+	struct vp_subject *subject = aside && aside != next ? subject_at(aside) : 0;
+
+	cpu->aside = 0;
+	if (subject)
+		count_out(subject, true);
+	return aside && aside == next;
+}
+
 static __always_inline void take_out(struct interval_cpu *cpu, struct vp_subject *subject,
 				     struct task_struct *prev, bool runnable, __u64 now)
 {
 	take_all(cpu, subject);
 	charge(subject, now);
-	add(subject, VP_COUNT_sched_out, 1);
-	if (runnable)
-		add(subject, VP_COUNT_preempted, 1);
+	count_out(subject, runnable);
 	subject->state = runnable ? VP_SUBJECT_WAITING : VP_SUBJECT_BLOCKED;
-	subject->cpu = bpf_get_smp_processor_id();
-	subject->flags |= VP_SUBJECT_SEEN;
 	if (task_state(prev) & TASK_DEAD && !runnable) {
 		__u32 tid = prev->pid, place = cpu->place;
 		close_interval(cpu, subject, now, VP_INTERVAL_PARTIAL | VP_INTERVAL_LAST);
@@ -261,17 +312,19 @@ static __always_inline void take_out(struct interval_cpu *cpu, struct vp_subject
 }
 
 static __always_inline void take_in(struct interval_cpu *cpu, struct vp_subject *subject,
-				    bool counters_read, __u64 now)
+				    bool counters_read, bool is_back, __u64 now)
 {
 	if (!counters_read)
-		read_counters(cpu);
+		read_counters(cpu, 0);
 	charge(subject, now);
 	subject->state = VP_SUBJECT_RUNNING;
-	add(subject, VP_COUNT_sched_in, 1);
+	if (!is_back)
+		add(subject, VP_COUNT_sched_in, 1);
 	if (subject->flags & VP_SUBJECT_SEEN && subject->cpu != bpf_get_smp_processor_id())
 		add(subject, VP_COUNT_migrations, 1);
+	note_pcpu(cpu, subject);
 	if (unit == VP_UNIT_TIME && now >= subject->due_at)
-		close_interval(cpu, subject, now, 0);
+		close_part(cpu, subject, now);
 }
 
 /* Of a pCPU, what vCPUs do is counted; without a hypervisor, what all but the idle task do. */
@@ -288,11 +341,8 @@ static __always_inline void note_switch_of_pcpu(struct interval_cpu *cpu, bool r
 
 	if (!subject)
 		return;
-	if (counts_on_pcpu(prev)) {
-		add(subject, VP_COUNT_sched_out, 1);
-		if (runnable)
-			add(subject, VP_COUNT_preempted, 1);
-	}
+	if (counts_on_pcpu(prev))
+		count_out(subject, runnable);
 	if (counts_on_pcpu(next))
 		add(subject, VP_COUNT_sched_in, 1);
 	__u64 now = bpf_ktime_get_ns();
@@ -311,6 +361,9 @@ int BPF_PROG(note_switch, bool preempted, struct task_struct *prev, struct task_
 
 	if (!cpu)
 		return 0;
+	bool switched = turning_sets && prev->pid == cpu->switcher;
+	if (switched)
+		cpu->on = cpu->set;
 	if (per == VP_PER_PCPU) {
 		note_switch_of_pcpu(cpu, runnable, prev, next);
 		leave(cpu);
@@ -319,12 +372,17 @@ int BPF_PROG(note_switch, bool preempted, struct task_struct *prev, struct task_
 	__u64 now = bpf_ktime_get_ns();
 	__u32 out = cpu->place, in = find_place(next->pid);
 	struct vp_subject *leaves = subject_at(out);
-	if (leaves && !(leaves->flags & VP_SUBJECT_OVER))
-		take_out(cpu, leaves, prev, runnable, now);
+	bool is_back = switched && bring_back(cpu, in);
+	if (leaves && !(leaves->flags & VP_SUBJECT_OVER)) {
+		if (turning_sets && runnable && next->pid == cpu->switcher)
+			take_aside(cpu, leaves, now);
+		else
+			take_out(cpu, leaves, prev, runnable, now);
+	}
 	struct vp_subject *comes = subject_at(in);
 	cpu->place = in;
 	if (comes && !(comes->flags & VP_SUBJECT_OVER))
-		take_in(cpu, comes, leaves != 0, now);
+		take_in(cpu, comes, leaves != 0, is_back, now);
 	leave(cpu);
 	return 0;
 }
@@ -401,16 +459,17 @@ int do_here(struct bpf_raw_tracepoint_args *context)
 	if (!cpu || cpu->busy)
 		return 1;
 	set_busy(cpu, 1);
-	if (deed == VP_BEGIN_HERE) {
+	if (deed == VP_SWITCHES_HERE) {
+		cpu->switcher = (__u32)context->args[1];
+	} else if (deed == VP_BEGIN_HERE) {
 		begin_here(cpu);
 	} else {
 		struct vp_subject *subject =
 		    subject_at(deed == VP_END_HERE ? cpu->place : (__u32)context->args[1]);
 		if (subject && !(subject->flags & VP_SUBJECT_OVER)) {
 			if (deed == VP_END_HERE)
-				close_here(cpu, subject, last);
-			else
-				close_interval(cpu, subject, bpf_ktime_get_ns(), last);
+				take_all(cpu, subject);
+			close_interval(cpu, subject, bpf_ktime_get_ns(), last);
 			subject->flags |= VP_SUBJECT_OVER;
 		}
 	}

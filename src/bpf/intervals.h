@@ -18,6 +18,22 @@ enum vp_subject_flag {
 	VP_SUBJECT_ENTERED = 16, /* its guest was entered */
 };
 
+/* Where sets take turns: asks the pCPU's switcher in user space to switch this one on. */
+struct vp_set_request {
+	__u64 set; /* from 0 */
+};
+
+/* How much of an interval each set was live, as far as its sub-intervals are over. */
+struct vp_set_shares {
+	__u32 turn;  /* the set that is to be on */
+	__u32 parts; /* sub-intervals closed since the interval began */
+	__u32 busy;  /* of these, that the subject ran in */
+	__u32 reserved;
+	__u64 ran_before;                  /* of the subject, when the sub-interval began */
+	__u64 running_before[VP_SETS_MAX]; /* and of each set's first counter */
+	__u64 sums[VP_SETS_MAX];           /* shares of `busy` sub-intervals, billionths */
+};
+
 /* A counter of perf's: what bpf_perf_event_read_value() says, or a sum of differences of that. */
 struct vp_reading {
 	__u64 value, enabled, running;
@@ -35,8 +51,9 @@ struct vp_subject {
 	__u32 number;       /* of intervals closed */
 	char comm[16];
 	__u64 begin;      /* of the present interval */
-	__u64 due_at;     /* of VP_UNIT_TIME */
-	__u64 exits_left; /* of VP_UNIT_EXITS */
+	__u64 due_at;     /* of VP_UNIT_TIME: the end of the sub-interval … */
+	__u64 ends_at;    /* … and of the interval */
+	__u64 exits_left; /* of VP_UNIT_EXITS, in the sub-interval */
 	__u64 since;      /* of `state` */
 	__u64 entered_at, exited_at;
 	__u64 away; /* ns without a pCPU since exited_at */
@@ -45,12 +62,17 @@ struct vp_subject {
 	struct vp_reading counters[VP_COUNTERS_MAX], counters_before[VP_COUNTERS_MAX];
 	__u64 guest[VP_GUEST_COUNT], guest_before[VP_GUEST_COUNT];
 	__u32 guest_known, guest_known_before; /* bits */
+	struct vp_set_shares sets;
 };
 
 /* Where a vCPU's guest kernel counts, in the VMM's memory; 0: not known. */
 struct vp_guest_places {
 	__u64 hva[VP_GUEST_COUNT];
 	__u64 narrow; /* bits: 4 bytes, not 8 */
+	/* Bits: the agent's programs count there, as long as there is a certain number elsewhere.
+	 */
+	__u64 sealed;
+	__u64 seal, seal_hva;
 };
 
 /* An event of the recipe: where its value comes from. */
@@ -62,7 +84,8 @@ struct vp_event_place {
 enum vp_interval_deed {
 	VP_BEGIN_HERE = 1, /* on the pCPU where it runs: whoever has it */
 	VP_END_HERE,
-	VP_END_SUBJECT /* the one whose place comes with it; it has no pCPU */
+	VP_END_SUBJECT,  /* the one whose place comes with it; it has no pCPU */
+	VP_SWITCHES_HERE /* the thread that comes with it switches the sets of this pCPU */
 };
 
 /* What was not counted. */

@@ -3,7 +3,7 @@
 #ifndef VP_BPF_INTERVALS_STATE_H
 #define VP_BPF_INTERVALS_STATE_H
 
-#include "bpf/intervals.h"
+#include "bpf/intervals_sets.bpf.h"
 #include "bpf/sched_compat.bpf.h"
 #include "schema/records.h"
 
@@ -50,10 +50,6 @@ struct {
  * One of the kernel's rings per pCPU: they need no order of stores of ours, which x86 keeps and Arm
  * does not.
  */
-struct ring {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);
-};
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
@@ -67,10 +63,15 @@ struct interval_record {
 };
 
 struct interval_cpu {
-	__u32 place; /* + 1 of the subject that has the pCPU, or 0 */
-	__u32 busy;  /* a program is at work here: what interrupts it keeps away */
-	__u32 due;   /* what interrupted it was to close an interval */
+	__u32 place;   /* + 1 of the subject that has the pCPU, or 0 */
+	__u32 busy;    /* a program is at work here: what interrupts it keeps away */
+	__u32 due;     /* what interrupted it was to close an interval */
+	__u32 set;     /* that was asked for last … */
+	__u32 on;      /* … and the one that is on */
+	__u32 returns; /* how often a subject's turn may still be resumed */
 	__u32 reserved;
+	__u32 switcher; /* thread that switches sets here */
+	__u32 aside;    /* + 1 of the subject that made room for it, or 0 */
 	struct vp_reading now[VP_COUNTERS_MAX];
 	struct interval_record record;
 };
@@ -129,16 +130,20 @@ static __always_inline __u32 find_place(__u32 tid)
 
 static __always_inline void next_due(struct vp_subject *subject, __u64 now)
 {
-	if (unit == VP_UNIT_TIME && width && now >= subject->due_at)
-		subject->due_at += ((now - subject->due_at) / width + 1) * width;
+	if (unit != VP_UNIT_TIME || !width || !part_width)
+		return;
+	if (now >= subject->due_at)
+		subject->due_at += ((now - subject->due_at) / part_width + 1) * part_width;
+	if (now >= subject->ends_at)
+		subject->ends_at += ((now - subject->ends_at) / width + 1) * width;
 }
 
 static __always_inline void begin_subject(struct vp_subject *subject, __u64 now)
 {
 	subject->begin = subject->since = now;
-	subject->due_at = origin;
+	subject->due_at = subject->ends_at = origin;
 	next_due(subject, now);
-	subject->exits_left = width;
+	subject->exits_left = part_width;
 }
 
 /* Gives a thread that is new a place; returns it + 1, or 0 if there is none. */
@@ -164,8 +169,20 @@ static __noinline __u32 make_place(__u32 pid, __u32 tid, __u32 vcpu, __u64 now)
 	return place;
 }
 
-/* What the counters of this pCPU say now. A counter that cannot be read keeps what it said. */
-static __noinline int read_counters(struct interval_cpu *cpu)
+/* Whether the counter counts now, as far as it depends on whose turn it is. */
+static __always_inline bool is_on(const struct interval_cpu *cpu, __u32 counter)
+{
+	if (!turning_sets || counter >= VP_COUNTERS_MAX)
+		return true;
+	__u32 set = sets_of_counters[counter];
+	return !set || set - 1 == cpu->on;
+}
+
+/*
+ * What the counters of this pCPU say now; the subject (NULL: nobody) gets what they counted since
+ * they were read last. A counter that cannot be read keeps what it said.
+ */
+static __noinline int read_counters(struct interval_cpu *cpu, struct vp_subject *subject)
 {
 	__u32 here = bpf_get_smp_processor_id();
 
@@ -173,32 +190,31 @@ static __noinline int read_counters(struct interval_cpu *cpu)
 		return 0;
 	for (__u32 i = 0; i < VP_COUNTERS_MAX && i < n_counters; i++) {
 		struct bpf_perf_event_value value = {};
+		struct vp_reading *now = &cpu->now[i];
+		if (!is_on(cpu, i))
+			continue;
 		if (bpf_perf_event_read_value(&counters, i * n_cpus + here, &value, sizeof(value)))
 			continue;
-		cpu->now[i].value = value.counter;
-		cpu->now[i].enabled = value.enabled;
-		cpu->now[i].running = value.running;
+		if (subject) {
+			struct vp_reading *sum = &subject->counters[i];
+			sum->value += value.counter - now->value;
+			sum->enabled += value.enabled - now->enabled;
+			sum->running += value.running - now->running;
+		}
+		now->value = value.counter;
+		now->enabled = value.enabled;
+		now->running = value.running;
 	}
 	return 0;
 }
 
-/* Gives the subject what the counters counted since they were read last. */
-static __noinline int take_counters(struct interval_cpu *cpu, struct vp_subject *subject)
+/* Whether the agent's programs still count. */
+static __always_inline bool holds_seal(const struct vp_guest_places *places)
 {
-	if (!cpu || !subject)
-		return 0;
-	for (__u32 i = 0; i < VP_COUNTERS_MAX && i < n_counters; i++) {
-		subject->counters[i].value -= cpu->now[i].value;
-		subject->counters[i].enabled -= cpu->now[i].enabled;
-		subject->counters[i].running -= cpu->now[i].running;
-	}
-	read_counters(cpu);
-	for (__u32 i = 0; i < VP_COUNTERS_MAX && i < n_counters; i++) {
-		subject->counters[i].value += cpu->now[i].value;
-		subject->counters[i].enabled += cpu->now[i].enabled;
-		subject->counters[i].running += cpu->now[i].running;
-	}
-	return 0;
+	__u64 seal = 0;
+
+	return !bpf_probe_read_user(&seal, sizeof(seal), (void *)places->seal_hva) &&
+	       seal == places->seal;
 }
 
 /* What the guest's kernel has counted; only in the context of the vCPU's thread. */
@@ -222,6 +238,9 @@ static __noinline int read_guest(struct vp_subject *subject)
 		subject->guest[i] = value;
 		known |= 1U << i;
 	}
+	/* Afterwards: what was counted until then was counted as long as it holds. */
+	if (found && known & found->sealed && !holds_seal(found))
+		known &= ~found->sealed;
 	subject->guest_known = known;
 	return 0;
 }
@@ -264,21 +283,22 @@ static __always_inline void charge_guest(struct vp_subject *subject, __u64 now)
 	subject->entered_at = now;
 }
 
-/* Billionths; times of more than an hour lose their low bits. */
-static __always_inline __u32 share_of(__u64 running, __u64 enabled)
+/*
+ * How much of the interval a counter was live that ran for so long in it. One that takes turns is
+ * enabled only then: the subject's own time says how long it might have been.
+ */
+static __always_inline __u32 live_of(const struct vp_subject *subject, __u64 running, __u64 enabled,
+				     __u32 set, bool partial)
 {
-	if (!enabled)
-		return 0;
-	if (running >= enabled)
-		return VP_LIVE_ALL;
-	if (enabled >> 34) {
-		enabled >>= 24;
-		running >>= 24;
-	}
-	return running * VP_LIVE_ALL / enabled;
+	if (!running || !turning_sets || !set)
+		return share_of(running, enabled);
+	if (unit == VP_UNIT_TIME || partial)
+		return share_of(running,
+				ran_until_now(subject) - subject->counts_before[ran_count]);
+	return mean_share(&subject->sets, set - 1);
 }
 
-static __always_inline void put_counter(const struct vp_subject *subject, __u32 index,
+static __always_inline void put_counter(const struct vp_subject *subject, __u32 index, bool partial,
 					struct vp_interval_value *value)
 {
 	if (index >= VP_COUNTERS_MAX)
@@ -287,7 +307,8 @@ static __always_inline void put_counter(const struct vp_subject *subject, __u32 
 	const struct vp_reading *before = &subject->counters_before[index];
 
 	value->value = now->value - before->value;
-	value->live = share_of(now->running - before->running, now->enabled - before->enabled);
+	value->live = live_of(subject, now->running - before->running,
+			      now->enabled - before->enabled, sets_of_counters[index], partial);
 }
 
 static __always_inline void put_guest(const struct vp_subject *subject, __u32 index,
@@ -314,7 +335,7 @@ static __noinline int put_value(struct vp_subject *subject, struct interval_cpu 
 	value->live = 0;
 	value->value = 0;
 	if (source == VP_FROM_COUNTER) {
-		put_counter(subject, index, value);
+		put_counter(subject, index, cpu->record.head.flags & VP_INTERVAL_PARTIAL, value);
 	} else if (source == VP_FROM_GUEST) {
 		put_guest(subject, index, value);
 	} else if (index < VP_COUNTS && !(uncounted >> index & 1)) {
@@ -348,8 +369,9 @@ static __noinline int begin_next(struct vp_subject *subject, __u64 now)
 		subject->counters_before[i] = subject->counters[i];
 	__builtin_memcpy(subject->guest_before, subject->guest, sizeof(subject->guest));
 	subject->guest_known_before = subject->guest_known;
+	forget_shares(&subject->sets);
 	subject->begin = now;
-	subject->exits_left = width;
+	subject->exits_left = part_width;
 	next_due(subject, now);
 	subject->number++;
 	return 0;
@@ -385,21 +407,79 @@ static __noinline int close_interval(struct interval_cpu *cpu, struct vp_subject
 	return 0;
 }
 
+static __always_inline void switch_to(struct interval_cpu *cpu, __u32 set)
+{
+	if (set != cpu->set && request_set(set))
+		cpu->set = set;
+}
+
+/*
+ * The subject has a pCPU where others were before: its own turn goes on. But not at any price:
+ * where threads change places all the time, it makes do with the set of others.
+ */
+static __always_inline void resume_turn(struct interval_cpu *cpu, struct vp_subject *subject)
+{
+	if (!turning_sets)
+		return;
+	if (!(subject->flags & VP_SUBJECT_SEEN)) /* those who live shortly have any of the sets */
+		subject->sets.turn = cpu->set;
+	if (subject->sets.turn == cpu->set || !cpu->returns)
+		return;
+	cpu->returns--;
+	switch_to(cpu, subject->sets.turn);
+}
+
+/* The counters of its sub-interval are read: has the set switched on that is to follow. */
+static __noinline int end_turn(struct interval_cpu *cpu, struct vp_subject *subject, __u64 now)
+{
+	if (!cpu || !subject)
+		return 0;
+	charge(subject, now);
+	note_shares(subject);
+	subject->sets.turn = next_set(&subject->sets, cpu->set);
+	switch_to(cpu, subject->sets.turn);
+	cpu->returns = RETURNS_PER_TURN;
+	return 0;
+}
+
+/* A sub-interval is over; with the last one the interval is. */
+static __always_inline void close_part(struct interval_cpu *cpu, struct vp_subject *subject,
+				       __u64 now)
+{
+	bool is_last = true;
+
+	if (turning_sets) {
+		if (unit != VP_UNIT_EXITS)
+			end_turn(cpu, subject, now);
+		is_last =
+		    unit == VP_UNIT_TIME ? now >= subject->ends_at : subject->sets.parts >= parts;
+	}
+	if (is_last) {
+		close_interval(cpu, subject, now, 0);
+	} else {
+		subject->exits_left = part_width;
+		next_due(subject, now);
+	}
+}
+
 /* All that is only to be had while the subject has this pCPU. */
 static __always_inline void take_all(struct interval_cpu *cpu, struct vp_subject *subject)
 {
-	take_counters(cpu, subject);
+	read_counters(cpu, subject);
 	read_guest(subject);
 	if (subject->tid)
 		bpf_get_current_comm(subject->comm, sizeof(subject->comm));
 }
 
-/* The same of a subject that has this pCPU now. */
-static __always_inline void close_here(struct interval_cpu *cpu, struct vp_subject *subject,
-				       __u32 flags)
+/* What the trigger ends, of the subject that has this pCPU now. */
+static __always_inline void close_here(struct interval_cpu *cpu, struct vp_subject *subject)
 {
+	__u64 now = bpf_ktime_get_ns();
+
 	take_all(cpu, subject);
-	close_interval(cpu, subject, bpf_ktime_get_ns(), flags);
+	close_part(cpu, subject, now);
+	if (turning_sets && unit == VP_UNIT_EVENT)
+		leave_out(&subject->sets, cpu->on, bpf_ktime_get_ns() - now);
 }
 
 static __always_inline void set_busy(struct interval_cpu *cpu, __u32 busy)
@@ -416,7 +496,7 @@ static __always_inline void leave(struct interval_cpu *cpu)
 		struct vp_subject *subject = subject_at(cpu->place);
 		*(volatile __u32 *)&cpu->due = 0;
 		if (subject)
-			close_here(cpu, subject, 0);
+			close_here(cpu, subject);
 	}
 	set_busy(cpu, 0);
 }

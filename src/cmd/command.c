@@ -44,12 +44,14 @@ bool vp_command_stop_wanted(void)
 	return stop_wanted;
 }
 
-static noreturn void run(const char *verb, const struct vp_texts *words)
+/* Waits for a byte and becomes the command: as little as can be is done here, since it counts as
+ * the command's. */
+static noreturn void become(const char *verb, const char **argv, int go)
 {
-	const char **argv =
-	    vp_alloc((words->count + 1) * sizeof(*argv)); /* a NULL behind the last */
+	char byte;
 
-	memcpy(argv, words->at, words->count * sizeof(*argv));
+	if (read(go, &byte, 1) != 1)
+		_exit(0);
 	signal(SIGPIPE, SIG_DFL);
 	execvp(argv[0], (char *const *)argv);
 	fprintf(stderr, "vperf %s: cannot run '%s': %s\n", verb, argv[0], strerror(errno));
@@ -59,19 +61,19 @@ static noreturn void run(const char *verb, const struct vp_texts *words)
 struct vp_error *vp_command_prepare(const char *verb, const struct vp_texts *words,
 				    struct vp_command *ret)
 {
+	VP_AUTO_FREE const char **argv =
+	    vp_alloc((words->count + 1) * sizeof(*argv)); /* a NULL behind the last */
 	int go[2];
 
+	memcpy(argv, words->at, words->count * sizeof(*argv));
 	if (pipe2(go, O_CLOEXEC))
 		return vp_error_errno(errno, "cannot make a pipe");
 	ret->pid = fork();
 	if (ret->pid < 0)
 		return vp_error_errno(errno, "cannot start a process");
 	if (ret->pid == 0) {
-		char byte;
 		close(go[1]);
-		if (read(go[0], &byte, 1) != 1)
-			_exit(0);
-		run(verb, words);
+		become(verb, argv, go[0]);
 	}
 	close(go[0]);
 	ret->go = go[1];

@@ -91,6 +91,10 @@ static struct vp_error *check(const struct vp_stat_options *options, const struc
 		return vp_error_usage("option --mmap-pages: expected a power of two up to %d, "
 				      "not %" PRIu64,
 				      MOST_PAGES, options->pages);
+	if (options->agent_port >= UINT32_MAX)
+		return vp_error_usage("option --agent-port: expected at most %" PRIu32
+				      ", not %" PRIu64,
+				      UINT32_MAX - 1, options->agent_port);
 	return geteuid() ? vp_error_new("root is needed to count on the host (try sudo)") : NULL;
 }
 
@@ -113,6 +117,9 @@ static struct vp_error *record_recipe(const struct vp_stat_options *options,
 	    .task = (uint32_t)command.pid,
 	    .vm_names = options->vms.at,
 	    .n_vm_names = options->vms.count,
+	    .read_guest_memory = !options->no_memory,
+	    .ask_agents = !options->no_agent,
+	    .agent_port = (unsigned)options->agent_port,
 	};
 	struct vp_error *error = vp_interval_recorder_open(&how, &recorder);
 	const struct vp_session session = {.verb = verb.name,
@@ -196,6 +203,12 @@ static int run_stat(int argc, char **argv)
 	     "stop after S seconds (the recipe's, when COMMAND ends, or at Ctrl-C)"},
 	    {'m', "mmap-pages", VP_OPTION_COUNT, &stat.pages, "PAGES",
 	     "buffer per pCPU, a power of two (256)"},
+	    {0, "no-guest-memory", VP_OPTION_FLAG, &stat.no_memory, NULL,
+	     "do not look for guests' kernels in their memory: agents count all of theirs"},
+	    {0, "no-agent", VP_OPTION_FLAG, &stat.no_agent, NULL,
+	     "do not have agents count what guests' memory does not tell"},
+	    {0, "agent-port", VP_OPTION_COUNT, &stat.agent_port, "PORT",
+	     "vsock port of the agents (9733)"},
 	    {0, "list", VP_OPTION_FLAG, &stat.list, NULL, "print the names of events"},
 	    {'q', "quiet", VP_OPTION_FLAG, &stat.quiet, NULL, "no summary"},
 	};

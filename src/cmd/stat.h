@@ -9,8 +9,8 @@
 struct vp_stat_options {
 	const char *recipe, *interval, *output, *per;
 	struct vp_texts events, vms, command;
-	uint64_t duration, pages;
-	bool native, list, quiet;
+	uint64_t duration, pages, agent_port;
+	bool native, no_memory, no_agent, list, quiet;
 	int status; /* of COMMAND, as waitpid() gives it */
 };
 

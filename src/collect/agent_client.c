@@ -235,17 +235,31 @@ static struct vp_error *connect_guest(int fd, unsigned cid, unsigned port, const
 	return NULL;
 }
 
+struct vp_error *vp_agent_connect(unsigned cid, unsigned port, unsigned seconds, int *ret)
+{
+	VP_AUTO_FREE char *name = vp_format("guest CID %u", cid);
+	int fd = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return vp_error_errno(errno, "cannot open a vsock socket");
+	struct vp_error *error = connect_guest(fd, cid, port ? port : VP_AGENT_PORT, name, seconds);
+	if (!error && fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK))
+		error = vp_error_errno(errno, "cannot wait for the agent of %s", name);
+	if (error)
+		close(fd);
+	else
+		*ret = fd;
+	return error;
+}
+
 struct vp_error *vp_agent_fetch(unsigned cid, unsigned port, const char *path_out,
 				const struct vp_agent_limits *limits,
 				struct vp_agent_result *result)
 {
 	VP_AUTO_FREE char *name = vp_format("guest CID %u", cid);
-	VP_AUTO_CLOSE int fd = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	VP_AUTO_CLOSE int fd = -1;
 
 	*result = (struct vp_agent_result){0};
-	if (fd < 0)
-		return vp_error_errno(errno, "cannot open a vsock socket");
-	VP_TRY(connect_guest(fd, cid, port ? port : VP_AGENT_PORT, name,
-			     usual_limits(limits).seconds_idle));
+	VP_TRY(vp_agent_connect(cid, port, usual_limits(limits).seconds_idle, &fd));
 	return vp_agent_fetch_from(fd, name, path_out, limits, result);
 }

@@ -24,6 +24,12 @@ struct vp_agent_result {
 };
 
 /*
+ * Connects to the agent at vsock address cid:port (port 0: the usual one); it has so long to be
+ * there. *ret is a socket on which reading and writing wait.
+ */
+struct vp_error *vp_agent_connect(unsigned cid, unsigned port, unsigned seconds,
+				  int *ret) VP_MUST_CHECK;
+/*
  * Asks the agent at vsock address cid:port (port 0: the usual one) and stores its answer at
  * `path_out`. Errors: no agent there, it stopped or hung or sent too much; then what did come is
  * stored too and result says how much.

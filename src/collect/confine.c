@@ -14,8 +14,13 @@
 #include <sys/syscall.h>
 
 enum { NOBODY = 65534, FIRST_KEPT = 3, MOST_KEPT = 8 };
-/* Room for the images and symbols of a guest, and for nothing that would hurt the host. */
+/* Room for the images and symbols of a guest, and for nothing that would hurt the host. The shadow
+ * that AddressSanitizer keeps of all addresses is more than any limit. */
+#ifdef __SANITIZE_ADDRESS__
+#define MOST_MEMORY RLIM_INFINITY
+#else
 #define MOST_MEMORY (4ULL << 30)
+#endif
 
 #if defined(__x86_64__)
 #define THIS_ARCH AUDIT_ARCH_X86_64

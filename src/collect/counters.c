@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "collect/counters.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
-#include "base/file.h"
 #include "collect/perf_event.h"
-
-#define PMUS "/sys/bus/event_source/devices"
-enum { MOST_ROTATION_MS = 1000 };
 
 static bool is_missing(int errnum)
 {
@@ -37,8 +33,11 @@ static struct vp_error *open_one(const struct vp_recipe_event *event, int pcpu, 
 				 struct vp_counters *counters)
 {
 	struct perf_event_attr attr = vp_perf_event_attr(&event->event);
+	bool leads = event->set && *leader < 0;
 
-	/* What is counted all the time does not take turns. */
+	attr.disabled = leads;
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_RUNNING;
+	/* What is counted all the time is before the sets. */
 	attr.pinned = !event->set && event->event.type != PERF_TYPE_SOFTWARE;
 	int fd = vp_perf_event_open(&attr, -1, pcpu, event->set ? *leader : -1);
 	if (fd < 0 && is_missing(errno)) {
@@ -51,9 +50,10 @@ static struct vp_error *open_one(const struct vp_recipe_event *event, int pcpu, 
 				    event->set, event->name);
 	if (fd < 0)
 		return open_error(errno, event->name, pcpu);
-	if (event->set && *leader < 0)
+	if (leads)
 		*leader = fd;
-	vp_vec_push(&counters->open, ((struct vp_counter){fd, pcpu, event->event.index}));
+	vp_vec_push(&counters->open,
+		    ((struct vp_counter){fd, pcpu, event->event.index, event->set, leads}));
 	return NULL;
 }
 
@@ -74,72 +74,103 @@ static struct vp_error *open_on(const struct vp_recipe *recipe, int pcpu,
 	return NULL;
 }
 
-/* The PMU of the processor's own counters, where it has one; NULL: none. */
-static char *processor_pmu(void)
+static struct vp_error *switch_set(const struct vp_counters *counters, uint32_t set, int pcpu,
+				   bool on)
 {
-	DIR *folder = opendir(PMUS);
-	struct dirent *entry;
-	char *found = NULL;
+	int leader = vp_counters_leader(counters, set, pcpu);
 
-	while (folder && !found && (entry = readdir(folder)))
-		if (!strcmp(entry->d_name, "cpu") || !strncmp(entry->d_name, "armv8", 5))
-			found = vp_format(PMUS "/%s/perf_event_mux_interval_ms", entry->d_name);
-	if (folder)
-		closedir(folder);
-	return found;
+	if (leader < 0 || !ioctl(leader, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0))
+		return NULL;
+	return vp_error_errno(errno, "cannot switch set %" PRIu32 " on pCPU %d %s", set, pcpu,
+			      on ? "on" : "off");
 }
 
-/* How long a set has the counters before the next one gets them. */
-static uint64_t rotation_ms(const struct vp_recipe *recipe)
+/* Switches a set on; what finds its counters runs from that moment. */
+static struct vp_error *try_set(const struct vp_counters *counters, uint32_t set, int pcpu,
+				bool *fits)
 {
-	uint64_t ms = 1;
+	struct {
+		uint64_t value, running;
+	} reading = {.running = 1};
+	int leader = vp_counters_leader(counters, set, pcpu);
 
-	if (recipe->unit == VP_UNIT_TIME)
-		ms = recipe->width / recipe->sub_intervals / 1000000;
-	return ms < 1 ? 1 : ms > MOST_ROTATION_MS ? MOST_ROTATION_MS : ms;
+	VP_TRY(switch_set(counters, set, pcpu, true));
+	if (leader >= 0 && read(leader, &reading, sizeof(reading)) < 0)
+		return vp_error_errno(errno, "cannot read set %" PRIu32 " on pCPU %d", set, pcpu);
+	*fits = reading.running;
+	return NULL;
 }
 
-/* Without the file, sets take turns all the same: by the kernel's own measure. */
-static void set_rotation(const struct vp_recipe *recipe, struct vp_counters *counters)
+/* Leaves all sets of the pCPU off. */
+static struct vp_error *try_each(const struct vp_counters *counters, uint32_t n_sets, int pcpu)
 {
-	VP_AUTO_FREE char *path = recipe->n_sets > 1 ? processor_pmu() : NULL;
-	struct vp_buffer before = {0};
-	struct vp_error *error = path ? vp_file_read(path, 64, &before) : NULL;
-	VP_AUTO_FREE char *wanted = vp_format("%" PRIu64, rotation_ms(recipe));
-	VP_AUTO_FCLOSE FILE *file = path && !error ? fopen(path, "w") : NULL;
-
-	if (file && fputs(wanted, file) >= 0) {
-		counters->rotation = VP_TAKE(path);
-		counters->rotation_before = vp_strdup(vp_buffer_text(&before));
+	for (uint32_t set = 1; set <= n_sets; set++) {
+		bool fits;
+		VP_TRY(try_set(counters, set, pcpu, &fits));
+		if (!fits)
+			return vp_error_new("set %" PRIu32
+					    " does not fit into this processor's counters beside "
+					    "what is counted all the time",
+					    set);
+		VP_TRY(switch_set(counters, set, pcpu, false));
 	}
-	vp_error_free(error);
-	vp_buffer_deinit(&before);
+	return NULL;
+}
+
+/* Whether all sets fit at once: then they are on, else off. All but they are as they will be. */
+static struct vp_error *try_all(const struct vp_counters *counters, uint32_t n_sets, int pcpu,
+				bool *fit)
+{
+	*fit = true;
+	for (uint32_t set = 1; *fit && set <= n_sets; set++)
+		VP_TRY(try_set(counters, set, pcpu, fit));
+	for (uint32_t set = 1; !*fit && set <= n_sets; set++)
+		VP_TRY(switch_set(counters, set, pcpu, false));
+	return *fit ? NULL : try_each(counters, n_sets, pcpu);
+}
+
+/* The trigger is there during the trial: it needs a counter too. */
+static struct vp_error *try_beside_trigger(const struct vp_recipe *recipe, int pcpu,
+					   struct vp_counters *counters)
+{
+	VP_AUTO_CLOSE int trigger = -1;
+	bool fit;
+
+	if (recipe->unit == VP_UNIT_EVENT) {
+		VP_TRY(vp_counter_trigger(recipe, recipe->width, -1, pcpu, false, &trigger));
+		if (ioctl(trigger, PERF_EVENT_IOC_ENABLE, 0))
+			return open_error(errno, recipe->unit_name, pcpu);
+	}
+	VP_TRY(try_all(counters, recipe->n_sets, pcpu, &fit));
+	counters->turns |= !fit;
+	return NULL;
+}
+
+static struct vp_error *open_all(const struct vp_recipe *recipe, const struct vp_pcpus *pcpus,
+				 struct vp_counters *counters)
+{
+	for (size_t i = 0; i < pcpus->count; i++)
+		VP_TRY(open_on(recipe, pcpus->at[i], counters));
+	for (size_t i = 0; i < pcpus->count; i++)
+		VP_TRY(try_beside_trigger(recipe, pcpus->at[i], counters));
+	for (size_t i = 0; counters->turns && i < pcpus->count; i++)
+		for (uint32_t set = 1; set <= recipe->n_sets; set++)
+			VP_TRY(switch_set(counters, set, pcpus->at[i], set == 1));
+	return NULL;
 }
 
 struct vp_error *vp_counters_open(const struct vp_recipe *recipe, const struct vp_pcpus *pcpus,
 				  struct vp_counters *ret)
 {
 	*ret = (struct vp_counters){0};
-	if (recipe->n_sets)
-		set_rotation(recipe, ret);
-	for (size_t i = 0; i < pcpus->count; i++) {
-		struct vp_error *error = open_on(recipe, pcpus->at[i], ret);
-		if (error) {
-			vp_counters_close(ret);
-			return error;
-		}
-	}
-	return NULL;
+	struct vp_error *error = open_all(recipe, pcpus, ret);
+	if (error)
+		vp_counters_close(ret);
+	return error;
 }
 
 void vp_counters_close(struct vp_counters *counters)
 {
-	VP_AUTO_FCLOSE FILE *file = counters->rotation ? fopen(counters->rotation, "w") : NULL;
-
-	if (file)
-		fputs(counters->rotation_before, file);
-	free(counters->rotation);
-	free(counters->rotation_before);
 	vp_vec_each (&counters->open, counter)
 		close(counter->fd);
 	vp_vec_deinit(&counters->open);
@@ -149,19 +180,27 @@ void vp_counters_close(struct vp_counters *counters)
 	*counters = (struct vp_counters){0};
 }
 
+int vp_counters_leader(const struct vp_counters *counters, uint32_t set, int pcpu)
+{
+	vp_vec_each (&counters->open, counter)
+		if (counter->leads && counter->set == set && counter->pcpu == pcpu)
+			return counter->fd;
+	return -1;
+}
+
 static struct vp_event clock_event(void)
 {
 	return (struct vp_event){.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK};
 }
 
-struct vp_error *vp_counter_trigger(const struct vp_recipe *recipe, int tid, int pcpu, bool inherit,
-				    int *fd)
+struct vp_error *vp_counter_trigger(const struct vp_recipe *recipe, uint64_t period, int tid,
+				    int pcpu, bool inherit, int *fd)
 {
 	const struct vp_event clock = clock_event();
 	struct perf_event_attr attr =
 	    vp_perf_event_attr(recipe->unit == VP_UNIT_EVENT ? &recipe->trigger : &clock);
 
-	attr.sample_period = recipe->width;
+	attr.sample_period = period;
 	attr.disabled = 1;
 	/* It does not take turns with the sets. */
 	attr.pinned = attr.type != PERF_TYPE_SOFTWARE;

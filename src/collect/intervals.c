@@ -11,7 +11,9 @@
 
 #include "collect/clock.h"
 #include "collect/counters.h"
+#include "collect/guest_places.h"
 #include "collect/sampler.h"
+#include "collect/turns.h"
 #include "intervals.skel.h"
 
 enum { MOST_SUBJECTS = 4096, TRIES = 1000 };
@@ -21,6 +23,7 @@ struct source {
 	struct vp_intervals *intervals;
 	uint32_t pcpu;
 	int map;
+	int requests; /* the ring by which the programs ask for a set; -1: sets take no turns */
 	struct vp_buffer copy;
 };
 
@@ -37,6 +40,7 @@ struct vp_intervals {
 	VP_VEC(int) triggers;
 	struct source *sources; /* one per pCPU of `pcpus` */
 	struct ring_buffer *rings;
+	struct vp_turns *turns; /* NULL: sets take none */
 	VP_VEC(struct thread) watched;
 	uint64_t begun; /* ns; 0: not yet */
 	char *missing;
@@ -87,6 +91,41 @@ static uint32_t guest_events(const struct vp_recipe *recipe)
 	return bits;
 }
 
+/* Without turns an interval is one part. */
+static uint64_t part_width(const struct vp_intervals *intervals)
+{
+	const struct vp_recipe *recipe = intervals->options.recipe;
+
+	return intervals->counters.turns ? recipe->width / recipe->sub_intervals : recipe->width;
+}
+
+/* Parts are equal: the last one does not get what is left over. */
+static uint64_t whole_width(const struct vp_intervals *intervals)
+{
+	const struct vp_recipe *recipe = intervals->options.recipe;
+
+	return part_width(intervals) * (intervals->counters.turns ? recipe->sub_intervals : 1);
+}
+
+static void set_parts(const struct vp_intervals *intervals, struct intervals_bpf__rodata *plan)
+{
+	const struct vp_recipe *recipe = intervals->options.recipe;
+
+	plan->part_width = part_width(intervals);
+	plan->width = whole_width(intervals);
+	if (!intervals->counters.turns)
+		return;
+	plan->parts = recipe->sub_intervals;
+	plan->turning_sets = recipe->n_sets;
+	/* A pCPU's counters count while it is idle, too. */
+	plan->ran_count = recipe->per == VP_PER_PCPU ? VP_COUNT_time : VP_COUNT_time_running;
+	vp_vec_each (&intervals->counters.open, counter) {
+		plan->sets_of_counters[counter->number] = (uint8_t)counter->set;
+		if (counter->leads)
+			plan->first_counters[counter->set - 1] = counter->number;
+	}
+}
+
 static void set_plan(struct vp_intervals *intervals)
 {
 	const struct vp_recipe *recipe = intervals->options.recipe;
@@ -95,7 +134,6 @@ static void set_plan(struct vp_intervals *intervals)
 	plan->vendor = vp_sampler_vendor();
 	plan->unit = recipe->unit;
 	plan->per = recipe->per;
-	plan->width = recipe->width;
 	plan->native = recipe->native;
 	plan->n_counters = recipe->n_counters;
 	plan->n_events = (uint32_t)recipe->events.count;
@@ -107,6 +145,7 @@ static void set_plan(struct vp_intervals *intervals)
 		plan->events[i].source = (uint8_t)recipe->events.at[i].event.source;
 		plan->events[i].index = (uint8_t)recipe->events.at[i].event.index;
 	}
+	set_parts(intervals, plan);
 }
 
 static int size_maps(struct vp_intervals *intervals)
@@ -126,6 +165,8 @@ static int size_maps(struct vp_intervals *intervals)
 						  counters ? counters * cpus : 1);
 	if (!result)
 		result = bpf_map__set_max_entries(programs->maps.rings, cpus);
+	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.requests, cpus);
 	return result;
 }
 
@@ -248,17 +289,22 @@ static int take_record(void *context, void *bytes, size_t size)
 	return 0;
 }
 
+/* A ring of a pCPU's, in one of the programs' arrays of them. */
+static struct vp_error *make_ring(const struct bpf_map *array, uint32_t pcpu, size_t bytes,
+				  int *ring)
+{
+	*ring = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "vperf_ring", 0, 0, (uint32_t)bytes, NULL);
+	if (*ring < 0)
+		return vp_error_errno(errno, "cannot make a ring of %zu bytes", bytes);
+	if (bpf_map_update_elem(bpf_map__fd(array), &pcpu, ring, BPF_ANY))
+		return vp_error_errno(errno, "cannot hand the rings to the interval programs");
+	return NULL;
+}
+
 static struct vp_error *open_ring(struct vp_intervals *intervals, struct source *source)
 {
-	int outer = bpf_map__fd(intervals->programs->maps.rings);
-
-	source->map = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "vperf_ring", 0, 0,
-				     (uint32_t)intervals->options.ring_bytes, NULL);
-	if (source->map < 0)
-		return vp_error_errno(errno, "cannot make a ring of %zu bytes",
-				      intervals->options.ring_bytes);
-	if (bpf_map_update_elem(outer, &source->pcpu, &source->map, BPF_ANY))
-		return vp_error_errno(errno, "cannot hand the rings to the interval programs");
+	VP_TRY(make_ring(intervals->programs->maps.rings, source->pcpu,
+			 intervals->options.ring_bytes, &source->map));
 	if (!intervals->rings)
 		intervals->rings = ring_buffer__new(source->map, take_record, source, NULL);
 	else if (ring_buffer__add(intervals->rings, source->map, take_record, source))
@@ -272,8 +318,10 @@ static struct vp_error *open_rings(struct vp_intervals *intervals)
 
 	intervals->sources = vp_alloc(count * sizeof(*intervals->sources));
 	for (size_t i = 0; i < count; i++)
-		intervals->sources[i] = (struct source){
-		    .intervals = intervals, .pcpu = (uint32_t)intervals->pcpus.at[i], .map = -1};
+		intervals->sources[i] = (struct source){.intervals = intervals,
+							.pcpu = (uint32_t)intervals->pcpus.at[i],
+							.map = -1,
+							.requests = -1};
 	for (size_t i = 0; i < count; i++)
 		VP_TRY(open_ring(intervals, &intervals->sources[i]));
 	return NULL;
@@ -288,7 +336,8 @@ static struct vp_error *open_trigger(struct vp_intervals *intervals, int tid, in
 						: programs->progs.close_on_tick;
 	int fd;
 
-	VP_TRY(vp_counter_trigger(recipe, tid, pcpu, recipe->per == VP_PER_TASK, &fd));
+	VP_TRY(vp_counter_trigger(recipe, part_width(intervals), tid, pcpu,
+				  recipe->per == VP_PER_TASK, &fd));
 	vp_vec_push(&intervals->triggers, fd);
 	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(program)))
 		return vp_error_errno(errno, "cannot attach the interval program to event '%s'",
@@ -311,6 +360,52 @@ static struct vp_error *open_triggers(struct vp_intervals *intervals)
 	return NULL;
 }
 
+/* Runs a deed on a pCPU, between the work of the programs there. */
+static struct vp_error *do_on(struct vp_intervals *intervals, enum vp_interval_deed deed,
+			      uint32_t argument, uint32_t pcpu)
+{
+	uint64_t arguments[2] = {deed, argument};
+	LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = arguments,
+		    .ctx_size_in = sizeof(arguments), .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = pcpu);
+	int fd = bpf_program__fd(intervals->programs->progs.do_here);
+
+	for (int tries = 0; tries < TRIES; tries++) {
+		if (bpf_prog_test_run_opts(fd, &options))
+			return vp_error_errno(errno, "cannot begin or end the intervals on pCPU %u",
+					      pcpu);
+		if (!options.retval)
+			return NULL;
+	}
+	return vp_error_new("the intervals on pCPU %u do not begin or end: its programs are at "
+			    "work all the time",
+			    pcpu);
+}
+
+/* Each pCPU's programs know the thread that switches sets there. */
+static struct vp_error *start_turns(struct vp_intervals *intervals)
+{
+	size_t count = intervals->pcpus.count;
+	VP_AUTO_FREE int *rings = vp_alloc(count * sizeof(*rings));
+
+	for (size_t i = 0; i < count; i++) {
+		struct source *source = &intervals->sources[i];
+		VP_TRY(make_ring(intervals->programs->maps.requests, source->pcpu,
+				 (size_t)getpagesize(), &source->requests));
+		rings[i] = source->requests;
+	}
+	VP_TRY(vp_turns_start(&intervals->counters, &intervals->pcpus, rings, &intervals->turns));
+	for (size_t i = 0; i < count; i++)
+		VP_TRY(do_on(intervals, VP_SWITCHES_HERE, vp_turns_thread(intervals->turns, i),
+			     intervals->sources[i].pcpu));
+	if (!vp_turns_delay(intervals->turns))
+		return NULL;
+	VP_AUTO_FREE char *sentence =
+	    vp_format("sets are switched late when the machine is busy: no real-time priority: %s",
+		      strerror(vp_turns_delay(intervals->turns)));
+	note_missing(intervals, sentence);
+	return NULL;
+}
+
 static struct vp_error *open_all(struct vp_intervals *intervals)
 {
 	const struct vp_recipe *recipe = intervals->options.recipe;
@@ -323,6 +418,8 @@ static struct vp_error *open_all(struct vp_intervals *intervals)
 	}
 	VP_TRY(load(intervals));
 	VP_TRY(open_rings(intervals));
+	if (intervals->counters.turns)
+		VP_TRY(start_turns(intervals));
 	VP_TRY(attach(intervals));
 	return open_triggers(intervals);
 }
@@ -352,7 +449,10 @@ void vp_intervals_free(struct vp_intervals *intervals)
 		close(*fd);
 	vp_vec_deinit(&intervals->triggers);
 	ring_buffer__free(intervals->rings);
+	vp_turns_stop(intervals->turns);
 	for (size_t i = 0; intervals->sources && i < intervals->pcpus.count; i++) {
+		if (intervals->sources[i].requests >= 0)
+			close(intervals->sources[i].requests);
 		if (intervals->sources[i].map >= 0)
 			close(intervals->sources[i].map);
 		vp_buffer_deinit(&intervals->sources[i].copy);
@@ -379,7 +479,8 @@ static struct vp_error *add_subject(const struct vp_intervals *intervals,
 				    const struct thread *thread)
 {
 	const struct intervals_bpf *programs = intervals->programs;
-	uint64_t now = vp_clock_monotonic(), width = intervals->options.recipe->width;
+	uint64_t now = vp_clock_monotonic(), passed = now - intervals->begun;
+	uint64_t width = whole_width(intervals), part = part_width(intervals);
 	uint32_t place = 0;
 	struct vp_subject subject = {
 	    .pid = thread->pid,
@@ -387,8 +488,9 @@ static struct vp_error *add_subject(const struct vp_intervals *intervals,
 	    .vcpu = thread->vcpu,
 	    .begin = now,
 	    .since = now,
-	    .due_at = now + width - (now - intervals->begun) % width,
-	    .exits_left = width,
+	    .due_at = now + part - passed % part,
+	    .ends_at = now + width - passed % width,
+	    .exits_left = part,
 	};
 
 	if (bpf_map_lookup_and_delete_elem(bpf_map__fd(programs->maps.free_places), NULL, &place))
@@ -423,71 +525,44 @@ struct vp_error *vp_intervals_watch(struct vp_intervals *intervals, uint32_t pid
 		   : NULL;
 }
 
-bool vp_intervals_want_guests(const struct vp_intervals *intervals)
+uint32_t vp_intervals_guest_events(const struct vp_intervals *intervals)
 {
-	return guest_events(intervals->options.recipe) != 0;
+	return guest_events(intervals->options.recipe);
 }
 
-static struct vp_error *put_places(const struct vp_intervals *intervals, uint64_t key,
-				   const struct vp_guest_places *places)
+static int places_map(const struct vp_intervals *intervals)
 {
-	if (!bpf_map_update_elem(bpf_map__fd(intervals->programs->maps.guest_places), &key, places,
-				 BPF_ANY))
-		return NULL;
-	return vp_error_errno(errno, "there is no room for vCPU %u of process %u", (uint32_t)key,
-			      (uint32_t)(key >> 32));
+	return bpf_map__fd(intervals->programs->maps.guest_places);
 }
 
 struct vp_error *vp_intervals_identify(struct vp_intervals *intervals,
 				       const struct vp_guest_state *state,
 				       const struct vp_guest_finding *finding)
 {
-	vp_vec_each (&finding->cpus, cpu) {
-		struct vp_guest_places places = {0};
-		vp_vec_each (&finding->counts, place) {
-			if (place->vcpu != cpu->vcpu)
-				continue;
-			places.hva[place->count] = vp_guest_state_hva(state, place->gpa);
-			places.narrow |= (uint64_t)place->narrow << place->count;
-		}
-		VP_TRY(put_places(intervals, (uint64_t)state->pid << 32 | cpu->vcpu, &places));
-	}
-	return NULL;
+	return vp_guest_places_of_kernel(places_map(intervals), state, finding);
+}
+
+struct vp_error *vp_intervals_take_agent(struct vp_intervals *intervals,
+					 const struct vp_guest_state *state,
+					 const struct vp_agent_places *agent)
+{
+	return vp_guest_places_of_agent(places_map(intervals), state, agent);
 }
 
 void vp_intervals_forget(struct vp_intervals *intervals, uint32_t pid)
 {
-	int map = bpf_map__fd(intervals->programs->maps.guest_places);
-	uint64_t key, next;
-	bool more = !bpf_map_get_next_key(map, NULL, &key);
-
-	while (more) {
-		more = !bpf_map_get_next_key(map, &key, &next);
-		if (key >> 32 == pid)
-			bpf_map_delete_elem(map, &key);
-		key = next;
-	}
+	vp_guest_places_drop(places_map(intervals), pid, false);
 }
 
-/* Runs a deed on a pCPU, between the work of the programs there. */
-static struct vp_error *do_on(struct vp_intervals *intervals, enum vp_interval_deed deed,
-			      uint32_t place, uint32_t pcpu)
+void vp_intervals_forget_agent(struct vp_intervals *intervals, uint32_t pid)
 {
-	uint64_t arguments[2] = {deed, place};
-	LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = arguments,
-		    .ctx_size_in = sizeof(arguments), .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = pcpu);
-	int fd = bpf_program__fd(intervals->programs->progs.do_here);
+	vp_guest_places_drop(places_map(intervals), pid, true);
+}
 
-	for (int tries = 0; tries < TRIES; tries++) {
-		if (bpf_prog_test_run_opts(fd, &options))
-			return vp_error_errno(errno, "cannot begin or end the intervals on pCPU %u",
-					      pcpu);
-		if (!options.retval)
-			return NULL;
-	}
-	return vp_error_new("the intervals on pCPU %u do not begin or end: its programs are at "
-			    "work all the time",
-			    pcpu);
+uint32_t vp_intervals_unknown(const struct vp_intervals *intervals, uint32_t pid)
+{
+	return vp_intervals_guest_events(intervals) &
+	       ~vp_guest_places_known(places_map(intervals), pid);
 }
 
 static struct vp_error *switch_triggers(struct vp_intervals *intervals, bool on)

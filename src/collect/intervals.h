@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "bpf/intervals.h"
+#include "collect/agent_counts.h"
 #include "collect/guest_reader.h"
 #include "collect/pcpus.h"
 #include "collect/rings.h"
@@ -31,13 +32,26 @@ struct vp_error *vp_intervals_watch(struct vp_intervals *intervals, uint32_t pid
 				    uint32_t vcpu) VP_MUST_CHECK;
 /* Whether vp_intervals_watch() was called for the thread. */
 bool vp_intervals_is_watched(const struct vp_intervals *intervals, uint32_t tid);
-/* Whether the recipe asks what guests' kernels count. */
-bool vp_intervals_want_guests(const struct vp_intervals *intervals);
-/* Has a guest's counters read from its memory from now on; vp_intervals_forget(): no longer. */
+/* What the recipe asks of guests' kernels: bits of enum vp_guest_count. */
+uint32_t vp_intervals_guest_events(const struct vp_intervals *intervals);
+/*
+ * Has a guest's counters read from its memory from now on; vp_intervals_forget(): no longer.
+ * Counters that its agent has already stay the agent's.
+ */
 struct vp_error *vp_intervals_identify(struct vp_intervals *intervals,
 				       const struct vp_guest_state *state,
 				       const struct vp_guest_finding *finding) VP_MUST_CHECK;
 void vp_intervals_forget(struct vp_intervals *intervals, uint32_t pid);
+/*
+ * The same of what its agent counts, unless the kernel's own counter is known. Addresses that are
+ * none of its memory are left out.
+ */
+struct vp_error *vp_intervals_take_agent(struct vp_intervals *intervals,
+					 const struct vp_guest_state *state,
+					 const struct vp_agent_places *agent) VP_MUST_CHECK;
+void vp_intervals_forget_agent(struct vp_intervals *intervals, uint32_t pid);
+/* Those events that are asked of guests' kernels, and of that guest's cannot be read so far. */
+uint32_t vp_intervals_unknown(const struct vp_intervals *intervals, uint32_t pid);
 struct vp_error *vp_intervals_begin(struct vp_intervals *intervals) VP_MUST_CHECK;
 /* Waits up to `timeout_ms` for records and hands over what there is. */
 struct vp_error *vp_intervals_drain(struct vp_intervals *intervals, int timeout_ms) VP_MUST_CHECK;

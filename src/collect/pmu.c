@@ -302,12 +302,27 @@ static struct vp_error *resolve_at(const char *sysfs, const char *label,
 	return error ? vp_recipe_fail(label, place, vp_strdup(vp_error_message(error))) : NULL;
 }
 
+/* What stands for an event of guests' kernels may be missing, as theirs may be: no PMU is of that
+ * type, and perf says so. */
+static void resolve_native(const char *sysfs, struct vp_event *event)
+{
+	struct vp_error *error = vp_pmu_resolve(sysfs, event->machine_name, event);
+
+	if (error)
+		event->type = UINT32_MAX;
+	vp_error_free(error);
+}
+
 struct vp_error *vp_pmu_resolve_recipe(const char *sysfs, const char *label,
 				       struct vp_recipe *recipe)
 {
 	VP_TRY(resolve_at(sysfs, label, recipe->unit_place, recipe->unit_name, &recipe->trigger));
-	vp_vec_each (&recipe->events, event)
-		VP_TRY(resolve_at(sysfs, label, event->place, event->name, &event->event));
+	vp_vec_each (&recipe->events, event) {
+		if (event->event.machine_name)
+			resolve_native(sysfs, &event->event);
+		else
+			VP_TRY(resolve_at(sysfs, label, event->place, event->name, &event->event));
+	}
 	return NULL;
 }
 

@@ -8,6 +8,7 @@
 
 #include "guest/tracker.h"
 #include "guest/watch.h"
+#include "maps/agent_counts.h"
 
 struct vp_agent_clock {
 	uint64_t mono_ns, tsc, error_ns;
@@ -34,6 +35,12 @@ void vp_agent_note(struct vp_agent *agent, const char *format, ...) VP_PRINTF(2,
 
 /* Writes the map text to `fd`; 0 or negative errno. */
 int vp_agent_dump(struct vp_agent *agent, int fd, bool symbols) VP_MUST_CHECK;
+
+/*
+ * Counts for the host at the other end of `fd` until it goes; 0 or negative errno. For a process of
+ * its own, which has to end then: that ends the counting.
+ */
+int vp_counts_serve(int fd, const struct vp_counts_request *request) VP_MUST_CHECK;
 
 /* Answers requests until SIGTERM or SIGINT. */
 struct vp_error *vp_agent_serve(unsigned port, bool symbols) VP_MUST_CHECK;

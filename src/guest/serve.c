@@ -18,7 +18,7 @@
 #include "maps/agent_protocol.h"
 
 enum {
-	MAX_ANSWERS = 4, /* at the same time */
+	MAX_ANSWERS = 8, /* at the same time; one that counts lasts as long as the host likes */
 	PATIENCE_SECONDS = 30,
 };
 
@@ -166,13 +166,16 @@ static int answer(struct server *server, int fd)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (!read_request(fd, request, sizeof(request)))
 		return refuse(fd, "error expected a request line\n");
+	struct vp_slice line = {request, strcspn(request, "\n")};
+	struct vp_counts_request counts;
+	if (vp_counts_request_parse(line, &counts))
+		return vp_counts_serve(fd, &counts);
 	if (!strcmp(request, VP_AGENT_REQUEST))
 		return vp_agent_dump(&server->agent, fd, server->symbols);
 	if (!strcmp(request, VP_AGENT_REQUEST_NO_SYMBOLS))
 		return vp_agent_dump(&server->agent, fd, false);
-	return refuse(fd, "error expected '"
-			  "vperf-request 1 dump [no-symbols]"
-			  "'\n");
+	return refuse(fd, "error expected 'vperf-request 1 dump [no-symbols]' or "
+			  "'vperf-request 1 counts SEAL EVENT...'\n");
 }
 
 static void on_connection(struct server *server, int listener, bool vsock)

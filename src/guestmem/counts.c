@@ -8,6 +8,16 @@ struct place {
 	bool narrow;
 };
 
+/* Since v7.2 the interrupts of a CPU are an array of unsigned int, by enum irq_stat_counts. */
+static uint64_t timer_offset(const struct vp_kernel_pack *pack)
+{
+	if (pack->at.irq_timer != VP_PACK_NONE)
+		return pack->at.irq_timer;
+	if (pack->at.irq_counts == VP_PACK_NONE || pack->value.irq_timer == VP_PACK_NONE)
+		return VP_PACK_NONE;
+	return pack->at.irq_counts + pack->value.irq_timer * sizeof(uint32_t);
+}
+
 static bool place_of(const struct vp_kernel_pack *pack, enum vp_guest_count count,
 		     struct place *ret)
 {
@@ -28,7 +38,7 @@ static bool place_of(const struct vp_kernel_pack *pack, enum vp_guest_count coun
 		*ret = (struct place){pack->symbol.kstat, pack->at.kstat_irqs, false};
 		break;
 	case VP_GUEST_timer:
-		*ret = (struct place){pack->symbol.irq_stat, pack->at.irq_timer, true};
+		*ret = (struct place){pack->symbol.irq_stat, timer_offset(pack), true};
 		break;
 	case VP_GUEST_forks:
 		*ret = (struct place){pack->symbol.total_forks, 0, false};

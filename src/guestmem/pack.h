@@ -83,12 +83,14 @@
 	MEMBER(orc_end, "orc_entry", "end")                                                        \
 	MEMBER(rq_switches, "rq", "nr_switches")                                                   \
 	MEMBER(kstat_irqs, "kernel_stat", "irqs_sum")                                              \
-	MEMBER(irq_timer, "irq_cpustat_t", "apic_timer_irqs")
+	MEMBER(irq_timer, "irq_cpustat_t", "apic_timer_irqs")                                      \
+	MEMBER(irq_counts, "irq_cpustat_t", "counts")
 
 /* VALUE(name here, enum, enumerator). */
 #define VP_PACK_VALUES(VALUE)                                                                      \
 	VALUE(pgfault, "vm_event_item", "PGFAULT")                                                 \
-	VALUE(pgmajfault, "vm_event_item", "PGMAJFAULT")
+	VALUE(pgmajfault, "vm_event_item", "PGMAJFAULT")                                           \
+	VALUE(irq_timer, "irq_stat_counts", "IRQ_COUNT_APIC_TIMER")
 
 /* SYMBOL(name here, the kernel's name). */
 #define VP_PACK_SYMBOLS(SYMBOL)                                                                    \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How the host asks vperf-agent: it connects, sends one request line, and reads map text
- * (maps/format.h) until the agent closes. An agent that cannot answer sends one line that begins
- * with "error ".
+ * (maps/format.h) until the agent closes, or where events are counted (maps/agent_counts.h). An
+ * agent that cannot answer sends one line that begins with "error ".
  */
 #ifndef VP_MAPS_AGENT_PROTOCOL_H
 #define VP_MAPS_AGENT_PROTOCOL_H
@@ -12,6 +12,6 @@
 
 #define VP_AGENT_REQUEST "vperf-request 1 dump\n"
 #define VP_AGENT_REQUEST_NO_SYMBOLS "vperf-request 1 dump no-symbols\n"
-enum { VP_AGENT_MAX_REQUEST = 128 };
+enum { VP_AGENT_MAX_REQUEST = 256 };
 
 #endif

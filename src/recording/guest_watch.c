@@ -257,6 +257,13 @@ void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms)
 			hear(watch, guest, 20);
 }
 
+bool vp_guest_watch_has_found(const struct vp_guest_watch *watch, const struct vp_vm *vm)
+{
+	const struct guest *guest = guest_of(watch, vm->pid);
+
+	return guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
+}
+
 /* Memory may have been plugged in or out: KVM's slots are looked at again. */
 static struct vp_error *refresh_memory(struct vp_guest_watch *watch, struct guest *guest)
 {

@@ -42,6 +42,8 @@ struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_user *user, cons
 void vp_guest_watch_free(struct vp_guest_watch *watch);
 /* Begins to look into the VM's guest. */
 void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm);
+/* Whether the VM's kernel was found: what was not identified then will not be. */
+bool vp_guest_watch_has_found(const struct vp_guest_watch *watch, const struct vp_vm *vm);
 /* Waits until every guest's kernel was found or not, or so long has passed. */
 void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms);
 /* Takes answers that have come, tries again what failed, checks what worked. */

@@ -10,6 +10,7 @@
 #include "collect/intervals.h"
 #include "collect/pcpus.h"
 #include "collect/vm_scan.h"
+#include "recording/guest_agents.h"
 #include "recording/guest_watch.h"
 #include "recording/notices.h"
 #include "recording/place.h"
@@ -19,6 +20,7 @@
 enum {
 	SETTLE_MS = 30000, /* how long finding the guests' kernels may hold up the start */
 	CHECK_S = 10,      /* a guest that boots anew has other counters */
+	AGENTS_MS = 10000, /* how long the agents' answers may */
 };
 
 struct vp_interval_recorder {
@@ -26,8 +28,9 @@ struct vp_interval_recorder {
 	struct vp_recording about;
 	struct vp_intervals *intervals;
 	struct vp_trace_writer *trace;
-	int lock;                      /* on the directory */
-	struct vp_guest_watch *guests; /* NULL: guests' memory is not read */
+	int lock;                       /* on the directory */
+	struct vp_guest_watch *guests;  /* NULL: guests' memory is not read */
+	struct vp_guest_agents *agents; /* NULL: nor are agents asked */
 	vp_vms vms;
 	struct vp_map no_vms; /* pids that were looked at and have no VM */
 	bool vms_changed;
@@ -183,8 +186,9 @@ static void watch_guests(struct vp_interval_recorder *recorder)
 					   .identify = identify,
 					   .forget = forget,
 					   .outcome = say_counters};
+	uint32_t in_memory = vp_intervals_guest_events(recorder->intervals) & VP_GUEST_IN_MEMORY;
 
-	if (!vp_intervals_want_guests(recorder->intervals))
+	if (!recorder->options.read_guest_memory || !in_memory)
 		return;
 	recorder->guests = vp_guest_watch_new(&user, recorder->options.directory, false);
 	vp_vec_each (&recorder->vms, vm)
@@ -192,12 +196,47 @@ static void watch_guests(struct vp_interval_recorder *recorder)
 	vp_guest_watch_settle(recorder->guests, SETTLE_MS);
 }
 
+/* Whether it is time to ask the VM's agent: what is not known by now, memory does not tell. A guest
+ * that just boots gets time to have a kernel. */
+static bool is_agents_turn(const struct vp_interval_recorder *recorder, const struct vp_vm *vm)
+{
+	const struct vp_interval_recorder_options *options = &recorder->options;
+	uint64_t waited = vp_clock_monotonic() - vm->start;
+
+	return vp_vm_is_named(vm, options->vm_names, options->n_vm_names) &&
+	       !vp_guest_agents_asked(recorder->agents, vm) &&
+	       (!recorder->guests || vm->at_start ||
+		vp_guest_watch_has_found(recorder->guests, vm) || waited > SETTLE_MS * 1000000ULL);
+}
+
+static void ask_agents(struct vp_interval_recorder *recorder)
+{
+	vp_vec_each (&recorder->vms, vm)
+		if (is_agents_turn(recorder, vm))
+			vp_guest_agents_ask(recorder->agents, vm);
+}
+
+/* The same for what guests' memory does not tell. */
+static void watch_agents(struct vp_interval_recorder *recorder)
+{
+	if (!recorder->options.ask_agents || !vp_intervals_guest_events(recorder->intervals))
+		return;
+	recorder->agents = vp_guest_agents_new(recorder->intervals, recorder->options.agent_port,
+					       &recorder->notices);
+	ask_agents(recorder);
+	vp_guest_agents_settle(recorder->agents, AGENTS_MS);
+}
+
 /* How it went with each guest is kept with its VM, and said if it did not go well. */
 static void note_guests(struct vp_interval_recorder *recorder)
 {
-	if (!recorder->guests)
-		return;
 	vp_vec_each (&recorder->vms, vm) {
+		if (recorder->agents) {
+			free(vm->agent);
+			vm->agent = vp_guest_agents_state(recorder->agents, vm);
+		}
+		if (!recorder->guests)
+			continue;
 		free(vm->memory);
 		vm->memory = vp_guest_watch_state(recorder->guests, vm);
 		if (vm->memory[0] && strncmp(vm->memory, "ok", 2) != 0)
@@ -236,6 +275,7 @@ static struct vp_error *open_all(struct vp_interval_recorder *recorder)
 					   &recorder->trace));
 	VP_TRY(write_recipe(recorder));
 	watch_guests(recorder);
+	watch_agents(recorder);
 	return vp_vms_write(options->directory, &recorder->vms);
 }
 
@@ -294,6 +334,10 @@ struct vp_error *vp_interval_recorder_step(struct vp_interval_recorder *recorder
 	flush_all(recorder);
 	if (recorder->guests)
 		vp_guest_watch_step(recorder->guests);
+	if (recorder->agents) {
+		ask_agents(recorder);
+		vp_guest_agents_step(recorder->agents);
+	}
 	return write_vms(recorder);
 }
 
@@ -337,6 +381,7 @@ void vp_interval_recorder_free(struct vp_interval_recorder *recorder)
 	if (!recorder)
 		return;
 	vp_guest_watch_free(recorder->guests);
+	vp_guest_agents_free(recorder->agents);
 	vp_intervals_free(recorder->intervals);
 	vp_trace_writer_free(recorder->trace);
 	vp_vms_deinit(&recorder->vms);

@@ -117,9 +117,11 @@ static bool raw_code(struct vp_slice name, uint64_t *config)
 
 static bool is_name(struct vp_slice text)
 {
+	static const char letters[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+
 	for (size_t i = 0; i < text.size; i++)
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.",
-			    text.bytes[i]))
+		if (!memchr(letters, text.bytes[i], sizeof(letters) - 1))
 			return false;
 	return text.size && text.bytes[0] != '.';
 }
@@ -242,8 +244,12 @@ bool vp_event_native(enum vp_guest_count count, struct vp_event *ret)
 	    [VP_GUEST_switches] = "context-switches",
 	    [VP_GUEST_faults] = "page-faults",
 	    [VP_GUEST_major_faults] = "major-faults",
+	    [VP_GUEST_system_calls] = "raw_syscalls:sys_enter",
 	};
 	const char *name = names[count];
 
-	return name && vp_event_find((struct vp_slice){name, strlen(name)}, ret);
+	if (!name || !vp_event_find((struct vp_slice){name, strlen(name)}, ret))
+		return false;
+	ret->machine_name = name;
+	return true;
 }

@@ -18,6 +18,7 @@ struct vp_event {
 	uint64_t config, config1, config2;
 	/* Only the machine knows what the name means: type and config are not there yet. */
 	bool of_machine;
+	const char *machine_name; /* what the machine calls it, if the recipe does not; or NULL */
 	bool exclude_user, exclude_kernel, exclude_host, exclude_guest;
 };
 

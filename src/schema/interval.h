@@ -49,7 +49,8 @@
 	GUEST(major_faults, "guest:major-faults", "page faults that needed I/O")                   \
 	GUEST(interrupts, "guest:interrupts", "interrupts of devices")                             \
 	GUEST(timer, "guest:timer-interrupts", "interrupts of the local timer")                    \
-	GUEST(forks, "guest:forks", "new tasks, on all CPUs of the guest")
+	GUEST(forks, "guest:forks", "new tasks, on all CPUs of the guest")                         \
+	GUEST(system_calls, "guest:system-calls", "system calls; needs the agent in the guest")
 
 #define VP_ENUM_CLASS(id, ...) VP_EXITS_##id,
 enum vp_exit_class { VP_EXIT_CLASSES(VP_ENUM_CLASS) VP_EXIT_CLASS_COUNT };
@@ -68,6 +69,9 @@ enum vp_interval_count {
 enum vp_guest_count { VP_GUEST_COUNTS(VP_ENUM_GUEST) VP_GUEST_COUNT };
 #undef VP_ENUM_GUEST
 
+/* Bits of those that kernels count by themselves. */
+#define VP_GUEST_IN_MEMORY ((1U << VP_GUEST_COUNT) - 1 - (1U << VP_GUEST_system_calls))
+
 /* What closes an interval. */
 enum vp_interval_unit { VP_UNIT_EVENT, VP_UNIT_EXITS, VP_UNIT_TIME };
 /* Whose intervals they are. */
@@ -78,6 +82,7 @@ enum vp_event_source { VP_FROM_COUNTER, VP_FROM_COUNT, VP_FROM_GUEST };
 enum {
 	VP_EVENTS_MAX = 64,      /* of a recipe */
 	VP_COUNTERS_MAX = 32,    /* of these, perf's */
+	VP_SETS_MAX = 32,        /* of sets of these */
 	VP_LIVE_ALL = 1000000000 /* an interval_value's `live` if it was counted all the time */
 };
 

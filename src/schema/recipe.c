@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 
-enum { MOST_BYTES = 1 << 20, LEAST_NS = 10000, MOST_SETS = 32 };
+enum { MOST_BYTES = 1 << 20, LEAST_NS = 10000 };
 #define MOST_WIDTH (UINT64_C(1) << 62)
 
 static const char *const per_names[] = {
@@ -216,8 +216,8 @@ static struct vp_error *take_set(struct parser *parser)
 {
 	struct vp_recipe *recipe = parser->recipe;
 
-	if (recipe->n_sets == MOST_SETS)
-		return FAIL(parser, parser->line_begin, "expected at most %d sets", MOST_SETS);
+	if (recipe->n_sets == VP_SETS_MAX)
+		return FAIL(parser, parser->line_begin, "expected at most %d sets", VP_SETS_MAX);
 	return take_events(parser, ++recipe->n_sets);
 }
 
@@ -304,6 +304,19 @@ static struct vp_error *check_per(const char *label, const struct vp_recipe *rec
 	return NULL;
 }
 
+/* Sets that take turns have a part of the interval each. */
+static struct vp_error *check_parts(const char *label, size_t line, const struct vp_recipe *recipe)
+{
+	uint64_t least = recipe->unit == VP_UNIT_TIME ? LEAST_NS : 1;
+
+	if (recipe->n_sets < 2 || recipe->width / recipe->sub_intervals >= least)
+		return NULL;
+	return vp_error_new("%s:%zu:1: the interval is too short for %" PRIu32
+			    " sub-intervals: expected at least %" PRIu64 "%s each",
+			    label, line, recipe->sub_intervals, least,
+			    recipe->unit == VP_UNIT_TIME ? " ns" : "");
+}
+
 /* What only the whole recipe tells. */
 static struct vp_error *check_whole(const struct parser *parser)
 {
@@ -321,6 +334,7 @@ static struct vp_error *check_whole(const struct parser *parser)
 		return vp_error_new("%s:%zu:1: %" PRIu32 " sets do not fit into %" PRIu32
 				    " sub-intervals: expected at most as many sets",
 				    label, parser->line, recipe->n_sets, recipe->sub_intervals);
+	VP_TRY(check_parts(label, parser->line, recipe));
 	if (recipe->native)
 		return vp_recipe_make_native(label, recipe);
 	return check_per(label, recipe);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What an agent may send, to the host's client. Each byte 0xff of the input ends one piece, so that
- * the pieces arrive by themselves.
+ * the pieces arrive by themselves. And the same as what it says of where it counts, and as what it
+ * is asked for.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,8 +11,41 @@
 #include <unistd.h>
 
 #include "collect/agent_client.h"
+#include "maps/agent_counts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+/* What is understood can be said again, and means the same. */
+static void ask_for_counts(struct vp_slice line)
+{
+	struct vp_counts_request request, again;
+	struct vp_buffer text = {0};
+
+	if (!vp_counts_request_parse(line, &request))
+		return;
+	vp_counts_request_write(&request, &text);
+	if (!vp_counts_request_parse((struct vp_slice){text.bytes, text.size - 1}, &again) ||
+	    again.seal != request.seal || again.events != request.events)
+		abort();
+	vp_buffer_deinit(&text);
+}
+
+static void hear_counts(const uint8_t *bytes, size_t size)
+{
+	struct vp_cursor cursor = vp_cursor_of(bytes, size);
+	struct vp_counts_answer answer = {0};
+	struct vp_error *error = NULL;
+	struct vp_counts_line said;
+	struct vp_slice line;
+
+	while (!error && vp_cursor_line(&cursor, &line)) {
+		ask_for_counts(line);
+		error = vp_counts_answer_take(&answer, line, &said);
+		if (!error && (said.event >= VP_GUEST_COUNT || said.kind > VP_COUNTS_END))
+			abort();
+	}
+	vp_error_free(error);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
@@ -22,6 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 
 	if (file < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
 		abort();
+	hear_counts(bytes, size);
 	while (size) {
 		const uint8_t *end = memchr(bytes, 0xff, size);
 		size_t piece = end ? (size_t)(end - bytes) : size;

@@ -39,21 +39,27 @@ count time time:running time:waiting time:blocked time:guest time:exits"""
 TIME = """interval time 10ms
 per vcpu
 count exits exits:cpuid exits:io exits:mmio exits:halt exits:page-fault time guest:context-switches
-count guest:page-faults guest:forks guest:timer-interrupts inject:interrupt"""
+count guest:page-faults guest:forks guest:timer-interrupts guest:interrupts guest:system-calls inject:interrupt"""
 KNOWN = """
 host pcpus=2
-guest g1 vcpus=1 memory=256 pin=1 qemu="-serial unix:/run/vlab/g1.stat,server=on,wait=off"
-workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read word <&3; do \
-if [ $word = work ]; then forkstorm --count 200 --rate 50 > /dev/null; fi; { echo done; \
+guest g1 vcpus=1 memory=256 pin=1 agent=yes qemu="-serial unix:/run/vlab/g1.stat,server=on,wait=off"
+workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read word <&3; do case $word in \
+work) forkstorm --count 200 --rate 50 > /dev/null;; calls) exits --syscalls 100000 > /dev/null;; \
+kill) killall -9 vperf-agent;; esac; { echo done; \
 grep -e ctxt -e processes /proc/stat; grep pgfault /proc/vmstat; grep LOC: /proc/interrupts; echo end; } >&3; done'
 command-before printf '%s' 'RECIPE_EXITS' > /tmp/exits.recipe; printf '%s' 'RECIPE_TIME' > /tmp/time.recipe
 command vperf stat -r /tmp/exits.recipe -o /out/exits -- vperf record --no-samples --no-agent -o /out/rec -- \
 tinyvm --cpuid 8000 --out 4000 --mmio 2000 --hlt 1000
-command vperf stat -r /tmp/time.recipe -o /out/time --vm g1 -- tests/lab/ask-guest g1
+command vperf stat -r /tmp/time.recipe -o /out/memory --vm g1 -- \
+vperf stat -r /tmp/time.recipe -o /out/agent --no-guest-memory --vm g1 -- \
+sh -c 'for work in work calls; do tests/lab/ask-guest g1 $work; done'
+command vperf stat -r /tmp/time.recipe -o /out/killed --vm g1 -- sh -c 'tests/lab/ask-guest g1 kill; sleep 3'
 command vperf stat -e msr/tsc/,sched:sched_switch,context-switches,time -I 10 --per pcpu -d 2 -o /out/named && \
 vperf stat --list && { vperf stat -e sched:sched_swich -o /out/none || true; }
+command vperf stat --native -e guest:system-calls,time -I 10 -o /out/native -- exits --syscalls 100000
 """.replace("RECIPE_EXITS", EXITS.replace("\n", "\\n")).replace("RECIPE_TIME", TIME.replace("\n", "\\n"))
 KNOWN = KNOWN.replace("'%s' '", "'").replace("\\\n", "")
+CALLS = 100000  # of `exits`; its start, its end and the reading of the books make a few hundred more
 DONE = {"cpuid": 8000, "io": 4000, "mmio": 2000, "halt": 1000}
 
 
@@ -74,23 +80,72 @@ def known_exits(run, claims):
     claims.check(not wrong, f"running, waiting and blocked sum to the time of all but {len(wrong)} intervals")
 
 
-def guest_counts(run, claims):
-    """The guest read its books twice, each within a known time; what they say lies between what the
-    intervals between these times and those around them say."""
-    report = stat(run, "time")
-    check_chain(claims, report, "by time")
-    asked = json.loads(run.command_output(3))
-    books = {"guest:context-switches": "ctxt", "guest:forks": "processes",
-             "guest:page-faults": "pgfault", "guest:timer-interrupts": "LOC"}
+BOOKS = {"guest:context-switches": "ctxt", "guest:forks": "processes", "guest:page-faults": "pgfault",
+         "guest:timer-interrupts": "LOC"}
+
+
+def inside_and_around(report, asked):
+    """The intervals between the guest's two readings of its books, and those that touch that time."""
     rows = report["intervals"]
-    inside = [r for r in rows if r["begin"] >= asked["first"][1] and r["end"] <= asked["second"][0]]
-    around = [r for r in rows if r["end"] > asked["first"][0] and r["begin"] < asked["second"][1]]
-    for event, book in books.items():
+    return ([r for r in rows if r["begin"] >= asked["first"][1] and r["end"] <= asked["second"][0]],
+            [r for r in rows if r["end"] > asked["first"][0] and r["begin"] < asked["second"][1]])
+
+
+def guest_counts(run, claims, name):
+    """The guest read its books twice, each within a known time; what they say lies between what the
+    intervals between these times and those around them say. So do its system calls."""
+    report = stat(run, name)
+    check_chain(claims, report, f"by time, {name}")
+    work, calls = (json.loads(line) for line in run.command_output(3).splitlines())
+    inside, around = inside_and_around(report, work)
+    for event, book in BOOKS.items():
         least, most = total(inside, event), total(around, event)
-        claims.check(0 < least <= asked["counts"][book] <= most,
-                     f"{event}: the guest's own books say {asked['counts'][book]}, intervals {least} to {most}")
-    dead = [row for row in inside if row["events"]["guest:page-faults"]["live"] < 1]
-    claims.check(not dead, f"{len(dead)} of {len(inside)} intervals without the guest's counters")
+        claims.check(0 < least <= work["counts"][book] <= most,
+                     f"{event}: the guest's own books say {work['counts'][book]}, intervals {least} to {most}")
+    inside, around = inside_and_around(report, calls)
+    least, most = (total(rows, "guest:system-calls") for rows in (inside, around))
+    claims.check(CALLS <= least <= most <= CALLS * 1.02,
+                 f"guest:system-calls: {CALLS} were done by a program, intervals say {least} to {most} by all")
+    dead = [row for row in inside for event in [*BOOKS, "guest:interrupts", "guest:system-calls"]
+            if row["events"][event]["live"] < 1]
+    claims.check(not dead, f"{len(dead)} of {len(inside)} intervals without a counter of the guest's, {name}")
+    return report, work
+
+
+def both_sources(run, claims):
+    """The kernel's own counters and the agent's, read at the same time by two recorders."""
+    (memory, work), (agent, _) = (guest_counts(run, claims, name) for name in ("memory", "agent"))
+    for event in [*BOOKS, "guest:interrupts"]:
+        (low, high), (least, most) = ([total(rows, event) for rows in inside_and_around(report, work)]
+                                      for report in (memory, agent))
+        claims.check(low <= most and least <= high, f"{event}: {low} to {high} by the guest's memory, {least} to "
+                     f"{most} by its agent")
+    source = {name: (run.recording(name) / "vms").read_text() for name in ("memory", "agent")}
+    claims.check("agent ok: it counted guest:system-calls\n" in source["memory"],
+                 "its agent counts what the kernel does not, and nothing else")
+    claims.check("guest:context-switches, guest:page-faults" in source["agent"],
+                 "its agent counts all where the kernel is not looked for")
+
+
+def killed_agent(run, claims):
+    """What it counted is missing from then on, and never wrong; the rest goes on."""
+    said = run.command_output(4, "err")
+    claims.check("guest:system-calls is missing from now on" in said, f"it is said that the agent ended: {said!r}")
+    report = stat(run, "killed")
+    check_chain(claims, report, "the agent is killed")
+    kernels, agents = ([row["events"][event]["live"] for row in report["intervals"][:-1]]
+                       for event in ("guest:forks", "guest:system-calls"))
+    begin = kernels.index(1)  # until its first VM entry nothing is known of the guest
+    claims.check(begin < 10 and all(kernels[begin:]), f"the kernel's own counters are there from interval {begin} on")
+    end = agents.index(0, begin)
+    claims.check(agents[begin] == 1 and begin < end and not any(agents[end:]),
+                 f"the agent's from {begin} to {end} of {len(agents)}")
+
+
+def native_calls(run, claims):
+    """Without a hypervisor the host's kernel is the one that counts."""
+    counted = total(stat(run, "native")["intervals"], "guest:system-calls")
+    claims.check(CALLS <= counted <= CALLS * 1.02, f"{CALLS} system calls natively: {counted} are counted")
 
 
 def machine_names(run, claims):
@@ -103,16 +158,18 @@ def machine_names(run, claims):
     switches, counted = (total(rows, event) for event in ("sched:sched_switch", "context-switches"))
     claims.check(counted > 20 and abs(switches - counted) <= 4,
                  f"sched:sched_switch: {switches}, context switches: {counted}")
-    claims.check("msr/tsc/ " in run.command_output(4), "msr/tsc/ is in the list of events")
-    refused = run.command_output(4, "err")
+    claims.check("msr/tsc/ " in run.command_output(5), "msr/tsc/ is in the list of events")
+    refused = run.command_output(5, "err")
     claims.check("'sched:sched_swich': there is no such tracepoint (near it: sched:sched_switch" in refused,
                  "a tracepoint that is none is refused, with one that is")
 
 
 def known(run, claims):
     known_exits(run, claims)
-    guest_counts(run, claims)
+    both_sources(run, claims)
+    killed_agent(run, claims)
     machine_names(run, claims)
+    native_calls(run, claims)
 
 
 # One nanosecond is one instruction here: costs of exits are figures, not noise.

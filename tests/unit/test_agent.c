@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "collect/agent_client.h"
+#include "collect/agent_counts.h"
 #include "guest/agent.h"
 #include "guest/direct_map.h"
 #include "guest/tracker.h"
@@ -259,6 +260,110 @@ static void test_transfer(void **state)
 	assert_int_equal(access("test_agent.maps", F_OK), -1);
 }
 
+static bool parse_request(const char *line, struct vp_counts_request *request)
+{
+	return vp_counts_request_parse((struct vp_slice){line, strlen(line)}, request);
+}
+
+static void test_counts_request(void **state)
+{
+	const struct vp_counts_request all = {.seal = UINT64_MAX,
+					      .events = (1U << VP_GUEST_COUNT) - 1};
+	struct vp_counts_request request;
+	struct vp_buffer line = {0};
+
+	vp_counts_request_write(&all, &line);
+	assert_true(line.size < VP_AGENT_MAX_REQUEST);
+	line.bytes[--line.size] = 0;
+	assert_true(parse_request(line.bytes, &request));
+	assert_true(request.seal == all.seal && request.events == all.events);
+	vp_buffer_deinit(&line);
+	assert_true(parse_request("vperf-request 1 counts 1f guest:forks", &request));
+	assert_true(request.seal == 0x1f && request.events == 1U << VP_GUEST_forks);
+	static const char *const others[] = {"vperf-request 1 dump",
+					     "vperf-request 1 counts",
+					     "vperf-request 1 counts 1f",
+					     "vperf-request 1 counts 0 guest:forks",
+					     "vperf-request 1 counts 1f guest:knives",
+					     "vperf-request 1 counts x guest:forks",
+					     "vperf-request 1 countsx 1f guest:forks"};
+	for (size_t i = 0; i < VP_ARRAY_SIZE(others); i++)
+		assert_false(parse_request(others[i], &request));
+}
+
+/* Hears of a guest that answers so; it is over when the guest has closed. */
+static struct vp_agent_counts *hear_of(const char *answer, bool hang, pid_t *child)
+{
+	struct vp_agent_counts *counts;
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	*child = play_guest(fds[1], answer, 1, hang);
+	close(fds[1]);
+	expect_no_error(vp_agent_counts_start_from(fds[0], "guest 'g'", 1, &counts));
+	for (int tries = 0; tries < 1000; tries++) {
+		enum vp_agent_counts_state now = vp_agent_counts_hear(counts, 60);
+		if (now == VP_AGENT_GONE || (hang && now == VP_AGENT_COUNTING))
+			break;
+	}
+	return counts;
+}
+
+static void expect_gone(const char *answer, const char *why)
+{
+	pid_t child;
+	struct vp_agent_counts *counts = hear_of(answer, false, &child);
+
+	if (!strstr(vp_agent_counts_problem(counts), why))
+		fail_msg("'%s' does not say '%s'", vp_agent_counts_problem(counts), why);
+	vp_agent_counts_free(counts);
+	waitpid(child, NULL, 0);
+}
+
+#define HEAD "vperf-counts 1\nseal 1000\n"
+
+static void test_counts_answer(void **state)
+{
+	pid_t child;
+
+	if (geteuid()) /* only root can give up all its rights */
+		skip();
+	struct vp_agent_counts *counts = hear_of(
+	    HEAD "count 3 guest:forks 1008\nwithout guest:major-faults\nend 4\n", true, &child);
+	const struct vp_agent_places *places = vp_agent_counts_places(counts);
+	assert_int_equal(vp_agent_counts_hear(counts, 0), VP_AGENT_COUNTING);
+	assert_true(places->seal && places->seal_gpa == 0x1000 && places->counts.count == 1);
+	assert_true(places->counts.at[0].vcpu == 3 && places->counts.at[0].gpa == 0x1008);
+	assert_int_equal(places->counts.at[0].event, VP_GUEST_forks);
+	assert_int_equal(places->without, 1U << VP_GUEST_major_faults);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	while (vp_agent_counts_hear(counts, 1000) != VP_AGENT_GONE)
+		;
+	assert_non_null(strstr(vp_agent_counts_problem(counts), "the agent of guest 'g' "));
+	vp_agent_counts_free(counts);
+}
+
+static void test_counts_of_liars(void **state)
+{
+	if (geteuid())
+		skip();
+	expect_gone("error too \033many\n", "refuses: too ?many");
+	expect_gone(HEAD "end 2\nerror enough\n", "stopped: enough");
+	expect_gone("seal 1000\n", "a line 1 that is none of an answer");
+	expect_gone("vperf-counts 2\n", "a line 1 that");
+	expect_gone(HEAD "vperf-counts 1\n", "a line 3 that");
+	expect_gone(HEAD "count 4294967296 guest:forks 0\n", "a line 3 that");
+	expect_gone(HEAD "count 1 guest:forks 12345678123456781\n", "a line 3 that");
+	expect_gone(HEAD "end 3\n", "a line 3 that");
+	expect_gone(HEAD "end 2 x\n", "a line 3 that");
+	char endless[1000];
+	memset(endless, 'x', sizeof(endless) - 1);
+	endless[sizeof(endless) - 1] = 0;
+	expect_gone(endless, "a line of more than");
+	expect_gone("", "has ended");
+}
+
 static uint32_t find_space(const struct vp_maps *maps, uint32_t tgid)
 {
 	for (uint32_t i = 0; i < maps->spaces.count; i++)
@@ -300,13 +405,11 @@ static void test_dump(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_life_of_a_process),
-	    cmocka_unit_test(test_vfork),
-	    cmocka_unit_test(test_mappings_seen_twice),
-	    cmocka_unit_test(test_memory_is_bounded),
-	    cmocka_unit_test(test_direct_map),
-	    cmocka_unit_test(test_transfer),
-	    cmocka_unit_test(test_dump),
+	    cmocka_unit_test(test_life_of_a_process),   cmocka_unit_test(test_vfork),
+	    cmocka_unit_test(test_mappings_seen_twice), cmocka_unit_test(test_memory_is_bounded),
+	    cmocka_unit_test(test_direct_map),          cmocka_unit_test(test_transfer),
+	    cmocka_unit_test(test_counts_request),      cmocka_unit_test(test_counts_answer),
+	    cmocka_unit_test(test_counts_of_liars),     cmocka_unit_test(test_dump),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

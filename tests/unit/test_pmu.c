@@ -47,6 +47,7 @@ static int make_sysfs(void **state)
 	make_file(DEVICES "power/events/energy", "event=0x02\n");
 	make_file("kernel/tracing/events/sched/sched_switch/id", "316\n");
 	make_file("kernel/tracing/events/sched/sched_wakeup/id", "318\n");
+	make_file("kernel/tracing/events/raw_syscalls/sys_enter/id", "348\n");
 	return 0;
 }
 
@@ -94,6 +95,25 @@ static void assert_refused(const char *recipe_text, const char *sentence)
 	assert_non_null(error);
 	assert_string_equal(vp_error_message(error), sentence);
 	vp_error_free(error);
+	vp_recipe_deinit(&recipe);
+}
+
+/* What stands for a guest kernel's event is missing where the machine has none, as that may be. */
+static void test_native(void **state)
+{
+	const char text[] = "count guest:context-switches guest:system-calls";
+	struct vp_recipe recipe;
+
+	expect_no_error(vp_recipe_parse("r", text, sizeof(text) - 1, &recipe));
+	expect_no_error(vp_recipe_make_native("r", &recipe));
+	expect_no_error(vp_pmu_resolve_recipe(SYSFS "/bus", "r", &recipe));
+	assert_int_equal(recipe.events.at[0].event.type, PERF_TYPE_SOFTWARE);
+	assert_int_equal(recipe.events.at[1].event.type, UINT32_MAX);
+	recipe.events.at[1].event.of_machine = true;
+	expect_no_error(vp_pmu_resolve_recipe(SYSFS, "r", &recipe));
+	assert_int_equal(recipe.events.at[1].event.type, PERF_TYPE_TRACEPOINT);
+	assert_int_equal(recipe.events.at[1].event.config, 348);
+	assert_string_equal(recipe.events.at[1].name, "guest:system-calls");
 	vp_recipe_deinit(&recipe);
 }
 
@@ -164,9 +184,8 @@ static void test_listed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_found),
-	    cmocka_unit_test(test_refused),
-	    cmocka_unit_test(test_without_tracefs),
+	    cmocka_unit_test(test_found),   cmocka_unit_test(test_native),
+	    cmocka_unit_test(test_refused), cmocka_unit_test(test_without_tracefs),
 	    cmocka_unit_test(test_listed),
 	};
 

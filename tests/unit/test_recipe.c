@@ -145,6 +145,12 @@ static void test_refused(void **state)
 	assert_refused("count exits\ncount exits", "r:2:7: 'exits' is counted already");
 	assert_refused("set cycles exits",
 		       "r:1:12: 'exits' is no counter of perf's: expected it behind 'count'");
+	assert_refused(
+	    "interval exits 5\nsub-intervals 6\nset cycles\nset branches",
+	    "r:4:1: the interval is too short for 6 sub-intervals: expected at least 1 each");
+	assert_refused("interval time 30us\nsub-intervals 4\nset cycles\nset branches",
+		       "r:4:1: the interval is too short for 4 sub-intervals: expected at least "
+		       "10000 ns each");
 	assert_refused("sub-intervals 1\nset cycles\nset branches",
 		       "r:3:1: 2 sets do not fit into 1 sub-intervals: expected at most as many "
 		       "sets");

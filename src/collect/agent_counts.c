@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/agent_counts.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/file.h"
+#include "collect/agent_client.h"
+#include "collect/confine.h"
+
+enum {
+	TRIES = 40, /* a guest that was just started has no agent yet */
+	RETRY_S = 3,
+	CONNECT_S = 5,
+	LONGEST_LINE = 256,
+};
+
+enum news_kind { NEWS_ABSENT, NEWS_SEAL, NEWS_PLACE, NEWS_WITHOUT, NEWS_WHOLE, NEWS_GONE };
+
+/* What the process that talks to the agent says, one packet each. */
+struct news {
+	uint32_t kind; /* enum news_kind */
+	uint32_t vcpu, event;
+	uint64_t gpa;
+	char text[232]; /* why the agent is absent or gone; may be the guest's own words */
+};
+
+struct vp_agent_counts {
+	pid_t process;
+	int channel;
+	enum vp_agent_counts_state state;
+	struct vp_agent_places places;
+	char *problem;
+};
+
+/* The process that talks to the agent, and its confinement. */
+struct talker {
+	unsigned cid, port;
+	struct vp_counts_request request;
+	const char *name; /* of the guest */
+	int fd, channel;
+	struct vp_buffer heard; /* the begin of a line */
+	struct vp_counts_answer answer;
+};
+
+static void tell(const struct talker *talker, const struct news *news)
+{
+	if (write(talker->channel, news, sizeof(*news)) != sizeof(*news))
+		_exit(1);
+}
+
+static void tell_error(const struct talker *talker, enum news_kind kind, struct vp_error *error)
+{
+	struct news news = {.kind = kind};
+
+	strncpy(news.text, vp_error_message(error), sizeof(news.text) - 1);
+	vp_error_free(error);
+	tell(talker, &news);
+}
+
+/* Until there is an agent, or no use in waiting for one. */
+static void connect_agent(struct talker *talker)
+{
+	for (int tries = 0; talker->fd < 0; tries++) {
+		struct vp_error *error =
+		    vp_agent_connect(talker->cid, talker->port, CONNECT_S, &talker->fd);
+		if (!error)
+			break;
+		tell_error(talker, tries < TRIES ? NEWS_ABSENT : NEWS_GONE, error);
+		if (tries == TRIES)
+			_exit(0);
+		sleep(RETRY_S);
+	}
+}
+
+/* Confined, it cannot wait but in read(). */
+static struct vp_error *prepare_waiting(const struct talker *talker)
+{
+	const struct timeval keep = {.tv_sec = VP_COUNTS_KEEP_S};
+
+	if (setsockopt(talker->fd, SOL_SOCKET, SO_RCVTIMEO, &keep, sizeof(keep)) ||
+	    setsockopt(talker->fd, SOL_SOCKET, SO_SNDTIMEO, &keep, sizeof(keep)))
+		return vp_error_errno(errno, "cannot set how long the agent of %s may take",
+				      talker->name);
+	return NULL;
+}
+
+static struct vp_error *say(const struct talker *talker, const char *text, size_t size)
+{
+	int result = vp_fd_write_all(talker->fd, text, size);
+
+	return result ? vp_error_errno(-result, "the agent of %s does not listen", talker->name)
+		      : NULL;
+}
+
+static struct vp_error *ask(const struct talker *talker)
+{
+	struct vp_buffer line = {0};
+
+	vp_counts_request_write(&talker->request, &line);
+	struct vp_error *error = say(talker, line.bytes, line.size);
+	vp_buffer_deinit(&line);
+	return error;
+}
+
+static struct vp_error *take_line(struct talker *talker, struct vp_slice text)
+{
+	static const uint32_t kinds[] = {[VP_COUNTS_SEAL] = NEWS_SEAL,
+					 [VP_COUNTS_PLACE] = NEWS_PLACE,
+					 [VP_COUNTS_WITHOUT] = NEWS_WITHOUT,
+					 [VP_COUNTS_END] = NEWS_WHOLE};
+	struct vp_counts_line line;
+	VP_AUTO_ERROR struct vp_error *error = vp_counts_answer_take(&talker->answer, text, &line);
+
+	if (error)
+		return vp_error_new("the agent of %s %s", talker->name, vp_error_message(error));
+	if (line.kind != VP_COUNTS_HEAD)
+		tell(talker, &(struct news){.kind = kinds[line.kind],
+					    .vcpu = line.vcpu,
+					    .event = line.event,
+					    .gpa = line.number});
+	return NULL;
+}
+
+static struct vp_error *take_lines(struct talker *talker)
+{
+	struct vp_buffer *heard = &talker->heard;
+	struct vp_cursor cursor = vp_cursor_of(heard->bytes, heard->size);
+	struct vp_slice line;
+
+	while (memchr(cursor.next, '\n', vp_cursor_left(&cursor)) && vp_cursor_line(&cursor, &line))
+		VP_TRY(take_line(talker, line));
+	size_t left = vp_cursor_left(&cursor);
+	if (left > LONGEST_LINE)
+		return vp_error_new("the agent of %s says a line of more than %d bytes",
+				    talker->name, LONGEST_LINE);
+	memmove(heard->bytes, cursor.next, left);
+	heard->size = left;
+	return NULL;
+}
+
+/* Hands over what the agent says and renews its lease, until either of them has enough. */
+static struct vp_error *listen_to(struct talker *talker)
+{
+	enum { PIECE = 4096 };
+
+	VP_TRY(ask(talker));
+	for (;;) {
+		char *room = vp_buffer_extend(&talker->heard, PIECE);
+		ssize_t got = read(talker->fd, room, PIECE);
+		talker->heard.size -= PIECE - (size_t)(got > 0 ? got : 0);
+		if (got > 0) {
+			VP_TRY(take_lines(talker));
+		} else if (got < 0 && errno == EAGAIN && talker->answer.whole) {
+			VP_TRY(say(talker, VP_COUNTS_KEEP, sizeof(VP_COUNTS_KEEP) - 1));
+		} else if (got < 0 && errno == EAGAIN) {
+			return vp_error_new("the agent of %s sent nothing for %d s", talker->name,
+					    VP_COUNTS_KEEP_S);
+		} else if (got == 0) {
+			return vp_error_new("the agent of %s has ended", talker->name);
+		} else if (errno != EINTR) {
+			return vp_error_errno(errno, "the agent of %s broke off", talker->name);
+		}
+	}
+}
+
+static VP_NORETURN void talk(struct talker *talker)
+{
+	/* What ends a recording from the terminal goes to all; this one ends with its parent. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	connect_agent(talker);
+	struct vp_error *error = prepare_waiting(talker);
+	if (!error) {
+		int keep[] = {talker->fd, talker->channel};
+		if (!vp_confine(keep, VP_ARRAY_SIZE(keep)))
+			_exit(1);
+		talker->fd = keep[0];
+		talker->channel = keep[1];
+		error = listen_to(talker);
+	}
+	tell_error(talker, NEWS_GONE, error);
+	_exit(0);
+}
+
+static struct vp_error *start(struct talker *talker, struct vp_agent_counts **ret)
+{
+	int channels[2];
+
+	if (getrandom(&talker->request.seal, sizeof(talker->request.seal), 0) !=
+	    sizeof(talker->request.seal))
+		return vp_error_errno(errno, "cannot get a random number");
+	talker->request.seal |= 1; /* 0 is what a broken one is */
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channels))
+		return vp_error_errno(errno, "cannot make a socket pair");
+	talker->channel = channels[1];
+	pid_t process = fork();
+	if (process == 0)
+		talk(talker);
+	close(channels[1]);
+	if (process < 0) {
+		close(channels[0]);
+		return vp_error_errno(errno, "cannot start a process");
+	}
+	struct vp_agent_counts *counts = vp_alloc(sizeof(*counts));
+	*counts = (struct vp_agent_counts){
+	    .process = process, .channel = channels[0], .places = {.seal = talker->request.seal}};
+	*ret = counts;
+	return NULL;
+}
+
+struct vp_error *vp_agent_counts_start(unsigned cid, unsigned port, uint32_t events,
+				       struct vp_agent_counts **ret)
+{
+	VP_AUTO_FREE char *name = vp_format("guest CID %u", cid);
+	struct talker talker = {
+	    .cid = cid, .port = port, .request = {.events = events}, .name = name, .fd = -1};
+
+	return start(&talker, ret);
+}
+
+struct vp_error *vp_agent_counts_start_from(int fd, const char *name, uint32_t events,
+					    struct vp_agent_counts **ret)
+{
+	VP_AUTO_CLOSE int own = fd;
+	struct talker talker = {.request = {.events = events}, .name = name, .fd = own};
+
+	return start(&talker, ret);
+}
+
+void vp_agent_counts_free(struct vp_agent_counts *counts)
+{
+	if (!counts)
+		return;
+	close(counts->channel);
+	kill(counts->process, SIGKILL);
+	while (waitpid(counts->process, NULL, 0) < 0 && errno == EINTR)
+		;
+	vp_vec_deinit(&counts->places.counts);
+	free(counts->problem);
+	free(counts);
+}
+
+static void take_problem(struct vp_agent_counts *counts, const char *text, size_t room)
+{
+	free(counts->problem);
+	counts->problem = vp_strndup(text, strnlen(text, room));
+	for (char *c = counts->problem; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+}
+
+static void take_news(struct vp_agent_counts *counts, const struct news *news)
+{
+	struct vp_agent_places *places = &counts->places;
+
+	switch (news->kind) {
+	case NEWS_ABSENT:
+	case NEWS_GONE:
+		take_problem(counts, news->text, sizeof(news->text));
+		counts->state = news->kind == NEWS_GONE ? VP_AGENT_GONE : VP_AGENT_ABSENT;
+		break;
+	case NEWS_SEAL:
+		places->seal_gpa = news->gpa;
+		break;
+	case NEWS_PLACE:
+		if (news->event < VP_GUEST_COUNT && places->counts.count < VP_COUNTS_MOST_PLACES)
+			vp_vec_push(&places->counts,
+				    ((struct vp_agent_place){
+					news->vcpu, (enum vp_guest_count)news->event, news->gpa}));
+		break;
+	case NEWS_WITHOUT:
+		if (news->event < VP_GUEST_COUNT)
+			places->without |= 1U << news->event;
+		break;
+	default:
+		counts->state = VP_AGENT_COUNTING;
+	}
+}
+
+enum vp_agent_counts_state vp_agent_counts_hear(struct vp_agent_counts *counts, int timeout_ms)
+{
+	enum vp_agent_counts_state before = counts->state;
+	struct pollfd ready = {.fd = counts->channel, .events = POLLIN};
+	static const char died[] = "the process that talks to the agent has died";
+	struct news news;
+
+	while (counts->state != VP_AGENT_GONE &&
+	       poll(&ready, 1, counts->state == before ? timeout_ms : 0) > 0) {
+		ssize_t got = recv(counts->channel, &news, sizeof(news), MSG_DONTWAIT);
+		if (got == sizeof(news)) {
+			take_news(counts, &news);
+		} else if (got >= 0 || (errno != EAGAIN && errno != EINTR)) {
+			take_problem(counts, died, sizeof(died));
+			counts->state = VP_AGENT_GONE;
+		}
+	}
+	return counts->state;
+}
+
+const struct vp_agent_places *vp_agent_counts_places(const struct vp_agent_counts *counts)
+{
+	return &counts->places;
+}
+
+const char *vp_agent_counts_problem(const struct vp_agent_counts *counts)
+{
+	return counts->problem ? counts->problem : "it has not answered";
+}

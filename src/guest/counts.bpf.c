@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Counts what this kernel does on each of its CPUs, for a host that reads the counts in this
+ * machine's memory. Loaded only while a host asks for it, and of these programs only those that
+ * count what it asks for.
+ *
+ * Each counts what the kernel itself does at that place, where it does: runqueues.nr_switches,
+ * kernel_stat.irqs_sum, apic_timer_irqs, PGFAULT, PGMAJFAULT.
+ */
+#include <linux/bpf.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "guest/counts.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct task_struct {
+	int tgid;
+};
+
+struct irqaction {
+	struct irqaction *next;
+};
+
+#pragma clang attribute pop
+
+/* Values are the kernel's own: CO-RE looks them up by name. */
+enum vm_fault_reason { VM_FAULT_MAJOR = 0x4, VM_FAULT_RETRY = 0x400 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* sized by the loader */
+	__type(key, __u32);
+	__type(value, struct vp_counts_cell);
+} cells SEC(".maps");
+
+/* The process for which is counted. */
+unsigned int owner = 0;
+
+/* No program here is interrupted by itself: a plain addition loses nothing. */
+static __always_inline void count(enum vp_guest_count event)
+{
+	__u32 place = bpf_get_smp_processor_id() + 1;
+	struct vp_counts_cell *cell = bpf_map_lookup_elem(&cells, &place);
+
+	if (cell)
+		cell->words[event]++;
+}
+
+SEC("raw_tp/sched_switch")
+int on_switch(void *context)
+{
+	count(VP_GUEST_switches);
+	return 0;
+}
+
+/* Kernels differ in whether a fault that is tried again counts twice: since v6.4 (53156443b049) it
+ * does not. */
+SEC("fexit/handle_mm_fault")
+int BPF_PROG(on_fault, void *vma, unsigned long address, unsigned int flags, void *regs,
+	     unsigned int result)
+{
+	if (!(result & bpf_core_enum_value(enum vm_fault_reason, VM_FAULT_RETRY)))
+		count(VP_GUEST_faults);
+	if (result & bpf_core_enum_value(enum vm_fault_reason, VM_FAULT_MAJOR))
+		count(VP_GUEST_major_faults);
+	return 0;
+}
+
+/* Devices that share an interrupt are asked one after the other: the last one counts. */
+SEC("raw_tp/irq_handler_entry")
+int on_interrupt(struct bpf_raw_tracepoint_args *context)
+{
+	struct irqaction *action = (struct irqaction *)context->args[1];
+
+	if (!BPF_CORE_READ(action, next))
+		count(VP_GUEST_interrupts);
+	return 0;
+}
+
+SEC("raw_tp/local_timer_entry")
+int on_timer(void *context)
+{
+	count(VP_GUEST_timer);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_fork")
+int on_fork(void *context)
+{
+	__u32 place = 0;
+	struct vp_counts_cell *cell = bpf_map_lookup_elem(&cells, &place);
+
+	if (cell)
+		__sync_fetch_and_add(&cell->words[VP_GUEST_forks], 1);
+	return 0;
+}
+
+SEC("raw_tp/sys_enter")
+int on_system_call(void *context)
+{
+	count(VP_GUEST_system_calls);
+	return 0;
+}
+
+/*
+ * Whatever ends the owner ends these programs too, a moment later. The seal is broken while they
+ * still count, so that nobody takes counts that stand still for true.
+ */
+SEC("raw_tp/sched_process_exit")
+int on_exit(struct bpf_raw_tracepoint_args *context)
+{
+	struct task_struct *task = (struct task_struct *)context->args[0];
+	__u32 place = 0;
+	struct vp_counts_cell *cell = bpf_map_lookup_elem(&cells, &place);
+
+	if (cell && (unsigned int)BPF_CORE_READ(task, tgid) == owner)
+		cell->words[VP_COUNTS_SEAL_WORD] = 0;
+	return 0;
+}
+
+/* Run once by the owner: its number here is the kernel's, whatever container it lives in. */
+SEC("raw_tp")
+int own(void *context)
+{
+	owner = bpf_get_current_pid_tgid() >> 32;
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Counts events for a host, in memory that it reads by itself: see maps/agent_counts.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/file.h"
+#include "guest/agent.h"
+#include "guest/counts.h"
+#include "guest/counts.skel.h"
+
+/* A line of /proc/cpuinfo is at most as long as the processor's flags. */
+enum { MOST_CPUINFO_BYTES = 64 << 20 };
+
+struct session {
+	const struct vp_counts_request *request;
+	struct vp_counts_bpf *programs;
+	volatile struct vp_counts_cell *cells; /* NULL: not mapped yet */
+	size_t size;                           /* of what is mapped */
+	uint32_t n_cells;
+	uint32_t counted; /* bits of enum vp_guest_count */
+	struct vp_buffer answer;
+	uint64_t lines;
+};
+
+struct program {
+	struct bpf_program *program;
+	uint32_t events; /* that it counts */
+};
+
+enum { N_PROGRAMS = 6 };
+
+static void list_programs(const struct vp_counts_bpf *programs, struct program list[N_PROGRAMS])
+{
+	const struct program all[N_PROGRAMS] = {
+	    {programs->progs.on_switch, 1U << VP_GUEST_switches},
+	    {programs->progs.on_fault, 1U << VP_GUEST_faults | 1U << VP_GUEST_major_faults},
+	    {programs->progs.on_interrupt, 1U << VP_GUEST_interrupts},
+	    {programs->progs.on_timer, 1U << VP_GUEST_timer},
+	    {programs->progs.on_fork, 1U << VP_GUEST_forks},
+	    {programs->progs.on_system_call, 1U << VP_GUEST_system_calls},
+	};
+
+	memcpy(list, all, sizeof(all));
+}
+
+/* Loads what counts these events. */
+static int load(struct session *session, uint32_t events)
+{
+	struct program list[N_PROGRAMS];
+
+	session->programs = vp_counts_bpf__open();
+	if (!session->programs)
+		return -errno;
+	list_programs(session->programs, list);
+	for (size_t i = 0; i < N_PROGRAMS; i++)
+		bpf_program__set_autoload(list[i].program, list[i].events & events);
+	int result = bpf_map__set_max_entries(session->programs->maps.cells, session->n_cells);
+	if (!result)
+		result = vp_counts_bpf__load(session->programs);
+	if (result) {
+		vp_counts_bpf__destroy(session->programs);
+		session->programs = NULL;
+	}
+	return result;
+}
+
+/* A kernel that cannot trace its functions can still count all but page faults. */
+static struct vp_error *load_programs(struct session *session)
+{
+	const uint32_t faults = 1U << VP_GUEST_faults | 1U << VP_GUEST_major_faults;
+	int result = load(session, session->request->events);
+
+	if (result && session->request->events & faults)
+		result = load(session, session->request->events & ~faults);
+	return result ? vp_error_errno(-result, "cannot load the counting programs") : NULL;
+}
+
+static struct vp_error *map_cells(struct session *session)
+{
+	size_t page = (size_t)getpagesize(), size = session->n_cells * sizeof(*session->cells);
+
+	session->size = (size + page - 1) / page * page;
+	void *cells = mmap(NULL, session->size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			   bpf_map__fd(session->programs->maps.cells), 0);
+	if (cells == MAP_FAILED)
+		return vp_error_errno(errno, "cannot map the counts");
+	session->cells = cells;
+	return NULL;
+}
+
+/* First what breaks the seal, then the seal, then what counts: the host believes no other order. */
+static struct vp_error *start(struct session *session)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, options);
+	struct program list[N_PROGRAMS];
+
+	if (bpf_prog_test_run_opts(bpf_program__fd(session->programs->progs.own), &options))
+		return vp_error_errno(errno, "cannot run a program in the kernel");
+	/* Links live as long as this process: it ends with the session. */
+	if (!bpf_program__attach(session->programs->progs.on_exit))
+		return vp_error_errno(errno, "cannot watch processes end");
+	session->cells[0].words[VP_COUNTS_SEAL_WORD] = session->request->seal;
+	list_programs(session->programs, list);
+	for (size_t i = 0; i < N_PROGRAMS; i++)
+		if (bpf_program__autoload(list[i].program) && bpf_program__attach(list[i].program))
+			session->counted |= list[i].events;
+	session->counted &= session->request->events;
+	return NULL;
+}
+
+static void put_line(struct session *session, const struct vp_counts_line *line)
+{
+	vp_counts_line_write(line, &session->answer);
+	session->lines++;
+}
+
+/*
+ * The guest-physical address of a word. Its page is the kernel's own (vmalloc): it neither moves
+ * nor is it swapped out.
+ */
+static struct vp_error *address_of(const volatile void *word, int pagemap, uint64_t *ret)
+{
+	const uint64_t present = 1ULL << 63, frame_bits = (1ULL << 55) - 1;
+	uint64_t page = (uint64_t)getpagesize(), address = (uint64_t)(uintptr_t)word, entry = 0;
+
+	(void)*(const volatile char *)word; /* mapped from now on */
+	if (pread(pagemap, &entry, sizeof(entry), (off_t)(address / page * sizeof(entry))) !=
+	    sizeof(entry))
+		return vp_error_errno(errno, "cannot read '/proc/self/pagemap'");
+	if (!(entry & present) || !(entry & frame_bits))
+		return vp_error_new("'/proc/self/pagemap' does not tell physical addresses: root "
+				    "is needed");
+	*ret = (entry & frame_bits) * page + address % page;
+	return NULL;
+}
+
+static struct vp_error *put_place(struct session *session, uint32_t vcpu, enum vp_guest_count event,
+				  uint32_t cell, int pagemap)
+{
+	struct vp_counts_line line = {.kind = VP_COUNTS_PLACE, .vcpu = vcpu, .event = event};
+
+	VP_TRY(address_of(&session->cells[cell].words[event], pagemap, &line.number));
+	put_line(session, &line);
+	return NULL;
+}
+
+static struct vp_error *put_cpu(struct session *session, uint32_t cpu, uint32_t vcpu, int pagemap)
+{
+	for (uint32_t i = 0; i < VP_GUEST_COUNT && cpu + 1 < session->n_cells; i++)
+		if (session->counted >> i & 1)
+			VP_TRY(put_place(session, vcpu, (enum vp_guest_count)i,
+					 i == VP_GUEST_forks ? 0 : cpu + 1, pagemap));
+	return NULL;
+}
+
+/* The number in a line "KEY\t: NUMBER"; false: it is not of that key. */
+static bool read_field(struct vp_slice line, const char *key, uint32_t *ret)
+{
+	size_t size = strlen(key);
+
+	if (line.size < size || memcmp(line.bytes, key, size) != 0)
+		return false;
+	while (size < line.size && strchr("\t :", line.bytes[size]))
+		size++;
+	struct vp_cursor rest = vp_cursor_of(line.bytes + size, line.size - size);
+	*ret = (uint32_t)vp_cursor_decimal(&rest);
+	return vp_cursor_ok(&rest);
+}
+
+/* KVM numbers vCPUs by their APIC ids; processors without have the number that Linux gives them. */
+static struct vp_error *put_cpus(struct session *session, int pagemap)
+{
+	struct vp_buffer text = {0};
+	struct vp_error *error = vp_file_read("/proc/cpuinfo", MOST_CPUINFO_BYTES, &text);
+	struct vp_cursor lines = vp_cursor_of(text.bytes, text.size);
+	uint32_t cpu = UINT32_MAX, vcpu = 0, next;
+	struct vp_slice line;
+
+	while (!error && vp_cursor_line(&lines, &line)) {
+		if (read_field(line, "apicid", &vcpu) || !read_field(line, "processor", &next))
+			continue;
+		if (cpu != UINT32_MAX)
+			error = put_cpu(session, cpu, vcpu, pagemap);
+		cpu = vcpu = next;
+	}
+	if (!error && cpu != UINT32_MAX)
+		error = put_cpu(session, cpu, vcpu, pagemap);
+	vp_buffer_deinit(&text);
+	return error;
+}
+
+static struct vp_error *make_answer(struct session *session)
+{
+	VP_AUTO_CLOSE int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	struct vp_counts_line line = {.kind = VP_COUNTS_HEAD, .number = 1};
+	uint32_t without = session->request->events & ~session->counted;
+
+	if (pagemap < 0)
+		return vp_error_errno(errno, "cannot open '/proc/self/pagemap'");
+	put_line(session, &line);
+	line.kind = VP_COUNTS_SEAL;
+	VP_TRY(address_of(&session->cells[0].words[VP_COUNTS_SEAL_WORD], pagemap, &line.number));
+	put_line(session, &line);
+	VP_TRY(put_cpus(session, pagemap));
+	line.kind = VP_COUNTS_WITHOUT;
+	for (line.event = 0; line.event < VP_GUEST_COUNT; line.event++)
+		if (without >> line.event & 1)
+			put_line(session, &line);
+	line = (struct vp_counts_line){.kind = VP_COUNTS_END, .number = session->lines};
+	put_line(session, &line);
+	return NULL;
+}
+
+static struct vp_error *begin(struct session *session)
+{
+	int cpus = libbpf_num_possible_cpus();
+
+	if (cpus < 0)
+		return vp_error_errno(-cpus, "cannot count the CPUs");
+	session->n_cells = (uint32_t)cpus + 1;
+	VP_TRY(load_programs(session));
+	VP_TRY(map_cells(session));
+	VP_TRY(start(session));
+	return make_answer(session);
+}
+
+/* Until the host goes, or says nothing for too long. */
+static void hold(int fd)
+{
+	const struct timeval lease = {.tv_sec = VP_COUNTS_LEASE_S};
+	static const char too_long[] = "error the host said nothing for too long\n";
+	char bytes[64];
+	ssize_t got;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &lease, sizeof(lease));
+	do
+		got = read(fd, bytes, sizeof(bytes));
+	while (got > 0 || (got < 0 && errno == EINTR));
+	if (got < 0 && errno == EAGAIN) {
+		int ignored = vp_fd_write_all(fd, too_long, sizeof(too_long) - 1);
+		(void)ignored;
+	}
+}
+
+/* The end of the process breaks the seal and ends the programs: there is no other way out. */
+int vp_counts_serve(int fd, const struct vp_counts_request *request)
+{
+	struct session session = {.request = request};
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	struct vp_error *error = begin(&session);
+	if (error) {
+		session.answer.size = 0;
+		vp_buffer_printf(&session.answer, "error %s\n", vp_error_message(error));
+	}
+	int result = vp_fd_write_all(fd, session.answer.bytes, session.answer.size);
+	if (!error && !result)
+		hold(fd);
+	vp_error_free(error);
+	vp_buffer_deinit(&session.answer);
+	return result;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "recording/guest_agents.h"
+
+#include <string.h>
+
+#include "collect/clock.h"
+#include "collect/guest_state.h"
+
+struct agent {
+	uint32_t pid;
+	char *vm;                       /* its name */
+	uint32_t wanted;                /* bits of enum vp_guest_count */
+	struct vp_agent_counts *counts; /* NULL: there is none, or none any more */
+	enum vp_agent_counts_state state;
+	char *problem; /* why there is none */
+};
+
+struct vp_guest_agents {
+	struct vp_intervals *intervals;
+	unsigned port;
+	vp_notices *notices;
+	struct vp_guest_lister *lister; /* NULL: not needed yet */
+	VP_VEC(struct agent) agents;
+};
+
+#define NOTICE(agents, ...) vp_vec_push((agents)->notices, vp_format(__VA_ARGS__))
+
+struct vp_guest_agents *vp_guest_agents_new(struct vp_intervals *intervals, unsigned port,
+					    vp_notices *notices)
+{
+	struct vp_guest_agents *agents = vp_alloc(sizeof(*agents));
+
+	*agents =
+	    (struct vp_guest_agents){.intervals = intervals, .port = port, .notices = notices};
+	return agents;
+}
+
+void vp_guest_agents_free(struct vp_guest_agents *agents)
+{
+	if (!agents)
+		return;
+	vp_vec_each (&agents->agents, agent) {
+		vp_agent_counts_free(agent->counts);
+		free(agent->vm);
+		free(agent->problem);
+	}
+	vp_vec_deinit(&agents->agents);
+	vp_guest_lister_free(agents->lister);
+	free(agents);
+}
+
+static struct agent *agent_of(const struct vp_guest_agents *agents, uint32_t pid)
+{
+	vp_vec_each (&agents->agents, agent)
+		if (agent->pid == pid)
+			return agent;
+	return NULL;
+}
+
+/* "guest:forks, guest:system-calls"; a new string. */
+static char *name_events(uint32_t events)
+{
+	struct vp_buffer names = {0};
+
+	for (uint32_t i = 0; i < VP_GUEST_COUNT; i++)
+		if (events >> i & 1)
+			vp_buffer_printf(&names, "%s%s", names.size ? ", " : "",
+					 vp_counts_event_name((enum vp_guest_count)i));
+	char *copy = vp_strdup(vp_buffer_text(&names));
+	vp_buffer_deinit(&names);
+	return copy;
+}
+
+static bool is_one(uint32_t events)
+{
+	return !(events & (events - 1));
+}
+
+/* What the agent was wanted for is not to be had, as of now. */
+static void miss(struct vp_guest_agents *agents, struct agent *agent, const char *why)
+{
+	VP_AUTO_FREE char *names = name_events(agent->wanted);
+
+	if (!agent->problem)
+		NOTICE(agents, "VM '%s': %s need%s the agent in the guest: %s", agent->vm, names,
+		       is_one(agent->wanted) ? "s" : "", why);
+	free(agent->problem);
+	agent->problem = vp_strdup(why);
+}
+
+static void end(struct vp_guest_agents *agents, struct agent *agent)
+{
+	VP_AUTO_FREE char *names = name_events(agent->wanted);
+	const char *why = vp_agent_counts_problem(agent->counts);
+
+	if (agent->state == VP_AGENT_COUNTING) {
+		vp_intervals_forget_agent(agents->intervals, agent->pid);
+		NOTICE(agents, "VM '%s': %s %s missing from now on: %s", agent->vm, names,
+		       is_one(agent->wanted) ? "is" : "are", why);
+		agent->problem = vp_strdup(why);
+	} else {
+		miss(agents, agent, why);
+	}
+	vp_agent_counts_free(agent->counts);
+	agent->counts = NULL;
+	agent->state = VP_AGENT_GONE;
+}
+
+static struct vp_error *read_state(struct vp_guest_agents *agents, uint32_t pid,
+				   vp_guest_states *states)
+{
+	if (!agents->lister)
+		VP_TRY(vp_guest_lister_new(&agents->lister));
+	VP_TRY(vp_guest_lister_read(agents->lister, pid, states));
+	return states->count ? NULL
+			     : vp_error_new("KVM's memory slots are not to be had on this host's "
+					    "kernel");
+}
+
+/* Its addresses are only as good as the memory that KVM says the VM has. */
+static void take_places(struct vp_guest_agents *agents, struct agent *agent)
+{
+	const struct vp_agent_places *places = vp_agent_counts_places(agent->counts);
+	vp_guest_states states = {0};
+	struct vp_error *error = read_state(agents, agent->pid, &states);
+
+	if (!error)
+		error = vp_intervals_take_agent(agents->intervals, &states.at[0], places);
+	vp_guest_states_deinit(&states);
+	uint32_t left = error ? agent->wanted
+			      : agent->wanted & vp_intervals_unknown(agents->intervals, agent->pid);
+	VP_AUTO_FREE char *names = name_events(left);
+	free(agent->problem);
+	agent->problem = error  ? vp_strdup(vp_error_message(error))
+			 : left ? vp_format("it does not count %s", names)
+				: NULL;
+	if (left)
+		NOTICE(agents, "VM '%s': its agent does not give %s%s%s", agent->vm, names,
+		       error ? ": " : "", error ? vp_error_message(error) : "");
+	vp_error_free(error);
+	agent->wanted &= ~left;
+	agent->state = VP_AGENT_COUNTING;
+}
+
+static void hear(struct vp_guest_agents *agents, struct agent *agent, int timeout_ms)
+{
+	if (!agent->counts)
+		return;
+	enum vp_agent_counts_state now = vp_agent_counts_hear(agent->counts, timeout_ms);
+	if (now == VP_AGENT_COUNTING && agent->state != VP_AGENT_COUNTING)
+		take_places(agents, agent);
+	else if (now == VP_AGENT_ABSENT)
+		miss(agents, agent, vp_agent_counts_problem(agent->counts));
+	else if (now == VP_AGENT_GONE)
+		end(agents, agent);
+	if (agent->counts)
+		agent->state = now;
+}
+
+bool vp_guest_agents_asked(const struct vp_guest_agents *agents, const struct vp_vm *vm)
+{
+	return agent_of(agents, vm->pid) != NULL;
+}
+
+void vp_guest_agents_ask(struct vp_guest_agents *agents, const struct vp_vm *vm)
+{
+	uint32_t wanted = vp_intervals_unknown(agents->intervals, vm->pid);
+
+	if (vp_guest_agents_asked(agents, vm))
+		return;
+	struct agent *agent = vp_vec_push_slot(&agents->agents);
+	*agent = (struct agent){.pid = vm->pid, .vm = vp_strdup(vm->name), .wanted = wanted};
+	if (!wanted)
+		return;
+	struct vp_error *error =
+	    vm->cid ? vp_agent_counts_start(vm->cid, agents->port, wanted, &agent->counts)
+		    : vp_error_new("the VM has no vsock device");
+	if (error)
+		miss(agents, agent, vp_error_message(error));
+	vp_error_free(error);
+}
+
+void vp_guest_agents_settle(struct vp_guest_agents *agents, unsigned timeout_ms)
+{
+	uint64_t deadline = vp_clock_monotonic() + timeout_ms * 1000000ULL;
+
+	vp_vec_each (&agents->agents, agent)
+		while (agent->counts && agent->state == VP_AGENT_ASKED &&
+		       vp_clock_monotonic() < deadline)
+			hear(agents, agent, 20);
+}
+
+void vp_guest_agents_step(struct vp_guest_agents *agents)
+{
+	vp_vec_each (&agents->agents, agent)
+		hear(agents, agent, 0);
+}
+
+char *vp_guest_agents_state(const struct vp_guest_agents *agents, const struct vp_vm *vm)
+{
+	const struct agent *agent = agent_of(agents, vm->pid);
+
+	if (!agent || (!agent->wanted && !agent->problem))
+		return vp_strdup("");
+	if (agent->state != VP_AGENT_COUNTING || !agent->wanted)
+		return vp_strdup(agent->problem ? agent->problem : "it did not answer");
+	VP_AUTO_FREE char *names = name_events(agent->wanted);
+	return vp_format("ok: it counted %s%s%s", names, agent->problem ? "; " : "",
+			 agent->problem ? agent->problem : "");
+}

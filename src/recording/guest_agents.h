@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Has the agents in guests count those events of their kernels that the guests' memory does not
+ * tell, for intervals. Nothing here waits for an agent while intervals are counted.
+ */
+#ifndef VP_RECORDING_GUEST_AGENTS_H
+#define VP_RECORDING_GUEST_AGENTS_H
+
+#include "collect/intervals.h"
+#include "recording/notices.h"
+#include "schema/vm.h"
+
+struct vp_guest_agents;
+
+/* Both outlive it. `port` is the agents' vsock port, 0: the usual one. */
+struct vp_guest_agents *vp_guest_agents_new(struct vp_intervals *intervals, unsigned port,
+					    vp_notices *notices);
+void vp_guest_agents_free(struct vp_guest_agents *agents);
+/* Asks the VM's agent for what is not known of its guest now; only the first time. */
+void vp_guest_agents_ask(struct vp_guest_agents *agents, const struct vp_vm *vm);
+bool vp_guest_agents_asked(const struct vp_guest_agents *agents, const struct vp_vm *vm);
+/* Waits until all have answered or are known to be absent, or so long. */
+void vp_guest_agents_settle(struct vp_guest_agents *agents, unsigned timeout_ms);
+/* Takes the news that have come. */
+void vp_guest_agents_step(struct vp_guest_agents *agents);
+/* One sentence on how it went, "ok: …" if it did, "" if nothing was asked; a new string. */
+char *vp_guest_agents_state(const struct vp_guest_agents *agents,
+			    const struct vp_vm *vm) VP_MUST_CHECK;
+
+#endif
