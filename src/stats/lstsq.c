@@ -8,6 +8,8 @@
 
 /* A dependent column's weight on another one below this is rounding. */
 #define NO_WEIGHT 1e-8
+/* A sum of squares below this may have lost some of them. */
+#define SMALLEST_SQUARES 1e-200
 
 static double dot(const double *a, const double *b, size_t n)
 {
@@ -20,8 +22,11 @@ static double dot(const double *a, const double *b, size_t n)
 
 static double norm(const double *a, size_t n)
 {
-	double most = 0, sum = 0;
+	double most = 0, sum = dot(a, a, n);
 
+	if (sum > SMALLEST_SQUARES && sum < INFINITY)
+		return sqrt(sum);
+	sum = 0;
 	for (size_t i = 0; i < n; i++)
 		most = fmax(most, fabs(a[i]));
 	if (most == 0)

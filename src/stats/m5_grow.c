@@ -53,8 +53,9 @@ static bool all_differ(const double *x, const uint32_t *rows, size_t n)
 }
 
 /*
- * Orders the node's rows by an input as WEKA would, from the order that they are in. Where no value
- * repeats there is only one such order, which is known from the root's.
+ * Orders the node's rows by an input as WEKA would, from the order that they are in; g->x gets the
+ * input's values. Where no value repeats there is only one such order, which is known from the
+ * root's.
  */
 static void sort_rows(struct grower *g, size_t input, struct piece piece)
 {
@@ -64,6 +65,8 @@ static void sort_rows(struct grower *g, size_t input, struct piece piece)
 
 	if (sorted && all_differ(x, sorted, piece.n)) {
 		memcpy(rows, sorted, piece.n * sizeof(*rows));
+		for (size_t i = 0; i < piece.n; i++)
+			g->x[i] = x[rows[i]];
 		return;
 	}
 	for (size_t i = 0; i < piece.n; i++)
@@ -71,6 +74,8 @@ static void sort_rows(struct grower *g, size_t input, struct piece piece)
 	vp_order_sort(g->keyed, piece.n);
 	for (size_t i = 0; i < piece.n; i++)
 		rows[i] = g->keyed[i].row;
+	for (size_t i = 0; i < piece.n; i++)
+		g->x[i] = g->keyed[i].value;
 	if (!sorted) {
 		g->sorted[input] = vp_realloc_array(NULL, g->n, sizeof(*rows));
 		memcpy(g->sorted[input], rows, piece.n * sizeof(*rows));
@@ -86,10 +91,8 @@ static bool find_split(struct grower *g, struct piece piece, struct vp_split *be
 	for (size_t input = 0; input < g->matrix.n_inputs; input++) {
 		struct vp_split split;
 		sort_rows(g, input, piece);
-		for (size_t i = 0; i < piece.n; i++) {
-			g->x[i] = g->matrix.x[input][rows[i]];
+		for (size_t i = 0; i < piece.n; i++)
 			g->y[i] = g->matrix.y[rows[i]];
-		}
 		if (!vp_split_find(g->x, g->y, piece.n, &g->split, &split) ||
 		    !(fabs(split.impurity - best->impurity) > BETTER &&
 		      split.impurity > best->impurity + BETTER))

@@ -151,19 +151,6 @@ void vp_inputs_deinit(struct vp_inputs *inputs)
 	*inputs = (struct vp_inputs){0};
 }
 
-double vp_input_value(const struct vp_inputs *inputs, size_t input, const struct vp_data *data,
-		      size_t row)
-{
-	const struct vp_input *way = &inputs->at.at[input];
-	double value = data->columns.at[way->column].values[row];
-
-	if (isnan(value))
-		value = inputs->replacement[way->column];
-	if (way->nominal)
-		value = inputs->ranks[way->column][(size_t)value] >= way->rank;
-	return value;
-}
-
 void vp_inputs_row(const struct vp_inputs *inputs, const struct vp_data *data, size_t row,
 		   double *out)
 {

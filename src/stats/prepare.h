@@ -7,6 +7,8 @@
 #ifndef VP_STATS_PREPARE_H
 #define VP_STATS_PREPARE_H
 
+#include <math.h>
+
 #include "stats/data.h"
 
 /* A column of numbers made from a column of the data set. */
@@ -38,8 +40,18 @@ void vp_inputs_learn(struct vp_inputs *inputs, const struct vp_data *data, const
 		     size_t n);
 void vp_inputs_deinit(struct vp_inputs *inputs);
 /* The value of an input in a row of a data set with the same columns. */
-double vp_input_value(const struct vp_inputs *inputs, size_t input, const struct vp_data *data,
-		      size_t row);
+static inline double vp_input_value(const struct vp_inputs *inputs, size_t input,
+				    const struct vp_data *data, size_t row)
+{
+	const struct vp_input *way = &inputs->at.at[input];
+	double value = data->columns.at[way->column].values[row];
+
+	if (isnan(value))
+		value = inputs->replacement[way->column];
+	if (way->nominal)
+		value = inputs->ranks[way->column][(size_t)value] >= way->rank;
+	return value;
+}
 /* All inputs of a row. */
 void vp_inputs_row(const struct vp_inputs *inputs, const struct vp_data *data, size_t row,
 		   double *out);

@@ -151,10 +151,10 @@ def native_calls(run, claims):
 def machine_names(run, claims):
     """Events by the names that the kernel of the lab host has for them."""
     rows = stat(run, "named")["intervals"]
-    rates = [row["events"]["msr/tsc/"]["counted"] / row["events"]["time"]["counted"]
-             for row in rows if not row["partial"]]
-    claims.check(len(rates) > 50 and 0 < max(rates) < 2 * min(rates),
-                 f"msr/tsc/ has {min(rates):.3f} to {max(rates):.3f} ticks per ns in {len(rates)} intervals")
+    ticks = [row["events"]["msr/tsc/"]["counted"] for row in rows if not row["partial"]]
+    claims.check(len(ticks) > 50 and min(ticks) > 0,
+                 f"msr/tsc/ has {min(ticks)} to {max(ticks)} ticks in {len(ticks)} intervals, "
+                 f"{total(rows, 'msr/tsc/') / total(rows, 'time'):.3f} per ns")
     switches, counted = (total(rows, event) for event in ("sched:sched_switch", "context-switches"))
     claims.check(counted > 20 and abs(switches - counted) <= 4,
                  f"sched:sched_switch: {switches}, context switches: {counted}")

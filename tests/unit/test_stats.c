@@ -73,6 +73,70 @@ static void test_order_sorts(void **state)
 		assert_true(items[i - 1].value <= items[i].value);
 }
 
+static void swap_items(struct vp_keyed *a, struct vp_keyed *b)
+{
+	struct vp_keyed old = *a;
+	*a = *b;
+	*b = old;
+}
+
+static void swap_if_greater(struct vp_keyed *a, struct vp_keyed *b)
+{
+	if (a->value > b->value)
+		swap_items(a, b);
+}
+
+/* weka.core.Utils.quickSort(), item by item, of those from `left` to `right`. */
+static void sort_plainly(struct vp_keyed *items, ptrdiff_t left, ptrdiff_t right)
+{
+	ptrdiff_t middle = (left + right) / 2, up = left, down = right - 1;
+
+	if (right <= left)
+		return;
+	if (right - left > 1) {
+		swap_if_greater(&items[left], &items[middle]);
+		swap_if_greater(&items[left], &items[right]);
+	}
+	swap_if_greater(&items[right - left > 1 ? middle : left], &items[right]);
+	if (right - left < 3)
+		return;
+	swap_items(&items[middle], &items[right - 1]);
+	for (double pivot = items[right - 1].value;;) {
+		while (items[++up].value < pivot)
+			;
+		while (items[--down].value > pivot)
+			;
+		if (up >= down)
+			break;
+		swap_items(&items[up], &items[down]);
+	}
+	swap_items(&items[up], &items[right - 1]);
+	sort_plainly(items, left, up - 1);
+	sort_plainly(items, up + 1, right);
+}
+
+/* Whatever is repeated how often, equal values end up where WEKA's quicksort has them. */
+static void test_order_of_many(void **state)
+{
+	enum { MOST = 5000 };
+	static struct vp_keyed items[MOST], expected[MOST];
+	struct vp_random random;
+
+	vp_random_init(&random, 5);
+	for (uint32_t n = 1; n < MOST; n += 1 + n / 3)
+		for (uint32_t values = 1; values <= 2 * n; values *= 3) {
+			for (uint32_t i = 0; i < n; i++) {
+				double value = vp_random_below(&random, values);
+				items[i] = (struct vp_keyed){i % 7 ? value : i, i};
+			}
+			memcpy(expected, items, sizeof(items));
+			vp_order_sort(items, n);
+			sort_plainly(expected, 0, (ptrdiff_t)n - 1);
+			for (uint32_t i = 0; i < n; i++)
+				assert_int_equal(items[i].row, expected[i].row);
+		}
+}
+
 static void test_solve(void **state)
 {
 	double a[] = {0, 2, 1, 1}, b[] = {4, 3}, singular[] = {1, 2, 2, 4}, c[] = {1, 2};
@@ -303,6 +367,7 @@ int main(void)
 	    cmocka_unit_test(test_shuffle_keeps_all),
 	    cmocka_unit_test(test_order_of_equal_values),
 	    cmocka_unit_test(test_order_sorts),
+	    cmocka_unit_test(test_order_of_many),
 	    cmocka_unit_test(test_solve),
 	    cmocka_unit_test(test_nnls),
 	    cmocka_unit_test(test_quantiles),
