@@ -58,8 +58,7 @@ int on_switch(void *context)
 	return 0;
 }
 
-/* Older kernels count a fault twice that is tried again; newer ones do not ("mm: do not increment
- * pgfault stats when page fault handler retries"). */
+/* Kernels differ in which faults that are tried again they count twice: here none is. */
 SEC("fexit/handle_mm_fault")
 int BPF_PROG(on_fault, void *vma, unsigned long address, unsigned int flags, void *regs,
 	     unsigned int result)
