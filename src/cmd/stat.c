@@ -45,15 +45,6 @@ static struct vp_error *list(void)
 	return NULL;
 }
 
-/* A file, or the name of a recipe that comes with vperf. */
-static char *recipe_path(const char *recipe)
-{
-	if (strchr(recipe, '/') || !access(recipe, R_OK))
-		return vp_strdup(recipe);
-	const char *folder = getenv("VPERF_RECIPES");
-	return vp_format("%s/%s.recipe", folder ? folder : VPERF_RECIPES, recipe);
-}
-
 static struct vp_error *start(void *recorder)
 {
 	return vp_interval_recorder_start(recorder);
@@ -139,11 +130,16 @@ static struct vp_error *record_recipe(const struct vp_stat_options *options,
 	return error;
 }
 
-/* `label` names the recipe in sentences. */
-static struct vp_error *read_recipe(const struct vp_stat_options *options, const char *label,
+/* `*label` names the recipe in sentences; to be freed. */
+static struct vp_error *read_recipe(const struct vp_stat_options *options, char **label,
 				    struct vp_recipe *ret)
 {
-	return options->recipe ? vp_recipe_read(label, ret) : vp_stat_recipe(options, ret);
+	if (!options->recipe) {
+		*label = vp_strdup("the options");
+		return vp_stat_recipe(options, ret);
+	}
+	VP_TRY(vp_stat_recipe_path(options->recipe, label));
+	return vp_recipe_read(*label, ret);
 }
 
 static struct vp_error *check_plan(const struct vp_stat_options *options)
@@ -164,9 +160,8 @@ static struct vp_error *stat_with(void *context)
 	if (options->list)
 		return list();
 	VP_TRY(check_plan(options));
-	VP_AUTO_FREE char *label =
-	    options->recipe ? recipe_path(options->recipe) : vp_strdup("the options");
-	VP_TRY(read_recipe(options, label, &recipe));
+	VP_AUTO_FREE char *label = NULL;
+	VP_TRY(read_recipe(options, &label, &recipe));
 	struct vp_error *error = NULL;
 	if (options->native)
 		error = vp_recipe_make_native(label, &recipe);

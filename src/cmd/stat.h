@@ -14,6 +14,8 @@ struct vp_stat_options {
 	int status; /* of COMMAND, as waitpid() gives it */
 };
 
+/* The path of a recipe: a file's, or that of one that comes with vperf. To be freed. */
+struct vp_error *vp_stat_recipe_path(const char *name, char **ret) VP_MUST_CHECK;
 /* The recipe of --event and --interval. */
 struct vp_error *vp_stat_recipe(const struct vp_stat_options *options,
 				struct vp_recipe *ret) VP_MUST_CHECK;

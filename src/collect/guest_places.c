@@ -111,7 +111,7 @@ void vp_guest_places_drop(int map, uint32_t pid, bool agents)
 uint32_t vp_guest_places_known(int map, uint32_t pid)
 {
 	map_keys keys = keys_of(map, pid);
-	uint32_t known = keys.count ? UINT32_MAX : 0;
+	uint32_t known = keys.count ? (1U << VP_GUEST_COUNT) - 1 : 0;
 
 	vp_vec_each (&keys, key) {
 		const struct vp_guest_places places = get(map, *key);

@@ -58,8 +58,8 @@ int on_switch(void *context)
 	return 0;
 }
 
-/* Kernels differ in whether a fault that is tried again counts twice: since v6.4 (53156443b049) it
- * does not. */
+/* Older kernels count a fault twice that is tried again; newer ones do not ("mm: do not increment
+ * pgfault stats when page fault handler retries"). */
 SEC("fexit/handle_mm_fault")
 int BPF_PROG(on_fault, void *vma, unsigned long address, unsigned int flags, void *regs,
 	     unsigned int result)
@@ -68,6 +68,15 @@ int BPF_PROG(on_fault, void *vma, unsigned long address, unsigned int flags, voi
 		count(VP_GUEST_faults);
 	if (result & bpf_core_enum_value(enum vm_fault_reason, VM_FAULT_MAJOR))
 		count(VP_GUEST_major_faults);
+	return 0;
+}
+
+/* For kernels that cannot run programs at the end of a function: those that are tried again are
+ * counted twice. */
+SEC("kprobe/handle_mm_fault")
+int on_fault_begin(void *context)
+{
+	count(VP_GUEST_faults);
 	return 0;
 }
 

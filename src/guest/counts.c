@@ -33,27 +33,30 @@ struct session {
 
 struct program {
 	struct bpf_program *program;
-	uint32_t events; /* that it counts */
+	uint32_t events;      /* that it counts */
+	bool traces_function; /* not every kernel can */
 };
 
-enum { N_PROGRAMS = 6 };
+enum { N_PROGRAMS = 7 };
 
 static void list_programs(const struct vp_counts_bpf *programs, struct program list[N_PROGRAMS])
 {
+	/* One that comes behind another of the same events stands in for it. */
 	const struct program all[N_PROGRAMS] = {
-	    {programs->progs.on_switch, 1U << VP_GUEST_switches},
-	    {programs->progs.on_fault, 1U << VP_GUEST_faults | 1U << VP_GUEST_major_faults},
-	    {programs->progs.on_interrupt, 1U << VP_GUEST_interrupts},
-	    {programs->progs.on_timer, 1U << VP_GUEST_timer},
-	    {programs->progs.on_fork, 1U << VP_GUEST_forks},
-	    {programs->progs.on_system_call, 1U << VP_GUEST_system_calls},
+	    {programs->progs.on_switch, 1U << VP_GUEST_switches, false},
+	    {programs->progs.on_fault, 1U << VP_GUEST_faults | 1U << VP_GUEST_major_faults, true},
+	    {programs->progs.on_fault_begin, 1U << VP_GUEST_faults, false},
+	    {programs->progs.on_interrupt, 1U << VP_GUEST_interrupts, false},
+	    {programs->progs.on_timer, 1U << VP_GUEST_timer, false},
+	    {programs->progs.on_fork, 1U << VP_GUEST_forks, false},
+	    {programs->progs.on_system_call, 1U << VP_GUEST_system_calls, false},
 	};
 
 	memcpy(list, all, sizeof(all));
 }
 
-/* Loads what counts these events. */
-static int load(struct session *session, uint32_t events)
+/* Loads what counts the events that are asked for. */
+static int load(struct session *session, bool trace_functions)
 {
 	struct program list[N_PROGRAMS];
 
@@ -62,7 +65,9 @@ static int load(struct session *session, uint32_t events)
 		return -errno;
 	list_programs(session->programs, list);
 	for (size_t i = 0; i < N_PROGRAMS; i++)
-		bpf_program__set_autoload(list[i].program, list[i].events & events);
+		bpf_program__set_autoload(list[i].program,
+					  (trace_functions || !list[i].traces_function) &&
+					      list[i].events & session->request->events);
 	int result = bpf_map__set_max_entries(session->programs->maps.cells, session->n_cells);
 	if (!result)
 		result = vp_counts_bpf__load(session->programs);
@@ -73,14 +78,12 @@ static int load(struct session *session, uint32_t events)
 	return result;
 }
 
-/* A kernel that cannot trace its functions can still count all but page faults. */
 static struct vp_error *load_programs(struct session *session)
 {
-	const uint32_t faults = 1U << VP_GUEST_faults | 1U << VP_GUEST_major_faults;
-	int result = load(session, session->request->events);
+	int result = load(session, true);
 
-	if (result && session->request->events & faults)
-		result = load(session, session->request->events & ~faults);
+	if (result)
+		result = load(session, false);
 	return result ? vp_error_errno(-result, "cannot load the counting programs") : NULL;
 }
 
@@ -111,7 +114,9 @@ static struct vp_error *start(struct session *session)
 	session->cells[0].words[VP_COUNTS_SEAL_WORD] = session->request->seal;
 	list_programs(session->programs, list);
 	for (size_t i = 0; i < N_PROGRAMS; i++)
-		if (bpf_program__autoload(list[i].program) && bpf_program__attach(list[i].program))
+		if (bpf_program__autoload(list[i].program) &&
+		    list[i].events & session->request->events & ~session->counted &&
+		    bpf_program__attach(list[i].program))
 			session->counted |= list[i].events;
 	session->counted &= session->request->events;
 	return NULL;

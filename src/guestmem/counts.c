@@ -8,7 +8,7 @@ struct place {
 	bool narrow;
 };
 
-/* Since v7.2 the interrupts of a CPU are an array of unsigned int, by enum irq_stat_counts. */
+/* In v7.2 the interrupts of a CPU are an array of unsigned int, by enum irq_stat_counts. */
 static uint64_t timer_offset(const struct vp_kernel_pack *pack)
 {
 	if (pack->at.irq_timer != VP_PACK_NONE)

@@ -244,6 +244,9 @@ bool vp_event_native(enum vp_guest_count count, struct vp_event *ret)
 	    [VP_GUEST_switches] = "context-switches",
 	    [VP_GUEST_faults] = "page-faults",
 	    [VP_GUEST_major_faults] = "major-faults",
+	    [VP_GUEST_interrupts] = "irq:irq_handler_entry",
+	    [VP_GUEST_timer] = "irq_vectors:local_timer_entry",
+	    [VP_GUEST_forks] = "sched:sched_process_fork",
 	    [VP_GUEST_system_calls] = "raw_syscalls:sys_enter",
 	};
 	const char *name = names[count];

@@ -8,9 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <bpf/bpf.h>
+
 #include "base/file.h"
+#include "bpf/intervals.h"
 #include "collect/agent_client.h"
 #include "collect/agent_counts.h"
+#include "collect/guest_places.h"
 #include "guest/agent.h"
 #include "guest/direct_map.h"
 #include "guest/tracker.h"
@@ -364,6 +368,80 @@ static void test_counts_of_liars(void **state)
 	expect_gone("", "has ended");
 }
 
+static struct vp_guest_places places_of(int map, uint32_t pid, uint32_t vcpu)
+{
+	uint64_t key = (uint64_t)pid << 32 | vcpu;
+	struct vp_guest_places places;
+
+	assert_int_equal(bpf_map_lookup_elem(map, &key, &places), 0);
+	return places;
+}
+
+/* The agent of process 7's guest counts these on vCPU 0, it says. */
+static struct vp_error *agent_says(int map, uint64_t seal_gpa, uint64_t calls, uint64_t forks)
+{
+	struct vp_guest_state state = {.pid = 7};
+	struct vp_agent_places agent = {.seal = 99, .seal_gpa = seal_gpa};
+
+	vp_guest_memory_add(&state.memory, 0x1000, 0x1000, 0x70001000);
+	vp_vec_push(&agent.counts, ((struct vp_agent_place){0, VP_GUEST_system_calls, calls}));
+	vp_vec_push(&agent.counts, ((struct vp_agent_place){0, VP_GUEST_forks, forks}));
+	struct vp_error *error = vp_guest_places_of_agent(map, &state, &agent);
+	vp_vec_deinit(&agent.counts);
+	vp_guest_memory_deinit(&state.memory);
+	return error;
+}
+
+/* The kernel's own counter of forks is there. */
+static void kernel_says(int map, uint64_t forks)
+{
+	struct vp_guest_state state = {.pid = 7};
+	struct vp_guest_finding finding = {0};
+
+	vp_guest_memory_add(&state.memory, 0x1000, 0x1000, 0x70001000);
+	vp_vec_push(&finding.cpus, (struct vp_guest_place){0});
+	vp_vec_push(&finding.counts,
+		    ((struct vp_guest_count_place){0, VP_GUEST_forks, forks, true}));
+	expect_no_error(vp_guest_places_of_kernel(map, &state, &finding));
+	vp_vec_deinit(&finding.cpus);
+	vp_vec_deinit(&finding.counts);
+	vp_guest_memory_deinit(&state.memory);
+}
+
+static void test_counts_places(void **state)
+{
+	const uint32_t forks = 1U << VP_GUEST_forks, calls = 1U << VP_GUEST_system_calls;
+	int map = bpf_map_create(BPF_MAP_TYPE_HASH, "places", sizeof(uint64_t),
+				 sizeof(struct vp_guest_places), 16, NULL);
+
+	if (map < 0) /* not permitted */
+		skip();
+	assert_int_equal(vp_guest_places_known(map, 7), 0);
+	/* Outside of the memory, or over its end; no good seal. */
+	expect_no_error(agent_says(map, 0x1000, 0xff8, 0x1ff9));
+	expect_no_error(agent_says(map, 0x2000, 0x1008, 0x1010));
+	assert_int_equal(vp_guest_places_known(map, 7), 0);
+	kernel_says(map, 0x1100);
+	assert_int_equal(vp_guest_places_known(map, 7), forks);
+	expect_no_error(agent_says(map, 0x1000, 0x1008, 0x1010));
+	assert_int_equal(vp_guest_places_known(map, 7), forks | calls);
+	struct vp_guest_places places = places_of(map, 7, 0);
+	assert_true(places.hva[VP_GUEST_system_calls] == 0x70001008 && places.seal == 99 &&
+		    places.seal_hva == 0x70001000 && places.sealed == calls);
+	assert_true(places.hva[VP_GUEST_forks] == 0x70001100 && places.narrow == forks);
+	vp_guest_places_drop(map, 7, false);
+	assert_int_equal(vp_guest_places_known(map, 7), calls);
+	/* What is the agent's stays the agent's, until it is gone. */
+	expect_no_error(agent_says(map, 0x1000, 0x1018, 0x1010));
+	kernel_says(map, 0x1100);
+	places = places_of(map, 7, 0);
+	assert_true(places.hva[VP_GUEST_system_calls] == 0x70001008);
+	assert_true(places.hva[VP_GUEST_forks] == 0x70001010 && !places.narrow);
+	vp_guest_places_drop(map, 7, true);
+	assert_int_equal(vp_guest_places_known(map, 7), 0);
+	close(map);
+}
+
 static uint32_t find_space(const struct vp_maps *maps, uint32_t tgid)
 {
 	for (uint32_t i = 0; i < maps->spaces.count; i++)
@@ -405,11 +483,17 @@ static void test_dump(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_life_of_a_process),   cmocka_unit_test(test_vfork),
-	    cmocka_unit_test(test_mappings_seen_twice), cmocka_unit_test(test_memory_is_bounded),
-	    cmocka_unit_test(test_direct_map),          cmocka_unit_test(test_transfer),
-	    cmocka_unit_test(test_counts_request),      cmocka_unit_test(test_counts_answer),
-	    cmocka_unit_test(test_counts_of_liars),     cmocka_unit_test(test_dump),
+	    cmocka_unit_test(test_life_of_a_process),
+	    cmocka_unit_test(test_vfork),
+	    cmocka_unit_test(test_mappings_seen_twice),
+	    cmocka_unit_test(test_memory_is_bounded),
+	    cmocka_unit_test(test_direct_map),
+	    cmocka_unit_test(test_transfer),
+	    cmocka_unit_test(test_counts_request),
+	    cmocka_unit_test(test_counts_answer),
+	    cmocka_unit_test(test_counts_of_liars),
+	    cmocka_unit_test(test_counts_places),
+	    cmocka_unit_test(test_dump),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

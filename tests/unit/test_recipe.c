@@ -210,12 +210,15 @@ static void test_native(void **state)
 	expect_no_error(parse("count cycles guest:page-faults guest:forks exits", &recipe));
 	expect_no_error(vp_recipe_make_native("r", &recipe));
 	assert_int_equal(recipe.per, VP_PER_TASK);
-	assert_int_equal(recipe.n_counters, 2);
+	assert_int_equal(recipe.n_counters, 3);
 	assert_string_equal(recipe.events.at[1].name, "guest:page-faults");
 	assert_int_equal(recipe.events.at[1].event.source, VP_FROM_COUNTER);
 	assert_int_equal(recipe.events.at[1].event.config, PERF_COUNT_SW_PAGE_FAULTS);
 	assert_int_equal(recipe.events.at[1].event.index, 1);
-	assert_int_equal(recipe.events.at[2].event.source, VP_FROM_GUEST);
+	assert_string_equal(recipe.events.at[2].name, "guest:forks");
+	assert_string_equal(recipe.events.at[2].event.machine_name, "sched:sched_process_fork");
+	assert_true(recipe.events.at[2].event.of_machine);
+	assert_int_equal(recipe.events.at[3].event.source, VP_FROM_COUNT);
 	vp_recipe_deinit(&recipe);
 	expect_no_error(parse("interval exits 5\ncount exits", &recipe));
 	expect_error(
@@ -237,13 +240,13 @@ static void test_native_text(void **state)
 	struct vp_recipe recipe;
 
 	expect_no_error(parse(text, &recipe));
-	assert_true(recipe.native && recipe.per == VP_PER_PCPU && recipe.n_counters == 1);
+	assert_true(recipe.native && recipe.per == VP_PER_PCPU && recipe.n_counters == 2);
 	vp_recipe_write(&recipe, &written);
 	assert_string_equal(vp_buffer_text(&written), text);
 	vp_buffer_deinit(&written);
 	/* It is never made native twice. */
 	expect_no_error(vp_recipe_set_per("r", &recipe, "task"));
-	assert_true(recipe.per == VP_PER_TASK && recipe.n_counters == 1);
+	assert_true(recipe.per == VP_PER_TASK && recipe.n_counters == 2);
 	expect_error(vp_recipe_set_per("r", &recipe, "guest"), "expected vcpu, task or pcpu");
 	vp_recipe_deinit(&recipe);
 	assert_refused("native\ninterval exits 5\ncount exits",
