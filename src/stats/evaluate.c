@@ -120,11 +120,25 @@ struct validation {
 	size_t next, begin;
 };
 
+static void put_in_order(uint32_t *rows, size_t n, size_t n_data)
+{
+	VP_AUTO_FREE bool *wanted = vp_alloc(n_data);
+	size_t at = 0;
+
+	for (size_t i = 0; i < n; i++)
+		wanted[rows[i]] = true;
+	for (size_t row = 0; row < n_data; row++)
+		if (wanted[row])
+			rows[at++] = (uint32_t)row;
+}
+
 static void predict_fold(const struct validation *v, struct fold *fold)
 {
 	const double *y = v->data->columns.at[v->data->target].values;
 
 	fold->mean = fold->n_train ? mean_of(y, fold->train, fold->n_train) : NAN;
+	if (v->learner->any_order)
+		put_in_order(fold->train, fold->n_train, v->data->rows);
 	void *model = fold->n_train ? v->learner->learn(v->learner->options, v->data, fold->train,
 							fold->n_train)
 				    : NULL;

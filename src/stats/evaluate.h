@@ -29,6 +29,8 @@ struct vp_learner {
 	double (*predict)(const void *model, const struct vp_data *data, size_t row);
 	void (*forget)(void *model);
 	const void *options;
+	/* In which order it learns rows means nothing to it, but to the time that it takes. */
+	bool any_order;
 };
 
 struct vp_learner vp_m5_learner(const struct vp_m5_options *options);

@@ -19,24 +19,6 @@ struct columns {
 	double *y; /* centred */
 };
 
-/*
- * The same rows, ascending: their order means nothing to a regression, but to the time it takes to
- * gather them.
- */
-static uint32_t *ascending(const uint32_t *rows, size_t n, size_t n_data)
-{
-	VP_AUTO_FREE bool *wanted = vp_alloc(n_data);
-	uint32_t *sorted = vp_realloc_array(NULL, n, sizeof(*sorted));
-	size_t at = 0;
-
-	for (size_t i = 0; i < n; i++)
-		wanted[rows[i]] = true;
-	for (size_t row = 0; row < n_data; row++)
-		if (wanted[row])
-			sorted[at++] = (uint32_t)row;
-	return sorted;
-}
-
 static void columns_init(struct columns *columns, struct vp_linear *model,
 			 const struct vp_data *data, const uint32_t *rows, size_t n)
 {
@@ -132,10 +114,9 @@ static void set_terms(struct vp_linear *model, const double *b, double squares)
 	    model->options.nonneg || model->rank < k ? NAN : model->residual * sqrt(spread);
 }
 
-struct vp_linear *vp_linear_build(const struct vp_data *data, const uint32_t *unordered, size_t n,
+struct vp_linear *vp_linear_build(const struct vp_data *data, const uint32_t *rows, size_t n,
 				  const struct vp_linear_options *options)
 {
-	VP_AUTO_FREE uint32_t *rows = ascending(unordered, n, data->rows);
 	struct vp_linear *model = vp_alloc(sizeof(*model));
 	struct columns columns;
 
@@ -209,5 +190,5 @@ static void forget(void *model)
 
 struct vp_learner vp_linear_learner(const struct vp_linear_options *options)
 {
-	return (struct vp_learner){learn, predict, forget, options};
+	return (struct vp_learner){learn, predict, forget, options, .any_order = true};
 }
