@@ -304,7 +304,7 @@ static __always_inline void take_out(struct interval_cpu *cpu, struct vp_subject
 	subject->state = runnable ? VP_SUBJECT_WAITING : VP_SUBJECT_BLOCKED;
 	if (task_state(prev) & TASK_DEAD && !runnable) {
 		__u32 tid = prev->pid, place = cpu->place;
-		close_interval(cpu, subject, now, VP_INTERVAL_PARTIAL | VP_INTERVAL_LAST);
+		close_interval(subject, now, VP_INTERVAL_PARTIAL | VP_INTERVAL_LAST);
 		subject->flags |= VP_SUBJECT_OVER;
 		bpf_map_delete_elem(&places, &tid);
 		bpf_map_push_elem(&free_places, &place, BPF_ANY);
@@ -469,7 +469,7 @@ int do_here(struct bpf_raw_tracepoint_args *context)
 		if (subject && !(subject->flags & VP_SUBJECT_OVER)) {
 			if (deed == VP_END_HERE)
 				take_all(cpu, subject);
-			close_interval(cpu, subject, bpf_ktime_get_ns(), last);
+			close_interval(subject, bpf_ktime_get_ns(), last);
 			subject->flags |= VP_SUBJECT_OVER;
 		}
 	}

@@ -73,7 +73,6 @@ struct interval_cpu {
 	__u32 switcher; /* thread that switches sets here */
 	__u32 aside;    /* + 1 of the subject that made room for it, or 0 */
 	struct vp_reading now[VP_COUNTERS_MAX];
-	struct interval_record record;
 };
 
 struct {
@@ -91,7 +90,7 @@ const volatile __u64 width = 0;
 const volatile __u32 native = 0;
 const volatile __u32 n_counters = 0, n_events = 0, n_cpus = 1;
 const volatile __u32 wants_guest = 0; /* bits of enum vp_guest_count */
-const volatile __u64 ring_half = 0;
+const volatile __u64 ring_half = 0, record_size = 0;
 const volatile struct vp_event_place events[VP_EVENTS_MAX] = {};
 
 /* Whether a vCPU that was not known at the start has intervals, too. */
@@ -322,20 +321,20 @@ static __always_inline void put_guest(const struct vp_subject *subject, __u32 in
 	value->live = VP_LIVE_ALL;
 }
 
-static __noinline int put_value(struct vp_subject *subject, struct interval_cpu *cpu, __u32 i)
+static __noinline int put_value(const struct vp_subject *subject, struct vp_interval_value *value,
+				__u32 i, __u64 now, __u32 flags)
 {
-	if (!subject || !cpu || i >= VP_EVENTS_MAX)
+	if (!subject || !value || i >= VP_EVENTS_MAX)
 		return 0;
-	struct vp_interval_value *value = &cpu->record.values[i];
 	__u32 source = events[i].source, index = events[i].index;
 
-	value->time = cpu->record.head.time;
+	value->time = now;
 	value->id = VP_ID_interval_value;
 	value->place = i;
 	value->live = 0;
 	value->value = 0;
 	if (source == VP_FROM_COUNTER) {
-		put_counter(subject, index, cpu->record.head.flags & VP_INTERVAL_PARTIAL, value);
+		put_counter(subject, index, flags & VP_INTERVAL_PARTIAL, value);
 	} else if (source == VP_FROM_GUEST) {
 		put_guest(subject, index, value);
 	} else if (index < VP_COUNTS && !(uncounted >> index & 1)) {
@@ -345,18 +344,40 @@ static __noinline int put_value(struct vp_subject *subject, struct interval_cpu 
 	return 0;
 }
 
-static __always_inline void hand_over(struct interval_cpu *cpu, __u32 n)
+static __always_inline void put_head(const struct vp_subject *subject, struct vp_interval *head,
+				     __u64 now, __u32 flags)
+{
+	head->time = now;
+	head->id = VP_ID_interval;
+	head->flags = flags;
+	head->pid = subject->pid;
+	head->tid = subject->tid;
+	head->vcpu = subject->vcpu;
+	head->number = subject->number;
+	head->values = n_events;
+	head->begin = subject->begin;
+	__builtin_memcpy(head->comm, subject->comm, sizeof(head->comm));
+}
+
+/* The interval and its values, made in the ring. */
+static __always_inline void put_record(const struct vp_subject *subject, __u64 now, __u32 flags)
 {
 	__u32 here = bpf_get_smp_processor_id();
 	void *ring = bpf_map_lookup_elem(&rings, &here);
-	__u64 size = sizeof(cpu->record.head) + n * sizeof(cpu->record.values[0]);
 
-	if (!ring || size > sizeof(cpu->record))
+	if (!ring)
 		return;
-	__u64 flags = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > ring_half ? BPF_RB_FORCE_WAKEUP
-									     : BPF_RB_NO_WAKEUP;
-	if (bpf_ringbuf_output(ring, &cpu->record, size, flags))
+	__u64 wake = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > ring_half ? BPF_RB_FORCE_WAKEUP
+									    : BPF_RB_NO_WAKEUP;
+	struct interval_record *record = bpf_ringbuf_reserve(ring, record_size, 0);
+	if (!record) {
 		__sync_fetch_and_add(&lost.intervals, 1);
+		return;
+	}
+	put_head(subject, &record->head, now, flags);
+	for (__u32 i = 0; i < VP_EVENTS_MAX && i < n_events; i++)
+		put_value(subject, &record->values[i], i, now, flags);
+	bpf_ringbuf_submit(record, wake);
 }
 
 /* The next interval begins where this one ends. */
@@ -381,28 +402,13 @@ static __noinline int begin_next(struct vp_subject *subject, __u64 now)
  * Closes the subject's interval: all that it grew by goes into one record. Its counters and its
  * guest's were read just now, or when it left its pCPU.
  */
-static __noinline int close_interval(struct interval_cpu *cpu, struct vp_subject *subject,
-				     __u64 now, __u32 flags)
+static __noinline int close_interval(struct vp_subject *subject, __u64 now, __u32 flags)
 {
-	if (!cpu || !subject)
+	if (!subject)
 		return 0;
 	charge(subject, now);
 	charge_guest(subject, now);
-	struct vp_interval *head = &cpu->record.head;
-	head->time = now;
-	head->id = VP_ID_interval;
-	head->flags = flags;
-	head->pid = subject->pid;
-	head->tid = subject->tid;
-	head->vcpu = subject->vcpu;
-	head->number = subject->number;
-	head->values = n_events;
-	head->begin = subject->begin;
-	__builtin_memcpy(head->comm, subject->comm, sizeof(head->comm));
-	__u32 n = 0;
-	for (; n < VP_EVENTS_MAX && n < n_events; n++)
-		put_value(subject, cpu, n);
-	hand_over(cpu, n);
+	put_record(subject, now, flags);
 	begin_next(subject, now);
 	return 0;
 }
@@ -455,7 +461,7 @@ static __always_inline void close_part(struct interval_cpu *cpu, struct vp_subje
 		    unit == VP_UNIT_TIME ? now >= subject->ends_at : subject->sets.parts >= parts;
 	}
 	if (is_last) {
-		close_interval(cpu, subject, now, 0);
+		close_interval(subject, now, 0);
 	} else {
 		subject->exits_left = part_width;
 		next_due(subject, now);

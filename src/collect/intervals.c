@@ -140,6 +140,8 @@ static void set_plan(struct vp_intervals *intervals)
 	plan->n_cpus = (uint32_t)libbpf_num_possible_cpus();
 	plan->wants_guest = guest_events(recipe);
 	plan->ring_half = intervals->options.ring_bytes / 2;
+	plan->record_size =
+	    sizeof(struct vp_interval) + recipe->events.count * sizeof(struct vp_interval_value);
 	plan->takes_new = recipe->per == VP_PER_VCPU && !intervals->options.only_watched;
 	for (size_t i = 0; i < recipe->events.count; i++) {
 		plan->events[i].source = (uint8_t)recipe->events.at[i].event.source;
