@@ -73,6 +73,7 @@ struct interval_cpu {
 	__u32 switcher; /* thread that switches sets here */
 	__u32 aside;    /* + 1 of the subject that made room for it, or 0 */
 	struct vp_reading now[VP_COUNTERS_MAX];
+	struct vp_reading nobody[VP_COUNTERS_MAX]; /* what was no subject's */
 };
 
 struct {
@@ -180,6 +181,9 @@ static __always_inline bool is_on(const struct interval_cpu *cpu, __u32 counter)
 /*
  * What the counters of this pCPU say now; the subject (NULL: nobody) gets what they counted since
  * they were read last. A counter that cannot be read keeps what it said.
+ *
+ * One counter is read after the other. What the reading itself adds to the later ones is the same
+ * at both ends of a stretch, and cancels out, if it takes the same way for nobody as for a subject.
  */
 static __noinline int read_counters(struct interval_cpu *cpu, struct vp_subject *subject)
 {
@@ -187,6 +191,7 @@ static __noinline int read_counters(struct interval_cpu *cpu, struct vp_subject 
 
 	if (!cpu)
 		return 0;
+	struct vp_reading *sums = subject ? subject->counters : cpu->nobody;
 	for (__u32 i = 0; i < VP_COUNTERS_MAX && i < n_counters; i++) {
 		struct bpf_perf_event_value value = {};
 		struct vp_reading *now = &cpu->now[i];
@@ -194,12 +199,10 @@ static __noinline int read_counters(struct interval_cpu *cpu, struct vp_subject 
 			continue;
 		if (bpf_perf_event_read_value(&counters, i * n_cpus + here, &value, sizeof(value)))
 			continue;
-		if (subject) {
-			struct vp_reading *sum = &subject->counters[i];
-			sum->value += value.counter - now->value;
-			sum->enabled += value.enabled - now->enabled;
-			sum->running += value.running - now->running;
-		}
+		struct vp_reading *sum = &sums[i];
+		sum->value += value.counter - now->value;
+		sum->enabled += value.enabled - now->enabled;
+		sum->running += value.running - now->running;
 		now->value = value.counter;
 		now->enabled = value.enabled;
 		now->running = value.running;
