@@ -134,6 +134,15 @@ char *vp_interval_subject(const struct vp_interval_book *book, const struct vp_i
 		  : vp_format("vm-%u/%u", head->pid, head->vcpu);
 }
 
+uint64_t vp_interval_partial(const struct vp_interval_book *book)
+{
+	uint64_t partial = 0;
+
+	vp_vec_each (&book->rows, row)
+		partial += (row->head.flags & VP_INTERVAL_PARTIAL) != 0;
+	return partial;
+}
+
 struct vp_interval_total vp_interval_total(const struct vp_interval_book *book, size_t event)
 {
 	struct vp_interval_total total = {.least_live = 1};

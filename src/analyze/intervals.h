@@ -40,6 +40,9 @@ double vp_interval_estimate(const struct vp_interval_cell *cell);
 /* "g1/0", "make/4711", "pCPU 3"; a new string. */
 char *vp_interval_subject(const struct vp_interval_book *book, const struct vp_interval_row *row);
 
+/* Intervals that ended before their trigger came. */
+uint64_t vp_interval_partial(const struct vp_interval_book *book);
+
 /* An event over all rows. */
 struct vp_interval_total {
 	double estimate, counted; /* sums: scaled, and as counted */

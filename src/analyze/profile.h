@@ -19,7 +19,7 @@ enum vp_view { VP_VIEW_HOST, VP_VIEW_GUEST, VP_VIEW_UNIFIED };
 enum vp_kind { VP_KIND_OS, VP_KIND_USER, VP_KIND_IDLE, VP_KIND_STEAL, VP_KIND_VM, VP_KINDS };
 
 /* What rows are told apart by; a column that is left out is not a reason for another row. */
-enum vp_column {
+enum vp_profile_column {
 	VP_COLUMN_FUNCTION = 1,
 	VP_COLUMN_MODULE = 2,
 	VP_COLUMN_PROCESS = 4,
@@ -61,7 +61,7 @@ struct vp_profile_options {
 	bool has_vcpu;
 	uint64_t vcpu;
 	bool per_vcpu;
-	unsigned columns; /* enum vp_column; 0: the view's usual ones */
+	unsigned columns; /* enum vp_profile_column; 0: the view's usual ones */
 	bool per_process; /* usual columns, and the pid */
 	bool chains;      /* call chains, too: stacks and what rows' callees took */
 	bool

@@ -30,6 +30,10 @@ struct vp_error *vp_summary_make(const char *directory, struct vp_summary *ret)
 	*ret = (struct vp_summary){0};
 	VP_TRY(vp_report_make(&naming, &options, &ret->report));
 	struct vp_error *error = count_records(host, ret);
+	if (!error && vp_recording_has_intervals(directory)) {
+		error = vp_interval_book_open(directory, &ret->intervals);
+		ret->has_intervals = !error;
+	}
 	if (error)
 		vp_summary_deinit(ret);
 	return error;
@@ -38,7 +42,19 @@ struct vp_error *vp_summary_make(const char *directory, struct vp_summary *ret)
 void vp_summary_deinit(struct vp_summary *summary)
 {
 	vp_report_deinit(&summary->report);
+	if (summary->has_intervals)
+		vp_interval_book_close(&summary->intervals);
 	vp_vec_deinit(&summary->pcpus);
+}
+
+static void intervals_table(const struct vp_summary *summary, struct vp_table *table)
+{
+	vp_table_column_add(table, "pcpu", "pCPU", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "intervals", "Intervals", "", VP_CELL_COUNT);
+	vp_vec_each (&summary->pcpus, pcpu) {
+		vp_table_count(table, pcpu->cpu);
+		vp_table_count(table, pcpu->records[VP_ID_interval]);
+	}
 }
 
 void vp_summary_table(const struct vp_summary *summary, struct vp_table *table)
@@ -52,6 +68,10 @@ void vp_summary_table(const struct vp_summary *summary, struct vp_table *table)
 		       {VP_ID_vcpu_in, "vcpu_in", "vCPU in"},
 		       {VP_ID_vcpu_out, "vcpu_out", "vCPU out"}};
 
+	if (summary->has_intervals) {
+		intervals_table(summary, table);
+		return;
+	}
 	vp_table_column_add(table, "pcpu", "pCPU", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "samples", "Samples", "", VP_CELL_COUNT);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(columns); i++)
@@ -64,6 +84,11 @@ void vp_summary_table(const struct vp_summary *summary, struct vp_table *table)
 		for (size_t i = 0; i < VP_ARRAY_SIZE(columns); i++)
 			vp_table_count(table, pcpu->records[columns[i].id]);
 	}
+}
+
+const vp_sentences *vp_summary_notes(const struct vp_summary *summary)
+{
+	return summary->has_intervals ? &summary->intervals.notes : &summary->report.notes;
 }
 
 bool vp_summary_vm_started(const struct vp_summary *summary, const struct vp_vm *vm)

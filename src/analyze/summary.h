@@ -3,6 +3,7 @@
 #ifndef VP_ANALYZE_SUMMARY_H
 #define VP_ANALYZE_SUMMARY_H
 
+#include "analyze/intervals.h"
 #include "analyze/report.h"
 
 struct vp_summary_pcpu {
@@ -14,12 +15,16 @@ struct vp_summary {
 	struct vp_report report; /* of the unified view: routes, notes, machines */
 	VP_VEC(struct vp_summary_pcpu) pcpus;
 	uint64_t vcpu_spans; /* records of them */
+	bool has_intervals;  /* it is of vperf stat: without samples, with these */
+	struct vp_interval_book intervals;
 };
 
 struct vp_error *vp_summary_make(const char *directory, struct vp_summary *ret) VP_MUST_CHECK;
 void vp_summary_deinit(struct vp_summary *summary);
 /* A row per pCPU. */
 void vp_summary_table(const struct vp_summary *summary, struct vp_table *table);
+/* What it lacks: of samples, their names too. */
+const vp_sentences *vp_summary_notes(const struct vp_summary *summary);
 /* Whether the VM came or went while recording. */
 bool vp_summary_vm_started(const struct vp_summary *summary, const struct vp_vm *vm);
 

@@ -7,23 +7,26 @@
 
 #include "render/decimal.h"
 
-static void put_head(const struct vp_interval_book *book, struct vp_buffer *out)
+char *vp_render_intervals_plan(const struct vp_interval_book *book)
 {
 	static const char *const pers[] = {"vCPU", "task", "pCPU"};
-	const struct vp_recording *about = &book->recording;
 	const struct vp_recipe *recipe = &book->recipe;
 	bool is_time = recipe->unit == VP_UNIT_TIME ||
 		       (recipe->unit == VP_UNIT_EVENT && recipe->trigger.unit[0]);
-	uint64_t partial = 0;
 
-	vp_vec_each (&book->rows, row)
-		partial += (row->head.flags & VP_INTERVAL_PARTIAL) != 0;
-	vp_buffer_printf(
-	    out,
-	    "# vperf stat of '%s': host %s, kernel %s\n"
-	    "# %zu intervals of %" PRIu64 "%s %s per %s; %" PRIu64 " ended before their trigger\n",
-	    book->path, about->hostname, about->kernel, book->rows.count, recipe->width,
-	    is_time ? " ns of" : "", recipe->unit_name, pers[recipe->per], partial);
+	return vp_format("%zu intervals of %" PRIu64 "%s %s per %s; %" PRIu64
+			 " ended before their trigger",
+			 book->rows.count, recipe->width, is_time ? " ns of" : "",
+			 recipe->unit_name, pers[recipe->per], vp_interval_partial(book));
+}
+
+static void put_head(const struct vp_interval_book *book, struct vp_buffer *out)
+{
+	const struct vp_recording *about = &book->recording;
+	VP_AUTO_FREE char *plan = vp_render_intervals_plan(book);
+
+	vp_buffer_printf(out, "# vperf stat of '%s': host %s, kernel %s\n# %s\n", book->path,
+			 about->hostname, about->kernel, plan);
 	vp_vec_each (&book->notes, note)
 		vp_buffer_printf(out, "# %s\n", *note);
 	vp_buffer_string(out, "\n");

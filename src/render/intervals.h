@@ -6,6 +6,8 @@
 #include "analyze/intervals.h"
 #include "base/buffer.h"
 
+/* What was counted, in a sentence; to be freed. */
+char *vp_render_intervals_plan(const struct vp_interval_book *book);
 /* Each event over all intervals; `base` and `per` as in struct vp_interval_choice. */
 void vp_render_intervals_text(const struct vp_interval_book *book, const char *base, double per,
 			      struct vp_buffer *out);

@@ -114,6 +114,21 @@ static struct json_object *vm_json(const struct vp_summary *summary, size_t inde
 	return object;
 }
 
+static struct json_object *intervals_json(const struct vp_interval_book *book)
+{
+	struct json_object *object = json_object_new_object();
+	struct json_object *events = json_object_new_array();
+
+	add(object, "unit", text(book->recipe.unit_name));
+	add(object, "width", number(book->recipe.width));
+	add(object, "count", number(book->rows.count));
+	add(object, "partial", number(vp_interval_partial(book)));
+	vp_vec_each (&book->recipe.events, event)
+		json_object_array_add(events, text(event->name));
+	add(object, "events", events);
+	return object;
+}
+
 static void add_about(struct json_object *object, const struct vp_report *report)
 {
 	const struct vp_recording *recording = &report->recording;
@@ -144,6 +159,8 @@ void vp_render_summary_json(const struct vp_summary *summary, struct vp_buffer *
 	add_about(object, report);
 	add(object, "streams", pcpus_json(summary));
 	add(object, "vcpu_spans", number(summary->vcpu_spans));
+	if (summary->has_intervals)
+		add(object, "intervals", intervals_json(&summary->intervals));
 	add(object, "host_maps", machine_json(&report->naming.host));
 	for (size_t i = 0; i < report->vms.count; i++)
 		json_object_array_add(vms, vm_json(summary, i));
@@ -152,7 +169,7 @@ void vp_render_summary_json(const struct vp_summary *summary, struct vp_buffer *
 	for (uint32_t route = 0; route < VP_ROUTES; route++)
 		add(routes, vp_route_name(route), number(report->profile.routes[route]));
 	add(object, "routes", routes);
-	vp_vec_each (&report->notes, note)
+	vp_vec_each (vp_summary_notes(summary), note)
 		json_object_array_add(notes, text(*note));
 	add(object, "notes", notes);
 	vp_buffer_string(out,

@@ -2,23 +2,44 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "render/intervals.h"
 #include "render/summary.h"
 #include "render/table.h"
 #include "symbol/demangle.h"
 
-static void put_head(const struct vp_report *report, struct vp_buffer *out)
+static void put_trigger(const struct vp_recording *recording, struct vp_buffer *out)
 {
-	const struct vp_recording *recording = &report->recording;
-
-	vp_buffer_printf(out, "Recording:   %s (vperf %s)\n", report->path, recording->tool);
-	vp_buffer_printf(out, "Host:        %s, kernel %s, %u pCPUs\n", recording->hostname,
-			 recording->kernel, recording->pcpus);
 	vp_buffer_printf(out,
 			 "Trigger:     %s, every %" PRIu64 " ns (%.1f samples per second and "
 			 "pCPU)%s\n",
 			 recording->trigger, recording->period_ns,
 			 1e9 / (double)recording->period_ns,
 			 recording->by_time ? "" : "; not on idle pCPUs");
+}
+
+static void put_plan(const struct vp_interval_book *book, struct vp_buffer *out)
+{
+	VP_AUTO_FREE char *plan = vp_render_intervals_plan(book);
+
+	vp_buffer_printf(out, "Intervals:   %s\nEvents:      ", plan);
+	vp_vec_each (&book->recipe.events, event)
+		vp_buffer_printf(out, "%s%s", event == book->recipe.events.at ? "" : ", ",
+				 event->name);
+	vp_buffer_string(out, "\n");
+}
+
+static void put_head(const struct vp_summary *summary, struct vp_buffer *out)
+{
+	const struct vp_report *report = &summary->report;
+	const struct vp_recording *recording = &report->recording;
+
+	vp_buffer_printf(out, "Recording:   %s (vperf %s)\n", report->path, recording->tool);
+	vp_buffer_printf(out, "Host:        %s, kernel %s, %u pCPUs\n", recording->hostname,
+			 recording->kernel, recording->pcpus);
+	if (summary->has_intervals)
+		put_plan(&summary->intervals, out);
+	else
+		put_trigger(recording, out);
 	vp_buffer_printf(out, "Duration:    %.3f s%s\n", report->duration,
 			 recording->end ? "" : " (interrupted)");
 	if (recording->command[0])
@@ -67,7 +88,7 @@ static void put_vm(const struct vp_summary *summary, const struct vp_vm *vm, siz
 			 vm->end ? ", ended during the recording" : "");
 	vp_buffer_printf(out, "    agent: %s\n", vm->agent[0] ? vm->agent : "not asked");
 	vp_buffer_printf(out, "    guest memory: %s\n", vm->memory[0] ? vm->memory : "not read");
-	if (number >= summary->report.naming.vms.count)
+	if (summary->has_intervals || number >= summary->report.naming.vms.count)
 		return;
 	const struct vp_naming_machine *machine = &summary->report.naming.vms.at[number];
 	put_machine(machine, out);
@@ -93,19 +114,21 @@ void vp_render_summary_text(const struct vp_summary *summary, struct vp_buffer *
 	const struct vp_report *report = &summary->report;
 	struct vp_table table = {0};
 
-	put_head(report, out);
+	put_head(summary, out);
 	vp_summary_table(summary, &table);
 	vp_render_table_text(&table, false, out);
 	vp_table_deinit(&table);
 	if (summary->vcpu_spans)
 		vp_buffer_printf(out, "\n%" PRIu64 " states of vCPUs as events\n",
 				 summary->vcpu_spans);
-	vp_buffer_string(out, "\nHost:\n");
-	put_machine(&report->naming.host, out);
+	if (!summary->has_intervals) {
+		vp_buffer_string(out, "\nHost:\n");
+		put_machine(&report->naming.host, out);
+	}
 	for (size_t i = 0; i < report->vms.count; i++)
 		put_vm(summary, &report->vms.at[i], i, out);
 	put_routes(&report->profile, out);
 	vp_buffer_string(out, "\n");
-	vp_vec_each (&report->notes, note)
+	vp_vec_each (vp_summary_notes(summary), note)
 		vp_buffer_printf(out, "# %s\n", *note);
 }
