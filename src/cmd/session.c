@@ -80,6 +80,7 @@ static struct vp_error *run_until_end(const struct vp_session *session, struct v
 struct vp_error *vp_session_record(const struct vp_session *session, struct vp_command *command,
 				   int *status)
 {
+	clear_progress(session); /* of what was before */
 	VP_TRY(session->start(session->recorder));
 	print_notices(session);
 	vp_command_go(command);

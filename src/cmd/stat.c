@@ -45,6 +45,12 @@ static struct vp_error *list(void)
 	return NULL;
 }
 
+static void show_progress(const char *what)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K%s ", what);
+}
+
 static struct vp_error *start(void *recorder)
 {
 	return vp_interval_recorder_start(recorder);
@@ -111,6 +117,7 @@ static struct vp_error *record_recipe(const struct vp_stat_options *options,
 	    .read_guest_memory = !options->no_memory,
 	    .ask_agents = !options->no_agent,
 	    .agent_port = (unsigned)options->agent_port,
+	    .progress = options->quiet ? NULL : show_progress,
 	};
 	struct vp_error *error = vp_interval_recorder_open(&how, &recorder);
 	const struct vp_session session = {.verb = verb.name,

@@ -48,6 +48,12 @@ static void note(struct vp_interval_recorder *recorder, struct vp_error *error)
 	vp_error_free(error);
 }
 
+static void say(const struct vp_interval_recorder *recorder, const char *what)
+{
+	if (recorder->options.progress && recorder->vms.count)
+		recorder->options.progress(what);
+}
+
 static void watch_guest(struct vp_interval_recorder *recorder, const struct vp_vm *vm)
 {
 	const struct vp_interval_recorder_options *options = &recorder->options;
@@ -193,6 +199,7 @@ static void watch_guests(struct vp_interval_recorder *recorder)
 	recorder->guests = vp_guest_watch_new(&user, recorder->options.directory, false);
 	vp_vec_each (&recorder->vms, vm)
 		watch_guest(recorder, vm);
+	say(recorder, "finding the guests' kernels");
 	vp_guest_watch_settle(recorder->guests, SETTLE_MS);
 }
 
@@ -223,6 +230,7 @@ static void watch_agents(struct vp_interval_recorder *recorder)
 		return;
 	recorder->agents = vp_guest_agents_new(recorder->intervals, recorder->options.agent_port,
 					       &recorder->notices);
+	say(recorder, "waiting for the agents in the guests");
 	ask_agents(recorder);
 	vp_guest_agents_settle(recorder->agents, AGENTS_MS);
 }

@@ -17,6 +17,8 @@ struct vp_interval_recorder_options {
 	uint32_t task;                  /* with `per task`: whose intervals, with all it starts */
 	const char *const *vm_names;    /* only these VMs' vCPUs; all if n_vm_names is 0 */
 	size_t n_vm_names;
+	/* Called before each thing that may take seconds; may be NULL. */
+	void (*progress)(const char *what);
 	/* What guests' kernels count: where it may come from. */
 	bool read_guest_memory, ask_agents;
 	unsigned agent_port; /* vsock; 0: the usual one */
