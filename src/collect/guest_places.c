@@ -47,6 +47,15 @@ struct vp_error *vp_guest_places_of_kernel(int map, const struct vp_guest_state 
 	return NULL;
 }
 
+static bool has_vcpu(const struct vp_guest_state *state, uint32_t number)
+{
+	vp_vec_each (&state->vcpus, vcpu)
+		if (vcpu->vcpu == number)
+			return true;
+	return false;
+}
+
+/* The guest says it: of vCPUs that its VM does not have, nothing may take the room of others. */
 struct vp_error *vp_guest_places_of_agent(int map, const struct vp_guest_state *state,
 					  const struct vp_agent_places *agent)
 {
@@ -56,7 +65,7 @@ struct vp_error *vp_guest_places_of_agent(int map, const struct vp_guest_state *
 		uint64_t key = key_of(state->pid, place->vcpu);
 		uint64_t hva = vp_guest_state_hva(state, place->gpa);
 		struct vp_guest_places places = get(map, key);
-		if (!seal || !hva || places.hva[place->event])
+		if (!seal || !hva || places.hva[place->event] || !has_vcpu(state, place->vcpu))
 			continue;
 		places.hva[place->event] = hva;
 		places.sealed |= 1ULL << place->event;

@@ -317,6 +317,12 @@ struct vp_error *vp_pmu_resolve_recipe(const char *sysfs, const char *label,
 				       struct vp_recipe *recipe)
 {
 	VP_TRY(resolve_at(sysfs, label, recipe->unit_place, recipe->unit_name, &recipe->trigger));
+	if (recipe->unit == VP_UNIT_EVENT && recipe->trigger.type == PERF_TYPE_TRACEPOINT)
+		return vp_recipe_fail(
+		    label, recipe->unit_place,
+		    vp_format("'%s' is a tracepoint: it is counted, but closes no "
+			      "intervals; expected time, exits or a counter",
+			      recipe->unit_name));
 	vp_vec_each (&recipe->events, event) {
 		if (event->event.machine_name)
 			resolve_native(sysfs, &event->event);

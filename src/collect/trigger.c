@@ -30,6 +30,10 @@ static struct vp_error *attr_of(const char *name, struct perf_event_attr *attr)
 	    event.source != VP_FROM_COUNTER)
 		return unknown(name);
 	VP_TRY(vp_pmu_resolve(VP_SYSFS, name, &event));
+	if (event.type == PERF_TYPE_TRACEPOINT)
+		return vp_error_usage("'%s' is a tracepoint: 'vperf stat' counts it, but it "
+				      "triggers no samples",
+				      name);
 	*attr = vp_perf_event_attr(&event);
 	attr->disabled = 1;
 	return NULL;

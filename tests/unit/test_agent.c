@@ -377,17 +377,20 @@ static struct vp_guest_places places_of(int map, uint32_t pid, uint32_t vcpu)
 	return places;
 }
 
-/* The agent of process 7's guest counts these on vCPU 0, it says. */
+/* The agent of process 7's guest counts these on vCPU 0, it says, and on one that there is not. */
 static struct vp_error *agent_says(int map, uint64_t seal_gpa, uint64_t calls, uint64_t forks)
 {
 	struct vp_guest_state state = {.pid = 7};
 	struct vp_agent_places agent = {.seal = 99, .seal_gpa = seal_gpa};
 
 	vp_guest_memory_add(&state.memory, 0x1000, 0x1000, 0x70001000);
+	vp_vec_push(&state.vcpus, (struct vp_guest_registers){0});
+	vp_vec_push(&agent.counts, ((struct vp_agent_place){1, VP_GUEST_forks, 0x1010}));
 	vp_vec_push(&agent.counts, ((struct vp_agent_place){0, VP_GUEST_system_calls, calls}));
 	vp_vec_push(&agent.counts, ((struct vp_agent_place){0, VP_GUEST_forks, forks}));
 	struct vp_error *error = vp_guest_places_of_agent(map, &state, &agent);
 	vp_vec_deinit(&agent.counts);
+	vp_vec_deinit(&state.vcpus);
 	vp_guest_memory_deinit(&state.memory);
 	return error;
 }
@@ -439,6 +442,8 @@ static void test_counts_places(void **state)
 	assert_true(places.hva[VP_GUEST_forks] == 0x70001010 && !places.narrow);
 	vp_guest_places_drop(map, 7, true);
 	assert_int_equal(vp_guest_places_known(map, 7), 0);
+	const uint64_t no_vcpu = 7ULL << 32 | 1;
+	assert_int_not_equal(bpf_map_lookup_elem(map, &no_vcpu, &places), 0);
 	close(map);
 }
 

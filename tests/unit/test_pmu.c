@@ -151,6 +151,9 @@ static void test_refused(void **state)
 	assert_refused("count exits:msrs",
 		       "r:1:7: unknown event 'exits:msrs': there is no such tracepoint (near it: "
 		       "exits:msr, exits:mmio, exits:io)");
+	assert_refused("interval sched:sched_switch 10\ncount exits",
+		       "r:1:10: 'sched:sched_switch' is a tracepoint: it is counted, but closes no "
+		       "intervals; expected time, exits or a counter");
 }
 
 static void test_without_tracefs(void **state)
