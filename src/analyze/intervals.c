@@ -145,7 +145,7 @@ uint64_t vp_interval_partial(const struct vp_interval_book *book)
 
 struct vp_interval_total vp_interval_total(const struct vp_interval_book *book, size_t event)
 {
-	struct vp_interval_total total = {.least_live = 1};
+	struct vp_interval_total total = {.least_live = book->rows.count ? 1 : 0};
 	double live_time = 0, time = 0;
 
 	vp_vec_each (&book->rows, row) {

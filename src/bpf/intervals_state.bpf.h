@@ -63,13 +63,12 @@ struct interval_record {
 };
 
 struct interval_cpu {
-	__u32 place;   /* + 1 of the subject that has the pCPU, or 0 */
-	__u32 busy;    /* a program is at work here: what interrupts it keeps away */
-	__u32 due;     /* what interrupted it was to close an interval */
-	__u32 set;     /* that was asked for last … */
-	__u32 on;      /* … and the one that is on */
-	__u32 returns; /* how often a subject's turn may still be resumed */
-	__u32 reserved;
+	__u32 place;    /* + 1 of the subject that has the pCPU, or 0 */
+	__u32 busy;     /* a program is at work here: what interrupts it keeps away */
+	__u32 due;      /* what interrupted it was to close an interval */
+	__u32 set;      /* that was asked for last … */
+	__u32 on;       /* … and the one that is on */
+	__u32 returns;  /* how often a subject's turn may still be resumed */
 	__u32 switcher; /* thread that switches sets here */
 	__u32 aside;    /* + 1 of the subject that made room for it, or 0 */
 	struct vp_reading now[VP_COUNTERS_MAX];

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "guestmem/view.h"
 
-enum { PACK_VERSION = 2, LARGEST_STRUCT = 1 << 20 };
+enum { PACK_VERSION = 3, LARGEST_STRUCT = 1 << 20 };
 
 static const struct member {
 	const char *type, *member;
@@ -258,14 +258,14 @@ struct vp_error *vp_kernel_pack_parse(const char *label, const void *text, size_
 				      struct vp_kernel_pack *ret)
 {
 	struct vp_cursor cursor = vp_cursor_of(text, size);
+	VP_AUTO_FREE char *first = vp_format("vperf-pack %d", PACK_VERSION);
 	struct vp_slice line;
 	uint64_t lines = 1;
 
 	vp_kernel_pack_init(ret);
-	if (!vp_cursor_line(&cursor, &line) || !vp_slice_is(line, "vperf-pack 2"))
-		return vp_error_new("'%s' is not a kernel pack: 'vperf-pack 2' was expected as its "
-				    "first line",
-				    label);
+	if (!vp_cursor_line(&cursor, &line) || !vp_slice_is(line, first))
+		return vp_error_new(
+		    "'%s' is not a kernel pack: '%s' was expected as its first line", label, first);
 	for (; vp_cursor_line(&cursor, &line); lines++) {
 		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 		if (vp_slice_is(vp_cursor_word(&words), "end"))

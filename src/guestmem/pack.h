@@ -5,7 +5,7 @@
  *
  * As text, one line per fact, words separated by one blank (docs/format-pack.md):
  *
- *   vperf-pack 2
+ *   vperf-pack 3
  *   kernel BUILDID RELEASE
  *   kallsyms COUNT SENSE       number of symbols; enum vp_kallsyms_sense
  *   table NAME OFFSET          where its tables are, from _text on

@@ -349,6 +349,13 @@ struct vp_error *vp_interval_recorder_step(struct vp_interval_recorder *recorder
 	return write_vms(recorder);
 }
 
+static void note_no_vcpus(struct vp_interval_recorder *recorder)
+{
+	if (recorder->options.recipe->per == VP_PER_VCPU && !recorder->n_intervals)
+		NOTICE(recorder, "no vCPU ran: there are no intervals (--native counts what "
+				 "COMMAND does itself)");
+}
+
 struct vp_error *vp_interval_recorder_finish(struct vp_interval_recorder *recorder)
 {
 	struct vp_recording *about = &recorder->about;
@@ -364,6 +371,7 @@ struct vp_error *vp_interval_recorder_finish(struct vp_interval_recorder *record
 	if (homeless)
 		NOTICE(recorder, "%llu threads had no intervals: there was no room for more",
 		       (unsigned long long)homeless);
+	note_no_vcpus(recorder);
 	note_guests(recorder);
 	VP_TRY(write_vms(recorder));
 	return vp_recording_write(recorder->options.directory, about);
