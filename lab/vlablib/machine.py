@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from .arch import ARCHES
 from .common import LAB, REPO, LabError, UsageError, build_dir, cache_dir, need_program, say
 
 STUCK = 40  # seconds; shorter lockups are those of a busy machine
+NMI_WAIT = 5  # seconds for a kernel that hangs to print where
 POLL = 0.1  # seconds between looks at what the lab host wrote
 OWNED = ("host", "vlab", "result.json", "scenario.scn")
 
@@ -178,6 +180,7 @@ class Machine:
             command += self._shared(Path("/"), "machine")
         if host.icount:
             command += ["-icount", "shift=0,sleep=off"]
+        command += ["-qmp", f"unix:{self.work}/qmp,server=on,wait=off"]
         return command + host.qemu.split()
 
     def start(self):
@@ -198,6 +201,24 @@ class Machine:
             text = []
         shown = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc|[^\t -~]", "", line) for line in text[-lines:]]
         return "".join(f"\n    {line}" for line in shown) or "\n    (empty)"
+
+    def _show_hang(self):
+        """Makes the kernel of a lab host that hangs print where its pCPUs are: a non-maskable interrupt,
+        which host/main made it panic on."""
+        try:
+            with socket.socket(socket.AF_UNIX) as monitor:
+                monitor.settimeout(NMI_WAIT)
+                monitor.connect(f"{self.work}/qmp")
+                monitor.sendall(b'{"execute": "qmp_capabilities"} {"execute": "inject-nmi"}')
+                monitor.recv(4096)
+                self.process.wait(NMI_WAIT)
+        except (OSError, subprocess.TimeoutExpired):
+            pass
+
+    def _hang(self, text):
+        """The error of a lab host that does not go on, with what its console says of it."""
+        self._show_hang()
+        return LabError(f"{text}; the end of its console:{self.console_tail(40)}")
 
     def _progress(self):
         """Show new lines of progress; the first one means that the lab host is up."""
@@ -236,11 +257,9 @@ class Machine:
                 break
             spent = time.monotonic() - begin
             if spent > limit:
-                raise LabError(f"not finished after {limit:.0f} s (--timeout); the end of the lab "
-                               f"host's console:{self.console_tail()}")
+                raise self._hang(f"the lab host did not finish within {limit:.0f} s (--timeout)")
             if not self.progress_offset and spent > boot_limit:
-                raise LabError(f"the lab host was not up after {boot_limit:.0f} s; the end of its "
-                               f"console:{self.console_tail()}")
+                raise self._hang(f"the lab host was not up after {boot_limit:.0f} s")
             self._check_stuck()
             time.sleep(POLL)
         return self._result()
@@ -254,8 +273,7 @@ class Machine:
             return
         for seconds in re.findall(r"soft lockup - CPU#\d+ stuck for (\d+)s", text):
             if int(seconds) >= STUCK:
-                raise LabError(f"the lab host's kernel hangs; the end of its console:"
-                               f"{self.console_tail()}")
+                raise self._hang("the lab host's kernel hangs")
 
     def _result(self):
         try:

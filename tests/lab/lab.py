@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -14,6 +15,9 @@ BUILD = pathlib.Path(os.environ.get("VPERF_BUILD", REPOSITORY / "build"))
 VPERF = BUILD / "vperf"
 # For lab hosts of 64-bit Arm: see tools/configure-cross.
 BUILD_ARM64 = pathlib.Path(os.environ.get("VPERF_BUILD_ARM64", REPOSITORY / "build-arm64"))
+
+# The emulator's failures, not vperf's: the lab host or a guest in it dies or hangs (docs/lab.md).
+LAB_FAILURES = re.compile(r"lab failed.*|guest \S+ ended by itself.*|guest \S+ hangs.*")
 
 
 class Claims:
