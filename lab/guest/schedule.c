@@ -21,18 +21,24 @@ struct copy {
 	const struct job *job;
 	size_t job_number; /* from 1, as in the log */
 	int number;        /* from 1 */
+	int asked;         /* from 1, of those that came by the control line; else 0 */
 	enum copy_state state;
 	pid_t pid;
 	double deadline; /* of the next step, seconds after T0; negative = none */
 };
 
 struct run {
+	struct schedule *schedule;
 	struct copy *copies;
 	size_t count;
 	FILE *log;
 	const char *log_dir;
 	double t0;
 	bool finishing;
+	int control; /* -1: none */
+	int asked;   /* jobs that came by it */
+	char line[4096];
+	size_t line_size;
 };
 
 static double now_seconds(void)
@@ -213,6 +219,9 @@ static void reap(struct run *run)
 			copy->state = COPY_OVER;
 			copy->deadline = -1;
 			log_output(run, copy);
+			if (copy->asked)
+				dprintf(run->control, "exit %d %d\n", copy->asked,
+					by_signal ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 		}
 	}
 	fflush(run->log);
@@ -243,55 +252,103 @@ static int wait_time(const struct run *run)
 	return next <= now ? 0 : (int)((next - now) * 1000) + 1;
 }
 
-static int make_copies(struct run *run, const struct schedule *schedule)
+static int add_copies(struct run *run, const struct job *job)
 {
-	for (size_t i = 0; i < schedule->job_count; i++)
-		run->count += (size_t)schedule->jobs[i].copies;
-	run->copies = calloc(run->count + 1, sizeof(*run->copies));
-	if (!run->copies)
-		return -ENOMEM;
-	run->count = 0;
-	for (size_t i = 0; i < schedule->job_count; i++) {
-		for (int n = 1; n <= schedule->jobs[i].copies; n++) {
-			struct copy *copy = &run->copies[run->count++];
+	size_t count = run->count + (size_t)job->copies;
+	struct copy *copies = realloc(run->copies, count * sizeof(*copies));
 
-			copy->job = &schedule->jobs[i];
-			copy->job_number = i + 1;
-			copy->number = n;
-			copy->deadline = copy->job->start;
-		}
-	}
+	if (!copies)
+		return -ENOMEM;
+	run->copies = copies;
+	for (int n = 1; n <= job->copies; n++)
+		copies[run->count++] =
+		    (struct copy){.job = job,
+				  .job_number = (size_t)(job - run->schedule->jobs) + 1,
+				  .number = n,
+				  .deadline = job->start};
 	return 0;
 }
 
-static void loop(struct run *run, int signal_fd, int control_fd)
+/* One more job, now; the text is kept. */
+static void add_asked(struct run *run, const char *words)
 {
-	bool told = false;
+	struct schedule *schedule = run->schedule;
+	char *line = NULL;
+	int asked = ++run->asked;
 
-	while (!all_over(run) || (control_fd >= 0 && !run->finishing)) {
-		struct pollfd fds[2] = {{.fd = signal_fd, .events = POLLIN},
-					{.fd = run->finishing ? -1 : control_fd, .events = POLLIN}};
+	if (asprintf(&line, "%f\t0\t1\t%s", elapsed(run), words) < 0 ||
+	    schedule_add_job(schedule, line) ||
+	    add_copies(run, &schedule->jobs[schedule->job_count - 1]))
+		dprintf(run->control, "exit %d 126\n", asked);
+	else
+		run->copies[run->count - 1].asked = asked;
+}
+
+static void end_asked(struct run *run, int asked)
+{
+	for (size_t i = 0; i < run->count; i++)
+		if (run->copies[i].asked == asked && run->copies[i].state == COPY_RUNNING)
+			end_copy(run, &run->copies[i]);
+}
+
+static void take_line(struct run *run)
+{
+	if (!strncmp(run->line, "run\t", 4))
+		add_asked(run, run->line + 4);
+	else if (!strncmp(run->line, "end\t", 4))
+		end_asked(run, atoi(run->line + 4));
+	else
+		run->finishing = true;
+}
+
+/* Byte by byte: what follows "finish" is not for the schedule. */
+static void hear(struct run *run)
+{
+	char byte;
+
+	do {
+		if (read(run->control, &byte, 1) != 1 || run->line_size == sizeof(run->line) - 1) {
+			run->finishing = true;
+			return;
+		}
+		run->line[run->line_size++] = byte;
+	} while (byte != '\n');
+	run->line[run->line_size - 1] = 0;
+	run->line_size = 0;
+	take_line(run);
+}
+
+static void loop(struct run *run, int signal_fd)
+{
+	bool told = run->control < 0;
+
+	while (!all_over(run) || (run->control >= 0 && !run->finishing)) {
+		struct pollfd fds[2] = {
+		    {.fd = signal_fd, .events = POLLIN},
+		    {.fd = run->finishing ? -1 : run->control, .events = POLLIN}};
 		struct signalfd_siginfo info;
 
 		step_copies(run);
-		if (control_fd >= 0 && !told && all_over(run))
-			told = write(control_fd, "done\n", 5) == 5;
+		if (!told && all_over(run))
+			told = write(run->control, "done\n", 5) == 5;
 		if (poll(fds, 2, wait_time(run)) < 0 && errno != EINTR)
 			return;
 		if ((fds[0].revents & POLLIN) && read(signal_fd, &info, sizeof(info)) > 0)
 			run->finishing |= info.ssi_signo != SIGCHLD;
 		reap(run);
-		run->finishing |= fds[1].revents != 0;
+		if (fds[1].revents)
+			hear(run);
 	}
 }
 
 int schedule_run(struct schedule *schedule, int control_fd)
 {
-	struct run run = {.log_dir = schedule->log_dir};
+	struct run run = {
+	    .schedule = schedule, .log_dir = schedule->log_dir, .control = control_fd};
 	char path[512];
 	sigset_t mask;
 	int signal_fd;
-	int err;
+	int err = 0;
 
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGCHLD);
@@ -303,11 +360,12 @@ int schedule_run(struct schedule *schedule, int control_fd)
 	run.log = fopen(path, "we");
 	if (signal_fd < 0 || !run.log)
 		return -errno;
-	err = make_copies(&run, schedule);
+	for (size_t i = 0; !err && i < schedule->job_count; i++)
+		err = add_copies(&run, &schedule->jobs[i]);
 	if (!err) {
 		run.t0 = now_seconds();
 		fprintf(run.log, "t0 monotonic=%.9f realtime=%ld\n", run.t0, (long)time(NULL));
-		loop(&run, signal_fd, control_fd);
+		loop(&run, signal_fd);
 		fprintf(run.log, "end t=%.6f\n", elapsed(&run));
 	}
 	if (fclose(run.log) && !err)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define JOBS_MAX 64
+#define JOBS_MAX 256
 #define JOB_ARGS_MAX 64
 
 /* One "workload" statement; copies of it are separate processes. */
@@ -29,8 +29,15 @@ struct schedule {
 int schedule_add_job(struct schedule *schedule, char *line);
 
 /*
- * Runs all jobs; T0 is now. With control_fd >= 0 the run lasts until something is readable
- * there (or it closes); without, until all jobs are over. SIGTERM ends it too.
+ * Runs all jobs; T0 is now. With control_fd >= 0 the run lasts until the line "finish" comes there
+ * (or it closes); without, until all jobs are over. SIGTERM ends it too. Lines that come there:
+ *
+ *   run <tab> PROGRAM [<tab> ARG]...   starts one more job
+ *   end <tab> N                        SIGTERM to the Nth of these
+ *   finish
+ *
+ * and lines that go: "done" when all jobs of the schedule are over, "exit N STATUS" when the Nth
+ * job that was asked for is (128 + the signal that ended it).
  * Returns 0, or a negative errno when the log could not be written.
  */
 int schedule_run(struct schedule *schedule, int control_fd);

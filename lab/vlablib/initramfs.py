@@ -16,7 +16,7 @@ from .kernels import module_files
 GUEST_MODULES = ("virtio_pci", "vmw_vsock_virtio_transport")
 HOST_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
 CONTROL_PORT = 7000
-COMPILE = ("-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", "-fno-omit-frame-pointer")
+COMPILE = ("-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-fno-omit-frame-pointer")
 
 # How workloads are linked that are not simply dynamic.
 LINK = {

@@ -32,6 +32,11 @@ def kvm_is_real():
                     for t in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")))
 
 
+def priority():
+    """Before other processes of the machine, where that is allowed: what waits for a core comes late in the lab."""
+    return [need_program("nice", "coreutils"), "-n", "-15"] if os.geteuid() == 0 else []
+
+
 def pick_accel(host, wanted):
     """tcg or kvm; kvm must be usable for guests of guests. Unasked, kvm only where it is as in TCG."""
     accel = wanted or os.environ.get("VLAB_ACCEL") or host.accel
@@ -165,9 +170,10 @@ class Machine:
         if host.icount:
             accel = "tcg"
         serial = "mon:stdio" if self.mode == "shell" else f"file:{self.console}"
-        append = f"console={self.arch.console} panic=-1 rdinit=/init quiet {host.append}".strip()
+        # The driver starts the other pCPUs: see keep_preempt_notifiers() there.
+        append = f"console={self.arch.console} panic=-1 rdinit=/init quiet maxcpus=1 {host.append}".strip()
         commas = str(self.out).replace(",", ",,")  # QEMU's own escape
-        command = [need_program("setpriv", "util-linux"), "--pdeathsig", "KILL",
+        command = [*priority(), need_program("setpriv", "util-linux"), "--pdeathsig", "KILL",
                    need_program(self.arch.qemu, self.arch.qemu_package), "-name", "vlab-host",
                    *self.arch.machine,
                    "-accel", accel, "-cpu", model, "-smp", str(host.pcpus), "-m", str(host.memory),

@@ -108,6 +108,13 @@ static struct vp_error *send_request(struct vp_guest_reader *reader, const char 
 		   : vp_error_new("the reader of the guest's memory does not listen");
 }
 
+bool vp_guest_reader_listens(const struct vp_guest_reader *reader, int timeout_ms)
+{
+	struct pollfd room = {.fd = reader->channel, .events = POLLOUT};
+
+	return poll(&room, 1, timeout_ms) > 0;
+}
+
 struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char *format, ...)
 {
 	char text[128];

@@ -62,6 +62,8 @@ struct vp_error *vp_guest_reader_start(const struct vp_guest_state *state,
 				       struct vp_guest_reader **ret) VP_MUST_CHECK;
 void vp_guest_reader_free(struct vp_guest_reader *reader);
 
+/* Whether there is room for a request within that time; none is while it has many to answer. */
+bool vp_guest_reader_listens(const struct vp_guest_reader *reader, int timeout_ms);
 /* Sends a request of guestmem/worker.h, without its newline. */
 struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char *format, ...)
     VP_PRINTF(2, 3) VP_MUST_CHECK;

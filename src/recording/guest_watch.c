@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -36,8 +37,12 @@ struct guest {
 	struct vp_guest_state memory;
 	uint64_t nowhere;     /* tasks that were in no slot, until the slots were looked at last */
 	uint64_t asked, next; /* when it was asked; when it is to be asked again */
+	uint64_t busy_since;  /* the reader does not listen since then; 0: it does */
+	uint64_t lost_at;     /* what had been found was lost then; 0: it was not */
+	uint64_t lost_ns;     /* how long it was lost before it was found again … */
+	char *lost_why;       /* … and why, the last time */
 	unsigned tries;
-	char *problem;
+	char *name, *problem;
 };
 
 struct vp_guest_watch {
@@ -89,6 +94,8 @@ void vp_guest_watch_free(struct vp_guest_watch *watch)
 		guest_stop(guest);
 		if (guest->last_text >= 0)
 			close(guest->last_text);
+		free(guest->lost_why);
+		free(guest->name);
 		free(guest->problem);
 	}
 	vp_vec_deinit(&watch->guests);
@@ -109,9 +116,42 @@ static struct guest *guest_of(const struct vp_guest_watch *watch, uint32_t pid)
 	return NULL;
 }
 
+static bool vmm_runs(const struct guest *guest)
+{
+	return !kill((pid_t)guest->pid, 0) || errno != ESRCH;
+}
+
+static void tell_lost(struct vp_guest_watch *watch, struct guest *guest, const char *why)
+{
+	guest->lost_at = vp_clock_monotonic();
+	free(guest->lost_why);
+	guest->lost_why = vp_strdup(why);
+	if (vmm_runs(guest))
+		vp_vec_push(watch->user.notices,
+			    vp_format("the memory of VM '%s' is not read for now: %s; looking for "
+				      "its kernel again every %d s",
+				      guest->name, why, RETRY_S));
+}
+
+static void tell_found_again(struct vp_guest_watch *watch, struct guest *guest)
+{
+	uint64_t passed = vp_clock_monotonic() - guest->lost_at;
+
+	guest->lost_ns += passed;
+	guest->lost_at = 0;
+	vp_vec_push(watch->user.notices,
+		    vp_format("the kernel of VM '%s' was found again after %.1f s", guest->name,
+			      (double)passed / SECOND));
+}
+
 /* The guest's samples have no names by its memory from now on. */
 static void lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *error)
 {
+	bool was_found = guest->state == GUEST_READY || guest->state == GUEST_CHECKING ||
+			 guest->state == GUEST_LEAVING;
+
+	if (was_found && !guest->lost_at)
+		tell_lost(watch, guest, vp_error_message(error));
 	watch->user.forget(watch->user.context, guest->pid);
 	guest_stop(guest);
 	free(guest->problem);
@@ -160,7 +200,8 @@ void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
 	vp_vec_push(&watch->guests, ((struct guest){.pid = vm->pid,
 						    .number = (uint32_t)watch->guests.count,
 						    .text = -1,
-						    .last_text = -1}));
+						    .last_text = -1,
+						    .name = vp_strdup(vm->name)}));
 	try_start(watch, &watch->guests.at[watch->guests.count - 1]);
 }
 
@@ -183,6 +224,8 @@ static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest 
 		VP_TRY(watch->user.identify(watch->user.context, guest->number, &guest->memory,
 					    &guest->finding));
 	keep_pack(watch, &guest->finding);
+	if (guest->lost_at)
+		tell_found_again(watch, guest);
 	vp_map_deinit(&watch->seen); /* what a reader before this one has read is gone */
 	free(guest->problem);
 	guest->problem =
@@ -296,14 +339,36 @@ static struct vp_error *refresh_if_needed(struct vp_guest_watch *watch, struct g
 	return refresh_memory(watch, guest);
 }
 
+/* A reader that has much to look at is asked when it has: that is no reason to lose the guest. */
+static struct vp_error *wait_for_reader(struct guest *guest, uint64_t now)
+{
+	if (!guest->busy_since)
+		guest->busy_since = now;
+	guest->next = now + SECOND / 10;
+	return now - guest->busy_since > ANSWER_S * SECOND
+		   ? vp_error_new("the reader of the guest's memory did not listen for %d s",
+				  ANSWER_S)
+		   : NULL;
+}
+
+static struct vp_error *ask_to_check(struct vp_guest_watch *watch, struct guest *guest)
+{
+	uint64_t now = vp_clock_monotonic();
+
+	if (!vp_guest_reader_listens(guest->reader, 0))
+		return wait_for_reader(guest, now);
+	guest->busy_since = 0;
+	VP_TRY(refresh_if_needed(watch, guest));
+	VP_TRY(vp_guest_reader_ask(guest->reader, "check"));
+	guest->asked = now;
+	guest->state = GUEST_CHECKING;
+	return NULL;
+}
+
 static void check(struct vp_guest_watch *watch, struct guest *guest)
 {
-	struct vp_error *error = refresh_if_needed(watch, guest);
+	struct vp_error *error = ask_to_check(watch, guest);
 
-	if (!error)
-		error = vp_guest_reader_ask(guest->reader, "check");
-	guest->asked = vp_clock_monotonic();
-	guest->state = GUEST_CHECKING;
 	if (error)
 		lose(watch, guest, error);
 }
@@ -388,6 +453,9 @@ static struct vp_error *dump(struct guest *guest, bool symbols)
 	struct vp_slice answer;
 	bool done;
 
+	if (!vp_guest_reader_listens(guest->reader, DUMP_MS))
+		return vp_error_new("the reader of the guest's memory did not listen for %d s",
+				    DUMP_MS / 1000);
 	VP_TRY(vp_guest_reader_ask(guest->reader, "dump %d", symbols));
 	VP_TRY(vp_guest_reader_wait(guest->reader, DUMP_MS, &done, &answer));
 	return done ? NULL : vp_error_new("writing the guest's map text took too long");
@@ -454,12 +522,16 @@ char *vp_guest_watch_state(const struct vp_guest_watch *watch, const struct vp_v
 		return vp_strdup("the guest's kernel was not found before the recording ended");
 	VP_AUTO_FREE char *outcome =
 	    watch->user.outcome(watch->user.context, guest->pid, &guest->finding);
+	VP_AUTO_FREE char *lost =
+	    guest->lost_why ? vp_format("; lost for %.1f s: %s",
+					(double)guest->lost_ns / SECOND, guest->lost_why)
+			    : vp_strdup("");
 	if (guest->finding.derived)
 		return vp_format("the kernel has no BTF: its tasks are told, the mappings of its "
-				 "processes are not; %s",
-				 outcome);
-	return vp_format("ok: kernel found by %s, %s; %s",
+				 "processes are not; %s%s",
+				 outcome, lost);
+	return vp_format("ok: kernel found by %s, %s; %s%s",
 			 guest->finding.scanned ? "looking through memory" : "registers",
 			 guest->finding.cached ? "known by a kernel pack" : "symbols and BTF read",
-			 outcome);
+			 outcome, lost);
 }

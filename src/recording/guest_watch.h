@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "collect/guest_reader.h"
+#include "recording/notices.h"
 #include "schema/records.h"
 #include "schema/vm.h"
 
@@ -18,6 +19,7 @@ struct vp_guest_watch;
 /* Who makes use of what is found out. */
 struct vp_guest_user {
 	void *context;
+	vp_notices *notices; /* gets a sentence when what was found is lost, and found again */
 	unsigned check_s; /* seconds from one look whether what was found still holds to the next */
 	/* A guest's kernel was found: the VM's number is one that was not used before. */
 	struct vp_error *(*identify)(void *context, uint32_t number,

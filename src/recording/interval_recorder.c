@@ -188,6 +188,7 @@ static char *say_counters(void *context, uint32_t pid, const struct vp_guest_fin
 static void watch_guests(struct vp_interval_recorder *recorder)
 {
 	const struct vp_guest_user user = {.context = recorder->intervals,
+					   .notices = &recorder->notices,
 					   .check_s = CHECK_S,
 					   .identify = identify,
 					   .forget = forget,

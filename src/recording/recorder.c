@@ -168,6 +168,7 @@ static char *count_named(void *context, uint32_t pid, const struct vp_guest_find
 static void watch_guests(struct vp_recorder *recorder)
 {
 	const struct vp_guest_user user = {.context = recorder->sampler,
+					   .notices = &recorder->notices,
 					   .check_s = 1,
 					   .identify = identify,
 					   .forget = forget,

@@ -324,6 +324,8 @@ void vp_render_report_json(const struct vp_report *report, struct vp_buffer *out
 	add(object, "duration_s", json_object_new_double(report->duration));
 	add(object, "period_ns", json_object_new_uint64(report->recording.period_ns));
 	add(object, "interrupted", json_object_new_boolean(!report->recording.end));
+	add(object, "ticks", json_object_new_uint64(profile->ticks));
+	add(object, "late_ticks", json_object_new_uint64(profile->late));
 	add(object, "unattributed", json_object_new_uint64(profile->unattributed));
 	add(object, "routes", routes_json(profile));
 	if (report->options.chains) {

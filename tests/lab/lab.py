@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the lab tests share: run a scenario once, read its reports, state claims about them."""
-import csv
-import io
 import json
+import math
 import os
 import pathlib
 import re
@@ -20,14 +19,25 @@ BUILD_ARM64 = pathlib.Path(os.environ.get("VPERF_BUILD_ARM64", REPOSITORY / "bui
 LAB_FAILURES = re.compile(r"lab failed.*|guest \S+ ended by itself.*|guest \S+ hangs.*")
 
 
+# A run whose pCPUs took more of their ticks late than this, in percent, says nothing of shares: the
+# machine that emulates the lab host stalled. It is void, whatever its claims would say.
+MOST_LATE = 5
+# Standard errors that chance may move a share by: once in 16,000 claims.
+SIGMAS = 4
+
+
 class Claims:
-    """Collects what held and what did not; each claim prints one line with its figures."""
+    """Collects what held and what did not; each claim is one line with its figures."""
 
     def __init__(self, test):
-        self.test, self.passed, self.failed = test, 0, 0
+        self.test, self.passed, self.failed, self.lines = test, 0, 0, []
+
+    def note(self, text):
+        """A line that is no claim."""
+        self.lines.append(f"   {text}")
 
     def check(self, holds, text):
-        print(f"{'ok' if holds else 'NOT OK'}: {self.test}: {text}", flush=True)
+        self.lines.append(f"{'ok' if holds else 'NOT OK'}: {self.test}: {text}")
         if holds:
             self.passed += 1
         else:
@@ -35,7 +45,33 @@ class Claims:
 
     def near(self, what, value, expected, tolerance):
         self.check(abs(value - expected) <= tolerance,
-                   f"{what} is {value:.2f}, expected {expected:.2f} +- {tolerance:g}")
+                   f"{what} is {value:.2f}, expected {expected:.2f} +- {tolerance:.2g}")
+
+    def share(self, what, count, report_or_total, expected, beside=0.0):
+        """A share of samples, in percent, is what is expected, within what chance and this run's late
+        ticks explain. `beside`: what else is known to shift it, in points."""
+        total, late = ticks_of(report_or_total)
+        self.near(f"{what}, %", 100 * count / max(total, 1), expected,
+                  share_bound(expected, total, late) + beside)
+
+
+def ticks_of(report_or_total):
+    """Samples, and the share of the ticks that came late, of a report; or a number of samples of none."""
+    if isinstance(report_or_total, tuple):
+        total, report = report_or_total
+        return total, late_share(report)
+    return report_or_total["samples"], late_share(report_or_total)
+
+
+def late_share(report):
+    return report["late_ticks"] / max(report["ticks"], 1)
+
+
+def share_bound(percent, total, late):
+    """How far a share of `total` samples may be from the true one, in points: chance, and each tick that
+    came late may have been another's."""
+    share = min(max(percent / 100, 0), 1)
+    return 100 * (SIGMAS * math.sqrt(share * (1 - share) / max(total, 1)) + late + 1 / max(total, 1))
 
 
 class Run:
@@ -82,6 +118,20 @@ class Run:
         facts = self.facts(recording)
         return (int(facts["end"]) - int(facts["start"])) / 1e9
 
+    def disturbance(self):
+        """Why this run says nothing, or None: looked at before any claim is."""
+        failure = LAB_FAILURES.search(self.messages)
+        if failure:
+            return failure.group()[:300]
+        for path in sorted(self.out.glob("*/recording")):
+            name = path.parent.name
+            done = vperf("report", str(path.parent), "--format", "json", check=False)
+            report = json.loads(done.stdout) if done.returncode == 0 else {"ticks": 0, "late_ticks": 0}
+            if late_share(report) > MOST_LATE / 100:
+                return (f"{100 * late_share(report):.1f} % of the ticks of '{name}' came late, more than "
+                        f"{MOST_LATE} %")
+        return None
+
 
 def vperf(*arguments, check=True):
     """Runs vperf on this machine (the unprivileged half: report, info)."""
@@ -91,8 +141,14 @@ def vperf(*arguments, check=True):
     return done
 
 
-def run_scenario(text, directory, timeout=400):
-    """Runs the scenario given as text; progress goes to the terminal, results to `directory`."""
+def is_virtual(scenario):
+    """Whether time in that lab is counted in instructions, and does not depend on the machine's load."""
+    return "icount=yes" in scenario
+
+
+def run_scenario(text, directory, timeout=900):
+    """Runs the scenario given as text; results go to `directory`. The one limit of time that there is
+    for all that it waits for is generous: a lab that goes on takes a sixth of it."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     build = BUILD_ARM64 if "arch=arm64" in text else BUILD
@@ -123,12 +179,3 @@ def share_of(report, function):
 
 def steal_rows(report):
     return [row for row in report["rows"] if row["kind"] == "steal"]
-
-
-def parse_perf_stat(text):
-    """Events per second of `perf stat -a -x,` output (count and running time), run by run."""
-    rates = []
-    for row in csv.reader(io.StringIO(text)):
-        if len(row) > 3 and row[0].isdigit():
-            rates.append(int(row[0]) / (int(row[3]) / 1e9))
-    return rates

@@ -53,7 +53,7 @@ def check_events(claims, account, events):
 
 # No other guest runs: perf's counts over all VMs are those of the one whose exits are known.
 KNOWN = """
-host pcpus=2
+host pcpus=1 icount=yes
 command vperf record --account-events --no-guest-memory --no-agent -o /out/rec -- perf kvm stat record -a -m 4096 -o /tmp/kvm.data \
 tinyvm --cpuid 20000 --out 10000 --mmio 5000 --hlt 3000 --wait 1
 command perf kvm -i /tmp/kvm.data stat report --force
@@ -85,18 +85,24 @@ def known_exits(run, claims):
     check_events(claims, account, read("account", run, "--events")["events"])
 
 
-# A Linux guest; its second round counts, when all of it is in memory.
-CAUSES = """
-host pcpus=2
-guest g1 vcpus=1 memory=256 pin=0 agent=yes
-workload g1 start=3 exits --cpuid 100 --out 100 --mmio 10 --hlt 5 --rate 10 --seconds 6
-command vperf record --no-guest-memory -o /out/rec -- sleep 12
-"""
+# A Linux guest. Of the two rounds of exits the second is recorded, when all of it is in memory; then
+# halts, polls, wake-ups and the live view.
+EXITS = "lab-guest run g1 exits --cpuid 100 --out 100 --mmio 10 --hlt 5 --rate 10 --seconds"
+IDLING = """
+host pcpus=1 icount=yes
+guest g1 vcpus=1 memory=256 agent=yes
+command {exits} 1; vperf record --no-guest-memory -o /out/rec -- {exits} 3
+command lab-guest spawn g1 idler 0.002 0.01; vperf top -n 3 -d 1 --json >/out/top.json
+command vperf top -n 1; echo "status $?"
+command vperf record --no-samples --no-agent -o /out/live -- sleep 2
+command vperf account /out/live --vm nobody; echo "status $?"
+""".format(exits=EXITS)
 
 
 def causes_of_exits(run, claims):
     log = (run.out / "guest-g1" / "workloads.log").read_text()
-    done = {name: int(count) for name, count in re.findall(r"(cpuid|out|mmio|hlt)=(\d+)", log)}
+    rounds = re.findall(r"exits: .*cpuid=.*", log)
+    done = {name: int(count) for name, count in re.findall(r"(cpuid|out|mmio|hlt)=(\d+)", rounds[-1])}
     rows = read("exits", run, "--by", "function", "--vm", "g1")["exits"]
 
     def count(reason, *functions):
@@ -115,18 +121,24 @@ def causes_of_exits(run, claims):
     check_closing(claims, read("account", run))
 
 
-# Three burners on one pCPU: a guest, another guest, a task of the host.
-THIEVES = """
-host pcpus=2
-guest g1 vcpus=1 memory=256 pin=1 qemu="-serial unix:/run/vlab/g1.stat,server=on,wait=off"
-guest g2 vcpus=1 memory=256 pin=1
+# Three burners on one pCPU: a guest, another guest, a task of the host. Then the cgroup of g1's VMM may use
+# 30 of every 100 ms, first alone, then with the burner of the host.
+STOLEN = """
+host pcpus=1
+guest g1 vcpus=1 memory=256 qemu="-serial unix:/run/vlab/g1.stat,server=on,wait=off"
+guest g2 vcpus=1 memory=256
 workload g1 shares a=100
 workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read go <&3; do head -n 1 /proc/stat >&3; done'
 workload g2 shares a=100
-workload host taskset -c 1 shares a=100
-command mkfifo /run/go; tests/lab/books /out/books g1 /run/go & sleep 6; vperf record --no-guest-memory --no-agent \
--o /out/rec -- sh -c 'echo > /run/go; sleep 20; echo > /run/go'; wait
-"""
+command mkfifo /run/go; shares a=100 & burner=$!; tests/lab/books /out/books g1 /run/go & \
+vperf record --no-guest-memory --no-agent -o /out/rec -- sh -c 'echo > /run/go; lab-guest busy g1 5; echo > /run/go'; \
+kill $burner; wait
+command lab-guest stop g2; mkdir /sys/fs/cgroup/q; echo +cpu > /sys/fs/cgroup/cgroup.subtree_control; \
+echo 30000 100000 > /sys/fs/cgroup/q/cpu.max; echo $(pgrep -f -o 'name g1,') > /sys/fs/cgroup/q/cgroup.procs; \
+vperf record --no-guest-memory --no-agent -o /out/alone -- \
+sh -c 'cat /sys/fs/cgroup/q/cpu.stat; lab-guest busy g1 2; cat /sys/fs/cgroup/q/cpu.stat'
+command shares a=100 & vperf record --no-guest-memory --no-agent -o /out/contended -- lab-guest busy g1 2; kill $!
+""".replace("\\\n", "")
 
 
 def share(part, whole):
@@ -141,6 +153,8 @@ def thieves(run, claims):
     check_closing(claims, account)
     vms = (run.recording() / "vms").read_text()
     g2 = int(re.search(r"^vm .* g2\n(?:tsc.*\n)*vcpu 0 (\d+)", vms, re.M).group(1))
+    # What was recorded and what the kernel's books were read for begin and end some ms apart.
+    apart = share(abs(wall - books["ns"]), books["ns"])
     burner = max((t for t in books["threads"] if t["comm"] == "shares"), key=lambda t: t["run_ns"])
     for name, tid, thief in (("g2", g2, "vCPU 0 of VM g2"),
                              ("the host's burner", burner["tid"], f"shares/{burner['tid']}")):
@@ -148,35 +162,24 @@ def thieves(run, claims):
         expected = share(ran, books["ns"])
         claims.near(f"time taken by {name}, %",
                     share(sum(r["ns"] for r in rows if r["thief"] == thief), wall), expected,
-                    0.02 * expected)
+                    0.02 * expected + apart)
     stolen = states["preempted"] + states.get("waking", 0) + states.get("throttled", 0)
     steal = share(books["steal_ns"], books["steal_of_ns"])
     claims.near("stolen, % (the guest's /proc/stat)", share(stolen, wall), steal,
-                max(0.02 * steal, share(10e6, books["steal_of_ns"])))
+                0.02 * steal + share(10e6, books["steal_of_ns"]) + apart)
     named = sum(row["ns"] for row in rows if row["kind"] not in ("quota", "open", "unknown"))
     claims.near("stolen time with a thief's name, %",
                 share(named, stolen + states["interrupted"]), 100, 1)
 
 
-# The cgroup of g1's VMM may use 30 of every 100 ms; the burner of the host competes for the pCPU.
-QUOTA = """
-host pcpus=2
-guest g1 vcpus=1 memory=256 pin=1
-workload g1 shares a=100
-workload host start=14 length=60 taskset -c 1 shares a=100
-command mkdir /sys/fs/cgroup/q; echo +cpu > /sys/fs/cgroup/cgroup.subtree_control; \
-echo 30000 100000 > /sys/fs/cgroup/q/cpu.max; echo $(pgrep -o qemu) > /sys/fs/cgroup/q/cgroup.procs; \
-vperf record --no-guest-memory --no-agent -o /out/alone -- sh -c 'cat /sys/fs/cgroup/q/cpu.stat; sleep 8; cat /sys/fs/cgroup/q/cpu.stat'
-command sleep 4; vperf record --no-guest-memory --no-agent -o /out/contended -- sleep 8
-""".replace("\\\n", "")
-
-
 def quota(run, claims):
     wall, states = vcpu_of(read("account", run, recording="alone"), "g1")
-    found = [int(n) for n in re.findall(r"(?:nr_periods|throttled_usec) (\d+)", run.command_output(1))]
+    found = [int(n) for n in re.findall(r"(?:nr_periods|throttled_usec) (\d+)", run.command_output(2))]
     periods, throttled = found[2] - found[0], found[3] - found[1]
     expected = share(throttled * 1000, periods * 100_000_000)
-    claims.near("throttled, % (cpu.stat)", share(states.get("throttled", 0), wall), expected, 4)
+    # The recording and the readings of cpu.stat may each cut a period of 100 ms.
+    claims.near("throttled, % (cpu.stat)", share(states.get("throttled", 0), wall), expected,
+                share(200_000_000, wall))
     claims.check(states.get("preempted", 0) < 0.05 * wall,
                  f"preempted {share(states.get('preempted', 0), wall):.2f} %: nobody competes")
     wall, states = vcpu_of(read("account", run, recording="contended"), "g1")
@@ -185,51 +188,48 @@ def quota(run, claims):
                  f"preempted {share(states.get('preempted', 0), wall):.1f} %")
     rows = read("steal", run, recording="contended")["thieves"]
     competitor = sum(row["taken_ns"] for row in rows if row["thief"].startswith("shares/"))
-    claims.near("of the competition, the burner's, %",
-                share(competitor, states.get("preempted", 1)), 100, 5)
-
-
-# Halts, polls, wake-ups and the live view.
-LIVE = """
-host pcpus=2
-guest g1 vcpus=2 memory=256 pin=0,1
-workload g1 idler 0.002 0.01
-command vperf top -n 3 -d 1 --json
-command vperf top -n 1; echo "status $?"
-command vperf record --no-samples --no-agent -o /out/rec -- sleep 5
-command vperf account /out/rec --vm nobody; echo "status $?"
-"""
+    claims.check(rows[0]["thief"].startswith("shares/") and competitor > 0.8 * states.get("preempted", 1),
+                 f"of the competition {share(competitor, states.get('preempted', 1)):.1f} % is the burner's")
 
 
 def live(run, claims):
-    text = run.command_output(1)
+    text = (run.out / "top.json").read_text()
     screens = [json.loads(screen + "}") for screen in text.split("\n}\n") if screen]
     claims.check(len(screens) == 3, f"{len(screens)} screens of 3")
     for screen in screens:
         rows = screen["vcpus"]
-        claims.check(len(rows) == 2, f"{len(rows)} vCPUs of 2")
+        claims.check(len(rows) == 1, f"{len(rows)} vCPU of 1")
         for row in rows:
             total = sum(row[s] for s in ("guest", "kernel", "poll", "vmm", "halted", "waiting",
                                          "waking", "preempted", "throttled", "interrupted"))
             claims.near("states of a second, %", total, 100, 0.1)
-    claims.check("status 0" in run.command_output(2) and "Exits/s" in run.command_output(2),
+    claims.check("status 0" in run.command_output(3) and "Exits/s" in run.command_output(3),
                  "vperf top works without a terminal")
-    account = read("account", run)
+    account = read("account", run, recording="live")
     check_closing(claims, account)
     claims.check(all(row["halted"] > 0 and row["wakeups_per_s"] > 0 for row in account["vcpus"]),
                  "the vCPUs halted and were woken")
     claims.check("samples_agree" not in account["checks"], "no samples, nothing to compare")
-    claims.check("status 1" in run.command_output(4) and
-                 "no VM 'nobody'" in run.command_output(4, "err"), "an unknown VM: one sentence")
+    claims.check("status 1" in run.command_output(5) and
+                 "no VM 'nobody'" in run.command_output(5, "err"), "an unknown VM: one sentence")
+
+
+def idling_guest(run, claims):
+    causes_of_exits(run, claims)
+    live(run, claims)
+
+
+def stolen_time(run, claims):
+    thieves(run, claims)
+    quota(run, claims)
 
 
 TESTS = [
     ("account: known exits", KNOWN, known_exits),
-    ("account: causes of exits", CAUSES, causes_of_exits),
-    ("account: thieves", THIEVES.replace("\\\n", ""), thieves),
-    ("account: quota", QUOTA, quota),
-    ("account: live", LIVE, live),
+    ("account: an idling guest", IDLING, idling_guest),
+    ("account: stolen time", STOLEN, stolen_time),
 ]
+QUICK = ("account: known exits", "account: an idling guest")
 
 
 def matrix_scenario(host):
@@ -237,9 +237,9 @@ def matrix_scenario(host):
 host pcpus=2 kernel={host}
 guest g1 vcpus=2 memory=512 pin=0,1 kernel={host}
 workload g1 shares a=100
-workload g1 start=2 exits --cpuid 100 --rate 10
-command vperf record --no-guest-memory --no-agent -o /out/rec -- sleep 8
-"""
+command vperf record --no-guest-memory --no-agent -o /out/rec -- sh -c 'lab-guest run g1 exits --cpuid 100 --rate 10 --seconds 3; \
+lab-guest busy g1 3'
+""".replace("\\\n", "")
 
 
 def matrix_claims(run, claims):

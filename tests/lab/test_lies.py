@@ -18,15 +18,15 @@ UNREADABLE = ("no-btf,task-ring:init", "wild-symbols")
 FORGERIES = ("name", "notes", "evidence", "symbols")
 
 SCENARIO = """
-host pcpus=2 kernel={host}
+host pcpus=1 kernel={host}
 guest g1 vcpus=1 memory=256 kernel={first}
 guest g2 vcpus=1 memory=256 kernel={second} agent=yes
-workload g1 length=200 who --procs 6 --threads 1
-workload g1 length=200 exits --syscalls 20000 --rate 2
-workload g1 length=200 idler 1 1
-workload g1 length=200 jit
-workload g1 length=200 shares fast=80 slow=20
-workload g2 length=200 idler 1 3
+workload g1 who --procs 6 --threads 1
+workload g1 exits --syscalls 20000 --rate 2
+workload g1 idler 1 1
+workload g1 jit
+workload g1 shares fast=80 slow=20
+workload g2 idler 1 3
 command-before ln -s "$(dirname "$(command -v vperf)")/tests/lab" /tmp/lab; \
 export XDG_CACHE_HOME=/tmp/honest; vperf guests --format json >/out/honest.json
 command-before for how in {forgeries}; do export XDG_CACHE_HOME=/tmp/$how; \
@@ -34,9 +34,9 @@ tests/lab/forge-packs $how /tmp/honest/vperf/packs /tmp/$how/vperf/packs; \
 vperf guests --format json >/out/forged-$how.json; done
 command-before for lie in {kernel_lies}; do /tmp/lab/lying-guest g1 ${{lie//,/ }} -- \
 vperf guests --vm g1 --no-cache --format json >/out/$lie.json; echo $lie $? >>/out/statuses; done
-command sleep 1; export XDG_CACHE_HOME=/tmp/honest; \
+command lab-guest busy g1 1; export XDG_CACHE_HOME=/tmp/honest; \
 /tmp/lab/lying-guest g1 {lies} -- /tmp/lab/lying-guest g2 no-btf -- \
-vperf record -o /out/rec -- sh -c 'sleep 8; date +%s.%N >/out/slept'; date +%s.%N >/out/ended
+vperf record -o /out/rec -- sh -c 'lab-guest busy g1 8; date +%s.%N >/out/slept' 2>/out/said; date +%s.%N >/out/ended
 """.replace("\\\n", "")
 
 
@@ -104,7 +104,9 @@ def check_functions(run, claims):
 
 def check_course(run, claims):
     slept, ended = (float((run.out / name).read_text()) for name in ("slept", "ended"))
-    claims.check(ended - slept < 60, f"the recording ended {ended - slept:.1f} s after its command")
+    # Nothing hangs: there is no lie that costs as long as the limit of an answer, twice.
+    claims.check(ended - slept < 120, f"the recording ended {ended - slept:.1f} s after its command")
+    claims.note(f"the recorder said: {(run.out / 'said').read_text()}")
     vms = {vm["name"]: vm for vm in run.info()["vms"]}
     claims.check(vms["g1"]["memory"].startswith("ok:"), f"g1: {vms['g1']['memory']}")
     text = (run.out / "guest-g1" / "workloads.log").read_text()
@@ -183,4 +185,5 @@ def test(host, first, second):
 
 
 TESTS = [test("bookworm", "bookworm", "trixie")]
+QUICK = ()
 FULL = [test("bookworm", "bullseye", "sid"), test("trixie", "sid", "bullseye")]
