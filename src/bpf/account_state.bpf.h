@@ -118,8 +118,12 @@ static __noinline __u32 make_place(__u32 tid, __u32 pid, __u64 now)
 	__u32 place = 0;
 	struct vp_account_vcpu *vcpu;
 
-	if (bpf_map_pop_elem(&places, &place) || !(vcpu = vcpu_at(place)) ||
-	    !note_place(tid, place)) {
+	if (bpf_map_pop_elem(&places, &place) || !(vcpu = vcpu_at(place))) {
+		__sync_fetch_and_add(&lost.vcpus, 1);
+		return 0;
+	}
+	if (!note_place(tid, place)) {
+		bpf_map_push_elem(&places, &place, BPF_ANY);
 		__sync_fetch_and_add(&lost.vcpus, 1);
 		return 0;
 	}
