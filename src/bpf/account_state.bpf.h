@@ -185,7 +185,7 @@ static __always_inline __u64 charge(struct vp_account_vcpu *vcpu, __u64 now)
 static __always_inline void leave_guest(struct vp_account_vcpu *vcpu, __u64 now)
 {
 	charge(vcpu, now);
-	vcpu->exit_at = now;
+	vcpu->exit_at = vcpu->since;
 	vcpu->flags |= VP_EXIT_OPEN;
 	vcpu->state = VP_STATE_KERNEL;
 }
