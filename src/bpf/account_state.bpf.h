@@ -198,6 +198,8 @@ static __always_inline bool reason_is_halt(const struct vp_account_vcpu *vcpu)
 		return false;
 	if (vendor == VP_VENDOR_AMD)
 		return reason == 0x78 || reason == 0x8b || reason == 0x8c || reason == 0xa6;
+	if (vendor == VP_VENDOR_ARM)
+		return reason == 0x01; /* WFI, WFE */
 	return (reason & 0xffff) == 12 || (reason & 0xffff) == 36;
 }
 
