@@ -87,9 +87,9 @@ static void make_rings(struct rig *rig, uint32_t bytes)
 		int map = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "ring", 0, 0, bytes, NULL);
 		assert_true(map >= 0);
 		vp_vec_push(&rig->maps, map);
-		assert_int_equal(bpf_map_update_elem(bpf_map__fd(rig->programs->maps.rings), &i,
-						     &map, BPF_ANY),
-				 0);
+		assert_int_equal(
+		    bpf_map_update_elem(bpf_map__fd(rig->programs->maps.rings), &i, &map, BPF_ANY),
+		    0);
 		if (rig->rings)
 			assert_int_equal(ring_buffer__add(rig->rings, map, take, rig), 0);
 		else
@@ -109,10 +109,9 @@ struct rig *rig_open(const struct rig_options *options)
 	size_maps(rig, options->subjects);
 	assert_int_equal(intervals_bpf__load(rig->programs), 0);
 	for (uint32_t place = 1; place <= options->subjects; place++)
-		assert_int_equal(
-		    bpf_map_update_elem(bpf_map__fd(rig->programs->maps.free_places), NULL, &place,
-					BPF_ANY),
-		    0);
+		assert_int_equal(bpf_map_update_elem(bpf_map__fd(rig->programs->maps.free_places),
+						     NULL, &place, BPF_ANY),
+				 0);
 	make_rings(rig, options->ring_bytes);
 	rig->programs->bss->origin = vp_clock_monotonic();
 	rig->programs->bss->enabled = 1;

@@ -225,8 +225,8 @@ static void test_task(void **state)
 	const struct vp_intervals_options options = {
 	    .recipe = &recipe, .ring_bytes = RING, .take = take_records, .context = &found};
 	expect_no_error(vp_intervals_open(&options, &programs));
-	expect_no_error(vp_intervals_watch(programs, (uint32_t)getpid(), vp_own_tid(),
-					   VP_VCPU_UNKNOWN));
+	expect_no_error(
+	    vp_intervals_watch(programs, (uint32_t)getpid(), vp_own_tid(), VP_VCPU_UNKNOWN));
 	expect_no_error(vp_intervals_begin(programs));
 	for (int i = 0; i < 20; i++)
 		vp_sleep(2 * MS);
@@ -249,12 +249,9 @@ static void test_task(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_by_exits),
-	    cmocka_unit_test(test_what_is_injected),
-	    cmocka_unit_test(test_by_time),
-	    cmocka_unit_test(test_full_ring),
-	    cmocka_unit_test(test_end_is_the_end),
-	    cmocka_unit_test(test_more_vcpus_than_places),
+	    cmocka_unit_test(test_by_exits),       cmocka_unit_test(test_what_is_injected),
+	    cmocka_unit_test(test_by_time),        cmocka_unit_test(test_full_ring),
+	    cmocka_unit_test(test_end_is_the_end), cmocka_unit_test(test_more_vcpus_than_places),
 	    cmocka_unit_test(test_task),
 	};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The sampling programs on this machine's clock: what they record of this thread, what they lose. */
+/* The sampling programs on this machine's clock: what they record of this thread, what they lose.
+ */
 #include "unit.h"
 
 #include <errno.h>
@@ -216,8 +217,7 @@ static void expect_all(const struct ring_scene *scene, const struct bpf_program 
 	uint64_t sum = 0;
 
 	vp_vec_each (&scene->trigger.pcpus, pcpu)
-		sum += scene->found[*pcpu].samples +
-		       vp_rings_lost(&scene->rings, (uint32_t)*pcpu);
+		sum += scene->found[*pcpu].samples + vp_rings_lost(&scene->rings, (uint32_t)*pcpu);
 	assert_int_equal(sum, runs_of(program));
 }
 
@@ -281,8 +281,10 @@ static void test_chains_in_rings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_own_samples), cmocka_unit_test(test_full_buffer),
-	    cmocka_unit_test(test_laps),	cmocka_unit_test(test_full_rings),
+	    cmocka_unit_test(test_own_samples),
+	    cmocka_unit_test(test_full_buffer),
+	    cmocka_unit_test(test_laps),
+	    cmocka_unit_test(test_full_rings),
 	    cmocka_unit_test(test_chains_in_rings),
 	};
 
