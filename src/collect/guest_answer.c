@@ -53,7 +53,7 @@ struct vp_error *vp_guest_answer_take(int channel, int timeout_ms, struct vp_buf
 		char *room = vp_buffer_extend(heard, PIECE);
 		ssize_t got = recv(channel, room, PIECE, MSG_DONTWAIT);
 		heard->size -= PIECE - (size_t)(got > 0 ? got : 0);
-		if (got <= 0 && errno != EAGAIN && errno != EINTR)
+		if (!got || (got < 0 && errno != EAGAIN && errno != EINTR))
 			return vp_error_new("the reader of the guest's memory has died");
 		if (heard->size > MOST_ANSWER)
 			return vp_error_new("the reader of the guest's memory says too much");
@@ -154,7 +154,10 @@ struct vp_error *vp_guest_finding_parse(struct vp_slice answer, struct vp_guest_
 			return vp_error_new("the reader of the guest's memory gave an answer that "
 					    "is none");
 		}
-	return ret->banner ? NULL : vp_error_new("the reader of the guest's memory gave no answer");
+	if (ret->banner)
+		return NULL;
+	vp_guest_finding_deinit(ret);
+	return vp_error_new("the reader of the guest's memory gave no answer");
 }
 
 void vp_guest_finding_deinit(struct vp_guest_finding *finding)
