@@ -114,9 +114,9 @@ static __noinline int note_late_exit(struct vp_account_vcpu *vcpu, __u32 place, 
 		return 0;
 	/* An entry that was not told: the exit before is over. */
 	if (vcpu->flags & VP_EXIT_OPEN)
-		finish_exit(vcpu, place, now);
+		finish_exit(vcpu, place, vcpu->since);
 	clear_exit(vcpu);
-	vcpu->exit_at = now;
+	vcpu->exit_at = vcpu->since;
 	vcpu->flags |= VP_EXIT_OPEN;
 	return 0;
 }

@@ -118,8 +118,12 @@ static __noinline __u32 make_place(__u32 tid, __u32 pid, __u64 now)
 	__u32 place = 0;
 	struct vp_account_vcpu *vcpu;
 
-	if (bpf_map_pop_elem(&places, &place) || !(vcpu = vcpu_at(place)) ||
-	    !note_place(tid, place)) {
+	if (bpf_map_pop_elem(&places, &place) || !(vcpu = vcpu_at(place))) {
+		__sync_fetch_and_add(&lost.vcpus, 1);
+		return 0;
+	}
+	if (!note_place(tid, place)) {
+		bpf_map_push_elem(&places, &place, BPF_ANY);
 		__sync_fetch_and_add(&lost.vcpus, 1);
 		return 0;
 	}
@@ -181,7 +185,7 @@ static __always_inline __u64 charge(struct vp_account_vcpu *vcpu, __u64 now)
 static __always_inline void leave_guest(struct vp_account_vcpu *vcpu, __u64 now)
 {
 	charge(vcpu, now);
-	vcpu->exit_at = now;
+	vcpu->exit_at = vcpu->since;
 	vcpu->flags |= VP_EXIT_OPEN;
 	vcpu->state = VP_STATE_KERNEL;
 }
@@ -194,6 +198,8 @@ static __always_inline bool reason_is_halt(const struct vp_account_vcpu *vcpu)
 		return false;
 	if (vendor == VP_VENDOR_AMD)
 		return reason == 0x78 || reason == 0x8b || reason == 0x8c || reason == 0xa6;
+	if (vendor == VP_VENDOR_ARM)
+		return reason == 0x01; /* WFI, WFE */
 	return (reason & 0xffff) == 12 || (reason & 0xffff) == 36;
 }
 

@@ -65,7 +65,8 @@ static __noinline int look_again(struct interval_cpu *cpu, bool may_make)
 		return 0;
 	if (!place && may_make) {
 		place = make_place(id >> 32, (__u32)id, vcpu_here(), now);
-		tell_of_vcpu(id >> 32, (__u32)id, now);
+		if (place)
+			tell_of_vcpu(id >> 32, (__u32)id, now);
 	}
 	struct vp_subject *subject = subject_at(place);
 	if (subject)

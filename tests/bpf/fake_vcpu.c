@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "fake_vcpu.h"
+
+#include "unit.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <linux/filter.h>
+
+#include "base/macros.h"
+
+/* The VMCB is the first page, struct kvm_vcpu lies behind it. */
+enum {
+	PAGE = 4096,
+	ROOM = 64 * PAGE,
+	EXIT_CODE = 0x70,
+	SAVE_CR3 = 0x400 + 0x150,
+	SAVE_RIP = 0x400 + 0x178,
+};
+
+static const struct btf_type *find_struct(const struct btf *btf, const char *name)
+{
+	int id = btf__find_by_name_kind(btf, name, BTF_KIND_STRUCT);
+
+	return id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+}
+
+/* In bytes, or -1. */
+static int find_member(const struct btf *btf, const struct btf_type *type, const char *name)
+{
+	for (int i = 0; type && i < btf_vlen(type); i++)
+		if (!strcmp(btf__name_by_offset(btf, btf_members(type)[i].name_off), name))
+			return (int)btf_member_bit_offset(type, (uint32_t)i) / 8;
+	return -1;
+}
+
+/* A program may write where a map's memory is: here into that memory's first word. */
+static void write_address(int map)
+{
+	const struct bpf_insn write_own_place[] = {
+	    {.code = BPF_LD | BPF_DW | BPF_IMM,
+	     .dst_reg = BPF_REG_1,
+	     .src_reg = BPF_PSEUDO_MAP_VALUE,
+	     .imm = map},
+	    {0},
+	    {.code = BPF_STX | BPF_MEM | BPF_DW, .dst_reg = BPF_REG_1, .src_reg = BPF_REG_1},
+	    {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+	    {.code = BPF_JMP | BPF_EXIT},
+	};
+	LIBBPF_OPTS(bpf_test_run_opts, options, .flags = 0);
+	int fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "place", "GPL", write_own_place,
+			       VP_ARRAY_SIZE(write_own_place), NULL);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bpf_prog_test_run_opts(fd, &options), 0);
+	close(fd);
+}
+
+static void place_vcpu(struct fake_vcpu *fake, int at_vmcb, int at_number)
+{
+	uint64_t vmcb;
+
+	write_address(fake->map);
+	memcpy(&vmcb, fake->bytes, sizeof(vmcb));
+	assert_true((int64_t)vmcb < 0 && !(vmcb % PAGE));
+	fake->vmcb = fake->bytes;
+	fake->address = vmcb + PAGE;
+	fake->number = (void *)(fake->bytes + PAGE + at_number);
+	memcpy(fake->bytes + PAGE + at_vmcb, &vmcb, sizeof(vmcb));
+}
+
+bool fake_vcpu_make(struct fake_vcpu *ret)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+	struct btf *btf = btf__load_vmlinux_btf();
+	const struct btf_type *vcpu = find_struct(btf, "kvm_vcpu");
+	int at_vmcb = find_member(btf, find_struct(btf, "vcpu_svm"), "vmcb");
+	int at_number = find_member(btf, vcpu, "vcpu_id");
+
+	if (at_vmcb < 0 && vcpu)
+		at_vmcb = (int)vcpu->size;
+	btf__free(btf);
+	if (at_number < 0 || at_vmcb < 0)
+		return false;
+	assert_true(PAGE + at_vmcb + (int)sizeof(uint64_t) <= ROOM);
+	ret->map =
+	    bpf_map_create(BPF_MAP_TYPE_ARRAY, "fake_vcpu", sizeof(uint32_t), ROOM, 1, &options);
+	assert_true(ret->map >= 0);
+	ret->bytes = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_SHARED, ret->map, 0);
+	assert_true(ret->bytes != MAP_FAILED);
+	place_vcpu(ret, at_vmcb, at_number);
+	return true;
+}
+
+void fake_vcpu_free(struct fake_vcpu *fake)
+{
+	munmap(fake->bytes, ROOM);
+	close(fake->map);
+}
+
+void fake_vcpu_leaves(const struct fake_vcpu *fake, uint64_t reason, uint64_t ip, uint64_t cr3)
+{
+	memcpy(fake->vmcb + EXIT_CODE, &reason, sizeof(reason));
+	memcpy(fake->vmcb + SAVE_RIP, &ip, sizeof(ip));
+	memcpy(fake->vmcb + SAVE_CR3, &cr3, sizeof(cr3));
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the accounting programs in the kernel count of exits: by reason and by place in the guest.
+ */
+#include "unit.h"
+
+#include <errno.h>
+
+#include <bpf/bpf.h>
+
+#include "account_rig.h"
+#include "base/macros.h"
+#include "fake_vcpu.h"
+
+enum { HALT = 0x01, HYPERCALL = 0x16, ABORT = 0x24, AMD_INTR = 0x60, AMD_CPUID = 0x72 };
+
+/* No memory of the kernel's is there. */
+#define NOWHERE 0xffffff0000001000ULL
+
+struct sum {
+	uint64_t count, ns, sites;
+};
+
+static struct sum sum_sites(const struct rig *rig, const struct vp_account_vcpu *vcpu)
+{
+	const struct vp_account_site *row = &rig->sites[(vcpu - rig->vcpus) * VP_EXIT_SITES];
+	struct sum sum = {0};
+
+	for (size_t i = 0; i < VP_EXIT_SITES; i++) {
+		sum.count += row[i].count;
+		sum.ns += row[i].ns;
+		sum.sites += row[i].count > 0;
+	}
+	return sum;
+}
+
+static struct sum sum_old_sites(const struct rig *rig)
+{
+	int map = bpf_map__fd(rig->programs->maps.old_sites);
+	struct vp_site_key key, *before = NULL;
+	struct vp_site_cost cost;
+	struct sum sum = {0};
+
+	for (; !bpf_map_get_next_key(map, before, &key); before = &key) {
+		assert_int_equal(bpf_map_lookup_elem(map, &key, &cost), 0);
+		assert_int_equal(key.pid, getpid());
+		sum.count += cost.count;
+		sum.ns += cost.ns;
+		sum.sites++;
+	}
+	return sum;
+}
+
+static void test_by_reason(void **state)
+{
+	static const uint32_t reasons[] = {HALT, HYPERCALL, HYPERCALL, ABORT};
+	struct rig *rig = rig_open(VP_VENDOR_ARM, 1);
+	uint64_t ns = 1;
+
+	rig_entry(rig);
+	struct vp_account_vcpu *vcpu = rig_vcpu(rig, vp_own_tid());
+	rig_expect_whole(vcpu);
+	assert_int_equal(vcpu->pid, getpid());
+	for (uint32_t i = 0; i < 400; i++) {
+		rig_exit(rig, reasons[i % 4], 0x1000);
+		ns = i % 40 ? ns * 2 : 1;
+		rig_let_pass(vcpu, ns);
+		rig_entry(rig);
+		rig_expect_whole(vcpu);
+	}
+	struct vp_account_exit all = rig_all_exits(rig, vcpu);
+	assert_int_equal(all.count, 400);
+	assert_int_equal(vcpu->exits, 400);
+	assert_int_equal(all.total, vcpu->states[VP_STATE_KERNEL]);
+	assert_int_equal(rig_exits(rig, vcpu, HALT)->count, 100);
+	assert_int_equal(rig_exits(rig, vcpu, HYPERCALL)->count, 200);
+	assert_int_equal(rig_exits(rig, vcpu, ABORT)->count, 100);
+	assert_true(rig_exits(rig, vcpu, ABORT)->max >= 1ULL << 39);
+	assert_int_equal(vcpu->state, VP_STATE_GUEST);
+	rig_close(rig);
+}
+
+/* An interrupt of the host's is no trap: no code of the guest's caused it. */
+static void test_arm_interrupt_has_no_place(void **state)
+{
+	struct rig *rig = rig_open(VP_VENDOR_ARM, 1);
+
+	rig_entry(rig);
+	vp_run(rig->programs->progs.note_exit, 0, ABORT, 0x1000);
+	rig_entry(rig);
+	rig_exit(rig, ABORT, 0x1000);
+	rig_entry(rig);
+	struct vp_account_vcpu *vcpu = rig_vcpu(rig, vp_own_tid());
+	assert_int_equal(rig_exits(rig, vcpu, VP_ARM_NO_TRAP)->count, 1);
+	assert_int_equal(rig_exits(rig, vcpu, ABORT)->count, 1);
+	assert_int_equal(sum_sites(rig, vcpu).count, 1);
+	rig_close(rig);
+}
+
+/* Old kernels say the reason, and then whose it is. */
+static void test_reason_comes_first(void **state)
+{
+	struct rig *rig = rig_open(VP_VENDOR_AMD, 1);
+
+	vp_run(rig->programs->progs.note_entry, NOWHERE, 0, 0);
+	vp_run(rig->programs->progs.note_exit, AMD_CPUID, NOWHERE, 0);
+	vp_run(rig->programs->progs.note_entry, NOWHERE, 0, 0);
+	struct vp_account_vcpu *vcpu = rig_vcpu(rig, vp_own_tid());
+	rig_expect_whole(vcpu);
+	assert_int_equal(vcpu->kvm_vcpu, NOWHERE);
+	assert_int_equal(rig_exits(rig, vcpu, AMD_CPUID)->count, 1);
+	assert_int_equal(sum_sites(rig, vcpu).count, 0);
+	rig_close(rig);
+}
+
+/* What cannot be read is an exit all the same, for a reason that nobody knows. */
+static void test_unreadable_vcpu(void **state)
+{
+	struct rig *rig = rig_open(VP_VENDOR_AMD, 1);
+
+	for (int i = 0; i < 3; i++) {
+		vp_run(rig->programs->progs.note_exit, NOWHERE, 0, 0);
+		vp_run(rig->programs->progs.note_entry, NOWHERE, 0, 0);
+	}
+	struct vp_account_vcpu *vcpu = rig_vcpu(rig, vp_own_tid());
+	rig_expect_whole(vcpu);
+	assert_int_equal(vcpu->exits, 3);
+	assert_int_equal(rig_exits(rig, vcpu, UINT32_MAX)->count, 3);
+	assert_int_equal(sum_sites(rig, vcpu).count, 0);
+	rig_close(rig);
+}
+
+/* Reason and place from a VMCB; an interrupt hits any place. */
+static void test_vmcb(void **state)
+{
+	struct fake_vcpu fake;
+
+	if (!fake_vcpu_make(&fake)) {
+		print_message("skipped: this kernel does not describe struct kvm_vcpu\n");
+		skip();
+	}
+	struct rig *rig = rig_open(VP_VENDOR_AMD, 1);
+	*fake.number = 7;
+	for (uint64_t i = 0; i < 60; i++) {
+		fake_vcpu_leaves(&fake, i % 3 ? AMD_CPUID : AMD_INTR, 0x400000 + i % 2, 0x5000);
+		vp_run(rig->programs->progs.note_entry, fake.address, 0, 0);
+		vp_run(rig->programs->progs.note_exit, fake.address, 0, 0);
+	}
+	vp_run(rig->programs->progs.note_entry, fake.address, 0, 0);
+	struct vp_account_vcpu *vcpu = rig_vcpu(rig, vp_own_tid());
+	rig_expect_whole(vcpu);
+	assert_int_equal(vcpu->number, 7);
+	assert_int_equal(rig_exits(rig, vcpu, AMD_CPUID)->count, 40);
+	assert_int_equal(rig_exits(rig, vcpu, AMD_INTR)->count, 20);
+	struct sum sites = sum_sites(rig, vcpu), old = sum_old_sites(rig);
+	assert_int_equal(sites.count + old.count, 40);
+	assert_int_equal(sites.sites + old.sites, 2);
+	for (size_t i = 0; i < VP_EXIT_SITES; i++)
+		assert_true(!rig->sites[i].count ||
+			    (rig->sites[i].cr3 == 0x5000 && rig->sites[i].ip >> 1 == 0x200000 &&
+			     rig->sites[i].reason == AMD_CPUID));
+	rig_close(rig);
+	fake_vcpu_free(&fake);
+}
+
+/* The last row takes all reasons that are too many. */
+static void test_more_reasons_than_rows(void **state)
+{
+	const uint32_t reasons = VP_EXIT_REASONS + 20;
+	struct rig *rig = rig_open(VP_VENDOR_AMD, 2);
+
+	for (uint32_t i = 0; i < 3 * reasons; i++) {
+		vp_run(rig->programs->progs.note_exit, i % reasons, NOWHERE, 0);
+		vp_run(rig->programs->progs.note_entry, NOWHERE, 0, 0);
+	}
+	struct vp_account_vcpu *vcpu = rig_vcpu(rig, vp_own_tid());
+	size_t place = (size_t)(vcpu - rig->vcpus);
+	const struct vp_account_exit *row = &rig->exits[place * VP_EXIT_REASONS];
+	for (uint32_t i = 0; i + 1 < VP_EXIT_REASONS; i++)
+		assert_true(row[i].reason == i && row[i].count == 3);
+	assert_int_equal(row[VP_EXIT_REASONS - 1].count, 3 * 21);
+	assert_int_equal(rig_all_exits(rig, vcpu).count, 3 * reasons);
+	assert_int_equal(rig_all_exits(rig, vcpu).total, vcpu->states[VP_STATE_KERNEL]);
+	/* The next vCPU's rows are none of its. */
+	assert_int_equal(rig_all_exits(rig, &rig->vcpus[!place]).count, 0);
+	rig_close(rig);
+}
+
+static void exit_at(const struct rig *rig, uint32_t places, uint32_t rounds)
+{
+	for (uint32_t i = 0; i < rounds * places; i++) {
+		rig_exit(rig, HYPERCALL, 0xffffffff81000000ULL + 5ULL * (i % places));
+		rig_entry(rig);
+	}
+}
+
+/* A site that loses its place to another keeps its counts. */
+static void test_sites_are_evicted(void **state)
+{
+	const uint32_t places = 4 * VP_EXIT_SITES;
+	struct rig *rig = rig_open(VP_VENDOR_ARM, 1);
+
+	rig_entry(rig);
+	exit_at(rig, places, 3);
+	struct vp_account_vcpu *vcpu = rig_vcpu(rig, vp_own_tid());
+	struct sum sites = sum_sites(rig, vcpu), old = sum_old_sites(rig);
+	assert_true(sites.sites > 0 && old.sites > VP_EXIT_SITES);
+	assert_true(old.sites <= places);
+	assert_int_equal(sites.count + old.count, 3 * places);
+	assert_int_equal(sites.ns + old.ns, rig_all_exits(rig, vcpu).total);
+	assert_int_equal(rig->programs->bss->lost.sites, 0);
+	rig_close(rig);
+}
+
+/* What finds no room at all is counted as lost. */
+static void test_sites_are_lost(void **state)
+{
+	struct rig *rig = rig_open(VP_VENDOR_ARM, 1);
+	uint32_t places = bpf_map__max_entries(rig->programs->maps.old_sites) + 4 * VP_EXIT_SITES;
+
+	rig_entry(rig);
+	exit_at(rig, places, 1);
+	struct vp_account_vcpu *vcpu = rig_vcpu(rig, vp_own_tid());
+	uint64_t lost = rig->programs->bss->lost.sites;
+	assert_true(lost > 0);
+	assert_int_equal(sum_sites(rig, vcpu).count + sum_old_sites(rig).count + lost, places);
+	rig_close(rig);
+}
+
+/* The bucket as the definition says it, by division and not by bits. */
+static uint32_t plain_bucket(uint64_t ns)
+{
+	uint64_t begin = 16;
+	uint32_t bucket = 4;
+
+	if (ns < begin)
+		return (uint32_t)(ns / 4);
+	for (; begin < 1ULL << 40; begin *= 2, bucket += 4)
+		if (ns / 2 < begin)
+			return bucket + (uint32_t)((ns - begin) / (begin / 4));
+	return bucket;
+}
+
+static void test_buckets(void **state)
+{
+	for (uint64_t ns = 0; ns < 1 << 16; ns++)
+		assert_int_equal(vp_bucket_of(ns), plain_bucket(ns));
+	for (uint64_t power = 2; power; power <<= 1)
+		for (uint64_t part = 4; part < 8; part++)
+			for (uint64_t near = 0; near < 3; near++) {
+				uint64_t ns = power / 4 * part + near - 1;
+				assert_int_equal(vp_bucket_of(ns), plain_bucket(ns));
+			}
+	assert_int_equal(plain_bucket(UINT64_MAX), VP_BUCKETS - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_buckets),
+	    cmocka_unit_test(test_by_reason),
+	    cmocka_unit_test(test_arm_interrupt_has_no_place),
+	    cmocka_unit_test(test_reason_comes_first),
+	    cmocka_unit_test(test_unreadable_vcpu),
+	    cmocka_unit_test(test_vmcb),
+	    cmocka_unit_test(test_more_reasons_than_rows),
+	    cmocka_unit_test(test_sites_are_evicted),
+	    cmocka_unit_test(test_sites_are_lost),
+	};
+
+	if (!vp_kernel_takes_programs("the account of exits"))
+		return VP_SKIPPED;
+	vp_stay_here();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The account of threads that this machine's scheduler really switches. They say that they enter
+ * and leave a guest; what follows is the scheduler's.
+ */
+#include "unit.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <bpf/bpf.h>
+
+#include "account_rig.h"
+#include "base/macros.h"
+#include "base/vec.h"
+
+enum { HALT = 0x01, ABORT = 0x24, MS = 1000000, PLACES = 256, PATIENCE_S = 30, UNTOLD = 3 };
+
+static cpu_set_t allowed;
+
+/* All but KVM's tracepoints: real vCPUs are none of ours. */
+struct scene {
+	struct rig *rig;
+	VP_VEC(struct bpf_link *) links;
+};
+
+static void attach(struct scene *scene)
+{
+	static const char *const ours[] = {"note_exit", "note_entry", "note_vmm", "note_poll",
+					   "note_unthrottle"};
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, scene->rig->programs->obj)
+	{
+		const char *name = bpf_program__name(program);
+		bool run_by_test = false;
+		for (size_t i = 0; i < VP_ARRAY_SIZE(ours); i++)
+			run_by_test |= !strcmp(name, ours[i]);
+		struct bpf_link *link = run_by_test ? NULL : bpf_program__attach(program);
+		if (link)
+			vp_vec_push(&scene->links, link);
+		else if (!run_by_test && !strncmp(name, "note_", 5))
+			fail_msg("cannot attach program '%s'", name);
+	}
+}
+
+static struct scene begin(void)
+{
+	struct scene scene = {.rig = rig_open(VP_VENDOR_ARM, PLACES)};
+
+	attach(&scene);
+	return scene;
+}
+
+/*
+ * Those in the run queues are those whose state says so, but for a switch that the kernel did not
+ * tell: seen now and then on a busy machine, the wait before it stays counted.
+ */
+static void expect_waiting(const struct rig *rig)
+{
+	uint64_t in_queues = 0, by_state = 0;
+
+	for (uint32_t i = 0; i < rig->pcpus; i++)
+		in_queues += rig->cpus[i].waiting;
+	for (uint32_t i = 0; i < rig->places; i++)
+		by_state += rig->vcpus[i].begin && (rig->vcpus[i].state == VP_STATE_WAKING ||
+						    rig->vcpus[i].state == VP_STATE_PREEMPTED ||
+						    rig->vcpus[i].state == VP_STATE_THROTTLED);
+	assert_true(in_queues >= by_state);
+	assert_true(in_queues - by_state <= UNTOLD);
+}
+
+static void expect_interrupts(const struct rig *rig, const struct vp_account_vcpu *vcpu)
+{
+	uint64_t sum = rig_thieves(rig, vcpu, 1 << VP_STATE_IRQ, 0, 0).ns;
+
+	for (size_t i = 0; i < VP_IRQ_SOURCES; i++)
+		sum += vcpu->irq_ns[i];
+	assert_int_equal(sum, vcpu->states[VP_STATE_IRQ]);
+}
+
+/* What it waited for has a name, if only that of nobody; nothing is taken twice. */
+static void expect_thieves(const struct rig *rig, const struct vp_account_vcpu *vcpu)
+{
+	const uint32_t states = 1 << VP_STATE_WAKING | 1 << VP_STATE_PREEMPTED;
+	uint64_t waited = vcpu->states[VP_STATE_WAKING] + vcpu->states[VP_STATE_PREEMPTED];
+	uint64_t named = rig_thieves(rig, vcpu, states, 0, 0).ns;
+
+	assert_int_equal(rig->programs->bss->lost.thieves, 0);
+	assert_true(named <= waited);
+	assert_true(named >= waited / 2);
+}
+
+static void expect_account(const struct rig *rig, const struct vp_account_vcpu *vcpu)
+{
+	rig_expect_whole(vcpu);
+	expect_thieves(rig, vcpu);
+	expect_interrupts(rig, vcpu);
+}
+
+static void end(struct scene *scene)
+{
+	scene->rig->programs->bss->enabled = 0;
+	vp_vec_each (&scene->links, link)
+		bpf_link__destroy(*link);
+	vp_vec_deinit(&scene->links);
+	assert_int_equal(scene->rig->programs->bss->lost.vcpus, 0);
+	rig_close(scene->rig);
+}
+
+static void sleep_for(const struct rig *rig, uint32_t reason, uint64_t ns)
+{
+	rig_exit(rig, reason, 0x1000);
+	vp_sleep(ns);
+	rig_entry(rig);
+}
+
+/* A sleep is a halt if the exit before it was one. Half of a sleep, for the way there. */
+static void test_sleeps(void **state)
+{
+	struct scene scene = begin();
+
+	rig_entry(scene.rig);
+	for (int i = 0; i < 10; i++)
+		sleep_for(scene.rig, HALT, 4 * MS);
+	for (int i = 0; i < 10; i++)
+		sleep_for(scene.rig, ABORT, 2 * MS);
+	scene.rig->programs->bss->enabled = 0;
+	const struct vp_account_vcpu *vcpu = rig_vcpu(scene.rig, vp_own_tid());
+	expect_account(scene.rig, vcpu);
+	expect_waiting(scene.rig);
+	assert_true(vcpu->states[VP_STATE_HALTED] >= 20 * MS);
+	assert_true(vcpu->states[VP_STATE_WAITING] >= 10 * MS);
+	assert_true(vcpu->wakeups >= 20);
+	assert_int_equal(rig_exits(scene.rig, vcpu, HALT)->count, 10);
+	assert_int_equal(rig_exits(scene.rig, vcpu, ABORT)->count, 10);
+	assert_int_equal(rig_exits(scene.rig, vcpu, HALT)->blocked, vcpu->states[VP_STATE_HALTED]);
+	assert_true(rig_exits(scene.rig, vcpu, ABORT)->blocked <= vcpu->states[VP_STATE_WAITING]);
+	assert_true(rig_all_exits(scene.rig, vcpu).waking <= vcpu->states[VP_STATE_WAKING]);
+	end(&scene);
+}
+
+struct runner {
+	struct rig *rig;
+	uint32_t pcpu;
+	bool is_vcpu, dies; /* dies: its end is counted too */
+	atomic_bool stop;
+	atomic_uint tid;
+	pthread_t thread;
+};
+
+static void *run(void *context)
+{
+	struct runner *runner = context;
+
+	vp_stay_on(runner->pcpu);
+	if (runner->is_vcpu)
+		rig_entry(runner->rig);
+	runner->tid = vp_own_tid();
+	while (!runner->stop) {
+		vp_burn(MS / 10);
+		if (!runner->is_vcpu)
+			continue;
+		rig_exit(runner->rig, ABORT, 0x1000);
+		rig_entry(runner->rig);
+	}
+	if (runner->is_vcpu && !runner->dies)
+		runner->rig->programs->bss->enabled = 0;
+	return NULL;
+}
+
+static void start(struct runner *runner, struct rig *rig, uint32_t pcpu, bool is_vcpu,
+		  const char *name)
+{
+	runner->rig = rig;
+	runner->pcpu = pcpu;
+	runner->is_vcpu = is_vcpu;
+	assert_int_equal(pthread_create(&runner->thread, NULL, run, runner), 0);
+	pthread_setname_np(runner->thread, name);
+	while (!runner->tid)
+		vp_sleep(MS);
+}
+
+static void stop(struct runner *runner)
+{
+	runner->stop = true;
+	assert_int_equal(pthread_join(runner->thread, NULL), 0);
+}
+
+/* Its thread ended a moment ago. */
+static void await_end(const struct vp_account_vcpu *vcpu)
+{
+	uint64_t until = vp_now() + PATIENCE_S * 1000ULL * MS;
+
+	while (*(const volatile __u32 *)&vcpu->state != VP_STATE_GONE && vp_now() < until)
+		vp_sleep(MS);
+	assert_int_equal(vcpu->state, VP_STATE_GONE);
+	assert_int_equal(vcpu->end, vcpu->since);
+	assert_int_equal(vcpu->tid, 0);
+}
+
+static void test_end_of_thread(void **state)
+{
+	struct scene scene = begin();
+	struct runner vcpu = {.dies = true};
+
+	start(&vcpu, scene.rig, vp_stay_here(), true, "vcpu");
+	struct vp_account_vcpu *account = rig_vcpu(scene.rig, vcpu.tid);
+	stop(&vcpu);
+	await_end(account);
+	rig_expect_whole(account);
+	end(&scene);
+}
+
+static void await_preemptions(const struct vp_account_vcpu *vcpu, uint64_t count)
+{
+	uint64_t until = vp_now() + PATIENCE_S * 1000ULL * MS;
+
+	assert_non_null(vcpu);
+	while (*(const volatile __u64 *)&vcpu->preemptions < count && vp_now() < until)
+		vp_sleep(5 * MS);
+	assert_true(vcpu->preemptions >= count);
+	assert_true(vcpu->states[VP_STATE_PREEMPTED] > 0);
+}
+
+static void test_thief(void **state)
+{
+	struct scene scene = begin();
+	struct runner vcpu = {0}, thief = {0};
+	struct vp_account_task task;
+
+	start(&vcpu, scene.rig, vp_stay_here(), true, "vcpu");
+	start(&thief, scene.rig, vcpu.pcpu, false, "thief");
+	const struct vp_account_vcpu *account = rig_vcpu(scene.rig, vcpu.tid);
+	await_preemptions(account, 5);
+	uint32_t tid = thief.tid;
+	stop(&vcpu);
+	stop(&thief);
+	expect_account(scene.rig, account);
+	expect_waiting(scene.rig);
+	assert_true(rig_thieves(scene.rig, account, 1 << VP_STATE_PREEMPTED, VP_BY_TASK, tid).ns);
+	int tasks = bpf_map__fd(scene.rig->programs->maps.tasks);
+	assert_int_equal(bpf_map_lookup_elem(tasks, &tid, &task), 0);
+	assert_string_equal(task.comm, "thief");
+	assert_int_equal(task.pid, getpid());
+	struct vp_account_exit all = rig_all_exits(scene.rig, account);
+	assert_int_equal(all.count, account->exits);
+	assert_true(all.stolen <= account->states[VP_STATE_PREEMPTED] +
+				      account->states[VP_STATE_THROTTLED] +
+				      account->states[VP_STATE_IRQ]);
+	end(&scene);
+}
+
+/* Two vCPUs on one pCPU have each other for a thief. */
+static void test_vcpus_compete(void **state)
+{
+	const uint32_t preempted = 1 << VP_STATE_PREEMPTED;
+	struct scene scene = begin();
+	struct runner both[2] = {0};
+	const struct vp_account_vcpu *accounts[2];
+
+	for (int i = 0; i < 2; i++)
+		start(&both[i], scene.rig, vp_stay_here(), true, "vcpu");
+	for (int i = 0; i < 2; i++)
+		accounts[i] = rig_vcpu(scene.rig, both[i].tid);
+	for (int i = 0; i < 2; i++)
+		await_preemptions(accounts[i], 3);
+	for (int i = 0; i < 2; i++)
+		stop(&both[i]);
+	for (int i = 0; i < 2; i++) {
+		uint32_t other = (uint32_t)(accounts[!i] - scene.rig->vcpus);
+		expect_account(scene.rig, accounts[i]);
+		assert_true(rig_thieves(scene.rig, accounts[i], preempted, VP_BY_VCPU, other).ns >
+			    0);
+	}
+	expect_waiting(scene.rig);
+	end(&scene);
+}
+
+static void move(const struct runner *runner, uint32_t pcpu)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(pcpu, &one);
+	assert_int_equal(sched_setaffinity((pid_t)runner->tid, sizeof(one), &one), 0);
+}
+
+/* A vCPU that waits is taken to another run queue, and waits there for others. */
+static void test_migrations(void **state)
+{
+	struct scene scene = {0};
+	struct runner vcpu = {0}, thieves[2] = {0};
+	uint32_t pcpus[2];
+
+	if (!vp_two_pcpus(&allowed, pcpus)) {
+		print_message("skipped: there is but one pCPU\n");
+		skip();
+	}
+	scene = begin();
+	start(&vcpu, scene.rig, pcpus[0], true, "vcpu");
+	for (int i = 0; i < 2; i++)
+		start(&thieves[i], scene.rig, pcpus[i], false, "thief");
+	const struct vp_account_vcpu *account = rig_vcpu(scene.rig, vcpu.tid);
+	for (uint32_t i = 0; i < 60; i++) {
+		vp_sleep(i % 7 * MS);
+		move(&vcpu, pcpus[i % 2]);
+	}
+	await_preemptions(account, 3);
+	stop(&vcpu);
+	for (int i = 0; i < 2; i++)
+		stop(&thieves[i]);
+	expect_account(scene.rig, account);
+	expect_waiting(scene.rig);
+	end(&scene);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_sleeps),     cmocka_unit_test(test_end_of_thread),
+	    cmocka_unit_test(test_thief),      cmocka_unit_test(test_vcpus_compete),
+	    cmocka_unit_test(test_migrations),
+	};
+
+	if (!vp_kernel_takes_programs("the account with this machine's scheduler"))
+		return VP_SKIPPED;
+	sched_getaffinity(0, sizeof(allowed), &allowed);
+	vp_stay_here();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The sampling programs on this machine's clock: what they record of this thread, what they lose.
+ */
+#include "unit.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "base/macros.h"
+#include "bpf/sampler.h"
+#include "collect/rings.h"
+#include "collect/sampler.h"
+#include "collect/trigger.h"
+#include "kernel.h"
+#include "schema/schema.h"
+
+#include "sampler.skel.h"
+
+enum { MS = 1000000, PATIENCE_S = 30, LEAST_RING = 16 << 10 };
+
+/* What arrived. */
+struct found {
+	uint32_t tid; /* whom the last `task` of this thread's pCPU named */
+	uint64_t samples, own, chains;
+	bool named;
+};
+
+static void take_one(struct found *found, const union vp_any_record *record)
+{
+	switch (record->header.id) {
+	case VP_ID_task:
+		found->tid = record->task.tid;
+		if (found->tid == vp_own_tid()) {
+			found->named = true;
+			assert_int_equal(record->task.pid, getpid());
+			assert_string_equal(record->task.comm, "sampled");
+		}
+		break;
+	case VP_ID_chain_frames:
+		found->chains += record->chain_frames.tid == vp_own_tid();
+		break;
+	case VP_ID_host_sample:
+		found->samples++;
+		if (record->host_sample.tid != vp_own_tid())
+			break;
+		found->own++;
+		/* Whose samples follow is said before. */
+		assert_int_equal(found->tid, vp_own_tid());
+		assert_int_equal(record->host_sample.pid, getpid());
+		assert_true(record->host_sample.ip != 0);
+		assert_true(record->host_sample.mode == VP_MODE_USER ||
+			    record->host_sample.mode == VP_MODE_KERNEL);
+		break;
+	case VP_ID_vcpu_sample:
+	case VP_ID_guest_sample:
+		found->samples++;
+	}
+}
+
+/* Whole records, one behind the other. */
+static void take(void *context, uint32_t pcpu, char *records, size_t size)
+{
+	struct found *found = (struct found *)context + pcpu;
+
+	for (size_t at = 0; at < size;) {
+		union vp_any_record record = {0};
+		struct vp_record_header header;
+		memcpy(&header, records + at, sizeof(header));
+		size_t length = vp_record_size(header.id);
+		if (!length || length > size - at)
+			fail_msg("record %u does not end in its piece", header.id);
+		memcpy(&record, records + at, length);
+		take_one(found, &record);
+		at += length;
+	}
+}
+
+struct scene {
+	struct vp_trigger trigger;
+	struct vp_sampler *sampler;
+	struct found found[CPU_SETSIZE];
+	uint32_t pcpu;
+};
+
+static void begin(struct scene *scene, size_t pages, uint64_t period, bool chains)
+{
+	const struct vp_trigger_options trigger = {.event = "cpu-clock", .period = period};
+	struct vp_sampler_options options = {.trigger = &scene->trigger,
+					     .buffer_pages = pages,
+					     .with_chains = chains,
+					     .take = take,
+					     .context = scene->found};
+
+	*scene = (struct scene){.pcpu = vp_stay_here()};
+	expect_no_error(vp_trigger_open(&trigger, &scene->trigger));
+	expect_no_error(vp_sampler_start(&options, &scene->sampler));
+	expect_no_error(vp_trigger_enable(&scene->trigger, true));
+}
+
+static void end(struct scene *scene)
+{
+	vp_sampler_free(scene->sampler);
+	vp_trigger_close(&scene->trigger);
+}
+
+static void test_own_samples(void **state)
+{
+	uint64_t until = vp_now() + PATIENCE_S * 1000ULL * MS;
+	static struct scene scene;
+
+	begin(&scene, 64, MS, true);
+	while (scene.found[scene.pcpu].own < 20 && vp_now() < until) {
+		vp_burn(10 * MS);
+		expect_no_error(vp_sampler_drain(scene.sampler));
+	}
+	assert_true(scene.found[scene.pcpu].own >= 20);
+	assert_true(scene.found[scene.pcpu].named);
+	assert_true(scene.found[scene.pcpu].chains >= 20);
+	end(&scene);
+}
+
+/* Nobody reads: what finds no room is counted, and what found some is good. */
+static void test_full_buffer(void **state)
+{
+	uint64_t until = vp_now() + PATIENCE_S * 1000ULL * MS;
+	static struct scene scene;
+
+	begin(&scene, 1, MS / 5, false);
+	while (!vp_sampler_lost(scene.sampler, scene.pcpu) && vp_now() < until)
+		vp_burn(10 * MS);
+	expect_no_error(vp_trigger_enable(&scene.trigger, false));
+	assert_true(vp_sampler_lost(scene.sampler, scene.pcpu) > 0);
+	expect_no_error(vp_sampler_drain(scene.sampler));
+	assert_true(scene.found[scene.pcpu].own > 0);
+	end(&scene);
+}
+
+/* Records that the programs write into rings themselves, as they do where an interrupt is told. */
+struct ring_scene {
+	struct vp_trigger trigger;
+	struct sampler_bpf *programs;
+	struct vp_rings rings;
+	struct found found[CPU_SETSIZE];
+	uint32_t pcpu;
+	int statistics;
+};
+
+static void load(struct ring_scene *scene)
+{
+	uint32_t pcpus = (uint32_t)libbpf_num_possible_cpus();
+
+	vp_sampler_quiet();
+	scene->programs = sampler_bpf__open();
+	assert_non_null(scene->programs);
+	scene->programs->rodata->seen_by = VP_SEEN_BY_IRQ;
+	expect_no_error(vp_rings_plan(&scene->rings, pcpus, LEAST_RING));
+	scene->programs->rodata->ring_size = scene->rings.size;
+	struct bpf_map *map = scene->programs->maps.rings;
+	assert_int_equal(bpf_map__set_max_entries(map, pcpus), 0);
+	assert_int_equal(bpf_map__set_value_size(map, (uint32_t)scene->rings.stride), 0);
+	assert_int_equal(sampler_bpf__load(scene->programs), 0);
+	expect_no_error(vp_rings_map(&scene->rings, bpf_map__fd(map)));
+}
+
+static void begin_rings(struct ring_scene *scene, const char *program)
+{
+	const struct vp_trigger_options trigger = {.event = "cpu-clock", .period = MS / 10};
+
+	*scene = (struct ring_scene){.pcpu = vp_stay_here()};
+	load(scene);
+	scene->statistics = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	assert_true(scene->statistics >= 0);
+	expect_no_error(vp_trigger_open(&trigger, &scene->trigger));
+	const struct bpf_program *found =
+	    bpf_object__find_program_by_name(scene->programs->obj, program);
+	vp_vec_each (&scene->trigger.fds, fd)
+		assert_int_equal(ioctl(*fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(found)), 0);
+	expect_no_error(vp_trigger_enable(&scene->trigger, true));
+}
+
+static void end_rings(struct ring_scene *scene)
+{
+	close(scene->statistics);
+	vp_trigger_close(&scene->trigger);
+	vp_rings_unmap(&scene->rings);
+	sampler_bpf__destroy(scene->programs);
+}
+
+static const struct vp_ring *ring_of(const struct ring_scene *scene, uint32_t pcpu)
+{
+	return (const void *)(scene->rings.memory + pcpu * scene->rings.stride);
+}
+
+static void drain(struct ring_scene *scene)
+{
+	vp_vec_each (&scene->trigger.pcpus, pcpu)
+		vp_rings_drain(&scene->rings, (uint32_t)*pcpu, take, scene->found);
+}
+
+static uint64_t runs_of(const struct bpf_program *program)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t size = sizeof(info);
+
+	assert_int_equal(bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size), 0);
+	return info.run_cnt;
+}
+
+/* Each run of the program is a sample that arrived, or one that is counted as lost. */
+static void expect_all(const struct ring_scene *scene, const struct bpf_program *program)
+{
+	uint64_t sum = 0;
+
+	vp_vec_each (&scene->trigger.pcpus, pcpu)
+		sum += scene->found[*pcpu].samples + vp_rings_lost(&scene->rings, (uint32_t)*pcpu);
+	assert_int_equal(sum, runs_of(program));
+}
+
+/* Three times around the ring and more, by a reader that keeps up. */
+static void test_laps(void **state)
+{
+	uint64_t until = vp_now() + PATIENCE_S * 1000ULL * MS;
+	static struct ring_scene scene;
+
+	begin_rings(&scene, "take_sample");
+	while (ring_of(&scene, scene.pcpu)->head < 3 * scene.rings.size && vp_now() < until) {
+		vp_burn(5 * MS);
+		drain(&scene);
+	}
+	expect_no_error(vp_trigger_enable(&scene.trigger, false));
+	drain(&scene);
+	assert_true(ring_of(&scene, scene.pcpu)->head >= 3 * scene.rings.size);
+	assert_true(scene.found[scene.pcpu].own >= 100);
+	assert_true(scene.found[scene.pcpu].named);
+	expect_all(&scene, scene.programs->progs.take_sample);
+	end_rings(&scene);
+}
+
+static void test_full_rings(void **state)
+{
+	uint64_t until = vp_now() + PATIENCE_S * 1000ULL * MS;
+	static struct ring_scene scene;
+
+	begin_rings(&scene, "take_sample");
+	while (vp_rings_lost(&scene.rings, scene.pcpu) < 100 && vp_now() < until)
+		vp_burn(10 * MS);
+	drain(&scene); /* what comes now finds room again */
+	uint64_t before = scene.found[scene.pcpu].own;
+	vp_burn(10 * MS);
+	expect_no_error(vp_trigger_enable(&scene.trigger, false));
+	drain(&scene);
+	assert_true(vp_rings_lost(&scene.rings, scene.pcpu) >= 100);
+	assert_true(scene.found[scene.pcpu].own > before);
+	expect_all(&scene, scene.programs->progs.take_sample);
+	end_rings(&scene);
+}
+
+static void test_chains_in_rings(void **state)
+{
+	uint64_t until = vp_now() + PATIENCE_S * 1000ULL * MS;
+	static struct ring_scene scene;
+
+	begin_rings(&scene, "chains_into_ring");
+	while (scene.found[scene.pcpu].own < 100 && vp_now() < until) {
+		vp_burn(MS);
+		drain(&scene);
+	}
+	expect_no_error(vp_trigger_enable(&scene.trigger, false));
+	drain(&scene);
+	assert_true(scene.found[scene.pcpu].own >= 100);
+	assert_true(scene.found[scene.pcpu].chains >= 100);
+	expect_all(&scene, scene.programs->progs.chains_into_ring);
+	end_rings(&scene);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_own_samples),
+	    cmocka_unit_test(test_full_buffer),
+	    cmocka_unit_test(test_laps),
+	    cmocka_unit_test(test_full_rings),
+	    cmocka_unit_test(test_chains_in_rings),
+	};
+
+	if (!vp_kernel_takes_programs("sampling"))
+		return VP_SKIPPED;
+	pthread_setname_np(pthread_self(), "sampled");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
