@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "recording/place.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "base/alloc.h"
 
@@ -27,24 +28,129 @@ static struct vp_error *lock_directory(const char *path, int *lock)
 	return NULL;
 }
 
-static bool is_recording(const char *path)
-{
-	VP_AUTO_FREE char *inside = vp_format("%s/recording", path);
+/* What a recording's folders hold; beside a file its next version may be left, half written. */
+#define HALF_WRITTEN "?(?(.+([0-9a-f])).tmp)"
+static const struct folder {
+	const char *name;
+	const char *files; /* a pattern of fnmatch(3) */
+} folders[] = {
+    {"host", "@(metadata|vcpus|cpu+([0-9]))" HALF_WRITTEN},
+    {"packs", "+([0-9a-f]).pack" HALF_WRITTEN},
+    {".", "@(recording|vms|cgroups|recipe|host.maps|guest-*.@(maps|orc))" HALF_WRITTEN},
+};
 
-	return !access(inside, F_OK);
+static bool is_folder_of_recording(const char *name)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(folders); i++)
+		if (!strcmp(name, folders[i].name))
+			return true;
+	return false;
 }
 
-static void remove_all(char *path)
+/* Whether the file `recording` in the directory says that vperf wrote it. */
+static bool is_recording(int directory)
 {
-	char *const words[] = {"rm", "-rf", "--", path, NULL};
-	pid_t child = fork();
+	static const char first[] = "vperf-recording 1\n";
+	VP_AUTO_CLOSE int fd =
+	    openat(directory, "recording", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char bytes[sizeof(first) - 1];
+	struct stat status;
 
-	if (child == 0) {
-		execvp(words[0], words);
-		_exit(127);
+	return fd >= 0 && !fstat(fd, &status) && S_ISREG(status.st_mode) &&
+	       read(fd, bytes, sizeof(bytes)) == sizeof(bytes) &&
+	       !memcmp(bytes, first, sizeof(bytes));
+}
+
+/* The directory's entries one after another but those that stand for it and its parent. */
+static struct dirent *next_entry(DIR *entries)
+{
+	struct dirent *entry = readdir(entries);
+
+	while (entry && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")))
+		entry = readdir(entries);
+	return entry;
+}
+
+static DIR *open_entries(int directory, const char *name)
+{
+	int fd = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+
+	if (fd >= 0 && !entries)
+		close(fd);
+	return entries;
+}
+
+/* Does something with a file of a recording's folder; false if it is not one of vperf's. */
+typedef bool (*file_taker)(int folder, const char *name, const char *files);
+
+static bool is_own(int folder, const char *name, const char *files)
+{
+	struct stat status;
+
+	return !fnmatch(files, name, FNM_EXTMATCH) &&
+	       !fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) && S_ISREG(status.st_mode);
+}
+
+/* But `recording`: what is left of a removal that was interrupted still is a recording. */
+static bool remove_own(int folder, const char *name, const char *files)
+{
+	return !strcmp(name, "recording") ||
+	       (is_own(folder, name, files) && !unlinkat(folder, name, 0));
+}
+
+static struct vp_error *each_file(int directory, const char *path, const struct folder *folder,
+				  file_taker take)
+{
+	DIR *entries = open_entries(directory, folder->name);
+	struct vp_error *error = NULL;
+	bool is_top = !strcmp(folder->name, ".");
+
+	if (!entries && errno != ENOENT)
+		return vp_error_errno(errno, "cannot read directory '%s/%s'", path, folder->name);
+	for (struct dirent *entry; !error && entries && (entry = next_entry(entries));)
+		if (!(is_top && is_folder_of_recording(entry->d_name)) &&
+		    !take(dirfd(entries), entry->d_name, folder->files))
+			error = vp_error_new("'%s' is not removed: '%s%s%s' in it is not of a "
+					     "recording",
+					     path, is_top ? "" : folder->name, is_top ? "" : "/",
+					     entry->d_name);
+	if (entries)
+		closedir(entries);
+	return error;
+}
+
+static struct vp_error *remove_recording(int directory, const char *path)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(folders); i++)
+		VP_TRY(each_file(directory, path, &folders[i], is_own));
+	for (size_t i = 0; i < VP_ARRAY_SIZE(folders); i++) {
+		VP_TRY(each_file(directory, path, &folders[i], remove_own));
+		if (strcmp(folders[i].name, ".") != 0 &&
+		    unlinkat(directory, folders[i].name, AT_REMOVEDIR) && errno != ENOENT)
+			return vp_error_errno(errno, "cannot remove '%s/%s'", path,
+					      folders[i].name);
 	}
-	if (child > 0)
-		waitpid(child, NULL, 0);
+	if (unlinkat(directory, "recording", 0) || rmdir(path))
+		return vp_error_errno(errno, "cannot remove '%s'", path);
+	return NULL;
+}
+
+/* An older recording goes; an empty directory may stay. */
+static struct vp_error *clear_old(const char *path)
+{
+	VP_AUTO_CLOSE int lock = -1;
+	struct stat status;
+
+	if (lstat(path, &status))
+		return errno == ENOENT ? NULL : vp_error_errno(errno, "cannot look at '%s'", path);
+	if (!S_ISDIR(status.st_mode))
+		return vp_error_new("'%s' is in the way: it is not a directory", path);
+	VP_TRY(lock_directory(path, &lock));
+	if (is_recording(lock))
+		return remove_recording(lock, path);
+	return !rmdir(path) ? NULL
+			    : vp_error_new("'%s' is in the way: it is not a recording", path);
 }
 
 static struct vp_error *make_way(const char *path)
@@ -58,12 +164,11 @@ static struct vp_error *make_way(const char *path)
 	if (!S_ISDIR(status.st_mode))
 		return vp_error_new("'%s' is there already and is not a directory", path);
 	VP_TRY(lock_directory(path, &lock));
-	if (!is_recording(path))
+	if (!is_recording(lock))
 		return !rmdir(path)
 			   ? NULL
 			   : vp_error_new("'%s' is there already and is not a recording", path);
-	if (is_recording(old))
-		remove_all(old);
+	VP_TRY(clear_old(old));
 	if (rename(path, old))
 		return vp_error_errno(errno, "cannot rename '%s' to '%s'", path, old);
 	return NULL;
