@@ -247,12 +247,40 @@ static void test_book(void **state)
 	vp_error_free(error);
 }
 
+/* What a guest or a command line called itself is shown, and does nothing. */
+static void test_names_are_harmless(void **state)
+{
+	static const char name[] = "vm\x1b[2J\n\xff\xc3\xa9";
+	struct vp_buffer out = {0};
+	struct vp_table table = {0};
+
+	vp_table_column_add(&table, "vm", "VM", "", VP_CELL_TEXT);
+	vp_table_column_add(&table, "pid", "PID", "", VP_CELL_COUNT);
+	vp_table_text(&table, name);
+	vp_table_count(&table, 1);
+	vp_render_table_text(&table, false, &out);
+	assert_string_equal(vp_buffer_text(&out), "VM         PID\n"
+						  "vm?[2J??\xc3\xa9    1\n");
+	out.size = 0;
+	vp_render_table_csv(&table, false, &out);
+	assert_string_equal(vp_buffer_text(&out), "vm?[2J??\xc3\xa9,1\n");
+	out.size = 0;
+	vp_render_table_json(&table, &out);
+	assert_non_null(strstr(vp_buffer_text(&out), "\"vm?[2J??\xc3\xa9\""));
+	vp_buffer_deinit(&out);
+	vp_table_deinit(&table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_buckets), cmocka_unit_test(test_quantiles),
-	    cmocka_unit_test(test_sums),    cmocka_unit_test(test_samples),
-	    cmocka_unit_test(test_tables),  cmocka_unit_test(test_book),
+	    cmocka_unit_test(test_buckets),
+	    cmocka_unit_test(test_quantiles),
+	    cmocka_unit_test(test_sums),
+	    cmocka_unit_test(test_samples),
+	    cmocka_unit_test(test_tables),
+	    cmocka_unit_test(test_book),
+	    cmocka_unit_test(test_names_are_harmless),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

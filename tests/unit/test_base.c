@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/file.h"
 #include "base/intern.h"
 #include "base/map.h"
+#include "base/text.h"
 
 static void test_cursor_integers(void **state)
 {
@@ -165,6 +165,23 @@ static void test_file_pipe(void **state)
 	vp_buffer_deinit(&buffer);
 }
 
+static void test_clean(void **state)
+{
+	struct vp_buffer result = {0};
+	static const char dirty[] =
+	    "a\x1b[31m\xc3\xa9\xff\xc2\x9b\xe2\x82\xac\xed\xa0\x80\xf0\x9f\x98\x80\xe2";
+
+	vp_text_clean(dirty, sizeof(dirty) - 1, &result);
+	assert_string_equal(vp_buffer_text(&result),
+			    "a?[31m\xc3\xa9???\xe2\x82\xac???\xf0\x9f\x98\x80?");
+	vp_buffer_deinit(&result);
+	char *cleaned = vp_text_cleaned("two\nlines");
+	assert_string_equal(cleaned, "two?lines");
+	free(cleaned);
+	assert_true(vp_text_is_clean("\xc3\xa9 and e") && vp_text_is_clean(""));
+	assert_false(vp_text_is_clean("\xc3") || vp_text_is_clean("\x7f"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,6 +195,7 @@ int main(void)
 	    cmocka_unit_test(test_files),
 	    cmocka_unit_test(test_errors),
 	    cmocka_unit_test(test_file_pipe),
+	    cmocka_unit_test(test_clean),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
