@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 
@@ -30,6 +31,22 @@ struct vp_error *vp_file_read(const char *path, size_t limit, struct vp_buffer *
 			return vp_error_new("'%s' is larger than the %zu bytes expected at most",
 					    path, limit);
 	}
+}
+
+int vp_file_open_regular(const char *path, uint64_t most, int flags)
+{
+	VP_AUTO_CLOSE int place = open(path, O_PATH | O_CLOEXEC | flags);
+	struct stat status;
+
+	if (place < 0 || fstat(place, &status))
+		return -1;
+	if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size > most) {
+		errno = S_ISREG(status.st_mode) ? EFBIG : ENOTSUP;
+		return -1;
+	}
+	/* The same file, whatever is at the path by now. */
+	VP_AUTO_FREE char *itself = vp_format("/proc/self/fd/%d", place);
+	return open(itself, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
 int vp_fd_write_all(int fd, const void *bytes, size_t size)

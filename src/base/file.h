@@ -4,6 +4,7 @@
 #define VP_BASE_FILE_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/uio.h>
 
 #include "base/buffer.h"
@@ -12,6 +13,12 @@
 /* Appends the file's bytes to `buffer`; more than `limit` bytes is an error. Works on /proc too. */
 struct vp_error *vp_file_read(const char *path, size_t limit,
 			      struct vp_buffer *buffer) VP_MUST_CHECK;
+/*
+ * Opens a regular file of at most `most` bytes to read; -1 and errno if it is none. What the path
+ * leads to is looked at first: opening a device may do something, and nothing of that happens here.
+ * `flags`: 0, or O_NOFOLLOW to refuse a link.
+ */
+int vp_file_open_regular(const char *path, uint64_t most, int flags) VP_MUST_CHECK;
 /* Writes all of `size` bytes to `fd`, however many calls it takes; 0 or -errno. */
 int vp_fd_write_all(int fd, const void *bytes, size_t size) VP_MUST_CHECK;
 /* The same of `n` parts by as few calls as possible; `parts` is used up. */

@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -165,6 +166,32 @@ static void test_file_pipe(void **state)
 	vp_buffer_deinit(&buffer);
 }
 
+static void expect_refused(const char *path, uint64_t most, int flags, int errnum)
+{
+	errno = 0;
+	assert_int_equal(vp_file_open_regular(path, most, flags), -1);
+	assert_int_equal(errno, errnum);
+}
+
+static void test_regular_files(void **state)
+{
+	temporary_file("test_base.txt", "hello", 5);
+	unlink("test_base.link");
+	unlink("test_base.fifo");
+	assert_int_equal(symlink("test_base.txt", "test_base.link"), 0);
+	assert_int_equal(mkfifo("test_base.fifo", 0600), 0);
+	int fd = vp_file_open_regular("test_base.link", 5, 0);
+	assert_true(fd >= 0);
+	close(fd);
+	expect_refused("test_base.link", 5, O_NOFOLLOW, ENOTSUP);
+	expect_refused("test_base.txt", 4, 0, EFBIG);
+	expect_refused("test_base.fifo", 5, 0, ENOTSUP);
+	expect_refused("/dev/null", 5, 0, ENOTSUP);
+	expect_refused(".", UINT64_MAX, 0, ENOTSUP);
+	expect_refused("/nonexistent", 5, 0, ENOENT);
+	unlink("test_base.fifo");
+}
+
 static void test_clean(void **state)
 {
 	struct vp_buffer result = {0};
@@ -195,6 +222,7 @@ int main(void)
 	    cmocka_unit_test(test_files),
 	    cmocka_unit_test(test_errors),
 	    cmocka_unit_test(test_file_pipe),
+	    cmocka_unit_test(test_regular_files),
 	    cmocka_unit_test(test_clean),
 	};
 
