@@ -64,6 +64,8 @@ static struct vp_error *look_at(const struct guests *guests, struct vp_guest_lis
 	if (!error)
 		error = vp_guest_reader_start(&states.at[0], packs->at, packs->count, -1, &reader);
 	if (!error)
+		error = vp_guest_state_expect_same(&states.at[0]);
+	if (!error)
 		error = look(guests, reader, ret);
 	vp_guest_reader_free(reader);
 	vp_guest_states_deinit(&states);

@@ -138,6 +138,7 @@ static struct vp_error *start(struct vp_guest_watch *watch, struct guest *guest)
 		return vp_error_errno(errno, "cannot make room for map text");
 	VP_TRY(vp_guest_reader_start(&guest->memory, watch->packs.at, watch->packs.count,
 				     guest->text, &guest->reader));
+	VP_TRY(vp_guest_state_expect_same(&guest->memory));
 	guest->asked = vp_clock_monotonic();
 	guest->nowhere = 0;
 	guest->state = GUEST_FINDING;
