@@ -24,6 +24,24 @@ int vp_fd_write_all(int fd, const void *bytes, size_t size) VP_MUST_CHECK;
 /* The same of `n` parts by as few calls as possible; `parts` is used up. */
 int vp_fd_write_parts(int fd, struct iovec *parts, int n) VP_MUST_CHECK;
 /*
+ * A file that is written beside `path` and then becomes it. It is new, and nobody can tell its name
+ * before: whoever may write to the folder cannot have put a link there.
+ */
+struct vp_new_file {
+	const char *path;
+	char *name; /* NULL: it became `path` */
+	int fd;
+};
+
+/* 0 or -errno; `path` is not copied. */
+int vp_new_file_create(struct vp_new_file *file, const char *path, unsigned mode) VP_MUST_CHECK;
+/* 0 or -errno. */
+int vp_new_file_publish(struct vp_new_file *file) VP_MUST_CHECK;
+/* Closes it, and removes it if it was not published. */
+void vp_new_file_deinit(struct vp_new_file *file);
+#define VP_AUTO_NEW_FILE VP_CLEANUP(vp_new_file_deinit)
+
+/*
  * Replaces `path` at once: written beside it, then renamed, so that readers see all or nothing.
  * Only on a full disk the file is written over instead, as far as its own room goes.
  */

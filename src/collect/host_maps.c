@@ -2,7 +2,6 @@
 #include "collect/host_maps.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -167,29 +166,28 @@ static void write_mappings(struct vp_host_maps *maps, struct vp_maps_writer *wri
 
 struct vp_error *vp_host_maps_write(struct vp_host_maps *maps, const char *path, bool with_symbols)
 {
-	VP_AUTO_FREE char *temporary = vp_format("%s.tmp", path);
-	VP_AUTO_CLOSE int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	VP_AUTO_NEW_FILE struct vp_new_file file;
 	struct vp_maps_writer writer;
+	int result = vp_new_file_create(&file, path, 0644);
 
-	if (fd < 0)
-		return vp_error_errno(errno, "cannot create '%s'", temporary);
+	if (result)
+		return vp_error_errno(-result, "cannot create a file beside '%s'", path);
 	for (uint32_t i = 0; i < maps->spaces.count; i++)
 		read_mappings(maps, i);
 
-	vp_maps_writer_init(&writer, fd);
+	vp_maps_writer_init(&writer, file.fd);
 	vp_proc_write_machine(&writer, false);
 	vp_proc_write_kallsyms(&writer);
 	write_spaces(maps, &writer);
 	write_images(maps, &writer, with_symbols);
 	write_mappings(maps, &writer);
-	int result = vp_maps_writer_finish(&writer);
+	result = vp_maps_writer_finish(&writer);
 	vp_maps_writer_deinit(&writer);
 
 	/* What there was room for on a full disk is kept: it is seen to be cut off. */
-	if ((!result || result == -ENOSPC || result == -EDQUOT) && rename(temporary, path))
-		result = -errno;
-	if (!result)
-		return NULL;
-	unlink(temporary);
-	return vp_error_errno(-result, "cannot write '%s'", path);
+	if (!result || result == -ENOSPC || result == -EDQUOT) {
+		int published = vp_new_file_publish(&file);
+		result = published ? published : result;
+	}
+	return result ? vp_error_errno(-result, "cannot write '%s'", path) : NULL;
 }

@@ -181,7 +181,7 @@ struct vp_error *vp_recording_place(const char *path, int *lock)
 	for (size_t size = strlen(bare); size > 1 && bare[size - 1] == '/'; size--)
 		bare[size - 1] = 0; /* so that ".old" goes behind the name */
 	VP_TRY(make_way(bare));
-	if (mkdir(bare, 0755) && errno != EEXIST)
+	if (mkdir(bare, 0755)) /* what is there by now was made by somebody else */
 		return vp_error_errno(errno, "cannot create directory '%s'", path);
 	return lock_directory(bare, lock);
 }

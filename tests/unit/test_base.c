@@ -166,6 +166,36 @@ static void test_file_pipe(void **state)
 	vp_buffer_deinit(&buffer);
 }
 
+/* Whoever may write to the folder cannot have another file written, by a link of a known name. */
+static void test_new_files(void **state)
+{
+	struct vp_new_file file;
+	struct vp_buffer buffer = {0};
+
+	temporary_file("test_base.victim", "safe", 4);
+	unlink("test_base.txt.tmp");
+	assert_int_equal(symlink("test_base.victim", "test_base.txt.tmp"), 0);
+	expect_no_error(vp_file_publish("test_base.txt", "hello", 5));
+	expect_no_error(vp_file_read("test_base.victim", 4, &buffer));
+	assert_string_equal(vp_buffer_text(&buffer), "safe");
+	assert_int_equal(vp_new_file_create(&file, "test_base.txt", 0600), 0);
+	char *name = strdup(file.name);
+	assert_memory_equal(name, "test_base.txt.", 14);
+	assert_int_equal(access(name, F_OK), 0);
+	vp_new_file_deinit(&file);
+	assert_int_not_equal(access(name, F_OK), 0);
+	assert_int_equal(vp_new_file_create(&file, "test_base.txt", 0600), 0);
+	assert_string_not_equal(file.name, name);
+	assert_int_equal(write(file.fd, "new", 3), 3);
+	assert_int_equal(vp_new_file_publish(&file), 0);
+	vp_new_file_deinit(&file);
+	buffer.size = 0;
+	expect_no_error(vp_file_read("test_base.txt", 4, &buffer));
+	assert_string_equal(vp_buffer_text(&buffer), "new");
+	vp_buffer_deinit(&buffer);
+	free(name);
+}
+
 static void expect_refused(const char *path, uint64_t most, int flags, int errnum)
 {
 	errno = 0;
@@ -222,6 +252,7 @@ int main(void)
 	    cmocka_unit_test(test_files),
 	    cmocka_unit_test(test_errors),
 	    cmocka_unit_test(test_file_pipe),
+	    cmocka_unit_test(test_new_files),
 	    cmocka_unit_test(test_regular_files),
 	    cmocka_unit_test(test_clean),
 	};
