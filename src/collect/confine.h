@@ -10,8 +10,8 @@
 
 /*
  * For ever: another user without capabilities, no descriptors but `fds` (they get new numbers; -1
- * stays) and standard error, and of system calls only reading, writing, waiting and memory. False
- * if any of it could not be had.
+ * stays), standard input, output and error lead nowhere (but the last stays with VPERF_DEBUG), and
+ * of system calls only reading, writing, waiting and memory. False if any of it could not be had.
  */
 bool vp_confine(int *fds, size_t count) VP_MUST_CHECK;
 
