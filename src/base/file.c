@@ -5,10 +5,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/seed.h"
 
 struct vp_error *vp_file_read(const char *path, size_t limit, struct vp_buffer *buffer)
 {
@@ -88,12 +88,8 @@ int vp_fd_write_parts(int fd, struct iovec *parts, int n)
 
 int vp_new_file_create(struct vp_new_file *file, const char *path, unsigned mode)
 {
-	uint64_t random;
-
 	*file = (struct vp_new_file){.path = path, .fd = -1};
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		return -errno;
-	char *name = vp_format("%s.%016" PRIx64 ".tmp", path, random);
+	char *name = vp_format("%s.%016" PRIx64 ".tmp", path, vp_seed_new());
 	file->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (file->fd >= 0) {
 		file->name = name;
