@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How the host's processes are told apart, and one of its own is confined. */
+/* How processes and threads of the host are told apart, and one of vperf's own is confined. */
 #include "unit.h"
 
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "collect/account.h"
+#include "collect/clock.h"
 #include "collect/confine.h"
 #include "collect/guest_state.h"
 #include "maps/proc.h"
@@ -67,10 +70,73 @@ static void test_confined_is_heard_only_where_asked(void **state)
 	close(ends[0]);
 }
 
+struct sleeper {
+	pthread_t thread;
+	uint32_t tid;
+	bool stop;
+};
+
+/* Sleeps and wakes up, as a vCPU does. */
+static void *sleep_often(void *context)
+{
+	struct sleeper *sleeper = context;
+
+	__atomic_store_n(&sleeper->tid, (uint32_t)gettid(), __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&sleeper->stop, __ATOMIC_RELAXED))
+		usleep(5000);
+	return NULL;
+}
+
+/* The account of vCPU `number` after a while; false if programs cannot be loaded here. */
+static bool account_of(const vp_vms *vms, uint32_t number, struct vp_account_vcpu *ret)
+{
+	struct vp_account_source *source;
+	struct vp_error *error = vp_account_source_open(vms, false, &source);
+
+	if (error) {
+		vp_error_free(error);
+		return false;
+	}
+	vp_account_source_begin(source, vms, vp_clock_monotonic());
+	usleep(100000);
+	for (size_t i = 0; i < vp_account_source_places(source); i++)
+		if (vp_account_source_vcpu(source, i, ret) && ret->number == number)
+			break;
+	vp_account_source_free(source);
+	return true;
+}
+
+/* Other vCPUs' threads have ids of the same low bits: each keeps an account of its own. */
+static void test_account_of_like_threads(void **state)
+{
+	enum { LIKE = 20 };
+	struct sleeper sleeper = {0};
+	struct vp_account_vcpu found = {0};
+	struct vp_vm vm = {.pid = (uint32_t)getpid()};
+	vp_vms vms = {0};
+
+	assert_int_equal(pthread_create(&sleeper.thread, NULL, sleep_often, &sleeper), 0);
+	while (!__atomic_load_n(&sleeper.tid, __ATOMIC_ACQUIRE))
+		usleep(100);
+	for (uint32_t i = 1; i <= LIKE; i++)
+		vp_vm_vcpu(&vm, i)->tid = sleeper.tid + i * VP_TID_BITS;
+	vp_vm_vcpu(&vm, LIKE + 1)->tid = sleeper.tid;
+	vp_vec_push(&vms, vm);
+	bool loaded = account_of(&vms, LIKE + 1, &found);
+	__atomic_store_n(&sleeper.stop, true, __ATOMIC_RELAXED);
+	pthread_join(sleeper.thread, NULL);
+	vp_vms_deinit(&vms);
+	if (!loaded) /* not root, or not this kernel */
+		skip();
+	assert_int_equal(found.number, LIKE + 1);
+	assert_true(found.wakeups > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_process_is_the_same),
+	    cmocka_unit_test(test_account_of_like_threads),
 	    cmocka_unit_test(test_confined_is_heard_only_where_asked),
 	};
 
