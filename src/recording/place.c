@@ -81,49 +81,65 @@ static DIR *open_entries(int directory, const char *name)
 	return entries;
 }
 
-/* Does something with a file of a recording's folder; false if it is not one of vperf's. */
-typedef bool (*file_taker)(int folder, const char *name, const char *files);
+/* A file of a recording's folder, which is open. */
+struct file {
+	const char *recording;
+	const struct folder *folder;
+	int folder_fd;
+	const char *name;
+};
 
-static bool is_own(int folder, const char *name, const char *files)
+typedef struct vp_error *(*file_taker)(const struct file *file);
+
+static struct vp_error *expect_own(const struct file *file)
 {
 	struct stat status;
 
-	return !fnmatch(files, name, FNM_EXTMATCH) &&
-	       !fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) && S_ISREG(status.st_mode);
+	if (!fnmatch(file->folder->files, file->name, FNM_EXTMATCH) &&
+	    !fstatat(file->folder_fd, file->name, &status, AT_SYMLINK_NOFOLLOW) &&
+	    S_ISREG(status.st_mode))
+		return NULL;
+	return vp_error_new("'%s' is not removed: it holds '%s/%s', which is not of a recording",
+			    file->recording, file->folder->name, file->name);
 }
 
 /* But `recording`: what is left of a removal that was interrupted still is a recording. */
-static bool remove_own(int folder, const char *name, const char *files)
+static struct vp_error *remove_own(const struct file *file)
 {
-	return !strcmp(name, "recording") ||
-	       (is_own(folder, name, files) && !unlinkat(folder, name, 0));
+	if (!strcmp(file->name, "recording"))
+		return NULL;
+	VP_TRY(expect_own(file));
+	return unlinkat(file->folder_fd, file->name, 0)
+		   ? vp_error_errno(errno, "cannot remove '%s/%s/%s'", file->recording,
+				    file->folder->name, file->name)
+		   : NULL;
 }
 
 static struct vp_error *each_file(int directory, const char *path, const struct folder *folder,
 				  file_taker take)
 {
 	DIR *entries = open_entries(directory, folder->name);
+	struct file file = {.recording = path, .folder = folder};
 	struct vp_error *error = NULL;
-	bool is_top = !strcmp(folder->name, ".");
 
-	if (!entries && errno != ENOENT)
-		return vp_error_errno(errno, "cannot read directory '%s/%s'", path, folder->name);
-	for (struct dirent *entry; !error && entries && (entry = next_entry(entries));)
-		if (!(is_top && is_folder_of_recording(entry->d_name)) &&
-		    !take(dirfd(entries), entry->d_name, folder->files))
-			error = vp_error_new("'%s' is not removed: '%s%s%s' in it is not of a "
-					     "recording",
-					     path, is_top ? "" : folder->name, is_top ? "" : "/",
-					     entry->d_name);
-	if (entries)
-		closedir(entries);
+	if (!entries)
+		return errno == ENOENT ? NULL
+				       : vp_error_errno(errno, "cannot read directory '%s/%s'",
+							path, folder->name);
+	file.folder_fd = dirfd(entries);
+	for (struct dirent *entry; !error && (entry = next_entry(entries));) {
+		file.name = entry->d_name;
+		if (strcmp(folder->name, ".") != 0 || !is_folder_of_recording(file.name))
+			error = take(&file);
+	}
+	closedir(entries);
 	return error;
 }
 
 static struct vp_error *remove_recording(int directory, const char *path)
 {
 	for (size_t i = 0; i < VP_ARRAY_SIZE(folders); i++)
-		VP_TRY(each_file(directory, path, &folders[i], is_own));
+		VP_TRY(each_file(directory, path, &folders[i], expect_own));
 	for (size_t i = 0; i < VP_ARRAY_SIZE(folders); i++) {
 		VP_TRY(each_file(directory, path, &folders[i], remove_own));
 		if (strcmp(folders[i].name, ".") != 0 &&
