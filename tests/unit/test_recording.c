@@ -247,6 +247,31 @@ static void test_vms_are_read_back(void **state)
 	vp_vms_deinit(&read);
 }
 
+static void expect_maps(const vp_vms *vms, size_t vm, const char *expected)
+{
+	char *path = vp_recording_maps_path("d", vms, &vms->at[vm]);
+
+	assert_string_equal(path, expected);
+	free(path);
+}
+
+/* What is written of one VM is not written over by another, nor taken for its. */
+static void test_vms_have_files_of_their_own(void **state)
+{
+	struct vp_vm all[] = {{.pid = 1, .name = "a b"},
+			      {.pid = 2, .name = "a_b"},
+			      {.pid = 3, .name = "a\nb"},
+			      {.pid = 4, .name = "a"},
+			      {.pid = 5, .name = "a b"}};
+	vp_vms vms = {.at = all, .count = VP_ARRAY_SIZE(all)};
+
+	expect_maps(&vms, 0, "d/guest-a_b.maps");
+	expect_maps(&vms, 1, "d/guest-a_b-2.maps");
+	expect_maps(&vms, 2, "d/guest-a_b-3.maps");
+	expect_maps(&vms, 3, "d/guest-a.maps");
+	expect_maps(&vms, 4, "d/guest-a_b-5.maps");
+}
+
 static void test_no_streams(void **state)
 {
 	struct vp_report report;
@@ -289,6 +314,7 @@ int main(void)
 	    cmocka_unit_test(test_lost_and_interrupted),
 	    cmocka_unit_test(test_missing_files),
 	    cmocka_unit_test(test_vms_are_read_back),
+	    cmocka_unit_test(test_vms_have_files_of_their_own),
 	    cmocka_unit_test(test_no_streams),
 	};
 
