@@ -14,5 +14,10 @@
  * of system calls only reading, writing, waiting and memory. False if any of it could not be had.
  */
 bool vp_confine(int *fds, size_t count) VP_MUST_CHECK;
+/*
+ * For a process that has to find files by itself: it may open any file to read, as before, and
+ * write to `fds`; no more than that. Other system calls fail.
+ */
+bool vp_confine_to_reading(int *fds, size_t count) VP_MUST_CHECK;
 
 #endif

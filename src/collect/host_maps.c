@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/intern.h"
 #include "base/map.h"
-#include "maps/mapped.h"
+#include "collect/host_images.h"
 #include "maps/proc.h"
 
 struct mapping {
@@ -138,12 +138,9 @@ void vp_host_maps_see(struct vp_host_maps *maps, uint32_t pid, const char *comm,
 static void write_images(struct vp_host_maps *maps, struct vp_maps_writer *writer,
 			 bool with_symbols)
 {
-	for (uint32_t i = 0; i < maps->images.count; i++) {
-		struct vp_mapped *image = &maps->images.at[i];
-		image->path = vp_intern_text(&maps->paths, i);
-		if (vp_mapped_is_file(image->path))
-			vp_mapped_write(writer, image, with_symbols);
-	}
+	for (uint32_t i = 0; i < maps->images.count; i++)
+		maps->images.at[i].path = vp_intern_text(&maps->paths, i);
+	vp_host_images_write(writer, maps->images.at, maps->images.count, with_symbols);
 	if (with_symbols)
 		vp_mapped_write_vdso(writer);
 }
