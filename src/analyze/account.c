@@ -314,4 +314,6 @@ void vp_account_check(const struct vp_account *account, uint64_t period_ns, doub
 	ret->closes = ret->worst_gap <= CLOSE_PERCENT;
 	ret->exits_agree = near(ret->exits, ret->exits_by_reason, CLOSE_PERCENT);
 	ret->parts_sum = ret->exit_ns == ret->part_ns;
+	ret->lost_events = account->lost.vcpus;
+	ret->all_placed = !ret->lost_events;
 }

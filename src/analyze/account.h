@@ -83,7 +83,8 @@ struct vp_account_checks {
 	double sample_error; /* … and the bound of what chance and ticks that came late do to it */
 	uint64_t exits, exits_by_reason;
 	uint64_t exit_ns, part_ns; /* total of all exits, and of their parts */
-	bool closes, samples_agree, exits_agree, parts_sum;
+	uint64_t lost_events;      /* of vCPUs that there was no place for: their time is nowhere */
+	bool closes, samples_agree, exits_agree, parts_sum, all_placed;
 };
 
 /* `period_ns`: of the samples, or 0 if there are none to compare with; `missing`: the share (0 to

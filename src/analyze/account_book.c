@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "analyze/account.h"
+#include "base/text.h"
 #include "recording/trace_reader.h"
-#include "symbol/demangle.h"
 
 #define NOTE(book, ...) vp_vec_push(&(book)->notes, vp_format(__VA_ARGS__))
 
@@ -65,17 +65,13 @@ static void note_losses(struct vp_account_book *book)
 static void clean_names(struct vp_account_book *book)
 {
 	vp_vec_each (&book->account.thefts, theft) {
-		struct vp_buffer clean = {0};
-		vp_text_clean(theft->comm, strlen(theft->comm), &clean);
-		snprintf(theft->comm, sizeof(theft->comm), "%s", vp_buffer_text(&clean));
-		vp_buffer_deinit(&clean);
+		VP_AUTO_FREE char *comm = vp_text_cleaned(theft->comm);
+		snprintf(theft->comm, sizeof(theft->comm), "%s", comm);
 	}
 	vp_vec_each (&book->cgroups, cgroup) {
-		struct vp_buffer clean = {0};
-		vp_text_clean(cgroup->path, strlen(cgroup->path), &clean);
-		free(cgroup->path);
-		cgroup->path = vp_strdup(vp_buffer_text(&clean));
-		vp_buffer_deinit(&clean);
+		char *path = cgroup->path;
+		cgroup->path = vp_text_cleaned(path);
+		free(path);
 	}
 }
 

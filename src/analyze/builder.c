@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "symbol/demangle.h"
+#include "base/text.h"
 
 enum {
 	/* Sets in the cache, as powers of two: small for a small recording, then as large as most
@@ -192,12 +192,9 @@ static bool is_hidden(const struct vp_builder *builder, const struct vp_tick *ti
 static uint32_t comm_text(struct vp_builder *builder, uint32_t comm)
 {
 	const char *text = vp_intern_text(&builder->timeline->comms, comm);
-	struct vp_buffer clean = {0};
+	VP_AUTO_FREE char *clean = vp_text_cleaned(text);
 
-	vp_text_clean(text, strlen(text), &clean);
-	uint32_t number = vp_builder_text(builder, vp_buffer_text(&clean));
-	vp_buffer_deinit(&clean);
-	return number;
+	return vp_builder_text(builder, clean);
 }
 
 /*

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "symbol/demangle.h"
+#include "base/text.h"
 
 #define SAY(sentences, ...) vp_vec_push(sentences, vp_format(__VA_ARGS__))
 
@@ -69,12 +69,10 @@ void vp_health_sentences(const struct vp_health *health, const struct vp_recordi
 /* What others wrote is going to be printed. */
 static void clean(char **text)
 {
-	struct vp_buffer cleaned = {0};
+	char *before = *text;
 
-	vp_text_clean(*text, strlen(*text), &cleaned);
-	free(*text);
-	*text = vp_strdup(vp_buffer_text(&cleaned));
-	vp_buffer_deinit(&cleaned);
+	*text = vp_text_cleaned(before);
+	free(before);
 }
 
 struct vp_error *vp_recording_open(const char *directory, struct vp_recording *recording,

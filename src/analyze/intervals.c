@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "recording/trace_reader.h"
-#include "symbol/demangle.h"
 
 static struct vp_interval_cell *cells_of(const struct vp_interval_book *book,
 					 const struct vp_interval_row *row)

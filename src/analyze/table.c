@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/table.h"
 
+#include "base/text.h"
+
 void vp_table_deinit(struct vp_table *table)
 {
 	vp_vec_deinit(&table->columns);
 	vp_vec_deinit(&table->cells);
+	vp_vec_each (&table->cleaned, text)
+		free(*text);
+	vp_vec_deinit(&table->cleaned);
 }
 
 void vp_table_column_add(struct vp_table *table, const char *key, const char *header,
@@ -15,6 +20,10 @@ void vp_table_column_add(struct vp_table *table, const char *key, const char *he
 
 void vp_table_text(struct vp_table *table, const char *text)
 {
+	if (text && !vp_text_is_clean(text)) {
+		vp_vec_push(&table->cleaned, vp_text_cleaned(text));
+		text = table->cleaned.at[table->cleaned.count - 1];
+	}
 	vp_vec_push(&table->cells, ((struct vp_cell){.text = text}));
 }
 

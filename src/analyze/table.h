@@ -18,8 +18,9 @@ struct vp_table_column {
 };
 
 struct vp_cell {
-	const char
-	    *text; /* of a text cell; NULL: not known. Owned by whoever the table was made from */
+	/* Of a text cell; NULL: not known. Owned by whoever the table was made from, or the table
+	 */
+	const char *text;
 	uint64_t count;
 	double percent;
 };
@@ -30,11 +31,13 @@ struct vp_cell {
 struct vp_table {
 	VP_VEC(struct vp_table_column) columns;
 	VP_VEC(struct vp_cell) cells; /* row after row */
+	VP_VEC(char *) cleaned;       /* texts that could not be shown as they were */
 };
 
 void vp_table_deinit(struct vp_table *table);
 void vp_table_column_add(struct vp_table *table, const char *key, const char *header,
 			 const char *unit, enum vp_cell_type type);
+/* Whatever the text is, the cell's does no harm to a terminal or a JSON reader. */
 void vp_table_text(struct vp_table *table, const char *text);
 void vp_table_count(struct vp_table *table, uint64_t count);
 void vp_table_percent(struct vp_table *table, double percent);

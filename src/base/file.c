@@ -3,8 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/seed.h"
 
 struct vp_error *vp_file_read(const char *path, size_t limit, struct vp_buffer *buffer)
 {
@@ -30,6 +34,22 @@ struct vp_error *vp_file_read(const char *path, size_t limit, struct vp_buffer *
 			return vp_error_new("'%s' is larger than the %zu bytes expected at most",
 					    path, limit);
 	}
+}
+
+int vp_file_open_regular(const char *path, uint64_t most, int flags)
+{
+	VP_AUTO_CLOSE int place = open(path, O_PATH | O_CLOEXEC | flags);
+	struct stat status;
+
+	if (place < 0 || fstat(place, &status))
+		return -1;
+	if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size > most) {
+		errno = S_ISREG(status.st_mode) ? EFBIG : ENOTSUP;
+		return -1;
+	}
+	/* The same file, whatever is at the path by now. */
+	VP_AUTO_FREE char *itself = vp_format("/proc/self/fd/%d", place);
+	return open(itself, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
 int vp_fd_write_all(int fd, const void *bytes, size_t size)
@@ -66,10 +86,47 @@ int vp_fd_write_parts(int fd, struct iovec *parts, int n)
 	return 0;
 }
 
+int vp_new_file_create(struct vp_new_file *file, const char *path, unsigned mode)
+{
+	*file = (struct vp_new_file){.path = path, .fd = -1};
+	char *name = vp_format("%s.%016" PRIx64 ".tmp", path, vp_seed_new());
+	file->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	if (file->fd >= 0) {
+		file->name = name;
+		return 0;
+	}
+	int result = -errno;
+	free(name);
+	return result;
+}
+
+int vp_new_file_publish(struct vp_new_file *file)
+{
+	int fd = file->fd;
+
+	file->fd = -1;
+	if (close(fd) || rename(file->name, file->path))
+		return -errno;
+	free(file->name);
+	file->name = NULL;
+	return 0;
+}
+
+void vp_new_file_deinit(struct vp_new_file *file)
+{
+	if (file->fd >= 0)
+		close(file->fd);
+	if (file->name)
+		unlink(file->name);
+	free(file->name);
+	*file = (struct vp_new_file){.fd = -1};
+}
+
 /* On a full disk: into the room that the file has already, which is there to be written to. */
 static int write_in_place(const char *path, const void *bytes, size_t size)
 {
-	VP_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+	VP_AUTO_CLOSE int fd =
+	    open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
@@ -79,24 +136,26 @@ static int write_in_place(const char *path, const void *bytes, size_t size)
 	return result;
 }
 
+static bool is_full(int result)
+{
+	return result == -ENOSPC || result == -EDQUOT;
+}
+
 struct vp_error *vp_file_publish(const char *path, const void *bytes, size_t size)
 {
-	VP_AUTO_FREE char *temporary = vp_format("%s.tmp", path);
-	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	VP_AUTO_NEW_FILE struct vp_new_file file;
+	int result = vp_new_file_create(&file, path, 0644);
 
-	if (fd < 0 && (errno == ENOSPC || errno == EDQUOT) && !write_in_place(path, bytes, size))
+	if (is_full(result) && !write_in_place(path, bytes, size))
 		return NULL;
-	if (fd < 0)
-		return vp_error_errno(errno, "cannot create '%s'", temporary);
-	int result = vp_fd_write_all(fd, bytes, size);
-	if (close(fd) && !result)
-		result = -errno;
-	if (!result && rename(temporary, path))
-		result = -errno;
+	if (result)
+		return vp_error_errno(-result, "cannot create a file beside '%s'", path);
+	result = vp_fd_write_all(file.fd, bytes, size);
 	if (!result)
-		return NULL;
-	unlink(temporary);
-	if (result == -ENOSPC || result == -EDQUOT)
+		result = vp_new_file_publish(&file);
+	if (is_full(result)) {
+		vp_new_file_deinit(&file);
 		result = write_in_place(path, bytes, size);
+	}
 	return result ? vp_error_errno(-result, "cannot write '%s'", path) : NULL;
 }

@@ -4,6 +4,7 @@
 #define VP_BASE_FILE_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/uio.h>
 
 #include "base/buffer.h"
@@ -12,10 +13,34 @@
 /* Appends the file's bytes to `buffer`; more than `limit` bytes is an error. Works on /proc too. */
 struct vp_error *vp_file_read(const char *path, size_t limit,
 			      struct vp_buffer *buffer) VP_MUST_CHECK;
+/*
+ * Opens a regular file of at most `most` bytes to read; -1 and errno if it is none. What the path
+ * leads to is looked at first: opening a device may do something, and nothing of that happens here.
+ * `flags`: 0, or O_NOFOLLOW to refuse a link.
+ */
+int vp_file_open_regular(const char *path, uint64_t most, int flags) VP_MUST_CHECK;
 /* Writes all of `size` bytes to `fd`, however many calls it takes; 0 or -errno. */
 int vp_fd_write_all(int fd, const void *bytes, size_t size) VP_MUST_CHECK;
 /* The same of `n` parts by as few calls as possible; `parts` is used up. */
 int vp_fd_write_parts(int fd, struct iovec *parts, int n) VP_MUST_CHECK;
+/*
+ * A file that is written beside `path` and then becomes it. It is new, and nobody can tell its name
+ * before: whoever may write to the folder cannot have put a link there.
+ */
+struct vp_new_file {
+	const char *path;
+	char *name; /* NULL: it became `path` */
+	int fd;
+};
+
+/* 0 or -errno; `path` is not copied. */
+int vp_new_file_create(struct vp_new_file *file, const char *path, unsigned mode) VP_MUST_CHECK;
+/* 0 or -errno. */
+int vp_new_file_publish(struct vp_new_file *file) VP_MUST_CHECK;
+/* Closes it, and removes it if it was not published. */
+void vp_new_file_deinit(struct vp_new_file *file);
+#define VP_AUTO_NEW_FILE VP_CLEANUP(vp_new_file_deinit)
+
 /*
  * Replaces `path` at once: written beside it, then renamed, so that readers see all or nothing.
  * Only on a full disk the file is written over instead, as far as its own room goes.

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/macros.h"
+#include "base/seed.h"
 
 struct vp_map_slot {
 	uint64_t key;
@@ -29,9 +30,11 @@ uint32_t *vp_map_find(const struct vp_map *map, uint64_t key);
 /* Address of the value of `key`, inserted with `value` if absent (then *inserted is true). */
 uint32_t *vp_map_insert(struct vp_map *map, uint64_t key, uint32_t value, bool *inserted);
 
-/* Mixes 64 bits so that every input bit moves every output bit (the finalizer of MurmurHash3). */
+/* Mixes 64 bits so that every input bit moves every output bit (the finalizer of MurmurHash3), in
+ * each process otherwise. */
 static inline uint64_t vp_hash64(uint64_t x)
 {
+	x ^= vp_hash_seed;
 	x ^= x >> 33;
 	x *= 0xff51afd7ed558ccdULL;
 	x ^= x >> 33;

@@ -54,8 +54,7 @@ enum {
 	VP_EXIT_REASONS = 64, /* different ones of a vCPU; the last one takes the rest */
 	VP_EXIT_SITES = 512,  /* places of the guest that are counted in place: a power of two */
 	VP_SLICES = 128,      /* of a pCPU, kept while a vCPU waits for it: a power of two */
-	VP_TID_SLOTS = 65536,
-	VP_TID_PROBES = 4,
+	VP_TID_BITS = 65536,  /* of the filter of threads' ids: a power of two */
 	/*
 	 * Buckets of a time: four to each power of two from 16 ns on; 0 to 3 are 4 ns each. The
 	 * last takes all from 2^40 ns (18 minutes) on.

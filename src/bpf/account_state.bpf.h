@@ -29,6 +29,17 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } places SEC(".maps");
 
+/*
+ * From a thread's id to its vCPU's place + 1. It has room for every place, and each has one thread
+ * at most: an id stays when the thread has ended, its place is nobody else's.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} place_of_tid SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -60,8 +71,8 @@ struct {
 /* Set by the loader: every stretch of a vCPU's time is told, not only the sums. */
 const volatile __u32 tell_states = 0;
 
-/* From a thread's id to its vCPU's place + 1, at or just behind the id's low bits. */
-__u16 place_of_tid[VP_TID_SLOTS];
+/* Whether a vCPU's thread has an id of these low bits: most threads are told apart by it alone. */
+__u8 may_be_vcpu[VP_TID_BITS];
 struct vp_account_lost lost;
 __u64 lost_states;
 /* Nothing is counted before the loader sets it. */
@@ -86,30 +97,19 @@ static __always_inline struct vp_account_cpu *this_cpu(void)
 /* Place + 1 of the thread's vCPU, or 0. */
 static __always_inline __u32 find_place(__u32 tid)
 {
-#pragma unroll
-	for (int i = 0; i < VP_TID_PROBES; i++) {
-		__u32 place = place_of_tid[(tid + i) & (VP_TID_SLOTS - 1)];
-		if (!place)
-			return 0;
-		struct vp_account_vcpu *vcpu = vcpu_at(place);
-		if (vcpu && vcpu->tid == tid)
-			return place;
-	}
-	return 0;
+	if (!may_be_vcpu[tid & (VP_TID_BITS - 1)])
+		return 0;
+	__u32 *place = bpf_map_lookup_elem(&place_of_tid, &tid);
+	struct vp_account_vcpu *vcpu = place ? vcpu_at(*place) : 0;
+	return vcpu && vcpu->tid == tid ? *place : 0;
 }
 
 static __always_inline bool note_place(__u32 tid, __u32 place)
 {
-#pragma unroll
-	for (int i = 0; i < VP_TID_PROBES; i++) {
-		__u16 *slot = &place_of_tid[(tid + i) & (VP_TID_SLOTS - 1)];
-		struct vp_account_vcpu *other = *slot ? vcpu_at(*slot) : 0;
-		if (!other || other->state == VP_STATE_GONE) {
-			*slot = place;
-			return true;
-		}
-	}
-	return false;
+	if (bpf_map_update_elem(&place_of_tid, &tid, &place, BPF_ANY))
+		return false;
+	may_be_vcpu[tid & (VP_TID_BITS - 1)] = 1;
+	return true;
 }
 
 /* Gives a vCPU that is seen for the first time a place; returns it + 1, or 0 if there is none. */
@@ -122,12 +122,13 @@ static __noinline __u32 make_place(__u32 tid, __u32 pid, __u64 now)
 		__sync_fetch_and_add(&lost.vcpus, 1);
 		return 0;
 	}
+	vcpu->tid = tid;
 	if (!note_place(tid, place)) {
+		vcpu->tid = 0;
 		bpf_map_push_elem(&places, &place, BPF_ANY);
 		__sync_fetch_and_add(&lost.vcpus, 1);
 		return 0;
 	}
-	vcpu->tid = tid;
 	vcpu->pid = pid;
 	vcpu->begin = vcpu->since = now;
 	vcpu->state = VP_STATE_UNKNOWN;

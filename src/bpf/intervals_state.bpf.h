@@ -156,8 +156,11 @@ static __noinline __u32 make_place(__u32 pid, __u32 tid, __u32 vcpu, __u64 now)
 	}
 	__u32 index = place - 1;
 	if (bpf_map_update_elem(&subjects, &index, &new_subject, BPF_ANY) ||
-	    bpf_map_update_elem(&places, &tid, &place, BPF_ANY))
+	    bpf_map_update_elem(&places, &tid, &place, BPF_ANY)) {
+		bpf_map_push_elem(&free_places, &place, BPF_ANY);
+		__sync_fetch_and_add(&lost.subjects, 1);
 		return 0;
+	}
 	struct vp_subject *subject = subject_at(place);
 	if (!subject)
 		return 0;

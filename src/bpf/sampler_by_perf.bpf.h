@@ -15,13 +15,19 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } records SEC(".maps");
 
-static __always_inline void put_raw(void *context, struct vp_raw_record *record)
+/* Sends it, or counts it where there is no room for it. */
+static __always_inline void send(void *context, void *bytes, __u64 size)
 {
 	struct vp_ring *ring;
 
-	if (bpf_perf_event_output(context, &records, BPF_F_CURRENT_CPU, record, sizeof(*record)) &&
+	if (bpf_perf_event_output(context, &records, BPF_F_CURRENT_CPU, bytes, size) &&
 	    (ring = ring_here()))
 		ring->lost++;
+}
+
+static __always_inline void put_raw(void *context, struct vp_raw_record *record)
+{
+	send(context, record, sizeof(*record));
 }
 
 /* Adds the vCPU that the thread is inside of. */
@@ -81,8 +87,7 @@ static __always_inline void send_chains(struct bpf_perf_event_data *context, voi
 	}
 	chain_of_host(maker, context);
 	maker->raw.kind = VP_RAW_CHAIN;
-	bpf_perf_event_output(context, &records, BPF_F_CURRENT_CPU, &maker->raw,
-			      sizeof(maker->raw) + chain_size(maker));
+	send(context, &maker->raw, sizeof(maker->raw) + chain_size(maker));
 }
 
 static __always_inline void sample_by_perf(struct bpf_perf_event_data *context, bool with_chains)

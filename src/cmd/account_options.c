@@ -107,7 +107,7 @@ struct vp_error *vp_account_print(const struct vp_account_options *options,
 		print_text(book, verb, tables, n_tables, checks, &out);
 	if (options->chosen == VP_FORMAT_CSV)
 		vp_vec_each (&book->notes, note)
-			fprintf(stderr, "vperf %s: %s\n", verb, *note);
+			vp_verb_say(verb, *note);
 	struct vp_error *error = vp_verb_print(&out);
 	vp_buffer_deinit(&out);
 	return error;

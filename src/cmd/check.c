@@ -3,6 +3,7 @@
 #include <json.h>
 #include <stdio.h>
 
+#include "base/text.h"
 #include "cmd/verb.h"
 #include "collect/probe.h"
 
@@ -50,11 +51,12 @@ static struct vp_error *check_with(void *context)
 	for (size_t i = 0; i < count; i++) {
 		char detail[512];
 		bool found = probes[i].run(detail, sizeof(detail));
+		VP_AUTO_FREE char *clean = vp_text_cleaned(detail);
 		check->lacks |= probes[i].needed && !found;
 		if (check->json)
-			json_object_array_add(array, json_of(&probes[i], found, detail));
+			json_object_array_add(array, json_of(&probes[i], found, clean));
 		else
-			print_text(&probes[i], found, detail);
+			print_text(&probes[i], found, clean);
 	}
 	if (check->json)
 		puts(json_object_to_json_string_ext(array, JSON_C_TO_STRING_PRETTY));

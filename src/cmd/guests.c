@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cmd/verb.h"
 #include "collect/guest_reader.h"
 #include "collect/pack_cache.h"
 #include "collect/vm_scan.h"
 #include "render/guests.h"
-#include "symbol/demangle.h"
 
 static const struct vp_verb verb;
 
@@ -64,6 +64,8 @@ static struct vp_error *look_at(const struct guests *guests, struct vp_guest_lis
 	if (!error)
 		error = vp_guest_reader_start(&states.at[0], packs->at, packs->count, -1, &reader);
 	if (!error)
+		error = vp_guest_state_expect_same(&states.at[0]);
+	if (!error)
 		error = look(guests, reader, ret);
 	vp_guest_reader_free(reader);
 	vp_guest_states_deinit(&states);
@@ -73,14 +75,11 @@ static struct vp_error *look_at(const struct guests *guests, struct vp_guest_lis
 /* Text of a guest's is going to be printed. */
 static void clean(char **text)
 {
-	struct vp_buffer cleaned = {0};
+	char *before = *text;
 
-	if (!*text)
-		return;
-	vp_text_clean(*text, strlen(*text), &cleaned);
-	free(*text);
-	*text = vp_strdup(vp_buffer_text(&cleaned));
-	vp_buffer_deinit(&cleaned);
+	if (before)
+		*text = vp_text_cleaned(before);
+	free(before);
 }
 
 static void finish_answer(const struct guests *guests, const char *folder,
@@ -171,6 +170,8 @@ static struct vp_error *guests_with(void *context)
 	struct vp_error *error = vp_vm_scan(&vms, true);
 	if (!error)
 		error = look_at_all(guests, &vms, &answers);
+	vp_vec_each (&vms, vm)
+		clean(&vm->name);
 	if (!error) {
 		if (guests->json)
 			vp_render_guests_json(&answers, &out);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "cmd/session.h"
 #include "recording/recorder.h"
 
@@ -63,12 +64,14 @@ static struct vp_error *check_options(struct record *record)
 /* What is left is not worth waiting for, if the user says so: a signal may end the program. */
 static void show_end_progress(const char *what, bool only_agents_left)
 {
+	VP_AUTO_FREE char *clean = vp_text_cleaned(what);
+
 	if (only_agents_left) {
 		signal(SIGINT, SIG_DFL);
 		signal(SIGTERM, SIG_DFL);
 	}
 	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r\033[K%s%s ", what,
+		fprintf(stderr, "\r\033[K%s%s ", clean,
 			only_agents_left ? ", Ctrl-C to go without" : "");
 }
 

@@ -275,7 +275,7 @@ static struct vp_error *report_with(void *context)
 	/* The text has them in its head; machine output has no place for them but JSON. */
 	if (report->chosen == FORMAT_CSV || report->chosen == FORMAT_FOLDED)
 		vp_vec_each (&made.notes, note)
-			fprintf(stderr, "vperf report: %s\n", *note);
+			vp_verb_say("report", *note);
 	struct vp_error *error = vp_verb_print(&out);
 	vp_buffer_deinit(&out);
 	vp_report_deinit(&made);

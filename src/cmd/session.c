@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "cmd/verb.h"
 #include "collect/clock.h"
 
 #define SECOND 1000000000ULL
@@ -27,7 +28,7 @@ static void clear_progress(const struct vp_session *session)
 static void print_notices(const struct vp_session *session)
 {
 	for (char *notice; (notice = session->take_notice(session->recorder)); free(notice))
-		fprintf(stderr, "vperf %s: %s\n", session->verb, notice);
+		vp_verb_say(session->verb, notice);
 }
 
 static void print_progress(const struct vp_session *session, uint64_t since)

@@ -146,7 +146,7 @@ static struct vp_error *top_with(void *context)
 	VP_TRY(vp_vm_scan(&top->vms, true));
 	VP_TRY(vp_account_writer_open(&top->vms, vp_sampler_vendor(), false, take, top, &writer));
 	if (vp_account_writer_missing(writer))
-		fprintf(stderr, "vperf top: %s\n", vp_account_writer_missing(writer));
+		vp_verb_say("top", vp_account_writer_missing(writer));
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	struct vp_error *error = watch(top, writer);

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/text.h"
+
 static void print_help(const struct vp_verb *verb, const struct vp_option *options,
 		       size_t n_options)
 {
@@ -11,12 +13,19 @@ static void print_help(const struct vp_verb *verb, const struct vp_option *optio
 	vp_options_help(options, n_options);
 }
 
+void vp_verb_say(const char *verb, const char *sentence)
+{
+	VP_AUTO_FREE char *clean = vp_text_cleaned(sentence);
+
+	fprintf(stderr, "vperf %s: %s\n", verb, clean);
+}
+
 /* Returns the error's exit status. */
 static int fail(const struct vp_verb *verb, struct vp_error *error)
 {
 	int status = (int)vp_error_kind(error);
 
-	fprintf(stderr, "vperf %s: %s\n", verb->name, vp_error_message(error));
+	vp_verb_say(verb->name, vp_error_message(error));
 	if (status == VP_ERROR_USAGE)
 		fprintf(stderr, "Try 'vperf %s --help'.\n", verb->name);
 	vp_error_free(error);

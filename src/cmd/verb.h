@@ -25,6 +25,8 @@ struct vp_verb {
 int vp_verb_run(const struct vp_verb *verb, const struct vp_option *options, size_t n_options,
 		int argc, char **argv, struct vp_texts *operands,
 		struct vp_error *(*act)(void *context), void *context);
+/* Says a sentence, which may have others' names in it, to stderr: "vperf VERB: SENTENCE". */
+void vp_verb_say(const char *verb, const char *sentence);
 /* Prints all of it to stdout. */
 struct vp_error *vp_verb_print(const struct vp_buffer *text) VP_MUST_CHECK;
 

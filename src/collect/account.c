@@ -95,6 +95,8 @@ static int size_maps(struct vp_account_source *source)
 	if (!result)
 		result = bpf_map__set_max_entries(programs->maps.places, places);
 	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.place_of_tid, places);
+	if (!result)
 		result = bpf_map__set_max_entries(programs->maps.exits, places * VP_EXIT_REASONS);
 	if (!result)
 		result = bpf_map__set_max_entries(programs->maps.sites, places * VP_EXIT_SITES);
@@ -260,17 +262,15 @@ static bool sleeps_in_kvm(uint32_t pid, uint32_t tid)
 	return found;
 }
 
-static void note_tid(struct vp_account_source *source, uint32_t tid, uint32_t place)
+/* As the programs do it. */
+static bool note_tid(struct vp_account_source *source, uint32_t tid, uint32_t place)
 {
-	uint16_t *places = source->programs->bss->place_of_tid;
+	int map = bpf_map__fd(source->programs->maps.place_of_tid);
 
-	for (uint32_t i = 0; i < VP_TID_PROBES; i++) {
-		uint16_t *slot = &places[(tid + i) % VP_TID_SLOTS];
-		if (*slot)
-			continue;
-		*slot = (uint16_t)place;
-		return;
-	}
+	if (bpf_map_update_elem(map, &tid, &place, BPF_ANY))
+		return false;
+	source->programs->bss->may_be_vcpu[tid % VP_TID_BITS] = 1;
+	return true;
 }
 
 /* Why a vCPU that sleeps in KVM left its guest. */
@@ -290,9 +290,11 @@ static void seed(struct vp_account_source *source, const struct vp_vm *vm,
 		 const struct vp_vcpu *vcpu, uint64_t now)
 {
 	const struct account_bpf *programs = source->programs;
+	int vcpus = bpf_map__fd(programs->maps.vcpus), places = bpf_map__fd(programs->maps.places);
 	uint32_t place = 0;
 
-	if (bpf_map_lookup_and_delete_elem(bpf_map__fd(programs->maps.places), NULL, &place))
+	/* What has none now gets one when it is seen, or is counted as lost then. */
+	if (bpf_map_lookup_and_delete_elem(places, NULL, &place))
 		return;
 	bool in_kvm = sleeps_in_kvm(vm->pid, vcpu->tid);
 	struct vp_account_vcpu entry = {
@@ -308,8 +310,11 @@ static void seed(struct vp_account_source *source, const struct vp_vm *vm,
 	    .asleep = in_kvm ? VP_STATE_HALTED : VP_STATE_WAITING,
 	};
 	uint32_t index = place - 1;
-	if (!bpf_map_update_elem(bpf_map__fd(programs->maps.vcpus), &index, &entry, BPF_ANY))
-		note_tid(source, vcpu->tid, place);
+	if (!bpf_map_update_elem(vcpus, &index, &entry, BPF_ANY) &&
+	    note_tid(source, vcpu->tid, place))
+		return;
+	bpf_map_update_elem(vcpus, &index, &(struct vp_account_vcpu){0}, BPF_ANY);
+	bpf_map_update_elem(places, NULL, &place, BPF_ANY);
 }
 
 void vp_account_source_begin(struct vp_account_source *source, const vp_vms *vms, uint64_t now)

@@ -184,25 +184,23 @@ struct vp_error *vp_agent_fetch_from(int fd, const char *name, const char *path_
 				     struct vp_agent_result *result)
 {
 	struct transfer transfer = {.fd = fd, .name = name, .limits = usual_limits(limits)};
-	VP_AUTO_FREE char *temporary = vp_format("%s.tmp", path_out);
-	VP_AUTO_CLOSE int out = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	VP_AUTO_NEW_FILE struct vp_new_file out;
+	int failure = vp_new_file_create(&out, path_out, 0644);
 
 	*result = (struct vp_agent_result){0};
-	if (out < 0)
-		return vp_error_errno(errno, "cannot create '%s'", temporary);
-	transfer.out = out;
+	if (failure)
+		return vp_error_errno(-failure, "cannot create a file beside '%s'", path_out);
+	transfer.out = out.fd;
 	transfer.deadline_ms = now_ms() + 1000ULL * transfer.limits.seconds_total;
 	struct vp_error *error = send_request(&transfer);
 	if (!error)
 		error = receive(&transfer);
 	result->truncated = error != NULL;
-	if (!transfer.bytes) {
-		unlink(temporary);
+	if (!transfer.bytes)
 		return error;
-	}
-	if (rename(temporary, path_out)) {
+	if ((failure = vp_new_file_publish(&out))) {
 		vp_error_free(error);
-		return vp_error_errno(errno, "cannot write '%s'", path_out);
+		return vp_error_errno(-failure, "cannot write '%s'", path_out);
 	}
 	result->bytes = transfer.bytes;
 	return error;

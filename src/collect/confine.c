@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/audit.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -34,6 +36,23 @@ static const unsigned allowed[] = {
     SYS_mremap,       SYS_brk,   SYS_madvise, SYS_exit,          SYS_exit_group,
     SYS_rt_sigreturn, SYS_futex, SYS_close,   SYS_clock_gettime,
 };
+/* And for opening files to read. */
+static const unsigned allowed_to_reader[] = {
+    SYS_fstat, SYS_newfstatat, SYS_lseek, SYS_mprotect, SYS_getrandom, SYS_sigaltstack,
+};
+enum { WRITING = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND };
+
+/* Who debugs vperf wants to see what is said there; nobody else has to believe it. */
+static bool drop_standard_files(void)
+{
+	int last = getenv("VPERF_DEBUG") ? STDOUT_FILENO : STDERR_FILENO;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = STDIN_FILENO; null >= 0 && fd <= last; fd++)
+		if (dup2(null, fd) < 0)
+			return false;
+	return null >= 0;
+}
 
 /* Moves the descriptors to FIRST_KEPT … and closes all others. */
 static bool keep_descriptors(int *fds, size_t count)
@@ -50,39 +69,116 @@ static bool keep_descriptors(int *fds, size_t count)
 	for (size_t i = 0; i < count; i++)
 		if (fds[i] >= 0 && (fds[i] = dup3(fds[i], next++, O_CLOEXEC)) < 0)
 			return false;
-	close(STDIN_FILENO);
-	close(STDOUT_FILENO);
-	return !syscall(SYS_close_range, next, ~0U, 0) || errno == ENOSYS;
+	return drop_standard_files() &&
+	       (!syscall(SYS_close_range, next, ~0U, 0) || errno == ENOSYS);
+}
+
+/* A filter of system calls as it is made. */
+struct filter {
+	struct sock_filter at[64];
+	unsigned short count;
+};
+
+static void add(struct filter *filter, struct sock_filter statement)
+{
+	filter->at[filter->count++] = statement;
+}
+
+static void begin_filter(struct filter *filter)
+{
+	add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+						 offsetof(struct seccomp_data, arch)));
+	add(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, THIS_ARCH, 1, 0));
+	add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
+	add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+						 offsetof(struct seccomp_data, nr)));
+}
+
+static void allow(struct filter *filter, const unsigned *calls, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		add(filter,
+		    (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i], 0, 1));
+		add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+	}
+}
+
+/* The last one: what is looked at behind it is not the call's number any more. */
+static void allow_opening_to_read(struct filter *filter)
+{
+	const unsigned low = offsetof(struct seccomp_data, args[2]); /* little endian */
+
+	add(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3));
+	add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low));
+	add(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, WRITING, 1, 0));
+	add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+}
+
+static bool end_filter(struct filter *filter, unsigned otherwise)
+{
+	add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, otherwise));
+	struct sock_fprog program = {.len = filter->count, .filter = filter->at};
+	return !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
 static bool limit_system_calls(void)
 {
-	enum { ALLOWED = VP_ARRAY_SIZE(allowed), HEAD = 4 };
-	struct sock_filter filter[HEAD + ALLOWED + 2] = {
-	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, THIS_ARCH, 1, 0),
-	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	};
-	struct sock_fprog program = {.len = VP_ARRAY_SIZE(filter), .filter = filter};
+	struct filter filter = {.count = 0};
 
-	for (unsigned i = 0; i < ALLOWED; i++) /* to the last statement */
-		filter[HEAD + i] = (struct sock_filter)BPF_JUMP(
-		    BPF_JMP | BPF_JEQ | BPF_K, allowed[i], (unsigned char)(ALLOWED - i), 0);
-	filter[HEAD + ALLOWED] =
-	    (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-	filter[HEAD + ALLOWED + 1] =
-	    (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	return !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	begin_filter(&filter);
+	allow(&filter, allowed, VP_ARRAY_SIZE(allowed));
+	return end_filter(&filter, SECCOMP_RET_KILL_PROCESS);
+}
+
+static bool limit_to_reading(void)
+{
+	struct filter filter = {.count = 0};
+
+	begin_filter(&filter);
+	allow(&filter, allowed, VP_ARRAY_SIZE(allowed));
+	allow(&filter, allowed_to_reader, VP_ARRAY_SIZE(allowed_to_reader));
+	allow_opening_to_read(&filter);
+	return end_filter(&filter, SECCOMP_RET_ERRNO | EPERM);
+}
+
+/* Gives up all capabilities but those that reading any process's files takes. */
+static bool keep_reader_capabilities(void)
+{
+	static const unsigned kept[] = {CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_SYS_ADMIN};
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct have[2], keep[2] = {0};
+
+	if (syscall(SYS_capget, &header, have))
+		return false;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(kept); i++)
+		keep[kept[i] / 32].permitted |= have[kept[i] / 32].permitted & 1U << kept[i] % 32;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(keep); i++)
+		keep[i].effective = keep[i].permitted;
+	return !syscall(SYS_capset, &header, keep);
+}
+
+static bool limit_resources(void)
+{
+	const struct rlimit memory = {MOST_MEMORY, MOST_MEMORY}, none = {0, 0};
+
+	return !setrlimit(RLIMIT_AS, &memory) && !setrlimit(RLIMIT_CORE, &none);
+}
+
+static bool give_up_privileges(void)
+{
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_DUMPABLE, 0) &&
+	       !prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
 bool vp_confine(int *fds, size_t count)
 {
-	const struct rlimit memory = {MOST_MEMORY, MOST_MEMORY}, none = {0, 0};
-
-	return keep_descriptors(fds, count) && !setrlimit(RLIMIT_AS, &memory) &&
-	       !setrlimit(RLIMIT_CORE, &none) && !setgroups(0, NULL) &&
+	return keep_descriptors(fds, count) && limit_resources() && !setgroups(0, NULL) &&
 	       !setresgid(NOBODY, NOBODY, NOBODY) && !setresuid(NOBODY, NOBODY, NOBODY) &&
-	       !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_DUMPABLE, 0) &&
-	       !prctl(PR_SET_PDEATHSIG, SIGKILL) && limit_system_calls();
+	       give_up_privileges() && limit_system_calls();
+}
+
+bool vp_confine_to_reading(int *fds, size_t count)
+{
+	return keep_descriptors(fds, count) && limit_resources() && keep_reader_capabilities() &&
+	       give_up_privileges() && limit_to_reading();
 }

@@ -10,9 +10,14 @@
 
 /*
  * For ever: another user without capabilities, no descriptors but `fds` (they get new numbers; -1
- * stays) and standard error, and of system calls only reading, writing, waiting and memory. False
- * if any of it could not be had.
+ * stays), standard input, output and error lead nowhere (but the last stays with VPERF_DEBUG), and
+ * of system calls only reading, writing, waiting and memory. False if any of it could not be had.
  */
 bool vp_confine(int *fds, size_t count) VP_MUST_CHECK;
+/*
+ * For a process that has to find files by itself: it may open any file to read, as before, and
+ * write to `fds`; no more than that. Other system calls fail.
+ */
+bool vp_confine_to_reading(int *fds, size_t count) VP_MUST_CHECK;
 
 #endif

@@ -10,6 +10,7 @@
 #include "bpf/guest_state.h"
 #include "collect/sampler.h"
 #include "guest_state.skel.h"
+#include "maps/proc.h"
 
 struct vp_guest_lister {
 	struct guest_state_bpf *programs;
@@ -81,6 +82,8 @@ static void take_item(vp_guest_states *states, const struct vp_guest_item *item)
 struct vp_error *vp_guest_lister_read(struct vp_guest_lister *lister, uint32_t pid,
 				      vp_guest_states *states)
 {
+	uint64_t started = pid ? vp_proc_start_time(pid) : 0;
+
 	lister->programs->bss->only_pid = pid;
 	VP_AUTO_CLOSE int fd = bpf_iter_create(bpf_link__fd(lister->link));
 	struct vp_guest_item items[64];
@@ -91,7 +94,18 @@ struct vp_error *vp_guest_lister_read(struct vp_guest_lister *lister, uint32_t p
 	while ((got = read(fd, items, sizeof(items))) > 0 || (got < 0 && errno == EAGAIN))
 		for (ssize_t i = 0; i < got / (ssize_t)sizeof(*items); i++)
 			take_item(states, &items[i]);
-	return got ? vp_error_errno(errno, "cannot list VMs' memory") : NULL;
+	if (got)
+		return vp_error_errno(errno, "cannot list VMs' memory");
+	vp_vec_each (states, state)
+		state->started = state->pid == pid ? started : state->started;
+	return NULL;
+}
+
+struct vp_error *vp_guest_state_expect_same(const struct vp_guest_state *state)
+{
+	return state->started && vp_proc_start_time(state->pid) == state->started
+		   ? NULL
+		   : vp_error_new("process %u is not the one any more that had the VM", state->pid);
 }
 
 uint64_t vp_guest_state_hva(const struct vp_guest_state *state, uint64_t gpa)

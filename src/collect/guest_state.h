@@ -7,6 +7,7 @@
 
 struct vp_guest_state {
 	uint32_t pid;                  /* of the VMM */
+	uint64_t started;              /* when, as /proc/PID/stat has it; 0: not known */
 	struct vp_guest_memory memory; /* its slots; nothing reads it yet */
 	VP_VEC(struct vp_guest_registers) vcpus;
 };
@@ -17,9 +18,11 @@ struct vp_guest_lister;
 /* Loads the program that lists them; needs root. */
 struct vp_error *vp_guest_lister_new(struct vp_guest_lister **ret) VP_MUST_CHECK;
 void vp_guest_lister_free(struct vp_guest_lister *lister);
-/* Lists the VM of process `pid`, or all VMs if it is 0. */
+/* Lists the VM of process `pid`, or all VMs (and not when they started) if it is 0. */
 struct vp_error *vp_guest_lister_read(struct vp_guest_lister *lister, uint32_t pid,
 				      vp_guest_states *states) VP_MUST_CHECK;
+/* An error if the process with that pid is not the one any more that had it before the listing. */
+struct vp_error *vp_guest_state_expect_same(const struct vp_guest_state *state) VP_MUST_CHECK;
 /* Where in the VMM's memory that word of the guest is, 8 bytes; 0: nowhere. */
 uint64_t vp_guest_state_hva(const struct vp_guest_state *state, uint64_t gpa);
 void vp_guest_states_deinit(vp_guest_states *states);

@@ -2,7 +2,6 @@
 #include "collect/host_maps.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +10,7 @@
 #include "base/file.h"
 #include "base/intern.h"
 #include "base/map.h"
-#include "maps/mapped.h"
+#include "collect/host_images.h"
 #include "maps/proc.h"
 
 struct mapping {
@@ -75,7 +74,8 @@ static void take_mapping(void *context, const struct vp_proc_mapping *seen)
 	image->pid = maps->spaces.at[mapping.space].pid;
 	image->start = mapping.start;
 	image->end = mapping.end;
-	vp_map_insert(&maps->known_mappings, XXH3_64bits(&mapping, sizeof(mapping)), 0, &is_new);
+	uint64_t hash = XXH3_64bits_withSeed(&mapping, sizeof(mapping), vp_hash_seed);
+	vp_map_insert(&maps->known_mappings, hash, 0, &is_new);
 	if (is_new)
 		vp_vec_push(&maps->mappings, mapping);
 }
@@ -138,12 +138,9 @@ void vp_host_maps_see(struct vp_host_maps *maps, uint32_t pid, const char *comm,
 static void write_images(struct vp_host_maps *maps, struct vp_maps_writer *writer,
 			 bool with_symbols)
 {
-	for (uint32_t i = 0; i < maps->images.count; i++) {
-		struct vp_mapped *image = &maps->images.at[i];
-		image->path = vp_intern_text(&maps->paths, i);
-		if (vp_mapped_is_file(image->path))
-			vp_mapped_write(writer, image, with_symbols);
-	}
+	for (uint32_t i = 0; i < maps->images.count; i++)
+		maps->images.at[i].path = vp_intern_text(&maps->paths, i);
+	vp_host_images_write(writer, maps->images.at, maps->images.count, with_symbols);
 	if (with_symbols)
 		vp_mapped_write_vdso(writer);
 }
@@ -167,29 +164,28 @@ static void write_mappings(struct vp_host_maps *maps, struct vp_maps_writer *wri
 
 struct vp_error *vp_host_maps_write(struct vp_host_maps *maps, const char *path, bool with_symbols)
 {
-	VP_AUTO_FREE char *temporary = vp_format("%s.tmp", path);
-	VP_AUTO_CLOSE int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	VP_AUTO_NEW_FILE struct vp_new_file file;
 	struct vp_maps_writer writer;
+	int result = vp_new_file_create(&file, path, 0644);
 
-	if (fd < 0)
-		return vp_error_errno(errno, "cannot create '%s'", temporary);
+	if (result)
+		return vp_error_errno(-result, "cannot create a file beside '%s'", path);
 	for (uint32_t i = 0; i < maps->spaces.count; i++)
 		read_mappings(maps, i);
 
-	vp_maps_writer_init(&writer, fd);
+	vp_maps_writer_init(&writer, file.fd);
 	vp_proc_write_machine(&writer, false);
 	vp_proc_write_kallsyms(&writer);
 	write_spaces(maps, &writer);
 	write_images(maps, &writer, with_symbols);
 	write_mappings(maps, &writer);
-	int result = vp_maps_writer_finish(&writer);
+	result = vp_maps_writer_finish(&writer);
 	vp_maps_writer_deinit(&writer);
 
 	/* What there was room for on a full disk is kept: it is seen to be cut off. */
-	if ((!result || result == -ENOSPC || result == -EDQUOT) && rename(temporary, path))
-		result = -errno;
-	if (!result)
-		return NULL;
-	unlink(temporary);
-	return vp_error_errno(-result, "cannot write '%s'", path);
+	if (!result || result == -ENOSPC || result == -EDQUOT) {
+		int published = vp_new_file_publish(&file);
+		result = published ? published : result;
+	}
+	return result ? vp_error_errno(-result, "cannot write '%s'", path) : NULL;
 }

@@ -62,16 +62,19 @@ static void make_task(struct made *made, const struct vp_raw_record *raw)
 	vp_buffer_append(&made->records, &record, sizeof(record.task));
 }
 
-/* Of a sample that hit the guest, what the host was at is no news: it was inside KVM. */
-static void put_chains(struct made *made, bool hit_guest)
+/*
+ * Of a sample that hit the guest, what the host was at is no news: it was inside KVM. Chains of a
+ * sample that was lost itself are of another time, and nobody's.
+ */
+static void put_chains(struct made *made, bool hit_guest, uint64_t time)
 {
 	for (size_t at = 0; at < made->chains.size;) {
 		const struct vp_chain_frames *record = (const void *)(made->chains.bytes + at);
 		size_t size = vp_record_size(record->id);
 		if (!size || size > made->chains.size - at)
 			break;
-		if (!hit_guest || record->id != VP_ID_chain_frames ||
-		    record->mode == VP_MODE_GUEST_USER)
+		if (record->time == time && (!hit_guest || record->id != VP_ID_chain_frames ||
+					     record->mode == VP_MODE_GUEST_USER))
 			vp_buffer_append(&made->records, record, size);
 		at += size;
 	}
@@ -89,7 +92,7 @@ static void make_records(struct made *made, uint32_t mode, uint64_t ip, uint32_t
 			vp_convert_guest_task(raw, &record);
 			vp_buffer_append(&made->records, &record, sizeof(record.guest_task));
 		}
-		put_chains(made, vp_mode_is_guest(mode));
+		put_chains(made, vp_mode_is_guest(mode), raw->time);
 		vp_convert_sample(raw, mode, ip, vendor, &record);
 	} else {
 		vp_convert_switch(raw, vendor, &record);

@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "base/file.h"
 #include "guest/agent.h"
 #include "maps/mapped.h"
 #include "maps/proc.h"
@@ -112,16 +112,14 @@ static void write_jit_line(struct dump *dump, uint64_t id, char *line)
 static void write_jit_file(struct dump *dump, uint64_t id, const char *path)
 {
 	VP_AUTO_FREE char *line = NULL;
-	struct stat status;
 	size_t room = 0;
 
 	/* Anybody may put a link or a pipe there. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	int fd = vp_file_open_regular(path, MAX_JIT_FILE, O_NOFOLLOW);
 	if (fd < 0)
 		return;
 	VP_AUTO_FCLOSE FILE *file = fdopen(fd, "r");
-	if (!file || fstat(fd, &status) || !S_ISREG(status.st_mode) ||
-	    status.st_size > MAX_JIT_FILE)
+	if (!file)
 		return;
 	while (getline(&line, &room, file) > 0)
 		write_jit_line(dump, id, line);

@@ -2,7 +2,6 @@
 #include "maps/image.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <libgen.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <libelf.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 
 /* Bounds against files made to exhaust memory. */
 enum {
@@ -126,6 +126,15 @@ static void note_section(struct elf_file *file, Elf_Scn *section, const GElf_Shd
 		file->has_debugdata = true;
 }
 
+/* libelf reads a section of names as a whole. */
+static bool has_names(const struct elf_file *file, size_t section)
+{
+	Elf_Scn *names = elf_getscn(file->elf, section);
+	GElf_Shdr header;
+
+	return names && gelf_getshdr(names, &header) && header.sh_size <= MAX_NAMES;
+}
+
 static struct vp_error *read_sections(struct elf_file *file)
 {
 	size_t count, names;
@@ -136,7 +145,7 @@ static struct vp_error *read_sections(struct elf_file *file)
 		return broken(file, "at most a million sections");
 	if (!count)
 		return NULL;
-	if (elf_getshdrstrndx(file->elf, &names))
+	if (elf_getshdrstrndx(file->elf, &names) || !has_names(file, names))
 		names = 0;
 	for (Elf_Scn *section = NULL; (section = elf_nextscn(file->elf, section));) {
 		GElf_Shdr header;
@@ -247,6 +256,8 @@ static struct vp_error *read_table(const struct elf_file *file, Elf_Scn *section
 	if (!gelf_getshdr(section, &header) || header.sh_size > file->size || !entry ||
 	    header.sh_size / entry > MAX_SYMBOLS)
 		return broken(file, "a symbol table no larger than the file");
+	if (!has_names(file, header.sh_link))
+		return broken(file, "names of symbols, of less than a gigabyte");
 	Elf_Data *data = elf_getdata(section, NULL);
 	if (!data || !data->d_buf)
 		return broken(file, "the symbol table inside the file");
@@ -294,7 +305,7 @@ static void sort_symbols(struct vp_image *image)
 /* Opens a debug file and checks that it belongs to `main`. */
 static bool open_debug(const char *path, const struct elf_file *main, struct elf_file *debug)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = vp_file_open_regular(path, VP_IMAGE_MAX_BYTES, 0);
 
 	if (fd < 0)
 		return false;
@@ -320,7 +331,10 @@ static char *debug_path_by_id(const struct elf_file *main, const char *root, con
 /* The name in .gnu_debuglink, or NULL. The checksum after it is not looked at: build-ids match. */
 static char *debuglink_name(const struct elf_file *main)
 {
-	Elf_Data *data = main->debuglink ? elf_rawdata(main->debuglink, NULL) : NULL;
+	GElf_Shdr header;
+	bool fits = main->debuglink && gelf_getshdr(main->debuglink, &header) &&
+		    header.sh_size <= MAX_NOTES;
+	Elf_Data *data = fits ? elf_rawdata(main->debuglink, NULL) : NULL;
 
 	if (!data || !data->d_buf || !data->d_size)
 		return NULL;

@@ -16,6 +16,9 @@
 #include "base/vec.h"
 #include "maps/format.h"
 
+/* No image is larger: what is was made to exhaust whoever reads it. */
+#define VP_IMAGE_MAX_BYTES ((uint64_t)16 << 30)
+
 struct vp_image_symbol {
 	uint64_t offset; /* in the file, whatever the file's virtual addresses are */
 	uint64_t size;   /* 0: unknown */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "maps/mapped.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "maps/image.h"
 #include "maps/proc.h"
 
@@ -26,12 +25,8 @@ static bool try_file(struct vp_maps_writer *writer, struct vp_mapped *mapped, co
 	struct vp_image_places places = {.root = root};
 	struct vp_image image = {0};
 	struct vp_error *error;
-	struct stat status;
+	VP_AUTO_CLOSE int fd = vp_file_open_regular(file, VP_IMAGE_MAX_BYTES, 0);
 
-	/* Not even opened if it is a device: opening one may do something. */
-	if (stat(file, &status) || !S_ISREG(status.st_mode))
-		return false;
-	VP_AUTO_CLOSE int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return false;
 	if (with_symbols)

@@ -91,6 +91,25 @@ bool vp_proc_comm(uint32_t pid, char comm[16])
 	return !error;
 }
 
+uint64_t vp_proc_start_time(uint32_t pid)
+{
+	enum { FIELDS_BEFORE = 19 }; /* behind the name, which may hold anything */
+	VP_AUTO_FREE char *file = vp_format("/proc/%u/stat", pid);
+	struct vp_buffer text = {0};
+	VP_AUTO_ERROR struct vp_error *error = vp_file_read(file, 4096, &text);
+	const char *name_end = error ? NULL : strrchr(vp_buffer_text(&text), ')');
+	uint64_t time = 0;
+
+	if (name_end && name_end[1] == ' ') {
+		struct vp_cursor words = vp_cursor_of(name_end + 2, strlen(name_end + 2));
+		for (int i = 0; i < FIELDS_BEFORE; i++)
+			vp_cursor_word(&words);
+		time = vp_cursor_decimal(&words);
+	}
+	vp_buffer_deinit(&text);
+	return time;
+}
+
 uint32_t vp_proc_inner_pid(uint32_t pid)
 {
 	VP_AUTO_FREE char *file = vp_format("/proc/%u/status", pid);

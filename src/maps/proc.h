@@ -26,6 +26,8 @@ struct vp_error *vp_proc_processes(void (*each)(void *context, uint32_t pid),
 				   void *context) VP_MUST_CHECK;
 /* The process's name into `comm`; false if it is gone. */
 bool vp_proc_comm(uint32_t pid, char comm[16]);
+/* When it was started, in the kernel's clock ticks since the boot; 0: it is gone. */
+uint64_t vp_proc_start_time(uint32_t pid);
 /* Its pid in its own, innermost pid namespace. */
 uint32_t vp_proc_inner_pid(uint32_t pid);
 

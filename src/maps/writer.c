@@ -109,6 +109,27 @@ void vp_maps_writer_deinit(struct vp_maps_writer *writer)
 	vp_buffer_deinit(&writer->buffer);
 }
 
+int vp_maps_writer_flush(struct vp_maps_writer *writer)
+{
+	writer_flush(writer);
+	return writer->error;
+}
+
+void vp_maps_writer_adopt(struct vp_maps_writer *writer, struct vp_slice text, const char *keywords)
+{
+	const char *last = text.size ? memrchr(text.bytes, '\n', text.size) : NULL;
+	struct vp_cursor lines = vp_cursor_of(text.bytes, last ? (size_t)(last - text.bytes) : 0);
+	struct vp_slice line;
+
+	while (vp_cursor_line(&lines, &line)) {
+		if (line.size < 2 || line.size > VP_MAPS_MAX_LINE || line.bytes[1] != ' ' ||
+		    !memchr(keywords, line.bytes[0], strlen(keywords)))
+			continue;
+		vp_buffer_append(&writer->buffer, line.bytes, line.size);
+		line_end(writer);
+	}
+}
+
 void vp_maps_write_machine(struct vp_maps_writer *writer, bool guest, const char *name)
 {
 	line_begin(writer, guest ? "machine guest" : "machine host");

@@ -25,6 +25,11 @@ void vp_maps_writer_init(struct vp_maps_writer *writer, int fd);
 /* Ends the text with its end line; 0 or the first write error. Call _deinit() after it. */
 int vp_maps_writer_finish(struct vp_maps_writer *writer) VP_MUST_CHECK;
 void vp_maps_writer_deinit(struct vp_maps_writer *writer);
+/* Writes what is there so far; 0 or the first write error. */
+int vp_maps_writer_flush(struct vp_maps_writer *writer) VP_MUST_CHECK;
+/* Adds the whole lines of other map text, but only those whose keyword is one of `keywords`. */
+void vp_maps_writer_adopt(struct vp_maps_writer *writer, struct vp_slice text,
+			  const char *keywords);
 
 void vp_maps_write_machine(struct vp_maps_writer *writer, bool guest, const char *name);
 /* Who made the text, if it was not an agent: "memory" is the host, reading the guest's memory. */

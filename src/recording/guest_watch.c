@@ -2,7 +2,6 @@
 #include "recording/guest_watch.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -178,6 +177,7 @@ static struct vp_error *start(struct vp_guest_watch *watch, struct guest *guest)
 		return vp_error_errno(errno, "cannot make room for map text");
 	VP_TRY(vp_guest_reader_start(&guest->memory, watch->packs.at, watch->packs.count,
 				     guest->text, &guest->reader));
+	VP_TRY(vp_guest_state_expect_same(&guest->memory));
 	guest->asked = vp_clock_monotonic();
 	guest->nowhere = 0;
 	guest->state = GUEST_FINDING;
@@ -434,17 +434,18 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task
 /* Copies the file `from`, from the byte `at` on. */
 static struct vp_error *copy_text(int from, off_t at, const char *path)
 {
-	VP_AUTO_FREE char *temporary = vp_format("%s.tmp", path);
-	VP_AUTO_CLOSE int out = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	VP_AUTO_NEW_FILE struct vp_new_file out;
 	VP_AUTO_FREE char *bytes = vp_alloc(1 << 20);
-	int result = out < 0 ? -errno : 0;
+	int result = vp_new_file_create(&out, path, 0644);
 	ssize_t got;
 
 	for (; !result && (got = pread(from, bytes, 1 << 20, at)) > 0; at += got)
-		result = vp_fd_write_all(out, bytes, (size_t)got);
+		result = vp_fd_write_all(out.fd, bytes, (size_t)got);
 	/* What there was room for on a full disk is kept: it is seen to be cut off. */
-	if ((!result || result == -ENOSPC || result == -EDQUOT) && rename(temporary, path))
-		result = -errno;
+	if (out.name && (!result || result == -ENOSPC || result == -EDQUOT)) {
+		int published = vp_new_file_publish(&out);
+		result = published ? published : result;
+	}
 	return result ? vp_error_errno(-result, "cannot write '%s'", path) : NULL;
 }
 

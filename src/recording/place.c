@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "recording/place.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "base/alloc.h"
 
@@ -27,24 +28,145 @@ static struct vp_error *lock_directory(const char *path, int *lock)
 	return NULL;
 }
 
-static bool is_recording(const char *path)
-{
-	VP_AUTO_FREE char *inside = vp_format("%s/recording", path);
+/* What a recording's folders hold; beside a file its next version may be left, half written. */
+#define HALF_WRITTEN "?(?(.+([0-9a-f])).tmp)"
+static const struct folder {
+	const char *name;
+	const char *files; /* a pattern of fnmatch(3) */
+} folders[] = {
+    {"host", "@(metadata|vcpus|cpu+([0-9]))" HALF_WRITTEN},
+    {"packs", "+([0-9a-f]).pack" HALF_WRITTEN},
+    {".", "@(recording|vms|cgroups|recipe|host.maps|guest-*.@(maps|orc))" HALF_WRITTEN},
+};
 
-	return !access(inside, F_OK);
+static bool is_folder_of_recording(const char *name)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(folders); i++)
+		if (!strcmp(name, folders[i].name))
+			return true;
+	return false;
 }
 
-static void remove_all(char *path)
+/* Whether the file `recording` in the directory says that vperf wrote it. */
+static bool is_recording(int directory)
 {
-	char *const words[] = {"rm", "-rf", "--", path, NULL};
-	pid_t child = fork();
+	static const char first[] = "vperf-recording 1\n";
+	VP_AUTO_CLOSE int fd =
+	    openat(directory, "recording", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char bytes[sizeof(first) - 1];
+	struct stat status;
 
-	if (child == 0) {
-		execvp(words[0], words);
-		_exit(127);
+	return fd >= 0 && !fstat(fd, &status) && S_ISREG(status.st_mode) &&
+	       read(fd, bytes, sizeof(bytes)) == sizeof(bytes) &&
+	       !memcmp(bytes, first, sizeof(bytes));
+}
+
+/* The directory's entries one after another but those that stand for it and its parent. */
+static struct dirent *next_entry(DIR *entries)
+{
+	struct dirent *entry = readdir(entries);
+
+	while (entry && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")))
+		entry = readdir(entries);
+	return entry;
+}
+
+static DIR *open_entries(int directory, const char *name)
+{
+	int fd = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+
+	if (fd >= 0 && !entries)
+		close(fd);
+	return entries;
+}
+
+/* A file of a recording's folder, which is open. */
+struct file {
+	const char *recording;
+	const struct folder *folder;
+	int folder_fd;
+	const char *name;
+};
+
+typedef struct vp_error *(*file_taker)(const struct file *file);
+
+static struct vp_error *expect_own(const struct file *file)
+{
+	struct stat status;
+
+	if (!fnmatch(file->folder->files, file->name, FNM_EXTMATCH) &&
+	    !fstatat(file->folder_fd, file->name, &status, AT_SYMLINK_NOFOLLOW) &&
+	    S_ISREG(status.st_mode))
+		return NULL;
+	return vp_error_new("'%s' is not removed: it holds '%s/%s', which is not of a recording",
+			    file->recording, file->folder->name, file->name);
+}
+
+/* But `recording`: what is left of a removal that was interrupted still is a recording. */
+static struct vp_error *remove_own(const struct file *file)
+{
+	if (!strcmp(file->name, "recording"))
+		return NULL;
+	VP_TRY(expect_own(file));
+	return unlinkat(file->folder_fd, file->name, 0)
+		   ? vp_error_errno(errno, "cannot remove '%s/%s/%s'", file->recording,
+				    file->folder->name, file->name)
+		   : NULL;
+}
+
+static struct vp_error *each_file(int directory, const char *path, const struct folder *folder,
+				  file_taker take)
+{
+	DIR *entries = open_entries(directory, folder->name);
+	struct file file = {.recording = path, .folder = folder};
+	struct vp_error *error = NULL;
+
+	if (!entries)
+		return errno == ENOENT ? NULL
+				       : vp_error_errno(errno, "cannot read directory '%s/%s'",
+							path, folder->name);
+	file.folder_fd = dirfd(entries);
+	for (struct dirent *entry; !error && (entry = next_entry(entries));) {
+		file.name = entry->d_name;
+		if (strcmp(folder->name, ".") != 0 || !is_folder_of_recording(file.name))
+			error = take(&file);
 	}
-	if (child > 0)
-		waitpid(child, NULL, 0);
+	closedir(entries);
+	return error;
+}
+
+static struct vp_error *remove_recording(int directory, const char *path)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(folders); i++)
+		VP_TRY(each_file(directory, path, &folders[i], expect_own));
+	for (size_t i = 0; i < VP_ARRAY_SIZE(folders); i++) {
+		VP_TRY(each_file(directory, path, &folders[i], remove_own));
+		if (strcmp(folders[i].name, ".") != 0 &&
+		    unlinkat(directory, folders[i].name, AT_REMOVEDIR) && errno != ENOENT)
+			return vp_error_errno(errno, "cannot remove '%s/%s'", path,
+					      folders[i].name);
+	}
+	if (unlinkat(directory, "recording", 0) || rmdir(path))
+		return vp_error_errno(errno, "cannot remove '%s'", path);
+	return NULL;
+}
+
+/* An older recording goes; an empty directory may stay. */
+static struct vp_error *clear_old(const char *path)
+{
+	VP_AUTO_CLOSE int lock = -1;
+	struct stat status;
+
+	if (lstat(path, &status))
+		return errno == ENOENT ? NULL : vp_error_errno(errno, "cannot look at '%s'", path);
+	if (!S_ISDIR(status.st_mode))
+		return vp_error_new("'%s' is in the way: it is not a directory", path);
+	VP_TRY(lock_directory(path, &lock));
+	if (is_recording(lock))
+		return remove_recording(lock, path);
+	return !rmdir(path) ? NULL
+			    : vp_error_new("'%s' is in the way: it is not a recording", path);
 }
 
 static struct vp_error *make_way(const char *path)
@@ -58,12 +180,11 @@ static struct vp_error *make_way(const char *path)
 	if (!S_ISDIR(status.st_mode))
 		return vp_error_new("'%s' is there already and is not a directory", path);
 	VP_TRY(lock_directory(path, &lock));
-	if (!is_recording(path))
+	if (!is_recording(lock))
 		return !rmdir(path)
 			   ? NULL
 			   : vp_error_new("'%s' is there already and is not a recording", path);
-	if (is_recording(old))
-		remove_all(old);
+	VP_TRY(clear_old(old));
 	if (rename(path, old))
 		return vp_error_errno(errno, "cannot rename '%s' to '%s'", path, old);
 	return NULL;
@@ -76,7 +197,7 @@ struct vp_error *vp_recording_place(const char *path, int *lock)
 	for (size_t size = strlen(bare); size > 1 && bare[size - 1] == '/'; size--)
 		bare[size - 1] = 0; /* so that ".old" goes behind the name */
 	VP_TRY(make_way(bare));
-	if (mkdir(bare, 0755) && errno != EEXIST)
+	if (mkdir(bare, 0755)) /* what is there by now was made by somebody else */
 		return vp_error_errno(errno, "cannot create directory '%s'", path);
 	return lock_directory(bare, lock);
 }

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/cursor.h"
 #include "base/file.h"
+#include "maps/format.h"
 
 enum { TEXT_LIMIT = 16 * 1024 * 1024, VMS_MAX = 65536, VCPUS_MAX = 4096 };
 
@@ -200,7 +201,10 @@ static void write_vm(struct vp_buffer *out, const struct vp_vm *vm)
 {
 	vp_buffer_printf(out, "vm %u %" PRIu64 " %" PRIu64 " %d %u ", vm->pid, vm->start, vm->end,
 			 vm->at_start, vm->cid);
-	write_text(out, vm->uuid[0] ? vm->uuid : "-", vm->name);
+	vp_maps_escape(vm->uuid, out);
+	vp_buffer_string(out, " ");
+	vp_maps_escape(vm->name, out);
+	vp_buffer_string(out, "\n");
 	if (vm->agent && vm->agent[0])
 		write_text(out, "agent", vm->agent);
 	if (vm->memory && vm->memory[0])
@@ -227,6 +231,16 @@ struct vp_error *vp_vms_write(const char *path, const vp_vms *vms)
 	return error;
 }
 
+static char *unescaped(struct vp_slice word)
+{
+	struct vp_buffer text = {0};
+
+	vp_maps_unescape(word, &text);
+	char *copy = vp_strdup(vp_buffer_text(&text));
+	vp_buffer_deinit(&text);
+	return copy;
+}
+
 static void read_vm(struct vp_cursor *line, vp_vms *vms)
 {
 	struct vp_vm vm = {.pid = (uint32_t)vp_cursor_decimal(line)};
@@ -235,9 +249,8 @@ static void read_vm(struct vp_cursor *line, vp_vms *vms)
 	vm.end = vp_cursor_decimal(line);
 	vm.at_start = vp_cursor_decimal(line) != 0;
 	vm.cid = (uint32_t)vp_cursor_decimal(line);
-	struct vp_slice uuid = vp_cursor_word(line);
-	vm.uuid = vp_slice_is(uuid, "-") ? vp_strdup("") : vp_strndup(uuid.bytes, uuid.size);
-	read_text(line, &vm.name);
+	vm.uuid = unescaped(vp_cursor_word(line));
+	vm.name = unescaped(vp_cursor_rest(line));
 	vm.agent = vp_strdup("");
 	vm.memory = vp_strdup("");
 	vp_vec_push(vms, vm);

@@ -106,7 +106,8 @@ static struct stream *stream_new(struct vp_trace_writer *writer, uint32_t cpu)
 				      : vp_format("%s/cpu%u", writer->path, cpu);
 	struct stream *stream = vp_alloc(sizeof(*stream));
 	stream->cpu = cpu;
-	stream->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+	stream->fd =
+	    open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND | O_CLOEXEC, 0644);
 	if (stream->fd < 0)
 		writer->failure = errno;
 	/* Touched now, so that no page of it is missing while the sampled machine waits. */

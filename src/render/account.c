@@ -24,12 +24,14 @@ void vp_render_checks(const struct vp_account_checks *checks, struct vp_buffer *
 				 "; sampled guest time is off by %.2f points (bound: %.2f): %s",
 				 checks->worst_sample, checks->sample_error,
 				 checks->samples_agree ? "ok" : "NOT OK");
-	vp_buffer_printf(out,
-			 "; exits by reason are %" PRIu64 " of %" PRIu64
-			 ": %s; parts of exits sum to their total: %s\n",
-			 checks->exits_by_reason, checks->exits,
-			 checks->exits_agree ? "ok" : "NOT OK",
-			 checks->parts_sum ? "ok" : "NOT OK");
+	vp_buffer_printf(
+	    out,
+	    "; exits by reason are %" PRIu64 " of %" PRIu64
+	    ": %s; parts of exits sum to their total: %s; events of vCPUs that have no "
+	    "account are %" PRIu64 ": %s\n",
+	    checks->exits_by_reason, checks->exits, checks->exits_agree ? "ok" : "NOT OK",
+	    checks->parts_sum ? "ok" : "NOT OK", checks->lost_events,
+	    checks->all_placed ? "ok" : "NOT OK");
 }
 
 static void add(struct json_object *object, const char *key, struct json_object *value)
@@ -89,6 +91,8 @@ static struct json_object *checks_json(const struct vp_account_checks *checks)
 	add(object, "exits_by_reason", json_object_new_uint64(checks->exits_by_reason));
 	add(object, "exits_agree", json_object_new_boolean(checks->exits_agree));
 	add(object, "parts_sum", json_object_new_boolean(checks->parts_sum));
+	add(object, "events_without_account", json_object_new_uint64(checks->lost_events));
+	add(object, "all_have_accounts", json_object_new_boolean(checks->all_placed));
 	return object;
 }
 

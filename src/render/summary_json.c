@@ -2,8 +2,8 @@
 #include <json-c/json.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "render/summary.h"
-#include "symbol/demangle.h"
 
 static void add(struct json_object *object, const char *key, struct json_object *value)
 {
@@ -43,10 +43,8 @@ static struct json_object *notes_json(const struct vp_maps *maps)
 
 	vp_vec_each (&maps->notes, note) {
 		VP_AUTO_FREE char *raw = vp_maps_string(maps, *note);
-		struct vp_buffer clean = {0};
-		vp_text_clean(raw, strlen(raw), &clean);
-		json_object_array_add(notes, text(vp_buffer_text(&clean)));
-		vp_buffer_deinit(&clean);
+		VP_AUTO_FREE char *clean = vp_text_cleaned(raw);
+		json_object_array_add(notes, text(clean));
 	}
 	return notes;
 }

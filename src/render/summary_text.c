@@ -2,10 +2,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "render/intervals.h"
 #include "render/summary.h"
 #include "render/table.h"
-#include "symbol/demangle.h"
 
 static void put_trigger(const struct vp_recording *recording, struct vp_buffer *out)
 {

@@ -68,17 +68,26 @@ void vp_vms_deinit(vp_vms *vms)
 	vp_vec_deinit(vms);
 }
 
-char *vp_vm_part(const vp_vms *vms, const struct vp_vm *vm)
+static char *plain_part(const struct vp_vm *vm)
 {
 	char *name = vp_format("guest-%s", vm->name);
 
 	for (char *c = name; *c; c++)
 		if (!isalnum((unsigned char)*c) && !strchr("-_.+", *c))
 			*c = '_';
+	return name;
+}
+
+/* Names that differ may be alike as names of files, and when they have been cleaned to be shown. */
+char *vp_vm_part(const vp_vms *vms, const struct vp_vm *vm)
+{
+	char *name = plain_part(vm);
+
 	vp_vec_each (vms, other) {
-		if (other == vm)
+		VP_AUTO_FREE char *others = other == vm ? NULL : plain_part(other);
+		if (!others)
 			break;
-		if (!strcmp(other->name, vm->name)) {
+		if (!strcmp(others, name)) {
 			char *unique = vp_format("%s-%u", name, vm->pid);
 			free(name);
 			return unique;

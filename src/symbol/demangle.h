@@ -11,10 +11,4 @@
  */
 void vp_demangle(const char *symbol, struct vp_buffer *buffer);
 
-/*
- * Appends `size` bytes of text with everything that could harm a terminal or a JSON reader replaced
- * by '?': control characters (C0, DEL, C1) and what is not UTF-8.
- */
-void vp_text_clean(const char *text, size_t size, struct vp_buffer *buffer);
-
 #endif

@@ -3,9 +3,10 @@
 #include "symbol/names_private.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/file.h"
 
 static struct vp_image *image_drop(struct vp_image *image)
 {
@@ -19,8 +20,7 @@ static struct vp_image *read_if_same(const char *path, const char *inside,
 				     const struct vp_names_module *module,
 				     const struct vp_image_places *places)
 {
-	/* Not blocking: the path may name a pipe by now. */
-	VP_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	VP_AUTO_CLOSE int fd = vp_file_open_regular(path, VP_IMAGE_MAX_BYTES, 0);
 
 	if (fd < 0)
 		return NULL;

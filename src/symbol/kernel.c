@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/demangle.h"
+#include "base/text.h"
 
 /* The last symbol of the kernel or a module has no next one to end it. */
 enum { LAST_SYMBOL_SIZE = 64 * 1024 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "symbol/demangle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -131,6 +131,32 @@ static void test_sums(void **state)
 	vp_vms_deinit(&vms);
 }
 
+/* A vCPU without an account would look asleep. */
+static void test_lost_vcpu_is_not_ok(void **state)
+{
+	struct vp_account_loss loss = {.id = VP_ID_account_loss, .vcpus = 3};
+	vp_vms vms = {0};
+	struct vp_account account;
+	struct vp_account_checks checks;
+	struct vp_buffer out = {0};
+
+	vp_account_init(&account, &vms);
+	add_second(&account, 5);
+	vp_account_check(&account, 0, 0, &checks);
+	assert_true(checks.all_placed);
+	vp_render_checks(&checks, &out);
+	assert_null(strstr(vp_buffer_text(&out), "NOT OK"));
+	vp_account_take(&account, (const void *)&loss);
+	vp_account_check(&account, 0, 0, &checks);
+	assert_false(checks.all_placed);
+	out.size = 0;
+	vp_render_checks(&checks, &out);
+	assert_non_null(strstr(vp_buffer_text(&out), "have no account are 3: NOT OK"));
+	vp_buffer_deinit(&out);
+	vp_account_deinit(&account);
+	vp_vms_deinit(&vms);
+}
+
 static void test_samples(void **state)
 {
 	vp_vms vms = {0};
@@ -247,12 +273,37 @@ static void test_book(void **state)
 	vp_error_free(error);
 }
 
+/* What a guest or a command line called itself is shown, and does nothing. */
+static void test_names_are_harmless(void **state)
+{
+	static const char name[] = "vm\x1b[2J\n\xff\xc3\xa9";
+	struct vp_buffer out = {0};
+	struct vp_table table = {0};
+
+	vp_table_column_add(&table, "vm", "VM", "", VP_CELL_TEXT);
+	vp_table_column_add(&table, "pid", "PID", "", VP_CELL_COUNT);
+	vp_table_text(&table, name);
+	vp_table_count(&table, 1);
+	vp_render_table_text(&table, false, &out);
+	assert_string_equal(vp_buffer_text(&out), "VM         PID\n"
+						  "vm?[2J??\xc3\xa9    1\n");
+	out.size = 0;
+	vp_render_table_csv(&table, false, &out);
+	assert_string_equal(vp_buffer_text(&out), "vm?[2J??\xc3\xa9,1\n");
+	out.size = 0;
+	vp_render_table_json(&table, &out);
+	assert_non_null(strstr(vp_buffer_text(&out), "\"vm?[2J??\xc3\xa9\""));
+	vp_buffer_deinit(&out);
+	vp_table_deinit(&table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_buckets), cmocka_unit_test(test_quantiles),
-	    cmocka_unit_test(test_sums),    cmocka_unit_test(test_samples),
-	    cmocka_unit_test(test_tables),  cmocka_unit_test(test_book),
+	    cmocka_unit_test(test_sums),    cmocka_unit_test(test_lost_vcpu_is_not_ok),
+	    cmocka_unit_test(test_samples), cmocka_unit_test(test_tables),
+	    cmocka_unit_test(test_book),    cmocka_unit_test(test_names_are_harmless),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

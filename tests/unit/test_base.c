@@ -3,15 +3,16 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/file.h"
 #include "base/intern.h"
 #include "base/map.h"
+#include "base/text.h"
 
 static void test_cursor_integers(void **state)
 {
@@ -125,6 +126,27 @@ static void test_map(void **state)
 	vp_map_deinit(&map);
 }
 
+static uint64_t hash_in_another_process(void)
+{
+	char self[4096] = "", command[4200];
+	unsigned long long hash = 0;
+
+	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	snprintf(command, sizeof(command), "'%s' hash", self);
+	FILE *output = popen(command, "r");
+	assert_non_null(output);
+	assert_int_equal(fscanf(output, "%llx", &hash), 1);
+	pclose(output);
+	return hash;
+}
+
+/* Else a guest could choose keys that all hash alike. */
+static void test_hash_is_not_foretold(void **state)
+{
+	assert_true(vp_hash64(1) == vp_hash64(1));
+	assert_true(hash_in_another_process() != hash_in_another_process());
+}
+
 static void test_files(void **state)
 {
 	struct vp_buffer buffer = {0};
@@ -165,8 +187,85 @@ static void test_file_pipe(void **state)
 	vp_buffer_deinit(&buffer);
 }
 
-int main(void)
+/* Whoever may write to the folder cannot have another file written, by a link of a known name. */
+static void test_new_files(void **state)
 {
+	struct vp_new_file file;
+	struct vp_buffer buffer = {0};
+
+	temporary_file("test_base.victim", "safe", 4);
+	unlink("test_base.txt.tmp");
+	assert_int_equal(symlink("test_base.victim", "test_base.txt.tmp"), 0);
+	expect_no_error(vp_file_publish("test_base.txt", "hello", 5));
+	expect_no_error(vp_file_read("test_base.victim", 4, &buffer));
+	assert_string_equal(vp_buffer_text(&buffer), "safe");
+	assert_int_equal(vp_new_file_create(&file, "test_base.txt", 0600), 0);
+	char *name = strdup(file.name);
+	assert_memory_equal(name, "test_base.txt.", 14);
+	assert_int_equal(access(name, F_OK), 0);
+	vp_new_file_deinit(&file);
+	assert_int_not_equal(access(name, F_OK), 0);
+	assert_int_equal(vp_new_file_create(&file, "test_base.txt", 0600), 0);
+	assert_string_not_equal(file.name, name);
+	assert_int_equal(write(file.fd, "new", 3), 3);
+	assert_int_equal(vp_new_file_publish(&file), 0);
+	vp_new_file_deinit(&file);
+	buffer.size = 0;
+	expect_no_error(vp_file_read("test_base.txt", 4, &buffer));
+	assert_string_equal(vp_buffer_text(&buffer), "new");
+	vp_buffer_deinit(&buffer);
+	free(name);
+}
+
+static void expect_refused(const char *path, uint64_t most, int flags, int errnum)
+{
+	errno = 0;
+	assert_int_equal(vp_file_open_regular(path, most, flags), -1);
+	assert_int_equal(errno, errnum);
+}
+
+static void test_regular_files(void **state)
+{
+	temporary_file("test_base.txt", "hello", 5);
+	unlink("test_base.link");
+	unlink("test_base.fifo");
+	assert_int_equal(symlink("test_base.txt", "test_base.link"), 0);
+	assert_int_equal(mkfifo("test_base.fifo", 0600), 0);
+	int fd = vp_file_open_regular("test_base.link", 5, 0);
+	assert_true(fd >= 0);
+	close(fd);
+	expect_refused("test_base.link", 5, O_NOFOLLOW, ENOTSUP);
+	expect_refused("test_base.txt", 4, 0, EFBIG);
+	expect_refused("test_base.fifo", 5, 0, ENOTSUP);
+	expect_refused("/dev/null", 5, 0, ENOTSUP);
+	expect_refused(".", UINT64_MAX, 0, ENOTSUP);
+	expect_refused("/nonexistent", 5, 0, ENOENT);
+	unlink("test_base.fifo");
+}
+
+static void test_clean(void **state)
+{
+	struct vp_buffer result = {0};
+	static const char dirty[] =
+	    "a\x1b[31m\xc3\xa9\xff\xc2\x9b\xe2\x82\xac\xed\xa0\x80\xf0\x9f\x98\x80\xe2";
+
+	vp_text_clean(dirty, sizeof(dirty) - 1, &result);
+	assert_string_equal(vp_buffer_text(&result),
+			    "a?[31m\xc3\xa9???\xe2\x82\xac???\xf0\x9f\x98\x80?");
+	vp_buffer_deinit(&result);
+	char *cleaned = vp_text_cleaned("two\nlines");
+	assert_string_equal(cleaned, "two?lines");
+	free(cleaned);
+	assert_true(vp_text_is_clean("\xc3\xa9 and e") && vp_text_is_clean(""));
+	assert_false(vp_text_is_clean("\xc3") || vp_text_is_clean("\x7f"));
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1) { /* see hash_in_another_process() */
+		printf("%llx\n", (unsigned long long)vp_hash64(1));
+		return 0;
+	}
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_cursor_integers),
 	    cmocka_unit_test(test_cursor_lines),
@@ -178,6 +277,10 @@ int main(void)
 	    cmocka_unit_test(test_files),
 	    cmocka_unit_test(test_errors),
 	    cmocka_unit_test(test_file_pipe),
+	    cmocka_unit_test(test_hash_is_not_foretold),
+	    cmocka_unit_test(test_new_files),
+	    cmocka_unit_test(test_regular_files),
+	    cmocka_unit_test(test_clean),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -97,6 +98,29 @@ static void test_debug_file(void **state)
 	vp_image_deinit(&image);
 }
 
+/* A user may put a device where a debug file would be: opening one may do something. */
+static void test_debug_file_is_no_device(void **state)
+{
+	static const char path[] = "test_elf.pipes/debug/.build-id/de/adbeef.debug";
+	struct vp_image_places places = {.root = "test_elf.pipes", .debug_dir = "/debug"};
+	struct elf_builder elf;
+	struct vp_image image;
+	char events[4096];
+
+	(void)!system("mkdir -p test_elf.pipes/debug/.build-id/de");
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	VP_AUTO_CLOSE int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	assert_true(inotify_add_watch(watch, path, IN_OPEN) >= 0);
+	elf_builder_init(&elf);
+	elf.header.e_shnum = 4; /* no symbols of its own */
+	elf_builder_finish(&elf);
+	expect_no_error(read_bytes(elf.bytes, sizeof(elf.bytes), &places, &image));
+	assert_int_equal(image.symbols.count, 0);
+	assert_int_equal(read(watch, events, sizeof(events)), -1);
+	vp_image_deinit(&image);
+}
+
 static void test_other_files(void **state)
 {
 	struct vp_image image;
@@ -151,12 +175,30 @@ static void test_huge_symbol_table(void **state)
 	vp_image_deinit(&image);
 }
 
+static void test_huge_names(void **state)
+{
+	struct elf_builder elf;
+	struct vp_image image;
+
+	elf_builder_init(&elf);
+	add_symbols(&elf);
+	elf_builder_finish(&elf);
+	elf.sections[elf.sections[4].sh_link].sh_size = 1ULL << 40;
+	memcpy(elf.bytes + ELF_BUILDER_SECTIONS, elf.sections, sizeof(elf.sections));
+	expect_error(read_bytes(elf.bytes, sizeof(elf.bytes), NULL, &image), "names of symbols");
+	vp_image_deinit(&image);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_symbols),           cmocka_unit_test(test_debug_file),
-	    cmocka_unit_test(test_other_files),       cmocka_unit_test(test_broken_files),
+	    cmocka_unit_test(test_symbols),
+	    cmocka_unit_test(test_debug_file),
+	    cmocka_unit_test(test_other_files),
+	    cmocka_unit_test(test_broken_files),
 	    cmocka_unit_test(test_huge_symbol_table),
+	    cmocka_unit_test(test_huge_names),
+	    cmocka_unit_test(test_debug_file_is_no_device),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 
 #define NAME "test_place.rec"
 #define OLD NAME ".old"
+#define FIRST_LINE "vperf-recording 1\n"
 
 static void clean(void)
 {
@@ -26,18 +27,48 @@ static void place_and_close(const char *path)
 	close(lock);
 }
 
+static void make_recording(const char *path)
+{
+	char file[64];
+
+	snprintf(file, sizeof(file), "%s/recording", path);
+	temporary_file(file, FIRST_LINE "tool 1\n", strlen(FIRST_LINE "tool 1\n"));
+}
+
+/* With all that vperf writes, and what is left where it was killed while it wrote. */
+static void make_whole(const char *path)
+{
+	static const char *const names[] = {
+	    "vms",        "cgroups",        "recipe",
+	    "host.maps",  "guest-a b.maps", "guest-x.orc",
+	    "vms.tmp",    "host/metadata",  "host/cpu12",
+	    "host/vcpus", "packs/a0.pack",  "packs/b1.pack.0123456789abcdef.tmp",
+	};
+	static const char *const folders[] = {"host", "packs"};
+	char name[128];
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
+		snprintf(name, sizeof(name), "%s/%s", path, folders[i]);
+		mkdir(name, 0755);
+	}
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		snprintf(name, sizeof(name), "%s/%s", path, names[i]);
+		temporary_file(name, "1", 1);
+	}
+	make_recording(path);
+}
+
 static void test_older_makes_way(void **state)
 {
 	clean();
 	place_and_close(NAME);
-	temporary_file(NAME "/recording", "1", 1);
-	temporary_file(NAME "/first", "1", 1);
+	make_whole(NAME);
 	place_and_close(NAME "//"); /* a slash at the end changes nothing */
-	assert_int_equal(access(OLD "/first", F_OK), 0);
-	assert_int_not_equal(access(NAME "/first", F_OK), 0);
-	temporary_file(NAME "/recording", "2", 1);
+	assert_int_equal(access(OLD "/host/cpu12", F_OK), 0);
+	assert_int_not_equal(access(NAME "/host", F_OK), 0);
+	make_recording(NAME);
 	place_and_close(NAME);
-	assert_int_not_equal(access(OLD "/first", F_OK), 0);
+	assert_int_not_equal(access(OLD "/host", F_OK), 0);
 	assert_int_equal(access(OLD "/recording", F_OK), 0);
 }
 
@@ -54,6 +85,58 @@ static void test_others_do_not(void **state)
 	assert_int_equal(access(NAME "/precious", F_OK), 0);
 }
 
+/* A directory of somebody else's may have a file of that name. */
+static void test_name_alone_does_not(void **state)
+{
+	int lock = -1;
+
+	clean();
+	mkdir(NAME, 0755);
+	temporary_file(NAME "/recording", "of a concert", 12);
+	expect_error(vp_recording_place(NAME, &lock), "is not a recording");
+	assert_int_equal(access(NAME "/recording", F_OK), 0);
+	assert_int_equal(unlink(NAME "/recording"), 0);
+	temporary_file("test_place.elsewhere", FIRST_LINE, strlen(FIRST_LINE));
+	assert_int_equal(symlink("../test_place.elsewhere", NAME "/recording"), 0);
+	expect_error(vp_recording_place(NAME, &lock), "is not a recording");
+}
+
+static void expect_old_stays(const char *why)
+{
+	int lock = -1;
+
+	expect_error(vp_recording_place(NAME, &lock), why);
+	assert_int_equal(access(NAME "/recording", F_OK), 0);
+	assert_int_equal(access(OLD "/recording", F_OK), 0);
+	assert_int_equal(access(OLD "/host/cpu12", F_OK), 0);
+}
+
+/* What vperf did not write is not removed, and then nothing is. */
+static void test_old_with_others_stays(void **state)
+{
+	clean();
+	place_and_close(NAME);
+	make_whole(NAME);
+	place_and_close(NAME);
+	make_recording(NAME);
+	temporary_file(OLD "/precious", "1", 1);
+	expect_old_stays("it holds './precious'");
+	assert_int_equal(unlink(OLD "/precious"), 0);
+	temporary_file(OLD "/packs/precious", "1", 1);
+	expect_old_stays("it holds 'packs/precious'");
+	assert_int_equal(unlink(OLD "/packs/precious"), 0);
+	mkdir("test_place.elsewhere.d", 0755);
+	temporary_file("test_place.elsewhere.d/a.pack", "1", 1);
+	assert_int_equal(rename(OLD "/packs", OLD ".packs"), 0);
+	assert_int_equal(symlink("../test_place.elsewhere.d", OLD "/packs"), 0);
+	expect_old_stays("cannot read directory");
+	assert_int_equal(access("test_place.elsewhere.d/a.pack", F_OK), 0);
+	assert_int_equal(unlink(OLD "/packs"), 0);
+	place_and_close(NAME);
+	(void)!system("rm -rf " OLD ".packs test_place.elsewhere.d");
+	clean();
+}
+
 static void test_one_recorder_at_a_time(void **state)
 {
 	int lock = -1, second = -1;
@@ -61,7 +144,7 @@ static void test_one_recorder_at_a_time(void **state)
 	clean();
 	expect_no_error(vp_recording_place(NAME, &lock));
 	expect_error(vp_recording_place(NAME, &second), "another 'vperf record'");
-	temporary_file(NAME "/recording", "1", 1);
+	make_recording(NAME);
 	expect_error(vp_recording_place(NAME, &second), "another 'vperf record'");
 	assert_int_equal(second, -1);
 	close(lock);
@@ -74,6 +157,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_older_makes_way),
 	    cmocka_unit_test(test_others_do_not),
+	    cmocka_unit_test(test_name_alone_does_not),
+	    cmocka_unit_test(test_old_with_others_stays),
 	    cmocka_unit_test(test_one_recorder_at_a_time),
 	};
 

@@ -212,6 +212,66 @@ static void test_missing_files(void **state)
 	expect_error(report_on(&report), "/recording");
 }
 
+/* A VM's name and uuid are what somebody wrote on a command line. */
+static void test_vms_are_read_back(void **state)
+{
+	static const char *const texts[] = {
+	    "plain",
+	    "",
+	    "-",
+	    " two words ",
+	    "a\nvcpu 7 7\nvm 1 1 0 1 3 - other",
+	    "100%2d",
+	    "\t\r\x1b[2J\x7f",
+	    "\xff",
+	};
+	vp_vms written = {0}, read = {0};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
+		vp_vec_push(&written,
+			    ((struct vp_vm){.pid = 1,
+					    .name = vp_strdup(texts[i]),
+					    .uuid = vp_strdup(texts[VP_ARRAY_SIZE(texts) - 1 - i]),
+					    .agent = vp_strdup("no\nvcpu 9 9")}));
+	mkdir(NAME, 0755);
+	expect_no_error(vp_vms_write(NAME, &written));
+	expect_no_error(vp_vms_read(NAME, &read));
+	assert_int_equal(read.count, written.count);
+	for (size_t i = 0; i < read.count; i++) {
+		assert_string_equal(read.at[i].name, written.at[i].name);
+		assert_string_equal(read.at[i].uuid, written.at[i].uuid);
+		assert_string_equal(read.at[i].agent, "no vcpu 9 9");
+		assert_int_equal(read.at[i].vcpus.count, 0);
+	}
+	vp_vms_deinit(&written);
+	vp_vms_deinit(&read);
+}
+
+static void expect_maps(const vp_vms *vms, size_t vm, const char *expected)
+{
+	char *path = vp_recording_maps_path("d", vms, &vms->at[vm]);
+
+	assert_string_equal(path, expected);
+	free(path);
+}
+
+/* What is written of one VM is not written over by another, nor taken for its. */
+static void test_vms_have_files_of_their_own(void **state)
+{
+	struct vp_vm all[] = {{.pid = 1, .name = "a b"},
+			      {.pid = 2, .name = "a_b"},
+			      {.pid = 3, .name = "a\nb"},
+			      {.pid = 4, .name = "a"},
+			      {.pid = 5, .name = "a b"}};
+	vp_vms vms = {.at = all, .count = VP_ARRAY_SIZE(all)};
+
+	expect_maps(&vms, 0, "d/guest-a_b.maps");
+	expect_maps(&vms, 1, "d/guest-a_b-2.maps");
+	expect_maps(&vms, 2, "d/guest-a_b-3.maps");
+	expect_maps(&vms, 3, "d/guest-a.maps");
+	expect_maps(&vms, 4, "d/guest-a_b-5.maps");
+}
+
 static void test_no_streams(void **state)
 {
 	struct vp_report report;
@@ -253,6 +313,8 @@ int main(void)
 	    cmocka_unit_test(test_report_says_what_is_missing),
 	    cmocka_unit_test(test_lost_and_interrupted),
 	    cmocka_unit_test(test_missing_files),
+	    cmocka_unit_test(test_vms_are_read_back),
+	    cmocka_unit_test(test_vms_have_files_of_their_own),
 	    cmocka_unit_test(test_no_streams),
 	};
 

@@ -244,18 +244,6 @@ static void test_demangle_is_bounded(void **state)
 	vp_buffer_deinit(&result);
 }
 
-static void test_clean(void **state)
-{
-	struct vp_buffer result = {0};
-	static const char dirty[] =
-	    "a\x1b[31m\xc3\xa9\xff\xc2\x9b\xe2\x82\xac\xed\xa0\x80\xf0\x9f\x98\x80\xe2";
-
-	vp_text_clean(dirty, sizeof(dirty) - 1, &result);
-	assert_string_equal(vp_buffer_text(&result),
-			    "a?[31m\xc3\xa9???\xe2\x82\xac???\xf0\x9f\x98\x80?");
-	vp_buffer_deinit(&result);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,7 +255,6 @@ int main(void)
 	    cmocka_unit_test(test_kallsyms),
 	    cmocka_unit_test(test_demangle),
 	    cmocka_unit_test(test_demangle_is_bounded),
-	    cmocka_unit_test(test_clean),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "base/text.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+/* Length of the well-formed, printable UTF-8 character at `text`, or 0. */
+static size_t character_size(const unsigned char *text, size_t left)
+{
+	unsigned char first = text[0];
+	size_t size;
+	unsigned low = 0x80, high = 0xbf; /* what the second byte may be */
+
+	if (first < 0x80)
+		return first >= ' ' && first != 0x7f;
+	if (first >= 0xc2 && first <= 0xdf)
+		size = 2;
+	else if (first >= 0xe0 && first <= 0xef)
+		size = 3;
+	else if (first >= 0xf0 && first <= 0xf4)
+		size = 4;
+	else
+		return 0;
+	if (first == 0xc2 || first == 0xe0) /* C1 controls; overlong forms */
+		low = 0xa0;
+	else if (first == 0xed) /* surrogates */
+		high = 0x9f;
+	else if (first == 0xf0) /* overlong forms */
+		low = 0x90;
+	else if (first == 0xf4) /* beyond U+10FFFF */
+		high = 0x8f;
+	if (left < size || text[1] < low || text[1] > high)
+		return 0;
+	for (size_t i = 2; i < size; i++)
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+	return size;
+}
+
+/* How many of the bytes, from the first on, do no harm. */
+static size_t clean_size(const char *text, size_t size)
+{
+	const unsigned char *bytes = (const unsigned char *)text;
+	size_t at = 0;
+
+	for (size_t length; at < size && (length = character_size(bytes + at, size - at));)
+		at += length;
+	return at;
+}
+
+void vp_text_clean(const char *text, size_t size, struct vp_buffer *buffer)
+{
+	for (size_t at = 0; at < size; at++) {
+		size_t clean = clean_size(text + at, size - at);
+		vp_buffer_append(buffer, text + at, clean);
+		at += clean;
+		if (at < size)
+			vp_buffer_append(buffer, "?", 1);
+	}
+}
+
+bool vp_text_is_clean(const char *text)
+{
+	size_t size = strlen(text);
+
+	return clean_size(text, size) == size;
+}
+
+char *vp_text_cleaned(const char *text)
+{
+	struct vp_buffer clean = {0};
+
+	vp_text_clean(text, strlen(text), &clean);
+	char *result = vp_strdup(vp_buffer_text(&clean));
+	vp_buffer_deinit(&clean);
+	return result;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Text that others made, before it is shown: names of guests, of their processes, of files. */
+#ifndef VP_BASE_TEXT_H
+#define VP_BASE_TEXT_H
+
+#include <stdbool.h>
+
+#include "base/buffer.h"
+
+/*
+ * Appends `size` bytes of text with everything that could harm a terminal or a JSON reader replaced
+ * by '?': control characters (C0, DEL, C1) and what is not UTF-8.
+ */
+void vp_text_clean(const char *text, size_t size, struct vp_buffer *buffer);
+/* The same as a string of its own. */
+char *vp_text_cleaned(const char *text) __attribute__((returns_nonnull)) VP_MUST_CHECK;
+/* Whether the above would leave it as it is. */
+bool vp_text_is_clean(const char *text);
+
+#endif

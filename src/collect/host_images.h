@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Symbols of the files that the host's processes map. Users made those files: they are read in a
+ * process of its own that may read, and do nothing else.
+ */
+#ifndef VP_COLLECT_HOST_IMAGES_H
+#define VP_COLLECT_HOST_IMAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "maps/mapped.h"
+
+/* Writes the images and, if wanted, their symbols, and completes their build-ids. */
+void vp_host_images_write(struct vp_maps_writer *writer, struct vp_mapped *images, size_t count,
+			  bool with_symbols);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How processes and threads of the host are told apart, and one of vperf's own is confined. */
+#include "unit.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "collect/account.h"
+#include "collect/clock.h"
+#include "collect/confine.h"
+#include "collect/guest_state.h"
+#include "maps/proc.h"
+
+/* A pid is given to another process when the first has ended. */
+static void test_process_is_the_same(void **state)
+{
+	struct vp_guest_state guest = {.pid = (uint32_t)getpid()};
+
+	expect_error(vp_guest_state_expect_same(&guest), "is not the one any more");
+	prctl(PR_SET_NAME, "a) R 1 2 (3");
+	guest.started = vp_proc_start_time(guest.pid);
+	assert_true(guest.started > 1);
+	expect_no_error(vp_guest_state_expect_same(&guest));
+	guest.started--;
+	expect_error(vp_guest_state_expect_same(&guest), "is not the one any more");
+	pid_t child = fork();
+	if (child == 0)
+		_exit(0);
+	guest = (struct vp_guest_state){(uint32_t)child, vp_proc_start_time((uint32_t)child)};
+	assert_true(guest.started > 1);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(vp_proc_start_time((uint32_t)child), 0);
+	expect_error(vp_guest_state_expect_same(&guest), "is not the one any more");
+}
+
+static VP_NORETURN void say_confined(int kept)
+{
+	static const int others[] = {STDOUT_FILENO, STDERR_FILENO};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(others); i++)
+		if (dup2(kept, others[i]) < 0)
+			_exit(1);
+	if (!vp_confine(&kept, 1))
+		_exit(1);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(others); i++)
+		if (write(others[i], "bad", 3) != 3)
+			_exit(1);
+	_exit(write(kept, "good", 4) != 4);
+}
+
+/* What it says elsewhere than it is heard is nobody's to read: a terminal does as it is told. */
+static void test_confined_is_heard_only_where_asked(void **state)
+{
+	int ends[2];
+	char heard[64];
+
+	if (geteuid() != 0)
+		skip();
+	unsetenv("VPERF_DEBUG");
+	assert_int_equal(pipe(ends), 0);
+	pid_t child = fork();
+	if (child == 0)
+		say_confined(ends[1]);
+	close(ends[1]);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(read(ends[0], heard, sizeof(heard)), 4);
+	assert_memory_equal(heard, "good", 4);
+	close(ends[0]);
+}
+
+struct sleeper {
+	pthread_t thread;
+	uint32_t tid;
+	bool stop;
+};
+
+/* Sleeps and wakes up, as a vCPU does. */
+static void *sleep_often(void *context)
+{
+	struct sleeper *sleeper = context;
+
+	__atomic_store_n(&sleeper->tid, (uint32_t)gettid(), __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&sleeper->stop, __ATOMIC_RELAXED))
+		usleep(5000);
+	return NULL;
+}
+
+/* The account of vCPU `number` after a while; false if programs cannot be loaded here. */
+static bool account_of(const vp_vms *vms, uint32_t number, struct vp_account_vcpu *ret)
+{
+	struct vp_account_source *source;
+	struct vp_error *error = vp_account_source_open(vms, false, &source);
+
+	if (error) {
+		vp_error_free(error);
+		return false;
+	}
+	vp_account_source_begin(source, vms, vp_clock_monotonic());
+	usleep(100000);
+	for (size_t i = 0; i < vp_account_source_places(source); i++)
+		if (vp_account_source_vcpu(source, i, ret) && ret->number == number)
+			break;
+	vp_account_source_free(source);
+	return true;
+}
+
+/* Other vCPUs' threads have ids of the same low bits: each keeps an account of its own. */
+static void test_account_of_like_threads(void **state)
+{
+	enum { LIKE = 20 };
+	struct sleeper sleeper = {0};
+	struct vp_account_vcpu found = {0};
+	struct vp_vm vm = {.pid = (uint32_t)getpid()};
+	vp_vms vms = {0};
+
+	assert_int_equal(pthread_create(&sleeper.thread, NULL, sleep_often, &sleeper), 0);
+	while (!__atomic_load_n(&sleeper.tid, __ATOMIC_ACQUIRE))
+		usleep(100);
+	for (uint32_t i = 1; i <= LIKE; i++)
+		vp_vm_vcpu(&vm, i)->tid = sleeper.tid + i * VP_TID_BITS;
+	vp_vm_vcpu(&vm, LIKE + 1)->tid = sleeper.tid;
+	vp_vec_push(&vms, vm);
+	bool loaded = account_of(&vms, LIKE + 1, &found);
+	__atomic_store_n(&sleeper.stop, true, __ATOMIC_RELAXED);
+	pthread_join(sleeper.thread, NULL);
+	vp_vms_deinit(&vms);
+	if (!loaded) /* not root, or not this kernel */
+		skip();
+	assert_int_equal(found.number, LIKE + 1);
+	assert_true(found.wakeups > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_process_is_the_same),
+	    cmocka_unit_test(test_account_of_like_threads),
+	    cmocka_unit_test(test_confined_is_heard_only_where_asked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
