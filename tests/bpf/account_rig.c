@@ -43,6 +43,7 @@ static void load(struct rig *rig, enum vp_vendor vendor)
 	rig->programs->rodata->vendor = vendor;
 	size_map(rig->programs->maps.vcpus, rig->places);
 	size_map(rig->programs->maps.places, rig->places);
+	size_map(rig->programs->maps.place_of_tid, rig->places);
 	size_map(rig->programs->maps.exits, rig->places * VP_EXIT_REASONS);
 	size_map(rig->programs->maps.sites, rig->places * VP_EXIT_SITES);
 	size_map(rig->programs->maps.cpus, rig->pcpus);
