@@ -3,29 +3,60 @@
 # Builds vperf and passes its tests: unit tests under ASan and UBSan, house rules, a short fuzzing,
 # and the lab tests against a real KVM host with real guests (docs/lab.md).
 #
-# usage: ./check.sh [--full] [--no-lab]
-#   --full    the matrix of host and guest kernels too, and longer fuzzing
-#   --no-lab  without the lab tests
+# usage: ./check.sh [--quick | --full] [--only WORD] [--skip NAME]... [--no-skips]
+#   --quick      only what takes five minutes together, for work in between
+#   --full       the matrix of host and guest kernels too, and longer fuzzing
+#   --only WORD  builds, then only the lab tests whose name has WORD
+#   --skip NAME  without weka, arm64, bpf or lab; the last lines say so
+#   --no-skips   what is skipped has failed, but for programs that this kernel refuses (for CI)
 # shellcheck disable=SC2317 # the steps are functions that step() calls
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 
-full='' lab=yes
-for option in "$@"; do
-	case "$option" in
+usage() {
+	sed -n '6,11s/^# \{0,1\}//p' check.sh
+}
+
+full='' quick='' only='' may_skip=yes skip=' '
+while [ $# -gt 0 ]; do
+	case "$1" in
 	--full) full=yes ;;
-	--no-lab) lab= ;;
-	*)
-		sed -n '3,8s/^# \{0,1\}//p' "$0"
-		[ "$option" = --help ] || exit 2
+	--quick) quick=yes ;;
+	--only)
+		only=${2:?--only needs a word}
+		shift
+		;;
+	--skip)
+		case "${2-}" in
+		weka | arm64 | bpf | lab) skip+="$2 " ;;
+		*)
+			echo "check.sh: --skip ${2-}: expected weka, arm64, bpf or lab" >&2
+			exit 2
+			;;
+		esac
+		shift
+		;;
+	--no-skips) may_skip='' ;;
+	--help)
+		usage
 		exit 0
 		;;
+	*)
+		usage >&2
+		exit 2
+		;;
 	esac
+	shift
 done
+[ -z "$quick" ] || [ -z "$full" ] || {
+	echo "check.sh: --quick and --full exclude each other" >&2
+	exit 2
+}
 fuzz_seconds=${full:+600}
 fuzz_seconds=${fuzz_seconds:-5}
 
-passed=0 failed=0 skipped=0
+passed=0 failed=0
+skips=() refused=()
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
@@ -40,7 +71,7 @@ step() {
 		echo "ok: $name ($((SECONDS - began)) s)"
 		;;
 	77)
-		skipped=$((skipped + 1))
+		refused+=("$name: $(tail -n 1 "$log")")
 		echo "skipped: $name: $(tail -n 1 "$log")"
 		;;
 	*)
@@ -52,8 +83,25 @@ step() {
 	esac
 }
 
+note_skip() {
+	skips+=("$1")
+	echo "skipped: $1"
+}
+
+is_skipped() {
+	case "$skip" in *" $1 "*) return 0 ;; esac
+	return 1
+}
+
 close() {
-	echo "$passed passed, $failed failed, $skipped skipped"
+	local all=("${skips[@]}" "${refused[@]}")
+	[ ${#all[@]} -eq 0 ] || printf 'skipped: %s\n' "${all[@]}"
+	if [ -z "$may_skip" ] && [ ${#skips[@]} -gt 0 ]; then
+		echo "NOT OK: --no-skips: nothing may be skipped"
+		failed=$((failed + ${#skips[@]}))
+	fi
+	[ -z "$quick" ] || echo "left out by --quick: fuzzing, WEKA, 64-bit Arm, most lab tests"
+	echo "$passed passed, $failed failed, ${#all[@]} skipped"
 	[ "$failed" -eq 0 ] || exit 1
 	exit 0
 }
@@ -69,11 +117,19 @@ configure() {
 }
 
 unit_tests() {
-	meson test -C build-dev --print-errorlogs --no-rebuild
+	meson test -C build-dev --print-errorlogs --no-rebuild --no-suite bpf
 }
 
-peers() {
-	tools/install-packages tests/packages.txt || return 77
+# Each says by itself what it cannot load into this kernel: then all of it is skipped.
+kernel_programs() {
+	meson test -C build-dev --print-errorlogs --no-rebuild --suite bpf || return
+	grep -h '^skipped:' build-dev/meson-logs/testlog.txt && return 77
+	return 0
+}
+
+# Its own "there is no WEKA here" is no reason to skip it: it was installed.
+weka() {
+	tests/models/compare-weka build/vperf || return 1
 }
 
 fuzz() {
@@ -82,38 +138,55 @@ fuzz() {
 }
 
 arm64() {
-	tools/install-packages lab/packages-arm64.txt || return 77
+	tools/install-packages lab/packages-arm64.txt || return 1
 	tools/configure-cross arm64 build-arm64 --buildtype=release -Db_ndebug=false &&
 		ninja -C build-arm64
 }
 
+lab_tests() {
+	local began=$SECONDS
+	VPERF_BUILD=$PWD/build tests/lab/run ${full:+--full} ${quick:+--quick} --only "$only" | tee "$log"
+	read -r lab_passed lab_failed < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log")
+	passed=$((passed + ${lab_passed:-0})) failed=$((failed + ${lab_failed:-1}))
+	echo "lab tests took $((SECONDS - began)) s"
+}
+
 step "packages" tools/install-packages packages.txt lab/packages.txt || close
-step "packages of peers" peers
-step "configure, for developers" configure build-dev --native-file build-dev.ini || close
-step "build with -Werror, ASan and UBSan" ninja -C build-dev || close
-step "unit tests" unit_tests
-step "order of the folders" tools/check-includes
-step "format" tools/check-format
-step "documents" tools/check-documents build-dev
-mapfile -t scripts < <(git grep -lE '^#!.*\b(ba)?sh\b')
-step "shell scripts" shellcheck "${scripts[@]}"
-step "fuzzing, $fuzz_seconds s each" fuzz
+if [ -z "$only" ]; then
+	is_skipped weka || step "packages of peers" tools/install-packages tests/packages.txt
+	step "configure, for developers" configure build-dev --native-file build-dev.ini || close
+	step "build with -Werror, ASan and UBSan" ninja -C build-dev || close
+	step "unit tests" unit_tests
+	if is_skipped bpf; then
+		note_skip "bpf: programs in the kernel: by --skip"
+	else
+		step "bpf: programs in the kernel" kernel_programs
+	fi
+	step "order of the folders" tools/check-includes
+	step "format" tools/check-format
+	step "documents" tools/check-documents build-dev
+	mapfile -t scripts < <(git grep -lE '^#!.*\b(ba)?sh\b')
+	step "shell scripts" shellcheck "${scripts[@]}"
+	[ -n "$quick" ] || step "fuzzing, $fuzz_seconds s each" fuzz
+fi
 step "configure, for use" configure build --buildtype=release -Db_ndebug=false || close
 step "build, for use" ninja -C build || close
-step "model trees beside WEKA's" tests/models/compare-weka build/vperf
-
-step "build for 64-bit Arm" arm64
-
-if [ -n "$lab" ]; then
-	began=$SECONDS
-	VPERF_BUILD=$PWD/build tests/lab/run ${full:+--full} | tee "$log"
-	read -r lab_passed lab_failed < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log")
-	if [ -z "${lab_passed-}" ]; then
-		lab_passed=0 lab_failed=1
-	fi
-	passed=$((passed + lab_passed)) failed=$((failed + lab_failed))
-	echo "lab tests took $((SECONDS - began)) s"
+if is_skipped weka; then
+	note_skip "weka: model trees beside WEKA's: by --skip"
+elif [ -z "$only$quick" ]; then
+	step "weka: model trees beside WEKA's" weka
+fi
+if is_skipped arm64; then
+	note_skip "arm64: build and lab of 64-bit Arm: by --skip"
+	export VPERF_BUILD_ARM64=/nonexistent
+elif [ -n "$quick" ]; then
+	export VPERF_BUILD_ARM64=/nonexistent
 else
-	skipped=$((skipped + 1))
+	step "build for 64-bit Arm" arm64
+fi
+if is_skipped lab; then
+	note_skip "lab: a real KVM host with real guests: by --skip"
+else
+	lab_tests
 fi
 close

@@ -18,6 +18,7 @@ from .arch import ARCHES
 from .common import LAB, REPO, LabError, UsageError, build_dir, cache_dir, need_program, say
 
 STUCK = 40  # seconds; shorter lockups are those of a busy machine
+GUEST_LIMIT = 60  # seconds for each guest to boot; twice that in virtual time
 NMI_WAIT = 5  # seconds for a kernel that hangs to print where
 POLL = 0.1  # seconds between looks at what the lab host wrote
 OWNED = ("host", "vlab", "result.json", "scenario.scn")
@@ -105,12 +106,13 @@ class Machine:
         self.mode = mode
         self.arch = ARCHES[scenario.host.arch]
         self.accel = pick_accel(scenario.host, args.accel)
-        self.slow = 4 if scenario.host.icount else 1
+        self.slow = 2 if scenario.host.icount else 1
         self.out = Path(args.out).absolute()
         self.work = Path(tempfile.mkdtemp(prefix="run.", dir=cache_dir("run")))
         self.process = None
         self.tails = {}
         self.progress_offset = 0
+        self.guests_late = None  # when guests that boot take too long
         self.error = None
 
     @property
@@ -146,8 +148,7 @@ class Machine:
             if "'" in str(value):
                 raise LabError(f"the path {value} has a quote in it, which the lab cannot handle")
         initramfs.write_host(self.kernel, settings, self.work / "host.cpio")
-        plan.update(mode=self.mode, port=initramfs.CONTROL_PORT, boot_limit=180.0 * self.slow,
-                    jobs=initramfs.job_lines(self.scenario, "host"),
+        plan.update(mode=self.mode, port=initramfs.CONTROL_PORT, jobs=initramfs.job_lines(self.scenario, "host"),
                     start_all=getattr(self.args, "start", False))
         control = self.out / "vlab"
         (control / "plan.json").write_text(json.dumps(plan, indent=1) + "\n", encoding="utf-8")
@@ -236,6 +237,10 @@ class Machine:
         for line in whole.splitlines():
             if line.startswith("error: "):
                 raise LabError(line[7:])
+            if line.startswith("starting "):
+                self.guests_late = time.monotonic() + GUEST_LIMIT * self.slow * int(line.split()[1])
+            if line == "go" or line.startswith("command: "):
+                self.guests_late = None
             say(line)
 
     def _output(self):
@@ -267,6 +272,7 @@ class Machine:
             if not self.progress_offset and spent > boot_limit:
                 raise self._hang(f"the lab host was not up after {boot_limit:.0f} s")
             self._check_stuck()
+            self._check_guests()
             time.sleep(POLL)
         return self._result()
 
@@ -280,6 +286,15 @@ class Machine:
         for seconds in re.findall(r"soft lockup - CPU#\d+ stuck for (\d+)s", text):
             if int(seconds) >= STUCK:
                 raise self._hang("the lab host's kernel hangs")
+
+    def _check_guests(self):
+        """Guests that do not come up: the driver is told, and says where they hang; if it does not, it hangs
+        itself."""
+        late = self.guests_late and time.monotonic() - self.guests_late
+        if late and late > 0:
+            (self.out / "vlab" / "late").touch()
+        if late and late > GUEST_LIMIT:
+            raise self._hang("the lab host hangs while guests boot")
 
     def _result(self):
         try:

@@ -395,7 +395,7 @@ TESTS = [
     ("profile: a shared pCPU", SHARED, shared_pcpu),
     ("profile: guests come and go", COMINGS, guests_come_and_go),
 ]
-QUICK = ("profile: a busy guest",)
+QUICK = ()
 
 SUITES = ("bullseye", "bookworm", "trixie", "sid")
 
