@@ -523,10 +523,10 @@ char *vp_guest_watch_state(const struct vp_guest_watch *watch, const struct vp_v
 		return vp_strdup("the guest's kernel was not found before the recording ended");
 	VP_AUTO_FREE char *outcome =
 	    watch->user.outcome(watch->user.context, guest->pid, &guest->finding);
-	VP_AUTO_FREE char *lost =
-	    guest->lost_why ? vp_format("; lost for %.1f s: %s",
-					(double)guest->lost_ns / SECOND, guest->lost_why)
-			    : vp_strdup("");
+	VP_AUTO_FREE char *lost = guest->lost_why
+				      ? vp_format("; lost for %.1f s: %s",
+						  (double)guest->lost_ns / SECOND, guest->lost_why)
+				      : vp_strdup("");
 	if (guest->finding.derived)
 		return vp_format("the kernel has no BTF: its tasks are told, the mappings of its "
 				 "processes are not; %s%s",
