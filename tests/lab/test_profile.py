@@ -299,9 +299,9 @@ def guests_come_and_go(run, claims):
         shares = run.report("guest", "--vm", name)["shares"]
         claims.check(shares["os"] + shares["user"] > 0, f"{name} was sampled")
     ticks = run.duration_s() * 10000 * 2
-    report = run.report("unified")
-    claims.near("samples at 10 kHz of rate x time x pCPUs, %", 100 * report["samples"] / ticks, 100,
-                0.2 + 100 * late_share(report))
+    # What came late was filled in; each pCPU may have one gap at its end.
+    claims.near("samples at 10 kHz of rate x time x pCPUs, %",
+                100 * run.report("unified")["samples"] / ticks, 100, 1)
 
 
 # One guest in virtual time again: generated code, a program in a namespace of its own, and what goes wrong.
