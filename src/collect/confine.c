@@ -34,7 +34,7 @@ enum { NOBODY = 65534, FIRST_KEPT = 3, MOST_KEPT = 8 };
 static const unsigned allowed[] = {
     SYS_read,         SYS_write, SYS_pread64, SYS_mmap,          SYS_munmap,
     SYS_mremap,       SYS_brk,   SYS_madvise, SYS_exit,          SYS_exit_group,
-    SYS_rt_sigreturn, SYS_futex, SYS_close,   SYS_clock_gettime,
+    SYS_rt_sigreturn, SYS_futex, SYS_close,   SYS_clock_gettime, SYS_clock_nanosleep,
 };
 /* And for opening files to read. */
 static const unsigned allowed_to_reader[] = {

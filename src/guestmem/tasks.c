@@ -152,22 +152,28 @@ static bool read_cpu(const struct vp_guest_kernel *kernel, uint32_t number, uint
 	return true;
 }
 
-struct vp_error *vp_guest_cpus_find(const struct vp_guest_kernel *kernel, vp_guest_cpus *cpus)
+struct vp_error *vp_guest_cpus_find(const struct vp_guest_kernel *kernel, vp_guest_cpus *cpus,
+				    bool *unsettled)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
 	uint64_t offsets = vp_guest_kernel_symbol(kernel, pack->symbol.per_cpu_offset);
 	uint64_t ids = vp_guest_kernel_symbol(kernel, pack->symbol.nr_cpu_ids);
 	uint32_t count = 1;
 
+	*unsettled = false;
 	if (ids && (!vp_guest_view_u32(&kernel->view, ids, &count) || count > MOST_CPUS))
 		return vp_error_new("the kernel's number of CPUs is not one");
 	for (uint32_t i = 0; i < count && offsets; i++) {
 		struct vp_guest_task task;
 		struct vp_guest_cpu cpu;
 		uint64_t base;
-		if (vp_guest_view_u64(&kernel->view, offsets + 8ULL * i, &base) && base &&
-		    read_cpu(kernel, i, base, &cpu) && vp_guest_cpu_task(kernel, &cpu, &task))
+		if (!vp_guest_view_u64(&kernel->view, offsets + 8ULL * i, &base) || !base ||
+		    !read_cpu(kernel, i, base, &cpu))
+			continue;
+		if (vp_guest_cpu_task(kernel, &cpu, &task))
 			vp_vec_push(cpus, cpu);
+		else
+			*unsettled |= task.place != 0;
 	}
 	if (!cpus->count)
 		return vp_error_new("no CPU's current task was found in the kernel's memory");
@@ -179,6 +185,7 @@ bool vp_guest_cpu_task(const struct vp_guest_kernel *kernel, const struct vp_gue
 {
 	uint64_t place;
 
+	*ret = (struct vp_guest_task){0};
 	return vp_guest_memory_read(kernel->view.memory, cpu->current_gpa, &place, sizeof(place)) &&
 	       vp_guest_task_read(kernel, place, ret);
 }

@@ -42,9 +42,12 @@ struct vp_guest_cpu {
 };
 typedef VP_VEC(struct vp_guest_cpu) vp_guest_cpus;
 
-/* All CPUs that have a vCPU, by the APIC ids that the guest noted; KVM numbers vCPUs by these. */
-struct vp_error *vp_guest_cpus_find(const struct vp_guest_kernel *kernel,
-				    vp_guest_cpus *cpus) VP_MUST_CHECK;
+/*
+ * All CPUs that have a vCPU, by the APIC ids that the guest noted; KVM numbers vCPUs by these.
+ * *unsettled: there is a CPU whose current task is none at this moment; it is left out.
+ */
+struct vp_error *vp_guest_cpus_find(const struct vp_guest_kernel *kernel, vp_guest_cpus *cpus,
+				    bool *unsettled) VP_MUST_CHECK;
 /* The task that the CPU runs. */
 bool vp_guest_cpu_task(const struct vp_guest_kernel *kernel, const struct vp_guest_cpu *cpu,
 		       struct vp_guest_task *ret) VP_MUST_CHECK;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "guestmem/counts.h"
@@ -11,7 +12,13 @@
 #include "guestmem/orc.h"
 #include "guestmem/tasks.h"
 
-enum { LONGEST_REQUEST = 256 };
+enum {
+	LONGEST_REQUEST = 256,
+	/* At the CPUs' current tasks, and microseconds from one to the next: more than a few
+	   slices. */
+	MOST_LOOKS = 50,
+	LOOK_US = 4000,
+};
 
 struct worker {
 	const struct vp_guest_worker_options *options;
@@ -79,6 +86,23 @@ static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 	vp_buffer_deinit(&text);
 }
 
+/* A CPU may be at a task that is none for a moment, or that lies: another one comes, and the CPU is
+ * to be known from then on. */
+static struct vp_error *find_cpus(const struct vp_guest_kernel *kernel, vp_guest_cpus *cpus)
+{
+	bool unsettled = true;
+
+	for (unsigned looks = 0; looks < MOST_LOOKS; looks++) {
+		cpus->count = 0;
+		struct vp_error *error = vp_guest_cpus_find(kernel, cpus, &unsettled);
+		if (!unsettled || looks + 1 == MOST_LOOKS)
+			return error;
+		vp_error_free(error);
+		usleep(LOOK_US);
+	}
+	return NULL;
+}
+
 static struct vp_error *find_with(struct worker *worker, bool scan, const vp_kernel_packs *packs,
 				  vp_guest_cpus *cpus)
 {
@@ -92,7 +116,7 @@ static struct vp_error *find_with(struct worker *worker, bool scan, const vp_ker
 	if (worker->kernel.lacks && worker->kernel.route == VP_PACK_READ)
 		return NULL;
 	VP_TRY(vp_guest_kernel_check(&worker->kernel));
-	return vp_guest_cpus_find(&worker->kernel, cpus);
+	return find_cpus(&worker->kernel, cpus);
 }
 
 static struct vp_error *find(struct worker *worker, bool scan)

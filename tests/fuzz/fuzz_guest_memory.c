@@ -27,9 +27,10 @@ static void dump_all(const struct vp_guest_kernel *kernel)
 	VP_AUTO_CLOSE int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	vp_guest_cpus cpus = {0};
 	size_t processes;
+	bool unsettled;
 
 	vp_error_free(vp_guest_kernel_check(kernel));
-	vp_error_free(vp_guest_cpus_find(kernel, &cpus));
+	vp_error_free(vp_guest_cpus_find(kernel, &cpus, &unsettled));
 	vp_guest_dump_see(dump, kernel, kernel->text + kernel->pack.symbol.init_task.offset, 0, 1);
 	vp_guest_dump_keep(dump, kernel);
 	vp_error_free(vp_guest_dump_write(dump, kernel, nowhere, true, &processes));

@@ -49,11 +49,12 @@ def naming_of_threads(run):
     """Thread's name → [samples named right, not named, named wrong] of those in its function, once
     the kernel was found."""
     truth, found = truth_of(run), False
+    pid = next(str(vm["pid"]) for vm in run.info()["vms"] if vm["name"] == "g1")
     counts = {who[2]: [0, 0, 0] for _, who in truth}
     for sample in guest_samples(run):
         ip, named = int(sample["ip"], 16), int(sample["flags"], 16) & BY_MEMORY
         expected = [who for (start, end), who in truth if start <= ip < end]
-        found |= named != 0
+        found |= named != 0 and sample["pid"] == pid
         if found and sample["mode"] == GUEST_USER and expected:
             got = (int(sample["guest_pid"]), int(sample["guest_tid"]), sample["comm"])
             counts[expected[0][2]][1 if not named else 0 if got == expected[0] else 2] += 1

@@ -284,6 +284,7 @@ static void test_kernel_found(void **state)
 			vp_guest_cpus cpus = {0};
 			struct vp_guest_task task;
 			struct opened opened;
+			bool unsettled;
 			built_kernel(&guest, (enum built_layout)layout);
 			open_guest(&opened);
 			/* A window that is looked through must hold 8 MiB. */
@@ -296,14 +297,40 @@ static void test_kernel_found(void **state)
 			assert_memory_equal(&opened.kernel.pack.at, &guest.pack.at,
 					    sizeof(guest.pack.at));
 			expect_no_error(vp_guest_kernel_check(&opened.kernel));
-			expect_no_error(vp_guest_cpus_find(&opened.kernel, &cpus));
+			expect_no_error(vp_guest_cpus_find(&opened.kernel, &cpus, &unsettled));
 			assert_int_equal(cpus.count, 1);
+			assert_false(unsettled);
 			assert_true(vp_guest_cpu_task(&opened.kernel, &cpus.at[0], &task));
 			assert_string_equal(task.comm, "init");
 			assert_int_equal(task.root, BUILT_CR3);
 			vp_vec_deinit(&cpus);
 			close_guest(&opened);
 		}
+}
+
+/* The name of the task that runs at this moment has no end: who looks again may find another task.
+ */
+static void test_current_task_is_none(void **state)
+{
+	vp_guest_cpus cpus = {0};
+	struct vp_guest_task task;
+	struct opened opened;
+	bool unsettled;
+
+	built_kernel(&guest, BUILT_OLD);
+	open_kernel(&opened);
+	expect_no_error(vp_guest_cpus_find(&opened.kernel, &cpus, &unsettled));
+	assert_true(vp_guest_cpu_task(&opened.kernel, &cpus.at[0], &task));
+	char *comm = built_at(&guest, task.place + guest.pack.at.task_comm);
+	memset(comm, 'A', sizeof(task.comm));
+	close_guest(&opened);
+	cpus.count = 0;
+	open_kernel(&opened);
+	expect_error(vp_guest_cpus_find(&opened.kernel, &cpus, &unsettled),
+		     "no CPU's current task");
+	assert_true(unsettled);
+	vp_vec_deinit(&cpus);
+	close_guest(&opened);
 }
 
 static void test_no_kernel(void **state)
@@ -961,6 +988,7 @@ int main(void)
 	    cmocka_unit_test(test_btf),
 	    cmocka_unit_test(test_btf_recursion),
 	    cmocka_unit_test(test_kernel_found),
+	    cmocka_unit_test(test_current_task_is_none),
 	    cmocka_unit_test(test_no_kernel),
 	    cmocka_unit_test(test_pack_text),
 	    cmocka_unit_test(test_pack_cached),
