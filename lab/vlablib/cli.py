@@ -65,6 +65,8 @@ def _parser():
     run = lab_verb("run", "run a scenario and bring the results back")
     run.add_argument("--timeout", metavar="S", type=float, default=600.0,
                      help="give up after this many seconds (default 600)")
+    run.add_argument("--silence", metavar="S", type=float,
+                     help="take the lab for dead when no step of it begins or ends for so many seconds")
     shell = lab_verb("shell", "a prompt on the lab host; guests start by hand with lab-guest")
     shell.add_argument("--start", action="store_true", help="start the scenario's guests at once")
     fetch = verbs.add_parser("fetch", help="fetch kernels ahead of time, after which no network is needed")

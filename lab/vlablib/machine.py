@@ -113,6 +113,7 @@ class Machine:
         self.tails = {}
         self.progress_offset = 0
         self.guests_late = None  # when guests that boot take too long
+        self.heard = time.monotonic()  # when there was progress last
         self.error = None
 
     @property
@@ -234,6 +235,8 @@ class Machine:
             text = handle.read()
         whole = text[:text.rfind("\n") + 1]
         self.progress_offset += len(whole.encode())
+        if whole:
+            self.heard = time.monotonic()
         for line in whole.splitlines():
             if line.startswith("error: "):
                 raise LabError(line[7:])
@@ -271,6 +274,8 @@ class Machine:
                 raise self._hang(f"the lab host did not finish within {limit:.0f} s (--timeout)")
             if not self.progress_offset and spent > boot_limit:
                 raise self._hang(f"the lab host was not up after {boot_limit:.0f} s")
+            if self.args.silence and time.monotonic() - self.heard > self.args.silence:
+                raise self._hang(f"nothing was heard of the lab host for {self.args.silence:.0f} s")
             self._check_stuck()
             self._check_guests()
             time.sleep(POLL)

@@ -147,9 +147,9 @@ def is_virtual(scenario):
     return "icount=yes" in scenario
 
 
-def run_scenario(text, directory, timeout=900):
-    """Runs the scenario given as text; results go to `directory`. The one limit of time that there is
-    for all that it waits for is generous: a lab that goes on takes a sixth of it."""
+def run_scenario(text, directory, timeout=900, silence=300):
+    """Runs the scenario given as text; results go to `directory`. The limits of time for all that it waits for
+    are generous: a lab that goes on takes a quarter of either."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     build = BUILD_ARM64 if "arch=arm64" in text else BUILD
@@ -157,7 +157,7 @@ def run_scenario(text, directory, timeout=900):
         scenario.write(text)
     try:
         done = subprocess.run([str(REPOSITORY / "lab" / "vlab"), "run", scenario.name, "--out",
-                               str(directory), "--force", "--timeout", str(timeout)],
+                               str(directory), "--force", "--timeout", str(timeout), "--silence", str(silence)],
                               capture_output=True, text=True,
                               env={**os.environ, "VLAB_VPERF_BUILD": str(build)})
     finally:
