@@ -304,9 +304,9 @@ def guests_come_and_go(run, claims):
                 100 * run.report("unified")["samples"] / ticks, 100, 1)
 
 
-# One guest in virtual time again: generated code, a program in a namespace of its own, and what goes wrong.
+# Generated code, a program in a namespace of its own, and what goes wrong.
 ODD = f"""
-host pcpus=1 icount=yes
+host pcpus=1
 guest g1 vcpus=1 memory=256 agent=yes append="nokaslr"
 file g1 tests/lab/contained /bin/contained
 {start("g1", "jit")}
