@@ -20,7 +20,7 @@ const void *vp_key_set_key(const struct vp_key_set *set, uint32_t number)
 
 uint32_t vp_key_set_add(struct vp_key_set *set, const void *key, bool *inserted)
 {
-	uint64_t hash = XXH3_64bits_withSeed(key, set->key_size, vp_hash_seed);
+	uint64_t hash = XXH3_64bits_withSeed(key, set->key_size, vp_hash_seed());
 	uint32_t *first = vp_map_insert(&set->first, hash, set->count, inserted);
 	uint32_t last = *first;
 

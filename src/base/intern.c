@@ -19,7 +19,7 @@ void vp_intern_deinit(struct vp_intern *intern)
 
 static uint32_t *slot_of(const struct vp_intern *intern, const char *text, size_t size)
 {
-	uint32_t i = (uint32_t)XXH3_64bits_withSeed(text, size, vp_hash_seed) & intern->mask;
+	uint32_t i = (uint32_t)XXH3_64bits_withSeed(text, size, vp_hash_seed()) & intern->mask;
 
 	for (; intern->slots[i]; i = (i + 1) & intern->mask) {
 		const char *known = intern->strings.at[intern->slots[i] - 1];

@@ -34,7 +34,7 @@ uint32_t *vp_map_insert(struct vp_map *map, uint64_t key, uint32_t value, bool *
  * each process otherwise. */
 static inline uint64_t vp_hash64(uint64_t x)
 {
-	x ^= vp_hash_seed;
+	x ^= vp_hash_seed();
 	x ^= x >> 33;
 	x *= 0xff51afd7ed558ccdULL;
 	x ^= x >> 33;

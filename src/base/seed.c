@@ -4,7 +4,12 @@
 #include <sys/random.h>
 #include <time.h>
 
-uint64_t vp_hash_seed;
+static uint64_t hash_seed;
+
+uint64_t vp_hash_seed(void)
+{
+	return hash_seed;
+}
 
 uint64_t vp_seed_new(void)
 {
@@ -20,5 +25,5 @@ uint64_t vp_seed_new(void)
 
 static __attribute__((constructor)) void choose_seed(void)
 {
-	vp_hash_seed = vp_seed_new();
+	hash_seed = vp_seed_new();
 }

@@ -9,7 +9,7 @@
  * Chosen when the program starts, before any of it is confined: who chooses keys of our hash maps
  * (a guest does) cannot choose colliding ones. No order of output may depend on it.
  */
-extern uint64_t vp_hash_seed;
+uint64_t vp_hash_seed(void) __attribute__((const));
 /* Another one each time. Does not wait, not even soon after the boot. */
 uint64_t vp_seed_new(void);
 

@@ -74,7 +74,7 @@ static void take_mapping(void *context, const struct vp_proc_mapping *seen)
 	image->pid = maps->spaces.at[mapping.space].pid;
 	image->start = mapping.start;
 	image->end = mapping.end;
-	uint64_t hash = XXH3_64bits_withSeed(&mapping, sizeof(mapping), vp_hash_seed);
+	uint64_t hash = XXH3_64bits_withSeed(&mapping, sizeof(mapping), vp_hash_seed());
 	vp_map_insert(&maps->known_mappings, hash, 0, &is_new);
 	if (is_new)
 		vp_vec_push(&maps->mappings, mapping);
