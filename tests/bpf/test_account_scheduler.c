@@ -53,8 +53,8 @@ static struct scene begin(void)
 }
 
 /*
- * Those in the run queues are those whose state says so, but for a switch that the kernel did not
- * tell: seen now and then on a busy machine, the wait before it stays counted.
+ * Those in the run queues are those whose state says so, but for a switch that the account missed:
+ * seen in about one run in ten, the cause is not known. The wait before it stays counted.
  */
 static void expect_waiting(const struct rig *rig)
 {
