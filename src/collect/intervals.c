@@ -12,7 +12,7 @@
 #include "collect/clock.h"
 #include "collect/counters.h"
 #include "collect/guest_places.h"
-#include "collect/sampler.h"
+#include "collect/host.h"
 #include "collect/turns.h"
 #include "intervals.skel.h"
 
@@ -131,7 +131,7 @@ static void set_plan(struct vp_intervals *intervals)
 	const struct vp_recipe *recipe = intervals->options.recipe;
 	struct intervals_bpf__rodata *plan = intervals->programs->rodata;
 
-	plan->vendor = vp_sampler_vendor();
+	plan->vendor = vp_host_vendor();
 	plan->unit = recipe->unit;
 	plan->per = recipe->per;
 	plan->native = recipe->native;
@@ -201,11 +201,7 @@ static struct vp_error *load(struct vp_intervals *intervals)
 {
 	struct bpf_program *program;
 
-	if (access("/sys/kernel/btf/vmlinux", R_OK))
-		return vp_error_errno(errno,
-				      "cannot read '/sys/kernel/btf/vmlinux': the interval "
-				      "programs need a kernel with BTF (CONFIG_DEBUG_INFO_BTF)");
-	vp_sampler_quiet();
+	VP_TRY(vp_host_expect_btf("interval"));
 	intervals->programs = intervals_bpf__open();
 	if (!intervals->programs)
 		return vp_error_errno(errno, "cannot open the interval programs");
@@ -222,12 +218,7 @@ static struct vp_error *load(struct vp_intervals *intervals)
 		result = fill_places(intervals);
 	if (!result)
 		result = fill_counters(intervals);
-	if (result == -EPERM || result == -EACCES)
-		return vp_error_new("cannot load programs into the kernel: root (or CAP_BPF and "
-				    "CAP_PERFMON) is needed");
-	return result
-		   ? vp_error_errno(-result, "cannot load the interval programs into this kernel")
-		   : NULL;
+	return result ? vp_host_load_error(result, "interval") : NULL;
 }
 
 static void note_missing(struct vp_intervals *intervals, const char *what)

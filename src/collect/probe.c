@@ -6,12 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <bpf/btf.h>
-#include <bpf/libbpf.h>
-
 #include "base/macros.h"
 #include "collect/account.h"
 #include "collect/clock.h"
+#include "collect/host.h"
 #include "collect/intervals.h"
 #include "collect/pcpus.h"
 #include "collect/sampler.h"
@@ -31,14 +29,14 @@ static bool probe_root(char *detail, size_t size)
 
 static bool probe_btf(char *detail, size_t size)
 {
-	bool found = !access("/sys/kernel/btf/vmlinux", R_OK);
+	bool found = !access(VP_HOST_BTF, R_OK);
 
-	return say(found, detail, size, found ? "/sys/kernel/btf/vmlinux" : strerror(errno));
+	return say(found, detail, size, found ? VP_HOST_BTF : strerror(errno));
 }
 
 static bool probe_kvm(char *detail, size_t size)
 {
-	enum vp_vendor vendor = vp_sampler_vendor();
+	enum vp_vendor vendor = vp_host_vendor();
 
 	static const char *const names[] = {
 	    [VP_VENDOR_UNKNOWN] = "no KVM: neither kvm_amd nor kvm_intel is loaded",
@@ -50,22 +48,9 @@ static bool probe_kvm(char *detail, size_t size)
 	return say(vendor != VP_VENDOR_UNKNOWN, detail, size, names[vendor]);
 }
 
-/* Whether the BTF of `module` (or of the kernel itself) describes `type`. */
-static bool btf_has(const char *module, const char *type)
-{
-	struct btf *kernel = btf__load_vmlinux_btf();
-	struct btf *own = kernel ? btf__load_module_btf(module, kernel) : NULL;
-	bool found = (own && btf__find_by_name_kind(own, type, BTF_KIND_STRUCT) > 0) ||
-		     (kernel && btf__find_by_name_kind(kernel, type, BTF_KIND_STRUCT) > 0);
-
-	btf__free(own);
-	btf__free(kernel);
-	return found;
-}
-
 static bool probe_kvm_btf(char *detail, size_t size)
 {
-	bool found = btf_has("kvm", "kvm_vcpu");
+	bool found = vp_host_has_struct("kvm", "kvm_vcpu");
 
 	return say(found, detail, size,
 		   found ? "struct kvm_vcpu is described" : "struct kvm_vcpu is not described");
@@ -73,15 +58,15 @@ static bool probe_kvm_btf(char *detail, size_t size)
 
 static bool probe_as_root(char *detail, size_t size)
 {
-	if (vp_sampler_vendor() == VP_VENDOR_INTEL)
+	if (vp_host_vendor() == VP_VENDOR_INTEL)
 		return say(false, detail, size, "VMX keeps CR3 where only the CPU reads it");
-	if (vp_sampler_vendor() == VP_VENDOR_ARM)
+	if (vp_host_vendor() == VP_VENDOR_ARM)
 		return say(false, detail, size, "not read from Arm's vCPUs");
-	if (vp_sampler_vendor() == VP_VENDOR_UNKNOWN)
+	if (vp_host_vendor() == VP_VENDOR_UNKNOWN)
 		return say(false, detail, size, "no KVM");
-	if (btf_has("kvm_amd", "vcpu_svm"))
+	if (vp_host_has_struct("kvm_amd", "vcpu_svm"))
 		return say(true, detail, size, "CR3 is read from the VMCB");
-	bool found = btf_has("kvm", "kvm_vcpu");
+	bool found = vp_host_has_struct("kvm", "kvm_vcpu");
 	return say(found, detail, size,
 		   found ? "CR3 is read from the VMCB, found behind struct kvm_vcpu"
 			 : "neither struct vcpu_svm nor kvm_vcpu is described");

@@ -56,10 +56,4 @@ struct vp_sampler_identity_counts
 vp_sampler_identity_counts(const struct vp_sampler *sampler, uint32_t pid,
 			   const struct vp_guest_finding *finding);
 
-/* Keeps libbpf's own chatter from the terminal. */
-void vp_sampler_quiet(void);
-
-/* Which vendor's KVM this kernel runs (enum vp_vendor). */
-enum vp_vendor vp_sampler_vendor(void);
-
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "collect/clock.h"
+#include "collect/host.h"
 #include "collect/vm_scan.h"
 #include "recording/place.h"
 
@@ -97,9 +98,9 @@ static struct vp_error *open_account(struct vp_recorder *recorder)
 {
 	if (!recorder->options.with_account)
 		return NULL;
-	struct vp_error *error = vp_account_writer_open(&recorder->vms, vp_sampler_vendor(),
-							recorder->options.with_states, take_account,
-							recorder, &recorder->account);
+	struct vp_error *error =
+	    vp_account_writer_open(&recorder->vms, vp_host_vendor(), recorder->options.with_states,
+				   take_account, recorder, &recorder->account);
 	if (error && recorder->options.no_samples)
 		return error;
 	if (error)
