@@ -580,12 +580,15 @@ struct vp_error *vp_intervals_begin(struct vp_intervals *intervals)
 	return switch_triggers(intervals, true);
 }
 
-struct vp_error *vp_intervals_drain(struct vp_intervals *intervals, int timeout_ms)
+int vp_intervals_fd(const struct vp_intervals *intervals)
 {
-	int result = timeout_ms ? ring_buffer__poll(intervals->rings, timeout_ms) : 0;
+	return ring_buffer__epoll_fd(intervals->rings);
+}
 
-	if (result >= 0)
-		result = ring_buffer__consume(intervals->rings);
+struct vp_error *vp_intervals_drain(struct vp_intervals *intervals)
+{
+	int result = ring_buffer__consume(intervals->rings);
+
 	return result >= 0 || result == -EINTR
 		   ? NULL
 		   : vp_error_errno(-result, "cannot read the rings of the interval programs");

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 
 #include <bpf/bpf.h>
@@ -273,14 +272,10 @@ static struct vp_error *read_error(int result)
 	return vp_error_errno(-result, "cannot read the per-CPU buffers");
 }
 
-struct vp_error *vp_sampler_wait(struct vp_sampler *sampler, int timeout_ms)
+int vp_sampler_fd(const struct vp_sampler *sampler)
 {
-	struct epoll_event events[1];
-	int fd = sampler->buffer ? perf_buffer__epoll_fd(sampler->buffer)
-				 : ring_buffer__epoll_fd(sampler->doorbell);
-	int result = epoll_wait(fd, events, 1, timeout_ms);
-
-	return read_error(result < 0 ? -errno : 0);
+	return sampler->buffer ? perf_buffer__epoll_fd(sampler->buffer)
+			       : ring_buffer__epoll_fd(sampler->doorbell);
 }
 
 struct vp_error *vp_sampler_drain(struct vp_sampler *sampler)

@@ -26,8 +26,8 @@ struct vp_sampler_options {
 };
 struct vp_error *vp_sampler_start(const struct vp_sampler_options *options,
 				  struct vp_sampler **ret) VP_MUST_CHECK;
-/* Waits until a buffer is half full or `timeout_ms` has passed. */
-struct vp_error *vp_sampler_wait(struct vp_sampler *sampler, int timeout_ms) VP_MUST_CHECK;
+/* A descriptor that can be read once a buffer is half full. */
+int vp_sampler_fd(const struct vp_sampler *sampler);
 /* Hands over everything there is, pCPU by pCPU. */
 struct vp_error *vp_sampler_drain(struct vp_sampler *sampler) VP_MUST_CHECK;
 /* Records that found the buffer of this pCPU full, from the start until now. */

@@ -34,7 +34,7 @@ static const struct folder {
 	const char *name;
 	const char *files; /* a pattern of fnmatch(3) */
 } folders[] = {
-    {"host", "@(metadata|vcpus|cpu+([0-9]))" HALF_WRITTEN},
+    {"host", "@(metadata|account|vcpus|?(intervals-)cpu+([0-9]))" HALF_WRITTEN},
     {"packs", "+([0-9a-f]).pack" HALF_WRITTEN},
     {".", "@(recording|vms|cgroups|recipe|host.maps|guest-*.@(maps|orc))" HALF_WRITTEN},
 };

@@ -17,13 +17,14 @@ void vp_recording_deinit(struct vp_recording *recording)
 	free(recording->tool);
 	free(recording->hostname);
 	free(recording->kernel);
+	free(recording->instruments);
 	free(recording->trigger);
 	free(recording->command);
 	free(recording->note);
 	*recording = (struct vp_recording){0};
 }
 
-void vp_recording_describe(struct vp_recording *recording, const char *trigger, const char *command)
+void vp_recording_describe(struct vp_recording *recording, const char *command)
 {
 	struct utsname names;
 
@@ -31,9 +32,29 @@ void vp_recording_describe(struct vp_recording *recording, const char *trigger, 
 	recording->tool = vp_strdup(VPERF_VERSION);
 	recording->hostname = vp_strdup(names.nodename);
 	recording->kernel = vp_strdup(names.release);
-	recording->trigger = vp_strdup(trigger);
+	recording->instruments = vp_strdup("");
+	recording->trigger = vp_strdup("");
 	recording->command = vp_strdup(command ? command : "");
 	recording->note = vp_strdup("");
+}
+
+bool vp_recording_has_instrument(const struct vp_recording *recording, const char *name)
+{
+	struct vp_cursor words =
+	    vp_cursor_of(recording->instruments, strlen(recording->instruments));
+
+	for (struct vp_slice word; (word = vp_cursor_word(&words)).size;)
+		if (vp_slice_is(word, name))
+			return true;
+	return false;
+}
+
+void vp_recording_add_instrument(struct vp_recording *recording, const char *name)
+{
+	char *before = recording->instruments;
+
+	recording->instruments = vp_format("%s%s%s", before, before[0] ? " " : "", name);
+	free(before);
 }
 
 char *vp_recording_maps_path(const char *path, const vp_vms *vms, const struct vp_vm *vm)
@@ -62,6 +83,20 @@ bool vp_recording_has_intervals(const char *path)
 	return !access(recipe, F_OK);
 }
 
+bool vp_recording_is_of_intervals(const char *path)
+{
+	struct vp_recording about;
+	struct vp_error *error = vp_recording_read(path, &about);
+
+	if (error) {
+		vp_error_free(error);
+		return vp_recording_has_intervals(path);
+	}
+	bool alone = !strcmp(about.instruments, "intervals");
+	vp_recording_deinit(&about);
+	return alone;
+}
+
 /* One line `KEY VALUE`; newlines inside the value become blanks. */
 static void write_text(struct vp_buffer *out, const char *key, const char *value)
 {
@@ -85,6 +120,7 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	write_text(&out, "tool", recording->tool);
 	write_text(&out, "hostname", recording->hostname);
 	write_text(&out, "kernel", recording->kernel);
+	write_text(&out, "instruments", recording->instruments);
 	write_text(&out, "trigger", recording->trigger);
 	write_text(&out, "command", recording->command);
 	write_text(&out, "note", recording->note);
@@ -94,8 +130,11 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	write_number(&out, "pcpus", recording->pcpus);
 	write_number(&out, "start", recording->start);
 	if (recording->end) {
-		write_number(&out, "records", recording->records);
-		write_number(&out, "lost", recording->lost);
+		for (int class = 0; class < VP_STREAM_CLASSES; class ++)
+			if (recording->records[class] || recording->lost[class])
+				vp_buffer_printf(&out, "streams %s %" PRIu64 " %" PRIu64 "\n",
+						 vp_stream_class_name(class),
+						 recording->records[class], recording->lost[class]);
 		write_number(&out, "end", recording->end);
 	}
 	struct vp_error *error = vp_file_publish(file, out.bytes, out.size);
@@ -111,6 +150,18 @@ static void read_text(struct vp_cursor *line, char **ret)
 	*ret = vp_strndup(rest.bytes, rest.size);
 }
 
+static void read_streams(struct vp_cursor *line, struct vp_recording *recording)
+{
+	struct vp_slice name = vp_cursor_word(line);
+	uint64_t records = vp_cursor_decimal(line), lost = vp_cursor_decimal(line);
+
+	for (int class = 0; class < VP_STREAM_CLASSES; class ++)
+		if (vp_slice_is(name, vp_stream_class_name(class))) {
+			recording->records[class] = records;
+			recording->lost[class] = lost;
+		}
+}
+
 /* Takes one line of `recording`; an unknown key is a newer version's and is passed over. */
 static void recording_line(struct vp_cursor *line, void *into)
 {
@@ -119,17 +170,19 @@ static void recording_line(struct vp_cursor *line, void *into)
 	const struct {
 		const char *key;
 		char **value;
-	} texts[] = {{"tool", &recording->tool},       {"hostname", &recording->hostname},
-		     {"kernel", &recording->kernel},   {"trigger", &recording->trigger},
-		     {"command", &recording->command}, {"note", &recording->note}};
+	} texts[] = {{"tool", &recording->tool},
+		     {"hostname", &recording->hostname},
+		     {"kernel", &recording->kernel},
+		     {"trigger", &recording->trigger},
+		     {"instruments", &recording->instruments},
+		     {"command", &recording->command},
+		     {"note", &recording->note}};
 	const struct {
 		const char *key;
 		uint64_t *value;
 	} numbers[] = {{"period_ns", &recording->period_ns},
 		       {"start", &recording->start},
-		       {"end", &recording->end},
-		       {"records", &recording->records},
-		       {"lost", &recording->lost}};
+		       {"end", &recording->end}};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
 		if (vp_slice_is(key, texts[i].key)) {
@@ -139,6 +192,8 @@ static void recording_line(struct vp_cursor *line, void *into)
 	for (size_t i = 0; i < VP_ARRAY_SIZE(numbers); i++)
 		if (vp_slice_is(key, numbers[i].key))
 			*numbers[i].value = vp_cursor_decimal(line);
+	if (vp_slice_is(key, "streams"))
+		read_streams(line, recording);
 	if (vp_slice_is(key, "by_time"))
 		recording->by_time = vp_cursor_decimal(line) != 0;
 	if (vp_slice_is(key, "chains"))
@@ -188,6 +243,7 @@ struct vp_error *vp_recording_read(const char *path, struct vp_recording *ret)
 	default_text(&ret->hostname);
 	default_text(&ret->kernel);
 	default_text(&ret->trigger);
+	default_text(&ret->instruments);
 	default_text(&ret->command);
 	default_text(&ret->note);
 	if (!error && !ret->period_ns)

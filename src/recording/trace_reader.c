@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -16,6 +15,7 @@ struct vp_stream_reader {
 	struct vp_stream_cursor cursor; /* first: see vp_stream_next() */
 	char *path;
 	int fd;
+	enum vp_stream_class class;
 	uint32_t cpu;
 	char *window;     /* a stretch of the file … */
 	uint64_t offset;  /* … from here … */
@@ -187,22 +187,21 @@ struct vp_stream_health vp_stream_health(const struct vp_stream_reader *stream)
 	return health;
 }
 
-static int by_cpu(const void *a, const void *b)
+enum vp_stream_class vp_stream_class(const struct vp_stream_reader *stream)
+{
+	return stream->class;
+}
+
+static int by_class_and_cpu(const void *a, const void *b)
 {
 	const struct vp_stream_reader *const *left = a, *const *right = b;
+
+	if ((*left)->class != (*right)->class)
+		return (*left)->class < (*right)->class ? -1 : 1;
 	return ((*left)->cpu > (*right)->cpu) - ((*left)->cpu < (*right)->cpu);
 }
 
-static bool is_stream(const char *name, uint32_t *cpu)
-{
-	int end = 0;
-
-	*cpu = VP_STREAM_STATES;
-	return !strcmp(name, VP_STREAM_STATES_NAME) ||
-	       (sscanf(name, "cpu%" SCNu32 "%n", cpu, &end) == 1 && !name[end]);
-}
-
-struct vp_error *vp_trace_open(const char *path, vp_stream_readers *streams)
+struct vp_error *vp_trace_open(const char *path, unsigned classes, vp_stream_readers *streams)
 {
 	DIR *directory = opendir(path);
 	struct vp_error *error = NULL;
@@ -210,14 +209,15 @@ struct vp_error *vp_trace_open(const char *path, vp_stream_readers *streams)
 	if (!directory)
 		return vp_error_errno(errno, "cannot open trace directory '%s'", path);
 	for (struct dirent *entry; !error && (entry = readdir(directory));) {
-		uint32_t cpu;
-		if (!is_stream(entry->d_name, &cpu))
+		struct vp_stream_id id;
+		if (!vp_stream_of_file(entry->d_name, &id) || !(classes & VP_STREAMS(id.class)))
 			continue;
 		VP_AUTO_FREE char *file = vp_format("%s/%s", path, entry->d_name);
 		struct vp_stream_reader *stream = NULL;
 		error = vp_stream_open(file, &stream);
 		if (!error) {
-			stream->cpu = cpu;
+			stream->class = id.class;
+			stream->cpu = id.pcpu;
 			vp_vec_push(streams, stream);
 		}
 	}
@@ -225,7 +225,7 @@ struct vp_error *vp_trace_open(const char *path, vp_stream_readers *streams)
 	if (error)
 		vp_trace_close(streams);
 	else if (streams->count)
-		qsort(streams->at, streams->count, sizeof(*streams->at), by_cpu);
+		qsort(streams->at, streams->count, sizeof(*streams->at), by_class_and_cpu);
 	return error;
 }
 

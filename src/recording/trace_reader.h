@@ -60,13 +60,17 @@ static inline const struct vp_record_header *vp_stream_next(struct vp_stream_rea
  * stream that wants only its end: what lies before a packet there counts as damage.
  */
 void vp_stream_seek_tail(struct vp_stream_reader *stream, uint64_t bytes);
-/* Of whose stream it is; VP_STREAM_STATES: the vCPUs'. */
+/* The pCPU whose stream it is, or VP_NO_PCPU. */
 uint32_t vp_stream_cpu(const struct vp_stream_reader *stream);
 const char *vp_stream_path(const struct vp_stream_reader *stream);
 struct vp_stream_health vp_stream_health(const struct vp_stream_reader *stream);
 
-/* Opens every stream of the trace in directory `path`, by number of pCPU; the vCPUs' is last. */
-struct vp_error *vp_trace_open(const char *path, vp_stream_readers *streams) VP_MUST_CHECK;
+enum vp_stream_class vp_stream_class(const struct vp_stream_reader *stream);
+
+/* Opens the streams of these classes (VP_STREAMS()) of the trace in directory `path`: class after
+ * class, in order of the pCPUs. */
+struct vp_error *vp_trace_open(const char *path, unsigned classes,
+			       vp_stream_readers *streams) VP_MUST_CHECK;
 void vp_trace_close(vp_stream_readers *streams);
 
 #endif

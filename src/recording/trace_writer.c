@@ -18,22 +18,20 @@
 enum { LONG_RUN = 8 * 1024, USUAL_PACKET = 2 * LONG_RUN };
 
 struct stream {
-	uint32_t cpu;
+	struct vp_stream_id id;
 	int fd;
 	uint64_t file_size;
 	struct vp_buffer records; /* not written yet */
 	uint64_t n_records;       /* in them */
 	uint64_t first_time, last_time;
 	uint64_t seq;
-	uint64_t lost_before, unwritten, lost_said;
+	uint64_t lost_before, written, unwritten, lost_said;
 };
 
 struct vp_trace_writer {
 	char *path;
 	uint8_t uuid[16];
-	VP_VEC(struct stream *) streams; /* by cpu; NULL where there is none */
-	struct stream *states;           /* NULL: none */
-	uint64_t written;
+	VP_VEC(struct stream *) streams[VP_STREAM_CLASSES]; /* by pCPU; NULL where there is none */
 	int failure;
 };
 
@@ -91,21 +89,22 @@ void vp_trace_writer_free(struct vp_trace_writer *writer)
 {
 	if (!writer)
 		return;
-	vp_vec_each (&writer->streams, stream)
-		stream_free(*stream);
-	stream_free(writer->states);
-	vp_vec_deinit(&writer->streams);
+	for (int class = 0; class < VP_STREAM_CLASSES; class ++) {
+		vp_vec_each (&writer->streams[class], stream)
+			stream_free(*stream);
+		vp_vec_deinit(&writer->streams[class]);
+	}
 	free(writer->path);
 	free(writer);
 }
 
-static struct stream *stream_new(struct vp_trace_writer *writer, uint32_t cpu)
+static struct stream *stream_new(struct vp_trace_writer *writer, struct vp_stream_id id)
 {
-	VP_AUTO_FREE char *path = cpu == VP_STREAM_STATES
-				      ? vp_format("%s/" VP_STREAM_STATES_NAME, writer->path)
-				      : vp_format("%s/cpu%u", writer->path, cpu);
+	VP_AUTO_FREE char *file = vp_stream_file(id);
+	VP_AUTO_FREE char *path = vp_format("%s/%s", writer->path, file);
 	struct stream *stream = vp_alloc(sizeof(*stream));
-	stream->cpu = cpu;
+
+	stream->id = id;
 	stream->fd =
 	    open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND | O_CLOEXEC, 0644);
 	if (stream->fd < 0)
@@ -116,15 +115,16 @@ static struct stream *stream_new(struct vp_trace_writer *writer, uint32_t cpu)
 	return stream;
 }
 
-static struct stream *stream_of(struct vp_trace_writer *writer, uint32_t cpu)
+static struct stream *stream_of(struct vp_trace_writer *writer, struct vp_stream_id id)
 {
-	while (cpu != VP_STREAM_STATES && writer->streams.count <= cpu)
-		vp_vec_push(&writer->streams, NULL);
-	struct stream **place =
-	    cpu == VP_STREAM_STATES ? &writer->states : &writer->streams.at[cpu];
-	if (!*place)
-		*place = stream_new(writer, cpu);
-	return *place;
+	size_t place = vp_stream_class_is_per_pcpu(id.class) ? id.pcpu : 0;
+
+	while (writer->streams[id.class].count <= place)
+		vp_vec_push(&writer->streams[id.class], NULL);
+	struct stream **stream = &writer->streams[id.class].at[place];
+	if (!*stream)
+		*stream = stream_new(writer, id);
+	return *stream;
 }
 
 static void packet_seal(const struct vp_trace_writer *writer, const struct stream *stream,
@@ -140,7 +140,7 @@ static void packet_seal(const struct vp_trace_writer *writer, const struct strea
 	    .packet_size = bits,
 	    .packet_seq_num = stream->seq,
 	    .events_discarded = stream->lost_before + stream->unwritten,
-	    .cpu_id = stream->cpu,
+	    .cpu_id = stream->id.pcpu,
 	};
 	memcpy(ret->uuid, writer->uuid, sizeof(ret->uuid));
 	ret->checksum = vp_packet_checksum(ret, run->bytes, run->size);
@@ -172,7 +172,7 @@ static void packet_write(struct vp_trace_writer *writer, struct stream *stream,
 		writer->failure = -result;
 		stream->unwritten += run->n;
 	} else {
-		writer->written += run->n;
+		stream->written += run->n;
 		stream->lost_said = header.events_discarded;
 		stream->seq++;
 	}
@@ -208,9 +208,9 @@ static char *gather(struct vp_trace_writer *writer, struct stream *stream, size_
 	return vp_buffer_extend(&stream->records, size);
 }
 
-void vp_trace_append(struct vp_trace_writer *writer, uint32_t cpu, void *record)
+void vp_trace_append(struct vp_trace_writer *writer, struct vp_stream_id id, void *record)
 {
-	struct stream *stream = stream_of(writer, cpu);
+	struct stream *stream = stream_of(writer, id);
 	struct vp_record_header *header = record;
 	size_t size = vp_record_size(header->id);
 
@@ -232,9 +232,9 @@ static void raise_times(struct vp_run *run, uint64_t least)
 	run->last = run->last > least ? run->last : least;
 }
 
-void vp_trace_append_run(struct vp_trace_writer *writer, uint32_t cpu, struct vp_run *run)
+void vp_trace_append_run(struct vp_trace_writer *writer, struct vp_stream_id id, struct vp_run *run)
 {
-	struct stream *stream = stream_of(writer, cpu);
+	struct stream *stream = stream_of(writer, id);
 
 	if (run->first < stream->last_time)
 		raise_times(run, stream->last_time);
@@ -249,9 +249,9 @@ void vp_trace_append_run(struct vp_trace_writer *writer, uint32_t cpu, struct vp
 	stream->last_time = run->last;
 }
 
-void vp_trace_flush(struct vp_trace_writer *writer, uint32_t cpu, uint64_t lost)
+void vp_trace_flush(struct vp_trace_writer *writer, struct vp_stream_id id, uint64_t lost)
 {
-	struct stream *stream = stream_of(writer, cpu);
+	struct stream *stream = stream_of(writer, id);
 
 	stream->lost_before = lost;
 	if (stream->n_records || stream->lost_said != lost + stream->unwritten ||
@@ -259,18 +259,26 @@ void vp_trace_flush(struct vp_trace_writer *writer, uint32_t cpu, uint64_t lost)
 		write_gathered(writer, stream);
 }
 
-uint64_t vp_trace_written(const struct vp_trace_writer *writer)
+uint64_t vp_trace_written(const struct vp_trace_writer *writer, unsigned classes)
 {
-	return writer->written;
+	uint64_t written = 0;
+
+	for (int class = 0; class < VP_STREAM_CLASSES; class ++)
+		if (classes & VP_STREAMS(class))
+			vp_vec_each (&writer->streams[class], stream)
+				written += *stream ? (*stream)->written : 0;
+	return written;
 }
 
-uint64_t vp_trace_unwritten(const struct vp_trace_writer *writer)
+uint64_t vp_trace_unwritten(const struct vp_trace_writer *writer, unsigned classes)
 {
 	uint64_t unwritten = 0;
 
-	vp_vec_each (&writer->streams, stream)
-		unwritten += *stream ? (*stream)->unwritten : 0;
-	return unwritten + (writer->states ? writer->states->unwritten : 0);
+	for (int class = 0; class < VP_STREAM_CLASSES; class ++)
+		if (classes & VP_STREAMS(class))
+			vp_vec_each (&writer->streams[class], stream)
+				unwritten += *stream ? (*stream)->unwritten : 0;
+	return unwritten;
 }
 
 int vp_trace_take_failure(struct vp_trace_writer *writer)

@@ -28,7 +28,7 @@ static struct vp_buffer make_stream(void)
 	for (uint64_t packet = 0; packet < PACKETS; packet++) {
 		for (uint64_t i = 0; i < RECORDS; i++)
 			made_idle(&made, 0, packet * RECORDS + i);
-		vp_trace_flush(made.writer, 0, 0);
+		vp_trace_flush(made.writer, vp_stream_of_pcpu(0), 0);
 	}
 	made_end(&made, PACKETS * RECORDS);
 	expect_no_error(vp_file_read(STREAM, 1 << 20, &bytes));
@@ -175,7 +175,7 @@ static void test_lost_and_interrupted(void **state)
 
 	made_begin(&made, NAME, 1);
 	made_idle(&made, 0, 1);
-	vp_trace_flush(made.writer, 0, 42);
+	vp_trace_flush(made.writer, vp_stream_of_pcpu(0), 42);
 	made_idle(&made, 0, 2);
 	made.lost = 43;
 	made_end(&made, 0);
