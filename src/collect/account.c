@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "collect/host.h"
+#include "collect/source.h"
 
 enum {
 	SPARE_PLACES = 64, /* for vCPUs that come later */
@@ -435,4 +436,27 @@ struct vp_account_lost vp_account_source_lost(const struct vp_account_source *so
 	struct account_bpf__bss *bss = source->programs->bss;
 
 	return (struct vp_account_lost){bss->lost.vcpus, bss->lost.thieves, bss->lost.sites};
+}
+
+static bool probe_account(char *detail, size_t size)
+{
+	struct vp_account_source *source = NULL;
+	vp_vms none = {0};
+	struct vp_error *error = vp_account_source_open(&none, false, &source);
+	bool found = vp_probe_say_opened(error, source ? vp_account_source_missing(source) : NULL,
+					 detail, size);
+
+	vp_account_source_free(source);
+	return found;
+}
+
+const struct vp_source *vp_source_account(void)
+{
+	static const struct vp_probe probe = {
+	    "accounting programs",
+	    "no exact account of the vCPUs' time (account, steal, exits, top)", false,
+	    probe_account};
+	static const struct vp_source source = {&probe, 1};
+
+	return &source;
 }

@@ -13,6 +13,7 @@
 #include "collect/counters.h"
 #include "collect/guest_places.h"
 #include "collect/host.h"
+#include "collect/source.h"
 #include "collect/turns.h"
 #include "intervals.skel.h"
 
@@ -633,4 +634,36 @@ const struct vp_pcpus *vp_intervals_pcpus(const struct vp_intervals *intervals)
 char *vp_intervals_missing(const struct vp_intervals *intervals)
 {
 	return intervals->missing ? vp_strdup(intervals->missing) : NULL;
+}
+
+static void take_nothing(void *context, uint32_t pcpu, char *records, size_t size)
+{
+}
+
+static bool probe_intervals(char *detail, size_t size)
+{
+	static const char text[] = "interval time 1s\ncount time exits";
+	struct vp_intervals *intervals = NULL;
+	struct vp_recipe recipe = {0};
+	struct vp_error *error = vp_recipe_parse("", text, sizeof(text) - 1, &recipe);
+	struct vp_intervals_options options = {
+	    .recipe = &recipe, .ring_bytes = (size_t)getpagesize(), .take = take_nothing};
+
+	if (!error)
+		error = vp_intervals_open(&options, &intervals);
+	VP_AUTO_FREE char *missing = intervals ? vp_intervals_missing(intervals) : NULL;
+	bool found = vp_probe_say_opened(error, missing, detail, size);
+	vp_intervals_free(intervals);
+	vp_recipe_deinit(&recipe);
+	return found;
+}
+
+const struct vp_source *vp_source_intervals(void)
+{
+	static const struct vp_probe probe = {"interval programs",
+					      "'vperf stat' and 'vperf record --stat' do not work",
+					      false, probe_intervals};
+	static const struct vp_source source = {&probe, 1};
+
+	return &source;
 }

@@ -13,6 +13,7 @@
 #include "base/buffer.h"
 #include "collect/convert.h"
 #include "collect/host.h"
+#include "collect/source.h"
 
 /* What the kernel writes for bpf_perf_event_output() with PERF_SAMPLE_IP | PERF_SAMPLE_RAW. */
 struct output_event {
@@ -308,4 +309,41 @@ void vp_sampler_free(struct vp_sampler *sampler)
 	}
 	vp_vec_deinit(&sampler->made);
 	free(sampler);
+}
+
+static bool probe_sampler(bool with_chains, char *detail, size_t size)
+{
+	struct vp_trigger_options options = {.event = "cpu-clock", .frequency = 1000};
+	struct vp_trigger trigger = {0};
+	struct vp_sampler_options sampling = {
+	    .trigger = &trigger, .buffer_pages = 8, .with_chains = with_chains};
+	struct vp_sampler *sampler = NULL;
+	struct vp_error *error = vp_trigger_open(&options, &trigger);
+
+	if (!error)
+		error = vp_sampler_start(&sampling, &sampler);
+	vp_sampler_free(sampler);
+	vp_trigger_close(&trigger);
+	return vp_probe_say_opened(error, NULL, detail, size);
+}
+
+static bool probe_samples(char *detail, size_t size)
+{
+	return probe_sampler(false, detail, size);
+}
+
+static bool probe_chains(char *detail, size_t size)
+{
+	return probe_sampler(true, detail, size);
+}
+
+const struct vp_source *vp_source_sampler(void)
+{
+	static const struct vp_probe probes[] = {
+	    {"sampling programs", "nothing can be recorded", true, probe_samples},
+	    {"call chains", "'record -g' does not work", false, probe_chains},
+	};
+	static const struct vp_source source = {probes, VP_ARRAY_SIZE(probes)};
+
+	return &source;
 }

@@ -18,10 +18,10 @@
  * lost, put_total and free. Times are CLOCK_MONOTONIC, ns.
  */
 struct vp_instrument_ops {
-	const char *name;   /* in the recording's line `instruments` */
-	unsigned classes;   /* of streams that only it writes (VP_STREAMS()) */
-	bool needs_names;   /* its records have addresses: the recording is to have map text */
-	bool often;         /* a tenth of a second is as long as it can wait for `drain` */
+	const char *name; /* in the recording's line `instruments` */
+	unsigned classes; /* of streams that only it writes (VP_STREAMS()) */
+	bool needs_names; /* its records have addresses: the recording is to have map text */
+	bool often;       /* a tenth of a second is as long as it can wait for `drain` */
 
 	/* Loads its programs, opens its events. The VMs are known, the directory is not there yet.
 	 */
@@ -94,8 +94,7 @@ void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_u
 /* Adds to what is known of how it went with the VM's agent. */
 void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm, const char *outcome);
 /* The first of two failures; the second is its consequence, or as good as that. */
-struct vp_error *vp_session_first_of(struct vp_error *first,
-				     struct vp_error *second) VP_MUST_CHECK;
+struct vp_error *vp_session_first_of(struct vp_error *first, struct vp_error *second) VP_MUST_CHECK;
 
 /* session_maps.c: map text of the host, and of the guests by their memory and by their agents. */
 struct vp_error *vp_session_write_maps(struct vp_session *session) VP_MUST_CHECK;

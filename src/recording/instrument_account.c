@@ -41,8 +41,8 @@ static struct vp_error *account_open(struct vp_instrument *instrument)
 	struct account *account = account_of(instrument);
 	struct vp_session *session = instrument->session;
 
-	VP_TRY(vp_account_writer_open(&session->vms, vp_host_vendor(), account->with_states, take_account,
-				      session, &account->writer));
+	VP_TRY(vp_account_writer_open(&session->vms, vp_host_vendor(), account->with_states,
+				      take_account, session, &account->writer));
 	const char *missing = vp_account_writer_missing(account->writer);
 	if (missing)
 		VP_NOTICE(session,

@@ -87,8 +87,8 @@ static struct vp_error *watch_vm(struct instrument *own, const struct vp_vm *vm)
 		return NULL;
 	vp_vec_each (&vm->vcpus, vcpu)
 		if (vcpu->tid && !vp_intervals_is_watched(own->intervals, vcpu->tid))
-			VP_TRY(vp_intervals_watch(own->intervals, vm->pid, vcpu->tid,
-						  vcpu->number));
+			VP_TRY(
+			    vp_intervals_watch(own->intervals, vm->pid, vcpu->tid, vcpu->number));
 	return NULL;
 }
 
