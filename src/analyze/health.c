@@ -37,8 +37,8 @@ static uint64_t sum_of(const uint64_t counts[VP_STREAM_CLASSES], unsigned classe
 {
 	uint64_t sum = 0;
 
-	for (int class = 0; class < VP_STREAM_CLASSES; class ++)
-		sum += classes & VP_STREAMS(class) ? counts[class] : 0;
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+		sum += classes & VP_STREAMS(kind) ? counts[kind] : 0;
 	return sum;
 }
 

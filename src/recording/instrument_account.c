@@ -32,7 +32,7 @@ static void take_account(void *context, struct vp_record_header *header)
 			site->ip = site->as_root = site->flags = 0;
 	}
 	if (header->id == VP_ID_vcpu_span)
-		id.class = VP_STREAM_STATES;
+		id.kind = VP_STREAM_STATES;
 	vp_trace_append(session->trace, id, header);
 }
 
@@ -92,7 +92,7 @@ static uint64_t account_lost(const struct vp_instrument *instrument, struct vp_s
 {
 	const struct account *account = account_of(instrument);
 
-	return account->writer && account->with_states && id.class == VP_STREAM_STATES
+	return account->writer && account->with_states && id.kind == VP_STREAM_STATES
 		   ? vp_account_writer_lost_states(account->writer)
 		   : 0;
 }

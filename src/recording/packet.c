@@ -19,33 +19,33 @@ static const struct {
     [VP_STREAM_INTERVALS] = {"intervals", "intervals-cpu", true},
 };
 
-bool vp_stream_class_is_per_pcpu(enum vp_stream_class class)
+bool vp_stream_class_is_per_pcpu(enum vp_stream_class kind)
 {
-	return classes[class].per_pcpu;
+	return classes[kind].per_pcpu;
 }
 
-const char *vp_stream_class_name(enum vp_stream_class class)
+const char *vp_stream_class_name(enum vp_stream_class kind)
 {
-	return classes[class].name;
+	return classes[kind].name;
 }
 
 char *vp_stream_file(struct vp_stream_id id)
 {
-	return classes[id.class].per_pcpu ? vp_format("%s%" PRIu32, classes[id.class].file, id.pcpu)
-					  : vp_strdup(classes[id.class].file);
+	return classes[id.kind].per_pcpu ? vp_format("%s%" PRIu32, classes[id.kind].file, id.pcpu)
+					 : vp_strdup(classes[id.kind].file);
 }
 
 bool vp_stream_of_file(const char *name, struct vp_stream_id *ret)
 {
-	for (int class = 0; class < VP_STREAM_CLASSES; class ++) {
-		size_t size = strlen(classes[class].file);
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++) {
+		size_t size = strlen(classes[kind].file);
 		int end = 0;
-		*ret = (struct vp_stream_id){class, VP_NO_PCPU};
-		if (strncmp(name, classes[class].file, size) != 0)
+		*ret = (struct vp_stream_id){kind, VP_NO_PCPU};
+		if (strncmp(name, classes[kind].file, size) != 0)
 			continue;
-		if (!classes[class].per_pcpu && !name[size])
+		if (!classes[kind].per_pcpu && !name[size])
 			return true;
-		if (classes[class].per_pcpu &&
+		if (classes[kind].per_pcpu &&
 		    sscanf(name + size, "%" SCNu32 "%n", &ret->pcpu, &end) == 1 &&
 		    !name[size + (size_t)end])
 			return true;

@@ -18,13 +18,13 @@ enum vp_stream_class {
 	VP_STREAM_INTERVALS, /* intervals that ended on a pCPU */
 	VP_STREAM_CLASSES
 };
-#define VP_STREAMS(class) (1U << (class))
+#define VP_STREAMS(kind) (1U << (kind))
 #define VP_STREAMS_ALL ((1U << VP_STREAM_CLASSES) - 1)
 
 /* A stream of a machine: its class and, if each pCPU has one, whose it is; else VP_NO_PCPU. */
 #define VP_NO_PCPU UINT32_MAX
 struct vp_stream_id {
-	enum vp_stream_class class;
+	enum vp_stream_class kind;
 	uint32_t pcpu;
 };
 
@@ -33,9 +33,9 @@ static inline struct vp_stream_id vp_stream_of_pcpu(uint32_t pcpu)
 	return (struct vp_stream_id){VP_STREAM_PCPU, pcpu};
 }
 
-bool vp_stream_class_is_per_pcpu(enum vp_stream_class class);
+bool vp_stream_class_is_per_pcpu(enum vp_stream_class kind);
 /* What `recording` calls the class: "pcpus". */
-const char *vp_stream_class_name(enum vp_stream_class class);
+const char *vp_stream_class_name(enum vp_stream_class kind);
 /* The stream's file in the machine's directory, "cpu3"; to be freed. Whether a file is one. */
 char *vp_stream_file(struct vp_stream_id id) VP_MUST_CHECK;
 bool vp_stream_of_file(const char *name, struct vp_stream_id *ret);

@@ -111,6 +111,15 @@ static void write_number(struct vp_buffer *out, const char *key, uint64_t value)
 	vp_buffer_printf(out, "%s %" PRIu64 "\n", key, value);
 }
 
+static uint64_t sum_of(const uint64_t counts[VP_STREAM_CLASSES])
+{
+	uint64_t sum = 0;
+
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+		sum += counts[kind];
+	return sum;
+}
+
 struct vp_error *vp_recording_write(const char *path, const struct vp_recording *recording)
 {
 	struct vp_buffer out = {0};
@@ -130,11 +139,13 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	write_number(&out, "pcpus", recording->pcpus);
 	write_number(&out, "start", recording->start);
 	if (recording->end) {
-		for (int class = 0; class < VP_STREAM_CLASSES; class ++)
-			if (recording->records[class] || recording->lost[class])
+		write_number(&out, "records", sum_of(recording->records));
+		write_number(&out, "lost", sum_of(recording->lost));
+		for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+			if (recording->records[kind] || recording->lost[kind])
 				vp_buffer_printf(&out, "streams %s %" PRIu64 " %" PRIu64 "\n",
-						 vp_stream_class_name(class),
-						 recording->records[class], recording->lost[class]);
+						 vp_stream_class_name(kind),
+						 recording->records[kind], recording->lost[kind]);
 		write_number(&out, "end", recording->end);
 	}
 	struct vp_error *error = vp_file_publish(file, out.bytes, out.size);
@@ -155,10 +166,10 @@ static void read_streams(struct vp_cursor *line, struct vp_recording *recording)
 	struct vp_slice name = vp_cursor_word(line);
 	uint64_t records = vp_cursor_decimal(line), lost = vp_cursor_decimal(line);
 
-	for (int class = 0; class < VP_STREAM_CLASSES; class ++)
-		if (vp_slice_is(name, vp_stream_class_name(class))) {
-			recording->records[class] = records;
-			recording->lost[class] = lost;
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+		if (vp_slice_is(name, vp_stream_class_name(kind))) {
+			recording->records[kind] = records;
+			recording->lost[kind] = lost;
 		}
 }
 

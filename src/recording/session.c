@@ -124,26 +124,26 @@ void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm, const c
 }
 
 static uint64_t lost_of(const struct vp_session *session, const struct vp_instrument *instrument,
-			enum vp_stream_class class)
+			enum vp_stream_class kind)
 {
 	uint64_t lost = 0;
 
-	if (!vp_stream_class_is_per_pcpu(class))
-		return instrument->ops->lost(instrument, (struct vp_stream_id){class, VP_NO_PCPU});
+	if (!vp_stream_class_is_per_pcpu(kind))
+		return instrument->ops->lost(instrument, (struct vp_stream_id){kind, VP_NO_PCPU});
 	vp_vec_each (&session->pcpus, pcpu)
-		lost += instrument->ops->lost(instrument,
-					      (struct vp_stream_id){class, (uint32_t)*pcpu});
+		lost +=
+		    instrument->ops->lost(instrument, (struct vp_stream_id){kind, (uint32_t)*pcpu});
 	return lost;
 }
 
 /* Lost before they came here, and because they could not be written. */
-static uint64_t lost_records(const struct vp_session *session, enum vp_stream_class class)
+static uint64_t lost_records(const struct vp_session *session, enum vp_stream_class kind)
 {
-	uint64_t lost = session->trace ? vp_trace_unwritten(session->trace, VP_STREAMS(class)) : 0;
+	uint64_t lost = session->trace ? vp_trace_unwritten(session->trace, VP_STREAMS(kind)) : 0;
 
 	vp_vec_each (&session->instruments, instrument)
-		if ((*instrument)->ops->classes & VP_STREAMS(class))
-			lost += lost_of(session, *instrument, class);
+		if ((*instrument)->ops->classes & VP_STREAMS(kind))
+			lost += lost_of(session, *instrument, kind);
 	return lost;
 }
 
@@ -154,8 +154,8 @@ char *vp_session_totals(const struct vp_session *session)
 
 	vp_vec_each (&session->instruments, instrument)
 		(*instrument)->ops->put_total(*instrument, &text);
-	for (int class = 0; class < VP_STREAM_CLASSES; class ++)
-		lost += lost_records(session, class);
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+		lost += lost_records(session, kind);
 	vp_buffer_printf(&text, "%llu lost, %zu VM%s", (unsigned long long)lost, session->vms.count,
 			 session->vms.count == 1 ? "" : "s");
 	char *totals = vp_strdup(vp_buffer_text(&text));
@@ -282,22 +282,22 @@ static void append_clocks(struct vp_session *session)
 
 /* The instrument whose streams these are; NULL: there is none. */
 static const struct vp_instrument *instrument_of(const struct vp_session *session,
-						 enum vp_stream_class class)
+						 enum vp_stream_class kind)
 {
 	vp_vec_each (&session->instruments, instrument)
-		if ((*instrument)->ops->classes & VP_STREAMS(class))
+		if ((*instrument)->ops->classes & VP_STREAMS(kind))
 			return *instrument;
 	return NULL;
 }
 
-static void flush_class(struct vp_session *session, enum vp_stream_class class)
+static void flush_class(struct vp_session *session, enum vp_stream_class kind)
 {
-	const struct vp_instrument *owner = instrument_of(session, class);
-	struct vp_stream_id id = {class, VP_NO_PCPU};
+	const struct vp_instrument *owner = instrument_of(session, kind);
+	struct vp_stream_id id = {kind, VP_NO_PCPU};
 
-	if (!owner && class != VP_STREAM_PCPU) /* that has the clocks */
+	if (!owner && kind != VP_STREAM_PCPU) /* that has the clocks */
 		return;
-	if (!vp_stream_class_is_per_pcpu(class)) {
+	if (!vp_stream_class_is_per_pcpu(kind)) {
 		vp_trace_flush(session->trace, id, owner->ops->lost(owner, id));
 		return;
 	}
@@ -309,8 +309,8 @@ static void flush_class(struct vp_session *session, enum vp_stream_class class)
 
 static void flush_all(struct vp_session *session)
 {
-	for (int class = 0; class < VP_STREAM_CLASSES; class ++)
-		flush_class(session, class);
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+		flush_class(session, kind);
 	int failure = vp_trace_take_failure(session->trace);
 	if (failure && !session->said_unwritten) {
 		VP_NOTICE(session, "cannot write to '%s': %s; records are being lost, and counted",
@@ -418,9 +418,9 @@ static struct vp_error *write_end(struct vp_session *session)
 	const char *directory = session->options.directory;
 	struct vp_recording *about = &session->about;
 
-	for (int class = 0; class < VP_STREAM_CLASSES; class ++) {
-		about->records[class] = vp_trace_written(session->trace, VP_STREAMS(class));
-		about->lost[class] = lost_records(session, class);
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++) {
+		about->records[kind] = vp_trace_written(session->trace, VP_STREAMS(kind));
+		about->lost[kind] = lost_records(session, kind);
 	}
 	struct vp_error *error = vp_recording_write(directory, about);
 	return vp_session_first_of(error, vp_vms_write(directory, &session->vms));

@@ -15,7 +15,7 @@ struct vp_stream_reader {
 	struct vp_stream_cursor cursor; /* first: see vp_stream_next() */
 	char *path;
 	int fd;
-	enum vp_stream_class class;
+	enum vp_stream_class kind;
 	uint32_t cpu;
 	char *window;     /* a stretch of the file … */
 	uint64_t offset;  /* … from here … */
@@ -189,15 +189,15 @@ struct vp_stream_health vp_stream_health(const struct vp_stream_reader *stream)
 
 enum vp_stream_class vp_stream_class(const struct vp_stream_reader *stream)
 {
-	return stream->class;
+	return stream->kind;
 }
 
 static int by_class_and_cpu(const void *a, const void *b)
 {
 	const struct vp_stream_reader *const *left = a, *const *right = b;
 
-	if ((*left)->class != (*right)->class)
-		return (*left)->class < (*right)->class ? -1 : 1;
+	if ((*left)->kind != (*right)->kind)
+		return (*left)->kind < (*right)->kind ? -1 : 1;
 	return ((*left)->cpu > (*right)->cpu) - ((*left)->cpu < (*right)->cpu);
 }
 
@@ -210,13 +210,13 @@ struct vp_error *vp_trace_open(const char *path, unsigned classes, vp_stream_rea
 		return vp_error_errno(errno, "cannot open trace directory '%s'", path);
 	for (struct dirent *entry; !error && (entry = readdir(directory));) {
 		struct vp_stream_id id;
-		if (!vp_stream_of_file(entry->d_name, &id) || !(classes & VP_STREAMS(id.class)))
+		if (!vp_stream_of_file(entry->d_name, &id) || !(classes & VP_STREAMS(id.kind)))
 			continue;
 		VP_AUTO_FREE char *file = vp_format("%s/%s", path, entry->d_name);
 		struct vp_stream_reader *stream = NULL;
 		error = vp_stream_open(file, &stream);
 		if (!error) {
-			stream->class = id.class;
+			stream->kind = id.kind;
 			stream->cpu = id.pcpu;
 			vp_vec_push(streams, stream);
 		}

@@ -89,10 +89,10 @@ void vp_trace_writer_free(struct vp_trace_writer *writer)
 {
 	if (!writer)
 		return;
-	for (int class = 0; class < VP_STREAM_CLASSES; class ++) {
-		vp_vec_each (&writer->streams[class], stream)
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++) {
+		vp_vec_each (&writer->streams[kind], stream)
 			stream_free(*stream);
-		vp_vec_deinit(&writer->streams[class]);
+		vp_vec_deinit(&writer->streams[kind]);
 	}
 	free(writer->path);
 	free(writer);
@@ -117,11 +117,11 @@ static struct stream *stream_new(struct vp_trace_writer *writer, struct vp_strea
 
 static struct stream *stream_of(struct vp_trace_writer *writer, struct vp_stream_id id)
 {
-	size_t place = vp_stream_class_is_per_pcpu(id.class) ? id.pcpu : 0;
+	size_t place = vp_stream_class_is_per_pcpu(id.kind) ? id.pcpu : 0;
 
-	while (writer->streams[id.class].count <= place)
-		vp_vec_push(&writer->streams[id.class], NULL);
-	struct stream **stream = &writer->streams[id.class].at[place];
+	while (writer->streams[id.kind].count <= place)
+		vp_vec_push(&writer->streams[id.kind], NULL);
+	struct stream **stream = &writer->streams[id.kind].at[place];
 	if (!*stream)
 		*stream = stream_new(writer, id);
 	return *stream;
@@ -263,9 +263,9 @@ uint64_t vp_trace_written(const struct vp_trace_writer *writer, unsigned classes
 {
 	uint64_t written = 0;
 
-	for (int class = 0; class < VP_STREAM_CLASSES; class ++)
-		if (classes & VP_STREAMS(class))
-			vp_vec_each (&writer->streams[class], stream)
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+		if (classes & VP_STREAMS(kind))
+			vp_vec_each (&writer->streams[kind], stream)
 				written += *stream ? (*stream)->written : 0;
 	return written;
 }
@@ -274,9 +274,9 @@ uint64_t vp_trace_unwritten(const struct vp_trace_writer *writer, unsigned class
 {
 	uint64_t unwritten = 0;
 
-	for (int class = 0; class < VP_STREAM_CLASSES; class ++)
-		if (classes & VP_STREAMS(class))
-			vp_vec_each (&writer->streams[class], stream)
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+		if (classes & VP_STREAMS(kind))
+			vp_vec_each (&writer->streams[kind], stream)
 				unwritten += *stream ? (*stream)->unwritten : 0;
 	return unwritten;
 }

@@ -54,8 +54,8 @@ void made_end(struct made *made, uint64_t end)
 				       (struct vp_stream_id){VP_STREAM_INTERVALS, pcpu},
 				       made->lost);
 	}
-	for (int class = 0; class < VP_STREAM_CLASSES; class ++)
-		made->about.records[class] = vp_trace_written(made->writer, VP_STREAMS(class));
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+		made->about.records[kind] = vp_trace_written(made->writer, VP_STREAMS(kind));
 	made->about.end = end ? MADE_START + end * MADE_PERIOD : 0;
 	if (vp_recording_write(made->path, &made->about) || vp_vms_write(made->path, &made->vms))
 		abort();

@@ -19,7 +19,7 @@ enum { SAMPLES = 3, INTERVALS = 2 };
 /* An instrument that writes so many records of one class at its last `drain`. */
 struct fake {
 	struct vp_instrument base;
-	enum vp_stream_class class;
+	enum vp_stream_class kind;
 	unsigned records;
 	uint64_t lost;
 	const char *fails_to_open, *fails_to_stop, *fails_to_drain, *fails_to_finish;
@@ -60,12 +60,12 @@ static struct vp_error *fake_drain(struct vp_instrument *instrument)
 	uint32_t pcpu = (uint32_t)instrument->session->pcpus.at[0];
 	union vp_any_record record = {.host_sample = {.id = VP_ID_host_sample, .mode = 1}};
 
-	if (fake->class == VP_STREAM_INTERVALS)
+	if (fake->kind == VP_STREAM_INTERVALS)
 		record.interval = (struct vp_interval){.id = VP_ID_interval};
 	for (; fake->stopped && fake->records; fake->records--) {
 		record.header.time = vp_clock_monotonic();
-		vp_trace_append(instrument->session->trace,
-				(struct vp_stream_id){fake->class, pcpu}, &record);
+		vp_trace_append(instrument->session->trace, (struct vp_stream_id){fake->kind, pcpu},
+				&record);
 	}
 	return failure(fake->fails_to_drain);
 }
@@ -111,11 +111,11 @@ struct scene {
 };
 
 static struct fake *add(struct scene *scene, const struct vp_instrument_ops *ops,
-			enum vp_stream_class class, unsigned records)
+			enum vp_stream_class kind, unsigned records)
 {
 	struct fake *fake = vp_alloc(sizeof(*fake));
 
-	*fake = (struct fake){.class = class, .records = records, .fd = -1, .freed = &scene->freed};
+	*fake = (struct fake){.kind = kind, .records = records, .fd = -1, .freed = &scene->freed};
 	fake->base.ops = ops;
 	vp_session_add(scene->session, &fake->base);
 	return fake;
