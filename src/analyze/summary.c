@@ -20,7 +20,8 @@ static void count_stream(struct vp_stream_reader *stream, struct vp_summary *sum
 	struct vp_summary_pcpu *pcpu = per_pcpu ? pcpu_of(summary, vp_stream_cpu(stream)) : &none;
 
 	for (; record; record = vp_stream_next(stream))
-		pcpu->records[record->id]++;
+		if (record->id <= VP_ID_MAX) /* not of a class that is defined in the recording */
+			pcpu->records[record->id]++;
 	summary->vcpu_spans += none.records[VP_ID_vcpu_span];
 }
 

@@ -17,6 +17,7 @@ static const struct {
     [VP_STREAM_ACCOUNT] = {"account", "account", false},
     [VP_STREAM_STATES] = {"states", "vcpus", false},
     [VP_STREAM_INTERVALS] = {"intervals", "intervals-cpu", true},
+    [VP_STREAM_TRACE] = {"trace", "trace-cpu", true},
 };
 
 bool vp_stream_class_is_per_pcpu(enum vp_stream_class kind)

@@ -16,6 +16,7 @@ enum vp_stream_class {
 	VP_STREAM_ACCOUNT,   /* the account of the vCPUs' time */
 	VP_STREAM_STATES,    /* the vCPUs' states, one after another: vcpu_span records */
 	VP_STREAM_INTERVALS, /* intervals that ended on a pCPU */
+	VP_STREAM_TRACE,     /* events of a CPU, of classes that are defined for the trace */
 	VP_STREAM_CLASSES
 };
 #define VP_STREAMS(kind) (1U << (kind))

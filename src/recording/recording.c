@@ -10,6 +10,8 @@
 #include "base/file.h"
 #include "maps/format.h"
 
+#define VMS_MAGIC "vperf-vms "
+
 enum { TEXT_LIMIT = 16 * 1024 * 1024, VMS_MAX = 65536, VCPUS_MAX = 4096 };
 
 void vp_recording_deinit(struct vp_recording *recording)
@@ -125,7 +127,7 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	struct vp_buffer out = {0};
 	VP_AUTO_FREE char *file = vp_format("%s/recording", path);
 
-	vp_buffer_string(&out, "vperf-recording 1\n");
+	vp_buffer_string(&out, VP_RECORDING_MAGIC VP_RECORDING_FORMAT "\n");
 	write_text(&out, "tool", recording->tool);
 	write_text(&out, "hostname", recording->hostname);
 	write_text(&out, "kernel", recording->kernel);
@@ -215,7 +217,24 @@ static void recording_line(struct vp_cursor *line, void *into)
 
 typedef void (*line_taker)(struct vp_cursor *line, void *into);
 
-/* Reads a text file of this directory line by line; the first line must be `magic`. */
+/* The first line of a file is `magic` and the version of its format. */
+static struct vp_error *check_version(const char *file, const char *magic, struct vp_slice line)
+{
+	size_t size = strlen(magic);
+	VP_AUTO_FREE char *version = NULL;
+
+	if (line.size <= size || line.size > size + 20 || memcmp(line.bytes, magic, size) != 0)
+		return vp_error_new("'%s' is not of a recording: line 1 is not '%s%s'", file, magic,
+				    VP_RECORDING_FORMAT);
+	version = vp_strndup(line.bytes + size, line.size - size);
+	return strcmp(version, VP_RECORDING_FORMAT)
+		   ? vp_error_new("'%s' is in format %s of recordings, and this vperf knows format "
+				  "%s: the vperf that made it reads it",
+				  file, version, VP_RECORDING_FORMAT)
+		   : NULL;
+}
+
+/* Reads a text file of this directory line by line; the first begins with `magic`. */
 static struct vp_error *read_lines(const char *file, const char *magic, line_taker take, void *into)
 {
 	struct vp_buffer bytes = {0};
@@ -224,8 +243,10 @@ static struct vp_error *read_lines(const char *file, const char *magic, line_tak
 	struct vp_slice line = {"", 0};
 	size_t number = 1;
 
-	if (!error && (!vp_cursor_line(&text, &line) || !vp_slice_is(line, magic)))
-		error = vp_error_new("'%s' is not of a recording: line 1 is not '%s'", file, magic);
+	if (!error) {
+		vp_cursor_line(&text, &line);
+		error = check_version(file, magic, line);
+	}
 	while (!error && vp_cursor_line(&text, &line)) {
 		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 		number++;
@@ -249,7 +270,7 @@ struct vp_error *vp_recording_read(const char *path, struct vp_recording *ret)
 	VP_AUTO_FREE char *file = vp_format("%s/recording", path);
 
 	*ret = (struct vp_recording){0};
-	struct vp_error *error = read_lines(file, "vperf-recording 1", recording_line, ret);
+	struct vp_error *error = read_lines(file, VP_RECORDING_MAGIC, recording_line, ret);
 	default_text(&ret->tool);
 	default_text(&ret->hostname);
 	default_text(&ret->kernel);
@@ -290,7 +311,7 @@ struct vp_error *vp_vms_write(const char *path, const vp_vms *vms)
 	struct vp_buffer out = {0};
 	VP_AUTO_FREE char *file = vp_format("%s/vms", path);
 
-	vp_buffer_string(&out, "vperf-vms 1\n");
+	vp_buffer_string(&out, VMS_MAGIC VP_RECORDING_FORMAT "\n");
 	vp_vec_each (vms, vm)
 		write_vm(&out, vm);
 	struct vp_error *error = vp_file_publish(file, out.bytes, out.size);
@@ -356,7 +377,7 @@ static void vms_line(struct vp_cursor *line, void *into)
 struct vp_error *vp_vms_read(const char *path, vp_vms *ret)
 {
 	VP_AUTO_FREE char *file = vp_format("%s/vms", path);
-	struct vp_error *error = read_lines(file, "vperf-vms 1", vms_line, ret);
+	struct vp_error *error = read_lines(file, VMS_MAGIC, vms_line, ret);
 
 	if (error)
 		vp_vms_deinit(ret);

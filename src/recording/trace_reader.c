@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "recording/packet.h"
 
 enum { WINDOW = 2 * VP_PACKET_MAX };
@@ -24,6 +25,18 @@ struct vp_stream_reader {
 	struct vp_stream_health health;
 };
 
+/* As its name says; one of another name is read as a pCPU's. */
+static void set_id(struct vp_stream_reader *stream)
+{
+	const char *name = strrchr(stream->path, '/');
+	struct vp_stream_id id;
+
+	if (!vp_stream_of_file(name ? name + 1 : stream->path, &id))
+		return;
+	stream->kind = id.kind;
+	stream->cpu = id.pcpu;
+}
+
 struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret)
 {
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe is just empty */
@@ -33,6 +46,7 @@ struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret)
 	posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 	struct vp_stream_reader *stream = vp_alloc(sizeof(*stream));
 	stream->path = vp_strdup(path);
+	set_id(stream);
 	stream->fd = fd;
 	stream->window = vp_alloc(WINDOW + sizeof(struct vp_record_header));
 	stream->cursor.at = stream->cursor.end = stream->window;
@@ -143,21 +157,43 @@ static void drop_rest(struct vp_stream_reader *stream)
 	cursor->at = cursor->end;
 }
 
+/* Of the record at hand; 0: it is none. */
+static size_t size_at_hand(const struct vp_stream_reader *stream)
+{
+	size_t left = (size_t)(stream->cursor.end - stream->cursor.at);
+	struct vp_defined_record record;
+	struct vp_record_header header;
+	size_t size;
+
+	if (left < sizeof(header))
+		return 0;
+	memcpy(&header, stream->cursor.at, sizeof(header));
+	size = vp_record_size(header.id);
+	if (header.id >= VP_ID_DEFINED && stream->kind == VP_STREAM_TRACE &&
+	    left >= sizeof(record)) {
+		memcpy(&record, stream->cursor.at, sizeof(record));
+		size = record.size >= sizeof(record) ? record.size : 0;
+	}
+	return size <= left ? size : 0;
+}
+
 const struct vp_record_header *vp_stream_next_slow(struct vp_stream_reader *stream)
 {
-	if (stream->cursor.at < stream->cursor.end)
-		drop_rest(stream);
-	while (packet_next(stream)) {
-		struct vp_record_header header;
-		size_t left = (size_t)(stream->cursor.end - stream->cursor.at);
-		memcpy(&header, stream->cursor.at, sizeof(header));
-		size_t size = vp_record_size(header.id);
-		if (left && size && size <= left)
-			return vp_stream_next(stream);
-		if (left)
+	struct vp_stream_cursor *cursor = &stream->cursor;
+
+	for (;;) {
+		size_t size = cursor->at < cursor->end ? size_at_hand(stream) : 0;
+		if (size) {
+			const struct vp_record_header *record = (const void *)cursor->at;
+			cursor->at += size;
+			cursor->records++;
+			return record;
+		}
+		if (cursor->at < cursor->end)
 			drop_rest(stream);
+		if (!packet_next(stream))
+			return NULL;
 	}
-	return NULL;
 }
 
 void vp_stream_seek_tail(struct vp_stream_reader *stream, uint64_t bytes)
@@ -215,11 +251,8 @@ struct vp_error *vp_trace_open(const char *path, unsigned classes, vp_stream_rea
 		VP_AUTO_FREE char *file = vp_format("%s/%s", path, entry->d_name);
 		struct vp_stream_reader *stream = NULL;
 		error = vp_stream_open(file, &stream);
-		if (!error) {
-			stream->kind = id.kind;
-			stream->cpu = id.pcpu;
+		if (!error)
 			vp_vec_push(streams, stream);
-		}
 	}
 	closedir(directory);
 	if (error)
@@ -234,4 +267,21 @@ void vp_trace_close(vp_stream_readers *streams)
 	vp_vec_each (streams, stream)
 		vp_stream_free(*stream);
 	vp_vec_deinit(streams);
+}
+
+enum { CLASSES_LIMIT = 64 * 1024 * 1024 };
+
+struct vp_error *vp_trace_classes(const char *path, vp_event_classes *ret)
+{
+	VP_AUTO_FREE char *file = vp_format("%s.events", path);
+	struct vp_buffer text = {0};
+
+	*ret = (vp_event_classes){0};
+	if (access(file, F_OK) && errno == ENOENT)
+		return NULL;
+	struct vp_error *error = vp_file_read(file, CLASSES_LIMIT, &text);
+	if (!error)
+		error = vp_event_classes_parse(file, vp_buffer_text(&text), text.size, ret);
+	vp_buffer_deinit(&text);
+	return error;
 }

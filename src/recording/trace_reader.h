@@ -40,7 +40,8 @@ void vp_stream_free(struct vp_stream_reader *stream);
 const struct vp_record_header *vp_stream_next_slow(struct vp_stream_reader *stream);
 /*
  * The next record, or NULL at the end. It points at `vp_record_type(id)->size` bytes, packed and
- * valid until the next call.
+ * valid until the next call; in a stream of VP_STREAM_TRACE it may be a struct vp_defined_record,
+ * all of whose bytes are there.
  */
 static inline const struct vp_record_header *vp_stream_next(struct vp_stream_reader *stream)
 {
@@ -67,6 +68,8 @@ struct vp_stream_health vp_stream_health(const struct vp_stream_reader *stream);
 
 enum vp_stream_class vp_stream_class(const struct vp_stream_reader *stream);
 
+/* The event classes that the trace in directory `path` defines; none if it has none. */
+struct vp_error *vp_trace_classes(const char *path, vp_event_classes *ret) VP_MUST_CHECK;
 /* Opens the streams of these classes (VP_STREAMS()) of the trace in directory `path`: class after
  * class, in order of the pCPUs. */
 struct vp_error *vp_trace_open(const char *path, unsigned classes,

@@ -29,39 +29,54 @@ struct stream {
 };
 
 struct vp_trace_writer {
-	char *path;
+	char *path, *hostname, *machine;
+	int64_t realtime_offset_ns;
 	uint8_t uuid[16];
 	VP_VEC(struct stream *) streams[VP_STREAM_CLASSES]; /* by pCPU; NULL where there is none */
 	int failure;
 };
 
+static struct vp_error *write_metadata(const struct vp_trace_writer *writer,
+				       const vp_event_classes *classes)
+{
+	const struct vp_ctf_trace trace = {.uuid = writer->uuid,
+					   .hostname = writer->hostname,
+					   .machine = writer->machine,
+					   .realtime_offset_ns = writer->realtime_offset_ns,
+					   .classes = classes};
+	VP_AUTO_FREE char *path = vp_format("%s/metadata", writer->path);
+	struct vp_buffer metadata = {0};
+
+	vp_schema_ctf_metadata(&trace, &metadata);
+	struct vp_error *error = vp_file_publish(path, metadata.bytes, metadata.size);
+	vp_buffer_deinit(&metadata);
+	return error;
+}
+
 struct vp_error *vp_trace_writer_create(const char *path, const struct vp_ctf_trace *trace,
 					struct vp_trace_writer **ret)
 {
-	struct vp_buffer metadata = {0};
-	VP_AUTO_FREE char *metadata_path = vp_format("%s/metadata", path);
-
 	if (mkdir(path, 0755) && errno != EEXIST)
 		return vp_error_errno(errno, "cannot create directory '%s'", path);
-	vp_schema_ctf_metadata(trace, &metadata);
-	struct vp_error *error = vp_file_publish(metadata_path, metadata.bytes, metadata.size);
-	vp_buffer_deinit(&metadata);
-	if (error)
-		return error;
-
 	struct vp_trace_writer *writer = vp_alloc(sizeof(*writer));
 	writer->path = vp_strdup(path);
+	writer->hostname = vp_strdup(trace->hostname);
+	writer->machine = vp_strdup(trace->machine);
+	writer->realtime_offset_ns = trace->realtime_offset_ns;
 	memcpy(writer->uuid, trace->uuid, sizeof(writer->uuid));
-	*ret = writer;
-	return NULL;
+	struct vp_error *error = write_metadata(writer, trace->classes);
+	if (error)
+		vp_trace_writer_free(writer);
+	else
+		*ret = writer;
+	return error;
 }
 
-struct vp_error *vp_trace_writer_create_host(const char *directory, const char *hostname,
-					     struct vp_trace_writer **ret)
+static struct vp_error *create_machine(const char *path, const char *machine, const char *hostname,
+				       struct vp_trace_writer **ret)
 {
 	struct vp_clock_reading clock = vp_clock_read();
 	uint8_t uuid[16];
-	VP_AUTO_FREE char *path = vp_format("%s/host", directory);
 
 	if (getrandom(uuid, sizeof(uuid), 0) != sizeof(uuid))
 		return vp_error_errno(errno, "cannot draw a uuid");
@@ -70,10 +85,38 @@ struct vp_error *vp_trace_writer_create_host(const char *directory, const char *
 	struct vp_ctf_trace trace = {
 	    .uuid = uuid,
 	    .hostname = hostname,
-	    .machine = "host",
+	    .machine = machine,
 	    .realtime_offset_ns = (int64_t)(clock.realtime - clock.monotonic),
 	};
 	return vp_trace_writer_create(path, &trace, ret);
+}
+
+struct vp_error *vp_trace_writer_create_host(const char *directory, const char *hostname,
+					     struct vp_trace_writer **ret)
+{
+	VP_AUTO_FREE char *path = vp_format("%s/host", directory);
+
+	return create_machine(path, "host", hostname, ret);
+}
+
+struct vp_error *vp_trace_writer_create_guest(const char *directory, const char *part,
+					      const char *hostname, struct vp_trace_writer **ret)
+{
+	VP_AUTO_FREE char *path = vp_format("%s/%s", directory, part);
+
+	return create_machine(path, "guest", hostname, ret);
+}
+
+struct vp_error *vp_trace_writer_define(struct vp_trace_writer *writer,
+					const vp_event_classes *classes)
+{
+	VP_AUTO_FREE char *path = vp_format("%s.events", writer->path);
+	struct vp_buffer text = {0};
+
+	vp_event_classes_write(classes, &text);
+	struct vp_error *error = vp_file_publish(path, text.bytes, text.size);
+	vp_buffer_deinit(&text);
+	return error ? error : write_metadata(writer, classes);
 }
 
 static void stream_free(struct stream *stream)
@@ -95,6 +138,8 @@ void vp_trace_writer_free(struct vp_trace_writer *writer)
 		vp_vec_deinit(&writer->streams[kind]);
 	}
 	free(writer->path);
+	free(writer->hostname);
+	free(writer->machine);
 	free(writer);
 }
 
@@ -208,11 +253,17 @@ static char *gather(struct vp_trace_writer *writer, struct stream *stream, size_
 	return vp_buffer_extend(&stream->records, size);
 }
 
+static size_t size_of(const struct vp_record_header *header)
+{
+	return header->id < VP_ID_DEFINED ? vp_record_size(header->id)
+					  : ((const struct vp_defined_record *)header)->size;
+}
+
 void vp_trace_append(struct vp_trace_writer *writer, struct vp_stream_id id, void *record)
 {
 	struct stream *stream = stream_of(writer, id);
 	struct vp_record_header *header = record;
-	size_t size = vp_record_size(header->id);
+	size_t size = size_of(header);
 
 	if (header->time < stream->last_time)
 		header->time = stream->last_time;
@@ -226,7 +277,7 @@ static void raise_times(struct vp_run *run, uint64_t least)
 		if (header->time >= least)
 			break;
 		header->time = least;
-		at += vp_record_size(header->id);
+		at += size_of(header);
 	}
 	run->first = least;
 	run->last = run->last > least ? run->last : least;

@@ -23,6 +23,17 @@ struct vp_error *vp_trace_writer_create(const char *path, const struct vp_ctf_tr
 /* The same of the host of the recording in `directory`, which is this machine. */
 struct vp_error *vp_trace_writer_create_host(const char *directory, const char *hostname,
 					     struct vp_trace_writer **ret) VP_MUST_CHECK;
+/* The same of a VM's guest, in `directory`/PART (vp_vm_part()); times are the host's all the same.
+ */
+struct vp_error *vp_trace_writer_create_guest(const char *directory, const char *part,
+					      const char *hostname,
+					      struct vp_trace_writer **ret) VP_MUST_CHECK;
+/*
+ * Says which event classes the trace has beside the schema's: to its metadata, and for vperf to a
+ * file PATH.events beside the trace. Before the first of their records; `classes` is only read.
+ */
+struct vp_error *vp_trace_writer_define(struct vp_trace_writer *writer,
+					const vp_event_classes *classes) VP_MUST_CHECK;
 /* Closes the files; what was not flushed is dropped. */
 void vp_trace_writer_free(struct vp_trace_writer *writer);
 
@@ -30,6 +41,7 @@ void vp_trace_writer_free(struct vp_trace_writer *writer);
  * Adds a record (its header's time is raised to the stream's last time if it is before that). A
  * full packet is flushed by itself.
  */
+/* … of a defined class, too, in streams of VP_STREAM_TRACE. */
 void vp_trace_append(struct vp_trace_writer *writer, struct vp_stream_id id, void *record);
 /*
  * Adds `n` whole records, in order of time from `first` to `last`; times before the stream's last
