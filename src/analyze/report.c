@@ -211,7 +211,7 @@ static struct vp_error *choose_pcpus(struct vp_report *report, vp_stream_readers
 	streams->count = kept;
 	if (report->options.n_pcpus) {
 		report->recording.pcpus = (uint32_t)kept;
-		report->recording.records = 0; /* of these pCPUs: not known */
+		report->recording.records[VP_STREAM_PCPU] = 0; /* of these: not known */
 	}
 	return kept || !report->options.n_pcpus
 		   ? NULL
@@ -234,11 +234,11 @@ static struct vp_error *make(const struct vp_naming_options *naming, const char 
 			     struct vp_report *report)
 {
 	vp_stream_readers streams = {0};
-	struct vp_health health = {0};
+	struct vp_health health = {.classes = VP_STREAMS(VP_STREAM_PCPU)};
 
 	if (must_discover(naming, report))
 		VP_TRY(vp_guests_discover(host, &report->vms));
-	VP_TRY(vp_trace_open(host, &streams));
+	VP_TRY(vp_trace_open(host, health.classes, &streams));
 	struct vp_error *error =
 	    vp_naming_load(naming, &report->recording, &report->vms, &streams, &report->naming);
 

@@ -39,25 +39,30 @@ static json_object *json_of(const struct vp_probe *probe, bool found, const char
 	return object;
 }
 
+static void check_probe(struct check *check, const struct vp_probe *probe, json_object *array)
+{
+	char detail[512];
+	bool found = probe->run(detail, sizeof(detail));
+	VP_AUTO_FREE char *clean = vp_text_cleaned(detail);
+
+	check->lacks |= probe->needed && !found;
+	if (check->json)
+		json_object_array_add(array, json_of(probe, found, clean));
+	else
+		print_text(probe, found, clean);
+}
+
 static struct vp_error *check_with(void *context)
 {
 	struct check *check = context;
-	size_t count;
-	const struct vp_probe *probes = vp_probes(&count);
+	const struct vp_source *source;
 
 	if (check->operands.count)
 		return vp_error_usage("unexpected word '%s'", check->operands.at[0]);
 	json_object *array = json_object_new_array();
-	for (size_t i = 0; i < count; i++) {
-		char detail[512];
-		bool found = probes[i].run(detail, sizeof(detail));
-		VP_AUTO_FREE char *clean = vp_text_cleaned(detail);
-		check->lacks |= probes[i].needed && !found;
-		if (check->json)
-			json_object_array_add(array, json_of(&probes[i], found, clean));
-		else
-			print_text(&probes[i], found, clean);
-	}
+	for (size_t number = 0; (source = vp_source(number)); number++)
+		for (size_t i = 0; i < source->n_probes; i++)
+			check_probe(check, &source->probes[i], array);
 	if (check->json)
 		puts(json_object_to_json_string_ext(array, JSON_C_TO_STRING_PRETTY));
 	json_object_put(array);

@@ -11,7 +11,8 @@
 #include "account.skel.h"
 #include "base/alloc.h"
 #include "base/file.h"
-#include "collect/sampler.h"
+#include "collect/host.h"
+#include "collect/source.h"
 
 enum {
 	SPARE_PLACES = 64, /* for vCPUs that come later */
@@ -118,12 +119,6 @@ static int fill_places(const struct vp_account_source *source)
 	return result;
 }
 
-/* libbpf's own chatter is for who debugs vperf. */
-static int keep_quiet(enum libbpf_print_level level, const char *format, va_list args)
-{
-	return getenv("VPERF_DEBUG") ? vfprintf(stderr, format, args) : 0;
-}
-
 static int take_state(void *context, void *data, size_t size)
 {
 	struct vp_account_source *source = context;
@@ -145,15 +140,11 @@ static struct vp_error *open_states(struct vp_account_source *source)
 
 static struct vp_error *load(struct vp_account_source *source, bool with_states)
 {
-	if (access("/sys/kernel/btf/vmlinux", R_OK))
-		return vp_error_errno(errno,
-				      "cannot read '/sys/kernel/btf/vmlinux': the accounting "
-				      "programs need a kernel with BTF (CONFIG_DEBUG_INFO_BTF)");
-	libbpf_set_print(keep_quiet);
+	VP_TRY(vp_host_expect_btf("accounting"));
 	source->programs = account_bpf__open();
 	if (!source->programs)
 		return vp_error_errno(errno, "cannot open the accounting programs");
-	source->programs->rodata->vendor = vp_sampler_vendor();
+	source->programs->rodata->vendor = vp_host_vendor();
 	source->programs->rodata->tell_states = with_states;
 	int result = size_maps(source);
 	if (!result)
@@ -161,8 +152,7 @@ static struct vp_error *load(struct vp_account_source *source, bool with_states)
 	if (!result)
 		result = fill_places(source);
 	if (result)
-		return vp_error_errno(-result,
-				      "cannot load the accounting programs into this kernel");
+		return vp_host_load_error(result, "accounting");
 	const struct account_bpf *programs = source->programs;
 	source->vcpus = map_array(programs->maps.vcpus, source->places, sizeof(*source->vcpus));
 	source->exits = map_array(programs->maps.exits, source->places * VP_EXIT_REASONS,
@@ -276,7 +266,7 @@ static bool note_tid(struct vp_account_source *source, uint32_t tid, uint32_t pl
 /* Why a vCPU that sleeps in KVM left its guest. */
 static uint32_t halt_reason(void)
 {
-	switch (vp_sampler_vendor()) {
+	switch (vp_host_vendor()) {
 	case VP_VENDOR_AMD:
 		return AMD_HLT;
 	case VP_VENDOR_ARM:
@@ -446,4 +436,27 @@ struct vp_account_lost vp_account_source_lost(const struct vp_account_source *so
 	struct account_bpf__bss *bss = source->programs->bss;
 
 	return (struct vp_account_lost){bss->lost.vcpus, bss->lost.thieves, bss->lost.sites};
+}
+
+static bool probe_account(char *detail, size_t size)
+{
+	struct vp_account_source *source = NULL;
+	vp_vms none = {0};
+	struct vp_error *error = vp_account_source_open(&none, false, &source);
+	bool found = vp_probe_say_opened(error, source ? vp_account_source_missing(source) : NULL,
+					 detail, size);
+
+	vp_account_source_free(source);
+	return found;
+}
+
+const struct vp_source *vp_source_account(void)
+{
+	static const struct vp_probe probe = {
+	    "accounting programs",
+	    "no exact account of the vCPUs' time (account, steal, exits, top)", false,
+	    probe_account};
+	static const struct vp_source source = {&probe, 1};
+
+	return &source;
 }

@@ -118,6 +118,7 @@ static struct json_object *intervals_json(const struct vp_interval_book *book)
 	struct json_object *events = json_object_new_array();
 
 	add(object, "unit", text(book->recipe.unit_name));
+	add(object, "lost", number(book->lost));
 	add(object, "width", number(book->recipe.width));
 	add(object, "count", number(book->rows.count));
 	add(object, "partial", number(vp_interval_partial(book)));
@@ -135,6 +136,7 @@ static void add_about(struct json_object *object, const struct vp_report *report
 	add(object, "tool", text(recording->tool));
 	add(object, "hostname", text(recording->hostname));
 	add(object, "kernel", text(recording->kernel));
+	add(object, "instruments", text(recording->instruments));
 	add(object, "trigger", text(recording->trigger));
 	add(object, "by_time", json_object_new_boolean(recording->by_time));
 	add(object, "command", text(recording->command));

@@ -36,10 +36,12 @@ static void put_head(const struct vp_summary *summary, struct vp_buffer *out)
 	vp_buffer_printf(out, "Recording:   %s (vperf %s)\n", report->path, recording->tool);
 	vp_buffer_printf(out, "Host:        %s, kernel %s, %u pCPUs\n", recording->hostname,
 			 recording->kernel, recording->pcpus);
+	if (vp_recording_has_instrument(recording, "profile"))
+		put_trigger(recording, out);
+	if (vp_recording_has_instrument(recording, "account"))
+		vp_buffer_string(out, "Account:     of the vCPUs' time\n");
 	if (summary->has_intervals)
 		put_plan(&summary->intervals, out);
-	else
-		put_trigger(recording, out);
 	vp_buffer_printf(out, "Duration:    %.3f s%s\n", report->duration,
 			 recording->end ? "" : " (interrupted)");
 	if (recording->command[0])
@@ -88,7 +90,7 @@ static void put_vm(const struct vp_summary *summary, const struct vp_vm *vm, siz
 			 vm->end ? ", ended during the recording" : "");
 	vp_buffer_printf(out, "    agent: %s\n", vm->agent[0] ? vm->agent : "not asked");
 	vp_buffer_printf(out, "    guest memory: %s\n", vm->memory[0] ? vm->memory : "not read");
-	if (summary->has_intervals || number >= summary->report.naming.vms.count)
+	if (!summary->has_more || number >= summary->report.naming.vms.count)
 		return;
 	const struct vp_naming_machine *machine = &summary->report.naming.vms.at[number];
 	put_machine(machine, out);
@@ -121,7 +123,7 @@ void vp_render_summary_text(const struct vp_summary *summary, struct vp_buffer *
 	if (summary->vcpu_spans)
 		vp_buffer_printf(out, "\n%" PRIu64 " states of vCPUs as events\n",
 				 summary->vcpu_spans);
-	if (!summary->has_intervals) {
+	if (summary->has_more) {
 		vp_buffer_string(out, "\nHost:\n");
 		put_machine(&report->naming.host, out);
 	}

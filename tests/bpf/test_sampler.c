@@ -13,6 +13,7 @@
 
 #include "base/macros.h"
 #include "bpf/sampler.h"
+#include "collect/host.h"
 #include "collect/rings.h"
 #include "collect/sampler.h"
 #include "collect/trigger.h"
@@ -154,7 +155,7 @@ static void load(struct ring_scene *scene)
 {
 	uint32_t pcpus = (uint32_t)libbpf_num_possible_cpus();
 
-	vp_sampler_quiet();
+	vp_host_quiet_libbpf();
 	scene->programs = sampler_bpf__open();
 	assert_non_null(scene->programs);
 	scene->programs->rodata->seen_by = VP_SEEN_BY_IRQ;

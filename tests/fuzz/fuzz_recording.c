@@ -19,9 +19,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static const char good_recording[] =
-    "vperf-recording 1\ntrigger cycles\nperiod_ns 1000000\nby_time 0\n"
+    "vperf-recording 2\ntrigger cycles\nperiod_ns 1000000\nby_time 0\n"
     "pcpus 2\nstart 1\nrecords 3\nlost 0\nend 100000000\n";
-static const char good_vms[] = "vperf-vms 1\nvm 1000 1 0 1 3 - one\nvcpu 0 1001\nvcpu 1 1002\n"
+static const char good_vms[] = "vperf-vms 2\nvm 1000 1 0 1 3 - one\nvcpu 0 1001\nvcpu 1 1002\n"
 			       "vm 2000 1 90000000 0 4 - two\nvcpu 0 2001\ntsc 10 0 0\n";
 
 static void put_file(const char *directory, const char *name, const void *bytes, size_t size)

@@ -28,7 +28,7 @@ static struct vp_buffer make_stream(void)
 	for (uint64_t packet = 0; packet < PACKETS; packet++) {
 		for (uint64_t i = 0; i < RECORDS; i++)
 			made_idle(&made, 0, packet * RECORDS + i);
-		vp_trace_flush(made.writer, 0, 0);
+		vp_trace_flush(made.writer, vp_stream_of_pcpu(0), 0);
 	}
 	made_end(&made, PACKETS * RECORDS);
 	expect_no_error(vp_file_read(STREAM, 1 << 20, &bytes));
@@ -175,7 +175,7 @@ static void test_lost_and_interrupted(void **state)
 
 	made_begin(&made, NAME, 1);
 	made_idle(&made, 0, 1);
-	vp_trace_flush(made.writer, 0, 42);
+	vp_trace_flush(made.writer, vp_stream_of_pcpu(0), 42);
 	made_idle(&made, 0, 2);
 	made.lost = 43;
 	made_end(&made, 0);
@@ -197,13 +197,20 @@ static void test_missing_files(void **state)
 	assert_true(is_noted(&report, "/vms"));
 	vp_report_deinit(&report);
 
-	temporary_file(NAME "/vms", "vperf-vms 1\nvm what\n", 20);
+	temporary_file(NAME "/vms", "vperf-vms 2\nvm what\n", 20);
 	expect_no_error(report_on(&report));
 	assert_true(is_noted(&report, "line 2"));
 	vp_report_deinit(&report);
 
-	temporary_file(NAME "/recording", "vperf-recording 1\nstart 1\n", 26);
+	temporary_file(NAME "/recording", "vperf-recording 2\nstart 1\n", 26);
 	expect_error(report_on(&report), "period_ns");
+	temporary_file(NAME "/recording", "vperf-recording 1\nstart 1\n", 26);
+	expect_error(report_on(&report),
+		     "is in format 1 of recordings, and this vperf knows format 2");
+	temporary_file(NAME "/recording", "vperf-recording 10\nstart 1\n", 27);
+	expect_error(report_on(&report), "is in format 10 of recordings");
+	temporary_file(NAME "/recording", "vperf-record", 12);
+	expect_error(report_on(&report), "is not of a recording");
 	temporary_file(NAME "/recording", "", 0);
 	expect_error(report_on(&report), "/recording");
 	unlink(NAME "/recording");
