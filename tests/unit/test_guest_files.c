@@ -5,14 +5,34 @@
 #include <sys/mman.h>
 
 #include "base/file.h"
+#include "elf_builder.h"
 #include "guestmem/dump.h"
-#include "guestmem/pagecache.h"
+#include "guestmem/elf_tables.h"
 #include "guestmem/process.h"
+
+/* Puts `dentry` in front of what is in a folder. */
+static void built_child(uint64_t parent, uint64_t dentry)
+{
+	const struct vp_kernel_pack *pack = &guest.pack;
+	bool ring = guest.layout == BUILT_OLD;
+	uint64_t head = parent + (ring ? pack->at.dentry_subdirs : pack->at.dentry_children);
+	uint64_t link = dentry + (ring ? pack->at.dentry_child : pack->at.dentry_sib), next;
+
+	memcpy(&next, built_at(&guest, head), sizeof(next));
+	built_put64(&guest, link, next || !ring ? next : head);
+	built_put64(&guest, head, link);
+}
 
 static uint64_t built_dentry(uint64_t parent, const char *name)
 {
 	const struct vp_kernel_pack *pack = &guest.pack;
 	uint64_t dentry = built_object(&guest, 256, 16), text = built_object(&guest, 64, 8);
+
+	if (parent)
+		built_child(parent, dentry);
+	else if (guest.layout == BUILT_OLD)
+		built_put64(&guest, dentry + pack->at.dentry_subdirs,
+			    dentry + pack->at.dentry_subdirs);
 
 	strcpy(built_at(&guest, text), name);
 	built_put64(&guest, dentry + pack->at.dentry_parent, parent ? parent : dentry);
@@ -30,6 +50,13 @@ static uint64_t built_mount(uint64_t root, uint64_t parent, uint64_t point)
 	built_put64(&guest, mount + pack->at.mount_parent,
 		    parent ? parent - pack->at.mount_mnt : mount);
 	built_put64(&guest, mount + pack->at.mount_point, point);
+	uint64_t head = mount + pack->at.mount_mounts;
+	built_put64(&guest, head, head);
+	if (parent) { /* the only one in it */
+		head = parent - pack->at.mount_mnt + pack->at.mount_mounts;
+		built_put64(&guest, mount + pack->at.mount_child, head);
+		built_put64(&guest, head, mount + pack->at.mount_child);
+	}
 	built_put64(&guest, mount + pack->at.mount_mnt + pack->at.mnt_root, root);
 	return mount + pack->at.mount_mnt;
 }
@@ -219,13 +246,362 @@ static void test_dump_gone(void **state)
 	close_guest(&opened);
 }
 
+struct page_at {
+	uint64_t index, gpa;
+};
+
+/* The node below `node` for that page, made if it is not there. */
+static uint64_t node_below(uint64_t node, unsigned shift, uint64_t index)
+{
+	uint64_t slot = node + guest.pack.at.xa_node_slots + 8 * (index >> shift & 63), below;
+
+	memcpy(&below, built_at(&guest, slot), sizeof(below));
+	if (below)
+		return below - 2;
+	below = built_object(&guest, 576, 16);
+	*built_at(&guest, below + guest.pack.at.xa_node_shift) = (char)(shift - 6);
+	built_put64(&guest, slot, below + 2);
+	return below;
+}
+
+/* A tree of three levels with these pages: enough for a file of 1 GiB. */
+static uint64_t built_tree(const struct page_at *pages, size_t count)
+{
+	uint64_t top = built_object(&guest, 576, 16);
+
+	*built_at(&guest, top + guest.pack.at.xa_node_shift) = 12;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t node = node_below(top, 12, pages[i].index);
+		node = node_below(node, 6, pages[i].index);
+		built_put64(&guest, node + guest.pack.at.xa_node_slots + 8 * (pages[i].index & 63),
+			    page_struct(pages[i].gpa));
+	}
+	return top + 2;
+}
+
+/* A page of memory with these bytes; its physical address. */
+static uint64_t built_page(const void *bytes, size_t size)
+{
+	uint64_t page = built_object(&guest, 0x1000, 0x1000);
+
+	memcpy(built_at(&guest, page), bytes, size);
+	return page - BUILT_DIRECT;
+}
+
+/* The root directory, of process 1 too. */
+struct root {
+	uint64_t dentry, mnt, fs;
+};
+
+static uint64_t init_task(void)
+{
+	uint32_t link = guest.pack.at.task_tasks;
+	uint64_t next;
+
+	memcpy(&next, guest.image + AT_INIT_TASK + link, sizeof(next));
+	return next - link;
+}
+
+static struct root built_root(void)
+{
+	struct root root = {.dentry = built_dentry(0, "/")};
+
+	root.mnt = built_mount(root.dentry, 0, root.dentry);
+	root.fs = built_object(&guest, 256, 16);
+	built_put64(&guest, root.fs + guest.pack.at.fs_root_dentry, root.dentry);
+	built_put64(&guest, root.fs + guest.pack.at.fs_root_mnt, root.mnt);
+	built_put64(&guest, init_task() + guest.pack.at.task_fs, root.fs);
+	return root;
+}
+
+/* A process that has `file` mapped; its task. */
+static uint64_t built_program(const struct root *root, uint32_t tgid, uint64_t file)
+{
+	uint64_t mm = built_mm(&guest);
+
+	built_put64(&guest, mm + guest.pack.at.mm_maple_root,
+		    built_vma(&guest, 0x400000, 0x402000, 1, file));
+	uint64_t place = built_process(&guest, tgid, mm, "prog");
+	built_put64(&guest, place + guest.pack.at.task_fs, root->fs);
+	return place;
+}
+
+/* The map text when process `tgid` was seen, and process `gone` was and has ended since. */
+static char *map_text(uint64_t place, uint32_t tgid, uint64_t gone, uint32_t gone_tgid)
+{
+	struct vp_guest_dump *dump = vp_guest_dump_new();
+	VP_AUTO_CLOSE int fd = memfd_create("maps", MFD_CLOEXEC);
+	VP_AUTO_FREE char *path = vp_format("/proc/self/fd/%d", fd);
+	struct vp_buffer text = {0};
+	struct opened opened;
+	size_t processes;
+
+	open_kernel(&opened);
+	vp_guest_dump_see(dump, &opened.kernel, place, tgid, 100);
+	if (gone)
+		vp_guest_dump_see(dump, &opened.kernel, gone, gone_tgid, 100);
+	close_guest(&opened);
+	if (gone) { /* out of the ring of tasks */
+		uint32_t link = guest.pack.at.task_tasks;
+		uint64_t next, before;
+		memcpy(&next, built_at(&guest, gone + link), sizeof(next));
+		memcpy(&before, built_at(&guest, gone + link + 8), sizeof(before));
+		built_put64(&guest, before, next);
+		built_put64(&guest, next + 8, before);
+	}
+	open_kernel(&opened);
+	expect_no_error(vp_guest_dump_write(dump, &opened.kernel, fd, true, &processes));
+	expect_no_error(vp_file_read(path, 1 << 20, &text));
+	char *copy = vp_strdup(vp_buffer_text(&text));
+	vp_buffer_deinit(&text);
+	vp_guest_dump_free(dump);
+	close_guest(&opened);
+	return copy;
+}
+
+enum {
+	MEGABYTE = 1 << 20,
+	BIG_SIZE = 300 * MEGABYTE,
+	BIG_SYMBOLS = 280 * MEGABYTE,
+	BIG_NAMES = 290 * MEGABYTE,
+	BIG_SECTIONS = 299 * MEGABYTE,
+	NAMES_SIZE = 2 * 4096, /* the last name of the first page goes on in the second */
+	CUT_AT = 4096 - 4,
+};
+
+enum big_part { BIG_HEAD, BIG_TABLE, BIG_TEXT, BIG_TAIL, BIG_HEADERS, BIG_PARTS };
+
+/* A file of 300 MiB of which only these pages are in the page cache: bits of enum big_part. */
+static void built_big_file(uint64_t handle, unsigned parts)
+{
+	static char names[NAMES_SIZE];
+	struct elf_builder elf;
+	struct page_at pages[BIG_PARTS];
+	size_t count = 0;
+
+	elf_builder_init(&elf);
+	elf_builder_symbol(&elf, "far_function", ELF_BUILDER_VADDR + 0x10, 16,
+			   ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 1);
+	elf_builder_symbol(&elf, "whole", ELF_BUILDER_VADDR + 0x40, 8,
+			   ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 1);
+	memcpy(names, elf.strings, elf.string_size);
+	strcpy(names + CUT_AT, "cut_short");
+	elf.symbols[elf.symbol_count++] =
+	    (Elf64_Sym){.st_name = CUT_AT,
+			.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+			.st_shndx = 1,
+			.st_value = ELF_BUILDER_VADDR + 0x80,
+			.st_size = 8};
+	elf.sections[3].sh_offset = BIG_NAMES;
+	elf.sections[3].sh_size = NAMES_SIZE;
+	elf.sections[4].sh_offset = BIG_SYMBOLS;
+	elf.header.e_shoff = BIG_SECTIONS;
+	elf.header.e_phnum = 2;
+	elf_builder_finish(&elf);
+	const Elf64_Phdr note = {.p_type = PT_NOTE, .p_offset = ELF_BUILDER_NOTE, .p_filesz = 20};
+	memcpy(elf.bytes + sizeof(elf.header) + sizeof(note), &note, sizeof(note));
+	const struct {
+		uint64_t offset;
+		const void *bytes;
+		size_t size;
+	} all[BIG_PARTS] = {{0, elf.bytes, 0x200},
+			    {BIG_SYMBOLS, elf.symbols, sizeof(elf.symbols)},
+			    {BIG_NAMES, names, 4096},
+			    {BIG_NAMES + 4096, names + 4096, 4096},
+			    {BIG_SECTIONS, elf.sections, sizeof(elf.sections)}};
+	for (unsigned i = 0; i < BIG_PARTS; i++)
+		if (parts >> i & 1)
+			pages[count++] = (struct page_at){all[i].offset >> 12,
+							  built_page(all[i].bytes, all[i].size)};
+	built_page_cache(handle, built_tree(pages, count), BIG_SIZE);
+}
+
+/* The map text of a guest whose one program is that file. */
+static char *text_of_big_file(unsigned parts)
+{
+	built_kernel(&guest, BUILT_NEW);
+	struct root root = built_root();
+	uint64_t handle = built_file(built_dentry(root.dentry, "big"), root.mnt);
+	built_big_file(handle, parts);
+	return map_text(built_program(&root, 7, handle), 7, 0, 0);
+}
+
+static void test_big_file(void **state)
+{
+	const unsigned all = (1U << BIG_PARTS) - 1;
+	VP_AUTO_FREE char *whole = text_of_big_file(all);
+
+	assert_non_null(strstr(whole, "\ni deadbeef /big\n"));
+	assert_non_null(strstr(whole, "\ns 1010 10 far_function\n"));
+	assert_non_null(strstr(whole, "\ns 1080 8 cut_short\n"));
+	assert_null(strstr(whole, "function%20names%20of%20'/big'"));
+
+	/* Half a name is none. */
+	VP_AUTO_FREE char *cut = text_of_big_file(all & ~(1U << BIG_TAIL));
+	assert_non_null(strstr(cut, "\ns 1010 10 far_function\n"));
+	assert_non_null(strstr(cut, "\ns 1040 8 whole\n"));
+	assert_null(strstr(cut, "cut_"));
+	assert_non_null(strstr(cut, "only%20some%20function%20names%20of%20'/big':%201%20of%203"));
+
+	VP_AUTO_FREE char *headless = text_of_big_file(all & ~(1U << BIG_HEADERS));
+	assert_null(strstr(headless, "\ns 1010"));
+	assert_non_null(strstr(headless,
+			       "no%20function%20names%20of%20'/big':%20its%20section%20"
+			       "headers%20are%20not%20in%20the%20guest's%20page%20cache"));
+}
+
+/* Headers that claim more than what is read of a file, and tables beyond its end. */
+static void test_big_lies(void **state)
+{
+	const struct {
+		uint64_t size, offset;
+		const char *why;
+	} lies[] = {{VP_ELF_TABLES_MAX + 24, 0, "larger than what is read"},
+		    {UINT64_MAX - 4, 16, "not those of a whole file"},
+		    {48, BIG_SIZE, "not those of a whole file"}};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(lies); i++) {
+		struct elf_builder elf;
+		struct vp_guest_file file;
+		struct vp_elf_tables tables;
+		struct opened opened;
+		built_kernel(&guest, BUILT_NEW);
+		elf_builder_init(&elf);
+		elf_builder_finish(&elf);
+		elf.sections[4].sh_size = lies[i].size;
+		elf.sections[4].sh_offset = lies[i].offset;
+		memcpy(elf.bytes + ELF_BUILDER_SECTIONS, elf.sections, sizeof(elf.sections));
+		const struct page_at page = {0, built_page(elf.bytes, 0x1000)};
+		uint64_t handle = built_object(&guest, 256, 16);
+		built_page_cache(handle, built_tree(&page, 1), BIG_SIZE);
+		open_kernel(&opened);
+		assert_true(vp_guest_file_open(&opened.kernel, handle, &file));
+		vp_elf_tables_read(&file, UINT64_MAX, &tables);
+		assert_non_null(tables.problem);
+		if (!strstr(tables.problem, lies[i].why))
+			fail_msg("'%s' does not say '%s'", tables.problem, lies[i].why);
+		vp_elf_tables_deinit(&tables);
+		close_guest(&opened);
+	}
+}
+
+/* A file with this text in the folder; `hole`: its first page is not in the page cache. */
+static void built_text_file(uint64_t folder, const char *name, const char *text, bool hole)
+{
+	const struct vp_kernel_pack *pack = &guest.pack;
+	uint64_t dentry = built_dentry(folder, name), inode = built_object(&guest, 256, 16);
+	uint64_t mapping = built_object(&guest, 256, 16);
+	const struct page_at page = {hole, built_page(text, strlen(text))};
+
+	built_put64(&guest, dentry + pack->at.dentry_inode, inode);
+	built_put64(&guest, inode + pack->at.inode_mapping, mapping);
+	built_put64(&guest, inode + pack->at.inode_size, strlen(text) + (hole ? 4096 : 0));
+	built_put64(&guest, mapping + pack->at.mapping_host, inode);
+	built_put64(&guest, mapping + pack->at.mapping_xa_head, built_tree(&page, 1));
+}
+
+/* The process is number 3 in a pid namespace of its own. */
+static void built_inner_pid(uint64_t task)
+{
+	uint64_t pid = built_object(&guest, 256, 16);
+
+	built_put64(&guest, task + guest.pack.at.task_thread_pid, pid);
+	put32(built_at(&guest, pid + guest.pack.at.pid_level), 1);
+	put32(built_at(&guest, pid + guest.pack.at.pid_numbers), 7);
+	put32(built_at(&guest, pid + guest.pack.at.pid_numbers + 16), 3);
+}
+
+/* /tmp is a mount of its own, with perf maps of a process in a pid namespace and of one that ended.
+ */
+static void test_generated_code(void **state)
+{
+	const enum built_layout layouts[] = {BUILT_OLD, BUILT_NEW, BUILT_PLACE};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(layouts); i++) {
+		built_kernel(&guest, layouts[i]);
+		struct root root = built_root();
+		uint64_t prog = built_file(built_dentry(root.dentry, "prog"), root.mnt);
+		uint64_t point = built_dentry(root.dentry, "tmp"), tmp = built_dentry(0, "/");
+		built_put64(&guest, point + guest.pack.at.dentry_inode, 1);
+		built_mount(tmp, root.mnt, point);
+		built_dentry(root.dentry, "usr");
+		built_text_file(
+		    tmp, "perf-3.map",
+		    "7f0000001000 40 Interp:main\n0x7f0000001040 0x20 a b\n"
+		    "nonsense\n0 10 zero\nffffffffffffffff 10 beyond\n7f0000002000 10 x",
+		    false);
+		built_text_file(tmp, "perf-9.map", "400000 10 left_behind\n", false);
+		built_text_file(tmp, "perf-7.map", "400000 10 of_another\n", false);
+		built_text_file(tmp, "perf-3.mapx", "400000 10 no_map\n", false);
+		built_dentry(tmp, "perf-3.map"); /* removed: an entry without an inode */
+		uint64_t place = built_program(&root, 7, prog);
+		uint64_t gone = built_program(&root, 9, prog);
+		built_inner_pid(place);
+		VP_AUTO_FREE char *text = map_text(place, 7, gone, 9);
+		assert_non_null(strstr(text, "\nj 0 7f0000001000 40 Interp:main\n"
+					     "j 0 7f0000001040 20 a%20b\nj 0 7f0000002000 10 x\n"));
+		assert_non_null(strstr(text, "\nj 1 400000 10 left_behind\n"));
+		assert_null(strstr(text, "of_another"));
+		assert_null(strstr(text, "no_map"));
+		assert_null(strstr(text, "zero"));
+		assert_null(strstr(text, "beyond"));
+	}
+}
+
+/* What is not in the page cache is said, and half a line before or after it is none. */
+static void test_generated_code_holes(void **state)
+{
+	built_kernel(&guest, BUILT_NEW);
+	struct root root = built_root();
+	uint64_t prog = built_file(built_dentry(root.dentry, "prog"), root.mnt);
+	uint64_t tmp = built_dentry(root.dentry, "tmp");
+	built_put64(&guest, tmp + guest.pack.at.dentry_inode, 1);
+	built_text_file(tmp, "perf-7.map", "e 40 half\n7f0000001040 20 whole\n", true);
+	uint64_t place = built_program(&root, 7, prog);
+	VP_AUTO_FREE char *text = map_text(place, 7, 0, 0);
+	assert_non_null(strstr(text, "\nj 0 7f0000001040 20 whole\n"));
+	assert_null(strstr(text, "half"));
+	assert_non_null(strstr(text, "\nn only%20some%20names%20of%20generated%20code"));
+}
+
+/* Folders that have no end, entries that are nowhere, names that are no names. */
+static void test_folder_lies(void **state)
+{
+	enum { ENDLESS, NOWHERE, LONG_NAME, MOUNT_RING, LIES };
+
+	for (int lie = 0; lie < LIES; lie++) {
+		const struct vp_kernel_pack *pack = &guest.pack;
+		built_kernel(&guest, BUILT_NEW);
+		struct root root = built_root();
+		uint64_t prog = built_file(built_dentry(root.dentry, "prog"), root.mnt);
+		uint64_t tmp = built_dentry(root.dentry, "tmp");
+		built_put64(&guest, tmp + pack->at.dentry_inode, 1);
+		built_text_file(tmp, "perf-7.map", "400000 10 found\n", false);
+		uint64_t entry = built_dentry(tmp, "entry");
+		if (lie == ENDLESS)
+			built_put64(&guest, entry + pack->at.dentry_sib,
+				    entry + pack->at.dentry_sib);
+		else if (lie == NOWHERE)
+			built_put64(&guest, entry + pack->at.dentry_sib, UINT64_MAX - 7);
+		else if (lie == LONG_NAME)
+			put32(built_at(&guest, entry + pack->at.dentry_len), UINT32_MAX);
+		else
+			built_mount(tmp, root.mnt, tmp); /* a folder that is mounted on itself */
+		VP_AUTO_FREE char *text = map_text(built_program(&root, 7, prog), 7, 0, 0);
+		bool reached = lie == LONG_NAME || lie == MOUNT_RING;
+		assert_int_equal(strstr(text, "\nj 0 400000 10 found\n") != NULL, reached);
+		assert_int_equal(strstr(text, "\nn a%20folder%20/tmp") != NULL, !reached);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_paths),
-	    cmocka_unit_test(test_page_cache),
-	    cmocka_unit_test(test_dump),
-	    cmocka_unit_test(test_dump_gone),
+	    cmocka_unit_test(test_paths),          cmocka_unit_test(test_page_cache),
+	    cmocka_unit_test(test_dump),           cmocka_unit_test(test_dump_gone),
+	    cmocka_unit_test(test_big_file),       cmocka_unit_test(test_big_lies),
+	    cmocka_unit_test(test_generated_code), cmocka_unit_test(test_generated_code_holes),
+	    cmocka_unit_test(test_folder_lies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
