@@ -159,7 +159,7 @@ static int run_record(int argc, char **argv)
 {
 	struct record record = {.pages = 512,
 				.output = "vperf.data",
-				.agent_port = 9733,
+				.agent_port = 733,
 				.agent_seconds = 60,
 				.agent_megabytes = 512};
 	const struct vp_option options[] = {
@@ -200,7 +200,7 @@ static int run_record(int argc, char **argv)
 	    {0, "no-symbols", VP_OPTION_FLAG, &record.no_symbols, NULL,
 	     "keep build-ids only, no symbol tables of files"},
 	    {0, "agent-port", VP_OPTION_COUNT, &record.agent_port, "PORT",
-	     "vsock port of the agents (9733)"},
+	     "vsock port of the agents (733)"},
 	    {0, "agent-timeout", VP_OPTION_COUNT, &record.agent_seconds, "S",
 	     "time for one agent's answer (60)"},
 	    {0, "agent-limit", VP_OPTION_COUNT, &record.agent_megabytes, "MIB",

@@ -2,6 +2,8 @@
 /* At the end of a recording: who and what was there to be sampled. */
 #include "recording/recorder_private.h"
 
+#include <string.h>
+
 #include "collect/agent_client.h"
 
 struct vp_error *vp_recorder_write_host_maps(struct vp_recorder *recorder)
@@ -49,11 +51,24 @@ struct vp_error *vp_recorder_read_guests(struct vp_recorder *recorder)
 	return error;
 }
 
+/* One sentence; a new string. */
+static char *outcome_of(const struct vp_error *error, const struct vp_agent_result *result,
+			unsigned port)
+{
+	VP_AUTO_FREE char *standing = vp_agent_port_standing(port);
+
+	if (!error)
+		return VP_TAKE(standing);
+	return result->bytes ? vp_format("%s; what came is %s", vp_error_message(error),
+					 standing + strlen("ok: "))
+			     : vp_strdup(vp_error_message(error));
+}
+
 /* Asks the VM's agent, if it has a vsock device; how that went goes into `vms`. */
 static void ask_agent(struct vp_recorder *recorder, struct vp_vm *vm)
 {
 	const struct vp_recorder_options *options = &recorder->options;
-	VP_AUTO_FREE char *path = vp_recording_maps_path(options->directory, &recorder->vms, vm);
+	VP_AUTO_FREE char *path = vp_recording_agent_path(options->directory, &recorder->vms, vm);
 	struct vp_agent_limits limits = {.bytes = options->agent_bytes,
 					 .seconds_idle = options->agent_seconds,
 					 .seconds_total = options->agent_seconds,
@@ -65,7 +80,7 @@ static void ask_agent(struct vp_recorder *recorder, struct vp_vm *vm)
 	    vp_agent_fetch(vm->cid, options->agent_port, path, &limits, &result);
 
 	free(vm->agent);
-	vm->agent = vp_strdup(error ? vp_error_message(error) : "ok");
+	vm->agent = outcome_of(error, &result, options->agent_port);
 	if (error)
 		NOTICE(recorder, "VM '%s': %s", vm->name, vm->agent);
 	vp_error_free(error);

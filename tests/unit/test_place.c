@@ -39,10 +39,19 @@ static void make_recording(const char *path)
 static void make_whole(const char *path)
 {
 	static const char *const names[] = {
-	    "vms",        "cgroups",        "recipe",
-	    "host.maps",  "guest-a b.maps", "guest-x.orc",
-	    "vms.tmp",    "host/metadata",  "host/cpu12",
-	    "host/vcpus", "packs/a0.pack",  "packs/b1.pack.0123456789abcdef.tmp",
+	    "vms",
+	    "cgroups",
+	    "recipe",
+	    "host.maps",
+	    "guest-a b.maps",
+	    "agent-a b.maps",
+	    "guest-x.orc",
+	    "vms.tmp",
+	    "host/metadata",
+	    "host/cpu12",
+	    "host/vcpus",
+	    "packs/a0.pack",
+	    "packs/b1.pack.0123456789abcdef.tmp",
 	};
 	static const char *const folders[] = {"host", "packs"};
 	char name[128];
