@@ -19,7 +19,9 @@ struct vp_guest_watch;
 /* Who makes use of what is found out. */
 struct vp_guest_user {
 	void *context;
-	vp_notices *notices; /* gets a sentence when what was found is lost, and found again */
+	/* Gets a sentence when a kernel is not found at once, when what was found is lost, and when
+	 * it is found after that. */
+	vp_notices *notices;
 	unsigned check_s; /* seconds from one look whether what was found still holds to the next */
 	/* A guest's kernel was found: the VM's number is one that was not used before. */
 	struct vp_error *(*identify)(void *context, uint32_t number,

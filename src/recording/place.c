@@ -36,7 +36,8 @@ static const struct folder {
 } folders[] = {
     {"host", "@(metadata|vcpus|cpu+([0-9]))" HALF_WRITTEN},
     {"packs", "+([0-9a-f]).pack" HALF_WRITTEN},
-    {".", "@(recording|vms|cgroups|recipe|host.maps|guest-*.@(maps|orc)|agent-*.maps)" HALF_WRITTEN},
+    {".",
+     "@(recording|vms|cgroups|recipe|host.maps|guest-*.@(maps|orc)|agent-*.maps)" HALF_WRITTEN},
 };
 
 static bool is_folder_of_recording(const char *name)
