@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What processes of a guest have mapped, by path and by page cache, and the map text of it. */
+#include "guest_files.h"
+
 #include "opened_guest.h"
 
 #include <sys/mman.h>
@@ -10,66 +12,6 @@
 #include "guestmem/elf_tables.h"
 #include "guestmem/process.h"
 
-/* Puts `dentry` in front of what is in a folder. */
-static void built_child(uint64_t parent, uint64_t dentry)
-{
-	const struct vp_kernel_pack *pack = &guest.pack;
-	bool ring = guest.layout == BUILT_OLD;
-	uint64_t head = parent + (ring ? pack->at.dentry_subdirs : pack->at.dentry_children);
-	uint64_t link = dentry + (ring ? pack->at.dentry_child : pack->at.dentry_sib), next;
-
-	memcpy(&next, built_at(&guest, head), sizeof(next));
-	built_put64(&guest, link, next || !ring ? next : head);
-	built_put64(&guest, head, link);
-}
-
-static uint64_t built_dentry(uint64_t parent, const char *name)
-{
-	const struct vp_kernel_pack *pack = &guest.pack;
-	uint64_t dentry = built_object(&guest, 256, 16), text = built_object(&guest, 64, 8);
-
-	if (parent)
-		built_child(parent, dentry);
-	else if (guest.layout == BUILT_OLD)
-		built_put64(&guest, dentry + pack->at.dentry_subdirs,
-			    dentry + pack->at.dentry_subdirs);
-
-	strcpy(built_at(&guest, text), name);
-	built_put64(&guest, dentry + pack->at.dentry_parent, parent ? parent : dentry);
-	built_put64(&guest, dentry + pack->at.dentry_name, text);
-	put32(built_at(&guest, dentry + pack->at.dentry_len), (uint32_t)strlen(name));
-	return dentry;
-}
-
-/* A mount of `root` at `point` in `parent` (a struct vfsmount; 0: itself); its vfsmount. */
-static uint64_t built_mount(uint64_t root, uint64_t parent, uint64_t point)
-{
-	const struct vp_kernel_pack *pack = &guest.pack;
-	uint64_t mount = built_object(&guest, 512, 16);
-
-	built_put64(&guest, mount + pack->at.mount_parent,
-		    parent ? parent - pack->at.mount_mnt : mount);
-	built_put64(&guest, mount + pack->at.mount_point, point);
-	uint64_t head = mount + pack->at.mount_mounts;
-	built_put64(&guest, head, head);
-	if (parent) { /* the only one in it */
-		head = parent - pack->at.mount_mnt + pack->at.mount_mounts;
-		built_put64(&guest, mount + pack->at.mount_child, head);
-		built_put64(&guest, head, mount + pack->at.mount_child);
-	}
-	built_put64(&guest, mount + pack->at.mount_mnt + pack->at.mnt_root, root);
-	return mount + pack->at.mount_mnt;
-}
-
-static uint64_t built_file(uint64_t dentry, uint64_t mnt)
-{
-	uint64_t file = built_object(&guest, 256, 16);
-
-	built_put64(&guest, file + guest.pack.at.file_dentry, dentry);
-	built_put64(&guest, file + guest.pack.at.file_mnt, mnt);
-	return file;
-}
-
 static void test_paths(void **state)
 {
 	struct vp_buffer path = {0};
@@ -77,12 +19,12 @@ static void test_paths(void **state)
 	struct opened opened;
 
 	built_kernel(&guest, BUILT_NEW);
-	uint64_t top = built_dentry(0, "/"), usr = built_dentry(top, "usr");
-	uint64_t inner = built_dentry(0, "/"), lib = built_dentry(inner, "lib");
-	uint64_t x = built_dentry(lib, "x.so");
-	uint64_t outer_mnt = built_mount(top, 0, top);
-	uint64_t inner_mnt = built_mount(inner, outer_mnt, usr);
-	uint64_t file = built_file(x, inner_mnt);
+	uint64_t top = built_dentry(&guest, 0, "/"), usr = built_dentry(&guest, top, "usr");
+	uint64_t inner = built_dentry(&guest, 0, "/"), lib = built_dentry(&guest, inner, "lib");
+	uint64_t x = built_dentry(&guest, lib, "x.so");
+	uint64_t outer_mnt = built_mount(&guest, top, 0, top);
+	uint64_t inner_mnt = built_mount(&guest, inner, outer_mnt, usr);
+	uint64_t file = built_file(&guest, x, inner_mnt);
 	uint64_t place = built_process(&guest, 5, built_mm(&guest), "x");
 	uint64_t fs = built_object(&guest, 256, 16);
 	built_put64(&guest, place + guest.pack.at.task_fs, fs);
@@ -116,22 +58,6 @@ static void test_paths(void **state)
 	vp_buffer_deinit(&path);
 }
 
-static uint64_t page_struct(uint64_t gpa)
-{
-	return BUILT_MEMMAP + (gpa >> 12) * BUILT_PAGE_SIZE_OF;
-}
-
-static void built_page_cache(uint64_t file, uint64_t head, uint64_t size)
-{
-	const struct vp_kernel_pack *pack = &guest.pack;
-	uint64_t mapping = built_object(&guest, 256, 16), inode = built_object(&guest, 256, 16);
-
-	built_put64(&guest, file + pack->at.file_mapping, mapping);
-	built_put64(&guest, mapping + pack->at.mapping_host, inode);
-	built_put64(&guest, mapping + pack->at.mapping_xa_head, head);
-	built_put64(&guest, inode + pack->at.inode_size, size);
-}
-
 /* A tree of two levels, with a large page of two at 64 and a hole at 1. */
 static void test_page_cache(void **state)
 {
@@ -153,7 +79,7 @@ static void test_page_cache(void **state)
 	built_put64(&guest, top + slots + 8, high + 2);
 	*built_at(&guest, top) = 6;
 	uint64_t handle = built_object(&guest, 256, 16);
-	built_page_cache(handle, top + 2, 100 * 4096);
+	built_page_cache(&guest, handle, top + 2, 100 * 4096);
 	open_kernel(&opened);
 	assert_true(vp_guest_file_open(&opened.kernel, handle, &file));
 	assert_true(vp_guest_file_read(&file, 0, &byte, 1) && byte == 'a');
@@ -182,9 +108,9 @@ static void test_dump(void **state)
 	int fd = memfd_create("maps", MFD_CLOEXEC);
 
 	built_kernel(&guest, BUILT_OLD);
-	uint64_t mm = built_mm(&guest), top = built_dentry(0, "/");
-	uint64_t mnt = built_mount(top, 0, top);
-	uint64_t file = built_file(built_dentry(top, "prog"), mnt);
+	uint64_t mm = built_mm(&guest), top = built_dentry(&guest, 0, "/");
+	uint64_t mnt = built_mount(&guest, top, 0, top);
+	uint64_t file = built_file(&guest, built_dentry(&guest, top, "prog"), mnt);
 	built_put64(&guest, mm + guest.pack.at.mm_maple_root,
 		    built_vma(&guest, 0x400000, 0x402000, 1, file));
 	uint64_t place = built_process(&guest, 7, mm, "prog");
@@ -222,8 +148,9 @@ static void test_dump_gone(void **state)
 	VP_AUTO_CLOSE int fd = memfd_create("maps", MFD_CLOEXEC);
 
 	built_kernel(&guest, BUILT_PLACE);
-	uint64_t mm = built_mm(&guest), top = built_dentry(0, "/");
-	uint64_t file = built_file(built_dentry(top, "prog"), built_mount(top, 0, top));
+	uint64_t mm = built_mm(&guest), top = built_dentry(&guest, 0, "/");
+	uint64_t file =
+	    built_file(&guest, built_dentry(&guest, top, "prog"), built_mount(&guest, top, 0, top));
 	built_put64(&guest, mm + guest.pack.at.mm_maple_root,
 		    built_vma(&guest, 0x400000, 0x402000, 1, file));
 	uint64_t place = built_process(&guest, 7, mm, "prog");
@@ -244,86 +171,6 @@ static void test_dump_gone(void **state)
 	vp_buffer_deinit(&text);
 	vp_guest_dump_free(dump);
 	close_guest(&opened);
-}
-
-struct page_at {
-	uint64_t index, gpa;
-};
-
-/* The node below `node` for that page, made if it is not there. */
-static uint64_t node_below(uint64_t node, unsigned shift, uint64_t index)
-{
-	uint64_t slot = node + guest.pack.at.xa_node_slots + 8 * (index >> shift & 63), below;
-
-	memcpy(&below, built_at(&guest, slot), sizeof(below));
-	if (below)
-		return below - 2;
-	below = built_object(&guest, 576, 16);
-	*built_at(&guest, below + guest.pack.at.xa_node_shift) = (char)(shift - 6);
-	built_put64(&guest, slot, below + 2);
-	return below;
-}
-
-/* A tree of three levels with these pages: enough for a file of 1 GiB. */
-static uint64_t built_tree(const struct page_at *pages, size_t count)
-{
-	uint64_t top = built_object(&guest, 576, 16);
-
-	*built_at(&guest, top + guest.pack.at.xa_node_shift) = 12;
-	for (size_t i = 0; i < count; i++) {
-		uint64_t node = node_below(top, 12, pages[i].index);
-		node = node_below(node, 6, pages[i].index);
-		built_put64(&guest, node + guest.pack.at.xa_node_slots + 8 * (pages[i].index & 63),
-			    page_struct(pages[i].gpa));
-	}
-	return top + 2;
-}
-
-/* A page of memory with these bytes; its physical address. */
-static uint64_t built_page(const void *bytes, size_t size)
-{
-	uint64_t page = built_object(&guest, 0x1000, 0x1000);
-
-	memcpy(built_at(&guest, page), bytes, size);
-	return page - BUILT_DIRECT;
-}
-
-/* The root directory, of process 1 too. */
-struct root {
-	uint64_t dentry, mnt, fs;
-};
-
-static uint64_t init_task(void)
-{
-	uint32_t link = guest.pack.at.task_tasks;
-	uint64_t next;
-
-	memcpy(&next, guest.image + AT_INIT_TASK + link, sizeof(next));
-	return next - link;
-}
-
-static struct root built_root(void)
-{
-	struct root root = {.dentry = built_dentry(0, "/")};
-
-	root.mnt = built_mount(root.dentry, 0, root.dentry);
-	root.fs = built_object(&guest, 256, 16);
-	built_put64(&guest, root.fs + guest.pack.at.fs_root_dentry, root.dentry);
-	built_put64(&guest, root.fs + guest.pack.at.fs_root_mnt, root.mnt);
-	built_put64(&guest, init_task() + guest.pack.at.task_fs, root.fs);
-	return root;
-}
-
-/* A process that has `file` mapped; its task. */
-static uint64_t built_program(const struct root *root, uint32_t tgid, uint64_t file)
-{
-	uint64_t mm = built_mm(&guest);
-
-	built_put64(&guest, mm + guest.pack.at.mm_maple_root,
-		    built_vma(&guest, 0x400000, 0x402000, 1, file));
-	uint64_t place = built_process(&guest, tgid, mm, "prog");
-	built_put64(&guest, place + guest.pack.at.task_fs, root->fs);
-	return place;
 }
 
 /* The map text when process `tgid` was seen, and process `gone` was and has ended since. */
@@ -411,19 +258,19 @@ static void built_big_file(uint64_t handle, unsigned parts)
 			    {BIG_SECTIONS, elf.sections, sizeof(elf.sections)}};
 	for (unsigned i = 0; i < BIG_PARTS; i++)
 		if (parts >> i & 1)
-			pages[count++] = (struct page_at){all[i].offset >> 12,
-							  built_page(all[i].bytes, all[i].size)};
-	built_page_cache(handle, built_tree(pages, count), BIG_SIZE);
+			pages[count++] = (struct page_at){
+			    all[i].offset >> 12, built_page(&guest, all[i].bytes, all[i].size)};
+	built_page_cache(&guest, handle, built_tree(&guest, pages, count), BIG_SIZE);
 }
 
 /* The map text of a guest whose one program is that file. */
 static char *text_of_big_file(unsigned parts)
 {
 	built_kernel(&guest, BUILT_NEW);
-	struct root root = built_root();
-	uint64_t handle = built_file(built_dentry(root.dentry, "big"), root.mnt);
+	struct root root = built_root(&guest);
+	uint64_t handle = built_file(&guest, built_dentry(&guest, root.dentry, "big"), root.mnt);
 	built_big_file(handle, parts);
-	return map_text(built_program(&root, 7, handle), 7, 0, 0);
+	return map_text(built_program(&guest, &root, 7, handle), 7, 0, 0);
 }
 
 static void test_big_file(void **state)
@@ -471,9 +318,9 @@ static void test_big_lies(void **state)
 		elf.sections[4].sh_size = lies[i].size;
 		elf.sections[4].sh_offset = lies[i].offset;
 		memcpy(elf.bytes + ELF_BUILDER_SECTIONS, elf.sections, sizeof(elf.sections));
-		const struct page_at page = {0, built_page(elf.bytes, 0x1000)};
+		const struct page_at page = {0, built_page(&guest, elf.bytes, 0x1000)};
 		uint64_t handle = built_object(&guest, 256, 16);
-		built_page_cache(handle, built_tree(&page, 1), BIG_SIZE);
+		built_page_cache(&guest, handle, built_tree(&guest, &page, 1), BIG_SIZE);
 		open_kernel(&opened);
 		assert_true(vp_guest_file_open(&opened.kernel, handle, &file));
 		vp_elf_tables_read(&file, UINT64_MAX, &tables);
@@ -483,21 +330,6 @@ static void test_big_lies(void **state)
 		vp_elf_tables_deinit(&tables);
 		close_guest(&opened);
 	}
-}
-
-/* A file with this text in the folder; `hole`: its first page is not in the page cache. */
-static void built_text_file(uint64_t folder, const char *name, const char *text, bool hole)
-{
-	const struct vp_kernel_pack *pack = &guest.pack;
-	uint64_t dentry = built_dentry(folder, name), inode = built_object(&guest, 256, 16);
-	uint64_t mapping = built_object(&guest, 256, 16);
-	const struct page_at page = {hole, built_page(text, strlen(text))};
-
-	built_put64(&guest, dentry + pack->at.dentry_inode, inode);
-	built_put64(&guest, inode + pack->at.inode_mapping, mapping);
-	built_put64(&guest, inode + pack->at.inode_size, strlen(text) + (hole ? 4096 : 0));
-	built_put64(&guest, mapping + pack->at.mapping_host, inode);
-	built_put64(&guest, mapping + pack->at.mapping_xa_head, built_tree(&page, 1));
 }
 
 /* The process is number 3 in a pid namespace of its own. */
@@ -519,23 +351,25 @@ static void test_generated_code(void **state)
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(layouts); i++) {
 		built_kernel(&guest, layouts[i]);
-		struct root root = built_root();
-		uint64_t prog = built_file(built_dentry(root.dentry, "prog"), root.mnt);
-		uint64_t point = built_dentry(root.dentry, "tmp"), tmp = built_dentry(0, "/");
+		struct root root = built_root(&guest);
+		uint64_t prog =
+		    built_file(&guest, built_dentry(&guest, root.dentry, "prog"), root.mnt);
+		uint64_t point = built_dentry(&guest, root.dentry, "tmp"),
+			 tmp = built_dentry(&guest, 0, "/");
 		built_put64(&guest, point + guest.pack.at.dentry_inode, 1);
-		built_mount(tmp, root.mnt, point);
-		built_dentry(root.dentry, "usr");
+		built_mount(&guest, tmp, root.mnt, point);
+		built_dentry(&guest, root.dentry, "usr");
 		built_text_file(
-		    tmp, "perf-3.map",
+		    &guest, tmp, "perf-3.map",
 		    "7f0000001000 40 Interp:main\n0x7f0000001040 0x20 a b\n"
 		    "nonsense\n0 10 zero\nffffffffffffffff 10 beyond\n7f0000002000 10 x",
 		    false);
-		built_text_file(tmp, "perf-9.map", "400000 10 left_behind\n", false);
-		built_text_file(tmp, "perf-7.map", "400000 10 of_another\n", false);
-		built_text_file(tmp, "perf-3.mapx", "400000 10 no_map\n", false);
-		built_dentry(tmp, "perf-3.map"); /* removed: an entry without an inode */
-		uint64_t place = built_program(&root, 7, prog);
-		uint64_t gone = built_program(&root, 9, prog);
+		built_text_file(&guest, tmp, "perf-9.map", "400000 10 left_behind\n", false);
+		built_text_file(&guest, tmp, "perf-7.map", "400000 10 of_another\n", false);
+		built_text_file(&guest, tmp, "perf-3.mapx", "400000 10 no_map\n", false);
+		built_dentry(&guest, tmp, "perf-3.map"); /* removed: an entry without an inode */
+		uint64_t place = built_program(&guest, &root, 7, prog);
+		uint64_t gone = built_program(&guest, &root, 9, prog);
 		built_inner_pid(place);
 		VP_AUTO_FREE char *text = map_text(place, 7, gone, 9);
 		assert_non_null(strstr(text, "\nj 0 7f0000001000 40 Interp:main\n"
@@ -552,12 +386,12 @@ static void test_generated_code(void **state)
 static void test_generated_code_holes(void **state)
 {
 	built_kernel(&guest, BUILT_NEW);
-	struct root root = built_root();
-	uint64_t prog = built_file(built_dentry(root.dentry, "prog"), root.mnt);
-	uint64_t tmp = built_dentry(root.dentry, "tmp");
+	struct root root = built_root(&guest);
+	uint64_t prog = built_file(&guest, built_dentry(&guest, root.dentry, "prog"), root.mnt);
+	uint64_t tmp = built_dentry(&guest, root.dentry, "tmp");
 	built_put64(&guest, tmp + guest.pack.at.dentry_inode, 1);
-	built_text_file(tmp, "perf-7.map", "e 40 half\n7f0000001040 20 whole\n", true);
-	uint64_t place = built_program(&root, 7, prog);
+	built_text_file(&guest, tmp, "perf-7.map", "e 40 half\n7f0000001040 20 whole\n", true);
+	uint64_t place = built_program(&guest, &root, 7, prog);
 	VP_AUTO_FREE char *text = map_text(place, 7, 0, 0);
 	assert_non_null(strstr(text, "\nj 0 7f0000001040 20 whole\n"));
 	assert_null(strstr(text, "half"));
@@ -572,12 +406,13 @@ static void test_folder_lies(void **state)
 	for (int lie = 0; lie < LIES; lie++) {
 		const struct vp_kernel_pack *pack = &guest.pack;
 		built_kernel(&guest, BUILT_NEW);
-		struct root root = built_root();
-		uint64_t prog = built_file(built_dentry(root.dentry, "prog"), root.mnt);
-		uint64_t tmp = built_dentry(root.dentry, "tmp");
+		struct root root = built_root(&guest);
+		uint64_t prog =
+		    built_file(&guest, built_dentry(&guest, root.dentry, "prog"), root.mnt);
+		uint64_t tmp = built_dentry(&guest, root.dentry, "tmp");
 		built_put64(&guest, tmp + pack->at.dentry_inode, 1);
-		built_text_file(tmp, "perf-7.map", "400000 10 found\n", false);
-		uint64_t entry = built_dentry(tmp, "entry");
+		built_text_file(&guest, tmp, "perf-7.map", "400000 10 found\n", false);
+		uint64_t entry = built_dentry(&guest, tmp, "entry");
 		if (lie == ENDLESS)
 			built_put64(&guest, entry + pack->at.dentry_sib,
 				    entry + pack->at.dentry_sib);
@@ -586,8 +421,9 @@ static void test_folder_lies(void **state)
 		else if (lie == LONG_NAME)
 			put32(built_at(&guest, entry + pack->at.dentry_len), UINT32_MAX);
 		else
-			built_mount(tmp, root.mnt, tmp); /* a folder that is mounted on itself */
-		VP_AUTO_FREE char *text = map_text(built_program(&root, 7, prog), 7, 0, 0);
+			built_mount(&guest, tmp, root.mnt,
+				    tmp); /* a folder that is mounted on itself */
+		VP_AUTO_FREE char *text = map_text(built_program(&guest, &root, 7, prog), 7, 0, 0);
 		bool reached = lie == LONG_NAME || lie == MOUNT_RING;
 		assert_int_equal(strstr(text, "\nj 0 400000 10 found\n") != NULL, reached);
 		assert_int_equal(strstr(text, "\nn a%20folder%20/tmp") != NULL, !reached);
