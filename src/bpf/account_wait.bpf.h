@@ -177,6 +177,7 @@ static __always_inline void switch_out(struct vp_account_vcpu *vcpu, __u32 place
 		vcpu->state = VP_STATE_GONE;
 		vcpu->end = now;
 		vcpu->tid = 0;
+		forget_place(task->pid);
 	} else {
 		vcpu->state = reason_is_halt(vcpu) ? VP_STATE_HALTED : VP_STATE_WAITING;
 		if (!(vcpu->flags & VP_BLOCKED_ONCE))

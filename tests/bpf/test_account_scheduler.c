@@ -13,6 +13,7 @@
 #include "account_rig.h"
 #include "base/macros.h"
 #include "base/vec.h"
+#include "collect/account_places.h"
 
 enum { HALT = 0x01, ABORT = 0x24, MS = 1000000, PLACES = 256, PATIENCE_S = 30 };
 
@@ -207,6 +208,41 @@ static void test_end_of_thread(void **state)
 	end(&scene);
 }
 
+/* Many more vCPUs come and go than there are places: each has an account of its own. */
+static void test_places_are_given_back(void **state)
+{
+	enum { ROUNDS = 3 };
+	struct scene scene = begin();
+	const struct rig *rig = scene.rig;
+	uint32_t pcpu = vp_stay_here(), tid, entries = 0;
+	int thieves = bpf_map__fd(rig->programs->maps.thieves);
+
+	for (uint32_t i = 0; i < ROUNDS * rig->places; i++) {
+		struct runner vcpu = {.dies = true};
+		start(&vcpu, scene.rig, pcpu, true, "vcpu");
+		struct vp_account_vcpu *account = rig_vcpu(rig, vcpu.tid);
+		assert_non_null(account);
+		uint32_t place = (uint32_t)(account - rig->vcpus);
+		stop(&vcpu);
+		await_end(account);
+		rig_expect_whole(account);
+		struct vp_account_exit exits = rig_all_exits(rig, account);
+		assert_int_equal(exits.count, account->exits);
+		const struct vp_thief_key stolen = {.vcpu = (__u16)place, .kind = VP_BY_NOBODY};
+		const struct vp_thief_cost cost = {1, 1};
+		assert_int_equal(bpf_map_update_elem(thieves, &stolen, &cost, BPF_ANY), 0);
+		vp_account_places_release(rig->programs, &place, 1);
+		assert_int_equal(account->begin, 0);
+		assert_int_equal(rig_all_exits(rig, account).count, 0);
+		assert_int_not_equal(bpf_map_delete_elem(thieves, &stolen), 0);
+	}
+	int tids = bpf_map__fd(rig->programs->maps.place_of_tid);
+	for (uint32_t *before = NULL; !bpf_map_get_next_key(tids, before, &tid); before = &tid)
+		entries++;
+	assert_int_equal(entries, 0);
+	end(&scene); /* no vCPU was lost */
+}
+
 static void await_preemptions(const struct vp_account_vcpu *vcpu, uint64_t count)
 {
 	uint64_t until = vp_now() + PATIENCE_S * 1000ULL * MS;
@@ -313,8 +349,11 @@ static void test_migrations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_sleeps),     cmocka_unit_test(test_end_of_thread),
-	    cmocka_unit_test(test_thief),      cmocka_unit_test(test_vcpus_compete),
+	    cmocka_unit_test(test_sleeps),
+	    cmocka_unit_test(test_end_of_thread),
+	    cmocka_unit_test(test_places_are_given_back),
+	    cmocka_unit_test(test_thief),
+	    cmocka_unit_test(test_vcpus_compete),
 	    cmocka_unit_test(test_migrations),
 	};
 
