@@ -39,7 +39,7 @@ static void put_packet(const char *directory, const uint8_t *records, size_t siz
 	header.checksum = vp_packet_checksum(&header, records, size);
 	vp_buffer_append(&packet, &header, sizeof(header));
 	vp_buffer_append(&packet, records, size);
-	put_file(directory, "host/cpu0", packet.bytes, packet.size);
+	put_file(directory, "host/intervals-cpu0", packet.bytes, packet.size);
 	vp_buffer_deinit(&packet);
 }
 
