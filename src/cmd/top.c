@@ -45,7 +45,7 @@ static void take(void *context, struct vp_record_header *record)
 	struct top *top = context;
 	uint32_t pid = ((struct vp_vcpu_account *)record)->pid;
 
-	if (record->id == VP_ID_vcpu_account && !vp_vms_find(&top->vms, pid))
+	if (record->id == VP_ID_vcpu_account && !vp_vms_latest(&top->vms, pid))
 		vp_vm_look_at(&top->vms, pid, false);
 	vp_account_take(&top->account, record);
 }

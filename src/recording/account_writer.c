@@ -36,6 +36,7 @@ struct vp_account_writer {
 	vp_account_taker take;
 	void *context;
 	uint64_t now;
+	bool shares_pids;         /* two VMs are or were of processes of one number */
 	struct known *known;      /* by place */
 	struct vp_map thief_keys; /* index in `thieves` */
 	VP_VEC(struct vp_thief_cost) thieves;
@@ -105,12 +106,23 @@ static void hand_over(struct vp_account_writer *writer, void *record, uint16_t i
 	header->id = id;
 	header->time = writer->now;
 	writer->take(writer->context, header);
+	if (id == VP_ID_vcpu_account) /* of a VM, maybe, that was not known */
+		writer->shares_pids = vp_vms_share_pids(writer->vms);
+}
+
+/* Which VM's the process's thread is. */
+static uint32_t vm_id_of(const struct vp_account_writer *writer, uint32_t pid, uint32_t tid)
+{
+	const struct vp_vm *vm =
+	    writer->shares_pids ? vp_vms_of_thread(writer->vms, pid, tid) : NULL;
+
+	return vm ? vp_vm_id(vm) : pid;
 }
 
 static uint32_t number_of(const struct vp_account_writer *writer,
 			  const struct vp_account_vcpu *vcpu)
 {
-	const struct vp_vm *vm = vp_vms_find(writer->vms, vcpu->pid);
+	const struct vp_vm *vm = vp_vms_find(writer->vms, vm_id_of(writer, vcpu->pid, vcpu->tid));
 
 	if (vcpu->flags & VP_NUMBER_KNOWN || !vm)
 		return vcpu->number;
@@ -166,7 +178,7 @@ static void write_states(struct vp_account_writer *writer, struct known *known,
 						   : writer->now;
 	take_gains(known, vcpu, gains);
 	struct vp_vcpu_account record = {
-	    .pid = vcpu->pid,
+	    .pid = vm_id_of(writer, vcpu->pid, vcpu->tid ? vcpu->tid : before->tid),
 	    .tid = vcpu->tid ? vcpu->tid : before->tid,
 	    .vcpu = number_of(writer, vcpu),
 	    .flags = known->ended ? VP_ENDED : 0,
@@ -223,7 +235,7 @@ static void write_exit(struct vp_account_writer *writer, const struct vp_account
 		       const struct vp_account_exit *before, const struct vp_account_exit *after)
 {
 	struct vp_exit_account record = {
-	    .pid = vcpu->pid,
+	    .pid = vm_id_of(writer, vcpu->pid, vcpu->tid),
 	    .vcpu = number_of(writer, vcpu),
 	    .reason = after->reason,
 	    .vendor = writer->vendor,
@@ -280,7 +292,7 @@ static void write_interrupts(struct vp_account_writer *writer, const struct know
 {
 	for (uint32_t i = 0; i < VP_IRQ_SOURCES; i++) {
 		struct vp_thief record = {
-		    .pid = vcpu->pid,
+		    .pid = vm_id_of(writer, vcpu->pid, vcpu->tid),
 		    .vcpu = number_of(writer, vcpu),
 		    .state = VP_STATE_IRQ,
 		    .kind = i < VP_IRQ_LOCAL_TIMER ? VP_BY_SOFTIRQ : VP_BY_VECTOR,
@@ -347,7 +359,7 @@ static void name_thief(struct vp_account_writer *writer, const struct vp_thief_k
 	struct vp_account_task task;
 
 	if (key->kind == VP_BY_VCPU && vp_account_source_vcpu(writer->source, key->id, &vcpu)) {
-		record->thief_pid = vcpu.pid;
+		record->thief_pid = vm_id_of(writer, vcpu.pid, vcpu.tid);
 		record->number = number_of(writer, &vcpu);
 	} else if (key->kind == VP_BY_TASK &&
 		   vp_account_source_task(writer->source, key->id, &task)) {
@@ -379,7 +391,7 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	if (cost->ns == before->ns || !vp_account_source_vcpu(writer->source, key->vcpu, &vcpu))
 		return;
 	struct vp_thief record = {
-	    .pid = vcpu.pid,
+	    .pid = vm_id_of(writer, vcpu.pid, vcpu.tid),
 	    .vcpu = number_of(writer, &vcpu),
 	    .state = key->state,
 	    .kind = key->kind,
@@ -415,12 +427,13 @@ static void write_old_site(void *context, const void *key, const void *cost)
 
 static void write_sites_of(struct vp_account_writer *writer, size_t place)
 {
+	const struct vp_account_vcpu *known = &writer->known[place].counters;
 	const struct vp_account_site *sites = vp_account_source_sites(writer->source, place);
 
 	for (size_t i = 0; writer->known[place].time && i < VP_EXIT_SITES; i++) {
 		struct vp_site_key key = {.ip = sites[i].ip,
 					  .cr3 = sites[i].cr3,
-					  .pid = writer->known[place].counters.pid,
+					  .pid = vm_id_of(writer, known->pid, known->tid),
 					  .reason = sites[i].reason};
 		struct vp_site_cost cost = {sites[i].count, sites[i].ns, sites[i].last};
 		if (cost.count)
@@ -554,6 +567,7 @@ void vp_account_writer_write_states(struct vp_account_writer *writer, bool last)
 	vp_vec_each (&writer->states, state) {
 		if (state->vcpu == VP_VCPU_UNKNOWN)
 			state->vcpu = number_of_thread(writer, state);
+		state->pid = vm_id_of(writer, state->pid, state->tid);
 		writer->take(writer->context, (struct vp_record_header *)state);
 	}
 	writer->states.count = 0;

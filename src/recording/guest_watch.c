@@ -29,8 +29,9 @@ enum {
 enum guest_state { GUEST_FINDING, GUEST_READY, GUEST_CHECKING, GUEST_LEAVING, GUEST_LOST };
 
 struct guest {
+	uint32_t vm; /* its number in the recording */
 	uint32_t pid;
-	uint32_t number; /* for its user */
+	uint32_t number; /* for its users */
 	enum guest_state state;
 	struct vp_guest_reader *reader;
 	int text;      /* where the reader writes map text */
@@ -119,10 +120,10 @@ void vp_guest_watch_free(struct vp_guest_watch *watch)
 	free(watch);
 }
 
-static struct guest *guest_of(const struct vp_guest_watch *watch, uint32_t pid)
+static struct guest *guest_of(const struct vp_guest_watch *watch, uint32_t vm)
 {
 	vp_vec_each (&watch->guests, guest)
-		if (guest->pid == pid)
+		if (guest->vm == vm)
 			return guest;
 	return NULL;
 }
@@ -234,12 +235,27 @@ static void try_start(struct vp_guest_watch *watch, struct guest *guest)
 		lose(watch, guest, error);
 }
 
+/* The VM's process is gone: its number is another VM's. */
+static void retire(struct vp_guest_watch *watch, struct guest *guest)
+{
+	forget(watch, guest);
+	guest_stop(guest);
+	guest->state = GUEST_LOST;
+	guest->tries = MOST_TRIES;
+}
+
 void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
 {
-	if (guest_of(watch, vm->pid))
+	uint32_t number = (uint32_t)watch->guests.count;
+
+	if (guest_of(watch, vp_vm_id(vm)))
 		return;
-	vp_vec_push(&watch->guests, ((struct guest){.pid = vm->pid,
-						    .number = (uint32_t)watch->guests.count,
+	vp_vec_each (&watch->guests, guest)
+		if (guest->pid == vm->pid)
+			retire(watch, guest);
+	vp_vec_push(&watch->guests, ((struct guest){.vm = vp_vm_id(vm),
+						    .pid = vm->pid,
+						    .number = number,
 						    .text = -1,
 						    .last_text = -1,
 						    .added = vp_clock_monotonic(),
@@ -377,7 +393,7 @@ void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms)
 
 bool vp_guest_watch_has_found(const struct vp_guest_watch *watch, const struct vp_vm *vm)
 {
-	const struct guest *guest = guest_of(watch, vm->pid);
+	const struct guest *guest = guest_of(watch, vp_vm_id(vm));
 
 	return guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
 }
@@ -541,7 +557,7 @@ static struct vp_error *dump(struct guest *guest, bool symbols)
 struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct vp_vm *vm,
 				     const char *path, bool *written)
 {
-	struct guest *guest = guest_of(watch, vm->pid);
+	struct guest *guest = guest_of(watch, vp_vm_id(vm));
 
 	*written = false;
 	/* One answer at a time; that to a check may be that the guest has to be left. */
@@ -567,7 +583,7 @@ struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct 
 struct vp_error *vp_guest_watch_unwind_tables(struct vp_guest_watch *watch, const struct vp_vm *vm,
 					      const char *path, struct vp_error **problem)
 {
-	struct guest *guest = guest_of(watch, vm->pid);
+	struct guest *guest = guest_of(watch, vp_vm_id(vm));
 	struct vp_slice answer;
 	bool done = false;
 
@@ -597,7 +613,7 @@ static char *outcome_of(const struct vp_guest_watch *watch, const struct guest *
 
 char *vp_guest_watch_state(const struct vp_guest_watch *watch, const struct vp_vm *vm)
 {
-	const struct guest *guest = guest_of(watch, vm->pid);
+	const struct guest *guest = guest_of(watch, vp_vm_id(vm));
 
 	if (!guest)
 		return vp_strdup("");

@@ -71,7 +71,8 @@ struct vp_session {
 	struct vp_guest_watch *guest_watch; /* NULL: guests' memory is not read */
 	bool wants_unwind_tables;           /* of guests' kernels */
 	vp_vms vms;
-	struct vp_map no_vms; /* pids that were looked at and have no VM */
+	struct vp_map no_vms; /* pids that were looked at and have no VM (any more) */
+	bool shares_pids;     /* two VMs are or were of processes of one number */
 	bool vms_changed;
 	uint64_t seconds;     /* of slow work done */
 	uint64_t next_second; /* when to look for what changes slowly */
@@ -81,8 +82,14 @@ struct vp_session {
 
 #define VP_NOTICE(session, ...) vp_vec_push(&(session)->notices, vp_format(__VA_ARGS__))
 
-/* The VM of that process, found now if it is new; NULL if the process has none (any more). */
-struct vp_vm *vp_session_vm(struct vp_session *session, uint32_t pid);
+/*
+ * The VM of that number, found now if it is new; NULL if there is none. A process's number is that
+ * of the VM that came last of its VMs; one that has ended is what there is until there is another.
+ */
+struct vp_vm *vp_session_vm(struct vp_session *session, uint32_t id);
+/* What the process's records have for `pid`: the number of its VM; `tid` is the vCPU's thread, 0 if
+ * it is not known. */
+uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid);
 /* Whether the VM's guest is asked for. */
 bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *vm);
 /* The vCPU's thread is `tid` from now on. */

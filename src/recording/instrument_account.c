@@ -21,11 +21,12 @@ static void take_account(void *context, struct vp_record_header *header)
 {
 	struct vp_session *session = context;
 	struct vp_stream_id id = {VP_STREAM_ACCOUNT, VP_NO_PCPU};
-	uint32_t pid = ((struct vp_vcpu_account *)header)->pid;
+	struct vp_vcpu_account *times = (void *)header;
 	struct vp_exit_site *site = (void *)header;
+	uint32_t pid = times->pid;
 
-	if (header->id == VP_ID_vcpu_account)
-		vp_session_vm(session, pid);
+	if (header->id == VP_ID_vcpu_account) /* of a VM, maybe, that was not known */
+		times->pid = vp_session_vm_id(session, pid & VP_PID_MASK, times->tid);
 	if (header->id == VP_ID_exit_site && session->options.n_vm_names) {
 		const struct vp_vm *vm = vp_session_vm(session, pid);
 		if (!vm || !vp_session_is_chosen(session, vm))

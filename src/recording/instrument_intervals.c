@@ -58,11 +58,13 @@ static void take_records(void *context, uint32_t pcpu, char *records, size_t siz
 	    .bytes = records, .size = size, .n = 1, .first = first->time, .last = first->time};
 
 	if (first->id == VP_ID_interval) {
-		const struct vp_interval *interval = (const void *)records;
+		struct vp_interval *interval = (void *)records;
 		run.n += interval->values;
 		own->n_intervals++;
-		if (own->options.recipe->per == VP_PER_VCPU)
+		if (own->options.recipe->per == VP_PER_VCPU) {
+			interval->pid = vp_session_vm_id(session, interval->pid, interval->tid);
 			see_vcpu(session, interval);
+		}
 	} else {
 		const struct vp_task *task = (const void *)records;
 		vp_session_vm(session, task->pid);

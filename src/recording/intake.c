@@ -91,12 +91,32 @@ static void hide_unchosen_regs(struct vp_profile_instrument *profile, struct vp_
 	record->flags = VP_HIDDEN;
 }
 
+/* Has a vCPU's record say which VM of its process it is about: they begin alike. */
+static void set_vm(struct vp_session *session, union vp_any_record *record)
+{
+	switch (record->header.id) {
+	case VP_ID_guest_task: /* it does not tell the thread */
+		record->guest_task.pid = vp_session_vm_id(session, record->guest_task.pid, 0);
+		break;
+	case VP_ID_guest_regs:
+	case VP_ID_guest_sample:
+	case VP_ID_vcpu_sample:
+	case VP_ID_vcpu_in:
+	case VP_ID_vcpu_out:
+		record->vcpu_sample.pid =
+		    vp_session_vm_id(session, record->vcpu_sample.pid, record->vcpu_sample.tid);
+		break;
+	}
+}
+
 /* Takes note of what a record says of threads and VMs, and completes it. */
 static void see_record(struct vp_profile_instrument *profile, struct vp_profile_stream *stream,
 		       union vp_any_record *record)
 {
 	const struct vp_host_sample *sample = &record->host_sample;
 
+	if (profile->base.session->shares_pids)
+		set_vm(profile->base.session, record);
 	switch (record->header.id) {
 	case VP_ID_task:
 		stream->tid = record->task.tid;

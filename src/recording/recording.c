@@ -295,8 +295,8 @@ struct vp_error *vp_recording_read(const char *path, struct vp_recording *ret)
 
 static void write_vm(struct vp_buffer *out, const struct vp_vm *vm)
 {
-	vp_buffer_printf(out, "vm %u %" PRIu64 " %" PRIu64 " %d %u ", vm->pid, vm->start, vm->end,
-			 vm->at_start, vm->cid);
+	vp_buffer_printf(out, "vm %u %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %u ", vp_vm_id(vm),
+			 vm->pid, vm->started, vm->start, vm->end, vm->at_start, vm->cid);
 	vp_maps_escape(vm->uuid, out);
 	vp_buffer_string(out, " ");
 	vp_maps_escape(vm->name, out);
@@ -339,8 +339,11 @@ static char *unescaped(struct vp_slice word)
 
 static void read_vm(struct vp_cursor *line, vp_vms *vms)
 {
-	struct vp_vm vm = {.pid = (uint32_t)vp_cursor_decimal(line)};
+	struct vp_vm vm = vp_vm_of_id((uint32_t)vp_cursor_decimal(line));
 
+	if (vp_cursor_decimal(line) != vm.pid)
+		line->failed = true;
+	vm.started = vp_cursor_decimal(line);
 	vm.start = vp_cursor_decimal(line);
 	vm.end = vp_cursor_decimal(line);
 	vm.at_start = vp_cursor_decimal(line) != 0;

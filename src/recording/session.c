@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 
 #include "collect/clock.h"
@@ -72,23 +71,69 @@ bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *
 	return vp_vm_is_named(vm, session->options.vm_names, session->options.n_vm_names);
 }
 
-struct vp_vm *vp_session_vm(struct vp_session *session, uint32_t pid)
+/* KVM's memory slots of a process with several VMs are told together. */
+static bool is_alone(const struct vp_session *session, const struct vp_vm *vm)
 {
-	struct vp_vm *vm = vp_vms_find(&session->vms, pid);
+	vp_vec_each (&session->vms, other)
+		if (other != vm && other->pid == vm->pid && !other->end && !vm->end)
+			return false;
+	return true;
+}
+
+static void watch_guest(struct vp_session *session, struct vp_vm *vm)
+{
+	if (!session->guest_watch || !vp_session_is_chosen(session, vm))
+		return;
+	if (is_alone(session, vm)) {
+		vp_guest_watch_add(session->guest_watch, vm);
+		return;
+	}
+	free(vm->memory);
+	vm->memory = vp_strdup("its process has several VMs: their memory is not told apart");
+}
+
+/* VMs of the process that were not there before, the first of them at `from`. */
+static void take_new_vms(struct vp_session *session, size_t from)
+{
+	for (size_t i = from; i < session->vms.count; i++) {
+		struct vp_vm *vm = &session->vms.at[i];
+		watch_guest(session, vm);
+		VP_NOTICE(session, "VM '%s' (process %u) started during the recording", vm->name,
+			  vm->pid);
+		session->vms_changed = true;
+	}
+	session->shares_pids = vp_vms_share_pids(&session->vms);
+}
+
+struct vp_vm *vp_session_vm(struct vp_session *session, uint32_t id)
+{
+	uint32_t pid = id & VP_PID_MASK;
+	struct vp_vm *vm = vp_vms_find(&session->vms, id);
+	size_t before = session->vms.count;
 	bool inserted;
 
-	if (vm || vp_map_find(&session->no_vms, pid))
+	if (pid != id || (vm && !session->shares_pids && !vm->end))
 		return vm;
-	vm = vp_vm_look_at(&session->vms, pid, false);
-	if (!vm) {
-		vp_map_insert(&session->no_vms, pid, 0, &inserted);
-		return NULL;
+	vm = vp_vms_latest(&session->vms, pid);
+	if ((vm && !vm->end) || vp_map_find(&session->no_vms, pid))
+		return vm;
+	/* Where a VM ended there may be another one by now. */
+	if (vp_vm_look_at(&session->vms, pid, false)) {
+		take_new_vms(session, before);
+		return vp_vms_latest(&session->vms, pid);
 	}
-	session->vms_changed = true;
-	if (session->guest_watch && vp_session_is_chosen(session, vm))
-		vp_guest_watch_add(session->guest_watch, vm);
-	VP_NOTICE(session, "VM '%s' (process %u) started during the recording", vm->name, pid);
+	vp_map_insert(&session->no_vms, pid, 0, &inserted);
 	return vm;
+}
+
+uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid)
+{
+	const struct vp_vm *vm = vp_session_vm(session, pid);
+
+	if (!session->shares_pids)
+		return pid;
+	vm = vp_vms_of_thread(&session->vms, pid, tid);
+	return vm ? vp_vm_id(vm) : pid;
 }
 
 struct vp_vcpu *vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number,
@@ -215,8 +260,7 @@ static void watch_guests(struct vp_session *session)
 	if (!session->guest_watch)
 		return;
 	vp_vec_each (&session->vms, vm)
-		if (vp_session_is_chosen(session, vm))
-			vp_guest_watch_add(session->guest_watch, vm);
+		watch_guest(session, vm);
 	if (session->vms.count)
 		vp_session_say(session, false, "finding the guests' kernels");
 	vp_guest_watch_settle(session->guest_watch, SETTLE_MS);
@@ -240,6 +284,7 @@ static struct vp_error *find_vms(struct vp_session *session)
 		vp_vec_push(&session->pcpus, pcpus.at[i]);
 	vp_vec_deinit(&pcpus);
 	VP_TRY(vp_vm_scan(&session->vms, true));
+	session->shares_pids = vp_vms_share_pids(&session->vms);
 	VP_TRY(vp_vms_expect(&session->vms, options->vm_names, options->n_vm_names));
 	if (needs_names(session))
 		vp_vec_each (&session->vms, vm) /* now, rather than while they are measured */
@@ -336,14 +381,24 @@ struct vp_error *vp_session_start(struct vp_session *session)
 static void note_ends(struct vp_session *session, bool closely)
 {
 	vp_vec_each (&session->vms, vm) {
-		bool exited = kill((pid_t)vm->pid, 0) && errno == ESRCH;
-		if (vm->end || !(exited || (closely && vp_vm_is_gone(vm))))
+		if (vm->end || !(vp_vm_has_exited(vm) || (closely && vp_vm_is_gone(vm))))
 			continue;
 		vm->end = vp_clock_monotonic();
 		session->vms_changed = true;
 		VP_NOTICE(session, "VM '%s' (process %u) stopped during the recording", vm->name,
 			  vm->pid);
 	}
+}
+
+/* A process may open another VM beside the one that it has. */
+static void find_more_vms(struct vp_session *session)
+{
+	size_t before = session->vms.count;
+
+	for (size_t i = 0; i < before; i++)
+		if (!session->vms.at[i].end)
+			vp_vm_look_at(&session->vms, session->vms.at[i].pid, false);
+	take_new_vms(session, before);
 }
 
 static struct vp_error *write_vms(struct vp_session *session)
@@ -371,7 +426,10 @@ static void do_slow_work(struct vp_session *session)
 		if ((*instrument)->ops->second)
 			(*instrument)->ops->second(*instrument, now);
 	vp_map_deinit(&session->no_vms); /* pids are used again */
-	note_ends(session, ++session->seconds % CLOSELY_S == 0);
+	bool closely = ++session->seconds % CLOSELY_S == 0;
+	note_ends(session, closely);
+	if (closely)
+		find_more_vms(session);
 	vp_error_free(write_vms(session)); /* tried again in a second */
 }
 
@@ -432,8 +490,10 @@ static void note_guests(struct vp_session *session)
 	if (!session->guest_watch)
 		return;
 	vp_vec_each (&session->vms, vm) {
-		free(vm->memory);
-		vm->memory = vp_guest_watch_state(session->guest_watch, vm);
+		char *state = vp_guest_watch_state(session->guest_watch, vm);
+		char *unused = state[0] ? vm->memory : state;
+		vm->memory = state[0] ? state : vm->memory;
+		free(unused);
 	}
 	session->vms_changed = true;
 }
