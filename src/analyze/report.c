@@ -144,8 +144,12 @@ static void note_source(struct vp_report *report, const struct vp_vm *vm,
 	if (!machine->names)
 		return;
 	bool from_memory = vp_names_maps(machine->names)->from_memory;
-	NOTE(report, "names of VM '%s' come from %s", vm->name,
-	     from_memory ? "its memory, as the host read it" : "its agent's map text");
+	const char *standing = !strncmp(vm->agent, "ok: ", 4) ? vm->agent + 4 : vm->agent;
+	bool by_agent = !from_memory || vp_names_second(machine->names);
+	NOTE(report, "names of VM '%s' come from %s%s%s%s", vm->name,
+	     from_memory ? "its memory, as the host read it" : "its agent's map text",
+	     from_memory && by_agent ? ", and where that has none from its agent's map text" : "",
+	     by_agent && standing[0] ? ": " : "", by_agent ? standing : "");
 	if (vm->memory[0] && strncmp(vm->memory, "ok", 2) != 0)
 		NOTE(report, "the memory of VM '%s' told %s: %s", vm->name,
 		     from_memory ? "not all" : "nothing", vm->memory);
@@ -161,7 +165,7 @@ static void note_machines(struct vp_report *report)
 		VP_AUTO_FREE char *name = vp_format("VM '%s'", report->vms.at[i].name);
 		const char *agent = report->vms.at[i].agent;
 		bool refused = !strcmp(machine->state, "none") && agent && agent[0] &&
-			       strcmp(agent, "ok") != 0;
+			       strncmp(agent, "ok", 2) != 0;
 		note_machine(report, name, machine, refused ? agent : NULL,
 			     "; 'vperf record' without --no-guest-memory looks for them");
 		note_source(report, &report->vms.at[i], machine);

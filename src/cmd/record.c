@@ -5,6 +5,7 @@
 
 #include "cmd/stat.h"
 #include "collect/pmu.h"
+#include "maps/agent_protocol.h"
 #include "recording/instrument_account.h"
 #include "recording/instrument_intervals.h"
 #include "recording/instrument_profile.h"
@@ -155,7 +156,7 @@ static struct vp_error *record_with(void *context)
 static int run_record(int argc, char **argv)
 {
 	struct record record = {.output = "vperf.data",
-				.agent_port = 9733,
+				.agent_port = VP_AGENT_PORT,
 				.agent_seconds = 60,
 				.agent_megabytes = 512};
 	const struct vp_option options[] = {
@@ -198,7 +199,7 @@ static int run_record(int argc, char **argv)
 	    {0, "no-symbols", VP_OPTION_FLAG, &record.no_symbols, NULL,
 	     "keep build-ids only, no symbol tables of files"},
 	    {0, "agent-port", VP_OPTION_COUNT, &record.agent_port, "PORT",
-	     "vsock port of the agents (9733)"},
+	     "vsock port of the agents (733)"},
 	    {0, "agent-timeout", VP_OPTION_COUNT, &record.agent_seconds, "S",
 	     "time for one agent's answer (60)"},
 	    {0, "agent-limit", VP_OPTION_COUNT, &record.agent_megabytes, "MIB",

@@ -182,7 +182,7 @@ static int run_stat(int argc, char **argv)
 	    {0, "no-agent", VP_OPTION_FLAG, &stat.no_agent, NULL,
 	     "do not have agents count what guests' memory does not tell"},
 	    {0, "agent-port", VP_OPTION_COUNT, &stat.agent_port, "PORT",
-	     "vsock port of the agents (9733)"},
+	     "vsock port of the agents (733)"},
 	    {0, "list", VP_OPTION_FLAG, &stat.list, NULL, "print the names of events"},
 	    {'q', "quiet", VP_OPTION_FLAG, &stat.quiet, NULL, "no summary"},
 	};

@@ -11,6 +11,7 @@
 #include "account.skel.h"
 #include "base/alloc.h"
 #include "base/file.h"
+#include "collect/account_places.h"
 #include "collect/host.h"
 #include "collect/source.h"
 
@@ -353,6 +354,12 @@ bool vp_account_source_vcpu(const struct vp_account_source *source, size_t place
 			return true;
 	}
 	return true;
+}
+
+void vp_account_source_release(struct vp_account_source *source, const uint32_t *places,
+			       size_t count)
+{
+	vp_account_places_release(source->programs, places, count);
 }
 
 const struct vp_account_exit *vp_account_source_exits(const struct vp_account_source *source,

@@ -10,6 +10,11 @@
 #include "collect/account.h"
 
 enum { COPY_TRIES = 1000 };
+/*
+ * So long the place of a vCPU that has ended stays its own, ns: who waited for a pCPU meanwhile may
+ * still name it as the one that had it.
+ */
+#define RELEASE_AFTER 10000000000ULL
 
 /* What was handed over of a vCPU so far. */
 struct known {
@@ -420,22 +425,26 @@ static void write_old_site(void *context, const void *key, const void *cost)
 	write_site(context, key, cost);
 }
 
+static void write_sites_of(struct vp_account_writer *writer, size_t place)
+{
+	const struct vp_account_site *sites = vp_account_source_sites(writer->source, place);
+	const struct vp_account_vcpu *known = &writer->known[place].counters;
+
+	for (size_t i = 0; writer->known[place].time && i < VP_EXIT_SITES; i++) {
+		struct vp_site_key key = {.ip = sites[i].ip,
+					  .cr3 = sites[i].cr3,
+					  .pid = vm_id_of(writer, known->pid, known->tid),
+					  .reason = sites[i].reason};
+		struct vp_site_cost cost = {sites[i].count, sites[i].ns, sites[i].last};
+		if (cost.count)
+			write_site(writer, &key, &cost);
+	}
+}
+
 static void write_sites(struct vp_account_writer *writer)
 {
-	for (size_t place = 0; place < vp_account_source_places(writer->source); place++) {
-		const struct vp_account_vcpu *known = &writer->known[place].counters;
-		const struct vp_account_site *sites =
-		    vp_account_source_sites(writer->source, place);
-		for (size_t i = 0; writer->known[place].time && i < VP_EXIT_SITES; i++) {
-			struct vp_site_key key = {.ip = sites[i].ip,
-						  .cr3 = sites[i].cr3,
-						  .pid = vm_id_of(writer, known->pid, known->tid),
-						  .reason = sites[i].reason};
-			struct vp_site_cost cost = {sites[i].count, sites[i].ns, sites[i].last};
-			if (cost.count)
-				write_site(writer, &key, &cost);
-		}
-	}
+	for (size_t place = 0; place < vp_account_source_places(writer->source); place++)
+		write_sites_of(writer, place);
 	vp_account_source_old_sites(writer->source, write_old_site, writer);
 }
 
@@ -451,6 +460,38 @@ static void write_losses(struct vp_account_writer *writer)
 	hand_over(writer, &record, VP_ID_account_loss);
 }
 
+/* What was handed over of who took that vCPU's time: the next one's counts begin at 0. */
+static void forget_thieves(struct vp_account_writer *writer, uint32_t place)
+{
+	const struct vp_map *keys = &writer->thief_keys;
+
+	for (size_t i = 0; keys->slots && i <= keys->mask; i++) {
+		struct vp_thief_key key;
+		memcpy(&key, &keys->slots[i].key, sizeof(key));
+		if (keys->slots[i].used && key.vcpu == place)
+			writer->thieves.at[keys->slots[i].value] = (struct vp_thief_cost){0};
+	}
+}
+
+/* All of the vCPUs that have ended was handed over but where their guests exited. */
+static void release_ended(struct vp_account_writer *writer)
+{
+	VP_VEC(uint32_t) ended = {0};
+
+	for (uint32_t place = 0; place < vp_account_source_places(writer->source); place++) {
+		struct known *known = &writer->known[place];
+		if (!known->ended || writer->now < known->counters.end + RELEASE_AFTER)
+			continue;
+		write_sites_of(writer, place);
+		forget_thieves(writer, place);
+		free(known->exits);
+		*known = (struct known){0};
+		vp_vec_push(&ended, place);
+	}
+	vp_account_source_release(writer->source, ended.at, ended.count);
+	vp_vec_deinit(&ended);
+}
+
 void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, bool all)
 {
 	writer->now = now;
@@ -460,6 +501,8 @@ void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, boo
 	if (all)
 		write_sites(writer);
 	write_losses(writer);
+	if (!all) /* the last time */
+		release_ended(writer);
 }
 
 static void keep_state(void *context, struct vp_vcpu_span *record)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "collect/agent_client.h"
 #include "collect/clock.h"
 #include "collect/guest_state.h"
 
@@ -207,6 +208,9 @@ char *vp_guest_agents_state(const struct vp_guest_agents *agents, const struct v
 	if (agent->state != VP_AGENT_COUNTING || !agent->wanted)
 		return vp_strdup(agent->problem ? agent->problem : "it did not answer");
 	VP_AUTO_FREE char *names = name_events(agent->wanted);
-	return vp_format("ok: it counted %s%s%s", names, agent->problem ? "; " : "",
+	VP_AUTO_FREE char *standing = vp_agent_port_standing(agents->port);
+	bool of_root = vp_agent_port_is_of_root(agents->port);
+	return vp_format("ok: it counted %s%s%s%s%s", names, of_root ? "" : ", ",
+			 of_root ? "" : standing + strlen("ok: "), agent->problem ? "; " : "",
 			 agent->problem ? agent->problem : "");
 }

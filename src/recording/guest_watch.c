@@ -16,6 +16,8 @@ enum {
 	ANSWER_S = 30, /* seconds that an answer may take while samples are taken */
 	RETRY_S = 3,   /* a guest that was just started has no kernel yet */
 	MOST_TRIES = 40,
+	/* Tries after which it is told that the kernel of a VM that was just started is missing. */
+	TRIES_OF_NEW = 10,
 	DUMP_MS = 60000,
 	/* Processes whose mappings are asked for in a second, and that are remembered. */
 	SEEN_PER_SECOND = 1000,
@@ -43,6 +45,9 @@ struct guest {
 	uint64_t lost_ns;     /* how long it was lost before it was found again … */
 	char *lost_why;       /* … and why, the last time */
 	unsigned tries;
+	uint64_t added;       /* when looking for its kernel began */
+	unsigned quiet_tries; /* how many may fail before the user is told */
+	bool told_missing;    /* and was told */
 	char *name, *problem;
 };
 
@@ -150,6 +155,28 @@ static void tell_found_again(struct vp_guest_watch *watch, struct guest *guest)
 					      guest->name, (double)passed / SECOND));
 }
 
+/* Its kernel was not found yet: that is not to be a surprise at the end. */
+static void tell_missing(struct vp_guest_watch *watch, struct guest *guest, const char *why)
+{
+	if (guest->told_missing || guest->tries < guest->quiet_tries || !vmm_runs(guest))
+		return;
+	guest->told_missing = true;
+	vp_vec_push(
+	    watch->notices,
+	    vp_format("the kernel of VM '%s' was not found yet, its memory is not read: %s; "
+		      "looking for it every %d s",
+		      guest->name, why, RETRY_S));
+}
+
+static void tell_found(struct vp_guest_watch *watch, struct guest *guest)
+{
+	uint64_t passed = vp_clock_monotonic() - guest->added;
+
+	guest->told_missing = false;
+	vp_vec_push(watch->notices, vp_format("the kernel of VM '%s' was found after %.1f s",
+					      guest->name, (double)passed / SECOND));
+}
+
 static void forget(struct vp_guest_watch *watch, const struct guest *guest)
 {
 	vp_vec_each (&watch->users, user)
@@ -164,6 +191,8 @@ static void lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_er
 
 	if (was_found && !guest->lost_at)
 		tell_lost(watch, guest, vp_error_message(error));
+	else if (!was_found && !guest->lost_at)
+		tell_missing(watch, guest, vp_error_message(error));
 	forget(watch, guest);
 	guest_stop(guest);
 	free(guest->problem);
@@ -229,6 +258,8 @@ void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
 						    .number = number,
 						    .text = -1,
 						    .last_text = -1,
+						    .added = vp_clock_monotonic(),
+						    .quiet_tries = vm->at_start ? 1 : TRIES_OF_NEW,
 						    .name = vp_strdup(vm->name)}));
 	try_start(watch, &watch->guests.at[watch->guests.count - 1]);
 }
@@ -272,6 +303,8 @@ static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest 
 	keep_pack(watch, &guest->finding);
 	if (guest->lost_at)
 		tell_found_again(watch, guest);
+	else if (guest->told_missing)
+		tell_found(watch, guest);
 	vp_map_deinit(&watch->seen); /* what a reader before this one has read is gone */
 	free(guest->problem);
 	guest->problem =
@@ -353,6 +386,9 @@ void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms)
 	vp_vec_each (&watch->guests, guest)
 		while (guest->state == GUEST_FINDING && vp_clock_monotonic() < end)
 			hear(watch, guest, 20);
+	vp_vec_each (&watch->guests, guest)
+		if (guest->state == GUEST_FINDING)
+			tell_missing(watch, guest, "reading its memory takes long");
 }
 
 bool vp_guest_watch_has_found(const struct vp_guest_watch *watch, const struct vp_vm *vm)

@@ -39,8 +39,8 @@ static const struct folder {
 } folders[] = {
     {"host", TRACE_FILES},
     {"packs", "+([0-9a-f]).pack" HALF_WRITTEN},
-    {".",
-     "@(recording|vms|cgroups|recipe|host.@(maps|events)|guest-*.@(maps|orc|events))" HALF_WRITTEN},
+    {".", "@(recording|vms|cgroups|recipe|host.@(maps|events)|guest-*.@(maps|orc|events)|agent-*."
+	  "maps)" HALF_WRITTEN},
 };
 
 static bool is_guest_trace(int directory, const char *name)

@@ -66,6 +66,14 @@ char *vp_recording_maps_path(const char *path, const vp_vms *vms, const struct v
 	return vp_format("%s/%s.maps", path, part);
 }
 
+char *vp_recording_agent_path(const char *path, const vp_vms *vms, const struct vp_vm *vm)
+{
+	VP_AUTO_FREE char *part = vp_vm_part(vms, vm);
+
+	/* No VM's own map text has such a name. */
+	return vp_format("%s/agent%s.maps", path, part + strlen("guest"));
+}
+
 char *vp_recording_orc_path(const char *path, const vp_vms *vms, const struct vp_vm *vm)
 {
 	VP_AUTO_FREE char *part = vp_vm_part(vms, vm);

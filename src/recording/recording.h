@@ -8,7 +8,8 @@
  *   recipe           of intervals, what was counted over which (schema/recipe.h)
  *   host/            CTF trace of the host: metadata, and a file for each stream (packet.h)
  *   host.maps        the host's map text (maps/format.h)
- *   guest-NAME.maps  the guest's map text, as its agent gave it or as its memory told
+ *   guest-NAME.maps  the guest's map text, as its memory told
+ *   agent-NAME.maps  the same as its agent gave it
  *   guest-NAME.orc   with call chains: the unwind tables of the guest's kernel (maps/orc.h)
  *
  * `recording` is written at the start without its `end` line and again at the end with it: a
@@ -56,6 +57,8 @@ void vp_recording_add_instrument(struct vp_recording *recording, const char *nam
 
 /* The map text of the VM, or of the host if `vm` is NULL; `path` is the recording's directory. */
 char *vp_recording_maps_path(const char *path, const vp_vms *vms, const struct vp_vm *vm);
+/* The map text that the VM's agent gave. */
+char *vp_recording_agent_path(const char *path, const vp_vms *vms, const struct vp_vm *vm);
 /* The unwind tables (maps/orc.h) of the VM's guest kernel. */
 char *vp_recording_orc_path(const char *path, const vp_vms *vms, const struct vp_vm *vm);
 

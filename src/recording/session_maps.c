@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* At the end of a recording: who and what was there to be measured. */
+#include <string.h>
+
 #include "collect/agent_client.h"
 #include "recording/instrument.h"
 
@@ -56,11 +58,24 @@ struct vp_error *vp_session_write_maps(struct vp_session *session)
 	return error;
 }
 
+/* One sentence; a new string. */
+static char *outcome_of(const struct vp_error *error, const struct vp_agent_result *result,
+			unsigned port)
+{
+	VP_AUTO_FREE char *standing = vp_agent_port_standing(port);
+
+	if (!error)
+		return VP_TAKE(standing);
+	return result->bytes ? vp_format("%s; what came is %s", vp_error_message(error),
+					 standing + strlen("ok: "))
+			     : vp_strdup(vp_error_message(error));
+}
+
 /* Asks the VM's agent, if it has a vsock device; how that went goes into `vms`. */
 static void ask_agent(struct vp_session *session, struct vp_vm *vm)
 {
 	const struct vp_session_options *options = &session->options;
-	VP_AUTO_FREE char *path = vp_recording_maps_path(options->directory, &session->vms, vm);
+	VP_AUTO_FREE char *path = vp_recording_agent_path(options->directory, &session->vms, vm);
 	struct vp_agent_limits limits = {.bytes = options->agent_bytes,
 					 .seconds_idle = options->agent_seconds,
 					 .seconds_total = options->agent_seconds,
@@ -71,9 +86,10 @@ static void ask_agent(struct vp_session *session, struct vp_vm *vm)
 	struct vp_error *error =
 	    vp_agent_fetch(vm->cid, options->agent_port, path, &limits, &result);
 
-	vp_session_note_agent(session, vm, error ? vp_error_message(error) : "ok");
+	VP_AUTO_FREE char *outcome = outcome_of(error, &result, options->agent_port);
+	vp_session_note_agent(session, vm, outcome);
 	if (error)
-		VP_NOTICE(session, "VM '%s': %s", vm->name, vp_error_message(error));
+		VP_NOTICE(session, "VM '%s': %s", vm->name, outcome);
 	vp_error_free(error);
 }
 

@@ -49,14 +49,15 @@ static struct json_object *notes_json(const struct vp_maps *maps)
 	return notes;
 }
 
-static struct json_object *machine_json(const struct vp_naming_machine *machine)
+static struct json_object *maps_json(const char *state, const struct vp_names *names)
 {
 	struct json_object *object = json_object_new_object();
 
-	add(object, "state", text(machine->state));
-	if (!machine->names)
+	add(object, "state", text(state));
+	if (!names)
 		return object;
-	const struct vp_maps *maps = vp_names_maps(machine->names);
+	const struct vp_maps *maps = vp_names_maps(names);
+	add(object, "source", text(maps->from_memory ? "memory" : maps->guest ? "agent" : "host"));
 	add(object, "processes", number(maps->spaces.count));
 	add(object, "kernel_symbols", number(maps->kernel.count));
 	add(object, "images", number(maps->images.count));
@@ -64,7 +65,7 @@ static struct json_object *machine_json(const struct vp_naming_machine *machine)
 	return object;
 }
 
-static struct json_object *clock_json(const struct vp_naming_machine *machine)
+static struct json_object *clock_json(const struct vp_clock_map *clock)
 {
 	static const char *const how[] = {[VP_CLOCK_UNKNOWN] = "unknown",
 					  [VP_CLOCK_BY_DUMP] = "dump",
@@ -72,9 +73,9 @@ static struct json_object *clock_json(const struct vp_naming_machine *machine)
 					  [VP_CLOCK_BY_TSC] = "tsc"};
 	struct json_object *object = json_object_new_object();
 
-	add(object, "basis", text(how[machine->clock.basis]));
-	if (machine->clock.basis != VP_CLOCK_UNKNOWN)
-		add(object, "error_ns", number(machine->clock.error_ns));
+	add(object, "basis", text(how[clock->basis]));
+	if (clock->basis != VP_CLOCK_UNKNOWN)
+		add(object, "error_ns", number(clock->error_ns));
 	return object;
 }
 
@@ -106,8 +107,14 @@ static struct json_object *vm_json(const struct vp_summary *summary, size_t inde
 	add(object, "agent", text(vm->agent));
 	add(object, "memory", text(vm->memory));
 	if (index < summary->report.naming.vms.count) {
-		add(object, "maps", machine_json(&summary->report.naming.vms.at[index]));
-		add(object, "clock", clock_json(&summary->report.naming.vms.at[index]));
+		const struct vp_naming_machine *machine = &summary->report.naming.vms.at[index];
+		add(object, "maps", maps_json(machine->state, machine->names));
+		add(object, "clock", clock_json(&machine->clock));
+		if (!machine->agent_state)
+			return object;
+		add(object, "agent_maps",
+		    maps_json(machine->agent_state, vp_names_second(machine->names)));
+		add(object, "agent_clock", clock_json(&machine->agent_clock));
 	}
 	return object;
 }
@@ -161,7 +168,7 @@ void vp_render_summary_json(const struct vp_summary *summary, struct vp_buffer *
 	add(object, "vcpu_spans", number(summary->vcpu_spans));
 	if (summary->has_intervals)
 		add(object, "intervals", intervals_json(&summary->intervals));
-	add(object, "host_maps", machine_json(&report->naming.host));
+	add(object, "host_maps", maps_json(report->naming.host.state, report->naming.host.names));
 	for (size_t i = 0; i < report->vms.count; i++)
 		json_object_array_add(vms, vm_json(summary, i));
 	add(object, "vms", vms);

@@ -44,6 +44,7 @@ static void make_whole(const char *path)
 	    "recipe",
 	    "host.maps",
 	    "guest-a b.maps",
+	    "agent-a b.maps",
 	    "guest-x.orc",
 	    "vms.tmp",
 	    "host/metadata",

@@ -277,6 +277,8 @@ static void test_vms_have_files_of_their_own(void **state)
 	expect_maps(&vms, 2, "d/guest-a_b-3.maps");
 	expect_maps(&vms, 3, "d/guest-a.maps");
 	expect_maps(&vms, 4, "d/guest-a_b-5.maps");
+	VP_AUTO_FREE char *agent = vp_recording_agent_path("d", &vms, &vms.at[1]);
+	assert_string_equal(agent, "d/agent-a_b-2.maps");
 }
 
 /* Nor where one is called as another one's file is, or has the number of its process. */
