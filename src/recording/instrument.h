@@ -72,7 +72,7 @@ struct vp_session {
 	bool wants_unwind_tables;           /* of guests' kernels */
 	vp_vms vms;
 	struct vp_map no_vms; /* pids that were looked at and have no VM (any more) */
-	bool shares_pids;     /* two VMs are or were of processes of one number */
+	bool pids_vary;       /* a process's number is not its VM's, or may come not to be */
 	bool vms_changed;
 	uint64_t seconds;     /* of slow work done */
 	uint64_t next_second; /* when to look for what changes slowly */
@@ -82,13 +82,10 @@ struct vp_session {
 
 #define VP_NOTICE(session, ...) vp_vec_push(&(session)->notices, vp_format(__VA_ARGS__))
 
-/*
- * The VM of that number, found now if it is new; NULL if there is none. A process's number is that
- * of the VM that came last of its VMs; one that has ended is what there is until there is another.
- */
+/* The VM of that number, found now if it is new; NULL if there is none. */
 struct vp_vm *vp_session_vm(struct vp_session *session, uint32_t id);
-/* What the process's records have for `pid`: the number of its VM; `tid` is the vCPU's thread, 0 if
- * it is not known. */
+/* What the process's records are to have for `pid`: the number of its VM, found now if it is new;
+ * `tid` is the vCPU's thread, 0 if it is not known. */
 uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid);
 /* Whether the VM's guest is asked for. */
 bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *vm);

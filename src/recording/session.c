@@ -102,37 +102,43 @@ static void take_new_vms(struct vp_session *session, size_t from)
 			  vm->pid);
 		session->vms_changed = true;
 	}
-	session->shares_pids = vp_vms_share_pids(&session->vms);
+	session->pids_vary |= vp_vms_share_pids(&session->vms);
+}
+
+/* Looks for VMs of the process that are not known; not twice in a second. */
+static void discover(struct vp_session *session, uint32_t pid)
+{
+	size_t before = session->vms.count;
+	bool inserted;
+
+	if (vp_map_find(&session->no_vms, pid))
+		return;
+	if (vp_vm_look_at(&session->vms, pid, false))
+		take_new_vms(session, before);
+	else
+		vp_map_insert(&session->no_vms, pid, 0, &inserted);
 }
 
 struct vp_vm *vp_session_vm(struct vp_session *session, uint32_t id)
 {
-	uint32_t pid = id & VP_PID_MASK;
 	struct vp_vm *vm = vp_vms_find(&session->vms, id);
-	size_t before = session->vms.count;
-	bool inserted;
 
-	if (pid != id || (vm && !session->shares_pids && !vm->end))
+	if (vm || id > VP_PID_MASK)
 		return vm;
-	vm = vp_vms_latest(&session->vms, pid);
-	if ((vm && !vm->end) || vp_map_find(&session->no_vms, pid))
-		return vm;
-	/* Where a VM ended there may be another one by now. */
-	if (vp_vm_look_at(&session->vms, pid, false)) {
-		take_new_vms(session, before);
-		return vp_vms_latest(&session->vms, pid);
-	}
-	vp_map_insert(&session->no_vms, pid, 0, &inserted);
-	return vm;
+	discover(session, id);
+	return vp_vms_find(&session->vms, id);
 }
 
 uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid)
 {
-	const struct vp_vm *vm = vp_session_vm(session, pid);
+	const struct vp_vm *vm = session->pids_vary ? vp_vms_of_thread(&session->vms, pid, tid)
+						    : vp_session_vm(session, pid);
 
-	if (!session->shares_pids)
-		return pid;
-	vm = vp_vms_of_thread(&session->vms, pid, tid);
+	if (session->pids_vary && (!vm || vm->end)) {
+		/* Where a VM ended there may be another one by now. */
+		discover(session, pid);
+		vm = vp_vms_of_thread(&session->vms, pid, tid);
+	}
 	return vm ? vp_vm_id(vm) : pid;
 }
 
@@ -284,7 +290,7 @@ static struct vp_error *find_vms(struct vp_session *session)
 		vp_vec_push(&session->pcpus, pcpus.at[i]);
 	vp_vec_deinit(&pcpus);
 	VP_TRY(vp_vm_scan(&session->vms, true));
-	session->shares_pids = vp_vms_share_pids(&session->vms);
+	session->pids_vary = vp_vms_share_pids(&session->vms);
 	VP_TRY(vp_vms_expect(&session->vms, options->vm_names, options->n_vm_names));
 	if (needs_names(session))
 		vp_vec_each (&session->vms, vm) /* now, rather than while they are measured */
@@ -384,7 +390,7 @@ static void note_ends(struct vp_session *session, bool closely)
 		if (vm->end || !(vp_vm_has_exited(vm) || (closely && vp_vm_is_gone(vm))))
 			continue;
 		vm->end = vp_clock_monotonic();
-		session->vms_changed = true;
+		session->vms_changed = session->pids_vary = true;
 		VP_NOTICE(session, "VM '%s' (process %u) stopped during the recording", vm->name,
 			  vm->pid);
 	}

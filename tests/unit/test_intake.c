@@ -195,6 +195,43 @@ static void test_unchosen_chain(void **state)
 	assert_int_equal(hidden->flags, VP_HIDDEN);
 }
 
+/* Two VMs of one process: the vCPU's thread tells which one a record is about. */
+static void test_vms_of_one_process(void **state)
+{
+	struct vp_profile_instrument *profile = profile_make();
+	struct vp_session *session = profile->base.session;
+	struct vp_vm second = vp_vm_of_id(GUEST | 1 << VP_PID_BITS);
+	struct {
+		struct vp_guest_sample first, second, unknown;
+		struct vp_host_sample host;
+	} __attribute__((packed))
+	in = {.first = guest_at(START), .second = guest_at(START), .unknown = guest_at(START)};
+	union vp_any_record out[4];
+
+	second.name = vp_strdup("g");
+	second.uuid = vp_strdup("");
+	second.agent = vp_strdup("");
+	second.memory = vp_strdup("");
+	vp_vm_vcpu(&second, 3)->tid = GUEST + 9;
+	vp_vec_push(&session->vms, second);
+	session->pids_vary = vp_vms_share_pids(&session->vms);
+	assert_true(session->pids_vary);
+	in.second.tid = GUEST + 9;
+	in.unknown.tid = GUEST + 10; /* of a vCPU that was not seen yet */
+	in.unknown.vcpu = 4;
+	in.host = (struct vp_host_sample){
+	    .time = START, .id = VP_ID_host_sample, .pid = GUEST, .tid = GUEST, .mode = 2};
+	vp_profile_take(profile, 0, (char *)&in, sizeof(in));
+	assert_int_equal(vp_vms_of_thread(&session->vms, GUEST, GUEST + 10)->nth, 1);
+	assert_int_equal(read_back(profile, 4, out), 4);
+	assert_int_equal(out[0].guest_sample.pid, GUEST);
+	assert_int_equal(out[0].guest_sample.vcpu, 3);
+	assert_int_equal(out[1].guest_sample.pid, GUEST | 1 << VP_PID_BITS);
+	assert_int_equal(out[1].guest_sample.vcpu, 3);
+	assert_int_equal(out[2].guest_sample.pid, GUEST | 1 << VP_PID_BITS);
+	assert_int_equal(out[3].host_sample.pid, GUEST); /* a process, not a VM */
+}
+
 /* The ticks that a late sample stands for have its call chain: it is before them. */
 static void test_late_chain(void **state)
 {
@@ -275,10 +312,10 @@ static void test_ring_laps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_late_ticks),       cmocka_unit_test(test_gaps),
-	    cmocka_unit_test(test_clock_in_between), cmocka_unit_test(test_unchosen_vm),
-	    cmocka_unit_test(test_unchosen_chain),   cmocka_unit_test(test_late_chain),
-	    cmocka_unit_test(test_ring_laps),
+	    cmocka_unit_test(test_late_ticks),         cmocka_unit_test(test_gaps),
+	    cmocka_unit_test(test_clock_in_between),   cmocka_unit_test(test_unchosen_vm),
+	    cmocka_unit_test(test_unchosen_chain),     cmocka_unit_test(test_late_chain),
+	    cmocka_unit_test(test_vms_of_one_process), cmocka_unit_test(test_ring_laps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
