@@ -222,12 +222,28 @@ static void try_start(struct vp_guest_watch *watch, struct guest *guest)
 		lose(watch, guest, error);
 }
 
+/* One that no guest has of which more is to come. */
+static uint32_t free_number(const struct vp_guest_watch *watch)
+{
+	struct vp_map used = {0};
+	uint32_t number = 0;
+	bool inserted;
+
+	vp_vec_each (&watch->guests, guest)
+		if (guest->state != GUEST_LOST || vmm_runs(guest))
+			vp_map_insert(&used, guest->number, 0, &inserted);
+	while (vp_map_find(&used, number))
+		number++;
+	vp_map_deinit(&used);
+	return number;
+}
+
 void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
 {
 	if (guest_of(watch, vm->pid))
 		return;
 	vp_vec_push(&watch->guests, ((struct guest){.pid = vm->pid,
-						    .number = (uint32_t)watch->guests.count,
+						    .number = free_number(watch),
 						    .text = -1,
 						    .last_text = -1,
 						    .added = vp_clock_monotonic(),
