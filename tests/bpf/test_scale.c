@@ -93,10 +93,13 @@ static double measure(struct rig *rig, uint32_t count)
 	struct crowd crowd = {.rig = rig, .count = count};
 	uint64_t sum = 0;
 
+	rig_forget_pcpus(rig);
+	rig->programs->bss->enabled = 1;
 	start_all(&crowd, members);
 	pthread_barrier_wait(&crowd.all);
 	pthread_barrier_wait(&crowd.all);
-	vp_sleep(50000000); /* until the last of them sleeps */
+	rig->programs->bss->enabled = 0;
+	vp_sleep(50000000); /* until no program is at work that saw it count */
 	expect_accounts(rig, members, count);
 	pthread_barrier_wait(&crowd.all);
 	for (uint32_t i = 0; i < count; i++) {
