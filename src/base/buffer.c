@@ -62,3 +62,14 @@ const char *vp_buffer_text(struct vp_buffer *buffer)
 	buffer->bytes[buffer->size] = 0;
 	return buffer->bytes;
 }
+
+void vp_buffer_count(struct vp_buffer *buffer, uint64_t number)
+{
+	char digits[24];
+	size_t at = sizeof(digits);
+
+	do
+		digits[--at] = (char)('0' + number % 10);
+	while (number /= 10);
+	vp_buffer_append(buffer, digits + at, sizeof(digits) - at);
+}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf check: what this host can do for vperf. */
-#include <json.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "cmd/verb.h"
 #include "collect/probe.h"
@@ -27,16 +27,16 @@ static void print_text(const struct vp_probe *probe, bool found, const char *det
 		printf("     %-25s without it: %s\n", "", probe->cost);
 }
 
-static json_object *json_of(const struct vp_probe *probe, bool found, const char *detail)
+static void put_json(const struct vp_probe *probe, bool found, const char *detail,
+		     struct vp_json *json)
 {
-	json_object *object = json_object_new_object();
-
-	json_object_object_add(object, "name", json_object_new_string(probe->name));
-	json_object_object_add(object, "found", json_object_new_boolean(found));
-	json_object_object_add(object, "detail", json_object_new_string(detail));
-	json_object_object_add(object, "needed", json_object_new_boolean(probe->needed));
-	json_object_object_add(object, "without", json_object_new_string(probe->cost));
-	return object;
+	vp_json_object(json, NULL);
+	vp_json_text(json, "name", probe->name);
+	vp_json_bool(json, "found", found);
+	vp_json_text(json, "detail", detail);
+	vp_json_bool(json, "needed", probe->needed);
+	vp_json_text(json, "without", probe->cost);
+	vp_json_object_end(json);
 }
 
 static struct vp_error *check_with(void *context)
@@ -47,21 +47,25 @@ static struct vp_error *check_with(void *context)
 
 	if (check->operands.count)
 		return vp_error_usage("unexpected word '%s'", check->operands.at[0]);
-	json_object *array = json_object_new_array();
+	struct vp_buffer out = {0};
+	struct vp_json json = vp_json_to(&out);
+	vp_json_pretty(&json, true);
+	vp_json_array(&json, NULL);
 	for (size_t i = 0; i < count; i++) {
 		char detail[512];
 		bool found = probes[i].run(detail, sizeof(detail));
 		VP_AUTO_FREE char *clean = vp_text_cleaned(detail);
 		check->lacks |= probes[i].needed && !found;
 		if (check->json)
-			json_object_array_add(array, json_of(&probes[i], found, clean));
+			put_json(&probes[i], found, clean, &json);
 		else
 			print_text(&probes[i], found, clean);
 	}
-	if (check->json)
-		puts(json_object_to_json_string_ext(array, JSON_C_TO_STRING_PRETTY));
-	json_object_put(array);
-	return NULL;
+	vp_json_array_end(&json);
+	vp_buffer_string(&out, "\n");
+	struct vp_error *error = check->json ? vp_verb_print(&out) : NULL;
+	vp_buffer_deinit(&out);
+	return error;
 }
 
 static int run_check(int argc, char **argv)

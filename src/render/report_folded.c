@@ -60,7 +60,7 @@ static void put_stack(const struct vp_report *report, const uint32_t *rows, uint
 	for (uint32_t i = 0; i < count; i++)
 		put_function(profile, &profile->rows.at[rows[i]], out);
 	vp_buffer_string(out, " ");
-	vp_render_count(samples, out);
+	vp_buffer_count(out, samples);
 	vp_buffer_string(out, "\n");
 }
 

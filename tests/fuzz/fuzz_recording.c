@@ -92,8 +92,11 @@ static void inform(const char *directory)
 static void put_account_tables(struct vp_account_book *book, struct vp_account_view *view,
 			       struct vp_buffer *out)
 {
+	static const char *const keys[] = {"states", "vcpus",     "thieves",
+					   "exits",  "functions", "processes"};
 	struct vp_table tables[6] = {0};
 	struct vp_naming naming = {0};
+	struct vp_json json = vp_json_to(out);
 
 	vp_account_states_table(view, &tables[0]);
 	vp_account_vcpus_table(view, &tables[1]);
@@ -102,14 +105,16 @@ static void put_account_tables(struct vp_account_book *book, struct vp_account_v
 	vp_account_places_table(view, &naming, VP_EXITS_BY_FUNCTION, &tables[4]);
 	vp_account_places_table(view, &naming, VP_EXITS_BY_PROCESS, &tables[5]);
 	vp_render_book_head(book, "account", out);
+	vp_json_object(&json, NULL);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++) {
 		vp_render_table_text(&tables[i], true, out);
 		vp_render_table_csv(&tables[i], true, out);
-		vp_render_table_json(&tables[i], out);
+		vp_render_table_json(&tables[i], keys[i], &json);
 		vp_table_deinit(&tables[i]);
 	}
 	vp_render_checks(&book->checks, out);
-	vp_render_book_json(book, out);
+	vp_render_book_json(book, &json);
+	vp_json_object_end(&json);
 }
 
 static void account(const char *directory)
