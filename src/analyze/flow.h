@@ -32,6 +32,8 @@ struct vp_flow {
 	uint32_t idle_frame; /* VP_NONE: there is none yet */
 };
 
+/* The only part of a view that is not of one VM. */
+enum { VP_FLOW_WHOLE = 0 };
 /* The part of a vCPU, or the only one. */
 uint32_t vp_flow_part(struct vp_flow *flow, uint32_t vm, uint32_t vcpu);
 /* Counts a tick of code that belongs to that part. */

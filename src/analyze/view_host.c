@@ -40,7 +40,7 @@ static void count_guest(struct host_view *view, struct vp_flow *flow, const stru
 
 static void host_tick(void *state, struct vp_flow *flow, const struct vp_tick *tick)
 {
-	uint32_t part = vp_flow_part(flow, VP_NONE, VP_NONE);
+	const uint32_t part = VP_FLOW_WHOLE;
 
 	flow->totals.parts.at[part].samples += tick->weight;
 	if (vp_tick_is_idle(tick))

@@ -4,7 +4,7 @@
 
 static void unified_tick(void *state, struct vp_flow *flow, const struct vp_tick *tick)
 {
-	uint32_t part = vp_flow_part(flow, VP_NONE, VP_NONE);
+	const uint32_t part = VP_FLOW_WHOLE;
 	struct vp_profile_part *whole = &flow->totals.parts.at[part];
 
 	(void)state;
