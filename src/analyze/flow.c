@@ -24,7 +24,7 @@ void vp_flow_code(struct vp_flow *flow, const struct vp_tick *tick, uint32_t par
 		if (flow->chains)
 			vp_totals_add_stack(&flow->totals, stack.frames, stack.count, tick->weight);
 		if (flow->sink)
-			flow->sink->sample(flow->sink->context, &flow->frames, tick, stack.frames,
+			flow->sink->sample(flow->sink->context, flow, tick, stack.frames,
 					   stack.count);
 	}
 	vp_resolver_hand_on(flow->resolver, tick, part);
@@ -42,7 +42,7 @@ void vp_flow_frame(struct vp_flow *flow, const struct vp_tick *tick, uint32_t fr
 {
 	vp_totals_add(&flow->totals, frame, tick->weight);
 	if (flow->sink)
-		flow->sink->sample(flow->sink->context, &flow->frames, tick, &frame, 1);
+		flow->sink->sample(flow->sink->context, flow, tick, &frame, 1);
 }
 
 void vp_flow_idle(struct vp_flow *flow, const struct vp_tick *tick, uint32_t part)

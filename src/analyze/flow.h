@@ -9,11 +9,13 @@
 #include "analyze/stack.h"
 #include "analyze/totals.h"
 
+struct vp_flow;
+
 /* Who wants each sample as it comes, in the order of their times. */
 struct vp_sample_sink {
 	void *context;
-	/* `stack`: numbers in `frames`, outermost first; valid during the call. */
-	void (*sample)(void *context, const struct vp_frames *frames, const struct vp_tick *tick,
+	/* `stack`: numbers in flow->frames, outermost first; valid during the call. */
+	void (*sample)(void *context, const struct vp_flow *flow, const struct vp_tick *tick,
 		       const uint32_t *stack, uint32_t count);
 };
 

@@ -205,7 +205,7 @@ static void put_notes(const struct vp_report *report, struct vp_json *json)
 	vp_json_array_end(json);
 }
 
-void vp_render_report_json(const struct vp_report *report, struct vp_buffer *out)
+void vp_render_report_json(const struct vp_report *report, bool colour, struct vp_buffer *out)
 {
 	const struct vp_profile *profile = &report->profile;
 	bool split = profile->parts.at[0].vcpu != VP_NONE;

@@ -115,7 +115,7 @@ void vp_render_report_text(const struct vp_report *report, bool colour, struct v
 	}
 }
 
-void vp_render_report_csv(const struct vp_report *report, struct vp_buffer *out)
+void vp_render_report_csv(const struct vp_report *report, bool colour, struct vp_buffer *out)
 {
 	vp_vec_each (&report->profile.parts, part) {
 		struct vp_table table = {0};

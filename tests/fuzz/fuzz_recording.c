@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "recording/packet.h"
 #include "render/account.h"
+#include "render/export.h"
 #include "render/report.h"
 #include "render/summary.h"
 #include "render/table.h"
@@ -63,9 +64,9 @@ static void report(const char *directory, const struct vp_profile_options *optio
 	made.graph.shown = true;
 	made.graph.order = options->by_callees ? VP_CALL_CALLER : VP_CALL_CALLEE;
 	vp_render_report_text(&made, true, &out);
-	vp_render_report_csv(&made, &out);
-	vp_render_report_json(&made, &out);
-	vp_render_report_folded(&made, &out);
+	vp_render_report_csv(&made, false, &out);
+	vp_render_report_json(&made, false, &out);
+	vp_export_totals(&made, vp_exporter_folded(), &out);
 	/* Whoever wrote the recording, its names do no harm to a terminal. */
 	for (size_t i = 0; i < out.size; i++)
 		if ((unsigned char)out.bytes[i] < ' ' && !strchr("\n\033", out.bytes[i]))
