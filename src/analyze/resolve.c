@@ -381,31 +381,35 @@ static void resolve(struct vp_resolver *resolver, uint32_t number, uint64_t ip, 
 	slot->frame |= context.hidden ? FRAME_MASK : frame_of_name(resolver, &context, &name, ip);
 }
 
-static void cache_new(struct vp_resolver *resolver, unsigned bits)
+/* False: there is not so much memory; the resolver's cache is as it was. */
+static bool cache_new(struct vp_resolver *resolver, unsigned bits)
 {
 	size_t sets = 1ULL << bits, size = sets * sizeof(*resolver->cache);
 	bool large = size >= HUGE_PAGE;
+	struct frame_set *cache = aligned_alloc(large ? HUGE_PAGE : sizeof(*resolver->cache), size);
 
-	free(resolver->cache);
-	resolver->cache = aligned_alloc(large ? HUGE_PAGE : sizeof(*resolver->cache), size);
-	if (!resolver->cache)
-		vp_alloc_failed();
+	if (!cache)
+		return false;
 	/* It is hit all over: with small pages most look-ups would walk page tables. */
 	if (large)
-		madvise(resolver->cache, size, MADV_HUGEPAGE);
-	memset(resolver->cache, 0, size);
+		madvise(cache, size, MADV_HUGEPAGE);
+	memset(cache, 0, size);
+	free(resolver->cache);
+	resolver->cache = cache;
 	resolver->cache_bits = bits;
+	return true;
 }
 
 /* Nothing is pending when this is called: the cache may be replaced. */
 static void cache_adapt(struct vp_resolver *resolver)
 {
 	bool small = resolver->evictions > resolver->lookups >> EVICTION_BITS;
+	unsigned bits = resolver->cache_bits < CACHE_BITS_USUAL ? CACHE_BITS_USUAL : CACHE_BITS_MAX;
 
 	resolver->lookups = resolver->evictions = 0;
+	/* Without the memory it goes on as it is: slower. */
 	if (small && resolver->cache_bits < CACHE_BITS_MAX)
-		cache_new(resolver, resolver->cache_bits < CACHE_BITS_USUAL ? CACHE_BITS_USUAL
-									    : CACHE_BITS_MAX);
+		(void)cache_new(resolver, bits);
 }
 
 static inline bool slot_holds(const struct frame_slot *slot, uint32_t context, uint64_t ip)
@@ -496,7 +500,8 @@ struct vp_resolver *vp_resolver_new(const struct vp_resolver_setup *setup)
 	resolver->contexts = vp_realloc_array(NULL, 1 << CONTEXT_BITS, sizeof(*resolver->contexts));
 	for (size_t i = 0; i < 1 << CONTEXT_BITS; i++)
 		resolver->contexts[i].context = VP_NONE;
-	cache_new(resolver, CACHE_BITS_FIRST);
+	if (!cache_new(resolver, CACHE_BITS_FIRST))
+		vp_alloc_failed();
 	return resolver;
 }
 

@@ -326,6 +326,34 @@ static void test_json_pretty(void **state)
 	vp_buffer_deinit(&out);
 }
 
+/* The program says what happens then: these tests come back. */
+static jmp_buf out_of_memory;
+
+void vp_alloc_failed(void)
+{
+	longjmp(out_of_memory, 1);
+}
+
+static void test_out_of_memory(void **state)
+{
+	struct vp_buffer buffer = {0};
+
+	vp_buffer_string(&buffer, "kept");
+	assert_null(vp_buffer_try_extend(&buffer, SIZE_MAX / 2 + 2));
+	assert_string_equal(vp_buffer_text(&buffer), "kept");
+	assert_null(vp_realloc_try(NULL, SIZE_MAX / 2, 4));
+	if (!setjmp(out_of_memory)) {
+		free(vp_realloc_array(NULL, SIZE_MAX / 2, 4));
+		fail_msg("there was that much memory");
+	}
+	if (!setjmp(out_of_memory)) {
+		vp_buffer_extend(&buffer, SIZE_MAX / 2 + 2);
+		fail_msg("there was that much memory");
+	}
+	assert_string_equal(vp_buffer_text(&buffer), "kept");
+	vp_buffer_deinit(&buffer);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1) { /* see hash_in_another_process() */
@@ -347,6 +375,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_new_files),
 	    cmocka_unit_test(test_regular_files),
 	    cmocka_unit_test(test_clean),
+	    cmocka_unit_test(test_out_of_memory),
 	    cmocka_unit_test(test_json),
 	    cmocka_unit_test(test_json_pretty),
 	};
