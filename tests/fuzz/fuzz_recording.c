@@ -47,6 +47,7 @@ static void put_packet(const char *directory, const uint8_t *records, size_t siz
 	header.checksum = vp_packet_checksum(&header, records, size);
 	memcpy(packet.bytes, &header, sizeof(header));
 	put_file(directory, "host/cpu0", packet.bytes, packet.size);
+	put_file(directory, "host/vcpus", packet.bytes, packet.size);
 	vp_buffer_deinit(&packet);
 }
 
@@ -73,6 +74,30 @@ static void report(const char *directory, const struct vp_profile_options *optio
 			abort();
 	vp_buffer_deinit(&out);
 	vp_report_deinit(&made);
+}
+
+static struct vp_error *look_at_piece(struct vp_buffer *out)
+{
+	for (size_t i = 0; i < out->size; i++)
+		if ((unsigned char)out->bytes[i] < ' ' && !strchr("\n\t", out->bytes[i]))
+			abort();
+	out->size = 0;
+	return NULL;
+}
+
+/* Each sample by itself, and as slices whatever states of vCPUs are among the records. */
+static void export_samples(const char *directory, const struct vp_exporter *exporter,
+			   enum vp_view view)
+{
+	struct vp_naming_options naming = {.directory = directory};
+	struct vp_profile_options options = {.view = view, .vm = "one", .chains = true};
+	struct vp_report made;
+	struct vp_error *error =
+	    vp_export_stream(&naming, &options, exporter, look_at_piece, &made);
+
+	if (!error)
+		vp_report_deinit(&made);
+	vp_error_free(error);
 }
 
 static void inform(const char *directory)
@@ -222,6 +247,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 					  });
 		report(directory, &(struct vp_profile_options){
 				      .view = view, .per_vcpu = true, .per_process = true});
+		export_samples(directory, vp_exporter_script(), view);
+		export_samples(directory, vp_exporter_jsonl(), view);
 	}
 	inform(directory);
 	account(directory);
