@@ -129,6 +129,10 @@ kernel_programs() {
 	return 0
 }
 
+order_of_folders() {
+	tools/check-includes && tools/check-below-cmd
+}
+
 # Its own "there is no WEKA here" is no reason to skip it: it was installed.
 weka() {
 	tests/models/compare-weka build/vperf || return 1
@@ -164,7 +168,7 @@ if [ -z "$only" ]; then
 	else
 		step "bpf: programs in the kernel" kernel_programs
 	fi
-	step "order of the folders" tools/check-includes
+	step "order of the folders" order_of_folders
 	step "format" tools/check-format
 	step "documents" tools/check-documents build-dev
 	mapfile -t scripts < <(git grep -lE '^#!.*\b(ba)?sh\b')

@@ -22,7 +22,7 @@ struct vp_error *vp_account_view_init(struct vp_account_view *view,
 				      const struct vp_account *account, const char *vm)
 {
 	*view = (struct vp_account_view){.account = account, .n_chosen = account->vms->count};
-	return vm ? vp_profile_choose_vms(account->vms, vm, &view->chosen) : NULL;
+	return vm ? vp_filter_choose_vms(account->vms, vm, &view->chosen) : NULL;
 }
 
 void vp_account_view_deinit(struct vp_account_view *view)

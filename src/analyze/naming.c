@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "timeline/guests.h"
+
 /* Without any relation of the clocks: every life of a root is as near as every other. */
 #define NO_CLOCK_ERROR (UINT64_MAX / 4)
 #define ROUNDING_NS 1000
@@ -242,4 +244,13 @@ void vp_naming_lifetime(const struct vp_naming_machine *machine, uint32_t space,
 		*to = host_time(&machine->clock, end);
 		*to = *to > ROUNDING_NS ? *to - ROUNDING_NS : 0;
 	}
+}
+
+const struct vp_naming_machine *vp_naming_machine(const struct vp_naming *naming, uint32_t vm)
+{
+	static const struct vp_naming_machine nothing;
+
+	if (vm == VP_NONE)
+		return &naming->host;
+	return vm < naming->vms.count ? &naming->vms.at[vm] : &nothing;
 }

@@ -51,6 +51,8 @@ struct vp_error *vp_naming_load(const struct vp_naming_options *options,
 				const vp_stream_readers *streams,
 				struct vp_naming *ret) VP_MUST_CHECK;
 void vp_naming_deinit(struct vp_naming *naming);
+/* The names of a VM, or with VP_NONE those of the host; never NULL. */
+const struct vp_naming_machine *vp_naming_machine(const struct vp_naming *naming, uint32_t vm);
 
 /*
  * Host times between which `space` stays the answer for its root or pid; `from` > `to` if it is

@@ -1,103 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "analyze/profile_private.h"
+#include "analyze/profile.h"
 
 #include <string.h>
 
-const char *vp_route_name(enum vp_route route)
-{
-	static const char *const names[] = {[VP_ROUTE_NONE] = "none",
-					    [VP_ROUTE_CR3] = "cr3",
-					    [VP_ROUTE_KERNEL] = "kernel-symbols",
-					    [VP_ROUTE_MEMORY] = "memory"};
-
-	return names[route];
-}
-
-const char *vp_kind_name(uint32_t kind)
-{
-	static const char *const names[] = {[VP_KIND_OS] = "os",
-					    [VP_KIND_USER] = "user",
-					    [VP_KIND_IDLE] = "idle",
-					    [VP_KIND_STEAL] = "steal",
-					    [VP_KIND_VM] = "vm"};
-
-	return kind < VP_KINDS ? names[kind] : NULL;
-}
-
-const char *vp_walk_name(enum vp_walk walk)
-{
-	static const char *const names[] = {[VP_WALK_GUEST_USER] = "guest user space",
-					    [VP_WALK_GUEST_KERNEL] = "guest kernels",
-					    [VP_WALK_HOST] = "the host"};
-
-	return names[walk];
-}
-
-const char *vp_walk_end_name(enum vp_walk_end end)
-{
-	static const char *const names[] = {[VP_WALK_WHOLE] = "whole",
-					    [VP_WALK_NO_FRAME] =
-						"up to code without frame pointers",
-					    [VP_WALK_TOO_DEEP] = "too deep",
-					    [VP_WALK_UNREADABLE] = "unreadable page",
-					    [VP_WALK_NO_RULE] = "code without unwind table",
-					    [VP_WALK_NO_STACK] = "more stack than was kept",
-					    [VP_WALK_NO_REGISTER] = "unknown register",
-					    [VP_WALK_NOT_WALKED] = "not walked"};
-
-	return names[end];
-}
-
-struct vp_error *vp_profile_choose_vms(const vp_vms *vms, const char *vm, bool **ret)
-{
-	bool *chosen = vp_alloc(vms->count + 1);
-	struct vp_buffer known = {0};
-	bool any = false;
-
-	for (size_t i = 0; i < vms->count; i++) {
-		char pid[16];
-		snprintf(pid, sizeof(pid), "%u", vms->at[i].pid);
-		chosen[i] = !vm || !strcmp(vms->at[i].name, vm);
-		any |= chosen[i];
-		vp_buffer_printf(&known, "%s%s (%s)", known.size ? ", " : "", vms->at[i].name, pid);
-	}
-	for (size_t i = 0; i < vms->count && vm && !any; i++) {
-		char pid[16];
-		snprintf(pid, sizeof(pid), "%u", vms->at[i].pid);
-		chosen[i] = !strcmp(pid, vm);
-		any |= chosen[i];
-	}
-	struct vp_error *error = NULL;
-	if (vm && !any)
-		error = vp_error_new("the recording has no VM '%s'; it has %s", vm,
-				     known.size ? vp_buffer_text(&known) : "none");
-	vp_buffer_deinit(&known);
-	if (error)
-		free(chosen);
-	else
-		*ret = chosen;
-	return error;
-}
-
 static unsigned usual_columns(const struct vp_profile_options *options)
 {
-	unsigned columns = options->columns;
+	const struct vp_view_ops *view = vp_view_of(options->view);
+	unsigned columns = options->columns ? options->columns : view->columns;
 
-	if (!columns)
-		columns = VP_COLUMN_FUNCTION | VP_COLUMN_MODULE | VP_COLUMN_PROCESS;
-	if (!options->columns && options->view == VP_VIEW_UNIFIED)
-		columns |= VP_COLUMN_VM;
 	if (options->per_process)
 		columns |= VP_COLUMN_PROCESS | VP_COLUMN_PID;
-	if (options->per_vcpu && options->view != VP_VIEW_GUEST)
+	if (options->per_vcpu && !view->of_one_vm)
 		columns |= VP_COLUMN_VCPU | VP_COLUMN_VM;
 	return columns;
 }
 
-static struct vp_error *check_guest_view(const struct vp_profile_options *options,
-					 const vp_vms *vms)
+static struct vp_error *check_vms(const struct vp_profile_options *options, const vp_vms *vms)
 {
-	if (options->view != VP_VIEW_GUEST || options->vm)
+	if (!vp_view_of(options->view)->of_one_vm || options->vm)
 		return NULL;
 	if (!vms->count)
 		return vp_error_new("the recording has no VM: there is no guest to view");
@@ -115,10 +35,9 @@ static struct vp_error *check_guest_view(const struct vp_profile_options *option
 	return error;
 }
 
-void vp_builder_see(struct vp_builder *builder, const struct vp_tick *tick)
+/* Notes what is counted of every tick, whatever the view. */
+static void see(struct vp_profile *profile, const struct vp_tick *tick)
 {
-	struct vp_profile *profile = builder->profile;
-
 	profile->ticks += tick->weight;
 	if (!tick->sample) {
 		profile->filled += tick->weight;
@@ -250,42 +169,127 @@ static int by_vm_and_vcpu(const void *left, const void *right)
 	return (a->vcpu > b->vcpu) - (a->vcpu < b->vcpu);
 }
 
+static void flow_deinit(struct vp_flow *flow)
+{
+	vp_filter_deinit(&flow->filter);
+	vp_frames_deinit(&flow->frames);
+	vp_resolver_free(flow->resolver);
+	vp_totals_deinit(&flow->totals);
+	vp_map_deinit(&flow->part_of_vcpu);
+}
+
+static struct vp_error *flow_init(struct vp_flow *flow, const struct vp_profile_options *options,
+				  const vp_vms *vms, const struct vp_naming *naming,
+				  struct vp_timeline *timeline)
+{
+	*flow = (struct vp_flow){.vms = vms,
+				 .timeline = timeline,
+				 .sink = options->sink,
+				 .per_vcpu = options->per_vcpu,
+				 .chains = options->chains,
+				 .idle_frame = VP_NONE};
+	VP_TRY(vp_filter_init(&flow->filter, vms, options->vm));
+	flow->filter.comm = options->comm;
+	flow->filter.pid = options->pid;
+	flow->filter.has_vcpu = options->has_vcpu;
+	flow->filter.vcpu = options->vcpu;
+	vp_frames_init(&flow->frames, usual_columns(options));
+	vp_totals_init(&flow->totals);
+	flow->resolver = vp_resolver_new(&(struct vp_resolver_setup){.naming = naming,
+								     .timeline = timeline,
+								     .filter = &flow->filter,
+								     .frames = &flow->frames,
+								     .take = vp_totals_take,
+								     .context = &flow->totals});
+	flow->stacks = (struct vp_stacks){.resolver = flow->resolver,
+					  .timeline = timeline,
+					  .naming = naming,
+					  .frames = &flow->frames,
+					  .hosts_only = vp_view_of(options->view)->hosts_only};
+	return NULL;
+}
+
+static void run_view(const struct vp_view_ops *view, struct vp_flow *flow,
+		     struct vp_profile *profile)
+{
+	VP_AUTO_FREE void *state = vp_alloc(view->state_size);
+	struct vp_tick tick;
+
+	if (!view->of_one_vm)
+		vp_flow_part(flow, VP_NONE, VP_NONE);
+	while (vp_timeline_next(flow->timeline, &tick)) {
+		see(profile, &tick);
+		view->tick(state, flow, &tick);
+	}
+	if (view->deinit)
+		view->deinit(state);
+	vp_resolver_flush(flow->resolver);
+	if (flow->chains)
+		vp_totals_close_stacks(&flow->totals);
+	if (!flow->totals.parts.count)
+		vp_flow_part(flow, VP_NONE, VP_NONE);
+}
+
+/* A row for each frame, in the order of the frames. */
+static void make_rows(struct vp_profile *profile, const struct vp_flow *flow)
+{
+	const struct vp_totals *totals = &flow->totals;
+
+	for (uint32_t i = 0; i < flow->frames.at.count; i++) {
+		const struct vp_frame *frame = &flow->frames.at.at[i];
+		vp_vec_push(&profile->rows,
+			    ((struct vp_profile_row){
+				.part = frame->part,
+				.kind = frame->kind,
+				.function = frame->function,
+				.module = frame->module,
+				.process = frame->process,
+				.pid = frame->pid,
+				.vm = frame->vm,
+				.vcpu = frame->vcpu,
+				.samples = i < totals->samples.count ? totals->samples.at[i] : 0,
+				.total = i < totals->within.count ? totals->within.at[i] : 0}));
+	}
+	for (uint32_t i = 0; i < totals->ended.count; i++) {
+		struct vp_profile_node node = vp_totals_node(totals, i);
+		vp_vec_push(&profile->nodes, node);
+	}
+}
+
+/* The totals as a view's rows: what is not needed any more stays behind. */
+static void take_totals(struct vp_profile *profile, struct vp_flow *flow)
+{
+	struct vp_totals *totals = &flow->totals;
+
+	make_rows(profile, flow);
+	profile->texts = flow->frames.texts;
+	flow->frames.texts = (struct vp_intern){0};
+	profile->parts = totals->parts;
+	totals->parts = (vp_profile_parts){0};
+	profile->reasons = totals->reasons;
+	totals->reasons = (vp_profile_reasons){0};
+	memcpy(profile->walks, flow->stacks.walks, sizeof(profile->walks));
+	memcpy(profile->routes, totals->routes, sizeof(profile->routes));
+	profile->unattributed = totals->unattributed;
+}
+
 struct vp_error *vp_profile_make(const struct vp_profile_options *options,
 				 const struct vp_recording *recording, vp_vms *vms,
 				 const vp_stream_readers *streams, const struct vp_naming *naming,
 				 struct vp_profile *ret)
 {
 	struct vp_timeline timeline;
-	struct vp_builder builder = {.profile = ret,
-				     .options = options,
-				     .naming = naming,
-				     .vms = vms,
-				     .timeline = &timeline,
-				     .n_chosen = vms->count,
-				     .all_chosen = !options->vm,
-				     .idle_row = VP_NONE};
+	struct vp_flow flow;
 
 	*ret = (struct vp_profile){.view = options->view, .columns = usual_columns(options)};
-	VP_TRY(check_guest_view(options, vms));
-	VP_TRY(vp_profile_choose_vms(vms, options->vm, &builder.chosen));
+	VP_TRY(check_vms(options, vms));
+	VP_TRY(flow_init(&flow, options, vms, naming, &timeline));
 	vp_timeline_init(&timeline, recording, vms, streams);
-	vp_builder_init(&builder);
-	if (options->view == VP_VIEW_GUEST)
-		vp_view_guest(&builder);
-	else if (options->view == VP_VIEW_HOST)
-		vp_view_host(&builder);
-	else
-		vp_view_unified(&builder);
-	vp_builder_flush(&builder);
-	if (options->chains)
-		vp_stacks_finish(&builder);
-	if (!ret->parts.count)
-		vp_builder_part(&builder, VP_NONE, VP_NONE);
+	run_view(vp_view_of(options->view), &flow, ret);
+	take_totals(ret, &flow);
 	ret->first = timeline.first;
 	ret->last = timeline.last;
-	for (size_t i = 0; i < ret->rows.count; i++)
-		ret->rows.at[i].samples = builder.counts.at[i];
-	vp_builder_deinit(&builder);
+	flow_deinit(&flow);
 	vp_timeline_deinit(&timeline);
 	sort_rows(ret, options->by_callees);
 	qsort(ret->parts.at, ret->parts.count, sizeof(*ret->parts.at), by_vm_and_vcpu);

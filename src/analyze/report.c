@@ -297,7 +297,7 @@ void vp_report_deinit(struct vp_report *report)
 static void add_columns(const struct vp_profile *profile, bool by_callees, struct vp_table *table)
 {
 	static const struct {
-		enum vp_profile_column column;
+		enum vp_frame_column column;
 		const char *key, *header;
 		enum vp_cell_type type;
 	} columns[] = {{VP_COLUMN_VM, "vm", "VM", VP_CELL_TEXT},

@@ -5,12 +5,19 @@
 #include <stdint.h>
 #include <string.h>
 
-void vp_alloc_failed(void)
+__attribute__((weak)) void vp_alloc_failed(void)
 {
-	static const char message[] = "vperf: out of memory\n";
-	ssize_t written = write(STDERR_FILENO, message, sizeof(message) - 1);
-	(void)written;
-	_exit(1);
+	__builtin_trap();
+}
+
+void *vp_realloc_try(void *old, size_t count, size_t size)
+{
+	size_t bytes;
+
+	/* More than any object has: not even asked for. */
+	if (__builtin_mul_overflow(count ? count : 1, size, &bytes) || bytes > PTRDIFF_MAX)
+		return NULL;
+	return realloc(old, bytes ? bytes : 1);
 }
 
 void *vp_alloc(size_t size)
@@ -23,7 +30,7 @@ void *vp_alloc(size_t size)
 
 void *vp_realloc_array(void *old, size_t count, size_t size)
 {
-	void *memory = reallocarray(old, count ? count : 1, size);
+	void *memory = vp_realloc_try(old, count, size);
 	if (!memory)
 		vp_alloc_failed();
 	return memory;

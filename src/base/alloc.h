@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory that is there or ends the program with a sentence: vperf has no useful way on without it.
- * Sizes that come from outside are bounded before they get here.
+ * Two kinds of memory.
+ *
+ * What is small, or grows with what was seen (a name, a row, a sentence), is there when the call
+ * returns. If it is not to be had, vp_alloc_failed() is called, which is the program's: it says so
+ * and ends (cmd/, the agent), or leaves with longjmp() (a process that runs for months). Nothing
+ * here prints, ends the process or keeps state.
+ *
+ * Where a file or a stranger decides how much it is, the _try functions are used: they yield NULL,
+ * and the caller makes an error of it that names the file.
  */
 #ifndef VP_BASE_ALLOC_H
 #define VP_BASE_ALLOC_H
@@ -17,6 +24,11 @@ char *vp_strdup(const char *text) __attribute__((returns_nonnull)) VP_MUST_CHECK
 char *vp_strndup(const char *text, size_t size) __attribute__((returns_nonnull)) VP_MUST_CHECK;
 char *vp_format(const char *format, ...) __attribute__((returns_nonnull))
 VP_PRINTF(1, 2) VP_MUST_CHECK;
+
+/* NULL if there is not so much; of vp_realloc_try(), `old` is then as it was. */
+void *vp_realloc_try(void *old, size_t count, size_t size) VP_MUST_CHECK;
+
+/* Each program defines it; one that does not is stopped by a trap. It must not return. */
 VP_NORETURN void vp_alloc_failed(void);
 
 #endif

@@ -12,15 +12,36 @@ void vp_buffer_deinit(struct vp_buffer *buffer)
 	*buffer = (struct vp_buffer){0};
 }
 
+/* How much room is made for `more` bytes: twice as much as there was, or what is needed. */
+static size_t room_for(const struct vp_buffer *buffer, size_t more)
+{
+	size_t room = buffer->room ? 2 * buffer->room : 256;
+	size_t needed = more < SIZE_MAX - buffer->size ? buffer->size + more : SIZE_MAX;
+
+	return room < needed ? needed : room;
+}
+
 static void buffer_reserve(struct vp_buffer *buffer, size_t more)
 {
 	if (buffer->room - buffer->size >= more)
 		return;
-	size_t room = buffer->room ? buffer->room : 256;
-	while (room - buffer->size < more)
-		room *= 2;
+	size_t room = room_for(buffer, more);
 	buffer->bytes = vp_realloc_array(buffer->bytes, room, 1);
 	buffer->room = room;
+}
+
+void *vp_buffer_try_extend(struct vp_buffer *buffer, size_t size)
+{
+	if (buffer->room - buffer->size < size) {
+		size_t room = room_for(buffer, size);
+		char *bytes = vp_realloc_try(buffer->bytes, room, 1);
+		if (!bytes)
+			return NULL;
+		buffer->bytes = bytes;
+		buffer->room = room;
+	}
+	buffer->size += size;
+	return buffer->bytes + buffer->size - size;
 }
 
 void *vp_buffer_extend(struct vp_buffer *buffer, size_t size)
@@ -61,4 +82,15 @@ const char *vp_buffer_text(struct vp_buffer *buffer)
 	buffer_reserve(buffer, 1);
 	buffer->bytes[buffer->size] = 0;
 	return buffer->bytes;
+}
+
+void vp_buffer_count(struct vp_buffer *buffer, uint64_t number)
+{
+	char digits[24];
+	size_t at = sizeof(digits);
+
+	do
+		digits[--at] = (char)('0' + number % 10);
+	while (number /= 10);
+	vp_buffer_append(buffer, digits + at, sizeof(digits) - at);
 }

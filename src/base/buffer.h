@@ -4,6 +4,7 @@
 #define VP_BASE_BUFFER_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/macros.h"
 
@@ -16,9 +17,14 @@ struct vp_buffer {
 void vp_buffer_deinit(struct vp_buffer *buffer);
 /* Makes room for `size` more bytes and returns where they go; the caller fills them. */
 void *vp_buffer_extend(struct vp_buffer *buffer, size_t size);
+/* The same where a file decides how much it is: NULL if there is not so much memory. */
+void *vp_buffer_try_extend(struct vp_buffer *buffer, size_t size);
 void vp_buffer_append(struct vp_buffer *buffer, const void *bytes, size_t size);
 void vp_buffer_string(struct vp_buffer *buffer, const char *text);
-void vp_buffer_printf(struct vp_buffer *buffer, const char *format, ...) VP_PRINTF(2, 3);
+void vp_buffer_printf(struct vp_buffer *buffer, const char *format, ...) VP_PRINTF(2, 3)
+    __attribute__((nonnull(2)));
+/* A number as printf("%llu") has it, many times faster: reports have a hundred thousand rows. */
+void vp_buffer_count(struct vp_buffer *buffer, uint64_t number);
 /* The bytes with a terminating zero (not counted in size); valid until the next change. */
 const char *vp_buffer_text(struct vp_buffer *buffer);
 

@@ -20,7 +20,10 @@ struct vp_error *vp_file_read(const char *path, size_t limit, struct vp_buffer *
 	if (fd < 0 || fcntl(fd, F_SETFL, 0))
 		return vp_error_errno(errno, "cannot open '%s'", path);
 	for (;;) {
-		char *place = vp_buffer_extend(buffer, CHUNK);
+		char *place = vp_buffer_try_extend(buffer, CHUNK);
+		if (!place)
+			return vp_error_new("'%s' does not fit into memory: %zu bytes of it do",
+					    path, buffer->size - before);
 		ssize_t got = read(fd, place, CHUNK);
 		int errnum = errno;
 		buffer->size -= CHUNK - (got > 0 ? (size_t)got : 0);

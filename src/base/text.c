@@ -38,8 +38,7 @@ static size_t character_size(const unsigned char *text, size_t left)
 	return size;
 }
 
-/* How many of the bytes, from the first on, do no harm. */
-static size_t clean_size(const char *text, size_t size)
+size_t vp_text_clean_size(const char *text, size_t size)
 {
 	const unsigned char *bytes = (const unsigned char *)text;
 	size_t at = 0;
@@ -52,7 +51,7 @@ static size_t clean_size(const char *text, size_t size)
 void vp_text_clean(const char *text, size_t size, struct vp_buffer *buffer)
 {
 	for (size_t at = 0; at < size; at++) {
-		size_t clean = clean_size(text + at, size - at);
+		size_t clean = vp_text_clean_size(text + at, size - at);
 		vp_buffer_append(buffer, text + at, clean);
 		at += clean;
 		if (at < size)
@@ -64,7 +63,7 @@ bool vp_text_is_clean(const char *text)
 {
 	size_t size = strlen(text);
 
-	return clean_size(text, size) == size;
+	return vp_text_clean_size(text, size) == size;
 }
 
 char *vp_text_cleaned(const char *text)

@@ -12,7 +12,9 @@
  * by '?': control characters (C0, DEL, C1) and what is not UTF-8.
  */
 void vp_text_clean(const char *text, size_t size, struct vp_buffer *buffer);
-/* The same as a string of its own. */
+/* How many of the bytes, from the first on, do no harm. */
+size_t vp_text_clean_size(const char *text, size_t size);
+/* vp_text_clean() as a string of its own. */
 char *vp_text_cleaned(const char *text) __attribute__((returns_nonnull)) VP_MUST_CHECK;
 /* Whether the above would leave it as it is. */
 bool vp_text_is_clean(const char *text);

@@ -69,13 +69,15 @@ struct vp_error *vp_account_options_open(const struct vp_account_options *option
 static void print_json(const struct vp_account_book *book, const struct vp_named_table *tables,
 		       size_t n_tables, struct vp_buffer *out)
 {
-	vp_buffer_string(out, "{\n");
-	vp_render_book_json(book, out);
-	for (size_t i = 0; i < n_tables; i++) {
-		vp_buffer_printf(out, "\"%s\": ", tables[i].key);
-		vp_render_table_json(&tables[i].table, out);
-		vp_buffer_string(out, i + 1 < n_tables ? ",\n" : "\n}\n");
-	}
+	struct vp_json json = vp_json_to(out);
+
+	vp_json_object(&json, NULL);
+	vp_render_book_json(book, &json);
+	for (size_t i = 0; i < n_tables; i++)
+		vp_render_table_json(&tables[i].table, tables[i].key, &json);
+	vp_json_line(&json);
+	vp_json_object_end(&json);
+	vp_buffer_string(out, "\n");
 }
 
 static void print_text(const struct vp_account_book *book, const char *verb,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf check: what this host can do for vperf. */
-#include <json.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "cmd/verb.h"
 #include "collect/probe.h"
@@ -27,19 +27,19 @@ static void print_text(const struct vp_probe *probe, bool found, const char *det
 		printf("     %-25s without it: %s\n", "", probe->cost);
 }
 
-static json_object *json_of(const struct vp_probe *probe, bool found, const char *detail)
+static void put_json(const struct vp_probe *probe, bool found, const char *detail,
+		     struct vp_json *json)
 {
-	json_object *object = json_object_new_object();
-
-	json_object_object_add(object, "name", json_object_new_string(probe->name));
-	json_object_object_add(object, "found", json_object_new_boolean(found));
-	json_object_object_add(object, "detail", json_object_new_string(detail));
-	json_object_object_add(object, "needed", json_object_new_boolean(probe->needed));
-	json_object_object_add(object, "without", json_object_new_string(probe->cost));
-	return object;
+	vp_json_object(json, NULL);
+	vp_json_text(json, "name", probe->name);
+	vp_json_bool(json, "found", found);
+	vp_json_text(json, "detail", detail);
+	vp_json_bool(json, "needed", probe->needed);
+	vp_json_text(json, "without", probe->cost);
+	vp_json_object_end(json);
 }
 
-static void check_probe(struct check *check, const struct vp_probe *probe, json_object *array)
+static void check_probe(struct check *check, const struct vp_probe *probe, struct vp_json *json)
 {
 	char detail[512];
 	bool found = probe->run(detail, sizeof(detail));
@@ -47,7 +47,7 @@ static void check_probe(struct check *check, const struct vp_probe *probe, json_
 
 	check->lacks |= probe->needed && !found;
 	if (check->json)
-		json_object_array_add(array, json_of(probe, found, clean));
+		put_json(probe, found, clean, json);
 	else
 		print_text(probe, found, clean);
 }
@@ -59,14 +59,18 @@ static struct vp_error *check_with(void *context)
 
 	if (check->operands.count)
 		return vp_error_usage("unexpected word '%s'", check->operands.at[0]);
-	json_object *array = json_object_new_array();
+	struct vp_buffer out = {0};
+	struct vp_json json = vp_json_to(&out);
+	vp_json_pretty(&json, true);
+	vp_json_array(&json, NULL);
 	for (size_t number = 0; (source = vp_source(number)); number++)
 		for (size_t i = 0; i < source->n_probes; i++)
-			check_probe(check, &source->probes[i], array);
-	if (check->json)
-		puts(json_object_to_json_string_ext(array, JSON_C_TO_STRING_PRETTY));
-	json_object_put(array);
-	return NULL;
+			check_probe(check, &source->probes[i], &json);
+	vp_json_array_end(&json);
+	vp_buffer_string(&out, "\n");
+	struct vp_error *error = check->json ? vp_verb_print(&out) : NULL;
+	vp_buffer_deinit(&out);
+	return error;
 }
 
 static int run_check(int argc, char **argv)

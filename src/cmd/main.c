@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "cmd/verb.h"
 
 static const struct vp_verb *(*const verbs[])(void) = {
@@ -16,6 +17,16 @@ static void help(FILE *out)
 		     "Verbs:\n");
 	for (size_t i = 0; i < VP_ARRAY_SIZE(verbs); i++)
 		fprintf(out, "  %-10s %s\n", verbs[i]()->name, verbs[i]()->summary);
+}
+
+/* Of base/alloc.h: nothing of vperf has a useful way on. */
+void vp_alloc_failed(void)
+{
+	static const char message[] = "vperf: out of memory\n";
+	ssize_t written = write(STDERR_FILENO, message, sizeof(message) - 1);
+
+	(void)written;
+	_exit(VP_ERROR_FAILURE);
 }
 
 /* What could not be printed is a failure. */

@@ -16,9 +16,11 @@ static struct vp_error *publish(const char *path, struct vp_buffer *text)
 	return error;
 }
 
-/* The tree of the merged data tells what the sides differ in, where a regression cannot. */
+/* JSON goes into the object at hand. The tree of the merged data tells what the sides differ in,
+ * where a regression cannot. */
 static struct vp_error *put_tree(const struct vp_model_options *options,
-				 const struct vp_data *merged, struct vp_buffer *out)
+				 const struct vp_data *merged, struct vp_json *json,
+				 struct vp_buffer *out)
 {
 	struct vp_m5_options how = vp_model_tree_options(options);
 	struct vp_learner learner = vp_m5_learner(&how);
@@ -31,11 +33,11 @@ static struct vp_error *put_tree(const struct vp_model_options *options,
 	if (folds)
 		vp_cross_validate(&learner, merged, folds, &score, NULL);
 	if (options->chosen == VP_MODEL_JSON) {
-		vp_buffer_string(out, ",\n\"tree\": ");
-		vp_render_tree_json(tree, out);
+		vp_json_line(json);
+		vp_render_tree_json(tree, "tree", json);
 		if (folds) {
-			vp_buffer_string(out, ",\n\"cross_validation\": ");
-			vp_render_score_json(&score, out);
+			vp_json_line(json);
+			vp_render_score_json(&score, "cross_validation", json);
 		}
 	} else {
 		vp_buffer_string(out, "\nBoth together, with '" VP_MERGED_COLUMN "' 0 or 1:\n\n");
@@ -54,19 +56,21 @@ static struct vp_error *put_comparison(const struct vp_model_options *options,
 				       struct vp_data *merged, size_t native_rows,
 				       struct vp_buffer *out)
 {
+	struct vp_json json = vp_json_to(out);
 	struct vp_buffer file = {0};
 
 	vp_comparison_mark(merged, native_rows);
 	if (options->chosen == VP_MODEL_CSV) {
 		vp_render_comparison_csv(comparison, out);
 	} else if (options->chosen == VP_MODEL_JSON) {
-		vp_buffer_string(out, "{\"comparison\": ");
-		vp_render_comparison_json(comparison, out);
-		VP_TRY(put_tree(options, merged, out));
-		vp_buffer_string(out, "}\n");
+		vp_json_object(&json, NULL);
+		vp_render_comparison_json(comparison, "comparison", &json);
+		VP_TRY(put_tree(options, merged, &json, out));
+		vp_json_object_end(&json);
+		vp_buffer_string(out, "\n");
 	} else {
 		vp_render_comparison_text(comparison, out);
-		VP_TRY(put_tree(options, merged, out));
+		VP_TRY(put_tree(options, merged, &json, out));
 	}
 	if (options->svg) {
 		vp_render_comparison_svg(comparison, &file);

@@ -48,13 +48,16 @@ static struct vp_error *put_linear(const struct vp_model_options *options,
 	if (folds > 1)
 		vp_cross_validate(&learner, data, folds, &crossed, NULL);
 	if (options->chosen == VP_MODEL_JSON) {
-		vp_buffer_string(out, "{\"linear\": ");
-		vp_render_linear_json(model, groups, data, out);
-		vp_buffer_string(out, ",\n\"training\": ");
-		vp_render_score_json(&training, out);
-		vp_buffer_printf(out, ",\n\"folds\": %zu, \"cross_validation\": ", folds);
-		vp_render_score_json(&crossed, out);
-		vp_buffer_string(out, "}\n");
+		struct vp_json json = vp_json_to(out);
+		vp_json_object(&json, NULL);
+		vp_render_linear_json(model, groups, data, "linear", &json);
+		vp_json_line(&json);
+		vp_render_score_json(&training, "training", &json);
+		vp_json_line(&json);
+		vp_json_count(&json, "folds", folds);
+		vp_render_score_json(&crossed, "cross_validation", &json);
+		vp_json_object_end(&json);
+		vp_buffer_string(out, "\n");
 		return NULL;
 	}
 	vp_render_linear_text(model, groups, data, out);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <time.h>
 
-#include "render/decimal.h"
+#include "base/json.h"
 #include "render/model.h"
 #include "table/model_file.h"
 #include "table/reader.h"
@@ -32,18 +32,23 @@ static void put_text(const struct vp_m5 *tree, const struct outcome *outcome, st
 
 static void put_json(const struct vp_m5 *tree, const struct outcome *outcome, struct vp_buffer *out)
 {
-	vp_buffer_string(out, "{\"tree\": ");
-	vp_render_tree_json(tree, out);
+	struct vp_json json = vp_json_to(out);
+
+	vp_json_object(&json, NULL);
+	vp_render_tree_json(tree, "tree", &json);
 	if (outcome->training.n > 0) {
-		vp_buffer_printf(out,
-				 ",\n\"build_seconds\": %.6f,\n\"training\": ", outcome->seconds);
-		vp_render_score_json(&outcome->training, out);
+		vp_json_line(&json);
+		vp_json_fixed(&json, "build_seconds", outcome->seconds, 6);
+		vp_json_line(&json);
+		vp_render_score_json(&outcome->training, "training", &json);
 	}
 	if (outcome->folds) {
-		vp_buffer_printf(out, ",\n\"folds\": %zu, \"cross_validation\": ", outcome->folds);
-		vp_render_score_json(&outcome->crossed, out);
+		vp_json_line(&json);
+		vp_json_count(&json, "folds", outcome->folds);
+		vp_render_score_json(&outcome->crossed, "cross_validation", &json);
 	}
-	vp_buffer_string(out, "}\n");
+	vp_json_object_end(&json);
+	vp_buffer_string(out, "\n");
 }
 
 /* Data without rows is what a loaded tree was learnt from: it has no errors to show. */
@@ -71,38 +76,55 @@ static struct vp_error *put_tree(const struct vp_model_options *options, const s
 	return NULL;
 }
 
-static void put_number(double value, bool json, struct vp_buffer *out)
+static void put_known(double value, struct vp_buffer *out)
 {
-	if (json || !isnan(value))
-		vp_render_json_number(value, out);
+	if (!isnan(value))
+		vp_json_put_number(value, out);
 }
 
-static void put_predictions(const struct vp_m5 *tree, const struct vp_data *data, bool json,
+static void put_predictions(const struct vp_m5 *tree, const struct vp_data *data,
 			    struct vp_buffer *out)
 {
-	static const char *const keys[] = {
-	    "\"row\": ", "\"actual\": ", "\"predicted\": ", "\"rule\": "};
 	const double *y = data->columns.at[data->target].values;
 
-	vp_buffer_string(out, json ? "{\"predictions\": [" : "row,actual,predicted,rule\n");
+	vp_buffer_string(out, "row,actual,predicted,rule\n");
 	for (size_t row = 0; row < data->rows; row++) {
-		if (json)
-			vp_buffer_string(out, row ? ",\n{" : "{");
-		vp_buffer_printf(out, "%s%zu,%s", json ? keys[0] : "", row + 1,
-				 json ? keys[1] : "");
-		put_number(y[row], json, out);
-		vp_buffer_printf(out, ",%s", json ? keys[2] : "");
-		put_number(vp_m5_predict(tree, data, row), json, out);
-		vp_buffer_printf(out, ",%s%u%s", json ? keys[3] : "",
-				 vp_m5_leaf(tree, data, row)->number, json ? "}" : "\n");
+		vp_buffer_printf(out, "%zu,", row + 1);
+		put_known(y[row], out);
+		vp_buffer_string(out, ",");
+		put_known(vp_m5_predict(tree, data, row), out);
+		vp_buffer_printf(out, ",%u\n", vp_m5_leaf(tree, data, row)->number);
 	}
-	vp_buffer_string(out, json ? "]" : "");
+}
+
+static void put_predictions_json(const struct vp_m5 *tree, const struct vp_data *data,
+				 const struct vp_score *score, struct vp_buffer *out)
+{
+	const double *y = data->columns.at[data->target].values;
+	struct vp_json json = vp_json_to(out);
+
+	vp_json_object(&json, NULL);
+	vp_json_array(&json, "predictions");
+	for (size_t row = 0; row < data->rows; row++) {
+		if (row)
+			vp_json_line(&json);
+		vp_json_object(&json, NULL);
+		vp_json_count(&json, "row", row + 1);
+		vp_json_number(&json, "actual", y[row]);
+		vp_json_number(&json, "predicted", vp_m5_predict(tree, data, row));
+		vp_json_count(&json, "rule", vp_m5_leaf(tree, data, row)->number);
+		vp_json_object_end(&json);
+	}
+	vp_json_array_end(&json);
+	vp_json_line(&json);
+	vp_render_score_json(score, "score", &json);
+	vp_json_object_end(&json);
+	vp_buffer_string(out, "\n");
 }
 
 static struct vp_error *predict(const struct vp_model_options *options, const struct vp_m5 *tree,
 				const struct vp_data *schema, struct vp_buffer *out)
 {
-	bool json = options->chosen == VP_MODEL_JSON;
 	struct vp_learner learner = vp_m5_learner(&tree->options);
 	struct vp_score score = {0};
 	struct vp_data data, aligned;
@@ -112,13 +134,12 @@ static struct vp_error *predict(const struct vp_model_options *options, const st
 	vp_data_deinit(&data);
 	if (error)
 		return error;
-	put_predictions(tree, &aligned, json, out);
 	vp_score_training(&learner, tree, &aligned, &score);
-	if (json) {
-		vp_buffer_string(out, ",\n\"score\": ");
-		vp_render_score_json(&score, out);
-		vp_buffer_string(out, "}\n");
-	} else if (options->chosen == VP_MODEL_TEXT && score.n > 0) {
+	if (options->chosen == VP_MODEL_JSON)
+		put_predictions_json(tree, &aligned, &score, out);
+	else
+		put_predictions(tree, &aligned, out);
+	if (options->chosen == VP_MODEL_TEXT && score.n > 0) {
 		vp_buffer_string(out, "\n");
 		vp_render_score_text("Error on test data", &score, out);
 	}

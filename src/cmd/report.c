@@ -8,7 +8,7 @@
 #include "cmd/verb.h"
 #include "collect/pcpus.h"
 #include "recording/recording.h"
-#include "render/report.h"
+#include "render/formats.h"
 
 static const struct vp_verb verb;
 
@@ -17,8 +17,6 @@ const struct vp_verb *vp_verb_report(void)
 	return &verb;
 }
 
-enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_FOLDED, FORMATS };
-
 struct report {
 	const char *view, *vm, *vcpu, *comm, *sort, *format, *input, *symfs, *percent_limit, *cpus;
 	const char *call_graph; /* NULL: not said */
@@ -26,7 +24,7 @@ struct report {
 	bool children, no_children, per_vcpu, per_process, json, csv, folded, stdio;
 	struct vp_texts guests, kallsyms, kallsyms_too, operands;
 	/* What the words mean. */
-	enum format chosen;
+	const struct vp_report_format *chosen;
 	double least_percent;
 	enum vp_call_order order;
 	double least_branch; /* percent */
@@ -36,47 +34,30 @@ struct report {
 	struct vp_naming_options naming;
 };
 
-/* The place of `word` in `names`, or -1. */
-static int word_index(const char *word, const char *const *names, int count)
-{
-	for (int i = 0; i < count; i++)
-		if (!strcmp(word, names[i]))
-			return i;
-	return -1;
-}
-
 static struct vp_error *choose_view(struct report *report)
 {
-	static const char *const names[] = {
-	    [VP_VIEW_HOST] = "host", [VP_VIEW_GUEST] = "guest", [VP_VIEW_UNIFIED] = "unified"};
-	int view = word_index(report->view, names, VP_ARRAY_SIZE(names));
-
-	if (view < 0)
+	report->profile.view = vp_view_named(report->view);
+	if (report->profile.view == VP_VIEWS)
 		return vp_error_usage("option --view: expected host, guest or unified, not '%s'",
 				      report->view);
-	report->profile.view = (enum vp_view)view;
 	return NULL;
 }
 
 static struct vp_error *choose_format(struct report *report)
 {
-	static const char *const names[] = {[FORMAT_TEXT] = "text",
-					    [FORMAT_JSON] = "json",
-					    [FORMAT_CSV] = "csv",
-					    [FORMAT_FOLDED] = "folded"};
-	int format = report->format ? word_index(report->format, names, FORMATS) : FORMAT_TEXT;
-	int shorthands = report->json + report->csv + report->folded;
+	const char *name = report->json     ? "json"
+			   : report->csv    ? "csv"
+			   : report->folded ? "folded"
+			   : report->format ? report->format
+					    : "text";
 
-	if (format < 0)
-		return vp_error_usage(
-		    "option --format: expected text, json, csv or folded, not '%s'",
-		    report->format);
-	if (shorthands + (report->format != NULL) > 1)
+	report->chosen = vp_report_format_named(name);
+	if (!report->chosen) {
+		VP_AUTO_FREE char *names = vp_report_format_names();
+		return vp_error_usage("option --format: expected %s, not '%s'", names, name);
+	}
+	if (report->json + report->csv + report->folded + (report->format != NULL) > 1)
 		return vp_error_usage("more than one format was given");
-	report->chosen = report->json     ? FORMAT_JSON
-			 : report->csv    ? FORMAT_CSV
-			 : report->folded ? FORMAT_FOLDED
-					  : (enum format)format;
 	return NULL;
 }
 
@@ -228,58 +209,76 @@ static struct vp_error *choose_all(struct report *report)
 	return choose_input(report);
 }
 
-static void render(const struct report *report, const struct vp_report *made, struct vp_buffer *out)
+static struct vp_error *write_piece(struct vp_buffer *out)
+{
+	struct vp_error *error = vp_verb_print(out);
+
+	out->size = 0;
+	return error;
+}
+
+static struct vp_error *print_made(const struct report *report, const struct vp_report *made)
 {
 	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+	struct vp_buffer out = {0};
 
-	switch (report->chosen) {
-	case FORMAT_JSON:
-		vp_render_report_json(made, out);
-		break;
-	case FORMAT_CSV:
-		vp_render_report_csv(made, out);
-		break;
-	case FORMAT_FOLDED:
-		vp_render_report_folded(made, out);
-		break;
-	default:
-		vp_render_report_text(made, colour, out);
-	}
+	if (report->chosen->render)
+		report->chosen->render(made, colour, &out);
+	else
+		vp_export_totals(made, report->chosen->exporter(), &out);
+	struct vp_error *error = vp_verb_print(&out);
+	vp_buffer_deinit(&out);
+	return error;
+}
+
+static struct vp_error *check_chains(const struct report *report, const struct vp_report *made)
+{
+	if ((report->children || report->call_graph) && !made->options.chains)
+		return vp_error_new(
+		    "the recording '%s' has no call chains: 'vperf record -g' takes "
+		    "them",
+		    report->naming.directory);
+	return NULL;
+}
+
+static struct vp_error *make_and_print(struct report *report, struct vp_report *made)
+{
+	const struct vp_exporter *exporter =
+	    report->chosen->exporter ? report->chosen->exporter() : NULL;
+
+	if (exporter && !exporter->totals)
+		return vp_export_stream(&report->naming, &report->profile, exporter, write_piece,
+					made);
+	VP_TRY(vp_report_make(&report->naming, &report->profile, made));
+	made->graph.shown = !report->no_graph;
+	made->graph.order = report->order;
+	made->graph.least_percent = report->least_branch;
+	made->limit = report->limit;
+	made->percent_limit = report->least_percent;
+	struct vp_error *error = check_chains(report, made);
+	if (!error)
+		error = print_made(report, made);
+	if (error)
+		vp_report_deinit(made);
+	return error;
 }
 
 static struct vp_error *report_with(void *context)
 {
 	struct report *report = context;
 	struct vp_report made;
-	struct vp_buffer out = {0};
 
 	VP_TRY(choose_all(report));
 	if (vp_recording_is_of_intervals(report->naming.directory))
 		return vp_error_new(
 		    "'%s' is a recording of intervals: 'vperf stat report' shows it",
 		    report->naming.directory);
-	VP_TRY(vp_report_make(&report->naming, &report->profile, &made));
-	if ((report->children || report->call_graph) && !made.options.chains) {
-		vp_report_deinit(&made);
-		return vp_error_new(
-		    "the recording '%s' has no call chains: 'vperf record -g' takes "
-		    "them",
-		    report->naming.directory);
-	}
-	made.graph.shown = !report->no_graph;
-	made.graph.order = report->order;
-	made.graph.least_percent = report->least_branch;
-	made.limit = report->limit;
-	made.percent_limit = report->least_percent;
-	render(report, &made, &out);
-	/* The text has them in its head; machine output has no place for them but JSON. */
-	if (report->chosen == FORMAT_CSV || report->chosen == FORMAT_FOLDED)
+	VP_TRY(make_and_print(report, &made));
+	if (!report->chosen->has_notes)
 		vp_vec_each (&made.notes, note)
 			vp_verb_say("report", *note);
-	struct vp_error *error = vp_verb_print(&out);
-	vp_buffer_deinit(&out);
 	vp_report_deinit(&made);
-	return error;
+	return NULL;
 }
 
 static int run_report(int argc, char **argv)
@@ -312,7 +311,7 @@ static int run_report(int argc, char **argv)
 	    {0, "per-process", VP_OPTION_FLAG, &report.per_process, NULL,
 	     "each process by itself, with its pid"},
 	    {0, "format", VP_OPTION_TEXT, &report.format, "FORMAT",
-	     "text, json, csv or folded (text)"},
+	     "text, json, csv, folded, or of each sample by itself script or jsonl (text)"},
 	    {0, "json", VP_OPTION_FLAG, &report.json, NULL, "same as --format json"},
 	    {0, "csv", VP_OPTION_FLAG, &report.csv, NULL, "same as --format csv"},
 	    {0, "folded", VP_OPTION_FLAG, &report.folded, NULL, "same as --format folded"},

@@ -50,14 +50,33 @@ static void take(void *context, struct vp_record_header *record)
 	vp_account_take(&top->account, record);
 }
 
-static void put_table(const struct top *top, const char *key, const struct vp_table *table,
-		      struct vp_buffer *out)
+enum { TABLES = 3 };
+
+static void put_json(const struct vp_table *tables, double seconds, struct vp_buffer *out)
 {
-	if (top->json) {
-		vp_buffer_printf(out, ",\n\"%s\": ", key);
-		vp_render_table_json(table, out);
-	} else if (vp_table_rows(table)) {
-		vp_render_table_text(table, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"), out);
+	static const char *const keys[TABLES] = {"vcpus", "exits", "thieves"};
+	struct vp_json json = vp_json_to(out);
+
+	vp_json_object(&json, NULL);
+	vp_json_line(&json);
+	vp_json_fixed(&json, "seconds", seconds, 9);
+	for (size_t i = 0; i < TABLES; i++)
+		vp_render_table_json(&tables[i], keys[i], &json);
+	vp_json_line(&json);
+	vp_json_object_end(&json);
+	vp_buffer_string(out, "\n");
+}
+
+static void put_text(const struct vp_table *tables, double seconds, struct vp_buffer *out)
+{
+	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+
+	vp_buffer_printf(out, "vperf top: %zu vCPUs, %.3f s\n\n", vp_table_rows(&tables[0]),
+			 seconds);
+	for (size_t i = 0; i < TABLES; i++) {
+		if (!vp_table_rows(&tables[i]))
+			continue;
+		vp_render_table_text(&tables[i], colour, out);
 		vp_buffer_string(out, "\n");
 	}
 }
@@ -65,7 +84,7 @@ static void put_table(const struct top *top, const char *key, const struct vp_ta
 static struct vp_error *put_screen(const struct top *top, double seconds, struct vp_buffer *out)
 {
 	struct vp_account_view view;
-	struct vp_table tables[3] = {0};
+	struct vp_table tables[TABLES] = {0};
 
 	VP_TRY(vp_account_view_init(&view, &top->account, top->vm));
 	view.seconds = seconds;
@@ -75,15 +94,10 @@ static struct vp_error *put_screen(const struct top *top, double seconds, struct
 	view.limit = top->json ? 0 : STEAL_ROWS;
 	vp_account_steal_table(&view, &tables[2]);
 	if (top->json)
-		vp_buffer_printf(out, "{\n\"seconds\": %.9f", seconds);
+		put_json(tables, seconds, out);
 	else
-		vp_buffer_printf(out, "vperf top: %zu vCPUs, %.3f s\n\n", vp_table_rows(&tables[0]),
-				 seconds);
-	put_table(top, "vcpus", &tables[0], out);
-	put_table(top, "exits", &tables[1], out);
-	put_table(top, "thieves", &tables[2], out);
-	vp_buffer_string(out, top->json ? "\n}\n" : "");
-	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++)
+		put_text(tables, seconds, out);
+	for (size_t i = 0; i < TABLES; i++)
 		vp_table_deinit(&tables[i]);
 	vp_account_view_deinit(&view);
 	return NULL;

@@ -50,7 +50,7 @@ int vp_verb_run(const struct vp_verb *verb, const struct vp_option *options, siz
 
 struct vp_error *vp_verb_print(const struct vp_buffer *text)
 {
-	return fwrite(text->bytes, 1, text->size, stdout) == text->size && !fflush(stdout)
-		   ? NULL
-		   : vp_error_new("cannot write to standard output");
+	bool written = !text->size || fwrite(text->bytes, 1, text->size, stdout) == text->size;
+
+	return written && !fflush(stdout) ? NULL : vp_error_new("cannot write to standard output");
 }

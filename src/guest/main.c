@@ -122,6 +122,16 @@ static struct vp_error *run(int argc, char **argv)
 	return vp_error_usage("expected 'serve' or 'dump FILE|-', see --help");
 }
 
+/* Of base/alloc.h. */
+void vp_alloc_failed(void)
+{
+	static const char message[] = "vperf-agent: out of memory\n";
+	ssize_t written = write(STDERR_FILENO, message, sizeof(message) - 1);
+
+	(void)written;
+	_exit(1);
+}
+
 int main(int argc, char **argv)
 {
 	struct vp_error *error = run(argc, argv);

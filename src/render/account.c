@@ -2,7 +2,6 @@
 #include "render/account.h"
 
 #include <inttypes.h>
-#include <json-c/json.h>
 
 void vp_render_book_head(const struct vp_account_book *book, const char *verb,
 			 struct vp_buffer *out)
@@ -34,80 +33,71 @@ void vp_render_checks(const struct vp_account_checks *checks, struct vp_buffer *
 	    checks->all_placed ? "ok" : "NOT OK");
 }
 
-static void add(struct json_object *object, const char *key, struct json_object *value)
+static void put_cell(const struct vp_table_column *column, const struct vp_cell *cell,
+		     struct vp_json *json)
 {
-	json_object_object_add(object, key, value);
+	if (column->type == VP_CELL_TEXT)
+		vp_json_text(json, column->key, cell->text);
+	else if (column->type == VP_CELL_PERCENT)
+		vp_json_double(json, column->key, cell->percent);
+	else if (cell->count == VP_CELL_NO_COUNT)
+		vp_json_null(json, column->key);
+	else
+		vp_json_count(json, column->key, cell->count);
 }
 
-static struct json_object *cell_json(const struct vp_table_column *column,
-				     const struct vp_cell *cell)
+void vp_render_table_json(const struct vp_table *table, const char *key, struct vp_json *json)
 {
-	switch (column->type) {
-	case VP_CELL_TEXT:
-		return cell->text ? json_object_new_string(cell->text) : NULL;
-	case VP_CELL_COUNT:
-		return cell->count == VP_CELL_NO_COUNT ? NULL : json_object_new_uint64(cell->count);
-	case VP_CELL_PERCENT:
-		return json_object_new_double(cell->percent);
-	}
-	return NULL;
-}
-
-static void put_json(struct json_object *object, struct vp_buffer *out)
-{
-	vp_buffer_string(out,
-			 json_object_to_json_string_ext(
-			     object, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
-	json_object_put(object);
-}
-
-void vp_render_table_json(const struct vp_table *table, struct vp_buffer *out)
-{
-	struct json_object *array = json_object_new_array();
 	size_t columns = table->columns.count, rows = vp_table_rows(table);
 
+	if (key)
+		vp_json_line(json);
+	vp_json_pretty(json, true);
+	vp_json_array(json, key);
 	for (size_t row = 0; row < rows; row++) {
-		struct json_object *object = json_object_new_object();
+		vp_json_object(json, NULL);
 		for (size_t i = 0; i < columns; i++)
-			add(object, table->columns.at[i].key,
-			    cell_json(&table->columns.at[i], &table->cells.at[row * columns + i]));
-		json_object_array_add(array, object);
+			put_cell(&table->columns.at[i], &table->cells.at[row * columns + i], json);
+		vp_json_object_end(json);
 	}
-	put_json(array, out);
+	vp_json_array_end(json);
+	vp_json_pretty(json, false);
 }
 
-static struct json_object *checks_json(const struct vp_account_checks *checks)
+static void put_checks(const struct vp_account_checks *checks, struct vp_json *json)
 {
-	struct json_object *object = json_object_new_object();
-
-	add(object, "states_off_percent", json_object_new_double(checks->worst_gap));
-	add(object, "states_close", json_object_new_boolean(checks->closes));
+	vp_json_double(json, "states_off_percent", checks->worst_gap);
+	vp_json_bool(json, "states_close", checks->closes);
 	if (checks->sampled) {
-		add(object, "samples_off_points", json_object_new_double(checks->worst_sample));
-		add(object, "samples_error_points", json_object_new_double(checks->sample_error));
-		add(object, "samples_agree", json_object_new_boolean(checks->samples_agree));
+		vp_json_double(json, "samples_off_points", checks->worst_sample);
+		vp_json_double(json, "samples_error_points", checks->sample_error);
+		vp_json_bool(json, "samples_agree", checks->samples_agree);
 	}
-	add(object, "exits", json_object_new_uint64(checks->exits));
-	add(object, "exits_by_reason", json_object_new_uint64(checks->exits_by_reason));
-	add(object, "exits_agree", json_object_new_boolean(checks->exits_agree));
-	add(object, "parts_sum", json_object_new_boolean(checks->parts_sum));
-	add(object, "events_without_account", json_object_new_uint64(checks->lost_events));
-	add(object, "all_have_accounts", json_object_new_boolean(checks->all_placed));
-	return object;
+	vp_json_count(json, "exits", checks->exits);
+	vp_json_count(json, "exits_by_reason", checks->exits_by_reason);
+	vp_json_bool(json, "exits_agree", checks->exits_agree);
+	vp_json_bool(json, "parts_sum", checks->parts_sum);
+	vp_json_count(json, "events_without_account", checks->lost_events);
+	vp_json_bool(json, "all_have_accounts", checks->all_placed);
 }
 
-void vp_render_book_json(const struct vp_account_book *book, struct vp_buffer *out)
+void vp_render_book_json(const struct vp_account_book *book, struct vp_json *json)
 {
-	struct json_object *notes = json_object_new_array();
-	struct json_object *path = json_object_new_string(book->path);
-
-	vp_buffer_string(out, "\"path\": ");
-	put_json(path, out);
-	vp_buffer_printf(out, ",\n\"duration_s\": %.9f,\n\"checks\": ", book->duration);
-	put_json(checks_json(&book->checks), out);
+	vp_json_line(json);
+	vp_json_text(json, "path", book->path);
+	vp_json_line(json);
+	vp_json_fixed(json, "duration_s", book->duration, 9);
+	vp_json_line(json);
+	vp_json_pretty(json, true);
+	vp_json_object(json, "checks");
+	put_checks(&book->checks, json);
+	vp_json_object_end(json);
+	vp_json_pretty(json, false);
+	vp_json_line(json);
+	vp_json_pretty(json, true);
+	vp_json_array(json, "notes");
 	vp_vec_each (&book->notes, note)
-		json_object_array_add(notes, json_object_new_string(*note));
-	vp_buffer_string(out, ",\n\"notes\": ");
-	put_json(notes, out);
-	vp_buffer_string(out, ",\n");
+		vp_json_text(json, NULL, *note);
+	vp_json_array_end(json);
+	vp_json_pretty(json, false);
 }

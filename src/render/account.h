@@ -4,6 +4,7 @@
 #define VP_RENDER_ACCOUNT_H
 
 #include "analyze/account_tables.h"
+#include "base/json.h"
 
 /* What the recording is, and what is wrong with it: lines that begin with #. */
 void vp_render_book_head(const struct vp_account_book *book, const char *verb,
@@ -11,8 +12,8 @@ void vp_render_book_head(const struct vp_account_book *book, const char *verb,
 /* One line: whether the account is right. */
 void vp_render_checks(const struct vp_account_checks *checks, struct vp_buffer *out);
 /* A table as a JSON array of objects, by the columns' keys. */
-void vp_render_table_json(const struct vp_table *table, struct vp_buffer *out);
-/* The book's own facts as members of a JSON object: "path": …, "notes": …, each with a comma. */
-void vp_render_book_json(const struct vp_account_book *book, struct vp_buffer *out);
+void vp_render_table_json(const struct vp_table *table, const char *key, struct vp_json *json);
+/* The book's own facts as members of a JSON object: "path": …, "notes": …. */
+void vp_render_book_json(const struct vp_account_book *book, struct vp_json *json);
 
 #endif

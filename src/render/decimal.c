@@ -4,16 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-/* The shortest digits that give the value again. */
-static void shortest(double value, char *text, size_t size)
-{
-	for (int digits = 1; digits <= 17; digits++) {
-		snprintf(text, size, "%.*g", digits, value);
-		if (strtod(text, NULL) == value)
-			return;
-	}
-}
-
 /* As Java's Double.toString() does it for large numbers. */
 static void put_large(double value, struct vp_buffer *out)
 {
@@ -74,29 +64,4 @@ void vp_render_decimal_field(double value, int width, int digits, struct vp_buff
 	else
 		vp_buffer_printf(out, "%*s%-*s", pad, "", width - pad, plain);
 	vp_buffer_deinit(&text);
-}
-
-void vp_render_json_number(double value, struct vp_buffer *out)
-{
-	char text[40];
-
-	if (!isfinite(value)) {
-		vp_buffer_string(out, "null");
-		return;
-	}
-	shortest(value, text, sizeof(text));
-	vp_buffer_string(out, text);
-}
-
-void vp_render_json_text(const char *text, struct vp_buffer *out)
-{
-	vp_buffer_string(out, "\"");
-	for (; *text; text++)
-		if (*text == '"' || *text == '\\')
-			vp_buffer_printf(out, "\\%c", *text);
-		else if ((unsigned char)*text < ' ')
-			vp_buffer_printf(out, "\\u%04x", (unsigned)*text);
-		else
-			vp_buffer_append(out, text, 1);
-	vp_buffer_string(out, "\"");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Numbers as weka.core.Utils.doubleToString() writes them, and as JSON takes them. */
+/* Numbers as weka.core.Utils.doubleToString() writes them. */
 #ifndef VP_RENDER_DECIMAL_H
 #define VP_RENDER_DECIMAL_H
 
@@ -9,8 +9,5 @@
 void vp_render_decimal(double value, int digits, struct vp_buffer *out);
 /* The same in a field of `width`, the point in the same place whatever the digits. */
 void vp_render_decimal_field(double value, int width, int digits, struct vp_buffer *out);
-/* As many digits as needed to read the same number again; null if it is not finite. */
-void vp_render_json_number(double value, struct vp_buffer *out);
-void vp_render_json_text(const char *text, struct vp_buffer *out);
 
 #endif

@@ -2,10 +2,9 @@
 #include "render/guests.h"
 
 #include <inttypes.h>
-#include <json-c/json.h>
-#include <stdio.h>
 
 #include "analyze/table.h"
+#include "base/json.h"
 #include "guestmem/view.h"
 #include "render/table.h"
 
@@ -76,75 +75,71 @@ void vp_render_guests_csv(const vp_guest_answers *answers, struct vp_buffer *out
 	vp_table_deinit(&table);
 }
 
-static void add(struct json_object *object, const char *key, struct json_object *value)
+static void put_cpus(const struct vp_guest_finding *finding, struct vp_json *json)
 {
-	json_object_object_add(object, key, value);
+	vp_json_array(json, "cpus");
+	vp_vec_each (&finding->cpus, cpu) {
+		vp_json_object(json, NULL);
+		vp_json_count(json, "vcpu", cpu->vcpu);
+		vp_json_count(json, "cpu", cpu->cpu);
+		vp_json_hex(json, "current_at", cpu->current_gpa);
+		vp_json_object_end(json);
+	}
+	vp_json_array_end(json);
 }
 
-static struct json_object *hex(uint64_t value)
+static void put_kernel(const struct vp_guest_finding *finding, struct vp_json *json)
 {
-	char text[24];
-
-	snprintf(text, sizeof(text), "0x%" PRIx64, value);
-	return json_object_new_string(text);
-}
-
-static struct json_object *kernel_json(const struct vp_guest_finding *finding)
-{
-	struct json_object *kernel = json_object_new_object(), *cpus = json_object_new_array();
 	struct vp_buffer build_id = {0};
 
 	vp_build_id_put(&finding->build_id, &build_id);
-	add(kernel, "banner", json_object_new_string(finding->banner));
-	add(kernel, "build_id", json_object_new_string(vp_buffer_text(&build_id)));
-	add(kernel, "text", hex(finding->text));
-	add(kernel, "kaslr_slide", hex(slide_of(finding)));
-	add(kernel, "physical", hex(finding->gpa));
-	add(kernel, "direct_map", hex(finding->direct_map));
-	add(kernel, "paging_levels", json_object_new_int64(finding->levels));
-	add(kernel, "found_by", json_object_new_string(finding->scanned ? "scan" : "registers"));
-	add(kernel, "pack", json_object_new_string(finding->cached ? "cached" : "read"));
-	add(kernel, "derived", json_object_new_boolean(finding->derived));
-	add(kernel, "dropped_pack",
-	    finding->dropped ? json_object_new_string(finding->dropped) : NULL);
-	vp_vec_each (&finding->cpus, cpu) {
-		struct json_object *one = json_object_new_object();
-		add(one, "vcpu", json_object_new_int64(cpu->vcpu));
-		add(one, "cpu", json_object_new_int64(cpu->cpu));
-		add(one, "current_at", hex(cpu->current_gpa));
-		json_object_array_add(cpus, one);
-	}
-	add(kernel, "cpus", cpus);
+	vp_json_object(json, "kernel");
+	vp_json_text(json, "banner", finding->banner);
+	vp_json_text(json, "build_id", vp_buffer_text(&build_id));
+	vp_json_hex(json, "text", finding->text);
+	vp_json_hex(json, "kaslr_slide", slide_of(finding));
+	vp_json_hex(json, "physical", finding->gpa);
+	vp_json_hex(json, "direct_map", finding->direct_map);
+	vp_json_count(json, "paging_levels", finding->levels);
+	vp_json_text(json, "found_by", finding->scanned ? "scan" : "registers");
+	vp_json_text(json, "pack", finding->cached ? "cached" : "read");
+	vp_json_bool(json, "derived", finding->derived);
+	vp_json_text(json, "dropped_pack", finding->dropped);
+	put_cpus(finding, json);
+	vp_json_object_end(json);
 	vp_buffer_deinit(&build_id);
-	return kernel;
 }
 
-static struct json_object *answer_json(const struct vp_guest_answer *answer)
+static void put_answer(const struct vp_guest_answer *answer, struct vp_json *json)
 {
-	struct json_object *vm = json_object_new_object(), *processes = json_object_new_array();
-
-	add(vm, "vm", json_object_new_string(answer->vm->name));
-	add(vm, "pid", json_object_new_int64(answer->vm->pid));
-	add(vm, "problem", answer->problem ? json_object_new_string(answer->problem) : NULL);
-	add(vm, "kernel", answer->finding.banner ? kernel_json(&answer->finding) : NULL);
+	vp_json_object(json, NULL);
+	vp_json_text(json, "vm", answer->vm->name);
+	vp_json_count(json, "pid", answer->vm->pid);
+	vp_json_text(json, "problem", answer->problem);
+	if (answer->finding.banner)
+		put_kernel(&answer->finding, json);
+	else
+		vp_json_null(json, "kernel");
+	vp_json_array(json, "processes");
 	vp_vec_each (&answer->processes, process) {
-		struct json_object *one = json_object_new_object();
-		add(one, "pid", json_object_new_int64(process->tgid));
-		add(one, "process", json_object_new_string(process->comm));
-		add(one, "root", hex(process->root));
-		json_object_array_add(processes, one);
+		vp_json_object(json, NULL);
+		vp_json_count(json, "pid", process->tgid);
+		vp_json_text(json, "process", process->comm);
+		vp_json_hex(json, "root", process->root);
+		vp_json_object_end(json);
 	}
-	add(vm, "processes", processes);
-	return vm;
+	vp_json_array_end(json);
+	vp_json_object_end(json);
 }
 
 void vp_render_guests_json(const vp_guest_answers *answers, struct vp_buffer *out)
 {
-	struct json_object *array = json_object_new_array();
+	struct vp_json json = vp_json_to(out);
 
+	vp_json_pretty(&json, true);
+	vp_json_array(&json, NULL);
 	vp_vec_each (answers, answer)
-		json_object_array_add(array, answer_json(answer));
-	vp_buffer_printf(out, "%s\n",
-			 json_object_to_json_string_ext(array, JSON_C_TO_STRING_PRETTY));
-	json_object_put(array);
+		put_answer(answer, &json);
+	vp_json_array_end(&json);
+	vp_buffer_string(out, "\n");
 }

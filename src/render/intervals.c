@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "render/decimal.h"
+#include "base/json.h"
 
 char *vp_render_intervals_plan(const struct vp_interval_book *book)
 {
@@ -78,77 +78,69 @@ void vp_render_intervals_text(const struct vp_interval_book *book, const char *b
 		put_event(book, i, divisor, out);
 }
 
-/* Counts are whole, what is scaled may not be. */
-static void put_count(double value, struct vp_buffer *out)
-{
-	if (value >= 0 && value < 1e15 && floor(value) == value)
-		vp_buffer_printf(out, "%.0f", value);
-	else
-		vp_render_json_number(value, out);
-}
-
-static void put_row(const struct vp_interval_book *book, const struct vp_interval_row *row,
-		    struct vp_buffer *out)
+static void put_json_row(const struct vp_interval_book *book, const struct vp_interval_row *row,
+			 struct vp_json *json)
 {
 	VP_AUTO_FREE char *subject = vp_interval_subject(book, row);
 	const struct vp_interval *head = &row->head;
 
-	vp_buffer_string(out, "{\"subject\": ");
-	vp_render_json_text(subject, out);
-	vp_buffer_printf(
-	    out,
-	    ", \"pid\": %u, \"tid\": %u, \"vcpu\": %u, \"pcpu\": %u, \"number\": %u, "
-	    "\"begin\": %" PRIu64 ", \"end\": %" PRIu64 ", \"partial\": %s, \"events\": {",
-	    head->pid, head->tid, head->vcpu, row->pcpu, head->number, (uint64_t)head->begin,
-	    (uint64_t)head->time, head->flags & VP_INTERVAL_PARTIAL ? "true" : "false");
+	vp_json_line(json);
+	vp_json_object(json, NULL);
+	vp_json_text(json, "subject", subject);
+	vp_json_count(json, "pid", head->pid);
+	vp_json_count(json, "tid", head->tid);
+	vp_json_count(json, "vcpu", head->vcpu);
+	vp_json_count(json, "pcpu", row->pcpu);
+	vp_json_count(json, "number", head->number);
+	vp_json_count(json, "begin", head->begin);
+	vp_json_count(json, "end", head->time);
+	vp_json_bool(json, "partial", head->flags & VP_INTERVAL_PARTIAL);
+	vp_json_object(json, "events");
 	for (size_t i = 0; i < book->recipe.events.count; i++) {
 		const struct vp_interval_cell *cell = &book->cells.at[row->cells + i];
-		vp_buffer_string(out, i ? ", " : "");
-		vp_render_json_text(book->recipe.events.at[i].name, out);
-		vp_buffer_string(out, ": {\"counted\": ");
-		put_count(cell->value, out);
-		vp_buffer_string(out, ", \"live\": ");
-		vp_render_json_number(cell->live, out);
-		vp_buffer_string(out, "}");
+		vp_json_object(json, book->recipe.events.at[i].name);
+		vp_json_amount(json, "counted", cell->value);
+		vp_json_number(json, "live", cell->live);
+		vp_json_object_end(json);
 	}
-	vp_buffer_string(out, "}}");
+	vp_json_object_end(json);
+	vp_json_object_end(json);
 }
 
-static void put_total(const struct vp_interval_book *book, size_t event, struct vp_buffer *out)
+static void put_json_total(const struct vp_interval_book *book, size_t event, struct vp_json *json)
 {
 	struct vp_interval_total total = vp_interval_total(book, event);
 
-	vp_render_json_text(book->recipe.events.at[event].name, out);
-	vp_buffer_string(out, ": {\"sum\": ");
-	put_count(total.live > 0 ? total.estimate : (double)NAN, out);
-	vp_buffer_string(out, ", \"counted\": ");
-	put_count(total.counted, out);
-	vp_buffer_string(out, ", \"live\": ");
-	vp_render_json_number(total.live, out);
-	vp_buffer_string(out, ", \"least_live\": ");
-	vp_render_json_number(total.least_live, out);
-	vp_buffer_string(out, "}");
+	vp_json_line(json);
+	vp_json_object(json, book->recipe.events.at[event].name);
+	vp_json_amount(json, "sum", total.live > 0 ? total.estimate : (double)NAN);
+	vp_json_amount(json, "counted", total.counted);
+	vp_json_number(json, "live", total.live);
+	vp_json_number(json, "least_live", total.least_live);
+	vp_json_object_end(json);
 }
 
 void vp_render_intervals_json(const struct vp_interval_book *book, struct vp_buffer *out)
 {
-	vp_buffer_string(out, "{\"path\": ");
-	vp_render_json_text(book->path, out);
-	vp_buffer_string(out, ", \"unit\": ");
-	vp_render_json_text(book->recipe.unit_name, out);
-	vp_buffer_printf(out,
-			 ", \"width\": %" PRIu64 ", \"start\": %" PRIu64 ", \"end\": %" PRIu64
-			 ", \"lost\": %" PRIu64 ",\n\"totals\": {",
-			 book->recipe.width, book->recording.start, book->recording.end,
-			 book->lost);
-	for (size_t i = 0; i < book->recipe.events.count; i++) {
-		vp_buffer_string(out, i ? ",\n" : "\n");
-		put_total(book, i, out);
-	}
-	vp_buffer_string(out, "},\n\"intervals\": [");
-	vp_vec_each (&book->rows, row) {
-		vp_buffer_string(out, row == book->rows.at ? "\n" : ",\n");
-		put_row(book, row, out);
-	}
-	vp_buffer_string(out, "]}\n");
+	struct vp_json json = vp_json_to(out);
+
+	vp_json_object(&json, NULL);
+	vp_json_text(&json, "path", book->path);
+	vp_json_text(&json, "unit", book->recipe.unit_name);
+	vp_json_count(&json, "width", book->recipe.width);
+	vp_json_count(&json, "start", book->recording.start);
+	vp_json_count(&json, "end", book->recording.end);
+	vp_json_count(&json, "lost", book->lost);
+	vp_json_line(&json);
+	vp_json_object(&json, "totals");
+	for (size_t i = 0; i < book->recipe.events.count; i++)
+		put_json_total(book, i, &json);
+	vp_json_object_end(&json);
+	vp_json_line(&json);
+	vp_json_array(&json, "intervals");
+	vp_vec_each (&book->rows, row)
+		put_json_row(book, row, &json);
+	vp_json_array_end(&json);
+	vp_json_object_end(&json);
+	vp_buffer_string(out, "\n");
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "render/model_check.h"
 
-#include "render/decimal.h"
 #include "render/model.h"
 
 enum { SCREENFUL = 20 };
@@ -71,66 +70,81 @@ void vp_render_check_text(const struct vp_model_check *check, struct vp_buffer *
 		put_workloads(check, out);
 }
 
-static void put_pair(const char *key, double value, struct vp_buffer *out)
+static void put_json_model(const struct vp_model_check *check, size_t m, struct vp_json *json)
 {
-	vp_buffer_printf(out, ", \"%s\": ", key);
-	vp_render_json_number(value, out);
+	vp_json_line(json);
+	vp_json_object(json, models[m]);
+	vp_render_score_json(&check->score[m], "score", json);
+	vp_json_number(json, "deviation", check->deviation[m]);
+	vp_json_array(json, "quantiles");
+	for (size_t q = 0; q < 5; q++)
+		vp_json_number(json, NULL, check->quantiles[m][q]);
+	vp_json_array_end(json);
+	vp_json_object_end(json);
 }
 
-static void put_json_model(const struct vp_model_check *check, size_t m, struct vp_buffer *out)
+static void put_json_row(const struct vp_checked_row *row, struct vp_json *json)
 {
-	vp_buffer_printf(out, ",\n\"%s\": {\"score\": ", models[m]);
-	vp_render_score_json(&check->score[m], out);
-	put_pair("deviation", check->deviation[m], out);
-	vp_buffer_string(out, ", \"quantiles\": [");
-	for (size_t q = 0; q < 5; q++) {
-		vp_buffer_string(out, q ? ", " : "");
-		vp_render_json_number(check->quantiles[m][q], out);
+	vp_json_object(json, NULL);
+	vp_json_count(json, "row", row->row + 1);
+	vp_json_number(json, "actual", row->actual);
+	vp_json_number(json, "linear", row->predicted[VP_CHECK_LINEAR]);
+	vp_json_number(json, "tree", row->predicted[VP_CHECK_TREE]);
+	vp_json_number(json, "leverage", row->leverage);
+	vp_json_bool(json, "unexplained", row->unexplained);
+	vp_json_bool(json, "influential", row->influential);
+	vp_json_object_end(json);
+}
+
+static void put_json_noted(const struct vp_model_check *check, struct vp_json *json)
+{
+	bool any = false;
+
+	vp_json_line(json);
+	vp_json_array(json, "noted");
+	vp_vec_each (&check->rows, row) {
+		if (!row->unexplained && !row->influential)
+			continue;
+		if (any)
+			vp_json_line(json);
+		put_json_row(row, json);
+		any = true;
 	}
-	vp_buffer_string(out, "]}");
+	vp_json_array_end(json);
 }
 
-static void put_json_row(const struct vp_checked_row *row, struct vp_buffer *out)
+static void put_json_workloads(const struct vp_model_check *check, struct vp_json *json)
 {
-	vp_buffer_printf(out, "{\"row\": %zu", row->row + 1);
-	put_pair("actual", row->actual, out);
-	put_pair("linear", row->predicted[VP_CHECK_LINEAR], out);
-	put_pair("tree", row->predicted[VP_CHECK_TREE], out);
-	put_pair("leverage", row->leverage, out);
-	vp_buffer_printf(out, ", \"unexplained\": %s, \"influential\": %s}",
-			 row->unexplained ? "true" : "false", row->influential ? "true" : "false");
+	vp_json_line(json);
+	vp_json_array(json, "workloads");
+	for (size_t i = 0; i < check->workloads.count; i++) {
+		if (i)
+			vp_json_line(json);
+		vp_json_object(json, NULL);
+		vp_json_text(json, "name", check->workloads.at[i].name);
+		for (size_t m = 0; m < VP_CHECK_MODELS; m++)
+			vp_render_score_json(&check->workloads.at[i].score[m], models[m], json);
+		vp_json_object_end(json);
+	}
+	vp_json_array_end(json);
 }
 
 void vp_render_check_json(const struct vp_model_check *check, struct vp_buffer *out)
 {
-	const char *comma = "";
+	struct vp_json json = vp_json_to(out);
 
-	vp_buffer_printf(out,
-			 "{\"rows\": %zu, \"folds\": %zu, \"unexplained\": %zu, "
-			 "\"influential\": %zu",
-			 check->rows.count, check->folds, check->unexplained, check->influential);
-	put_pair("high_leverage", check->high_leverage, out);
+	vp_json_object(&json, NULL);
+	vp_json_count(&json, "rows", check->rows.count);
+	vp_json_count(&json, "folds", check->folds);
+	vp_json_count(&json, "unexplained", check->unexplained);
+	vp_json_count(&json, "influential", check->influential);
+	vp_json_number(&json, "high_leverage", check->high_leverage);
 	for (size_t m = 0; m < VP_CHECK_MODELS; m++)
-		put_json_model(check, m, out);
-	vp_buffer_string(out, ",\n\"workloads\": [");
-	for (size_t i = 0; i < check->workloads.count; i++) {
-		vp_buffer_string(out, i ? ",\n{\"name\": " : "{\"name\": ");
-		vp_render_json_text(check->workloads.at[i].name, out);
-		for (size_t m = 0; m < VP_CHECK_MODELS; m++) {
-			vp_buffer_printf(out, ", \"%s\": ", models[m]);
-			vp_render_score_json(&check->workloads.at[i].score[m], out);
-		}
-		vp_buffer_string(out, "}");
-	}
-	vp_buffer_string(out, "],\n\"noted\": [");
-	vp_vec_each (&check->rows, row) {
-		if (!row->unexplained && !row->influential)
-			continue;
-		vp_buffer_string(out, comma);
-		put_json_row(row, out);
-		comma = ",\n";
-	}
-	vp_buffer_string(out, "]}\n");
+		put_json_model(check, m, &json);
+	put_json_workloads(check, &json);
+	put_json_noted(check, &json);
+	vp_json_object_end(&json);
+	vp_buffer_string(out, "\n");
 }
 
 void vp_render_check_csv(const struct vp_model_check *check, struct vp_buffer *out)

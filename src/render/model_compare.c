@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "render/decimal.h"
 #include "render/table.h"
 
 /* How much more the group is when virtualized. */
@@ -77,43 +76,43 @@ void vp_render_comparison_csv(const struct vp_comparison *c, struct vp_buffer *o
 		for (size_t i = 0; i < VP_ARRAY_SIZE(values); i++) {
 			vp_buffer_string(out, ",");
 			if (isfinite(values[i]))
-				vp_render_json_number(values[i], out);
+				vp_json_put_number(values[i], out);
 		}
 		vp_buffer_string(out, "\n");
 	}
 }
 
-static void put_pair(const char *key, double value, struct vp_buffer *out)
-{
-	vp_buffer_printf(out, ", \"%s\": ", key);
-	vp_render_json_number(value, out);
-}
-
-void vp_render_comparison_json(const struct vp_comparison *c, struct vp_buffer *out)
+void vp_render_comparison_json(const struct vp_comparison *c, const char *key, struct vp_json *json)
 {
 	static const char *const names[] = {"native", "virtualized"};
 
-	vp_buffer_string(out, "{\"target\": ");
-	vp_render_json_text(c->target, out);
+	vp_json_object(json, key);
+	vp_json_text(json, "target", c->target);
 	for (size_t side = 0; side < VP_SIDES; side++) {
-		vp_buffer_printf(out, ",\n\"%s\": {\"rows\": %zu", names[side], c->rows[side]);
-		put_pair("mean", c->mean[side], out);
-		put_pair("path", c->path[side], out);
-		put_pair("correlation", c->correlation[side], out);
-		vp_buffer_string(out, "}");
+		vp_json_line(json);
+		vp_json_object(json, names[side]);
+		vp_json_count(json, "rows", c->rows[side]);
+		vp_json_number(json, "mean", c->mean[side]);
+		vp_json_number(json, "path", c->path[side]);
+		vp_json_number(json, "correlation", c->correlation[side]);
+		vp_json_object_end(json);
 	}
-	put_pair("inflation", inflation(c->mean), out);
-	put_pair("path_inflation", inflation(c->path), out);
-	vp_buffer_string(out, ",\n\"groups\": [");
+	vp_json_number(json, "inflation", inflation(c->mean));
+	vp_json_number(json, "path_inflation", inflation(c->path));
+	vp_json_line(json);
+	vp_json_array(json, "groups");
 	for (size_t i = 0; i < c->groups.count; i++) {
 		const struct vp_compared_group *group = &c->groups.at[i];
-		vp_buffer_string(out, i ? ",\n{\"name\": " : "{\"name\": ");
-		vp_render_json_text(group->name, out);
-		put_pair("native", group->part[VP_NATIVE], out);
-		put_pair("virtualized", group->part[VP_VIRTUAL], out);
-		put_pair("more", more(group), out);
-		put_pair("share_percent", share(c, more(group)), out);
-		vp_buffer_string(out, "}");
+		if (i)
+			vp_json_line(json);
+		vp_json_object(json, NULL);
+		vp_json_text(json, "name", group->name);
+		vp_json_number(json, "native", group->part[VP_NATIVE]);
+		vp_json_number(json, "virtualized", group->part[VP_VIRTUAL]);
+		vp_json_number(json, "more", more(group));
+		vp_json_number(json, "share_percent", share(c, more(group)));
+		vp_json_object_end(json);
 	}
-	vp_buffer_string(out, "]}");
+	vp_json_array_end(json);
+	vp_json_object_end(json);
 }

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "render/decimal.h"
 #include "render/table.h"
 
 /* Columns as wide as their longest name, within reason. */
@@ -123,7 +122,7 @@ static void put_field(double value, struct vp_buffer *out)
 {
 	vp_buffer_string(out, ",");
 	if (isfinite(value))
-		vp_render_json_number(value, out);
+		vp_json_put_number(value, out);
 }
 
 void vp_render_linear_csv(const struct vp_linear *model, const struct vp_model_groups *groups,
@@ -149,61 +148,75 @@ void vp_render_linear_csv(const struct vp_linear *model, const struct vp_model_g
 	vp_buffer_string(out, ",\n");
 }
 
-static void put_pair(const char *key, double value, struct vp_buffer *out)
-{
-	vp_buffer_printf(out, ", \"%s\": ", key);
-	vp_render_json_number(value, out);
-}
-
 static void put_json_terms(const struct vp_linear *model, const struct vp_model_groups *groups,
-			   struct vp_buffer *out)
+			   struct vp_json *json)
 {
 	for (size_t j = 0; j < model->inputs.at.count; j++) {
 		const struct vp_linear_term *term = &model->terms[j];
-		vp_buffer_string(out, j ? ",\n{\"name\": " : "{\"name\": ");
-		vp_render_json_text(model->inputs.at.at[j].name, out);
-		put_pair("coefficient", term->coefficient, out);
-		put_pair("error", term->error, out);
-		put_pair("inflation", term->inflation, out);
-		put_pair("mean", term->mean, out);
-		put_pair("share_percent", term->contribution, out);
-		vp_buffer_printf(
-		    out, ", \"dependent\": %s, \"group\": ", term->unclear ? "true" : "false");
-		vp_render_json_text(groups->at.at[term->group].name, out);
-		vp_buffer_string(out, "}");
+		if (j)
+			vp_json_line(json);
+		vp_json_object(json, NULL);
+		vp_json_text(json, "name", model->inputs.at.at[j].name);
+		vp_json_number(json, "coefficient", term->coefficient);
+		vp_json_number(json, "error", term->error);
+		vp_json_number(json, "inflation", term->inflation);
+		vp_json_number(json, "mean", term->mean);
+		vp_json_number(json, "share_percent", term->contribution);
+		vp_json_bool(json, "dependent", term->unclear);
+		vp_json_text(json, "group", groups->at.at[term->group].name);
+		vp_json_object_end(json);
 	}
 }
 
-void vp_render_linear_json(const struct vp_linear *model, const struct vp_model_groups *groups,
-			   const struct vp_data *data, struct vp_buffer *out)
+static void put_json_groups(const struct vp_model_groups *groups, struct vp_json *json)
 {
-	vp_buffer_string(out, "{\"target\": ");
-	vp_render_json_text(model->target, out);
-	vp_buffer_printf(out, ", \"rows\": %zu, \"rank\": %zu, \"nonneg\": %s", model->rows,
-			 model->rank, model->options.nonneg ? "true" : "false");
-	put_pair("mean", model->mean, out);
-	put_pair("residual", model->residual, out);
-	vp_buffer_string(out, ",\n\"constant\": {\"name\": \"(constant)\"");
-	put_pair("coefficient", model->constant, out);
-	put_pair("error", model->constant_error, out);
-	put_pair("share_percent", model->constant_contribution, out);
-	vp_buffer_string(out, "},\n\"predictors\": [");
-	put_json_terms(model, groups, out);
-	vp_buffer_string(out, "],\n\"constant_columns\": [");
-	const char *comma = "";
-	for (size_t i = 0; i < data->columns.count; i++)
-		if (!is_used(model, data, i)) {
-			vp_buffer_string(out, comma);
-			vp_render_json_text(data->columns.at[i].name, out);
-			comma = ", ";
-		}
-	vp_buffer_string(out, "],\n\"groups\": [");
 	for (size_t i = 0; i < groups->at.count; i++) {
-		vp_buffer_string(out, i ? ",\n{\"name\": " : "{\"name\": ");
-		vp_render_json_text(groups->at.at[i].name, out);
-		put_pair("share_percent", groups->at.at[i].contribution, out);
-		put_pair("part", groups->at.at[i].part, out);
-		vp_buffer_printf(out, ", \"members\": %zu}", groups->at.at[i].members);
+		if (i)
+			vp_json_line(json);
+		vp_json_object(json, NULL);
+		vp_json_text(json, "name", groups->at.at[i].name);
+		vp_json_number(json, "share_percent", groups->at.at[i].contribution);
+		vp_json_number(json, "part", groups->at.at[i].part);
+		vp_json_count(json, "members", groups->at.at[i].members);
+		vp_json_object_end(json);
 	}
-	vp_buffer_string(out, "]}");
+}
+
+static void put_json_constant(const struct vp_linear *model, struct vp_json *json)
+{
+	vp_json_object(json, "constant");
+	vp_json_text(json, "name", "(constant)");
+	vp_json_number(json, "coefficient", model->constant);
+	vp_json_number(json, "error", model->constant_error);
+	vp_json_number(json, "share_percent", model->constant_contribution);
+	vp_json_object_end(json);
+}
+
+void vp_render_linear_json(const struct vp_linear *model, const struct vp_model_groups *groups,
+			   const struct vp_data *data, const char *key, struct vp_json *json)
+{
+	vp_json_object(json, key);
+	vp_json_text(json, "target", model->target);
+	vp_json_count(json, "rows", model->rows);
+	vp_json_count(json, "rank", model->rank);
+	vp_json_bool(json, "nonneg", model->options.nonneg);
+	vp_json_number(json, "mean", model->mean);
+	vp_json_number(json, "residual", model->residual);
+	vp_json_line(json);
+	put_json_constant(model, json);
+	vp_json_line(json);
+	vp_json_array(json, "predictors");
+	put_json_terms(model, groups, json);
+	vp_json_array_end(json);
+	vp_json_line(json);
+	vp_json_array(json, "constant_columns");
+	for (size_t i = 0; i < data->columns.count; i++)
+		if (!is_used(model, data, i))
+			vp_json_text(json, NULL, data->columns.at[i].name);
+	vp_json_array_end(json);
+	vp_json_line(json);
+	vp_json_array(json, "groups");
+	put_json_groups(groups, json);
+	vp_json_array_end(json);
+	vp_json_object_end(json);
 }

@@ -3,7 +3,7 @@
 #define VP_RENDER_MODEL_LINEAR_H
 
 #include "analyze/model_groups.h"
-#include "base/buffer.h"
+#include "base/json.h"
 
 /* A regression's coefficients and contributions, its groups, the columns it could not use. */
 void vp_render_linear_text(const struct vp_linear *model, const struct vp_model_groups *groups,
@@ -12,6 +12,6 @@ void vp_render_linear_text(const struct vp_linear *model, const struct vp_model_
 void vp_render_linear_csv(const struct vp_linear *model, const struct vp_model_groups *groups,
 			  struct vp_buffer *out);
 void vp_render_linear_json(const struct vp_linear *model, const struct vp_model_groups *groups,
-			   const struct vp_data *data, struct vp_buffer *out);
+			   const struct vp_data *data, const char *key, struct vp_json *json);
 
 #endif

@@ -29,22 +29,15 @@ void vp_render_score_text(const char *title, const struct vp_score *score, struc
 		put_line("Ignored Class Unknown Instances", score->ignored, "", out);
 }
 
-void vp_render_score_json(const struct vp_score *score, struct vp_buffer *out)
+void vp_render_score_json(const struct vp_score *score, const char *key, struct vp_json *json)
 {
-	const struct {
-		const char *key;
-		double value;
-	} figures[] = {{"correlation", vp_score_correlation(score)},
-		       {"mean_absolute_error", vp_score_mae(score)},
-		       {"root_mean_squared_error", vp_score_rmse(score)},
-		       {"relative_absolute_error_percent", vp_score_rae(score)},
-		       {"root_relative_squared_error_percent", vp_score_rrse(score)},
-		       {"rows", score->n},
-		       {"ignored", score->ignored}};
-
-	for (size_t i = 0; i < VP_ARRAY_SIZE(figures); i++) {
-		vp_buffer_printf(out, "%s\"%s\": ", i ? ", " : "{", figures[i].key);
-		vp_render_json_number(figures[i].value, out);
-	}
-	vp_buffer_string(out, "}");
+	vp_json_object(json, key);
+	vp_json_number(json, "correlation", vp_score_correlation(score));
+	vp_json_number(json, "mean_absolute_error", vp_score_mae(score));
+	vp_json_number(json, "root_mean_squared_error", vp_score_rmse(score));
+	vp_json_number(json, "relative_absolute_error_percent", vp_score_rae(score));
+	vp_json_number(json, "root_relative_squared_error_percent", vp_score_rrse(score));
+	vp_json_number(json, "rows", score->n);
+	vp_json_number(json, "ignored", score->ignored);
+	vp_json_object_end(json);
 }

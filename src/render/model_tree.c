@@ -96,70 +96,56 @@ void vp_render_tree_text(const struct vp_m5 *tree, struct vp_buffer *out)
 	vp_buffer_printf(out, "\nNumber of Rules : %zu\n", tree->leaves);
 }
 
-static void put_number(const char *key, double value, struct vp_buffer *out)
-{
-	vp_buffer_printf(out, "\"%s\": ", key);
-	vp_render_json_number(value, out);
-	vp_buffer_string(out, ", ");
-}
-
 static void put_json_model(const struct vp_m5 *tree, const struct vp_linear_model *model,
-			   struct vp_buffer *out)
+			   struct vp_json *json)
 {
-	const char *comma = "";
-
-	put_number("constant", model->intercept, out);
-	vp_buffer_string(out, "\"coefficients\": [");
+	vp_json_number(json, "constant", model->intercept);
+	vp_json_array(json, "coefficients");
 	for (size_t i = 0; i < tree->inputs.at.count; i++) {
 		if (model->coefficients[i] == 0)
 			continue;
-		vp_buffer_printf(out, "%s{\"input\": ", comma);
-		vp_render_json_text(tree->inputs.at.at[i].name, out);
-		vp_buffer_string(out, ", \"value\": ");
-		vp_render_json_number(model->coefficients[i], out);
-		vp_buffer_string(out, "}");
-		comma = ", ";
+		vp_json_object(json, NULL);
+		vp_json_text(json, "input", tree->inputs.at.at[i].name);
+		vp_json_number(json, "value", model->coefficients[i]);
+		vp_json_object_end(json);
 	}
-	vp_buffer_string(out, "]");
+	vp_json_array_end(json);
 }
 
-static void put_json_node(const struct vp_m5 *tree, const struct vp_m5_node *node,
-			  struct vp_buffer *out)
+static void put_json_node(const struct vp_m5 *tree, const struct vp_m5_node *node, const char *key,
+			  struct vp_json *json)
 {
-	vp_buffer_printf(out, "{\"rows\": %zu, ", node->rows);
-	put_number("share", (double)node->rows / (double)tree->root->rows, out);
-	put_number("mean", node->mean, out);
-	put_number("rmse", node->rmse, out);
+	vp_json_object(json, key);
+	vp_json_count(json, "rows", node->rows);
+	vp_json_number(json, "share", (double)node->rows / (double)tree->root->rows);
+	vp_json_number(json, "mean", node->mean);
+	vp_json_number(json, "rmse", node->rmse);
 	if (!node->left) {
-		vp_buffer_printf(out, "\"rule\": %u, ", node->number);
-		put_json_model(tree, &node->model, out);
-		vp_buffer_string(out, "}");
-		return;
+		vp_json_count(json, "rule", node->number);
+		put_json_model(tree, &node->model, json);
+	} else {
+		vp_json_text(json, "input", tree->inputs.at.at[node->input].name);
+		vp_json_number(json, "cut", node->cut);
+		put_json_node(tree, node->left, "below", json);
+		vp_json_line(json);
+		put_json_node(tree, node->right, "above", json);
 	}
-	vp_buffer_string(out, "\"input\": ");
-	vp_render_json_text(tree->inputs.at.at[node->input].name, out);
-	vp_buffer_string(out, ", ");
-	put_number("cut", node->cut, out);
-	vp_buffer_string(out, "\"below\": ");
-	put_json_node(tree, node->left, out);
-	vp_buffer_string(out, ",\n\"above\": ");
-	put_json_node(tree, node->right, out);
-	vp_buffer_string(out, "}");
+	vp_json_object_end(json);
 }
 
-void vp_render_tree_json(const struct vp_m5 *tree, struct vp_buffer *out)
+void vp_render_tree_json(const struct vp_m5 *tree, const char *key, struct vp_json *json)
 {
-	vp_buffer_string(out, "{\"target\": ");
-	vp_render_json_text(tree->target, out);
-	vp_buffer_printf(out, ", \"pruned\": %s, \"smoothed\": %s, \"regression\": %s, ",
-			 tree->options.unpruned ? "false" : "true",
-			 tree->options.unsmoothed ? "false" : "true",
-			 tree->options.regression ? "true" : "false");
-	put_number("minimum", tree->options.minimum, out);
-	put_number("deviation", tree->deviation, out);
-	vp_buffer_printf(out, "\"rules\": %zu,\n\"root\": ", tree->leaves);
-	put_json_node(tree, tree->root, out);
-	vp_buffer_string(out, "}");
+	vp_json_object(json, key);
+	vp_json_text(json, "target", tree->target);
+	vp_json_bool(json, "pruned", !tree->options.unpruned);
+	vp_json_bool(json, "smoothed", !tree->options.unsmoothed);
+	vp_json_bool(json, "regression", tree->options.regression);
+	vp_json_number(json, "minimum", tree->options.minimum);
+	vp_json_number(json, "deviation", tree->deviation);
+	vp_json_count(json, "rules", tree->leaves);
+	vp_json_line(json);
+	put_json_node(tree, tree->root, "root", json);
+	vp_json_object_end(json);
 }
 
 static void put_dot_name(const char *name, struct vp_buffer *out)

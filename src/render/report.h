@@ -10,10 +10,8 @@
 
 /* For people: notes as '#' lines, the shares, the table, the exits behind stolen time. */
 void vp_render_report_text(const struct vp_report *report, bool colour, struct vp_buffer *out);
-void vp_render_report_csv(const struct vp_report *report, struct vp_buffer *out);
-void vp_render_report_json(const struct vp_report *report, struct vp_buffer *out);
-/* One line per stack, as flame graph tools read it: MACHINE;PROCESS;FUNCTION COUNT, with call
- * chains all functions from the outermost on. */
-void vp_render_report_folded(const struct vp_report *report, struct vp_buffer *out);
+/* `colour` is for text alone. */
+void vp_render_report_csv(const struct vp_report *report, bool colour, struct vp_buffer *out);
+void vp_render_report_json(const struct vp_report *report, bool colour, struct vp_buffer *out);
 
 #endif

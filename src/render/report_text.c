@@ -7,9 +7,6 @@
 #include "render/table.h"
 #include "timeline/exit_reason.h"
 
-static const char *const view_names[] = {
-    [VP_VIEW_HOST] = "host", [VP_VIEW_GUEST] = "guest", [VP_VIEW_UNIFIED] = "unified"};
-
 static void put_shares(const struct vp_profile *profile, const struct vp_profile_part *part,
 		       struct vp_buffer *out)
 {
@@ -105,7 +102,7 @@ void vp_render_report_text(const struct vp_report *report, bool colour, struct v
 	const char *vm = vp_report_vm(report, &report->profile.parts.at[0]);
 
 	vp_buffer_printf(out, "# vperf report of '%s': view %s%s%s\n", report->path,
-			 view_names[report->profile.view], vm ? " of VM " : "", vm ? vm : "");
+			 vp_view_of(report->profile.view)->name, vm ? " of VM " : "", vm ? vm : "");
 	vp_buffer_printf(
 	    out, "# host %s, kernel %s, %u pCPUs, trigger %s every %" PRIu64 " ns, %.3f s\n",
 	    recording->hostname, recording->kernel, recording->pcpus, recording->trigger,
@@ -118,7 +115,7 @@ void vp_render_report_text(const struct vp_report *report, bool colour, struct v
 	}
 }
 
-void vp_render_report_csv(const struct vp_report *report, struct vp_buffer *out)
+void vp_render_report_csv(const struct vp_report *report, bool colour, struct vp_buffer *out)
 {
 	vp_vec_each (&report->profile.parts, part) {
 		struct vp_table table = {0};

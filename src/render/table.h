@@ -12,8 +12,6 @@
 void vp_render_table_text(const struct vp_table *table, bool colour, struct vp_buffer *out);
 /* RFC 4180: a line of keys (wanted or not), then a line per row. */
 void vp_render_table_csv(const struct vp_table *table, bool with_keys, struct vp_buffer *out);
-/* A number as printf("%llu") has it, many times faster: reports have a hundred thousand rows. */
-void vp_render_count(uint64_t number, struct vp_buffer *out);
 /* One CSV field, quoted where it has to be. */
 void vp_render_csv_field(const char *text, struct vp_buffer *out);
 

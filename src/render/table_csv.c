@@ -24,7 +24,7 @@ static void put_cell(const struct vp_table_column *column, const struct vp_cell 
 		break;
 	case VP_CELL_COUNT:
 		if (cell->count != VP_CELL_NO_COUNT)
-			vp_render_count(cell->count, out);
+			vp_buffer_count(out, cell->count);
 		break;
 	case VP_CELL_PERCENT:
 		vp_buffer_printf(out, "%.6g", cell->percent);

@@ -26,17 +26,6 @@ static const char *last_part(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-void vp_render_count(uint64_t number, struct vp_buffer *out)
-{
-	char digits[24];
-	size_t at = sizeof(digits);
-
-	do
-		digits[--at] = (char)('0' + number % 10);
-	while (number /= 10);
-	vp_buffer_append(out, digits + at, sizeof(digits) - at);
-}
-
 /* As printf("%.2f%%") does. */
 static void put_percent(double percent, struct vp_buffer *out)
 {
@@ -50,7 +39,7 @@ static void put_percent(double percent, struct vp_buffer *out)
 		return;
 	}
 	whole += rest > 0.5;
-	vp_render_count(whole / 100, out);
+	vp_buffer_count(out, whole / 100);
 	char fraction[] = {'.', (char)('0' + whole / 10 % 10), (char)('0' + whole % 10), '%'};
 	vp_buffer_append(out, fraction, sizeof(fraction));
 }
@@ -67,7 +56,7 @@ static void cell_text(const struct vp_table_column *column, const struct vp_cell
 		if (cell->count == VP_CELL_NO_COUNT)
 			vp_buffer_string(out, "-");
 		else
-			vp_render_count(cell->count, out);
+			vp_buffer_count(out, cell->count);
 		break;
 	case VP_CELL_PERCENT:
 		put_percent(cell->percent, out);

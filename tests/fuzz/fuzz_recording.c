@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "recording/packet.h"
 #include "render/account.h"
+#include "render/export.h"
 #include "render/report.h"
 #include "render/summary.h"
 #include "render/table.h"
@@ -68,15 +69,39 @@ static void report(const char *directory, const struct vp_profile_options *optio
 	made.graph.shown = true;
 	made.graph.order = options->by_callees ? VP_CALL_CALLER : VP_CALL_CALLEE;
 	vp_render_report_text(&made, true, &out);
-	vp_render_report_csv(&made, &out);
-	vp_render_report_json(&made, &out);
-	vp_render_report_folded(&made, &out);
+	vp_render_report_csv(&made, false, &out);
+	vp_render_report_json(&made, false, &out);
+	vp_export_totals(&made, vp_exporter_folded(), &out);
 	/* Whoever wrote the recording, its names do no harm to a terminal. */
 	for (size_t i = 0; i < out.size; i++)
 		if ((unsigned char)out.bytes[i] < ' ' && !strchr("\n\033", out.bytes[i]))
 			abort();
 	vp_buffer_deinit(&out);
 	vp_report_deinit(&made);
+}
+
+static struct vp_error *look_at_piece(struct vp_buffer *out)
+{
+	for (size_t i = 0; i < out->size; i++)
+		if ((unsigned char)out->bytes[i] < ' ' && !strchr("\n\t", out->bytes[i]))
+			abort();
+	out->size = 0;
+	return NULL;
+}
+
+/* Each sample by itself, and as slices whatever states of vCPUs are among the records. */
+static void export_samples(const char *directory, const struct vp_exporter *exporter,
+			   enum vp_view view)
+{
+	struct vp_naming_options naming = {.directory = directory};
+	struct vp_profile_options options = {.view = view, .vm = "one", .chains = true};
+	struct vp_report made;
+	struct vp_error *error =
+	    vp_export_stream(&naming, &options, exporter, look_at_piece, &made);
+
+	if (!error)
+		vp_report_deinit(&made);
+	vp_error_free(error);
 }
 
 static void inform(const char *directory)
@@ -97,8 +122,11 @@ static void inform(const char *directory)
 static void put_account_tables(struct vp_account_book *book, struct vp_account_view *view,
 			       struct vp_buffer *out)
 {
+	static const char *const keys[] = {"states", "vcpus",     "thieves",
+					   "exits",  "functions", "processes"};
 	struct vp_table tables[6] = {0};
 	struct vp_naming naming = {0};
+	struct vp_json json = vp_json_to(out);
 
 	vp_account_states_table(view, &tables[0]);
 	vp_account_vcpus_table(view, &tables[1]);
@@ -107,14 +135,16 @@ static void put_account_tables(struct vp_account_book *book, struct vp_account_v
 	vp_account_places_table(view, &naming, VP_EXITS_BY_FUNCTION, &tables[4]);
 	vp_account_places_table(view, &naming, VP_EXITS_BY_PROCESS, &tables[5]);
 	vp_render_book_head(book, "account", out);
+	vp_json_object(&json, NULL);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++) {
 		vp_render_table_text(&tables[i], true, out);
 		vp_render_table_csv(&tables[i], true, out);
-		vp_render_table_json(&tables[i], out);
+		vp_render_table_json(&tables[i], keys[i], &json);
 		vp_table_deinit(&tables[i]);
 	}
 	vp_render_checks(&book->checks, out);
-	vp_render_book_json(book, out);
+	vp_render_book_json(book, &json);
+	vp_json_object_end(&json);
 }
 
 static void account(const char *directory)
@@ -221,6 +251,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 					  });
 		report(directory, &(struct vp_profile_options){
 				      .view = view, .per_vcpu = true, .per_process = true});
+		export_samples(directory, vp_exporter_script(), view);
+		export_samples(directory, vp_exporter_jsonl(), view);
 	}
 	inform(directory);
 	account(directory);

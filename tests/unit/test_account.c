@@ -211,7 +211,8 @@ static void test_tables(void **state)
 	assert_string_equal(vp_buffer_text(&out),
 			    "pid-1000,HLT,2,2,600,300,288,319,400,100,0,0,0,500,0\n");
 	out.size = 0;
-	vp_render_table_json(&exits, &out);
+	struct vp_json json = vp_json_to(&out);
+	vp_render_table_json(&exits, NULL, &json);
 	struct json_object *rows = json_tokener_parse(vp_buffer_text(&out));
 	assert_int_equal(json_object_array_length(rows), 1);
 	struct json_object *blocked = NULL;
@@ -291,7 +292,8 @@ static void test_names_are_harmless(void **state)
 	vp_render_table_csv(&table, false, &out);
 	assert_string_equal(vp_buffer_text(&out), "vm?[2J??\xc3\xa9,1\n");
 	out.size = 0;
-	vp_render_table_json(&table, &out);
+	struct vp_json json = vp_json_to(&out);
+	vp_render_table_json(&table, NULL, &json);
 	assert_non_null(strstr(vp_buffer_text(&out), "\"vm?[2J??\xc3\xa9\""));
 	vp_buffer_deinit(&out);
 	vp_table_deinit(&table);

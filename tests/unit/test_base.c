@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "base/cursor.h"
 #include "base/file.h"
 #include "base/intern.h"
+#include "base/json.h"
 #include "base/map.h"
 #include "base/text.h"
 
@@ -260,6 +262,98 @@ static void test_clean(void **state)
 	assert_false(vp_text_is_clean("\xc3") || vp_text_is_clean("\x7f"));
 }
 
+static void test_json(void **state)
+{
+	struct vp_buffer out = {0};
+	struct vp_json json = vp_json_to(&out);
+
+	vp_json_object(&json, NULL);
+	vp_json_text(&json, "a \"word\"\\", "line\n\xff\x1b\xc3\xa9\x7f\xc2\x9b.");
+	vp_json_text(&json, "none", NULL);
+	vp_json_line(&json);
+	vp_json_array(&json, "list");
+	vp_json_count(&json, NULL, UINT64_MAX);
+	vp_json_bool(&json, NULL, true);
+	vp_json_array(&json, NULL);
+	vp_json_array_end(&json);
+	vp_json_array_end(&json);
+	vp_json_object_end(&json);
+	assert_string_equal(vp_buffer_text(&out),
+			    "{\"a \\\"word\\\"\\\\\": \"line\\u000a?\\u001b\xc3\xa9???.\", "
+			    "\"none\": null,\n\"list\": [18446744073709551615, true, []]}");
+	out.size = 0;
+	json = vp_json_to(&out);
+	vp_json_array(&json, NULL);
+	vp_json_number(&json, NULL, 0.1);
+	vp_json_number(&json, NULL, (double)INFINITY);
+	vp_json_double(&json, NULL, 2);
+	vp_json_double(&json, NULL, (double)NAN);
+	vp_json_amount(&json, NULL, 123456789012);
+	vp_json_amount(&json, NULL, 0.5);
+	vp_json_fixed(&json, NULL, 1.25, 1);
+	vp_json_hex(&json, NULL, 0xfff);
+	vp_json_array_end(&json);
+	assert_string_equal(vp_buffer_text(&out),
+			    "[0.1, null, 2.0, null, 123456789012, 0.5, 1.2, \"0xfff\"]");
+	vp_buffer_deinit(&out);
+}
+
+/* As json-c lays it out, which scripts that read lines rely on. */
+static void test_json_pretty(void **state)
+{
+	struct vp_buffer out = {0};
+	struct vp_json json = vp_json_to(&out);
+
+	vp_json_object(&json, NULL);
+	vp_json_line(&json);
+	vp_json_pretty(&json, true);
+	vp_json_array(&json, "rows");
+	vp_json_object(&json, NULL);
+	vp_json_count(&json, "n", 1);
+	vp_json_null(&json, "m");
+	vp_json_object_end(&json);
+	vp_json_object(&json, NULL);
+	vp_json_object_end(&json);
+	vp_json_array_end(&json);
+	vp_json_pretty(&json, false);
+	vp_json_line(&json);
+	vp_json_count(&json, "last", 0);
+	vp_json_line(&json);
+	vp_json_object_end(&json);
+	assert_string_equal(vp_buffer_text(&out),
+			    "{\n\"rows\": [\n  {\n    \"n\":1,\n    \"m\":null\n  },\n"
+			    "  {\n  }\n],\n\"last\": 0\n}");
+	vp_buffer_deinit(&out);
+}
+
+/* The program says what happens then: these tests come back. */
+static jmp_buf out_of_memory;
+
+void vp_alloc_failed(void)
+{
+	longjmp(out_of_memory, 1);
+}
+
+static void test_out_of_memory(void **state)
+{
+	struct vp_buffer buffer = {0};
+
+	vp_buffer_string(&buffer, "kept");
+	assert_null(vp_buffer_try_extend(&buffer, SIZE_MAX / 2 + 2));
+	assert_string_equal(vp_buffer_text(&buffer), "kept");
+	assert_null(vp_realloc_try(NULL, SIZE_MAX / 2, 4));
+	if (!setjmp(out_of_memory)) {
+		free(vp_realloc_array(NULL, SIZE_MAX / 2, 4));
+		fail_msg("there was that much memory");
+	}
+	if (!setjmp(out_of_memory)) {
+		vp_buffer_extend(&buffer, SIZE_MAX / 2 + 2);
+		fail_msg("there was that much memory");
+	}
+	assert_string_equal(vp_buffer_text(&buffer), "kept");
+	vp_buffer_deinit(&buffer);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1) { /* see hash_in_another_process() */
@@ -281,6 +375,9 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_new_files),
 	    cmocka_unit_test(test_regular_files),
 	    cmocka_unit_test(test_clean),
+	    cmocka_unit_test(test_out_of_memory),
+	    cmocka_unit_test(test_json),
+	    cmocka_unit_test(test_json_pretty),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

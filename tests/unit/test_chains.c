@@ -10,6 +10,7 @@
 #include "guest_builder.h"
 #include "guestmem/orc.h"
 #include "make_recording.h"
+#include "render/export.h"
 #include "render/report.h"
 #include "symbol/unwind.h"
 #include "timeline/chain.h"
@@ -382,7 +383,7 @@ static void test_folded(void **state)
 	struct vp_report report = report_on(false);
 	struct vp_buffer out = {0};
 
-	vp_render_report_folded(&report, &out);
+	vp_export_totals(&report, vp_exporter_folded(), &out);
 	assert_string_equal(
 	    vp_buffer_text(&out),
 	    "[vm0];worker;main;compute 1\n"
@@ -459,7 +460,7 @@ static void test_no_tables(void **state)
 	make_recording();
 	assert_int_equal(unlink(NAME "/guest-vm0.orc"), 0);
 	expect_no_error(vp_report_make(&naming, &options, &report));
-	vp_render_report_folded(&report, &out);
+	vp_export_totals(&report, vp_exporter_folded(), &out);
 	assert_non_null(strstr(vp_buffer_text(&out), "[vm0];worker;inner_[k] 1\n"));
 	assert_int_equal(report.profile.walks[VP_WALK_GUEST_KERNEL][VP_WALK_NOT_WALKED], 2);
 	vp_buffer_deinit(&out);

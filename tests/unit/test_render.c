@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "make_recording.h"
+#include "render/formats.h"
 #include "render/report.h"
 #include "render/summary.h"
 #include "render/table.h"
@@ -80,7 +81,7 @@ static void test_csv_and_folded(void **state)
 	struct vp_report report = report_on(VP_VIEW_UNIFIED, NULL);
 	struct vp_buffer out = {0};
 
-	vp_render_report_csv(&report, &out);
+	vp_render_report_csv(&report, false, &out);
 	assert_string_equal(vp_buffer_text(&out),
 			    "percent,samples,kind,vm,process,module,function\n"
 			    "60,6,user,vm0,\"wo;rk,er\",/usr/bin/worker,compute\n"
@@ -88,13 +89,146 @@ static void test_csv_and_folded(void **state)
 			    "10,1,user,vm1,cr3:0x2000,,0x400010\n"
 			    "10,1,idle,host,,,[idle]\n");
 	out.size = 0;
-	vp_render_report_folded(&report, &out);
+	vp_export_totals(&report, vp_exporter_folded(), &out);
 	assert_string_equal(vp_buffer_text(&out), "[vm0];wo:rk,er;compute 6\n"
 						  "host;[unknown];0xffffffff81000000_[k] 2\n"
 						  "[vm1];cr3:0x2000;0x400010 1\n"
 						  "host;[idle] 1\n");
 	vp_buffer_deinit(&out);
 	vp_report_deinit(&report);
+}
+
+/* Two samples, and between them what the account said of vCPU 0 of vm0. */
+static void make_sliced(void)
+{
+	struct made made;
+	const struct vp_stream_id states = {VP_STREAM_STATES, VP_NO_PCPU};
+	struct vp_vcpu_span span = {.time = MADE_START + MADE_PERIOD + 500,
+				    .id = VP_ID_vcpu_span,
+				    .flags = VP_HAS_EXIT_REASON,
+				    .pid = 1000,
+				    .tid = 1001,
+				    .state = 4,
+				    .vendor = VP_VENDOR_AMD,
+				    .reason = MADE_HLT,
+				    .cpu = 0,
+				    .ns = 1500};
+
+	make_recording();
+	made_begin(&made, NAME, 2);
+	made_guest(&made, 0, 1, 0, 0, VP_MODE_GUEST_USER, MADE_INTR);
+	made_idle(&made, 0, 2);
+	vp_trace_append(made.writer, states, (void *)&span);
+	span.time += 10 * MADE_PERIOD;
+	span.pid = 2000;
+	span.flags = 0;
+	vp_trace_append(made.writer, states, (void *)&span);
+	vp_trace_flush(made.writer, states, 0);
+	made_end(&made, 3);
+	temporary_file(NAME "/guest-vm0.maps", maps, sizeof(maps) - 1);
+}
+
+static struct vp_buffer written;
+static unsigned writes_left;
+
+static struct vp_error *write_to_memory(struct vp_buffer *out)
+{
+	if (!writes_left--)
+		return vp_error_new("no room");
+	vp_buffer_append(&written, out->bytes, out->size);
+	return NULL;
+}
+
+static const char *exported(const struct vp_exporter *exporter, struct vp_profile_options options)
+{
+	struct vp_naming_options naming = {.directory = NAME};
+	struct vp_report report;
+
+	make_sliced();
+	written.size = 0;
+	writes_left = 1;
+	expect_no_error(vp_export_stream(&naming, &options, exporter, write_to_memory, &report));
+	assert_int_equal(report.profile.ticks, 2);
+	vp_report_deinit(&report);
+	return vp_buffer_text(&written);
+}
+
+/* Each sample, and the slice between them by the time of its end; the last one after all. */
+static void test_script(void **state)
+{
+	struct vp_profile_options all = {.view = VP_VIEW_UNIFIED};
+	struct vp_profile_options vm0 = {.view = VP_VIEW_UNIFIED, .vm = "vm0"};
+	struct vp_profile_options guest = {.view = VP_VIEW_GUEST, .vm = "vm0"};
+
+	assert_string_equal(exported(vp_exporter_script(), all),
+			    "vm0/wo;rk,er 81 [000]     1.001000000: 1 user:\n"
+			    "\tcompute (/usr/bin/worker)\n\n"
+			    "vm0/vcpu0 - [000]     1.000999000: +0.000001500 halted HLT\n\n"
+			    "- - [000]     1.002000000: 1 idle:\n"
+			    "\t[idle]\n\n"
+			    "vm1/vcpu0 - [000]     1.010999000: +0.000001500 halted\n\n");
+	assert_string_equal(exported(vp_exporter_script(), vm0),
+			    "vm0/wo;rk,er 81 [000]     1.001000000: 1 user:\n"
+			    "\tcompute (/usr/bin/worker)\n\n"
+			    "vm0/vcpu0 - [000]     1.000999000: +0.000001500 halted HLT\n\n");
+	assert_non_null(strstr(exported(vp_exporter_script(), guest), "\t[steal] (host)\n"));
+	vp_buffer_deinit(&written);
+}
+
+static void test_jsonl(void **state)
+{
+	static const char *const types[] = {"recording", "sample", "slice",
+					    "sample",    "slice",  "end"};
+	struct vp_profile_options all = {.view = VP_VIEW_UNIFIED};
+	char *rest = NULL, *text = strdup(exported(vp_exporter_jsonl(), all));
+	size_t lines = 0;
+
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		struct json_object *object = json_tokener_parse(line);
+		assert_non_null(object);
+		assert_true(lines < VP_ARRAY_SIZE(types));
+		assert_string_equal(json_object_get_string(json_object_object_get(object, "type")),
+				    types[lines]);
+		if (lines == 1)
+			assert_int_equal(json_object_get_int(json_object_object_get(object, "pid")),
+					 81);
+		if (lines == 2)
+			assert_string_equal(
+			    json_object_get_string(json_object_object_get(object, "reason")),
+			    "HLT");
+		lines++;
+		json_object_put(object);
+	}
+	assert_int_equal(lines, VP_ARRAY_SIZE(types));
+	free(text);
+	vp_buffer_deinit(&written);
+}
+
+static void test_export_ends_at_first_error(void **state)
+{
+	struct vp_naming_options naming = {.directory = NAME};
+	struct vp_profile_options all = {.view = VP_VIEW_UNIFIED};
+	struct vp_report report;
+
+	make_sliced();
+	writes_left = 0;
+	expect_error(
+	    vp_export_stream(&naming, &all, vp_exporter_script(), write_to_memory, &report),
+	    "no room");
+}
+
+static void test_formats(void **state)
+{
+	VP_AUTO_FREE char *names = vp_report_format_names();
+	size_t count;
+	const struct vp_report_format *formats = vp_report_formats(&count);
+
+	assert_string_equal(names, "text, json, csv, folded, script or jsonl");
+	for (size_t i = 0; i < count; i++) {
+		assert_ptr_equal(vp_report_format_named(formats[i].name), &formats[i]);
+		assert_true(!formats[i].render != !formats[i].exporter);
+	}
+	assert_null(vp_report_format_named("xml"));
 }
 
 static double number(struct json_object *object, const char *outer, const char *inner)
@@ -108,7 +242,7 @@ static void test_json(void **state)
 	struct vp_report report = report_on(VP_VIEW_GUEST, "vm0");
 	struct vp_buffer out = {0};
 
-	vp_render_report_json(&report, &out);
+	vp_render_report_json(&report, false, &out);
 	struct json_object *object = json_tokener_parse(vp_buffer_text(&out));
 	assert_non_null(object);
 	assert_string_equal(json_object_get_string(json_object_object_get(object, "vm")), "vm0");
@@ -150,6 +284,10 @@ int main(void)
 	    cmocka_unit_test(test_csv_and_folded),
 	    cmocka_unit_test(test_json),
 	    cmocka_unit_test(test_summary),
+	    cmocka_unit_test(test_script),
+	    cmocka_unit_test(test_jsonl),
+	    cmocka_unit_test(test_export_ends_at_first_error),
+	    cmocka_unit_test(test_formats),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/export.h"
+
+#include "analyze/account_tables.h"
+#include "timeline/exit_reason.h"
+
+/* Output is written when there is so much of it. */
+enum { PIECE = 1 << 16 };
+
+const char *vp_export_text(const struct vp_export *export, uint32_t text)
+{
+	return text == VP_NONE ? NULL : vp_intern_text(export->texts, text);
+}
+
+const char *vp_export_vm(const struct vp_export *export, uint32_t vm)
+{
+	return vm == VP_NONE ? NULL : export->report->vms.at[vm].name;
+}
+
+static struct vp_frame frame_of(const struct vp_profile_row *row)
+{
+	return (struct vp_frame){.part = row->part,
+				 .kind = row->kind,
+				 .function = row->function,
+				 .module = row->module,
+				 .process = row->process,
+				 .pid = row->pid,
+				 .vm = row->vm,
+				 .vcpu = row->vcpu};
+}
+
+static void give_total(const struct vp_exporter *exporter, struct vp_export *export,
+		       const uint32_t *rows, uint32_t count, uint64_t samples)
+{
+	struct vp_frame frames[VP_CALL_PATH_MAX];
+	struct vp_sample sample = {
+	    .weight = samples, .pcpu = VP_NONE, .frames = frames, .count = count};
+
+	for (uint32_t i = 0; i < count; i++)
+		frames[i] = frame_of(&export->report->profile.rows.at[rows[i]]);
+	exporter->sample(export, &sample);
+}
+
+static void give_stacks(const struct vp_exporter *exporter, struct vp_export *export)
+{
+	const struct vp_profile *profile = &export->report->profile;
+	uint32_t rows[VP_CALL_PATH_MAX];
+
+	for (uint32_t node = 0; node < profile->nodes.count; node++) {
+		uint64_t samples = profile->nodes.at[node].samples;
+		uint32_t count = samples ? vp_call_path(profile, node, rows, VP_CALL_PATH_MAX) : 0;
+		if (count)
+			give_total(exporter, export, rows, count, samples);
+	}
+}
+
+static void give_rows(const struct vp_exporter *exporter, struct vp_export *export)
+{
+	const struct vp_profile *profile = &export->report->profile;
+
+	vp_vec_each (&profile->parts, part) {
+		uint32_t row = (uint32_t)part->first_row;
+		for (size_t left = vp_report_rows(export->report, part); left; left--, row++)
+			if (profile->rows.at[row].samples)
+				give_total(exporter, export, &row, 1,
+					   profile->rows.at[row].samples);
+	}
+}
+
+void vp_export_totals(const struct vp_report *report, const struct vp_exporter *exporter,
+		      struct vp_buffer *out)
+{
+	VP_AUTO_FREE void *state = vp_alloc(exporter->state_size);
+	struct vp_export export = {
+	    .report = report, .texts = &report->profile.texts, .out = out, .state = state};
+
+	if (exporter->begin)
+		exporter->begin(&export);
+	if (report->options.chains)
+		give_stacks(exporter, &export);
+	else
+		give_rows(exporter, &export);
+	if (exporter->end)
+		exporter->end(&export);
+}
+
+struct streaming {
+	const struct vp_exporter *exporter;
+	vp_export_write_fn write;
+	struct vp_export export;
+	struct vp_buffer out;
+	struct vp_error *error; /* the first */
+	bool begun;
+	struct vp_stream_reader *spans;  /* of the vCPUs' states, or NULL */
+	const struct vp_vcpu_span *span; /* the next, or NULL */
+	struct vp_filter filter;         /* of slices */
+	struct vp_frame frames[VP_STACK_FRAMES];
+};
+
+static void write_if(struct streaming *streaming, size_t size)
+{
+	if (streaming->out.size < size)
+		return;
+	if (!streaming->error)
+		streaming->error = streaming->write(&streaming->out);
+	streaming->out.size = 0;
+}
+
+static void next_span(struct streaming *streaming)
+{
+	const struct vp_record_header *record = NULL;
+
+	while (streaming->spans && (record = vp_stream_next(streaming->spans)))
+		if (record->id == VP_ID_vcpu_span &&
+		    ((const struct vp_vcpu_span *)(const void *)record)->state < VP_STATES)
+			break;
+	streaming->span = (const void *)record;
+}
+
+/* Processes have no slices: vCPUs do. */
+static struct vp_error *open_spans(struct streaming *streaming)
+{
+	const struct vp_report *report = streaming->export.report;
+	const struct vp_profile_options *options = &report->options;
+	VP_AUTO_FREE char *file =
+	    vp_stream_file((struct vp_stream_id){VP_STREAM_STATES, VP_NO_PCPU});
+	VP_AUTO_FREE char *path = vp_format("%s/host/%s", report->path, file);
+
+	VP_TRY(vp_filter_init(&streaming->filter, &report->vms, options->vm));
+	streaming->filter.has_vcpu = options->has_vcpu;
+	streaming->filter.vcpu = options->vcpu;
+	if (!streaming->exporter->slice || options->comm || options->pid || access(path, F_OK))
+		return NULL;
+	VP_TRY(vp_stream_open(path, &streaming->spans));
+	next_span(streaming);
+	return NULL;
+}
+
+static void begin_once(struct streaming *streaming)
+{
+	if (streaming->begun)
+		return;
+	streaming->begun = true;
+	streaming->error = open_spans(streaming);
+	if (streaming->exporter->begin)
+		streaming->exporter->begin(&streaming->export);
+}
+
+static bool is_on_pcpus(const struct vp_profile_options *options, uint32_t pcpu)
+{
+	for (size_t i = 0; i < options->n_pcpus; i++)
+		if ((uint32_t)options->pcpus[i] == pcpu)
+			return true;
+	return !options->n_pcpus;
+}
+
+static void give_slice(struct streaming *streaming, const struct vp_vcpu_span *span)
+{
+	const struct vp_report *report = streaming->export.report;
+	const struct vp_vm *vm = vp_vms_find(&report->vms, span->pid);
+	uint32_t number = vm ? (uint32_t)(vm - report->vms.at) : VP_NONE;
+	bool exited = span->flags & VP_HAS_EXIT_REASON;
+	char name[VP_EXIT_NAME_SIZE];
+
+	if (!vm || !vp_filter_has_vm(&streaming->filter, number) ||
+	    !vp_filter_has_vcpu(&streaming->filter, span->vcpu) ||
+	    !is_on_pcpus(&report->options, span->cpu))
+		return;
+	struct vp_state_slice slice = {
+	    .begin = span->ns < span->time ? span->time - span->ns : 0,
+	    .end = span->time,
+	    .vm = number,
+	    .vcpu = span->vcpu,
+	    .pcpu = span->cpu,
+	    .state = vp_state_name(span->state),
+	    .reason = exited ? vp_exit_reason_name(span->vendor, span->reason, name) : NULL};
+	streaming->exporter->slice(&streaming->export, &slice);
+	write_if(streaming, PIECE);
+}
+
+static void give_slices(struct streaming *streaming, uint64_t until)
+{
+	while (streaming->span && streaming->span->time <= until && !streaming->error) {
+		give_slice(streaming, streaming->span);
+		next_span(streaming);
+	}
+}
+
+static void give_sample(void *context, const struct vp_flow *flow, const struct vp_tick *tick,
+			const uint32_t *stack, uint32_t count)
+{
+	struct streaming *streaming = context;
+	const vp_stream_readers *streams = flow->timeline->merge.streams;
+	struct vp_sample sample = {
+	    .time = tick->time,
+	    .weight = tick->weight,
+	    .pcpu = tick->pcpu == VP_NONE ? VP_NONE : vp_stream_cpu(streams->at[tick->pcpu]),
+	    .pid = tick->sample ? tick->sample->pid : 0,
+	    .tid = tick->sample ? tick->sample->tid : 0,
+	    .frames = streaming->frames,
+	    .count = count};
+
+	begin_once(streaming);
+	if (streaming->error)
+		return;
+	give_slices(streaming, tick->time);
+	streaming->export.texts = &flow->frames.texts;
+	for (uint32_t i = 0; i < count; i++)
+		streaming->frames[i] = flow->frames.at.at[stack[i]];
+	if (streaming->exporter->sample)
+		streaming->exporter->sample(&streaming->export, &sample);
+	write_if(streaming, PIECE);
+}
+
+static void finish(struct streaming *streaming, const struct vp_report *report)
+{
+	begin_once(streaming);
+	give_slices(streaming, UINT64_MAX);
+	streaming->export.texts = &report->profile.texts;
+	if (!streaming->error && streaming->exporter->end)
+		streaming->exporter->end(&streaming->export);
+	write_if(streaming, 1);
+}
+
+struct vp_error *vp_export_stream(const struct vp_naming_options *naming,
+				  const struct vp_profile_options *options,
+				  const struct vp_exporter *exporter, vp_export_write_fn write,
+				  struct vp_report *ret)
+{
+	VP_AUTO_FREE void *state = vp_alloc(exporter->state_size);
+	VP_AUTO_FREE struct streaming *streaming = vp_alloc(sizeof(*streaming));
+	const struct vp_sample_sink sink = {.context = streaming, .sample = give_sample};
+	struct vp_profile_options wanted = *options;
+
+	*streaming = (struct streaming){.exporter = exporter, .write = write};
+	streaming->export =
+	    (struct vp_export){.report = ret, .out = &streaming->out, .state = state};
+	wanted.columns = VP_COLUMNS_ALL;
+	wanted.sink = &sink;
+	VP_TRY(vp_report_make(naming, &wanted, ret));
+	ret->options.sink = NULL;
+	finish(streaming, ret);
+	vp_stream_free(streaming->spans);
+	vp_filter_deinit(&streaming->filter);
+	vp_buffer_deinit(&streaming->out);
+	if (streaming->error)
+		vp_report_deinit(ret);
+	return streaming->error;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Samples with their names, and what vCPUs were doing, as a stream for formats of other programs.
+ * An exporter is one file that fills one table of operations and one line in render/formats.c.
+ */
+#ifndef VP_ANALYZE_EXPORT_H
+#define VP_ANALYZE_EXPORT_H
+
+#include "analyze/report.h"
+#include "base/buffer.h"
+
+struct vp_sample {
+	uint64_t time;   /* ns of the host's clock; of a total: 0 */
+	uint64_t weight; /* how many: of a total all of its stack's; else 1, but for idle ticks that
+			  * were filled in */
+	uint32_t pcpu;   /* VP_NONE: not known, or a total */
+	uint32_t pid, tid;             /* of the host's thread; 0: none, or a total */
+	const struct vp_frame *frames; /* outermost first, at least one */
+	uint32_t count;
+};
+
+/* What a vCPU did for a while: there are slices in what 'vperf record --account-events' made. */
+struct vp_state_slice {
+	uint64_t begin, end; /* ns of the host's clock */
+	uint32_t vm;         /* its number */
+	uint32_t vcpu, pcpu;
+	const char *state;
+	const char *reason; /* of the VM exit, or NULL */
+};
+
+struct vp_export {
+	/* What is recorded and of which VMs; what was counted and noted only at the end. */
+	const struct vp_report *report;
+	const struct vp_intern *texts;
+	struct vp_buffer *out; /* where operations write */
+	void *state;           /* the exporter's own, zeroed before begin() */
+};
+
+struct vp_exporter {
+	size_t state_size;
+	bool totals; /* wants each stack once, with all its samples, instead of each sample */
+	/* In this order, sample() and slice() as often as there are some, by time (slices by that
+	 * of their end); each may be NULL. */
+	void (*begin)(struct vp_export *export);
+	void (*sample)(struct vp_export *export, const struct vp_sample *sample);
+	void (*slice)(struct vp_export *export, const struct vp_state_slice *slice);
+	void (*end)(struct vp_export *export);
+};
+
+/* A text of a frame, or NULL: unknown. */
+const char *vp_export_text(const struct vp_export *export, uint32_t text);
+/* Name of a VM by its number; NULL: the host. */
+const char *vp_export_vm(const struct vp_export *export, uint32_t vm);
+
+/* For an exporter of totals: the stacks that the report shows. */
+void vp_export_totals(const struct vp_report *report, const struct vp_exporter *exporter,
+		      struct vp_buffer *out);
+
+/* Where output goes that does not fit in memory: takes what is in `out` and empties it. */
+typedef struct vp_error *(*vp_export_write_fn)(struct vp_buffer *out);
+/* For an exporter of each sample: makes the report on the way. */
+struct vp_error *vp_export_stream(const struct vp_naming_options *naming,
+				  const struct vp_profile_options *options,
+				  const struct vp_exporter *exporter, vp_export_write_fn write,
+				  struct vp_report *ret) VP_MUST_CHECK;
+
+#endif

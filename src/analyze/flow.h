@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A tick's way: a view says what the tick counts as, the resolver names it, totals count it, and a
+ * sink, if there is one, gets it by itself.
+ */
+#ifndef VP_ANALYZE_FLOW_H
+#define VP_ANALYZE_FLOW_H
+
+#include "analyze/stack.h"
+#include "analyze/totals.h"
+
+struct vp_flow;
+
+/* Who wants each sample as it comes, in the order of their times. */
+struct vp_sample_sink {
+	void *context;
+	/* `stack`: numbers in flow->frames, outermost first; valid during the call. */
+	void (*sample)(void *context, const struct vp_flow *flow, const struct vp_tick *tick,
+		       const uint32_t *stack, uint32_t count);
+};
+
+struct vp_flow {
+	const vp_vms *vms;
+	struct vp_timeline *timeline;
+	struct vp_filter filter;
+	struct vp_frames frames;
+	struct vp_resolver *resolver;
+	struct vp_stacks stacks;
+	struct vp_totals totals;
+	const struct vp_sample_sink *sink; /* or NULL */
+	bool per_vcpu;                     /* each vCPU is a part */
+	bool chains;                       /* count stacks */
+	struct vp_map part_of_vcpu;
+	uint32_t idle_frame; /* VP_NONE: there is none yet */
+};
+
+/* The only part of a view that is not of one VM. */
+enum { VP_FLOW_WHOLE = 0 };
+/* The part of a vCPU, or the only one. */
+uint32_t vp_flow_part(struct vp_flow *flow, uint32_t vm, uint32_t vcpu);
+/* Counts a tick of code that belongs to that part. */
+void vp_flow_code(struct vp_flow *flow, const struct vp_tick *tick, uint32_t part);
+/* The same, of the host. */
+void vp_flow_host(struct vp_flow *flow, const struct vp_tick *tick, uint32_t part);
+/* Counts a tick as a frame that is not code: a guest as a whole, stolen time. */
+void vp_flow_frame(struct vp_flow *flow, const struct vp_tick *tick, uint32_t frame);
+/* Counts an idle tick of a pCPU. */
+void vp_flow_idle(struct vp_flow *flow, const struct vp_tick *tick, uint32_t part);
+/* The frame of idleness or stolen time, or of a guest as a whole: a label instead of a function. */
+uint32_t vp_flow_label(struct vp_flow *flow, const char *label, struct vp_frame frame);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Named frames: what one address of one sample is, each distinct one once and by number. */
+#ifndef VP_ANALYZE_FRAME_H
+#define VP_ANALYZE_FRAME_H
+
+#include "analyze/key_set.h"
+#include "base/intern.h"
+#include "timeline/guests.h"
+
+/* What a frame is. OS and USER are the guest's, or the host's in a frame without a VM. */
+enum vp_kind { VP_KIND_OS, VP_KIND_USER, VP_KIND_IDLE, VP_KIND_STEAL, VP_KIND_VM, VP_KINDS };
+
+/* What frames are told apart by: a column that is left out is not a reason for another frame. */
+enum vp_frame_column {
+	VP_COLUMN_FUNCTION = 1,
+	VP_COLUMN_MODULE = 2,
+	VP_COLUMN_PROCESS = 4,
+	VP_COLUMN_PID = 8,
+	VP_COLUMN_VM = 16,
+	VP_COLUMN_VCPU = 32,
+	VP_COLUMNS_ALL = 63,
+};
+
+/* Texts are numbers in vp_frames.texts, or VP_NONE: unknown, or not the same wherever it was. */
+struct vp_frame {
+	uint32_t part; /* of the view; frames of different parts are told apart */
+	uint32_t kind; /* enum vp_kind, or VP_NONE */
+	uint32_t function, module, process, pid;
+	uint32_t vm;   /* VP_NONE: the host */
+	uint32_t vcpu; /* its number */
+};
+
+struct vp_frames {
+	unsigned columns; /* enum vp_frame_column */
+	struct vp_intern texts;
+	struct vp_key_set keys;
+	VP_VEC(struct vp_frame) at;
+};
+
+const char *vp_kind_name(uint32_t kind);
+
+void vp_frames_init(struct vp_frames *frames, unsigned columns);
+void vp_frames_deinit(struct vp_frames *frames);
+/* The number of that frame; columns that are not told apart do not count. */
+uint32_t vp_frames_add(struct vp_frames *frames, const struct vp_frame *frame);
+/* The number of a frame's text. */
+uint32_t vp_frames_text(struct vp_frames *frames, const char *text);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/totals.h"
+
+#include <string.h>
+
+struct node_key {
+	uint32_t parent, frame;
+};
+
+void vp_totals_init(struct vp_totals *totals)
+{
+	*totals = (struct vp_totals){.node_keys = {.key_size = sizeof(struct node_key)}};
+}
+
+void vp_totals_deinit(struct vp_totals *totals)
+{
+	vp_vec_deinit(&totals->parts);
+	vp_vec_deinit(&totals->reasons);
+	vp_map_deinit(&totals->reason_of);
+	vp_vec_deinit(&totals->samples);
+	vp_key_set_deinit(&totals->node_keys);
+	vp_vec_deinit(&totals->ended);
+	vp_vec_deinit(&totals->within);
+	vp_vec_deinit(&totals->seen_in);
+}
+
+void vp_totals_add(struct vp_totals *totals, uint32_t frame, uint64_t weight)
+{
+	while (totals->samples.count <= frame)
+		vp_vec_push(&totals->samples, 0);
+	totals->samples.at[frame] += weight;
+}
+
+void vp_totals_take(void *context, const struct vp_resolved *samples, uint32_t count)
+{
+	struct vp_totals *totals = context;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct vp_resolved *sample = &samples[i];
+		if (sample->frame != VP_NONE)
+			vp_totals_add(totals, sample->frame, sample->weight);
+		totals->unattributed += sample->named ? 0 : sample->weight;
+		if (sample->guest)
+			totals->routes[sample->route] += sample->weight;
+	}
+}
+
+static uint32_t node_of(struct vp_totals *totals, uint32_t parent, uint32_t frame)
+{
+	struct node_key key = {parent, frame};
+	bool inserted;
+	uint32_t node = vp_key_set_add(&totals->node_keys, &key, &inserted);
+
+	if (inserted)
+		vp_vec_push(&totals->ended, 0);
+	return node;
+}
+
+/* Counts the stack once for each frame in it, however often it is there. */
+static void add_within(struct vp_totals *totals, uint32_t frame, uint64_t weight)
+{
+	while (totals->within.count <= frame) {
+		vp_vec_push(&totals->within, 0);
+		vp_vec_push(&totals->seen_in, 0);
+	}
+	if (totals->seen_in.at[frame] != totals->stacks)
+		totals->within.at[frame] += weight;
+	totals->seen_in.at[frame] = totals->stacks;
+}
+
+void vp_totals_add_stack(struct vp_totals *totals, const uint32_t *frames, uint32_t count,
+			 uint64_t weight)
+{
+	uint32_t node = VP_NONE;
+
+	totals->stacks++;
+	for (uint32_t i = 0; i < count; i++) {
+		node = node_of(totals, node, frames[i]);
+		add_within(totals, frames[i], weight);
+	}
+	if (count)
+		totals->ended.at[node] += weight;
+}
+
+void vp_totals_close_stacks(struct vp_totals *totals)
+{
+	size_t frames = totals->samples.count, nodes = totals->ended.count;
+	uint64_t *ended = vp_realloc_array(NULL, frames + 1, sizeof(*ended));
+
+	memset(ended, 0, (frames + 1) * sizeof(*ended));
+	for (uint32_t i = 0; i < nodes; i++) {
+		const struct node_key *key = vp_key_set_key(&totals->node_keys, i);
+		if (key->frame < frames)
+			ended[key->frame] += totals->ended.at[i];
+	}
+	for (uint32_t frame = 0; frame < frames; frame++) {
+		uint64_t counted = totals->samples.at[frame];
+		if (counted > ended[frame])
+			vp_totals_add_stack(totals, &frame, 1, counted - ended[frame]);
+	}
+	free(ended);
+}
+
+struct vp_profile_node vp_totals_node(const struct vp_totals *totals, uint32_t node)
+{
+	const struct node_key *key = vp_key_set_key(&totals->node_keys, node);
+
+	return (struct vp_profile_node){key->parent, key->frame, totals->ended.at[node]};
+}
+
+uint32_t vp_totals_reason(struct vp_totals *totals, uint32_t frame, const struct vp_exit *exit)
+{
+	struct vp_exit reason = exit->known ? *exit : (struct vp_exit){0};
+	uint64_t key = (uint64_t)frame << 34 | (uint64_t)(reason.vendor & 3) << 32 | reason.reason;
+	bool inserted;
+
+	/* No exit has vendor 3: it stands for "not known". */
+	if (!reason.known)
+		key |= 3ULL << 32;
+	uint32_t *number =
+	    vp_map_insert(&totals->reason_of, key, (uint32_t)totals->reasons.count, &inserted);
+	if (inserted)
+		vp_vec_push(&totals->reasons,
+			    ((struct vp_profile_reason){.row = frame, .exit = reason}));
+	return *number;
+}

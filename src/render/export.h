@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The exporters; render/formats.c lists them with the formats of reports. */
+#ifndef VP_RENDER_EXPORT_H
+#define VP_RENDER_EXPORT_H
+
+#include "analyze/export.h"
+
+/* One line per stack, as flame graph tools read it: MACHINE;PROCESS;FUNCTION COUNT, with call
+ * chains all functions from the outermost on. */
+const struct vp_exporter *vp_exporter_folded(void);
+/* Each sample as perf script prints it, and each slice as a line. */
+const struct vp_exporter *vp_exporter_script(void);
+/* A JSON object per line: what was recorded, then each sample and each slice. */
+const struct vp_exporter *vp_exporter_jsonl(void);
+
+#endif
