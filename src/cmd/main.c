@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <bpf/libbpf.h>
+
 #include "cmd/verb.h"
 
 static const struct vp_verb *(*const verbs[])(void) = {
@@ -16,6 +18,12 @@ static void help(FILE *out)
 		     "Verbs:\n");
 	for (size_t i = 0; i < VP_ARRAY_SIZE(verbs); i++)
 		fprintf(out, "  %-10s %s\n", verbs[i]()->name, verbs[i]()->summary);
+}
+
+/* libbpf's own messages are for who debugs vperf. */
+static int print_of_libbpf(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return getenv("VPERF_DEBUG") ? vfprintf(stderr, format, args) : 0;
 }
 
 /* What could not be printed is a failure. */
@@ -38,6 +46,7 @@ int main(int argc, char **argv)
 		printf("vperf %s\n", VPERF_VERSION);
 		return flushed(0);
 	}
+	libbpf_set_print(print_of_libbpf);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(verbs); i++)
 		if (!strcmp(argv[1], verbs[i]()->name))
 			return flushed(verbs[i]()->run(argc - 1, argv + 1));
