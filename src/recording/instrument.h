@@ -90,8 +90,7 @@ uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid
 /* Whether the VM's guest is asked for. */
 bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *vm);
 /* The vCPU's thread is `tid` from now on. */
-struct vp_vcpu *vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number,
-				uint32_t tid);
+void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number, uint32_t tid);
 void vp_session_say(const struct vp_session *session, bool only_agents_left, const char *what);
 /* Has the chosen VMs' guests watched for this user, too. */
 void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_user *user);

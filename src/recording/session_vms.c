@@ -104,19 +104,6 @@ uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid
 	return vm ? vp_vm_id(vm) : pid;
 }
 
-struct vp_vcpu *vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number,
-				uint32_t tid)
-{
-	size_t before = vm->vcpus.count;
-	struct vp_vcpu *vcpu = vp_vm_vcpu(vm, number);
-
-	session->vms_changed |= vcpu->tid != tid;
-	vcpu->tid = tid;
-	if (session->about.start && vm->vcpus.count > before && before && vm->at_start)
-		VP_NOTICE(session, "VM '%s' gained vCPU %u during the recording", vm->name, number);
-	return vcpu;
-}
-
 /* `closely`: also VMs that their process has closed, for which its descriptors are gone through. */
 static void note_ends(struct vp_session *session, bool closely)
 {
@@ -129,6 +116,22 @@ static void note_ends(struct vp_session *session, bool closely)
 		VP_NOTICE(session, "VM '%s' (process %u) stopped during the recording", vm->name,
 			  vm->pid);
 	}
+}
+
+void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number, uint32_t tid)
+{
+	size_t before = vm->vcpus.count;
+	struct vp_vcpu *vcpu = vp_vm_vcpu(vm, number);
+
+	/* Another thread: the process's number may be another's by now, and this its VM's. */
+	if (vcpu->tid && vcpu->tid != tid)
+		note_ends(session, false);
+	if (vm->end)
+		return;
+	session->vms_changed |= vcpu->tid != tid;
+	vcpu->tid = tid;
+	if (session->about.start && vm->vcpus.count > before && before && vm->at_start)
+		VP_NOTICE(session, "VM '%s' gained vCPU %u during the recording", vm->name, number);
 }
 
 /* A process may open another VM beside the one that it has. */
