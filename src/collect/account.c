@@ -16,12 +16,16 @@
 #include "collect/source.h"
 
 enum {
-	SPARE_PLACES = 64, /* for vCPUs that come later */
-	MOST_PLACES = 4096,
+	SPARE_PLACES = 64,  /* for vCPUs that come later */
+	MOST_PLACES = 8192, /* each has 70 KiB */
 	COPY_TRIES = 10000, /* of an entry that is being written */
 	ENTRIES_AT_ONCE = 512,
 	/* Thieves to each place. Reading them costs by how many there might be. */
 	THIEVES = 15,
+	/* Places in guests beyond those that are counted in place, to each vCPU. */
+	OLD_SITES = 32,
+	/* Threads whose names are kept, to each pCPU. */
+	TASKS = 128,
 	/* A busy pCPU ends some 100,000 states a second, each 48 bytes here. */
 	STATES_SIZE = 16 << 20,
 	AMD_HLT = 0x78,
@@ -89,6 +93,7 @@ static int size_maps(struct vp_account_source *source)
 {
 	struct account_bpf *programs = source->programs;
 	uint32_t places = (uint32_t)source->places;
+	uint32_t pcpus = (uint32_t)libbpf_num_possible_cpus();
 	int result = bpf_map__set_max_entries(programs->maps.vcpus, places);
 
 	if (!result)
@@ -102,9 +107,12 @@ static int size_maps(struct vp_account_source *source)
 		result = bpf_map__set_max_entries(programs->maps.exits, places * VP_EXIT_REASONS);
 	if (!result)
 		result = bpf_map__set_max_entries(programs->maps.sites, places * VP_EXIT_SITES);
+	if (!result && places * OLD_SITES > bpf_map__max_entries(programs->maps.old_sites))
+		result = bpf_map__set_max_entries(programs->maps.old_sites, places * OLD_SITES);
+	if (!result && pcpus * TASKS > bpf_map__max_entries(programs->maps.tasks))
+		result = bpf_map__set_max_entries(programs->maps.tasks, pcpus * TASKS);
 	if (!result)
-		result = bpf_map__set_max_entries(programs->maps.cpus,
-						  (uint32_t)libbpf_num_possible_cpus());
+		result = bpf_map__set_max_entries(programs->maps.cpus, pcpus);
 	if (!result && programs->rodata->tell_states)
 		result = bpf_map__set_max_entries(programs->maps.states, STATES_SIZE);
 	return result;

@@ -244,10 +244,24 @@ static void retire(struct vp_guest_watch *watch, struct guest *guest)
 	guest->tries = MOST_TRIES;
 }
 
+/* One that no guest has of which more is to come. */
+static uint32_t free_number(const struct vp_guest_watch *watch)
+{
+	struct vp_map used = {0};
+	uint32_t number = 0;
+	bool inserted;
+
+	vp_vec_each (&watch->guests, guest)
+		if (guest->state != GUEST_LOST || vmm_runs(guest))
+			vp_map_insert(&used, guest->number, 0, &inserted);
+	while (vp_map_find(&used, number))
+		number++;
+	vp_map_deinit(&used);
+	return number;
+}
+
 void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
 {
-	uint32_t number = (uint32_t)watch->guests.count;
-
 	if (guest_of(watch, vp_vm_id(vm)))
 		return;
 	vp_vec_each (&watch->guests, guest)
@@ -255,7 +269,7 @@ void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
 			retire(watch, guest);
 	vp_vec_push(&watch->guests, ((struct guest){.vm = vp_vm_id(vm),
 						    .pid = vm->pid,
-						    .number = number,
+						    .number = free_number(watch),
 						    .text = -1,
 						    .last_text = -1,
 						    .added = vp_clock_monotonic(),

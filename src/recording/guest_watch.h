@@ -21,7 +21,8 @@ struct vp_guest_user {
 	void *context;
 	const char *name; /* in sentences: "samples" */
 	unsigned check_s; /* seconds from one look whether what was found still holds to the next */
-	/* A guest's kernel was found: the VM's number is one that was not used before. */
+	/* A guest's kernel was found: no other VM that runs has the VM's number, and the lowest are
+	 * used first. */
 	struct vp_error *(*identify)(void *context, uint32_t number,
 				     const struct vp_guest_state *state,
 				     const struct vp_guest_finding *finding);
@@ -39,8 +40,8 @@ struct vp_guest_user {
 };
 
 /*
- * `notices` gets a sentence when a kernel is not found at once, when what was found is lost, and
- * when it is found after that. `symbols`: map text is to have those of the kernel and of files.
+ * `notices` gets a sentence when a kernel is not found at once, when what was found is lost, and when
+ * it is found after that. `symbols`: map text is to have those of the kernel and of files.
  */
 struct vp_guest_watch *vp_guest_watch_new(vp_notices *notices, const char *directory, bool symbols);
 /* One more user of all guests: before the first of them is added. */
