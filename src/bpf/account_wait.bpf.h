@@ -140,8 +140,8 @@ static __always_inline void end_wait(struct vp_account_vcpu *vcpu, __u32 place, 
 	settle_wait(there, place, vcpu->state, from, now);
 }
 
-/* It runs, whatever its state says: a kernel may switch without telling (some hide tasks of their own,
- * and what they are switched from). */
+/* It runs, whatever its state says: a kernel may switch without telling (some hide tasks of their
+ * own, and what they are switched from). */
 static __always_inline void end_untold_wait(struct vp_account_vcpu *vcpu, __u32 place, __u64 now)
 {
 	if (!waits(vcpu))

@@ -155,8 +155,10 @@ static struct vp_error *record_with(void *context)
 
 static int run_record(int argc, char **argv)
 {
-	struct record record = {
-	    .output = "vperf.data", .agent_port = VP_AGENT_PORT, .agent_seconds = 60, .agent_megabytes = 512};
+	struct record record = {.output = "vperf.data",
+				.agent_port = VP_AGENT_PORT,
+				.agent_seconds = 60,
+				.agent_megabytes = 512};
 	const struct vp_option options[] = {
 	    {'F', "freq", VP_OPTION_COUNT, &record.frequency, "HZ",
 	     "samples per second and pCPU (1000)"},

@@ -40,8 +40,8 @@ struct vp_guest_user {
 };
 
 /*
- * `notices` gets a sentence when a kernel is not found at once, when what was found is lost, and when
- * it is found after that. `symbols`: map text is to have those of the kernel and of files.
+ * `notices` gets a sentence when a kernel is not found at once, when what was found is lost, and
+ * when it is found after that. `symbols`: map text is to have those of the kernel and of files.
  */
 struct vp_guest_watch *vp_guest_watch_new(vp_notices *notices, const char *directory, bool symbols);
 /* One more user of all guests: before the first of them is added. */
