@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <bpf/libbpf.h>
 #include "base/alloc.h"
 #include "cmd/verb.h"
 
@@ -29,6 +30,12 @@ void vp_alloc_failed(void)
 	_exit(VP_ERROR_FAILURE);
 }
 
+/* libbpf's own messages are for who debugs vperf. */
+static int print_of_libbpf(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return getenv("VPERF_DEBUG") ? vfprintf(stderr, format, args) : 0;
+}
+
 /* What could not be printed is a failure. */
 static int flushed(int status)
 {
@@ -49,6 +56,7 @@ int main(int argc, char **argv)
 		printf("vperf %s\n", VPERF_VERSION);
 		return flushed(0);
 	}
+	libbpf_set_print(print_of_libbpf);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(verbs); i++)
 		if (!strcmp(argv[1], verbs[i]()->name))
 			return flushed(verbs[i]()->run(argc - 1, argv + 1));

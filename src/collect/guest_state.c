@@ -24,7 +24,6 @@ struct vp_error *vp_guest_lister_new(struct vp_guest_lister **ret)
 	struct vp_guest_lister *lister = vp_alloc(sizeof(*lister));
 	int result = -ENOENT;
 
-	vp_host_quiet_libbpf();
 	lister->programs = guest_state_bpf__open();
 	if (lister->programs) {
 		lister->programs->rodata->vendor = vp_host_vendor();

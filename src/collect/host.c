@@ -2,11 +2,9 @@
 #include "collect/host.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <bpf/btf.h>
-#include <bpf/libbpf.h>
 
 #include "base/file.h"
 
@@ -66,20 +64,8 @@ bool vp_host_has_struct(const char *module, const char *name)
 	return vp_host_has_member(module, name, NULL);
 }
 
-/* libbpf's own chatter is for who debugs vperf. */
-static int keep_quiet(enum libbpf_print_level level, const char *format, va_list args)
-{
-	return getenv("VPERF_DEBUG") ? vfprintf(stderr, format, args) : 0;
-}
-
-void vp_host_quiet_libbpf(void)
-{
-	libbpf_set_print(keep_quiet);
-}
-
 struct vp_error *vp_host_expect_btf(const char *programs)
 {
-	vp_host_quiet_libbpf();
 	return access(VP_HOST_BTF, R_OK)
 		   ? vp_error_errno(errno,
 				    "cannot read '" VP_HOST_BTF "': the %s programs need a "

@@ -19,9 +19,9 @@ bool vp_host_has_struct(const char *module, const char *name);
 bool vp_host_has_member(const char *module, const char *name, const char *member);
 
 /* Before programs are opened: an error if the kernel has no BTF that these ("sampling") programs
- * can be fitted to. Keeps libbpf's own messages from the terminal, unless VPERF_DEBUG is set. */
+ * can be fitted to. What libbpf itself says is the caller's to print or not (libbpf_set_print()).
+ */
 struct vp_error *vp_host_expect_btf(const char *programs) VP_MUST_CHECK;
-void vp_host_quiet_libbpf(void);
 /* The error of loading these programs that came with -errno. */
 struct vp_error *vp_host_load_error(int result, const char *programs) VP_MUST_CHECK;
 

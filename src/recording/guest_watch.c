@@ -267,9 +267,10 @@ void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
 	vp_vec_each (&watch->guests, guest)
 		if (guest->pid == vm->pid)
 			retire(watch, guest);
+	uint32_t number = free_number(watch); /* before there is a guest more */
 	vp_vec_push(&watch->guests, ((struct guest){.vm = vp_vm_id(vm),
 						    .pid = vm->pid,
-						    .number = free_number(watch),
+						    .number = number,
 						    .text = -1,
 						    .last_text = -1,
 						    .added = vp_clock_monotonic(),

@@ -71,8 +71,8 @@ struct vp_session {
 	struct vp_guest_watch *guest_watch; /* NULL: guests' memory is not read */
 	bool wants_unwind_tables;           /* of guests' kernels */
 	vp_vms vms;
-	struct vp_map no_vms; /* pids that were looked at and have no VM (any more) */
-	bool pids_vary;       /* a process's number is not its VM's, or may come not to be */
+	struct vp_map no_vms;  /* pids that were looked at and have no VM (any more) */
+	struct vp_map varying; /* pids: their VM ended, or they have or had several */
 	bool vms_changed;
 	uint64_t seconds;     /* of slow work done */
 	uint64_t next_second; /* when to look for what changes slowly */
@@ -90,8 +90,7 @@ uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid
 /* Whether the VM's guest is asked for. */
 bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *vm);
 /* The vCPU's thread is `tid` from now on. */
-struct vp_vcpu *vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number,
-				uint32_t tid);
+void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number, uint32_t tid);
 void vp_session_say(const struct vp_session *session, bool only_agents_left, const char *what);
 /* Has the chosen VMs' guests watched for this user, too. */
 void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_user *user);
@@ -99,6 +98,12 @@ void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_u
 void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm, const char *outcome);
 /* The first of two failures; the second is its consequence, or as good as that. */
 struct vp_error *vp_session_first_of(struct vp_error *first, struct vp_error *second) VP_MUST_CHECK;
+
+/* session_vms.c: the VMs from that one on were just found; all are watched; a look whether they are
+ * still there, `closely` also whether their process has closed them or opened others. */
+void vp_session_take_vms(struct vp_session *session, size_t from);
+void vp_session_watch_vms(struct vp_session *session);
+void vp_session_check_vms(struct vp_session *session, bool closely);
 
 /* session_maps.c: map text of the host, and of the guests by their memory and by their agents. */
 struct vp_error *vp_session_write_maps(struct vp_session *session) VP_MUST_CHECK;

@@ -115,7 +115,7 @@ static void see_record(struct vp_profile_instrument *profile, struct vp_profile_
 {
 	const struct vp_host_sample *sample = &record->host_sample;
 
-	if (profile->base.session->pids_vary)
+	if (profile->base.session->varying.count)
 		set_vm(profile->base.session, record);
 	switch (record->header.id) {
 	case VP_ID_task:

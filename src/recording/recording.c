@@ -98,10 +98,9 @@ bool vp_recording_is_of_intervals(const char *path)
 	struct vp_recording about;
 	struct vp_error *error = vp_recording_read(path, &about);
 
-	if (error) {
-		vp_error_free(error);
-		return vp_recording_has_intervals(path);
-	}
+	vp_error_free(error);
+	if (error)
+		return false;
 	bool alone = !strcmp(about.instruments, "intervals");
 	vp_recording_deinit(&about);
 	return alone;

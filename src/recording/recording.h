@@ -65,7 +65,7 @@ char *vp_recording_orc_path(const char *path, const vp_vms *vms, const struct vp
 /* The recipe of a recording of intervals; others have none. */
 char *vp_recording_recipe_path(const char *path);
 bool vp_recording_has_intervals(const char *path);
-/* Whether there are intervals and nothing else. */
+/* Whether there are intervals and nothing else, in a recording that can be read. */
 bool vp_recording_is_of_intervals(const char *path);
 
 struct vp_error *vp_recording_write(const char *path,

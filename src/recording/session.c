@@ -44,6 +44,7 @@ void vp_session_free(struct vp_session *session)
 	vp_host_maps_free(session->host_maps);
 	vp_vms_deinit(&session->vms);
 	vp_map_deinit(&session->no_vms);
+	vp_map_deinit(&session->varying);
 	vp_vec_deinit(&session->pcpus);
 	vp_notices_deinit(&session->notices);
 	vp_recording_deinit(&session->about);
@@ -64,95 +65,6 @@ void vp_session_say(const struct vp_session *session, bool only_agents_left, con
 {
 	if (session->options.progress)
 		session->options.progress(what, only_agents_left);
-}
-
-bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *vm)
-{
-	return vp_vm_is_named(vm, session->options.vm_names, session->options.n_vm_names);
-}
-
-/* KVM's memory slots of a process with several VMs are told together. */
-static bool is_alone(const struct vp_session *session, const struct vp_vm *vm)
-{
-	vp_vec_each (&session->vms, other)
-		if (other != vm && other->pid == vm->pid && !other->end && !vm->end)
-			return false;
-	return true;
-}
-
-static void watch_guest(struct vp_session *session, struct vp_vm *vm)
-{
-	if (!session->guest_watch || !vp_session_is_chosen(session, vm))
-		return;
-	if (is_alone(session, vm)) {
-		vp_guest_watch_add(session->guest_watch, vm);
-		return;
-	}
-	free(vm->memory);
-	vm->memory = vp_strdup("its process has several VMs: their memory is not told apart");
-}
-
-/* VMs of the process that were not there before, the first of them at `from`. */
-static void take_new_vms(struct vp_session *session, size_t from)
-{
-	for (size_t i = from; i < session->vms.count; i++) {
-		struct vp_vm *vm = &session->vms.at[i];
-		watch_guest(session, vm);
-		VP_NOTICE(session, "VM '%s' (process %u) started during the recording", vm->name,
-			  vm->pid);
-		session->vms_changed = true;
-	}
-	session->pids_vary |= vp_vms_share_pids(&session->vms);
-}
-
-/* Looks for VMs of the process that are not known; not twice in a second. */
-static void discover(struct vp_session *session, uint32_t pid)
-{
-	size_t before = session->vms.count;
-	bool inserted;
-
-	if (vp_map_find(&session->no_vms, pid))
-		return;
-	if (vp_vm_look_at(&session->vms, pid, false))
-		take_new_vms(session, before);
-	else
-		vp_map_insert(&session->no_vms, pid, 0, &inserted);
-}
-
-struct vp_vm *vp_session_vm(struct vp_session *session, uint32_t id)
-{
-	struct vp_vm *vm = vp_vms_find(&session->vms, id);
-
-	if (vm || id > VP_PID_MASK)
-		return vm;
-	discover(session, id);
-	return vp_vms_find(&session->vms, id);
-}
-
-uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid)
-{
-	const struct vp_vm *vm = session->pids_vary ? vp_vms_of_thread(&session->vms, pid, tid)
-						    : vp_session_vm(session, pid);
-
-	if (session->pids_vary && (!vm || vm->end)) {
-		/* Where a VM ended there may be another one by now. */
-		discover(session, pid);
-		vm = vp_vms_of_thread(&session->vms, pid, tid);
-	}
-	return vm ? vp_vm_id(vm) : pid;
-}
-
-struct vp_vcpu *vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number,
-				uint32_t tid)
-{
-	size_t before = vm->vcpus.count;
-	struct vp_vcpu *vcpu = vp_vm_vcpu(vm, number);
-
-	session->vms_changed |= vcpu->tid != tid;
-	vcpu->tid = tid;
-	if (session->about.start && vm->vcpus.count > before && before && vm->at_start)
-		VP_NOTICE(session, "VM '%s' gained vCPU %u during the recording", vm->name, number);
-	return vcpu;
 }
 
 void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_user *user)
@@ -265,8 +177,7 @@ static void watch_guests(struct vp_session *session)
 			(*instrument)->ops->watch_guests(*instrument);
 	if (!session->guest_watch)
 		return;
-	vp_vec_each (&session->vms, vm)
-		watch_guest(session, vm);
+	vp_session_watch_vms(session);
 	if (session->vms.count)
 		vp_session_say(session, false, "finding the guests' kernels");
 	vp_guest_watch_settle(session->guest_watch, SETTLE_MS);
@@ -290,7 +201,7 @@ static struct vp_error *find_vms(struct vp_session *session)
 		vp_vec_push(&session->pcpus, pcpus.at[i]);
 	vp_vec_deinit(&pcpus);
 	VP_TRY(vp_vm_scan(&session->vms, true));
-	session->pids_vary = vp_vms_share_pids(&session->vms);
+	vp_session_take_vms(session, 0);
 	VP_TRY(vp_vms_expect(&session->vms, options->vm_names, options->n_vm_names));
 	if (needs_names(session))
 		vp_vec_each (&session->vms, vm) /* now, rather than while they are measured */
@@ -383,30 +294,6 @@ struct vp_error *vp_session_start(struct vp_session *session)
 	return NULL;
 }
 
-/* `closely`: also VMs that their process has closed, for which its descriptors are gone through. */
-static void note_ends(struct vp_session *session, bool closely)
-{
-	vp_vec_each (&session->vms, vm) {
-		if (vm->end || !(vp_vm_has_exited(vm) || (closely && vp_vm_is_gone(vm))))
-			continue;
-		vm->end = vp_clock_monotonic();
-		session->vms_changed = session->pids_vary = true;
-		VP_NOTICE(session, "VM '%s' (process %u) stopped during the recording", vm->name,
-			  vm->pid);
-	}
-}
-
-/* A process may open another VM beside the one that it has. */
-static void find_more_vms(struct vp_session *session)
-{
-	size_t before = session->vms.count;
-
-	for (size_t i = 0; i < before; i++)
-		if (!session->vms.at[i].end)
-			vp_vm_look_at(&session->vms, session->vms.at[i].pid, false);
-	take_new_vms(session, before);
-}
-
 static struct vp_error *write_vms(struct vp_session *session)
 {
 	struct vp_error *error = NULL;
@@ -432,10 +319,7 @@ static void do_slow_work(struct vp_session *session)
 		if ((*instrument)->ops->second)
 			(*instrument)->ops->second(*instrument, now);
 	vp_map_deinit(&session->no_vms); /* pids are used again */
-	bool closely = ++session->seconds % CLOSELY_S == 0;
-	note_ends(session, closely);
-	if (closely)
-		find_more_vms(session);
+	vp_session_check_vms(session, ++session->seconds % CLOSELY_S == 0);
 	vp_error_free(write_vms(session)); /* tried again in a second */
 }
 
@@ -526,7 +410,7 @@ struct vp_error *vp_session_finish(struct vp_session *session)
 			error = vp_session_first_of(
 			    error, (*instrument)->ops->finish(*instrument, session->about.end));
 	flush_all(session);
-	note_ends(session, true);
+	vp_session_check_vms(session, true);
 	vp_vec_each (&session->vms, vm)
 		if (!vm->end)
 			vp_vm_read_tsc(vm);

@@ -9,7 +9,6 @@
 #include <bpf/bpf.h>
 
 #include "base/alloc.h"
-#include "collect/host.h"
 
 /* Thieves to each place, as the loader has it. */
 enum { ARM_TRAP = 2, THIEVES = 15 };
@@ -38,7 +37,7 @@ static void size_map(struct bpf_map *map, uint32_t entries)
 
 static void load(struct rig *rig, enum vp_vendor vendor)
 {
-	vp_host_quiet_libbpf();
+	libbpf_set_print(NULL);
 	rig->programs = account_bpf__open();
 	assert_non_null(rig->programs);
 	rig->programs->rodata->vendor = vendor;

@@ -10,7 +10,6 @@
 #include "base/alloc.h"
 #include "base/macros.h"
 #include "collect/clock.h"
-#include "collect/host.h"
 
 static int take_interval(struct rig *rig, const char *bytes, size_t size)
 {
@@ -102,7 +101,7 @@ struct rig *rig_open(const struct rig_options *options)
 {
 	struct rig *rig = vp_alloc(sizeof(*rig));
 
-	vp_host_quiet_libbpf();
+	libbpf_set_print(NULL);
 	rig->programs = intervals_bpf__open();
 	assert_non_null(rig->programs);
 	plan(rig, options);

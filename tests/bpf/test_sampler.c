@@ -14,7 +14,6 @@
 #include "base/macros.h"
 #include "bpf/guest_current.h"
 #include "bpf/sampler.h"
-#include "collect/host.h"
 #include "collect/rings.h"
 #include "collect/sampler.h"
 #include "collect/trigger.h"
@@ -190,7 +189,7 @@ static void load(struct ring_scene *scene)
 {
 	uint32_t pcpus = (uint32_t)libbpf_num_possible_cpus();
 
-	vp_host_quiet_libbpf();
+	libbpf_set_print(NULL);
 	scene->programs = sampler_bpf__open();
 	assert_non_null(scene->programs);
 	scene->programs->rodata->seen_by = VP_SEEN_BY_IRQ;

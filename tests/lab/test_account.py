@@ -228,8 +228,34 @@ def stolen_time(run, claims):
     quota(run, claims)
 
 
+# Two VMs, one after another, whose process has the same number.
+AGAIN = """
+host pcpus=1 icount=yes
+command vperf record --no-agent -o /out/rec -- sh -c 'for count in 1000 2000; do \
+echo 4000 > /proc/sys/kernel/ns_last_pid; tinyvm --cpuid $count --wait 1; sleep 2; done'
+""".replace("\\\n", "")
+
+
+def number_again(run, claims):
+    lines = [line.split() for line in (run.recording() / "vms").read_text().splitlines()]
+    vms = [(int(words[1]), int(words[2])) for words in lines if words[0] == "vm"]
+    claims.check(vms == [(4001, 4001), (4001 + (1 << 22), 4001)], f"two VMs of process 4001: {vms}")
+    counts = [row["count"] for row in read("exits", run)["exits"] if row["reason"] == "CPUID"]
+    claims.check(sorted(counts) == [1000, 2000], f"CPUIDs of each: {sorted(counts)}")
+    check_closing_of_all(claims, read("account", run))
+
+
+def check_closing_of_all(claims, account):
+    """As check_closing(), where names do not tell the VMs apart."""
+    wall, states = (sum(row[key] for row in account[table])
+                    for table, key in (("vcpus", "wall_ns"), ("states", "ns")))
+    claims.check(len(account["vcpus"]) == 2 and abs(states - wall) <= 0.001 * wall,
+                 f"{len(account['vcpus'])} vCPUs, states sum to {states} of {wall} ns")
+
+
 TESTS = [
     ("account: known exits", KNOWN, known_exits),
+    ("account: a process number used again", AGAIN, number_again),
     ("account: an idling guest", IDLING, idling_guest),
     ("account: stolen time", STOLEN, stolen_time),
 ]

@@ -214,8 +214,8 @@ static void test_vms_of_one_process(void **state)
 	second.memory = vp_strdup("");
 	vp_vm_vcpu(&second, 3)->tid = GUEST + 9;
 	vp_vec_push(&session->vms, second);
-	session->pids_vary = vp_vms_share_pids(&session->vms);
-	assert_true(session->pids_vary);
+	vp_session_take_vms(session, 0);
+	assert_int_equal(session->varying.count, 1);
 	in.second.tid = GUEST + 9;
 	in.unknown.tid = GUEST + 10; /* of a vCPU that was not seen yet */
 	in.unknown.vcpu = 4;

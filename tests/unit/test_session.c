@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "collect/clock.h"
+#include "maps/proc.h"
 #include "recording/instrument.h"
 #include "recording/trace_reader.h"
 
@@ -293,6 +294,31 @@ static void test_wait(void **state)
 	close(ends[1]);
 }
 
+/* A vCPU that has another thread, in a process that is this one, or another one of its number. */
+static void test_number_used_again(void **state)
+{
+	const struct vp_session_options options = {.directory = NAME};
+	const uint32_t pid = (uint32_t)getpid();
+	const uint64_t started = vp_proc_start_time(pid);
+
+	assert_true(started > 1);
+	for (int again = 0; again < 2; again++) {
+		struct vp_session *session = vp_session_new(&options);
+		struct vp_vm vm = {.pid = pid, .started = again ? started - 1 : started};
+		vm.name = vp_strdup("x");
+		vp_vm_vcpu(&vm, 0)->tid = 5;
+		vp_vec_push(&session->vms, vm);
+		assert_ptr_equal(vp_session_vm(session, pid), &session->vms.at[0]);
+		vp_session_vcpu(session, &session->vms.at[0], 0, 6);
+		assert_int_equal(session->vms.at[0].end != 0, again);
+		assert_int_equal(session->vms.at[0].vcpus.at[0].tid, again ? 5 : 6);
+		/* This process has no VM open: as far as is known it is the old one's record. */
+		assert_int_equal(vp_session_vm_id(session, pid, 6), pid);
+		assert_int_equal(session->vms.count, 1);
+		vp_session_free(session);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +327,7 @@ int main(void)
 	    cmocka_unit_test(test_absence),
 	    cmocka_unit_test(test_full_disk),
 	    cmocka_unit_test(test_wait),
+	    cmocka_unit_test(test_number_used_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

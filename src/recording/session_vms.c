@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which VMs there are while a session records: found, numbered, watched, gone. */
+#include "collect/clock.h"
+#include "collect/vm_scan.h"
+#include "recording/instrument.h"
+
+bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *vm)
+{
+	return vp_vm_is_named(vm, session->options.vm_names, session->options.n_vm_names);
+}
+
+/* KVM's memory slots of a process with several VMs are told together. */
+static bool is_alone(const struct vp_session *session, const struct vp_vm *vm)
+{
+	vp_vec_each (&session->vms, other)
+		if (other != vm && other->pid == vm->pid && !other->end && !vm->end)
+			return false;
+	return true;
+}
+
+static void watch_guest(struct vp_session *session, struct vp_vm *vm)
+{
+	if (!session->guest_watch || !vp_session_is_chosen(session, vm))
+		return;
+	if (is_alone(session, vm)) {
+		vp_guest_watch_add(session->guest_watch, vm);
+		return;
+	}
+	free(vm->memory);
+	vm->memory = vp_strdup("its process has several VMs: their memory is not told apart");
+}
+
+/* From now on more has to be looked at than the process's number to know the VM. */
+static void note_varying(struct vp_session *session, uint32_t pid)
+{
+	bool inserted;
+
+	vp_map_insert(&session->varying, pid, 0, &inserted);
+}
+
+void vp_session_take_vms(struct vp_session *session, size_t from)
+{
+	for (size_t i = from; i < session->vms.count; i++)
+		if (session->vms.at[i].nth)
+			note_varying(session, session->vms.at[i].pid);
+}
+
+void vp_session_watch_vms(struct vp_session *session)
+{
+	vp_vec_each (&session->vms, vm)
+		watch_guest(session, vm);
+}
+
+/* VMs of the process that were not there before, the first of them at `from`. */
+static void take_new_vms(struct vp_session *session, size_t from)
+{
+	vp_session_take_vms(session, from);
+	for (size_t i = from; i < session->vms.count; i++) {
+		struct vp_vm *vm = &session->vms.at[i];
+		watch_guest(session, vm);
+		VP_NOTICE(session, "VM '%s' (process %u) started during the recording", vm->name,
+			  vm->pid);
+		session->vms_changed = true;
+	}
+}
+
+/* Looks for VMs of the process that are not known; not twice in a second. */
+static void discover(struct vp_session *session, uint32_t pid)
+{
+	size_t before = session->vms.count;
+	bool inserted;
+
+	if (vp_map_find(&session->no_vms, pid))
+		return;
+	if (vp_vm_look_at(&session->vms, pid, false))
+		take_new_vms(session, before);
+	else
+		vp_map_insert(&session->no_vms, pid, 0, &inserted);
+}
+
+struct vp_vm *vp_session_vm(struct vp_session *session, uint32_t id)
+{
+	struct vp_vm *vm = vp_vms_find(&session->vms, id);
+
+	if (vm || id > VP_PID_MASK)
+		return vm;
+	discover(session, id);
+	return vp_vms_find(&session->vms, id);
+}
+
+uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid)
+{
+	if (!vp_map_find(&session->varying, pid)) {
+		vp_session_vm(session, pid);
+		if (!vp_map_find(&session->varying, pid))
+			return pid;
+	}
+	const struct vp_vm *vm = vp_vms_of_thread(&session->vms, pid, tid);
+	if (!vm || vm->end) {
+		/* Where a VM ended there may be another one by now. */
+		discover(session, pid);
+		vm = vp_vms_of_thread(&session->vms, pid, tid);
+	}
+	return vm ? vp_vm_id(vm) : pid;
+}
+
+/* `closely`: also VMs that their process has closed, for which its descriptors are gone through. */
+static void note_ends(struct vp_session *session, bool closely)
+{
+	vp_vec_each (&session->vms, vm) {
+		if (vm->end || !(vp_vm_has_exited(vm) || (closely && vp_vm_is_gone(vm))))
+			continue;
+		vm->end = vp_clock_monotonic();
+		session->vms_changed = true;
+		note_varying(session, vm->pid);
+		VP_NOTICE(session, "VM '%s' (process %u) stopped during the recording", vm->name,
+			  vm->pid);
+	}
+}
+
+void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number, uint32_t tid)
+{
+	size_t before = vm->vcpus.count;
+	struct vp_vcpu *vcpu = vp_vm_vcpu(vm, number);
+
+	/* Another thread: the process's number may be another's by now, and this its VM's. */
+	if (vcpu->tid && vcpu->tid != tid)
+		note_ends(session, false);
+	if (vm->end)
+		return;
+	session->vms_changed |= vcpu->tid != tid;
+	vcpu->tid = tid;
+	if (session->about.start && vm->vcpus.count > before && before && vm->at_start)
+		VP_NOTICE(session, "VM '%s' gained vCPU %u during the recording", vm->name, number);
+}
+
+/* A process may open another VM beside the one that it has. */
+static void find_more_vms(struct vp_session *session)
+{
+	size_t before = session->vms.count;
+
+	for (size_t i = 0; i < before; i++)
+		if (!session->vms.at[i].end)
+			vp_vm_look_at(&session->vms, session->vms.at[i].pid, false);
+	take_new_vms(session, before);
+}
+
+void vp_session_check_vms(struct vp_session *session, bool closely)
+{
+	note_ends(session, closely);
+	if (closely && !session->about.end)
+		find_more_vms(session);
+}
