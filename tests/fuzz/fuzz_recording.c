@@ -47,7 +47,6 @@ static void put_packet(const char *directory, const uint8_t *records, size_t siz
 	header.checksum = vp_packet_checksum(&header, records, size);
 	memcpy(packet.bytes, &header, sizeof(header));
 	put_file(directory, "host/cpu0", packet.bytes, packet.size);
-	put_file(directory, "host/vcpus", packet.bytes, packet.size);
 	vp_buffer_deinit(&packet);
 }
 
