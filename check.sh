@@ -56,7 +56,7 @@ fuzz_seconds=${full:+600}
 fuzz_seconds=${fuzz_seconds:-5}
 
 passed=0 failed=0
-skips=() refused=()
+skips=() refused=() broken=()
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
@@ -76,6 +76,7 @@ step() {
 		;;
 	*)
 		failed=$((failed + 1))
+		broken+=("$name")
 		echo "NOT OK: $name ($((SECONDS - began)) s)"
 		tail -n 60 "$log"
 		return 1
@@ -100,6 +101,7 @@ close() {
 		echo "NOT OK: --no-skips: nothing may be skipped"
 		failed=$((failed + ${#skips[@]}))
 	fi
+	[ ${#broken[@]} -eq 0 ] || printf 'NOT OK: %s (see above)\n' "${broken[@]}"
 	[ -z "$quick" ] || echo "left out by --quick: fuzzing, WEKA, 64-bit Arm, most lab tests"
 	echo "$passed passed, $failed failed, ${#all[@]} skipped"
 	[ "$failed" -eq 0 ] || exit 1

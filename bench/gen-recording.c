@@ -90,10 +90,10 @@ static void write_trace(const char *path, uint64_t samples)
 	for (uint64_t i = 0; i < samples; i++) {
 		uint32_t pcpu = i % GEN_PCPUS;
 		sample_of(&state, pcpu, i / GEN_PCPUS, &record);
-		vp_trace_append(writer, pcpu, &record);
+		vp_trace_append(writer, vp_stream_of_pcpu(pcpu), &record);
 	}
 	for (uint32_t pcpu = 0; pcpu < GEN_PCPUS; pcpu++)
-		vp_trace_flush(writer, pcpu, 0);
+		vp_trace_flush(writer, vp_stream_of_pcpu(pcpu), 0);
 	int failure = vp_trace_take_failure(writer);
 	if (failure)
 		die(vp_error_errno(failure, "cannot write '%s'", path));
@@ -139,6 +139,7 @@ static void write_about(const char *directory, uint64_t samples, const vp_vms *v
 	struct vp_recording about = {.tool = VPERF_VERSION,
 				     .hostname = "synthetic",
 				     .kernel = "none",
+				     .instruments = "profile",
 				     .trigger = "cpu-clock",
 				     .command = "",
 				     .note = note,
@@ -147,7 +148,7 @@ static void write_about(const char *directory, uint64_t samples, const vp_vms *v
 				     .pcpus = GEN_PCPUS,
 				     .start = GEN_START,
 				     .end = GEN_START + samples / GEN_PCPUS * GEN_PERIOD,
-				     .records = samples};
+				     .records = {[VP_STREAM_PCPU] = samples}};
 
 	check(vp_recording_write(directory, &about));
 	check(vp_vms_write(directory, vms));

@@ -21,6 +21,8 @@ STUCK = 40  # seconds; shorter lockups are those of a busy machine
 GUEST_LIMIT = 60  # seconds for each guest to boot; twice that in virtual time
 NMI_WAIT = 5  # seconds for a kernel that hangs to print where
 POLL = 0.1  # seconds between looks at what the lab host wrote
+QUIET = 20  # seconds without progress, after which the pCPUs are looked at every SPIN_POLL seconds
+SPIN_POLL, SPIN_LOOKS, SPIN_BYTES = 1, 15, 64  # so many looks in a row find a pCPU within so many bytes
 OWNED = ("host", "vlab", "result.json", "scenario.scn")
 
 
@@ -97,6 +99,54 @@ class Tail:
             self.stream.flush()
 
 
+class Monitor:
+    """QEMU's machine protocol, as far as it is needed here. OSError and ValueError: it does not answer."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(NMI_WAIT)
+        self.socket.connect(str(path))
+        self.stream = self.socket.makefile("rw", encoding="utf-8")
+        self.stream.readline()  # its greeting
+        self.execute("qmp_capabilities")
+
+    def execute(self, command, **arguments):
+        """What the command returns."""
+        self.stream.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self.stream.flush()
+        while True:
+            answer = json.loads(self.stream.readline())
+            if "event" not in answer:
+                return answer.get("return")
+
+    def registers(self):
+        """(program counter, whether it cannot be interrupted: in the kernel, interrupts masked, not halted)
+        of each pCPU."""
+        text = self.execute("human-monitor-command", **{"command-line": "info registers -a"})
+        found = re.findall(r"RIP=([0-9a-f]+) RFL=([0-9a-f]+).*CPL=(\d).*HLT=(\d)", text)
+        return [(int(rip, 16), not int(flags, 16) & 0x200 and level == "0" and halted == "0")
+                for rip, flags, level, halted in found]
+
+
+class SpinWatch:
+    """Finds a pCPU, or the guest that it runs, in a spinlock that nobody will ever give back: with interrupts
+    masked at the same few instructions whenever it is looked at."""
+
+    def __init__(self):
+        self.looks, self.last = [], 0
+
+    def note(self, registers):
+        """Whether a pCPU spins, by this look and those before."""
+        self.looks = [*self.looks[1 - SPIN_LOOKS:], registers]
+        if len(self.looks) < SPIN_LOOKS:
+            return False
+        for pcpu in zip(*self.looks):
+            places = [place for place, masked in pcpu if masked]
+            if len(places) == SPIN_LOOKS and max(places) - min(places) < SPIN_BYTES:
+                return True
+        return False
+
+
 class Machine:
     """A lab host and everything that belongs to one run of it."""
 
@@ -114,6 +164,8 @@ class Machine:
         self.progress_offset = 0
         self.guests_late = None  # when guests that boot take too long
         self.heard = time.monotonic()  # when there was progress last
+        self.monitor = None
+        self.spin = SpinWatch()
         self.error = None
 
     @property
@@ -210,17 +262,17 @@ class Machine:
         shown = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc|[^\t -~]", "", line) for line in text[-lines:]]
         return "".join(f"\n    {line}" for line in shown) or "\n    (empty)"
 
+    def _monitor(self):
+        self.monitor = self.monitor or Monitor(self.work / "qmp")
+        return self.monitor
+
     def _show_hang(self):
         """Makes the kernel of a lab host that hangs print where its pCPUs are: a non-maskable interrupt,
         which host/main made it panic on."""
         try:
-            with socket.socket(socket.AF_UNIX) as monitor:
-                monitor.settimeout(NMI_WAIT)
-                monitor.connect(f"{self.work}/qmp")
-                monitor.sendall(b'{"execute": "qmp_capabilities"} {"execute": "inject-nmi"}')
-                monitor.recv(4096)
-                self.process.wait(NMI_WAIT)
-        except (OSError, subprocess.TimeoutExpired):
+            self._monitor().execute("inject-nmi")
+            self.process.wait(NMI_WAIT)
+        except (OSError, ValueError, subprocess.TimeoutExpired):
             pass
 
     def _hang(self, text):
@@ -237,6 +289,7 @@ class Machine:
         self.progress_offset += len(whole.encode())
         if whole:
             self.heard = time.monotonic()
+            self.spin = SpinWatch()
         for line in whole.splitlines():
             if line.startswith("error: "):
                 raise LabError(line[7:])
@@ -277,6 +330,7 @@ class Machine:
             if self.args.silence and time.monotonic() - self.heard > self.args.silence:
                 raise self._hang(f"nothing was heard of the lab host for {self.args.silence:.0f} s")
             self._check_stuck()
+            self._check_spin()
             self._check_guests()
             time.sleep(POLL)
         return self._result()
@@ -291,6 +345,19 @@ class Machine:
         for seconds in re.findall(r"soft lockup - CPU#\d+ stuck for (\d+)s", text):
             if int(seconds) >= STUCK:
                 raise self._hang("the lab host's kernel hangs")
+
+    def _check_spin(self):
+        """The second of docs/lab.md's causes: seconds of the machine's time are none of the lab's then, and
+        nothing else would tell before --timeout."""
+        now = time.monotonic()
+        if self.accel != "tcg" or self.arch.foreign or now - self.heard < QUIET or now - self.spin.last < SPIN_POLL:
+            return
+        self.spin.last = now
+        try:
+            if self.spin.note(self._monitor().registers()):
+                raise self._hang("a pCPU of the lab host, or a guest on it, spins with interrupts masked")
+        except (OSError, ValueError):
+            pass  # it ends, or is very busy: the limits of time are for that
 
     def _check_guests(self):
         """Guests that do not come up: the driver is told, and says where they hang; if it does not, it hangs

@@ -51,7 +51,8 @@ static uint32_t vm_of(struct vp_account *account, uint32_t pid)
 
 	if (vm)
 		return (uint32_t)(vm - account->vms->at);
-	vp_vec_push(account->vms, ((struct vp_vm){.pid = pid,
+	vp_vec_push(account->vms, ((struct vp_vm){.pid = pid & VP_PID_MASK,
+						  .nth = pid >> VP_PID_BITS,
 						  .name = vp_format("pid-%u", pid),
 						  .uuid = vp_strdup(""),
 						  .agent = vp_strdup("")}));

@@ -79,11 +79,13 @@ static struct vp_error *read_all(struct vp_account_book *book)
 {
 	VP_AUTO_FREE char *host = vp_format("%s/host", book->path);
 	vp_stream_readers streams = {0};
-	struct vp_health health = {0};
+	struct vp_health health = {.classes = VP_STREAMS(VP_STREAM_PCPU) |
+					      VP_STREAMS(VP_STREAM_ACCOUNT) |
+					      VP_STREAMS(VP_STREAM_STATES)};
 	const struct vp_recording *recording = &book->recording;
 
 	VP_TRY(vp_cgroups_read(book->path, &book->cgroups));
-	VP_TRY(vp_trace_open(host, &streams));
+	VP_TRY(vp_trace_open(host, health.classes, &streams));
 	struct ticks ticks = read_records(book, &streams);
 	vp_health_add(&streams, &health);
 	vp_health_sentences(&health, recording, &book->notes);

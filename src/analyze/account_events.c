@@ -31,7 +31,9 @@ static void add_row(struct vp_account_view *view, const struct vp_vcpu_span *eve
 struct vp_error *vp_account_events_table(struct vp_account_view *view, const char *directory,
 					 uint64_t start, struct vp_table *table)
 {
-	VP_AUTO_FREE char *path = vp_format("%s/host/" VP_STREAM_STATES_NAME, directory);
+	const struct vp_stream_id id = {VP_STREAM_STATES, VP_NO_PCPU};
+	VP_AUTO_FREE char *file = vp_stream_file(id);
+	VP_AUTO_FREE char *path = vp_format("%s/host/%s", directory, file);
 	struct vp_stream_reader *stream = NULL;
 	const struct vp_record_header *record;
 

@@ -122,7 +122,9 @@ static struct vp_error *open_spans(struct streaming *streaming)
 {
 	const struct vp_report *report = streaming->export.report;
 	const struct vp_profile_options *options = &report->options;
-	VP_AUTO_FREE char *path = vp_format("%s/host/" VP_STREAM_STATES_NAME, report->path);
+	VP_AUTO_FREE char *file =
+	    vp_stream_file((struct vp_stream_id){VP_STREAM_STATES, VP_NO_PCPU});
+	VP_AUTO_FREE char *path = vp_format("%s/host/%s", report->path, file);
 
 	VP_TRY(vp_filter_init(&streaming->filter, &report->vms, options->vm));
 	streaming->filter.has_vcpu = options->has_vcpu;

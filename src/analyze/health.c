@@ -32,21 +32,35 @@ void vp_health_deinit(struct vp_health *health)
 	vp_vec_deinit(&health->streams);
 }
 
+/* Of what the recorder counted for each class of streams. */
+static uint64_t sum_of(const uint64_t counts[VP_STREAM_CLASSES], unsigned classes)
+{
+	uint64_t sum = 0;
+
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+		sum += classes & VP_STREAMS(kind) ? counts[kind] : 0;
+	return sum;
+}
+
 uint64_t vp_health_lost(const struct vp_health *health, const struct vp_recording *recording)
 {
-	return health->lost > recording->lost ? health->lost : recording->lost;
+	uint64_t lost = sum_of(recording->lost, health->classes);
+
+	return health->lost > lost ? health->lost : lost;
 }
 
 void vp_health_sentences(const struct vp_health *health, const struct vp_recording *recording,
 			 vp_sentences *sentences)
 {
 	uint64_t lost = vp_health_lost(health, recording);
+	uint64_t records = sum_of(recording->records, health->classes);
 
 	if (!recording->end)
 		SAY(sentences, "the recording was interrupted: it has no end, and what came after "
 			       "its last record is not in it");
 	if (lost)
-		SAY(sentences, "%" PRIu64 " records were lost while recording", lost);
+		SAY(sentences, "%" PRIu64 " %s were lost while recording", lost,
+		    health->classes == VP_STREAMS(VP_STREAM_INTERVALS) ? "intervals" : "records");
 	vp_vec_each (&health->streams, stream) {
 		if (stream->health.damaged && !stream->health.cut_off)
 			SAY(sentences,
@@ -59,9 +73,9 @@ void vp_health_sentences(const struct vp_health *health, const struct vp_recordi
 			    " bytes, the first at offset %" PRIu64 ", were skipped",
 			    stream->path, stream->health.damaged, stream->health.damaged_at);
 	}
-	if (recording->end && health->records < recording->records)
+	if (recording->end && health->records < records)
 		SAY(sentences, "%" PRIu64 " of %" PRIu64 " records are missing from the streams",
-		    recording->records - health->records, recording->records);
+		    records - health->records, records);
 	if (recording->note[0])
 		SAY(sentences, "%s", recording->note);
 }
@@ -92,8 +106,9 @@ struct vp_error *vp_recording_open(const char *directory, struct vp_recording *r
 	if (error)
 		SAY(sentences, "%s; VMs are called by their process", vp_error_message(error));
 	vp_error_free(error);
-	char **texts[] = {&recording->tool,    &recording->hostname, &recording->kernel,
-			  &recording->trigger, &recording->command,  &recording->note};
+	char **texts[] = {&recording->instruments, &recording->tool,    &recording->hostname,
+			  &recording->kernel,      &recording->trigger, &recording->command,
+			  &recording->note};
 	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
 		clean(texts[i]);
 	vp_vec_each (vms, vm) {

@@ -14,6 +14,7 @@ struct vp_health_stream {
 };
 
 struct vp_health {
+	unsigned classes; /* of streams (VP_STREAMS()) that are read */
 	VP_VEC(struct vp_health_stream) streams;
 	uint64_t records, lost, damaged;
 	uint32_t cut_off; /* streams that end inside a packet */
@@ -24,7 +25,8 @@ typedef VP_VEC(char *) vp_sentences;
 /* Takes up how reading the streams went; call it after the last record. */
 void vp_health_add(const vp_stream_readers *streams, struct vp_health *health);
 void vp_health_deinit(struct vp_health *health);
-/* Records lost: as the streams count them, or as the recorder did, which knows of more. */
+/* Records of these streams that were lost: as the streams count them, or as the recorder did, which
+ * knows of more. */
 uint64_t vp_health_lost(const struct vp_health *health, const struct vp_recording *recording);
 /* Appends a sentence for each thing that is wrong. */
 void vp_health_sentences(const struct vp_health *health, const struct vp_recording *recording,

@@ -50,9 +50,9 @@ static struct vp_error *read_trace(struct vp_interval_book *book)
 	VP_AUTO_FREE char *host = vp_format("%s/host", book->path);
 	const struct vp_record_header *record;
 	vp_stream_readers streams = {0};
-	struct vp_health health = {0};
+	struct vp_health health = {.classes = VP_STREAMS(VP_STREAM_INTERVALS)};
 
-	VP_TRY(vp_trace_open(host, &streams));
+	VP_TRY(vp_trace_open(host, health.classes, &streams));
 	vp_vec_each (&streams, stream) {
 		bool has_row = false;
 		while ((record = vp_stream_next(*stream)))

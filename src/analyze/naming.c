@@ -114,6 +114,30 @@ static void relate_clocks(const struct vp_recording *recording, const struct vp_
 	set_clock(machine);
 }
 
+/* What the agent said is added to what the guest's memory told, or is all that there is. */
+static void load_agent(struct vp_naming *naming, const char *path,
+		       const struct vp_names_options *options, const struct vp_recording *recording,
+		       const struct vp_host_clock *host, const struct vp_vm *vm,
+		       struct vp_naming_machine *machine)
+{
+	struct vp_naming_machine agent = {0};
+
+	if (access(path, F_OK) && errno == ENOENT)
+		return;
+	machine_load(naming, path, options, &agent);
+	if (agent.names)
+		relate_clocks(recording, host, vm, true, &agent);
+	if (!machine->names) {
+		free(machine->state);
+		agent.kernel = machine->kernel;
+		*machine = agent;
+		return;
+	}
+	machine->agent_state = agent.state;
+	machine->agent_clock = agent.clock;
+	vp_names_set_second(machine->names, agent.names);
+}
+
 static struct vp_error *vm_load(const struct vp_naming_options *options, const vp_vms *vms,
 				const struct vp_vm *vm, const struct vp_recording *recording,
 				const struct vp_host_clock *host, struct vp_naming *naming)
@@ -135,6 +159,10 @@ static struct vp_error *vm_load(const struct vp_naming_options *options, const v
 		VP_TRY(vp_names_load_kallsyms(kernel, &machine->kernel));
 	if (machine->names)
 		relate_clocks(recording, host, vm, !given, machine);
+	if (!given) {
+		VP_AUTO_FREE char *said = vp_recording_agent_path(options->directory, vms, vm);
+		load_agent(naming, said, &how, recording, host, vm, machine);
+	}
 	if (recording->chains) {
 		VP_AUTO_FREE char *tables = vp_recording_orc_path(options->directory, vms, vm);
 		load_unwind_tables(naming, tables, machine);
@@ -173,6 +201,7 @@ static void machine_deinit(struct vp_naming_machine *machine)
 	vp_names_free(machine->kernel);
 	vp_orc_deinit(&machine->unwind);
 	free(machine->state);
+	free(machine->agent_state);
 }
 
 void vp_naming_deinit(struct vp_naming *naming)
@@ -203,12 +232,16 @@ static uint64_t host_time(const struct vp_clock_map *map, uint64_t guest_ns)
 void vp_naming_lifetime(const struct vp_naming_machine *machine, uint32_t space, uint64_t *from,
 			uint64_t *to)
 {
-	const struct vp_maps_space *life = &vp_names_maps(machine->names)->spaces.at[space];
+	uint64_t start, end;
 
-	*from = life->start_ns ? host_time(&machine->clock, life->start_ns) + ROUNDING_NS : 0;
+	*from = UINT64_MAX;
+	*to = 0;
+	if (!vp_names_life(machine->names, space, &start, &end))
+		return;
+	*from = start ? host_time(&machine->clock, start) + ROUNDING_NS : 0;
 	*to = UINT64_MAX;
-	if (life->end_ns) {
-		*to = host_time(&machine->clock, life->end_ns);
+	if (end) {
+		*to = host_time(&machine->clock, end);
 		*to = *to > ROUNDING_NS ? *to - ROUNDING_NS : 0;
 	}
 }

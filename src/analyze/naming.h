@@ -27,12 +27,16 @@ struct vp_naming_options {
 };
 
 struct vp_naming_machine {
-	struct vp_names *names;  /* NULL: there is no map text */
+	struct vp_names *names;  /* NULL: there is no map text; its second is the agent's */
 	struct vp_names *kernel; /* kernel names that the user gave, or NULL */
 	struct vp_orc unwind;    /* of its kernel; without entries: there are no tables */
 	struct vp_clock_map clock;
 	bool complete; /* the map text has its end */
 	char *state;   /* one sentence on the map text */
+	/* Beside map text from the guest's memory, of the agent's: as above; NULL: there is none.
+	 */
+	struct vp_clock_map agent_clock;
+	char *agent_state;
 };
 
 struct vp_naming {

@@ -144,8 +144,12 @@ static void note_source(struct vp_report *report, const struct vp_vm *vm,
 	if (!machine->names)
 		return;
 	bool from_memory = vp_names_maps(machine->names)->from_memory;
-	NOTE(report, "names of VM '%s' come from %s", vm->name,
-	     from_memory ? "its memory, as the host read it" : "its agent's map text");
+	const char *standing = !strncmp(vm->agent, "ok: ", 4) ? vm->agent + 4 : vm->agent;
+	bool by_agent = !from_memory || vp_names_second(machine->names);
+	NOTE(report, "names of VM '%s' come from %s%s%s%s", vm->name,
+	     from_memory ? "its memory, as the host read it" : "its agent's map text",
+	     from_memory && by_agent ? ", and where that has none from its agent's map text" : "",
+	     by_agent && standing[0] ? ": " : "", by_agent ? standing : "");
 	if (vm->memory[0] && strncmp(vm->memory, "ok", 2) != 0)
 		NOTE(report, "the memory of VM '%s' told %s: %s", vm->name,
 		     from_memory ? "not all" : "nothing", vm->memory);
@@ -161,7 +165,7 @@ static void note_machines(struct vp_report *report)
 		VP_AUTO_FREE char *name = vp_format("VM '%s'", report->vms.at[i].name);
 		const char *agent = report->vms.at[i].agent;
 		bool refused = !strcmp(machine->state, "none") && agent && agent[0] &&
-			       strcmp(agent, "ok") != 0;
+			       strncmp(agent, "ok", 2) != 0;
 		note_machine(report, name, machine, refused ? agent : NULL,
 			     "; 'vperf record' without --no-guest-memory looks for them");
 		note_source(report, &report->vms.at[i], machine);
@@ -211,7 +215,7 @@ static struct vp_error *choose_pcpus(struct vp_report *report, vp_stream_readers
 	streams->count = kept;
 	if (report->options.n_pcpus) {
 		report->recording.pcpus = (uint32_t)kept;
-		report->recording.records = 0; /* of these pCPUs: not known */
+		report->recording.records[VP_STREAM_PCPU] = 0; /* of these: not known */
 	}
 	return kept || !report->options.n_pcpus
 		   ? NULL
@@ -234,11 +238,11 @@ static struct vp_error *make(const struct vp_naming_options *naming, const char 
 			     struct vp_report *report)
 {
 	vp_stream_readers streams = {0};
-	struct vp_health health = {0};
+	struct vp_health health = {.classes = VP_STREAMS(VP_STREAM_PCPU)};
 
 	if (must_discover(naming, report))
 		VP_TRY(vp_guests_discover(host, &report->vms));
-	VP_TRY(vp_trace_open(host, &streams));
+	VP_TRY(vp_trace_open(host, health.classes, &streams));
 	struct vp_error *error =
 	    vp_naming_load(naming, &report->recording, &report->vms, &streams, &report->naming);
 

@@ -1,24 +1,53 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/summary.h"
 
+#include <string.h>
+
+static struct vp_summary_pcpu *pcpu_of(struct vp_summary *summary, uint32_t cpu)
+{
+	vp_vec_each (&summary->pcpus, pcpu)
+		if (pcpu->cpu == cpu)
+			return pcpu;
+	vp_vec_push(&summary->pcpus, (struct vp_summary_pcpu){.cpu = cpu});
+	return &summary->pcpus.at[summary->pcpus.count - 1];
+}
+
+static void count_stream(struct vp_stream_reader *stream, struct vp_summary *summary)
+{
+	struct vp_summary_pcpu none = {0};
+	bool per_pcpu = vp_stream_class_is_per_pcpu(vp_stream_class(stream));
+	const struct vp_record_header *record = vp_stream_next(stream);
+	struct vp_summary_pcpu *pcpu = per_pcpu ? pcpu_of(summary, vp_stream_cpu(stream)) : &none;
+
+	for (; record; record = vp_stream_next(stream))
+		if (record->id <= VP_ID_MAX) /* not of a class that is defined in the recording */
+			pcpu->records[record->id]++;
+	summary->vcpu_spans += none.records[VP_ID_vcpu_span];
+}
+
 static struct vp_error *count_records(const char *host, struct vp_summary *summary)
 {
 	vp_stream_readers streams = {0};
-	const struct vp_record_header *record;
 
-	VP_TRY(vp_trace_open(host, &streams));
-	vp_vec_each (&streams, stream) {
-		struct vp_summary_pcpu pcpu = {0};
-		while ((record = vp_stream_next(*stream)))
-			pcpu.records[record->id]++;
-		pcpu.cpu = vp_stream_cpu(*stream);
-		if (pcpu.cpu == VP_STREAM_STATES)
-			summary->vcpu_spans = pcpu.records[VP_ID_vcpu_span];
-		else
-			vp_vec_push(&summary->pcpus, pcpu);
-	}
+	VP_TRY(vp_trace_open(host, VP_STREAMS_ALL, &streams));
+	vp_vec_each (&streams, stream)
+		count_stream(*stream, summary);
 	vp_trace_close(&streams);
 	return NULL;
+}
+
+/* What the intervals lack is said behind what the samples do, once. */
+static void add_notes(struct vp_summary *summary)
+{
+	vp_sentences *notes = &summary->report.notes;
+
+	vp_vec_each (&summary->intervals.notes, note) {
+		bool known = false;
+		vp_vec_each (notes, other)
+			known |= !strcmp(*other, *note);
+		if (!known)
+			vp_vec_push(notes, vp_strdup(*note));
+	}
 }
 
 struct vp_error *vp_summary_make(const char *directory, struct vp_summary *ret)
@@ -29,11 +58,14 @@ struct vp_error *vp_summary_make(const char *directory, struct vp_summary *ret)
 
 	*ret = (struct vp_summary){0};
 	VP_TRY(vp_report_make(&naming, &options, &ret->report));
+	ret->has_more = !vp_recording_is_of_intervals(directory);
 	struct vp_error *error = count_records(host, ret);
 	if (!error && vp_recording_has_intervals(directory)) {
 		error = vp_interval_book_open(directory, &ret->intervals);
 		ret->has_intervals = !error;
 	}
+	if (ret->has_intervals && ret->has_more)
+		add_notes(ret);
 	if (error)
 		vp_summary_deinit(ret);
 	return error;
@@ -47,16 +79,6 @@ void vp_summary_deinit(struct vp_summary *summary)
 	vp_vec_deinit(&summary->pcpus);
 }
 
-static void intervals_table(const struct vp_summary *summary, struct vp_table *table)
-{
-	vp_table_column_add(table, "pcpu", "pCPU", "", VP_CELL_COUNT);
-	vp_table_column_add(table, "intervals", "Intervals", "", VP_CELL_COUNT);
-	vp_vec_each (&summary->pcpus, pcpu) {
-		vp_table_count(table, pcpu->cpu);
-		vp_table_count(table, pcpu->records[VP_ID_interval]);
-	}
-}
-
 void vp_summary_table(const struct vp_summary *summary, struct vp_table *table)
 {
 	static const struct {
@@ -68,27 +90,31 @@ void vp_summary_table(const struct vp_summary *summary, struct vp_table *table)
 		       {VP_ID_vcpu_in, "vcpu_in", "vCPU in"},
 		       {VP_ID_vcpu_out, "vcpu_out", "vCPU out"}};
 
-	if (summary->has_intervals) {
-		intervals_table(summary, table);
-		return;
-	}
+	size_t n_columns = summary->has_more ? VP_ARRAY_SIZE(columns) : 0;
+
 	vp_table_column_add(table, "pcpu", "pCPU", "", VP_CELL_COUNT);
-	vp_table_column_add(table, "samples", "Samples", "", VP_CELL_COUNT);
-	for (size_t i = 0; i < VP_ARRAY_SIZE(columns); i++)
+	if (summary->has_more)
+		vp_table_column_add(table, "samples", "Samples", "", VP_CELL_COUNT);
+	for (size_t i = 0; i < n_columns; i++)
 		vp_table_column_add(table, columns[i].key, columns[i].header, "", VP_CELL_COUNT);
+	if (summary->has_intervals)
+		vp_table_column_add(table, "intervals", "Intervals", "", VP_CELL_COUNT);
 	vp_vec_each (&summary->pcpus, pcpu) {
 		vp_table_count(table, pcpu->cpu);
-		vp_table_count(table, pcpu->records[VP_ID_host_sample] +
-					  pcpu->records[VP_ID_vcpu_sample] +
-					  pcpu->records[VP_ID_guest_sample]);
-		for (size_t i = 0; i < VP_ARRAY_SIZE(columns); i++)
+		if (summary->has_more)
+			vp_table_count(table, pcpu->records[VP_ID_host_sample] +
+						  pcpu->records[VP_ID_vcpu_sample] +
+						  pcpu->records[VP_ID_guest_sample]);
+		for (size_t i = 0; i < n_columns; i++)
 			vp_table_count(table, pcpu->records[columns[i].id]);
+		if (summary->has_intervals)
+			vp_table_count(table, pcpu->records[VP_ID_interval]);
 	}
 }
 
 const vp_sentences *vp_summary_notes(const struct vp_summary *summary)
 {
-	return summary->has_intervals ? &summary->intervals.notes : &summary->report.notes;
+	return summary->has_more ? &summary->report.notes : &summary->intervals.notes;
 }
 
 bool vp_summary_vm_started(const struct vp_summary *summary, const struct vp_vm *vm)

@@ -15,7 +15,8 @@ struct vp_summary {
 	struct vp_report report; /* of the unified view: routes, notes, machines */
 	VP_VEC(struct vp_summary_pcpu) pcpus;
 	uint64_t vcpu_spans; /* records of them */
-	bool has_intervals;  /* it is of vperf stat: without samples, with these */
+	bool has_more;       /* than intervals: samples, or the account of the vCPUs' time */
+	bool has_intervals;
 	struct vp_interval_book intervals;
 };
 

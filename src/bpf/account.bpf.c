@@ -30,6 +30,7 @@ static __noinline __u32 look_again(struct kvm_vcpu *kvm)
 	struct vp_account_vcpu *vcpu = place ? vcpu_at(place) : 0;
 	if (!vcpu || !cpu)
 		return 0;
+	end_untold_wait(vcpu, place, bpf_ktime_get_ns());
 	if (!kvm && vendor == VP_VENDOR_ARM)
 		kvm = vcpu_of_notifier(kvm_notifier_of_task((void *)bpf_get_current_task()));
 	cpu->vcpu = place;

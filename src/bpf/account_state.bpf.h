@@ -31,7 +31,7 @@ struct {
 
 /*
  * From a thread's id to its vCPU's place + 1. It has room for every place, and each has one thread
- * at most: an id stays when the thread has ended, its place is nobody else's.
+ * at most: an id is forgotten when the thread has ended, before its place is somebody else's.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -110,6 +110,12 @@ static __always_inline bool note_place(__u32 tid, __u32 place)
 		return false;
 	may_be_vcpu[tid & (VP_TID_BITS - 1)] = 1;
 	return true;
+}
+
+/* The thread has ended. User space gives its place back when it has read it. */
+static __always_inline void forget_place(__u32 tid)
+{
+	bpf_map_delete_elem(&place_of_tid, &tid);
 }
 
 /* Gives a vCPU that is seen for the first time a place; returns it + 1, or 0 if there is none. */

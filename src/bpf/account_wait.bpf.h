@@ -140,7 +140,17 @@ static __always_inline void end_wait(struct vp_account_vcpu *vcpu, __u32 place, 
 	settle_wait(there, place, vcpu->state, from, now);
 }
 
-static __always_inline void switch_out(struct vp_account_vcpu *vcpu, __u32 cpu,
+/* It runs, whatever its state says: a kernel may switch without telling (some hide tasks of their
+ * own, and what they are switched from). */
+static __always_inline void end_untold_wait(struct vp_account_vcpu *vcpu, __u32 place, __u64 now)
+{
+	if (!waits(vcpu))
+		return;
+	end_wait(vcpu, place, now);
+	vcpu->state = vcpu->base;
+}
+
+static __always_inline void switch_out(struct vp_account_vcpu *vcpu, __u32 place, __u32 cpu,
 				       struct task_struct *task, bool preempted, __u64 now)
 {
 	__u32 state = task_state(task);
@@ -149,6 +159,7 @@ static __always_inline void switch_out(struct vp_account_vcpu *vcpu, __u32 cpu,
 		vcpu->flags |= VP_SWITCH_IGNORED;
 		return;
 	}
+	end_untold_wait(vcpu, place, now);
 	if (vcpu->state == VP_STATE_UNKNOWN)
 		vcpu->state = VP_STATE_KERNEL;
 	if (vcpu->state == VP_STATE_GUEST)
@@ -166,6 +177,7 @@ static __always_inline void switch_out(struct vp_account_vcpu *vcpu, __u32 cpu,
 		vcpu->state = VP_STATE_GONE;
 		vcpu->end = now;
 		vcpu->tid = 0;
+		forget_place(task->pid);
 	} else {
 		vcpu->state = reason_is_halt(vcpu) ? VP_STATE_HALTED : VP_STATE_WAITING;
 		if (!(vcpu->flags & VP_BLOCKED_ONCE))
@@ -226,7 +238,7 @@ int BPF_PROG(note_switch, bool preempted, struct task_struct *prev, struct task_
 	if (cpu->waiting)
 		end_slice(cpu, prev, now);
 	if (out && (vcpu = vcpu_at(out)))
-		switch_out(vcpu, bpf_get_smp_processor_id(), prev, preempted, now);
+		switch_out(vcpu, out, bpf_get_smp_processor_id(), prev, preempted, now);
 	cpu->vcpu = in;
 	cpu->tid = next->pid;
 	if (in && (vcpu = vcpu_at(in)))

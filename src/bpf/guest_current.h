@@ -6,7 +6,7 @@
 #include <linux/types.h>
 
 /* More slots than a VM has RAM slots: holes below 4 GiB, and memory that was plugged in. */
-enum { VP_IDENTITY_SLOTS = 16, VP_IDENTITY_VMS = 256, VP_IDENTITY_VCPUS = 8192 };
+enum { VP_IDENTITY_SLOTS = 16, VP_IDENTITY_VMS = 4096, VP_IDENTITY_VCPUS = 16384 };
 
 /* Guest RAM at guest physical address `gpa` is at `hva` in the VMM. */
 struct vp_identity_slot {

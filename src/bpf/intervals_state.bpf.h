@@ -41,7 +41,7 @@ struct {
 /* VMM's process << 32 | vCPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
+	__uint(max_entries, 16384);
 	__type(key, __u64);
 	__type(value, struct vp_guest_places);
 } guest_places SEC(".maps");

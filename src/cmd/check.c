@@ -39,11 +39,23 @@ static void put_json(const struct vp_probe *probe, bool found, const char *detai
 	vp_json_object_end(json);
 }
 
+static void check_probe(struct check *check, const struct vp_probe *probe, struct vp_json *json)
+{
+	char detail[512];
+	bool found = probe->run(detail, sizeof(detail));
+	VP_AUTO_FREE char *clean = vp_text_cleaned(detail);
+
+	check->lacks |= probe->needed && !found;
+	if (check->json)
+		put_json(probe, found, clean, json);
+	else
+		print_text(probe, found, clean);
+}
+
 static struct vp_error *check_with(void *context)
 {
 	struct check *check = context;
-	size_t count;
-	const struct vp_probe *probes = vp_probes(&count);
+	const struct vp_source *source;
 
 	if (check->operands.count)
 		return vp_error_usage("unexpected word '%s'", check->operands.at[0]);
@@ -51,16 +63,9 @@ static struct vp_error *check_with(void *context)
 	struct vp_json json = vp_json_to(&out);
 	vp_json_pretty(&json, true);
 	vp_json_array(&json, NULL);
-	for (size_t i = 0; i < count; i++) {
-		char detail[512];
-		bool found = probes[i].run(detail, sizeof(detail));
-		VP_AUTO_FREE char *clean = vp_text_cleaned(detail);
-		check->lacks |= probes[i].needed && !found;
-		if (check->json)
-			put_json(&probes[i], found, clean, &json);
-		else
-			print_text(&probes[i], found, clean);
-	}
+	for (size_t number = 0; (source = vp_source(number)); number++)
+		for (size_t i = 0; i < source->n_probes; i++)
+			check_probe(check, &source->probes[i], &json);
 	vp_json_array_end(&json);
 	vp_buffer_string(&out, "\n");
 	struct vp_error *error = check->json ? vp_verb_print(&out) : NULL;

@@ -51,7 +51,7 @@ static struct vp_error *make_places(const struct exits *exits, struct vp_account
 	vp_stream_readers streams = {0};
 	struct vp_naming naming;
 
-	VP_TRY(vp_trace_open(host, &streams));
+	VP_TRY(vp_trace_open(host, VP_STREAMS(VP_STREAM_PCPU), &streams));
 	struct vp_error *error =
 	    vp_naming_load(&exits->naming, &book->recording, &book->vms, &streams, &naming);
 	if (!error) {

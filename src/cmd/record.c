@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf record: samples every layer of this host until COMMAND ends or Ctrl-C. */
 #include <inttypes.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/text.h"
-#include "cmd/session.h"
-#include "recording/recorder.h"
+#include "cmd/stat.h"
+#include "collect/pmu.h"
+#include "maps/agent_protocol.h"
+#include "recording/instrument_account.h"
+#include "recording/instrument_intervals.h"
+#include "recording/instrument_profile.h"
 
 static const struct vp_verb verb;
 
@@ -21,7 +21,7 @@ const struct vp_verb *vp_verb_record(void)
 
 struct record {
 	uint64_t frequency, period, pages, duration, agent_port, agent_seconds, agent_megabytes;
-	const char *event, *output, *call_graph;
+	const char *event, *output, *call_graph, *stat;
 	struct vp_texts vms, command;
 	bool chains, no_agent, no_memory, no_symbols, no_samples, no_account, account_events;
 	bool quiet;
@@ -41,7 +41,7 @@ static struct vp_error *check_options(struct record *record)
 {
 	if (record->frequency && record->period)
 		return vp_error_usage("-F and -c exclude each other: give a rate or a period");
-	if (record->no_samples && record->no_account)
+	if (record->no_samples && record->no_account && !record->stat)
 		return vp_error_usage("--no-samples and --no-account exclude each other: nothing "
 				      "would be recorded");
 	if (record->account_events && record->no_account)
@@ -61,105 +61,102 @@ static struct vp_error *check_options(struct record *record)
 	return NULL;
 }
 
-/* What is left is not worth waiting for, if the user says so: a signal may end the program. */
-static void show_end_progress(const char *what, bool only_agents_left)
+/* *stat is the recipe of --stat. */
+static struct vp_error *read_recipe(const struct record *record, struct vp_recipe *stat)
 {
-	VP_AUTO_FREE char *clean = vp_text_cleaned(what);
+	VP_AUTO_FREE char *path = NULL;
 
-	if (only_agents_left) {
-		signal(SIGINT, SIG_DFL);
-		signal(SIGTERM, SIG_DFL);
-	}
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r\033[K%s%s ", clean,
-			only_agents_left ? ", Ctrl-C to go without" : "");
+	if (!record->stat)
+		return NULL;
+	VP_TRY(vp_stat_recipe_path(record->stat, &path));
+	VP_TRY(vp_recipe_read(path, stat));
+	VP_TRY(vp_pmu_resolve_recipe(VP_SYSFS, path, stat));
+	return stat->per == VP_PER_TASK && !record->command.count
+		   ? vp_error_usage("option --stat: the recipe is 'per task': expected -- COMMAND")
+		   : NULL;
 }
 
-static struct vp_error *start(void *recorder)
+static void add_instruments(const struct record *record, const struct vp_recipe *stat, pid_t task,
+			    struct vp_session *session)
 {
-	return vp_recorder_start(recorder);
+	const struct vp_instrument_profile_options profile = {
+	    .trigger = {.event = record->event,
+			.frequency = record->frequency,
+			.period = record->period},
+	    .buffer_pages = record->pages ? record->pages : 512,
+	    .read_memory = !record->no_memory,
+	    .with_chains = record->chains || record->call_graph,
+	};
+	const struct vp_instrument_intervals_options intervals = {
+	    .recipe = stat,
+	    .ring_bytes = (record->pages ? record->pages : 256) * (size_t)getpagesize(),
+	    .task = (uint32_t)task,
+	    .read_guest_memory = !record->no_memory,
+	    .ask_agents = !record->no_agent,
+	    .agent_port = (unsigned)record->agent_port,
+	};
+
+	if (!record->no_samples)
+		vp_session_add(session, vp_instrument_profile(&profile));
+	if (!record->no_account)
+		vp_session_add(session, vp_instrument_account(record->account_events));
+	if (record->stat)
+		vp_session_add(session, vp_instrument_intervals(&intervals));
 }
 
-static struct vp_error *step(void *recorder, int timeout_ms)
+static struct vp_error *record_session(struct record *record, const struct vp_recipe *stat)
 {
-	return vp_recorder_step(recorder, timeout_ms);
-}
+	VP_AUTO_FREE char *command_text = vp_command_text(&record->command);
+	struct vp_command command = {0};
+	const struct vp_session_options options = {
+	    .directory = record->output,
+	    .command = command_text,
+	    .vm_names = record->vms.at,
+	    .n_vm_names = record->vms.count,
+	    .with_symbols = !record->no_symbols,
+	    .ask_agents = !record->no_agent,
+	    .agent_port = (unsigned)record->agent_port,
+	    .agent_seconds = (unsigned)record->agent_seconds,
+	    .agent_bytes = record->agent_megabytes << 20,
+	    .progress = record->quiet ? NULL : vp_record_loop_progress,
+	};
 
-static struct vp_error *finish(void *recorder)
-{
-	return vp_recorder_finish(recorder);
-}
-
-static char *take_notice(void *recorder)
-{
-	return vp_recorder_take_notice(recorder);
-}
-
-static char *totals_of(void *recorder)
-{
-	struct vp_recorder_totals totals = vp_recorder_totals(recorder);
-
-	return vp_format("%" PRIu64 " samples, %" PRIu64 " lost, %zu VM%s", totals.samples,
-			 totals.lost, totals.vms, totals.vms == 1 ? "" : "s");
+	if (record->command.count)
+		VP_TRY(vp_command_prepare(verb.name, &record->command, &command));
+	const struct vp_record_loop loop = {.verb = verb.name,
+					    .duration = record->duration ? record->duration
+									 : stat->duration,
+					    .quiet = record->quiet,
+					    .output = record->output,
+					    .session = vp_session_new(&options)};
+	add_instruments(record, stat, command.pid, loop.session);
+	struct vp_error *error = vp_session_open(loop.session);
+	vp_command_catch_signals();
+	if (!error)
+		error = vp_record_loop_run(&loop, &command, &record->status);
+	vp_session_free(loop.session);
+	return error;
 }
 
 static struct vp_error *record_with(void *context)
 {
 	struct record *record = context;
-	VP_AUTO_FREE char *command_text = vp_command_text(&record->command);
-	struct vp_command command = {0};
-	struct vp_recorder *recorder = NULL;
+	struct vp_recipe stat = {0};
 
 	VP_TRY(check_options(record));
 	if (geteuid() != 0)
 		return vp_error_new("root is needed to sample the host (try sudo)");
-	struct vp_recorder_options options = {
-	    .directory = record->output,
-	    .trigger = {.event = record->event,
-			.frequency = record->frequency,
-			.period = record->period},
-	    .buffer_pages = record->pages,
-	    .command = command_text,
-	    .vm_names = record->vms.at,
-	    .n_vm_names = record->vms.count,
-	    .no_samples = record->no_samples,
-	    .with_account = !record->no_account,
-	    .with_states = record->account_events,
-	    .ask_agents = !record->no_agent,
-	    .read_memory = !record->no_memory && !record->no_samples,
-	    .with_chains = record->chains || record->call_graph,
-	    .with_symbols = !record->no_symbols,
-	    .agent_port = (unsigned)record->agent_port,
-	    .agent_seconds = (unsigned)record->agent_seconds,
-	    .agent_bytes = record->agent_megabytes << 20,
-	    .progress = record->quiet ? NULL : show_end_progress,
-	};
-	VP_TRY(vp_recorder_open(&options, &recorder));
-	vp_command_catch_signals();
-	struct vp_error *error = record->command.count
-				     ? vp_command_prepare(verb.name, &record->command, &command)
-				     : NULL;
-	const struct vp_session session = {.verb = verb.name,
-					   .duration = record->duration,
-					   .quiet = record->quiet,
-					   .output = record->output,
-					   .recorder = recorder,
-					   .start = start,
-					   .step = step,
-					   .finish = finish,
-					   .take_notice = take_notice,
-					   .totals = totals_of};
+	struct vp_error *error = read_recipe(record, &stat);
 	if (!error)
-		error = vp_session_record(&session, &command, &record->status);
-	vp_recorder_free(recorder);
+		error = record_session(record, &stat);
+	vp_recipe_deinit(&stat);
 	return error;
 }
 
 static int run_record(int argc, char **argv)
 {
-	struct record record = {.pages = 512,
-				.output = "vperf.data",
-				.agent_port = 9733,
+	struct record record = {.output = "vperf.data",
+				.agent_port = VP_AGENT_PORT,
 				.agent_seconds = 60,
 				.agent_megabytes = 512};
 	const struct vp_option options[] = {
@@ -180,7 +177,7 @@ static int run_record(int argc, char **argv)
 	    {'d', "duration", VP_OPTION_COUNT, &record.duration, "S",
 	     "stop after S seconds (when COMMAND ends, or at Ctrl-C)"},
 	    {'m', "mmap-pages", VP_OPTION_COUNT, &record.pages, "PAGES",
-	     "buffer per pCPU, a power of two (512)"},
+	     "buffer per pCPU, a power of two (512; of --stat 256)"},
 	    {'a', "all-cpus", VP_OPTION_FLAG, &record.as_ever, NULL,
 	     "taken for granted: all pCPUs are always sampled"},
 	    {0, "account", VP_OPTION_FLAG, &record.as_ever, NULL,
@@ -189,8 +186,10 @@ static int run_record(int argc, char **argv)
 	     "samples only: no account, steal and exits"},
 	    {0, "account-events", VP_OPTION_FLAG, &record.account_events, NULL,
 	     "every state of every vCPU as an event, too"},
+	    {0, "stat", VP_OPTION_TEXT, &record.stat, "RECIPE",
+	     "count in intervals, too, as 'vperf stat --recipe RECIPE' does"},
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,
-	     "the account of the vCPUs' time only"},
+	     "the account of the vCPUs' time, and --stat, only"},
 	    {0, "no-agent", VP_OPTION_FLAG, &record.no_agent, NULL,
 	     "do not ask agents in guests at the end"},
 	    {0, "guest-memory", VP_OPTION_FLAG, &record.as_ever, NULL,
@@ -200,7 +199,7 @@ static int run_record(int argc, char **argv)
 	    {0, "no-symbols", VP_OPTION_FLAG, &record.no_symbols, NULL,
 	     "keep build-ids only, no symbol tables of files"},
 	    {0, "agent-port", VP_OPTION_COUNT, &record.agent_port, "PORT",
-	     "vsock port of the agents (9733)"},
+	     "vsock port of the agents (733)"},
 	    {0, "agent-timeout", VP_OPTION_COUNT, &record.agent_seconds, "S",
 	     "time for one agent's answer (60)"},
 	    {0, "agent-limit", VP_OPTION_COUNT, &record.agent_megabytes, "MIB",
@@ -217,7 +216,8 @@ static int run_record(int argc, char **argv)
 
 static const struct vp_verb verb = {
     .name = "record",
-    .usage = "[-F HZ | -c N] [-e EVENT] [-o DIR] [--vm NAME]... [-- COMMAND [ARG]...]",
+    .usage = "[-F HZ | -c N] [-e EVENT] [-o DIR] [--vm NAME]... [--stat RECIPE] [-- COMMAND "
+	     "[ARG]...]",
     .summary = "sample the host, its VMs and the guests in them",
     .takes_command = true,
     .run = run_record,

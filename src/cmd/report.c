@@ -282,7 +282,7 @@ static struct vp_error *report_with(void *context)
 	struct vp_report made;
 
 	VP_TRY(choose_all(report));
-	if (vp_recording_has_intervals(report->naming.directory))
+	if (vp_recording_is_of_intervals(report->naming.directory))
 		return vp_error_new(
 		    "'%s' is a recording of intervals: 'vperf stat report' shows it",
 		    report->naming.directory);

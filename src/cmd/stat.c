@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "collect/pmu.h"
-#include "recording/interval_recorder.h"
+#include "recording/instrument_intervals.h"
 
 enum { MOST_PAGES = 1 << 20 };
 
@@ -45,39 +45,6 @@ static struct vp_error *list(void)
 	return NULL;
 }
 
-static void show_progress(const char *what)
-{
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r\033[K%s ", what);
-}
-
-static struct vp_error *start(void *recorder)
-{
-	return vp_interval_recorder_start(recorder);
-}
-
-static struct vp_error *step(void *recorder, int timeout_ms)
-{
-	return vp_interval_recorder_step(recorder, timeout_ms);
-}
-
-static struct vp_error *finish(void *recorder)
-{
-	return vp_interval_recorder_finish(recorder);
-}
-
-static char *take_notice(void *recorder)
-{
-	return vp_interval_recorder_take_notice(recorder);
-}
-
-static char *totals_of(void *recorder)
-{
-	struct vp_interval_totals totals = vp_interval_recorder_totals(recorder);
-
-	return vp_format("%" PRIu64 " intervals, %" PRIu64 " lost", totals.intervals, totals.lost);
-}
-
 static struct vp_error *check(const struct vp_stat_options *options, const struct vp_recipe *recipe)
 {
 	if (recipe->per == VP_PER_TASK && !options->command.count)
@@ -95,45 +62,50 @@ static struct vp_error *check(const struct vp_stat_options *options, const struc
 	return geteuid() ? vp_error_new("root is needed to count on the host (try sudo)") : NULL;
 }
 
+static struct vp_session *make_session(const struct vp_stat_options *options, const char *command,
+				       const struct vp_instrument_intervals_options *intervals)
+{
+	const struct vp_session_options how = {
+	    .directory = options->output,
+	    .command = command,
+	    .vm_names = options->vms.at,
+	    .n_vm_names = options->vms.count,
+	    .progress = options->quiet ? NULL : vp_record_loop_progress,
+	};
+	struct vp_session *session = vp_session_new(&how);
+
+	vp_session_add(session, vp_instrument_intervals(intervals));
+	return session;
+}
+
 static struct vp_error *record_recipe(const struct vp_stat_options *options,
 				      const struct vp_recipe *recipe, int *status)
 {
 	VP_AUTO_FREE char *text = vp_command_text(&options->command);
-	struct vp_interval_recorder *recorder = NULL;
 	struct vp_command command = {0};
 
 	VP_TRY(check(options, recipe));
 	vp_command_catch_signals();
 	if (options->command.count)
 		VP_TRY(vp_command_prepare(verb.name, &options->command, &command));
-	struct vp_interval_recorder_options how = {
-	    .directory = options->output,
+	const struct vp_instrument_intervals_options intervals = {
 	    .recipe = recipe,
 	    .ring_bytes = options->pages * (size_t)getpagesize(),
-	    .command = text,
 	    .task = (uint32_t)command.pid,
-	    .vm_names = options->vms.at,
-	    .n_vm_names = options->vms.count,
 	    .read_guest_memory = !options->no_memory,
 	    .ask_agents = !options->no_agent,
 	    .agent_port = (unsigned)options->agent_port,
-	    .progress = options->quiet ? NULL : show_progress,
 	};
-	struct vp_error *error = vp_interval_recorder_open(&how, &recorder);
-	const struct vp_session session = {.verb = verb.name,
-					   .duration = options->duration ? options->duration
-									 : recipe->duration,
-					   .quiet = options->quiet,
-					   .output = options->output,
-					   .recorder = recorder,
-					   .start = start,
-					   .step = step,
-					   .finish = finish,
-					   .take_notice = take_notice,
-					   .totals = totals_of};
+	const struct vp_record_loop loop = {.verb = verb.name,
+					    .duration = options->duration ? options->duration
+									  : recipe->duration,
+					    .quiet = options->quiet,
+					    .output = options->output,
+					    .session = make_session(options, text, &intervals)};
+	struct vp_error *error = vp_session_open(loop.session);
 	if (!error)
-		error = vp_session_record(&session, &command, status);
-	vp_interval_recorder_free(recorder);
+		error = vp_record_loop_run(&loop, &command, status);
+	vp_session_free(loop.session);
 	return error;
 }
 
@@ -210,7 +182,7 @@ static int run_stat(int argc, char **argv)
 	    {0, "no-agent", VP_OPTION_FLAG, &stat.no_agent, NULL,
 	     "do not have agents count what guests' memory does not tell"},
 	    {0, "agent-port", VP_OPTION_COUNT, &stat.agent_port, "PORT",
-	     "vsock port of the agents (9733)"},
+	     "vsock port of the agents (733)"},
 	    {0, "list", VP_OPTION_FLAG, &stat.list, NULL, "print the names of events"},
 	    {'q', "quiet", VP_OPTION_FLAG, &stat.quiet, NULL, "no summary"},
 	};

@@ -3,7 +3,7 @@
 #ifndef VP_CMD_STAT_H
 #define VP_CMD_STAT_H
 
-#include "cmd/session.h"
+#include "cmd/record_loop.h"
 #include "schema/recipe.h"
 
 struct vp_stat_options {

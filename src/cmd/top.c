@@ -10,7 +10,7 @@
 #include "analyze/account_tables.h"
 #include "cmd/verb.h"
 #include "collect/clock.h"
-#include "collect/sampler.h"
+#include "collect/host.h"
 #include "collect/vm_scan.h"
 #include "recording/account_writer.h"
 #include "render/account.h"
@@ -45,7 +45,7 @@ static void take(void *context, struct vp_record_header *record)
 	struct top *top = context;
 	uint32_t pid = ((struct vp_vcpu_account *)record)->pid;
 
-	if (record->id == VP_ID_vcpu_account && !vp_vms_find(&top->vms, pid))
+	if (record->id == VP_ID_vcpu_account && !vp_vms_latest(&top->vms, pid))
 		vp_vm_look_at(&top->vms, pid, false);
 	vp_account_take(&top->account, record);
 }
@@ -158,7 +158,7 @@ static struct vp_error *top_with(void *context)
 	if (geteuid() != 0)
 		return vp_error_new("root is needed to watch the host (try sudo)");
 	VP_TRY(vp_vm_scan(&top->vms, true));
-	VP_TRY(vp_account_writer_open(&top->vms, vp_sampler_vendor(), false, take, top, &writer));
+	VP_TRY(vp_account_writer_open(&top->vms, vp_host_vendor(), false, take, top, &writer));
 	if (vp_account_writer_missing(writer))
 		vp_verb_say("top", vp_account_writer_missing(writer));
 	sigaction(SIGINT, &action, NULL);

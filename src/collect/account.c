@@ -11,15 +11,21 @@
 #include "account.skel.h"
 #include "base/alloc.h"
 #include "base/file.h"
-#include "collect/sampler.h"
+#include "collect/account_places.h"
+#include "collect/host.h"
+#include "collect/source.h"
 
 enum {
-	SPARE_PLACES = 64, /* for vCPUs that come later */
-	MOST_PLACES = 4096,
+	SPARE_PLACES = 64,  /* for vCPUs that come later */
+	MOST_PLACES = 8192, /* each has 70 KiB */
 	COPY_TRIES = 10000, /* of an entry that is being written */
 	ENTRIES_AT_ONCE = 512,
 	/* Thieves to each place. Reading them costs by how many there might be. */
 	THIEVES = 15,
+	/* Places in guests beyond those that are counted in place, to each vCPU. */
+	OLD_SITES = 32,
+	/* Threads whose names are kept, to each pCPU. */
+	TASKS = 128,
 	/* A busy pCPU ends some 100,000 states a second, each 48 bytes here. */
 	STATES_SIZE = 16 << 20,
 	AMD_HLT = 0x78,
@@ -87,6 +93,7 @@ static int size_maps(struct vp_account_source *source)
 {
 	struct account_bpf *programs = source->programs;
 	uint32_t places = (uint32_t)source->places;
+	uint32_t pcpus = (uint32_t)libbpf_num_possible_cpus();
 	int result = bpf_map__set_max_entries(programs->maps.vcpus, places);
 
 	if (!result)
@@ -100,9 +107,12 @@ static int size_maps(struct vp_account_source *source)
 		result = bpf_map__set_max_entries(programs->maps.exits, places * VP_EXIT_REASONS);
 	if (!result)
 		result = bpf_map__set_max_entries(programs->maps.sites, places * VP_EXIT_SITES);
+	if (!result && places * OLD_SITES > bpf_map__max_entries(programs->maps.old_sites))
+		result = bpf_map__set_max_entries(programs->maps.old_sites, places * OLD_SITES);
+	if (!result && pcpus * TASKS > bpf_map__max_entries(programs->maps.tasks))
+		result = bpf_map__set_max_entries(programs->maps.tasks, pcpus * TASKS);
 	if (!result)
-		result = bpf_map__set_max_entries(programs->maps.cpus,
-						  (uint32_t)libbpf_num_possible_cpus());
+		result = bpf_map__set_max_entries(programs->maps.cpus, pcpus);
 	if (!result && programs->rodata->tell_states)
 		result = bpf_map__set_max_entries(programs->maps.states, STATES_SIZE);
 	return result;
@@ -116,12 +126,6 @@ static int fill_places(const struct vp_account_source *source)
 	for (uint32_t place = 1; !result && place <= source->places; place++)
 		result = bpf_map_update_elem(queue, NULL, &place, BPF_ANY);
 	return result;
-}
-
-/* libbpf's own chatter is for who debugs vperf. */
-static int keep_quiet(enum libbpf_print_level level, const char *format, va_list args)
-{
-	return getenv("VPERF_DEBUG") ? vfprintf(stderr, format, args) : 0;
 }
 
 static int take_state(void *context, void *data, size_t size)
@@ -145,15 +149,11 @@ static struct vp_error *open_states(struct vp_account_source *source)
 
 static struct vp_error *load(struct vp_account_source *source, bool with_states)
 {
-	if (access("/sys/kernel/btf/vmlinux", R_OK))
-		return vp_error_errno(errno,
-				      "cannot read '/sys/kernel/btf/vmlinux': the accounting "
-				      "programs need a kernel with BTF (CONFIG_DEBUG_INFO_BTF)");
-	libbpf_set_print(keep_quiet);
+	VP_TRY(vp_host_expect_btf("accounting"));
 	source->programs = account_bpf__open();
 	if (!source->programs)
 		return vp_error_errno(errno, "cannot open the accounting programs");
-	source->programs->rodata->vendor = vp_sampler_vendor();
+	source->programs->rodata->vendor = vp_host_vendor();
 	source->programs->rodata->tell_states = with_states;
 	int result = size_maps(source);
 	if (!result)
@@ -161,8 +161,7 @@ static struct vp_error *load(struct vp_account_source *source, bool with_states)
 	if (!result)
 		result = fill_places(source);
 	if (result)
-		return vp_error_errno(-result,
-				      "cannot load the accounting programs into this kernel");
+		return vp_host_load_error(result, "accounting");
 	const struct account_bpf *programs = source->programs;
 	source->vcpus = map_array(programs->maps.vcpus, source->places, sizeof(*source->vcpus));
 	source->exits = map_array(programs->maps.exits, source->places * VP_EXIT_REASONS,
@@ -276,7 +275,7 @@ static bool note_tid(struct vp_account_source *source, uint32_t tid, uint32_t pl
 /* Why a vCPU that sleeps in KVM left its guest. */
 static uint32_t halt_reason(void)
 {
-	switch (vp_sampler_vendor()) {
+	switch (vp_host_vendor()) {
 	case VP_VENDOR_AMD:
 		return AMD_HLT;
 	case VP_VENDOR_ARM:
@@ -365,6 +364,12 @@ bool vp_account_source_vcpu(const struct vp_account_source *source, size_t place
 	return true;
 }
 
+void vp_account_source_release(struct vp_account_source *source, const uint32_t *places,
+			       size_t count)
+{
+	vp_account_places_release(source->programs, places, count);
+}
+
 const struct vp_account_exit *vp_account_source_exits(const struct vp_account_source *source,
 						      size_t place)
 {
@@ -446,4 +451,27 @@ struct vp_account_lost vp_account_source_lost(const struct vp_account_source *so
 	struct account_bpf__bss *bss = source->programs->bss;
 
 	return (struct vp_account_lost){bss->lost.vcpus, bss->lost.thieves, bss->lost.sites};
+}
+
+static bool probe_account(char *detail, size_t size)
+{
+	struct vp_account_source *source = NULL;
+	vp_vms none = {0};
+	struct vp_error *error = vp_account_source_open(&none, false, &source);
+	bool found = vp_probe_say_opened(error, source ? vp_account_source_missing(source) : NULL,
+					 detail, size);
+
+	vp_account_source_free(source);
+	return found;
+}
+
+const struct vp_source *vp_source_account(void)
+{
+	static const struct vp_probe probe = {
+	    "accounting programs",
+	    "no exact account of the vCPUs' time (account, steal, exits, top)", false,
+	    probe_account};
+	static const struct vp_source source = {&probe, 1};
+
+	return &source;
 }

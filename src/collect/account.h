@@ -34,6 +34,12 @@ size_t vp_account_source_places(const struct vp_account_source *source);
 /* A consistent copy of the vCPU in that place; false if there is none. */
 bool vp_account_source_vcpu(const struct vp_account_source *source, size_t place,
 			    struct vp_account_vcpu *ret);
+/*
+ * Gives the places of vCPUs that have ended to those who come: what is in their rows must have been
+ * taken before.
+ */
+void vp_account_source_release(struct vp_account_source *source, const uint32_t *places,
+			       size_t count);
 /* Its exits (VP_EXIT_REASONS) and their places (VP_EXIT_SITES): shared with the programs. */
 const struct vp_account_exit *vp_account_source_exits(const struct vp_account_source *source,
 						      size_t place);

@@ -22,6 +22,7 @@ struct transfer {
 	struct vp_agent_limits limits;
 	uint64_t deadline_ms;
 	size_t bytes;
+	char head[16];  /* the first bytes */
 	char tail[128]; /* the last bytes: an end line, or all of a refusal */
 	size_t tail_size;
 };
@@ -104,6 +105,15 @@ static bool has_end_line(const struct transfer *transfer)
 	return before && tail + size - before > 5 && !memcmp(before + 1, "end ", 4);
 }
 
+/* Whether it begins like map text: a refusal has no names that were worth a file. */
+static bool is_map_text(const struct transfer *transfer)
+{
+	static const char begin[] = "vperf-maps ";
+
+	return transfer->bytes >= sizeof(begin) - 1 &&
+	       !memcmp(transfer->head, begin, sizeof(begin) - 1);
+}
+
 /* The agent's own words, if all that it said is that it refuses: without what could harm a
  * terminal. */
 static char *refusal(const struct transfer *transfer)
@@ -130,6 +140,8 @@ static struct vp_error *store(struct transfer *transfer, const char *bytes, size
 	if (result)
 		return vp_error_errno(-result, "cannot store the answer of the agent of %s",
 				      transfer->name);
+	for (size_t i = 0; i < taken && transfer->bytes + i < sizeof(transfer->head); i++)
+		transfer->head[transfer->bytes + i] = bytes[i];
 	transfer->bytes += taken;
 	keep_tail(transfer, bytes, taken);
 	if (taken < size)
@@ -196,14 +208,32 @@ struct vp_error *vp_agent_fetch_from(int fd, const char *name, const char *path_
 	if (!error)
 		error = receive(&transfer);
 	result->truncated = error != NULL;
-	if (!transfer.bytes)
-		return error;
+	if (!is_map_text(&transfer))
+		return error ? error
+			     : vp_error_new("the answer of the agent of %s is not map text", name);
 	if ((failure = vp_new_file_publish(&out))) {
 		vp_error_free(error);
 		return vp_error_errno(-failure, "cannot write '%s'", path_out);
 	}
 	result->bytes = transfer.bytes;
 	return error;
+}
+
+bool vp_agent_port_is_of_root(unsigned port)
+{
+	return port < VP_AGENT_PORTS_OF_ROOT; /* as the usual one is */
+}
+
+char *vp_agent_port_standing(unsigned port)
+{
+	unsigned used = port ? port : VP_AGENT_PORT;
+
+	if (vp_agent_port_is_of_root(used))
+		return vp_format("ok: from vsock port %u, where only root of the guest can listen",
+				 used);
+	return vp_format("ok: from unprivileged vsock port %u, where any program of the guest can "
+			 "listen",
+			 used);
 }
 
 /* Connects without blocking: a guest that is paused does not answer. */

@@ -23,6 +23,13 @@ struct vp_agent_result {
 	bool truncated; /* the answer did not come to its end: see the error */
 };
 
+/* Whether only root of a guest can listen at that vsock port (0: the usual one). */
+bool vp_agent_port_is_of_root(unsigned port);
+/*
+ * Who it is that answered at that vsock port (0: the usual one), as a sentence: "ok: …"; a new
+ * string.
+ */
+char *vp_agent_port_standing(unsigned port) VP_MUST_CHECK;
 /*
  * Connects to the agent at vsock address cid:port (port 0: the usual one); it has so long to be
  * there. *ret is a socket on which reading and writing wait.
@@ -32,7 +39,7 @@ struct vp_error *vp_agent_connect(unsigned cid, unsigned port, unsigned seconds,
 /*
  * Asks the agent at vsock address cid:port (port 0: the usual one) and stores its answer at
  * `path_out`. Errors: no agent there, it stopped or hung or sent too much; then what did come is
- * stored too and result says how much.
+ * stored too and result says how much. A refusal is not stored, nor what is no map text.
  */
 struct vp_error *vp_agent_fetch(unsigned cid, unsigned port, const char *path_out,
 				const struct vp_agent_limits *limits,

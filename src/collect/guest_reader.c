@@ -14,7 +14,7 @@
 
 #include "base/alloc.h"
 #include "collect/confine.h"
-#include "collect/sampler.h"
+#include "collect/host.h"
 #include "guestmem/worker.h"
 
 struct vp_guest_reader {
@@ -57,7 +57,7 @@ struct vp_error *vp_guest_reader_start(const struct vp_guest_state *state,
 	VP_AUTO_FREE char *path = vp_format("/proc/%u/mem", state->pid);
 	int channels[2];
 
-	if (vp_sampler_vendor() == VP_VENDOR_ARM)
+	if (vp_host_vendor() == VP_VENDOR_ARM)
 		return vp_error_new("the memory of Arm's guests is not understood yet");
 	if (!state->memory.slots.count)
 		return vp_error_new("KVM has no memory slots for the VM of process %u", state->pid);

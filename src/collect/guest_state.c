@@ -8,7 +8,7 @@
 #include <bpf/libbpf.h>
 
 #include "bpf/guest_state.h"
-#include "collect/sampler.h"
+#include "collect/host.h"
 #include "guest_state.skel.h"
 #include "maps/proc.h"
 
@@ -24,10 +24,10 @@ struct vp_error *vp_guest_lister_new(struct vp_guest_lister **ret)
 	struct vp_guest_lister *lister = vp_alloc(sizeof(*lister));
 	int result = -ENOENT;
 
-	vp_sampler_quiet();
+	vp_host_quiet_libbpf();
 	lister->programs = guest_state_bpf__open();
 	if (lister->programs) {
-		lister->programs->rodata->vendor = vp_sampler_vendor();
+		lister->programs->rodata->vendor = vp_host_vendor();
 		result = guest_state_bpf__load(lister->programs);
 	}
 	if (!result) {

@@ -12,7 +12,8 @@
 #include "collect/clock.h"
 #include "collect/counters.h"
 #include "collect/guest_places.h"
-#include "collect/sampler.h"
+#include "collect/host.h"
+#include "collect/source.h"
 #include "collect/turns.h"
 #include "intervals.skel.h"
 
@@ -131,7 +132,7 @@ static void set_plan(struct vp_intervals *intervals)
 	const struct vp_recipe *recipe = intervals->options.recipe;
 	struct intervals_bpf__rodata *plan = intervals->programs->rodata;
 
-	plan->vendor = vp_sampler_vendor();
+	plan->vendor = vp_host_vendor();
 	plan->unit = recipe->unit;
 	plan->per = recipe->per;
 	plan->native = recipe->native;
@@ -201,11 +202,7 @@ static struct vp_error *load(struct vp_intervals *intervals)
 {
 	struct bpf_program *program;
 
-	if (access("/sys/kernel/btf/vmlinux", R_OK))
-		return vp_error_errno(errno,
-				      "cannot read '/sys/kernel/btf/vmlinux': the interval "
-				      "programs need a kernel with BTF (CONFIG_DEBUG_INFO_BTF)");
-	vp_sampler_quiet();
+	VP_TRY(vp_host_expect_btf("interval"));
 	intervals->programs = intervals_bpf__open();
 	if (!intervals->programs)
 		return vp_error_errno(errno, "cannot open the interval programs");
@@ -222,12 +219,7 @@ static struct vp_error *load(struct vp_intervals *intervals)
 		result = fill_places(intervals);
 	if (!result)
 		result = fill_counters(intervals);
-	if (result == -EPERM || result == -EACCES)
-		return vp_error_new("cannot load programs into the kernel: root (or CAP_BPF and "
-				    "CAP_PERFMON) is needed");
-	return result
-		   ? vp_error_errno(-result, "cannot load the interval programs into this kernel")
-		   : NULL;
+	return result ? vp_host_load_error(result, "interval") : NULL;
 }
 
 static void note_missing(struct vp_intervals *intervals, const char *what)
@@ -589,12 +581,15 @@ struct vp_error *vp_intervals_begin(struct vp_intervals *intervals)
 	return switch_triggers(intervals, true);
 }
 
-struct vp_error *vp_intervals_drain(struct vp_intervals *intervals, int timeout_ms)
+int vp_intervals_fd(const struct vp_intervals *intervals)
 {
-	int result = timeout_ms ? ring_buffer__poll(intervals->rings, timeout_ms) : 0;
+	return ring_buffer__epoll_fd(intervals->rings);
+}
 
-	if (result >= 0)
-		result = ring_buffer__consume(intervals->rings);
+struct vp_error *vp_intervals_drain(struct vp_intervals *intervals)
+{
+	int result = ring_buffer__consume(intervals->rings);
+
 	return result >= 0 || result == -EINTR
 		   ? NULL
 		   : vp_error_errno(-result, "cannot read the rings of the interval programs");
@@ -639,4 +634,36 @@ const struct vp_pcpus *vp_intervals_pcpus(const struct vp_intervals *intervals)
 char *vp_intervals_missing(const struct vp_intervals *intervals)
 {
 	return intervals->missing ? vp_strdup(intervals->missing) : NULL;
+}
+
+static void take_nothing(void *context, uint32_t pcpu, char *records, size_t size)
+{
+}
+
+static bool probe_intervals(char *detail, size_t size)
+{
+	static const char text[] = "interval time 1s\ncount time exits";
+	struct vp_intervals *intervals = NULL;
+	struct vp_recipe recipe = {0};
+	struct vp_error *error = vp_recipe_parse("", text, sizeof(text) - 1, &recipe);
+	struct vp_intervals_options options = {
+	    .recipe = &recipe, .ring_bytes = (size_t)getpagesize(), .take = take_nothing};
+
+	if (!error)
+		error = vp_intervals_open(&options, &intervals);
+	VP_AUTO_FREE char *missing = intervals ? vp_intervals_missing(intervals) : NULL;
+	bool found = vp_probe_say_opened(error, missing, detail, size);
+	vp_intervals_free(intervals);
+	vp_recipe_deinit(&recipe);
+	return found;
+}
+
+const struct vp_source *vp_source_intervals(void)
+{
+	static const struct vp_probe probe = {"interval programs",
+					      "'vperf stat' and 'vperf record --stat' do not work",
+					      false, probe_intervals};
+	static const struct vp_source source = {&probe, 1};
+
+	return &source;
 }

@@ -53,8 +53,10 @@ void vp_intervals_forget_agent(struct vp_intervals *intervals, uint32_t pid);
 /* Those events that are asked of guests' kernels, and of that guest's cannot be read so far. */
 uint32_t vp_intervals_unknown(const struct vp_intervals *intervals, uint32_t pid);
 struct vp_error *vp_intervals_begin(struct vp_intervals *intervals) VP_MUST_CHECK;
-/* Waits up to `timeout_ms` for records and hands over what there is. */
-struct vp_error *vp_intervals_drain(struct vp_intervals *intervals, int timeout_ms) VP_MUST_CHECK;
+/* A descriptor that can be read once a buffer is half full. */
+int vp_intervals_fd(const struct vp_intervals *intervals);
+/* Hands over what there is. */
+struct vp_error *vp_intervals_drain(struct vp_intervals *intervals) VP_MUST_CHECK;
 /* Closes every subject's last interval, and counts no more; what is left can still be drained. */
 struct vp_error *vp_intervals_end(struct vp_intervals *intervals) VP_MUST_CHECK;
 void vp_intervals_free(struct vp_intervals *intervals);

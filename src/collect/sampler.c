@@ -4,17 +4,16 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "base/file.h"
 #include "collect/convert.h"
+#include "collect/host.h"
+#include "collect/source.h"
 
 /* What the kernel writes for bpf_perf_event_output() with PERF_SAMPLE_IP | PERF_SAMPLE_RAW. */
 struct output_event {
@@ -23,31 +22,6 @@ struct output_event {
 	uint32_t raw_size;
 	char raw[];
 } __attribute__((packed));
-
-enum vp_vendor vp_sampler_vendor(void)
-{
-	if (!access("/sys/module/kvm_amd", F_OK))
-		return VP_VENDOR_AMD;
-	if (!access("/sys/module/kvm_intel", F_OK))
-		return VP_VENDOR_INTEL;
-#if defined(__aarch64__) /* KVM is no module there */
-	if (!access("/dev/kvm", F_OK))
-		return VP_VENDOR_ARM;
-#endif
-	return VP_VENDOR_UNKNOWN;
-}
-
-/* Y or 1, depending on the kernel's age. */
-static bool has_nested_paging(void)
-{
-	struct vp_buffer text = {0};
-	struct vp_error *error = vp_file_read("/sys/module/kvm_amd/parameters/npt", 16, &text);
-	bool has = !error && strchr("Y1", vp_buffer_text(&text)[0]) && text.size;
-
-	vp_error_free(error);
-	vp_buffer_deinit(&text);
-	return has;
-}
 
 /* Says who the thread is, if the pCPU's last word was about another one. */
 static void make_task(struct made *made, const struct vp_raw_record *raw)
@@ -242,71 +216,29 @@ static struct vp_error *attach(struct vp_sampler *sampler, const struct vp_trigg
 	return NULL;
 }
 
-/* libbpf's own chatter is for who debugs vperf. */
-static int keep_quiet(enum libbpf_print_level level, const char *format, va_list args)
-{
-	if (getenv("VPERF_DEBUG"))
-		return vfprintf(stderr, format, args);
-	return 0;
-}
-
-void vp_sampler_quiet(void)
-{
-	libbpf_set_print(keep_quiet);
-}
-
-static bool kvm_says_whom_it_interrupts(void)
-{
-	struct btf *kernel = btf__load_vmlinux_btf();
-	struct btf *kvm = kernel ? btf__load_module_btf("kvm", kernel) : NULL;
-	struct btf *described = kvm ? kvm : kernel;
-	int id =
-	    described ? btf__find_by_name_kind(described, "kvm_vcpu_arch", BTF_KIND_STRUCT) : 0;
-	const struct btf_type *type = id > 0 ? btf__type_by_id(described, (uint32_t)id) : NULL;
-	bool found = false;
-
-	for (int i = 0; type && i < btf_vlen(type); i++) {
-		const char *name = btf__name_by_offset(described, btf_members(type)[i].name_off);
-		found |= name && !strcmp(name, "handling_intr_from_guest");
-	}
-	btf__free(kvm);
-	btf__free(kernel);
-	return found;
-}
-
 /* Perf's timers are interrupts; its hardware counters may interrupt by NMI, in a ring's middle. */
 static enum vp_seen_by seen_by(const struct vp_trigger *trigger)
 {
-	bool by_irq = trigger->by_time && vp_sampler_vendor() == VP_VENDOR_AMD &&
-		      kvm_says_whom_it_interrupts();
+	bool by_irq = trigger->by_time && vp_host_vendor() == VP_VENDOR_AMD &&
+		      vp_host_has_member("kvm", "kvm_vcpu_arch", "handling_intr_from_guest");
 
 	return by_irq ? VP_SEEN_BY_IRQ : VP_SEEN_BY_PERF;
 }
 
 static struct vp_error *load(struct vp_sampler *sampler, size_t pages, bool by_memory)
 {
-	if (access("/sys/kernel/btf/vmlinux", R_OK))
-		return vp_error_errno(errno,
-				      "cannot read '/sys/kernel/btf/vmlinux': the sampling "
-				      "programs need a kernel with BTF (CONFIG_DEBUG_INFO_BTF)");
-	vp_sampler_quiet();
+	VP_TRY(vp_host_expect_btf("sampling"));
 	sampler->programs = sampler_bpf__open();
 	if (!sampler->programs)
 		return vp_error_errno(errno, "cannot open the sampling programs");
 	sampler->programs->rodata->vendor = sampler->vendor;
-	sampler->programs->rodata->nested_paging = has_nested_paging();
+	sampler->programs->rodata->nested_paging = vp_host_has_nested_paging();
 	sampler->programs->rodata->seen_by = sampler->seen_by;
 	sampler->programs->rodata->by_memory = by_memory;
 	choose_program(sampler);
 	VP_TRY(plan_rings(sampler, pages));
 	int result = sampler_bpf__load(sampler->programs);
-	if (result == -EPERM || result == -EACCES)
-		return vp_error_new("cannot load programs into the kernel: root (or CAP_BPF and "
-				    "CAP_PERFMON) is needed");
-	if (result)
-		return vp_error_errno(-result, "cannot load the sampling programs into this kernel "
-					       "('vperf check' says what is missing)");
-	return NULL;
+	return result ? vp_host_load_error(result, "sampling") : NULL;
 }
 
 struct vp_error *vp_sampler_start(const struct vp_sampler_options *options, struct vp_sampler **ret)
@@ -318,7 +250,7 @@ struct vp_error *vp_sampler_start(const struct vp_sampler_options *options, stru
 	sampler->take = options->take;
 	sampler->context = options->context;
 	sampler->with_chains = options->with_chains;
-	sampler->vendor = vp_sampler_vendor();
+	sampler->vendor = vp_host_vendor();
 	sampler->seen_by = seen_by(trigger);
 	struct vp_error *error = load(sampler, options->buffer_pages, options->by_memory);
 	if (!error)
@@ -341,14 +273,10 @@ static struct vp_error *read_error(int result)
 	return vp_error_errno(-result, "cannot read the per-CPU buffers");
 }
 
-struct vp_error *vp_sampler_wait(struct vp_sampler *sampler, int timeout_ms)
+int vp_sampler_fd(const struct vp_sampler *sampler)
 {
-	struct epoll_event events[1];
-	int fd = sampler->buffer ? perf_buffer__epoll_fd(sampler->buffer)
-				 : ring_buffer__epoll_fd(sampler->doorbell);
-	int result = epoll_wait(fd, events, 1, timeout_ms);
-
-	return read_error(result < 0 ? -errno : 0);
+	return sampler->buffer ? perf_buffer__epoll_fd(sampler->buffer)
+			       : ring_buffer__epoll_fd(sampler->doorbell);
 }
 
 struct vp_error *vp_sampler_drain(struct vp_sampler *sampler)
@@ -381,4 +309,41 @@ void vp_sampler_free(struct vp_sampler *sampler)
 	}
 	vp_vec_deinit(&sampler->made);
 	free(sampler);
+}
+
+static bool probe_sampler(bool with_chains, char *detail, size_t size)
+{
+	struct vp_trigger_options options = {.event = "cpu-clock", .frequency = 1000};
+	struct vp_trigger trigger = {0};
+	struct vp_sampler_options sampling = {
+	    .trigger = &trigger, .buffer_pages = 8, .with_chains = with_chains};
+	struct vp_sampler *sampler = NULL;
+	struct vp_error *error = vp_trigger_open(&options, &trigger);
+
+	if (!error)
+		error = vp_sampler_start(&sampling, &sampler);
+	vp_sampler_free(sampler);
+	vp_trigger_close(&trigger);
+	return vp_probe_say_opened(error, NULL, detail, size);
+}
+
+static bool probe_samples(char *detail, size_t size)
+{
+	return probe_sampler(false, detail, size);
+}
+
+static bool probe_chains(char *detail, size_t size)
+{
+	return probe_sampler(true, detail, size);
+}
+
+const struct vp_source *vp_source_sampler(void)
+{
+	static const struct vp_probe probes[] = {
+	    {"sampling programs", "nothing can be recorded", true, probe_samples},
+	    {"call chains", "'record -g' does not work", false, probe_chains},
+	};
+	static const struct vp_source source = {probes, VP_ARRAY_SIZE(probes)};
+
+	return &source;
 }

@@ -26,8 +26,8 @@ struct vp_sampler_options {
 };
 struct vp_error *vp_sampler_start(const struct vp_sampler_options *options,
 				  struct vp_sampler **ret) VP_MUST_CHECK;
-/* Waits until a buffer is half full or `timeout_ms` has passed. */
-struct vp_error *vp_sampler_wait(struct vp_sampler *sampler, int timeout_ms) VP_MUST_CHECK;
+/* A descriptor that can be read once a buffer is half full. */
+int vp_sampler_fd(const struct vp_sampler *sampler);
 /* Hands over everything there is, pCPU by pCPU. */
 struct vp_error *vp_sampler_drain(struct vp_sampler *sampler) VP_MUST_CHECK;
 /* Records that found the buffer of this pCPU full, from the start until now. */
@@ -55,11 +55,5 @@ struct vp_sampler_identity_counts {
 struct vp_sampler_identity_counts
 vp_sampler_identity_counts(const struct vp_sampler *sampler, uint32_t pid,
 			   const struct vp_guest_finding *finding);
-
-/* Keeps libbpf's own chatter from the terminal. */
-void vp_sampler_quiet(void);
-
-/* Which vendor's KVM this kernel runs (enum vp_vendor). */
-enum vp_vendor vp_sampler_vendor(void);
 
 #endif

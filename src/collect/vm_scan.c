@@ -6,31 +6,36 @@
 #include <errno.h>
 #include <glob.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "collect/clock.h"
+#include "maps/proc.h"
 
 enum { CMDLINE_MAX = 4 * 1024 * 1024 };
 
-/* Whether one of the process's descriptors is a VM of KVM's. */
-static bool has_vm_open(uint32_t pid)
+typedef VP_VEC(uint32_t) descriptors;
+
+/* The process's descriptors that are VMs of KVM's. */
+static descriptors open_vms(uint32_t pid)
 {
 	VP_AUTO_FREE char *path = vp_format("/proc/%u/fd", pid);
 	DIR *directory = opendir(path);
-	bool found = false;
+	descriptors found = {0};
 
 	if (!directory)
-		return false;
-	for (struct dirent *entry; !found && (entry = readdir(directory));) {
+		return found;
+	for (struct dirent *entry; (entry = readdir(directory));) {
 		char target[64];
 		ssize_t size =
 		    readlinkat(dirfd(directory), entry->d_name, target, sizeof(target) - 1);
-		if (size > 0) {
-			target[size] = 0;
-			found = !strcmp(target, "anon_inode:kvm-vm");
-		}
+		if (size <= 0)
+			continue;
+		target[size] = 0;
+		if (!strcmp(target, "anon_inode:kvm-vm"))
+			vp_vec_push(&found, (uint32_t)strtoul(entry->d_name, NULL, 10));
 	}
 	closedir(directory);
 	return found;
@@ -126,50 +131,13 @@ static void read_threads(struct vp_vm *vm)
 	closedir(directory);
 }
 
-struct vp_vm *vp_vm_look_at(vp_vms *vms, uint32_t pid, bool at_start)
+/* A number in a file of KVM's debugfs for the vCPU; false if the file is not there. Its folder is
+ * called by the process and its descriptor of the VM. */
+static bool read_debug_number(const struct vp_vm *vm, uint32_t vcpu, const char *file, int64_t *ret)
 {
-	if (!has_vm_open(pid))
-		return NULL;
-	struct vp_vm *vm = vp_vec_push_slot(vms);
-	*vm = (struct vp_vm){.pid = pid,
-			     .start = vp_clock_monotonic(),
-			     .at_start = at_start,
-			     .uuid = vp_strdup(""),
-			     .agent = vp_strdup(""),
-			     .memory = vp_strdup("")};
-	read_command_line(vm);
-	read_threads(vm);
-	vp_vm_read_tsc(vm);
-	return vm;
-}
-
-struct vp_error *vp_vm_scan(vp_vms *vms, bool at_start)
-{
-	DIR *directory = opendir("/proc");
-
-	if (!directory)
-		return vp_error_errno(errno, "cannot open '/proc'");
-	for (struct dirent *entry; (entry = readdir(directory));) {
-		char *end;
-		unsigned long pid = strtoul(entry->d_name, &end, 10);
-		if (isdigit((unsigned char)entry->d_name[0]) && !*end &&
-		    !vp_vms_find(vms, (uint32_t)pid))
-			vp_vm_look_at(vms, (uint32_t)pid, at_start);
-	}
-	closedir(directory);
-	return NULL;
-}
-
-bool vp_vm_is_gone(const struct vp_vm *vm)
-{
-	return !has_vm_open(vm->pid);
-}
-
-/* A number in a debugfs file of the vCPU; false if the file is not there. */
-static bool read_debug_number(uint32_t pid, uint32_t vcpu, const char *file, int64_t *ret)
-{
+	VP_AUTO_FREE char *fd = vm->fd ? vp_format("%u", vm->fd) : vp_strdup("*");
 	VP_AUTO_FREE char *pattern =
-	    vp_format("/sys/kernel/debug/kvm/%u-*/vcpu%u/%s", pid, vcpu, file);
+	    vp_format("/sys/kernel/debug/kvm/%u-%s/vcpu%u/%s", vm->pid, fd, vcpu, file);
 	struct vp_buffer text = {0};
 	glob_t paths;
 	bool found = false;
@@ -188,14 +156,107 @@ static bool read_debug_number(uint32_t pid, uint32_t vcpu, const char *file, int
 	return found;
 }
 
+/*
+ * Of a process with several VMs: threads' names do not say whose they are, KVM's debugfs does.
+ * v6.1, e36de87d34a7 "KVM: debugfs: expose pid of vcpu threads".
+ */
+static void read_vcpus(struct vp_vm *vm)
+{
+	int64_t tid = 0;
+
+	for (uint32_t number = 0; read_debug_number(vm, number, "pid", &tid); number++)
+		vp_vm_vcpu(vm, number)->tid = (uint32_t)tid;
+}
+
+static void add_vm(vp_vms *vms, uint32_t pid, uint32_t fd, bool alone, bool at_start)
+{
+	uint32_t nth = 0;
+
+	vp_vec_each (vms, other)
+		nth += other->pid == pid;
+	struct vp_vm *vm = vp_vec_push_slot(vms);
+	*vm = (struct vp_vm){.pid = pid,
+			     .nth = nth,
+			     .started = vp_proc_start_time(pid),
+			     .fd = fd,
+			     .start = vp_clock_monotonic(),
+			     .at_start = at_start,
+			     .uuid = vp_strdup(""),
+			     .agent = vp_strdup(""),
+			     .memory = vp_strdup("")};
+	read_command_line(vm);
+	if (alone)
+		read_threads(vm);
+	else
+		read_vcpus(vm);
+	vp_vm_read_tsc(vm);
+}
+
+/* One that has not ended, as far as is known. */
+static bool is_known(const vp_vms *vms, uint32_t pid, uint32_t fd)
+{
+	vp_vec_each (vms, vm)
+		if (vm->pid == pid && vm->fd == fd && !vm->end)
+			return true;
+	return false;
+}
+
+struct vp_vm *vp_vm_look_at(vp_vms *vms, uint32_t pid, bool at_start)
+{
+	descriptors found = open_vms(pid);
+	size_t before = vms->count;
+
+	vp_vec_each (&found, fd)
+		if (!is_known(vms, pid, *fd))
+			add_vm(vms, pid, *fd, found.count == 1, at_start);
+	vp_vec_deinit(&found);
+	return vms->count > before ? &vms->at[before] : NULL;
+}
+
+struct vp_error *vp_vm_scan(vp_vms *vms, bool at_start)
+{
+	DIR *directory = opendir("/proc");
+
+	if (!directory)
+		return vp_error_errno(errno, "cannot open '/proc'");
+	for (struct dirent *entry; (entry = readdir(directory));) {
+		char *end;
+		unsigned long pid = strtoul(entry->d_name, &end, 10);
+		if (isdigit((unsigned char)entry->d_name[0]) && !*end &&
+		    !vp_vms_latest(vms, (uint32_t)pid))
+			vp_vm_look_at(vms, (uint32_t)pid, at_start);
+	}
+	closedir(directory);
+	return NULL;
+}
+
+bool vp_vm_has_exited(const struct vp_vm *vm)
+{
+	if (kill((pid_t)vm->pid, 0) && errno == ESRCH)
+		return true;
+	uint64_t started = vm->started ? vp_proc_start_time(vm->pid) : 0;
+	return started && started != vm->started; /* the number is another process's by now */
+}
+
+bool vp_vm_is_gone(const struct vp_vm *vm)
+{
+	descriptors found = open_vms(vm->pid);
+	bool gone = true;
+
+	vp_vec_each (&found, fd)
+		gone &= vm->fd && *fd != vm->fd;
+	vp_vec_deinit(&found);
+	return gone;
+}
+
 void vp_vm_read_tsc(struct vp_vm *vm)
 {
 	vp_vec_each (&vm->vcpus, vcpu) {
 		int64_t ratio = 0, bits = 0;
-		if (!read_debug_number(vm->pid, vcpu->number, "tsc-offset", &vcpu->tsc_offset))
+		if (!read_debug_number(vm, vcpu->number, "tsc-offset", &vcpu->tsc_offset))
 			continue;
-		if (!read_debug_number(vm->pid, vcpu->number, "tsc-scaling-ratio", &ratio) ||
-		    !read_debug_number(vm->pid, vcpu->number, "tsc-scaling-ratio-frac-bits", &bits))
+		if (!read_debug_number(vm, vcpu->number, "tsc-scaling-ratio", &ratio) ||
+		    !read_debug_number(vm, vcpu->number, "tsc-scaling-ratio-frac-bits", &bits))
 			ratio = bits = 0;
 		vcpu->tsc_ratio = (uint64_t)ratio;
 		vcpu->tsc_frac_bits = (uint32_t)bits;

@@ -12,9 +12,12 @@
 /* Adds every VM that runs now and is not in `vms` yet. Needs to read other processes' descriptors.
  */
 struct vp_error *vp_vm_scan(vp_vms *vms, bool at_start) VP_MUST_CHECK;
-/* Adds process `pid` if it has a VM open; NULL if it has none. */
+/* Adds the VMs that process `pid` has open, but those that are there and have not ended; the first
+ * of them, or NULL if there is none. */
 struct vp_vm *vp_vm_look_at(vp_vms *vms, uint32_t pid, bool at_start);
-/* Whether the VM's process is gone, or has closed the VM. */
+/* Whether the VM's process is gone. */
+bool vp_vm_has_exited(const struct vp_vm *vm);
+/* The same, or it has closed the VM. */
 bool vp_vm_is_gone(const struct vp_vm *vm);
 /* Reads the TSC offset and scaling of every vCPU from KVM's debugfs, as far as they are there. */
 void vp_vm_read_tsc(struct vp_vm *vm);

@@ -20,7 +20,7 @@ static const char usage[] =
     "\n"
     "  serve         watch processes begin and end, and answer the host over vsock\n"
     "  dump          write what the agent that serves knows, or else what is there now\n"
-    "  --port N      vsock port to serve on (9733)\n"
+    "  --port N      vsock port to serve on (733)\n"
     "  --no-symbols  leave out the symbols of programs and libraries\n"
     "  --help, --version\n";
 

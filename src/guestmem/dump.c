@@ -5,25 +5,22 @@
 
 #include "base/intern.h"
 #include "base/map.h"
+#include "guestmem/images.h"
+#include "guestmem/jit.h"
 #include "guestmem/modules.h"
 #include "guestmem/pagecache.h"
 #include "guestmem/process.h"
-#include "maps/image.h"
-#include "maps/writer.h"
 
 enum {
 	MOST_SPACES = 100000,
 	MOST_KEPT = 4 << 20, /* mappings of all of them */
-	LARGEST_FILE = 64 << 20,
-	LARGEST_VDSO = 64 << 10,
 };
-/* Bytes of files read for their symbols. */
-#define MOST_FILE_BYTES (512ULL << 20)
 
 /* One program in a process: from an exec to the next, or to its end. */
 struct space {
 	uint32_t tgid;
 	uint64_t root, start, end; /* host ns; start 0: from the begin on; end 0: still there */
+	uint64_t leader;           /* its main thread, as last seen among all; 0: it was not */
 	char comm[16];
 };
 
@@ -214,6 +211,9 @@ static bool refresh(void *context, const struct vp_guest_task *task)
 
 	if (refreshing->all || known)
 		see_task(refreshing->dump, refreshing->kernel, task, 0);
+	space = vp_map_find(&refreshing->dump->space_of, task->tgid);
+	if (space && refreshing->dump->spaces.at[*space].root == task->root)
+		refreshing->dump->spaces.at[*space].leader = task->place;
 	return true;
 }
 
@@ -235,74 +235,55 @@ static void write_kernel(const struct vp_guest_dump *dump, const struct vp_guest
 	vp_guest_modules_write(kernel, writer);
 }
 
-static void write_symbols(const struct vp_buffer *bytes, const char *path,
-			  struct vp_maps_writer *writer)
-{
-	struct vp_image elf = {0};
-	struct vp_error *error = vp_image_read_memory(bytes->bytes, bytes->size, path, &elf);
-
-	if (!error)
-		vp_vec_each (&elf.symbols, symbol)
-			vp_maps_write_symbol(writer, symbol->offset, symbol->size,
-					     vp_image_symbol_name(&elf, symbol));
-	vp_error_free(error);
-	vp_image_deinit(&elf);
-}
-
-/* The symbols of a file whose pages are still in the guest's page cache. */
-static void write_image(const struct vp_guest_kernel *kernel, const struct image *image,
-			const char *path, bool symbols, uint64_t *budget,
-			struct vp_maps_writer *writer)
-{
-	struct vp_buffer bytes = {0};
-	struct vp_guest_file file;
-	struct vp_build_id now;
-
-	vp_maps_write_image(writer, &image->build_id, path);
-	if (!symbols || !image->file || !vp_guest_file_open(kernel, image->file, &file) ||
-	    file.size > *budget || !vp_guest_file_build_id(&file, &now) ||
-	    !vp_build_id_equal(&now, &image->build_id) ||
-	    !vp_guest_file_elf(&file, LARGEST_FILE, &bytes))
-		return;
-	*budget -= file.size;
-	write_symbols(&bytes, path, writer);
-	vp_buffer_deinit(&bytes);
-}
-
-/* One for all processes, and in no file: struct vdso_image begins with its address and size. Its
- * name changed between 6.12 and 7.2. */
-static void write_vdso(const struct vp_guest_kernel *kernel, struct vp_maps_writer *writer)
-{
-	uint64_t older = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso_image);
-	uint64_t newer = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso64_image);
-	uint64_t at = newer ? newer : older;
-	const struct vp_build_id unknown = {0};
-	struct vp_buffer bytes = {0};
-	uint64_t image[2];
-
-	if (!at || !vp_guest_view_read(&kernel->view, at, image, sizeof(image)) || !image[1] ||
-	    image[1] > LARGEST_VDSO)
-		return;
-	char *to = vp_buffer_extend(&bytes, image[1]);
-	if (vp_guest_view_read(&kernel->view, image[0], to, image[1])) {
-		vp_maps_write_image(writer, &unknown, "[vdso]");
-		write_symbols(&bytes, "[vdso]", writer);
-	}
-	vp_buffer_deinit(&bytes);
-}
-
 static void write_images(const struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
 			 bool symbols, struct vp_maps_writer *writer)
 {
-	uint64_t budget = MOST_FILE_BYTES;
+	struct vp_guest_images images;
 
+	vp_guest_images_init(&images, kernel, writer);
 	vp_vec_each (&dump->images, image) {
-		const char *path = vp_intern_text(&dump->paths, image->path);
-		if (path[0] == '/' && path[1] != '/')
-			write_image(kernel, image, path, symbols, &budget, writer);
+		struct vp_guest_image file = {vp_intern_text(&dump->paths, image->path),
+					      image->build_id, image->file};
+		if (file.path[0] != '/' || file.path[1] == '/')
+			continue;
+		if (symbols)
+			vp_guest_images_write(&images, &file);
+		else
+			vp_maps_write_image(writer, &file.build_id, file.path);
 	}
 	if (symbols)
-		write_vdso(kernel, writer);
+		vp_guest_images_finish(&images);
+}
+
+static bool keep_first(void *context, const struct vp_guest_task *task)
+{
+	*(struct vp_guest_task *)context = *task;
+	return false;
+}
+
+/*
+ * Of a process that ended, what it left in the /tmp of process 1: for the last that had the pid.
+ */
+static void write_jit(const struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
+		      struct vp_maps_writer *writer)
+{
+	struct vp_guest_jit *jit = vp_guest_jit_new(kernel, writer);
+	struct vp_guest_task first = {0}, task;
+	bool damaged;
+
+	vp_guest_tasks_each(kernel, keep_first, &first, &damaged);
+	for (size_t i = 0; i < dump->spaces.count; i++) {
+		const struct space *space = &dump->spaces.at[i];
+		const uint32_t *latest = vp_map_find(&dump->space_of, space->tgid);
+		if (!latest || *latest != i)
+			continue;
+		if (space->leader && vp_guest_task_read(kernel, space->leader, &task) &&
+		    task.tgid == space->tgid)
+			vp_guest_jit_write(jit, &task, vp_guest_inner_pid(kernel, &task), i);
+		else if (first.place)
+			vp_guest_jit_write(jit, &first, space->tgid, i);
+	}
+	vp_guest_jit_free(jit);
 }
 
 static void write_spaces(const struct vp_guest_dump *dump, struct vp_maps_writer *writer)
@@ -328,6 +309,8 @@ struct vp_error *vp_guest_dump_write(struct vp_guest_dump *dump,
 	struct vp_maps_writer writer;
 	bool damaged;
 
+	vp_vec_each (&dump->spaces, space)
+		space->leader = 0;
 	vp_guest_tasks_each(kernel, refresh, &refreshing, &damaged);
 	vp_maps_writer_init(&writer, fd);
 	vp_maps_write_machine(&writer, true, "");
@@ -337,6 +320,8 @@ struct vp_error *vp_guest_dump_write(struct vp_guest_dump *dump,
 	write_kernel(dump, kernel, &writer);
 	write_spaces(dump, &writer);
 	write_images(dump, kernel, symbols, &writer);
+	if (symbols)
+		write_jit(dump, kernel, &writer);
 	if (kernel->pack.derived)
 		vp_maps_write_note(&writer,
 				   "the guest's kernel has no BTF: mappings of processes are not "

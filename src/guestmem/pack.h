@@ -5,7 +5,7 @@
  *
  * As text, one line per fact, words separated by one blank (docs/format-pack.md):
  *
- *   vperf-pack 3
+ *   vperf-pack 4
  *   kernel BUILDID RELEASE
  *   kallsyms COUNT SENSE       number of symbols; enum vp_kallsyms_sense
  *   table NAME OFFSET          where its tables are, from _text on
@@ -37,7 +37,10 @@
 	MEMBER(task_group_leader, "task_struct", "group_leader")                                   \
 	MEMBER(task_thread_node, "task_struct", "thread_node")                                     \
 	MEMBER(task_signal, "task_struct", "signal")                                               \
+	MEMBER(task_thread_pid, "task_struct", "thread_pid")                                       \
 	MEMBER(signal_thread_head, "signal_struct", "thread_head")                                 \
+	MEMBER(pid_level, "pid", "level")                                                          \
+	MEMBER(pid_numbers, "pid", "numbers")                                                      \
 	MEMBER(mm_pgd, "mm_struct", "pgd")                                                         \
 	MEMBER(mm_vdso, "mm_struct", "context.vdso")                                               \
 	MEMBER(mm_mmap, "mm_struct", "mmap")                                                       \
@@ -58,15 +61,23 @@
 	MEMBER(dentry_parent, "dentry", "d_parent")                                                \
 	MEMBER(dentry_name, "dentry", "d_name.name")                                               \
 	MEMBER(dentry_len, "dentry", "d_name.len")                                                 \
+	MEMBER(dentry_inode, "dentry", "d_inode")                                                  \
+	MEMBER(dentry_subdirs, "dentry", "d_subdirs")                                              \
+	MEMBER(dentry_child, "dentry", "d_child")                                                  \
+	MEMBER(dentry_children, "dentry", "d_children")                                            \
+	MEMBER(dentry_sib, "dentry", "d_sib")                                                      \
 	MEMBER(mount_parent, "mount", "mnt_parent")                                                \
 	MEMBER(mount_point, "mount", "mnt_mountpoint")                                             \
 	MEMBER(mount_mnt, "mount", "mnt")                                                          \
+	MEMBER(mount_mounts, "mount", "mnt_mounts")                                                \
+	MEMBER(mount_child, "mount", "mnt_child")                                                  \
 	MEMBER(mnt_root, "vfsmount", "mnt_root")                                                   \
 	MEMBER(fs_root_dentry, "fs_struct", "root.dentry")                                         \
 	MEMBER(fs_root_mnt, "fs_struct", "root.mnt")                                               \
 	MEMBER(mapping_xa_head, "address_space", "i_pages.xa_head")                                \
 	MEMBER(mapping_host, "address_space", "host")                                              \
 	MEMBER(inode_size, "inode", "i_size")                                                      \
+	MEMBER(inode_mapping, "inode", "i_mapping")                                                \
 	MEMBER(xa_node_shift, "xa_node", "shift")                                                  \
 	MEMBER(xa_node_slots, "xa_node", "slots")                                                  \
 	MEMBER(module_list, "module", "list")                                                      \

@@ -13,8 +13,9 @@ enum {
 	MOST_NOTES = 8192,
 };
 
-bool vp_guest_file_open(const struct vp_guest_kernel *kernel, uint64_t file,
-			struct vp_guest_file *ret)
+/* `mapping_at`: where the pointer to its struct address_space is. */
+static bool open_mapping(const struct vp_guest_kernel *kernel, uint64_t mapping_at,
+			 struct vp_guest_file *ret)
 {
 	const struct vp_kernel_pack *pack = &kernel->pack;
 	const struct vp_guest_view *view = &kernel->view;
@@ -23,14 +24,27 @@ bool vp_guest_file_open(const struct vp_guest_kernel *kernel, uint64_t file,
 
 	*ret = (struct vp_guest_file){.kernel = kernel};
 	return memmap_at && pack->page_size_of && pack->at.mapping_host != VP_PACK_NONE &&
-	       pack->at.file_mapping != VP_PACK_NONE && pack->at.inode_size != VP_PACK_NONE &&
-	       pack->at.mapping_xa_head != VP_PACK_NONE && pack->at.xa_node_shift != VP_PACK_NONE &&
-	       pack->at.xa_node_slots != VP_PACK_NONE &&
+	       pack->at.inode_size != VP_PACK_NONE && pack->at.mapping_xa_head != VP_PACK_NONE &&
+	       pack->at.xa_node_shift != VP_PACK_NONE && pack->at.xa_node_slots != VP_PACK_NONE &&
 	       vp_guest_view_u64(view, memmap_at, &ret->memmap) &&
-	       vp_guest_view_u64(view, file + pack->at.file_mapping, &mapping) &&
+	       vp_guest_view_u64(view, mapping_at, &mapping) &&
 	       vp_guest_view_u64(view, mapping + pack->at.mapping_xa_head, &ret->pages) &&
 	       vp_guest_view_u64(view, mapping + pack->at.mapping_host, &inode) &&
 	       vp_guest_view_u64(view, inode + pack->at.inode_size, &ret->size);
+}
+
+bool vp_guest_file_open(const struct vp_guest_kernel *kernel, uint64_t file,
+			struct vp_guest_file *ret)
+{
+	return kernel->pack.at.file_mapping != VP_PACK_NONE &&
+	       open_mapping(kernel, file + kernel->pack.at.file_mapping, ret);
+}
+
+bool vp_guest_file_open_inode(const struct vp_guest_kernel *kernel, uint64_t inode,
+			      struct vp_guest_file *ret)
+{
+	return kernel->pack.at.inode_mapping != VP_PACK_NONE &&
+	       open_mapping(kernel, inode + kernel->pack.at.inode_mapping, ret);
 }
 
 /* Entries of an XArray: nodes and siblings are marked by the low bits 10, values by bit 0. */
@@ -129,26 +143,4 @@ bool vp_guest_file_build_id(const struct vp_guest_file *file, struct vp_build_id
 			return true;
 	}
 	return false;
-}
-
-bool vp_guest_file_elf(const struct vp_guest_file *file, size_t limit, struct vp_buffer *bytes)
-{
-	Elf64_Ehdr header;
-	Elf64_Shdr last;
-	uint64_t sections;
-
-	if (file->size > limit || !read_header(file, &header) ||
-	    header.e_shentsize != sizeof(last) || !header.e_shnum ||
-	    __builtin_add_overflow(header.e_shoff, (header.e_shnum - 1) * sizeof(last),
-				   &sections) ||
-	    !vp_guest_file_read(file, sections, &last, sizeof(last)))
-		return false;
-	bytes->size = 0;
-	char *to = vp_buffer_extend(bytes, file->size);
-	for (uint64_t at = 0; at < file->size; at += PAGE) {
-		size_t piece = file->size - at < PAGE ? (size_t)(file->size - at) : PAGE;
-		if (!vp_guest_file_read(file, at, to + at, piece))
-			memset(to + at, 0, piece);
-	}
-	return true;
 }

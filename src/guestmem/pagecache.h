@@ -15,16 +15,13 @@ struct vp_guest_file {
 /* Opens the file of a struct file. */
 bool vp_guest_file_open(const struct vp_guest_kernel *kernel, uint64_t file,
 			struct vp_guest_file *ret) VP_MUST_CHECK;
+/* Opens the file of a struct inode. */
+bool vp_guest_file_open_inode(const struct vp_guest_kernel *kernel, uint64_t inode,
+			      struct vp_guest_file *ret) VP_MUST_CHECK;
 /* Reads from it; false if not all of it is resident. */
 bool vp_guest_file_read(const struct vp_guest_file *file, uint64_t offset, void *bytes,
 			size_t size) VP_MUST_CHECK;
 /* The build-id in its notes. */
 bool vp_guest_file_build_id(const struct vp_guest_file *file, struct vp_build_id *ret);
-/*
- * The whole file into `bytes`, with zeros for pages that are not resident; false if its section
- * headers are among those, or it is larger than `limit`.
- */
-bool vp_guest_file_elf(const struct vp_guest_file *file, size_t limit,
-		       struct vp_buffer *bytes) VP_MUST_CHECK;
 
 #endif

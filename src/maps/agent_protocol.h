@@ -7,7 +7,12 @@
 #ifndef VP_MAPS_AGENT_PROTOCOL_H
 #define VP_MAPS_AGENT_PROTOCOL_H
 
-#define VP_AGENT_PORT 9733 /* of AF_VSOCK */
+/*
+ * Of AF_VSOCK. Only who has CAP_NET_BIND_SERVICE in the guest may listen below 1024: what answers
+ * there is not any program that says it is the agent.
+ */
+#define VP_AGENT_PORT 733
+enum { VP_AGENT_PORTS_OF_ROOT = 1024 };
 #define VP_AGENT_SOCKET "/run/vperf-agent.sock"
 
 #define VP_AGENT_REQUEST "vperf-request 1 dump\n"

@@ -10,6 +10,11 @@
 #include "collect/account.h"
 
 enum { COPY_TRIES = 1000 };
+/*
+ * So long the place of a vCPU that has ended stays its own, ns: who waited for a pCPU meanwhile may
+ * still name it as the one that had it.
+ */
+#define RELEASE_AFTER 10000000000ULL
 
 /* What was handed over of a vCPU so far. */
 struct known {
@@ -31,6 +36,7 @@ struct vp_account_writer {
 	vp_account_taker take;
 	void *context;
 	uint64_t now;
+	bool shares_pids;         /* two VMs are or were of processes of one number */
 	struct known *known;      /* by place */
 	struct vp_map thief_keys; /* index in `thieves` */
 	VP_VEC(struct vp_thief_cost) thieves;
@@ -100,12 +106,23 @@ static void hand_over(struct vp_account_writer *writer, void *record, uint16_t i
 	header->id = id;
 	header->time = writer->now;
 	writer->take(writer->context, header);
+	if (id == VP_ID_vcpu_account) /* of a VM, maybe, that was not known */
+		writer->shares_pids = vp_vms_share_pids(writer->vms);
+}
+
+/* Which VM's the process's thread is. */
+static uint32_t vm_id_of(const struct vp_account_writer *writer, uint32_t pid, uint32_t tid)
+{
+	const struct vp_vm *vm =
+	    writer->shares_pids ? vp_vms_of_thread(writer->vms, pid, tid) : NULL;
+
+	return vm ? vp_vm_id(vm) : pid;
 }
 
 static uint32_t number_of(const struct vp_account_writer *writer,
 			  const struct vp_account_vcpu *vcpu)
 {
-	const struct vp_vm *vm = vp_vms_find(writer->vms, vcpu->pid);
+	const struct vp_vm *vm = vp_vms_find(writer->vms, vm_id_of(writer, vcpu->pid, vcpu->tid));
 
 	if (vcpu->flags & VP_NUMBER_KNOWN || !vm)
 		return vcpu->number;
@@ -161,7 +178,7 @@ static void write_states(struct vp_account_writer *writer, struct known *known,
 						   : writer->now;
 	take_gains(known, vcpu, gains);
 	struct vp_vcpu_account record = {
-	    .pid = vcpu->pid,
+	    .pid = vm_id_of(writer, vcpu->pid, vcpu->tid ? vcpu->tid : before->tid),
 	    .tid = vcpu->tid ? vcpu->tid : before->tid,
 	    .vcpu = number_of(writer, vcpu),
 	    .flags = known->ended ? VP_ENDED : 0,
@@ -218,7 +235,7 @@ static void write_exit(struct vp_account_writer *writer, const struct vp_account
 		       const struct vp_account_exit *before, const struct vp_account_exit *after)
 {
 	struct vp_exit_account record = {
-	    .pid = vcpu->pid,
+	    .pid = vm_id_of(writer, vcpu->pid, vcpu->tid),
 	    .vcpu = number_of(writer, vcpu),
 	    .reason = after->reason,
 	    .vendor = writer->vendor,
@@ -275,7 +292,7 @@ static void write_interrupts(struct vp_account_writer *writer, const struct know
 {
 	for (uint32_t i = 0; i < VP_IRQ_SOURCES; i++) {
 		struct vp_thief record = {
-		    .pid = vcpu->pid,
+		    .pid = vm_id_of(writer, vcpu->pid, vcpu->tid),
 		    .vcpu = number_of(writer, vcpu),
 		    .state = VP_STATE_IRQ,
 		    .kind = i < VP_IRQ_LOCAL_TIMER ? VP_BY_SOFTIRQ : VP_BY_VECTOR,
@@ -342,7 +359,7 @@ static void name_thief(struct vp_account_writer *writer, const struct vp_thief_k
 	struct vp_account_task task;
 
 	if (key->kind == VP_BY_VCPU && vp_account_source_vcpu(writer->source, key->id, &vcpu)) {
-		record->thief_pid = vcpu.pid;
+		record->thief_pid = vm_id_of(writer, vcpu.pid, vcpu.tid);
 		record->number = number_of(writer, &vcpu);
 	} else if (key->kind == VP_BY_TASK &&
 		   vp_account_source_task(writer->source, key->id, &task)) {
@@ -374,7 +391,7 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	if (cost->ns == before->ns || !vp_account_source_vcpu(writer->source, key->vcpu, &vcpu))
 		return;
 	struct vp_thief record = {
-	    .pid = vcpu.pid,
+	    .pid = vm_id_of(writer, vcpu.pid, vcpu.tid),
 	    .vcpu = number_of(writer, &vcpu),
 	    .state = key->state,
 	    .kind = key->kind,
@@ -408,21 +425,26 @@ static void write_old_site(void *context, const void *key, const void *cost)
 	write_site(context, key, cost);
 }
 
+static void write_sites_of(struct vp_account_writer *writer, size_t place)
+{
+	const struct vp_account_vcpu *known = &writer->known[place].counters;
+	const struct vp_account_site *sites = vp_account_source_sites(writer->source, place);
+
+	for (size_t i = 0; writer->known[place].time && i < VP_EXIT_SITES; i++) {
+		struct vp_site_key key = {.ip = sites[i].ip,
+					  .cr3 = sites[i].cr3,
+					  .pid = vm_id_of(writer, known->pid, known->tid),
+					  .reason = sites[i].reason};
+		struct vp_site_cost cost = {sites[i].count, sites[i].ns, sites[i].last};
+		if (cost.count)
+			write_site(writer, &key, &cost);
+	}
+}
+
 static void write_sites(struct vp_account_writer *writer)
 {
-	for (size_t place = 0; place < vp_account_source_places(writer->source); place++) {
-		const struct vp_account_site *sites =
-		    vp_account_source_sites(writer->source, place);
-		for (size_t i = 0; writer->known[place].time && i < VP_EXIT_SITES; i++) {
-			struct vp_site_key key = {.ip = sites[i].ip,
-						  .cr3 = sites[i].cr3,
-						  .pid = writer->known[place].counters.pid,
-						  .reason = sites[i].reason};
-			struct vp_site_cost cost = {sites[i].count, sites[i].ns, sites[i].last};
-			if (cost.count)
-				write_site(writer, &key, &cost);
-		}
-	}
+	for (size_t place = 0; place < vp_account_source_places(writer->source); place++)
+		write_sites_of(writer, place);
 	vp_account_source_old_sites(writer->source, write_old_site, writer);
 }
 
@@ -438,6 +460,38 @@ static void write_losses(struct vp_account_writer *writer)
 	hand_over(writer, &record, VP_ID_account_loss);
 }
 
+/* What was handed over of who took that vCPU's time: the next one's counts begin at 0. */
+static void forget_thieves(struct vp_account_writer *writer, uint32_t place)
+{
+	const struct vp_map *keys = &writer->thief_keys;
+
+	for (size_t i = 0; keys->slots && i <= keys->mask; i++) {
+		struct vp_thief_key key;
+		memcpy(&key, &keys->slots[i].key, sizeof(key));
+		if (keys->slots[i].used && key.vcpu == place)
+			writer->thieves.at[keys->slots[i].value] = (struct vp_thief_cost){0};
+	}
+}
+
+/* All of the vCPUs that have ended was handed over but where their guests exited. */
+static void release_ended(struct vp_account_writer *writer)
+{
+	VP_VEC(uint32_t) ended = {0};
+
+	for (uint32_t place = 0; place < vp_account_source_places(writer->source); place++) {
+		struct known *known = &writer->known[place];
+		if (!known->ended || writer->now < known->counters.end + RELEASE_AFTER)
+			continue;
+		write_sites_of(writer, place);
+		forget_thieves(writer, place);
+		free(known->exits);
+		*known = (struct known){0};
+		vp_vec_push(&ended, place);
+	}
+	vp_account_source_release(writer->source, ended.at, ended.count);
+	vp_vec_deinit(&ended);
+}
+
 void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, bool all)
 {
 	writer->now = now;
@@ -447,6 +501,8 @@ void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, boo
 	if (all)
 		write_sites(writer);
 	write_losses(writer);
+	if (!all) /* the last time */
+		release_ended(writer);
 }
 
 static void keep_state(void *context, struct vp_vcpu_span *record)
@@ -511,6 +567,7 @@ void vp_account_writer_write_states(struct vp_account_writer *writer, bool last)
 	vp_vec_each (&writer->states, state) {
 		if (state->vcpu == VP_VCPU_UNKNOWN)
 			state->vcpu = number_of_thread(writer, state);
+		state->pid = vm_id_of(writer, state->pid, state->tid);
 		writer->take(writer->context, (struct vp_record_header *)state);
 	}
 	writer->states.count = 0;

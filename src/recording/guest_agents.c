@@ -3,10 +3,12 @@
 
 #include <string.h>
 
+#include "collect/agent_client.h"
 #include "collect/clock.h"
 #include "collect/guest_state.h"
 
 struct agent {
+	uint32_t id; /* its VM's number in the recording */
 	uint32_t pid;
 	char *vm;                       /* its name */
 	uint32_t wanted;                /* bits of enum vp_guest_count */
@@ -49,10 +51,10 @@ void vp_guest_agents_free(struct vp_guest_agents *agents)
 	free(agents);
 }
 
-static struct agent *agent_of(const struct vp_guest_agents *agents, uint32_t pid)
+static struct agent *agent_of(const struct vp_guest_agents *agents, uint32_t id)
 {
 	vp_vec_each (&agents->agents, agent)
-		if (agent->pid == pid)
+		if (agent->id == id)
 			return agent;
 	return NULL;
 }
@@ -159,7 +161,7 @@ static void hear(struct vp_guest_agents *agents, struct agent *agent, int timeou
 
 bool vp_guest_agents_asked(const struct vp_guest_agents *agents, const struct vp_vm *vm)
 {
-	return agent_of(agents, vm->pid) != NULL;
+	return agent_of(agents, vp_vm_id(vm)) != NULL;
 }
 
 void vp_guest_agents_ask(struct vp_guest_agents *agents, const struct vp_vm *vm)
@@ -169,7 +171,8 @@ void vp_guest_agents_ask(struct vp_guest_agents *agents, const struct vp_vm *vm)
 	if (vp_guest_agents_asked(agents, vm))
 		return;
 	struct agent *agent = vp_vec_push_slot(&agents->agents);
-	*agent = (struct agent){.pid = vm->pid, .vm = vp_strdup(vm->name), .wanted = wanted};
+	*agent = (struct agent){
+	    .id = vp_vm_id(vm), .pid = vm->pid, .vm = vp_strdup(vm->name), .wanted = wanted};
 	if (!wanted)
 		return;
 	struct vp_error *error =
@@ -198,13 +201,16 @@ void vp_guest_agents_step(struct vp_guest_agents *agents)
 
 char *vp_guest_agents_state(const struct vp_guest_agents *agents, const struct vp_vm *vm)
 {
-	const struct agent *agent = agent_of(agents, vm->pid);
+	const struct agent *agent = agent_of(agents, vp_vm_id(vm));
 
 	if (!agent || (!agent->wanted && !agent->problem))
 		return vp_strdup("");
 	if (agent->state != VP_AGENT_COUNTING || !agent->wanted)
 		return vp_strdup(agent->problem ? agent->problem : "it did not answer");
 	VP_AUTO_FREE char *names = name_events(agent->wanted);
-	return vp_format("ok: it counted %s%s%s", names, agent->problem ? "; " : "",
+	VP_AUTO_FREE char *standing = vp_agent_port_standing(agents->port);
+	bool of_root = vp_agent_port_is_of_root(agents->port);
+	return vp_format("ok: it counted %s%s%s%s%s", names, of_root ? "" : ", ",
+			 of_root ? "" : standing + strlen("ok: "), agent->problem ? "; " : "",
 			 agent->problem ? agent->problem : "");
 }

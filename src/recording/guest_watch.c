@@ -2,6 +2,7 @@
 #include "recording/guest_watch.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +16,8 @@ enum {
 	ANSWER_S = 30, /* seconds that an answer may take while samples are taken */
 	RETRY_S = 3,   /* a guest that was just started has no kernel yet */
 	MOST_TRIES = 40,
+	/* Tries after which it is told that the kernel of a VM that was just started is missing. */
+	TRIES_OF_NEW = 10,
 	DUMP_MS = 60000,
 	/* Processes whose mappings are asked for in a second, and that are remembered. */
 	SEEN_PER_SECOND = 1000,
@@ -26,8 +29,9 @@ enum {
 enum guest_state { GUEST_FINDING, GUEST_READY, GUEST_CHECKING, GUEST_LEAVING, GUEST_LOST };
 
 struct guest {
+	uint32_t vm; /* its number in the recording */
 	uint32_t pid;
-	uint32_t number; /* for its user */
+	uint32_t number; /* for its users */
 	enum guest_state state;
 	struct vp_guest_reader *reader;
 	int text;      /* where the reader writes map text */
@@ -41,11 +45,15 @@ struct guest {
 	uint64_t lost_ns;     /* how long it was lost before it was found again … */
 	char *lost_why;       /* … and why, the last time */
 	unsigned tries;
+	uint64_t added;       /* when looking for its kernel began */
+	unsigned quiet_tries; /* how many may fail before the user is told */
+	bool told_missing;    /* and was told */
 	char *name, *problem;
 };
 
 struct vp_guest_watch {
-	struct vp_guest_user user;
+	VP_VEC(struct vp_guest_user) users;
+	vp_notices *notices;
 	struct vp_guest_lister *lister;
 	char *lister_problem;
 	char *cache, *own_cache; /* folders of kernel packs: the user's, the recording's */
@@ -56,13 +64,12 @@ struct vp_guest_watch {
 	uint64_t second, seen_in_second;
 };
 
-struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_user *user, const char *directory,
-					  bool symbols)
+struct vp_guest_watch *vp_guest_watch_new(vp_notices *notices, const char *directory, bool symbols)
 {
 	struct vp_guest_watch *watch = vp_alloc(sizeof(*watch));
 	struct vp_error *error = vp_guest_lister_new(&watch->lister);
 
-	watch->user = *user;
+	watch->notices = notices;
 	watch->symbols = symbols;
 	watch->cache = vp_pack_cache_folder();
 	watch->own_cache = vp_format("%s/packs", directory);
@@ -71,6 +78,11 @@ struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_user *user, cons
 		watch->lister_problem = vp_strdup(vp_error_message(error));
 	vp_error_free(error);
 	return watch;
+}
+
+void vp_guest_watch_join(struct vp_guest_watch *watch, const struct vp_guest_user *user)
+{
+	vp_vec_push(&watch->users, *user);
 }
 
 static void guest_stop(struct guest *guest)
@@ -98,6 +110,7 @@ void vp_guest_watch_free(struct vp_guest_watch *watch)
 		free(guest->problem);
 	}
 	vp_vec_deinit(&watch->guests);
+	vp_vec_deinit(&watch->users);
 	vp_guest_lister_free(watch->lister);
 	vp_pack_texts_deinit(&watch->packs);
 	vp_map_deinit(&watch->seen);
@@ -107,10 +120,10 @@ void vp_guest_watch_free(struct vp_guest_watch *watch)
 	free(watch);
 }
 
-static struct guest *guest_of(const struct vp_guest_watch *watch, uint32_t pid)
+static struct guest *guest_of(const struct vp_guest_watch *watch, uint32_t vm)
 {
 	vp_vec_each (&watch->guests, guest)
-		if (guest->pid == pid)
+		if (guest->vm == vm)
 			return guest;
 	return NULL;
 }
@@ -126,7 +139,7 @@ static void tell_lost(struct vp_guest_watch *watch, struct guest *guest, const c
 	free(guest->lost_why);
 	guest->lost_why = vp_strdup(why);
 	if (vmm_runs(guest))
-		vp_vec_push(watch->user.notices,
+		vp_vec_push(watch->notices,
 			    vp_format("the memory of VM '%s' is not read for now: %s; looking for "
 				      "its kernel again every %d s",
 				      guest->name, why, RETRY_S));
@@ -138,12 +151,39 @@ static void tell_found_again(struct vp_guest_watch *watch, struct guest *guest)
 
 	guest->lost_ns += passed;
 	guest->lost_at = 0;
-	vp_vec_push(watch->user.notices,
-		    vp_format("the kernel of VM '%s' was found again after %.1f s", guest->name,
-			      (double)passed / SECOND));
+	vp_vec_push(watch->notices, vp_format("the kernel of VM '%s' was found again after %.1f s",
+					      guest->name, (double)passed / SECOND));
 }
 
-/* The guest's samples have no names by its memory from now on. */
+/* Its kernel was not found yet: that is not to be a surprise at the end. */
+static void tell_missing(struct vp_guest_watch *watch, struct guest *guest, const char *why)
+{
+	if (guest->told_missing || guest->tries < guest->quiet_tries || !vmm_runs(guest))
+		return;
+	guest->told_missing = true;
+	vp_vec_push(
+	    watch->notices,
+	    vp_format("the kernel of VM '%s' was not found yet, its memory is not read: %s; "
+		      "looking for it every %d s",
+		      guest->name, why, RETRY_S));
+}
+
+static void tell_found(struct vp_guest_watch *watch, struct guest *guest)
+{
+	uint64_t passed = vp_clock_monotonic() - guest->added;
+
+	guest->told_missing = false;
+	vp_vec_push(watch->notices, vp_format("the kernel of VM '%s' was found after %.1f s",
+					      guest->name, (double)passed / SECOND));
+}
+
+static void forget(struct vp_guest_watch *watch, const struct guest *guest)
+{
+	vp_vec_each (&watch->users, user)
+		user->forget(user->context, guest->pid);
+}
+
+/* Nothing of the guest is known by its memory from now on. */
 static void lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *error)
 {
 	bool was_found = guest->state == GUEST_READY || guest->state == GUEST_CHECKING ||
@@ -151,7 +191,9 @@ static void lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_er
 
 	if (was_found && !guest->lost_at)
 		tell_lost(watch, guest, vp_error_message(error));
-	watch->user.forget(watch->user.context, guest->pid);
+	else if (!was_found && !guest->lost_at)
+		tell_missing(watch, guest, vp_error_message(error));
+	forget(watch, guest);
 	guest_stop(guest);
 	free(guest->problem);
 	guest->problem = vp_strdup(vp_error_message(error));
@@ -193,14 +235,45 @@ static void try_start(struct vp_guest_watch *watch, struct guest *guest)
 		lose(watch, guest, error);
 }
 
+/* The VM's process is gone: its number is another VM's. */
+static void retire(struct vp_guest_watch *watch, struct guest *guest)
+{
+	forget(watch, guest);
+	guest_stop(guest);
+	guest->state = GUEST_LOST;
+	guest->tries = MOST_TRIES;
+}
+
+/* One that no guest has of which more is to come. */
+static uint32_t free_number(const struct vp_guest_watch *watch)
+{
+	struct vp_map used = {0};
+	uint32_t number = 0;
+	bool inserted;
+
+	vp_vec_each (&watch->guests, guest)
+		if (guest->state != GUEST_LOST || vmm_runs(guest))
+			vp_map_insert(&used, guest->number, 0, &inserted);
+	while (vp_map_find(&used, number))
+		number++;
+	vp_map_deinit(&used);
+	return number;
+}
+
 void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
 {
-	if (guest_of(watch, vm->pid))
+	if (guest_of(watch, vp_vm_id(vm)))
 		return;
-	vp_vec_push(&watch->guests, ((struct guest){.pid = vm->pid,
-						    .number = (uint32_t)watch->guests.count,
+	vp_vec_each (&watch->guests, guest)
+		if (guest->pid == vm->pid)
+			retire(watch, guest);
+	vp_vec_push(&watch->guests, ((struct guest){.vm = vp_vm_id(vm),
+						    .pid = vm->pid,
+						    .number = free_number(watch),
 						    .text = -1,
 						    .last_text = -1,
+						    .added = vp_clock_monotonic(),
+						    .quiet_tries = vm->at_start ? 1 : TRIES_OF_NEW,
 						    .name = vp_strdup(vm->name)}));
 	try_start(watch, &watch->guests.at[watch->guests.count - 1]);
 }
@@ -215,17 +288,37 @@ static void keep_pack(struct vp_guest_watch *watch, const struct vp_guest_findin
 		vp_error_free(vp_pack_cache_store(folders[i], &finding->build_id, finding->pack));
 }
 
+/* One user may lack room for the guest where another has it. */
+static struct vp_error *identify(struct vp_guest_watch *watch, const struct guest *guest)
+{
+	size_t failed = 0;
+
+	vp_vec_each (&watch->users, user) {
+		struct vp_error *error =
+		    user->identify(user->context, guest->number, &guest->memory, &guest->finding);
+		if (error && ++failed == watch->users.count)
+			return error;
+		if (error)
+			vp_vec_push(watch->notices,
+				    vp_format("the memory of VM '%s' is not read for %s: %s",
+					      guest->name, user->name, vp_error_message(error)));
+		vp_error_free(error);
+	}
+	return NULL;
+}
+
 static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest *guest,
 				     struct vp_slice answer)
 {
 	VP_TRY(vp_guest_finding_parse(answer, &guest->finding));
 	const char *lacks = guest->finding.lacks;
 	if (!lacks)
-		VP_TRY(watch->user.identify(watch->user.context, guest->number, &guest->memory,
-					    &guest->finding));
+		VP_TRY(identify(watch, guest));
 	keep_pack(watch, &guest->finding);
 	if (guest->lost_at)
 		tell_found_again(watch, guest);
+	else if (guest->told_missing)
+		tell_found(watch, guest);
 	vp_map_deinit(&watch->seen); /* what a reader before this one has read is gone */
 	free(guest->problem);
 	guest->problem =
@@ -236,7 +329,7 @@ static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest 
 /* The guest's memory is not what it was: has what is known so far written, before it is lost. */
 static void leave(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *reason)
 {
-	watch->user.forget(watch->user.context, guest->pid);
+	forget(watch, guest);
 	struct vp_error *error = vp_guest_reader_ask(guest->reader, "dump %d", watch->symbols);
 	if (error) {
 		vp_error_free(error);
@@ -258,6 +351,15 @@ static void keep_last_text(struct guest *guest)
 	guest->text = -1;
 }
 
+static unsigned check_s(const struct vp_guest_watch *watch)
+{
+	unsigned least = UINT_MAX;
+
+	vp_vec_each (&watch->users, user)
+		least = user->check_s < least ? user->check_s : least;
+	return least;
+}
+
 /* An answer has come, or an error instead of it. */
 static struct vp_error *take_answer(struct vp_guest_watch *watch, struct guest *guest,
 				    struct vp_slice answer)
@@ -269,7 +371,7 @@ static struct vp_error *take_answer(struct vp_guest_watch *watch, struct guest *
 		return vp_error_new("%s", guest->problem);
 	}
 	guest->state = GUEST_READY;
-	guest->next = vp_clock_monotonic() + watch->user.check_s * SECOND;
+	guest->next = vp_clock_monotonic() + check_s(watch) * SECOND;
 	return NULL;
 }
 
@@ -298,11 +400,14 @@ void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms)
 	vp_vec_each (&watch->guests, guest)
 		while (guest->state == GUEST_FINDING && vp_clock_monotonic() < end)
 			hear(watch, guest, 20);
+	vp_vec_each (&watch->guests, guest)
+		if (guest->state == GUEST_FINDING)
+			tell_missing(watch, guest, "reading its memory takes long");
 }
 
 bool vp_guest_watch_has_found(const struct vp_guest_watch *watch, const struct vp_vm *vm)
 {
-	const struct guest *guest = guest_of(watch, vm->pid);
+	const struct guest *guest = guest_of(watch, vp_vm_id(vm));
 
 	return guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
 }
@@ -319,20 +424,21 @@ static struct vp_error *refresh_memory(struct vp_guest_watch *watch, struct gues
 	if (!changed)
 		return NULL;
 	VP_TRY(vp_guest_reader_memory(guest->reader, &guest->memory.memory));
-	return guest->finding.lacks || !watch->user.change_memory
-		   ? NULL
-		   : watch->user.change_memory(watch->user.context, guest->number, &guest->memory,
-					       &guest->finding);
+	vp_vec_each (&watch->users, user)
+		if (user->change_memory && !guest->finding.lacks)
+			VP_TRY(user->change_memory(user->context, guest->number, &guest->memory,
+						   &guest->finding));
+	return NULL;
 }
 
 /* Only if tasks were where no slot is known to be: looking at all slots has its price. */
 static struct vp_error *refresh_if_needed(struct vp_guest_watch *watch, struct guest *guest)
 {
-	const struct vp_guest_user *user = &watch->user;
+	uint64_t nowhere = 0;
 
-	if (!user->count_nowhere)
-		return NULL;
-	uint64_t nowhere = user->count_nowhere(user->context, guest->pid, &guest->finding);
+	vp_vec_each (&watch->users, user)
+		if (user->count_nowhere)
+			nowhere += user->count_nowhere(user->context, guest->pid, &guest->finding);
 	if (nowhere == guest->nowhere)
 		return NULL;
 	guest->nowhere = nowhere;
@@ -465,7 +571,7 @@ static struct vp_error *dump(struct guest *guest, bool symbols)
 struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct vp_vm *vm,
 				     const char *path, bool *written)
 {
-	struct guest *guest = guest_of(watch, vm->pid);
+	struct guest *guest = guest_of(watch, vp_vm_id(vm));
 
 	*written = false;
 	/* One answer at a time; that to a check may be that the guest has to be left. */
@@ -491,7 +597,7 @@ struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct 
 struct vp_error *vp_guest_watch_unwind_tables(struct vp_guest_watch *watch, const struct vp_vm *vm,
 					      const char *path, struct vp_error **problem)
 {
-	struct guest *guest = guest_of(watch, vm->pid);
+	struct guest *guest = guest_of(watch, vp_vm_id(vm));
 	struct vp_slice answer;
 	bool done = false;
 
@@ -507,9 +613,21 @@ struct vp_error *vp_guest_watch_unwind_tables(struct vp_guest_watch *watch, cons
 	return *problem || before < 0 ? NULL : copy_text(guest->text, before, path);
 }
 
+static char *outcome_of(const struct vp_guest_watch *watch, const struct guest *guest)
+{
+	char *text = vp_strdup("");
+
+	vp_vec_each (&watch->users, user) {
+		VP_AUTO_FREE char *before = text;
+		VP_AUTO_FREE char *one = user->outcome(user->context, guest->pid, &guest->finding);
+		text = vp_format("%s%s%s", before, before[0] ? ", " : "", one);
+	}
+	return text;
+}
+
 char *vp_guest_watch_state(const struct vp_guest_watch *watch, const struct vp_vm *vm)
 {
-	const struct guest *guest = guest_of(watch, vm->pid);
+	const struct guest *guest = guest_of(watch, vp_vm_id(vm));
 
 	if (!guest)
 		return vp_strdup("");
@@ -521,8 +639,7 @@ char *vp_guest_watch_state(const struct vp_guest_watch *watch, const struct vp_v
 		return vp_strdup(guest->problem);
 	if (guest->state == GUEST_FINDING)
 		return vp_strdup("the guest's kernel was not found before the recording ended");
-	VP_AUTO_FREE char *outcome =
-	    watch->user.outcome(watch->user.context, guest->pid, &guest->finding);
+	VP_AUTO_FREE char *outcome = outcome_of(watch, guest);
 	VP_AUTO_FREE char *lost = guest->lost_why
 				      ? vp_format("; lost for %.1f s: %s",
 						  (double)guest->lost_ns / SECOND, guest->lost_why)

@@ -19,9 +19,10 @@ struct vp_guest_watch;
 /* Who makes use of what is found out. */
 struct vp_guest_user {
 	void *context;
-	vp_notices *notices; /* gets a sentence when what was found is lost, and found again */
+	const char *name; /* in sentences: "samples" */
 	unsigned check_s; /* seconds from one look whether what was found still holds to the next */
-	/* A guest's kernel was found: the VM's number is one that was not used before. */
+	/* A guest's kernel was found: no other VM that runs has the VM's number, and the lowest are
+	 * used first. */
 	struct vp_error *(*identify)(void *context, uint32_t number,
 				     const struct vp_guest_state *state,
 				     const struct vp_guest_finding *finding);
@@ -38,9 +39,13 @@ struct vp_guest_user {
 	char *(*outcome)(void *context, uint32_t pid, const struct vp_guest_finding *finding);
 };
 
-/* `symbols`: map text is to have those of the kernel and of files. */
-struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_user *user, const char *directory,
-					  bool symbols);
+/*
+ * `notices` gets a sentence when a kernel is not found at once, when what was found is lost, and
+ * when it is found after that. `symbols`: map text is to have those of the kernel and of files.
+ */
+struct vp_guest_watch *vp_guest_watch_new(vp_notices *notices, const char *directory, bool symbols);
+/* One more user of all guests: before the first of them is added. */
+void vp_guest_watch_join(struct vp_guest_watch *watch, const struct vp_guest_user *user);
 void vp_guest_watch_free(struct vp_guest_watch *watch);
 /* Begins to look into the VM's guest. */
 void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the sampling programs recorded, on its way to the trace. */
-#include "recording/recorder_private.h"
+#include "recording/instrument_profile_private.h"
 
 #include <string.h>
 
@@ -9,38 +9,33 @@
 /* A longer gap is no late tick: the pCPU was off, or the machine suspended. */
 #define MOST_LATE_NS 5000000000ULL
 
-struct stream *vp_recorder_stream(struct vp_recorder *recorder, uint32_t pcpu)
+struct vp_profile_stream *vp_profile_stream(struct vp_profile_instrument *profile, uint32_t pcpu)
 {
-	while (recorder->streams.count <= pcpu)
-		vp_vec_push(&recorder->streams,
-			    ((struct stream){.tid = UINT32_MAX, .late_from = UINT64_MAX}));
-	return &recorder->streams.at[pcpu];
+	while (profile->streams.count <= pcpu)
+		vp_vec_push(&profile->streams, ((struct vp_profile_stream){
+						   .tid = UINT32_MAX, .late_from = UINT64_MAX}));
+	return &profile->streams.at[pcpu];
 }
 
-static void find_vcpu(struct vp_recorder *recorder, uint64_t key, uint32_t pid, uint32_t number,
-		      uint32_t tid)
+static void find_vcpu(struct vp_profile_instrument *profile, uint64_t key, uint32_t pid,
+		      uint32_t number, uint32_t tid)
 {
-	uint32_t *known = vp_map_find(&recorder->vcpu_tids, key);
+	uint32_t *known = vp_map_find(&profile->vcpu_tids, key);
 	bool inserted;
 
 	if (known && *known == tid)
 		return;
-	struct vp_vm *vm = vp_recorder_vm(recorder, pid);
+	struct vp_vm *vm = vp_session_vm(profile->base.session, pid);
 	if (!vm)
 		return;
-	size_t before = vm->vcpus.count;
-	struct vp_vcpu *vcpu = vp_vm_vcpu(vm, number);
-	recorder->vms_changed |= vcpu->tid != tid;
-	vcpu->tid = tid;
-	if (recorder->about.start && vm->vcpus.count > before && before && vm->at_start)
-		NOTICE(recorder, "VM '%s' gained vCPU %u during the recording", vm->name, number);
-	*vp_map_insert(&recorder->vcpu_tids, key, tid, &inserted) = tid;
+	vp_session_vcpu(profile->base.session, vm, number, tid);
+	*vp_map_insert(&profile->vcpu_tids, key, tid, &inserted) = tid;
 }
 
 /* Where the kernel does not tell the vCPU's number, the thread's name did. */
-static uint16_t number_by_thread(struct vp_recorder *recorder, uint32_t pid, uint32_t tid)
+static uint16_t number_by_thread(struct vp_profile_instrument *profile, uint32_t pid, uint32_t tid)
 {
-	const struct vp_vm *vm = vp_recorder_vm(recorder, pid);
+	const struct vp_vm *vm = vp_session_vm(profile->base.session, pid);
 
 	if (vm)
 		vp_vec_each (&vm->vcpus, vcpu)
@@ -49,35 +44,35 @@ static uint16_t number_by_thread(struct vp_recorder *recorder, uint32_t pid, uin
 	return VP_VCPU_UNKNOWN;
 }
 
-static void see_new_vcpu(struct vp_recorder *recorder, struct stream *stream,
+static void see_new_vcpu(struct vp_profile_instrument *profile, struct vp_profile_stream *stream,
 			 struct vp_vcpu_sample *record)
 {
 	if (record->vcpu == VP_VCPU_UNKNOWN) {
-		record->vcpu = number_by_thread(recorder, record->pid, record->tid);
+		record->vcpu = number_by_thread(profile, record->pid, record->tid);
 		return;
 	}
 	stream->vcpu = record->vcpu;
 	stream->vcpu_tid = record->tid;
 	stream->vcpu_pid = record->pid;
-	find_vcpu(recorder, (uint64_t)record->pid << 32 | record->vcpu, record->pid, record->vcpu,
+	find_vcpu(profile, (uint64_t)record->pid << 32 | record->vcpu, record->pid, record->vcpu,
 		  record->tid);
 }
 
 /* Of any record of a vCPU: they begin alike. */
-static inline void see_vcpu(struct vp_recorder *recorder, struct stream *stream,
+static inline void see_vcpu(struct vp_profile_instrument *profile, struct vp_profile_stream *stream,
 			    struct vp_vcpu_sample *record)
 {
 	if (stream->vcpu_tid != record->tid || stream->vcpu != record->vcpu ||
 	    stream->vcpu_pid != record->pid)
-		see_new_vcpu(recorder, stream, record);
+		see_new_vcpu(profile, stream, record);
 }
 
 /* Blanks out what the guest did, if its VM was not asked for; that the guest ran stays. */
-static void hide_unchosen(struct vp_recorder *recorder, struct vp_guest_sample *record)
+static void hide_unchosen(struct vp_profile_instrument *profile, struct vp_guest_sample *record)
 {
-	const struct vp_vm *vm = vp_recorder_vm(recorder, record->pid);
+	const struct vp_vm *vm = vp_session_vm(profile->base.session, record->pid);
 
-	if (!vm || vp_recorder_is_chosen(recorder, vm))
+	if (!vm || vp_session_is_chosen(profile->base.session, vm))
 		return;
 	record->ip = 0;
 	record->as_root = 0;
@@ -85,23 +80,43 @@ static void hide_unchosen(struct vp_recorder *recorder, struct vp_guest_sample *
 	record->flags = (record->flags & ~(VP_HAS_AS_ROOT | VP_BY_MEMORY)) | VP_HIDDEN;
 }
 
-static void hide_unchosen_regs(struct vp_recorder *recorder, struct vp_guest_regs *record)
+static void hide_unchosen_regs(struct vp_profile_instrument *profile, struct vp_guest_regs *record)
 {
-	const struct vp_vm *vm = vp_recorder_vm(recorder, record->pid);
+	const struct vp_vm *vm = vp_session_vm(profile->base.session, record->pid);
 
-	if (!vm || vp_recorder_is_chosen(recorder, vm))
+	if (!vm || vp_session_is_chosen(profile->base.session, vm))
 		return;
 	record->ip = record->sp = record->bp = record->as_root = 0;
 	record->guest_pid = record->guest_tid = 0;
 	record->flags = VP_HIDDEN;
 }
 
+/* Has a vCPU's record say which VM of its process it is about: they begin alike. */
+static void set_vm(struct vp_session *session, union vp_any_record *record)
+{
+	switch (record->header.id) {
+	case VP_ID_guest_task: /* it does not tell the thread */
+		record->guest_task.pid = vp_session_vm_id(session, record->guest_task.pid, 0);
+		break;
+	case VP_ID_guest_regs:
+	case VP_ID_guest_sample:
+	case VP_ID_vcpu_sample:
+	case VP_ID_vcpu_in:
+	case VP_ID_vcpu_out:
+		record->vcpu_sample.pid =
+		    vp_session_vm_id(session, record->vcpu_sample.pid, record->vcpu_sample.tid);
+		break;
+	}
+}
+
 /* Takes note of what a record says of threads and VMs, and completes it. */
-static void see_record(struct vp_recorder *recorder, struct stream *stream,
+static void see_record(struct vp_profile_instrument *profile, struct vp_profile_stream *stream,
 		       union vp_any_record *record)
 {
 	const struct vp_host_sample *sample = &record->host_sample;
 
+	if (profile->base.session->pids_vary)
+		set_vm(profile->base.session, record);
 	switch (record->header.id) {
 	case VP_ID_task:
 		stream->tid = record->task.tid;
@@ -109,34 +124,34 @@ static void see_record(struct vp_recorder *recorder, struct stream *stream,
 		break;
 	case VP_ID_host_sample:
 		if (sample->mode == VP_MODE_USER)
-			vp_host_maps_see(recorder->host_maps, sample->pid,
+			vp_host_maps_see(profile->base.session->host_maps, sample->pid,
 					 sample->tid == sample->pid ? stream->comm : NULL,
 					 sample->time);
 		break;
 	case VP_ID_guest_task:
-		if (recorder->guest_watch && record->guest_task.flags & VP_IN_USER)
-			vp_guest_watch_see(recorder->guest_watch, &record->guest_task);
+		if (profile->base.session->guest_watch && record->guest_task.flags & VP_IN_USER)
+			vp_guest_watch_see(profile->base.session->guest_watch, &record->guest_task);
 		break;
 	case VP_ID_guest_regs:
-		if (recorder->options.n_vm_names)
-			hide_unchosen_regs(recorder, &record->guest_regs);
+		if (profile->base.session->options.n_vm_names)
+			hide_unchosen_regs(profile, &record->guest_regs);
 		break;
 	case VP_ID_guest_sample:
-		see_vcpu(recorder, stream, &record->vcpu_sample);
-		if (recorder->options.n_vm_names)
-			hide_unchosen(recorder, &record->guest_sample);
+		see_vcpu(profile, stream, &record->vcpu_sample);
+		if (profile->base.session->options.n_vm_names)
+			hide_unchosen(profile, &record->guest_sample);
 		break;
 	case VP_ID_vcpu_sample:
 	case VP_ID_vcpu_in:
 	case VP_ID_vcpu_out:
-		see_vcpu(recorder, stream, &record->vcpu_sample);
+		see_vcpu(profile, stream, &record->vcpu_sample);
 		break;
 	}
 }
 
 /* Records that lie in a row, on their way to the trace. */
 struct stretch {
-	struct vp_recorder *recorder;
+	struct vp_profile_instrument *profile;
 	uint32_t pcpu;
 	char *begin, *end;
 	uint64_t n;
@@ -156,7 +171,8 @@ static void stretch_put(struct stretch *stretch)
 	    .first = ((const struct vp_record_header *)(const void *)stretch->begin)->time,
 	    .last = stretch->last->time,
 	};
-	vp_trace_append_run(stretch->recorder->trace, stretch->pcpu, &run);
+	vp_trace_append_run(stretch->profile->base.session->trace, vp_stream_of_pcpu(stretch->pcpu),
+			    &run);
 	stretch->begin = stretch->end;
 	stretch->n = 0;
 }
@@ -201,10 +217,10 @@ static void stretch_move_names(struct stretch *stretch, uint64_t time)
  * due meanwhile: perf forgets them. What was interrupted had the pCPU all the while, as far as
  * anyone can tell.
  */
-static uint64_t missed_ticks(const struct vp_recorder *recorder, struct stream *stream,
-			     uint64_t time)
+static uint64_t missed_ticks(const struct vp_profile_instrument *profile,
+			     struct vp_profile_stream *stream, uint64_t time)
 {
-	uint64_t period = recorder->trigger.period_ns;
+	uint64_t period = profile->trigger.period_ns;
 	uint64_t missed = (time - stream->late_from) / period + 1;
 
 	stream->late_from += missed * period;
@@ -214,10 +230,10 @@ static uint64_t missed_ticks(const struct vp_recorder *recorder, struct stream *
 /* Adds a record for each tick that the sample was late for; they lie before it. */
 static void put_late_ticks(struct stretch *stretch, const union vp_any_record *sample)
 {
-	struct vp_recorder *recorder = stretch->recorder;
-	struct stream *stream = vp_recorder_stream(recorder, stretch->pcpu);
-	uint64_t period = recorder->trigger.period_ns;
-	uint64_t missed = missed_ticks(recorder, stream, sample->header.time);
+	struct vp_profile_instrument *profile = stretch->profile;
+	struct vp_profile_stream *stream = vp_profile_stream(profile, stretch->pcpu);
+	uint64_t period = profile->trigger.period_ns;
+	uint64_t missed = missed_ticks(profile, stream, sample->header.time);
 	uint64_t first = sample->header.time - missed * period;
 	union vp_any_record late;
 
@@ -225,29 +241,30 @@ static void put_late_ticks(struct stretch *stretch, const union vp_any_record *s
 		return;
 	stretch_move_names(stretch, first);
 	stretch_put(stretch);
-	recorder->samples += missed;
-	recorder->late += missed;
+	profile->samples += missed;
+	profile->late += missed;
 	for (uint64_t time = first; time < sample->header.time; time += period) {
 		memcpy(&late, sample, vp_record_size(sample->header.id));
 		late.header.time = time;
 		late.host_sample.flags |= VP_LATE;
-		vp_trace_append(recorder->trace, stretch->pcpu, &late);
+		vp_trace_append(profile->base.session->trace, vp_stream_of_pcpu(stretch->pcpu),
+				&late);
 	}
 }
 
-void vp_recorder_take(void *context, uint32_t pcpu, char *records, size_t size)
+void vp_profile_take(void *context, uint32_t pcpu, char *records, size_t size)
 {
-	struct vp_recorder *recorder = context;
-	struct stream *stream = vp_recorder_stream(recorder, pcpu);
+	struct vp_profile_instrument *profile = context;
+	struct vp_profile_stream *stream = vp_profile_stream(profile, pcpu);
 	struct stretch stretch = {
-	    .recorder = recorder, .pcpu = pcpu, .begin = records, .end = records};
-	uint64_t tick = recorder->trigger.by_time ? recorder->trigger.period_ns : 0;
+	    .profile = profile, .pcpu = pcpu, .begin = records, .end = records};
+	uint64_t tick = profile->trigger.by_time ? profile->trigger.period_ns : 0;
 
 	for (char *end = records + size; stretch.end < end;) {
 		union vp_any_record *record = (void *)stretch.end;
-		see_record(recorder, stream, record);
+		see_record(profile, stream, record);
 		if (record->header.id <= VP_ID_guest_sample) { /* the first three are samples */
-			recorder->samples++;
+			profile->samples++;
 			if (record->header.time >= stream->late_from)
 				put_late_ticks(&stretch, record);
 			stream->late_from += tick;

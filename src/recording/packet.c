@@ -1,7 +1,58 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "recording/packet.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
 #include <xxhash.h>
+
+#include "base/alloc.h"
+
+static const struct {
+	const char *name, *file;
+	bool per_pcpu; /* the pCPU's number is behind the file's name */
+} classes[VP_STREAM_CLASSES] = {
+    [VP_STREAM_PCPU] = {"pcpus", "cpu", true},
+    [VP_STREAM_ACCOUNT] = {"account", "account", false},
+    [VP_STREAM_STATES] = {"states", "vcpus", false},
+    [VP_STREAM_INTERVALS] = {"intervals", "intervals-cpu", true},
+    [VP_STREAM_TRACE] = {"trace", "trace-cpu", true},
+};
+
+bool vp_stream_class_is_per_pcpu(enum vp_stream_class kind)
+{
+	return classes[kind].per_pcpu;
+}
+
+const char *vp_stream_class_name(enum vp_stream_class kind)
+{
+	return classes[kind].name;
+}
+
+char *vp_stream_file(struct vp_stream_id id)
+{
+	return classes[id.kind].per_pcpu ? vp_format("%s%" PRIu32, classes[id.kind].file, id.pcpu)
+					 : vp_strdup(classes[id.kind].file);
+}
+
+bool vp_stream_of_file(const char *name, struct vp_stream_id *ret)
+{
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++) {
+		size_t size = strlen(classes[kind].file);
+		int end = 0;
+		*ret = (struct vp_stream_id){kind, VP_NO_PCPU};
+		if (strncmp(name, classes[kind].file, size) != 0)
+			continue;
+		if (!classes[kind].per_pcpu && !name[size])
+			return true;
+		if (classes[kind].per_pcpu &&
+		    sscanf(name + size, "%" SCNu32 "%n", &ret->pcpu, &end) == 1 &&
+		    !name[size + (size_t)end])
+			return true;
+	}
+	return false;
+}
 
 uint32_t vp_packet_checksum(const struct vp_packet_header *header, const void *records, size_t size)
 {

@@ -3,14 +3,43 @@
 #ifndef VP_RECORDING_PACKET_H
 #define VP_RECORDING_PACKET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/macros.h"
 #include "schema/schema.h"
 
-/* The stream that is no pCPU's: vcpu_span records, by a name and a number of its own. */
-#define VP_STREAM_STATES UINT32_MAX
-#define VP_STREAM_STATES_NAME "vcpus"
+/* What a stream tells: each class of records has streams of its own, so that each is in order. */
+enum vp_stream_class {
+	VP_STREAM_PCPU,      /* samples and switches of a pCPU; the first one's also the clocks */
+	VP_STREAM_ACCOUNT,   /* the account of the vCPUs' time */
+	VP_STREAM_STATES,    /* the vCPUs' states, one after another: vcpu_span records */
+	VP_STREAM_INTERVALS, /* intervals that ended on a pCPU */
+	VP_STREAM_TRACE,     /* events of a CPU, of classes that are defined for the trace */
+	VP_STREAM_CLASSES
+};
+#define VP_STREAMS(kind) (1U << (kind))
+#define VP_STREAMS_ALL ((1U << VP_STREAM_CLASSES) - 1)
+
+/* A stream of a machine: its class and, if each pCPU has one, whose it is; else VP_NO_PCPU. */
+#define VP_NO_PCPU UINT32_MAX
+struct vp_stream_id {
+	enum vp_stream_class kind;
+	uint32_t pcpu;
+};
+
+static inline struct vp_stream_id vp_stream_of_pcpu(uint32_t pcpu)
+{
+	return (struct vp_stream_id){VP_STREAM_PCPU, pcpu};
+}
+
+bool vp_stream_class_is_per_pcpu(enum vp_stream_class kind);
+/* What `recording` calls the class: "pcpus". */
+const char *vp_stream_class_name(enum vp_stream_class kind);
+/* The stream's file in the machine's directory, "cpu3"; to be freed. Whether a file is one. */
+char *vp_stream_file(struct vp_stream_id id) VP_MUST_CHECK;
+bool vp_stream_of_file(const char *name, struct vp_stream_id *ret);
 
 /* No packet is larger: what a reader must hold in memory per stream. */
 #define VP_PACKET_MAX (256 * 1024)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "recording/recording.h"
 
 /* Locks the directory; one that cannot be locked at all (on some network file systems) is let be.
  */
@@ -30,17 +31,30 @@ static struct vp_error *lock_directory(const char *path, int *lock)
 
 /* What a recording's folders hold; beside a file its next version may be left, half written. */
 #define HALF_WRITTEN "?(?(.+([0-9a-f])).tmp)"
+#define TRACE_FILES "@(metadata|account|vcpus|?(intervals-|trace-)cpu+([0-9]))" HALF_WRITTEN
+#define GUEST_TRACE "guest-*" /* a folder of that name */
 static const struct folder {
 	const char *name;
 	const char *files; /* a pattern of fnmatch(3) */
 } folders[] = {
-    {"host", "@(metadata|vcpus|cpu+([0-9]))" HALF_WRITTEN},
+    {"host", TRACE_FILES},
     {"packs", "+([0-9a-f]).pack" HALF_WRITTEN},
-    {".", "@(recording|vms|cgroups|recipe|host.maps|guest-*.@(maps|orc))" HALF_WRITTEN},
+    {".", "@(recording|vms|cgroups|recipe|host.@(maps|events)|guest-*.@(maps|orc|events)|agent-*."
+	  "maps)" HALF_WRITTEN},
 };
 
-static bool is_folder_of_recording(const char *name)
+static bool is_guest_trace(int directory, const char *name)
 {
+	struct stat status;
+
+	return !fnmatch(GUEST_TRACE, name, 0) &&
+	       !fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) && S_ISDIR(status.st_mode);
+}
+
+static bool is_folder_of_recording(int directory, const char *name)
+{
+	if (is_guest_trace(directory, name))
+		return true;
 	for (size_t i = 0; i < VP_ARRAY_SIZE(folders); i++)
 		if (!strcmp(name, folders[i].name))
 			return true;
@@ -50,7 +64,7 @@ static bool is_folder_of_recording(const char *name)
 /* Whether the file `recording` in the directory says that vperf wrote it. */
 static bool is_recording(int directory)
 {
-	static const char first[] = "vperf-recording 1\n";
+	static const char first[] = VP_RECORDING_MAGIC; /* of whatever format */
 	VP_AUTO_CLOSE int fd =
 	    openat(directory, "recording", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	char bytes[sizeof(first) - 1];
@@ -129,8 +143,30 @@ static struct vp_error *each_file(int directory, const char *path, const struct 
 	file.folder_fd = dirfd(entries);
 	for (struct dirent *entry; !error && (entry = next_entry(entries));) {
 		file.name = entry->d_name;
-		if (strcmp(folder->name, ".") != 0 || !is_folder_of_recording(file.name))
+		if (strcmp(folder->name, ".") != 0 ||
+		    !is_folder_of_recording(file.folder_fd, file.name))
 			error = take(&file);
+	}
+	closedir(entries);
+	return error;
+}
+
+/* The same of the guests' traces; `remove` these folders, too. */
+static struct vp_error *each_guest_file(int directory, const char *path, file_taker take,
+					bool remove)
+{
+	DIR *entries = open_entries(directory, ".");
+	struct vp_error *error = NULL;
+
+	if (!entries)
+		return vp_error_errno(errno, "cannot read directory '%s'", path);
+	for (struct dirent *entry; !error && (entry = next_entry(entries));) {
+		const struct folder folder = {entry->d_name, TRACE_FILES};
+		if (!is_guest_trace(directory, entry->d_name))
+			continue;
+		error = each_file(directory, path, &folder, take);
+		if (!error && remove && unlinkat(directory, entry->d_name, AT_REMOVEDIR))
+			error = vp_error_errno(errno, "cannot remove '%s/%s'", path, entry->d_name);
 	}
 	closedir(entries);
 	return error;
@@ -140,6 +176,8 @@ static struct vp_error *remove_recording(int directory, const char *path)
 {
 	for (size_t i = 0; i < VP_ARRAY_SIZE(folders); i++)
 		VP_TRY(each_file(directory, path, &folders[i], expect_own));
+	VP_TRY(each_guest_file(directory, path, expect_own, false));
+	VP_TRY(each_guest_file(directory, path, remove_own, true));
 	for (size_t i = 0; i < VP_ARRAY_SIZE(folders); i++) {
 		VP_TRY(each_file(directory, path, &folders[i], remove_own));
 		if (strcmp(folders[i].name, ".") != 0 &&

@@ -10,6 +10,8 @@
 #include "base/file.h"
 #include "maps/format.h"
 
+#define VMS_MAGIC "vperf-vms "
+
 enum { TEXT_LIMIT = 16 * 1024 * 1024, VMS_MAX = 65536, VCPUS_MAX = 4096 };
 
 void vp_recording_deinit(struct vp_recording *recording)
@@ -17,13 +19,14 @@ void vp_recording_deinit(struct vp_recording *recording)
 	free(recording->tool);
 	free(recording->hostname);
 	free(recording->kernel);
+	free(recording->instruments);
 	free(recording->trigger);
 	free(recording->command);
 	free(recording->note);
 	*recording = (struct vp_recording){0};
 }
 
-void vp_recording_describe(struct vp_recording *recording, const char *trigger, const char *command)
+void vp_recording_describe(struct vp_recording *recording, const char *command)
 {
 	struct utsname names;
 
@@ -31,9 +34,29 @@ void vp_recording_describe(struct vp_recording *recording, const char *trigger, 
 	recording->tool = vp_strdup(VPERF_VERSION);
 	recording->hostname = vp_strdup(names.nodename);
 	recording->kernel = vp_strdup(names.release);
-	recording->trigger = vp_strdup(trigger);
+	recording->instruments = vp_strdup("");
+	recording->trigger = vp_strdup("");
 	recording->command = vp_strdup(command ? command : "");
 	recording->note = vp_strdup("");
+}
+
+bool vp_recording_has_instrument(const struct vp_recording *recording, const char *name)
+{
+	struct vp_cursor words =
+	    vp_cursor_of(recording->instruments, strlen(recording->instruments));
+
+	for (struct vp_slice word; (word = vp_cursor_word(&words)).size;)
+		if (vp_slice_is(word, name))
+			return true;
+	return false;
+}
+
+void vp_recording_add_instrument(struct vp_recording *recording, const char *name)
+{
+	char *before = recording->instruments;
+
+	recording->instruments = vp_format("%s%s%s", before, before[0] ? " " : "", name);
+	free(before);
 }
 
 char *vp_recording_maps_path(const char *path, const vp_vms *vms, const struct vp_vm *vm)
@@ -41,6 +64,14 @@ char *vp_recording_maps_path(const char *path, const vp_vms *vms, const struct v
 	VP_AUTO_FREE char *part = vm ? vp_vm_part(vms, vm) : vp_strdup("host");
 
 	return vp_format("%s/%s.maps", path, part);
+}
+
+char *vp_recording_agent_path(const char *path, const vp_vms *vms, const struct vp_vm *vm)
+{
+	VP_AUTO_FREE char *part = vp_vm_part(vms, vm);
+
+	/* No VM's own map text has such a name. */
+	return vp_format("%s/agent%s.maps", path, part + strlen("guest"));
 }
 
 char *vp_recording_orc_path(const char *path, const vp_vms *vms, const struct vp_vm *vm)
@@ -62,6 +93,20 @@ bool vp_recording_has_intervals(const char *path)
 	return !access(recipe, F_OK);
 }
 
+bool vp_recording_is_of_intervals(const char *path)
+{
+	struct vp_recording about;
+	struct vp_error *error = vp_recording_read(path, &about);
+
+	if (error) {
+		vp_error_free(error);
+		return vp_recording_has_intervals(path);
+	}
+	bool alone = !strcmp(about.instruments, "intervals");
+	vp_recording_deinit(&about);
+	return alone;
+}
+
 /* One line `KEY VALUE`; newlines inside the value become blanks. */
 static void write_text(struct vp_buffer *out, const char *key, const char *value)
 {
@@ -76,15 +121,25 @@ static void write_number(struct vp_buffer *out, const char *key, uint64_t value)
 	vp_buffer_printf(out, "%s %" PRIu64 "\n", key, value);
 }
 
+static uint64_t sum_of(const uint64_t counts[VP_STREAM_CLASSES])
+{
+	uint64_t sum = 0;
+
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+		sum += counts[kind];
+	return sum;
+}
+
 struct vp_error *vp_recording_write(const char *path, const struct vp_recording *recording)
 {
 	struct vp_buffer out = {0};
 	VP_AUTO_FREE char *file = vp_format("%s/recording", path);
 
-	vp_buffer_string(&out, "vperf-recording 1\n");
+	vp_buffer_string(&out, VP_RECORDING_MAGIC VP_RECORDING_FORMAT "\n");
 	write_text(&out, "tool", recording->tool);
 	write_text(&out, "hostname", recording->hostname);
 	write_text(&out, "kernel", recording->kernel);
+	write_text(&out, "instruments", recording->instruments);
 	write_text(&out, "trigger", recording->trigger);
 	write_text(&out, "command", recording->command);
 	write_text(&out, "note", recording->note);
@@ -94,8 +149,13 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	write_number(&out, "pcpus", recording->pcpus);
 	write_number(&out, "start", recording->start);
 	if (recording->end) {
-		write_number(&out, "records", recording->records);
-		write_number(&out, "lost", recording->lost);
+		write_number(&out, "records", sum_of(recording->records));
+		write_number(&out, "lost", sum_of(recording->lost));
+		for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+			if (recording->records[kind] || recording->lost[kind])
+				vp_buffer_printf(&out, "streams %s %" PRIu64 " %" PRIu64 "\n",
+						 vp_stream_class_name(kind),
+						 recording->records[kind], recording->lost[kind]);
 		write_number(&out, "end", recording->end);
 	}
 	struct vp_error *error = vp_file_publish(file, out.bytes, out.size);
@@ -111,6 +171,18 @@ static void read_text(struct vp_cursor *line, char **ret)
 	*ret = vp_strndup(rest.bytes, rest.size);
 }
 
+static void read_streams(struct vp_cursor *line, struct vp_recording *recording)
+{
+	struct vp_slice name = vp_cursor_word(line);
+	uint64_t records = vp_cursor_decimal(line), lost = vp_cursor_decimal(line);
+
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+		if (vp_slice_is(name, vp_stream_class_name(kind))) {
+			recording->records[kind] = records;
+			recording->lost[kind] = lost;
+		}
+}
+
 /* Takes one line of `recording`; an unknown key is a newer version's and is passed over. */
 static void recording_line(struct vp_cursor *line, void *into)
 {
@@ -119,17 +191,19 @@ static void recording_line(struct vp_cursor *line, void *into)
 	const struct {
 		const char *key;
 		char **value;
-	} texts[] = {{"tool", &recording->tool},       {"hostname", &recording->hostname},
-		     {"kernel", &recording->kernel},   {"trigger", &recording->trigger},
-		     {"command", &recording->command}, {"note", &recording->note}};
+	} texts[] = {{"tool", &recording->tool},
+		     {"hostname", &recording->hostname},
+		     {"kernel", &recording->kernel},
+		     {"trigger", &recording->trigger},
+		     {"instruments", &recording->instruments},
+		     {"command", &recording->command},
+		     {"note", &recording->note}};
 	const struct {
 		const char *key;
 		uint64_t *value;
 	} numbers[] = {{"period_ns", &recording->period_ns},
 		       {"start", &recording->start},
-		       {"end", &recording->end},
-		       {"records", &recording->records},
-		       {"lost", &recording->lost}};
+		       {"end", &recording->end}};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
 		if (vp_slice_is(key, texts[i].key)) {
@@ -139,6 +213,8 @@ static void recording_line(struct vp_cursor *line, void *into)
 	for (size_t i = 0; i < VP_ARRAY_SIZE(numbers); i++)
 		if (vp_slice_is(key, numbers[i].key))
 			*numbers[i].value = vp_cursor_decimal(line);
+	if (vp_slice_is(key, "streams"))
+		read_streams(line, recording);
 	if (vp_slice_is(key, "by_time"))
 		recording->by_time = vp_cursor_decimal(line) != 0;
 	if (vp_slice_is(key, "chains"))
@@ -149,7 +225,24 @@ static void recording_line(struct vp_cursor *line, void *into)
 
 typedef void (*line_taker)(struct vp_cursor *line, void *into);
 
-/* Reads a text file of this directory line by line; the first line must be `magic`. */
+/* The first line of a file is `magic` and the version of its format. */
+static struct vp_error *check_version(const char *file, const char *magic, struct vp_slice line)
+{
+	size_t size = strlen(magic);
+	VP_AUTO_FREE char *version = NULL;
+
+	if (line.size <= size || line.size > size + 20 || memcmp(line.bytes, magic, size) != 0)
+		return vp_error_new("'%s' is not of a recording: line 1 is not '%s%s'", file, magic,
+				    VP_RECORDING_FORMAT);
+	version = vp_strndup(line.bytes + size, line.size - size);
+	return strcmp(version, VP_RECORDING_FORMAT)
+		   ? vp_error_new("'%s' is in format %s of recordings, and this vperf knows format "
+				  "%s: the vperf that made it reads it",
+				  file, version, VP_RECORDING_FORMAT)
+		   : NULL;
+}
+
+/* Reads a text file of this directory line by line; the first begins with `magic`. */
 static struct vp_error *read_lines(const char *file, const char *magic, line_taker take, void *into)
 {
 	struct vp_buffer bytes = {0};
@@ -158,8 +251,10 @@ static struct vp_error *read_lines(const char *file, const char *magic, line_tak
 	struct vp_slice line = {"", 0};
 	size_t number = 1;
 
-	if (!error && (!vp_cursor_line(&text, &line) || !vp_slice_is(line, magic)))
-		error = vp_error_new("'%s' is not of a recording: line 1 is not '%s'", file, magic);
+	if (!error) {
+		vp_cursor_line(&text, &line);
+		error = check_version(file, magic, line);
+	}
 	while (!error && vp_cursor_line(&text, &line)) {
 		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 		number++;
@@ -183,11 +278,12 @@ struct vp_error *vp_recording_read(const char *path, struct vp_recording *ret)
 	VP_AUTO_FREE char *file = vp_format("%s/recording", path);
 
 	*ret = (struct vp_recording){0};
-	struct vp_error *error = read_lines(file, "vperf-recording 1", recording_line, ret);
+	struct vp_error *error = read_lines(file, VP_RECORDING_MAGIC, recording_line, ret);
 	default_text(&ret->tool);
 	default_text(&ret->hostname);
 	default_text(&ret->kernel);
 	default_text(&ret->trigger);
+	default_text(&ret->instruments);
 	default_text(&ret->command);
 	default_text(&ret->note);
 	if (!error && !ret->period_ns)
@@ -199,8 +295,8 @@ struct vp_error *vp_recording_read(const char *path, struct vp_recording *ret)
 
 static void write_vm(struct vp_buffer *out, const struct vp_vm *vm)
 {
-	vp_buffer_printf(out, "vm %u %" PRIu64 " %" PRIu64 " %d %u ", vm->pid, vm->start, vm->end,
-			 vm->at_start, vm->cid);
+	vp_buffer_printf(out, "vm %u %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %u ", vp_vm_id(vm),
+			 vm->pid, vm->started, vm->start, vm->end, vm->at_start, vm->cid);
 	vp_maps_escape(vm->uuid, out);
 	vp_buffer_string(out, " ");
 	vp_maps_escape(vm->name, out);
@@ -223,7 +319,7 @@ struct vp_error *vp_vms_write(const char *path, const vp_vms *vms)
 	struct vp_buffer out = {0};
 	VP_AUTO_FREE char *file = vp_format("%s/vms", path);
 
-	vp_buffer_string(&out, "vperf-vms 1\n");
+	vp_buffer_string(&out, VMS_MAGIC VP_RECORDING_FORMAT "\n");
 	vp_vec_each (vms, vm)
 		write_vm(&out, vm);
 	struct vp_error *error = vp_file_publish(file, out.bytes, out.size);
@@ -243,8 +339,11 @@ static char *unescaped(struct vp_slice word)
 
 static void read_vm(struct vp_cursor *line, vp_vms *vms)
 {
-	struct vp_vm vm = {.pid = (uint32_t)vp_cursor_decimal(line)};
+	struct vp_vm vm = vp_vm_of_id((uint32_t)vp_cursor_decimal(line));
 
+	if (vp_cursor_decimal(line) != vm.pid)
+		line->failed = true;
+	vm.started = vp_cursor_decimal(line);
 	vm.start = vp_cursor_decimal(line);
 	vm.end = vp_cursor_decimal(line);
 	vm.at_start = vp_cursor_decimal(line) != 0;
@@ -289,7 +388,7 @@ static void vms_line(struct vp_cursor *line, void *into)
 struct vp_error *vp_vms_read(const char *path, vp_vms *ret)
 {
 	VP_AUTO_FREE char *file = vp_format("%s/vms", path);
-	struct vp_error *error = read_lines(file, "vperf-vms 1", vms_line, ret);
+	struct vp_error *error = read_lines(file, VMS_MAGIC, vms_line, ret);
 
 	if (error)
 		vp_vms_deinit(ret);

@@ -6,9 +6,10 @@
  *   recording        what was recorded and how (struct vp_recording)
  *   vms              the VMs that were seen (struct vp_vm), their vCPU threads and clocks
  *   recipe           of intervals, what was counted over which (schema/recipe.h)
- *   host/            CTF trace of the host: metadata, and one stream file per pCPU
+ *   host/            CTF trace of the host: metadata, and a file for each stream (packet.h)
  *   host.maps        the host's map text (maps/format.h)
- *   guest-NAME.maps  the guest's map text, as its agent gave it or as its memory told
+ *   guest-NAME.maps  the guest's map text, as its memory told
+ *   agent-NAME.maps  the same as its agent gave it
  *   guest-NAME.orc   with call chains: the unwind tables of the guest's kernel (maps/orc.h)
  *
  * `recording` is written at the start without its `end` line and again at the end with it: a
@@ -17,40 +18,55 @@
 #ifndef VP_RECORDING_RECORDING_H
 #define VP_RECORDING_RECORDING_H
 
+/* The version of all that is in the directory, in the first line of `recording` and `vms`: one more
+ * whenever an older vperf would misread it. Others are refused. */
+#define VP_RECORDING_FORMAT "2"
+#define VP_RECORDING_MAGIC "vperf-recording "
+
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "recording/packet.h"
 #include "schema/vm.h"
 
 struct vp_recording {
 	char *tool; /* version of vperf */
 	char *hostname;
-	char *kernel;           /* release of the host's kernel */
-	char *trigger;          /* the event that takes the samples: "cpu-clock", "cycles", … */
-	char *command;          /* what was run, or "" */
-	char *note;             /* why something is missing, or "" */
-	uint64_t period_ns;     /* wanted time between two samples of a pCPU */
-	bool by_time;           /* the trigger ticks with wall time, idle or not (cpu-clock) */
-	bool chains;            /* call chains were taken */
-	uint32_t pcpus;         /* how many were sampled */
-	uint64_t start, end;    /* host CLOCK_MONOTONIC, ns; end 0: interrupted */
-	uint64_t records, lost; /* as counted by the recorder; 0 if interrupted */
+	char *kernel;        /* release of the host's kernel */
+	char *trigger;       /* what takes the samples ("cpu-clock"), or ends the intervals if
+				there are no samples; or "" */
+	char *instruments;   /* that recorded, by name: "profile account" */
+	char *command;       /* what was run, or "" */
+	char *note;          /* why something is missing, or "" */
+	uint64_t period_ns;  /* wanted time between two samples of a pCPU */
+	bool by_time;        /* the trigger ticks with wall time, idle or not (cpu-clock) */
+	bool chains;         /* call chains were taken */
+	uint32_t pcpus;      /* how many were sampled */
+	uint64_t start, end; /* host CLOCK_MONOTONIC, ns; end 0: interrupted */
+	/* As counted by the recorder, by class of streams; 0 if interrupted. */
+	uint64_t records[VP_STREAM_CLASSES], lost[VP_STREAM_CLASSES];
 };
 
 void vp_recording_deinit(struct vp_recording *recording);
 /* Says that this program records on this machine now. `command` may be NULL. */
-void vp_recording_describe(struct vp_recording *recording, const char *trigger,
-			   const char *command);
+void vp_recording_describe(struct vp_recording *recording, const char *command);
+/* Whether the instrument of that name recorded; one more did. */
+bool vp_recording_has_instrument(const struct vp_recording *recording, const char *name);
+void vp_recording_add_instrument(struct vp_recording *recording, const char *name);
 
 /* The map text of the VM, or of the host if `vm` is NULL; `path` is the recording's directory. */
 char *vp_recording_maps_path(const char *path, const vp_vms *vms, const struct vp_vm *vm);
+/* The map text that the VM's agent gave. */
+char *vp_recording_agent_path(const char *path, const vp_vms *vms, const struct vp_vm *vm);
 /* The unwind tables (maps/orc.h) of the VM's guest kernel. */
 char *vp_recording_orc_path(const char *path, const vp_vms *vms, const struct vp_vm *vm);
 
 /* The recipe of a recording of intervals; others have none. */
 char *vp_recording_recipe_path(const char *path);
 bool vp_recording_has_intervals(const char *path);
+/* Whether there are intervals and nothing else. */
+bool vp_recording_is_of_intervals(const char *path);
 
 struct vp_error *vp_recording_write(const char *path,
 				    const struct vp_recording *recording) VP_MUST_CHECK;

@@ -4,10 +4,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "recording/packet.h"
 
 enum { WINDOW = 2 * VP_PACKET_MAX };
@@ -16,6 +16,7 @@ struct vp_stream_reader {
 	struct vp_stream_cursor cursor; /* first: see vp_stream_next() */
 	char *path;
 	int fd;
+	enum vp_stream_class kind;
 	uint32_t cpu;
 	char *window;     /* a stretch of the file … */
 	uint64_t offset;  /* … from here … */
@@ -23,6 +24,18 @@ struct vp_stream_reader {
 	size_t packet_at; /* in the window: where the next packet begins */
 	struct vp_stream_health health;
 };
+
+/* As its name says; one of another name is read as a pCPU's. */
+static void set_id(struct vp_stream_reader *stream)
+{
+	const char *name = strrchr(stream->path, '/');
+	struct vp_stream_id id;
+
+	if (!vp_stream_of_file(name ? name + 1 : stream->path, &id))
+		return;
+	stream->kind = id.kind;
+	stream->cpu = id.pcpu;
+}
 
 struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret)
 {
@@ -33,6 +46,7 @@ struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret)
 	posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 	struct vp_stream_reader *stream = vp_alloc(sizeof(*stream));
 	stream->path = vp_strdup(path);
+	set_id(stream);
 	stream->fd = fd;
 	stream->window = vp_alloc(WINDOW + sizeof(struct vp_record_header));
 	stream->cursor.at = stream->cursor.end = stream->window;
@@ -143,21 +157,43 @@ static void drop_rest(struct vp_stream_reader *stream)
 	cursor->at = cursor->end;
 }
 
+/* Of the record at hand; 0: it is none. */
+static size_t size_at_hand(const struct vp_stream_reader *stream)
+{
+	size_t left = (size_t)(stream->cursor.end - stream->cursor.at);
+	struct vp_defined_record record;
+	struct vp_record_header header;
+	size_t size;
+
+	if (left < sizeof(header))
+		return 0;
+	memcpy(&header, stream->cursor.at, sizeof(header));
+	size = vp_record_size(header.id);
+	if (header.id >= VP_ID_DEFINED && stream->kind == VP_STREAM_TRACE &&
+	    left >= sizeof(record)) {
+		memcpy(&record, stream->cursor.at, sizeof(record));
+		size = record.size >= sizeof(record) ? record.size : 0;
+	}
+	return size <= left ? size : 0;
+}
+
 const struct vp_record_header *vp_stream_next_slow(struct vp_stream_reader *stream)
 {
-	if (stream->cursor.at < stream->cursor.end)
-		drop_rest(stream);
-	while (packet_next(stream)) {
-		struct vp_record_header header;
-		size_t left = (size_t)(stream->cursor.end - stream->cursor.at);
-		memcpy(&header, stream->cursor.at, sizeof(header));
-		size_t size = vp_record_size(header.id);
-		if (left && size && size <= left)
-			return vp_stream_next(stream);
-		if (left)
+	struct vp_stream_cursor *cursor = &stream->cursor;
+
+	for (;;) {
+		size_t size = cursor->at < cursor->end ? size_at_hand(stream) : 0;
+		if (size) {
+			const struct vp_record_header *record = (const void *)cursor->at;
+			cursor->at += size;
+			cursor->records++;
+			return record;
+		}
+		if (cursor->at < cursor->end)
 			drop_rest(stream);
+		if (!packet_next(stream))
+			return NULL;
 	}
-	return NULL;
 }
 
 void vp_stream_seek_tail(struct vp_stream_reader *stream, uint64_t bytes)
@@ -187,22 +223,21 @@ struct vp_stream_health vp_stream_health(const struct vp_stream_reader *stream)
 	return health;
 }
 
-static int by_cpu(const void *a, const void *b)
+enum vp_stream_class vp_stream_class(const struct vp_stream_reader *stream)
+{
+	return stream->kind;
+}
+
+static int by_class_and_cpu(const void *a, const void *b)
 {
 	const struct vp_stream_reader *const *left = a, *const *right = b;
+
+	if ((*left)->kind != (*right)->kind)
+		return (*left)->kind < (*right)->kind ? -1 : 1;
 	return ((*left)->cpu > (*right)->cpu) - ((*left)->cpu < (*right)->cpu);
 }
 
-static bool is_stream(const char *name, uint32_t *cpu)
-{
-	int end = 0;
-
-	*cpu = VP_STREAM_STATES;
-	return !strcmp(name, VP_STREAM_STATES_NAME) ||
-	       (sscanf(name, "cpu%" SCNu32 "%n", cpu, &end) == 1 && !name[end]);
-}
-
-struct vp_error *vp_trace_open(const char *path, vp_stream_readers *streams)
+struct vp_error *vp_trace_open(const char *path, unsigned classes, vp_stream_readers *streams)
 {
 	DIR *directory = opendir(path);
 	struct vp_error *error = NULL;
@@ -210,22 +245,20 @@ struct vp_error *vp_trace_open(const char *path, vp_stream_readers *streams)
 	if (!directory)
 		return vp_error_errno(errno, "cannot open trace directory '%s'", path);
 	for (struct dirent *entry; !error && (entry = readdir(directory));) {
-		uint32_t cpu;
-		if (!is_stream(entry->d_name, &cpu))
+		struct vp_stream_id id;
+		if (!vp_stream_of_file(entry->d_name, &id) || !(classes & VP_STREAMS(id.kind)))
 			continue;
 		VP_AUTO_FREE char *file = vp_format("%s/%s", path, entry->d_name);
 		struct vp_stream_reader *stream = NULL;
 		error = vp_stream_open(file, &stream);
-		if (!error) {
-			stream->cpu = cpu;
+		if (!error)
 			vp_vec_push(streams, stream);
-		}
 	}
 	closedir(directory);
 	if (error)
 		vp_trace_close(streams);
 	else if (streams->count)
-		qsort(streams->at, streams->count, sizeof(*streams->at), by_cpu);
+		qsort(streams->at, streams->count, sizeof(*streams->at), by_class_and_cpu);
 	return error;
 }
 
@@ -234,4 +267,21 @@ void vp_trace_close(vp_stream_readers *streams)
 	vp_vec_each (streams, stream)
 		vp_stream_free(*stream);
 	vp_vec_deinit(streams);
+}
+
+enum { CLASSES_LIMIT = 64 * 1024 * 1024 };
+
+struct vp_error *vp_trace_classes(const char *path, vp_event_classes *ret)
+{
+	VP_AUTO_FREE char *file = vp_format("%s.events", path);
+	struct vp_buffer text = {0};
+
+	*ret = (vp_event_classes){0};
+	if (access(file, F_OK) && errno == ENOENT)
+		return NULL;
+	struct vp_error *error = vp_file_read(file, CLASSES_LIMIT, &text);
+	if (!error)
+		error = vp_event_classes_parse(file, vp_buffer_text(&text), text.size, ret);
+	vp_buffer_deinit(&text);
+	return error;
 }

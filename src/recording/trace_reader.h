@@ -40,7 +40,8 @@ void vp_stream_free(struct vp_stream_reader *stream);
 const struct vp_record_header *vp_stream_next_slow(struct vp_stream_reader *stream);
 /*
  * The next record, or NULL at the end. It points at `vp_record_type(id)->size` bytes, packed and
- * valid until the next call.
+ * valid until the next call; in a stream of VP_STREAM_TRACE it may be a struct vp_defined_record,
+ * all of whose bytes are there.
  */
 static inline const struct vp_record_header *vp_stream_next(struct vp_stream_reader *stream)
 {
@@ -60,13 +61,19 @@ static inline const struct vp_record_header *vp_stream_next(struct vp_stream_rea
  * stream that wants only its end: what lies before a packet there counts as damage.
  */
 void vp_stream_seek_tail(struct vp_stream_reader *stream, uint64_t bytes);
-/* Of whose stream it is; VP_STREAM_STATES: the vCPUs'. */
+/* The pCPU whose stream it is, or VP_NO_PCPU. */
 uint32_t vp_stream_cpu(const struct vp_stream_reader *stream);
 const char *vp_stream_path(const struct vp_stream_reader *stream);
 struct vp_stream_health vp_stream_health(const struct vp_stream_reader *stream);
 
-/* Opens every stream of the trace in directory `path`, by number of pCPU; the vCPUs' is last. */
-struct vp_error *vp_trace_open(const char *path, vp_stream_readers *streams) VP_MUST_CHECK;
+enum vp_stream_class vp_stream_class(const struct vp_stream_reader *stream);
+
+/* The event classes that the trace in directory `path` defines; none if it has none. */
+struct vp_error *vp_trace_classes(const char *path, vp_event_classes *ret) VP_MUST_CHECK;
+/* Opens the streams of these classes (VP_STREAMS()) of the trace in directory `path`: class after
+ * class, in order of the pCPUs. */
+struct vp_error *vp_trace_open(const char *path, unsigned classes,
+			       vp_stream_readers *streams) VP_MUST_CHECK;
 void vp_trace_close(vp_stream_readers *streams);
 
 #endif

@@ -18,52 +18,65 @@
 enum { LONG_RUN = 8 * 1024, USUAL_PACKET = 2 * LONG_RUN };
 
 struct stream {
-	uint32_t cpu;
+	struct vp_stream_id id;
 	int fd;
 	uint64_t file_size;
 	struct vp_buffer records; /* not written yet */
 	uint64_t n_records;       /* in them */
 	uint64_t first_time, last_time;
 	uint64_t seq;
-	uint64_t lost_before, unwritten, lost_said;
+	uint64_t lost_before, written, unwritten, lost_said;
 };
 
 struct vp_trace_writer {
-	char *path;
+	char *path, *hostname, *machine;
+	int64_t realtime_offset_ns;
 	uint8_t uuid[16];
-	VP_VEC(struct stream *) streams; /* by cpu; NULL where there is none */
-	struct stream *states;           /* NULL: none */
-	uint64_t written;
+	VP_VEC(struct stream *) streams[VP_STREAM_CLASSES]; /* by pCPU; NULL where there is none */
 	int failure;
 };
+
+static struct vp_error *write_metadata(const struct vp_trace_writer *writer,
+				       const vp_event_classes *classes)
+{
+	const struct vp_ctf_trace trace = {.uuid = writer->uuid,
+					   .hostname = writer->hostname,
+					   .machine = writer->machine,
+					   .realtime_offset_ns = writer->realtime_offset_ns,
+					   .classes = classes};
+	VP_AUTO_FREE char *path = vp_format("%s/metadata", writer->path);
+	struct vp_buffer metadata = {0};
+
+	vp_schema_ctf_metadata(&trace, &metadata);
+	struct vp_error *error = vp_file_publish(path, metadata.bytes, metadata.size);
+	vp_buffer_deinit(&metadata);
+	return error;
+}
 
 struct vp_error *vp_trace_writer_create(const char *path, const struct vp_ctf_trace *trace,
 					struct vp_trace_writer **ret)
 {
-	struct vp_buffer metadata = {0};
-	VP_AUTO_FREE char *metadata_path = vp_format("%s/metadata", path);
-
 	if (mkdir(path, 0755) && errno != EEXIST)
 		return vp_error_errno(errno, "cannot create directory '%s'", path);
-	vp_schema_ctf_metadata(trace, &metadata);
-	struct vp_error *error = vp_file_publish(metadata_path, metadata.bytes, metadata.size);
-	vp_buffer_deinit(&metadata);
-	if (error)
-		return error;
-
 	struct vp_trace_writer *writer = vp_alloc(sizeof(*writer));
 	writer->path = vp_strdup(path);
+	writer->hostname = vp_strdup(trace->hostname);
+	writer->machine = vp_strdup(trace->machine);
+	writer->realtime_offset_ns = trace->realtime_offset_ns;
 	memcpy(writer->uuid, trace->uuid, sizeof(writer->uuid));
-	*ret = writer;
-	return NULL;
+	struct vp_error *error = write_metadata(writer, trace->classes);
+	if (error)
+		vp_trace_writer_free(writer);
+	else
+		*ret = writer;
+	return error;
 }
 
-struct vp_error *vp_trace_writer_create_host(const char *directory, const char *hostname,
-					     struct vp_trace_writer **ret)
+static struct vp_error *create_machine(const char *path, const char *machine, const char *hostname,
+				       struct vp_trace_writer **ret)
 {
 	struct vp_clock_reading clock = vp_clock_read();
 	uint8_t uuid[16];
-	VP_AUTO_FREE char *path = vp_format("%s/host", directory);
 
 	if (getrandom(uuid, sizeof(uuid), 0) != sizeof(uuid))
 		return vp_error_errno(errno, "cannot draw a uuid");
@@ -72,10 +85,38 @@ struct vp_error *vp_trace_writer_create_host(const char *directory, const char *
 	struct vp_ctf_trace trace = {
 	    .uuid = uuid,
 	    .hostname = hostname,
-	    .machine = "host",
+	    .machine = machine,
 	    .realtime_offset_ns = (int64_t)(clock.realtime - clock.monotonic),
 	};
 	return vp_trace_writer_create(path, &trace, ret);
+}
+
+struct vp_error *vp_trace_writer_create_host(const char *directory, const char *hostname,
+					     struct vp_trace_writer **ret)
+{
+	VP_AUTO_FREE char *path = vp_format("%s/host", directory);
+
+	return create_machine(path, "host", hostname, ret);
+}
+
+struct vp_error *vp_trace_writer_create_guest(const char *directory, const char *part,
+					      const char *hostname, struct vp_trace_writer **ret)
+{
+	VP_AUTO_FREE char *path = vp_format("%s/%s", directory, part);
+
+	return create_machine(path, "guest", hostname, ret);
+}
+
+struct vp_error *vp_trace_writer_define(struct vp_trace_writer *writer,
+					const vp_event_classes *classes)
+{
+	VP_AUTO_FREE char *path = vp_format("%s.events", writer->path);
+	struct vp_buffer text = {0};
+
+	vp_event_classes_write(classes, &text);
+	struct vp_error *error = vp_file_publish(path, text.bytes, text.size);
+	vp_buffer_deinit(&text);
+	return error ? error : write_metadata(writer, classes);
 }
 
 static void stream_free(struct stream *stream)
@@ -91,21 +132,24 @@ void vp_trace_writer_free(struct vp_trace_writer *writer)
 {
 	if (!writer)
 		return;
-	vp_vec_each (&writer->streams, stream)
-		stream_free(*stream);
-	stream_free(writer->states);
-	vp_vec_deinit(&writer->streams);
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++) {
+		vp_vec_each (&writer->streams[kind], stream)
+			stream_free(*stream);
+		vp_vec_deinit(&writer->streams[kind]);
+	}
 	free(writer->path);
+	free(writer->hostname);
+	free(writer->machine);
 	free(writer);
 }
 
-static struct stream *stream_new(struct vp_trace_writer *writer, uint32_t cpu)
+static struct stream *stream_new(struct vp_trace_writer *writer, struct vp_stream_id id)
 {
-	VP_AUTO_FREE char *path = cpu == VP_STREAM_STATES
-				      ? vp_format("%s/" VP_STREAM_STATES_NAME, writer->path)
-				      : vp_format("%s/cpu%u", writer->path, cpu);
+	VP_AUTO_FREE char *file = vp_stream_file(id);
+	VP_AUTO_FREE char *path = vp_format("%s/%s", writer->path, file);
 	struct stream *stream = vp_alloc(sizeof(*stream));
-	stream->cpu = cpu;
+
+	stream->id = id;
 	stream->fd =
 	    open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND | O_CLOEXEC, 0644);
 	if (stream->fd < 0)
@@ -116,15 +160,16 @@ static struct stream *stream_new(struct vp_trace_writer *writer, uint32_t cpu)
 	return stream;
 }
 
-static struct stream *stream_of(struct vp_trace_writer *writer, uint32_t cpu)
+static struct stream *stream_of(struct vp_trace_writer *writer, struct vp_stream_id id)
 {
-	while (cpu != VP_STREAM_STATES && writer->streams.count <= cpu)
-		vp_vec_push(&writer->streams, NULL);
-	struct stream **place =
-	    cpu == VP_STREAM_STATES ? &writer->states : &writer->streams.at[cpu];
-	if (!*place)
-		*place = stream_new(writer, cpu);
-	return *place;
+	size_t place = vp_stream_class_is_per_pcpu(id.kind) ? id.pcpu : 0;
+
+	while (writer->streams[id.kind].count <= place)
+		vp_vec_push(&writer->streams[id.kind], NULL);
+	struct stream **stream = &writer->streams[id.kind].at[place];
+	if (!*stream)
+		*stream = stream_new(writer, id);
+	return *stream;
 }
 
 static void packet_seal(const struct vp_trace_writer *writer, const struct stream *stream,
@@ -140,7 +185,7 @@ static void packet_seal(const struct vp_trace_writer *writer, const struct strea
 	    .packet_size = bits,
 	    .packet_seq_num = stream->seq,
 	    .events_discarded = stream->lost_before + stream->unwritten,
-	    .cpu_id = stream->cpu,
+	    .cpu_id = stream->id.pcpu,
 	};
 	memcpy(ret->uuid, writer->uuid, sizeof(ret->uuid));
 	ret->checksum = vp_packet_checksum(ret, run->bytes, run->size);
@@ -172,7 +217,7 @@ static void packet_write(struct vp_trace_writer *writer, struct stream *stream,
 		writer->failure = -result;
 		stream->unwritten += run->n;
 	} else {
-		writer->written += run->n;
+		stream->written += run->n;
 		stream->lost_said = header.events_discarded;
 		stream->seq++;
 	}
@@ -208,11 +253,17 @@ static char *gather(struct vp_trace_writer *writer, struct stream *stream, size_
 	return vp_buffer_extend(&stream->records, size);
 }
 
-void vp_trace_append(struct vp_trace_writer *writer, uint32_t cpu, void *record)
+static size_t size_of(const struct vp_record_header *header)
 {
-	struct stream *stream = stream_of(writer, cpu);
+	return header->id < VP_ID_DEFINED ? vp_record_size(header->id)
+					  : ((const struct vp_defined_record *)header)->size;
+}
+
+void vp_trace_append(struct vp_trace_writer *writer, struct vp_stream_id id, void *record)
+{
+	struct stream *stream = stream_of(writer, id);
 	struct vp_record_header *header = record;
-	size_t size = vp_record_size(header->id);
+	size_t size = size_of(header);
 
 	if (header->time < stream->last_time)
 		header->time = stream->last_time;
@@ -226,15 +277,15 @@ static void raise_times(struct vp_run *run, uint64_t least)
 		if (header->time >= least)
 			break;
 		header->time = least;
-		at += vp_record_size(header->id);
+		at += size_of(header);
 	}
 	run->first = least;
 	run->last = run->last > least ? run->last : least;
 }
 
-void vp_trace_append_run(struct vp_trace_writer *writer, uint32_t cpu, struct vp_run *run)
+void vp_trace_append_run(struct vp_trace_writer *writer, struct vp_stream_id id, struct vp_run *run)
 {
-	struct stream *stream = stream_of(writer, cpu);
+	struct stream *stream = stream_of(writer, id);
 
 	if (run->first < stream->last_time)
 		raise_times(run, stream->last_time);
@@ -249,9 +300,9 @@ void vp_trace_append_run(struct vp_trace_writer *writer, uint32_t cpu, struct vp
 	stream->last_time = run->last;
 }
 
-void vp_trace_flush(struct vp_trace_writer *writer, uint32_t cpu, uint64_t lost)
+void vp_trace_flush(struct vp_trace_writer *writer, struct vp_stream_id id, uint64_t lost)
 {
-	struct stream *stream = stream_of(writer, cpu);
+	struct stream *stream = stream_of(writer, id);
 
 	stream->lost_before = lost;
 	if (stream->n_records || stream->lost_said != lost + stream->unwritten ||
@@ -259,18 +310,26 @@ void vp_trace_flush(struct vp_trace_writer *writer, uint32_t cpu, uint64_t lost)
 		write_gathered(writer, stream);
 }
 
-uint64_t vp_trace_written(const struct vp_trace_writer *writer)
+uint64_t vp_trace_written(const struct vp_trace_writer *writer, unsigned classes)
 {
-	return writer->written;
+	uint64_t written = 0;
+
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+		if (classes & VP_STREAMS(kind))
+			vp_vec_each (&writer->streams[kind], stream)
+				written += *stream ? (*stream)->written : 0;
+	return written;
 }
 
-uint64_t vp_trace_unwritten(const struct vp_trace_writer *writer)
+uint64_t vp_trace_unwritten(const struct vp_trace_writer *writer, unsigned classes)
 {
 	uint64_t unwritten = 0;
 
-	vp_vec_each (&writer->streams, stream)
-		unwritten += *stream ? (*stream)->unwritten : 0;
-	return unwritten + (writer->states ? writer->states->unwritten : 0);
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+		if (classes & VP_STREAMS(kind))
+			vp_vec_each (&writer->streams[kind], stream)
+				unwritten += *stream ? (*stream)->unwritten : 0;
+	return unwritten;
 }
 
 int vp_trace_take_failure(struct vp_trace_writer *writer)

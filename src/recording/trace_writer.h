@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Writes one machine's CTF trace: a `metadata` file, one stream file per pCPU, and one of the
- * vCPUs' states if they are told.
+ * Writes one machine's CTF trace: a `metadata` file, and a file for each stream (packet.h).
  *
  * Records gather in memory until they are flushed as one packet by one write, so that a stream
  * always ends at a packet's end, whatever happens to the process. When the disk is full the packet
@@ -24,14 +23,26 @@ struct vp_error *vp_trace_writer_create(const char *path, const struct vp_ctf_tr
 /* The same of the host of the recording in `directory`, which is this machine. */
 struct vp_error *vp_trace_writer_create_host(const char *directory, const char *hostname,
 					     struct vp_trace_writer **ret) VP_MUST_CHECK;
+/* The same of a VM's guest, in `directory`/PART (vp_vm_part()); times are the host's all the same.
+ */
+struct vp_error *vp_trace_writer_create_guest(const char *directory, const char *part,
+					      const char *hostname,
+					      struct vp_trace_writer **ret) VP_MUST_CHECK;
+/*
+ * Says which event classes the trace has beside the schema's: to its metadata, and for vperf to a
+ * file PATH.events beside the trace. Before the first of their records; `classes` is only read.
+ */
+struct vp_error *vp_trace_writer_define(struct vp_trace_writer *writer,
+					const vp_event_classes *classes) VP_MUST_CHECK;
 /* Closes the files; what was not flushed is dropped. */
 void vp_trace_writer_free(struct vp_trace_writer *writer);
 
 /*
  * Adds a record (its header's time is raised to the stream's last time if it is before that). A
- * full packet is flushed by itself. `cpu` is the pCPU whose stream it is, or VP_STREAM_STATES.
+ * full packet is flushed by itself.
  */
-void vp_trace_append(struct vp_trace_writer *writer, uint32_t cpu, void *record);
+/* … of a defined class, too, in streams of VP_STREAM_TRACE. */
+void vp_trace_append(struct vp_trace_writer *writer, struct vp_stream_id id, void *record);
 /*
  * Adds `n` whole records, in order of time from `first` to `last`; times before the stream's last
  * time are raised to it. A long run is written at once, from where it lies; at most VP_RUN_MAX
@@ -44,16 +55,18 @@ struct vp_run {
 	uint64_t first, last;
 };
 #define VP_RUN_MAX (VP_PACKET_MAX - sizeof(struct vp_packet_header))
-void vp_trace_append_run(struct vp_trace_writer *writer, uint32_t cpu, struct vp_run *run);
+void vp_trace_append_run(struct vp_trace_writer *writer, struct vp_stream_id id,
+			 struct vp_run *run);
 /*
- * Writes what has gathered for `cpu`, and `lost`, the records lost before they came here since the
- * recording began. Writes nothing if there is nothing new to say.
+ * Writes what has gathered for the stream, and `lost`, the records lost before they came here since
+ * the recording began. Writes nothing if there is nothing new to say.
  */
-void vp_trace_flush(struct vp_trace_writer *writer, uint32_t cpu, uint64_t lost);
+void vp_trace_flush(struct vp_trace_writer *writer, struct vp_stream_id id, uint64_t lost);
 
-/* Records written, and lost because they could not be written, over all streams. */
-uint64_t vp_trace_written(const struct vp_trace_writer *writer);
-uint64_t vp_trace_unwritten(const struct vp_trace_writer *writer);
+/* Records of the streams of these classes (VP_STREAMS()) that were written, and that are lost
+ * because they could not be. */
+uint64_t vp_trace_written(const struct vp_trace_writer *writer, unsigned classes);
+uint64_t vp_trace_unwritten(const struct vp_trace_writer *writer, unsigned classes);
 /* The errno of the last write that failed, or 0; cleared when asked. */
 int vp_trace_take_failure(struct vp_trace_writer *writer);
 

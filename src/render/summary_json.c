@@ -31,13 +31,18 @@ static void put_map_notes(const struct vp_maps *maps, struct vp_json *json)
 	vp_json_array_end(json);
 }
 
-static void put_machine(const struct vp_naming_machine *machine, const char *key,
-			struct vp_json *json)
+static void put_maps(const char *state, const struct vp_names *names, const char *key,
+		     struct vp_json *json)
 {
+	const struct vp_maps *maps = names ? vp_names_maps(names) : NULL;
+
 	vp_json_object(json, key);
-	vp_json_text(json, "state", machine->state);
-	if (machine->names) {
-		const struct vp_maps *maps = vp_names_maps(machine->names);
+	vp_json_text(json, "state", state);
+	if (maps) {
+		vp_json_text(json, "source",
+			     maps->from_memory ? "memory"
+			     : maps->guest     ? "agent"
+					       : "host");
 		vp_json_count(json, "processes", maps->spaces.count);
 		vp_json_count(json, "kernel_symbols", maps->kernel.count);
 		vp_json_count(json, "images", maps->images.count);
@@ -46,18 +51,28 @@ static void put_machine(const struct vp_naming_machine *machine, const char *key
 	vp_json_object_end(json);
 }
 
-static void put_clock(const struct vp_naming_machine *machine, struct vp_json *json)
+static void put_clock(const struct vp_clock_map *clock, const char *key, struct vp_json *json)
 {
 	static const char *const how[] = {[VP_CLOCK_UNKNOWN] = "unknown",
 					  [VP_CLOCK_BY_DUMP] = "dump",
 					  [VP_CLOCK_SAME] = "host",
 					  [VP_CLOCK_BY_TSC] = "tsc"};
 
-	vp_json_object(json, "clock");
-	vp_json_text(json, "basis", how[machine->clock.basis]);
-	if (machine->clock.basis != VP_CLOCK_UNKNOWN)
-		vp_json_count(json, "error_ns", machine->clock.error_ns);
+	vp_json_object(json, key);
+	vp_json_text(json, "basis", how[clock->basis]);
+	if (clock->basis != VP_CLOCK_UNKNOWN)
+		vp_json_count(json, "error_ns", clock->error_ns);
 	vp_json_object_end(json);
+}
+
+static void put_machine(const struct vp_naming_machine *machine, struct vp_json *json)
+{
+	put_maps(machine->state, machine->names, "maps", json);
+	put_clock(&machine->clock, "clock", json);
+	if (!machine->agent_state)
+		return;
+	put_maps(machine->agent_state, vp_names_second(machine->names), "agent_maps", json);
+	put_clock(&machine->agent_clock, "agent_clock", json);
 }
 
 static void put_vcpus(const struct vp_vm *vm, struct vp_json *json)
@@ -85,10 +100,8 @@ static void put_vm(const struct vp_summary *summary, size_t index, struct vp_jso
 	vp_json_bool(json, "ended_during_recording", vm->end != 0);
 	vp_json_text(json, "agent", vm->agent);
 	vp_json_text(json, "memory", vm->memory);
-	if (index < summary->report.naming.vms.count) {
-		put_machine(&summary->report.naming.vms.at[index], "maps", json);
-		put_clock(&summary->report.naming.vms.at[index], json);
-	}
+	if (index < summary->report.naming.vms.count)
+		put_machine(&summary->report.naming.vms.at[index], json);
 	vp_json_object_end(json);
 }
 
@@ -96,6 +109,7 @@ static void put_intervals(const struct vp_interval_book *book, struct vp_json *j
 {
 	vp_json_object(json, "intervals");
 	vp_json_text(json, "unit", book->recipe.unit_name);
+	vp_json_count(json, "lost", book->lost);
 	vp_json_count(json, "width", book->recipe.width);
 	vp_json_count(json, "count", book->rows.count);
 	vp_json_count(json, "partial", vp_interval_partial(book));
@@ -114,6 +128,7 @@ static void put_about(const struct vp_report *report, struct vp_json *json)
 	vp_json_text(json, "tool", recording->tool);
 	vp_json_text(json, "hostname", recording->hostname);
 	vp_json_text(json, "kernel", recording->kernel);
+	vp_json_text(json, "instruments", recording->instruments);
 	vp_json_text(json, "trigger", recording->trigger);
 	vp_json_bool(json, "by_time", recording->by_time);
 	vp_json_text(json, "command", recording->command);
@@ -146,7 +161,7 @@ void vp_render_summary_json(const struct vp_summary *summary, struct vp_buffer *
 	vp_json_count(&json, "vcpu_spans", summary->vcpu_spans);
 	if (summary->has_intervals)
 		put_intervals(&summary->intervals, &json);
-	put_machine(&report->naming.host, "host_maps", &json);
+	put_maps(report->naming.host.state, report->naming.host.names, "host_maps", &json);
 	vp_json_array(&json, "vms");
 	for (size_t i = 0; i < report->vms.count; i++)
 		put_vm(summary, i, &json);

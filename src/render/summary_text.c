@@ -36,10 +36,12 @@ static void put_head(const struct vp_summary *summary, struct vp_buffer *out)
 	vp_buffer_printf(out, "Recording:   %s (vperf %s)\n", report->path, recording->tool);
 	vp_buffer_printf(out, "Host:        %s, kernel %s, %u pCPUs\n", recording->hostname,
 			 recording->kernel, recording->pcpus);
+	if (vp_recording_has_instrument(recording, "profile"))
+		put_trigger(recording, out);
+	if (vp_recording_has_instrument(recording, "account"))
+		vp_buffer_string(out, "Account:     of the vCPUs' time\n");
 	if (summary->has_intervals)
 		put_plan(&summary->intervals, out);
-	else
-		put_trigger(recording, out);
 	vp_buffer_printf(out, "Duration:    %.3f s%s\n", report->duration,
 			 recording->end ? "" : " (interrupted)");
 	if (recording->command[0])
@@ -47,7 +49,7 @@ static void put_head(const struct vp_summary *summary, struct vp_buffer *out)
 	vp_buffer_printf(out, "Lost:        %" PRIu64 " records\n\n", report->lost);
 }
 
-static void put_clock(const struct vp_naming_machine *machine, struct vp_buffer *out)
+static void put_clock(const struct vp_clock_map *clock, struct vp_buffer *out)
 {
 	static const char *const how[] = {
 	    [VP_CLOCK_UNKNOWN] = "unknown",
@@ -56,18 +58,20 @@ static void put_clock(const struct vp_naming_machine *machine, struct vp_buffer 
 	    [VP_CLOCK_BY_TSC] = "by the time-stamp counters",
 	};
 
-	vp_buffer_printf(out, "    clock: %s", how[machine->clock.basis]);
-	if (machine->clock.basis != VP_CLOCK_UNKNOWN)
-		vp_buffer_printf(out, ", error at most %" PRIu64 " ns", machine->clock.error_ns);
+	vp_buffer_printf(out, "    clock: %s", how[clock->basis]);
+	if (clock->basis != VP_CLOCK_UNKNOWN)
+		vp_buffer_printf(out, ", error at most %" PRIu64 " ns", clock->error_ns);
 	vp_buffer_string(out, "\n");
 }
 
-static void put_machine(const struct vp_naming_machine *machine, struct vp_buffer *out)
+/* `whose`: who wrote it, if that is to be said; `names` may be NULL. */
+static void put_maps(const char *whose, const char *state, const struct vp_names *names,
+		     struct vp_buffer *out)
 {
-	vp_buffer_printf(out, "    map text: %s\n", machine->state);
-	if (!machine->names)
+	vp_buffer_printf(out, "    map text%s: %s\n", whose, state);
+	if (!names)
 		return;
-	const struct vp_maps *maps = vp_names_maps(machine->names);
+	const struct vp_maps *maps = vp_names_maps(names);
 	vp_buffer_printf(out, "    %zu processes, %zu kernel symbols, %zu images\n",
 			 maps->spaces.count, maps->kernel.count, maps->images.count);
 	vp_vec_each (&maps->notes, note) {
@@ -88,12 +92,21 @@ static void put_vm(const struct vp_summary *summary, const struct vp_vm *vm, siz
 			 vm->end ? ", ended during the recording" : "");
 	vp_buffer_printf(out, "    agent: %s\n", vm->agent[0] ? vm->agent : "not asked");
 	vp_buffer_printf(out, "    guest memory: %s\n", vm->memory[0] ? vm->memory : "not read");
-	if (summary->has_intervals || number >= summary->report.naming.vms.count)
+	if (!summary->has_more || number >= summary->report.naming.vms.count)
 		return;
 	const struct vp_naming_machine *machine = &summary->report.naming.vms.at[number];
-	put_machine(machine, out);
-	if (machine->names)
-		put_clock(machine, out);
+	const struct vp_names *names = machine->names;
+	const char *whose = !names                              ? ""
+			    : vp_names_maps(names)->from_memory ? " from its memory"
+								: " of its agent";
+	put_maps(whose, machine->state, names, out);
+	if (names)
+		put_clock(&machine->clock, out);
+	if (!machine->agent_state)
+		return;
+	put_maps(" of its agent", machine->agent_state, vp_names_second(names), out);
+	if (vp_names_second(names))
+		put_clock(&machine->agent_clock, out);
 }
 
 static void put_routes(const struct vp_profile *profile, struct vp_buffer *out)
@@ -121,9 +134,9 @@ void vp_render_summary_text(const struct vp_summary *summary, struct vp_buffer *
 	if (summary->vcpu_spans)
 		vp_buffer_printf(out, "\n%" PRIu64 " states of vCPUs as events\n",
 				 summary->vcpu_spans);
-	if (!summary->has_intervals) {
+	if (summary->has_more) {
 		vp_buffer_string(out, "\nHost:\n");
-		put_machine(&report->naming.host, out);
+		put_maps("", report->naming.host.state, report->naming.host.names, out);
 	}
 	for (size_t i = 0; i < report->vms.count; i++)
 		put_vm(summary, &report->vms.at[i], i, out);

@@ -47,6 +47,11 @@ static void write_prologue(const struct vp_ctf_trace *trace, struct vp_buffer *o
 	    "typealias integer { size = 16; align = 8; signed = false; base = 16; } := x16;\n"
 	    "typealias integer { size = 32; align = 8; signed = false; base = 16; } := x32;\n"
 	    "typealias integer { size = 64; align = 8; signed = false; base = 16; } := x64;\n"
+	    "typealias integer { size = 8; align = 8; signed = false; base = 16; } := x8;\n"
+	    "typealias integer { size = 8; align = 8; signed = true; } := s8;\n"
+	    "typealias integer { size = 16; align = 8; signed = true; } := s16;\n"
+	    "typealias integer { size = 32; align = 8; signed = true; } := s32;\n"
+	    "typealias integer { size = 64; align = 8; signed = true; } := s64;\n"
 	    "typealias integer { size = 8; align = 8; signed = false; encoding = UTF8; } := text;\n"
 	    "\ntrace {\n\tmajor = 1;\n\tminor = 8;\n\tuuid = \"%s\";\n\tbyte_order = le;\n"
 	    "\tpacket.header := struct {\n\t\tu32 magic;\n\t\tu8 uuid[16];\n"
@@ -57,10 +62,13 @@ static void write_prologue(const struct vp_ctf_trace *trace, struct vp_buffer *o
 	quoted(out, trace->machine);
 	vp_buffer_string(out, ";\n\thostname = ");
 	quoted(out, trace->hostname);
+	/* Each machine's clock is its own; what makes their times comparable is that all begin
+	 * with the Epoch. */
 	vp_buffer_printf(out,
 			 ";\n};\n\nclock {\n\tname = \"monotonic\";\n\tuuid = \"%s\";\n"
 			 "\tdescription = \"CLOCK_MONOTONIC of the host\";\n\tfreq = 1000000000;\n"
-			 "\toffset_s = %" PRId64 ";\n\toffset = %" PRId64 ";\n};\n\n",
+			 "\toffset_s = %" PRId64 ";\n\toffset = %" PRId64
+			 ";\n\tabsolute = TRUE;\n};\n\n",
 			 uuid, seconds, rest);
 	vp_buffer_string(
 	    out, "typealias integer { size = 64; align = 8; signed = false; "
@@ -103,4 +111,6 @@ void vp_schema_ctf_metadata(const struct vp_ctf_trace *trace, struct vp_buffer *
 	for (uint32_t id = 0; id <= VP_ID_MAX; id++)
 		if (vp_record_type(id))
 			write_event(vp_record_type(id), out);
+	if (trace->classes)
+		vp_event_classes_ctf(trace->classes, out);
 }

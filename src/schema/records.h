@@ -257,7 +257,7 @@
 	RECORD(21, exit_account, "a vCPU's exits of one reason in an interval")                    \
 	RECORD(22, exit_bucket, "how long a vCPU's exits of one reason took, in an interval")      \
 	RECORD(23, thief, "who had a vCPU's pCPU in an interval while it wanted to run")           \
-	RECORD(24, exit_site, "a place of a guest that exited, over the whole recording")          \
+	RECORD(24, exit_site, "a place of a guest that exited, over all time of a vCPU")           \
 	RECORD(25, account_loss, "what the account missed, since the recording began")             \
 	RECORD(26, vcpu_span, "a stretch of a vCPU's time, all of it in one state")                \
 	RECORD(30, interval, "an interval of a vCPU, task or pCPU ended")                          \

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "schema/event_class.h"
 #include "schema/records.h"
 
 struct vp_field_type {
@@ -70,10 +71,11 @@ struct vp_packet_header {
 } __attribute__((packed));
 
 struct vp_ctf_trace {
-	const uint8_t *uuid; /* 16 bytes; also the clock's */
+	const uint8_t *uuid; /* 16 bytes; also that of the machine's clock */
 	const char *hostname;
-	const char *machine;        /* "host" or "guest" */
-	int64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+	const char *machine;             /* "host" or "guest" */
+	int64_t realtime_offset_ns;      /* CLOCK_REALTIME - CLOCK_MONOTONIC, of the host */
+	const vp_event_classes *classes; /* that are defined for this trace; or NULL */
 };
 
 /* Appends the CTF 1.8 metadata (TSDL) of a trace whose packets hold these records. */

@@ -5,13 +5,46 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/intern.h"
 
-struct vp_vm *vp_vms_find(const vp_vms *vms, uint32_t pid)
+struct vp_vm *vp_vms_find(const vp_vms *vms, uint32_t id)
 {
 	vp_vec_each (vms, vm)
-		if (vm->pid == pid)
+		if (vp_vm_id(vm) == id)
 			return vm;
 	return NULL;
+}
+
+struct vp_vm *vp_vms_latest(const vp_vms *vms, uint32_t pid)
+{
+	for (size_t i = vms->count; i--;)
+		if (vms->at[i].pid == pid)
+			return &vms->at[i];
+	return NULL;
+}
+
+static bool has_thread(const struct vp_vm *vm, uint32_t tid)
+{
+	vp_vec_each (&vm->vcpus, vcpu)
+		if (vcpu->tid == tid)
+			return true;
+	return false;
+}
+
+struct vp_vm *vp_vms_of_thread(const vp_vms *vms, uint32_t pid, uint32_t tid)
+{
+	for (size_t i = vms->count; tid && i--;)
+		if (vms->at[i].pid == pid && has_thread(&vms->at[i], tid))
+			return &vms->at[i];
+	return vp_vms_latest(vms, pid);
+}
+
+bool vp_vms_share_pids(const vp_vms *vms)
+{
+	vp_vec_each (vms, vm)
+		if (vm->nth)
+			return true;
+	return false;
 }
 
 struct vp_vcpu *vp_vm_vcpu(struct vp_vm *vm, uint32_t number)
@@ -68,30 +101,60 @@ void vp_vms_deinit(vp_vms *vms)
 	vp_vec_deinit(vms);
 }
 
+/* A longer name of a file is too long for some file systems, with what is put behind it. */
+enum { PART_SIZE = 200 };
+
+/* No part is called as another's file: "a.maps" of a VM "a". */
+static void spare_file_names(char *part)
+{
+	static const char *const endings[] = {".maps", ".orc", ".events"};
+	size_t size = strlen(part);
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(endings); i++) {
+		size_t ending = strlen(endings[i]);
+		if (size > ending && !strcmp(part + size - ending, endings[i]))
+			part[size - ending] = '_';
+	}
+}
+
 static char *plain_part(const struct vp_vm *vm)
 {
-	char *name = vp_format("guest-%s", vm->name);
+	char *name = vp_format("guest-%.*s", PART_SIZE, vm->name);
 
 	for (char *c = name; *c; c++)
 		if (!isalnum((unsigned char)*c) && !strchr("-_.+", *c))
 			*c = '_';
+	spare_file_names(name);
 	return name;
+}
+
+/* The first of NAME, NAME-PID, NAME-PID-2, … that is no other VM's yet. */
+static char *unique_part(struct vp_intern *taken, const struct vp_vm *vm)
+{
+	char *plain = plain_part(vm), *part = vp_strdup(plain);
+	uint32_t before = (uint32_t)taken->strings.count;
+
+	for (unsigned i = 1; vp_intern_string(taken, part) != before; i++) {
+		free(part);
+		part = i == 1 ? vp_format("%s-%u", plain, vm->pid)
+			      : vp_format("%s-%u-%u", plain, vm->pid, i);
+	}
+	free(plain);
+	return part;
 }
 
 /* Names that differ may be alike as names of files, and when they have been cleaned to be shown. */
 char *vp_vm_part(const vp_vms *vms, const struct vp_vm *vm)
 {
-	char *name = plain_part(vm);
+	struct vp_intern taken = {0};
+	char *part = NULL;
 
 	vp_vec_each (vms, other) {
-		VP_AUTO_FREE char *others = other == vm ? NULL : plain_part(other);
-		if (!others)
+		free(part);
+		part = unique_part(&taken, other);
+		if (other == vm)
 			break;
-		if (!strcmp(others, name)) {
-			char *unique = vp_format("%s-%u", name, vm->pid);
-			free(name);
-			return unique;
-		}
 	}
-	return name;
+	vp_intern_deinit(&taken);
+	return part ? part : plain_part(vm);
 }

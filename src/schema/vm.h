@@ -18,8 +18,14 @@ struct vp_vcpu {
 	uint32_t tsc_frac_bits;
 };
 
+/* PIDs are below this power of two (PID_MAX_LIMIT of 64-bit kernels). */
+enum { VP_PID_BITS = 22, VP_PID_MASK = (1 << VP_PID_BITS) - 1 };
+
 struct vp_vm {
-	uint32_t pid; /* of the VMM's process: the VM's identity in the records */
+	uint32_t pid;     /* of the VMM's process, as of now */
+	uint32_t nth;     /* of the recording's VMs whose process has or had that number, from 0 */
+	uint64_t started; /* when the process did, as /proc/PID/stat has it; 0: not known */
+	uint32_t fd;      /* of KVM's VM in that process, or 0: not known */
 	char *name;
 	char *uuid;          /* or "" */
 	uint32_t cid;        /* of its vsock device, or 0 */
@@ -33,11 +39,32 @@ struct vp_vm {
 
 typedef VP_VEC(struct vp_vm) vp_vms;
 
-struct vp_vm *vp_vms_find(const vp_vms *vms, uint32_t pid);
+/*
+ * The VM's number in the recording, and in the `pid` of its records. It is that of its VMM's
+ * process, unless that is or was another VM's, too.
+ */
+static inline uint32_t vp_vm_id(const struct vp_vm *vm)
+{
+	return vm->pid | vm->nth << VP_PID_BITS;
+}
+/* A VM that is known by its number only; it has no texts yet. */
+static inline struct vp_vm vp_vm_of_id(uint32_t id)
+{
+	return (struct vp_vm){.pid = id & VP_PID_MASK, .nth = id >> VP_PID_BITS};
+}
+/* The VM of that number, or NULL. */
+struct vp_vm *vp_vms_find(const vp_vms *vms, uint32_t id);
+/* The VM that came last of those of that process. */
+struct vp_vm *vp_vms_latest(const vp_vms *vms, uint32_t pid);
+/* Of the VMs of that process the one that the thread is a vCPU of; else the one that came last. */
+struct vp_vm *vp_vms_of_thread(const vp_vms *vms, uint32_t pid, uint32_t tid);
+/* Whether there are several VMs of one process: only then do the two above differ from
+ * vp_vms_find(). */
+bool vp_vms_share_pids(const vp_vms *vms);
 /* The vCPU of that number, added if it is new. */
 struct vp_vcpu *vp_vm_vcpu(struct vp_vm *vm, uint32_t number);
-/* Name of the VM's part of a recording: guest-NAME, or guest-NAME-PID for a second VM of that name.
- */
+/* Name of the VM's part of a recording, its own: guest-NAME, or guest-NAME-PID for a second VM of
+ * that name. */
 char *vp_vm_part(const vp_vms *vms, const struct vp_vm *vm);
 /* Whether the VM has one of the names; with none, every VM has. */
 bool vp_vm_is_named(const struct vp_vm *vm, const char *const *names, size_t n_names);

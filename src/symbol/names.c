@@ -215,6 +215,7 @@ void vp_names_free(struct vp_names *names)
 	vp_intern_deinit(&names->strings);
 	vp_map_deinit(&names->function_of_text);
 	vp_maps_deinit(&names->maps);
+	vp_names_free(names->second);
 	free(names->root);
 	free(names->debug_dir);
 	free(names);
@@ -323,24 +324,26 @@ bool vp_names_process(const struct vp_names *names, uint32_t space, const char *
 		      uint32_t *pid)
 {
 	if (space >= names->spaces.count)
-		return false;
+		return names->second &&
+		       vp_names_process(names->second, vp_names_in_second(names, space), comm, pid);
 	*comm = names->spaces.at[space].comm;
 	*pid = names->maps.spaces.at[space].tgid;
 	return true;
 }
 
-void vp_names_find(struct vp_names *names, uint32_t space, bool kernel, uint64_t addr,
-		   uint64_t host_ns, struct vp_name *name)
+bool vp_names_life(const struct vp_names *names, uint32_t space, uint64_t *start_ns,
+		   uint64_t *end_ns)
 {
-	*name = (struct vp_name){.module_offset = addr};
-	bool known = vp_names_process(names, space, &name->comm, &name->pid);
+	if (space >= names->spaces.count)
+		return false;
+	*start_ns = names->maps.spaces.at[space].start_ns;
+	*end_ns = names->maps.spaces.at[space].end_ns;
+	return true;
+}
 
-	if (kernel) {
-		vp_names_find_kernel(names, addr, name);
-		return;
-	}
-	if (!known)
-		return;
+static void find_in_process(struct vp_names *names, uint32_t space, uint64_t addr, uint64_t host_ns,
+			    struct vp_name *name)
+{
 	uint64_t time = vp_names_machine_time(names, host_ns);
 	const struct vp_names_mapping *mapping =
 	    find_mapping(names, space, addr, time, &name->varies);
@@ -352,4 +355,17 @@ void vp_names_find(struct vp_names *names, uint32_t space, bool kernel, uint64_t
 	}
 	if (!name->function)
 		find_jit(names, space, addr, name);
+}
+
+void vp_names_find(struct vp_names *names, uint32_t space, bool kernel, uint64_t addr,
+		   uint64_t host_ns, struct vp_name *name)
+{
+	*name = (struct vp_name){.module_offset = addr};
+	vp_names_process(names, space, &name->comm, &name->pid);
+	if (kernel)
+		vp_names_find_kernel(names, addr, name);
+	else if (space < names->spaces.count)
+		find_in_process(names, space, addr, host_ns, name);
+	if (!name->function && names->second)
+		vp_names_ask_second(names, space, kernel, addr, host_ns, name);
 }

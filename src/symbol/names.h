@@ -62,6 +62,15 @@ const struct vp_maps *vp_names_maps(const struct vp_names *names);
 void vp_names_set_clock(struct vp_names *names, const struct vp_names_clock *clock);
 
 /*
+ * Has `second`, which is taken over, tell what `names` do not: processes whose root or pid these do
+ * not know, functions of code that these have no name for. Where they contradict each other, it is
+ * not believed. Its clock is set apart.
+ */
+void vp_names_set_second(struct vp_names *names, struct vp_names *second);
+/* NULL: there is none. */
+const struct vp_names *vp_names_second(const struct vp_names *names);
+
+/*
  * The address space with that page table root (CR3 as the hardware holds it) or of that process at
  * that host time; VP_NAMES_NO_SPACE if there is none. A time in no life of that root finds the
  * nearest one within the clock's error and 20 ms.
@@ -71,6 +80,10 @@ uint32_t vp_names_space_by_pid(const struct vp_names *names, uint32_t pid, uint6
 /* Process of an address space; false if `space` is none. */
 bool vp_names_process(const struct vp_names *names, uint32_t space, const char **comm,
 		      uint32_t *pid);
+/* When it began and ended, by the machine's clock, as the map text has it; false for one that only
+ * the second knows. */
+bool vp_names_life(const struct vp_names *names, uint32_t space, uint64_t *start_ns,
+		   uint64_t *end_ns);
 
 /*
  * Names `addr` of the kernel, or of `space` at that time. Strings live as long as `names`. The

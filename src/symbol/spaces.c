@@ -147,10 +147,18 @@ static uint32_t find_life(const struct vp_names *names, const struct vp_names_by
 
 uint32_t vp_names_space_by_root(const struct vp_names *names, uint64_t cr3, uint64_t host_ns)
 {
-	return find_life(names, &names->by_root, root_of_cr3(&names->maps, cr3), host_ns);
+	uint32_t found = find_life(names, &names->by_root, root_of_cr3(&names->maps, cr3), host_ns);
+
+	if (found != VP_NAMES_NO_SPACE || !names->second)
+		return found;
+	return vp_names_from_second(names, vp_names_space_by_root(names->second, cr3, host_ns));
 }
 
 uint32_t vp_names_space_by_pid(const struct vp_names *names, uint32_t pid, uint64_t host_ns)
 {
-	return find_life(names, &names->by_pid, pid, host_ns);
+	uint32_t found = find_life(names, &names->by_pid, pid, host_ns);
+
+	if (found != VP_NAMES_NO_SPACE || !names->second)
+		return found;
+	return vp_names_from_second(names, vp_names_space_by_pid(names->second, pid, host_ns));
 }

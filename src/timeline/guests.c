@@ -10,7 +10,8 @@ static uint32_t vm_add(struct vp_guests *guests, uint32_t pid)
 	    vp_map_insert(&guests->vm_of_pid, pid, (uint32_t)guests->vms->count, &inserted);
 
 	if (inserted) {
-		struct vp_vm vm = {.pid = pid, .name = vp_format("pid-%u", pid)};
+		struct vp_vm vm = vp_vm_of_id(pid);
+		vm.name = vp_format("pid-%u", vm.pid);
 		vm.uuid = vp_strdup("");
 		vm.agent = vp_strdup("");
 		vm.memory = vp_strdup("");
@@ -44,7 +45,7 @@ void vp_guests_init(struct vp_guests *guests, vp_vms *vms, size_t n_streams)
 	for (size_t i = 0; i < n_streams; i++)
 		vp_vec_push(&guests->homes, (struct vp_homes){0});
 	for (uint32_t i = 0; i < vms->count; i++) {
-		*vp_map_insert(&guests->vm_of_pid, vms->at[i].pid, i, &inserted) = i;
+		*vp_map_insert(&guests->vm_of_pid, vp_vm_id(&vms->at[i]), i, &inserted) = i;
 		vp_vec_each (&vms->at[i].vcpus, vcpu)
 			vcpu_add(guests, i, vcpu->number, vcpu->tid);
 	}
@@ -80,9 +81,11 @@ uint32_t vp_guests_vcpu(const struct vp_guests *guests, uint32_t pid, uint32_t t
 
 uint32_t vp_guests_vcpu_add(struct vp_guests *guests, uint32_t pid, uint32_t tid, uint32_t number)
 {
-	uint32_t known = vp_guests_vcpu(guests, pid, tid);
+	uint32_t known = vp_guests_vcpu(guests, pid & VP_PID_MASK, tid);
+	bool same =
+	    known != VP_NONE && vp_vm_id(&guests->vms->at[guests->vcpus.at[known].vm]) == pid;
 
-	return known != VP_NONE ? known : vcpu_add(guests, vm_add(guests, pid), number, tid);
+	return same ? known : vcpu_add(guests, vm_add(guests, pid), number, tid);
 }
 
 void vp_guests_move_away(struct vp_guests *guests, uint32_t vcpu, uint32_t home)
@@ -125,7 +128,7 @@ struct vp_error *vp_guests_discover(const char *trace, vp_vms *vms)
 	vp_stream_readers streams = {0};
 	struct vp_guests guests;
 
-	VP_TRY(vp_trace_open(trace, &streams));
+	VP_TRY(vp_trace_open(trace, VP_STREAMS(VP_STREAM_PCPU), &streams));
 	vp_guests_init(&guests, vms, 0);
 	vp_vec_each (&streams, stream)
 		discover_in(*stream, &guests);

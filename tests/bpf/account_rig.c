@@ -9,9 +9,10 @@
 #include <bpf/bpf.h>
 
 #include "base/alloc.h"
-#include "collect/sampler.h"
+#include "collect/host.h"
 
-enum { ARM_TRAP = 2 };
+/* Thieves to each place, as the loader has it. */
+enum { ARM_TRAP = 2, THIEVES = 15 };
 
 static size_t map_size(const struct bpf_map *map)
 {
@@ -37,7 +38,7 @@ static void size_map(struct bpf_map *map, uint32_t entries)
 
 static void load(struct rig *rig, enum vp_vendor vendor)
 {
-	vp_sampler_quiet();
+	vp_host_quiet_libbpf();
 	rig->programs = account_bpf__open();
 	assert_non_null(rig->programs);
 	rig->programs->rodata->vendor = vendor;
@@ -47,6 +48,8 @@ static void load(struct rig *rig, enum vp_vendor vendor)
 	size_map(rig->programs->maps.exits, rig->places * VP_EXIT_REASONS);
 	size_map(rig->programs->maps.sites, rig->places * VP_EXIT_SITES);
 	size_map(rig->programs->maps.cpus, rig->pcpus);
+	if (rig->places * THIEVES > bpf_map__max_entries(rig->programs->maps.thieves))
+		size_map(rig->programs->maps.thieves, rig->places * THIEVES);
 	assert_int_equal(account_bpf__load(rig->programs), 0);
 	for (uint32_t place = 1; place <= rig->places; place++)
 		assert_int_equal(bpf_map_update_elem(bpf_map__fd(rig->programs->maps.places), NULL,

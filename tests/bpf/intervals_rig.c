@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/macros.h"
 #include "collect/clock.h"
-#include "collect/sampler.h"
+#include "collect/host.h"
 
 static int take_interval(struct rig *rig, const char *bytes, size_t size)
 {
@@ -102,7 +102,7 @@ struct rig *rig_open(const struct rig_options *options)
 {
 	struct rig *rig = vp_alloc(sizeof(*rig));
 
-	vp_sampler_quiet();
+	vp_host_quiet_libbpf();
 	rig->programs = intervals_bpf__open();
 	assert_non_null(rig->programs);
 	plan(rig, options);

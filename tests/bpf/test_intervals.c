@@ -231,7 +231,7 @@ static void test_task(void **state)
 	for (int i = 0; i < 20; i++)
 		vp_sleep(2 * MS);
 	expect_no_error(vp_intervals_end(programs));
-	expect_no_error(vp_intervals_drain(programs, 0));
+	expect_no_error(vp_intervals_drain(programs));
 	assert_int_equal(vp_intervals_lost(programs).intervals, 0);
 	assert_true(found.count >= 2);
 	rig_expect_gapless(&found);

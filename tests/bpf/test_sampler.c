@@ -12,7 +12,9 @@
 #include <bpf/bpf.h>
 
 #include "base/macros.h"
+#include "bpf/guest_current.h"
 #include "bpf/sampler.h"
+#include "collect/host.h"
 #include "collect/rings.h"
 #include "collect/sampler.h"
 #include "collect/trigger.h"
@@ -140,6 +142,40 @@ static void test_full_buffer(void **state)
 	end(&scene);
 }
 
+/* What is known of VM `number`, of four vCPUs. */
+static struct vp_error *identify(struct vp_sampler *sampler, uint32_t number, uint32_t pid)
+{
+	struct vp_guest_state state = {.pid = pid};
+	struct vp_guest_finding finding = {.at_tid = 16, .at_tgid = 20, .at_comm = 32};
+
+	vp_guest_memory_add(&state.memory, 0, 1 << 20, 0x70000000);
+	for (uint32_t vcpu = 0; vcpu < 4; vcpu++)
+		vp_vec_push(&finding.cpus,
+			    ((struct vp_guest_place){vcpu, vcpu, 0x1000 + 8 * vcpu}));
+	struct vp_error *error = vp_sampler_identify(sampler, number, &state, &finding);
+	vp_vec_deinit(&finding.cpus);
+	vp_guest_memory_deinit(&state.memory);
+	return error;
+}
+
+/* 1,000 VMs of four vCPUs; and those that come after others have gone. */
+static void test_thousand_vms(void **state)
+{
+	enum { VMS = 1000, PID = 1 << 23, LATER = 50 };
+	static struct scene scene;
+
+	begin(&scene, 1, 100 * MS, false);
+	for (uint32_t i = 0; i < VMS; i++)
+		expect_no_error(identify(scene.sampler, i, PID + i));
+	for (uint32_t i = 0; i < LATER; i++) {
+		vp_sampler_forget(scene.sampler, PID + i);
+		expect_no_error(identify(scene.sampler, i, PID + VMS + i));
+	}
+	expect_error(identify(scene.sampler, VP_IDENTITY_VMS, PID - 1),
+		     "there is no room for another VM");
+	end(&scene);
+}
+
 /* Records that the programs write into rings themselves, as they do where an interrupt is told. */
 struct ring_scene {
 	struct vp_trigger trigger;
@@ -154,7 +190,7 @@ static void load(struct ring_scene *scene)
 {
 	uint32_t pcpus = (uint32_t)libbpf_num_possible_cpus();
 
-	vp_sampler_quiet();
+	vp_host_quiet_libbpf();
 	scene->programs = sampler_bpf__open();
 	assert_non_null(scene->programs);
 	scene->programs->rodata->seen_by = VP_SEEN_BY_IRQ;
@@ -281,11 +317,9 @@ static void test_chains_in_rings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_own_samples),
-	    cmocka_unit_test(test_full_buffer),
-	    cmocka_unit_test(test_laps),
-	    cmocka_unit_test(test_full_rings),
-	    cmocka_unit_test(test_chains_in_rings),
+	    cmocka_unit_test(test_own_samples),  cmocka_unit_test(test_full_buffer),
+	    cmocka_unit_test(test_thousand_vms), cmocka_unit_test(test_laps),
+	    cmocka_unit_test(test_full_rings),   cmocka_unit_test(test_chains_in_rings),
 	};
 
 	if (!vp_kernel_takes_programs("sampling"))

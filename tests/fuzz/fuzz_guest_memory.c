@@ -2,8 +2,8 @@
 /*
  * A guest's memory that lies. The first byte chooses: a whole snapshot, from its kernel to its map
  * text; a snapshot whose kernel and pack are true, so that the walkers get to the lies at once; the
- * same, with places that have to be worked out; or a piece of memory alone, as symbol tables, BTF
- * or a kernel pack.
+ * same, with places that have to be worked out; or a piece of memory alone, as symbol tables, BTF,
+ * a kernel pack or a perf map.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -14,6 +14,7 @@
 #include "../unit/guest_builder.h"
 #include "guestmem/derive.h"
 #include "guestmem/dump.h"
+#include "guestmem/jit.h"
 #include "guestmem/process.h"
 #include "guestmem/tasks.h"
 
@@ -90,8 +91,24 @@ static bool count(void *context, const struct vp_kallsyms_symbol *symbol)
 	return true;
 }
 
+/* Every line of a perf map that is one must be whole and inside. */
+static void try_perf_map(const uint8_t *bytes, size_t size)
+{
+	struct vp_cursor cursor = vp_cursor_of(bytes, size);
+	struct vp_jit_symbol symbol;
+	struct vp_slice line;
+
+	while (vp_cursor_line(&cursor, &line))
+		if (vp_jit_line_parse(line, &symbol) &&
+		    (!symbol.addr || !symbol.size || symbol.addr + symbol.size < symbol.addr ||
+		     symbol.name.bytes < line.bytes ||
+		     symbol.name.bytes + symbol.name.size > line.bytes + line.size))
+			abort();
+}
+
 static void try_pieces(const uint8_t *bytes, size_t size)
 {
+	try_perf_map(bytes, size);
 	struct vp_kallsyms tables;
 	struct vp_guest_btf btf;
 	struct vp_kernel_pack pack;

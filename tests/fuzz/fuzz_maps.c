@@ -57,6 +57,18 @@ static void look_up_all(struct vp_names *names)
 	}
 }
 
+/* The same text once more, with another clock: it both agrees and contradicts. */
+static void add_second(struct vp_names *names, const char *path,
+		       const struct vp_names_options *options)
+{
+	struct vp_names *second;
+	struct vp_error *error = vp_names_load(path, options, &second);
+
+	if (error)
+		abort();
+	vp_names_set_second(names, second);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	static const struct vp_names_options options = {.no_files = true};
@@ -75,6 +87,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		look_up_all(names);
 		vp_names_set_clock(names, &clock);
 		look_up_all(names);
+		add_second(names, path, &options);
+		look_up_all(names);
+		for (uint32_t i = 0; i < 4; i++) /* and spaces that only the second has */
+			look_up(names, (uint32_t)vp_names_maps(names)->spaces.count + i, 0x400, 5);
 		vp_names_free(names);
 	}
 	vp_error_free(error);

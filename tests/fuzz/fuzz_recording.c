@@ -20,10 +20,14 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static const char good_recording[] =
-    "vperf-recording 1\ntrigger cycles\nperiod_ns 1000000\nby_time 0\n"
+    "vperf-recording 2\ntrigger cycles\nperiod_ns 1000000\nby_time 0\n"
     "pcpus 2\nstart 1\nrecords 3\nlost 0\nend 100000000\n";
-static const char good_vms[] = "vperf-vms 1\nvm 1000 1 0 1 3 - one\nvcpu 0 1001\nvcpu 1 1002\n"
-			       "vm 2000 1 90000000 0 4 - two\nvcpu 0 2001\ntsc 10 0 0\n";
+static const char good_vms[] =
+    "vperf-vms 2\nvm 1000 1000 7 1 0 1 3 - one\nvcpu 0 1001\nvcpu 1 1002\n"
+    "vm 4196304 2000 8 1 90000000 0 4 - two\nvcpu 0 2001\ntsc 10 0 0\n";
+
+/* What a stream of one class has is the others' in vain: all are to stand it. */
+static const char *const streams[] = {"host/cpu0", "host/account", "host/vcpus"};
 
 static void put_file(const char *directory, const char *name, const void *bytes, size_t size)
 {
@@ -46,7 +50,8 @@ static void put_packet(const char *directory, const uint8_t *records, size_t siz
 	vp_buffer_append(&packet, records, size);
 	header.checksum = vp_packet_checksum(&header, records, size);
 	memcpy(packet.bytes, &header, sizeof(header));
-	put_file(directory, "host/cpu0", packet.bytes, packet.size);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(streams); i++)
+		put_file(directory, streams[i], packet.bytes, packet.size);
 	vp_buffer_deinit(&packet);
 }
 
@@ -209,11 +214,11 @@ static void put_all(const char *directory, const uint8_t *bytes, size_t size)
 	put_file(directory, "vms", good_vms, sizeof(good_vms) - 1);
 	put_file(directory, "cgroups", "7 /a\n", 5);
 	put_good_stream(directory);
-	if (which == 0)
-		put_file(directory, "host/cpu0", bytes + 1, size - 1);
-	else if (which == 1)
+	for (size_t i = 0; which == 0 && i < VP_ARRAY_SIZE(streams); i++)
+		put_file(directory, streams[i], bytes + 1, size - 1);
+	if (which == 1)
 		put_packet(directory, bytes + 1, size - 1);
-	else
+	else if (which > 1)
 		put_file(directory,
 			 which == 2   ? "vms"
 			 : which == 3 ? "recording"

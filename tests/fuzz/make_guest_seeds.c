@@ -2,7 +2,7 @@
 /* Writes seeds for fuzz_guest_memory into the folder that is named. */
 #include <stdio.h>
 
-#include "../unit/guest_builder.h"
+#include "../unit/guest_files.h"
 
 static struct guest_builder guest;
 
@@ -19,6 +19,7 @@ static void write_seed(const char *folder, const char *name, char kind, const vo
 int main(int argc, char **argv)
 {
 	static const char *const names[] = {"old", "new", "place"};
+	static const char perf_map[] = "7f0000001000 40 Interp:main\n0x7f0000001040 0x20 a b\n";
 
 	if (argc != 2)
 		return 2;
@@ -45,6 +46,16 @@ int main(int argc, char **argv)
 	built_process(&guest, 300, built_mm(&guest), "prog");
 	write_seed(argv[1], "tasks", 3, guest.low, guest.free);
 	write_seed(argv[1], "btf", 2, guest.image + AT_BTF, guest.btf_size);
+	/* A folder with perf maps, as the kernel of a process that has one sees it. */
+	built_kernel(&guest, BUILT_NEW);
+	struct root root = built_root(&guest);
+	uint64_t prog = built_file(&guest, built_dentry(&guest, root.dentry, "prog"), root.mnt);
+	uint64_t tmp = built_dentry(&guest, root.dentry, "tmp");
+	built_put64(&guest, tmp + guest.pack.at.dentry_inode, 1);
+	built_text_file(&guest, tmp, "perf-7.map", perf_map, false);
+	built_program(&guest, &root, 7, prog);
+	write_seed(argv[1], "folders", 1, guest.low, guest.free);
+	write_seed(argv[1], "perf-map", 2, perf_map, sizeof(perf_map) - 1);
 	struct vp_buffer text = {0};
 	guest.pack.build_id = vp_build_id_of("0123456789", 10);
 	guest.pack.kallsyms.sense = VP_KALLSYMS_PERCPU;

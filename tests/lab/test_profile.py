@@ -311,6 +311,8 @@ guest g1 vcpus=1 memory=256 agent=yes append="nokaslr"
 file g1 tests/lab/contained /bin/contained
 {start("g1", "jit")}
 command vperf record --no-guest-memory --vm g1 -o /out/jit -- lab-guest busy g1 2
+command vperf record --no-agent --vm g1 -o /out/jit-by-memory -- lab-guest busy g1 2
+command vperf record --agent-port 9733 --vm g1 -o /out/jit-refused -- lab-guest busy g1 1
 {end("g1")}
 {start("g1", "sh /bin/contained")}
 command vperf record --no-guest-memory --vm g1 -o /out/plain -- lab-guest busy g1 2
@@ -328,7 +330,7 @@ command vperf record -F 10 -c 10; echo "status $?"
 command setpriv --reuid 65534 --clear-groups vperf record -o /tmp/user; echo "status $?"
 command vperf record -e nonsense -o /out/event; echo "status $?"
 """.replace("\\\n        ", "")
-FIRST_FAULT = 9  # the number of its command
+FIRST_FAULT = 11  # the number of its command
 
 
 def generated_code(run, claims):
@@ -336,6 +338,17 @@ def generated_code(run, claims):
     hot, cold = samples_of(jit, "jit_hot"), samples_of(jit, "jit_cold")
     claims.check(hot + cold > 1500, f"{hot + cold} samples of generated code have names, without KASLR")
     claims.share("jit_hot of generated code", hot, (hot + cold, jit), 75)
+    by_memory = run.report("guest", "--vm", "g1", recording="jit-by-memory")
+    hot, cold = samples_of(by_memory, "jit_hot"), samples_of(by_memory, "jit_cold")
+    claims.check(hot + cold > 1500,
+                 f"{hot + cold} samples of generated code have names by the guest's memory, without an agent")
+    claims.share("jit_hot of generated code, by memory", hot, (hot + cold, by_memory), 75)
+    vms = {vm["name"]: vm for vm in run.info(recording="jit-refused")["vms"]}
+    claims.check("vsock port 9733" in vms["g1"]["agent"] and not vms["g1"]["agent"].startswith("ok"),
+                 f"no agent at another port: {vms['g1']['agent']}")
+    refused = run.report("guest", "--vm", "g1", recording="jit-refused")
+    claims.check(samples_of(refused, "jit_hot") > 500,
+                 "an agent that is not there takes no names away")
 
 
 def contained_program(run, claims):
@@ -344,7 +357,7 @@ def contained_program(run, claims):
                  rows_named(plain, "share_a")[0]["process"] == "contained",
                  "a program in a mount namespace of its own has names")
     dump = run.out / "guest-g1" / "agent.dump"
-    (run.recording("plain") / "guest-g1.maps").unlink()
+    (run.recording("plain") / "agent-g1.maps").unlink()
     bare = run.report("guest", "--vm", "g1", recording="plain")
     claims.check(samples_of(bare, "share_a") == 0 and bare["samples"] == plain["samples"],
                  "without an agent's word the samples stay, without names")

@@ -3,6 +3,7 @@
 import json
 
 from lab import vperf
+from test_account import check_closing
 
 # Classes of exits, and what the account calls them (AMD); MMIO is a page fault to the processor.
 CLASSES = {"cpuid": "CPUID", "io": "IOIO", "mmio": "NPF", "halt": "HLT"}
@@ -243,8 +244,48 @@ def inflation(run, claims):
         claims.check(parts[name]["native"] == 0, f"{name} explains nothing natively")
 
 
+# Samples, account and intervals in one recording, beside intervals alone over the same work.
+BESIDE = """
+host pcpus=1 icount=yes
+guest g1 vcpus=1 memory=256
+workload g1 shares a=100
+command-before printf 'RECIPE' > /tmp/exits.recipe
+command vperf stat -r /tmp/exits.recipe -o /out/alone -- vperf record --no-agent --account-events \
+--stat /tmp/exits.recipe -o /out/rec -- tinyvm --cpuid 8000 --out 4000 --mmio 2000 --hlt 1000
+""".replace("RECIPE", EXITS.replace("\n", "\\n")).replace("\\\n", "")
+
+
+def counts_of(report):
+    """What the intervals of the short VM counted, one after another; times differ by what the other recorder costs."""
+    return [[row["events"][f"exits{kind}"]["counted"] for kind in ("", ":cpuid", ":io", ":mmio", ":halt")]
+            for row in rows_of(report, "vm-")]
+
+
+def beside(run, claims):
+    together, alone = stat(run, "rec"), stat(run, "alone")
+    check_chain(claims, together, "beside samples and account")
+    counts, counts_alone = counts_of(together), counts_of(alone)
+    claims.check(counts == counts_alone and len(counts) >= 60,
+                 f"{len(counts)} intervals beside samples and account, {len(counts_alone)} alone, with the same exits")
+    found = {name: total(rows_of(together, "vm-"), f"exits:{name}") for name in DONE}
+    claims.check(found == DONE, f"counted in intervals: {found}, done: {DONE}")
+    check_closing(claims, json.loads(vperf("account", str(run.recording()), "--json").stdout))
+    exits = json.loads(vperf("exits", str(run.recording()), "--json").stdout)["exits"]
+    reasons = {name: sum(row["count"] for row in exits if row["vm"].startswith("vm-") and row["reason"] == reason)
+               for name, reason in CLASSES.items() if name != "mmio"}  # NPF is more than MMIO
+    claims.check(reasons == {name: DONE[name] for name in reasons}, f"by the account: {reasons}")
+    report, info = run.report("unified"), run.info()
+    due = run.duration_s() * 1000
+    claims.check(not report["lost"] and 0.95 * due <= report["ticks"] <= 1.05 * due,
+                 f"{report['ticks']} ticks of {due:.0f}, {report['lost']} lost")
+    claims.check(info["instruments"] == "profile account intervals" and
+                 info["intervals"]["count"] == len(together["intervals"]) and not info["intervals"]["lost"],
+                 f"vperf info knows of {info['instruments']}")
+
+
 TESTS = [
     ("stat: known counts", KNOWN, known),
+    ("stat: beside samples and account", BESIDE, beside),
     ("stat: costs of exits", COSTS, costs),
 ]
 QUICK = ("stat: known counts",)

@@ -174,6 +174,15 @@ static inline struct btf_member built_member(struct guest_builder *guest, struct
 	    .offset = 8 * offset};
 }
 
+/* Entries of a folder are in a ring in older kernels, in a list in newer ones. */
+static inline bool built_has(const struct guest_builder *guest, const char *member)
+{
+	const char *other[] = {guest->layout == BUILT_OLD ? "d_children" : "d_subdirs",
+			       guest->layout == BUILT_OLD ? "d_sib" : "d_child"};
+
+	return strcmp(member, other[0]) != 0 && strcmp(member, other[1]) != 0;
+}
+
 static inline void built_btf(struct guest_builder *guest)
 {
 	struct btf_builder btf = {.strings_size = 1};
@@ -183,8 +192,11 @@ static inline void built_btf(struct guest_builder *guest)
 		uint32_t count = 0;
 		for (next = i; next < VP_ARRAY_SIZE(built_members) &&
 			       !strcmp(built_members[next].type, built_members[i].type);
-		     next++, count++)
-			members[count] = built_member(guest, &btf, next, count);
+		     next++)
+			if (built_has(guest, built_members[next].member)) {
+				members[count] = built_member(guest, &btf, next, count);
+				count++;
+			}
 		btf_struct(&btf, built_members[i].type, 512, members, count);
 	}
 	btf_struct(&btf, "page", BUILT_PAGE_SIZE_OF, NULL, 0);

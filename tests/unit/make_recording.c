@@ -24,6 +24,7 @@ void made_begin(struct made *made, const char *name, unsigned n_vms)
 	made->about = (struct vp_recording){.tool = vp_strdup("test"),
 					    .hostname = vp_strdup("made"),
 					    .kernel = vp_strdup("6.1"),
+					    .instruments = vp_strdup("profile"),
 					    .trigger = vp_strdup("cpu-clock"),
 					    .command = vp_strdup(""),
 					    .note = vp_strdup(""),
@@ -46,9 +47,15 @@ void made_begin(struct made *made, const char *name, unsigned n_vms)
 
 void made_end(struct made *made, uint64_t end)
 {
-	for (uint32_t pcpu = 0; pcpu < made->pcpus; pcpu++)
-		vp_trace_flush(made->writer, pcpu, made->lost);
-	made->about.records = vp_trace_written(made->writer);
+	for (uint32_t pcpu = 0; pcpu < made->pcpus; pcpu++) {
+		vp_trace_flush(made->writer, vp_stream_of_pcpu(pcpu), made->lost);
+		if (made->intervals)
+			vp_trace_flush(made->writer,
+				       (struct vp_stream_id){VP_STREAM_INTERVALS, pcpu},
+				       made->lost);
+	}
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+		made->about.records[kind] = vp_trace_written(made->writer, VP_STREAMS(kind));
 	made->about.end = end ? MADE_START + end * MADE_PERIOD : 0;
 	if (vp_recording_write(made->path, &made->about) || vp_vms_write(made->path, &made->vms))
 		abort();
@@ -63,7 +70,12 @@ static void append(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t id,
 	record->header.id = id;
 	record->header.time = MADE_START + tick * MADE_PERIOD + made->offset;
 	made->pcpus = pcpu < made->pcpus ? made->pcpus : pcpu + 1;
-	vp_trace_append(made->writer, pcpu, record);
+	bool of_interval = id == VP_ID_interval || id == VP_ID_interval_value;
+	made->intervals |= of_interval;
+	vp_trace_append(
+	    made->writer,
+	    (struct vp_stream_id){of_interval ? VP_STREAM_INTERVALS : VP_STREAM_PCPU, pcpu},
+	    record);
 }
 
 void made_guest(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu,

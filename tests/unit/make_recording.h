@@ -21,6 +21,7 @@ struct made {
 	vp_vms vms;
 	uint32_t pcpus;  /* with records */
 	uint64_t lost;   /* said by every stream */
+	bool intervals;  /* there are some */
 	uint64_t offset; /* of the next records from their tick, ns */
 };
 

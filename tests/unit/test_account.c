@@ -254,7 +254,7 @@ static void test_book(void **state)
 					.begin = 1,
 					.end = 11,
 					.guest = 10};
-	vp_trace_append(made.writer, 0, &times);
+	vp_trace_append(made.writer, vp_stream_of_pcpu(0), &times);
 	made.pcpus = 1;
 	made_end(&made, 1);
 	vp_cgroups_note(&cgroups, 7);

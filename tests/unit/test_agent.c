@@ -256,12 +256,47 @@ static void test_transfer(void **state)
 	check_stored(17);
 	expect_error(fetch("vperf-maps 1\n", 1, true, &result), "sent nothing for 1 s (13 bytes");
 	check_stored(13);
-	expect_error(fetch("0123456789\n", 1000, false, &result), "sent more than 1000 bytes");
+	expect_error(fetch("vperf-maps 1\n", 1000, false, &result), "sent more than 1000 bytes");
 	check_stored(1000);
-	expect_error(fetch("error too \033many\n", 1, false, &result), "refuses: too many");
-	expect_error(fetch("", 0, false, &result), "closed without an answer");
-	assert_int_equal(result.bytes, 0);
-	assert_int_equal(access("test_agent.maps", F_OK), -1);
+}
+
+/* What has no names is no file: there is nothing that could be taken for names. */
+static void test_refusals(void **state)
+{
+	const struct {
+		const char *answer, *why;
+	} refusals[] = {{"error too \033many\n", "refuses: too many"},
+			{"error too many\nend 1\n", "refuses: too many"},
+			{"vperf-map 1\nend 1\n", "is not map text"},
+			{"vperf-", "was cut off after 6 bytes"},
+			{"", "closed without an answer"}};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(refusals); i++) {
+		struct vp_agent_result result;
+		expect_error(fetch(refusals[i].answer, refusals[i].answer[0] != 0, false, &result),
+			     refusals[i].why);
+		assert_int_equal(result.bytes, 0);
+		assert_int_equal(access("test_agent.maps", F_OK), -1);
+	}
+}
+
+/* Any program of a guest can listen at a port above 1023. */
+static void test_ports(void **state)
+{
+	const struct {
+		unsigned port;
+		const char *standing;
+	} ports[] = {{0, "ok: from vsock port 733, where only root of the guest can listen"},
+		     {1023, "ok: from vsock port 1023, where only root of the guest can listen"},
+		     {1024, "ok: from unprivileged vsock port 1024, where any program of the guest "
+			    "can listen"},
+		     {9733, "ok: from unprivileged vsock port 9733, where any program of the guest "
+			    "can listen"}};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(ports); i++) {
+		VP_AUTO_FREE char *standing = vp_agent_port_standing(ports[i].port);
+		assert_string_equal(standing, ports[i].standing);
+	}
 }
 
 static bool parse_request(const char *line, struct vp_counts_request *request)
@@ -494,6 +529,8 @@ int main(void)
 	    cmocka_unit_test(test_memory_is_bounded),
 	    cmocka_unit_test(test_direct_map),
 	    cmocka_unit_test(test_transfer),
+	    cmocka_unit_test(test_refusals),
+	    cmocka_unit_test(test_ports),
 	    cmocka_unit_test(test_counts_request),
 	    cmocka_unit_test(test_counts_answer),
 	    cmocka_unit_test(test_counts_of_liars),

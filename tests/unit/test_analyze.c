@@ -418,10 +418,47 @@ static void test_named_by_memory(void **state)
 	vp_report_deinit(&report);
 }
 
+static bool has_note(const struct vp_report *report, const char *words)
+{
+	vp_vec_each (&report->notes, note)
+		if (strstr(*note, words))
+			return true;
+	return false;
+}
+
+/* What an agent says is added to what the guest's memory told, and does not replace it. */
+static void test_agent_beside_memory(void **state)
+{
+	static const char memory[] = "vperf-maps 1\nmachine guest -\nsource memory\n"
+				     "a 0 7 1000 0 0 prog\nm 0 400000 401000 0 0 - /prog\n"
+				     "i - /prog\ns 100 10 work\nend 7\n";
+	static const char agent[] = "vperf-maps 1\nmachine guest -\n"
+				    "a 0 7 1000 0 0 evil\nm 0 400000 401000 0 0 - /prog\n"
+				    "i - /prog\ns 100 10 forged\ns 200 10 more\n";
+	struct made made;
+
+	made_begin(&made, NAME, 1);
+	made_guest_thread(&made, 0, 1, 0, 7, 7, "prog", 0x1000, 0x400104);
+	made_guest_thread(&made, 0, 2, 0, 7, 7, "prog", 0x1000, 0x400204);
+	made_end(&made, 3);
+	temporary_file(NAME "/guest-vm0.maps", memory, sizeof(memory) - 1);
+	temporary_file(NAME "/agent-vm0.maps", agent, sizeof(agent) - 1); /* half of an answer */
+
+	struct vp_report report = guest_view(NULL);
+	expect_row(&report, "work", 1);
+	expect_row(&report, "more", 1);
+	assert_true(has_note(&report, "come from its memory, as the host read it, and where that "
+				      "has none from its agent's map text"));
+	assert_string_equal(report.naming.vms.at[0].agent_state, "cut off");
+	vp_report_deinit(&report);
+	unlink(NAME "/agent-vm0.maps");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_named_by_memory),
+	    cmocka_unit_test(test_agent_beside_memory),
 	    cmocka_unit_test(test_two_vcpus_on_one_pcpu),
 	    cmocka_unit_test(test_three_vms_steal_from_each_other),
 	    cmocka_unit_test(test_halt_is_not_steal),

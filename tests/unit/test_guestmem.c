@@ -1,57 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A guest's memory: page tables, kernel, tasks, mappings and files, true ones and lies. */
-#include "unit.h"
+/* A guest's memory: page tables, kernel, tasks and mappings, true ones and lies. */
+#include "opened_guest.h"
 
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "guest_builder.h"
 #include "guestmem/dump.h"
-#include "guestmem/pagecache.h"
 #include "guestmem/process.h"
 #include "guestmem/tasks.h"
 #include "guestmem/worker.h"
-
-static struct guest_builder guest;
-
-/* The guest as it is now, opened; `found` is its kernel. */
-struct opened {
-	struct vp_buffer bytes;
-	struct vp_guest_snapshot snapshot;
-	struct vp_guest_kernel kernel;
-};
-
-static void open_guest(struct opened *opened)
-{
-	*opened = (struct opened){0};
-	built_snapshot(&guest, &opened->bytes);
-	expect_no_error(
-	    vp_guest_snapshot_init(opened->bytes.bytes, opened->bytes.size, &opened->snapshot));
-}
-
-static struct vp_error *find_kernel(struct opened *opened, bool scan, const vp_kernel_packs *packs)
-{
-	static const vp_kernel_packs none;
-
-	return vp_guest_kernel_find(&opened->snapshot.memory, opened->snapshot.vcpus.at,
-				    scan ? 0 : opened->snapshot.vcpus.count, packs ? packs : &none,
-				    42, &opened->kernel);
-}
-
-static void open_kernel(struct opened *opened)
-{
-	open_guest(opened);
-	expect_no_error(find_kernel(opened, false, NULL));
-}
-
-static void close_guest(struct opened *opened)
-{
-	vp_guest_kernel_deinit(&opened->kernel);
-	vp_guest_snapshot_deinit(&opened->snapshot);
-	vp_buffer_deinit(&opened->bytes);
-}
 
 struct seen {
 	size_t count;
@@ -167,116 +126,6 @@ static void test_page_walk(void **state)
 	}
 }
 
-struct counted {
-	unsigned count;
-	uint64_t entry, current;
-	bool current_is_percpu;
-};
-
-static bool count_symbol(void *context, const struct vp_kallsyms_symbol *symbol)
-{
-	struct counted *counted = context;
-
-	counted->count++;
-	if (!strcmp(symbol->name, "entry_SYSCALL_64"))
-		counted->entry = symbol->addr;
-	if (!strcmp(symbol->name, "current_task")) {
-		counted->current = symbol->addr;
-		counted->current_is_percpu = symbol->percpu;
-	}
-	return true;
-}
-
-static void test_kallsyms_layouts(void **state)
-{
-	for (int layout = BUILT_OLD; layout <= BUILT_PLACE; layout++) {
-		struct counted counted = {0};
-		struct vp_kallsyms tables;
-		built_kernel(&guest, (enum built_layout)layout);
-		expect_no_error(
-		    vp_kallsyms_find(guest.image, sizeof(guest.image), BUILT_TEXT, &tables));
-		assert_int_equal(tables.count, BUILT_SYMBOLS);
-		assert_true(vp_kallsyms_each(&tables, guest.image, sizeof(guest.image),
-					     count_symbol, &counted));
-		assert_int_equal(counted.count, BUILT_SYMBOLS);
-		assert_int_equal(counted.entry, BUILT_TEXT + AT_ENTRY);
-		assert_int_equal(counted.current_is_percpu, layout == BUILT_OLD);
-		assert_int_equal(counted.current, layout == BUILT_OLD
-						      ? PERCPU_CURRENT
-						      : BUILT_TEXT + AT_END + PERCPU_CURRENT);
-	}
-}
-
-/* One byte that is not as it was: the tables are not found, or still hold together. */
-static void test_kallsyms_damaged(void **state)
-{
-	for (int layout = BUILT_OLD; layout <= BUILT_PLACE; layout++) {
-		built_kernel(&guest, (enum built_layout)layout);
-		for (size_t at = AT_KALLSYMS; at < guest.kallsyms_end; at += 97) {
-			struct counted counted = {0};
-			struct vp_kallsyms tables;
-			char kept = guest.image[at];
-			guest.image[at] = (char)~kept;
-			struct vp_error *error =
-			    vp_kallsyms_find(guest.image, sizeof(guest.image), BUILT_TEXT, &tables);
-			if (!error)
-				vp_kallsyms_each(&tables, guest.image, sizeof(guest.image),
-						 count_symbol, &counted);
-			assert_true(counted.count <= BUILT_SYMBOLS);
-			vp_error_free(error);
-			guest.image[at] = kept;
-		}
-	}
-	struct vp_kallsyms tables;
-	memset(guest.image, 0, sizeof(guest.image));
-	expect_error(vp_kallsyms_find(guest.image, sizeof(guest.image), 0, &tables), "CONFIG_KALL");
-}
-
-static void test_btf(void **state)
-{
-	struct vp_guest_btf btf;
-	struct vp_guest_member member;
-
-	built_kernel(&guest, BUILT_OLD);
-	expect_no_error(vp_guest_btf_init(guest.image + AT_BTF, guest.btf_size, &btf));
-	assert_true(vp_guest_btf_member(&btf, "file", "f_path.dentry", &member));
-	assert_int_equal(member.offset, guest.pack.at.file_dentry);
-	assert_false(vp_guest_btf_member(&btf, "file", "f_path.nothing", &member));
-	assert_false(vp_guest_btf_member(&btf, "nothing", "pid", &member));
-	assert_int_equal(vp_guest_btf_size(&btf, "page"), BUILT_PAGE_SIZE_OF);
-	vp_guest_btf_deinit(&btf);
-	expect_error(vp_guest_btf_init(guest.image + AT_BTF, 10, &btf), "too short");
-	expect_error(vp_guest_btf_init(guest.image + AT_BTF, guest.btf_size - 1, &btf), "damaged");
-	guest.image[AT_BTF] ^= 1;
-	expect_error(vp_guest_btf_init(guest.image + AT_BTF, guest.btf_size, &btf), "begin like");
-}
-
-/* A struct whose unnamed members are itself: the search ends. */
-static void test_btf_recursion(void **state)
-{
-	struct btf_builder built = {.strings_size = 1};
-	struct btf_member members[16];
-	struct vp_guest_btf btf;
-	struct vp_guest_member member;
-	char bytes[1024];
-
-	for (size_t i = 0; i < VP_ARRAY_SIZE(members); i++)
-		members[i] = (struct btf_member){.type = 1};
-	btf_struct(&built, "loop", 8, members, VP_ARRAY_SIZE(members));
-	struct btf_header header = {.magic = BTF_MAGIC,
-				    .hdr_len = sizeof(header),
-				    .type_len = (uint32_t)built.types_size,
-				    .str_off = (uint32_t)built.types_size,
-				    .str_len = (uint32_t)built.strings_size};
-	memcpy(bytes, &header, sizeof(header));
-	memcpy(bytes + sizeof(header), built.types, built.types_size);
-	memcpy(bytes + sizeof(header) + built.types_size, built.strings, built.strings_size);
-	expect_no_error(
-	    vp_guest_btf_init(bytes, sizeof(header) + built.types_size + built.strings_size, &btf));
-	assert_false(vp_guest_btf_member(&btf, "loop", "nothing", &member));
-	vp_guest_btf_deinit(&btf);
-}
-
 static void test_kernel_found(void **state)
 {
 	for (int layout = BUILT_OLD; layout <= BUILT_PLACE; layout++)
@@ -359,7 +208,7 @@ static void test_pack_text(void **state)
 	expect_error(vp_kernel_pack_parse("x", text.bytes, text.size - 8, &again), "'x'");
 	text.bytes[0] = 'V';
 	expect_error(vp_kernel_pack_parse("x", text.bytes, text.size, &again), "first line");
-	static const char bad[] = "vperf-pack 3\nmember task_struct.pid fffffff0\nend 2\n";
+	static const char bad[] = "vperf-pack 4\nmember task_struct.pid fffffff0\nend 2\n";
 	expect_error(vp_kernel_pack_parse("x", bad, strlen(bad), &again), "line 2");
 	vp_buffer_deinit(&text);
 	close_guest(&opened);
@@ -578,216 +427,6 @@ static void test_maple_lies(void **state)
 	}
 }
 
-static uint64_t built_dentry(uint64_t parent, const char *name)
-{
-	const struct vp_kernel_pack *pack = &guest.pack;
-	uint64_t dentry = built_object(&guest, 256, 16), text = built_object(&guest, 64, 8);
-
-	strcpy(built_at(&guest, text), name);
-	built_put64(&guest, dentry + pack->at.dentry_parent, parent ? parent : dentry);
-	built_put64(&guest, dentry + pack->at.dentry_name, text);
-	put32(built_at(&guest, dentry + pack->at.dentry_len), (uint32_t)strlen(name));
-	return dentry;
-}
-
-/* A mount of `root` at `point` in `parent` (a struct vfsmount; 0: itself); its vfsmount. */
-static uint64_t built_mount(uint64_t root, uint64_t parent, uint64_t point)
-{
-	const struct vp_kernel_pack *pack = &guest.pack;
-	uint64_t mount = built_object(&guest, 512, 16);
-
-	built_put64(&guest, mount + pack->at.mount_parent,
-		    parent ? parent - pack->at.mount_mnt : mount);
-	built_put64(&guest, mount + pack->at.mount_point, point);
-	built_put64(&guest, mount + pack->at.mount_mnt + pack->at.mnt_root, root);
-	return mount + pack->at.mount_mnt;
-}
-
-static uint64_t built_file(uint64_t dentry, uint64_t mnt)
-{
-	uint64_t file = built_object(&guest, 256, 16);
-
-	built_put64(&guest, file + guest.pack.at.file_dentry, dentry);
-	built_put64(&guest, file + guest.pack.at.file_mnt, mnt);
-	return file;
-}
-
-static void test_paths(void **state)
-{
-	struct vp_buffer path = {0};
-	struct vp_guest_task task;
-	struct opened opened;
-
-	built_kernel(&guest, BUILT_NEW);
-	uint64_t top = built_dentry(0, "/"), usr = built_dentry(top, "usr");
-	uint64_t inner = built_dentry(0, "/"), lib = built_dentry(inner, "lib");
-	uint64_t x = built_dentry(lib, "x.so");
-	uint64_t outer_mnt = built_mount(top, 0, top);
-	uint64_t inner_mnt = built_mount(inner, outer_mnt, usr);
-	uint64_t file = built_file(x, inner_mnt);
-	uint64_t place = built_process(&guest, 5, built_mm(&guest), "x");
-	uint64_t fs = built_object(&guest, 256, 16);
-	built_put64(&guest, place + guest.pack.at.task_fs, fs);
-	built_put64(&guest, fs + guest.pack.at.fs_root_dentry, top);
-	built_put64(&guest, fs + guest.pack.at.fs_root_mnt, outer_mnt);
-	open_kernel(&opened);
-	assert_true(vp_guest_task_read(&opened.kernel, place, &task));
-	assert_true(vp_guest_path(&opened.kernel, &task, file, &path));
-	assert_string_equal(vp_buffer_text(&path), "/usr/lib/x.so");
-	close_guest(&opened);
-
-	/* In a chroot to /usr the path begins there. */
-	built_put64(&guest, fs + guest.pack.at.fs_root_dentry, inner);
-	built_put64(&guest, fs + guest.pack.at.fs_root_mnt, inner_mnt);
-	open_kernel(&opened);
-	path.size = 0;
-	assert_true(vp_guest_path(&opened.kernel, &task, file, &path));
-	assert_string_equal(vp_buffer_text(&path), "/lib/x.so");
-	close_guest(&opened);
-
-	/* Directories in each other, and a mount in itself. */
-	built_put64(&guest, lib + guest.pack.at.dentry_parent, x);
-	open_kernel(&opened);
-	assert_false(vp_guest_path(&opened.kernel, &task, file, &path));
-	close_guest(&opened);
-	built_put64(&guest, lib + guest.pack.at.dentry_parent, inner);
-	put32(built_at(&guest, x + guest.pack.at.dentry_len), 0x7fffffff);
-	open_kernel(&opened);
-	assert_false(vp_guest_path(&opened.kernel, &task, file, &path));
-	close_guest(&opened);
-	vp_buffer_deinit(&path);
-}
-
-static uint64_t page_struct(uint64_t gpa)
-{
-	return BUILT_MEMMAP + (gpa >> 12) * BUILT_PAGE_SIZE_OF;
-}
-
-static void built_page_cache(uint64_t file, uint64_t head, uint64_t size)
-{
-	const struct vp_kernel_pack *pack = &guest.pack;
-	uint64_t mapping = built_object(&guest, 256, 16), inode = built_object(&guest, 256, 16);
-
-	built_put64(&guest, file + pack->at.file_mapping, mapping);
-	built_put64(&guest, mapping + pack->at.mapping_host, inode);
-	built_put64(&guest, mapping + pack->at.mapping_xa_head, head);
-	built_put64(&guest, inode + pack->at.inode_size, size);
-}
-
-/* A tree of two levels, with a large page of two at 64 and a hole at 1. */
-static void test_page_cache(void **state)
-{
-	struct vp_guest_file file;
-	struct opened opened;
-	char byte;
-
-	built_kernel(&guest, BUILT_NEW);
-	uint64_t pages = built_object(&guest, 0x4000, 0x1000) - BUILT_DIRECT;
-	for (unsigned i = 0; i < 4; i++)
-		guest.low[pages + 0x1000 * i] = (char)('a' + i);
-	uint64_t low = built_object(&guest, 1024, 16), high = built_object(&guest, 1024, 16);
-	uint64_t top = built_object(&guest, 1024, 16);
-	uint32_t slots = guest.pack.at.xa_node_slots;
-	built_put64(&guest, low + slots, page_struct(pages));
-	built_put64(&guest, high + slots, page_struct(pages + 0x1000));
-	built_put64(&guest, high + slots + 8, 0 << 2 | 2); /* belongs to slot 0 */
-	built_put64(&guest, top + slots, low + 2);
-	built_put64(&guest, top + slots + 8, high + 2);
-	*built_at(&guest, top) = 6;
-	uint64_t handle = built_object(&guest, 256, 16);
-	built_page_cache(handle, top + 2, 100 * 4096);
-	open_kernel(&opened);
-	assert_true(vp_guest_file_open(&opened.kernel, handle, &file));
-	assert_true(vp_guest_file_read(&file, 0, &byte, 1) && byte == 'a');
-	assert_false(vp_guest_file_read(&file, 4096, &byte, 1));
-	assert_true(vp_guest_file_read(&file, 64 * 4096, &byte, 1) && byte == 'b');
-	assert_true(vp_guest_file_read(&file, 65 * 4096, &byte, 1) && byte == 'c');
-	assert_false(vp_guest_file_read(&file, 100 * 4096, &byte, 1));
-	file.pages = BUILT_DIRECT + BUILT_LOW + 0x1000000 + 2; /* a node that is nowhere */
-	assert_false(vp_guest_file_read(&file, 0, &byte, 1));
-	close_guest(&opened);
-
-	built_put64(&guest, low + slots, low + 2); /* a node in itself */
-	open_kernel(&opened);
-	assert_true(vp_guest_file_open(&opened.kernel, handle, &file));
-	assert_false(vp_guest_file_read(&file, 0, &byte, 1));
-	close_guest(&opened);
-}
-
-/* The whole way: a guest in, map text out. */
-static void test_dump(void **state)
-{
-	struct vp_guest_dump *dump = vp_guest_dump_new();
-	struct vp_buffer text = {0};
-	struct opened opened;
-	size_t processes;
-	int fd = memfd_create("maps", MFD_CLOEXEC);
-
-	built_kernel(&guest, BUILT_OLD);
-	uint64_t mm = built_mm(&guest), top = built_dentry(0, "/");
-	uint64_t mnt = built_mount(top, 0, top);
-	uint64_t file = built_file(built_dentry(top, "prog"), mnt);
-	built_put64(&guest, mm + guest.pack.at.mm_maple_root,
-		    built_vma(&guest, 0x400000, 0x402000, 1, file));
-	uint64_t place = built_process(&guest, 7, mm, "prog");
-	open_kernel(&opened);
-	vp_guest_dump_see(dump, &opened.kernel, place, 8, 100); /* another process by now */
-	vp_guest_dump_see(dump, &opened.kernel, place, 7, 100);
-	vp_guest_dump_keep(dump, &opened.kernel);
-	expect_no_error(vp_guest_dump_write(dump, &opened.kernel, fd, true, &processes));
-	assert_int_equal(processes, 1);
-	VP_AUTO_FREE char *path = vp_format("/proc/self/fd/%d", fd);
-	expect_no_error(vp_file_read(path, 1 << 20, &text));
-	const char *maps = vp_buffer_text(&text);
-	assert_non_null(strstr(maps, "\nsource memory\n"));
-	assert_non_null(strstr(maps, "\na 0 7 1000 0 0 prog\n"));
-	assert_non_null(strstr(maps, "\nm 0 400000 402000 1000 0 - /prog\n"));
-	assert_non_null(strstr(maps, "\nk ffffffff81000100 0 T entry_SYSCALL_64\n"));
-	vp_buffer_deinit(&text);
-	vp_guest_dump_free(dump);
-	close_guest(&opened);
-	close(fd);
-}
-
-static bool read_nothing(void *context, uint64_t hva, void *bytes, size_t size)
-{
-	return false;
-}
-
-/* A VM that is gone: what was known of its processes and its kernel's symbols remain. */
-static void test_dump_gone(void **state)
-{
-	struct vp_guest_dump *dump = vp_guest_dump_new();
-	struct vp_buffer text = {0};
-	struct opened opened;
-	size_t processes;
-	VP_AUTO_CLOSE int fd = memfd_create("maps", MFD_CLOEXEC);
-
-	built_kernel(&guest, BUILT_PLACE);
-	uint64_t mm = built_mm(&guest), top = built_dentry(0, "/");
-	uint64_t file = built_file(built_dentry(top, "prog"), built_mount(top, 0, top));
-	built_put64(&guest, mm + guest.pack.at.mm_maple_root,
-		    built_vma(&guest, 0x400000, 0x402000, 1, file));
-	uint64_t place = built_process(&guest, 7, mm, "prog");
-	open_kernel(&opened);
-	vp_guest_dump_keep(dump, &opened.kernel);
-	vp_guest_dump_see(dump, &opened.kernel, place, 7, 100);
-	opened.snapshot.memory.read = read_nothing;
-	vp_guest_dump_see(dump, &opened.kernel, place, 9, 200);
-	expect_no_error(vp_guest_dump_write(dump, &opened.kernel, fd, true, &processes));
-	assert_int_equal(processes, 1);
-	VP_AUTO_FREE char *path = vp_format("/proc/self/fd/%d", fd);
-	expect_no_error(vp_file_read(path, 1 << 20, &text));
-	const char *maps = vp_buffer_text(&text);
-	assert_non_null(strstr(maps, "\na 0 7 1000 0 0 prog\n"));
-	assert_non_null(strstr(maps, "\nm 0 400000 402000 1000 0 - /prog\n"));
-	assert_non_null(strstr(maps, "\nk ffffffff81000100 0 T entry_SYSCALL_64\n"));
-	assert_non_null(strstr(maps, "\nn the%20guest's%20list%20of%20tasks"));
-	vp_buffer_deinit(&text);
-	vp_guest_dump_free(dump);
-	close_guest(&opened);
-}
-
 /* Answers of a worker to these requests, in one text. */
 static const char *work(struct opened *opened, const struct vp_buffer *packs, size_t n_packs,
 			const char *requests, struct vp_buffer *answers)
@@ -983,10 +622,6 @@ int main(void)
 	    cmocka_unit_test(test_memory_bounds),
 	    cmocka_unit_test(test_memory_changes),
 	    cmocka_unit_test(test_page_walk),
-	    cmocka_unit_test(test_kallsyms_layouts),
-	    cmocka_unit_test(test_kallsyms_damaged),
-	    cmocka_unit_test(test_btf),
-	    cmocka_unit_test(test_btf_recursion),
 	    cmocka_unit_test(test_kernel_found),
 	    cmocka_unit_test(test_current_task_is_none),
 	    cmocka_unit_test(test_no_kernel),
@@ -998,10 +633,6 @@ int main(void)
 	    cmocka_unit_test(test_mapping_list),
 	    cmocka_unit_test(test_maple_tree),
 	    cmocka_unit_test(test_maple_lies),
-	    cmocka_unit_test(test_paths),
-	    cmocka_unit_test(test_page_cache),
-	    cmocka_unit_test(test_dump),
-	    cmocka_unit_test(test_dump_gone),
 	    cmocka_unit_test(test_worker),
 	    cmocka_unit_test(test_worker_memory),
 	    cmocka_unit_test(test_no_btf),

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "collect/rings.h"
-#include "recording/recorder_private.h"
+#include "recording/instrument_profile_private.h"
 #include "recording/trace_reader.h"
 
 #define NAME "test_intake.rec"
@@ -22,38 +22,42 @@ enum {
 	GUEST = 1000 /* VMM's pid; its vCPU's thread is the next */
 };
 
-/* A recorder as far as records are concerned: no programs, one VM, a clock as trigger. */
-static struct vp_recorder *recorder_make(void)
+/* A profile as far as records are concerned: no programs, one VM, a clock as trigger. */
+static struct vp_profile_instrument *profile_make(void)
 {
 	static const uint8_t uuid[16];
 	const struct vp_ctf_trace trace = {.uuid = uuid, .hostname = "h", .machine = "host"};
-	struct vp_recorder *recorder = vp_alloc(sizeof(*recorder));
+	const struct vp_session_options options = {.directory = NAME};
+	const struct vp_instrument_profile_options none = {.buffer_pages = 0};
+	struct vp_session *session = vp_session_new(&options);
+	struct vp_instrument *instrument = vp_instrument_profile(&none);
+	struct vp_profile_instrument *profile = (struct vp_profile_instrument *)instrument;
 	struct vp_vm vm = {.pid = GUEST, .name = vp_strdup("g"), .uuid = vp_strdup("")};
 
+	vp_session_add(session, instrument);
 	vm.agent = vp_strdup("");
 	vm.memory = vp_strdup("");
 	vp_vm_vcpu(&vm, 3)->tid = GUEST + 1;
-	vp_vec_push(&recorder->vms, vm);
+	vp_vec_push(&session->vms, vm);
 	unlink(NAME "/cpu0");
-	expect_no_error(vp_trace_writer_create(NAME, &trace, &recorder->trace));
-	recorder->trigger.by_time = true;
-	recorder->trigger.period_ns = PERIOD;
-	recorder->host_maps = vp_host_maps_new();
-	recorder->lock = -1;
-	vp_recorder_stream(recorder, 0)->late_from = START + 2 * PERIOD;
-	vp_recorder_stream(recorder, 0)->may_fill = true;
-	return recorder;
+	expect_no_error(vp_trace_writer_create(NAME, &trace, &session->trace));
+	profile->trigger.by_time = true;
+	profile->trigger.period_ns = PERIOD;
+	vp_profile_stream(profile, 0)->late_from = START + 2 * PERIOD;
+	vp_profile_stream(profile, 0)->may_fill = true;
+	return profile;
 }
 
-/* Flushes, and reads the records back, the first `most` of them; the recorder ends here. */
-static size_t read_back(struct vp_recorder *recorder, size_t most, union vp_any_record *records)
+/* Flushes, and reads the records back, the first `most` of them; the session ends here. */
+static size_t read_back(struct vp_profile_instrument *profile, size_t most,
+			union vp_any_record *records)
 {
 	struct vp_stream_reader *reader;
 	const struct vp_record_header *record;
 	uint64_t last = 0;
 	size_t count = 0;
 
-	vp_trace_flush(recorder->trace, 0, 0);
+	vp_trace_flush(profile->base.session->trace, vp_stream_of_pcpu(0), 0);
 	expect_no_error(vp_stream_open(NAME "/cpu0", &reader));
 	while ((record = vp_stream_next(reader))) {
 		assert_true(record->time >= last);
@@ -64,7 +68,7 @@ static size_t read_back(struct vp_recorder *recorder, size_t most, union vp_any_
 	}
 	assert_int_equal(vp_stream_health(reader).damaged, 0);
 	vp_stream_free(reader);
-	vp_recorder_free(recorder);
+	vp_session_free(profile->base.session);
 	return count;
 }
 
@@ -83,7 +87,7 @@ static struct vp_guest_sample guest_at(uint64_t time)
 
 static void test_late_ticks(void **state)
 {
-	struct vp_recorder *recorder = recorder_make();
+	struct vp_profile_instrument *profile = profile_make();
 	struct {
 		struct vp_guest_sample first;
 		struct vp_task task;
@@ -95,10 +99,10 @@ static void test_late_ticks(void **state)
 	};
 	union vp_any_record out[8];
 
-	vp_recorder_take(recorder, 0, (char *)&in, sizeof(in));
-	assert_int_equal(recorder->samples, 5);
-	assert_int_equal(recorder->late, 3);
-	assert_int_equal(read_back(recorder, 8, out), 6);
+	vp_profile_take(profile, 0, (char *)&in, sizeof(in));
+	assert_int_equal(profile->samples, 5);
+	assert_int_equal(profile->late, 3);
+	assert_int_equal(read_back(profile, 8, out), 6);
 	assert_int_equal(out[0].guest_sample.vcpu, 3); /* as its thread's name said */
 	assert_int_equal(out[1].header.id, VP_ID_task);
 	assert_int_equal(out[1].header.time, START + 2 * PERIOD + 20);
@@ -115,35 +119,36 @@ static void test_late_ticks(void **state)
 static void test_gaps(void **state)
 {
 	struct vp_guest_sample sample = guest_at(START + 5 * PERIOD);
-	struct vp_recorder *recorder = recorder_make();
+	struct vp_profile_instrument *profile = profile_make();
 	union vp_any_record out[4];
 
-	vp_recorder_stream(recorder, 0)->may_fill = false;
-	vp_recorder_take(recorder, 0, (char *)&sample, sizeof(sample));
-	vp_recorder_stream(recorder, 0)->may_fill = true;
+	vp_profile_stream(profile, 0)->may_fill = false;
+	vp_profile_take(profile, 0, (char *)&sample, sizeof(sample));
+	vp_profile_stream(profile, 0)->may_fill = true;
 	sample.time += PERIOD;
-	vp_recorder_take(recorder, 0, (char *)&sample, sizeof(sample));
+	vp_profile_take(profile, 0, (char *)&sample, sizeof(sample));
 	sample.time += 3600000000000;
-	vp_recorder_take(recorder, 0, (char *)&sample, sizeof(sample));
-	assert_int_equal(recorder->late, 0);
-	assert_int_equal(read_back(recorder, 4, out), 3);
+	vp_profile_take(profile, 0, (char *)&sample, sizeof(sample));
+	assert_int_equal(profile->late, 0);
+	assert_int_equal(read_back(profile, 4, out), 3);
 }
 
 /* What was appended between two drains has a later time than the records drained after it. */
 static void test_clock_in_between(void **state)
 {
 	enum { SAMPLES = 400 /* more than are copied */ };
-	struct vp_recorder *recorder = recorder_make();
+	struct vp_profile_instrument *profile = profile_make();
 	struct vp_clock_sync clock = {.time = START + 2 * PERIOD + 500, .id = VP_ID_clock_sync};
 	static struct vp_guest_sample in[SAMPLES];
 	static union vp_any_record out[SAMPLES + 1];
 
 	for (unsigned i = 0; i < SAMPLES; i++)
 		in[i] = guest_at(START + (i + 1) * PERIOD);
-	vp_trace_append(recorder->trace, 0, &clock);
-	vp_recorder_take(recorder, 0, (char *)in, sizeof(in));
-	assert_int_equal(vp_trace_written(recorder->trace), SAMPLES + 1);
-	assert_int_equal(read_back(recorder, SAMPLES + 1, out), SAMPLES + 1);
+	vp_trace_append(profile->base.session->trace, vp_stream_of_pcpu(0), &clock);
+	vp_profile_take(profile, 0, (char *)in, sizeof(in));
+	assert_int_equal(vp_trace_written(profile->base.session->trace, VP_STREAMS_ALL),
+			 SAMPLES + 1);
+	assert_int_equal(read_back(profile, SAMPLES + 1, out), SAMPLES + 1);
 	assert_int_equal(out[0].header.id, VP_ID_clock_sync);
 	assert_int_equal(out[1].header.time, clock.time);
 	assert_int_equal(out[2].header.time, clock.time);
@@ -154,13 +159,13 @@ static void test_unchosen_vm(void **state)
 {
 	static const char *const names[] = {"other"};
 	struct vp_guest_sample sample = guest_at(START + PERIOD);
-	struct vp_recorder *recorder = recorder_make();
+	struct vp_profile_instrument *profile = profile_make();
 	union vp_any_record out[1];
 
-	recorder->options.vm_names = names;
-	recorder->options.n_vm_names = 1;
-	vp_recorder_take(recorder, 0, (char *)&sample, sizeof(sample));
-	assert_int_equal(read_back(recorder, 1, out), 1);
+	profile->base.session->options.vm_names = names;
+	profile->base.session->options.n_vm_names = 1;
+	vp_profile_take(profile, 0, (char *)&sample, sizeof(sample));
+	assert_int_equal(read_back(profile, 1, out), 1);
 	assert_int_equal(out[0].guest_sample.ip, 0);
 	assert_int_equal(out[0].guest_sample.as_root, 0);
 	assert_int_equal(out[0].guest_sample.flags, VP_HIDDEN);
@@ -178,22 +183,59 @@ static void test_unchosen_chain(void **state)
 				     .sp = 2,
 				     .bp = 3,
 				     .as_root = 4};
-	struct vp_recorder *recorder = recorder_make();
+	struct vp_profile_instrument *profile = profile_make();
 	union vp_any_record out[1];
 
-	recorder->options.vm_names = names;
-	recorder->options.n_vm_names = 1;
-	vp_recorder_take(recorder, 0, (char *)&regs, sizeof(regs));
-	assert_int_equal(read_back(recorder, 1, out), 1);
+	profile->base.session->options.vm_names = names;
+	profile->base.session->options.n_vm_names = 1;
+	vp_profile_take(profile, 0, (char *)&regs, sizeof(regs));
+	assert_int_equal(read_back(profile, 1, out), 1);
 	const struct vp_guest_regs *hidden = &out[0].guest_regs;
 	assert_int_equal(hidden->ip | hidden->sp | hidden->bp | hidden->as_root, 0);
 	assert_int_equal(hidden->flags, VP_HIDDEN);
 }
 
+/* Two VMs of one process: the vCPU's thread tells which one a record is about. */
+static void test_vms_of_one_process(void **state)
+{
+	struct vp_profile_instrument *profile = profile_make();
+	struct vp_session *session = profile->base.session;
+	struct vp_vm second = vp_vm_of_id(GUEST | 1 << VP_PID_BITS);
+	struct {
+		struct vp_guest_sample first, second, unknown;
+		struct vp_host_sample host;
+	} __attribute__((packed))
+	in = {.first = guest_at(START), .second = guest_at(START), .unknown = guest_at(START)};
+	union vp_any_record out[4];
+
+	second.name = vp_strdup("g");
+	second.uuid = vp_strdup("");
+	second.agent = vp_strdup("");
+	second.memory = vp_strdup("");
+	vp_vm_vcpu(&second, 3)->tid = GUEST + 9;
+	vp_vec_push(&session->vms, second);
+	session->pids_vary = vp_vms_share_pids(&session->vms);
+	assert_true(session->pids_vary);
+	in.second.tid = GUEST + 9;
+	in.unknown.tid = GUEST + 10; /* of a vCPU that was not seen yet */
+	in.unknown.vcpu = 4;
+	in.host = (struct vp_host_sample){
+	    .time = START, .id = VP_ID_host_sample, .pid = GUEST, .tid = GUEST, .mode = 2};
+	vp_profile_take(profile, 0, (char *)&in, sizeof(in));
+	assert_int_equal(vp_vms_of_thread(&session->vms, GUEST, GUEST + 10)->nth, 1);
+	assert_int_equal(read_back(profile, 4, out), 4);
+	assert_int_equal(out[0].guest_sample.pid, GUEST);
+	assert_int_equal(out[0].guest_sample.vcpu, 3);
+	assert_int_equal(out[1].guest_sample.pid, GUEST | 1 << VP_PID_BITS);
+	assert_int_equal(out[1].guest_sample.vcpu, 3);
+	assert_int_equal(out[2].guest_sample.pid, GUEST | 1 << VP_PID_BITS);
+	assert_int_equal(out[3].host_sample.pid, GUEST); /* a process, not a VM */
+}
+
 /* The ticks that a late sample stands for have its call chain: it is before them. */
 static void test_late_chain(void **state)
 {
-	struct vp_recorder *recorder = recorder_make();
+	struct vp_profile_instrument *profile = profile_make();
 	struct {
 		struct vp_chain_frames frames;
 		struct vp_guest_sample late;
@@ -203,9 +245,9 @@ static void test_late_chain(void **state)
 	};
 	union vp_any_record out[8];
 
-	vp_recorder_take(recorder, 0, (char *)&in, sizeof(in));
-	assert_int_equal(recorder->late, 3);
-	assert_int_equal(read_back(recorder, 8, out), 5);
+	vp_profile_take(profile, 0, (char *)&in, sizeof(in));
+	assert_int_equal(profile->late, 3);
+	assert_int_equal(read_back(profile, 8, out), 5);
 	assert_int_equal(out[0].header.id, VP_ID_chain_frames);
 	assert_int_equal(out[1].guest_sample.flags & VP_LATE, VP_LATE);
 	assert_int_equal(out[4].guest_sample.flags & VP_LATE, 0);
@@ -270,10 +312,10 @@ static void test_ring_laps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_late_ticks),       cmocka_unit_test(test_gaps),
-	    cmocka_unit_test(test_clock_in_between), cmocka_unit_test(test_unchosen_vm),
-	    cmocka_unit_test(test_unchosen_chain),   cmocka_unit_test(test_late_chain),
-	    cmocka_unit_test(test_ring_laps),
+	    cmocka_unit_test(test_late_ticks),         cmocka_unit_test(test_gaps),
+	    cmocka_unit_test(test_clock_in_between),   cmocka_unit_test(test_unchosen_vm),
+	    cmocka_unit_test(test_unchosen_chain),     cmocka_unit_test(test_late_chain),
+	    cmocka_unit_test(test_vms_of_one_process), cmocka_unit_test(test_ring_laps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,7 +122,7 @@ static void test_strange_records(void **state)
 	union vp_any_record stray = {
 	    .interval_value = {
 		.time = MADE_START, .id = VP_ID_interval_value, .value = 77, .live = ALL}};
-	vp_trace_append(made.writer, 0, &stray);
+	vp_trace_append(made.writer, (struct vp_stream_id){VP_STREAM_INTERVALS, 0}, &stray);
 	made_interval(&made, 0, 1, 2, 0, 0, 0, 3, (const uint64_t[]){5, 6, 7}, live);
 	made_interval(&made, 0, 2, 3, 0, 0, 0, 0, NULL, NULL);
 	made_end(&made, 9);

@@ -11,7 +11,7 @@
 
 #define NAME "test_place.rec"
 #define OLD NAME ".old"
-#define FIRST_LINE "vperf-recording 1\n"
+#define FIRST_LINE "vperf-recording 1\n" /* older formats are recordings, too */
 
 static void clean(void)
 {
@@ -39,12 +39,27 @@ static void make_recording(const char *path)
 static void make_whole(const char *path)
 {
 	static const char *const names[] = {
-	    "vms",        "cgroups",        "recipe",
-	    "host.maps",  "guest-a b.maps", "guest-x.orc",
-	    "vms.tmp",    "host/metadata",  "host/cpu12",
-	    "host/vcpus", "packs/a0.pack",  "packs/b1.pack.0123456789abcdef.tmp",
+	    "vms",
+	    "cgroups",
+	    "recipe",
+	    "host.maps",
+	    "guest-a b.maps",
+	    "agent-a b.maps",
+	    "guest-x.orc",
+	    "vms.tmp",
+	    "host/metadata",
+	    "host/cpu12",
+	    "host/vcpus",
+	    "host/account",
+	    "host/intervals-cpu3",
+	    "host.events",
+	    "guest-x.events",
+	    "guest-x/metadata",
+	    "guest-x/trace-cpu0",
+	    "packs/a0.pack",
+	    "packs/b1.pack.0123456789abcdef.tmp",
 	};
-	static const char *const folders[] = {"host", "packs"};
+	static const char *const folders[] = {"host", "packs", "guest-x"};
 	char name[128];
 
 	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {

@@ -28,7 +28,7 @@ static struct vp_buffer make_stream(void)
 	for (uint64_t packet = 0; packet < PACKETS; packet++) {
 		for (uint64_t i = 0; i < RECORDS; i++)
 			made_idle(&made, 0, packet * RECORDS + i);
-		vp_trace_flush(made.writer, 0, 0);
+		vp_trace_flush(made.writer, vp_stream_of_pcpu(0), 0);
 	}
 	made_end(&made, PACKETS * RECORDS);
 	expect_no_error(vp_file_read(STREAM, 1 << 20, &bytes));
@@ -175,7 +175,7 @@ static void test_lost_and_interrupted(void **state)
 
 	made_begin(&made, NAME, 1);
 	made_idle(&made, 0, 1);
-	vp_trace_flush(made.writer, 0, 42);
+	vp_trace_flush(made.writer, vp_stream_of_pcpu(0), 42);
 	made_idle(&made, 0, 2);
 	made.lost = 43;
 	made_end(&made, 0);
@@ -197,13 +197,20 @@ static void test_missing_files(void **state)
 	assert_true(is_noted(&report, "/vms"));
 	vp_report_deinit(&report);
 
-	temporary_file(NAME "/vms", "vperf-vms 1\nvm what\n", 20);
+	temporary_file(NAME "/vms", "vperf-vms 2\nvm what\n", 20);
 	expect_no_error(report_on(&report));
 	assert_true(is_noted(&report, "line 2"));
 	vp_report_deinit(&report);
 
-	temporary_file(NAME "/recording", "vperf-recording 1\nstart 1\n", 26);
+	temporary_file(NAME "/recording", "vperf-recording 2\nstart 1\n", 26);
 	expect_error(report_on(&report), "period_ns");
+	temporary_file(NAME "/recording", "vperf-recording 1\nstart 1\n", 26);
+	expect_error(report_on(&report),
+		     "is in format 1 of recordings, and this vperf knows format 2");
+	temporary_file(NAME "/recording", "vperf-recording 10\nstart 1\n", 27);
+	expect_error(report_on(&report), "is in format 10 of recordings");
+	temporary_file(NAME "/recording", "vperf-record", 12);
+	expect_error(report_on(&report), "is not of a recording");
 	temporary_file(NAME "/recording", "", 0);
 	expect_error(report_on(&report), "/recording");
 	unlink(NAME "/recording");
@@ -270,6 +277,74 @@ static void test_vms_have_files_of_their_own(void **state)
 	expect_maps(&vms, 2, "d/guest-a_b-3.maps");
 	expect_maps(&vms, 3, "d/guest-a.maps");
 	expect_maps(&vms, 4, "d/guest-a_b-5.maps");
+	VP_AUTO_FREE char *agent = vp_recording_agent_path("d", &vms, &vms.at[1]);
+	assert_string_equal(agent, "d/agent-a_b-2.maps");
+}
+
+/* Nor where one is called as another one's file is, or has the number of its process. */
+static void test_names_like_files(void **state)
+{
+	char longest[1000];
+	struct vp_vm all[] = {{.pid = 1, .name = "x"},           {.pid = 2, .name = "x"},
+			      {.pid = 3, .name = "x-2"},         {.pid = 1, .nth = 1, .name = "x"},
+			      {.pid = 1, .nth = 2, .name = "x"}, {.pid = 6, .name = "x.maps"},
+			      {.pid = 7, .name = "../y"},        {.pid = 8, .name = longest},
+			      {.pid = 9, .name = longest}};
+	vp_vms vms = {.at = all, .count = VP_ARRAY_SIZE(all)};
+
+	memset(longest, 'n', sizeof(longest));
+	longest[sizeof(longest) - 1] = 0;
+	expect_maps(&vms, 0, "d/guest-x.maps");
+	expect_maps(&vms, 1, "d/guest-x-2.maps");
+	expect_maps(&vms, 2, "d/guest-x-2-3.maps");
+	expect_maps(&vms, 3, "d/guest-x-1.maps");
+	expect_maps(&vms, 4, "d/guest-x-1-2.maps");
+	expect_maps(&vms, 5, "d/guest-x_maps.maps");
+	expect_maps(&vms, 6, "d/guest-.._y.maps");
+	VP_AUTO_FREE char *eighth = vp_vm_part(&vms, &all[7]);
+	VP_AUTO_FREE char *ninth = vp_vm_part(&vms, &all[8]);
+	assert_string_not_equal(eighth, ninth);
+	assert_true(strlen(ninth) < 250); /* with what is behind it, a name of a file */
+}
+
+/* A process's number that was used again is another VM's. */
+static void test_numbers_of_vms(void **state)
+{
+	vp_vms written = {0}, read = {0};
+
+	for (uint32_t nth = 0; nth < 3; nth++) {
+		struct vp_vm vm = {.pid = 77, .nth = nth, .started = 1000 + nth};
+		vm.name = vp_strdup("x");
+		vm.uuid = vp_strdup("");
+		vm.start = 10 * nth + 1;
+		vm.end = nth < 2 ? 10 * nth + 9 : 0;
+		vp_vm_vcpu(&vm, 0)->tid = 78 + nth % 2;
+		vp_vec_push(&written, vm);
+	}
+	mkdir(NAME, 0755);
+	expect_no_error(vp_vms_write(NAME, &written));
+	expect_no_error(vp_vms_read(NAME, &read));
+	assert_int_equal(read.count, 3);
+	for (uint32_t nth = 0; nth < 3; nth++) {
+		const struct vp_vm *vm = vp_vms_find(&read, 77 + nth * (1 << VP_PID_BITS));
+		assert_ptr_equal(vm, &read.at[nth]);
+		assert_int_equal(vm->pid, 77);
+		assert_int_equal(vm->nth, nth);
+		assert_int_equal(vm->started, 1000 + nth);
+		assert_int_equal(vm->start, 10 * nth + 1);
+	}
+	assert_ptr_equal(vp_vms_latest(&read, 77), &read.at[2]);
+	assert_ptr_equal(vp_vms_of_thread(&read, 77, 79), &read.at[1]);
+	assert_ptr_equal(vp_vms_of_thread(&read, 77, 78), &read.at[2]);
+	assert_ptr_equal(vp_vms_of_thread(&read, 77, 99), &read.at[2]);
+	assert_null(vp_vms_find(&read, 78));
+	assert_null(vp_vms_of_thread(&read, 78, 78));
+	vp_vms_deinit(&written);
+	vp_vms_deinit(&read);
+	/* A number that is not its process's is damage. */
+	static const char wrong[] = "vperf-vms 2\nvm 4194382 77 0 1 0 1 0 - x\n";
+	temporary_file(NAME "/vms", wrong, strlen(wrong));
+	expect_error(vp_vms_read(NAME, &read), "line 2");
 }
 
 static void test_no_streams(void **state)
@@ -314,6 +389,8 @@ int main(void)
 	    cmocka_unit_test(test_lost_and_interrupted),
 	    cmocka_unit_test(test_missing_files),
 	    cmocka_unit_test(test_vms_are_read_back),
+	    cmocka_unit_test(test_names_like_files),
+	    cmocka_unit_test(test_numbers_of_vms),
 	    cmocka_unit_test(test_vms_have_files_of_their_own),
 	    cmocka_unit_test(test_no_streams),
 	};

@@ -101,6 +101,7 @@ static void test_csv_and_folded(void **state)
 /* Two samples, and between them what the account said of vCPU 0 of vm0. */
 static void make_sliced(void)
 {
+	const struct vp_stream_id states = {VP_STREAM_STATES, VP_NO_PCPU};
 	struct made made;
 	struct vp_vcpu_span span = {.time = MADE_START + MADE_PERIOD + 500,
 				    .id = VP_ID_vcpu_span,
@@ -117,12 +118,12 @@ static void make_sliced(void)
 	made_begin(&made, NAME, 2);
 	made_guest(&made, 0, 1, 0, 0, VP_MODE_GUEST_USER, MADE_INTR);
 	made_idle(&made, 0, 2);
-	vp_trace_append(made.writer, VP_STREAM_STATES, (void *)&span);
+	vp_trace_append(made.writer, states, (void *)&span);
 	span.time += 10 * MADE_PERIOD;
 	span.pid = 2000;
 	span.flags = 0;
-	vp_trace_append(made.writer, VP_STREAM_STATES, (void *)&span);
-	vp_trace_flush(made.writer, VP_STREAM_STATES, 0);
+	vp_trace_append(made.writer, states, (void *)&span);
+	vp_trace_flush(made.writer, states, 0);
 	made_end(&made, 3);
 	temporary_file(NAME "/guest-vm0.maps", maps, sizeof(maps) - 1);
 }

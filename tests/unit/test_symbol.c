@@ -175,6 +175,86 @@ static void test_kernel(void **state)
 	vp_names_free(names);
 }
 
+/* A second who knows other processes and functions, and who lies about those of the first. */
+static const char second_text[] = "vperf-maps 1\n"
+				  "k ffffffff81000000 0 T forged_text\n"
+				  "k ffffffffd0000000 10 t other_module_function other\n"
+				  "i abcd /bin/x\n"
+				  "s 1100 20 forged\n"
+				  "s 1120 8 between\n"
+				  "i - /bin/evil\n"
+				  "s 0 1000 evil\n"
+				  "a 7 666 5000 0 0 evil\n"
+				  "a 8 200 5000 0 0 forged\n"
+				  "a 9 300 b000 0 0 unseen\n"
+				  "m 8 400000 401000 1000 0 abcd /bin/x\n"
+				  "m 8 700000 701000 0 0 - /bin/evil\n"
+				  "m 8 a00000 a01000 0 0 - /bin/evil\n"
+				  "m 9 400000 401000 1000 0 abcd /bin/x\n"
+				  "j 8 900100 20 forged_loop\n"
+				  "j 8 900200 20 more_code\n"
+				  "m 8 900000 901000 0 0 - //anon\n"
+				  "end 18\n";
+
+static struct vp_names *load_both(const char *label, const char *of_second, size_t size)
+{
+	struct vp_names *names = load(), *second;
+
+	temporary_file(label, of_second, size);
+	expect_no_error(vp_names_load(label, NULL, &second));
+	vp_names_set_second(names, second);
+	return names;
+}
+
+static void test_second(void **state)
+{
+	struct vp_names *names =
+	    load_both("test_second.maps", second_text, sizeof(second_text) - 1);
+	const uint64_t now = 4 * SECOND;
+	struct vp_name name;
+	uint32_t space = vp_names_space_by_root(names, 0x5000, now);
+	uint64_t start, end;
+
+	/* Who it is, and what it runs, is the first one's word where it has one. */
+	assert_int_equal(pid_by_root(names, 0x5000, now), 200);
+	expect_name(names, space, 0x400100, now, "foo::bar", "/bin/x");
+	expect_name(names, space, 0x900100, now, "Interpreter loop", "//anon");
+	vp_names_find(names, VP_NAMES_NO_SPACE, true, 0xffffffff81000000, now, &name);
+	assert_string_equal(name.function, "startup");
+	/* Another file at the same place is a lie of one of them. */
+	expect_name(names, space, 0x700010, now, NULL, "/lib/second.so");
+	/* What the first has no name for. */
+	expect_name(names, space, 0x400122, now, "between", "/bin/x");
+	expect_name(names, space, 0x900210, now, "more_code", "//anon");
+	expect_name(names, space, 0xa00010, now, "evil", "/bin/evil");
+	vp_names_find(names, space, false, 0xa00010, now, &name);
+	assert_string_equal(name.comm, "new");
+	assert_int_equal(name.pid, 200);
+	vp_names_find(names, VP_NAMES_NO_SPACE, true, 0xffffffffd0000004, now, &name);
+	assert_string_equal(name.function, "other_module_function");
+	/* Whom the first does not know. */
+	assert_int_equal(pid_by_root(names, 0xb000, now), 300);
+	assert_true(vp_names_life(names, space, &start, &end));
+	space = vp_names_space_by_root(names, 0xb000, now);
+	assert_int_equal(space, vp_names_space_by_pid(names, 300, now));
+	assert_false(vp_names_life(names, space, &start, &end));
+	expect_name(names, space, 0x400100, now, "forged", "/bin/x"); /* its own process */
+	expect_name(names, VP_NAMES_NO_SPACE, 0x400100, now, NULL, NULL);
+	vp_names_free(names);
+}
+
+/* Half an answer adds what there is of it, and takes nothing away. */
+static void test_second_is_cut_off(void **state)
+{
+	for (size_t size = sizeof("vperf-maps 1\n") - 1; size < sizeof(second_text); size += 7) {
+		struct vp_names *names = load_both("test_half.maps", second_text, size);
+		uint32_t space = vp_names_space_by_root(names, 0x5000, 4 * SECOND);
+		expect_name(names, space, 0x400000, 4 * SECOND, "main", "/bin/x");
+		expect_name(names, space, 0x400100, 4 * SECOND, "foo::bar", "/bin/x");
+		vp_names_free(names);
+	}
+}
+
 static void test_kallsyms(void **state)
 {
 	static const char system_map[] = "ffffffff81000000 T _text\nffffffff81000010 t work\n"
@@ -252,6 +332,8 @@ int main(void)
 	    cmocka_unit_test(test_functions),
 	    cmocka_unit_test(test_mappings_over_time),
 	    cmocka_unit_test(test_kernel),
+	    cmocka_unit_test(test_second),
+	    cmocka_unit_test(test_second_is_cut_off),
 	    cmocka_unit_test(test_kallsyms),
 	    cmocka_unit_test(test_demangle),
 	    cmocka_unit_test(test_demangle_is_bounded),

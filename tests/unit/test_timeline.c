@@ -7,6 +7,7 @@
 #include "make_recording.h"
 #include "timeline/clock_map.h"
 #include "timeline/exit_reason.h"
+#include "timeline/guests.h"
 #include "timeline/merge.h"
 
 #define NAME "test_timeline.rec"
@@ -67,7 +68,7 @@ static void test_merge_is_in_order(void **state)
 			made_idle(&made, pcpu, tick);
 		}
 	made_end(&made, 1);
-	expect_no_error(vp_trace_open(NAME "/host", &streams));
+	expect_no_error(vp_trace_open(NAME "/host", VP_STREAMS(VP_STREAM_PCPU), &streams));
 	vp_merge_init(&merge, &streams);
 	while ((head = vp_merge_next(&merge))) {
 		assert_true(head->time >= last);
@@ -84,6 +85,34 @@ static void test_merge_is_in_order(void **state)
 /* A host whose counter runs at 2.5 GHz: 0 at 100 s. */
 static const struct vp_host_clock host = {
     2, {{100 * SECOND, 0, 100}, {200 * SECOND, 250 * SECOND, 100}}};
+
+/* A process number that was used again, and its threads' numbers too: records tell the VMs apart.
+ */
+static void test_vms_of_one_number(void **state)
+{
+	const uint32_t first = 5, second = 5 | 1 << VP_PID_BITS;
+	struct vp_guests guests;
+	vp_vms vms = {0};
+
+	for (uint32_t nth = 0; nth < 2; nth++) {
+		struct vp_vm vm = {.pid = 5, .nth = nth, .name = vp_strdup("x")};
+		vp_vm_vcpu(&vm, 0)->tid = 6;
+		vp_vec_push(&vms, vm);
+	}
+	vp_guests_init(&guests, &vms, 0);
+	assert_int_equal(vp_guests_vm(&guests, first), 0);
+	assert_int_equal(vp_guests_vm(&guests, second), 1);
+	uint32_t old = vp_guests_vcpu_add(&guests, first, 6, 0);
+	assert_int_equal(guests.vcpus.at[old].vm, 0);
+	assert_int_equal(vp_guests_vcpu(&guests, 5, 6), old); /* what the host says of it then */
+	uint32_t new = vp_guests_vcpu_add(&guests, second, 6, 0);
+	assert_int_equal(guests.vcpus.at[new].vm, 1);
+	assert_int_equal(vp_guests_vcpu(&guests, 5, 6), new);
+	assert_int_equal(vp_guests_vcpu_add(&guests, first, 6, 0), old);
+	assert_int_equal(vms.count, 2);
+	vp_guests_deinit(&guests);
+	vp_vms_deinit(&vms);
+}
 
 static void test_guest_clock_by_counter(void **state)
 {
@@ -191,6 +220,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_exit_names),
+	    cmocka_unit_test(test_vms_of_one_number),
 	    cmocka_unit_test(test_merge_is_in_order),
 	    cmocka_unit_test(test_guest_clock_by_counter),
 	    cmocka_unit_test(test_error_of_guest_clock),

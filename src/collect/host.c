@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/host.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+
+#include "base/file.h"
+
+enum vp_vendor vp_host_vendor(void)
+{
+	if (!access("/sys/module/kvm_amd", F_OK))
+		return VP_VENDOR_AMD;
+	if (!access("/sys/module/kvm_intel", F_OK))
+		return VP_VENDOR_INTEL;
+#if defined(__aarch64__) /* KVM is no module there */
+	if (!access("/dev/kvm", F_OK))
+		return VP_VENDOR_ARM;
+#endif
+	return VP_VENDOR_UNKNOWN;
+}
+
+/* Y or 1, depending on the kernel's age. */
+bool vp_host_has_nested_paging(void)
+{
+	struct vp_buffer text = {0};
+	struct vp_error *error = vp_file_read("/sys/module/kvm_amd/parameters/npt", 16, &text);
+	bool has = !error && strchr("Y1", vp_buffer_text(&text)[0]) && text.size;
+
+	vp_error_free(error);
+	vp_buffer_deinit(&text);
+	return has;
+}
+
+static bool describes(const struct btf *btf, const char *name, const char *member)
+{
+	int id = btf ? btf__find_by_name_kind(btf, name, BTF_KIND_STRUCT) : 0;
+	const struct btf_type *type = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+
+	if (!type || !member)
+		return type != NULL;
+	for (int i = 0; i < btf_vlen(type); i++) {
+		const char *found = btf__name_by_offset(btf, btf_members(type)[i].name_off);
+		if (found && !strcmp(found, member))
+			return true;
+	}
+	return false;
+}
+
+bool vp_host_has_member(const char *module, const char *name, const char *member)
+{
+	struct btf *kernel = btf__load_vmlinux_btf();
+	struct btf *own = kernel ? btf__load_module_btf(module, kernel) : NULL;
+	bool found = describes(own, name, member) || describes(kernel, name, member);
+
+	btf__free(own);
+	btf__free(kernel);
+	return found;
+}
+
+bool vp_host_has_struct(const char *module, const char *name)
+{
+	return vp_host_has_member(module, name, NULL);
+}
+
+/* libbpf's own chatter is for who debugs vperf. */
+static int keep_quiet(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return getenv("VPERF_DEBUG") ? vfprintf(stderr, format, args) : 0;
+}
+
+void vp_host_quiet_libbpf(void)
+{
+	libbpf_set_print(keep_quiet);
+}
+
+struct vp_error *vp_host_expect_btf(const char *programs)
+{
+	vp_host_quiet_libbpf();
+	return access(VP_HOST_BTF, R_OK)
+		   ? vp_error_errno(errno,
+				    "cannot read '" VP_HOST_BTF "': the %s programs need a "
+				    "kernel with BTF (CONFIG_DEBUG_INFO_BTF)",
+				    programs)
+		   : NULL;
+}
+
+struct vp_error *vp_host_load_error(int result, const char *programs)
+{
+	if (result == -EPERM || result == -EACCES)
+		return vp_error_new("cannot load programs into the kernel: root (or CAP_BPF and "
+				    "CAP_PERFMON) is needed");
+	return vp_error_errno(-result,
+			      "cannot load the %s programs into this kernel ('vperf check' says "
+			      "what is missing)",
+			      programs);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "guestmem/images.h"
+
+#include <inttypes.h>
+
+#include "guestmem/elf_tables.h"
+#include "maps/image.h"
+
+enum { LARGEST_VDSO = 64 << 10, MOST_TOLD = 100 };
+/* Bytes of the symbol tables of all files. */
+#define MOST_BYTES (512ULL << 20)
+
+void vp_guest_images_init(struct vp_guest_images *images, const struct vp_guest_kernel *kernel,
+			  struct vp_maps_writer *writer)
+{
+	*images = (struct vp_guest_images){.kernel = kernel, .writer = writer, .left = MOST_BYTES};
+}
+
+static void tell(struct vp_guest_images *images, const char *path, const char *why)
+{
+	if (images->told++ < MOST_TOLD)
+		vp_maps_write_note(images->writer, "no function names of '%s': %s", path, why);
+	else
+		images->untold++;
+}
+
+static void tell_missing(struct vp_guest_images *images, const char *path,
+			 const struct vp_elf_tables *tables)
+{
+	if (images->told++ < MOST_TOLD)
+		vp_maps_write_note(images->writer,
+				   "only some function names of '%s': %" PRIu64 " of %" PRIu64
+				   " pages of its symbol tables are not in the guest's page cache",
+				   path, tables->missing, tables->pages);
+	else
+		images->untold++;
+}
+
+static struct vp_error *write_symbols(const struct vp_buffer *bytes, const char *path,
+				      struct vp_maps_writer *writer)
+{
+	struct vp_image elf = {0};
+	struct vp_error *error = vp_image_read_memory(bytes->bytes, bytes->size, path, &elf);
+
+	if (!error)
+		vp_vec_each (&elf.symbols, symbol)
+			vp_maps_write_symbol(writer, symbol->offset, symbol->size,
+					     vp_image_symbol_name(&elf, symbol));
+	vp_image_deinit(&elf);
+	return error;
+}
+
+static void write_tables(struct vp_guest_images *images, const char *path,
+			 const struct vp_guest_file *file)
+{
+	struct vp_elf_tables tables;
+
+	vp_elf_tables_read(file, images->left, &tables);
+	images->left -= tables.bytes.size < images->left ? tables.bytes.size : images->left;
+	if (tables.problem) {
+		tell(images, path, tables.problem);
+	} else {
+		struct vp_error *error = write_symbols(&tables.bytes, path, images->writer);
+		if (error)
+			tell(images, path, vp_error_message(error));
+		else if (tables.missing)
+			tell_missing(images, path, &tables);
+		vp_error_free(error);
+	}
+	vp_elf_tables_deinit(&tables);
+}
+
+void vp_guest_images_write(struct vp_guest_images *images, const struct vp_guest_image *image)
+{
+	struct vp_guest_file file;
+	struct vp_build_id now;
+
+	vp_maps_write_image(images->writer, &image->build_id, image->path);
+	if (!image->file || !vp_guest_file_open(images->kernel, image->file, &file))
+		tell(images, image->path, "the guest's kernel does not tell its pages");
+	else if (!vp_guest_file_build_id(&file, &now))
+		tell(images, image->path,
+		     "it has no build-id, or that is not in the guest's page cache");
+	else if (!vp_build_id_equal(&now, &image->build_id))
+		tell(images, image->path, "it is not the file that was mapped any more");
+	else
+		write_tables(images, image->path, &file);
+}
+
+/* The kernel keeps the vDSO's image for itself: struct vdso_image begins with its address and size.
+ * Its name changed between 6.12 and 7.2. */
+static void write_vdso(const struct vp_guest_kernel *kernel, struct vp_maps_writer *writer)
+{
+	uint64_t older = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso_image);
+	uint64_t newer = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.vdso64_image);
+	uint64_t at = newer ? newer : older;
+	const struct vp_build_id unknown = {0};
+	struct vp_buffer bytes = {0};
+	uint64_t image[2];
+
+	if (!at || !vp_guest_view_read(&kernel->view, at, image, sizeof(image)) || !image[1] ||
+	    image[1] > LARGEST_VDSO)
+		return;
+	char *to = vp_buffer_extend(&bytes, image[1]);
+	if (vp_guest_view_read(&kernel->view, image[0], to, image[1])) {
+		vp_maps_write_image(writer, &unknown, "[vdso]");
+		vp_error_free(write_symbols(&bytes, "[vdso]", writer));
+	}
+	vp_buffer_deinit(&bytes);
+}
+
+void vp_guest_images_finish(struct vp_guest_images *images)
+{
+	write_vdso(images->kernel, images->writer);
+	if (images->untold)
+		vp_maps_write_note(images->writer,
+				   "function names of %" PRIu64
+				   " more files are missing, all or some",
+				   images->untold);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Names of generated code: what JIT compilers in a guest wrote to /tmp/perf-PID.map, as far as it
+ * is in the guest's page cache.
+ */
+#ifndef VP_GUESTMEM_JIT_H
+#define VP_GUESTMEM_JIT_H
+
+#include "base/cursor.h"
+#include "guestmem/tasks.h"
+#include "maps/writer.h"
+
+struct vp_guest_jit;
+
+struct vp_guest_jit *vp_guest_jit_new(const struct vp_guest_kernel *kernel,
+				      struct vp_maps_writer *writer);
+void vp_guest_jit_free(struct vp_guest_jit *jit);
+/* The pid that the process has in its own, innermost pid namespace; `leader` is its main thread. */
+uint32_t vp_guest_inner_pid(const struct vp_guest_kernel *kernel,
+			    const struct vp_guest_task *leader);
+/*
+ * Writes what the perf map of process `pid` in the /tmp of that task names, as symbols of address
+ * space `space`; pages that are missing are told in a note.
+ */
+void vp_guest_jit_write(struct vp_guest_jit *jit, const struct vp_guest_task *task, uint32_t pid,
+			uint64_t space);
+
+/* One symbol of a perf map: its name has no end but its size. */
+struct vp_jit_symbol {
+	uint64_t addr, size;
+	struct vp_slice name;
+};
+/* A line `ADDR SIZE NAME`, the numbers hexadecimal with or without 0x; false if it is none. */
+bool vp_jit_line_parse(struct vp_slice line, struct vp_jit_symbol *ret);
+
+#endif

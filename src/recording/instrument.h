@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What records in a session: an instrument is a file that fills one table of operations. And what
+ * the session has for its instruments.
+ */
+#ifndef VP_RECORDING_INSTRUMENT_H
+#define VP_RECORDING_INSTRUMENT_H
+
+#include "base/map.h"
+#include "collect/host_maps.h"
+#include "recording/guest_watch.h"
+#include "recording/recording.h"
+#include "recording/session.h"
+#include "recording/trace_writer.h"
+
+/*
+ * In the order in which they are called; what an instrument does not need is NULL, but open, drain,
+ * lost, put_total and free. Times are CLOCK_MONOTONIC, ns.
+ */
+struct vp_instrument_ops {
+	const char *name; /* in the recording's line `instruments` */
+	unsigned classes; /* of streams that only it writes (VP_STREAMS()) */
+	bool needs_names; /* its records have addresses: the recording is to have map text */
+	bool often;       /* a tenth of a second is as long as it can wait for `drain` */
+
+	/* Loads its programs, opens its events. The VMs are known, the directory is not there yet.
+	 */
+	struct vp_error *(*open)(struct vp_instrument *instrument);
+	void (*describe)(const struct vp_instrument *instrument, struct vp_recording *about);
+	/* Says by vp_session_watch_guests() what it wants to know of guests' kernels. */
+	void (*watch_guests)(struct vp_instrument *instrument);
+	/* The directory is there, and the guests' kernels were found as far as they can be. */
+	struct vp_error *(*prepare)(struct vp_instrument *instrument);
+	struct vp_error *(*start)(struct vp_instrument *instrument, uint64_t now);
+	/* A descriptor that can be read when `drain` should not wait any longer. */
+	int (*fd)(const struct vp_instrument *instrument);
+	/* Writes the records that have gathered. */
+	struct vp_error *(*drain)(struct vp_instrument *instrument);
+	/* Once a second. */
+	void (*second)(struct vp_instrument *instrument, uint64_t now);
+	struct vp_error *(*stop)(struct vp_instrument *instrument);
+	/* After the last `drain`: writes its last records, and its own files. */
+	struct vp_error *(*finish)(struct vp_instrument *instrument, uint64_t end);
+	/* The guests' map text was read: says how all went (notices, the VMs' states). */
+	void (*conclude)(struct vp_instrument *instrument);
+	void (*free)(struct vp_instrument *instrument);
+
+	/* Records of a stream that were lost on their way here, from the start on. */
+	uint64_t (*lost)(const struct vp_instrument *instrument, struct vp_stream_id id);
+	/* Appends "12 samples". */
+	void (*put_total)(const struct vp_instrument *instrument, struct vp_buffer *out);
+};
+
+/* The begin of every instrument. */
+struct vp_instrument {
+	const struct vp_instrument_ops *ops;
+	struct vp_session *session;
+	/* "no account of the vCPUs' time": that it cannot be opened costs this and no more, if
+	 * there is another instrument. NULL: the recording is not worth making without it. */
+	const char *absence;
+};
+
+struct vp_session {
+	struct vp_session_options options;
+	struct vp_recording about;
+	VP_VEC(struct vp_instrument *) instruments;
+	VP_VEC(int) pcpus; /* that are online */
+	struct vp_trace_writer *trace;
+	int lock; /* on the directory */
+	struct vp_host_maps *host_maps;
+	struct vp_guest_watch *guest_watch; /* NULL: guests' memory is not read */
+	bool wants_unwind_tables;           /* of guests' kernels */
+	vp_vms vms;
+	struct vp_map no_vms; /* pids that were looked at and have no VM (any more) */
+	bool pids_vary;       /* a process's number is not its VM's, or may come not to be */
+	bool vms_changed;
+	uint64_t seconds;     /* of slow work done */
+	uint64_t next_second; /* when to look for what changes slowly */
+	vp_notices notices;
+	bool said_unwritten;
+};
+
+#define VP_NOTICE(session, ...) vp_vec_push(&(session)->notices, vp_format(__VA_ARGS__))
+
+/* The VM of that number, found now if it is new; NULL if there is none. */
+struct vp_vm *vp_session_vm(struct vp_session *session, uint32_t id);
+/* What the process's records are to have for `pid`: the number of its VM, found now if it is new;
+ * `tid` is the vCPU's thread, 0 if it is not known. */
+uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid);
+/* Whether the VM's guest is asked for. */
+bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *vm);
+/* The vCPU's thread is `tid` from now on. */
+struct vp_vcpu *vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number,
+				uint32_t tid);
+void vp_session_say(const struct vp_session *session, bool only_agents_left, const char *what);
+/* Has the chosen VMs' guests watched for this user, too. */
+void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_user *user);
+/* Adds to what is known of how it went with the VM's agent. */
+void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm, const char *outcome);
+/* The first of two failures; the second is its consequence, or as good as that. */
+struct vp_error *vp_session_first_of(struct vp_error *first, struct vp_error *second) VP_MUST_CHECK;
+
+/* session_maps.c: map text of the host, and of the guests by their memory and by their agents. */
+struct vp_error *vp_session_write_maps(struct vp_session *session) VP_MUST_CHECK;
+void vp_session_ask_agents(struct vp_session *session);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "recording/instrument_account.h"
+
+#include "collect/host.h"
+#include "recording/account_writer.h"
+#include "recording/instrument.h"
+
+struct account {
+	struct vp_instrument base;
+	bool with_states;
+	struct vp_account_writer *writer;
+};
+
+static struct account *account_of(const struct vp_instrument *instrument)
+{
+	return (struct account *)instrument;
+}
+
+/* Code of VMs that were not asked for is not looked at. */
+static void take_account(void *context, struct vp_record_header *header)
+{
+	struct vp_session *session = context;
+	struct vp_stream_id id = {VP_STREAM_ACCOUNT, VP_NO_PCPU};
+	struct vp_vcpu_account *times = (void *)header;
+	struct vp_exit_site *site = (void *)header;
+	uint32_t pid = times->pid;
+
+	if (header->id == VP_ID_vcpu_account) /* of a VM, maybe, that was not known */
+		times->pid = vp_session_vm_id(session, pid & VP_PID_MASK, times->tid);
+	if (header->id == VP_ID_exit_site && session->options.n_vm_names) {
+		const struct vp_vm *vm = vp_session_vm(session, pid);
+		if (!vm || !vp_session_is_chosen(session, vm))
+			site->ip = site->as_root = site->flags = 0;
+	}
+	if (header->id == VP_ID_vcpu_span)
+		id.kind = VP_STREAM_STATES;
+	vp_trace_append(session->trace, id, header);
+}
+
+static struct vp_error *account_open(struct vp_instrument *instrument)
+{
+	struct account *account = account_of(instrument);
+	struct vp_session *session = instrument->session;
+
+	VP_TRY(vp_account_writer_open(&session->vms, vp_host_vendor(), account->with_states,
+				      take_account, session, &account->writer));
+	const char *missing = vp_account_writer_missing(account->writer);
+	if (missing)
+		VP_NOTICE(session,
+			  "the account of the vCPUs' time lacks something on this kernel: %s",
+			  missing);
+	return NULL;
+}
+
+static struct vp_error *account_start(struct vp_instrument *instrument, uint64_t now)
+{
+	vp_account_writer_begin(account_of(instrument)->writer, now);
+	return NULL;
+}
+
+static struct vp_error *account_drain(struct vp_instrument *instrument)
+{
+	if (account_of(instrument)->with_states)
+		vp_account_writer_write_states(account_of(instrument)->writer, false);
+	return NULL;
+}
+
+static void account_second(struct vp_instrument *instrument, uint64_t now)
+{
+	vp_account_writer_write(account_of(instrument)->writer, now, false);
+}
+
+static struct vp_error *account_stop(struct vp_instrument *instrument)
+{
+	vp_account_writer_end(account_of(instrument)->writer);
+	return NULL;
+}
+
+static struct vp_error *account_finish(struct vp_instrument *instrument, uint64_t end)
+{
+	struct account *account = account_of(instrument);
+	vp_cgroups *cgroups = vp_account_writer_cgroups(account->writer);
+
+	vp_account_writer_write(account->writer, end, true);
+	if (account->with_states)
+		vp_account_writer_write_states(account->writer, true);
+	vp_cgroups_find(cgroups);
+	return vp_cgroups_write(instrument->session->options.directory, cgroups);
+}
+
+/* What the account itself missed is a record of its own (account_loss). */
+static uint64_t account_lost(const struct vp_instrument *instrument, struct vp_stream_id id)
+{
+	const struct account *account = account_of(instrument);
+
+	return account->writer && account->with_states && id.kind == VP_STREAM_STATES
+		   ? vp_account_writer_lost_states(account->writer)
+		   : 0;
+}
+
+static void account_put_total(const struct vp_instrument *instrument, struct vp_buffer *out)
+{
+}
+
+static void account_free(struct vp_instrument *instrument)
+{
+	vp_account_writer_free(account_of(instrument)->writer);
+	free(instrument);
+}
+
+#define OPS(own_streams, is_often)                                                                 \
+	{                                                                                          \
+		.name = "account", .classes = (own_streams), .needs_names = true,                  \
+		.often = (is_often), .open = account_open, .start = account_start,                 \
+		.drain = account_drain, .second = account_second, .stop = account_stop,            \
+		.finish = account_finish, .lost = account_lost, .put_total = account_put_total,    \
+		.free = account_free                                                               \
+	}
+
+struct vp_instrument *vp_instrument_account(bool with_states)
+{
+	static const struct vp_instrument_ops sums = OPS(VP_STREAMS(VP_STREAM_ACCOUNT), false);
+	static const struct vp_instrument_ops sums_and_states =
+	    OPS(VP_STREAMS(VP_STREAM_ACCOUNT) | VP_STREAMS(VP_STREAM_STATES), true);
+	struct account *account = vp_alloc(sizeof(*account));
+
+	account->base.ops = with_states ? &sums_and_states : &sums;
+	account->base.absence = "no account of the vCPUs' time";
+	account->with_states = with_states;
+	return &account->base;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "recording/instrument_profile_private.h"
+
+#include <inttypes.h>
+
+static struct vp_profile_instrument *profile_of(const struct vp_instrument *instrument)
+{
+	return (struct vp_profile_instrument *)instrument;
+}
+
+static void note_low_frequency(const struct vp_profile_instrument *profile)
+{
+	uint64_t frequency = profile->trigger.frequency;
+
+	if (!profile->options.trigger.frequency && frequency && frequency < VP_USUAL_FREQUENCY)
+		VP_NOTICE(profile->base.session,
+			  "sampling at %" PRIu64 " Hz, not %d: the kernel allows no more "
+			  "(kernel.perf_event_max_sample_rate)",
+			  frequency, VP_USUAL_FREQUENCY);
+}
+
+static struct vp_error *profile_open(struct vp_instrument *instrument)
+{
+	struct vp_profile_instrument *profile = profile_of(instrument);
+	const struct vp_instrument_profile_options *options = &profile->options;
+
+	VP_TRY(vp_trigger_open(&options->trigger, &profile->trigger));
+	note_low_frequency(profile);
+	instrument->session->wants_unwind_tables |= options->with_chains;
+	struct vp_sampler_options sampling = {.trigger = &profile->trigger,
+					      .buffer_pages = options->buffer_pages,
+					      .by_memory = options->read_memory,
+					      .with_chains = options->with_chains,
+					      .take = vp_profile_take,
+					      .context = profile};
+	return vp_sampler_start(&sampling, &profile->sampler);
+}
+
+static void profile_describe(const struct vp_instrument *instrument, struct vp_recording *about)
+{
+	const struct vp_profile_instrument *profile = profile_of(instrument);
+
+	free(about->trigger);
+	about->trigger = vp_strdup(profile->trigger.name);
+	about->period_ns = profile->trigger.period_ns;
+	about->by_time = profile->trigger.by_time;
+	about->chains = profile->options.with_chains;
+}
+
+static struct vp_error *profile_identify(void *context, uint32_t number,
+					 const struct vp_guest_state *state,
+					 const struct vp_guest_finding *finding)
+{
+	return vp_sampler_identify(context, number, state, finding);
+}
+
+static void profile_forget(void *context, uint32_t pid)
+{
+	vp_sampler_forget(context, pid);
+}
+
+static uint64_t count_nowhere(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+{
+	return vp_sampler_identity_counts(context, pid, finding).nowhere;
+}
+
+static struct vp_error *change_memory(void *context, uint32_t number,
+				      const struct vp_guest_state *state,
+				      const struct vp_guest_finding *finding)
+{
+	return vp_sampler_identify_memory(context, number, state, finding);
+}
+
+static char *count_named(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+{
+	struct vp_sampler_identity_counts counts =
+	    vp_sampler_identity_counts(context, pid, finding);
+
+	return vp_format("%" PRIu64 " samples named, %" PRIu64 " not", counts.good, counts.failed);
+}
+
+static void profile_watch_guests(struct vp_instrument *instrument)
+{
+	struct vp_profile_instrument *profile = profile_of(instrument);
+	const struct vp_guest_user user = {.context = profile->sampler,
+					   .name = "samples",
+					   .check_s = 1,
+					   .identify = profile_identify,
+					   .forget = profile_forget,
+					   .count_nowhere = count_nowhere,
+					   .change_memory = change_memory,
+					   .outcome = count_named};
+
+	if (profile->options.read_memory)
+		vp_session_watch_guests(instrument->session, &user);
+}
+
+static struct vp_error *profile_start(struct vp_instrument *instrument, uint64_t now)
+{
+	struct vp_profile_instrument *profile = profile_of(instrument);
+	const struct vp_trigger *trigger = &profile->trigger;
+
+	VP_TRY(vp_trigger_enable(&profile->trigger, true));
+	for (size_t i = 0; trigger->by_time && i < trigger->pcpus.count; i++)
+		vp_profile_stream(profile, (uint32_t)trigger->pcpus.at[i])->late_from =
+		    trigger->enabled_at.at[i] + 2 * trigger->period_ns;
+	return NULL;
+}
+
+static int profile_fd(const struct vp_instrument *instrument)
+{
+	return vp_sampler_fd(profile_of(instrument)->sampler);
+}
+
+/* Notes what was lost up to now: gaps in what is drained next may be filled only without losses. */
+static void note_losses(struct vp_profile_instrument *profile)
+{
+	vp_vec_each (&profile->trigger.pcpus, pcpu) {
+		struct vp_profile_stream *stream = vp_profile_stream(profile, (uint32_t)*pcpu);
+		uint64_t lost = vp_sampler_lost(profile->sampler, (uint32_t)*pcpu);
+		stream->may_fill = lost == stream->lost;
+		stream->lost = lost;
+	}
+}
+
+static struct vp_error *profile_drain(struct vp_instrument *instrument)
+{
+	note_losses(profile_of(instrument));
+	return vp_sampler_drain(profile_of(instrument)->sampler);
+}
+
+static struct vp_error *profile_stop(struct vp_instrument *instrument)
+{
+	return vp_trigger_enable(&profile_of(instrument)->trigger, false);
+}
+
+static uint64_t profile_lost(const struct vp_instrument *instrument, struct vp_stream_id id)
+{
+	const struct vp_sampler *sampler = profile_of(instrument)->sampler;
+
+	return sampler ? vp_sampler_lost(sampler, id.pcpu) : 0;
+}
+
+static void profile_put_total(const struct vp_instrument *instrument, struct vp_buffer *out)
+{
+	vp_buffer_printf(out, "%" PRIu64 " samples, ", profile_of(instrument)->samples);
+}
+
+static void profile_free(struct vp_instrument *instrument)
+{
+	struct vp_profile_instrument *profile = profile_of(instrument);
+
+	vp_sampler_free(profile->sampler);
+	vp_trigger_close(&profile->trigger);
+	vp_map_deinit(&profile->vcpu_tids);
+	vp_vec_deinit(&profile->streams);
+	free(profile);
+}
+
+struct vp_instrument *vp_instrument_profile(const struct vp_instrument_profile_options *options)
+{
+	static const struct vp_instrument_ops ops = {
+	    .name = "profile",
+	    .classes = VP_STREAMS(VP_STREAM_PCPU),
+	    .needs_names = true,
+	    .open = profile_open,
+	    .describe = profile_describe,
+	    .watch_guests = profile_watch_guests,
+	    .start = profile_start,
+	    .fd = profile_fd,
+	    .drain = profile_drain,
+	    .stop = profile_stop,
+	    .lost = profile_lost,
+	    .put_total = profile_put_total,
+	    .free = profile_free,
+	};
+	struct vp_profile_instrument *profile = vp_alloc(sizeof(*profile));
+
+	profile->base.ops = &ops;
+	profile->options = *options;
+	return &profile->base;
+}

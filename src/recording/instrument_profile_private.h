@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of the profile share. */
+#ifndef VP_RECORDING_INSTRUMENT_PROFILE_PRIVATE_H
+#define VP_RECORDING_INSTRUMENT_PROFILE_PRIVATE_H
+
+#include "collect/sampler.h"
+#include "recording/instrument.h"
+#include "recording/instrument_profile.h"
+
+/* Of a pCPU: what its records said last. */
+struct vp_profile_stream {
+	uint32_t tid; /* the thread whose name was given */
+	char comm[VP_COMM_SIZE];
+	uint64_t late_from;                /* a sample after this time is more than a period late */
+	uint64_t lost;                     /* records lost before this drain */
+	bool may_fill;                     /* a gap in this drain is no loss: nothing was lost */
+	uint32_t vcpu_pid, vcpu_tid, vcpu; /* VMM, thread and its vCPU that were noted last */
+};
+
+struct vp_profile_instrument {
+	struct vp_instrument base;
+	struct vp_instrument_profile_options options;
+	struct vp_trigger trigger;
+	struct vp_sampler *sampler;
+	struct vp_map vcpu_tids; /* (VMM's pid, vCPU) -> tid, as the session knows it */
+	VP_VEC(struct vp_profile_stream) streams; /* by pCPU */
+	uint64_t samples, late;
+};
+
+/* What is known of that pCPU's records. */
+struct vp_profile_stream *vp_profile_stream(struct vp_profile_instrument *profile, uint32_t pcpu);
+/* Takes a vp_records_taker's records to the trace; `context` is the profile. */
+void vp_profile_take(void *context, uint32_t pcpu, char *records, size_t size);
+
+#endif

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "collect/clock.h"
+#include "collect/pcpus.h"
+#include "collect/vm_scan.h"
+#include "recording/instrument.h"
+#include "recording/place.h"
+
+enum {
+	SETTLE_MS = 30000, /* how long finding the guests' kernels may hold up the start */
+	OFTEN_MS = 100,
+	CLOSELY_S = 10, /* every so often descriptors of the VMs' processes are gone through */
+};
+#define SECOND 1000000000ULL
+
+struct vp_session *vp_session_new(const struct vp_session_options *options)
+{
+	struct vp_session *session = vp_alloc(sizeof(*session));
+
+	session->options = *options;
+	session->lock = -1;
+	session->host_maps = vp_host_maps_new();
+	return session;
+}
+
+void vp_session_add(struct vp_session *session, struct vp_instrument *instrument)
+{
+	instrument->session = session;
+	vp_vec_push(&session->instruments, instrument);
+}
+
+void vp_session_free(struct vp_session *session)
+{
+	if (!session)
+		return;
+	vp_vec_each (&session->instruments, instrument)
+		(*instrument)->ops->free(*instrument);
+	vp_vec_deinit(&session->instruments);
+	vp_guest_watch_free(session->guest_watch);
+	vp_trace_writer_free(session->trace);
+	vp_host_maps_free(session->host_maps);
+	vp_vms_deinit(&session->vms);
+	vp_map_deinit(&session->no_vms);
+	vp_vec_deinit(&session->pcpus);
+	vp_notices_deinit(&session->notices);
+	vp_recording_deinit(&session->about);
+	if (session->lock >= 0)
+		close(session->lock);
+	free(session);
+}
+
+struct vp_error *vp_session_first_of(struct vp_error *first, struct vp_error *second)
+{
+	if (!first)
+		return second;
+	vp_error_free(second);
+	return first;
+}
+
+void vp_session_say(const struct vp_session *session, bool only_agents_left, const char *what)
+{
+	if (session->options.progress)
+		session->options.progress(what, only_agents_left);
+}
+
+bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *vm)
+{
+	return vp_vm_is_named(vm, session->options.vm_names, session->options.n_vm_names);
+}
+
+/* KVM's memory slots of a process with several VMs are told together. */
+static bool is_alone(const struct vp_session *session, const struct vp_vm *vm)
+{
+	vp_vec_each (&session->vms, other)
+		if (other != vm && other->pid == vm->pid && !other->end && !vm->end)
+			return false;
+	return true;
+}
+
+static void watch_guest(struct vp_session *session, struct vp_vm *vm)
+{
+	if (!session->guest_watch || !vp_session_is_chosen(session, vm))
+		return;
+	if (is_alone(session, vm)) {
+		vp_guest_watch_add(session->guest_watch, vm);
+		return;
+	}
+	free(vm->memory);
+	vm->memory = vp_strdup("its process has several VMs: their memory is not told apart");
+}
+
+/* VMs of the process that were not there before, the first of them at `from`. */
+static void take_new_vms(struct vp_session *session, size_t from)
+{
+	for (size_t i = from; i < session->vms.count; i++) {
+		struct vp_vm *vm = &session->vms.at[i];
+		watch_guest(session, vm);
+		VP_NOTICE(session, "VM '%s' (process %u) started during the recording", vm->name,
+			  vm->pid);
+		session->vms_changed = true;
+	}
+	session->pids_vary |= vp_vms_share_pids(&session->vms);
+}
+
+/* Looks for VMs of the process that are not known; not twice in a second. */
+static void discover(struct vp_session *session, uint32_t pid)
+{
+	size_t before = session->vms.count;
+	bool inserted;
+
+	if (vp_map_find(&session->no_vms, pid))
+		return;
+	if (vp_vm_look_at(&session->vms, pid, false))
+		take_new_vms(session, before);
+	else
+		vp_map_insert(&session->no_vms, pid, 0, &inserted);
+}
+
+struct vp_vm *vp_session_vm(struct vp_session *session, uint32_t id)
+{
+	struct vp_vm *vm = vp_vms_find(&session->vms, id);
+
+	if (vm || id > VP_PID_MASK)
+		return vm;
+	discover(session, id);
+	return vp_vms_find(&session->vms, id);
+}
+
+uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid)
+{
+	const struct vp_vm *vm = session->pids_vary ? vp_vms_of_thread(&session->vms, pid, tid)
+						    : vp_session_vm(session, pid);
+
+	if (session->pids_vary && (!vm || vm->end)) {
+		/* Where a VM ended there may be another one by now. */
+		discover(session, pid);
+		vm = vp_vms_of_thread(&session->vms, pid, tid);
+	}
+	return vm ? vp_vm_id(vm) : pid;
+}
+
+struct vp_vcpu *vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number,
+				uint32_t tid)
+{
+	size_t before = vm->vcpus.count;
+	struct vp_vcpu *vcpu = vp_vm_vcpu(vm, number);
+
+	session->vms_changed |= vcpu->tid != tid;
+	vcpu->tid = tid;
+	if (session->about.start && vm->vcpus.count > before && before && vm->at_start)
+		VP_NOTICE(session, "VM '%s' gained vCPU %u during the recording", vm->name, number);
+	return vcpu;
+}
+
+void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_user *user)
+{
+	if (!session->guest_watch)
+		session->guest_watch = vp_guest_watch_new(
+		    &session->notices, session->options.directory, session->options.with_symbols);
+	vp_guest_watch_join(session->guest_watch, user);
+}
+
+void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm, const char *outcome)
+{
+	char *before = vm->agent;
+
+	if (!outcome[0])
+		return;
+	vm->agent = vp_format("%s%s%s", before, before[0] ? "; " : "", outcome);
+	free(before);
+	session->vms_changed = true;
+}
+
+static uint64_t lost_of(const struct vp_session *session, const struct vp_instrument *instrument,
+			enum vp_stream_class kind)
+{
+	uint64_t lost = 0;
+
+	if (!vp_stream_class_is_per_pcpu(kind))
+		return instrument->ops->lost(instrument, (struct vp_stream_id){kind, VP_NO_PCPU});
+	vp_vec_each (&session->pcpus, pcpu)
+		lost +=
+		    instrument->ops->lost(instrument, (struct vp_stream_id){kind, (uint32_t)*pcpu});
+	return lost;
+}
+
+/* Lost before they came here, and because they could not be written. */
+static uint64_t lost_records(const struct vp_session *session, enum vp_stream_class kind)
+{
+	uint64_t lost = session->trace ? vp_trace_unwritten(session->trace, VP_STREAMS(kind)) : 0;
+
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->classes & VP_STREAMS(kind))
+			lost += lost_of(session, *instrument, kind);
+	return lost;
+}
+
+char *vp_session_totals(const struct vp_session *session)
+{
+	struct vp_buffer text = {0};
+	uint64_t lost = 0;
+
+	vp_vec_each (&session->instruments, instrument)
+		(*instrument)->ops->put_total(*instrument, &text);
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+		lost += lost_records(session, kind);
+	vp_buffer_printf(&text, "%llu lost, %zu VM%s", (unsigned long long)lost, session->vms.count,
+			 session->vms.count == 1 ? "" : "s");
+	char *totals = vp_strdup(vp_buffer_text(&text));
+	vp_buffer_deinit(&text);
+	return totals;
+}
+
+char *vp_session_take_notice(struct vp_session *session)
+{
+	return vp_notices_take(&session->notices);
+}
+
+/* Some instruments are a help beside others. */
+static struct vp_error *open_instruments(struct vp_session *session)
+{
+	size_t kept = 0, count = session->instruments.count;
+	struct vp_error *error = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		struct vp_instrument *instrument = session->instruments.at[i];
+		struct vp_error *problem = error ? NULL : instrument->ops->open(instrument);
+		bool dropped = problem && instrument->absence && count > 1;
+		if (!dropped) {
+			session->instruments.at[kept++] = instrument;
+			error = vp_session_first_of(error, problem);
+			continue;
+		}
+		VP_NOTICE(session, "%s: %s", instrument->absence, vp_error_message(problem));
+		vp_error_free(problem);
+		instrument->ops->free(instrument);
+	}
+	session->instruments.count = kept;
+	return error;
+}
+
+static void describe(struct vp_session *session)
+{
+	struct vp_recording *about = &session->about;
+
+	vp_recording_describe(about, session->options.command);
+	about->by_time = true; /* without samples there are none to miss */
+	about->period_ns = 1;
+	about->pcpus = (uint32_t)session->pcpus.count;
+	vp_vec_each (&session->instruments, instrument) {
+		vp_recording_add_instrument(about, (*instrument)->ops->name);
+		if ((*instrument)->ops->describe)
+			(*instrument)->ops->describe(*instrument, about);
+	}
+}
+
+/* Finds the guests' kernels before anything is recorded. */
+static void watch_guests(struct vp_session *session)
+{
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->watch_guests)
+			(*instrument)->ops->watch_guests(*instrument);
+	if (!session->guest_watch)
+		return;
+	vp_vec_each (&session->vms, vm)
+		watch_guest(session, vm);
+	if (session->vms.count)
+		vp_session_say(session, false, "finding the guests' kernels");
+	vp_guest_watch_settle(session->guest_watch, SETTLE_MS);
+}
+
+static bool needs_names(const struct vp_session *session)
+{
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->needs_names)
+			return true;
+	return false;
+}
+
+static struct vp_error *find_vms(struct vp_session *session)
+{
+	const struct vp_session_options *options = &session->options;
+	struct vp_pcpus pcpus = {0};
+
+	VP_TRY(vp_pcpus_online(&pcpus));
+	for (size_t i = 0; i < pcpus.count; i++)
+		vp_vec_push(&session->pcpus, pcpus.at[i]);
+	vp_vec_deinit(&pcpus);
+	VP_TRY(vp_vm_scan(&session->vms, true));
+	session->pids_vary = vp_vms_share_pids(&session->vms);
+	VP_TRY(vp_vms_expect(&session->vms, options->vm_names, options->n_vm_names));
+	if (needs_names(session))
+		vp_vec_each (&session->vms, vm) /* now, rather than while they are measured */
+			vp_host_maps_see(session->host_maps, vm->pid, NULL, 0);
+	return NULL;
+}
+
+struct vp_error *vp_session_open(struct vp_session *session)
+{
+	const char *directory = session->options.directory;
+
+	VP_TRY(find_vms(session));
+	VP_TRY(open_instruments(session));
+	describe(session);
+	/* Only now that recording works is an older one moved away. */
+	VP_TRY(vp_recording_place(directory, &session->lock));
+	VP_TRY(vp_trace_writer_create_host(directory, session->about.hostname, &session->trace));
+	watch_guests(session);
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->prepare)
+			VP_TRY((*instrument)->ops->prepare(*instrument));
+	VP_TRY(vp_recording_write(directory, &session->about));
+	return vp_vms_write(directory, &session->vms);
+}
+
+/* To the first pCPU's stream. */
+static void append_clocks(struct vp_session *session)
+{
+	struct vp_clock_reading clock = vp_clock_read();
+	struct vp_clock_sync record = {.time = clock.monotonic,
+				       .id = VP_ID_clock_sync,
+				       .error_ns = clock.error_ns,
+				       .tsc = clock.tsc,
+				       .realtime = clock.realtime};
+
+	if (session->pcpus.count)
+		vp_trace_append(session->trace, vp_stream_of_pcpu((uint32_t)session->pcpus.at[0]),
+				&record);
+}
+
+/* The instrument whose streams these are; NULL: there is none. */
+static const struct vp_instrument *instrument_of(const struct vp_session *session,
+						 enum vp_stream_class kind)
+{
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->classes & VP_STREAMS(kind))
+			return *instrument;
+	return NULL;
+}
+
+static void flush_class(struct vp_session *session, enum vp_stream_class kind)
+{
+	const struct vp_instrument *owner = instrument_of(session, kind);
+	struct vp_stream_id id = {kind, VP_NO_PCPU};
+
+	if (!owner && kind != VP_STREAM_PCPU) /* that has the clocks */
+		return;
+	if (!vp_stream_class_is_per_pcpu(kind)) {
+		vp_trace_flush(session->trace, id, owner->ops->lost(owner, id));
+		return;
+	}
+	vp_vec_each (&session->pcpus, pcpu) {
+		id.pcpu = (uint32_t)*pcpu;
+		vp_trace_flush(session->trace, id, owner ? owner->ops->lost(owner, id) : 0);
+	}
+}
+
+static void flush_all(struct vp_session *session)
+{
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
+		flush_class(session, kind);
+	int failure = vp_trace_take_failure(session->trace);
+	if (failure && !session->said_unwritten) {
+		VP_NOTICE(session, "cannot write to '%s': %s; records are being lost, and counted",
+			  session->options.directory, strerror(failure));
+		session->said_unwritten = true;
+	}
+}
+
+struct vp_error *vp_session_start(struct vp_session *session)
+{
+	flush_all(session); /* opens the streams */
+	append_clocks(session);
+	session->about.start = vp_clock_monotonic();
+	session->next_second = session->about.start + SECOND;
+	VP_TRY(vp_recording_write(session->options.directory, &session->about));
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->start)
+			VP_TRY((*instrument)->ops->start(*instrument, session->about.start));
+	return NULL;
+}
+
+/* `closely`: also VMs that their process has closed, for which its descriptors are gone through. */
+static void note_ends(struct vp_session *session, bool closely)
+{
+	vp_vec_each (&session->vms, vm) {
+		if (vm->end || !(vp_vm_has_exited(vm) || (closely && vp_vm_is_gone(vm))))
+			continue;
+		vm->end = vp_clock_monotonic();
+		session->vms_changed = session->pids_vary = true;
+		VP_NOTICE(session, "VM '%s' (process %u) stopped during the recording", vm->name,
+			  vm->pid);
+	}
+}
+
+/* A process may open another VM beside the one that it has. */
+static void find_more_vms(struct vp_session *session)
+{
+	size_t before = session->vms.count;
+
+	for (size_t i = 0; i < before; i++)
+		if (!session->vms.at[i].end)
+			vp_vm_look_at(&session->vms, session->vms.at[i].pid, false);
+	take_new_vms(session, before);
+}
+
+static struct vp_error *write_vms(struct vp_session *session)
+{
+	struct vp_error *error = NULL;
+
+	if (session->vms_changed)
+		error = vp_vms_write(session->options.directory, &session->vms);
+	session->vms_changed = error != NULL;
+	return error;
+}
+
+/* Once a second: VMs that are gone, the clocks, the list of VMs on disk. */
+static void do_slow_work(struct vp_session *session)
+{
+	uint64_t now = vp_clock_monotonic();
+
+	if (session->guest_watch)
+		vp_guest_watch_step(session->guest_watch);
+	if (now < session->next_second)
+		return;
+	session->next_second = now + SECOND;
+	append_clocks(session);
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->second)
+			(*instrument)->ops->second(*instrument, now);
+	vp_map_deinit(&session->no_vms); /* pids are used again */
+	bool closely = ++session->seconds % CLOSELY_S == 0;
+	note_ends(session, closely);
+	if (closely)
+		find_more_vms(session);
+	vp_error_free(write_vms(session)); /* tried again in a second */
+}
+
+/* Until one of the instruments has much, or so long. */
+static struct vp_error *wait_for_records(const struct vp_session *session, int timeout_ms)
+{
+	struct pollfd fds[VP_STREAM_CLASSES];
+	nfds_t count = 0;
+
+	vp_vec_each (&session->instruments, instrument) {
+		const struct vp_instrument_ops *ops = (*instrument)->ops;
+		if (ops->often && timeout_ms > OFTEN_MS)
+			timeout_ms = OFTEN_MS;
+		if (ops->fd && count < VP_ARRAY_SIZE(fds))
+			fds[count++] =
+			    (struct pollfd){.fd = ops->fd(*instrument), .events = POLLIN};
+	}
+	return poll(fds, count, timeout_ms) < 0 && errno != EINTR
+		   ? vp_error_errno(errno, "cannot wait for records")
+		   : NULL;
+}
+
+/* That one fails does not cost the others' records. */
+static struct vp_error *drain_all(struct vp_session *session)
+{
+	struct vp_error *error = NULL;
+
+	vp_vec_each (&session->instruments, instrument)
+		error = vp_session_first_of(error, (*instrument)->ops->drain(*instrument));
+	return error;
+}
+
+struct vp_error *vp_session_step(struct vp_session *session, int timeout_ms)
+{
+	VP_TRY(wait_for_records(session, timeout_ms));
+	struct vp_error *error = drain_all(session);
+	do_slow_work(session);
+	flush_all(session);
+	return error;
+}
+
+static struct vp_error *write_end(struct vp_session *session)
+{
+	const char *directory = session->options.directory;
+	struct vp_recording *about = &session->about;
+
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++) {
+		about->records[kind] = vp_trace_written(session->trace, VP_STREAMS(kind));
+		about->lost[kind] = lost_records(session, kind);
+	}
+	struct vp_error *error = vp_recording_write(directory, about);
+	return vp_session_first_of(error, vp_vms_write(directory, &session->vms));
+}
+
+/* How it went with each guest's memory is kept with its VM. */
+static void note_guests(struct vp_session *session)
+{
+	if (!session->guest_watch)
+		return;
+	vp_vec_each (&session->vms, vm) {
+		char *state = vp_guest_watch_state(session->guest_watch, vm);
+		char *unused = state[0] ? vm->memory : state;
+		vm->memory = state[0] ? state : vm->memory;
+		free(unused);
+	}
+	session->vms_changed = true;
+}
+
+static struct vp_error *stop_all(struct vp_session *session)
+{
+	struct vp_error *error = NULL;
+
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->stop)
+			error = vp_session_first_of(error, (*instrument)->ops->stop(*instrument));
+	session->about.end = vp_clock_monotonic();
+	return error;
+}
+
+struct vp_error *vp_session_finish(struct vp_session *session)
+{
+	struct vp_error *error = stop_all(session);
+
+	error = vp_session_first_of(error, drain_all(session));
+	append_clocks(session);
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->finish)
+			error = vp_session_first_of(
+			    error, (*instrument)->ops->finish(*instrument, session->about.end));
+	flush_all(session);
+	note_ends(session, true);
+	vp_vec_each (&session->vms, vm)
+		if (!vm->end)
+			vp_vm_read_tsc(vm);
+	/* What is small first: there may be no room for the maps. */
+	error = vp_session_first_of(error, write_end(session));
+	bool names = needs_names(session);
+	if (names)
+		error = vp_session_first_of(error, vp_session_write_maps(session));
+	note_guests(session);
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->conclude)
+			(*instrument)->ops->conclude(*instrument);
+	error = vp_session_first_of(error, write_vms(session));
+	if (names && session->options.ask_agents)
+		vp_session_ask_agents(session);
+	return vp_session_first_of(error, write_vms(session));
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Event classes that are defined when a recording starts (a tracepoint's fields, say), beside the
+ * records of the schema. Their ids begin at VP_ID_DEFINED; they are in streams of class
+ * VP_STREAM_TRACE only.
+ *
+ * A record is a header {u64 time, u16 id, u16 size of it all in bytes} and the class's fields in
+ * their order, little endian, without padding: an integer; an array of so many; a sequence, u16 how
+ * many and then they; a string up to its zero byte.
+ */
+#ifndef VP_SCHEMA_EVENT_CLASS_H
+#define VP_SCHEMA_EVENT_CLASS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/vec.h"
+
+enum { VP_ID_DEFINED = 256, VP_EVENT_CLASSES_MAX = 60000, VP_EVENT_FIELDS_MAX = 1024 };
+
+struct vp_defined_record {
+	uint64_t time;
+	uint16_t id;
+	uint16_t size;
+	char fields[];
+} __attribute__((packed));
+
+enum vp_event_shape { VP_EVENT_INTEGER, VP_EVENT_ARRAY, VP_EVENT_SEQUENCE, VP_EVENT_STRING };
+
+struct vp_event_field {
+	char *name;
+	enum vp_event_shape shape;
+	/* But of a string: bytes of an integer (1, 2, 4, 8), and how it is shown. */
+	uint8_t size;
+	bool is_signed, is_hex;
+	bool is_text;   /* an array or a sequence of bytes that is text */
+	uint16_t count; /* of an array */
+};
+
+struct vp_event_class {
+	uint16_t id;
+	char *name; /* "sched:sched_switch" */
+	VP_VEC(struct vp_event_field) fields;
+};
+typedef VP_VEC(struct vp_event_class) vp_event_classes;
+
+/* Adds a class with the next id and no fields; errors: too many. Valid until the next. */
+struct vp_error *vp_event_classes_add(vp_event_classes *classes, const char *name,
+				      struct vp_event_class **ret) VP_MUST_CHECK;
+/* `field` is copied. */
+struct vp_error *vp_event_class_add_field(struct vp_event_class *event,
+					  const struct vp_event_field *field) VP_MUST_CHECK;
+void vp_event_classes_deinit(vp_event_classes *classes);
+/* The class of that id, or NULL. */
+const struct vp_event_class *vp_event_classes_find(const vp_event_classes *classes, uint32_t id);
+
+/* The classes as CTF 1.8 metadata (TSDL), of the trace's one class of streams. */
+void vp_event_classes_ctf(const vp_event_classes *classes, struct vp_buffer *out);
+/* As text for vperf itself, and back; `source` names it in errors. */
+void vp_event_classes_write(const vp_event_classes *classes, struct vp_buffer *out);
+struct vp_error *vp_event_classes_parse(const char *source, const char *text, size_t size,
+					vp_event_classes *ret) VP_MUST_CHECK;
+
+/* Makes a record in a buffer: begin, a value for each field in the class's order, end. */
+void vp_event_begin(struct vp_buffer *out, const struct vp_event_class *event, uint64_t time);
+void vp_event_put_integer(struct vp_buffer *out, const struct vp_event_field *field,
+			  uint64_t value);
+/* An array's or a sequence's bytes; what is too long is cut off, an array that is short filled up
+ * with zeros. */
+void vp_event_put_bytes(struct vp_buffer *out, const struct vp_event_field *field,
+			const void *bytes, size_t size);
+void vp_event_put_string(struct vp_buffer *out, const char *text);
+/* Errors: it is longer than a record can be; then it is taken out of the buffer again. */
+struct vp_error *vp_event_end(struct vp_buffer *out, size_t begin) VP_MUST_CHECK;
+
+/* A field's value: a number (an integer; signed ones are extended), or bytes in the record. */
+struct vp_event_value {
+	uint64_t number;
+	struct vp_slice bytes; /* of an array, a sequence, a string (without its zero) */
+};
+/* The values of a record in order: `record` begins behind the header. False if it ends too soon. */
+bool vp_event_next_value(struct vp_cursor *record, const struct vp_event_field *field,
+			 struct vp_event_value *ret);
+/* The fields of a record. */
+struct vp_cursor vp_event_fields(const struct vp_defined_record *record);
+
+#endif

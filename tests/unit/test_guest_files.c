@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What processes of a guest have mapped, by path and by page cache, and the map text of it. */
+#include "guest_files.h"
+
+#include "opened_guest.h"
+
+#include <sys/mman.h>
+
+#include "base/file.h"
+#include "elf_builder.h"
+#include "guestmem/dump.h"
+#include "guestmem/elf_tables.h"
+#include "guestmem/process.h"
+
+static void test_paths(void **state)
+{
+	struct vp_buffer path = {0};
+	struct vp_guest_task task;
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_NEW);
+	uint64_t top = built_dentry(&guest, 0, "/"), usr = built_dentry(&guest, top, "usr");
+	uint64_t inner = built_dentry(&guest, 0, "/"), lib = built_dentry(&guest, inner, "lib");
+	uint64_t x = built_dentry(&guest, lib, "x.so");
+	uint64_t outer_mnt = built_mount(&guest, top, 0, top);
+	uint64_t inner_mnt = built_mount(&guest, inner, outer_mnt, usr);
+	uint64_t file = built_file(&guest, x, inner_mnt);
+	uint64_t place = built_process(&guest, 5, built_mm(&guest), "x");
+	uint64_t fs = built_object(&guest, 256, 16);
+	built_put64(&guest, place + guest.pack.at.task_fs, fs);
+	built_put64(&guest, fs + guest.pack.at.fs_root_dentry, top);
+	built_put64(&guest, fs + guest.pack.at.fs_root_mnt, outer_mnt);
+	open_kernel(&opened);
+	assert_true(vp_guest_task_read(&opened.kernel, place, &task));
+	assert_true(vp_guest_path(&opened.kernel, &task, file, &path));
+	assert_string_equal(vp_buffer_text(&path), "/usr/lib/x.so");
+	close_guest(&opened);
+
+	/* In a chroot to /usr the path begins there. */
+	built_put64(&guest, fs + guest.pack.at.fs_root_dentry, inner);
+	built_put64(&guest, fs + guest.pack.at.fs_root_mnt, inner_mnt);
+	open_kernel(&opened);
+	path.size = 0;
+	assert_true(vp_guest_path(&opened.kernel, &task, file, &path));
+	assert_string_equal(vp_buffer_text(&path), "/lib/x.so");
+	close_guest(&opened);
+
+	/* Directories in each other, and a mount in itself. */
+	built_put64(&guest, lib + guest.pack.at.dentry_parent, x);
+	open_kernel(&opened);
+	assert_false(vp_guest_path(&opened.kernel, &task, file, &path));
+	close_guest(&opened);
+	built_put64(&guest, lib + guest.pack.at.dentry_parent, inner);
+	put32(built_at(&guest, x + guest.pack.at.dentry_len), 0x7fffffff);
+	open_kernel(&opened);
+	assert_false(vp_guest_path(&opened.kernel, &task, file, &path));
+	close_guest(&opened);
+	vp_buffer_deinit(&path);
+}
+
+/* A tree of two levels, with a large page of two at 64 and a hole at 1. */
+static void test_page_cache(void **state)
+{
+	struct vp_guest_file file;
+	struct opened opened;
+	char byte;
+
+	built_kernel(&guest, BUILT_NEW);
+	uint64_t pages = built_object(&guest, 0x4000, 0x1000) - BUILT_DIRECT;
+	for (unsigned i = 0; i < 4; i++)
+		guest.low[pages + 0x1000 * i] = (char)('a' + i);
+	uint64_t low = built_object(&guest, 1024, 16), high = built_object(&guest, 1024, 16);
+	uint64_t top = built_object(&guest, 1024, 16);
+	uint32_t slots = guest.pack.at.xa_node_slots;
+	built_put64(&guest, low + slots, page_struct(pages));
+	built_put64(&guest, high + slots, page_struct(pages + 0x1000));
+	built_put64(&guest, high + slots + 8, 0 << 2 | 2); /* belongs to slot 0 */
+	built_put64(&guest, top + slots, low + 2);
+	built_put64(&guest, top + slots + 8, high + 2);
+	*built_at(&guest, top) = 6;
+	uint64_t handle = built_object(&guest, 256, 16);
+	built_page_cache(&guest, handle, top + 2, 100 * 4096);
+	open_kernel(&opened);
+	assert_true(vp_guest_file_open(&opened.kernel, handle, &file));
+	assert_true(vp_guest_file_read(&file, 0, &byte, 1) && byte == 'a');
+	assert_false(vp_guest_file_read(&file, 4096, &byte, 1));
+	assert_true(vp_guest_file_read(&file, 64 * 4096, &byte, 1) && byte == 'b');
+	assert_true(vp_guest_file_read(&file, 65 * 4096, &byte, 1) && byte == 'c');
+	assert_false(vp_guest_file_read(&file, 100 * 4096, &byte, 1));
+	file.pages = BUILT_DIRECT + BUILT_LOW + 0x1000000 + 2; /* a node that is nowhere */
+	assert_false(vp_guest_file_read(&file, 0, &byte, 1));
+	close_guest(&opened);
+
+	built_put64(&guest, low + slots, low + 2); /* a node in itself */
+	open_kernel(&opened);
+	assert_true(vp_guest_file_open(&opened.kernel, handle, &file));
+	assert_false(vp_guest_file_read(&file, 0, &byte, 1));
+	close_guest(&opened);
+}
+
+/* The whole way: a guest in, map text out. */
+static void test_dump(void **state)
+{
+	struct vp_guest_dump *dump = vp_guest_dump_new();
+	struct vp_buffer text = {0};
+	struct opened opened;
+	size_t processes;
+	int fd = memfd_create("maps", MFD_CLOEXEC);
+
+	built_kernel(&guest, BUILT_OLD);
+	uint64_t mm = built_mm(&guest), top = built_dentry(&guest, 0, "/");
+	uint64_t mnt = built_mount(&guest, top, 0, top);
+	uint64_t file = built_file(&guest, built_dentry(&guest, top, "prog"), mnt);
+	built_put64(&guest, mm + guest.pack.at.mm_maple_root,
+		    built_vma(&guest, 0x400000, 0x402000, 1, file));
+	uint64_t place = built_process(&guest, 7, mm, "prog");
+	open_kernel(&opened);
+	vp_guest_dump_see(dump, &opened.kernel, place, 8, 100); /* another process by now */
+	vp_guest_dump_see(dump, &opened.kernel, place, 7, 100);
+	vp_guest_dump_keep(dump, &opened.kernel);
+	expect_no_error(vp_guest_dump_write(dump, &opened.kernel, fd, true, &processes));
+	assert_int_equal(processes, 1);
+	VP_AUTO_FREE char *path = vp_format("/proc/self/fd/%d", fd);
+	expect_no_error(vp_file_read(path, 1 << 20, &text));
+	const char *maps = vp_buffer_text(&text);
+	assert_non_null(strstr(maps, "\nsource memory\n"));
+	assert_non_null(strstr(maps, "\na 0 7 1000 0 0 prog\n"));
+	assert_non_null(strstr(maps, "\nm 0 400000 402000 1000 0 - /prog\n"));
+	assert_non_null(strstr(maps, "\nk ffffffff81000100 0 T entry_SYSCALL_64\n"));
+	vp_buffer_deinit(&text);
+	vp_guest_dump_free(dump);
+	close_guest(&opened);
+	close(fd);
+}
+
+static bool read_nothing(void *context, uint64_t hva, void *bytes, size_t size)
+{
+	return false;
+}
+
+/* A VM that is gone: what was known of its processes and its kernel's symbols remain. */
+static void test_dump_gone(void **state)
+{
+	struct vp_guest_dump *dump = vp_guest_dump_new();
+	struct vp_buffer text = {0};
+	struct opened opened;
+	size_t processes;
+	VP_AUTO_CLOSE int fd = memfd_create("maps", MFD_CLOEXEC);
+
+	built_kernel(&guest, BUILT_PLACE);
+	uint64_t mm = built_mm(&guest), top = built_dentry(&guest, 0, "/");
+	uint64_t file =
+	    built_file(&guest, built_dentry(&guest, top, "prog"), built_mount(&guest, top, 0, top));
+	built_put64(&guest, mm + guest.pack.at.mm_maple_root,
+		    built_vma(&guest, 0x400000, 0x402000, 1, file));
+	uint64_t place = built_process(&guest, 7, mm, "prog");
+	open_kernel(&opened);
+	vp_guest_dump_keep(dump, &opened.kernel);
+	vp_guest_dump_see(dump, &opened.kernel, place, 7, 100);
+	opened.snapshot.memory.read = read_nothing;
+	vp_guest_dump_see(dump, &opened.kernel, place, 9, 200);
+	expect_no_error(vp_guest_dump_write(dump, &opened.kernel, fd, true, &processes));
+	assert_int_equal(processes, 1);
+	VP_AUTO_FREE char *path = vp_format("/proc/self/fd/%d", fd);
+	expect_no_error(vp_file_read(path, 1 << 20, &text));
+	const char *maps = vp_buffer_text(&text);
+	assert_non_null(strstr(maps, "\na 0 7 1000 0 0 prog\n"));
+	assert_non_null(strstr(maps, "\nm 0 400000 402000 1000 0 - /prog\n"));
+	assert_non_null(strstr(maps, "\nk ffffffff81000100 0 T entry_SYSCALL_64\n"));
+	assert_non_null(strstr(maps, "\nn the%20guest's%20list%20of%20tasks"));
+	vp_buffer_deinit(&text);
+	vp_guest_dump_free(dump);
+	close_guest(&opened);
+}
+
+/* The map text when process `tgid` was seen, and process `gone` was and has ended since. */
+static char *map_text(uint64_t place, uint32_t tgid, uint64_t gone, uint32_t gone_tgid)
+{
+	struct vp_guest_dump *dump = vp_guest_dump_new();
+	VP_AUTO_CLOSE int fd = memfd_create("maps", MFD_CLOEXEC);
+	VP_AUTO_FREE char *path = vp_format("/proc/self/fd/%d", fd);
+	struct vp_buffer text = {0};
+	struct opened opened;
+	size_t processes;
+
+	open_kernel(&opened);
+	vp_guest_dump_see(dump, &opened.kernel, place, tgid, 100);
+	if (gone)
+		vp_guest_dump_see(dump, &opened.kernel, gone, gone_tgid, 100);
+	close_guest(&opened);
+	if (gone) { /* out of the ring of tasks */
+		uint32_t link = guest.pack.at.task_tasks;
+		uint64_t next, before;
+		memcpy(&next, built_at(&guest, gone + link), sizeof(next));
+		memcpy(&before, built_at(&guest, gone + link + 8), sizeof(before));
+		built_put64(&guest, before, next);
+		built_put64(&guest, next + 8, before);
+	}
+	open_kernel(&opened);
+	expect_no_error(vp_guest_dump_write(dump, &opened.kernel, fd, true, &processes));
+	expect_no_error(vp_file_read(path, 1 << 20, &text));
+	char *copy = vp_strdup(vp_buffer_text(&text));
+	vp_buffer_deinit(&text);
+	vp_guest_dump_free(dump);
+	close_guest(&opened);
+	return copy;
+}
+
+enum {
+	MEGABYTE = 1 << 20,
+	BIG_SIZE = 300 * MEGABYTE,
+	BIG_SYMBOLS = 280 * MEGABYTE,
+	BIG_NAMES = 290 * MEGABYTE,
+	BIG_SECTIONS = 299 * MEGABYTE,
+	NAMES_SIZE = 2 * 4096, /* the last name of the first page goes on in the second */
+	CUT_AT = 4096 - 4,
+};
+
+enum big_part { BIG_HEAD, BIG_TABLE, BIG_TEXT, BIG_TAIL, BIG_HEADERS, BIG_PARTS };
+
+/* A file of 300 MiB of which only these pages are in the page cache: bits of enum big_part. */
+static void built_big_file(uint64_t handle, unsigned parts)
+{
+	static char names[NAMES_SIZE];
+	struct elf_builder elf;
+	struct page_at pages[BIG_PARTS];
+	size_t count = 0;
+
+	elf_builder_init(&elf);
+	elf_builder_symbol(&elf, "far_function", ELF_BUILDER_VADDR + 0x10, 16,
+			   ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 1);
+	elf_builder_symbol(&elf, "whole", ELF_BUILDER_VADDR + 0x40, 8,
+			   ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 1);
+	memcpy(names, elf.strings, elf.string_size);
+	strcpy(names + CUT_AT, "cut_short");
+	elf.symbols[elf.symbol_count++] =
+	    (Elf64_Sym){.st_name = CUT_AT,
+			.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+			.st_shndx = 1,
+			.st_value = ELF_BUILDER_VADDR + 0x80,
+			.st_size = 8};
+	elf.sections[3].sh_offset = BIG_NAMES;
+	elf.sections[3].sh_size = NAMES_SIZE;
+	elf.sections[4].sh_offset = BIG_SYMBOLS;
+	elf.header.e_shoff = BIG_SECTIONS;
+	elf.header.e_phnum = 2;
+	elf_builder_finish(&elf);
+	const Elf64_Phdr note = {.p_type = PT_NOTE, .p_offset = ELF_BUILDER_NOTE, .p_filesz = 20};
+	memcpy(elf.bytes + sizeof(elf.header) + sizeof(note), &note, sizeof(note));
+	const struct {
+		uint64_t offset;
+		const void *bytes;
+		size_t size;
+	} all[BIG_PARTS] = {{0, elf.bytes, 0x200},
+			    {BIG_SYMBOLS, elf.symbols, sizeof(elf.symbols)},
+			    {BIG_NAMES, names, 4096},
+			    {BIG_NAMES + 4096, names + 4096, 4096},
+			    {BIG_SECTIONS, elf.sections, sizeof(elf.sections)}};
+	for (unsigned i = 0; i < BIG_PARTS; i++)
+		if (parts >> i & 1)
+			pages[count++] = (struct page_at){
+			    all[i].offset >> 12, built_page(&guest, all[i].bytes, all[i].size)};
+	built_page_cache(&guest, handle, built_tree(&guest, pages, count), BIG_SIZE);
+}
+
+/* The map text of a guest whose one program is that file. */
+static char *text_of_big_file(unsigned parts)
+{
+	built_kernel(&guest, BUILT_NEW);
+	struct root root = built_root(&guest);
+	uint64_t handle = built_file(&guest, built_dentry(&guest, root.dentry, "big"), root.mnt);
+	built_big_file(handle, parts);
+	return map_text(built_program(&guest, &root, 7, handle), 7, 0, 0);
+}
+
+static void test_big_file(void **state)
+{
+	const unsigned all = (1U << BIG_PARTS) - 1;
+	VP_AUTO_FREE char *whole = text_of_big_file(all);
+
+	assert_non_null(strstr(whole, "\ni deadbeef /big\n"));
+	assert_non_null(strstr(whole, "\ns 1010 10 far_function\n"));
+	assert_non_null(strstr(whole, "\ns 1080 8 cut_short\n"));
+	assert_null(strstr(whole, "function%20names%20of%20'/big'"));
+
+	/* Half a name is none. */
+	VP_AUTO_FREE char *cut = text_of_big_file(all & ~(1U << BIG_TAIL));
+	assert_non_null(strstr(cut, "\ns 1010 10 far_function\n"));
+	assert_non_null(strstr(cut, "\ns 1040 8 whole\n"));
+	assert_null(strstr(cut, "cut_"));
+	assert_non_null(strstr(cut, "only%20some%20function%20names%20of%20'/big':%201%20of%203"));
+
+	VP_AUTO_FREE char *headless = text_of_big_file(all & ~(1U << BIG_HEADERS));
+	assert_null(strstr(headless, "\ns 1010"));
+	assert_non_null(strstr(headless,
+			       "no%20function%20names%20of%20'/big':%20its%20section%20"
+			       "headers%20are%20not%20in%20the%20guest's%20page%20cache"));
+}
+
+/* Headers that claim more than what is read of a file, and tables beyond its end. */
+static void test_big_lies(void **state)
+{
+	const struct {
+		uint64_t size, offset;
+		const char *why;
+	} lies[] = {{VP_ELF_TABLES_MAX + 24, 0, "larger than what is read"},
+		    {UINT64_MAX - 4, 16, "not those of a whole file"},
+		    {48, BIG_SIZE, "not those of a whole file"}};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(lies); i++) {
+		struct elf_builder elf;
+		struct vp_guest_file file;
+		struct vp_elf_tables tables;
+		struct opened opened;
+		built_kernel(&guest, BUILT_NEW);
+		elf_builder_init(&elf);
+		elf_builder_finish(&elf);
+		elf.sections[4].sh_size = lies[i].size;
+		elf.sections[4].sh_offset = lies[i].offset;
+		memcpy(elf.bytes + ELF_BUILDER_SECTIONS, elf.sections, sizeof(elf.sections));
+		const struct page_at page = {0, built_page(&guest, elf.bytes, 0x1000)};
+		uint64_t handle = built_object(&guest, 256, 16);
+		built_page_cache(&guest, handle, built_tree(&guest, &page, 1), BIG_SIZE);
+		open_kernel(&opened);
+		assert_true(vp_guest_file_open(&opened.kernel, handle, &file));
+		vp_elf_tables_read(&file, UINT64_MAX, &tables);
+		assert_non_null(tables.problem);
+		if (!strstr(tables.problem, lies[i].why))
+			fail_msg("'%s' does not say '%s'", tables.problem, lies[i].why);
+		vp_elf_tables_deinit(&tables);
+		close_guest(&opened);
+	}
+}
+
+/* The process is number 3 in a pid namespace of its own. */
+static void built_inner_pid(uint64_t task)
+{
+	uint64_t pid = built_object(&guest, 256, 16);
+
+	built_put64(&guest, task + guest.pack.at.task_thread_pid, pid);
+	put32(built_at(&guest, pid + guest.pack.at.pid_level), 1);
+	put32(built_at(&guest, pid + guest.pack.at.pid_numbers), 7);
+	put32(built_at(&guest, pid + guest.pack.at.pid_numbers + 16), 3);
+}
+
+/* /tmp is a mount of its own, with perf maps of a process in a pid namespace and of one that ended.
+ */
+static void test_generated_code(void **state)
+{
+	const enum built_layout layouts[] = {BUILT_OLD, BUILT_NEW, BUILT_PLACE};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(layouts); i++) {
+		built_kernel(&guest, layouts[i]);
+		struct root root = built_root(&guest);
+		uint64_t prog =
+		    built_file(&guest, built_dentry(&guest, root.dentry, "prog"), root.mnt);
+		uint64_t point = built_dentry(&guest, root.dentry, "tmp"),
+			 tmp = built_dentry(&guest, 0, "/");
+		built_put64(&guest, point + guest.pack.at.dentry_inode, 1);
+		built_mount(&guest, tmp, root.mnt, point);
+		built_dentry(&guest, root.dentry, "usr");
+		built_text_file(
+		    &guest, tmp, "perf-3.map",
+		    "7f0000001000 40 Interp:main\n0x7f0000001040 0x20 a b\n"
+		    "nonsense\n0 10 zero\nffffffffffffffff 10 beyond\n7f0000002000 10 x",
+		    false);
+		built_text_file(&guest, tmp, "perf-9.map", "400000 10 left_behind\n", false);
+		built_text_file(&guest, tmp, "perf-7.map", "400000 10 of_another\n", false);
+		built_text_file(&guest, tmp, "perf-3.mapx", "400000 10 no_map\n", false);
+		built_dentry(&guest, tmp, "perf-3.map"); /* removed: an entry without an inode */
+		uint64_t place = built_program(&guest, &root, 7, prog);
+		uint64_t gone = built_program(&guest, &root, 9, prog);
+		built_inner_pid(place);
+		VP_AUTO_FREE char *text = map_text(place, 7, gone, 9);
+		assert_non_null(strstr(text, "\nj 0 7f0000001000 40 Interp:main\n"
+					     "j 0 7f0000001040 20 a%20b\nj 0 7f0000002000 10 x\n"));
+		assert_non_null(strstr(text, "\nj 1 400000 10 left_behind\n"));
+		assert_null(strstr(text, "of_another"));
+		assert_null(strstr(text, "no_map"));
+		assert_null(strstr(text, "zero"));
+		assert_null(strstr(text, "beyond"));
+	}
+}
+
+/* What is not in the page cache is said, and half a line before or after it is none. */
+static void test_generated_code_holes(void **state)
+{
+	built_kernel(&guest, BUILT_NEW);
+	struct root root = built_root(&guest);
+	uint64_t prog = built_file(&guest, built_dentry(&guest, root.dentry, "prog"), root.mnt);
+	uint64_t tmp = built_dentry(&guest, root.dentry, "tmp");
+	built_put64(&guest, tmp + guest.pack.at.dentry_inode, 1);
+	built_text_file(&guest, tmp, "perf-7.map", "e 40 half\n7f0000001040 20 whole\n", true);
+	uint64_t place = built_program(&guest, &root, 7, prog);
+	VP_AUTO_FREE char *text = map_text(place, 7, 0, 0);
+	assert_non_null(strstr(text, "\nj 0 7f0000001040 20 whole\n"));
+	assert_null(strstr(text, "half"));
+	assert_non_null(strstr(text, "\nn only%20some%20names%20of%20generated%20code"));
+}
+
+/* Folders that have no end, entries that are nowhere, names that are no names. */
+static void test_folder_lies(void **state)
+{
+	enum { ENDLESS, NOWHERE, LONG_NAME, MOUNT_RING, LIES };
+
+	for (int lie = 0; lie < LIES; lie++) {
+		const struct vp_kernel_pack *pack = &guest.pack;
+		built_kernel(&guest, BUILT_NEW);
+		struct root root = built_root(&guest);
+		uint64_t prog =
+		    built_file(&guest, built_dentry(&guest, root.dentry, "prog"), root.mnt);
+		uint64_t tmp = built_dentry(&guest, root.dentry, "tmp");
+		built_put64(&guest, tmp + pack->at.dentry_inode, 1);
+		built_text_file(&guest, tmp, "perf-7.map", "400000 10 found\n", false);
+		uint64_t entry = built_dentry(&guest, tmp, "entry");
+		if (lie == ENDLESS)
+			built_put64(&guest, entry + pack->at.dentry_sib,
+				    entry + pack->at.dentry_sib);
+		else if (lie == NOWHERE)
+			built_put64(&guest, entry + pack->at.dentry_sib, UINT64_MAX - 7);
+		else if (lie == LONG_NAME)
+			put32(built_at(&guest, entry + pack->at.dentry_len), UINT32_MAX);
+		else
+			built_mount(&guest, tmp, root.mnt,
+				    tmp); /* a folder that is mounted on itself */
+		VP_AUTO_FREE char *text = map_text(built_program(&guest, &root, 7, prog), 7, 0, 0);
+		bool reached = lie == LONG_NAME || lie == MOUNT_RING;
+		assert_int_equal(strstr(text, "\nj 0 400000 10 found\n") != NULL, reached);
+		assert_int_equal(strstr(text, "\nn a%20folder%20/tmp") != NULL, !reached);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_paths),          cmocka_unit_test(test_page_cache),
+	    cmocka_unit_test(test_dump),           cmocka_unit_test(test_dump_gone),
+	    cmocka_unit_test(test_big_file),       cmocka_unit_test(test_big_lies),
+	    cmocka_unit_test(test_generated_code), cmocka_unit_test(test_generated_code_holes),
+	    cmocka_unit_test(test_folder_lies),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

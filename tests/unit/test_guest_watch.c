@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What is said of guests whose kernel is not found, while they are recorded. */
+#include "unit.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "recording/guest_watch.h"
+
+static void forget(void *context, uint32_t pid)
+{
+	unsigned *forgotten = context;
+
+	assert_true(pid);
+	++*forgotten;
+}
+
+static struct vp_guest_watch *new_watch(vp_notices *notices, unsigned *forgotten)
+{
+	const struct vp_guest_user user = {
+	    .context = forgotten, .name = "samples", .check_s = 1, .forget = forget};
+	struct vp_guest_watch *watch = vp_guest_watch_new(notices, "test_guest_watch.dir", false);
+
+	vp_guest_watch_join(watch, &user);
+	return watch;
+}
+
+/* This process is no VM: the kernel of its guest cannot be found. */
+static void test_not_found_is_told_at_once(void **state)
+{
+	struct vp_vm vm = {.pid = (uint32_t)getpid(), .name = "g1", .at_start = true};
+	vp_notices notices = {0};
+	unsigned forgotten = 0;
+	struct vp_guest_watch *watch = new_watch(&notices, &forgotten);
+
+	vp_guest_watch_add(watch, &vm);
+	vp_guest_watch_settle(watch, 0);
+	vp_guest_watch_step(watch);
+	assert_int_equal(notices.count, 1);
+	assert_non_null(strstr(notices.at[0], "the kernel of VM 'g1' was not found yet"));
+	assert_int_equal(forgotten, 1);
+	assert_false(vp_guest_watch_has_found(watch, &vm));
+	VP_AUTO_FREE char *outcome = vp_guest_watch_state(watch, &vm);
+	assert_non_null(strstr(notices.at[0], outcome)); /* the same reason as at the end */
+	free(notices.at[0]);
+	vp_vec_deinit(&notices);
+	vp_guest_watch_free(watch);
+}
+
+/* A VM that was just started has no kernel yet, and one that has ended never will. */
+static void test_what_is_not_told(void **state)
+{
+	struct vp_vm fresh = {.pid = (uint32_t)getpid(), .name = "fresh"};
+	vp_notices notices = {0};
+	unsigned forgotten = 0;
+	struct vp_guest_watch *watch = new_watch(&notices, &forgotten);
+	pid_t child = fork();
+
+	if (!child)
+		_exit(0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	struct vp_vm ended = {.pid = (uint32_t)child, .name = "ended", .at_start = true};
+	vp_guest_watch_add(watch, &fresh);
+	vp_guest_watch_add(watch, &ended);
+	assert_int_equal(forgotten, 2);
+	assert_int_equal(notices.count, 0);
+	vp_guest_watch_free(watch);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_not_found_is_told_at_once),
+	    cmocka_unit_test(test_what_is_not_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A session and instruments of the test's own: what each writes, loses and fails at. */
+#include "unit.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collect/clock.h"
+#include "recording/instrument.h"
+#include "recording/trace_reader.h"
+
+#define NAME "test_session.rec"
+
+enum { SAMPLES = 3, INTERVALS = 2 };
+
+/* An instrument that writes so many records of one class at its last `drain`. */
+struct fake {
+	struct vp_instrument base;
+	enum vp_stream_class kind;
+	unsigned records;
+	uint64_t lost;
+	const char *fails_to_open, *fails_to_stop, *fails_to_drain, *fails_to_finish;
+	bool stopped, finished;
+	int fd;
+	unsigned *freed;
+};
+
+static struct fake *fake_of(const struct vp_instrument *instrument)
+{
+	return (struct fake *)instrument;
+}
+
+static struct vp_error *failure(const char *why)
+{
+	return why ? vp_error_new("%s", why) : NULL;
+}
+
+static struct vp_error *fake_open(struct vp_instrument *instrument)
+{
+	return failure(fake_of(instrument)->fails_to_open);
+}
+
+static struct vp_error *fake_stop(struct vp_instrument *instrument)
+{
+	fake_of(instrument)->stopped = true;
+	return failure(fake_of(instrument)->fails_to_stop);
+}
+
+static int fake_fd(const struct vp_instrument *instrument)
+{
+	return fake_of(instrument)->fd;
+}
+
+static struct vp_error *fake_drain(struct vp_instrument *instrument)
+{
+	struct fake *fake = fake_of(instrument);
+	uint32_t pcpu = (uint32_t)instrument->session->pcpus.at[0];
+	union vp_any_record record = {.host_sample = {.id = VP_ID_host_sample, .mode = 1}};
+
+	if (fake->kind == VP_STREAM_INTERVALS)
+		record.interval = (struct vp_interval){.id = VP_ID_interval};
+	for (; fake->stopped && fake->records; fake->records--) {
+		record.header.time = vp_clock_monotonic();
+		vp_trace_append(instrument->session->trace, (struct vp_stream_id){fake->kind, pcpu},
+				&record);
+	}
+	return failure(fake->fails_to_drain);
+}
+
+static struct vp_error *fake_finish(struct vp_instrument *instrument, uint64_t end)
+{
+	fake_of(instrument)->finished = true;
+	return failure(fake_of(instrument)->fails_to_finish);
+}
+
+static uint64_t fake_lost(const struct vp_instrument *instrument, struct vp_stream_id id)
+{
+	bool first = (int)id.pcpu == instrument->session->pcpus.at[0];
+
+	return first ? fake_of(instrument)->lost : 0;
+}
+
+static void fake_put_total(const struct vp_instrument *instrument, struct vp_buffer *out)
+{
+	vp_buffer_printf(out, "%u things, ", fake_of(instrument)->records);
+}
+
+static void fake_free(struct vp_instrument *instrument)
+{
+	++*fake_of(instrument)->freed;
+	free(instrument);
+}
+
+#define FAKE_OPS(called, own)                                                                      \
+	{                                                                                          \
+		.name = (called), .classes = VP_STREAMS(own), .open = fake_open, .fd = fake_fd,    \
+		.drain = fake_drain, .stop = fake_stop, .finish = fake_finish, .lost = fake_lost,  \
+		.put_total = fake_put_total, .free = fake_free                                     \
+	}
+static const struct vp_instrument_ops profile_ops = FAKE_OPS("profile", VP_STREAM_PCPU);
+static const struct vp_instrument_ops intervals_ops = FAKE_OPS("intervals", VP_STREAM_INTERVALS);
+
+/* A session with two of them. */
+struct scene {
+	struct vp_session *session;
+	struct fake *profile, *intervals;
+	unsigned freed;
+};
+
+static struct fake *add(struct scene *scene, const struct vp_instrument_ops *ops,
+			enum vp_stream_class kind, unsigned records)
+{
+	struct fake *fake = vp_alloc(sizeof(*fake));
+
+	*fake = (struct fake){.kind = kind, .records = records, .fd = -1, .freed = &scene->freed};
+	fake->base.ops = ops;
+	vp_session_add(scene->session, &fake->base);
+	return fake;
+}
+
+static void begin(struct scene *scene)
+{
+	const struct vp_session_options options = {.directory = NAME};
+
+	(void)!system("rm -rf " NAME " " NAME ".old");
+	*scene = (struct scene){.session = vp_session_new(&options)};
+	scene->profile = add(scene, &profile_ops, VP_STREAM_PCPU, SAMPLES);
+	scene->intervals = add(scene, &intervals_ops, VP_STREAM_INTERVALS, INTERVALS);
+}
+
+/* Without what is done once a second, however long the test takes. */
+static void start(struct scene *scene)
+{
+	expect_no_error(vp_session_start(scene->session));
+	scene->session->next_second = UINT64_MAX;
+}
+
+static void end(struct scene *scene)
+{
+	vp_session_free(scene->session);
+	assert_int_equal(scene->freed, 2);
+}
+
+static uint64_t count(unsigned classes, uint32_t id)
+{
+	vp_stream_readers streams = {0};
+	const struct vp_record_header *record;
+	uint64_t found = 0;
+
+	expect_no_error(vp_trace_open(NAME "/host", classes, &streams));
+	vp_vec_each (&streams, stream)
+		while ((record = vp_stream_next(*stream)))
+			found += record->id == id;
+	vp_trace_close(&streams);
+	return found;
+}
+
+static void expect_message(struct vp_error *error, const char *message)
+{
+	assert_non_null(error);
+	assert_string_equal(vp_error_message(error), message);
+	vp_error_free(error);
+}
+
+static void test_streams_and_losses(void **state)
+{
+	struct scene scene;
+	struct vp_recording about;
+
+	begin(&scene);
+	scene.profile->lost = 5;
+	scene.intervals->lost = 7;
+	expect_no_error(vp_session_open(scene.session));
+	start(&scene);
+	expect_no_error(vp_session_step(scene.session, 0));
+	expect_no_error(vp_session_finish(scene.session));
+	VP_AUTO_FREE char *totals = vp_session_totals(scene.session);
+	assert_non_null(strstr(totals, "12 lost"));
+	end(&scene);
+	expect_no_error(vp_recording_read(NAME, &about));
+	assert_string_equal(about.instruments, "profile intervals");
+	assert_true(vp_recording_has_instrument(&about, "intervals"));
+	assert_false(vp_recording_has_instrument(&about, "interval"));
+	/* A sample more or less is a clock's. */
+	assert_int_equal(about.records[VP_STREAM_PCPU], SAMPLES + 2);
+	assert_int_equal(about.records[VP_STREAM_INTERVALS], INTERVALS);
+	assert_int_equal(about.lost[VP_STREAM_PCPU], 5);
+	assert_int_equal(about.lost[VP_STREAM_INTERVALS], 7);
+	vp_recording_deinit(&about);
+	assert_int_equal(count(VP_STREAMS(VP_STREAM_PCPU), VP_ID_host_sample), SAMPLES);
+	assert_int_equal(count(VP_STREAMS(VP_STREAM_PCPU), VP_ID_interval), 0);
+	assert_int_equal(count(VP_STREAMS(VP_STREAM_INTERVALS), VP_ID_interval), INTERVALS);
+}
+
+/* The first error of the end is told, and does not keep anything from being written. */
+static void test_first_error(void **state)
+{
+	struct scene scene;
+	struct vp_recording about;
+
+	begin(&scene);
+	scene.profile->fails_to_drain = "the second";
+	scene.intervals->fails_to_stop = "the first";
+	scene.intervals->fails_to_finish = "the third";
+	expect_no_error(vp_session_open(scene.session));
+	start(&scene);
+	expect_message(vp_session_finish(scene.session), "the first");
+	assert_true(scene.profile->finished && scene.intervals->finished);
+	end(&scene);
+	expect_no_error(vp_recording_read(NAME, &about));
+	assert_true(about.end > about.start);
+	assert_int_equal(about.records[VP_STREAM_INTERVALS], INTERVALS);
+	vp_recording_deinit(&about);
+	assert_int_equal(count(VP_STREAMS_ALL, VP_ID_host_sample), SAMPLES);
+	assert_int_equal(access(NAME "/vms", F_OK), 0);
+}
+
+/* What is a help only may be absent, unless there is nothing else; what is not stops the start. */
+static void test_absence(void **state)
+{
+	struct scene scene;
+
+	begin(&scene);
+	scene.intervals->fails_to_open = "no such counter";
+	scene.intervals->base.absence = "no intervals";
+	expect_no_error(vp_session_open(scene.session));
+	assert_int_equal(scene.freed, 1);
+	VP_AUTO_FREE char *notice = vp_session_take_notice(scene.session);
+	assert_string_equal(notice, "no intervals: no such counter");
+	assert_string_equal(scene.session->about.instruments, "profile");
+	end(&scene);
+
+	begin(&scene);
+	scene.profile->fails_to_open = "no programs";
+	expect_message(vp_session_open(scene.session), "no programs");
+	assert_int_not_equal(access(NAME, F_OK), 0); /* an older one would have stayed */
+	end(&scene);
+}
+
+/* On a full disk: said once, counted, and the rest is written. */
+static void test_full_disk(void **state)
+{
+	const struct rlimit none = {0, RLIM_INFINITY};
+	struct rlimit before;
+	struct scene scene;
+	unsigned notices = 0;
+
+	begin(&scene);
+	expect_no_error(vp_session_open(scene.session));
+	start(&scene);
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &before);
+	setrlimit(RLIMIT_FSIZE, &none);
+	for (int i = 0; i < 3; i++) {
+		scene.profile->records = 1;
+		scene.profile->stopped = true;
+		expect_no_error(vp_session_step(scene.session, 0));
+	}
+	setrlimit(RLIMIT_FSIZE, &before);
+	for (char *notice; (notice = vp_session_take_notice(scene.session)); free(notice))
+		notices += strstr(notice, "records are being lost") != NULL;
+	assert_int_equal(notices, 1);
+	scene.profile->records = SAMPLES;
+	expect_no_error(vp_session_finish(scene.session));
+	/* The three, and the clocks' record that waited with the first. */
+	assert_int_equal(scene.session->about.lost[VP_STREAM_PCPU], 4);
+	assert_int_equal(scene.session->about.lost[VP_STREAM_INTERVALS], 0);
+	end(&scene);
+	assert_int_equal(count(VP_STREAMS_ALL, VP_ID_host_sample), SAMPLES);
+	assert_int_equal(count(VP_STREAMS_ALL, VP_ID_interval), INTERVALS);
+}
+
+/* One instrument that has much is enough to end the wait of all. */
+static void test_wait(void **state)
+{
+	struct scene scene;
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(write(ends[1], "", 1), 1);
+	begin(&scene);
+	scene.intervals->fd = ends[0];
+	expect_no_error(vp_session_open(scene.session));
+	start(&scene);
+	uint64_t before = vp_clock_monotonic();
+	expect_no_error(vp_session_step(scene.session, 60000));
+	assert_true(vp_clock_monotonic() - before < 30000000000ULL);
+	end(&scene);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_streams_and_losses),
+	    cmocka_unit_test(test_first_error),
+	    cmocka_unit_test(test_absence),
+	    cmocka_unit_test(test_full_disk),
+	    cmocka_unit_test(test_wait),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
