@@ -181,7 +181,7 @@ void vp_json_double(struct vp_json *json, const char *key, double value)
 
 void vp_json_amount(struct vp_json *json, const char *key, double value)
 {
-	if (value >= 0 && value < 1e15 && floor(value) == value)
+	if (value >= 0 && value < 1e15 && (double)(uint64_t)value == value)
 		vp_json_fixed(json, key, value, 0);
 	else
 		vp_json_number(json, key, value);

@@ -31,14 +31,13 @@ static void put_map_notes(const struct vp_maps *maps, struct vp_json *json)
 	vp_json_array_end(json);
 }
 
-static void put_maps(const char *state, const struct vp_names *names, const char *key,
+static void put_maps(const char *key, const char *state, const struct vp_names *names,
 		     struct vp_json *json)
 {
-	const struct vp_maps *maps = names ? vp_names_maps(names) : NULL;
-
 	vp_json_object(json, key);
 	vp_json_text(json, "state", state);
-	if (maps) {
+	if (names) {
+		const struct vp_maps *maps = vp_names_maps(names);
 		vp_json_text(json, "source",
 			     maps->from_memory ? "memory"
 			     : maps->guest     ? "agent"
@@ -51,7 +50,7 @@ static void put_maps(const char *state, const struct vp_names *names, const char
 	vp_json_object_end(json);
 }
 
-static void put_clock(const struct vp_clock_map *clock, const char *key, struct vp_json *json)
+static void put_clock(const char *key, const struct vp_clock_map *clock, struct vp_json *json)
 {
 	static const char *const how[] = {[VP_CLOCK_UNKNOWN] = "unknown",
 					  [VP_CLOCK_BY_DUMP] = "dump",
@@ -63,16 +62,6 @@ static void put_clock(const struct vp_clock_map *clock, const char *key, struct 
 	if (clock->basis != VP_CLOCK_UNKNOWN)
 		vp_json_count(json, "error_ns", clock->error_ns);
 	vp_json_object_end(json);
-}
-
-static void put_machine(const struct vp_naming_machine *machine, struct vp_json *json)
-{
-	put_maps(machine->state, machine->names, "maps", json);
-	put_clock(&machine->clock, "clock", json);
-	if (!machine->agent_state)
-		return;
-	put_maps(machine->agent_state, vp_names_second(machine->names), "agent_maps", json);
-	put_clock(&machine->agent_clock, "agent_clock", json);
 }
 
 static void put_vcpus(const struct vp_vm *vm, struct vp_json *json)
@@ -100,8 +89,16 @@ static void put_vm(const struct vp_summary *summary, size_t index, struct vp_jso
 	vp_json_bool(json, "ended_during_recording", vm->end != 0);
 	vp_json_text(json, "agent", vm->agent);
 	vp_json_text(json, "memory", vm->memory);
-	if (index < summary->report.naming.vms.count)
-		put_machine(&summary->report.naming.vms.at[index], json);
+	if (index < summary->report.naming.vms.count) {
+		const struct vp_naming_machine *machine = &summary->report.naming.vms.at[index];
+		put_maps("maps", machine->state, machine->names, json);
+		put_clock("clock", &machine->clock, json);
+		if (machine->agent_state) {
+			put_maps("agent_maps", machine->agent_state,
+				 vp_names_second(machine->names), json);
+			put_clock("agent_clock", &machine->agent_clock, json);
+		}
+	}
 	vp_json_object_end(json);
 }
 
@@ -161,7 +158,7 @@ void vp_render_summary_json(const struct vp_summary *summary, struct vp_buffer *
 	vp_json_count(&json, "vcpu_spans", summary->vcpu_spans);
 	if (summary->has_intervals)
 		put_intervals(&summary->intervals, &json);
-	put_maps(report->naming.host.state, report->naming.host.names, "host_maps", &json);
+	put_maps("host_maps", report->naming.host.state, report->naming.host.names, &json);
 	vp_json_array(&json, "vms");
 	for (size_t i = 0; i < report->vms.count; i++)
 		put_vm(summary, i, &json);

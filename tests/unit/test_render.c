@@ -101,8 +101,8 @@ static void test_csv_and_folded(void **state)
 /* Two samples, and between them what the account said of vCPU 0 of vm0. */
 static void make_sliced(void)
 {
-	const struct vp_stream_id states = {VP_STREAM_STATES, VP_NO_PCPU};
 	struct made made;
+	const struct vp_stream_id states = {VP_STREAM_STATES, VP_NO_PCPU};
 	struct vp_vcpu_span span = {.time = MADE_START + MADE_PERIOD + 500,
 				    .id = VP_ID_vcpu_span,
 				    .flags = VP_HAS_EXIT_REASON,
