@@ -241,14 +241,25 @@ static struct vp_error *check_chains(const struct report *report, const struct v
 	return NULL;
 }
 
+/* Where the format has no place for them. */
+static void say_notes(const struct report *report, const struct vp_report *made)
+{
+	if (!report->chosen->has_notes)
+		vp_vec_each (&made->notes, note)
+			vp_verb_say("report", *note);
+}
+
 static struct vp_error *make_and_print(struct report *report, struct vp_report *made)
 {
 	const struct vp_exporter *exporter =
 	    report->chosen->exporter ? report->chosen->exporter() : NULL;
 
-	if (exporter && !exporter->totals)
-		return vp_export_stream(&report->naming, &report->profile, exporter, write_piece,
-					made);
+	if (exporter && !exporter->totals) {
+		VP_TRY(vp_export_stream(&report->naming, &report->profile, exporter, write_piece,
+					made));
+		say_notes(report, made);
+		return NULL;
+	}
 	VP_TRY(vp_report_make(&report->naming, &report->profile, made));
 	made->graph.shown = !report->no_graph;
 	made->graph.order = report->order;
@@ -256,6 +267,8 @@ static struct vp_error *make_and_print(struct report *report, struct vp_report *
 	made->limit = report->limit;
 	made->percent_limit = report->least_percent;
 	struct vp_error *error = check_chains(report, made);
+	if (!error)
+		say_notes(report, made);
 	if (!error)
 		error = print_made(report, made);
 	if (error)
@@ -274,9 +287,6 @@ static struct vp_error *report_with(void *context)
 		    "'%s' is a recording of intervals: 'vperf stat report' shows it",
 		    report->naming.directory);
 	VP_TRY(make_and_print(report, &made));
-	if (!report->chosen->has_notes)
-		vp_vec_each (&made.notes, note)
-			vp_verb_say("report", *note);
 	vp_report_deinit(&made);
 	return NULL;
 }
