@@ -427,6 +427,7 @@ static void write_old_site(void *context, const void *key, const void *cost)
 
 static void write_sites_of(struct vp_account_writer *writer, size_t place)
 {
+	const struct vp_account_vcpu *known = &writer->known[place].counters;
 	const struct vp_account_site *sites = vp_account_source_sites(writer->source, place);
 
 	for (size_t i = 0; writer->known[place].time && i < VP_EXIT_SITES; i++) {

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/cursor.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "maps/format.h"
 
 #define VMS_MAGIC "vperf-vms "
@@ -233,7 +234,8 @@ static struct vp_error *check_version(const char *file, const char *magic, struc
 	if (line.size <= size || line.size > size + 20 || memcmp(line.bytes, magic, size) != 0)
 		return vp_error_new("'%s' is not of a recording: line 1 is not '%s%s'", file, magic,
 				    VP_RECORDING_FORMAT);
-	version = vp_strndup(line.bytes + size, line.size - size);
+	VP_AUTO_FREE char *raw = vp_strndup(line.bytes + size, line.size - size);
+	version = vp_text_cleaned(raw);
 	return strcmp(version, VP_RECORDING_FORMAT)
 		   ? vp_error_new("'%s' is in format %s of recordings, and this vperf knows format "
 				  "%s: the vperf that made it reads it",

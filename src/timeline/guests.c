@@ -75,8 +75,9 @@ uint32_t vp_guests_vcpu(const struct vp_guests *guests, uint32_t pid, uint32_t t
 
 	if (!found)
 		return VP_NONE;
-	/* Thread ids are used again: the VM's process tells. */
-	return guests->vms->at[guests->vcpus.at[*found].vm].pid == pid ? *found : VP_NONE;
+	/* Thread ids are used again: the VM's process tells, or its number where that is known. */
+	const struct vp_vm *vm = &guests->vms->at[guests->vcpus.at[*found].vm];
+	return vm->pid == pid || vp_vm_id(vm) == pid ? *found : VP_NONE;
 }
 
 uint32_t vp_guests_vcpu_add(struct vp_guests *guests, uint32_t pid, uint32_t tid, uint32_t number)
