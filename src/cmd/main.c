@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <bpf/libbpf.h>
 #include "base/alloc.h"
 #include "cmd/verb.h"
+#include <bpf/libbpf.h>
 
 static const struct vp_verb *(*const verbs[])(void) = {
     vp_verb_record, vp_verb_report, vp_verb_account, vp_verb_steal, vp_verb_exits, vp_verb_top,
