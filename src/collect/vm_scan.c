@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <glob.h>
 #include <inttypes.h>
+#include <linux/kcmp.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -18,7 +20,23 @@ enum { CMDLINE_MAX = 4 * 1024 * 1024 };
 
 typedef VP_VEC(uint32_t) descriptors;
 
-/* The process's descriptors that are VMs of KVM's. */
+/* Whether the descriptors are of one VM: some VMMs duplicate theirs. Where the kernel does not tell
+ * (it has no kcmp(2)), a process is taken to have one VM, as nearly all do. */
+static bool are_of_one_vm(uint32_t pid, uint32_t one, uint32_t other)
+{
+	return syscall(SYS_kcmp, (pid_t)pid, (pid_t)pid, KCMP_FILE, (unsigned long)one,
+		       (unsigned long)other) <= 0;
+}
+
+static void add_descriptor(descriptors *found, uint32_t pid, uint32_t fd)
+{
+	vp_vec_each (found, other)
+		if (are_of_one_vm(pid, *other, fd))
+			return;
+	vp_vec_push(found, fd);
+}
+
+/* The process's descriptors that are VMs of KVM's, one of each. */
 static descriptors open_vms(uint32_t pid)
 {
 	VP_AUTO_FREE char *path = vp_format("/proc/%u/fd", pid);
@@ -35,7 +53,7 @@ static descriptors open_vms(uint32_t pid)
 			continue;
 		target[size] = 0;
 		if (!strcmp(target, "anon_inode:kvm-vm"))
-			vp_vec_push(&found, (uint32_t)strtoul(entry->d_name, NULL, 10));
+			add_descriptor(&found, pid, (uint32_t)strtoul(entry->d_name, NULL, 10));
 	}
 	closedir(directory);
 	return found;
@@ -131,19 +149,17 @@ static void read_threads(struct vp_vm *vm)
 	closedir(directory);
 }
 
-/* A number in a file of KVM's debugfs for the vCPU; false if the file is not there. Its folder is
- * called by the process and its descriptor of the VM. */
-static bool read_debug_number(const struct vp_vm *vm, uint32_t vcpu, const char *file, int64_t *ret)
+/* The first file of the pattern's; with `only` it must be the only one. */
+static bool read_number_of(const char *pattern, bool only, int64_t *ret)
 {
-	VP_AUTO_FREE char *fd = vm->fd ? vp_format("%u", vm->fd) : vp_strdup("*");
-	VP_AUTO_FREE char *pattern =
-	    vp_format("/sys/kernel/debug/kvm/%u-%s/vcpu%u/%s", vm->pid, fd, vcpu, file);
 	struct vp_buffer text = {0};
-	glob_t paths;
 	bool found = false;
+	glob_t paths;
 
 	if (!glob(pattern, 0, NULL, &paths)) {
-		struct vp_error *error = vp_file_read(paths.gl_pathv[0], 256, &text);
+		struct vp_error *error = only && paths.gl_pathc > 1
+					     ? vp_error_new("of several VMs")
+					     : vp_file_read(paths.gl_pathv[0], 256, &text);
 		found = !error;
 		if (found)
 			*ret = vp_buffer_text(&text)[0] == '-'
@@ -154,6 +170,18 @@ static bool read_debug_number(const struct vp_vm *vm, uint32_t vcpu, const char 
 	}
 	vp_buffer_deinit(&text);
 	return found;
+}
+
+/* A number in a file of KVM's debugfs for the vCPU; false if the file is not there. Its folder is
+ * called by the process and the descriptor that it got the VM by. */
+static bool read_debug_number(const struct vp_vm *vm, uint32_t vcpu, const char *file, int64_t *ret)
+{
+	static const char folder[] = "/sys/kernel/debug/kvm";
+	VP_AUTO_FREE char *own =
+	    vp_format("%s/%u-%u/vcpu%u/%s", folder, vm->pid, vm->fd, vcpu, file);
+	VP_AUTO_FREE char *any = vp_format("%s/%u-*/vcpu%u/%s", folder, vm->pid, vcpu, file);
+
+	return read_number_of(own, false, ret) || read_number_of(any, true, ret);
 }
 
 /*

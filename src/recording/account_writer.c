@@ -19,6 +19,7 @@ enum { COPY_TRIES = 1000 };
 /* What was handed over of a vCPU so far. */
 struct known {
 	uint64_t time; /* up to here */
+	uint32_t vm;   /* its number; 0: not asked for yet */
 	uint64_t states[VP_STATES];
 	struct vp_account_vcpu counters;
 	struct vp_account_exit *exits; /* VP_EXIT_REASONS */
@@ -35,8 +36,8 @@ struct vp_account_writer {
 	uint32_t vendor;
 	vp_account_taker take;
 	void *context;
+	vp_account_vm_id vm_id; /* NULL: VMs are called by their processes */
 	uint64_t now;
-	bool shares_pids;         /* two VMs are or were of processes of one number */
 	struct known *known;      /* by place */
 	struct vp_map thief_keys; /* index in `thieves` */
 	VP_VEC(struct vp_thief_cost) thieves;
@@ -60,6 +61,11 @@ struct vp_error *vp_account_writer_open(const vp_vms *vms, uint32_t vendor, bool
 	writer->known = vp_alloc(vp_account_source_places(source) * sizeof(*writer->known));
 	*ret = writer;
 	return NULL;
+}
+
+void vp_account_writer_number_vms(struct vp_account_writer *writer, vp_account_vm_id vm_id)
+{
+	writer->vm_id = vm_id;
 }
 
 void vp_account_writer_begin(struct vp_account_writer *writer, uint64_t now)
@@ -106,23 +112,18 @@ static void hand_over(struct vp_account_writer *writer, void *record, uint16_t i
 	header->id = id;
 	header->time = writer->now;
 	writer->take(writer->context, header);
-	if (id == VP_ID_vcpu_account) /* of a VM, maybe, that was not known */
-		writer->shares_pids = vp_vms_share_pids(writer->vms);
 }
 
-/* Which VM's the process's thread is. */
-static uint32_t vm_id_of(const struct vp_account_writer *writer, uint32_t pid, uint32_t tid)
+/* The VM of the vCPU in that place, once it was said; else its process. */
+static uint32_t vm_of_place(const struct vp_account_writer *writer, size_t place, uint32_t pid)
 {
-	const struct vp_vm *vm =
-	    writer->shares_pids ? vp_vms_of_thread(writer->vms, pid, tid) : NULL;
-
-	return vm ? vp_vm_id(vm) : pid;
+	return writer->known[place].vm ? writer->known[place].vm : pid;
 }
 
 static uint32_t number_of(const struct vp_account_writer *writer,
 			  const struct vp_account_vcpu *vcpu)
 {
-	const struct vp_vm *vm = vp_vms_find(writer->vms, vm_id_of(writer, vcpu->pid, vcpu->tid));
+	const struct vp_vm *vm = vp_vms_find(writer->vms, vcpu->pid);
 
 	if (vcpu->flags & VP_NUMBER_KNOWN || !vm)
 		return vcpu->number;
@@ -178,7 +179,7 @@ static void write_states(struct vp_account_writer *writer, struct known *known,
 						   : writer->now;
 	take_gains(known, vcpu, gains);
 	struct vp_vcpu_account record = {
-	    .pid = vm_id_of(writer, vcpu->pid, vcpu->tid ? vcpu->tid : before->tid),
+	    .pid = vcpu->pid,
 	    .tid = vcpu->tid ? vcpu->tid : before->tid,
 	    .vcpu = number_of(writer, vcpu),
 	    .flags = known->ended ? VP_ENDED : 0,
@@ -235,7 +236,7 @@ static void write_exit(struct vp_account_writer *writer, const struct vp_account
 		       const struct vp_account_exit *before, const struct vp_account_exit *after)
 {
 	struct vp_exit_account record = {
-	    .pid = vm_id_of(writer, vcpu->pid, vcpu->tid),
+	    .pid = vcpu->pid,
 	    .vcpu = number_of(writer, vcpu),
 	    .reason = after->reason,
 	    .vendor = writer->vendor,
@@ -292,7 +293,7 @@ static void write_interrupts(struct vp_account_writer *writer, const struct know
 {
 	for (uint32_t i = 0; i < VP_IRQ_SOURCES; i++) {
 		struct vp_thief record = {
-		    .pid = vm_id_of(writer, vcpu->pid, vcpu->tid),
+		    .pid = vcpu->pid,
 		    .vcpu = number_of(writer, vcpu),
 		    .state = VP_STATE_IRQ,
 		    .kind = i < VP_IRQ_LOCAL_TIMER ? VP_BY_SOFTIRQ : VP_BY_VECTOR,
@@ -317,6 +318,10 @@ static void write_vcpu(struct vp_account_writer *writer, size_t place)
 		known->exits = vp_alloc(VP_EXIT_REASONS * sizeof(*known->exits));
 	known->ended = vcpu.state == VP_STATE_GONE;
 	close_state(&vcpu, writer->now);
+	if (!known->vm)
+		known->vm =
+		    writer->vm_id ? writer->vm_id(writer->context, vcpu.pid, vcpu.tid) : vcpu.pid;
+	vcpu.pid = known->vm;
 	write_states(writer, known, &vcpu);
 	write_exits(writer, place, known, &vcpu);
 	write_interrupts(writer, known, &vcpu);
@@ -359,7 +364,7 @@ static void name_thief(struct vp_account_writer *writer, const struct vp_thief_k
 	struct vp_account_task task;
 
 	if (key->kind == VP_BY_VCPU && vp_account_source_vcpu(writer->source, key->id, &vcpu)) {
-		record->thief_pid = vm_id_of(writer, vcpu.pid, vcpu.tid);
+		record->thief_pid = vm_of_place(writer, key->id, vcpu.pid);
 		record->number = number_of(writer, &vcpu);
 	} else if (key->kind == VP_BY_TASK &&
 		   vp_account_source_task(writer->source, key->id, &task)) {
@@ -391,7 +396,7 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	if (cost->ns == before->ns || !vp_account_source_vcpu(writer->source, key->vcpu, &vcpu))
 		return;
 	struct vp_thief record = {
-	    .pid = vm_id_of(writer, vcpu.pid, vcpu.tid),
+	    .pid = vm_of_place(writer, key->vcpu, vcpu.pid),
 	    .vcpu = number_of(writer, &vcpu),
 	    .state = key->state,
 	    .kind = key->kind,
@@ -433,7 +438,7 @@ static void write_sites_of(struct vp_account_writer *writer, size_t place)
 	for (size_t i = 0; writer->known[place].time && i < VP_EXIT_SITES; i++) {
 		struct vp_site_key key = {.ip = sites[i].ip,
 					  .cr3 = sites[i].cr3,
-					  .pid = vm_id_of(writer, known->pid, known->tid),
+					  .pid = known->pid,
 					  .reason = sites[i].reason};
 		struct vp_site_cost cost = {sites[i].count, sites[i].ns, sites[i].last};
 		if (cost.count)
@@ -567,7 +572,6 @@ void vp_account_writer_write_states(struct vp_account_writer *writer, bool last)
 	vp_vec_each (&writer->states, state) {
 		if (state->vcpu == VP_VCPU_UNKNOWN)
 			state->vcpu = number_of_thread(writer, state);
-		state->pid = vm_id_of(writer, state->pid, state->tid);
 		writer->take(writer->context, (struct vp_record_header *)state);
 	}
 	writer->states.count = 0;

@@ -13,6 +13,9 @@ struct vp_account_writer;
 /* Takes one record; its header has id and time. */
 typedef void (*vp_account_taker)(void *context, struct vp_record_header *record);
 
+/* The number of the VM that the process's thread is a vCPU of. */
+typedef uint32_t (*vp_account_vm_id)(void *context, uint32_t pid, uint32_t tid);
+
 /*
  * `vms` is asked for vCPU numbers that the kernel does not tell; it stays the caller's.
  * `with_states`: every stretch of a vCPU's time is wanted, not only the sums.
@@ -20,6 +23,8 @@ typedef void (*vp_account_taker)(void *context, struct vp_record_header *record)
 struct vp_error *vp_account_writer_open(const vp_vms *vms, uint32_t vendor, bool with_states,
 					vp_account_taker take, void *context,
 					struct vp_account_writer **ret) VP_MUST_CHECK;
+/* Records have what this says in `pid`, with the context of `take`. */
+void vp_account_writer_number_vms(struct vp_account_writer *writer, vp_account_vm_id vm_id);
 void vp_account_writer_begin(struct vp_account_writer *writer, uint64_t now);
 /* Hands over what happened since the last time; with `all` also where the guests exited. */
 void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, bool all);

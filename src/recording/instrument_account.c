@@ -16,24 +16,30 @@ static struct account *account_of(const struct vp_instrument *instrument)
 	return (struct account *)instrument;
 }
 
+/* The VM may be one that was not known. */
+static uint32_t number_vm(void *context, uint32_t pid, uint32_t tid)
+{
+	return vp_session_vm_id(context, pid, tid);
+}
+
 /* Code of VMs that were not asked for is not looked at. */
 static void take_account(void *context, struct vp_record_header *header)
 {
 	struct vp_session *session = context;
 	struct vp_stream_id id = {VP_STREAM_ACCOUNT, VP_NO_PCPU};
-	struct vp_vcpu_account *times = (void *)header;
 	struct vp_exit_site *site = (void *)header;
-	uint32_t pid = times->pid;
+	uint32_t pid = ((const struct vp_vcpu_account *)header)->pid;
 
-	if (header->id == VP_ID_vcpu_account) /* of a VM, maybe, that was not known */
-		times->pid = vp_session_vm_id(session, pid & VP_PID_MASK, times->tid);
 	if (header->id == VP_ID_exit_site && session->options.n_vm_names) {
 		const struct vp_vm *vm = vp_session_vm(session, pid);
 		if (!vm || !vp_session_is_chosen(session, vm))
 			site->ip = site->as_root = site->flags = 0;
 	}
-	if (header->id == VP_ID_vcpu_span)
+	if (header->id == VP_ID_vcpu_span) {
+		struct vp_vcpu_span *span = (void *)header;
+		span->pid = vp_session_vm_id(session, pid, span->tid);
 		id.kind = VP_STREAM_STATES;
+	}
 	vp_trace_append(session->trace, id, header);
 }
 
@@ -44,6 +50,7 @@ static struct vp_error *account_open(struct vp_instrument *instrument)
 
 	VP_TRY(vp_account_writer_open(&session->vms, vp_host_vendor(), account->with_states,
 				      take_account, session, &account->writer));
+	vp_account_writer_number_vms(account->writer, number_vm);
 	const char *missing = vp_account_writer_missing(account->writer);
 	if (missing)
 		VP_NOTICE(session,

@@ -31,12 +31,24 @@ static bool has_thread(const struct vp_vm *vm, uint32_t tid)
 	return false;
 }
 
+/* The last of the process's VMs that is as asked for. */
+static struct vp_vm *last_vm(const vp_vms *vms, uint32_t pid, uint32_t tid, bool runs)
+{
+	for (size_t i = vms->count; i--;) {
+		struct vp_vm *vm = &vms->at[i];
+		if (vm->pid == pid && (!tid || has_thread(vm, tid)) && (!runs || !vm->end))
+			return vm;
+	}
+	return NULL;
+}
+
 struct vp_vm *vp_vms_of_thread(const vp_vms *vms, uint32_t pid, uint32_t tid)
 {
-	for (size_t i = vms->count; tid && i--;)
-		if (vms->at[i].pid == pid && has_thread(&vms->at[i], tid))
-			return &vms->at[i];
-	return vp_vms_latest(vms, pid);
+	struct vp_vm *vm = last_vm(vms, pid, tid, true);
+
+	vm = vm ? vm : last_vm(vms, pid, 0, true);
+	vm = vm ? vm : last_vm(vms, pid, tid, false);
+	return vm ? vm : last_vm(vms, pid, 0, false);
 }
 
 bool vp_vms_share_pids(const vp_vms *vms)

@@ -56,7 +56,8 @@ static inline struct vp_vm vp_vm_of_id(uint32_t id)
 struct vp_vm *vp_vms_find(const vp_vms *vms, uint32_t id);
 /* The VM that came last of those of that process. */
 struct vp_vm *vp_vms_latest(const vp_vms *vms, uint32_t pid);
-/* Of the VMs of that process the one that the thread is a vCPU of; else the one that came last. */
+/* Of the VMs of that process the one that the thread is a vCPU of, else the one that came last;
+ * those that have not ended come first. */
 struct vp_vm *vp_vms_of_thread(const vp_vms *vms, uint32_t pid, uint32_t tid);
 /* Whether there are several VMs of one process: only then do the two above differ from
  * vp_vms_find(). */

@@ -334,6 +334,8 @@ static void test_numbers_of_vms(void **state)
 		assert_int_equal(vm->start, 10 * nth + 1);
 	}
 	assert_ptr_equal(vp_vms_latest(&read, 77), &read.at[2]);
+	assert_ptr_equal(vp_vms_of_thread(&read, 77, 79), &read.at[2]); /* that one has ended */
+	read.at[2].end = 99;
 	assert_ptr_equal(vp_vms_of_thread(&read, 77, 79), &read.at[1]);
 	assert_ptr_equal(vp_vms_of_thread(&read, 77, 78), &read.at[2]);
 	assert_ptr_equal(vp_vms_of_thread(&read, 77, 99), &read.at[2]);
