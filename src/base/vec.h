@@ -24,7 +24,12 @@
 		&(vec)->at[(vec)->count++];                                                        \
 	})
 
-#define vp_vec_push(vec, item) (*vp_vec_push_slot(vec) = (item))
+/* The item may ask the array itself: it is worked out before there is one more. */
+#define vp_vec_push(vec, item)                                                                     \
+	({                                                                                         \
+		__typeof__(*(vec)->at) vp_pushed = (item);                                         \
+		*vp_vec_push_slot(vec) = vp_pushed;                                                \
+	})
 
 #define vp_vec_deinit(vec)                                                                         \
 	do {                                                                                       \

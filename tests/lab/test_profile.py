@@ -319,9 +319,9 @@ command vperf record --no-guest-memory --vm g1 -o /out/plain -- lab-guest busy g
 command lab-guest run g1 vperf-agent dump /out/agent.dump
 {end("g1")}
 {start("g1", "shares fast=80 slow=20")}
-command vperf record -o /out/killed -- sleep 10000 & recorder=$!; \\
-        until [ "$(cat /out/killed/host/cpu* 2>/dev/null | wc -c)" -gt 300000 ]; do sleep 0.1; done; \\
-        kill -9 $recorder; wait $recorder; true
+command vperf record -o /tmp/killed -- sleep 10000 & recorder=$!; \\
+        until [ "$(cat /tmp/killed/host/cpu* 2>/dev/null | wc -c)" -gt 300000 ]; do sleep 0.1; done; \\
+        kill -9 $recorder; wait $recorder; cp -r /tmp/killed /out/killed
 command mkdir /tmp/small; mount -t tmpfs -o size=300k none /tmp/small; \\
         vperf record -o /tmp/small/rec -- lab-guest busy g1 5; echo "status $?"; cp -r /tmp/small/rec /out/full
 command vperf record --vm nobody -o /out/none; echo "status $?"
