@@ -51,14 +51,6 @@ struct vp_vm *vp_vms_of_thread(const vp_vms *vms, uint32_t pid, uint32_t tid)
 	return vm ? vm : last_vm(vms, pid, 0, false);
 }
 
-bool vp_vms_share_pids(const vp_vms *vms)
-{
-	vp_vec_each (vms, vm)
-		if (vm->nth)
-			return true;
-	return false;
-}
-
 struct vp_vcpu *vp_vm_vcpu(struct vp_vm *vm, uint32_t number)
 {
 	vp_vec_each (&vm->vcpus, vcpu)

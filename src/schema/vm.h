@@ -59,9 +59,6 @@ struct vp_vm *vp_vms_latest(const vp_vms *vms, uint32_t pid);
 /* Of the VMs of that process the one that the thread is a vCPU of, else the one that came last;
  * those that have not ended come first. */
 struct vp_vm *vp_vms_of_thread(const vp_vms *vms, uint32_t pid, uint32_t tid);
-/* Whether there are several VMs of one process: only then do the two above differ from
- * vp_vms_find(). */
-bool vp_vms_share_pids(const vp_vms *vms);
 /* The vCPU of that number, added if it is new. */
 struct vp_vcpu *vp_vm_vcpu(struct vp_vm *vm, uint32_t number);
 /* Name of the VM's part of a recording, its own: guest-NAME, or guest-NAME-PID for a second VM of
