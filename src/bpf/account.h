@@ -175,8 +175,8 @@ struct vp_account_task {
 /* A stretch of a pCPU's time that ended while a vCPU waited for it, and whose it was. */
 struct vp_account_slice {
 	__u64 end;
-	__u32 tid;
-	__u32 vcpu; /* place + 1, or 0 */
+	__u32 kind; /* VP_BY_VCPU, VP_BY_TASK, VP_BY_NOBODY */
+	__u32 id;   /* as a thief's of that kind */
 };
 
 struct vp_account_cpu {

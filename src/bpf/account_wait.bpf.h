@@ -20,42 +20,53 @@ static __always_inline void add_thief(__u32 place, __u32 kind, __u32 state, __u3
 		__sync_fetch_and_add(&lost.thieves, 1);
 }
 
-/* Who had pCPU `cpu` from `from` to `to`, newest first, as far as its slices go back. */
-static __noinline void settle_wait(struct vp_account_cpu *cpu, __u32 place, __u32 state, __u64 from,
-				   __u64 to)
+static __always_inline void set_holder(struct vp_account_slice *slice, __u32 vcpu, __u32 tid)
 {
-	__u64 upper = to;
+	slice->kind = vcpu ? VP_BY_VCPU : tid ? VP_BY_TASK : VP_BY_NOBODY;
+	slice->id = vcpu ? vcpu - 1 : tid;
+}
+
+static __always_inline __u64 limit(__u64 time, __u64 least, __u64 most)
+{
+	time = time > least ? time : least;
+	return time < most ? time : most;
+}
+
+/*
+ * The slice at `index` of pCPU `number`, as far as it lies between `from` and `upper`; returns
+ * where it began. A function of its own that takes numbers only, so that the verifier goes through
+ * it once and not once for each slice and each way through those before: that took it seconds.
+ */
+__noinline __u64 settle_slice(__u32 number, __u32 index, __u64 waiter, __u64 from, __u64 upper)
+{
+	struct vp_account_cpu *cpu = bpf_map_lookup_elem(&cpus, &number);
+
+	if (!cpu)
+		return from;
+	struct vp_account_slice *slice = &cpu->slices[index & (VP_SLICES - 1)];
+	__u64 begin = limit(cpu->slices[(index - 1) & (VP_SLICES - 1)].end, from, upper);
+	if (begin < upper)
+		add_thief((__u32)waiter, slice->kind, waiter >> 32, slice->id, upper - begin);
+	return begin;
+}
+
+/* Who had pCPU `number` from `from` to `to`, newest first, as far as its slices go back. */
+static __noinline void settle_wait(__u32 number, __u32 place, __u32 state, __u64 from, __u64 to)
+{
+	struct vp_account_cpu *cpu = bpf_map_lookup_elem(&cpus, &number);
+	struct vp_account_slice open;
 
 	if (!cpu)
 		return;
-	for (__u32 i = 0; i < VP_SLICES - 1 && upper > from; i++) {
-		struct vp_account_slice *slice =
-		    &cpu->slices[(cpu->head - 1 - i) & (VP_SLICES - 1)];
-		struct vp_account_slice *before =
-		    &cpu->slices[(cpu->head - 2 - i) & (VP_SLICES - 1)];
-		__u64 end = slice->end < upper ? slice->end : upper;
-		__u64 begin = before->end > from ? before->end : from;
-		if (end < upper && i == 0) {
-			/* Migrated away from a slice that has not ended. */
-			__u64 since = end > from ? end : from;
-			add_thief(place,
-				  cpu->vcpu  ? VP_BY_VCPU
-				  : cpu->tid ? VP_BY_TASK
-					     : VP_BY_NOBODY,
-				  state, cpu->vcpu ? cpu->vcpu - 1 : cpu->tid, upper - since);
-		}
-		if (end <= from) {
-			upper = from;
-			break;
-		}
-		if (begin < end)
-			add_thief(place,
-				  slice->vcpu  ? VP_BY_VCPU
-				  : slice->tid ? VP_BY_TASK
-					       : VP_BY_NOBODY,
-				  state, slice->vcpu ? slice->vcpu - 1 : slice->tid, end - begin);
-		upper = begin;
+	__u32 newest = (__u32)cpu->head - 1;
+	__u64 upper = limit(cpu->slices[newest & (VP_SLICES - 1)].end, from, to);
+	if (upper < to) {
+		/* Migrated away from a slice that has not ended. */
+		set_holder(&open, cpu->vcpu, cpu->tid);
+		add_thief(place, open.kind, state, open.id, to - upper);
 	}
+	for (__u32 i = 0; i < VP_SLICES - 1 && upper > from; i++)
+		upper = settle_slice(number, newest - i, place | (__u64)state << 32, from, upper);
 	if (upper > from)
 		add_thief(place, VP_BY_UNKNOWN, state, 0, upper - from);
 }
@@ -82,10 +93,9 @@ static __always_inline void end_slice(struct vp_account_cpu *cpu, struct task_st
 	struct vp_account_slice *slice = &cpu->slices[cpu->head & (VP_SLICES - 1)];
 
 	slice->end = now;
-	slice->tid = prev->pid;
-	slice->vcpu = cpu->vcpu;
+	set_holder(slice, cpu->vcpu, prev->pid);
 	cpu->head++;
-	if (!cpu->vcpu && slice->tid)
+	if (slice->kind == VP_BY_TASK)
 		name_task(prev);
 }
 
@@ -122,7 +132,7 @@ static __always_inline void end_wait(struct vp_account_vcpu *vcpu, __u32 place, 
 	struct vp_account_cpu *there;
 	__u64 from = vcpu->wait_at;
 
-	cpu_of(vcpu, &there);
+	__u32 number = cpu_of(vcpu, &there);
 	if (!there)
 		return;
 	__sync_fetch_and_add(&there->waiting, -1);
@@ -137,7 +147,7 @@ static __always_inline void end_wait(struct vp_account_vcpu *vcpu, __u32 place, 
 		vcpu->state = VP_STATE_PREEMPTED;
 	}
 	charge(vcpu, now);
-	settle_wait(there, place, vcpu->state, from, now);
+	settle_wait(number, place, vcpu->state, from, now);
 }
 
 /* It runs, whatever its state says: a kernel may switch without telling (some hide tasks of their

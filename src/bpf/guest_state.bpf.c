@@ -90,19 +90,29 @@ static __always_inline void put(struct seq_file *seq, const struct vp_guest_item
 	bpf_seq_write(seq, item, sizeof(*item));
 }
 
-static __always_inline void put_slot(struct seq_file *seq, __u32 pid, struct kvm_memory_slot *slot)
-{
-	struct vp_guest_item item = {.kind = VP_ITEM_SLOT, .pid = pid};
+/* A slot to be told of: a program that lists has one at a time. */
+struct vp_guest_item found_slot = {.kind = VP_ITEM_SLOT};
 
-	item.slot.gpa = BPF_CORE_READ(slot, base_gfn) << PAGE_BITS;
-	item.slot.size = BPF_CORE_READ(slot, npages) << PAGE_BITS;
-	item.slot.hva = BPF_CORE_READ(slot, userspace_addr);
-	item.slot.flags = BPF_CORE_READ(slot, flags);
-	put(seq, &item);
+/* A function of its own that takes numbers only: the verifier goes through it once, not once for
+ * each slot that there may be. */
+__noinline int find_slot(__u64 address)
+{
+	struct kvm_memory_slot *slot = (void *)address;
+
+	found_slot.slot.gpa = BPF_CORE_READ(slot, base_gfn) << PAGE_BITS;
+	found_slot.slot.size = BPF_CORE_READ(slot, npages) << PAGE_BITS;
+	found_slot.slot.hva = BPF_CORE_READ(slot, userspace_addr);
+	found_slot.slot.flags = BPF_CORE_READ(slot, flags);
+	return 0;
 }
 
-static __always_inline void list_hash(struct seq_file *seq, __u32 pid,
-				      struct kvm_memslots___hash *slots)
+static __always_inline void put_slot(struct seq_file *seq, const void *slot)
+{
+	find_slot((__u64)slot);
+	put(seq, &found_slot);
+}
+
+static __always_inline void list_hash(struct seq_file *seq, struct kvm_memslots___hash *slots)
 {
 	struct kvm_memory_slot___hash *shape = 0;
 	__u32 active = BPF_CORE_READ(slots, node_idx) & 1;
@@ -113,20 +123,19 @@ static __always_inline void list_hash(struct seq_file *seq, __u32 pid,
 		void *node = 0;
 		bpf_probe_read_kernel(&node, sizeof(node), heads + i * sizeof(void *));
 		for (int j = 0; j < MOST_IN_BUCKET && node; j++) {
-			put_slot(seq, pid, node - place);
+			put_slot(seq, node - place);
 			bpf_probe_read_kernel(&node, sizeof(node), node);
 		}
 	}
 }
 
-static __always_inline void list_array(struct seq_file *seq, __u32 pid,
-				       struct kvm_memslots___array *slots)
+static __always_inline void list_array(struct seq_file *seq, struct kvm_memslots___array *slots)
 {
 	__u32 used = BPF_CORE_READ(slots, used_slots);
 	void *first = (void *)slots + bpf_core_field_offset(slots->memslots);
 
 	for (int i = 0; i < MOST_IN_ARRAY && i < used; i++)
-		put_slot(seq, pid, first + i * bpf_core_type_size(struct kvm_memory_slot));
+		put_slot(seq, first + i * bpf_core_type_size(struct kvm_memory_slot));
 }
 
 static __always_inline void list_slots(struct seq_file *seq, __u32 pid, struct kvm *kvm)
@@ -137,10 +146,11 @@ static __always_inline void list_slots(struct seq_file *seq, __u32 pid, struct k
 
 	if (!slots)
 		return;
+	found_slot.pid = pid;
 	if (bpf_core_field_exists(hash->id_hash))
-		list_hash(seq, pid, hash);
+		list_hash(seq, hash);
 	else if (bpf_core_field_exists(array->used_slots))
-		list_array(seq, pid, array);
+		list_array(seq, array);
 }
 
 static __always_inline __u64 saved(const void *vmcb, __u32 offset)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,7 +13,9 @@
 #include <bpf/bpf.h>
 #include <linux/filter.h>
 
+#include "base/macros.h"
 #include "collect/clock.h"
+#include "collect/perf_event.h"
 
 static bool refused(const char *what, const char *why)
 {
@@ -114,4 +117,61 @@ void vp_sleep(uint64_t ns)
 
 	while (nanosleep(&left, &left) && errno == EINTR)
 		;
+}
+
+static uint64_t wakeup_id(void)
+{
+	const char *const places[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
+	unsigned long id = 0;
+	char path[128];
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(places) && !id; i++) {
+		snprintf(path, sizeof(path), "%s/events/sched/sched_wakeup/id", places[i]);
+		FILE *file = fopen(path, "re");
+		if (!file)
+			continue;
+		if (fscanf(file, "%lu", &id) != 1)
+			id = 0;
+		fclose(file);
+	}
+	assert_int_not_equal(id, 0);
+	return id;
+}
+
+void vp_wakeups_open(struct vp_wakeups *wakeups)
+{
+	struct perf_event_attr attr = {
+	    .type = PERF_TYPE_TRACEPOINT, .size = sizeof(attr), .config = wakeup_id()};
+	char filter[32];
+
+	snprintf(filter, sizeof(filter), "pid == %u", vp_own_tid());
+	wakeups->count = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
+	assert_true(wakeups->count <= VP_ARRAY_SIZE(wakeups->fds));
+	for (uint32_t i = 0; i < wakeups->count; i++) {
+		wakeups->fds[i] = vp_perf_event_open(&attr, -1, (int)i, -1);
+		if (wakeups->fds[i] < 0 && errno == ENODEV)
+			continue; /* this pCPU is offline */
+		assert_true(wakeups->fds[i] >= 0);
+		assert_int_equal(ioctl(wakeups->fds[i], PERF_EVENT_IOC_SET_FILTER, filter), 0);
+	}
+}
+
+uint64_t vp_wakeups_read(const struct vp_wakeups *wakeups)
+{
+	uint64_t sum = 0, value;
+
+	for (uint32_t i = 0; i < wakeups->count; i++) {
+		if (wakeups->fds[i] < 0)
+			continue;
+		assert_int_equal(read(wakeups->fds[i], &value, sizeof(value)), sizeof(value));
+		sum += value;
+	}
+	return sum;
+}
+
+void vp_wakeups_close(struct vp_wakeups *wakeups)
+{
+	for (uint32_t i = 0; i < wakeups->count; i++)
+		if (wakeups->fds[i] >= 0)
+			close(wakeups->fds[i]);
 }

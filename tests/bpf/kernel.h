@@ -32,4 +32,14 @@ uint64_t vp_now(void);
 void vp_burn(uint64_t ns);
 void vp_sleep(uint64_t ns);
 
+/* The kernel's own count of wake-ups of this thread, from vp_wakeups_open() on. Some kernels hide
+ * what tasks of theirs do, their wake-ups too: from this count as from the programs. */
+struct vp_wakeups {
+	int fds[512];
+	uint32_t count;
+};
+void vp_wakeups_open(struct vp_wakeups *wakeups);
+uint64_t vp_wakeups_read(const struct vp_wakeups *wakeups);
+void vp_wakeups_close(struct vp_wakeups *wakeups);
+
 #endif

@@ -124,20 +124,20 @@ def causes_of_exits(run, claims):
 # Three burners on one pCPU: a guest, another guest, a task of the host. Then the cgroup of g1's VMM may use
 # 30 of every 100 ms, first alone, then with the burner of the host.
 STOLEN = """
-host pcpus=1
+host pcpus=1 icount=yes
 guest g1 vcpus=1 memory=256 qemu="-serial unix:/run/vlab/g1.stat,server=on,wait=off"
 guest g2 vcpus=1 memory=256
 workload g1 shares a=100
 workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read go <&3; do head -n 1 /proc/stat >&3; done'
 workload g2 shares a=100
 command mkfifo /run/go; shares a=100 & burner=$!; tests/lab/books /out/books g1 /run/go & \
-vperf record --no-guest-memory --no-agent -o /out/rec -- sh -c 'echo > /run/go; lab-guest busy g1 5; echo > /run/go'; \
+vperf record --no-guest-memory --no-agent -o /out/rec -- sh -c 'echo > /run/go; lab-guest busy g1 2; echo > /run/go'; \
 kill $burner; wait
 command lab-guest stop g2; mkdir /sys/fs/cgroup/q; echo +cpu > /sys/fs/cgroup/cgroup.subtree_control; \
 echo 30000 100000 > /sys/fs/cgroup/q/cpu.max; echo $(pgrep -f -o 'name g1,') > /sys/fs/cgroup/q/cgroup.procs; \
 vperf record --no-guest-memory --no-agent -o /out/alone -- \
-sh -c 'cat /sys/fs/cgroup/q/cpu.stat; lab-guest busy g1 2; cat /sys/fs/cgroup/q/cpu.stat'
-command shares a=100 & vperf record --no-guest-memory --no-agent -o /out/contended -- lab-guest busy g1 2; kill $!
+sh -c 'cat /sys/fs/cgroup/q/cpu.stat; lab-guest busy g1 1.5; cat /sys/fs/cgroup/q/cpu.stat'
+command shares a=100 & vperf record --no-guest-memory --no-agent -o /out/contended -- lab-guest busy g1 1; kill $!
 """.replace("\\\n", "")
 
 

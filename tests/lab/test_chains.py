@@ -8,7 +8,7 @@ SCENARIO = """
 host pcpus=1 icount=yes kernel={host}
 guest g1 vcpus=1 memory=256 kernel={guest} {how}
 workload g1 calls --both
-workload g1 exits --cpuid 100 --rate 50
+workload g1 exits --cpuid 1000 --rate 50
 command vperf record -g --no-agent -o /out/rec -- lab-guest busy g1 4
 """
 

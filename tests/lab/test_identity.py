@@ -12,14 +12,14 @@ from unittest import mock
 # Threads that say who they are and which function is theirs, a program with dynamic libraries, and
 # system calls for the kernel's share.
 SCENARIO = """
-host pcpus=1 kernel={host}
+host pcpus=1 icount=yes kernel={host}
 guest g1 vcpus={vcpus} memory=256 kernel={guest} kallsyms=yes
 workload g1 who --procs 2 --threads 2
-workload g1 exits --syscalls 20000 --rate 2
+workload g1 exits --syscalls 20000 --rate 6
 workload g1 shares fast=80 slow=20
 command export HOME=/tmp/home; vperf guests --format json >/out/guests.json; \
 vperf guests --scan --no-cache --format json >/out/scanned.json; \
-vperf record -o /out/rec -- lab-guest busy g1 10; \
+vperf record -o /out/rec -- lab-guest busy g1 4; \
 sed -i '/member task_struct.comm/s/[0-9a-f]*$/10/' /tmp/home/.cache/vperf/packs/*.pack; \
 vperf guests --format json >/out/tampered.json
 command-after rm -rf /tmp/home/.cache

@@ -18,7 +18,7 @@ UNREADABLE = ("no-btf,task-ring:init", "wild-symbols")
 FORGERIES = ("name", "notes", "evidence", "symbols")
 
 SCENARIO = """
-host pcpus=1 kernel={host}
+host pcpus=1 icount=yes kernel={host}
 guest g1 vcpus=1 memory=256 kernel={first}
 guest g2 vcpus=1 memory=256 kernel={second} agent=yes
 workload g1 who --procs 6 --threads 1

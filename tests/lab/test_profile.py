@@ -185,7 +185,7 @@ def published_libquantum(run, claims):
 
 # Guests that share a pCPU: three of one vCPU each, then one of two.
 SHARED = f"""
-host pcpus=1
+host pcpus=1 icount=yes
 guest g1 vcpus=1 memory=256
 guest g2 vcpus=1 memory=256
 guest g3 vcpus=1 memory=256
@@ -193,13 +193,13 @@ guest g4 vcpus=2 memory=256
 {start("g1", "shares a=100")}
 {start("g2", "shares a=100")}
 {start("g3", "shares a=100")}
-command vperf record --no-agent -o /out/three -- lab-guest busy g1 4
-command vperf record --no-agent --no-guest-memory --vm g1 -o /out/one -- lab-guest busy g2 2
+command vperf record --no-agent -o /out/three -- lab-guest busy g1 2
+command vperf record --no-agent --no-guest-memory --vm g1 -o /out/one -- lab-guest busy g2 0.5
 {end("g1")}
 {end("g2")}
 {end("g3")}
 {start("g4", "shares fast=80 slow=20", "shares fast=80 slow=20")}
-command vperf record --no-agent -o /out/two-vcpus -- lab-guest busy g4 8
+command vperf record --no-agent -o /out/two-vcpus -- lab-guest busy g4 3
 """
 
 
@@ -235,7 +235,7 @@ def three_guests_on_one_pcpu(run, claims):
     claims.check("(g2)" in thieves and "(g3)" in thieves,
                  f"with --vm g1 the thieves are named too: {thieves}")
     other = run.report("guest", "--vm", "g2", recording="one")
-    claims.check(samples_of(other, "share_a") == 0 and samples_of(other, "[not recorded]") > 1000,
+    claims.check(samples_of(other, "share_a") == 0 and samples_of(other, "[not recorded]") > 300,
                  "with --vm g1, what g2's guest did is not recorded")
 
 
@@ -306,21 +306,22 @@ def guests_come_and_go(run, claims):
 
 # Generated code, a program in a namespace of its own, and what goes wrong.
 ODD = f"""
-host pcpus=1
+host pcpus=1 icount=yes
 guest g1 vcpus=1 memory=256 agent=yes append="nokaslr"
 file g1 tests/lab/contained /bin/contained
 {start("g1", "jit")}
-command vperf record --no-guest-memory --vm g1 -o /out/jit -- lab-guest busy g1 2
-command vperf record --no-agent --vm g1 -o /out/jit-by-memory -- lab-guest busy g1 2
-command vperf record --agent-port 9733 --vm g1 -o /out/jit-refused -- lab-guest busy g1 1
+command vperf record --no-guest-memory --vm g1 -o /out/jit -- lab-guest busy g1 1
+command vperf record --no-agent --vm g1 -o /out/jit-by-memory -- lab-guest busy g1 1
+command vperf record --agent-port 9733 --vm g1 -o /out/jit-refused -- lab-guest busy g1 0.5
 {end("g1")}
 {start("g1", "sh /bin/contained")}
-command vperf record --no-guest-memory --vm g1 -o /out/plain -- lab-guest busy g1 2
+command vperf record --no-guest-memory --vm g1 -o /out/plain -- lab-guest busy g1 1
 command lab-guest run g1 vperf-agent dump /out/agent.dump
 {end("g1")}
 {start("g1", "shares fast=80 slow=20")}
 command vperf record -o /tmp/killed -- sleep 10000 & recorder=$!; \\
-        until [ "$(cat /tmp/killed/host/cpu* 2>/dev/null | wc -c)" -gt 300000 ]; do sleep 0.1; done; \\
+        until vperf info /tmp/killed --json >/out/before-kill.json 2>/dev/null && \\
+        [ "$(sed -n '/guest_samples/{{s/[^0-9]//gp;q}}' /out/before-kill.json)" -ge 1000 ]; do sleep 0.2; done; \\
         kill -9 $recorder; wait $recorder; cp -r /tmp/killed /out/killed
 command mkdir /tmp/small; mount -t tmpfs -o size=300k none /tmp/small; \\
         vperf record -o /tmp/small/rec -- lab-guest busy g1 5; echo "status $?"; cp -r /tmp/small/rec /out/full
@@ -336,24 +337,24 @@ FIRST_FAULT = 11  # the number of its command
 def generated_code(run, claims):
     jit = run.report("guest", "--vm", "g1", recording="jit")
     hot, cold = samples_of(jit, "jit_hot"), samples_of(jit, "jit_cold")
-    claims.check(hot + cold > 1500, f"{hot + cold} samples of generated code have names, without KASLR")
+    claims.check(hot + cold > 500, f"{hot + cold} samples of generated code have names, without KASLR")
     claims.share("jit_hot of generated code", hot, (hot + cold, jit), 75)
     by_memory = run.report("guest", "--vm", "g1", recording="jit-by-memory")
     hot, cold = samples_of(by_memory, "jit_hot"), samples_of(by_memory, "jit_cold")
-    claims.check(hot + cold > 1500,
+    claims.check(hot + cold > 500,
                  f"{hot + cold} samples of generated code have names by the guest's memory, without an agent")
     claims.share("jit_hot of generated code, by memory", hot, (hot + cold, by_memory), 75)
     vms = {vm["name"]: vm for vm in run.info(recording="jit-refused")["vms"]}
     claims.check("vsock port 9733" in vms["g1"]["agent"] and not vms["g1"]["agent"].startswith("ok"),
                  f"no agent at another port: {vms['g1']['agent']}")
     refused = run.report("guest", "--vm", "g1", recording="jit-refused")
-    claims.check(samples_of(refused, "jit_hot") > 500,
+    claims.check(samples_of(refused, "jit_hot") > 100,
                  "an agent that is not there takes no names away")
 
 
 def contained_program(run, claims):
     plain = run.report("guest", "--vm", "g1", recording="plain")
-    claims.check(samples_of(plain, "share_a") > 700 and
+    claims.check(samples_of(plain, "share_a") > 200 and
                  rows_named(plain, "share_a")[0]["process"] == "contained",
                  "a program in a mount namespace of its own has names")
     dump = run.out / "guest-g1" / "agent.dump"
@@ -370,7 +371,10 @@ def faults(run, claims):
     info = vperf("info", str(run.recording("killed")))
     claims.check("interrupted" in info.stdout + info.stderr, "kill -9: info says interrupted")
     killed = run.report("guest", "--vm", "g1", recording="killed")
-    claims.check(killed["samples"] > 2000, f"kill -9: {killed['samples']} samples are kept")
+    before = json.loads((run.out / "before-kill.json").read_text())["streams"][0]["guest_samples"]
+    kept = run.info(recording="killed")["streams"][0]["guest_samples"]
+    claims.check(kept >= before >= 1000 and killed["samples"] >= before,
+                 f"kill -9: of {before} samples of the guest that had been written, {kept} are kept")
     full = vperf("info", str(run.recording("full")), check=False)
     claims.check(full.returncode == 0, f"full disk: the recording opens ({full.stderr.strip()})")
     claims.check("No space left" in run.command_output(FIRST_FAULT + 1, "err"), "full disk: said so")
