@@ -5,8 +5,8 @@
 
 static void add_columns(struct vp_table *table)
 {
-	vp_table_column_add(table, "begin_ns", "Begin ns", "ns", VP_CELL_COUNT);
-	vp_table_column_add(table, "ns", "ns", "ns", VP_CELL_COUNT);
+	vp_table_column_add(table, "begin_ns", "Begin [s]", "ns", VP_CELL_TIME);
+	vp_table_column_add(table, "ns", "Time", "ns", VP_CELL_DURATION);
 	vp_account_add_vcpu_columns(table);
 	vp_table_column_add(table, "pcpu", "pCPU", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "state", "State", "", VP_CELL_TEXT);

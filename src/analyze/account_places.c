@@ -195,8 +195,8 @@ void vp_account_places_table(struct vp_account_view *view, const struct vp_namin
 	vp_table_column_add(table, "pid", "PID", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "reason", "Reason", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "count", "Count", "", VP_CELL_COUNT);
-	vp_table_column_add(table, "total_ns", "Total ns", "ns", VP_CELL_COUNT);
-	vp_table_column_add(table, "mean_ns", "Mean", "ns", VP_CELL_COUNT);
+	vp_table_column_add(table, "total_ns", "Total", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "mean_ns", "Mean", "ns", VP_CELL_DURATION);
 	collect(view, naming, by, &rows);
 	for (size_t i = 0, left = view->limit ? view->limit : SIZE_MAX; i < rows.count && left; i++)
 		if (rows.at[i].count) {

@@ -158,9 +158,9 @@ void vp_account_steal_table(struct vp_account_view *view, struct vp_table *table
 	vp_table_column_add(table, "kind", "Kind", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "thief", "Thief", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "cgroup", "Cgroup", "", VP_CELL_TEXT);
-	vp_table_column_add(table, "taken_ns", "Taken ns", "ns", VP_CELL_COUNT);
-	vp_table_column_add(table, "waking_ns", "Wake-up ns", "ns", VP_CELL_COUNT);
-	vp_table_column_add(table, "ns", "Both ns", "ns", VP_CELL_COUNT);
+	vp_table_column_add(table, "taken_ns", "Taken", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "waking_ns", "Wake-up", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "ns", "Total", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "percent", "Percent", "%", VP_CELL_PERCENT);
 	vp_table_column_add(table, "count", "Times", "", VP_CELL_COUNT);
 	vp_vec_each (&view->account->times, times)

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
+
 double vp_report_percent(const struct vp_profile_part *part, uint64_t samples)
 {
 	return part->samples ? 100.0 * (double)samples / (double)part->samples : 0.0;
@@ -50,6 +52,7 @@ static void note_profile(struct vp_report *report)
 {
 	const struct vp_profile *profile = &report->profile;
 	uint64_t with_code = 0;
+	char period[VP_DURATION_SIZE];
 
 	vp_vec_each (&profile->parts, part) {
 		with_code += part->kinds[VP_KIND_OS] + part->kinds[VP_KIND_USER];
@@ -68,8 +71,9 @@ static void note_profile(struct vp_report *report)
 	if (profile->filled)
 		NOTE(report,
 		     "the trigger '%s' does not tick on idle pCPUs: their %" PRIu64
-		     " ticks were filled in at one per %" PRIu64 " ns",
-		     report->recording.trigger, profile->filled, report->recording.period_ns);
+		     " ticks were filled in at one per %s",
+		     report->recording.trigger, profile->filled,
+		     vp_text_duration(report->recording.period_ns, period));
 	if (profile->late)
 		NOTE(report,
 		     "%" PRIu64 " ticks came late and were counted to what had the pCPU then "
@@ -91,10 +95,10 @@ static void note_machine(struct vp_report *report, const char *name,
 	if (!strcmp(machine->state, "complete"))
 		return;
 	if (!strcmp(machine->state, "cut off"))
-		NOTE(report, "the map text of %s is cut off: some names may be missing", name);
+		NOTE(report, "%s: the symbol map is truncated: some names may be missing", name);
 	else if (!machine->kernel)
-		NOTE(report, "no map text of %s (%s): its code has addresses instead of names%s",
-		     name, why ? why : machine->state, remedy);
+		NOTE(report, "%s: no symbol map (%s): code is shown as addresses%s", name,
+		     why ? why : machine->state, remedy);
 }
 
 /* How the guest samples got their processes. */
@@ -144,15 +148,15 @@ static void note_source(struct vp_report *report, const struct vp_vm *vm,
 	if (!machine->names)
 		return;
 	bool from_memory = vp_names_maps(machine->names)->from_memory;
-	const char *standing = !strncmp(vm->agent, "ok: ", 4) ? vm->agent + 4 : vm->agent;
+	const char *answer = !strncmp(vm->agent, "ok: ", 4) ? vm->agent + 4 : vm->agent;
 	bool by_agent = !from_memory || vp_names_second(machine->names);
-	NOTE(report, "names of VM '%s' come from %s%s%s%s", vm->name,
-	     from_memory ? "its memory, as the host read it" : "its agent's map text",
-	     from_memory && by_agent ? ", and where that has none from its agent's map text" : "",
-	     by_agent && standing[0] ? ": " : "", by_agent ? standing : "");
+	NOTE(report, "VM '%s': names from %s%s%s%s", vm->name,
+	     from_memory ? "guest memory" : "the guest agent",
+	     from_memory && by_agent ? ", the rest from the guest agent" : "",
+	     by_agent && answer[0] ? ": " : "", by_agent ? answer : "");
 	if (vm->memory[0] && strncmp(vm->memory, "ok", 2) != 0)
-		NOTE(report, "the memory of VM '%s' told %s: %s", vm->name,
-		     from_memory ? "not all" : "nothing", vm->memory);
+		NOTE(report, "VM '%s': %s from guest memory: %s", vm->name,
+		     from_memory ? "only some names" : "no names", vm->memory);
 }
 
 static void note_machines(struct vp_report *report)
@@ -166,18 +170,19 @@ static void note_machines(struct vp_report *report)
 		const char *agent = report->vms.at[i].agent;
 		bool refused = !strcmp(machine->state, "none") && agent && agent[0] &&
 			       strncmp(agent, "ok", 2) != 0;
-		note_machine(report, name, machine, refused ? agent : NULL,
-			     "; 'vperf record' without --no-guest-memory looks for them");
+		note_machine(
+		    report, name, machine, refused ? agent : NULL,
+		    "; 'vperf record' without --no-guest-memory reads names from guest memory");
 		note_source(report, &report->vms.at[i], machine);
 		if (machine->names && machine->clock.basis == VP_CLOCK_UNKNOWN)
 			NOTE(report,
-			     "nothing relates the clock of %s to the host's: when its processes "
-			     "lived is not used",
+			     "%s: the guest's clock cannot be related to the host's: process "
+			     "lifetimes are ignored",
 			     name);
 		if (machine->names && machine->clock.basis == VP_CLOCK_BY_DUMP)
 			NOTE(report,
-			     "the clock of %s is known to a second only: processes that lived "
-			     "shorter may be mixed up",
+			     "%s: the guest's clock is known to 1 s only: processes that lived "
+			     "less may be mixed up",
 			     name);
 	}
 	vp_vec_each (&naming->notes, note)
@@ -274,6 +279,10 @@ struct vp_error *vp_report_make(const struct vp_naming_options *naming,
 	*ret = (struct vp_report){.path = naming->directory, .options = *options};
 	struct vp_error *error =
 	    vp_recording_open(naming->directory, &ret->recording, &ret->vms, &ret->notes);
+	if (!error && options->needs_chains && !ret->recording.chains)
+		error = vp_error_new("the recording '%s' has no call chains: record with "
+				     "'vperf record -g'",
+				     naming->directory);
 	ret->options.chains &= ret->recording.chains;
 	ret->options.by_callees &= ret->options.chains;
 	if (!error)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/notes.h"
 #include "analyze/report.h"
 #include "cmd/naming_options.h"
 #include "cmd/verb.h"
@@ -21,7 +22,7 @@ struct report {
 	const char *view, *vm, *vcpu, *comm, *sort, *format, *input, *symfs, *percent_limit, *cpus;
 	const char *call_graph; /* NULL: not said */
 	uint64_t pid, limit;
-	bool children, no_children, per_vcpu, per_process, json, csv, folded, stdio;
+	bool children, no_children, per_vcpu, per_process, json, csv, folded, stdio, verbose;
 	struct vp_texts guests, kallsyms, kallsyms_too, operands;
 	/* What the words mean. */
 	const struct vp_report_format *chosen;
@@ -170,6 +171,7 @@ static struct vp_error *choose_graph(struct report *report)
 	report->profile.by_callees = report->profile.chains && !report->no_children;
 	report->order = report->profile.by_callees ? VP_CALL_CALLER : VP_CALL_CALLEE;
 	report->least_branch = 0.5;
+	report->profile.needs_chains = report->children || report->call_graph;
 	if (!report->profile.chains && (report->children || report->call_graph))
 		return vp_error_usage("call chains are of functions: --sort leaves them out");
 	for (char *word = strtok_r(words, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
@@ -231,22 +233,20 @@ static struct vp_error *print_made(const struct report *report, const struct vp_
 	return error;
 }
 
-static struct vp_error *check_chains(const struct report *report, const struct vp_report *made)
-{
-	if ((report->children || report->call_graph) && !made->options.chains)
-		return vp_error_new(
-		    "the recording '%s' has no call chains: 'vperf record -g' takes "
-		    "them",
-		    report->naming.directory);
-	return NULL;
-}
-
 /* Where the format has no place for them. */
 static void say_notes(const struct report *report, const struct vp_report *made)
 {
-	if (!report->chosen->has_notes)
-		vp_vec_each (&made->notes, note)
-			vp_verb_say("report", *note);
+	vp_sentences folded = {0};
+
+	if (report->chosen->has_notes)
+		return;
+	if (!report->verbose)
+		vp_notes_fold(&made->notes, &folded);
+	vp_vec_each (report->verbose ? &made->notes : &folded, note)
+		vp_verb_say("report", *note);
+	vp_vec_each (&folded, note)
+		free(*note);
+	vp_vec_deinit(&folded);
 }
 
 static struct vp_error *make_and_print(struct report *report, struct vp_report *made)
@@ -266,11 +266,9 @@ static struct vp_error *make_and_print(struct report *report, struct vp_report *
 	made->graph.least_percent = report->least_branch;
 	made->limit = report->limit;
 	made->percent_limit = report->least_percent;
-	struct vp_error *error = check_chains(report, made);
-	if (!error)
-		say_notes(report, made);
-	if (!error)
-		error = print_made(report, made);
+	made->verbose = report->verbose;
+	say_notes(report, made);
+	struct vp_error *error = print_made(report, made);
 	if (error)
 		vp_report_deinit(made);
 	return error;
@@ -337,6 +335,8 @@ static int run_report(int argc, char **argv)
 	    {0, "limit", VP_OPTION_COUNT, &report.limit, "N", "the first N rows only"},
 	    {0, "percent-limit", VP_OPTION_TEXT, &report.percent_limit, "P",
 	     "no rows below P percent"},
+	    {'v', "verbose", VP_OPTION_FLAG, &report.verbose, NULL,
+	     "print all notes of the header"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
 				 &report.operands, report_with, &report);

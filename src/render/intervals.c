@@ -6,18 +6,29 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
+
+/* "60000000 instructions", "10.0 ms", "10.0 ms of cpu-clock"; to be freed. */
+static char *width_text(const struct vp_recipe *recipe)
+{
+	char text[VP_DURATION_SIZE];
+
+	if (recipe->unit == VP_UNIT_TIME)
+		return vp_strdup(vp_text_duration(recipe->width, text));
+	if (recipe->unit == VP_UNIT_EVENT && recipe->trigger.unit[0])
+		return vp_format("%s of %s", vp_text_duration(recipe->width, text),
+				 recipe->unit_name);
+	return vp_format("%" PRIu64 " %s", recipe->width, recipe->unit_name);
+}
 
 char *vp_render_intervals_plan(const struct vp_interval_book *book)
 {
 	static const char *const pers[] = {"vCPU", "task", "pCPU"};
 	const struct vp_recipe *recipe = &book->recipe;
-	bool is_time = recipe->unit == VP_UNIT_TIME ||
-		       (recipe->unit == VP_UNIT_EVENT && recipe->trigger.unit[0]);
+	VP_AUTO_FREE char *width = width_text(recipe);
 
-	return vp_format("%zu intervals of %" PRIu64 "%s %s per %s; %" PRIu64
-			 " ended before their trigger",
-			 book->rows.count, recipe->width, is_time ? " ns of" : "",
-			 recipe->unit_name, pers[recipe->per], vp_interval_partial(book));
+	return vp_format("%zu intervals of %s per %s; %" PRIu64 " ended early", book->rows.count,
+			 width, pers[recipe->per], vp_interval_partial(book));
 }
 
 static void put_head(const struct vp_interval_book *book, struct vp_buffer *out)
@@ -41,23 +52,47 @@ static void put_ratio(double value, struct vp_buffer *out)
 		vp_buffer_printf(out, "  %14s", "-");
 }
 
+/* A time with its unit; below a nanosecond with as many digits as it takes. */
+static void put_time(double ns, int width, struct vp_buffer *out)
+{
+	char text[VP_DURATION_SIZE];
+
+	if (!(ns >= 0 && ns < 1e18))
+		vp_buffer_printf(out, "  %*s", width, "-");
+	else if (ns >= 1000 || ns == 0)
+		vp_buffer_printf(out, "  %*s", width, vp_text_duration((uint64_t)ns, text));
+	else
+		vp_buffer_printf(out, "  %*.3g ns", width - 3, ns);
+}
+
+/* Without a value: not a number. */
+static void put_value(bool is_time, double value, struct vp_buffer *out)
+{
+	if (is_time)
+		put_time(value, 14, out);
+	else
+		put_ratio(value, out);
+}
+
 static void put_event(const struct vp_interval_book *book, size_t event, double base,
 		      struct vp_buffer *out)
 {
 	const struct vp_recipe_event *about = &book->recipe.events.at[event];
 	struct vp_interval_total total = vp_interval_total(book, event);
+	bool is_time = !strcmp(about->event.unit, "ns");
+	double sum = total.live > 0 ? total.estimate : (double)NAN;
 
-	if (total.live > 0)
-		vp_buffer_printf(out, "%-26s %-2s  %20.0f", about->name, about->event.unit,
-				 total.estimate);
+	vp_buffer_printf(out, "%-26s", about->name);
+	if (is_time)
+		put_time(sum, 20, out);
+	else if (total.live > 0)
+		vp_buffer_printf(out, "  %20.0f", sum);
 	else
-		vp_buffer_printf(out, "%-26s %-2s  %20s", about->name, about->event.unit, "-");
-	put_ratio(total.live > 0 && book->rows.count ? total.estimate / (double)book->rows.count
-						     : (double)NAN,
-		  out);
+		vp_buffer_printf(out, "  %20s", "-");
+	put_value(is_time, book->rows.count ? sum / (double)book->rows.count : (double)NAN, out);
 	if (base > 0)
-		put_ratio(total.live > 0 ? total.estimate / base : (double)NAN, out);
-	vp_buffer_printf(out, "  %6.2f%%  %6.2f%%\n", 100 * total.live, 100 * total.least_live);
+		put_value(is_time, sum / base, out);
+	vp_buffer_printf(out, "  %8.2f%%  %8.2f%%\n", 100 * total.live, 100 * total.least_live);
 }
 
 void vp_render_intervals_text(const struct vp_interval_book *book, const char *base, double per,
@@ -70,10 +105,10 @@ void vp_render_intervals_text(const struct vp_interval_book *book, const char *b
 
 	put_head(book, out);
 	if (divisor > 0)
-		vp_buffer_printf(out, "%-26s %-2s  %20s  %14s  by %11.6g  %7s  %7s\n", "", "", "",
-				 "", per, "", "");
-	vp_buffer_printf(out, "%-26s %-2s  %20s  %14s%s  %7s  %7s\n", "event", "", "sum",
-			 "per interval", heading, "live", "least");
+		vp_buffer_printf(out, "%-26s  %20s  %14s  per %10.6g  %9s  %9s\n", "", "", "", per,
+				 "", "");
+	vp_buffer_printf(out, "%-26s  %20s  %14s%s  %9s  %9s\n", "event", "sum", "per interval",
+			 heading, "running %", "min %");
 	for (size_t i = 0; i < book->recipe.events.count; i++)
 		put_event(book, i, divisor, out);
 }

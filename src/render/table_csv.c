@@ -23,6 +23,8 @@ static void put_cell(const struct vp_table_column *column, const struct vp_cell 
 		vp_render_csv_field(cell->text ? cell->text : "", out);
 		break;
 	case VP_CELL_COUNT:
+	case VP_CELL_DURATION:
+	case VP_CELL_TIME:
 		if (cell->count != VP_CELL_NO_COUNT)
 			vp_buffer_count(out, cell->count);
 		break;

@@ -144,8 +144,8 @@ static void test_rendered(void **state)
 	expect_no_error(vp_interval_book_open(NAME, &book));
 	vp_render_intervals_text(&book, "instructions", 1000, &text);
 	assert_non_null(strstr(vp_buffer_text(&text), "4 intervals of 1000 instructions per vCPU; "
-						      "1 ended before their trigger"));
-	assert_non_null(strstr(vp_buffer_text(&text), "17.1429   21.88%    0.00%"));
+						      "1 ended early"));
+	assert_non_null(strstr(vp_buffer_text(&text), "17.1429     21.88%      0.00%"));
 	vp_render_intervals_json(&book, &json);
 	assert_non_null(
 	    strstr(vp_buffer_text(&json), "\"LLC-load-misses\": {\"sum\": 60, \"counted\": 20"));
