@@ -49,16 +49,18 @@ static void note_losses(struct vp_account_book *book)
 	const struct vp_account_loss *lost = &book->account.lost;
 
 	if (lost->vcpus)
-		NOTE(book, "%" PRIu64 " events were of vCPUs that the account had no place for",
+		NOTE(book,
+		     "%" PRIu64
+		     " events belong to vCPUs without an account: the account table was full",
 		     (uint64_t)lost->vcpus);
 	if (lost->thieves)
 		NOTE(book,
-		     "%" PRIu64 " pieces of stolen time have no thief: there were too many thieves",
+		     "%" PRIu64 " intervals of stolen time have no thief: the thief table was full",
 		     (uint64_t)lost->thieves);
 	if (lost->sites)
 		NOTE(book,
-		     "%" PRIu64 " exits are not in the account by function: there were too many "
-		     "places",
+		     "%" PRIu64 " exits are missing from the account by function: the table of "
+		     "guest addresses was full",
 		     (uint64_t)lost->sites);
 }
 
@@ -105,8 +107,8 @@ static struct vp_error *read_all(struct vp_account_book *book)
 	vp_vec_each (&book->account.times, times)
 		if (times->wall)
 			return NULL;
-	return vp_error_new("the recording '%s' has no account of vCPUs: no VM ran, or it was made "
-			    "with --no-account",
+	return vp_error_new("the recording '%s' has no vCPU accounting: no VM ran, or it was "
+			    "recorded with --no-account",
 			    book->path);
 }
 

@@ -38,9 +38,9 @@ struct vp_error *vp_account_events_table(struct vp_account_view *view, const cha
 	const struct vp_record_header *record;
 
 	if (access(path, F_OK))
-		return vp_error_new("the recording '%s' has no events of the account: it was made "
-				    "without --account-events",
-				    directory);
+		return vp_error_new(
+		    "the recording '%s' has no account events: record with --account-events",
+		    directory);
 	VP_TRY(vp_stream_open(path, &stream));
 	add_columns(table);
 	for (uint64_t rows = 0; (record = vp_stream_next(stream));) {

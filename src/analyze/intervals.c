@@ -74,10 +74,9 @@ static struct vp_error *open_all(struct vp_interval_book *book)
 
 	VP_TRY(vp_recording_open(book->path, &book->recording, &book->vms, &book->notes));
 	if (!vp_recording_has_intervals(book->path))
-		return vp_error_new(
-		    "'%s' is no recording of intervals: expected a file 'recipe' in "
-		    "it, as 'vperf stat' writes",
-		    book->path);
+		return vp_error_new("'%s' is not an interval recording: it has no file 'recipe', "
+				    "which 'vperf stat' writes",
+				    book->path);
 	VP_TRY(vp_recipe_read(recipe, &book->recipe));
 	return read_trace(book);
 }
@@ -290,7 +289,7 @@ struct vp_error *vp_interval_data(const struct vp_interval_book *book,
 
 	*ret = (struct vp_data){0};
 	if (choice->base && base == VP_EVENTS_MAX)
-		return vp_error_new("'%s' did not count '%s'", book->path, choice->base);
+		return vp_error_new("'%s' has no counts of '%s'", book->path, choice->base);
 	vp_vec_each (&book->rows, row) {
 		double divide = divisor(book, row, choice, base);
 		ret->rows += divide > 0;
@@ -306,8 +305,8 @@ struct vp_error *vp_interval_data(const struct vp_interval_book *book,
 		return NULL;
 	struct vp_error *error =
 	    ret->rows
-		? vp_error_new("'%s' counted nothing but '%s'", book->path, choice->base)
-		: vp_error_new("'%s' has no whole interval%s%s%s%s", book->path,
+		? vp_error_new("'%s' counted only '%s'", book->path, choice->base)
+		: vp_error_new("'%s' has no complete interval%s%s%s%s", book->path,
 			       choice->vm ? " of VM " : "", choice->vm ? choice->vm : "",
 			       choice->base ? " with " : "", choice->base ? choice->base : "");
 	vp_data_deinit(ret);

@@ -82,7 +82,7 @@ static struct vp_error *take_line(struct vp_model_groups *groups, struct vp_line
 	     member = strtok_r(NULL, ",", &rest)) {
 		member = trim(member);
 		if (!take_members(model, data, member, group))
-			return vp_error_new("%s: there is no column '%s'", where, member);
+			return vp_error_new("%s: no column '%s'", where, member);
 	}
 	return NULL;
 }

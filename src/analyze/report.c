@@ -59,31 +59,30 @@ static void note_profile(struct vp_report *report)
 	}
 	if (!profile->rows.count)
 		NOTE(report, "%s",
-		     profile->ticks ? "nothing in the recording is as the options ask"
+		     profile->ticks ? "no samples in the recording match the options"
 				    : "the recording has no samples");
 	if (profile->view == VP_VIEW_UNIFIED)
 		with_code += profile->guest_samples;
 	NOTE(report,
-	     "unattributed: %" PRIu64 " of %" PRIu64
-	     " samples of code have no function name (%.2f%%)",
+	     "unattributed: %" PRIu64 " of %" PRIu64 " code samples have no function name (%.2f%%)",
 	     profile->unattributed, with_code,
 	     with_code ? 100.0 * (double)profile->unattributed / (double)with_code : 0.0);
 	if (profile->filled)
 		NOTE(report,
-		     "the trigger '%s' does not tick on idle pCPUs: their %" PRIu64
-		     " ticks were filled in at one per %s",
+		     "event '%s' does not count on idle pCPUs: %" PRIu64
+		     " idle samples were added, one per %s",
 		     report->recording.trigger, profile->filled,
 		     vp_text_duration(report->recording.period_ns, period));
 	if (profile->late)
 		NOTE(report,
-		     "%" PRIu64 " ticks came late and were counted to what had the pCPU then "
-		     "(%.2f%% of the pCPUs' ticks)",
+		     "%" PRIu64 " samples were taken late and charged to what was running then "
+		     "(%.2f%% of all samples)",
 		     profile->late, 100.0 * (double)profile->late / (double)profile->ticks);
 	if (profile->no_root && profile->no_root >= profile->guest_samples / 100)
 		NOTE(report,
 		     "%" PRIu64 " of %" PRIu64
-		     " guest samples have no address-space root (with Intel EPT the host cannot "
-		     "read it): their user-space code is not told apart by process",
+		     " guest samples have no address-space root (the host cannot read CR3 with "
+		     "Intel EPT): their user-space samples have no process",
 		     profile->no_root, profile->guest_samples);
 }
 
@@ -116,7 +115,7 @@ static void note_routes(struct vp_report *report)
 					 vp_route_name(route),
 					 100.0 * (double)profile->routes[route] / (double)all);
 	if (all)
-		NOTE(report, "guest samples named by: %s", vp_buffer_text(&text));
+		NOTE(report, "guest samples attributed by: %s", vp_buffer_text(&text));
 	vp_buffer_deinit(&text);
 }
 
@@ -224,7 +223,7 @@ static struct vp_error *choose_pcpus(struct vp_report *report, vp_stream_readers
 	}
 	return kept || !report->options.n_pcpus
 		   ? NULL
-		   : vp_error_new("the recording '%s' has none of the pCPUs asked for",
+		   : vp_error_new("the recording '%s' has none of the requested pCPUs",
 				  report->path);
 }
 

@@ -58,7 +58,7 @@ static int run_account(int argc, char **argv)
 	const struct vp_option options[] = {
 	    VP_ACCOUNT_OPTIONS(&account),
 	    {0, "events", VP_OPTION_FLAG, &account.events, NULL,
-	     "every stretch of time in one state, of 'vperf record --account-events'"}};
+	     "list every vCPU state change (needs 'vperf record --account-events')"}};
 
 	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &account.operands,
 			   account_with, &account);

@@ -13,7 +13,7 @@ static struct vp_error *choose_format(struct vp_account_options *options)
 	    [VP_FORMAT_TEXT] = "text", [VP_FORMAT_JSON] = "json", [VP_FORMAT_CSV] = "csv"};
 
 	if ((options->format != NULL) + options->json + options->csv > 1)
-		return vp_error_usage("more than one format was given");
+		return vp_error_usage("more than one output format given");
 	options->chosen = options->json  ? VP_FORMAT_JSON
 			  : options->csv ? VP_FORMAT_CSV
 					 : VP_FORMAT_TEXT;

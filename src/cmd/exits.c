@@ -35,8 +35,8 @@ static struct vp_error *choose_all(struct exits *exits)
 				      exits->by);
 	exits->chosen = (enum vp_exits_by)by;
 	if (exits->chosen != VP_EXITS_BY_REASON && exits->common.vcpu)
-		return vp_error_usage("--vcpu goes with --by reason only: places in the guest are "
-				      "not told apart by vCPU");
+		return vp_error_usage("--vcpu works only with --by reason: guest addresses are not "
+				      "recorded per vCPU");
 	exits->naming.directory = exits->common.directory;
 	exits->naming.symfs = exits->symfs;
 	VP_TRY(vp_naming_options_take(&exits->guests, "guest", &exits->naming.maps));
@@ -90,13 +90,13 @@ static int run_exits(int argc, char **argv)
 	const struct vp_option options[] = {
 	    VP_ACCOUNT_OPTIONS(&exits.common),
 	    {0, "by", VP_OPTION_TEXT, &exits.by, "WHAT",
-	     "a row for each reason, guest function or guest process (reason)"},
+	     "one row per reason, guest function or guest process (default: reason)"},
 	    {0, "guest", VP_OPTION_TEXTS, &exits.guests, "NAME=FILE",
-	     "what 'vperf-agent dump FILE' wrote in this VM's guest; may be given again"},
+	     "output of 'vperf-agent dump FILE' in this VM's guest; can be repeated"},
 	    {0, "kallsyms", VP_OPTION_TEXTS, &exits.kallsyms, "NAME=FILE",
-	     "System.map or kallsyms of this VM's guest; may be given again"},
+	     "System.map or kallsyms of this VM's guest; can be repeated"},
 	    {0, "symfs", VP_OPTION_TEXT, &exits.symfs, "DIR",
-	     "look for files with symbols below DIR"},
+	     "look for files with symbols under DIR"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
 				 &exits.common.operands, exits_with, &exits);
@@ -111,6 +111,6 @@ static int run_exits(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "exits",
     .usage = "[--vm NAME] [--by reason|function|process] [OPTION]... [DIR]",
-    .summary = "show what VM exits cost, and what caused them",
+    .summary = "show what VM exits cost and what caused them",
     .run = run_exits,
 };

@@ -45,7 +45,8 @@ static int run_info(int argc, char **argv)
 {
 	struct info info = {0};
 	const struct vp_option options[] = {
-	    {'i', "input", VP_OPTION_TEXT, &info.input, "DIR", "the recording (vperf.data)"},
+	    {'i', "input", VP_OPTION_TEXT, &info.input, "DIR",
+	     "recording directory (default: vperf.data)"},
 	    {0, "json", VP_OPTION_FLAG, &info.json, NULL, "print JSON"},
 	    {'v', "verbose", VP_OPTION_FLAG, &info.verbose, NULL, "print all notes"},
 	};
@@ -57,6 +58,6 @@ static int run_info(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "info",
     .usage = "[-v] [--json] [DIR]",
-    .summary = "describe a recording, and what it lacks",
+    .summary = "describe a recording and what it lacks",
     .run = run_info,
 };

@@ -31,8 +31,8 @@ static struct vp_error *take_name(struct vp_slice name, const char *events, stru
 	struct vp_event event;
 
 	if (!name.size)
-		return vp_error_usage("option --event: expected events parted by commas, not '%s'",
-				      events);
+		return vp_error_usage(
+		    "option --event: expected events separated by commas, not '%s'", events);
 	if (!vp_event_find(name, &event))
 		return unknown(name);
 	vp_buffer_printf(text, " %.*s", (int)name.size, name.bytes);

@@ -53,9 +53,9 @@ static struct vp_error *unknown(const char *name, const char *folder)
 	}
 	free(entries);
 	struct vp_error *error =
-	    n > 0 ? vp_error_new("there is no recipe '%s': expected a file, or one of %s", name,
+	    n > 0 ? vp_error_new("no recipe '%s': expected a file, or one of %s", name,
 				 vp_buffer_text(&names))
-		  : vp_error_new("there is no recipe '%s': expected a file ('%s' has none)", name,
+		  : vp_error_new("no recipe '%s': expected a file (there are none in '%s')", name,
 				 folder);
 	vp_buffer_deinit(&names);
 	return error;

@@ -49,9 +49,9 @@ static struct vp_error *put_book(const struct report *report, const struct vp_in
 	double per = report->per ? (double)report->per : 1000;
 
 	if (report->raw && report->base)
-		return vp_error_usage("--raw and --base exclude each other");
+		return vp_error_usage("--raw and --base are mutually exclusive");
 	if (base && vp_recipe_find(&book->recipe, base) == VP_EVENTS_MAX)
-		return vp_error_new("'%s' did not count '%s'", book->path, base);
+		return vp_error_new("'%s' has no counts of '%s'", book->path, base);
 	if (!strcmp(format, "csv") || !strcmp(format, "arff"))
 		return put_data(report, book, base, per, !strcmp(format, "arff"), out);
 	if (!strcmp(format, "json"))
@@ -89,20 +89,22 @@ int vp_stat_report(int argc, char **argv)
 {
 	struct report report = {0};
 	const struct vp_option options[] = {
-	    {'i', "input", VP_OPTION_TEXT, &report.input, "DIR", "the recording (vperf.stat)"},
+	    {'i', "input", VP_OPTION_TEXT, &report.input, "DIR",
+	     "recording directory (default: vperf.stat)"},
 	    {0, "format", VP_OPTION_TEXT, &report.format, "FORMAT",
-	     "text: sums; csv, arff: a row per interval; json: both (text)"},
+	     "text: sums; csv, arff: one row per interval; json: both (default: text)"},
 	    {0, "base", VP_OPTION_TEXT, &report.base, "EVENT",
-	     "divide by this event (instructions, where they were counted)"},
-	    {0, "per", VP_OPTION_COUNT, &report.per, "N", "so many of that event (1000)"},
-	    {0, "raw", VP_OPTION_FLAG, &report.raw, NULL, "divide by nothing"},
+	     "normalize by this event (default: instructions, if counted)"},
+	    {0, "per", VP_OPTION_COUNT, &report.per, "N",
+	     "with --base: values per N of that event (default: 1000)"},
+	    {0, "raw", VP_OPTION_FLAG, &report.raw, NULL, "do not normalize"},
 	    {0, "vm", VP_OPTION_TEXT, &report.vm, "NAME", "csv, arff: only this VM's intervals"},
 	    {0, "subjects", VP_OPTION_FLAG, &report.subjects, NULL,
-	     "csv, arff: say whose each interval is"},
+	     "csv, arff: add a column with the vCPU, task or pCPU"},
 	    {0, "live", VP_OPTION_FLAG, &report.live, NULL,
-	     "csv, arff: say how long each event was live, from 0 to 1"},
+	     "csv, arff: add running time columns per event, from 0 to 1"},
 	    {0, "partial", VP_OPTION_FLAG, &report.partial, NULL,
-	     "csv, arff: intervals that ended before their trigger, too"},
+	     "csv, arff: include intervals that ended early"},
 	};
 
 	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &report.operands,
@@ -112,5 +114,5 @@ int vp_stat_report(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "stat report",
     .usage = "[--format FORMAT] [--base EVENT] [DIR]",
-    .summary = "show what was counted in intervals",
+    .summary = "show the counts of an interval recording",
 };

@@ -150,13 +150,14 @@ static struct vp_error *top_with(void *context)
 	struct sigaction action = {.sa_handler = on_signal};
 
 	if (top->operands.count)
-		return vp_error_usage("unexpected word '%s': a recording is for 'vperf account'",
-				      top->operands.at[0]);
+		return vp_error_usage(
+		    "unexpected argument '%s': to read a recording use 'vperf account'",
+		    top->operands.at[0]);
 	if (top->seconds > MOST_SECONDS)
 		return vp_error_usage("option --delay: expected at most %d seconds, not %" PRIu64,
 				      MOST_SECONDS, top->seconds);
 	if (geteuid() != 0)
-		return vp_error_new("root is needed to watch the host (try sudo)");
+		return vp_error_new("watching the host requires root (try sudo)");
 	VP_TRY(vp_vm_scan(&top->vms, true));
 	VP_TRY(vp_account_writer_open(&top->vms, vp_host_vendor(), false, take, top, &writer));
 	if (vp_account_writer_missing(writer))
@@ -172,10 +173,12 @@ static int run_top(int argc, char **argv)
 {
 	struct top top = {.seconds = 1};
 	const struct vp_option options[] = {
-	    {'n', "count", VP_OPTION_COUNT, &top.count, "N", "end after N screens (at Ctrl-C)"},
-	    {'d', "delay", VP_OPTION_COUNT, &top.seconds, "S", "seconds of each screen (1)"},
-	    {0, "vm", VP_OPTION_TEXT, &top.vm, "NAME", "only this VM: its name, or its VMM's pid"},
-	    {0, "json", VP_OPTION_FLAG, &top.json, NULL, "an object for each screen"},
+	    {'n', "count", VP_OPTION_COUNT, &top.count, "N",
+	     "exit after N updates (default: at Ctrl-C)"},
+	    {'d', "delay", VP_OPTION_COUNT, &top.seconds, "S",
+	     "seconds between updates (default: 1)"},
+	    {0, "vm", VP_OPTION_TEXT, &top.vm, "NAME", "only this VM (name, or pid of its VMM)"},
+	    {0, "json", VP_OPTION_FLAG, &top.json, NULL, "print one JSON object per update"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &top.operands,
 				 top_with, &top);
@@ -187,6 +190,6 @@ static int run_top(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "top",
     .usage = "[-n COUNT] [-d SECONDS] [--vm NAME] [--json]",
-    .summary = "watch what the vCPUs do, what their exits cost and who takes their time",
+    .summary = "live view of vCPU time, VM exit costs and steal",
     .run = run_top,
 };

@@ -89,7 +89,7 @@ static struct vp_error *prepare_waiting(const struct talker *talker)
 
 	if (setsockopt(talker->fd, SOL_SOCKET, SO_RCVTIMEO, &keep, sizeof(keep)) ||
 	    setsockopt(talker->fd, SOL_SOCKET, SO_SNDTIMEO, &keep, sizeof(keep)))
-		return vp_error_errno(errno, "cannot set how long the agent of %s may take",
+		return vp_error_errno(errno, "cannot set the timeout for the agent of %s",
 				      talker->name);
 	return NULL;
 }
@@ -98,7 +98,7 @@ static struct vp_error *say(const struct talker *talker, const char *text, size_
 {
 	int result = vp_fd_write_all(talker->fd, text, size);
 
-	return result ? vp_error_errno(-result, "the agent of %s does not listen", talker->name)
+	return result ? vp_error_errno(-result, "the agent of %s does not respond", talker->name)
 		      : NULL;
 }
 
@@ -141,8 +141,9 @@ static struct vp_error *take_lines(struct talker *talker)
 		VP_TRY(take_line(talker, line));
 	size_t left = vp_cursor_left(&cursor);
 	if (left > LONGEST_LINE)
-		return vp_error_new("the agent of %s says a line of more than %d bytes",
-				    talker->name, LONGEST_LINE);
+		return vp_error_new(
+		    "malformed reply from the agent of %s: a line of more than %d bytes",
+		    talker->name, LONGEST_LINE);
 	memmove(heard->bytes, cursor.next, left);
 	heard->size = left;
 	return NULL;
@@ -168,7 +169,8 @@ static struct vp_error *listen_to(struct talker *talker)
 		} else if (got == 0) {
 			return vp_error_new("the agent of %s has ended", talker->name);
 		} else if (errno != EINTR) {
-			return vp_error_errno(errno, "the agent of %s broke off", talker->name);
+			return vp_error_errno(errno, "the connection to the agent of %s broke",
+					      talker->name);
 		}
 	}
 }
@@ -294,7 +296,7 @@ enum vp_agent_counts_state vp_agent_counts_hear(struct vp_agent_counts *counts, 
 {
 	enum vp_agent_counts_state before = counts->state;
 	struct pollfd ready = {.fd = counts->channel, .events = POLLIN};
-	static const char died[] = "the process that talks to the agent has died";
+	static const char died[] = "the agent client process has died";
 	struct news news;
 
 	while (counts->state != VP_AGENT_GONE &&
@@ -317,5 +319,5 @@ const struct vp_agent_places *vp_agent_counts_places(const struct vp_agent_count
 
 const char *vp_agent_counts_problem(const struct vp_agent_counts *counts)
 {
-	return counts->problem ? counts->problem : "it has not answered";
+	return counts->problem ? counts->problem : "no reply";
 }

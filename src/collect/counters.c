@@ -45,9 +45,10 @@ static struct vp_error *open_one(const struct vp_recipe_event *event, int pcpu, 
 		return NULL;
 	}
 	if (fd < 0 && errno == EINVAL && event->set && *leader >= 0)
-		return vp_error_new("set %" PRIu32 " does not fit into this processor's counters: "
-				    "'%s' finds no place beside the others",
-				    event->set, event->name);
+		return vp_error_new(
+		    "set %" PRIu32
+		    " does not fit into this CPU's hardware counters: no counter left for '%s'",
+		    event->set, event->name);
 	if (fd < 0)
 		return open_error(errno, event->name, pcpu);
 	if (leads)
@@ -109,8 +110,8 @@ static struct vp_error *try_each(const struct vp_counters *counters, uint32_t n_
 		VP_TRY(try_set(counters, set, pcpu, &fits));
 		if (!fits)
 			return vp_error_new("set %" PRIu32
-					    " does not fit into this processor's counters beside "
-					    "what is counted all the time",
+					    " does not fit into this CPU's hardware counters "
+					    "together with the 'count' events",
 					    set);
 		VP_TRY(switch_set(counters, set, pcpu, false));
 	}
@@ -209,8 +210,8 @@ struct vp_error *vp_counter_trigger(const struct vp_recipe *recipe, uint64_t per
 	if (*fd >= 0)
 		return NULL;
 	if (is_missing(errno) || errno == EINVAL)
-		return vp_error_new("this machine cannot close intervals by '%s': 'interval time "
-				    "10ms' works everywhere",
+		return vp_error_new("cannot use '%s' as interval trigger on this machine: "
+				    "'interval time 10ms' works everywhere",
 				    recipe->unit_name);
 	return open_error(errno, recipe->unit_name, pcpu);
 }

@@ -25,7 +25,7 @@ static struct vp_error *put(int map, uint64_t key, const struct vp_guest_places 
 {
 	if (!bpf_map_update_elem(map, &key, places, BPF_ANY))
 		return NULL;
-	return vp_error_errno(errno, "there is no room for vCPU %u of process %u", (uint32_t)key,
+	return vp_error_errno(errno, "no table entry left for vCPU %u of process %u", (uint32_t)key,
 			      (uint32_t)(key >> 32));
 }
 

@@ -58,7 +58,7 @@ static const struct {
 	const char *program, *cost;
 	uint64_t counts; /* bits of enum vp_interval_count */
 } optional[] = {
-    {"note_mmio", "accesses to devices' memory count as page faults",
+    {"note_mmio", "MMIO accesses are counted as page faults",
      COUNT(VP_COUNT_BY_CLASS + VP_EXITS_mmio) | COUNT(VP_COUNT_TIME_BY_CLASS + VP_EXITS_mmio)},
     {"note_inj_virq", "inject:interrupt is not counted", COUNT(VP_COUNT_inject_interrupt)},
     {"note_inj_exception", "inject:exception and inject:page-fault are not counted",
@@ -289,9 +289,10 @@ static struct vp_error *make_ring(const struct bpf_map *array, uint32_t pcpu, si
 {
 	*ring = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "vperf_ring", 0, 0, (uint32_t)bytes, NULL);
 	if (*ring < 0)
-		return vp_error_errno(errno, "cannot make a ring of %zu bytes", bytes);
+		return vp_error_errno(errno, "cannot create a ring buffer of %zu bytes", bytes);
 	if (bpf_map_update_elem(bpf_map__fd(array), &pcpu, ring, BPF_ANY))
-		return vp_error_errno(errno, "cannot hand the rings to the interval programs");
+		return vp_error_errno(errno,
+				      "cannot pass the ring buffers to the interval programs");
 	return NULL;
 }
 
@@ -302,8 +303,8 @@ static struct vp_error *open_ring(struct vp_intervals *intervals, struct source 
 	if (!intervals->rings)
 		intervals->rings = ring_buffer__new(source->map, take_record, source, NULL);
 	else if (ring_buffer__add(intervals->rings, source->map, take_record, source))
-		return vp_error_errno(errno, "cannot map a ring");
-	return intervals->rings ? NULL : vp_error_errno(errno, "cannot map a ring");
+		return vp_error_errno(errno, "cannot map a ring buffer");
+	return intervals->rings ? NULL : vp_error_errno(errno, "cannot map a ring buffer");
 }
 
 static struct vp_error *open_rings(struct vp_intervals *intervals)
@@ -337,7 +338,7 @@ static struct vp_error *open_trigger(struct vp_intervals *intervals, int tid, in
 		return vp_error_errno(errno, "cannot attach the interval program to event '%s'",
 				      recipe->unit_name);
 	if (intervals->begun && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
-		return vp_error_errno(errno, "cannot switch event '%s' on", recipe->unit_name);
+		return vp_error_errno(errno, "cannot enable event '%s'", recipe->unit_name);
 	return NULL;
 }
 
@@ -365,14 +366,13 @@ static struct vp_error *do_on(struct vp_intervals *intervals, enum vp_interval_d
 
 	for (int tries = 0; tries < TRIES; tries++) {
 		if (bpf_prog_test_run_opts(fd, &options))
-			return vp_error_errno(errno, "cannot begin or end the intervals on pCPU %u",
-					      pcpu);
+			return vp_error_errno(
+			    errno, "cannot start or stop the intervals on pCPU %u", pcpu);
 		if (!options.retval)
 			return NULL;
 	}
-	return vp_error_new("the intervals on pCPU %u do not begin or end: its programs are at "
-			    "work all the time",
-			    pcpu);
+	return vp_error_new(
+	    "cannot start or stop the intervals on pCPU %u: its programs are always busy", pcpu);
 }
 
 /* Each pCPU's programs know the thread that switches sets there. */
@@ -393,9 +393,9 @@ static struct vp_error *start_turns(struct vp_intervals *intervals)
 			     intervals->sources[i].pcpu));
 	if (!vp_turns_delay(intervals->turns))
 		return NULL;
-	VP_AUTO_FREE char *sentence =
-	    vp_format("sets are switched late when the machine is busy: no real-time priority: %s",
-		      strerror(vp_turns_delay(intervals->turns)));
+	VP_AUTO_FREE char *sentence = vp_format(
+	    "counter multiplexing may lag on a busy machine: cannot get real-time priority: %s",
+	    strerror(vp_turns_delay(intervals->turns)));
 	note_missing(intervals, sentence);
 	return NULL;
 }
@@ -488,13 +488,14 @@ static struct vp_error *add_subject(const struct vp_intervals *intervals,
 	};
 
 	if (bpf_map_lookup_and_delete_elem(bpf_map__fd(programs->maps.free_places), NULL, &place))
-		return vp_error_new("there is no room for intervals of thread %u: expected at most "
-				    "%d threads",
-				    thread->tid, MOST_SUBJECTS);
+		return vp_error_new(
+		    "no table entry left for the intervals of thread %u (at most %d threads)",
+		    thread->tid, MOST_SUBJECTS);
 	uint32_t index = place - 1;
 	if (bpf_map_update_elem(bpf_map__fd(programs->maps.subjects), &index, &subject, BPF_ANY) ||
 	    bpf_map_update_elem(bpf_map__fd(programs->maps.places), &thread->tid, &place, BPF_ANY))
-		return vp_error_errno(errno, "cannot begin intervals of thread %u", thread->tid);
+		return vp_error_errno(errno, "cannot start the intervals of thread %u",
+				      thread->tid);
 	return NULL;
 }
 
@@ -592,7 +593,8 @@ struct vp_error *vp_intervals_drain(struct vp_intervals *intervals)
 
 	return result >= 0 || result == -EINTR
 		   ? NULL
-		   : vp_error_errno(-result, "cannot read the rings of the interval programs");
+		   : vp_error_errno(-result,
+				    "cannot read the ring buffers of the interval programs");
 }
 
 /* Those that have no pCPU now: their counts wait in the map. */

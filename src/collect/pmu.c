@@ -113,7 +113,7 @@ static struct vp_error *unknown_term(const struct pmu *pmu, const char *term)
 	look_at_all(pmu->folder, "events", &nearest);
 	look_at_all(pmu->folder, "format", &nearest);
 	return unknown(pmu->event,
-		       vp_format("PMU '%s' has no event and no term '%s'", pmu->name, term),
+		       vp_format("PMU '%s' has no event or format term '%s'", pmu->name, term),
 		       &nearest);
 }
 
@@ -154,10 +154,10 @@ static struct vp_error *set_formatted(const struct pmu *pmu, const char *term, u
 		*colon = 0;
 	uint64_t *field = colon ? field_of(format, event) : NULL;
 	if (!field)
-		return unknown(pmu->event,
-			       vp_format("PMU '%s' has term '%s' in a place that is not known here",
-					 pmu->name, term),
-			       NULL);
+		return unknown(
+		    pmu->event,
+		    vp_format("PMU '%s': term '%s' has an unsupported format", pmu->name, term),
+		    NULL);
 	return place_bits(colon + 1, value, field)
 		   ? NULL
 		   : unknown(pmu->event,
@@ -226,8 +226,8 @@ static struct vp_error *find_event(const char *sysfs, const struct pmu *pmu, cha
 	if (!read_number(pmu->folder, "type", &type) || type > UINT32_MAX)
 		return unknown_pmu(sysfs, pmu);
 	if (!access(cpumask, F_OK))
-		return vp_error_new("event '%s': PMU '%s' counts for several pCPUs at once: "
-				    "expected an event of each pCPU's own",
+		return vp_error_new("event '%s': PMU '%s' is an uncore PMU (it has a cpumask): "
+				    "uncore PMUs are not supported",
 				    pmu->event, pmu->name);
 	event->type = (uint32_t)type;
 	return set_terms(pmu, terms, false, event);
@@ -279,7 +279,7 @@ static struct vp_error *resolve_tracepoint(const char *sysfs, const char *name,
 	each_entry(folder, look_at_tracepoint, (void *)&system);
 	return unknown(name,
 		       access(all, R_OK) ? vp_format("tracepoints cannot be read in '%s'", all)
-					 : vp_strdup("there is no such tracepoint"),
+					 : vp_strdup("no such tracepoint"),
 		       &nearest);
 }
 
@@ -320,8 +320,8 @@ struct vp_error *vp_pmu_resolve_recipe(const char *sysfs, const char *label,
 	if (recipe->unit == VP_UNIT_EVENT && recipe->trigger.type == PERF_TYPE_TRACEPOINT)
 		return vp_recipe_fail(
 		    label, recipe->unit_place,
-		    vp_format("'%s' is a tracepoint: it is counted, but closes no "
-			      "intervals; expected time, exits or a counter",
+		    vp_format("'%s' is a tracepoint: tracepoints can be counted but cannot be the "
+			      "interval trigger; expected time, exits or a counter",
 			      recipe->unit_name));
 	vp_vec_each (&recipe->events, event) {
 		if (event->event.machine_name)

@@ -31,8 +31,8 @@ static struct vp_error *attr_of(const char *name, struct perf_event_attr *attr)
 		return unknown(name);
 	VP_TRY(vp_pmu_resolve(VP_SYSFS, name, &event));
 	if (event.type == PERF_TYPE_TRACEPOINT)
-		return vp_error_usage("'%s' is a tracepoint: 'vperf stat' counts it, but it "
-				      "triggers no samples",
+		return vp_error_usage("'%s' is a tracepoint: 'vperf stat' can count it, but 'vperf "
+				      "record' cannot sample on it",
 				      name);
 	*attr = vp_perf_event_attr(&event);
 	attr->disabled = 1;
@@ -114,8 +114,8 @@ static struct vp_error *check_rate(const struct vp_trigger_options *options, boo
 				    options->frequency, most);
 	/* A shorter one is 10 us to the kernel (perf_swevent_start_hrtimer()). */
 	if (by_time && period_ns < LEAST_CLOCK_NS)
-		return vp_error_new("cannot sample every %" PRIu64 " ns: the clock ticks at most "
-				    "every %d ns",
+		return vp_error_new("cannot sample every %" PRIu64
+				    " ns: the shortest period is %d ns",
 				    period_ns, LEAST_CLOCK_NS);
 	return NULL;
 }
@@ -133,9 +133,9 @@ static struct vp_error *open_on(const struct vp_trigger *trigger, struct perf_ev
 				      "CAP_PERFMON is needed)",
 				      trigger->name, pcpu);
 	if (errnum == ENOENT || errnum == EOPNOTSUPP || errnum == EINVAL)
-		return vp_error_new("this machine cannot sample on event '%s'; -e cpu-clock works "
-				    "everywhere",
-				    trigger->name);
+		return vp_error_new(
+		    "cannot sample on event '%s' on this machine; -e cpu-clock works everywhere",
+		    trigger->name);
 	return vp_error_errno(errnum, "cannot open event '%s' on pCPU %d", trigger->name, pcpu);
 }
 

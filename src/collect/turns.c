@@ -88,7 +88,7 @@ static struct vp_error *start_switcher(const struct vp_counters *counters, int p
 		switcher->leaders[set] = vp_counters_leader(counters, set + 1, pcpu);
 	switcher->requests = ring_buffer__new(ring, take_request, switcher, NULL);
 	if (!switcher->requests)
-		return vp_error_errno(errno, "cannot map a ring");
+		return vp_error_errno(errno, "cannot map a ring buffer");
 	sem_init(&switcher->ready, 0, 0);
 	int failure = pthread_create(&switcher->thread, NULL, run_switcher, switcher);
 	if (failure)
@@ -97,7 +97,7 @@ static struct vp_error *start_switcher(const struct vp_counters *counters, int p
 	while (sem_wait(&switcher->ready))
 		;
 	if (switcher->failure)
-		return vp_error_errno(switcher->failure, "cannot bind a thread to pCPU %d", pcpu);
+		return vp_error_errno(switcher->failure, "cannot pin a thread to pCPU %d", pcpu);
 	return NULL;
 }
 

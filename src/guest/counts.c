@@ -110,7 +110,7 @@ static struct vp_error *start(struct session *session)
 		return vp_error_errno(errno, "cannot run a program in the kernel");
 	/* Links live as long as this process: it ends with the session. */
 	if (!bpf_program__attach(session->programs->progs.on_exit))
-		return vp_error_errno(errno, "cannot watch processes end");
+		return vp_error_errno(errno, "cannot watch for process exits");
 	session->cells[0].words[VP_COUNTS_SEAL_WORD] = session->request->seal;
 	list_programs(session->programs, list);
 	for (size_t i = 0; i < N_PROGRAMS; i++)
@@ -142,8 +142,8 @@ static struct vp_error *address_of(const volatile void *word, int pagemap, uint6
 	    sizeof(entry))
 		return vp_error_errno(errno, "cannot read '/proc/self/pagemap'");
 	if (!(entry & present) || !(entry & frame_bits))
-		return vp_error_new("'/proc/self/pagemap' does not tell physical addresses: root "
-				    "is needed");
+		return vp_error_new(
+		    "'/proc/self/pagemap' hides physical addresses: root is needed");
 	*ret = (entry & frame_bits) * page + address % page;
 	return NULL;
 }
@@ -242,7 +242,7 @@ static struct vp_error *begin(struct session *session)
 static void hold(int fd)
 {
 	const struct timeval lease = {.tv_sec = VP_COUNTS_LEASE_S};
-	static const char too_long[] = "error the host said nothing for too long\n";
+	static const char too_long[] = "error timeout: no request from the host\n";
 	char bytes[64];
 	ssize_t got;
 

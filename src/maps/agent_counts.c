@@ -126,7 +126,7 @@ bool vp_counts_line_parse(struct vp_slice text, struct vp_counts_line *ret)
 
 static struct vp_error *not_an_answer(const struct vp_counts_answer *answer)
 {
-	return vp_error_new("says a line %" PRIu64 " that is none of an answer", answer->lines + 1);
+	return vp_error_new("sent a malformed reply: line %" PRIu64, answer->lines + 1);
 }
 
 /* Whoever hands its own words on to a terminal makes them printable. */
@@ -152,7 +152,7 @@ struct vp_error *vp_counts_answer_take(struct vp_counts_answer *answer, struct v
 	answer->lines++;
 	answer->places += ret->kind == VP_COUNTS_PLACE;
 	if (answer->places > VP_COUNTS_MOST_PLACES)
-		return vp_error_new("counts at more than %d places", VP_COUNTS_MOST_PLACES);
+		return vp_error_new("sent more than %d counter addresses", VP_COUNTS_MOST_PLACES);
 	answer->whole = is_end;
 	return NULL;
 }

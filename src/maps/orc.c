@@ -116,9 +116,8 @@ struct vp_error *vp_orc_parse(const char *label, const void *text, size_t size, 
 
 	*ret = (struct vp_orc){0};
 	if (!vp_cursor_line(&cursor, &line) || !vp_slice_is(line, "vperf-orc 1"))
-		return vp_error_new("'%s' has no unwind tables: 'vperf-orc 1' was expected as its "
-				    "first line",
-				    label);
+		return vp_error_new(
+		    "'%s' is not an unwind table file: expected 'vperf-orc 1' in line 1", label);
 	for (; !ret->whole && vp_cursor_line(&cursor, &line); lines++) {
 		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 		struct vp_slice what = vp_cursor_word(&words);

@@ -53,9 +53,7 @@ static struct vp_error *account_open(struct vp_instrument *instrument)
 	vp_account_writer_number_vms(account->writer, number_vm);
 	const char *missing = vp_account_writer_missing(account->writer);
 	if (missing)
-		VP_NOTICE(session,
-			  "the account of the vCPUs' time lacks something on this kernel: %s",
-			  missing);
+		VP_NOTICE(session, "vCPU accounting is limited on this kernel: %s", missing);
 	return NULL;
 }
 
@@ -132,7 +130,7 @@ struct vp_instrument *vp_instrument_account(bool with_states)
 	struct account *account = vp_alloc(sizeof(*account));
 
 	account->base.ops = with_states ? &sums_and_states : &sums;
-	account->base.absence = "no account of the vCPUs' time";
+	account->base.absence = "no vCPU accounting";
 	account->with_states = with_states;
 	return &account->base;
 }

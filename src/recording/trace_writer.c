@@ -79,7 +79,7 @@ static struct vp_error *create_machine(const char *path, const char *machine, co
 	uint8_t uuid[16];
 
 	if (getrandom(uuid, sizeof(uuid), 0) != sizeof(uuid))
-		return vp_error_errno(errno, "cannot draw a uuid");
+		return vp_error_errno(errno, "cannot generate a uuid");
 	uuid[6] = (uuid[6] & 0x0f) | 0x40; /* RFC 4122: version 4, variant 1 */
 	uuid[8] = (uuid[8] & 0x3f) | 0x80;
 	struct vp_ctf_trace trace = {

@@ -19,18 +19,17 @@ void vp_render_checks(const struct vp_account_checks *checks, struct vp_buffer *
 	vp_buffer_printf(out, "Check: states sum to wall time within %.4f%% (limit 0.1%%): %s",
 			 checks->worst_gap, checks->closes ? "ok" : "NOT OK");
 	if (checks->sampled)
-		vp_buffer_printf(out,
-				 "; sampled guest time is off by %.2f points (bound: %.2f): %s",
-				 checks->worst_sample, checks->sample_error,
-				 checks->samples_agree ? "ok" : "NOT OK");
-	vp_buffer_printf(
-	    out,
-	    "; exits by reason are %" PRIu64 " of %" PRIu64
-	    ": %s; parts of exits sum to their total: %s; events of vCPUs that have no "
-	    "account are %" PRIu64 ": %s\n",
-	    checks->exits_by_reason, checks->exits, checks->exits_agree ? "ok" : "NOT OK",
-	    checks->parts_sum ? "ok" : "NOT OK", checks->lost_events,
-	    checks->all_placed ? "ok" : "NOT OK");
+		vp_buffer_printf(
+		    out, "; sampled guest time differs by %.2f percentage points (bound: %.2f): %s",
+		    checks->worst_sample, checks->sample_error,
+		    checks->samples_agree ? "ok" : "NOT OK");
+	vp_buffer_printf(out,
+			 "; exits with a reason: %" PRIu64 " of %" PRIu64
+			 ": %s; parts of exit times sum to the total: %s; events of vCPUs without "
+			 "an account: %" PRIu64 ": %s\n",
+			 checks->exits_by_reason, checks->exits,
+			 checks->exits_agree ? "ok" : "NOT OK", checks->parts_sum ? "ok" : "NOT OK",
+			 checks->lost_events, checks->all_placed ? "ok" : "NOT OK");
 }
 
 static void put_cell(const struct vp_table_column *column, const struct vp_cell *cell,

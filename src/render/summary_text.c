@@ -123,7 +123,7 @@ static void put_routes(const struct vp_profile *profile, struct vp_buffer *out)
 {
 	if (!profile->guest_samples)
 		return;
-	vp_buffer_string(out, "\nGuest samples named by:");
+	vp_buffer_string(out, "\nGuest samples attributed by:");
 	for (uint32_t route = 0; route < VP_ROUTES; route++)
 		if (profile->routes[route])
 			vp_buffer_printf(out, " %s %.2f%%", vp_route_name(route),

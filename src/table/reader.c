@@ -61,9 +61,8 @@ struct vp_error *vp_table_not_row(const struct vp_table_reader *reader, size_t f
 				    "the row (%zu of %zu values)",
 				    reader->path, reader->number, found + 1,
 				    reader->data->columns.at[found].name, found, columns);
-	return vp_error_new("%s:%zu: column %zu: expected the end of the row behind %zu values, "
-			    "found more",
-			    reader->path, reader->number, columns + 1, columns);
+	return vp_error_new("%s:%zu: column %zu: expected %zu values, found more", reader->path,
+			    reader->number, columns + 1, columns);
 }
 
 struct vp_error *vp_table_not_number(const struct vp_table_reader *reader, size_t column,

@@ -151,7 +151,7 @@ static void test_lost_vcpu_is_not_ok(void **state)
 	assert_false(checks.all_placed);
 	out.size = 0;
 	vp_render_checks(&checks, &out);
-	assert_non_null(strstr(vp_buffer_text(&out), "have no account are 3: NOT OK"));
+	assert_non_null(strstr(vp_buffer_text(&out), "without an account: 3: NOT OK"));
 	vp_buffer_deinit(&out);
 	vp_account_deinit(&account);
 	vp_vms_deinit(&vms);
@@ -201,10 +201,9 @@ static void test_tables(void **state)
 	view.seconds = 1;
 	vp_account_steal_table(&view, &steal);
 	vp_render_table_csv(&steal, false, &out);
-	assert_string_equal(vp_buffer_text(&out),
-			    "pid-1000,0,open,\"waits that had not ended, or have no thief\",,"
-			    "110000000,0,110000000,11,\n"
-			    "pid-1000,0,task,burner/77,,90000000,0,90000000,9,3\n");
+	assert_string_equal(vp_buffer_text(&out), "pid-1000,0,open,\"wait still open, or without a "
+						  "thief\",,110000000,0,110000000,11,\npid-1000,0,"
+						  "task,burner/77,,90000000,0,90000000,9,3\n");
 	out.size = 0;
 	vp_account_exits_table(&view, &exits);
 	vp_render_table_csv(&exits, false, &out);
@@ -244,7 +243,7 @@ static void test_book(void **state)
 	made_end(&made, 1);
 	struct vp_error *error = vp_account_book_open(NAME, &book);
 	assert_non_null(error);
-	assert_non_null(strstr(vp_error_message(error), "has no account"));
+	assert_non_null(strstr(vp_error_message(error), "has no vCPU accounting"));
 	vp_error_free(error);
 
 	made_begin(&made, NAME, 1);

@@ -251,10 +251,11 @@ static void test_transfer(void **state)
 	assert_false(result.truncated);
 	check_stored(19);
 	expect_error(fetch("vperf-maps 1\nn x\n", 1, false, &result),
-		     "the answer of the agent of guest 'g' was cut off after 17 bytes");
+		     "the reply of the agent of guest 'g' was truncated after 17 bytes");
 	assert_true(result.truncated);
 	check_stored(17);
-	expect_error(fetch("vperf-maps 1\n", 1, true, &result), "sent nothing for 1 s (13 bytes");
+	expect_error(fetch("vperf-maps 1\n", 1, true, &result),
+		     "sent nothing for 1 s (after 13 bytes");
 	check_stored(13);
 	expect_error(fetch("vperf-maps 1\n", 1000, false, &result), "sent more than 1000 bytes");
 	check_stored(1000);
@@ -265,11 +266,11 @@ static void test_refusals(void **state)
 {
 	const struct {
 		const char *answer, *why;
-	} refusals[] = {{"error too \033many\n", "refuses: too many"},
-			{"error too many\nend 1\n", "refuses: too many"},
-			{"vperf-map 1\nend 1\n", "is not map text"},
-			{"vperf-", "was cut off after 6 bytes"},
-			{"", "closed without an answer"}};
+	} refusals[] = {{"error too \033many\n", "refused: too many"},
+			{"error too many\nend 1\n", "refused: too many"},
+			{"vperf-map 1\nend 1\n", "not a symbol map"},
+			{"vperf-", "was truncated after 6 bytes"},
+			{"", "closed the connection without a reply"}};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(refusals); i++) {
 		struct vp_agent_result result;
@@ -389,13 +390,13 @@ static void test_counts_of_liars(void **state)
 		skip();
 	expect_gone("error too \033many\n", "refuses: too ?many");
 	expect_gone(HEAD "end 2\nerror enough\n", "stopped: enough");
-	expect_gone("seal 1000\n", "a line 1 that is none of an answer");
-	expect_gone("vperf-counts 2\n", "a line 1 that");
-	expect_gone(HEAD "vperf-counts 1\n", "a line 3 that");
-	expect_gone(HEAD "count 4294967296 guest:forks 0\n", "a line 3 that");
-	expect_gone(HEAD "count 1 guest:forks 12345678123456781\n", "a line 3 that");
-	expect_gone(HEAD "end 3\n", "a line 3 that");
-	expect_gone(HEAD "end 2 x\n", "a line 3 that");
+	expect_gone("seal 1000\n", "a malformed reply: line 1");
+	expect_gone("vperf-counts 2\n", "a malformed reply: line 1");
+	expect_gone(HEAD "vperf-counts 1\n", "malformed reply: line 3");
+	expect_gone(HEAD "count 4294967296 guest:forks 0\n", "malformed reply: line 3");
+	expect_gone(HEAD "count 1 guest:forks 12345678123456781\n", "malformed reply: line 3");
+	expect_gone(HEAD "end 3\n", "malformed reply: line 3");
+	expect_gone(HEAD "end 2 x\n", "malformed reply: line 3");
 	char endless[1000];
 	memset(endless, 'x', sizeof(endless) - 1);
 	endless[sizeof(endless) - 1] = 0;

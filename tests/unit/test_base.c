@@ -157,7 +157,8 @@ static void test_files(void **state)
 	expect_no_error(vp_file_read("test_base.txt", 5, &buffer));
 	expect_no_error(vp_file_read("test_base.txt", 5, &buffer));
 	assert_string_equal(vp_buffer_text(&buffer), "hellohello");
-	expect_error(vp_file_read("test_base.txt", 4, &buffer), "larger than the 4 bytes");
+	expect_error(vp_file_read("test_base.txt", 4, &buffer),
+		     "larger than the maximum of 4 bytes");
 	expect_error(vp_file_read("/nonexistent", 4, &buffer), "cannot open '/nonexistent': No");
 	expect_error(vp_file_publish("/nonexistent/x", "", 0), "cannot create");
 	vp_buffer_deinit(&buffer);

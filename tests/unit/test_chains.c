@@ -67,8 +67,8 @@ static void test_tables_malformed(void **state)
 {
 	static const struct {
 		const char *text, *said;
-	} bad[] = {{"", "'vperf-orc 1' was expected"},
-		   {"vperf-orc 2\n", "'vperf-orc 1' was expected"},
+	} bad[] = {{"", "expected 'vperf-orc 1'"},
+		   {"vperf-orc 2\n", "expected 'vperf-orc 1'"},
 		   {"vperf-orc 1\nr sp 16 none 0 jump\n", "line 2"},
 		   {"vperf-orc 1\nr sp 99999 none 0 call\n", "line 2"},
 		   {"vperf-orc 1\na 1000 0\n", "line 2"}, /* a rule that there is not */

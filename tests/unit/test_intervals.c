@@ -105,9 +105,9 @@ static void test_no_data(void **state)
 	expect_no_error(vp_interval_book_open(NAME, &book));
 	expect_error(
 	    vp_interval_data(&book, &(struct vp_interval_choice){.base = "branches"}, &data),
-	    "did not count 'branches'");
+	    "has no counts of 'branches'");
 	expect_error(vp_interval_data(&book, &(struct vp_interval_choice){.vm = "vm9"}, &data),
-		     "has no whole interval of VM vm9");
+		     "has no complete interval of VM vm9");
 	vp_interval_book_close(&book);
 }
 
@@ -177,7 +177,7 @@ static void test_other_recordings(void **state)
 	made_begin(&made, NAME, 0);
 	made_end(&made, 9);
 	assert_false(vp_recording_has_intervals(NAME));
-	expect_error(vp_interval_book_open(NAME, &book), "is no recording of intervals");
+	expect_error(vp_interval_book_open(NAME, &book), "is not an interval recording");
 	temporary_file(NAME "/recipe", "count exits\nset", 15);
 	expect_error(vp_interval_book_open(NAME, &book), NAME "/recipe:2:4: expected the name");
 }

@@ -205,12 +205,11 @@ static void test_missing_files(void **state)
 	temporary_file(NAME "/recording", "vperf-recording 2\nstart 1\n", 26);
 	expect_error(report_on(&report), "period_ns");
 	temporary_file(NAME "/recording", "vperf-recording 1\nstart 1\n", 26);
-	expect_error(report_on(&report),
-		     "is in format 1 of recordings, and this vperf knows format 2");
+	expect_error(report_on(&report), "is in recording format 1, this vperf reads format 2");
 	temporary_file(NAME "/recording", "vperf-recording 10\nstart 1\n", 27);
-	expect_error(report_on(&report), "is in format 10 of recordings");
+	expect_error(report_on(&report), "is in recording format 10");
 	temporary_file(NAME "/recording", "vperf-record", 12);
-	expect_error(report_on(&report), "is not of a recording");
+	expect_error(report_on(&report), "is not part of a recording");
 	temporary_file(NAME "/recording", "", 0);
 	expect_error(report_on(&report), "/recording");
 	unlink(NAME "/recording");
