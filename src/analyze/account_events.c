@@ -47,7 +47,7 @@ struct vp_error *vp_account_events_table(struct vp_account_view *view, const cha
 		const struct vp_vcpu_span *event = (const void *)record;
 		if (record->id != VP_ID_vcpu_span || event->state >= VP_STATES)
 			continue;
-		const struct vp_vm *vm = vp_vms_find(view->account->vms, event->pid);
+		const struct vp_vm *vm = vp_vms_find(view->account->vms, event->vm);
 		uint32_t number = vm ? (uint32_t)(vm - view->account->vms->at) : VP_NONE;
 		if (!vm || !vp_account_view_shows(view, number, event->vcpu))
 			continue;

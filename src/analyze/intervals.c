@@ -123,14 +123,14 @@ static char *task_subject(const struct vp_interval *head)
 char *vp_interval_subject(const struct vp_interval_book *book, const struct vp_interval_row *row)
 {
 	const struct vp_interval *head = &row->head;
-	const struct vp_vm *vm = vp_vms_find(&book->vms, head->pid);
+	const struct vp_vm *vm = vp_vms_find(&book->vms, head->owner);
 
 	if (book->recipe.per == VP_PER_PCPU)
 		return vp_format("pCPU %u", head->vcpu);
 	if (book->recipe.per == VP_PER_TASK)
 		return task_subject(head);
 	return vm ? vp_format("%s/%u", vm->name, head->vcpu)
-		  : vp_format("vm-%u/%u", head->pid, head->vcpu);
+		  : vp_format("vm-%u/%u", head->owner, head->vcpu);
 }
 
 uint64_t vp_interval_partial(const struct vp_interval_book *book)
@@ -182,7 +182,7 @@ const char *vp_interval_usual_base(const struct vp_interval_book *book)
 static bool is_of_vm(const struct vp_interval_book *book, const struct vp_interval_row *row,
 		     const char *name)
 {
-	const struct vp_vm *vm = name ? vp_vms_find(&book->vms, row->head.pid) : NULL;
+	const struct vp_vm *vm = name ? vp_vms_find(&book->vms, row->head.owner) : NULL;
 
 	return !name || (vm && !strcmp(vm->name, name));
 }

@@ -150,7 +150,7 @@ static void push_guest_of_vcpu(struct vp_stacks *stacks, const struct vp_tick *t
 	struct vp_guest_sample sample = {.time = tick->time,
 					 .id = VP_ID_guest_sample,
 					 .flags = regs->flags,
-					 .pid = regs->pid,
+					 .vm = regs->vm,
 					 .tid = regs->tid,
 					 .mode = regs->mode,
 					 .ip = regs->ip,

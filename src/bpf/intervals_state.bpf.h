@@ -355,7 +355,7 @@ static __always_inline void put_head(const struct vp_subject *subject, struct vp
 	head->time = now;
 	head->id = VP_ID_interval;
 	head->flags = flags;
-	head->pid = subject->pid;
+	head->owner = subject->pid;
 	head->tid = subject->tid;
 	head->vcpu = subject->vcpu;
 	head->number = subject->number;

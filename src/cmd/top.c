@@ -43,7 +43,7 @@ static void on_signal(int signal)
 static void take(void *context, struct vp_record_header *record)
 {
 	struct top *top = context;
-	uint32_t pid = ((struct vp_vcpu_account *)record)->pid;
+	uint32_t pid = ((struct vp_vcpu_account *)record)->vm; /* as no VM has been numbered */
 
 	if (record->id == VP_ID_vcpu_account && !vp_vms_latest(&top->vms, pid))
 		vp_vm_look_at(&top->vms, pid, false);

@@ -510,7 +510,7 @@ static bool may_ask(struct vp_guest_watch *watch, uint64_t time)
 
 void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task *task)
 {
-	uint64_t key = (uint64_t)task->pid << 32 | task->guest_pid, words[2];
+	uint64_t key = (uint64_t)task->vm << 32 | task->guest_pid, words[2];
 	bool is_new;
 
 	memcpy(words, task->comm, sizeof(words));
@@ -520,7 +520,7 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task
 	 */
 	if (known && (*known == hash || task->guest_tid != task->guest_pid))
 		return;
-	struct guest *guest = guest_of(watch, task->pid);
+	struct guest *guest = guest_of(watch, task->vm);
 	bool listens = guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
 	if (!listens || !may_ask(watch, task->time))
 		return;

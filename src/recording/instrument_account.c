@@ -28,16 +28,16 @@ static void take_account(void *context, struct vp_record_header *header)
 	struct vp_session *session = context;
 	struct vp_stream_id id = {VP_STREAM_ACCOUNT, VP_NO_PCPU};
 	struct vp_exit_site *site = (void *)header;
-	uint32_t pid = ((const struct vp_vcpu_account *)header)->pid;
+	uint32_t who = ((const struct vp_vcpu_account *)header)->vm;
 
 	if (header->id == VP_ID_exit_site && session->options.n_vm_names) {
-		const struct vp_vm *vm = vp_session_vm(session, pid);
+		const struct vp_vm *vm = vp_session_vm(session, who);
 		if (!vm || !vp_session_is_chosen(session, vm))
 			site->ip = site->as_root = site->flags = 0;
 	}
 	if (header->id == VP_ID_vcpu_span) {
 		struct vp_vcpu_span *span = (void *)header;
-		span->pid = vp_session_vm_id(session, pid, span->tid);
+		span->vm = vp_session_vm_id(session, who, span->tid);
 		id.kind = VP_STREAM_STATES;
 	}
 	vp_trace_append(session->trace, id, header);

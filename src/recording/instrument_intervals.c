@@ -42,7 +42,7 @@ static void note(const struct instrument *own, struct vp_error *error)
 /* What the programs know of a vCPU is better than what its thread's name says. */
 static void see_vcpu(struct vp_session *session, const struct vp_interval *interval)
 {
-	struct vp_vm *vm = vp_session_vm(session, interval->pid);
+	struct vp_vm *vm = vp_session_vm(session, interval->owner);
 
 	if (vm && interval->vcpu != VP_VCPU_UNKNOWN)
 		vp_session_vcpu(session, vm, interval->vcpu, interval->tid);
@@ -62,7 +62,7 @@ static void take_records(void *context, uint32_t pcpu, char *records, size_t siz
 		run.n += interval->values;
 		own->n_intervals++;
 		if (own->options.recipe->per == VP_PER_VCPU) {
-			interval->pid = vp_session_vm_id(session, interval->pid, interval->tid);
+			interval->owner = vp_session_vm_id(session, interval->owner, interval->tid);
 			see_vcpu(session, interval);
 		}
 	} else {

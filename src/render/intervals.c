@@ -122,7 +122,7 @@ static void put_json_row(const struct vp_interval_book *book, const struct vp_in
 	vp_json_line(json);
 	vp_json_object(json, NULL);
 	vp_json_text(json, "subject", subject);
-	vp_json_count(json, "pid", head->pid);
+	vp_json_count(json, "pid", head->owner);
 	vp_json_count(json, "tid", head->tid);
 	vp_json_count(json, "vcpu", head->vcpu);
 	vp_json_count(json, "pcpu", row->pcpu);

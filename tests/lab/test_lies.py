@@ -54,7 +54,7 @@ def naming_of_threads(run):
     for sample in guest_samples(run):
         ip, named = int(sample["ip"], 16), int(sample["flags"], 16) & BY_MEMORY
         expected = [who for (start, end), who in truth if start <= ip < end]
-        found |= named != 0 and sample["pid"] == pid
+        found |= named != 0 and sample["vm"] == pid
         if found and sample["mode"] == GUEST_USER and expected:
             got = (int(sample["guest_pid"]), int(sample["guest_tid"]), sample["comm"])
             counts[expected[0][2]][1 if not named else 0 if got == expected[0] else 2] += 1

@@ -58,7 +58,7 @@ static void add(struct vp_account *account, uint32_t id, void *record)
 /* A second of vCPU 0 of process 1000: 600 ms in the guest, 100 ms of each of four others. */
 static void add_second(struct vp_account *account, uint64_t begin)
 {
-	struct vp_vcpu_account times = {.pid = 1000,
+	struct vp_vcpu_account times = {.vm = 1000,
 					.tid = 1001,
 					.begin = begin,
 					.end = begin + 1000000000,
@@ -69,7 +69,7 @@ static void add_second(struct vp_account *account, uint64_t begin)
 					.irq = 100000000,
 					.exits = 2,
 					.wakeups = 7};
-	struct vp_exit_account cost = {.pid = 1000,
+	struct vp_exit_account cost = {.vm = 1000,
 				       .reason = MADE_HLT,
 				       .vendor = VP_VENDOR_AMD,
 				       .count = 2,
@@ -77,12 +77,12 @@ static void add_second(struct vp_account *account, uint64_t begin)
 				       .max = 400,
 				       .kernel = 100,
 				       .blocked = 500};
-	struct vp_exit_bucket bucket = {.pid = 1000,
+	struct vp_exit_bucket bucket = {.vm = 1000,
 					.reason = MADE_HLT,
 					.vendor = VP_VENDOR_AMD,
 					.bucket = vp_bucket_of(300),
 					.count = 2};
-	struct vp_thief thief = {.pid = 1000,
+	struct vp_thief thief = {.vm = 1000,
 				 .state = VP_STATE_PREEMPTED,
 				 .kind = VP_BY_TASK,
 				 .number = 77,
@@ -162,7 +162,7 @@ static void test_samples(void **state)
 	vp_vms vms = {0};
 	struct vp_account account;
 	struct vp_account_checks checks;
-	struct vp_guest_sample sample = {.pid = 1000};
+	struct vp_guest_sample sample = {.vm = 1000};
 
 	vp_account_init(&account, &vms);
 	add_second(&account, 5);
@@ -249,7 +249,7 @@ static void test_book(void **state)
 	made_begin(&made, NAME, 1);
 	struct vp_vcpu_account times = {.time = MADE_START,
 					.id = VP_ID_vcpu_account,
-					.pid = 1000,
+					.vm = 1000,
 					.begin = 1,
 					.end = 11,
 					.guest = 10};

@@ -331,7 +331,7 @@ static const uint64_t user[] = {0x7f0012345678, 0x7f0012348000 + 1};
 static void make_recording(void)
 {
 	static const uint64_t host[] = {0xffffffff81000000, 0xffffffff81000100};
-	struct vp_guest_regs regs = {.pid = 1000,
+	struct vp_guest_regs regs = {.vm = 1000,
 				     .tid = 1001,
 				     .mode = VP_MODE_GUEST_USER,
 				     .flags = VP_HAS_AS_ROOT | VP_HAS_STACK,

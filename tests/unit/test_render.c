@@ -106,7 +106,7 @@ static void make_sliced(void)
 	struct vp_vcpu_span span = {.time = MADE_START + MADE_PERIOD + 500,
 				    .id = VP_ID_vcpu_span,
 				    .flags = VP_HAS_EXIT_REASON,
-				    .pid = 1000,
+				    .vm = 1000,
 				    .tid = 1001,
 				    .state = 4,
 				    .vendor = VP_VENDOR_AMD,
@@ -120,7 +120,7 @@ static void make_sliced(void)
 	made_idle(&made, 0, 2);
 	vp_trace_append(made.writer, states, (void *)&span);
 	span.time += 10 * MADE_PERIOD;
-	span.pid = 2000;
+	span.vm = 2000;
 	span.flags = 0;
 	vp_trace_append(made.writer, states, (void *)&span);
 	vp_trace_flush(made.writer, states, 0);
