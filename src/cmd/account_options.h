@@ -51,7 +51,7 @@ struct vp_account_options {
 struct vp_error *vp_account_options_check(struct vp_account_options *options) VP_MUST_CHECK;
 /* Opens the recording and what the options show of it. */
 struct vp_error *vp_account_options_open(const struct vp_account_options *options,
-					 struct vp_account_book *book,
+					 struct vp_account_recording *rec,
 					 struct vp_account_view *view) VP_MUST_CHECK;
 
 /* A table, and what it is called in JSON. */
@@ -62,7 +62,7 @@ struct vp_named_table {
 
 /* Prints to stdout; CSV is the first table alone. With text, the checks end it if wanted. */
 struct vp_error *vp_account_print(const struct vp_account_options *options,
-				  const struct vp_account_book *book, const char *verb,
+				  const struct vp_account_recording *rec, const char *verb,
 				  const struct vp_named_table *tables, size_t n_tables,
 				  bool checks) VP_MUST_CHECK;
 

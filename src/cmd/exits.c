@@ -44,16 +44,16 @@ static struct vp_error *choose_all(struct exits *exits)
 }
 
 /* Names come from the map text, and times of processes from the clocks in the trace. */
-static struct vp_error *make_places(const struct exits *exits, struct vp_account_book *book,
+static struct vp_error *make_places(const struct exits *exits, struct vp_account_recording *rec,
 				    struct vp_account_view *view, struct vp_table *table)
 {
-	VP_AUTO_FREE char *host = vp_format("%s/host", book->path);
+	VP_AUTO_FREE char *host = vp_format("%s/host", rec->path);
 	vp_stream_readers streams = {0};
 	struct vp_naming naming;
 
 	VP_TRY(vp_trace_open(host, VP_STREAMS(VP_STREAM_PCPU), &streams));
 	struct vp_error *error =
-	    vp_naming_load(&exits->naming, &book->recording, &book->vms, &streams, &naming);
+	    vp_naming_load(&exits->naming, &rec->recording, &rec->vms, &streams, &naming);
 	if (!error) {
 		vp_account_places_table(view, &naming, exits->chosen, table);
 		vp_naming_deinit(&naming);
@@ -65,22 +65,22 @@ static struct vp_error *make_places(const struct exits *exits, struct vp_account
 static struct vp_error *exits_with(void *context)
 {
 	struct exits *exits = context;
-	struct vp_account_book book;
+	struct vp_account_recording rec;
 	struct vp_account_view view;
 	struct vp_named_table table = {.key = "exits"};
 	struct vp_error *error = NULL;
 
 	VP_TRY(choose_all(exits));
-	VP_TRY(vp_account_options_open(&exits->common, &book, &view));
+	VP_TRY(vp_account_options_open(&exits->common, &rec, &view));
 	if (exits->chosen == VP_EXITS_BY_REASON)
 		vp_account_exits_table(&view, &table.table);
 	else
-		error = make_places(exits, &book, &view, &table.table);
+		error = make_places(exits, &rec, &view, &table.table);
 	if (!error)
-		error = vp_account_print(&exits->common, &book, verb.name, &table, 1, false);
+		error = vp_account_print(&exits->common, &rec, verb.name, &table, 1, false);
 	vp_table_deinit(&table.table);
 	vp_account_view_deinit(&view);
-	vp_account_book_close(&book);
+	vp_account_recording_close(&rec);
 	return error;
 }
 

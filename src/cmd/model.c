@@ -69,16 +69,16 @@ static struct vp_error *find_workload(const struct vp_model_options *options, st
 static struct vp_error *read_data(const struct vp_model_options *options, const char *path,
 				  struct vp_data *data)
 {
-	struct vp_interval_book book;
+	struct vp_interval_recording rec;
 
 	if (!vp_recording_has_intervals(path))
 		return vp_table_read(path, data);
-	VP_TRY(vp_interval_book_open(path, &book));
-	struct vp_interval_choice choice = {.base = vp_interval_usual_base(&book),
+	VP_TRY(vp_interval_recording_open(path, &rec));
+	struct vp_interval_choice choice = {.base = vp_interval_usual_base(&rec),
 					    .per = 1000,
 					    .subjects = options->workload != NULL};
-	struct vp_error *error = vp_interval_data(&book, &choice, data);
-	vp_interval_book_close(&book);
+	struct vp_error *error = vp_interval_data(&rec, &choice, data);
+	vp_interval_recording_close(&rec);
 	return error;
 }
 

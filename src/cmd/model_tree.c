@@ -16,7 +16,8 @@ struct outcome {
 	size_t folds;
 };
 
-static void put_text(const struct vp_m5 *tree, const struct outcome *outcome, struct vp_buffer *out)
+static void put_tree_text(const struct vp_m5 *tree, const struct outcome *outcome,
+			  struct vp_buffer *out)
 {
 	vp_render_tree_text(tree, out);
 	if (outcome->training.n > 0) {
@@ -72,7 +73,7 @@ static struct vp_error *put_tree(const struct vp_model_options *options, const s
 	if (options->chosen == VP_MODEL_JSON)
 		put_json(tree, &outcome, out);
 	else
-		put_text(tree, &outcome, out);
+		put_tree_text(tree, &outcome, out);
 	return NULL;
 }
 

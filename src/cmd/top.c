@@ -52,7 +52,7 @@ static void take(void *context, struct vp_record_header *record)
 
 enum { TABLES = 3 };
 
-static void put_json(const struct vp_table *tables, double seconds, struct vp_buffer *out)
+static void put_screen_json(const struct vp_table *tables, double seconds, struct vp_buffer *out)
 {
 	static const char *const keys[TABLES] = {"vcpus", "exits", "thieves"};
 	struct vp_json json = vp_json_to(out);
@@ -67,7 +67,7 @@ static void put_json(const struct vp_table *tables, double seconds, struct vp_bu
 	vp_buffer_string(out, "\n");
 }
 
-static void put_text(const struct vp_table *tables, double seconds, struct vp_buffer *out)
+static void put_screen_text(const struct vp_table *tables, double seconds, struct vp_buffer *out)
 {
 	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 
@@ -94,9 +94,9 @@ static struct vp_error *put_screen(const struct top *top, double seconds, struct
 	view.limit = top->json ? 0 : STEAL_ROWS;
 	vp_account_steal_table(&view, &tables[2]);
 	if (top->json)
-		put_json(tables, seconds, out);
+		put_screen_json(tables, seconds, out);
 	else
-		put_text(tables, seconds, out);
+		put_screen_text(tables, seconds, out);
 	for (size_t i = 0; i < TABLES; i++)
 		vp_table_deinit(&tables[i]);
 	vp_account_view_deinit(&view);

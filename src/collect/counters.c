@@ -143,18 +143,18 @@ static struct vp_error *try_beside_trigger(const struct vp_recipe *recipe, int p
 			return open_error(errno, recipe->unit_name, pcpu);
 	}
 	VP_TRY(try_all(counters, recipe->n_sets, pcpu, &fit));
-	counters->turns |= !fit;
+	counters->multiplexed |= !fit;
 	return NULL;
 }
 
-static struct vp_error *open_all(const struct vp_recipe *recipe, const struct vp_pcpus *pcpus,
-				 struct vp_counters *counters)
+static struct vp_error *open_counters(const struct vp_recipe *recipe, const struct vp_pcpus *pcpus,
+				      struct vp_counters *counters)
 {
 	for (size_t i = 0; i < pcpus->count; i++)
 		VP_TRY(open_on(recipe, pcpus->at[i], counters));
 	for (size_t i = 0; i < pcpus->count; i++)
 		VP_TRY(try_beside_trigger(recipe, pcpus->at[i], counters));
-	for (size_t i = 0; counters->turns && i < pcpus->count; i++)
+	for (size_t i = 0; counters->multiplexed && i < pcpus->count; i++)
 		for (uint32_t set = 1; set <= recipe->n_sets; set++)
 			VP_TRY(switch_set(counters, set, pcpus->at[i], set == 1));
 	return NULL;
@@ -164,7 +164,7 @@ struct vp_error *vp_counters_open(const struct vp_recipe *recipe, const struct v
 				  struct vp_counters *ret)
 {
 	*ret = (struct vp_counters){0};
-	struct vp_error *error = open_all(recipe, pcpus, ret);
+	struct vp_error *error = open_counters(recipe, pcpus, ret);
 	if (error)
 		vp_counters_close(ret);
 	return error;
@@ -203,7 +203,7 @@ struct vp_error *vp_counter_trigger(const struct vp_recipe *recipe, uint64_t per
 
 	attr.sample_period = period;
 	attr.disabled = 1;
-	/* It does not take turns with the sets. */
+	/* It is not multiplexed with the sets. */
 	attr.pinned = attr.type != PERF_TYPE_SOFTWARE;
 	attr.inherit = inherit;
 	*fd = vp_perf_event_open(&attr, tid, pcpu, -1);

@@ -13,8 +13,8 @@
 #include "collect/counters.h"
 #include "collect/guest_places.h"
 #include "collect/host.h"
+#include "collect/multiplex.h"
 #include "collect/source.h"
-#include "collect/turns.h"
 #include "intervals.skel.h"
 
 enum { MOST_SUBJECTS = 4096, TRIES = 1000 };
@@ -24,7 +24,7 @@ struct source {
 	struct vp_intervals *intervals;
 	uint32_t pcpu;
 	int map;
-	int requests; /* the ring by which the programs ask for a set; -1: sets take no turns */
+	int requests; /* the ring by which the programs ask for a set; -1: no multiplexing */
 	struct vp_buffer copy;
 };
 
@@ -41,7 +41,7 @@ struct vp_intervals {
 	VP_VEC(int) triggers;
 	struct source *sources; /* one per pCPU of `pcpus` */
 	struct ring_buffer *rings;
-	struct vp_turns *turns; /* NULL: sets take none */
+	struct vp_multiplex *multiplex; /* NULL: sets are not multiplexed */
 	VP_VEC(struct thread) watched;
 	uint64_t begun; /* ns; 0: not yet */
 	char *missing;
@@ -92,12 +92,13 @@ static uint32_t guest_events(const struct vp_recipe *recipe)
 	return bits;
 }
 
-/* Without turns an interval is one part. */
+/* Without multiplexing an interval is one part. */
 static uint64_t part_width(const struct vp_intervals *intervals)
 {
 	const struct vp_recipe *recipe = intervals->options.recipe;
 
-	return intervals->counters.turns ? recipe->width / recipe->sub_intervals : recipe->width;
+	return intervals->counters.multiplexed ? recipe->width / recipe->sub_intervals
+					       : recipe->width;
 }
 
 /* Parts are equal: the last one does not get what is left over. */
@@ -105,7 +106,8 @@ static uint64_t whole_width(const struct vp_intervals *intervals)
 {
 	const struct vp_recipe *recipe = intervals->options.recipe;
 
-	return part_width(intervals) * (intervals->counters.turns ? recipe->sub_intervals : 1);
+	return part_width(intervals) *
+	       (intervals->counters.multiplexed ? recipe->sub_intervals : 1);
 }
 
 static void set_parts(const struct vp_intervals *intervals, struct intervals_bpf__rodata *plan)
@@ -114,10 +116,10 @@ static void set_parts(const struct vp_intervals *intervals, struct intervals_bpf
 
 	plan->part_width = part_width(intervals);
 	plan->width = whole_width(intervals);
-	if (!intervals->counters.turns)
+	if (!intervals->counters.multiplexed)
 		return;
 	plan->parts = recipe->sub_intervals;
-	plan->turning_sets = recipe->n_sets;
+	plan->multiplexing = recipe->n_sets;
 	/* A pCPU's counters count while it is idle, too. */
 	plan->ran_count = recipe->per == VP_PER_PCPU ? VP_COUNT_time : VP_COUNT_time_running;
 	vp_vec_each (&intervals->counters.open, counter) {
@@ -243,7 +245,7 @@ static bool do_without(struct vp_intervals *intervals, const char *program)
 	return false;
 }
 
-/* The programs of events and deeds are not attached by name. */
+/* The programs of events and commands are not attached by name. */
 static bool is_attached(const struct bpf_program *program)
 {
 	enum bpf_prog_type type = bpf_program__type(program);
@@ -355,11 +357,11 @@ static struct vp_error *open_triggers(struct vp_intervals *intervals)
 	return NULL;
 }
 
-/* Runs a deed on a pCPU, between the work of the programs there. */
-static struct vp_error *do_on(struct vp_intervals *intervals, enum vp_interval_deed deed,
+/* Runs a command on a pCPU, between the work of the programs there. */
+static struct vp_error *do_on(struct vp_intervals *intervals, enum vp_interval_command command,
 			      uint32_t argument, uint32_t pcpu)
 {
-	uint64_t arguments[2] = {deed, argument};
+	uint64_t arguments[2] = {command, argument};
 	LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = arguments,
 		    .ctx_size_in = sizeof(arguments), .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = pcpu);
 	int fd = bpf_program__fd(intervals->programs->progs.do_here);
@@ -376,7 +378,7 @@ static struct vp_error *do_on(struct vp_intervals *intervals, enum vp_interval_d
 }
 
 /* Each pCPU's programs know the thread that switches sets there. */
-static struct vp_error *start_turns(struct vp_intervals *intervals)
+static struct vp_error *start_multiplex(struct vp_intervals *intervals)
 {
 	size_t count = intervals->pcpus.count;
 	VP_AUTO_FREE int *rings = vp_alloc(count * sizeof(*rings));
@@ -387,20 +389,22 @@ static struct vp_error *start_turns(struct vp_intervals *intervals)
 				 (size_t)getpagesize(), &source->requests));
 		rings[i] = source->requests;
 	}
-	VP_TRY(vp_turns_start(&intervals->counters, &intervals->pcpus, rings, &intervals->turns));
+	VP_TRY(vp_multiplex_start(&intervals->counters, &intervals->pcpus, rings,
+				  &intervals->multiplex));
 	for (size_t i = 0; i < count; i++)
-		VP_TRY(do_on(intervals, VP_SWITCHES_HERE, vp_turns_thread(intervals->turns, i),
+		VP_TRY(do_on(intervals, VP_SWITCHES_HERE,
+			     vp_multiplex_thread(intervals->multiplex, i),
 			     intervals->sources[i].pcpu));
-	if (!vp_turns_delay(intervals->turns))
+	if (!vp_multiplex_delay(intervals->multiplex))
 		return NULL;
 	VP_AUTO_FREE char *sentence = vp_format(
 	    "counter multiplexing may lag on a busy machine: cannot get real-time priority: %s",
-	    strerror(vp_turns_delay(intervals->turns)));
+	    strerror(vp_multiplex_delay(intervals->multiplex)));
 	note_missing(intervals, sentence);
 	return NULL;
 }
 
-static struct vp_error *open_all(struct vp_intervals *intervals)
+static struct vp_error *open_programs_and_counters(struct vp_intervals *intervals)
 {
 	const struct vp_recipe *recipe = intervals->options.recipe;
 
@@ -412,8 +416,8 @@ static struct vp_error *open_all(struct vp_intervals *intervals)
 	}
 	VP_TRY(load(intervals));
 	VP_TRY(open_rings(intervals));
-	if (intervals->counters.turns)
-		VP_TRY(start_turns(intervals));
+	if (intervals->counters.multiplexed)
+		VP_TRY(start_multiplex(intervals));
 	VP_TRY(attach(intervals));
 	return open_triggers(intervals);
 }
@@ -424,7 +428,7 @@ struct vp_error *vp_intervals_open(const struct vp_intervals_options *options,
 	struct vp_intervals *intervals = vp_alloc(sizeof(*intervals));
 
 	intervals->options = *options;
-	struct vp_error *error = open_all(intervals);
+	struct vp_error *error = open_programs_and_counters(intervals);
 	if (error)
 		vp_intervals_free(intervals);
 	else
@@ -443,7 +447,7 @@ void vp_intervals_free(struct vp_intervals *intervals)
 		close(*fd);
 	vp_vec_deinit(&intervals->triggers);
 	ring_buffer__free(intervals->rings);
-	vp_turns_stop(intervals->turns);
+	vp_multiplex_stop(intervals->multiplex);
 	for (size_t i = 0; intervals->sources && i < intervals->pcpus.count; i++) {
 		if (intervals->sources[i].requests >= 0)
 			close(intervals->sources[i].requests);

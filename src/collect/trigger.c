@@ -15,7 +15,7 @@
 
 enum { LEAST_CLOCK_NS = 10000 };
 
-static struct vp_error *unknown(const char *name)
+static struct vp_error *unknown_trigger(const char *name)
 {
 	VP_AUTO_FREE char *sentence = vp_event_unknown((struct vp_slice){name, strlen(name)});
 
@@ -28,7 +28,7 @@ static struct vp_error *attr_of(const char *name, struct perf_event_attr *attr)
 
 	if (!vp_event_find((struct vp_slice){name, strlen(name)}, &event) ||
 	    event.source != VP_FROM_COUNTER)
-		return unknown(name);
+		return unknown_trigger(name);
 	VP_TRY(vp_pmu_resolve(VP_SYSFS, name, &event));
 	if (event.type == PERF_TYPE_TRACEPOINT)
 		return vp_error_usage("'%s' is a tracepoint: 'vperf stat' can count it, but 'vperf "

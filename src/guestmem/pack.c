@@ -209,7 +209,7 @@ static bool take_kernel(struct vp_kernel_pack *pack, struct vp_cursor *words)
 }
 
 /* One line; false if it is not as it should be. */
-static bool take_line(struct vp_kernel_pack *pack, struct vp_slice line)
+static bool take_fact(struct vp_kernel_pack *pack, struct vp_slice line)
 {
 	struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 	struct vp_slice what = vp_cursor_word(&words);
@@ -272,7 +272,7 @@ struct vp_error *vp_kernel_pack_parse(const char *label, const void *text, size_
 				       ret->build_id.size
 				   ? NULL
 				   : vp_error_new("'%s' has lines missing", label);
-		if (!take_line(ret, line))
+		if (!take_fact(ret, line))
 			return vp_error_new("'%s', line %" PRIu64 ": not a line of a kernel pack",
 					    label, lines + 1);
 	}

@@ -81,7 +81,7 @@ static bool take_entry(struct parser *parser, struct vp_cursor *words, bool abso
 }
 
 /* One line but the first and the last. */
-static bool take_line(struct parser *parser, struct vp_slice what, struct vp_cursor *words)
+static bool take_orc_line(struct parser *parser, struct vp_slice what, struct vp_cursor *words)
 {
 	if (vp_slice_is(what, "d") || vp_slice_is(what, "a"))
 		return take_entry(parser, words, what.bytes[0] == 'a');
@@ -126,7 +126,7 @@ struct vp_error *vp_orc_parse(const char *label, const void *text, size_t size, 
 			if (ret->whole)
 				continue;
 		}
-		if (!take_line(&parser, what, &words)) {
+		if (!take_orc_line(&parser, what, &words)) {
 			vp_orc_deinit(ret);
 			return vp_error_new("'%s', line %" PRIu64 ": not a line of unwind tables",
 					    label, lines + 1);

@@ -200,7 +200,7 @@ static void lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_er
 	guest->next = vp_clock_monotonic() + RETRY_S * SECOND;
 }
 
-static struct vp_error *start(struct vp_guest_watch *watch, struct guest *guest)
+static struct vp_error *start_reader(struct vp_guest_watch *watch, struct guest *guest)
 {
 	vp_guest_states states = {0};
 
@@ -226,7 +226,7 @@ static struct vp_error *start(struct vp_guest_watch *watch, struct guest *guest)
 
 static void try_start(struct vp_guest_watch *watch, struct guest *guest)
 {
-	struct vp_error *error = start(watch, guest);
+	struct vp_error *error = start_reader(watch, guest);
 
 	guest->tries++;
 	if (error)

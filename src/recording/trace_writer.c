@@ -172,8 +172,8 @@ static struct stream *stream_of(struct vp_trace_writer *writer, struct vp_stream
 	return *stream;
 }
 
-static void packet_seal(const struct vp_trace_writer *writer, const struct stream *stream,
-			const struct vp_run *run, struct vp_packet_header *ret)
+static void packet_finish(const struct vp_trace_writer *writer, const struct stream *stream,
+			  const struct vp_run *run, struct vp_packet_header *ret)
 {
 	uint64_t bits = 8 * (sizeof(*ret) + run->size);
 
@@ -211,7 +211,7 @@ static void packet_write(struct vp_trace_writer *writer, struct stream *stream,
 {
 	struct vp_packet_header header;
 
-	packet_seal(writer, stream, run, &header);
+	packet_finish(writer, stream, run, &header);
 	int result = packet_put(stream, &header, run);
 	if (result) {
 		writer->failure = -result;

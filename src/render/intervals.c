@@ -21,24 +21,24 @@ static char *width_text(const struct vp_recipe *recipe)
 	return vp_format("%" PRIu64 " %s", recipe->width, recipe->unit_name);
 }
 
-char *vp_render_intervals_plan(const struct vp_interval_book *book)
+char *vp_render_intervals_plan(const struct vp_interval_recording *rec)
 {
 	static const char *const pers[] = {"vCPU", "task", "pCPU"};
-	const struct vp_recipe *recipe = &book->recipe;
+	const struct vp_recipe *recipe = &rec->recipe;
 	VP_AUTO_FREE char *width = width_text(recipe);
 
-	return vp_format("%zu intervals of %s per %s; %" PRIu64 " ended early", book->rows.count,
-			 width, pers[recipe->per], vp_interval_partial(book));
+	return vp_format("%zu intervals of %s per %s; %" PRIu64 " ended early", rec->rows.count,
+			 width, pers[recipe->per], vp_interval_partial(rec));
 }
 
-static void put_head(const struct vp_interval_book *book, struct vp_buffer *out)
+static void put_head(const struct vp_interval_recording *rec, struct vp_buffer *out)
 {
-	const struct vp_recording *about = &book->recording;
-	VP_AUTO_FREE char *plan = vp_render_intervals_plan(book);
+	const struct vp_recording *about = &rec->recording;
+	VP_AUTO_FREE char *plan = vp_render_intervals_plan(rec);
 
-	vp_buffer_printf(out, "# vperf stat of '%s': host %s, kernel %s\n# %s\n", book->path,
+	vp_buffer_printf(out, "# vperf stat of '%s': host %s, kernel %s\n# %s\n", rec->path,
 			 about->hostname, about->kernel, plan);
-	vp_vec_each (&book->notes, note)
+	vp_vec_each (&rec->notes, note)
 		vp_buffer_printf(out, "# %s\n", *note);
 	vp_buffer_string(out, "\n");
 }
@@ -74,11 +74,11 @@ static void put_value(bool is_time, double value, struct vp_buffer *out)
 		put_ratio(value, out);
 }
 
-static void put_event(const struct vp_interval_book *book, size_t event, double base,
+static void put_event(const struct vp_interval_recording *rec, size_t event, double base,
 		      struct vp_buffer *out)
 {
-	const struct vp_recipe_event *about = &book->recipe.events.at[event];
-	struct vp_interval_total total = vp_interval_total(book, event);
+	const struct vp_recipe_event *about = &rec->recipe.events.at[event];
+	struct vp_interval_total total = vp_interval_total(rec, event);
 	bool is_time = !strcmp(about->event.unit, "ns");
 	double sum = total.live > 0 ? total.estimate : (double)NAN;
 
@@ -89,34 +89,33 @@ static void put_event(const struct vp_interval_book *book, size_t event, double 
 		vp_buffer_printf(out, "  %20.0f", sum);
 	else
 		vp_buffer_printf(out, "  %20s", "-");
-	put_value(is_time, book->rows.count ? sum / (double)book->rows.count : (double)NAN, out);
+	put_value(is_time, rec->rows.count ? sum / (double)rec->rows.count : (double)NAN, out);
 	if (base > 0)
 		put_value(is_time, sum / base, out);
 	vp_buffer_printf(out, "  %8.2f%%  %8.2f%%\n", 100 * total.live, 100 * total.least_live);
 }
 
-void vp_render_intervals_text(const struct vp_interval_book *book, const char *base, double per,
+void vp_render_intervals_text(const struct vp_interval_recording *rec, const char *base, double per,
 			      struct vp_buffer *out)
 {
-	uint32_t number = base ? vp_recipe_find(&book->recipe, base) : VP_EVENTS_MAX;
-	double divisor =
-	    number < VP_EVENTS_MAX ? vp_interval_total(book, number).estimate / per : 0;
+	uint32_t number = base ? vp_recipe_find(&rec->recipe, base) : VP_EVENTS_MAX;
+	double divisor = number < VP_EVENTS_MAX ? vp_interval_total(rec, number).estimate / per : 0;
 	VP_AUTO_FREE char *heading = divisor > 0 ? vp_format("  %14.14s", base) : vp_strdup("");
 
-	put_head(book, out);
+	put_head(rec, out);
 	if (divisor > 0)
 		vp_buffer_printf(out, "%-26s  %20s  %14s  per %10.6g  %9s  %9s\n", "", "", "", per,
 				 "", "");
 	vp_buffer_printf(out, "%-26s  %20s  %14s%s  %9s  %9s\n", "event", "sum", "per interval",
 			 heading, "running %", "min %");
-	for (size_t i = 0; i < book->recipe.events.count; i++)
-		put_event(book, i, divisor, out);
+	for (size_t i = 0; i < rec->recipe.events.count; i++)
+		put_event(rec, i, divisor, out);
 }
 
-static void put_json_row(const struct vp_interval_book *book, const struct vp_interval_row *row,
+static void put_json_row(const struct vp_interval_recording *rec, const struct vp_interval_row *row,
 			 struct vp_json *json)
 {
-	VP_AUTO_FREE char *subject = vp_interval_subject(book, row);
+	VP_AUTO_FREE char *subject = vp_interval_subject(rec, row);
 	const struct vp_interval *head = &row->head;
 
 	vp_json_line(json);
@@ -131,9 +130,9 @@ static void put_json_row(const struct vp_interval_book *book, const struct vp_in
 	vp_json_count(json, "end", head->time);
 	vp_json_bool(json, "partial", head->flags & VP_INTERVAL_PARTIAL);
 	vp_json_object(json, "events");
-	for (size_t i = 0; i < book->recipe.events.count; i++) {
-		const struct vp_interval_cell *cell = &book->cells.at[row->cells + i];
-		vp_json_object(json, book->recipe.events.at[i].name);
+	for (size_t i = 0; i < rec->recipe.events.count; i++) {
+		const struct vp_interval_cell *cell = &rec->cells.at[row->cells + i];
+		vp_json_object(json, rec->recipe.events.at[i].name);
 		vp_json_amount(json, "counted", cell->value);
 		vp_json_number(json, "live", cell->live);
 		vp_json_object_end(json);
@@ -142,12 +141,13 @@ static void put_json_row(const struct vp_interval_book *book, const struct vp_in
 	vp_json_object_end(json);
 }
 
-static void put_json_total(const struct vp_interval_book *book, size_t event, struct vp_json *json)
+static void put_json_total(const struct vp_interval_recording *rec, size_t event,
+			   struct vp_json *json)
 {
-	struct vp_interval_total total = vp_interval_total(book, event);
+	struct vp_interval_total total = vp_interval_total(rec, event);
 
 	vp_json_line(json);
-	vp_json_object(json, book->recipe.events.at[event].name);
+	vp_json_object(json, rec->recipe.events.at[event].name);
 	vp_json_amount(json, "sum", total.live > 0 ? total.estimate : (double)NAN);
 	vp_json_amount(json, "counted", total.counted);
 	vp_json_number(json, "live", total.live);
@@ -155,26 +155,26 @@ static void put_json_total(const struct vp_interval_book *book, size_t event, st
 	vp_json_object_end(json);
 }
 
-void vp_render_intervals_json(const struct vp_interval_book *book, struct vp_buffer *out)
+void vp_render_intervals_json(const struct vp_interval_recording *rec, struct vp_buffer *out)
 {
 	struct vp_json json = vp_json_to(out);
 
 	vp_json_object(&json, NULL);
-	vp_json_text(&json, "path", book->path);
-	vp_json_text(&json, "unit", book->recipe.unit_name);
-	vp_json_count(&json, "width", book->recipe.width);
-	vp_json_count(&json, "start", book->recording.start);
-	vp_json_count(&json, "end", book->recording.end);
-	vp_json_count(&json, "lost", book->lost);
+	vp_json_text(&json, "path", rec->path);
+	vp_json_text(&json, "unit", rec->recipe.unit_name);
+	vp_json_count(&json, "width", rec->recipe.width);
+	vp_json_count(&json, "start", rec->recording.start);
+	vp_json_count(&json, "end", rec->recording.end);
+	vp_json_count(&json, "lost", rec->lost);
 	vp_json_line(&json);
 	vp_json_object(&json, "totals");
-	for (size_t i = 0; i < book->recipe.events.count; i++)
-		put_json_total(book, i, &json);
+	for (size_t i = 0; i < rec->recipe.events.count; i++)
+		put_json_total(rec, i, &json);
 	vp_json_object_end(&json);
 	vp_json_line(&json);
 	vp_json_array(&json, "intervals");
-	vp_vec_each (&book->rows, row)
-		put_json_row(book, row, &json);
+	vp_vec_each (&rec->rows, row)
+		put_json_row(rec, row, &json);
 	vp_json_array_end(&json);
 	vp_json_object_end(&json);
 	vp_buffer_string(out, "\n");

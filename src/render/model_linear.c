@@ -18,7 +18,7 @@ static int name_width(const struct vp_linear *model, const struct vp_model_group
 	return width > 48 ? 48 : (int)width;
 }
 
-static void put_cell(double value, const char *format, struct vp_buffer *out)
+static void put_figure(double value, const char *format, struct vp_buffer *out)
 {
 	char text[40];
 
@@ -33,10 +33,10 @@ static void put_term(const char *name, int width, double coefficient, double err
 		     double inflation, double contribution, struct vp_buffer *out)
 {
 	vp_buffer_printf(out, "%-*s", width, name);
-	put_cell(coefficient, "%.6g", out);
-	put_cell(error, "%.4g", out);
-	put_cell(inflation, "%.4g", out);
-	put_cell(contribution, "%.2f", out);
+	put_figure(coefficient, "%.6g", out);
+	put_figure(error, "%.4g", out);
+	put_figure(inflation, "%.4g", out);
+	put_figure(contribution, "%.2f", out);
 }
 
 static void put_rank(const struct vp_linear *model, struct vp_buffer *out)
@@ -103,13 +103,13 @@ void vp_render_linear_text(const struct vp_linear *model, const struct vp_model_
 	vp_buffer_printf(out, "\n\n%-*s  %12s  %12s\n", width, "Group", "Share %", "Of mean");
 	vp_vec_each (&groups->at, group) {
 		vp_buffer_printf(out, "%-*s", width, group->name);
-		put_cell(group->contribution, "%.2f", out);
-		put_cell(group->part, "%.6g", out);
+		put_figure(group->contribution, "%.2f", out);
+		put_figure(group->part, "%.6g", out);
 		vp_buffer_string(out, "\n");
 	}
 	vp_buffer_printf(out, "%-*s", width, "(constant)");
-	put_cell(model->constant_contribution, "%.2f", out);
-	put_cell(model->constant, "%.6g", out);
+	put_figure(model->constant_contribution, "%.2f", out);
+	put_figure(model->constant, "%.6g", out);
 	vp_buffer_string(out, "\n");
 	if (model->mean == 0)
 		vp_buffer_string(out, "\nThe target's mean is 0: no shares can be given\n");

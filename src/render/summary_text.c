@@ -21,13 +21,13 @@ static void put_trigger(const struct vp_recording *recording, struct vp_buffer *
 			 recording->by_time ? "" : "; idle pCPUs are not sampled");
 }
 
-static void put_plan(const struct vp_interval_book *book, struct vp_buffer *out)
+static void put_plan(const struct vp_interval_recording *rec, struct vp_buffer *out)
 {
-	VP_AUTO_FREE char *plan = vp_render_intervals_plan(book);
+	VP_AUTO_FREE char *plan = vp_render_intervals_plan(rec);
 
 	vp_buffer_printf(out, "Intervals:   %s\nEvents:      ", plan);
-	vp_vec_each (&book->recipe.events, event)
-		vp_buffer_printf(out, "%s%s", event == book->recipe.events.at ? "" : ", ",
+	vp_vec_each (&rec->recipe.events, event)
+		vp_buffer_printf(out, "%s%s", event == rec->recipe.events.at ? "" : ", ",
 				 event->name);
 	vp_buffer_string(out, "\n");
 }

@@ -239,7 +239,7 @@ static struct vp_error *once(const struct parser *parser, struct vp_slice word, 
 		      : NULL;
 }
 
-static struct vp_error *take_line(struct parser *parser)
+static struct vp_error *take_statement(struct parser *parser)
 {
 	struct vp_recipe *recipe = parser->recipe;
 	struct vp_slice word = next_word(parser);
@@ -305,7 +305,7 @@ static struct vp_error *check_per(const char *label, const struct vp_recipe *rec
 	return NULL;
 }
 
-/* Sets that take turns have a part of the interval each. */
+/* Multiplexed sets have a part of the interval each. */
 static struct vp_error *check_parts(const char *label, size_t line, const struct vp_recipe *recipe)
 {
 	uint64_t least = recipe->unit == VP_UNIT_TIME ? LEAST_NS : 1;
@@ -356,7 +356,7 @@ struct vp_error *vp_recipe_parse(const char *label, const void *text, size_t siz
 		parser.line_begin = line.bytes;
 		parser.words =
 		    vp_cursor_of(line.bytes, comment ? (size_t)(comment - line.bytes) : line.size);
-		error = take_line(&parser);
+		error = take_statement(&parser);
 	}
 	if (!error)
 		error = check_whole(&parser);

@@ -234,14 +234,14 @@ static void test_tables(void **state)
 /* From the disk: a recording without an account says so; control groups have their paths. */
 static void test_book(void **state)
 {
-	struct vp_account_book book;
+	struct vp_account_recording rec;
 	struct made made;
 	vp_cgroups cgroups = {0};
 
 	made_begin(&made, NAME, 1);
 	made_guest(&made, 0, 0, 0, 0, VP_MODE_GUEST_USER, MADE_INTR);
 	made_end(&made, 1);
-	struct vp_error *error = vp_account_book_open(NAME, &book);
+	struct vp_error *error = vp_account_recording_open(NAME, &rec);
 	assert_non_null(error);
 	assert_non_null(strstr(vp_error_message(error), "has no vCPU accounting"));
 	vp_error_free(error);
@@ -262,13 +262,13 @@ static void test_book(void **state)
 	cgroups.at[0].path = vp_strdup("/machine.slice/a b");
 	expect_no_error(vp_cgroups_write(NAME, &cgroups));
 	vp_cgroups_deinit(&cgroups);
-	expect_no_error(vp_account_book_open(NAME, &book));
-	assert_string_equal(vp_cgroups_path(&book.cgroups, 7), "/machine.slice/a b");
-	assert_null(vp_cgroups_path(&book.cgroups, 8));
-	assert_true(book.checks.closes);
-	vp_account_book_close(&book);
+	expect_no_error(vp_account_recording_open(NAME, &rec));
+	assert_string_equal(vp_cgroups_path(&rec.cgroups, 7), "/machine.slice/a b");
+	assert_null(vp_cgroups_path(&rec.cgroups, 8));
+	assert_true(rec.checks.closes);
+	vp_account_recording_close(&rec);
 	temporary_file(NAME "/cgroups", "seven /a\n", 9);
-	error = vp_account_book_open(NAME, &book);
+	error = vp_account_recording_open(NAME, &rec);
 	assert_non_null(error);
 	vp_error_free(error);
 }

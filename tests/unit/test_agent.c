@@ -307,7 +307,7 @@ static bool parse_request(const char *line, struct vp_counts_request *request)
 
 static void test_counts_request(void **state)
 {
-	const struct vp_counts_request all = {.seal = UINT64_MAX,
+	const struct vp_counts_request all = {.marker = UINT64_MAX,
 					      .events = (1U << VP_GUEST_COUNT) - 1};
 	struct vp_counts_request request;
 	struct vp_buffer line = {0};
@@ -316,10 +316,10 @@ static void test_counts_request(void **state)
 	assert_true(line.size < VP_AGENT_MAX_REQUEST);
 	line.bytes[--line.size] = 0;
 	assert_true(parse_request(line.bytes, &request));
-	assert_true(request.seal == all.seal && request.events == all.events);
+	assert_true(request.marker == all.marker && request.events == all.events);
 	vp_buffer_deinit(&line);
 	assert_true(parse_request("vperf-request 1 counts 1f guest:forks", &request));
-	assert_true(request.seal == 0x1f && request.events == 1U << VP_GUEST_forks);
+	assert_true(request.marker == 0x1f && request.events == 1U << VP_GUEST_forks);
 	static const char *const others[] = {"vperf-request 1 dump",
 					     "vperf-request 1 counts",
 					     "vperf-request 1 counts 1f",
@@ -372,7 +372,7 @@ static void test_counts_answer(void **state)
 	    HEAD "count 3 guest:forks 1008\nwithout guest:major-faults\nend 4\n", true, &child);
 	const struct vp_agent_places *places = vp_agent_counts_places(counts);
 	assert_int_equal(vp_agent_counts_hear(counts, 0), VP_AGENT_COUNTING);
-	assert_true(places->seal && places->seal_gpa == 0x1000 && places->counts.count == 1);
+	assert_true(places->marker && places->marker_gpa == 0x1000 && places->counts.count == 1);
 	assert_true(places->counts.at[0].vcpu == 3 && places->counts.at[0].gpa == 0x1008);
 	assert_int_equal(places->counts.at[0].event, VP_GUEST_forks);
 	assert_int_equal(places->without, 1U << VP_GUEST_major_faults);
@@ -414,10 +414,10 @@ static struct vp_guest_places places_of(int map, uint32_t pid, uint32_t vcpu)
 }
 
 /* The agent of process 7's guest counts these on vCPU 0, it says, and on one that there is not. */
-static struct vp_error *agent_says(int map, uint64_t seal_gpa, uint64_t calls, uint64_t forks)
+static struct vp_error *agent_says(int map, uint64_t marker_gpa, uint64_t calls, uint64_t forks)
 {
 	struct vp_guest_state state = {.pid = 7};
-	struct vp_agent_places agent = {.seal = 99, .seal_gpa = seal_gpa};
+	struct vp_agent_places agent = {.marker = 99, .marker_gpa = marker_gpa};
 
 	vp_guest_memory_add(&state.memory, 0x1000, 0x1000, 0x70001000);
 	vp_vec_push(&state.vcpus, (struct vp_guest_registers){0});
@@ -465,8 +465,8 @@ static void test_counts_places(void **state)
 	expect_no_error(agent_says(map, 0x1000, 0x1008, 0x1010));
 	assert_int_equal(vp_guest_places_known(map, 7), forks | calls);
 	struct vp_guest_places places = places_of(map, 7, 0);
-	assert_true(places.hva[VP_GUEST_system_calls] == 0x70001008 && places.seal == 99 &&
-		    places.seal_hva == 0x70001000 && places.sealed == calls);
+	assert_true(places.hva[VP_GUEST_system_calls] == 0x70001008 && places.marker == 99 &&
+		    places.marker_hva == 0x70001000 && places.marked == calls);
 	assert_true(places.hva[VP_GUEST_forks] == 0x70001100 && places.narrow == forks);
 	vp_guest_places_drop(map, 7, false);
 	assert_int_equal(vp_guest_places_known(map, 7), calls);
