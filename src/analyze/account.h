@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: records of all kinds are summed here. */
 /*
  * The exact account of the vCPUs' time (bpf/account.bpf.c), summed up over a recording or over any
  * row of its records: what each vCPU did, what its exits cost, who took its pCPU.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: the whole way from a guest to the screen, without a recording. */
 /* vperf guests: the guests' kernels and processes, read from the host. */
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it reads two tables and writes text, JSON, CSV and SVG. */
 /* vperf model compare: what virtualization adds, by groups of events. */
 #include "analyze/model_compare.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: the verb that joins all instruments. */
 /* vperf record: samples every layer of this host until COMMAND ends or Ctrl-C. */
 #include <inttypes.h>
 #include <string.h>

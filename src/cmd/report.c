@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: a verb that chooses among views, formats and sources of names. */
 /* vperf report: where the time of a recording went. */
 #include <stdio.h>
 #include <string.h>

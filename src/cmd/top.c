@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: the whole way from the kernel programs to the screen, live. */
 /* vperf top: the account of the vCPUs' time, live. */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it joins programs, probes, VMs and the tables of places. */
 #include "collect/account.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it joins programs, counters, rings, multiplexing and guest counts. */
 #include "collect/intervals.h"
 
 #include <errno.h>

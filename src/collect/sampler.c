@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it joins programs, triggers, rings and guest memory. */
 #include "collect/sampler_private.h"
 
 #include <errno.h>

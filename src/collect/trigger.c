@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it asks the host, the PMUs and perf which event can trigger. */
 #include "collect/trigger.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: a symbol map has a part from each reader of this folder. */
 #include "guestmem/dump.h"
 
 #include <string.h>

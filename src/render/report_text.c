@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: text is the format that shows every part of a report. */
 #include <inttypes.h>
 #include <string.h>
 
