@@ -44,7 +44,7 @@ static void sample_of(uint64_t *state, uint32_t pcpu, uint64_t tick, union vp_an
 		record->guest_sample = (struct vp_guest_sample){
 		    .time = time,
 		    .id = VP_ID_guest_sample,
-		    .pid = pid,
+		    .vm = pid,
 		    .tid = tid,
 		    .mode = kernel ? VP_MODE_GUEST_KERNEL : VP_MODE_GUEST_USER,
 		    .ip = gen_address(state, kernel ? KERNEL_TEXT : GEN_TEXT),
@@ -58,7 +58,7 @@ static void sample_of(uint64_t *state, uint32_t pcpu, uint64_t tick, union vp_an
 		record->vcpu_sample =
 		    (struct vp_vcpu_sample){.time = time,
 					    .id = VP_ID_vcpu_sample,
-					    .pid = pid,
+					    .vm = pid,
 					    .tid = tid,
 					    .mode = VP_MODE_KERNEL,
 					    .ip = gen_address(state, KERNEL_TEXT),

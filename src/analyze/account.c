@@ -73,7 +73,7 @@ static struct vp_account_times *times_of(struct vp_account *account, uint32_t pi
 
 static void take_times(struct vp_account *account, const struct vp_vcpu_account *record)
 {
-	struct vp_account_times *times = times_of(account, record->pid, record->vcpu);
+	struct vp_account_times *times = times_of(account, record->vm, record->vcpu);
 	const uint64_t states[VP_STATES] = {
 	    record->guest,   record->kernel, record->poll,      record->vmm,       record->halted,
 	    record->waiting, record->waking, record->preempted, record->throttled, record->irq};
@@ -106,7 +106,7 @@ static struct vp_account_cost *cost_of(struct vp_account *account, uint32_t pid,
 static void take_cost(struct vp_account *account, const struct vp_exit_account *record)
 {
 	struct vp_account_cost *cost =
-	    cost_of(account, record->pid, record->vcpu, record->reason, record->vendor);
+	    cost_of(account, record->vm, record->vcpu, record->reason, record->vendor);
 
 	cost->count += record->count;
 	cost->total += record->total;
@@ -122,7 +122,7 @@ static void take_cost(struct vp_account *account, const struct vp_exit_account *
 static void take_bucket(struct vp_account *account, const struct vp_exit_bucket *record)
 {
 	struct vp_account_cost *cost =
-	    cost_of(account, record->pid, record->vcpu, record->reason, record->vendor);
+	    cost_of(account, record->vm, record->vcpu, record->reason, record->vendor);
 
 	if (record->bucket < VP_BUCKETS)
 		cost->buckets[record->bucket] += record->count;
@@ -131,7 +131,7 @@ static void take_bucket(struct vp_account *account, const struct vp_exit_bucket 
 static void take_thief(struct vp_account *account, const struct vp_thief *record)
 {
 	struct theft_key key = {.cgroup = record->cgroup,
-				.vm = vm_of(account, record->pid),
+				.vm = vm_of(account, record->vm),
 				.vcpu = record->vcpu,
 				.kind = record->kind,
 				.id = record->number,
@@ -166,7 +166,7 @@ static void take_site(struct vp_account *account, const struct vp_exit_site *rec
 {
 	struct place_key key = {.ip = record->ip,
 				.as_root = record->as_root,
-				.vm = vm_of(account, record->pid),
+				.vm = vm_of(account, record->vm),
 				.reason = record->reason,
 				.vendor = record->vendor,
 				.known = record->flags & VP_SITE_KNOWN};
@@ -188,7 +188,7 @@ static void take_site(struct vp_account *account, const struct vp_exit_site *rec
 
 static void take_sample(struct vp_account *account, const struct vp_guest_sample *record)
 {
-	struct vp_account_times *times = times_of(account, record->pid, record->vcpu);
+	struct vp_account_times *times = times_of(account, record->vm, record->vcpu);
 
 	times->guest_samples++;
 	times->user_samples += record->mode == VP_MODE_GUEST_USER;

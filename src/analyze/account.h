@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: records of all kinds are summed here. */
 /*
  * The exact account of the vCPUs' time (bpf/account.bpf.c), summed up over a recording or over any
  * row of its records: what each vCPU did, what its exits cost, who took its pCPU.
@@ -93,7 +94,7 @@ void vp_account_check(const struct vp_account *account, uint64_t period_ns, doub
 		      struct vp_account_checks *ret);
 
 /* A recording's account with all that is needed to judge it. */
-struct vp_account_book {
+struct vp_account_recording {
 	const char *path;
 	struct vp_recording recording;
 	vp_vms vms;
@@ -105,7 +106,8 @@ struct vp_account_book {
 };
 
 /* Errors: no recording, or one without an account. */
-struct vp_error *vp_account_book_open(const char *path, struct vp_account_book *ret) VP_MUST_CHECK;
-void vp_account_book_close(struct vp_account_book *book);
+struct vp_error *vp_account_recording_open(const char *path,
+					   struct vp_account_recording *ret) VP_MUST_CHECK;
+void vp_account_recording_close(struct vp_account_recording *rec);
 
 #endif

@@ -5,8 +5,8 @@
 
 static void add_columns(struct vp_table *table)
 {
-	vp_table_column_add(table, "begin_ns", "Begin ns", "ns", VP_CELL_COUNT);
-	vp_table_column_add(table, "ns", "ns", "ns", VP_CELL_COUNT);
+	vp_table_column_add(table, "begin_ns", "Begin [s]", "ns", VP_CELL_TIME);
+	vp_table_column_add(table, "ns", "Time", "ns", VP_CELL_DURATION);
 	vp_account_add_vcpu_columns(table);
 	vp_table_column_add(table, "pcpu", "pCPU", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "state", "State", "", VP_CELL_TEXT);
@@ -38,16 +38,16 @@ struct vp_error *vp_account_events_table(struct vp_account_view *view, const cha
 	const struct vp_record_header *record;
 
 	if (access(path, F_OK))
-		return vp_error_new("the recording '%s' has no events of the account: it was made "
-				    "without --account-events",
-				    directory);
+		return vp_error_new(
+		    "the recording '%s' has no account events: record with --account-events",
+		    directory);
 	VP_TRY(vp_stream_open(path, &stream));
 	add_columns(table);
 	for (uint64_t rows = 0; (record = vp_stream_next(stream));) {
 		const struct vp_vcpu_span *event = (const void *)record;
 		if (record->id != VP_ID_vcpu_span || event->state >= VP_STATES)
 			continue;
-		const struct vp_vm *vm = vp_vms_find(view->account->vms, event->pid);
+		const struct vp_vm *vm = vp_vms_find(view->account->vms, event->vm);
 		uint32_t number = vm ? (uint32_t)(vm - view->account->vms->at) : VP_NONE;
 		if (!vm || !vp_account_view_shows(view, number, event->vcpu))
 			continue;

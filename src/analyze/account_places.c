@@ -156,7 +156,7 @@ static void collect(struct vp_account_view *view, const struct vp_naming *naming
 		qsort(rows->at, rows->count, sizeof(*rows->at), by_cost);
 }
 
-static void put_text(const struct vp_account_view *view, uint32_t text, struct vp_table *table)
+static void put_name(const struct vp_account_view *view, uint32_t text, struct vp_table *table)
 {
 	vp_table_text(table, text == VP_NONE ? NULL : vp_intern_text(&view->texts, text));
 }
@@ -170,12 +170,12 @@ static void add_row(struct vp_account_view *view, enum vp_exits_by by, const str
 
 	vp_table_text(table, vp_account_view_vm(view, row->key.vm));
 	if (by == VP_EXITS_BY_FUNCTION) {
-		put_text(view, row->key.function, table);
-		put_text(view, row->key.module, table);
+		put_name(view, row->key.function, table);
+		put_name(view, row->key.module, table);
 	}
-	put_text(view, row->key.process, table);
+	put_name(view, row->key.process, table);
 	vp_table_count(table, row->key.pid == VP_NONE ? VP_CELL_NO_COUNT : row->key.pid);
-	put_text(view, text, table);
+	put_name(view, text, table);
 	vp_table_count(table, row->count);
 	vp_table_count(table, row->ns);
 	vp_table_count(table, row->count ? row->ns / row->count : 0);
@@ -195,8 +195,8 @@ void vp_account_places_table(struct vp_account_view *view, const struct vp_namin
 	vp_table_column_add(table, "pid", "PID", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "reason", "Reason", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "count", "Count", "", VP_CELL_COUNT);
-	vp_table_column_add(table, "total_ns", "Total ns", "ns", VP_CELL_COUNT);
-	vp_table_column_add(table, "mean_ns", "Mean", "ns", VP_CELL_COUNT);
+	vp_table_column_add(table, "total_ns", "Total", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "mean_ns", "Mean", "ns", VP_CELL_DURATION);
 	collect(view, naming, by, &rows);
 	for (size_t i = 0, left = view->limit ? view->limit : SIZE_MAX; i < rows.count && left; i++)
 		if (rows.at[i].count) {

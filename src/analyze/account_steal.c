@@ -69,14 +69,14 @@ static const char *thief_text(struct vp_account_view *view, const struct vp_acco
 	case VP_BY_TASK:
 		return task_text(view, theft);
 	case VP_BY_NOBODY:
-		return "nobody: the pCPU was idle";
+		return "none: the pCPU was idle";
 	case VP_BY_DEVICE:
 	case VP_BY_SOFTIRQ:
 	case VP_BY_VECTOR:
 		return keep(view, theft->comm[0] ? vp_format("%s/%u", theft->comm, theft->id)
 						 : vp_format("%u", theft->id));
 	default:
-		return "too long ago to say";
+		return "unknown: too many threads ran since";
 	}
 }
 
@@ -106,20 +106,19 @@ static void add_thieves(struct vp_account_view *view, const struct vp_account_ti
 		vp_vec_push(rows, ((struct row){.vm = times->vm,
 						.vcpu = times->vcpu,
 						.kind = "quota",
-						.thief = "CPU quota of its cgroup",
+						.thief = "cgroup CPU quota",
 						.taken = states[VP_STATE_THROTTLED],
 						.count = VP_CELL_NO_COUNT,
 						.wall = times->wall}));
 	uint64_t all = states[VP_STATE_PREEMPTED] + states[VP_STATE_WAKING] + states[VP_STATE_IRQ];
 	if (all > named)
-		vp_vec_push(rows,
-			    ((struct row){.vm = times->vm,
-					  .vcpu = times->vcpu,
-					  .kind = "open",
-					  .thief = "waits that had not ended, or have no thief",
-					  .taken = all - named,
-					  .count = VP_CELL_NO_COUNT,
-					  .wall = times->wall}));
+		vp_vec_push(rows, ((struct row){.vm = times->vm,
+						.vcpu = times->vcpu,
+						.kind = "open",
+						.thief = "wait still open, or without a thief",
+						.taken = all - named,
+						.count = VP_CELL_NO_COUNT,
+						.wall = times->wall}));
 }
 
 static int by_time(const void *a, const void *b)
@@ -158,9 +157,9 @@ void vp_account_steal_table(struct vp_account_view *view, struct vp_table *table
 	vp_table_column_add(table, "kind", "Kind", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "thief", "Thief", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "cgroup", "Cgroup", "", VP_CELL_TEXT);
-	vp_table_column_add(table, "taken_ns", "Taken ns", "ns", VP_CELL_COUNT);
-	vp_table_column_add(table, "waking_ns", "Wake-up ns", "ns", VP_CELL_COUNT);
-	vp_table_column_add(table, "ns", "Both ns", "ns", VP_CELL_COUNT);
+	vp_table_column_add(table, "taken_ns", "Taken", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "waking_ns", "Wake-up", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "ns", "Total", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "percent", "Percent", "%", VP_CELL_PERCENT);
 	vp_table_column_add(table, "count", "Times", "", VP_CELL_COUNT);
 	vp_vec_each (&view->account->times, times)

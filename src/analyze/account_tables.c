@@ -83,7 +83,7 @@ void vp_account_states_table(struct vp_account_view *view, struct vp_table *tabl
 
 	vp_account_add_vcpu_columns(table);
 	vp_table_column_add(table, "state", "State", "", VP_CELL_TEXT);
-	vp_table_column_add(table, "ns", "ns", "ns", VP_CELL_COUNT);
+	vp_table_column_add(table, "ns", "Time", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "percent", "Percent", "%", VP_CELL_PERCENT);
 	shown_times(view, &shown);
 	vp_vec_each (&shown, times)
@@ -127,7 +127,7 @@ void vp_account_vcpus_table(struct vp_account_view *view, struct vp_table *table
 	bool sampled = has_samples(&shown);
 
 	vp_account_add_vcpu_columns(table);
-	vp_table_column_add(table, "wall_ns", "Wall ns", "ns", VP_CELL_COUNT);
+	vp_table_column_add(table, "wall_ns", "Time", "ns", VP_CELL_DURATION);
 	for (size_t state = 0; state < VP_STATES; state++)
 		vp_table_column_add(table, state_names[state], state_names[state], "%",
 				    VP_CELL_PERCENT);
@@ -139,7 +139,7 @@ void vp_account_vcpus_table(struct vp_account_view *view, struct vp_table *table
 	vp_table_column_add(table, "wakeups_per_s", "Wake-ups/s", "1/s", VP_CELL_COUNT);
 	vp_table_column_add(table, "preemptions_per_s", "Preempted/s", "1/s", VP_CELL_COUNT);
 	vp_table_column_add(table, "polls", "Polls", "", VP_CELL_COUNT);
-	vp_table_column_add(table, "poll_wasted_ns", "Poll wasted ns", "ns", VP_CELL_COUNT);
+	vp_table_column_add(table, "poll_wasted_ns", "Poll wasted", "ns", VP_CELL_DURATION);
 	vp_vec_each (&shown, item) {
 		const struct vp_account_times *times = *item;
 		vp_account_put_vcpu(view, times->vm, times->vcpu, table);
@@ -194,7 +194,7 @@ static void exit_columns(struct vp_table *table)
 {
 	static const struct {
 		const char *key, *header;
-	} times[] = {{"total_ns", "Total ns"},  {"mean_ns", "Mean"},     {"p50_ns", "p50"},
+	} times[] = {{"total_ns", "Total"},     {"mean_ns", "Mean"},     {"p50_ns", "p50"},
 		     {"p99_ns", "p99"},         {"max_ns", "Max"},       {"kernel_ns", "Kernel"},
 		     {"poll_ns", "Poll"},       {"vmm_ns", "VMM"},       {"stolen_ns", "Stolen"},
 		     {"blocked_ns", "Blocked"}, {"waking_ns", "Wake-up"}};
@@ -202,9 +202,9 @@ static void exit_columns(struct vp_table *table)
 	vp_table_column_add(table, "vm", "VM", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "reason", "Reason", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "count", "Count", "", VP_CELL_COUNT);
-	vp_table_column_add(table, "per_s", "Per s", "1/s", VP_CELL_COUNT);
+	vp_table_column_add(table, "per_s", "Exits/s", "1/s", VP_CELL_COUNT);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(times); i++)
-		vp_table_column_add(table, times[i].key, times[i].header, "ns", VP_CELL_COUNT);
+		vp_table_column_add(table, times[i].key, times[i].header, "ns", VP_CELL_DURATION);
 }
 
 const char *vp_account_view_reason(struct vp_account_view *view, uint32_t vendor, uint32_t reason)

@@ -157,7 +157,7 @@ static bool is_on_pcpus(const struct vp_profile_options *options, uint32_t pcpu)
 static void give_slice(struct streaming *streaming, const struct vp_vcpu_span *span)
 {
 	const struct vp_report *report = streaming->export.report;
-	const struct vp_vm *vm = vp_vms_find(&report->vms, span->pid);
+	const struct vp_vm *vm = vp_vms_find(&report->vms, span->vm);
 	uint32_t number = vm ? (uint32_t)(vm - report->vms.at) : VP_NONE;
 	bool exited = span->flags & VP_HAS_EXIT_REASON;
 	char name[VP_EXIT_NAME_SIZE];

@@ -56,8 +56,8 @@ void vp_health_sentences(const struct vp_health *health, const struct vp_recordi
 	uint64_t records = sum_of(recording->records, health->classes);
 
 	if (!recording->end)
-		SAY(sentences, "the recording was interrupted: it has no end, and what came after "
-			       "its last record is not in it");
+		SAY(sentences, "the recording was interrupted: it has no end marker, and data "
+			       "after the last record is missing");
 	if (lost)
 		SAY(sentences, "%" PRIu64 " %s were lost while recording", lost,
 		    health->classes == VP_STREAMS(VP_STREAM_INTERVALS) ? "intervals" : "records");
@@ -65,11 +65,11 @@ void vp_health_sentences(const struct vp_health *health, const struct vp_recordi
 		if (stream->health.damaged && !stream->health.cut_off)
 			SAY(sentences,
 			    "'%s' is damaged: %" PRIu64 " bytes from offset %" PRIu64
-			    " on are not a good packet and were skipped",
+			    " on are not a valid packet and were skipped",
 			    stream->path, stream->health.damaged, stream->health.damaged_at);
 		else if (stream->health.damaged)
 			SAY(sentences,
-			    "'%s' is cut off or damaged at its end: %" PRIu64
+			    "'%s' is truncated or damaged at its end: %" PRIu64
 			    " bytes, the first at offset %" PRIu64 ", were skipped",
 			    stream->path, stream->health.damaged, stream->health.damaged_at);
 	}
@@ -98,13 +98,12 @@ struct vp_error *vp_recording_open(const char *directory, struct vp_recording *r
 		return vp_error_errno(errno, "cannot open recording '%s'", directory);
 	if (!S_ISDIR(status.st_mode))
 		return vp_error_new(
-		    "'%s' is not a recording: a directory that 'vperf record' made was "
-		    "expected",
+		    "'%s' is not a recording: expected a directory written by 'vperf record'",
 		    directory);
 	VP_TRY(vp_recording_read(directory, recording));
 	struct vp_error *error = vp_vms_read(directory, vms);
 	if (error)
-		SAY(sentences, "%s; VMs are called by their process", vp_error_message(error));
+		SAY(sentences, "%s; VMs are named by pid", vp_error_message(error));
 	vp_error_free(error);
 	char **texts[] = {&recording->instruments, &recording->tool,    &recording->hostname,
 			  &recording->kernel,      &recording->trigger, &recording->command,

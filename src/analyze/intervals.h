@@ -17,10 +17,10 @@ struct vp_interval_cell {
 struct vp_interval_row {
 	struct vp_interval head;
 	uint32_t pcpu;
-	size_t cells; /* of the first of its cells in the book's */
+	size_t cells; /* index of its first cell in the recording's */
 };
 
-struct vp_interval_book {
+struct vp_interval_recording {
 	char *path;
 	struct vp_recording recording;
 	struct vp_recipe recipe;
@@ -31,24 +31,25 @@ struct vp_interval_book {
 	vp_sentences notes; /* on what is lost, damaged or cut off */
 };
 
-struct vp_error *vp_interval_book_open(const char *path,
-				       struct vp_interval_book *ret) VP_MUST_CHECK;
-void vp_interval_book_close(struct vp_interval_book *book);
+struct vp_error *vp_interval_recording_open(const char *path,
+					    struct vp_interval_recording *ret) VP_MUST_CHECK;
+void vp_interval_recording_close(struct vp_interval_recording *rec);
 
 /* What the event would have counted, had it been live all the time; NaN: it never was. */
 double vp_interval_estimate(const struct vp_interval_cell *cell);
 /* "g1/0", "make/4711", "pCPU 3"; a new string. */
-char *vp_interval_subject(const struct vp_interval_book *book, const struct vp_interval_row *row);
+char *vp_interval_subject(const struct vp_interval_recording *rec,
+			  const struct vp_interval_row *row);
 
 /* Intervals that ended before their trigger came. */
-uint64_t vp_interval_partial(const struct vp_interval_book *book);
+uint64_t vp_interval_partial(const struct vp_interval_recording *rec);
 
 /* An event over all rows. */
 struct vp_interval_total {
 	double estimate, counted; /* sums: scaled, and as counted */
 	double least_live, live;  /* in any row; over all time */
 };
-struct vp_interval_total vp_interval_total(const struct vp_interval_book *book, size_t event);
+struct vp_interval_total vp_interval_total(const struct vp_interval_recording *rec, size_t event);
 
 struct vp_interval_choice {
 	const char *base; /* event that the others are divided by; NULL: none */
@@ -60,13 +61,13 @@ struct vp_interval_choice {
 };
 
 /* The event that others are divided by if nobody says which: instructions, or NULL. */
-const char *vp_interval_usual_base(const struct vp_interval_book *book);
+const char *vp_interval_usual_base(const struct vp_interval_recording *rec);
 /*
  * One column per event, each divided by the base. The base itself is left out; cycles by one
  * instruction are called cpi and are the last column, the usual target. An error: no such base, no
  * rows that have it.
  */
-struct vp_error *vp_interval_data(const struct vp_interval_book *book,
+struct vp_error *vp_interval_data(const struct vp_interval_recording *rec,
 				  const struct vp_interval_choice *choice,
 				  struct vp_data *ret) VP_MUST_CHECK;
 

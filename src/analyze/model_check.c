@@ -96,8 +96,9 @@ static struct vp_error *take_workload(struct vp_model_check *check, struct vp_da
 
 	struct vp_column *column = &data->columns.at[index];
 	if (column->type != VP_COLUMN_NOMINAL || column->labels.count < 2)
-		return vp_error_new("option --workload: expected at least two words in column '%s'",
-				    name);
+		return vp_error_new(
+		    "option --workload: expected at least two different values in column '%s'",
+		    name);
 	vp_vec_push(&check->by_workload.columns, *column);
 	check->by_workload.rows = data->rows;
 	*column = (struct vp_column){0};

@@ -51,11 +51,11 @@ static struct vp_error *merge_columns(const struct vp_data *sides, const char *c
 
 	for (size_t side = 0; side < VP_SIDES; side++) {
 		if (vp_data_find(&sides[side], target) == VP_DATA_NONE)
-			return vp_error_new("%s: there is no column '%s'", paths[side], target);
+			return vp_error_new("%s: no column '%s'", paths[side], target);
 		vp_vec_each (&sides[side].columns, column) {
 			if (!strcmp(column->name, VP_MERGED_COLUMN))
-				return vp_error_new("%s: expected no column '%s'", paths[side],
-						    VP_MERGED_COLUMN);
+				return vp_error_new("%s: column '%s' is not allowed here",
+						    paths[side], VP_MERGED_COLUMN);
 			if (strcmp(column->name, target) &&
 			    vp_data_find(merged, column->name) == VP_DATA_NONE)
 				VP_TRY(merge_column(sides, paths, column->name, merged));
@@ -131,7 +131,7 @@ static struct vp_error *find_paths(struct vp_comparison *comparison, const struc
 	size_t index = path_column ? vp_data_find(merged, path_column) : 0;
 
 	if (index == VP_DATA_NONE)
-		return vp_error_new("option --path: there is no column '%s'", path_column);
+		return vp_error_new("option --path: no column '%s'", path_column);
 	const struct vp_column *column = &merged->columns.at[index];
 	for (size_t row = 0; row < merged->rows; row++) {
 		double length = path_column ? column->values[row] : 1;

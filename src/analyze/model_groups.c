@@ -65,8 +65,8 @@ static char *trim(char *text)
 	return text;
 }
 
-static struct vp_error *take_line(struct vp_model_groups *groups, struct vp_linear *model,
-				  const struct vp_data *data, char *line, const char *where)
+static struct vp_error *take_group(struct vp_model_groups *groups, struct vp_linear *model,
+				   const struct vp_data *data, char *line, const char *where)
 {
 	char *colon = strchr(line, ':'), *rest;
 
@@ -82,7 +82,7 @@ static struct vp_error *take_line(struct vp_model_groups *groups, struct vp_line
 	     member = strtok_r(NULL, ",", &rest)) {
 		member = trim(member);
 		if (!take_members(model, data, member, group))
-			return vp_error_new("%s: there is no column '%s'", where, member);
+			return vp_error_new("%s: no column '%s'", where, member);
 	}
 	return NULL;
 }
@@ -97,7 +97,7 @@ static struct vp_error *take_lines(struct vp_model_groups *groups, struct vp_lin
 	for (size_t number = 1; vp_cursor_line(&cursor, &slice); number++) {
 		VP_AUTO_FREE char *line = vp_strndup(slice.bytes, slice.size);
 		VP_AUTO_FREE char *where = vp_format("%s:%zu", path, number);
-		VP_TRY(take_line(groups, model, data, line, where));
+		VP_TRY(take_group(groups, model, data, line, where));
 	}
 	return NULL;
 }

@@ -36,10 +36,9 @@ static void note_warnings(struct vp_naming *naming, const char *path, const stru
 {
 	if (!maps->warning_count)
 		return;
-	vp_vec_push(&naming->notes,
-		    vp_format("'%s': %llu lines are not as they should be and were skipped; %s",
-			      path, (unsigned long long)maps->warning_count,
-			      maps->warnings.count ? maps->warnings.at[0] : ""));
+	vp_vec_push(&naming->notes, vp_format("'%s': %llu malformed lines were skipped; %s", path,
+					      (unsigned long long)maps->warning_count,
+					      maps->warnings.count ? maps->warnings.at[0] : ""));
 }
 
 /* Takes map text in, or says in the machine's state why there is none. */
@@ -72,7 +71,7 @@ static void load_unwind_tables(struct vp_naming *naming, const char *path,
 	if (error)
 		vp_vec_push(&naming->notes, vp_strdup(vp_error_message(error)));
 	else if (!machine->unwind.whole)
-		vp_vec_push(&naming->notes, vp_format("'%s' is cut off", path));
+		vp_vec_push(&naming->notes, vp_format("'%s' is truncated", path));
 	vp_error_free(error);
 }
 
@@ -154,7 +153,7 @@ static struct vp_error *vm_load(const struct vp_naming_options *options, const v
 	if (given && !machine->names)
 		return vp_error_new("cannot use '%s' for VM '%s': %s", given, vm->name,
 				    strcmp(machine->state, "none") ? machine->state
-								   : "there is no such file");
+								   : "no such file");
 	if (kernel)
 		VP_TRY(vp_names_load_kallsyms(kernel, &machine->kernel));
 	if (machine->names)

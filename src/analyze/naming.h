@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: each source of names has a type here. */
 /*
  * Names for every machine of a recording: the map text that belongs to each, and how a guest's
  * clock relates to the host's. What could not be had is a sentence, not an error.

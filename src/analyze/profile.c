@@ -20,7 +20,7 @@ static struct vp_error *check_vms(const struct vp_profile_options *options, cons
 	if (!vp_view_of(options->view)->of_one_vm || options->vm)
 		return NULL;
 	if (!vms->count)
-		return vp_error_new("the recording has no VM: there is no guest to view");
+		return vp_error_new("the recording has no VM: --view guest has nothing to show");
 	bool one = true;
 	struct vp_buffer known = {0};
 	vp_vec_each (vms, vm) {

@@ -21,9 +21,10 @@ struct vp_profile_options {
 	bool has_vcpu;
 	uint64_t vcpu;
 	bool per_vcpu;
-	unsigned columns; /* enum vp_frame_column; 0: the view's usual ones */
-	bool per_process; /* usual columns, and the pid */
-	bool chains;      /* call chains, too: stacks and what rows' callees took */
+	unsigned columns;  /* enum vp_frame_column; 0: the view's usual ones */
+	bool per_process;  /* usual columns, and the pid */
+	bool chains;       /* call chains, too: stacks and what rows' callees took */
+	bool needs_chains; /* a recording without call chains is an error */
 	bool
 	    by_callees; /* rows with most samples of their own and of what they called come first */
 	const struct vp_sample_sink *sink; /* who wants the samples one by one too, or NULL */

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
+
 double vp_report_percent(const struct vp_profile_part *part, uint64_t samples)
 {
 	return part->samples ? 100.0 * (double)samples / (double)part->samples : 0.0;
@@ -50,36 +52,37 @@ static void note_profile(struct vp_report *report)
 {
 	const struct vp_profile *profile = &report->profile;
 	uint64_t with_code = 0;
+	char period[VP_DURATION_SIZE];
 
 	vp_vec_each (&profile->parts, part) {
 		with_code += part->kinds[VP_KIND_OS] + part->kinds[VP_KIND_USER];
 	}
 	if (!profile->rows.count)
 		NOTE(report, "%s",
-		     profile->ticks ? "nothing in the recording is as the options ask"
+		     profile->ticks ? "no samples in the recording match the options"
 				    : "the recording has no samples");
 	if (profile->view == VP_VIEW_UNIFIED)
 		with_code += profile->guest_samples;
 	NOTE(report,
-	     "unattributed: %" PRIu64 " of %" PRIu64
-	     " samples of code have no function name (%.2f%%)",
+	     "unattributed: %" PRIu64 " of %" PRIu64 " code samples have no function name (%.2f%%)",
 	     profile->unattributed, with_code,
 	     with_code ? 100.0 * (double)profile->unattributed / (double)with_code : 0.0);
 	if (profile->filled)
 		NOTE(report,
-		     "the trigger '%s' does not tick on idle pCPUs: their %" PRIu64
-		     " ticks were filled in at one per %" PRIu64 " ns",
-		     report->recording.trigger, profile->filled, report->recording.period_ns);
+		     "event '%s' does not count on idle pCPUs: %" PRIu64
+		     " idle samples were added, one per %s",
+		     report->recording.trigger, profile->filled,
+		     vp_text_duration(report->recording.period_ns, period));
 	if (profile->late)
 		NOTE(report,
-		     "%" PRIu64 " ticks came late and were counted to what had the pCPU then "
-		     "(%.2f%% of the pCPUs' ticks)",
+		     "%" PRIu64 " samples were taken late and charged to what was running then "
+		     "(%.2f%% of all samples)",
 		     profile->late, 100.0 * (double)profile->late / (double)profile->ticks);
 	if (profile->no_root && profile->no_root >= profile->guest_samples / 100)
 		NOTE(report,
 		     "%" PRIu64 " of %" PRIu64
-		     " guest samples have no address-space root (with Intel EPT the host cannot "
-		     "read it): their user-space code is not told apart by process",
+		     " guest samples have no address-space root (the host cannot read CR3 with "
+		     "Intel EPT): their user-space samples have no process",
 		     profile->no_root, profile->guest_samples);
 }
 
@@ -91,10 +94,10 @@ static void note_machine(struct vp_report *report, const char *name,
 	if (!strcmp(machine->state, "complete"))
 		return;
 	if (!strcmp(machine->state, "cut off"))
-		NOTE(report, "the map text of %s is cut off: some names may be missing", name);
+		NOTE(report, "%s: the symbol map is truncated: some names may be missing", name);
 	else if (!machine->kernel)
-		NOTE(report, "no map text of %s (%s): its code has addresses instead of names%s",
-		     name, why ? why : machine->state, remedy);
+		NOTE(report, "%s: no symbol map (%s): code is shown as addresses%s", name,
+		     why ? why : machine->state, remedy);
 }
 
 /* How the guest samples got their processes. */
@@ -112,7 +115,7 @@ static void note_routes(struct vp_report *report)
 					 vp_route_name(route),
 					 100.0 * (double)profile->routes[route] / (double)all);
 	if (all)
-		NOTE(report, "guest samples named by: %s", vp_buffer_text(&text));
+		NOTE(report, "guest samples attributed by: %s", vp_buffer_text(&text));
 	vp_buffer_deinit(&text);
 }
 
@@ -144,15 +147,15 @@ static void note_source(struct vp_report *report, const struct vp_vm *vm,
 	if (!machine->names)
 		return;
 	bool from_memory = vp_names_maps(machine->names)->from_memory;
-	const char *standing = !strncmp(vm->agent, "ok: ", 4) ? vm->agent + 4 : vm->agent;
+	const char *answer = !strncmp(vm->agent, "ok: ", 4) ? vm->agent + 4 : vm->agent;
 	bool by_agent = !from_memory || vp_names_second(machine->names);
-	NOTE(report, "names of VM '%s' come from %s%s%s%s", vm->name,
-	     from_memory ? "its memory, as the host read it" : "its agent's map text",
-	     from_memory && by_agent ? ", and where that has none from its agent's map text" : "",
-	     by_agent && standing[0] ? ": " : "", by_agent ? standing : "");
+	NOTE(report, "VM '%s': names from %s%s%s%s", vm->name,
+	     from_memory ? "guest memory" : "the guest agent",
+	     from_memory && by_agent ? ", the rest from the guest agent" : "",
+	     by_agent && answer[0] ? ": " : "", by_agent ? answer : "");
 	if (vm->memory[0] && strncmp(vm->memory, "ok", 2) != 0)
-		NOTE(report, "the memory of VM '%s' told %s: %s", vm->name,
-		     from_memory ? "not all" : "nothing", vm->memory);
+		NOTE(report, "VM '%s': %s from guest memory: %s", vm->name,
+		     from_memory ? "only some names" : "no names", vm->memory);
 }
 
 static void note_machines(struct vp_report *report)
@@ -166,18 +169,19 @@ static void note_machines(struct vp_report *report)
 		const char *agent = report->vms.at[i].agent;
 		bool refused = !strcmp(machine->state, "none") && agent && agent[0] &&
 			       strncmp(agent, "ok", 2) != 0;
-		note_machine(report, name, machine, refused ? agent : NULL,
-			     "; 'vperf record' without --no-guest-memory looks for them");
+		note_machine(
+		    report, name, machine, refused ? agent : NULL,
+		    "; 'vperf record' without --no-guest-memory reads names from guest memory");
 		note_source(report, &report->vms.at[i], machine);
 		if (machine->names && machine->clock.basis == VP_CLOCK_UNKNOWN)
 			NOTE(report,
-			     "nothing relates the clock of %s to the host's: when its processes "
-			     "lived is not used",
+			     "%s: the guest's clock cannot be related to the host's: process "
+			     "lifetimes are ignored",
 			     name);
 		if (machine->names && machine->clock.basis == VP_CLOCK_BY_DUMP)
 			NOTE(report,
-			     "the clock of %s is known to a second only: processes that lived "
-			     "shorter may be mixed up",
+			     "%s: the guest's clock is known to 1 s only: processes that lived "
+			     "less may be mixed up",
 			     name);
 	}
 	vp_vec_each (&naming->notes, note)
@@ -219,7 +223,7 @@ static struct vp_error *choose_pcpus(struct vp_report *report, vp_stream_readers
 	}
 	return kept || !report->options.n_pcpus
 		   ? NULL
-		   : vp_error_new("the recording '%s' has none of the pCPUs asked for",
+		   : vp_error_new("the recording '%s' has none of the requested pCPUs",
 				  report->path);
 }
 
@@ -274,6 +278,10 @@ struct vp_error *vp_report_make(const struct vp_naming_options *naming,
 	*ret = (struct vp_report){.path = naming->directory, .options = *options};
 	struct vp_error *error =
 	    vp_recording_open(naming->directory, &ret->recording, &ret->vms, &ret->notes);
+	if (!error && options->needs_chains && !ret->recording.chains)
+		error = vp_error_new("the recording '%s' has no call chains: record with "
+				     "'vperf record -g'",
+				     naming->directory);
 	ret->options.chains &= ret->recording.chains;
 	ret->options.by_callees &= ret->options.chains;
 	if (!error)

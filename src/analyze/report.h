@@ -20,6 +20,7 @@ struct vp_report {
 	vp_sentences notes;   /* one each */
 	uint64_t limit;       /* rows to print of each part; 0: all */
 	double percent_limit; /* rows below are not printed */
+	bool verbose;         /* text has every note; else alike ones are folded */
 	struct {
 		bool shown;
 		enum vp_call_order order;
@@ -27,8 +28,10 @@ struct vp_report {
 	} graph;                      /* below rows of text */
 };
 
-/* Reads the recording in `naming->directory` and makes the profile; without call chains in it,
- * whatever `options` ask of them. */
+/*
+ * Reads the recording in `naming->directory` and makes the profile. Where the recording has no call
+ * chains it is made without, whatever `options` ask of them; with needs_chains that is an error.
+ */
 struct vp_error *vp_report_make(const struct vp_naming_options *naming,
 				const struct vp_profile_options *options,
 				struct vp_report *ret) VP_MUST_CHECK;

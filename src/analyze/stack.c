@@ -14,13 +14,13 @@ const char *vp_walk_end_name(enum vp_walk_end end)
 {
 	static const char *const names[] = {[VP_WALK_WHOLE] = "whole",
 					    [VP_WALK_NO_FRAME] =
-						"up to code without frame pointers",
+						"ended at code without frame pointers",
 					    [VP_WALK_TOO_DEEP] = "too deep",
 					    [VP_WALK_UNREADABLE] = "unreadable page",
-					    [VP_WALK_NO_RULE] = "code without unwind table",
-					    [VP_WALK_NO_STACK] = "more stack than was kept",
+					    [VP_WALK_NO_RULE] = "no unwind table",
+					    [VP_WALK_NO_STACK] = "stack copy too short",
 					    [VP_WALK_NO_REGISTER] = "unknown register",
-					    [VP_WALK_NOT_WALKED] = "not walked"};
+					    [VP_WALK_NOT_WALKED] = "not unwound"};
 
 	return names[end];
 }
@@ -150,7 +150,7 @@ static void push_guest_of_vcpu(struct vp_stacks *stacks, const struct vp_tick *t
 	struct vp_guest_sample sample = {.time = tick->time,
 					 .id = VP_ID_guest_sample,
 					 .flags = regs->flags,
-					 .pid = regs->pid,
+					 .vm = regs->vm,
 					 .tid = regs->tid,
 					 .mode = regs->mode,
 					 .ip = regs->ip,

@@ -61,7 +61,7 @@ struct vp_error *vp_summary_make(const char *directory, struct vp_summary *ret)
 	ret->has_more = !vp_recording_is_of_intervals(directory);
 	struct vp_error *error = count_records(host, ret);
 	if (!error && vp_recording_has_intervals(directory)) {
-		error = vp_interval_book_open(directory, &ret->intervals);
+		error = vp_interval_recording_open(directory, &ret->intervals);
 		ret->has_intervals = !error;
 	}
 	if (ret->has_intervals && ret->has_more)
@@ -75,7 +75,7 @@ void vp_summary_deinit(struct vp_summary *summary)
 {
 	vp_report_deinit(&summary->report);
 	if (summary->has_intervals)
-		vp_interval_book_close(&summary->intervals);
+		vp_interval_recording_close(&summary->intervals);
 	vp_vec_deinit(&summary->pcpus);
 }
 

@@ -17,7 +17,7 @@ struct vp_summary {
 	uint64_t vcpu_spans; /* records of them */
 	bool has_more;       /* than intervals: samples, or the account of the vCPUs' time */
 	bool has_intervals;
-	struct vp_interval_book intervals;
+	struct vp_interval_recording intervals;
 };
 
 struct vp_error *vp_summary_make(const char *directory, struct vp_summary *ret) VP_MUST_CHECK;

@@ -8,7 +8,13 @@
 
 #include "base/vec.h"
 
-enum vp_cell_type { VP_CELL_TEXT, VP_CELL_COUNT, VP_CELL_PERCENT };
+enum vp_cell_type {
+	VP_CELL_TEXT,
+	VP_CELL_COUNT,
+	VP_CELL_DURATION, /* a count of ns; people see it with a unit */
+	VP_CELL_TIME,     /* a count of ns since the recording began; people see seconds */
+	VP_CELL_PERCENT
+};
 
 struct vp_table_column {
 	const char *key;    /* in machine output */

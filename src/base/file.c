@@ -22,8 +22,8 @@ struct vp_error *vp_file_read(const char *path, size_t limit, struct vp_buffer *
 	for (;;) {
 		char *place = vp_buffer_try_extend(buffer, CHUNK);
 		if (!place)
-			return vp_error_new("'%s' does not fit into memory: %zu bytes of it do",
-					    path, buffer->size - before);
+			return vp_error_new("'%s' does not fit into memory: read %zu bytes", path,
+					    buffer->size - before);
 		ssize_t got = read(fd, place, CHUNK);
 		int errnum = errno;
 		buffer->size -= CHUNK - (got > 0 ? (size_t)got : 0);
@@ -34,8 +34,8 @@ struct vp_error *vp_file_read(const char *path, size_t limit, struct vp_buffer *
 		if (got == 0)
 			return NULL;
 		if (buffer->size - before > limit)
-			return vp_error_new("'%s' is larger than the %zu bytes expected at most",
-					    path, limit);
+			return vp_error_new("'%s' is larger than the maximum of %zu bytes", path,
+					    limit);
 	}
 }
 

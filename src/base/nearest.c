@@ -69,9 +69,13 @@ char *vp_nearest_text(const struct vp_nearest *nearest)
 	struct vp_buffer text = {0};
 
 	for (size_t i = 0; i < nearest->count; i++)
-		vp_buffer_printf(&text, "%s%s", i ? ", " : " (near it: ", nearest->best[i].name);
+		vp_buffer_printf(&text, "%s%s",
+				 !i                       ? " (did you mean "
+				 : i + 1 < nearest->count ? ", "
+							  : " or ",
+				 nearest->best[i].name);
 	if (nearest->count)
-		vp_buffer_string(&text, ")");
+		vp_buffer_string(&text, "?)");
 	char *copy = vp_strdup(vp_buffer_text(&text));
 	vp_buffer_deinit(&text);
 	return copy;

@@ -22,7 +22,7 @@ struct vp_nearest {
 void vp_nearest_init(struct vp_nearest *nearest, struct vp_slice wanted);
 /* Looks at one more name; those of VP_NEAREST_SIZE letters and more are too long. */
 void vp_nearest_add(struct vp_nearest *nearest, const char *name);
-/* " (near it: a, b)", or "" if no name is near; the caller frees it. */
+/* " (did you mean a, b or c?)", or "" if no name is near; the caller frees it. */
 char *vp_nearest_text(const struct vp_nearest *nearest);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/text.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -64,6 +66,27 @@ bool vp_text_is_clean(const char *text)
 	size_t size = strlen(text);
 
 	return vp_text_clean_size(text, size) == size;
+}
+
+const char *vp_text_duration(uint64_t ns, char text[VP_DURATION_SIZE])
+{
+	static const struct {
+		uint64_t ns;
+		const char *unit;
+	} units[] = {{1000000000, "s"}, {1000000, "ms"}, {1000, "us"}};
+	size_t i = 0;
+
+	/* 999.5 us and more are rounded to 1.00 ms. */
+	while (i < VP_ARRAY_SIZE(units) && ns < units[i].ns - units[i].ns / 2000)
+		i++;
+	if (i == VP_ARRAY_SIZE(units)) {
+		snprintf(text, VP_DURATION_SIZE, ns ? "%" PRIu64 " ns" : "%" PRIu64, ns);
+		return text;
+	}
+	double value = (double)ns / (double)units[i].ns;
+	int digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+	snprintf(text, VP_DURATION_SIZE, "%.*f %s", digits, value, units[i].unit);
+	return text;
 }
 
 char *vp_text_cleaned(const char *text)

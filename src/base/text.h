@@ -19,4 +19,12 @@ char *vp_text_cleaned(const char *text) __attribute__((returns_nonnull)) VP_MUST
 /* Whether the above would leave it as it is. */
 bool vp_text_is_clean(const char *text);
 
+/* Longest text of a duration, with its NUL. */
+#define VP_DURATION_SIZE 24
+/*
+ * Writes `ns` nanoseconds as people read them: three significant digits and a unit ("0", "853 ns",
+ * "12.3 us", "1.61 s"); from 1000 s on, whole seconds. Returns `text`.
+ */
+const char *vp_text_duration(uint64_t ns, char text[VP_DURATION_SIZE]);
+
 #endif

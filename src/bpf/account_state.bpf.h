@@ -159,7 +159,7 @@ static __always_inline void tell_state(const struct vp_account_vcpu *vcpu, __u32
 	record->time = now;
 	record->id = VP_ID_vcpu_span;
 	record->flags = flags | (vcpu->flags & VP_REASON_KNOWN ? VP_HAS_EXIT_REASON : 0);
-	record->pid = vcpu->pid;
+	record->vm = vcpu->pid;
 	record->tid = vcpu->tid;
 	record->vcpu = vcpu->flags & VP_NUMBER_KNOWN ? vcpu->number : VP_VCPU_UNKNOWN;
 	record->state = state;

@@ -338,7 +338,7 @@ static __always_inline void put_guest_regs(struct chain_maker *maker,
 	record->id = VP_ID_guest_regs;
 	record->flags = (subject->flags & (VP_HAS_AS_ROOT | VP_HAS_CPL)) |
 			(current->known ? VP_BY_MEMORY : 0) | (with_stack ? VP_HAS_STACK : 0);
-	record->pid = subject->pid;
+	record->vm = subject->pid;
 	record->tid = maker->tid;
 	record->mode = subject->cpl == 3 ? VP_MODE_GUEST_USER : VP_MODE_GUEST_KERNEL;
 	record->reserved = 0;

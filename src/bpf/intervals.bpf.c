@@ -178,7 +178,7 @@ int note_exit(struct bpf_raw_tracepoint_args *context)
 		subject->away = 0;
 		subject->class = class_of_exit(subject, context->args[0], context->args[1]);
 		subject->flags = (subject->flags & ~VP_SUBJECT_IN_GUEST) | VP_SUBJECT_IN_EXIT;
-		if (turning_sets && !(subject->flags & VP_SUBJECT_OVER))
+		if (multiplexing && !(subject->flags & VP_SUBJECT_OVER))
 			end_turn_at_exit(cpu, subject, now);
 	}
 	if (cpu)
@@ -214,7 +214,7 @@ int note_entry(void *context)
 		subject->flags |= VP_SUBJECT_IN_GUEST;
 		if (unit == VP_UNIT_EXITS && !subject->exits_left)
 			close_here(cpu, subject);
-		if (!turning_sets)
+		if (!multiplexing)
 			close_if_due(cpu, subject);
 	}
 	if (cpu)
@@ -362,7 +362,7 @@ int BPF_PROG(note_switch, bool preempted, struct task_struct *prev, struct task_
 
 	if (!cpu)
 		return 0;
-	bool switched = turning_sets && prev->pid == cpu->switcher;
+	bool switched = multiplexing && prev->pid == cpu->switcher;
 	if (switched)
 		cpu->on = cpu->set;
 	if (per == VP_PER_PCPU) {
@@ -375,7 +375,7 @@ int BPF_PROG(note_switch, bool preempted, struct task_struct *prev, struct task_
 	struct vp_subject *leaves = subject_at(out);
 	bool is_back = switched && bring_back(cpu, in);
 	if (leaves && !(leaves->flags & VP_SUBJECT_OVER)) {
-		if (turning_sets && runnable && next->pid == cpu->switcher)
+		if (multiplexing && runnable && next->pid == cpu->switcher)
 			take_aside(cpu, leaves, now);
 		else
 			take_out(cpu, leaves, prev, runnable, now);
@@ -453,22 +453,22 @@ SEC("raw_tp")
 int do_here(struct bpf_raw_tracepoint_args *context)
 {
 	const __u32 last = VP_INTERVAL_PARTIAL | VP_INTERVAL_LAST;
-	__u64 deed = context->args[0];
+	__u64 command = context->args[0];
 	struct interval_cpu *cpu = this_cpu();
 
 	/* An interrupt here is between programs' work as a rule; the next try is not, then. */
 	if (!cpu || cpu->busy)
 		return 1;
 	set_busy(cpu, 1);
-	if (deed == VP_SWITCHES_HERE) {
+	if (command == VP_SWITCHES_HERE) {
 		cpu->switcher = (__u32)context->args[1];
-	} else if (deed == VP_BEGIN_HERE) {
+	} else if (command == VP_BEGIN_HERE) {
 		begin_here(cpu);
 	} else {
 		struct vp_subject *subject =
-		    subject_at(deed == VP_END_HERE ? cpu->place : (__u32)context->args[1]);
+		    subject_at(command == VP_END_HERE ? cpu->place : (__u32)context->args[1]);
 		if (subject && !(subject->flags & VP_SUBJECT_OVER)) {
-			if (deed == VP_END_HERE)
+			if (command == VP_END_HERE)
 				take_all(cpu, subject);
 			close_interval(subject, bpf_ktime_get_ns(), last);
 			subject->flags |= VP_SUBJECT_OVER;

@@ -71,8 +71,8 @@ struct vp_guest_places {
 	__u64 narrow; /* bits: 4 bytes, not 8 */
 	/* Bits: the agent's programs count there, as long as there is a certain number elsewhere.
 	 */
-	__u64 sealed;
-	__u64 seal, seal_hva;
+	__u64 marked;
+	__u64 marker, marker_hva;
 };
 
 /* An event of the recipe: where its value comes from. */
@@ -81,7 +81,7 @@ struct vp_event_place {
 };
 
 /* What a run of the program `do_here` does. */
-enum vp_interval_deed {
+enum vp_interval_command {
 	VP_BEGIN_HERE = 1, /* on the pCPU where it runs: whoever has it */
 	VP_END_HERE,
 	VP_END_SUBJECT,  /* the one whose place comes with it; it has no pCPU */

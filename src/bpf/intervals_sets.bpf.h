@@ -14,7 +14,7 @@
 #include "bpf/intervals.h"
 
 /* Switches of sets between two triggers, at most, because another subject got the pCPU. */
-enum { RETURNS_PER_TURN = 4 };
+enum { RETURNS_PER_SLOT = 4 };
 
 /* One of the kernel's rings. */
 struct ring {
@@ -31,7 +31,7 @@ struct {
 } requests SEC(".maps");
 
 /* Set by the loader; 0 sets: they do not take turns. */
-const volatile __u32 turning_sets = 0;
+const volatile __u32 multiplexing = 0;
 const volatile __u32 parts = 1; /* sub-intervals of an interval */
 const volatile __u64 part_width = 0;
 /* enum vp_interval_count: the subject's time that a set is live in, or not. */
@@ -69,7 +69,7 @@ static __noinline int note_shares(struct vp_subject *subject)
 	__u64 until = ran_until_now(subject);
 	__u64 ran = until > sets->ran_before ? until - sets->ran_before : 0;
 
-	for (__u32 set = 0; set < VP_SETS_MAX && set < turning_sets; set++) {
+	for (__u32 set = 0; set < VP_SETS_MAX && set < multiplexing; set++) {
 		__u32 counter = first_counters[set];
 		if (counter >= VP_COUNTERS_MAX)
 			continue;
@@ -100,7 +100,7 @@ static __always_inline void leave_out(struct vp_set_shares *sets, __u32 set_on, 
 static __always_inline void forget_shares(struct vp_set_shares *sets)
 {
 	sets->parts = sets->busy = 0;
-	for (__u32 set = 0; set < VP_SETS_MAX && set < turning_sets; set++)
+	for (__u32 set = 0; set < VP_SETS_MAX && set < multiplexing; set++)
 		sets->sums[set] = 0;
 }
 
@@ -118,7 +118,7 @@ static __always_inline __u32 next_set(const struct vp_set_shares *sets, __u32 se
 {
 	__u64 least = set_on < VP_SETS_MAX ? sets->sums[set_on] : 0;
 
-	for (__u32 set = 0; set < VP_SETS_MAX && set < turning_sets; set++) {
+	for (__u32 set = 0; set < VP_SETS_MAX && set < multiplexing; set++) {
 		if (sets->sums[set] + VP_LIVE_ALL / 2 >= least)
 			continue;
 		least = sets->sums[set];

@@ -174,7 +174,7 @@ static __noinline __u32 make_place(__u32 pid, __u32 tid, __u32 vcpu, __u64 now)
 /* Whether the counter counts now, as far as it depends on whose turn it is. */
 static __always_inline bool is_on(const struct interval_cpu *cpu, __u32 counter)
 {
-	if (!turning_sets || counter >= VP_COUNTERS_MAX)
+	if (!multiplexing || counter >= VP_COUNTERS_MAX)
 		return true;
 	__u32 set = sets_of_counters[counter];
 	return !set || set - 1 == cpu->on;
@@ -213,12 +213,12 @@ static __noinline int read_counters(struct interval_cpu *cpu, struct vp_subject 
 }
 
 /* Whether the agent's programs still count. */
-static __always_inline bool holds_seal(const struct vp_guest_places *places)
+static __always_inline bool marker_is_intact(const struct vp_guest_places *places)
 {
-	__u64 seal = 0;
+	__u64 marker = 0;
 
-	return !bpf_probe_read_user(&seal, sizeof(seal), (void *)places->seal_hva) &&
-	       seal == places->seal;
+	return !bpf_probe_read_user(&marker, sizeof(marker), (void *)places->marker_hva) &&
+	       marker == places->marker;
 }
 
 /* What the guest's kernel has counted; only in the context of the vCPU's thread. */
@@ -243,8 +243,8 @@ static __noinline int read_guest(struct vp_subject *subject)
 		known |= 1U << i;
 	}
 	/* Afterwards: what was counted until then was counted as long as it holds. */
-	if (found && known & found->sealed && !holds_seal(found))
-		known &= ~found->sealed;
+	if (found && known & found->marked && !marker_is_intact(found))
+		known &= ~found->marked;
 	subject->guest_known = known;
 	return 0;
 }
@@ -294,7 +294,7 @@ static __always_inline void charge_guest(struct vp_subject *subject, __u64 now)
 static __always_inline __u32 live_of(const struct vp_subject *subject, __u64 running, __u64 enabled,
 				     __u32 set, bool partial)
 {
-	if (!running || !turning_sets || !set)
+	if (!running || !multiplexing || !set)
 		return share_of(running, enabled);
 	if (unit == VP_UNIT_TIME || partial)
 		return share_of(running,
@@ -355,7 +355,7 @@ static __always_inline void put_head(const struct vp_subject *subject, struct vp
 	head->time = now;
 	head->id = VP_ID_interval;
 	head->flags = flags;
-	head->pid = subject->pid;
+	head->owner = subject->pid;
 	head->tid = subject->tid;
 	head->vcpu = subject->vcpu;
 	head->number = subject->number;
@@ -430,7 +430,7 @@ static __always_inline void switch_to(struct interval_cpu *cpu, __u32 set)
  */
 static __always_inline void resume_turn(struct interval_cpu *cpu, struct vp_subject *subject)
 {
-	if (!turning_sets)
+	if (!multiplexing)
 		return;
 	if (!(subject->flags & VP_SUBJECT_SEEN)) /* those who live shortly have any of the sets */
 		subject->sets.turn = cpu->set;
@@ -449,7 +449,7 @@ static __noinline int end_turn(struct interval_cpu *cpu, struct vp_subject *subj
 	note_shares(subject);
 	subject->sets.turn = next_set(&subject->sets, cpu->set);
 	switch_to(cpu, subject->sets.turn);
-	cpu->returns = RETURNS_PER_TURN;
+	cpu->returns = RETURNS_PER_SLOT;
 	return 0;
 }
 
@@ -459,7 +459,7 @@ static __always_inline void close_part(struct interval_cpu *cpu, struct vp_subje
 {
 	bool is_last = true;
 
-	if (turning_sets) {
+	if (multiplexing) {
 		if (unit != VP_UNIT_EXITS)
 			end_turn(cpu, subject, now);
 		is_last =
@@ -489,7 +489,7 @@ static __always_inline void close_here(struct interval_cpu *cpu, struct vp_subje
 
 	take_all(cpu, subject);
 	close_part(cpu, subject, now);
-	if (turning_sets && unit == VP_UNIT_EVENT)
+	if (multiplexing && unit == VP_UNIT_EVENT)
 		leave_out(&subject->sets, cpu->on, bpf_ktime_get_ns() - now);
 }
 

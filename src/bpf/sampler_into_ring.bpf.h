@@ -72,7 +72,7 @@ static __always_inline void put_guest_task(struct place *place, __u32 pid, __u32
 	record->time = time;
 	record->id = VP_ID_guest_task;
 	record->flags = user ? VP_IN_USER : 0;
-	record->pid = pid;
+	record->vm = pid;
 	record->guest_pid = ret->tgid;
 	record->guest_tid = ret->tid;
 	record->task = ret->task;
@@ -94,7 +94,7 @@ static __always_inline struct vp_vcpu_sample *put_start(struct place *place, __u
 	struct vp_vcpu_sample *record = (void *)place->at;
 
 	record->time = time;
-	record->pid = pid;
+	record->vm = pid;
 	record->tid = tid;
 	return record;
 }
@@ -246,7 +246,7 @@ static __always_inline void switch_into_ring(struct task_struct *task, struct ta
 	record->time = bpf_ktime_get_ns();
 	record->id = id;
 	record->flags = words.flags | flags;
-	record->pid = task->tgid;
+	record->vm = task->tgid;
 	record->tid = task->pid;
 	record->reserved = 0;
 	record->vendor = vendor;

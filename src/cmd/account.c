@@ -10,29 +10,30 @@ const struct vp_verb *vp_verb_account(void)
 }
 
 static struct vp_error *print_sums(const struct vp_account_options *options,
-				   const struct vp_account_book *book, struct vp_account_view *view)
+				   const struct vp_account_recording *rec,
+				   struct vp_account_view *view)
 {
 	struct vp_named_table tables[] = {{.key = "states"}, {.key = "vcpus"}};
 
 	vp_account_states_table(view, &tables[0].table);
 	vp_account_vcpus_table(view, &tables[1].table);
 	struct vp_error *error =
-	    vp_account_print(options, book, verb.name, tables, VP_ARRAY_SIZE(tables), true);
+	    vp_account_print(options, rec, verb.name, tables, VP_ARRAY_SIZE(tables), true);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++)
 		vp_table_deinit(&tables[i].table);
 	return error;
 }
 
 static struct vp_error *print_events(const struct vp_account_options *options,
-				     const struct vp_account_book *book,
+				     const struct vp_account_recording *rec,
 				     struct vp_account_view *view)
 {
 	struct vp_named_table table = {.key = "events"};
 	struct vp_error *error =
-	    vp_account_events_table(view, book->path, book->recording.start, &table.table);
+	    vp_account_events_table(view, rec->path, rec->recording.start, &table.table);
 
 	if (!error)
-		error = vp_account_print(options, book, verb.name, &table, 1, false);
+		error = vp_account_print(options, rec, verb.name, &table, 1, false);
 	vp_table_deinit(&table.table);
 	return error;
 }
@@ -40,15 +41,15 @@ static struct vp_error *print_events(const struct vp_account_options *options,
 static struct vp_error *account_with(void *context)
 {
 	struct vp_account_options *options = context;
-	struct vp_account_book book;
+	struct vp_account_recording rec;
 	struct vp_account_view view;
 
 	VP_TRY(vp_account_options_check(options));
-	VP_TRY(vp_account_options_open(options, &book, &view));
-	struct vp_error *error = options->events ? print_events(options, &book, &view)
-						 : print_sums(options, &book, &view);
+	VP_TRY(vp_account_options_open(options, &rec, &view));
+	struct vp_error *error =
+	    options->events ? print_events(options, &rec, &view) : print_sums(options, &rec, &view);
 	vp_account_view_deinit(&view);
-	vp_account_book_close(&book);
+	vp_account_recording_close(&rec);
 	return error;
 }
 
@@ -58,7 +59,7 @@ static int run_account(int argc, char **argv)
 	const struct vp_option options[] = {
 	    VP_ACCOUNT_OPTIONS(&account),
 	    {0, "events", VP_OPTION_FLAG, &account.events, NULL,
-	     "every stretch of time in one state, of 'vperf record --account-events'"}};
+	     "list every vCPU state change (needs 'vperf record --account-events')"}};
 
 	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &account.operands,
 			   account_with, &account);

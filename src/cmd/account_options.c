@@ -13,7 +13,7 @@ static struct vp_error *choose_format(struct vp_account_options *options)
 	    [VP_FORMAT_TEXT] = "text", [VP_FORMAT_JSON] = "json", [VP_FORMAT_CSV] = "csv"};
 
 	if ((options->format != NULL) + options->json + options->csv > 1)
-		return vp_error_usage("more than one format was given");
+		return vp_error_usage("more than one output format given");
 	options->chosen = options->json  ? VP_FORMAT_JSON
 			  : options->csv ? VP_FORMAT_CSV
 					 : VP_FORMAT_TEXT;
@@ -50,29 +50,30 @@ struct vp_error *vp_account_options_check(struct vp_account_options *options)
 }
 
 struct vp_error *vp_account_options_open(const struct vp_account_options *options,
-					 struct vp_account_book *book, struct vp_account_view *view)
+					 struct vp_account_recording *rec,
+					 struct vp_account_view *view)
 {
-	VP_TRY(vp_account_book_open(options->directory, book));
-	struct vp_error *error = vp_account_view_init(view, &book->account, options->vm);
+	VP_TRY(vp_account_recording_open(options->directory, rec));
+	struct vp_error *error = vp_account_view_init(view, &rec->account, options->vm);
 	if (error) {
-		vp_account_book_close(book);
+		vp_account_recording_close(rec);
 		return error;
 	}
-	view->cgroups = &book->cgroups;
-	view->seconds = book->duration;
+	view->cgroups = &rec->cgroups;
+	view->seconds = rec->duration;
 	view->has_vcpu = options->has_vcpu;
 	view->vcpu = options->number;
 	view->limit = options->limit;
 	return NULL;
 }
 
-static void print_json(const struct vp_account_book *book, const struct vp_named_table *tables,
+static void print_json(const struct vp_account_recording *rec, const struct vp_named_table *tables,
 		       size_t n_tables, struct vp_buffer *out)
 {
 	struct vp_json json = vp_json_to(out);
 
 	vp_json_object(&json, NULL);
-	vp_render_book_json(book, &json);
+	vp_render_account_json(rec, &json);
 	for (size_t i = 0; i < n_tables; i++)
 		vp_render_table_json(&tables[i].table, tables[i].key, &json);
 	vp_json_line(&json);
@@ -80,35 +81,35 @@ static void print_json(const struct vp_account_book *book, const struct vp_named
 	vp_buffer_string(out, "\n");
 }
 
-static void print_text(const struct vp_account_book *book, const char *verb,
+static void print_text(const struct vp_account_recording *rec, const char *verb,
 		       const struct vp_named_table *tables, size_t n_tables, bool checks,
 		       struct vp_buffer *out)
 {
 	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 
-	vp_render_book_head(book, verb, out);
+	vp_render_account_head(rec, verb, out);
 	for (size_t i = 0; i < n_tables; i++) {
 		vp_render_table_text(&tables[i].table, colour, out);
 		vp_buffer_string(out, "\n");
 	}
 	if (checks)
-		vp_render_checks(&book->checks, out);
+		vp_render_checks(&rec->checks, out);
 }
 
 struct vp_error *vp_account_print(const struct vp_account_options *options,
-				  const struct vp_account_book *book, const char *verb,
+				  const struct vp_account_recording *rec, const char *verb,
 				  const struct vp_named_table *tables, size_t n_tables, bool checks)
 {
 	struct vp_buffer out = {0};
 
 	if (options->chosen == VP_FORMAT_JSON)
-		print_json(book, tables, n_tables, &out);
+		print_json(rec, tables, n_tables, &out);
 	else if (options->chosen == VP_FORMAT_CSV)
 		vp_render_table_csv(&tables[0].table, true, &out);
 	else
-		print_text(book, verb, tables, n_tables, checks, &out);
+		print_text(rec, verb, tables, n_tables, checks, &out);
 	if (options->chosen == VP_FORMAT_CSV)
-		vp_vec_each (&book->notes, note)
+		vp_vec_each (&rec->notes, note)
 			vp_verb_say(verb, *note);
 	struct vp_error *error = vp_verb_print(&out);
 	vp_buffer_deinit(&out);

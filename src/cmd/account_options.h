@@ -21,27 +21,37 @@ struct vp_account_options {
 };
 
 /* The options that the verbs have in common, for their tables. */
-#define VP_ACCOUNT_OPTIONS(options)                                                                  \
-	{'i', "input", VP_OPTION_TEXT, &(options)->input, "DIR", "the recording (vperf.data)"},      \
-	    {0,                                                                                      \
-	     "vm",                                                                                   \
-	     VP_OPTION_TEXT,                                                                         \
-	     &(options)->vm,                                                                         \
-	     "NAME",                                                                                 \
-	     "only this VM: its name, or its VMM's pid"},                                            \
-	    {0, "vcpu", VP_OPTION_TEXT, &(options)->vcpu, "N", "only this vCPU"},                    \
-	    {0, "format", VP_OPTION_TEXT, &(options)->format, "FORMAT", "text, json or csv (text)"}, \
-	    {0, "json", VP_OPTION_FLAG, &(options)->json, NULL, "same as --format json"},            \
-	    {0, "csv", VP_OPTION_FLAG, &(options)->csv, NULL, "same as --format csv"},               \
-	{                                                                                            \
-		0, "limit", VP_OPTION_COUNT, &(options)->limit, "N", "the first N rows only"         \
+#define VP_ACCOUNT_OPTIONS(options)                                                                \
+	{'i',                                                                                      \
+	 "input",                                                                                  \
+	 VP_OPTION_TEXT,                                                                           \
+	 &(options)->input,                                                                        \
+	 "DIR",                                                                                    \
+	 "recording directory (default: vperf.data)"},                                             \
+	    {0,                                                                                    \
+	     "vm",                                                                                 \
+	     VP_OPTION_TEXT,                                                                       \
+	     &(options)->vm,                                                                       \
+	     "NAME",                                                                               \
+	     "only this VM (name, or pid of its VMM)"},                                            \
+	    {0, "vcpu", VP_OPTION_TEXT, &(options)->vcpu, "N", "only this vCPU"},                  \
+	    {0,                                                                                    \
+	     "format",                                                                             \
+	     VP_OPTION_TEXT,                                                                       \
+	     &(options)->format,                                                                   \
+	     "FORMAT",                                                                             \
+	     "text, json or csv (default: text)"},                                                 \
+	    {0, "json", VP_OPTION_FLAG, &(options)->json, NULL, "same as --format json"},          \
+	    {0, "csv", VP_OPTION_FLAG, &(options)->csv, NULL, "same as --format csv"},             \
+	{                                                                                          \
+		0, "limit", VP_OPTION_COUNT, &(options)->limit, "N", "print only the first N rows" \
 	}
 
 /* Says what the words mean, or what is wrong with them. */
 struct vp_error *vp_account_options_check(struct vp_account_options *options) VP_MUST_CHECK;
 /* Opens the recording and what the options show of it. */
 struct vp_error *vp_account_options_open(const struct vp_account_options *options,
-					 struct vp_account_book *book,
+					 struct vp_account_recording *rec,
 					 struct vp_account_view *view) VP_MUST_CHECK;
 
 /* A table, and what it is called in JSON. */
@@ -52,7 +62,7 @@ struct vp_named_table {
 
 /* Prints to stdout; CSV is the first table alone. With text, the checks end it if wanted. */
 struct vp_error *vp_account_print(const struct vp_account_options *options,
-				  const struct vp_account_book *book, const char *verb,
+				  const struct vp_account_recording *rec, const char *verb,
 				  const struct vp_named_table *tables, size_t n_tables,
 				  bool checks) VP_MUST_CHECK;
 

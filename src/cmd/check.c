@@ -58,7 +58,7 @@ static struct vp_error *check_with(void *context)
 	const struct vp_source *source;
 
 	if (check->operands.count)
-		return vp_error_usage("unexpected word '%s'", check->operands.at[0]);
+		return vp_error_usage("unexpected argument '%s'", check->operands.at[0]);
 	struct vp_buffer out = {0};
 	struct vp_json json = vp_json_to(&out);
 	vp_json_pretty(&json, true);
@@ -88,6 +88,6 @@ static int run_check(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "check",
     .usage = "[--json]",
-    .summary = "what this host can do for vperf, and what each missing thing costs",
+    .summary = "check what this host supports, and what each missing feature costs",
     .run = run_check,
 };

@@ -35,8 +35,8 @@ static struct vp_error *choose_all(struct exits *exits)
 				      exits->by);
 	exits->chosen = (enum vp_exits_by)by;
 	if (exits->chosen != VP_EXITS_BY_REASON && exits->common.vcpu)
-		return vp_error_usage("--vcpu goes with --by reason only: places in the guest are "
-				      "not told apart by vCPU");
+		return vp_error_usage("--vcpu works only with --by reason: guest addresses are not "
+				      "recorded per vCPU");
 	exits->naming.directory = exits->common.directory;
 	exits->naming.symfs = exits->symfs;
 	VP_TRY(vp_naming_options_take(&exits->guests, "guest", &exits->naming.maps));
@@ -44,16 +44,16 @@ static struct vp_error *choose_all(struct exits *exits)
 }
 
 /* Names come from the map text, and times of processes from the clocks in the trace. */
-static struct vp_error *make_places(const struct exits *exits, struct vp_account_book *book,
+static struct vp_error *make_places(const struct exits *exits, struct vp_account_recording *rec,
 				    struct vp_account_view *view, struct vp_table *table)
 {
-	VP_AUTO_FREE char *host = vp_format("%s/host", book->path);
+	VP_AUTO_FREE char *host = vp_format("%s/host", rec->path);
 	vp_stream_readers streams = {0};
 	struct vp_naming naming;
 
 	VP_TRY(vp_trace_open(host, VP_STREAMS(VP_STREAM_PCPU), &streams));
 	struct vp_error *error =
-	    vp_naming_load(&exits->naming, &book->recording, &book->vms, &streams, &naming);
+	    vp_naming_load(&exits->naming, &rec->recording, &rec->vms, &streams, &naming);
 	if (!error) {
 		vp_account_places_table(view, &naming, exits->chosen, table);
 		vp_naming_deinit(&naming);
@@ -65,22 +65,22 @@ static struct vp_error *make_places(const struct exits *exits, struct vp_account
 static struct vp_error *exits_with(void *context)
 {
 	struct exits *exits = context;
-	struct vp_account_book book;
+	struct vp_account_recording rec;
 	struct vp_account_view view;
 	struct vp_named_table table = {.key = "exits"};
 	struct vp_error *error = NULL;
 
 	VP_TRY(choose_all(exits));
-	VP_TRY(vp_account_options_open(&exits->common, &book, &view));
+	VP_TRY(vp_account_options_open(&exits->common, &rec, &view));
 	if (exits->chosen == VP_EXITS_BY_REASON)
 		vp_account_exits_table(&view, &table.table);
 	else
-		error = make_places(exits, &book, &view, &table.table);
+		error = make_places(exits, &rec, &view, &table.table);
 	if (!error)
-		error = vp_account_print(&exits->common, &book, verb.name, &table, 1, false);
+		error = vp_account_print(&exits->common, &rec, verb.name, &table, 1, false);
 	vp_table_deinit(&table.table);
 	vp_account_view_deinit(&view);
-	vp_account_book_close(&book);
+	vp_account_recording_close(&rec);
 	return error;
 }
 
@@ -90,13 +90,13 @@ static int run_exits(int argc, char **argv)
 	const struct vp_option options[] = {
 	    VP_ACCOUNT_OPTIONS(&exits.common),
 	    {0, "by", VP_OPTION_TEXT, &exits.by, "WHAT",
-	     "a row for each reason, guest function or guest process (reason)"},
+	     "one row per reason, guest function or guest process (default: reason)"},
 	    {0, "guest", VP_OPTION_TEXTS, &exits.guests, "NAME=FILE",
-	     "what 'vperf-agent dump FILE' wrote in this VM's guest; may be given again"},
+	     "output of 'vperf-agent dump FILE' in this VM's guest; can be repeated"},
 	    {0, "kallsyms", VP_OPTION_TEXTS, &exits.kallsyms, "NAME=FILE",
-	     "System.map or kallsyms of this VM's guest; may be given again"},
+	     "System.map or kallsyms of this VM's guest; can be repeated"},
 	    {0, "symfs", VP_OPTION_TEXT, &exits.symfs, "DIR",
-	     "look for files with symbols below DIR"},
+	     "look for files with symbols under DIR"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
 				 &exits.common.operands, exits_with, &exits);
@@ -111,6 +111,6 @@ static int run_exits(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "exits",
     .usage = "[--vm NAME] [--by reason|function|process] [OPTION]... [DIR]",
-    .summary = "show what VM exits cost, and what caused them",
+    .summary = "show what VM exits cost and what caused them",
     .run = run_exits,
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: the whole way from a guest to the screen, without a recording. */
 /* vperf guests: the guests' kernels and processes, read from the host. */
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static struct vp_error *ask(struct vp_guest_reader *reader, const char *request,
 
 	VP_TRY(vp_guest_reader_ask(reader, "%s", request));
 	VP_TRY(vp_guest_reader_wait(reader, ANSWER_MS, &done, answer));
-	return done ? NULL : vp_error_new("reading the guest's memory took too long");
+	return done ? NULL : vp_error_new("reading guest memory took too long");
 }
 
 static struct vp_error *look(const struct guests *guests, struct vp_guest_reader *reader,
@@ -45,11 +46,11 @@ static struct vp_error *look(const struct guests *guests, struct vp_guest_reader
 	VP_TRY(ask(reader, guests->scan ? "find scan" : "find", &answer));
 	VP_TRY(vp_guest_finding_parse(answer, &ret->finding));
 	if (ret->finding.lacks)
-		return vp_error_new("its tasks cannot be told: the kernel does not tell %s",
+		return vp_error_new("its tasks cannot be listed: the kernel does not provide %s",
 				    ret->finding.lacks);
 	VP_TRY(ask(reader, "tasks", &answer));
 	VP_TRY(vp_guest_processes_parse(answer, &ret->processes, &damaged));
-	return damaged ? vp_error_new("the list of tasks could not be read to its end") : NULL;
+	return damaged ? vp_error_new("the task list could only be read in part") : NULL;
 }
 
 static struct vp_error *look_at(const struct guests *guests, struct vp_guest_lister *lister,
@@ -60,7 +61,7 @@ static struct vp_error *look_at(const struct guests *guests, struct vp_guest_lis
 
 	struct vp_error *error = vp_guest_lister_read(lister, ret->vm->pid, &states);
 	if (!error && !states.count)
-		error = vp_error_new("KVM's memory slots are not to be had on this host's kernel");
+		error = vp_error_new("this host's kernel does not expose KVM's memory slots");
 	if (!error)
 		error = vp_guest_reader_start(&states.at[0], packs->at, packs->count, -1, &reader);
 	if (!error)
@@ -151,7 +152,7 @@ static struct vp_error *choose_format(struct guests *guests)
 	if (!guests->json && !guests->csv && strcmp(format, "text") != 0)
 		return vp_error_usage("option --format: expected text, json or csv, not '%s'",
 				      format);
-	return guests->json && guests->csv ? vp_error_usage("more than one format was given")
+	return guests->json && guests->csv ? vp_error_usage("more than one output format given")
 					   : NULL;
 }
 
@@ -163,10 +164,10 @@ static struct vp_error *guests_with(void *context)
 	vp_vms vms = {0};
 
 	if (guests->operands.count)
-		return vp_error_usage("unexpected word '%s'", guests->operands.at[0]);
+		return vp_error_usage("unexpected argument '%s'", guests->operands.at[0]);
 	VP_TRY(choose_format(guests));
 	if (geteuid() != 0)
-		return vp_error_new("root is needed to read guests' memory (try sudo)");
+		return vp_error_new("reading guest memory requires root (try sudo)");
 	struct vp_error *error = vp_vm_scan(&vms, true);
 	if (!error)
 		error = look_at_all(guests, &vms, &answers);
@@ -197,14 +198,15 @@ static int run_guests(int argc, char **argv)
 	struct guests guests = {0};
 	const struct vp_option options[] = {
 	    {0, "vm", VP_OPTION_TEXTS, &guests.vms, "NAME",
-	     "only this VM; may be given again (all VMs)"},
-	    {0, "format", VP_OPTION_TEXT, &guests.format, "FORMAT", "text, json or csv (text)"},
-	    {0, "json", VP_OPTION_FLAG, &guests.json, NULL, "the same as --format json"},
-	    {0, "csv", VP_OPTION_FLAG, &guests.csv, NULL, "the same as --format csv"},
+	     "only this VM; can be repeated (default: all VMs)"},
+	    {0, "format", VP_OPTION_TEXT, &guests.format, "FORMAT",
+	     "text, json or csv (default: text)"},
+	    {0, "json", VP_OPTION_FLAG, &guests.json, NULL, "same as --format json"},
+	    {0, "csv", VP_OPTION_FLAG, &guests.csv, NULL, "same as --format csv"},
 	    {0, "scan", VP_OPTION_FLAG, &guests.scan, NULL,
-	     "find kernels without the vCPUs' registers, as on Intel hosts"},
+	     "find kernels by memory scan, without vCPU registers (always so on Intel)"},
 	    {0, "no-cache", VP_OPTION_FLAG, &guests.no_cache, NULL,
-	     "neither use nor keep kernel packs"},
+	     "do not use the kernel pack cache"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
 				 &guests.operands, guests_with, &guests);
@@ -216,6 +218,6 @@ static int run_guests(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "guests",
     .usage = "[--vm NAME]... [--format FORMAT]",
-    .summary = "list the guests' kernels and processes, without the guests' help",
+    .summary = "list guest kernels and processes, read from guest memory",
     .run = run_guests,
 };

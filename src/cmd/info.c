@@ -14,7 +14,7 @@ const struct vp_verb *vp_verb_info(void)
 
 struct info {
 	const char *input;
-	bool json;
+	bool json, verbose;
 	struct vp_texts operands;
 };
 
@@ -34,7 +34,7 @@ static struct vp_error *info_with(void *context)
 	if (info->json)
 		vp_render_summary_json(&summary, &out);
 	else
-		vp_render_summary_text(&summary, &out);
+		vp_render_summary_text(&summary, info->verbose, &out);
 	struct vp_error *error = vp_verb_print(&out);
 	vp_buffer_deinit(&out);
 	vp_summary_deinit(&summary);
@@ -45,8 +45,10 @@ static int run_info(int argc, char **argv)
 {
 	struct info info = {0};
 	const struct vp_option options[] = {
-	    {'i', "input", VP_OPTION_TEXT, &info.input, "DIR", "the recording (vperf.data)"},
-	    {0, "json", VP_OPTION_FLAG, &info.json, NULL, "for programs"},
+	    {'i', "input", VP_OPTION_TEXT, &info.input, "DIR",
+	     "recording directory (default: vperf.data)"},
+	    {0, "json", VP_OPTION_FLAG, &info.json, NULL, "print JSON"},
+	    {'v', "verbose", VP_OPTION_FLAG, &info.verbose, NULL, "print all notes"},
 	};
 
 	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &info.operands,
@@ -55,7 +57,7 @@ static int run_info(int argc, char **argv)
 
 static const struct vp_verb verb = {
     .name = "info",
-    .usage = "[--json] [DIR]",
-    .summary = "describe a recording, and what it lacks",
+    .usage = "[-v] [--json] [DIR]",
+    .summary = "describe a recording and what it lacks",
     .run = run_info,
 };

@@ -13,9 +13,8 @@ static const struct vp_verb *(*const verbs[])(void) = {
 
 static void help(FILE *out)
 {
-	fprintf(out, "vperf: where the time of a virtualized Linux host goes\n\n"
-		     "Usage: vperf VERB [OPTION]... ('vperf VERB --help' for a verb's options)\n\n"
-		     "Verbs:\n");
+	fprintf(out, "vperf: show where the time of a virtualized Linux host goes\n\nUsage: vperf "
+		     "VERB [OPTION]... (see 'vperf VERB --help' for options)\n\nVerbs:\n");
 	for (size_t i = 0; i < VP_ARRAY_SIZE(verbs); i++)
 		fprintf(out, "  %-10s %s\n", verbs[i]()->name, verbs[i]()->summary);
 }

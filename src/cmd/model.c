@@ -26,8 +26,8 @@ static struct vp_error *check_labels(const struct vp_data *data, const char *pat
 	vp_vec_each (&data->columns, column) {
 		inputs += column->labels.count;
 		if (inputs > MOST_NUMBERS / data->rows)
-			return vp_error_new("%s: column '%s' has %zu different words, each a "
-					    "column of %zu rows to explain by: expected fewer",
+			return vp_error_new("%s: column '%s' has %zu different values, each a "
+					    "predictor for %zu rows: expected fewer",
 					    path, column->name, column->labels.count, data->rows);
 	}
 	return NULL;
@@ -69,16 +69,16 @@ static struct vp_error *find_workload(const struct vp_model_options *options, st
 static struct vp_error *read_data(const struct vp_model_options *options, const char *path,
 				  struct vp_data *data)
 {
-	struct vp_interval_book book;
+	struct vp_interval_recording rec;
 
 	if (!vp_recording_has_intervals(path))
 		return vp_table_read(path, data);
-	VP_TRY(vp_interval_book_open(path, &book));
-	struct vp_interval_choice choice = {.base = vp_interval_usual_base(&book),
+	VP_TRY(vp_interval_recording_open(path, &rec));
+	struct vp_interval_choice choice = {.base = vp_interval_usual_base(&rec),
 					    .per = 1000,
 					    .subjects = options->workload != NULL};
-	struct vp_error *error = vp_interval_data(&book, &choice, data);
-	vp_interval_book_close(&book);
+	struct vp_error *error = vp_interval_data(&rec, &choice, data);
+	vp_interval_recording_close(&rec);
 	return error;
 }
 
@@ -88,7 +88,7 @@ static struct vp_error *words_error(const struct vp_data *data, const char *path
 	VP_AUTO_FREE char *place =
 	    target->line ? vp_format("%s:%zu", path, target->line) : vp_strdup(path);
 
-	return vp_error_new("%s: column %zu ('%s') has words: expected a target of numbers", place,
+	return vp_error_new("%s: column %zu ('%s') is nominal: expected a numeric target", place,
 			    data->target + 1, target->name);
 }
 
@@ -101,7 +101,7 @@ struct vp_error *vp_model_read(const struct vp_model_options *options, const cha
 	if (options->target)
 		data->target = vp_data_find(data, options->target);
 	if (data->target == VP_DATA_NONE)
-		error = vp_error_new("%s: there is no column '%s'", path, options->target);
+		error = vp_error_new("%s: no column '%s'", path, options->target);
 	else if (data->columns.at[data->target].type != VP_COLUMN_NUMERIC)
 		error = words_error(data, path);
 	if (!error)
@@ -178,12 +178,12 @@ static struct vp_error *run_kind(struct vp_model_options *options, struct vp_buf
 		if (strcmp(kind, kinds[i].name))
 			continue;
 		if (files < kinds[i].least || files > kinds[i].most)
-			return vp_error_usage("%s: expected %zu files of data, not %zu", kind,
+			return vp_error_usage("%s: expected %zu data files, not %zu", kind,
 					      kinds[i].most, files);
 		return kinds[i].run(options, out);
 	}
-	return kind ? vp_error_usage("unknown kind of model '%s'", kind)
-		    : vp_error_usage("expected a kind of model: linear, tree, compare or check");
+	return kind ? vp_error_usage("unknown model kind '%s'", kind)
+		    : vp_error_usage("expected a model kind: linear, tree, compare or check");
 }
 
 static struct vp_error *run_and_print(void *context)
@@ -202,23 +202,27 @@ static int run_model(int argc, char **argv)
 {
 	struct vp_model_options o = {0};
 	const struct vp_option options[] = {
-	    {0, "target", VP_OPTION_TEXT, &o.target, "NAME", "the column to explain (the last)"},
+	    {0, "target", VP_OPTION_TEXT, &o.target, "NAME", "target column (default: the last)"},
 	    {0, "groups", VP_OPTION_TEXT, &o.groups, "FILE", "linear, compare: groups of columns"},
-	    {0, "nonneg", VP_OPTION_FLAG, &o.nonneg, NULL, "no coefficient below zero"},
+	    {0, "nonneg", VP_OPTION_FLAG, &o.nonneg, NULL, "nonnegative coefficients only"},
 	    {0, "cv", VP_OPTION_COUNT, &o.folds, "FOLDS", "cross-validate, as WEKA does"},
-	    {0, "format", VP_OPTION_TEXT, &o.format, "FORMAT", "text, json, csv or dot (text)"},
+	    {0, "format", VP_OPTION_TEXT, &o.format, "FORMAT",
+	     "text, json, csv or dot (default: text)"},
 	    {'N', "unpruned", VP_OPTION_FLAG, &o.unpruned, NULL, "tree: do not prune"},
 	    {'U', "unsmoothed", VP_OPTION_FLAG, &o.unsmoothed, NULL, "tree: do not smooth"},
 	    {'R', "regression", VP_OPTION_FLAG, &o.regression, NULL, "tree: constant leaves"},
-	    {'M', "min", VP_OPTION_COUNT, &o.minimum, "ROWS", "tree: split from so many rows (4)"},
+	    {'M', "min", VP_OPTION_COUNT, &o.minimum, "ROWS",
+	     "tree: minimum rows to split a node (default: 4)"},
 	    {0, "predict", VP_OPTION_TEXT, &o.predict, "FILE", "tree: predict these rows"},
-	    {0, "save", VP_OPTION_TEXT, &o.save, "FILE", "tree: keep it in a file"},
-	    {0, "load", VP_OPTION_TEXT, &o.load, "FILE", "tree: take it from such a file"},
-	    {0, "path", VP_OPTION_TEXT, &o.path, "NAME", "compare: column of path lengths (rows)"},
-	    {0, "svg", VP_OPTION_TEXT, &o.svg, "FILE", "compare: draw it"},
-	    {0, "merged", VP_OPTION_TEXT, &o.merged, "FILE", "compare: both as one CSV file"},
+	    {0, "save", VP_OPTION_TEXT, &o.save, "FILE", "tree: save the model to FILE"},
+	    {0, "load", VP_OPTION_TEXT, &o.load, "FILE", "tree: load the model from FILE"},
+	    {0, "path", VP_OPTION_TEXT, &o.path, "NAME",
+	     "compare: path length column (default: number of rows)"},
+	    {0, "svg", VP_OPTION_TEXT, &o.svg, "FILE", "compare: write an SVG chart"},
+	    {0, "merged", VP_OPTION_TEXT, &o.merged, "FILE",
+	     "compare: write both data sets to one CSV file"},
 	    {0, "workload", VP_OPTION_TEXT, &o.workload, "NAME",
-	     "words that explain nothing; check: leave one out"},
+	     "workload column, not a predictor; check: leave one workload out"},
 	};
 
 	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &o.operands,
@@ -228,6 +232,6 @@ static int run_model(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "model",
     .usage = "linear|tree|compare|check [OPTION]... DATA [DATA]",
-    .summary = "explain a column of numbers by the others: regression, model trees",
+    .summary = "explain one column of a table by the others: regression, model trees",
     .run = run_model,
 };

@@ -38,7 +38,7 @@ struct vp_error *vp_model_check(const struct vp_model_options *options, struct v
 	struct vp_data data;
 
 	if (options->chosen == VP_MODEL_DOT)
-		return vp_error_usage("option --format: dot is for trees");
+		return vp_error_usage("option --format: dot is only for trees");
 	VP_TRY(vp_model_read(options, options->operands.at[1], &data));
 	struct vp_error *error = check_data(options, &data, out);
 	vp_data_deinit(&data);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it reads two tables and writes text, JSON, CSV and SVG. */
 /* vperf model compare: what virtualization adds, by groups of events. */
 #include "analyze/model_compare.h"
 
@@ -106,7 +107,7 @@ struct vp_error *vp_model_compare(const struct vp_model_options *options, struct
 	struct vp_data sides[VP_SIDES] = {0};
 
 	if (options->chosen == VP_MODEL_DOT)
-		return vp_error_usage("option --format: dot is for trees");
+		return vp_error_usage("option --format: dot is only for trees");
 	VP_TRY(vp_model_read(options, options->operands.at[1], &sides[VP_NATIVE]));
 	struct vp_error *error =
 	    vp_model_read(options, options->operands.at[2], &sides[VP_VIRTUAL]);

@@ -75,7 +75,7 @@ struct vp_error *vp_model_linear(const struct vp_model_options *options, struct 
 	struct vp_data data;
 
 	if (options->chosen == VP_MODEL_DOT)
-		return vp_error_usage("option --format: dot is for trees");
+		return vp_error_usage("option --format: dot is only for trees");
 	VP_TRY(vp_model_read(options, options->operands.at[1], &data));
 	struct vp_linear *model = vp_model_fit_linear(options, &data);
 	struct vp_error *error = vp_model_groups_choose(options, &groups, model, &data);

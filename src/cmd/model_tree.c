@@ -16,7 +16,8 @@ struct outcome {
 	size_t folds;
 };
 
-static void put_text(const struct vp_m5 *tree, const struct outcome *outcome, struct vp_buffer *out)
+static void put_tree_text(const struct vp_m5 *tree, const struct outcome *outcome,
+			  struct vp_buffer *out)
 {
 	vp_render_tree_text(tree, out);
 	if (outcome->training.n > 0) {
@@ -72,7 +73,7 @@ static struct vp_error *put_tree(const struct vp_model_options *options, const s
 	if (options->chosen == VP_MODEL_JSON)
 		put_json(tree, &outcome, out);
 	else
-		put_text(tree, &outcome, out);
+		put_tree_text(tree, &outcome, out);
 	return NULL;
 }
 
@@ -181,9 +182,9 @@ struct vp_error *vp_model_tree(const struct vp_model_options *options, struct vp
 	double seconds = 0;
 
 	if (options->load && (files || options->folds))
-		return vp_error_usage("option --load: a loaded tree is not learnt from data");
+		return vp_error_usage("option --load: a loaded tree takes no training data");
 	if (!options->load && !files)
-		return vp_error_usage("tree: expected a file of data, or --load");
+		return vp_error_usage("tree: expected a data file, or --load");
 	if (options->load) {
 		VP_TRY(vp_model_load(options->load, &tree, &data));
 	} else {

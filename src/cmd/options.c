@@ -80,7 +80,7 @@ static struct vp_error *take_value(struct parser *parser, const struct vp_option
 	if (option->type == VP_OPTION_MAYBE)
 		return set_option(option, attached ? attached : "");
 	if (!attached && parser->next == parser->argc)
-		return vp_error_usage("option --%s: expected %s behind it", option->name,
+		return vp_error_usage("option --%s requires an argument (%s)", option->name,
 				      option->argument);
 	return set_option(option, attached ? attached : parser->argv[parser->next++]);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: the verb that joins all instruments. */
 /* vperf record: samples every layer of this host until COMMAND ends or Ctrl-C. */
 #include <inttypes.h>
 #include <string.h>
@@ -40,12 +41,11 @@ static struct vp_error *check_most(const char *option, uint64_t value, uint64_t 
 static struct vp_error *check_options(struct record *record)
 {
 	if (record->frequency && record->period)
-		return vp_error_usage("-F and -c exclude each other: give a rate or a period");
+		return vp_error_usage("-F and -c are mutually exclusive");
 	if (record->no_samples && record->no_account && !record->stat)
-		return vp_error_usage("--no-samples and --no-account exclude each other: nothing "
-				      "would be recorded");
+		return vp_error_usage("--no-samples and --no-account leave nothing to record");
 	if (record->account_events && record->no_account)
-		return vp_error_usage("--account-events and --no-account exclude each other");
+		return vp_error_usage("--account-events and --no-account are mutually exclusive");
 	VP_TRY(check_most("freq", record->frequency, 100000000));
 	VP_TRY(check_most("duration", record->duration, 1000000000));
 	VP_TRY(check_most("agent-port", record->agent_port, UINT32_MAX - 1));
@@ -145,7 +145,7 @@ static struct vp_error *record_with(void *context)
 
 	VP_TRY(check_options(record));
 	if (geteuid() != 0)
-		return vp_error_new("root is needed to sample the host (try sudo)");
+		return vp_error_new("sampling the host requires root (try sudo)");
 	struct vp_error *error = read_recipe(record, &stat);
 	if (!error)
 		error = record_session(record, &stat);
@@ -161,49 +161,50 @@ static int run_record(int argc, char **argv)
 				.agent_megabytes = 512};
 	const struct vp_option options[] = {
 	    {'F', "freq", VP_OPTION_COUNT, &record.frequency, "HZ",
-	     "samples per second and pCPU (1000)"},
+	     "samples per second and pCPU (default: 1000)"},
 	    {'c', "count", VP_OPTION_COUNT, &record.period, "N",
-	     "sample every N events; for cpu-clock every N nanoseconds"},
+	     "sample every N events; every N ns for cpu-clock"},
 	    {'e', "event", VP_OPTION_TEXT, &record.event, "EVENT",
-	     "what triggers a sample: one of perf's events, or rHEX (cycles, or "
-	     "cpu-clock where there is no counter)"},
-	    {'o', "output", VP_OPTION_TEXT, &record.output, "DIR", "the recording (vperf.data)"},
+	     "event to sample on: a perf event or rHEX (default: cycles, or cpu-clock without a "
+	     "hardware counter)"},
+	    {'o', "output", VP_OPTION_TEXT, &record.output, "DIR",
+	     "recording directory (default: vperf.data)"},
 	    {'g', "call-chains", VP_OPTION_FLAG, &record.chains, NULL,
-	     "take call chains, of hosts and guests"},
+	     "record call chains of host and guests"},
 	    {0, "call-graph", VP_OPTION_TEXT, &record.call_graph, "MODE",
-	     "same as -g; MODE is fp: user space by frame pointers"},
+	     "same as -g; MODE is fp (frame pointers for user space)"},
 	    {0, "vm", VP_OPTION_TEXTS, &record.vms, "NAME",
-	     "look into this VM's guest only; may be given again"},
+	     "inspect only this VM's guest; can be repeated"},
 	    {'d', "duration", VP_OPTION_COUNT, &record.duration, "S",
-	     "stop after S seconds (when COMMAND ends, or at Ctrl-C)"},
+	     "stop after S seconds (default: when COMMAND ends or at Ctrl-C)"},
 	    {'m', "mmap-pages", VP_OPTION_COUNT, &record.pages, "PAGES",
-	     "buffer per pCPU, a power of two (512; of --stat 256)"},
+	     "buffer size per pCPU in pages, a power of two (default: 512; 256 for --stat)"},
 	    {'a', "all-cpus", VP_OPTION_FLAG, &record.as_ever, NULL,
-	     "taken for granted: all pCPUs are always sampled"},
+	     "ignored: all pCPUs are always sampled"},
 	    {0, "account", VP_OPTION_FLAG, &record.as_ever, NULL,
-	     "taken for granted: the vCPUs' time is accounted for"},
+	     "ignored: vCPU accounting is on by default"},
 	    {0, "no-account", VP_OPTION_FLAG, &record.no_account, NULL,
-	     "samples only: no account, steal and exits"},
+	     "no vCPU accounting (account, steal, exits)"},
 	    {0, "account-events", VP_OPTION_FLAG, &record.account_events, NULL,
-	     "every state of every vCPU as an event, too"},
+	     "also record every vCPU state change as an event"},
 	    {0, "stat", VP_OPTION_TEXT, &record.stat, "RECIPE",
-	     "count in intervals, too, as 'vperf stat --recipe RECIPE' does"},
+	     "also count in intervals, like 'vperf stat --recipe RECIPE'"},
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,
-	     "the account of the vCPUs' time, and --stat, only"},
+	     "no samples: only vCPU accounting and --stat"},
 	    {0, "no-agent", VP_OPTION_FLAG, &record.no_agent, NULL,
-	     "do not ask agents in guests at the end"},
+	     "do not query guest agents at the end"},
 	    {0, "guest-memory", VP_OPTION_FLAG, &record.as_ever, NULL,
-	     "taken for granted: guests' memory is read for names"},
+	     "ignored: guest memory is read by default"},
 	    {0, "no-guest-memory", VP_OPTION_FLAG, &record.no_memory, NULL,
-	     "do not read guests' memory: names by agents and files only"},
+	     "do not read guest memory: names only from agents and files"},
 	    {0, "no-symbols", VP_OPTION_FLAG, &record.no_symbols, NULL,
-	     "keep build-ids only, no symbol tables of files"},
+	     "record only build-ids, no symbol tables of files"},
 	    {0, "agent-port", VP_OPTION_COUNT, &record.agent_port, "PORT",
-	     "vsock port of the agents (733)"},
+	     "vsock port of the guest agents (default: 733)"},
 	    {0, "agent-timeout", VP_OPTION_COUNT, &record.agent_seconds, "S",
-	     "time for one agent's answer (60)"},
+	     "timeout for one agent's reply, in seconds (default: 60)"},
 	    {0, "agent-limit", VP_OPTION_COUNT, &record.agent_megabytes, "MIB",
-	     "size of one agent's answer at most (512)"},
+	     "maximum size of one agent's reply, in MiB (default: 512)"},
 	    {'q', "quiet", VP_OPTION_FLAG, &record.quiet, NULL, "no progress, no summary"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,

@@ -34,8 +34,7 @@ void vp_record_loop_progress(const char *what, bool only_agents_left)
 		signal(SIGTERM, SIG_DFL);
 	}
 	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r\033[K%s%s ", clean,
-			only_agents_left ? ", Ctrl-C to go without" : "");
+		fprintf(stderr, "\r\033[K%s%s ", clean, only_agents_left ? ", Ctrl-C to skip" : "");
 }
 
 static void print_notices(const struct vp_record_loop *loop)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: a verb that chooses among views, formats and sources of names. */
 /* vperf report: where the time of a recording went. */
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/notes.h"
 #include "analyze/report.h"
 #include "cmd/naming_options.h"
 #include "cmd/verb.h"
@@ -21,7 +23,7 @@ struct report {
 	const char *view, *vm, *vcpu, *comm, *sort, *format, *input, *symfs, *percent_limit, *cpus;
 	const char *call_graph; /* NULL: not said */
 	uint64_t pid, limit;
-	bool children, no_children, per_vcpu, per_process, json, csv, folded, stdio;
+	bool children, no_children, per_vcpu, per_process, json, csv, folded, stdio, verbose;
 	struct vp_texts guests, kallsyms, kallsyms_too, operands;
 	/* What the words mean. */
 	const struct vp_report_format *chosen;
@@ -57,7 +59,7 @@ static struct vp_error *choose_format(struct report *report)
 		return vp_error_usage("option --format: expected %s, not '%s'", names, name);
 	}
 	if (report->json + report->csv + report->folded + (report->format != NULL) > 1)
-		return vp_error_usage("more than one format was given");
+		return vp_error_usage("more than one output format given");
 	return NULL;
 }
 
@@ -165,13 +167,14 @@ static struct vp_error *choose_graph(struct report *report)
 	unsigned columns = report->profile.columns;
 
 	if (report->children && report->no_children)
-		return vp_error_usage("--children and --no-children exclude each other");
+		return vp_error_usage("--children and --no-children are mutually exclusive");
 	report->profile.chains = !columns || columns & VP_COLUMN_FUNCTION;
 	report->profile.by_callees = report->profile.chains && !report->no_children;
 	report->order = report->profile.by_callees ? VP_CALL_CALLER : VP_CALL_CALLEE;
 	report->least_branch = 0.5;
+	report->profile.needs_chains = report->children || report->call_graph;
 	if (!report->profile.chains && (report->children || report->call_graph))
-		return vp_error_usage("call chains are of functions: --sort leaves them out");
+		return vp_error_usage("call chains need the function in --sort");
 	for (char *word = strtok_r(words, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
 		VP_TRY(choose_graph_word(report, word));
 	return NULL;
@@ -231,22 +234,20 @@ static struct vp_error *print_made(const struct report *report, const struct vp_
 	return error;
 }
 
-static struct vp_error *check_chains(const struct report *report, const struct vp_report *made)
-{
-	if ((report->children || report->call_graph) && !made->options.chains)
-		return vp_error_new(
-		    "the recording '%s' has no call chains: 'vperf record -g' takes "
-		    "them",
-		    report->naming.directory);
-	return NULL;
-}
-
 /* Where the format has no place for them. */
 static void say_notes(const struct report *report, const struct vp_report *made)
 {
-	if (!report->chosen->has_notes)
-		vp_vec_each (&made->notes, note)
-			vp_verb_say("report", *note);
+	vp_sentences folded = {0};
+
+	if (report->chosen->has_notes)
+		return;
+	if (!report->verbose)
+		vp_notes_fold(&made->notes, &folded);
+	vp_vec_each (report->verbose ? &made->notes : &folded, note)
+		vp_verb_say("report", *note);
+	vp_vec_each (&folded, note)
+		free(*note);
+	vp_vec_deinit(&folded);
 }
 
 static struct vp_error *make_and_print(struct report *report, struct vp_report *made)
@@ -266,11 +267,9 @@ static struct vp_error *make_and_print(struct report *report, struct vp_report *
 	made->graph.least_percent = report->least_branch;
 	made->limit = report->limit;
 	made->percent_limit = report->least_percent;
-	struct vp_error *error = check_chains(report, made);
-	if (!error)
-		say_notes(report, made);
-	if (!error)
-		error = print_made(report, made);
+	made->verbose = report->verbose;
+	say_notes(report, made);
+	struct vp_error *error = print_made(report, made);
 	if (error)
 		vp_report_deinit(made);
 	return error;
@@ -283,9 +282,8 @@ static struct vp_error *report_with(void *context)
 
 	VP_TRY(choose_all(report));
 	if (vp_recording_is_of_intervals(report->naming.directory))
-		return vp_error_new(
-		    "'%s' is a recording of intervals: 'vperf stat report' shows it",
-		    report->naming.directory);
+		return vp_error_new("'%s' is an interval recording: use 'vperf stat report'",
+				    report->naming.directory);
 	VP_TRY(make_and_print(report, &made));
 	vp_report_deinit(&made);
 	return NULL;
@@ -295,48 +293,51 @@ static int run_report(int argc, char **argv)
 {
 	struct report report = {.view = "unified"};
 	const struct vp_option options[] = {
-	    {'i', "input", VP_OPTION_TEXT, &report.input, "DIR", "the recording (vperf.data)"},
+	    {'i', "input", VP_OPTION_TEXT, &report.input, "DIR",
+	     "recording directory (default: vperf.data)"},
 	    {0, "view", VP_OPTION_TEXT, &report.view, "VIEW",
-	     "host: what each pCPU did; guest: what each vCPU of one VM did, and what was stolen "
-	     "from it; unified: all in one table (unified)"},
-	    {0, "vm", VP_OPTION_TEXT, &report.vm, "NAME",
-	     "only this VM: its name, or its VMM's pid"},
+	     "host: what each pCPU did; guest: what each vCPU of one VM did, with steal; unified: "
+	     "everything in one table (default: unified)"},
+	    {0, "vm", VP_OPTION_TEXT, &report.vm, "NAME", "only this VM (name, or pid of its VMM)"},
 	    {0, "vcpu", VP_OPTION_TEXT, &report.vcpu, "N", "only this vCPU"},
-	    {'C', "cpu", VP_OPTION_TEXT, &report.cpus, "LIST",
-	     "only what happened on these pCPUs: 0-3,8"},
+	    {'C', "cpu", VP_OPTION_TEXT, &report.cpus, "LIST", "only these pCPUs, such as 0-3,8"},
 	    {'p', "pid", VP_OPTION_COUNT, &report.pid, "PID",
-	     "only this process (of the guest, in its rows)"},
+	     "only this process (guest pid for guest rows)"},
 	    {'c', "comm", VP_OPTION_TEXT, &report.comm, "NAME", "only processes of this name"},
 	    {'s', "sort", VP_OPTION_TEXT, &report.sort, "KEYS",
-	     "what rows are told apart by, most samples first: function, module, process, pid, vm, "
-	     "vcpu, separated by commas; sym, dso and comm as in perf"},
+	     "sort keys, separated by commas: function (sym), module (dso), process (comm), pid, "
+	     "vm, vcpu"},
 	    {0, "children", VP_OPTION_FLAG, &report.children, NULL,
-	     "count what functions called to them as well (so with call chains)"},
+	     "add the samples of callees to their callers (default with call chains)"},
 	    {0, "no-children", VP_OPTION_FLAG, &report.no_children, NULL,
-	     "order rows by their own samples"},
+	     "sort rows by their own samples only"},
 	    {'g', "call-graph", VP_OPTION_MAYBE, &report.call_graph, "HOW",
-	     "the call tree below each row: graph or none, least percentage of a branch, caller or "
-	     "callee, separated by commas (graph,0.5)"},
-	    {0, "per-vcpu", VP_OPTION_FLAG, &report.per_vcpu, NULL, "each vCPU by itself"},
+	     "call graph below each row: graph or none, minimum percentage, caller or callee, "
+	     "separated by commas (default: graph,0.5)"},
+	    {0, "per-vcpu", VP_OPTION_FLAG, &report.per_vcpu, NULL,
+	     "separate rows or tables per vCPU"},
 	    {0, "per-process", VP_OPTION_FLAG, &report.per_process, NULL,
-	     "each process by itself, with its pid"},
+	     "separate rows per process, with pid"},
 	    {0, "format", VP_OPTION_TEXT, &report.format, "FORMAT",
-	     "text, json, csv, folded, or of each sample by itself script or jsonl (text)"},
+	     "text, json, csv or folded; script or jsonl for single samples (default: text)"},
 	    {0, "json", VP_OPTION_FLAG, &report.json, NULL, "same as --format json"},
 	    {0, "csv", VP_OPTION_FLAG, &report.csv, NULL, "same as --format csv"},
 	    {0, "folded", VP_OPTION_FLAG, &report.folded, NULL, "same as --format folded"},
-	    {0, "stdio", VP_OPTION_FLAG, &report.stdio, NULL, "taken for granted: as with perf"},
+	    {0, "stdio", VP_OPTION_FLAG, &report.stdio, NULL,
+	     "ignored, for compatibility with perf"},
 	    {0, "guest", VP_OPTION_TEXTS, &report.guests, "NAME=FILE",
-	     "what 'vperf-agent dump FILE' wrote in this VM's guest; may be given again"},
+	     "output of 'vperf-agent dump FILE' in this VM's guest; can be repeated"},
 	    {0, "kallsyms", VP_OPTION_TEXTS, &report.kallsyms, "NAME=FILE",
-	     "System.map or kallsyms of this VM's guest; may be given again"},
+	     "System.map or kallsyms of this VM's guest; can be repeated"},
 	    {0, "guest-kallsyms", VP_OPTION_TEXTS, &report.kallsyms_too, "NAME=FILE",
 	     "same as --kallsyms"},
 	    {0, "symfs", VP_OPTION_TEXT, &report.symfs, "DIR",
-	     "look for files with symbols below DIR"},
-	    {0, "limit", VP_OPTION_COUNT, &report.limit, "N", "the first N rows only"},
+	     "look for files with symbols under DIR"},
+	    {0, "limit", VP_OPTION_COUNT, &report.limit, "N", "print only the first N rows"},
 	    {0, "percent-limit", VP_OPTION_TEXT, &report.percent_limit, "P",
-	     "no rows below P percent"},
+	     "hide rows below P percent"},
+	    {'v', "verbose", VP_OPTION_FLAG, &report.verbose, NULL,
+	     "print all notes in the header"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
 				 &report.operands, report_with, &report);
@@ -353,6 +354,6 @@ static int run_report(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "report",
     .usage = "[--view host|guest|unified] [--vm NAME] [OPTION]... [DIR]",
-    .summary = "show where the time of a recording went",
+    .summary = "show where the time in a recording went",
     .run = run_report,
 };

@@ -31,16 +31,16 @@ static void list_event(void *context, const char *name, const struct vp_event *e
 static void list_pmu_event(void *context, const char *name)
 {
 	(void)context;
-	printf("%-26s %-8s %-3s %s\n", name, "counter", "", "this machine's");
+	printf("%-26s %-8s %-3s %s\n", name, "counter", "", "PMU event of this machine");
 }
 
 static struct vp_error *list(void)
 {
 	vp_event_each(list_event, NULL);
 	vp_pmu_each(VP_SYSFS, list_pmu_event, NULL);
-	printf("%-26s %-8s %-3s %s\n", "rHEX", "counter", "", "a code of the processor's own");
+	printf("%-26s %-8s %-3s %s\n", "rHEX", "counter", "", "raw hardware event code");
 	printf("%-26s %-8s %-3s %s\n", "PMU/TERM=VALUE,.../", "counter", "",
-	       "of the PMU, by its terms");
+	       "event of a PMU by its format terms");
 	printf("%-26s %-8s %-3s %s\n", "SYSTEM:NAME", "counter", "", "a tracepoint");
 	return NULL;
 }
@@ -59,7 +59,7 @@ static struct vp_error *check(const struct vp_stat_options *options, const struc
 		return vp_error_usage("option --agent-port: expected at most %" PRIu32
 				      ", not %" PRIu64,
 				      UINT32_MAX - 1, options->agent_port);
-	return geteuid() ? vp_error_new("root is needed to count on the host (try sudo)") : NULL;
+	return geteuid() ? vp_error_new("counting on the host requires root (try sudo)") : NULL;
 }
 
 static struct vp_session *make_session(const struct vp_stat_options *options, const char *command,
@@ -124,7 +124,7 @@ static struct vp_error *read_recipe(const struct vp_stat_options *options, char 
 static struct vp_error *check_plan(const struct vp_stat_options *options)
 {
 	if (options->recipe && (options->events.count || options->interval))
-		return vp_error_usage("--recipe and --%s exclude each other",
+		return vp_error_usage("--recipe and --%s are mutually exclusive",
 				      options->interval ? "interval" : "event");
 	return options->recipe || options->events.count
 		   ? NULL
@@ -159,31 +159,32 @@ static int run_stat(int argc, char **argv)
 	struct vp_stat_options stat = {.output = "vperf.stat", .pages = 256};
 	const struct vp_option options[] = {
 	    {'r', "recipe", VP_OPTION_TEXT, &stat.recipe, "FILE",
-	     "what to count over which intervals: a file, or the name of one that comes with "
-	     "vperf"},
+	     "recipe: what to count over which intervals; a file, or the name of an installed "
+	     "recipe"},
 	    {'e', "event", VP_OPTION_TEXTS, &stat.events, "EVENTS",
-	     "count these, parted by commas; {EVENT,EVENT} are live together; may be given again"},
+	     "events to count, separated by commas; {EVENT,EVENT} is a group; can be repeated"},
 	    {'I', "interval", VP_OPTION_TEXT, &stat.interval, "MS",
-	     "with -e: intervals of MS milliseconds, or of a recipe's words: 'exits 1000' "
-	     "('instructions 60M')"},
-	    {'o', "output", VP_OPTION_TEXT, &stat.output, "DIR", "the recording (vperf.stat)"},
+	     "with -e: interval length in ms, or as in a recipe, such as 'exits 1000' (default: "
+	     "'instructions 60M')"},
+	    {'o', "output", VP_OPTION_TEXT, &stat.output, "DIR",
+	     "recording directory (default: vperf.stat)"},
 	    {0, "native", VP_OPTION_FLAG, &stat.native, NULL,
-	     "the same of COMMAND and all that it starts, without a hypervisor"},
+	     "count COMMAND and its children, without a hypervisor"},
 	    {0, "per", VP_OPTION_TEXT, &stat.per, "WHAT",
-	     "whose intervals: vcpu, task or pcpu (as the recipe says)"},
-	    {0, "vm", VP_OPTION_TEXTS, &stat.vms, "NAME",
-	     "only this VM's vCPUs; may be given again"},
+	     "interval per vcpu, task or pcpu (default: as in the recipe)"},
+	    {0, "vm", VP_OPTION_TEXTS, &stat.vms, "NAME", "only this VM's vCPUs; can be repeated"},
 	    {'d', "duration", VP_OPTION_COUNT, &stat.duration, "S",
-	     "stop after S seconds (the recipe's, when COMMAND ends, or at Ctrl-C)"},
+	     "stop after S seconds (default: the recipe's duration, the end of COMMAND, or "
+	     "Ctrl-C)"},
 	    {'m', "mmap-pages", VP_OPTION_COUNT, &stat.pages, "PAGES",
-	     "buffer per pCPU, a power of two (256)"},
+	     "buffer size per pCPU in pages, a power of two (default: 256)"},
 	    {0, "no-guest-memory", VP_OPTION_FLAG, &stat.no_memory, NULL,
-	     "do not look for guests' kernels in their memory: agents count all of theirs"},
+	     "do not read guest memory: guest events are counted by agents"},
 	    {0, "no-agent", VP_OPTION_FLAG, &stat.no_agent, NULL,
-	     "do not have agents count what guests' memory does not tell"},
+	     "do not use agents for guest events that are not in guest memory"},
 	    {0, "agent-port", VP_OPTION_COUNT, &stat.agent_port, "PORT",
-	     "vsock port of the agents (733)"},
-	    {0, "list", VP_OPTION_FLAG, &stat.list, NULL, "print the names of events"},
+	     "vsock port of the guest agents (default: 733)"},
+	    {0, "list", VP_OPTION_FLAG, &stat.list, NULL, "list event names"},
 	    {'q', "quiet", VP_OPTION_FLAG, &stat.quiet, NULL, "no summary"},
 	};
 

@@ -19,7 +19,7 @@ static struct vp_slice next_name(const char **text, bool *in_set)
 	return name;
 }
 
-static struct vp_error *unknown(struct vp_slice name)
+static struct vp_error *unknown_event(struct vp_slice name)
 {
 	VP_AUTO_FREE char *sentence = vp_event_unknown(name);
 
@@ -31,10 +31,10 @@ static struct vp_error *take_name(struct vp_slice name, const char *events, stru
 	struct vp_event event;
 
 	if (!name.size)
-		return vp_error_usage("option --event: expected events parted by commas, not '%s'",
-				      events);
+		return vp_error_usage(
+		    "option --event: expected events separated by commas, not '%s'", events);
 	if (!vp_event_find(name, &event))
-		return unknown(name);
+		return unknown_event(name);
 	vp_buffer_printf(text, " %.*s", (int)name.size, name.bytes);
 	return NULL;
 }

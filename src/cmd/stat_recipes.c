@@ -39,7 +39,7 @@ static int is_recipe(const struct dirent *entry)
 	return size > suffix && !strcmp(entry->d_name + size - suffix, SUFFIX);
 }
 
-static struct vp_error *unknown(const char *name, const char *folder)
+static struct vp_error *unknown_recipe(const char *name, const char *folder)
 {
 	struct vp_buffer names = {0};
 	struct dirent **entries = NULL;
@@ -53,9 +53,9 @@ static struct vp_error *unknown(const char *name, const char *folder)
 	}
 	free(entries);
 	struct vp_error *error =
-	    n > 0 ? vp_error_new("there is no recipe '%s': expected a file, or one of %s", name,
+	    n > 0 ? vp_error_new("no recipe '%s': expected a file, or one of %s", name,
 				 vp_buffer_text(&names))
-		  : vp_error_new("there is no recipe '%s': expected a file ('%s' has none)", name,
+		  : vp_error_new("no recipe '%s': expected a file (there are none in '%s')", name,
 				 folder);
 	vp_buffer_deinit(&names);
 	return error;
@@ -70,7 +70,7 @@ struct vp_error *vp_stat_recipe_path(const char *name, char **ret)
 	VP_AUTO_FREE char *folder = find_folder();
 	VP_AUTO_FREE char *path = vp_format("%s/%s" SUFFIX, folder, name);
 	if (access(path, R_OK))
-		return unknown(name, folder);
+		return unknown_recipe(name, folder);
 	*ret = VP_TAKE(path);
 	return NULL;
 }

@@ -16,8 +16,9 @@ struct report {
 	struct vp_texts operands;
 };
 
-static struct vp_error *put_data(const struct report *report, const struct vp_interval_book *book,
-				 const char *base, double per, bool arff, struct vp_buffer *out)
+static struct vp_error *put_data(const struct report *report,
+				 const struct vp_interval_recording *rec, const char *base,
+				 double per, bool arff, struct vp_buffer *out)
 {
 	struct vp_interval_choice choice = {
 	    .base = base,
@@ -29,7 +30,7 @@ static struct vp_error *put_data(const struct report *report, const struct vp_in
 	};
 	struct vp_data data;
 
-	VP_TRY(vp_interval_data(book, &choice, &data));
+	VP_TRY(vp_interval_data(rec, &choice, &data));
 	if (arff)
 		vp_table_write_arff(&data, out);
 	else
@@ -38,26 +39,27 @@ static struct vp_error *put_data(const struct report *report, const struct vp_in
 	return NULL;
 }
 
-static struct vp_error *put_book(const struct report *report, const struct vp_interval_book *book,
-				 struct vp_buffer *out)
+static struct vp_error *put_recording(const struct report *report,
+				      const struct vp_interval_recording *rec,
+				      struct vp_buffer *out)
 {
 	const char *format = report->format ? report->format : "text";
 	const char *base = report->base  ? report->base
 			   : report->raw ? NULL
-					 : vp_interval_usual_base(book);
+					 : vp_interval_usual_base(rec);
 
 	double per = report->per ? (double)report->per : 1000;
 
 	if (report->raw && report->base)
-		return vp_error_usage("--raw and --base exclude each other");
-	if (base && vp_recipe_find(&book->recipe, base) == VP_EVENTS_MAX)
-		return vp_error_new("'%s' did not count '%s'", book->path, base);
+		return vp_error_usage("--raw and --base are mutually exclusive");
+	if (base && vp_recipe_find(&rec->recipe, base) == VP_EVENTS_MAX)
+		return vp_error_new("'%s' has no counts of '%s'", rec->path, base);
 	if (!strcmp(format, "csv") || !strcmp(format, "arff"))
-		return put_data(report, book, base, per, !strcmp(format, "arff"), out);
+		return put_data(report, rec, base, per, !strcmp(format, "arff"), out);
 	if (!strcmp(format, "json"))
-		vp_render_intervals_json(book, out);
+		vp_render_intervals_json(rec, out);
 	else if (!strcmp(format, "text"))
-		vp_render_intervals_text(book, base, per, out);
+		vp_render_intervals_text(rec, base, per, out);
 	else
 		return vp_error_usage("option --format: expected text, csv, arff or json, not '%s'",
 				      format);
@@ -68,20 +70,20 @@ static struct vp_error *report_with(void *context)
 {
 	const struct report *report = context;
 	size_t given = report->operands.count + (report->input != NULL);
-	struct vp_interval_book book;
+	struct vp_interval_recording rec;
 	struct vp_buffer out = {0};
 
 	if (given > 1)
 		return vp_error_usage("expected one recording, not %zu", given);
-	VP_TRY(vp_interval_book_open(report->operands.count ? report->operands.at[0]
-				     : report->input        ? report->input
-							    : "vperf.stat",
-				     &book));
-	struct vp_error *error = put_book(report, &book, &out);
+	VP_TRY(vp_interval_recording_open(report->operands.count ? report->operands.at[0]
+					  : report->input        ? report->input
+								 : "vperf.stat",
+					  &rec));
+	struct vp_error *error = put_recording(report, &rec, &out);
 	if (!error)
 		error = vp_verb_print(&out);
 	vp_buffer_deinit(&out);
-	vp_interval_book_close(&book);
+	vp_interval_recording_close(&rec);
 	return error;
 }
 
@@ -89,20 +91,22 @@ int vp_stat_report(int argc, char **argv)
 {
 	struct report report = {0};
 	const struct vp_option options[] = {
-	    {'i', "input", VP_OPTION_TEXT, &report.input, "DIR", "the recording (vperf.stat)"},
+	    {'i', "input", VP_OPTION_TEXT, &report.input, "DIR",
+	     "recording directory (default: vperf.stat)"},
 	    {0, "format", VP_OPTION_TEXT, &report.format, "FORMAT",
-	     "text: sums; csv, arff: a row per interval; json: both (text)"},
+	     "text: sums; csv, arff: one row per interval; json: both (default: text)"},
 	    {0, "base", VP_OPTION_TEXT, &report.base, "EVENT",
-	     "divide by this event (instructions, where they were counted)"},
-	    {0, "per", VP_OPTION_COUNT, &report.per, "N", "so many of that event (1000)"},
-	    {0, "raw", VP_OPTION_FLAG, &report.raw, NULL, "divide by nothing"},
+	     "normalize by this event (default: instructions, if counted)"},
+	    {0, "per", VP_OPTION_COUNT, &report.per, "N",
+	     "with --base: values per N of that event (default: 1000)"},
+	    {0, "raw", VP_OPTION_FLAG, &report.raw, NULL, "do not normalize"},
 	    {0, "vm", VP_OPTION_TEXT, &report.vm, "NAME", "csv, arff: only this VM's intervals"},
 	    {0, "subjects", VP_OPTION_FLAG, &report.subjects, NULL,
-	     "csv, arff: say whose each interval is"},
+	     "csv, arff: add a column with the vCPU, task or pCPU"},
 	    {0, "live", VP_OPTION_FLAG, &report.live, NULL,
-	     "csv, arff: say how long each event was live, from 0 to 1"},
+	     "csv, arff: add running time columns per event, from 0 to 1"},
 	    {0, "partial", VP_OPTION_FLAG, &report.partial, NULL,
-	     "csv, arff: intervals that ended before their trigger, too"},
+	     "csv, arff: include intervals that ended early"},
 	};
 
 	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &report.operands,
@@ -112,5 +116,5 @@ int vp_stat_report(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "stat report",
     .usage = "[--format FORMAT] [--base EVENT] [DIR]",
-    .summary = "show what was counted in intervals",
+    .summary = "show the counts of an interval recording",
 };

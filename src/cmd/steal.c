@@ -12,17 +12,17 @@ const struct vp_verb *vp_verb_steal(void)
 static struct vp_error *steal_with(void *context)
 {
 	struct vp_account_options *options = context;
-	struct vp_account_book book;
+	struct vp_account_recording rec;
 	struct vp_account_view view;
 	struct vp_named_table table = {.key = "thieves"};
 
 	VP_TRY(vp_account_options_check(options));
-	VP_TRY(vp_account_options_open(options, &book, &view));
+	VP_TRY(vp_account_options_open(options, &rec, &view));
 	vp_account_steal_table(&view, &table.table);
-	struct vp_error *error = vp_account_print(options, &book, verb.name, &table, 1, false);
+	struct vp_error *error = vp_account_print(options, &rec, verb.name, &table, 1, false);
 	vp_table_deinit(&table.table);
 	vp_account_view_deinit(&view);
-	vp_account_book_close(&book);
+	vp_account_recording_close(&rec);
 	return error;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: the whole way from the kernel programs to the screen, live. */
 /* vperf top: the account of the vCPUs' time, live. */
 #include <errno.h>
 #include <inttypes.h>
@@ -43,7 +44,7 @@ static void on_signal(int signal)
 static void take(void *context, struct vp_record_header *record)
 {
 	struct top *top = context;
-	uint32_t pid = ((struct vp_vcpu_account *)record)->pid;
+	uint32_t pid = ((struct vp_vcpu_account *)record)->vm; /* as no VM has been numbered */
 
 	if (record->id == VP_ID_vcpu_account && !vp_vms_latest(&top->vms, pid))
 		vp_vm_look_at(&top->vms, pid, false);
@@ -52,7 +53,7 @@ static void take(void *context, struct vp_record_header *record)
 
 enum { TABLES = 3 };
 
-static void put_json(const struct vp_table *tables, double seconds, struct vp_buffer *out)
+static void put_screen_json(const struct vp_table *tables, double seconds, struct vp_buffer *out)
 {
 	static const char *const keys[TABLES] = {"vcpus", "exits", "thieves"};
 	struct vp_json json = vp_json_to(out);
@@ -67,7 +68,7 @@ static void put_json(const struct vp_table *tables, double seconds, struct vp_bu
 	vp_buffer_string(out, "\n");
 }
 
-static void put_text(const struct vp_table *tables, double seconds, struct vp_buffer *out)
+static void put_screen_text(const struct vp_table *tables, double seconds, struct vp_buffer *out)
 {
 	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 
@@ -94,9 +95,9 @@ static struct vp_error *put_screen(const struct top *top, double seconds, struct
 	view.limit = top->json ? 0 : STEAL_ROWS;
 	vp_account_steal_table(&view, &tables[2]);
 	if (top->json)
-		put_json(tables, seconds, out);
+		put_screen_json(tables, seconds, out);
 	else
-		put_text(tables, seconds, out);
+		put_screen_text(tables, seconds, out);
 	for (size_t i = 0; i < TABLES; i++)
 		vp_table_deinit(&tables[i]);
 	vp_account_view_deinit(&view);
@@ -150,13 +151,14 @@ static struct vp_error *top_with(void *context)
 	struct sigaction action = {.sa_handler = on_signal};
 
 	if (top->operands.count)
-		return vp_error_usage("unexpected word '%s': a recording is for 'vperf account'",
-				      top->operands.at[0]);
+		return vp_error_usage(
+		    "unexpected argument '%s': to read a recording use 'vperf account'",
+		    top->operands.at[0]);
 	if (top->seconds > MOST_SECONDS)
 		return vp_error_usage("option --delay: expected at most %d seconds, not %" PRIu64,
 				      MOST_SECONDS, top->seconds);
 	if (geteuid() != 0)
-		return vp_error_new("root is needed to watch the host (try sudo)");
+		return vp_error_new("watching the host requires root (try sudo)");
 	VP_TRY(vp_vm_scan(&top->vms, true));
 	VP_TRY(vp_account_writer_open(&top->vms, vp_host_vendor(), false, take, top, &writer));
 	if (vp_account_writer_missing(writer))
@@ -172,10 +174,12 @@ static int run_top(int argc, char **argv)
 {
 	struct top top = {.seconds = 1};
 	const struct vp_option options[] = {
-	    {'n', "count", VP_OPTION_COUNT, &top.count, "N", "end after N screens (at Ctrl-C)"},
-	    {'d', "delay", VP_OPTION_COUNT, &top.seconds, "S", "seconds of each screen (1)"},
-	    {0, "vm", VP_OPTION_TEXT, &top.vm, "NAME", "only this VM: its name, or its VMM's pid"},
-	    {0, "json", VP_OPTION_FLAG, &top.json, NULL, "an object for each screen"},
+	    {'n', "count", VP_OPTION_COUNT, &top.count, "N",
+	     "exit after N updates (default: at Ctrl-C)"},
+	    {'d', "delay", VP_OPTION_COUNT, &top.seconds, "S",
+	     "seconds between updates (default: 1)"},
+	    {0, "vm", VP_OPTION_TEXT, &top.vm, "NAME", "only this VM (name, or pid of its VMM)"},
+	    {0, "json", VP_OPTION_FLAG, &top.json, NULL, "print one JSON object per update"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &top.operands,
 				 top_with, &top);
@@ -187,6 +191,6 @@ static int run_top(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "top",
     .usage = "[-n COUNT] [-d SECONDS] [--vm NAME] [--json]",
-    .summary = "watch what the vCPUs do, what their exits cost and who takes their time",
+    .summary = "live view of vCPU time, VM exit costs and steal",
     .run = run_top,
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it joins programs, probes, VMs and the tables of places. */
 #include "collect/account.h"
 
 #include <errno.h>
@@ -50,12 +51,12 @@ struct vp_account_source {
 static const struct {
 	const char *program, *cost;
 } optional[] = {
-    {"note_vmm", "time in the VMM counts as the kernel's"},
-    {"note_poll", "polling counts as the kernel's time"},
-    {"note_unthrottle", "a wait that began with a used-up quota counts as throttled to its end"},
-    {"begin_local_timer", "timer interrupts count as the guest's or the kernel's time"},
-    {"begin_device", "devices' interrupts count as the guest's or the kernel's time"},
-    {"begin_softirq", "soft interrupts count as the guest's or the kernel's time"},
+    {"note_vmm", "time in the VMM is counted as kernel time"},
+    {"note_poll", "halt polling is counted as kernel time"},
+    {"note_unthrottle", "a wait that began throttled is counted as throttled until it ends"},
+    {"begin_local_timer", "timer interrupts are counted as guest or kernel time"},
+    {"begin_device", "device interrupts are counted as guest or kernel time"},
+    {"begin_softirq", "softirqs are counted as guest or kernel time"},
 };
 
 static size_t array_size(size_t entries, size_t entry)
@@ -144,7 +145,7 @@ static struct vp_error *open_states(struct vp_account_source *source)
 		return NULL;
 	source->states =
 	    ring_buffer__new(bpf_map__fd(source->programs->maps.states), take_state, source, NULL);
-	return source->states ? NULL : vp_error_errno(errno, "cannot map the vCPUs' states");
+	return source->states ? NULL : vp_error_errno(errno, "cannot map the vCPU states");
 }
 
 static struct vp_error *load(struct vp_account_source *source, bool with_states)
@@ -468,8 +469,7 @@ static bool probe_account(char *detail, size_t size)
 const struct vp_source *vp_source_account(void)
 {
 	static const struct vp_probe probe = {
-	    "accounting programs",
-	    "no exact account of the vCPUs' time (account, steal, exits, top)", false,
+	    "accounting programs", "no exact vCPU accounting (account, steal, exits, top)", false,
 	    probe_account};
 	static const struct vp_source source = {&probe, 1};
 

@@ -52,10 +52,10 @@ static struct vp_error *wait_ready(const struct transfer *transfer, short events
 	if (result < 0)
 		return vp_error_errno(errno, "cannot wait for the agent of %s", transfer->name);
 	if (left <= idle)
-		return vp_error_new("the agent of %s did not finish within %u s (%zu bytes came)",
-				    transfer->name, transfer->limits.seconds_total,
-				    transfer->bytes);
-	return vp_error_new("the agent of %s sent nothing for %u s (%zu bytes came before)",
+		return vp_error_new(
+		    "the agent of %s did not finish within %u s (%zu bytes received)",
+		    transfer->name, transfer->limits.seconds_total, transfer->bytes);
+	return vp_error_new("the agent of %s sent nothing for %u s (after %zu bytes)",
 			    transfer->name, transfer->limits.seconds_idle, transfer->bytes);
 }
 
@@ -69,7 +69,8 @@ static struct vp_error *send_request(struct transfer *transfer)
 		VP_TRY(wait_ready(transfer, POLLOUT));
 		ssize_t sent = send(transfer->fd, next, left, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (sent < 0 && errno != EINTR && errno != EAGAIN)
-			return vp_error_errno(errno, "cannot ask the agent of %s", transfer->name);
+			return vp_error_errno(errno, "cannot send a request to the agent of %s",
+					      transfer->name);
 		if (sent > 0) {
 			next += sent;
 			left -= (size_t)sent;
@@ -138,15 +139,14 @@ static struct vp_error *store(struct transfer *transfer, const char *bytes, size
 	int result = vp_fd_write_all(transfer->out, bytes, taken);
 
 	if (result)
-		return vp_error_errno(-result, "cannot store the answer of the agent of %s",
+		return vp_error_errno(-result, "cannot store the reply of the agent of %s",
 				      transfer->name);
 	for (size_t i = 0; i < taken && transfer->bytes + i < sizeof(transfer->head); i++)
 		transfer->head[transfer->bytes + i] = bytes[i];
 	transfer->bytes += taken;
 	keep_tail(transfer, bytes, taken);
 	if (taken < size)
-		return vp_error_new("the agent of %s sent more than %zu bytes, the rest is left "
-				    "out",
+		return vp_error_new("the agent of %s sent more than %zu bytes, the rest is ignored",
 				    transfer->name, transfer->limits.bytes);
 	return NULL;
 }
@@ -161,19 +161,21 @@ static struct vp_error *receive(struct transfer *transfer)
 		if (got < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (got < 0)
-			return vp_error_errno(errno, "the agent of %s broke off after %zu bytes",
-					      transfer->name, transfer->bytes);
+			return vp_error_errno(
+			    errno, "the connection to the agent of %s broke after %zu bytes",
+			    transfer->name, transfer->bytes);
 		if (got == 0)
 			break;
 		VP_TRY(store(transfer, piece, (size_t)got));
 	}
 	if (!transfer->bytes)
-		return vp_error_new("the agent of %s closed without an answer", transfer->name);
+		return vp_error_new("the agent of %s closed the connection without a reply",
+				    transfer->name);
 	VP_AUTO_FREE char *words = refusal(transfer);
 	if (words)
-		return vp_error_new("the agent of %s refuses: %s", transfer->name, words);
+		return vp_error_new("the agent of %s refused: %s", transfer->name, words);
 	if (!has_end_line(transfer))
-		return vp_error_new("the answer of the agent of %s was cut off after %zu bytes",
+		return vp_error_new("the reply of the agent of %s was truncated after %zu bytes",
 				    transfer->name, transfer->bytes);
 	return NULL;
 }
@@ -210,7 +212,8 @@ struct vp_error *vp_agent_fetch_from(int fd, const char *name, const char *path_
 	result->truncated = error != NULL;
 	if (!is_map_text(&transfer))
 		return error ? error
-			     : vp_error_new("the answer of the agent of %s is not map text", name);
+			     : vp_error_new(
+				   "malformed reply from the agent of %s: not a symbol map", name);
 	if ((failure = vp_new_file_publish(&out))) {
 		vp_error_free(error);
 		return vp_error_errno(-failure, "cannot write '%s'", path_out);
@@ -248,7 +251,7 @@ static struct vp_error *connect_guest(int fd, unsigned cid, unsigned port, const
 	if (!result)
 		return NULL;
 	if (errno != EINPROGRESS)
-		return vp_error_errno(errno, "cannot reach an agent in %s at vsock port %u", name,
+		return vp_error_errno(errno, "no agent reachable in %s at vsock port %u", name,
 				      port);
 	do
 		result = poll(&ready, 1, 1000 * (int)seconds);
@@ -258,7 +261,7 @@ static struct vp_error *connect_guest(int fd, unsigned cid, unsigned port, const
 	else if (result < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &errnum, &size))
 		errnum = errno;
 	if (errnum)
-		return vp_error_errno(errnum, "cannot reach an agent in %s at vsock port %u", name,
+		return vp_error_errno(errnum, "no agent reachable in %s at vsock port %u", name,
 				      port);
 	return NULL;
 }

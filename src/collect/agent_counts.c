@@ -89,7 +89,7 @@ static struct vp_error *prepare_waiting(const struct talker *talker)
 
 	if (setsockopt(talker->fd, SOL_SOCKET, SO_RCVTIMEO, &keep, sizeof(keep)) ||
 	    setsockopt(talker->fd, SOL_SOCKET, SO_SNDTIMEO, &keep, sizeof(keep)))
-		return vp_error_errno(errno, "cannot set how long the agent of %s may take",
+		return vp_error_errno(errno, "cannot set the timeout for the agent of %s",
 				      talker->name);
 	return NULL;
 }
@@ -98,7 +98,7 @@ static struct vp_error *say(const struct talker *talker, const char *text, size_
 {
 	int result = vp_fd_write_all(talker->fd, text, size);
 
-	return result ? vp_error_errno(-result, "the agent of %s does not listen", talker->name)
+	return result ? vp_error_errno(-result, "the agent of %s does not respond", talker->name)
 		      : NULL;
 }
 
@@ -112,9 +112,9 @@ static struct vp_error *ask(const struct talker *talker)
 	return error;
 }
 
-static struct vp_error *take_line(struct talker *talker, struct vp_slice text)
+static struct vp_error *take_answer_line(struct talker *talker, struct vp_slice text)
 {
-	static const uint32_t kinds[] = {[VP_COUNTS_SEAL] = NEWS_SEAL,
+	static const uint32_t kinds[] = {[VP_COUNTS_MARKER] = NEWS_SEAL,
 					 [VP_COUNTS_PLACE] = NEWS_PLACE,
 					 [VP_COUNTS_WITHOUT] = NEWS_WITHOUT,
 					 [VP_COUNTS_END] = NEWS_WHOLE};
@@ -138,11 +138,12 @@ static struct vp_error *take_lines(struct talker *talker)
 	struct vp_slice line;
 
 	while (memchr(cursor.next, '\n', vp_cursor_left(&cursor)) && vp_cursor_line(&cursor, &line))
-		VP_TRY(take_line(talker, line));
+		VP_TRY(take_answer_line(talker, line));
 	size_t left = vp_cursor_left(&cursor);
 	if (left > LONGEST_LINE)
-		return vp_error_new("the agent of %s says a line of more than %d bytes",
-				    talker->name, LONGEST_LINE);
+		return vp_error_new(
+		    "malformed reply from the agent of %s: a line of more than %d bytes",
+		    talker->name, LONGEST_LINE);
 	memmove(heard->bytes, cursor.next, left);
 	heard->size = left;
 	return NULL;
@@ -168,7 +169,8 @@ static struct vp_error *listen_to(struct talker *talker)
 		} else if (got == 0) {
 			return vp_error_new("the agent of %s has ended", talker->name);
 		} else if (errno != EINTR) {
-			return vp_error_errno(errno, "the agent of %s broke off", talker->name);
+			return vp_error_errno(errno, "the connection to the agent of %s broke",
+					      talker->name);
 		}
 	}
 }
@@ -195,14 +197,14 @@ static VP_NORETURN void talk(struct talker *talker)
 	_exit(0);
 }
 
-static struct vp_error *start(struct talker *talker, struct vp_agent_counts **ret)
+static struct vp_error *start_talker(struct talker *talker, struct vp_agent_counts **ret)
 {
 	int channels[2];
 
-	if (getrandom(&talker->request.seal, sizeof(talker->request.seal), 0) !=
-	    sizeof(talker->request.seal))
+	if (getrandom(&talker->request.marker, sizeof(talker->request.marker), 0) !=
+	    sizeof(talker->request.marker))
 		return vp_error_errno(errno, "cannot get a random number");
-	talker->request.seal |= 1; /* 0 is what a broken one is */
+	talker->request.marker |= 1; /* 0 is what a broken one is */
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channels))
 		return vp_error_errno(errno, "cannot make a socket pair");
 	talker->channel = channels[1];
@@ -215,8 +217,9 @@ static struct vp_error *start(struct talker *talker, struct vp_agent_counts **re
 		return vp_error_errno(errno, "cannot start a process");
 	}
 	struct vp_agent_counts *counts = vp_alloc(sizeof(*counts));
-	*counts = (struct vp_agent_counts){
-	    .process = process, .channel = channels[0], .places = {.seal = talker->request.seal}};
+	*counts = (struct vp_agent_counts){.process = process,
+					   .channel = channels[0],
+					   .places = {.marker = talker->request.marker}};
 	*ret = counts;
 	return NULL;
 }
@@ -228,7 +231,7 @@ struct vp_error *vp_agent_counts_start(unsigned cid, unsigned port, uint32_t eve
 	struct talker talker = {
 	    .cid = cid, .port = port, .request = {.events = events}, .name = name, .fd = -1};
 
-	return start(&talker, ret);
+	return start_talker(&talker, ret);
 }
 
 struct vp_error *vp_agent_counts_start_from(int fd, const char *name, uint32_t events,
@@ -237,7 +240,7 @@ struct vp_error *vp_agent_counts_start_from(int fd, const char *name, uint32_t e
 	VP_AUTO_CLOSE int own = fd;
 	struct talker talker = {.request = {.events = events}, .name = name, .fd = own};
 
-	return start(&talker, ret);
+	return start_talker(&talker, ret);
 }
 
 void vp_agent_counts_free(struct vp_agent_counts *counts)
@@ -273,7 +276,7 @@ static void take_news(struct vp_agent_counts *counts, const struct news *news)
 		counts->state = news->kind == NEWS_GONE ? VP_AGENT_GONE : VP_AGENT_ABSENT;
 		break;
 	case NEWS_SEAL:
-		places->seal_gpa = news->gpa;
+		places->marker_gpa = news->gpa;
 		break;
 	case NEWS_PLACE:
 		if (news->event < VP_GUEST_COUNT && places->counts.count < VP_COUNTS_MOST_PLACES)
@@ -294,7 +297,7 @@ enum vp_agent_counts_state vp_agent_counts_hear(struct vp_agent_counts *counts, 
 {
 	enum vp_agent_counts_state before = counts->state;
 	struct pollfd ready = {.fd = counts->channel, .events = POLLIN};
-	static const char died[] = "the process that talks to the agent has died";
+	static const char died[] = "the agent client process has died";
 	struct news news;
 
 	while (counts->state != VP_AGENT_GONE &&
@@ -317,5 +320,5 @@ const struct vp_agent_places *vp_agent_counts_places(const struct vp_agent_count
 
 const char *vp_agent_counts_problem(const struct vp_agent_counts *counts)
 {
-	return counts->problem ? counts->problem : "it has not answered";
+	return counts->problem ? counts->problem : "no reply";
 }

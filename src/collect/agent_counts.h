@@ -26,7 +26,7 @@ struct vp_agent_place {
 };
 
 struct vp_agent_places {
-	uint64_t seal, seal_gpa; /* the places are good while that number is there */
+	uint64_t marker, marker_gpa; /* the places are good while that number is there */
 	VP_VEC(struct vp_agent_place) counts;
 	uint32_t without; /* bits of events that it cannot count */
 };

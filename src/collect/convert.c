@@ -23,7 +23,7 @@ static void guest_sample(const struct vp_raw_record *raw, uint64_t ip, uint32_t 
 	*ret = (struct vp_guest_sample){
 	    .time = raw->time,
 	    .id = VP_ID_guest_sample,
-	    .pid = raw->pid,
+	    .vm = raw->pid,
 	    .tid = raw->tid,
 	    .mode = guest_mode(raw, ip),
 	    .ip = ip,
@@ -45,7 +45,7 @@ static void vcpu_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t
 	*ret = (struct vp_vcpu_sample){
 	    .time = raw->time,
 	    .id = VP_ID_vcpu_sample,
-	    .pid = raw->pid,
+	    .vm = raw->pid,
 	    .tid = raw->tid,
 	    .mode = mode,
 	    .ip = ip,
@@ -84,7 +84,7 @@ void vp_convert_switch(const struct vp_raw_record *raw, uint32_t vendor, union v
 	*out = (struct vp_vcpu_out){
 	    .time = raw->time,
 	    .id = raw->kind == VP_RAW_VCPU_IN ? VP_ID_vcpu_in : VP_ID_vcpu_out,
-	    .pid = raw->pid,
+	    .vm = raw->pid,
 	    .tid = raw->tid,
 	    .vcpu = raw->vcpu,
 	    .exit_reason = raw->exit_reason,
@@ -100,7 +100,7 @@ void vp_convert_guest_task(const struct vp_raw_record *raw, union vp_any_record 
 	    .time = raw->time,
 	    .id = VP_ID_guest_task,
 	    .flags = raw->cpl == 3 ? VP_IN_USER : 0,
-	    .pid = raw->pid,
+	    .vm = raw->pid,
 	    .guest_pid = raw->guest_pid,
 	    .guest_tid = raw->guest_tid,
 	    .task = raw->guest_task,

@@ -45,9 +45,10 @@ static struct vp_error *open_one(const struct vp_recipe_event *event, int pcpu, 
 		return NULL;
 	}
 	if (fd < 0 && errno == EINVAL && event->set && *leader >= 0)
-		return vp_error_new("set %" PRIu32 " does not fit into this processor's counters: "
-				    "'%s' finds no place beside the others",
-				    event->set, event->name);
+		return vp_error_new(
+		    "set %" PRIu32
+		    " does not fit into this CPU's hardware counters: no counter left for '%s'",
+		    event->set, event->name);
 	if (fd < 0)
 		return open_error(errno, event->name, pcpu);
 	if (leads)
@@ -109,8 +110,8 @@ static struct vp_error *try_each(const struct vp_counters *counters, uint32_t n_
 		VP_TRY(try_set(counters, set, pcpu, &fits));
 		if (!fits)
 			return vp_error_new("set %" PRIu32
-					    " does not fit into this processor's counters beside "
-					    "what is counted all the time",
+					    " does not fit into this CPU's hardware counters "
+					    "together with the 'count' events",
 					    set);
 		VP_TRY(switch_set(counters, set, pcpu, false));
 	}
@@ -142,18 +143,18 @@ static struct vp_error *try_beside_trigger(const struct vp_recipe *recipe, int p
 			return open_error(errno, recipe->unit_name, pcpu);
 	}
 	VP_TRY(try_all(counters, recipe->n_sets, pcpu, &fit));
-	counters->turns |= !fit;
+	counters->multiplexed |= !fit;
 	return NULL;
 }
 
-static struct vp_error *open_all(const struct vp_recipe *recipe, const struct vp_pcpus *pcpus,
-				 struct vp_counters *counters)
+static struct vp_error *open_counters(const struct vp_recipe *recipe, const struct vp_pcpus *pcpus,
+				      struct vp_counters *counters)
 {
 	for (size_t i = 0; i < pcpus->count; i++)
 		VP_TRY(open_on(recipe, pcpus->at[i], counters));
 	for (size_t i = 0; i < pcpus->count; i++)
 		VP_TRY(try_beside_trigger(recipe, pcpus->at[i], counters));
-	for (size_t i = 0; counters->turns && i < pcpus->count; i++)
+	for (size_t i = 0; counters->multiplexed && i < pcpus->count; i++)
 		for (uint32_t set = 1; set <= recipe->n_sets; set++)
 			VP_TRY(switch_set(counters, set, pcpus->at[i], set == 1));
 	return NULL;
@@ -163,7 +164,7 @@ struct vp_error *vp_counters_open(const struct vp_recipe *recipe, const struct v
 				  struct vp_counters *ret)
 {
 	*ret = (struct vp_counters){0};
-	struct vp_error *error = open_all(recipe, pcpus, ret);
+	struct vp_error *error = open_counters(recipe, pcpus, ret);
 	if (error)
 		vp_counters_close(ret);
 	return error;
@@ -202,15 +203,15 @@ struct vp_error *vp_counter_trigger(const struct vp_recipe *recipe, uint64_t per
 
 	attr.sample_period = period;
 	attr.disabled = 1;
-	/* It does not take turns with the sets. */
+	/* It is not multiplexed with the sets. */
 	attr.pinned = attr.type != PERF_TYPE_SOFTWARE;
 	attr.inherit = inherit;
 	*fd = vp_perf_event_open(&attr, tid, pcpu, -1);
 	if (*fd >= 0)
 		return NULL;
 	if (is_missing(errno) || errno == EINVAL)
-		return vp_error_new("this machine cannot close intervals by '%s': 'interval time "
-				    "10ms' works everywhere",
+		return vp_error_new("cannot use '%s' as interval trigger on this machine: "
+				    "'interval time 10ms' works everywhere",
 				    recipe->unit_name);
 	return open_error(errno, recipe->unit_name, pcpu);
 }

@@ -18,15 +18,15 @@ struct vp_counter {
 struct vp_counters {
 	VP_VEC(struct vp_counter) open;
 	VP_VEC(char *) missing; /* names of events that this machine cannot count */
-	bool turns;             /* the sets take turns: the first one is on, the others are off */
+	bool multiplexed;       /* the sets take turns: the first one is on, the others are off */
 };
 
 /*
  * Opens every counter of the recipe on every pCPU, counting from now on. Counters of a set are one
  * group of perf's: on the processor together or not at all. If the sets do not all fit beside the
  * trigger and what is counted all the time, only the first one is on: the others are for
- * vp_turns_start(). An event that the machine does not have is noted in `missing`. Errors: a set
- * that does not even fit alone, no permission.
+ * vp_multiplex_start(). An event that the machine does not have is noted in `missing`. Errors: a
+ * set that does not even fit alone, no permission.
  */
 struct vp_error *vp_counters_open(const struct vp_recipe *recipe, const struct vp_pcpus *pcpus,
 				  struct vp_counters *ret) VP_MUST_CHECK;

@@ -54,9 +54,10 @@ struct vp_error *vp_guest_answer_take(int channel, int timeout_ms, struct vp_buf
 		ssize_t got = recv(channel, room, PIECE, MSG_DONTWAIT);
 		heard->size -= PIECE - (size_t)(got > 0 ? got : 0);
 		if (!got || (got < 0 && errno != EAGAIN && errno != EINTR))
-			return vp_error_new("the reader of the guest's memory has died");
+			return vp_error_new("the guest memory reader has died");
 		if (heard->size > MOST_ANSWER)
-			return vp_error_new("the reader of the guest's memory says too much");
+			return vp_error_new(
+			    "malformed reply from the guest memory reader: too long");
 		*done = is_whole(heard);
 	}
 	if (!*done)
@@ -151,13 +152,12 @@ struct vp_error *vp_guest_finding_parse(struct vp_slice answer, struct vp_guest_
 	while (vp_cursor_line(&cursor, &line))
 		if (!take_finding(line, ret)) {
 			vp_guest_finding_deinit(ret);
-			return vp_error_new("the reader of the guest's memory gave an answer that "
-					    "is none");
+			return vp_error_new("malformed reply from the guest memory reader");
 		}
 	if (ret->banner)
 		return NULL;
 	vp_guest_finding_deinit(ret);
-	return vp_error_new("the reader of the guest's memory gave no answer");
+	return vp_error_new("no reply from the guest memory reader");
 }
 
 void vp_guest_finding_deinit(struct vp_guest_finding *finding)
@@ -188,8 +188,7 @@ struct vp_error *vp_guest_processes_parse(struct vp_slice answer, vp_guest_proce
 		struct vp_guest_process process = {.tgid = (uint32_t)vp_cursor_hex(&words)};
 		process.root = vp_cursor_hex(&words);
 		if (!vp_slice_is(what, "task") || !vp_cursor_ok(&words))
-			return vp_error_new("the reader of the guest's memory gave an answer that "
-					    "is none");
+			return vp_error_new("malformed reply from the guest memory reader");
 		process.comm = rest_of(&words);
 		vp_vec_push(processes, process);
 	}

@@ -25,7 +25,7 @@ static struct vp_error *put(int map, uint64_t key, const struct vp_guest_places 
 {
 	if (!bpf_map_update_elem(map, &key, places, BPF_ANY))
 		return NULL;
-	return vp_error_errno(errno, "there is no room for vCPU %u of process %u", (uint32_t)key,
+	return vp_error_errno(errno, "no table entry left for vCPU %u of process %u", (uint32_t)key,
 			      (uint32_t)(key >> 32));
 }
 
@@ -37,7 +37,7 @@ struct vp_error *vp_guest_places_of_kernel(int map, const struct vp_guest_state 
 		uint64_t key = key_of(state->pid, cpu->vcpu);
 		struct vp_guest_places places = get(map, key);
 		vp_vec_each (&finding->counts, place) {
-			if (place->vcpu != cpu->vcpu || places.sealed >> place->count & 1)
+			if (place->vcpu != cpu->vcpu || places.marked >> place->count & 1)
 				continue;
 			places.hva[place->count] = vp_guest_state_hva(state, place->gpa);
 			places.narrow |= (uint64_t)place->narrow << place->count;
@@ -59,18 +59,18 @@ static bool has_vcpu(const struct vp_guest_state *state, uint32_t number)
 struct vp_error *vp_guest_places_of_agent(int map, const struct vp_guest_state *state,
 					  const struct vp_agent_places *agent)
 {
-	uint64_t seal = vp_guest_state_hva(state, agent->seal_gpa);
+	uint64_t marker = vp_guest_state_hva(state, agent->marker_gpa);
 
 	vp_vec_each (&agent->counts, place) {
 		uint64_t key = key_of(state->pid, place->vcpu);
 		uint64_t hva = vp_guest_state_hva(state, place->gpa);
 		struct vp_guest_places places = get(map, key);
-		if (!seal || !hva || places.hva[place->event] || !has_vcpu(state, place->vcpu))
+		if (!marker || !hva || places.hva[place->event] || !has_vcpu(state, place->vcpu))
 			continue;
 		places.hva[place->event] = hva;
-		places.sealed |= 1ULL << place->event;
-		places.seal_hva = seal;
-		places.seal = agent->seal;
+		places.marked |= 1ULL << place->event;
+		places.marker_hva = marker;
+		places.marker = agent->marker;
 		VP_TRY(put(map, key, &places));
 	}
 	return NULL;
@@ -95,10 +95,10 @@ static map_keys keys_of(int map, uint32_t pid)
 static void drop(struct vp_guest_places *places, bool agents)
 {
 	for (uint32_t i = 0; i < VP_GUEST_COUNT; i++)
-		if ((places->sealed >> i & 1) == agents)
+		if ((places->marked >> i & 1) == agents)
 			places->hva[i] = 0;
 	if (agents)
-		places->sealed = 0;
+		places->marked = 0;
 	else
 		places->narrow = 0;
 }

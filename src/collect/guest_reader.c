@@ -58,7 +58,7 @@ struct vp_error *vp_guest_reader_start(const struct vp_guest_state *state,
 	int channels[2];
 
 	if (vp_host_vendor() == VP_VENDOR_ARM)
-		return vp_error_new("the memory of Arm's guests is not understood yet");
+		return vp_error_new("reading guest memory is not supported on Arm");
 	if (!state->memory.slots.count)
 		return vp_error_new("KVM has no memory slots for the VM of process %u", state->pid);
 	VP_AUTO_CLOSE int memory = open(path, O_RDONLY | O_CLOEXEC);
@@ -97,9 +97,8 @@ static struct vp_error *send_request(struct vp_guest_reader *reader, const char 
 {
 	ssize_t sent = send(reader->channel, text, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 
-	return sent == (ssize_t)size
-		   ? NULL
-		   : vp_error_new("the reader of the guest's memory does not listen");
+	return sent == (ssize_t)size ? NULL
+				     : vp_error_new("the guest memory reader does not respond");
 }
 
 bool vp_guest_reader_listens(const struct vp_guest_reader *reader, int timeout_ms)
@@ -118,7 +117,7 @@ struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char 
 	int length = vsnprintf(text, sizeof(text) - 1, format, args);
 	va_end(args);
 	if (length < 0 || (size_t)length >= sizeof(text) - 1)
-		return vp_error_new("a request to the reader of the guest's memory is too long");
+		return vp_error_new("the request to the guest memory reader is too long");
 	text[length++] = '\n';
 	reader->answer.size = 0;
 	return send_request(reader, text, (size_t)length);

@@ -38,7 +38,7 @@ struct vp_error *vp_guest_lister_new(struct vp_guest_lister **ret)
 		return NULL;
 	}
 	vp_guest_lister_free(lister);
-	return vp_error_errno(-result, "cannot load the program that lists VMs' memory");
+	return vp_error_errno(-result, "cannot load the program that lists KVM's memory slots");
 }
 
 void vp_guest_lister_free(struct vp_guest_lister *lister)
@@ -89,12 +89,12 @@ struct vp_error *vp_guest_lister_read(struct vp_guest_lister *lister, uint32_t p
 	ssize_t got;
 
 	if (fd < 0)
-		return vp_error_errno(-fd, "cannot list VMs' memory");
+		return vp_error_errno(-fd, "cannot list KVM's memory slots");
 	while ((got = read(fd, items, sizeof(items))) > 0 || (got < 0 && errno == EAGAIN))
 		for (ssize_t i = 0; i < got / (ssize_t)sizeof(*items); i++)
 			take_item(states, &items[i]);
 	if (got)
-		return vp_error_errno(errno, "cannot list VMs' memory");
+		return vp_error_errno(errno, "cannot list KVM's memory slots");
 	vp_vec_each (states, state)
 		state->started = state->pid == pid ? started : state->started;
 	return NULL;
@@ -104,7 +104,8 @@ struct vp_error *vp_guest_state_expect_same(const struct vp_guest_state *state)
 {
 	return state->started && vp_proc_start_time(state->pid) == state->started
 		   ? NULL
-		   : vp_error_new("process %u is not the one any more that had the VM", state->pid);
+		   : vp_error_new("process %u no longer is the VM's process: the pid was reused",
+				  state->pid);
 }
 
 uint64_t vp_guest_state_hva(const struct vp_guest_state *state, uint64_t gpa)

@@ -77,10 +77,10 @@ struct vp_error *vp_host_expect_btf(const char *programs)
 struct vp_error *vp_host_load_error(int result, const char *programs)
 {
 	if (result == -EPERM || result == -EACCES)
-		return vp_error_new("cannot load programs into the kernel: root (or CAP_BPF and "
-				    "CAP_PERFMON) is needed");
-	return vp_error_errno(-result,
-			      "cannot load the %s programs into this kernel ('vperf check' says "
-			      "what is missing)",
-			      programs);
+		return vp_error_new(
+		    "cannot load BPF programs: root (or CAP_BPF and CAP_PERFMON) is needed");
+	return vp_error_errno(
+	    -result,
+	    "cannot load the %s programs on this kernel ('vperf check' reports what is missing)",
+	    programs);
 }

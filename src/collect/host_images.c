@@ -100,8 +100,9 @@ void vp_host_images_write(struct vp_maps_writer *writer, struct vp_mapped *image
 	reading.build_ids = shared;
 	bool whole = shared != MAP_FAILED && text >= 0 && read_images(&reading);
 	if (!whole)
-		vp_maps_write_note(writer, "the files of the host's processes could not be read to "
-					   "the end: some have no symbols");
+		vp_maps_write_note(
+		    writer,
+		    "not all files of host processes could be read: some symbols are missing");
 	if (shared == MAP_FAILED)
 		return;
 	take_build_ids(&reading);

@@ -22,9 +22,9 @@ static struct vp_error *fill_vm(const struct vp_guest_state *state,
 				      .image_gpa = finding->gpa,
 				      .levels = finding->levels};
 	if (state->memory.slots.count > VP_IDENTITY_SLOTS)
-		return vp_error_new("the VM has %zu memory slots: more than %d are not searched "
-				    "at a sample",
-				    state->memory.slots.count, VP_IDENTITY_SLOTS);
+		return vp_error_new(
+		    "the VM has %zu memory slots: only the first %d are used at a sample",
+		    state->memory.slots.count, VP_IDENTITY_SLOTS);
 	vp_vec_each (&state->memory.slots, slot)
 		vm->slots[vm->n_slots++] =
 		    (struct vp_identity_slot){slot->gpa, slot->size, slot->hva};
@@ -46,7 +46,8 @@ static struct vp_error *put_vcpus(const struct vp_sampler *sampler, uint32_t num
 						.at_comm = finding->at_comm,
 						.at_stack = finding->at_stack};
 		if (vcpu.current_hva && bpf_map_update_elem(fd, &key, &vcpu, BPF_ANY))
-			return vp_error_errno(errno, "there is no room for vCPU %u of process %u",
+			return vp_error_errno(errno,
+					      "no table entry left for vCPU %u of process %u",
 					      cpu->vcpu, state->pid);
 	}
 	return NULL;
@@ -61,7 +62,7 @@ struct vp_error *vp_sampler_identify_memory(struct vp_sampler *sampler, uint32_t
 	VP_TRY(fill_vm(state, finding, &vm));
 	return bpf_map_update_elem(bpf_map__fd(sampler->programs->maps.identity_vms), &number, &vm,
 				   BPF_ANY)
-		   ? vp_error_errno(errno, "there is no room for another VM")
+		   ? vp_error_errno(errno, "no table entry left for another VM")
 		   : NULL;
 }
 
@@ -73,7 +74,7 @@ struct vp_error *vp_sampler_identify(struct vp_sampler *sampler, uint32_t number
 
 	if (finding->at_tgid != finding->at_tid + 4 || finding->at_tid > LARGEST_STRUCT ||
 	    finding->at_comm > LARGEST_STRUCT || finding->at_stack > LARGEST_STRUCT)
-		return vp_error_new("the guest's task_struct is of an unknown shape");
+		return vp_error_new("unknown layout of the guest's task_struct");
 	VP_TRY(vp_sampler_identify_memory(sampler, number, state, finding));
 	return put_vcpus(sampler, number, state, finding);
 }

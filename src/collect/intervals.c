@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it joins programs, counters, rings, multiplexing and guest counts. */
 #include "collect/intervals.h"
 
 #include <errno.h>
@@ -13,8 +14,8 @@
 #include "collect/counters.h"
 #include "collect/guest_places.h"
 #include "collect/host.h"
+#include "collect/multiplex.h"
 #include "collect/source.h"
-#include "collect/turns.h"
 #include "intervals.skel.h"
 
 enum { MOST_SUBJECTS = 4096, TRIES = 1000 };
@@ -24,7 +25,7 @@ struct source {
 	struct vp_intervals *intervals;
 	uint32_t pcpu;
 	int map;
-	int requests; /* the ring by which the programs ask for a set; -1: sets take no turns */
+	int requests; /* the ring by which the programs ask for a set; -1: no multiplexing */
 	struct vp_buffer copy;
 };
 
@@ -41,7 +42,7 @@ struct vp_intervals {
 	VP_VEC(int) triggers;
 	struct source *sources; /* one per pCPU of `pcpus` */
 	struct ring_buffer *rings;
-	struct vp_turns *turns; /* NULL: sets take none */
+	struct vp_multiplex *multiplex; /* NULL: sets are not multiplexed */
 	VP_VEC(struct thread) watched;
 	uint64_t begun; /* ns; 0: not yet */
 	char *missing;
@@ -58,7 +59,7 @@ static const struct {
 	const char *program, *cost;
 	uint64_t counts; /* bits of enum vp_interval_count */
 } optional[] = {
-    {"note_mmio", "accesses to devices' memory count as page faults",
+    {"note_mmio", "MMIO accesses are counted as page faults",
      COUNT(VP_COUNT_BY_CLASS + VP_EXITS_mmio) | COUNT(VP_COUNT_TIME_BY_CLASS + VP_EXITS_mmio)},
     {"note_inj_virq", "inject:interrupt is not counted", COUNT(VP_COUNT_inject_interrupt)},
     {"note_inj_exception", "inject:exception and inject:page-fault are not counted",
@@ -92,12 +93,13 @@ static uint32_t guest_events(const struct vp_recipe *recipe)
 	return bits;
 }
 
-/* Without turns an interval is one part. */
+/* Without multiplexing an interval is one part. */
 static uint64_t part_width(const struct vp_intervals *intervals)
 {
 	const struct vp_recipe *recipe = intervals->options.recipe;
 
-	return intervals->counters.turns ? recipe->width / recipe->sub_intervals : recipe->width;
+	return intervals->counters.multiplexed ? recipe->width / recipe->sub_intervals
+					       : recipe->width;
 }
 
 /* Parts are equal: the last one does not get what is left over. */
@@ -105,7 +107,8 @@ static uint64_t whole_width(const struct vp_intervals *intervals)
 {
 	const struct vp_recipe *recipe = intervals->options.recipe;
 
-	return part_width(intervals) * (intervals->counters.turns ? recipe->sub_intervals : 1);
+	return part_width(intervals) *
+	       (intervals->counters.multiplexed ? recipe->sub_intervals : 1);
 }
 
 static void set_parts(const struct vp_intervals *intervals, struct intervals_bpf__rodata *plan)
@@ -114,10 +117,10 @@ static void set_parts(const struct vp_intervals *intervals, struct intervals_bpf
 
 	plan->part_width = part_width(intervals);
 	plan->width = whole_width(intervals);
-	if (!intervals->counters.turns)
+	if (!intervals->counters.multiplexed)
 		return;
 	plan->parts = recipe->sub_intervals;
-	plan->turning_sets = recipe->n_sets;
+	plan->multiplexing = recipe->n_sets;
 	/* A pCPU's counters count while it is idle, too. */
 	plan->ran_count = recipe->per == VP_PER_PCPU ? VP_COUNT_time : VP_COUNT_time_running;
 	vp_vec_each (&intervals->counters.open, counter) {
@@ -243,7 +246,7 @@ static bool do_without(struct vp_intervals *intervals, const char *program)
 	return false;
 }
 
-/* The programs of events and deeds are not attached by name. */
+/* The programs of events and commands are not attached by name. */
 static bool is_attached(const struct bpf_program *program)
 {
 	enum bpf_prog_type type = bpf_program__type(program);
@@ -289,9 +292,10 @@ static struct vp_error *make_ring(const struct bpf_map *array, uint32_t pcpu, si
 {
 	*ring = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "vperf_ring", 0, 0, (uint32_t)bytes, NULL);
 	if (*ring < 0)
-		return vp_error_errno(errno, "cannot make a ring of %zu bytes", bytes);
+		return vp_error_errno(errno, "cannot create a ring buffer of %zu bytes", bytes);
 	if (bpf_map_update_elem(bpf_map__fd(array), &pcpu, ring, BPF_ANY))
-		return vp_error_errno(errno, "cannot hand the rings to the interval programs");
+		return vp_error_errno(errno,
+				      "cannot pass the ring buffers to the interval programs");
 	return NULL;
 }
 
@@ -302,8 +306,8 @@ static struct vp_error *open_ring(struct vp_intervals *intervals, struct source 
 	if (!intervals->rings)
 		intervals->rings = ring_buffer__new(source->map, take_record, source, NULL);
 	else if (ring_buffer__add(intervals->rings, source->map, take_record, source))
-		return vp_error_errno(errno, "cannot map a ring");
-	return intervals->rings ? NULL : vp_error_errno(errno, "cannot map a ring");
+		return vp_error_errno(errno, "cannot map a ring buffer");
+	return intervals->rings ? NULL : vp_error_errno(errno, "cannot map a ring buffer");
 }
 
 static struct vp_error *open_rings(struct vp_intervals *intervals)
@@ -337,7 +341,7 @@ static struct vp_error *open_trigger(struct vp_intervals *intervals, int tid, in
 		return vp_error_errno(errno, "cannot attach the interval program to event '%s'",
 				      recipe->unit_name);
 	if (intervals->begun && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
-		return vp_error_errno(errno, "cannot switch event '%s' on", recipe->unit_name);
+		return vp_error_errno(errno, "cannot enable event '%s'", recipe->unit_name);
 	return NULL;
 }
 
@@ -354,29 +358,28 @@ static struct vp_error *open_triggers(struct vp_intervals *intervals)
 	return NULL;
 }
 
-/* Runs a deed on a pCPU, between the work of the programs there. */
-static struct vp_error *do_on(struct vp_intervals *intervals, enum vp_interval_deed deed,
+/* Runs a command on a pCPU, between the work of the programs there. */
+static struct vp_error *do_on(struct vp_intervals *intervals, enum vp_interval_command command,
 			      uint32_t argument, uint32_t pcpu)
 {
-	uint64_t arguments[2] = {deed, argument};
+	uint64_t arguments[2] = {command, argument};
 	LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = arguments,
 		    .ctx_size_in = sizeof(arguments), .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = pcpu);
 	int fd = bpf_program__fd(intervals->programs->progs.do_here);
 
 	for (int tries = 0; tries < TRIES; tries++) {
 		if (bpf_prog_test_run_opts(fd, &options))
-			return vp_error_errno(errno, "cannot begin or end the intervals on pCPU %u",
-					      pcpu);
+			return vp_error_errno(
+			    errno, "cannot start or stop the intervals on pCPU %u", pcpu);
 		if (!options.retval)
 			return NULL;
 	}
-	return vp_error_new("the intervals on pCPU %u do not begin or end: its programs are at "
-			    "work all the time",
-			    pcpu);
+	return vp_error_new(
+	    "cannot start or stop the intervals on pCPU %u: its programs are always busy", pcpu);
 }
 
 /* Each pCPU's programs know the thread that switches sets there. */
-static struct vp_error *start_turns(struct vp_intervals *intervals)
+static struct vp_error *start_multiplex(struct vp_intervals *intervals)
 {
 	size_t count = intervals->pcpus.count;
 	VP_AUTO_FREE int *rings = vp_alloc(count * sizeof(*rings));
@@ -387,20 +390,22 @@ static struct vp_error *start_turns(struct vp_intervals *intervals)
 				 (size_t)getpagesize(), &source->requests));
 		rings[i] = source->requests;
 	}
-	VP_TRY(vp_turns_start(&intervals->counters, &intervals->pcpus, rings, &intervals->turns));
+	VP_TRY(vp_multiplex_start(&intervals->counters, &intervals->pcpus, rings,
+				  &intervals->multiplex));
 	for (size_t i = 0; i < count; i++)
-		VP_TRY(do_on(intervals, VP_SWITCHES_HERE, vp_turns_thread(intervals->turns, i),
+		VP_TRY(do_on(intervals, VP_SWITCHES_HERE,
+			     vp_multiplex_thread(intervals->multiplex, i),
 			     intervals->sources[i].pcpu));
-	if (!vp_turns_delay(intervals->turns))
+	if (!vp_multiplex_delay(intervals->multiplex))
 		return NULL;
-	VP_AUTO_FREE char *sentence =
-	    vp_format("sets are switched late when the machine is busy: no real-time priority: %s",
-		      strerror(vp_turns_delay(intervals->turns)));
+	VP_AUTO_FREE char *sentence = vp_format(
+	    "counter multiplexing may lag on a busy machine: cannot get real-time priority: %s",
+	    strerror(vp_multiplex_delay(intervals->multiplex)));
 	note_missing(intervals, sentence);
 	return NULL;
 }
 
-static struct vp_error *open_all(struct vp_intervals *intervals)
+static struct vp_error *open_programs_and_counters(struct vp_intervals *intervals)
 {
 	const struct vp_recipe *recipe = intervals->options.recipe;
 
@@ -412,8 +417,8 @@ static struct vp_error *open_all(struct vp_intervals *intervals)
 	}
 	VP_TRY(load(intervals));
 	VP_TRY(open_rings(intervals));
-	if (intervals->counters.turns)
-		VP_TRY(start_turns(intervals));
+	if (intervals->counters.multiplexed)
+		VP_TRY(start_multiplex(intervals));
 	VP_TRY(attach(intervals));
 	return open_triggers(intervals);
 }
@@ -424,7 +429,7 @@ struct vp_error *vp_intervals_open(const struct vp_intervals_options *options,
 	struct vp_intervals *intervals = vp_alloc(sizeof(*intervals));
 
 	intervals->options = *options;
-	struct vp_error *error = open_all(intervals);
+	struct vp_error *error = open_programs_and_counters(intervals);
 	if (error)
 		vp_intervals_free(intervals);
 	else
@@ -443,7 +448,7 @@ void vp_intervals_free(struct vp_intervals *intervals)
 		close(*fd);
 	vp_vec_deinit(&intervals->triggers);
 	ring_buffer__free(intervals->rings);
-	vp_turns_stop(intervals->turns);
+	vp_multiplex_stop(intervals->multiplex);
 	for (size_t i = 0; intervals->sources && i < intervals->pcpus.count; i++) {
 		if (intervals->sources[i].requests >= 0)
 			close(intervals->sources[i].requests);
@@ -488,13 +493,14 @@ static struct vp_error *add_subject(const struct vp_intervals *intervals,
 	};
 
 	if (bpf_map_lookup_and_delete_elem(bpf_map__fd(programs->maps.free_places), NULL, &place))
-		return vp_error_new("there is no room for intervals of thread %u: expected at most "
-				    "%d threads",
-				    thread->tid, MOST_SUBJECTS);
+		return vp_error_new(
+		    "no table entry left for the intervals of thread %u (at most %d threads)",
+		    thread->tid, MOST_SUBJECTS);
 	uint32_t index = place - 1;
 	if (bpf_map_update_elem(bpf_map__fd(programs->maps.subjects), &index, &subject, BPF_ANY) ||
 	    bpf_map_update_elem(bpf_map__fd(programs->maps.places), &thread->tid, &place, BPF_ANY))
-		return vp_error_errno(errno, "cannot begin intervals of thread %u", thread->tid);
+		return vp_error_errno(errno, "cannot start the intervals of thread %u",
+				      thread->tid);
 	return NULL;
 }
 
@@ -592,7 +598,8 @@ struct vp_error *vp_intervals_drain(struct vp_intervals *intervals)
 
 	return result >= 0 || result == -EINTR
 		   ? NULL
-		   : vp_error_errno(-result, "cannot read the rings of the interval programs");
+		   : vp_error_errno(-result,
+				    "cannot read the ring buffers of the interval programs");
 }
 
 /* Those that have no pCPU now: their counts wait in the map. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: its callers hand in recipe, VMs, counts and places. */
 /* Loads the programs that count in aligned intervals, and hands over what they record. */
 #ifndef VP_COLLECT_INTERVALS_H
 #define VP_COLLECT_INTERVALS_H

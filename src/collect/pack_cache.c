@@ -69,9 +69,9 @@ struct vp_error *vp_pack_cache_store(const char *folder, const struct vp_build_i
 	size_t size = strlen(text);
 
 	if (!build_id->size || size > MOST_BYTES)
-		return vp_error_new("a kernel pack that is none is not kept");
+		return vp_error_new("malformed kernel pack: not cached");
 	if (!make_folders(folder))
-		return vp_error_errno(errno, "cannot make '%s'", folder);
+		return vp_error_errno(errno, "cannot create '%s'", folder);
 	vp_buffer_printf(&path, "%s/", folder);
 	vp_build_id_put(build_id, &path);
 	vp_buffer_string(&path, ".pack");

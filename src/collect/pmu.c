@@ -19,7 +19,8 @@ struct pmu {
 	char *name, *folder;
 };
 
-static struct vp_error *unknown(const char *event, char *reason, const struct vp_nearest *nearest)
+static struct vp_error *unknown_pmu_event(const char *event, char *reason,
+					  const struct vp_nearest *nearest)
 {
 	VP_AUTO_FREE char *near = nearest ? vp_nearest_text(nearest) : vp_strdup("");
 	struct vp_error *error = vp_error_new("unknown event '%s': %s%s", event, reason, near);
@@ -112,9 +113,9 @@ static struct vp_error *unknown_term(const struct pmu *pmu, const char *term)
 	vp_nearest_init(&nearest, (struct vp_slice){term, strlen(term)});
 	look_at_all(pmu->folder, "events", &nearest);
 	look_at_all(pmu->folder, "format", &nearest);
-	return unknown(pmu->event,
-		       vp_format("PMU '%s' has no event and no term '%s'", pmu->name, term),
-		       &nearest);
+	return unknown_pmu_event(
+	    pmu->event, vp_format("PMU '%s' has no event or format term '%s'", pmu->name, term),
+	    &nearest);
 }
 
 static uint64_t *field_of(const char *name, struct vp_event *event)
@@ -154,16 +155,16 @@ static struct vp_error *set_formatted(const struct pmu *pmu, const char *term, u
 		*colon = 0;
 	uint64_t *field = colon ? field_of(format, event) : NULL;
 	if (!field)
-		return unknown(pmu->event,
-			       vp_format("PMU '%s' has term '%s' in a place that is not known here",
-					 pmu->name, term),
-			       NULL);
+		return unknown_pmu_event(
+		    pmu->event,
+		    vp_format("PMU '%s': term '%s' has an unsupported format", pmu->name, term),
+		    NULL);
 	return place_bits(colon + 1, value, field)
 		   ? NULL
-		   : unknown(pmu->event,
-			     vp_format("%#" PRIx64 " does not fit into term '%s', %s:%s", value,
-				       term, format, colon + 1),
-			     NULL);
+		   : unknown_pmu_event(pmu->event,
+				       vp_format("%#" PRIx64 " does not fit into term '%s', %s:%s",
+						 value, term, format, colon + 1),
+				       NULL);
 }
 
 static struct vp_error *set_term(const struct pmu *pmu, const char *term, const char *number,
@@ -175,7 +176,7 @@ static struct vp_error *set_term(const struct pmu *pmu, const char *term, const 
 	struct vp_error *error = NULL;
 
 	if (number && !take_number(number, &value))
-		error = unknown(
+		error = unknown_pmu_event(
 		    pmu->event,
 		    vp_format("expected a number for term '%s', not '%s'", term, number), NULL);
 	else if (read_line(pmu->folder, file, &format))
@@ -214,7 +215,8 @@ static struct vp_error *unknown_pmu(const char *sysfs, const struct pmu *pmu)
 
 	vp_nearest_init(&nearest, (struct vp_slice){pmu->name, strlen(pmu->name)});
 	look_at_all(sysfs, DEVICES, &nearest);
-	return unknown(pmu->event, vp_format("this machine has no PMU '%s'", pmu->name), &nearest);
+	return unknown_pmu_event(pmu->event, vp_format("this machine has no PMU '%s'", pmu->name),
+				 &nearest);
 }
 
 static struct vp_error *find_event(const char *sysfs, const struct pmu *pmu, char *terms,
@@ -226,8 +228,8 @@ static struct vp_error *find_event(const char *sysfs, const struct pmu *pmu, cha
 	if (!read_number(pmu->folder, "type", &type) || type > UINT32_MAX)
 		return unknown_pmu(sysfs, pmu);
 	if (!access(cpumask, F_OK))
-		return vp_error_new("event '%s': PMU '%s' counts for several pCPUs at once: "
-				    "expected an event of each pCPU's own",
+		return vp_error_new("event '%s': PMU '%s' is an uncore PMU (it has a cpumask): "
+				    "uncore PMUs are not supported",
 				    pmu->event, pmu->name);
 	event->type = (uint32_t)type;
 	return set_terms(pmu, terms, false, event);
@@ -277,10 +279,11 @@ static struct vp_error *resolve_tracepoint(const char *sysfs, const char *name,
 	vp_nearest_init(&nearest, (struct vp_slice){name, strlen(name)});
 	vp_event_look_near(&nearest);
 	each_entry(folder, look_at_tracepoint, (void *)&system);
-	return unknown(name,
-		       access(all, R_OK) ? vp_format("tracepoints cannot be read in '%s'", all)
-					 : vp_strdup("there is no such tracepoint"),
-		       &nearest);
+	return unknown_pmu_event(name,
+				 access(all, R_OK)
+				     ? vp_format("tracepoints cannot be read in '%s'", all)
+				     : vp_strdup("no such tracepoint"),
+				 &nearest);
 }
 
 struct vp_error *vp_pmu_resolve(const char *sysfs, const char *name, struct vp_event *event)
@@ -320,8 +323,8 @@ struct vp_error *vp_pmu_resolve_recipe(const char *sysfs, const char *label,
 	if (recipe->unit == VP_UNIT_EVENT && recipe->trigger.type == PERF_TYPE_TRACEPOINT)
 		return vp_recipe_fail(
 		    label, recipe->unit_place,
-		    vp_format("'%s' is a tracepoint: it is counted, but closes no "
-			      "intervals; expected time, exits or a counter",
+		    vp_format("'%s' is a tracepoint: tracepoints can be counted but cannot be the "
+			      "interval trigger; expected time, exits or a counter",
 			      recipe->unit_name));
 	vp_vec_each (&recipe->events, event) {
 		if (event->event.machine_name)

@@ -61,25 +61,24 @@ static bool probe_kvm_btf(char *detail, size_t size)
 	bool found = vp_host_has_struct("kvm", "kvm_vcpu");
 
 	return vp_probe_say(found, detail, size,
-			    found ? "struct kvm_vcpu is described"
-				  : "struct kvm_vcpu is not described");
+			    found ? "struct kvm_vcpu is in BTF" : "struct kvm_vcpu is not in BTF");
 }
 
 static bool probe_as_root(char *detail, size_t size)
 {
 	if (vp_host_vendor() == VP_VENDOR_INTEL)
 		return vp_probe_say(false, detail, size,
-				    "VMX keeps CR3 where only the CPU reads it");
+				    "with VMX, only the CPU can read the guest's CR3");
 	if (vp_host_vendor() == VP_VENDOR_ARM)
-		return vp_probe_say(false, detail, size, "not read from Arm's vCPUs");
+		return vp_probe_say(false, detail, size, "not supported on Arm");
 	if (vp_host_vendor() == VP_VENDOR_UNKNOWN)
 		return vp_probe_say(false, detail, size, "no KVM");
 	if (vp_host_has_struct("kvm_amd", "vcpu_svm"))
 		return vp_probe_say(true, detail, size, "CR3 is read from the VMCB");
 	bool found = vp_host_has_struct("kvm", "kvm_vcpu");
 	return vp_probe_say(found, detail, size,
-			    found ? "CR3 is read from the VMCB, found behind struct kvm_vcpu"
-				  : "neither struct vcpu_svm nor kvm_vcpu is described");
+			    found ? "CR3 is read from the VMCB, located through struct kvm_vcpu"
+				  : "neither struct vcpu_svm nor struct kvm_vcpu is in BTF");
 }
 
 static bool probe_hardware(char *detail, size_t size)
@@ -87,7 +86,7 @@ static bool probe_hardware(char *detail, size_t size)
 	bool found = vp_trigger_has_hardware();
 
 	return vp_probe_say(found, detail, size,
-			    found ? "cycles" : "no hardware counter to sample on");
+			    found ? "cycles" : "no hardware counter for sampling");
 }
 
 static bool probe_kallsyms(char *detail, size_t size)
@@ -123,7 +122,8 @@ static bool probe_tsc(char *detail, size_t size)
 {
 	struct vp_clock_reading clock = vp_clock_read();
 
-	snprintf(detail, size, clock.tsc ? "read with CLOCK_MONOTONIC within %u ns" : "none",
+	snprintf(detail, size,
+		 clock.tsc ? "read together with CLOCK_MONOTONIC within %u ns" : "none",
 		 clock.error_ns);
 	return clock.tsc != 0;
 }
@@ -151,8 +151,8 @@ const struct vp_source *vp_source_host(void)
 {
 	static const struct vp_probe probes[] = {
 	    {"privilege", "nothing can be recorded", true, probe_root},
-	    {"kernel BTF", "the sampling programs cannot be fitted to this kernel", true,
-	     probe_btf},
+	    {"kernel BTF", "the sampling programs cannot be relocated for this kernel (CO-RE)",
+	     true, probe_btf},
 	};
 	static const struct vp_source source = {probes, VP_ARRAY_SIZE(probes)};
 
@@ -162,22 +162,22 @@ const struct vp_source *vp_source_host(void)
 const struct vp_source *vp_source_guests(void)
 {
 	static const struct vp_probe probes[] = {
-	    {"KVM", "only the host itself is recorded", false, probe_kvm},
+	    {"KVM", "only the host is recorded", false, probe_kvm},
 	    {"KVM's BTF",
-	     "no exit reasons: blank time is told apart by the scheduler alone; guest "
-	     "processes are not told apart",
+	     "no exit reasons: idle and steal are distinguished by the scheduler only; guest "
+	     "samples have no process",
 	     false, probe_kvm_btf},
-	    {"guest address-space root", "guest user time is named by VM, not by process", false,
+	    {"guest address-space root", "guest user samples have a VM but no process", false,
 	     probe_as_root},
-	    {"hardware counter", "samples are taken by clock (cpu-clock), not by cycles", false,
+	    {"hardware counter", "samples are triggered by cpu-clock instead of cycles", false,
 	     probe_hardware},
 	    {"kernel symbols", "host kernel functions have no names", false, probe_kallsyms},
 	    {"KVM debugfs", "guest time stamps cannot be converted to host time", false,
 	     probe_debugfs},
-	    {"vsock", "agents in guests cannot be asked over vsock (a file works)", false,
-	     probe_vsock},
+	    {"vsock", "guest agents cannot be reached over vsock ('vperf-agent dump FILE' works)",
+	     false, probe_vsock},
 	    {"TSC", "guest time stamps cannot be converted to host time", false, probe_tsc},
-	    {"running VMs", "there is nothing to see but the host", false, probe_vms},
+	    {"running VMs", "there is only the host to record", false, probe_vms},
 	};
 	static const struct vp_source source = {probes, VP_ARRAY_SIZE(probes)};
 

@@ -41,7 +41,8 @@ struct vp_error *vp_rings_map(struct vp_rings *rings, int fd)
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
 
 	if (memory == MAP_FAILED)
-		return vp_error_errno(errno, "cannot map the per-CPU rings (%zu bytes)", size);
+		return vp_error_errno(errno, "cannot map the per-CPU ring buffers (%zu bytes)",
+				      size);
 	rings->memory = memory;
 	return NULL;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it joins programs, triggers, rings and guest memory. */
 #include "collect/sampler_private.h"
 
 #include <errno.h>
@@ -141,8 +142,8 @@ static struct vp_error *plan_rings(struct vp_sampler *sampler, size_t pages)
 	if (!result)
 		result = bpf_map__set_value_size(map, (uint32_t)sampler->rings.stride);
 	if (result)
-		return vp_error_errno(-result,
-				      "cannot make room for the per-CPU rings of %zu pages", pages);
+		return vp_error_errno(-result, "cannot allocate per-CPU ring buffers of %zu pages",
+				      pages);
 	return NULL;
 }
 
@@ -154,7 +155,7 @@ static struct vp_error *open_rings(struct vp_sampler *sampler)
 	sampler->doorbell = ring_buffer__new(bpf_map__fd(sampler->programs->maps.doorbell),
 					     hear_doorbell, NULL, NULL);
 	if (!sampler->doorbell)
-		return vp_error_errno(errno, "cannot open the rings' doorbell");
+		return vp_error_errno(errno, "cannot open the wake-up event of the ring buffers");
 	return NULL;
 }
 

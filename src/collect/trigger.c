@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it asks the host, the PMUs and perf which event can trigger. */
 #include "collect/trigger.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 
 enum { LEAST_CLOCK_NS = 10000 };
 
-static struct vp_error *unknown(const char *name)
+static struct vp_error *unknown_trigger(const char *name)
 {
 	VP_AUTO_FREE char *sentence = vp_event_unknown((struct vp_slice){name, strlen(name)});
 
@@ -28,11 +29,11 @@ static struct vp_error *attr_of(const char *name, struct perf_event_attr *attr)
 
 	if (!vp_event_find((struct vp_slice){name, strlen(name)}, &event) ||
 	    event.source != VP_FROM_COUNTER)
-		return unknown(name);
+		return unknown_trigger(name);
 	VP_TRY(vp_pmu_resolve(VP_SYSFS, name, &event));
 	if (event.type == PERF_TYPE_TRACEPOINT)
-		return vp_error_usage("'%s' is a tracepoint: 'vperf stat' counts it, but it "
-				      "triggers no samples",
+		return vp_error_usage("'%s' is a tracepoint: 'vperf stat' can count it, but 'vperf "
+				      "record' cannot sample on it",
 				      name);
 	*attr = vp_perf_event_attr(&event);
 	attr->disabled = 1;
@@ -114,8 +115,8 @@ static struct vp_error *check_rate(const struct vp_trigger_options *options, boo
 				    options->frequency, most);
 	/* A shorter one is 10 us to the kernel (perf_swevent_start_hrtimer()). */
 	if (by_time && period_ns < LEAST_CLOCK_NS)
-		return vp_error_new("cannot sample every %" PRIu64 " ns: the clock ticks at most "
-				    "every %d ns",
+		return vp_error_new("cannot sample every %" PRIu64
+				    " ns: the shortest period is %d ns",
 				    period_ns, LEAST_CLOCK_NS);
 	return NULL;
 }
@@ -133,9 +134,9 @@ static struct vp_error *open_on(const struct vp_trigger *trigger, struct perf_ev
 				      "CAP_PERFMON is needed)",
 				      trigger->name, pcpu);
 	if (errnum == ENOENT || errnum == EOPNOTSUPP || errnum == EINVAL)
-		return vp_error_new("this machine cannot sample on event '%s'; -e cpu-clock works "
-				    "everywhere",
-				    trigger->name);
+		return vp_error_new(
+		    "cannot sample on event '%s' on this machine; -e cpu-clock works everywhere",
+		    trigger->name);
 	return vp_error_errno(errnum, "cannot open event '%s' on pCPU %d", trigger->name, pcpu);
 }
 

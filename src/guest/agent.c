@@ -116,20 +116,21 @@ void vp_agent_start(struct vp_agent *agent)
 	struct vp_error *error = vp_births_open(&agent->births);
 	if (error)
 		vp_agent_note(agent,
-			      "%s, so the page table roots of processes are unknown and samples "
-			      "cannot be told apart by them",
+			      "%s, so page-table roots are unknown and samples cannot be "
+			      "attributed to processes by them",
 			      vp_error_message(error));
 	else if (!vp_births_has_roots(agent->births))
-		vp_agent_note(agent, "the kernel's direct map was not found, so the page table "
-				     "roots of processes are unknown");
+		vp_agent_note(
+		    agent,
+		    "the kernel's direct map was not found, so page-table roots are unknown");
 	vp_error_free(error);
 
 	error = vp_perf_open(!agent->births, &agent->perf);
 	if (error)
-		vp_agent_note(agent,
-			      "%s, so mappings are known only of processes that live at the "
-			      "time of the dump",
-			      vp_error_message(error));
+		vp_agent_note(
+		    agent,
+		    "%s, so mappings are known only for processes alive at the time of the dump",
+		    vp_error_message(error));
 	vp_error_free(error);
 	look_around(agent);
 	vp_agent_drain(agent);

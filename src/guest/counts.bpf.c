@@ -116,7 +116,7 @@ int on_system_call(void *context)
 }
 
 /*
- * Whatever ends the owner ends these programs too, a moment later. The seal is broken while they
+ * Whatever ends the owner ends these programs too, a moment later. The marker is broken while they
  * still count, so that nobody takes counts that stand still for true.
  */
 SEC("raw_tp/sched_process_exit")
@@ -127,7 +127,7 @@ int on_exit(struct bpf_raw_tracepoint_args *context)
 	struct vp_counts_cell *cell = bpf_map_lookup_elem(&cells, &place);
 
 	if (cell && (unsigned int)BPF_CORE_READ(task, tgid) == owner)
-		cell->words[VP_COUNTS_SEAL_WORD] = 0;
+		cell->words[VP_COUNTS_MARKER_WORD] = 0;
 	return 0;
 }
 

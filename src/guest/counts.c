@@ -100,8 +100,9 @@ static struct vp_error *map_cells(struct session *session)
 	return NULL;
 }
 
-/* First what breaks the seal, then the seal, then what counts: the host believes no other order. */
-static struct vp_error *start(struct session *session)
+/* First what breaks the marker, then the marker, then what counts: the host believes no other
+ * order. */
+static struct vp_error *start_counting(struct session *session)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, options);
 	struct program list[N_PROGRAMS];
@@ -110,8 +111,8 @@ static struct vp_error *start(struct session *session)
 		return vp_error_errno(errno, "cannot run a program in the kernel");
 	/* Links live as long as this process: it ends with the session. */
 	if (!bpf_program__attach(session->programs->progs.on_exit))
-		return vp_error_errno(errno, "cannot watch processes end");
-	session->cells[0].words[VP_COUNTS_SEAL_WORD] = session->request->seal;
+		return vp_error_errno(errno, "cannot watch for process exits");
+	session->cells[0].words[VP_COUNTS_MARKER_WORD] = session->request->marker;
 	list_programs(session->programs, list);
 	for (size_t i = 0; i < N_PROGRAMS; i++)
 		if (bpf_program__autoload(list[i].program) &&
@@ -142,8 +143,8 @@ static struct vp_error *address_of(const volatile void *word, int pagemap, uint6
 	    sizeof(entry))
 		return vp_error_errno(errno, "cannot read '/proc/self/pagemap'");
 	if (!(entry & present) || !(entry & frame_bits))
-		return vp_error_new("'/proc/self/pagemap' does not tell physical addresses: root "
-				    "is needed");
+		return vp_error_new(
+		    "'/proc/self/pagemap' hides physical addresses: root is needed");
 	*ret = (entry & frame_bits) * page + address % page;
 	return NULL;
 }
@@ -212,8 +213,8 @@ static struct vp_error *make_answer(struct session *session)
 	if (pagemap < 0)
 		return vp_error_errno(errno, "cannot open '/proc/self/pagemap'");
 	put_line(session, &line);
-	line.kind = VP_COUNTS_SEAL;
-	VP_TRY(address_of(&session->cells[0].words[VP_COUNTS_SEAL_WORD], pagemap, &line.number));
+	line.kind = VP_COUNTS_MARKER;
+	VP_TRY(address_of(&session->cells[0].words[VP_COUNTS_MARKER_WORD], pagemap, &line.number));
 	put_line(session, &line);
 	VP_TRY(put_cpus(session, pagemap));
 	line.kind = VP_COUNTS_WITHOUT;
@@ -234,7 +235,7 @@ static struct vp_error *begin(struct session *session)
 	session->n_cells = (uint32_t)cpus + 1;
 	VP_TRY(load_programs(session));
 	VP_TRY(map_cells(session));
-	VP_TRY(start(session));
+	VP_TRY(start_counting(session));
 	return make_answer(session);
 }
 
@@ -242,7 +243,7 @@ static struct vp_error *begin(struct session *session)
 static void hold(int fd)
 {
 	const struct timeval lease = {.tv_sec = VP_COUNTS_LEASE_S};
-	static const char too_long[] = "error the host said nothing for too long\n";
+	static const char too_long[] = "error timeout: no request from the host\n";
 	char bytes[64];
 	ssize_t got;
 
@@ -256,7 +257,7 @@ static void hold(int fd)
 	}
 }
 
-/* The end of the process breaks the seal and ends the programs: there is no other way out. */
+/* The end of the process breaks the marker and ends the programs: there is no other way out. */
 int vp_counts_serve(int fd, const struct vp_counts_request *request)
 {
 	struct session session = {.request = request};

@@ -178,27 +178,25 @@ static void write_losses(struct dump *dump)
 		vp_maps_write_note(&dump->writer, "%s", *note);
 	if (births)
 		vp_maps_write_note(&dump->writer,
-				   "%" PRIu64 " births and ends of processes were lost", births);
+				   "%" PRIu64 " process start and exit events were lost", births);
 	if (mappings)
-		vp_maps_write_note(&dump->writer, "%" PRIu64 " mappings of processes were lost",
-				   mappings);
+		vp_maps_write_note(&dump->writer, "%" PRIu64 " mapping events were lost", mappings);
 	if (tracker->forgotten)
 		vp_maps_write_note(&dump->writer,
-				   "%" PRIu64 " processes that ended early were forgotten, there "
-				   "was no memory for more",
+				   "%" PRIu64 " exited processes were dropped: out of table memory",
 				   tracker->forgotten);
 	if (tracker->forgotten_paths)
 		vp_maps_write_note(&dump->writer,
-				   "%" PRIu64 " mappings have no path, there was no memory for "
-				   "more",
+				   "%" PRIu64 " mappings have no path: out of table memory",
 				   tracker->forgotten_paths);
 	if (dump->unread)
-		vp_maps_write_note(&dump->writer,
-				   "%" PRIu64 " mapped files could not be read or have changed, so "
-				   "they have no symbols",
-				   dump->unread);
+		vp_maps_write_note(
+		    &dump->writer,
+		    "%" PRIu64
+		    " mapped files could not be read or have changed: no symbols for them",
+		    dump->unread);
 	if (dump->jit_lines >= MAX_JIT_LINES)
-		vp_maps_write_note(&dump->writer, "more than %d JIT symbols, the rest is left out",
+		vp_maps_write_note(&dump->writer, "more than %d JIT symbols, the rest is ignored",
 				   MAX_JIT_LINES);
 }
 

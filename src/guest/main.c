@@ -13,16 +13,12 @@
 #include "maps/agent_protocol.h"
 
 static const char usage[] =
-    "usage: vperf-agent serve [--port N] [--no-symbols]\n"
-    "       vperf-agent dump FILE|- [--no-symbols]\n"
-    "\n"
-    "Tells vperf on the host which processes, mappings and symbols this guest has.\n"
-    "\n"
-    "  serve         watch processes begin and end, and answer the host over vsock\n"
-    "  dump          write what the agent that serves knows, or else what is there now\n"
-    "  --port N      vsock port to serve on (733)\n"
-    "  --no-symbols  leave out the symbols of programs and libraries\n"
-    "  --help, --version\n";
+    "usage: vperf-agent serve [--port N] [--no-symbols]\n       vperf-agent dump FILE|- "
+    "[--no-symbols]\n\nReports this guest's processes, mappings and symbols to vperf on the "
+    "host.\n\n  serve         track processes and answer the host over vsock\n  dump          "
+    "write what the running agent knows, or else the current state\n  --port N      vsock port to "
+    "serve on (733)\n  --no-symbols  leave out the symbols of programs and libraries\n  --help, "
+    "--version\n";
 
 struct options {
 	unsigned port;
@@ -38,8 +34,8 @@ static struct vp_error *dump_into(int fd, const char *path, const struct options
 	if (served)
 		return NULL;
 	vp_agent_start(&agent);
-	vp_agent_note(&agent, "no agent was serving, so only processes that lived at the "
-			      "time of the dump are known");
+	vp_agent_note(
+	    &agent, "no agent was running: only processes alive at the time of the dump are known");
 	vp_agent_catch_up(&agent);
 	int result = vp_agent_dump(&agent, fd, !options->no_symbols);
 	vp_agent_stop(&agent);

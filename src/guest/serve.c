@@ -86,7 +86,8 @@ static struct vp_error *listen_socket(struct server *server)
 
 	if (other >= 0) {
 		close(other);
-		return vp_error_new("another vperf-agent serves on '%s'", VP_AGENT_SOCKET);
+		return vp_error_new("another vperf-agent is already running on '%s'",
+				    VP_AGENT_SOCKET);
 	}
 	unlink(VP_AGENT_SOCKET); /* left by one that was killed */
 	server->socket_fd = open_socket(true);
@@ -239,8 +240,7 @@ static struct vp_error *server_start(struct server *server, unsigned port)
 		VP_TRY(watch_fd(server, server->vsock_fd, EVENT_VSOCK));
 	else
 		fprintf(stderr,
-			"vperf-agent: cannot listen on vsock port %u: %s; only '%s' is "
-			"served\n",
+			"vperf-agent: cannot listen on vsock port %u: %s; serving only '%s'\n",
 			port, strerror(-server->vsock_fd), VP_AGENT_SOCKET);
 	return watch_buffers(server);
 }
@@ -297,7 +297,6 @@ struct vp_error *vp_agent_ask(int fd, bool symbols, bool *served)
 		result = vp_fd_write_all(fd, piece, (size_t)got);
 	if (!result && got < 0)
 		result = -errno;
-	return result ? vp_error_errno(-result, "cannot copy the answer of the vperf-agent that "
-						"serves")
+	return result ? vp_error_errno(-result, "cannot copy the reply of the running vperf-agent")
 		      : NULL;
 }

@@ -99,7 +99,7 @@ struct vp_error *vp_guest_btf_init(const void *bytes, size_t size, struct vp_gue
 		return vp_error_new("the kernel's BTF is too short");
 	memcpy(&header, bytes, sizeof(header));
 	if (header.magic != BTF_MAGIC || header.hdr_len < sizeof(header))
-		return vp_error_new("the kernel's BTF does not begin like BTF");
+		return vp_error_new("the kernel's BTF has a bad header");
 	ret->types = part(bytes, size, (uint64_t)header.hdr_len + header.type_off, header.type_len);
 	ret->strings = part(bytes, size, (uint64_t)header.hdr_len + header.str_off, header.str_len);
 	if (!ret->types.size || !ret->strings.size || !find_types(ret)) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: a symbol map has a part from each reader of this folder. */
 #include "guestmem/dump.h"
 
 #include <string.h>
@@ -230,8 +231,8 @@ static void write_kernel(const struct vp_guest_dump *dump, const struct vp_guest
 {
 	if (!vp_kallsyms_each(&dump->tables, dump->symbols.bytes, dump->symbols.size,
 			      put_kernel_symbol, writer))
-		vp_maps_write_note(writer, "the guest kernel's symbol table could not be read "
-					   "to its end");
+		vp_maps_write_note(writer,
+				   "the guest kernel's symbol table could only be read in part");
 	vp_guest_modules_write(kernel, writer);
 }
 
@@ -323,22 +324,19 @@ struct vp_error *vp_guest_dump_write(struct vp_guest_dump *dump,
 	if (symbols)
 		write_jit(dump, kernel, &writer);
 	if (kernel->pack.derived)
-		vp_maps_write_note(&writer,
-				   "the guest's kernel has no BTF: mappings of processes are not "
-				   "read from its memory");
+		vp_maps_write_note(&writer, "the guest's kernel has no BTF: process mappings "
+					    "cannot be read from guest memory");
 	if (damaged)
-		vp_maps_write_note(&writer, "the guest's list of tasks could not be read to its "
-					    "end");
+		vp_maps_write_note(&writer, "the guest's task list could only be read in part");
 	if (dump->damaged)
 		vp_maps_write_note(&writer,
-				   "mappings of processes could not be read to their end "
-				   "%llu times",
+				   "process mappings could only be read in part, %llu times",
 				   (unsigned long long)dump->damaged);
 	if (dump->nameless)
-		vp_maps_write_note(&writer, "%llu mapped files have no path that could be read",
+		vp_maps_write_note(&writer, "the path of %llu mapped files could not be read",
 				   (unsigned long long)dump->nameless);
 	*processes = dump->spaces.count;
 	int result = vp_maps_writer_finish(&writer);
 	vp_maps_writer_deinit(&writer);
-	return result ? vp_error_errno(-result, "cannot write the guest's map text") : NULL;
+	return result ? vp_error_errno(-result, "cannot write the guest's symbol map") : NULL;
 }

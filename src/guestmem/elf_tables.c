@@ -90,9 +90,9 @@ static const char *keep_tables(struct reading *reading, Elf64_Shdr *places)
 		    !is_in_file(reading->file, section->sh_offset, section->sh_size) ||
 		    !is_in_file(reading->file, reading->sections[names].sh_offset,
 				reading->sections[names].sh_size))
-			return "its section headers are not those of a whole file";
+			return "its section headers are invalid";
 		if (!keep_section(reading, places, i) || !keep_section(reading, places, names))
-			return "its symbol tables are larger than what is read of a file";
+			return "its symbol tables are larger than the limit";
 		any = true;
 	}
 	return any ? NULL : "it has no symbol table";
@@ -149,7 +149,7 @@ static const char *put_header(struct reading *reading)
 	    header->e_ident[EI_DATA] != ELFDATA2LSB ||
 	    (header->e_phnum && header->e_phentsize != sizeof(Elf64_Phdr)) ||
 	    (header->e_shnum && header->e_shentsize != sizeof(Elf64_Shdr)))
-		return "it is not an ELF file of 64 bits";
+		return "it is not a 64-bit ELF file";
 	if (header->e_phnum > MOST_PROGRAM_HEADERS)
 		return "it has too many program headers";
 	if (!header->e_shnum)

@@ -77,12 +77,12 @@ void vp_guest_images_write(struct vp_guest_images *images, const struct vp_guest
 
 	vp_maps_write_image(images->writer, &image->build_id, image->path);
 	if (!image->file || !vp_guest_file_open(images->kernel, image->file, &file))
-		tell(images, image->path, "the guest's kernel does not tell its pages");
+		tell(images, image->path, "the guest kernel's page cache cannot be located");
 	else if (!vp_guest_file_build_id(&file, &now))
 		tell(images, image->path,
-		     "it has no build-id, or that is not in the guest's page cache");
+		     "its build-id is missing or not in the guest's page cache");
 	else if (!vp_build_id_equal(&now, &image->build_id))
-		tell(images, image->path, "it is not the file that was mapped any more");
+		tell(images, image->path, "it changed since it was mapped");
 	else
 		write_tables(images, image->path, &file);
 }
@@ -115,6 +115,6 @@ void vp_guest_images_finish(struct vp_guest_images *images)
 	if (images->untold)
 		vp_maps_write_note(images->writer,
 				   "function names of %" PRIu64
-				   " more files are missing, all or some",
+				   " more files are missing or incomplete",
 				   images->untold);
 }

@@ -123,8 +123,8 @@ static const struct tmp *tmp_of(struct vp_guest_jit *jit, const struct vp_guest_
 	struct listing listing = {jit, tmp};
 	if (vp_guest_folder_enter(jit->kernel, &root, "tmp", &folder) &&
 	    !vp_guest_folder_each(jit->kernel, &folder, take_entry, &listing))
-		vp_maps_write_note(jit->writer, "a folder /tmp of the guest could not be read to "
-						"its end: names of generated code may be missing");
+		vp_maps_write_note(jit->writer, "a /tmp of the guest could only be read in part: "
+						"names of JIT code may be missing");
 	return tmp;
 }
 
@@ -203,11 +203,11 @@ static void write_map(struct vp_guest_jit *jit, const struct perf_map *map, uint
 	write_lines(jit, &text, space);
 	vp_buffer_deinit(&text);
 	if ((missing || size < file.size) && jit->told++ < MOST_TOLD)
-		vp_maps_write_note(jit->writer,
-				   "only some names of generated code of process %u: of '/tmp/"
-				   "perf-%u.map', %" PRIu64 " KiB were read and %" PRIu64
-				   " KiB are not in the guest's page cache",
-				   map->pid, map->pid, size >> 10, missing * (PAGE >> 10));
+		vp_maps_write_note(
+		    jit->writer,
+		    "only some names of JIT code of process %u: of '/tmp/perf-%u.map', %" PRIu64
+		    " KiB were read and %" PRIu64 " KiB are not in the guest's page cache",
+		    map->pid, map->pid, size >> 10, missing * (PAGE >> 10));
 }
 
 void vp_guest_jit_write(struct vp_guest_jit *jit, const struct vp_guest_task *task, uint32_t pid,

@@ -280,7 +280,7 @@ struct vp_error *vp_kallsyms_find(const char *image, size_t size, uint64_t image
 			return NULL;
 		}
 	}
-	return tokens ? vp_error_new("the kernel's symbol table is of an unknown layout")
+	return tokens ? vp_error_new("unknown layout of the kernel's symbol table")
 		      : vp_error_new("no kernel symbol table was found (CONFIG_KALLSYMS)");
 }
 

@@ -270,7 +270,7 @@ static struct vp_error *read_pack(struct vp_guest_kernel *kernel, uint64_t seed,
 	    vp_kallsyms_each(&pack->kallsyms, image->bytes, image->size, collect, &collecting);
 	kernel->text = collecting.text;
 	if (!whole || !begin_at_text(&kernel->view, image, kernel->text, &pack->kallsyms))
-		return vp_error_new("the kernel's symbol table contradicts itself");
+		return vp_error_new("the kernel's symbol table is inconsistent");
 	kernel->route = VP_PACK_READ;
 	read_banner(kernel);
 	if (!read_build_id(kernel, pack, &pack->build_id))
@@ -326,7 +326,7 @@ static void settle(struct vp_guest_kernel *kernel)
 		vp_guest_derive_tasks(kernel);
 	const char *lacks = vp_kernel_pack_lacks(pack);
 	if (!lacks && !kernel->view.direct_map)
-		lacks = "the place of the direct map (page_offset_base)";
+		lacks = "the base of the direct map (page_offset_base)";
 	kernel->lacks = lacks ? vp_strdup(lacks) : NULL;
 }
 

@@ -113,7 +113,8 @@ static bool read_snapshot(void *context, uint64_t hva, void *bytes, size_t size)
 	return true;
 }
 
-static bool take_line(struct vp_guest_snapshot *snapshot, struct vp_slice line, uint64_t *next_hva)
+static bool take_memory_slot(struct vp_guest_snapshot *snapshot, struct vp_slice line,
+			     uint64_t *next_hva)
 {
 	struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 	struct vp_slice what = vp_cursor_word(&words);
@@ -147,7 +148,7 @@ struct vp_error *vp_guest_snapshot_init(const void *bytes, size_t size,
 
 	*ret = (struct vp_guest_snapshot){0};
 	while (good && (good = vp_cursor_line(&cursor, &line)) && line.size)
-		good = take_line(ret, line, &next_hva);
+		good = take_memory_slot(ret, line, &next_hva);
 	if (!good) {
 		vp_guest_snapshot_deinit(ret);
 		return vp_error_new("the snapshot of guest memory is malformed at offset %zu",

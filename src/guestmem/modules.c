@@ -100,6 +100,6 @@ void vp_guest_modules_write(const struct vp_guest_kernel *kernel, struct vp_maps
 		     pack->at.mod_strtab != VP_PACK_NONE && pack->at.mod_num_symtab != VP_PACK_NONE;
 
 	if (!known || !vp_guest_modules_each(kernel, write_module, &writing))
-		vp_maps_write_note(writer, "the guest's list of kernel modules could not be read "
-					   "to its end");
+		vp_maps_write_note(writer,
+				   "the guest's list of kernel modules could only be read in part");
 }

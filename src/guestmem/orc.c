@@ -149,8 +149,7 @@ static struct vp_error *tables_of_kernel(const struct vp_guest_kernel *kernel, s
 		    "the guest's kernel has no unwind tables (CONFIG_UNWINDER_ORC)");
 	if (ret->count > MOST_ENTRIES ||
 	    (end - ret->rules) / sizeof(struct packed_entry) < ret->count)
-		return vp_error_new(
-		    "the unwind tables of the guest's kernel contradict each other");
+		return vp_error_new("the unwind tables of the guest's kernel are inconsistent");
 	return NULL;
 }
 

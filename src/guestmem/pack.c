@@ -106,13 +106,12 @@ const char *vp_kernel_pack_lacks(const struct vp_kernel_pack *pack)
 	    {pack->symbol.init_task.offset, "symbol init_task (CONFIG_KALLSYMS_ALL)"},
 	    {pack->symbol.init_top_pgt.offset, "symbol init_top_pgt"},
 	    {pack->symbol.page_offset_base.offset, "symbol page_offset_base"},
-	    {pack->at.task_pid,
-	     "where its structs have what: it has no BTF (CONFIG_DEBUG_INFO_BTF)"},
-	    {pack->at.task_tgid, "the place of task_struct.tgid"},
-	    {pack->at.task_comm, "the place of task_struct.comm"},
-	    {pack->at.task_mm, "the place of task_struct.mm"},
-	    {pack->at.task_tasks, "the place of task_struct.tasks"},
-	    {pack->at.mm_pgd, "the place of mm_struct.pgd"},
+	    {pack->at.task_pid, "the layout of its structs: it has no BTF (CONFIG_DEBUG_INFO_BTF)"},
+	    {pack->at.task_tgid, "the offset of task_struct.tgid"},
+	    {pack->at.task_comm, "the offset of task_struct.comm"},
+	    {pack->at.task_mm, "the offset of task_struct.mm"},
+	    {pack->at.task_tasks, "the offset of task_struct.tasks"},
+	    {pack->at.mm_pgd, "the offset of mm_struct.pgd"},
 	};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(needed); i++)
@@ -210,7 +209,7 @@ static bool take_kernel(struct vp_kernel_pack *pack, struct vp_cursor *words)
 }
 
 /* One line; false if it is not as it should be. */
-static bool take_line(struct vp_kernel_pack *pack, struct vp_slice line)
+static bool take_fact(struct vp_kernel_pack *pack, struct vp_slice line)
 {
 	struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 	struct vp_slice what = vp_cursor_word(&words);
@@ -264,8 +263,8 @@ struct vp_error *vp_kernel_pack_parse(const char *label, const void *text, size_
 
 	vp_kernel_pack_init(ret);
 	if (!vp_cursor_line(&cursor, &line) || !vp_slice_is(line, first))
-		return vp_error_new(
-		    "'%s' is not a kernel pack: '%s' was expected as its first line", label, first);
+		return vp_error_new("'%s' is not a kernel pack: expected '%s' in line 1", label,
+				    first);
 	for (; vp_cursor_line(&cursor, &line); lines++) {
 		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 		if (vp_slice_is(vp_cursor_word(&words), "end"))
@@ -273,9 +272,9 @@ struct vp_error *vp_kernel_pack_parse(const char *label, const void *text, size_
 				       ret->build_id.size
 				   ? NULL
 				   : vp_error_new("'%s' has lines missing", label);
-		if (!take_line(ret, line))
+		if (!take_fact(ret, line))
 			return vp_error_new("'%s', line %" PRIu64 ": not a line of a kernel pack",
 					    label, lines + 1);
 	}
-	return vp_error_new("'%s' is cut off: its last line, 'end', is missing", label);
+	return vp_error_new("'%s' is truncated: its last line, 'end', is missing", label);
 }

@@ -77,18 +77,18 @@ struct vp_error *vp_guest_kernel_check(const struct vp_guest_kernel *kernel)
 	struct vp_guest_task task;
 
 	if (kernel->lacks)
-		return vp_error_new("the kernel does not tell %s", kernel->lacks);
+		return vp_error_new("the kernel does not provide %s", kernel->lacks);
 	if (!vp_guest_task_read(kernel, idle, &task) || task.tid || task.tgid || task.mm ||
 	    strncmp(task.comm, "swapper", 7) != 0)
-		return vp_error_new("the kernel pack does not fit: the first task is not the idle "
-				    "one");
+		return vp_error_new(
+		    "the kernel pack does not match: the first task is not the idle task");
 	if (!vp_guest_view_u64(&kernel->view, idle + kernel->pack.at.task_tasks, &next) ||
 	    !vp_guest_task_read(kernel, next - kernel->pack.at.task_tasks, &task) ||
 	    task.tid != 1 || task.tgid != 1)
-		return vp_error_new("the kernel pack does not fit, or the guest is not up yet: "
-				    "there is no process 1 behind the idle task");
+		return vp_error_new("the kernel pack does not match, or the guest is still "
+				    "booting: no process 1 after the idle task");
 	if (!maps_kernel(kernel, &task))
-		return vp_error_new("the kernel pack does not fit: the page tables of process 1 "
+		return vp_error_new("the kernel pack does not match: the page tables of process 1 "
 				    "do not map the kernel");
 	return NULL;
 }
@@ -162,7 +162,7 @@ struct vp_error *vp_guest_cpus_find(const struct vp_guest_kernel *kernel, vp_gue
 
 	*unsettled = false;
 	if (ids && (!vp_guest_view_u32(&kernel->view, ids, &count) || count > MOST_CPUS))
-		return vp_error_new("the kernel's number of CPUs is not one");
+		return vp_error_new("the kernel's number of CPUs is invalid");
 	for (uint32_t i = 0; i < count && offsets; i++) {
 		struct vp_guest_task task;
 		struct vp_guest_cpu cpu;

@@ -167,7 +167,7 @@ static struct vp_error *write_dump(struct worker *worker, bool symbols)
 	size_t processes;
 
 	if (worker->options->dump < 0)
-		return vp_error_new("there is nowhere to write map text to");
+		return vp_error_new("no output for the symbol map");
 	VP_TRY(vp_guest_dump_write(worker->dump, &worker->kernel, worker->options->dump, symbols,
 				   &processes));
 	vp_buffer_printf(&worker->answer, "wrote %zx\n", processes);
@@ -191,7 +191,7 @@ static struct vp_error *write_orc(struct worker *worker)
 	size_t entries;
 
 	if (worker->options->dump < 0)
-		return vp_error_new("there is nowhere to write unwind tables to");
+		return vp_error_new("no output for unwind tables");
 	VP_TRY(vp_guest_orc_write(&worker->kernel, worker->options->dump, &entries));
 	vp_buffer_printf(&worker->answer, "wrote %zx\n", entries);
 	return NULL;
@@ -210,7 +210,7 @@ static bool serve(struct worker *worker, struct vp_slice line)
 		change_memory(worker->options->memory, &words);
 		return false;
 	} else if (!worker->found) {
-		error = vp_error_new("the kernel was not found yet");
+		error = vp_error_new("the kernel has not been found yet");
 	} else if (vp_slice_is(what, "check")) {
 		error = vp_guest_kernel_check(&worker->kernel);
 	} else if (vp_slice_is(what, "tasks")) {
@@ -225,7 +225,7 @@ static bool serve(struct worker *worker, struct vp_slice line)
 	} else if (vp_slice_is(what, "orc")) {
 		error = write_orc(worker);
 	} else {
-		error = vp_error_new("an unknown request");
+		error = vp_error_new("unknown request");
 	}
 	if (error)
 		put_error(worker, error);

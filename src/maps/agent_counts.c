@@ -13,7 +13,7 @@ static const char *const event_names[VP_GUEST_COUNT] = {
 };
 
 static const char *const kind_names[] = {
-    [VP_COUNTS_HEAD] = "vperf-counts", [VP_COUNTS_SEAL] = "seal", [VP_COUNTS_PLACE] = "count",
+    [VP_COUNTS_HEAD] = "vperf-counts", [VP_COUNTS_MARKER] = "seal", [VP_COUNTS_PLACE] = "count",
     [VP_COUNTS_WITHOUT] = "without",   [VP_COUNTS_END] = "end",
 };
 
@@ -34,7 +34,7 @@ static bool find_event(struct vp_slice name, enum vp_guest_count *ret)
 
 void vp_counts_request_write(const struct vp_counts_request *request, struct vp_buffer *text)
 {
-	vp_buffer_printf(text, "%s %" PRIx64, request_head, request->seal);
+	vp_buffer_printf(text, "%s %" PRIx64, request_head, request->marker);
 	for (uint32_t i = 0; i < VP_GUEST_COUNT; i++)
 		if (request->events >> i & 1)
 			vp_buffer_printf(text, " %s", event_names[i]);
@@ -51,13 +51,13 @@ bool vp_counts_request_parse(struct vp_slice line, struct vp_counts_request *ret
 	    line.bytes[head] != ' ')
 		return false;
 	struct vp_cursor words = vp_cursor_of(line.bytes + head + 1, line.size - head - 1);
-	ret->seal = vp_cursor_hex(&words);
+	ret->marker = vp_cursor_hex(&words);
 	while (vp_cursor_ok(&words) && vp_cursor_left(&words)) {
 		if (!find_event(vp_cursor_word(&words), &event))
 			return false;
 		ret->events |= 1U << event;
 	}
-	return vp_cursor_ok(&words) && ret->events && ret->seal;
+	return vp_cursor_ok(&words) && ret->events && ret->marker;
 }
 
 void vp_counts_line_write(const struct vp_counts_line *line, struct vp_buffer *text)
@@ -68,7 +68,7 @@ void vp_counts_line_write(const struct vp_counts_line *line, struct vp_buffer *t
 	case VP_COUNTS_END:
 		vp_buffer_printf(text, " %" PRIu64, line->number);
 		break;
-	case VP_COUNTS_SEAL:
+	case VP_COUNTS_MARKER:
 		vp_buffer_printf(text, " %" PRIx64, line->number);
 		break;
 	case VP_COUNTS_PLACE:
@@ -115,7 +115,7 @@ bool vp_counts_line_parse(struct vp_slice text, struct vp_counts_line *ret)
 		good = take_place(&words, ret);
 	else if (ret->kind == VP_COUNTS_WITHOUT)
 		good = find_event(vp_cursor_word(&words), &ret->event);
-	else if (ret->kind == VP_COUNTS_SEAL)
+	else if (ret->kind == VP_COUNTS_MARKER)
 		ret->number = vp_cursor_hex(&words);
 	else
 		ret->number = vp_cursor_decimal(&words);
@@ -126,7 +126,7 @@ bool vp_counts_line_parse(struct vp_slice text, struct vp_counts_line *ret)
 
 static struct vp_error *not_an_answer(const struct vp_counts_answer *answer)
 {
-	return vp_error_new("says a line %" PRIu64 " that is none of an answer", answer->lines + 1);
+	return vp_error_new("sent a malformed reply: line %" PRIu64, answer->lines + 1);
 }
 
 /* Whoever hands its own words on to a terminal makes them printable. */
@@ -152,7 +152,7 @@ struct vp_error *vp_counts_answer_take(struct vp_counts_answer *answer, struct v
 	answer->lines++;
 	answer->places += ret->kind == VP_COUNTS_PLACE;
 	if (answer->places > VP_COUNTS_MOST_PLACES)
-		return vp_error_new("counts at more than %d places", VP_COUNTS_MOST_PLACES);
+		return vp_error_new("sent more than %d counter addresses", VP_COUNTS_MOST_PLACES);
 	answer->whole = is_end;
 	return NULL;
 }

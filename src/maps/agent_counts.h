@@ -36,7 +36,7 @@ enum {
 #define VP_COUNTS_KEEP "keep\n"
 
 struct vp_counts_request {
-	uint64_t seal;
+	uint64_t marker;
 	uint32_t events; /* bits of enum vp_guest_count */
 };
 
@@ -50,7 +50,7 @@ bool vp_counts_request_parse(struct vp_slice line, struct vp_counts_request *ret
 
 enum vp_counts_kind {
 	VP_COUNTS_HEAD,
-	VP_COUNTS_SEAL,
+	VP_COUNTS_MARKER,
 	VP_COUNTS_PLACE,
 	VP_COUNTS_WITHOUT,
 	VP_COUNTS_END

@@ -160,7 +160,7 @@ static struct vp_error *read_sections(struct elf_file *file)
 static struct vp_error *elf_file_inspect(struct elf_file *file)
 {
 	if (!file->elf)
-		return broken(file, "bytes that can be read");
+		return broken(file, "readable bytes");
 	if (elf_kind(file->elf) != ELF_K_ELF)
 		return vp_error_new("'%s' is not an ELF file", file->label);
 	VP_TRY(read_segments(file));

@@ -47,7 +47,7 @@ static bool room_for(struct parser *parser, size_t count, size_t limit, const ch
 		return true;
 	if (!parser->full)
 		keep_warning(parser,
-			     vp_format("%s:%" PRIu64 ": more than %zu %s, the rest is left out",
+			     vp_format("%s:%" PRIu64 ": more than %zu %s, the rest is ignored",
 				       parser->label, parser->line, limit, what));
 	parser->full = true;
 	return false;
@@ -181,7 +181,7 @@ static void parse_space(struct parser *parser)
 	if (inserted)
 		vp_vec_push(&maps->spaces, space);
 	else
-		expected(parser, "an ID that no address space before has");
+		expected(parser, "a new address space ID");
 }
 
 static void parse_fork(struct parser *parser)
@@ -191,7 +191,7 @@ static void parse_fork(struct parser *parser)
 
 	/* A parent comes before its child, so that following parents comes to an end. */
 	if (!line_is_over(parser) || child == UINT32_MAX || parent >= child)
-		expected(parser, "'f ID PARENT' with IDs of address spaces, the parent's first");
+		expected(parser, "'f ID PARENT' with known address space IDs");
 	else
 		parser->maps->spaces.at[child].parent = parent + 1;
 }
@@ -212,7 +212,7 @@ static void parse_mapping(struct parser *parser)
 		return;
 	}
 	if (mapping.space == UINT32_MAX)
-		expected(parser, "the ID of an address space in a line before");
+		expected(parser, "a known address space ID");
 	else if (room_for(parser, maps->mappings.count, VP_MAPS_MAX_MAPPINGS, "mappings"))
 		vp_vec_push(&maps->mappings, mapping);
 }
@@ -269,7 +269,7 @@ static void parse_jit(struct parser *parser)
 
 	jit.symbol = symbol_words(parser);
 	if (!line_is_over(parser) || jit.space == UINT32_MAX)
-		expected(parser, "'j ID ADDR SIZE NAME' with the ID of an address space");
+		expected(parser, "'j ID ADDR SIZE NAME' with a known address space ID");
 	else if (room_for(parser, parser->maps->jit.count, VP_MAPS_MAX_SYMBOLS, "JIT symbols"))
 		vp_vec_push(&parser->maps->jit, jit);
 }
@@ -336,10 +336,10 @@ static struct vp_error *parse_version(struct parser *parser, struct vp_cursor *c
 	bool ours = vp_slice_is(vp_cursor_word(&parser->words), "vperf-maps");
 	uint64_t version = vp_cursor_decimal(&parser->words);
 	if (!ours || !line_is_over(parser))
-		return vp_error_new("'%s' is not map text: expected 'vperf-maps %d' in line 1",
+		return vp_error_new("'%s' is not a symbol map: expected 'vperf-maps %d' in line 1",
 				    parser->label, VP_MAPS_VERSION);
 	if (version != VP_MAPS_VERSION)
-		return vp_error_new("'%s' is map text of version %" PRIu64
+		return vp_error_new("'%s' is a symbol map of version %" PRIu64
 				    ", this vperf reads version %d",
 				    parser->label, version, VP_MAPS_VERSION);
 	return NULL;
@@ -361,13 +361,13 @@ struct vp_error *vp_maps_parse(const char *label, struct vp_buffer *text, struct
 	vp_map_deinit(&parser.space_of_id);
 
 	if (!maps->complete)
-		keep_warning(&parser, vp_format("%s: cut off at byte %zu: there is no end line, "
-						"what came before it is used",
-						label, maps->text.size));
+		keep_warning(
+		    &parser,
+		    vp_format("%s: truncated at byte %zu: no end line, using what comes before",
+			      label, maps->text.size));
 	else if (vp_cursor_left(&cursor))
 		keep_warning(&parser,
-			     vp_format("%s: %zu bytes after the end line at byte %zu are "
-				       "left out",
+			     vp_format("%s: %zu bytes after the end line at byte %zu are ignored",
 				       label, vp_cursor_left(&cursor), vp_cursor_offset(&cursor)));
 	return NULL;
 }
@@ -471,10 +471,9 @@ struct vp_error *vp_maps_load_kallsyms(const char *path, struct vp_maps *maps)
 				     "/proc/kallsyms have",
 				     path);
 	if (!error && !maps->kernel.count)
-		error =
-		    vp_error_new("'%s' has only zero addresses: it was copied by a user who may "
-				 "not see them",
-				 path);
+		error = vp_error_new(
+		    "'%s' has only zero addresses: it was copied without root (see kptr_restrict)",
+		    path);
 	if (error)
 		vp_maps_deinit(maps);
 	return error;

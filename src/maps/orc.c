@@ -81,7 +81,7 @@ static bool take_entry(struct parser *parser, struct vp_cursor *words, bool abso
 }
 
 /* One line but the first and the last. */
-static bool take_line(struct parser *parser, struct vp_slice what, struct vp_cursor *words)
+static bool take_orc_line(struct parser *parser, struct vp_slice what, struct vp_cursor *words)
 {
 	if (vp_slice_is(what, "d") || vp_slice_is(what, "a"))
 		return take_entry(parser, words, what.bytes[0] == 'a');
@@ -116,9 +116,8 @@ struct vp_error *vp_orc_parse(const char *label, const void *text, size_t size, 
 
 	*ret = (struct vp_orc){0};
 	if (!vp_cursor_line(&cursor, &line) || !vp_slice_is(line, "vperf-orc 1"))
-		return vp_error_new("'%s' has no unwind tables: 'vperf-orc 1' was expected as its "
-				    "first line",
-				    label);
+		return vp_error_new(
+		    "'%s' is not an unwind table file: expected 'vperf-orc 1' in line 1", label);
 	for (; !ret->whole && vp_cursor_line(&cursor, &line); lines++) {
 		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
 		struct vp_slice what = vp_cursor_word(&words);
@@ -127,7 +126,7 @@ struct vp_error *vp_orc_parse(const char *label, const void *text, size_t size, 
 			if (ret->whole)
 				continue;
 		}
-		if (!take_line(&parser, what, &words)) {
+		if (!take_orc_line(&parser, what, &words)) {
 			vp_orc_deinit(ret);
 			return vp_error_new("'%s', line %" PRIu64 ": not a line of unwind tables",
 					    label, lines + 1);

@@ -22,7 +22,7 @@ static void writer_flush(struct vp_maps_writer *writer)
 }
 
 /* A name that is too long for a line is cut: the reader would refuse the line otherwise. */
-static void put_text(struct vp_maps_writer *writer, const char *text)
+static void put_escaped(struct vp_maps_writer *writer, const char *text)
 {
 	enum { LONGEST = 2048 }; /* escaped: three times as long, and still inside a line */
 
@@ -65,7 +65,7 @@ static void put_decimal(struct vp_maps_writer *writer, uint64_t value)
 static void put_word(struct vp_maps_writer *writer, const char *text)
 {
 	put_blank(writer);
-	put_text(writer, text);
+	put_escaped(writer, text);
 }
 
 static void put_build_id(struct vp_maps_writer *writer, const struct vp_build_id *id)

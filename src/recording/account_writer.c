@@ -179,7 +179,7 @@ static void write_states(struct vp_account_writer *writer, struct known *known,
 						   : writer->now;
 	take_gains(known, vcpu, gains);
 	struct vp_vcpu_account record = {
-	    .pid = vcpu->pid,
+	    .vm = vcpu->pid,
 	    .tid = vcpu->tid ? vcpu->tid : before->tid,
 	    .vcpu = number_of(writer, vcpu),
 	    .flags = known->ended ? VP_ENDED : 0,
@@ -221,7 +221,7 @@ static void write_buckets(struct vp_account_writer *writer, const struct vp_exit
 			  const uint32_t *before, const uint32_t *after)
 {
 	for (uint32_t bucket = 0; bucket < VP_BUCKETS; bucket++) {
-		struct vp_exit_bucket record = {.pid = exit->pid,
+		struct vp_exit_bucket record = {.vm = exit->vm,
 						.vcpu = exit->vcpu,
 						.reason = exit->reason,
 						.vendor = exit->vendor,
@@ -236,7 +236,7 @@ static void write_exit(struct vp_account_writer *writer, const struct vp_account
 		       const struct vp_account_exit *before, const struct vp_account_exit *after)
 {
 	struct vp_exit_account record = {
-	    .pid = vcpu->pid,
+	    .vm = vcpu->pid,
 	    .vcpu = number_of(writer, vcpu),
 	    .reason = after->reason,
 	    .vendor = writer->vendor,
@@ -293,7 +293,7 @@ static void write_interrupts(struct vp_account_writer *writer, const struct know
 {
 	for (uint32_t i = 0; i < VP_IRQ_SOURCES; i++) {
 		struct vp_thief record = {
-		    .pid = vcpu->pid,
+		    .vm = vcpu->pid,
 		    .vcpu = number_of(writer, vcpu),
 		    .state = VP_STATE_IRQ,
 		    .kind = i < VP_IRQ_LOCAL_TIMER ? VP_BY_SOFTIRQ : VP_BY_VECTOR,
@@ -396,7 +396,7 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	if (cost->ns == before->ns || !vp_account_source_vcpu(writer->source, key->vcpu, &vcpu))
 		return;
 	struct vp_thief record = {
-	    .pid = vm_of_place(writer, key->vcpu, vcpu.pid),
+	    .vm = vm_of_place(writer, key->vcpu, vcpu.pid),
 	    .vcpu = number_of(writer, &vcpu),
 	    .state = key->state,
 	    .kind = key->kind,
@@ -412,7 +412,7 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 static void write_site(struct vp_account_writer *writer, const struct vp_site_key *key,
 		       const struct vp_site_cost *cost)
 {
-	struct vp_exit_site record = {.pid = key->pid,
+	struct vp_exit_site record = {.vm = key->pid,
 				      .reason = key->reason,
 				      .vendor = writer->vendor,
 				      .flags = VP_SITE_KNOWN,
@@ -528,7 +528,7 @@ static uint16_t number_of_thread(const struct vp_account_writer *writer,
 				 const struct vp_vcpu_span *state)
 {
 	const struct vp_account_vcpu vcpu = {
-	    .pid = state->pid, .tid = state->tid, .number = VP_VCPU_UNKNOWN};
+	    .pid = state->vm, .tid = state->tid, .number = VP_VCPU_UNKNOWN};
 
 	return (uint16_t)number_of(writer, &vcpu);
 }
@@ -549,7 +549,7 @@ static void keep_open_states(struct vp_account_writer *writer)
 		    .time = writer->now,
 		    .id = VP_ID_vcpu_span,
 		    .flags = has_reason ? VP_HAS_EXIT_REASON : 0,
-		    .pid = vcpu.pid,
+		    .vm = vcpu.pid,
 		    .tid = vcpu.tid,
 		    .vcpu = (uint16_t)number_of(writer, &vcpu),
 		    .state = (uint8_t)state,

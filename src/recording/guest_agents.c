@@ -84,7 +84,7 @@ static void miss(struct vp_guest_agents *agents, struct agent *agent, const char
 	VP_AUTO_FREE char *names = name_events(agent->wanted);
 
 	if (!agent->problem)
-		NOTICE(agents, "VM '%s': %s need%s the agent in the guest: %s", agent->vm, names,
+		NOTICE(agents, "VM '%s': %s need%s vperf-agent in the guest: %s", agent->vm, names,
 		       is_one(agent->wanted) ? "s" : "", why);
 	free(agent->problem);
 	agent->problem = vp_strdup(why);
@@ -97,7 +97,7 @@ static void end(struct vp_guest_agents *agents, struct agent *agent)
 
 	if (agent->state == VP_AGENT_COUNTING) {
 		vp_intervals_forget_agent(agents->intervals, agent->pid);
-		NOTICE(agents, "VM '%s': %s %s missing from now on: %s", agent->vm, names,
+		NOTICE(agents, "VM '%s': %s %s missing from here on: %s", agent->vm, names,
 		       is_one(agent->wanted) ? "is" : "are", why);
 		agent->problem = vp_strdup(why);
 	} else {
@@ -114,9 +114,9 @@ static struct vp_error *read_state(struct vp_guest_agents *agents, uint32_t pid,
 	if (!agents->lister)
 		VP_TRY(vp_guest_lister_new(&agents->lister));
 	VP_TRY(vp_guest_lister_read(agents->lister, pid, states));
-	return states->count ? NULL
-			     : vp_error_new("KVM's memory slots are not to be had on this host's "
-					    "kernel");
+	return states->count
+		   ? NULL
+		   : vp_error_new("this host's kernel does not expose KVM's memory slots");
 }
 
 /* Its addresses are only as good as the memory that KVM says the VM has. */
@@ -137,7 +137,7 @@ static void take_places(struct vp_guest_agents *agents, struct agent *agent)
 			 : left ? vp_format("it does not count %s", names)
 				: NULL;
 	if (left)
-		NOTICE(agents, "VM '%s': its agent does not give %s%s%s", agent->vm, names,
+		NOTICE(agents, "VM '%s': the agent does not provide %s%s%s", agent->vm, names,
 		       error ? ": " : "", error ? vp_error_message(error) : "");
 	vp_error_free(error);
 	agent->wanted &= ~left;
@@ -206,7 +206,7 @@ char *vp_guest_agents_state(const struct vp_guest_agents *agents, const struct v
 	if (!agent || (!agent->wanted && !agent->problem))
 		return vp_strdup("");
 	if (agent->state != VP_AGENT_COUNTING || !agent->wanted)
-		return vp_strdup(agent->problem ? agent->problem : "it did not answer");
+		return vp_strdup(agent->problem ? agent->problem : "no reply");
 	VP_AUTO_FREE char *names = name_events(agent->wanted);
 	VP_AUTO_FREE char *standing = vp_agent_port_standing(agents->port);
 	bool of_root = vp_agent_port_is_of_root(agents->port);

@@ -140,8 +140,8 @@ static void tell_lost(struct vp_guest_watch *watch, struct guest *guest, const c
 	guest->lost_why = vp_strdup(why);
 	if (vmm_runs(guest))
 		vp_vec_push(watch->notices,
-			    vp_format("the memory of VM '%s' is not read for now: %s; looking for "
-				      "its kernel again every %d s",
+			    vp_format("VM '%s': guest memory is not read for now: %s; searching "
+				      "for the kernel again every %d s",
 				      guest->name, why, RETRY_S));
 }
 
@@ -151,7 +151,7 @@ static void tell_found_again(struct vp_guest_watch *watch, struct guest *guest)
 
 	guest->lost_ns += passed;
 	guest->lost_at = 0;
-	vp_vec_push(watch->notices, vp_format("the kernel of VM '%s' was found again after %.1f s",
+	vp_vec_push(watch->notices, vp_format("VM '%s': the kernel was found again after %.1f s",
 					      guest->name, (double)passed / SECOND));
 }
 
@@ -161,11 +161,9 @@ static void tell_missing(struct vp_guest_watch *watch, struct guest *guest, cons
 	if (guest->told_missing || guest->tries < guest->quiet_tries || !vmm_runs(guest))
 		return;
 	guest->told_missing = true;
-	vp_vec_push(
-	    watch->notices,
-	    vp_format("the kernel of VM '%s' was not found yet, its memory is not read: %s; "
-		      "looking for it every %d s",
-		      guest->name, why, RETRY_S));
+	vp_vec_push(watch->notices, vp_format("VM '%s': the kernel has not been found, guest "
+					      "memory is not read: %s; searching every %d s",
+					      guest->name, why, RETRY_S));
 }
 
 static void tell_found(struct vp_guest_watch *watch, struct guest *guest)
@@ -173,7 +171,7 @@ static void tell_found(struct vp_guest_watch *watch, struct guest *guest)
 	uint64_t passed = vp_clock_monotonic() - guest->added;
 
 	guest->told_missing = false;
-	vp_vec_push(watch->notices, vp_format("the kernel of VM '%s' was found after %.1f s",
+	vp_vec_push(watch->notices, vp_format("VM '%s': the kernel was found after %.1f s",
 					      guest->name, (double)passed / SECOND));
 }
 
@@ -202,7 +200,7 @@ static void lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_er
 	guest->next = vp_clock_monotonic() + RETRY_S * SECOND;
 }
 
-static struct vp_error *start(struct vp_guest_watch *watch, struct guest *guest)
+static struct vp_error *start_reader(struct vp_guest_watch *watch, struct guest *guest)
 {
 	vp_guest_states states = {0};
 
@@ -210,13 +208,13 @@ static struct vp_error *start(struct vp_guest_watch *watch, struct guest *guest)
 		return vp_error_new("%s", watch->lister_problem);
 	VP_TRY(vp_guest_lister_read(watch->lister, guest->pid, &states));
 	if (!states.count)
-		return vp_error_new("KVM's memory slots are not to be had on this host's kernel");
+		return vp_error_new("this host's kernel does not expose KVM's memory slots");
 	guest->memory = states.at[0];
 	states.count = 0; /* moved; the lister was asked for one VM */
 	vp_guest_states_deinit(&states);
 	guest->text = memfd_create("vperf-guest-maps", MFD_CLOEXEC);
 	if (guest->text < 0)
-		return vp_error_errno(errno, "cannot make room for map text");
+		return vp_error_errno(errno, "cannot allocate memory for the symbol map");
 	VP_TRY(vp_guest_reader_start(&guest->memory, watch->packs.at, watch->packs.count,
 				     guest->text, &guest->reader));
 	VP_TRY(vp_guest_state_expect_same(&guest->memory));
@@ -228,7 +226,7 @@ static struct vp_error *start(struct vp_guest_watch *watch, struct guest *guest)
 
 static void try_start(struct vp_guest_watch *watch, struct guest *guest)
 {
-	struct vp_error *error = start(watch, guest);
+	struct vp_error *error = start_reader(watch, guest);
 
 	guest->tries++;
 	if (error)
@@ -301,7 +299,7 @@ static struct vp_error *identify(struct vp_guest_watch *watch, const struct gues
 			return error;
 		if (error)
 			vp_vec_push(watch->notices,
-				    vp_format("the memory of VM '%s' is not read for %s: %s",
+				    vp_format("VM '%s': guest memory is not read for %s: %s",
 					      guest->name, user->name, vp_error_message(error)));
 		vp_error_free(error);
 	}
@@ -323,7 +321,7 @@ static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest 
 	vp_map_deinit(&watch->seen); /* what a reader before this one has read is gone */
 	free(guest->problem);
 	guest->problem =
-	    lacks ? vp_format("only symbols of its kernel: it does not tell %s", lacks) : NULL;
+	    lacks ? vp_format("only kernel symbols: the kernel does not provide %s", lacks) : NULL;
 	return NULL;
 }
 
@@ -387,7 +385,7 @@ static void hear(struct vp_guest_watch *watch, struct guest *guest, int timeout_
 	if (!error && done)
 		error = take_answer(watch, guest, answer);
 	else if (!error && vp_clock_monotonic() - guest->asked > ANSWER_S * SECOND)
-		error = vp_error_new("reading the guest's memory took too long");
+		error = vp_error_new("reading guest memory took too long");
 	if (refused && guest->state == GUEST_CHECKING)
 		leave(watch, guest, error);
 	else if (error)
@@ -403,7 +401,7 @@ void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms)
 			hear(watch, guest, 20);
 	vp_vec_each (&watch->guests, guest)
 		if (guest->state == GUEST_FINDING)
-			tell_missing(watch, guest, "reading its memory takes long");
+			tell_missing(watch, guest, "reading guest memory takes long");
 }
 
 bool vp_guest_watch_has_found(const struct vp_guest_watch *watch, const struct vp_vm *vm)
@@ -453,8 +451,7 @@ static struct vp_error *wait_for_reader(struct guest *guest, uint64_t now)
 		guest->busy_since = now;
 	guest->next = now + SECOND / 10;
 	return now - guest->busy_since > ANSWER_S * SECOND
-		   ? vp_error_new("the reader of the guest's memory did not listen for %d s",
-				  ANSWER_S)
+		   ? vp_error_new("the guest memory reader did not respond for %d s", ANSWER_S)
 		   : NULL;
 }
 
@@ -513,7 +510,7 @@ static bool may_ask(struct vp_guest_watch *watch, uint64_t time)
 
 void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task *task)
 {
-	uint64_t key = (uint64_t)task->pid << 32 | task->guest_pid, words[2];
+	uint64_t key = (uint64_t)task->vm << 32 | task->guest_pid, words[2];
 	bool is_new;
 
 	memcpy(words, task->comm, sizeof(words));
@@ -523,7 +520,7 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task
 	 */
 	if (known && (*known == hash || task->guest_tid != task->guest_pid))
 		return;
-	struct guest *guest = guest_of(watch, task->pid);
+	struct guest *guest = guest_of(watch, task->vm);
 	bool listens = guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
 	if (!listens || !may_ask(watch, task->time))
 		return;
@@ -562,11 +559,11 @@ static struct vp_error *dump(struct guest *guest, bool symbols)
 	bool done;
 
 	if (!vp_guest_reader_listens(guest->reader, DUMP_MS))
-		return vp_error_new("the reader of the guest's memory did not listen for %d s",
+		return vp_error_new("the guest memory reader did not respond for %d s",
 				    DUMP_MS / 1000);
 	VP_TRY(vp_guest_reader_ask(guest->reader, "dump %d", symbols));
 	VP_TRY(vp_guest_reader_wait(guest->reader, DUMP_MS, &done, &answer));
-	return done ? NULL : vp_error_new("writing the guest's map text took too long");
+	return done ? NULL : vp_error_new("writing the guest's symbol map took too long");
 }
 
 struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct vp_vm *vm,
@@ -633,9 +630,8 @@ char *vp_guest_watch_state(const struct vp_guest_watch *watch, const struct vp_v
 	if (!guest)
 		return vp_strdup("");
 	if (vm->end && (guest->last_text >= 0 || guest->state == GUEST_READY))
-		return vp_strdup("the VM ended: mappings are as they were when their processes "
-				 "were first seen; symbols of kernel modules and of files are "
-				 "missing");
+		return vp_strdup("the VM ended: mappings date from when each process was first "
+				 "seen; symbols of kernel modules and files are missing");
 	if (guest->problem)
 		return vp_strdup(guest->problem);
 	if (guest->state == GUEST_FINDING)
@@ -646,11 +642,11 @@ char *vp_guest_watch_state(const struct vp_guest_watch *watch, const struct vp_v
 						  (double)guest->lost_ns / SECOND, guest->lost_why)
 				      : vp_strdup("");
 	if (guest->finding.derived)
-		return vp_format("the kernel has no BTF: its tasks are told, the mappings of its "
-				 "processes are not; %s%s",
-				 outcome, lost);
+		return vp_format(
+		    "the kernel has no BTF: tasks are known, process mappings are not; %s%s",
+		    outcome, lost);
 	return vp_format("ok: kernel found by %s, %s; %s%s",
-			 guest->finding.scanned ? "looking through memory" : "registers",
-			 guest->finding.cached ? "known by a kernel pack" : "symbols and BTF read",
+			 guest->finding.scanned ? "memory scan" : "registers",
+			 guest->finding.cached ? "cached kernel pack" : "symbols and BTF read",
 			 outcome, lost);
 }

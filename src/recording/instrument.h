@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: the types that every operation takes. */
 /*
  * What records in a session: an instrument is a file that fills one table of operations. And what
  * the session has for its instruments.

@@ -28,16 +28,16 @@ static void take_account(void *context, struct vp_record_header *header)
 	struct vp_session *session = context;
 	struct vp_stream_id id = {VP_STREAM_ACCOUNT, VP_NO_PCPU};
 	struct vp_exit_site *site = (void *)header;
-	uint32_t pid = ((const struct vp_vcpu_account *)header)->pid;
+	uint32_t who = ((const struct vp_vcpu_account *)header)->vm;
 
 	if (header->id == VP_ID_exit_site && session->options.n_vm_names) {
-		const struct vp_vm *vm = vp_session_vm(session, pid);
+		const struct vp_vm *vm = vp_session_vm(session, who);
 		if (!vm || !vp_session_is_chosen(session, vm))
 			site->ip = site->as_root = site->flags = 0;
 	}
 	if (header->id == VP_ID_vcpu_span) {
 		struct vp_vcpu_span *span = (void *)header;
-		span->pid = vp_session_vm_id(session, pid, span->tid);
+		span->vm = vp_session_vm_id(session, who, span->tid);
 		id.kind = VP_STREAM_STATES;
 	}
 	vp_trace_append(session->trace, id, header);
@@ -53,9 +53,7 @@ static struct vp_error *account_open(struct vp_instrument *instrument)
 	vp_account_writer_number_vms(account->writer, number_vm);
 	const char *missing = vp_account_writer_missing(account->writer);
 	if (missing)
-		VP_NOTICE(session,
-			  "the account of the vCPUs' time lacks something on this kernel: %s",
-			  missing);
+		VP_NOTICE(session, "vCPU accounting is limited on this kernel: %s", missing);
 	return NULL;
 }
 
@@ -132,7 +130,7 @@ struct vp_instrument *vp_instrument_account(bool with_states)
 	struct account *account = vp_alloc(sizeof(*account));
 
 	account->base.ops = with_states ? &sums_and_states : &sums;
-	account->base.absence = "no account of the vCPUs' time";
+	account->base.absence = "no vCPU accounting";
 	account->with_states = with_states;
 	return &account->base;
 }

@@ -42,7 +42,7 @@ static void note(const struct instrument *own, struct vp_error *error)
 /* What the programs know of a vCPU is better than what its thread's name says. */
 static void see_vcpu(struct vp_session *session, const struct vp_interval *interval)
 {
-	struct vp_vm *vm = vp_session_vm(session, interval->pid);
+	struct vp_vm *vm = vp_session_vm(session, interval->owner);
 
 	if (vm && interval->vcpu != VP_VCPU_UNKNOWN)
 		vp_session_vcpu(session, vm, interval->vcpu, interval->tid);
@@ -62,7 +62,7 @@ static void take_records(void *context, uint32_t pcpu, char *records, size_t siz
 		run.n += interval->values;
 		own->n_intervals++;
 		if (own->options.recipe->per == VP_PER_VCPU) {
-			interval->pid = vp_session_vm_id(session, interval->pid, interval->tid);
+			interval->owner = vp_session_vm_id(session, interval->owner, interval->tid);
 			see_vcpu(session, interval);
 		}
 	} else {
@@ -200,7 +200,7 @@ static void watch_agents(struct instrument *own)
 	own->agents =
 	    vp_guest_agents_new(own->intervals, own->options.agent_port, &session->notices);
 	if (session->vms.count)
-		vp_session_say(session, false, "waiting for the agents in the guests");
+		vp_session_say(session, false, "waiting for the guest agents");
 	ask_agents(own);
 	vp_guest_agents_settle(own->agents, AGENTS_MS);
 }
@@ -267,8 +267,8 @@ static void note_guests(const struct instrument *own)
 	vp_vec_each (&own->base.session->vms, vm)
 		if (own->in_memory && vm->memory[0] && strncmp(vm->memory, "ok", 2) != 0)
 			VP_NOTICE(own->base.session,
-				  "VM '%s': its kernel's counters are not known: %s", vm->name,
-				  vm->memory);
+				  "VM '%s': the guest kernel's counters are not available: %s",
+				  vm->name, vm->memory);
 }
 
 static void intervals_conclude(struct vp_instrument *base)
@@ -278,11 +278,10 @@ static void intervals_conclude(struct vp_instrument *base)
 
 	if (homeless)
 		VP_NOTICE(base->session,
-			  "%" PRIu64 " threads had no intervals: there was no room for more",
-			  homeless);
+			  "%" PRIu64 " threads have no intervals: the table was full", homeless);
 	if (own->options.recipe->per == VP_PER_VCPU && !own->n_intervals)
-		VP_NOTICE(base->session, "no vCPU ran: there are no intervals (--native counts "
-					 "what COMMAND does itself)");
+		VP_NOTICE(base->session,
+			  "no vCPU ran: no intervals (--native counts COMMAND itself)");
 	note_agents(own);
 	note_guests(own);
 }

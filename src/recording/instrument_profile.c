@@ -14,7 +14,7 @@ static void note_low_frequency(const struct vp_profile_instrument *profile)
 
 	if (!profile->options.trigger.frequency && frequency && frequency < VP_USUAL_FREQUENCY)
 		VP_NOTICE(profile->base.session,
-			  "sampling at %" PRIu64 " Hz, not %d: the kernel allows no more "
+			  "sampling at %" PRIu64 " Hz instead of %d Hz: limited by the kernel "
 			  "(kernel.perf_event_max_sample_rate)",
 			  frequency, VP_USUAL_FREQUENCY);
 }

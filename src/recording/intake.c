@@ -48,13 +48,13 @@ static void see_new_vcpu(struct vp_profile_instrument *profile, struct vp_profil
 			 struct vp_vcpu_sample *record)
 {
 	if (record->vcpu == VP_VCPU_UNKNOWN) {
-		record->vcpu = number_by_thread(profile, record->pid, record->tid);
+		record->vcpu = number_by_thread(profile, record->vm, record->tid);
 		return;
 	}
 	stream->vcpu = record->vcpu;
 	stream->vcpu_tid = record->tid;
-	stream->vcpu_pid = record->pid;
-	find_vcpu(profile, (uint64_t)record->pid << 32 | record->vcpu, record->pid, record->vcpu,
+	stream->vcpu_pid = record->vm;
+	find_vcpu(profile, (uint64_t)record->vm << 32 | record->vcpu, record->vm, record->vcpu,
 		  record->tid);
 }
 
@@ -63,14 +63,14 @@ static inline void see_vcpu(struct vp_profile_instrument *profile, struct vp_pro
 			    struct vp_vcpu_sample *record)
 {
 	if (stream->vcpu_tid != record->tid || stream->vcpu != record->vcpu ||
-	    stream->vcpu_pid != record->pid)
+	    stream->vcpu_pid != record->vm)
 		see_new_vcpu(profile, stream, record);
 }
 
 /* Blanks out what the guest did, if its VM was not asked for; that the guest ran stays. */
 static void hide_unchosen(struct vp_profile_instrument *profile, struct vp_guest_sample *record)
 {
-	const struct vp_vm *vm = vp_session_vm(profile->base.session, record->pid);
+	const struct vp_vm *vm = vp_session_vm(profile->base.session, record->vm);
 
 	if (!vm || vp_session_is_chosen(profile->base.session, vm))
 		return;
@@ -82,7 +82,7 @@ static void hide_unchosen(struct vp_profile_instrument *profile, struct vp_guest
 
 static void hide_unchosen_regs(struct vp_profile_instrument *profile, struct vp_guest_regs *record)
 {
-	const struct vp_vm *vm = vp_session_vm(profile->base.session, record->pid);
+	const struct vp_vm *vm = vp_session_vm(profile->base.session, record->vm);
 
 	if (!vm || vp_session_is_chosen(profile->base.session, vm))
 		return;
@@ -96,15 +96,15 @@ static void set_vm(struct vp_session *session, union vp_any_record *record)
 {
 	switch (record->header.id) {
 	case VP_ID_guest_task: /* it does not tell the thread */
-		record->guest_task.pid = vp_session_vm_id(session, record->guest_task.pid, 0);
+		record->guest_task.vm = vp_session_vm_id(session, record->guest_task.vm, 0);
 		break;
 	case VP_ID_guest_regs:
 	case VP_ID_guest_sample:
 	case VP_ID_vcpu_sample:
 	case VP_ID_vcpu_in:
 	case VP_ID_vcpu_out:
-		record->vcpu_sample.pid =
-		    vp_session_vm_id(session, record->vcpu_sample.pid, record->vcpu_sample.tid);
+		record->vcpu_sample.vm =
+		    vp_session_vm_id(session, record->vcpu_sample.vm, record->vcpu_sample.tid);
 		break;
 	}
 }

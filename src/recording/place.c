@@ -23,7 +23,7 @@ static struct vp_error *lock_directory(const char *path, int *lock)
 		return vp_error_errno(errno, "cannot open directory '%s'", path);
 	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
 		close(fd);
-		return vp_error_new("'%s' is being written by another 'vperf record'", path);
+		return vp_error_new("'%s' is in use by another 'vperf record'", path);
 	}
 	*lock = fd;
 	return NULL;
@@ -113,7 +113,7 @@ static struct vp_error *expect_own(const struct file *file)
 	    !fstatat(file->folder_fd, file->name, &status, AT_SYMLINK_NOFOLLOW) &&
 	    S_ISREG(status.st_mode))
 		return NULL;
-	return vp_error_new("'%s' is not removed: it holds '%s/%s', which is not of a recording",
+	return vp_error_new("'%s' is not removed: '%s/%s' in it is not part of a recording",
 			    file->recording, file->folder->name, file->name);
 }
 
@@ -197,14 +197,13 @@ static struct vp_error *clear_old(const char *path)
 	struct stat status;
 
 	if (lstat(path, &status))
-		return errno == ENOENT ? NULL : vp_error_errno(errno, "cannot look at '%s'", path);
+		return errno == ENOENT ? NULL : vp_error_errno(errno, "cannot stat '%s'", path);
 	if (!S_ISDIR(status.st_mode))
-		return vp_error_new("'%s' is in the way: it is not a directory", path);
+		return vp_error_new("'%s' exists and is not a directory", path);
 	VP_TRY(lock_directory(path, &lock));
 	if (is_recording(lock))
 		return remove_recording(lock, path);
-	return !rmdir(path) ? NULL
-			    : vp_error_new("'%s' is in the way: it is not a recording", path);
+	return !rmdir(path) ? NULL : vp_error_new("'%s' exists and is not a recording", path);
 }
 
 static struct vp_error *make_way(const char *path)
@@ -214,14 +213,13 @@ static struct vp_error *make_way(const char *path)
 	struct stat status;
 
 	if (stat(path, &status))
-		return errno == ENOENT ? NULL : vp_error_errno(errno, "cannot look at '%s'", path);
+		return errno == ENOENT ? NULL : vp_error_errno(errno, "cannot stat '%s'", path);
 	if (!S_ISDIR(status.st_mode))
-		return vp_error_new("'%s' is there already and is not a directory", path);
+		return vp_error_new("'%s' exists and is not a directory", path);
 	VP_TRY(lock_directory(path, &lock));
 	if (!is_recording(lock))
-		return !rmdir(path)
-			   ? NULL
-			   : vp_error_new("'%s' is there already and is not a recording", path);
+		return !rmdir(path) ? NULL
+				    : vp_error_new("'%s' exists and is not a recording", path);
 	VP_TRY(clear_old(old));
 	if (rename(path, old))
 		return vp_error_errno(errno, "cannot rename '%s' to '%s'", path, old);

@@ -232,13 +232,13 @@ static struct vp_error *check_version(const char *file, const char *magic, struc
 	VP_AUTO_FREE char *version = NULL;
 
 	if (line.size <= size || line.size > size + 20 || memcmp(line.bytes, magic, size) != 0)
-		return vp_error_new("'%s' is not of a recording: line 1 is not '%s%s'", file, magic,
-				    VP_RECORDING_FORMAT);
+		return vp_error_new("'%s' is not part of a recording: line 1 is not '%s%s'", file,
+				    magic, VP_RECORDING_FORMAT);
 	VP_AUTO_FREE char *raw = vp_strndup(line.bytes + size, line.size - size);
 	version = vp_text_cleaned(raw);
 	return strcmp(version, VP_RECORDING_FORMAT)
-		   ? vp_error_new("'%s' is in format %s of recordings, and this vperf knows format "
-				  "%s: the vperf that made it reads it",
+		   ? vp_error_new("'%s' is in recording format %s, this vperf reads format %s: use "
+				  "the vperf that recorded it",
 				  file, version, VP_RECORDING_FORMAT)
 		   : NULL;
 }

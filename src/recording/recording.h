@@ -20,7 +20,7 @@
 
 /* The version of all that is in the directory, in the first line of `recording` and `vms`: one more
  * whenever an older vperf would misread it. Others are refused. */
-#define VP_RECORDING_FORMAT "2"
+#define VP_RECORDING_FORMAT "3"
 #define VP_RECORDING_MAGIC "vperf-recording "
 
 #include <stdbool.h>

@@ -179,7 +179,7 @@ static void watch_guests(struct vp_session *session)
 		return;
 	vp_session_watch_vms(session);
 	if (session->vms.count)
-		vp_session_say(session, false, "finding the guests' kernels");
+		vp_session_say(session, false, "finding guest kernels");
 	vp_guest_watch_settle(session->guest_watch, SETTLE_MS);
 }
 

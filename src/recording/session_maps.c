@@ -10,7 +10,7 @@ static struct vp_error *write_host_maps(struct vp_session *session)
 	VP_AUTO_FREE char *path =
 	    vp_recording_maps_path(session->options.directory, &session->vms, NULL);
 
-	vp_session_say(session, false, "writing the host's symbols");
+	vp_session_say(session, false, "writing host symbols");
 	return vp_host_maps_write(session->host_maps, path, session->options.with_symbols);
 }
 
@@ -24,7 +24,7 @@ static struct vp_error *read_unwind_tables(struct vp_session *session, const str
 	    vp_guest_watch_unwind_tables(session->guest_watch, vm, path, &problem);
 
 	if (problem)
-		VP_NOTICE(session, "VM '%s': no call chains of its kernel: %s", vm->name,
+		VP_NOTICE(session, "VM '%s': no guest kernel call chains: %s", vm->name,
 			  vp_error_message(problem));
 	vp_error_free(problem);
 	return error;
@@ -51,7 +51,7 @@ struct vp_error *vp_session_write_maps(struct vp_session *session)
 
 	if (!session->guest_watch)
 		return error;
-	vp_session_say(session, false, "reading the guests' maps");
+	vp_session_say(session, false, "reading guest symbol maps");
 	vp_vec_each (&session->vms, vm)
 		if (vp_session_is_chosen(session, vm))
 			error = vp_session_first_of(error, read_guest(session, vm));
@@ -66,7 +66,7 @@ static char *outcome_of(const struct vp_error *error, const struct vp_agent_resu
 
 	if (!error)
 		return VP_TAKE(standing);
-	return result->bytes ? vp_format("%s; what came is %s", vp_error_message(error),
+	return result->bytes ? vp_format("%s; the part received is %s", vp_error_message(error),
 					 standing + strlen("ok: "))
 			     : vp_strdup(vp_error_message(error));
 }
@@ -97,8 +97,7 @@ void vp_session_ask_agents(struct vp_session *session)
 {
 	vp_vec_each (&session->vms, vm) {
 		if (!vp_session_is_chosen(session, vm))
-			vp_session_note_agent(session, vm,
-					      "not asked: another VM was chosen with --vm");
+			vp_session_note_agent(session, vm, "not asked: not selected by --vm");
 		else if (!vm->end && vm->cid)
 			ask_agent(session, vm);
 	}

@@ -27,7 +27,7 @@ static void watch_guest(struct vp_session *session, struct vp_vm *vm)
 		return;
 	}
 	free(vm->memory);
-	vm->memory = vp_strdup("its process has several VMs: their memory is not told apart");
+	vm->memory = vp_strdup("its process has several VMs: their memory cannot be told apart");
 }
 
 /* From now on more has to be looked at than the process's number to know the VM. */

@@ -79,7 +79,7 @@ static struct vp_error *create_machine(const char *path, const char *machine, co
 	uint8_t uuid[16];
 
 	if (getrandom(uuid, sizeof(uuid), 0) != sizeof(uuid))
-		return vp_error_errno(errno, "cannot draw a uuid");
+		return vp_error_errno(errno, "cannot generate a uuid");
 	uuid[6] = (uuid[6] & 0x0f) | 0x40; /* RFC 4122: version 4, variant 1 */
 	uuid[8] = (uuid[8] & 0x3f) | 0x80;
 	struct vp_ctf_trace trace = {
@@ -172,8 +172,8 @@ static struct stream *stream_of(struct vp_trace_writer *writer, struct vp_stream
 	return *stream;
 }
 
-static void packet_seal(const struct vp_trace_writer *writer, const struct stream *stream,
-			const struct vp_run *run, struct vp_packet_header *ret)
+static void packet_finish(const struct vp_trace_writer *writer, const struct stream *stream,
+			  const struct vp_run *run, struct vp_packet_header *ret)
 {
 	uint64_t bits = 8 * (sizeof(*ret) + run->size);
 
@@ -211,7 +211,7 @@ static void packet_write(struct vp_trace_writer *writer, struct stream *stream,
 {
 	struct vp_packet_header header;
 
-	packet_seal(writer, stream, run, &header);
+	packet_finish(writer, stream, run, &header);
 	int result = packet_put(stream, &header, run);
 	if (result) {
 		writer->failure = -result;

@@ -3,13 +3,13 @@
 
 #include <inttypes.h>
 
-void vp_render_book_head(const struct vp_account_book *book, const char *verb,
-			 struct vp_buffer *out)
+void vp_render_account_head(const struct vp_account_recording *rec, const char *verb,
+			    struct vp_buffer *out)
 {
 	vp_buffer_printf(out, "# vperf %s of '%s': host %s, kernel %s, %u pCPUs, %.3f s\n", verb,
-			 book->path, book->recording.hostname, book->recording.kernel,
-			 book->recording.pcpus, book->duration);
-	vp_vec_each (&book->notes, note)
+			 rec->path, rec->recording.hostname, rec->recording.kernel,
+			 rec->recording.pcpus, rec->duration);
+	vp_vec_each (&rec->notes, note)
 		vp_buffer_printf(out, "# %s\n", *note);
 	vp_buffer_string(out, "\n");
 }
@@ -19,22 +19,21 @@ void vp_render_checks(const struct vp_account_checks *checks, struct vp_buffer *
 	vp_buffer_printf(out, "Check: states sum to wall time within %.4f%% (limit 0.1%%): %s",
 			 checks->worst_gap, checks->closes ? "ok" : "NOT OK");
 	if (checks->sampled)
-		vp_buffer_printf(out,
-				 "; sampled guest time is off by %.2f points (bound: %.2f): %s",
-				 checks->worst_sample, checks->sample_error,
-				 checks->samples_agree ? "ok" : "NOT OK");
-	vp_buffer_printf(
-	    out,
-	    "; exits by reason are %" PRIu64 " of %" PRIu64
-	    ": %s; parts of exits sum to their total: %s; events of vCPUs that have no "
-	    "account are %" PRIu64 ": %s\n",
-	    checks->exits_by_reason, checks->exits, checks->exits_agree ? "ok" : "NOT OK",
-	    checks->parts_sum ? "ok" : "NOT OK", checks->lost_events,
-	    checks->all_placed ? "ok" : "NOT OK");
+		vp_buffer_printf(
+		    out, "; sampled guest time differs by %.2f percentage points (bound: %.2f): %s",
+		    checks->worst_sample, checks->sample_error,
+		    checks->samples_agree ? "ok" : "NOT OK");
+	vp_buffer_printf(out,
+			 "; exits with a reason: %" PRIu64 " of %" PRIu64
+			 ": %s; parts of exit times sum to the total: %s; events of vCPUs without "
+			 "an account: %" PRIu64 ": %s\n",
+			 checks->exits_by_reason, checks->exits,
+			 checks->exits_agree ? "ok" : "NOT OK", checks->parts_sum ? "ok" : "NOT OK",
+			 checks->lost_events, checks->all_placed ? "ok" : "NOT OK");
 }
 
-static void put_cell(const struct vp_table_column *column, const struct vp_cell *cell,
-		     struct vp_json *json)
+static void put_json_cell(const struct vp_table_column *column, const struct vp_cell *cell,
+			  struct vp_json *json)
 {
 	if (column->type == VP_CELL_TEXT)
 		vp_json_text(json, column->key, cell->text);
@@ -57,7 +56,8 @@ void vp_render_table_json(const struct vp_table *table, const char *key, struct 
 	for (size_t row = 0; row < rows; row++) {
 		vp_json_object(json, NULL);
 		for (size_t i = 0; i < columns; i++)
-			put_cell(&table->columns.at[i], &table->cells.at[row * columns + i], json);
+			put_json_cell(&table->columns.at[i], &table->cells.at[row * columns + i],
+				      json);
 		vp_json_object_end(json);
 	}
 	vp_json_array_end(json);
@@ -81,22 +81,22 @@ static void put_checks(const struct vp_account_checks *checks, struct vp_json *j
 	vp_json_bool(json, "all_have_accounts", checks->all_placed);
 }
 
-void vp_render_book_json(const struct vp_account_book *book, struct vp_json *json)
+void vp_render_account_json(const struct vp_account_recording *rec, struct vp_json *json)
 {
 	vp_json_line(json);
-	vp_json_text(json, "path", book->path);
+	vp_json_text(json, "path", rec->path);
 	vp_json_line(json);
-	vp_json_fixed(json, "duration_s", book->duration, 9);
+	vp_json_fixed(json, "duration_s", rec->duration, 9);
 	vp_json_line(json);
 	vp_json_pretty(json, true);
 	vp_json_object(json, "checks");
-	put_checks(&book->checks, json);
+	put_checks(&rec->checks, json);
 	vp_json_object_end(json);
 	vp_json_pretty(json, false);
 	vp_json_line(json);
 	vp_json_pretty(json, true);
 	vp_json_array(json, "notes");
-	vp_vec_each (&book->notes, note)
+	vp_vec_each (&rec->notes, note)
 		vp_json_text(json, NULL, *note);
 	vp_json_array_end(json);
 	vp_json_pretty(json, false);

@@ -7,13 +7,13 @@
 #include "base/json.h"
 
 /* What the recording is, and what is wrong with it: lines that begin with #. */
-void vp_render_book_head(const struct vp_account_book *book, const char *verb,
-			 struct vp_buffer *out);
+void vp_render_account_head(const struct vp_account_recording *rec, const char *verb,
+			    struct vp_buffer *out);
 /* One line: whether the account is right. */
 void vp_render_checks(const struct vp_account_checks *checks, struct vp_buffer *out);
 /* A table as a JSON array of objects, by the columns' keys. */
 void vp_render_table_json(const struct vp_table *table, const char *key, struct vp_json *json);
-/* The book's own facts as members of a JSON object: "path": …, "notes": …. */
-void vp_render_book_json(const struct vp_account_book *book, struct vp_json *json);
+/* Facts of the recording as members of a JSON object: "path": …, "notes": …. */
+void vp_render_account_json(const struct vp_account_recording *rec, struct vp_json *json);
 
 #endif

@@ -22,24 +22,25 @@ static void put_guest(const struct vp_guest_answer *answer, struct vp_buffer *ou
 	if (answer->problem)
 		vp_buffer_printf(out, "  %s\n", answer->problem);
 	if (finding->dropped)
-		vp_buffer_printf(out, "  a cached kernel pack was dropped: %s\n", finding->dropped);
+		vp_buffer_printf(out, "  a cached kernel pack was rejected: %s\n",
+				 finding->dropped);
 	if (!finding->banner)
 		return;
 	vp_buffer_printf(out, "  %s\n  build-id ", finding->banner);
 	vp_build_id_put(&finding->build_id, out);
-	vp_buffer_printf(out,
-			 ", at 0x%" PRIx64 " (KASLR slide 0x%" PRIx64 ", physical 0x%" PRIx64
-			 "), %u-level paging\n  %s, %s; %zu CPUs, %zu processes\n%s",
-			 finding->text, slide_of(finding), finding->gpa, finding->levels,
-			 finding->scanned ? "found by looking through memory"
-					  : "found by the vCPUs' registers",
-			 finding->cached    ? "known by a kernel pack"
-			 : finding->derived ? "symbols were read"
-					    : "symbols and BTF were read",
-			 finding->cpus.count, answer->processes.count,
-			 finding->derived ? "  it has no BTF: tasks are told by what was worked "
-					    "out, and mappings are not\n"
-					  : "");
+	vp_buffer_printf(
+	    out,
+	    ", at 0x%" PRIx64 " (KASLR slide 0x%" PRIx64 ", physical 0x%" PRIx64
+	    "), %u-level paging\n  %s, %s; %zu CPUs, %zu processes\n%s",
+	    finding->text, slide_of(finding), finding->gpa, finding->levels,
+	    finding->scanned ? "found by memory scan" : "found from the vCPU registers",
+	    finding->cached    ? "cached kernel pack"
+	    : finding->derived ? "symbols read"
+			       : "symbols and BTF read",
+	    finding->cpus.count, answer->processes.count,
+	    finding->derived
+		? "  no BTF: struct offsets were derived; tasks are known, mappings are not\n"
+		: "");
 }
 
 static void fill_table(const vp_guest_answers *answers, struct vp_table *table)

@@ -12,7 +12,7 @@ static void put_rows(const struct vp_model_check *check, struct vp_buffer *out)
 	size_t shown = 0, all = 0;
 
 	vp_buffer_printf(out, "\n%8s  %12s  %12s  %12s  %8s  %8s  %8s\n", "Row", "Actual", "Linear",
-			 "Tree", "Off lin.", "Off tree", "Leverage");
+			 "Tree", "Err lin.", "Err tree", "Leverage");
 	vp_vec_each (&check->rows, row) {
 		if (!row->unexplained && !row->influential)
 			continue;
@@ -27,7 +27,7 @@ static void put_rows(const struct vp_model_check *check, struct vp_buffer *out)
 				 row->influential ? "  influential" : "");
 	}
 	if (all > shown)
-		vp_buffer_printf(out, "and %zu more: --format csv has them all\n", all - shown);
+		vp_buffer_printf(out, "and %zu more (--format csv lists all)\n", all - shown);
 }
 
 static void put_workloads(const struct vp_model_check *check, struct vp_buffer *out)
@@ -53,7 +53,7 @@ void vp_render_check_text(const struct vp_model_check *check, struct vp_buffer *
 			 "%zu rows, each predicted by models that have not seen it (%zu folds)\n\n",
 			 check->rows.count, check->folds);
 	vp_buffer_printf(out, "%-8s  %8s  %12s  %12s  Residuals: %s\n", "Model", "r", "MAE",
-			 "Deviation", "least, quarters, most");
+			 "Deviation", "min, quartiles, max");
 	for (size_t m = 0; m < VP_CHECK_MODELS; m++) {
 		vp_buffer_printf(out, "%-8s  %8.4f  %12.6g  %12.6g ", models[m],
 				 vp_score_correlation(&check->score[m]),
@@ -62,7 +62,7 @@ void vp_render_check_text(const struct vp_model_check *check, struct vp_buffer *
 			vp_buffer_printf(out, " %.5g", check->quantiles[m][q]);
 		vp_buffer_string(out, "\n");
 	}
-	vp_buffer_printf(out, "\n%zu rows that no model explains, %zu with a leverage above %.4f\n",
+	vp_buffer_printf(out, "\n%zu rows explained by no model, %zu with a leverage above %.4f\n",
 			 check->unexplained, check->influential, check->high_leverage);
 	if (check->unexplained || check->influential)
 		put_rows(check, out);

@@ -55,10 +55,9 @@ void vp_render_comparison_text(const struct vp_comparison *c, struct vp_buffer *
 			 c->mean[VP_NATIVE], c->mean[VP_VIRTUAL], inflation(c->mean));
 	vp_buffer_printf(out, "Path length: native %.6g, virtualized %.6g: %.4f times\n",
 			 c->path[VP_NATIVE], c->path[VP_VIRTUAL], inflation(c->path));
-	vp_buffer_printf(out, "Both together: %.4f times\n\n",
-			 inflation(c->mean) * inflation(c->path));
+	vp_buffer_printf(out, "Combined: %.4f times\n\n", inflation(c->mean) * inflation(c->path));
 	vp_buffer_printf(out, "%-*s  %12s  %12s  %12s  %12s\n", width, "Group", "Native",
-			 "Virtualized", "More", "% of more");
+			 "Virtualized", "More", "% of increase");
 	vp_vec_each (&c->groups, group)
 		put_line(c, group->name, width, group->part, out);
 	put_line(c, "Sum", width, c->mean, out);

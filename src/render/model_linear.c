@@ -18,7 +18,7 @@ static int name_width(const struct vp_linear *model, const struct vp_model_group
 	return width > 48 ? 48 : (int)width;
 }
 
-static void put_cell(double value, const char *format, struct vp_buffer *out)
+static void put_figure(double value, const char *format, struct vp_buffer *out)
 {
 	char text[40];
 
@@ -33,10 +33,10 @@ static void put_term(const char *name, int width, double coefficient, double err
 		     double inflation, double contribution, struct vp_buffer *out)
 {
 	vp_buffer_printf(out, "%-*s", width, name);
-	put_cell(coefficient, "%.6g", out);
-	put_cell(error, "%.4g", out);
-	put_cell(inflation, "%.4g", out);
-	put_cell(contribution, "%.2f", out);
+	put_figure(coefficient, "%.6g", out);
+	put_figure(error, "%.4g", out);
+	put_figure(inflation, "%.4g", out);
+	put_figure(contribution, "%.2f", out);
 }
 
 static void put_rank(const struct vp_linear *model, struct vp_buffer *out)
@@ -45,12 +45,11 @@ static void put_rank(const struct vp_linear *model, struct vp_buffer *out)
 
 	if (model->rank == model->inputs.at.count)
 		return;
-	vp_buffer_printf(
-	    out,
-	    "\nRank deficient: %zu predictors, rank %zu. These depend linearly on each "
-	    "other, so that only\ntheir sum is known, not each one's coefficient (the "
-	    "shortest solution is shown): ",
-	    model->inputs.at.count, model->rank);
+	vp_buffer_printf(out,
+			 "\nRank deficient: %zu predictors, rank %zu. These are linearly "
+			 "dependent: only their\ncombined effect is known, not each coefficient "
+			 "(the minimum-norm solution is shown):  ",
+			 model->inputs.at.count, model->rank);
 	for (size_t j = 0; j < model->inputs.at.count; j++)
 		if (model->terms[j].unclear) {
 			vp_buffer_printf(out, "%s%s", comma, model->inputs.at.at[j].name);
@@ -73,7 +72,7 @@ static bool is_used(const struct vp_linear *model, const struct vp_data *data, s
 static void put_constants(const struct vp_linear *model, const struct vp_data *data,
 			  struct vp_buffer *out)
 {
-	const char *before = "\nThe same in every row, and left out: ";
+	const char *before = "\nConstant columns, left out: ";
 
 	for (size_t i = 0; i < data->columns.count; i++)
 		if (!is_used(model, data, i)) {
@@ -90,7 +89,7 @@ void vp_render_linear_text(const struct vp_linear *model, const struct vp_model_
 
 	vp_buffer_printf(out, "Linear model of %s: %zu rows, mean %.6g%s\n\n", model->target,
 			 model->rows, model->mean,
-			 model->options.nonneg ? ", no coefficient below 0" : "");
+			 model->options.nonneg ? ", nonnegative coefficients" : "");
 	vp_buffer_printf(out, "%-*s  %12s  %12s  %12s  %12s  Group\n", width, "Predictor",
 			 "Coefficient", "Std. error", "Inflation", "Share %");
 	for (size_t j = 0; j < model->inputs.at.count; j++) {
@@ -101,19 +100,19 @@ void vp_render_linear_text(const struct vp_linear *model, const struct vp_model_
 	}
 	put_term("(constant)", width, model->constant, model->constant_error, NAN,
 		 model->constant_contribution, out);
-	vp_buffer_printf(out, "\n\n%-*s  %12s  %12s\n", width, "Group", "Share %", "Of the mean");
+	vp_buffer_printf(out, "\n\n%-*s  %12s  %12s\n", width, "Group", "Share %", "Of mean");
 	vp_vec_each (&groups->at, group) {
 		vp_buffer_printf(out, "%-*s", width, group->name);
-		put_cell(group->contribution, "%.2f", out);
-		put_cell(group->part, "%.6g", out);
+		put_figure(group->contribution, "%.2f", out);
+		put_figure(group->part, "%.6g", out);
 		vp_buffer_string(out, "\n");
 	}
 	vp_buffer_printf(out, "%-*s", width, "(constant)");
-	put_cell(model->constant_contribution, "%.2f", out);
-	put_cell(model->constant, "%.6g", out);
+	put_figure(model->constant_contribution, "%.2f", out);
+	put_figure(model->constant, "%.6g", out);
 	vp_buffer_string(out, "\n");
 	if (model->mean == 0)
-		vp_buffer_string(out, "\nThe target's mean is 0: there are no shares of it\n");
+		vp_buffer_string(out, "\nThe target's mean is 0: no shares can be given\n");
 	put_constants(model, data, out);
 	put_rank(model, out);
 }

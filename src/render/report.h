@@ -8,6 +8,8 @@
 #include "analyze/report.h"
 #include "base/buffer.h"
 
+/* Notes as '#' lines. Those that are alike are folded into one, unless `verbose`. */
+void vp_render_notes(const vp_sentences *notes, bool verbose, struct vp_buffer *out);
 /* For people: notes as '#' lines, the shares, the table, the exits behind stolen time. */
 void vp_render_report_text(const struct vp_report *report, bool colour, struct vp_buffer *out);
 /* `colour` is for text alone. */

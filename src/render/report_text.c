@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: text is the format that shows every part of a report. */
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/notes.h"
+#include "base/text.h"
 #include "render/call_graph.h"
 #include "render/report.h"
 #include "render/table.h"
@@ -96,19 +99,32 @@ static void put_part(const struct vp_report *report, const struct vp_profile_par
 	vp_table_deinit(&table);
 }
 
+void vp_render_notes(const vp_sentences *notes, bool verbose, struct vp_buffer *out)
+{
+	vp_sentences folded = {0};
+
+	if (!verbose)
+		vp_notes_fold(notes, &folded);
+	vp_vec_each (verbose ? notes : &folded, note)
+		vp_buffer_printf(out, "# %s\n", *note);
+	vp_vec_each (&folded, note)
+		free(*note);
+	vp_vec_deinit(&folded);
+}
+
 void vp_render_report_text(const struct vp_report *report, bool colour, struct vp_buffer *out)
 {
 	const struct vp_recording *recording = &report->recording;
 	const char *vm = vp_report_vm(report, &report->profile.parts.at[0]);
+	char period[VP_DURATION_SIZE];
 
 	vp_buffer_printf(out, "# vperf report of '%s': view %s%s%s\n", report->path,
 			 vp_view_of(report->profile.view)->name, vm ? " of VM " : "", vm ? vm : "");
-	vp_buffer_printf(
-	    out, "# host %s, kernel %s, %u pCPUs, trigger %s every %" PRIu64 " ns, %.3f s\n",
-	    recording->hostname, recording->kernel, recording->pcpus, recording->trigger,
-	    recording->period_ns, report->duration);
-	vp_vec_each (&report->notes, note)
-		vp_buffer_printf(out, "# %s\n", *note);
+	vp_buffer_printf(out, "# host %s, kernel %s, %u pCPUs, trigger %s every %s, %.3f s\n",
+			 recording->hostname, recording->kernel, recording->pcpus,
+			 recording->trigger, vp_text_duration(recording->period_ns, period),
+			 report->duration);
+	vp_render_notes(&report->notes, report->verbose, out);
 	vp_vec_each (&report->profile.parts, part) {
 		vp_buffer_string(out, "\n");
 		put_part(report, part, colour, out);

@@ -6,7 +6,7 @@
 #include "analyze/summary.h"
 #include "base/buffer.h"
 
-void vp_render_summary_text(const struct vp_summary *summary, struct vp_buffer *out);
+void vp_render_summary_text(const struct vp_summary *summary, bool verbose, struct vp_buffer *out);
 void vp_render_summary_json(const struct vp_summary *summary, struct vp_buffer *out);
 
 #endif

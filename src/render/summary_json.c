@@ -102,16 +102,16 @@ static void put_vm(const struct vp_summary *summary, size_t index, struct vp_jso
 	vp_json_object_end(json);
 }
 
-static void put_intervals(const struct vp_interval_book *book, struct vp_json *json)
+static void put_intervals(const struct vp_interval_recording *rec, struct vp_json *json)
 {
 	vp_json_object(json, "intervals");
-	vp_json_text(json, "unit", book->recipe.unit_name);
-	vp_json_count(json, "lost", book->lost);
-	vp_json_count(json, "width", book->recipe.width);
-	vp_json_count(json, "count", book->rows.count);
-	vp_json_count(json, "partial", vp_interval_partial(book));
+	vp_json_text(json, "unit", rec->recipe.unit_name);
+	vp_json_count(json, "lost", rec->lost);
+	vp_json_count(json, "width", rec->recipe.width);
+	vp_json_count(json, "count", rec->rows.count);
+	vp_json_count(json, "partial", vp_interval_partial(rec));
 	vp_json_array(json, "events");
-	vp_vec_each (&book->recipe.events, event)
+	vp_vec_each (&rec->recipe.events, event)
 		vp_json_text(json, NULL, event->name);
 	vp_json_array_end(json);
 	vp_json_object_end(json);

@@ -4,26 +4,30 @@
 
 #include "base/text.h"
 #include "render/intervals.h"
+#include "render/report.h"
 #include "render/summary.h"
 #include "render/table.h"
 
+/* Notes of a symbol map, without -v. */
+enum { SHOWN_NOTES = 5 };
+
 static void put_trigger(const struct vp_recording *recording, struct vp_buffer *out)
 {
-	vp_buffer_printf(out,
-			 "Trigger:     %s, every %" PRIu64 " ns (%.1f samples per second and "
-			 "pCPU)%s\n",
-			 recording->trigger, recording->period_ns,
+	char period[VP_DURATION_SIZE];
+
+	vp_buffer_printf(out, "Trigger:     %s, every %s (%.1f samples per second and pCPU)%s\n",
+			 recording->trigger, vp_text_duration(recording->period_ns, period),
 			 1e9 / (double)recording->period_ns,
-			 recording->by_time ? "" : "; not on idle pCPUs");
+			 recording->by_time ? "" : "; idle pCPUs are not sampled");
 }
 
-static void put_plan(const struct vp_interval_book *book, struct vp_buffer *out)
+static void put_plan(const struct vp_interval_recording *rec, struct vp_buffer *out)
 {
-	VP_AUTO_FREE char *plan = vp_render_intervals_plan(book);
+	VP_AUTO_FREE char *plan = vp_render_intervals_plan(rec);
 
 	vp_buffer_printf(out, "Intervals:   %s\nEvents:      ", plan);
-	vp_vec_each (&book->recipe.events, event)
-		vp_buffer_printf(out, "%s%s", event == book->recipe.events.at ? "" : ", ",
+	vp_vec_each (&rec->recipe.events, event)
+		vp_buffer_printf(out, "%s%s", event == rec->recipe.events.at ? "" : ", ",
 				 event->name);
 	vp_buffer_string(out, "\n");
 }
@@ -39,7 +43,7 @@ static void put_head(const struct vp_summary *summary, struct vp_buffer *out)
 	if (vp_recording_has_instrument(recording, "profile"))
 		put_trigger(recording, out);
 	if (vp_recording_has_instrument(recording, "account"))
-		vp_buffer_string(out, "Account:     of the vCPUs' time\n");
+		vp_buffer_string(out, "Account:     vCPU time by state\n");
 	if (summary->has_intervals)
 		put_plan(&summary->intervals, out);
 	vp_buffer_printf(out, "Duration:    %.3f s%s\n", report->duration,
@@ -55,35 +59,41 @@ static void put_clock(const struct vp_clock_map *clock, struct vp_buffer *out)
 	    [VP_CLOCK_UNKNOWN] = "unknown",
 	    [VP_CLOCK_BY_DUMP] = "by the time of the dump",
 	    [VP_CLOCK_SAME] = "the host's",
-	    [VP_CLOCK_BY_TSC] = "by the time-stamp counters",
+	    [VP_CLOCK_BY_TSC] = "by TSC",
 	};
+
+	char error[VP_DURATION_SIZE];
 
 	vp_buffer_printf(out, "    clock: %s", how[clock->basis]);
 	if (clock->basis != VP_CLOCK_UNKNOWN)
-		vp_buffer_printf(out, ", error at most %" PRIu64 " ns", clock->error_ns);
+		vp_buffer_printf(out, ", error at most %s",
+				 vp_text_duration(clock->error_ns, error));
 	vp_buffer_string(out, "\n");
 }
 
 /* `whose`: who wrote it, if that is to be said; `names` may be NULL. */
 static void put_maps(const char *whose, const char *state, const struct vp_names *names,
-		     struct vp_buffer *out)
+		     bool verbose, struct vp_buffer *out)
 {
-	vp_buffer_printf(out, "    map text%s: %s\n", whose, state);
+	vp_buffer_printf(out, "    symbol map%s: %s\n", whose, state);
 	if (!names)
 		return;
 	const struct vp_maps *maps = vp_names_maps(names);
 	vp_buffer_printf(out, "    %zu processes, %zu kernel symbols, %zu images\n",
 			 maps->spaces.count, maps->kernel.count, maps->images.count);
-	vp_vec_each (&maps->notes, note) {
-		VP_AUTO_FREE char *text = vp_maps_string(maps, *note);
+	for (size_t i = 0; i < maps->notes.count && (verbose || i < SHOWN_NOTES); i++) {
+		VP_AUTO_FREE char *text = vp_maps_string(maps, maps->notes.at[i]);
 		vp_buffer_string(out, "    note: ");
 		vp_text_clean(text, strlen(text), out);
 		vp_buffer_string(out, "\n");
 	}
+	if (!verbose && maps->notes.count > SHOWN_NOTES)
+		vp_buffer_printf(out, "    note: %zu more (-v lists them)\n",
+				 maps->notes.count - SHOWN_NOTES);
 }
 
 static void put_vm(const struct vp_summary *summary, const struct vp_vm *vm, size_t number,
-		   struct vp_buffer *out)
+		   bool verbose, struct vp_buffer *out)
 {
 	vp_buffer_printf(out, "\nVM '%s': process %u%s%s, %zu vCPU%s%s%s\n", vm->name, vm->pid,
 			 vm->uuid[0] ? ", uuid " : "", vm->uuid, vm->vcpus.count,
@@ -97,14 +107,14 @@ static void put_vm(const struct vp_summary *summary, const struct vp_vm *vm, siz
 	const struct vp_naming_machine *machine = &summary->report.naming.vms.at[number];
 	const struct vp_names *names = machine->names;
 	const char *whose = !names                              ? ""
-			    : vp_names_maps(names)->from_memory ? " from its memory"
-								: " of its agent";
-	put_maps(whose, machine->state, names, out);
+			    : vp_names_maps(names)->from_memory ? " from guest memory"
+								: " from the agent";
+	put_maps(whose, machine->state, names, verbose, out);
 	if (names)
 		put_clock(&machine->clock, out);
 	if (!machine->agent_state)
 		return;
-	put_maps(" of its agent", machine->agent_state, vp_names_second(names), out);
+	put_maps(" from the agent", machine->agent_state, vp_names_second(names), verbose, out);
 	if (vp_names_second(names))
 		put_clock(&machine->agent_clock, out);
 }
@@ -113,7 +123,7 @@ static void put_routes(const struct vp_profile *profile, struct vp_buffer *out)
 {
 	if (!profile->guest_samples)
 		return;
-	vp_buffer_string(out, "\nGuest samples named by:");
+	vp_buffer_string(out, "\nGuest samples attributed by:");
 	for (uint32_t route = 0; route < VP_ROUTES; route++)
 		if (profile->routes[route])
 			vp_buffer_printf(out, " %s %.2f%%", vp_route_name(route),
@@ -122,7 +132,7 @@ static void put_routes(const struct vp_profile *profile, struct vp_buffer *out)
 	vp_buffer_string(out, "\n");
 }
 
-void vp_render_summary_text(const struct vp_summary *summary, struct vp_buffer *out)
+void vp_render_summary_text(const struct vp_summary *summary, bool verbose, struct vp_buffer *out)
 {
 	const struct vp_report *report = &summary->report;
 	struct vp_table table = {0};
@@ -132,16 +142,14 @@ void vp_render_summary_text(const struct vp_summary *summary, struct vp_buffer *
 	vp_render_table_text(&table, false, out);
 	vp_table_deinit(&table);
 	if (summary->vcpu_spans)
-		vp_buffer_printf(out, "\n%" PRIu64 " states of vCPUs as events\n",
-				 summary->vcpu_spans);
+		vp_buffer_printf(out, "\n%" PRIu64 " vCPU state events\n", summary->vcpu_spans);
 	if (summary->has_more) {
 		vp_buffer_string(out, "\nHost:\n");
-		put_maps("", report->naming.host.state, report->naming.host.names, out);
+		put_maps("", report->naming.host.state, report->naming.host.names, verbose, out);
 	}
 	for (size_t i = 0; i < report->vms.count; i++)
-		put_vm(summary, &report->vms.at[i], i, out);
+		put_vm(summary, &report->vms.at[i], i, verbose, out);
 	put_routes(&report->profile, out);
 	vp_buffer_string(out, "\n");
-	vp_vec_each (vp_summary_notes(summary), note)
-		vp_buffer_printf(out, "# %s\n", *note);
+	vp_render_notes(vp_summary_notes(summary), verbose, out);
 }

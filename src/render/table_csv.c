@@ -15,14 +15,16 @@ void vp_render_csv_field(const char *text, struct vp_buffer *out)
 	vp_buffer_string(out, "\"");
 }
 
-static void put_cell(const struct vp_table_column *column, const struct vp_cell *cell,
-		     struct vp_buffer *out)
+static void put_csv_cell(const struct vp_table_column *column, const struct vp_cell *cell,
+			 struct vp_buffer *out)
 {
 	switch (column->type) {
 	case VP_CELL_TEXT:
 		vp_render_csv_field(cell->text ? cell->text : "", out);
 		break;
 	case VP_CELL_COUNT:
+	case VP_CELL_DURATION:
+	case VP_CELL_TIME:
 		if (cell->count != VP_CELL_NO_COUNT)
 			vp_buffer_count(out, cell->count);
 		break;
@@ -41,7 +43,7 @@ void vp_render_table_csv(const struct vp_table *table, bool with_keys, struct vp
 		vp_buffer_string(out, i + 1 == columns ? "\n" : ",");
 	}
 	for (size_t i = 0; i < table->cells.count; i++) {
-		put_cell(&table->columns.at[i % columns], &table->cells.at[i], out);
+		put_csv_cell(&table->columns.at[i % columns], &table->cells.at[i], out);
 		vp_buffer_string(out, i % columns + 1 == columns ? "\n" : ",");
 	}
 }

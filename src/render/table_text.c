@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "render/table.h"
 
 enum { MAX_WIDTH = 48 }; /* a longer text pushes the rest of its own line only */
@@ -47,6 +49,8 @@ static void put_percent(double percent, struct vp_buffer *out)
 static void cell_text(const struct vp_table_column *column, const struct vp_cell *cell,
 		      struct vp_buffer *out)
 {
+	char duration[VP_DURATION_SIZE];
+
 	out->size = 0;
 	switch (column->type) {
 	case VP_CELL_TEXT:
@@ -57,6 +61,12 @@ static void cell_text(const struct vp_table_column *column, const struct vp_cell
 			vp_buffer_string(out, "-");
 		else
 			vp_buffer_count(out, cell->count);
+		break;
+	case VP_CELL_DURATION:
+		vp_buffer_string(out, vp_text_duration(cell->count, duration));
+		break;
+	case VP_CELL_TIME:
+		vp_buffer_printf(out, "%.9f", (double)cell->count / 1e9);
 		break;
 	case VP_CELL_PERCENT:
 		put_percent(cell->percent, out);
@@ -84,6 +94,7 @@ static void put_padded(const char *text, size_t width, bool right, bool last, st
 /* How wide a cell is, without formatting it: there may be a hundred thousand. */
 static size_t cell_width(const struct vp_table_column *column, const struct vp_cell *cell)
 {
+	char duration[VP_DURATION_SIZE];
 	size_t width = 1;
 
 	switch (column->type) {
@@ -94,6 +105,10 @@ static size_t cell_width(const struct vp_table_column *column, const struct vp_c
 		     rest /= 10)
 			width++;
 		return width;
+	case VP_CELL_DURATION:
+		return strlen(vp_text_duration(cell->count, duration));
+	case VP_CELL_TIME:
+		return (size_t)snprintf(NULL, 0, "%.9f", (double)cell->count / 1e9);
 	case VP_CELL_PERCENT:
 		return cell->percent >= 99.995  ? sizeof("100.00%") - 1
 		       : cell->percent >= 9.995 ? sizeof("10.00%") - 1

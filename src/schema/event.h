@@ -28,7 +28,7 @@ struct vp_event {
  * perf names it: PMU/TERM,.../ (modifiers behind it) or SYSTEM:TRACEPOINT. False: there is none.
  */
 bool vp_event_find(struct vp_slice name, struct vp_event *ret);
-/* What is wrong with a name that is none, with those that are near it; the caller frees it. */
+/* What is wrong with a name of no event, with the names most like it; the caller frees it. */
 char *vp_event_unknown(struct vp_slice name);
 /* Looks at every name that is no machine's own. */
 void vp_event_look_near(struct vp_nearest *nearest);

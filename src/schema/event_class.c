@@ -25,11 +25,11 @@ struct vp_error *vp_event_classes_add(vp_event_classes *classes, const char *nam
 				      struct vp_event_class **ret)
 {
 	if (!is_name(name))
-		return vp_error_new("'%s' is no name for an event: expected up to %d characters "
+		return vp_error_new("'%s' is not a valid event name: expected up to %d characters "
 				    "without blanks and quotes",
 				    name, NAME_MAX_BYTES);
 	if (classes->count >= VP_EVENT_CLASSES_MAX)
-		return vp_error_new("event '%s' is one too many: expected at most %d", name,
+		return vp_error_new("too many events at '%s': expected at most %d", name,
 				    VP_EVENT_CLASSES_MAX);
 	uint16_t id = (uint16_t)(VP_ID_DEFINED + classes->count);
 	vp_vec_push(classes, ((struct vp_event_class){.id = id, .name = vp_strdup(name)}));
@@ -44,14 +44,14 @@ struct vp_error *vp_event_class_add_field(struct vp_event_class *event,
 	uint8_t size = field->size;
 
 	if (!is_name(field->name))
-		return vp_error_new("'%s' is no name for a field of event '%s'", field->name,
+		return vp_error_new("'%s' is not a valid field name in event '%s'", field->name,
 				    event->name);
 	if (field->shape != VP_EVENT_STRING && size != 1 && size != 2 && size != 4 && size != 8)
 		return vp_error_new("field '%s' of event '%s': expected an integer of 1, 2, 4 or 8 "
 				    "bytes, not %u",
 				    field->name, event->name, size);
 	if (event->fields.count >= VP_EVENT_FIELDS_MAX)
-		return vp_error_new("field '%s' of event '%s' is one too many: expected at most %d",
+		return vp_error_new("field '%s' of too many events at '%s': expected at most %d",
 				    field->name, event->name, VP_EVENT_FIELDS_MAX);
 	copy.name = vp_strdup(field->name);
 	copy.is_text = field->is_text && size == 1;
@@ -185,7 +185,7 @@ static struct vp_error *parse_field(struct vp_cursor *line, struct vp_slice name
 
 	if (!event || !vp_cursor_ok(line) || shape == VP_ARRAY_SIZE(shapes) ||
 	    style == VP_ARRAY_SIZE(styles) || size > 8 || count > UINT16_MAX)
-		return vp_error_new("expected 'field NAME SHAPE STYLE SIZE COUNT' behind an event");
+		return vp_error_new("expected 'field NAME SHAPE STYLE SIZE COUNT' after an event");
 	const struct vp_event_field field = {.name = text,
 					     .shape = (enum vp_event_shape)shape,
 					     .size = (uint8_t)size,

@@ -11,46 +11,47 @@
  * entry that ends it.
  */
 #define VP_EXIT_CLASSES(CLASS)                                                                     \
-	CLASS(interrupt, "interrupt", "an interrupt or NMI of the host")                           \
-	CLASS(page_fault, "page-fault", "a nested page fault or a page fault, without MMIO")       \
-	CLASS(mmio, "mmio", "an access to a device's memory")                                      \
-	CLASS(io, "io", "an access to an I/O port")                                                \
-	CLASS(msr, "msr", "an access to an MSR or system register")                                \
+	CLASS(interrupt, "interrupt", "host interrupt or NMI")                                     \
+	CLASS(page_fault, "page-fault", "nested page fault or page fault, without MMIO")           \
+	CLASS(mmio, "mmio", "MMIO access")                                                         \
+	CLASS(io, "io", "port I/O access")                                                         \
+	CLASS(msr, "msr", "MSR or system register access")                                         \
 	CLASS(halt, "halt", "HLT, MWAIT or WFI")                                                   \
 	CLASS(hypercall, "hypercall", "VMCALL, VMMCALL, HVC or SMC")                               \
 	CLASS(cpuid, "cpuid", "CPUID")                                                             \
-	CLASS(pause, "pause", "PAUSE in a loop")                                                   \
-	CLASS(window, "window", "the guest takes interrupts again")                                \
-	CLASS(other, "other", "anything else")
+	CLASS(pause, "pause", "PAUSE loop")                                                        \
+	CLASS(window, "window", "interrupt window open")                                           \
+	CLASS(other, "other", "any other exit")
 
 /* COUNT(name here, name in recipes, unit, what it is): of the hypervisor and the scheduler. */
 #define VP_INTERVAL_COUNTS(COUNT)                                                                  \
 	COUNT(entries, "entries", "", "VM entries")                                                \
-	COUNT(exits, "exits", "", "VM exits that were followed by an entry")                       \
+	COUNT(exits, "exits", "", "VM exits followed by an entry")                                 \
 	COUNT(inject_interrupt, "inject:interrupt", "", "interrupts injected into the guest")      \
-	COUNT(inject_exception, "inject:exception", "", "exceptions injected, page faults too")    \
+	COUNT(inject_exception, "inject:exception", "",                                            \
+	      "exceptions injected, including page faults")                                        \
 	COUNT(inject_page_fault, "inject:page-fault", "", "page faults injected")                  \
-	COUNT(sched_in, "sched:in", "", "times it got a pCPU")                                     \
-	COUNT(sched_out, "sched:out", "", "times it lost its pCPU")                                \
-	COUNT(preempted, "sched:preempted", "", "times it lost its pCPU while it was runnable")    \
-	COUNT(migrations, "sched:migrations", "", "times it came back on another pCPU")            \
-	COUNT(wakeups, "wakeups", "", "times it was woken")                                        \
-	COUNT(time, "time", "ns", "time, whatever it did")                                         \
-	COUNT(time_running, "time:running", "ns", "time with a pCPU")                              \
-	COUNT(time_waiting, "time:waiting", "ns", "time runnable without a pCPU")                  \
-	COUNT(time_blocked, "time:blocked", "ns", "time asleep")                                   \
+	COUNT(sched_in, "sched:in", "", "times scheduled in")                                      \
+	COUNT(sched_out, "sched:out", "", "times scheduled out")                                   \
+	COUNT(preempted, "sched:preempted", "", "times preempted while runnable")                  \
+	COUNT(migrations, "sched:migrations", "", "migrations to another pCPU")                    \
+	COUNT(wakeups, "wakeups", "", "wake-ups")                                                  \
+	COUNT(time, "time", "ns", "wall time")                                                     \
+	COUNT(time_running, "time:running", "ns", "time on a pCPU")                                \
+	COUNT(time_waiting, "time:waiting", "ns", "time runnable, waiting for a pCPU")             \
+	COUNT(time_blocked, "time:blocked", "ns", "time blocked")                                  \
 	COUNT(time_guest, "time:guest", "ns", "time from VM entries to VM exits")                  \
-	COUNT(time_exits, "time:exits", "ns", "time with a pCPU from exits to entries")
+	COUNT(time_exits, "time:exits", "ns", "time from VM exit to entry while on a pCPU")
 
 /* GUEST(name here, name in recipes, what it is): of the guest's kernel, on the vCPU's own CPU. */
 #define VP_GUEST_COUNTS(GUEST)                                                                     \
 	GUEST(switches, "guest:context-switches", "context switches")                              \
 	GUEST(faults, "guest:page-faults", "page faults")                                          \
 	GUEST(major_faults, "guest:major-faults", "page faults that needed I/O")                   \
-	GUEST(interrupts, "guest:interrupts", "interrupts of devices")                             \
-	GUEST(timer, "guest:timer-interrupts", "interrupts of the local timer")                    \
+	GUEST(interrupts, "guest:interrupts", "device interrupts")                                 \
+	GUEST(timer, "guest:timer-interrupts", "local timer interrupts")                           \
 	GUEST(forks, "guest:forks", "new tasks, on all CPUs of the guest")                         \
-	GUEST(system_calls, "guest:system-calls", "system calls; needs the agent in the guest")
+	GUEST(system_calls, "guest:system-calls", "system calls (needs vperf-agent in the guest)")
 
 #define VP_ENUM_CLASS(id, ...) VP_EXITS_##id,
 enum vp_exit_class { VP_EXIT_CLASSES(VP_ENUM_CLASS) VP_EXIT_CLASS_COUNT };

@@ -69,9 +69,9 @@ static struct vp_error *expect_end(struct parser *parser)
 {
 	struct vp_slice word = next_word(parser);
 
-	return word.size ? FAIL(parser, word.bytes, "'%.*s' is one word too many", (int)word.size,
-				word.bytes)
-			 : NULL;
+	return word.size
+		   ? FAIL(parser, word.bytes, "unexpected word '%.*s'", (int)word.size, word.bytes)
+		   : NULL;
 }
 
 struct suffix {
@@ -142,7 +142,7 @@ static struct vp_error *take_interval(struct parser *parser)
 		recipe->unit = VP_UNIT_EVENT;
 	else
 		return FAIL(parser, unit.bytes,
-			    "unknown unit '%.*s': expected time, exits or one of perf's events",
+			    "unknown unit '%.*s': expected time, exits or a perf event",
 			    (int)unit.size, unit.bytes);
 	bool is_time = recipe->unit == VP_UNIT_EVENT && recipe->trigger.unit[0];
 	return take_number(parser,
@@ -176,13 +176,12 @@ static struct vp_error *check_event(const struct parser *parser, struct vp_slice
 	const struct vp_recipe *recipe = parser->recipe;
 
 	if (set && event->source != VP_FROM_COUNTER)
-		return FAIL(parser, word.bytes,
-			    "'%.*s' is no counter of perf's: expected it behind 'count'",
+		return FAIL(parser, word.bytes, "'%.*s' is not a perf counter: use 'count' for it",
 			    (int)word.size, word.bytes);
 	if (recipe->events.count == VP_EVENTS_MAX)
 		return FAIL(parser, word.bytes, "expected at most %d events", VP_EVENTS_MAX);
 	if (event->source == VP_FROM_COUNTER && recipe->n_counters == VP_COUNTERS_MAX)
-		return FAIL(parser, word.bytes, "expected at most %d counters of perf's",
+		return FAIL(parser, word.bytes, "expected at most %d perf counters",
 			    VP_COUNTERS_MAX);
 	vp_vec_each (&recipe->events, known)
 		if (vp_slice_is(word, known->name))
@@ -235,11 +234,12 @@ static struct vp_error *once(const struct parser *parser, struct vp_slice word, 
 	bool before = *given;
 
 	*given = true;
-	return before ? FAIL(parser, word.bytes, "a second '%.*s'", (int)word.size, word.bytes)
+	return before ? FAIL(parser, word.bytes, "duplicate statement '%.*s'", (int)word.size,
+			     word.bytes)
 		      : NULL;
 }
 
-static struct vp_error *take_line(struct parser *parser)
+static struct vp_error *take_statement(struct parser *parser)
 {
 	struct vp_recipe *recipe = parser->recipe;
 	struct vp_slice word = next_word(parser);
@@ -297,14 +297,15 @@ static struct vp_error *check_per(const char *label, const struct vp_recipe *rec
 		return NULL;
 	vp_vec_each (&recipe->events, event)
 		if (event->event.source == VP_FROM_GUEST)
-			return vp_recipe_fail(label, event->place,
-					      vp_format("'%s' is of a guest's CPU: expected 'per "
-							"vcpu' with it, or 'native'",
-							event->name));
+			return vp_recipe_fail(
+			    label, event->place,
+			    vp_format(
+				"'%s' is counted per guest CPU: use it with 'per vcpu' or 'native'",
+				event->name));
 	return NULL;
 }
 
-/* Sets that take turns have a part of the interval each. */
+/* Multiplexed sets have a part of the interval each. */
 static struct vp_error *check_parts(const char *label, size_t line, const struct vp_recipe *recipe)
 {
 	uint64_t least = recipe->unit == VP_UNIT_TIME ? LEAST_NS : 1;
@@ -355,7 +356,7 @@ struct vp_error *vp_recipe_parse(const char *label, const void *text, size_t siz
 		parser.line_begin = line.bytes;
 		parser.words =
 		    vp_cursor_of(line.bytes, comment ? (size_t)(comment - line.bytes) : line.size);
-		error = take_line(&parser);
+		error = take_statement(&parser);
 	}
 	if (!error)
 		error = check_whole(&parser);

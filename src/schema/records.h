@@ -17,7 +17,7 @@
 
 #define VP_FIELDS_host_sample(FIELD)                                                               \
 	FIELD(u16, hex, flags, "16 a late tick")                                                   \
-	FIELD(u32, dec, pid, "process (thread group) on the pCPU; 0 is the idle task")             \
+	FIELD(u32, dec, pid, "process on the pCPU; 0: the idle task")                              \
 	FIELD(u32, dec, tid, "thread on the pCPU")                                                 \
 	FIELD(u8, dec, mode, "what the sample hit: 1 host kernel, 2 host user space")              \
 	FIELD(u8, dec, reserved, "0")                                                              \
@@ -26,12 +26,12 @@
 
 #define VP_FIELDS_vcpu_sample(FIELD)                                                               \
 	FIELD(u16, hex, flags, "1 exit_reason is known, 16 a late tick")                           \
-	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
 	FIELD(u8, dec, mode, "what the sample hit: 1 host kernel, 2 host user space")              \
 	FIELD(u8, dec, vendor,                                                                     \
 	      "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                 \
-	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
+	FIELD(u16, dec, vcpu, "vCPU number, as in KVM; 65535: unknown")                            \
 	FIELD(u64, hex, ip, "host program counter")                                                \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
 	FIELD(u32, dec, reserved, "0")
@@ -39,40 +39,40 @@
 #define VP_FIELDS_guest_sample(FIELD)                                                              \
 	FIELD(u16, hex, flags,                                                                     \
 	      "1 exit_reason is known, 2 as_root is known, 4 cpl is known, 16 a late tick, "       \
-	      "32 of a VM that was not asked for: ip and as_root are blanked out, "                \
+	      "32 VM not selected by --vm: ip and as_root are 0, "                                 \
 	      "128 guest_pid and guest_tid are known, by the guest's memory")                      \
-	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
 	FIELD(u8, dec, mode, "what the sample hit: 4 guest kernel, 5 guest user space")            \
 	FIELD(u8, dec, vendor,                                                                     \
 	      "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                 \
-	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
+	FIELD(u16, dec, vcpu, "vCPU number, as in KVM; 65535: unknown")                            \
 	FIELD(u64, hex, ip, "guest program counter")                                               \
 	FIELD(u64, hex, host_ip, "host program counter: where KVM entered the guest")              \
 	FIELD(u64, hex, as_root, "guest address-space root (CR3 on x86) as the vCPU holds it")     \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
 	FIELD(u32, dec, cpl, "guest privilege level, 0 to 3")                                      \
-	FIELD(u32, dec, guest_pid, "process of the guest, as the guest numbers it; see flags")     \
+	FIELD(u32, dec, guest_pid, "guest pid (tgid); see flags")                                  \
 	FIELD(u32, dec, guest_tid, "its thread")
 
 #define VP_FIELDS_guest_task(FIELD)                                                                \
 	FIELD(u16, hex, flags, "1 in user space")                                                  \
-	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, guest_pid, "process of the guest's thread")                                \
-	FIELD(u32, dec, guest_tid, "thread of the guest that guest_samples from now on name")      \
+	FIELD(u32, dec, guest_tid, "thread of the guest, as in later guest_samples")               \
 	FIELD(u64, hex, task, "the guest's address of its task_struct")                            \
 	FIELD(comm, text, comm, "its name")
 
 #define VP_FIELDS_guest_regs(FIELD)                                                                \
 	FIELD(u16, hex, flags,                                                                     \
-	      "2 as_root is known, 4 mode is known, 32 of a VM that was not asked for, "           \
+	      "2 as_root is known, 4 mode is known, 32 VM not selected by --vm, "                  \
 	      "128 guest_pid and guest_tid are known, 256 sp and bp are known")                    \
-	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
-	FIELD(u8, dec, mode, "where the guest is: 4 its kernel, 5 its user space")                 \
+	FIELD(u8, dec, mode, "4 guest kernel, 5 guest user space")                                 \
 	FIELD(u8, dec, reserved, "0")                                                              \
 	FIELD(u16, dec, reserved_2, "0")                                                           \
-	FIELD(u32, dec, guest_pid, "process of the guest, as the guest numbers it; see flags")     \
+	FIELD(u32, dec, guest_pid, "guest pid (tgid); see flags")                                  \
 	FIELD(u32, dec, guest_tid, "its thread")                                                   \
 	FIELD(u64, hex, ip, "guest program counter")                                               \
 	FIELD(u64, hex, sp, "guest stack pointer")                                                 \
@@ -94,7 +94,7 @@
 	FIELD(u16, dec, reserved, "0")                                                             \
 	FIELD(u32, dec, tid, "thread of the sample")                                               \
 	FIELD(u64, hex, address, "the guest's address of the first of `words`")                    \
-	FIELD(words16, hex, words, "a piece of the stack that the guest's kernel is on")
+	FIELD(words16, hex, words, "part of the guest kernel's stack")
 
 #define VP_FIELDS_task(FIELD)                                                                      \
 	FIELD(u16, dec, reserved, "0")                                                             \
@@ -105,23 +105,23 @@
 
 #define VP_FIELDS_vcpu_in(FIELD)                                                                   \
 	FIELD(u16, hex, flags, "1 exit_reason is known")                                           \
-	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, tid, "thread of the vCPU that got the pCPU")                               \
 	FIELD(u8, dec, reserved, "0")                                                              \
 	FIELD(u8, dec, vendor,                                                                     \
 	      "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                 \
-	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
+	FIELD(u16, dec, vcpu, "vCPU number, as in KVM; 65535: unknown")                            \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
 	FIELD(u32, dec, other_tid, "thread that had the pCPU before")
 
 #define VP_FIELDS_vcpu_out(FIELD)                                                                  \
 	FIELD(u16, hex, flags, "1 exit_reason is known, 8 blocked (else still runnable)")          \
-	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, tid, "thread of the vCPU that left the pCPU")                              \
 	FIELD(u8, dec, reserved, "0")                                                              \
 	FIELD(u8, dec, vendor,                                                                     \
 	      "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                 \
-	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
+	FIELD(u16, dec, vcpu, "vCPU number, as in KVM; 65535: unknown")                            \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
 	FIELD(u32, dec, other_tid, "thread that has the pCPU now")
 
@@ -133,7 +133,7 @@
 
 #define VP_FIELDS_vcpu_account(FIELD)                                                              \
 	FIELD(u16, hex, flags, "64 the thread ended: there is no later account of it")             \
-	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
 	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
 	FIELD(u64, dec, begin, "the interval's begin, host CLOCK_MONOTONIC, ns")                   \
@@ -142,21 +142,21 @@
 	FIELD(u64, dec, kernel, "ns in the host kernel, for exits")                                \
 	FIELD(u64, dec, poll, "ns of polling before sleep")                                        \
 	FIELD(u64, dec, vmm, "ns in the VMM")                                                      \
-	FIELD(u64, dec, halted, "ns asleep after HLT or MWAIT")                                    \
-	FIELD(u64, dec, waiting, "ns asleep for another reason")                                   \
-	FIELD(u64, dec, waking, "ns woken, but without pCPU")                                      \
+	FIELD(u64, dec, halted, "ns blocked after HLT or MWAIT")                                   \
+	FIELD(u64, dec, waiting, "ns blocked for another reason")                                  \
+	FIELD(u64, dec, waking, "ns runnable after a wake-up, waiting for a pCPU")                 \
 	FIELD(u64, dec, preempted, "ns runnable, but another thread had the pCPU")                 \
 	FIELD(u64, dec, throttled, "ns runnable, but the cgroup's CPU quota was used up")          \
-	FIELD(u64, dec, irq, "ns in which an interrupt of the host had the pCPU")                  \
+	FIELD(u64, dec, irq, "ns in host interrupts")                                              \
 	FIELD(u64, dec, exits, "exits that were followed by an entry")                             \
 	FIELD(u64, dec, wakeups, "times the thread was woken")                                     \
-	FIELD(u64, dec, preemptions, "times the thread lost the pCPU while it was runnable")       \
+	FIELD(u64, dec, preemptions, "preemptions while runnable")                                 \
 	FIELD(u64, dec, polls, "halts that polled")                                                \
-	FIELD(u64, dec, poll_wasted, "ns of `poll` that ended in sleep all the same")
+	FIELD(u64, dec, poll_wasted, "ns of `poll` after which it slept anyway")
 
 #define VP_FIELDS_exit_account(FIELD)                                                              \
 	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")    \
-	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
 	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
 	FIELD(u64, dec, count, "exits that ended in the interval")                                 \
@@ -167,19 +167,19 @@
 	FIELD(u64, dec, vmm, "ns in the VMM")                                                      \
 	FIELD(u64, dec, stolen, "ns preempted, throttled or interrupted")                          \
 	FIELD(u64, dec, blocked, "ns asleep")                                                      \
-	FIELD(u64, dec, waking, "ns woken, but without pCPU")
+	FIELD(u64, dec, waking, "ns runnable after a wake-up, waiting for a pCPU")
 
 #define VP_FIELDS_exit_bucket(FIELD)                                                               \
 	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")    \
-	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
 	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
 	FIELD(u32, dec, bucket, "0 to 3: 4 ns each; then four to each power of two from 16 ns on") \
-	FIELD(u32, dec, count, "exits that took so long")
+	FIELD(u32, dec, count, "exits of that duration")
 
 #define VP_FIELDS_thief(FIELD)                                                                     \
 	FIELD(u16, hex, flags, "1 a thread of the kernel")                                         \
-	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, vcpu, "vCPU whose time it was")                                            \
 	FIELD(u16, dec, state,                                                                     \
 	      "how: 6 the vCPU was woken and waited, 7 it was preempted, 9 it was interrupted")    \
@@ -190,12 +190,12 @@
 	FIELD(u32, dec, thief_pid, "process of the vCPU or task; 0 for others")                    \
 	FIELD(u64, dec, cgroup, "of the task, or 0")                                               \
 	FIELD(u64, dec, ns, "time taken")                                                          \
-	FIELD(u64, dec, count, "in so many pieces")                                                \
+	FIELD(u64, dec, count, "number of times")                                                  \
 	FIELD(comm, text, comm, "name of the task or interrupt")
 
 #define VP_FIELDS_exit_site(FIELD)                                                                 \
 	FIELD(u16, hex, flags, "1 ip and as_root are known: else of a VM that was not asked for")  \
-	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
 	FIELD(u32, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")    \
 	FIELD(u64, hex, ip, "guest program counter at the exit")                                   \
@@ -206,62 +206,62 @@
 
 #define VP_FIELDS_account_loss(FIELD)                                                              \
 	FIELD(u16, dec, reserved, "0")                                                             \
-	FIELD(u32, dec, pid, "0")                                                                  \
-	FIELD(u64, dec, vcpus, "events of vCPUs that the account has no place for")                \
-	FIELD(u64, dec, thieves, "pieces of time whose thief there was no place for")              \
-	FIELD(u64, dec, sites, "exits whose place in the guest there was no place for")
+	FIELD(u32, dec, vm, "0")                                                                   \
+	FIELD(u64, dec, vcpus, "events of vCPUs without an account: table full")                   \
+	FIELD(u64, dec, thieves, "intervals of stolen time without a thief: table full")           \
+	FIELD(u64, dec, sites, "exits without guest address: table full")
 
 #define VP_FIELDS_vcpu_span(FIELD)                                                                 \
-	FIELD(u16, hex, flags,                                                                     \
-	      "1 reason is known, 2 the time was part of the kernel's that was told before")       \
-	FIELD(u32, dec, pid, "process of the VMM")                                                 \
+	FIELD(u16, hex, flags, "1 reason is known, 2 the time is also in preceding kernel states") \
+	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
-	FIELD(u16, dec, vcpu, "vCPU number, as KVM numbers them; 65535: unknown")                  \
+	FIELD(u16, dec, vcpu, "vCPU number, as in KVM; 65535: unknown")                            \
 	FIELD(u8, dec, state,                                                                      \
 	      "0 guest, 1 kernel, 2 poll, 3 vmm, 4 halted, 5 waiting, 6 waking, 7 preempted, "     \
 	      "8 throttled, 9 interrupted")                                                        \
 	FIELD(u8, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM")            \
 	FIELD(u32, hex, reason, "reason of the last VM exit, in the vendor's encoding")            \
 	FIELD(u32, dec, cpu, "pCPU on which the state's end was seen")                             \
-	FIELD(u64, dec, ns, "the vCPU was in that state for so long, up to `time`")
+	FIELD(u64, dec, ns, "duration of the state, in ns; it ended at `time`")
 
 #define VP_FIELDS_interval(FIELD)                                                                  \
-	FIELD(u16, hex, flags, "1 it ended before its trigger came, 2 its subject ended with it")  \
-	FIELD(u32, dec, pid, "process of the thread: the VMM's of a vCPU; 0 of a pCPU")            \
+	FIELD(u16, hex, flags, "1 ended early, 2 its vCPU, task or pCPU ended with it")            \
+	FIELD(u32, dec, owner, "number of the vCPU's VM, process of the task, 0 of a pCPU")        \
 	FIELD(u32, dec, tid, "the thread; 0 of a pCPU")                                            \
 	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them; pCPU number; 65535: unknown")     \
-	FIELD(u32, dec, number, "of the subject's intervals, from 0: a gap is a lost interval")    \
+	FIELD(u32, dec, number, "sequence number from 0; a gap is a lost interval")                \
 	FIELD(u32, dec, values, "interval_value records that follow it")                           \
 	FIELD(u64, dec, begin, "host CLOCK_MONOTONIC, ns; its end is `time`")                      \
 	FIELD(comm, text, comm, "name of the thread")
 
 #define VP_FIELDS_interval_value(FIELD)                                                            \
 	FIELD(u16, dec, place, "which event: its place in the file `recipe`, from 0")              \
-	FIELD(u32, dec, live, "counted for so many billionths of the subject's time on a pCPU")    \
-	FIELD(u64, dec, value, "what was counted, not scaled")
+	FIELD(u32, dec, live, "share of the time on a pCPU in which it counted, in 1e-9")          \
+	FIELD(u64, dec, value, "unscaled count")
 
 /* VP_RECORD(id, name, meaning). Ids are for ever: a retired record's id is not used again. */
 #define VP_RECORDS(RECORD)                                                                         \
-	RECORD(1, host_sample, "a sample that hit the host outside KVM's vCPU loop")               \
-	RECORD(2, vcpu_sample, "a sample that hit the host while a vCPU's thread was inside KVM")  \
-	RECORD(3, guest_sample, "a sample that hit a running guest")                               \
+	RECORD(1, host_sample, "host sample outside KVM_RUN")                                      \
+	RECORD(2, vcpu_sample, "host sample inside KVM_RUN")                                       \
+	RECORD(3, guest_sample, "guest sample")                                                    \
 	RECORD(4, task, "the name of the thread that the samples after it belong to")              \
 	RECORD(5, vcpu_in, "a vCPU's thread was scheduled in")                                     \
 	RECORD(6, vcpu_out, "a vCPU's thread was scheduled out")                                   \
 	RECORD(7, clock_sync, "the host's clocks, read together")                                  \
 	RECORD(8, guest_task, "the name of a guest's thread")                                      \
-	RECORD(9, guest_regs, "where the guest of the next sample's vCPU is")                      \
+	RECORD(9, guest_regs, "guest registers at the next sample of this vCPU")                   \
 	RECORD(10, chain_frames, "call chain of the next sample of this thread in the stream")     \
 	RECORD(11, chain_stack, "stack of the guest at the next sample of this thread")            \
-	RECORD(20, vcpu_account, "what a vCPU did in an interval: the times sum to it")            \
+	RECORD(20, vcpu_account,                                                                   \
+	       "times of a vCPU by state in an interval; they sum to its length")                  \
 	RECORD(21, exit_account, "a vCPU's exits of one reason in an interval")                    \
-	RECORD(22, exit_bucket, "how long a vCPU's exits of one reason took, in an interval")      \
-	RECORD(23, thief, "who had a vCPU's pCPU in an interval while it wanted to run")           \
-	RECORD(24, exit_site, "a place of a guest that exited, over all time of a vCPU")           \
-	RECORD(25, account_loss, "what the account missed, since the recording began")             \
-	RECORD(26, vcpu_span, "a stretch of a vCPU's time, all of it in one state")                \
-	RECORD(30, interval, "an interval of a vCPU, task or pCPU ended")                          \
-	RECORD(31, interval_value, "what one event counted in the interval before it")
+	RECORD(22, exit_bucket, "histogram of a vCPU's exit times of one reason, in an interval")  \
+	RECORD(23, thief, "who had a vCPU's pCPU in an interval while it was runnable")            \
+	RECORD(24, exit_site, "exits by guest address, over the life of a vCPU")                   \
+	RECORD(25, account_loss, "what the account missed, since the start of the recording")      \
+	RECORD(26, vcpu_span, "a period of a vCPU in one state")                                   \
+	RECORD(30, interval, "end of an interval of a vCPU, task or pCPU")                         \
+	RECORD(31, interval_value, "count of one event in the preceding interval")
 
 #define VP_COMM_SIZE 16
 

@@ -80,7 +80,7 @@ static struct vp_error *expect_one(const vp_vms *vms, const char *name)
 	}
 	struct vp_error *error =
 	    found ? NULL
-		  : vp_error_new("no VM named '%s' is running; there is %s", name,
+		  : vp_error_new("no VM named '%s' is running; running: %s", name,
 				 known.size ? vp_buffer_text(&known) : "none");
 	vp_buffer_deinit(&known);
 	return error;

@@ -47,9 +47,8 @@ static struct vp_error *scan_quoted(struct scanner *scanner, char quote)
 		*to++ = letter == '\\' && *from ? unescape(&from) : letter;
 	}
 	if (*from != quote)
-		return vp_error_new("%s:%zu:%zu: expected %c at the end of a quoted word",
-				    scanner->reader->path, scanner->reader->number, scanner->column,
-				    quote);
+		return vp_error_new("%s:%zu:%zu: expected closing %c", scanner->reader->path,
+				    scanner->reader->number, scanner->column, quote);
 	*to = 0;
 	scanner->next = from + 1;
 	scanner->kind = QUOTED;
@@ -142,7 +141,7 @@ static struct vp_error *read_labels(struct scanner *scanner, size_t column)
 		size_t before = scanner->reader->data->columns.at[column].labels.count;
 		VP_TRY(vp_table_label(scanner->reader, column, scanner->word, true, &value));
 		if (scanner->reader->data->columns.at[column].labels.count == before)
-			return vp_error_new("%s:%zu:%zu: label '%.80s' is there twice",
+			return vp_error_new("%s:%zu:%zu: duplicate label '%.80s'",
 					    scanner->reader->path, scanner->reader->number,
 					    scanner->column, scanner->word);
 	}
@@ -156,7 +155,7 @@ static struct vp_error *read_date_format(struct scanner *scanner, size_t column)
 
 	VP_TRY(scan(scanner));
 	if (scanner->kind == OPEN || scanner->kind == CLOSE)
-		return expected(scanner, "the date's format behind 'date'");
+		return expected(scanner, "the date format after 'date'");
 	const char *format = scanner->kind == END ? VP_DATE_USUAL : scanner->word;
 	char unknown = vp_date_format_unknown(format);
 	if (unknown)
@@ -175,11 +174,10 @@ static struct vp_error *refuse_type(const struct scanner *scanner, size_t column
 	const struct vp_table_reader *reader = scanner->reader;
 	bool known = is_word(scanner, "string") || is_word(scanner, "relational");
 
-	return vp_error_new("%s:%zu:%zu: attribute '%s' is of type '%.80s'%s: expected " TYPES,
-			    reader->path, reader->number, scanner->column,
-			    reader->data->columns.at[column].name,
-			    scanner->kind == CLOSE ? "}" : scanner->word,
-			    known ? ", which no model can be learnt from" : "");
+	return vp_error_new(
+	    "%s:%zu:%zu: attribute '%s' is of type '%.80s'%s: expected " TYPES, reader->path,
+	    reader->number, scanner->column, reader->data->columns.at[column].name,
+	    scanner->kind == CLOSE ? "}" : scanner->word, known ? ", which is not supported" : "");
 }
 
 static struct vp_error *read_attribute(struct scanner *scanner)
@@ -189,7 +187,7 @@ static struct vp_error *read_attribute(struct scanner *scanner)
 
 	VP_TRY(scan(scanner));
 	if (scanner->kind != WORD && scanner->kind != QUOTED)
-		return expected(scanner, "an attribute's name behind @attribute");
+		return expected(scanner, "an attribute name after @attribute");
 	if (column == VP_TABLE_MOST_COLUMNS)
 		return vp_error_new("%s:%zu:%zu: expected at most %d attributes", reader->path,
 				    reader->number, scanner->column, VP_TABLE_MOST_COLUMNS);
@@ -255,9 +253,10 @@ static struct vp_error *read_value(struct scanner *scanner, size_t index)
 	if (scanner->kind == END)
 		return vp_table_not_row(reader, index);
 	if (scanner->kind == OPEN && !index)
-		return expected(scanner, "a value for each attribute, not a sparse row ('{')");
+		return expected(scanner,
+				"a value for each attribute (sparse rows are not supported)");
 	if (scanner->kind == OPEN || scanner->kind == CLOSE)
-		return expected(scanner, "a value, not a brace");
+		return expected(scanner, "a value, not '{' or '}'");
 	if (scanner->kind == WORD && !strcmp(scanner->word, "?")) {
 		*value = NAN;
 		return NULL;
@@ -283,8 +282,7 @@ static struct vp_error *read_row(struct scanner *scanner)
 	}
 	VP_TRY(scan(scanner));
 	if (scanner->kind == OPEN)
-		return expected(scanner,
-				"the end of the row, not a weight ('{'): rows count alike");
+		return expected(scanner, "the end of the row (weights are not supported)");
 	return scanner->kind == END ? NULL : vp_table_not_row(scanner->reader, columns + 1);
 }
 

@@ -47,8 +47,7 @@ static struct vp_error *next_record(struct csv *csv, bool *more)
 	while (open) {
 		VP_TRY(vp_table_line(reader, more));
 		if (!*more)
-			return vp_error_new("%s:%zu: expected \" at the end of a quoted field",
-					    reader->path, first);
+			return vp_error_new("%s:%zu: expected closing \"", reader->path, first);
 		vp_buffer_string(&csv->record, "\n");
 		vp_buffer_string(&csv->record, reader->line);
 		open = quotes_are_open(reader->line, open);
@@ -90,7 +89,7 @@ static struct vp_error *take_field(struct csv *csv, char *base, char **at)
 		if (csv->separator == ' ' && end > start)
 			end -= *end && (end[-1] == ' ' || end[-1] == '\t');
 		if (*end && !is_separator(csv, *end))
-			return vp_error_new("%s:%zu: expected a separator behind a quoted field",
+			return vp_error_new("%s:%zu: expected a separator after a quoted field",
 					    csv->reader->path, csv->reader->number);
 	} else {
 		while (*end && !is_separator(csv, *end))

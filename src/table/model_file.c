@@ -324,7 +324,7 @@ struct vp_error *vp_model_load(const char *path, struct vp_m5 **tree, struct vp_
 	}
 	vp_buffer_deinit(&text);
 	if (!error && loader.wrong)
-		error = vp_error_new("'%s' is no model that --save wrote: wrong or missing '%s'",
+		error = vp_error_new("'%s' is not a model written by --save: wrong or missing '%s'",
 				     path, loader.wrong);
 	if (error) {
 		vp_m5_free(loader.tree);
@@ -345,7 +345,7 @@ static struct vp_error *align_column(const struct vp_column *as, const struct vp
 			continue;
 		size_t label = vp_column_find_label(as, from->labels.at[(size_t)value]);
 		if (label == VP_DATA_NONE)
-			return vp_error_new("%s: column '%s': the model does not know '%s'", path,
+			return vp_error_new("%s: column '%s': value '%s' is not in the model", path,
 					    as->name, from->labels.at[(size_t)value]);
 		to->values[row] = (double)label;
 	}

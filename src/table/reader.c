@@ -61,9 +61,8 @@ struct vp_error *vp_table_not_row(const struct vp_table_reader *reader, size_t f
 				    "the row (%zu of %zu values)",
 				    reader->path, reader->number, found + 1,
 				    reader->data->columns.at[found].name, found, columns);
-	return vp_error_new("%s:%zu: column %zu: expected the end of the row behind %zu values, "
-			    "found more",
-			    reader->path, reader->number, columns + 1, columns);
+	return vp_error_new("%s:%zu: column %zu: expected %zu values, found more", reader->path,
+			    reader->number, columns + 1, columns);
 }
 
 struct vp_error *vp_table_not_number(const struct vp_table_reader *reader, size_t column,
@@ -192,7 +191,7 @@ struct vp_error *vp_table_read(const char *path, struct vp_data *data)
 	return vp_table_read_stream(copy ? copy : file, path, data);
 }
 
-static void put_text(const char *text, struct vp_buffer *out)
+static void put_quoted(const char *text, struct vp_buffer *out)
 {
 	vp_buffer_string(out, "\"");
 	for (; *text; text++)
@@ -218,7 +217,7 @@ void vp_table_write_csv(const struct vp_data *data, struct vp_buffer *out)
 	size_t columns = data->columns.count;
 
 	for (size_t i = 0; i < columns; i++) {
-		put_text(data->columns.at[i].name, out);
+		put_quoted(data->columns.at[i].name, out);
 		vp_buffer_string(out, i + 1 < columns ? "," : "\n");
 	}
 	for (size_t row = 0; row < data->rows; row++)
@@ -226,7 +225,7 @@ void vp_table_write_csv(const struct vp_data *data, struct vp_buffer *out)
 			const struct vp_column *column = &data->columns.at[i];
 			double value = column->values[row];
 			if (!isnan(value) && column->type == VP_COLUMN_NOMINAL)
-				put_text(column->labels.at[(size_t)value], out);
+				put_quoted(column->labels.at[(size_t)value], out);
 			else if (!isnan(value))
 				put_number(value, out);
 			vp_buffer_string(out, i + 1 < columns ? "," : "\n");

@@ -112,14 +112,14 @@ static void discover_in(struct vp_stream_reader *stream, struct vp_guests *guest
 	uint32_t last = VP_NONE;
 
 	while ((record = vp_stream_next(stream))) {
-		/* The VMM's process is the first field of every record of a vCPU. */
-		uint32_t pid = ((const struct vp_vcpu_in *)record)->pid;
+		/* The VM is the first field after the header of every record of a vCPU. */
+		uint32_t vm = ((const struct vp_vcpu_in *)record)->vm;
 		bool of_vcpu = record->id == VP_ID_guest_sample ||
 			       record->id == VP_ID_vcpu_sample || record->id == VP_ID_vcpu_in ||
 			       record->id == VP_ID_vcpu_out;
-		if (of_vcpu && pid != last) {
-			vm_add(guests, pid);
-			last = pid;
+		if (of_vcpu && vm != last) {
+			vm_add(guests, vm);
+			last = vm;
 		}
 	}
 }

@@ -57,8 +57,8 @@ static void take_guest_task(struct vp_timeline *timeline, const struct vp_guest_
 	uint32_t comm = vp_intern_add(&timeline->comms, task->comm, sizeof(task->comm));
 	bool inserted;
 
-	*vp_map_insert(&timeline->comm_of_guest_tid, guest_tid_key(task->pid, task->guest_tid),
-		       comm, &inserted) = comm;
+	*vp_map_insert(&timeline->comm_of_guest_tid, guest_tid_key(task->vm, task->guest_tid), comm,
+		       &inserted) = comm;
 }
 
 static void look_up(struct vp_timeline *timeline, uint32_t pid, uint32_t tid,
@@ -101,7 +101,7 @@ static inline void see_vcpu(struct vp_timeline *timeline, uint32_t pcpu, uint32_
 
 static void take_switch(struct vp_timeline *timeline, uint32_t pcpu, const struct vp_vcpu_in *in)
 {
-	uint32_t vcpu = vp_guests_vcpu_add(&timeline->guests, in->pid, in->tid, in->vcpu);
+	uint32_t vcpu = vp_guests_vcpu_add(&timeline->guests, in->vm, in->tid, in->vcpu);
 
 	see_vcpu(timeline, pcpu, vcpu, in->vendor, in->exit_reason, in->flags);
 }
@@ -137,7 +137,7 @@ static inline void tick_of_sample(struct vp_timeline *timeline, const struct vp_
 uint32_t vp_timeline_guest_comm(const struct vp_timeline *timeline,
 				const struct vp_guest_sample *sample)
 {
-	uint64_t key = guest_tid_key(sample->pid, sample->guest_tid);
+	uint64_t key = guest_tid_key(sample->vm, sample->guest_tid);
 	const uint32_t *comm =
 	    sample->flags & VP_BY_MEMORY ? vp_map_find(&timeline->comm_of_guest_tid, key) : NULL;
 
@@ -151,7 +151,7 @@ static inline void take_guest_sample(struct vp_timeline *timeline, const struct 
 
 	tick_of_sample(timeline, head, tick);
 	if (tick->vcpu == VP_NONE) {
-		vp_guests_vcpu_add(&timeline->guests, sample->pid, sample->tid, sample->vcpu);
+		vp_guests_vcpu_add(&timeline->guests, sample->vm, sample->tid, sample->vcpu);
 		tick_of_sample(timeline, head, tick);
 	}
 	tick->comm = vp_timeline_guest_comm(timeline, sample);
@@ -170,7 +170,7 @@ static inline void take_vcpu_sample(struct vp_timeline *timeline, const struct v
 
 	tick_of_sample(timeline, head, tick);
 	if (tick->vcpu == VP_NONE) {
-		vp_guests_vcpu_add(&timeline->guests, sample->pid, sample->tid, sample->vcpu);
+		vp_guests_vcpu_add(&timeline->guests, sample->vm, sample->tid, sample->vcpu);
 		tick_of_sample(timeline, head, tick);
 	}
 	see_vcpu(timeline, head->stream, tick->vcpu, sample->vendor, sample->exit_reason,

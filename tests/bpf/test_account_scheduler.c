@@ -357,7 +357,7 @@ int main(void)
 	    cmocka_unit_test(test_migrations),
 	};
 
-	if (!vp_kernel_takes_programs("the account with this machine's scheduler"))
+	if (!vp_kernel_takes_programs("the account with PMU event of this machine scheduler"))
 		return VP_SKIPPED;
 	sched_getaffinity(0, sizeof(allowed), &allowed);
 	vp_stay_here();

@@ -16,7 +16,7 @@ static void expect_head(const struct rig *rig)
 {
 	vp_vec_each (&rig->found, interval) {
 		bool is_last = interval == &rig->found.at[rig->found.count - 1];
-		assert_int_equal(interval->head.pid, getpid());
+		assert_int_equal(interval->head.owner, getpid());
 		assert_int_equal(interval->head.tid, vp_own_tid());
 		assert_int_equal(interval->head.vcpu, VP_VCPU_UNKNOWN);
 		assert_int_equal(interval->head.flags,

@@ -171,7 +171,7 @@ static void test_thousand_vms(void **state)
 		expect_no_error(identify(scene.sampler, i, PID + VMS + i));
 	}
 	expect_error(identify(scene.sampler, VP_IDENTITY_VMS, PID - 1),
-		     "there is no room for another VM");
+		     "no table entry left for another VM");
 	end(&scene);
 }
 

@@ -25,7 +25,7 @@ static void ask_for_counts(struct vp_slice line)
 		return;
 	vp_counts_request_write(&request, &text);
 	if (!vp_counts_request_parse((struct vp_slice){text.bytes, text.size - 1}, &again) ||
-	    again.seal != request.seal || again.events != request.events)
+	    again.marker != request.marker || again.events != request.events)
 		abort();
 	vp_buffer_deinit(&text);
 }

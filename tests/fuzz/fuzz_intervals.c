@@ -16,8 +16,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static const char good_recording[] =
-    "vperf-recording 2\nperiod_ns 1000000\npcpus 2\nstart 1\nrecords 3\nlost 0\nend 100000000\n";
-static const char good_vms[] = "vperf-vms 2\nvm 1000 1000 7 1 0 1 3 - one\nvcpu 0 1001\n";
+    "vperf-recording 3\nperiod_ns 1000000\npcpus 2\nstart 1\nrecords 3\nlost 0\nend 100000000\n";
+static const char good_vms[] = "vperf-vms 3\nvm 1000 1000 7 1 0 1 3 - one\nvcpu 0 1001\n";
 static const char good_recipe[] = "per task\ncount instructions cycles exits\nset branches\n";
 
 static void put_file(const char *directory, const char *name, const void *bytes, size_t size)
@@ -79,12 +79,13 @@ static void put_all(const char *directory, const uint8_t *bytes, size_t size)
 		put_file(directory, bytes[0] % 3 == 1 ? "recipe" : "vms", bytes + 1, size - 1);
 }
 
-static void put_data(const struct vp_interval_book *book, const char *base, struct vp_buffer *out)
+static void put_data(const struct vp_interval_recording *rec, const char *base,
+		     struct vp_buffer *out)
 {
 	struct vp_interval_choice choice = {
 	    .base = base, .per = 1000, .subjects = true, .live = true, .partial = !base};
 	struct vp_data data;
-	struct vp_error *error = vp_interval_data(book, &choice, &data);
+	struct vp_error *error = vp_interval_data(rec, &choice, &data);
 
 	if (!error) {
 		vp_table_write_csv(&data, out);
@@ -96,25 +97,25 @@ static void put_data(const struct vp_interval_book *book, const char *base, stru
 
 static void report(const char *directory)
 {
-	struct vp_interval_book book;
+	struct vp_interval_recording rec;
 	struct vp_buffer out = {0};
-	struct vp_error *error = vp_interval_book_open(directory, &book);
+	struct vp_error *error = vp_interval_recording_open(directory, &rec);
 
 	if (error) {
 		vp_error_free(error);
 		return;
 	}
-	const char *base = vp_interval_usual_base(&book);
-	vp_render_intervals_text(&book, base, 1000, &out);
-	vp_render_intervals_json(&book, &out);
-	put_data(&book, base, &out);
-	put_data(&book, NULL, &out);
+	const char *base = vp_interval_usual_base(&rec);
+	vp_render_intervals_text(&rec, base, 1000, &out);
+	vp_render_intervals_json(&rec, &out);
+	put_data(&rec, base, &out);
+	put_data(&rec, NULL, &out);
 	/* Whoever wrote the recording, its names do no harm to a terminal. */
 	for (size_t i = 0; i < out.size; i++)
 		if ((unsigned char)out.bytes[i] < ' ' && out.bytes[i] != '\n')
 			abort();
 	vp_buffer_deinit(&out);
-	vp_interval_book_close(&book);
+	vp_interval_recording_close(&rec);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

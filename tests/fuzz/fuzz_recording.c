@@ -20,10 +20,10 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static const char good_recording[] =
-    "vperf-recording 2\ntrigger cycles\nperiod_ns 1000000\nby_time 0\n"
+    "vperf-recording 3\ntrigger cycles\nperiod_ns 1000000\nby_time 0\n"
     "pcpus 2\nstart 1\nrecords 3\nlost 0\nend 100000000\n";
 static const char good_vms[] =
-    "vperf-vms 2\nvm 1000 1000 7 1 0 1 3 - one\nvcpu 0 1001\nvcpu 1 1002\n"
+    "vperf-vms 3\nvm 1000 1000 7 1 0 1 3 - one\nvcpu 0 1001\nvcpu 1 1002\n"
     "vm 4196304 2000 8 1 90000000 0 4 - two\nvcpu 0 2001\ntsc 10 0 0\n";
 
 /* What a stream of one class has is the others' in vain: all are to stand it. */
@@ -111,7 +111,7 @@ static void inform(const char *directory)
 	struct vp_error *error = vp_summary_make(directory, &summary);
 
 	if (!error) {
-		vp_render_summary_text(&summary, &out);
+		vp_render_summary_text(&summary, true, &out);
 		vp_render_summary_json(&summary, &out);
 		vp_summary_deinit(&summary);
 	}
@@ -119,7 +119,7 @@ static void inform(const char *directory)
 	vp_buffer_deinit(&out);
 }
 
-static void put_account_tables(struct vp_account_book *book, struct vp_account_view *view,
+static void put_account_tables(struct vp_account_recording *rec, struct vp_account_view *view,
 			       struct vp_buffer *out)
 {
 	static const char *const keys[] = {"states", "vcpus",     "thieves",
@@ -134,7 +134,7 @@ static void put_account_tables(struct vp_account_book *book, struct vp_account_v
 	vp_account_exits_table(view, &tables[3]);
 	vp_account_places_table(view, &naming, VP_EXITS_BY_FUNCTION, &tables[4]);
 	vp_account_places_table(view, &naming, VP_EXITS_BY_PROCESS, &tables[5]);
-	vp_render_book_head(book, "account", out);
+	vp_render_account_head(rec, "account", out);
 	vp_json_object(&json, NULL);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++) {
 		vp_render_table_text(&tables[i], true, out);
@@ -142,33 +142,33 @@ static void put_account_tables(struct vp_account_book *book, struct vp_account_v
 		vp_render_table_json(&tables[i], keys[i], &json);
 		vp_table_deinit(&tables[i]);
 	}
-	vp_render_checks(&book->checks, out);
-	vp_render_book_json(book, &json);
+	vp_render_checks(&rec->checks, out);
+	vp_render_account_json(rec, &json);
 	vp_json_object_end(&json);
 }
 
 static void account(const char *directory)
 {
-	struct vp_account_book book;
+	struct vp_account_recording rec;
 	struct vp_account_view view;
 	struct vp_buffer out = {0};
-	struct vp_error *error = vp_account_book_open(directory, &book);
+	struct vp_error *error = vp_account_recording_open(directory, &rec);
 
 	if (error) {
 		vp_error_free(error);
 		return;
 	}
-	if (vp_account_view_init(&view, &book.account, NULL))
+	if (vp_account_view_init(&view, &rec.account, NULL))
 		abort();
-	view.cgroups = &book.cgroups;
-	view.seconds = book.duration;
-	put_account_tables(&book, &view, &out);
+	view.cgroups = &rec.cgroups;
+	view.seconds = rec.duration;
+	put_account_tables(&rec, &view, &out);
 	for (size_t i = 0; i < out.size; i++)
 		if ((unsigned char)out.bytes[i] < ' ' && !strchr("\n\033", out.bytes[i]))
 			abort();
 	vp_buffer_deinit(&out);
 	vp_account_view_deinit(&view);
-	vp_account_book_close(&book);
+	vp_account_recording_close(&rec);
 }
 
 /* One sample of each kind, and an account, of a VM that `vms` may or may not know, from thread ids

@@ -200,7 +200,7 @@ def rotation(run, claims):
     claims.check(sum(row["sched:out"]["counted"] for row in rows[1:]) < len(rows),
                  "that sets are switched is no switch of the vCPU's")
     claims.check(run.command_output(7).endswith("status 1\n") and not (run.out / "sets-too-big").exists() and
-                 "set 1 does not fit into this processor's counters" in run.command_output(7, "err"),
+                 "set 1 does not fit into this CPU's hardware counters" in run.command_output(7, "err"),
                  "a set that does not even fit alone is refused")
 
 

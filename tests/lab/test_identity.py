@@ -197,7 +197,7 @@ def check_guests(run, claims):
                  pids <= {process["pid"] for process in tampered["processes"]},
                  f"a wrong pack is dropped: {tampered['kernel'] and tampered['kernel']['dropped_pack']}")
     info = run.info()["vms"][0]
-    claims.check("known by a kernel pack" in info["memory"],
+    claims.check("cached kernel pack" in info["memory"],
                  f"the recording starts from a cached pack: {info['memory']}")
 
 

@@ -54,7 +54,7 @@ def naming_of_threads(run):
     for sample in guest_samples(run):
         ip, named = int(sample["ip"], 16), int(sample["flags"], 16) & BY_MEMORY
         expected = [who for (start, end), who in truth if start <= ip < end]
-        found |= named != 0 and sample["pid"] == pid
+        found |= named != 0 and sample["vm"] == pid
         if found and sample["mode"] == GUEST_USER and expected:
             got = (int(sample["guest_pid"]), int(sample["guest_tid"]), sample["comm"])
             counts[expected[0][2]][1 if not named else 0 if got == expected[0] else 2] += 1
@@ -99,7 +99,7 @@ def check_functions(run, claims):
     text = (run.recording() / "guest-g1.maps").read_text(errors="replace")
     notes = [unquote(line[2:]) for line in text.splitlines() if line.startswith("n ")]
     claims.check(any("kernel modules" in note for note in notes) and
-                 any("mappings of processes" in note for note in notes),
+                 any("process mappings" in note for note in notes),
                  f"what could not be read is said: {notes}")
 
 

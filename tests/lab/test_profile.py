@@ -381,7 +381,7 @@ def faults(run, claims):
     kept = run.report("unified", recording="full")
     claims.check(kept["samples"] > 1000, f"full disk: {kept['samples']} samples are kept")
     for number, (status, words) in enumerate(((1, "no VM named 'nobody'"), (1, "/proc/nowhere"),
-                                              (2, "exclude each other"), (1, "root is needed"),
+                                              (2, "mutually exclusive"), (1, "requires root"),
                                               (2, "unknown event 'nonsense'")), FIRST_FAULT + 2):
         output, error = run.command_output(number), run.command_output(number, "err")
         claims.check(f"status {status}" in output and words in error,

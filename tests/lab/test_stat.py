@@ -135,7 +135,7 @@ def both_sources(run, claims):
 def killed_agent(run, claims):
     """What it counted is missing from then on, and never wrong; the rest goes on."""
     said = (run.out / "said").read_text()
-    claims.check("guest:system-calls is missing from now on" in said, f"it is said that the agent ended: {said!r}")
+    claims.check("guest:system-calls is missing from here on" in said, f"it is said that the agent ended: {said!r}")
     report = stat(run, "killed")
     check_chain(claims, report, "the agent is killed")
     kernels, agents = ([row["events"][event]["live"] for row in report["intervals"][:-1]]
@@ -165,7 +165,7 @@ def machine_names(run, claims):
                  f"sched:sched_switch: {switches}, context switches: {counted}")
     claims.check("msr/tsc/ " in run.command_output(5), "msr/tsc/ is in the list of events")
     refused = run.command_output(5, "err")
-    claims.check("'sched:sched_swich': there is no such tracepoint (near it: sched:sched_switch" in refused,
+    claims.check("'sched:sched_swich': no such tracepoint (did you mean sched:sched_switch" in refused,
                  "a tracepoint that is none is refused, with one that is")
 
 

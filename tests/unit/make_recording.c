@@ -82,7 +82,7 @@ void made_guest(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, un
 		uint32_t mode, int exit)
 {
 	union vp_any_record record = {
-	    .guest_sample = {.pid = 1000 * (vm + 1),
+	    .guest_sample = {.vm = 1000 * (vm + 1),
 			     .tid = 1000 * (vm + 1) + vcpu + 1,
 			     .mode = mode,
 			     .ip = 0x400000 + 16 * vm,
@@ -98,7 +98,7 @@ void made_guest(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, un
 
 void made_guest_at(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t mode, uint64_t ip)
 {
-	union vp_any_record record = {.guest_sample = {.pid = 1000,
+	union vp_any_record record = {.guest_sample = {.vm = 1000,
 						       .tid = 1001,
 						       .mode = mode,
 						       .ip = ip,
@@ -113,8 +113,8 @@ void made_guest_thread(struct made *made, uint32_t pcpu, uint64_t tick, unsigned
 		       uint32_t tid, const char *comm, uint64_t root, uint64_t ip)
 {
 	union vp_any_record name = {
-	    .guest_task = {.pid = 1000 * (vm + 1), .guest_pid = pid, .guest_tid = tid}};
-	union vp_any_record record = {.guest_sample = {.pid = 1000 * (vm + 1),
+	    .guest_task = {.vm = 1000 * (vm + 1), .guest_pid = vm, .guest_tid = tid}};
+	union vp_any_record record = {.guest_sample = {.vm = 1000 * (vm + 1),
 						       .tid = 1000 * (vm + 1) + 1,
 						       .mode = VP_MODE_GUEST_USER,
 						       .ip = ip,
@@ -132,7 +132,7 @@ void made_in_kvm(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, u
 		 int exit)
 {
 	union vp_any_record record = {
-	    .vcpu_sample = {.pid = 1000 * (vm + 1),
+	    .vcpu_sample = {.vm = 1000 * (vm + 1),
 			    .tid = 1000 * (vm + 1) + vcpu + 1,
 			    .mode = VP_MODE_KERNEL,
 			    .ip = 0xffffffff81000000,
@@ -172,7 +172,7 @@ static void switched(struct made *made, uint32_t pcpu, uint64_t tick, unsigned v
 		     int exit, bool blocked, uint32_t id)
 {
 	union vp_any_record record = {
-	    .vcpu_out = {.pid = 1000 * (vm + 1),
+	    .vcpu_out = {.vm = 1000 * (vm + 1),
 			 .tid = 1000 * (vm + 1) + vcpu + 1,
 			 .vcpu = vcpu,
 			 .exit_reason = (uint32_t)exit,
@@ -234,7 +234,7 @@ void made_interval(struct made *made, uint32_t pcpu, uint64_t begin, uint64_t en
 		   const uint32_t *live)
 {
 	union vp_any_record record = {
-	    .interval = {.pid = 1000 * (vm + 1),
+	    .interval = {.owner = 1000 * (vm + 1),
 			 .tid = 1000 * (vm + 1) + vcpu + 1,
 			 .vcpu = vcpu,
 			 .flags = flags,

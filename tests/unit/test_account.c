@@ -58,7 +58,7 @@ static void add(struct vp_account *account, uint32_t id, void *record)
 /* A second of vCPU 0 of process 1000: 600 ms in the guest, 100 ms of each of four others. */
 static void add_second(struct vp_account *account, uint64_t begin)
 {
-	struct vp_vcpu_account times = {.pid = 1000,
+	struct vp_vcpu_account times = {.vm = 1000,
 					.tid = 1001,
 					.begin = begin,
 					.end = begin + 1000000000,
@@ -69,7 +69,7 @@ static void add_second(struct vp_account *account, uint64_t begin)
 					.irq = 100000000,
 					.exits = 2,
 					.wakeups = 7};
-	struct vp_exit_account cost = {.pid = 1000,
+	struct vp_exit_account cost = {.vm = 1000,
 				       .reason = MADE_HLT,
 				       .vendor = VP_VENDOR_AMD,
 				       .count = 2,
@@ -77,12 +77,12 @@ static void add_second(struct vp_account *account, uint64_t begin)
 				       .max = 400,
 				       .kernel = 100,
 				       .blocked = 500};
-	struct vp_exit_bucket bucket = {.pid = 1000,
+	struct vp_exit_bucket bucket = {.vm = 1000,
 					.reason = MADE_HLT,
 					.vendor = VP_VENDOR_AMD,
 					.bucket = vp_bucket_of(300),
 					.count = 2};
-	struct vp_thief thief = {.pid = 1000,
+	struct vp_thief thief = {.vm = 1000,
 				 .state = VP_STATE_PREEMPTED,
 				 .kind = VP_BY_TASK,
 				 .number = 77,
@@ -151,7 +151,7 @@ static void test_lost_vcpu_is_not_ok(void **state)
 	assert_false(checks.all_placed);
 	out.size = 0;
 	vp_render_checks(&checks, &out);
-	assert_non_null(strstr(vp_buffer_text(&out), "have no account are 3: NOT OK"));
+	assert_non_null(strstr(vp_buffer_text(&out), "without an account: 3: NOT OK"));
 	vp_buffer_deinit(&out);
 	vp_account_deinit(&account);
 	vp_vms_deinit(&vms);
@@ -162,7 +162,7 @@ static void test_samples(void **state)
 	vp_vms vms = {0};
 	struct vp_account account;
 	struct vp_account_checks checks;
-	struct vp_guest_sample sample = {.pid = 1000};
+	struct vp_guest_sample sample = {.vm = 1000};
 
 	vp_account_init(&account, &vms);
 	add_second(&account, 5);
@@ -201,10 +201,9 @@ static void test_tables(void **state)
 	view.seconds = 1;
 	vp_account_steal_table(&view, &steal);
 	vp_render_table_csv(&steal, false, &out);
-	assert_string_equal(vp_buffer_text(&out),
-			    "pid-1000,0,open,\"waits that had not ended, or have no thief\",,"
-			    "110000000,0,110000000,11,\n"
-			    "pid-1000,0,task,burner/77,,90000000,0,90000000,9,3\n");
+	assert_string_equal(vp_buffer_text(&out), "pid-1000,0,open,\"wait still open, or without a "
+						  "thief\",,110000000,0,110000000,11,\npid-1000,0,"
+						  "task,burner/77,,90000000,0,90000000,9,3\n");
 	out.size = 0;
 	vp_account_exits_table(&view, &exits);
 	vp_render_table_csv(&exits, false, &out);
@@ -235,22 +234,22 @@ static void test_tables(void **state)
 /* From the disk: a recording without an account says so; control groups have their paths. */
 static void test_book(void **state)
 {
-	struct vp_account_book book;
+	struct vp_account_recording rec;
 	struct made made;
 	vp_cgroups cgroups = {0};
 
 	made_begin(&made, NAME, 1);
 	made_guest(&made, 0, 0, 0, 0, VP_MODE_GUEST_USER, MADE_INTR);
 	made_end(&made, 1);
-	struct vp_error *error = vp_account_book_open(NAME, &book);
+	struct vp_error *error = vp_account_recording_open(NAME, &rec);
 	assert_non_null(error);
-	assert_non_null(strstr(vp_error_message(error), "has no account"));
+	assert_non_null(strstr(vp_error_message(error), "has no vCPU accounting"));
 	vp_error_free(error);
 
 	made_begin(&made, NAME, 1);
 	struct vp_vcpu_account times = {.time = MADE_START,
 					.id = VP_ID_vcpu_account,
-					.pid = 1000,
+					.vm = 1000,
 					.begin = 1,
 					.end = 11,
 					.guest = 10};
@@ -263,13 +262,13 @@ static void test_book(void **state)
 	cgroups.at[0].path = vp_strdup("/machine.slice/a b");
 	expect_no_error(vp_cgroups_write(NAME, &cgroups));
 	vp_cgroups_deinit(&cgroups);
-	expect_no_error(vp_account_book_open(NAME, &book));
-	assert_string_equal(vp_cgroups_path(&book.cgroups, 7), "/machine.slice/a b");
-	assert_null(vp_cgroups_path(&book.cgroups, 8));
-	assert_true(book.checks.closes);
-	vp_account_book_close(&book);
+	expect_no_error(vp_account_recording_open(NAME, &rec));
+	assert_string_equal(vp_cgroups_path(&rec.cgroups, 7), "/machine.slice/a b");
+	assert_null(vp_cgroups_path(&rec.cgroups, 8));
+	assert_true(rec.checks.closes);
+	vp_account_recording_close(&rec);
 	temporary_file(NAME "/cgroups", "seven /a\n", 9);
-	error = vp_account_book_open(NAME, &book);
+	error = vp_account_recording_open(NAME, &rec);
 	assert_non_null(error);
 	vp_error_free(error);
 }

@@ -251,10 +251,11 @@ static void test_transfer(void **state)
 	assert_false(result.truncated);
 	check_stored(19);
 	expect_error(fetch("vperf-maps 1\nn x\n", 1, false, &result),
-		     "the answer of the agent of guest 'g' was cut off after 17 bytes");
+		     "the reply of the agent of guest 'g' was truncated after 17 bytes");
 	assert_true(result.truncated);
 	check_stored(17);
-	expect_error(fetch("vperf-maps 1\n", 1, true, &result), "sent nothing for 1 s (13 bytes");
+	expect_error(fetch("vperf-maps 1\n", 1, true, &result),
+		     "sent nothing for 1 s (after 13 bytes");
 	check_stored(13);
 	expect_error(fetch("vperf-maps 1\n", 1000, false, &result), "sent more than 1000 bytes");
 	check_stored(1000);
@@ -265,11 +266,11 @@ static void test_refusals(void **state)
 {
 	const struct {
 		const char *answer, *why;
-	} refusals[] = {{"error too \033many\n", "refuses: too many"},
-			{"error too many\nend 1\n", "refuses: too many"},
-			{"vperf-map 1\nend 1\n", "is not map text"},
-			{"vperf-", "was cut off after 6 bytes"},
-			{"", "closed without an answer"}};
+	} refusals[] = {{"error too \033many\n", "refused: too many"},
+			{"error too many\nend 1\n", "refused: too many"},
+			{"vperf-map 1\nend 1\n", "not a symbol map"},
+			{"vperf-", "was truncated after 6 bytes"},
+			{"", "closed the connection without a reply"}};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(refusals); i++) {
 		struct vp_agent_result result;
@@ -306,7 +307,7 @@ static bool parse_request(const char *line, struct vp_counts_request *request)
 
 static void test_counts_request(void **state)
 {
-	const struct vp_counts_request all = {.seal = UINT64_MAX,
+	const struct vp_counts_request all = {.marker = UINT64_MAX,
 					      .events = (1U << VP_GUEST_COUNT) - 1};
 	struct vp_counts_request request;
 	struct vp_buffer line = {0};
@@ -315,10 +316,10 @@ static void test_counts_request(void **state)
 	assert_true(line.size < VP_AGENT_MAX_REQUEST);
 	line.bytes[--line.size] = 0;
 	assert_true(parse_request(line.bytes, &request));
-	assert_true(request.seal == all.seal && request.events == all.events);
+	assert_true(request.marker == all.marker && request.events == all.events);
 	vp_buffer_deinit(&line);
 	assert_true(parse_request("vperf-request 1 counts 1f guest:forks", &request));
-	assert_true(request.seal == 0x1f && request.events == 1U << VP_GUEST_forks);
+	assert_true(request.marker == 0x1f && request.events == 1U << VP_GUEST_forks);
 	static const char *const others[] = {"vperf-request 1 dump",
 					     "vperf-request 1 counts",
 					     "vperf-request 1 counts 1f",
@@ -371,7 +372,7 @@ static void test_counts_answer(void **state)
 	    HEAD "count 3 guest:forks 1008\nwithout guest:major-faults\nend 4\n", true, &child);
 	const struct vp_agent_places *places = vp_agent_counts_places(counts);
 	assert_int_equal(vp_agent_counts_hear(counts, 0), VP_AGENT_COUNTING);
-	assert_true(places->seal && places->seal_gpa == 0x1000 && places->counts.count == 1);
+	assert_true(places->marker && places->marker_gpa == 0x1000 && places->counts.count == 1);
 	assert_true(places->counts.at[0].vcpu == 3 && places->counts.at[0].gpa == 0x1008);
 	assert_int_equal(places->counts.at[0].event, VP_GUEST_forks);
 	assert_int_equal(places->without, 1U << VP_GUEST_major_faults);
@@ -389,13 +390,13 @@ static void test_counts_of_liars(void **state)
 		skip();
 	expect_gone("error too \033many\n", "refuses: too ?many");
 	expect_gone(HEAD "end 2\nerror enough\n", "stopped: enough");
-	expect_gone("seal 1000\n", "a line 1 that is none of an answer");
-	expect_gone("vperf-counts 2\n", "a line 1 that");
-	expect_gone(HEAD "vperf-counts 1\n", "a line 3 that");
-	expect_gone(HEAD "count 4294967296 guest:forks 0\n", "a line 3 that");
-	expect_gone(HEAD "count 1 guest:forks 12345678123456781\n", "a line 3 that");
-	expect_gone(HEAD "end 3\n", "a line 3 that");
-	expect_gone(HEAD "end 2 x\n", "a line 3 that");
+	expect_gone("seal 1000\n", "a malformed reply: line 1");
+	expect_gone("vperf-counts 2\n", "a malformed reply: line 1");
+	expect_gone(HEAD "vperf-counts 1\n", "malformed reply: line 3");
+	expect_gone(HEAD "count 4294967296 guest:forks 0\n", "malformed reply: line 3");
+	expect_gone(HEAD "count 1 guest:forks 12345678123456781\n", "malformed reply: line 3");
+	expect_gone(HEAD "end 3\n", "malformed reply: line 3");
+	expect_gone(HEAD "end 2 x\n", "malformed reply: line 3");
 	char endless[1000];
 	memset(endless, 'x', sizeof(endless) - 1);
 	endless[sizeof(endless) - 1] = 0;
@@ -413,10 +414,10 @@ static struct vp_guest_places places_of(int map, uint32_t pid, uint32_t vcpu)
 }
 
 /* The agent of process 7's guest counts these on vCPU 0, it says, and on one that there is not. */
-static struct vp_error *agent_says(int map, uint64_t seal_gpa, uint64_t calls, uint64_t forks)
+static struct vp_error *agent_says(int map, uint64_t marker_gpa, uint64_t calls, uint64_t forks)
 {
 	struct vp_guest_state state = {.pid = 7};
-	struct vp_agent_places agent = {.seal = 99, .seal_gpa = seal_gpa};
+	struct vp_agent_places agent = {.marker = 99, .marker_gpa = marker_gpa};
 
 	vp_guest_memory_add(&state.memory, 0x1000, 0x1000, 0x70001000);
 	vp_vec_push(&state.vcpus, (struct vp_guest_registers){0});
@@ -464,8 +465,8 @@ static void test_counts_places(void **state)
 	expect_no_error(agent_says(map, 0x1000, 0x1008, 0x1010));
 	assert_int_equal(vp_guest_places_known(map, 7), forks | calls);
 	struct vp_guest_places places = places_of(map, 7, 0);
-	assert_true(places.hva[VP_GUEST_system_calls] == 0x70001008 && places.seal == 99 &&
-		    places.seal_hva == 0x70001000 && places.sealed == calls);
+	assert_true(places.hva[VP_GUEST_system_calls] == 0x70001008 && places.marker == 99 &&
+		    places.marker_hva == 0x70001000 && places.marked == calls);
 	assert_true(places.hva[VP_GUEST_forks] == 0x70001100 && places.narrow == forks);
 	vp_guest_places_drop(map, 7, false);
 	assert_int_equal(vp_guest_places_known(map, 7), calls);

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "analyze/notes.h"
 #include "analyze/report.h"
 #include "make_recording.h"
 
@@ -447,11 +448,32 @@ static void test_agent_beside_memory(void **state)
 	struct vp_report report = guest_view(NULL);
 	expect_row(&report, "work", 1);
 	expect_row(&report, "more", 1);
-	assert_true(has_note(&report, "come from its memory, as the host read it, and where that "
-				      "has none from its agent's map text"));
+	assert_true(has_note(&report, "VM 'vm0': names from guest memory, the rest from the "
+				      "guest agent"));
 	assert_string_equal(report.naming.vms.at[0].agent_state, "cut off");
 	vp_report_deinit(&report);
 	unlink(NAME "/agent-vm0.maps");
+}
+
+/* Notes that differ in their VM only are one. */
+static void test_folded_notes(void **state)
+{
+	static char *const said[] = {"lost",        "VM 'a': one",    "VM 'b': two", "VM 'c': one",
+				     "VM 'd': one", "VM 'it's': one", "VM 'e': two"};
+	static const char *const expected[] = {
+	    "lost", "VMs 'a', 'c', 'd' and 1 more (-v lists them): one", "VMs 'b', 'e': two"};
+	vp_sentences notes = {0}, folded = {0};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(said); i++)
+		vp_vec_push(&notes, said[i]);
+	vp_notes_fold(&notes, &folded);
+	assert_int_equal(folded.count, VP_ARRAY_SIZE(expected));
+	for (size_t i = 0; i < folded.count; i++) {
+		assert_string_equal(folded.at[i], expected[i]);
+		free(folded.at[i]);
+	}
+	vp_vec_deinit(&folded);
+	vp_vec_deinit(&notes);
 }
 
 int main(void)
@@ -459,6 +481,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_named_by_memory),
 	    cmocka_unit_test(test_agent_beside_memory),
+	    cmocka_unit_test(test_folded_notes),
 	    cmocka_unit_test(test_two_vcpus_on_one_pcpu),
 	    cmocka_unit_test(test_three_vms_steal_from_each_other),
 	    cmocka_unit_test(test_halt_is_not_steal),

@@ -157,7 +157,8 @@ static void test_files(void **state)
 	expect_no_error(vp_file_read("test_base.txt", 5, &buffer));
 	expect_no_error(vp_file_read("test_base.txt", 5, &buffer));
 	assert_string_equal(vp_buffer_text(&buffer), "hellohello");
-	expect_error(vp_file_read("test_base.txt", 4, &buffer), "larger than the 4 bytes");
+	expect_error(vp_file_read("test_base.txt", 4, &buffer),
+		     "larger than the maximum of 4 bytes");
 	expect_error(vp_file_read("/nonexistent", 4, &buffer), "cannot open '/nonexistent': No");
 	expect_error(vp_file_publish("/nonexistent/x", "", 0), "cannot create");
 	vp_buffer_deinit(&buffer);
@@ -354,6 +355,30 @@ static void test_out_of_memory(void **state)
 	vp_buffer_deinit(&buffer);
 }
 
+static void test_durations(void **state)
+{
+	static const struct {
+		uint64_t ns;
+		const char *text;
+	} cases[] = {{0, "0"},
+		     {1, "1 ns"},
+		     {853, "853 ns"},
+		     {999, "999 ns"},
+		     {1000, "1.00 us"},
+		     {12345, "12.3 us"},
+		     {999499, "999 us"},
+		     {999500, "1.00 ms"},
+		     {9996000, "10.0 ms"},
+		     {99960000, "100 ms"},
+		     {1614000000, "1.61 s"},
+		     {86400000000000, "86400 s"},
+		     {UINT64_MAX, "18446744074 s"}};
+	char text[VP_DURATION_SIZE];
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(cases); i++)
+		assert_string_equal(vp_text_duration(cases[i].ns, text), cases[i].text);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1) { /* see hash_in_another_process() */
@@ -375,6 +400,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_new_files),
 	    cmocka_unit_test(test_regular_files),
 	    cmocka_unit_test(test_clean),
+	    cmocka_unit_test(test_durations),
 	    cmocka_unit_test(test_out_of_memory),
 	    cmocka_unit_test(test_json),
 	    cmocka_unit_test(test_json_pretty),

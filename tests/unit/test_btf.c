@@ -18,7 +18,7 @@ static void test_btf(void **state)
 	expect_error(vp_guest_btf_init(guest.image + AT_BTF, 10, &btf), "too short");
 	expect_error(vp_guest_btf_init(guest.image + AT_BTF, guest.btf_size - 1, &btf), "damaged");
 	guest.image[AT_BTF] ^= 1;
-	expect_error(vp_guest_btf_init(guest.image + AT_BTF, guest.btf_size, &btf), "begin like");
+	expect_error(vp_guest_btf_init(guest.image + AT_BTF, guest.btf_size, &btf), "bad header");
 }
 
 /* A struct whose unnamed members are itself: the search ends. */

@@ -67,8 +67,8 @@ static void test_tables_malformed(void **state)
 {
 	static const struct {
 		const char *text, *said;
-	} bad[] = {{"", "'vperf-orc 1' was expected"},
-		   {"vperf-orc 2\n", "'vperf-orc 1' was expected"},
+	} bad[] = {{"", "expected 'vperf-orc 1'"},
+		   {"vperf-orc 2\n", "expected 'vperf-orc 1'"},
 		   {"vperf-orc 1\nr sp 16 none 0 jump\n", "line 2"},
 		   {"vperf-orc 1\nr sp 99999 none 0 call\n", "line 2"},
 		   {"vperf-orc 1\na 1000 0\n", "line 2"}, /* a rule that there is not */
@@ -331,7 +331,7 @@ static const uint64_t user[] = {0x7f0012345678, 0x7f0012348000 + 1};
 static void make_recording(void)
 {
 	static const uint64_t host[] = {0xffffffff81000000, 0xffffffff81000100};
-	struct vp_guest_regs regs = {.pid = 1000,
+	struct vp_guest_regs regs = {.vm = 1000,
 				     .tid = 1001,
 				     .mode = VP_MODE_GUEST_USER,
 				     .flags = VP_HAS_AS_ROOT | VP_HAS_STACK,

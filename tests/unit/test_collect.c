@@ -18,13 +18,13 @@ static void test_process_is_the_same(void **state)
 {
 	struct vp_guest_state guest = {.pid = (uint32_t)getpid()};
 
-	expect_error(vp_guest_state_expect_same(&guest), "is not the one any more");
+	expect_error(vp_guest_state_expect_same(&guest), "the pid was reused");
 	prctl(PR_SET_NAME, "a) R 1 2 (3");
 	guest.started = vp_proc_start_time(guest.pid);
 	assert_true(guest.started > 1);
 	expect_no_error(vp_guest_state_expect_same(&guest));
 	guest.started--;
-	expect_error(vp_guest_state_expect_same(&guest), "is not the one any more");
+	expect_error(vp_guest_state_expect_same(&guest), "the pid was reused");
 	pid_t child = fork();
 	if (child == 0)
 		_exit(0);
@@ -32,7 +32,7 @@ static void test_process_is_the_same(void **state)
 	assert_true(guest.started > 1);
 	assert_int_equal(waitpid(child, NULL, 0), child);
 	assert_int_equal(vp_proc_start_time((uint32_t)child), 0);
-	expect_error(vp_guest_state_expect_same(&guest), "is not the one any more");
+	expect_error(vp_guest_state_expect_same(&guest), "the pid was reused");
 }
 
 static VP_NORETURN void say_confined(int kept)

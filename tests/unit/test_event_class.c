@@ -228,14 +228,15 @@ static void test_names_and_sizes(void **state)
 	struct vp_event_class *event;
 	struct vp_buffer out = {0};
 
-	expect_error(vp_event_classes_add(&classes, "two words", &event), "'two words' is no name");
-	expect_error(vp_event_classes_add(&classes, "a\"b", &event), "is no name");
-	expect_error(vp_event_classes_add(&classes, "", &event), "is no name");
+	expect_error(vp_event_classes_add(&classes, "two words", &event),
+		     "'two words' is not a valid");
+	expect_error(vp_event_classes_add(&classes, "a\"b", &event), "is not a valid");
+	expect_error(vp_event_classes_add(&classes, "", &event), "is not a valid");
 	expect_no_error(vp_event_classes_add(&classes, "e", &event));
 	expect_error(vp_event_class_add_field(event, &field), "not 3");
 	field.size = 1;
 	field.name = "a\nb";
-	expect_error(vp_event_class_add_field(event, &field), "is no name");
+	expect_error(vp_event_class_add_field(event, &field), "is not a valid");
 	/* Of a sequence that is too long as much as can be is kept; of a record nothing. */
 	field = (struct vp_event_field){.name = "s", .shape = VP_EVENT_SEQUENCE, .size = 1};
 	expect_no_error(vp_event_class_add_field(event, &field));

@@ -121,12 +121,12 @@ static void test_finding_of_liars(void **state)
 {
 	struct vp_guest_finding finding;
 
-	expect_error(find("", &finding), "no answer");
-	expect_error(find("pack a\nlacks b\n", &finding), "no answer");
-	expect_error(find(KERNEL "cpu 0\n", &finding), "is none");
-	expect_error(find(KERNEL "count 0 99 6000 1\n", &finding), "is none");
-	expect_error(find(KERNEL "what\n", &finding), "is none");
-	expect_error(find("kernel 1 2\n", &finding), "is none");
+	expect_error(find("", &finding), "no reply");
+	expect_error(find("pack a\nlacks b\n", &finding), "no reply");
+	expect_error(find(KERNEL "cpu 0\n", &finding), "malformed reply");
+	expect_error(find(KERNEL "count 0 99 6000 1\n", &finding), "malformed reply");
+	expect_error(find(KERNEL "what\n", &finding), "malformed reply");
+	expect_error(find("kernel 1 2\n", &finding), "malformed reply");
 }
 
 static struct vp_error *list(const char *text, vp_guest_processes *ret, bool *damaged)
@@ -145,7 +145,7 @@ static void test_processes(void **state)
 	assert_int_equal(processes.count, 2);
 	assert_int_equal(processes.at[1].tgid, 10);
 	assert_string_equal(processes.at[1].comm, "a b");
-	expect_error(list("task 1\n", &processes, &damaged), "is none");
+	expect_error(list("task 1\n", &processes, &damaged), "malformed reply");
 	assert_false(damaged);
 	vp_guest_processes_deinit(&processes);
 }

@@ -38,7 +38,7 @@ static void test_not_found_is_told_at_once(void **state)
 	vp_guest_watch_settle(watch, 0);
 	vp_guest_watch_step(watch);
 	assert_int_equal(notices.count, 1);
-	assert_non_null(strstr(notices.at[0], "the kernel of VM 'g1' was not found yet"));
+	assert_non_null(strstr(notices.at[0], "VM 'g1': the kernel has not been found"));
 	assert_int_equal(forgotten, 1);
 	assert_false(vp_guest_watch_has_found(watch, &vm));
 	VP_AUTO_FREE char *outcome = vp_guest_watch_state(watch, &vm);

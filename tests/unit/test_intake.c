@@ -76,7 +76,7 @@ static struct vp_guest_sample guest_at(uint64_t time)
 {
 	return (struct vp_guest_sample){.time = time,
 					.id = VP_ID_guest_sample,
-					.pid = GUEST,
+					.vm = GUEST,
 					.tid = GUEST + 1,
 					.vcpu = VP_VCPU_UNKNOWN,
 					.mode = VP_MODE_GUEST_USER,
@@ -176,7 +176,7 @@ static void test_unchosen_chain(void **state)
 	static const char *const names[] = {"other"};
 	struct vp_guest_regs regs = {.time = START,
 				     .id = VP_ID_guest_regs,
-				     .pid = GUEST,
+				     .vm = GUEST,
 				     .tid = GUEST + 1,
 				     .flags = VP_HAS_AS_ROOT | VP_HAS_STACK,
 				     .ip = 1,
@@ -224,11 +224,11 @@ static void test_vms_of_one_process(void **state)
 	vp_profile_take(profile, 0, (char *)&in, sizeof(in));
 	assert_int_equal(vp_vms_of_thread(&session->vms, GUEST, GUEST + 10)->nth, 1);
 	assert_int_equal(read_back(profile, 4, out), 4);
-	assert_int_equal(out[0].guest_sample.pid, GUEST);
+	assert_int_equal(out[0].guest_sample.vm, GUEST);
 	assert_int_equal(out[0].guest_sample.vcpu, 3);
-	assert_int_equal(out[1].guest_sample.pid, GUEST | 1 << VP_PID_BITS);
+	assert_int_equal(out[1].guest_sample.vm, GUEST | 1 << VP_PID_BITS);
 	assert_int_equal(out[1].guest_sample.vcpu, 3);
-	assert_int_equal(out[2].guest_sample.pid, GUEST | 1 << VP_PID_BITS);
+	assert_int_equal(out[2].guest_sample.vm, GUEST | 1 << VP_PID_BITS);
 	assert_int_equal(out[3].host_sample.pid, GUEST); /* a process, not a VM */
 }
 

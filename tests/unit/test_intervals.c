@@ -42,40 +42,40 @@ static void record_some(void)
 
 static void test_book(void **state)
 {
-	struct vp_interval_book book;
+	struct vp_interval_recording rec;
 
 	record_some();
 	assert_true(vp_recording_has_intervals(NAME));
-	expect_no_error(vp_interval_book_open(NAME, &book));
-	assert_int_equal(book.rows.count, 4);
+	expect_no_error(vp_interval_recording_open(NAME, &rec));
+	assert_int_equal(rec.rows.count, 4);
 	/* In order of their end, whatever the stream. */
-	assert_int_equal(book.rows.at[3].pcpu, 1);
-	VP_AUTO_FREE char *first = vp_interval_subject(&book, &book.rows.at[0]);
-	VP_AUTO_FREE char *last = vp_interval_subject(&book, &book.rows.at[3]);
+	assert_int_equal(rec.rows.at[3].pcpu, 1);
+	VP_AUTO_FREE char *first = vp_interval_subject(&rec, &rec.rows.at[0]);
+	VP_AUTO_FREE char *last = vp_interval_subject(&rec, &rec.rows.at[3]);
 	assert_string_equal(first, "vm0/0");
 	assert_string_equal(last, "vm1/1");
-	struct vp_interval_total total = vp_interval_total(&book, 0);
+	struct vp_interval_total total = vp_interval_total(&rec, 0);
 	assert_true(total.estimate == 3500 && total.live == 1 && total.least_live == 1);
-	total = vp_interval_total(&book, 2);
+	total = vp_interval_total(&rec, 2);
 	assert_true(total.counted == 20 && total.estimate == 60 && total.least_live == 0);
 	/* Lengths 2, 1, 1, 4 ticks. */
 	assert_true(fabs(total.live - (2 * 0.5 + 0.25 + 0.5) / 8) < 1e-12);
-	vp_interval_book_close(&book);
+	vp_interval_recording_close(&rec);
 }
 
 static void assert_csv(const struct vp_interval_choice *choice, const char *expected)
 {
-	struct vp_interval_book book;
+	struct vp_interval_recording rec;
 	struct vp_buffer out = {0};
 	struct vp_data data;
 
-	expect_no_error(vp_interval_book_open(NAME, &book));
-	expect_no_error(vp_interval_data(&book, choice, &data));
+	expect_no_error(vp_interval_recording_open(NAME, &rec));
+	expect_no_error(vp_interval_data(&rec, choice, &data));
 	vp_table_write_csv(&data, &out);
 	assert_string_equal(vp_buffer_text(&out), expected);
 	vp_buffer_deinit(&out);
 	vp_data_deinit(&data);
-	vp_interval_book_close(&book);
+	vp_interval_recording_close(&rec);
 }
 
 static void test_data(void **state)
@@ -98,24 +98,24 @@ static void test_data(void **state)
 
 static void test_no_data(void **state)
 {
-	struct vp_interval_book book;
+	struct vp_interval_recording rec;
 	struct vp_data data;
 
 	record_some();
-	expect_no_error(vp_interval_book_open(NAME, &book));
+	expect_no_error(vp_interval_recording_open(NAME, &rec));
 	expect_error(
-	    vp_interval_data(&book, &(struct vp_interval_choice){.base = "branches"}, &data),
-	    "did not count 'branches'");
-	expect_error(vp_interval_data(&book, &(struct vp_interval_choice){.vm = "vm9"}, &data),
-		     "has no whole interval of VM vm9");
-	vp_interval_book_close(&book);
+	    vp_interval_data(&rec, &(struct vp_interval_choice){.base = "branches"}, &data),
+	    "has no counts of 'branches'");
+	expect_error(vp_interval_data(&rec, &(struct vp_interval_choice){.vm = "vm9"}, &data),
+		     "has no complete interval of VM vm9");
+	vp_interval_recording_close(&rec);
 }
 
 /* A value that no event has, one before any interval, and an interval without values. */
 static void test_strange_records(void **state)
 {
 	static const uint32_t live[] = {ALL, ALL, ALL};
-	struct vp_interval_book book;
+	struct vp_interval_recording rec;
 	struct made made;
 
 	begin(&made, "interval time 1ms\ncount time exits\n");
@@ -126,34 +126,34 @@ static void test_strange_records(void **state)
 	made_interval(&made, 0, 1, 2, 0, 0, 0, 3, (const uint64_t[]){5, 6, 7}, live);
 	made_interval(&made, 0, 2, 3, 0, 0, 0, 0, NULL, NULL);
 	made_end(&made, 9);
-	expect_no_error(vp_interval_book_open(NAME, &book));
-	assert_int_equal(book.rows.count, 2);
-	assert_true(vp_interval_total(&book, 0).counted == 5);
-	assert_true(vp_interval_total(&book, 1).least_live == 0);
-	assert_null(vp_interval_usual_base(&book));
-	vp_interval_book_close(&book);
+	expect_no_error(vp_interval_recording_open(NAME, &rec));
+	assert_int_equal(rec.rows.count, 2);
+	assert_true(vp_interval_total(&rec, 0).counted == 5);
+	assert_true(vp_interval_total(&rec, 1).least_live == 0);
+	assert_null(vp_interval_usual_base(&rec));
+	vp_interval_recording_close(&rec);
 }
 
 static void test_rendered(void **state)
 {
-	struct vp_interval_book book;
+	struct vp_interval_recording rec;
 	struct vp_buffer text = {0}, json = {0}, arff = {0};
 	struct vp_data data, again;
 
 	record_some();
-	expect_no_error(vp_interval_book_open(NAME, &book));
-	vp_render_intervals_text(&book, "instructions", 1000, &text);
+	expect_no_error(vp_interval_recording_open(NAME, &rec));
+	vp_render_intervals_text(&rec, "instructions", 1000, &text);
 	assert_non_null(strstr(vp_buffer_text(&text), "4 intervals of 1000 instructions per vCPU; "
-						      "1 ended before their trigger"));
-	assert_non_null(strstr(vp_buffer_text(&text), "17.1429   21.88%    0.00%"));
-	vp_render_intervals_json(&book, &json);
+						      "1 ended early"));
+	assert_non_null(strstr(vp_buffer_text(&text), "17.1429     21.88%      0.00%"));
+	vp_render_intervals_json(&rec, &json);
 	assert_non_null(
 	    strstr(vp_buffer_text(&json), "\"LLC-load-misses\": {\"sum\": 60, \"counted\": 20"));
 	assert_non_null(strstr(vp_buffer_text(&json), "\"LLC-load-misses\": {\"counted\": 10, "
 						      "\"live\": 0.25}"));
 	/* What is written as ARFF is read as it was. */
 	expect_no_error(vp_interval_data(
-	    &book, &(struct vp_interval_choice){.subjects = true, .base = "instructions", .per = 1},
+	    &rec, &(struct vp_interval_choice){.subjects = true, .base = "instructions", .per = 1},
 	    &data));
 	vp_table_write_arff(&data, &arff);
 	expect_no_error(vp_table_read(temporary_file(NAME "/arff", arff.bytes, arff.size), &again));
@@ -166,20 +166,20 @@ static void test_rendered(void **state)
 	vp_buffer_deinit(&text);
 	vp_buffer_deinit(&json);
 	vp_buffer_deinit(&arff);
-	vp_interval_book_close(&book);
+	vp_interval_recording_close(&rec);
 }
 
 static void test_other_recordings(void **state)
 {
-	struct vp_interval_book book;
+	struct vp_interval_recording rec;
 	struct made made;
 
 	made_begin(&made, NAME, 0);
 	made_end(&made, 9);
 	assert_false(vp_recording_has_intervals(NAME));
-	expect_error(vp_interval_book_open(NAME, &book), "is no recording of intervals");
+	expect_error(vp_interval_recording_open(NAME, &rec), "is not an interval recording");
 	temporary_file(NAME "/recipe", "count exits\nset", 15);
-	expect_error(vp_interval_book_open(NAME, &book), NAME "/recipe:2:4: expected the name");
+	expect_error(vp_interval_recording_open(NAME, &rec), NAME "/recipe:2:4: expected the name");
 }
 
 int main(void)

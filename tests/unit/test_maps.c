@@ -125,8 +125,7 @@ static void test_cut_off(void **state)
 	assert_false(maps.complete);
 	assert_int_equal(maps.warning_count, 2);
 	assert_string_equal(maps.warnings.at[1],
-			    "text: cut off at byte 38: there is no end line, what came before it "
-			    "is used");
+			    "text: truncated at byte 38: no end line, using what comes before");
 	check_string(&maps, maps.machine, "x");
 	vp_maps_deinit(&maps);
 }

@@ -123,28 +123,28 @@ static void test_refused(void **state)
 		       "r:1:15: expected a time of at least 10000 ns, not 9000");
 	assert_refused("interval cycles 5000000000G",
 		       "r:1:17: expected a width above 0 such as 60M, not '5000000000G'");
-	assert_refused("interval wakeups 5", "r:1:10: unknown unit 'wakeups': expected time, exits "
-					     "or one of perf's events");
-	assert_refused("interval exits 5\ninterval exits 6", "r:2:1: a second 'interval'");
+	assert_refused("interval wakeups 5",
+		       "r:1:10: unknown unit 'wakeups': expected time, exits or a perf event");
+	assert_refused("interval exits 5\ninterval exits 6",
+		       "r:2:1: duplicate statement 'interval'");
 	assert_refused("per guest", "r:1:5: expected vcpu, task or pcpu, not 'guest'");
-	assert_refused("per vcpu task", "r:1:10: 'task' is one word too many");
-	assert_refused("count cycles cycels", "r:1:14: unknown event 'cycels' (near it: cycles): "
-					      "'vperf stat --list' prints the names");
-	assert_refused("count cycels:u", "r:1:7: unknown event 'cycels:u' (near it: cycles): "
+	assert_refused("per vcpu task", "r:1:10: unexpected word 'task'");
+	assert_refused("count cycles cycels", "r:1:14: unknown event 'cycels' (did you mean "
+					      "cycles?): 'vperf stat --list' prints the names");
+	assert_refused("count cycels:u", "r:1:7: unknown event 'cycels:u' (did you mean cycles?): "
 					 "'vperf stat --list' prints the names");
-	assert_refused("count cycles:x", "r:1:7: unknown event 'cycles:x' (near it: cycles): "
+	assert_refused("count cycles:x", "r:1:7: unknown event 'cycles:x' (did you mean cycles?): "
 					 "'vperf stat --list' prints the names");
 	assert_refused("count misses",
-		       "r:1:7: unknown event 'misses' (near it: cache-misses, "
-		       "branch-misses, LLC-load-misses): 'vperf stat --list' prints "
-		       "the names");
+		       "r:1:7: unknown event 'misses' (did you mean cache-misses, branch-misses or "
+		       "LLC-load-misses?): 'vperf stat --list' prints the names");
 	assert_refused("count cpu//", "r:1:7: unknown event 'cpu//': 'vperf stat --list' prints "
 				      "the names");
 	assert_refused("count cpu/a/b/", "r:1:7: unknown event 'cpu/a/b/': 'vperf stat --list' "
 					 "prints the names");
 	assert_refused("count exits\ncount exits", "r:2:7: 'exits' is counted already");
 	assert_refused("set cycles exits",
-		       "r:1:12: 'exits' is no counter of perf's: expected it behind 'count'");
+		       "r:1:12: 'exits' is not a perf counter: use 'count' for it");
 	assert_refused(
 	    "interval exits 5\nsub-intervals 6\nset cycles\nset branches",
 	    "r:4:1: the interval is too short for 6 sub-intervals: expected at least 1 each");
@@ -159,12 +159,12 @@ static void test_refused(void **state)
 	assert_refused("interval exits 5\nper task\ncount wakeups",
 		       "r:1:10: a task has no VM exits: expected 'per vcpu' or 'per pcpu' with "
 		       "'interval exits'");
-	assert_refused("per pcpu\ncount guest:forks",
-		       "r:2:7: 'guest:forks' is of a guest's CPU: expected 'per vcpu' with it, or "
-		       "'native'");
-	assert_refused("per task\ncount exits\tguest:forks",
-		       "r:2:13: 'guest:forks' is of a guest's CPU: expected 'per vcpu' with it, or "
-		       "'native'");
+	assert_refused(
+	    "per pcpu\ncount guest:forks",
+	    "r:2:7: 'guest:forks' is counted per guest CPU: use it with 'per vcpu' or 'native'");
+	assert_refused(
+	    "per task\ncount exits\tguest:forks",
+	    "r:2:13: 'guest:forks' is counted per guest CPU: use it with 'per vcpu' or 'native'");
 }
 
 /* Raw codes are as many as one likes. */
@@ -184,7 +184,7 @@ static void test_too_many(void **state)
 	expect_no_error(parse(vp_buffer_text(&text), &recipe));
 	vp_recipe_deinit(&recipe);
 	vp_buffer_string(&text, " cycles");
-	expect_error(parse(vp_buffer_text(&text), &recipe), "expected at most 32 counters");
+	expect_error(parse(vp_buffer_text(&text), &recipe), "expected at most 32 perf counters");
 	vp_buffer_deinit(&text);
 }
 
@@ -228,7 +228,8 @@ static void test_native(void **state)
 	expect_error(vp_recipe_set_per("r", &recipe, "task"), "r:1:10: a task has no VM exits");
 	vp_recipe_deinit(&recipe);
 	expect_no_error(parse("count exits\ncount guest:forks", &recipe));
-	expect_error(vp_recipe_set_per("r", &recipe, "pcpu"), "r:2:7: 'guest:forks' is of");
+	expect_error(vp_recipe_set_per("r", &recipe, "pcpu"),
+		     "r:2:7: 'guest:forks' is counted per guest CPU");
 	vp_recipe_deinit(&recipe);
 }
 

@@ -106,7 +106,7 @@ static void make_sliced(void)
 	struct vp_vcpu_span span = {.time = MADE_START + MADE_PERIOD + 500,
 				    .id = VP_ID_vcpu_span,
 				    .flags = VP_HAS_EXIT_REASON,
-				    .pid = 1000,
+				    .vm = 1000,
 				    .tid = 1001,
 				    .state = 4,
 				    .vendor = VP_VENDOR_AMD,
@@ -120,7 +120,7 @@ static void make_sliced(void)
 	made_idle(&made, 0, 2);
 	vp_trace_append(made.writer, states, (void *)&span);
 	span.time += 10 * MADE_PERIOD;
-	span.pid = 2000;
+	span.vm = 2000;
 	span.flags = 0;
 	vp_trace_append(made.writer, states, (void *)&span);
 	vp_trace_flush(made.writer, states, 0);
@@ -217,6 +217,21 @@ static void test_export_ends_at_first_error(void **state)
 	    "no room");
 }
 
+/* Each format says so, before it writes anything. */
+static void test_no_chains(void **state)
+{
+	struct vp_naming_options naming = {.directory = NAME};
+	struct vp_profile_options all = {.view = VP_VIEW_UNIFIED, .needs_chains = true};
+	struct vp_report report;
+
+	make_recording();
+	writes_left = 0;
+	expect_error(
+	    vp_export_stream(&naming, &all, vp_exporter_script(), write_to_memory, &report),
+	    "has no call chains");
+	expect_error(vp_report_make(&naming, &all, &report), "has no call chains");
+}
+
 static void test_formats(void **state)
 {
 	VP_AUTO_FREE char *names = vp_report_format_names();
@@ -265,7 +280,7 @@ static void test_summary(void **state)
 
 	make_recording();
 	expect_no_error(vp_summary_make(NAME, &summary));
-	vp_render_summary_text(&summary, &out);
+	vp_render_summary_text(&summary, false, &out);
 	assert_non_null(strstr(vp_buffer_text(&out), "VM 'vm0': process 1000, 2 vCPUs"));
 	assert_non_null(strstr(vp_buffer_text(&out), "cr3 85.71%"));
 	out.size = 0;
@@ -287,6 +302,7 @@ int main(void)
 	    cmocka_unit_test(test_script),
 	    cmocka_unit_test(test_jsonl),
 	    cmocka_unit_test(test_export_ends_at_first_error),
+	    cmocka_unit_test(test_no_chains),
 	    cmocka_unit_test(test_formats),
 	};
 

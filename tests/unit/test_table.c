@@ -61,31 +61,30 @@ static void test_arff_refuses(void **state)
 	assert_refused(HEAD "1\n",
 		       "f:5: column 2 ('b'): expected a value, found the end of the row "
 		       "(1 of 2 values)");
-	assert_refused(HEAD "1,x,2\n",
-		       "f:5: column 3: expected the end of the row behind 2 values, found more");
-	assert_refused(HEAD " {0 1}\n",
-		       "f:5:2: expected a value for each attribute, not a sparse row ('{')");
+	assert_refused(HEAD "1,x,2\n", "f:5: column 3: expected 2 values, found more");
+	assert_refused(
+	    HEAD " {0 1}\n",
+	    "f:5:2: expected a value for each attribute (sparse rows are not supported)");
 	assert_refused(HEAD "1,x,{2}\n",
-		       "f:5:5: expected the end of the row, not a weight ('{'): rows count alike");
-	assert_refused(HEAD "1,}\n", "f:5:3: expected a value, not a brace");
+		       "f:5:5: expected the end of the row (weights are not supported)");
+	assert_refused(HEAD "1,}\n", "f:5:3: expected a value, not '{' or '}'");
 	assert_refused(HEAD "1,z\n", "f:5: column 2 ('b'): expected one of its labels, not 'z'");
 	assert_refused(HEAD "NaN,x\n", "f:5: column 1 ('a'): expected a finite number, not 'NaN'");
 	assert_refused(HEAD "1e999,x\n",
 		       "f:5: column 1 ('a'): expected a finite number, not '1e999'");
-	assert_refused(HEAD "1,'x\n", "f:5:3: expected ' at the end of a quoted word");
+	assert_refused(HEAD "1,'x\n", "f:5:3: expected closing '");
 	assert_refused("@relation r\n@attribute a string\n@data\n",
-		       "f:2:14: attribute 'a' is of type 'string', which no model can be learnt "
-		       "from: expected numeric, real, integer, date or {labels}");
+		       "f:2:14: attribute 'a' is of type 'string', which is not supported: "
+		       "expected numeric, real, integer, date or {labels}");
 	assert_refused("@relation r\n@attribute a relational\n@end a\n@data\n",
-		       "f:2:14: attribute 'a' is of type 'relational', which no model can be "
-		       "learnt from: expected numeric, real, integer, date or {labels}");
+		       "f:2:14: attribute 'a' is of type 'relational', which is not supported: "
+		       "expected numeric, real, integer, date or {labels}");
 	assert_refused("@relation r\n@attribute a number\n@data\n",
 		       "f:2:14: attribute 'a' is of type 'number': expected numeric, real, "
 		       "integer, date or {labels}");
 	assert_refused("@relation r\n@attribute a numeric\n",
 		       "f:2: expected a line @data, found the end");
-	assert_refused("@relation r\n@attribute a {x,x}\n@data\n",
-		       "f:2:17: label 'x' is there twice");
+	assert_refused("@relation r\n@attribute a {x,x}\n@data\n", "f:2:17: duplicate label 'x'");
 	assert_refused("@relation r\n@data\n1\n", "f:2:1: expected an @attribute before @data");
 }
 
@@ -260,8 +259,8 @@ static void test_csv_refuses(void **state)
 	    "f:2: column 2 ('b'): expected a value, found the end of the row (1 of 2 values)");
 	assert_refused("1,2\n3,4\n", "f:1: column 1: expected a name, not '1'");
 	assert_refused("a,b\n1,inf\n", "f:2: column 2 ('b'): expected a finite number, not 'inf'");
-	assert_refused("a,b\n1,\"2\n", "f:2: expected \" at the end of a quoted field");
-	assert_refused("a,b\n1,\"2\"3\n", "f:2: expected a separator behind a quoted field");
+	assert_refused("a,b\n1,\"2\n", "f:2: expected closing \"");
+	assert_refused("a,b\n1,\"2\"3\n", "f:2: expected a separator after a quoted field");
 }
 
 static void assert_decimal(double number, int digits, const char *expected)

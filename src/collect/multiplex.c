@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "collect/turns.h"
+#include "collect/multiplex.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -24,7 +24,7 @@ struct switcher {
 	uint64_t on, wanted; /* sets, from 0 */
 };
 
-struct vp_turns {
+struct vp_multiplex {
 	size_t count;
 	struct switcher *switchers;
 };
@@ -88,7 +88,7 @@ static struct vp_error *start_switcher(const struct vp_counters *counters, int p
 		switcher->leaders[set] = vp_counters_leader(counters, set + 1, pcpu);
 	switcher->requests = ring_buffer__new(ring, take_request, switcher, NULL);
 	if (!switcher->requests)
-		return vp_error_errno(errno, "cannot map a ring");
+		return vp_error_errno(errno, "cannot map a ring buffer");
 	sem_init(&switcher->ready, 0, 0);
 	int failure = pthread_create(&switcher->thread, NULL, run_switcher, switcher);
 	if (failure)
@@ -97,46 +97,47 @@ static struct vp_error *start_switcher(const struct vp_counters *counters, int p
 	while (sem_wait(&switcher->ready))
 		;
 	if (switcher->failure)
-		return vp_error_errno(switcher->failure, "cannot bind a thread to pCPU %d", pcpu);
+		return vp_error_errno(switcher->failure, "cannot pin a thread to pCPU %d", pcpu);
 	return NULL;
 }
 
-struct vp_error *vp_turns_start(const struct vp_counters *counters, const struct vp_pcpus *pcpus,
-				const int *rings, struct vp_turns **ret)
+struct vp_error *vp_multiplex_start(const struct vp_counters *counters,
+				    const struct vp_pcpus *pcpus, const int *rings,
+				    struct vp_multiplex **ret)
 {
-	struct vp_turns *turns = vp_alloc(sizeof(*turns));
+	struct vp_multiplex *multiplex = vp_alloc(sizeof(*multiplex));
 	struct vp_error *error = NULL;
 
-	turns->count = pcpus->count;
-	turns->switchers = vp_alloc(pcpus->count * sizeof(*turns->switchers));
+	multiplex->count = pcpus->count;
+	multiplex->switchers = vp_alloc(pcpus->count * sizeof(*multiplex->switchers));
 	for (size_t i = 0; !error && i < pcpus->count; i++)
-		error = start_switcher(counters, pcpus->at[i], rings[i], &turns->switchers[i]);
+		error = start_switcher(counters, pcpus->at[i], rings[i], &multiplex->switchers[i]);
 	if (error)
-		vp_turns_stop(turns);
+		vp_multiplex_stop(multiplex);
 	else
-		*ret = turns;
+		*ret = multiplex;
 	return error;
 }
 
-uint32_t vp_turns_thread(const struct vp_turns *turns, size_t i)
+uint32_t vp_multiplex_thread(const struct vp_multiplex *multiplex, size_t i)
 {
-	return turns->switchers[i].tid;
+	return multiplex->switchers[i].tid;
 }
 
-int vp_turns_delay(const struct vp_turns *turns)
+int vp_multiplex_delay(const struct vp_multiplex *multiplex)
 {
-	for (size_t i = 0; i < turns->count; i++)
-		if (turns->switchers[i].delay)
-			return turns->switchers[i].delay;
+	for (size_t i = 0; i < multiplex->count; i++)
+		if (multiplex->switchers[i].delay)
+			return multiplex->switchers[i].delay;
 	return 0;
 }
 
-void vp_turns_stop(struct vp_turns *turns)
+void vp_multiplex_stop(struct vp_multiplex *multiplex)
 {
-	if (!turns)
+	if (!multiplex)
 		return;
-	for (size_t i = 0; i < turns->count; i++) {
-		struct switcher *switcher = &turns->switchers[i];
+	for (size_t i = 0; i < multiplex->count; i++) {
+		struct switcher *switcher = &multiplex->switchers[i];
 		if (switcher->started) {
 			pthread_cancel(switcher->thread); /* it waits, or will do so soon */
 			pthread_join(switcher->thread, NULL);
@@ -144,6 +145,6 @@ void vp_turns_stop(struct vp_turns *turns)
 		}
 		ring_buffer__free(switcher->requests);
 	}
-	free(turns->switchers);
-	free(turns);
+	free(multiplex->switchers);
+	free(multiplex);
 }
