@@ -69,16 +69,16 @@ static __always_inline void set_busy(struct vp_account_vcpu *vcpu, __u32 busy)
 static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
 {
 	struct vmcb_place place;
+	struct vmcb_view vmcb;
 	__u64 code;
-	void *vmcb = read_exit_reason((struct kvm_vcpu *)vcpu->kvm_vcpu, &vcpu->vmcb, &code);
 
-	if (!vmcb)
+	if (!read_exit_reason((struct kvm_vcpu *)vcpu->kvm_vcpu, &vcpu->vmcb, &code, &vmcb))
 		return;
 	vcpu->reason = (__u32)code;
 	/* Where it hit the guest says nothing of why: no code of the guest's caused it. */
 	if (vcpu->reason >= AMD_INTR && vcpu->reason <= AMD_SMI)
 		return;
-	if (bpf_probe_read_kernel(&place, sizeof(place), vmcb + VMCB_SAVE_CR3))
+	if (!read_vmcb_place(&vmcb, &place))
 		return;
 	vcpu->ip = place.rip;
 	vcpu->cr3 = place.cr3;
@@ -143,31 +143,41 @@ static __always_inline void note_arm(struct vp_account_vcpu *vcpu,
 	vcpu->flags |= VP_PLACE_KNOWN;
 }
 
+/* Out of the guest, if nothing has said so before. */
+static __always_inline void begin_exit(struct vp_account_vcpu *vcpu, __u32 place)
+{
+	const __u32 whole = VP_EXIT_OPEN | VP_REASON_KNOWN;
+
+	/* An interrupt of the host came first: the time since then is the kernel's already. */
+	if (vcpu->state == VP_STATE_KERNEL && (vcpu->flags & whole) == VP_EXIT_OPEN)
+		return;
+	__u64 now = bpf_ktime_get_ns(), passed = now - vcpu->since;
+	if (vcpu->state != VP_STATE_GUEST || (__s64)passed < 0) {
+		note_late_exit(vcpu, place, now);
+		return;
+	}
+	vcpu->states[VP_STATE_GUEST] += passed;
+	tell_state(vcpu, VP_STATE_GUEST, 0, passed, now);
+	vcpu->since = vcpu->exit_at = now;
+	vcpu->state = VP_STATE_KERNEL;
+	vcpu->flags |= VP_EXIT_OPEN;
+}
+
 SEC("raw_tp/kvm_exit")
 int note_exit(struct bpf_raw_tracepoint_args *context)
 {
-	__u64 first = context->args[0], now;
+	__u64 first = context->args[0];
 	__u32 place;
 
 	if (!enabled)
 		return 0;
-	now = bpf_ktime_get_ns();
 	void *kvm = (void *)((__s64)first < 0 ? first : context->args[1]);
 	/* Arm's tracepoints do not name the vCPU. */
 	struct vp_account_vcpu *vcpu = running(vendor == VP_VENDOR_ARM ? 0 : kvm, &place);
 	if (!vcpu)
 		return 0;
 	set_busy(vcpu, 1);
-	__u64 passed = now - vcpu->since;
-	if (vcpu->state == VP_STATE_GUEST && (__s64)passed >= 0) {
-		vcpu->states[VP_STATE_GUEST] += passed;
-		tell_state(vcpu, VP_STATE_GUEST, 0, passed, now);
-		vcpu->since = vcpu->exit_at = now;
-		vcpu->state = VP_STATE_KERNEL;
-		vcpu->flags |= VP_EXIT_OPEN;
-	} else {
-		note_late_exit(vcpu, place, now);
-	}
+	begin_exit(vcpu, place);
 	if (vendor == VP_VENDOR_ARM)
 		note_arm(vcpu, context);
 	else

@@ -97,12 +97,12 @@ static __always_inline __u32 class_of_intel(__u32 reason)
 	}
 }
 
-static __noinline __u32 reason_of_amd(struct vp_subject *subject, void *vcpu)
+static __always_inline __u32 reason_of_amd(struct vp_subject *subject, void *vcpu)
 {
+	struct vmcb_view vmcb;
 	__u64 code;
 
-	return subject && read_exit_reason(vcpu, &subject->vmcb, &code) ? (__u32)code
-									: VMEXIT_VMRUN;
+	return read_exit_reason(vcpu, &subject->vmcb, &code, &vmcb) ? (__u32)code : VMEXIT_VMRUN;
 }
 
 /*

@@ -14,6 +14,7 @@
 #include "collect/account_places.h"
 #include "collect/host.h"
 #include "collect/source.h"
+#include "collect/svm_data.h"
 
 enum {
 	SPARE_PLACES = 64,  /* for vCPUs that come later */
@@ -155,9 +156,13 @@ static struct vp_error *load(struct vp_account_source *source, bool with_states)
 		return vp_error_errno(errno, "cannot open the accounting programs");
 	source->programs->rodata->vendor = vp_host_vendor();
 	source->programs->rodata->tell_states = with_states;
+	struct vp_svm_data svm_data;
+	source->programs->rodata->knows_svm_data =
+	    vp_svm_data_open(source->programs->obj, &svm_data);
 	int result = size_maps(source);
 	if (!result)
 		result = account_bpf__load(source->programs);
+	vp_svm_data_close(&svm_data);
 	if (!result)
 		result = fill_places(source);
 	if (result)

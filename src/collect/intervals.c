@@ -14,6 +14,7 @@
 #include "collect/guest_places.h"
 #include "collect/host.h"
 #include "collect/source.h"
+#include "collect/svm_data.h"
 #include "collect/turns.h"
 #include "intervals.skel.h"
 
@@ -212,9 +213,13 @@ static struct vp_error *load(struct vp_intervals *intervals)
 		bool wanted = wants_program(intervals->options.recipe, bpf_program__name(program));
 		bpf_program__set_autoload(program, wanted);
 	}
+	struct vp_svm_data svm_data;
+	intervals->programs->rodata->knows_svm_data =
+	    vp_svm_data_open(intervals->programs->obj, &svm_data);
 	int result = size_maps(intervals);
 	if (!result)
 		result = intervals_bpf__load(intervals->programs);
+	vp_svm_data_close(&svm_data);
 	if (!result)
 		result = fill_places(intervals);
 	if (!result)

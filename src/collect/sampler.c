@@ -14,6 +14,7 @@
 #include "collect/convert.h"
 #include "collect/host.h"
 #include "collect/source.h"
+#include "collect/svm_data.h"
 
 /* What the kernel writes for bpf_perf_event_output() with PERF_SAMPLE_IP | PERF_SAMPLE_RAW. */
 struct output_event {
@@ -237,7 +238,11 @@ static struct vp_error *load(struct vp_sampler *sampler, size_t pages, bool by_m
 	sampler->programs->rodata->by_memory = by_memory;
 	choose_program(sampler);
 	VP_TRY(plan_rings(sampler, pages));
+	struct vp_svm_data svm_data;
+	sampler->programs->rodata->knows_svm_data =
+	    vp_svm_data_open(sampler->programs->obj, &svm_data);
 	int result = sampler_bpf__load(sampler->programs);
+	vp_svm_data_close(&svm_data);
 	return result ? vp_host_load_error(result, "sampling") : NULL;
 }
 
@@ -308,6 +313,7 @@ void vp_sampler_free(struct vp_sampler *sampler)
 		vp_buffer_deinit(&made->chains);
 	}
 	vp_vec_deinit(&sampler->made);
+	vp_vec_deinit(&sampler->free_identities);
 	free(sampler);
 }
 
