@@ -149,7 +149,7 @@ static struct vp_error *open_states(struct vp_account_source *source)
 }
 
 static struct vp_error *load(struct vp_account_source *source,
-			     const struct vp_account_source_options *options)
+			     const struct vp_account_source_options *options, bool by_plain_loads)
 {
 	VP_TRY(vp_host_expect_btf("accounting"));
 	source->programs = account_bpf__open();
@@ -160,7 +160,7 @@ static struct vp_error *load(struct vp_account_source *source,
 	source->programs->rodata->tells_others = options->tells_exits;
 	struct vp_svm_data svm_data;
 	source->programs->rodata->knows_svm_data =
-	    vp_svm_data_open(source->programs->obj, &svm_data);
+	    vp_svm_data_open(source->programs->obj, by_plain_loads, &svm_data);
 	int result = size_maps(source);
 	if (!result)
 		result = account_bpf__load(source->programs);
@@ -230,7 +230,12 @@ struct vp_error *vp_account_source_open(const vp_vms *vms,
 	size_t wanted = 2 * count_vcpus(vms) + SPARE_PLACES;
 
 	source->places = wanted < MOST_PLACES ? wanted : MOST_PLACES;
-	struct vp_error *error = load(source, options);
+	struct vp_error *error = load(source, options, true);
+	if (error && source->programs && source->programs->rodata->knows_svm_data) {
+		vp_error_free(error);
+		account_bpf__destroy(source->programs);
+		error = load(source, options, false);
+	}
 	if (!error)
 		error = attach(source);
 	if (error)

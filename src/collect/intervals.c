@@ -225,7 +225,7 @@ static int fill_counters(const struct vp_intervals *intervals)
 	return result;
 }
 
-static struct vp_error *load(struct vp_intervals *intervals)
+static struct vp_error *load(struct vp_intervals *intervals, bool by_plain_loads)
 {
 	struct bpf_program *program;
 
@@ -241,7 +241,7 @@ static struct vp_error *load(struct vp_intervals *intervals)
 	}
 	struct vp_svm_data svm_data;
 	intervals->programs->rodata->knows_svm_data =
-	    vp_svm_data_open(intervals->programs->obj, &svm_data);
+	    vp_svm_data_open(intervals->programs->obj, by_plain_loads, &svm_data);
 	int result = size_maps(intervals);
 	if (!result)
 		result = join_account(intervals);
@@ -443,7 +443,13 @@ static struct vp_error *open_all(struct vp_intervals *intervals)
 		VP_AUTO_FREE char *sentence = vp_format("this machine has no event '%s'", *name);
 		note_missing(intervals, sentence);
 	}
-	VP_TRY(load(intervals));
+	struct vp_error *error = load(intervals, true);
+	if (error && intervals->programs && intervals->programs->rodata->knows_svm_data) {
+		vp_error_free(error);
+		intervals_bpf__destroy(intervals->programs);
+		error = load(intervals, false);
+	}
+	VP_TRY(error);
 	VP_TRY(open_rings(intervals));
 	if (intervals->counters.turns)
 		VP_TRY(start_turns(intervals));

@@ -226,7 +226,8 @@ static enum vp_seen_by seen_by(const struct vp_trigger *trigger)
 	return by_irq ? VP_SEEN_BY_IRQ : VP_SEEN_BY_PERF;
 }
 
-static struct vp_error *load(struct vp_sampler *sampler, size_t pages, bool by_memory)
+static struct vp_error *load(struct vp_sampler *sampler, size_t pages, bool by_memory,
+			     bool by_plain_loads)
 {
 	VP_TRY(vp_host_expect_btf("sampling"));
 	sampler->programs = sampler_bpf__open();
@@ -240,7 +241,7 @@ static struct vp_error *load(struct vp_sampler *sampler, size_t pages, bool by_m
 	VP_TRY(plan_rings(sampler, pages));
 	struct vp_svm_data svm_data;
 	sampler->programs->rodata->knows_svm_data =
-	    vp_svm_data_open(sampler->programs->obj, &svm_data);
+	    vp_svm_data_open(sampler->programs->obj, by_plain_loads, &svm_data);
 	int result = sampler_bpf__load(sampler->programs);
 	vp_svm_data_close(&svm_data);
 	return result ? vp_host_load_error(result, "sampling") : NULL;
@@ -257,7 +258,12 @@ struct vp_error *vp_sampler_start(const struct vp_sampler_options *options, stru
 	sampler->with_chains = options->with_chains;
 	sampler->vendor = vp_host_vendor();
 	sampler->seen_by = seen_by(trigger);
-	struct vp_error *error = load(sampler, options->buffer_pages, options->by_memory);
+	struct vp_error *error = load(sampler, options->buffer_pages, options->by_memory, true);
+	if (error && sampler->programs && sampler->programs->rodata->knows_svm_data) {
+		vp_error_free(error);
+		sampler_bpf__destroy(sampler->programs);
+		error = load(sampler, options->buffer_pages, options->by_memory, false);
+	}
 	if (!error)
 		error = open_rings(sampler);
 	if (!error && sampler->seen_by == VP_SEEN_BY_PERF)

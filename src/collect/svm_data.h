@@ -15,10 +15,11 @@ struct vp_svm_data {
 
 /*
  * Puts it into all programs of an object that is open and not loaded yet; false: programs have to
- * find the VMCB themselves (another vendor, no KVM, a kernel that does not describe it). To be
- * closed when they are loaded, whatever came out.
+ * find the VMCB themselves (another vendor, no KVM, a kernel that does not describe it, not
+ * `wanted`: a kernel that has refused such programs). To be closed when they are loaded, whatever
+ * came out.
  */
-bool vp_svm_data_open(struct bpf_object *programs, struct vp_svm_data *ret);
+bool vp_svm_data_open(struct bpf_object *programs, bool wanted, struct vp_svm_data *ret);
 void vp_svm_data_close(struct vp_svm_data *data);
 
 #endif
