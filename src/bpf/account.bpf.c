@@ -18,6 +18,27 @@
 #include "bpf/account_exit.bpf.h"
 #include "bpf/account_wait.bpf.h"
 
+/* Set by the loader: exits and entries are told to also_exit() and also_entry(). */
+const volatile __u32 tells_others = 0;
+
+/*
+ * Another instrument's programs take the place of these (freplace: intervals.bpf.c), so that an
+ * exit runs one set of programs, with one reading of the clock: the arguments of kvm_exit, the
+ * reason, if it is known, and the time.
+ */
+__noinline int also_exit(__u64 first, __u64 second, __u32 reason, __u64 now)
+{
+	/* Or the compiler passes nothing, and calls nothing. */
+	asm volatile("" ::"r"(first), "r"(second), "r"(reason), "r"(now));
+	return 0;
+}
+
+__noinline int also_entry(__u64 now)
+{
+	asm volatile("" ::"r"(now));
+	return 0;
+}
+
 /* The vCPU that runs here, when the pCPU's note of it is wrong or missing. */
 static __noinline __u32 look_again(struct kvm_vcpu *kvm)
 {
@@ -69,16 +90,16 @@ static __always_inline void set_busy(struct vp_account_vcpu *vcpu, __u32 busy)
 static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
 {
 	struct vmcb_place place;
+	struct vmcb_view vmcb;
 	__u64 code;
-	void *vmcb = read_exit_reason((struct kvm_vcpu *)vcpu->kvm_vcpu, &vcpu->vmcb, &code);
 
-	if (!vmcb)
+	if (!read_exit_reason((struct kvm_vcpu *)vcpu->kvm_vcpu, &vcpu->vmcb, &code, &vmcb))
 		return;
 	vcpu->reason = (__u32)code;
 	/* Where it hit the guest says nothing of why: no code of the guest's caused it. */
 	if (vcpu->reason >= AMD_INTR && vcpu->reason <= AMD_SMI)
 		return;
-	if (bpf_probe_read_kernel(&place, sizeof(place), vmcb + VMCB_SAVE_CR3))
+	if (!read_vmcb_place(&vmcb, &place))
 		return;
 	vcpu->ip = place.rip;
 	vcpu->cr3 = place.cr3;
@@ -89,7 +110,7 @@ static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
  * reason before the vCPU; a kernel's pointer is negative, a reason is not. */
 static __always_inline void note_reason(struct vp_account_vcpu *vcpu, __u64 first)
 {
-	vcpu->reason = 0xffffffff;
+	vcpu->reason = VP_REASON_UNTOLD;
 	if (vendor == VP_VENDOR_AMD)
 		note_amd(vcpu);
 	else
@@ -143,36 +164,62 @@ static __always_inline void note_arm(struct vp_account_vcpu *vcpu,
 	vcpu->flags |= VP_PLACE_KNOWN;
 }
 
-SEC("raw_tp/kvm_exit")
-int note_exit(struct bpf_raw_tracepoint_args *context)
+/* Out of the guest, if nothing has said so before. */
+static __always_inline void begin_exit(struct vp_account_vcpu *vcpu, __u32 place)
 {
-	__u64 first = context->args[0], now;
+	const __u32 whole = VP_EXIT_OPEN | VP_REASON_KNOWN;
+
+	/* An interrupt of the host came first: the time since then is the kernel's already. */
+	if (vcpu->state == VP_STATE_KERNEL && (vcpu->flags & whole) == VP_EXIT_OPEN)
+		return;
+	__u64 now = bpf_ktime_get_ns(), passed = now - vcpu->since;
+	if (vcpu->state != VP_STATE_GUEST || (__s64)passed < 0) {
+		note_late_exit(vcpu, place, now);
+		return;
+	}
+	vcpu->states[VP_STATE_GUEST] += passed;
+	tell_state(vcpu, VP_STATE_GUEST, 0, passed, now);
+	vcpu->since = vcpu->exit_at = now;
+	vcpu->state = VP_STATE_KERNEL;
+	vcpu->flags |= VP_EXIT_OPEN;
+}
+
+/* False: there is no account of the vCPU. */
+static __always_inline bool account_exit(struct bpf_raw_tracepoint_args *context, __u32 *reason,
+					 __u64 *now)
+{
+	__u64 first = context->args[0];
 	__u32 place;
 
 	if (!enabled)
-		return 0;
-	now = bpf_ktime_get_ns();
+		return false;
 	void *kvm = (void *)((__s64)first < 0 ? first : context->args[1]);
 	/* Arm's tracepoints do not name the vCPU. */
 	struct vp_account_vcpu *vcpu = running(vendor == VP_VENDOR_ARM ? 0 : kvm, &place);
 	if (!vcpu)
-		return 0;
+		return false;
 	set_busy(vcpu, 1);
-	__u64 passed = now - vcpu->since;
-	if (vcpu->state == VP_STATE_GUEST && (__s64)passed >= 0) {
-		vcpu->states[VP_STATE_GUEST] += passed;
-		tell_state(vcpu, VP_STATE_GUEST, 0, passed, now);
-		vcpu->since = vcpu->exit_at = now;
-		vcpu->state = VP_STATE_KERNEL;
-		vcpu->flags |= VP_EXIT_OPEN;
-	} else {
-		note_late_exit(vcpu, place, now);
-	}
+	begin_exit(vcpu, place);
 	if (vendor == VP_VENDOR_ARM)
 		note_arm(vcpu, context);
 	else
 		note_reason(vcpu, first);
+	*reason = vcpu->reason;
+	*now = vcpu->since;
 	set_busy(vcpu, 0);
+	return true;
+}
+
+SEC("raw_tp/kvm_exit")
+int note_exit(struct bpf_raw_tracepoint_args *context)
+{
+	__u32 reason = VP_REASON_UNTOLD;
+	__u64 now;
+	bool known = account_exit(context, &reason, &now);
+
+	if (tells_others)
+		also_exit(context->args[0], context->args[1], reason,
+			  known ? now : bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -186,18 +233,15 @@ static __noinline int note_slow_entry(struct vp_account_vcpu *vcpu, __u32 place,
 	return 0;
 }
 
-SEC("raw_tp/kvm_entry")
-int note_entry(struct bpf_raw_tracepoint_args *context)
+static __always_inline void account_entry(struct bpf_raw_tracepoint_args *context, __u64 now)
 {
-	__u32 place;
-
-	if (!enabled)
-		return 0;
-	__u64 now = bpf_ktime_get_ns();
+	const __u32 whole = VP_EXIT_OPEN | VP_REASON_KNOWN;
 	void *kvm = vendor == VP_VENDOR_ARM ? 0 : (void *)context->args[0];
+	__u32 place;
 	struct vp_account_vcpu *vcpu = running(kvm, &place);
+
 	if (!vcpu)
-		return 0;
+		return;
 	set_busy(vcpu, 1);
 	__u64 passed = now - vcpu->since;
 	if (vcpu->state == VP_STATE_KERNEL && (__s64)passed >= 0) {
@@ -207,12 +251,23 @@ int note_entry(struct bpf_raw_tracepoint_args *context)
 	} else {
 		note_slow_entry(vcpu, place, now);
 	}
-	const __u32 whole = VP_EXIT_OPEN | VP_REASON_KNOWN;
 	if ((vcpu->flags & whole) == whole)
 		finish_exit(vcpu, place, vcpu->since);
 	clear_exit(vcpu);
 	vcpu->state = VP_STATE_GUEST;
 	set_busy(vcpu, 0);
+}
+
+SEC("raw_tp/kvm_entry")
+int note_entry(struct bpf_raw_tracepoint_args *context)
+{
+	if (!enabled && !tells_others)
+		return 0;
+	__u64 now = bpf_ktime_get_ns();
+	if (enabled)
+		account_entry(context, now);
+	if (tells_others)
+		also_entry(now);
 	return 0;
 }
 

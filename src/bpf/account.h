@@ -188,6 +188,9 @@ struct vp_account_cpu {
 	struct vp_account_slice slices[VP_SLICES];
 };
 
+/* In the place of an exit's reason: to be found by whoever wants to know it. */
+#define VP_REASON_UNTOLD 0xffffffffu
+
 /* What did not fit. */
 struct vp_account_lost {
 	__u64 vcpus, thieves, sites;

@@ -370,8 +370,8 @@ static __always_inline void chain_of_guest(struct chain_maker *maker,
 					   const struct chain_subject *subject,
 					   const struct guest_current *current)
 {
-	__u64 key = (__u64)subject->pid << 32 | subject->number;
-	struct vp_identity_vcpu *identity = bpf_map_lookup_elem(&identity_vcpus, &key);
+	__u32 memo = VP_IDENTITY_VCPUS;
+	struct vp_identity_vcpu *identity = find_identity(subject->pid, subject->number, &memo);
 
 	maker->ip = subject->ip;
 	maker->sp = maker->bp = 0;

@@ -19,13 +19,20 @@ struct {
 	__type(value, struct vp_identity_vm);
 } identity_vms SEC(".maps");
 
-/* By VMM's process << 32 | vCPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, VP_IDENTITY_VCPUS);
+	__type(key, __u32);
+	__type(value, struct vp_identity_vcpu);
+} identity_vcpus SEC(".maps");
+
+/* Where in it a vCPU is: by VMM's process << 32 | vCPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, VP_IDENTITY_VCPUS);
 	__type(key, __u64);
-	__type(value, struct vp_identity_vcpu);
-} identity_vcpus SEC(".maps");
+	__type(value, __u32);
+} identity_places SEC(".maps");
 
 /* Threads that were named lately: VMM's process, numbers and name, hashed. */
 struct {
@@ -48,6 +55,23 @@ struct guest_current {
  * given away again only after a grace period of RCU, and exec changes the address space.
  */
 enum { SURELY_SAME_NS = 4000000 };
+
+/* The vCPU, looked for at the place that the caller remembers first; 0: its kernel is not known. */
+static __always_inline struct vp_identity_vcpu *find_identity(__u32 pid, __u32 number, __u32 *memo)
+{
+	__u64 key = (__u64)pid << 32 | number;
+	__u32 place = *memo;
+	struct vp_identity_vcpu *vcpu = bpf_map_lookup_elem(&identity_vcpus, &place);
+
+	if (vcpu && vcpu->key == key)
+		return vcpu;
+	__u32 *found = bpf_map_lookup_elem(&identity_places, &key);
+	if (!found)
+		return 0;
+	place = *memo = *found;
+	vcpu = bpf_map_lookup_elem(&identity_vcpus, &place);
+	return vcpu && vcpu->key == key ? vcpu : 0;
+}
 
 /* Where the task_struct at that address of the guest's kernel is in the VMM; 0: nowhere. */
 static __always_inline __u64 hva_of_task(const struct vp_identity_vm *vm, __u64 task, __u32 size)
@@ -122,13 +146,12 @@ static __always_inline bool is_new_name(struct vp_identity_vcpu *vcpu, __u32 pid
 
 /*
  * False: the VM's kernel is not known, or its memory did not tell. `as_root` is the address space's
- * root, or 0 if it is not known; `user`: the guest is in user space.
+ * root, or 0 if it is not known; `user`: the guest is in user space; `memo`: of find_identity().
  */
 static __always_inline bool read_guest_current(__u32 pid, __u32 number, __u64 as_root, bool user,
-					       __u64 time, struct guest_current *ret)
+					       __u64 time, __u32 *memo, struct guest_current *ret)
 {
-	__u64 key = (__u64)pid << 32 | number;
-	struct vp_identity_vcpu *vcpu = bpf_map_lookup_elem(&identity_vcpus, &key);
+	struct vp_identity_vcpu *vcpu = find_identity(pid, number, memo);
 
 	ret->known = ret->is_new = false;
 	ret->tid = ret->tgid = 0;

@@ -24,6 +24,7 @@ struct vp_identity_vm {
 
 /* A vCPU. The guest decides what is read here, so nothing of it is trusted beyond its slots. */
 struct vp_identity_vcpu {
+	__u64 key;         /* VMM's process << 32 | vCPU; 0: nobody has this place */
 	__u64 current_hva; /* of the pointer to the current task of its CPU */
 	__u32 vm;          /* which vp_identity_vm */
 	__u32 at_ids;      /* in task_struct: tid, and the tgid right behind it */

@@ -114,9 +114,10 @@ int close_on_overflow(void *context)
 	return 0;
 }
 
-static __always_inline void close_if_due(struct interval_cpu *cpu, struct vp_subject *subject)
+static __always_inline void close_if_due(struct interval_cpu *cpu, struct vp_subject *subject,
+					 __u64 now)
 {
-	if (unit == VP_UNIT_TIME && bpf_ktime_get_ns() >= subject->due_at)
+	if (unit == VP_UNIT_TIME && now >= subject->due_at)
 		close_here(cpu, subject);
 }
 
@@ -128,7 +129,7 @@ int close_on_tick(void *context)
 	struct vp_subject *subject = cpu ? subject_at(cpu->place) : 0;
 
 	if (subject && !(subject->flags & VP_SUBJECT_OVER))
-		close_if_due(cpu, subject);
+		close_if_due(cpu, subject, bpf_ktime_get_ns());
 	if (cpu)
 		leave(cpu);
 	return 0;
@@ -162,27 +163,47 @@ static __always_inline void end_turn_at_exit(struct interval_cpu *cpu, struct vp
 		read_counters(cpu, subject);
 		end_turn(cpu, subject, now);
 	}
-	close_if_due(cpu, subject);
+	close_if_due(cpu, subject, now);
 }
 
-SEC("raw_tp/kvm_exit")
-int note_exit(struct bpf_raw_tracepoint_args *context)
+/* The time may have been read before the interval began. */
+static __always_inline __u64 time_in(const struct vp_subject *subject, __u64 now)
+{
+	return (__s64)(now - subject->begin) < 0 ? subject->begin : now;
+}
+
+static __always_inline void take_exit(__u64 first, __u64 second, __u32 reason, __u64 now)
 {
 	struct interval_cpu *cpu = enter();
 	struct vp_subject *subject = cpu ? vcpu_subject(cpu) : 0;
 
 	if (subject) {
-		__u64 now = bpf_ktime_get_ns();
+		now = time_in(subject, now);
 		charge_guest(subject, now);
 		subject->exited_at = now;
 		subject->away = 0;
-		subject->class = class_of_exit(subject, context->args[0], context->args[1]);
+		subject->class = class_of_exit(subject, first, second, reason);
 		subject->flags = (subject->flags & ~VP_SUBJECT_IN_GUEST) | VP_SUBJECT_IN_EXIT;
 		if (multiplexing && !(subject->flags & VP_SUBJECT_OVER))
 			end_turn_at_exit(cpu, subject, now);
 	}
 	if (cpu)
 		leave(cpu);
+}
+
+SEC("raw_tp/kvm_exit")
+int note_exit(struct bpf_raw_tracepoint_args *context)
+{
+	if (enabled)
+		take_exit(context->args[0], context->args[1], VP_REASON_UNTOLD, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* The same, where the account's program runs at each exit already. */
+SEC("?freplace/also_exit")
+int exit_of_account(__u64 first, __u64 second, __u32 reason, __u64 now)
+{
+	take_exit(first, second, reason, now);
 	return 0;
 }
 
@@ -197,14 +218,13 @@ static __always_inline void begin_guest(struct vp_subject *subject)
 	subject->guest_known_before = subject->guest_known;
 }
 
-SEC("raw_tp/kvm_entry")
-int note_entry(void *context)
+static __always_inline void take_entry(__u64 now)
 {
 	struct interval_cpu *cpu = enter();
 	struct vp_subject *subject = cpu ? vcpu_subject(cpu) : 0;
 
 	if (subject && !(subject->flags & VP_SUBJECT_OVER)) {
-		__u64 now = bpf_ktime_get_ns();
+		now = time_in(subject, now);
 		if (!(subject->flags & VP_SUBJECT_ENTERED))
 			begin_guest(subject);
 		charge_guest(subject, now);
@@ -215,10 +235,24 @@ int note_entry(void *context)
 		if (unit == VP_UNIT_EXITS && !subject->exits_left)
 			close_here(cpu, subject);
 		if (!multiplexing)
-			close_if_due(cpu, subject);
+			close_if_due(cpu, subject, now);
 	}
 	if (cpu)
 		leave(cpu);
+}
+
+SEC("raw_tp/kvm_entry")
+int note_entry(void *context)
+{
+	if (enabled)
+		take_entry(bpf_ktime_get_ns());
+	return 0;
+}
+
+SEC("?freplace/also_entry")
+int entry_of_account(__u64 now)
+{
+	take_entry(now);
 	return 0;
 }
 

@@ -3,14 +3,17 @@
 #ifndef VP_BPF_INTERVALS_EXIT_H
 #define VP_BPF_INTERVALS_EXIT_H
 
+#include "bpf/account.h"
 #include "bpf/intervals_state.bpf.h"
 
 enum { X86_PAGE_FAULT = 14 };
 
 #if defined(__TARGET_ARCH_arm64)
 
-/* kvm_exit's first two words: ARM_EXCEPTION_IRQ is 0, a trap's class is ESR_EL2.EC. */
-static __always_inline __u32 class_of_exit(struct vp_subject *subject, __u64 first, __u64 second)
+/* kvm_exit's first two words: ARM_EXCEPTION_IRQ is 0, a trap's class is ESR_EL2.EC. They say all.
+ */
+static __always_inline __u32 class_of_exit(struct vp_subject *subject, __u64 first, __u64 second,
+					   __u32 told)
 {
 	if (!((__u32)first & 0x7fffffff))
 		return VP_EXITS_interrupt;
@@ -97,23 +100,25 @@ static __always_inline __u32 class_of_intel(__u32 reason)
 	}
 }
 
-static __noinline __u32 reason_of_amd(struct vp_subject *subject, void *vcpu)
+static __always_inline __u32 reason_of_amd(struct vp_subject *subject, void *vcpu)
 {
+	struct vmcb_view vmcb;
 	__u64 code;
 
-	return subject && read_exit_reason(vcpu, &subject->vmcb, &code) ? (__u32)code
-									: VMEXIT_VMRUN;
+	return read_exit_reason(vcpu, &subject->vmcb, &code, &vmcb) ? (__u32)code : VMEXIT_VMRUN;
 }
 
 /*
  * v5.17, 0a62a0319abb "KVM: x86: Get error code from get_exit_info" and its neighbours dropped the
- * reason before the vCPU; a kernel's pointer is negative, a reason is not.
+ * reason before the vCPU; a kernel's pointer is negative, a reason is not. What is `told` need not
+ * be read.
  */
-static __always_inline __u32 class_of_exit(struct vp_subject *subject, __u64 first, __u64 second)
+static __always_inline __u32 class_of_exit(struct vp_subject *subject, __u64 first, __u64 second,
+					   __u32 told)
 {
-	__u32 reason = (__u32)first;
+	__u32 reason = (__s64)first >= 0 ? (__u32)first : told;
 
-	if ((__s64)first >= 0)
+	if ((__s64)first >= 0 || told != VP_REASON_UNTOLD)
 		return vendor == VP_VENDOR_AMD ? class_of_amd(reason) : class_of_intel(reason);
 	if (vendor == VP_VENDOR_AMD)
 		return class_of_amd(reason_of_amd(subject, (void *)first));

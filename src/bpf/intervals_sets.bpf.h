@@ -2,7 +2,7 @@
 /*
  * Part of intervals.bpf.c: sets of counters that take turns. Programs cannot switch counters on and
  * off. They say whose turn it is, to a thread of this pCPU's own in user space
- * (collect/turns.c): woken by an interrupt of this pCPU, it runs before the subject goes on.
+ * (collect/multiplex.c): woken by an interrupt of this pCPU, it runs before the subject goes on.
  */
 #ifndef VP_BPF_INTERVALS_SETS_H
 #define VP_BPF_INTERVALS_SETS_H

@@ -89,6 +89,18 @@ struct vmcb_place {
 	__u64 rip;
 };
 
+/*
+ * The same as the verifier knows it: such memory is read by plain loads, a tenth of what
+ * bpf_probe_read_kernel() costs. Before v6.1 (73412dfeea72 "KVM: SVM: do not allocate struct
+ * svm_cpu_data dynamically") svm_data was a pointer; then, and where the kernel's BTF does not have
+ * it (7.2), knows_svm_data is 0.
+ */
+struct vmcb;
+
+struct svm_cpu_data {
+	struct vmcb *current_vmcb;
+} CORE;
+
 struct kvm_vmcb_info {
 	void *ptr;
 } CORE;
@@ -124,6 +136,8 @@ struct vcpu_vmx___split {
 /* Set by the loader: enum vp_vendor, and whether KVM says that all guests have nested paging. */
 const volatile __u32 vendor = 0;
 const volatile __u32 nested_paging = 0;
+/* collect/svm_data.c has put the per-CPU variable svm_data in the place of VP_SVM_DATA. */
+const volatile __u32 knows_svm_data = 0;
 
 /* The task's preempt notifier, or 0: only a thread inside KVM_RUN has one. */
 static __always_inline void *kvm_notifier_of_task(struct task_struct *task)
@@ -185,25 +199,79 @@ static __always_inline bool read_vmcb_reason(const void *vmcb, __u64 *ret)
 	return vmcb && !bpf_probe_read_kernel(ret, sizeof(*ret), vmcb + VMCB_EXIT_CODE);
 }
 
+/* The VMCB that KVM has loaded on this pCPU, if it is the one at that address. */
+static __always_inline struct vmcb *loaded_vmcb(__u64 address)
+{
+	struct svm_cpu_data *data;
+
+	if (!knows_svm_data)
+		return 0;
+	asm volatile("%0 = " VP_SVM_DATA_TEXT " ll" : "=r"(data));
+	data = bpf_this_cpu_ptr(data);
+	struct vmcb *loaded = data->current_vmcb;
+	__u64 its_address = (__u64)loaded;
+	/* Or the compiler reads at `address`, of which the verifier knows nothing. */
+	barrier_var(its_address);
+	return its_address == address ? loaded : 0;
+}
+
+/* A member of a VMCB that the verifier knows. */
+#define LOAD_VMCB(vmcb, type, offset) (*(const volatile type *)((const char *)(vmcb) + (offset)))
+
 /* So often at most is a VMCB used before it is asked for anew. */
 enum { VMCB_USES = 16 };
 
-/*
- * Reads why the vCPU left the guest last; returns the VMCB that says so, or 0. To find a VMCB costs
- * as much as to read it, so the guest's own is remembered: it is good unless the last exit that it
- * knows was to a guest of the guest. Looked at anew now and then, for a vCPU that was made where
- * another one was.
- */
-static __always_inline void *read_exit_reason(struct kvm_vcpu *vcpu, struct vp_vmcb_memo *memo,
-					      __u64 *ret)
-{
-	void *vmcb = (void *)memo->vmcb;
+/* A VMCB; `loaded` is the same where plain loads may read it, else 0. */
+struct vmcb_view {
+	void *at;
+	struct vmcb *loaded;
+};
 
-	if (vmcb && ++memo->uses % VMCB_USES && read_vmcb_reason(vmcb, ret) && *ret != VMEXIT_VMRUN)
-		return vmcb;
-	vmcb = vmcb_of(vcpu);
-	memo->vmcb = vmcb_is_own(vcpu, vmcb) ? (__u64)vmcb : 0;
-	return read_vmcb_reason(vmcb, ret) ? vmcb : 0;
+/* The remembered one, if its guest runs no guest of its own. */
+static __always_inline bool read_known_vmcb(const struct vp_vmcb_memo *memo, __u64 *reason,
+					    struct vmcb_view *ret)
+{
+	ret->at = (void *)memo->vmcb;
+	ret->loaded = loaded_vmcb(memo->vmcb);
+	if (ret->loaded)
+		*reason = LOAD_VMCB(ret->loaded, __u32, VMCB_EXIT_CODE);
+	else if (!read_vmcb_reason(ret->at, reason))
+		return false;
+	return *reason != VMEXIT_VMRUN;
+}
+
+/*
+ * Reads why the vCPU left the guest last, and from which VMCB; false: it is not known. To find a
+ * VMCB costs as much as to read it, so the guest's own is remembered: it is good unless the last
+ * exit that it knows was to a guest of the guest. Looked at anew now and then, for a vCPU that was
+ * made where another one was.
+ */
+static __always_inline bool read_exit_reason(struct kvm_vcpu *vcpu, struct vp_vmcb_memo *memo,
+					     __u64 *reason, struct vmcb_view *ret)
+{
+	if (memo->vmcb && ++memo->uses % VMCB_USES && read_known_vmcb(memo, reason, ret))
+		return true;
+	ret->at = vmcb_of(vcpu);
+	ret->loaded = 0;
+	memo->vmcb = vmcb_is_own(vcpu, ret->at) ? (__u64)ret->at : 0;
+	return read_vmcb_reason(ret->at, reason);
+}
+
+static __always_inline bool read_vmcb_place(const struct vmcb_view *vmcb, struct vmcb_place *ret)
+{
+	if (!vmcb->loaded)
+		return !bpf_probe_read_kernel(ret, sizeof(*ret), vmcb->at + VMCB_SAVE_CR3);
+	ret->cr3 = LOAD_VMCB(vmcb->loaded, __u64, VMCB_SAVE_CR3);
+	ret->rip = LOAD_VMCB(vmcb->loaded, __u64, VMCB_SAVE_RIP);
+	return true;
+}
+
+static __always_inline bool read_vmcb_cpl(const struct vmcb_view *vmcb, __u8 *ret)
+{
+	if (!vmcb->loaded)
+		return !bpf_probe_read_kernel(ret, sizeof(*ret), vmcb->at + VMCB_SAVE_CPL);
+	*ret = LOAD_VMCB(vmcb->loaded, __u8, VMCB_SAVE_CPL);
+	return true;
 }
 
 /* The reason where it is no part of a VMCB: Intel's. */
@@ -236,16 +304,15 @@ static __always_inline bool has_nested_paging(void *vmcb)
  * Where the guest is. Its CR3 is in the VMCB with nested paging, else in arch.cr3. Intel with EPT
  * keeps it in the VMCS, which only the CPU reads.
  */
-static __always_inline bool read_place(struct kvm_vcpu *vcpu, void *vmcb, struct vmcb_place *ret,
-				       __u32 *cpl)
+static __always_inline bool read_place(struct kvm_vcpu *vcpu, const struct vmcb_view *vmcb,
+				       struct vmcb_place *ret, __u32 *cpl)
 {
 	__u8 level = 0;
 
-	if (bpf_probe_read_kernel(&level, 1, vmcb + VMCB_SAVE_CPL) ||
-	    bpf_probe_read_kernel(ret, sizeof(*ret), vmcb + VMCB_SAVE_CR3))
+	if (!read_vmcb_cpl(vmcb, &level) || !read_vmcb_place(vmcb, ret))
 		return false;
 	*cpl = level;
-	if (!has_nested_paging(vmcb))
+	if (!has_nested_paging(vmcb->at))
 		ret->cr3 = BPF_CORE_READ(vcpu, arch.cr3);
 	return true;
 }

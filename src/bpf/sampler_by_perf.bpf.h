@@ -52,9 +52,10 @@ static __always_inline void fill_vcpu(void *notifier, bool with_place, struct vp
 static __always_inline void fill_guest_task(struct vp_raw_record *record)
 {
 	struct guest_current current;
+	__u32 memo = VP_IDENTITY_VCPUS;
 
 	if (!read_guest_current(record->pid, record->vcpu, record->as_root, record->cpl == 3,
-				record->time, &current))
+				record->time, &memo, &current))
 		return;
 	record->guest_task = current.task;
 	record->guest_pid = current.tgid;

@@ -66,7 +66,9 @@ static __always_inline void put_guest_task(struct place *place, __u32 pid, __u32
 {
 	bool user = words->cpl == 3;
 
-	if (!read_guest_current(pid, number, words->as_root, user, time, ret) || !ret->is_new)
+	if (!read_guest_current(pid, number, words->as_root, user, time,
+				&place->ring->last_identity, ret) ||
+	    !ret->is_new)
 		return;
 	struct vp_guest_task *record = place_take(place, sizeof(*record));
 	record->time = time;
@@ -242,7 +244,8 @@ static __always_inline void switch_into_ring(struct task_struct *task, struct ta
 		return;
 	/* vcpu_in has the same fields in the same order. */
 	struct vp_vcpu_out *record = place_take(&place, sizeof(*record));
-	read_vcpu(vcpu, false, &words);
+	__u32 number = number_in_ring(place.ring, notifier, vcpu);
+	read_vcpu_again(place.ring, vcpu, false, &words);
 	record->time = bpf_ktime_get_ns();
 	record->id = id;
 	record->flags = words.flags | flags;
@@ -250,7 +253,7 @@ static __always_inline void switch_into_ring(struct task_struct *task, struct ta
 	record->tid = task->pid;
 	record->reserved = 0;
 	record->vendor = vendor;
-	record->vcpu = vcpu_number(vcpu);
+	record->vcpu = number;
 	record->exit_reason = words.exit_reason;
 	record->other_tid = other->pid;
 	place_end(&place);

@@ -20,8 +20,8 @@ struct vcpu_words {
 };
 
 /* What the VMCB says: the last exit, and for a sample that hit the guest where that was. */
-static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, void *vmcb, __u32 reason,
-				      bool with_place, struct vcpu_words *ret)
+static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, const struct vmcb_view *vmcb,
+				      __u32 reason, bool with_place, struct vcpu_words *ret)
 {
 	struct vmcb_place place;
 
@@ -37,26 +37,26 @@ static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, void *vmcb, __u32 r
 static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_place,
 				      struct vcpu_words *ret)
 {
-	void *vmcb = vendor == VP_VENDOR_AMD ? vmcb_of(vcpu) : 0;
+	struct vmcb_view vmcb = {.at = vendor == VP_VENDOR_AMD ? vmcb_of(vcpu) : 0};
 	__u64 reason;
 
 	*ret = (struct vcpu_words){};
 	if (read_vmx_exit_reason(vcpu, &ret->exit_reason))
 		ret->flags = VP_HAS_EXIT_REASON;
-	else if (read_vmcb_reason(vmcb, &reason))
-		read_vmcb(vcpu, vmcb, reason, with_place, ret);
+	else if (read_vmcb_reason(vmcb.at, &reason))
+		read_vmcb(vcpu, &vmcb, reason, with_place, ret);
 }
 
 /* The same of the vCPU that the sample before was of. */
 static __always_inline void read_vcpu_again(struct vp_ring *ring, struct kvm_vcpu *vcpu,
 					    bool with_place, struct vcpu_words *ret)
 {
+	struct vmcb_view vmcb;
 	__u64 reason;
-	void *vmcb = read_exit_reason(vcpu, &ring->last_vmcb, &reason);
 
 	*ret = (struct vcpu_words){};
-	if (vmcb)
-		read_vmcb(vcpu, vmcb, reason, with_place, ret);
+	if (read_exit_reason(vcpu, &ring->last_vmcb, &reason, &vmcb))
+		read_vmcb(vcpu, &vmcb, reason, with_place, ret);
 }
 
 static __always_inline __u32 vcpu_number(struct kvm_vcpu *vcpu)

@@ -87,6 +87,8 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 	    .read_memory = !record->no_memory,
 	    .with_chains = record->chains || record->call_graph,
 	};
+	const struct vp_account_source_options account = {.with_states = record->account_events,
+							  .tells_exits = record->stat != NULL};
 	const struct vp_instrument_intervals_options intervals = {
 	    .recipe = stat,
 	    .ring_bytes = (record->pages ? record->pages : 256) * (size_t)getpagesize(),
@@ -99,7 +101,7 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 	if (!record->no_samples)
 		vp_session_add(session, vp_instrument_profile(&profile));
 	if (!record->no_account)
-		vp_session_add(session, vp_instrument_account(record->account_events));
+		vp_session_add(session, vp_instrument_account(&account));
 	if (record->stat)
 		vp_session_add(session, vp_instrument_intervals(&intervals));
 }

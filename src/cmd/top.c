@@ -160,7 +160,8 @@ static struct vp_error *top_with(void *context)
 	if (geteuid() != 0)
 		return vp_error_new("watching the host requires root (try sudo)");
 	VP_TRY(vp_vm_scan(&top->vms, true));
-	VP_TRY(vp_account_writer_open(&top->vms, vp_host_vendor(), false, take, top, &writer));
+	const struct vp_account_source_options options = {0};
+	VP_TRY(vp_account_writer_open(&top->vms, vp_host_vendor(), &options, take, top, &writer));
 	if (vp_account_writer_missing(writer))
 		vp_verb_say("top", vp_account_writer_missing(writer));
 	sigaction(SIGINT, &action, NULL);

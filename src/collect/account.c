@@ -15,6 +15,7 @@
 #include "collect/account_places.h"
 #include "collect/host.h"
 #include "collect/source.h"
+#include "collect/svm_data.h"
 
 enum {
 	SPARE_PLACES = 64,  /* for vCPUs that come later */
@@ -148,17 +149,23 @@ static struct vp_error *open_states(struct vp_account_source *source)
 	return source->states ? NULL : vp_error_errno(errno, "cannot map the vCPU states");
 }
 
-static struct vp_error *load(struct vp_account_source *source, bool with_states)
+static struct vp_error *load(struct vp_account_source *source,
+			     const struct vp_account_source_options *options, bool by_plain_loads)
 {
 	VP_TRY(vp_host_expect_btf("accounting"));
 	source->programs = account_bpf__open();
 	if (!source->programs)
 		return vp_error_errno(errno, "cannot open the accounting programs");
 	source->programs->rodata->vendor = vp_host_vendor();
-	source->programs->rodata->tell_states = with_states;
+	source->programs->rodata->tell_states = options->with_states;
+	source->programs->rodata->tells_others = options->tells_exits;
+	struct vp_svm_data svm_data;
+	source->programs->rodata->knows_svm_data =
+	    vp_svm_data_open(source->programs->obj, by_plain_loads, &svm_data);
 	int result = size_maps(source);
 	if (!result)
 		result = account_bpf__load(source->programs);
+	vp_svm_data_close(&svm_data);
 	if (!result)
 		result = fill_places(source);
 	if (result)
@@ -216,14 +223,20 @@ static struct vp_error *attach(struct vp_account_source *source)
 	return NULL;
 }
 
-struct vp_error *vp_account_source_open(const vp_vms *vms, bool with_states,
+struct vp_error *vp_account_source_open(const vp_vms *vms,
+					const struct vp_account_source_options *options,
 					struct vp_account_source **ret)
 {
 	struct vp_account_source *source = vp_alloc(sizeof(*source));
 	size_t wanted = 2 * count_vcpus(vms) + SPARE_PLACES;
 
 	source->places = wanted < MOST_PLACES ? wanted : MOST_PLACES;
-	struct vp_error *error = load(source, with_states);
+	struct vp_error *error = load(source, options, true);
+	if (error && source->programs && source->programs->rodata->knows_svm_data) {
+		vp_error_free(error);
+		account_bpf__destroy(source->programs);
+		error = load(source, options, false);
+	}
 	if (!error)
 		error = attach(source);
 	if (error)
@@ -231,6 +244,16 @@ struct vp_error *vp_account_source_open(const vp_vms *vms, bool with_states,
 	else
 		*ret = source;
 	return error;
+}
+
+struct vp_exit_programs vp_account_source_programs(const struct vp_account_source *source)
+{
+	const struct account_bpf *programs = source->programs;
+
+	if (!programs->rodata->tells_others)
+		return (struct vp_exit_programs){0};
+	return (struct vp_exit_programs){.exit = bpf_program__fd(programs->progs.note_exit),
+					 .entry = bpf_program__fd(programs->progs.note_entry)};
 }
 
 void vp_account_source_free(struct vp_account_source *source)
@@ -457,8 +480,9 @@ struct vp_account_lost vp_account_source_lost(const struct vp_account_source *so
 static bool probe_account(char *detail, size_t size)
 {
 	struct vp_account_source *source = NULL;
+	const struct vp_account_source_options options = {0};
 	vp_vms none = {0};
-	struct vp_error *error = vp_account_source_open(&none, false, &source);
+	struct vp_error *error = vp_account_source_open(&none, &options, &source);
 	bool found = vp_probe_say_opened(error, source ? vp_account_source_missing(source) : NULL,
 					 detail, size);
 

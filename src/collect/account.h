@@ -9,15 +9,23 @@
 
 #include "base/error.h"
 #include "bpf/account.h"
+#include "collect/exit_programs.h"
 #include "schema/records.h"
 #include "schema/vm.h"
 
 struct vp_account_source;
 
-/* Loads and attaches; nothing is counted yet. `with_states`: every stretch of a vCPU's time is kept
- * for vp_account_source_drain(). */
-struct vp_error *vp_account_source_open(const vp_vms *vms, bool with_states,
+struct vp_account_source_options {
+	bool with_states; /* every stretch of a vCPU's time is kept for vp_account_source_drain() */
+	bool tells_exits; /* to programs of others: vp_account_source_programs() */
+};
+
+/* Loads and attaches; nothing is counted yet. */
+struct vp_error *vp_account_source_open(const vp_vms *vms,
+					const struct vp_account_source_options *options,
 					struct vp_account_source **ret) VP_MUST_CHECK;
+/* The programs that others' may join; none where exits are not told. */
+struct vp_exit_programs vp_account_source_programs(const struct vp_account_source *source);
 /*
  * Counts from now on. The vCPUs of `vms` have an account from `now`; what they are doing then is
  * learnt from the first thing that happens to each. Others' begin when they are first seen.

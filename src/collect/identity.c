@@ -31,7 +31,29 @@ static struct vp_error *fill_vm(const struct vp_guest_state *state,
 	return NULL;
 }
 
-static struct vp_error *put_vcpus(const struct vp_sampler *sampler, uint32_t number,
+/* The place that the vCPU has, or a new one; false: there is no room. */
+static bool find_place(struct vp_sampler *sampler, uint64_t key, uint32_t *ret)
+{
+	int places = bpf_map__fd(sampler->programs->maps.identity_places);
+
+	if (!bpf_map_lookup_elem(places, &key, ret))
+		return true;
+	if (sampler->free_identities.count)
+		*ret = sampler->free_identities.at[sampler->free_identities.count - 1];
+	else if (sampler->used_identities < VP_IDENTITY_VCPUS)
+		*ret = sampler->used_identities;
+	else
+		return false;
+	if (bpf_map_update_elem(places, &key, ret, BPF_NOEXIST))
+		return false;
+	if (sampler->free_identities.count)
+		sampler->free_identities.count--;
+	else
+		sampler->used_identities++;
+	return true;
+}
+
+static struct vp_error *put_vcpus(struct vp_sampler *sampler, uint32_t number,
 				  const struct vp_guest_state *state,
 				  const struct vp_guest_finding *finding)
 {
@@ -39,16 +61,18 @@ static struct vp_error *put_vcpus(const struct vp_sampler *sampler, uint32_t num
 
 	vp_vec_each (&finding->cpus, cpu) {
 		uint64_t key = key_of(state->pid, cpu->vcpu);
-		struct vp_identity_vcpu vcpu = {.current_hva =
+		struct vp_identity_vcpu vcpu = {.key = key,
+						.current_hva =
 						    vp_guest_state_hva(state, cpu->current_gpa),
 						.vm = number,
 						.at_ids = finding->at_tid,
 						.at_comm = finding->at_comm,
 						.at_stack = finding->at_stack};
-		if (vcpu.current_hva && bpf_map_update_elem(fd, &key, &vcpu, BPF_ANY))
-			return vp_error_errno(errno,
-					      "no table entry left for vCPU %u of process %u",
-					      cpu->vcpu, state->pid);
+		uint32_t place;
+		if (vcpu.current_hva && (!find_place(sampler, key, &place) ||
+					 bpf_map_update_elem(fd, &place, &vcpu, BPF_ANY)))
+			return vp_error_new("no table entry left for vCPU %u of process %u",
+					    cpu->vcpu, state->pid);
 	}
 	return NULL;
 }
@@ -79,16 +103,31 @@ struct vp_error *vp_sampler_identify(struct vp_sampler *sampler, uint32_t number
 	return put_vcpus(sampler, number, state, finding);
 }
 
+/* Its place is another's from now on. */
+static void free_place(struct vp_sampler *sampler, uint64_t key)
+{
+	static const struct vp_identity_vcpu nobody;
+	int places = bpf_map__fd(sampler->programs->maps.identity_places);
+	uint32_t place;
+
+	if (bpf_map_lookup_elem(places, &key, &place))
+		return;
+	bpf_map_delete_elem(places, &key);
+	bpf_map_update_elem(bpf_map__fd(sampler->programs->maps.identity_vcpus), &place, &nobody,
+			    BPF_ANY);
+	vp_vec_push(&sampler->free_identities, place);
+}
+
 void vp_sampler_forget(struct vp_sampler *sampler, uint32_t pid)
 {
-	int fd = bpf_map__fd(sampler->programs->maps.identity_vcpus);
+	int fd = bpf_map__fd(sampler->programs->maps.identity_places);
 	uint64_t key, next;
 	bool more = !bpf_map_get_next_key(fd, NULL, &key);
 
 	while (more) {
 		more = !bpf_map_get_next_key(fd, &key, &next);
 		if (key >> 32 == pid)
-			bpf_map_delete_elem(fd, &key);
+			free_place(sampler, key);
 		key = next;
 	}
 }
@@ -97,13 +136,16 @@ struct vp_sampler_identity_counts vp_sampler_identity_counts(const struct vp_sam
 							     uint32_t pid,
 							     const struct vp_guest_finding *finding)
 {
-	int fd = bpf_map__fd(sampler->programs->maps.identity_vcpus);
+	int places = bpf_map__fd(sampler->programs->maps.identity_places);
+	int vcpus = bpf_map__fd(sampler->programs->maps.identity_vcpus);
 	struct vp_sampler_identity_counts counts = {0};
 
 	vp_vec_each (&finding->cpus, cpu) {
 		uint64_t key = key_of(pid, cpu->vcpu);
 		struct vp_identity_vcpu vcpu;
-		if (bpf_map_lookup_elem(fd, &key, &vcpu))
+		uint32_t place;
+		if (bpf_map_lookup_elem(places, &key, &place) ||
+		    bpf_map_lookup_elem(vcpus, &place, &vcpu))
 			continue;
 		counts.good += vcpu.good;
 		counts.failed += vcpu.failed;

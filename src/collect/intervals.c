@@ -16,6 +16,7 @@
 #include "collect/host.h"
 #include "collect/multiplex.h"
 #include "collect/source.h"
+#include "collect/svm_data.h"
 #include "intervals.skel.h"
 
 enum { MOST_SUBJECTS = 4096, TRIES = 1000 };
@@ -74,13 +75,39 @@ static bool wants_kvm(const struct vp_recipe *recipe)
 	return recipe->per != VP_PER_TASK && !recipe->native;
 }
 
-static bool wants_program(const struct vp_recipe *recipe, const char *name)
+/* Whether the account's programs tell of exits and entries. */
+static bool joins_account(const struct vp_intervals_options *options)
 {
-	bool kvm = false;
+	return options->exit_programs.exit && wants_kvm(options->recipe);
+}
+
+static bool wants_program(const struct vp_intervals_options *options, const char *name)
+{
+	bool kvm = false, joins = joins_account(options);
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(optional); i++)
 		kvm |= !strcmp(name, optional[i].program);
-	return kvm ? wants_kvm(recipe) : strcmp(name, "note_fork") || recipe->per == VP_PER_TASK;
+	if (!strcmp(name, "exit_of_account") || !strcmp(name, "entry_of_account"))
+		return joins;
+	if (joins && (!strcmp(name, "note_exit") || !strcmp(name, "note_entry")))
+		return false;
+	return kvm ? wants_kvm(options->recipe)
+		   : strcmp(name, "note_fork") || options->recipe->per == VP_PER_TASK;
+}
+
+/* Its programs take the place of functions of the account's. */
+static int join_account(struct vp_intervals *intervals)
+{
+	const struct vp_exit_programs *account = &intervals->options.exit_programs;
+	struct intervals_bpf *programs = intervals->programs;
+
+	if (!joins_account(&intervals->options))
+		return 0;
+	int result = bpf_program__set_attach_target(programs->progs.exit_of_account, account->exit,
+						    "also_exit");
+	return result ? result
+		      : bpf_program__set_attach_target(programs->progs.entry_of_account,
+						       account->entry, "also_entry");
 }
 
 static uint32_t guest_events(const struct vp_recipe *recipe)
@@ -201,7 +228,7 @@ static int fill_counters(const struct vp_intervals *intervals)
 	return result;
 }
 
-static struct vp_error *load(struct vp_intervals *intervals)
+static struct vp_error *load(struct vp_intervals *intervals, bool by_plain_loads)
 {
 	struct bpf_program *program;
 
@@ -212,12 +239,18 @@ static struct vp_error *load(struct vp_intervals *intervals)
 	set_plan(intervals);
 	bpf_object__for_each_program(program, intervals->programs->obj)
 	{
-		bool wanted = wants_program(intervals->options.recipe, bpf_program__name(program));
+		bool wanted = wants_program(&intervals->options, bpf_program__name(program));
 		bpf_program__set_autoload(program, wanted);
 	}
+	struct vp_svm_data svm_data;
+	intervals->programs->rodata->knows_svm_data =
+	    vp_svm_data_open(intervals->programs->obj, by_plain_loads, &svm_data);
 	int result = size_maps(intervals);
 	if (!result)
+		result = join_account(intervals);
+	if (!result)
 		result = intervals_bpf__load(intervals->programs);
+	vp_svm_data_close(&svm_data);
 	if (!result)
 		result = fill_places(intervals);
 	if (!result)
@@ -415,7 +448,13 @@ static struct vp_error *open_programs_and_counters(struct vp_intervals *interval
 		VP_AUTO_FREE char *sentence = vp_format("this machine has no event '%s'", *name);
 		note_missing(intervals, sentence);
 	}
-	VP_TRY(load(intervals));
+	struct vp_error *error = load(intervals, true);
+	if (error && intervals->programs && intervals->programs->rodata->knows_svm_data) {
+		vp_error_free(error);
+		intervals_bpf__destroy(intervals->programs);
+		error = load(intervals, false);
+	}
+	VP_TRY(error);
 	VP_TRY(open_rings(intervals));
 	if (intervals->counters.multiplexed)
 		VP_TRY(start_multiplex(intervals));
@@ -423,8 +462,8 @@ static struct vp_error *open_programs_and_counters(struct vp_intervals *interval
 	return open_triggers(intervals);
 }
 
-struct vp_error *vp_intervals_open(const struct vp_intervals_options *options,
-				   struct vp_intervals **ret)
+static struct vp_error *open_with(const struct vp_intervals_options *options,
+				  struct vp_intervals **ret)
 {
 	struct vp_intervals *intervals = vp_alloc(sizeof(*intervals));
 
@@ -435,6 +474,21 @@ struct vp_error *vp_intervals_open(const struct vp_intervals_options *options,
 	else
 		*ret = intervals;
 	return error;
+}
+
+/* A program may not always take a function's place: 64-bit Arm can since Linux 6.0, and it needs
+ * CAP_NET_ADMIN. */
+struct vp_error *vp_intervals_open(const struct vp_intervals_options *options,
+				   struct vp_intervals **ret)
+{
+	struct vp_intervals_options alone = *options;
+	struct vp_error *error = open_with(options, ret);
+
+	if (!error || !joins_account(options))
+		return error;
+	vp_error_free(error);
+	alone.exit_programs = (struct vp_exit_programs){0};
+	return open_with(&alone, ret);
 }
 
 void vp_intervals_free(struct vp_intervals *intervals)
@@ -636,6 +690,11 @@ struct vp_intervals_lost vp_intervals_lost(const struct vp_intervals *intervals)
 const struct vp_pcpus *vp_intervals_pcpus(const struct vp_intervals *intervals)
 {
 	return &intervals->pcpus;
+}
+
+bool vp_intervals_has_joined(const struct vp_intervals *intervals)
+{
+	return joins_account(&intervals->options);
 }
 
 char *vp_intervals_missing(const struct vp_intervals *intervals)

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "bpf/intervals.h"
 #include "collect/agent_counts.h"
+#include "collect/exit_programs.h"
 #include "collect/guest_reader.h"
 #include "collect/pcpus.h"
 #include "collect/rings.h"
@@ -17,8 +18,10 @@ struct vp_intervals;
 struct vp_intervals_options {
 	const struct vp_recipe *recipe; /* outlives them */
 	size_t ring_bytes;              /* per pCPU: a power of two, at least a page */
-	bool only_watched;              /* vCPUs that nobody asked for have no intervals */
-	vp_records_taker take;          /* gets whole intervals: an interval and its values */
+	/* VM exits are told by these; none: by programs of its own. */
+	struct vp_exit_programs exit_programs;
+	bool only_watched;     /* vCPUs that nobody asked for have no intervals */
+	vp_records_taker take; /* gets whole intervals: an interval and its values */
 	void *context;
 };
 
@@ -65,6 +68,8 @@ void vp_intervals_free(struct vp_intervals *intervals);
 struct vp_intervals_lost vp_intervals_lost(const struct vp_intervals *intervals);
 /* Numbers of the pCPUs. */
 const struct vp_pcpus *vp_intervals_pcpus(const struct vp_intervals *intervals);
+/* Whether exits are told by the programs of the options: the kernel may not allow it. */
+bool vp_intervals_has_joined(const struct vp_intervals *intervals);
 /* A sentence on what this machine cannot count, or NULL; a new string. */
 char *vp_intervals_missing(const struct vp_intervals *intervals);
 

@@ -15,6 +15,7 @@
 #include "collect/convert.h"
 #include "collect/host.h"
 #include "collect/source.h"
+#include "collect/svm_data.h"
 
 /* What the kernel writes for bpf_perf_event_output() with PERF_SAMPLE_IP | PERF_SAMPLE_RAW. */
 struct output_event {
@@ -226,7 +227,8 @@ static enum vp_seen_by seen_by(const struct vp_trigger *trigger)
 	return by_irq ? VP_SEEN_BY_IRQ : VP_SEEN_BY_PERF;
 }
 
-static struct vp_error *load(struct vp_sampler *sampler, size_t pages, bool by_memory)
+static struct vp_error *load(struct vp_sampler *sampler, size_t pages, bool by_memory,
+			     bool by_plain_loads)
 {
 	VP_TRY(vp_host_expect_btf("sampling"));
 	sampler->programs = sampler_bpf__open();
@@ -238,7 +240,11 @@ static struct vp_error *load(struct vp_sampler *sampler, size_t pages, bool by_m
 	sampler->programs->rodata->by_memory = by_memory;
 	choose_program(sampler);
 	VP_TRY(plan_rings(sampler, pages));
+	struct vp_svm_data svm_data;
+	sampler->programs->rodata->knows_svm_data =
+	    vp_svm_data_open(sampler->programs->obj, by_plain_loads, &svm_data);
 	int result = sampler_bpf__load(sampler->programs);
+	vp_svm_data_close(&svm_data);
 	return result ? vp_host_load_error(result, "sampling") : NULL;
 }
 
@@ -253,7 +259,12 @@ struct vp_error *vp_sampler_start(const struct vp_sampler_options *options, stru
 	sampler->with_chains = options->with_chains;
 	sampler->vendor = vp_host_vendor();
 	sampler->seen_by = seen_by(trigger);
-	struct vp_error *error = load(sampler, options->buffer_pages, options->by_memory);
+	struct vp_error *error = load(sampler, options->buffer_pages, options->by_memory, true);
+	if (error && sampler->programs && sampler->programs->rodata->knows_svm_data) {
+		vp_error_free(error);
+		sampler_bpf__destroy(sampler->programs);
+		error = load(sampler, options->buffer_pages, options->by_memory, false);
+	}
 	if (!error)
 		error = open_rings(sampler);
 	if (!error && sampler->seen_by == VP_SEEN_BY_PERF)
@@ -309,6 +320,7 @@ void vp_sampler_free(struct vp_sampler *sampler)
 		vp_buffer_deinit(&made->chains);
 	}
 	vp_vec_deinit(&sampler->made);
+	vp_vec_deinit(&sampler->free_identities);
 	free(sampler);
 }
 

@@ -7,7 +7,6 @@
 
 #include "base/alloc.h"
 #include "base/map.h"
-#include "collect/account.h"
 
 enum { COPY_TRIES = 1000 };
 /*
@@ -48,19 +47,25 @@ struct vp_account_writer {
 	VP_VEC(struct vp_vcpu_span) states; /* at hand */
 };
 
-struct vp_error *vp_account_writer_open(const vp_vms *vms, uint32_t vendor, bool with_states,
+struct vp_error *vp_account_writer_open(const vp_vms *vms, uint32_t vendor,
+					const struct vp_account_source_options *options,
 					vp_account_taker take, void *context,
 					struct vp_account_writer **ret)
 {
 	struct vp_account_source *source = NULL;
 
-	VP_TRY(vp_account_source_open(vms, with_states, &source));
+	VP_TRY(vp_account_source_open(vms, options, &source));
 	struct vp_account_writer *writer = vp_alloc(sizeof(*writer));
 	*writer = (struct vp_account_writer){
 	    .source = source, .vms = vms, .vendor = vendor, .take = take, .context = context};
 	writer->known = vp_alloc(vp_account_source_places(source) * sizeof(*writer->known));
 	*ret = writer;
 	return NULL;
+}
+
+struct vp_exit_programs vp_account_writer_programs(const struct vp_account_writer *writer)
+{
+	return vp_account_source_programs(writer->source);
 }
 
 void vp_account_writer_number_vms(struct vp_account_writer *writer, vp_account_vm_id vm_id)

@@ -4,6 +4,7 @@
 #define VP_RECORDING_ACCOUNT_WRITER_H
 
 #include "base/error.h"
+#include "collect/account.h"
 #include "recording/cgroups.h"
 #include "schema/records.h"
 #include "schema/vm.h"
@@ -16,13 +17,13 @@ typedef void (*vp_account_taker)(void *context, struct vp_record_header *record)
 /* The number of the VM that the process's thread is a vCPU of. */
 typedef uint32_t (*vp_account_vm_id)(void *context, uint32_t pid, uint32_t tid);
 
-/*
- * `vms` is asked for vCPU numbers that the kernel does not tell; it stays the caller's.
- * `with_states`: every stretch of a vCPU's time is wanted, not only the sums.
- */
-struct vp_error *vp_account_writer_open(const vp_vms *vms, uint32_t vendor, bool with_states,
+/* `vms` is asked for vCPU numbers that the kernel does not tell; it stays the caller's. */
+struct vp_error *vp_account_writer_open(const vp_vms *vms, uint32_t vendor,
+					const struct vp_account_source_options *options,
 					vp_account_taker take, void *context,
 					struct vp_account_writer **ret) VP_MUST_CHECK;
+/* The programs that others' may join. */
+struct vp_exit_programs vp_account_writer_programs(const struct vp_account_writer *writer);
 /* Records have what this says in `pid`, with the context of `take`. */
 void vp_account_writer_number_vms(struct vp_account_writer *writer, vp_account_vm_id vm_id);
 void vp_account_writer_begin(struct vp_account_writer *writer, uint64_t now);

@@ -8,6 +8,7 @@
 #define VP_RECORDING_INSTRUMENT_H
 
 #include "base/map.h"
+#include "collect/exit_programs.h"
 #include "collect/host_maps.h"
 #include "recording/guest_watch.h"
 #include "recording/recording.h"
@@ -71,6 +72,8 @@ struct vp_session {
 	struct vp_host_maps *host_maps;
 	struct vp_guest_watch *guest_watch; /* NULL: guests' memory is not read */
 	bool wants_unwind_tables;           /* of guests' kernels */
+	/* Those of the account, if it has any; for instruments that are opened after it. */
+	struct vp_exit_programs exit_programs;
 	vp_vms vms;
 	struct vp_map no_vms;  /* pids that were looked at and have no VM (any more) */
 	struct vp_map varying; /* pids: their VM ended, or they have or had several */

@@ -7,7 +7,7 @@
 
 struct account {
 	struct vp_instrument base;
-	bool with_states;
+	struct vp_account_source_options options;
 	struct vp_account_writer *writer;
 };
 
@@ -48,8 +48,9 @@ static struct vp_error *account_open(struct vp_instrument *instrument)
 	struct account *account = account_of(instrument);
 	struct vp_session *session = instrument->session;
 
-	VP_TRY(vp_account_writer_open(&session->vms, vp_host_vendor(), account->with_states,
+	VP_TRY(vp_account_writer_open(&session->vms, vp_host_vendor(), &account->options,
 				      take_account, session, &account->writer));
+	session->exit_programs = vp_account_writer_programs(account->writer);
 	vp_account_writer_number_vms(account->writer, number_vm);
 	const char *missing = vp_account_writer_missing(account->writer);
 	if (missing)
@@ -65,7 +66,7 @@ static struct vp_error *account_start(struct vp_instrument *instrument, uint64_t
 
 static struct vp_error *account_drain(struct vp_instrument *instrument)
 {
-	if (account_of(instrument)->with_states)
+	if (account_of(instrument)->options.with_states)
 		vp_account_writer_write_states(account_of(instrument)->writer, false);
 	return NULL;
 }
@@ -87,7 +88,7 @@ static struct vp_error *account_finish(struct vp_instrument *instrument, uint64_
 	vp_cgroups *cgroups = vp_account_writer_cgroups(account->writer);
 
 	vp_account_writer_write(account->writer, end, true);
-	if (account->with_states)
+	if (account->options.with_states)
 		vp_account_writer_write_states(account->writer, true);
 	vp_cgroups_find(cgroups);
 	return vp_cgroups_write(instrument->session->options.directory, cgroups);
@@ -98,7 +99,7 @@ static uint64_t account_lost(const struct vp_instrument *instrument, struct vp_s
 {
 	const struct account *account = account_of(instrument);
 
-	return account->writer && account->with_states && id.kind == VP_STREAM_STATES
+	return account->writer && account->options.with_states && id.kind == VP_STREAM_STATES
 		   ? vp_account_writer_lost_states(account->writer)
 		   : 0;
 }
@@ -122,15 +123,15 @@ static void account_free(struct vp_instrument *instrument)
 		.free = account_free                                                               \
 	}
 
-struct vp_instrument *vp_instrument_account(bool with_states)
+struct vp_instrument *vp_instrument_account(const struct vp_account_source_options *options)
 {
 	static const struct vp_instrument_ops sums = OPS(VP_STREAMS(VP_STREAM_ACCOUNT), false);
 	static const struct vp_instrument_ops sums_and_states =
 	    OPS(VP_STREAMS(VP_STREAM_ACCOUNT) | VP_STREAMS(VP_STREAM_STATES), true);
 	struct account *account = vp_alloc(sizeof(*account));
 
-	account->base.ops = with_states ? &sums_and_states : &sums;
+	account->base.ops = options->with_states ? &sums_and_states : &sums;
 	account->base.absence = "no vCPU accounting";
-	account->with_states = with_states;
+	account->options = *options;
 	return &account->base;
 }

@@ -3,9 +3,8 @@
 #ifndef VP_RECORDING_INSTRUMENT_ACCOUNT_H
 #define VP_RECORDING_INSTRUMENT_ACCOUNT_H
 
-#include <stdbool.h>
+#include "collect/account.h"
 
-/* `with_states`: every stretch of a vCPU's time, too. */
-struct vp_instrument *vp_instrument_account(bool with_states);
+struct vp_instrument *vp_instrument_account(const struct vp_account_source_options *options);
 
 #endif

@@ -113,6 +113,7 @@ static struct vp_error *intervals_open(struct vp_instrument *base)
 	struct vp_intervals_options how = {
 	    .recipe = own->options.recipe,
 	    .ring_bytes = own->options.ring_bytes,
+	    .exit_programs = base->session->exit_programs,
 	    .only_watched = base->session->options.n_vm_names > 0,
 	    .take = take_records,
 	    .context = own,

@@ -91,7 +91,8 @@ static void *sleep_often(void *context)
 static bool account_of(const vp_vms *vms, uint32_t number, struct vp_account_vcpu *ret)
 {
 	struct vp_account_source *source;
-	struct vp_error *error = vp_account_source_open(vms, false, &source);
+	const struct vp_account_source_options options = {0};
+	struct vp_error *error = vp_account_source_open(vms, &options, &source);
 
 	if (error) {
 		vp_error_free(error);
