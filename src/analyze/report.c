@@ -56,31 +56,34 @@ static void note_profile(struct vp_report *report)
 	}
 	if (!profile->rows.count)
 		NOTE(report, "%s",
-		     profile->ticks ? "nothing in the recording is as the options ask"
-				    : "the recording has no samples");
+		     profile->counts.ticks ? "nothing in the recording is as the options ask"
+					   : "the recording has no samples");
 	if (profile->view == VP_VIEW_UNIFIED)
-		with_code += profile->guest_samples;
+		with_code += profile->counts.guest_samples;
 	NOTE(report,
 	     "unattributed: %" PRIu64 " of %" PRIu64
 	     " samples of code have no function name (%.2f%%)",
 	     profile->unattributed, with_code,
 	     with_code ? 100.0 * (double)profile->unattributed / (double)with_code : 0.0);
-	if (profile->filled)
+	if (profile->counts.filled)
 		NOTE(report,
 		     "the trigger '%s' does not tick on idle pCPUs: their %" PRIu64
 		     " ticks were filled in at one per %" PRIu64 " ns",
-		     report->recording.trigger, profile->filled, report->recording.period_ns);
-	if (profile->late)
+		     report->recording.trigger, profile->counts.filled,
+		     report->recording.period_ns);
+	if (profile->counts.late)
 		NOTE(report,
 		     "%" PRIu64 " ticks came late and were counted to what had the pCPU then "
 		     "(%.2f%% of the pCPUs' ticks)",
-		     profile->late, 100.0 * (double)profile->late / (double)profile->ticks);
-	if (profile->no_root && profile->no_root >= profile->guest_samples / 100)
+		     profile->counts.late,
+		     100.0 * (double)profile->counts.late / (double)profile->counts.ticks);
+	if (profile->counts.no_root &&
+	    profile->counts.no_root >= profile->counts.guest_samples / 100)
 		NOTE(report,
 		     "%" PRIu64 " of %" PRIu64
 		     " guest samples have no address-space root (with Intel EPT the host cannot "
 		     "read it): their user-space code is not told apart by process",
-		     profile->no_root, profile->guest_samples);
+		     profile->counts.no_root, profile->counts.guest_samples);
 }
 
 /* `why`: why there is no map text, if that is known; `remedy`: a clause, or nothing. */
