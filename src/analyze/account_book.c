@@ -53,7 +53,9 @@ static void note_losses(struct vp_account_book *book)
 		     (uint64_t)lost->vcpus);
 	if (lost->thieves)
 		NOTE(book,
-		     "%" PRIu64 " pieces of stolen time have no thief: there were too many thieves",
+		     "%" PRIu64
+		     " pieces of stolen time were taken by thieves beyond the table: there "
+		     "is their sum by vCPU, not who each was",
 		     (uint64_t)lost->thieves);
 	if (lost->sites)
 		NOTE(book,

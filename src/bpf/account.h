@@ -188,6 +188,10 @@ struct vp_account_cpu {
 	struct vp_account_slice slices[VP_SLICES];
 };
 
+/* A vCPU's row of `other_thieves` has a place for each state in which time is taken. */
+enum { VP_TAKEN_STATES = 4 };
+#define VP_TAKEN_STATE(state) ((state) & (VP_TAKEN_STATES - 1))
+
 /* What did not fit. */
 struct vp_account_lost {
 	__u64 vcpus, thieves, sites;
