@@ -55,7 +55,9 @@ static void note_losses(struct vp_account_recording *rec)
 		     (uint64_t)lost->vcpus);
 	if (lost->thieves)
 		NOTE(rec,
-		     "%" PRIu64 " intervals of stolen time have no thief: the thief table was full",
+		     "%" PRIu64
+		     " intervals of stolen time are charged to thieves beyond the table: their sum "
+		     "by vCPU is known, not who each was",
 		     (uint64_t)lost->thieves);
 	if (lost->sites)
 		NOTE(rec,

@@ -28,7 +28,7 @@ static const char *kind_of(const struct vp_account_theft *theft)
 	static const char *const names[] = {
 	    [VP_BY_VCPU] = "vcpu",  [VP_BY_TASK] = "task",       [VP_BY_NOBODY] = "idle",
 	    [VP_BY_DEVICE] = "irq", [VP_BY_SOFTIRQ] = "softirq", [VP_BY_UNKNOWN] = "unknown",
-	    [VP_BY_VECTOR] = "irq"};
+	    [VP_BY_VECTOR] = "irq", [VP_BY_MANY] = "others"};
 
 	if (theft->kind == VP_BY_TASK && theft->flags & 1)
 		return strncmp(theft->comm, "kworker/", 8) ? "kthread" : "kworker";
@@ -75,6 +75,8 @@ static const char *thief_text(struct vp_account_view *view, const struct vp_acco
 	case VP_BY_VECTOR:
 		return keep(view, theft->comm[0] ? vp_format("%s/%u", theft->comm, theft->id)
 						 : vp_format("%u", theft->id));
+	case VP_BY_MANY:
+		return "thieves beyond the table";
 	default:
 		return "unknown: too many threads ran since";
 	}

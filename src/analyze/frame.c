@@ -61,17 +61,51 @@ static void merge_columns(struct vp_frame *known, const struct vp_frame *frame)
 			*mine[i] = VP_NONE;
 }
 
-uint32_t vp_frames_add(struct vp_frames *frames, const struct vp_frame *frame)
+static uint32_t add_by_key(struct vp_frames *frames, const struct vp_frame *key,
+			   const struct vp_frame *frame)
 {
-	struct vp_frame key = masked(frames->columns, frame);
 	bool inserted;
-	uint32_t number = vp_key_set_add(&frames->keys, &key, &inserted);
+	uint32_t number = vp_key_set_add(&frames->keys, key, &inserted);
 
 	if (inserted)
 		vp_vec_push(&frames->at, *frame);
 	else
 		merge_columns(&frames->at.at[number], frame);
 	return number;
+}
+
+uint32_t vp_frames_add(struct vp_frames *frames, const struct vp_frame *frame)
+{
+	struct vp_frame key = masked(frames->columns, frame);
+
+	return add_by_key(frames, &key, frame);
+}
+
+static struct vp_frame translated(struct vp_frame frame, const uint32_t *part_of,
+				  const uint32_t *text_of)
+{
+	uint32_t *texts[] = {&frame.function, &frame.module, &frame.process};
+
+	frame.part = part_of[frame.part];
+	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
+		if (*texts[i] != VP_NONE)
+			*texts[i] = text_of[*texts[i]];
+	return frame;
+}
+
+uint32_t *vp_frames_merge(struct vp_frames *frames, const struct vp_frames *from,
+			  const uint32_t *part_of, const uint32_t *text_of)
+{
+	uint32_t *numbers = vp_realloc_array(NULL, from->at.count, sizeof(*numbers));
+
+	for (uint32_t i = 0; i < from->at.count; i++) {
+		/* What it was told apart by: columns in which its samples differ are not in it. */
+		const struct vp_frame *known = vp_key_set_key(&from->keys, i);
+		struct vp_frame key = translated(*known, part_of, text_of),
+				frame = translated(from->at.at[i], part_of, text_of);
+		numbers[i] = add_by_key(frames, &key, &frame);
+	}
+	return numbers;
 }
 
 uint32_t vp_frames_text(struct vp_frames *frames, const char *text)

@@ -43,6 +43,10 @@ void vp_frames_init(struct vp_frames *frames, unsigned columns);
 void vp_frames_deinit(struct vp_frames *frames);
 /* The number of that frame; columns that are not told apart do not count. */
 uint32_t vp_frames_add(struct vp_frames *frames, const struct vp_frame *frame);
+/* Adds the frames of `from`, whose columns are the same. `part_of` has a number here for each of
+ * its parts, `text_of` for each of its texts; returns one for each of its frames, to be freed. */
+uint32_t *vp_frames_merge(struct vp_frames *frames, const struct vp_frames *from,
+			  const uint32_t *part_of, const uint32_t *text_of) VP_MUST_CHECK;
 /* The number of a frame's text. */
 uint32_t vp_frames_text(struct vp_frames *frames, const char *text);
 

@@ -3,17 +3,7 @@
 
 #include <string.h>
 
-static unsigned usual_columns(const struct vp_profile_options *options)
-{
-	const struct vp_view_ops *view = vp_view_of(options->view);
-	unsigned columns = options->columns ? options->columns : view->columns;
-
-	if (options->per_process)
-		columns |= VP_COLUMN_PROCESS | VP_COLUMN_PID;
-	if (options->per_vcpu && !view->of_one_vm)
-		columns |= VP_COLUMN_VCPU | VP_COLUMN_VM;
-	return columns;
-}
+#include "analyze/passes.h"
 
 static struct vp_error *check_vms(const struct vp_profile_options *options, const vp_vms *vms)
 {
@@ -35,31 +25,41 @@ static struct vp_error *check_vms(const struct vp_profile_options *options, cons
 	return error;
 }
 
-/* Notes what is counted of every tick, whatever the view. */
-static void see(struct vp_profile *profile, const struct vp_tick *tick)
-{
-	profile->ticks += tick->weight;
-	if (!tick->sample) {
-		profile->filled += tick->weight;
-	} else if (vp_tick_is_guest(tick)) {
-		const struct vp_guest_sample *sample = (const void *)tick->sample;
-		profile->guest_samples++;
-		profile->no_root += !(sample->flags & (VP_HAS_AS_ROOT | VP_HIDDEN | VP_BY_MEMORY));
-		profile->late += (sample->flags & VP_LATE) != 0;
-	} else if (tick->sample->id == VP_ID_vcpu_sample) {
-		const struct vp_vcpu_sample *sample = (const void *)tick->sample;
-		profile->late += (sample->flags & VP_LATE) != 0;
-	} else {
-		profile->late += (tick->sample->flags & VP_LATE) != 0;
-	}
-}
-
 /* Most rows have few samples, and are told apart by their texts: by their rank, not letter by
  * letter. */
 struct sorted_row {
 	uint64_t samples;
 	uint32_t part, rank, was;
+	const struct vp_profile_row *row;
+	const uint32_t *ranks; /* of texts */
 };
+
+static int by_number(uint32_t a, uint32_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int by_text_rank(const uint32_t *ranks, uint32_t a, uint32_t b)
+{
+	return by_number(a == VP_NONE ? 0 : ranks[a], b == VP_NONE ? 0 : ranks[b]);
+}
+
+/* Rows whose samples and functions are the same: some other column tells them apart. */
+static int by_other_columns(const struct sorted_row *left, const struct sorted_row *right)
+{
+	const struct vp_profile_row *a = left->row, *b = right->row;
+	int order = by_text_rank(left->ranks, a->module, b->module);
+
+	if (!order)
+		order = by_text_rank(left->ranks, a->process, b->process);
+	if (!order)
+		order = by_number(a->pid, b->pid);
+	if (!order)
+		order = by_number(a->vm, b->vm);
+	if (!order)
+		order = by_number(a->vcpu, b->vcpu);
+	return order ? order : by_number(a->kind, b->kind);
+}
 
 static int by_part_and_samples(const void *left, const void *right)
 {
@@ -71,7 +71,7 @@ static int by_part_and_samples(const void *left, const void *right)
 		return a->samples > b->samples ? -1 : 1;
 	if (a->rank != b->rank)
 		return a->rank < b->rank ? -1 : 1;
-	return a->was < b->was ? -1 : 1;
+	return by_other_columns(a, b);
 }
 
 struct ranked_text {
@@ -110,7 +110,10 @@ static int by_row_and_count(const void *left, const void *right)
 		return a->row < b->row ? -1 : 1;
 	if (a->count != b->count)
 		return a->count > b->count ? -1 : 1;
-	return a->exit.reason < b->exit.reason ? -1 : a->exit.reason > b->exit.reason;
+	if (a->exit.reason != b->exit.reason)
+		return a->exit.reason < b->exit.reason ? -1 : 1;
+	return (int)(2 * a->exit.vendor + a->exit.known) -
+	       (int)(2 * b->exit.vendor + b->exit.known);
 }
 
 static void sort_reasons(struct vp_profile *profile, const uint32_t *now_at)
@@ -138,8 +141,12 @@ static void sort_rows(struct vp_profile *profile, bool by_total)
 	for (uint32_t i = 0; i < count; i++) {
 		const struct vp_profile_row *row = &profile->rows.at[i];
 		uint32_t rank = row->function == VP_NONE ? 0 : ranks[row->function];
-		sorted[i] =
-		    (struct sorted_row){by_total ? row->total : row->samples, row->part, rank, i};
+		sorted[i] = (struct sorted_row){.samples = by_total ? row->total : row->samples,
+						.part = row->part,
+						.rank = rank,
+						.was = i,
+						.row = row,
+						.ranks = ranks};
 	}
 	qsort(sorted, count, sizeof(*sorted), by_part_and_samples);
 	for (uint32_t i = 0; i < count; i++) {
@@ -160,6 +167,98 @@ static void sort_rows(struct vp_profile *profile, bool by_total)
 	free(now_at);
 }
 
+struct sorted_node {
+	uint32_t depth, parent, row, was; /* `parent` is where it is now */
+};
+
+static int by_depth(const void *left, const void *right)
+{
+	const struct sorted_node *a = left, *b = right;
+
+	return by_number(a->depth, b->depth);
+}
+
+static int by_parent_and_row(const void *left, const void *right)
+{
+	const struct sorted_node *a = left, *b = right;
+
+	return a->parent != b->parent ? by_number(a->parent, b->parent) : by_number(a->row, b->row);
+}
+
+/* Puts the nodes of one depth in order, from `at` on; returns where the next depth begins. */
+static uint32_t sort_depth(struct sorted_node *sorted, uint32_t at, uint32_t count,
+			   const vp_profile_nodes *nodes, uint32_t *now_at)
+{
+	uint32_t next = at;
+
+	for (; next < count && sorted[next].depth == sorted[at].depth; next++) {
+		uint32_t parent = nodes->at[sorted[next].was].parent;
+		sorted[next].parent = parent == VP_NONE ? VP_NONE : now_at[parent];
+	}
+	qsort(&sorted[at], next - at, sizeof(*sorted), by_parent_and_row);
+	for (uint32_t i = at; i < next; i++)
+		now_at[sorted[i].was] = i;
+	return next;
+}
+
+/* Nodes by depth, and those of each parent in the order of the rows. */
+static struct sorted_node *order_nodes(const vp_profile_nodes *nodes)
+{
+	uint32_t count = (uint32_t)nodes->count;
+	struct sorted_node *sorted = vp_realloc_array(NULL, count, sizeof(*sorted));
+	uint32_t *depths = vp_realloc_array(NULL, count, sizeof(*depths));
+	uint32_t *now_at = vp_realloc_array(NULL, count, sizeof(*now_at));
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t parent = nodes->at[i].parent;
+		depths[i] = parent == VP_NONE ? 0 : depths[parent] + 1;
+		sorted[i] =
+		    (struct sorted_node){.depth = depths[i], .row = nodes->at[i].row, .was = i};
+	}
+	qsort(sorted, count, sizeof(*sorted), by_depth);
+	for (uint32_t at = 0; at < count;)
+		at = sort_depth(sorted, at, count, nodes, now_at);
+	free(now_at);
+	free(depths);
+	return sorted;
+}
+
+/* Each node, then what it called, in the order of the rows: not as they came. */
+static void sort_nodes(struct vp_profile *profile)
+{
+	vp_profile_nodes *nodes = &profile->nodes, moved = {0};
+	uint32_t count = (uint32_t)nodes->count, top = 0;
+	struct sorted_node *sorted = order_nodes(nodes);
+	uint32_t *sizes = vp_alloc((count + 1) * sizeof(*sizes)); /* of what is below, and itself */
+	uint32_t *places = vp_realloc_array(NULL, count, sizeof(*places));
+	uint32_t *free_at = vp_realloc_array(NULL, count, sizeof(*free_at));
+
+	for (uint32_t i = 0; i < count; i++)
+		vp_vec_push(&moved, (struct vp_profile_node){0});
+	for (uint32_t i = count; i-- > 0;) {
+		sizes[i]++;
+		if (sorted[i].parent != VP_NONE)
+			sizes[sorted[i].parent] += sizes[i];
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t parent = sorted[i].parent;
+		uint32_t *next = parent == VP_NONE ? &top : &free_at[parent];
+		places[i] = *next;
+		*next += sizes[i];
+		free_at[i] = places[i] + 1;
+		moved.at[places[i]] =
+		    (struct vp_profile_node){.parent = parent == VP_NONE ? VP_NONE : places[parent],
+					     .row = sorted[i].row,
+					     .samples = nodes->at[sorted[i].was].samples};
+	}
+	vp_vec_deinit(nodes);
+	*nodes = moved;
+	free(free_at);
+	free(places);
+	free(sizes);
+	free(sorted);
+}
+
 static int by_vm_and_vcpu(const void *left, const void *right)
 {
 	const struct vp_profile_part *a = left, *b = right;
@@ -167,67 +266,6 @@ static int by_vm_and_vcpu(const void *left, const void *right)
 	if (a->vm != b->vm)
 		return a->vm < b->vm ? -1 : 1;
 	return (a->vcpu > b->vcpu) - (a->vcpu < b->vcpu);
-}
-
-static void flow_deinit(struct vp_flow *flow)
-{
-	vp_filter_deinit(&flow->filter);
-	vp_frames_deinit(&flow->frames);
-	vp_resolver_free(flow->resolver);
-	vp_totals_deinit(&flow->totals);
-	vp_map_deinit(&flow->part_of_vcpu);
-}
-
-static struct vp_error *flow_init(struct vp_flow *flow, const struct vp_profile_options *options,
-				  const vp_vms *vms, const struct vp_naming *naming,
-				  struct vp_timeline *timeline)
-{
-	*flow = (struct vp_flow){.vms = vms,
-				 .timeline = timeline,
-				 .sink = options->sink,
-				 .per_vcpu = options->per_vcpu,
-				 .chains = options->chains,
-				 .idle_frame = VP_NONE};
-	VP_TRY(vp_filter_init(&flow->filter, vms, options->vm));
-	flow->filter.comm = options->comm;
-	flow->filter.pid = options->pid;
-	flow->filter.has_vcpu = options->has_vcpu;
-	flow->filter.vcpu = options->vcpu;
-	vp_frames_init(&flow->frames, usual_columns(options));
-	vp_totals_init(&flow->totals);
-	flow->resolver = vp_resolver_new(&(struct vp_resolver_setup){.naming = naming,
-								     .timeline = timeline,
-								     .filter = &flow->filter,
-								     .frames = &flow->frames,
-								     .take = vp_totals_take,
-								     .context = &flow->totals});
-	flow->stacks = (struct vp_stacks){.resolver = flow->resolver,
-					  .timeline = timeline,
-					  .naming = naming,
-					  .frames = &flow->frames,
-					  .hosts_only = vp_view_of(options->view)->hosts_only};
-	return NULL;
-}
-
-static void run_view(const struct vp_view_ops *view, struct vp_flow *flow,
-		     struct vp_profile *profile)
-{
-	VP_AUTO_FREE void *state = vp_alloc(view->state_size);
-	struct vp_tick tick;
-
-	if (!view->of_one_vm)
-		vp_flow_part(flow, VP_NONE, VP_NONE);
-	while (vp_timeline_next(flow->timeline, &tick)) {
-		see(profile, &tick);
-		view->tick(state, flow, &tick);
-	}
-	if (view->deinit)
-		view->deinit(state);
-	vp_resolver_flush(flow->resolver);
-	if (flow->chains)
-		vp_totals_close_stacks(&flow->totals);
-	if (!flow->totals.parts.count)
-		vp_flow_part(flow, VP_NONE, VP_NONE);
 }
 
 /* A row for each frame, in the order of the frames. */
@@ -257,8 +295,9 @@ static void make_rows(struct vp_profile *profile, const struct vp_flow *flow)
 }
 
 /* The totals as a view's rows: what is not needed any more stays behind. */
-static void take_totals(struct vp_profile *profile, struct vp_flow *flow)
+static void take_totals(struct vp_profile *profile, struct vp_pass *pass)
 {
+	struct vp_flow *flow = &pass->flow;
 	struct vp_totals *totals = &flow->totals;
 
 	make_rows(profile, flow);
@@ -271,6 +310,9 @@ static void take_totals(struct vp_profile *profile, struct vp_flow *flow)
 	memcpy(profile->walks, flow->stacks.walks, sizeof(profile->walks));
 	memcpy(profile->routes, totals->routes, sizeof(profile->routes));
 	profile->unattributed = totals->unattributed;
+	profile->counts = pass->counts;
+	profile->first = pass->timeline.first;
+	profile->last = pass->timeline.last;
 }
 
 struct vp_error *vp_profile_make(const struct vp_profile_options *options,
@@ -278,20 +320,22 @@ struct vp_error *vp_profile_make(const struct vp_profile_options *options,
 				 const vp_stream_readers *streams, const struct vp_naming *naming,
 				 struct vp_profile *ret)
 {
-	struct vp_timeline timeline;
-	struct vp_flow flow;
+	struct vp_pass_input input = {.options = options,
+				      .recording = recording,
+				      .vms = vms,
+				      .streams = streams,
+				      .naming = naming};
+	struct vp_passes passes;
 
-	*ret = (struct vp_profile){.view = options->view, .columns = usual_columns(options)};
+	*ret = (struct vp_profile){.view = options->view, .columns = vp_pass_columns(options)};
 	VP_TRY(check_vms(options, vms));
-	VP_TRY(flow_init(&flow, options, vms, naming, &timeline));
-	vp_timeline_init(&timeline, recording, vms, streams);
-	run_view(vp_view_of(options->view), &flow, ret);
-	take_totals(ret, &flow);
-	ret->first = timeline.first;
-	ret->last = timeline.last;
-	flow_deinit(&flow);
-	vp_timeline_deinit(&timeline);
+	VP_TRY(vp_passes_make(&input, &passes));
+	ret->jobs = passes.count;
+	vp_pass_close(passes.at);
+	take_totals(ret, passes.at);
+	vp_passes_deinit(&passes);
 	sort_rows(ret, options->by_callees);
+	sort_nodes(ret);
 	qsort(ret->parts.at, ret->parts.count, sizeof(*ret->parts.at), by_vm_and_vcpu);
 	return NULL;
 }

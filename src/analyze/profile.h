@@ -9,26 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analyze/view.h"
-
-struct vp_profile_options {
-	enum vp_view view;
-	const char *vm;   /* a name or a pid, or NULL */
-	const char *comm; /* only rows of this process, or NULL */
-	uint64_t pid;     /* only rows of this process, or 0 */
-	const int *pcpus; /* only ticks of these pCPUs, if n_pcpus is not 0 */
-	size_t n_pcpus;
-	bool has_vcpu;
-	uint64_t vcpu;
-	bool per_vcpu;
-	unsigned columns;  /* enum vp_frame_column; 0: the view's usual ones */
-	bool per_process;  /* usual columns, and the pid */
-	bool chains;       /* call chains, too: stacks and what rows' callees took */
-	bool needs_chains; /* a recording without call chains is an error */
-	bool
-	    by_callees; /* rows with most samples of their own and of what they called come first */
-	const struct vp_sample_sink *sink; /* who wants the samples one by one too, or NULL */
-};
+#include "analyze/pass.h"
 
 /* Texts are numbers in vp_profile.texts, or VP_NONE: unknown, or not the same for all of the row.
  */
@@ -53,15 +34,16 @@ struct vp_profile {
 	vp_profile_nodes nodes;
 	uint64_t walks[VP_WALKS][VP_WALK_ENDS];
 	uint64_t routes[VP_ROUTES];
-	uint64_t guest_samples;
 	uint64_t unattributed; /* samples whose function is not known */
-	uint64_t ticks;        /* of all pCPUs, whatever the view shows */
-	uint64_t late, filled; /* ticks taken late; filled in for idle pCPUs */
-	uint64_t no_root;      /* guest samples without address-space root */
-	uint64_t first, last;  /* ns; of the records */
+	struct vp_pass_counts counts;
+	uint32_t jobs;        /* threads that it was made by */
+	uint64_t first, last; /* ns; of the records */
 };
 
-/* Goes through the whole recording. `vms` may grow. Errors: an unknown VM, or none for view guest.
+/*
+ * Goes through the whole recording, by as many threads as the options say: each goes through a
+ * stretch of its time. What is made is the same whatever their number. `vms` may grow. Errors: an
+ * unknown VM, or none for view guest.
  */
 struct vp_error *vp_profile_make(const struct vp_profile_options *options,
 				 const struct vp_recording *recording, vp_vms *vms,

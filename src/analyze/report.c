@@ -59,31 +59,33 @@ static void note_profile(struct vp_report *report)
 	}
 	if (!profile->rows.count)
 		NOTE(report, "%s",
-		     profile->ticks ? "no samples in the recording match the options"
-				    : "the recording has no samples");
+		     profile->counts.ticks ? "no samples in the recording match the options"
+					   : "the recording has no samples");
 	if (profile->view == VP_VIEW_UNIFIED)
-		with_code += profile->guest_samples;
+		with_code += profile->counts.guest_samples;
 	NOTE(report,
 	     "unattributed: %" PRIu64 " of %" PRIu64 " code samples have no function name (%.2f%%)",
 	     profile->unattributed, with_code,
 	     with_code ? 100.0 * (double)profile->unattributed / (double)with_code : 0.0);
-	if (profile->filled)
+	if (profile->counts.filled)
 		NOTE(report,
 		     "event '%s' does not count on idle pCPUs: %" PRIu64
 		     " idle samples were added, one per %s",
-		     report->recording.trigger, profile->filled,
+		     report->recording.trigger, profile->counts.filled,
 		     vp_text_duration(report->recording.period_ns, period));
-	if (profile->late)
+	if (profile->counts.late)
 		NOTE(report,
 		     "%" PRIu64 " samples were taken late and charged to what was running then "
 		     "(%.2f%% of all samples)",
-		     profile->late, 100.0 * (double)profile->late / (double)profile->ticks);
-	if (profile->no_root && profile->no_root >= profile->guest_samples / 100)
+		     profile->counts.late,
+		     100.0 * (double)profile->counts.late / (double)profile->counts.ticks);
+	if (profile->counts.no_root &&
+	    profile->counts.no_root >= profile->counts.guest_samples / 100)
 		NOTE(report,
 		     "%" PRIu64 " of %" PRIu64
 		     " guest samples have no address-space root (the host cannot read CR3 with "
 		     "Intel EPT): their user-space samples have no process",
-		     profile->no_root, profile->guest_samples);
+		     profile->counts.no_root, profile->counts.guest_samples);
 }
 
 /* `why`: why there is no map text, if that is known; `remedy`: a clause, or nothing. */

@@ -19,8 +19,6 @@ enum {
 	HUGE_PAGE = 2 << 20,
 	CONTEXT_BITS = 10,
 	LINE_BITS = 6, /* of an address: a function has a cache entry for each 64 bytes of it */
-	/* Addresses without a name are frames of their own up to here, then one frame. */
-	MAX_UNNAMED = 50000,
 };
 
 /* The page table's address in CR3: below it the PCID or flags, above it flags. */
@@ -105,7 +103,7 @@ struct vp_resolver {
 	/* Samples, and slots taken from others, since the last look at whether the cache is too
 	 * small. */
 	uint32_t lookups, evictions;
-	uint32_t unnamed; /* distinct addresses without a name */
+	VP_VEC(uint32_t) unnamed; /* texts of distinct addresses without a name */
 	struct vp_map text_of_address;
 };
 
@@ -304,15 +302,27 @@ static uint32_t unnamed_text(struct vp_resolver *resolver, const struct vp_name 
 	size_t before = texts->strings.count;
 	const char *base = name->module ? strrchr(name->module, '/') : NULL;
 	VP_AUTO_FREE char *text =
-	    resolver->unnamed >= MAX_UNNAMED ? vp_strdup("[unknown]")
-	    : guest && !ip                   ? vp_strdup("[not recorded]")
+	    vp_resolver_is_full(resolver) ? vp_strdup("[unknown]")
+	    : guest && !ip                ? vp_strdup("[not recorded]")
 	    : name->module
 		? vp_format("%s+0x%" PRIx64, base ? base + 1 : name->module, name->module_offset)
 		: vp_format("0x%" PRIx64, ip);
 	uint32_t number = vp_intern_string(texts, text);
 
-	resolver->unnamed += texts->strings.count > before;
+	if (texts->strings.count > before)
+		vp_vec_push(&resolver->unnamed, number);
 	return number;
+}
+
+const uint32_t *vp_resolver_unnamed(const struct vp_resolver *resolver, size_t *count)
+{
+	*count = resolver->unnamed.count;
+	return resolver->unnamed.at;
+}
+
+bool vp_resolver_is_full(const struct vp_resolver *resolver)
+{
+	return resolver->unnamed.count >= VP_RESOLVER_UNNAMED;
 }
 
 /* The text of a string that lives as long as the names do: known by its address after the first
@@ -513,6 +523,7 @@ void vp_resolver_free(struct vp_resolver *resolver)
 	vp_key_set_deinit(&resolver->space_keys);
 	vp_vec_deinit(&resolver->spaces);
 	vp_map_deinit(&resolver->text_of_address);
+	vp_vec_deinit(&resolver->unnamed);
 	free(resolver->contexts);
 	free(resolver->cache);
 	free(resolver);

@@ -33,6 +33,9 @@ struct vp_resolved {
 /* Takes samples in the order in which they were handed over. */
 typedef void (*vp_resolved_fn)(void *context, const struct vp_resolved *samples, uint32_t count);
 
+/* Addresses without a name are frames of their own up to here, then one frame. */
+enum { VP_RESOLVER_UNNAMED = 50000 };
+
 struct vp_resolver_setup {
 	const struct vp_naming *naming;
 	struct vp_timeline *timeline;
@@ -56,6 +59,10 @@ uint32_t vp_resolver_frame(struct vp_resolver *resolver, uint32_t context, uint6
 /* Names the tick's sample and hands it to `take`: many at once, so that their places in the cache
  * come from memory together. */
 void vp_resolver_hand_on(struct vp_resolver *resolver, const struct vp_tick *tick, uint32_t part);
+/* Texts of addresses without a name, by number, of which there are `*count`; full: there were more
+ * than are told apart. */
+const uint32_t *vp_resolver_unnamed(const struct vp_resolver *resolver, size_t *count);
+bool vp_resolver_is_full(const struct vp_resolver *resolver);
 /* Hands on what vp_resolver_hand_on() still keeps; to be called at the end. */
 void vp_resolver_flush(struct vp_resolver *resolver);
 

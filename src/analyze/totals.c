@@ -56,13 +56,18 @@ static uint32_t node_of(struct vp_totals *totals, uint32_t parent, uint32_t fram
 	return node;
 }
 
-/* Counts the stack once for each frame in it, however often it is there. */
-static void add_within(struct vp_totals *totals, uint32_t frame, uint64_t weight)
+static void make_room_within(struct vp_totals *totals, uint32_t frame)
 {
 	while (totals->within.count <= frame) {
 		vp_vec_push(&totals->within, 0);
 		vp_vec_push(&totals->seen_in, 0);
 	}
+}
+
+/* Counts the stack once for each frame in it, however often it is there. */
+static void add_within(struct vp_totals *totals, uint32_t frame, uint64_t weight)
+{
+	make_room_within(totals, frame);
 	if (totals->seen_in.at[frame] != totals->stacks)
 		totals->within.at[frame] += weight;
 	totals->seen_in.at[frame] = totals->stacks;
@@ -123,4 +128,45 @@ uint32_t vp_totals_reason(struct vp_totals *totals, uint32_t frame, const struct
 		vp_vec_push(&totals->reasons,
 			    ((struct vp_profile_reason){.row = frame, .exit = reason}));
 	return *number;
+}
+
+static void merge_stacks(struct vp_totals *totals, const struct vp_totals *from,
+			 const uint32_t *frame_of)
+{
+	size_t count = from->ended.count;
+	uint32_t *nodes = vp_realloc_array(NULL, count, sizeof(*nodes));
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct node_key *key = vp_key_set_key(&from->node_keys, i);
+		uint32_t parent = key->parent == VP_NONE ? VP_NONE : nodes[key->parent];
+		nodes[i] = node_of(totals, parent, frame_of[key->frame]);
+		totals->ended.at[nodes[i]] += from->ended.at[i];
+	}
+	free(nodes);
+	for (uint32_t i = 0; i < from->within.count; i++) {
+		make_room_within(totals, frame_of[i]);
+		totals->within.at[frame_of[i]] += from->within.at[i];
+	}
+	totals->stacks += from->stacks;
+}
+
+void vp_totals_merge(struct vp_totals *totals, const struct vp_totals *from,
+		     const uint32_t *part_of, const uint32_t *frame_of)
+{
+	for (uint32_t i = 0; i < from->parts.count; i++) {
+		struct vp_profile_part *part = &totals->parts.at[part_of[i]];
+		part->samples += from->parts.at[i].samples;
+		for (uint32_t kind = 0; kind < VP_KINDS; kind++)
+			part->kinds[kind] += from->parts.at[i].kinds[kind];
+	}
+	for (uint32_t i = 0; i < from->samples.count; i++)
+		vp_totals_add(totals, frame_of[i], from->samples.at[i]);
+	vp_vec_each (&from->reasons, reason) {
+		uint32_t number = vp_totals_reason(totals, frame_of[reason->row], &reason->exit);
+		totals->reasons.at[number].count += reason->count;
+	}
+	for (uint32_t route = 0; route < VP_ROUTES; route++)
+		totals->routes[route] += from->routes[route];
+	totals->unattributed += from->unattributed;
+	merge_stacks(totals, from, frame_of);
 }

@@ -60,6 +60,10 @@ void vp_totals_add_stack(struct vp_totals *totals, const uint32_t *frames, uint3
 void vp_totals_close_stacks(struct vp_totals *totals);
 /* A place in the tree, by number; its row is the number of a frame. */
 struct vp_profile_node vp_totals_node(const struct vp_totals *totals, uint32_t node);
+/* Adds what `from` counted: its parts and frames have these numbers here. To be called before
+ * vp_totals_close_stacks(). */
+void vp_totals_merge(struct vp_totals *totals, const struct vp_totals *from,
+		     const uint32_t *part_of, const uint32_t *frame_of);
 /* The number of (frame, reason) in `reasons`. */
 uint32_t vp_totals_reason(struct vp_totals *totals, uint32_t frame, const struct vp_exit *exit);
 

@@ -191,6 +191,10 @@ struct vp_account_cpu {
 /* In the place of an exit's reason: to be found by whoever wants to know it. */
 #define VP_REASON_UNTOLD 0xffffffffu
 
+/* A vCPU's row of `other_thieves` has a place for each state in which time is taken. */
+enum { VP_TAKEN_STATES = 4 };
+#define VP_TAKEN_STATE(state) ((state) & (VP_TAKEN_STATES - 1))
+
 /* What did not fit. */
 struct vp_account_lost {
 	__u64 vcpus, thieves, sites;

@@ -47,6 +47,9 @@ struct {
 	__type(value, struct vp_thief_cost);
 } thieves SEC(".maps");
 
+/* What those took, all together, that `thieves` has no room for: a row for each place. */
+MMAPPED_ARRAY(other_thieves, struct vp_thief_cost);
+
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);

@@ -16,8 +16,19 @@ static __always_inline void add_thief(__u32 place, __u32 kind, __u32 state, __u3
 		return;
 	}
 	struct vp_thief_cost first = {ns, 1};
-	if (bpf_map_update_elem(&thieves, &key, &first, BPF_NOEXIST))
+	if (!bpf_map_update_elem(&thieves, &key, &first, BPF_NOEXIST))
+		return;
+	/* Full, or another pCPU was faster: the time counts, only the name is lost. */
+	__u32 row = (place - 1) * VP_TAKEN_STATES + VP_TAKEN_STATE(state);
+	cost = bpf_map_lookup_elem(&thieves, &key);
+	if (!cost) {
 		__sync_fetch_and_add(&lost.thieves, 1);
+		cost = bpf_map_lookup_elem(&other_thieves, &row);
+	}
+	if (!cost)
+		return;
+	__sync_fetch_and_add(&cost->ns, ns);
+	__sync_fetch_and_add(&cost->count, 1);
 }
 
 static __always_inline void set_holder(struct vp_account_slice *slice, __u32 vcpu, __u32 tid)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* More than five includes: a verb that chooses among views, formats and sources of names. */
 /* vperf report: where the time of a recording went. */
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,8 +22,8 @@ const struct vp_verb *vp_verb_report(void)
 
 struct report {
 	const char *view, *vm, *vcpu, *comm, *sort, *format, *input, *symfs, *percent_limit, *cpus;
-	const char *call_graph; /* NULL: not said */
-	uint64_t pid, limit;
+	const char *call_graph;    /* NULL: not said */
+	uint64_t pid, limit, jobs; /* jobs 0: as many as there are pCPUs, if it is worth it */
 	bool children, no_children, per_vcpu, per_process, json, csv, folded, stdio, verbose;
 	struct vp_texts guests, kallsyms, kallsyms_too, operands;
 	/* What the words mean. */
@@ -180,6 +181,22 @@ static struct vp_error *choose_graph(struct report *report)
 	return NULL;
 }
 
+static uint32_t count_own_pcpus(void)
+{
+	cpu_set_t pcpus;
+
+	return sched_getaffinity(0, sizeof(pcpus), &pcpus) ? 1 : (uint32_t)CPU_COUNT(&pcpus);
+}
+
+static struct vp_error *choose_jobs(struct report *report)
+{
+	if (report->jobs > UINT32_MAX)
+		return vp_error_usage("option --jobs: expected a number of threads");
+	report->profile.jobs_at_most = !report->jobs;
+	report->profile.jobs = report->jobs ? (uint32_t)report->jobs : count_own_pcpus();
+	return NULL;
+}
+
 static struct vp_error *choose_input(struct report *report)
 {
 	if (report->operands.count + (report->input != NULL) > 1)
@@ -205,6 +222,7 @@ static struct vp_error *choose_all(struct report *report)
 	VP_TRY(choose_numbers(report));
 	VP_TRY(choose_cpus(report));
 	VP_TRY(choose_graph(report));
+	VP_TRY(choose_jobs(report));
 	VP_TRY(vp_naming_options_take(&report->guests, "guest", &report->naming.maps));
 	VP_TRY(vp_naming_options_take(&report->kallsyms, "kallsyms", &report->naming.kernels));
 	VP_TRY(vp_naming_options_take(&report->kallsyms_too, "guest-kallsyms",
@@ -334,6 +352,8 @@ static int run_report(int argc, char **argv)
 	    {0, "symfs", VP_OPTION_TEXT, &report.symfs, "DIR",
 	     "look for files with symbols under DIR"},
 	    {0, "limit", VP_OPTION_COUNT, &report.limit, "N", "print only the first N rows"},
+	    {'j', "jobs", VP_OPTION_COUNT, &report.jobs, "N",
+	     "read the recording with N threads (default: one per pCPU if it is large)"},
 	    {0, "percent-limit", VP_OPTION_TEXT, &report.percent_limit, "P",
 	     "hide rows below P percent"},
 	    {'v', "verbose", VP_OPTION_FLAG, &report.verbose, NULL,

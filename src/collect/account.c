@@ -100,6 +100,9 @@ static int size_maps(struct vp_account_source *source)
 
 	if (!result)
 		result = bpf_map__set_max_entries(programs->maps.thieves, places * THIEVES);
+	if (!result)
+		result = bpf_map__set_max_entries(programs->maps.other_thieves,
+						  places * VP_TAKEN_STATES);
 
 	if (!result)
 		result = bpf_map__set_max_entries(programs->maps.places, places);
@@ -407,7 +410,7 @@ const struct vp_account_site *vp_account_source_sites(const struct vp_account_so
 }
 
 /*
- * All of a hash map at once, of keys and values of these sizes: a system call for hundreds of
+ * All of a map at once, of keys and values of these sizes: a system call for hundreds of
  * entries, rather than two for each. What is added meanwhile may be left out until the next time.
  */
 static void each_entry(int map, size_t key_size, size_t value_size,
@@ -433,12 +436,38 @@ static void each_entry(int map, size_t key_size, size_t value_size,
 	} while (!result);
 }
 
+struct others {
+	void (*take)(void *context, const void *key, const void *cost);
+	void *context;
+};
+
+/* What was taken by those that the table has no room for, as one thief more. */
+static void take_others(void *context, const void *row, const void *cost)
+{
+	const struct others *others = context;
+	uint32_t number;
+
+	memcpy(&number, row, sizeof(number));
+	for (uint8_t state = VP_STATE_WAKING; state <= VP_STATE_IRQ; state++) {
+		struct vp_thief_key key = {.vcpu = (uint16_t)(number / VP_TAKEN_STATES),
+					   .kind = VP_BY_MANY,
+					   .state = state};
+		if (VP_TAKEN_STATE(state) == number % VP_TAKEN_STATES &&
+		    ((const struct vp_thief_cost *)cost)->count)
+			others->take(others->context, &key, cost);
+	}
+}
+
 void vp_account_source_thieves(const struct vp_account_source *source,
 			       void (*take)(void *context, const void *key, const void *cost),
 			       void *context)
 {
 	each_entry(bpf_map__fd(source->programs->maps.thieves), sizeof(struct vp_thief_key),
 		   sizeof(struct vp_thief_cost), take, context);
+	struct others others = {take, context};
+	if (source->programs->bss->lost.thieves)
+		each_entry(bpf_map__fd(source->programs->maps.other_thieves), sizeof(uint32_t),
+			   sizeof(struct vp_thief_cost), take_others, &others);
 }
 
 void vp_account_source_old_sites(const struct vp_account_source *source,

@@ -53,7 +53,8 @@ const struct vp_account_exit *vp_account_source_exits(const struct vp_account_so
 						      size_t place);
 const struct vp_account_site *vp_account_source_sites(const struct vp_account_source *source,
 						      size_t place);
-/* Hands over each struct vp_thief_key and its struct vp_thief_cost. */
+/* Hands over each struct vp_thief_key and its struct vp_thief_cost: of kind VP_BY_MANY those of a
+ * vCPU that there was no place for, together. */
 void vp_account_source_thieves(const struct vp_account_source *source,
 			       void (*take)(void *context, const void *key, const void *cost),
 			       void *context);

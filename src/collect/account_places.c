@@ -50,6 +50,7 @@ void vp_account_places_release(const struct account_bpf *programs, const uint32_
 		remove_thieves(programs->maps.thieves, &released);
 	for (size_t i = 0; i < count; i++) {
 		uint32_t place = places[i] + 1;
+		clear_row(programs->maps.other_thieves, places[i], VP_TAKEN_STATES);
 		clear_row(programs->maps.exits, places[i], VP_EXIT_REASONS);
 		clear_row(programs->maps.sites, places[i], VP_EXIT_SITES);
 		clear_row(programs->maps.vcpus, places[i], 1);

@@ -5,17 +5,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "recording/packet.h"
 
-enum { WINDOW = 2 * VP_PACKET_MAX };
+enum { WINDOW = 2 * VP_PACKET_MAX, PROBE = 64 * 1024 };
 
 struct vp_stream_reader {
 	struct vp_stream_cursor cursor; /* first: see vp_stream_next() */
 	char *path;
 	int fd;
+	bool borrowed; /* the descriptor is another reader's */
+	bool trusted;  /* checksums are not looked at */
 	enum vp_stream_class kind;
 	uint32_t cpu;
 	char *window;     /* a stretch of the file … */
@@ -54,11 +57,40 @@ struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret)
 	return NULL;
 }
 
+struct vp_stream_reader *vp_stream_again(const struct vp_stream_reader *of)
+{
+	struct vp_stream_reader *stream = vp_alloc(sizeof(*stream));
+
+	stream->path = vp_strdup(of->path);
+	set_id(stream);
+	stream->fd = of->fd;
+	stream->borrowed = true;
+	stream->window = vp_alloc(WINDOW + sizeof(struct vp_record_header));
+	stream->cursor.at = stream->cursor.end = stream->window;
+	return stream;
+}
+
+void vp_stream_rewind(struct vp_stream_reader *stream)
+{
+	stream->offset = 0;
+	stream->filled = stream->packet_at = 0;
+	stream->cursor = (struct vp_stream_cursor){.at = stream->window, .end = stream->window};
+	stream->health = (struct vp_stream_health){0};
+	stream->trusted = false;
+	memset(stream->window, 0, sizeof(struct vp_record_header));
+}
+
+void vp_stream_trust(struct vp_stream_reader *stream, bool trusted)
+{
+	stream->trusted = trusted;
+}
+
 void vp_stream_free(struct vp_stream_reader *stream)
 {
 	if (!stream)
 		return;
-	close(stream->fd);
+	if (!stream->borrowed)
+		close(stream->fd);
 	free(stream->window);
 	free(stream->path);
 	free(stream);
@@ -84,19 +116,29 @@ static void window_refill(struct vp_stream_reader *stream)
 	}
 }
 
+/* Size in bytes of the packet that this is the header of, or 0: it is none. */
+static uint64_t header_size(const struct vp_packet_header *header)
+{
+	uint64_t size = header->packet_size / 8;
+
+	if (header->magic != VP_PACKET_MAGIC || header->content_size != header->packet_size ||
+	    header->packet_size % 8 || size < sizeof(*header) || size > VP_PACKET_MAX)
+		return 0;
+	return size;
+}
+
 /* Size in bytes of the good packet at `bytes`, or 0. */
-static size_t packet_check(const char *bytes, size_t left, struct vp_packet_header *header)
+static size_t packet_check(const char *bytes, size_t left, bool trusted,
+			   struct vp_packet_header *header)
 {
 	if (left < sizeof(*header))
 		return 0;
 	memcpy(header, bytes, sizeof(*header));
-	if (header->magic != VP_PACKET_MAGIC || header->content_size != header->packet_size ||
-	    header->packet_size % 8)
+	uint64_t size = header_size(header);
+	if (!size || size > left)
 		return 0;
-	uint64_t size = header->packet_size / 8;
-	if (size < sizeof(*header) || size > VP_PACKET_MAX || size > left ||
-	    header->checksum !=
-		vp_packet_checksum(header, bytes + sizeof(*header), size - sizeof(*header)))
+	if (!trusted && header->checksum != vp_packet_checksum(header, bytes + sizeof(*header),
+							       size - sizeof(*header)))
 		return 0;
 	return size;
 }
@@ -132,7 +174,7 @@ static bool packet_next(struct vp_stream_reader *stream)
 
 		const char *bytes = stream->window + stream->packet_at;
 		struct vp_packet_header header;
-		size_t size = packet_check(bytes, left, &header);
+		size_t size = packet_check(bytes, left, stream->trusted, &header);
 		if (size) {
 			stream->cpu = header.cpu_id;
 			stream->health.lost = header.events_discarded;
@@ -203,6 +245,72 @@ void vp_stream_seek_tail(struct vp_stream_reader *stream, uint64_t bytes)
 	stream->offset = size > 0 && (uint64_t)size > bytes ? (uint64_t)size - bytes : 0;
 	stream->filled = stream->packet_at = 0;
 	stream->cursor.at = stream->cursor.end = stream->window;
+}
+
+uint64_t vp_stream_size(const struct vp_stream_reader *stream)
+{
+	struct stat about;
+
+	return fstat(stream->fd, &about) || about.st_size < 0 ? 0 : (uint64_t)about.st_size;
+}
+
+/* The first header of a packet in the piece of the file at `*offset`, which moves there. */
+static bool find_header_in(const struct vp_stream_reader *stream, char piece[PROBE],
+			   uint64_t *offset, struct vp_packet_header *header)
+{
+	static const uint32_t magic = VP_PACKET_MAGIC;
+	ssize_t got = pread(stream->fd, piece, PROBE, (off_t)*offset);
+	const char *end = piece + (got > 0 ? got : 0);
+
+	for (const char *at = piece; (size_t)(end - at) >= sizeof(*header); at++) {
+		at = memmem(at, (size_t)(end - at), &magic, sizeof(magic));
+		if (!at || (size_t)(end - at) < sizeof(*header))
+			return false;
+		memcpy(header, at, sizeof(*header));
+		if (header_size(header)) {
+			*offset += (uint64_t)(at - piece);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The same for as much of the file as has one: pieces overlap by a header. */
+static bool find_header(const struct vp_stream_reader *stream, uint64_t *offset,
+			struct vp_packet_header *header)
+{
+	VP_AUTO_FREE char *piece = vp_alloc(PROBE);
+	uint64_t end = *offset + VP_PACKET_MAX + sizeof(*header);
+
+	for (; *offset < end; *offset += PROBE - sizeof(*header))
+		if (find_header_in(stream, piece, offset, header))
+			return true;
+	return false;
+}
+
+bool vp_stream_time_near(const struct vp_stream_reader *stream, uint64_t offset, uint64_t *time)
+{
+	struct vp_packet_header header;
+	uint64_t at = offset > VP_PACKET_MAX ? offset - VP_PACKET_MAX : 0;
+
+	if (!find_header(stream, &at, &header))
+		return false;
+	uint64_t size = header_size(&header);
+	while (at + size <= offset) {
+		struct vp_packet_header next;
+		if (pread(stream->fd, &next, sizeof(next), (off_t)(at + size)) != sizeof(next) ||
+		    !header_size(&next))
+			break;
+		at += size;
+		header = next;
+		size = header_size(&header);
+	}
+	uint64_t into = offset <= at ? 0 : offset - at < size ? offset - at : size;
+	uint64_t lasts = header.timestamp_end > header.timestamp_begin
+			     ? header.timestamp_end - header.timestamp_begin
+			     : 0;
+	*time = header.timestamp_begin + (uint64_t)((double)lasts * ((double)into / (double)size));
+	return true;
 }
 
 uint32_t vp_stream_cpu(const struct vp_stream_reader *stream)

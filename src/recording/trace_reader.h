@@ -36,6 +36,13 @@ struct vp_stream_cursor {
 struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret) VP_MUST_CHECK;
 void vp_stream_free(struct vp_stream_reader *stream);
 
+/* A second reader of the same file, from its begin; to be freed before the first one. */
+struct vp_stream_reader *vp_stream_again(const struct vp_stream_reader *of) VP_MUST_CHECK;
+/* Goes back to the file's begin; its health is as if nothing was read. */
+void vp_stream_rewind(struct vp_stream_reader *stream);
+/* Trusted, packets are read whose checksum is wrong: for one that another reader looks at, too. */
+void vp_stream_trust(struct vp_stream_reader *stream, bool trusted);
+
 /* What vp_stream_next() does at the end of a packet, or at bytes that are no record. */
 const struct vp_record_header *vp_stream_next_slow(struct vp_stream_reader *stream);
 /*
@@ -61,6 +68,11 @@ static inline const struct vp_record_header *vp_stream_next(struct vp_stream_rea
  * stream that wants only its end: what lies before a packet there counts as damage.
  */
 void vp_stream_seek_tail(struct vp_stream_reader *stream, uint64_t bytes);
+/* Bytes of the file. */
+uint64_t vp_stream_size(const struct vp_stream_reader *stream);
+/* About when the records at that byte of the file are from; false: that cannot be told. Reading
+ * goes on where it was. */
+bool vp_stream_time_near(const struct vp_stream_reader *stream, uint64_t offset, uint64_t *time);
 /* The pCPU whose stream it is, or VP_NO_PCPU. */
 uint32_t vp_stream_cpu(const struct vp_stream_reader *stream);
 const char *vp_stream_path(const struct vp_stream_reader *stream);

@@ -222,8 +222,8 @@ void vp_render_report_json(const struct vp_report *report, bool colour, struct v
 	vp_json_double(&json, "duration_s", report->duration);
 	vp_json_count(&json, "period_ns", report->recording.period_ns);
 	vp_json_bool(&json, "interrupted", !report->recording.end);
-	vp_json_count(&json, "ticks", profile->ticks);
-	vp_json_count(&json, "late_ticks", profile->late);
+	vp_json_count(&json, "ticks", profile->counts.ticks);
+	vp_json_count(&json, "late_ticks", profile->counts.late);
 	vp_json_count(&json, "unattributed", profile->unattributed);
 	put_routes(profile, &json);
 	if (report->options.chains) {

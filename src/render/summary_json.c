@@ -139,7 +139,7 @@ static void put_about(const struct vp_report *report, struct vp_json *json)
 
 static void put_samples(const struct vp_profile *profile, struct vp_json *json)
 {
-	vp_json_count(json, "guest_samples", profile->guest_samples);
+	vp_json_count(json, "guest_samples", profile->counts.guest_samples);
 	vp_json_object(json, "routes");
 	for (uint32_t route = 0; route < VP_ROUTES; route++)
 		vp_json_count(json, vp_route_name(route), profile->routes[route]);

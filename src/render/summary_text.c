@@ -121,14 +121,14 @@ static void put_vm(const struct vp_summary *summary, const struct vp_vm *vm, siz
 
 static void put_routes(const struct vp_profile *profile, struct vp_buffer *out)
 {
-	if (!profile->guest_samples)
+	if (!profile->counts.guest_samples)
 		return;
 	vp_buffer_string(out, "\nGuest samples attributed by:");
 	for (uint32_t route = 0; route < VP_ROUTES; route++)
 		if (profile->routes[route])
 			vp_buffer_printf(out, " %s %.2f%%", vp_route_name(route),
 					 100.0 * (double)profile->routes[route] /
-					     (double)profile->guest_samples);
+					     (double)profile->counts.guest_samples);
 	vp_buffer_string(out, "\n");
 }
 

@@ -185,7 +185,7 @@
 	      "how: 6 the vCPU was woken and waited, 7 it was preempted, 9 it was interrupted")    \
 	FIELD(u16, dec, kind,                                                                      \
 	      "1 a vCPU, 2 a task, 3 nobody, 4 a device's interrupt, 5 a soft interrupt, 6 not "   \
-	      "known, 7 a processor's interrupt")                                                  \
+	      "known, 7 a processor's interrupt, 8 thieves beyond the table, together")            \
 	FIELD(u32, dec, number, "vCPU number, tid or number of the interrupt")                     \
 	FIELD(u32, dec, thief_pid, "process of the vCPU or task; 0 for others")                    \
 	FIELD(u64, dec, cgroup, "of the task, or 0")                                               \
@@ -362,7 +362,8 @@ enum vp_thief_record {
 	VP_BY_DEVICE,
 	VP_BY_SOFTIRQ,
 	VP_BY_UNKNOWN,
-	VP_BY_VECTOR
+	VP_BY_VECTOR,
+	VP_BY_MANY
 };
 
 #endif

@@ -160,6 +160,7 @@ struct vp_error *vp_names_load(const char *path, const struct vp_names_options *
 		free(loaded);
 		return error;
 	}
+	pthread_mutex_init(&loaded->looking, NULL);
 	if (!options)
 		options = &usual;
 	loaded->root = vp_strdup(options->root ? options->root : "");
@@ -179,6 +180,7 @@ struct vp_error *vp_names_load_kallsyms(const char *path, struct vp_names **name
 		free(loaded);
 		return error;
 	}
+	pthread_mutex_init(&loaded->looking, NULL);
 	loaded->no_files = true;
 	index_all(loaded);
 	*names = loaded;
@@ -216,6 +218,7 @@ void vp_names_free(struct vp_names *names)
 	vp_map_deinit(&names->function_of_text);
 	vp_maps_deinit(&names->maps);
 	vp_names_free(names->second);
+	pthread_mutex_destroy(&names->looking);
 	free(names->root);
 	free(names->debug_dir);
 	free(names);
@@ -362,10 +365,12 @@ void vp_names_find(struct vp_names *names, uint32_t space, bool kernel, uint64_t
 {
 	*name = (struct vp_name){.module_offset = addr};
 	vp_names_process(names, space, &name->comm, &name->pid);
+	pthread_mutex_lock(&names->looking);
 	if (kernel)
 		vp_names_find_kernel(names, addr, name);
 	else if (space < names->spaces.count)
 		find_in_process(names, space, addr, host_ns, name);
+	pthread_mutex_unlock(&names->looking);
 	if (!name->function && names->second)
 		vp_names_ask_second(names, space, kernel, addr, host_ns, name);
 }

@@ -87,7 +87,7 @@ bool vp_names_life(const struct vp_names *names, uint32_t space, uint64_t *start
 
 /*
  * Names `addr` of the kernel, or of `space` at that time. Strings live as long as `names`. The
- * first address in a file may read that file.
+ * first address in a file may read that file. Several threads may look up at a time.
  */
 void vp_names_find(struct vp_names *names, uint32_t space, bool kernel, uint64_t addr,
 		   uint64_t host_ns, struct vp_name *name);

@@ -3,6 +3,8 @@
 #ifndef VP_SYMBOL_NAMES_PRIVATE_H
 #define VP_SYMBOL_NAMES_PRIVATE_H
 
+#include <pthread.h>
+
 #include "base/intern.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -49,6 +51,7 @@ struct vp_names_kernel_symbol {
 };
 
 struct vp_names {
+	pthread_mutex_t looking; /* what a look-up adds: strings, modules' files */
 	struct vp_maps maps;
 	char *root, *debug_dir;
 	bool no_files;

@@ -11,10 +11,15 @@ static inline bool comes_before(const struct vp_merge_head *a, const struct vp_m
 	return !a->record == !b->record ? a->stream < b->stream : a->record != NULL;
 }
 
+static inline void head_set(struct vp_merge_head *head, const struct vp_record_header *record)
+{
+	head->record = record;
+	head->time = record ? record->time : UINT64_MAX;
+}
+
 static inline void head_advance(const struct vp_merge *merge, struct vp_merge_head *head)
 {
-	head->record = vp_stream_next(merge->streams->at[head->stream]);
-	head->time = head->record ? head->record->time : UINT64_MAX;
+	head_set(head, vp_stream_next(merge->streams->at[head->stream]));
 }
 
 /* Plays the matches below `node`; leaves the losers there and returns the winner. */
@@ -28,14 +33,18 @@ static uint32_t play(struct vp_merge *merge, uint32_t node)
 	return right_wins ? right : left;
 }
 
-void vp_merge_init(struct vp_merge *merge, const vp_stream_readers *streams)
+void vp_merge_init(struct vp_merge *merge, const vp_stream_readers *streams,
+		   const struct vp_record_header *const *heads)
 {
 	*merge = (struct vp_merge){.streams = streams, .count = (uint32_t)streams->count};
 	merge->heads = vp_alloc((streams->count + 1) * sizeof(*merge->heads));
 	merge->losers = vp_alloc((streams->count + 1) * sizeof(*merge->losers));
 	for (uint32_t i = 0; i < merge->count; i++) {
 		merge->heads[i].stream = i;
-		head_advance(merge, &merge->heads[i]);
+		if (heads)
+			head_set(&merge->heads[i], heads[i]);
+		else
+			head_advance(merge, &merge->heads[i]);
 	}
 	if (merge->count)
 		merge->winner = play(merge, 1);

@@ -26,7 +26,10 @@ struct vp_merge {
 	bool taken; /* the winner's record was handed out: it has to move on */
 };
 
-void vp_merge_init(struct vp_merge *merge, const vp_stream_readers *streams);
+/* `heads`: by stream, its first record (NULL: it has none), if these were read already; else NULL.
+ */
+void vp_merge_init(struct vp_merge *merge, const vp_stream_readers *streams,
+		   const struct vp_record_header *const *heads);
 void vp_merge_deinit(struct vp_merge *merge);
 /* The next record of all streams, or NULL at the end; valid until the next call. */
 const struct vp_merge_head *vp_merge_next(struct vp_merge *merge);

@@ -5,11 +5,12 @@
 #define FILL_PERIOD_MAX 3600000000000ULL
 
 void vp_timeline_init(struct vp_timeline *timeline, const struct vp_recording *recording,
-		      vp_vms *vms, const vp_stream_readers *streams)
+		      vp_vms *vms, const vp_stream_readers *streams,
+		      const struct vp_record_header *const *heads)
 {
 	*timeline = (struct vp_timeline){0};
 	vp_guests_init(&timeline->guests, vms, streams->count);
-	vp_merge_init(&timeline->merge, streams);
+	vp_merge_init(&timeline->merge, streams, heads);
 	for (size_t i = 0; i < streams->count; i++)
 		vp_vec_push(&timeline->pcpus, ((struct vp_pcpu){.last_tick = recording->start}));
 	for (size_t i = 0; i < VP_OCCUPANTS; i++)
@@ -36,14 +37,14 @@ void vp_timeline_deinit(struct vp_timeline *timeline)
 	vp_vec_deinit(&timeline->pcpus);
 }
 
-static void take_task(struct vp_timeline *timeline, const struct vp_task *task)
+void vp_timeline_name(struct vp_timeline *timeline, uint32_t tid, const char name[16])
 {
-	struct vp_occupant *occupant = &timeline->occupants[task->tid % VP_OCCUPANTS];
-	uint32_t comm = vp_intern_add(&timeline->comms, task->comm, sizeof(task->comm));
+	struct vp_occupant *occupant = &timeline->occupants[tid % VP_OCCUPANTS];
+	uint32_t comm = vp_intern_add(&timeline->comms, name, sizeof(((struct vp_task *)0)->comm));
 	bool inserted;
 
-	*vp_map_insert(&timeline->comm_of_tid, task->tid, comm, &inserted) = comm;
-	if (occupant->tid == task->tid)
+	*vp_map_insert(&timeline->comm_of_tid, tid, comm, &inserted) = comm;
+	if (occupant->tid == tid)
 		occupant->comm = comm;
 }
 
@@ -52,13 +53,24 @@ static uint64_t guest_tid_key(uint32_t pid, uint32_t tid)
 	return (uint64_t)pid << 32 | tid;
 }
 
-static void take_guest_task(struct vp_timeline *timeline, const struct vp_guest_task *task)
+void vp_timeline_name_guest(struct vp_timeline *timeline, uint32_t pid, uint32_t guest_tid,
+			    const char name[16])
 {
-	uint32_t comm = vp_intern_add(&timeline->comms, task->comm, sizeof(task->comm));
+	uint32_t comm = vp_intern_add(&timeline->comms, name, sizeof(((struct vp_task *)0)->comm));
 	bool inserted;
 
-	*vp_map_insert(&timeline->comm_of_guest_tid, guest_tid_key(task->vm, task->guest_tid), comm,
+	*vp_map_insert(&timeline->comm_of_guest_tid, guest_tid_key(pid, guest_tid), comm,
 		       &inserted) = comm;
+}
+
+static void take_task(struct vp_timeline *timeline, const struct vp_task *task)
+{
+	vp_timeline_name(timeline, task->tid, task->comm);
+}
+
+static void take_guest_task(struct vp_timeline *timeline, const struct vp_guest_task *task)
+{
+	vp_timeline_name_guest(timeline, task->vm, task->guest_tid, task->comm);
 }
 
 static void look_up(struct vp_timeline *timeline, uint32_t pid, uint32_t tid,
@@ -232,7 +244,9 @@ static bool fill_gap(struct vp_timeline *timeline, uint64_t now, struct vp_tick 
 		struct vp_pcpu *pcpu = &timeline->pcpus.at[timeline->fill_at];
 		if (now <= pcpu->last_tick || now - pcpu->last_tick <= period + period / 2)
 			continue;
-		uint64_t missed = (now - pcpu->last_tick - period / 2) / period;
+		/* The n-th one that was missed is due half a period late: however often is asked.
+		 */
+		uint64_t missed = (now - pcpu->last_tick - period / 2 - 1) / period;
 		pcpu->last_tick += missed * period;
 		*tick = (struct vp_tick){.time = pcpu->last_tick,
 					 .weight = missed,
@@ -275,7 +289,7 @@ static inline const struct vp_merge_head *next_record(struct vp_timeline *timeli
 {
 	const struct vp_merge_head *head = vp_merge_next(&timeline->merge);
 
-	if (!head)
+	if (!head || (timeline->until && head->time >= timeline->until))
 		return NULL;
 	if (!timeline->first)
 		timeline->first = head->time;
@@ -299,7 +313,7 @@ bool vp_timeline_next(struct vp_timeline *timeline, struct vp_tick *tick)
 		    timeline->pending ? timeline->pending : next_record(timeline);
 		timeline->pending = NULL;
 		if (!head)
-			return fill_rest(timeline, tick);
+			return !timeline->until && fill_rest(timeline, tick);
 		if (timeline->fill_period && head->time > timeline->next_fill &&
 		    fill_gap(timeline, head->time, tick)) {
 			timeline->pending = head;

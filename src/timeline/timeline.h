@@ -44,6 +44,7 @@ struct vp_timeline {
 	const struct vp_merge_head *pending; /* the record that waits until gaps are filled */
 
 	uint64_t first, last; /* times of the first and the last record */
+	uint64_t until;       /* the timeline ends before this time; 0: with the recording */
 };
 
 struct vp_tick {
@@ -62,13 +63,19 @@ struct vp_tick {
 	uint32_t comm;
 };
 
-/* `vms` may grow by VMs that only the records know. Everything stays the caller's. */
+/* `vms` may grow by VMs that only the records know. Everything stays the caller's. For `heads` see
+ * vp_merge_init(). */
 void vp_timeline_init(struct vp_timeline *timeline, const struct vp_recording *recording,
-		      vp_vms *vms, const vp_stream_readers *streams);
+		      vp_vms *vms, const vp_stream_readers *streams,
+		      const struct vp_record_header *const *heads);
 void vp_timeline_deinit(struct vp_timeline *timeline);
 /* The next tick; false at the end. The state of the vCPUs in `guests` is that at the tick. */
 bool vp_timeline_next(struct vp_timeline *timeline, struct vp_tick *tick);
 
+/* Has a thread's name be that from now on; a guest's by VMM's process and thread. */
+void vp_timeline_name(struct vp_timeline *timeline, uint32_t tid, const char comm[16]);
+void vp_timeline_name_guest(struct vp_timeline *timeline, uint32_t pid, uint32_t guest_tid,
+			    const char comm[16]);
 /* The name that a sample of that thread of the guest would have as its `comm`. */
 uint32_t vp_timeline_guest_comm(const struct vp_timeline *timeline,
 				const struct vp_guest_sample *sample);

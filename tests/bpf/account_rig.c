@@ -49,6 +49,7 @@ static void load(struct rig *rig, enum vp_vendor vendor)
 	size_map(rig->programs->maps.cpus, rig->pcpus);
 	if (rig->places * THIEVES > bpf_map__max_entries(rig->programs->maps.thieves))
 		size_map(rig->programs->maps.thieves, rig->places * THIEVES);
+	size_map(rig->programs->maps.other_thieves, rig->places * VP_TAKEN_STATES);
 	assert_int_equal(account_bpf__load(rig->programs), 0);
 	for (uint32_t place = 1; place <= rig->places; place++)
 		assert_int_equal(bpf_map_update_elem(bpf_map__fd(rig->programs->maps.places), NULL,
@@ -188,6 +189,13 @@ struct vp_thief_cost rig_thieves(const struct rig *rig, const struct vp_account_
 		assert_int_equal(bpf_map_lookup_elem(map, &key, &cost), 0);
 		sum.ns += cost.ns;
 		sum.count += cost.count;
+	}
+	for (uint32_t state = VP_STATE_WAKING; !kind && state <= VP_STATE_IRQ; state++) {
+		uint32_t row = place_of(rig, vcpu) * VP_TAKEN_STATES + VP_TAKEN_STATE(state);
+		map = bpf_map__fd(rig->programs->maps.other_thieves);
+		assert_int_equal(bpf_map_lookup_elem(map, &row, &cost), 0);
+		sum.ns += states >> state & 1 ? cost.ns : 0;
+		sum.count += states >> state & 1 ? cost.count : 0;
 	}
 	return sum;
 }

@@ -308,6 +308,34 @@ static void test_vcpus_compete(void **state)
 	end(&scene);
 }
 
+/* A table without room loses who it was, not how long. */
+static void test_too_many_thieves(void **state)
+{
+	struct scene scene = begin();
+	struct runner both[2] = {0};
+	int thieves = bpf_map__fd(scene.rig->programs->maps.thieves);
+	const struct vp_thief_cost cost = {1, 1};
+	struct vp_thief_key other = {.vcpu = UINT16_MAX, .kind = VP_BY_TASK};
+
+	while (!bpf_map_update_elem(thieves, &other, &cost, BPF_NOEXIST))
+		other.id++;
+	for (int i = 0; i < 2; i++)
+		start(&both[i], scene.rig, vp_stay_here(), true, "vcpu");
+	for (int i = 0; i < 2; i++)
+		await_preemptions(rig_vcpu(scene.rig, both[i].tid), 3);
+	for (int i = 0; i < 2; i++) {
+		const struct vp_account_vcpu *account = rig_vcpu(scene.rig, both[i].tid);
+		stop(&both[i]);
+		rig_expect_whole(account);
+		expect_interrupts(scene.rig, account);
+		assert_true(account->states[VP_STATE_PREEMPTED] > 0);
+		assert_int_equal(rig_thieves(scene.rig, account, 1 << VP_STATE_PREEMPTED, 0, 0).ns,
+				 account->states[VP_STATE_PREEMPTED]);
+	}
+	assert_true(scene.rig->programs->bss->lost.thieves > 0);
+	end(&scene);
+}
+
 static void move(const struct runner *runner, uint32_t pcpu)
 {
 	cpu_set_t one;
@@ -353,6 +381,7 @@ int main(void)
 	    cmocka_unit_test(test_end_of_thread),
 	    cmocka_unit_test(test_places_are_given_back),
 	    cmocka_unit_test(test_thief),
+	    cmocka_unit_test(test_too_many_thieves),
 	    cmocka_unit_test(test_vcpus_compete),
 	    cmocka_unit_test(test_migrations),
 	};

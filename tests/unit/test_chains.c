@@ -386,12 +386,12 @@ static void test_folded(void **state)
 	vp_export_totals(&report, vp_exporter_folded(), &out);
 	assert_string_equal(
 	    vp_buffer_text(&out),
+	    "host;[idle] 1\n"
 	    "[vm0];worker;main;compute 1\n"
 	    "[vm0];worker;main;compute;entry_[k];inner_[k];irq_[k];outer_[k];inner_[k] 1\n"
 	    "[vm0];worker;main;compute;entry_[k];inner_[k];irq_[k];outer_[k];inner_[k];[hypervisor]"
 	    ";"
-	    "0xffffffff810000ff_[k];0xffffffff81000000_[k] 1\n"
-	    "host;[idle] 1\n");
+	    "0xffffffff810000ff_[k];0xffffffff81000000_[k] 1\n");
 	assert_int_equal(report.profile.walks[VP_WALK_GUEST_USER][VP_WALK_NO_FRAME], 3);
 	assert_int_equal(report.profile.walks[VP_WALK_GUEST_KERNEL][VP_WALK_WHOLE], 2);
 	assert_int_equal(report.profile.walks[VP_WALK_HOST][VP_WALK_WHOLE], 1);

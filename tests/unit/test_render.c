@@ -148,7 +148,7 @@ static const char *exported(const struct vp_exporter *exporter, struct vp_profil
 	written.size = 0;
 	writes_left = 1;
 	expect_no_error(vp_export_stream(&naming, &options, exporter, write_to_memory, &report));
-	assert_int_equal(report.profile.ticks, 2);
+	assert_int_equal(report.profile.counts.ticks, 2);
 	vp_report_deinit(&report);
 	return vp_buffer_text(&written);
 }

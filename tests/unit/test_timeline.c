@@ -69,7 +69,7 @@ static void test_merge_is_in_order(void **state)
 		}
 	made_end(&made, 1);
 	expect_no_error(vp_trace_open(NAME "/host", VP_STREAMS(VP_STREAM_PCPU), &streams));
-	vp_merge_init(&merge, &streams);
+	vp_merge_init(&merge, &streams, NULL);
 	while ((head = vp_merge_next(&merge))) {
 		assert_true(head->time >= last);
 		assert_int_equal(head->time, head->record->time);

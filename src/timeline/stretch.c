@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "timeline/stretch.h"
+
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "timeline/survey.h"
+
+enum {
+	MAX_PROBES = 256, /* of all streams … */
+	LEAST_PROBES = 8, /* … but of each at least so many */
+};
+/* What looking at a record costs, of what it costs to count it. */
+#define SURVEY_COST 0.2
+
+/* So many bytes of a stream were written about then. */
+struct probe {
+	uint64_t time, bytes;
+};
+typedef VP_VEC(struct probe) probes;
+
+static int by_time(const void *left, const void *right)
+{
+	const struct probe *a = left, *b = right;
+
+	return (a->time > b->time) - (a->time < b->time);
+}
+
+static void probe_stream(const struct vp_stream_reader *stream, size_t count, probes *ret)
+{
+	uint64_t size = vp_stream_size(stream), time;
+
+	for (size_t i = 0; i < count; i++)
+		if (vp_stream_time_near(
+			stream, (uint64_t)((double)size * (double)i / (double)count), &time))
+			vp_vec_push(ret, ((struct probe){time, size / count}));
+}
+
+bool vp_stretches_choose(const vp_stream_readers *streams, size_t count, uint64_t *cuts)
+{
+	size_t each = streams->count ? MAX_PROBES / streams->count : 0, cut = 0;
+	double weight = 1, weights = 0, sum = 0, all = 0, before;
+	probes found = {0};
+
+	for (size_t i = 0; i < streams->count; i++)
+		probe_stream(streams->at[i], each < LEAST_PROBES ? LEAST_PROBES : each, &found);
+	for (size_t i = 0; i < count; i++, weight *= 1 - SURVEY_COST)
+		weights += weight;
+	if (found.count)
+		qsort(found.at, found.count, sizeof(*found.at), by_time);
+	vp_vec_each (&found, probe)
+		all += (double)probe->bytes;
+	weight = before = 1;
+	vp_vec_each (&found, probe) {
+		while (cut + 1 < count && sum >= all * before / weights) {
+			cuts[cut++] = probe->time;
+			weight *= 1 - SURVEY_COST;
+			before += weight;
+		}
+		sum += (double)probe->bytes;
+	}
+	vp_vec_deinit(&found);
+	return cut + 1 == count && (!cut || cuts[0]);
+}
+
+static int by_birth(const void *left, const void *right)
+{
+	const struct vp_survey_thread *const *a = left, *const *b = right;
+
+	return vp_survey_is_before(&(*b)->birth, &(*a)->birth) -
+	       vp_survey_is_before(&(*a)->birth, &(*b)->birth);
+}
+
+/* The vCPUs become known in the order in which they did. */
+static void add_vcpus(struct vp_guests *guests, const struct vp_survey *survey)
+{
+	VP_VEC(const struct vp_survey_thread *) born = {0};
+
+	vp_vec_each (&survey->threads, thread)
+		if (thread->is_vcpu)
+			vp_vec_push(&born, thread);
+	if (born.count)
+		qsort(born.at, born.count, sizeof(*born.at), by_birth);
+	vp_vec_each (&born, at) {
+		const struct vp_survey_thread *thread = *at;
+		if (thread->by_switch ||
+		    vp_guests_vcpu(guests, thread->pid, thread->tid) == VP_NONE)
+			vp_guests_vcpu_add(guests, thread->pid, thread->tid, thread->vcpu);
+	}
+	vp_vec_deinit(&born);
+}
+
+/* By vCPU: which thread's record was the last one of it, and which the last that knows an exit. */
+struct last_seen {
+	const struct vp_survey_thread *seen, *exited;
+};
+
+static void place_vcpus(struct vp_guests *guests, const struct vp_survey *survey)
+{
+	struct last_seen *vcpus = vp_alloc((guests->vcpus.count + 1) * sizeof(*vcpus));
+
+	vp_vec_each (&survey->threads, thread) {
+		uint32_t number = vp_guests_vcpu(guests, thread->pid, thread->tid);
+		struct last_seen *vcpu = number == VP_NONE ? NULL : &vcpus[number];
+		if (vcpu && (!vcpu->seen || vp_survey_is_before(&vcpu->seen->last, &thread->last)))
+			vcpu->seen = thread;
+		if (vcpu && thread->exited &&
+		    (!vcpu->exited || vp_survey_is_before(&vcpu->exited->exit, &thread->exit)))
+			vcpu->exited = thread;
+	}
+	for (uint32_t i = 0; i < guests->vcpus.count; i++) {
+		const struct vp_survey_thread *seen = vcpus[i].seen, *exited = vcpus[i].exited;
+		if (!seen)
+			continue;
+		vp_guests_move(guests, i, seen->last.stream);
+		guests->vcpus.at[i].blocked = seen->blocked;
+		if (exited)
+			guests->vcpus.at[i].exit =
+			    (struct vp_exit){exited->vendor, exited->reason, true};
+	}
+	free(vcpus);
+}
+
+/* As fill_gap() in timeline.c leaves it when the last record was taken. */
+static void place_ticks(struct vp_timeline *timeline, struct vp_survey *survey)
+{
+	uint64_t period = timeline->fill_period, now = survey->last;
+
+	for (size_t i = 0; i < timeline->pcpus.count; i++) {
+		struct vp_pcpu *pcpu = &timeline->pcpus.at[i];
+		if (survey->pcpus.at[i].ticked)
+			pcpu->last_tick = survey->pcpus.at[i].last_tick;
+		pcpu->chain = survey->pcpus.at[i].chain;
+		survey->pcpus.at[i].chain = NULL;
+		if (period && now > pcpu->last_tick && now - pcpu->last_tick > period + period / 2)
+			pcpu->last_tick +=
+			    (now - pcpu->last_tick - period / 2 - 1) / period * period;
+	}
+}
+
+void vp_stretch_init(struct vp_timeline *timeline, const struct vp_recording *recording,
+		     vp_vms *vms, const vp_stream_readers *streams, uint64_t from, uint64_t until)
+{
+	struct vp_survey survey;
+
+	if (!from) {
+		vp_timeline_init(timeline, recording, vms, streams, NULL);
+		timeline->until = until;
+		return;
+	}
+	vp_survey_make(streams, from, &survey);
+	vp_timeline_init(timeline, recording, vms, streams, survey.heads);
+	timeline->until = until;
+	timeline->first = survey.first;
+	timeline->last = survey.last;
+	add_vcpus(&timeline->guests, &survey);
+	place_vcpus(&timeline->guests, &survey);
+	vp_vec_each (&survey.names, name)
+		vp_timeline_name(timeline, (uint32_t)name->key, name->comm);
+	vp_vec_each (&survey.guest_names, name)
+		vp_timeline_name_guest(timeline, (uint32_t)(name->key >> 32), (uint32_t)name->key,
+				       name->comm);
+	place_ticks(timeline, &survey);
+	vp_survey_deinit(&survey);
+}
+
+/* Of a map: the order of its slots does not count. */
+static uint64_t digest_map(const struct vp_map *map, const struct vp_intern *texts)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; map->slots && i <= map->mask; i++) {
+		const struct vp_map_slot *slot = &map->slots[i];
+		if (!slot->used)
+			continue;
+		const char *text = texts ? vp_intern_text(texts, slot->value) : "";
+		sum += XXH3_64bits_withSeed(text, strlen(text),
+					    vp_hash64(slot->key) + (texts ? 0 : slot->value));
+	}
+	return sum;
+}
+
+static void digest_walk(XXH3_state_t *state, const struct vp_chain_walk *walk)
+{
+	XXH3_64bits_update(state, &walk->count, sizeof(walk->count));
+	XXH3_64bits_update(state, walk->ips, walk->count * sizeof(*walk->ips));
+	if (walk->count)
+		XXH3_64bits_update(state, &walk->end, sizeof(walk->end));
+}
+
+static void digest_pcpu(XXH3_state_t *state, const struct vp_pcpu *pcpu, bool fills)
+{
+	const struct vp_chain *chain = pcpu->chain;
+
+	if (fills)
+		XXH3_64bits_update(state, &pcpu->last_tick, sizeof(pcpu->last_tick));
+	if (!chain || chain->used)
+		return;
+	XXH3_64bits_update(state, &chain->tid, sizeof(chain->tid));
+	if (chain->has_regs)
+		XXH3_64bits_update(state, &chain->regs, sizeof(chain->regs));
+	digest_walk(state, &chain->guest_user);
+	digest_walk(state, &chain->host_kernel);
+	digest_walk(state, &chain->host_user);
+	XXH3_64bits_update(state, chain->stack, chain->n_stack * sizeof(*chain->stack));
+}
+
+static void digest_vcpu(XXH3_state_t *state, const struct vp_vcpu_state *vcpu)
+{
+	const uint32_t all[] = {vcpu->vm,
+				vcpu->number,
+				vcpu->tid,
+				vcpu->home,
+				vcpu->exit.known,
+				vcpu->exit.known ? vcpu->exit.vendor : 0,
+				vcpu->exit.known ? vcpu->exit.reason : 0,
+				vcpu->blocked};
+
+	XXH3_64bits_update(state, all, sizeof(all));
+}
+
+uint64_t vp_stretch_digest(const struct vp_timeline *timeline)
+{
+	const struct vp_guests *guests = &timeline->guests;
+	const uint64_t sums[] = {digest_map(&guests->vm_of_pid, NULL),
+				 digest_map(&guests->vcpu_of_tid, NULL),
+				 digest_map(&guests->vcpu_of_number, NULL),
+				 digest_map(&timeline->comm_of_tid, &timeline->comms),
+				 digest_map(&timeline->comm_of_guest_tid, &timeline->comms),
+				 timeline->last};
+	XXH3_state_t *state = XXH3_createState();
+
+	if (!state)
+		vp_alloc_failed();
+	XXH3_64bits_reset(state);
+	XXH3_64bits_update(state, sums, sizeof(sums));
+	vp_vec_each (&guests->vcpus, vcpu)
+		digest_vcpu(state, vcpu);
+	vp_vec_each (&timeline->pcpus, pcpu)
+		digest_pcpu(state, pcpu, timeline->fill_period);
+	uint64_t digest = XXH3_64bits_digest(state);
+	XXH3_freeState(state);
+	return digest;
+}

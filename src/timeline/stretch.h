@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A recording cut into stretches of time, each of which can be gone through by itself: a timeline
+ * that begins later than the recording, in the state that the one before it ends in.
+ */
+#ifndef VP_TIMELINE_STRETCH_H
+#define VP_TIMELINE_STRETCH_H
+
+#include "timeline/timeline.h"
+
+/*
+ * Where to cut into `count` stretches that take as long each: writes count - 1 times, in order. A
+ * later one is shorter, since what is before it has to be looked at. False: that cannot be told.
+ */
+bool vp_stretches_choose(const vp_stream_readers *streams, size_t count, uint64_t *cuts);
+
+/* As vp_timeline_init(), for the records that are not before `from` (0: all) and before `until` (0:
+ * all). The streams are at their begin. */
+void vp_stretch_init(struct vp_timeline *timeline, const struct vp_recording *recording,
+		     vp_vms *vms, const vp_stream_readers *streams, uint64_t from, uint64_t until);
+
+/* A number for all that a timeline keeps from tick to tick: two that go on in the same way have the
+ * same. */
+uint64_t vp_stretch_digest(const struct vp_timeline *timeline);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the records before some time leave behind for those after it: names of threads, where each
+ * vCPU was last seen and why it had left its guest, the last tick of each pCPU, call chains whose
+ * sample is still to come. Much cheaper than going through them in order of time: each stream is
+ * read by itself, and nothing is counted.
+ */
+#ifndef VP_TIMELINE_SURVEY_H
+#define VP_TIMELINE_SURVEY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "recording/trace_reader.h"
+#include "timeline/chain.h"
+
+/*
+ * When a record comes in the order of all streams: not before those that precede it in its own
+ * stream, and at the same time after those of streams with lower numbers.
+ */
+struct vp_survey_moment {
+	uint64_t time;
+	uint32_t stream;
+};
+
+struct vp_survey_thread {
+	uint32_t pid, tid;
+	uint32_t vcpu; /* as its first record that says so has it */
+	bool is_vcpu;  /* there is one */
+	bool by_switch;
+	struct vp_survey_moment birth, last, exit; /* first as a vCPU, last of all, last exit */
+	bool blocked, exited;
+	uint32_t vendor, reason; /* of the last exit */
+};
+
+struct vp_survey_name {
+	uint64_t key; /* tid; or VMM's process << 32 | tid in the guest */
+	uint64_t time;
+	char comm[16];
+};
+
+struct vp_survey_pcpu {
+	uint64_t last_tick; /* if there was one */
+	bool ticked;
+	struct vp_chain *chain; /* or NULL */
+};
+
+enum { VP_SURVEY_RECENT = 256 };
+
+struct vp_survey {
+	const struct vp_record_header *
+	    *heads;           /* by stream: the first that is not before; NULL: none */
+	uint64_t first, last; /* times of records; 0: there was none */
+	VP_VEC(struct vp_survey_pcpu) pcpus; /* by stream */
+	VP_VEC(struct vp_survey_thread) threads;
+	VP_VEC(struct vp_survey_name) names, guest_names;
+	struct vp_map thread_of_ids, name_of_tid, name_of_guest_tid;
+	uint32_t recent[VP_SURVEY_RECENT]; /* threads by the low bits of tid, + 1 */
+};
+
+/* Reads each stream up to its first record that is not before `until`, which is its head. Checksums
+ * are not looked at: whoever counts these records does. */
+void vp_survey_make(const vp_stream_readers *streams, uint64_t until, struct vp_survey *ret);
+void vp_survey_deinit(struct vp_survey *survey);
+
+static inline bool vp_survey_is_before(const struct vp_survey_moment *a,
+				       const struct vp_survey_moment *b)
+{
+	return a->time != b->time ? a->time < b->time : a->stream < b->stream;
+}
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Recordings of everything that a timeline keeps from tick to tick, at random: whoever goes through
+ * them, one thread or several, makes the same report, byte by byte, in each view and format.
+ */
+#include "unit.h"
+
+#include <string.h>
+
+#include "analyze/report.h"
+#include "make_recording.h"
+#include "render/formats.h"
+
+#define NAME "passes.data"
+enum { TICKS = 400, PCPUS = 3, RECORDINGS = 8, VMS = 3 };
+
+static uint64_t random_state;
+
+static uint32_t any(uint32_t below)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return (uint32_t)(random_state >> 32) % below;
+}
+
+static uint64_t any_address(void)
+{
+	return (any(2) ? 0xffffffff81000000ULL : 0x400000) + 64ULL * any(6);
+}
+
+static void make_chain(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu)
+{
+	uint64_t ips[] = {any_address(), any_address(), any_address()};
+	uint32_t tid = 1000 * (vm + 1) + vcpu + 1;
+	struct vp_guest_regs regs = {.vm = 1000 * (vm + 1),
+				     .tid = tid,
+				     .mode = VP_MODE_GUEST_USER,
+				     .flags = VP_HAS_AS_ROOT,
+				     .ip = ips[0],
+				     .as_root = 0x1000};
+
+	made_regs(made, pcpu, tick, &regs);
+	made_frames(made, pcpu, tick, tid, VP_MODE_GUEST_USER, ips, 1 + any(3), 0);
+	made_frames(made, pcpu, tick, tid, VP_MODE_KERNEL, ips, 1 + any(3), 0);
+}
+
+static void make_record(struct made *made, uint32_t pcpu, uint64_t tick, bool chains)
+{
+	static const char *const names[] = {"alpha", "beta", "gamma"};
+	unsigned vm = any(VMS + 1), vcpu = any(2); /* one VM is in no list */
+	int exit = any(3) ? MADE_INTR : any(2) ? MADE_HLT : MADE_UNKNOWN;
+	uint32_t pid = 50 + any(4);
+
+	/* A chain's sample may come later, or never. */
+	if (chains && !any(3))
+		make_chain(made, pcpu, tick, vm, vcpu);
+	switch (any(12)) {
+	case 0:
+		made_task(made, pcpu, tick, pid, pid, names[any(3)]);
+		break;
+	case 1:
+		made_in(made, pcpu, tick, vm, vcpu, exit);
+		break;
+	case 2:
+		made_out(made, pcpu, tick, vm, vcpu, exit, any(2));
+		break;
+	case 3:
+		made_in_vmm(made, pcpu, tick, vm, vcpu);
+		break;
+	case 4:
+		made_in_kvm(made, pcpu, tick, vm, vcpu, exit);
+		break;
+	case 5:
+		made_host(made, pcpu, tick, pid, any(2) ? VP_MODE_USER : VP_MODE_KERNEL);
+		break;
+	case 6:
+		made_idle(made, pcpu, tick);
+		break;
+	case 7:
+		made_guest_thread(made, pcpu, tick, vm, 7 + any(2), 7 + any(2), names[any(3)],
+				  0x1000, any_address());
+		break;
+	case 8:
+		made_guest_at(made, pcpu, tick, VP_MODE_GUEST_USER, any_address());
+		break;
+	default:
+		made_guest(made, pcpu, tick, vm, vcpu,
+			   any(2) ? VP_MODE_GUEST_USER : VP_MODE_GUEST_KERNEL, exit);
+	}
+}
+
+/* By number: with call chains, with ticks that have to be filled in, with a clock that goes back.
+ */
+static void make_recording(uint32_t number)
+{
+	bool chains = number % 2, gaps = number / 2 % 2, backwards = number / 4 % 2;
+	struct made made;
+
+	random_state = 0x9e3779b97f4a7c15ULL * (number + 1);
+	made_begin(&made, NAME, VMS);
+	made.pcpus = made.about.pcpus = PCPUS;
+	made.about.by_time = !gaps;
+	made.about.chains = chains;
+	for (uint64_t tick = 1; tick < TICKS; tick++)
+		for (uint32_t pcpu = 0; pcpu < PCPUS; pcpu++) {
+			made.offset = any(MADE_PERIOD / 2);
+			if (!gaps || tick / 16 % 3 != pcpu || !any(10))
+				make_record(&made, pcpu, tick - (backwards && !any(20)), chains);
+		}
+	made_end(&made, TICKS);
+}
+
+/* All formats one after another, with what is said beside them. */
+static void make_report(struct vp_profile_options options, uint32_t jobs, struct vp_buffer *out)
+{
+	struct vp_naming_options naming = {.directory = NAME};
+	struct vp_report report;
+	size_t count;
+	const struct vp_report_format *formats = vp_report_formats(&count);
+
+	options.jobs = jobs;
+	out->size = 0;
+	expect_no_error(vp_report_make(&naming, &options, &report));
+	assert_int_equal(report.profile.jobs, jobs);
+	report.graph.shown = true;
+	for (size_t i = 0; i < count; i++) {
+		const struct vp_exporter *exporter =
+		    formats[i].exporter ? formats[i].exporter() : NULL;
+		if (formats[i].render)
+			formats[i].render(&report, false, out);
+		else if (exporter->totals)
+			vp_export_totals(&report, exporter, out);
+	}
+	vp_vec_each (&report.notes, note)
+		vp_buffer_printf(out, "%s\n", *note);
+	vp_report_deinit(&report);
+}
+
+static void expect_same(const struct vp_profile_options *options)
+{
+	struct vp_buffer by_one = {0}, by_more = {0};
+
+	make_report(*options, 1, &by_one);
+	for (uint32_t jobs = 2; jobs < 5; jobs++) {
+		make_report(*options, jobs, &by_more);
+		assert_string_equal(vp_buffer_text(&by_one), vp_buffer_text(&by_more));
+	}
+	vp_buffer_deinit(&by_one);
+	vp_buffer_deinit(&by_more);
+}
+
+static void test_jobs(void **state)
+{
+	for (uint32_t number = 0; number < RECORDINGS; number++) {
+		bool chains = number % 2;
+		make_recording(number);
+		for (enum vp_view view = 0; view < VP_VIEWS; view++) {
+			const char *vm = view == VP_VIEW_GUEST ? "vm1" : NULL;
+			struct vp_profile_options options[] = {
+			    {.view = view, .vm = vm, .chains = chains},
+			    {.view = view, .vm = vm, .chains = chains, .by_callees = true},
+			    {.view = view, .vm = vm, .per_vcpu = true, .per_process = true},
+			    {.view = view, .vm = "vm0", .has_vcpu = true, .vcpu = 1},
+			    {.view = view, .vm = vm, .comm = "alpha"},
+			    {.view = view, .vm = vm, .columns = VP_COLUMN_PROCESS},
+			    {.view = view, .vm = vm, .columns = VP_COLUMN_MODULE}};
+			for (size_t i = 0; i < VP_ARRAY_SIZE(options); i++)
+				expect_same(&options[i]);
+		}
+	}
+}
+
+/* What was damaged is read by one thread: another would take its packets for good. */
+static void test_damage(void **state)
+{
+	struct vp_naming_options naming = {.directory = NAME};
+	struct vp_profile_options options = {.view = VP_VIEW_UNIFIED, .jobs = 2};
+	struct vp_report report;
+	FILE *file;
+
+	make_recording(0);
+	file = fopen(NAME "/host/cpu0", "r+");
+	assert_non_null(file);
+	assert_int_equal(fseek(file, 200, SEEK_SET), 0);
+	assert_int_not_equal(fputc(0x55, file), EOF);
+	assert_int_equal(fclose(file), 0);
+	expect_no_error(vp_report_make(&naming, &options, &report));
+	assert_int_equal(report.profile.jobs, 1);
+	vp_report_deinit(&report);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_jobs),
+					   cmocka_unit_test(test_damage)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
