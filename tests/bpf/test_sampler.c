@@ -4,6 +4,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
@@ -11,6 +12,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/alloc.h"
 #include "base/macros.h"
 #include "bpf/guest_current.h"
 #include "bpf/sampler.h"
@@ -22,12 +24,14 @@
 
 #include "sampler.skel.h"
 
-enum { MS = 1000000, PATIENCE_S = 30, LEAST_RING = 16 << 10 };
+enum { MS = 1000000, PATIENCE_S = 30, LEAST_RING = 16 << 10, FEW = 300, STACK = 64 << 10 };
+
+static uint32_t threads = FEW; /* or as many as the command line says */
 
 /* What arrived. */
 struct found {
 	uint32_t tid; /* whom the last `task` of this thread's pCPU named */
-	uint64_t samples, own, chains;
+	uint64_t samples, own, chains, process; /* process: of all threads of this one */
 	bool named;
 };
 
@@ -47,12 +51,14 @@ static void take_one(struct found *found, const union vp_any_record *record)
 		break;
 	case VP_ID_host_sample:
 		found->samples++;
+		if (record->host_sample.pid != (uint32_t)getpid())
+			break;
+		/* Whose samples follow is said before. */
+		assert_int_equal(found->tid, record->host_sample.tid);
+		found->process++;
 		if (record->host_sample.tid != vp_own_tid())
 			break;
 		found->own++;
-		/* Whose samples follow is said before. */
-		assert_int_equal(found->tid, vp_own_tid());
-		assert_int_equal(record->host_sample.pid, getpid());
 		assert_true(record->host_sample.ip != 0);
 		assert_true(record->host_sample.mode == VP_MODE_USER ||
 			    record->host_sample.mode == VP_MODE_KERNEL);
@@ -313,13 +319,59 @@ static void test_chains_in_rings(void **state)
 	end_rings(&scene);
 }
 
-int main(void)
+/* None begins before all are there. */
+static void *burn(void *context)
+{
+	pthread_barrier_t *all = context;
+
+	pthread_barrier_wait(all);
+	vp_burn(MS);
+	return NULL;
+}
+
+static void test_many_threads(void **state)
+{
+	pthread_t *made = vp_alloc(threads * sizeof(*made));
+	static struct ring_scene scene;
+	pthread_attr_t attributes;
+	pthread_barrier_t all;
+	uint64_t process = 0;
+
+	assert_int_equal(pthread_attr_init(&attributes), 0);
+	assert_int_equal(pthread_attr_setstacksize(&attributes, STACK), 0);
+	assert_int_equal(pthread_barrier_init(&all, NULL, threads + 1), 0);
+	begin_rings(&scene, "take_sample");
+	for (uint32_t i = 0; i < threads; i++)
+		assert_int_equal(pthread_create(&made[i], &attributes, burn, &all), 0);
+	pthread_barrier_wait(&all);
+	for (uint32_t i = 0; i < threads; i++) {
+		assert_int_equal(pthread_join(made[i], NULL), 0);
+		drain(&scene);
+	}
+	expect_no_error(vp_trigger_enable(&scene.trigger, false));
+	drain(&scene);
+	expect_all(&scene, scene.programs->progs.take_sample);
+	vp_vec_each (&scene.trigger.pcpus, pcpu)
+		process += scene.found[*pcpu].process;
+	assert_true(process > 0);
+	print_message("%u threads: %" PRIu64 " samples of theirs\n", threads, process);
+	end_rings(&scene);
+	pthread_barrier_destroy(&all);
+	pthread_attr_destroy(&attributes);
+	free(made);
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_own_samples),  cmocka_unit_test(test_full_buffer),
 	    cmocka_unit_test(test_thousand_vms), cmocka_unit_test(test_laps),
 	    cmocka_unit_test(test_full_rings),   cmocka_unit_test(test_chains_in_rings),
+	    cmocka_unit_test(test_many_threads),
 	};
+
+	if (argc > 1)
+		threads = (uint32_t)strtoul(argv[1], NULL, 10);
 
 	if (!vp_kernel_takes_programs("sampling"))
 		return VP_SKIPPED;
