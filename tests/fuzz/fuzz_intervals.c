@@ -52,7 +52,7 @@ static void put_good_packet(const char *directory)
 	} interval = {
 	    .head = {.time = 50,
 		     .id = VP_ID_interval,
-		     .pid = 1000,
+		     .owner = 1000,
 		     .tid = 1001,
 		     .values = 4,
 		     .begin = 40},

@@ -55,10 +55,10 @@ static void put_packet(const char *directory, const uint8_t *records, size_t siz
 	vp_buffer_deinit(&packet);
 }
 
-static void report(const char *directory, const struct vp_profile_options *options)
+static void report_into(struct vp_buffer *out, const char *directory,
+			const struct vp_profile_options *options)
 {
 	struct vp_naming_options naming = {.directory = directory};
-	struct vp_buffer out = {0};
 	struct vp_report made;
 	struct vp_error *error = vp_report_make(&naming, options, &made);
 
@@ -68,16 +68,38 @@ static void report(const char *directory, const struct vp_profile_options *optio
 	}
 	made.graph.shown = true;
 	made.graph.order = options->by_callees ? VP_CALL_CALLER : VP_CALL_CALLEE;
-	vp_render_report_text(&made, true, &out);
-	vp_render_report_csv(&made, false, &out);
-	vp_render_report_json(&made, false, &out);
-	vp_export_totals(&made, vp_exporter_folded(), &out);
+	vp_render_report_text(&made, true, out);
+	vp_render_report_csv(&made, false, out);
+	vp_render_report_json(&made, false, out);
+	vp_export_totals(&made, vp_exporter_folded(), out);
+	vp_report_deinit(&made);
+}
+
+static void report(const char *directory, const struct vp_profile_options *options)
+{
+	struct vp_buffer out = {0};
+
+	report_into(&out, directory, options);
 	/* Whoever wrote the recording, its names do no harm to a terminal. */
 	for (size_t i = 0; i < out.size; i++)
 		if ((unsigned char)out.bytes[i] < ' ' && !strchr("\n\033", out.bytes[i]))
 			abort();
 	vp_buffer_deinit(&out);
-	vp_report_deinit(&made);
+}
+
+/* Three threads say what one does. */
+static void report_by_three(const char *directory, enum vp_view view)
+{
+	struct vp_profile_options options = {.view = view, .chains = true};
+	struct vp_buffer one = {0}, three = {0};
+
+	report_into(&one, directory, &options);
+	options.jobs = 3;
+	report_into(&three, directory, &options);
+	if (one.size != three.size || (one.size && memcmp(one.bytes, three.bytes, one.size) != 0))
+		abort();
+	vp_buffer_deinit(&one);
+	vp_buffer_deinit(&three);
 }
 
 static struct vp_error *look_at_piece(struct vp_buffer *out)
@@ -176,9 +198,9 @@ static void account(const char *directory)
 static void put_good_stream(const char *directory)
 {
 	const struct vp_guest_sample guest = {
-	    .time = 20, .id = VP_ID_guest_sample, .pid = 1000, .tid = 1001, .mode = 5};
+	    .time = 20, .id = VP_ID_guest_sample, .vm = 1000, .tid = 1001, .mode = 5};
 	const struct vp_vcpu_sample vcpu = {
-	    .time = 10, .id = VP_ID_vcpu_sample, .pid = UINT32_MAX, .tid = UINT32_MAX, .mode = 1};
+	    .time = 10, .id = VP_ID_vcpu_sample, .vm = UINT32_MAX, .tid = UINT32_MAX, .mode = 1};
 	const struct vp_host_sample host = {.time = 30, .id = VP_ID_host_sample, .mode = 1};
 	struct vp_buffer records = {0};
 
@@ -187,14 +209,14 @@ static void put_good_stream(const char *directory)
 	vp_buffer_append(&records, &host, sizeof(host));
 	const struct vp_vcpu_account times = {.time = 40,
 					      .id = VP_ID_vcpu_account,
-					      .pid = 1000,
+					      .vm = 1000,
 					      .begin = 1,
 					      .end = 11,
 					      .guest = 5,
 					      .preempted = 5};
 	const struct vp_thief thief = {.time = 40,
 				       .id = VP_ID_thief,
-				       .pid = 1000,
+				       .vm = 1000,
 				       .state = 7,
 				       .kind = VP_BY_TASK,
 				       .cgroup = 7,
@@ -254,6 +276,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		export_samples(directory, vp_exporter_script(), view);
 		export_samples(directory, vp_exporter_jsonl(), view);
 	}
+	report_by_three(directory, bytes[size - 1] % (VP_VIEW_UNIFIED + 1));
 	inform(directory);
 	account(directory);
 	return 0;

@@ -193,7 +193,7 @@ def check_guests(run, claims):
     claims.check(pids and pids <= listed, f"it lists the workload's processes {sorted(pids)}")
     tampered, = json.loads((run.out / "tampered.json").read_text())
     claims.check(tampered["kernel"] and tampered["kernel"]["pack"] == "read" and
-                 "does not fit" in str(tampered["kernel"]["dropped_pack"]) and
+                 "does not match" in str(tampered["kernel"]["dropped_pack"]) and
                  pids <= {process["pid"] for process in tampered["processes"]},
                  f"a wrong pack is dropped: {tampered['kernel'] and tampered['kernel']['dropped_pack']}")
     info = run.info()["vms"][0]
