@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import kernels, roots
+from . import bochs_build, disks, kernels, roots
 from .arch import ARCHES
 from .common import LAB, LabError, UsageError, say
 from .debian import SUITES
@@ -76,6 +76,8 @@ def _parser():
     fetch.add_argument("--arch", choices=tuple(ARCHES), default="amd64",
                        help="of which processor; one that is not the machine's needs a root too, and "
                        "the directory of that is printed")
+    fetch.add_argument("--vendor", choices=VENDORS, default="amd",
+                       help="of the lab host's processor: for intel, Bochs is built too")
     fetch.add_argument("--refresh", action="store_true", help="look for newer ones")
     return parser
 
@@ -145,6 +147,9 @@ def _fetch(args):
             print(f"{suite} {flavour} {kernel.version}")
     if arch.foreign:
         print(f"root {roots.get(arch, args.refresh)}")
+    if args.vendor == "intel":
+        print(f"bochs {bochs_build.get(args.refresh)}")
+        print(f"root {disks.root()}")
     return 0
 
 

@@ -144,6 +144,8 @@ def root():
         stage.mkdir(mode=0o755)
         _add_root(stage, names)
         write_image(stage, Path(name) / "image")
+        for old in cache_dir("disks").glob("root-*.img"):
+            old.unlink()  # a lab that runs keeps it open
         (Path(name) / "image").rename(path)
     return path
 

@@ -4,8 +4,7 @@ An emulator is made for one Machine (machine.py) and has:
   name          for the line that says what starts
   modules       of the lab host's kernel, for its initramfs
   root          where that finds its root: "9p" or "disks" (lab/host/init)
-  boot_limit    seconds for the lab host to come up
-  live          whether what the lab host writes to /out is in the results at once
+  slow          how many times longer than others it may take to boot
   python        where the lab host has Python
   guest_cpu     the CPU model of guests that name none
   prepare(plan) the last of the preparations, when plan and initramfs are there

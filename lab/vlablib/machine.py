@@ -69,7 +69,7 @@ class Machine:
         self.mode = mode
         self.arch = ARCHES[scenario.host.arch]
         self.emulator = emulator.pick(self, args.accel)
-        self.slow = 2 if scenario.host.icount else 1
+        self.slow = self.emulator.slow
         self.out = Path(args.out).absolute()
         self.work = Path(tempfile.mkdtemp(prefix="run.", dir=cache_dir("run")))
         self.process = None
@@ -107,7 +107,7 @@ class Machine:
                     "PYTHON": self.emulator.python,
                     "CONSOLE": self.arch.console, "KVM_MODULE": self.arch.kvm_module,
                     "MACHINE": "/machine" if self.arch.foreign else "", "CACHE": cache_dir(),
-                    "ROOT": self.emulator.root, "ROWS": size.lines,
+                    "ROOT_KIND": self.emulator.root, "ROWS": size.lines,
                     "COLUMNS_": size.columns}
         for key, value in settings.items():
             if "'" in str(value):
@@ -180,7 +180,7 @@ class Machine:
     def wait(self):
         """Follow the run to its end; returns what result.json says."""
         limit = self.args.timeout
-        boot_limit = min(limit, self.emulator.boot_limit * self.slow)
+        boot_limit = min(limit, 120.0 * self.slow)
         begin = time.monotonic()
         console = Tail(self.console, sys.stderr.buffer)
         while True:

@@ -45,10 +45,12 @@ def pick_accel(host, wanted):
     if accel == "kvm":
         if host.icount:
             raise UsageError("icount=yes needs the accelerator tcg")
-        nested = [Path(f"/sys/module/{m}/parameters/nested") for m in ("kvm_intel", "kvm_amd")]
+        modules = ("kvm_intel",) if host.vendor == "intel" else ("kvm_intel", "kvm_amd")
+        nested = [Path(f"/sys/module/{m}/parameters/nested") for m in modules]
         if not any(p.exists() and p.read_text().strip() in ("1", "Y") for p in nested):
-            raise LabError("the accelerator kvm needs a KVM that nests (module kvm_intel or kvm_amd "
-                           "with nested=1), which this machine does not have: use tcg")
+            raise LabError(f"the accelerator kvm needs a KVM that nests (module {' or '.join(modules)} "
+                           f"with nested=1), which this machine does not have: use "
+                           f"{'no accelerator' if host.vendor == 'intel' else 'tcg'}")
     return accel
 
 
@@ -105,8 +107,6 @@ class Qemu:
 
     modules = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
     root = "9p"
-    boot_limit = 120
-    live = True
 
     def __init__(self, lab, accel):
         self.lab = lab
@@ -118,6 +118,11 @@ class Qemu:
     def name(self):
         """As it is told when the lab host starts."""
         return self.accel
+
+    @property
+    def slow(self):
+        """Virtual time takes longer."""
+        return 2 if self.lab.scenario.host.icount else 1
 
     @property
     def guest_cpu(self):
