@@ -6,12 +6,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import kernels, roots
+from . import bochs_build, disks, kernels, roots
 from .arch import ARCHES
 from .common import LAB, LabError, UsageError, say
 from .debian import SUITES
 from .machine import Machine, prepare_out
-from .scenario import load
+from .scenario import VENDORS, load
 
 DESCRIPTION = """\
 A real hypervisor on any machine: boots a lab host in an emulated computer, real Linux guests in
@@ -21,7 +21,7 @@ it under KVM, runs workloads in the guests and commands on the lab host, and bri
 EPILOG = """\
 A scenario has one statement per line; '#' starts a comment:
 
-  host     [arch=amd64|arm64] [kernel=SUITE] [pcpus=N] [memory=MIB]
+  host     [arch=amd64|arm64] [vendor=amd|intel] [kernel=SUITE] [pcpus=N] [memory=MIB]
            [icount=yes|no] [append="KERNEL ARGUMENTS"] [cpu=MODEL] [accel=tcg|kvm] [qemu="QEMU ARGUMENTS"]
   guest NAME [vcpus=N] [memory=MIB] [pin=PCPU,...] [kernel=SUITE] [flavour=cloud|generic]
            [agent=yes|no] [truth=yes|no] [kallsyms=yes|no] [autostart=yes|no] [start=S] [stop=S]
@@ -57,6 +57,8 @@ def _parser():
                           "name of a guest")
         verb.add_argument("--arch", choices=tuple(ARCHES), help="processor of the lab host: as --set "
                           "host.arch=")
+        verb.add_argument("--vendor", choices=VENDORS, help="maker of the lab host's processor: as --set "
+                          "host.vendor=")
         verb.add_argument("--accel", choices=("tcg", "kvm"), help="accelerator of the lab host")
         verb.add_argument("--keep", action="store_true", help="keep the temporary files of the lab")
         verb.add_argument("-v", "--verbose", action="store_true", help="show the lab host's console")
@@ -74,6 +76,8 @@ def _parser():
     fetch.add_argument("--arch", choices=tuple(ARCHES), default="amd64",
                        help="of which processor; one that is not the machine's needs a root too, and "
                        "the directory of that is printed")
+    fetch.add_argument("--vendor", choices=VENDORS, default="amd",
+                       help="of the lab host's processor: for intel, Bochs is built too")
     fetch.add_argument("--refresh", action="store_true", help="look for newer ones")
     return parser
 
@@ -90,7 +94,8 @@ def _find_scenario(name):
 def _open(args, mode):
     args.scenario = _find_scenario(args.scenario)
     arch = [f"host.arch={args.arch}"] if args.arch else []
-    scenario = load(args.scenario, args.set + arch)
+    vendor = [f"host.vendor={args.vendor}"] if args.vendor else []
+    scenario = load(args.scenario, args.set + arch + vendor)
     if getattr(args, "commands", None):
         scenario.commands = [" ".join(args.commands)]
     if args.out:
@@ -125,7 +130,7 @@ def _shell(args):
     try:
         machine.prepare()
         machine.start()
-        machine.process.wait()
+        machine.attend()
     finally:
         machine.close()
     say(f"results are in {args.out}")
@@ -142,6 +147,9 @@ def _fetch(args):
             print(f"{suite} {flavour} {kernel.version}")
     if arch.foreign:
         print(f"root {roots.get(arch, args.refresh)}")
+    if args.vendor == "intel":
+        print(f"bochs {bochs_build.get(args.refresh)}")
+        print(f"root {disks.root()}")
     return 0
 
 

@@ -75,12 +75,12 @@ def _archives():
     return plain[0], security[0] if security else None
 
 
-def _sources_text(choices, arch):
-    """deb822 text; choices: pairs of (machine stanza, suite names)."""
+def _sources_text(choices, arch, types):
+    """deb822 text; choices: pairs of (machine stanza, suite names); types: deb, deb-src."""
     keep = ("signed-by", "check-valid-until", "check-date", "valid-until-max")
     blocks = []
     for stanza, suites in choices:
-        lines = ["Types: deb", f"URIs: {stanza['uris']}", f"Suites: {' '.join(suites)}",
+        lines = [f"Types: {types}", f"URIs: {stanza['uris']}", f"Suites: {' '.join(suites)}",
                  "Components: main", f"Architectures: {arch.name}"]
         lines += [f"{key}: {stanza[key]}" for key in keep if key in stanza]
         if "signed-by" not in stanza:
@@ -95,12 +95,14 @@ def place_name(name, arch):
 
 
 class PrivateApt:
-    """apt with state, lists, cache and sources of its own, for one suite and architecture."""
+    """apt with state, lists, cache and sources of its own, for one suite and architecture; with source
+    packages if asked for, which a mirror may lack."""
 
-    def __init__(self, suite, arch):
+    def __init__(self, suite, arch, sources=False):
         self.suite = suite
         self.arch = arch
-        self.dir = cache_dir("apt", place_name(suite, arch))
+        self.types = "deb deb-src" if sources else "deb"
+        self.dir = cache_dir("apt", place_name(suite, arch) + ("-sources" if sources else ""))
         for sub in ("state/lists/partial", "cache/archives/partial", "sources"):
             (self.dir / sub).mkdir(parents=True, exist_ok=True)
         (self.dir / "status").touch()
@@ -133,7 +135,7 @@ class PrivateApt:
         tries.append([(archive, [base])])
         errors = ""
         for choices in tries:
-            text = _sources_text(choices, self.arch)
+            text = _sources_text(choices, self.arch, self.types)
             (self.dir / "sources" / "lab.sources").write_text(text, encoding="utf-8")
             status, out, err = self.run("apt-get", "update", "-q", "--error-on=any")
             if status == 0:
@@ -176,3 +178,11 @@ class PrivateApt:
         if status != 0:
             raise LabError(f"apt-get download of {' '.join(names)} failed: {(err or out).strip()[-300:]}")
         return sorted(Path(into).glob("*.deb"))
+
+    def source_tarball(self, name, into):
+        """Fetch a source package's upstream tarball, checked by apt against the signed index, into a directory."""
+        status, out, err = self.run("apt-get", "source", "-q", "--download-only", "--tar-only", name, cwd=into)
+        found = sorted(Path(into).glob(f"{name}_*.orig.tar.*"))
+        if status != 0 or not found:
+            raise LabError(f"the source package {name} of '{self.suite}' cannot be had: {(err or out).strip()[-300:]}")
+        return found[0]

@@ -14,7 +14,6 @@ from .common import LAB, LabError, build_dir, cache_dir, locked, need_program, s
 from .kernels import module_files
 
 GUEST_MODULES = ("virtio_pci", "vmw_vsock_virtio_transport")
-HOST_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
 CONTROL_PORT = 7000
 COMPILE = ("-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-fno-omit-frame-pointer")
 
@@ -251,18 +250,18 @@ def write_guest(scenario, guest, kernel, programs, path):
         out.write(own.bytes())
 
 
-def write_host(kernel, settings, path):
-    """Write the initramfs of the lab host; settings: shell variables for its init."""
+def write_host(kernel, modules, settings, path):
+    """Write the initramfs of the lab host, with modules; settings: shell variables for its init."""
     busybox = _busybox(kernel.arch)
 
     def make():
         archive = Archive()
         archive.add_file(busybox, "/bin/busybox")
         archive.add("/init", (LAB / "host" / "init").read_bytes(), 0o100755)
-        _add_modules(archive, kernel, HOST_MODULES)
+        _add_modules(archive, kernel, modules)
         return archive
 
-    base = _cached(_digest("host", kernel.suite, kernel.version, kernel.arch.name, LAB / "host" / "init", busybox, Path(__file__)), make)
+    base = _cached(_digest("host", kernel.suite, kernel.version, kernel.arch.name, *modules, LAB / "host" / "init", busybox, Path(__file__)), make)
     own = Archive()
     own.add_text("/lab/settings", "".join(f"{k}='{v}'\n" for k, v in settings.items()))
     with open(path, "wb") as out, open(base, "rb") as handle:

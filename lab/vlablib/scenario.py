@@ -10,6 +10,7 @@ from .common import REPO, UsageError
 from .debian import SUITES
 from .kernels import FLAVOURS
 
+VENDORS = ("amd", "intel")
 NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")
 
 
@@ -18,6 +19,7 @@ class Host:
     """The lab host."""
 
     arch: str = "amd64"
+    vendor: str = "amd"
     kernel: str = "bookworm"
     pcpus: int = 2
     memory: int = 3072
@@ -117,7 +119,7 @@ def _one_of(*names):
     return check
 
 
-HOST_KEYS = {"arch": _one_of(*ARCHES), "kernel": _one_of(*SUITES), "pcpus": _count,
+HOST_KEYS = {"arch": _one_of(*ARCHES), "vendor": _one_of(*VENDORS), "kernel": _one_of(*SUITES), "pcpus": _count,
              "memory": _count, "icount": _yes_no, "append": str, "cpu": str,
              "accel": _one_of("tcg", "kvm"), "qemu": str}
 GUEST_KEYS = {"vcpus": _count, "memory": _count, "pin": _cpu_list, "kernel": _one_of(*SUITES),
@@ -229,6 +231,8 @@ def _check(scenario, path):
     def wrong(name, text):
         raise UsageError(f"{path}:{scenario.lines.get(name, 1)}: {text}")
 
+    if host.vendor == "intel" and host.arch != "amd64":
+        wrong("host", f"vendor=intel needs arch=amd64, not {host.arch}")
     if host.icount and host.pcpus != 1:
         wrong("host", "icount=yes works with one pCPU only: say pcpus=1")
     for guest in scenario.guests:

@@ -1,0 +1,224 @@
+"""The lab host as one QEMU process: under TCG, or under a KVM that nests."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from . import roots
+from .arch import ARCHES
+from .common import LabError, UsageError, need_program
+
+NMI_WAIT = 5  # seconds for a kernel that hangs to print where
+SPIN_POLL, SPIN_LOOKS, SPIN_BYTES = 1, 15, 64  # so many looks in a row find a pCPU within so many bytes
+
+
+def kvm_is_real():
+    """A KVM that nests AMD guests and has its tracepoints (some machines have a paravirtual one)."""
+    nested = Path("/sys/module/kvm_amd/parameters/nested")
+    return (nested.exists() and nested.read_text().strip() in ("1", "Y")
+            and os.access("/dev/kvm", os.R_OK | os.W_OK)
+            and any(Path(t, "events/kvm/kvm_entry").exists()
+                    for t in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")))
+
+
+def priority():
+    """Before other processes of the machine, where that is allowed: what waits for a core comes late in the lab."""
+    return [need_program("nice", "coreutils"), "-n", "-15"] if os.geteuid() == 0 else []
+
+
+def pick_accel(host, wanted):
+    """tcg or kvm; kvm must be usable for guests of guests. Unasked, kvm only where it is as in TCG."""
+    accel = wanted or os.environ.get("VLAB_ACCEL") or host.accel
+    if ARCHES[host.arch].foreign:
+        if wanted == "kvm" or host.accel == "kvm":
+            raise UsageError(f"a lab host with arch={host.arch} needs the accelerator tcg")
+        return "tcg"
+    if not accel:
+        return "kvm" if kvm_is_real() and not host.icount else "tcg"
+    if accel not in ("tcg", "kvm"):
+        raise UsageError(f"the accelerator '{accel}' is unknown: expected tcg or kvm")
+    if accel == "kvm":
+        if host.icount:
+            raise UsageError("icount=yes needs the accelerator tcg")
+        modules = ("kvm_intel",) if host.vendor == "intel" else ("kvm_intel", "kvm_amd")
+        nested = [Path(f"/sys/module/{m}/parameters/nested") for m in modules]
+        if not any(p.exists() and p.read_text().strip() in ("1", "Y") for p in nested):
+            raise LabError(f"the accelerator kvm needs a KVM that nests (module {' or '.join(modules)} "
+                           f"with nested=1), which this machine does not have: use "
+                           f"{'no accelerator' if host.vendor == 'intel' else 'tcg'}")
+    return accel
+
+
+class Monitor:
+    """QEMU's machine protocol, as far as it is needed here. OSError and ValueError: it does not answer."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(NMI_WAIT)
+        self.socket.connect(str(path))
+        self.stream = self.socket.makefile("rw", encoding="utf-8")
+        self.stream.readline()  # its greeting
+        self.execute("qmp_capabilities")
+
+    def execute(self, command, **arguments):
+        """What the command returns."""
+        self.stream.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self.stream.flush()
+        while True:
+            answer = json.loads(self.stream.readline())
+            if "event" not in answer:
+                return answer.get("return")
+
+    def registers(self):
+        """(program counter, whether it cannot be interrupted: in the kernel, interrupts masked, not halted)
+        of each pCPU."""
+        text = self.execute("human-monitor-command", **{"command-line": "info registers -a"})
+        found = re.findall(r"RIP=([0-9a-f]+) RFL=([0-9a-f]+).*CPL=(\d).*HLT=(\d)", text)
+        return [(int(rip, 16), not int(flags, 16) & 0x200 and level == "0" and halted == "0")
+                for rip, flags, level, halted in found]
+
+
+class SpinWatch:
+    """Finds a pCPU, or the guest that it runs, in a spinlock that nobody will ever give back: with interrupts
+    masked at the same few instructions whenever it is looked at."""
+
+    def __init__(self):
+        self.looks, self.last = [], 0
+
+    def note(self, registers):
+        """Whether a pCPU spins, by this look and those before."""
+        self.looks = [*self.looks[1 - SPIN_LOOKS:], registers]
+        if len(self.looks) < SPIN_LOOKS:
+            return False
+        for pcpu in zip(*self.looks):
+            places = [place for place, masked in pcpu if masked]
+            if len(places) == SPIN_LOOKS and max(places) - min(places) < SPIN_BYTES:
+                return True
+        return False
+
+
+class Qemu:
+    """What emulator.py says of an emulator."""
+
+    modules = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
+    root = "9p"
+
+    def __init__(self, lab, accel):
+        self.lab = lab
+        self.accel = accel
+        self.monitor = None
+        self.spin, self.last_look = SpinWatch(), 0
+
+    @property
+    def name(self):
+        """As it is told when the lab host starts."""
+        return self.accel
+
+    @property
+    def slow(self):
+        """Virtual time takes longer."""
+        return 2 if self.lab.scenario.host.icount else 1
+
+    @property
+    def guest_cpu(self):
+        """The CPU model of guests that name none."""
+        return self.lab.arch.guest_cpu if self.accel == "tcg" else "host"
+
+    @property
+    def python(self):
+        """In the lab host's root."""
+        return "/usr/bin/python3" if self.lab.arch.foreign else os.path.realpath(sys.executable)
+
+    def prepare(self, plan):
+        """Nothing: the host's root is the machine's, over 9p."""
+
+    @staticmethod
+    def _shared(path, tag):
+        commas = str(path).replace(",", ",,")
+        return ["-virtfs", f"local,path={commas},mount_tag={tag},security_model=none,readonly=on,"
+                           f"multidevs=remap"]
+
+    def command(self):
+        """QEMU's command line."""
+        lab, host, arch = self.lab, self.lab.scenario.host, self.lab.arch
+        model = host.cpu or (arch.cpu if self.accel == "tcg" else "host")
+        accel = "tcg,thread=multi" if self.accel == "tcg" else "kvm"
+        if host.icount:
+            accel = "tcg"
+        serial = "mon:stdio" if lab.mode == "shell" else f"file:{lab.console}"
+        # The driver starts the other pCPUs: see keep_preempt_notifiers() there.
+        append = f"console={arch.console} panic=-1 rdinit=/init quiet maxcpus=1 {host.append}".strip()
+        commas = str(lab.out).replace(",", ",,")  # QEMU's own escape
+        command = [*priority(), need_program("setpriv", "util-linux"), "--pdeathsig", "KILL",
+                   need_program(arch.qemu, arch.qemu_package), "-name", "vlab-host",
+                   *arch.machine,
+                   "-accel", accel, "-cpu", model, "-smp", str(host.pcpus), "-m", str(host.memory),
+                   "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+                   "-serial", serial, "-kernel", str(lab.kernel.image),
+                   "-initrd", str(lab.work / "host.cpio"), "-append", append,
+                   *self._shared(roots.get(arch) if arch.foreign else Path("/"), "root"),
+                   "-virtfs", f"local,path={commas},mount_tag=out,security_model=none"]
+        if arch.foreign:
+            command += self._shared(Path("/"), "machine")
+        if host.icount:
+            command += ["-icount", "shift=0,sleep=off"]
+        command += ["-qmp", f"unix:{lab.work}/qmp,server=on,wait=off"]
+        return command + host.qemu.split()
+
+    def start(self):
+        """The process."""
+        interactive = self.lab.mode == "shell"
+        return subprocess.Popen(self.command(), stdin=None if interactive else subprocess.DEVNULL,
+                                stdout=None if interactive else subprocess.DEVNULL,
+                                stderr=subprocess.PIPE if not interactive else None,
+                                start_new_session=not interactive)
+
+    def attend(self, process):
+        """A shell on QEMU's own console, until the lab host is off."""
+        process.wait()
+
+    def _monitor(self):
+        self.monitor = self.monitor or Monitor(self.lab.work / "qmp")
+        return self.monitor
+
+    def show_hang(self, process):
+        """Makes the kernel of a lab host that hangs print where its pCPUs are: a non-maskable interrupt,
+        which host/main made it panic on."""
+        try:
+            self._monitor().execute("inject-nmi")
+            process.wait(NMI_WAIT)
+        except (OSError, ValueError, subprocess.TimeoutExpired):
+            pass
+
+    def heard(self):
+        """There was progress: looks from before count no more."""
+        self.spin = SpinWatch()
+
+    def died(self):
+        """How the emulation went wrong, or None. The second of docs/lab.md's causes: seconds of the machine's
+        time are none of the lab's then, and nothing else would tell before --timeout."""
+        now = time.monotonic()
+        if self.accel != "tcg" or self.lab.arch.foreign or now - self.last_look < SPIN_POLL:
+            return None
+        self.last_look = now
+        try:
+            if self.spin.note(self._monitor().registers()):
+                return "a pCPU of the lab host, or a guest on it, spins with interrupts masked"
+        except (OSError, ValueError):
+            pass  # it ends, or is very busy: the limits of time are for that
+        return None
+
+    def collect(self):
+        """Nothing: /out is a share."""
+
+    def complaint(self, process):
+        """What QEMU said if it failed, else None."""
+        stderr = process.stderr.read().decode(errors="replace").strip()
+        if process.returncode and stderr:
+            return f"QEMU ended with status {process.returncode}: {stderr}"
+        return None
