@@ -264,8 +264,8 @@ QUICK = ("account: known exits",)
 
 def matrix_scenario(host):
     return f"""
-host pcpus=2 kernel={host}
-guest g1 vcpus=2 memory=512 pin=0,1 kernel={host}
+host pcpus=1 icount=yes kernel={host}
+guest g1 vcpus=2 memory=512 kernel={host}
 workload g1 shares a=100
 command vperf record --no-guest-memory --no-agent -o /out/rec -- sh -c 'lab-guest run g1 exits --cpuid 100 --rate 10 --seconds 3; \
 lab-guest busy g1 3'
