@@ -163,7 +163,7 @@ static int run_record(int argc, char **argv)
 				.agent_megabytes = 512};
 	const struct vp_option options[] = {
 	    {'F', "freq", VP_OPTION_COUNT, &record.frequency, "HZ",
-	     "samples per second and pCPU (default: 1000)"},
+	     "samples per second and pCPU (default: 997)"},
 	    {'c', "count", VP_OPTION_COUNT, &record.period, "N",
 	     "sample every N events; every N ns for cpu-clock"},
 	    {'e', "event", VP_OPTION_TEXT, &record.event, "EVENT",

@@ -275,7 +275,7 @@ def beside(run, claims):
                for name, reason in CLASSES.items() if name != "mmio"}  # NPF is more than MMIO
     claims.check(reasons == {name: DONE[name] for name in reasons}, f"by the account: {reasons}")
     report, info = run.report("unified"), run.info()
-    due = run.duration_s() * 1000
+    due = run.duration_s() * 997
     claims.check(not report["lost"] and 0.95 * due <= report["ticks"] <= 1.05 * due,
                  f"{report['ticks']} ticks of {due:.0f}, {report['lost']} lost")
     claims.check(info["instruments"] == "profile account intervals" and
