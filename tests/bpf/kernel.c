@@ -5,17 +5,16 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
-#include <linux/filter.h>
+#include <bpf/btf.h>
 
 #include "base/macros.h"
 #include "collect/clock.h"
-#include "collect/perf_event.h"
 
 static bool refused(const char *what, const char *why)
 {
@@ -119,59 +118,65 @@ void vp_sleep(uint64_t ns)
 		;
 }
 
-static uint64_t wakeup_id(void)
+static int32_t offset_of_pid(void)
 {
-	const char *const places[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
-	unsigned long id = 0;
-	char path[128];
+	struct btf *btf = btf__load_vmlinux_btf();
+	int id = btf__find_by_name_kind(btf, "task_struct", BTF_KIND_STRUCT);
 
-	for (size_t i = 0; i < VP_ARRAY_SIZE(places) && !id; i++) {
-		snprintf(path, sizeof(path), "%s/events/sched/sched_wakeup/id", places[i]);
-		FILE *file = fopen(path, "re");
-		if (!file)
-			continue;
-		if (fscanf(file, "%lu", &id) != 1)
-			id = 0;
-		fclose(file);
-	}
-	assert_int_not_equal(id, 0);
-	return id;
+	assert_true(id > 0);
+	const struct btf_type *type = btf__type_by_id(btf, (uint32_t)id);
+	const struct btf_member *members = btf_members(type);
+	for (uint32_t i = 0; i < btf_vlen(type); i++)
+		if (!strcmp(btf__name_by_offset(btf, members[i].name_off), "pid")) {
+			int32_t ret = (int32_t)btf_member_bit_offset(type, i) / 8;
+			btf__free(btf);
+			return ret;
+		}
+	fail_msg("struct task_struct has no pid");
+	return 0;
 }
 
-void vp_wakeups_open(struct vp_wakeups *wakeups)
+void vp_told_open(struct vp_told *told, const char *tracepoint, uint32_t argument)
 {
-	struct perf_event_attr attr = {
-	    .type = PERF_TYPE_TRACEPOINT, .size = sizeof(attr), .config = wakeup_id()};
-	char filter[32];
-
-	snprintf(filter, sizeof(filter), "pid == %u", vp_own_tid());
-	wakeups->count = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
-	assert_true(wakeups->count <= VP_ARRAY_SIZE(wakeups->fds));
-	for (uint32_t i = 0; i < wakeups->count; i++) {
-		wakeups->fds[i] = vp_perf_event_open(&attr, -1, (int)i, -1);
-		if (wakeups->fds[i] < 0 && errno == ENODEV)
-			continue; /* this pCPU is offline */
-		assert_true(wakeups->fds[i] >= 0);
-		assert_int_equal(ioctl(wakeups->fds[i], PERF_EVENT_IOC_SET_FILTER, filter), 0);
-	}
+	told->map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "told", 4, 8, 1, NULL);
+	assert_true(told->map >= 0);
+	const struct bpf_insn program[] = {
+	    /* r1 = the thread of that task */
+	    {BPF_LDX | BPF_MEM | BPF_DW, 3, 1, (int16_t)(8 * argument), 0},
+	    {BPF_ALU64 | BPF_ADD | BPF_K, 3, 0, 0, offset_of_pid()},
+	    {BPF_ALU64 | BPF_MOV | BPF_X, 1, 10, 0, 0},
+	    {BPF_ALU64 | BPF_ADD | BPF_K, 1, 0, 0, -8},
+	    {BPF_ALU64 | BPF_MOV | BPF_K, 2, 0, 0, 4},
+	    {BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_probe_read_kernel},
+	    {BPF_LDX | BPF_MEM | BPF_W, 1, 10, -8, 0},
+	    /* ours: one more in the map */
+	    {BPF_JMP | BPF_JNE | BPF_K, 1, 0, 4, (int32_t)vp_own_tid()},
+	    {BPF_LD | BPF_DW | BPF_IMM, 1, BPF_PSEUDO_MAP_VALUE, 0, told->map},
+	    {0, 0, 0, 0, 0},
+	    {BPF_ALU64 | BPF_MOV | BPF_K, 2, 0, 0, 1},
+	    {BPF_STX | BPF_ATOMIC | BPF_DW, 1, 2, 0, BPF_ADD},
+	    {BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0},
+	    {BPF_JMP | BPF_EXIT, 0, 0, 0, 0},
+	};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "told", "GPL", program,
+			       VP_ARRAY_SIZE(program), NULL);
+	assert_true(fd >= 0);
+	told->link = bpf_raw_tracepoint_open(tracepoint, fd);
+	assert_true(told->link >= 0);
+	close(fd);
 }
 
-uint64_t vp_wakeups_read(const struct vp_wakeups *wakeups)
+uint64_t vp_told_read(const struct vp_told *told)
 {
-	uint64_t sum = 0, value;
+	uint32_t zero = 0;
+	uint64_t ret;
 
-	for (uint32_t i = 0; i < wakeups->count; i++) {
-		if (wakeups->fds[i] < 0)
-			continue;
-		assert_int_equal(read(wakeups->fds[i], &value, sizeof(value)), sizeof(value));
-		sum += value;
-	}
-	return sum;
+	assert_int_equal(bpf_map_lookup_elem(told->map, &zero, &ret), 0);
+	return ret;
 }
 
-void vp_wakeups_close(struct vp_wakeups *wakeups)
+void vp_told_close(struct vp_told *told)
 {
-	for (uint32_t i = 0; i < wakeups->count; i++)
-		if (wakeups->fds[i] >= 0)
-			close(wakeups->fds[i]);
+	close(told->link);
+	close(told->map);
 }

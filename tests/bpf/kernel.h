@@ -32,14 +32,15 @@ uint64_t vp_now(void);
 void vp_burn(uint64_t ns);
 void vp_sleep(uint64_t ns);
 
-/* The kernel's own count of wake-ups of this thread, from vp_wakeups_open() on. Some kernels hide
- * what tasks of theirs do, their wake-ups too: from this count as from the programs. */
-struct vp_wakeups {
-	int fds[512];
-	uint32_t count;
+/* How often a program of its own is told of this thread by a tracepoint, from vp_told_open() on.
+ * Some kernels tell programs nothing while a task of theirs has the pCPU: what others count (perf)
+ * is more. */
+struct vp_told {
+	int map, link;
 };
-void vp_wakeups_open(struct vp_wakeups *wakeups);
-uint64_t vp_wakeups_read(const struct vp_wakeups *wakeups);
-void vp_wakeups_close(struct vp_wakeups *wakeups);
+/* argument: which of the tracepoint's is a task, and to be this thread. */
+void vp_told_open(struct vp_told *told, const char *tracepoint, uint32_t argument);
+uint64_t vp_told_read(const struct vp_told *told);
+void vp_told_close(struct vp_told *told);
 
 #endif

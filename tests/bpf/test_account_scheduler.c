@@ -115,18 +115,18 @@ static void sleep_for(const struct rig *rig, uint32_t reason, uint64_t ns)
 static void test_sleeps(void **state)
 {
 	struct scene scene = begin();
-	struct vp_wakeups wakeups;
+	struct vp_told wakeups;
 
 	rig_entry(scene.rig);
-	vp_wakeups_open(&wakeups);
-	uint64_t told = vp_wakeups_read(&wakeups);
+	vp_told_open(&wakeups, "sched_wakeup", 0);
+	uint64_t told = vp_told_read(&wakeups);
 	for (int i = 0; i < 10; i++)
 		sleep_for(scene.rig, HALT, 4 * MS);
 	for (int i = 0; i < 10; i++)
 		sleep_for(scene.rig, ABORT, 2 * MS);
-	told = vp_wakeups_read(&wakeups) - told;
+	told = vp_told_read(&wakeups) - told;
 	scene.rig->programs->bss->enabled = 0;
-	vp_wakeups_close(&wakeups);
+	vp_told_close(&wakeups);
 	const struct vp_account_vcpu *vcpu = rig_vcpu(scene.rig, vp_own_tid());
 	expect_account(scene.rig, vcpu);
 	expect_waiting(scene.rig);

@@ -131,7 +131,8 @@ static void test_own_samples(void **state)
 	end(&scene);
 }
 
-/* Nobody reads: what finds no room is counted, and what found some is good. */
+/* Nobody reads: what finds no room is counted, and what found some is good (take_one() looks). On a
+ * busy pCPU that may be others' samples only. */
 static void test_full_buffer(void **state)
 {
 	uint64_t until = vp_now() + PATIENCE_S * 1000ULL * MS;
@@ -143,7 +144,7 @@ static void test_full_buffer(void **state)
 	expect_no_error(vp_trigger_enable(&scene.trigger, false));
 	assert_true(vp_sampler_lost(scene.sampler, scene.pcpu) > 0);
 	expect_no_error(vp_sampler_drain(scene.sampler));
-	assert_true(scene.found[scene.pcpu].own > 0);
+	assert_true(scene.found[scene.pcpu].samples > 0);
 	end(&scene);
 }
 
