@@ -63,6 +63,7 @@ class Bochs:
     root = "disks"
     slow = 3
     guest_cpu = "host"
+    companions = []
     python = "/usr/bin/python3"
 
     def __init__(self, lab):

@@ -7,6 +7,7 @@ An emulator is made for one Machine (machine.py) and has:
   slow          how many times longer than others it may take to boot
   python        where the lab host has Python
   guest_cpu     the CPU model of guests that name none
+  companions    programs that run on the lab host beside KVM, against what goes wrong in emulation
   prepare(plan) the last of the preparations, when plan and initramfs are there
   start()       the process; attend(process) is its shell's terminal
   heard()       there was progress;  died() says how the emulation went wrong, asked when there is none

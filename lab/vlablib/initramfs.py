@@ -149,11 +149,12 @@ def _compile(place, name, sources, extra, arch):
 
 
 def build_programs(arch):
-    """Compile guest init, labrun and workloads into the cache; the directory that has them."""
+    """Compile guest init, labrun, workloads and the lab host's own programs into the cache; the directory that has them."""
     guest = LAB / "guest"
     work = LAB / "workloads"
     sources = [*work.glob("*.[ch]"), *(work / arch.name).glob("*.c")]
-    inputs = sorted([*guest.glob("*.[ch]"), *sources])
+    helpers = [*(LAB / "host" / arch.name).glob("*.c")]
+    inputs = sorted([*guest.glob("*.[ch]"), *sources, *helpers])
     place = cache_dir("programs") / _digest(arch.name, *COMPILE, Path(__file__), *inputs)
     if place.is_dir():
         return place
@@ -167,6 +168,8 @@ def build_programs(arch):
             for name in ("init", "labrun"):
                 _compile(new, "lab-init" if name == "init" else name,
                          [guest / f"{name}.c", guest / "schedule.c"], ["-static"], arch)
+            for source in helpers:
+                _compile(new, f"lab-{source.stem}", [source], [], arch)
             for source in sorted(sources):
                 if source.suffix == ".h" or source.stem == "common":
                     continue

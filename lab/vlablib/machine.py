@@ -100,6 +100,7 @@ class Machine:
                          uuid=str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{guest.name}.vlab")))
         plan["vmm"] = [self.arch.qemu, *self.arch.guest_machine]
         plan["console"] = self.arch.console
+        plan["companions"] = self.emulator.companions
         size = shutil.get_terminal_size()
         settings = {"MODE": self.mode, "LAB": LAB, "REPO": REPO,
                     "MODULES": self.kernel.modules.parent.resolve(),

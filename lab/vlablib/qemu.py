@@ -130,6 +130,11 @@ class Qemu:
         return self.lab.arch.guest_cpu if self.accel == "tcg" else "host"
 
     @property
+    def companions(self):
+        """TCG may inject an interrupt twice unless the guest leaves soon."""
+        return ["lab-leave"] if self.accel == "tcg" and self.lab.arch.name == "amd64" else []
+
+    @property
     def python(self):
         """In the lab host's root."""
         return "/usr/bin/python3" if self.lab.arch.foreign else os.path.realpath(sys.executable)
