@@ -60,6 +60,11 @@ skips=() refused=() broken=()
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
+# Of a step that failed: enough to know why, where only the end of the output is kept.
+telling_lines() {
+	grep -E 'FAIL|TIMEOUT|ERROR|LINE|NOT OK|error:' "$log" | sort -u | head -n 8 | sed -e 's/^ */    /' -e '1s/^/\n/'
+}
+
 # Runs a step; its output is shown when it fails. Exit status 77: what it needs is not there.
 step() {
 	local name=$1 began=$SECONDS
@@ -76,7 +81,7 @@ step() {
 		;;
 	*)
 		failed=$((failed + 1))
-		broken+=("$name")
+		broken+=("$name (see above)$(telling_lines)")
 		echo "NOT OK: $name ($((SECONDS - began)) s)"
 		tail -n 60 "$log"
 		return 1
@@ -101,7 +106,7 @@ close() {
 		echo "NOT OK: --no-skips: nothing may be skipped"
 		failed=$((failed + ${#skips[@]}))
 	fi
-	[ ${#broken[@]} -eq 0 ] || printf 'NOT OK: %s (see above)\n' "${broken[@]}"
+	[ ${#broken[@]} -eq 0 ] || printf 'NOT OK: %s\n' "${broken[@]}"
 	[ -z "$quick" ] || echo "left out by --quick: fuzzing, WEKA, 64-bit Arm, most lab tests"
 	echo "$passed passed, $failed failed, ${#all[@]} skipped"
 	[ "$failed" -eq 0 ] || exit 1
@@ -118,12 +123,19 @@ configure() {
 	fi
 }
 
+# meson shows the end of a test's output, which may be leaks only: where it failed is shown again.
+run_meson_tests() {
+	meson test -C build-dev --print-errorlogs --no-rebuild "$@" && return
+	grep -E '^\[ *(ERROR|LINE) *\]' build-dev/meson-logs/testlog.txt
+	return 1
+}
+
 unit_tests() {
-	meson test -C build-dev --print-errorlogs --no-rebuild --no-suite bpf
+	run_meson_tests --no-suite bpf
 }
 
 kernel_programs() {
-	meson test -C build-dev --print-errorlogs --no-rebuild --suite bpf
+	run_meson_tests --suite bpf
 }
 
 # Each of them says by itself what this kernel refuses.

@@ -36,8 +36,7 @@ AMD64 = Arch(
     # What TCG (seen with QEMU 7.2) gets wrong in a guest of the emulated KVM, and guests are
     # therefore not given: XSETBV does not exit, so CPUID and XCR0 disagree, and most kernels turn
     # XSAVE off while 7.2 panics; CMPXCHG16B can leave garbage in EFLAGS, on which 6.12 dies early
-    # in half of its boots. Without KVM's paravirtual end of interrupt a guest leaves soon after an
-    # interrupt was injected, and with it the danger that TCG injects it once more (docs/lab.md).
+    # in half of its boots. KVM's paravirtual end of interrupt: see "Labs that die" in docs/lab.md.
     "host,-xsave,-avx,-avx2,-f16c,-fma,-vaes,-vpclmulqdq,-pku,-cx16,-kvm-pv-eoi",
     "ttyS0", "kvm_amd")
 

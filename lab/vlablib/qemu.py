@@ -31,6 +31,14 @@ def priority():
     return [need_program("nice", "coreutils"), "-n", "-15"] if os.geteuid() == 0 else []
 
 
+def prefer_session(process):
+    """The same for the process's session, where the kernel shares the cores among sessions first (autogroup)."""
+    try:
+        Path(f"/proc/{process.pid}/autogroup").write_text("-15", encoding="ascii")
+    except OSError:
+        pass  # not root, or a kernel without that
+
+
 def pick_accel(host, wanted):
     """tcg or kvm; kvm must be usable for guests of guests. Unasked, kvm only where it is as in TCG."""
     accel = wanted or os.environ.get("VLAB_ACCEL") or host.accel
@@ -91,15 +99,15 @@ class SpinWatch:
         self.looks, self.last = [], 0
 
     def note(self, registers):
-        """Whether a pCPU spins, by this look and those before."""
+        """Where a pCPU spins, by this look and those before: the lowest address, or None."""
         self.looks = [*self.looks[1 - SPIN_LOOKS:], registers]
         if len(self.looks) < SPIN_LOOKS:
-            return False
+            return None
         for pcpu in zip(*self.looks):
             places = [place for place, masked in pcpu if masked]
             if len(places) == SPIN_LOOKS and max(places) - min(places) < SPIN_BYTES:
-                return True
-        return False
+                return min(places)
+        return None
 
 
 class Qemu:
@@ -177,11 +185,12 @@ class Qemu:
 
     def start(self):
         """The process."""
-        interactive = self.lab.mode == "shell"
-        return subprocess.Popen(self.command(), stdin=None if interactive else subprocess.DEVNULL,
-                                stdout=None if interactive else subprocess.DEVNULL,
-                                stderr=subprocess.PIPE if not interactive else None,
-                                start_new_session=not interactive)
+        if self.lab.mode == "shell":
+            return subprocess.Popen(self.command())
+        process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, start_new_session=True)
+        prefer_session(process)
+        return process
 
     def attend(self, process):
         """A shell on QEMU's own console, until the lab host is off."""
@@ -212,8 +221,9 @@ class Qemu:
             return None
         self.last_look = now
         try:
-            if self.spin.note(self._monitor().registers()):
-                return "a pCPU of the lab host, or a guest on it, spins with interrupts masked"
+            place = self.spin.note(self._monitor().registers())
+            if place is not None:
+                return f"a pCPU of the lab host, or a guest on it, spins with interrupts masked at {place:#x}"
         except (OSError, ValueError):
             pass  # it ends, or is very busy: the limits of time are for that
         return None
