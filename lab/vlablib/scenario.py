@@ -233,8 +233,6 @@ def _check(scenario, path):
 
     if host.vendor == "intel" and host.arch != "amd64":
         wrong("host", f"vendor=intel needs arch=amd64, not {host.arch}")
-    if host.icount and host.pcpus != 1:
-        wrong("host", "icount=yes works with one pCPU only: say pcpus=1")
     for guest in scenario.guests:
         if len(guest.pin) not in (0, 1, guest.vcpus):
             wrong(guest.name, f"pin= needs one pCPU, or one for each of the {guest.vcpus} vCPUs")

@@ -275,7 +275,7 @@ def two_vcpus_on_two_pcpus(run, claims):
 # The recorder says what it has noticed; the next step waits for that.
 SAID = "until grep -q {what} /out/said; do sleep 0.1; done"
 COMINGS = f"""
-host pcpus=2
+host pcpus=2 icount=yes
 guest g1 vcpus=1 memory=256 agent=yes qemu="-smp 1,maxcpus=2,sockets=2,cores=1,threads=1"
 guest g2 vcpus=1 memory=256 autostart=no
 guest g3 vcpus=1 memory=256
