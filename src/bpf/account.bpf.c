@@ -106,6 +106,18 @@ static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
 	vcpu->flags |= VP_PLACE_KNOWN;
 }
 
+/* Its CR3 stays in the VMCS. */
+static __always_inline void note_intel(struct vp_account_vcpu *vcpu)
+{
+	struct kvm_vcpu *kvm = (struct kvm_vcpu *)vcpu->kvm_vcpu;
+
+	if (!read_vmx_exit_reason(kvm, &vcpu->reason) || vcpu->reason == VMX_EXTERNAL_INTERRUPT ||
+	    vcpu->reason == VMX_PREEMPTION_TIMER || !read_vmx_rip(kvm, &vcpu->ip))
+		return;
+	vcpu->cr3 = 0;
+	vcpu->flags |= VP_PLACE_KNOWN;
+}
+
 /* v5.17, 0a62a0319abb "KVM: x86: Get error code from get_exit_info" and its neighbours dropped the
  * reason before the vCPU; a kernel's pointer is negative, a reason is not. */
 static __always_inline void note_reason(struct vp_account_vcpu *vcpu, __u64 first)
@@ -114,7 +126,7 @@ static __always_inline void note_reason(struct vp_account_vcpu *vcpu, __u64 firs
 	if (vendor == VP_VENDOR_AMD)
 		note_amd(vcpu);
 	else
-		read_vmx_exit_reason((struct kvm_vcpu *)vcpu->kvm_vcpu, &vcpu->reason);
+		note_intel(vcpu);
 	if ((__s64)first >= 0)
 		vcpu->reason = (__u32)first;
 	vcpu->flags |= VP_REASON_KNOWN;
@@ -208,6 +220,13 @@ static __always_inline bool account_exit(struct bpf_raw_tracepoint_args *context
 	*now = vcpu->since;
 	set_busy(vcpu, 0);
 	return true;
+}
+
+/* Attached before note_exit(), so that KVM has read the guest's RIP by then: see read_vmx_rip(). */
+SEC("?tp/kvm/kvm_exit")
+int make_kvm_read_rip(void *context)
+{
+	return 0;
 }
 
 SEC("raw_tp/kvm_exit")

@@ -82,6 +82,8 @@ __u64 lost_states;
 volatile __u32 enabled;
 
 enum { AMD_INTR = 0x60, AMD_SMI = 0x62 };
+/* Intel SDM, volume 3, appendix C: the host's own timers and devices. */
+enum { VMX_EXTERNAL_INTERRUPT = 1, VMX_PREEMPTION_TIMER = 52 };
 
 static __always_inline struct vp_account_vcpu *vcpu_at(__u32 place)
 {

@@ -52,6 +52,7 @@ struct task_struct___new_state {
 /* Where 5.10 had a per-CPU pointer, later kernels (6.1, 7.2) have handling_intr_from_guest. */
 struct kvm_vcpu_arch {
 	unsigned long regs[17];
+	__u32 regs_avail;
 	unsigned long cr3;
 	unsigned char handling_intr_from_guest;
 } CORE;
@@ -115,7 +116,7 @@ struct vcpu_svm {
 /* Exit code of vmcb01 while a guest of the guest runs. */
 enum { VMEXIT_VMRUN = 0x80 };
 
-/* Intel VMX. Not run in the lab: no emulation of VMX exists that boots KVM there. */
+/* Intel VMX. */
 union vmx_exit_reason {
 	__u32 full;
 } CORE;
@@ -288,6 +289,23 @@ static __always_inline bool read_vmx_exit_reason(struct kvm_vcpu *vcpu, __u32 *r
 		return !bpf_core_read(ret, sizeof(*ret), &vmx->vt.exit_reason);
 	}
 	return false;
+}
+
+/*
+ * Intel: where the guest left, if KVM has read its RIP out of the VMCS since (__VCPU_REGS_RIP, of
+ * which regs_avail has a bit). The event of the tracepoint kvm_exit does so, for whoever asked for
+ * it.
+ */
+static __always_inline bool read_vmx_rip(struct kvm_vcpu *vcpu, __u64 *ret)
+{
+	enum { RIP = 16 };
+	__u32 available = 0;
+
+	if (!bpf_core_field_exists(vcpu->arch.regs_avail) ||
+	    bpf_core_read(&available, sizeof(available), &vcpu->arch.regs_avail) ||
+	    !(available & 1U << RIP))
+		return false;
+	return !bpf_core_read(ret, sizeof(*ret), &vcpu->arch.regs[RIP]);
 }
 
 /* Whether the hardware's CR3 is the guest's; under shadow paging it is the shadow's. */

@@ -52,6 +52,7 @@ struct vp_account_source {
 static const struct {
 	const char *program, *cost;
 } optional[] = {
+    {"make_kvm_read_rip", "exits have no place in the guest"},
     {"note_vmm", "time in the VMM is counted as kernel time"},
     {"note_poll", "halt polling is counted as kernel time"},
     {"note_unthrottle", "a wait that began throttled is counted as throttled until it ends"},
@@ -160,6 +161,8 @@ static struct vp_error *load(struct vp_account_source *source,
 	if (!source->programs)
 		return vp_error_errno(errno, "cannot open the accounting programs");
 	source->programs->rodata->vendor = vp_host_vendor();
+	bpf_program__set_autoload(source->programs->progs.make_kvm_read_rip,
+				  vp_host_vendor() == VP_VENDOR_INTEL);
 	source->programs->rodata->tell_states = options->with_states;
 	source->programs->rodata->tells_others = options->tells_exits;
 	struct vp_svm_data svm_data;
@@ -207,21 +210,32 @@ static bool is_needed(const char *program)
 	return false;
 }
 
+static struct vp_error *attach_program(struct vp_account_source *source,
+				       struct bpf_program *program)
+{
+	const char *name = bpf_program__name(program);
+	struct bpf_link *link = bpf_program__attach(program);
+
+	if (link)
+		vp_vec_push(&source->links, link);
+	else if (is_needed(name))
+		return vp_error_errno(errno, "cannot attach to '%s'",
+				      bpf_program__section_name(program));
+	else
+		note_missing(source, name);
+	return NULL;
+}
+
 static struct vp_error *attach(struct vp_account_source *source)
 {
-	struct bpf_program *program;
+	struct bpf_program *first = source->programs->progs.make_kvm_read_rip, *program;
 
+	if (bpf_program__autoload(first))
+		VP_TRY(attach_program(source, first));
 	bpf_object__for_each_program(program, source->programs->obj)
 	{
-		const char *name = bpf_program__name(program);
-		struct bpf_link *link = bpf_program__attach(program);
-		if (link)
-			vp_vec_push(&source->links, link);
-		else if (is_needed(name))
-			return vp_error_errno(errno, "cannot attach to '%s'",
-					      bpf_program__section_name(program));
-		else
-			note_missing(source, name);
+		if (program != first)
+			VP_TRY(attach_program(source, program));
 	}
 	return NULL;
 }

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What must hold on a host of Intel (VMX, emulated by Bochs): see docs/lab.md."""
+import os
+import subprocess
+
+from lab import REPOSITORY, samples_of
+from test_account import check_closing, check_parts, read
+from test_profile import end, start
+
+RATE = 997  # samples per second and pCPU
+# What tinyvm's guest does, by the names of VMX's exits; and where in it (lab/workloads/amd64/tinyvm.c).
+DONE = {"CPUID": (2000, 0xe), "IO_INSTRUCTION": (1000, 0x20), "HLT": (300, 0x43)}
+
+# An emulated second is 50 million instructions only: everything is shorter than on other hosts.
+PROFILE = f"""
+host vendor=intel pcpus=1
+guest g1 vcpus=1 memory=128
+{start("g1", "shares fast=80 slow=20")}
+command vperf record --no-agent -o /out/rec -- lab-guest busy g1 3
+{end("g1")}
+command vperf record --no-samples --no-agent --no-guest-memory -o /out/known -- tinyvm --cpuid 2000 --out 1000 --mmio 500 --hlt 300
+""".replace("\\\n", "")
+
+
+def missing():
+    """Why there is no lab host of Intel, or None. Its emulator is built here if it is not there yet."""
+    if os.environ.get("VPERF_SKIP_INTEL"):
+        return "by --skip"
+    done = subprocess.run([REPOSITORY / "lab/vlab", "fetch", "--vendor", "intel"], capture_output=True, text=True)
+    return done.stderr.strip().splitlines()[-1] if done.returncode else None
+
+
+def profile(run, claims):
+    report = run.report("guest", "--vm", "g1")
+    fast, slow = samples_of(report, "share_a"), samples_of(report, "share_b")
+    claims.share("share_a of the workload", fast, (fast + slow, report), 80)
+    rows = [row for row in report["rows"] if row["function"] == "share_a"]
+    claims.check([row["process"] for row in rows] == ["shares"], "the process of share_a is 'shares'")
+    samples, ticks = run.report("unified")["samples"], run.duration_s() * RATE
+    claims.near("samples of rate x time x pCPUs", samples, ticks, 2 + 1e-3 * ticks)
+    claims.check(int(run.facts()["lost"]) == 0, "nothing was lost")
+
+
+def account_of_profile(run, claims):
+    account = read("account", run)
+    check_closing(claims, account)
+    check_parts(claims, read("exits", run)["exits"])
+    checks = account["checks"]
+    claims.check(checks["samples_agree"], f"sampled and exact guest time differ by {checks['samples_off_points']:.2f} "
+                 f"points, at most {checks['samples_error_points']:.2f} by chance")
+
+
+def known_exits(run, claims):
+    exits = {row["reason"]: row for row in read("exits", run, recording="known")["exits"]}
+    places = read("exits", run, "--by", "function", recording="known")["exits"]
+    for reason, (count, place) in DONE.items():
+        found = exits.get(reason, {"count": 0})["count"]
+        here = [row["count"] for row in places if (row["reason"], row["function"]) == (reason, hex(place))]
+        claims.check(found == count and here == [count],
+                     f"{reason}: {found} exits, at {place:#x} {here}, {count} were done")
+    check_closing(claims, read("account", run, recording="known"))
+
+
+def intel(run, claims):
+    profile(run, claims)
+    account_of_profile(run, claims)
+    known_exits(run, claims)
+
+
+TESTS = [("Intel: profile and account", PROFILE, intel)]
+QUICK = ()
+FULL = []
