@@ -48,7 +48,8 @@ static const struct vp_vm *served_vm(const struct vp_account_view *view, const c
 
 static const char *task_text(struct vp_account_view *view, const struct vp_account_theft *theft)
 {
-	const struct vp_vm *own = theft->pid ? vp_vms_find(view->account->vms, theft->pid) : NULL;
+	const struct vp_vm *own =
+	    theft->owner ? vp_vms_find(view->account->vms, theft->owner) : NULL;
 	const struct vp_vm *served = served_vm(view, theft->comm);
 	const char *comm = theft->comm[0] ? theft->comm : "?";
 
@@ -61,7 +62,7 @@ static const char *task_text(struct vp_account_view *view, const struct vp_accou
 
 static const char *thief_text(struct vp_account_view *view, const struct vp_account_theft *theft)
 {
-	const struct vp_vm *vm = vp_vms_find(view->account->vms, theft->pid);
+	const struct vp_vm *vm = vp_vms_find(view->account->vms, theft->owner);
 
 	switch (theft->kind) {
 	case VP_BY_VCPU:
@@ -78,7 +79,7 @@ static const char *thief_text(struct vp_account_view *view, const struct vp_acco
 	case VP_BY_MANY:
 		return "thieves beyond the table";
 	default:
-		return "unknown: too many threads ran since";
+		return "unknown: more threads ran than are tracked";
 	}
 }
 

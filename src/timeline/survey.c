@@ -3,27 +3,28 @@
 
 #include <string.h>
 
-static struct vp_survey_thread *find_thread(struct vp_survey *survey, uint32_t pid, uint32_t tid)
+static struct vp_survey_thread *find_thread(struct vp_survey *survey, uint32_t owner, uint32_t tid)
 {
 	bool inserted;
-	uint32_t number = *vp_map_insert(&survey->thread_of_ids, (uint64_t)pid << 32 | tid,
+	uint32_t number = *vp_map_insert(&survey->thread_of_ids, (uint64_t)owner << 32 | tid,
 					 (uint32_t)survey->threads.count, &inserted);
 
 	if (inserted)
-		vp_vec_push(&survey->threads, ((struct vp_survey_thread){.pid = pid, .tid = tid}));
+		vp_vec_push(&survey->threads,
+			    ((struct vp_survey_thread){.owner = owner, .tid = tid}));
 	survey->recent[tid % VP_SURVEY_RECENT] = number + 1;
 	return &survey->threads.at[number];
 }
 
-static inline struct vp_survey_thread *thread_of(struct vp_survey *survey, uint32_t pid,
+static inline struct vp_survey_thread *thread_of(struct vp_survey *survey, uint32_t owner,
 						 uint32_t tid)
 {
 	uint32_t recent = survey->recent[tid % VP_SURVEY_RECENT];
 	struct vp_survey_thread *thread = recent ? &survey->threads.at[recent - 1] : NULL;
 
-	if (thread && thread->pid == pid && thread->tid == tid)
+	if (thread && thread->owner == owner && thread->tid == tid)
 		return thread;
-	return find_thread(survey, pid, tid);
+	return find_thread(survey, owner, tid);
 }
 
 /* A record of the thread; streams come in the order of their numbers. */
