@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyze/intervals.h"
+#include "base/file.h"
 #include "table/reader.h"
 
 static const struct vp_verb verb;
@@ -112,6 +113,14 @@ struct vp_error *vp_model_read(const struct vp_model_options *options, const cha
 		error = check_labels(data, path);
 	if (error)
 		vp_data_deinit(data);
+	return error;
+}
+
+struct vp_error *vp_model_publish(const char *path, struct vp_buffer *text)
+{
+	struct vp_error *error = vp_file_publish(path, text->bytes, text->size);
+
+	vp_buffer_deinit(text);
 	return error;
 }
 
