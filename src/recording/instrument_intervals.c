@@ -258,7 +258,7 @@ static void note_agents(struct instrument *own)
 		VP_AUTO_FREE char *state = vp_guest_agents_state(own->agents, vm);
 		vp_session_note_agent(own->base.session, vm, state);
 	}
-	/* An agent that is asked for map text next has nobody else to serve. */
+	/* An agent that is asked for its symbol map next has nobody else to serve. */
 	vp_guest_agents_free(own->agents);
 	own->agents = NULL;
 }

@@ -71,7 +71,7 @@ char *vp_recording_agent_path(const char *path, const vp_vms *vms, const struct 
 {
 	VP_AUTO_FREE char *part = vp_vm_part(vms, vm);
 
-	/* No VM's own map text has such a name. */
+	/* No VM's own symbol map has such a name. */
 	return vp_format("%s/agent%s.maps", path, part + strlen("guest"));
 }
 

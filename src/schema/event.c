@@ -70,7 +70,7 @@ static const struct {
 #undef CLASS
 #define CLASS(id, name, text)                                                                      \
 	[VP_COUNT_TIME_BY_CLASS + VP_EXITS_##                                                      \
-	    id] = {"time:exits:" name, "ns", "on a pCPU until the entry: " text},
+	    id] = {"time:exits:" name, "ns", "on a pCPU until the next entry: " text},
 		VP_EXIT_CLASSES(CLASS)
 #undef CLASS
 },
