@@ -124,7 +124,7 @@ static void add_thieves(struct vp_account_view *view, const struct vp_account_ti
 						.wall = times->wall}));
 }
 
-static int by_time(const void *a, const void *b)
+static int by_stolen_time(const void *a, const void *b)
 {
 	const struct row *left = a, *right = b;
 	uint64_t mine = left->taken + left->waking, other = right->taken + right->waking;
@@ -136,8 +136,8 @@ static int by_time(const void *a, const void *b)
 	return (mine < other) - (mine > other);
 }
 
-static void add_row(const struct vp_account_view *view, const struct row *row,
-		    struct vp_table *table)
+static void add_thief_row(const struct vp_account_view *view, const struct row *row,
+			  struct vp_table *table)
 {
 	uint64_t all = row->taken + row->waking;
 
@@ -169,8 +169,8 @@ void vp_account_steal_table(struct vp_account_view *view, struct vp_table *table
 		if (times->wall && vp_account_view_shows(view, times->vm, times->vcpu))
 			add_thieves(view, times, &rows);
 	if (rows.count)
-		qsort(rows.at, rows.count, sizeof(*rows.at), by_time);
+		qsort(rows.at, rows.count, sizeof(*rows.at), by_stolen_time);
 	for (size_t i = 0; i < rows.count && (!view->limit || i < view->limit); i++)
-		add_row(view, &rows.at[i], table);
+		add_thief_row(view, &rows.at[i], table);
 	vp_vec_deinit(&rows);
 }

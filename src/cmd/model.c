@@ -159,7 +159,7 @@ static const struct {
     {"check", vp_model_check, 1, 1},
 };
 
-static struct vp_error *choose_format(struct vp_model_options *options)
+static struct vp_error *choose_model_format(struct vp_model_options *options)
 {
 	static const char *const names[] = {[VP_MODEL_TEXT] = "text",
 					    [VP_MODEL_JSON] = "json",
@@ -182,7 +182,7 @@ static struct vp_error *run_kind(struct vp_model_options *options, struct vp_buf
 	const char *kind = options->operands.count ? options->operands.at[0] : NULL;
 	size_t files = kind ? options->operands.count - 1 : 0;
 
-	VP_TRY(choose_format(options));
+	VP_TRY(choose_model_format(options));
 	for (size_t i = 0; kind && i < VP_ARRAY_SIZE(kinds); i++) {
 		if (strcmp(kind, kinds[i].name))
 			continue;

@@ -525,7 +525,7 @@ static void keep_state(void *context, struct vp_vcpu_span *record)
 	vp_vec_push(&writer->states, *record);
 }
 
-static int by_time(const void *a, const void *b)
+static int by_span_end(const void *a, const void *b)
 {
 	const struct vp_vcpu_span *left = a, *right = b;
 
@@ -575,7 +575,8 @@ void vp_account_writer_write_states(struct vp_account_writer *writer, bool last)
 	if (last)
 		keep_open_states(writer);
 	if (writer->states.count)
-		qsort(writer->states.at, writer->states.count, sizeof(*writer->states.at), by_time);
+		qsort(writer->states.at, writer->states.count, sizeof(*writer->states.at),
+		      by_span_end);
 	vp_vec_each (&writer->states, state) {
 		if (state->vcpu == VP_VCPU_UNKNOWN)
 			state->vcpu = number_of_thread(writer, state);

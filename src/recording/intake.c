@@ -60,8 +60,9 @@ static void see_new_vcpu(struct vp_profile_instrument *profile, struct vp_profil
 }
 
 /* Of any record of a vCPU: they begin alike. */
-static inline void see_vcpu(struct vp_profile_instrument *profile, struct vp_profile_stream *stream,
-			    struct vp_vcpu_sample *record)
+static inline void note_sampled_vcpu(struct vp_profile_instrument *profile,
+				     struct vp_profile_stream *stream,
+				     struct vp_vcpu_sample *record)
 {
 	if (stream->vcpu_tid != record->tid || stream->vcpu != record->vcpu ||
 	    stream->vcpu_vm != record->vm)
@@ -138,14 +139,14 @@ static void see_record(struct vp_profile_instrument *profile, struct vp_profile_
 			hide_unchosen_regs(profile, &record->guest_regs);
 		break;
 	case VP_ID_guest_sample:
-		see_vcpu(profile, stream, &record->vcpu_sample);
+		note_sampled_vcpu(profile, stream, &record->vcpu_sample);
 		if (profile->base.session->options.n_vm_names)
 			hide_unchosen(profile, &record->guest_sample);
 		break;
 	case VP_ID_vcpu_sample:
 	case VP_ID_vcpu_in:
 	case VP_ID_vcpu_out:
-		see_vcpu(profile, stream, &record->vcpu_sample);
+		note_sampled_vcpu(profile, stream, &record->vcpu_sample);
 		break;
 	}
 }
