@@ -7,6 +7,9 @@
 #ifndef VP_RECORDING_SESSION_H
 #define VP_RECORDING_SESSION_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "base/error.h"
 
 struct vp_session;
