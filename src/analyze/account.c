@@ -13,7 +13,7 @@ struct cost_key {
 };
 struct theft_key {
 	uint64_t cgroup;
-	uint32_t vm, vcpu, kind, id, pid, flags;
+	uint32_t vm, vcpu, kind, id, owner, flags;
 	char comm[VP_COMM_SIZE];
 };
 struct place_key {
@@ -45,23 +45,23 @@ void vp_account_deinit(struct vp_account *account)
 	vp_vec_deinit(&account->places);
 }
 
-static uint32_t vm_of(struct vp_account *account, uint32_t pid)
+static uint32_t vm_of(struct vp_account *account, uint32_t vm_id)
 {
-	const struct vp_vm *vm = vp_vms_find(account->vms, pid);
+	const struct vp_vm *vm = vp_vms_find(account->vms, vm_id);
 
 	if (vm)
 		return (uint32_t)(vm - account->vms->at);
-	vp_vec_push(account->vms, ((struct vp_vm){.pid = pid & VP_PID_MASK,
-						  .nth = pid >> VP_PID_BITS,
-						  .name = vp_format("pid-%u", pid),
+	vp_vec_push(account->vms, ((struct vp_vm){.pid = vm_id & VP_PID_MASK,
+						  .nth = vm_id >> VP_PID_BITS,
+						  .name = vp_format("pid-%u", vm_id),
 						  .uuid = vp_strdup(""),
 						  .agent = vp_strdup("")}));
 	return (uint32_t)account->vms->count - 1;
 }
 
-static struct vp_account_times *times_of(struct vp_account *account, uint32_t pid, uint32_t vcpu)
+static struct vp_account_times *times_of(struct vp_account *account, uint32_t vm_id, uint32_t vcpu)
 {
-	struct time_key key = {vm_of(account, pid), vcpu};
+	struct time_key key = {vm_of(account, vm_id), vcpu};
 	bool inserted;
 	uint32_t number = vp_key_set_add(&account->time_keys, &key, &inserted);
 
@@ -89,10 +89,10 @@ static void take_times(struct vp_account *account, const struct vp_vcpu_account 
 	times->poll_wasted += record->poll_wasted;
 }
 
-static struct vp_account_cost *cost_of(struct vp_account *account, uint32_t pid, uint32_t vcpu,
+static struct vp_account_cost *cost_of(struct vp_account *account, uint32_t vm_id, uint32_t vcpu,
 				       uint32_t reason, uint32_t vendor)
 {
-	struct cost_key key = {vm_of(account, pid), vcpu, reason, vendor};
+	struct cost_key key = {vm_of(account, vm_id), vcpu, reason, vendor};
 	bool inserted;
 	uint32_t number = vp_key_set_add(&account->cost_keys, &key, &inserted);
 
@@ -135,7 +135,7 @@ static void take_thief(struct vp_account *account, const struct vp_thief *record
 				.vcpu = record->vcpu,
 				.kind = record->kind,
 				.id = record->number,
-				.pid = record->thief_pid,
+				.owner = record->thief_pid,
 				.flags = record->flags};
 	bool inserted;
 
@@ -147,7 +147,7 @@ static void take_thief(struct vp_account *account, const struct vp_thief *record
 						   .vcpu = key.vcpu,
 						   .kind = key.kind,
 						   .id = key.id,
-						   .pid = key.pid,
+						   .owner = key.owner,
 						   .flags = key.flags,
 						   .cgroup = key.cgroup};
 		memcpy(theft->comm, key.comm, sizeof(key.comm));

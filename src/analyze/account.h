@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: records of all kinds are summed here. */
 /*
  * The exact account of the vCPUs' time (bpf/account.bpf.c), summed up over a recording or over any
  * row of its records: what each vCPU did, what its exits cost, who took its pCPU.
@@ -10,10 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analyze/health.h"
 #include "analyze/key_set.h"
 #include "bpf/account.h"
-#include "recording/cgroups.h"
 #include "schema/records.h"
 #include "schema/vm.h"
 
@@ -39,7 +36,7 @@ struct vp_account_cost {
 struct vp_account_theft {
 	uint32_t vm, vcpu;
 	uint32_t kind; /* enum vp_thief_record */
-	uint32_t id, pid, flags;
+	uint32_t id, owner, flags;
 	uint64_t cgroup;
 	char comm[VP_COMM_SIZE + 1];
 	uint64_t preempted, waking, irq; /* ns, by how the vCPU lost its time */
@@ -65,6 +62,7 @@ struct vp_account {
 	struct vp_account_loss lost;
 };
 
+/* `vms` stays the caller's and must outlive the account. */
 void vp_account_init(struct vp_account *account, vp_vms *vms);
 void vp_account_deinit(struct vp_account *account);
 /* Takes a record of the account, or a guest_sample; others are nothing to it. */
@@ -92,22 +90,5 @@ struct vp_account_checks {
  * 1) of ticks that came late or never. */
 void vp_account_check(const struct vp_account *account, uint64_t period_ns, double missing,
 		      struct vp_account_checks *ret);
-
-/* A recording's account with all that is needed to judge it. */
-struct vp_account_recording {
-	const char *path;
-	struct vp_recording recording;
-	vp_vms vms;
-	vp_cgroups cgroups;
-	struct vp_account account;
-	struct vp_account_checks checks;
-	double duration; /* seconds */
-	vp_sentences notes;
-};
-
-/* Errors: no recording, or one without an account. */
-struct vp_error *vp_account_recording_open(const char *path,
-					   struct vp_account_recording *ret) VP_MUST_CHECK;
-void vp_account_recording_close(struct vp_account_recording *rec);
 
 #endif

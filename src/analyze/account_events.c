@@ -13,8 +13,8 @@ static void add_columns(struct vp_table *table)
 	vp_table_column_add(table, "reason", "Reason", "", VP_CELL_TEXT);
 }
 
-static void add_row(struct vp_account_view *view, const struct vp_vcpu_span *event, uint32_t vm,
-		    uint64_t start, struct vp_table *table)
+static void add_span_row(struct vp_account_view *view, const struct vp_vcpu_span *event,
+			 uint32_t vm, uint64_t start, struct vp_table *table)
 {
 	uint64_t begin = event->time - event->ns;
 
@@ -53,7 +53,7 @@ struct vp_error *vp_account_events_table(struct vp_account_view *view, const cha
 			continue;
 		if (view->limit && rows++ == view->limit)
 			break;
-		add_row(view, event, number, start, table);
+		add_span_row(view, event, number, start, table);
 	}
 	vp_stream_free(stream);
 	return NULL;

@@ -161,8 +161,8 @@ static void put_name(const struct vp_account_view *view, uint32_t text, struct v
 	vp_table_text(table, text == VP_NONE ? NULL : vp_intern_text(&view->texts, text));
 }
 
-static void add_row(struct vp_account_view *view, enum vp_exits_by by, const struct place_row *row,
-		    struct vp_table *table)
+static void add_place_row(struct vp_account_view *view, enum vp_exits_by by,
+			  const struct place_row *row, struct vp_table *table)
 {
 	char reason[VP_EXIT_NAME_SIZE];
 	uint32_t text =
@@ -200,7 +200,7 @@ void vp_account_places_table(struct vp_account_view *view, const struct vp_namin
 	collect(view, naming, by, &rows);
 	for (size_t i = 0, left = view->limit ? view->limit : SIZE_MAX; i < rows.count && left; i++)
 		if (rows.at[i].count) {
-			add_row(view, by, &rows.at[i], table);
+			add_place_row(view, by, &rows.at[i], table);
 			left--;
 		}
 	vp_vec_deinit(&rows);

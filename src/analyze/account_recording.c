@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A recording's account, read. */
+#include "analyze/account_recording.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "analyze/account.h"
 #include "base/text.h"
 #include "recording/trace_reader.h"
 
@@ -54,11 +54,12 @@ static void note_losses(struct vp_account_recording *rec)
 		     " events belong to vCPUs without an account: the account table was full",
 		     (uint64_t)lost->vcpus);
 	if (lost->thieves)
-		NOTE(rec,
-		     "%" PRIu64
-		     " intervals of stolen time are charged to thieves beyond the table: their sum "
-		     "by vCPU is known, not who each was",
-		     (uint64_t)lost->thieves);
+		NOTE(
+		    rec,
+		    "%" PRIu64
+		    " intervals of stolen time are charged to thieves beyond the table: only their "
+		    "sum per vCPU is known, not each thief",
+		    (uint64_t)lost->thieves);
 	if (lost->sites)
 		NOTE(rec,
 		     "%" PRIu64 " exits are missing from the account by function: the table of "

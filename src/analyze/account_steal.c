@@ -48,7 +48,8 @@ static const struct vp_vm *served_vm(const struct vp_account_view *view, const c
 
 static const char *task_text(struct vp_account_view *view, const struct vp_account_theft *theft)
 {
-	const struct vp_vm *own = theft->pid ? vp_vms_find(view->account->vms, theft->pid) : NULL;
+	const struct vp_vm *own =
+	    theft->owner ? vp_vms_find(view->account->vms, theft->owner) : NULL;
 	const struct vp_vm *served = served_vm(view, theft->comm);
 	const char *comm = theft->comm[0] ? theft->comm : "?";
 
@@ -61,7 +62,7 @@ static const char *task_text(struct vp_account_view *view, const struct vp_accou
 
 static const char *thief_text(struct vp_account_view *view, const struct vp_account_theft *theft)
 {
-	const struct vp_vm *vm = vp_vms_find(view->account->vms, theft->pid);
+	const struct vp_vm *vm = vp_vms_find(view->account->vms, theft->owner);
 
 	switch (theft->kind) {
 	case VP_BY_VCPU:
@@ -78,7 +79,7 @@ static const char *thief_text(struct vp_account_view *view, const struct vp_acco
 	case VP_BY_MANY:
 		return "thieves beyond the table";
 	default:
-		return "unknown: too many threads ran since";
+		return "unknown: more threads ran than are tracked";
 	}
 }
 
@@ -123,7 +124,7 @@ static void add_thieves(struct vp_account_view *view, const struct vp_account_ti
 						.wall = times->wall}));
 }
 
-static int by_time(const void *a, const void *b)
+static int by_stolen_time(const void *a, const void *b)
 {
 	const struct row *left = a, *right = b;
 	uint64_t mine = left->taken + left->waking, other = right->taken + right->waking;
@@ -135,8 +136,8 @@ static int by_time(const void *a, const void *b)
 	return (mine < other) - (mine > other);
 }
 
-static void add_row(const struct vp_account_view *view, const struct row *row,
-		    struct vp_table *table)
+static void add_thief_row(const struct vp_account_view *view, const struct row *row,
+			  struct vp_table *table)
 {
 	uint64_t all = row->taken + row->waking;
 
@@ -168,8 +169,8 @@ void vp_account_steal_table(struct vp_account_view *view, struct vp_table *table
 		if (times->wall && vp_account_view_shows(view, times->vm, times->vcpu))
 			add_thieves(view, times, &rows);
 	if (rows.count)
-		qsort(rows.at, rows.count, sizeof(*rows.at), by_time);
+		qsort(rows.at, rows.count, sizeof(*rows.at), by_stolen_time);
 	for (size_t i = 0; i < rows.count && (!view->limit || i < view->limit); i++)
-		add_row(view, &rows.at[i], table);
+		add_thief_row(view, &rows.at[i], table);
 	vp_vec_deinit(&rows);
 }

@@ -7,6 +7,7 @@
 #include "analyze/naming.h"
 #include "analyze/table.h"
 #include "base/intern.h"
+#include "recording/cgroups.h"
 
 struct vp_account_view {
 	const struct vp_account *account;
@@ -28,6 +29,7 @@ struct vp_error *vp_account_view_init(struct vp_account_view *view,
 				      const char *vm) VP_MUST_CHECK;
 void vp_account_view_deinit(struct vp_account_view *view);
 
+/* "guest", "kernel", …; `state`: enum vp_state, below VP_STATES. */
 const char *vp_state_name(size_t state);
 /* vm, vcpu, state, ns, percent: a row for each state that was. */
 void vp_account_states_table(struct vp_account_view *view, struct vp_table *table);
@@ -51,6 +53,7 @@ void vp_account_places_table(struct vp_account_view *view, const struct vp_namin
 bool vp_account_view_shows(const struct vp_account_view *view, uint32_t vm, uint32_t vcpu);
 /* Name of an exit reason; the view's. */
 const char *vp_account_view_reason(struct vp_account_view *view, uint32_t vendor, uint32_t reason);
+/* Name of the VM with index `vm`; the account's. */
 static inline const char *vp_account_view_vm(const struct vp_account_view *view, uint32_t vm)
 {
 	return view->account->vms->at[vm].name;

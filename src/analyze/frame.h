@@ -10,7 +10,7 @@
 /* What a frame is. OS and USER are the guest's, or the host's in a frame without a VM. */
 enum vp_kind { VP_KIND_OS, VP_KIND_USER, VP_KIND_IDLE, VP_KIND_STEAL, VP_KIND_VM, VP_KINDS };
 
-/* What frames are told apart by: a column that is left out is not a reason for another frame. */
+/* Columns by which frames are distinguished: frames that differ only in others are the same. */
 enum vp_frame_column {
 	VP_COLUMN_FUNCTION = 1,
 	VP_COLUMN_MODULE = 2,
@@ -23,7 +23,7 @@ enum vp_frame_column {
 
 /* Texts are numbers in vp_frames.texts, or VP_NONE: unknown, or not the same wherever it was. */
 struct vp_frame {
-	uint32_t part; /* of the view; frames of different parts are told apart */
+	uint32_t part; /* of the view; frames of different parts are different */
 	uint32_t kind; /* enum vp_kind, or VP_NONE */
 	uint32_t function, module, process, pid;
 	uint32_t vm;   /* VP_NONE: the host */
@@ -37,11 +37,14 @@ struct vp_frames {
 	VP_VEC(struct vp_frame) at;
 };
 
+/* "OS", "USER", …; `kind`: enum vp_kind. */
 const char *vp_kind_name(uint32_t kind);
 
+/* `columns`: bits of enum vp_frame_column. */
 void vp_frames_init(struct vp_frames *frames, unsigned columns);
 void vp_frames_deinit(struct vp_frames *frames);
-/* The number of that frame; columns that are not told apart do not count. */
+/* The number of that frame, added if it is new; other columns than those of `frames` are ignored.
+ */
 uint32_t vp_frames_add(struct vp_frames *frames, const struct vp_frame *frame);
 /* Adds the frames of `from`, whose columns are the same. `part_of` has a number here for each of
  * its parts, `text_of` for each of its texts; returns one for each of its frames, to be freed. */

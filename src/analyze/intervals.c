@@ -13,8 +13,8 @@ static struct vp_interval_cell *cells_of(const struct vp_interval_recording *rec
 	return &rec->cells.at[row->cells];
 }
 
-static void add_row(struct vp_interval_recording *rec, const struct vp_interval *head,
-		    uint32_t pcpu)
+static void add_interval_row(struct vp_interval_recording *rec, const struct vp_interval *head,
+			     uint32_t pcpu)
 {
 	vp_vec_push(&rec->rows, ((struct vp_interval_row){
 				    .head = *head, .pcpu = pcpu, .cells = rec->cells.count}));
@@ -29,7 +29,7 @@ static void take_record(struct vp_interval_recording *rec, const struct vp_recor
 	const struct vp_interval_value *value = (const void *)record;
 
 	if (record->id == VP_ID_interval) {
-		add_row(rec, (const void *)record, pcpu);
+		add_interval_row(rec, (const void *)record, pcpu);
 		*has_row = true;
 	} else if (record->id == VP_ID_interval_value && *has_row &&
 		   value->place < rec->recipe.events.count) {

@@ -31,6 +31,8 @@ struct vp_interval_recording {
 	vp_sentences notes; /* on what is lost, damaged or cut off */
 };
 
+/* Reads all intervals of the recording in directory `path`. Errors: no recording, or one without
+ * intervals. */
 struct vp_error *vp_interval_recording_open(const char *path,
 					    struct vp_interval_recording *ret) VP_MUST_CHECK;
 void vp_interval_recording_close(struct vp_interval_recording *rec);
@@ -49,15 +51,16 @@ struct vp_interval_total {
 	double estimate, counted; /* sums: scaled, and as counted */
 	double least_live, live;  /* in any row; over all time */
 };
+/* `event`: index in the recipe. */
 struct vp_interval_total vp_interval_total(const struct vp_interval_recording *rec, size_t event);
 
 struct vp_interval_choice {
-	const char *base; /* event that the others are divided by; NULL: none */
+	const char *base; /* event by which the others are divided; NULL: none */
 	double per;       /* so many of them */
 	const char *vm;   /* only this VM's rows; NULL: all */
-	bool partial;     /* rows that ended before their trigger, too */
+	bool partial;     /* also intervals that ended before their trigger */
 	bool subjects;    /* a first column of words: whose interval it is */
-	bool live;        /* a column behind each event: how long it was live */
+	bool live;        /* a column after each event: for how long it was live */
 };
 
 /* The event that others are divided by if nobody says which: instructions, or NULL. */

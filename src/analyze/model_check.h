@@ -35,8 +35,8 @@ struct vp_model_check {
 	struct vp_data by_workload; /* owns the workloads' names */
 };
 
-/* `workload`: a column of the data that tells the rows' workloads, not the target; or NULL. It is
- * taken out of the data. 2 <= folds <= rows. */
+/* `workload`: the column with each row's workload, not the target; or NULL. It is removed from the
+ * data. 2 <= folds <= rows. Errors: no such column, only one workload. */
 struct vp_error *vp_model_check_init(struct vp_model_check *check, struct vp_data *data,
 				     const char *workload, size_t folds,
 				     const struct vp_linear_options *linear,

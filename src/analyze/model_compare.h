@@ -21,12 +21,12 @@ struct vp_comparison {
 	VP_VEC(struct vp_compared_group) groups; /* the last one is the constant */
 };
 
-/* The column that tells the sides apart in merged data. */
+/* The column of 0 (native) and 1 in merged data. */
 #define VP_MERGED_COLUMN "virtualized"
 
 /*
  * One data set of both: a column that only one of them has is 0 in the other. The target is the
- * native data's. Paths name the files in errors.
+ * native data's. `paths` name the files in errors. Errors: columns of different types.
  */
 struct vp_error *vp_comparison_merge(const struct vp_data *sides, const char *const *paths,
 				     struct vp_data *merged) VP_MUST_CHECK;

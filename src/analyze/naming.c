@@ -41,7 +41,7 @@ static void note_warnings(struct vp_naming *naming, const char *path, const stru
 					      maps->warnings.count ? maps->warnings.at[0] : ""));
 }
 
-/* Takes map text in, or says in the machine's state why there is none. */
+/* Reads a symbol map, or says in the machine's state why there is none. */
 static void machine_load(struct vp_naming *naming, const char *path,
 			 const struct vp_names_options *options, struct vp_naming_machine *machine)
 {
@@ -89,7 +89,7 @@ static void set_clock(struct vp_naming_machine *machine)
 	vp_names_set_clock(machine->names, &clock);
 }
 
-/* `dumped` says that the map text was made at the recording's end, not at some other time. */
+/* `dumped` says that the symbol map was made at the recording's end, not at some other time. */
 static void relate_clocks(const struct vp_recording *recording, const struct vp_host_clock *host,
 			  const struct vp_vm *vm, bool dumped, struct vp_naming_machine *machine)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* More than five includes: each source of names has a type here. */
 /*
- * Names for every machine of a recording: the map text that belongs to each, and how a guest's
+ * Names for every machine of a recording: the symbol map that belongs to each, and how a guest's
  * clock relates to the host's. What could not be had is a sentence, not an error.
  */
 #ifndef VP_ANALYZE_NAMING_H
@@ -28,13 +28,13 @@ struct vp_naming_options {
 };
 
 struct vp_naming_machine {
-	struct vp_names *names;  /* NULL: there is no map text; its second is the agent's */
+	struct vp_names *names;  /* NULL: there is no symbol map; its second is the agent's */
 	struct vp_names *kernel; /* kernel names that the user gave, or NULL */
 	struct vp_orc unwind;    /* of its kernel; without entries: there are no tables */
 	struct vp_clock_map clock;
-	bool complete; /* the map text has its end */
-	char *state;   /* one sentence on the map text */
-	/* Beside map text from the guest's memory, of the agent's: as above; NULL: there is none.
+	bool complete; /* the symbol map has its end */
+	char *state;   /* one sentence on the symbol map */
+	/* With a symbol map from guest memory, that of the agent: as above; NULL: there is none.
 	 */
 	struct vp_clock_map agent_clock;
 	char *agent_state;
@@ -46,7 +46,7 @@ struct vp_naming {
 	VP_VEC(char *) notes;
 };
 
-/* Fails only for a file that the user named. */
+/* Errors: only files that the user named; whatever else is missing is in states and notes. */
 struct vp_error *vp_naming_load(const struct vp_naming_options *options,
 				const struct vp_recording *recording, const vp_vms *vms,
 				const vp_stream_readers *streams,

@@ -49,7 +49,7 @@ struct vp_pass_input {
 			not */
 	const vp_stream_readers *streams; /* at their begin; this pass's only */
 	const struct vp_naming *naming;
-	uint64_t from, until; /* the stretch; 0: no bound */
+	uint64_t from, until; /* the stretch, ns of CLOCK_MONOTONIC; 0: no bound */
 	/* Shared by several passes at a time: set, they end early, and what they made is worthless.
 	 * NULL: there is one only. */
 	bool *stop;
@@ -74,9 +74,10 @@ unsigned vp_pass_columns(const struct vp_profile_options *options);
 struct vp_error *vp_pass_init(struct vp_pass *pass,
 			      const struct vp_pass_input *input) VP_MUST_CHECK;
 void vp_pass_deinit(struct vp_pass *pass);
+/* Reads the records of its stretch and counts them. */
 void vp_pass_run(struct vp_pass *pass);
-/* Adds `next`, whose stretch follows that of `pass`. False: the two are not what one pass through
- * both would have made. */
+/* Adds `next`, whose stretch follows that of `pass`. False: together they are not what one pass
+ * over both would be. */
 bool vp_pass_merge(struct vp_pass *pass, const struct vp_pass *next) VP_MUST_CHECK;
 /* After the last one was merged: the input's VMs are all that are known. */
 void vp_pass_close(struct vp_pass *pass);

@@ -58,6 +58,7 @@ static inline const struct vp_profile_row *vp_profile_rows(const struct vp_profi
 	return part->rows ? &profile->rows.at[part->first_row] : NULL;
 }
 
+/* The text with that number, or NULL; the profile's. */
 static inline const char *vp_profile_text(const struct vp_profile *profile, uint32_t text)
 {
 	return text == VP_NONE ? NULL : vp_intern_text(&profile->texts, text);

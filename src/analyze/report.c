@@ -88,7 +88,7 @@ static void note_profile(struct vp_report *report)
 		     profile->counts.no_root, profile->counts.guest_samples);
 }
 
-/* `why`: why there is no map text, if that is known; `remedy`: a clause, or nothing. */
+/* `why`: why there is no symbol map, if that is known; `remedy`: a clause, or nothing. */
 static void note_machine(struct vp_report *report, const char *name,
 			 const struct vp_naming_machine *machine, const char *why,
 			 const char *remedy)
@@ -177,7 +177,7 @@ static void note_machines(struct vp_report *report)
 		note_source(report, &report->vms.at[i], machine);
 		if (machine->names && machine->clock.basis == VP_CLOCK_UNKNOWN)
 			NOTE(report,
-			     "%s: the guest's clock cannot be related to the host's: process "
+			     "%s: the guest's clock cannot be converted to the host's: process "
 			     "lifetimes are ignored",
 			     name);
 		if (machine->names && machine->clock.basis == VP_CLOCK_BY_DUMP)

@@ -37,6 +37,7 @@ struct vp_error *vp_report_make(const struct vp_naming_options *naming,
 				struct vp_report *ret) VP_MUST_CHECK;
 void vp_report_deinit(struct vp_report *report);
 
+/* `samples` in percent of the part's; 0 if it has none. */
 double vp_report_percent(const struct vp_profile_part *part, uint64_t samples);
 /* Name of the VM a part is of, or NULL: all. */
 const char *vp_report_vm(const struct vp_report *report, const struct vp_profile_part *part);

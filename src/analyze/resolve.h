@@ -20,6 +20,7 @@ enum vp_route {
 	VP_ROUTES
 };
 
+/* "memory", "cr3", …: as in JSON. */
 const char *vp_route_name(enum vp_route route);
 
 struct vp_resolved {
@@ -47,6 +48,7 @@ struct vp_resolver_setup {
 
 struct vp_resolver;
 
+/* What `setup` points to must outlive the resolver. */
 struct vp_resolver *vp_resolver_new(const struct vp_resolver_setup *setup);
 void vp_resolver_free(struct vp_resolver *resolver);
 
@@ -60,7 +62,7 @@ uint32_t vp_resolver_frame(struct vp_resolver *resolver, uint32_t context, uint6
  * come from memory together. */
 void vp_resolver_hand_on(struct vp_resolver *resolver, const struct vp_tick *tick, uint32_t part);
 /* Texts of addresses without a name, by number, of which there are `*count`; full: there were more
- * than are told apart. */
+ * than VP_RESOLVER_UNNAMED, and the rest share one frame. */
 const uint32_t *vp_resolver_unnamed(const struct vp_resolver *resolver, size_t *count);
 bool vp_resolver_is_full(const struct vp_resolver *resolver);
 /* Hands on what vp_resolver_hand_on() still keeps; to be called at the end. */

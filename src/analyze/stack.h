@@ -23,6 +23,7 @@ enum vp_walk_end {
 	VP_WALK_ENDS
 };
 
+/* Names for notes and JSON. */
 const char *vp_walk_name(enum vp_walk walk);
 const char *vp_walk_end_name(enum vp_walk_end end);
 

@@ -20,6 +20,8 @@ struct vp_summary {
 	struct vp_interval_recording intervals;
 };
 
+/* Reads the whole recording in `directory`, which must outlive the summary. Errors: no recording.
+ */
 struct vp_error *vp_summary_make(const char *directory, struct vp_summary *ret) VP_MUST_CHECK;
 void vp_summary_deinit(struct vp_summary *summary);
 /* A row per pCPU. */

@@ -41,12 +41,15 @@ struct vp_table {
 };
 
 void vp_table_deinit(struct vp_table *table);
+/* Adds a column; the strings are not copied. */
 void vp_table_column_add(struct vp_table *table, const char *key, const char *header,
 			 const char *unit, enum vp_cell_type type);
-/* Whatever the text is, the cell's does no harm to a terminal or a JSON reader. */
+/* Each adds the next cell, row after row, of the type that its column has. Text is not copied,
+ * unless it must be escaped for terminals and JSON readers. */
 void vp_table_text(struct vp_table *table, const char *text);
 void vp_table_count(struct vp_table *table, uint64_t count);
 void vp_table_percent(struct vp_table *table, double percent);
+/* Number of complete rows. */
 size_t vp_table_rows(const struct vp_table *table);
 
 #endif

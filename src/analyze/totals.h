@@ -50,6 +50,7 @@ struct vp_totals {
 
 void vp_totals_init(struct vp_totals *totals);
 void vp_totals_deinit(struct vp_totals *totals);
+/* Counts `weight` samples in a frame; in a stack of `count` frames, outermost first. */
 void vp_totals_add(struct vp_totals *totals, uint32_t frame, uint64_t weight);
 /* A vp_resolved_fn; `totals` is the context. */
 void vp_totals_take(void *totals, const struct vp_resolved *samples, uint32_t count);

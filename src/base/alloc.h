@@ -17,15 +17,18 @@
 
 #include "base/macros.h"
 
-void *vp_alloc(size_t size) __attribute__((malloc, returns_nonnull)) VP_MUST_CHECK; /* zeroed */
+/* `size` zeroed bytes; free() them. */
+void *vp_alloc(size_t size) __attribute__((malloc, returns_nonnull)) VP_MUST_CHECK;
+/* Resizes `old` (or NULL) to `count` items of `size` bytes each; added bytes are not zeroed. */
 void *vp_realloc_array(void *old, size_t count, size_t size)
     __attribute__((returns_nonnull)) VP_MUST_CHECK;
+/* New strings, to be freed: a copy, a copy of at most `size` bytes, and as printf() prints. */
 char *vp_strdup(const char *text) __attribute__((returns_nonnull)) VP_MUST_CHECK;
 char *vp_strndup(const char *text, size_t size) __attribute__((returns_nonnull)) VP_MUST_CHECK;
 char *vp_format(const char *format, ...) __attribute__((returns_nonnull))
 VP_PRINTF(1, 2) VP_MUST_CHECK;
 
-/* NULL if there is not so much; of vp_realloc_try(), `old` is then as it was. */
+/* As vp_realloc_array(), but NULL if memory is out; `old` is then unchanged. */
 void *vp_realloc_try(void *old, size_t count, size_t size) VP_MUST_CHECK;
 
 /* Each program defines it; one that does not is stopped by a trap. It must not return. */

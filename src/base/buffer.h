@@ -14,11 +14,13 @@ struct vp_buffer {
 	size_t room;
 };
 
+/* Frees the bytes; the buffer is empty then and can be used again. */
 void vp_buffer_deinit(struct vp_buffer *buffer);
 /* Makes room for `size` more bytes and returns where they go; the caller fills them. */
 void *vp_buffer_extend(struct vp_buffer *buffer, size_t size);
-/* The same where a file decides how much it is: NULL if there is not so much memory. */
+/* The same for sizes that a file decides: NULL if memory is out. */
 void *vp_buffer_try_extend(struct vp_buffer *buffer, size_t size);
+/* Append `size` bytes, a terminated string, and text as printf() prints it. */
 void vp_buffer_append(struct vp_buffer *buffer, const void *bytes, size_t size);
 void vp_buffer_string(struct vp_buffer *buffer, const char *text);
 void vp_buffer_printf(struct vp_buffer *buffer, const char *format, ...) VP_PRINTF(2, 3)

@@ -25,8 +25,11 @@ struct vp_slice {
 	size_t size;
 };
 
+/* A cursor at the start of `size` bytes, which must outlive it and its slices. */
 struct vp_cursor vp_cursor_of(const void *bytes, size_t size);
+/* False once any read has failed; failed reads return 0 or an empty slice. */
 bool vp_cursor_ok(const struct vp_cursor *cursor);
+/* Bytes read so far, and bytes left. */
 size_t vp_cursor_offset(const struct vp_cursor *cursor);
 size_t vp_cursor_left(const struct vp_cursor *cursor);
 
@@ -47,6 +50,7 @@ struct vp_slice vp_cursor_rest(struct vp_cursor *cursor);
 uint64_t vp_cursor_decimal(struct vp_cursor *cursor);
 uint64_t vp_cursor_hex(struct vp_cursor *cursor);
 
+/* Whether the slice's bytes are those of the string `text`. */
 bool vp_slice_is(struct vp_slice slice, const char *text);
 
 #endif

@@ -16,13 +16,16 @@ struct vp_error;
 /* Which exit status the error deserves: 1 for a failure, 2 for wrong usage. */
 enum vp_error_kind { VP_ERROR_FAILURE = 1, VP_ERROR_USAGE = 2 };
 
+/* A failure, or wrong usage, with a sentence as printf() prints it; free with vp_error_free(). */
 struct vp_error *vp_error_new(const char *format, ...) VP_PRINTF(1, 2) VP_MUST_CHECK;
 struct vp_error *vp_error_usage(const char *format, ...) VP_PRINTF(1, 2) VP_MUST_CHECK;
 /* Like vp_error_new(), with ": " and the text of `errnum` (an errno value) at the end. */
 struct vp_error *vp_error_errno(int errnum, const char *format, ...) VP_PRINTF(2, 3) VP_MUST_CHECK;
 
+/* The sentence, valid as long as the error. */
 const char *vp_error_message(const struct vp_error *error);
 enum vp_error_kind vp_error_kind(const struct vp_error *error);
+/* NULL is allowed. */
 void vp_error_free(struct vp_error *error);
 
 static inline void vp_cleanup_error(struct vp_error **error)

@@ -15,6 +15,7 @@ struct vp_intern {
 };
 
 void vp_intern_deinit(struct vp_intern *intern);
+/* The number of the text (`size` bytes or up to a zero byte; or a string), added if it is new. */
 uint32_t vp_intern_add(struct vp_intern *intern, const char *text, size_t size);
 uint32_t vp_intern_string(struct vp_intern *intern, const char *text);
 /* The text of string number `id`; valid as long as the interner. */

@@ -27,6 +27,8 @@ void vp_json_pretty(struct vp_json *json, bool pretty);
 /* The next member or element begins a line. */
 void vp_json_line(struct vp_json *json);
 
+/* Opens an object or array. `key` is its name in the enclosing object; NULL in an array. The same
+ * for all values below. */
 void vp_json_object(struct vp_json *json, const char *key);
 void vp_json_object_end(struct vp_json *json);
 void vp_json_array(struct vp_json *json, const char *key);
@@ -45,6 +47,7 @@ void vp_json_double(struct vp_json *json, const char *key, double value);
 void vp_json_amount(struct vp_json *json, const char *key, double value);
 /* That many digits behind the point. */
 void vp_json_fixed(struct vp_json *json, const char *key, double value, int digits);
+/* A string "0x…". */
 void vp_json_hex(struct vp_json *json, const char *key, uint64_t value);
 /* A value that is JSON already. */
 void vp_json_raw(struct vp_json *json, const char *key, const char *value);

@@ -24,6 +24,7 @@ struct vp_map {
 	uint32_t mask; /* number of slots - 1; 0 while empty */
 };
 
+/* Frees the slots; the map is empty then and can be used again. */
 void vp_map_deinit(struct vp_map *map);
 /* Address of the value of `key`, or NULL. Valid until the next insertion. */
 uint32_t *vp_map_find(const struct vp_map *map, uint64_t key);

@@ -7,7 +7,7 @@
 #include "render/account.h"
 #include "render/table.h"
 
-static struct vp_error *choose_format(struct vp_account_options *options)
+static struct vp_error *choose_account_format(struct vp_account_options *options)
 {
 	static const char *const names[] = {
 	    [VP_FORMAT_TEXT] = "text", [VP_FORMAT_JSON] = "json", [VP_FORMAT_CSV] = "csv"};
@@ -33,7 +33,7 @@ struct vp_error *vp_account_options_check(struct vp_account_options *options)
 	size_t given = options->operands.count + (options->input != NULL);
 	char *end;
 
-	VP_TRY(choose_format(options));
+	VP_TRY(choose_account_format(options));
 	if (options->vcpu) {
 		options->number = strtoull(options->vcpu, &end, 10);
 		if (end == options->vcpu || *end || options->vcpu[0] == '-')

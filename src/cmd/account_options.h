@@ -3,6 +3,7 @@
 #ifndef VP_CMD_ACCOUNT_OPTIONS_H
 #define VP_CMD_ACCOUNT_OPTIONS_H
 
+#include "analyze/account_recording.h"
 #include "analyze/account_tables.h"
 #include "cmd/verb.h"
 

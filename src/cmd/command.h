@@ -14,9 +14,11 @@ struct vp_command {
 	int go;
 };
 
-/* `verb` names who could not run it. */
+/* Forks; COMMAND is executed after vp_command_go(). `verb` is named in the message if that fails.
+ * Errors: no process. */
 struct vp_error *vp_command_prepare(const char *verb, const struct vp_texts *words,
 				    struct vp_command *ret) VP_MUST_CHECK;
+/* Lets the prepared command run. */
 void vp_command_go(struct vp_command *command);
 /* True once the command has ended; *status is then what waitpid() said. */
 bool vp_command_ended(struct vp_command *command, int *status);
@@ -25,6 +27,7 @@ char *vp_command_text(const struct vp_texts *words);
 
 /* From now on SIGINT, SIGTERM and SIGHUP only say that it is time to stop. */
 void vp_command_catch_signals(void);
+/* Whether one of these signals has come. */
 bool vp_command_stop_wanted(void);
 
 #endif

@@ -43,7 +43,7 @@ static struct vp_error *choose_all(struct exits *exits)
 	return vp_naming_options_take(&exits->kallsyms, "kallsyms", &exits->naming.kernels);
 }
 
-/* Names come from the map text, and times of processes from the clocks in the trace. */
+/* Names come from the symbol map, and times of processes from the clocks in the trace. */
 static struct vp_error *make_places(const struct exits *exits, struct vp_account_recording *rec,
 				    struct vp_account_view *view, struct vp_table *table)
 {

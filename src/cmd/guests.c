@@ -53,8 +53,8 @@ static struct vp_error *look(const struct guests *guests, struct vp_guest_reader
 	return damaged ? vp_error_new("the task list could only be read in part") : NULL;
 }
 
-static struct vp_error *look_at(const struct guests *guests, struct vp_guest_lister *lister,
-				const vp_pack_texts *packs, struct vp_guest_answer *ret)
+static struct vp_error *inspect_guest(const struct guests *guests, struct vp_guest_lister *lister,
+				      const vp_pack_texts *packs, struct vp_guest_answer *ret)
 {
 	vp_guest_states states = {0};
 	struct vp_guest_reader *reader = NULL;
@@ -134,7 +134,8 @@ static struct vp_error *look_at_all(struct guests *guests, const vp_vms *vms,
 		struct vp_guest_answer answer = {.vm = vm};
 		if (!is_wanted(guests, vm))
 			continue;
-		finish_answer(guests, folder, &answer, look_at(guests, lister, &packs, &answer));
+		finish_answer(guests, folder, &answer,
+			      inspect_guest(guests, lister, &packs, &answer));
 		guests->unread += answer.problem != NULL;
 		vp_vec_push(answers, answer);
 	}
@@ -143,7 +144,7 @@ static struct vp_error *look_at_all(struct guests *guests, const vp_vms *vms,
 	return NULL;
 }
 
-static struct vp_error *choose_format(struct guests *guests)
+static struct vp_error *choose_guests_format(struct guests *guests)
 {
 	const char *format = guests->format ? guests->format : "text";
 
@@ -165,7 +166,7 @@ static struct vp_error *guests_with(void *context)
 
 	if (guests->operands.count)
 		return vp_error_usage("unexpected argument '%s'", guests->operands.at[0]);
-	VP_TRY(choose_format(guests));
+	VP_TRY(choose_guests_format(guests));
 	if (geteuid() != 0)
 		return vp_error_new("reading guest memory requires root (try sudo)");
 	struct vp_error *error = vp_vm_scan(&vms, true);

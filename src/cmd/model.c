@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyze/intervals.h"
+#include "base/file.h"
 #include "table/reader.h"
 
 static const struct vp_verb verb;
@@ -115,6 +116,14 @@ struct vp_error *vp_model_read(const struct vp_model_options *options, const cha
 	return error;
 }
 
+struct vp_error *vp_model_publish(const char *path, struct vp_buffer *text)
+{
+	struct vp_error *error = vp_file_publish(path, text->bytes, text->size);
+
+	vp_buffer_deinit(text);
+	return error;
+}
+
 struct vp_error *vp_model_folds(const struct vp_model_options *options, const struct vp_data *data,
 				size_t *folds)
 {
@@ -150,7 +159,7 @@ static const struct {
     {"check", vp_model_check, 1, 1},
 };
 
-static struct vp_error *choose_format(struct vp_model_options *options)
+static struct vp_error *choose_model_format(struct vp_model_options *options)
 {
 	static const char *const names[] = {[VP_MODEL_TEXT] = "text",
 					    [VP_MODEL_JSON] = "json",
@@ -173,7 +182,7 @@ static struct vp_error *run_kind(struct vp_model_options *options, struct vp_buf
 	const char *kind = options->operands.count ? options->operands.at[0] : NULL;
 	size_t files = kind ? options->operands.count - 1 : 0;
 
-	VP_TRY(choose_format(options));
+	VP_TRY(choose_model_format(options));
 	for (size_t i = 0; kind && i < VP_ARRAY_SIZE(kinds); i++) {
 		if (strcmp(kind, kinds[i].name))
 			continue;

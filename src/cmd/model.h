@@ -23,9 +23,12 @@ struct vp_model_options {
 /* Reads a data set and finds the target in it; it has rows whose target is known. */
 struct vp_error *vp_model_read(const struct vp_model_options *options, const char *path,
 			       struct vp_data *data) VP_MUST_CHECK;
+/* Writes a file of --svg or --merged; frees `text`. */
+struct vp_error *vp_model_publish(const char *path, struct vp_buffer *text) VP_MUST_CHECK;
 /* The number of folds of --cv; 0: none. An error if there are not enough rows. */
 struct vp_error *vp_model_folds(const struct vp_model_options *options, const struct vp_data *data,
 				size_t *folds) VP_MUST_CHECK;
+/* The tree's options, and a regression (to be freed) on all rows of known target. */
 struct vp_m5_options vp_model_tree_options(const struct vp_model_options *options);
 
 struct vp_linear *vp_model_fit_linear(const struct vp_model_options *options,

@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: it reads two tables and writes text, JSON, CSV and SVG. */
 /* vperf model compare: what virtualization adds, by groups of events. */
 #include "analyze/model_compare.h"
-
-#include "base/file.h"
 #include "cmd/model.h"
 #include "render/model.h"
 #include "render/model_compare.h"
 #include "table/reader.h"
-
-static struct vp_error *publish(const char *path, struct vp_buffer *text)
-{
-	struct vp_error *error = vp_file_publish(path, text->bytes, text->size);
-
-	vp_buffer_deinit(text);
-	return error;
-}
 
 /* JSON goes into the object at hand. The tree of the merged data tells what the sides differ in,
  * where a regression cannot. */
@@ -75,11 +64,11 @@ static struct vp_error *put_comparison(const struct vp_model_options *options,
 	}
 	if (options->svg) {
 		vp_render_comparison_svg(comparison, &file);
-		VP_TRY(publish(options->svg, &file));
+		VP_TRY(vp_model_publish(options->svg, &file));
 	}
 	if (options->merged) {
 		vp_table_write_csv(merged, &file);
-		VP_TRY(publish(options->merged, &file));
+		VP_TRY(vp_model_publish(options->merged, &file));
 	}
 	return NULL;
 }

@@ -40,6 +40,7 @@ struct vp_option {
 struct vp_error *vp_options_parse(const struct vp_option *options, size_t n_options, int argc,
 				  char **argv, bool stop_at_operand, struct vp_texts *rest,
 				  bool *help) VP_MUST_CHECK;
+/* Prints the options' part of --help to stdout. */
 void vp_options_help(const struct vp_option *options, size_t n_options);
 
 #endif

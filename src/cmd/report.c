@@ -46,7 +46,7 @@ static struct vp_error *choose_view(struct report *report)
 	return NULL;
 }
 
-static struct vp_error *choose_format(struct report *report)
+static struct vp_error *choose_report_format(struct report *report)
 {
 	const char *name = report->json     ? "json"
 			   : report->csv    ? "csv"
@@ -217,7 +217,7 @@ static struct vp_error *choose_input(struct report *report)
 static struct vp_error *choose_all(struct report *report)
 {
 	VP_TRY(choose_view(report));
-	VP_TRY(choose_format(report));
+	VP_TRY(choose_report_format(report));
 	VP_TRY(choose_columns(report));
 	VP_TRY(choose_numbers(report));
 	VP_TRY(choose_cpus(report));

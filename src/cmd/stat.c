@@ -31,7 +31,7 @@ static void list_event(void *context, const char *name, const struct vp_event *e
 static void list_pmu_event(void *context, const char *name)
 {
 	(void)context;
-	printf("%-26s %-8s %-3s %s\n", name, "counter", "", "PMU event of this machine");
+	printf("%-26s %-8s %-3s %s\n", name, "counter", "", "kernel PMU event");
 }
 
 static struct vp_error *list(void)
@@ -40,8 +40,8 @@ static struct vp_error *list(void)
 	vp_pmu_each(VP_SYSFS, list_pmu_event, NULL);
 	printf("%-26s %-8s %-3s %s\n", "rHEX", "counter", "", "raw hardware event code");
 	printf("%-26s %-8s %-3s %s\n", "PMU/TERM=VALUE,.../", "counter", "",
-	       "event of a PMU by its format terms");
-	printf("%-26s %-8s %-3s %s\n", "SYSTEM:NAME", "counter", "", "a tracepoint");
+	       "raw PMU event, by format terms");
+	printf("%-26s %-8s %-3s %s\n", "SYSTEM:NAME", "counter", "", "tracepoint");
 	return NULL;
 }
 

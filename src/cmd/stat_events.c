@@ -26,7 +26,8 @@ static struct vp_error *unknown_event(struct vp_slice name)
 	return vp_error_usage("option --event: %s", sentence);
 }
 
-static struct vp_error *take_name(struct vp_slice name, const char *events, struct vp_buffer *text)
+static struct vp_error *take_event_name(struct vp_slice name, const char *events,
+					struct vp_buffer *text)
 {
 	struct vp_event event;
 
@@ -48,7 +49,7 @@ static struct vp_error *take_events(const char *events, struct vp_buffer *text)
 		struct vp_slice name = next_name(&next, &in_set);
 		if (!was_in_set)
 			vp_buffer_string(text, in_set ? "\nset" : "\ncount");
-		VP_TRY(take_name(name, events, text));
+		VP_TRY(take_event_name(name, events, text));
 		if (*next == '}' && in_set) {
 			in_set = false;
 			next++;

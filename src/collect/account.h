@@ -20,18 +20,20 @@ struct vp_account_source_options {
 	bool tells_exits; /* to programs of others: vp_account_source_programs() */
 };
 
-/* Loads and attaches; nothing is counted yet. */
+/* Loads and attaches the programs; nothing is counted yet. Errors: no permission, a kernel without
+ * BTF or without what the programs need. */
 struct vp_error *vp_account_source_open(const vp_vms *vms,
 					const struct vp_account_source_options *options,
 					struct vp_account_source **ret) VP_MUST_CHECK;
 /* The programs that others' may join; none where exits are not told. */
 struct vp_exit_programs vp_account_source_programs(const struct vp_account_source *source);
 /*
- * Counts from now on. The vCPUs of `vms` have an account from `now`; what they are doing then is
- * learnt from the first thing that happens to each. Others' begin when they are first seen.
+ * Counts from now on. The vCPUs of `vms` have an account from `now` (CLOCK_MONOTONIC, ns); what
+ * they are doing then is learnt from the first thing that happens to each. Others' begin when they
+ * are first seen.
  */
 void vp_account_source_begin(struct vp_account_source *source, const vp_vms *vms, uint64_t now);
-/* Counts no more. */
+/* Stops counting; what was counted can still be read. */
 void vp_account_source_end(struct vp_account_source *source);
 void vp_account_source_free(struct vp_account_source *source);
 
@@ -72,6 +74,7 @@ void vp_account_source_drain(struct vp_account_source *source,
 			     void *context);
 /* Stretches that there was no room for. */
 uint64_t vp_account_source_lost_states(const struct vp_account_source *source);
+/* Events for which a table had no room, since vp_account_source_begin(). */
 struct vp_account_lost vp_account_source_lost(const struct vp_account_source *source);
 
 #endif

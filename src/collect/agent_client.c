@@ -106,7 +106,7 @@ static bool has_end_line(const struct transfer *transfer)
 	return before && tail + size - before > 5 && !memcmp(before + 1, "end ", 4);
 }
 
-/* Whether it begins like map text: a refusal has no names that were worth a file. */
+/* Whether it begins like a symbol map: a refusal has no names that were worth a file. */
 static bool is_map_text(const struct transfer *transfer)
 {
 	static const char begin[] = "vperf-maps ";

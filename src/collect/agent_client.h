@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fetches map text from the agent of a guest (maps/agent_protocol.h). The guest is hostile: bytes
- * are only stored here, within limits, for an unprivileged reader.
+ * Fetches the symbol map from the agent of a guest (maps/agent_protocol.h). The guest is hostile:
+ * bytes are only stored here, within limits, for an unprivileged reader.
  */
 #ifndef VP_COLLECT_AGENT_CLIENT_H
 #define VP_COLLECT_AGENT_CLIENT_H
@@ -39,7 +39,7 @@ struct vp_error *vp_agent_connect(unsigned cid, unsigned port, unsigned seconds,
 /*
  * Asks the agent at vsock address cid:port (port 0: the usual one) and stores its answer at
  * `path_out`. Errors: no agent there, it stopped or hung or sent too much; then what did come is
- * stored too and result says how much. A refusal is not stored, nor what is no map text.
+ * stored too and result says how much. A refusal is not stored, nor what is not a symbol map.
  */
 struct vp_error *vp_agent_fetch(unsigned cid, unsigned port, const char *path_out,
 				const struct vp_agent_limits *limits,

@@ -24,7 +24,7 @@ enum {
 	LONGEST_LINE = 256,
 };
 
-enum news_kind { NEWS_ABSENT, NEWS_SEAL, NEWS_PLACE, NEWS_WITHOUT, NEWS_WHOLE, NEWS_GONE };
+enum news_kind { NEWS_ABSENT, NEWS_MARKER, NEWS_PLACE, NEWS_WITHOUT, NEWS_WHOLE, NEWS_GONE };
 
 /* What the process that talks to the agent says, one packet each. */
 struct news {
@@ -114,7 +114,7 @@ static struct vp_error *ask(const struct talker *talker)
 
 static struct vp_error *take_answer_line(struct talker *talker, struct vp_slice text)
 {
-	static const uint32_t kinds[] = {[VP_COUNTS_MARKER] = NEWS_SEAL,
+	static const uint32_t kinds[] = {[VP_COUNTS_MARKER] = NEWS_MARKER,
 					 [VP_COUNTS_PLACE] = NEWS_PLACE,
 					 [VP_COUNTS_WITHOUT] = NEWS_WITHOUT,
 					 [VP_COUNTS_END] = NEWS_WHOLE};
@@ -275,7 +275,7 @@ static void take_news(struct vp_agent_counts *counts, const struct news *news)
 		take_problem(counts, news->text, sizeof(news->text));
 		counts->state = news->kind == NEWS_GONE ? VP_AGENT_GONE : VP_AGENT_ABSENT;
 		break;
-	case NEWS_SEAL:
+	case NEWS_MARKER:
 		places->marker_gpa = news->gpa;
 		break;
 	case NEWS_PLACE:

@@ -12,6 +12,7 @@ struct vp_clock_reading {
 	uint32_t error_ns;  /* the readings lie within this many nanoseconds */
 };
 
+/* CLOCK_MONOTONIC, ns. */
 uint64_t vp_clock_monotonic(void);
 /* Reads all clocks; the tightest of a few tries. */
 struct vp_clock_reading vp_clock_read(void);

@@ -11,7 +11,8 @@
 #include "schema/records.h"
 #include "schema/schema.h"
 
-/* `mode` and `ip` are the kernel's word on what the sample hit; `vendor` an enum vp_vendor. */
+/* Converts a raw record of the programs to the schema's. `mode` (enum vp_mode) and `ip` are what
+ * the kernel says the sample hit; `vendor`: enum vp_vendor. */
 void vp_convert_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t ip, uint32_t vendor,
 		       union vp_any_record *ret);
 void vp_convert_switch(const struct vp_raw_record *raw, uint32_t vendor, union vp_any_record *ret);

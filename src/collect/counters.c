@@ -82,8 +82,8 @@ static struct vp_error *switch_set(const struct vp_counters *counters, uint32_t 
 
 	if (leader < 0 || !ioctl(leader, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0))
 		return NULL;
-	return vp_error_errno(errno, "cannot switch set %" PRIu32 " on pCPU %d %s", set, pcpu,
-			      on ? "on" : "off");
+	return vp_error_errno(errno, "cannot %s set %" PRIu32 " on pCPU %d",
+			      on ? "enable" : "disable", set, pcpu);
 }
 
 /* Switches a set on; what finds its counters runs from that moment. */

@@ -18,7 +18,8 @@ struct vp_counter {
 struct vp_counters {
 	VP_VEC(struct vp_counter) open;
 	VP_VEC(char *) missing; /* names of events that this machine cannot count */
-	bool multiplexed;       /* the sets take turns: the first one is on, the others are off */
+	bool multiplexed; /* the sets are multiplexed: the first one is enabled, the others are not
+			   */
 };
 
 /*
@@ -30,6 +31,7 @@ struct vp_counters {
  */
 struct vp_error *vp_counters_open(const struct vp_recipe *recipe, const struct vp_pcpus *pcpus,
 				  struct vp_counters *ret) VP_MUST_CHECK;
+/* Closes all counters. */
 void vp_counters_close(struct vp_counters *counters);
 /* The descriptor of the set's group on a pCPU, or -1: this machine has none of its events. */
 int vp_counters_leader(const struct vp_counters *counters, uint32_t set, int pcpu);

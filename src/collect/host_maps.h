@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The host's own map text: kernel symbols, and the mappings and symbols of the processes that
+ * The host's own symbol map: kernel symbols, and the mappings and symbols of the processes that
  * samples hit in user space. A process is read when it is first seen, and again at the end if it
  * still runs.
  */
@@ -14,6 +14,7 @@
 
 struct vp_host_maps;
 
+/* The host's processes and mappings as they are seen; empty at first. */
 struct vp_host_maps *vp_host_maps_new(void);
 void vp_host_maps_free(struct vp_host_maps *maps);
 /*
@@ -21,7 +22,8 @@ void vp_host_maps_free(struct vp_host_maps *maps);
  * thread, or NULL if that is not known now: another name than before means another program.
  */
 void vp_host_maps_see(struct vp_host_maps *maps, uint32_t pid, const char *comm, uint64_t time);
-/* Writes it all to `path`; with_symbols false leaves out the images' symbols. */
+/* Writes the host's symbol map to `path`, without the symbols of files unless `with_symbols`.
+ * Errors: it cannot be written. */
 struct vp_error *vp_host_maps_write(struct vp_host_maps *maps, const char *path,
 				    bool with_symbols) VP_MUST_CHECK;
 

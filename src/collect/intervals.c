@@ -623,9 +623,9 @@ static struct vp_error *switch_triggers(struct vp_intervals *intervals, bool on)
 {
 	vp_vec_each (&intervals->triggers, fd)
 		if (ioctl(*fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0))
-			return vp_error_errno(errno, "cannot switch event '%s' %s",
-					      intervals->options.recipe->unit_name,
-					      on ? "on" : "off");
+			return vp_error_errno(errno, "cannot %s event '%s'",
+					      on ? "enable" : "disable",
+					      intervals->options.recipe->unit_name);
 	return NULL;
 }
 

@@ -29,8 +29,9 @@ struct vp_intervals_options {
 struct vp_error *vp_intervals_open(const struct vp_intervals_options *options,
 				   struct vp_intervals **ret) VP_MUST_CHECK;
 /*
- * Has intervals of a thread: a vCPU's, or with VP_VCPU_UNKNOWN a task's, and then of all that it
- * starts. Threads may be added while intervals are counted.
+ * Has intervals of thread `tid` of process `pid`: of vCPU number `vcpu`, or with VP_VCPU_UNKNOWN of
+ * a task and then of all that it starts. Threads may be added while intervals are counted. Errors:
+ * no room in the table, an event that cannot be opened.
  */
 struct vp_error *vp_intervals_watch(struct vp_intervals *intervals, uint32_t pid, uint32_t tid,
 				    uint32_t vcpu) VP_MUST_CHECK;
@@ -45,7 +46,7 @@ uint32_t vp_intervals_guest_events(const struct vp_intervals *intervals);
 struct vp_error *vp_intervals_identify(struct vp_intervals *intervals,
 				       const struct vp_guest_state *state,
 				       const struct vp_guest_finding *finding) VP_MUST_CHECK;
-void vp_intervals_forget(struct vp_intervals *intervals, uint32_t pid);
+void vp_intervals_forget(struct vp_intervals *intervals, uint32_t pid); /* of the VMM */
 /*
  * The same of what its agent counts, unless the kernel's own counter is known. Addresses that are
  * none of its memory are left out.
@@ -56,6 +57,7 @@ struct vp_error *vp_intervals_take_agent(struct vp_intervals *intervals,
 void vp_intervals_forget_agent(struct vp_intervals *intervals, uint32_t pid);
 /* Those events that are asked of guests' kernels, and of that guest's cannot be read so far. */
 uint32_t vp_intervals_unknown(const struct vp_intervals *intervals, uint32_t pid);
+/* Starts counting: every subject's first interval begins. */
 struct vp_error *vp_intervals_begin(struct vp_intervals *intervals) VP_MUST_CHECK;
 /* A descriptor that can be read once a buffer is half full. */
 int vp_intervals_fd(const struct vp_intervals *intervals);
@@ -65,6 +67,7 @@ struct vp_error *vp_intervals_drain(struct vp_intervals *intervals) VP_MUST_CHEC
 struct vp_error *vp_intervals_end(struct vp_intervals *intervals) VP_MUST_CHECK;
 void vp_intervals_free(struct vp_intervals *intervals);
 
+/* What was lost so far. */
 struct vp_intervals_lost vp_intervals_lost(const struct vp_intervals *intervals);
 /* Numbers of the pCPUs. */
 const struct vp_pcpus *vp_intervals_pcpus(const struct vp_intervals *intervals);

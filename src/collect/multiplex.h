@@ -22,6 +22,7 @@ struct vp_error *vp_multiplex_start(const struct vp_counters *counters,
 uint32_t vp_multiplex_thread(const struct vp_multiplex *multiplex, size_t i);
 /* errno of why the threads may have to wait for others (they have no real-time priority), or 0. */
 int vp_multiplex_delay(const struct vp_multiplex *multiplex);
+/* Ends the threads and frees it; NULL is allowed. */
 void vp_multiplex_stop(struct vp_multiplex *multiplex);
 
 #endif

@@ -93,7 +93,7 @@ static bool is_event(const char *file)
 			strcmp(dot, ".per-pkg"));
 }
 
-static void look_at(void *nearest, const char *name)
+static void compare_pmu_name(void *nearest, const char *name)
 {
 	if (is_event(name))
 		vp_nearest_add(nearest, name);
@@ -103,7 +103,7 @@ static void look_at_all(const char *folder, const char *kind, struct vp_nearest 
 {
 	VP_AUTO_FREE char *path = vp_format("%s/%s", folder, kind);
 
-	each_entry(path, look_at, nearest);
+	each_entry(path, compare_pmu_name, nearest);
 }
 
 static struct vp_error *unknown_term(const struct pmu *pmu, const char *term)

@@ -26,6 +26,7 @@ struct vp_rings {
 struct vp_error *vp_rings_plan(struct vp_rings *rings, uint32_t count, size_t wanted) VP_MUST_CHECK;
 /* Maps the kernel's array, made to the plan. */
 struct vp_error *vp_rings_map(struct vp_rings *rings, int fd) VP_MUST_CHECK;
+/* Safe if it is not mapped. */
 void vp_rings_unmap(struct vp_rings *rings);
 
 /* Hands over what is in the pCPU's ring, in one piece or two. */

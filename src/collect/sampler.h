@@ -24,6 +24,8 @@ struct vp_sampler_options {
 	vp_records_taker take;
 	void *context; /* of `take` */
 };
+/* Loads and attaches the programs; samples come once the trigger is enabled. Errors: no permission,
+ * a kernel without what the programs need. */
 struct vp_error *vp_sampler_start(const struct vp_sampler_options *options,
 				  struct vp_sampler **ret) VP_MUST_CHECK;
 /* A descriptor that can be read once a buffer is half full. */
@@ -45,7 +47,7 @@ struct vp_error *vp_sampler_identify(struct vp_sampler *sampler, uint32_t number
 struct vp_error *vp_sampler_identify_memory(struct vp_sampler *sampler, uint32_t number,
 					    const struct vp_guest_state *state,
 					    const struct vp_guest_finding *finding) VP_MUST_CHECK;
-/* No longer so for the VM of that process. */
+/* Ends that for the VM of VMM process `pid`. */
 void vp_sampler_forget(struct vp_sampler *sampler, uint32_t pid);
 
 struct vp_sampler_identity_counts {

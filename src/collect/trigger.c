@@ -189,8 +189,8 @@ struct vp_error *vp_trigger_enable(struct vp_trigger *trigger, bool on)
 	vp_vec_each (&trigger->fds, fd) {
 		vp_vec_push(&trigger->enabled_at, vp_clock_monotonic());
 		if (ioctl(*fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0))
-			return vp_error_errno(errno, "cannot switch event '%s' %s", trigger->name,
-					      on ? "on" : "off");
+			return vp_error_errno(errno, "cannot %s event '%s'",
+					      on ? "enable" : "disable", trigger->name);
 	}
 	return NULL;
 }

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 
-/* Hz, a prime: 1000 runs in step with the ticks of guests and hosts, so that a sample may hit the
+/* Hz, a prime: 1000 runs in lockstep with the ticks of guests and hosts, so samples may hit the
  * same few instructions each time. */
 enum { VP_USUAL_FREQUENCY = 997 };
 
@@ -33,9 +33,12 @@ struct vp_trigger {
 	enabled_at; /* per event, just before: the clock ticks in periods from here */
 };
 
+/* Opens the event on every online pCPU, disabled. Errors: an unknown event, one that this machine
+ * cannot sample on, a rate that the kernel does not allow, no permission. */
 struct vp_error *vp_trigger_open(const struct vp_trigger_options *options,
 				 struct vp_trigger *ret) VP_MUST_CHECK;
 void vp_trigger_close(struct vp_trigger *trigger);
+/* Enables or disables the events on all pCPUs. */
 struct vp_error *vp_trigger_enable(struct vp_trigger *trigger, bool on) VP_MUST_CHECK;
 /* Whether a hardware counter can be sampled on. */
 bool vp_trigger_has_hardware(void);

@@ -24,6 +24,7 @@ struct vp_agent {
 
 /* Begins to watch, and looks at what is there. What is not permitted becomes a note. */
 void vp_agent_start(struct vp_agent *agent);
+/* Closes the watches and frees everything. */
 void vp_agent_stop(struct vp_agent *agent);
 /* Reads the clocks, unless it did so a moment ago: a pair costs some microseconds. */
 void vp_agent_note_clock(struct vp_agent *agent);
@@ -31,9 +32,10 @@ void vp_agent_note_clock(struct vp_agent *agent);
 void vp_agent_drain(struct vp_agent *agent);
 /* Brings everything up to now, before a dump. */
 void vp_agent_catch_up(struct vp_agent *agent);
+/* Adds a note for the symbol map, as printf() prints it. */
 void vp_agent_note(struct vp_agent *agent, const char *format, ...) VP_PRINTF(2, 3);
 
-/* Writes the map text to `fd`; 0 or negative errno. */
+/* Writes the symbol map to `fd`; 0 or negative errno. */
 int vp_agent_dump(struct vp_agent *agent, int fd, bool symbols) VP_MUST_CHECK;
 
 /*

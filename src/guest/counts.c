@@ -123,7 +123,7 @@ static struct vp_error *start_counting(struct session *session)
 	return NULL;
 }
 
-static void put_line(struct session *session, const struct vp_counts_line *line)
+static void put_counts_line(struct session *session, const struct vp_counts_line *line)
 {
 	vp_counts_line_write(line, &session->answer);
 	session->lines++;
@@ -155,7 +155,7 @@ static struct vp_error *put_place(struct session *session, uint32_t vcpu, enum v
 	struct vp_counts_line line = {.kind = VP_COUNTS_PLACE, .vcpu = vcpu, .event = event};
 
 	VP_TRY(address_of(&session->cells[cell].words[event], pagemap, &line.number));
-	put_line(session, &line);
+	put_counts_line(session, &line);
 	return NULL;
 }
 
@@ -212,17 +212,17 @@ static struct vp_error *make_answer(struct session *session)
 
 	if (pagemap < 0)
 		return vp_error_errno(errno, "cannot open '/proc/self/pagemap'");
-	put_line(session, &line);
+	put_counts_line(session, &line);
 	line.kind = VP_COUNTS_MARKER;
 	VP_TRY(address_of(&session->cells[0].words[VP_COUNTS_MARKER_WORD], pagemap, &line.number));
-	put_line(session, &line);
+	put_counts_line(session, &line);
 	VP_TRY(put_cpus(session, pagemap));
 	line.kind = VP_COUNTS_WITHOUT;
 	for (line.event = 0; line.event < VP_GUEST_COUNT; line.event++)
 		if (without >> line.event & 1)
-			put_line(session, &line);
+			put_counts_line(session, &line);
 	line = (struct vp_counts_line){.kind = VP_COUNTS_END, .number = session->lines};
-	put_line(session, &line);
+	put_counts_line(session, &line);
 	return NULL;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writes what the agent knows as map text, and reads the symbols of what was mapped for it. */
+/* Writes what the agent knows as a symbol map, and reads the symbols of what was mapped for it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -119,7 +119,7 @@ static uint64_t take_time(struct vp_cursor *body)
 	return vp_cursor_u64(&last);
 }
 
-static void take_name(struct vp_cursor *body, char *name, size_t room)
+static void take_record_text(struct vp_cursor *body, char *name, size_t room)
 {
 	struct vp_slice text = vp_cursor_rest(body);
 	size_t size = strnlen(text.bytes, text.size);
@@ -143,7 +143,7 @@ static void on_mmap(struct vp_perf_watch *watch, struct vp_cursor *body, unsigne
 	event.pgoff = vp_cursor_u64(body);
 	struct vp_slice file = vp_cursor_bytes(body, 24);
 	vp_cursor_u64(body); /* protection and flags */
-	take_name(body, path, sizeof(path));
+	take_record_text(body, path, sizeof(path));
 	/* The kernel's own mappings (modules) have pid -1. */
 	if (!vp_cursor_ok(body) || event.tgid == UINT32_MAX || event.end <= event.start)
 		return;
@@ -160,7 +160,7 @@ static void on_comm(struct vp_perf_watch *watch, struct vp_cursor *body, unsigne
 	event.kind = misc & PERF_RECORD_MISC_COMM_EXEC ? VP_TRACKER_EXEC_BEGIN : VP_TRACKER_COMM;
 	event.tgid = vp_cursor_u32(body);
 	uint32_t tid = vp_cursor_u32(body);
-	take_name(body, event.comm, sizeof(event.comm));
+	take_record_text(body, event.comm, sizeof(event.comm));
 	/* Names of threads other than the first are not the process's. */
 	if (!vp_cursor_ok(body) || (event.kind == VP_TRACKER_COMM && tid != event.tgid))
 		return;

@@ -176,7 +176,7 @@ static int answer(struct server *server, int fd)
 	if (!strcmp(request, VP_AGENT_REQUEST_NO_SYMBOLS))
 		return vp_agent_dump(&server->agent, fd, false);
 	return refuse(fd, "error expected 'vperf-request 1 dump [no-symbols]' or "
-			  "'vperf-request 1 counts SEAL EVENT...'\n");
+			  "'vperf-request 1 counts MARKER EVENT...'\n");
 }
 
 static void on_connection(struct server *server, int listener, bool vsock)

@@ -334,7 +334,7 @@ struct ordered_event {
 	size_t number; /* in order of arrival */
 };
 
-static int by_time(const void *left, const void *right)
+static int by_event_time(const void *left, const void *right)
 {
 	const struct ordered_event *a = left, *b = right;
 
@@ -351,7 +351,7 @@ void vp_tracker_apply(struct vp_tracker *tracker, uint64_t until_ns)
 
 	for (size_t i = 0; i < count; i++)
 		order[i] = (struct ordered_event){tracker->pending.at[i].time_ns, i};
-	qsort(order, count, sizeof(*order), by_time);
+	qsort(order, count, sizeof(*order), by_event_time);
 	for (size_t i = 0; i < count && order[i].time_ns <= until_ns; i++) {
 		apply_event(tracker, &tracker->pending.at[order[i].number]);
 		if (i % BETWEEN_CHECKS == 0)

@@ -92,8 +92,9 @@ struct vp_tracker {
 void vp_tracker_init(struct vp_tracker *tracker);
 void vp_tracker_deinit(struct vp_tracker *tracker);
 
+/* Adds an event; it has no effect before vp_tracker_apply(), which sorts events by time. */
 void vp_tracker_add(struct vp_tracker *tracker, const struct vp_tracker_event *event);
-/* Lets all events up to `until_ns` count. */
+/* Applies all events up to `until_ns` (CLOCK_MONOTONIC). */
 void vp_tracker_apply(struct vp_tracker *tracker, uint64_t until_ns);
 /* The number of a mapped file; `id` may be NULL. */
 uint32_t vp_tracker_image(struct vp_tracker *tracker, const struct vp_build_id *id,

@@ -15,6 +15,7 @@
 /* Births, execs, exits and page table roots, by BPF programs. */
 struct vp_births_watch;
 
+/* Loads and attaches the programs. Errors: no BTF, no permission. */
 struct vp_error *vp_births_open(struct vp_births_watch **watch) VP_MUST_CHECK;
 void vp_births_close(struct vp_births_watch *watch);
 /* Adds every process that exists now. */
@@ -24,6 +25,7 @@ struct vp_error *vp_births_scan(struct vp_births_watch *watch,
 void vp_births_drain(struct vp_births_watch *watch, struct vp_tracker *tracker);
 /* Readable when it is time to drain. */
 int vp_births_fd(const struct vp_births_watch *watch);
+/* Events that found the buffer full. */
 uint64_t vp_births_lost(const struct vp_births_watch *watch);
 /* False if the direct map was not found, so that roots are 0. */
 bool vp_births_has_roots(const struct vp_births_watch *watch);
@@ -31,11 +33,16 @@ bool vp_births_has_roots(const struct vp_births_watch *watch);
 /* Mappings and names of processes, by perf events. */
 struct vp_perf_watch;
 
-/* `lives` also takes births, execs and exits from here, without roots. */
+/* With `lives`, forks, execs and exits are taken from here, too, without roots. Errors: no
+ * permission. */
 struct vp_error *vp_perf_open(bool lives, struct vp_perf_watch **watch) VP_MUST_CHECK;
 void vp_perf_close(struct vp_perf_watch *watch);
+/* Adds what happened since the last time. */
 void vp_perf_drain(struct vp_perf_watch *watch, struct vp_tracker *tracker);
+/* Sets *fds to descriptors that are readable when it is time to drain; returns how many there are.
+ */
 unsigned vp_perf_fds(const struct vp_perf_watch *watch, const int **fds);
+/* Records that found a buffer full. */
 uint64_t vp_perf_lost(const struct vp_perf_watch *watch);
 
 #endif

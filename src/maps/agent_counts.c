@@ -13,7 +13,7 @@ static const char *const event_names[VP_GUEST_COUNT] = {
 };
 
 static const char *const kind_names[] = {
-    [VP_COUNTS_HEAD] = "vperf-counts", [VP_COUNTS_MARKER] = "seal", [VP_COUNTS_PLACE] = "count",
+    [VP_COUNTS_HEAD] = "vperf-counts", [VP_COUNTS_MARKER] = "marker", [VP_COUNTS_PLACE] = "count",
     [VP_COUNTS_WITHOUT] = "without",   [VP_COUNTS_END] = "end",
 };
 

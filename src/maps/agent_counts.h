@@ -3,18 +3,18 @@
  * What host and agent say to each other so that the host can read, in the guest's memory, what
  * programs of the agent count in the guest's kernel. The host asks with
  *
- *   vperf-request 1 counts SEAL EVENT...
+ *   vperf-request 1 counts MARKER EVENT...
  *
  * and the agent answers
  *
  *   vperf-counts 1
- *   seal GPA                 there is the number SEAL, as long as anything is counted
+ *   marker GPA               there is the number MARKER, as long as anything is counted
  *   count VCPU EVENT GPA     there is how often it was on that vCPU, 8 bytes
  *   without EVENT            that cannot be counted here
  *   end LINES                number of lines before this one
  *
  * It counts until the host closes the connection, or has said nothing (each of its lines counts)
- * for VP_COUNTS_LEASE_S. EVENT is a name of schema/interval.h, SEAL and GPA (a guest-physical
+ * for VP_COUNTS_LEASE_S. EVENT is a name of schema/interval.h, MARKER and GPA (a guest-physical
  * address) are hexadecimal, the rest is decimal.
  */
 #ifndef VP_MAPS_AGENT_COUNTS_H
@@ -64,6 +64,7 @@ struct vp_counts_line {
 	uint64_t number; /* the address; of the end, lines before it */
 };
 
+/* Appends the line with its newline; parses one without it (false: it is malformed). */
 void vp_counts_line_write(const struct vp_counts_line *line, struct vp_buffer *text);
 bool vp_counts_line_parse(struct vp_slice text, struct vp_counts_line *ret) VP_MUST_CHECK;
 

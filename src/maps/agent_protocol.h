@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How the host asks vperf-agent: it connects, sends one request line, and reads map text
+ * How the host asks vperf-agent: it connects, sends one request line, and reads a symbol map
  * (maps/format.h) until the agent closes, or where events are counted (maps/agent_counts.h). An
  * agent that cannot answer sends one line that begins with "error ".
  */

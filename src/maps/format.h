@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The map text: which processes, mappings and symbols a machine had. Plain text, one line per
+ * The symbol map: which processes, mappings and symbols a machine had. Plain text, one line per
  * thing, words separated by one blank. `vperf record` writes it for the host, `vperf-agent` for a
  * guest. docs/format-maps.md is the reference; in short:
  *
@@ -56,7 +56,7 @@ struct vp_build_id {
 struct vp_build_id vp_build_id_of(const void *bytes, size_t size);
 /* From pairs of hexadecimal digits, or "-" for unknown; false if it is neither. */
 bool vp_build_id_parse(struct vp_slice text, struct vp_build_id *id);
-/* Appends the digits, or "-". */
+/* Appends the hexadecimal digits, or "-". */
 void vp_build_id_put(const struct vp_build_id *id, struct vp_buffer *buffer);
 bool vp_build_id_equal(const struct vp_build_id *a, const struct vp_build_id *b);
 /* Finds the GNU build-id among ELF notes, such as /sys/kernel/notes or a PT_NOTE segment. */

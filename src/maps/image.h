@@ -49,11 +49,12 @@ struct vp_error *vp_image_read(int fd, const char *path, const struct vp_image_p
 /* Reads an ELF image in memory, such as the vDSO. */
 struct vp_error *vp_image_read_memory(const void *bytes, size_t size, const char *label,
 				      struct vp_image *image) VP_MUST_CHECK;
-/* Only the build-id; unknown is no error. */
+/* Reads only the build-id; an unknown one is not an error. */
 struct vp_error *vp_image_read_build_id(int fd, const char *path,
 					struct vp_build_id *id) VP_MUST_CHECK;
 void vp_image_deinit(struct vp_image *image);
 
+/* The symbol's name, valid as long as the image. */
 static inline const char *vp_image_symbol_name(const struct vp_image *image,
 					       const struct vp_image_symbol *symbol)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files that processes of this machine map, as map text. */
+/* Files that processes of this machine map, as a symbol map. */
 #ifndef VP_MAPS_MAPPED_H
 #define VP_MAPS_MAPPED_H
 

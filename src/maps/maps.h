@@ -88,7 +88,7 @@ struct vp_maps {
 	uint64_t warning_count;
 };
 
-/* Reads the file at `path`. Fails if it cannot be read or does not begin like map text. */
+/* Reads the file at `path`. Fails if it cannot be read or does not begin like a symbol map. */
 struct vp_error *vp_maps_load(const char *path, struct vp_maps *maps) VP_MUST_CHECK;
 /* Reads `text`, which it takes over (and empties); `label` names it in sentences. */
 struct vp_error *vp_maps_parse(const char *label, struct vp_buffer *text,

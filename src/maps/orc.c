@@ -27,8 +27,8 @@ struct parser {
 	uint64_t last; /* address of the entry before */
 };
 
-static bool take_name(struct vp_cursor *words, const char *const *names, uint8_t count,
-		      uint8_t *ret)
+static bool take_orc_name(struct vp_cursor *words, const char *const *names, uint8_t count,
+			  uint8_t *ret)
 {
 	struct vp_slice word = vp_cursor_word(words);
 
@@ -56,11 +56,11 @@ static bool take_rule(struct parser *parser, struct vp_cursor *words)
 {
 	struct vp_orc_rule rule = {0};
 
-	if (!take_name(words, register_names, VP_ORC_REGISTERS, &rule.sp_reg) ||
+	if (!take_orc_name(words, register_names, VP_ORC_REGISTERS, &rule.sp_reg) ||
 	    !take_offset(words, &rule.sp_offset) ||
-	    !take_name(words, register_names, VP_ORC_REGISTERS, &rule.bp_reg) ||
+	    !take_orc_name(words, register_names, VP_ORC_REGISTERS, &rule.bp_reg) ||
 	    !take_offset(words, &rule.bp_offset) ||
-	    !take_name(words, kind_names, VP_ORC_KINDS, &rule.kind) ||
+	    !take_orc_name(words, kind_names, VP_ORC_KINDS, &rule.kind) ||
 	    parser->orc->rules.count == MOST_RULES)
 		return false;
 	vp_vec_push(&parser->orc->rules, rule);

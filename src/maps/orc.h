@@ -66,6 +66,7 @@ struct vp_orc {
 /* Reads text; `label` names it in sentences. Errors: it is no such text. */
 struct vp_error *vp_orc_parse(const char *label, const void *text, size_t size,
 			      struct vp_orc *ret) VP_MUST_CHECK;
+/* Reads the file at `path`. Errors: unreadable, or no such text. */
 struct vp_error *vp_orc_load(const char *path, struct vp_orc *ret) VP_MUST_CHECK;
 void vp_orc_deinit(struct vp_orc *orc);
 /* The rule at an address, or NULL. */
@@ -78,9 +79,12 @@ struct vp_orc_writer {
 	struct vp_map rules;  /* a rule's bits → its number */
 };
 
+/* Begins the text; `release` and `build_id` are the kernel's. */
 void vp_orc_writer_init(struct vp_orc_writer *writer, const char *release,
 			const struct vp_build_id *build_id);
+/* Adds an entry: `rule` holds from address `from` on, up to the next entry's. Ascending. */
 void vp_orc_write(struct vp_orc_writer *writer, uint64_t from, const struct vp_orc_rule *rule);
+/* Adds the end line. */
 void vp_orc_writer_finish(struct vp_orc_writer *writer);
 void vp_orc_writer_deinit(struct vp_orc_writer *writer);
 

@@ -40,7 +40,7 @@ static void put_blank(struct vp_maps_writer *writer)
 }
 
 /* Faster than printf, which takes most of the time of a dump otherwise. */
-static void put_number(struct vp_maps_writer *writer, uint64_t value, unsigned base)
+static void put_number_word(struct vp_maps_writer *writer, uint64_t value, unsigned base)
 {
 	char digits[20], *first = digits + sizeof(digits);
 
@@ -54,12 +54,12 @@ static void put_number(struct vp_maps_writer *writer, uint64_t value, unsigned b
 
 static void put_hex(struct vp_maps_writer *writer, uint64_t value)
 {
-	put_number(writer, value, 16);
+	put_number_word(writer, value, 16);
 }
 
 static void put_decimal(struct vp_maps_writer *writer, uint64_t value)
 {
-	put_number(writer, value, 10);
+	put_number_word(writer, value, 10);
 }
 
 static void put_word(struct vp_maps_writer *writer, const char *text)

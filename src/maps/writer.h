@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writes map text (maps/format.h), one function per kind of line. */
+/* Writes a symbol map (maps/format.h), one function per kind of line. */
 #ifndef VP_MAPS_WRITER_H
 #define VP_MAPS_WRITER_H
 
@@ -27,10 +27,14 @@ int vp_maps_writer_finish(struct vp_maps_writer *writer) VP_MUST_CHECK;
 void vp_maps_writer_deinit(struct vp_maps_writer *writer);
 /* Writes what is there so far; 0 or the first write error. */
 int vp_maps_writer_flush(struct vp_maps_writer *writer) VP_MUST_CHECK;
-/* Adds the whole lines of other map text, but only those whose keyword is one of `keywords`. */
+/* Adds the whole lines of another symbol map, but only those whose keyword is one of `keywords`. */
 void vp_maps_writer_adopt(struct vp_maps_writer *writer, struct vp_slice text,
 			  const char *keywords);
 
+/*
+ * The lines of docs/format-maps.md, one each, with the fields of the same names: times and errors
+ * in ns of the machine's CLOCK_MONOTONIC, addresses and sizes in bytes. Texts are escaped here.
+ */
 void vp_maps_write_machine(struct vp_maps_writer *writer, bool guest, const char *name);
 /* Who made the text, if it was not an agent: "memory" is the host, reading the guest's memory. */
 void vp_maps_write_source(struct vp_maps_writer *writer, const char *source);

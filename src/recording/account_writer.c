@@ -119,16 +119,17 @@ static void hand_over(struct vp_account_writer *writer, void *record, uint16_t i
 	writer->take(writer->context, header);
 }
 
-/* The VM of the vCPU in that place, once it was said; else its process. */
+/* The number of the VM of the vCPU in that place; before that is known, the pid of its VMM. */
 static uint32_t vm_of_place(const struct vp_account_writer *writer, size_t place, uint32_t pid)
 {
 	return writer->known[place].vm ? writer->known[place].vm : pid;
 }
 
-static uint32_t number_of(const struct vp_account_writer *writer,
+/* The vCPU's number in the VM with number `vm_id`. */
+static uint32_t number_of(const struct vp_account_writer *writer, uint32_t vm_id,
 			  const struct vp_account_vcpu *vcpu)
 {
-	const struct vp_vm *vm = vp_vms_find(writer->vms, vcpu->pid);
+	const struct vp_vm *vm = vp_vms_find(writer->vms, vm_id);
 
 	if (vcpu->flags & VP_NUMBER_KNOWN || !vm)
 		return vcpu->number;
@@ -184,9 +185,9 @@ static void write_states(struct vp_account_writer *writer, struct known *known,
 						   : writer->now;
 	take_gains(known, vcpu, gains);
 	struct vp_vcpu_account record = {
-	    .vm = vcpu->pid,
+	    .vm = known->vm,
 	    .tid = vcpu->tid ? vcpu->tid : before->tid,
-	    .vcpu = number_of(writer, vcpu),
+	    .vcpu = number_of(writer, known->vm, vcpu),
 	    .flags = known->ended ? VP_ENDED : 0,
 	    .begin = known->time ? known->time : vcpu->begin,
 	    .end = end,
@@ -237,12 +238,13 @@ static void write_buckets(struct vp_account_writer *writer, const struct vp_exit
 	}
 }
 
-static void write_exit(struct vp_account_writer *writer, const struct vp_account_vcpu *vcpu,
-		       const struct vp_account_exit *before, const struct vp_account_exit *after)
+static void write_exit(struct vp_account_writer *writer, uint32_t vm_id,
+		       const struct vp_account_vcpu *vcpu, const struct vp_account_exit *before,
+		       const struct vp_account_exit *after)
 {
 	struct vp_exit_account record = {
-	    .vm = vcpu->pid,
-	    .vcpu = number_of(writer, vcpu),
+	    .vm = vm_id,
+	    .vcpu = number_of(writer, vm_id, vcpu),
 	    .reason = after->reason,
 	    .vendor = writer->vendor,
 	    .count = after->count - before->count,
@@ -271,7 +273,7 @@ static void write_exits(struct vp_account_writer *writer, size_t place, struct k
 		copy_exit(&exits[i], &after);
 		if (after.count == known->exits[i].count)
 			continue;
-		write_exit(writer, vcpu, &known->exits[i], &after);
+		write_exit(writer, known->vm, vcpu, &known->exits[i], &after);
 		known->exits[i] = after;
 	}
 }
@@ -298,8 +300,8 @@ static void write_interrupts(struct vp_account_writer *writer, const struct know
 {
 	for (uint32_t i = 0; i < VP_IRQ_SOURCES; i++) {
 		struct vp_thief record = {
-		    .vm = vcpu->pid,
-		    .vcpu = number_of(writer, vcpu),
+		    .vm = known->vm,
+		    .vcpu = number_of(writer, known->vm, vcpu),
 		    .state = VP_STATE_IRQ,
 		    .kind = i < VP_IRQ_LOCAL_TIMER ? VP_BY_SOFTIRQ : VP_BY_VECTOR,
 		    .number = i,
@@ -326,7 +328,6 @@ static void write_vcpu(struct vp_account_writer *writer, size_t place)
 	if (!known->vm)
 		known->vm =
 		    writer->vm_id ? writer->vm_id(writer->context, vcpu.pid, vcpu.tid) : vcpu.pid;
-	vcpu.pid = known->vm;
 	write_states(writer, known, &vcpu);
 	write_exits(writer, place, known, &vcpu);
 	write_interrupts(writer, known, &vcpu);
@@ -370,7 +371,7 @@ static void name_thief(struct vp_account_writer *writer, const struct vp_thief_k
 
 	if (key->kind == VP_BY_VCPU && vp_account_source_vcpu(writer->source, key->id, &vcpu)) {
 		record->thief_pid = vm_of_place(writer, key->id, vcpu.pid);
-		record->number = number_of(writer, &vcpu);
+		record->number = number_of(writer, record->thief_pid, &vcpu);
 	} else if (key->kind == VP_BY_TASK &&
 		   vp_account_source_task(writer->source, key->id, &task)) {
 		record->thief_pid = task.pid;
@@ -400,9 +401,10 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	struct vp_thief_cost *before = &writer->thieves.at[index];
 	if (cost->ns == before->ns || !vp_account_source_vcpu(writer->source, key->vcpu, &vcpu))
 		return;
+	uint32_t vm_id = vm_of_place(writer, key->vcpu, vcpu.pid);
 	struct vp_thief record = {
-	    .vm = vm_of_place(writer, key->vcpu, vcpu.pid),
-	    .vcpu = number_of(writer, &vcpu),
+	    .vm = vm_id,
+	    .vcpu = number_of(writer, vm_id, &vcpu),
 	    .state = key->state,
 	    .kind = key->kind,
 	    .number = key->id,
@@ -414,10 +416,10 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	hand_over(writer, &record, VP_ID_thief);
 }
 
-static void write_site(struct vp_account_writer *writer, const struct vp_site_key *key,
-		       const struct vp_site_cost *cost)
+static void write_site(struct vp_account_writer *writer, uint32_t vm_id,
+		       const struct vp_site_key *key, const struct vp_site_cost *cost)
 {
-	struct vp_exit_site record = {.vm = key->pid,
+	struct vp_exit_site record = {.vm = vm_id,
 				      .reason = key->reason,
 				      .vendor = writer->vendor,
 				      .flags = VP_SITE_KNOWN,
@@ -432,22 +434,23 @@ static void write_site(struct vp_account_writer *writer, const struct vp_site_ke
 
 static void write_old_site(void *context, const void *key, const void *cost)
 {
-	write_site(context, key, cost);
+	const struct vp_site_key *site = key;
+
+	/* Of a site that was evicted only the VMM's process is known. */
+	write_site(context, site->pid, site, cost);
 }
 
 static void write_sites_of(struct vp_account_writer *writer, size_t place)
 {
-	const struct vp_account_vcpu *known = &writer->known[place].counters;
+	const struct known *known = &writer->known[place];
 	const struct vp_account_site *sites = vp_account_source_sites(writer->source, place);
 
-	for (size_t i = 0; writer->known[place].time && i < VP_EXIT_SITES; i++) {
-		struct vp_site_key key = {.ip = sites[i].ip,
-					  .cr3 = sites[i].cr3,
-					  .pid = known->pid,
-					  .reason = sites[i].reason};
+	for (size_t i = 0; known->time && i < VP_EXIT_SITES; i++) {
+		struct vp_site_key key = {
+		    .ip = sites[i].ip, .cr3 = sites[i].cr3, .reason = sites[i].reason};
 		struct vp_site_cost cost = {sites[i].count, sites[i].ns, sites[i].last};
 		if (cost.count)
-			write_site(writer, &key, &cost);
+			write_site(writer, known->vm, &key, &cost);
 	}
 }
 
@@ -522,7 +525,7 @@ static void keep_state(void *context, struct vp_vcpu_span *record)
 	vp_vec_push(&writer->states, *record);
 }
 
-static int by_time(const void *a, const void *b)
+static int by_span_end(const void *a, const void *b)
 {
 	const struct vp_vcpu_span *left = a, *right = b;
 
@@ -532,10 +535,9 @@ static int by_time(const void *a, const void *b)
 static uint16_t number_of_thread(const struct vp_account_writer *writer,
 				 const struct vp_vcpu_span *state)
 {
-	const struct vp_account_vcpu vcpu = {
-	    .pid = state->vm, .tid = state->tid, .number = VP_VCPU_UNKNOWN};
+	const struct vp_account_vcpu vcpu = {.tid = state->tid, .number = VP_VCPU_UNKNOWN};
 
-	return (uint16_t)number_of(writer, &vcpu);
+	return (uint16_t)number_of(writer, state->vm, &vcpu);
 }
 
 /* What each vCPU is doing when the recording ends. */
@@ -556,7 +558,7 @@ static void keep_open_states(struct vp_account_writer *writer)
 		    .flags = has_reason ? VP_HAS_EXIT_REASON : 0,
 		    .vm = vcpu.pid,
 		    .tid = vcpu.tid,
-		    .vcpu = (uint16_t)number_of(writer, &vcpu),
+		    .vcpu = (uint16_t)number_of(writer, vcpu.pid, &vcpu),
 		    .state = (uint8_t)state,
 		    .vendor = (uint8_t)writer->vendor,
 		    .reason = has_reason ? vcpu.reason : 0,
@@ -573,7 +575,8 @@ void vp_account_writer_write_states(struct vp_account_writer *writer, bool last)
 	if (last)
 		keep_open_states(writer);
 	if (writer->states.count)
-		qsort(writer->states.at, writer->states.count, sizeof(*writer->states.at), by_time);
+		qsort(writer->states.at, writer->states.count, sizeof(*writer->states.at),
+		      by_span_end);
 	vp_vec_each (&writer->states, state) {
 		if (state->vcpu == VP_VCPU_UNKNOWN)
 			state->vcpu = number_of_thread(writer, state);

@@ -14,25 +14,30 @@ struct vp_account_writer;
 /* Takes one record; its header has id and time. */
 typedef void (*vp_account_taker)(void *context, struct vp_record_header *record);
 
-/* The number of the VM that the process's thread is a vCPU of. */
+/* The number in the recording of the VM of which thread `tid` of VMM process `pid` is a vCPU. */
 typedef uint32_t (*vp_account_vm_id)(void *context, uint32_t pid, uint32_t tid);
 
-/* `vms` is asked for vCPU numbers that the kernel does not tell; it stays the caller's. */
+/* Loads and attaches the programs. `vms` provides vCPU numbers that the kernel does not, and stays
+ * the caller's; `vendor`: enum vp_vendor. Errors: the kernel lacks what the programs need, no
+ * permission. */
 struct vp_error *vp_account_writer_open(const vp_vms *vms, uint32_t vendor,
 					const struct vp_account_source_options *options,
 					vp_account_taker take, void *context,
 					struct vp_account_writer **ret) VP_MUST_CHECK;
 /* The programs that others' may join. */
 struct vp_exit_programs vp_account_writer_programs(const struct vp_account_writer *writer);
-/* Records have what this says in `pid`, with the context of `take`. */
+/* Has records' `vm` be what `vm_id` returns, called with the context of `take`; without it, it is
+ * the VMM's pid. */
 void vp_account_writer_number_vms(struct vp_account_writer *writer, vp_account_vm_id vm_id);
+/* Counts from `now` (CLOCK_MONOTONIC, ns) on. */
 void vp_account_writer_begin(struct vp_account_writer *writer, uint64_t now);
-/* Hands over what happened since the last time; with `all` also where the guests exited. */
+/* Hands over what happened since the last time, up to `now` (CLOCK_MONOTONIC, ns); with `all`, at
+ * the end, also where the guests exited. */
 void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, bool all);
 /* Hands over the spans (vcpu_span) that ended since the last time, in order: some times a second;
  * the `last` time also those that have not ended. */
 void vp_account_writer_write_states(struct vp_account_writer *writer, bool last);
-/* Stretches that were lost. */
+/* Spans that were lost. */
 uint64_t vp_account_writer_lost_states(const struct vp_account_writer *writer);
 /* Counts no more: what is written later is the account up to now. */
 void vp_account_writer_end(struct vp_account_writer *writer);

@@ -19,10 +19,11 @@ void vp_cgroups_deinit(vp_cgroups *cgroups);
 void vp_cgroups_note(vp_cgroups *cgroups, uint64_t id);
 /* Finds the paths of those that still exist on this machine. */
 void vp_cgroups_find(vp_cgroups *cgroups);
-/* The path, or NULL. */
+/* The path of the cgroup with that id, or NULL if it is unknown. */
 const char *vp_cgroups_path(const vp_cgroups *cgroups, uint64_t id);
 
-/* The file `cgroups` of the recording in directory `path`; reading without one yields nothing. */
+/* Write and read the file `cgroups` of the recording in directory `path`; without one, *ret is
+ * empty. Errors: it cannot be written, or is malformed. */
 struct vp_error *vp_cgroups_write(const char *path, const vp_cgroups *cgroups) VP_MUST_CHECK;
 struct vp_error *vp_cgroups_read(const char *path, vp_cgroups *ret) VP_MUST_CHECK;
 

@@ -18,12 +18,13 @@ struct vp_guest_agents *vp_guest_agents_new(struct vp_intervals *intervals, unsi
 void vp_guest_agents_free(struct vp_guest_agents *agents);
 /* Asks the VM's agent for what is not known of its guest now; only the first time. */
 void vp_guest_agents_ask(struct vp_guest_agents *agents, const struct vp_vm *vm);
+/* Whether that was done. */
 bool vp_guest_agents_asked(const struct vp_guest_agents *agents, const struct vp_vm *vm);
-/* Waits until all have answered or are known to be absent, or so long. */
+/* Waits until all have answered or are known to be absent, at most `timeout_ms`. */
 void vp_guest_agents_settle(struct vp_guest_agents *agents, unsigned timeout_ms);
-/* Takes the news that have come. */
+/* Processes the replies that have come. */
 void vp_guest_agents_step(struct vp_guest_agents *agents);
-/* One sentence on how it went, "ok: …" if it did, "" if nothing was asked; a new string. */
+/* The outcome as a sentence: "ok: …", or why not, or "" if nothing was asked; to be freed. */
 char *vp_guest_agents_state(const struct vp_guest_agents *agents,
 			    const struct vp_vm *vm) VP_MUST_CHECK;
 

@@ -34,7 +34,7 @@ struct guest {
 	uint32_t number; /* for its users */
 	enum guest_state state;
 	struct vp_guest_reader *reader;
-	int text;      /* where the reader writes map text */
+	int text;      /* where the reader writes the symbol map */
 	int last_text; /* what was written when it was lost; -1: nothing */
 	struct vp_guest_finding finding;
 	struct vp_guest_state memory;
@@ -57,7 +57,7 @@ struct vp_guest_watch {
 	struct vp_guest_lister *lister;
 	char *lister_problem;
 	char *cache, *own_cache; /* folders of kernel packs: the user's, the recording's */
-	bool symbols;            /* go into map text */
+	bool symbols;            /* go into symbol maps */
 	vp_pack_texts packs;
 	VP_VEC(struct guest) guests;
 	struct vp_map seen; /* VMM's pid << 32 | tgid → hash of the process's name */

@@ -2,7 +2,7 @@
 /*
  * Keeps an eye on guests through their memory while they are recorded: finds each one's kernel,
  * tells its user how to read its current task and counters, has the mappings of its processes read
- * when they are first seen, and writes its map text. All parsing is done by others
+ * when they are first seen, and writes its symbol map. All parsing is done by others
  * (collect/guest_reader.h); nothing here waits for them while samples are taken.
  */
 #ifndef VP_RECORDING_GUEST_WATCH_H
@@ -26,7 +26,7 @@ struct vp_guest_user {
 	struct vp_error *(*identify)(void *context, uint32_t number,
 				     const struct vp_guest_state *state,
 				     const struct vp_guest_finding *finding);
-	/* What was found of the VM of that process is not so any longer. */
+	/* What was found for the VM of VMM process `pid` is no longer valid. */
 	void (*forget)(void *context, uint32_t pid);
 	/* Both or none: how many times a task was in none of the memory slots, from the begin on;
 	 * and that these have changed. */
@@ -35,30 +35,31 @@ struct vp_guest_user {
 	struct vp_error *(*change_memory)(void *context, uint32_t number,
 					  const struct vp_guest_state *state,
 					  const struct vp_guest_finding *finding);
-	/* What came of it, for a sentence's end; a new string. */
+	/* The outcome, for the end of a sentence; a new string. */
 	char *(*outcome)(void *context, uint32_t pid, const struct vp_guest_finding *finding);
 };
 
 /*
  * `notices` gets a sentence when a kernel is not found at once, when what was found is lost, and
- * when it is found after that. `symbols`: map text is to have those of the kernel and of files.
+ * when it is found after that. `symbols`: whether symbol maps have those of the kernel and of
+ * files.
  */
 struct vp_guest_watch *vp_guest_watch_new(vp_notices *notices, const char *directory, bool symbols);
 /* One more user of all guests: before the first of them is added. */
 void vp_guest_watch_join(struct vp_guest_watch *watch, const struct vp_guest_user *user);
 void vp_guest_watch_free(struct vp_guest_watch *watch);
-/* Begins to look into the VM's guest. */
+/* Begins to search the VM's memory for its guest's kernel. */
 void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm);
 /* Whether the VM's kernel was found: what was not identified then will not be. */
 bool vp_guest_watch_has_found(const struct vp_guest_watch *watch, const struct vp_vm *vm);
-/* Waits until every guest's kernel was found or not, or so long has passed. */
+/* Waits until every guest's kernel was found or not, at most `timeout_ms`. */
 void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms);
 /* Takes answers that have come, tries again what failed, checks what worked. */
 void vp_guest_watch_step(struct vp_guest_watch *watch);
 /* A sample hit user space of that thread of a guest, which was not hit lately. */
 void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task *task);
 /*
- * Has the VM's map text written to `path`: as it is now or, if the VM has ended or its memory is
+ * Has the VM's symbol map written to `path`: as it is now or, if the VM has ended or its memory is
  * not what it was, as it was known before. *written is false if there is none.
  */
 struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct vp_vm *vm,
@@ -70,7 +71,7 @@ struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct 
 struct vp_error *vp_guest_watch_unwind_tables(struct vp_guest_watch *watch, const struct vp_vm *vm,
 					      const char *path,
 					      struct vp_error **problem) VP_MUST_CHECK;
-/* One sentence on how it went, "ok: …" if it did; a new string. */
+/* The outcome as a sentence, "ok: …" or why not; to be freed. */
 char *vp_guest_watch_state(const struct vp_guest_watch *watch,
 			   const struct vp_vm *vm) VP_MUST_CHECK;
 

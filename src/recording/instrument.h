@@ -22,8 +22,8 @@
 struct vp_instrument_ops {
 	const char *name; /* in the recording's line `instruments` */
 	unsigned classes; /* of streams that only it writes (VP_STREAMS()) */
-	bool needs_names; /* its records have addresses: the recording is to have map text */
-	bool often;       /* a tenth of a second is as long as it can wait for `drain` */
+	bool needs_names; /* its records have addresses: the recording is to have symbol maps */
+	bool often;       /* `drain` must be called at least every 0.1 s */
 
 	/* Loads its programs, opens its events. The VMs are known, the directory is not there yet.
 	 */
@@ -43,7 +43,7 @@ struct vp_instrument_ops {
 	struct vp_error *(*stop)(struct vp_instrument *instrument);
 	/* After the last `drain`: writes its last records, and its own files. */
 	struct vp_error *(*finish)(struct vp_instrument *instrument, uint64_t end);
-	/* The guests' map text was read: says how all went (notices, the VMs' states). */
+	/* The guests' symbol maps were read: reports the outcome (notices, the VMs' states). */
 	void (*conclude)(struct vp_instrument *instrument);
 	void (*free)(struct vp_instrument *instrument);
 
@@ -53,12 +53,12 @@ struct vp_instrument_ops {
 	void (*put_total)(const struct vp_instrument *instrument, struct vp_buffer *out);
 };
 
-/* The begin of every instrument. */
+/* The first member of every instrument. */
 struct vp_instrument {
 	const struct vp_instrument_ops *ops;
 	struct vp_session *session;
-	/* "no account of the vCPUs' time": that it cannot be opened costs this and no more, if
-	 * there is another instrument. NULL: the recording is not worth making without it. */
+	/* What is missing ("no vCPU accounting") if it cannot be opened and there are other
+	 * instruments, which then record without it. NULL: that is an error. */
 	const char *absence;
 };
 
@@ -88,28 +88,30 @@ struct vp_session {
 
 /* The VM of that number, found now if it is new; NULL if there is none. */
 struct vp_vm *vp_session_vm(struct vp_session *session, uint32_t id);
-/* What the process's records are to have for `pid`: the number of its VM, found now if it is new;
- * `tid` is the vCPU's thread, 0 if it is not known. */
+/* The number in the recording of the VM of VMM process `pid`, found now if it is new; `pid` if
+ * there is none. `tid` is the vCPU's thread, 0 if it is not known. */
 uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid);
-/* Whether the VM's guest is asked for. */
+/* Whether the VM is selected by --vm. */
 bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *vm);
 /* The vCPU's thread is `tid` from now on. */
 void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number, uint32_t tid);
+/* Reports progress, see struct vp_session_options. */
 void vp_session_say(const struct vp_session *session, bool only_agents_left, const char *what);
-/* Has the chosen VMs' guests watched for this user, too. */
+/* Has this user told about the kernels of selected guests. */
 void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_user *user);
-/* Adds to what is known of how it went with the VM's agent. */
+/* Adds to the outcome of asking the VM's agent. */
 void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm, const char *outcome);
-/* The first of two failures; the second is its consequence, or as good as that. */
+/* The first of two errors (either may be NULL); the other is freed. */
 struct vp_error *vp_session_first_of(struct vp_error *first, struct vp_error *second) VP_MUST_CHECK;
 
-/* session_vms.c: the VMs from that one on were just found; all are watched; a look whether they are
- * still there, `closely` also whether their process has closed them or opened others. */
+/* session_vms.c: takes the VMs from index `from` on, which were just found; starts watching all;
+ * checks which have ended, `closely` also which their processes have closed or opened. */
 void vp_session_take_vms(struct vp_session *session, size_t from);
 void vp_session_watch_vms(struct vp_session *session);
 void vp_session_check_vms(struct vp_session *session, bool closely);
 
-/* session_maps.c: map text of the host, and of the guests by their memory and by their agents. */
+/* session_maps.c: symbol maps of the host, and of the guests from their memory and from their
+ * agents. */
 struct vp_error *vp_session_write_maps(struct vp_session *session) VP_MUST_CHECK;
 void vp_session_ask_agents(struct vp_session *session);
 

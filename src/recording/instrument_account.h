@@ -5,6 +5,7 @@
 
 #include "collect/account.h"
 
+/* For vp_session_add(), which takes it over; `options` are copied. */
 struct vp_instrument *vp_instrument_account(const struct vp_account_source_options *options);
 
 #endif

@@ -40,7 +40,7 @@ static void note(const struct instrument *own, struct vp_error *error)
 }
 
 /* What the programs know of a vCPU is better than what its thread's name says. */
-static void see_vcpu(struct vp_session *session, const struct vp_interval *interval)
+static void note_interval_vcpu(struct vp_session *session, const struct vp_interval *interval)
 {
 	struct vp_vm *vm = vp_session_vm(session, interval->owner);
 
@@ -63,7 +63,7 @@ static void take_records(void *context, uint32_t pcpu, char *records, size_t siz
 		own->n_intervals++;
 		if (own->options.recipe->per == VP_PER_VCPU) {
 			interval->owner = vp_session_vm_id(session, interval->owner, interval->tid);
-			see_vcpu(session, interval);
+			note_interval_vcpu(session, interval);
 		}
 	} else {
 		const struct vp_task *task = (const void *)records;
@@ -258,7 +258,7 @@ static void note_agents(struct instrument *own)
 		VP_AUTO_FREE char *state = vp_guest_agents_state(own->agents, vm);
 		vp_session_note_agent(own->base.session, vm, state);
 	}
-	/* An agent that is asked for map text next has nobody else to serve. */
+	/* An agent that is asked for its symbol map next has nobody else to serve. */
 	vp_guest_agents_free(own->agents);
 	own->agents = NULL;
 }

@@ -12,6 +12,7 @@ struct vp_instrument_profile_options {
 	bool with_chains;    /* call chains of all samples */
 };
 
+/* For vp_session_add(), which takes it over; `options` are copied. */
 struct vp_instrument *vp_instrument_profile(const struct vp_instrument_profile_options *options);
 
 #endif

@@ -11,10 +11,10 @@
 struct vp_profile_stream {
 	uint32_t tid; /* the thread whose name was given */
 	char comm[VP_COMM_SIZE];
-	uint64_t late_from;                /* a sample after this time is more than a period late */
-	uint64_t lost;                     /* records lost before this drain */
-	bool may_fill;                     /* a gap in this drain is no loss: nothing was lost */
-	uint32_t vcpu_pid, vcpu_tid, vcpu; /* VMM, thread and its vCPU that were noted last */
+	uint64_t late_from;               /* a sample after this time is more than a period late */
+	uint64_t lost;                    /* records lost before this drain */
+	bool may_fill;                    /* a gap in this drain is no loss: nothing was lost */
+	uint32_t vcpu_vm, vcpu_tid, vcpu; /* noted last: VM number, thread and its vCPU number */
 };
 
 struct vp_profile_instrument {

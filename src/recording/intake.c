@@ -17,7 +17,7 @@ struct vp_profile_stream *vp_profile_stream(struct vp_profile_instrument *profil
 	return &profile->streams.at[pcpu];
 }
 
-static void find_vcpu(struct vp_profile_instrument *profile, uint64_t key, uint32_t pid,
+static void find_vcpu(struct vp_profile_instrument *profile, uint64_t key, uint32_t vm_id,
 		      uint32_t number, uint32_t tid)
 {
 	uint32_t *known = vp_map_find(&profile->vcpu_tids, key);
@@ -25,7 +25,7 @@ static void find_vcpu(struct vp_profile_instrument *profile, uint64_t key, uint3
 
 	if (known && *known == tid)
 		return;
-	struct vp_vm *vm = vp_session_vm(profile->base.session, pid);
+	struct vp_vm *vm = vp_session_vm(profile->base.session, vm_id);
 	if (!vm)
 		return;
 	vp_session_vcpu(profile->base.session, vm, number, tid);
@@ -33,9 +33,10 @@ static void find_vcpu(struct vp_profile_instrument *profile, uint64_t key, uint3
 }
 
 /* Where the kernel does not tell the vCPU's number, the thread's name did. */
-static uint16_t number_by_thread(struct vp_profile_instrument *profile, uint32_t pid, uint32_t tid)
+static uint16_t number_by_thread(struct vp_profile_instrument *profile, uint32_t vm_id,
+				 uint32_t tid)
 {
-	const struct vp_vm *vm = vp_session_vm(profile->base.session, pid);
+	const struct vp_vm *vm = vp_session_vm(profile->base.session, vm_id);
 
 	if (vm)
 		vp_vec_each (&vm->vcpus, vcpu)
@@ -53,17 +54,18 @@ static void see_new_vcpu(struct vp_profile_instrument *profile, struct vp_profil
 	}
 	stream->vcpu = record->vcpu;
 	stream->vcpu_tid = record->tid;
-	stream->vcpu_pid = record->vm;
+	stream->vcpu_vm = record->vm;
 	find_vcpu(profile, (uint64_t)record->vm << 32 | record->vcpu, record->vm, record->vcpu,
 		  record->tid);
 }
 
 /* Of any record of a vCPU: they begin alike. */
-static inline void see_vcpu(struct vp_profile_instrument *profile, struct vp_profile_stream *stream,
-			    struct vp_vcpu_sample *record)
+static inline void note_sampled_vcpu(struct vp_profile_instrument *profile,
+				     struct vp_profile_stream *stream,
+				     struct vp_vcpu_sample *record)
 {
 	if (stream->vcpu_tid != record->tid || stream->vcpu != record->vcpu ||
-	    stream->vcpu_pid != record->vm)
+	    stream->vcpu_vm != record->vm)
 		see_new_vcpu(profile, stream, record);
 }
 
@@ -137,14 +139,14 @@ static void see_record(struct vp_profile_instrument *profile, struct vp_profile_
 			hide_unchosen_regs(profile, &record->guest_regs);
 		break;
 	case VP_ID_guest_sample:
-		see_vcpu(profile, stream, &record->vcpu_sample);
+		note_sampled_vcpu(profile, stream, &record->vcpu_sample);
 		if (profile->base.session->options.n_vm_names)
 			hide_unchosen(profile, &record->guest_sample);
 		break;
 	case VP_ID_vcpu_sample:
 	case VP_ID_vcpu_in:
 	case VP_ID_vcpu_out:
-		see_vcpu(profile, stream, &record->vcpu_sample);
+		note_sampled_vcpu(profile, stream, &record->vcpu_sample);
 		break;
 	}
 }

@@ -29,15 +29,18 @@ struct vp_stream_id {
 	uint32_t pcpu;
 };
 
+/* The pCPU's stream of samples and switches. */
 static inline struct vp_stream_id vp_stream_of_pcpu(uint32_t pcpu)
 {
 	return (struct vp_stream_id){VP_STREAM_PCPU, pcpu};
 }
 
+/* Whether the class has one stream per pCPU. */
 bool vp_stream_class_is_per_pcpu(enum vp_stream_class kind);
 /* What `recording` calls the class: "pcpus". */
 const char *vp_stream_class_name(enum vp_stream_class kind);
-/* The stream's file in the machine's directory, "cpu3"; to be freed. Whether a file is one. */
+/* Name of the stream's file in the machine's directory ("cpu3"), to be freed; and the stream of
+ * such a file (false: it is none). */
 char *vp_stream_file(struct vp_stream_id id) VP_MUST_CHECK;
 bool vp_stream_of_file(const char *name, struct vp_stream_id *ret);
 

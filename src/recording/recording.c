@@ -71,7 +71,7 @@ char *vp_recording_agent_path(const char *path, const vp_vms *vms, const struct 
 {
 	VP_AUTO_FREE char *part = vp_vm_part(vms, vm);
 
-	/* No VM's own map text has such a name. */
+	/* No VM's own symbol map has such a name. */
 	return vp_format("%s/agent%s.maps", path, part + strlen("guest"));
 }
 
@@ -356,7 +356,7 @@ static void read_vm(struct vp_cursor *line, vp_vms *vms)
 	vp_vec_push(vms, vm);
 }
 
-static void read_tsc(struct vp_cursor *line, struct vp_vcpu *vcpu)
+static void parse_tsc(struct vp_cursor *line, struct vp_vcpu *vcpu)
 {
 	vcpu->tsc_offset = (int64_t)vp_cursor_hex(line);
 	vcpu->tsc_ratio = vp_cursor_hex(line);
@@ -378,7 +378,7 @@ static void vms_line(struct vp_cursor *line, void *into)
 		vcpu.tid = (uint32_t)vp_cursor_decimal(line);
 		vp_vec_push(&vm->vcpus, vcpu);
 	} else if (vm && vm->vcpus.count && vp_slice_is(key, "tsc")) {
-		read_tsc(line, &vm->vcpus.at[vm->vcpus.count - 1]);
+		parse_tsc(line, &vm->vcpus.at[vm->vcpus.count - 1]);
 	} else if (vm && vp_slice_is(key, "agent")) {
 		read_text(line, &vm->agent);
 	} else if (vm && vp_slice_is(key, "memory")) {

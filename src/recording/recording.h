@@ -7,8 +7,8 @@
  *   vms              the VMs that were seen (struct vp_vm), their vCPU threads and clocks
  *   recipe           of intervals, what was counted over which (schema/recipe.h)
  *   host/            CTF trace of the host: metadata, and a file for each stream (packet.h)
- *   host.maps        the host's map text (maps/format.h)
- *   guest-NAME.maps  the guest's map text, as its memory told
+ *   host.maps        the host's symbol map (maps/format.h)
+ *   guest-NAME.maps  the guest's symbol map, from its memory
  *   agent-NAME.maps  the same as its agent gave it
  *   guest-NAME.orc   with call chains: the unwind tables of the guest's kernel (maps/orc.h)
  *
@@ -51,23 +51,28 @@ struct vp_recording {
 void vp_recording_deinit(struct vp_recording *recording);
 /* Says that this program records on this machine now. `command` may be NULL. */
 void vp_recording_describe(struct vp_recording *recording, const char *command);
-/* Whether the instrument of that name recorded; one more did. */
+/* Whether the instrument of that name recorded; adds one. */
 bool vp_recording_has_instrument(const struct vp_recording *recording, const char *name);
 void vp_recording_add_instrument(struct vp_recording *recording, const char *name);
 
-/* The map text of the VM, or of the host if `vm` is NULL; `path` is the recording's directory. */
+/* Paths in the recording's directory `path`, to be freed. The symbol map of the VM's guest, or of
+ * the host if `vm` is NULL. */
 char *vp_recording_maps_path(const char *path, const vp_vms *vms, const struct vp_vm *vm);
-/* The map text that the VM's agent gave. */
+/* The symbol map from the VM's agent. */
 char *vp_recording_agent_path(const char *path, const vp_vms *vms, const struct vp_vm *vm);
 /* The unwind tables (maps/orc.h) of the VM's guest kernel. */
 char *vp_recording_orc_path(const char *path, const vp_vms *vms, const struct vp_vm *vm);
 
 /* The recipe of a recording of intervals; others have none. */
 char *vp_recording_recipe_path(const char *path);
+/* Whether the recording in directory `path` has a recipe. */
 bool vp_recording_has_intervals(const char *path);
 /* Whether there are intervals and nothing else, in a recording that can be read. */
 bool vp_recording_is_of_intervals(const char *path);
 
+/* Write and read the files `recording` and `vms` in directory `path`. Errors: a file cannot be
+ * written or read, is not part of a recording, or is of another format version; a malformed line.
+ */
 struct vp_error *vp_recording_write(const char *path,
 				    const struct vp_recording *recording) VP_MUST_CHECK;
 struct vp_error *vp_recording_read(const char *path, struct vp_recording *ret) VP_MUST_CHECK;

@@ -7,6 +7,9 @@
 #ifndef VP_RECORDING_SESSION_H
 #define VP_RECORDING_SESSION_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "base/error.h"
 
 struct vp_session;
@@ -28,11 +31,14 @@ struct vp_session_options {
 	void (*progress)(const char *what, bool only_agents_left);
 };
 
+/* What `options` point to must outlive the session. */
 struct vp_session *vp_session_new(const struct vp_session_options *options);
 /* Has the instrument record, too: before vp_session_open(). It is the session's from now on. */
 void vp_session_add(struct vp_session *session, struct vp_instrument *instrument);
-/* Finds the VMs, loads the programs, makes the directory. Nothing is recorded yet. */
+/* Finds the VMs, loads the BPF programs, makes the directory. Nothing is recorded yet. Errors: no
+ * permission, a kernel without what an instrument needs, a directory that cannot be used. */
 struct vp_error *vp_session_open(struct vp_session *session) VP_MUST_CHECK;
+/* Starts every instrument. */
 struct vp_error *vp_session_start(struct vp_session *session) VP_MUST_CHECK;
 /* Waits up to `timeout_ms` for records and writes what there is. */
 struct vp_error *vp_session_step(struct vp_session *session, int timeout_ms) VP_MUST_CHECK;

@@ -9,7 +9,7 @@ bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *
 	return vp_vm_is_named(vm, session->options.vm_names, session->options.n_vm_names);
 }
 
-/* KVM's memory slots of a process with several VMs are told together. */
+/* KVM's memory slots are listed per process: those of several VMs cannot be distinguished. */
 static bool is_alone(const struct vp_session *session, const struct vp_vm *vm)
 {
 	vp_vec_each (&session->vms, other)
@@ -27,7 +27,8 @@ static void watch_guest(struct vp_session *session, struct vp_vm *vm)
 		return;
 	}
 	free(vm->memory);
-	vm->memory = vp_strdup("its process has several VMs: their memory cannot be told apart");
+	vm->memory =
+	    vp_strdup("several VMs share its process: their memory cannot be distinguished");
 }
 
 /* From now on more has to be looked at than the process's number to know the VM. */

@@ -32,7 +32,8 @@ struct vp_stream_cursor {
 	uint64_t records; /* that were handed out */
 };
 
-/* Opens one stream file. */
+/* Opens one stream file; free with vp_stream_free(). Errors: unreadable. Damage is not an error,
+ * see vp_stream_health(). */
 struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret) VP_MUST_CHECK;
 void vp_stream_free(struct vp_stream_reader *stream);
 
@@ -75,7 +76,9 @@ uint64_t vp_stream_size(const struct vp_stream_reader *stream);
 bool vp_stream_time_near(const struct vp_stream_reader *stream, uint64_t offset, uint64_t *time);
 /* The pCPU whose stream it is, or VP_NO_PCPU. */
 uint32_t vp_stream_cpu(const struct vp_stream_reader *stream);
+/* Path of the file; the reader's. */
 const char *vp_stream_path(const struct vp_stream_reader *stream);
+/* What was read and lost so far; complete at the end of the stream. */
 struct vp_stream_health vp_stream_health(const struct vp_stream_reader *stream);
 
 enum vp_stream_class vp_stream_class(const struct vp_stream_reader *stream);
@@ -86,6 +89,7 @@ struct vp_error *vp_trace_classes(const char *path, vp_event_classes *ret) VP_MU
  * class, in order of the pCPUs. */
 struct vp_error *vp_trace_open(const char *path, unsigned classes,
 			       vp_stream_readers *streams) VP_MUST_CHECK;
+/* Frees all readers. */
 void vp_trace_close(vp_stream_readers *streams);
 
 #endif

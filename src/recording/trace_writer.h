@@ -38,10 +38,10 @@ struct vp_error *vp_trace_writer_define(struct vp_trace_writer *writer,
 void vp_trace_writer_free(struct vp_trace_writer *writer);
 
 /*
- * Adds a record (its header's time is raised to the stream's last time if it is before that). A
- * full packet is flushed by itself.
+ * Adds a record; in streams of VP_STREAM_TRACE also one of a defined class. A header time before
+ * the stream's last time is raised to it. A full packet is flushed automatically. Write errors: see
+ * vp_trace_take_failure().
  */
-/* … of a defined class, too, in streams of VP_STREAM_TRACE. */
 void vp_trace_append(struct vp_trace_writer *writer, struct vp_stream_id id, void *record);
 /*
  * Adds `n` whole records, in order of time from `first` to `last`; times before the stream's last

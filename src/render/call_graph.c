@@ -44,7 +44,7 @@ static uint32_t only_branch(const struct vp_call_tree *tree, uint32_t call)
 static void put_branches(struct drawing *drawing, uint32_t call, unsigned depth);
 
 /* A line for each call of a straight piece; what branches off follows it. */
-static void put_line(struct drawing *drawing, uint32_t call, unsigned depth)
+static void put_call_line(struct drawing *drawing, uint32_t call, unsigned depth)
 {
 	put_name(drawing, call);
 	for (uint32_t only; depth < DEEPEST && (only = only_branch(drawing->tree, call)) != VP_NONE;
@@ -69,7 +69,7 @@ static void put_branches(struct drawing *drawing, uint32_t call, unsigned depth)
 		vp_buffer_printf(drawing->out, "%.2f%%--",
 				 vp_report_percent(drawing->part, tree->calls.at[at].samples));
 		vp_buffer_string(&drawing->margin, last ? "           " : "|          ");
-		put_line(drawing, at, depth);
+		put_call_line(drawing, at, depth);
 		drawing->margin.size = margin;
 	}
 }
@@ -88,7 +88,7 @@ void vp_render_call_graph(const struct vp_report *report, const struct vp_profil
 		put_margin(&drawing, "|\n");
 		put_margin(&drawing, "---");
 		vp_buffer_string(&drawing.margin, "   ");
-		put_line(&drawing, 0, 0);
+		put_call_line(&drawing, 0, 0);
 		vp_buffer_string(out, "\n");
 	}
 	vp_buffer_deinit(&drawing.margin);

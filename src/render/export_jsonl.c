@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "render/export.h"
 
-static void put_number(struct vp_json *json, const char *key, uint32_t number)
+static void put_known_number(struct vp_json *json, const char *key, uint32_t number)
 {
 	if (number == VP_NONE)
 		vp_json_null(json, key);
@@ -58,11 +58,11 @@ static void put_sample(struct vp_export *export, const struct vp_sample *sample)
 
 	vp_json_count(&json, "time_ns", sample->time);
 	vp_json_count(&json, "weight", sample->weight);
-	put_number(&json, "pcpu", sample->pcpu);
+	put_known_number(&json, "pcpu", sample->pcpu);
 	vp_json_text(&json, "vm", vp_export_vm(export, inner->vm));
-	put_number(&json, "vcpu", inner->vcpu);
+	put_known_number(&json, "vcpu", inner->vcpu);
 	vp_json_text(&json, "process", vp_export_text(export, inner->process));
-	put_number(&json, "pid", inner->pid);
+	put_known_number(&json, "pid", inner->pid);
 	vp_json_count(&json, "host_pid", sample->pid);
 	vp_json_count(&json, "host_tid", sample->tid);
 	vp_json_array(&json, "frames");
@@ -80,7 +80,7 @@ static void put_slice(struct vp_export *export, const struct vp_state_slice *sli
 	vp_json_count(&json, "end_ns", slice->end);
 	vp_json_text(&json, "vm", vp_export_vm(export, slice->vm));
 	vp_json_count(&json, "vcpu", slice->vcpu);
-	put_number(&json, "pcpu", slice->pcpu);
+	put_known_number(&json, "pcpu", slice->pcpu);
 	vp_json_text(&json, "state", slice->state);
 	vp_json_text(&json, "reason", slice->reason);
 	end_line(&json);

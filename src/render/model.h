@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "stats/evaluate.h"
 
+/* Append to `out`: text as WEKA's, DOT for Graphviz; `key` as in base/json.h. */
 void vp_render_tree_text(const struct vp_m5 *tree, struct vp_buffer *out);
 void vp_render_tree_json(const struct vp_m5 *tree, const char *key, struct vp_json *json);
 void vp_render_tree_dot(const struct vp_m5 *tree, struct vp_buffer *out);

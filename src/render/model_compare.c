@@ -34,8 +34,8 @@ static int name_width(const struct vp_comparison *c)
 	return width > 48 ? 48 : (int)width;
 }
 
-static void put_line(const struct vp_comparison *c, const char *name, int width,
-		     const double *sides, struct vp_buffer *out)
+static void put_group_line(const struct vp_comparison *c, const char *name, int width,
+			   const double *sides, struct vp_buffer *out)
 {
 	double all = sides[VP_VIRTUAL] - sides[VP_NATIVE], percent = share(c, all);
 
@@ -59,8 +59,8 @@ void vp_render_comparison_text(const struct vp_comparison *c, struct vp_buffer *
 	vp_buffer_printf(out, "%-*s  %12s  %12s  %12s  %12s\n", width, "Group", "Native",
 			 "Virtualized", "More", "% of increase");
 	vp_vec_each (&c->groups, group)
-		put_line(c, group->name, width, group->part, out);
-	put_line(c, "Sum", width, c->mean, out);
+		put_group_line(c, group->name, width, group->part, out);
+	put_group_line(c, "Sum", width, c->mean, out);
 	vp_buffer_printf(out, "\nCorrelation of each side's model: native %.4f, virtualized %.4f\n",
 			 c->correlation[VP_NATIVE], c->correlation[VP_VIRTUAL]);
 }

@@ -5,6 +5,7 @@
 #include "analyze/model_compare.h"
 #include "base/json.h"
 
+/* Append to `out`; `key` as in base/json.h. */
 void vp_render_comparison_text(const struct vp_comparison *comparison, struct vp_buffer *out);
 void vp_render_comparison_csv(const struct vp_comparison *comparison, struct vp_buffer *out);
 void vp_render_comparison_json(const struct vp_comparison *comparison, const char *key,

@@ -7,7 +7,7 @@
 /* Where WEKA's figures begin; the last label's are further to the right. */
 enum { LABEL = 35, LONG_LABEL = 43 };
 
-static void put_line(const char *label, double value, const char *unit, struct vp_buffer *out)
+static void put_score_line(const char *label, double value, const char *unit, struct vp_buffer *out)
 {
 	vp_buffer_printf(out, "%-*s", strlen(label) > 30 ? LONG_LABEL : LABEL, label);
 	vp_render_decimal_field(value, 12, 4, out);
@@ -18,15 +18,15 @@ void vp_render_score_text(const char *title, const struct vp_score *score, struc
 {
 	vp_buffer_printf(out, "=== %s ===\n\n", title);
 	if (score->n > 0) {
-		put_line("Correlation coefficient", vp_score_correlation(score), "", out);
-		put_line("Mean absolute error", vp_score_mae(score), "", out);
-		put_line("Root mean squared error", vp_score_rmse(score), "", out);
-		put_line("Relative absolute error", vp_score_rae(score), " %", out);
-		put_line("Root relative squared error", vp_score_rrse(score), " %", out);
+		put_score_line("Correlation coefficient", vp_score_correlation(score), "", out);
+		put_score_line("Mean absolute error", vp_score_mae(score), "", out);
+		put_score_line("Root mean squared error", vp_score_rmse(score), "", out);
+		put_score_line("Relative absolute error", vp_score_rae(score), " %", out);
+		put_score_line("Root relative squared error", vp_score_rrse(score), " %", out);
 	}
-	put_line("Total Number of Instances", score->n, "", out);
+	put_score_line("Total Number of Instances", score->n, "", out);
 	if (score->ignored > 0)
-		put_line("Ignored Class Unknown Instances", score->ignored, "", out);
+		put_score_line("Ignored Class Unknown Instances", score->ignored, "", out);
 }
 
 void vp_render_score_json(const struct vp_score *score, const char *key, struct vp_json *json)

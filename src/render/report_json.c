@@ -5,7 +5,7 @@
 #include "render/report.h"
 #include "timeline/exit_reason.h"
 
-static void put_number(struct vp_json *json, const char *key, uint32_t number)
+static void put_row_number(struct vp_json *json, const char *key, uint32_t number)
 {
 	if (number == VP_NONE)
 		vp_json_null(json, key);
@@ -34,7 +34,7 @@ static void put_part(const struct vp_report *report, const struct vp_profile_par
 	if (part->vcpu == VP_NONE && report->options.has_vcpu)
 		vp_json_count(json, "vcpu", report->options.vcpu);
 	else
-		put_number(json, "vcpu", part->vcpu);
+		put_row_number(json, "vcpu", part->vcpu);
 	vp_json_count(json, "samples", part->samples);
 	put_shares(part, json);
 }
@@ -86,10 +86,10 @@ static void put_row(const struct vp_report *report, const struct vp_profile_row 
 	vp_json_text(json, "function", vp_profile_text(profile, row->function));
 	vp_json_text(json, "module", vp_profile_text(profile, row->module));
 	vp_json_text(json, "process", vp_profile_text(profile, row->process));
-	put_number(json, "pid", row->pid);
+	put_row_number(json, "pid", row->pid);
 	vp_json_text(json, "vm", row->vm == VP_NONE ? NULL : report->vms.at[row->vm].name);
 	if (profile->columns & VP_COLUMN_VCPU || report->options.per_vcpu)
-		put_number(json, "vcpu", row->vcpu);
+		put_row_number(json, "vcpu", row->vcpu);
 	vp_json_text(json, "kind", vp_kind_name(row->kind));
 	if (row->reasons)
 		put_exits(profile, row, json);
@@ -144,7 +144,7 @@ static void put_stack(const struct vp_report *report, uint32_t node, struct vp_j
 	vp_json_text(json, "vm",
 		     outermost->vm == VP_NONE ? NULL : report->vms.at[outermost->vm].name);
 	vp_json_text(json, "process", vp_profile_text(profile, outermost->process));
-	put_number(json, "pid", outermost->pid);
+	put_row_number(json, "pid", outermost->pid);
 	vp_json_array(json, "frames");
 	for (uint32_t i = 0; i < count; i++)
 		vp_json_text(json, NULL,

@@ -70,7 +70,7 @@ static const struct {
 #undef CLASS
 #define CLASS(id, name, text)                                                                      \
 	[VP_COUNT_TIME_BY_CLASS + VP_EXITS_##                                                      \
-	    id] = {"time:exits:" name, "ns", "on a pCPU until the entry: " text},
+	    id] = {"time:exits:" name, "ns", "on a pCPU until the next entry: " text},
 		VP_EXIT_CLASSES(CLASS)
 #undef CLASS
 },
@@ -210,8 +210,8 @@ void vp_event_each(void (*each)(void *context, const char *name, const struct vp
 	each_of(VP_FROM_GUEST, VP_GUEST_COUNT, each, context);
 }
 
-static void look_at(void *nearest, const char *name, const struct vp_event *event,
-		    const char *meaning)
+static void compare_event_name(void *nearest, const char *name, const struct vp_event *event,
+			       const char *meaning)
 {
 	(void)event, (void)meaning;
 	vp_nearest_add(nearest, name);
@@ -219,7 +219,7 @@ static void look_at(void *nearest, const char *name, const struct vp_event *even
 
 void vp_event_look_near(struct vp_nearest *nearest)
 {
-	vp_event_each(look_at, nearest);
+	vp_event_each(compare_event_name, nearest);
 }
 
 char *vp_event_unknown(struct vp_slice name)

@@ -47,10 +47,11 @@ struct vp_event_class {
 };
 typedef VP_VEC(struct vp_event_class) vp_event_classes;
 
-/* Adds a class with the next id and no fields; errors: too many. Valid until the next. */
+/* Adds a class with the next id and no fields; *ret is valid until the next. Errors: no valid name,
+ * too many classes. */
 struct vp_error *vp_event_classes_add(vp_event_classes *classes, const char *name,
 				      struct vp_event_class **ret) VP_MUST_CHECK;
-/* `field` is copied. */
+/* Adds a field; `field` is copied. Errors: no valid name or size, too many fields. */
 struct vp_error *vp_event_class_add_field(struct vp_event_class *event,
 					  const struct vp_event_field *field) VP_MUST_CHECK;
 void vp_event_classes_deinit(vp_event_classes *classes);
@@ -59,21 +60,23 @@ const struct vp_event_class *vp_event_classes_find(const vp_event_classes *class
 
 /* The classes as CTF 1.8 metadata (TSDL), of the trace's one class of streams. */
 void vp_event_classes_ctf(const vp_event_classes *classes, struct vp_buffer *out);
-/* As text for vperf itself, and back; `source` names it in errors. */
+/* As text for vperf itself, and back; `source` names it in errors. Errors: malformed text. */
 void vp_event_classes_write(const vp_event_classes *classes, struct vp_buffer *out);
 struct vp_error *vp_event_classes_parse(const char *source, const char *text, size_t size,
 					vp_event_classes *ret) VP_MUST_CHECK;
 
-/* Makes a record in a buffer: begin, a value for each field in the class's order, end. */
+/* Makes a record in a buffer: begin (`time` in ns), a value for each field in the class's order,
+ * end. */
 void vp_event_begin(struct vp_buffer *out, const struct vp_event_class *event, uint64_t time);
 void vp_event_put_integer(struct vp_buffer *out, const struct vp_event_field *field,
 			  uint64_t value);
-/* An array's or a sequence's bytes; what is too long is cut off, an array that is short filled up
- * with zeros. */
+/* The bytes of an array or a sequence; longer ones are truncated, shorter arrays padded with zeros.
+ */
 void vp_event_put_bytes(struct vp_buffer *out, const struct vp_event_field *field,
 			const void *bytes, size_t size);
 void vp_event_put_string(struct vp_buffer *out, const char *text);
-/* Errors: it is longer than a record can be; then it is taken out of the buffer again. */
+/* `begin`: the buffer's size before the record. Errors: it is longer than a record can be, and is
+ * removed from the buffer. */
 struct vp_error *vp_event_end(struct vp_buffer *out, size_t begin) VP_MUST_CHECK;
 
 /* A field's value: a number (an integer; signed ones are extended), or bytes in the record. */

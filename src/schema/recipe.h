@@ -8,8 +8,8 @@
  *   per vcpu|task|pcpu      whose intervals
  *   native                  without a hypervisor, see vp_recipe_make_native()
  *   duration SECONDS
- *   sub-intervals N         into so many parts is an interval divided, for the sets to take turns
- *   set EVENT...            counters that are live together; sets take turns if they must
+ *   sub-intervals N         number of equal parts of an interval, for multiplexing sets
+ *   set EVENT...            a group of counters; sets are multiplexed if they do not all fit
  *   count EVENT...          events that are counted over the whole interval
  */
 #ifndef VP_SCHEMA_RECIPE_H
@@ -46,9 +46,11 @@ struct vp_recipe {
 	VP_VEC(struct vp_recipe_event) events; /* as interval_value records number them */
 };
 
-/* `label` names the text in sentences, with line and column: the file's name. */
+/* `label` (the file's name) is in errors, with line and column. Errors: the first malformed
+ * statement. */
 struct vp_error *vp_recipe_parse(const char *label, const void *text, size_t size,
 				 struct vp_recipe *ret) VP_MUST_CHECK;
+/* The same for the file at `path`. */
 struct vp_error *vp_recipe_read(const char *path, struct vp_recipe *ret) VP_MUST_CHECK;
 /* The sentence as an error about that place; it is freed. `label` as for vp_recipe_parse(). */
 struct vp_error *vp_recipe_fail(const char *label, struct vp_recipe_place place,
@@ -58,9 +60,9 @@ void vp_recipe_write(const struct vp_recipe *recipe, struct vp_buffer *text);
 void vp_recipe_deinit(struct vp_recipe *recipe);
 
 /*
- * Makes it one without a hypervisor, of a task or (if it is `per pcpu`) of pCPUs: what a guest's
- * kernel counts is counted by the counter of the same meaning, as far as there is one. An error for
- * intervals of VM exits. `label` as for vp_recipe_parse(), here and below.
+ * Converts it to one without a hypervisor, per task or (if it is `per pcpu`) per pCPU: guest events
+ * are replaced by the counters of the same meaning, if there are any. Errors: its intervals are of
+ * VM exits. `label` as for vp_recipe_parse(), here and below.
  */
 struct vp_error *vp_recipe_make_native(const char *label, struct vp_recipe *recipe) VP_MUST_CHECK;
 /* Changes whose intervals they are: "vcpu", "task" or "pcpu". */

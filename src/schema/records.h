@@ -8,7 +8,7 @@
  * record is a whole number of 8 bytes: the programs in the kernel write them as they are.
  *
  * VP_FIELD(type, style, name, meaning) with type u8 u16 u32 u64 comm words8 words16, style dec hex
- * text. `comm` is 16 bytes of text, zero-terminated when shorter; `words8` are 8 times u64.
+ * text. `comm` is 16 bytes of text, zero-terminated if shorter; `words8` is 8 times u64.
  */
 #ifndef VP_SCHEMA_RECORDS_H
 #define VP_SCHEMA_RECORDS_H
@@ -80,11 +80,12 @@
 	FIELD(u64, hex, as_root, "guest address-space root (CR3 on x86)")
 
 #define VP_FIELDS_chain_frames(FIELD)                                                              \
-	FIELD(u16, dec, mode, "whose: 1 host kernel, 2 host user space, 5 guest user space")       \
+	FIELD(u16, dec, mode,                                                                      \
+	      "of which code: 1 host kernel, 2 host user space, 5 guest user space")               \
 	FIELD(u32, dec, tid, "thread of the sample")                                               \
-	FIELD(u16, dec, count, "how many of `ips` there are")                                      \
+	FIELD(u16, dec, count, "number of valid `ips`")                                            \
 	FIELD(u16, dec, end,                                                                       \
-	      "why there is none after the last: 0 it is the outermost, 1 too many, 2 the page "   \
+	      "why the chain ends: 0 at the outermost frame, 1 too many frames, 2 the page "       \
 	      "cannot be read, 3 code without frame pointers, 4 the walk failed, 255 the next "    \
 	      "record has more")                                                                   \
 	FIELD(u32, dec, reserved, "0")                                                             \
@@ -132,10 +133,10 @@
 	FIELD(u64, dec, realtime, "CLOCK_REALTIME at `time`, nanoseconds")
 
 #define VP_FIELDS_vcpu_account(FIELD)                                                              \
-	FIELD(u16, hex, flags, "64 the thread ended: there is no later account of it")             \
+	FIELD(u16, hex, flags, "64 the thread ended: this is its last account")                    \
 	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
-	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
+	FIELD(u32, dec, vcpu, "vCPU number, as in KVM")                                            \
 	FIELD(u64, dec, begin, "the interval's begin, host CLOCK_MONOTONIC, ns")                   \
 	FIELD(u64, dec, end, "its end")                                                            \
 	FIELD(u64, dec, guest, "ns in the guest")                                                  \
@@ -157,7 +158,7 @@
 #define VP_FIELDS_exit_account(FIELD)                                                              \
 	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")    \
 	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
-	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
+	FIELD(u32, dec, vcpu, "vCPU number, as in KVM")                                            \
 	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
 	FIELD(u64, dec, count, "exits that ended in the interval")                                 \
 	FIELD(u64, dec, total, "ns from these exits to the next entries: the sum of all below")    \
@@ -172,37 +173,37 @@
 #define VP_FIELDS_exit_bucket(FIELD)                                                               \
 	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")    \
 	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
-	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them")                                  \
+	FIELD(u32, dec, vcpu, "vCPU number, as in KVM")                                            \
 	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
-	FIELD(u32, dec, bucket, "0 to 3: 4 ns each; then four to each power of two from 16 ns on") \
+	FIELD(u32, dec, bucket, "0 to 3: 4 ns each; then four per power of two from 16 ns on")     \
 	FIELD(u32, dec, count, "exits of that duration")
 
 #define VP_FIELDS_thief(FIELD)                                                                     \
-	FIELD(u16, hex, flags, "1 a thread of the kernel")                                         \
+	FIELD(u16, hex, flags, "1 a kernel thread")                                                \
 	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, vcpu, "vCPU whose time it was")                                            \
 	FIELD(u16, dec, state,                                                                     \
 	      "how: 6 the vCPU was woken and waited, 7 it was preempted, 9 it was interrupted")    \
 	FIELD(u16, dec, kind,                                                                      \
-	      "1 a vCPU, 2 a task, 3 nobody, 4 a device's interrupt, 5 a soft interrupt, 6 not "   \
-	      "known, 7 a processor's interrupt, 8 thieves beyond the table, together")            \
+	      "1 a vCPU, 2 a task, 3 nobody, 4 a device interrupt, 5 a softirq, 6 unknown, "       \
+	      "7 a local interrupt such as the timer's, 8 all for which the table had no room")    \
 	FIELD(u32, dec, number, "vCPU number, tid or number of the interrupt")                     \
-	FIELD(u32, dec, thief_pid, "process of the vCPU or task; 0 for others")                    \
-	FIELD(u64, dec, cgroup, "of the task, or 0")                                               \
-	FIELD(u64, dec, ns, "time taken")                                                          \
+	FIELD(u32, dec, thief_pid, "VM number of a vCPU, pid of a task; 0 for others")             \
+	FIELD(u64, dec, cgroup, "id of the task's cgroup, or 0")                                   \
+	FIELD(u64, dec, ns, "time taken, ns")                                                      \
 	FIELD(u64, dec, count, "number of times")                                                  \
 	FIELD(comm, text, comm, "name of the task or interrupt")
 
 #define VP_FIELDS_exit_site(FIELD)                                                                 \
-	FIELD(u16, hex, flags, "1 ip and as_root are known: else of a VM that was not asked for")  \
+	FIELD(u16, hex, flags, "1 ip and as_root are known; else the VM is not selected by --vm")  \
 	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, hex, reason, "reason of the VM exits, in the vendor's encoding")                \
 	FIELD(u32, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")    \
 	FIELD(u64, hex, ip, "guest program counter at the exit")                                   \
 	FIELD(u64, hex, as_root, "guest address-space root (CR3 on x86) at the exit")              \
 	FIELD(u64, dec, count, "exits there")                                                      \
-	FIELD(u64, dec, ns, "from these exits to the next entries")                                \
-	FIELD(u64, dec, last, "when the last of them ended")
+	FIELD(u64, dec, ns, "ns from these exits to the next entries")                             \
+	FIELD(u64, dec, last, "when the last of them ended, CLOCK_MONOTONIC, ns")
 
 #define VP_FIELDS_account_loss(FIELD)                                                              \
 	FIELD(u16, dec, reserved, "0")                                                             \
@@ -228,7 +229,7 @@
 	FIELD(u16, hex, flags, "1 ended early, 2 its vCPU, task or pCPU ended with it")            \
 	FIELD(u32, dec, owner, "number of the vCPU's VM, process of the task, 0 of a pCPU")        \
 	FIELD(u32, dec, tid, "the thread; 0 of a pCPU")                                            \
-	FIELD(u32, dec, vcpu, "vCPU number, as KVM numbers them; pCPU number; 65535: unknown")     \
+	FIELD(u32, dec, vcpu, "vCPU number, as in KVM; pCPU number; 65535: unknown")               \
 	FIELD(u32, dec, number, "sequence number from 0; a gap is a lost interval")                \
 	FIELD(u32, dec, values, "interval_value records that follow it")                           \
 	FIELD(u64, dec, begin, "host CLOCK_MONOTONIC, ns; its end is `time`")                      \
@@ -239,16 +240,16 @@
 	FIELD(u32, dec, live, "share of the time on a pCPU in which it counted, in 1e-9")          \
 	FIELD(u64, dec, value, "unscaled count")
 
-/* VP_RECORD(id, name, meaning). Ids are for ever: a retired record's id is not used again. */
+/* VP_RECORD(id, name, meaning). Ids are permanent: a retired record's id is not reused. */
 #define VP_RECORDS(RECORD)                                                                         \
 	RECORD(1, host_sample, "host sample outside KVM_RUN")                                      \
 	RECORD(2, vcpu_sample, "host sample inside KVM_RUN")                                       \
 	RECORD(3, guest_sample, "guest sample")                                                    \
-	RECORD(4, task, "the name of the thread that the samples after it belong to")              \
+	RECORD(4, task, "name of the thread that the following samples belong to")                 \
 	RECORD(5, vcpu_in, "a vCPU's thread was scheduled in")                                     \
 	RECORD(6, vcpu_out, "a vCPU's thread was scheduled out")                                   \
 	RECORD(7, clock_sync, "the host's clocks, read together")                                  \
-	RECORD(8, guest_task, "the name of a guest's thread")                                      \
+	RECORD(8, guest_task, "name of a guest thread")                                            \
 	RECORD(9, guest_regs, "guest registers at the next sample of this vCPU")                   \
 	RECORD(10, chain_frames, "call chain of the next sample of this thread in the stream")     \
 	RECORD(11, chain_stack, "stack of the guest at the next sample of this thread")            \
@@ -256,7 +257,7 @@
 	       "times of a vCPU by state in an interval; they sum to its length")                  \
 	RECORD(21, exit_account, "a vCPU's exits of one reason in an interval")                    \
 	RECORD(22, exit_bucket, "histogram of a vCPU's exit times of one reason, in an interval")  \
-	RECORD(23, thief, "who had a vCPU's pCPU in an interval while it was runnable")            \
+	RECORD(23, thief, "who had a vCPU's pCPU in an interval while the vCPU was runnable")      \
 	RECORD(24, exit_site, "exits by guest address, over the life of a vCPU")                   \
 	RECORD(25, account_loss, "what the account missed, since the start of the recording")      \
 	RECORD(26, vcpu_span, "a period of a vCPU in one state")                                   \
@@ -273,14 +274,14 @@ typedef char vp_type_comm[VP_COMM_SIZE];
 typedef __u64 vp_type_words8[8];
 typedef __u64 vp_type_words16[16];
 
-/* A record anywhere in memory, of a reader; in the kernel's rings each lies on 8 bytes. */
+/* Readers have records at any address; in the kernel's ring buffers they are aligned to 8 bytes. */
 #ifdef __bpf__
 #define VP_RECORD_PLACE
 #else
 #define VP_RECORD_PLACE __attribute__((packed))
 #endif
 
-/* What all records begin with. */
+/* All records begin with this. */
 struct vp_record_header {
 	__u64 time; /* nanoseconds of the host's CLOCK_MONOTONIC */
 	__u16 id;

@@ -29,14 +29,14 @@ struct vp_record_type {
 	size_t n_fields;
 };
 
-/* Any record: big enough for each, told apart by header.id. */
+/* Any record: big enough for each, distinguished by header.id. */
 #define VP_RECORD_MEMBER(number, name, meaning) struct vp_##name name;
 union vp_any_record {
 	struct vp_record_header header;
 	VP_RECORDS(VP_RECORD_MEMBER)
 };
 
-/* Bytes of a record type, 0 if there is none: asked for every record. */
+/* Bytes of a record type, 0 if there is none; fast, since it is called for every record. */
 static inline size_t vp_record_size(uint32_t id)
 {
 #define VP_RECORD_SIZE(number, record, text) [number] = sizeof(struct vp_##record),
@@ -46,6 +46,7 @@ static inline size_t vp_record_size(uint32_t id)
 	return id <= VP_ID_MAX ? sizes[id] : 0;
 }
 
+/* `mode`: enum vp_mode. */
 static inline bool vp_mode_is_guest(uint32_t mode)
 {
 	return mode == VP_MODE_GUEST_KERNEL || mode == VP_MODE_GUEST_USER;

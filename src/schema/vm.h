@@ -40,7 +40,7 @@ struct vp_vm {
 typedef VP_VEC(struct vp_vm) vp_vms;
 
 /*
- * The VM's number in the recording, and in the `pid` of its records. It is that of its VMM's
+ * The VM's number in the recording, and in the `vm` of its records. It is that of its VMM's
  * process, unless that is or was another VM's, too.
  */
 static inline uint32_t vp_vm_id(const struct vp_vm *vm)
@@ -54,15 +54,15 @@ static inline struct vp_vm vp_vm_of_id(uint32_t id)
 }
 /* The VM of that number, or NULL. */
 struct vp_vm *vp_vms_find(const vp_vms *vms, uint32_t id);
-/* The VM that came last of those of that process. */
+/* The latest VM of VMM process `pid`, or NULL. */
 struct vp_vm *vp_vms_latest(const vp_vms *vms, uint32_t pid);
-/* Of the VMs of that process the one that the thread is a vCPU of, else the one that came last;
- * those that have not ended come first. */
+/* The VM of VMM process `pid` that has thread `tid` as a vCPU, otherwise the latest; VMs that have
+ * not ended are preferred. NULL: there is none. */
 struct vp_vm *vp_vms_of_thread(const vp_vms *vms, uint32_t pid, uint32_t tid);
 /* The vCPU of that number, added if it is new. */
 struct vp_vcpu *vp_vm_vcpu(struct vp_vm *vm, uint32_t number);
-/* Name of the VM's part of a recording, its own: guest-NAME, or guest-NAME-PID for a second VM of
- * that name. */
+/* The unique name of the VM's part of a recording, to be freed: guest-NAME, or guest-NAME-PID for a
+ * second VM of that name. */
 char *vp_vm_part(const vp_vms *vms, const struct vp_vm *vm);
 /* Whether the VM has one of the names; with none, every VM has. */
 bool vp_vm_is_named(const struct vp_vm *vm, const char *const *names, size_t n_names);

@@ -34,11 +34,13 @@ struct vp_data {
 /* No column has that name, or no label. */
 #define VP_DATA_NONE SIZE_MAX
 
+/* Frees the names, labels and values. */
 void vp_data_deinit(struct vp_data *data);
 /* Adds a column without values; it takes over `name`. */
 struct vp_column *vp_data_column_add(struct vp_data *data, char *name, enum vp_column_type type);
 /* Takes a column out; the target keeps its meaning. */
 void vp_data_column_remove(struct vp_data *data, size_t index);
+/* The index of the column or label of that name, or VP_DATA_NONE. */
 size_t vp_data_find(const struct vp_data *data, const char *name);
 size_t vp_column_find_label(const struct vp_column *column, const char *label);
 /* The numbers of the rows whose target is known, in order; the caller frees them. */

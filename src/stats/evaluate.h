@@ -14,8 +14,11 @@ struct vp_score {
 	double mean_absolute_error, mean_squared_error;
 };
 
+/* Adds a prediction; `mean` is the target's mean in the training rows. NaN `actual`: ignored. */
 void vp_score_add(struct vp_score *score, double actual, double predicted, double mean);
+/* Pearson's r; 0 if either side has no variance. */
 double vp_score_correlation(const struct vp_score *score);
+/* Mean absolute, root mean squared, relative absolute and root relative squared error. */
 double vp_score_mae(const struct vp_score *score);
 double vp_score_rmse(const struct vp_score *score);
 double vp_score_rae(const struct vp_score *score);  /* percent */
@@ -33,6 +36,7 @@ struct vp_learner {
 	bool any_order;
 };
 
+/* Model trees as a learner; `options` must outlive it. */
 struct vp_learner vp_m5_learner(const struct vp_m5_options *options);
 
 /* Predicts the rows that were learnt from. */

@@ -34,13 +34,15 @@ struct vp_linear {
 	struct vp_lstsq fit; /* of the standardised predictors */
 };
 
-/* Fits to rows whose target is known; there is at least one. */
+/* Fits to `n` rows (at least one) whose target is known. Free with vp_linear_free(). */
 struct vp_linear *vp_linear_build(const struct vp_data *data, const uint32_t *rows, size_t n,
 				  const struct vp_linear_options *options);
 void vp_linear_free(struct vp_linear *model);
+/* The prediction for a row of a data set with the same columns. */
 double vp_linear_row(const struct vp_linear *model, const struct vp_data *data, size_t row);
 /* How much the row alone decides its own prediction: between 1/n and 1. */
 double vp_linear_leverage(const struct vp_linear *model, const struct vp_data *data, size_t row);
+/* Regressions as a learner; `options` must outlive it. */
 struct vp_learner vp_linear_learner(const struct vp_linear_options *options);
 
 /*

@@ -37,10 +37,11 @@ struct vp_m5 {
 	struct vp_m5_node *root;
 };
 
-/* Builds from rows whose target is known; there is at least one. */
+/* Builds from `n` rows (at least one) whose target is known. Free with vp_m5_free(). */
 struct vp_m5 *vp_m5_build(const struct vp_data *data, const uint32_t *rows, size_t n,
 			  const struct vp_m5_options *options);
 void vp_m5_free(struct vp_m5 *tree);
+/* An empty leaf whose model has room for `n_inputs` coefficients; the tree's once it is in it. */
 struct vp_m5_node *vp_m5_node_new(size_t n_inputs);
 /* Numbers the leaves from left to right. */
 void vp_m5_number(struct vp_m5 *tree);

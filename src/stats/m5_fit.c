@@ -88,7 +88,7 @@ static void moments(struct fit *fit)
 }
 
 /* Adds one row to the upper half of the products. */
-static void add_row(struct fit *fit, const double *z, double y)
+static void add_row_to_fit(struct fit *fit, const double *z, double y)
 {
 	size_t k = fit->k;
 
@@ -113,7 +113,8 @@ static void multiply(struct fit *fit)
 			for (size_t i = 0; fit->selected[j] && i < rows; i++)
 				z[i * k + j] = (x[j * BLOCK + i] - fit->mean[j]) / fit->sd[j];
 		for (size_t i = 0; i < rows; i++)
-			add_row(fit, z + i * k, fit->task->matrix->y[fit->task->rows[begin + i]]);
+			add_row_to_fit(fit, z + i * k,
+				       fit->task->matrix->y[fit->task->rows[begin + i]]);
 	}
 	for (size_t i = 0; i < k; i++)
 		for (size_t j = 0; j < i; j++)

@@ -9,6 +9,7 @@
  * type 7 and spreadsheets do. `sorted` is ascending; n > 0.
  */
 double vp_quantile(const double *sorted, size_t n, double p);
+/* Sorts in ascending order. */
 void vp_quantile_sort(double *values, size_t n);
 /* 1.4826 times the median distance from the median: the standard deviation of a normal
  * distribution, whatever a few outliers do. Sorts the values. */

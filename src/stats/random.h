@@ -13,6 +13,7 @@ struct vp_random {
 	uint64_t state; /* 48 bits */
 };
 
+/* As java.util.Random(seed). */
 void vp_random_init(struct vp_random *random, uint64_t seed);
 /* A number in [0, bound); 0 < bound <= INT32_MAX. */
 uint32_t vp_random_below(struct vp_random *random, uint32_t bound);

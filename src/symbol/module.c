@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Symbols of mapped files: from the map text, else from the files themselves. */
+/* Symbols of mapped files: from the symbol map, else from the files themselves. */
 #include "symbol/names_private.h"
 
 #include <stdlib.h>
@@ -86,7 +86,7 @@ static uint32_t image_with_id(struct vp_names *names, const char *id, size_t siz
 	return names->image_of_id.at[key];
 }
 
-/* The image of the module in the map text: the same build-id, else the same path. */
+/* The image of the module in the symbol map: the same build-id, else the same path. */
 static uint32_t image_of(struct vp_names *names, const struct vp_names_module *module)
 {
 	uint32_t image = UINT32_MAX;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names for the addresses of one machine, from its map text (maps/format.h).
+ * Names for the addresses of one machine, from its symbol map (maps/format.h).
  *
  * Which process: by page table root (a guest sample's CR3) or by pid, and by time, since both are
  * used again. Which function: by the mapping that was there at that time.
@@ -21,7 +21,7 @@ struct vp_names;
 struct vp_names_options {
 	const char *root;      /* folder that holds the machine's files; NULL: "/" */
 	const char *debug_dir; /* of separate debug files; NULL: "/usr/lib/debug" */
-	bool no_files;         /* use only the symbols in the map text */
+	bool no_files;         /* use only the symbols in the symbol map */
 };
 
 /*
@@ -49,7 +49,8 @@ struct vp_name {
 	uint32_t pid;      /* 0: no process */
 };
 
-/* Reads map text. Errors: unreadable, not map text. Malformed lines are in vp_names_maps(). */
+/* Reads the symbol map at `path`; free with vp_names_free(). Errors: unreadable, not a symbol map.
+ * Malformed lines are in vp_names_maps(). */
 struct vp_error *vp_names_load(const char *path, const struct vp_names_options *options,
 			       struct vp_names **names) VP_MUST_CHECK;
 /* Reads System.map or a copy of /proc/kallsyms: kernel names only. */
@@ -80,8 +81,8 @@ uint32_t vp_names_space_by_pid(const struct vp_names *names, uint32_t pid, uint6
 /* Process of an address space; false if `space` is none. */
 bool vp_names_process(const struct vp_names *names, uint32_t space, const char **comm,
 		      uint32_t *pid);
-/* When it began and ended, by the machine's clock, as the map text has it; false for one that only
- * the second knows. */
+/* When it began and ended, by the machine's clock, as the symbol map has it; false for one that
+ * only the second knows. */
 bool vp_names_life(const struct vp_names *names, uint32_t space, uint64_t *start_ns,
 		   uint64_t *end_ns);
 

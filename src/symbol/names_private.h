@@ -86,11 +86,15 @@ void vp_names_ask_second(struct vp_names *names, uint32_t space, bool kernel, ui
 uint64_t vp_names_machine_time(const struct vp_names *names, uint64_t host_ns);
 /* The text at `place`, unescaped, cleaned and interned. */
 const char *vp_names_text(struct vp_names *names, vp_text place);
+/* The function's name, demangled, cleaned and interned; from a string, or from the text at `place`.
+ */
 const char *vp_names_function(struct vp_names *names, const char *symbol);
 const char *vp_names_function_text(struct vp_names *names, vp_text place);
 
+/* Build the indices of address spaces and of kernel symbols, after the map was read. */
 void vp_names_index_spaces(struct vp_names *names);
 void vp_names_index_kernel(struct vp_names *names);
+/* Names an address of the kernel or of one of its modules. */
 void vp_names_find_kernel(struct vp_names *names, uint64_t addr, struct vp_name *name);
 
 /* The file that was mapped, from the machine's file system or by its build-id; NULL: not to be had.
@@ -98,6 +102,7 @@ void vp_names_find_kernel(struct vp_names *names, uint64_t addr, struct vp_name 
 struct vp_image *vp_names_find_file(const struct vp_names *names,
 				    const struct vp_names_module *module);
 
+/* Builds the index of images; the module (index in `modules`) of a mapping, added if it is new. */
 void vp_names_index_modules(struct vp_names *names);
 uint32_t vp_names_module_of(struct vp_names *names, const struct vp_maps_mapping *mapping);
 /* Names a file offset of a module. */

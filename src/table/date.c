@@ -58,7 +58,7 @@ static bool take_number(struct date *date, long most, long *value)
 }
 
 /* One of some names, or its first three letters; its number from 0. */
-static bool take_name(struct date *date, const char *const *names, long n, long *value)
+static bool take_date_name(struct date *date, const char *const *names, long n, long *value)
 {
 	for (size_t whole = 2; whole--;)
 		for (long i = 0; i < n; i++) {
@@ -108,7 +108,7 @@ static bool take_half(struct date *date)
 {
 	static const char *const halves[] = {"AM", "PM"};
 
-	return take_name(date, halves, 2, &date->pm);
+	return take_date_name(date, halves, 2, &date->pm);
 }
 
 static bool take_month(struct date *date, long count, long most)
@@ -119,7 +119,7 @@ static bool take_month(struct date *date, long count, long most)
 
 	if (count < 3)
 		return take_number(date, most, &date->month) && between(date->month, 1, 12);
-	bool found = take_name(date, names, 12, &date->month);
+	bool found = take_date_name(date, names, 12, &date->month);
 	date->month++;
 	return found;
 }
@@ -129,7 +129,7 @@ static bool take_weekday(struct date *date)
 	static const char *const names[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
 					    "Thursday", "Friday", "Saturday"};
 
-	return take_name(date, names, 7, &date->weekday);
+	return take_date_name(date, names, 7, &date->weekday);
 }
 
 static bool take_year(struct date *date, long count, long most)

@@ -200,7 +200,7 @@ static void put_quoted(const char *text, struct vp_buffer *out)
 }
 
 /* The fewest digits that give the number again. */
-static void put_number(double value, struct vp_buffer *out)
+static void put_csv_number(double value, struct vp_buffer *out)
 {
 	char text[40];
 
@@ -227,7 +227,7 @@ void vp_table_write_csv(const struct vp_data *data, struct vp_buffer *out)
 			if (!isnan(value) && column->type == VP_COLUMN_NOMINAL)
 				put_quoted(column->labels.at[(size_t)value], out);
 			else if (!isnan(value))
-				put_number(value, out);
+				put_csv_number(value, out);
 			vp_buffer_string(out, i + 1 < columns ? "," : "\n");
 		}
 }
@@ -274,7 +274,7 @@ void vp_table_write_arff(const struct vp_data *data, struct vp_buffer *out)
 			else if (column->type == VP_COLUMN_NOMINAL)
 				put_word(column->labels.at[(size_t)value], out);
 			else
-				put_number(value, out);
+				put_csv_number(value, out);
 			vp_buffer_string(
 			    out, column + 1 < data->columns.at + data->columns.count ? "," : "\n");
 		}

@@ -31,7 +31,7 @@ enum vp_clock_basis {
 	VP_CLOCK_UNKNOWN, /* nothing relates the two clocks */
 	VP_CLOCK_BY_DUMP, /* the guest's dump was made at the recording's end: good to a second or
 			     so */
-	VP_CLOCK_SAME,    /* the map text has the host's times */
+	VP_CLOCK_SAME,    /* the symbol map has the host's times */
 	VP_CLOCK_BY_TSC,  /* through the time-stamp counters */
 };
 

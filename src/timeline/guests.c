@@ -3,14 +3,14 @@
 
 #include "timeline/exit_reason.h"
 
-static uint32_t vm_add(struct vp_guests *guests, uint32_t pid)
+static uint32_t vm_add(struct vp_guests *guests, uint32_t vm_id)
 {
 	bool inserted;
 	uint32_t *index =
-	    vp_map_insert(&guests->vm_of_pid, pid, (uint32_t)guests->vms->count, &inserted);
+	    vp_map_insert(&guests->index_of_vm, vm_id, (uint32_t)guests->vms->count, &inserted);
 
 	if (inserted) {
-		struct vp_vm vm = vp_vm_of_id(pid);
+		struct vp_vm vm = vp_vm_of_id(vm_id);
 		vm.name = vp_format("pid-%u", vm.pid);
 		vm.uuid = vp_strdup("");
 		vm.agent = vp_strdup("");
@@ -45,7 +45,7 @@ void vp_guests_init(struct vp_guests *guests, vp_vms *vms, size_t n_streams)
 	for (size_t i = 0; i < n_streams; i++)
 		vp_vec_push(&guests->homes, (struct vp_homes){0});
 	for (uint32_t i = 0; i < vms->count; i++) {
-		*vp_map_insert(&guests->vm_of_pid, vp_vm_id(&vms->at[i]), i, &inserted) = i;
+		*vp_map_insert(&guests->index_of_vm, vp_vm_id(&vms->at[i]), i, &inserted) = i;
 		vp_vec_each (&vms->at[i].vcpus, vcpu)
 			vcpu_add(guests, i, vcpu->number, vcpu->tid);
 	}
@@ -57,19 +57,19 @@ void vp_guests_deinit(struct vp_guests *guests)
 		vp_vec_deinit(&homes->vcpus);
 	vp_vec_deinit(&guests->homes);
 	vp_vec_deinit(&guests->vcpus);
-	vp_map_deinit(&guests->vm_of_pid);
+	vp_map_deinit(&guests->index_of_vm);
 	vp_map_deinit(&guests->vcpu_of_tid);
 	vp_map_deinit(&guests->vcpu_of_number);
 }
 
-uint32_t vp_guests_vm(const struct vp_guests *guests, uint32_t pid)
+uint32_t vp_guests_vm(const struct vp_guests *guests, uint32_t vm_id)
 {
-	const uint32_t *vm = vp_map_find(&guests->vm_of_pid, pid);
+	const uint32_t *vm = vp_map_find(&guests->index_of_vm, vm_id);
 
 	return vm ? *vm : VP_NONE;
 }
 
-uint32_t vp_guests_vcpu(const struct vp_guests *guests, uint32_t pid, uint32_t tid)
+uint32_t vp_guests_vcpu(const struct vp_guests *guests, uint32_t owner, uint32_t tid)
 {
 	const uint32_t *found = vp_map_find(&guests->vcpu_of_tid, tid);
 
@@ -77,16 +77,16 @@ uint32_t vp_guests_vcpu(const struct vp_guests *guests, uint32_t pid, uint32_t t
 		return VP_NONE;
 	/* Thread ids are used again: the VM's process tells, or its number where that is known. */
 	const struct vp_vm *vm = &guests->vms->at[guests->vcpus.at[*found].vm];
-	return vm->pid == pid || vp_vm_id(vm) == pid ? *found : VP_NONE;
+	return vm->pid == owner || vp_vm_id(vm) == owner ? *found : VP_NONE;
 }
 
-uint32_t vp_guests_vcpu_add(struct vp_guests *guests, uint32_t pid, uint32_t tid, uint32_t number)
+uint32_t vp_guests_vcpu_add(struct vp_guests *guests, uint32_t vm_id, uint32_t tid, uint32_t number)
 {
-	uint32_t known = vp_guests_vcpu(guests, pid & VP_PID_MASK, tid);
+	uint32_t known = vp_guests_vcpu(guests, vm_id & VP_PID_MASK, tid);
 	bool same =
-	    known != VP_NONE && vp_vm_id(&guests->vms->at[guests->vcpus.at[known].vm]) == pid;
+	    known != VP_NONE && vp_vm_id(&guests->vms->at[guests->vcpus.at[known].vm]) == vm_id;
 
-	return same ? known : vcpu_add(guests, vm_add(guests, pid), number, tid);
+	return same ? known : vcpu_add(guests, vm_add(guests, vm_id), number, tid);
 }
 
 void vp_guests_move_away(struct vp_guests *guests, uint32_t vcpu, uint32_t home)

@@ -37,7 +37,7 @@ struct vp_vcpu_state {
 struct vp_guests {
 	vp_vms *vms; /* the caller's; a VM that only the records know is added */
 	VP_VEC(struct vp_vcpu_state) vcpus;
-	struct vp_map vm_of_pid;
+	struct vp_map index_of_vm; /* key: number of the VM in the recording */
 	struct vp_map vcpu_of_tid;
 	struct vp_map vcpu_of_number;  /* key: vm << 32 | number */
 	VP_VEC(struct vp_homes) homes; /* by stream */
@@ -50,14 +50,19 @@ struct vp_homes {
 	VP_VEC(uint32_t) vcpus;
 };
 
+/* `n_streams`: streams of pCPUs, which are the homes. */
 void vp_guests_init(struct vp_guests *guests, vp_vms *vms, size_t n_streams);
 void vp_guests_deinit(struct vp_guests *guests);
 
-/* VM of a VMM's process, vCPU of a thread; VP_NONE if it has none. */
-uint32_t vp_guests_vm(const struct vp_guests *guests, uint32_t pid);
-uint32_t vp_guests_vcpu(const struct vp_guests *guests, uint32_t pid, uint32_t tid);
-/* The vCPU of a record that says it is one's; made known if it was not. */
-uint32_t vp_guests_vcpu_add(struct vp_guests *guests, uint32_t pid, uint32_t tid, uint32_t number);
+/* The index in `vms` of the VM with number `vm_id` in the recording (vp_vm_id()), or VP_NONE. */
+uint32_t vp_guests_vm(const struct vp_guests *guests, uint32_t vm_id);
+/* The index in `vcpus` of the vCPU with thread `tid`, or VP_NONE. `owner`: its VM's number, or the
+ * pid of the VMM. */
+uint32_t vp_guests_vcpu(const struct vp_guests *guests, uint32_t owner, uint32_t tid);
+/* The same for a thread that a record says is vCPU `number` (as in KVM); added if it is unknown. */
+uint32_t vp_guests_vcpu_add(struct vp_guests *guests, uint32_t vm_id, uint32_t tid,
+			    uint32_t number);
+/* Makes `home` (index of a stream, or VP_NONE) the home of the vCPU with that index. */
 void vp_guests_move_away(struct vp_guests *guests, uint32_t vcpu, uint32_t home);
 static inline void vp_guests_move(struct vp_guests *guests, uint32_t vcpu, uint32_t home)
 {

@@ -85,8 +85,8 @@ static void add_vcpus(struct vp_guests *guests, const struct vp_survey *survey)
 	vp_vec_each (&born, at) {
 		const struct vp_survey_thread *thread = *at;
 		if (thread->by_switch ||
-		    vp_guests_vcpu(guests, thread->pid, thread->tid) == VP_NONE)
-			vp_guests_vcpu_add(guests, thread->pid, thread->tid, thread->vcpu);
+		    vp_guests_vcpu(guests, thread->owner, thread->tid) == VP_NONE)
+			vp_guests_vcpu_add(guests, thread->owner, thread->tid, thread->vcpu);
 	}
 	vp_vec_deinit(&born);
 }
@@ -101,7 +101,7 @@ static void place_vcpus(struct vp_guests *guests, const struct vp_survey *survey
 	struct last_seen *vcpus = vp_alloc((guests->vcpus.count + 1) * sizeof(*vcpus));
 
 	vp_vec_each (&survey->threads, thread) {
-		uint32_t number = vp_guests_vcpu(guests, thread->pid, thread->tid);
+		uint32_t number = vp_guests_vcpu(guests, thread->owner, thread->tid);
 		struct last_seen *vcpu = number == VP_NONE ? NULL : &vcpus[number];
 		if (vcpu && (!vcpu->seen || vp_survey_is_before(&vcpu->seen->last, &thread->last)))
 			vcpu->seen = thread;
@@ -223,7 +223,7 @@ static void digest_vcpu(XXH3_state_t *state, const struct vp_vcpu_state *vcpu)
 uint64_t vp_stretch_digest(const struct vp_timeline *timeline)
 {
 	const struct vp_guests *guests = &timeline->guests;
-	const uint64_t sums[] = {digest_map(&guests->vm_of_pid, NULL),
+	const uint64_t sums[] = {digest_map(&guests->index_of_vm, NULL),
 				 digest_map(&guests->vcpu_of_tid, NULL),
 				 digest_map(&guests->vcpu_of_number, NULL),
 				 digest_map(&timeline->comm_of_tid, &timeline->comms),

@@ -3,32 +3,33 @@
 
 #include <string.h>
 
-static struct vp_survey_thread *find_thread(struct vp_survey *survey, uint32_t pid, uint32_t tid)
+static struct vp_survey_thread *find_thread(struct vp_survey *survey, uint32_t owner, uint32_t tid)
 {
 	bool inserted;
-	uint32_t number = *vp_map_insert(&survey->thread_of_ids, (uint64_t)pid << 32 | tid,
+	uint32_t number = *vp_map_insert(&survey->thread_of_ids, (uint64_t)owner << 32 | tid,
 					 (uint32_t)survey->threads.count, &inserted);
 
 	if (inserted)
-		vp_vec_push(&survey->threads, ((struct vp_survey_thread){.pid = pid, .tid = tid}));
+		vp_vec_push(&survey->threads,
+			    ((struct vp_survey_thread){.owner = owner, .tid = tid}));
 	survey->recent[tid % VP_SURVEY_RECENT] = number + 1;
 	return &survey->threads.at[number];
 }
 
-static inline struct vp_survey_thread *thread_of(struct vp_survey *survey, uint32_t pid,
+static inline struct vp_survey_thread *thread_of(struct vp_survey *survey, uint32_t owner,
 						 uint32_t tid)
 {
 	uint32_t recent = survey->recent[tid % VP_SURVEY_RECENT];
 	struct vp_survey_thread *thread = recent ? &survey->threads.at[recent - 1] : NULL;
 
-	if (thread && thread->pid == pid && thread->tid == tid)
+	if (thread && thread->owner == owner && thread->tid == tid)
 		return thread;
-	return find_thread(survey, pid, tid);
+	return find_thread(survey, owner, tid);
 }
 
 /* A record of the thread; streams come in the order of their numbers. */
-static inline void see_thread(struct vp_survey_thread *thread, struct vp_survey_moment now,
-			      bool blocked)
+static inline void survey_thread(struct vp_survey_thread *thread, struct vp_survey_moment now,
+				 bool blocked)
 {
 	if (now.time < thread->last.time)
 		return;
@@ -36,9 +37,9 @@ static inline void see_thread(struct vp_survey_thread *thread, struct vp_survey_
 	thread->blocked = blocked;
 }
 
-static inline void see_vcpu(struct vp_survey_thread *thread, struct vp_survey_moment now,
-			    uint32_t vcpu, uint32_t vendor, uint32_t reason, uint32_t flags,
-			    bool by_switch)
+static inline void survey_vcpu(struct vp_survey_thread *thread, struct vp_survey_moment now,
+			       uint32_t vcpu, uint32_t vendor, uint32_t reason, uint32_t flags,
+			       bool by_switch)
 {
 	if (!thread->is_vcpu || now.time < thread->birth.time) {
 		thread->is_vcpu = true;
@@ -46,7 +47,7 @@ static inline void see_vcpu(struct vp_survey_thread *thread, struct vp_survey_mo
 		thread->vcpu = vcpu;
 		thread->birth = now;
 	}
-	see_thread(thread, now, flags & VP_BLOCKED);
+	survey_thread(thread, now, flags & VP_BLOCKED);
 	if (!(flags & VP_HAS_EXIT_REASON) || (thread->exited && now.time < thread->exit.time))
 		return;
 	thread->exited = true;
@@ -111,24 +112,24 @@ static inline void see(struct vp_survey *survey, struct vp_survey_pcpu *pcpu, un
 	switch (record.header->id) {
 	case VP_ID_host_sample:
 		see_tick(pcpu, record.host);
-		see_thread(thread_of(survey, record.host->pid, record.host->tid), now, false);
+		survey_thread(thread_of(survey, record.host->pid, record.host->tid), now, false);
 		break;
 	case VP_ID_vcpu_sample:
 		see_tick(pcpu, record.host);
-		see_vcpu(thread_of(survey, record.vcpu->vm, record.vcpu->tid), now,
-			 record.vcpu->vcpu, record.vcpu->vendor, record.vcpu->exit_reason,
-			 record.vcpu->flags & VP_HAS_EXIT_REASON, false);
+		survey_vcpu(thread_of(survey, record.vcpu->vm, record.vcpu->tid), now,
+			    record.vcpu->vcpu, record.vcpu->vendor, record.vcpu->exit_reason,
+			    record.vcpu->flags & VP_HAS_EXIT_REASON, false);
 		break;
 	case VP_ID_guest_sample:
 		see_tick(pcpu, record.host);
-		see_vcpu(thread_of(survey, record.guest->vm, record.guest->tid), now,
-			 record.guest->vcpu, record.guest->vendor, record.guest->exit_reason,
-			 record.guest->flags & VP_HAS_EXIT_REASON, false);
+		survey_vcpu(thread_of(survey, record.guest->vm, record.guest->tid), now,
+			    record.guest->vcpu, record.guest->vendor, record.guest->exit_reason,
+			    record.guest->flags & VP_HAS_EXIT_REASON, false);
 		break;
 	case VP_ID_vcpu_in:
 	case VP_ID_vcpu_out: /* the same fields at the same places */
-		see_vcpu(thread_of(survey, record.in->vm, record.in->tid), now, record.in->vcpu,
-			 record.in->vendor, record.in->exit_reason, record.in->flags, true);
+		survey_vcpu(thread_of(survey, record.in->vm, record.in->tid), now, record.in->vcpu,
+			    record.in->vendor, record.in->exit_reason, record.in->flags, true);
 		break;
 	case VP_ID_task:
 	case VP_ID_guest_task:

@@ -26,7 +26,8 @@ struct vp_survey_moment {
 };
 
 struct vp_survey_thread {
-	uint32_t pid, tid;
+	uint32_t owner; /* VM number of a vCPU's thread, else pid */
+	uint32_t tid;
 	uint32_t vcpu; /* as its first record that says so has it */
 	bool is_vcpu;  /* there is one */
 	bool by_switch;
@@ -36,7 +37,7 @@ struct vp_survey_thread {
 };
 
 struct vp_survey_name {
-	uint64_t key; /* tid; or VMM's process << 32 | tid in the guest */
+	uint64_t key; /* tid; or VM number << 32 | tid in the guest */
 	uint64_t time;
 	char comm[16];
 };

@@ -14,7 +14,7 @@ void vp_timeline_init(struct vp_timeline *timeline, const struct vp_recording *r
 	for (size_t i = 0; i < streams->count; i++)
 		vp_vec_push(&timeline->pcpus, ((struct vp_pcpu){.last_tick = recording->start}));
 	for (size_t i = 0; i < VP_OCCUPANTS; i++)
-		timeline->occupants[i].tid = timeline->occupants[i].pid = VP_NONE;
+		timeline->occupants[i].tid = timeline->occupants[i].owner = VP_NONE;
 	if (recording->by_time || !recording->start || recording->period_ns > FILL_PERIOD_MAX)
 		return;
 	timeline->fill_period = recording->period_ns;
@@ -48,18 +48,18 @@ void vp_timeline_name(struct vp_timeline *timeline, uint32_t tid, const char nam
 		occupant->comm = comm;
 }
 
-static uint64_t guest_tid_key(uint32_t pid, uint32_t tid)
+static uint64_t guest_tid_key(uint32_t vm_id, uint32_t tid)
 {
-	return (uint64_t)pid << 32 | tid;
+	return (uint64_t)vm_id << 32 | tid;
 }
 
-void vp_timeline_name_guest(struct vp_timeline *timeline, uint32_t pid, uint32_t guest_tid,
+void vp_timeline_name_guest(struct vp_timeline *timeline, uint32_t vm_id, uint32_t guest_tid,
 			    const char name[16])
 {
 	uint32_t comm = vp_intern_add(&timeline->comms, name, sizeof(((struct vp_task *)0)->comm));
 	bool inserted;
 
-	*vp_map_insert(&timeline->comm_of_guest_tid, guest_tid_key(pid, guest_tid), comm,
+	*vp_map_insert(&timeline->comm_of_guest_tid, guest_tid_key(vm_id, guest_tid), comm,
 		       &inserted) = comm;
 }
 
@@ -73,29 +73,29 @@ static void take_guest_task(struct vp_timeline *timeline, const struct vp_guest_
 	vp_timeline_name_guest(timeline, task->vm, task->guest_tid, task->comm);
 }
 
-static void look_up(struct vp_timeline *timeline, uint32_t pid, uint32_t tid,
+static void look_up(struct vp_timeline *timeline, uint32_t owner, uint32_t tid,
 		    struct vp_occupant *occupant)
 {
 	struct vp_guests *guests = &timeline->guests;
 	const uint32_t *comm = vp_map_find(&timeline->comm_of_tid, tid);
 	*occupant = (struct vp_occupant){
-	    .pid = pid,
+	    .owner = owner,
 	    .tid = tid,
 	    .generation = guests->generation,
-	    .vm = vp_guests_vm(guests, pid),
-	    .vcpu = vp_guests_vcpu(guests, pid, tid),
+	    .vm = vp_guests_vm(guests, owner),
+	    .vcpu = vp_guests_vcpu(guests, owner, tid),
 	    .comm = comm ? *comm : VP_NONE,
 	};
 }
 
-static inline const struct vp_occupant *occupy(struct vp_timeline *timeline, uint32_t pid,
+static inline const struct vp_occupant *occupy(struct vp_timeline *timeline, uint32_t owner,
 					       uint32_t tid)
 {
 	struct vp_occupant *occupant = &timeline->occupants[tid % VP_OCCUPANTS];
 
-	if (occupant->tid != tid || occupant->pid != pid ||
+	if (occupant->tid != tid || occupant->owner != owner ||
 	    occupant->generation != timeline->guests.generation)
-		look_up(timeline, pid, tid, occupant);
+		look_up(timeline, owner, tid, occupant);
 	return occupant;
 }
 

@@ -11,9 +11,10 @@
 #include "timeline/guests.h"
 #include "timeline/merge.h"
 
-/* Whose a thread is, as looked up last; good while tid, pid and generation are the same. */
+/* Whose a thread is, as looked up last; valid while tid, owner and generation are the same. */
 struct vp_occupant {
-	uint32_t pid, tid, generation;
+	uint32_t owner; /* VM number of a vCPU's thread, else pid */
+	uint32_t tid, generation;
 	uint32_t vm, vcpu;
 	uint32_t comm;
 };
@@ -30,7 +31,7 @@ struct vp_timeline {
 	struct vp_merge merge;
 	struct vp_intern comms; /* names of threads */
 	struct vp_map comm_of_tid;
-	struct vp_map comm_of_guest_tid;            /* key: VMM's pid << 32 | tid in the guest */
+	struct vp_map comm_of_guest_tid;            /* key: VM number << 32 | tid in the guest */
 	VP_VEC(struct vp_pcpu) pcpus;               /* by stream */
 	struct vp_occupant occupants[VP_OCCUPANTS]; /* by the low bits of tid */
 
@@ -51,8 +52,8 @@ struct vp_tick {
 	uint64_t time;
 	uint64_t weight; /* number of ticks: 1, or as many as were filled in at once */
 	uint32_t pcpu;   /* index of the stream; VP_NONE: none in particular */
-	/* The sample: its pid, tid, mode and ip are at the same place in all three kinds. NULL: the
-	 * tick was filled in, the pCPU was idle. */
+	/* The sample: its pid (or VM number), tid, mode and ip are at the same place in all three
+	 * kinds. NULL: the tick was filled in, the pCPU was idle. */
 	const struct vp_host_sample *sample;
 	uint32_t mode; /* enum vp_mode; of a guest by its privilege level, if that is known */
 	uint32_t vm;   /* whose VMM's process had the pCPU, or VP_NONE */
@@ -72,9 +73,9 @@ void vp_timeline_deinit(struct vp_timeline *timeline);
 /* The next tick; false at the end. The state of the vCPUs in `guests` is that at the tick. */
 bool vp_timeline_next(struct vp_timeline *timeline, struct vp_tick *tick);
 
-/* Has a thread's name be that from now on; a guest's by VMM's process and thread. */
+/* Sets the name of a thread from now on; of a guest's thread by VM number and tid in the guest. */
 void vp_timeline_name(struct vp_timeline *timeline, uint32_t tid, const char comm[16]);
-void vp_timeline_name_guest(struct vp_timeline *timeline, uint32_t pid, uint32_t guest_tid,
+void vp_timeline_name_guest(struct vp_timeline *timeline, uint32_t vm_id, uint32_t guest_tid,
 			    const char comm[16]);
 /* The name that a sample of that thread of the guest would have as its `comm`. */
 uint32_t vp_timeline_guest_comm(const struct vp_timeline *timeline,
@@ -92,6 +93,7 @@ static inline bool vp_tick_is_by_memory(const struct vp_tick *tick)
 	       ((const struct vp_guest_sample *)(const void *)tick->sample)->flags & VP_BY_MEMORY;
 }
 
+/* Whether the pCPU was idle: filled in, or the idle task. */
 static inline bool vp_tick_is_idle(const struct vp_tick *tick)
 {
 	return !tick->sample || (!tick->sample->pid && !vp_tick_is_guest(tick));

@@ -360,7 +360,7 @@ static void expect_gone(const char *answer, const char *why)
 	waitpid(child, NULL, 0);
 }
 
-#define HEAD "vperf-counts 1\nseal 1000\n"
+#define HEAD "vperf-counts 1\nmarker 1000\n"
 
 static void test_counts_answer(void **state)
 {
@@ -390,7 +390,7 @@ static void test_counts_of_liars(void **state)
 		skip();
 	expect_gone("error too \033many\n", "refuses: too ?many");
 	expect_gone(HEAD "end 2\nerror enough\n", "stopped: enough");
-	expect_gone("seal 1000\n", "a malformed reply: line 1");
+	expect_gone("marker 1000\n", "a malformed reply: line 1");
 	expect_gone("vperf-counts 2\n", "a malformed reply: line 1");
 	expect_gone(HEAD "vperf-counts 1\n", "malformed reply: line 3");
 	expect_gone(HEAD "count 4294967296 guest:forks 0\n", "malformed reply: line 3");

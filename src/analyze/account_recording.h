@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The account of a recording, with all that is needed to judge it. */
+#ifndef VP_ANALYZE_ACCOUNT_RECORDING_H
+#define VP_ANALYZE_ACCOUNT_RECORDING_H
+
+#include "analyze/account.h"
+#include "analyze/health.h"
+#include "recording/cgroups.h"
+
+struct vp_account_recording {
+	const char *path;
+	struct vp_recording recording;
+	vp_vms vms;
+	vp_cgroups cgroups;
+	struct vp_account account;
+	struct vp_account_checks checks;
+	double duration; /* seconds */
+	vp_sentences notes;
+};
+
+/* Reads the account of the recording in directory `path`, which is not copied. Errors: no
+ * recording, or one without an account. */
+struct vp_error *vp_account_recording_open(const char *path,
+					   struct vp_account_recording *ret) VP_MUST_CHECK;
+void vp_account_recording_close(struct vp_account_recording *rec);
+
+#endif
