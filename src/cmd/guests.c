@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* More than five includes: the whole way from a guest to the screen, without a recording. */
 /* vperf guests: the guests' kernels and processes, read from the host. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "cmd/verb.h"
+#include "collect/clock.h"
 #include "collect/guest_reader.h"
+#include "collect/kernel_places.h"
 #include "collect/pack_cache.h"
 #include "collect/vm_scan.h"
 #include "render/guests.h"
@@ -37,14 +40,39 @@ static struct vp_error *ask(struct vp_guest_reader *reader, const char *request,
 	return done ? NULL : vp_error_new("reading guest memory took too long");
 }
 
+/* A scan is asked to go on until it has found the kernel, or has taken too long. */
+static struct vp_error *find(const struct guests *guests, struct vp_guest_reader *reader,
+			     const char *folder, struct vp_guest_answer *ret)
+{
+	uint64_t end = vp_clock_monotonic() + ANSWER_MS * 1000000ULL;
+	uint64_t place = guests->no_cache ? 0 : vp_kernel_place_recall(folder, ret->vm->name);
+	VP_AUTO_FREE char *where = place ? vp_format(" banner %" PRIx64, place) : vp_strdup("");
+	VP_AUTO_FREE char *request = vp_format("find%s%s", guests->scan ? " scan" : "", where);
+	struct vp_guest_finding *finding = &ret->finding;
+	struct vp_slice answer;
+
+	do {
+		vp_guest_finding_deinit(finding);
+		VP_TRY(ask(reader, request, &answer));
+		VP_TRY(vp_guest_finding_parse(answer, finding));
+	} while (finding->searching && vp_clock_monotonic() < end);
+	if (finding->searching)
+		return vp_error_new("the kernel was not found in %d s: %" PRIu64 " of %" PRIu64
+				    " MiB of the guest's memory were searched",
+				    ANSWER_MS / 1000, finding->searched >> 20,
+				    finding->to_search >> 20);
+	if (finding->scanned && finding->banner_gpa && !guests->no_cache)
+		vp_error_free(vp_kernel_place_remember(folder, ret->vm->name, finding->banner_gpa));
+	return NULL;
+}
+
 static struct vp_error *look(const struct guests *guests, struct vp_guest_reader *reader,
-			     struct vp_guest_answer *ret)
+			     const char *folder, struct vp_guest_answer *ret)
 {
 	struct vp_slice answer;
 	bool damaged;
 
-	VP_TRY(ask(reader, guests->scan ? "find scan" : "find", &answer));
-	VP_TRY(vp_guest_finding_parse(answer, &ret->finding));
+	VP_TRY(find(guests, reader, folder, ret));
 	if (ret->finding.lacks)
 		return vp_error_new("its tasks cannot be listed: the kernel does not provide %s",
 				    ret->finding.lacks);
@@ -54,7 +82,8 @@ static struct vp_error *look(const struct guests *guests, struct vp_guest_reader
 }
 
 static struct vp_error *inspect_guest(const struct guests *guests, struct vp_guest_lister *lister,
-				      const vp_pack_texts *packs, struct vp_guest_answer *ret)
+				      const char *folder, const vp_pack_texts *packs,
+				      struct vp_guest_answer *ret)
 {
 	vp_guest_states states = {0};
 	struct vp_guest_reader *reader = NULL;
@@ -67,7 +96,7 @@ static struct vp_error *inspect_guest(const struct guests *guests, struct vp_gue
 	if (!error)
 		error = vp_guest_state_expect_same(&states.at[0]);
 	if (!error)
-		error = look(guests, reader, ret);
+		error = look(guests, reader, folder, ret);
 	vp_guest_reader_free(reader);
 	vp_guest_states_deinit(&states);
 	return error;
@@ -135,7 +164,7 @@ static struct vp_error *look_at_all(struct guests *guests, const vp_vms *vms,
 		if (!is_wanted(guests, vm))
 			continue;
 		finish_answer(guests, folder, &answer,
-			      inspect_guest(guests, lister, &packs, &answer));
+			      inspect_guest(guests, lister, folder, &packs, &answer));
 		guests->unread += answer.problem != NULL;
 		vp_vec_push(answers, answer);
 	}

@@ -125,6 +125,16 @@ static bool take_finding(struct vp_slice line, struct vp_guest_finding *finding)
 			*texts[i].text = rest_of(&words);
 			return true;
 		}
+	if (vp_slice_is(what, "searching")) {
+		finding->searching = true;
+		finding->searched = vp_cursor_hex(&words);
+		finding->to_search = vp_cursor_hex(&words);
+		return vp_cursor_ok(&words);
+	}
+	if (vp_slice_is(what, "banner")) {
+		finding->banner_gpa = vp_cursor_hex(&words);
+		return vp_cursor_ok(&words);
+	}
 	if (vp_slice_is(what, "count"))
 		return take_count(&words, finding);
 	if (vp_slice_is(what, "at")) {
@@ -154,7 +164,7 @@ struct vp_error *vp_guest_finding_parse(struct vp_slice answer, struct vp_guest_
 			vp_guest_finding_deinit(ret);
 			return vp_error_new("malformed reply from the guest memory reader");
 		}
-	if (ret->banner)
+	if (ret->banner || ret->searching)
 		return NULL;
 	vp_guest_finding_deinit(ret);
 	return vp_error_new("no reply from the guest memory reader");

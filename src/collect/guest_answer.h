@@ -39,9 +39,13 @@ struct vp_guest_finding {
 	uint32_t at_stack;                 /* the same; 0: not known */
 	VP_VEC(struct vp_guest_place) cpus;
 	VP_VEC(struct vp_guest_count_place) counts;
-	char *lacks;   /* why its tasks cannot be told, or NULL */
-	char *dropped; /* why a cached kernel pack was not used, or NULL */
-	char *pack;    /* its kernel pack as text, or NULL */
+	uint64_t banner_gpa; /* where a scan is to look first the next time; 0: not known */
+	char *lacks;         /* why its tasks cannot be told, or NULL */
+	char *dropped;       /* why a cached kernel pack was not used, or NULL */
+	char *pack;          /* its kernel pack as text, or NULL */
+	/* A scan goes on, and nothing is known yet: bytes it has gone through, of all there are. */
+	bool searching;
+	uint64_t searched, to_search;
 };
 
 struct vp_guest_process {

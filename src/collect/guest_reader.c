@@ -24,11 +24,12 @@ struct vp_guest_reader {
 };
 
 /* In the new process: gives up everything, then reads until nobody asks any more. */
-static VP_NORETURN void run_worker(const struct vp_guest_state *state, int memory, int channel,
+static VP_NORETURN void run_worker(const struct vp_guest_state *state,
+				   const struct vp_guest_files *memory, int channel,
 				   const struct vp_buffer *packs, size_t n_packs, int dump)
 {
 	struct vp_guest_memory guest = state->memory;
-	int keep[] = {memory, channel, dump};
+	int keep[] = {memory->memory, memory->pagemap, channel, dump};
 	struct vp_guest_worker_options options = {.memory = &guest,
 						  .vcpus = state->vcpus.at,
 						  .n_vcpus = state->vcpus.count,
@@ -43,9 +44,10 @@ static VP_NORETURN void run_worker(const struct vp_guest_state *state, int memor
 	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed) ||
 	    !vp_confine(keep, VP_ARRAY_SIZE(keep)))
 		_exit(1);
-	vp_guest_memory_by_fd(&guest, keep[0]);
-	options.channel = keep[1];
-	options.dump = keep[2];
+	const struct vp_guest_files kept = {.memory = keep[0], .pagemap = keep[1]};
+	vp_guest_memory_by_files(&guest, &kept);
+	options.channel = keep[2];
+	options.dump = keep[3];
 	vp_guest_worker_run(&options);
 	_exit(0);
 }
@@ -55,6 +57,7 @@ struct vp_error *vp_guest_reader_start(const struct vp_guest_state *state,
 				       struct vp_guest_reader **ret)
 {
 	VP_AUTO_FREE char *path = vp_format("/proc/%u/mem", state->pid);
+	VP_AUTO_FREE char *pagemap_path = vp_format("/proc/%u/pagemap", state->pid);
 	int channels[2];
 
 	if (vp_host_vendor() == VP_VENDOR_ARM)
@@ -64,11 +67,14 @@ struct vp_error *vp_guest_reader_start(const struct vp_guest_state *state,
 	VP_AUTO_CLOSE int memory = open(path, O_RDONLY | O_CLOEXEC);
 	if (memory < 0)
 		return vp_error_errno(errno, "cannot open '%s'", path);
+	/* Without it, only a kernel that registers lead to is found. */
+	VP_AUTO_CLOSE int pagemap = open(pagemap_path, O_RDONLY | O_CLOEXEC);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channels))
 		return vp_error_errno(errno, "cannot make a socket pair");
 	pid_t process = fork();
 	if (process == 0)
-		run_worker(state, memory, channels[1], packs, n_packs, dump);
+		run_worker(state, &(struct vp_guest_files){memory, pagemap}, channels[1], packs,
+			   n_packs, dump);
 	close(channels[1]);
 	if (process < 0) {
 		close(channels[0]);

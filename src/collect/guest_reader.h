@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Reads a guest's memory in a process of its own. That process has an open descriptor of the VMM's
- * memory, read-only, and no rights whatsoever beside it: another user, no other file, no system
- * call but reading, writing and making room. What it answers is taken for what it is, the word of a
- * stranger.
+ * memory and one of which of it there is, read-only, and no rights whatsoever beside it: another
+ * user, no other file, no system call but reading, writing and making room. What it answers is
+ * taken for what it is, the word of a stranger.
  */
 #ifndef VP_COLLECT_GUEST_READER_H
 #define VP_COLLECT_GUEST_READER_H

@@ -62,6 +62,11 @@ static bool make_folders(const char *folder)
 	return !mkdir(path, 0755) || errno == EEXIST;
 }
 
+struct vp_error *vp_pack_cache_make(const char *folder)
+{
+	return make_folders(folder) ? NULL : vp_error_errno(errno, "cannot create '%s'", folder);
+}
+
 struct vp_error *vp_pack_cache_store(const char *folder, const struct vp_build_id *build_id,
 				     const char *text)
 {
@@ -70,8 +75,7 @@ struct vp_error *vp_pack_cache_store(const char *folder, const struct vp_build_i
 
 	if (!build_id->size || size > MOST_BYTES)
 		return vp_error_new("malformed kernel pack: not cached");
-	if (!make_folders(folder))
-		return vp_error_errno(errno, "cannot create '%s'", folder);
+	VP_TRY(vp_pack_cache_make(folder));
 	vp_buffer_printf(&path, "%s/", folder);
 	vp_build_id_put(build_id, &path);
 	vp_buffer_string(&path, ".pack");

@@ -95,16 +95,22 @@ static bool try_token_table(struct search *search, uint64_t digit)
 }
 
 /* The digits stand for themselves in every table: symbols have numbers in their names. */
-static bool find_token_table(struct search *search, uint64_t from, uint64_t *digit)
+const char *vp_kallsyms_maybe(const char *bytes, size_t size)
 {
 	static const char digits[] = "0\0001\0002\0003\0004\0005\0006\0007\0008\0009";
 
+	return memmem(bytes, size, digits, sizeof(digits));
+}
+
+static bool find_token_table(struct search *search, uint64_t from, uint64_t *digit)
+{
+	const char *image = (const char *)search->image;
+
 	for (unsigned tries = 0; tries < MOST_TRIES; tries++) {
-		const unsigned char *found =
-		    memmem(search->image + from, search->size - from, digits, sizeof(digits));
+		const char *found = vp_kallsyms_maybe(image + from, search->size - from);
 		if (!found)
 			return false;
-		*digit = (uint64_t)(found - search->image);
+		*digit = (uint64_t)(found - image);
 		if (try_token_table(search, *digit))
 			return true;
 		from = *digit + 1;

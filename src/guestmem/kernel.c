@@ -13,37 +13,11 @@ enum {
 	LARGE_PAGE = 2 << 20,
 	CR4_LA57 = 1 << 12,
 	KPTI_BIT = 1 << 12, /* of CR3: the user's half of a pair of top tables */
-	LEAST_IMAGE = 8 << 20,
-	MOST_GAP = 16 << 20, /* inside an image: what the kernel has freed */
 	MOST_NOTES = 1 << 16,
 	MOST_BTF = 64 << 20,
 	PAGE_FAULT = 14,
 	INDEX_SIZE = 512, /* of kallsyms' token_index */
 };
-
-/* The image around an address of the kernel: pages next to each other in both kinds of address. */
-static bool find_image(struct vp_guest_view *view, uint64_t inside)
-{
-	uint64_t base = inside & ~(LARGE_PAGE - 1ULL), first = base, last = base;
-	struct vp_guest_page page;
-
-	if (inside - VP_KERNEL_MAP >= VP_KERNEL_MAP_SIZE ||
-	    !vp_guest_view_walk(view, inside, &page))
-		return false;
-	uint64_t shift = inside - page.gpa; /* of addresses against physical ones */
-	for (uint64_t at = base; base - at <= VP_KERNEL_IMAGE_MAX / 2 && first - at <= MOST_GAP;
-	     at -= LARGE_PAGE)
-		if (vp_guest_view_walk(view, at, &page) && at - page.gpa == shift)
-			first = at;
-	for (uint64_t at = base; at - first < VP_KERNEL_IMAGE_MAX && at - last <= MOST_GAP;
-	     at += LARGE_PAGE)
-		if (vp_guest_view_walk(view, at, &page) && at - page.gpa == shift)
-			last = at;
-	view->image_va = first;
-	view->image_gpa = first - shift;
-	view->image_size = last + LARGE_PAGE - first;
-	return view->image_size >= LEAST_IMAGE;
-}
 
 /* The page fault's handler, as the table of interrupt handlers has it. */
 static uint64_t handler_in_idt(const struct vp_guest_view *view, uint64_t idt)
@@ -67,8 +41,8 @@ static bool find_by_registers(const struct vp_guest_memory *memory,
 	for (size_t i = 0; i < VP_ARRAY_SIZE(roots); i++) {
 		struct vp_guest_view view = {
 		    .memory = memory, .root = roots[i], .levels = vcpu->cr4 & CR4_LA57 ? 5 : 4};
-		if (find_image(&view, vcpu->lstar) ||
-		    find_image(&view, handler_in_idt(&view, vcpu->idt))) {
+		if (vp_guest_view_find_image(&view, vcpu->lstar) ||
+		    vp_guest_view_find_image(&view, handler_in_idt(&view, vcpu->idt))) {
 			*ret = view;
 			return true;
 		}
@@ -127,29 +101,6 @@ uint64_t vp_guest_kernel_symbol(const struct vp_guest_kernel *kernel, struct vp_
 	bool none = symbol.offset == VP_PACK_NONE || symbol.percpu;
 
 	return none ? 0 : kernel->text + symbol.offset;
-}
-
-struct collecting {
-	struct vp_kernel_pack *pack;
-	uint64_t text;
-};
-
-static bool find_text(void *context, const struct vp_kallsyms_symbol *symbol)
-{
-	struct collecting *collecting = context;
-	bool found = !strcmp(symbol->name, "_text");
-
-	if (found)
-		collecting->text = symbol->addr;
-	return !found;
-}
-
-static bool collect(void *context, const struct vp_kallsyms_symbol *symbol)
-{
-	const struct collecting *collecting = context;
-
-	vp_kernel_pack_take(collecting->pack, symbol, collecting->text);
-	return true;
 }
 
 /* Makes the image begin at _text, and the tables' places count from there. */
@@ -259,17 +210,12 @@ static struct vp_error *read_pack(struct vp_guest_kernel *kernel, uint64_t seed,
 				  struct vp_buffer *image)
 {
 	struct vp_kernel_pack *pack = &kernel->pack;
-	struct collecting collecting = {.pack = pack};
 
 	vp_kernel_pack_init(pack);
 	VP_TRY(vp_kallsyms_find(image->bytes, image->size, kernel->view.image_va, &pack->kallsyms));
-	vp_kallsyms_each(&pack->kallsyms, image->bytes, image->size, find_text, &collecting);
-	if (!collecting.text)
-		return vp_error_new("the kernel's symbol table has no '_text'");
-	bool whole =
-	    vp_kallsyms_each(&pack->kallsyms, image->bytes, image->size, collect, &collecting);
-	kernel->text = collecting.text;
-	if (!whole || !begin_at_text(&kernel->view, image, kernel->text, &pack->kallsyms))
+	if (!vp_kernel_pack_symbols(pack, image->bytes, image->size, &kernel->text))
+		return vp_error_new("the kernel's symbol table is inconsistent or has no '_text'");
+	if (!begin_at_text(&kernel->view, image, kernel->text, &pack->kallsyms))
 		return vp_error_new("the kernel's symbol table is inconsistent");
 	kernel->route = VP_PACK_READ;
 	read_banner(kernel);
@@ -330,97 +276,24 @@ static void settle(struct vp_guest_kernel *kernel)
 	kernel->lacks = lacks ? vp_strdup(lacks) : NULL;
 }
 
-/* A window of memory that is looked through, as if it were the image. */
-enum { WINDOW = 128 << 20, STEP = 64 << 20 };
-/* Where looking through ends: KASLR may put the kernel anywhere, but time is not endless. */
-#define MOST_SCANNED (64ULL << 30)
-
-/* Where _text must be for the kernel's phys_base to be true, by a candidate for its banner. */
-static bool place_image(struct vp_guest_kernel *kernel, struct vp_buffer *image, uint64_t window,
-			const struct vp_kernel_pack *pack, uint64_t banner_at)
+bool vp_guest_kernel_locate(const struct vp_guest_memory *memory,
+			    const struct vp_guest_registers *vcpus, size_t n_vcpus, bool *known,
+			    struct vp_guest_view *ret)
 {
-	uint64_t text_at = banner_at - pack->symbol.banner.offset, phys_base;
-	uint64_t base_at = text_at + pack->symbol.phys_base.offset;
-
-	if (banner_at < pack->symbol.banner.offset || base_at + sizeof(phys_base) > image->size ||
-	    (window + text_at) % LARGE_PAGE)
-		return false;
-	memcpy(&phys_base, image->bytes + base_at, sizeof(phys_base));
-	uint64_t size = image->size - text_at;
-	if (pack->symbol.end.offset != VP_PACK_NONE && pack->symbol.end.offset < size)
-		size = pack->symbol.end.offset;
-	kernel->view.image_gpa = window + text_at;
-	kernel->view.image_va = kernel->view.image_gpa - phys_base + VP_KERNEL_MAP;
-	kernel->view.image_size = size;
-	return kernel->view.image_va - VP_KERNEL_MAP < VP_KERNEL_MAP_SIZE &&
-	       kernel->view.image_va % LARGE_PAGE == 0;
-}
-
-static bool find_in_window(struct vp_guest_kernel *kernel, struct vp_buffer *image, uint64_t window)
-{
-	static const char banner[] = "Linux version ";
-	struct vp_kernel_pack pack;
-	struct collecting collecting = {.pack = &pack};
-
-	vp_kernel_pack_init(&pack);
-	struct vp_error *error = vp_kallsyms_find(image->bytes, image->size, 0, &pack.kallsyms);
-	if (error) {
-		vp_error_free(error);
-		return false;
-	}
-	vp_kallsyms_each(&pack.kallsyms, image->bytes, image->size, find_text, &collecting);
-	vp_kallsyms_each(&pack.kallsyms, image->bytes, image->size, collect, &collecting);
-	if (pack.symbol.banner.offset == VP_PACK_NONE ||
-	    pack.symbol.phys_base.offset == VP_PACK_NONE)
-		return false;
-	const char *at = image->bytes, *end = image->bytes + image->size;
-	while ((at = memmem(at, (size_t)(end - at), banner, sizeof(banner) - 1))) {
-		if (place_image(kernel, image, window, &pack, (uint64_t)(at - image->bytes)))
+	*known = false;
+	for (size_t i = 0; i < n_vcpus; i++) {
+		*known |= vcpus[i].cr3 != 0;
+		if (find_by_registers(memory, &vcpus[i], ret))
 			return true;
-		at++;
 	}
 	return false;
 }
 
-static bool find_by_scan(struct vp_guest_kernel *kernel)
-{
-	struct vp_buffer image = {0};
-	uint64_t scanned = 0;
-	bool found = false;
-
-	vp_vec_each (&kernel->view.memory->slots, slot) {
-		for (uint64_t at = 0; at < slot->size && scanned < MOST_SCANNED && !found;
-		     at += STEP) {
-			uint64_t size = slot->size - at < WINDOW ? slot->size - at : WINDOW;
-			if (size < LEAST_IMAGE)
-				continue;
-			image.size = 0;
-			read_pages(kernel->view.memory, slot->gpa + at, size,
-				   vp_buffer_extend(&image, size));
-			scanned += size;
-			found = find_in_window(kernel, &image, slot->gpa + at);
-		}
-	}
-	vp_buffer_deinit(&image);
-	kernel->by_scan = found;
-	return found;
-}
-
-struct vp_error *vp_guest_kernel_find(const struct vp_guest_memory *memory,
-				      const struct vp_guest_registers *vcpus, size_t n_vcpus,
+struct vp_error *vp_guest_kernel_read(const struct vp_guest_view *found,
 				      const vp_kernel_packs *packs, uint64_t seed,
 				      struct vp_guest_kernel *ret)
 {
-	bool found = false, known = false;
-
-	*ret = (struct vp_guest_kernel){.view = {.memory = memory}};
-	for (size_t i = 0; i < n_vcpus && !found; i++) {
-		known |= vcpus[i].cr3 != 0;
-		found = find_by_registers(memory, &vcpus[i], &ret->view);
-	}
-	/* Registers that lead to no kernel are a guest's that has none, or none yet. */
-	if (!found && (known || !find_by_scan(ret)))
-		return vp_error_new("no Linux kernel was found in the guest's memory");
+	*ret = (struct vp_guest_kernel){.view = *found};
 	if (!use_pack(ret, packs)) {
 		struct vp_buffer image = {0};
 		read_image(&ret->view, &image);
@@ -431,6 +304,20 @@ struct vp_error *vp_guest_kernel_find(const struct vp_guest_memory *memory,
 	}
 	settle(ret);
 	return NULL;
+}
+
+struct vp_error *vp_guest_kernel_find(const struct vp_guest_memory *memory,
+				      const struct vp_guest_registers *vcpus, size_t n_vcpus,
+				      const vp_kernel_packs *packs, uint64_t seed,
+				      struct vp_guest_kernel *ret)
+{
+	struct vp_guest_view found;
+	bool known;
+
+	*ret = (struct vp_guest_kernel){0};
+	if (!vp_guest_kernel_locate(memory, vcpus, n_vcpus, &known, &found))
+		return vp_error_new("no Linux kernel was found in the guest's memory");
+	return vp_guest_kernel_read(&found, packs, seed, ret);
 }
 
 void vp_guest_kernel_deinit(struct vp_guest_kernel *kernel)

@@ -14,17 +14,26 @@ struct vp_guest_kernel {
 	struct vp_kernel_pack pack;
 	uint64_t text; /* address of _text; the image begins there */
 	enum vp_pack_route route;
-	bool by_scan; /* found without the vCPU's registers */
 	char banner[256];
 	char *lacks; /* what is missing for telling its tasks; NULL: nothing */
 };
 
 /*
- * Finds the kernel by the vCPUs' registers or, if those are not known, by looking through the
- * memory. A pack among `packs` that is of this very build saves reading the whole image; `seed` is
- * a random number for a new one's evidence. Errors: a guest without a Linux kernel, or one that is
- * not understood.
+ * Where the kernel is, by the vCPUs' registers and page tables. *known: there are registers; that
+ * they lead to no kernel is then the guest's, which has none, or none yet.
  */
+bool vp_guest_kernel_locate(const struct vp_guest_memory *memory,
+			    const struct vp_guest_registers *vcpus, size_t n_vcpus, bool *known,
+			    struct vp_guest_view *ret) VP_MUST_CHECK;
+/*
+ * Reads the kernel that was found, by registers or by a scan (guestmem/scan.h). A pack among
+ * `packs` that is of this very build saves reading the whole image; `seed` is a random number for a
+ * new one's evidence. Errors: one that is not understood.
+ */
+struct vp_error *vp_guest_kernel_read(const struct vp_guest_view *found,
+				      const vp_kernel_packs *packs, uint64_t seed,
+				      struct vp_guest_kernel *ret) VP_MUST_CHECK;
+/* Both, by registers. */
 struct vp_error *vp_guest_kernel_find(const struct vp_guest_memory *memory,
 				      const struct vp_guest_registers *vcpus, size_t n_vcpus,
 				      const vp_kernel_packs *packs, uint64_t seed,

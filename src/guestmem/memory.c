@@ -80,13 +80,78 @@ bool vp_guest_memory_read(const struct vp_guest_memory *memory, uint64_t gpa, vo
 	return true;
 }
 
-static bool read_fd(void *context, uint64_t hva, void *bytes, size_t size)
+/* Reads pages that the host has, or as many of them as can be had. */
+static size_t copy_run(const struct vp_guest_memory *memory, uint64_t hva, char *to, size_t size)
 {
-	int fd = (int)(intptr_t)context;
+	size_t got = 0;
+
+	if (memory->read(memory->context, hva, to, size))
+		return size;
+	for (size_t at = 0, piece; at < size; at += piece) {
+		piece = VP_GUEST_PAGE - (hva + at) % VP_GUEST_PAGE;
+		piece = piece < size - at ? piece : size - at;
+		if (memory->read(memory->context, hva + at, to + at, piece))
+			got += piece;
+		else
+			memset(to + at, 0, piece);
+	}
+	return got;
+}
+
+enum { PAGES_AT_ONCE = 512 };
+
+/* At most PAGES_AT_ONCE pages of one slot. */
+static size_t copy_piece(const struct vp_guest_memory *memory, uint64_t hva, char *to, size_t size)
+{
+	uint64_t first = hva / VP_GUEST_PAGE;
+	size_t pages = (size_t)((hva + size - 1) / VP_GUEST_PAGE - first + 1), got = 0;
+	unsigned char backed[PAGES_AT_ONCE + 1];
+
+	memset(backed, 1, sizeof(backed));
+	if (memory->backed)
+		memory->backed(memory->context, first * VP_GUEST_PAGE, pages, backed);
+	for (size_t i = 0, end; i < pages; i = end) {
+		for (end = i + 1; end < pages && backed[end] == backed[i];)
+			end++;
+		uint64_t from = i ? (first + i) * VP_GUEST_PAGE - hva : 0;
+		uint64_t until = end < pages ? (first + end) * VP_GUEST_PAGE - hva : size;
+		if (backed[i])
+			got += copy_run(memory, hva + from, to + from, until - from);
+		else
+			memset(to + from, 0, until - from);
+	}
+	return got;
+}
+
+size_t vp_guest_memory_copy(const struct vp_guest_memory *memory, uint64_t gpa, void *bytes,
+			    size_t size)
+{
+	const size_t most = (size_t)PAGES_AT_ONCE * VP_GUEST_PAGE;
+	size_t got = 0;
+
+	for (size_t at = 0, piece; at < size; at += piece) {
+		const struct vp_guest_slot *slot = slot_of(memory, gpa + at);
+		piece = size - at < most ? size - at : most;
+		if (!slot) {
+			piece = piece < VP_GUEST_PAGE ? piece : VP_GUEST_PAGE;
+			memset((char *)bytes + at, 0, piece);
+			continue;
+		}
+		uint64_t inside = gpa + at - slot->gpa;
+		if (slot->size - inside < piece)
+			piece = (size_t)(slot->size - inside);
+		got += copy_piece(memory, slot->hva + inside, (char *)bytes + at, piece);
+	}
+	return got;
+}
+
+static bool read_file(void *context, uint64_t hva, void *bytes, size_t size)
+{
+	const struct vp_guest_files *files = context;
 	char *to = bytes;
 
 	while (size) {
-		ssize_t got = pread(fd, to, size, (off_t)hva);
+		ssize_t got = pread(files->memory, to, size, (off_t)hva);
 		if (got <= 0)
 			return false;
 		to += got;
@@ -96,10 +161,28 @@ static bool read_fd(void *context, uint64_t hva, void *bytes, size_t size)
 	return true;
 }
 
-void vp_guest_memory_by_fd(struct vp_guest_memory *memory, int fd)
+/* The kernel's Documentation/admin-guide/mm/pagemap.rst: 64 bits a page, the highest: present. */
+static void ask_pagemap(void *context, uint64_t hva, size_t pages, unsigned char *ret)
 {
-	memory->read = read_fd;
-	memory->context = (void *)(intptr_t)fd;
+	const struct vp_guest_files *files = context;
+	uint64_t entries[PAGES_AT_ONCE + 1];
+
+	for (size_t at = 0, piece; at < pages; at += piece) {
+		piece = pages - at < VP_ARRAY_SIZE(entries) ? pages - at : VP_ARRAY_SIZE(entries);
+		uint64_t place = (hva / VP_GUEST_PAGE + at) * sizeof(*entries);
+		ssize_t got =
+		    pread(files->pagemap, entries, piece * sizeof(*entries), (off_t)place);
+		size_t known = got > 0 ? (size_t)got / sizeof(*entries) : 0;
+		for (size_t i = 0; i < piece; i++)
+			ret[at + i] = i < known && entries[i] >> 63;
+	}
+}
+
+void vp_guest_memory_by_files(struct vp_guest_memory *memory, const struct vp_guest_files *files)
+{
+	memory->read = read_file;
+	memory->backed = files->pagemap >= 0 ? ask_pagemap : NULL;
+	memory->context = (void *)files;
 }
 
 /* In a snapshot, host addresses are places in its bytes. */
@@ -111,6 +194,14 @@ static bool read_snapshot(void *context, uint64_t hva, void *bytes, size_t size)
 		return false;
 	memcpy(bytes, snapshot->bytes + hva, size);
 	return true;
+}
+
+static void ask_snapshot(void *context, uint64_t hva, size_t pages, unsigned char *ret)
+{
+	const struct vp_guest_snapshot *snapshot = context;
+
+	for (size_t i = 0; i < pages; i++)
+		ret[i] = hva / VP_GUEST_PAGE + i <= snapshot->size / VP_GUEST_PAGE;
 }
 
 static bool take_memory_slot(struct vp_guest_snapshot *snapshot, struct vp_slice line,
@@ -157,6 +248,7 @@ struct vp_error *vp_guest_snapshot_init(const void *bytes, size_t size,
 	ret->bytes = (const char *)bytes + vp_cursor_offset(&cursor);
 	ret->size = vp_cursor_left(&cursor);
 	ret->memory.read = read_snapshot;
+	ret->memory.backed = ask_snapshot;
 	ret->memory.context = ret;
 	return NULL;
 }

@@ -25,8 +25,14 @@ struct vp_guest_memory {
 	VP_VEC(struct vp_guest_slot) slots;
 	/* Reads the VMM's memory; false if not all of it can be had. */
 	bool (*read)(void *context, uint64_t hva, void *bytes, size_t size);
+	/* Says of each of these pages of the VMM's memory whether the host has it now (1): reading
+	 * any other would have it made, or brought from a disk or another machine. NULL: not known.
+	 */
+	void (*backed)(void *context, uint64_t hva, size_t pages, unsigned char *ret);
 	void *context;
 };
+
+enum { VP_GUEST_PAGE = 4096 };
 
 /* Adds a slot; false for one that makes no sense: empty, beyond the address space, too many. */
 bool vp_guest_memory_add(struct vp_guest_memory *memory, uint64_t gpa, uint64_t size, uint64_t hva);
@@ -36,11 +42,23 @@ void vp_guest_memory_deinit(struct vp_guest_memory *memory);
 /* Reads guest physical memory; it may cross from slot to slot. */
 bool vp_guest_memory_read(const struct vp_guest_memory *memory, uint64_t gpa, void *bytes,
 			  size_t size) VP_MUST_CHECK;
+/*
+ * Copies what the host has of that memory, and zeros for the rest: pages that the host does not
+ * have are not touched. Returns how many bytes were read.
+ */
+size_t vp_guest_memory_copy(const struct vp_guest_memory *memory, uint64_t gpa, void *bytes,
+			    size_t size);
 /* How many bytes of one slot there are from `gpa` on; 0: none. */
 uint64_t vp_guest_memory_left(const struct vp_guest_memory *memory, uint64_t gpa);
 
-/* Reads through a descriptor of /proc/PID/mem; `context` of the memory is then that descriptor. */
-void vp_guest_memory_by_fd(struct vp_guest_memory *memory, int fd);
+/* Descriptors of /proc/PID/mem and /proc/PID/pagemap; without the second (-1) it is not known what
+ * the host has. */
+struct vp_guest_files {
+	int memory, pagemap;
+};
+
+/* Reads through descriptors, which outlive the memory; its `context` is then theirs. */
+void vp_guest_memory_by_files(struct vp_guest_memory *memory, const struct vp_guest_files *files);
 
 /*
  * What the vCPU's registers say, as far as the host can read them. 0: not known. On Intel hosts

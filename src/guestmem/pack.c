@@ -80,6 +80,42 @@ void vp_kernel_pack_take(struct vp_kernel_pack *pack, const struct vp_kallsyms_s
 		}
 }
 
+struct collecting {
+	struct vp_kernel_pack *pack;
+	uint64_t text;
+	bool has_text;
+};
+
+static bool find_text(void *context, const struct vp_kallsyms_symbol *symbol)
+{
+	struct collecting *collecting = context;
+
+	collecting->has_text = !strcmp(symbol->name, "_text");
+	if (collecting->has_text)
+		collecting->text = symbol->addr;
+	return !collecting->has_text;
+}
+
+static bool collect(void *context, const struct vp_kallsyms_symbol *symbol)
+{
+	const struct collecting *collecting = context;
+
+	vp_kernel_pack_take(collecting->pack, symbol, collecting->text);
+	return true;
+}
+
+bool vp_kernel_pack_symbols(struct vp_kernel_pack *pack, const char *image, size_t size,
+			    uint64_t *text)
+{
+	struct collecting collecting = {.pack = pack};
+
+	if (!vp_kallsyms_each(&pack->kallsyms, image, size, find_text, &collecting) ||
+	    !collecting.has_text)
+		return false;
+	*text = collecting.text;
+	return vp_kallsyms_each(&pack->kallsyms, image, size, collect, &collecting);
+}
+
 void vp_kernel_pack_members(struct vp_kernel_pack *pack, const struct vp_guest_btf *btf)
 {
 	for (size_t i = 0; i < VP_ARRAY_SIZE(members); i++) {

@@ -174,6 +174,12 @@ void vp_kernel_pack_init(struct vp_kernel_pack *pack);
 /* Takes a symbol of the kernel into the pack, if it is one of those; `text` is _text's address. */
 void vp_kernel_pack_take(struct vp_kernel_pack *pack, const struct vp_kallsyms_symbol *symbol,
 			 uint64_t text);
+/*
+ * Takes all those of a copy of the image or of a part of it, by pack->kallsyms; `text` becomes
+ * _text's address. False if it has none, or the tables are damaged.
+ */
+bool vp_kernel_pack_symbols(struct vp_kernel_pack *pack, const char *image, size_t size,
+			    uint64_t *text) VP_MUST_CHECK;
 /* Completes it with the places of members. */
 void vp_kernel_pack_members(struct vp_kernel_pack *pack, const struct vp_guest_btf *btf);
 /* The first thing that is missing for telling tasks, or NULL. */

@@ -6,7 +6,14 @@
 /* Intel 64 and AMD64 page table entries: volume 3A, chapter 4 of Intel's manual. */
 enum { ENTRY_PRESENT = 1, ENTRY_USER = 4, ENTRY_LARGE = 0x80 };
 #define ENTRY_ADDRESS 0x000ffffffffff000ULL
-enum { PAGE = 4096, BITS_PER_LEVEL = 9, PAGE_BITS = 12 };
+enum {
+	PAGE = 4096,
+	LARGE_PAGE = 2 << 20,
+	BITS_PER_LEVEL = 9,
+	PAGE_BITS = 12,
+	LEAST_IMAGE = 8 << 20,
+	MOST_GAP = 16 << 20, /* inside an image: what the kernel has freed */
+};
 
 static bool is_canonical(uint64_t va, unsigned levels)
 {
@@ -39,6 +46,29 @@ bool vp_guest_view_walk(const struct vp_guest_view *view, uint64_t va, struct vp
 		table = entry & ENTRY_ADDRESS;
 	}
 	return false;
+}
+
+bool vp_guest_view_find_image(struct vp_guest_view *view, uint64_t inside)
+{
+	uint64_t base = inside & ~(LARGE_PAGE - 1ULL), first = base, last = base;
+	struct vp_guest_page page;
+
+	if (inside - VP_KERNEL_MAP >= VP_KERNEL_MAP_SIZE ||
+	    !vp_guest_view_walk(view, inside, &page))
+		return false;
+	uint64_t shift = inside - page.gpa; /* of addresses against physical ones */
+	for (uint64_t at = base; base - at <= VP_KERNEL_IMAGE_MAX / 2 && first - at <= MOST_GAP;
+	     at -= LARGE_PAGE)
+		if (vp_guest_view_walk(view, at, &page) && at - page.gpa == shift)
+			first = at;
+	for (uint64_t at = base; at - first < VP_KERNEL_IMAGE_MAX && at - last <= MOST_GAP;
+	     at += LARGE_PAGE)
+		if (vp_guest_view_walk(view, at, &page) && at - page.gpa == shift)
+			last = at;
+	view->image_va = first;
+	view->image_gpa = first - shift;
+	view->image_size = last + LARGE_PAGE - first;
+	return view->image_size >= LEAST_IMAGE;
 }
 
 bool vp_guest_view_translate(const struct vp_guest_view *view, uint64_t va,

@@ -31,6 +31,11 @@ struct vp_guest_page {
 /* Walks the page tables, short cuts left out. */
 bool vp_guest_view_walk(const struct vp_guest_view *view, uint64_t va,
 			struct vp_guest_page *ret) VP_MUST_CHECK;
+/*
+ * The kernel's image around an address of it, by the page tables: pages of 2 MiB and more next to
+ * each other in both kinds of address. False if there is none that is large enough.
+ */
+bool vp_guest_view_find_image(struct vp_guest_view *view, uint64_t inside) VP_MUST_CHECK;
 bool vp_guest_view_translate(const struct vp_guest_view *view, uint64_t va,
 			     struct vp_guest_page *ret) VP_MUST_CHECK;
 bool vp_guest_view_read(const struct vp_guest_view *view, uint64_t va, void *bytes,

@@ -10,6 +10,7 @@
 #include "guestmem/counts.h"
 #include "guestmem/dump.h"
 #include "guestmem/orc.h"
+#include "guestmem/scan.h"
 #include "guestmem/tasks.h"
 
 enum {
@@ -18,12 +19,16 @@ enum {
 	   slices. */
 	MOST_LOOKS = 50,
 	LOOK_US = 4000,
+	SLICE_MS = 500, /* of a scan, for each request */
 };
 
 struct worker {
 	const struct vp_guest_worker_options *options;
 	vp_kernel_packs packs;
-	bool found; /* `kernel` is one that was checked */
+	bool found;                  /* `kernel` is one that was checked */
+	bool scanned;                /* and was found by a scan */
+	struct vp_kernel_scan *scan; /* that goes on, or NULL */
+	char *doubt;                 /* why what a scan found was none, the last time; or NULL */
 	struct vp_guest_kernel kernel;
 	struct vp_guest_dump *dump;
 	struct vp_buffer answer;
@@ -63,7 +68,7 @@ static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 			 "kernel %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64 " %x %d %d %d ",
 			 kernel->text, view->image_gpa + (kernel->text - view->image_va),
 			 view->image_size, view->direct_map, view->levels,
-			 kernel->route == VP_PACK_CACHED, kernel->by_scan, kernel->pack.derived);
+			 kernel->route == VP_PACK_CACHED, worker->scanned, kernel->pack.derived);
 	vp_build_id_put(&kernel->pack.build_id, answer);
 	put_escaped(worker, kernel->banner);
 	uint32_t stack = kernel->pack.at.task_stack;
@@ -79,6 +84,11 @@ static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 		vp_buffer_string(answer, "lacks");
 		put_escaped(worker, kernel->lacks);
 	}
+	vp_buffer_printf(answer, "banner %" PRIx64 "\n",
+			 kernel->pack.symbol.banner.offset == VP_PACK_NONE
+			     ? 0
+			     : view->image_gpa + (kernel->text - view->image_va) +
+				   kernel->pack.symbol.banner.offset);
 	struct vp_buffer text = {0};
 	vp_kernel_pack_write(&kernel->pack, &text);
 	vp_buffer_string(answer, "pack");
@@ -103,14 +113,11 @@ static struct vp_error *find_cpus(const struct vp_guest_kernel *kernel, vp_guest
 	return NULL;
 }
 
-static struct vp_error *find_with(struct worker *worker, bool scan, const vp_kernel_packs *packs,
-				  vp_guest_cpus *cpus)
+static struct vp_error *read_with(struct worker *worker, const struct vp_guest_view *found,
+				  const vp_kernel_packs *packs, vp_guest_cpus *cpus)
 {
-	const struct vp_guest_worker_options *options = worker->options;
-
 	vp_guest_kernel_deinit(&worker->kernel);
-	VP_TRY(vp_guest_kernel_find(options->memory, options->vcpus, scan ? 0 : options->n_vcpus,
-				    packs, options->seed, &worker->kernel));
+	VP_TRY(vp_guest_kernel_read(found, packs, worker->options->seed, &worker->kernel));
 	/* A kernel that does not tell its tasks has symbols all the same; but a cached pack may be
 	 * what is to blame. */
 	if (worker->kernel.lacks && worker->kernel.route == VP_PACK_READ)
@@ -119,20 +126,19 @@ static struct vp_error *find_with(struct worker *worker, bool scan, const vp_ker
 	return find_cpus(&worker->kernel, cpus);
 }
 
-static struct vp_error *find(struct worker *worker, bool scan)
+static struct vp_error *read_found(struct worker *worker, const struct vp_guest_view *found)
 {
 	static const vp_kernel_packs none;
 	vp_guest_cpus cpus = {0};
 
-	worker->found = false;
-	struct vp_error *error = find_with(worker, scan, &worker->packs, &cpus);
+	struct vp_error *error = read_with(worker, found, &worker->packs, &cpus);
 	if (error && worker->kernel.text && worker->kernel.route == VP_PACK_CACHED) {
 		/* The pack is no good, though it is of this kernel: a new one is made. */
 		vp_buffer_string(&worker->answer, "dropped");
 		put_escaped(worker, vp_error_message(error));
 		vp_error_free(error);
 		vp_vec_deinit(&cpus);
-		error = find_with(worker, scan, &none, &cpus);
+		error = read_with(worker, found, &none, &cpus);
 	}
 	worker->found = !error;
 	if (!error) {
@@ -141,6 +147,94 @@ static struct vp_error *find(struct worker *worker, bool scan)
 	}
 	vp_vec_deinit(&cpus);
 	return error;
+}
+
+static void end_scan(struct worker *worker)
+{
+	vp_kernel_scan_free(worker->scan);
+	worker->scan = NULL;
+	free(worker->doubt);
+	worker->doubt = NULL;
+}
+
+static struct vp_error *say_not_found(struct worker *worker)
+{
+	struct vp_error *error =
+	    worker->doubt ? vp_error_new("%s", worker->doubt)
+	    : worker->options->memory->backed
+		? vp_error_new("no Linux kernel was found in the guest's memory")
+		: vp_error_new("the guest's kernel cannot be searched for: which of the guest's "
+			       "memory the host has is not known (CONFIG_PROC_PAGE_MONITOR)");
+
+	end_scan(worker);
+	return error;
+}
+
+static void put_progress(struct worker *worker)
+{
+	struct vp_scan_progress progress = vp_kernel_scan_progress(worker->scan);
+
+	worker->answer.size = 0; /* what a kernel that was none left there */
+	vp_buffer_printf(&worker->answer, "searching %" PRIx64 " %" PRIx64 "\n", progress.done,
+			 progress.all);
+}
+
+/* One slice of a scan. What it finds may be a kernel of before a reboot, or one that boots: then
+ * it goes on. */
+static struct vp_error *scan_on(struct worker *worker, uint64_t remembered)
+{
+	const struct vp_scan_setup setup = {.memory = worker->options->memory,
+					    .packs = &worker->packs,
+					    .remembered = remembered,
+					    .clock = worker->options->clock};
+	struct vp_guest_view found;
+
+	if (!worker->scan)
+		worker->scan = vp_kernel_scan_new(&setup);
+	enum vp_scan_result result =
+	    vp_kernel_scan_step(worker->scan, SLICE_MS * 1000000ULL, &found);
+	if (result == VP_SCAN_ENDED)
+		return say_not_found(worker);
+	if (result == VP_SCAN_FOUND) {
+		struct vp_error *error = read_found(worker, &found);
+		if (!error) {
+			end_scan(worker);
+			return NULL;
+		}
+		free(worker->doubt);
+		worker->doubt = vp_strdup(vp_error_message(error));
+		vp_error_free(error);
+	}
+	put_progress(worker);
+	return NULL;
+}
+
+static struct vp_error *find(struct worker *worker, struct vp_cursor *words)
+{
+	const struct vp_guest_worker_options *options = worker->options;
+	bool scan = false, known = false;
+	uint64_t remembered = 0;
+	struct vp_guest_view found;
+
+	while (vp_cursor_left(words) && vp_cursor_ok(words)) {
+		struct vp_slice word = vp_cursor_word(words);
+		if (vp_slice_is(word, "scan"))
+			scan = true;
+		else if (vp_slice_is(word, "banner"))
+			remembered = vp_cursor_hex(words);
+		else
+			return vp_error_new("unknown request");
+	}
+	worker->found = false;
+	worker->scanned = false;
+	if (!scan && vp_guest_kernel_locate(options->memory, options->vcpus, options->n_vcpus,
+					    &known, &found))
+		return read_found(worker, &found);
+	/* Registers that lead to no kernel are a guest's that has none, or none yet. */
+	if (known)
+		return vp_error_new("no Linux kernel was found in the guest's memory");
+	worker->scanned = true;
+	return scan_on(worker, remembered);
 }
 
 static bool put_task(void *context, const struct vp_guest_task *task)
@@ -205,8 +299,9 @@ static bool serve(struct worker *worker, struct vp_slice line)
 	struct vp_error *error = NULL;
 
 	if (vp_slice_is(what, "find")) {
-		error = find(worker, vp_slice_is(vp_cursor_rest(&words), "scan"));
+		error = find(worker, &words);
 	} else if (vp_slice_is(what, "memory")) {
+		end_scan(worker); /* of memory that is not so any longer */
 		change_memory(worker->options->memory, &words);
 		return false;
 	} else if (!worker->found) {
@@ -270,6 +365,7 @@ void vp_guest_worker_run(const struct vp_guest_worker_options *options)
 		memmove(requests.bytes, cursor.next, left);
 		requests.size = left;
 	}
+	end_scan(&worker);
 	vp_guest_dump_free(worker.dump);
 	vp_guest_kernel_deinit(&worker.kernel);
 	vp_vec_deinit(&worker.packs);

@@ -6,12 +6,17 @@
  * Requests and answers are lines; an answer ends with the line ".". Numbers are hexadecimal, texts
  * escaped as in map text.
  *
- *   find [scan]   look for the kernel (scan: without the vCPUs' registers)
+ *   find [scan] [banner GPA]
+ *                 look for the kernel (scan: without the vCPUs' registers), first where its banner
+ *                 was. Without registers this takes long: it is to be asked again until another
+ *                 answer comes than
+ *       searching DONE ALL                bytes; the latter is all that there are
  *       kernel TEXT GPA SIZE DIRECT LEVELS CACHED SCANNED DERIVED BUILDID BANNER
  *       at TID TGID COMM STACK            places in task_struct; STACK 0: not known
  *       cpu VCPU CPU GPA                  where the pointer to its current task is
  *       lacks TEXT                        why its tasks cannot be told; its symbols can
  *       dropped SENTENCE                  a cached pack did not fit
+ *       banner GPA                        where to look first the next time
  *       pack TEXT                         to be kept
  *   tasks         list the guest's processes
  *       task TGID ROOT COMM
@@ -30,6 +35,7 @@
 #define VP_GUESTMEM_WORKER_H
 
 #include "guestmem/memory.h"
+#include "guestmem/pace.h"
 
 struct vp_guest_worker_options {
 	struct vp_guest_memory *memory; /* changed on request */
@@ -37,9 +43,10 @@ struct vp_guest_worker_options {
 	size_t n_vcpus;
 	const struct vp_buffer *packs; /* texts of kernel packs that may fit */
 	size_t n_packs;
-	uint64_t seed; /* random, for a new pack's evidence */
-	int channel;   /* a socket: requests in, answers out */
-	int dump;      /* where map text goes; -1: nowhere */
+	uint64_t seed;                     /* random, for a new pack's evidence */
+	const struct vp_pace_clock *clock; /* of scans; NULL: this process's own */
+	int channel;                       /* a socket: requests in, answers out */
+	int dump;                          /* where map text goes; -1: nowhere */
 };
 
 /* Answers until the channel is closed. */

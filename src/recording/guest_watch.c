@@ -2,6 +2,7 @@
 #include "recording/guest_watch.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "collect/clock.h"
+#include "collect/kernel_places.h"
 #include "collect/pack_cache.h"
 
 enum {
@@ -19,6 +21,8 @@ enum {
 	/* Tries after which it is told that the kernel of a VM that was just started is missing. */
 	TRIES_OF_NEW = 10,
 	DUMP_MS = 60000,
+	/* A scan for the kernel may take minutes: the start is not held up for longer. */
+	SEARCH_MS = 1000,
 	/* Processes whose mappings are asked for in a second, and that are remembered. */
 	SEEN_PER_SECOND = 1000,
 	MOST_SEEN = 1 << 20,
@@ -48,6 +52,9 @@ struct guest {
 	uint64_t added;       /* when looking for its kernel began */
 	unsigned quiet_tries; /* how many may fail before the user is told */
 	bool told_missing;    /* and was told */
+	bool searching;       /* its memory is gone through for the kernel: bytes, of all */
+	uint64_t searched, to_search;
+	uint64_t banner_gpa; /* where a scan found its kernel the last time; 0: not known */
 	char *name, *problem;
 };
 
@@ -166,6 +173,14 @@ static void tell_missing(struct vp_guest_watch *watch, struct guest *guest, cons
 					      guest->name, why, RETRY_S));
 }
 
+static void tell_searching(struct vp_guest_watch *watch, struct guest *guest)
+{
+	guest->told_missing = true;
+	vp_vec_push(watch->notices, vp_format("VM '%s': guest memory is still being searched for "
+					      "the kernel; there are names from when it is found",
+					      guest->name));
+}
+
 static void tell_found(struct vp_guest_watch *watch, struct guest *guest)
 {
 	uint64_t passed = vp_clock_monotonic() - guest->added;
@@ -200,6 +215,15 @@ static void lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_er
 	guest->next = vp_clock_monotonic() + RETRY_S * SECOND;
 }
 
+/* A scan begins where the kernel was before. */
+static struct vp_error *ask_to_find(struct guest *guest)
+{
+	guest->asked = vp_clock_monotonic();
+	return guest->banner_gpa
+		   ? vp_guest_reader_ask(guest->reader, "find banner %" PRIx64, guest->banner_gpa)
+		   : vp_guest_reader_ask(guest->reader, "find");
+}
+
 static struct vp_error *start_reader(struct vp_guest_watch *watch, struct guest *guest)
 {
 	vp_guest_states states = {0};
@@ -218,10 +242,10 @@ static struct vp_error *start_reader(struct vp_guest_watch *watch, struct guest 
 	VP_TRY(vp_guest_reader_start(&guest->memory, watch->packs.at, watch->packs.count,
 				     guest->text, &guest->reader));
 	VP_TRY(vp_guest_state_expect_same(&guest->memory));
-	guest->asked = vp_clock_monotonic();
 	guest->nowhere = 0;
+	guest->searching = false;
 	guest->state = GUEST_FINDING;
-	return vp_guest_reader_ask(guest->reader, "find");
+	return ask_to_find(guest);
 }
 
 static void try_start(struct vp_guest_watch *watch, struct guest *guest)
@@ -266,14 +290,16 @@ void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
 		if (guest->pid == vm->pid)
 			retire(watch, guest);
 	uint32_t number = free_number(watch); /* before there is a guest more */
-	vp_vec_push(&watch->guests, ((struct guest){.vm = vp_vm_id(vm),
-						    .pid = vm->pid,
-						    .number = number,
-						    .text = -1,
-						    .last_text = -1,
-						    .added = vp_clock_monotonic(),
-						    .quiet_tries = vm->at_start ? 1 : TRIES_OF_NEW,
-						    .name = vp_strdup(vm->name)}));
+	vp_vec_push(&watch->guests,
+		    ((struct guest){.vm = vp_vm_id(vm),
+				    .pid = vm->pid,
+				    .number = number,
+				    .text = -1,
+				    .last_text = -1,
+				    .added = vp_clock_monotonic(),
+				    .quiet_tries = vm->at_start ? 1 : TRIES_OF_NEW,
+				    .banner_gpa = vp_kernel_place_recall(watch->cache, vm->name),
+				    .name = vp_strdup(vm->name)}));
 	try_start(watch, &watch->guests.at[watch->guests.count - 1]);
 }
 
@@ -285,6 +311,17 @@ static void keep_pack(struct vp_guest_watch *watch, const struct vp_guest_findin
 
 	for (size_t i = 0; i < count && finding->pack; i++)
 		vp_error_free(vp_pack_cache_store(folders[i], &finding->build_id, finding->pack));
+}
+
+/* As packs are: for the next time, whatever becomes of it. */
+static void keep_place(struct vp_guest_watch *watch, struct guest *guest)
+{
+	const struct vp_guest_finding *finding = &guest->finding;
+
+	if (!finding->scanned || !finding->banner_gpa || finding->banner_gpa == guest->banner_gpa)
+		return;
+	guest->banner_gpa = finding->banner_gpa;
+	vp_error_free(vp_kernel_place_remember(watch->cache, guest->name, guest->banner_gpa));
 }
 
 /* One user may lack room for the guest where another has it. */
@@ -310,10 +347,18 @@ static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest 
 				     struct vp_slice answer)
 {
 	VP_TRY(vp_guest_finding_parse(answer, &guest->finding));
+	guest->searching = guest->finding.searching;
+	if (guest->searching) {
+		guest->searched = guest->finding.searched;
+		guest->to_search = guest->finding.to_search;
+		vp_guest_finding_deinit(&guest->finding);
+		return ask_to_find(guest);
+	}
 	const char *lacks = guest->finding.lacks;
 	if (!lacks)
 		VP_TRY(identify(watch, guest));
 	keep_pack(watch, &guest->finding);
+	keep_place(watch, guest);
 	if (guest->lost_at)
 		tell_found_again(watch, guest);
 	else if (guest->told_missing)
@@ -363,8 +408,11 @@ static unsigned check_s(const struct vp_guest_watch *watch)
 static struct vp_error *take_answer(struct vp_guest_watch *watch, struct guest *guest,
 				    struct vp_slice answer)
 {
-	if (guest->state == GUEST_FINDING)
+	if (guest->state == GUEST_FINDING) {
 		VP_TRY(take_finding(watch, guest, answer));
+		if (guest->searching)
+			return NULL;
+	}
 	if (guest->state == GUEST_LEAVING) {
 		keep_last_text(guest);
 		return vp_error_new("%s", guest->problem);
@@ -392,15 +440,24 @@ static void hear(struct vp_guest_watch *watch, struct guest *guest, int timeout_
 		lose(watch, guest, error);
 }
 
+static bool searches_long(const struct guest *guest)
+{
+	return guest->searching &&
+	       vp_clock_monotonic() - guest->added > SEARCH_MS * (SECOND / 1000);
+}
+
 void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms)
 {
 	uint64_t end = vp_clock_monotonic() + timeout_ms * 1000000ULL;
 
 	vp_vec_each (&watch->guests, guest)
-		while (guest->state == GUEST_FINDING && vp_clock_monotonic() < end)
+		while (guest->state == GUEST_FINDING && vp_clock_monotonic() < end &&
+		       !searches_long(guest))
 			hear(watch, guest, 20);
 	vp_vec_each (&watch->guests, guest)
-		if (guest->state == GUEST_FINDING)
+		if (guest->state == GUEST_FINDING && guest->searching)
+			tell_searching(watch, guest);
+		else if (guest->state == GUEST_FINDING)
 			tell_missing(watch, guest, "reading guest memory takes long");
 }
 
@@ -634,6 +691,10 @@ char *vp_guest_watch_state(const struct vp_guest_watch *watch, const struct vp_v
 				 "seen; symbols of kernel modules and files are missing");
 	if (guest->problem)
 		return vp_strdup(guest->problem);
+	if (guest->state == GUEST_FINDING && guest->searching)
+		return vp_format("the guest's kernel was not found before the recording ended: "
+				 "%" PRIu64 " of %" PRIu64 " MiB of its memory were searched",
+				 guest->searched >> 20, guest->to_search >> 20);
 	if (guest->state == GUEST_FINDING)
 		return vp_strdup("the guest's kernel was not found before the recording ended");
 	VP_AUTO_FREE char *outcome = outcome_of(watch, guest);

@@ -16,11 +16,12 @@
 #include "guestmem/dump.h"
 #include "guestmem/jit.h"
 #include "guestmem/process.h"
+#include "guestmem/scan.h"
 #include "guestmem/tasks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-enum { MOST_SYMBOLS = 4 << 20 };
+enum { MOST_SYMBOLS = 4 << 20, MOST_STEPS = 4, STEP_NS = 1000000 };
 
 static void dump_all(const struct vp_guest_kernel *kernel)
 {
@@ -39,6 +40,24 @@ static void dump_all(const struct vp_guest_kernel *kernel)
 	vp_guest_dump_free(dump);
 }
 
+/* A few steps: slots may claim any size. */
+static struct vp_error *scan_for_kernel(const struct vp_guest_snapshot *snapshot,
+					struct vp_guest_kernel *kernel)
+{
+	static const vp_kernel_packs none;
+	const struct vp_scan_setup setup = {.memory = &snapshot->memory, .packs = &none};
+	enum vp_scan_result result = VP_SCAN_GOES_ON;
+	struct vp_guest_view found;
+	struct vp_kernel_scan *scan = vp_kernel_scan_new(&setup);
+
+	*kernel = (struct vp_guest_kernel){0};
+	for (unsigned i = 0; i < MOST_STEPS && result == VP_SCAN_GOES_ON; i++)
+		result = vp_kernel_scan_step(scan, STEP_NS, &found);
+	vp_kernel_scan_free(scan);
+	return result == VP_SCAN_FOUND ? vp_guest_kernel_read(&found, &none, 1, kernel)
+				       : vp_error_new("no kernel");
+}
+
 static void try_snapshot(const uint8_t *bytes, size_t size)
 {
 	static const vp_kernel_packs none;
@@ -47,8 +66,10 @@ static void try_snapshot(const uint8_t *bytes, size_t size)
 	struct vp_error *error = vp_guest_snapshot_init(bytes, size, &snapshot);
 
 	if (!error) {
-		error = vp_guest_kernel_find(&snapshot.memory, snapshot.vcpus.at,
-					     snapshot.vcpus.count, &none, 1, &kernel);
+		error = snapshot.vcpus.count
+			    ? vp_guest_kernel_find(&snapshot.memory, snapshot.vcpus.at,
+						   snapshot.vcpus.count, &none, 1, &kernel)
+			    : scan_for_kernel(&snapshot, &kernel);
 		if (!error)
 			dump_all(&kernel);
 		vp_guest_kernel_deinit(&kernel);

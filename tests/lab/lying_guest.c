@@ -126,7 +126,8 @@ static struct vp_error *run(const char *vm, char **words, int count, int *status
 	if (liar.memory < 0)
 		return vp_error_errno(errno, "cannot open '%s'", path);
 	struct vp_guest_memory *memory = &states.at[0].memory;
-	vp_guest_memory_by_fd(memory, liar.memory);
+	const struct vp_guest_files files = {.memory = liar.memory, .pagemap = -1};
+	vp_guest_memory_by_files(memory, &files);
 	VP_TRY(vp_guest_kernel_find(memory, states.at[0].vcpus.at, states.at[0].vcpus.count, &none,
 				    1, &liar.kernel));
 	VP_TRY(make_lies(&liar, words, count));

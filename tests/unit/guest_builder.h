@@ -61,6 +61,7 @@ struct guest_builder {
 	char low[BUILT_LOW];
 	uint64_t free; /* next object's physical address */
 	enum built_layout layout;
+	uint32_t banner;            /* where it is in the image */
 	struct vp_kernel_pack pack; /* with the places that the BTF gives */
 	size_t btf_size, kallsyms_end;
 };
@@ -268,8 +269,13 @@ static inline struct built_symbol built_symbol(const struct guest_builder *guest
 	/* Since v6.15 the per-CPU ones are addresses in the image. */
 	if (i < 2 && guest->layout != BUILT_OLD)
 		symbol = (struct built_symbol){.type = 't', .offset = 0};
-	else if (i < VP_ARRAY_SIZE(special))
+	else if (i < VP_ARRAY_SIZE(special) &&
+		 (guest->banner == AT_BANNER || special[i].offset != AT_BANNER))
 		return special[i];
+	else if (i < VP_ARRAY_SIZE(special))
+		symbol.offset = AT_BANNER;
+	if (i == BUILT_SYMBOLS - 4 && guest->banner != AT_BANNER)
+		return (struct built_symbol){"linux_banner", 'D', false, guest->banner};
 	if (i == BUILT_SYMBOLS - 3)
 		return (struct built_symbol){"_end", 'B', false, AT_END};
 	/* Their section counts for more than its place: it is that of the area of CPU 0. */
@@ -428,18 +434,20 @@ static inline uint64_t built_vma(struct guest_builder *guest, uint64_t start, ui
 }
 
 /* The kernel with its idle task and process 1, and CPU 0, which runs `init`. */
-static inline void built_kernel(struct guest_builder *guest, enum built_layout layout)
+static inline void built_kernel_with_banner(struct guest_builder *guest, enum built_layout layout,
+					    uint32_t banner)
 {
 	static const char notes[36] = "\4\0\0\0\24\0\0\0\3\0\0\0GNU\0build-id-of-20-bytes";
 	const uint64_t idle = BUILT_TEXT + AT_INIT_TASK;
 
 	memset(guest, 0, sizeof(*guest));
 	guest->layout = layout;
+	guest->banner = banner;
 	vp_kernel_pack_init(&guest->pack);
 	built_page_tables(guest);
 	built_btf(guest);
 	built_kallsyms(guest);
-	strcpy(guest->image + AT_BANNER, "Linux version 6.1.0-built (who@where) #1 SMP\n");
+	strcpy(guest->image + banner, "Linux version 6.1.0-built (who@where) #1 SMP\n");
 	memcpy(guest->image + AT_NOTES, notes, sizeof(notes));
 	put64(guest->image + AT_PAGE_OFFSET, BUILT_DIRECT);
 	put64(guest->image + AT_MEMMAP, BUILT_MEMMAP);
@@ -454,6 +462,23 @@ static inline void built_kernel(struct guest_builder *guest, enum built_layout l
 	uint64_t area = built_object(guest, 64, 64);
 	built_put64(guest, area + PERCPU_CURRENT, init);
 	put64(guest->image + AT_PER_CPU, layout == BUILT_OLD ? area : area - (BUILT_TEXT + AT_END));
+}
+
+static inline void built_kernel(struct guest_builder *guest, enum built_layout layout)
+{
+	built_kernel_with_banner(guest, layout, AT_BANNER);
+}
+
+/* Moves the image: KASLR has put it there. */
+static inline void built_move(struct guest_builder *guest, uint64_t gpa)
+{
+	for (unsigned i = 0; i < 8; i++) {
+		char *entry = guest->low + 0x3000 + 8 * (8 + i);
+		uint64_t value;
+		memcpy(&value, entry, sizeof(value));
+		put64(entry, (value & 0xfff) | (gpa + 0x200000ULL * i));
+	}
+	put64(guest->image + AT_PHYS_BASE, gpa - (BUILT_TEXT - VP_KERNEL_MAP));
 }
 
 /* The guest as a snapshot; the caller frees the buffer. */

@@ -5,6 +5,7 @@
 
 #include "guest_builder.h"
 #include "guestmem/kernel.h"
+#include "guestmem/scan.h"
 #include "unit.h"
 
 static struct guest_builder guest;
@@ -24,14 +25,27 @@ static inline void open_guest(struct opened *opened)
 	    vp_guest_snapshot_init(opened->bytes.bytes, opened->bytes.size, &opened->snapshot));
 }
 
+/* By registers, or by a scan to its end. */
 static inline struct vp_error *find_kernel(struct opened *opened, bool scan,
 					   const vp_kernel_packs *packs)
 {
 	static const vp_kernel_packs none;
+	const struct vp_scan_setup setup = {.memory = &opened->snapshot.memory,
+					    .packs = packs ? packs : &none};
+	enum vp_scan_result result = VP_SCAN_GOES_ON;
+	struct vp_guest_view found;
 
-	return vp_guest_kernel_find(&opened->snapshot.memory, opened->snapshot.vcpus.at,
-				    scan ? 0 : opened->snapshot.vcpus.count, packs ? packs : &none,
-				    42, &opened->kernel);
+	if (!scan)
+		return vp_guest_kernel_find(setup.memory, opened->snapshot.vcpus.at,
+					    opened->snapshot.vcpus.count, setup.packs, 42,
+					    &opened->kernel);
+	struct vp_kernel_scan *searching = vp_kernel_scan_new(&setup);
+	while (result == VP_SCAN_GOES_ON)
+		result = vp_kernel_scan_step(searching, UINT32_MAX, &found);
+	vp_kernel_scan_free(searching);
+	return result == VP_SCAN_FOUND
+		   ? vp_guest_kernel_read(&found, setup.packs, 42, &opened->kernel)
+		   : vp_error_new("nothing was found");
 }
 
 static inline void open_kernel(struct opened *opened)

@@ -150,6 +150,21 @@ static void test_processes(void **state)
 	vp_guest_processes_deinit(&processes);
 }
 
+/* A search that goes on has found nothing yet, and says how far it is. */
+static void test_searching(void **state)
+{
+	struct vp_guest_finding finding;
+
+	expect_no_error(find("searching 200000 40000000\n", &finding));
+	assert_true(finding.searching);
+	assert_int_equal(finding.searched, 2 << 20);
+	assert_int_equal(finding.to_search, 1 << 30);
+	assert_null(finding.banner);
+	vp_guest_finding_deinit(&finding);
+	expect_error(find("searching 200000\n", &finding), "malformed");
+	expect_error(find("banner xyz\n", &finding), "malformed");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -159,6 +174,7 @@ int main(void)
 	    cmocka_unit_test(test_finding),
 	    cmocka_unit_test(test_finding_of_liars),
 	    cmocka_unit_test(test_processes),
+	    cmocka_unit_test(test_searching),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

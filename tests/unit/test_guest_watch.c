@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
+#include "collect/kernel_places.h"
 #include "recording/guest_watch.h"
 
 static void forget(void *context, uint32_t pid)
@@ -68,11 +70,40 @@ static void test_what_is_not_told(void **state)
 	vp_guest_watch_free(watch);
 }
 
+/* Where kernels were is kept for each VM, whatever it is called and whatever is in the file. */
+static void test_places_are_remembered(void **state)
+{
+	static const char folder[] = "test_guest_watch.places", junk[] = "zz a\n12\n\n77 other\n";
+	VP_AUTO_FREE char *path = vp_format("%s/places", folder);
+
+	unlink(path);
+	assert_int_equal(vp_kernel_place_recall(folder, "g1"), 0);
+	expect_no_error(vp_kernel_place_remember(folder, "g 1", 0x2000200));
+	expect_no_error(vp_kernel_place_remember(folder, "g1", 0x4000200));
+	expect_no_error(vp_kernel_place_remember(folder, "g 1", 0x6000200));
+	assert_int_equal(vp_kernel_place_recall(folder, "g 1"), 0x6000200);
+	assert_int_equal(vp_kernel_place_recall(folder, "g1"), 0x4000200);
+	assert_int_equal(vp_kernel_place_recall(folder, "g"), 0);
+	expect_no_error(vp_file_publish(path, junk, sizeof(junk) - 1));
+	expect_no_error(vp_kernel_place_remember(folder, "g1", 1));
+	assert_int_equal(vp_kernel_place_recall(folder, "g1"), 1);
+	assert_int_equal(vp_kernel_place_recall(folder, "other"), 0x77);
+	/* There is an end to it: what was found long ago goes first. */
+	char name[8192] = {0};
+	for (unsigned i = 0; i < 10; i++) {
+		memset(name, 'a' + (int)i, sizeof(name) - 1);
+		expect_no_error(vp_kernel_place_remember(folder, name, i + 1));
+	}
+	assert_int_equal(vp_kernel_place_recall(folder, name), 10);
+	assert_int_equal(vp_kernel_place_recall(folder, "other"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_not_found_is_told_at_once),
 	    cmocka_unit_test(test_what_is_not_told),
+	    cmocka_unit_test(test_places_are_remembered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

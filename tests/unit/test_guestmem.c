@@ -136,11 +136,8 @@ static void test_kernel_found(void **state)
 			bool unsettled;
 			built_kernel(&guest, (enum built_layout)layout);
 			open_guest(&opened);
-			/* A window that is looked through must hold 8 MiB. */
-			opened.snapshot.memory.slots.at[0].size = scan ? 16 << 20 : BUILT_IMAGE;
 			expect_no_error(find_kernel(&opened, scan, NULL));
 			assert_int_equal(opened.kernel.text, BUILT_TEXT);
-			assert_int_equal(opened.kernel.by_scan, scan);
 			assert_string_equal(opened.kernel.pack.release, "6.1.0-built");
 			assert_int_equal(opened.kernel.pack.build_id.size, 20);
 			assert_memory_equal(&opened.kernel.pack.at, &guest.pack.at,
@@ -494,6 +491,35 @@ static void test_worker(void **state)
 	close_guest(&opened);
 }
 
+/* Without registers it scans, says where the kernel's banner is, and takes that as a hint; while
+ * nothing is found it says how far it is, and at the end that there is nothing. */
+static void test_worker_scans(void **state)
+{
+	struct vp_buffer answers = {0};
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_OLD);
+	open_guest(&opened);
+	const char *text = work(&opened, NULL, 0, "find scan\ntasks\n", &answers);
+	assert_non_null(strstr(text, " 0 1 0 ")); /* not cached, scanned, not derived */
+	assert_non_null(strstr(text, "\nbanner 200200\n"));
+	assert_non_null(strstr(text, "\ntask 1 1000 init\n"));
+	text = work(&opened, NULL, 0, "find scan banner 200200\nfind banner zz\n", &answers);
+	assert_non_null(strstr(text, "\nbanner 200200\n"));
+	text = work(&opened, NULL, 0, "find what\n", &answers);
+	assert_string_equal(text, "error unknown%20request\n.\n");
+	close_guest(&opened);
+
+	/* A kernel whose tasks are none is left behind. */
+	memset(guest.image + AT_INIT_TASK, 0, BUILT_TASK / 4);
+	open_guest(&opened);
+	text = work(&opened, NULL, 0, "find scan\nfind scan\nfind scan\n", &answers);
+	assert_memory_equal(text, "searching ", 10);
+	assert_non_null(strstr(text, "\n.\nerror "));
+	close_guest(&opened);
+	vp_buffer_deinit(&answers);
+}
+
 /* The slots can be told anew: without any, nothing can be read. */
 static void test_worker_memory(void **state)
 {
@@ -635,6 +661,7 @@ int main(void)
 	    cmocka_unit_test(test_maple_tree),
 	    cmocka_unit_test(test_maple_lies),
 	    cmocka_unit_test(test_worker),
+	    cmocka_unit_test(test_worker_scans),
 	    cmocka_unit_test(test_worker_memory),
 	    cmocka_unit_test(test_no_btf),
 	    cmocka_unit_test(test_derived),

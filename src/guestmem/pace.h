@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A bound on what long work costs the host: so much time of one pCPU and so many bytes a second,
+ * whichever is slower. A little may be used at once; what is used beyond that is slept for.
+ */
+#ifndef VP_GUESTMEM_PACE_H
+#define VP_GUESTMEM_PACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	VP_PACE_CPU_PERCENT = 2, /* of one pCPU */
+	VP_PACE_MIB = 64,        /* in a second */
+	/* What may be used at once by one that has used nothing for long. */
+	VP_PACE_CPU_MS_AT_ONCE = 50,
+	VP_PACE_MIB_AT_ONCE = 16,
+};
+
+/* Nanoseconds. */
+struct vp_pace_clock {
+	void *context;
+	uint64_t (*wall)(void *context); /* that only goes on */
+	uint64_t (*cpu)(void *context);  /* that this process has used */
+	void (*sleep)(void *context, uint64_t ns);
+};
+
+struct vp_pace {
+	struct vp_pace_clock clock;
+	uint64_t now, cpu;          /* at the last look */
+	uint64_t cpu_due, read_due; /* when all that was used is paid for */
+	uint64_t bytes;             /* read since the last look */
+};
+
+/* `clock` NULL: this process's own. */
+void vp_pace_init(struct vp_pace *pace, const struct vp_pace_clock *clock);
+/* So many bytes were read. True if the clocks were looked at, which is done now and then. */
+bool vp_pace_take(struct vp_pace *pace, uint64_t bytes);
+/* Looks at the clocks; `charge`: what was used since the last look has to be paid for. */
+void vp_pace_look(struct vp_pace *pace, bool charge);
+/* Sleeps until what was used beyond what may be used at once is paid for, but not beyond `end`;
+ * false: it is not by then. */
+bool vp_pace_pay(struct vp_pace *pace, uint64_t end);
+
+#endif

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "guestmem/scan.h"
+
+#include <string.h>
+
+#define MIB (1ULL << 20)
+#define SECOND 1000000000ULL
+#define PLACE (2 * MIB) /* kernels and their read-only data begin at multiples of it */
+/* Where a kernel is that is moved by nobody, and the least where KASLR moves one to. */
+#define FIRST_PLACE (16 * MIB)
+/* From the banner to the end of the symbol tables, at most. */
+#define MOST_RODATA (64 * MIB)
+/* The most memory that is gone through; VP_GUEST_SLOTS_MAX slots may claim any. */
+#define MOST_MEMORY (16ULL << 40)
+
+enum {
+	CHUNK = 2 << 20,
+	LEAST_COST = 4096, /* of a read, in bytes */
+	OVERLAP = 64,      /* of chunks: longer than what is looked for */
+	MOST_BANNERS = 4,  /* in one page */
+	FREE_TRIES = 4,    /* at what may be a kernel: not charged, as reading a kernel is not */
+	AGAIN_SHARE = 4,   /* the usual places get a fifth of the time … */
+	AGAIN_LEAST_S = 3, /* … but are not looked at more often */
+};
+
+static const char banner_text[] = "Linux version ";
+
+struct range {
+	uint64_t gpa, end;
+};
+
+enum stage { REMEMBERED, PLACES, EVERYWHERE };
+
+struct vp_kernel_scan {
+	struct vp_scan_setup setup;
+	struct vp_guest_memory careful; /* reads only what the host has */
+	struct vp_pace pace;
+	VP_VEC(struct range) ranges;
+	enum stage stage;
+	uint64_t place;        /* the next of the usual places … */
+	bool low;              /* … which are those below FIRST_PLACE, the last ones */
+	uint64_t places_began; /* when looking at them began */
+	uint64_t places_again; /* when it is to begin again */
+	uint64_t everywhere;   /* the next address when looking everywhere */
+	uint64_t done;         /* bytes, of all places everywhere */
+	unsigned tries;
+	char *chunk; /* of CHUNK + OVERLAP bytes */
+	struct vp_buffer window;
+};
+
+/* Reading through this fails where the host has nothing. `context` is the memory itself. */
+static bool read_backed(void *context, uint64_t hva, void *bytes, size_t size)
+{
+	const struct vp_guest_memory *memory = context;
+
+	for (uint64_t at = hva / VP_GUEST_PAGE; at <= (hva + size - 1) / VP_GUEST_PAGE; at++) {
+		unsigned char backed;
+		memory->backed(memory->context, at * VP_GUEST_PAGE, 1, &backed);
+		if (!backed)
+			return false;
+	}
+	return memory->read(memory->context, hva, bytes, size);
+}
+
+static int by_gpa(const void *left, const void *right)
+{
+	const struct range *a = left, *b = right;
+
+	return a->gpa < b->gpa ? -1 : a->gpa > b->gpa;
+}
+
+static void list_ranges(struct vp_kernel_scan *scan)
+{
+	uint64_t all = 0;
+
+	vp_vec_each (&scan->setup.memory->slots, slot)
+		vp_vec_push(&scan->ranges, ((struct range){slot->gpa, slot->gpa + slot->size}));
+	if (scan->ranges.count)
+		qsort(scan->ranges.at, scan->ranges.count, sizeof(*scan->ranges.at), by_gpa);
+	vp_vec_each (&scan->ranges, range) {
+		if (range->end - range->gpa > MOST_MEMORY - all)
+			range->end = range->gpa + (MOST_MEMORY - all);
+		all += range->end - range->gpa;
+	}
+}
+
+struct vp_kernel_scan *vp_kernel_scan_new(const struct vp_scan_setup *setup)
+{
+	struct vp_kernel_scan *scan = vp_alloc(sizeof(*scan));
+
+	scan->setup = *setup;
+	scan->careful = *setup->memory;
+	scan->careful.read = read_backed;
+	scan->careful.context = (void *)setup->memory;
+	list_ranges(scan);
+	scan->place = FIRST_PLACE;
+	scan->stage = setup->remembered ? REMEMBERED : PLACES;
+	scan->chunk = vp_alloc(CHUNK + OVERLAP);
+	vp_pace_init(&scan->pace, setup->clock);
+	scan->places_began = scan->pace.now;
+	return scan;
+}
+
+void vp_kernel_scan_free(struct vp_kernel_scan *scan)
+{
+	if (!scan)
+		return;
+	vp_vec_deinit(&scan->ranges);
+	vp_buffer_deinit(&scan->window);
+	free(scan->chunk);
+	free(scan);
+}
+
+/* Copies guest memory that the host has; what was read is charged by the caller's next look. */
+static size_t copy(struct vp_kernel_scan *scan, uint64_t gpa, void *bytes, size_t size)
+{
+	size_t got = vp_guest_memory_copy(scan->setup.memory, gpa, bytes, size);
+
+	/* Asking what is backed counts for something, too. */
+	scan->pace.bytes += got + LEAST_COST;
+	return got;
+}
+
+/* The first address from `from` on that is a multiple of `align` and memory; false: there is none.
+ */
+static bool next_memory(const struct vp_kernel_scan *scan, uint64_t from, uint64_t align,
+			uint64_t *ret)
+{
+	vp_vec_each (&scan->ranges, range) {
+		uint64_t at = from > range->gpa ? from : range->gpa;
+		at = (at + align - 1) / align * align;
+		if (at < range->end) {
+			*ret = at;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Where the pack's kernel would have its image by its own page tables, if its banner is there. */
+static bool locate_with(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
+			uint64_t banner, unsigned levels, struct vp_guest_view *ret)
+{
+	uint64_t text = banner - pack->symbol.banner.offset, phys_base;
+
+	if (!vp_guest_memory_read(&scan->careful, text + pack->symbol.phys_base.offset, &phys_base,
+				  sizeof(phys_base)))
+		return false;
+	uint64_t va = text - phys_base + VP_KERNEL_MAP;
+	*ret = (struct vp_guest_view){.memory = &scan->careful,
+				      .root = text + pack->symbol.init_top_pgt.offset,
+				      .levels = levels};
+	bool mapped = va % PLACE == 0 && vp_guest_view_find_image(ret, va) &&
+		      va - ret->image_va == text - ret->image_gpa;
+	ret->memory = scan->setup.memory;
+	return mapped;
+}
+
+static bool locate(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack, uint64_t banner,
+		   struct vp_guest_view *ret)
+{
+	const struct vp_pack_symbol needed[] = {pack->symbol.banner, pack->symbol.phys_base,
+						pack->symbol.init_top_pgt};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(needed); i++)
+		if (needed[i].offset == VP_PACK_NONE || needed[i].percpu)
+			return false;
+	if (banner < needed[0].offset || (banner - needed[0].offset) % PLACE)
+		return false;
+	return locate_with(scan, pack, banner, 4, ret) || locate_with(scan, pack, banner, 5, ret);
+}
+
+/* The next banner in the bytes from `from` on; NULL: there is none. */
+static const char *next_banner(const char *from, const char *end)
+{
+	const size_t size = sizeof(banner_text) - 1;
+
+	for (; (from = memmem(from, (size_t)(end - from), banner_text, size)); from += size)
+		if (end - from > (ptrdiff_t)size && from[size] >= '0' && from[size] <= '9')
+			return from;
+	return NULL;
+}
+
+/* The tables do not say where they are: the banner does, which is somewhere around. */
+static bool locate_around(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
+			  uint64_t tables, struct vp_guest_view *ret)
+{
+	uint64_t from = tables > MOST_RODATA ? tables - MOST_RODATA : 0;
+
+	for (uint64_t at = from; at < tables + MOST_RODATA; at += CHUNK) {
+		const char *end = scan->chunk + CHUNK + OVERLAP;
+		if (!copy(scan, at, scan->chunk, CHUNK + OVERLAP))
+			continue;
+		for (const char *found = scan->chunk; (found = next_banner(found, end)); found++)
+			if (locate(scan, pack, at + (uint64_t)(found - scan->chunk), ret))
+				return true;
+	}
+	return false;
+}
+
+/* Looks for symbol tables around what may be one of them. `banner` 0: it is not known. *tables:
+ * they are some, but not those of a kernel that is found. */
+static bool try_tables(struct vp_kernel_scan *scan, uint64_t tokens, uint64_t banner,
+		       struct vp_guest_view *ret, bool *tables)
+{
+	static const uint64_t sizes[][2] = {{8 * MIB, 2 * MIB}, {40 * MIB, 20 * MIB}};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(sizes); i++) {
+		uint64_t from = tokens > sizes[i][0] ? tokens - sizes[i][0] : 0;
+		size_t size = (size_t)(tokens + sizes[i][1] - from);
+		struct vp_kernel_pack pack;
+		uint64_t text;
+		scan->window.size = 0;
+		char *bytes = vp_buffer_extend(&scan->window, size);
+		copy(scan, from, bytes, size);
+		vp_kernel_pack_init(&pack);
+		struct vp_error *error = vp_kallsyms_find(bytes, size, 0, &pack.kallsyms);
+		*tables = !error && vp_kernel_pack_symbols(&pack, bytes, size, &text);
+		vp_error_free(error);
+		if (*tables)
+			return banner ? locate(scan, &pack, banner, ret)
+				      : locate_around(scan, &pack, tokens, ret);
+	}
+	return false;
+}
+
+/* The kernel's symbol tables are the first ones behind its banner. */
+static bool try_tables_behind(struct vp_kernel_scan *scan, uint64_t banner,
+			      struct vp_guest_view *ret)
+{
+	uint64_t from = banner / PLACE * PLACE;
+	bool tables = false;
+
+	for (uint64_t at = from; at < from + MOST_RODATA && !tables; at += CHUNK) {
+		if (!copy(scan, at, scan->chunk, CHUNK + OVERLAP))
+			continue;
+		const char *found = vp_kallsyms_maybe(scan->chunk, CHUNK + OVERLAP);
+		if (found &&
+		    try_tables(scan, at + (uint64_t)(found - scan->chunk), banner, ret, &tables))
+			return true;
+	}
+	return false;
+}
+
+static bool try_banner(struct vp_kernel_scan *scan, uint64_t banner, struct vp_guest_view *ret)
+{
+	vp_vec_each (scan->setup.packs, pack)
+		if (locate(scan, pack, banner, ret))
+			return true;
+	return try_tables_behind(scan, banner, ret);
+}
+
+/* What may be a kernel is looked at; the first times are free. */
+static bool note_try(struct vp_kernel_scan *scan, bool found)
+{
+	vp_pace_look(&scan->pace, ++scan->tries > FREE_TRIES);
+	return found;
+}
+
+/* Whether the page has a kernel's banner, and that kernel is one. */
+static bool try_page(struct vp_kernel_scan *scan, uint64_t gpa, struct vp_guest_view *ret,
+		     bool *tried)
+{
+	uint64_t banners[MOST_BANNERS];
+	size_t count = 0;
+
+	*tried = false;
+
+	if (!copy(scan, gpa, scan->chunk, VP_GUEST_PAGE))
+		return false;
+	const char *found = scan->chunk, *end = scan->chunk + VP_GUEST_PAGE;
+	for (; count < MOST_BANNERS && (found = next_banner(found, end)); found++)
+		banners[count++] = gpa + (uint64_t)(found - scan->chunk);
+	*tried = count > 0;
+	if (*tried)
+		vp_pace_look(&scan->pace, true);
+	for (size_t i = 0; i < count; i++)
+		if (note_try(scan, try_banner(scan, banners[i], ret)))
+			return true;
+	return false;
+}
+
+/* When all usual places were looked at: a guest that boots has a kernel there later. */
+static void end_places(struct vp_kernel_scan *scan)
+{
+	uint64_t took = scan->pace.now - scan->places_began, pause = took * AGAIN_SHARE;
+
+	if (pause < AGAIN_LEAST_S * SECOND)
+		pause = AGAIN_LEAST_S * SECOND;
+	scan->places_again = scan->pace.now + pause;
+	scan->stage = EVERYWHERE;
+	scan->place = FIRST_PLACE;
+	scan->low = false;
+}
+
+static enum vp_scan_result look_at_places(struct vp_kernel_scan *scan, struct vp_guest_view *ret)
+{
+	bool tried = false;
+
+	do {
+		uint64_t gpa;
+		bool any = next_memory(scan, scan->place, PLACE, &gpa);
+		if (!any || (scan->low && gpa >= FIRST_PLACE)) {
+			if (scan->low) {
+				vp_pace_look(&scan->pace, true);
+				end_places(scan);
+				return VP_SCAN_GOES_ON;
+			}
+			scan->low = true;
+			scan->place = 0;
+			continue;
+		}
+		scan->place = gpa + PLACE;
+		if (try_page(scan, gpa, ret, &tried))
+			return VP_SCAN_FOUND;
+	} while (!tried && !vp_pace_take(&scan->pace, 0));
+	return VP_SCAN_GOES_ON;
+}
+
+static enum vp_scan_result look_everywhere(struct vp_kernel_scan *scan, struct vp_guest_view *ret)
+{
+	uint64_t gpa;
+	bool tables;
+
+	if (scan->pace.now >= scan->places_again) {
+		scan->stage = PLACES;
+		scan->places_began = scan->pace.now;
+		return VP_SCAN_GOES_ON;
+	}
+	do {
+		if (!next_memory(scan, scan->everywhere, VP_GUEST_PAGE, &gpa))
+			return VP_SCAN_ENDED;
+		scan->everywhere = gpa + CHUNK;
+		scan->done += CHUNK;
+		if (!copy(scan, gpa, scan->chunk, CHUNK + OVERLAP))
+			continue;
+		const char *tokens = vp_kallsyms_maybe(scan->chunk, CHUNK + OVERLAP);
+		if (!tokens)
+			continue;
+		vp_pace_look(&scan->pace, true);
+		uint64_t at = gpa + (uint64_t)(tokens - scan->chunk);
+		return note_try(scan, try_tables(scan, at, 0, ret, &tables)) ? VP_SCAN_FOUND
+									     : VP_SCAN_GOES_ON;
+	} while (!vp_pace_take(&scan->pace, 0));
+	return VP_SCAN_GOES_ON;
+}
+
+static enum vp_scan_result look_on(struct vp_kernel_scan *scan, struct vp_guest_view *ret)
+{
+	bool tried;
+
+	switch (scan->stage) {
+	case REMEMBERED:
+		scan->stage = PLACES;
+		return try_page(scan, scan->setup.remembered / VP_GUEST_PAGE * VP_GUEST_PAGE, ret,
+				&tried)
+			   ? VP_SCAN_FOUND
+			   : VP_SCAN_GOES_ON;
+	case PLACES:
+		return look_at_places(scan, ret);
+	case EVERYWHERE:
+		return look_everywhere(scan, ret);
+	}
+	return VP_SCAN_ENDED;
+}
+
+enum vp_scan_result vp_kernel_scan_step(struct vp_kernel_scan *scan, uint64_t slice_ns,
+					struct vp_guest_view *ret)
+{
+	enum vp_scan_result result = VP_SCAN_GOES_ON;
+
+	if (!scan->setup.memory->backed)
+		return VP_SCAN_ENDED;
+	vp_pace_look(&scan->pace, false); /* what was done since the last step is not the scan's */
+	uint64_t end = scan->pace.now + slice_ns;
+	while (result == VP_SCAN_GOES_ON && vp_pace_pay(&scan->pace, end) && scan->pace.now < end)
+		result = look_on(scan, ret);
+	return result;
+}
+
+struct vp_scan_progress vp_kernel_scan_progress(const struct vp_kernel_scan *scan)
+{
+	struct vp_scan_progress progress = {.done = scan->done};
+
+	vp_vec_each (&scan->ranges, range)
+		progress.all += range->end - range->gpa;
+	if (progress.done > progress.all)
+		progress.done = progress.all;
+	return progress;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Looks for a kernel in a guest's memory without the vCPUs' registers: where it was seen before,
+ * then where kernels are, then everywhere. It works in steps, at a bounded pace (guestmem/pace.h),
+ * and touches no page that the host does not have.
+ *
+ * Where kernels are: since v4.12 the read-only data of an x86-64 kernel begin with the object of
+ * init/version.c, at a multiple of 2 MiB (vmlinux.lds.S, X86_ALIGN_RODATA_BEGIN) from an image that
+ * is at a multiple of 2 MiB itself, with and without KASLR. So one page of each 2 MiB tells by
+ * "Linux version".
+ */
+#ifndef VP_GUESTMEM_SCAN_H
+#define VP_GUESTMEM_SCAN_H
+
+#include "guestmem/pace.h"
+#include "guestmem/pack.h"
+#include "guestmem/view.h"
+
+struct vp_kernel_scan;
+
+enum vp_scan_result {
+	VP_SCAN_GOES_ON,
+	VP_SCAN_FOUND,
+	VP_SCAN_ENDED, /* nothing (more) was found anywhere */
+};
+
+struct vp_scan_setup {
+	const struct vp_guest_memory *memory; /* whose `backed` is known */
+	const vp_kernel_packs *packs;
+	uint64_t remembered;               /* where a kernel's banner was; 0: not known */
+	const struct vp_pace_clock *clock; /* NULL: this process's own */
+};
+
+/* How far it is in the memory that there is, in bytes, once it looks everywhere. */
+struct vp_scan_progress {
+	uint64_t done, all;
+};
+
+/* Memory and packs must outlive it; when the memory's slots change, a new one is needed. */
+struct vp_kernel_scan *vp_kernel_scan_new(const struct vp_scan_setup *setup);
+void vp_kernel_scan_free(struct vp_kernel_scan *scan);
+/*
+ * Looks on for that long at most, sleeping included, and a little longer when there is something to
+ * look at. `ret`: the kernel's own page tables and its image, as they map it. One that turns out to
+ * be none is left behind by the next step.
+ */
+enum vp_scan_result vp_kernel_scan_step(struct vp_kernel_scan *scan, uint64_t slice_ns,
+					struct vp_guest_view *ret) VP_MUST_CHECK;
+struct vp_scan_progress vp_kernel_scan_progress(const struct vp_kernel_scan *scan);
+
+#endif
