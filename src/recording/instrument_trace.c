@@ -62,9 +62,9 @@ static void number_vm(struct vp_session *session, char *record)
 	}
 }
 
-static void take_record(void *context, uint32_t pcpu, char *record, size_t size)
+void vp_instrument_trace_take(void *instrument, uint32_t pcpu, char *record, size_t size)
 {
-	struct instrument *own = context;
+	struct instrument *own = instrument;
 	const struct vp_record_header *header = (const void *)record;
 
 	own->n_events += header->id >= VP_ID_DEFINED;
@@ -78,7 +78,7 @@ static struct vp_error *trace_open(struct vp_instrument *base)
 	struct instrument *own = trace_of(base);
 	const struct vp_tracer_options how = {.sets = own->options.sets,
 					      .ring_bytes = own->options.ring_bytes,
-					      .take = take_record,
+					      .take = vp_instrument_trace_take,
 					      .context = own};
 
 	VP_TRY(vp_tracer_open(&how, &own->tracer));

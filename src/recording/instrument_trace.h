@@ -4,6 +4,7 @@
 #define VP_RECORDING_INSTRUMENT_TRACE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct vp_instrument_trace_options {
 	unsigned sets;     /* bits of enum vp_trace_set */
@@ -11,5 +12,7 @@ struct vp_instrument_trace_options {
 };
 
 struct vp_instrument *vp_instrument_trace(const struct vp_instrument_trace_options *options);
+/* A record of the programs on its way into the pCPU's stream: its VM gets its number. */
+void vp_instrument_trace_take(void *instrument, uint32_t pcpu, char *record, size_t size);
 
 #endif

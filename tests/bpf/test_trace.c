@@ -13,7 +13,7 @@
 #include "kernel.h"
 #include "trace.skel.h"
 
-enum { MS = 1000000, RING = 1 << 22, SLEEPS = 50 };
+enum { MS = 1000000, RING = 1 << 20, SLEEPS = 50 };
 
 /* What the records say of this thread, and of all. */
 struct seen {
