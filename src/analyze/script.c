@@ -243,6 +243,8 @@ static bool read_fields(struct vp_script *script, const struct vp_script_class *
 			return false;
 		take_value(script, part, &value, reading);
 	}
+	/* Of a pCPU, an interval has its number there. */
+	script->event.has_vcpu &= script->event.vm != NULL;
 	name_values(script, reading);
 	return true;
 }
