@@ -20,10 +20,11 @@ const struct vp_verb *vp_verb_script(void)
 }
 
 struct script {
-	const char *input, *time, *vm, *cpus, *tid, *event, *format;
+	const char *input, *time, *vm, *cpus, *tid, *event, *format, *fields;
 	struct vp_texts operands;
 	/* What the words mean. */
 	const struct vp_script_format *chosen;
+	unsigned shown;
 	struct vp_script_options options;
 	struct vp_pcpus pcpus;
 	VP_VEC(const char *) events;
@@ -126,6 +127,9 @@ static struct vp_error *choose_all(struct script *script)
 	if (!script->chosen)
 		return vp_error_usage("option --format: expected text, jsonl or csv, not '%s'",
 				      script->format);
+	script->shown = VP_SHOW_ALL;
+	if (script->fields)
+		VP_TRY(vp_script_shown_parse(script->fields, &script->shown));
 	VP_TRY(choose_time(script));
 	VP_TRY(choose_cpus(script));
 	VP_TRY(choose_tid(script));
@@ -147,15 +151,15 @@ static struct vp_error *write_piece(struct vp_buffer *out)
 
 static struct vp_error *print_events(const struct script *script, struct vp_script *events)
 {
-	const struct vp_intern *columns = vp_script_columns(events);
+	const struct vp_script_layout layout = {vp_script_columns(events), script->shown};
 	const struct vp_script_event *event;
 	struct vp_error *error = NULL;
 	struct vp_buffer out = {0};
 
 	if (script->chosen->begin)
-		script->chosen->begin(columns, &out);
+		script->chosen->begin(&layout, &out);
 	while (!error && (event = vp_script_next(events))) {
-		script->chosen->event(event, columns, &out);
+		script->chosen->event(event, &layout, &out);
 		if (out.size >= PIECE)
 			error = write_piece(&out);
 	}
@@ -204,6 +208,9 @@ static int run_script(int argc, char **argv)
 	     "only events that this host thread was running at, or is named in"},
 	    {'e', "event", VP_OPTION_TEXT, &script.event, "NAMES",
 	     "only these events, separated by commas, such as kvm_exit,sched:sched_switch"},
+	    {'F', "fields", VP_OPTION_TEXT, &script.fields, "NAMES",
+	     "print only these: comm, tid, cpu, time, vm, vcpu, event, fields, separated by "
+	     "commas"},
 	    {0, "format", VP_OPTION_TEXT, &script.format, "FORMAT",
 	     "text, jsonl or csv (default: text)"},
 	};

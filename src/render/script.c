@@ -68,30 +68,47 @@ static void put_value(const struct vp_script_field *field, struct vp_buffer *out
 }
 
 /* As perf script has it: who, where, when, what. */
-static void put_text_event(const struct vp_script_event *event, const struct vp_intern *columns,
-			   struct vp_buffer *out)
+static void put_text_head(const struct vp_script_event *event, unsigned shown,
+			  struct vp_buffer *out)
 {
-	vp_buffer_printf(out, "%16s ", event->comm ? event->comm : "-");
-	if (event->has_tid)
-		vp_buffer_printf(out, "%7u", event->tid);
-	else
-		vp_buffer_printf(out, "%7s", "-");
-	if (event->pcpu == VP_NO_PCPU)
-		vp_buffer_string(out, " [-]");
-	else
-		vp_buffer_printf(out, " [%03u]", event->pcpu);
-	vp_buffer_printf(out, " %5" PRIu64 ".%09" PRIu64 ": %s:", event->time / SECOND,
-			 event->time % SECOND, event->name);
-	if (event->vm) {
-		vp_buffer_string(out, " vm=");
+	if (shown & VP_SHOW_COMM)
+		vp_buffer_printf(out, "%16s ", event->comm ? event->comm : "-");
+	if (shown & VP_SHOW_TID && event->has_tid)
+		vp_buffer_printf(out, "%7u ", event->tid);
+	else if (shown & VP_SHOW_TID)
+		vp_buffer_printf(out, "%7s ", "-");
+	if (shown & VP_SHOW_CPU && event->pcpu == VP_NO_PCPU)
+		vp_buffer_string(out, "[-] ");
+	else if (shown & VP_SHOW_CPU)
+		vp_buffer_printf(out, "[%03u] ", event->pcpu);
+	if (shown & VP_SHOW_TIME)
+		vp_buffer_printf(out, "%5" PRIu64 ".%09" PRIu64 ": ", event->time / SECOND,
+				 event->time % SECOND);
+	if (shown & VP_SHOW_EVENT)
+		vp_buffer_printf(out, "%s: ", event->name);
+}
+
+static void put_text_event(const struct vp_script_event *event,
+			   const struct vp_script_layout *layout, struct vp_buffer *out)
+{
+	unsigned shown = layout->shown;
+
+	put_text_head(event, shown, out);
+	if (shown & VP_SHOW_VM && event->vm) {
+		vp_buffer_string(out, "vm=");
 		vp_text_clean(event->vm, strlen(event->vm), out);
+		vp_buffer_string(out, " ");
 	}
-	if (event->has_vcpu)
-		vp_buffer_printf(out, " vcpu=%u", event->vcpu);
-	vp_vec_each (&event->fields, field) {
-		vp_buffer_printf(out, " %s=", field->name);
-		put_value(field, out);
-	}
+	if (shown & VP_SHOW_VCPU && event->has_vcpu)
+		vp_buffer_printf(out, "vcpu=%u ", event->vcpu);
+	if (shown & VP_SHOW_FIELDS)
+		vp_vec_each (&event->fields, field) {
+			vp_buffer_printf(out, "%s=", field->name);
+			put_value(field, out);
+			vp_buffer_string(out, " ");
+		}
+	if (out->size && out->bytes[out->size - 1] == ' ')
+		out->size--;
 	vp_buffer_string(out, "\n");
 }
 
@@ -137,35 +154,63 @@ static void put_json_known(struct vp_json *json, const char *key, bool known, ui
 		vp_json_null(json, key);
 }
 
-static void put_json_event(const struct vp_script_event *event, const struct vp_intern *columns,
-			   struct vp_buffer *out)
+static void put_json_event(const struct vp_script_event *event,
+			   const struct vp_script_layout *layout, struct vp_buffer *out)
 {
 	struct vp_json json = vp_json_to(out);
+	unsigned shown = layout->shown;
 
 	vp_json_object(&json, NULL);
-	vp_json_count(&json, "time_ns", event->time);
-	put_json_known(&json, "pcpu", event->pcpu != VP_NO_PCPU, event->pcpu);
-	vp_json_text(&json, "comm", event->comm);
-	put_json_known(&json, "tid", event->has_tid, event->tid);
-	vp_json_text(&json, "vm", event->vm);
-	put_json_known(&json, "vcpu", event->has_vcpu, event->vcpu);
-	vp_json_text(&json, "event", event->name);
-	vp_json_object(&json, "fields");
-	vp_vec_each (&event->fields, field)
-		put_json_field(field, &json);
-	vp_json_object_end(&json);
+	if (shown & VP_SHOW_TIME)
+		vp_json_count(&json, "time_ns", event->time);
+	if (shown & VP_SHOW_CPU)
+		put_json_known(&json, "pcpu", event->pcpu != VP_NO_PCPU, event->pcpu);
+	if (shown & VP_SHOW_COMM)
+		vp_json_text(&json, "comm", event->comm);
+	if (shown & VP_SHOW_TID)
+		put_json_known(&json, "tid", event->has_tid, event->tid);
+	if (shown & VP_SHOW_VM)
+		vp_json_text(&json, "vm", event->vm);
+	if (shown & VP_SHOW_VCPU)
+		put_json_known(&json, "vcpu", event->has_vcpu, event->vcpu);
+	if (shown & VP_SHOW_EVENT)
+		vp_json_text(&json, "event", event->name);
+	if (shown & VP_SHOW_FIELDS) {
+		vp_json_object(&json, "fields");
+		vp_vec_each (&event->fields, field)
+			put_json_field(field, &json);
+		vp_json_object_end(&json);
+	}
 	vp_json_object_end(&json);
 	vp_buffer_string(out, "\n");
 }
 
-static void begin_csv(const struct vp_intern *columns, struct vp_buffer *out)
+/* Every cell has a comma behind it, the last one's is taken away. */
+static void end_csv(struct vp_buffer *out)
 {
-	vp_buffer_string(out, "time_ns,pcpu,comm,tid,vm,vcpu,event");
-	for (size_t i = 0; i < columns->strings.count; i++) {
-		vp_buffer_string(out, ",");
-		vp_render_csv_field(vp_intern_text(columns, (uint32_t)i), out);
-	}
+	if (out->size && out->bytes[out->size - 1] == ',')
+		out->size--;
 	vp_buffer_string(out, "\n");
+}
+
+static void begin_csv(const struct vp_script_layout *layout, struct vp_buffer *out)
+{
+	static const struct {
+		unsigned bit;
+		const char *header;
+	} heads[] = {{VP_SHOW_TIME, "time_ns,"}, {VP_SHOW_CPU, "pcpu,"}, {VP_SHOW_COMM, "comm,"},
+		     {VP_SHOW_TID, "tid,"},      {VP_SHOW_VM, "vm,"},    {VP_SHOW_VCPU, "vcpu,"},
+		     {VP_SHOW_EVENT, "event,"}};
+	size_t count = layout->shown & VP_SHOW_FIELDS ? layout->columns->strings.count : 0;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(heads); i++)
+		if (layout->shown & heads[i].bit)
+			vp_buffer_string(out, heads[i].header);
+	for (size_t i = 0; i < count; i++) {
+		vp_render_csv_field(vp_intern_text(layout->columns, (uint32_t)i), out);
+		vp_buffer_string(out, ",");
+	}
+	end_csv(out);
 }
 
 static void put_csv_text(const char *text, struct vp_buffer *out)
@@ -175,14 +220,15 @@ static void put_csv_text(const char *text, struct vp_buffer *out)
 	if (text)
 		vp_text_clean(text, strlen(text), &clean);
 	vp_render_csv_field(vp_buffer_text(&clean), out);
+	vp_buffer_string(out, ",");
 	vp_buffer_deinit(&clean);
 }
 
 static void put_csv_known(bool known, uint32_t number, struct vp_buffer *out)
 {
-	vp_buffer_string(out, ",");
 	if (known)
 		vp_buffer_count(out, number);
+	vp_buffer_string(out, ",");
 }
 
 static void put_csv_cell(const struct vp_script_event *event, uint32_t column,
@@ -194,26 +240,33 @@ static void put_csv_cell(const struct vp_script_event *event, uint32_t column,
 		if (field->column == column)
 			put_value(field, &value);
 	vp_render_csv_field(vp_buffer_text(&value), out);
+	vp_buffer_string(out, ",");
 	vp_buffer_deinit(&value);
 }
 
-static void put_csv_event(const struct vp_script_event *event, const struct vp_intern *columns,
-			  struct vp_buffer *out)
+static void put_csv_event(const struct vp_script_event *event,
+			  const struct vp_script_layout *layout, struct vp_buffer *out)
 {
-	vp_buffer_count(out, event->time);
-	put_csv_known(event->pcpu != VP_NO_PCPU, event->pcpu, out);
-	vp_buffer_string(out, ",");
-	put_csv_text(event->comm, out);
-	put_csv_known(event->has_tid, event->tid, out);
-	vp_buffer_string(out, ",");
-	put_csv_text(event->vm, out);
-	put_csv_known(event->has_vcpu, event->vcpu, out);
-	vp_buffer_printf(out, ",%s", event->name);
-	for (size_t i = 0; i < columns->strings.count; i++) {
-		vp_buffer_string(out, ",");
+	unsigned shown = layout->shown;
+	size_t count = shown & VP_SHOW_FIELDS ? layout->columns->strings.count : 0;
+
+	if (shown & VP_SHOW_TIME)
+		vp_buffer_printf(out, "%" PRIu64 ",", event->time);
+	if (shown & VP_SHOW_CPU)
+		put_csv_known(event->pcpu != VP_NO_PCPU, event->pcpu, out);
+	if (shown & VP_SHOW_COMM)
+		put_csv_text(event->comm, out);
+	if (shown & VP_SHOW_TID)
+		put_csv_known(event->has_tid, event->tid, out);
+	if (shown & VP_SHOW_VM)
+		put_csv_text(event->vm, out);
+	if (shown & VP_SHOW_VCPU)
+		put_csv_known(event->has_vcpu, event->vcpu, out);
+	if (shown & VP_SHOW_EVENT)
+		put_csv_text(event->name, out);
+	for (size_t i = 0; i < count; i++)
 		put_csv_cell(event, (uint32_t)i, out);
-	}
-	vp_buffer_string(out, "\n");
+	end_csv(out);
 }
 
 const struct vp_script_format *vp_script_format_named(const char *name)
@@ -228,4 +281,35 @@ const struct vp_script_format *vp_script_format_named(const char *name)
 		if (!strcmp(formats[i].name, name))
 			return &formats[i];
 	return NULL;
+}
+
+static const struct {
+	const char *name;
+	unsigned bit;
+} parts[] = {{"comm", VP_SHOW_COMM},   {"tid", VP_SHOW_TID},      {"cpu", VP_SHOW_CPU},
+	     {"time", VP_SHOW_TIME},   {"vm", VP_SHOW_VM},        {"vcpu", VP_SHOW_VCPU},
+	     {"event", VP_SHOW_EVENT}, {"fields", VP_SHOW_FIELDS}};
+
+static struct vp_error *add_part(struct vp_slice word, unsigned *shown)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(parts); i++)
+		if (vp_slice_is(word, parts[i].name)) {
+			*shown |= parts[i].bit;
+			return NULL;
+		}
+	return vp_error_usage("option --fields: expected comm, tid, cpu, time, vm, vcpu, event or "
+			      "fields, separated by commas, not '%.*s'",
+			      (int)word.size, word.bytes);
+}
+
+struct vp_error *vp_script_shown_parse(const char *text, unsigned *ret)
+{
+	*ret = 0;
+	for (;;) {
+		size_t size = strcspn(text, ",");
+		VP_TRY(add_part((struct vp_slice){text, size}, ret));
+		if (!text[size])
+			return NULL;
+		text += size + 1;
+	}
 }

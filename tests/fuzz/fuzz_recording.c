@@ -216,15 +216,16 @@ static void print_events(const char *directory, const struct vp_script_options *
 		vp_error_free(error);
 		return;
 	}
+	const struct vp_script_layout layout = {vp_script_columns(script), VP_SHOW_ALL};
 	while ((event = vp_script_next(script)))
 		for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++) {
 			const struct vp_script_format *format = vp_script_format_named(names[i]);
 			out.size = 0;
-			format->event(event, vp_script_columns(script), &out);
+			format->event(event, &layout, &out);
 			look_at_line(&out);
 		}
 	out.size = 0;
-	vp_script_format_named("csv")->begin(vp_script_columns(script), &out);
+	vp_script_format_named("csv")->begin(&layout, &out);
 	look_at_line(&out);
 	vp_script_close(script);
 	vp_buffer_deinit(&out);

@@ -64,6 +64,8 @@ static void make(void)
 
 static const struct vp_script_options everything = {.to = UINT64_MAX};
 
+static unsigned shown = VP_SHOW_ALL;
+
 /* What is printed, to be freed; `notes` gets the notes, one behind the other. */
 static char *print(const char *format, const struct vp_script_options *options, char **notes)
 {
@@ -73,10 +75,11 @@ static char *print(const char *format, const struct vp_script_options *options, 
 	struct vp_script *script;
 
 	expect_no_error(vp_script_open(NAME, options, &script));
+	const struct vp_script_layout layout = {vp_script_columns(script), shown};
 	if (chosen->begin)
-		chosen->begin(vp_script_columns(script), &out);
+		chosen->begin(&layout, &out);
 	while ((event = vp_script_next(script)))
-		chosen->event(event, vp_script_columns(script), &out);
+		chosen->event(event, &layout, &out);
 	assert_null(vp_script_next(script));
 	vp_vec_each (vp_script_notes(script), note) {
 		vp_buffer_string(&said, *note);
@@ -159,6 +162,35 @@ static void test_csv(void **state)
 		       "1000000300,0,CPU 1/KVM,1002,vm0,1,kvm:kvm_exit,,,,0xffffffff81000010,HLT\n"
 		       "1000000400,0,CPU 1/KVM,1002,vm0,1,sched:sched_wakeup,77,\"a?,\"\"b\",1,,\n"
 		       "1000000700,1,,2001,vm1,,kvm:kvm_exit,,,,0x0,unknown\n");
+}
+
+static void test_parts(void **state)
+{
+	static const char *const names[] = {"kvm_exit"};
+	struct vp_script_options options = everything;
+
+	options.events = names;
+	options.n_events = 1;
+	make();
+	expect_no_error(vp_script_shown_parse("time,event,vm", &shown));
+	expect_printed(
+	    "text", &options,
+	    "    1.000000300: kvm:kvm_exit: vm=vm0\n    1.000000700: kvm:kvm_exit: vm=vm1\n");
+	expect_printed(
+	    "csv", &options,
+	    "time_ns,vm,event\n1000000300,vm0,kvm:kvm_exit\n1000000700,vm1,kvm:kvm_exit\n");
+	expect_no_error(vp_script_shown_parse("fields,cpu", &shown));
+	expect_printed("jsonl", &options,
+		       "{\"pcpu\": 0, \"fields\": {\"guest_rip\": \"0xffffffff81000010\", "
+		       "\"reason\": \"HLT\"}}\n"
+		       "{\"pcpu\": 1, \"fields\": {\"guest_rip\": \"0x0\", "
+		       "\"reason\": \"unknown\"}}\n");
+	shown = VP_SHOW_VCPU;
+	expect_printed("text", &options, "vcpu=1\n\n");
+	shown = VP_SHOW_ALL;
+	expect_error(vp_script_shown_parse("time,", &shown), "not ''");
+	expect_error(vp_script_shown_parse("pid", &shown), "not 'pid'");
+	shown = VP_SHOW_ALL;
 }
 
 /* How many events are printed. */
@@ -292,10 +324,15 @@ static void test_sets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_text),          cmocka_unit_test(test_jsonl),
-	    cmocka_unit_test(test_csv),           cmocka_unit_test(test_filters),
-	    cmocka_unit_test(test_unknown_names), cmocka_unit_test(test_records_of_the_schema),
-	    cmocka_unit_test(test_notes),         cmocka_unit_test(test_sets),
+	    cmocka_unit_test(test_text),
+	    cmocka_unit_test(test_jsonl),
+	    cmocka_unit_test(test_csv),
+	    cmocka_unit_test(test_parts),
+	    cmocka_unit_test(test_filters),
+	    cmocka_unit_test(test_unknown_names),
+	    cmocka_unit_test(test_records_of_the_schema),
+	    cmocka_unit_test(test_notes),
+	    cmocka_unit_test(test_sets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
