@@ -234,14 +234,16 @@ static void put_csv_known(bool known, uint32_t number, struct vp_buffer *out)
 static void put_csv_cell(const struct vp_script_event *event, uint32_t column,
 			 struct vp_buffer *out)
 {
-	struct vp_buffer value = {0};
-
-	vp_vec_each (&event->fields, field)
-		if (field->column == column)
-			put_value(field, &value);
-	vp_render_csv_field(vp_buffer_text(&value), out);
+	vp_vec_each (&event->fields, field) {
+		struct vp_buffer value = {0};
+		if (field->column != column)
+			continue;
+		put_value(field, &value);
+		vp_render_csv_field(vp_buffer_text(&value), out);
+		vp_buffer_deinit(&value);
+		break;
+	}
 	vp_buffer_string(out, ",");
-	vp_buffer_deinit(&value);
 }
 
 static void put_csv_event(const struct vp_script_event *event,
