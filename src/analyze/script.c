@@ -32,6 +32,7 @@ struct vp_script {
 	VP_VEC(struct vcpu) vcpus;
 	struct vp_script_event event;
 	uint64_t unreadable;
+	uint32_t idle_of; /* pCPU that `idle` is of */
 	/* Of the event at hand. */
 	char idle[32], reason[VP_EXIT_NAME_SIZE], state[4], vm[16];
 };
@@ -129,7 +130,8 @@ static void take_vm(struct vp_script *script, uint64_t id, struct reading *readi
 {
 	const struct vp_vm *vm = vp_vms_find(&script->vms, (uint32_t)id);
 
-	snprintf(script->vm, sizeof(script->vm), "%" PRIu32, (uint32_t)id);
+	if (!vm)
+		snprintf(script->vm, sizeof(script->vm), "%" PRIu32, (uint32_t)id);
 	script->event.vm = vm ? vm->name : script->vm;
 	reading->of_vm |= vm && script->options.vm && is_asked_for(script, vm);
 }
@@ -289,7 +291,9 @@ static bool take(struct vp_script *script, const struct vp_merge_head *head)
 	event->name = class->name;
 	event->has_tid = event->has_vcpu = false;
 	event->comm = event->vm = NULL;
-	snprintf(script->idle, sizeof(script->idle), "swapper/%" PRIu32, pcpu);
+	if (script->idle_of != pcpu || !script->idle[0])
+		snprintf(script->idle, sizeof(script->idle), "swapper/%" PRIu32, pcpu);
+	script->idle_of = pcpu;
 	if (!read_fields(script, class, head->record, &reading)) {
 		script->unreadable++;
 		return false;

@@ -67,25 +67,57 @@ static void put_value(const struct vp_script_field *field, struct vp_buffer *out
 	}
 }
 
+/* Text or a number, with a character before it up to that width, and what is to be behind it. Not
+ * by printf, which took three fourths of the time. */
+static void pad(size_t size, size_t width, const char *with, struct vp_buffer *out)
+{
+	for (; size < width; size++)
+		vp_buffer_append(out, with, 1);
+}
+
+static void put_padded(const char *text, size_t width, const char *behind, struct vp_buffer *out)
+{
+	pad(strlen(text), width, " ", out);
+	vp_buffer_string(out, text);
+	vp_buffer_string(out, behind);
+}
+
+static void put_padded_count(uint64_t number, size_t width, const char *with, const char *behind,
+			     struct vp_buffer *out)
+{
+	size_t size = 1;
+
+	for (uint64_t rest = number; rest >= 10; rest /= 10)
+		size++;
+	pad(size, width, with, out);
+	vp_buffer_count(out, number);
+	vp_buffer_string(out, behind);
+}
+
 /* As perf script has it: who, where, when, what. */
 static void put_text_head(const struct vp_script_event *event, unsigned shown,
 			  struct vp_buffer *out)
 {
 	if (shown & VP_SHOW_COMM)
-		vp_buffer_printf(out, "%16s ", event->comm ? event->comm : "-");
+		put_padded(event->comm ? event->comm : "-", 16, " ", out);
 	if (shown & VP_SHOW_TID && event->has_tid)
-		vp_buffer_printf(out, "%7u ", event->tid);
+		put_padded_count(event->tid, 7, " ", " ", out);
 	else if (shown & VP_SHOW_TID)
-		vp_buffer_printf(out, "%7s ", "-");
-	if (shown & VP_SHOW_CPU && event->pcpu == VP_NO_PCPU)
+		put_padded("-", 7, " ", out);
+	if (shown & VP_SHOW_CPU && event->pcpu == VP_NO_PCPU) {
 		vp_buffer_string(out, "[-] ");
-	else if (shown & VP_SHOW_CPU)
-		vp_buffer_printf(out, "[%03u] ", event->pcpu);
-	if (shown & VP_SHOW_TIME)
-		vp_buffer_printf(out, "%5" PRIu64 ".%09" PRIu64 ": ", event->time / SECOND,
-				 event->time % SECOND);
-	if (shown & VP_SHOW_EVENT)
-		vp_buffer_printf(out, "%s: ", event->name);
+	} else if (shown & VP_SHOW_CPU) {
+		vp_buffer_string(out, "[");
+		put_padded_count(event->pcpu, 3, "0", "] ", out);
+	}
+	if (shown & VP_SHOW_TIME) {
+		put_padded_count(event->time / SECOND, 5, " ", ".", out);
+		put_padded_count(event->time % SECOND, 9, "0", ": ", out);
+	}
+	if (shown & VP_SHOW_EVENT) {
+		vp_buffer_string(out, event->name);
+		vp_buffer_string(out, ": ");
+	}
 }
 
 static void put_text_event(const struct vp_script_event *event,
@@ -99,11 +131,14 @@ static void put_text_event(const struct vp_script_event *event,
 		vp_text_clean(event->vm, strlen(event->vm), out);
 		vp_buffer_string(out, " ");
 	}
-	if (shown & VP_SHOW_VCPU && event->has_vcpu)
-		vp_buffer_printf(out, "vcpu=%u ", event->vcpu);
+	if (shown & VP_SHOW_VCPU && event->has_vcpu) {
+		vp_buffer_string(out, "vcpu=");
+		put_padded_count(event->vcpu, 1, "0", " ", out);
+	}
 	if (shown & VP_SHOW_FIELDS)
 		vp_vec_each (&event->fields, field) {
-			vp_buffer_printf(out, "%s=", field->name);
+			vp_buffer_string(out, field->name);
+			vp_buffer_string(out, "=");
 			put_value(field, out);
 			vp_buffer_string(out, " ");
 		}
@@ -224,7 +259,7 @@ static void put_csv_text(const char *text, struct vp_buffer *out)
 	vp_buffer_deinit(&clean);
 }
 
-static void put_csv_known(bool known, uint32_t number, struct vp_buffer *out)
+static void put_csv_known(bool known, uint64_t number, struct vp_buffer *out)
 {
 	if (known)
 		vp_buffer_count(out, number);
@@ -253,7 +288,7 @@ static void put_csv_event(const struct vp_script_event *event,
 	size_t count = shown & VP_SHOW_FIELDS ? layout->columns->strings.count : 0;
 
 	if (shown & VP_SHOW_TIME)
-		vp_buffer_printf(out, "%" PRIu64 ",", event->time);
+		put_csv_known(true, event->time, out);
 	if (shown & VP_SHOW_CPU)
 		put_csv_known(event->pcpu != VP_NO_PCPU, event->pcpu, out);
 	if (shown & VP_SHOW_COMM)
