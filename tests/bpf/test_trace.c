@@ -100,8 +100,10 @@ static void test_switches_and_wakeups(void **state)
 	vp_tracer_begin(tracer);
 	uint64_t late_woken = vp_told_read(&wakeups), late_out = vp_told_read(&goes),
 		 late_in = vp_told_read(&comes);
-	for (int i = 0; i < SLEEPS; i++)
+	for (int i = 0; i < SLEEPS; i++) {
 		vp_sleep(MS);
+		expect_no_error(vp_tracer_drain(tracer));
+	}
 	uint64_t early_woken = vp_told_read(&wakeups), early_out = vp_told_read(&goes),
 		 early_in = vp_told_read(&comes);
 	vp_tracer_end(tracer);
@@ -158,8 +160,10 @@ static void test_full_ring(void **state)
 
 	vp_tracer_begin(wide);
 	vp_tracer_begin(tracer);
-	for (int i = 0; i < 400; i++)
+	for (int i = 0; i < 400; i++) {
 		vp_sleep(MS / 10);
+		expect_no_error(vp_tracer_drain(wide));
+	}
 	vp_tracer_end(tracer);
 	vp_tracer_end(wide);
 	expect_no_error(vp_tracer_drain(tracer));
