@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/summary.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static struct vp_summary_pcpu *pcpu_of(struct vp_summary *summary, uint32_t cpu)
@@ -20,8 +21,12 @@ static void count_stream(struct vp_stream_reader *stream, struct vp_summary *sum
 	struct vp_summary_pcpu *pcpu = per_pcpu ? pcpu_of(summary, vp_stream_cpu(stream)) : &none;
 
 	for (; record; record = vp_stream_next(stream))
-		if (record->id <= VP_ID_MAX) /* not of a class that is defined in the recording */
+		if (record->id <= VP_ID_MAX)
 			pcpu->records[record->id]++;
+		else
+			pcpu->events++;
+	if (vp_stream_class(stream) == VP_STREAM_TRACE)
+		pcpu->events_lost += vp_stream_health(stream).lost;
 	summary->vcpu_spans += none.records[VP_ID_vcpu_span];
 }
 
@@ -33,6 +38,10 @@ static struct vp_error *count_records(const char *host, struct vp_summary *summa
 	vp_vec_each (&streams, stream)
 		count_stream(*stream, summary);
 	vp_trace_close(&streams);
+	vp_vec_each (&summary->pcpus, pcpu) {
+		summary->events += pcpu->events;
+		summary->events_lost += pcpu->events_lost;
+	}
 	return NULL;
 }
 
@@ -58,6 +67,7 @@ struct vp_error *vp_summary_make(const char *directory, struct vp_summary *ret)
 
 	*ret = (struct vp_summary){0};
 	VP_TRY(vp_report_make(&naming, &options, &ret->report));
+	ret->has_trace = vp_recording_has_instrument(&ret->report.recording, "trace");
 	ret->has_more = !vp_recording_is_of_intervals(directory);
 	struct vp_error *error = count_records(host, ret);
 	if (!error && vp_recording_has_intervals(directory)) {
@@ -66,6 +76,10 @@ struct vp_error *vp_summary_make(const char *directory, struct vp_summary *ret)
 	}
 	if (ret->has_intervals && ret->has_more)
 		add_notes(ret);
+	if (ret->events_lost)
+		vp_vec_push(
+		    &ret->report.notes,
+		    vp_format("%" PRIu64 " events were lost while recording", ret->events_lost));
 	if (error)
 		vp_summary_deinit(ret);
 	return error;
@@ -99,6 +113,10 @@ void vp_summary_table(const struct vp_summary *summary, struct vp_table *table)
 		vp_table_column_add(table, columns[i].key, columns[i].header, "", VP_CELL_COUNT);
 	if (summary->has_intervals)
 		vp_table_column_add(table, "intervals", "Intervals", "", VP_CELL_COUNT);
+	if (summary->has_trace) {
+		vp_table_column_add(table, "events", "Events", "", VP_CELL_COUNT);
+		vp_table_column_add(table, "events_lost", "Lost events", "", VP_CELL_COUNT);
+	}
 	vp_vec_each (&summary->pcpus, pcpu) {
 		vp_table_count(table, pcpu->cpu);
 		if (summary->has_more)
@@ -109,6 +127,10 @@ void vp_summary_table(const struct vp_summary *summary, struct vp_table *table)
 			vp_table_count(table, pcpu->records[columns[i].id]);
 		if (summary->has_intervals)
 			vp_table_count(table, pcpu->records[VP_ID_interval]);
+		if (summary->has_trace) {
+			vp_table_count(table, pcpu->events);
+			vp_table_count(table, pcpu->events_lost);
+		}
 	}
 }
 

@@ -9,14 +9,17 @@
 struct vp_summary_pcpu {
 	uint32_t cpu;
 	uint64_t records[VP_ID_MAX + 1]; /* by record id */
+	uint64_t events, events_lost;    /* of the trace: of classes that the recording defines */
 };
 
 struct vp_summary {
 	struct vp_report report; /* of the unified view: routes, notes, machines */
 	VP_VEC(struct vp_summary_pcpu) pcpus;
-	uint64_t vcpu_spans; /* records of them */
-	bool has_more;       /* than intervals: samples, or the account of the vCPUs' time */
+	uint64_t events, events_lost; /* of all pCPUs */
+	uint64_t vcpu_spans;          /* records of them */
+	bool has_more; /* than intervals: samples, or the account of the vCPUs' time */
 	bool has_intervals;
+	bool has_trace;
 	struct vp_interval_recording intervals;
 };
 

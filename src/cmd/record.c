@@ -10,6 +10,8 @@
 #include "recording/instrument_account.h"
 #include "recording/instrument_intervals.h"
 #include "recording/instrument_profile.h"
+#include "recording/instrument_trace.h"
+#include "schema/trace_event.h"
 
 static const struct vp_verb verb;
 
@@ -22,7 +24,8 @@ const struct vp_verb *vp_verb_record(void)
 
 struct record {
 	uint64_t frequency, period, pages, duration, agent_port, agent_seconds, agent_megabytes;
-	const char *event, *output, *call_graph, *stat;
+	const char *event, *output, *call_graph, *stat, *trace;
+	unsigned sets; /* of --trace */
 	struct vp_texts vms, command;
 	bool chains, no_agent, no_memory, no_symbols, no_samples, no_account, account_events;
 	bool quiet;
@@ -42,10 +45,12 @@ static struct vp_error *check_options(struct record *record)
 {
 	if (record->frequency && record->period)
 		return vp_error_usage("-F and -c are mutually exclusive");
-	if (record->no_samples && record->no_account && !record->stat)
+	if (record->no_samples && record->no_account && !record->stat && !record->trace)
 		return vp_error_usage("--no-samples and --no-account leave nothing to record");
 	if (record->account_events && record->no_account)
 		return vp_error_usage("--account-events and --no-account are mutually exclusive");
+	if (record->trace)
+		VP_TRY(vp_trace_sets_parse(record->trace, &record->sets));
 	VP_TRY(check_most("freq", record->frequency, 100000000));
 	VP_TRY(check_most("duration", record->duration, 1000000000));
 	VP_TRY(check_most("agent-port", record->agent_port, UINT32_MAX - 1));
@@ -98,12 +103,19 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 	    .agent_port = (unsigned)record->agent_port,
 	};
 
+	const struct vp_instrument_trace_options trace = {
+	    .sets = record->sets,
+	    .ring_bytes = (record->pages ? record->pages : 1024) * (size_t)getpagesize(),
+	};
+
 	if (!record->no_samples)
 		vp_session_add(session, vp_instrument_profile(&profile));
 	if (!record->no_account)
 		vp_session_add(session, vp_instrument_account(&account));
 	if (record->stat)
 		vp_session_add(session, vp_instrument_intervals(&intervals));
+	if (record->trace)
+		vp_session_add(session, vp_instrument_trace(&trace));
 }
 
 static struct vp_error *record_session(struct record *record, const struct vp_recipe *stat)
@@ -180,7 +192,8 @@ static int run_record(int argc, char **argv)
 	    {'d', "duration", VP_OPTION_COUNT, &record.duration, "S",
 	     "stop after S seconds (default: when COMMAND ends or at Ctrl-C)"},
 	    {'m', "mmap-pages", VP_OPTION_COUNT, &record.pages, "PAGES",
-	     "buffer size per pCPU in pages, a power of two (default: 512; 256 for --stat)"},
+	     "buffer size per pCPU in pages, a power of two (default: 512; 256 for --stat, "
+	     "1024 for --trace)"},
 	    {'a', "all-cpus", VP_OPTION_FLAG, &record.as_ever, NULL,
 	     "ignored: all pCPUs are always sampled"},
 	    {0, "account", VP_OPTION_FLAG, &record.as_ever, NULL,
@@ -191,8 +204,10 @@ static int run_record(int argc, char **argv)
 	     "also record every vCPU state change as an event"},
 	    {0, "stat", VP_OPTION_TEXT, &record.stat, "RECIPE",
 	     "also count in intervals, like 'vperf stat --recipe RECIPE'"},
+	    {0, "trace", VP_OPTION_MAYBE, &record.trace, "SETS",
+	     "also record events: sched, kvm, irq, separated by commas (default: all)"},
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,
-	     "no samples: only vCPU accounting and --stat"},
+	     "no samples: only vCPU accounting, --stat and --trace"},
 	    {0, "no-agent", VP_OPTION_FLAG, &record.no_agent, NULL,
 	     "do not query guest agents at the end"},
 	    {0, "guest-memory", VP_OPTION_FLAG, &record.as_ever, NULL,
@@ -219,8 +234,8 @@ static int run_record(int argc, char **argv)
 
 static const struct vp_verb verb = {
     .name = "record",
-    .usage = "[-F HZ | -c N] [-e EVENT] [-o DIR] [--vm NAME]... [--stat RECIPE] [-- COMMAND "
-	     "[ARG]...]",
+    .usage = "[-F HZ | -c N] [-e EVENT] [-o DIR] [--vm NAME]... [--stat RECIPE] "
+	     "[--trace[=SETS]] [-- COMMAND [ARG]...]",
     .summary = "sample the host, its VMs and the guests in them",
     .takes_command = true,
     .run = run_record,

@@ -41,5 +41,6 @@ const struct vp_verb *vp_verb_check(void);
 const struct vp_verb *vp_verb_guests(void);
 const struct vp_verb *vp_verb_model(void);
 const struct vp_verb *vp_verb_stat(void);
+const struct vp_verb *vp_verb_script(void);
 
 #endif

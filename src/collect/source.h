@@ -36,6 +36,7 @@ const struct vp_source *vp_source_host(void);      /* what all others need */
 const struct vp_source *vp_source_sampler(void);   /* sampler.c */
 const struct vp_source *vp_source_account(void);   /* account.c */
 const struct vp_source *vp_source_intervals(void); /* intervals.c */
+const struct vp_source *vp_source_trace(void);     /* tracer.c */
 const struct vp_source *vp_source_guests(void);    /* KVM, guests' memory and agents */
 
 #endif

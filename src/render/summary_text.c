@@ -44,6 +44,9 @@ static void put_head(const struct vp_summary *summary, struct vp_buffer *out)
 		put_trigger(recording, out);
 	if (vp_recording_has_instrument(recording, "account"))
 		vp_buffer_string(out, "Account:     vCPU time by state\n");
+	if (summary->has_trace)
+		vp_buffer_printf(out, "Trace:       %" PRIu64 " events, %" PRIu64 " lost\n",
+				 summary->events, summary->events_lost);
 	if (summary->has_intervals)
 		put_plan(&summary->intervals, out);
 	vp_buffer_printf(out, "Duration:    %.3f s%s\n", report->duration,

@@ -2,8 +2,8 @@
 /*
  * A recording from anywhere: one of its files is the fuzzer's, the others are sound. The first byte
  * chooses: 0 a stream as it is, 1 a stream's records in a packet with a good checksum, 2 `vms`,
- * 3 `recording`, 4 `cgroups`. All views are made of it and rendered in all formats, and the tables
- * of the account.
+ * 3 `recording`, 4 `cgroups`, 5 `host.events`. All views are made of it and rendered in all
+ * formats, the tables of the account, and all events one after another.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,8 +14,10 @@
 #include "render/account.h"
 #include "render/export.h"
 #include "render/report.h"
+#include "render/script.h"
 #include "render/summary.h"
 #include "render/table.h"
+#include "schema/trace_event.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -27,7 +29,7 @@ static const char good_vms[] =
     "vm 4196304 2000 8 1 90000000 0 4 - two\nvcpu 0 2001\ntsc 10 0 0\n";
 
 /* What a stream of one class has is the others' in vain: all are to stand it. */
-static const char *const streams[] = {"host/cpu0", "host/account", "host/vcpus"};
+static const char *const streams[] = {"host/cpu0", "host/account", "host/vcpus", "host/trace-cpu0"};
 
 static void put_file(const char *directory, const char *name, const void *bytes, size_t size)
 {
@@ -193,6 +195,42 @@ static void account(const char *directory)
 	vp_account_recording_close(&rec);
 }
 
+static void look_at_line(const struct vp_buffer *out)
+{
+	for (size_t i = 0; i < out->size; i++)
+		if ((unsigned char)out->bytes[i] < ' ' &&
+		    (out->bytes[i] != '\n' || i + 1 < out->size))
+			abort();
+}
+
+/* Every event in every format is one line. */
+static void print_events(const char *directory, const struct vp_script_options *options)
+{
+	static const char *const names[] = {"text", "jsonl", "csv"};
+	const struct vp_script_event *event;
+	struct vp_buffer out = {0};
+	struct vp_script *script;
+	struct vp_error *error = vp_script_open(directory, options, &script);
+
+	if (error) {
+		vp_error_free(error);
+		return;
+	}
+	const struct vp_script_layout layout = {vp_script_columns(script), VP_SHOW_ALL};
+	while ((event = vp_script_next(script)))
+		for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++) {
+			const struct vp_script_format *format = vp_script_format_named(names[i]);
+			out.size = 0;
+			format->event(event, &layout, &out);
+			look_at_line(&out);
+		}
+	out.size = 0;
+	vp_script_format_named("csv")->begin(&layout, &out);
+	look_at_line(&out);
+	vp_script_close(script);
+	vp_buffer_deinit(&out);
+}
+
 /* One sample of each kind, and an account, of a VM that `vms` may or may not know, from thread ids
  * of all sizes. */
 static void put_good_stream(const char *directory)
@@ -224,17 +262,39 @@ static void put_good_stream(const char *directory)
 				       .comm = "thief"};
 	vp_buffer_append(&records, &times, sizeof(times));
 	vp_buffer_append(&records, &thief, sizeof(thief));
+	const struct vp_trace_kvm_exit left = {.time = 50,
+					       .id = VP_TRACE_ID_kvm_exit,
+					       .size = VP_TRACE_SIZE_kvm_exit,
+					       .tid = 1002,
+					       .vm = 1000,
+					       .reason = 0x78,
+					       .vendor = VP_VENDOR_AMD};
+	vp_buffer_append(&records, &left, sizeof(left));
 	put_packet(directory, (const uint8_t *)records.bytes, records.size);
 	vp_buffer_deinit(&records);
 }
 
+static void put_classes(const char *directory)
+{
+	vp_event_classes classes = {0};
+	struct vp_buffer text = {0};
+
+	if (vp_trace_event_classes(&classes))
+		abort();
+	vp_event_classes_write(&classes, &text);
+	put_file(directory, "host.events", text.bytes, text.size);
+	vp_event_classes_deinit(&classes);
+	vp_buffer_deinit(&text);
+}
+
 static void put_all(const char *directory, const uint8_t *bytes, size_t size)
 {
-	uint8_t which = bytes[0] % 5;
+	uint8_t which = bytes[0] % 6;
 
 	put_file(directory, "recording", good_recording, sizeof(good_recording) - 1);
 	put_file(directory, "vms", good_vms, sizeof(good_vms) - 1);
 	put_file(directory, "cgroups", "7 /a\n", 5);
+	put_classes(directory);
 	put_good_stream(directory);
 	for (size_t i = 0; which == 0 && i < VP_ARRAY_SIZE(streams); i++)
 		put_file(directory, streams[i], bytes + 1, size - 1);
@@ -244,7 +304,8 @@ static void put_all(const char *directory, const uint8_t *bytes, size_t size)
 		put_file(directory,
 			 which == 2   ? "vms"
 			 : which == 3 ? "recording"
-				      : "cgroups",
+			 : which == 4 ? "cgroups"
+				      : "host.events",
 			 bytes + 1, size - 1);
 }
 
@@ -279,5 +340,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	report_by_three(directory, bytes[size - 1] % (VP_VIEW_UNIFIED + 1));
 	inform(directory);
 	account(directory);
+	print_events(directory, &(struct vp_script_options){.to = UINT64_MAX});
+	print_events(directory, &(struct vp_script_options){.from = 10, .to = 50, .vm = "one"});
 	return 0;
 }

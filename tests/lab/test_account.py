@@ -3,6 +3,7 @@
 import json
 import re
 
+import test_trace
 from lab import vperf
 
 # Names of VM exits as perf prints them (AMD), and ours.
@@ -57,7 +58,7 @@ host pcpus=1 icount=yes
 command vperf record --account-events --no-guest-memory --no-agent -o /out/rec -- perf kvm stat record -a -m 4096 -o /tmp/kvm.data \
 tinyvm --cpuid 20000 --out 10000 --mmio 5000 --hlt 3000 --wait 1
 command perf kvm -i /tmp/kvm.data stat report --force
-""".replace("\\\n", "")
+""".replace("\\\n", "") + test_trace.KNOWN
 DONE = {"CPUID": (20000, 0xe), "IOIO": (10000, 0x20), "HLT": (3000, 0x43)}
 
 
@@ -83,6 +84,7 @@ def known_exits(run, claims):
     account = read("account", run)
     check_closing(claims, account)
     check_events(claims, account, read("account", run, "--events")["events"])
+    test_trace.known_exits(run, claims, DONE)
 
 
 # A Linux guest. Of the two rounds of exits the second is recorded, when all of it is in memory; then

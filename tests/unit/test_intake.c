@@ -12,7 +12,9 @@
 
 #include "collect/rings.h"
 #include "recording/instrument_profile_private.h"
+#include "recording/instrument_trace.h"
 #include "recording/trace_reader.h"
+#include "schema/trace_event.h"
 
 #define NAME "test_intake.rec"
 
@@ -309,6 +311,71 @@ static void test_ring_laps(void **state)
 	close(fd);
 }
 
+static void take_exit(struct vp_instrument *trace, uint64_t time, uint32_t pid)
+{
+	struct vp_trace_kvm_exit exit = {.time = time,
+					 .id = VP_TRACE_ID_kvm_exit,
+					 .size = VP_TRACE_SIZE_kvm_exit,
+					 .tid = pid + 1,
+					 .guest_rip = 0x1234,
+					 .vm = pid,
+					 .reason = 0x78};
+
+	vp_instrument_trace_take(trace, 0, (char *)&exit, sizeof(exit));
+}
+
+static void add_vm(struct vp_session *session, uint32_t pid, uint32_t nth, const char *name)
+{
+	struct vp_vm vm = {.pid = pid, .nth = nth, .name = vp_strdup(name), .uuid = vp_strdup("")};
+
+	vm.agent = vp_strdup("");
+	vm.memory = vp_strdup("");
+	vp_vm_vcpu(&vm, 0)->tid = pid + 1;
+	vp_vec_push(&session->vms, vm);
+}
+
+/* Events of a VM get its number in the recording; where its guest was is told of those asked for,
+ * and of no others. */
+static void test_events_of_vms(void **state)
+{
+	static const char *const asked[] = {"asked"};
+	static const uint8_t uuid[16];
+	const struct vp_ctf_trace of = {.uuid = uuid, .hostname = "h", .machine = "host"};
+	const struct vp_session_options options = {
+	    .directory = NAME, .vm_names = asked, .n_vm_names = 1};
+	struct vp_session *session = vp_session_new(&options);
+	struct vp_instrument *trace = vp_instrument_trace(&(struct vp_instrument_trace_options){0});
+	const struct vp_record_header *record;
+	struct vp_stream_reader *reader;
+	struct vp_trace_kvm_exit exits[3] = {0};
+	size_t count = 0;
+
+	vp_session_add(session, trace);
+	add_vm(session, GUEST, 0, "gone");
+	session->vms.at[0].end = 1;
+	add_vm(session, GUEST, 1, "asked");
+	add_vm(session, 2 * GUEST, 0, "other");
+	vp_session_take_vms(session, 0);
+	unlink(NAME "/trace-cpu0");
+	expect_no_error(vp_trace_writer_create(NAME, &of, &session->trace));
+	take_exit(trace, 10, GUEST);
+	take_exit(trace, 20, 2 * GUEST);
+	take_exit(trace, 15, GUEST); /* what interrupted it was first */
+	vp_trace_flush(session->trace, (struct vp_stream_id){VP_STREAM_TRACE, 0}, 0);
+	expect_no_error(vp_stream_open(NAME "/trace-cpu0", &reader));
+	for (; (record = vp_stream_next(reader)) && count < 3; count++)
+		memcpy(&exits[count], record, sizeof(exits[count]));
+	assert_int_equal(count, 3);
+	assert_int_equal(exits[0].vm, GUEST + (1 << VP_PID_BITS));
+	assert_int_equal(exits[0].guest_rip, 0x1234);
+	assert_int_equal(exits[1].vm, 2 * GUEST);
+	assert_int_equal(exits[1].guest_rip, 0);
+	assert_int_equal(exits[1].reason, 0x78);
+	assert_int_equal(exits[2].time, 20);
+	vp_stream_free(reader);
+	vp_session_free(session);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +383,7 @@ int main(void)
 	    cmocka_unit_test(test_clock_in_between),   cmocka_unit_test(test_unchosen_vm),
 	    cmocka_unit_test(test_unchosen_chain),     cmocka_unit_test(test_late_chain),
 	    cmocka_unit_test(test_vms_of_one_process), cmocka_unit_test(test_ring_laps),
+	    cmocka_unit_test(test_events_of_vms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

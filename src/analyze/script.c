@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it joins the streams, their classes, the VMs and names of threads. */
+#include "analyze/script.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/script_classes.h"
+#include "base/map.h"
+#include "base/text.h"
+#include "timeline/exit_reason.h"
+#include "timeline/merge.h"
+
+struct vcpu {
+	const struct vp_vm *vm;
+	uint32_t number;
+};
+
+struct vp_script {
+	struct vp_script_options options;
+	struct vp_recording recording;
+	vp_vms vms;
+	vp_sentences notes;
+	struct vp_script_classes classes;
+	vp_stream_readers streams;
+	struct vp_merge merge;
+	bool merging, ended;
+	struct vp_map comm_of_tid;
+	struct vp_intern comms;
+	struct vp_map vcpu_of_tid;
+	VP_VEC(struct vcpu) vcpus;
+	struct vp_script_event event;
+	uint64_t unreadable;
+	uint32_t idle_of; /* pCPU that `idle` is of */
+	/* Of the event at hand. */
+	char idle[32], reason[VP_EXIT_NAME_SIZE], state[4], vm[16];
+};
+
+/* What is gathered of a record until all its fields are read. */
+struct reading {
+	bool of_vm, of_tid; /* it is of the VM, of the thread that is asked for */
+	uint64_t vendor, flags, preempted;
+	size_t reason, state; /* place of the field + 1 */
+};
+
+static void know_vcpus(struct vp_script *script)
+{
+	vp_vec_each (&script->vms, vm)
+		vp_vec_each (&vm->vcpus, vcpu) {
+			bool inserted;
+			uint32_t place = (uint32_t)script->vcpus.count;
+			if (!vcpu->tid)
+				continue;
+			vp_vec_push(&script->vcpus, ((struct vcpu){vm, vcpu->number}));
+			*vp_map_insert(&script->vcpu_of_tid, vcpu->tid, place, &inserted) = place;
+		}
+}
+
+static const struct vcpu *vcpu_of(const struct vp_script *script, uint64_t tid)
+{
+	const uint32_t *place = vp_map_find(&script->vcpu_of_tid, tid);
+
+	return place ? &script->vcpus.at[*place] : NULL;
+}
+
+static bool is_asked_for(const struct vp_script *script, const struct vp_vm *vm)
+{
+	return vp_vm_is_named(vm, &script->options.vm, 1);
+}
+
+static void learn_name(struct vp_script *script, const struct vp_task *task)
+{
+	struct vp_buffer clean = {0};
+	bool inserted;
+
+	vp_text_clean(task->comm, strnlen(task->comm, sizeof(task->comm)), &clean);
+	uint32_t name = vp_intern_string(&script->comms, vp_buffer_text(&clean));
+	*vp_map_insert(&script->comm_of_tid, task->tid, name, &inserted) = name;
+	vp_buffer_deinit(&clean);
+}
+
+/* NULL: it is not known. */
+static const char *comm_of(const struct vp_script *script, uint64_t tid)
+{
+	const uint32_t *name = vp_map_find(&script->comm_of_tid, tid);
+
+	if (!tid)
+		return script->idle;
+	return name ? vp_intern_text(&script->comms, *name) : NULL;
+}
+
+static void add_field(struct vp_script *script, uint32_t column, const struct vp_event_field *type,
+		      const struct vp_event_value *value, const char *text)
+{
+	const struct vp_script_field field = {.name =
+						  vp_intern_text(&script->classes.columns, column),
+					      .column = column,
+					      .type = type,
+					      .value = *value,
+					      .text = text};
+
+	vp_vec_push(&script->event.fields, field);
+}
+
+static void see_tid(const struct vp_script *script, uint64_t tid, struct reading *reading)
+{
+	const struct vcpu *vcpu = script->options.vm ? vcpu_of(script, tid) : NULL;
+
+	reading->of_tid |= tid == script->options.tid;
+	reading->of_vm |= vcpu && is_asked_for(script, vcpu->vm);
+}
+
+static void take_tid(struct vp_script *script, uint64_t tid)
+{
+	struct vp_script_event *event = &script->event;
+	const struct vcpu *vcpu = vcpu_of(script, tid);
+
+	event->has_tid = true;
+	event->tid = (uint32_t)tid;
+	event->comm = comm_of(script, tid);
+	if (event->vm || !vcpu)
+		return;
+	event->vm = vcpu->vm->name;
+	event->vcpu = vcpu->number;
+	event->has_vcpu = true;
+}
+
+static void take_vm(struct vp_script *script, uint64_t id, struct reading *reading)
+{
+	const struct vp_vm *vm = vp_vms_find(&script->vms, (uint32_t)id);
+
+	if (!vm)
+		snprintf(script->vm, sizeof(script->vm), "%" PRIu32, (uint32_t)id);
+	script->event.vm = vm ? vm->name : script->vm;
+	reading->of_vm |= vm && script->options.vm && is_asked_for(script, vm);
+}
+
+static void take_value(struct vp_script *script, const struct vp_script_part *part,
+		       const struct vp_event_value *value, struct reading *reading)
+{
+	struct vp_script_event *event = &script->event;
+
+	switch (part->role) {
+	case VP_SCRIPT_HIDDEN:
+		return;
+	case VP_SCRIPT_TID:
+		see_tid(script, value->number, reading);
+		take_tid(script, value->number);
+		return;
+	case VP_SCRIPT_VM:
+		take_vm(script, value->number, reading);
+		return;
+	case VP_SCRIPT_VCPU:
+		event->has_vcpu = value->number != VP_VCPU_UNKNOWN;
+		event->vcpu = (uint32_t)value->number;
+		return;
+	case VP_SCRIPT_VENDOR:
+		reading->vendor = value->number;
+		return;
+	case VP_SCRIPT_PREEMPTED:
+		reading->preempted = value->number;
+		return;
+	case VP_SCRIPT_PREV_TID:
+		take_tid(script, value->number);
+		see_tid(script, value->number, reading);
+		break;
+	case VP_SCRIPT_OTHER_TID:
+		see_tid(script, value->number, reading);
+		break;
+	case VP_SCRIPT_FLAGS:
+		reading->flags = value->number;
+		break;
+	default:
+		break;
+	}
+	add_field(script, part->column, part->field, value, NULL);
+	if (part->role == VP_SCRIPT_OTHER_TID) {
+		const char *comm = comm_of(script, value->number);
+		add_field(script, part->comm_column, part->field, value, comm ? comm : "-");
+	} else if (part->role == VP_SCRIPT_REASON) {
+		reading->reason = event->fields.count;
+	} else if (part->role == VP_SCRIPT_STATE) {
+		reading->state = event->fields.count;
+	}
+}
+
+static const char *reason_text(struct vp_script *script, const struct vp_script_field *field,
+			       const struct reading *reading)
+{
+	bool told = !strcmp(field->type->name, "reason") || reading->flags & VP_HAS_EXIT_REASON;
+
+	if (!told || field->value.number == UINT32_MAX)
+		return "unknown";
+	return vp_exit_reason_name((uint32_t)reading->vendor, (uint32_t)field->value.number,
+				   script->reason);
+}
+
+/* As ps and the kernel's own tracepoint have it. */
+static const char *state_text(struct vp_script *script, uint64_t state, bool preempted)
+{
+	static const struct {
+		uint64_t bits;
+		char letter;
+	} letters[] = {{0x402, 'I'}, {0x1, 'S'},  {0x2, 'D'}, {0x4, 'T'},
+		       {0x8, 't'},   {0x40, 'P'}, {0x80, 'X'}};
+	char letter = 'R';
+
+	for (size_t i = VP_ARRAY_SIZE(letters); !preempted && i-- > 0;)
+		if ((state & letters[i].bits) == letters[i].bits)
+			letter = letters[i].letter;
+	snprintf(script->state, sizeof(script->state), "%c%s", letter, preempted ? "+" : "");
+	return script->state;
+}
+
+static void name_values(struct vp_script *script, const struct reading *reading)
+{
+	struct vp_script_field *fields = script->event.fields.at;
+
+	if (reading->reason)
+		fields[reading->reason - 1].text =
+		    reason_text(script, &fields[reading->reason - 1], reading);
+	if (reading->state)
+		fields[reading->state - 1].text =
+		    state_text(script, fields[reading->state - 1].value.number, reading->preempted);
+}
+
+static struct vp_cursor fields_of(const struct vp_record_header *record)
+{
+	if (record->id >= VP_ID_DEFINED)
+		return vp_event_fields((const void *)record);
+	return vp_cursor_of(record + 1, vp_record_size(record->id) - sizeof(*record));
+}
+
+/* False: it is not as its class says. */
+static bool read_fields(struct vp_script *script, const struct vp_script_class *class,
+			const struct vp_record_header *record, struct reading *reading)
+{
+	struct vp_cursor values = fields_of(record);
+
+	script->event.fields.count = 0;
+	vp_vec_each (&class->parts, part) {
+		struct vp_event_value value;
+		if (!vp_event_next_value(&values, part->field, &value))
+			return false;
+		take_value(script, part, &value, reading);
+	}
+	/* Of a pCPU, an interval has its number there. */
+	script->event.has_vcpu &= script->event.vm != NULL;
+	name_values(script, reading);
+	return true;
+}
+
+static bool is_of_pcpus(const struct vp_script_options *options, uint32_t pcpu)
+{
+	for (size_t i = 0; i < options->n_pcpus; i++)
+		if ((uint32_t)options->pcpus[i] == pcpu)
+			return true;
+	return !options->n_pcpus;
+}
+
+/* Whether it is asked for, as far as can be said without its fields. */
+static const struct vp_script_class *class_of(const struct vp_script *script,
+					      const struct vp_merge_head *head, uint32_t pcpu)
+{
+	const struct vp_script_options *options = &script->options;
+	const struct vp_script_class *class =
+	    vp_script_classes_find(&script->classes, head->record->id);
+
+	if (!class || !class->chosen || head->time < options->from || head->time > options->to)
+		return NULL;
+	return is_of_pcpus(options, pcpu) ? class : NULL;
+}
+
+static bool take(struct vp_script *script, const struct vp_merge_head *head)
+{
+	uint32_t pcpu = vp_stream_cpu(script->streams.at[head->stream]);
+	const struct vp_script_options *options = &script->options;
+	struct vp_script_event *event = &script->event;
+	struct reading reading = {0};
+
+	if (head->record->id == VP_ID_task)
+		learn_name(script, (const void *)head->record);
+	const struct vp_script_class *class = class_of(script, head, pcpu);
+	if (!class) {
+		script->unreadable += !vp_script_classes_find(&script->classes, head->record->id);
+		return false;
+	}
+	event->time = head->time;
+	event->pcpu = pcpu;
+	event->name = class->name;
+	event->has_tid = event->has_vcpu = false;
+	event->comm = event->vm = NULL;
+	if (script->idle_of != pcpu || !script->idle[0])
+		snprintf(script->idle, sizeof(script->idle), "swapper/%" PRIu32, pcpu);
+	script->idle_of = pcpu;
+	if (!read_fields(script, class, head->record, &reading)) {
+		script->unreadable++;
+		return false;
+	}
+	return (!options->vm || reading.of_vm) && (!options->has_tid || reading.of_tid);
+}
+
+static void end(struct vp_script *script)
+{
+	struct vp_health health = {.classes = VP_STREAMS_ALL};
+
+	vp_health_add(&script->streams, &health);
+	vp_health_sentences(&health, &script->recording, &script->notes);
+	vp_health_deinit(&health);
+	if (script->unreadable)
+		vp_vec_push(&script->notes,
+			    vp_format("%" PRIu64 " records are not as the recording's event "
+				      "classes say and were skipped",
+				      script->unreadable));
+	script->ended = true;
+}
+
+const struct vp_script_event *vp_script_next(struct vp_script *script)
+{
+	const struct vp_merge_head *head;
+
+	while (!script->ended && (head = vp_merge_next(&script->merge)))
+		if (take(script, head))
+			return &script->event;
+	if (!script->ended)
+		end(script);
+	return NULL;
+}
+
+static struct vp_error *open_all(const char *directory, struct vp_script *script)
+{
+	const struct vp_script_options *options = &script->options;
+	VP_AUTO_FREE char *host = vp_format("%s/host", directory);
+	vp_event_classes defined = {0};
+
+	VP_TRY(vp_recording_open(directory, &script->recording, &script->vms, &script->notes));
+	VP_TRY(vp_vms_expect(&script->vms, &options->vm, options->vm != NULL));
+	VP_TRY(vp_trace_classes(host, &defined));
+	VP_TRY(
+	    vp_script_classes_init(&script->classes, &defined, options->events, options->n_events));
+	know_vcpus(script);
+	VP_TRY(vp_trace_open(host, VP_STREAMS_ALL, &script->streams));
+	vp_merge_init(&script->merge, &script->streams, NULL);
+	script->merging = true;
+	return NULL;
+}
+
+struct vp_error *vp_script_open(const char *directory, const struct vp_script_options *options,
+				struct vp_script **ret)
+{
+	struct vp_script *script = vp_alloc(sizeof(*script));
+
+	script->options = *options;
+	struct vp_error *error = open_all(directory, script);
+	if (error)
+		vp_script_close(script);
+	else
+		*ret = script;
+	return error;
+}
+
+void vp_script_close(struct vp_script *script)
+{
+	if (script->merging)
+		vp_merge_deinit(&script->merge);
+	vp_trace_close(&script->streams);
+	vp_script_classes_deinit(&script->classes);
+	vp_vec_deinit(&script->event.fields);
+	vp_vec_deinit(&script->vcpus);
+	vp_map_deinit(&script->vcpu_of_tid);
+	vp_map_deinit(&script->comm_of_tid);
+	vp_intern_deinit(&script->comms);
+	vp_recording_deinit(&script->recording);
+	vp_vms_deinit(&script->vms);
+	vp_vec_each (&script->notes, note)
+		free(*note);
+	vp_vec_deinit(&script->notes);
+	free(script);
+}
+
+const struct vp_intern *vp_script_columns(const struct vp_script *script)
+{
+	return &script->classes.columns;
+}
+
+const vp_sentences *vp_script_notes(const struct vp_script *script)
+{
+	return &script->notes;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/script_classes.h"
+
+#include <string.h>
+
+#include "base/nearest.h"
+#include "base/text.h"
+
+/* Of records: the begin of each that is no event by itself. */
+static const uint32_t no_events[] = {VP_ID_task,          VP_ID_clock_sync,   VP_ID_guest_task,
+				     VP_ID_guest_regs,    VP_ID_chain_frames, VP_ID_chain_stack,
+				     VP_ID_vcpu_account,  VP_ID_exit_account, VP_ID_exit_bucket,
+				     VP_ID_thief,         VP_ID_exit_site,    VP_ID_account_loss,
+				     VP_ID_interval_value};
+
+static const struct {
+	const char *name;
+	enum vp_script_role role;
+} roles[] = {{"tid", VP_SCRIPT_TID},
+	     {"prev_tid", VP_SCRIPT_PREV_TID},
+	     {"next_tid", VP_SCRIPT_OTHER_TID},
+	     {"woken_tid", VP_SCRIPT_OTHER_TID},
+	     {"other_tid", VP_SCRIPT_OTHER_TID},
+	     {"vm", VP_SCRIPT_VM},
+	     {"vcpu", VP_SCRIPT_VCPU},
+	     {"vendor", VP_SCRIPT_VENDOR},
+	     {"reason", VP_SCRIPT_REASON},
+	     {"exit_reason", VP_SCRIPT_REASON},
+	     {"flags", VP_SCRIPT_FLAGS},
+	     {"prev_state", VP_SCRIPT_STATE},
+	     {"preempted", VP_SCRIPT_PREEMPTED}};
+
+static enum vp_script_role role_of(const struct vp_event_field *field)
+{
+	if (!strncmp(field->name, "reserved", 8))
+		return VP_SCRIPT_HIDDEN;
+	for (size_t i = 0; field->shape == VP_EVENT_INTEGER && i < VP_ARRAY_SIZE(roles); i++)
+		if (!strcmp(roles[i].name, field->name))
+			return roles[i].role;
+	return VP_SCRIPT_PLAIN;
+}
+
+/* Columns that all events have keep their names for themselves. */
+static uint32_t column_of(struct vp_script_classes *classes, const char *name)
+{
+	static const char *const taken[] = {"time_ns", "pcpu", "comm", "tid",
+					    "vm",      "vcpu", "event"};
+	VP_AUTO_FREE char *clean = vp_text_cleaned(name);
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(taken); i++)
+		if (!strcmp(taken[i], name)) {
+			VP_AUTO_FREE char *other = vp_format("its_%s", clean);
+			return vp_intern_string(&classes->columns, other);
+		}
+	return vp_intern_string(&classes->columns, clean);
+}
+
+static void add_columns(struct vp_script_classes *classes, struct vp_script_part *part)
+{
+	const char *name = part->field->name;
+
+	switch (part->role) {
+	case VP_SCRIPT_HIDDEN:
+	case VP_SCRIPT_TID:
+	case VP_SCRIPT_VM:
+	case VP_SCRIPT_VCPU:
+	case VP_SCRIPT_VENDOR:
+	case VP_SCRIPT_PREEMPTED:
+		return;
+	case VP_SCRIPT_OTHER_TID: {
+		VP_AUTO_FREE char *comm = vp_format("%.*scomm", (int)strlen(name) - 3, name);
+		part->column = column_of(classes, name);
+		part->comm_column = column_of(classes, comm);
+		return;
+	}
+	default:
+		part->column = column_of(classes, name);
+	}
+}
+
+static void add_parts(struct vp_script_classes *classes, struct vp_script_class *class)
+{
+	class->name = vp_text_cleaned(class->event->name);
+	vp_vec_each (&class->event->fields, field) {
+		struct vp_script_part part = {.field = field, .role = role_of(field)};
+		if (class->chosen)
+			add_columns(classes, &part);
+		vp_vec_push(&class->parts, part);
+	}
+}
+
+/* A record of the schema as a class: what is no integer is an array. */
+static struct vp_error *add_fixed(vp_event_classes *fixed, const struct vp_record_type *type)
+{
+	struct vp_event_class *event;
+
+	VP_TRY(vp_event_classes_add(fixed, type->name, &event));
+	for (size_t i = 0; i < type->n_fields; i++) {
+		const struct vp_field_type *field = &type->fields[i];
+		bool is_text = !strcmp(field->type, "comm");
+		bool is_array = is_text || !strncmp(field->type, "words", 5);
+		size_t size = is_text ? 1 : is_array ? sizeof(uint64_t) : field->size;
+		const struct vp_event_field plain = {
+		    .name = (char *)field->name,
+		    .shape = is_array ? VP_EVENT_ARRAY : VP_EVENT_INTEGER,
+		    .size = (uint8_t)size,
+		    .is_hex = !strcmp(field->style, "hex"),
+		    .is_text = is_text,
+		    .count = (uint16_t)(is_array ? field->size / size : 0)};
+		VP_TRY(vp_event_class_add_field(event, &plain));
+	}
+	return NULL;
+}
+
+static struct vp_error *add_all(struct vp_script_classes *classes)
+{
+	for (uint32_t id = 0; id <= VP_ID_MAX; id++)
+		if (vp_record_type(id))
+			VP_TRY(add_fixed(&classes->fixed, vp_record_type(id)));
+	size_t next = 0;
+	for (uint32_t id = 0; id < VP_ID_DEFINED; id++) {
+		struct vp_script_class class = {0};
+		if (vp_record_type(id))
+			class.event = &classes->fixed.at[next++];
+		vp_vec_push(&classes->all, class);
+	}
+	vp_vec_each (&classes->defined, event)
+		vp_vec_push(&classes->all, (struct vp_script_class){.event = event});
+	return NULL;
+}
+
+static const char *without_system(const char *name)
+{
+	const char *colon = strchr(name, ':');
+
+	return colon ? colon + 1 : name;
+}
+
+static struct vp_error *choose_by_name(struct vp_script_classes *classes, const char *name)
+{
+	struct vp_nearest nearest;
+	bool found = false;
+
+	vp_nearest_init(&nearest, (struct vp_slice){name, strlen(name)});
+	vp_vec_each (&classes->all, class) {
+		if (!class->event)
+			continue;
+		const char *its = class->event->name;
+		if (!strcmp(its, name) || !strcmp(without_system(its), name))
+			found = class->chosen = true;
+		vp_nearest_add(&nearest, strchr(name, ':') ? its : without_system(its));
+	}
+	if (found)
+		return NULL;
+	VP_AUTO_FREE char *near = vp_nearest_text(&nearest);
+	return vp_error_usage("the recording has no event '%s'%s", name, near);
+}
+
+static void choose_events(struct vp_script_classes *classes)
+{
+	vp_vec_each (&classes->all, class)
+		class->chosen = class->event != NULL;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(no_events); i++)
+		classes->all.at[no_events[i]].chosen = false;
+}
+
+struct vp_error *vp_script_classes_init(struct vp_script_classes *classes,
+					vp_event_classes *defined, const char *const *names,
+					size_t n_names)
+{
+	*classes = (struct vp_script_classes){.defined = *defined};
+	*defined = (vp_event_classes){0};
+	struct vp_error *error = add_all(classes);
+	for (size_t i = 0; !error && i < n_names; i++)
+		error = choose_by_name(classes, names[i]);
+	if (error) {
+		vp_script_classes_deinit(classes);
+		return error;
+	}
+	if (!n_names)
+		choose_events(classes);
+	vp_vec_each (&classes->all, class)
+		if (class->event)
+			add_parts(classes, class);
+	return NULL;
+}
+
+void vp_script_classes_deinit(struct vp_script_classes *classes)
+{
+	vp_vec_each (&classes->all, class) {
+		free(class->name);
+		vp_vec_deinit(&class->parts);
+	}
+	vp_vec_deinit(&classes->all);
+	vp_intern_deinit(&classes->columns);
+	vp_event_classes_deinit(&classes->fixed);
+	vp_event_classes_deinit(&classes->defined);
+}
+
+const struct vp_script_class *vp_script_classes_find(const struct vp_script_classes *classes,
+						     uint32_t id)
+{
+	return id < classes->all.count && classes->all.at[id].event ? &classes->all.at[id] : NULL;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Events as records of schema/trace_records.h, in each pCPU's ring: no program decides or formats.
+ * A record's time is read before there is room for it, so that what interrupts a program may be
+ * written first.
+ */
+#include <linux/bpf.h>
+#include <linux/ptrace.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "bpf/account.h"
+#include "bpf/sched_compat.bpf.h"
+#include "bpf/trace_ring.bpf.h"
+
+#define WHOLE(event, last)                                                                         \
+	_Static_assert(__builtin_offsetof(struct vp_trace_##event, last) +                         \
+			       sizeof(((struct vp_trace_##event *)0)->last) ==                     \
+			   VP_TRACE_SIZE_##event,                                                  \
+		       "order the fields of " #event " by size")
+WHOLE(sched_switch, preempted);
+WHOLE(sched_wakeup, target_cpu);
+WHOLE(kvm_entry, vcpu);
+WHOLE(kvm_exit, vendor);
+WHOLE(kvm_inj_virq, vector);
+WHOLE(irq_handler_entry, irq);
+WHOLE(softirq_entry, vec);
+WHOLE(local_timer_entry, vector);
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	struct vp_trace_cpu *cpu = this_cpu();
+
+	if (!cpu)
+		return 0;
+	name_task(cpu, prev);
+	name_task(cpu, next);
+	PUT(cpu, sched_switch, .prev_tid = prev->pid, .next_tid = next->pid,
+	    .prev_state = (__u16)task_state(prev), .preempted = preempted);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(sched_wakeup, struct task_struct *task)
+{
+	struct vp_trace_cpu *cpu = this_cpu();
+	__u64 id = bpf_get_current_pid_tgid();
+
+	if (!cpu)
+		return 0;
+	name_task(cpu, task);
+	name_current(cpu, id);
+	PUT(cpu, sched_wakeup, .tid = (__u32)id, .woken_tid = task->pid,
+	    .target_cpu = task_cpu(task));
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(sched_wakeup_new, struct task_struct *task)
+{
+	struct vp_trace_cpu *cpu = this_cpu();
+	__u64 id = bpf_get_current_pid_tgid();
+
+	if (!cpu)
+		return 0;
+	name_task(cpu, task);
+	name_current(cpu, id);
+	PUT(cpu, sched_wakeup_new, .tid = (__u32)id, .woken_tid = task->pid,
+	    .target_cpu = task_cpu(task));
+	return 0;
+}
+
+/* Not the thread's vCPU that was here last: looked at anew, and kept. */
+static __noinline __u32 look_again(struct vp_trace_cpu *cpu, struct kvm_vcpu *kvm, __u32 tid)
+{
+	if (!cpu)
+		return VP_VCPU_UNKNOWN;
+	void *notifier = kvm ? 0 : kvm_notifier_of_task((void *)bpf_get_current_task());
+	if (notifier)
+		kvm = vcpu_of_notifier(notifier);
+	if (!kvm || !bpf_core_type_exists(struct kvm_vcpu))
+		return VP_VCPU_UNKNOWN;
+	__u32 number = BPF_CORE_READ(kvm, vcpu_id);
+	*(volatile __u64 *)&cpu->kvm_vcpu = 0;
+	*(volatile __u32 *)&cpu->vcpu = number;
+	*(volatile __u32 *)&cpu->tid = tid;
+	*(volatile __u64 *)&cpu->vmcb.vmcb = 0;
+	*(volatile __u64 *)&cpu->kvm_vcpu = (__u64)kvm;
+	return number;
+}
+
+/* The number of the thread's vCPU; `kvm` is it, if the event says so. Where programs are preempted
+ * another one may change what the pCPU knows at any time: it is read first, then looked at. */
+static __always_inline __u32 number_of(struct vp_trace_cpu *cpu, struct kvm_vcpu *kvm, __u32 tid)
+{
+	__u32 number = *(volatile __u32 *)&cpu->vcpu;
+	__u64 known = *(volatile __u64 *)&cpu->kvm_vcpu;
+
+	if (known && (known == (__u64)kvm || !kvm) && *(volatile __u32 *)&cpu->tid == tid)
+		return number;
+	return look_again(cpu, kvm, tid);
+}
+
+SEC("raw_tp/kvm_entry")
+int kvm_entry(struct bpf_raw_tracepoint_args *context)
+{
+	struct vp_trace_cpu *cpu = this_cpu();
+	__u64 id = bpf_get_current_pid_tgid();
+
+	if (!cpu)
+		return 0;
+	/* Arm's tracepoints do not name the vCPU. */
+	struct kvm_vcpu *kvm = vendor == VP_VENDOR_ARM ? 0 : (void *)context->args[0];
+	name_current(cpu, id);
+	PUT(cpu, kvm_entry, .tid = (__u32)id, .vm = id >> 32,
+	    .vcpu = (__u16)number_of(cpu, kvm, (__u32)id));
+	return 0;
+}
+
+struct left {
+	__u64 rip;
+	__u32 reason;
+};
+
+/* With a copy of what is known of the VMCB: see number_of(). */
+static __always_inline void leave_amd(struct vp_trace_cpu *cpu, struct kvm_vcpu *kvm,
+				      struct left *left)
+{
+	struct vp_vmcb_memo memo = {.vmcb = *(volatile __u64 *)&cpu->vmcb.vmcb,
+				    .uses = *(volatile __u64 *)&cpu->vmcb.uses};
+	struct vmcb_place place;
+	struct vmcb_view vmcb;
+	__u64 code;
+
+	if (*(volatile __u64 *)&cpu->kvm_vcpu != (__u64)kvm)
+		memo.vmcb = 0;
+	if (!read_exit_reason(kvm, &memo, &code, &vmcb))
+		return;
+	if (*(volatile __u64 *)&cpu->kvm_vcpu == (__u64)kvm)
+		cpu->vmcb = memo;
+	left->reason = (__u32)code;
+	if (read_vmcb_place(&vmcb, &place))
+		left->rip = place.rip;
+}
+
+/* v5.17, 0a62a0319abb "KVM: x86: Get error code from get_exit_info" and its neighbours dropped the
+ * reason before the vCPU; a kernel's pointer is negative, a reason is not. */
+static __always_inline struct kvm_vcpu *
+leave_x86(struct vp_trace_cpu *cpu, struct bpf_raw_tracepoint_args *context, struct left *left)
+{
+	__u64 first = context->args[0];
+	struct kvm_vcpu *kvm = (void *)((__s64)first < 0 ? first : context->args[1]);
+
+	if (vendor == VP_VENDOR_AMD)
+		leave_amd(cpu, kvm, left);
+	else
+		read_vmx_exit_reason(kvm, &left->reason);
+	if ((__s64)first >= 0)
+		left->reason = (__u32)first;
+	return kvm;
+}
+
+/* kvm_exit(code, exception class, program counter); what KVM's code and the class make up: see
+ * VP_ARM_NO_TRAP. */
+static __always_inline void leave_arm(struct bpf_raw_tracepoint_args *context, struct left *left)
+{
+	enum { TRAP = 2 };
+	__u64 code = context->args[0], class = context->args[1];
+
+	left->reason = (code & 0xf) == TRAP ? class & 0x3f : VP_ARM_NO_TRAP | (code & 0xf);
+	left->rip = context->args[2];
+}
+
+SEC("raw_tp/kvm_exit")
+int kvm_exit(struct bpf_raw_tracepoint_args *context)
+{
+	struct left left = {.reason = VP_REASON_UNTOLD};
+	struct vp_trace_cpu *cpu = this_cpu();
+	__u64 id = bpf_get_current_pid_tgid();
+	struct kvm_vcpu *kvm = 0;
+
+	if (!cpu)
+		return 0;
+	if (vendor == VP_VENDOR_ARM)
+		leave_arm(context, &left);
+	else
+		kvm = leave_x86(cpu, context, &left);
+	name_current(cpu, id);
+	PUT(cpu, kvm_exit, .tid = (__u32)id, .guest_rip = left.rip, .vm = id >> 32,
+	    .reason = left.reason, .vcpu = (__u16)number_of(cpu, kvm, (__u32)id),
+	    .vendor = (__u16)vendor);
+	return 0;
+}
+
+SEC("raw_tp/kvm_inj_virq")
+int kvm_inj_virq(struct bpf_raw_tracepoint_args *context)
+{
+	struct vp_trace_cpu *cpu = this_cpu();
+	__u64 id = bpf_get_current_pid_tgid();
+
+	if (!cpu)
+		return 0;
+	name_current(cpu, id);
+	PUT(cpu, kvm_inj_virq, .tid = (__u32)id, .vm = id >> 32,
+	    .vcpu = (__u16)number_of(cpu, 0, (__u32)id), .vector = (__u16)context->args[0]);
+	return 0;
+}
+
+/* An event of an interrupt, with its number. */
+#define INTERRUPT(event, number)                                                                   \
+	SEC("raw_tp/" #event) int event(struct bpf_raw_tracepoint_args *context)                   \
+	{                                                                                          \
+		struct vp_trace_cpu *cpu = this_cpu();                                             \
+		__u64 id = bpf_get_current_pid_tgid();                                             \
+                                                                                                   \
+		if (!cpu)                                                                          \
+			return 0;                                                                  \
+		name_current(cpu, id);                                                             \
+		PUT(cpu, event, .tid = (__u32)id, .number = (__u32)context->args[0]);              \
+		return 0;                                                                          \
+	}
+
+INTERRUPT(irq_handler_entry, irq)
+INTERRUPT(irq_handler_exit, irq)
+INTERRUPT(softirq_entry, vec)
+INTERRUPT(softirq_exit, vec)
+#if defined(__TARGET_ARCH_x86)
+INTERRUPT(local_timer_entry, vector)
+INTERRUPT(local_timer_exit, vector)
+#endif
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it joins programs, pCPUs, probes and the way to the VMCB. */
+#include "collect/tracer.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/buffer.h"
+#include "base/vec.h"
+#include "bpf/trace.h"
+#include "collect/host.h"
+#include "collect/pcpus.h"
+#include "collect/source.h"
+#include "collect/svm_data.h"
+#include "trace.skel.h"
+
+/* The reader is woken when a fourth of a ring was written. */
+enum { PARTS = 4 };
+
+/* A pCPU's ring, and whose it is when libbpf calls back. */
+struct source {
+	struct vp_tracer *tracer;
+	uint32_t pcpu;
+	int map;
+	struct vp_buffer copy;
+};
+
+struct vp_tracer {
+	struct vp_tracer_options options;
+	struct trace_bpf *programs;
+	struct vp_pcpus pcpus;
+	VP_VEC(struct bpf_link *) links;
+	struct source *sources; /* one per pCPU of `pcpus` */
+	struct ring_buffer *rings, *doorbell;
+	const struct vp_trace_cpu *cpus; /* by pCPU */
+	uint32_t n_cpus;
+	char *missing;
+};
+
+/* What only some machines have, and what is lacking without. */
+static const struct {
+	const char *program, *cost;
+} optional[] = {
+    {"kvm_entry", "VM entries are not recorded"},
+    {"kvm_exit", "VM exits are not recorded"},
+    {"kvm_inj_virq", "injected interrupts are not recorded"},
+    {"local_timer_entry", "timer interrupts are not recorded"},
+    {"local_timer_exit", "ends of timer interrupts are not recorded"},
+};
+
+static size_t cpus_size(const struct vp_tracer *tracer)
+{
+	size_t page = (size_t)getpagesize(), bytes = tracer->n_cpus * sizeof(*tracer->cpus);
+
+	return (bytes + page - 1) / page * page;
+}
+
+static struct vp_error *load(struct vp_tracer *tracer, bool by_plain_loads)
+{
+	struct bpf_program *program;
+	struct vp_svm_data svm_data;
+
+	VP_TRY(vp_host_expect_btf("trace"));
+	tracer->programs = trace_bpf__open();
+	if (!tracer->programs)
+		return vp_error_errno(errno, "cannot open the trace programs");
+	tracer->programs->rodata->vendor = vp_host_vendor();
+	tracer->programs->rodata->ring_part = tracer->options.ring_bytes / PARTS;
+	bpf_object__for_each_program(program, tracer->programs->obj)
+	{
+		unsigned set = vp_trace_set_of(bpf_program__name(program));
+		bpf_program__set_autoload(program, set & tracer->options.sets);
+	}
+	tracer->n_cpus = (uint32_t)libbpf_num_possible_cpus();
+	int result = bpf_map__set_max_entries(tracer->programs->maps.cpus, tracer->n_cpus);
+	if (!result)
+		result = bpf_map__set_max_entries(tracer->programs->maps.rings, tracer->n_cpus);
+	tracer->programs->rodata->knows_svm_data =
+	    vp_svm_data_open(tracer->programs->obj, by_plain_loads, &svm_data);
+	if (!result)
+		result = trace_bpf__load(tracer->programs);
+	vp_svm_data_close(&svm_data);
+	return result ? vp_host_load_error(result, "trace") : NULL;
+}
+
+static struct vp_error *load_as_can_be(struct vp_tracer *tracer)
+{
+	struct vp_error *error = load(tracer, true);
+
+	if (!error || !tracer->programs || !tracer->programs->rodata->knows_svm_data)
+		return error;
+	vp_error_free(error);
+	trace_bpf__destroy(tracer->programs);
+	return load(tracer, false);
+}
+
+/* What is in the ring is not ours to change: the taker gets a copy. */
+static int take_record(void *context, void *bytes, size_t size)
+{
+	struct source *source = context;
+	const struct vp_tracer_options *options = &source->tracer->options;
+
+	source->copy.size = 0;
+	vp_buffer_append(&source->copy, bytes, size);
+	options->take(options->context, source->pcpu, source->copy.bytes, size);
+	return 0;
+}
+
+static struct vp_error *open_ring(struct vp_tracer *tracer, struct source *source)
+{
+	size_t bytes = tracer->options.ring_bytes;
+
+	source->map =
+	    bpf_map_create(BPF_MAP_TYPE_RINGBUF, "vperf_trace", 0, 0, (uint32_t)bytes, NULL);
+	if (source->map < 0)
+		return vp_error_errno(errno, "cannot create a ring buffer of %zu bytes", bytes);
+	if (bpf_map_update_elem(bpf_map__fd(tracer->programs->maps.rings), &source->pcpu,
+				&source->map, BPF_ANY))
+		return vp_error_errno(errno, "cannot pass the ring buffers to the trace programs");
+	if (!tracer->rings)
+		tracer->rings = ring_buffer__new(source->map, take_record, source, NULL);
+	else if (ring_buffer__add(tracer->rings, source->map, take_record, source))
+		return vp_error_errno(errno, "cannot map a ring buffer");
+	return tracer->rings ? NULL : vp_error_errno(errno, "cannot map a ring buffer");
+}
+
+/* What comes through the doorbell only wakes the reader. */
+static int hear_doorbell(void *context, void *data, size_t size)
+{
+	return 0;
+}
+
+static struct vp_error *open_rings(struct vp_tracer *tracer)
+{
+	const struct trace_bpf *programs = tracer->programs;
+	size_t count = tracer->pcpus.count;
+
+	tracer->sources = vp_alloc(count * sizeof(*tracer->sources));
+	for (size_t i = 0; i < count; i++)
+		tracer->sources[i] = (struct source){
+		    .tracer = tracer, .pcpu = (uint32_t)tracer->pcpus.at[i], .map = -1};
+	for (size_t i = 0; i < count; i++)
+		VP_TRY(open_ring(tracer, &tracer->sources[i]));
+	tracer->doorbell =
+	    ring_buffer__new(bpf_map__fd(programs->maps.doorbell), hear_doorbell, NULL, NULL);
+	if (!tracer->doorbell)
+		return vp_error_errno(errno, "cannot open the wake-up event of the ring buffers");
+	void *cpus = mmap(NULL, cpus_size(tracer), PROT_READ, MAP_SHARED,
+			  bpf_map__fd(programs->maps.cpus), 0);
+	if (cpus == MAP_FAILED)
+		return vp_error_errno(errno, "cannot map the trace programs' counts");
+	tracer->cpus = cpus;
+	return NULL;
+}
+
+/* False: it cannot be done without. */
+static bool do_without(struct vp_tracer *tracer, const char *program)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(optional); i++) {
+		if (strcmp(program, optional[i].program) != 0)
+			continue;
+		char *before = tracer->missing;
+		tracer->missing =
+		    vp_format("%s%s%s", before ? before : "", before ? "; " : "", optional[i].cost);
+		free(before);
+		return true;
+	}
+	return false;
+}
+
+static struct vp_error *attach(struct vp_tracer *tracer)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, tracer->programs->obj)
+	{
+		if (!bpf_program__autoload(program))
+			continue;
+		struct bpf_link *link = bpf_program__attach(program);
+		if (link)
+			vp_vec_push(&tracer->links, link);
+		else if (!do_without(tracer, bpf_program__name(program)))
+			return vp_error_errno(errno, "cannot attach to '%s'",
+					      bpf_program__section_name(program));
+	}
+	return NULL;
+}
+
+static struct vp_error *open_all(struct vp_tracer *tracer)
+{
+	VP_TRY(vp_pcpus_online(&tracer->pcpus));
+	VP_TRY(load_as_can_be(tracer));
+	VP_TRY(open_rings(tracer));
+	return attach(tracer);
+}
+
+struct vp_error *vp_tracer_open(const struct vp_tracer_options *options, struct vp_tracer **ret)
+{
+	struct vp_tracer *tracer = vp_alloc(sizeof(*tracer));
+
+	tracer->options = *options;
+	struct vp_error *error = open_all(tracer);
+	if (error)
+		vp_tracer_free(tracer);
+	else
+		*ret = tracer;
+	return error;
+}
+
+void vp_tracer_free(struct vp_tracer *tracer)
+{
+	if (!tracer)
+		return;
+	vp_vec_each (&tracer->links, link)
+		bpf_link__destroy(*link);
+	vp_vec_deinit(&tracer->links);
+	ring_buffer__free(tracer->rings);
+	ring_buffer__free(tracer->doorbell);
+	for (size_t i = 0; tracer->sources && i < tracer->pcpus.count; i++) {
+		if (tracer->sources[i].map >= 0)
+			close(tracer->sources[i].map);
+		vp_buffer_deinit(&tracer->sources[i].copy);
+	}
+	free(tracer->sources);
+	if (tracer->cpus)
+		munmap((void *)tracer->cpus, cpus_size(tracer));
+	trace_bpf__destroy(tracer->programs);
+	vp_vec_deinit(&tracer->pcpus);
+	free(tracer->missing);
+	free(tracer);
+}
+
+void vp_tracer_begin(struct vp_tracer *tracer)
+{
+	tracer->programs->bss->enabled = 1;
+}
+
+void vp_tracer_end(struct vp_tracer *tracer)
+{
+	tracer->programs->bss->enabled = 0;
+}
+
+int vp_tracer_fd(const struct vp_tracer *tracer)
+{
+	return ring_buffer__epoll_fd(tracer->doorbell);
+}
+
+struct vp_error *vp_tracer_drain(struct vp_tracer *tracer)
+{
+	int rung = ring_buffer__consume(tracer->doorbell);
+	int result = ring_buffer__consume(tracer->rings);
+
+	result = result < 0 ? result : rung;
+	return result >= 0 || result == -EINTR
+		   ? NULL
+		   : vp_error_errno(-result, "cannot read the ring buffers of the trace programs");
+}
+
+uint64_t vp_tracer_lost(const struct vp_tracer *tracer, uint32_t pcpu)
+{
+	return pcpu < tracer->n_cpus ? __atomic_load_n(&tracer->cpus[pcpu].lost, __ATOMIC_RELAXED)
+				     : 0;
+}
+
+uint64_t vp_tracer_untold(const struct vp_tracer *tracer)
+{
+	struct bpf_program *program;
+	uint64_t sum = 0;
+
+	bpf_object__for_each_program(program, tracer->programs->obj)
+	{
+		struct bpf_prog_info info = {0};
+		uint32_t size = sizeof(info);
+		int fd = bpf_program__fd(program);
+		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size))
+			sum += info.recursion_misses;
+	}
+	return sum;
+}
+
+const char *vp_tracer_missing(const struct vp_tracer *tracer)
+{
+	return tracer->missing;
+}
+
+static void take_nothing(void *context, uint32_t pcpu, char *records, size_t size)
+{
+}
+
+static bool probe_trace(char *detail, size_t size)
+{
+	const struct vp_tracer_options options = {
+	    .sets = VP_TRACE_SETS_ALL, .ring_bytes = (size_t)getpagesize(), .take = take_nothing};
+	struct vp_tracer *tracer = NULL;
+	struct vp_error *error = vp_tracer_open(&options, &tracer);
+	bool found =
+	    vp_probe_say_opened(error, tracer ? vp_tracer_missing(tracer) : NULL, detail, size);
+
+	vp_tracer_free(tracer);
+	return found;
+}
+
+const struct vp_source *vp_source_trace(void)
+{
+	static const struct vp_probe probe = {
+	    "trace programs", "'vperf record --trace' does not work", false, probe_trace};
+	static const struct vp_source source = {&probe, 1};
+
+	return &source;
+}

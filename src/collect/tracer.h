@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Loads the programs that write events (schema/trace_records.h), and hands the records over. */
+#ifndef VP_COLLECT_TRACER_H
+#define VP_COLLECT_TRACER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "collect/rings.h"
+#include "schema/trace_event.h"
+
+struct vp_tracer;
+
+struct vp_tracer_options {
+	unsigned sets;         /* bits of enum vp_trace_set */
+	size_t ring_bytes;     /* per pCPU: a power of two, at least a page */
+	vp_records_taker take; /* gets a record: of an event, or a vp_task that names a thread */
+	void *context;
+};
+
+/* Loads and attaches the programs of the sets. Nothing is written yet. */
+struct vp_error *vp_tracer_open(const struct vp_tracer_options *options,
+				struct vp_tracer **ret) VP_MUST_CHECK;
+void vp_tracer_begin(struct vp_tracer *tracer);
+/* A descriptor that can be read once a good part of a ring is full. */
+int vp_tracer_fd(const struct vp_tracer *tracer);
+/* Hands over what there is. */
+struct vp_error *vp_tracer_drain(struct vp_tracer *tracer) VP_MUST_CHECK;
+/* Writes no more; what is left can still be drained. */
+void vp_tracer_end(struct vp_tracer *tracer);
+void vp_tracer_free(struct vp_tracer *tracer);
+
+/* Records of that pCPU that found no room, since the start. */
+uint64_t vp_tracer_lost(const struct vp_tracer *tracer, uint32_t pcpu);
+/* Events that the kernel told no program, because it was at work on the pCPU already. */
+uint64_t vp_tracer_untold(const struct vp_tracer *tracer);
+/* A sentence on what this machine cannot tell, or NULL. */
+const char *vp_tracer_missing(const struct vp_tracer *tracer);
+
+#endif

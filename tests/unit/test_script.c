@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Events of a made recording as text, JSON lines and CSV; what is asked for of them. */
+#include "unit.h"
+
+#include <stdio.h>
+
+#include "base/file.h"
+#include "make_recording.h"
+#include "render/script.h"
+#include "schema/trace_event.h"
+
+#define NAME "test_script.rec"
+#define AT(ns) (MADE_START + (ns))
+
+static void append(struct made *made, uint32_t pcpu, void *record)
+{
+	vp_trace_append(made->writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, record);
+}
+
+static void put_name(struct made *made, uint32_t pcpu, uint64_t ns, uint32_t tid, const char *comm)
+{
+	struct vp_task task = {.time = AT(ns), .id = VP_ID_task, .pid = tid, .tid = tid};
+
+	memcpy(task.comm, comm, strlen(comm));
+	append(made, pcpu, &task);
+}
+
+#define PUT(made, pcpu, ns, event, ...)                                                            \
+	append(made, pcpu,                                                                         \
+	       &(struct vp_trace_##event){.time = AT(ns),                                          \
+					  .id = VP_TRACE_ID_##event,                               \
+					  .size = VP_TRACE_SIZE_##event,                           \
+					  __VA_ARGS__})
+
+/* vm0's vCPU 1 (thread 1002) wakes a thread, is entered and left, and loses pCPU 0. */
+static void make(void)
+{
+	vp_event_classes classes = {0};
+	struct made made;
+
+	made_begin(&made, NAME, 2);
+	expect_no_error(vp_trace_event_classes(&classes));
+	expect_no_error(vp_trace_writer_define(made.writer, &classes));
+	vp_event_classes_deinit(&classes);
+	made.pcpus = 2;
+	put_name(&made, 0, 100, 1002, "CPU 1/KVM");
+	PUT(&made, 0, 100, kvm_entry, .tid = 1002, .vm = 1000, .vcpu = 1);
+	PUT(&made, 0, 300, kvm_exit, .tid = 1002, .guest_rip = 0xffffffff81000010, .vm = 1000,
+	    .reason = MADE_HLT, .vcpu = 1, .vendor = VP_VENDOR_AMD);
+	PUT(&made, 0, 350, kvm_inj_virq, .tid = 1002, .vm = 1000, .vcpu = 1, .vector = 236);
+	put_name(&made, 0, 400, 77, "a\033,\"b");
+	PUT(&made, 0, 400, sched_wakeup, .tid = 1002, .woken_tid = 77, .target_cpu = 1);
+	PUT(&made, 0, 500, sched_switch, .prev_tid = 1002, .next_tid = 0, .prev_state = 1);
+	PUT(&made, 1, 200, softirq_entry, .tid = 0, .vec = 1);
+	PUT(&made, 1, 250, softirq_exit, .tid = 0, .vec = 1);
+	PUT(&made, 1, 450, sched_switch, .prev_tid = 0, .next_tid = 77);
+	PUT(&made, 1, 600, sched_switch, .prev_tid = 77, .next_tid = 2001, .preempted = 1);
+	PUT(&made, 1, 700, kvm_exit, .tid = 2001, .vm = 2000, .reason = UINT32_MAX,
+	    .vcpu = VP_VCPU_UNKNOWN);
+	vp_trace_flush(made.writer, (struct vp_stream_id){VP_STREAM_TRACE, 0}, 0);
+	vp_trace_flush(made.writer, (struct vp_stream_id){VP_STREAM_TRACE, 1}, 5);
+	made_end(&made, 10);
+}
+
+static const struct vp_script_options everything = {.to = UINT64_MAX};
+
+static unsigned shown = VP_SHOW_ALL;
+
+/* What is printed, to be freed; `notes` gets the notes, one behind the other. */
+static char *print(const char *format, const struct vp_script_options *options, char **notes)
+{
+	const struct vp_script_format *chosen = vp_script_format_named(format);
+	const struct vp_script_event *event;
+	struct vp_buffer out = {0}, said = {0};
+	struct vp_script *script;
+
+	expect_no_error(vp_script_open(NAME, options, &script));
+	const struct vp_script_layout layout = {vp_script_columns(script), shown};
+	if (chosen->begin)
+		chosen->begin(&layout, &out);
+	while ((event = vp_script_next(script)))
+		chosen->event(event, &layout, &out);
+	assert_null(vp_script_next(script));
+	vp_vec_each (vp_script_notes(script), note) {
+		vp_buffer_string(&said, *note);
+		vp_buffer_string(&said, "\n");
+	}
+	vp_script_close(script);
+	char *text = vp_strdup(vp_buffer_text(&out));
+	if (notes)
+		*notes = vp_strdup(vp_buffer_text(&said));
+	vp_buffer_deinit(&out);
+	vp_buffer_deinit(&said);
+	return text;
+}
+
+static void expect_printed(const char *format, const struct vp_script_options *options,
+			   const char *expected)
+{
+	char *text = print(format, options, NULL);
+
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void test_text(void **state)
+{
+	make();
+	expect_printed(
+	    "text", &everything,
+	    "       CPU 1/KVM    1002 [000]     1.000000100: kvm:kvm_entry: vm=vm0 vcpu=1\n"
+	    "       swapper/1       0 [001]     1.000000200: irq:softirq_entry: vec=1\n"
+	    "       swapper/1       0 [001]     1.000000250: irq:softirq_exit: vec=1\n"
+	    "       CPU 1/KVM    1002 [000]     1.000000300: kvm:kvm_exit: vm=vm0 vcpu=1 "
+	    "guest_rip=0xffffffff81000010 reason=HLT\n"
+	    "       CPU 1/KVM    1002 [000]     1.000000350: kvm:kvm_inj_virq: vm=vm0 vcpu=1 "
+	    "vector=236\n"
+	    "       CPU 1/KVM    1002 [000]     1.000000400: sched:sched_wakeup: vm=vm0 vcpu=1 "
+	    "woken_tid=77 woken_comm=a?,\"b target_cpu=1\n"
+	    "       swapper/1       0 [001]     1.000000450: sched:sched_switch: prev_tid=0 "
+	    "next_tid=77 next_comm=a?,\"b prev_state=R\n"
+	    "       CPU 1/KVM    1002 [000]     1.000000500: sched:sched_switch: vm=vm0 vcpu=1 "
+	    "prev_tid=1002 next_tid=0 next_comm=swapper/0 prev_state=S\n"
+	    "           a?,\"b      77 [001]     1.000000600: sched:sched_switch: prev_tid=77 "
+	    "next_tid=2001 next_comm=- prev_state=R+\n"
+	    "               -    2001 [001]     1.000000700: kvm:kvm_exit: vm=vm1 "
+	    "guest_rip=0x0 reason=unknown\n");
+}
+
+static void test_jsonl(void **state)
+{
+	static const char *const names[] = {"kvm_exit", "sched:sched_wakeup"};
+	struct vp_script_options options = everything;
+
+	options.events = names;
+	options.n_events = 2;
+	make();
+	expect_printed(
+	    "jsonl", &options,
+	    "{\"time_ns\": 1000000300, \"pcpu\": 0, \"comm\": \"CPU 1/KVM\", \"tid\": 1002, "
+	    "\"vm\": \"vm0\", \"vcpu\": 1, \"event\": \"kvm:kvm_exit\", \"fields\": "
+	    "{\"guest_rip\": \"0xffffffff81000010\", \"reason\": \"HLT\"}}\n"
+	    "{\"time_ns\": 1000000400, \"pcpu\": 0, \"comm\": \"CPU 1/KVM\", \"tid\": 1002, "
+	    "\"vm\": \"vm0\", \"vcpu\": 1, \"event\": \"sched:sched_wakeup\", \"fields\": "
+	    "{\"woken_tid\": 77, \"woken_comm\": \"a?,\\\"b\", \"target_cpu\": 1}}\n"
+	    "{\"time_ns\": 1000000700, \"pcpu\": 1, \"comm\": null, \"tid\": 2001, "
+	    "\"vm\": \"vm1\", \"vcpu\": null, \"event\": \"kvm:kvm_exit\", \"fields\": "
+	    "{\"guest_rip\": \"0x0\", \"reason\": \"unknown\"}}\n");
+}
+
+static void test_csv(void **state)
+{
+	static const char *const names[] = {"kvm_exit", "sched_wakeup"};
+	struct vp_script_options options = everything;
+
+	options.events = names;
+	options.n_events = 2;
+	make();
+	expect_printed("csv", &options,
+		       "time_ns,pcpu,comm,tid,vm,vcpu,event,woken_tid,woken_comm,target_cpu,"
+		       "guest_rip,reason\n"
+		       "1000000300,0,CPU 1/KVM,1002,vm0,1,kvm:kvm_exit,,,,0xffffffff81000010,HLT\n"
+		       "1000000400,0,CPU 1/KVM,1002,vm0,1,sched:sched_wakeup,77,\"a?,\"\"b\",1,,\n"
+		       "1000000700,1,,2001,vm1,,kvm:kvm_exit,,,,0x0,unknown\n");
+}
+
+static void test_parts(void **state)
+{
+	static const char *const names[] = {"kvm_exit"};
+	struct vp_script_options options = everything;
+
+	options.events = names;
+	options.n_events = 1;
+	make();
+	expect_no_error(vp_script_shown_parse("time,event,vm", &shown));
+	expect_printed(
+	    "text", &options,
+	    "    1.000000300: kvm:kvm_exit: vm=vm0\n    1.000000700: kvm:kvm_exit: vm=vm1\n");
+	expect_printed(
+	    "csv", &options,
+	    "time_ns,vm,event\n1000000300,vm0,kvm:kvm_exit\n1000000700,vm1,kvm:kvm_exit\n");
+	expect_no_error(vp_script_shown_parse("fields,cpu", &shown));
+	expect_printed("jsonl", &options,
+		       "{\"pcpu\": 0, \"fields\": {\"guest_rip\": \"0xffffffff81000010\", "
+		       "\"reason\": \"HLT\"}}\n"
+		       "{\"pcpu\": 1, \"fields\": {\"guest_rip\": \"0x0\", "
+		       "\"reason\": \"unknown\"}}\n");
+	shown = VP_SHOW_VCPU;
+	expect_printed("text", &options, "vcpu=1\n\n");
+	shown = VP_SHOW_ALL;
+	expect_error(vp_script_shown_parse("time,", &shown), "not ''");
+	expect_error(vp_script_shown_parse("pid", &shown), "not 'pid'");
+	shown = VP_SHOW_ALL;
+}
+
+/* How many events are printed. */
+static size_t count(const struct vp_script_options *options)
+{
+	const struct vp_script_event *event;
+	struct vp_script *script;
+	size_t n = 0;
+
+	expect_no_error(vp_script_open(NAME, options, &script));
+	while ((event = vp_script_next(script)))
+		n++;
+	vp_script_close(script);
+	return n;
+}
+
+static void test_filters(void **state)
+{
+	static const int first[] = {0}, both[] = {1, 0};
+	struct vp_script_options options = everything;
+
+	make();
+	assert_int_equal(count(&options), 10);
+	options.from = AT(250);
+	options.to = AT(400);
+	assert_int_equal(count(&options), 4);
+	options = everything;
+	options.pcpus = first;
+	options.n_pcpus = 1;
+	assert_int_equal(count(&options), 5);
+	options.pcpus = both;
+	options.n_pcpus = 2;
+	assert_int_equal(count(&options), 10);
+	options = everything;
+	options.vm = "vm0";
+	assert_int_equal(count(&options), 5);
+	/* The thread of its vCPU gets a pCPU, and its exit. */
+	options.vm = "vm1";
+	assert_int_equal(count(&options), 2);
+	options = everything;
+	options.has_tid = true;
+	options.tid = 77; /* woken, gets the pCPU, loses it */
+	assert_int_equal(count(&options), 3);
+	options.tid = 0;
+	assert_int_equal(count(&options), 4);
+}
+
+static void test_unknown_names(void **state)
+{
+	static const char *const names[] = {"kvm_exti"};
+	struct vp_script_options options = everything;
+	struct vp_script *script;
+
+	make();
+	options.events = names;
+	options.n_events = 1;
+	expect_error(vp_script_open(NAME, &options, &script),
+		     "the recording has no event 'kvm_exti' (did you mean kvm_exit");
+	options = everything;
+	options.vm = "nobody";
+	expect_error(vp_script_open(NAME, &options, &script), "nobody");
+	expect_error(vp_script_open("nowhere", &everything, &script),
+		     "cannot open recording 'nowhere'");
+	assert_null(vp_script_format_named("xml"));
+}
+
+/* Samples are events, too; names, sums and clocks only if they are asked for. */
+static void test_records_of_the_schema(void **state)
+{
+	static const char *const task[] = {"task"};
+	struct vp_script_options options = everything;
+	struct made made;
+
+	made_begin(&made, NAME, 1);
+	made_task(&made, 0, 1, 5, 5, "make");
+	made_host(&made, 0, 1, 5, VP_MODE_KERNEL);
+	made_out(&made, 0, 2, 0, 0, MADE_HLT, true);
+	made_out(&made, 0, 3, 0, 1, MADE_UNKNOWN, false);
+	made_end(&made, 10);
+	char *text = print("text", &everything, NULL);
+	assert_non_null(strstr(text, "            make       5 [000]     1.001000000: host_sample: "
+				     "flags=0x0 pid=5 mode=1 ip="));
+	assert_non_null(strstr(text, "vcpu_out: vm=vm0 vcpu=0 flags=0x9 exit_reason=HLT "
+				     "other_tid=0 other_comm=swapper/0\n"));
+	assert_non_null(strstr(text, "vcpu_out: vm=vm0 vcpu=1 flags=0x0 exit_reason=unknown "));
+	assert_null(strstr(text, "task:"));
+	free(text);
+	options.events = task;
+	options.n_events = 1;
+	text = print("text", &options, NULL);
+	assert_non_null(strstr(text, " task: pid=5 its_comm=make\n"));
+	free(text);
+}
+
+/* Of records that are not what their class says, and of losses, the notes tell. */
+static void test_notes(void **state)
+{
+	static const char classes[] = "vperf-events 1\nevent a\nfield t string unsigned 0 0\n";
+	char *notes, *text;
+
+	make();
+	temporary_file(NAME "/host.events", classes, sizeof(classes) - 1);
+	text = print("text", &everything, &notes);
+	assert_non_null(strstr(text, ": a: t=\n"));
+	/* Switches have the first id, and a zero byte: they begin with a text. Others have no
+	 * class. */
+	assert_non_null(strstr(notes, "7 records are not as the recording's event classes say"));
+	assert_non_null(strstr(notes, "5 records were lost while recording"));
+	free(text);
+	free(notes);
+	temporary_file(NAME "/host.events", "nonsense", 8);
+	struct vp_script *script;
+	expect_error(vp_script_open(NAME, &everything, &script), "line 1: expected");
+}
+
+static void test_sets(void **state)
+{
+	unsigned sets;
+
+	expect_no_error(vp_trace_sets_parse("", &sets));
+	assert_int_equal(sets, VP_TRACE_SETS_ALL);
+	expect_no_error(vp_trace_sets_parse("kvm,irq", &sets));
+	assert_int_equal(sets, VP_TRACE_SET_kvm | VP_TRACE_SET_irq);
+	expect_error(vp_trace_sets_parse("kvm,shced", &sets), "not 'shced' (did you mean sched?)");
+	expect_error(vp_trace_sets_parse("kvm,", &sets), "not ''");
+	assert_int_equal(vp_trace_set_of("kvm_exit"), VP_TRACE_SET_kvm);
+	assert_int_equal(vp_trace_set_of("local_timer_exit"), VP_TRACE_SET_irq);
+	assert_int_equal(vp_trace_set_of("nonsense"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_text),
+	    cmocka_unit_test(test_jsonl),
+	    cmocka_unit_test(test_csv),
+	    cmocka_unit_test(test_parts),
+	    cmocka_unit_test(test_filters),
+	    cmocka_unit_test(test_unknown_names),
+	    cmocka_unit_test(test_records_of_the_schema),
+	    cmocka_unit_test(test_notes),
+	    cmocka_unit_test(test_sets),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
