@@ -7,7 +7,7 @@
 #   --quick      only what takes five minutes together, for work in between
 #   --full       the matrix of host and guest kernels too, and longer fuzzing
 #   --only WORD  builds, then only the lab tests whose name has WORD
-#   --skip NAME  without weka, arm64, bpf or lab; the last lines say so
+#   --skip NAME  without weka, arm64, intel, bpf or lab; the last lines say so
 #   --no-skips   what is skipped has failed, but for programs that this kernel refuses (for CI)
 # shellcheck disable=SC2317 # the steps are functions that step() calls
 set -uo pipefail
@@ -28,9 +28,9 @@ while [ $# -gt 0 ]; do
 		;;
 	--skip)
 		case "${2-}" in
-		weka | arm64 | bpf | lab) skip+="$2 " ;;
+		weka | arm64 | intel | bpf | lab) skip+="$2 " ;;
 		*)
-			echo "check.sh: --skip ${2-}: expected weka, arm64, bpf or lab" >&2
+			echo "check.sh: --skip ${2-}: expected weka, arm64, intel, bpf or lab" >&2
 			exit 2
 			;;
 		esac
@@ -165,6 +165,10 @@ arm64() {
 		ninja -C build-arm64
 }
 
+intel() {
+	tools/install-packages lab/packages-intel.txt && lab/vlab fetch --vendor intel
+}
+
 lab_tests() {
 	local began=$SECONDS
 	VPERF_BUILD=$PWD/build tests/lab/run ${full:+--full} ${quick:+--quick} --only "$only" | tee "$log"
@@ -206,6 +210,12 @@ elif [ -n "$quick" ]; then
 	export VPERF_BUILD_ARM64=/nonexistent
 else
 	step "build for 64-bit Arm" arm64
+fi
+if is_skipped intel; then
+	note_skip "intel: lab of a host of Intel: by --skip"
+	export VPERF_SKIP_INTEL=yes
+elif [ -z "$only$quick" ] && ! is_skipped lab; then
+	step "Bochs, for a lab host of Intel" intel
 fi
 if is_skipped lab; then
 	note_skip "lab: a real KVM host with real guests: by --skip"

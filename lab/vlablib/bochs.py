@@ -12,7 +12,7 @@ import termios
 import tty
 
 from . import bochs_build, disks
-from .common import UsageError, need_program, say
+from .common import UsageError, need_program, prefer_session, priority, say
 
 INSTRUCTIONS_PER_SECOND = 50000000
 # Others are worse: with corei7_skylake_x's CPUID the kernel gets the timer's rate wrong and takes 470,000 timer
@@ -126,8 +126,10 @@ class Bochs:
         command = [need_program("setpriv", "util-linux"), "--pdeathsig", "KILL", str(self.place / "bochs"), "-q",
                    "-f", str(self._write_configuration())]
         with open(self.lab.work / "bochs.out", "wb") as log:
-            return subprocess.Popen(command, cwd=self.lab.work, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                    start_new_session=True)
+            process = subprocess.Popen([*priority(), *command], cwd=self.lab.work, stdin=subprocess.DEVNULL,
+                                       stdout=log, stderr=log, start_new_session=True)
+        prefer_session(process)
+        return process
 
     def attend(self, process):
         """The user's terminal is the lab host's first serial port, until that is off."""

@@ -85,3 +85,16 @@ def publish(place, lock, mark, refresh, fill):
             work.rename(place)
         finally:
             subprocess.run(["rm", "-rf", str(work), str(old)], check=False)
+
+
+def priority():
+    """Before other processes of the machine, where that is allowed: what waits for a core comes late in the lab."""
+    return [need_program("nice", "coreutils"), "-n", "-15"] if os.geteuid() == 0 else []
+
+
+def prefer_session(process):
+    """The same for the process's session, where the kernel shares the cores among sessions first (autogroup)."""
+    try:
+        Path(f"/proc/{process.pid}/autogroup").write_text("-15", encoding="ascii")
+    except OSError:
+        pass  # not root, or a kernel without that

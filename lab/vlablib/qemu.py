@@ -11,7 +11,7 @@ from pathlib import Path
 
 from . import roots
 from .arch import ARCHES
-from .common import LabError, UsageError, need_program
+from .common import LabError, UsageError, need_program, prefer_session, priority
 
 NMI_WAIT = 5  # seconds for a kernel that hangs to print where
 SPIN_POLL, SPIN_LOOKS, SPIN_BYTES = 1, 15, 64  # so many looks in a row find a pCPU within so many bytes
@@ -24,19 +24,6 @@ def kvm_is_real():
             and os.access("/dev/kvm", os.R_OK | os.W_OK)
             and any(Path(t, "events/kvm/kvm_entry").exists()
                     for t in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")))
-
-
-def priority():
-    """Before other processes of the machine, where that is allowed: what waits for a core comes late in the lab."""
-    return [need_program("nice", "coreutils"), "-n", "-15"] if os.geteuid() == 0 else []
-
-
-def prefer_session(process):
-    """The same for the process's session, where the kernel shares the cores among sessions first (autogroup)."""
-    try:
-        Path(f"/proc/{process.pid}/autogroup").write_text("-15", encoding="ascii")
-    except OSError:
-        pass  # not root, or a kernel without that
 
 
 def pick_accel(host, wanted):
