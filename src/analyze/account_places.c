@@ -39,16 +39,18 @@ static uint32_t made_text(struct vp_account_view *view, char *text)
 static void name_process(struct vp_account_view *view, struct vp_names *names, uint32_t space,
 			 const struct vp_account_place *place, struct place_row_key *key)
 {
+	uint64_t root = place->as_root & ROOT_MASK;
 	bool kernel = (int64_t)place->ip < 0;
 	const char *comm;
 
 	if (names && vp_names_process(names, space, &comm, &key->pid))
 		key->process = text_of(view, comm);
-	else if (names && kernel)
+	else if (kernel && (names || !root))
 		key->process = text_of(view, "[kernel]");
+	else if (!root)
+		key->process = text_of(view, "[unknown]");
 	else
-		key->process = made_text(
-		    view, vp_format("cr3:0x%" PRIx64, (uint64_t)(place->as_root & ROOT_MASK)));
+		key->process = made_text(view, vp_format("cr3:0x%" PRIx64, root));
 }
 
 static void name_function(struct vp_account_view *view, const struct vp_naming_machine *machine,
