@@ -52,7 +52,10 @@ class Claims:
         """A share of samples, in percent, is what is expected, within what chance and this run's late
         ticks explain. `beside`: what else is known to shift it, in points."""
         total, late = ticks_of(report_or_total)
-        self.near(f"{what}, %", 100 * count / max(total, 1), expected,
+        if not total:
+            self.check(False, f"{what}: there are no samples")
+            return
+        self.near(f"{what}, %", 100 * count / total, expected,
                   share_bound(expected, total, late) + beside)
 
 

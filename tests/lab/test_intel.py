@@ -25,7 +25,7 @@ command vperf record --no-samples --no-agent --no-guest-memory -o /out/known -- 
 def missing():
     """Why there is no lab host of Intel, or None. Its emulator is built here if it is not there yet."""
     if os.environ.get("VPERF_SKIP_INTEL"):
-        return "by --skip"
+        return "by --skip, or there is no Bochs"
     done = subprocess.run([REPOSITORY / "lab/vlab", "fetch", "--vendor", "intel"], capture_output=True, text=True)
     return done.stderr.strip().splitlines()[-1] if done.returncode else None
 
