@@ -128,7 +128,7 @@ class Bochs:
         with open(self.lab.work / "bochs.out", "wb") as log:
             process = subprocess.Popen([*priority(), *command], cwd=self.lab.work, stdin=subprocess.DEVNULL,
                                        stdout=log, stderr=log, start_new_session=True)
-        prefer_session(process)
+        prefer_session(process, True)
         return process
 
     def attend(self, process):

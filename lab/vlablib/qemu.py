@@ -176,7 +176,7 @@ class Qemu:
             return subprocess.Popen(self.command())
         process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, start_new_session=True)
-        prefer_session(process)
+        prefer_session(process, self.lab.scenario.host.icount)
         return process
 
     def attend(self, process):
