@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyze/account_tables.h"
 #include "base/file.h"
 #include "recording/packet.h"
 #include "render/account.h"
