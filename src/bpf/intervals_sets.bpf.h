@@ -12,22 +12,17 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/intervals.h"
+#include "bpf/kernel_ring.bpf.h"
 
 /* Switches of sets between two triggers, at most, because another subject got the pCPU. */
 enum { RETURNS_PER_SLOT = 4 };
-
-/* One of the kernel's rings. */
-struct ring {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);
-};
 
 /* Per pCPU, to its switcher. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__array(values, struct ring);
+	__array(values, struct kernel_ring);
 } requests SEC(".maps");
 
 /* Set by the loader; 0 sets: they do not take turns. */

@@ -54,7 +54,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__array(values, struct ring);
+	__array(values, struct kernel_ring);
 } rings SEC(".maps");
 
 struct interval_record {

@@ -43,35 +43,23 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 	return 0;
 }
 
-SEC("tp_btf/sched_wakeup")
-int BPF_PROG(sched_wakeup, struct task_struct *task)
-{
-	struct vp_trace_cpu *cpu = this_cpu();
-	__u64 id = bpf_get_current_pid_tgid();
+#define WAKEUP(event)                                                                              \
+	SEC("tp_btf/" #event) int BPF_PROG(event, struct task_struct *task)                        \
+	{                                                                                          \
+		struct vp_trace_cpu *cpu = this_cpu();                                             \
+		__u64 id = bpf_get_current_pid_tgid();                                             \
+                                                                                                   \
+		if (!cpu)                                                                          \
+			return 0;                                                                  \
+		name_task(cpu, task);                                                              \
+		name_current(cpu, id);                                                             \
+		PUT(cpu, event, .tid = (__u32)id, .woken_tid = task->pid,                          \
+		    .target_cpu = task_cpu(task));                                                 \
+		return 0;                                                                          \
+	}
 
-	if (!cpu)
-		return 0;
-	name_task(cpu, task);
-	name_current(cpu, id);
-	PUT(cpu, sched_wakeup, .tid = (__u32)id, .woken_tid = task->pid,
-	    .target_cpu = task_cpu(task));
-	return 0;
-}
-
-SEC("tp_btf/sched_wakeup_new")
-int BPF_PROG(sched_wakeup_new, struct task_struct *task)
-{
-	struct vp_trace_cpu *cpu = this_cpu();
-	__u64 id = bpf_get_current_pid_tgid();
-
-	if (!cpu)
-		return 0;
-	name_task(cpu, task);
-	name_current(cpu, id);
-	PUT(cpu, sched_wakeup_new, .tid = (__u32)id, .woken_tid = task->pid,
-	    .target_cpu = task_cpu(task));
-	return 0;
-}
+WAKEUP(sched_wakeup)
+WAKEUP(sched_wakeup_new)
 
 /* Not the thread's vCPU that was here last: looked at anew, and kept. */
 static __noinline __u32 look_again(struct vp_trace_cpu *cpu, struct kvm_vcpu *kvm, __u32 tid)

@@ -3,14 +3,10 @@
 #ifndef VP_BPF_TRACE_RING_H
 #define VP_BPF_TRACE_RING_H
 
+#include "bpf/kernel_ring.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
 #include "bpf/trace.h"
 #include "schema/trace_records.h"
-
-struct ring {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);
-};
 
 /*
  * One of the kernel's rings per pCPU. A program here may be interrupted by another one, or, where
@@ -21,7 +17,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__array(values, struct ring);
+	__array(values, struct kernel_ring);
 } rings SEC(".maps");
 
 /* Wakes the reader now and then; a ring that always has something would never let it sleep. */

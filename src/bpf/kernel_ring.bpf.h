@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One of the kernel's own rings, as a value of an array with one for each pCPU. */
+#ifndef VP_BPF_KERNEL_RING_H
+#define VP_BPF_KERNEL_RING_H
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+/* Sized by the loader. */
+struct kernel_ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+
+#endif
