@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the lab tests share: run a scenario once, read its reports, state claims about them."""
+import csv
 import json
 import math
 import os
@@ -8,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections import defaultdict
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("VPERF_BUILD", REPOSITORY / "build"))
@@ -25,6 +27,7 @@ LAB_FAILURES = re.compile(r"lab failed.*|guest \S+ ended by itself.*|guest \S+ h
 MOST_LATE, LEAST_PERIOD_NS = 15, 1000000
 # Standard errors that chance may move a share by: once in 16,000 claims.
 SIGMAS = 4
+SAMPLES = "host_sample,vcpu_sample,guest_sample"
 
 
 class Claims:
@@ -143,6 +146,15 @@ def vperf(*arguments, check=True):
     if check and done.returncode != 0:
         raise RuntimeError(f"vperf {' '.join(arguments)}: status {done.returncode}: {done.stderr}")
     return done
+
+
+def sample_times(run, recording="rec"):
+    """The times of all samples, ns, by pCPU."""
+    printed = vperf("script", str(run.recording(recording)), "--format", "csv", "--event", SAMPLES).stdout
+    ret = defaultdict(list)
+    for row in csv.DictReader(printed.splitlines()):
+        ret[int(row["pcpu"])].append(int(row["time_ns"]))
+    return ret
 
 
 def is_virtual(scenario):

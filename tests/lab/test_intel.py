@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What must hold on a host of Intel (VMX, emulated by Bochs): see docs/lab.md."""
-import csv
 import os
 import subprocess
 
-from lab import REPOSITORY, vperf
+from lab import REPOSITORY, sample_times
 from test_account import check_closing, check_parts, read
 from test_profile import end, start
 
 RATE = 997  # samples per second and pCPU
-EVENTS = "host_sample,vcpu_sample,guest_sample"
 # What tinyvm's guest does, by the names of VMX's exits; and where in it (lab/workloads/amd64/tinyvm.c).
 DONE = {"CPUID": (2000, 0xe), "IO_INSTRUCTION": (1000, 0x20), "HLT": (300, 0x43)}
 
@@ -35,8 +33,7 @@ def missing():
 def seconds_since_first_sample(run):
     """To the recording's end. After its start the recorder may lose the only pCPU for a slice of the scheduler's
     before it has enabled its trigger: on so slow a CPU that happens."""
-    printed = vperf("script", str(run.recording()), "--format", "csv", "--event", EVENTS).stdout
-    first = min(int(row["time_ns"]) for row in csv.DictReader(printed.splitlines()))
+    first = min(time for times in sample_times(run).values() for time in times)
     return (int(run.facts()["end"]) - first) / 1e9
 
 
