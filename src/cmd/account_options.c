@@ -30,7 +30,6 @@ static struct vp_error *choose_account_format(struct vp_account_options *options
 
 struct vp_error *vp_account_options_check(struct vp_account_options *options)
 {
-	size_t given = options->operands.count + (options->input != NULL);
 	char *end;
 
 	VP_TRY(choose_account_format(options));
@@ -41,12 +40,8 @@ struct vp_error *vp_account_options_check(struct vp_account_options *options)
 					      options->vcpu);
 		options->has_vcpu = true;
 	}
-	if (given > 1)
-		return vp_error_usage("expected one recording, not %zu", given);
-	options->directory = options->operands.count ? options->operands.at[0]
-			     : options->input        ? options->input
-						     : "vperf.data";
-	return NULL;
+	return vp_verb_recording(&options->operands, options->input, "vperf.data",
+				 &options->directory);
 }
 
 struct vp_error *vp_account_options_open(const struct vp_account_options *options,

@@ -23,13 +23,9 @@ static struct vp_error *info_with(void *context)
 	const struct info *info = context;
 	struct vp_summary summary;
 	struct vp_buffer out = {0};
+	const char *directory;
 
-	if (info->operands.count + (info->input != NULL) > 1)
-		return vp_error_usage("expected one recording, not %zu",
-				      info->operands.count + (info->input != NULL));
-	const char *directory = info->operands.count ? info->operands.at[0]
-				: info->input        ? info->input
-						     : "vperf.data";
+	VP_TRY(vp_verb_recording(&info->operands, info->input, "vperf.data", &directory));
 	VP_TRY(vp_summary_make(directory, &summary));
 	if (info->json)
 		vp_render_summary_json(&summary, &out);

@@ -199,12 +199,8 @@ static struct vp_error *choose_jobs(struct report *report)
 
 static struct vp_error *choose_input(struct report *report)
 {
-	if (report->operands.count + (report->input != NULL) > 1)
-		return vp_error_usage("expected one recording, not %zu",
-				      report->operands.count + (report->input != NULL));
-	report->naming.directory = report->operands.count ? report->operands.at[0]
-				   : report->input        ? report->input
-							  : "vperf.data";
+	VP_TRY(vp_verb_recording(&report->operands, report->input, "vperf.data",
+				 &report->naming.directory));
 	report->naming.symfs = report->symfs;
 	report->profile.vm = report->vm;
 	report->profile.comm = report->comm;

@@ -23,6 +23,7 @@ struct script {
 	const char *input, *time, *vm, *cpus, *tid, *event, *format, *fields;
 	struct vp_texts operands;
 	/* What the words mean. */
+	const char *directory;
 	const struct vp_script_format *chosen;
 	unsigned shown;
 	struct vp_script_options options;
@@ -135,10 +136,8 @@ static struct vp_error *choose_all(struct script *script)
 	VP_TRY(choose_tid(script));
 	choose_events(script);
 	script->options.vm = script->vm;
-	if (script->operands.count + (script->input != NULL) > 1)
-		return vp_error_usage("expected one recording, not %zu",
-				      script->operands.count + (script->input != NULL));
-	return NULL;
+	return vp_verb_recording(&script->operands, script->input, "vperf.data",
+				 &script->directory);
 }
 
 static struct vp_error *write_piece(struct vp_buffer *out)
@@ -171,12 +170,9 @@ static struct vp_error *print_events(const struct script *script, struct vp_scri
 
 static struct vp_error *print_recording(const struct script *script)
 {
-	const char *directory = script->operands.count ? script->operands.at[0]
-				: script->input        ? script->input
-						       : "vperf.data";
 	struct vp_script *events;
 
-	VP_TRY(vp_script_open(directory, &script->options, &events));
+	VP_TRY(vp_script_open(script->directory, &script->options, &events));
 	struct vp_error *error = print_events(script, events);
 	if (!error)
 		vp_vec_each (vp_script_notes(events), note)

@@ -69,16 +69,12 @@ static struct vp_error *put_recording(const struct report *report,
 static struct vp_error *report_with(void *context)
 {
 	const struct report *report = context;
-	size_t given = report->operands.count + (report->input != NULL);
 	struct vp_interval_recording rec;
 	struct vp_buffer out = {0};
+	const char *directory;
 
-	if (given > 1)
-		return vp_error_usage("expected one recording, not %zu", given);
-	VP_TRY(vp_interval_recording_open(report->operands.count ? report->operands.at[0]
-					  : report->input        ? report->input
-								 : "vperf.stat",
-					  &rec));
+	VP_TRY(vp_verb_recording(&report->operands, report->input, "vperf.stat", &directory));
+	VP_TRY(vp_interval_recording_open(directory, &rec));
 	struct vp_error *error = put_recording(report, &rec, &out);
 	if (!error)
 		error = vp_verb_print(&out);

@@ -48,6 +48,17 @@ int vp_verb_run(const struct vp_verb *verb, const struct vp_option *options, siz
 	return error ? fail(verb, error) : 0;
 }
 
+struct vp_error *vp_verb_recording(const struct vp_texts *operands, const char *input,
+				   const char *otherwise, const char **ret)
+{
+	size_t given = operands->count + (input != NULL);
+
+	if (given > 1)
+		return vp_error_usage("expected one recording, not %zu", given);
+	*ret = operands->count ? operands->at[0] : input ? input : otherwise;
+	return NULL;
+}
+
 struct vp_error *vp_verb_print(const struct vp_buffer *text)
 {
 	bool written = !text->size || fwrite(text->bytes, 1, text->size, stdout) == text->size;

@@ -27,6 +27,9 @@ int vp_verb_run(const struct vp_verb *verb, const struct vp_option *options, siz
 		struct vp_error *(*act)(void *context), void *context);
 /* Says a sentence, which may have others' names in it, to stderr: "vperf VERB: SENTENCE". */
 void vp_verb_say(const char *verb, const char *sentence);
+/* The recording that is given as operand or by -i, or `otherwise`; more than one are refused. */
+struct vp_error *vp_verb_recording(const struct vp_texts *operands, const char *input,
+				   const char *otherwise, const char **ret) VP_MUST_CHECK;
 /* Prints all of it to stdout. */
 struct vp_error *vp_verb_print(const struct vp_buffer *text) VP_MUST_CHECK;
 
