@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/filter.h"
 #include "analyze/script_classes.h"
 #include "base/map.h"
 #include "base/text.h"
@@ -21,6 +22,7 @@ struct vp_script {
 	struct vp_script_options options;
 	struct vp_recording recording;
 	vp_vms vms;
+	bool *chosen; /* by place in `vms` */
 	vp_sentences notes;
 	struct vp_script_classes classes;
 	vp_stream_readers streams;
@@ -66,7 +68,7 @@ static const struct vcpu *vcpu_of(const struct vp_script *script, uint64_t tid)
 
 static bool is_asked_for(const struct vp_script *script, const struct vp_vm *vm)
 {
-	return vp_vm_is_named(vm, &script->options.vm, 1);
+	return script->chosen[vm - script->vms.at];
 }
 
 static void learn_name(struct vp_script *script, const struct vp_task *task)
@@ -335,7 +337,7 @@ static struct vp_error *open_all(const char *directory, struct vp_script *script
 	vp_event_classes defined = {0};
 
 	VP_TRY(vp_recording_open(directory, &script->recording, &script->vms, &script->notes));
-	VP_TRY(vp_vms_expect(&script->vms, &options->vm, options->vm != NULL));
+	VP_TRY(vp_filter_choose_vms(&script->vms, options->vm, &script->chosen));
 	VP_TRY(vp_trace_classes(host, &defined));
 	VP_TRY(
 	    vp_script_classes_init(&script->classes, &defined, options->events, options->n_events));
@@ -373,6 +375,7 @@ void vp_script_close(struct vp_script *script)
 	vp_intern_deinit(&script->comms);
 	vp_recording_deinit(&script->recording);
 	vp_vms_deinit(&script->vms);
+	free(script->chosen);
 	vp_vec_each (&script->notes, note)
 		free(*note);
 	vp_vec_deinit(&script->notes);

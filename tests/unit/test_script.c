@@ -230,6 +230,8 @@ static void test_filters(void **state)
 	/* The thread of its vCPU gets a pCPU, and its exit. */
 	options.vm = "vm1";
 	assert_int_equal(count(&options), 2);
+	options.vm = "2000"; /* the same by its process */
+	assert_int_equal(count(&options), 2);
 	options = everything;
 	options.has_tid = true;
 	options.tid = 77; /* woken, gets the pCPU, loses it */
@@ -251,7 +253,8 @@ static void test_unknown_names(void **state)
 		     "the recording has no event 'kvm_exti' (did you mean kvm_exit");
 	options = everything;
 	options.vm = "nobody";
-	expect_error(vp_script_open(NAME, &options, &script), "nobody");
+	expect_error(vp_script_open(NAME, &options, &script),
+		     "the recording has no VM 'nobody'; it has vm0 (1000), vm1 (2000)");
 	expect_error(vp_script_open("nowhere", &everything, &script),
 		     "cannot open recording 'nowhere'");
 	assert_null(vp_script_format_named("xml"));
