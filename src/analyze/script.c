@@ -13,30 +13,31 @@
 #include "timeline/exit_reason.h"
 #include "timeline/merge.h"
 
-struct vcpu {
-	const struct vp_vm *vm;
-	uint32_t number;
+/* A thread of the host. */
+struct thread {
+	const char *comm;       /* NULL: not known */
+	const struct vp_vm *vm; /* NULL: no vCPU */
+	uint32_t vcpu;
 };
 
 struct vp_script {
 	struct vp_script_options options;
 	struct vp_recording recording;
 	vp_vms vms;
-	bool *chosen; /* by place in `vms` */
+	bool *chosen;               /* by place in `vms` */
+	VP_VEC(const char *) names; /* the same: clean */
 	vp_sentences notes;
 	struct vp_script_classes classes;
 	vp_stream_readers streams;
 	struct vp_merge merge;
 	bool merging, ended;
-	struct vp_map comm_of_tid;
-	struct vp_intern comms;
-	struct vp_map vcpu_of_tid;
-	VP_VEC(struct vcpu) vcpus;
+	struct vp_map thread_of_key;
+	VP_VEC(struct thread) threads;
+	struct vp_intern comms; /* and names of VMs */
 	struct vp_script_event event;
 	uint64_t unreadable;
-	uint32_t idle_of; /* pCPU that `idle` is of */
 	/* Of the event at hand. */
-	char idle[32], reason[VP_EXIT_NAME_SIZE], state[4], vm[16];
+	char reason[VP_EXIT_NAME_SIZE], state[4], vm[16];
 };
 
 /* What is gathered of a record until all its fields are read. */
@@ -46,24 +47,79 @@ struct reading {
 	size_t reason, state; /* place of the field + 1 */
 };
 
-static void know_vcpus(struct vp_script *script)
+/* By tid; idle tasks, which all have number 0, by pCPU. */
+static uint64_t key_of(uint64_t tid, uint32_t pcpu)
 {
-	vp_vec_each (&script->vms, vm)
-		vp_vec_each (&vm->vcpus, vcpu) {
-			bool inserted;
-			uint32_t place = (uint32_t)script->vcpus.count;
-			if (!vcpu->tid)
-				continue;
-			vp_vec_push(&script->vcpus, ((struct vcpu){vm, vcpu->number}));
-			*vp_map_insert(&script->vcpu_of_tid, vcpu->tid, place, &inserted) = place;
-		}
+	return tid ? tid : 1ULL << 32 | pcpu;
 }
 
-static const struct vcpu *vcpu_of(const struct vp_script *script, uint64_t tid)
+/* The thread, made if it is new. */
+static struct thread *know_thread(struct vp_script *script, uint64_t key)
 {
-	const uint32_t *place = vp_map_find(&script->vcpu_of_tid, tid);
+	bool inserted;
+	uint32_t place =
+	    *vp_map_insert(&script->thread_of_key, key, (uint32_t)script->threads.count, &inserted);
 
-	return place ? &script->vcpus.at[*place] : NULL;
+	if (inserted)
+		vp_vec_push(&script->threads, (struct thread){0});
+	return &script->threads.at[place];
+}
+
+static const char *keep_clean(struct vp_script *script, const char *text, size_t size)
+{
+	struct vp_buffer clean = {0};
+
+	vp_text_clean(text, size, &clean);
+	uint32_t name = vp_intern_string(&script->comms, vp_buffer_text(&clean));
+	vp_buffer_deinit(&clean);
+	return vp_intern_text(&script->comms, name);
+}
+
+static const char *name_of(const struct vp_script *script, const struct vp_vm *vm)
+{
+	return script->names.at[vm - script->vms.at];
+}
+
+static void know_vms(struct vp_script *script)
+{
+	vp_vec_each (&script->vms, vm) {
+		vp_vec_push(&script->names, keep_clean(script, vm->name, strlen(vm->name)));
+		vp_vec_each (&vm->vcpus, vcpu) {
+			if (!vcpu->tid)
+				continue;
+			struct thread *thread = know_thread(script, vcpu->tid);
+			thread->vm = vm;
+			thread->vcpu = vcpu->number;
+		}
+	}
+}
+
+static void learn_name(struct vp_script *script, const struct vp_task *task)
+{
+	const char *comm = keep_clean(script, task->comm, strnlen(task->comm, sizeof(task->comm)));
+
+	know_thread(script, task->tid)->comm = comm;
+}
+
+static const struct thread *know_idle(struct vp_script *script, uint64_t key)
+{
+	VP_AUTO_FREE char *comm = vp_format("swapper/%" PRIu32, (uint32_t)key);
+	struct thread *thread = know_thread(script, key);
+
+	thread->comm = keep_clean(script, comm, strlen(comm));
+	return thread;
+}
+
+/* What is known of it, which may be nothing. */
+static const struct thread *thread_of(struct vp_script *script, uint64_t tid)
+{
+	static const struct thread unknown = {0};
+	uint64_t key = key_of(tid, script->event.pcpu);
+	const uint32_t *place = vp_map_find(&script->thread_of_key, key);
+
+	if (place)
+		return &script->threads.at[*place];
+	return tid ? &unknown : know_idle(script, key);
 }
 
 static bool is_asked_for(const struct vp_script *script, const struct vp_vm *vm)
@@ -71,33 +127,13 @@ static bool is_asked_for(const struct vp_script *script, const struct vp_vm *vm)
 	return script->chosen[vm - script->vms.at];
 }
 
-static void learn_name(struct vp_script *script, const struct vp_task *task)
+static void add_field(struct vp_script *script, const struct vp_script_column *column,
+		      const struct vp_event_field *type, const struct vp_event_value *value,
+		      const char *text)
 {
-	struct vp_buffer clean = {0};
-	bool inserted;
-
-	vp_text_clean(task->comm, strnlen(task->comm, sizeof(task->comm)), &clean);
-	uint32_t name = vp_intern_string(&script->comms, vp_buffer_text(&clean));
-	*vp_map_insert(&script->comm_of_tid, task->tid, name, &inserted) = name;
-	vp_buffer_deinit(&clean);
-}
-
-/* NULL: it is not known. */
-static const char *comm_of(const struct vp_script *script, uint64_t tid)
-{
-	const uint32_t *name = vp_map_find(&script->comm_of_tid, tid);
-
-	if (!tid)
-		return script->idle;
-	return name ? vp_intern_text(&script->comms, *name) : NULL;
-}
-
-static void add_field(struct vp_script *script, uint32_t column, const struct vp_event_field *type,
-		      const struct vp_event_value *value, const char *text)
-{
-	const struct vp_script_field field = {.name =
-						  vp_intern_text(&script->classes.columns, column),
-					      .column = column,
+	const struct vp_script_field field = {.name = column->name,
+					      .name_size = column->name_size,
+					      .column = column->number,
 					      .type = type,
 					      .value = *value,
 					      .text = text};
@@ -105,26 +141,27 @@ static void add_field(struct vp_script *script, uint32_t column, const struct vp
 	vp_vec_push(&script->event.fields, field);
 }
 
-static void see_tid(const struct vp_script *script, uint64_t tid, struct reading *reading)
+static const struct thread *see_tid(struct vp_script *script, uint64_t tid, struct reading *reading)
 {
-	const struct vcpu *vcpu = script->options.vm ? vcpu_of(script, tid) : NULL;
+	const struct thread *thread = thread_of(script, tid);
 
 	reading->of_tid |= tid == script->options.tid;
-	reading->of_vm |= vcpu && is_asked_for(script, vcpu->vm);
+	reading->of_vm |= thread->vm && is_asked_for(script, thread->vm);
+	return thread;
 }
 
-static void take_tid(struct vp_script *script, uint64_t tid)
+static void take_tid(struct vp_script *script, uint64_t tid, struct reading *reading)
 {
 	struct vp_script_event *event = &script->event;
-	const struct vcpu *vcpu = vcpu_of(script, tid);
+	const struct thread *thread = see_tid(script, tid, reading);
 
 	event->has_tid = true;
 	event->tid = (uint32_t)tid;
-	event->comm = comm_of(script, tid);
-	if (event->vm || !vcpu)
+	event->comm = thread->comm;
+	if (event->vm || !thread->vm)
 		return;
-	event->vm = vcpu->vm->name;
-	event->vcpu = vcpu->number;
+	event->vm = name_of(script, thread->vm);
+	event->vcpu = thread->vcpu;
 	event->has_vcpu = true;
 }
 
@@ -134,7 +171,7 @@ static void take_vm(struct vp_script *script, uint64_t id, struct reading *readi
 
 	if (!vm)
 		snprintf(script->vm, sizeof(script->vm), "%" PRIu32, (uint32_t)id);
-	script->event.vm = vm ? vm->name : script->vm;
+	script->event.vm = vm ? name_of(script, vm) : script->vm;
 	reading->of_vm |= vm && script->options.vm && is_asked_for(script, vm);
 }
 
@@ -147,8 +184,7 @@ static void take_value(struct vp_script *script, const struct vp_script_part *pa
 	case VP_SCRIPT_HIDDEN:
 		return;
 	case VP_SCRIPT_TID:
-		see_tid(script, value->number, reading);
-		take_tid(script, value->number);
+		take_tid(script, value->number, reading);
 		return;
 	case VP_SCRIPT_VM:
 		take_vm(script, value->number, reading);
@@ -164,11 +200,7 @@ static void take_value(struct vp_script *script, const struct vp_script_part *pa
 		reading->preempted = value->number;
 		return;
 	case VP_SCRIPT_PREV_TID:
-		take_tid(script, value->number);
-		see_tid(script, value->number, reading);
-		break;
-	case VP_SCRIPT_OTHER_TID:
-		see_tid(script, value->number, reading);
+		take_tid(script, value->number, reading);
 		break;
 	case VP_SCRIPT_FLAGS:
 		reading->flags = value->number;
@@ -176,10 +208,10 @@ static void take_value(struct vp_script *script, const struct vp_script_part *pa
 	default:
 		break;
 	}
-	add_field(script, part->column, part->field, value, NULL);
+	add_field(script, &part->column, part->field, value, NULL);
 	if (part->role == VP_SCRIPT_OTHER_TID) {
-		const char *comm = comm_of(script, value->number);
-		add_field(script, part->comm_column, part->field, value, comm ? comm : "-");
+		const char *comm = see_tid(script, value->number, reading)->comm;
+		add_field(script, &part->comm_column, part->field, value, comm ? comm : "-");
 	} else if (part->role == VP_SCRIPT_REASON) {
 		reading->reason = event->fields.count;
 	} else if (part->role == VP_SCRIPT_STATE) {
@@ -211,7 +243,8 @@ static const char *state_text(struct vp_script *script, uint64_t state, bool pre
 	for (size_t i = VP_ARRAY_SIZE(letters); !preempted && i-- > 0;)
 		if ((state & letters[i].bits) == letters[i].bits)
 			letter = letters[i].letter;
-	snprintf(script->state, sizeof(script->state), "%c%s", letter, preempted ? "+" : "");
+	script->state[0] = letter;
+	script->state[1] = preempted ? '+' : 0;
 	return script->state;
 }
 
@@ -293,9 +326,6 @@ static bool take(struct vp_script *script, const struct vp_merge_head *head)
 	event->name = class->name;
 	event->has_tid = event->has_vcpu = false;
 	event->comm = event->vm = NULL;
-	if (script->idle_of != pcpu || !script->idle[0])
-		snprintf(script->idle, sizeof(script->idle), "swapper/%" PRIu32, pcpu);
-	script->idle_of = pcpu;
 	if (!read_fields(script, class, head->record, &reading)) {
 		script->unreadable++;
 		return false;
@@ -341,7 +371,7 @@ static struct vp_error *open_all(const char *directory, struct vp_script *script
 	VP_TRY(vp_trace_classes(host, &defined));
 	VP_TRY(
 	    vp_script_classes_init(&script->classes, &defined, options->events, options->n_events));
-	know_vcpus(script);
+	know_vms(script);
 	VP_TRY(vp_trace_open(host, VP_STREAMS_ALL, &script->streams));
 	vp_merge_init(&script->merge, &script->streams, NULL);
 	script->merging = true;
@@ -369,9 +399,9 @@ void vp_script_close(struct vp_script *script)
 	vp_trace_close(&script->streams);
 	vp_script_classes_deinit(&script->classes);
 	vp_vec_deinit(&script->event.fields);
-	vp_vec_deinit(&script->vcpus);
-	vp_map_deinit(&script->vcpu_of_tid);
-	vp_map_deinit(&script->comm_of_tid);
+	vp_vec_deinit(&script->names);
+	vp_vec_deinit(&script->threads);
+	vp_map_deinit(&script->thread_of_key);
 	vp_intern_deinit(&script->comms);
 	vp_recording_deinit(&script->recording);
 	vp_vms_deinit(&script->vms);

@@ -22,10 +22,11 @@ struct vp_script_options {
 /* A field of an event: a value of a type, or text. */
 struct vp_script_field {
 	const char *name;
+	size_t name_size;
 	uint32_t column; /* its place in vp_script_columns() */
 	const struct vp_event_field *type;
 	struct vp_event_value value;
-	const char *text; /* or NULL */
+	const char *text; /* clean, or NULL */
 };
 
 struct vp_script_event {
@@ -33,7 +34,7 @@ struct vp_script_event {
 	uint32_t pcpu; /* VP_NO_PCPU: of none */
 	bool has_tid, has_vcpu;
 	uint32_t tid, vcpu;
-	const char *comm, *vm; /* or NULL: not known, none */
+	const char *comm, *vm; /* clean, or NULL: not known, none */
 	const char *name;
 	VP_VEC(struct vp_script_field) fields;
 };

@@ -40,8 +40,16 @@ static enum vp_script_role role_of(const struct vp_event_field *field)
 	return VP_SCRIPT_PLAIN;
 }
 
+static struct vp_script_column add_column(struct vp_script_classes *classes, const char *name)
+{
+	uint32_t number = vp_intern_string(&classes->columns, name);
+
+	return (struct vp_script_column){number, vp_intern_text(&classes->columns, number),
+					 strlen(name)};
+}
+
 /* Columns that all events have keep their names for themselves. */
-static uint32_t column_of(struct vp_script_classes *classes, const char *name)
+static struct vp_script_column column_of(struct vp_script_classes *classes, const char *name)
 {
 	static const char *const taken[] = {"time_ns", "pcpu", "comm", "tid",
 					    "vm",      "vcpu", "event"};
@@ -50,9 +58,9 @@ static uint32_t column_of(struct vp_script_classes *classes, const char *name)
 	for (size_t i = 0; i < VP_ARRAY_SIZE(taken); i++)
 		if (!strcmp(taken[i], name)) {
 			VP_AUTO_FREE char *other = vp_format("its_%s", clean);
-			return vp_intern_string(&classes->columns, other);
+			return add_column(classes, other);
 		}
-	return vp_intern_string(&classes->columns, clean);
+	return add_column(classes, clean);
 }
 
 static void add_columns(struct vp_script_classes *classes, struct vp_script_part *part)

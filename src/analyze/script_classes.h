@@ -22,10 +22,17 @@ enum vp_script_role {
 	VP_SCRIPT_PREEMPTED
 };
 
+/* One of the recording's columns. */
+struct vp_script_column {
+	uint32_t number;
+	const char *name;
+	size_t name_size;
+};
+
 struct vp_script_part {
 	const struct vp_event_field *field;
 	enum vp_script_role role;
-	uint32_t column, comm_column; /* of the recording's; of no class that is not chosen */
+	struct vp_script_column column, comm_column; /* empty in a class that is not chosen */
 };
 
 struct vp_script_class {

@@ -52,17 +52,6 @@ void *vp_buffer_extend(struct vp_buffer *buffer, size_t size)
 	return place;
 }
 
-void vp_buffer_append(struct vp_buffer *buffer, const void *bytes, size_t size)
-{
-	if (size)
-		memcpy(vp_buffer_extend(buffer, size), bytes, size);
-}
-
-void vp_buffer_string(struct vp_buffer *buffer, const char *text)
-{
-	vp_buffer_append(buffer, text, strlen(text));
-}
-
 void vp_buffer_printf(struct vp_buffer *buffer, const char *format, ...)
 {
 	va_list args, again;
@@ -86,11 +75,24 @@ const char *vp_buffer_text(struct vp_buffer *buffer)
 
 void vp_buffer_count(struct vp_buffer *buffer, uint64_t number)
 {
+	vp_buffer_padded(buffer, number, 0, ' ');
+}
+
+void vp_buffer_padded(struct vp_buffer *buffer, uint64_t number, size_t width, char with)
+{
+	static const char pairs[] = "0001020304050607080910111213141516171819"
+				    "2021222324252627282930313233343536373839"
+				    "4041424344454647484950515253545556575859"
+				    "6061626364656667686970717273747576777879"
+				    "8081828384858687888990919293949596979899";
 	char digits[24];
 	size_t at = sizeof(digits);
 
-	do
-		digits[--at] = (char)('0' + number % 10);
-	while (number /= 10);
+	for (; number >= 10; number /= 100)
+		memcpy(digits + (at -= 2), pairs + 2 * (number % 100), 2);
+	if (number || at == sizeof(digits))
+		digits[--at] = (char)('0' + number);
+	for (; sizeof(digits) - at < width && at; at--)
+		digits[at - 1] = with;
 	vp_buffer_append(buffer, digits + at, sizeof(digits) - at);
 }

@@ -31,12 +31,24 @@ static void begin_line(struct vp_json *json)
 	memset(vp_buffer_extend(json->out, spaces), ' ', spaces);
 }
 
+/* How many bytes need no second look: printable ASCII that is neither '"' nor '\\'. */
+static size_t plain_size(const char *text)
+{
+	size_t size = 0;
+
+	while (text[size] >= ' ' && text[size] < 0x7f && text[size] != '"' && text[size] != '\\')
+		size++;
+	return size;
+}
+
 /* Text without what JSON or a terminal would take for something else. */
 static void put_quoted(const char *text, struct vp_buffer *out)
 {
 	vp_buffer_append(out, "\"", 1);
 	while (*text) {
-		size_t plain = vp_text_clean_size(text, strcspn(text, "\"\\"));
+		size_t plain = plain_size(text);
+		if (text[plain] && text[plain] != '"' && text[plain] != '\\')
+			plain = vp_text_clean_size(text, strcspn(text, "\"\\"));
 		vp_buffer_append(out, text, plain);
 		text += plain;
 		unsigned char byte = (unsigned char)*text;

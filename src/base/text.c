@@ -45,6 +45,8 @@ size_t vp_text_clean_size(const char *text, size_t size)
 	const unsigned char *bytes = (const unsigned char *)text;
 	size_t at = 0;
 
+	while (at < size && bytes[at] >= ' ' && bytes[at] < 0x7f)
+		at++;
 	for (size_t length; at < size && (length = character_size(bytes + at, size - at));)
 		at += length;
 	return at;

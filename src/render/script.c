@@ -46,7 +46,7 @@ static void put_text(const struct vp_script_field *field, struct vp_buffer *out)
 	const struct vp_slice *bytes = &field->value.bytes;
 
 	if (field->text)
-		vp_text_clean(field->text, strlen(field->text), out);
+		vp_buffer_string(out, field->text);
 	else
 		vp_text_clean(bytes->bytes, strnlen(bytes->bytes, bytes->size), out);
 }
@@ -69,28 +69,20 @@ static void put_value(const struct vp_script_field *field, struct vp_buffer *out
 
 /* Text or a number, with a character before it up to that width, and what is to be behind it. Not
  * by printf, which took three fourths of the time. */
-static void pad(size_t size, size_t width, const char *with, struct vp_buffer *out)
-{
-	for (; size < width; size++)
-		vp_buffer_append(out, with, 1);
-}
-
 static void put_padded(const char *text, size_t width, const char *behind, struct vp_buffer *out)
 {
-	pad(strlen(text), width, " ", out);
-	vp_buffer_string(out, text);
+	size_t size = strlen(text);
+
+	if (size < width)
+		vp_buffer_fill(out, ' ', width - size);
+	vp_buffer_append(out, text, size);
 	vp_buffer_string(out, behind);
 }
 
-static void put_padded_count(uint64_t number, size_t width, const char *with, const char *behind,
-			     struct vp_buffer *out)
+static inline void put_padded_count(uint64_t number, size_t width, char with, const char *behind,
+				    struct vp_buffer *out)
 {
-	size_t size = 1;
-
-	for (uint64_t rest = number; rest >= 10; rest /= 10)
-		size++;
-	pad(size, width, with, out);
-	vp_buffer_count(out, number);
+	vp_buffer_padded(out, number, width, with);
 	vp_buffer_string(out, behind);
 }
 
@@ -101,18 +93,18 @@ static void put_text_head(const struct vp_script_event *event, unsigned shown,
 	if (shown & VP_SHOW_COMM)
 		put_padded(event->comm ? event->comm : "-", 16, " ", out);
 	if (shown & VP_SHOW_TID && event->has_tid)
-		put_padded_count(event->tid, 7, " ", " ", out);
+		put_padded_count(event->tid, 7, ' ', " ", out);
 	else if (shown & VP_SHOW_TID)
 		put_padded("-", 7, " ", out);
 	if (shown & VP_SHOW_CPU && event->pcpu == VP_NO_PCPU) {
 		vp_buffer_string(out, "[-] ");
 	} else if (shown & VP_SHOW_CPU) {
 		vp_buffer_string(out, "[");
-		put_padded_count(event->pcpu, 3, "0", "] ", out);
+		put_padded_count(event->pcpu, 3, '0', "] ", out);
 	}
 	if (shown & VP_SHOW_TIME) {
-		put_padded_count(event->time / SECOND, 5, " ", ".", out);
-		put_padded_count(event->time % SECOND, 9, "0", ": ", out);
+		put_padded_count(event->time / SECOND, 5, ' ', ".", out);
+		put_padded_count(event->time % SECOND, 9, '0', ": ", out);
 	}
 	if (shown & VP_SHOW_EVENT) {
 		vp_buffer_string(out, event->name);
@@ -128,16 +120,15 @@ static void put_text_event(const struct vp_script_event *event,
 	put_text_head(event, shown, out);
 	if (shown & VP_SHOW_VM && event->vm) {
 		vp_buffer_string(out, "vm=");
-		vp_text_clean(event->vm, strlen(event->vm), out);
-		vp_buffer_string(out, " ");
+		put_padded(event->vm, 0, " ", out);
 	}
 	if (shown & VP_SHOW_VCPU && event->has_vcpu) {
 		vp_buffer_string(out, "vcpu=");
-		put_padded_count(event->vcpu, 1, "0", " ", out);
+		put_padded_count(event->vcpu, 1, '0', " ", out);
 	}
 	if (shown & VP_SHOW_FIELDS)
 		vp_vec_each (&event->fields, field) {
-			vp_buffer_string(out, field->name);
+			vp_buffer_append(out, field->name, field->name_size);
 			vp_buffer_string(out, "=");
 			put_value(field, out);
 			vp_buffer_string(out, " ");
@@ -167,7 +158,9 @@ static void put_json_field(const struct vp_script_field *field, struct vp_json *
 {
 	struct vp_buffer text = {0};
 
-	if (is_text(field)) {
+	if (field->text) {
+		vp_json_text(json, field->name, field->text);
+	} else if (is_text(field)) {
 		put_text(field, &text);
 		vp_json_text(json, field->name, vp_buffer_text(&text));
 	} else if (field->type->shape == VP_EVENT_INTEGER) {
@@ -248,15 +241,11 @@ static void begin_csv(const struct vp_script_layout *layout, struct vp_buffer *o
 	end_csv(out);
 }
 
+/* `text`: clean, or NULL. */
 static void put_csv_text(const char *text, struct vp_buffer *out)
 {
-	struct vp_buffer clean = {0};
-
-	if (text)
-		vp_text_clean(text, strlen(text), &clean);
-	vp_render_csv_field(vp_buffer_text(&clean), out);
+	vp_render_csv_field(text ? text : "", out);
 	vp_buffer_string(out, ",");
-	vp_buffer_deinit(&clean);
 }
 
 static void put_csv_known(bool known, uint64_t number, struct vp_buffer *out)
@@ -273,6 +262,10 @@ static void put_csv_cell(const struct vp_script_event *event, uint32_t column,
 		struct vp_buffer value = {0};
 		if (field->column != column)
 			continue;
+		if (!is_text(field) && field->type->shape == VP_EVENT_INTEGER) {
+			put_number(field->type, field->value.number, out);
+			break;
+		}
 		put_value(field, &value);
 		vp_render_csv_field(vp_buffer_text(&value), out);
 		vp_buffer_deinit(&value);

@@ -285,20 +285,36 @@ struct vp_cursor vp_event_fields(const struct vp_defined_record *record)
 	return vp_cursor_of(record->fields, record->size - sizeof(*record));
 }
 
-static uint64_t extended(uint64_t number, const struct vp_event_field *field)
+/* Sizes that are constants: a copy is an instruction. */
+static uint64_t number_of(const char *bytes, const struct vp_event_field *field)
 {
 	unsigned unused = 64 - 8 * field->size;
+	uint64_t number = 0;
 
+	switch (field->size) {
+	case 1:
+		memcpy(&number, bytes, 1);
+		break;
+	case 2:
+		memcpy(&number, bytes, 2);
+		break;
+	case 4:
+		memcpy(&number, bytes, 4);
+		break;
+	default:
+		memcpy(&number, bytes, 8);
+	}
 	return field->is_signed ? (uint64_t)((int64_t)(number << unused) >> unused) : number;
 }
 
 bool vp_event_next_value(struct vp_cursor *record, const struct vp_event_field *field,
 			 struct vp_event_value *ret)
 {
-	size_t count = field->shape == VP_EVENT_SEQUENCE ? vp_cursor_u16(record)
-		       : field->shape == VP_EVENT_ARRAY  ? field->count
-							 : 1;
-
+	if (field->shape == VP_EVENT_INTEGER) {
+		ret->bytes = vp_cursor_bytes(record, field->size);
+		ret->number = ret->bytes.size ? number_of(ret->bytes.bytes, field) : 0;
+		return vp_cursor_ok(record);
+	}
 	*ret = (struct vp_event_value){.bytes = {"", 0}};
 	if (field->shape == VP_EVENT_STRING) {
 		const char *end = memchr(record->next, 0, vp_cursor_left(record));
@@ -308,10 +324,7 @@ bool vp_event_next_value(struct vp_cursor *record, const struct vp_event_field *
 		vp_cursor_bytes(record, 1);
 		return vp_cursor_ok(record);
 	}
+	size_t count = field->shape == VP_EVENT_SEQUENCE ? vp_cursor_u16(record) : field->count;
 	ret->bytes = vp_cursor_bytes(record, count * field->size);
-	if (field->shape == VP_EVENT_INTEGER && vp_cursor_ok(record)) {
-		memcpy(&ret->number, ret->bytes.bytes, field->size);
-		ret->number = extended(ret->number, field);
-	}
 	return vp_cursor_ok(record);
 }
