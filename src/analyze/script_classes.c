@@ -86,11 +86,25 @@ static void add_columns(struct vp_script_classes *classes, struct vp_script_part
 	}
 }
 
+/* The kernel's own names mean what its tracepoint says: only who had the CPU is known of all. */
+static enum vp_script_role role_in_tracepoint(const struct vp_event_field *field)
+{
+	return strcmp(field->name, "common_pid") != 0 ? VP_SCRIPT_PLAIN : VP_SCRIPT_TID;
+}
+
+static bool is_tracepoint(const struct vp_event_class *event)
+{
+	return event->fields.count && !strcmp(event->fields.at[0].name, "common_pid");
+}
+
 static void add_parts(struct vp_script_classes *classes, struct vp_script_class *class)
 {
+	bool raw = is_tracepoint(class->event);
+
 	class->name = vp_text_cleaned(class->event->name);
 	vp_vec_each (&class->event->fields, field) {
-		struct vp_script_part part = {.field = field, .role = role_of(field)};
+		struct vp_script_part part = {
+		    .field = field, .role = raw ? role_in_tracepoint(field) : role_of(field)};
 		if (class->chosen)
 			add_columns(classes, &part);
 		vp_vec_push(&class->parts, part);

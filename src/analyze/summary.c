@@ -25,7 +25,7 @@ static void count_stream(struct vp_stream_reader *stream, struct vp_summary *sum
 			pcpu->records[record->id]++;
 		else
 			pcpu->events++;
-	if (vp_stream_class(stream) == VP_STREAM_TRACE)
+	if (vp_stream_class_has_defined(vp_stream_class(stream)))
 		pcpu->events_lost += vp_stream_health(stream).lost;
 	summary->vcpu_spans += none.records[VP_ID_vcpu_span];
 }
@@ -67,7 +67,8 @@ struct vp_error *vp_summary_make(const char *directory, struct vp_summary *ret)
 
 	*ret = (struct vp_summary){0};
 	VP_TRY(vp_report_make(&naming, &options, &ret->report));
-	ret->has_trace = vp_recording_has_instrument(&ret->report.recording, "trace");
+	ret->has_trace = vp_recording_has_instrument(&ret->report.recording, "trace") ||
+			 vp_recording_has_instrument(&ret->report.recording, "tracepoints");
 	ret->has_more = !vp_recording_is_of_intervals(directory);
 	struct vp_error *error = count_records(host, ret);
 	if (!error && vp_recording_has_intervals(directory)) {

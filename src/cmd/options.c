@@ -44,6 +44,21 @@ static struct vp_error *set_count(const struct vp_option *option, const char *te
 			      text);
 }
 
+/* The values of the option before it in the table are those that it is about. */
+static struct vp_error *set_of_last(const struct vp_option *option, const char *text)
+{
+	const struct vp_texts *others = option[-1].value;
+	struct vp_texts *own = option->value;
+
+	if (!others->count)
+		return vp_error_usage("option --%s: expected --%s before it", option->name,
+				      option[-1].name);
+	while (own->count < others->count)
+		vp_vec_push(own, (const char *)NULL);
+	own->at[others->count - 1] = text;
+	return NULL;
+}
+
 static struct vp_error *set_option(const struct vp_option *option, const char *text)
 {
 	switch (option->type) {
@@ -57,6 +72,8 @@ static struct vp_error *set_option(const struct vp_option *option, const char *t
 	case VP_OPTION_TEXTS:
 		vp_vec_push((struct vp_texts *)option->value, text);
 		return NULL;
+	case VP_OPTION_OF_LAST:
+		return set_of_last(option, text);
 	case VP_OPTION_COUNT:
 		return set_count(option, text);
 	}

@@ -10,12 +10,14 @@
 #include "base/vec.h"
 
 enum vp_option_type {
-	VP_OPTION_FLAG,  /* bool: set to true */
-	VP_OPTION_TEXT,  /* const char * */
-	VP_OPTION_MAYBE, /* const char *: "" without a value, which is attached: --name=VALUE,
-			    -xVALUE */
-	VP_OPTION_TEXTS, /* struct vp_texts: may be given again and again */
-	VP_OPTION_COUNT, /* uint64_t: a positive number, with k, M or G behind it if wanted */
+	VP_OPTION_FLAG,    /* bool: set to true */
+	VP_OPTION_TEXT,    /* const char * */
+	VP_OPTION_MAYBE,   /* const char *: "" without a value, which is attached: --name=VALUE,
+			      -xVALUE */
+	VP_OPTION_TEXTS,   /* struct vp_texts: may be given again and again */
+	VP_OPTION_OF_LAST, /* struct vp_texts: is of the last one of the option before it in the
+			      table, and has its place there; others get NULL */
+	VP_OPTION_COUNT,   /* uint64_t: a positive number, with k, M or G behind it if wanted */
 };
 
 struct vp_texts {

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cmd/record_events.h"
 #include "cmd/stat.h"
 #include "collect/pmu.h"
 #include "maps/agent_protocol.h"
@@ -11,6 +12,7 @@
 #include "recording/instrument_intervals.h"
 #include "recording/instrument_profile.h"
 #include "recording/instrument_trace.h"
+#include "recording/instrument_tracepoints.h"
 #include "schema/trace_event.h"
 
 static const struct vp_verb verb;
@@ -24,7 +26,8 @@ const struct vp_verb *vp_verb_record(void)
 
 struct record {
 	uint64_t frequency, period, pages, duration, agent_port, agent_seconds, agent_megabytes;
-	const char *event, *output, *call_graph, *stat, *trace;
+	const char *output, *call_graph, *stat, *trace;
+	struct vp_record_events events;
 	unsigned sets; /* of --trace */
 	struct vp_texts vms, command;
 	bool chains, no_agent, no_memory, no_symbols, no_samples, no_account, account_events;
@@ -45,7 +48,9 @@ static struct vp_error *check_options(struct record *record)
 {
 	if (record->frequency && record->period)
 		return vp_error_usage("-F and -c are mutually exclusive");
-	if (record->no_samples && record->no_account && !record->stat && !record->trace)
+	VP_TRY(vp_record_events_choose(&record->events));
+	if (record->no_samples && record->no_account && !record->stat && !record->trace &&
+	    !record->events.wishes.count)
 		return vp_error_usage("--no-samples and --no-account leave nothing to record");
 	if (record->account_events && record->no_account)
 		return vp_error_usage("--account-events and --no-account are mutually exclusive");
@@ -85,7 +90,7 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 			    struct vp_session *session)
 {
 	const struct vp_instrument_profile_options profile = {
-	    .trigger = {.event = record->event,
+	    .trigger = {.event = record->events.trigger,
 			.frequency = record->frequency,
 			.period = record->period},
 	    .buffer_pages = record->pages ? record->pages : 512,
@@ -108,6 +113,12 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 	    .ring_bytes = (record->pages ? record->pages : 1024) * (size_t)getpagesize(),
 	};
 
+	const struct vp_instrument_tracepoints_options tracepoints = {
+	    .wishes = record->events.wishes.at,
+	    .n_wishes = record->events.wishes.count,
+	    .ring_bytes = trace.ring_bytes,
+	};
+
 	if (!record->no_samples)
 		vp_session_add(session, vp_instrument_profile(&profile));
 	if (!record->no_account)
@@ -116,6 +127,8 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 		vp_session_add(session, vp_instrument_intervals(&intervals));
 	if (record->trace)
 		vp_session_add(session, vp_instrument_trace(&trace));
+	if (tracepoints.n_wishes)
+		vp_session_add(session, vp_instrument_tracepoints(&tracepoints));
 }
 
 static struct vp_error *record_session(struct record *record, const struct vp_recipe *stat)
@@ -178,9 +191,13 @@ static int run_record(int argc, char **argv)
 	     "samples per second and pCPU (default: 997)"},
 	    {'c', "count", VP_OPTION_COUNT, &record.period, "N",
 	     "sample every N events; every N ns for cpu-clock"},
-	    {'e', "event", VP_OPTION_TEXT, &record.event, "EVENT",
+	    {'e', "event", VP_OPTION_TEXTS, &record.events.words, "EVENT",
 	     "event to sample on: a perf event or rHEX (default: cycles, or cpu-clock without a "
-	     "hardware counter)"},
+	     "hardware counter); SYSTEM:EVENT (may have wildcards): a tracepoint to record; can be "
+	     "repeated"},
+	    {0, "filter", VP_OPTION_OF_LAST, &record.events.filters, "FILTER",
+	     "record only events of the tracepoint before it that this holds for, such as "
+	     "'prev_pid == 0'"},
 	    {'o', "output", VP_OPTION_TEXT, &record.output, "DIR",
 	     "recording directory (default: vperf.data)"},
 	    {'g', "call-chains", VP_OPTION_FLAG, &record.chains, NULL,
@@ -228,6 +245,7 @@ static int run_record(int argc, char **argv)
 				 &record.command, record_with, &record);
 
 	vp_vec_deinit(&record.vms);
+	vp_record_events_deinit(&record.events);
 	/* A command that the user's Ctrl-C ended did not fail. */
 	return status ? status : record.status != 0 && !vp_command_stop_wanted();
 }

@@ -68,7 +68,8 @@ struct vp_session {
 	VP_VEC(struct vp_instrument *) instruments;
 	VP_VEC(int) pcpus; /* that are online */
 	struct vp_trace_writer *trace;
-	int lock; /* on the directory */
+	vp_event_classes event_classes; /* to which `prepare` adds those that it defines */
+	int lock;                       /* on the directory */
 	struct vp_host_maps *host_maps;
 	struct vp_guest_watch *guest_watch; /* NULL: guests' memory is not read */
 	bool wants_unwind_tables;           /* of guests' kernels */

@@ -90,13 +90,7 @@ static struct vp_error *trace_open(struct vp_instrument *base)
 
 static struct vp_error *trace_prepare(struct vp_instrument *base)
 {
-	vp_event_classes classes = {0};
-	struct vp_error *error = vp_trace_event_classes(&classes);
-
-	if (!error)
-		error = vp_trace_writer_define(base->session->trace, &classes);
-	vp_event_classes_deinit(&classes);
-	return error;
+	return vp_trace_event_classes(&base->session->event_classes);
 }
 
 static struct vp_error *trace_start(struct vp_instrument *base, uint64_t now)

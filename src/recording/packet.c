@@ -18,11 +18,17 @@ static const struct {
     [VP_STREAM_STATES] = {"states", "vcpus", false},
     [VP_STREAM_INTERVALS] = {"intervals", "intervals-cpu", true},
     [VP_STREAM_TRACE] = {"trace", "trace-cpu", true},
+    [VP_STREAM_TRACEPOINTS] = {"tracepoints", "tracepoints-cpu", true},
 };
 
 bool vp_stream_class_is_per_pcpu(enum vp_stream_class kind)
 {
 	return classes[kind].per_pcpu;
+}
+
+bool vp_stream_class_has_defined(enum vp_stream_class kind)
+{
+	return kind == VP_STREAM_TRACE || kind == VP_STREAM_TRACEPOINTS;
 }
 
 const char *vp_stream_class_name(enum vp_stream_class kind)

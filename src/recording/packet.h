@@ -12,11 +12,13 @@
 
 /* What a stream tells: each class of records has streams of its own, so that each is in order. */
 enum vp_stream_class {
-	VP_STREAM_PCPU,      /* samples and switches of a pCPU; the first one's also the clocks */
-	VP_STREAM_ACCOUNT,   /* the account of the vCPUs' time */
-	VP_STREAM_STATES,    /* the vCPUs' states, one after another: vcpu_span records */
-	VP_STREAM_INTERVALS, /* intervals that ended on a pCPU */
-	VP_STREAM_TRACE,     /* events of a CPU, of classes that are defined for the trace */
+	VP_STREAM_PCPU,        /* samples and switches of a pCPU; the first one's also the clocks */
+	VP_STREAM_ACCOUNT,     /* the account of the vCPUs' time */
+	VP_STREAM_STATES,      /* the vCPUs' states, one after another: vcpu_span records */
+	VP_STREAM_INTERVALS,   /* intervals that ended on a pCPU */
+	VP_STREAM_TRACE,       /* events of a CPU, of classes that are defined for the trace */
+	VP_STREAM_TRACEPOINTS, /* the same by the kernel's own formats: another source, in its order
+				*/
 	VP_STREAM_CLASSES
 };
 #define VP_STREAMS(kind) (1U << (kind))
@@ -37,6 +39,8 @@ static inline struct vp_stream_id vp_stream_of_pcpu(uint32_t pcpu)
 
 /* Whether the class has one stream per pCPU. */
 bool vp_stream_class_is_per_pcpu(enum vp_stream_class kind);
+/* Whether its records may be of classes that are defined for the trace. */
+bool vp_stream_class_has_defined(enum vp_stream_class kind);
 /* What `recording` calls the class: "pcpus". */
 const char *vp_stream_class_name(enum vp_stream_class kind);
 /* Name of the stream's file in the machine's directory ("cpu3"), to be freed; and the stream of

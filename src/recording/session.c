@@ -41,6 +41,7 @@ void vp_session_free(struct vp_session *session)
 	vp_vec_deinit(&session->instruments);
 	vp_guest_watch_free(session->guest_watch);
 	vp_trace_writer_free(session->trace);
+	vp_event_classes_deinit(&session->event_classes);
 	vp_host_maps_free(session->host_maps);
 	vp_vms_deinit(&session->vms);
 	vp_map_deinit(&session->no_vms);
@@ -223,6 +224,8 @@ struct vp_error *vp_session_open(struct vp_session *session)
 	vp_vec_each (&session->instruments, instrument)
 		if ((*instrument)->ops->prepare)
 			VP_TRY((*instrument)->ops->prepare(*instrument));
+	if (session->event_classes.count)
+		VP_TRY(vp_trace_writer_define(session->trace, &session->event_classes));
 	VP_TRY(vp_recording_write(directory, &session->about));
 	return vp_vms_write(directory, &session->vms);
 }

@@ -211,7 +211,7 @@ static size_t size_at_hand(const struct vp_stream_reader *stream)
 		return 0;
 	memcpy(&header, stream->cursor.at, sizeof(header));
 	size = vp_record_size(header.id);
-	if (header.id >= VP_ID_DEFINED && stream->kind == VP_STREAM_TRACE &&
+	if (header.id >= VP_ID_DEFINED && vp_stream_class_has_defined(stream->kind) &&
 	    left >= sizeof(record)) {
 		memcpy(&record, stream->cursor.at, sizeof(record));
 		size = record.size >= sizeof(record) ? record.size : 0;

@@ -48,8 +48,8 @@ void vp_stream_trust(struct vp_stream_reader *stream, bool trusted);
 const struct vp_record_header *vp_stream_next_slow(struct vp_stream_reader *stream);
 /*
  * The next record, or NULL at the end. It points at `vp_record_type(id)->size` bytes, packed and
- * valid until the next call; in a stream of VP_STREAM_TRACE it may be a struct vp_defined_record,
- * all of whose bytes are there.
+ * valid until the next call; in a stream of events (vp_stream_class_has_defined()) it may be a
+ * struct vp_defined_record, all of whose bytes are there.
  */
 static inline const struct vp_record_header *vp_stream_next(struct vp_stream_reader *stream)
 {

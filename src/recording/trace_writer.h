@@ -38,9 +38,9 @@ struct vp_error *vp_trace_writer_define(struct vp_trace_writer *writer,
 void vp_trace_writer_free(struct vp_trace_writer *writer);
 
 /*
- * Adds a record; in streams of VP_STREAM_TRACE also one of a defined class. A header time before
- * the stream's last time is raised to it. A full packet is flushed automatically. Write errors: see
- * vp_trace_take_failure().
+ * Adds a record; in streams of events (vp_stream_class_has_defined()) also one of a defined class.
+ * A header time before the stream's last time is raised to it. A full packet is flushed
+ * automatically. Write errors: see vp_trace_take_failure().
  */
 void vp_trace_append(struct vp_trace_writer *writer, struct vp_stream_id id, void *record);
 /*

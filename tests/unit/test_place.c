@@ -56,6 +56,7 @@ static void make_whole(const char *path)
 	    "guest-x.events",
 	    "guest-x/metadata",
 	    "guest-x/trace-cpu0",
+	    "host/tracepoints-cpu1",
 	    "packs/a0.pack",
 	    "packs/b1.pack.0123456789abcdef.tmp",
 	};

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "cmd/record_events.h"
+
+#include <string.h>
+
+/* Up to the next comma that is not within the slashes of PMU/TERM,.../. */
+static size_t name_size(const char *text)
+{
+	bool in_pmu = false;
+	size_t size = 0;
+
+	for (; text[size] && (in_pmu || text[size] != ','); size++)
+		in_pmu ^= text[size] == '/';
+	return size;
+}
+
+static struct vp_error *add_name(struct vp_record_events *events, const char *name,
+				 const char *filter)
+{
+	if (vp_tracepoints_is_name(name)) {
+		vp_vec_push(&events->wishes, ((struct vp_tracepoint_wish){name, filter}));
+		return NULL;
+	}
+	if (filter)
+		return vp_error_usage("option --filter: '%s' is not a tracepoint: expected "
+				      "-e SYSTEM:EVENT before it",
+				      name);
+	if (events->trigger)
+		return vp_error_usage("option --event: expected one event to sample on and any "
+				      "number of tracepoints (SYSTEM:EVENT), not '%s' and '%s'",
+				      events->trigger, name);
+	events->trigger = name;
+	return NULL;
+}
+
+struct vp_error *vp_record_events_choose(struct vp_record_events *events)
+{
+	for (size_t i = 0; i < events->words.count; i++) {
+		const char *filter = i < events->filters.count ? events->filters.at[i] : NULL;
+		const char *word = events->words.at[i];
+		for (;;) {
+			size_t size = name_size(word);
+			vp_vec_push(&events->names, vp_strndup(word, size));
+			VP_TRY(add_name(events, events->names.at[events->names.count - 1], filter));
+			if (!word[size])
+				break;
+			word += size + 1;
+		}
+	}
+	return NULL;
+}
+
+void vp_record_events_deinit(struct vp_record_events *events)
+{
+	vp_vec_each (&events->names, name)
+		free(*name);
+	vp_vec_deinit(&events->names);
+	vp_vec_deinit(&events->wishes);
+	vp_vec_deinit(&events->words);
+	vp_vec_deinit(&events->filters);
+}

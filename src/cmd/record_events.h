@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What `vperf record -e` is given: the event to sample on, and tracepoints to record. */
+#ifndef VP_CMD_RECORD_EVENTS_H
+#define VP_CMD_RECORD_EVENTS_H
+
+#include "cmd/options.h"
+#include "collect/tracepoints.h"
+
+struct vp_record_events {
+	struct vp_texts words, filters; /* of -e and --filter: a filter has its event's place */
+	/* What they mean. */
+	const char *trigger; /* NULL: none was given */
+	VP_VEC(struct vp_tracepoint_wish) wishes;
+	VP_VEC(char *) names; /* that the above are of */
+};
+
+/* Splits the words at commas and tells tracepoints from others. Errors: two events to sample on, a
+ * filter that is not of a tracepoint. */
+struct vp_error *vp_record_events_choose(struct vp_record_events *events) VP_MUST_CHECK;
+void vp_record_events_deinit(struct vp_record_events *events);
+
+#endif

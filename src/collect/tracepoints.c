@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: events, their formats, buffers, threads' names. */
+#include "collect/tracepoints.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "base/map.h"
+#include "collect/pcpus.h"
+#include "collect/perf_event.h"
+#include "collect/pmu.h"
+#include "collect/source.h"
+#include "collect/tracepoint_format.h"
+#include "schema/schema.h"
+
+#define EVENTS VP_SYSFS "/kernel/tracing/events"
+
+enum {
+	PARTS = 4, /* the reader is woken when a fourth of a buffer was written */
+	FORMAT_MAX = 1 << 16,
+	EVENTS_MAX = 1024, /* each needs a descriptor on every pCPU */
+	NAMES_MAX = 1 << 16,
+};
+
+struct tracepoint {
+	char *name;
+	const char *filter;
+	uint32_t id; /* the kernel's */
+	const struct vp_event_class *class;
+	vp_event_classes own; /* its fields, until it is defined */
+	vp_tracepoint_places places;
+};
+
+/* A pCPU's buffer. */
+struct source {
+	uint32_t pcpu;
+	VP_VEC(int) fds; /* of all tracepoints, in their order; the first has the buffer */
+	struct perf_event_mmap_page *page;
+	uint64_t taken, dropped; /* events that came out of it; by the kernel's word, while it runs */
+	uint64_t counted;	 /* that happened: known at the end */
+	bool ended;
+};
+
+struct vp_tracepoints {
+	struct vp_tracepoints_options options;
+	VP_VEC(struct tracepoint) events;
+	struct vp_map event_of_id;
+	struct vp_pcpus pcpus;
+	VP_VEC(struct source) sources;
+	struct vp_map named; /* threads whose name was handed over */
+	struct vp_buffer record;
+	char *copy; /* of one record of perf's: it may wrap around */
+	int epoll;
+};
+
+static bool has_wildcards(const char *name)
+{
+	return strpbrk(name, "*?[") != NULL;
+}
+
+bool vp_tracepoints_is_name(const char *name)
+{
+	struct vp_event event;
+	const char *colon = strchr(name, ':');
+
+	if (!colon || strchr(name, '/'))
+		return false;
+	return has_wildcards(name) || (vp_event_find((struct vp_slice){name, strlen(name)}, &event) &&
+				       event.of_machine);
+}
+
+/* Of SYSTEM:EVENT. */
+static char *path_of(const char *name)
+{
+	char *path = vp_format("%s/%s/format", EVENTS, name), *colon = strchr(path, ':');
+
+	if (colon)
+		*colon = '/';
+	return path;
+}
+
+static struct vp_error *read_format(struct tracepoint *event, const char *path)
+{
+	struct vp_event_class *class;
+	struct vp_buffer text = {0};
+
+	VP_TRY(vp_event_classes_add(&event->own, event->name, &class));
+	struct vp_error *error = vp_file_read(path, FORMAT_MAX, &text);
+	if (!error)
+		error = vp_tracepoint_format_parse(path, text.bytes, text.size, class,
+						   &event->places);
+	vp_buffer_deinit(&text);
+	return error;
+}
+
+/* One whose name has no wildcards; again is nothing new. */
+static struct vp_error *add_event(struct vp_tracepoints *own, const char *name, const char *filter)
+{
+	VP_AUTO_FREE char *path = path_of(name);
+	struct vp_event found = {.of_machine = true};
+	bool is_new;
+
+	VP_TRY(vp_pmu_resolve(VP_SYSFS, name, &found));
+	vp_map_insert(&own->event_of_id, found.config, (uint32_t)own->events.count, &is_new);
+	if (!is_new)
+		return NULL;
+	if (own->events.count == EVENTS_MAX)
+		return vp_error_usage("option --event: expected at most %d tracepoints",
+				      EVENTS_MAX);
+	vp_vec_push(&own->events, ((struct tracepoint){.name = vp_strdup(name),
+						       .filter = filter,
+						       .id = (uint32_t)found.config}));
+	return read_format(&own->events.at[own->events.count - 1], path);
+}
+
+/* ".../events/SYSTEM/EVENT/format" */
+static char *name_of_path(const char *path)
+{
+	VP_AUTO_FREE char *words = vp_strdup(path + strlen(EVENTS) + 1);
+	char *event = strchr(words, '/'), *end = strrchr(words, '/');
+
+	*event++ = 0;
+	*end = 0;
+	return vp_format("%s:%s", words, event);
+}
+
+static struct vp_error *add_matching(struct vp_tracepoints *own, const char *pattern,
+				     const char *filter)
+{
+	VP_AUTO_FREE char *path = path_of(pattern);
+	struct vp_error *error = NULL;
+	glob_t found = {0};
+
+	if (strchr(pattern, '/') || glob(path, 0, NULL, &found))
+		error = vp_error_usage("no tracepoint matches '%s' in '%s'", pattern, EVENTS);
+	for (size_t i = 0; !error && i < found.gl_pathc; i++) {
+		VP_AUTO_FREE char *name = name_of_path(found.gl_pathv[i]);
+		error = add_event(own, name, filter);
+	}
+	globfree(&found);
+	return error;
+}
+
+static struct vp_error *add_all(struct vp_tracepoints *own)
+{
+	for (size_t i = 0; i < own->options.n_wishes; i++) {
+		const struct vp_tracepoint_wish *wish = &own->options.wishes[i];
+		VP_TRY(has_wildcards(wish->name) ? add_matching(own, wish->name, wish->filter)
+						 : add_event(own, wish->name, wish->filter));
+	}
+	return NULL;
+}
+
+static struct vp_error *open_event(struct vp_tracepoints *own, const struct tracepoint *event,
+				   struct source *source)
+{
+	bool first = !source->fds.count;
+	struct perf_event_attr attr = {
+	    .type = PERF_TYPE_TRACEPOINT,
+	    .size = sizeof(attr),
+	    .config = event->id,
+	    .sample_period = 1,
+	    .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_RAW,
+	    .disabled = 1,
+	    .sample_id_all = 1,
+	    .comm = first,
+	    .watermark = 1,
+	    .wakeup_watermark = (uint32_t)(own->options.ring_bytes / PARTS),
+	    .use_clockid = 1,
+	    .clockid = CLOCK_MONOTONIC,
+	};
+	int fd = vp_perf_event_open(&attr, -1, (int)source->pcpu, -1);
+
+	if (fd < 0)
+		return vp_error_errno(errno, "cannot open event '%s' on pCPU %" PRIu32 "%s",
+				      event->name, source->pcpu,
+				      errno == EMFILE ? " (each event needs a file descriptor on "
+							"every pCPU: ulimit -n)"
+						      : "");
+	vp_vec_push(&source->fds, fd);
+	if (event->filter && ioctl(fd, PERF_EVENT_IOC_SET_FILTER, event->filter))
+		return vp_error_usage("option --filter: the kernel does not take '%s' for event "
+				      "'%s': %s",
+				      event->filter, event->name, strerror(errno));
+	if (!first && ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, source->fds.at[0]))
+		return vp_error_errno(errno, "cannot share the buffer of pCPU %" PRIu32,
+				      source->pcpu);
+	return NULL;
+}
+
+static struct vp_error *map_buffer(struct vp_tracepoints *own, struct source *source)
+{
+	size_t size = own->options.ring_bytes + (size_t)getpagesize();
+	void *memory =
+	    mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, source->fds.at[0], 0);
+	struct epoll_event wanted = {.events = EPOLLIN};
+
+	if (memory == MAP_FAILED)
+		return vp_error_errno(errno, "cannot map the perf buffer of pCPU %" PRIu32,
+				      source->pcpu);
+	source->page = memory;
+	return epoll_ctl(own->epoll, EPOLL_CTL_ADD, source->fds.at[0], &wanted)
+		   ? vp_error_errno(errno, "cannot wait for perf events")
+		   : NULL;
+}
+
+static struct vp_error *open_source(struct vp_tracepoints *own, uint32_t pcpu)
+{
+	vp_vec_push(&own->sources, (struct source){.pcpu = pcpu});
+	struct source *source = &own->sources.at[own->sources.count - 1];
+
+	vp_vec_each (&own->events, event) {
+		VP_TRY(open_event(own, event, source));
+		if (!source->page)
+			VP_TRY(map_buffer(own, source));
+	}
+	return NULL;
+}
+
+static struct vp_error *open_tracepoints(struct vp_tracepoints *own)
+{
+	VP_TRY(add_all(own));
+	VP_TRY(vp_pcpus_online(&own->pcpus));
+	own->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (own->epoll < 0)
+		return vp_error_errno(errno, "cannot wait for perf events");
+	vp_vec_each (&own->pcpus, pcpu)
+		VP_TRY(open_source(own, (uint32_t)*pcpu));
+	return NULL;
+}
+
+struct vp_error *vp_tracepoints_open(const struct vp_tracepoints_options *options,
+				     struct vp_tracepoints **ret)
+{
+	struct vp_tracepoints *own = vp_alloc(sizeof(*own));
+
+	own->options = *options;
+	own->epoll = -1;
+	own->copy = vp_alloc(UINT16_MAX + 1);
+	struct vp_error *error = open_tracepoints(own);
+	if (error)
+		vp_tracepoints_free(own);
+	else
+		*ret = own;
+	return error;
+}
+
+void vp_tracepoints_free(struct vp_tracepoints *own)
+{
+	if (!own)
+		return;
+	vp_vec_each (&own->sources, source) {
+		if (source->page)
+			munmap(source->page, own->options.ring_bytes + (size_t)getpagesize());
+		vp_vec_each (&source->fds, fd)
+			close(*fd);
+		vp_vec_deinit(&source->fds);
+	}
+	vp_vec_each (&own->events, event) {
+		free(event->name);
+		vp_event_classes_deinit(&event->own);
+		vp_vec_deinit(&event->places);
+	}
+	if (own->epoll >= 0)
+		close(own->epoll);
+	vp_vec_deinit(&own->sources);
+	vp_vec_deinit(&own->events);
+	vp_vec_deinit(&own->pcpus);
+	vp_map_deinit(&own->event_of_id);
+	vp_map_deinit(&own->named);
+	vp_buffer_deinit(&own->record);
+	free(own->copy);
+	free(own);
+}
+
+struct vp_error *vp_tracepoints_define(struct vp_tracepoints *own, vp_event_classes *classes)
+{
+	vp_vec_each (&own->events, event) {
+		struct vp_event_class *class;
+		VP_TRY(vp_event_classes_add(classes, event->name, &class));
+		vp_vec_each (&event->own.at[0].fields, field)
+			VP_TRY(vp_event_class_add_field(class, field));
+		event->own.at[0].id = class->id;
+		event->class = &event->own.at[0];
+	}
+	return NULL;
+}
+
+/* PERF_EVENT_IOC_ENABLE or …_DISABLE of all. */
+static struct vp_error *switch_all(struct vp_tracepoints *own, unsigned long request)
+{
+	vp_vec_each (&own->sources, source)
+		vp_vec_each (&source->fds, fd)
+			if (ioctl(*fd, request, 0))
+				return vp_error_errno(errno, "cannot switch the tracepoints of "
+							     "pCPU %" PRIu32,
+						      source->pcpu);
+	return NULL;
+}
+
+struct vp_error *vp_tracepoints_begin(struct vp_tracepoints *own)
+{
+	return switch_all(own, PERF_EVENT_IOC_ENABLE);
+}
+
+/* What perf counts is what happened, whether there was room for it or not. */
+struct vp_error *vp_tracepoints_end(struct vp_tracepoints *own)
+{
+	VP_TRY(switch_all(own, PERF_EVENT_IOC_DISABLE));
+	vp_vec_each (&own->sources, source) {
+		vp_vec_each (&source->fds, fd) {
+			uint64_t count;
+			if (read(*fd, &count, sizeof(count)) != sizeof(count))
+				return vp_error_errno(errno, "cannot read a count of pCPU %" PRIu32,
+						      source->pcpu);
+			source->counted += count;
+		}
+		source->ended = true;
+	}
+	return NULL;
+}
+
+int vp_tracepoints_fd(const struct vp_tracepoints *own)
+{
+	return own->epoll;
+}
+
+static void hand_name(struct vp_tracepoints *own, uint32_t pcpu, struct vp_task *task)
+{
+	bool inserted;
+
+	if (own->named.count > NAMES_MAX) /* ids are used again */
+		vp_map_deinit(&own->named);
+	vp_map_insert(&own->named, task->tid, 0, &inserted);
+	task->id = VP_ID_task;
+	own->options.take(own->options.context, pcpu, (char *)task, sizeof(*task));
+}
+
+/* A thread's name by /proc, at its first event; it may be over already, and has none then. */
+static void name_thread(struct vp_tracepoints *own, uint32_t pcpu, uint64_t time, uint32_t pid,
+			uint32_t tid)
+{
+	struct vp_task task = {.time = time, .pid = pid, .tid = tid};
+	char path[64];
+	struct vp_buffer comm = {0};
+
+	if (!tid || vp_map_find(&own->named, tid))
+		return;
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%" PRIu32 "/comm", pid, tid);
+	struct vp_error *error = vp_file_read(path, 256, &comm);
+	size_t size = strcspn(vp_buffer_text(&comm), "\n");
+	memcpy(task.comm, comm.bytes, size < sizeof(task.comm) ? size : sizeof(task.comm) - 1);
+	if (!error)
+		hand_name(own, pcpu, &task);
+	vp_error_free(error);
+	vp_buffer_deinit(&comm);
+}
+
+/* PERF_RECORD_COMM: pid, tid, name, and behind it pid, tid and time of the record. */
+static void take_comm(struct vp_tracepoints *own, const struct source *source,
+		      struct vp_cursor *body)
+{
+	struct vp_task task = {0};
+
+	task.pid = vp_cursor_u32(body);
+	task.tid = vp_cursor_u32(body);
+	size_t left = vp_cursor_left(body);
+	if (left < 16)
+		return;
+	struct vp_slice comm = vp_cursor_bytes(body, left - 16);
+	vp_cursor_u64(body);
+	task.time = vp_cursor_u64(body);
+	size_t size = strnlen(comm.bytes, comm.size);
+	memcpy(task.comm, comm.bytes, size < sizeof(task.comm) ? size : sizeof(task.comm) - 1);
+	hand_name(own, source->pcpu, &task);
+}
+
+/* The kernel's number of the event is the first of the fields that all have. */
+static const struct tracepoint *tracepoint_of(const struct vp_tracepoints *own, struct vp_slice raw)
+{
+	struct vp_cursor common = vp_cursor_of(raw.bytes, raw.size);
+	const uint32_t *place = vp_map_find(&own->event_of_id, vp_cursor_u16(&common));
+
+	return vp_cursor_ok(&common) && place ? &own->events.at[*place] : NULL;
+}
+
+static void take_event(struct vp_tracepoints *own, struct source *source, struct vp_cursor *body)
+{
+	uint32_t pid = vp_cursor_u32(body), tid = vp_cursor_u32(body);
+	uint64_t time = vp_cursor_u64(body);
+	struct vp_slice raw = vp_cursor_bytes(body, vp_cursor_u32(body));
+	const struct tracepoint *event = tracepoint_of(own, raw);
+
+	own->record.size = 0;
+	if (!event ||
+	    !vp_tracepoint_convert(event->class, &event->places, time, raw, &own->record))
+		return;
+	source->taken++;
+	name_thread(own, source->pcpu, time, pid, tid);
+	own->options.take(own->options.context, source->pcpu, own->record.bytes, own->record.size);
+}
+
+static void take_perf_record(struct vp_tracepoints *own, struct source *source,
+			     const struct perf_event_header *header)
+{
+	struct vp_cursor body = vp_cursor_of(header + 1, header->size - sizeof(*header));
+
+	switch (header->type) {
+	case PERF_RECORD_SAMPLE:
+		take_event(own, source, &body);
+		break;
+	case PERF_RECORD_COMM:
+		take_comm(own, source, &body);
+		break;
+	case PERF_RECORD_LOST:
+		vp_cursor_u64(&body);
+		source->dropped += vp_cursor_u64(&body);
+		break;
+	}
+}
+
+static void drain_source(struct vp_tracepoints *own, struct source *source)
+{
+	const char *data = (const char *)source->page + getpagesize();
+	uint64_t head = __atomic_load_n(&source->page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t tail = source->page->data_tail, mask = own->options.ring_bytes - 1;
+
+	while (tail < head) {
+		const struct perf_event_header *header = (const void *)(data + (tail & mask));
+		size_t size = header->size, first = own->options.ring_bytes - (tail & mask);
+		if (size < sizeof(*header))
+			break;
+		if (size > first) {
+			memcpy(own->copy, header, first);
+			memcpy(own->copy + first, data, size - first);
+			header = (const void *)own->copy;
+		}
+		take_perf_record(own, source, header);
+		tail += size;
+	}
+	__atomic_store_n(&source->page->data_tail, head, __ATOMIC_RELEASE);
+}
+
+void vp_tracepoints_drain(struct vp_tracepoints *own)
+{
+	vp_vec_each (&own->sources, source)
+		drain_source(own, source);
+}
+
+static struct vp_tracepoints_loss loss_of(const struct source *source)
+{
+	struct vp_tracepoints_loss loss = {
+	    .events = source->dropped, .all = source->counted, .full = source->dropped};
+
+	if (source->ended)
+		loss.events =
+		    source->counted > source->taken ? source->counted - source->taken : 0;
+	if (loss.full > loss.events) /* names of threads are among them */
+		loss.full = loss.events;
+	return loss;
+}
+
+struct vp_tracepoints_loss vp_tracepoints_lost(const struct vp_tracepoints *own, uint32_t pcpu)
+{
+	vp_vec_each (&own->sources, source)
+		if (source->pcpu == pcpu)
+			return loss_of(source);
+	return (struct vp_tracepoints_loss){0};
+}
+
+static void take_nothing(void *context, uint32_t pcpu, char *records, size_t size)
+{
+}
+
+static bool probe_tracepoints(char *detail, size_t size)
+{
+	const struct vp_tracepoint_wish wish = {.name = "sched:sched_switch"};
+	const struct vp_tracepoints_options options = {.wishes = &wish,
+						       .n_wishes = 1,
+						       .ring_bytes = (size_t)getpagesize(),
+						       .take = take_nothing};
+	struct vp_tracepoints *tracepoints = NULL;
+	struct vp_error *error = vp_tracepoints_open(&options, &tracepoints);
+	bool found = vp_probe_say_opened(error, NULL, detail, size);
+
+	vp_tracepoints_free(tracepoints);
+	return found;
+}
+
+const struct vp_source *vp_source_tracepoints(void)
+{
+	static const struct vp_probe probe = {
+	    "tracepoints", "'vperf record -e SYSTEM:EVENT' does not work (is tracefs mounted?)",
+	    false, probe_tracepoints};
+	static const struct vp_source source = {&probe, 1};
+
+	return &source;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Any tracepoints of the kernel, as perf has them: each pCPU's events through one of perf's
+ * buffers, converted to records of event classes that are made of the tracepoints' formats.
+ */
+#ifndef VP_COLLECT_TRACEPOINTS_H
+#define VP_COLLECT_TRACEPOINTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "collect/rings.h"
+#include "schema/event_class.h"
+
+struct vp_tracepoint_wish {
+	const char *name;   /* SYSTEM:EVENT; either may have wildcards, as fnmatch(3) has them */
+	const char *filter; /* as Documentation/trace/events.rst has it, or NULL */
+};
+
+struct vp_tracepoints_options {
+	const struct vp_tracepoint_wish *wishes;
+	size_t n_wishes;
+	size_t ring_bytes;     /* per pCPU: a power of two, at least a page */
+	vp_records_taker take; /* gets a record: of an event, or a vp_task that names a thread */
+	void *context;
+};
+
+struct vp_tracepoints;
+
+/* Whether an event of that name is a tracepoint, or a pattern of them, if there is any such. */
+bool vp_tracepoints_is_name(const char *name);
+
+/* Finds and opens the events. Errors: there is none of that name, its filter is none. */
+struct vp_error *vp_tracepoints_open(const struct vp_tracepoints_options *options,
+				     struct vp_tracepoints **ret) VP_MUST_CHECK;
+void vp_tracepoints_free(struct vp_tracepoints *tracepoints);
+/* Adds their classes behind those that there are: their records have these ids. Before begin. */
+struct vp_error *vp_tracepoints_define(struct vp_tracepoints *tracepoints,
+				       vp_event_classes *classes) VP_MUST_CHECK;
+struct vp_error *vp_tracepoints_begin(struct vp_tracepoints *tracepoints) VP_MUST_CHECK;
+/* A descriptor that can be read once a good part of a buffer is full. */
+int vp_tracepoints_fd(const struct vp_tracepoints *tracepoints);
+/* Hands over what there is. */
+void vp_tracepoints_drain(struct vp_tracepoints *tracepoints);
+/* Counts no more; what is left can still be drained. */
+struct vp_error *vp_tracepoints_end(struct vp_tracepoints *tracepoints) VP_MUST_CHECK;
+
+/* Events of the pCPU, since the start. Until the last drain `events` is what the kernel says in its
+ * buffer; then it is what perf counted and what is not here, for whatever reason. */
+struct vp_tracepoints_loss {
+	uint64_t events;
+	uint64_t all;  /* with those that were recorded; 0 before the end */
+	uint64_t full; /* of those lost: the kernel said that the buffer was full */
+};
+struct vp_tracepoints_loss vp_tracepoints_lost(const struct vp_tracepoints *tracepoints, uint32_t pcpu);
+
+#endif

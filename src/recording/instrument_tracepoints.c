@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "recording/instrument_tracepoints.h"
+
+#include <inttypes.h>
+
+#include "recording/instrument.h"
+
+struct instrument {
+	struct vp_instrument base;
+	struct vp_instrument_tracepoints_options options;
+	struct vp_tracepoints *tracepoints;
+	uint64_t n_events;
+};
+
+static struct instrument *tracepoints_of(const struct vp_instrument *base)
+{
+	return (struct instrument *)base;
+}
+
+static void take_tracepoint(void *context, uint32_t pcpu, char *record, size_t size)
+{
+	struct instrument *own = context;
+	const struct vp_record_header *header = (const void *)record;
+
+	own->n_events += header->id >= VP_ID_DEFINED;
+	vp_trace_append(own->base.session->trace,
+			(struct vp_stream_id){VP_STREAM_TRACEPOINTS, pcpu}, record);
+}
+
+static struct vp_error *tracepoints_open(struct vp_instrument *base)
+{
+	struct instrument *own = tracepoints_of(base);
+	const struct vp_tracepoints_options how = {.wishes = own->options.wishes,
+						   .n_wishes = own->options.n_wishes,
+						   .ring_bytes = own->options.ring_bytes,
+						   .take = take_tracepoint,
+						   .context = own};
+
+	return vp_tracepoints_open(&how, &own->tracepoints);
+}
+
+static struct vp_error *tracepoints_prepare(struct vp_instrument *base)
+{
+	return vp_tracepoints_define(tracepoints_of(base)->tracepoints,
+				     &base->session->event_classes);
+}
+
+static struct vp_error *tracepoints_start(struct vp_instrument *base, uint64_t now)
+{
+	return vp_tracepoints_begin(tracepoints_of(base)->tracepoints);
+}
+
+static int tracepoints_fd(const struct vp_instrument *base)
+{
+	return vp_tracepoints_fd(tracepoints_of(base)->tracepoints);
+}
+
+static struct vp_error *tracepoints_drain(struct vp_instrument *base)
+{
+	vp_tracepoints_drain(tracepoints_of(base)->tracepoints);
+	return NULL;
+}
+
+static struct vp_error *tracepoints_stop(struct vp_instrument *base)
+{
+	return vp_tracepoints_end(tracepoints_of(base)->tracepoints);
+}
+
+static uint64_t tracepoints_lost(const struct vp_instrument *base, struct vp_stream_id id)
+{
+	const struct instrument *own = tracepoints_of(base);
+
+	return own->tracepoints ? vp_tracepoints_lost(own->tracepoints, id.pcpu).events : 0;
+}
+
+static void tracepoints_conclude(struct vp_instrument *base)
+{
+	vp_vec_each (&base->session->pcpus, pcpu) {
+		struct vp_tracepoints_loss lost = vp_tracepoints_lost(
+		    tracepoints_of(base)->tracepoints, (uint32_t)*pcpu);
+		if (lost.events)
+			VP_NOTICE(base->session,
+				  "pCPU %d: of %" PRIu64 " events of tracepoints %" PRIu64
+				  " were not recorded; of %" PRIu64 " the kernel says that the "
+				  "buffer was full (-m)",
+				  *pcpu, lost.all, lost.events, lost.full);
+	}
+}
+
+static void tracepoints_put_total(const struct vp_instrument *base, struct vp_buffer *out)
+{
+	vp_buffer_printf(out, "%" PRIu64 " events of tracepoints, ",
+			 tracepoints_of(base)->n_events);
+}
+
+static void tracepoints_free(struct vp_instrument *base)
+{
+	vp_tracepoints_free(tracepoints_of(base)->tracepoints);
+	free(base);
+}
+
+struct vp_instrument *
+vp_instrument_tracepoints(const struct vp_instrument_tracepoints_options *options)
+{
+	static const struct vp_instrument_ops ops = {
+	    .name = "tracepoints",
+	    .classes = VP_STREAMS(VP_STREAM_TRACEPOINTS),
+	    .open = tracepoints_open,
+	    .prepare = tracepoints_prepare,
+	    .start = tracepoints_start,
+	    .fd = tracepoints_fd,
+	    .drain = tracepoints_drain,
+	    .stop = tracepoints_stop,
+	    .conclude = tracepoints_conclude,
+	    .lost = tracepoints_lost,
+	    .put_total = tracepoints_put_total,
+	    .free = tracepoints_free,
+	};
+	struct instrument *own = vp_alloc(sizeof(*own));
+
+	own->base.ops = &ops;
+	own->options = *options;
+	return &own->base;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Any tracepoints, by perf's buffers: every event that a filter lets by is a record, or is counted. */
+#include "unit.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "collect/tracepoints.h"
+#include "kernel.h"
+#include "schema/schema.h"
+
+enum { CALLS = 2000, MANY = 50000, PAGE = 4096 };
+
+struct seen {
+	const struct vp_event_class *event;
+	uint64_t events, others, last;
+	char comm[VP_COMM_SIZE];
+};
+
+static void take_record(void *context, uint32_t pcpu, char *record, size_t size)
+{
+	struct seen *seen = context;
+	const struct vp_record_header *header = (const void *)record;
+	const struct vp_task *task = (const void *)record;
+
+	if (header->id == VP_ID_task) {
+		assert_int_equal(size, sizeof(*task));
+		if (task->tid == vp_own_tid())
+			memcpy(seen->comm, task->comm, sizeof(seen->comm));
+		return;
+	}
+	assert_int_equal(header->id, seen->event->id);
+	struct vp_cursor fields = vp_event_fields((const void *)record);
+	struct vp_event_value pid, number, arguments;
+	assert_true(vp_event_next_value(&fields, &seen->event->fields.at[0], &pid));
+	assert_true(vp_event_next_value(&fields, &seen->event->fields.at[1], &number));
+	assert_true(vp_event_next_value(&fields, &seen->event->fields.at[2], &arguments));
+	seen->others += pid.number != vp_own_tid() || number.number != SYS_getppid ||
+			arguments.bytes.size != 6 * sizeof(uint64_t) || header->time < seen->last;
+	seen->last = header->time;
+	seen->events++;
+}
+
+/* This thread's calls of getppid(2) while tracing: so many are recorded, and so many lost. */
+static struct vp_tracepoints_loss trace_calls(size_t ring, int calls, struct seen *seen)
+{
+	char filter[64];
+	struct vp_tracepoint_wish wish = {"raw_syscalls:sys_ent*", filter};
+	const struct vp_tracepoints_options options = {
+	    .wishes = &wish, .n_wishes = 1, .ring_bytes = ring, .take = take_record, .context = seen};
+	struct vp_tracepoints *tracepoints;
+	vp_event_classes classes = {0};
+
+	snprintf(filter, sizeof(filter), "id == %d && common_pid == %u", SYS_getppid,
+		 vp_own_tid());
+	uint32_t pcpu = vp_stay_here();
+	expect_no_error(vp_tracepoints_open(&options, &tracepoints));
+	expect_no_error(vp_tracepoints_define(tracepoints, &classes));
+	seen->event = &classes.at[0];
+	expect_no_error(vp_tracepoints_begin(tracepoints));
+	for (int i = 0; i < calls; i++)
+		syscall(SYS_getppid);
+	expect_no_error(vp_tracepoints_end(tracepoints));
+	vp_tracepoints_drain(tracepoints);
+	struct vp_tracepoints_loss loss = vp_tracepoints_lost(tracepoints, pcpu);
+	vp_tracepoints_free(tracepoints);
+	vp_event_classes_deinit(&classes);
+	return loss;
+}
+
+static void test_every_event(void **state)
+{
+	struct seen seen = {0};
+	struct vp_tracepoints_loss loss = trace_calls(1 << 20, CALLS, &seen);
+
+	assert_int_equal(seen.events, CALLS);
+	assert_int_equal(seen.others, 0);
+	assert_int_equal(loss.all, CALLS);
+	assert_int_equal(loss.events, 0);
+	assert_string_equal(seen.comm, "tracepoints");
+}
+
+static void test_full_buffer_is_counted(void **state)
+{
+	struct seen seen = {0};
+	struct vp_tracepoints_loss loss = trace_calls(PAGE, MANY, &seen);
+
+	assert_int_equal(seen.others, 0);
+	assert_true(seen.events > 0 && seen.events < MANY);
+	assert_int_equal(loss.all, MANY);
+	assert_int_equal(loss.events, MANY - seen.events);
+}
+
+static void expect_refused(const char *name, const char *filter, const char *said)
+{
+	const struct vp_tracepoint_wish wish = {name, filter};
+	const struct vp_tracepoints_options options = {
+	    .wishes = &wish, .n_wishes = 1, .ring_bytes = PAGE, .take = take_record};
+	struct vp_tracepoints *tracepoints;
+
+	expect_error(vp_tracepoints_open(&options, &tracepoints), said);
+}
+
+static void test_refused(void **state)
+{
+	expect_refused("raw_syscalls:sys_entre", NULL, "did you mean raw_syscalls:sys_enter");
+	expect_refused("nonsense:*", NULL, "no tracepoint matches 'nonsense:*'");
+	expect_refused("raw_syscalls:sys_enter", "nonsense == 1",
+		       "the kernel does not take 'nonsense == 1'");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_every_event),
+	    cmocka_unit_test(test_full_buffer_is_counted),
+	    cmocka_unit_test(test_refused),
+	};
+
+	if (geteuid() != 0 || access("/sys/kernel/tracing/events/raw_syscalls", R_OK)) {
+		puts("tracepoints: skipped: tracefs cannot be read (root, and mount -t tracefs)");
+		return VP_SKIPPED;
+	}
+	pthread_setname_np(pthread_self(), "tracepoints");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
