@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct vp_option *find_long(const struct vp_option *options, size_t n_options,
 					 const char *word, size_t size)
@@ -44,6 +45,27 @@ static struct vp_error *set_count(const struct vp_option *option, const char *te
 			      text);
 }
 
+static struct vp_error *set_pages(const struct vp_option *option, const char *text)
+{
+	static const char suffixes[] = "BKMG";
+	char *end;
+	uint64_t bytes = strtoull(text, &end, 10), pages = 1, page = (uint64_t)getpagesize();
+	const char *suffix = *end ? strchr(suffixes, *end) : NULL;
+
+	if (!suffix)
+		return set_count(option, text);
+	if (end == text || text[0] == '-' || end[1] || !bytes ||
+	    bytes > UINT64_MAX >> (10 * (suffix - suffixes) + 1))
+		return vp_error_usage("option --%s: expected a number of pages, or of bytes such "
+				      "as 64M, not '%s'",
+				      option->name, text);
+	bytes <<= 10 * (suffix - suffixes);
+	while (pages * page < bytes)
+		pages *= 2;
+	*(uint64_t *)option->value = pages;
+	return NULL;
+}
+
 /* The values of the option before it in the table are those that it is about. */
 static struct vp_error *set_of_last(const struct vp_option *option, const char *text)
 {
@@ -74,6 +96,8 @@ static struct vp_error *set_option(const struct vp_option *option, const char *t
 		return NULL;
 	case VP_OPTION_OF_LAST:
 		return set_of_last(option, text);
+	case VP_OPTION_PAGES:
+		return set_pages(option, text);
 	case VP_OPTION_COUNT:
 		return set_count(option, text);
 	}

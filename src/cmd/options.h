@@ -17,7 +17,9 @@ enum vp_option_type {
 	VP_OPTION_TEXTS,   /* struct vp_texts: may be given again and again */
 	VP_OPTION_OF_LAST, /* struct vp_texts: is of the last one of the option before it in the
 			      table, and has its place there; others get NULL */
-	VP_OPTION_COUNT,   /* uint64_t: a positive number, with k, M or G behind it if wanted */
+	VP_OPTION_PAGES, /* uint64_t: a number of pages; or of bytes with B, K, M or G behind it, as
+			    perf has it: rounded up to a power of two of pages */
+	VP_OPTION_COUNT, /* uint64_t: a positive number, with k, M or G behind it if wanted */
 };
 
 struct vp_texts {

@@ -208,9 +208,9 @@ static int run_record(int argc, char **argv)
 	     "inspect only this VM's guest; can be repeated"},
 	    {'d', "duration", VP_OPTION_COUNT, &record.duration, "S",
 	     "stop after S seconds (default: when COMMAND ends or at Ctrl-C)"},
-	    {'m', "mmap-pages", VP_OPTION_COUNT, &record.pages, "PAGES",
-	     "buffer size per pCPU in pages, a power of two (default: 512; 256 for --stat, "
-	     "1024 for --trace)"},
+	    {'m', "mmap-pages", VP_OPTION_PAGES, &record.pages, "PAGES",
+	     "buffer size per pCPU: pages, a power of two, or bytes such as 4M (default: 512; 256 "
+	     "for --stat, 1024 for --trace)"},
 	    {'a', "all-cpus", VP_OPTION_FLAG, &record.as_ever, NULL,
 	     "ignored: all pCPUs are always sampled"},
 	    {0, "account", VP_OPTION_FLAG, &record.as_ever, NULL,

@@ -176,8 +176,8 @@ static int run_stat(int argc, char **argv)
 	    {'d', "duration", VP_OPTION_COUNT, &stat.duration, "S",
 	     "stop after S seconds (default: the recipe's duration, the end of COMMAND, or "
 	     "Ctrl-C)"},
-	    {'m', "mmap-pages", VP_OPTION_COUNT, &stat.pages, "PAGES",
-	     "buffer size per pCPU in pages, a power of two (default: 256)"},
+	    {'m', "mmap-pages", VP_OPTION_PAGES, &stat.pages, "PAGES",
+	     "buffer size per pCPU: pages, a power of two, or bytes such as 4M (default: 256)"},
 	    {0, "no-guest-memory", VP_OPTION_FLAG, &stat.no_memory, NULL,
 	     "do not read guest memory: guest events are counted by agents"},
 	    {0, "no-agent", VP_OPTION_FLAG, &stat.no_agent, NULL,

@@ -117,7 +117,8 @@ static bool is_integer(uint64_t size)
 static void classify(const struct line *line, struct vp_event_field *field,
 		     struct vp_tracepoint_place *place)
 {
-	bool is_char = has_word(line->declaration, "char") && !has_word(line->declaration, "signed");
+	bool is_char =
+	    has_word(line->declaration, "char") && !has_word(line->declaration, "signed");
 
 	place->offset = (uint16_t)line->offset;
 	place->size = (uint16_t)line->size;
@@ -183,8 +184,8 @@ struct vp_error *vp_tracepoint_format_parse(const char *source, const char *text
 		struct vp_error *error = is_wanted(&line) ? add_field(&line, event, places) : NULL;
 		if (!error)
 			continue;
-		struct vp_error *told = vp_error_new("'%s' line %zu: %s", source, number,
-						     vp_error_message(error));
+		struct vp_error *told =
+		    vp_error_new("'%s' line %zu: %s", source, number, vp_error_message(error));
 		vp_error_free(error);
 		return told;
 	}

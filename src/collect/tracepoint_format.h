@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A tracepoint's `format` (tracefs, Documentation/trace/events.rst) as an event class, and its raw
- * records as records of that class. Own code rather than libtraceevent: the fields alone are wanted,
- * which are one line each, not how they are printed.
+ * records as records of that class. Own code rather than libtraceevent: the fields alone are
+ * wanted, which are one line each, not how they are printed.
  */
 #ifndef VP_COLLECT_TRACEPOINT_FORMAT_H
 #define VP_COLLECT_TRACEPOINT_FORMAT_H

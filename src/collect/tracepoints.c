@@ -43,8 +43,9 @@ struct source {
 	uint32_t pcpu;
 	VP_VEC(int) fds; /* of all tracepoints, in their order; the first has the buffer */
 	struct perf_event_mmap_page *page;
-	uint64_t taken, dropped; /* events that came out of it; by the kernel's word, while it runs */
-	uint64_t counted;	 /* that happened: known at the end */
+	uint64_t taken,
+	    dropped;      /* events that came out of it; by the kernel's word, while it runs */
+	uint64_t counted; /* that happened: known at the end */
 	bool ended;
 };
 
@@ -72,8 +73,8 @@ bool vp_tracepoints_is_name(const char *name)
 
 	if (!colon || strchr(name, '/'))
 		return false;
-	return has_wildcards(name) || (vp_event_find((struct vp_slice){name, strlen(name)}, &event) &&
-				       event.of_machine);
+	return has_wildcards(name) ||
+	       (vp_event_find((struct vp_slice){name, strlen(name)}, &event) && event.of_machine);
 }
 
 /* Of SYSTEM:EVENT. */
@@ -94,8 +95,8 @@ static struct vp_error *read_format(struct tracepoint *event, const char *path)
 	VP_TRY(vp_event_classes_add(&event->own, event->name, &class));
 	struct vp_error *error = vp_file_read(path, FORMAT_MAX, &text);
 	if (!error)
-		error = vp_tracepoint_format_parse(path, text.bytes, text.size, class,
-						   &event->places);
+		error =
+		    vp_tracepoint_format_parse(path, text.bytes, text.size, class, &event->places);
 	vp_buffer_deinit(&text);
 	return error;
 }
@@ -114,9 +115,9 @@ static struct vp_error *add_event(struct vp_tracepoints *own, const char *name, 
 	if (own->events.count == EVENTS_MAX)
 		return vp_error_usage("option --event: expected at most %d tracepoints",
 				      EVENTS_MAX);
-	vp_vec_push(&own->events, ((struct tracepoint){.name = vp_strdup(name),
-						       .filter = filter,
-						       .id = (uint32_t)found.config}));
+	vp_vec_push(&own->events,
+		    ((struct tracepoint){
+			.name = vp_strdup(name), .filter = filter, .id = (uint32_t)found.config}));
 	return read_format(&own->events.at[own->events.count - 1], path);
 }
 
@@ -198,8 +199,7 @@ static struct vp_error *open_event(struct vp_tracepoints *own, const struct trac
 static struct vp_error *map_buffer(struct vp_tracepoints *own, struct source *source)
 {
 	size_t size = own->options.ring_bytes + (size_t)getpagesize();
-	void *memory =
-	    mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, source->fds.at[0], 0);
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, source->fds.at[0], 0);
 	struct epoll_event wanted = {.events = EPOLLIN};
 
 	if (memory == MAP_FAILED)
@@ -299,8 +299,9 @@ static struct vp_error *switch_all(struct vp_tracepoints *own, unsigned long req
 	vp_vec_each (&own->sources, source)
 		vp_vec_each (&source->fds, fd)
 			if (ioctl(*fd, request, 0))
-				return vp_error_errno(errno, "cannot switch the tracepoints of "
-							     "pCPU %" PRIu32,
+				return vp_error_errno(errno,
+						      "cannot switch the tracepoints of "
+						      "pCPU %" PRIu32,
 						      source->pcpu);
 	return NULL;
 }
@@ -399,8 +400,7 @@ static void take_event(struct vp_tracepoints *own, struct source *source, struct
 	const struct tracepoint *event = tracepoint_of(own, raw);
 
 	own->record.size = 0;
-	if (!event ||
-	    !vp_tracepoint_convert(event->class, &event->places, time, raw, &own->record))
+	if (!event || !vp_tracepoint_convert(event->class, &event->places, time, raw, &own->record))
 		return;
 	source->taken++;
 	name_thread(own, source->pcpu, time, pid, tid);
@@ -460,8 +460,7 @@ static struct vp_tracepoints_loss loss_of(const struct source *source)
 	    .events = source->dropped, .all = source->counted, .full = source->dropped};
 
 	if (source->ended)
-		loss.events =
-		    source->counted > source->taken ? source->counted - source->taken : 0;
+		loss.events = source->counted > source->taken ? source->counted - source->taken : 0;
 	if (loss.full > loss.events) /* names of threads are among them */
 		loss.full = loss.events;
 	return loss;

@@ -54,6 +54,7 @@ struct vp_tracepoints_loss {
 	uint64_t all;  /* with those that were recorded; 0 before the end */
 	uint64_t full; /* of those lost: the kernel said that the buffer was full */
 };
-struct vp_tracepoints_loss vp_tracepoints_lost(const struct vp_tracepoints *tracepoints, uint32_t pcpu);
+struct vp_tracepoints_loss vp_tracepoints_lost(const struct vp_tracepoints *tracepoints,
+					       uint32_t pcpu);
 
 #endif

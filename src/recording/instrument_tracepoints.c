@@ -76,8 +76,8 @@ static uint64_t tracepoints_lost(const struct vp_instrument *base, struct vp_str
 static void tracepoints_conclude(struct vp_instrument *base)
 {
 	vp_vec_each (&base->session->pcpus, pcpu) {
-		struct vp_tracepoints_loss lost = vp_tracepoints_lost(
-		    tracepoints_of(base)->tracepoints, (uint32_t)*pcpu);
+		struct vp_tracepoints_loss lost =
+		    vp_tracepoints_lost(tracepoints_of(base)->tracepoints, (uint32_t)*pcpu);
 		if (lost.events)
 			VP_NOTICE(base->session,
 				  "pCPU %d: of %" PRIu64 " events of tracepoints %" PRIu64

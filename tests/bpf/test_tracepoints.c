@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Any tracepoints, by perf's buffers: every event that a filter lets by is a record, or is counted. */
+/* Any tracepoints, by perf's buffers: every event that a filter lets by is a record, or is counted.
+ */
 #include "unit.h"
 
 #include <pthread.h>
@@ -48,13 +49,15 @@ static struct vp_tracepoints_loss trace_calls(size_t ring, int calls, struct see
 {
 	char filter[64];
 	struct vp_tracepoint_wish wish = {"raw_syscalls:sys_ent*", filter};
-	const struct vp_tracepoints_options options = {
-	    .wishes = &wish, .n_wishes = 1, .ring_bytes = ring, .take = take_record, .context = seen};
+	const struct vp_tracepoints_options options = {.wishes = &wish,
+						       .n_wishes = 1,
+						       .ring_bytes = ring,
+						       .take = take_record,
+						       .context = seen};
 	struct vp_tracepoints *tracepoints;
 	vp_event_classes classes = {0};
 
-	snprintf(filter, sizeof(filter), "id == %d && common_pid == %u", SYS_getppid,
-		 vp_own_tid());
+	snprintf(filter, sizeof(filter), "id == %d && common_pid == %u", SYS_getppid, vp_own_tid());
 	uint32_t pcpu = vp_stay_here();
 	expect_no_error(vp_tracepoints_open(&options, &tracepoints));
 	expect_no_error(vp_tracepoints_define(tracepoints, &classes));

@@ -17,12 +17,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	struct vp_error *error = vp_event_classes_add(&classes, "a:b", &event);
 
 	if (!error)
-		error = vp_tracepoint_format_parse("fuzz", (const char *)bytes, length, event,
-						   &places);
+		error =
+		    vp_tracepoint_format_parse("fuzz", (const char *)bytes, length, event, &places);
 	if (!error && end)
-		vp_tracepoint_convert(
-		    event, &places, 1,
-		    (struct vp_slice){(const char *)end + 1, size - length - 1}, &out);
+		vp_tracepoint_convert(event, &places, 1,
+				      (struct vp_slice){(const char *)end + 1, size - length - 1},
+				      &out);
 	vp_error_free(error);
 	vp_buffer_deinit(&out);
 	vp_vec_deinit(&places);

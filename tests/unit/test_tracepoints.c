@@ -114,8 +114,7 @@ static void test_records(void **state)
 	assert_int_equal(record->size, out.size);
 	struct vp_cursor fields = vp_event_fields(record);
 	for (size_t i = 0; i < 9; i++)
-		assert_true(
-		    vp_event_next_value(&fields, &parsed.event->fields.at[i], &values[i]));
+		assert_true(vp_event_next_value(&fields, &parsed.event->fields.at[i], &values[i]));
 	assert_int_equal(vp_cursor_left(&fields), 0);
 	assert_int_equal(values[0].number, 77);
 	assert_string_equal(values[1].bytes.bytes, "qemu");
@@ -206,8 +205,8 @@ static void test_words_of_events(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_fields),	cmocka_unit_test(test_records),
-	    cmocka_unit_test(test_bad_records), cmocka_unit_test(test_bad_formats),
+	    cmocka_unit_test(test_fields),          cmocka_unit_test(test_records),
+	    cmocka_unit_test(test_bad_records),     cmocka_unit_test(test_bad_formats),
 	    cmocka_unit_test(test_words_of_events),
 	};
 
