@@ -12,11 +12,13 @@ from lab import vperf
 # Account and events together, no samples; the rings have room for all.
 KNOWN = """command vperf record --no-samples --trace -m 4096 --no-guest-memory --no-agent -o /out/trace -- \
 tinyvm --cpuid 20000 --out 10000 --mmio 5000 --hlt 3000 --wait 1
+command vperf record --no-samples --no-account --no-guest-memory --no-agent -o /out/tracepoints -e kvm:kvm_cpuid \
+-e kvm:kvm_pio --filter "rw == 1 && port == 0x80" -- tinyvm --cpuid 2000 --out 1000 --wait 1
 """.replace("\\\n", "")
 
 
-def events(run, *options):
-    text = vperf("script", str(run.recording("trace")), "--format", "csv", *options).stdout
+def events(run, *options, recording="trace"):
+    text = vperf("script", str(run.recording(recording)), "--format", "csv", *options).stdout
     return list(csv.DictReader(io.StringIO(text)))
 
 
@@ -70,7 +72,21 @@ def switches(run, claims):
                  "that did not have it")
 
 
+def any_tracepoints(run, claims):
+    """KVM's own, by perf's buffers: each by its vCPU's thread, and one let by a filter only."""
+    rows = events(run, recording="tracepoints")
+    found = collections.Counter(row["event"] for row in rows)
+    threads = {(row["comm"], row["tid"]) for row in rows}
+    claims.check(found == {"kvm:kvm_cpuid": 2000, "kvm:kvm_pio": 1000} and len(threads) == 1,
+                 f"tracepoints: {dict(found)} of 2000 CPUIDs and 1000 writes to a port, by {threads}")
+    wrong = [row for row in rows if row["event"] == "kvm:kvm_pio" and (row["rw"], row["port"]) != ("1", "128")]
+    claims.check(not wrong, "tracepoints: fields are those of the filter")
+    lost = sum(row["events_lost"] for row in run.info("tracepoints")["streams"])
+    claims.check(not lost, f"tracepoints: {lost} lost")
+
+
 def known_exits(run, claims, done):
+    any_tracepoints(run, claims)
     counted_by_reason(run, claims, {**done, "NPF": (5000, 0x31)})
     entries_and_exits(run, claims)
     counted_by_others(run, claims)
