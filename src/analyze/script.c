@@ -12,6 +12,8 @@
 #include "timeline/exit_reason.h"
 #include "timeline/merge.h"
 
+enum { MOST_GUEST_NAMES = 1 << 20 };
+
 struct vcpu {
 	const struct vp_vm *vm;
 	uint32_t number;
@@ -28,6 +30,7 @@ struct vp_script {
 	bool merging, ended;
 	struct vp_map comm_of_tid;
 	struct vp_intern comms;
+	struct vp_map comm_of_guest_tid; /* VM << 32 | tid */
 	struct vp_map vcpu_of_tid;
 	VP_VEC(struct vcpu) vcpus;
 	struct vp_script_event event;
@@ -40,7 +43,7 @@ struct vp_script {
 /* What is gathered of a record until all its fields are read. */
 struct reading {
 	bool of_vm, of_tid; /* it is of the VM, of the thread that is asked for */
-	uint64_t vendor, flags, preempted;
+	uint64_t vendor, flags, preempted, vm;
 	size_t reason, state; /* place of the field + 1 */
 };
 
@@ -69,15 +72,33 @@ static bool is_asked_for(const struct vp_script *script, const struct vp_vm *vm)
 	return vp_vm_is_named(vm, &script->options.vm, 1);
 }
 
-static void learn_name(struct vp_script *script, const struct vp_task *task)
+static void learn_name(struct vp_script *script, struct vp_map *map, uint64_t key, const char *comm)
 {
 	struct vp_buffer clean = {0};
 	bool inserted;
 
-	vp_text_clean(task->comm, strnlen(task->comm, sizeof(task->comm)), &clean);
+	vp_text_clean(comm, strnlen(comm, VP_COMM_SIZE), &clean);
 	uint32_t name = vp_intern_string(&script->comms, vp_buffer_text(&clean));
-	*vp_map_insert(&script->comm_of_tid, task->tid, name, &inserted) = name;
+	*vp_map_insert(map, key, name, &inserted) = name;
 	vp_buffer_deinit(&clean);
+}
+
+static uint64_t guest_key(uint64_t vm, uint64_t tid)
+{
+	return vm << 32 | (uint32_t)tid;
+}
+
+static void learn_names(struct vp_script *script, const struct vp_record_header *record)
+{
+	const struct vp_guest_task *guest = (const void *)record;
+	const struct vp_task *task = (const void *)record;
+
+	if (record->id == VP_ID_task)
+		learn_name(script, &script->comm_of_tid, task->tid, task->comm);
+	/* A guest may make up as many as it wants. */
+	if (record->id == VP_ID_guest_task && script->comm_of_guest_tid.count < MOST_GUEST_NAMES)
+		learn_name(script, &script->comm_of_guest_tid,
+			   guest_key(guest->vm, guest->guest_tid), guest->comm);
 }
 
 /* NULL: it is not known. */
@@ -88,6 +109,16 @@ static const char *comm_of(const struct vp_script *script, uint64_t tid)
 	if (!tid)
 		return script->idle;
 	return name ? vp_intern_text(&script->comms, *name) : NULL;
+}
+
+/* Each of a guest's CPUs has an idle task of that number. */
+static const char *guest_comm_of(const struct vp_script *script, uint64_t vm, uint64_t tid)
+{
+	const uint32_t *name = vp_map_find(&script->comm_of_guest_tid, guest_key(vm, tid));
+
+	if (!tid)
+		return "swapper";
+	return name ? vp_intern_text(&script->comms, *name) : "-";
 }
 
 static void add_field(struct vp_script *script, uint32_t column, const struct vp_event_field *type,
@@ -133,6 +164,7 @@ static void take_vm(struct vp_script *script, uint64_t id, struct reading *readi
 	if (!vm)
 		snprintf(script->vm, sizeof(script->vm), "%" PRIu32, (uint32_t)id);
 	script->event.vm = vm ? vm->name : script->vm;
+	reading->vm = id;
 	reading->of_vm |= vm && script->options.vm && is_asked_for(script, vm);
 }
 
@@ -178,6 +210,9 @@ static void take_value(struct vp_script *script, const struct vp_script_part *pa
 	if (part->role == VP_SCRIPT_OTHER_TID) {
 		const char *comm = comm_of(script, value->number);
 		add_field(script, part->comm_column, part->field, value, comm ? comm : "-");
+	} else if (part->role == VP_SCRIPT_GUEST_TID) {
+		const char *comm = guest_comm_of(script, reading->vm, value->number);
+		add_field(script, part->comm_column, part->field, value, comm);
 	} else if (part->role == VP_SCRIPT_REASON) {
 		reading->reason = event->fields.count;
 	} else if (part->role == VP_SCRIPT_STATE) {
@@ -279,8 +314,7 @@ static bool take(struct vp_script *script, const struct vp_merge_head *head)
 	struct vp_script_event *event = &script->event;
 	struct reading reading = {0};
 
-	if (head->record->id == VP_ID_task)
-		learn_name(script, (const void *)head->record);
+	learn_names(script, head->record);
 	const struct vp_script_class *class = class_of(script, head, pcpu);
 	if (!class) {
 		script->unreadable += !vp_script_classes_find(&script->classes, head->record->id);
@@ -370,6 +404,7 @@ void vp_script_close(struct vp_script *script)
 	vp_vec_deinit(&script->vcpus);
 	vp_map_deinit(&script->vcpu_of_tid);
 	vp_map_deinit(&script->comm_of_tid);
+	vp_map_deinit(&script->comm_of_guest_tid);
 	vp_intern_deinit(&script->comms);
 	vp_recording_deinit(&script->recording);
 	vp_vms_deinit(&script->vms);

@@ -41,6 +41,18 @@ static struct vp_error *check_most(const char *option, uint64_t value, uint64_t 
 				    option, most, value);
 }
 
+/* Without SETS all that can be. */
+static struct vp_error *choose_sets(struct record *record)
+{
+	VP_TRY(vp_trace_sets_parse(record->trace, &record->sets));
+	if (!record->no_memory || !(record->sets & VP_TRACE_SET_guest))
+		return NULL;
+	if (record->trace[0])
+		return vp_error_usage("--trace=guest and --no-guest-memory are mutually exclusive");
+	record->sets &= ~(unsigned)VP_TRACE_SET_guest;
+	return NULL;
+}
+
 static struct vp_error *check_options(struct record *record)
 {
 	if (record->frequency && record->period)
@@ -50,7 +62,7 @@ static struct vp_error *check_options(struct record *record)
 	if (record->account_events && record->no_account)
 		return vp_error_usage("--account-events and --no-account are mutually exclusive");
 	if (record->trace)
-		VP_TRY(vp_trace_sets_parse(record->trace, &record->sets));
+		VP_TRY(choose_sets(record));
 	VP_TRY(check_most("freq", record->frequency, 100000000));
 	VP_TRY(check_most("duration", record->duration, 1000000000));
 	VP_TRY(check_most("agent-port", record->agent_port, UINT32_MAX - 1));
@@ -205,7 +217,7 @@ static int run_record(int argc, char **argv)
 	    {0, "stat", VP_OPTION_TEXT, &record.stat, "RECIPE",
 	     "also count in intervals, like 'vperf stat --recipe RECIPE'"},
 	    {0, "trace", VP_OPTION_MAYBE, &record.trace, "SETS",
-	     "also record events: sched, kvm, irq, separated by commas (default: all)"},
+	     "also record events: sched, kvm, irq, guest, separated by commas (default: all)"},
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,
 	     "no samples: only vCPU accounting, --stat and --trace"},
 	    {0, "no-agent", VP_OPTION_FLAG, &record.no_agent, NULL,
