@@ -38,6 +38,8 @@ struct vp_guest_run {
 	__u64 checked; /* when the count was read last, ns */
 	__u32 known;   /* it was told */
 	__u32 lost;    /* and then something was not */
+	__u32 blind;   /* told that it cannot be read */
+	__u32 padding;
 };
 
 #endif

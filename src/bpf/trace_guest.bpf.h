@@ -112,7 +112,22 @@ static __noinline int tell_guest(struct vp_trace_cpu *cpu, struct vp_identity_vc
 	run->task = sight->task;
 	run->checked = now;
 	run->known = 1;
-	run->lost = 0;
+	run->lost = run->blind = 0;
+	return true;
+}
+
+/* What ran until now is not known any more; the count goes on where it was. */
+static __noinline int tell_blind(struct vp_trace_cpu *cpu, struct vp_guest_run *run, __u32 number,
+				 __u64 now)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	if (!cpu || !run || !run->known || run->blind)
+		return true;
+	if (!PUT_AT(cpu, guest_switch, now, .tid = (__u32)id, .vm = id >> 32, .vcpu = (__u16)number,
+		    .switch_flags = VP_SWITCH_UNKNOWN))
+		return false;
+	run->blind = 1;
 	return true;
 }
 
@@ -126,9 +141,11 @@ static __noinline int see_guest(struct vp_trace_cpu *cpu, __u64 id, __u32 number
 	struct vp_identity_vcpu *vcpu = find_identity(id >> 32, number, &cpu->guest_place);
 	__u32 place = cpu->guest_place;
 	struct vp_guest_run *run = vcpu ? bpf_map_lookup_elem(&guest_runs, &place) : 0;
-	if (!run || !look(run, vcpu, &sight))
+	if (!run)
 		return true;
-	if (run->known && sight.count == run->count && sight.chosen == run->chosen &&
+	if (!look(run, vcpu, &sight))
+		return tell_blind(cpu, run, number, now);
+	if (run->known && !run->blind && sight.count == run->count && sight.chosen == run->chosen &&
 	    sight.task == run->task) {
 		run->checked = now;
 		return true;

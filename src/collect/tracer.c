@@ -3,6 +3,7 @@
 #include "collect/tracer.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -322,6 +323,34 @@ struct vp_error *vp_tracer_identify(struct vp_tracer *tracer, uint32_t number,
 	vp_vec_each (&finding->cpus, cpu)
 		VP_TRY(put_run(tracer, state, finding, cpu));
 	return vp_identity_tell(&tracer->identity, number, state, finding);
+}
+
+static void make_blind(struct vp_tracer *tracer, uint32_t place)
+{
+	int map = bpf_map__fd(tracer->programs->maps.guest_runs);
+	struct vp_guest_run run;
+
+	if (bpf_map_lookup_elem(map, &place, &run))
+		return;
+	run.count_hva = run.chosen_hva = 0;
+	bpf_map_update_elem(map, &place, &run, BPF_ANY);
+}
+
+/* At the vCPUs' next exits the programs are to say that nothing is known from there on. */
+void vp_tracer_forget(struct vp_tracer *tracer, uint32_t pid)
+{
+	uint64_t key, *before = NULL;
+	uint32_t place;
+
+	if (kill((pid_t)pid, 0) && errno == ESRCH) {
+		vp_identity_forget(&tracer->identity, pid);
+		return;
+	}
+	while (!bpf_map_get_next_key(tracer->identity.places, before, &key)) {
+		if (key >> 32 == pid && !bpf_map_lookup_elem(tracer->identity.places, &key, &place))
+			make_blind(tracer, place);
+		before = &key;
+	}
 }
 
 struct vp_identity *vp_tracer_identity(struct vp_tracer *tracer)

@@ -38,6 +38,8 @@ bool vp_tracer_can_see(const struct vp_guest_finding *finding);
 struct vp_error *vp_tracer_identify(struct vp_tracer *tracer, uint32_t number,
 				    const struct vp_guest_state *state,
 				    const struct vp_guest_finding *finding) VP_MUST_CHECK;
+/* Ends that for the VM of VMM process `pid`; as long as that runs, the trace says so. */
+void vp_tracer_forget(struct vp_tracer *tracer, uint32_t pid);
 struct vp_identity *vp_tracer_identity(struct vp_tracer *tracer);
 
 /* Records of that pCPU that found no room, since the start. */

@@ -117,7 +117,7 @@ static void trace_forget(void *context, uint32_t pid)
 {
 	struct instrument *own = context;
 
-	vp_identity_forget(vp_tracer_identity(own->tracer), pid);
+	vp_tracer_forget(own->tracer, pid);
 }
 
 static uint64_t count_nowhere(void *context, uint32_t pid, const struct vp_guest_finding *finding)

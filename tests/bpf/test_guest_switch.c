@@ -261,6 +261,34 @@ static void test_hostile_guest(void **state)
 	rig_close(&rig);
 }
 
+/* Memory that cannot be read now: said once; and what was counted meanwhile is not lost. */
+static void test_blind(void **state)
+{
+	struct rig rig;
+	uint32_t zero = 0;
+	struct vp_guest_run run;
+
+	make_guest();
+	if (!rig_open(&rig, RING))
+		skip();
+	int map = bpf_map__fd(rig.programs->maps.guest_runs);
+	leave_with(&rig, 0, 1, 1);
+	assert_int_equal(bpf_map_lookup_elem(map, &zero, &run), 0);
+	run.count_hva = 0;
+	put(rig.programs->maps.guest_runs, &zero, &run);
+	leave_with(&rig, 2, 2, 2);
+	leave_with(&rig, 1, 1, 1);
+	expect_last(&rig, 2, 0, 0, VP_SWITCH_UNKNOWN);
+	assert_int_equal(bpf_map_lookup_elem(map, &zero, &run), 0);
+	run.count_hva = (uint64_t)&guest.count;
+	put(rig.programs->maps.guest_runs, &zero, &run);
+	leave_with(&rig, 0, 1, 1);
+	expect_last(&rig, 3, 11, 3, 0);
+	leave_with(&rig, 0, 1, 1);
+	assert_int_equal(rig.switches.count, 3);
+	rig_close(&rig);
+}
+
 /* What found no room is told later, with its switches; until then no exit is written either. */
 static void test_full_ring(void **state)
 {
@@ -294,9 +322,8 @@ static void test_full_ring(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_changes),
-	    cmocka_unit_test(test_middle_of_a_switch),
-	    cmocka_unit_test(test_hostile_guest),
+	    cmocka_unit_test(test_changes),       cmocka_unit_test(test_middle_of_a_switch),
+	    cmocka_unit_test(test_hostile_guest), cmocka_unit_test(test_blind),
 	    cmocka_unit_test(test_full_ring),
 	};
 
