@@ -6,10 +6,10 @@
 #include "timeline/exit_reason.h"
 
 /*
- * MOST_HELD: where KVM tells of an exit only after the thread may have lost its pCPU (AMD before
- * v6.8), periods wait for what the exit says of the guest's thread.
+ * MOST_HELD: where KVM tells of an exit only after the thread may have lost its pCPU, periods wait
+ * for what the exit says of the guest's thread.
  */
-enum { MOST_PCPUS = 1 << 16, MOST_HELD = 64 };
+enum { MOST_PCPUS = 1 << 16, MOST_VCPUS = 1 << 16, MOST_HELD = 64 };
 
 struct pcpu {
 	bool known; /* who has it */
@@ -145,8 +145,9 @@ static struct vp_period period_of(struct vp_lanes *lanes, const struct vcpu *vcp
 		period.guest_comm = vp_feed_guest_comm(&lanes->feed, vcpu->vm, vcpu->guest_tid);
 	const struct pcpu *where =
 	    waits(vcpu) && vcpu->pcpu < lanes->pcpus.count ? &lanes->pcpus.at[vcpu->pcpu] : NULL;
+	/* Damaged streams may not be in order. */
 	if (waits(vcpu))
-		period.wait_begin = vcpu->wait_since;
+		period.wait_begin = vcpu->wait_since < vcpu->since ? vcpu->wait_since : vcpu->since;
 	if (where && where->known && where->tid != vcpu->tid) {
 		period.has_thief = true;
 		period.thief_tid = where->tid;
@@ -199,7 +200,14 @@ static struct vcpu *vcpu_of_tid(const struct vp_lanes *lanes, uint32_t tid)
 	return place ? &lanes->vcpus.at[*place] : NULL;
 }
 
-/* The vCPU, known from now on; its thread may be another one than before. */
+/* Of one whose number is not known: its thread's. */
+static uint64_t key_of(uint32_t vm, uint32_t number, uint32_t tid)
+{
+	return (uint64_t)vm << 32 | (number == VP_VCPU_UNKNOWN ? tid | 1U << 31 : number);
+}
+
+/* The vCPU, known from now on; its thread may be another one than before. NULL: no recording has as
+ * many. */
 static struct vcpu *vcpu_of(struct vp_lanes *lanes, uint32_t vm, uint32_t number, uint32_t tid)
 {
 	struct vcpu *known = vcpu_of_tid(lanes, tid);
@@ -207,14 +215,12 @@ static struct vcpu *vcpu_of(struct vp_lanes *lanes, uint32_t vm, uint32_t number
 
 	if (known && known->vm == vm && (known->number == number || number == VP_VCPU_UNKNOWN))
 		return known;
-	uint64_t key = (uint64_t)vm << 32 | (number == VP_VCPU_UNKNOWN ? tid | 1ULL << 31 : number);
-	uint32_t *place =
-	    vp_map_insert(&lanes->vcpu_of_key, key, (uint32_t)lanes->vcpus.count, &inserted);
+	if (lanes->vcpus.count == MOST_VCPUS)
+		return NULL;
+	uint32_t *place = vp_map_insert(&lanes->vcpu_of_key, key_of(vm, number, tid),
+					(uint32_t)lanes->vcpus.count, &inserted);
 	if (inserted)
-		vp_vec_push(&lanes->vcpus, ((struct vcpu){.vm = vm,
-							  .number = number,
-							  .tid = tid,
-							  .switches = {.vm = vm, .vcpu = number}}));
+		vp_vec_push(&lanes->vcpus, ((struct vcpu){.vm = vm, .number = number, .tid = tid}));
 	uint32_t at = *place;
 	lanes->vcpus.at[at].tid = tid;
 	*vp_map_insert(&lanes->vcpu_of_tid, tid, at, &inserted) = at;
@@ -318,6 +324,8 @@ static void take_entry(struct vp_lanes *lanes, const struct vp_feed_event *event
 	const struct vp_trace_kvm_entry *entry = event->kvm_entry;
 	struct vcpu *vcpu = vcpu_of(lanes, entry->vm, entry->vcpu, entry->tid);
 
+	if (!vcpu)
+		return;
 	if (vcpu->left_untold)
 		let_go(lanes, vcpu, false, false);
 	doubt_guest(lanes, vcpu, event->time);
@@ -329,6 +337,8 @@ static void take_exit(struct vp_lanes *lanes, const struct vp_feed_event *event)
 	const struct vp_trace_kvm_exit *exit = event->kvm_exit;
 	struct vcpu *vcpu = vcpu_of(lanes, exit->vm, exit->vcpu, exit->tid);
 
+	if (!vcpu)
+		return;
 	vcpu->halts =
 	    exit->reason != UINT32_MAX && vp_exit_reason_is_halt(exit->vendor, exit->reason);
 	if (vcpu->left_untold)
@@ -355,8 +365,10 @@ static void take_guest_switch(struct vp_lanes *lanes, const struct vp_feed_event
 {
 	const struct vp_trace_guest_switch *change = event->guest_switch;
 	struct vcpu *vcpu = vcpu_of(lanes, change->vm, change->vcpu, change->tid);
-	bool was_in_guest = vcpu->known && vcpu->state == VP_LANE_GUEST;
+	bool was_in_guest = vcpu && vcpu->known && vcpu->state == VP_LANE_GUEST;
 
+	if (!vcpu)
+		return;
 	count_switches(lanes, vcpu, event);
 	if (was_in_guest) {
 		struct vp_period period = period_of(lanes, vcpu, event->time);
@@ -495,10 +507,10 @@ const char *vp_lanes_vm(struct vp_lanes *lanes, uint32_t id)
 	return vp_intern_text(&lanes->texts, vp_intern_string(&lanes->texts, text));
 }
 
-bool vp_lanes_switches(const struct vp_lanes *lanes, size_t place, struct vp_lane_switches *ret)
+struct vp_lane_switches vp_lanes_switches(const struct vp_lanes *lanes, uint32_t vm, uint32_t vcpu,
+					  uint32_t tid)
 {
-	if (place >= lanes->vcpus.count)
-		return false;
-	*ret = lanes->vcpus.at[place].switches;
-	return true;
+	const uint32_t *place = vp_map_find(&lanes->vcpu_of_key, key_of(vm, vcpu, tid));
+
+	return place ? lanes->vcpus.at[*place].switches : (struct vp_lane_switches){0};
 }

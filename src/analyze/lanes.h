@@ -53,7 +53,6 @@ struct vp_period {
 
 /* The switches of a vCPU's guest between `from` and `to`. */
 struct vp_lane_switches {
-	uint32_t vm, vcpu;
 	uint64_t made, seen; /* counted by its kernel; of these, that were the last of an exit's */
 	uint64_t jumps;      /* its count was not believed */
 	uint64_t begins;     /* times from which on it was known */
@@ -78,7 +77,8 @@ bool vp_lanes_read(struct vp_lanes *lanes, uint64_t events);
 const struct vp_feed *vp_lanes_feed(const struct vp_lanes *lanes);
 /* Name of a VM, or its number as text; the lanes'. */
 const char *vp_lanes_vm(struct vp_lanes *lanes, uint32_t vm);
-/* The switches of the vCPU in that place; false: there is none there any more. */
-bool vp_lanes_switches(const struct vp_lanes *lanes, size_t place, struct vp_lane_switches *ret);
+/* The switches of a vCPU; one whose number is not known is known by its thread. */
+struct vp_lane_switches vp_lanes_switches(const struct vp_lanes *lanes, uint32_t vm, uint32_t vcpu,
+					  uint32_t tid);
 
 #endif

@@ -24,17 +24,6 @@ static void add_vcpu_columns(struct vp_table *table)
 	vp_table_column_add(table, "vcpu", "vCPU", "", VP_CELL_COUNT);
 }
 
-static struct vp_lane_switches switches_of(const struct vp_lanes *lanes,
-					   const struct vp_sched_vcpu *vcpu)
-{
-	struct vp_lane_switches switches;
-
-	for (size_t i = 0; vp_lanes_switches(lanes, i, &switches); i++)
-		if (switches.vm == vcpu->vm && switches.vcpu == vcpu->vcpu)
-			return switches;
-	return (struct vp_lane_switches){0};
-}
-
 static void put_switches(const struct vp_lane_switches *switches, struct vp_table *table)
 {
 	bool known = switches->begins || switches->made;
@@ -62,7 +51,8 @@ void vp_sched_vcpu_table(const struct vp_sched *sched, struct vp_lanes *lanes,
 	vp_table_column_add(table, "switches_made", "Of switches", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "jumps", "Jumps", "", VP_CELL_COUNT);
 	vp_vec_each (&sched->vcpus, vcpu) {
-		const struct vp_lane_switches switches = switches_of(lanes, vcpu);
+		const struct vp_lane_switches switches =
+		    vp_lanes_switches(lanes, vcpu->vm, vcpu->vcpu, vcpu->tid);
 		uint64_t guest = vcpu->ns[VP_LANE_GUEST];
 		put_vcpu(vcpu, lanes, table);
 		vp_table_count(table, vcpu->tid);

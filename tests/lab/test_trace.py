@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What recorded events must show. Their recordings are made on lab hosts that other tests boot (test_account.py)."""
+"""What recorded events must show. Some recordings are made on lab hosts that other tests boot (test_account.py)."""
+import bisect
 import collections
 import csv
 import io
@@ -8,6 +9,7 @@ import re
 import subprocess
 
 from lab import vperf
+from test_identity import truth_of
 
 # Account and events together, no samples; the rings have room for all.
 KNOWN = """command vperf record --no-samples --trace -m 4096 --no-guest-memory --no-agent -o /out/trace -- \
@@ -75,3 +77,115 @@ def known_exits(run, claims, done):
     entries_and_exits(run, claims)
     counted_by_others(run, claims)
     switches(run, claims)
+
+
+# A guest that plays ping-pong beside threads that say who they are, and reads its own count of switches, often.
+SWITCHES = """
+host pcpus=1 icount=yes kernel={host}
+guest g1 vcpus=1 memory=256 kernel={guest} qemu="-serial unix:/run/vlab/g1.stat,server=on,wait=off"
+workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read word <&3; do case $word in \
+work) pingpong --rounds 3000; forkstorm --count 20 --rate 20 > /dev/null; sleep 0.5;; esac; \
+{{ echo done; grep ctxt /proc/stat; echo end; }} >&3; done'
+workload g1 who --procs 1 --threads 2
+command vperf record --trace -m 4096 -o /out/switches --vm g1 -- \
+sh -c 'for i in 1 2 3 4 5; do tests/lab/ask-guest g1 nothing; done; tests/lab/ask-guest g1 work'
+command vperf record --trace --no-account --no-samples --no-guest-memory -o /out/without -d 1
+""".replace("\\\n", "")
+
+
+def scenario(host="bookworm", guest="bookworm"):
+    return SWITCHES.format(host=host, guest=guest)
+
+
+class Steps:
+    """A sum over events, as of any time."""
+
+    def __init__(self, rows):
+        self.times, self.sums, total = [], [0], 0
+        for time, count in rows:
+            total += count
+            self.times.append(time)
+            self.sums.append(total)
+
+    def at(self, time):
+        return self.sums[bisect.bisect_right(self.times, time)]
+
+
+def switches_of_guest(run, claims):
+    """What the guest counted before the recording is one number, whichever of its answers it is taken from."""
+    rows = [(int(row["time_ns"]), int(row["switches"])) for row in events_of(run, "switches", "guest_switch")]
+    made, least, most = Steps(rows), 0, float("inf")
+    asked = [json.loads(line) for line in run.command_output(1).splitlines()]
+    answers = [(ask["books"]["ctxt"], ask["first"]) for ask in asked]
+    answers += [(ask["books"]["ctxt"] + ask["counts"]["ctxt"], ask["second"]) for ask in asked]
+    for count, (begin, end) in answers:
+        least, most = max(least, count - made.at(end)), min(most, count - made.at(begin))
+    claims.check(least <= most and most - least <= 8,
+                 f"switches: seen and missed ones from {least} to {most} on are the guest's own count in each of its "
+                 f"{len(answers)} answers; {made.sums[-1]} in all")
+    claims.check(asked[-1]["counts"]["ctxt"] > 6000, f"switches: {asked[-1]['counts']['ctxt']} for 3000 round trips")
+
+
+def events_of(run, name, event):
+    text = vperf("script", str(run.recording(name)), "--format", "csv", "--event", event).stdout
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def periods_of(run, *options):
+    text = vperf("timeline", str(run.recording("switches")), "--format", "csv", *options).stdout
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def exact_threads(run, claims):
+    """In an exact stretch no sample is in the function of another thread than the stretch's."""
+    truth = truth_of(run)
+    exact = [row for row in periods_of(run, "--lane", "thread") if row["certainty"] == "exact"]
+    begins = [int(row["begin_ns"]) for row in exact]
+    right = wrong = 0
+    for sample in events_of(run, "switches", "guest_sample"):
+        who = [who for (start, end), who in truth if start <= int(sample["ip"], 16) < end]
+        at = bisect.bisect_right(begins, int(sample["time_ns"])) - 1
+        if not who or at < 0 or int(sample["time_ns"]) >= int(exact[at]["end_ns"]):
+            continue
+        same = (int(exact[at]["guest_pid"]), int(exact[at]["guest_tid"]), exact[at]["guest_comm"]) == who[0]
+        right, wrong = right + same, wrong + (not same)
+    claims.check(right > 300 and not wrong, f"switches: {right} samples in exact stretches are in the function of the "
+                 f"stretch's thread, {wrong} are not")
+
+
+def sums_of_periods(run, claims):
+    """A vCPU's periods leave no gap; in guest mode it is as long as by the account."""
+    rows = periods_of(run)
+    gaps = sum(before["end_ns"] != after["begin_ns"] for before, after in zip(rows, rows[1:]))
+    claims.check(len(rows) > 5000 and not gaps, f"switches: {len(rows)} periods of the vCPU, {gaps} gaps")
+    sched = json.loads(vperf("sched", str(run.recording("switches")), "--format", "json").stdout)
+    vcpu = sched["vcpus"][0]
+    length = {state: sum(int(row["end_ns"]) - int(row["begin_ns"]) for row in rows if row["state"] == state)
+              for state in ("guest", "host", "stolen", "waking", "halted", "blocked")}
+    claims.check(all(vcpu[f"{state}_ns"] == ns for state, ns in length.items()),
+                 f"switches: vperf sched sums the periods: {length}")
+    account = json.loads(vperf("account", str(run.recording("switches")), "--json").stdout)
+    states = {row["state"]: row["ns"] for row in account["states"]}
+    claims.near("switches: guest mode, ms, by entries and exits and by the account",
+                vcpu["guest_ns"] / 1e6, states["guest"] / 1e6, 0.03 * states["guest"] / 1e6)
+    claims.check(vcpu["exact_percent"] > 50 and vcpu["switches_seen"] < vcpu["switches_made"],
+                 f"switches: {vcpu['exact_percent']:.1f} % of guest mode in exact stretches, {vcpu['switches_seen']} "
+                 f"switches seen of {vcpu['switches_made']}")
+
+
+def without_memory(run, claims):
+    rows = events_of(run, "without", "guest_switch")
+    claims.check(not rows, f"switches: {len(rows)} with --no-guest-memory")
+
+
+def guest_switches(run, claims):
+    switches_of_guest(run, claims)
+    exact_threads(run, claims)
+    sums_of_periods(run, claims)
+    without_memory(run, claims)
+
+
+TESTS = [("trace: switches of a guest's threads", scenario(), guest_switches)]
+QUICK = ()
+FULL = [(f"trace: switches, host {host}, guest {guest}", scenario(host, guest), guest_switches)
+        for host, guest in (("bullseye", "bookworm"), ("trixie", "bullseye"), ("sid", "sid"), ("bookworm", "trixie"))]

@@ -123,7 +123,7 @@ static void print(struct printed *printed, const char *format, struct vp_lanes_o
 	while (vp_lanes_read(lanes, 1))
 		;
 	assert_false(vp_lanes_read(lanes, 1));
-	assert_true(vp_lanes_switches(lanes, 0, &printed->switches));
+	printed->switches = vp_lanes_switches(lanes, VM, 0, CPU0);
 	vp_vec_each (&vp_lanes_feed(lanes)->notes, note)
 		vp_vec_push(&printed->notes, vp_strdup(*note));
 	vp_lanes_close(lanes);
