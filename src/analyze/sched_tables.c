@@ -70,18 +70,20 @@ static uint64_t time_of(const struct vp_sched_thread *thread)
 	return thread->exact + thread->uncertain + thread->host + thread->stolen;
 }
 
-/* Places of threads, and of the theft that took most of each, or UINT32_MAX. */
+/* A thread, and the theft that took most of it; or NULL. */
 struct order {
 	const struct vp_sched_thread *thread;
 	const struct vp_sched_theft *theft;
 };
 
+/* Of the same time: as they were seen first. */
 static int by_time(const void *one, const void *other)
 {
-	uint64_t a = time_of(((const struct order *)one)->thread);
-	uint64_t b = time_of(((const struct order *)other)->thread);
+	const struct vp_sched_thread *first = ((const struct order *)one)->thread;
+	const struct vp_sched_thread *second = ((const struct order *)other)->thread;
+	uint64_t a = time_of(first), b = time_of(second);
 
-	return (a < b) - (a > b);
+	return a != b ? (a < b) - (a > b) : (first > second) - (first < second);
 }
 
 static struct order *order_of(const struct vp_sched *sched)

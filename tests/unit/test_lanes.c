@@ -2,9 +2,11 @@
 /* Periods of pCPUs, vCPUs and guests' threads, made of events of a made recording. */
 #include "unit.h"
 
+#include "analyze/sched.h"
 #include "base/file.h"
 #include "make_recording.h"
 #include "render/lanes.h"
+#include "render/table.h"
 #include "schema/trace_event.h"
 
 #define NAME "test_lanes.rec"
@@ -332,6 +334,86 @@ static void test_switches(void **state)
 	printed_free(&printed);
 }
 
+static void take_sum(void *context, const struct vp_period *period)
+{
+	vp_sched_take(context, period);
+}
+
+static void expect_table(struct vp_table *table, const char *expected)
+{
+	struct vp_buffer out = {0};
+
+	vp_render_table_csv(table, true, &out);
+	assert_string_equal(vp_buffer_text(&out), expected);
+	vp_buffer_deinit(&out);
+	vp_table_deinit(table);
+}
+
+static void expect_sums(struct vp_sched *sums, struct vp_lanes *lanes)
+{
+	struct vp_table tables[4] = {0};
+
+	vp_sched_vcpu_table(sums, lanes, &tables[0]);
+	expect_table(&tables[0], "vm,vcpu,tid,guest_ns,host_ns,stolen_ns,waking_ns,halted_ns,"
+				 "blocked_ns,exact_ns,uncertain_ns,exact_percent,switches_seen,"
+				 "switches_made,jumps\n"
+				 "vm0,0,1001,80,65,15,10,50,0,30,40,37.5,2,6,0\n");
+	vp_sched_thread_table(sums, lanes, &tables[1]);
+	expect_table(&tables[1], "vm,vcpu,pid,tid,comm,exact_ns,uncertain_ns,host_ns,stolen_ns,"
+				 "thief_ns,thief\n"
+				 "vm0,0,7,7,worker,20,15,20,15,10,-/51\n"
+				 "vm0,0,8,8,other,0,25,15,0,0,\n"
+				 "vm0,0,0,0,swapper,10,0,20,10,10,swapper/0\n");
+	vp_sched_wait_table(sums, &tables[2]);
+	expect_table(&tables[2], "from_ns,wakeups,preemptions\n8,1,1\n");
+	vp_sched_worst_table(sums, lanes, &tables[3]);
+	expect_table(&tables[3], "vm,vcpu,ns,after,at_s,guest_thread,thief\n"
+				 "vm0,0,15,preemption,1.000000065,worker/7,-/51\n"
+				 "vm0,0,10,wake-up,1.000000200,swapper/0,swapper/0\n");
+}
+
+static void test_sums(void **state)
+{
+	struct vp_sched sums = {.most_waits = 2};
+	const struct vp_lanes_options options = {
+	    .to = UINT64_MAX, .take = take_sum, .context = &sums};
+	struct vp_lanes *lanes;
+
+	make();
+	expect_no_error(vp_lanes_open(NAME, &options, &lanes));
+	while (vp_lanes_read(lanes, 3))
+		;
+	expect_sums(&sums, lanes);
+	vp_lanes_close(lanes);
+	vp_sched_deinit(&sums);
+}
+
+/* Of waits only the longest are kept, in order; the one that is asked for is the longest of all. */
+static void test_worst_waits(void **state)
+{
+	struct vp_sched sums = {.most_waits = 3};
+
+	for (uint32_t i = 0; i < 100; i++) {
+		uint64_t begin = 1000 * (i + 1), ns = i * 37 % 101;
+		const struct vp_period period = {.lane = VP_LANE_VCPU,
+						 .state = VP_LANE_WAKING,
+						 .begin = begin,
+						 .end = begin + ns,
+						 .wait_begin = begin,
+						 .wait_ends = true,
+						 .has_vcpu = true,
+						 .vm = VM};
+		vp_sched_take(&sums, &period);
+	}
+	assert_int_equal(sums.waits.count, 3);
+	assert_int_equal(sums.waits.at[0].ns, 100);
+	assert_int_equal(sums.waits.at[1].ns, 99);
+	assert_int_equal(sums.waits.at[2].ns, 98);
+	assert_int_equal(sums.woken[0] + sums.woken[1], 4);
+	assert_int_equal(sums.woken[6], 36);
+	vp_sched_deinit(&sums);
+}
+
 /* Recordings without events, of other versions, without the scheduler's. */
 static void test_other_recordings(void **state)
 {
@@ -366,9 +448,10 @@ static void test_other_recordings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_vcpu),     cmocka_unit_test(test_late_exits),
-	    cmocka_unit_test(test_losses),   cmocka_unit_test(test_filters),
-	    cmocka_unit_test(test_switches), cmocka_unit_test(test_other_recordings),
+	    cmocka_unit_test(test_vcpu),        cmocka_unit_test(test_late_exits),
+	    cmocka_unit_test(test_losses),      cmocka_unit_test(test_filters),
+	    cmocka_unit_test(test_switches),    cmocka_unit_test(test_sums),
+	    cmocka_unit_test(test_worst_waits), cmocka_unit_test(test_other_recordings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
