@@ -37,7 +37,7 @@ struct vp_script {
 	uint64_t unreadable;
 	uint32_t idle_of; /* pCPU that `idle` is of */
 	/* Of the event at hand. */
-	char idle[32], reason[VP_EXIT_NAME_SIZE], state[4], vm[16];
+	char idle[32], reason[VP_EXIT_NAME_SIZE], state[4], vm[16], flags[64];
 };
 
 /* What is gathered of a record until all its fields are read. */
@@ -168,6 +168,22 @@ static void take_vm(struct vp_script *script, uint64_t id, struct reading *readi
 	reading->of_vm |= vm && script->options.vm && is_asked_for(script, vm);
 }
 
+/* Names of enum vp_guest_switch_flag; NULL: there are others. */
+static const char *flags_text(struct vp_script *script, uint64_t flags)
+{
+	static const char *const names[] = {"first", "middle", "lost", "jumped", "unknown"};
+	size_t size = 0;
+
+	if (flags >> VP_ARRAY_SIZE(names))
+		return NULL;
+	snprintf(script->flags, sizeof(script->flags), "-");
+	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++)
+		if (flags >> i & 1)
+			size += (size_t)snprintf(script->flags + size, sizeof(script->flags) - size,
+						 "%s%s", size ? "," : "", names[i]);
+	return script->flags;
+}
+
 static void take_value(struct vp_script *script, const struct vp_script_part *part,
 		       const struct vp_event_value *value, struct reading *reading)
 {
@@ -206,7 +222,8 @@ static void take_value(struct vp_script *script, const struct vp_script_part *pa
 	default:
 		break;
 	}
-	add_field(script, part->column, part->field, value, NULL);
+	add_field(script, part->column, part->field, value,
+		  part->role == VP_SCRIPT_SWITCH ? flags_text(script, value->number) : NULL);
 	if (part->role == VP_SCRIPT_OTHER_TID) {
 		const char *comm = comm_of(script, value->number);
 		add_field(script, part->comm_column, part->field, value, comm ? comm : "-");

@@ -27,6 +27,7 @@ static const struct {
 	     {"reason", VP_SCRIPT_REASON},
 	     {"exit_reason", VP_SCRIPT_REASON},
 	     {"flags", VP_SCRIPT_FLAGS},
+	     {"switch_flags", VP_SCRIPT_SWITCH},
 	     {"prev_state", VP_SCRIPT_STATE},
 	     {"preempted", VP_SCRIPT_PREEMPTED}};
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd/stat.h"
+#include "collect/host.h"
 #include "collect/pmu.h"
 #include "maps/agent_protocol.h"
 #include "recording/instrument_account.h"
@@ -44,13 +45,14 @@ static struct vp_error *check_most(const char *option, uint64_t value, uint64_t 
 /* Without SETS all that can be. */
 static struct vp_error *choose_sets(struct record *record)
 {
+	bool readable = !record->no_memory && vp_host_vendor() != VP_VENDOR_ARM;
+
 	VP_TRY(vp_trace_sets_parse(record->trace, &record->sets));
-	if (!record->no_memory || !(record->sets & VP_TRACE_SET_guest))
-		return NULL;
-	if (record->trace[0])
-		return vp_error_usage("--trace=guest and --no-guest-memory are mutually exclusive");
-	record->sets &= ~(unsigned)VP_TRACE_SET_guest;
-	return NULL;
+	if (!record->trace[0] && !readable)
+		record->sets &= ~(unsigned)VP_TRACE_SET_guest;
+	return record->no_memory && record->sets & VP_TRACE_SET_guest
+		   ? vp_error_usage("--trace=guest and --no-guest-memory are mutually exclusive")
+		   : NULL;
 }
 
 static struct vp_error *check_options(struct record *record)

@@ -38,12 +38,16 @@ static void put_name(const char *name, struct vp_buffer *out)
 
 static void put_guest(const struct vp_period *period, struct vp_buffer *out)
 {
-	const char *certainty = vp_lane_certainty_name(period->certainty);
-
 	if (!period->has_guest)
 		return;
 	put_name(period->guest_comm, out);
 	vp_buffer_printf(out, "/%" PRIu32 " ", period->guest_tid);
+}
+
+static void put_certainty(const struct vp_period *period, struct vp_buffer *out)
+{
+	const char *certainty = vp_lane_certainty_name(period->certainty);
+
 	if (certainty)
 		vp_buffer_printf(out, "%s ", certainty);
 	if (period->switches)
@@ -84,6 +88,7 @@ static void put_text(const struct vp_period *period, const struct vp_lanes_layou
 	}
 	if (!layout->of_threads)
 		put_guest(period, out);
+	put_certainty(period, out);
 	if (period->has_thief) {
 		vp_buffer_string(out, "by=");
 		put_name(period->thief_comm, out);

@@ -266,19 +266,19 @@ static void test_guest_switch(void **state)
 	PUT(&made, 0, 300, guest_switch, .tid = 1002, .vm = 1000, .guest_tid = 0, .switches = 1,
 	    .vcpu = 1);
 	PUT(&made, 0, 400, guest_switch, .tid = 2001, .vm = 2000, .guest_tid = 55, .guest_pid = 55,
-	    .vcpu = 0, .switch_flags = VP_SWITCH_FIRST);
+	    .vcpu = 0, .switch_flags = VP_SWITCH_FIRST | VP_SWITCH_LOST);
 	vp_trace_flush(made.writer, (struct vp_stream_id){VP_STREAM_TRACE, 0}, 0);
 	made_end(&made, 10);
 	expect_printed("text", &everything,
 		       "       CPU 1/KVM    1002 [000]     1.000000200: vperf:guest_switch: vm=vm0 "
 		       "vcpu=1 guest_tid=55 guest_comm=guest?thread guest_pid=54 switches=3 "
-		       "switch_flags=0x2\n"
+		       "switch_flags=middle\n"
 		       "       CPU 1/KVM    1002 [000]     1.000000300: vperf:guest_switch: vm=vm0 "
 		       "vcpu=1 guest_tid=0 guest_comm=swapper guest_pid=0 switches=1 "
-		       "switch_flags=0x0\n"
+		       "switch_flags=-\n"
 		       "               -    2001 [000]     1.000000400: vperf:guest_switch: vm=vm1 "
 		       "vcpu=0 guest_tid=55 guest_comm=- guest_pid=55 switches=0 "
-		       "switch_flags=0x1\n");
+		       "switch_flags=first,lost\n");
 }
 
 static void test_unknown_names(void **state)
