@@ -88,7 +88,7 @@ work) pingpong --rounds 3000; forkstorm --count 20 --rate 20 > /dev/null; sleep 
 {{ echo done; grep ctxt /proc/stat; echo end; }} >&3; done'
 workload g1 who --procs 1 --threads 2
 command vperf record --trace -m 4096 -o /out/switches --vm g1 -- \
-sh -c 'for i in 1 2 3 4 5; do tests/lab/ask-guest g1 nothing; done; tests/lab/ask-guest g1 work'
+sh -c 'for i in 1 2 3 4 5 6 7 8; do tests/lab/ask-guest g1 nothing; done; tests/lab/ask-guest g1 work'
 command vperf record --trace --no-account --no-samples --no-guest-memory -o /out/without -d 1
 """.replace("\\\n", "")
 
@@ -139,17 +139,18 @@ def periods_of(run, *options):
 def exact_threads(run, claims):
     """In an exact stretch no sample is in the function of another thread than the stretch's."""
     truth = truth_of(run)
-    exact, begins = {}, {}
-    for row in periods_of(run, "--lane", "thread"):
-        if row["certainty"] == "exact":
-            exact.setdefault(row["vcpu"], []).append(row)
+    stretches, begins = {}, {}
+    for row in periods_of(run):
+        if row["state"] == "guest":
+            stretches.setdefault(row["vcpu"], []).append(row)
             begins.setdefault(row["vcpu"], []).append(int(row["begin_ns"]))
     right = wrong = 0
     for sample in events_of(run, "switches", "guest_sample"):
         who = [who for (start, end), who in truth if start <= int(sample["ip"], 16) < end]
+        # Its interrupt may be handled before or after KVM says that the guest was left.
         at = bisect.bisect_right(begins[sample["vcpu"]], int(sample["time_ns"])) - 1
-        stretch = exact[sample["vcpu"]][at]
-        if not who or at < 0 or int(sample["time_ns"]) >= int(stretch["end_ns"]):
+        stretch = stretches[sample["vcpu"]][at]
+        if not who or at < 0 or stretch["certainty"] != "exact":
             continue
         same = (int(stretch["guest_pid"]), int(stretch["guest_tid"]), stretch["guest_comm"]) == who[0]
         right, wrong = right + same, wrong + (not same)
