@@ -15,7 +15,7 @@ struct pcpu {
 	bool known; /* who has it */
 	uint32_t tid;
 	uint64_t since;
-	uint32_t waiting; /* vCPUs in its run queue */
+	uint32_t waiting; /* the first vCPU in its run queue, its place + 1; or 0 */
 };
 
 struct vcpu {
@@ -24,7 +24,8 @@ struct vcpu {
 	enum vp_lane_state state;
 	uint64_t since, wait_since;
 	uint32_t pcpu;
-	bool halts; /* its last exit was one */
+	uint32_t next; /* that waits for the same pCPU, as there */
+	bool halts;    /* its last exit was one */
 	/* The guest's thread, as of the last exit. */
 	bool has_guest, middle;
 	uint32_t guest_tid, guest_pid;
@@ -156,6 +157,32 @@ static struct vp_period period_of(struct vp_lanes *lanes, const struct vcpu *vcp
 	return period;
 }
 
+static void begin_wait(struct vp_lanes *lanes, struct vcpu *vcpu)
+{
+	struct pcpu *where = pcpu_of(lanes, vcpu->pcpu);
+
+	if (!where) {
+		vcpu->pcpu = VP_NO_PCPU;
+		return;
+	}
+	vcpu->next = where->waiting;
+	where->waiting = (uint32_t)(vcpu - lanes->vcpus.at) + 1;
+}
+
+static void end_wait(struct vp_lanes *lanes, struct vcpu *vcpu)
+{
+	struct pcpu *where = pcpu_of(lanes, vcpu->pcpu);
+	uint32_t own = (uint32_t)(vcpu - lanes->vcpus.at) + 1;
+
+	if (!where)
+		return;
+	uint32_t *link = &where->waiting;
+	while (*link && *link != own)
+		link = &lanes->vcpus.at[*link - 1].next;
+	if (*link)
+		*link = vcpu->next;
+}
+
 static void close_period(struct vp_lanes *lanes, struct vcpu *vcpu, struct vp_period *period)
 {
 	if (!vcpu->known)
@@ -174,23 +201,19 @@ static void go_on(struct vp_lanes *lanes, struct vcpu *vcpu, enum vp_lane_state 
 {
 	struct vp_period period = period_of(lanes, vcpu, now);
 	bool waited = waits(vcpu);
-	struct pcpu *before = waited ? pcpu_of(lanes, vcpu->pcpu) : NULL;
 
 	period.wait_ends = waited && state == VP_LANE_HOST;
 	close_period(lanes, vcpu, &period);
-	if (before)
-		before->waiting--;
+	if (waited)
+		end_wait(lanes, vcpu);
 	vcpu->known = true;
 	vcpu->state = state;
 	vcpu->since = now;
 	vcpu->pcpu = pcpu;
-	struct pcpu *after = waits(vcpu) ? pcpu_of(lanes, pcpu) : NULL;
 	if (waits(vcpu) && !waited)
 		vcpu->wait_since = now;
-	if (waits(vcpu) && !after)
-		vcpu->pcpu = VP_NO_PCPU;
-	if (after)
-		after->waiting++;
+	if (waits(vcpu))
+		begin_wait(lanes, vcpu);
 }
 
 static struct vcpu *vcpu_of_tid(const struct vp_lanes *lanes, uint32_t tid)
@@ -228,15 +251,13 @@ static struct vcpu *vcpu_of(struct vp_lanes *lanes, uint32_t vm, uint32_t number
 }
 
 /* Those that wait for that pCPU have another thief from now on. */
-static void change_thief(struct vp_lanes *lanes, const struct pcpu *where, uint32_t pcpu,
-			 uint64_t now)
+static void change_thief(struct vp_lanes *lanes, const struct pcpu *where, uint64_t now)
 {
-	vp_vec_each (&lanes->vcpus, vcpu) {
-		if (!where->waiting)
-			return;
-		if (!waits(vcpu) || vcpu->pcpu != pcpu || vcpu->since == now)
-			continue;
+	for (uint32_t place = where->waiting; place; place = lanes->vcpus.at[place - 1].next) {
+		struct vcpu *vcpu = &lanes->vcpus.at[place - 1];
 		struct vp_period period = period_of(lanes, vcpu, now);
+		if (vcpu->since == now)
+			continue;
 		close_period(lanes, vcpu, &period);
 		vcpu->since = now;
 	}
@@ -302,7 +323,7 @@ static void take_switch(struct vp_lanes *lanes, const struct vp_feed_event *even
 		doubt_guest(lanes, next, event->time);
 	if (next)
 		go_on(lanes, next, VP_LANE_HOST, event->pcpu, event->time);
-	change_thief(lanes, pcpu, event->pcpu, event->time);
+	change_thief(lanes, pcpu, event->time);
 	pcpu->known = true;
 	pcpu->tid = change->next_tid;
 	pcpu->since = event->time;
