@@ -7,6 +7,7 @@
  */
 #include "common.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +29,34 @@ static void expect(int holds, const char *what)
 		work_usage("%s failed", what);
 }
 
+static int pass_on(int from, int to, char *ball)
+{
+	ssize_t got;
+
+	do
+		got = read(from, ball, 1);
+	while (got < 0 && errno == EINTR);
+	return got == 1 && (to < 0 || write(to, ball, 1) == 1);
+}
+
 static void answer(int from, int to)
 {
 	char ball;
 
-	while (read(from, &ball, 1) == 1)
-		expect(write(to, &ball, 1) == 1, "write");
+	while (pass_on(from, to, &ball))
+		;
 	_exit(0);
+}
+
+/* Returns how many rounds were played. */
+static long play(int to, int from, long rounds)
+{
+	char ball = 'o';
+	long i;
+
+	for (i = 0; i < rounds && !work_over(); i++)
+		expect(write(to, &ball, 1) == 1 && pass_on(from, -1, &ball), "a round");
+	return i;
 }
 
 int main(int argc, char **argv)
@@ -42,7 +64,6 @@ int main(int argc, char **argv)
 	double rounds =
 	    argc == 3 && !strcmp(argv[1], "--rounds") ? work_number(argv[1], argv[2]) : 1000;
 	int there[2], back[2];
-	char ball = 'o';
 
 	work_init("pingpong");
 	expect(!pipe(there) && !pipe(back), "pipe");
@@ -56,11 +77,10 @@ int main(int argc, char **argv)
 	}
 	close(there[0]);
 	close(back[1]);
-	for (long i = 0; i < (long)rounds; i++)
-		expect(write(there[1], &ball, 1) == 1 && read(back[0], &ball, 1) == 1, "a round");
+	long played = play(there[1], back[0], (long)rounds);
 	close(there[1]);
 	waitpid(child, NULL, 0);
 	printf("pingpong: pid=%d child=%d rounds=%ld switches=%ld\n", (int)getpid(), (int)child,
-	       (long)rounds, switches(RUSAGE_SELF) - before + switches(RUSAGE_CHILDREN));
+	       played, switches(RUSAGE_SELF) - before + switches(RUSAGE_CHILDREN));
 	return 0;
 }

@@ -20,7 +20,7 @@ enum vp_script_role {
 	VP_SCRIPT_REASON, /* shown by name */
 	VP_SCRIPT_FLAGS,
 	VP_SCRIPT_SWITCH, /* flags of a guest_switch, shown by name */
-	VP_SCRIPT_STATE, /* a thread's, shown as a letter */
+	VP_SCRIPT_STATE,  /* a thread's, shown as a letter */
 	VP_SCRIPT_PREEMPTED
 };
 
