@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "bpf/guest_current.h"
 #include "bpf/trace.h"
+#include "collect/tracer.h"
 #include "fake_vcpu.h"
 #include "kernel.h"
 #include "schema/trace_records.h"
@@ -319,12 +320,54 @@ static void test_full_ring(void **state)
 	rig_close(&rig);
 }
 
+static void take_nothing(void *context, uint32_t pcpu, char *records, size_t size)
+{
+}
+
+/* Guests are looked at whose kernel tells where it counts; places are given back and used again. */
+static void test_identify(void **state)
+{
+	enum { ROUNDS = VP_IDENTITY_VCPUS / 2 + 10, NOBODY = 1 << 22 };
+	const struct vp_tracer_options options = {.sets = VP_TRACE_SET_guest | VP_TRACE_SET_kvm,
+						  .ring_bytes = 4096,
+						  .take = take_nothing};
+	struct vp_guest_state vm = {.pid = (uint32_t)getpid()};
+	struct vp_guest_finding finding = {.at_tid = 16, .at_tgid = 20, .at_comm = 32};
+	struct vp_tracer *tracer;
+
+	expect_no_error(vp_tracer_open(&options, &tracer));
+	vp_guest_memory_add(&vm.memory, 0, 1 << 20, 0x70000000);
+	assert_false(vp_tracer_can_see(&finding));
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct vp_guest_place cpu = {i, i, 0x1000 + 8 * i, 0x2000 + 8 * i};
+		vp_vec_push(&finding.cpus, cpu);
+		assert_false(vp_tracer_can_see(&finding));
+		vp_vec_push(&finding.counts, ((struct vp_guest_count_place){
+						 i, VP_GUEST_switches, 0x3000 + 8 * i, false}));
+		assert_true(vp_tracer_can_see(&finding));
+	}
+	expect_no_error(vp_tracer_identify(tracer, 0, &vm, &finding));
+	vp_tracer_forget(tracer, vm.pid); /* it still runs: its places stay */
+	expect_no_error(vp_tracer_identify(tracer, 0, &vm, &finding));
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		vm.pid = NOBODY + i;
+		expect_no_error(vp_tracer_identify(tracer, 1, &vm, &finding));
+		vp_tracer_forget(tracer, vm.pid);
+	}
+	finding.cpus.at[1].chosen_gpa = 0;
+	assert_false(vp_tracer_can_see(&finding));
+	vp_vec_deinit(&finding.cpus);
+	vp_vec_deinit(&finding.counts);
+	vp_guest_memory_deinit(&vm.memory);
+	vp_tracer_free(tracer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_changes),       cmocka_unit_test(test_middle_of_a_switch),
 	    cmocka_unit_test(test_hostile_guest), cmocka_unit_test(test_blind),
-	    cmocka_unit_test(test_full_ring),
+	    cmocka_unit_test(test_full_ring),     cmocka_unit_test(test_identify),
 	};
 
 	if (!vp_kernel_takes_programs("the trace"))
