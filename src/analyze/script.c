@@ -13,6 +13,8 @@
 #include "timeline/exit_reason.h"
 #include "timeline/merge.h"
 
+enum { MOST_GUEST_NAMES = 1 << 20 };
+
 /* A thread of the host. */
 struct thread {
 	const char *comm;       /* NULL: not known */
@@ -33,17 +35,18 @@ struct vp_script {
 	bool merging, ended;
 	struct vp_map thread_of_key;
 	VP_VEC(struct thread) threads;
-	struct vp_intern comms; /* and names of VMs */
+	struct vp_intern comms;          /* and names of VMs */
+	struct vp_map comm_of_guest_tid; /* VM << 32 | tid */
 	struct vp_script_event event;
 	uint64_t unreadable;
 	/* Of the event at hand. */
-	char reason[VP_EXIT_NAME_SIZE], state[4], vm[16];
+	char reason[VP_EXIT_NAME_SIZE], state[4], vm[16], flags[64];
 };
 
 /* What is gathered of a record until all its fields are read. */
 struct reading {
 	bool of_vm, of_tid; /* it is of the VM, of the thread that is asked for */
-	uint64_t vendor, flags, preempted;
+	uint64_t vendor, flags, preempted, vm;
 	size_t reason, state; /* place of the field + 1 */
 };
 
@@ -65,14 +68,19 @@ static struct thread *know_thread(struct vp_script *script, uint64_t key)
 	return &script->threads.at[place];
 }
 
-static const char *keep_clean(struct vp_script *script, const char *text, size_t size)
+static uint32_t clean_name(struct vp_script *script, const char *text, size_t size)
 {
 	struct vp_buffer clean = {0};
 
 	vp_text_clean(text, size, &clean);
 	uint32_t name = vp_intern_string(&script->comms, vp_buffer_text(&clean));
 	vp_buffer_deinit(&clean);
-	return vp_intern_text(&script->comms, name);
+	return name;
+}
+
+static const char *keep_clean(struct vp_script *script, const char *text, size_t size)
+{
+	return vp_intern_text(&script->comms, clean_name(script, text, size));
 }
 
 static const char *name_of(const struct vp_script *script, const struct vp_vm *vm)
@@ -94,11 +102,29 @@ static void know_vms(struct vp_script *script)
 	}
 }
 
-static void learn_name(struct vp_script *script, const struct vp_task *task)
+static uint64_t guest_key(uint64_t vm, uint64_t tid)
 {
-	const char *comm = keep_clean(script, task->comm, strnlen(task->comm, sizeof(task->comm)));
+	return vm << 32 | (uint32_t)tid;
+}
 
-	know_thread(script, task->tid)->comm = comm;
+static void learn_names(struct vp_script *script, const struct vp_record_header *record)
+{
+	const struct vp_guest_task *guest = (const void *)record;
+	const struct vp_task *task = (const void *)record;
+	bool inserted;
+
+	if (record->id == VP_ID_task) {
+		const char *comm =
+		    keep_clean(script, task->comm, strnlen(task->comm, sizeof(task->comm)));
+		know_thread(script, task->tid)->comm = comm;
+	}
+	/* A guest may make up as many as it wants. */
+	if (record->id == VP_ID_guest_task && script->comm_of_guest_tid.count < MOST_GUEST_NAMES) {
+		uint32_t name =
+		    clean_name(script, guest->comm, strnlen(guest->comm, sizeof(guest->comm)));
+		*vp_map_insert(&script->comm_of_guest_tid, guest_key(guest->vm, guest->guest_tid),
+			       name, &inserted) = name;
+	}
 }
 
 static const struct thread *know_idle(struct vp_script *script, uint64_t key)
@@ -120,6 +146,16 @@ static const struct thread *thread_of(struct vp_script *script, uint64_t tid)
 	if (place)
 		return &script->threads.at[*place];
 	return tid ? &unknown : know_idle(script, key);
+}
+
+/* Each of a guest's CPUs has an idle task of that number. */
+static const char *guest_comm_of(const struct vp_script *script, uint64_t vm, uint64_t tid)
+{
+	const uint32_t *name = vp_map_find(&script->comm_of_guest_tid, guest_key(vm, tid));
+
+	if (!tid)
+		return "swapper";
+	return name ? vp_intern_text(&script->comms, *name) : "-";
 }
 
 static bool is_asked_for(const struct vp_script *script, const struct vp_vm *vm)
@@ -172,7 +208,24 @@ static void take_vm(struct vp_script *script, uint64_t id, struct reading *readi
 	if (!vm)
 		snprintf(script->vm, sizeof(script->vm), "%" PRIu32, (uint32_t)id);
 	script->event.vm = vm ? name_of(script, vm) : script->vm;
+	reading->vm = id;
 	reading->of_vm |= vm && script->options.vm && is_asked_for(script, vm);
+}
+
+/* Names of enum vp_guest_switch_flag; NULL: there are others. */
+static const char *flags_text(struct vp_script *script, uint64_t flags)
+{
+	static const char *const names[] = {"first", "middle", "lost", "jumped", "unknown"};
+	size_t size = 0;
+
+	if (flags >> VP_ARRAY_SIZE(names))
+		return NULL;
+	snprintf(script->flags, sizeof(script->flags), "-");
+	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++)
+		if (flags >> i & 1)
+			size += (size_t)snprintf(script->flags + size, sizeof(script->flags) - size,
+						 "%s%s", size ? "," : "", names[i]);
+	return script->flags;
 }
 
 static void take_value(struct vp_script *script, const struct vp_script_part *part,
@@ -208,10 +261,14 @@ static void take_value(struct vp_script *script, const struct vp_script_part *pa
 	default:
 		break;
 	}
-	add_field(script, &part->column, part->field, value, NULL);
+	add_field(script, &part->column, part->field, value,
+		  part->role == VP_SCRIPT_SWITCH ? flags_text(script, value->number) : NULL);
 	if (part->role == VP_SCRIPT_OTHER_TID) {
 		const char *comm = see_tid(script, value->number, reading)->comm;
 		add_field(script, &part->comm_column, part->field, value, comm ? comm : "-");
+	} else if (part->role == VP_SCRIPT_GUEST_TID) {
+		const char *comm = guest_comm_of(script, reading->vm, value->number);
+		add_field(script, &part->comm_column, part->field, value, comm);
 	} else if (part->role == VP_SCRIPT_REASON) {
 		reading->reason = event->fields.count;
 	} else if (part->role == VP_SCRIPT_STATE) {
@@ -314,8 +371,7 @@ static bool take(struct vp_script *script, const struct vp_merge_head *head)
 	struct vp_script_event *event = &script->event;
 	struct reading reading = {0};
 
-	if (head->record->id == VP_ID_task)
-		learn_name(script, (const void *)head->record);
+	learn_names(script, head->record);
 	const struct vp_script_class *class = class_of(script, head, pcpu);
 	if (!class) {
 		script->unreadable += !vp_script_classes_find(&script->classes, head->record->id);
@@ -402,6 +458,7 @@ void vp_script_close(struct vp_script *script)
 	vp_vec_deinit(&script->names);
 	vp_vec_deinit(&script->threads);
 	vp_map_deinit(&script->thread_of_key);
+	vp_map_deinit(&script->comm_of_guest_tid);
 	vp_intern_deinit(&script->comms);
 	vp_recording_deinit(&script->recording);
 	vp_vms_deinit(&script->vms);

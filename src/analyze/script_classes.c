@@ -27,6 +27,7 @@ static const struct {
 	     {"reason", VP_SCRIPT_REASON},
 	     {"exit_reason", VP_SCRIPT_REASON},
 	     {"flags", VP_SCRIPT_FLAGS},
+	     {"switch_flags", VP_SCRIPT_SWITCH},
 	     {"prev_state", VP_SCRIPT_STATE},
 	     {"preempted", VP_SCRIPT_PREEMPTED}};
 
@@ -75,7 +76,8 @@ static void add_columns(struct vp_script_classes *classes, struct vp_script_part
 	case VP_SCRIPT_VENDOR:
 	case VP_SCRIPT_PREEMPTED:
 		return;
-	case VP_SCRIPT_OTHER_TID: {
+	case VP_SCRIPT_OTHER_TID:
+	case VP_SCRIPT_GUEST_TID: {
 		VP_AUTO_FREE char *comm = vp_format("%.*scomm", (int)strlen(name) - 3, name);
 		part->column = column_of(classes, name);
 		part->comm_column = column_of(classes, comm);
@@ -99,12 +101,15 @@ static bool is_tracepoint(const struct vp_event_class *event)
 
 static void add_parts(struct vp_script_classes *classes, struct vp_script_class *class)
 {
+	bool is_defined = class - classes->all.at >= VP_ID_DEFINED;
 	bool raw = is_tracepoint(class->event);
 
 	class->name = vp_text_cleaned(class->event->name);
 	vp_vec_each (&class->event->fields, field) {
 		struct vp_script_part part = {
 		    .field = field, .role = raw ? role_in_tracepoint(field) : role_of(field)};
+		if (is_defined && !raw && !strcmp(field->name, "guest_tid"))
+			part.role = VP_SCRIPT_GUEST_TID;
 		if (class->chosen)
 			add_columns(classes, &part);
 		vp_vec_push(&class->parts, part);

@@ -13,12 +13,14 @@ enum vp_script_role {
 	VP_SCRIPT_TID,       /* who had the pCPU: no field of its own */
 	VP_SCRIPT_PREV_TID,  /* the same, and a field */
 	VP_SCRIPT_OTHER_TID, /* the thread's name is a field beside it */
+	VP_SCRIPT_GUEST_TID, /* the same, of a thread of the VM's guest */
 	VP_SCRIPT_VM,
 	VP_SCRIPT_VCPU,
 	VP_SCRIPT_VENDOR,
 	VP_SCRIPT_REASON, /* shown by name */
 	VP_SCRIPT_FLAGS,
-	VP_SCRIPT_STATE, /* a thread's, shown as a letter */
+	VP_SCRIPT_SWITCH, /* flags of a guest_switch, shown by name */
+	VP_SCRIPT_STATE,  /* a thread's, shown as a letter */
 	VP_SCRIPT_PREEMPTED
 };
 

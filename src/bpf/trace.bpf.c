@@ -13,13 +13,14 @@
 
 #include "bpf/account.h"
 #include "bpf/sched_compat.bpf.h"
-#include "bpf/trace_ring.bpf.h"
+#include "bpf/trace_guest.bpf.h"
 
 #define WHOLE(event, last)                                                                         \
 	_Static_assert(__builtin_offsetof(struct vp_trace_##event, last) +                         \
 			       sizeof(((struct vp_trace_##event *)0)->last) ==                     \
 			   VP_TRACE_SIZE_##event,                                                  \
 		       "order the fields of " #event " by size")
+WHOLE(guest_switch, switch_flags);
 WHOLE(sched_switch, preempted);
 WHOLE(sched_wakeup, target_cpu);
 WHOLE(kvm_entry, vcpu);
@@ -168,6 +169,7 @@ int kvm_exit(struct bpf_raw_tracepoint_args *context)
 	struct left left = {.reason = VP_REASON_UNTOLD};
 	struct vp_trace_cpu *cpu = this_cpu();
 	__u64 id = bpf_get_current_pid_tgid();
+	__u64 now = bpf_ktime_get_ns();
 	struct kvm_vcpu *kvm = 0;
 
 	if (!cpu)
@@ -176,10 +178,15 @@ int kvm_exit(struct bpf_raw_tracepoint_args *context)
 		leave_arm(context, &left);
 	else
 		kvm = leave_x86(cpu, context, &left);
+	__u32 number = number_of(cpu, kvm, (__u32)id);
 	name_current(cpu, id);
-	PUT(cpu, kvm_exit, .tid = (__u32)id, .guest_rip = left.rip, .vm = id >> 32,
-	    .reason = left.reason, .vcpu = (__u16)number_of(cpu, kvm, (__u32)id),
-	    .vendor = (__u16)vendor);
+	/* Before the exit, and no exit without it: what ran until then is known with the exit. */
+	if (sees_guests && !see_guest(cpu, id, number, now)) {
+		__sync_fetch_and_add(&cpu->lost, 1);
+		return 0;
+	}
+	PUT_AT(cpu, kvm_exit, now, .tid = (__u32)id, .guest_rip = left.rip, .vm = id >> 32,
+	       .reason = left.reason, .vcpu = (__u16)number, .vendor = (__u16)vendor);
 	return 0;
 }
 

@@ -65,9 +65,10 @@ static __always_inline bool put(struct vp_trace_cpu *cpu, const void *record, __
 	return true;
 }
 
-#define PUT(cpu, event, ...)                                                                       \
+#define PUT(cpu, event, ...) PUT_AT(cpu, event, bpf_ktime_get_ns(), __VA_ARGS__)
+#define PUT_AT(cpu, event, when, ...)                                                              \
 	({                                                                                         \
-		struct vp_trace_##event record = {.time = bpf_ktime_get_ns(),                      \
+		struct vp_trace_##event record = {.time = (when),                                  \
 						  .id = VP_TRACE_ID_##event,                       \
 						  .size = VP_TRACE_SIZE_##event,                   \
 						  __VA_ARGS__};                                    \

@@ -6,6 +6,7 @@
 
 #include "cmd/record_events.h"
 #include "cmd/stat.h"
+#include "collect/host.h"
 #include "collect/pmu.h"
 #include "maps/agent_protocol.h"
 #include "recording/instrument_account.h"
@@ -44,6 +45,19 @@ static struct vp_error *check_most(const char *option, uint64_t value, uint64_t 
 				    option, most, value);
 }
 
+/* Without SETS all that can be. */
+static struct vp_error *choose_sets(struct record *record)
+{
+	bool readable = !record->no_memory && vp_host_vendor() != VP_VENDOR_ARM;
+
+	VP_TRY(vp_trace_sets_parse(record->trace, &record->sets));
+	if (!record->trace[0] && !readable)
+		record->sets &= ~(unsigned)VP_TRACE_SET_guest;
+	return record->no_memory && record->sets & VP_TRACE_SET_guest
+		   ? vp_error_usage("--trace=guest and --no-guest-memory are mutually exclusive")
+		   : NULL;
+}
+
 static struct vp_error *check_options(struct record *record)
 {
 	if (record->frequency && record->period)
@@ -55,7 +69,7 @@ static struct vp_error *check_options(struct record *record)
 	if (record->account_events && record->no_account)
 		return vp_error_usage("--account-events and --no-account are mutually exclusive");
 	if (record->trace)
-		VP_TRY(vp_trace_sets_parse(record->trace, &record->sets));
+		VP_TRY(choose_sets(record));
 	VP_TRY(check_most("freq", record->frequency, 100000000));
 	VP_TRY(check_most("duration", record->duration, 1000000000));
 	VP_TRY(check_most("agent-port", record->agent_port, UINT32_MAX - 1));
@@ -222,7 +236,7 @@ static int run_record(int argc, char **argv)
 	    {0, "stat", VP_OPTION_TEXT, &record.stat, "RECIPE",
 	     "also count in intervals, like 'vperf stat --recipe RECIPE'"},
 	    {0, "trace", VP_OPTION_MAYBE, &record.trace, "SETS",
-	     "also record events: sched, kvm, irq, separated by commas (default: all)"},
+	     "also record events: sched, kvm, irq, guest, separated by commas (default: all)"},
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,
 	     "no samples: only vCPU accounting, --stat and --trace"},
 	    {0, "no-agent", VP_OPTION_FLAG, &record.no_agent, NULL,

@@ -5,14 +5,13 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "cmd/event_options.h"
 #include "cmd/verb.h"
-#include "collect/pcpus.h"
 #include "render/script.h"
 
 static const struct vp_verb verb;
 
-enum { PIECE = 64 * 1024, SECOND_DIGITS = 9 };
-#define SECOND 1000000000ULL
+enum { PIECE = 64 * 1024 };
 
 const struct vp_verb *vp_verb_script(void)
 {
@@ -20,80 +19,15 @@ const struct vp_verb *vp_verb_script(void)
 }
 
 struct script {
-	const char *input, *time, *vm, *cpus, *tid, *event, *format, *fields;
-	struct vp_texts operands;
+	struct vp_event_options which;
+	const char *tid, *event, *format, *fields;
 	/* What the words mean. */
-	const char *directory;
 	const struct vp_script_format *chosen;
 	unsigned shown;
 	struct vp_script_options options;
-	struct vp_pcpus pcpus;
 	VP_VEC(const char *) events;
 	char *event_words;
 };
-
-/* "12.5", the seconds that the events' lines have; false: it is none. */
-static bool read_time(const char *text, const char *end, uint64_t *ret)
-{
-	uint64_t ns = 0, whole = 0;
-	int digits = -1;
-
-	if (text == end)
-		return false;
-	for (; text < end; text++) {
-		if (*text == '.' && digits < 0) {
-			digits = 0;
-			whole = ns;
-			ns = 0;
-			continue;
-		}
-		if (!isdigit((unsigned char)*text) || digits == SECOND_DIGITS ||
-		    ns > UINT64_MAX / SECOND / 10)
-			return false;
-		ns = 10 * ns + (uint64_t)(*text - '0');
-		digits += digits >= 0;
-	}
-	if (digits < 0) {
-		whole = ns;
-		ns = 0;
-	}
-	for (; digits >= 0 && digits < SECOND_DIGITS; digits++)
-		ns *= 10;
-	*ret = whole * SECOND + ns;
-	return true;
-}
-
-static struct vp_error *choose_time(struct script *script)
-{
-	struct vp_script_options *options = &script->options;
-	const char *text = script->time;
-
-	options->from = 0;
-	options->to = UINT64_MAX;
-	if (!text)
-		return NULL;
-	const char *comma = strchr(text, ','), *end = text + strlen(text);
-	if (!comma || (comma != text && !read_time(text, comma, &options->from)) ||
-	    (comma + 1 != end && !read_time(comma + 1, end, &options->to)))
-		return vp_error_usage("option --time: expected FROM,TO in seconds, such as "
-				      "12.5,13 or 12.5,, not '%s'",
-				      text);
-	return NULL;
-}
-
-static struct vp_error *choose_cpus(struct script *script)
-{
-	if (!script->cpus)
-		return NULL;
-	VP_AUTO_ERROR struct vp_error *error =
-	    vp_pcpus_parse(script->cpus, "option --cpu", &script->pcpus);
-	script->options.pcpus = script->pcpus.at;
-	script->options.n_pcpus = script->pcpus.count;
-	if (error || !script->pcpus.count)
-		return vp_error_usage(
-		    "option --cpu: expected a list of pCPUs such as 0-3,8, not '%s'", script->cpus);
-	return NULL;
-}
 
 static struct vp_error *choose_tid(struct script *script)
 {
@@ -131,13 +65,15 @@ static struct vp_error *choose_all(struct script *script)
 	script->shown = VP_SHOW_ALL;
 	if (script->fields)
 		VP_TRY(vp_script_shown_parse(script->fields, &script->shown));
-	VP_TRY(choose_time(script));
-	VP_TRY(choose_cpus(script));
 	VP_TRY(choose_tid(script));
 	choose_events(script);
-	script->options.vm = script->vm;
-	return vp_verb_recording(&script->operands, script->input, "vperf.data",
-				 &script->directory);
+	VP_TRY(vp_event_options_check(&script->which));
+	script->options.from = script->which.from;
+	script->options.to = script->which.to;
+	script->options.vm = script->which.vm;
+	script->options.pcpus = script->which.pcpus.at;
+	script->options.n_pcpus = script->which.pcpus.count;
+	return NULL;
 }
 
 static struct vp_error *write_piece(struct vp_buffer *out)
@@ -172,7 +108,7 @@ static struct vp_error *print_recording(const struct script *script)
 {
 	struct vp_script *events;
 
-	VP_TRY(vp_script_open(script->directory, &script->options, &events));
+	VP_TRY(vp_script_open(script->which.directory, &script->options, &events));
 	struct vp_error *error = print_events(script, events);
 	if (!error)
 		vp_vec_each (vp_script_notes(events), note)
@@ -193,13 +129,7 @@ static int run_script(int argc, char **argv)
 {
 	struct script script = {.format = "text"};
 	const struct vp_option options[] = {
-	    {'i', "input", VP_OPTION_TEXT, &script.input, "DIR",
-	     "recording directory (default: vperf.data)"},
-	    {0, "time", VP_OPTION_TEXT, &script.time, "FROM,TO",
-	     "only events from FROM to TO, in seconds as printed; either may be left out"},
-	    {0, "vm", VP_OPTION_TEXT, &script.vm, "NAME",
-	     "only events of this VM and its vCPUs' threads (name, or pid of its VMM)"},
-	    {'C', "cpu", VP_OPTION_TEXT, &script.cpus, "LIST", "only these pCPUs, such as 0-3,8"},
+	    VP_EVENT_OPTIONS(&script.which),
 	    {0, "tid", VP_OPTION_TEXT, &script.tid, "TID",
 	     "only events that this host thread was running at, or is named in"},
 	    {'e', "event", VP_OPTION_TEXT, &script.event, "NAMES",
@@ -211,9 +141,9 @@ static int run_script(int argc, char **argv)
 	     "text, jsonl or csv (default: text)"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
-				 &script.operands, script_with, &script);
+				 &script.which.operands, script_with, &script);
 
-	vp_vec_deinit(&script.pcpus);
+	vp_event_options_deinit(&script.which);
 	vp_vec_deinit(&script.events);
 	free(script.event_words);
 	return status;

@@ -147,6 +147,7 @@ static bool take_finding(struct vp_slice line, struct vp_guest_finding *finding)
 	struct vp_guest_place cpu = {.vcpu = (uint32_t)vp_cursor_hex(&words)};
 	cpu.cpu = (uint32_t)vp_cursor_hex(&words);
 	cpu.current_gpa = vp_cursor_hex(&words);
+	cpu.chosen_gpa = vp_cursor_hex(&words);
 	if (!vp_slice_is(what, "cpu") || !vp_cursor_ok(&words) || finding->cpus.count == MOST_CPUS)
 		return false;
 	vp_vec_push(&finding->cpus, cpu);

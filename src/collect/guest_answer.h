@@ -16,6 +16,7 @@
 struct vp_guest_place {
 	uint32_t vcpu, cpu;
 	uint64_t current_gpa;
+	uint64_t chosen_gpa; /* of the one that its run queue has (rq.curr); 0: not known */
 };
 
 /* Where the guest's kernel counts what happens on a vCPU's CPU. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tells the sampling program how a guest's current task is read (bpf/guest_current.bpf.h). */
-#include "collect/sampler_private.h"
+#include "collect/identity.h"
 
 #include <errno.h>
 
@@ -31,34 +30,45 @@ static struct vp_error *fill_vm(const struct vp_guest_state *state,
 	return NULL;
 }
 
-/* The place that the vCPU has, or a new one; false: there is no room. */
-static bool find_place(struct vp_sampler *sampler, uint64_t key, uint32_t *ret)
+void vp_identity_deinit(struct vp_identity *identity)
 {
-	int places = bpf_map__fd(sampler->programs->maps.identity_places);
+	vp_vec_deinit(&identity->free);
+}
 
-	if (!bpf_map_lookup_elem(places, &key, ret))
+static bool find_place(struct vp_identity *identity, uint64_t key, uint32_t *ret)
+{
+	if (!bpf_map_lookup_elem(identity->places, &key, ret))
 		return true;
-	if (sampler->free_identities.count)
-		*ret = sampler->free_identities.at[sampler->free_identities.count - 1];
-	else if (sampler->used_identities < VP_IDENTITY_VCPUS)
-		*ret = sampler->used_identities;
+	if (identity->free.count)
+		*ret = identity->free.at[identity->free.count - 1];
+	else if (identity->used < VP_IDENTITY_VCPUS)
+		*ret = identity->used;
 	else
 		return false;
-	if (bpf_map_update_elem(places, &key, ret, BPF_NOEXIST))
+	if (bpf_map_update_elem(identity->places, &key, ret, BPF_NOEXIST))
 		return false;
-	if (sampler->free_identities.count)
-		sampler->free_identities.count--;
+	if (identity->free.count)
+		identity->free.count--;
 	else
-		sampler->used_identities++;
+		identity->used++;
 	return true;
 }
 
-static struct vp_error *put_vcpus(struct vp_sampler *sampler, uint32_t number,
+static struct vp_error *no_room(uint32_t pid, uint32_t vcpu)
+{
+	return vp_error_new("no table entry left for vCPU %u of process %u", vcpu, pid);
+}
+
+struct vp_error *vp_identity_place(struct vp_identity *identity, uint32_t pid, uint32_t vcpu,
+				   uint32_t *ret)
+{
+	return find_place(identity, key_of(pid, vcpu), ret) ? NULL : no_room(pid, vcpu);
+}
+
+static struct vp_error *put_vcpus(struct vp_identity *identity, uint32_t number,
 				  const struct vp_guest_state *state,
 				  const struct vp_guest_finding *finding)
 {
-	int fd = bpf_map__fd(sampler->programs->maps.identity_vcpus);
-
 	vp_vec_each (&finding->cpus, cpu) {
 		uint64_t key = key_of(state->pid, cpu->vcpu);
 		struct vp_identity_vcpu vcpu = {.key = key,
@@ -69,83 +79,76 @@ static struct vp_error *put_vcpus(struct vp_sampler *sampler, uint32_t number,
 						.at_comm = finding->at_comm,
 						.at_stack = finding->at_stack};
 		uint32_t place;
-		if (vcpu.current_hva && (!find_place(sampler, key, &place) ||
-					 bpf_map_update_elem(fd, &place, &vcpu, BPF_ANY)))
-			return vp_error_new("no table entry left for vCPU %u of process %u",
-					    cpu->vcpu, state->pid);
+		if (vcpu.current_hva &&
+		    (!find_place(identity, key, &place) ||
+		     bpf_map_update_elem(identity->vcpus, &place, &vcpu, BPF_ANY)))
+			return no_room(state->pid, cpu->vcpu);
 	}
 	return NULL;
 }
 
-struct vp_error *vp_sampler_identify_memory(struct vp_sampler *sampler, uint32_t number,
-					    const struct vp_guest_state *state,
-					    const struct vp_guest_finding *finding)
+struct vp_error *vp_identity_tell_memory(struct vp_identity *identity, uint32_t number,
+					 const struct vp_guest_state *state,
+					 const struct vp_guest_finding *finding)
 {
 	struct vp_identity_vm vm;
 
 	VP_TRY(fill_vm(state, finding, &vm));
-	return bpf_map_update_elem(bpf_map__fd(sampler->programs->maps.identity_vms), &number, &vm,
-				   BPF_ANY)
+	return bpf_map_update_elem(identity->vms, &number, &vm, BPF_ANY)
 		   ? vp_error_errno(errno, "no table entry left for another VM")
 		   : NULL;
 }
 
-struct vp_error *vp_sampler_identify(struct vp_sampler *sampler, uint32_t number,
-				     const struct vp_guest_state *state,
-				     const struct vp_guest_finding *finding)
+struct vp_error *vp_identity_tell(struct vp_identity *identity, uint32_t number,
+				  const struct vp_guest_state *state,
+				  const struct vp_guest_finding *finding)
 {
 	enum { LARGEST_STRUCT = 1 << 16 };
 
 	if (finding->at_tgid != finding->at_tid + 4 || finding->at_tid > LARGEST_STRUCT ||
 	    finding->at_comm > LARGEST_STRUCT || finding->at_stack > LARGEST_STRUCT)
 		return vp_error_new("unknown layout of the guest's task_struct");
-	VP_TRY(vp_sampler_identify_memory(sampler, number, state, finding));
-	return put_vcpus(sampler, number, state, finding);
+	VP_TRY(vp_identity_tell_memory(identity, number, state, finding));
+	return put_vcpus(identity, number, state, finding);
 }
 
 /* Its place is another's from now on. */
-static void free_place(struct vp_sampler *sampler, uint64_t key)
+static void free_place(struct vp_identity *identity, uint64_t key)
 {
 	static const struct vp_identity_vcpu nobody;
-	int places = bpf_map__fd(sampler->programs->maps.identity_places);
 	uint32_t place;
 
-	if (bpf_map_lookup_elem(places, &key, &place))
+	if (bpf_map_lookup_elem(identity->places, &key, &place))
 		return;
-	bpf_map_delete_elem(places, &key);
-	bpf_map_update_elem(bpf_map__fd(sampler->programs->maps.identity_vcpus), &place, &nobody,
-			    BPF_ANY);
-	vp_vec_push(&sampler->free_identities, place);
+	bpf_map_delete_elem(identity->places, &key);
+	bpf_map_update_elem(identity->vcpus, &place, &nobody, BPF_ANY);
+	vp_vec_push(&identity->free, place);
 }
 
-void vp_sampler_forget(struct vp_sampler *sampler, uint32_t pid)
+void vp_identity_forget(struct vp_identity *identity, uint32_t pid)
 {
-	int fd = bpf_map__fd(sampler->programs->maps.identity_places);
 	uint64_t key, next;
-	bool more = !bpf_map_get_next_key(fd, NULL, &key);
+	bool more = !bpf_map_get_next_key(identity->places, NULL, &key);
 
 	while (more) {
-		more = !bpf_map_get_next_key(fd, &key, &next);
+		more = !bpf_map_get_next_key(identity->places, &key, &next);
 		if (key >> 32 == pid)
-			free_place(sampler, key);
+			free_place(identity, key);
 		key = next;
 	}
 }
 
-struct vp_sampler_identity_counts vp_sampler_identity_counts(const struct vp_sampler *sampler,
-							     uint32_t pid,
-							     const struct vp_guest_finding *finding)
+struct vp_identity_counts vp_identity_counts(const struct vp_identity *identity, uint32_t pid,
+					     const struct vp_guest_finding *finding)
 {
-	int places = bpf_map__fd(sampler->programs->maps.identity_places);
-	int vcpus = bpf_map__fd(sampler->programs->maps.identity_vcpus);
-	struct vp_sampler_identity_counts counts = {0};
+	struct vp_identity_counts counts = {0};
 
 	vp_vec_each (&finding->cpus, cpu) {
 		uint64_t key = key_of(pid, cpu->vcpu);
 		struct vp_identity_vcpu vcpu;
 		uint32_t place;
-		if (bpf_map_lookup_elem(places, &key, &place) ||
-		    bpf_map_lookup_elem(vcpus, &place, &vcpu))
+		if (bpf_map_lookup_elem(identity->places, &key, &place) ||
+		    bpf_map_lookup_elem(identity->vcpus, &place, &vcpu))
 			continue;
 		counts.good += vcpu.good;
 		counts.failed += vcpu.failed;

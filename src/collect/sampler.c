@@ -245,7 +245,16 @@ static struct vp_error *load(struct vp_sampler *sampler, size_t pages, bool by_m
 	    vp_svm_data_open(sampler->programs->obj, by_plain_loads, &svm_data);
 	int result = sampler_bpf__load(sampler->programs);
 	vp_svm_data_close(&svm_data);
+	sampler->identity =
+	    (struct vp_identity){.vms = bpf_map__fd(sampler->programs->maps.identity_vms),
+				 .vcpus = bpf_map__fd(sampler->programs->maps.identity_vcpus),
+				 .places = bpf_map__fd(sampler->programs->maps.identity_places)};
 	return result ? vp_host_load_error(result, "sampling") : NULL;
+}
+
+struct vp_identity *vp_sampler_identity(struct vp_sampler *sampler)
+{
+	return &sampler->identity;
 }
 
 struct vp_error *vp_sampler_start(const struct vp_sampler_options *options, struct vp_sampler **ret)
@@ -320,7 +329,7 @@ void vp_sampler_free(struct vp_sampler *sampler)
 		vp_buffer_deinit(&made->chains);
 	}
 	vp_vec_deinit(&sampler->made);
-	vp_vec_deinit(&sampler->free_identities);
+	vp_identity_deinit(&sampler->identity);
 	free(sampler);
 }
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "collect/guest_reader.h"
+#include "collect/identity.h"
 #include "collect/rings.h"
 #include "collect/trigger.h"
 #include "schema/records.h"
@@ -19,7 +19,7 @@ struct vp_sampler;
 struct vp_sampler_options {
 	const struct vp_trigger *trigger;
 	size_t buffer_pages;
-	bool by_memory; /* ask guests' memory who runs, once vp_sampler_identify() has said how */
+	bool by_memory; /* ask guests' memory who runs, once vp_sampler_identity() was told how */
 	bool with_chains;
 	vp_records_taker take;
 	void *context; /* of `take` */
@@ -36,26 +36,7 @@ struct vp_error *vp_sampler_drain(struct vp_sampler *sampler) VP_MUST_CHECK;
 uint64_t vp_sampler_lost(const struct vp_sampler *sampler, uint32_t pcpu);
 void vp_sampler_free(struct vp_sampler *sampler);
 
-/*
- * Has the samples of a VM's guest named by its memory from now on; `number` is the VM's, below
- * VP_IDENTITY_VMS. Errors: more VMs, vCPUs or memory slots than there is room for.
- */
-struct vp_error *vp_sampler_identify(struct vp_sampler *sampler, uint32_t number,
-				     const struct vp_guest_state *state,
-				     const struct vp_guest_finding *finding) VP_MUST_CHECK;
-/* The same, when only the VM's memory slots have changed. */
-struct vp_error *vp_sampler_identify_memory(struct vp_sampler *sampler, uint32_t number,
-					    const struct vp_guest_state *state,
-					    const struct vp_guest_finding *finding) VP_MUST_CHECK;
-/* Ends that for the VM of VMM process `pid`. */
-void vp_sampler_forget(struct vp_sampler *sampler, uint32_t pid);
-
-struct vp_sampler_identity_counts {
-	uint64_t good, failed; /* samples that were named so, and that could not be */
-	uint64_t nowhere;      /* of these, because the task was in none of the memory slots */
-};
-struct vp_sampler_identity_counts
-vp_sampler_identity_counts(const struct vp_sampler *sampler, uint32_t pid,
-			   const struct vp_guest_finding *finding);
+/* Has the samples of guests named by their memory; the sampler's. */
+struct vp_identity *vp_sampler_identity(struct vp_sampler *sampler);
 
 #endif

@@ -25,11 +25,10 @@ struct vp_sampler {
 	enum vp_seen_by seen_by;
 	bool with_chains;
 	struct vp_rings rings;
-	struct ring_buffer *doorbell;     /* by IRQ */
-	struct perf_buffer *buffer;       /* by perf */
-	VP_VEC(struct made) made;         /* by perf, by pCPU */
-	VP_VEC(uint32_t) free_identities; /* places that vCPUs had, below … */
-	uint32_t used_identities;
+	struct ring_buffer *doorbell; /* by IRQ */
+	struct perf_buffer *buffer;   /* by perf */
+	VP_VEC(struct made) made;     /* by perf, by pCPU */
+	struct vp_identity identity;
 	struct bpf_link *switch_link, *rename_link;
 	vp_records_taker take;
 	void *context;

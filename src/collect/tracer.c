@@ -3,6 +3,7 @@
 #include "collect/tracer.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -36,6 +37,7 @@ struct vp_tracer {
 	VP_VEC(struct bpf_link *) links;
 	struct source *sources; /* one per pCPU of `pcpus` */
 	struct ring_buffer *rings, *doorbell;
+	struct vp_identity identity;
 	const struct vp_trace_cpu *cpus; /* by pCPU */
 	uint32_t n_cpus;
 	char *missing;
@@ -59,6 +61,23 @@ static size_t cpus_size(const struct vp_tracer *tracer)
 	return (bytes + page - 1) / page * page;
 }
 
+/* What is known of guests takes memory: a row of it if they are not looked at. */
+static int size_maps(struct vp_tracer *tracer)
+{
+	struct bpf_map *of_guests[] = {
+	    tracer->programs->maps.identity_vms, tracer->programs->maps.identity_vcpus,
+	    tracer->programs->maps.identity_places, tracer->programs->maps.identity_names,
+	    tracer->programs->maps.guest_runs};
+	int result = bpf_map__set_max_entries(tracer->programs->maps.cpus, tracer->n_cpus);
+
+	if (!result)
+		result = bpf_map__set_max_entries(tracer->programs->maps.rings, tracer->n_cpus);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(of_guests); i++)
+		if (!result && !(tracer->options.sets & VP_TRACE_SET_guest))
+			result = bpf_map__set_max_entries(of_guests[i], 1);
+	return result;
+}
+
 static struct vp_error *load(struct vp_tracer *tracer, bool by_plain_loads)
 {
 	struct bpf_program *program;
@@ -69,6 +88,7 @@ static struct vp_error *load(struct vp_tracer *tracer, bool by_plain_loads)
 	if (!tracer->programs)
 		return vp_error_errno(errno, "cannot open the trace programs");
 	tracer->programs->rodata->vendor = vp_host_vendor();
+	tracer->programs->rodata->sees_guests = (tracer->options.sets & VP_TRACE_SET_guest) != 0;
 	tracer->programs->rodata->ring_part = tracer->options.ring_bytes / PARTS;
 	bpf_object__for_each_program(program, tracer->programs->obj)
 	{
@@ -76,14 +96,16 @@ static struct vp_error *load(struct vp_tracer *tracer, bool by_plain_loads)
 		bpf_program__set_autoload(program, set & tracer->options.sets);
 	}
 	tracer->n_cpus = (uint32_t)libbpf_num_possible_cpus();
-	int result = bpf_map__set_max_entries(tracer->programs->maps.cpus, tracer->n_cpus);
-	if (!result)
-		result = bpf_map__set_max_entries(tracer->programs->maps.rings, tracer->n_cpus);
+	int result = size_maps(tracer);
 	tracer->programs->rodata->knows_svm_data =
 	    vp_svm_data_open(tracer->programs->obj, by_plain_loads, &svm_data);
 	if (!result)
 		result = trace_bpf__load(tracer->programs);
 	vp_svm_data_close(&svm_data);
+	tracer->identity =
+	    (struct vp_identity){.vms = bpf_map__fd(tracer->programs->maps.identity_vms),
+				 .vcpus = bpf_map__fd(tracer->programs->maps.identity_vcpus),
+				 .places = bpf_map__fd(tracer->programs->maps.identity_places)};
 	return result ? vp_host_load_error(result, "trace") : NULL;
 }
 
@@ -230,6 +252,7 @@ void vp_tracer_free(struct vp_tracer *tracer)
 		munmap((void *)tracer->cpus, cpus_size(tracer));
 	trace_bpf__destroy(tracer->programs);
 	vp_vec_deinit(&tracer->pcpus);
+	vp_identity_deinit(&tracer->identity);
 	free(tracer->missing);
 	free(tracer);
 }
@@ -258,6 +281,81 @@ struct vp_error *vp_tracer_drain(struct vp_tracer *tracer)
 	return result >= 0 || result == -EINTR
 		   ? NULL
 		   : vp_error_errno(-result, "cannot read the ring buffers of the trace programs");
+}
+
+static uint64_t gpa_of_switches(const struct vp_guest_finding *finding, uint32_t vcpu)
+{
+	vp_vec_each (&finding->counts, place)
+		if (place->vcpu == vcpu && place->count == VP_GUEST_switches)
+			return place->gpa;
+	return 0;
+}
+
+bool vp_tracer_can_see(const struct vp_guest_finding *finding)
+{
+	vp_vec_each (&finding->cpus, cpu)
+		if (!cpu->chosen_gpa || !gpa_of_switches(finding, cpu->vcpu))
+			return false;
+	return finding->cpus.count != 0;
+}
+
+/* Before the programs know the vCPU: what they knew of whoever had the place is gone. */
+static struct vp_error *put_run(struct vp_tracer *tracer, const struct vp_guest_state *state,
+				const struct vp_guest_finding *finding,
+				const struct vp_guest_place *cpu)
+{
+	const struct vp_guest_run run = {
+	    .count_hva = vp_guest_state_hva(state, gpa_of_switches(finding, cpu->vcpu)),
+	    .chosen_hva = vp_guest_state_hva(state, cpu->chosen_gpa)};
+	uint32_t place;
+
+	VP_TRY(vp_identity_place(&tracer->identity, state->pid, cpu->vcpu, &place));
+	return bpf_map_update_elem(bpf_map__fd(tracer->programs->maps.guest_runs), &place, &run,
+				   BPF_ANY)
+		   ? vp_error_errno(errno, "no table entry left for vCPU %u", cpu->vcpu)
+		   : NULL;
+}
+
+struct vp_error *vp_tracer_identify(struct vp_tracer *tracer, uint32_t number,
+				    const struct vp_guest_state *state,
+				    const struct vp_guest_finding *finding)
+{
+	vp_vec_each (&finding->cpus, cpu)
+		VP_TRY(put_run(tracer, state, finding, cpu));
+	return vp_identity_tell(&tracer->identity, number, state, finding);
+}
+
+static void make_blind(struct vp_tracer *tracer, uint32_t place)
+{
+	int map = bpf_map__fd(tracer->programs->maps.guest_runs);
+	struct vp_guest_run run;
+
+	if (bpf_map_lookup_elem(map, &place, &run))
+		return;
+	run.count_hva = run.chosen_hva = 0;
+	bpf_map_update_elem(map, &place, &run, BPF_ANY);
+}
+
+/* At the vCPUs' next exits the programs are to say that nothing is known from there on. */
+void vp_tracer_forget(struct vp_tracer *tracer, uint32_t pid)
+{
+	uint64_t key, *before = NULL;
+	uint32_t place;
+
+	if (kill((pid_t)pid, 0) && errno == ESRCH) {
+		vp_identity_forget(&tracer->identity, pid);
+		return;
+	}
+	while (!bpf_map_get_next_key(tracer->identity.places, before, &key)) {
+		if (key >> 32 == pid && !bpf_map_lookup_elem(tracer->identity.places, &key, &place))
+			make_blind(tracer, place);
+		before = &key;
+	}
+}
+
+struct vp_identity *vp_tracer_identity(struct vp_tracer *tracer)
+{
+	return &tracer->identity;
 }
 
 uint64_t vp_tracer_lost(const struct vp_tracer *tracer, uint32_t pcpu)

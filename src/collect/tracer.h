@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "collect/identity.h"
 #include "collect/rings.h"
 #include "schema/trace_event.h"
 
@@ -30,6 +31,16 @@ struct vp_error *vp_tracer_drain(struct vp_tracer *tracer) VP_MUST_CHECK;
 /* Writes no more; what is left can still be drained. */
 void vp_tracer_end(struct vp_tracer *tracer);
 void vp_tracer_free(struct vp_tracer *tracer);
+
+/* Whether the guest's kernel tells where it counts switches. */
+bool vp_tracer_can_see(const struct vp_guest_finding *finding);
+/* Has the threads of such a guest told, with the set `guest`: as vp_identity_tell(). */
+struct vp_error *vp_tracer_identify(struct vp_tracer *tracer, uint32_t number,
+				    const struct vp_guest_state *state,
+				    const struct vp_guest_finding *finding) VP_MUST_CHECK;
+/* Ends that for the VM of VMM process `pid`; as long as that runs, the trace says so. */
+void vp_tracer_forget(struct vp_tracer *tracer, uint32_t pid);
+struct vp_identity *vp_tracer_identity(struct vp_tracer *tracer);
 
 /* Records of that pCPU that found no room, since the start. */
 uint64_t vp_tracer_lost(const struct vp_tracer *tracer, uint32_t pcpu);

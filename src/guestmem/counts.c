@@ -53,28 +53,48 @@ static bool place_of(const struct vp_kernel_pack *pack, enum vp_guest_count coun
 	return true;
 }
 
-bool vp_guest_counter_find(const struct vp_guest_kernel *kernel, const struct vp_guest_cpu *cpu,
-			   enum vp_guest_count count, struct vp_guest_counter *ret)
+/* Since v6.15 (9d7de2aa8b41) per-CPU symbols are addresses in the image, and the bases count from
+ * there. */
+static uint64_t percpu_base(const struct vp_guest_kernel *kernel, const struct vp_guest_cpu *cpu)
 {
 	const struct vp_pack_symbol current = kernel->pack.symbol.current_task;
 	const struct vp_pack_symbol hot = kernel->pack.symbol.pcpu_hot;
+	bool percpu = current.offset != VP_PACK_NONE ? current.percpu : hot.percpu;
+
+	return percpu ? cpu->base : cpu->base + kernel->text;
+}
+
+static bool find_word(const struct vp_guest_kernel *kernel, uint64_t va, uint64_t *gpa)
+{
 	struct vp_guest_page page;
+
+	if (!vp_guest_view_translate(&kernel->view, va, &page) || page.left < sizeof(uint64_t))
+		return false;
+	*gpa = page.gpa;
+	return true;
+}
+
+bool vp_guest_counter_find(const struct vp_guest_kernel *kernel, const struct vp_guest_cpu *cpu,
+			   enum vp_guest_count count, struct vp_guest_counter *ret)
+{
 	struct place place;
-	uint64_t base;
 
 	if (!place_of(&kernel->pack, count, &place))
 		return false;
-	/* Since v6.15 (9d7de2aa8b41) per-CPU symbols are addresses in the image, and the bases
-	 * count from there: total_forks is of no CPU in any kernel. */
-	bool percpu = current.offset != VP_PACK_NONE ? current.percpu : hot.percpu;
-	if (count == VP_GUEST_forks)
-		base = kernel->text;
-	else
-		base = percpu ? cpu->base : cpu->base + kernel->text;
-	if (!vp_guest_view_translate(&kernel->view, base + place.symbol.offset + place.offset,
-				     &page) ||
-	    page.left < sizeof(uint64_t))
-		return false;
-	*ret = (struct vp_guest_counter){page.gpa, place.narrow};
-	return true;
+	/* total_forks is of no CPU in any kernel. */
+	uint64_t base = count == VP_GUEST_forks ? kernel->text : percpu_base(kernel, cpu);
+	ret->narrow = place.narrow;
+	return find_word(kernel, base + place.symbol.offset + place.offset, &ret->gpa);
+}
+
+bool vp_guest_chosen_find(const struct vp_guest_kernel *kernel, const struct vp_guest_cpu *cpu,
+			  uint64_t *gpa)
+{
+	const struct vp_kernel_pack *pack = &kernel->pack;
+
+	return pack->symbol.runqueues.offset != VP_PACK_NONE && pack->at.rq_curr != VP_PACK_NONE &&
+	       find_word(kernel,
+			 percpu_base(kernel, cpu) + pack->symbol.runqueues.offset +
+			     pack->at.rq_curr,
+			 gpa);
 }

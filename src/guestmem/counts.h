@@ -14,5 +14,9 @@ struct vp_guest_counter {
 /* The counter of that CPU; false if the kernel does not tell where it is. */
 bool vp_guest_counter_find(const struct vp_guest_kernel *kernel, const struct vp_guest_cpu *cpu,
 			   enum vp_guest_count count, struct vp_guest_counter *ret) VP_MUST_CHECK;
+/* Where that CPU's run queue has the task that the scheduler chose last (rq.curr): during a switch,
+ * another one than the current task. */
+bool vp_guest_chosen_find(const struct vp_guest_kernel *kernel, const struct vp_guest_cpu *cpu,
+			  uint64_t *gpa) VP_MUST_CHECK;
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "guestmem/view.h"
 
-enum { PACK_VERSION = 4, LARGEST_STRUCT = 1 << 20 };
+enum { PACK_VERSION = 5, LARGEST_STRUCT = 1 << 20 };
 
 static const struct member {
 	const char *type, *member;

@@ -5,7 +5,7 @@
  *
  * As text, one line per fact, words separated by one blank (docs/format-pack.md):
  *
- *   vperf-pack 4
+ *   vperf-pack 5
  *   kernel BUILDID RELEASE
  *   kallsyms COUNT SENSE       number of symbols; enum vp_kallsyms_sense
  *   table NAME OFFSET          where its tables are, from _text on
@@ -93,6 +93,7 @@
 	MEMBER(orc_signal, "orc_entry", "signal")                                                  \
 	MEMBER(orc_end, "orc_entry", "end")                                                        \
 	MEMBER(rq_switches, "rq", "nr_switches")                                                   \
+	MEMBER(rq_curr, "rq", "curr")                                                              \
 	MEMBER(kstat_irqs, "kernel_stat", "irqs_sum")                                              \
 	MEMBER(irq_timer, "irq_cpustat_t", "apic_timer_irqs")                                      \
 	MEMBER(irq_counts, "irq_cpustat_t", "counts")

@@ -48,6 +48,16 @@ static void put_error(struct worker *worker, struct vp_error *error)
 	vp_error_free(error);
 }
 
+static void put_cpu(struct worker *worker, const struct vp_guest_cpu *cpu)
+{
+	uint64_t chosen = 0;
+
+	if (!vp_guest_chosen_find(&worker->kernel, cpu, &chosen))
+		chosen = 0;
+	vp_buffer_printf(&worker->answer, "cpu %x %x %" PRIx64 " %" PRIx64 "\n", cpu->vcpu,
+			 cpu->cpu, cpu->current_gpa, chosen);
+}
+
 static void put_counters(struct worker *worker, const struct vp_guest_cpu *cpu)
 {
 	for (uint32_t i = 0; i < VP_GUEST_COUNT; i++) {
@@ -76,8 +86,7 @@ static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 			 kernel->pack.at.task_tgid, kernel->pack.at.task_comm,
 			 stack == VP_PACK_NONE ? 0 : stack);
 	vp_vec_each (cpus, cpu)
-		vp_buffer_printf(answer, "cpu %x %x %" PRIx64 "\n", cpu->vcpu, cpu->cpu,
-				 cpu->current_gpa);
+		put_cpu(worker, cpu);
 	vp_vec_each (cpus, cpu)
 		put_counters(worker, cpu);
 	if (kernel->lacks) {

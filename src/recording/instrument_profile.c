@@ -51,30 +51,29 @@ static struct vp_error *profile_identify(void *context, uint32_t number,
 					 const struct vp_guest_state *state,
 					 const struct vp_guest_finding *finding)
 {
-	return vp_sampler_identify(context, number, state, finding);
+	return vp_identity_tell(context, number, state, finding);
 }
 
 static void profile_forget(void *context, uint32_t pid)
 {
-	vp_sampler_forget(context, pid);
+	vp_identity_forget(context, pid);
 }
 
 static uint64_t count_nowhere(void *context, uint32_t pid, const struct vp_guest_finding *finding)
 {
-	return vp_sampler_identity_counts(context, pid, finding).nowhere;
+	return vp_identity_counts(context, pid, finding).nowhere;
 }
 
 static struct vp_error *change_memory(void *context, uint32_t number,
 				      const struct vp_guest_state *state,
 				      const struct vp_guest_finding *finding)
 {
-	return vp_sampler_identify_memory(context, number, state, finding);
+	return vp_identity_tell_memory(context, number, state, finding);
 }
 
 static char *count_named(void *context, uint32_t pid, const struct vp_guest_finding *finding)
 {
-	struct vp_sampler_identity_counts counts =
-	    vp_sampler_identity_counts(context, pid, finding);
+	struct vp_identity_counts counts = vp_identity_counts(context, pid, finding);
 
 	return vp_format("%" PRIu64 " samples named, %" PRIu64 " not", counts.good, counts.failed);
 }
@@ -82,7 +81,7 @@ static char *count_named(void *context, uint32_t pid, const struct vp_guest_find
 static void profile_watch_guests(struct vp_instrument *instrument)
 {
 	struct vp_profile_instrument *profile = profile_of(instrument);
-	const struct vp_guest_user user = {.context = profile->sampler,
+	const struct vp_guest_user user = {.context = vp_sampler_identity(profile->sampler),
 					   .name = "samples",
 					   .check_s = 1,
 					   .identify = profile_identify,

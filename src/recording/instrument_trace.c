@@ -44,6 +44,8 @@ static void number_vm(struct vp_session *session, char *record)
 		struct vp_trace_kvm_entry entry;
 		struct vp_trace_kvm_exit exit;
 		struct vp_trace_kvm_inj_virq injection;
+		struct vp_trace_guest_switch change;
+		struct vp_guest_task name;
 	} *event = (void *)record;
 
 	switch (event->header.id) {
@@ -58,6 +60,12 @@ static void number_vm(struct vp_session *session, char *record)
 	case VP_TRACE_ID_kvm_inj_virq:
 		event->injection.vm =
 		    vp_session_vm_id(session, event->injection.vm, event->injection.tid);
+		break;
+	case VP_TRACE_ID_guest_switch:
+		event->change.vm = vp_session_vm_id(session, event->change.vm, event->change.tid);
+		break;
+	case VP_ID_guest_task:
+		event->name.vm = vp_session_vm_id(session, event->name.vm, 0);
 		break;
 	}
 }
@@ -86,6 +94,72 @@ static struct vp_error *trace_open(struct vp_instrument *base)
 		VP_NOTICE(base->session, "the trace is limited on this machine: %s",
 			  vp_tracer_missing(own->tracer));
 	return NULL;
+}
+
+/* Its names, and whatever else of the trace, do without. */
+static struct vp_error *trace_identify(void *context, uint32_t number,
+				       const struct vp_guest_state *state,
+				       const struct vp_guest_finding *finding)
+{
+	struct instrument *own = context;
+
+	if (vp_tracer_can_see(finding))
+		return vp_tracer_identify(own->tracer, number, state, finding);
+	const struct vp_vm *vm = vp_vms_latest(&own->base.session->vms, state->pid);
+	VP_NOTICE(own->base.session,
+		  "VM '%s': switches of its threads are not recorded: its kernel does not tell "
+		  "where it counts them",
+		  vm ? vm->name : "?");
+	return NULL;
+}
+
+static void trace_forget(void *context, uint32_t pid)
+{
+	struct instrument *own = context;
+
+	vp_tracer_forget(own->tracer, pid);
+}
+
+static uint64_t count_nowhere(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+{
+	struct instrument *own = context;
+
+	return vp_identity_counts(vp_tracer_identity(own->tracer), pid, finding).nowhere;
+}
+
+static struct vp_error *change_memory(void *context, uint32_t number,
+				      const struct vp_guest_state *state,
+				      const struct vp_guest_finding *finding)
+{
+	struct instrument *own = context;
+
+	return vp_identity_tell_memory(vp_tracer_identity(own->tracer), number, state, finding);
+}
+
+static char *count_switches(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+{
+	struct instrument *own = context;
+	struct vp_identity_counts counts =
+	    vp_identity_counts(vp_tracer_identity(own->tracer), pid, finding);
+
+	return vp_format("%" PRIu64 " changes of thread seen, %" PRIu64 " to unreadable tasks",
+			 counts.good, counts.failed);
+}
+
+static void trace_watch_guests(struct vp_instrument *base)
+{
+	struct instrument *own = trace_of(base);
+	const struct vp_guest_user user = {.context = own,
+					   .name = "the trace",
+					   .check_s = 1,
+					   .identify = trace_identify,
+					   .forget = trace_forget,
+					   .count_nowhere = count_nowhere,
+					   .change_memory = change_memory,
+					   .outcome = count_switches};
+
+	if (own->options.sets & VP_TRACE_SET_guest)
+		vp_session_watch_guests(base->session, &user);
 }
 
 static struct vp_error *trace_prepare(struct vp_instrument *base)
@@ -159,6 +233,7 @@ struct vp_instrument *vp_instrument_trace(const struct vp_instrument_trace_optio
 	    .classes = VP_STREAMS(VP_STREAM_TRACE),
 	    .needs_names = true,
 	    .open = trace_open,
+	    .watch_guests = trace_watch_guests,
 	    .prepare = trace_prepare,
 	    .start = trace_start,
 	    .fd = trace_fd,

@@ -40,7 +40,10 @@ static const struct {
 static const struct {
 	const char *name;
 	unsigned bit;
-} sets[] = {{"sched", VP_TRACE_SET_sched}, {"kvm", VP_TRACE_SET_kvm}, {"irq", VP_TRACE_SET_irq}};
+} sets[] = {{"sched", VP_TRACE_SET_sched},
+	    {"kvm", VP_TRACE_SET_kvm},
+	    {"irq", VP_TRACE_SET_irq},
+	    {"guest", VP_TRACE_SET_guest | VP_TRACE_SET_kvm}};
 
 static struct vp_error *add_set(struct vp_slice word, unsigned *bits)
 {
@@ -55,8 +58,8 @@ static struct vp_error *add_set(struct vp_slice word, unsigned *bits)
 		vp_nearest_add(&nearest, sets[i].name);
 	}
 	VP_AUTO_FREE char *near = vp_nearest_text(&nearest);
-	return vp_error_usage("option --trace: expected sched, kvm and irq, separated by commas, "
-			      "not '%.*s'%s",
+	return vp_error_usage("option --trace: expected sched, kvm, irq and guest, separated by "
+			      "commas, not '%.*s'%s",
 			      (int)word.size, word.bytes, near);
 }
 

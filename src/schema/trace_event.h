@@ -11,10 +11,12 @@ enum vp_trace_set {
 	VP_TRACE_SET_sched = 1,
 	VP_TRACE_SET_kvm = 2,
 	VP_TRACE_SET_irq = 4,
-	VP_TRACE_SETS_ALL = 7
+	VP_TRACE_SET_guest = 8,
+	VP_TRACE_SETS_ALL = 15
 };
 
-/* Names of sets, separated by commas; "" means all. Errors: there is no such set. */
+/* Names of sets, separated by commas; "" means all. Stretches of a guest's threads begin and end
+ * with those in the guest: `guest` brings `kvm` along. Errors: there is no such set. */
 struct vp_error *vp_trace_sets_parse(const char *text, unsigned *ret) VP_MUST_CHECK;
 /* The set that the tracepoint of that name ("kvm_exit") is in; 0: it is in none. */
 unsigned vp_trace_set_of(const char *tracepoint);

@@ -58,6 +58,18 @@
 	FIELD(u32, dec, vector, "vector of the interrupt")
 #define VP_TRACE_FIELDS_local_timer_exit(FIELD) VP_TRACE_FIELDS_local_timer_entry(FIELD)
 
+#define VP_TRACE_FIELDS_guest_switch(FIELD)                                                        \
+	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
+	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
+	FIELD(u32, dec, guest_tid, "thread that the guest runs on the vCPU; 0: its idle task")     \
+	FIELD(u32, dec, guest_pid, "its process")                                                  \
+	FIELD(u32, dec, switches,                                                                  \
+	      "switches that the guest has counted since this vCPU's event before")                \
+	FIELD(u16, dec, vcpu, "vCPU number, as in KVM; 65535: unknown")                            \
+	FIELD(u16, hex, switch_flags,                                                              \
+	      "1 first sight, 2 in the middle of a switch, 4 events before it were lost, 8 the "   \
+	      "count is not believed, 16 the thread is unknown")
+
 /* VP_TRACE_EVENT(set, system, name, meaning). New ones go to the end. */
 #define VP_TRACE_EVENTS(EVENT)                                                                     \
 	EVENT(sched, sched, sched_switch, "a pCPU changed its thread")                             \
@@ -71,7 +83,9 @@
 	EVENT(irq, irq, softirq_entry, "a soft interrupt began")                                   \
 	EVENT(irq, irq, softirq_exit, "it ended")                                                  \
 	EVENT(irq, irq_vectors, local_timer_entry, "the pCPU's timer interrupt began")             \
-	EVENT(irq, irq_vectors, local_timer_exit, "it ended")
+	EVENT(irq, irq_vectors, local_timer_exit, "it ended")                                      \
+	EVENT(guest, vperf, guest_switch,                                                          \
+	      "at a VM exit: the guest has switched threads since the one before")
 
 #define VP_TRACE_PLACE(set, system, name, meaning) VP_TRACE_PLACE_##name,
 enum vp_trace_place { VP_TRACE_EVENTS(VP_TRACE_PLACE) VP_TRACE_EVENTS_COUNT };
@@ -89,5 +103,14 @@ enum vp_trace_place { VP_TRACE_EVENTS(VP_TRACE_PLACE) VP_TRACE_EVENTS_COUNT };
 		VP_TRACE_SIZE_##name = 12 VP_TRACE_FIELDS_##name(VP_TRACE_FIELD_SIZE)              \
 	};
 VP_TRACE_EVENTS(VP_TRACE_STRUCT)
+
+/* Bits of a guest_switch's `switch_flags`. */
+enum vp_guest_switch_flag {
+	VP_SWITCH_FIRST = 1,   /* nothing is known of the time before */
+	VP_SWITCH_MIDDLE = 2,  /* the guest's kernel is switching: the thread leaves or arrives */
+	VP_SWITCH_LOST = 4,    /* events before found no room; their switches are counted here */
+	VP_SWITCH_JUMPED = 8,  /* the guest's count went backwards or too far: not counted */
+	VP_SWITCH_UNKNOWN = 16 /* what is current is no task that can be read */
+};
 
 #endif

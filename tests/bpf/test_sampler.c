@@ -158,7 +158,8 @@ static struct vp_error *identify(struct vp_sampler *sampler, uint32_t number, ui
 	for (uint32_t vcpu = 0; vcpu < 4; vcpu++)
 		vp_vec_push(&finding.cpus,
 			    ((struct vp_guest_place){vcpu, vcpu, 0x1000 + 8 * vcpu}));
-	struct vp_error *error = vp_sampler_identify(sampler, number, &state, &finding);
+	struct vp_error *error =
+	    vp_identity_tell(vp_sampler_identity(sampler), number, &state, &finding);
 	vp_vec_deinit(&finding.cpus);
 	vp_guest_memory_deinit(&state.memory);
 	return error;
@@ -174,7 +175,7 @@ static void test_thousand_vms(void **state)
 	for (uint32_t i = 0; i < VMS; i++)
 		expect_no_error(identify(scene.sampler, i, PID + i));
 	for (uint32_t i = 0; i < LATER; i++) {
-		vp_sampler_forget(scene.sampler, PID + i);
+		vp_identity_forget(vp_sampler_identity(scene.sampler), PID + i);
 		expect_no_error(identify(scene.sampler, i, PID + VMS + i));
 	}
 	expect_error(identify(scene.sampler, VP_IDENTITY_VMS, PID - 1),

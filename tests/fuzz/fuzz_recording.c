@@ -3,17 +3,20 @@
  * A recording from anywhere: one of its files is the fuzzer's, the others are sound. The first byte
  * chooses: 0 a stream as it is, 1 a stream's records in a packet with a good checksum, 2 `vms`,
  * 3 `recording`, 4 `cgroups`, 5 `host.events`. All views are made of it and rendered in all
- * formats, the tables of the account, and all events one after another.
+ * formats, the tables of the account, and all events one after another, and the periods made of
+ * them.
  */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "analyze/account_tables.h"
+#include "analyze/sched.h"
 #include "base/file.h"
 #include "recording/packet.h"
 #include "render/account.h"
 #include "render/export.h"
+#include "render/lanes.h"
 #include "render/report.h"
 #include "render/script.h"
 #include "render/summary.h"
@@ -232,6 +235,63 @@ static void print_events(const char *directory, const struct vp_script_options *
 	vp_buffer_deinit(&out);
 }
 
+struct periods {
+	struct vp_lanes_layout layout;
+	struct vp_sched sums;
+};
+
+/* Every period ends after it began, and is one line. */
+static void take_period(void *context, const struct vp_period *period)
+{
+	static const char *const names[] = {"text", "jsonl", "csv"};
+	struct periods *periods = context;
+	struct vp_buffer out = {0};
+
+	if (period->begin > period->end || period->wait_begin > period->end)
+		abort();
+	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++) {
+		out.size = 0;
+		vp_lanes_format_named(names[i])->period(period, &periods->layout, &out);
+		look_at_line(&out);
+	}
+	vp_buffer_deinit(&out);
+	vp_sched_take(&periods->sums, period);
+}
+
+static void put_sched_tables(struct periods *periods)
+{
+	struct vp_table tables[4] = {0};
+	struct vp_buffer out = {0};
+
+	vp_sched_vcpu_table(&periods->sums, periods->layout.lanes, &tables[0]);
+	vp_sched_thread_table(&periods->sums, periods->layout.lanes, &tables[1]);
+	vp_sched_wait_table(&periods->sums, &tables[2]);
+	vp_sched_worst_table(&periods->sums, periods->layout.lanes, &tables[3]);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++) {
+		vp_render_table_text(&tables[i], true, &out);
+		vp_table_deinit(&tables[i]);
+	}
+	vp_buffer_deinit(&out);
+}
+
+static void print_periods(const char *directory, uint64_t from, uint64_t to, const char *vm)
+{
+	struct periods periods = {.sums.most_waits = 3};
+	const struct vp_lanes_options options = {
+	    .from = from, .to = to, .vm = vm, .take = take_period, .context = &periods};
+	struct vp_error *error = vp_lanes_open(directory, &options, &periods.layout.lanes);
+
+	if (error) {
+		vp_error_free(error);
+		return;
+	}
+	while (vp_lanes_read(periods.layout.lanes, 100))
+		;
+	put_sched_tables(&periods);
+	vp_lanes_close(periods.layout.lanes);
+	vp_sched_deinit(&periods.sums);
+}
+
 /* One sample of each kind, and an account, of a VM that `vms` may or may not know, from thread ids
  * of all sizes. */
 static void put_good_stream(const char *directory)
@@ -343,5 +403,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	account(directory);
 	print_events(directory, &(struct vp_script_options){.to = UINT64_MAX});
 	print_events(directory, &(struct vp_script_options){.from = 10, .to = 50, .vm = "one"});
+	print_periods(directory, 0, UINT64_MAX, NULL);
+	print_periods(directory, 10, 50, "one");
 	return 0;
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What recorded events must show. Their recordings are made on lab hosts that other tests boot (test_account.py)."""
+"""What recorded events must show. Some recordings are made on lab hosts that other tests boot (test_account.py)."""
+import bisect
 import collections
 import csv
 import io
@@ -8,6 +9,7 @@ import re
 import subprocess
 
 from lab import vperf
+from test_identity import truth_of
 
 # Account and events together, no samples; the rings have room for all.
 KNOWN = """command vperf record --no-samples --trace -m 4096 --no-guest-memory --no-agent -o /out/trace -- \
@@ -91,3 +93,170 @@ def known_exits(run, claims, done):
     entries_and_exits(run, claims)
     counted_by_others(run, claims)
     switches(run, claims)
+
+
+# A guest that plays ping-pong beside threads that say who they are, and reads its own count of switches, often.
+SWITCHES = """
+host pcpus=1 icount=yes kernel={host}
+guest g1 vcpus={vcpus} memory=256 kernel={guest} qemu="-serial unix:/run/vlab/g1.stat,server=on,wait=off"
+workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read word <&3; do case $word in \
+work) pingpong --rounds 3000; forkstorm --count 20 --rate 20 > /dev/null; sleep 0.5;; esac; \
+{{ echo done; grep ctxt /proc/stat; echo end; }} >&3; done'
+workload g1 who --procs 1 --threads 2
+command vperf record --trace -m 4096 -o /out/switches --vm g1 -- \
+sh -c 'for i in 1 2 3 4 5 6 7 8; do tests/lab/ask-guest g1 nothing; done; tests/lab/ask-guest g1 work'
+command vperf record --trace --no-account --no-samples --no-guest-memory -o /out/without -d 1
+""".replace("\\\n", "")
+
+
+def scenario(vcpus, host="bookworm", guest="bookworm"):
+    return SWITCHES.format(vcpus=vcpus, host=host, guest=guest)
+
+
+class Steps:
+    """A sum over events, as of any time."""
+
+    def __init__(self, rows):
+        self.times, self.sums, total = [], [0], 0
+        for time, count in rows:
+            total += count
+            self.times.append(time)
+            self.sums.append(total)
+
+    def at(self, time):
+        return self.sums[bisect.bisect_right(self.times, time)]
+
+
+def switches_of_guest(run, claims):
+    """What the guest counted before the recording is one number, whichever of its answers it is taken from."""
+    rows = [(int(row["time_ns"]), int(row["switches"])) for row in events_of(run, "switches", "guest_switch")]
+    made, least, most = Steps(rows), 0, float("inf")
+    asked = [json.loads(line) for line in run.command_output(1).splitlines()]
+    answers = [(ask["books"]["ctxt"], ask["first"]) for ask in asked]
+    answers += [(ask["books"]["ctxt"] + ask["counts"]["ctxt"], ask["second"]) for ask in asked]
+    for count, (begin, end) in answers:
+        least, most = max(least, count - made.at(end)), min(most, count - made.at(begin))
+    claims.check(least <= most and most - least <= 8,
+                 f"switches: seen and missed ones from {least} to {most} on are the guest's own count in each of its "
+                 f"{len(answers)} answers; {made.sums[-1]} in all")
+    claims.check(asked[-1]["counts"]["ctxt"] > 6000, f"switches: {asked[-1]['counts']['ctxt']} for 3000 round trips")
+
+
+def events_of(run, name, event):
+    text = vperf("script", str(run.recording(name)), "--format", "csv", "--event", event).stdout
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def periods_of(run, *options):
+    text = vperf("timeline", str(run.recording("switches")), "--format", "csv", *options).stdout
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def exact_threads(run, claims):
+    """In an exact stretch no sample is in the function of another thread than the stretch's."""
+    truth = truth_of(run)
+    stretches, begins = {}, {}
+    for row in periods_of(run):
+        if row["state"] == "guest":
+            stretches.setdefault(row["vcpu"], []).append(row)
+            begins.setdefault(row["vcpu"], []).append(int(row["begin_ns"]))
+    # The recorder's own record of its clocks raises the times of samples that are read after it.
+    raised = {row["time_ns"] for row in events_of(run, "switches", "clock_sync")}
+    right = wrong = 0
+    for sample in events_of(run, "switches", "guest_sample"):
+        if sample["time_ns"] in raised:
+            continue
+        who = [who for (start, end), who in truth if start <= int(sample["ip"], 16) < end]
+        # Its interrupt may be handled before or after KVM says that the guest was left.
+        at = bisect.bisect_right(begins[sample["vcpu"]], int(sample["time_ns"])) - 1
+        stretch = stretches[sample["vcpu"]][at]
+        if not who or at < 0 or stretch["certainty"] != "exact":
+            continue
+        same = (int(stretch["guest_pid"]), int(stretch["guest_tid"]), stretch["guest_comm"]) == who[0]
+        right, wrong = right + same, wrong + (not same)
+    claims.check(right > 300 and not wrong, f"switches: {right} samples in exact stretches are in the function of the "
+                 f"stretch's thread, {wrong} are not")
+
+
+def sums_of_periods(run, claims):
+    """A vCPU's periods leave no gap; in guest mode it is as long as by the account."""
+    rows = periods_of(run)
+    lanes = [[row for row in rows if row["vcpu"] == vcpu] for vcpu in {row["vcpu"] for row in rows}]
+    gaps = sum(before["end_ns"] != after["begin_ns"] for lane in lanes for before, after in zip(lane, lane[1:]))
+    claims.check(len(rows) > 5000 and not gaps, f"switches: {len(rows)} periods of {len(lanes)} vCPUs, {gaps} gaps")
+    vcpus = json.loads(vperf("sched", str(run.recording("switches")), "--format", "json").stdout)["vcpus"]
+    total = {key: sum(row[key] for row in vcpus) for key in vcpus[0] if key.endswith("_ns") or "switches" in key}
+    length = {state: sum(int(row["end_ns"]) - int(row["begin_ns"]) for row in rows if row["state"] == state)
+              for state in ("guest", "host", "stolen", "waking", "halted", "blocked")}
+    claims.check(all(total[f"{state}_ns"] == ns for state, ns in length.items()),
+                 f"switches: vperf sched sums the periods: {length}")
+    account = json.loads(vperf("account", str(run.recording("switches")), "--json").stdout)
+    guest_ns = sum(row["ns"] for row in account["states"] if row["state"] == "guest")
+    claims.near("switches: guest mode, ms, by entries and exits and by the account",
+                total["guest_ns"] / 1e6, guest_ns / 1e6, 0.03 * guest_ns / 1e6)
+    share = 100 * total["exact_ns"] / total["guest_ns"]
+    claims.check(share > 50 and total["switches_seen"] < total["switches_made"],
+                 f"switches: {share:.1f} % of guest mode in exact stretches, {total['switches_seen']} switches seen "
+                 f"of {total['switches_made']}")
+
+
+def without_memory(run, claims):
+    rows = events_of(run, "without", "guest_switch")
+    claims.check(not rows, f"switches: {len(rows)} with --no-guest-memory")
+
+
+def guest_switches(run, claims):
+    switches_of_guest(run, claims)
+    exact_threads(run, claims)
+    sums_of_periods(run, claims)
+    without_memory(run, claims)
+
+
+# How much is exact depends on what a guest does between two exits.
+SHARES = """
+host pcpus=1 icount=yes
+guest busy vcpus=1 memory=256
+guest pingpong vcpus=1 memory=256
+guest halting vcpus=1 memory=256
+workload busy who --procs 2 --threads 1
+workload pingpong pingpong --rounds 100000000
+workload halting idler 0.002 0.01
+command vperf record --trace -m 4096 -o /out/switches -d 4
+"""
+
+
+def shares(run, claims):
+    """What vperf sched says of guests that keep two threads busy, that switch all the time, and that sleep."""
+    rows = json.loads(vperf("sched", str(run.recording("switches")), "--format", "json").stdout)
+    share = {row["vm"]: row["exact_percent"] for row in rows["vcpus"]}
+    seen = {row["vm"]: f"{row['switches_seen']} of {row['switches_made']}" for row in rows["vcpus"]}
+    claims.check(share.keys() == {"busy", "pingpong", "halting"} and share["busy"] > 75 and
+                 share["pingpong"] < share["halting"] < share["busy"],
+                 f"shares: guest mode in exact stretches, percent: {share}; switches seen of made: {seen}")
+    halting = [row for row in rows["vcpus"] if row["vm"] == "halting"][0]
+    claims.check(halting["halted_ns"] > halting["guest_ns"] and not halting["blocked_ns"] > halting["halted_ns"],
+                 f"shares: the halting guest was halted for {halting['halted_ns'] / 1e6:.0f} ms, in the guest for "
+                 f"{halting['guest_ns'] / 1e6:.0f} ms")
+    wakeups, tids = sum(row["wakeups"] for row in rows["waits"]), {str(row["tid"]) for row in rows["vcpus"]}
+    told = sum(row["woken_tid"] in tids for row in events_of(run, "switches", "sched_wakeup"))
+    claims.near("shares: waits after a wake-up, and wake-ups of the vCPUs' threads", wakeups, told, 3 + 0.02 * told)
+    for row in json.loads(vperf("account", str(run.recording("switches")), "--json").stdout)["vcpus"]:
+        ours = [vcpu for vcpu in rows["vcpus"] if vcpu["vm"] == row["vm"]][0]
+        for ours_ns, state in ((ours["halted_ns"], "halted"), (ours["waking_ns"], "waking"),
+                               (ours["stolen_ns"], "preempted")):
+            claims.near(f"shares: {row['vm']} {state}, percent, by events and by the account",
+                        100 * ours_ns / row["wall_ns"], row[state], 1.5)
+    idle = [row for row in rows["threads"] if row["vm"] == "halting" and row["tid"] == 0]
+    claims.check(len(idle) == 1, f"shares: {len(idle)} idle task of the halting guest")
+    worst = rows["worst"][0]
+    events = vperf("script", str(run.recording("switches")), "--vm", worst["vm"], "--event", "sched_switch,sched_wakeup",
+                   "--time", f"{worst['at_s']},{float(worst['at_s']) + worst['ns'] / 1e9:.9f}").stdout.splitlines()
+    claims.check(len(events) >= 2, f"shares: vperf script has the longest wait of {worst['ns'] / 1e6:.1f} ms: "
+                 f"{len(events)} events of {worst['vm']}")
+
+
+TESTS = [(f"trace: switches of a guest's threads, {vcpus} vCPU", scenario(vcpus), guest_switches) for vcpus in (1, 2)]
+TESTS.append(("trace: shares of exact stretches", SHARES, shares))
+QUICK = ()
+FULL = [(f"trace: switches, host {host}, guest {guest}", scenario(1, host, guest), guest_switches)
+        for host, guest in (("bullseye", "bookworm"), ("trixie", "bullseye"), ("sid", "sid"), ("bookworm", "trixie"))]

@@ -102,8 +102,8 @@ static void test_finding(void **state)
 {
 	struct vp_guest_finding finding;
 
-	expect_no_error(
-	    find(KERNEL "at 8 c 10 0\ncpu 0 1 5000\ncount 0 2 6000 1\npack a%0ab\n", &finding));
+	expect_no_error(find(
+	    KERNEL "at 8 c 10 0\ncpu 0 1 5000 7000\ncount 0 2 6000 1\npack a%0ab\n", &finding));
 	assert_int_equal(finding.text, 0xffffffff81000000);
 	assert_int_equal(finding.levels, 4);
 	assert_true(finding.scanned && !finding.cached && !finding.derived);
@@ -112,6 +112,7 @@ static void test_finding(void **state)
 	assert_null(finding.lacks);
 	assert_int_equal(finding.cpus.count, 1);
 	assert_int_equal(finding.cpus.at[0].current_gpa, 0x5000);
+	assert_int_equal(finding.cpus.at[0].chosen_gpa, 0x7000);
 	assert_int_equal(finding.counts.count, 1);
 	assert_true(finding.counts.at[0].narrow);
 	vp_guest_finding_deinit(&finding);
@@ -124,6 +125,7 @@ static void test_finding_of_liars(void **state)
 	expect_error(find("", &finding), "no reply");
 	expect_error(find("pack a\nlacks b\n", &finding), "no reply");
 	expect_error(find(KERNEL "cpu 0\n", &finding), "malformed reply");
+	expect_error(find(KERNEL "cpu 0 1 5000\n", &finding), "malformed reply");
 	expect_error(find(KERNEL "count 0 99 6000 1\n", &finding), "malformed reply");
 	expect_error(find(KERNEL "what\n", &finding), "malformed reply");
 	expect_error(find("kernel 1 2\n", &finding), "malformed reply");

@@ -376,6 +376,49 @@ static void test_events_of_vms(void **state)
 	vp_session_free(session);
 }
 
+/* So do the threads of its guest, and their names. */
+static void test_guests_of_vms(void **state)
+{
+	static const uint8_t uuid[16];
+	const struct vp_ctf_trace of = {.uuid = uuid, .hostname = "h", .machine = "host"};
+	const struct vp_session_options options = {.directory = NAME};
+	struct vp_session *session = vp_session_new(&options);
+	struct vp_instrument *trace = vp_instrument_trace(&(struct vp_instrument_trace_options){0});
+	struct vp_guest_task name = {
+	    .time = 10, .id = VP_ID_guest_task, .vm = GUEST, .guest_tid = 7, .comm = "worker"};
+	struct vp_trace_guest_switch change = {.time = 10,
+					       .id = VP_TRACE_ID_guest_switch,
+					       .size = VP_TRACE_SIZE_guest_switch,
+					       .tid = GUEST + 1,
+					       .vm = GUEST,
+					       .guest_tid = 7,
+					       .switches = 3};
+	struct vp_stream_reader *reader;
+
+	vp_session_add(session, trace);
+	add_vm(session, GUEST, 0, "gone");
+	session->vms.at[0].end = 1;
+	add_vm(session, GUEST, 1, "there");
+	vp_session_take_vms(session, 0);
+	unlink(NAME "/trace-cpu0");
+	expect_no_error(vp_trace_writer_create(NAME, &of, &session->trace));
+	vp_instrument_trace_take(trace, 0, (char *)&name, sizeof(name));
+	vp_instrument_trace_take(trace, 0, (char *)&change, VP_TRACE_SIZE_guest_switch);
+	vp_trace_flush(session->trace, (struct vp_stream_id){VP_STREAM_TRACE, 0}, 0);
+	expect_no_error(vp_stream_open(NAME "/trace-cpu0", &reader));
+	const struct vp_guest_task *named = (const void *)vp_stream_next(reader);
+	assert_int_equal(named->id, VP_ID_guest_task);
+	assert_int_equal(named->vm, GUEST + (1 << VP_PID_BITS));
+	const struct vp_trace_guest_switch *changed = (const void *)vp_stream_next(reader);
+	assert_int_equal(changed->id, VP_TRACE_ID_guest_switch);
+	assert_int_equal(changed->vm, GUEST + (1 << VP_PID_BITS));
+	assert_int_equal(changed->guest_tid, 7);
+	assert_int_equal(changed->switches, 3);
+	assert_null(vp_stream_next(reader));
+	vp_stream_free(reader);
+	vp_session_free(session);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -383,7 +426,7 @@ int main(void)
 	    cmocka_unit_test(test_clock_in_between),   cmocka_unit_test(test_unchosen_vm),
 	    cmocka_unit_test(test_unchosen_chain),     cmocka_unit_test(test_late_chain),
 	    cmocka_unit_test(test_vms_of_one_process), cmocka_unit_test(test_ring_laps),
-	    cmocka_unit_test(test_events_of_vms),
+	    cmocka_unit_test(test_events_of_vms),      cmocka_unit_test(test_guests_of_vms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

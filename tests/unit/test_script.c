@@ -240,6 +240,49 @@ static void test_filters(void **state)
 	assert_int_equal(count(&options), 4);
 }
 
+static void put_guest_name(struct made *made, uint64_t ns, uint32_t tid, const char *comm)
+{
+	struct vp_guest_task task = {
+	    .time = AT(ns), .id = VP_ID_guest_task, .vm = 1000, .guest_pid = tid, .guest_tid = tid};
+
+	memcpy(task.comm, comm, strlen(comm));
+	append(made, 0, &task);
+}
+
+/* Threads of guests have names of their own, whatever host threads have their numbers. */
+static void test_guest_switch(void **state)
+{
+	vp_event_classes classes = {0};
+	struct made made;
+
+	made_begin(&made, NAME, 2);
+	expect_no_error(vp_trace_event_classes(&classes));
+	expect_no_error(vp_trace_writer_define(made.writer, &classes));
+	vp_event_classes_deinit(&classes);
+	made.pcpus = 1;
+	put_name(&made, 0, 100, 1002, "CPU 1/KVM");
+	put_name(&made, 0, 100, 55, "host thread");
+	put_guest_name(&made, 200, 55, "guest\033thread");
+	PUT(&made, 0, 200, guest_switch, .tid = 1002, .vm = 1000, .guest_tid = 55, .guest_pid = 54,
+	    .switches = 3, .vcpu = 1, .switch_flags = VP_SWITCH_MIDDLE);
+	PUT(&made, 0, 300, guest_switch, .tid = 1002, .vm = 1000, .guest_tid = 0, .switches = 1,
+	    .vcpu = 1);
+	PUT(&made, 0, 400, guest_switch, .tid = 2001, .vm = 2000, .guest_tid = 55, .guest_pid = 55,
+	    .vcpu = 0, .switch_flags = VP_SWITCH_FIRST | VP_SWITCH_LOST);
+	vp_trace_flush(made.writer, (struct vp_stream_id){VP_STREAM_TRACE, 0}, 0);
+	made_end(&made, 10);
+	expect_printed("text", &everything,
+		       "       CPU 1/KVM    1002 [000]     1.000000200: vperf:guest_switch: vm=vm0 "
+		       "vcpu=1 guest_tid=55 guest_comm=guest?thread guest_pid=54 switches=3 "
+		       "switch_flags=middle\n"
+		       "       CPU 1/KVM    1002 [000]     1.000000300: vperf:guest_switch: vm=vm0 "
+		       "vcpu=1 guest_tid=0 guest_comm=swapper guest_pid=0 switches=1 "
+		       "switch_flags=-\n"
+		       "               -    2001 [000]     1.000000400: vperf:guest_switch: vm=vm1 "
+		       "vcpu=0 guest_tid=55 guest_comm=- guest_pid=55 switches=0 "
+		       "switch_flags=first,lost\n");
+}
+
 static void test_unknown_names(void **state)
 {
 	static const char *const names[] = {"kvm_exti"};
@@ -317,6 +360,8 @@ static void test_sets(void **state)
 	assert_int_equal(sets, VP_TRACE_SETS_ALL);
 	expect_no_error(vp_trace_sets_parse("kvm,irq", &sets));
 	assert_int_equal(sets, VP_TRACE_SET_kvm | VP_TRACE_SET_irq);
+	expect_no_error(vp_trace_sets_parse("guest", &sets));
+	assert_int_equal(sets, VP_TRACE_SET_kvm | VP_TRACE_SET_guest);
 	expect_error(vp_trace_sets_parse("kvm,shced", &sets), "not 'shced' (did you mean sched?)");
 	expect_error(vp_trace_sets_parse("kvm,", &sets), "not ''");
 	assert_int_equal(vp_trace_set_of("kvm_exit"), VP_TRACE_SET_kvm);
@@ -327,15 +372,11 @@ static void test_sets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_text),
-	    cmocka_unit_test(test_jsonl),
-	    cmocka_unit_test(test_csv),
-	    cmocka_unit_test(test_parts),
-	    cmocka_unit_test(test_filters),
-	    cmocka_unit_test(test_unknown_names),
-	    cmocka_unit_test(test_records_of_the_schema),
-	    cmocka_unit_test(test_notes),
-	    cmocka_unit_test(test_sets),
+	    cmocka_unit_test(test_text),          cmocka_unit_test(test_jsonl),
+	    cmocka_unit_test(test_csv),           cmocka_unit_test(test_parts),
+	    cmocka_unit_test(test_filters),       cmocka_unit_test(test_guest_switch),
+	    cmocka_unit_test(test_unknown_names), cmocka_unit_test(test_records_of_the_schema),
+	    cmocka_unit_test(test_notes),         cmocka_unit_test(test_sets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

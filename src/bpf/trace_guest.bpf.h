@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Part of trace.bpf.c: at a VM exit, which thread the guest's CPU has and how many switches its
+ * kernel has counted; told when that is not what was told last.
+ *
+ * A guest's kernel counts a switch (rq.nr_switches), writes down whom it has chosen (rq.curr), and
+ * only then changes the stack and the current task. It may be left anywhere between, and while it
+ * is left, nothing of this changes: the state at an exit is that at the next entry.
+ */
+#ifndef VP_BPF_TRACE_GUEST_H
+#define VP_BPF_TRACE_GUEST_H
+
+#include "bpf/guest_current.bpf.h"
+#include "bpf/trace_ring.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, VP_IDENTITY_VCPUS);
+	__type(key, __u32);
+	__type(value, struct vp_guest_run);
+} guest_runs SEC(".maps");
+
+/* Set by the loader. */
+const volatile __u32 sees_guests = 0;
+
+/* No kernel switches threads more often than once in so many ns. */
+enum { LEAST_SWITCH_NS = 16 };
+
+struct sight {
+	__u64 count, chosen, task;
+};
+
+static __always_inline bool look(const struct vp_guest_run *run,
+				 const struct vp_identity_vcpu *vcpu, struct sight *ret)
+{
+	return run->count_hva && run->chosen_hva &&
+	       !bpf_probe_read_user(&ret->count, sizeof(ret->count), (void *)run->count_hva) &&
+	       !bpf_probe_read_user(&ret->chosen, sizeof(ret->chosen), (void *)run->chosen_hva) &&
+	       !bpf_probe_read_user(&ret->task, sizeof(ret->task), (void *)vcpu->current_hva);
+}
+
+/* The name of a guest's thread that was not named lately; false: there was no room for it. */
+static __always_inline bool name_guest(struct vp_trace_cpu *cpu, struct vp_identity_vcpu *vcpu,
+				       __u32 pid, __u64 now, const struct guest_current *current)
+{
+	if (!is_new_name(vcpu, pid, current))
+		return true;
+	struct vp_guest_task record = {.time = now,
+				       .id = VP_ID_guest_task,
+				       .vm = pid,
+				       .guest_pid = vcpu->tgid,
+				       .guest_tid = vcpu->tid,
+				       .task = vcpu->task};
+	__builtin_memcpy(record.comm, current->comm, sizeof(record.comm));
+	if (put(cpu, &record, sizeof(record)))
+		return true;
+	bpf_map_delete_elem(&identity_names, &vcpu->name);
+	vcpu->name = 0;
+	return false;
+}
+
+/* How many switches were made since, and what else there is to say of it. */
+static __always_inline __u32 compare(const struct vp_guest_run *run, const struct sight *sight,
+				     __u64 now, __u32 *flags)
+{
+	__u64 made = sight->count - run->count;
+
+	if (!run->known) {
+		*flags = VP_SWITCH_FIRST | (sight->chosen != sight->task ? VP_SWITCH_MIDDLE : 0);
+		return 0;
+	}
+	*flags = run->lost ? VP_SWITCH_LOST : 0;
+	/* The guest decides what is read: backwards is far ahead. */
+	if (made >> 32 || made > (now - run->checked) / LEAST_SWITCH_NS + 1) {
+		*flags |= VP_SWITCH_JUMPED | VP_SWITCH_MIDDLE;
+		return 0;
+	}
+	/* One switch, and still the same task: it was counted a moment before the choice. */
+	if (sight->chosen != sight->task || (made == 1 && sight->task == run->task))
+		*flags |= VP_SWITCH_MIDDLE;
+	return (__u32)made;
+}
+
+static __noinline int tell_guest(struct vp_trace_cpu *cpu, struct vp_identity_vcpu *vcpu,
+				 struct vp_guest_run *run, const struct sight *sight, __u64 now)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	struct guest_current current = {};
+	__u32 flags = 0;
+
+	if (!cpu || !vcpu || !run || !sight)
+		return true;
+	__u32 switches = compare(run, sight, now, &flags);
+	if (find_task(vcpu) && read_task(vcpu, &current)) {
+		vcpu->good++;
+		/* A name that finds no room is lost; the thread is told all the same. */
+		name_guest(cpu, vcpu, id >> 32, now, &current);
+	} else {
+		vcpu->failed++;
+		vcpu->tid = vcpu->tgid = 0;
+		flags |= VP_SWITCH_UNKNOWN;
+	}
+	vcpu->checked = 0;
+	if (!PUT_AT(cpu, guest_switch, now, .tid = (__u32)id, .vm = id >> 32,
+		    .guest_tid = vcpu->tid, .guest_pid = vcpu->tgid, .switches = switches,
+		    .vcpu = (__u16)vcpu->key, .switch_flags = (__u16)flags)) {
+		run->lost = run->known;
+		return false;
+	}
+	run->count = sight->count;
+	run->chosen = sight->chosen;
+	run->task = sight->task;
+	run->checked = now;
+	run->known = 1;
+	run->lost = run->blind = 0;
+	return true;
+}
+
+/* What ran until now is not known any more; the count goes on where it was. */
+static __noinline int tell_blind(struct vp_trace_cpu *cpu, struct vp_guest_run *run, __u32 number,
+				 __u64 now)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	if (!cpu || !run || !run->known || run->blind)
+		return true;
+	if (!PUT_AT(cpu, guest_switch, now, .tid = (__u32)id, .vm = id >> 32, .vcpu = (__u16)number,
+		    .switch_flags = VP_SWITCH_UNKNOWN))
+		return false;
+	run->blind = 1;
+	return true;
+}
+
+/* False: it had something to tell, and there was no room for it. */
+static __noinline int see_guest(struct vp_trace_cpu *cpu, __u64 id, __u32 number, __u64 now)
+{
+	struct sight sight = {};
+
+	if (!cpu)
+		return true;
+	struct vp_identity_vcpu *vcpu = find_identity(id >> 32, number, &cpu->guest_place);
+	__u32 place = cpu->guest_place;
+	struct vp_guest_run *run = vcpu ? bpf_map_lookup_elem(&guest_runs, &place) : 0;
+	if (!run)
+		return true;
+	if (!look(run, vcpu, &sight))
+		return tell_blind(cpu, run, number, now);
+	if (run->known && !run->blind && sight.count == run->count && sight.chosen == run->chosen &&
+	    sight.task == run->task) {
+		run->checked = now;
+		return true;
+	}
+	return tell_guest(cpu, vcpu, run, &sight, now);
+}
+
+#endif

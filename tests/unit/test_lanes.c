@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Periods of pCPUs, vCPUs and guests' threads, made of events of a made recording. */
+#include "unit.h"
+
+#include "analyze/sched.h"
+#include "base/file.h"
+#include "make_recording.h"
+#include "render/lanes.h"
+#include "render/table.h"
+#include "schema/trace_event.h"
+
+#define NAME "test_lanes.rec"
+#define AT(ns) (MADE_START + (ns))
+
+enum { VM = 1000, CPU0 = 1001, CPU1 = 1002 };
+
+static void append(struct made *made, uint32_t pcpu, void *record)
+{
+	vp_trace_append(made->writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, record);
+}
+
+#define PUT(made, pcpu, ns, event, ...)                                                            \
+	append(made, pcpu,                                                                         \
+	       &(struct vp_trace_##event){.time = AT(ns),                                          \
+					  .id = VP_TRACE_ID_##event,                               \
+					  .size = VP_TRACE_SIZE_##event,                           \
+					  __VA_ARGS__})
+
+static void put_name(struct made *made, uint32_t tid, const char *comm)
+{
+	struct vp_task task = {.time = AT(1), .id = VP_ID_task, .pid = tid, .tid = tid};
+
+	memcpy(task.comm, comm, strlen(comm));
+	append(made, 0, &task);
+}
+
+static void put_guest_name(struct made *made, uint64_t ns, uint32_t tid, const char *comm)
+{
+	struct vp_guest_task task = {
+	    .time = AT(ns), .id = VP_ID_guest_task, .vm = VM, .guest_pid = tid, .guest_tid = tid};
+
+	memcpy(task.comm, comm, strlen(comm));
+	append(made, 0, &task);
+}
+
+static void enter(struct made *made, uint32_t pcpu, uint64_t ns, uint32_t vcpu)
+{
+	PUT(made, pcpu, ns, kvm_entry, .tid = CPU0 + vcpu, .vm = VM, .vcpu = (uint16_t)vcpu);
+}
+
+static void leave(struct made *made, uint32_t pcpu, uint64_t ns, uint32_t vcpu, int reason)
+{
+	PUT(made, pcpu, ns, kvm_exit, .tid = CPU0 + vcpu, .vm = VM, .reason = (uint32_t)reason,
+	    .vcpu = (uint16_t)vcpu, .vendor = VP_VENDOR_AMD);
+}
+
+static void see(struct made *made, uint32_t pcpu, uint64_t ns, uint32_t vcpu, uint32_t tid,
+		uint32_t switches, uint16_t flags)
+{
+	PUT(made, pcpu, ns, guest_switch, .tid = CPU0 + vcpu, .vm = VM, .guest_tid = tid,
+	    .guest_pid = tid, .switches = switches, .vcpu = (uint16_t)vcpu, .switch_flags = flags);
+}
+
+static void change(struct made *made, uint32_t pcpu, uint64_t ns, uint32_t prev, uint32_t next,
+		   uint16_t state)
+{
+	PUT(made, pcpu, ns, sched_switch, .prev_tid = prev, .next_tid = next, .prev_state = state);
+}
+
+static void wake(struct made *made, uint32_t pcpu, uint64_t ns, uint32_t tid, uint32_t target)
+{
+	PUT(made, pcpu, ns, sched_wakeup, .tid = 0, .woken_tid = tid, .target_cpu = target);
+}
+
+static void begin(struct made *made)
+{
+	vp_event_classes classes = {0};
+
+	made_begin(made, NAME, 2);
+	expect_no_error(vp_trace_event_classes(&classes));
+	expect_no_error(vp_trace_writer_define(made->writer, &classes));
+	vp_event_classes_deinit(&classes);
+	made->pcpus = 2;
+	put_name(made, CPU0, "CPU 0/KVM");
+	put_name(made, 50, "thief");
+}
+
+static void finish(struct made *made)
+{
+	for (uint32_t pcpu = 0; pcpu < 2; pcpu++)
+		vp_trace_flush(made->writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, 0);
+	made_end(made, 10);
+}
+
+struct printed {
+	enum vp_lane lane;
+	const struct vp_lanes_format *format;
+	struct vp_lanes_layout layout;
+	struct vp_buffer out;
+	struct vp_lane_switches switches;
+	vp_sentences notes;
+};
+
+static void take(void *context, const struct vp_period *period)
+{
+	struct printed *printed = context;
+
+	assert_true(period->begin <= period->end);
+	if (period->lane == printed->lane && (!printed->layout.of_threads || period->has_guest))
+		printed->format->period(period, &printed->layout, &printed->out);
+}
+
+static void print(struct printed *printed, const char *format, struct vp_lanes_options options)
+{
+	struct vp_lanes *lanes;
+
+	printed->format = vp_lanes_format_named(format);
+	options.take = take;
+	options.context = printed;
+	options.to = options.to ? options.to : UINT64_MAX;
+	expect_no_error(vp_lanes_open(NAME, &options, &lanes));
+	printed->layout.lanes = lanes;
+	if (printed->format->begin)
+		printed->format->begin(&printed->out);
+	while (vp_lanes_read(lanes, 1))
+		;
+	assert_false(vp_lanes_read(lanes, 1));
+	printed->switches = vp_lanes_switches(lanes, VM, 0, CPU0);
+	vp_vec_each (&vp_lanes_feed(lanes)->notes, note)
+		vp_vec_push(&printed->notes, vp_strdup(*note));
+	vp_lanes_close(lanes);
+}
+
+static void printed_free(struct printed *printed)
+{
+	vp_buffer_deinit(&printed->out);
+	vp_vec_each (&printed->notes, note)
+		free(*note);
+	vp_vec_deinit(&printed->notes);
+}
+
+static void expect_lane(enum vp_lane lane, const char *expected)
+{
+	struct printed printed = {.lane = lane};
+
+	print(&printed, "text", (struct vp_lanes_options){0});
+	assert_string_equal(vp_buffer_text(&printed.out), expected);
+	printed_free(&printed);
+}
+
+/* vCPU 0 runs threads of its guest, is preempted, halts, is woken. */
+static void make(void)
+{
+	struct made made;
+
+	begin(&made);
+	change(&made, 0, 10, 0, CPU0, 0);
+	enter(&made, 0, 20, 0);
+	put_guest_name(&made, 30, 7, "worker");
+	see(&made, 0, 30, 0, 7, 0, VP_SWITCH_FIRST);
+	leave(&made, 0, 30, 0, MADE_INTR);
+	enter(&made, 0, 40, 0);
+	leave(&made, 0, 60, 0, MADE_INTR);
+	change(&made, 0, 65, CPU0, 50, 0);
+	change(&made, 0, 70, 50, 51, 0);
+	change(&made, 0, 80, 51, CPU0, 1);
+	enter(&made, 0, 85, 0);
+	put_guest_name(&made, 100, 8, "other");
+	see(&made, 0, 100, 0, 8, 5, 0);
+	leave(&made, 0, 100, 0, MADE_INTR);
+	enter(&made, 0, 110, 0);
+	see(&made, 0, 130, 0, 8, 1, VP_SWITCH_MIDDLE);
+	leave(&made, 0, 130, 0, MADE_INTR);
+	enter(&made, 0, 135, 0);
+	see(&made, 0, 140, 0, 0, 0, 0);
+	leave(&made, 0, 140, 0, MADE_HLT);
+	change(&made, 0, 150, CPU0, 0, 1);
+	wake(&made, 1, 200, CPU0, 0);
+	change(&made, 0, 210, 0, CPU0, 0);
+	enter(&made, 0, 220, 0);
+	leave(&made, 0, 230, 0, MADE_INTR);
+	finish(&made);
+}
+
+static void test_vcpu(void **state)
+{
+	make();
+	expect_lane(VP_LANE_VCPU,
+		    "    1.000000010    10 ns [000] vm0/0 host\n"
+		    "    1.000000020    10 ns [000] vm0/0 guest\n"
+		    "    1.000000030    10 ns [000] vm0/0 host worker/7\n"
+		    "    1.000000040    20 ns [000] vm0/0 guest worker/7 exact\n"
+		    "    1.000000060     5 ns [000] vm0/0 host worker/7\n"
+		    "    1.000000065     5 ns [000] vm0/0 stolen worker/7 by=thief/50\n"
+		    "    1.000000070    10 ns [000] vm0/0 stolen worker/7 by=-/51\n"
+		    "    1.000000080     5 ns [000] vm0/0 host worker/7\n"
+		    "    1.000000085    15 ns [000] vm0/0 guest worker/7 uncertain switches=5\n"
+		    "    1.000000100    10 ns [000] vm0/0 host other/8\n"
+		    "    1.000000110    20 ns [000] vm0/0 guest other/8 uncertain switches=1\n"
+		    "    1.000000130     5 ns [000] vm0/0 host other/8\n"
+		    "    1.000000135     5 ns [000] vm0/0 guest other/8 uncertain\n"
+		    "    1.000000140    10 ns [000] vm0/0 host swapper/0\n"
+		    "    1.000000150    50 ns [-] vm0/0 halted swapper/0\n"
+		    "    1.000000200    10 ns [000] vm0/0 waking swapper/0 by=swapper/0\n"
+		    "    1.000000210    10 ns [000] vm0/0 host swapper/0\n"
+		    "    1.000000220    10 ns [000] vm0/0 guest swapper/0 exact\n");
+	expect_lane(VP_LANE_PCPU, "    1.000000010    55 ns [000] vm0/0 running CPU 0/KVM/1001\n"
+				  "    1.000000065     5 ns [000] running thief/50\n"
+				  "    1.000000070    10 ns [000] running -/51\n"
+				  "    1.000000080    70 ns [000] vm0/0 running CPU 0/KVM/1001\n"
+				  "    1.000000150    60 ns [000] idle\n"
+				  "    1.000000210    20 ns [000] vm0/0 running CPU 0/KVM/1001\n");
+}
+
+/* An exit that KVM tells of only when the thread has lost its pCPU meanwhile: what came between is
+ * of the thread that the exit tells, and the stretch is exact only if it tells none. */
+static void test_late_exits(void **state)
+{
+	struct made made;
+
+	begin(&made);
+	change(&made, 0, 10, 0, CPU0, 0);
+	enter(&made, 0, 20, 0);
+	see(&made, 0, 30, 0, 7, 0, VP_SWITCH_FIRST);
+	leave(&made, 0, 30, 0, MADE_INTR);
+	enter(&made, 0, 40, 0);
+	change(&made, 0, 50, CPU0, 50, 0);
+	change(&made, 0, 60, 50, CPU0, 1);
+	leave(&made, 0, 70, 0, MADE_INTR);
+	enter(&made, 0, 80, 0);
+	change(&made, 0, 90, CPU0, 50, 0);
+	change(&made, 0, 100, 50, CPU0, 1);
+	see(&made, 0, 110, 0, 8, 2, 0);
+	leave(&made, 0, 110, 0, MADE_INTR);
+	enter(&made, 0, 120, 0);
+	finish(&made);
+	expect_lane(VP_LANE_VCPU,
+		    "    1.000000010    10 ns [000] vm0/0 host\n"
+		    "    1.000000020    10 ns [000] vm0/0 guest\n"
+		    "    1.000000030    10 ns [000] vm0/0 host -/7\n"
+		    "    1.000000040    10 ns [000] vm0/0 guest -/7 exact\n"
+		    "    1.000000050    10 ns [000] vm0/0 stolen -/7 by=thief/50\n"
+		    "    1.000000060    20 ns [000] vm0/0 host -/7\n"
+		    "    1.000000080    10 ns [000] vm0/0 guest -/7 uncertain switches=2\n"
+		    "    1.000000090    10 ns [000] vm0/0 stolen -/8 by=thief/50\n"
+		    "    1.000000100    20 ns [000] vm0/0 host -/8\n");
+}
+
+/* Nothing is exact whose end was lost, or that goes on at the recording's end, or of which the
+ * guest's memory told nothing. */
+static void test_losses(void **state)
+{
+	struct made made;
+
+	begin(&made);
+	change(&made, 0, 10, 0, CPU0, 0);
+	enter(&made, 0, 20, 0);
+	see(&made, 0, 30, 0, 7, 0, VP_SWITCH_FIRST);
+	leave(&made, 0, 30, 0, MADE_INTR);
+	enter(&made, 0, 40, 0);
+	enter(&made, 0, 60, 0); /* the exit between was lost */
+	leave(&made, 0, 70, 0, MADE_INTR);
+	enter(&made, 0, 80, 0);
+	change(&made, 1, 90, 0, CPU0, 0); /* so was a switch */
+	enter(&made, 1, 95, 0);
+	see(&made, 1, 100, 0, 0, 0, VP_SWITCH_UNKNOWN);
+	leave(&made, 1, 100, 0, MADE_INTR);
+	enter(&made, 1, 110, 0);
+	leave(&made, 1, 120, 0, MADE_INTR);
+	see(&made, 1, 130, 0, 7, 3, VP_SWITCH_LOST);
+	enter(&made, 1, 140, 0);
+	change(&made, 0, 150, CPU0, 0, 0);
+	finish(&made);
+	expect_lane(VP_LANE_VCPU, "    1.000000010    10 ns [000] vm0/0 host\n"
+				  "    1.000000020    10 ns [000] vm0/0 guest\n"
+				  "    1.000000030    10 ns [000] vm0/0 host -/7\n"
+				  "    1.000000040    20 ns [000] vm0/0 guest -/7 uncertain\n"
+				  "    1.000000060    10 ns [000] vm0/0 guest -/7 exact\n"
+				  "    1.000000070    10 ns [000] vm0/0 host -/7\n"
+				  "    1.000000080    10 ns [000] vm0/0 guest -/7 uncertain\n"
+				  "    1.000000090     5 ns [001] vm0/0 host -/7\n"
+				  "    1.000000095     5 ns [001] vm0/0 guest -/7 uncertain\n"
+				  "    1.000000100    10 ns [001] vm0/0 host\n"
+				  "    1.000000110    10 ns [001] vm0/0 guest\n"
+				  "    1.000000120    20 ns [001] vm0/0 host -/7\n"
+				  "    1.000000140    10 ns [001] vm0/0 guest -/7 uncertain\n");
+}
+
+static void test_filters(void **state)
+{
+	static const int second[] = {1};
+	struct printed printed = {.lane = VP_LANE_VCPU, .layout.of_threads = true};
+
+	make();
+	print(&printed, "csv", (struct vp_lanes_options){.from = AT(90), .to = AT(112)});
+	assert_string_equal(
+	    vp_buffer_text(&printed.out),
+	    "lane,begin_ns,end_ns,pcpu,state,tid,comm,vm,vcpu,guest_tid,guest_pid,guest_comm,"
+	    "certainty,switches,thief_tid,thief_comm\n"
+	    "thread,1000000090,1000000100,0,guest,1001,CPU 0/KVM,vm0,0,7,7,worker,uncertain,5,,\n"
+	    "thread,1000000100,1000000110,0,host,1001,CPU 0/KVM,vm0,0,8,8,other,,0,,\n"
+	    "thread,1000000110,1000000112,0,guest,1001,CPU 0/KVM,vm0,0,8,8,other,uncertain,1,,\n");
+	assert_int_equal(printed.switches.made, 5);
+	printed_free(&printed);
+	printed = (struct printed){.lane = VP_LANE_VCPU};
+	print(&printed, "jsonl", (struct vp_lanes_options){.from = AT(65), .to = AT(70)});
+	assert_string_equal(
+	    vp_buffer_text(&printed.out),
+	    "{\"lane\": \"vcpu\", \"begin_ns\": 1000000065, \"end_ns\": 1000000070, "
+	    "\"pcpu\": 0, \"state\": \"stolen\", \"tid\": 1001, \"comm\": "
+	    "\"CPU 0/KVM\", \"vm\": \"vm0\", \"vcpu\": 0, \"guest_tid\": 7, "
+	    "\"guest_pid\": 7, \"guest_comm\": \"worker\", \"certainty\": null, "
+	    "\"switches\": 0, \"thief_tid\": 50, \"thief_comm\": \"thief\"}\n");
+	printed_free(&printed);
+	printed = (struct printed){.lane = VP_LANE_VCPU};
+	print(&printed, "text", (struct vp_lanes_options){.vm = "vm1"});
+	assert_int_equal(printed.out.size, 0);
+	print(&printed, "text", (struct vp_lanes_options){.pcpus = second, .n_pcpus = 1});
+	assert_int_equal(printed.out.size, 0);
+	assert_int_equal(printed.notes.count, 0);
+	printed_free(&printed);
+}
+
+static void test_switches(void **state)
+{
+	struct printed printed = {.lane = VP_LANE_PCPU};
+
+	make();
+	print(&printed, "text", (struct vp_lanes_options){0});
+	assert_int_equal(printed.switches.made, 6);
+	assert_int_equal(printed.switches.seen, 2);
+	assert_int_equal(printed.switches.begins, 1);
+	assert_int_equal(printed.switches.jumps, 0);
+	printed_free(&printed);
+}
+
+static void take_sum(void *context, const struct vp_period *period)
+{
+	vp_sched_take(context, period);
+}
+
+static void expect_table(struct vp_table *table, const char *expected)
+{
+	struct vp_buffer out = {0};
+
+	vp_render_table_csv(table, true, &out);
+	assert_string_equal(vp_buffer_text(&out), expected);
+	vp_buffer_deinit(&out);
+	vp_table_deinit(table);
+}
+
+static void expect_sums(struct vp_sched *sums, struct vp_lanes *lanes)
+{
+	struct vp_table tables[4] = {0};
+
+	vp_sched_vcpu_table(sums, lanes, &tables[0]);
+	expect_table(&tables[0], "vm,vcpu,tid,guest_ns,host_ns,stolen_ns,waking_ns,halted_ns,"
+				 "blocked_ns,exact_ns,uncertain_ns,exact_percent,switches_seen,"
+				 "switches_made,jumps\n"
+				 "vm0,0,1001,80,65,15,10,50,0,30,40,37.5,2,6,0\n");
+	vp_sched_thread_table(sums, lanes, &tables[1]);
+	expect_table(&tables[1], "vm,vcpu,pid,tid,comm,exact_ns,uncertain_ns,host_ns,stolen_ns,"
+				 "thief_ns,thief\n"
+				 "vm0,0,7,7,worker,20,15,20,15,10,-/51\n"
+				 "vm0,0,8,8,other,0,25,15,0,0,\n"
+				 "vm0,0,0,0,swapper,10,0,20,10,10,swapper/0\n");
+	vp_sched_wait_table(sums, &tables[2]);
+	expect_table(&tables[2], "from_ns,wakeups,preemptions\n8,1,1\n");
+	vp_sched_worst_table(sums, lanes, &tables[3]);
+	expect_table(&tables[3], "vm,vcpu,ns,after,at_s,guest_thread,thief\n"
+				 "vm0,0,15,preemption,1.000000065,worker/7,-/51\n"
+				 "vm0,0,10,wake-up,1.000000200,swapper/0,swapper/0\n");
+}
+
+static void test_sums(void **state)
+{
+	struct vp_sched sums = {.most_waits = 2};
+	const struct vp_lanes_options options = {
+	    .to = UINT64_MAX, .take = take_sum, .context = &sums};
+	struct vp_lanes *lanes;
+
+	make();
+	expect_no_error(vp_lanes_open(NAME, &options, &lanes));
+	while (vp_lanes_read(lanes, 3))
+		;
+	expect_sums(&sums, lanes);
+	vp_lanes_close(lanes);
+	vp_sched_deinit(&sums);
+}
+
+/* Of waits only the longest are kept, in order; the one that is asked for is the longest of all. */
+static void test_worst_waits(void **state)
+{
+	struct vp_sched sums = {.most_waits = 3};
+
+	for (uint32_t i = 0; i < 100; i++) {
+		uint64_t begin = 1000 * (i + 1), ns = i * 37 % 101;
+		const struct vp_period period = {.lane = VP_LANE_VCPU,
+						 .state = VP_LANE_WAKING,
+						 .begin = begin,
+						 .end = begin + ns,
+						 .wait_begin = begin,
+						 .wait_ends = true,
+						 .has_vcpu = true,
+						 .vm = VM};
+		vp_sched_take(&sums, &period);
+	}
+	assert_int_equal(sums.waits.count, 3);
+	assert_int_equal(sums.waits.at[0].ns, 100);
+	assert_int_equal(sums.waits.at[1].ns, 99);
+	assert_int_equal(sums.waits.at[2].ns, 98);
+	assert_int_equal(sums.woken[0] + sums.woken[1], 4);
+	assert_int_equal(sums.woken[6], 36);
+	vp_sched_deinit(&sums);
+}
+
+/* Recordings without events, of other versions, without the scheduler's. */
+static void test_other_recordings(void **state)
+{
+	static const char foreign[] = "vperf-events 1\nevent sched:sched_switch\nfield prev_tid "
+				      "integer unsigned 8 0\nevent kvm:kvm_entry\n";
+	const struct vp_lanes_options options = {.to = UINT64_MAX, .take = take};
+	struct printed printed = {.lane = VP_LANE_VCPU};
+	struct vp_lanes *lanes;
+	struct made made;
+
+	made_begin(&made, NAME, 1);
+	made_end(&made, 10);
+	expect_error(vp_lanes_open(NAME, &options, &lanes), "the recording has no events");
+	begin(&made);
+	enter(&made, 0, 20, 0);
+	leave(&made, 0, 30, 0, MADE_HLT);
+	finish(&made);
+	print(&printed, "text", (struct vp_lanes_options){0});
+	assert_string_equal(vp_buffer_text(&printed.out),
+			    "    1.000000020    10 ns [000] vm0/0 guest\n");
+	assert_int_equal(printed.notes.count, 1);
+	assert_non_null(strstr(printed.notes.at[0], "no events of the scheduler"));
+	printed_free(&printed);
+	make();
+	temporary_file(NAME "/host.events", foreign, sizeof(foreign) - 1);
+	printed = (struct printed){.lane = VP_LANE_VCPU};
+	print(&printed, "text", (struct vp_lanes_options){0});
+	assert_int_equal(printed.out.size, 0);
+	printed_free(&printed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_vcpu),        cmocka_unit_test(test_late_exits),
+	    cmocka_unit_test(test_losses),      cmocka_unit_test(test_filters),
+	    cmocka_unit_test(test_switches),    cmocka_unit_test(test_sums),
+	    cmocka_unit_test(test_worst_waits), cmocka_unit_test(test_other_recordings),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
