@@ -249,8 +249,9 @@ def shares(run, claims):
     idle = [row for row in rows["threads"] if row["vm"] == "halting" and row["tid"] == 0]
     claims.check(len(idle) == 1, f"shares: {len(idle)} idle task of the halting guest")
     worst = rows["worst"][0]
-    events = vperf("script", str(run.recording("switches")), "--vm", worst["vm"], "--event", "sched_switch,sched_wakeup",
-                   "--time", f"{worst['at_s']},{float(worst['at_s']) + worst['ns'] / 1e9:.9f}").stdout.splitlines()
+    until = float(worst["at_s"]) + worst["ns"] / 1e9
+    events = vperf("script", str(run.recording("switches")), "--vm", worst["vm"], "--event",
+                   "sched_switch,sched_wakeup", "--time", f"{worst['at_s']},{until:.9f}").stdout.splitlines()
     claims.check(len(events) >= 2, f"shares: vperf script has the longest wait of {worst['ns'] / 1e6:.1f} ms: "
                  f"{len(events)} events of {worst['vm']}")
 
