@@ -42,5 +42,6 @@ const struct vp_verb *vp_verb_guests(void);
 const struct vp_verb *vp_verb_model(void);
 const struct vp_verb *vp_verb_stat(void);
 const struct vp_verb *vp_verb_script(void);
+const struct vp_verb *vp_verb_snapshot(void);
 
 #endif

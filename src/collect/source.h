@@ -32,11 +32,12 @@ bool vp_probe_say(bool found, char *detail, size_t size, const char *text);
  * all the same, or NULL. */
 bool vp_probe_say_opened(struct vp_error *error, const char *missing, char *detail, size_t size);
 
-const struct vp_source *vp_source_host(void);      /* what all others need */
-const struct vp_source *vp_source_sampler(void);   /* sampler.c */
-const struct vp_source *vp_source_account(void);   /* account.c */
-const struct vp_source *vp_source_intervals(void); /* intervals.c */
-const struct vp_source *vp_source_trace(void);     /* tracer.c */
-const struct vp_source *vp_source_guests(void);    /* KVM, guests' memory and agents */
+const struct vp_source *vp_source_host(void);       /* what all others need */
+const struct vp_source *vp_source_sampler(void);    /* sampler.c */
+const struct vp_source *vp_source_account(void);    /* account.c */
+const struct vp_source *vp_source_intervals(void);  /* intervals.c */
+const struct vp_source *vp_source_trace(void);      /* tracer.c */
+const struct vp_source *vp_source_conditions(void); /* conditions.c */
+const struct vp_source *vp_source_guests(void);     /* KVM, guests' memory and agents */
 
 #endif
