@@ -63,20 +63,29 @@ static void drop_oldest(struct vp_packet_store *store)
 		store->tail = 0;
 		store->wrapped = false;
 	}
-	if (!store->count)
+	if (!store->count) {
 		store->head = store->tail = 0;
+		store->wrapped = false;
+	}
+}
+
+static size_t free_at_head(const struct vp_packet_store *store)
+{
+	return (store->wrapped ? store->tail : store->size) - store->head;
 }
 
 /* Makes `need` bytes free at `head`. */
 static void make_room(struct vp_packet_store *store, size_t need)
 {
-	if (!store->wrapped && store->size - store->head < need) {
+	while (free_at_head(store) < need) {
+		if (store->wrapped) {
+			drop_oldest(store);
+			continue;
+		}
 		store->lap_end = store->head;
 		store->head = 0;
 		store->wrapped = store->count != 0;
 	}
-	while (store->wrapped && store->tail - store->head < need)
-		drop_oldest(store);
 }
 
 void vp_packet_store_put(struct vp_packet_store *store, const struct vp_stored_packet *packet)
