@@ -49,38 +49,8 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);
+	__uint(max_entries, 16384);
 } fired SEC(".maps");
-
-/* Of those that had pCPU `number` from `from` to `to`, who had it longest at a time. */
-static __always_inline void find_thief(__u32 number, __u64 from, __u64 to, struct vp_fired *ret)
-{
-	struct vp_condition_cpu *cpu = bpf_map_lookup_elem(&cpus, &number);
-
-	if (!cpu)
-		return;
-	__u32 head = (__u32)cpu->head, best = head;
-	__u64 longest = 0;
-	for (__u32 i = 0; i < VP_CONDITION_SLICES - 1; i++) {
-		struct vp_condition_slice *slice =
-		    &cpu->slices[(head - i) & (VP_CONDITION_SLICES - 1)];
-		__u64 end = slice->end && slice->end < to ? slice->end : to;
-		__u64 begin = slice->begin > from ? slice->begin : from;
-		if (end <= from || !slice->begin)
-			break;
-		if (end > begin && slice->tid && slice->tid != ret->tid && end - begin > longest) {
-			longest = end - begin;
-			best = head - i;
-		}
-	}
-	if (!longest)
-		return;
-	struct vp_condition_slice *thief = &cpu->slices[best & (VP_CONDITION_SLICES - 1)];
-	ret->thief_ns = longest;
-	ret->thief_pid = thief->pid;
-	ret->thief_tid = thief->tid;
-	__builtin_memcpy(ret->thief_comm, thief->comm, sizeof(ret->thief_comm));
-}
 
 static __always_inline bool may_fire(__u32 kind)
 {
@@ -99,20 +69,21 @@ static __noinline int fire(__u32 kind, __u64 from, __u64 to, __u32 pid, __u32 ti
 
 	if (!thread || !may_fire(kind))
 		return 0;
-	struct vp_fired *notice = bpf_ringbuf_reserve(&fired, sizeof(*notice), 0);
+	__u32 number = thread->cpu;
+	struct vp_condition_cpu *cpu = bpf_map_lookup_elem(&cpus, &number);
+	struct vp_condition_notice *notice = bpf_ringbuf_reserve(&fired, sizeof(*notice), 0);
 	if (!notice)
 		return 0;
-	__builtin_memset(notice, 0, sizeof(*notice));
-	notice->time = to;
-	notice->ns = to - from;
-	notice->kind = kind;
-	notice->pid = pid;
-	notice->tid = tid;
-	notice->vcpu = thread->vcpu;
-	notice->cpu = thread->cpu;
-	notice->reason = thread->reason;
-	if (kind == VP_FIRED_STEAL || kind == VP_FIRED_WAKEUP)
-		find_thief(thread->cpu, from, to, notice);
+	__builtin_memset(&notice->fired, 0, sizeof(notice->fired));
+	notice->fired.time = to;
+	notice->fired.ns = to - from;
+	notice->fired.kind = kind;
+	notice->fired.pid = pid;
+	notice->fired.tid = tid;
+	notice->fired.vcpu = thread->vcpu;
+	notice->fired.cpu = number;
+	notice->fired.reason = thread->reason;
+	bpf_probe_read_kernel(&notice->cpu, sizeof(notice->cpu), cpu); /* zeroes if it is NULL */
 	bpf_ringbuf_submit(notice, BPF_RB_FORCE_WAKEUP);
 	return 0;
 }

@@ -21,7 +21,9 @@ struct vp_fired {
 	__u32 pid, tid, vcpu; /* the vCPU's thread; its number, or VP_VCPU_UNKNOWN */
 	__u32 cpu;            /* pCPU for which it waited, or on which it was */
 	__u32 reason;         /* of the exit */
-	/* Who had that pCPU longest meanwhile, as far back as is known; tid 0: nobody. */
+	/* By user space: who had that pCPU longest meanwhile, as far back as is known; tid 0:
+	 * nobody.
+	 */
 	__u32 thief_pid, thief_tid;
 	__u64 thief_ns;
 	char thief_comm[16];
@@ -36,9 +38,14 @@ struct vp_condition_slice {
 };
 
 struct vp_condition_cpu {
-	__u64 since; /* the last switch */
-	__u64 head;  /* of slices that ended */
+	__u64 head; /* of slices that ended: this one is open */
 	struct vp_condition_slice slices[VP_CONDITION_SLICES];
+};
+
+/* What user space is told. */
+struct vp_condition_notice {
+	struct vp_fired fired;
+	struct vp_condition_cpu cpu; /* that pCPU's */
 };
 
 /* A vCPU's thread. */

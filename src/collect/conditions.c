@@ -2,6 +2,7 @@
 #include "collect/conditions.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -85,12 +86,40 @@ static struct vp_error *attach(struct vp_condition_watch *watch)
 	return NULL;
 }
 
+/* The part of a slice that lies in the wait; an open one lasts until its end. */
+static uint64_t overlap(const struct vp_condition_slice *slice, uint64_t from, uint64_t to)
+{
+	uint64_t begin = slice->begin > from ? slice->begin : from;
+	uint64_t end = slice->end && slice->end < to ? slice->end : to;
+
+	return slice->begin && end > begin ? end - begin : 0;
+}
+
+void vp_condition_find_thief(const struct vp_condition_cpu *cpu, struct vp_fired *fired)
+{
+	uint64_t from = fired->time - fired->ns;
+
+	for (size_t i = 0; i < VP_CONDITION_SLICES; i++) {
+		const struct vp_condition_slice *slice = &cpu->slices[i];
+		uint64_t ns = overlap(slice, from, fired->time);
+		if (!slice->tid || slice->tid == fired->tid || ns <= fired->thief_ns)
+			continue;
+		fired->thief_ns = ns;
+		fired->thief_pid = slice->pid;
+		fired->thief_tid = slice->tid;
+		memcpy(fired->thief_comm, slice->comm, sizeof(fired->thief_comm));
+	}
+}
+
 static int hear(void *context, void *bytes, size_t size)
 {
 	struct vp_condition_watch *watch = context;
 
-	if (watch->is_armed && size >= sizeof(watch->fired)) {
-		memcpy(&watch->fired, bytes, sizeof(watch->fired));
+	const struct vp_condition_notice *notice = bytes;
+
+	if (watch->is_armed && size >= sizeof(*notice)) {
+		watch->fired = notice->fired;
+		vp_condition_find_thief(&notice->cpu, &watch->fired);
 		watch->has_fired = true;
 		watch->is_armed = false;
 	}

@@ -23,6 +23,8 @@ int vp_condition_watch_fd(const struct vp_condition_watch *watch);
 bool vp_condition_watch_take(struct vp_condition_watch *watch, struct vp_fired *ret);
 /* How often one of them held without being told. */
 uint64_t vp_condition_watch_unheard(const struct vp_condition_watch *watch);
+/* Names the thief in the notice, by that pCPU's slices. */
+void vp_condition_find_thief(const struct vp_condition_cpu *cpu, struct vp_fired *fired);
 void vp_condition_watch_free(struct vp_condition_watch *watch);
 
 #endif
