@@ -64,11 +64,18 @@ struct vp_instrument {
 	const char *absence;
 };
 
+struct vp_late_pcpu {
+	uint32_t pcpu;
+	unsigned classes; /* VP_STREAMS() */
+};
+
 struct vp_session {
 	struct vp_session_options options;
 	struct vp_recording about;
 	VP_VEC(struct vp_instrument *) instruments;
-	VP_VEC(int) pcpus; /* that are online */
+	VP_VEC(int) pcpus; /* that were online at the start */
+	/* That came later, and of which classes there are streams of them. */
+	VP_VEC(struct vp_late_pcpu) late_pcpus;
 	struct vp_trace_writer *trace;
 	int lock; /* on the directory */
 	struct vp_host_maps *host_maps;
@@ -98,6 +105,8 @@ uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid
 bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *vm);
 /* The vCPU's thread is `tid` from now on. */
 void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number, uint32_t tid);
+/* There are streams of these classes of that pCPU, too, which came online meanwhile. */
+void vp_session_add_pcpu(struct vp_session *session, uint32_t pcpu, unsigned classes);
 /* Reports progress, see struct vp_session_options. */
 void vp_session_say(const struct vp_session *session, bool only_agents_left, const char *what);
 /* Has this user told about the kernels of selected guests. */

@@ -48,6 +48,7 @@ void vp_session_free(struct vp_session *session)
 	vp_map_deinit(&session->no_vms);
 	vp_map_deinit(&session->varying);
 	vp_vec_deinit(&session->pcpus);
+	vp_vec_deinit(&session->late_pcpus);
 	vp_notices_deinit(&session->notices);
 	vp_recording_deinit(&session->about);
 	if (session->lock >= 0)
@@ -88,6 +89,12 @@ void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm, const c
 	session->vms_changed = true;
 }
 
+void vp_session_add_pcpu(struct vp_session *session, uint32_t pcpu, unsigned classes)
+{
+	vp_vec_push(&session->late_pcpus, ((struct vp_late_pcpu){pcpu, classes}));
+	VP_NOTICE(session, "pCPU %u came online during the recording", pcpu);
+}
+
 static uint64_t lost_of(const struct vp_session *session, const struct vp_instrument *instrument,
 			enum vp_stream_class kind)
 {
@@ -98,6 +105,10 @@ static uint64_t lost_of(const struct vp_session *session, const struct vp_instru
 	vp_vec_each (&session->pcpus, pcpu)
 		lost +=
 		    instrument->ops->lost(instrument, (struct vp_stream_id){kind, (uint32_t)*pcpu});
+	vp_vec_each (&session->late_pcpus, late)
+		if (late->classes & VP_STREAMS(kind))
+			lost += instrument->ops->lost(instrument,
+						      (struct vp_stream_id){kind, late->pcpu});
 	return lost;
 }
 
@@ -270,6 +281,11 @@ static void flush_class(struct vp_session *session, enum vp_stream_class kind)
 	vp_vec_each (&session->pcpus, pcpu) {
 		id.pcpu = (uint32_t)*pcpu;
 		vp_trace_flush(session->trace, id, owner ? owner->ops->lost(owner, id) : 0);
+	}
+	vp_vec_each (&session->late_pcpus, late) {
+		id.pcpu = late->pcpu;
+		if (owner && late->classes & VP_STREAMS(kind))
+			vp_trace_flush(session->trace, id, owner->ops->lost(owner, id));
 	}
 }
 

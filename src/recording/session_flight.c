@@ -67,7 +67,12 @@ struct vp_error *vp_session_flight_place(struct vp_session *session)
 	if (!session->flight)
 		return NULL;
 	VP_TRY(vp_trace_writer_keep(session->trace, session->options.flight->bytes));
-	return vp_control_listen(session->options.directory, &session->flight->listener);
+	/* Some file systems have no sockets. */
+	VP_AUTO_ERROR struct vp_error *error =
+	    vp_control_listen(session->options.directory, &session->flight->listener);
+	if (error)
+		VP_NOTICE(session, "%s: only SIGUSR2 asks for a snapshot", vp_error_message(error));
+	return NULL;
 }
 
 void vp_session_flight_free(struct vp_session *session)
@@ -101,7 +106,8 @@ int vp_session_flight_wait(const struct vp_session *session, int timeout_ms, int
 
 	if (!flight)
 		return timeout_ms;
-	fds[(*n_fds)++] = flight->listener;
+	if (flight->listener >= 0)
+		fds[(*n_fds)++] = flight->listener;
 	if (flight->watch)
 		fds[(*n_fds)++] = vp_condition_watch_fd(flight->watch);
 	if (flight->due)
@@ -377,7 +383,8 @@ void vp_session_flight_step(struct vp_session *session)
 {
 	if (!session->flight)
 		return;
-	answer_one(session);
+	if (session->flight->listener >= 0)
+		answer_one(session);
 	if (session->flight->watch)
 		step_conditions(session);
 }
