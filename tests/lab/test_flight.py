@@ -51,14 +51,14 @@ def fired_once(run, claims):
 
 def delay_is_there(run, claims, name, vcpu, thief, begin, end):
     """The thread left for the thief, and came back 30 ms later."""
-    rows = [(round(float(row["time"]) * 1e9), row) for row in events(run, name, "--event", "sched_switch")]
+    rows = [(int(row["time_ns"]), row) for row in events(run, name, "--event", "sched_switch")]
     mine = [(time, row) for time, row in rows if begin - 5_000_000 <= time <= end + 5_000_000]
     thefts = [time for time, row in mine if int(row["next_tid"]) == thief and time <= begin]
     back = [time for time, row in mine if int(row["next_tid"]) == vcpu and time >= end]
     between = [row for time, row in mine if thefts and thefts[-1] < time < end]
     claims.check(bool(thefts) and bool(back) and not between,
                  f"flight: the thief came, nobody had the pCPU meanwhile ({len(between)}), the vCPU came back")
-    names = {row["next_comm"] for _, row in rows if int(row["next_tid"]) == thief}
+    names = {row["next_comm"] for _, row in mine if int(row["next_tid"]) == thief}
     claims.check(names == {"thief"}, f"flight: the thief's name is {names}")
     unnamed = sum(not row["next_comm"] for _, row in rows)
     claims.check(len(rows) > 20 and not unnamed, f"flight: {unnamed} of {len(rows)} switches are to threads without a name")
