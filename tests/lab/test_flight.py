@@ -103,6 +103,45 @@ def delayed_once(run, claims):
     asked_for(run, claims, name)
 
 
+# The other conditions: a guest that sleeps and is woken while the thief has the pCPU; a VMM that is stopped for 50 ms; a quota.
+CONDITIONS = """
+host pcpus=1 icount=yes
+guest g1 vcpus=1 memory=256
+workload g1 idler 0.002 0.01
+command mkdir /tmp/f; {record} --snapshot-on 'wakeup>15ms' --snapshot-after 100ms -o /tmp/f/woken -- \
+sh -c 'tests/lab/hold 30; until ls /tmp/f/woken.*/vms > /dev/null 2>&1; do sleep 0.05; done'
+command {record} --snapshot-on 'exit>40ms' -o /tmp/f/left -- sh -c 'kill -STOP {vmm}; sleep 0.05; kill -CONT {vmm}; \
+until ls /tmp/f/left.*/vms > /dev/null 2>&1; do sleep 0.05; done'
+command lab-guest spawn g1 shares a=100; mkdir /sys/fs/cgroup/q; echo +cpu > /sys/fs/cgroup/cgroup.subtree_control; \
+echo 30000 100000 > /sys/fs/cgroup/q/cpu.max; {record} --snapshot-on throttled --snapshot-every 400ms --snapshot-max 2 \
+-o /tmp/f/quota -- sh -c 'echo {vmm} > /sys/fs/cgroup/q/cgroup.procs; \
+until [ $(ls -d /tmp/f/quota.*/vms 2>/dev/null | wc -l) = 2 ]; do sleep 0.05; done; sleep 0.3'; \
+echo max > /sys/fs/cgroup/q/cpu.max; rm /tmp/f/*/host.maps; cp -r /tmp/f/* /out/
+""".replace("\\\n", "").format(record="vperf record --flight 8M --no-samples --trace=sched --no-guest-memory --no-agent",
+                             vmm="$(pgrep -f -o \"name g1,\")")
+
+
+def notices(run, number, condition):
+    return re.findall(rf"({condition}: .*); snapshot in '/tmp/f/(\w+\.\d{{16}})'", run.command_output(number, "err"))
+
+
+def other_conditions(run, claims):
+    woken, left, quota = (notices(run, number, condition)
+                          for number, condition in ((1, "wakeup>15ms"), (2, "exit>40ms"), (3, "throttled")))
+    claims.check(len(woken) == 1 and "'thief'" in woken[0][0] and "got a pCPU" in woken[0][0], f"flight: woken: {woken}")
+    claims.check(len(left) == 1 and "outside the guest for" in left[0][0], f"flight: outside the guest: {left}")
+    claims.check(len(quota) == 2 and "no more snapshots by condition: there were 2" in run.command_output(3, "err"),
+                 f"flight: throttled: {quota}")
+    begin, end = (int(run.facts(woken[0][1])[key]) for key in ("start", "end"))
+    back = [int(row["time_ns"]) for row in events(run, woken[0][1], "--event", "sched_switch")
+            if row["comm"] == "thief" and row["next_comm"] != "thief"]
+    # It sleeps once the 30 ms are over; a tenth of a second later the snapshot was due.
+    claims.check(any(100_000_000 <= end - time <= 400_000_000 for time in back) and begin < end,
+                 f"flight: --snapshot-after: the thief left {[round((end - time) / 1e6) for time in back]} ms before the end")
+    apart = (int(run.facts(quota[1][1])["end"]) - int(run.facts(quota[0][1])["end"])) / 1e6 if len(quota) == 2 else 0
+    claims.check(apart >= 300, f"flight: --snapshot-every: {apart:.0f} ms apart")
+
+
 # pCPU 1 goes and comes, then one that was offline at the start comes: work on each of them is recorded.
 HOTPLUG = """
 host pcpus=3 icount=yes
@@ -129,6 +168,7 @@ def pcpus_come_and_go(run, claims):
 
 TESTS = [
     ("flight: a delay of 30 ms", DELAYED, delayed_once),
+    ("flight: other conditions", CONDITIONS, other_conditions),
     ("flight: pCPUs off and on", HOTPLUG, pcpus_come_and_go),
 ]
 QUICK = ()
