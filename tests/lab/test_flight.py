@@ -103,21 +103,22 @@ def delayed_once(run, claims):
     asked_for(run, claims, name)
 
 
-# The other conditions: a guest that sleeps and is woken while the thief has the pCPU; a VMM that is stopped for 50 ms; a quota.
+# The other conditions: a guest that sleeps and is woken while the thief has the pCPU; a VMM that is stopped for 50 ms, of a busy
+# guest, since after a halt nothing is missed; a quota. What is waited for and does not happen ends with -d.
 CONDITIONS = """
 host pcpus=1 icount=yes
 guest g1 vcpus=1 memory=256
 workload g1 idler 0.002 0.01
 command mkdir /tmp/f; {record} --snapshot-on 'wakeup>15ms' --snapshot-after 100ms -o /tmp/f/woken -- \
 sh -c 'tests/lab/hold 30; until ls /tmp/f/woken.*/vms > /dev/null 2>&1; do sleep 0.05; done'
-command {record} --snapshot-on 'exit>40ms' -o /tmp/f/left -- sh -c 'kill -STOP {vmm}; sleep 0.05; kill -CONT {vmm}; \
+command lab-guest spawn g1 shares a=100; {record} --snapshot-on 'exit>40ms' -o /tmp/f/left -- sh -c 'kill -STOP {vmm}; sleep 0.05; kill -CONT {vmm}; \
 until ls /tmp/f/left.*/vms > /dev/null 2>&1; do sleep 0.05; done'
-command lab-guest spawn g1 shares a=100; mkdir /sys/fs/cgroup/q; echo +cpu > /sys/fs/cgroup/cgroup.subtree_control; \
+command mkdir /sys/fs/cgroup/q; echo +cpu > /sys/fs/cgroup/cgroup.subtree_control; \
 echo 30000 100000 > /sys/fs/cgroup/q/cpu.max; {record} --snapshot-on throttled --snapshot-every 400ms --snapshot-max 2 \
 -o /tmp/f/quota -- sh -c 'echo {vmm} > /sys/fs/cgroup/q/cgroup.procs; \
 until [ $(ls -d /tmp/f/quota.*/vms 2>/dev/null | wc -l) = 2 ]; do sleep 0.05; done; sleep 0.3'; \
 echo max > /sys/fs/cgroup/q/cpu.max; rm /tmp/f/*/host.maps; cp -r /tmp/f/* /out/
-""".replace("\\\n", "").format(record="vperf record --flight 8M --no-samples --trace=sched --no-guest-memory --no-agent",
+""".replace("\\\n", "").format(record="vperf record -d 20 --flight 8M --no-samples --trace=sched --no-guest-memory --no-agent",
                              vmm="$(pgrep -f -o \"name g1,\")")
 
 
@@ -132,12 +133,8 @@ def other_conditions(run, claims):
     claims.check(len(left) == 1 and "outside the guest for" in left[0][0], f"flight: outside the guest: {left}")
     claims.check(len(quota) == 2 and "no more snapshots by condition: there were 2" in run.command_output(3, "err"),
                  f"flight: throttled: {quota}")
-    begin, end = (int(run.facts(woken[0][1])[key]) for key in ("start", "end"))
-    back = [int(row["time_ns"]) for row in events(run, woken[0][1], "--event", "sched_switch")
-            if row["comm"] == "thief" and row["next_comm"] != "thief"]
-    # It sleeps once the 30 ms are over; a tenth of a second later the snapshot was due.
-    claims.check(any(100_000_000 <= end - time <= 400_000_000 for time in back) and begin < end,
-                 f"flight: --snapshot-after: the thief left {[round((end - time) / 1e6) for time in back]} ms before the end")
+    after = (int(run.facts(woken[0][1])["end"]) - int(run.command_output(1).split()[2])) / 1e6
+    claims.check(100 <= after <= 300, f"flight: --snapshot-after: it ends {after:.0f} ms after the thief")
     apart = (int(run.facts(quota[1][1])["end"]) - int(run.facts(quota[0][1])["end"])) / 1e6 if len(quota) == 2 else 0
     claims.check(apart >= 300, f"flight: --snapshot-every: {apart:.0f} ms apart")
 
