@@ -214,19 +214,21 @@ static struct vp_error *put_files(struct vp_session *session, const char *direct
 	return NULL;
 }
 
+/* What there is room for on a full disk is a recording that opens; the first error is returned. */
 static struct vp_error *write_all(struct vp_session *session, const char *directory,
 				  struct vp_recording *about)
 {
-	VP_TRY(write_streams(session, directory, about));
+	struct vp_error *error = write_streams(session, directory, about);
+
 	vp_vec_each (&session->vms, vm)
 		if (!vm->end)
 			vp_vm_read_tsc(vm);
-	VP_TRY(vp_recording_write(directory, about));
-	VP_TRY(vp_vms_write(directory, &session->vms));
-	VP_TRY(put_files(session, directory));
-	if (!vp_session_needs_names(session))
-		return NULL;
-	struct vp_error *error = vp_session_write_maps(session, directory);
+	error = vp_session_first_of(error, vp_recording_write(directory, about));
+	error = vp_session_first_of(error, vp_vms_write(directory, &session->vms));
+	error = vp_session_first_of(error, put_files(session, directory));
+	if (error || !vp_session_needs_names(session))
+		return error;
+	error = vp_session_write_maps(session, directory);
 	vp_session_note_guests(session);
 	return vp_session_first_of(error, vp_vms_write(directory, &session->vms));
 }

@@ -165,8 +165,7 @@ def pcpus_come_and_go(run, claims):
 
 TESTS = [
     ("flight: a delay of 30 ms", DELAYED, delayed_once),
-    ("flight: other conditions", CONDITIONS, other_conditions),
     ("flight: pCPUs off and on", HOTPLUG, pcpus_come_and_go),
 ]
 QUICK = ()
-FULL = []
+FULL = [("flight: other conditions", CONDITIONS, other_conditions)]
