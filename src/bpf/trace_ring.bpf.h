@@ -46,6 +46,15 @@ static __always_inline struct vp_trace_cpu *this_cpu(void)
 	return enabled ? bpf_map_lookup_elem(&cpus, &here) : 0;
 }
 
+/* This pCPU was not online when the rings were made. */
+static __noinline int call_for_ring(void)
+{
+	__u64 none = 0;
+
+	bpf_ringbuf_output(&doorbell, &none, sizeof(none), BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
 /* False, and counted, if there is no room. */
 static __always_inline bool put(struct vp_trace_cpu *cpu, const void *record, __u32 size)
 {
@@ -53,6 +62,8 @@ static __always_inline bool put(struct vp_trace_cpu *cpu, const void *record, __
 	void *ring = bpf_map_lookup_elem(&rings, &here);
 
 	if (!ring || bpf_ringbuf_output(ring, (void *)record, size, BPF_RB_NO_WAKEUP)) {
+		if (!ring && !cpu->lost)
+			call_for_ring();
 		__sync_fetch_and_add(&cpu->lost, 1);
 		return false;
 	}

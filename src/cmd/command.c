@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 
-static volatile sig_atomic_t stop_wanted;
+static volatile sig_atomic_t stop_wanted, snapshot_wanted;
 
 static void on_signal(int signal)
 {
@@ -37,6 +37,26 @@ void vp_command_catch_signals(void)
 	/* The end of COMMAND, too, cuts a wait short. */
 	action.sa_handler = on_child;
 	sigaction(SIGCHLD, &action, NULL);
+}
+
+static void on_snapshot_signal(int signal)
+{
+	snapshot_wanted = 1;
+}
+
+void vp_command_catch_snapshot_signal(void)
+{
+	struct sigaction action = {.sa_handler = on_snapshot_signal};
+
+	sigaction(SIGUSR2, &action, NULL);
+}
+
+bool vp_command_take_snapshot_wanted(void)
+{
+	bool wanted = snapshot_wanted;
+
+	snapshot_wanted = 0;
+	return wanted;
 }
 
 bool vp_command_stop_wanted(void)

@@ -27,7 +27,10 @@ char *vp_command_text(const struct vp_texts *words);
 
 /* From now on SIGINT, SIGTERM and SIGHUP only say that it is time to stop. */
 void vp_command_catch_signals(void);
-/* Whether one of these signals has come. */
+/* The same of SIGUSR2: somebody wants a snapshot. True once for each time that it came. */
+void vp_command_catch_snapshot_signal(void);
+bool vp_command_take_snapshot_wanted(void);
+/* Whether one of the former signals has come. */
 bool vp_command_stop_wanted(void);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd/record_events.h"
+#include "cmd/record_flight.h"
 #include "cmd/stat.h"
 #include "collect/host.h"
 #include "collect/pmu.h"
@@ -32,6 +33,7 @@ struct record {
 	unsigned sets; /* of --trace */
 	struct vp_texts vms, command;
 	bool chains, no_agent, no_memory, no_symbols, no_samples, no_account, account_events;
+	struct vp_record_flight flight;
 	bool quiet;
 	bool as_ever; /* what is asked for is done anyway */
 	int status;   /* of COMMAND */
@@ -68,6 +70,7 @@ static struct vp_error *check_options(struct record *record)
 		return vp_error_usage("--no-samples and --no-account leave nothing to record");
 	if (record->account_events && record->no_account)
 		return vp_error_usage("--account-events and --no-account are mutually exclusive");
+	VP_TRY(vp_record_flight_check(&record->flight));
 	if (record->trace)
 		VP_TRY(choose_sets(record));
 	VP_TRY(check_most("freq", record->frequency, 100000000));
@@ -150,6 +153,7 @@ static struct vp_error *record_session(struct record *record, const struct vp_re
 	VP_AUTO_FREE char *command_text = vp_command_text(&record->command);
 	struct vp_command command = {0};
 	const struct vp_session_options options = {
+	    .flight = record->flight.size ? &record->flight.options : NULL,
 	    .directory = record->output,
 	    .command = command_text,
 	    .vm_names = record->vms.at,
@@ -162,6 +166,8 @@ static struct vp_error *record_session(struct record *record, const struct vp_re
 	    .progress = record->quiet ? NULL : vp_record_loop_progress,
 	};
 
+	if (record->flight.size)
+		vp_command_catch_snapshot_signal();
 	if (record->command.count)
 		VP_TRY(vp_command_prepare(verb.name, &record->command, &command));
 	const struct vp_record_loop loop = {.verb = verb.name,
@@ -199,7 +205,8 @@ static int run_record(int argc, char **argv)
 	struct record record = {.output = "vperf.data",
 				.agent_port = VP_AGENT_PORT,
 				.agent_seconds = 60,
-				.agent_megabytes = 512};
+				.agent_megabytes = 512,
+				.flight = {.most = UINT64_MAX}};
 	const struct vp_option options[] = {
 	    {'F', "freq", VP_OPTION_COUNT, &record.frequency, "HZ",
 	     "samples per second and pCPU (default: 997)"},
@@ -237,6 +244,7 @@ static int run_record(int argc, char **argv)
 	     "also count in intervals, like 'vperf stat --recipe RECIPE'"},
 	    {0, "trace", VP_OPTION_MAYBE, &record.trace, "SETS",
 	     "also record events: sched, kvm, irq, guest, separated by commas (default: all)"},
+	    VP_RECORD_FLIGHT_OPTIONS(&record.flight),
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,
 	     "no samples: only vCPU accounting, --stat and --trace"},
 	    {0, "no-agent", VP_OPTION_FLAG, &record.no_agent, NULL,
@@ -260,6 +268,7 @@ static int run_record(int argc, char **argv)
 
 	vp_vec_deinit(&record.vms);
 	vp_record_events_deinit(&record.events);
+	vp_vec_deinit(&record.flight.conditions);
 	/* A command that the user's Ctrl-C ended did not fail. */
 	return status ? status : record.status != 0 && !vp_command_stop_wanted();
 }
@@ -267,7 +276,7 @@ static int run_record(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "record",
     .usage = "[-F HZ | -c N] [-e EVENT] [-o DIR] [--vm NAME]... [--stat RECIPE] "
-	     "[--trace[=SETS]] [-- COMMAND [ARG]...]",
+	     "[--trace[=SETS]] [--flight SIZE [--snapshot-on CONDITION]...] [-- COMMAND [ARG]...]",
     .summary = "sample the host, its VMs and the guests in them",
     .takes_command = true,
     .run = run_record,

@@ -59,6 +59,18 @@ static void print_summary(const struct vp_record_loop *loop)
 		fprintf(stderr, "[ vperf %s: %s, in '%s' ]\n", loop->verb, totals, loop->output);
 }
 
+/* A snapshot that a signal asked for; that there is none does not end the recording. */
+static void take_snapshot(const struct vp_record_loop *loop)
+{
+	VP_AUTO_FREE char *path = NULL;
+	VP_AUTO_ERROR struct vp_error *error = vp_session_snapshot(loop->session, "SIGUSR2", &path);
+	VP_AUTO_FREE char *sentence = error ? vp_format("no snapshot: %s", vp_error_message(error))
+					    : vp_format("snapshot in '%s'", path);
+
+	clear_progress(loop);
+	vp_verb_say(loop->verb, sentence);
+}
+
 /* A full buffer, a signal and the end of COMMAND cut the wait short: each step costs a wake-up. */
 static int step_ms(const struct vp_record_loop *loop, uint64_t passed)
 {
@@ -79,6 +91,8 @@ static struct vp_error *run_until_end(const struct vp_record_loop *loop, struct 
 			break;
 		VP_TRY(vp_session_step(loop->session, step_ms(loop, now - since)));
 		print_notices(loop);
+		if (vp_command_take_snapshot_wanted())
+			take_snapshot(loop);
 		if (shows_progress(loop) && now - shown >= SECOND) {
 			print_progress(loop, since);
 			shown = now;

@@ -33,9 +33,9 @@ struct source {
 struct vp_tracer {
 	struct vp_tracer_options options;
 	struct trace_bpf *programs;
-	struct vp_pcpus pcpus;
 	VP_VEC(struct bpf_link *) links;
-	struct source *sources; /* one per pCPU of `pcpus` */
+	VP_VEC(struct source *) sources; /* one per pCPU that is or was online */
+	bool lacks_ring;                 /* a pCPU came online that has none */
 	struct ring_buffer *rings, *doorbell;
 	struct vp_identity identity;
 	const struct vp_trace_cpu *cpus; /* by pCPU */
@@ -150,25 +150,55 @@ static struct vp_error *open_ring(struct vp_tracer *tracer, struct source *sourc
 	return tracer->rings ? NULL : vp_error_errno(errno, "cannot map a ring buffer");
 }
 
-/* What comes through the doorbell only wakes the reader. */
+/* What comes through the doorbell only wakes the reader; 0 is from a pCPU without a ring. */
 static int hear_doorbell(void *context, void *data, size_t size)
 {
+	struct vp_tracer *tracer = context;
+	uint64_t word = 1;
+
+	memcpy(&word, data, size < sizeof(word) ? size : sizeof(word));
+	tracer->lacks_ring |= !word;
 	return 0;
+}
+
+static struct vp_error *add_source(struct vp_tracer *tracer, uint32_t pcpu)
+{
+	struct source *source = vp_alloc(sizeof(*source));
+
+	*source = (struct source){.tracer = tracer, .pcpu = pcpu, .map = -1};
+	vp_vec_push(&tracer->sources, source);
+	return open_ring(tracer, source);
+}
+
+static bool has_source(const struct vp_tracer *tracer, uint32_t pcpu)
+{
+	vp_vec_each (&tracer->sources, source)
+		if ((*source)->pcpu == pcpu)
+			return true;
+	return false;
+}
+
+/* pCPUs that came online; what cannot be had is not tried again, and their events are lost. */
+static void add_rings(struct vp_tracer *tracer)
+{
+	tracer->lacks_ring = false;
+	for (uint32_t pcpu = 0; pcpu < tracer->n_cpus; pcpu++)
+		if (vp_tracer_lost(tracer, pcpu) && !has_source(tracer, pcpu))
+			vp_error_free(add_source(tracer, pcpu));
 }
 
 static struct vp_error *open_rings(struct vp_tracer *tracer)
 {
 	const struct trace_bpf *programs = tracer->programs;
-	size_t count = tracer->pcpus.count;
+	struct vp_pcpus pcpus = {0};
+	struct vp_error *error = vp_pcpus_online(&pcpus);
 
-	tracer->sources = vp_alloc(count * sizeof(*tracer->sources));
-	for (size_t i = 0; i < count; i++)
-		tracer->sources[i] = (struct source){
-		    .tracer = tracer, .pcpu = (uint32_t)tracer->pcpus.at[i], .map = -1};
-	for (size_t i = 0; i < count; i++)
-		VP_TRY(open_ring(tracer, &tracer->sources[i]));
+	for (size_t i = 0; !error && i < pcpus.count; i++)
+		error = add_source(tracer, (uint32_t)pcpus.at[i]);
+	vp_vec_deinit(&pcpus);
+	VP_TRY(error);
 	tracer->doorbell =
-	    ring_buffer__new(bpf_map__fd(programs->maps.doorbell), hear_doorbell, NULL, NULL);
+	    ring_buffer__new(bpf_map__fd(programs->maps.doorbell), hear_doorbell, tracer, NULL);
 	if (!tracer->doorbell)
 		return vp_error_errno(errno, "cannot open the wake-up event of the ring buffers");
 	void *cpus = mmap(NULL, cpus_size(tracer), PROT_READ, MAP_SHARED,
@@ -214,7 +244,6 @@ static struct vp_error *attach(struct vp_tracer *tracer)
 
 static struct vp_error *open_all(struct vp_tracer *tracer)
 {
-	VP_TRY(vp_pcpus_online(&tracer->pcpus));
 	VP_TRY(load_as_can_be(tracer));
 	VP_TRY(open_rings(tracer));
 	return attach(tracer);
@@ -242,16 +271,16 @@ void vp_tracer_free(struct vp_tracer *tracer)
 	vp_vec_deinit(&tracer->links);
 	ring_buffer__free(tracer->rings);
 	ring_buffer__free(tracer->doorbell);
-	for (size_t i = 0; tracer->sources && i < tracer->pcpus.count; i++) {
-		if (tracer->sources[i].map >= 0)
-			close(tracer->sources[i].map);
-		vp_buffer_deinit(&tracer->sources[i].copy);
+	vp_vec_each (&tracer->sources, source) {
+		if ((*source)->map >= 0)
+			close((*source)->map);
+		vp_buffer_deinit(&(*source)->copy);
+		free(*source);
 	}
-	free(tracer->sources);
+	vp_vec_deinit(&tracer->sources);
 	if (tracer->cpus)
 		munmap((void *)tracer->cpus, cpus_size(tracer));
 	trace_bpf__destroy(tracer->programs);
-	vp_vec_deinit(&tracer->pcpus);
 	vp_identity_deinit(&tracer->identity);
 	free(tracer->missing);
 	free(tracer);
@@ -275,6 +304,8 @@ int vp_tracer_fd(const struct vp_tracer *tracer)
 struct vp_error *vp_tracer_drain(struct vp_tracer *tracer)
 {
 	int rung = ring_buffer__consume(tracer->doorbell);
+	if (tracer->lacks_ring)
+		add_rings(tracer);
 	int result = ring_buffer__consume(tracer->rings);
 
 	result = result < 0 ? result : rung;

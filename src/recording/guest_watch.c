@@ -618,6 +618,9 @@ static struct vp_error *dump(struct guest *guest, bool symbols)
 	if (!vp_guest_reader_listens(guest->reader, DUMP_MS))
 		return vp_error_new("the guest memory reader did not respond for %d s",
 				    DUMP_MS / 1000);
+	/* There may be one of before. */
+	if (ftruncate(guest->text, 0) || lseek(guest->text, 0, SEEK_SET))
+		return vp_error_errno(errno, "cannot write the guest's symbol map");
 	VP_TRY(vp_guest_reader_ask(guest->reader, "dump %d", symbols));
 	VP_TRY(vp_guest_reader_wait(guest->reader, DUMP_MS, &done, &answer));
 	return done ? NULL : vp_error_new("writing the guest's symbol map took too long");

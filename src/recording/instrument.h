@@ -43,6 +43,8 @@ struct vp_instrument_ops {
 	struct vp_error *(*stop)(struct vp_instrument *instrument);
 	/* After the last `drain`: writes its last records, and its own files. */
 	struct vp_error *(*finish)(struct vp_instrument *instrument, uint64_t end);
+	/* Writes its own files, if it has any, to a snapshot's directory. */
+	struct vp_error *(*put_files)(struct vp_instrument *instrument, const char *directory);
 	/* The guests' symbol maps were read: reports the outcome (notices, the VMs' states). */
 	void (*conclude)(struct vp_instrument *instrument);
 	void (*free)(struct vp_instrument *instrument);
@@ -62,11 +64,18 @@ struct vp_instrument {
 	const char *absence;
 };
 
+struct vp_late_pcpu {
+	uint32_t pcpu;
+	unsigned classes; /* VP_STREAMS() */
+};
+
 struct vp_session {
 	struct vp_session_options options;
 	struct vp_recording about;
 	VP_VEC(struct vp_instrument *) instruments;
-	VP_VEC(int) pcpus; /* that are online */
+	VP_VEC(int) pcpus; /* that were online at the start */
+	/* That came later, and of which classes there are streams of them. */
+	VP_VEC(struct vp_late_pcpu) late_pcpus;
 	struct vp_trace_writer *trace;
 	vp_event_classes event_classes; /* to which `prepare` adds those that it defines */
 	int lock;                       /* on the directory */
@@ -83,6 +92,7 @@ struct vp_session {
 	uint64_t next_second; /* when to look for what changes slowly */
 	vp_notices notices;
 	bool said_unwritten;
+	struct vp_session_flight *flight; /* session_flight.c; NULL: records go to disk */
 };
 
 #define VP_NOTICE(session, ...) vp_vec_push(&(session)->notices, vp_format(__VA_ARGS__))
@@ -96,6 +106,8 @@ uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid
 bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *vm);
 /* The vCPU's thread is `tid` from now on. */
 void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number, uint32_t tid);
+/* There are streams of these classes of that pCPU, too, which came online meanwhile. */
+void vp_session_add_pcpu(struct vp_session *session, uint32_t pcpu, unsigned classes);
 /* Reports progress, see struct vp_session_options. */
 void vp_session_say(const struct vp_session *session, bool only_agents_left, const char *what);
 /* Has this user told about the kernels of selected guests. */
@@ -113,7 +125,16 @@ void vp_session_check_vms(struct vp_session *session, bool closely);
 
 /* session_maps.c: symbol maps of the host, and of the guests from their memory and from their
  * agents. */
-struct vp_error *vp_session_write_maps(struct vp_session *session) VP_MUST_CHECK;
+struct vp_error *vp_session_write_maps(struct vp_session *session,
+				       const char *directory) VP_MUST_CHECK;
 void vp_session_ask_agents(struct vp_session *session);
+
+/* session.c, for session_flight.c: has all that instruments know up to now flushed, and returns
+ * now; only takes what they have; whether the recording is to have symbol maps; keeps with each VM
+ * how it went with its guest's memory. */
+uint64_t vp_session_gather(struct vp_session *session);
+struct vp_error *vp_session_drain(struct vp_session *session) VP_MUST_CHECK;
+bool vp_session_needs_names(const struct vp_session *session);
+void vp_session_note_guests(struct vp_session *session);
 
 #endif

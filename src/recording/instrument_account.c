@@ -30,6 +30,10 @@ static void take_account(void *context, struct vp_record_header *header)
 	struct vp_exit_site *site = (void *)header;
 	uint32_t who = ((const struct vp_vcpu_account *)header)->vm;
 
+	/* It tells of all the time since the recorder began, which is not in its snapshots. */
+	if (header->id == VP_ID_exit_site && session->options.flight)
+		return;
+
 	if (header->id == VP_ID_exit_site && session->options.n_vm_names) {
 		const struct vp_vm *vm = vp_session_vm(session, who);
 		if (!vm || !vp_session_is_chosen(session, vm))
@@ -82,16 +86,22 @@ static struct vp_error *account_stop(struct vp_instrument *instrument)
 	return NULL;
 }
 
+static struct vp_error *account_put_files(struct vp_instrument *instrument, const char *directory)
+{
+	vp_cgroups *cgroups = vp_account_writer_cgroups(account_of(instrument)->writer);
+
+	vp_cgroups_find(cgroups);
+	return vp_cgroups_write(directory, cgroups);
+}
+
 static struct vp_error *account_finish(struct vp_instrument *instrument, uint64_t end)
 {
 	struct account *account = account_of(instrument);
-	vp_cgroups *cgroups = vp_account_writer_cgroups(account->writer);
 
 	vp_account_writer_write(account->writer, end, true);
 	if (account->options.with_states)
 		vp_account_writer_write_states(account->writer, true);
-	vp_cgroups_find(cgroups);
-	return vp_cgroups_write(instrument->session->options.directory, cgroups);
+	return account_put_files(instrument, instrument->session->options.directory);
 }
 
 /* What the account itself missed is a record of its own (account_loss). */
@@ -119,8 +129,8 @@ static void account_free(struct vp_instrument *instrument)
 		.name = "account", .classes = (own_streams), .needs_names = true,                  \
 		.often = (is_often), .open = account_open, .start = account_start,                 \
 		.drain = account_drain, .second = account_second, .stop = account_stop,            \
-		.finish = account_finish, .lost = account_lost, .put_total = account_put_total,    \
-		.free = account_free                                                               \
+		.finish = account_finish, .put_files = account_put_files, .lost = account_lost,    \
+		.put_total = account_put_total, .free = account_free                               \
 	}
 
 struct vp_instrument *vp_instrument_account(const struct vp_account_source_options *options)

@@ -206,14 +206,21 @@ static void watch_agents(struct instrument *own)
 	vp_guest_agents_settle(own->agents, AGENTS_MS);
 }
 
-static struct vp_error *intervals_prepare(struct vp_instrument *base)
+static struct vp_error *intervals_put_files(struct vp_instrument *base, const char *directory)
 {
-	VP_AUTO_FREE char *path = vp_recording_recipe_path(base->session->options.directory);
+	VP_AUTO_FREE char *path = vp_recording_recipe_path(directory);
 	struct vp_buffer text = {0};
 
 	vp_recipe_write(intervals_of(base)->options.recipe, &text);
 	struct vp_error *error = vp_file_publish(path, text.bytes, text.size);
 	vp_buffer_deinit(&text);
+	return error;
+}
+
+static struct vp_error *intervals_prepare(struct vp_instrument *base)
+{
+	struct vp_error *error = intervals_put_files(base, base->session->options.directory);
+
 	if (!error)
 		watch_agents(intervals_of(base));
 	return error;
@@ -320,6 +327,7 @@ struct vp_instrument *vp_instrument_intervals(const struct vp_instrument_interva
 	    .describe = intervals_describe,
 	    .watch_guests = intervals_watch_guests,
 	    .prepare = intervals_prepare,
+	    .put_files = intervals_put_files,
 	    .start = intervals_start,
 	    .fd = intervals_fd,
 	    .drain = intervals_drain,

@@ -11,6 +11,7 @@ struct instrument {
 	struct vp_instrument_trace_options options;
 	struct vp_tracer *tracer;
 	uint64_t n_events;
+	VP_VEC(bool) has_stream; /* by pCPU */
 };
 
 static struct instrument *trace_of(const struct vp_instrument *base)
@@ -70,12 +71,23 @@ static void number_vm(struct vp_session *session, char *record)
 	}
 }
 
+static bool *has_stream_of(struct instrument *own, uint32_t pcpu)
+{
+	while (own->has_stream.count <= pcpu)
+		vp_vec_push(&own->has_stream, false);
+	return &own->has_stream.at[pcpu];
+}
+
 void vp_instrument_trace_take(void *instrument, uint32_t pcpu, char *record, size_t size)
 {
 	struct instrument *own = instrument;
 	const struct vp_record_header *header = (const void *)record;
 
 	own->n_events += header->id >= VP_ID_DEFINED;
+	if (pcpu >= own->has_stream.count || !own->has_stream.at[pcpu]) {
+		*has_stream_of(own, pcpu) = true;
+		vp_session_add_pcpu(own->base.session, pcpu, VP_STREAMS(VP_STREAM_TRACE));
+	}
 	number_vm(own->base.session, record);
 	vp_trace_append(own->base.session->trace, (struct vp_stream_id){VP_STREAM_TRACE, pcpu},
 			record);
@@ -164,6 +176,8 @@ static void trace_watch_guests(struct vp_instrument *base)
 
 static struct vp_error *trace_prepare(struct vp_instrument *base)
 {
+	vp_vec_each (&base->session->pcpus, pcpu)
+		*has_stream_of(trace_of(base), (uint32_t)*pcpu) = true;
 	return vp_trace_event_classes(&base->session->event_classes);
 }
 
@@ -189,18 +203,24 @@ static struct vp_error *trace_stop(struct vp_instrument *base)
 	return NULL;
 }
 
+static void say_lost(struct vp_instrument *base, uint32_t pcpu, const char *why)
+{
+	uint64_t lost = vp_tracer_lost(trace_of(base)->tracer, pcpu);
+
+	if (lost)
+		VP_NOTICE(base->session, "pCPU %u: %" PRIu64 " events were lost: %s", pcpu, lost,
+			  why);
+}
+
 static void trace_conclude(struct vp_instrument *base)
 {
 	const struct instrument *own = trace_of(base);
 	uint64_t untold = vp_tracer_untold(own->tracer);
 
-	vp_vec_each (&base->session->pcpus, pcpu) {
-		uint64_t lost = vp_tracer_lost(own->tracer, (uint32_t)*pcpu);
-		if (lost)
-			VP_NOTICE(base->session,
-				  "pCPU %d: %" PRIu64 " events were lost: its buffer was full",
-				  *pcpu, lost);
-	}
+	vp_vec_each (&base->session->pcpus, pcpu)
+		say_lost(base, (uint32_t)*pcpu, "its buffer was full");
+	vp_vec_each (&base->session->late_pcpus, late)
+		say_lost(base, late->pcpu, "it had no buffer yet, or it was full");
 	if (untold)
 		VP_NOTICE(base->session,
 			  "%" PRIu64 " events were not told by the kernel: the same event came "
@@ -223,6 +243,7 @@ static void trace_put_total(const struct vp_instrument *base, struct vp_buffer *
 static void trace_free(struct vp_instrument *base)
 {
 	vp_tracer_free(trace_of(base)->tracer);
+	vp_vec_deinit(&trace_of(base)->has_stream);
 	free(base);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "recording/packet.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,6 +43,14 @@ char *vp_stream_file(struct vp_stream_id id)
 					 : vp_strdup(classes[id.kind].file);
 }
 
+int vp_stream_create(const char *path, struct vp_stream_id id)
+{
+	VP_AUTO_FREE char *name = vp_stream_file(id);
+	VP_AUTO_FREE char *file = vp_format("%s/%s", path, name);
+
+	return open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND | O_CLOEXEC, 0644);
+}
+
 bool vp_stream_of_file(const char *name, struct vp_stream_id *ret)
 {
 	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++) {
@@ -67,4 +76,13 @@ uint32_t vp_packet_checksum(const struct vp_packet_header *header, const void *r
 	unsigned_one.checksum = 0;
 	XXH64_hash_t seed = XXH64(&unsigned_one, sizeof(unsigned_one), 0);
 	return (uint32_t)XXH64(records, size, seed);
+}
+
+void vp_packet_finish(struct vp_packet_header *header, const uint8_t uuid[16], const void *records,
+		      size_t size)
+{
+	header->magic = VP_PACKET_MAGIC;
+	header->content_size = header->packet_size = 8 * (sizeof(*header) + size);
+	memcpy(header->uuid, uuid, sizeof(header->uuid));
+	header->checksum = vp_packet_checksum(header, records, size);
 }

@@ -47,6 +47,8 @@ const char *vp_stream_class_name(enum vp_stream_class kind);
  * such a file (false: it is none). */
 char *vp_stream_file(struct vp_stream_id id) VP_MUST_CHECK;
 bool vp_stream_of_file(const char *name, struct vp_stream_id *ret);
+/* Creates the stream's file in the machine's directory; -1 and errno if that cannot be. */
+int vp_stream_create(const char *path, struct vp_stream_id id) VP_MUST_CHECK;
 
 /* No packet is larger: what a reader must hold in memory per stream. */
 #define VP_PACKET_MAX (256 * 1024)
@@ -54,5 +56,9 @@ bool vp_stream_of_file(const char *name, struct vp_stream_id *ret);
 /* Of a packet: the header with its checksum field taken as 0, and `size` bytes of records. */
 uint32_t vp_packet_checksum(const struct vp_packet_header *header, const void *records,
 			    size_t size);
+
+/* Completes a packet's header, whose other fields are set, for `size` bytes of records. */
+void vp_packet_finish(struct vp_packet_header *header, const uint8_t uuid[16], const void *records,
+		      size_t size);
 
 #endif

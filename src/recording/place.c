@@ -106,13 +106,20 @@ struct file {
 
 typedef struct vp_error *(*file_taker)(const struct file *file);
 
+/* A flight recorder that was killed leaves its socket. */
+static bool is_control(const struct file *file, const struct stat *status)
+{
+	return S_ISSOCK(status->st_mode) && !strcmp(file->folder->name, ".") &&
+	       !strcmp(file->name, "control");
+}
+
 static struct vp_error *expect_own(const struct file *file)
 {
 	struct stat status;
 
-	if (!fnmatch(file->folder->files, file->name, FNM_EXTMATCH) &&
-	    !fstatat(file->folder_fd, file->name, &status, AT_SYMLINK_NOFOLLOW) &&
-	    S_ISREG(status.st_mode))
+	if (!fstatat(file->folder_fd, file->name, &status, AT_SYMLINK_NOFOLLOW) &&
+	    ((S_ISREG(status.st_mode) && !fnmatch(file->folder->files, file->name, FNM_EXTMATCH)) ||
+	     is_control(file, &status)))
 		return NULL;
 	return vp_error_new("'%s' is not removed: '%s/%s' in it is not part of a recording",
 			    file->recording, file->folder->name, file->name);

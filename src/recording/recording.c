@@ -24,6 +24,8 @@ void vp_recording_deinit(struct vp_recording *recording)
 	free(recording->trigger);
 	free(recording->command);
 	free(recording->note);
+	free(recording->mode);
+	free(recording->cause);
 	*recording = (struct vp_recording){0};
 }
 
@@ -39,6 +41,8 @@ void vp_recording_describe(struct vp_recording *recording, const char *command)
 	recording->trigger = vp_strdup("");
 	recording->command = vp_strdup(command ? command : "");
 	recording->note = vp_strdup("");
+	recording->mode = vp_strdup("");
+	recording->cause = vp_strdup("");
 }
 
 bool vp_recording_has_instrument(const struct vp_recording *recording, const char *name)
@@ -143,6 +147,11 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	write_text(&out, "trigger", recording->trigger);
 	write_text(&out, "command", recording->command);
 	write_text(&out, "note", recording->note);
+	if (recording->mode && recording->mode[0]) {
+		write_text(&out, "mode", recording->mode);
+		write_text(&out, "cause", recording->cause);
+		write_number(&out, "begun", recording->begun);
+	}
 	write_number(&out, "period_ns", recording->period_ns);
 	write_number(&out, "by_time", recording->by_time);
 	write_number(&out, "chains", recording->chains);
@@ -197,11 +206,14 @@ static void recording_line(struct vp_cursor *line, void *into)
 		     {"trigger", &recording->trigger},
 		     {"instruments", &recording->instruments},
 		     {"command", &recording->command},
-		     {"note", &recording->note}};
+		     {"note", &recording->note},
+		     {"mode", &recording->mode},
+		     {"cause", &recording->cause}};
 	const struct {
 		const char *key;
 		uint64_t *value;
 	} numbers[] = {{"period_ns", &recording->period_ns},
+		       {"begun", &recording->begun},
 		       {"start", &recording->start},
 		       {"end", &recording->end}};
 
@@ -287,6 +299,8 @@ struct vp_error *vp_recording_read(const char *path, struct vp_recording *ret)
 	default_text(&ret->instruments);
 	default_text(&ret->command);
 	default_text(&ret->note);
+	default_text(&ret->mode);
+	default_text(&ret->cause);
 	if (!error && !ret->period_ns)
 		error = vp_error_new("'%s' does not give period_ns", file);
 	if (error)

@@ -46,6 +46,10 @@ struct vp_recording {
 	uint64_t start, end; /* host CLOCK_MONOTONIC, ns; end 0: interrupted */
 	/* As counted by the recorder, by class of streams; 0 if interrupted. */
 	uint64_t records[VP_STREAM_CLASSES], lost[VP_STREAM_CLASSES];
+	/* Of a flight recorder's snapshot: `start` is as far back as all of it reaches. */
+	char *mode;     /* "flight", or "" */
+	char *cause;    /* why it was taken, or "" */
+	uint64_t begun; /* when the recorder began */
 };
 
 void vp_recording_deinit(struct vp_recording *recording);

@@ -8,6 +8,7 @@
 #include "collect/vm_scan.h"
 #include "recording/instrument.h"
 #include "recording/place.h"
+#include "recording/session_flight.h"
 
 enum {
 	SETTLE_MS = 30000, /* how long finding the guests' kernels may hold up the start */
@@ -39,6 +40,7 @@ void vp_session_free(struct vp_session *session)
 	vp_vec_each (&session->instruments, instrument)
 		(*instrument)->ops->free(*instrument);
 	vp_vec_deinit(&session->instruments);
+	vp_session_flight_free(session);
 	vp_guest_watch_free(session->guest_watch);
 	vp_trace_writer_free(session->trace);
 	vp_event_classes_deinit(&session->event_classes);
@@ -47,6 +49,7 @@ void vp_session_free(struct vp_session *session)
 	vp_map_deinit(&session->no_vms);
 	vp_map_deinit(&session->varying);
 	vp_vec_deinit(&session->pcpus);
+	vp_vec_deinit(&session->late_pcpus);
 	vp_notices_deinit(&session->notices);
 	vp_recording_deinit(&session->about);
 	if (session->lock >= 0)
@@ -87,6 +90,12 @@ void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm, const c
 	session->vms_changed = true;
 }
 
+void vp_session_add_pcpu(struct vp_session *session, uint32_t pcpu, unsigned classes)
+{
+	vp_vec_push(&session->late_pcpus, ((struct vp_late_pcpu){pcpu, classes}));
+	VP_NOTICE(session, "pCPU %u came online during the recording", pcpu);
+}
+
 static uint64_t lost_of(const struct vp_session *session, const struct vp_instrument *instrument,
 			enum vp_stream_class kind)
 {
@@ -97,6 +106,10 @@ static uint64_t lost_of(const struct vp_session *session, const struct vp_instru
 	vp_vec_each (&session->pcpus, pcpu)
 		lost +=
 		    instrument->ops->lost(instrument, (struct vp_stream_id){kind, (uint32_t)*pcpu});
+	vp_vec_each (&session->late_pcpus, late)
+		if (late->classes & VP_STREAMS(kind))
+			lost += instrument->ops->lost(instrument,
+						      (struct vp_stream_id){kind, late->pcpu});
 	return lost;
 }
 
@@ -184,7 +197,7 @@ static void watch_guests(struct vp_session *session)
 	vp_guest_watch_settle(session->guest_watch, SETTLE_MS);
 }
 
-static bool needs_names(const struct vp_session *session)
+bool vp_session_needs_names(const struct vp_session *session)
 {
 	vp_vec_each (&session->instruments, instrument)
 		if ((*instrument)->ops->needs_names)
@@ -204,7 +217,7 @@ static struct vp_error *find_vms(struct vp_session *session)
 	VP_TRY(vp_vm_scan(&session->vms, true));
 	vp_session_take_vms(session, 0);
 	VP_TRY(vp_vms_expect(&session->vms, options->vm_names, options->n_vm_names));
-	if (needs_names(session))
+	if (vp_session_needs_names(session))
 		vp_vec_each (&session->vms, vm) /* now, rather than while they are measured */
 			vp_host_maps_see(session->host_maps, vm->pid, NULL, 0);
 	return NULL;
@@ -217,9 +230,11 @@ struct vp_error *vp_session_open(struct vp_session *session)
 	VP_TRY(find_vms(session));
 	VP_TRY(open_instruments(session));
 	describe(session);
+	VP_TRY(vp_session_flight_open(session));
 	/* Only now that recording works is an older one moved away. */
 	VP_TRY(vp_recording_place(directory, &session->lock));
 	VP_TRY(vp_trace_writer_create_host(directory, session->about.hostname, &session->trace));
+	VP_TRY(vp_session_flight_place(session));
 	watch_guests(session);
 	vp_vec_each (&session->instruments, instrument)
 		if ((*instrument)->ops->prepare)
@@ -270,6 +285,11 @@ static void flush_class(struct vp_session *session, enum vp_stream_class kind)
 		id.pcpu = (uint32_t)*pcpu;
 		vp_trace_flush(session->trace, id, owner ? owner->ops->lost(owner, id) : 0);
 	}
+	vp_vec_each (&session->late_pcpus, late) {
+		id.pcpu = late->pcpu;
+		if (owner && late->classes & VP_STREAMS(kind))
+			vp_trace_flush(session->trace, id, owner->ops->lost(owner, id));
+	}
 }
 
 static void flush_all(struct vp_session *session)
@@ -294,6 +314,7 @@ struct vp_error *vp_session_start(struct vp_session *session)
 	vp_vec_each (&session->instruments, instrument)
 		if ((*instrument)->ops->start)
 			VP_TRY((*instrument)->ops->start(*instrument, session->about.start));
+	vp_session_flight_start(session);
 	return NULL;
 }
 
@@ -307,6 +328,16 @@ static struct vp_error *write_vms(struct vp_session *session)
 	return error;
 }
 
+/* Has instruments say what they know up to `now`. */
+static void do_second(struct vp_session *session, uint64_t now)
+{
+	append_clocks(session);
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->second)
+			(*instrument)->ops->second(*instrument, now);
+	vp_session_flight_mark(session, now);
+}
+
 /* Once a second: VMs that are gone, the clocks, the list of VMs on disk. */
 static void do_slow_work(struct vp_session *session)
 {
@@ -317,10 +348,7 @@ static void do_slow_work(struct vp_session *session)
 	if (now < session->next_second)
 		return;
 	session->next_second = now + SECOND;
-	append_clocks(session);
-	vp_vec_each (&session->instruments, instrument)
-		if ((*instrument)->ops->second)
-			(*instrument)->ops->second(*instrument, now);
+	do_second(session, now);
 	vp_map_deinit(&session->no_vms); /* pids are used again */
 	vp_session_check_vms(session, ++session->seconds % CLOSELY_S == 0);
 	vp_error_free(write_vms(session)); /* tried again in a second */
@@ -329,24 +357,29 @@ static void do_slow_work(struct vp_session *session)
 /* Until one of the instruments has much, or so long. */
 static struct vp_error *wait_for_records(const struct vp_session *session, int timeout_ms)
 {
-	struct pollfd fds[VP_STREAM_CLASSES];
+	struct pollfd fds[VP_STREAM_CLASSES + VP_FLIGHT_FDS];
+	int own[VP_FLIGHT_FDS];
+	size_t n_own = 0;
 	nfds_t count = 0;
 
 	vp_vec_each (&session->instruments, instrument) {
 		const struct vp_instrument_ops *ops = (*instrument)->ops;
 		if (ops->often && timeout_ms > OFTEN_MS)
 			timeout_ms = OFTEN_MS;
-		if (ops->fd && count < VP_ARRAY_SIZE(fds))
+		if (ops->fd && count < VP_STREAM_CLASSES)
 			fds[count++] =
 			    (struct pollfd){.fd = ops->fd(*instrument), .events = POLLIN};
 	}
+	timeout_ms = vp_session_flight_wait(session, timeout_ms, own, &n_own);
+	for (size_t i = 0; i < n_own; i++)
+		fds[count++] = (struct pollfd){.fd = own[i], .events = POLLIN};
 	return poll(fds, count, timeout_ms) < 0 && errno != EINTR
 		   ? vp_error_errno(errno, "cannot wait for records")
 		   : NULL;
 }
 
 /* That one fails does not cost the others' records. */
-static struct vp_error *drain_all(struct vp_session *session)
+struct vp_error *vp_session_drain(struct vp_session *session)
 {
 	struct vp_error *error = NULL;
 
@@ -358,10 +391,20 @@ static struct vp_error *drain_all(struct vp_session *session)
 struct vp_error *vp_session_step(struct vp_session *session, int timeout_ms)
 {
 	VP_TRY(wait_for_records(session, timeout_ms));
-	struct vp_error *error = drain_all(session);
+	struct vp_error *error = vp_session_drain(session);
 	do_slow_work(session);
 	flush_all(session);
+	vp_session_flight_step(session);
 	return error;
+}
+
+uint64_t vp_session_gather(struct vp_session *session)
+{
+	vp_error_free(vp_session_drain(session)); /* the next step says it, too */
+	uint64_t now = vp_clock_monotonic();
+	do_second(session, now);
+	flush_all(session);
+	return now;
 }
 
 static struct vp_error *write_end(struct vp_session *session)
@@ -369,16 +412,17 @@ static struct vp_error *write_end(struct vp_session *session)
 	const char *directory = session->options.directory;
 	struct vp_recording *about = &session->about;
 
-	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++) {
+	for (int kind = 0; !session->flight && kind < VP_STREAM_CLASSES; kind++) {
 		about->records[kind] = vp_trace_written(session->trace, VP_STREAMS(kind));
 		about->lost[kind] = lost_records(session, kind);
 	}
-	struct vp_error *error = vp_recording_write(directory, about);
+	struct vp_error *error = vp_session_flight_finish(session);
+	error = vp_session_first_of(error, vp_recording_write(directory, about));
 	return vp_session_first_of(error, vp_vms_write(directory, &session->vms));
 }
 
 /* How it went with each guest's memory is kept with its VM. */
-static void note_guests(struct vp_session *session)
+void vp_session_note_guests(struct vp_session *session)
 {
 	if (!session->guest_watch)
 		return;
@@ -406,7 +450,7 @@ struct vp_error *vp_session_finish(struct vp_session *session)
 {
 	struct vp_error *error = stop_all(session);
 
-	error = vp_session_first_of(error, drain_all(session));
+	error = vp_session_first_of(error, vp_session_drain(session));
 	append_clocks(session);
 	vp_vec_each (&session->instruments, instrument)
 		if ((*instrument)->ops->finish)
@@ -419,10 +463,11 @@ struct vp_error *vp_session_finish(struct vp_session *session)
 			vp_vm_read_tsc(vm);
 	/* What is small first: there may be no room for the maps. */
 	error = vp_session_first_of(error, write_end(session));
-	bool names = needs_names(session);
+	bool names = vp_session_needs_names(session);
 	if (names)
-		error = vp_session_first_of(error, vp_session_write_maps(session));
-	note_guests(session);
+		error = vp_session_first_of(
+		    error, vp_session_write_maps(session, session->options.directory));
+	vp_session_note_guests(session);
 	vp_vec_each (&session->instruments, instrument)
 		if ((*instrument)->ops->conclude)
 			(*instrument)->ops->conclude(*instrument);

@@ -11,11 +11,22 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "schema/condition.h"
 
 struct vp_session;
 struct vp_instrument;
 
+/* Records stay in memory, where the oldest are overwritten, until somebody asks for them. */
+struct vp_flight_options {
+	size_t bytes;                    /* of memory */
+	struct vp_conditions conditions; /* on which a snapshot is taken */
+	uint64_t after_ns;               /* so long after the condition was seen */
+	uint64_t every_ns;               /* not sooner again */
+	uint64_t most;                   /* of these snapshots */
+};
+
 struct vp_session_options {
+	const struct vp_flight_options *flight; /* NULL: records are written as they come */
 	const char *directory;
 	const char *command;         /* for the record, or NULL */
 	const char *const *vm_names; /* only these VMs' guests; all if n_vm_names is 0 */
@@ -47,6 +58,12 @@ struct vp_error *vp_session_step(struct vp_session *session, int timeout_ms) VP_
  * the rest from being written; the first error is returned.
  */
 struct vp_error *vp_session_finish(struct vp_session *session) VP_MUST_CHECK;
+/*
+ * Of a flight recorder: writes what is in memory as a recording of its own, beside the session's
+ * directory; `cause` is said in it. *ret is its path, to be freed. Errors: it cannot be written.
+ */
+struct vp_error *vp_session_snapshot(struct vp_session *session, const char *cause,
+				     char **ret) VP_MUST_CHECK;
 /* What there is by now ("12 samples, 3 intervals, 0 lost, 1 VM"), to be freed. */
 char *vp_session_totals(const struct vp_session *session) VP_MUST_CHECK;
 /* A sentence about something that was lost or is missing, or NULL; each is handed out once. */

@@ -5,20 +5,19 @@
 #include "collect/agent_client.h"
 #include "recording/instrument.h"
 
-static struct vp_error *write_host_maps(struct vp_session *session)
+static struct vp_error *write_host_maps(struct vp_session *session, const char *directory)
 {
-	VP_AUTO_FREE char *path =
-	    vp_recording_maps_path(session->options.directory, &session->vms, NULL);
+	VP_AUTO_FREE char *path = vp_recording_maps_path(directory, &session->vms, NULL);
 
 	vp_session_say(session, false, "writing host symbols");
 	return vp_host_maps_write(session->host_maps, path, session->options.with_symbols);
 }
 
 /* The tables that the guest kernel's part of call chains needs. */
-static struct vp_error *read_unwind_tables(struct vp_session *session, const struct vp_vm *vm)
+static struct vp_error *read_unwind_tables(struct vp_session *session, const struct vp_vm *vm,
+					   const char *directory)
 {
-	VP_AUTO_FREE char *path =
-	    vp_recording_orc_path(session->options.directory, &session->vms, vm);
+	VP_AUTO_FREE char *path = vp_recording_orc_path(directory, &session->vms, vm);
 	struct vp_error *problem;
 	struct vp_error *error =
 	    vp_guest_watch_unwind_tables(session->guest_watch, vm, path, &problem);
@@ -30,31 +29,42 @@ static struct vp_error *read_unwind_tables(struct vp_session *session, const str
 	return error;
 }
 
-static struct vp_error *read_guest(struct vp_session *session, const struct vp_vm *vm)
+static struct vp_error *read_guest(struct vp_session *session, const struct vp_vm *vm,
+				   const char *directory)
 {
-	VP_AUTO_FREE char *path =
-	    vp_recording_maps_path(session->options.directory, &session->vms, vm);
+	VP_AUTO_FREE char *path = vp_recording_maps_path(directory, &session->vms, vm);
 	bool written = false;
 	struct vp_error *error = vp_guest_watch_dump(session->guest_watch, vm, path, &written);
 
 	if (!error && written && !vm->end && session->wants_unwind_tables)
-		error = read_unwind_tables(session, vm);
+		error = read_unwind_tables(session, vm, directory);
 	VP_AUTO_FREE char *state = vp_guest_watch_state(session->guest_watch, vm);
 	if (!written && state[0] && !vm->end)
 		VP_NOTICE(session, "VM '%s': %s", vm->name, state);
 	return error;
 }
 
-struct vp_error *vp_session_write_maps(struct vp_session *session)
+/* Reading may take long: the rings are emptied meanwhile, if there is still something recorded. */
+static struct vp_error *go_on(struct vp_session *session)
 {
-	struct vp_error *error = write_host_maps(session);
+	return session->about.end ? NULL : vp_session_drain(session);
+}
+
+struct vp_error *vp_session_write_maps(struct vp_session *session, const char *directory)
+{
+	struct vp_error *error = write_host_maps(session, directory);
 
 	if (!session->guest_watch)
 		return error;
 	vp_session_say(session, false, "reading guest symbol maps");
-	vp_vec_each (&session->vms, vm)
-		if (vp_session_is_chosen(session, vm))
-			error = vp_session_first_of(error, read_guest(session, vm));
+	/* By number: there may be one VM more meanwhile. */
+	for (size_t i = 0; i < session->vms.count; i++) {
+		struct vp_error *problem = go_on(session);
+		error = vp_session_first_of(error, problem);
+		if (vp_session_is_chosen(session, &session->vms.at[i]))
+			error = vp_session_first_of(
+			    error, read_guest(session, &session->vms.at[i], directory));
+	}
 	return error;
 }
 

@@ -2,7 +2,6 @@
 #include "recording/trace_writer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -12,7 +11,7 @@
 #include "base/file.h"
 #include "base/vec.h"
 #include "collect/clock.h"
-#include "recording/packet.h"
+#include "recording/flight.h"
 
 /* A shorter run is copied into the packet at hand; a longer one is a packet of its own. */
 enum { LONG_RUN = 8 * 1024, USUAL_PACKET = 2 * LONG_RUN };
@@ -21,6 +20,7 @@ struct stream {
 	struct vp_stream_id id;
 	int fd;
 	uint64_t file_size;
+	bool is_begun;            /* it has a packet */
 	struct vp_buffer records; /* not written yet */
 	uint64_t n_records;       /* in them */
 	uint64_t first_time, last_time;
@@ -34,9 +34,18 @@ struct vp_trace_writer {
 	uint8_t uuid[16];
 	VP_VEC(struct stream *) streams[VP_STREAM_CLASSES]; /* by pCPU; NULL where there is none */
 	int failure;
+	struct vp_flight *flight;          /* NULL: packets go to files */
+	struct vp_buffer metadata, events; /* what the files of that name are to hold */
 };
 
-static struct vp_error *write_metadata(const struct vp_trace_writer *writer,
+static struct vp_error *publish(const char *path, const char *suffix, const struct vp_buffer *text)
+{
+	VP_AUTO_FREE char *file = vp_format("%s%s", path, suffix);
+
+	return vp_file_publish(file, text->bytes, text->size);
+}
+
+static struct vp_error *write_metadata(struct vp_trace_writer *writer,
 				       const vp_event_classes *classes)
 {
 	const struct vp_ctf_trace trace = {.uuid = writer->uuid,
@@ -44,13 +53,10 @@ static struct vp_error *write_metadata(const struct vp_trace_writer *writer,
 					   .machine = writer->machine,
 					   .realtime_offset_ns = writer->realtime_offset_ns,
 					   .classes = classes};
-	VP_AUTO_FREE char *path = vp_format("%s/metadata", writer->path);
-	struct vp_buffer metadata = {0};
 
-	vp_schema_ctf_metadata(&trace, &metadata);
-	struct vp_error *error = vp_file_publish(path, metadata.bytes, metadata.size);
-	vp_buffer_deinit(&metadata);
-	return error;
+	writer->metadata.size = 0;
+	vp_schema_ctf_metadata(&trace, &writer->metadata);
+	return publish(writer->path, "/metadata", &writer->metadata);
 }
 
 struct vp_error *vp_trace_writer_create(const char *path, const struct vp_ctf_trace *trace,
@@ -110,20 +116,39 @@ struct vp_error *vp_trace_writer_create_guest(const char *directory, const char 
 struct vp_error *vp_trace_writer_define(struct vp_trace_writer *writer,
 					const vp_event_classes *classes)
 {
-	VP_AUTO_FREE char *path = vp_format("%s.events", writer->path);
-	struct vp_buffer text = {0};
+	writer->events.size = 0;
+	vp_event_classes_write(classes, &writer->events);
+	VP_TRY(publish(writer->path, ".events", &writer->events));
+	return write_metadata(writer, classes);
+}
 
-	vp_event_classes_write(classes, &text);
-	struct vp_error *error = vp_file_publish(path, text.bytes, text.size);
-	vp_buffer_deinit(&text);
-	return error ? error : write_metadata(writer, classes);
+struct vp_error *vp_trace_writer_keep(struct vp_trace_writer *writer, size_t bytes)
+{
+	return vp_flight_new(bytes, &writer->flight);
+}
+
+uint64_t vp_trace_writer_reach(const struct vp_trace_writer *writer)
+{
+	return vp_flight_reach(writer->flight);
+}
+
+struct vp_error *vp_trace_writer_snapshot(const struct vp_trace_writer *writer, const char *path,
+					  uint64_t from, struct vp_trace_counts *ret)
+{
+	if (mkdir(path, 0755) && errno != EEXIST)
+		return vp_error_errno(errno, "cannot create directory '%s'", path);
+	VP_TRY(publish(path, "/metadata", &writer->metadata));
+	if (writer->events.size)
+		VP_TRY(publish(path, ".events", &writer->events));
+	return vp_flight_write(writer->flight, path, writer->uuid, from, ret);
 }
 
 static void stream_free(struct stream *stream)
 {
 	if (!stream)
 		return;
-	close(stream->fd);
+	if (stream->fd >= 0)
+		close(stream->fd);
 	vp_buffer_deinit(&stream->records);
 	free(stream);
 }
@@ -137,23 +162,30 @@ void vp_trace_writer_free(struct vp_trace_writer *writer)
 			stream_free(*stream);
 		vp_vec_deinit(&writer->streams[kind]);
 	}
+	vp_flight_free(writer->flight);
+	vp_buffer_deinit(&writer->metadata);
+	vp_buffer_deinit(&writer->events);
 	free(writer->path);
 	free(writer->hostname);
 	free(writer->machine);
 	free(writer);
 }
 
+static int create_file(struct vp_trace_writer *writer, struct vp_stream_id id)
+{
+	int fd = vp_stream_create(writer->path, id);
+
+	if (fd < 0)
+		writer->failure = errno;
+	return fd;
+}
+
 static struct stream *stream_new(struct vp_trace_writer *writer, struct vp_stream_id id)
 {
-	VP_AUTO_FREE char *file = vp_stream_file(id);
-	VP_AUTO_FREE char *path = vp_format("%s/%s", writer->path, file);
 	struct stream *stream = vp_alloc(sizeof(*stream));
 
 	stream->id = id;
-	stream->fd =
-	    open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND | O_CLOEXEC, 0644);
-	if (stream->fd < 0)
-		writer->failure = errno;
+	stream->fd = writer->flight ? -1 : create_file(writer, id);
 	/* Touched now, so that no page of it is missing while the sampled machine waits. */
 	memset(vp_buffer_extend(&stream->records, USUAL_PACKET), 0, USUAL_PACKET);
 	stream->records.size = 0;
@@ -175,20 +207,32 @@ static struct stream *stream_of(struct vp_trace_writer *writer, struct vp_stream
 static void packet_finish(const struct vp_trace_writer *writer, const struct stream *stream,
 			  const struct vp_run *run, struct vp_packet_header *ret)
 {
-	uint64_t bits = 8 * (sizeof(*ret) + run->size);
-
 	*ret = (struct vp_packet_header){
-	    .magic = VP_PACKET_MAGIC,
 	    .timestamp_begin = run->first,
 	    .timestamp_end = run->last,
-	    .content_size = bits,
-	    .packet_size = bits,
 	    .packet_seq_num = stream->seq,
 	    .events_discarded = stream->lost_before + stream->unwritten,
 	    .cpu_id = stream->id.pcpu,
 	};
-	memcpy(ret->uuid, writer->uuid, sizeof(ret->uuid));
-	ret->checksum = vp_packet_checksum(ret, run->bytes, run->size);
+	vp_packet_finish(ret, writer->uuid, run->bytes, run->size);
+}
+
+/* In memory, where there always is room. */
+static void packet_keep(struct vp_trace_writer *writer, struct stream *stream,
+			const struct vp_run *run)
+{
+	const struct vp_stored_packet packet = {.stream = stream->id,
+						.n = run->n,
+						.first = run->first,
+						.last = run->last,
+						.lost = stream->lost_before,
+						.size = run->size,
+						.bytes = run->bytes};
+
+	vp_flight_put(writer->flight, &packet);
+	stream->is_begun = true;
+	stream->written += run->n;
+	stream->lost_said = stream->lost_before;
 }
 
 /* One write for the whole packet; what a full disk let through of it is cut off again. */
@@ -211,6 +255,10 @@ static void packet_write(struct vp_trace_writer *writer, struct stream *stream,
 {
 	struct vp_packet_header header;
 
+	if (writer->flight) {
+		packet_keep(writer, stream, run);
+		return;
+	}
 	packet_finish(writer, stream, run, &header);
 	int result = packet_put(stream, &header, run);
 	if (result) {
@@ -220,6 +268,7 @@ static void packet_write(struct vp_trace_writer *writer, struct stream *stream,
 		stream->written += run->n;
 		stream->lost_said = header.events_discarded;
 		stream->seq++;
+		stream->is_begun = true;
 	}
 }
 
@@ -305,8 +354,7 @@ void vp_trace_flush(struct vp_trace_writer *writer, struct vp_stream_id id, uint
 	struct stream *stream = stream_of(writer, id);
 
 	stream->lost_before = lost;
-	if (stream->n_records || stream->lost_said != lost + stream->unwritten ||
-	    !stream->file_size)
+	if (stream->n_records || stream->lost_said != lost + stream->unwritten || !stream->is_begun)
 		write_gathered(writer, stream);
 }
 

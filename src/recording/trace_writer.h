@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "recording/packet.h"
+#include "recording/flight.h"
 #include "schema/schema.h"
 
 struct vp_trace_writer;
@@ -34,6 +34,17 @@ struct vp_error *vp_trace_writer_create_guest(const char *directory, const char 
  */
 struct vp_error *vp_trace_writer_define(struct vp_trace_writer *writer,
 					const vp_event_classes *classes) VP_MUST_CHECK;
+/*
+ * Has packets be kept in `bytes` bytes of memory, of which the oldest are overwritten, instead of
+ * being written to files: before the first record. Errors: too few bytes, no memory.
+ */
+struct vp_error *vp_trace_writer_keep(struct vp_trace_writer *writer, size_t bytes) VP_MUST_CHECK;
+/* From when on all that was flushed is still there; 0: nothing was overwritten yet. */
+uint64_t vp_trace_writer_reach(const struct vp_trace_writer *writer);
+/* Writes what was flushed, from time `from` on (flight.h), as a trace of its own to directory
+ * `path`, which may be the writer's. Errors: it cannot be written. */
+struct vp_error *vp_trace_writer_snapshot(const struct vp_trace_writer *writer, const char *path,
+					  uint64_t from, struct vp_trace_counts *ret) VP_MUST_CHECK;
 /* Closes the files; what was not flushed is dropped. */
 void vp_trace_writer_free(struct vp_trace_writer *writer);
 

@@ -135,6 +135,13 @@ static void put_about(const struct vp_report *report, struct vp_json *json)
 	vp_json_count(json, "pcpus", recording->pcpus);
 	vp_json_count(json, "lost", report->lost);
 	vp_json_bool(json, "interrupted", !recording->end);
+	vp_json_count(json, "start_ns", recording->start);
+	vp_json_count(json, "end_ns", recording->end);
+	if (!recording->mode[0])
+		return;
+	vp_json_text(json, "mode", recording->mode);
+	vp_json_text(json, "cause", recording->cause);
+	vp_json_count(json, "begun_ns", recording->begun);
 }
 
 static void put_samples(const struct vp_profile *profile, struct vp_json *json)

@@ -32,6 +32,21 @@ static void put_plan(const struct vp_interval_recording *rec, struct vp_buffer *
 	vp_buffer_string(out, "\n");
 }
 
+/* Times are CLOCK_MONOTONIC's, as vperf script prints them. */
+static void put_flight(const struct vp_recording *recording, struct vp_buffer *out)
+{
+	if (!recording->mode[0])
+		return;
+	vp_buffer_printf(out, "Mode:        %s recorder", recording->mode);
+	if (recording->end)
+		vp_buffer_printf(out, "; it reaches from %.6f to %.6f s, and began at %.6f s",
+				 (double)recording->start / 1e9, (double)recording->end / 1e9,
+				 (double)recording->begun / 1e9);
+	vp_buffer_printf(out, "\nSnapshot:    %s\n",
+			 recording->end ? recording->cause
+					: "none yet: records are in the recorder's memory");
+}
+
 static void put_head(const struct vp_summary *summary, struct vp_buffer *out)
 {
 	const struct vp_report *report = &summary->report;
@@ -51,6 +66,7 @@ static void put_head(const struct vp_summary *summary, struct vp_buffer *out)
 		put_plan(&summary->intervals, out);
 	vp_buffer_printf(out, "Duration:    %.3f s%s\n", report->duration,
 			 recording->end ? "" : " (interrupted)");
+	put_flight(recording, out);
 	if (recording->command[0])
 		vp_buffer_printf(out, "Command:     %s\n", recording->command);
 	vp_buffer_printf(out, "Lost:        %" PRIu64 " records\n\n", report->lost);

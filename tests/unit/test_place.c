@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "recording/control.h"
 #include "recording/place.h"
 
 #define NAME "test_place.rec"
@@ -168,6 +169,27 @@ static void test_one_recorder_at_a_time(void **state)
 	clean();
 }
 
+/* A flight recorder that was killed left its socket; a file of that name is not vperf's. */
+static void test_socket_left(void **state)
+{
+	int listener;
+
+	clean();
+	assert_int_equal(mkdir(NAME, 0755), 0);
+	make_recording(NAME);
+	expect_no_error(vp_control_listen(NAME, &listener));
+	close(listener);
+	place_and_close(NAME);
+	make_recording(NAME);
+	place_and_close(NAME);
+	assert_int_equal(access(OLD "/control", F_OK), -1);
+	assert_int_equal(access(OLD "/recording", F_OK), 0);
+	temporary_file(OLD "/control", "", 0);
+	make_recording(NAME);
+	expect_error(vp_recording_place(NAME, &listener), "control");
+	clean();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +198,7 @@ int main(void)
 	    cmocka_unit_test(test_name_alone_does_not),
 	    cmocka_unit_test(test_old_with_others_stays),
 	    cmocka_unit_test(test_one_recorder_at_a_time),
+	    cmocka_unit_test(test_socket_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

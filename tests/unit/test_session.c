@@ -274,6 +274,75 @@ static void test_full_disk(void **state)
 	assert_int_equal(count(VP_STREAMS_ALL, VP_ID_interval), INTERVALS);
 }
 
+static uint64_t count_in(const char *directory, uint32_t id)
+{
+	VP_AUTO_FREE char *host = vp_format("%s/host", directory);
+	vp_stream_readers streams = {0};
+	const struct vp_record_header *record;
+	uint64_t found = 0;
+
+	expect_no_error(vp_trace_open(host, VP_STREAMS_ALL, &streams));
+	vp_vec_each (&streams, stream)
+		while ((record = vp_stream_next(*stream)))
+			found += record->id == id;
+	vp_trace_close(&streams);
+	return found;
+}
+
+static void expect_about(const char *directory, const char *cause, uint64_t begun, uint64_t lost)
+{
+	struct vp_recording about;
+
+	expect_no_error(vp_recording_read(directory, &about));
+	assert_string_equal(about.mode, "flight");
+	assert_string_equal(about.cause, cause);
+	assert_int_equal(about.begun, begun);
+	assert_int_equal(about.start, begun);
+	assert_true(about.end > about.start);
+	assert_int_equal(about.lost[VP_STREAM_PCPU], lost);
+	vp_recording_deinit(&about);
+}
+
+/* Nothing is on disk until a snapshot; each has all up to then; at the end the recording itself. */
+static void test_flight(void **state)
+{
+	const struct vp_flight_options flight = {.bytes = 1 << 20, .most = UINT64_MAX};
+	struct scene scene;
+	VP_AUTO_FREE char *first = NULL;
+	VP_AUTO_FREE char *second = NULL;
+
+	(void)!system("rm -rf " NAME ".2*");
+	begin(&scene);
+	scene.session->options.flight = &flight;
+	expect_no_error(vp_session_open(scene.session));
+	start(&scene);
+	uint64_t begun = scene.session->about.start;
+	scene.profile->stopped = true;
+	expect_no_error(vp_session_step(scene.session, 0));
+	assert_int_equal(count(VP_STREAMS_ALL, VP_ID_host_sample), 0);
+	scene.profile->lost = 4;
+	expect_no_error(vp_session_snapshot(scene.session, "the\nfirst", &first));
+	assert_int_equal(strlen(first), strlen(NAME) + 17);
+	assert_int_equal(strncmp(first, NAME ".2", strlen(NAME ".2")), 0);
+	assert_int_equal(count_in(first, VP_ID_host_sample), SAMPLES);
+	scene.profile->records = 1;
+	expect_no_error(vp_session_step(scene.session, 0));
+	expect_no_error(vp_session_snapshot(scene.session, "the second", &second));
+	assert_string_not_equal(first, second);
+	assert_int_equal(count_in(second, VP_ID_host_sample), SAMPLES + 1);
+	assert_int_equal(count_in(second, VP_ID_interval), 0);
+	expect_about(first, "the?first", begun, 4);
+	expect_about(second, "the second", begun, 4);
+	assert_int_equal(access(NAME "/control", F_OK), 0);
+	expect_no_error(vp_session_finish(scene.session));
+	end(&scene);
+	assert_int_equal(access(NAME "/control", F_OK), -1);
+	expect_about(NAME, "end of the recording", begun, 4);
+	assert_int_equal(count(VP_STREAMS_ALL, VP_ID_host_sample), SAMPLES + 1);
+	assert_int_equal(count(VP_STREAMS_ALL, VP_ID_interval), INTERVALS);
+	(void)!system("rm -rf " NAME ".2*");
+}
+
 /* One instrument that has much is enough to end the wait of all. */
 static void test_wait(void **state)
 {
@@ -326,6 +395,7 @@ int main(void)
 	    cmocka_unit_test(test_first_error),
 	    cmocka_unit_test(test_absence),
 	    cmocka_unit_test(test_full_disk),
+	    cmocka_unit_test(test_flight),
 	    cmocka_unit_test(test_wait),
 	    cmocka_unit_test(test_number_used_again),
 	};
