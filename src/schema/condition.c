@@ -125,7 +125,7 @@ struct vp_error *vp_conditions_add(struct vp_conditions *into, const char *text,
 {
 	const char *sign = memchr(text, '>', size);
 	struct vp_slice name = {text, sign ? (size_t)(sign - text) : size};
-	enum vp_condition which;
+	enum vp_condition which = 0;
 	uint64_t ns = 0;
 
 	VP_TRY(find_condition(trimmed(name), &which));
