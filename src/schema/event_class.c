@@ -90,8 +90,9 @@ static void put_integer_type(const struct vp_event_field *field, struct vp_buffe
 				 8 * field->size);
 }
 
-/* Readers take one underscore away, so that no name is a word of TSDL's. Two fields may become one
- * by this: a number tells them apart. */
+/* Readers take one underscore away, so that no name is a word of TSDL's (babeltrace2 compares them
+ * with names that it has taken it from already: no field may be called as ours are). Two fields may
+ * become one by this: a number tells them apart. */
 static void put_identifier(const struct vp_event_class *event, size_t number, struct vp_buffer *out)
 {
 	const char *name = event->fields.at[number].name;
@@ -114,7 +115,7 @@ static void put_ctf_field(const struct vp_event_class *event, size_t number, str
 	const struct vp_event_field *field = &event->fields.at[number];
 
 	if (field->shape == VP_EVENT_SEQUENCE)
-		vp_buffer_printf(out, "\t\tu16 __count_%zu;\n", number);
+		vp_buffer_printf(out, "\t\tu16 __vperf_count_%zu;\n", number);
 	vp_buffer_string(out, "\t\t");
 	if (field->shape == VP_EVENT_STRING)
 		vp_buffer_string(out, "string { encoding = UTF8; }");
@@ -125,7 +126,7 @@ static void put_ctf_field(const struct vp_event_class *event, size_t number, str
 	if (field->shape == VP_EVENT_ARRAY)
 		vp_buffer_printf(out, "[%u]", field->count);
 	else if (field->shape == VP_EVENT_SEQUENCE)
-		vp_buffer_printf(out, "[__count_%zu]", number);
+		vp_buffer_printf(out, "[__vperf_count_%zu]", number);
 	vp_buffer_string(out, ";\n");
 }
 
@@ -134,7 +135,7 @@ void vp_event_classes_ctf(const vp_event_classes *classes, struct vp_buffer *out
 	vp_vec_each (classes, event) {
 		vp_buffer_printf(out,
 				 "event {\n\tname = \"%s\";\n\tid = %u;\n\tstream_id = 0;\n"
-				 "\tfields := struct {\n\t\tu16 __size;\n",
+				 "\tfields := struct {\n\t\tu16 __vperf_size;\n",
 				 event->name, event->id);
 		for (size_t i = 0; i < event->fields.count; i++)
 			put_ctf_field(event, i, out);

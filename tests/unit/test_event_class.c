@@ -21,7 +21,7 @@ enum { FIELDS = 8 };
 
 static const struct vp_event_field fields[FIELDS] = {
     {.name = "prev_pid", .shape = VP_EVENT_INTEGER, .size = 4, .is_signed = true},
-    {.name = "address", .shape = VP_EVENT_INTEGER, .size = 8, .is_hex = true},
+    {.name = "size", .shape = VP_EVENT_INTEGER, .size = 8, .is_hex = true},
     {.name = "comm", .shape = VP_EVENT_ARRAY, .size = 1, .is_text = true, .count = 16},
     {.name = "args", .shape = VP_EVENT_SEQUENCE, .size = 8, .is_hex = true},
     {.name = "event", .shape = VP_EVENT_STRING}, /* a word of TSDL's */
@@ -211,7 +211,7 @@ static void test_babeltrace(void **state)
 	const char *text = vp_buffer_text(&out);
 	assert_int_equal(count_lines(text, " sched:sched_switch: "), 6);
 	assert_int_equal(count_lines(text, " empty: "), 2);
-	assert_int_equal(count_lines(text, "prev_pid = -7, address = 0xFFFFFFFF81000000, "
+	assert_int_equal(count_lines(text, "prev_pid = -7, size = 0xFFFFFFFF81000000, "
 					   "comm = \"kworker/0:1\""),
 			 6);
 	assert_int_equal(count_lines(text, "[1] = 0xFEED"), 6);
