@@ -67,7 +67,9 @@ static struct vp_error *put_vcpus(struct vp_sampler *sampler, uint32_t number,
 						.vm = number,
 						.at_ids = finding->at_tid,
 						.at_comm = finding->at_comm,
-						.at_stack = finding->at_stack};
+						.at_stack = finding->at_stack,
+						.at_mm = finding->at_mm,
+						.at_pgd = finding->at_pgd};
 		uint32_t place;
 		if (vcpu.current_hva && (!find_place(sampler, key, &place) ||
 					 bpf_map_update_elem(fd, &place, &vcpu, BPF_ANY)))
@@ -97,7 +99,8 @@ struct vp_error *vp_sampler_identify(struct vp_sampler *sampler, uint32_t number
 	enum { LARGEST_STRUCT = 1 << 16 };
 
 	if (finding->at_tgid != finding->at_tid + 4 || finding->at_tid > LARGEST_STRUCT ||
-	    finding->at_comm > LARGEST_STRUCT || finding->at_stack > LARGEST_STRUCT)
+	    finding->at_comm > LARGEST_STRUCT || finding->at_stack > LARGEST_STRUCT ||
+	    finding->at_mm > LARGEST_STRUCT || finding->at_pgd > LARGEST_STRUCT)
 		return vp_error_new("unknown layout of the guest's task_struct");
 	VP_TRY(vp_sampler_identify_memory(sampler, number, state, finding));
 	return put_vcpus(sampler, number, state, finding);
