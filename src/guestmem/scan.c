@@ -18,7 +18,6 @@ enum {
 	LEAST_COST = 4096, /* of a read, in bytes */
 	OVERLAP = 64,      /* of chunks: longer than what is looked for */
 	MOST_BANNERS = 4,  /* in one page */
-	FREE_TRIES = 4,    /* at what may be a kernel: not charged, as reading a kernel is not */
 	AGAIN_SHARE = 4,   /* the usual places get a fifth of the time … */
 	AGAIN_LEAST_S = 3, /* … but are not looked at more often */
 };
@@ -43,7 +42,6 @@ struct vp_kernel_scan {
 	uint64_t places_again; /* when it is to begin again */
 	uint64_t everywhere;   /* the next address when looking everywhere */
 	uint64_t done;         /* bytes, of all places everywhere */
-	unsigned tries;
 	char *chunk; /* of CHUNK + OVERLAP bytes */
 	struct vp_buffer window;
 };
@@ -250,10 +248,10 @@ static bool try_banner(struct vp_kernel_scan *scan, uint64_t banner, struct vp_g
 	return try_tables_behind(scan, banner, ret);
 }
 
-/* What may be a kernel is looked at; the first times are free. */
+/* What may be a kernel was looked at, in one go: that is paid for before anything else is. */
 static bool note_try(struct vp_kernel_scan *scan, bool found)
 {
-	vp_pace_look(&scan->pace, ++scan->tries > FREE_TRIES);
+	vp_pace_look(&scan->pace, true);
 	return found;
 }
 
