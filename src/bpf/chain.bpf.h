@@ -391,12 +391,11 @@ static __always_inline void chain_of_guest(struct chain_maker *maker,
 	bool with_root = identity && subject->flags & VP_HAS_AS_ROOT;
 	maker->ip = subject->ip;
 	maker->sp = maker->bp = 0;
-	bool with_stack =
-	    with_root && read_stack_registers(subject->vcpu, &maker->sp, &maker->bp);
+	bool with_stack = with_root && read_stack_registers(subject->vcpu, &maker->sp, &maker->bp);
 	put_guest_regs(maker, subject, current, with_stack);
 	if (!with_root || !identity ||
-	    (!with_stack && (vendor != VP_VENDOR_INTEL ||
-			     !read_frame_pointer(subject->vcpu, &maker->bp))))
+	    (!with_stack &&
+	     (vendor != VP_VENDOR_INTEL || !read_frame_pointer(subject->vcpu, &maker->bp))))
 		return;
 	maker->vm = identity->vm;
 	maker->root = subject->as_root;

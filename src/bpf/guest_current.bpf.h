@@ -46,7 +46,7 @@ struct {
 struct guest_current {
 	__u32 tid, tgid;
 	__u64 as_root; /* as the caller knows it, or by the guest's memory; 0: not known */
-	__u64 task; /* the guest's address of its task_struct */
+	__u64 task;    /* the guest's address of its task_struct */
 	bool known;
 	bool is_new;                               /* it was not named lately … */
 	char comm[16] __attribute__((aligned(8))); /* … and this is its name */
@@ -171,8 +171,8 @@ __noinline __u64 root_by_memory(__u32 place, __u32 sure)
 	struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &vcpu->vm);
 	__u64 before = vcpu->mm;
 	vcpu->mm = 0;
-	if (!vm ||
-	    bpf_probe_read_user(&mm, sizeof(mm), (void *)vcpu->task_hva + vcpu->at_mm) || !mm)
+	if (!vm || bpf_probe_read_user(&mm, sizeof(mm), (void *)vcpu->task_hva + vcpu->at_mm) ||
+	    !mm)
 		return 0;
 	if (!sure || mm != before) {
 		__u64 hva = hva_in_kernel(vm, mm + vcpu->at_pgd, sizeof(pgd));

@@ -322,8 +322,7 @@ static __always_inline bool read_rip_in_kvm(struct kvm_vcpu *vcpu, struct rip_in
 	}
 	if (bpf_core_field_exists(vcpu->arch.regs_avail)) {
 		barrier();
-		__u32 rip =
-		    bpf_core_field_offset(vcpu->arch.regs) + KVM_RIP * sizeof(ret->rip);
+		__u32 rip = bpf_core_field_offset(vcpu->arch.regs) + KVM_RIP * sizeof(ret->rip);
 		return bpf_core_field_offset(vcpu->arch.regs_avail) == rip + sizeof(ret->rip) &&
 		       !bpf_probe_read_kernel(ret, sizeof(*ret), (void *)vcpu + rip);
 	}

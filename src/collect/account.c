@@ -228,7 +228,7 @@ static struct vp_error *attach(struct vp_account_source *source)
 	struct bpf_program *program;
 
 	bpf_object__for_each_program(program, source->programs->obj)
-		VP_TRY(attach_program(source, program));
+	    VP_TRY(attach_program(source, program));
 	return NULL;
 }
 

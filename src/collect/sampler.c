@@ -222,9 +222,10 @@ static struct vp_error *attach(struct vp_sampler *sampler, const struct vp_trigg
 static enum vp_seen_by seen_by(const struct vp_sampler_options *options)
 {
 	enum vp_vendor vendor = vp_host_vendor();
-	bool by_irq = options->trigger->by_time &&
-		      (vendor == VP_VENDOR_AMD || (vendor == VP_VENDOR_INTEL && options->exit_event)) &&
-		      vp_host_has_member("kvm", "kvm_vcpu_arch", "handling_intr_from_guest");
+	bool by_irq =
+	    options->trigger->by_time &&
+	    (vendor == VP_VENDOR_AMD || (vendor == VP_VENDOR_INTEL && options->exit_event)) &&
+	    vp_host_has_member("kvm", "kvm_vcpu_arch", "handling_intr_from_guest");
 
 	return by_irq ? VP_SEEN_BY_IRQ : VP_SEEN_BY_PERF;
 }
@@ -326,6 +327,17 @@ void vp_sampler_free(struct vp_sampler *sampler)
 	free(sampler);
 }
 
+/* What it does all the same, but less well. */
+static const char *limit_of(const struct vp_sampler *sampler)
+{
+	if (sampler->with_chains && sampler->vendor == VP_VENDOR_INTEL)
+		return "loaded and attached; of guest kernels only the innermost function, since "
+		       "RSP is in the VMCS";
+	return !sampler->with_chains && sampler->seen_by == VP_SEEN_BY_PERF
+		   ? "loaded and attached; samples go through perf's buffers, which costs more"
+		   : NULL;
+}
+
 static bool probe_sampler(bool with_chains, char *detail, size_t size)
 {
 	struct vp_trigger_options options = {.event = "cpu-clock", .frequency = 1000};
@@ -340,10 +352,11 @@ static bool probe_sampler(bool with_chains, char *detail, size_t size)
 
 	if (!error)
 		error = vp_sampler_start(&sampling, &sampler);
+	const char *missing = sampler ? limit_of(sampler) : NULL;
 	vp_sampler_free(sampler);
 	vp_trigger_close(&trigger);
 	vp_exit_event_close(exit_event);
-	return vp_probe_say_opened(error, NULL, detail, size);
+	return vp_probe_say_opened(error, missing, detail, size);
 }
 
 static bool probe_samples(char *detail, size_t size)

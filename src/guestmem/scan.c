@@ -42,7 +42,7 @@ struct vp_kernel_scan {
 	uint64_t places_again; /* when it is to begin again */
 	uint64_t everywhere;   /* the next address when looking everywhere */
 	uint64_t done;         /* bytes, of all places everywhere */
-	char *chunk; /* of CHUNK + OVERLAP bytes */
+	char *chunk;           /* of CHUNK + OVERLAP bytes */
 	struct vp_buffer window;
 };
 

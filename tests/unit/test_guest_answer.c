@@ -102,8 +102,8 @@ static void test_finding(void **state)
 {
 	struct vp_guest_finding finding;
 
-	expect_no_error(
-	    find(KERNEL "at 8 c 10 0 18 20\ncpu 0 1 5000\ncount 0 2 6000 1\npack a%0ab\n", &finding));
+	expect_no_error(find(
+	    KERNEL "at 8 c 10 0 18 20\ncpu 0 1 5000\ncount 0 2 6000 1\npack a%0ab\n", &finding));
 	assert_int_equal(finding.text, 0xffffffff81000000);
 	assert_int_equal(finding.levels, 4);
 	assert_true(finding.scanned && !finding.cached && !finding.derived);
