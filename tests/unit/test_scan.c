@@ -228,6 +228,32 @@ static void test_usual_place_with_pack(void **state)
 	vp_vec_deinit(&packs);
 }
 
+/* The banner in the usual place may be one that is left over (a weak one, since v6.2): with and
+ * without a pack the kernel is found there all the same. */
+static void test_usual_place_with_weak_banner(void **state)
+{
+	for (int with_pack = 0; with_pack < 2; with_pack++) {
+		struct host host = new_host(64 * GIB);
+		vp_kernel_packs packs = {0};
+		struct vp_guest_view found;
+		struct opened opened;
+
+		built_kernel_with_banner(&guest, BUILT_NEW, AT_END - 0x200);
+		strcpy(guest.image + AT_BANNER, "Linux version 6.1.0-built (weak)\n");
+		open_kernel(&opened);
+		vp_vec_push(&packs, opened.kernel.pack);
+		close_guest(&opened);
+		host.full_to = 70 * GIB;
+		host.image = 18 * MIB;
+		built_move(&guest, host.image);
+		assert_int_equal(search(&host, 0, with_pack ? &packs : NULL, &found),
+				 VP_SCAN_FOUND);
+		expect_kernel(&host, &found);
+		assert_true(host.bytes <= (with_pack ? 8 * VP_GUEST_PAGE : 32 * MIB));
+		vp_vec_deinit(&packs);
+	}
+}
+
 /* Where it was the last time is looked at first; if it is not there any more, it is found all the
  * same. */
 static void test_remembered(void **state)
@@ -431,6 +457,7 @@ int main(void)
 	    cmocka_unit_test(test_usual_place),
 	    cmocka_unit_test(test_moved_place),
 	    cmocka_unit_test(test_usual_place_with_pack),
+	    cmocka_unit_test(test_usual_place_with_weak_banner),
 	    cmocka_unit_test(test_remembered),
 	    cmocka_unit_test(test_decoy),
 	    cmocka_unit_test(test_everywhere),
