@@ -44,6 +44,7 @@ struct vp_kernel_scan {
 	uint64_t places_again; /* when it is to begin again */
 	uint64_t everywhere;   /* the next address when looking everywhere */
 	uint64_t done;         /* bytes, of all places everywhere */
+	bool found;            /* by the last step */
 	char *chunk;           /* of CHUNK + OVERLAP bytes */
 	struct vp_buffer window;
 };
@@ -402,10 +403,13 @@ enum vp_scan_result vp_kernel_scan_step(struct vp_kernel_scan *scan, uint64_t sl
 
 	if (!scan->setup.memory->backed)
 		return VP_SCAN_ENDED;
-	vp_pace_look(&scan->pace, false); /* what was done since the last step is not the scan's */
+	/* What was done since the last step is not the scan's, unless it was with a kernel that it
+	 * has found, and that was none. */
+	vp_pace_look(&scan->pace, scan->found);
 	uint64_t end = scan->pace.now + slice_ns;
 	while (result == VP_SCAN_GOES_ON && vp_pace_pay(&scan->pace, end) && scan->pace.now < end)
 		result = look_on(scan, ret);
+	scan->found = result == VP_SCAN_FOUND;
 	return result;
 }
 

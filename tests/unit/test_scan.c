@@ -364,6 +364,32 @@ static void test_cost_of_lies(void **state)
 	assert_false(host.touched);
 }
 
+/* What was spent on a kernel that was found and was none, before the search goes on, is the
+ * search's. */
+static void test_cost_of_false_kernel(void **state)
+{
+	struct host host = new_host(4 * GIB);
+	const struct vp_pace_clock clock = {&host, wall, cpu, sleep_for};
+	static const vp_kernel_packs none;
+	const struct vp_scan_setup setup = {
+	    .memory = &host.memory, .packs = &none, .clock = &clock};
+	struct vp_guest_view found;
+
+	host.full_to = 5 * GIB;
+	host.memory.context = &host;
+	put_kernel(&host, 16 * MIB);
+	struct vp_kernel_scan *scan = vp_kernel_scan_new(&setup);
+	assert_int_equal(vp_kernel_scan_step(scan, SECOND / 2, &found), VP_SCAN_FOUND);
+	host.cpu += SECOND;
+	host.wall += SECOND;
+	uint64_t bytes = host.bytes, until = host.wall + 40 * SECOND;
+	while (host.wall < until)
+		assert_int_equal(vp_kernel_scan_step(scan, SECOND / 2, &found), VP_SCAN_GOES_ON);
+	assert_int_equal(host.bytes, bytes);
+	vp_kernel_scan_free(scan);
+	vp_guest_memory_deinit(&host.memory);
+}
+
 /* How many pages of this process's memory there are. */
 static size_t count_present(int pagemap, const char *at, size_t size)
 {
@@ -464,6 +490,7 @@ int main(void)
 	    cmocka_unit_test(test_sparse),
 	    cmocka_unit_test(test_cost),
 	    cmocka_unit_test(test_cost_of_lies),
+	    cmocka_unit_test(test_cost_of_false_kernel),
 	    cmocka_unit_test(test_own_memory),
 	    cmocka_unit_test(test_backing_unknown),
 	};
