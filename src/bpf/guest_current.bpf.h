@@ -161,21 +161,16 @@ static __always_inline bool is_new_name(struct vp_identity_vcpu *vcpu, __u32 pid
  * root before is still good if the mm is the same; a mm_struct is used again, but not for a task
  * that has lived on.
  */
-__noinline __u64 root_by_memory(__u32 place, __u32 sure)
+static __always_inline __u64 root_by_memory(struct vp_identity_vcpu *vcpu, bool sure)
 {
-	struct vp_identity_vcpu *vcpu = bpf_map_lookup_elem(&identity_vcpus, &place);
-	__u64 mm = 0, pgd = 0;
+	__u64 before = vcpu->mm, mm = 0, pgd = 0;
 
-	if (!vcpu || !vcpu->at_mm)
-		return 0;
-	struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &vcpu->vm);
-	__u64 before = vcpu->mm;
 	vcpu->mm = 0;
-	if (!vm || bpf_probe_read_user(&mm, sizeof(mm), (void *)vcpu->task_hva + vcpu->at_mm) ||
-	    !mm)
+	if (bpf_probe_read_user(&mm, sizeof(mm), (void *)vcpu->task_hva + vcpu->at_mm) || !mm)
 		return 0;
 	if (!sure || mm != before) {
-		__u64 hva = hva_in_kernel(vm, mm + vcpu->at_pgd, sizeof(pgd));
+		struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &vcpu->vm);
+		__u64 hva = vm ? hva_in_kernel(vm, mm + vcpu->at_pgd, sizeof(pgd)) : 0;
 		if (!hva || bpf_probe_read_user(&pgd, sizeof(pgd), (void *)hva))
 			return 0;
 		vcpu->root = gpa_in_kernel(vm, pgd);
@@ -201,8 +196,8 @@ static __always_inline bool read_guest_current(__u32 pid, __u32 number, __u64 as
 	__u64 before = vcpu->task;
 	bool found = find_task(vcpu);
 	bool lately = found && before == vcpu->task && time - vcpu->checked < SURELY_SAME_NS;
-	if (vendor == VP_VENDOR_INTEL && found)
-		ret->as_root = as_root = root_by_memory(*memo, lately);
+	if (vendor == VP_VENDOR_INTEL && found && vcpu->at_mm)
+		ret->as_root = as_root = root_by_memory(vcpu, lately);
 	bool same = lately && as_root && as_root == vcpu->as_root && (!user || vcpu->in_user);
 	if (!same) {
 		vcpu->checked = 0;
