@@ -83,8 +83,8 @@ static void note_profile(struct vp_report *report)
 	    profile->counts.no_root >= profile->counts.guest_samples / 100)
 		NOTE(report,
 		     "%" PRIu64 " of %" PRIu64
-		     " guest samples have no address-space root (the host cannot read CR3 with "
-		     "Intel EPT): their user-space samples have no process",
+		     " guest samples have no address-space root (with Intel EPT it is known only "
+		     "from the guest's memory): their user-space samples have no process",
 		     profile->counts.no_root, profile->counts.guest_samples);
 }
 

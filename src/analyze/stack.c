@@ -20,6 +20,7 @@ const char *vp_walk_end_name(enum vp_walk_end end)
 					    [VP_WALK_NO_RULE] = "no unwind table",
 					    [VP_WALK_NO_STACK] = "stack copy too short",
 					    [VP_WALK_NO_REGISTER] = "unknown register",
+					    [VP_WALK_NO_POINTER] = "unknown stack pointer",
 					    [VP_WALK_NOT_WALKED] = "not unwound"};
 
 	return names[end];
@@ -90,6 +91,22 @@ static void push_guest_user(struct vp_stacks *stacks, const struct vp_tick *tick
 	push_frames(stacks, &user, part, walk->ips, walk->count, true, stack);
 }
 
+/* Of the guest's kernel what was hit, and before it the user space that the task came from: there
+ * is no chain between them that could prove it. */
+static void push_behind_kernel(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
+			       struct vp_stack *stack)
+{
+	const struct vp_chain *chain = tick->chain;
+	bool with_user = chain->guest_user.count > 0;
+	uint64_t ip = chain->regs.ip;
+
+	note_walk(stacks, VP_WALK_GUEST_KERNEL,
+		  with_user ? VP_WALK_NO_POINTER : VP_WALK_NOT_WALKED);
+	if (with_user)
+		push_guest_user(stacks, tick, part, stack);
+	push_frames(stacks, tick, part, &ip, 1, false, stack);
+}
+
 /*
  * The guest kernel's frames, and before them those of the user space that it was entered from: what
  * lies at the top of the task's stack is believed only if the kernel's own chain leads to it.
@@ -102,7 +119,11 @@ static void push_guest_kernel(struct vp_stacks *stacks, const struct vp_tick *ti
 	const struct vp_unwind_registers from = {chain->regs.ip, chain->regs.sp, chain->regs.bp};
 	struct vp_unwind *unwind = &stacks->unwind;
 
-	if (!(chain->regs.flags & VP_HAS_STACK) || !tables->entries.count) {
+	if (!(chain->regs.flags & VP_HAS_STACK)) {
+		push_behind_kernel(stacks, tick, part, stack);
+		return;
+	}
+	if (!tables->entries.count) {
 		note_walk(stacks, VP_WALK_GUEST_KERNEL, VP_WALK_NOT_WALKED);
 		push_frames(stacks, tick, part, &from.ip, 1, false, stack);
 		return;

@@ -19,6 +19,7 @@ enum vp_walk_end {
 	VP_WALK_NO_RULE,     /* kernel code without unwind table */
 	VP_WALK_NO_STACK,    /* beyond the bytes of the kernel's stack that were kept */
 	VP_WALK_NO_REGISTER, /* a register that is not known there */
+	VP_WALK_NO_POINTER,  /* the stack pointer is not known (Intel) */
 	VP_WALK_NOT_WALKED,  /* registers, address space or tables are not known */
 	VP_WALK_ENDS
 };

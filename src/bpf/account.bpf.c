@@ -222,13 +222,6 @@ static __always_inline bool account_exit(struct bpf_raw_tracepoint_args *context
 	return true;
 }
 
-/* Attached before note_exit(), so that KVM has read the guest's RIP by then: see read_vmx_rip(). */
-SEC("?tp/kvm/kvm_exit")
-int make_kvm_read_rip(void *context)
-{
-	return 0;
-}
-
 SEC("raw_tp/kvm_exit")
 int note_exit(struct bpf_raw_tracepoint_args *context)
 {

@@ -321,6 +321,21 @@ static __always_inline void put_kernel_chain(struct chain_maker *maker,
 		put_user_frames(maker);
 }
 
+/* Without the stack's registers (Intel): what of the user space that the kernel was entered from is
+ * at the top of the task's stack. */
+static __always_inline void put_chain_behind_kernel(struct chain_maker *maker,
+						    const struct vp_identity_vcpu *identity,
+						    const struct guest_current *current)
+{
+	__u64 stack = 0;
+
+	if (current->known && identity->at_stack &&
+	    !bpf_probe_read_user(&stack, sizeof(stack),
+				 (void *)identity->task_hva + identity->at_stack) &&
+	    stack && find_user_regs(stack + KERNEL_STACK_BYTES))
+		put_user_frames(maker);
+}
+
 /* What is sampled: a vCPU's thread, and where its guest is. */
 struct chain_subject {
 	struct kvm_vcpu *vcpu;
@@ -373,20 +388,24 @@ static __always_inline void chain_of_guest(struct chain_maker *maker,
 	__u32 memo = VP_IDENTITY_VCPUS;
 	struct vp_identity_vcpu *identity = find_identity(subject->pid, subject->number, &memo);
 
+	bool with_root = identity && subject->flags & VP_HAS_AS_ROOT;
 	maker->ip = subject->ip;
 	maker->sp = maker->bp = 0;
-	bool with_stack = identity && subject->flags & VP_HAS_AS_ROOT &&
-			  read_stack_registers(subject->vcpu, &maker->sp, &maker->bp);
+	bool with_stack = with_root && read_stack_registers(subject->vcpu, &maker->sp, &maker->bp);
 	put_guest_regs(maker, subject, current, with_stack);
-	if (!with_stack || !identity)
+	if (!with_root || !identity ||
+	    (!with_stack &&
+	     (vendor != VP_VENDOR_INTEL || !read_frame_pointer(subject->vcpu, &maker->bp))))
 		return;
 	maker->vm = identity->vm;
 	maker->root = subject->as_root;
 	maker->page = 1; /* none */
 	if (subject->cpl == 3)
 		put_user_frames(maker);
-	else
+	else if (with_stack)
 		put_kernel_chain(maker, identity, current);
+	else
+		put_chain_behind_kernel(maker, identity, current);
 }
 
 /* The host's side, of what the sample interrupted. */

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "bpf/guest_current.h"
+#include "bpf/kvm_compat.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -44,7 +45,8 @@ struct {
 
 struct guest_current {
 	__u32 tid, tgid;
-	__u64 task; /* the guest's address of its task_struct */
+	__u64 as_root; /* as the caller knows it, or by the guest's memory; 0: not known */
+	__u64 task;    /* the guest's address of its task_struct */
 	bool known;
 	bool is_new;                               /* it was not named lately … */
 	char comm[16] __attribute__((aligned(8))); /* … and this is its name */
@@ -73,11 +75,18 @@ static __always_inline struct vp_identity_vcpu *find_identity(__u32 pid, __u32 n
 	return vcpu && vcpu->key == key ? vcpu : 0;
 }
 
-/* Where the task_struct at that address of the guest's kernel is in the VMM; 0: nowhere. */
-static __always_inline __u64 hva_of_task(const struct vp_identity_vm *vm, __u64 task, __u32 size)
+/* The physical address of what the guest's kernel has in its image or its direct map. */
+static __always_inline __u64 gpa_in_kernel(const struct vp_identity_vm *vm, __u64 va)
 {
-	__u64 in_image = task - vm->image_va;
-	__u64 gpa = in_image < vm->image_size ? vm->image_gpa + in_image : task - vm->direct_map;
+	__u64 in_image = va - vm->image_va;
+
+	return in_image < vm->image_size ? vm->image_gpa + in_image : va - vm->direct_map;
+}
+
+/* Where in the VMM a struct at that address of the guest's kernel is; 0: nowhere. */
+static __always_inline __u64 hva_in_kernel(const struct vp_identity_vm *vm, __u64 va, __u32 size)
+{
+	__u64 gpa = gpa_in_kernel(vm, va);
 
 	for (int i = 0; i < VP_IDENTITY_SLOTS && i < vm->n_slots; i++) {
 		__u64 at = gpa - vm->slots[i].gpa;
@@ -97,8 +106,10 @@ static __always_inline bool find_task(struct vp_identity_vcpu *vcpu)
 	if (task != vcpu->task || !vcpu->task_hva) {
 		struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &vcpu->vm);
 		__u32 last = vcpu->at_comm > vcpu->at_ids ? vcpu->at_comm : vcpu->at_ids;
+		if (vendor == VP_VENDOR_INTEL && vcpu->at_mm > last)
+			last = vcpu->at_mm;
 		__u32 size = (last > vcpu->at_stack ? last : vcpu->at_stack) + 16;
-		vcpu->task_hva = vm ? hva_of_task(vm, task, size) : 0;
+		vcpu->task_hva = vm ? hva_in_kernel(vm, task, size) : 0;
 		vcpu->task = task;
 		vcpu->nowhere += !vcpu->task_hva;
 	}
@@ -145,6 +156,30 @@ static __always_inline bool is_new_name(struct vp_identity_vcpu *vcpu, __u32 pid
 }
 
 /*
+ * The root of the current task's address space by its page tables' place in the guest's kernel, for
+ * a processor that keeps its own to itself (Intel). Threads of the kernel have none: 0. `sure`: the
+ * root before is still good if the mm is the same; a mm_struct is used again, but not for a task
+ * that has lived on.
+ */
+static __always_inline __u64 root_by_memory(struct vp_identity_vcpu *vcpu, bool sure)
+{
+	__u64 before = vcpu->mm, mm = 0, pgd = 0;
+
+	vcpu->mm = 0;
+	if (bpf_probe_read_user(&mm, sizeof(mm), (void *)vcpu->task_hva + vcpu->at_mm) || !mm)
+		return 0;
+	if (!sure || mm != before) {
+		struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &vcpu->vm);
+		__u64 hva = vm ? hva_in_kernel(vm, mm + vcpu->at_pgd, sizeof(pgd)) : 0;
+		if (!hva || bpf_probe_read_user(&pgd, sizeof(pgd), (void *)hva))
+			return 0;
+		vcpu->root = gpa_in_kernel(vm, pgd);
+	}
+	vcpu->mm = mm;
+	return vcpu->root;
+}
+
+/*
  * False: the VM's kernel is not known, or its memory did not tell. `as_root` is the address space's
  * root, or 0 if it is not known; `user`: the guest is in user space; `memo`: of find_identity().
  */
@@ -155,12 +190,15 @@ static __always_inline bool read_guest_current(__u32 pid, __u32 number, __u64 as
 
 	ret->known = ret->is_new = false;
 	ret->tid = ret->tgid = 0;
+	ret->as_root = as_root;
 	if (!vcpu)
 		return false;
 	__u64 before = vcpu->task;
 	bool found = find_task(vcpu);
-	bool same = found && before == vcpu->task && as_root && as_root == vcpu->as_root &&
-		    (!user || vcpu->in_user) && time - vcpu->checked < SURELY_SAME_NS;
+	bool lately = found && before == vcpu->task && time - vcpu->checked < SURELY_SAME_NS;
+	if (vendor == VP_VENDOR_INTEL && found && vcpu->at_mm)
+		ret->as_root = as_root = root_by_memory(vcpu, lately);
+	bool same = lately && as_root && as_root == vcpu->as_root && (!user || vcpu->in_user);
 	if (!same) {
 		vcpu->checked = 0;
 		if (!found || !read_task(vcpu, ret)) {

@@ -30,8 +30,11 @@ struct vp_identity_vcpu {
 	__u32 at_ids;      /* in task_struct: tid, and the tgid right behind it */
 	__u32 at_comm;
 	__u32 at_stack; /* 0: not known */
+	__u32 at_mm; /* … and in mm_struct: where the host cannot tell the address space's root */
+	__u32 at_pgd;
 	/* Of the sample before: */
 	__u64 task, task_hva;
+	__u64 mm, root;         /* where its mm_struct is, 0: not known; and what root that says */
 	__u64 as_root, checked; /* when all of the task was read last, ns */
 	__u64 name;             /* its numbers and name, hashed */
 	__u32 tid, tgid;

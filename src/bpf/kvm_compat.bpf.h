@@ -54,6 +54,7 @@ struct kvm_vcpu_arch {
 	unsigned long regs[17];
 	__u32 regs_avail;
 	unsigned long cr3;
+	__u64 efer;
 	unsigned char handling_intr_from_guest;
 } CORE;
 
@@ -61,6 +62,16 @@ struct kvm_vcpu {
 	struct preempt_notifier preempt_notifier;
 	int vcpu_id;
 	struct kvm_vcpu_arch arch;
+} CORE;
+
+/* 7.2 has RIP, before the last of `regs`, as a member of its own. */
+struct kvm_vcpu_arch___own_rip {
+	unsigned long rip;
+	unsigned long regs_avail[1];
+} CORE;
+
+struct kvm_vcpu___own_rip {
+	struct kvm_vcpu_arch___own_rip arch;
 } CORE;
 
 /*
@@ -291,21 +302,64 @@ static __always_inline bool read_vmx_exit_reason(struct kvm_vcpu *vcpu, __u32 *r
 	return false;
 }
 
+/* KVM's number of RIP among the registers, and of its bit in regs_avail. */
+enum { KVM_RIP = 16 };
+
+/* RIP and regs_avail, which is right behind it. */
+struct rip_in_kvm {
+	__u64 rip, available;
+};
+
+static __always_inline bool read_rip_in_kvm(struct kvm_vcpu *vcpu, struct rip_in_kvm *ret)
+{
+	struct kvm_vcpu___own_rip *newer = (void *)vcpu;
+
+	if (bpf_core_field_exists(newer->arch.rip)) {
+		barrier(); /* or both ways are prepared for: one is of another kernel */
+		return bpf_core_field_offset(newer->arch.regs_avail) ==
+			   bpf_core_field_offset(newer->arch.rip) + sizeof(ret->rip) &&
+		       !bpf_core_read(ret, sizeof(*ret), &newer->arch.rip);
+	}
+	if (bpf_core_field_exists(vcpu->arch.regs_avail)) {
+		barrier();
+		__u32 rip = bpf_core_field_offset(vcpu->arch.regs) + KVM_RIP * sizeof(ret->rip);
+		return bpf_core_field_offset(vcpu->arch.regs_avail) == rip + sizeof(ret->rip) &&
+		       !bpf_probe_read_kernel(ret, sizeof(*ret), (void *)vcpu + rip);
+	}
+	return false;
+}
+
 /*
- * Intel: where the guest left, if KVM has read its RIP out of the VMCS since (__VCPU_REGS_RIP, of
- * which regs_avail has a bit). The event of the tracepoint kvm_exit does so, for whoever asked for
- * it.
+ * Intel: where the guest left, if KVM has read its RIP out of the VMCS since (regs_avail says so).
+ * The event of the tracepoint kvm_exit does that at every exit, for whoever asked for it: see
+ * exit_event.bpf.c.
  */
 static __always_inline bool read_vmx_rip(struct kvm_vcpu *vcpu, __u64 *ret)
 {
-	enum { RIP = 16 };
-	__u32 available = 0;
+	struct rip_in_kvm in_kvm;
 
-	if (!bpf_core_field_exists(vcpu->arch.regs_avail) ||
-	    bpf_core_read(&available, sizeof(available), &vcpu->arch.regs_avail) ||
-	    !(available & 1U << RIP))
+	if (!read_rip_in_kvm(vcpu, &in_kvm) || !(in_kvm.available & 1U << KVM_RIP))
 		return false;
-	return !bpf_core_read(ret, sizeof(*ret), &vcpu->arch.regs[RIP]);
+	*ret = in_kvm.rip;
+	return true;
+}
+
+/*
+ * Intel: the privilege level of code at `ip`. It is in the VMCS, but Linux runs the lower half of
+ * the addresses at level 3 only, once it is in long mode, and the upper half never.
+ */
+static __always_inline __u32 vmx_cpl(struct kvm_vcpu *vcpu, __u64 ip)
+{
+	enum { LONG_MODE = 1 << 10 };
+	__u64 efer = 0;
+
+	if ((__s64)ip < 0)
+		return 0;
+	/* What is not in long mode is below 4 GiB. */
+	if (ip >> 32 || !bpf_core_field_exists(vcpu->arch.efer) ||
+	    bpf_core_read(&efer, sizeof(efer), &vcpu->arch.efer))
+		return 3;
+	return efer & LONG_MODE ? 3 : 0;
 }
 
 /* Whether the hardware's CR3 is the guest's; under shadow paging it is the shadow's. */
@@ -335,15 +389,20 @@ static __always_inline bool read_place(struct kvm_vcpu *vcpu, const struct vmcb_
 	return true;
 }
 
-/* The guest's RSP and RBP; RBP is the fifth of KVM's registers (__VCPU_REGS_RBP). */
+/* The guest's RBP: the fifth of KVM's registers (__VCPU_REGS_RBP). */
+static __always_inline bool read_frame_pointer(struct kvm_vcpu *vcpu, __u64 *bp)
+{
+	return bpf_core_field_exists(vcpu->arch.regs) &&
+	       !bpf_core_read(bp, sizeof(*bp), &vcpu->arch.regs[5]);
+}
+
+/* Its RSP and RBP. Intel's RSP stays in the VMCS: KVM reads it when it needs it only. */
 static __always_inline bool read_stack_registers(struct kvm_vcpu *vcpu, __u64 *sp, __u64 *bp)
 {
 	void *vmcb = vendor == VP_VENDOR_AMD ? vmcb_of(vcpu) : 0;
 
-	if (!vmcb || !bpf_core_field_exists(vcpu->arch.regs))
-		return false;
-	return !bpf_probe_read_kernel(sp, sizeof(*sp), vmcb + VMCB_SAVE_RSP) &&
-	       !bpf_core_read(bp, sizeof(*bp), &vcpu->arch.regs[5]);
+	return vmcb && !bpf_probe_read_kernel(sp, sizeof(*sp), vmcb + VMCB_SAVE_RSP) &&
+	       read_frame_pointer(vcpu, bp);
 }
 
 /* Whether the interrupt that this is hit the guest (KVM's own mark: 1 for an interrupt, 2 for an

@@ -54,8 +54,13 @@ static __always_inline void fill_guest_task(struct vp_raw_record *record)
 	struct guest_current current;
 	__u32 memo = VP_IDENTITY_VCPUS;
 
-	if (!read_guest_current(record->pid, record->vcpu, record->as_root, record->cpl == 3,
-				record->time, &memo, &current))
+	bool known = read_guest_current(record->pid, record->vcpu, record->as_root,
+					record->cpl == 3, record->time, &memo, &current);
+	if (vendor == VP_VENDOR_INTEL && current.as_root) {
+		record->as_root = current.as_root;
+		record->flags |= VP_HAS_AS_ROOT;
+	}
+	if (!known)
 		return;
 	record->guest_task = current.task;
 	record->guest_pid = current.tgid;

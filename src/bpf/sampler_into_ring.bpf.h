@@ -61,14 +61,18 @@ static __always_inline void put_task(struct place *place, __u32 pid, __u32 tid, 
 
 /* Who runs in the guest, by the guest's own memory; names a thread that was not named lately. */
 static __always_inline void put_guest_task(struct place *place, __u32 pid, __u32 number,
-					   const struct vcpu_words *words, __u64 time,
+					   struct vcpu_words *words, __u64 time,
 					   struct guest_current *ret)
 {
 	bool user = words->cpl == 3;
+	bool known = read_guest_current(pid, number, words->as_root, user, time,
+					&place->ring->last_identity, ret);
 
-	if (!read_guest_current(pid, number, words->as_root, user, time,
-				&place->ring->last_identity, ret) ||
-	    !ret->is_new)
+	if (vendor == VP_VENDOR_INTEL && ret->as_root) {
+		words->as_root = ret->as_root;
+		words->flags |= VP_HAS_AS_ROOT;
+	}
+	if (!known || !ret->is_new)
 		return;
 	struct vp_guest_task *record = place_take(place, sizeof(*record));
 	record->time = time;

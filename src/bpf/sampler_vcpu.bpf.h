@@ -34,6 +34,17 @@ static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, const struct vmcb_v
 	ret->flags |= VP_HAS_AS_ROOT | VP_HAS_CPL;
 }
 
+/* The same of Intel, whose guest's root is in memory only: see read_guest_current(). */
+static __always_inline void read_vmx(struct kvm_vcpu *vcpu, bool with_place, struct vcpu_words *ret)
+{
+	if (read_vmx_exit_reason(vcpu, &ret->exit_reason))
+		ret->flags = VP_HAS_EXIT_REASON;
+	if (with_place && read_vmx_rip(vcpu, &ret->ip)) {
+		ret->cpl = vmx_cpl(vcpu, ret->ip);
+		ret->flags |= VP_HAS_CPL;
+	}
+}
+
 static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_place,
 				      struct vcpu_words *ret)
 {
@@ -41,6 +52,7 @@ static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_place,
 	__u64 reason;
 
 	*ret = (struct vcpu_words){};
+	/* By perf: in an NMI, KVM may not have read RIP yet. */
 	if (read_vmx_exit_reason(vcpu, &ret->exit_reason))
 		ret->flags = VP_HAS_EXIT_REASON;
 	else if (read_vmcb_reason(vmcb.at, &reason))
@@ -55,7 +67,9 @@ static __always_inline void read_vcpu_again(struct vp_ring *ring, struct kvm_vcp
 	__u64 reason;
 
 	*ret = (struct vcpu_words){};
-	if (read_exit_reason(vcpu, &ring->last_vmcb, &reason, &vmcb))
+	if (vendor == VP_VENDOR_INTEL)
+		read_vmx(vcpu, with_place, ret);
+	else if (read_exit_reason(vcpu, &ring->last_vmcb, &reason, &vmcb))
 		read_vmcb(vcpu, &vmcb, reason, with_place, ret);
 }
 
@@ -77,8 +91,9 @@ static __always_inline __u32 number_in_ring(struct vp_ring *ring, void *notifier
 }
 
 /*
- * Whether the interrupt hit the guest. KVM lets interrupts of the guest through at one instruction,
- * where its mark is always set: seen there once, the mark need not be read again.
+ * Whether the interrupt hit the guest. KVM lets interrupts of the guest through at one instruction
+ * (Intel: or calls their handlers at another), where its mark is always set: seen there once, the
+ * mark need not be read again.
  */
 static __always_inline bool hit_guest(struct vp_ring *ring, struct kvm_vcpu *vcpu, __u64 ip)
 {

@@ -143,10 +143,12 @@ leave_x86(struct vp_trace_cpu *cpu, struct bpf_raw_tracepoint_args *context, str
 	__u64 first = context->args[0];
 	struct kvm_vcpu *kvm = (void *)((__s64)first < 0 ? first : context->args[1]);
 
-	if (vendor == VP_VENDOR_AMD)
+	if (vendor == VP_VENDOR_AMD) {
 		leave_amd(cpu, kvm, left);
-	else
+	} else {
 		read_vmx_exit_reason(kvm, &left->reason);
+		read_vmx_rip(kvm, &left->rip);
+	}
 	if ((__s64)first >= 0)
 		left->reason = (__u32)first;
 	return kvm;

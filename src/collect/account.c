@@ -52,7 +52,6 @@ struct vp_account_source {
 static const struct {
 	const char *program, *cost;
 } optional[] = {
-    {"make_kvm_read_rip", "exits have no place in the guest"},
     {"note_vmm", "time in the VMM is counted as kernel time"},
     {"note_poll", "halt polling is counted as kernel time"},
     {"note_unthrottle", "a wait that began throttled is counted as throttled until it ends"},
@@ -161,8 +160,6 @@ static struct vp_error *load(struct vp_account_source *source,
 	if (!source->programs)
 		return vp_error_errno(errno, "cannot open the accounting programs");
 	source->programs->rodata->vendor = vp_host_vendor();
-	bpf_program__set_autoload(source->programs->progs.make_kvm_read_rip,
-				  vp_host_vendor() == VP_VENDOR_INTEL);
 	source->programs->rodata->tell_states = options->with_states;
 	source->programs->rodata->tells_others = options->tells_exits;
 	struct vp_svm_data svm_data;
@@ -228,15 +225,10 @@ static struct vp_error *attach_program(struct vp_account_source *source,
 
 static struct vp_error *attach(struct vp_account_source *source)
 {
-	struct bpf_program *first = source->programs->progs.make_kvm_read_rip, *program;
+	struct bpf_program *program;
 
-	if (bpf_program__autoload(first))
-		VP_TRY(attach_program(source, first));
 	bpf_object__for_each_program(program, source->programs->obj)
-	{
-		if (program != first)
-			VP_TRY(attach_program(source, program));
-	}
+	    VP_TRY(attach_program(source, program));
 	return NULL;
 }
 

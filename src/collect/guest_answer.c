@@ -142,6 +142,8 @@ static bool take_finding(struct vp_slice line, struct vp_guest_finding *finding)
 		finding->at_tgid = (uint32_t)vp_cursor_hex(&words);
 		finding->at_comm = (uint32_t)vp_cursor_hex(&words);
 		finding->at_stack = (uint32_t)vp_cursor_hex(&words);
+		finding->at_mm = (uint32_t)vp_cursor_hex(&words);
+		finding->at_pgd = (uint32_t)vp_cursor_hex(&words);
 		return vp_cursor_ok(&words);
 	}
 	struct vp_guest_place cpu = {.vcpu = (uint32_t)vp_cursor_hex(&words)};

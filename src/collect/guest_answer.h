@@ -38,6 +38,7 @@ struct vp_guest_finding {
 	char *banner;
 	uint32_t at_tid, at_tgid, at_comm; /* in task_struct */
 	uint32_t at_stack;                 /* the same; 0: not known */
+	uint32_t at_mm, at_pgd;            /* the same, and in its mm_struct */
 	VP_VEC(struct vp_guest_place) cpus;
 	VP_VEC(struct vp_guest_count_place) counts;
 	uint64_t banner_gpa; /* where a scan is to look first the next time; 0: not known */

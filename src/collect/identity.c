@@ -77,7 +77,9 @@ static struct vp_error *put_vcpus(struct vp_identity *identity, uint32_t number,
 						.vm = number,
 						.at_ids = finding->at_tid,
 						.at_comm = finding->at_comm,
-						.at_stack = finding->at_stack};
+						.at_stack = finding->at_stack,
+						.at_mm = finding->at_mm,
+						.at_pgd = finding->at_pgd};
 		uint32_t place;
 		if (vcpu.current_hva &&
 		    (!find_place(identity, key, &place) ||
@@ -106,7 +108,8 @@ struct vp_error *vp_identity_tell(struct vp_identity *identity, uint32_t number,
 	enum { LARGEST_STRUCT = 1 << 16 };
 
 	if (finding->at_tgid != finding->at_tid + 4 || finding->at_tid > LARGEST_STRUCT ||
-	    finding->at_comm > LARGEST_STRUCT || finding->at_stack > LARGEST_STRUCT)
+	    finding->at_comm > LARGEST_STRUCT || finding->at_stack > LARGEST_STRUCT ||
+	    finding->at_mm > LARGEST_STRUCT || finding->at_pgd > LARGEST_STRUCT)
 		return vp_error_new("unknown layout of the guest's task_struct");
 	VP_TRY(vp_identity_tell_memory(identity, number, state, finding));
 	return put_vcpus(identity, number, state, finding);

@@ -8,6 +8,7 @@
 
 #include "base/macros.h"
 #include "collect/clock.h"
+#include "collect/exit_event.h"
 #include "collect/host.h"
 #include "collect/trigger.h"
 #include "collect/vm_scan.h"
@@ -64,11 +65,33 @@ static bool probe_kvm_btf(char *detail, size_t size)
 			    found ? "struct kvm_vcpu is in BTF" : "struct kvm_vcpu is not in BTF");
 }
 
+static bool probe_rip(char *detail, size_t size)
+{
+	switch (vp_host_vendor()) {
+	case VP_VENDOR_INTEL: {
+		struct vp_exit_event *event = vp_exit_event_open();
+		bool found = event != NULL;
+		vp_exit_event_close(event);
+		return vp_probe_say(found, detail, size,
+				    found ? "KVM reads it for its event kvm:kvm_exit"
+					  : "only the CPU can read it, and there is no event "
+					    "kvm:kvm_exit for which KVM does");
+	}
+	case VP_VENDOR_AMD:
+		return vp_probe_say(true, detail, size, "read from the VMCB");
+	case VP_VENDOR_ARM:
+		return vp_probe_say(true, detail, size, "exits' is in the event kvm:kvm_exit");
+	default:
+		return vp_probe_say(false, detail, size, "no KVM");
+	}
+}
+
 static bool probe_as_root(char *detail, size_t size)
 {
 	if (vp_host_vendor() == VP_VENDOR_INTEL)
-		return vp_probe_say(false, detail, size,
-				    "with VMX, only the CPU can read the guest's CR3");
+		return vp_probe_say(vp_host_has_struct("kvm", "kvm_vcpu"), detail, size,
+				    "by the current task in the guest's memory: CR3 itself only "
+				    "the CPU can read");
 	if (vp_host_vendor() == VP_VENDOR_ARM)
 		return vp_probe_say(false, detail, size, "not supported on Arm");
 	if (vp_host_vendor() == VP_VENDOR_UNKNOWN)
@@ -167,6 +190,9 @@ const struct vp_source *vp_source_guests(void)
 	     "no exit reasons: idle and steal are distinguished by the scheduler only; guest "
 	     "samples have no process",
 	     false, probe_kvm_btf},
+	    {"guest program counter",
+	     "exits have no place in the guest; samples cost more (perf's buffers)", false,
+	     probe_rip},
 	    {"guest address-space root", "guest user samples have a VM but no process", false,
 	     probe_as_root},
 	    {"hardware counter", "samples are triggered by cpu-clock instead of cycles", false,

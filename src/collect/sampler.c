@@ -219,10 +219,13 @@ static struct vp_error *attach(struct vp_sampler *sampler, const struct vp_trigg
 }
 
 /* Perf's timers are interrupts; its hardware counters may interrupt by NMI, in a ring's middle. */
-static enum vp_seen_by seen_by(const struct vp_trigger *trigger)
+static enum vp_seen_by seen_by(const struct vp_sampler_options *options)
 {
-	bool by_irq = trigger->by_time && vp_host_vendor() == VP_VENDOR_AMD &&
-		      vp_host_has_member("kvm", "kvm_vcpu_arch", "handling_intr_from_guest");
+	enum vp_vendor vendor = vp_host_vendor();
+	bool by_irq =
+	    options->trigger->by_time &&
+	    (vendor == VP_VENDOR_AMD || (vendor == VP_VENDOR_INTEL && options->exit_event)) &&
+	    vp_host_has_member("kvm", "kvm_vcpu_arch", "handling_intr_from_guest");
 
 	return by_irq ? VP_SEEN_BY_IRQ : VP_SEEN_BY_PERF;
 }
@@ -267,7 +270,7 @@ struct vp_error *vp_sampler_start(const struct vp_sampler_options *options, stru
 	sampler->context = options->context;
 	sampler->with_chains = options->with_chains;
 	sampler->vendor = vp_host_vendor();
-	sampler->seen_by = seen_by(trigger);
+	sampler->seen_by = seen_by(options);
 	struct vp_error *error = load(sampler, options->buffer_pages, options->by_memory, true);
 	if (error && sampler->programs && sampler->programs->rodata->knows_svm_data) {
 		vp_error_free(error);
@@ -333,20 +336,36 @@ void vp_sampler_free(struct vp_sampler *sampler)
 	free(sampler);
 }
 
+/* What it does all the same, but less well. */
+static const char *limit_of(const struct vp_sampler *sampler)
+{
+	if (sampler->with_chains && sampler->vendor == VP_VENDOR_INTEL)
+		return "loaded and attached; of guest kernels only the innermost function, since "
+		       "RSP is in the VMCS";
+	return !sampler->with_chains && sampler->seen_by == VP_SEEN_BY_PERF
+		   ? "loaded and attached; samples go through perf's buffers, which costs more"
+		   : NULL;
+}
+
 static bool probe_sampler(bool with_chains, char *detail, size_t size)
 {
 	struct vp_trigger_options options = {.event = "cpu-clock", .frequency = 1000};
 	struct vp_trigger trigger = {0};
-	struct vp_sampler_options sampling = {
-	    .trigger = &trigger, .buffer_pages = 8, .with_chains = with_chains};
+	struct vp_exit_event *exit_event = vp_exit_event_open();
+	struct vp_sampler_options sampling = {.trigger = &trigger,
+					      .buffer_pages = 8,
+					      .with_chains = with_chains,
+					      .exit_event = exit_event};
 	struct vp_sampler *sampler = NULL;
 	struct vp_error *error = vp_trigger_open(&options, &trigger);
 
 	if (!error)
 		error = vp_sampler_start(&sampling, &sampler);
+	const char *missing = sampler ? limit_of(sampler) : NULL;
 	vp_sampler_free(sampler);
 	vp_trigger_close(&trigger);
-	return vp_probe_say_opened(error, NULL, detail, size);
+	vp_exit_event_close(exit_event);
+	return vp_probe_say_opened(error, missing, detail, size);
 }
 
 static bool probe_samples(char *detail, size_t size)

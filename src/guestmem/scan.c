@@ -10,6 +10,8 @@
 #define FIRST_PLACE (16 * MIB)
 /* From the banner to the end of the symbol tables, at most. */
 #define MOST_RODATA (64 * MIB)
+/* From an image's begin to its read-only data, at most. */
+#define MOST_IMAGE (64 * MIB)
 /* The most memory that is gone through; VP_GUEST_SLOTS_MAX slots may claim any. */
 #define MOST_MEMORY (16ULL << 40)
 
@@ -18,7 +20,6 @@ enum {
 	LEAST_COST = 4096, /* of a read, in bytes */
 	OVERLAP = 64,      /* of chunks: longer than what is looked for */
 	MOST_BANNERS = 4,  /* in one page */
-	FREE_TRIES = 4,    /* at what may be a kernel: not charged, as reading a kernel is not */
 	AGAIN_SHARE = 4,   /* the usual places get a fifth of the time … */
 	AGAIN_LEAST_S = 3, /* … but are not looked at more often */
 };
@@ -43,8 +44,8 @@ struct vp_kernel_scan {
 	uint64_t places_again; /* when it is to begin again */
 	uint64_t everywhere;   /* the next address when looking everywhere */
 	uint64_t done;         /* bytes, of all places everywhere */
-	unsigned tries;
-	char *chunk; /* of CHUNK + OVERLAP bytes */
+	bool found;            /* by the last step */
+	char *chunk;           /* of CHUNK + OVERLAP bytes */
 	struct vp_buffer window;
 };
 
@@ -137,11 +138,11 @@ static bool next_memory(const struct vp_kernel_scan *scan, uint64_t from, uint64
 	return false;
 }
 
-/* Where the pack's kernel would have its image by its own page tables, if its banner is there. */
+/* Where the pack's kernel would have its image by its own page tables, if it begins there. */
 static bool locate_with(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
-			uint64_t banner, unsigned levels, struct vp_guest_view *ret)
+			uint64_t text, unsigned levels, struct vp_guest_view *ret)
 {
-	uint64_t text = banner - pack->symbol.banner.offset, phys_base;
+	uint64_t phys_base;
 
 	if (!vp_guest_memory_read(&scan->careful, text + pack->symbol.phys_base.offset, &phys_base,
 				  sizeof(phys_base)))
@@ -156,8 +157,7 @@ static bool locate_with(struct vp_kernel_scan *scan, const struct vp_kernel_pack
 	return mapped;
 }
 
-static bool locate(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack, uint64_t banner,
-		   struct vp_guest_view *ret)
+static bool can_locate(const struct vp_kernel_pack *pack)
 {
 	const struct vp_pack_symbol needed[] = {pack->symbol.banner, pack->symbol.phys_base,
 						pack->symbol.init_top_pgt};
@@ -165,9 +165,40 @@ static bool locate(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pac
 	for (size_t i = 0; i < VP_ARRAY_SIZE(needed); i++)
 		if (needed[i].offset == VP_PACK_NONE || needed[i].percpu)
 			return false;
-	if (banner < needed[0].offset || (banner - needed[0].offset) % PLACE)
+	return true;
+}
+
+/* The pack's kernel, if its banner is there. */
+static bool locate(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack, uint64_t banner,
+		   struct vp_guest_view *ret)
+{
+	uint64_t text = banner - pack->symbol.banner.offset;
+
+	if (!can_locate(pack) || banner < pack->symbol.banner.offset || text % PLACE)
 		return false;
-	return locate_with(scan, pack, banner, 4, ret) || locate_with(scan, pack, banner, 5, ret);
+	return locate_with(scan, pack, text, 4, ret) || locate_with(scan, pack, text, 5, ret);
+}
+
+/*
+ * The same, if what is there is a banner that the kernel does not use: since v6.2 (2df8220cc511
+ * "kbuild: build init/built-in.a just once", also in Debian's 6.1) a weak one is left at the begin
+ * of the read-only data, and the one that counts is behind it somewhere.
+ */
+static bool locate_by_other(struct vp_kernel_scan *scan, const struct vp_kernel_pack *pack,
+			    uint64_t banner, struct vp_guest_view *ret)
+{
+	char start[sizeof(banner_text) - 1];
+
+	if (!can_locate(pack))
+		return false;
+	for (uint64_t back = 0, place = banner / PLACE * PLACE; back <= MOST_IMAGE; back += PLACE) {
+		uint64_t own = place - back + pack->symbol.banner.offset;
+		if (back <= place && own > banner &&
+		    vp_guest_memory_read(&scan->careful, own, start, sizeof(start)) &&
+		    !memcmp(start, banner_text, sizeof(start)) && locate(scan, pack, own, ret))
+			return true;
+	}
+	return false;
 }
 
 /* The next banner in the bytes from `from` on; NULL: there is none. */
@@ -218,7 +249,8 @@ static bool try_tables(struct vp_kernel_scan *scan, uint64_t tokens, uint64_t ba
 		*tables = !error && vp_kernel_pack_symbols(&pack, bytes, size, &text);
 		vp_error_free(error);
 		if (*tables)
-			return banner ? locate(scan, &pack, banner, ret)
+			return banner ? locate(scan, &pack, banner, ret) ||
+					    locate_by_other(scan, &pack, banner, ret)
 				      : locate_around(scan, &pack, tokens, ret);
 	}
 	return false;
@@ -245,15 +277,15 @@ static bool try_tables_behind(struct vp_kernel_scan *scan, uint64_t banner,
 static bool try_banner(struct vp_kernel_scan *scan, uint64_t banner, struct vp_guest_view *ret)
 {
 	vp_vec_each (scan->setup.packs, pack)
-		if (locate(scan, pack, banner, ret))
+		if (locate(scan, pack, banner, ret) || locate_by_other(scan, pack, banner, ret))
 			return true;
 	return try_tables_behind(scan, banner, ret);
 }
 
-/* What may be a kernel is looked at; the first times are free. */
+/* What may be a kernel was looked at, in one go: that is paid for before anything else is. */
 static bool note_try(struct vp_kernel_scan *scan, bool found)
 {
-	vp_pace_look(&scan->pace, ++scan->tries > FREE_TRIES);
+	vp_pace_look(&scan->pace, true);
 	return found;
 }
 
@@ -371,10 +403,13 @@ enum vp_scan_result vp_kernel_scan_step(struct vp_kernel_scan *scan, uint64_t sl
 
 	if (!scan->setup.memory->backed)
 		return VP_SCAN_ENDED;
-	vp_pace_look(&scan->pace, false); /* what was done since the last step is not the scan's */
+	/* What was done since the last step is not the scan's, unless it was with a kernel that it
+	 * has found, and that was none. */
+	vp_pace_look(&scan->pace, scan->found);
 	uint64_t end = scan->pace.now + slice_ns;
 	while (result == VP_SCAN_GOES_ON && vp_pace_pay(&scan->pace, end) && scan->pace.now < end)
 		result = look_on(scan, ret);
+	scan->found = result == VP_SCAN_FOUND;
 	return result;
 }
 

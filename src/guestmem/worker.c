@@ -82,9 +82,10 @@ static void put_kernel(struct worker *worker, const vp_guest_cpus *cpus)
 	vp_build_id_put(&kernel->pack.build_id, answer);
 	put_escaped(worker, kernel->banner);
 	uint32_t stack = kernel->pack.at.task_stack;
-	vp_buffer_printf(answer, "at %x %x %x %x\n", kernel->pack.at.task_pid,
+	vp_buffer_printf(answer, "at %x %x %x %x %x %x\n", kernel->pack.at.task_pid,
 			 kernel->pack.at.task_tgid, kernel->pack.at.task_comm,
-			 stack == VP_PACK_NONE ? 0 : stack);
+			 stack == VP_PACK_NONE ? 0 : stack, kernel->pack.at.task_mm,
+			 kernel->pack.at.mm_pgd);
 	vp_vec_each (cpus, cpu)
 		put_cpu(worker, cpu);
 	vp_vec_each (cpus, cpu)

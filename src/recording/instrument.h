@@ -8,6 +8,7 @@
 #define VP_RECORDING_INSTRUMENT_H
 
 #include "base/map.h"
+#include "collect/exit_event.h"
 #include "collect/exit_programs.h"
 #include "collect/host_maps.h"
 #include "recording/guest_watch.h"
@@ -84,6 +85,7 @@ struct vp_session {
 	bool wants_unwind_tables;           /* of guests' kernels */
 	/* Those of the account, if it has any; for instruments that are opened after it. */
 	struct vp_exit_programs exit_programs;
+	struct vp_exit_event *exit_event; /* vp_session_knows_rip() */
 	vp_vms vms;
 	struct vp_map no_vms;  /* pids that were looked at and have no VM (any more) */
 	struct vp_map varying; /* pids: their VM ended, or they have or had several */
@@ -110,6 +112,9 @@ void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t numb
 void vp_session_add_pcpu(struct vp_session *session, uint32_t pcpu, unsigned classes);
 /* Reports progress, see struct vp_session_options. */
 void vp_session_say(const struct vp_session *session, bool only_agents_left, const char *what);
+/* Sees to it that programs which are attached from now on know where a guest leaves; false: this
+ * host does not let them. */
+bool vp_session_knows_rip(struct vp_session *session);
 /* Has this user told about the kernels of selected guests. */
 void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_user *user);
 /* Adds to the outcome of asking the VM's agent. */

@@ -52,6 +52,7 @@ static struct vp_error *account_open(struct vp_instrument *instrument)
 	struct account *account = account_of(instrument);
 	struct vp_session *session = instrument->session;
 
+	bool knows_rip = vp_session_knows_rip(session);
 	VP_TRY(vp_account_writer_open(&session->vms, vp_host_vendor(), &account->options,
 				      take_account, session, &account->writer));
 	session->exit_programs = vp_account_writer_programs(account->writer);
@@ -59,6 +60,9 @@ static struct vp_error *account_open(struct vp_instrument *instrument)
 	const char *missing = vp_account_writer_missing(account->writer);
 	if (missing)
 		VP_NOTICE(session, "vCPU accounting is limited on this kernel: %s", missing);
+	if (!knows_rip)
+		VP_NOTICE(session, "exits have no place in the guest: the kernel has no event "
+				   "'kvm:kvm_exit'");
 	return NULL;
 }
 

@@ -27,10 +27,13 @@ static struct vp_error *profile_open(struct vp_instrument *instrument)
 	VP_TRY(vp_trigger_open(&options->trigger, &profile->trigger));
 	note_low_frequency(profile);
 	instrument->session->wants_unwind_tables |= options->with_chains;
+	if (profile->trigger.by_time)
+		vp_session_knows_rip(instrument->session);
 	struct vp_sampler_options sampling = {.trigger = &profile->trigger,
 					      .buffer_pages = options->buffer_pages,
 					      .by_memory = options->read_memory,
 					      .with_chains = options->with_chains,
+					      .exit_event = instrument->session->exit_event,
 					      .take = vp_profile_take,
 					      .context = profile};
 	return vp_sampler_start(&sampling, &profile->sampler);

@@ -101,7 +101,11 @@ static struct vp_error *trace_open(struct vp_instrument *base)
 					      .take = vp_instrument_trace_take,
 					      .context = own};
 
+	bool knows_rip = !(how.sets & VP_TRACE_SET_kvm) || vp_session_knows_rip(base->session);
 	VP_TRY(vp_tracer_open(&how, &own->tracer));
+	if (!knows_rip)
+		VP_NOTICE(base->session, "VM exits have no guest_rip: the kernel has no event "
+					 "'kvm:kvm_exit'");
 	if (vp_tracer_missing(own->tracer))
 		VP_NOTICE(base->session, "the trace is limited on this machine: %s",
 			  vp_tracer_missing(own->tracer));

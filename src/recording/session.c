@@ -41,6 +41,7 @@ void vp_session_free(struct vp_session *session)
 		(*instrument)->ops->free(*instrument);
 	vp_vec_deinit(&session->instruments);
 	vp_session_flight_free(session);
+	vp_exit_event_close(session->exit_event);
 	vp_guest_watch_free(session->guest_watch);
 	vp_trace_writer_free(session->trace);
 	vp_event_classes_deinit(&session->event_classes);
@@ -69,6 +70,13 @@ void vp_session_say(const struct vp_session *session, bool only_agents_left, con
 {
 	if (session->options.progress)
 		session->options.progress(what, only_agents_left);
+}
+
+bool vp_session_knows_rip(struct vp_session *session)
+{
+	if (!session->exit_event)
+		session->exit_event = vp_exit_event_open();
+	return vp_exit_event_suffices(session->exit_event);
 }
 
 void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_user *user)

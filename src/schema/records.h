@@ -49,9 +49,11 @@
 	FIELD(u16, dec, vcpu, "vCPU number, as in KVM; 65535: unknown")                            \
 	FIELD(u64, hex, ip, "guest program counter")                                               \
 	FIELD(u64, hex, host_ip, "host program counter: where KVM entered the guest")              \
-	FIELD(u64, hex, as_root, "guest address-space root (CR3 on x86) as the vCPU holds it")     \
+	FIELD(u64, hex, as_root,                                                                   \
+	      "guest address-space root (CR3 on x86) as the vCPU holds it; on Intel that of the "  \
+	      "current task, by the guest's memory")                                               \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
-	FIELD(u32, dec, cpl, "guest privilege level, 0 to 3")                                      \
+	FIELD(u32, dec, cpl, "guest privilege level, 0 to 3; on Intel 0 or 3, by the address")     \
 	FIELD(u32, dec, guest_pid, "guest pid (tgid); see flags")                                  \
 	FIELD(u32, dec, guest_tid, "its thread")
 

@@ -19,6 +19,7 @@ enum {
 	EXIT_CODE = 0x70,
 	SAVE_CR3 = 0x400 + 0x150,
 	SAVE_RIP = 0x400 + 0x178,
+	KVM_RIP = 16, /* among KVM's registers */
 };
 
 static const struct btf_type *find_struct(const struct btf *btf, const char *name)
@@ -35,6 +36,17 @@ static int find_member(const struct btf *btf, const struct btf_type *type, const
 		if (!strcmp(btf__name_by_offset(btf, btf_members(type)[i].name_off), name))
 			return (int)btf_member_bit_offset(type, (uint32_t)i) / 8;
 	return -1;
+}
+
+/* Of the kernel's struct kvm_vcpu: where RIP is. */
+static int find_rip(const struct btf *btf, const struct btf_type *vcpu)
+{
+	const struct btf_type *arch = find_struct(btf, "kvm_vcpu_arch");
+	int at = find_member(btf, vcpu, "arch"), own = find_member(btf, arch, "rip");
+	int regs = find_member(btf, arch, "regs");
+
+	assert_true(at >= 0 && regs >= 0);
+	return at + (own >= 0 ? own : regs + KVM_RIP * (int)sizeof(uint64_t));
 }
 
 /* A program may write where a map's memory is: here into that memory's first word. */
@@ -79,6 +91,7 @@ bool fake_vcpu_make(struct fake_vcpu *ret)
 	const struct btf_type *vcpu = find_struct(btf, "kvm_vcpu");
 	int at_vmcb = find_member(btf, find_struct(btf, "vcpu_svm"), "vmcb");
 	int at_number = find_member(btf, vcpu, "vcpu_id");
+	int at_rip = vcpu ? find_rip(btf, vcpu) : -1;
 
 	if (at_vmcb < 0 && vcpu)
 		at_vmcb = (int)vcpu->size;
@@ -92,6 +105,7 @@ bool fake_vcpu_make(struct fake_vcpu *ret)
 	ret->bytes = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_SHARED, ret->map, 0);
 	assert_true(ret->bytes != MAP_FAILED);
 	place_vcpu(ret, at_vmcb, at_number);
+	ret->rip = ret->bytes + PAGE + at_rip;
 	return true;
 }
 
@@ -106,4 +120,12 @@ void fake_vcpu_leaves(const struct fake_vcpu *fake, uint64_t reason, uint64_t ip
 	memcpy(fake->vmcb + EXIT_CODE, &reason, sizeof(reason));
 	memcpy(fake->vmcb + SAVE_RIP, &ip, sizeof(ip));
 	memcpy(fake->vmcb + SAVE_CR3, &cr3, sizeof(cr3));
+}
+
+void fake_vcpu_reads_rip(const struct fake_vcpu *fake, uint64_t ip, bool read)
+{
+	uint32_t available = read ? 1U << KVM_RIP : ~(1U << KVM_RIP);
+
+	memcpy(fake->rip, &ip, sizeof(ip));
+	memcpy(fake->rip + sizeof(ip), &available, sizeof(available));
 }

@@ -218,13 +218,13 @@ static int take_kvm(void *context, void *bytes, size_t size)
 	return 0;
 }
 
-static struct rig rig_open(void)
+static struct rig rig_open(uint32_t vendor)
 {
 	struct rig rig = {.programs = trace_bpf__open()};
 	uint32_t pcpu = vp_stay_here();
 	uint32_t count = (uint32_t)libbpf_num_possible_cpus();
 
-	rig.programs->rodata->vendor = VP_VENDOR_AMD;
+	rig.programs->rodata->vendor = vendor;
 	bpf_map__set_max_entries(rig.programs->maps.cpus, count);
 	bpf_map__set_max_entries(rig.programs->maps.rings, count);
 	assert_int_equal(trace_bpf__load(rig.programs), 0);
@@ -267,7 +267,7 @@ static void test_kvm(void **state)
 		}
 		*fakes[i].number = 3 + i;
 	}
-	rig = rig_open();
+	rig = rig_open(VP_VENDOR_AMD);
 	const struct trace_bpf *programs = rig.programs;
 	for (uint32_t i = 0; i < 40; i++) {
 		const struct fake_vcpu *fake = &fakes[i % 2];
@@ -302,6 +302,31 @@ static void test_kvm(void **state)
 	fake_vcpu_free(&fakes[1]);
 }
 
+/* On Intel, where the guest was is known if KVM has read it since the exit, and else not. */
+static void test_kvm_of_intel(void **state)
+{
+	struct fake_vcpu fake;
+
+	if (!fake_vcpu_make(&fake)) {
+		print_message("skipped: this kernel does not describe KVM\n");
+		skip();
+	}
+	struct rig rig = rig_open(VP_VENDOR_INTEL);
+	fake_vcpu_reads_rip(&fake, 0xffffffff81000123, true);
+	vp_run(rig.programs->progs.kvm_exit, fake.address, 1, 0);
+	fake_vcpu_reads_rip(&fake, 0xffffffff81000456, false);
+	vp_run(rig.programs->progs.kvm_exit, fake.address, 1, 0);
+	vp_run(rig.programs->progs.kvm_exit, 10, fake.address, 0);
+	rig_drain(&rig);
+	assert_int_equal(rig.exits.count, 3);
+	assert_int_equal(rig.exits.at[0].guest_rip, 0xffffffff81000123);
+	assert_int_equal(rig.exits.at[1].guest_rip, 0);
+	assert_int_equal(rig.exits.at[2].reason, 10);
+	assert_int_equal(rig.exits.at[2].vendor, VP_VENDOR_INTEL);
+	rig_close(&rig);
+	fake_vcpu_free(&fake);
+}
+
 #endif
 
 int main(void)
@@ -312,6 +337,7 @@ int main(void)
 		cmocka_unit_test(test_full_ring),
 #if defined(__x86_64__)
 		cmocka_unit_test(test_kvm),
+		cmocka_unit_test(test_kvm_of_intel),
 #endif
 	};
 

@@ -1,24 +1,55 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What must hold on a host of Intel (VMX, emulated by Bochs): see docs/lab.md."""
+import collections
+import csv
+import json
 import os
 import subprocess
 
-from lab import REPOSITORY, sample_times
+from lab import REPOSITORY, sample_times, samples_of, vperf
 from test_account import check_closing, check_parts, read
-from test_profile import end, start
+from test_chains import LEVELS, check_folded, check_hypervisor, check_user, judge, split_at_kernel, stacks_of
+from test_profile import end, start, workload_share
+from test_stat import rows_of, stat, total
 
 RATE = 997  # samples per second and pCPU
 # What tinyvm's guest does, by the names of VMX's exits; and where in it (lab/workloads/amd64/tinyvm.c).
 DONE = {"CPUID": (2000, 0xe), "IO_INSTRUCTION": (1000, 0x20), "HLT": (300, 0x43)}
 
-# An emulated second is 50 million instructions only: everything is shorter than on other hosts.
-PROFILE = f"""
-host vendor=intel pcpus=1
+# Flags of a guest_sample.
+AS_ROOT, CPL, BY_MEMORY = 2, 4, 128
+GUEST_USER = "5"
+
+# An emulated second is 50 million instructions only: everything is shorter than on other hosts, and the guest's
+# kernel is found before anything is recorded.
+HOST = """
+host vendor=intel pcpus=1 {kernel}
 guest g1 vcpus=1 memory=128
+"""
+PROFILE = HOST + f"""
+command vperf check >/out/check.txt
+command vperf guests --json >/out/guests.json
 {start("g1", "shares fast=80 slow=20")}
 command vperf record --no-agent -o /out/rec -- lab-guest busy g1 3
 {end("g1")}
-command vperf record --no-samples --no-agent --no-guest-memory -o /out/known -- tinyvm --cpuid 2000 --out 1000 --mmio 500 --hlt 300
+command vperf record --no-samples --no-agent --no-guest-memory --trace=kvm -o /out/known -- tinyvm --cpuid 2000 --out 1000 --mmio 500 --hlt 300
+""".replace("\\\n", "")
+
+CHAINS = HOST + f"""
+command vperf guests --json >/out/guests.json
+{start("g1", "calls --both")}
+command vperf record -g --no-agent -o /out/rec -- lab-guest busy g1 4
+{end("g1")}
+"""
+
+INTERVALS = HOST + f"""
+command vperf guests --json >/out/guests.json
+{start("g1", "shares fast=80 slow=20")}
+command vperf stat -r software --no-agent -o /out/time -- lab-guest busy g1 2
+command vperf stat -r exits --no-agent -o /out/exits -- lab-guest busy g1 2
+{end("g1")}
+command vperf stat -e exits,exits:cpuid,exits:io,exits:mmio,exits:halt,exits:page-fault -I 'exits 250' --no-agent \
+-o /out/known -- tinyvm --cpuid 2000 --out 1000 --mmio 500 --hlt 300
 """.replace("\\\n", "")
 
 
@@ -37,13 +68,47 @@ def seconds_since_first_sample(run):
     return (int(run.facts()["end"]) - first) / 1e9
 
 
+def finding(run, claims):
+    """Without registers, by a search of the guest's memory."""
+    guest = json.loads((run.out / "guests.json").read_text())[0]
+    kernel = guest["kernel"] or {}
+    claims.check(kernel.get("found_by") == "scan" and kernel["cpus"],
+                 f"the guest's kernel was found: {kernel.get('physical')}, {guest['problem']}")
+
+
+def checked(run, claims):
+    """What `vperf check` says of this host."""
+    lines = (run.out / "check.txt").read_text().splitlines()
+    found = {line[5:30].strip(): line.split(maxsplit=1)[0] for line in lines if line[:4].strip() in ("yes", "no")}
+    for name in ("sampling programs", "call chains", "KVM", "guest program counter", "guest address-space root"):
+        claims.check(found.get(name) == "yes", f"'vperf check' finds: {name}")
+    claims.check("perf's buffers" not in "".join(lines), "samples do not go through perf's buffers")
+
+
+def places(run, claims):
+    """What each sample says of where the guest was: as on AMD, by vperf itself."""
+    printed = vperf("script", str(run.recording()), "--format", "csv", "--event", "guest_sample").stdout
+    samples = list(csv.DictReader(printed.splitlines()))
+    flags = [int(sample["flags"], 16) for sample in samples]
+    user = [sample for sample in samples if sample["mode"] == GUEST_USER]
+    roots = collections.Counter(sample["as_root"] for sample in user)
+    claims.check(len(samples) > 2000 and all(flag & CPL for flag in flags),
+                 f"{sum(flag & CPL > 0 for flag in flags)} of {len(samples)} guest samples have their place by vperf itself")
+    known = sum(flag & (AS_ROOT | BY_MEMORY) == AS_ROOT | BY_MEMORY for flag, sample in zip(flags, samples)
+                if sample["mode"] == GUEST_USER)
+    claims.check(known >= 0.99 * len(user), f"{known} of {len(user)} user samples have process and root by memory")
+    claims.check(roots and roots.most_common(1)[0][1] >= 0.95 * len(user) and "0x0" not in roots,
+                 f"roots of the samples of one busy process: {roots.most_common(3)}")
+    claims.check(all((int(sample["ip"], 16) >> 63 == 0) == (sample["mode"] == GUEST_USER) for sample in samples),
+                 "user space is below the kernel")
+
+
 def profile(run, claims):
-    """The workload's two functions by their addresses: at 50 million instructions a second the guest's kernel is
-    not found in its memory before the recording ends."""
     report = run.report("guest", "--vm", "g1")
-    slow, fast = sorted(row["samples"] for row in report["rows"] if row["kind"] == "user")[-2:]
-    claims.share("samples of the first of two user functions", fast, (fast + slow, report), 80)
-    claims.check(slow + fast > 2000, f"{slow + fast} samples of user code")
+    workload_share(claims, report, "samples of share_a among both", 80)
+    both = samples_of(report, "share_a") + samples_of(report, "share_b")
+    claims.check(both > 2000, f"{both} samples of the two functions by name")
+    places(run, claims)
     samples, ticks = run.report("unified")["samples"], seconds_since_first_sample(run) * RATE
     claims.near("samples of rate x time since the first x pCPUs", samples, ticks, 2 + 1e-3 * ticks)
     claims.check(int(run.facts()["lost"]) == 0, "nothing was lost")
@@ -69,12 +134,69 @@ def known_exits(run, claims):
     check_closing(claims, read("account", run, recording="known"))
 
 
+def traced_exits(run, claims):
+    """The same exits one by one: each where it was, also by the trace."""
+    printed = vperf("script", str(run.recording("known")), "--format", "csv", "--event", "kvm_exit").stdout
+    rows = collections.Counter((row["reason"], row["guest_rip"]) for row in csv.DictReader(printed.splitlines()))
+    for reason, (count, place) in DONE.items():
+        claims.check(rows[reason, hex(place)] == count,
+                     f"the trace has {rows[reason, hex(place)]} {reason} at {place:#x}, {count} were done")
+
+
 def intel(run, claims):
+    checked(run, claims)
+    finding(run, claims)
     profile(run, claims)
     account_of_profile(run, claims)
     known_exits(run, claims)
+    traced_exits(run, claims)
 
 
-TESTS = [("Intel: profile and account", PROFILE, intel)]
+def of_guest(frames):
+    """Without those of KVM, where it is at work for the guest."""
+    return frames[:frames.index("[hypervisor]")] if "[hypervisor]" in frames else frames
+
+
+def chains(run, claims):
+    """User space by frame pointers; of the kernel, whose stack pointer is not known, the function that was hit and
+    the user space behind it."""
+    report, stacks = stacks_of(run)
+    check_user(stacks, claims)
+    judge(stacks, lambda frames: "vfs_read" in frames,
+          lambda frames: split_at_kernel(of_guest(frames)) == (LEVELS, ["vfs_read"]),
+          10, claims, "samples of read(2)'s kernel code have the user space that called it")
+    for kind, ends in report["walks"].items():
+        claims.note(f"{kind}: {ends}")
+    ends = report["walks"]["guest_kernel"]
+    claims.check(ends.get("unknown stack pointer", 0) >= 0.95 * sum(ends.values()) > 0,
+                 f"of the guest's kernel it is said why there is no chain: {ends}")
+    check_hypervisor(stacks, claims)
+    check_folded(run, claims)
+
+
+def intervals(run, claims):
+    """By time, with the guest's own counters; by exits; and known exits."""
+    rows = rows_of(stat(run, "time"), "g1")
+    whole = [row for row in rows if not row["partial"]]
+    ticks, injections = (total(rows, event) for event in ("guest:timer-interrupts", "inject:interrupt"))
+    claims.check(len(whole) > 100 and abs(ticks - injections) <= 1 + 0.01 * injections,
+                 f"{len(whole)} intervals of 10 ms: the guest counted {ticks} timer interrupts, {injections} were injected")
+    mean = sum(row["end"] - row["begin"] for row in whole) / len(whole) / 1e6
+    claims.near("length of an interval, ms", mean, 10, 0.1)
+    rows = rows_of(stat(run, "exits"), "g1")
+    classes = [event for event in rows[0]["events"] if event.startswith("exits:")]
+    sums = [sum(row["events"][event]["counted"] for event in classes) for row in rows if not row["partial"]]
+    claims.check(sums and all(found == 1000 for found in sums), f"intervals of 1000 exits have {sums}")
+    rows = [row for row in stat(run, "known")["intervals"] if not row["subject"].startswith("g1/")]
+    for event, count in (("exits:cpuid", 2000), ("exits:io", 1000), ("exits:mmio", 500), ("exits:halt", 300)):
+        claims.check(total(rows, event) == count, f"{event}: {total(rows, event)}, {count} were done")
+
+
+def on(kernel, scenario):
+    return scenario.replace("{kernel}", f"kernel={kernel}")
+
+
+TESTS = [("Intel: profile and account", on("bookworm", PROFILE), intel)]
 QUICK = ()
-FULL = []
+FULL = [("Intel: call chains", on("bookworm", CHAINS), chains), ("Intel: intervals", on("bookworm", INTERVALS), intervals)] + \
+    [(f"Intel: profile and account, host {host}", on(host, PROFILE), intel) for host in ("trixie", "sid")]

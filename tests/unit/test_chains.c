@@ -328,7 +328,7 @@ static const char maps[] = "vperf-maps 1\n"
 static const uint64_t user[] = {0x7f0012345678, 0x7f0012348000 + 1};
 
 /* A sample of the guest's user space, one of its kernel, one of KVM at work for that. */
-static void make_recording(void)
+static void make_recording_with(uint16_t flags)
 {
 	static const uint64_t host[] = {0xffffffff81000000, 0xffffffff81000100};
 	struct vp_guest_regs regs = {.vm = 1000,
@@ -347,6 +347,7 @@ static void make_recording(void)
 	made_guest_at(&made, 0, 1, VP_MODE_GUEST_USER, user[0]);
 	fill_stack(pieces);
 	regs.mode = VP_MODE_GUEST_KERNEL;
+	regs.flags = flags;
 	regs.ip = at_inner.ip;
 	regs.sp = at_inner.sp;
 	regs.bp = at_inner.bp;
@@ -366,6 +367,11 @@ static void make_recording(void)
 	temporary_file(NAME "/guest-vm0.orc", tables, sizeof(tables) - 1);
 }
 
+static void make_recording(void)
+{
+	make_recording_with(VP_HAS_AS_ROOT | VP_HAS_STACK);
+}
+
 static struct vp_report report_on(bool by_callees)
 {
 	struct vp_naming_options naming = {.directory = NAME};
@@ -373,13 +379,34 @@ static struct vp_report report_on(bool by_callees)
 	    .view = VP_VIEW_UNIFIED, .chains = true, .by_callees = by_callees};
 	struct vp_report report;
 
-	make_recording();
 	expect_no_error(vp_report_make(&naming, &options, &report));
 	return report;
 }
 
+/* Without the kernel's stack pointer (Intel) user space stands behind what was hit in the kernel.
+ */
+static void test_no_stack_pointer(void **state)
+{
+	struct vp_buffer out = {0};
+
+	make_recording_with(VP_HAS_AS_ROOT);
+	struct vp_report report = report_on(false);
+	vp_export_totals(&report, vp_exporter_folded(), &out);
+	assert_string_equal(vp_buffer_text(&out),
+			    "host;[idle] 1\n"
+			    "[vm0];worker;main;compute 1\n"
+			    "[vm0];worker;main;compute;inner_[k] 1\n"
+			    "[vm0];worker;main;compute;inner_[k];[hypervisor];"
+			    "0xffffffff810000ff_[k];0xffffffff81000000_[k] 1\n");
+	assert_int_equal(report.profile.walks[VP_WALK_GUEST_USER][VP_WALK_NO_FRAME], 3);
+	assert_int_equal(report.profile.walks[VP_WALK_GUEST_KERNEL][VP_WALK_NO_POINTER], 2);
+	vp_buffer_deinit(&out);
+	vp_report_deinit(&report);
+}
+
 static void test_folded(void **state)
 {
+	make_recording();
 	struct vp_report report = report_on(false);
 	struct vp_buffer out = {0};
 
@@ -414,6 +441,7 @@ static const struct vp_profile_row *row_of(const struct vp_report *report, const
  */
 static void test_totals(void **state)
 {
+	make_recording();
 	struct vp_report report = report_on(true);
 
 	assert_int_equal(row_of(&report, "main")->samples, 0);
@@ -428,6 +456,7 @@ static void test_totals(void **state)
 
 static void test_graph(void **state)
 {
+	make_recording();
 	struct vp_report report = report_on(false);
 	struct vp_buffer out = {0};
 
@@ -470,12 +499,13 @@ static void test_no_tables(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_tables),         cmocka_unit_test(test_tables_malformed),
-	    cmocka_unit_test(test_tables_written), cmocka_unit_test(test_unwind),
-	    cmocka_unit_test(test_unwind_ends),    cmocka_unit_test(test_unwind_registers),
-	    cmocka_unit_test(test_guest_tables),   cmocka_unit_test(test_chain_records),
-	    cmocka_unit_test(test_folded),         cmocka_unit_test(test_totals),
-	    cmocka_unit_test(test_graph),          cmocka_unit_test(test_no_tables),
+	    cmocka_unit_test(test_tables),           cmocka_unit_test(test_tables_malformed),
+	    cmocka_unit_test(test_tables_written),   cmocka_unit_test(test_unwind),
+	    cmocka_unit_test(test_unwind_ends),      cmocka_unit_test(test_unwind_registers),
+	    cmocka_unit_test(test_guest_tables),     cmocka_unit_test(test_chain_records),
+	    cmocka_unit_test(test_no_stack_pointer), cmocka_unit_test(test_folded),
+	    cmocka_unit_test(test_totals),           cmocka_unit_test(test_graph),
+	    cmocka_unit_test(test_no_tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,14 +102,17 @@ static void test_finding(void **state)
 {
 	struct vp_guest_finding finding;
 
-	expect_no_error(find(
-	    KERNEL "at 8 c 10 0\ncpu 0 1 5000 7000\ncount 0 2 6000 1\npack a%0ab\n", &finding));
+	expect_no_error(find(KERNEL
+			     "at 8 c 10 0 18 20\ncpu 0 1 5000 7000\ncount 0 2 6000 1\npack a%0ab\n",
+			     &finding));
 	assert_int_equal(finding.text, 0xffffffff81000000);
 	assert_int_equal(finding.levels, 4);
 	assert_true(finding.scanned && !finding.cached && !finding.derived);
 	assert_string_equal(finding.banner, "Linux x");
 	assert_string_equal(finding.pack, "a\nb");
 	assert_null(finding.lacks);
+	assert_int_equal(finding.at_mm, 0x18);
+	assert_int_equal(finding.at_pgd, 0x20);
 	assert_int_equal(finding.cpus.count, 1);
 	assert_int_equal(finding.cpus.at[0].current_gpa, 0x5000);
 	assert_int_equal(finding.cpus.at[0].chosen_gpa, 0x7000);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Who runs in a guest, by its memory: this thread has that memory mapped, as a VMM has. */
+#include "unit.h"
+
+#include <string.h>
+
+#include <bpf/bpf.h>
+
+#include "bpf/guest_current.h"
+#include "kernel.h"
+#include "schema/records.h"
+
+#include "guest_current.skel.h"
+
+enum { MS = 1000000, AT_IDS = 16, AT_COMM = 32, AT_MM = 48, AT_PGD = 24 };
+enum {
+	CURRENT = 0,
+	TASK = 0x100,
+	OTHER_TASK = 0x200,
+	MM = 0x300,
+	OTHER_MM = 0x400,
+	MEMORY = 0x500
+};
+#define DIRECT_MAP 0xffff888000000000ULL
+#define GPA 0x100000ULL /* of the memory */
+
+struct guest {
+	struct guest_current_bpf *programs;
+	_Alignas(8) char memory[MEMORY];
+	uint64_t time;
+};
+
+static uint64_t va_of(uint32_t at)
+{
+	return DIRECT_MAP + GPA + at;
+}
+
+static void put_word(struct guest *guest, uint32_t at, uint64_t word)
+{
+	memcpy(guest->memory + at, &word, sizeof(word));
+}
+
+static void put_task(struct guest *guest, uint32_t at, uint64_t tgid, uint64_t mm, const char *comm)
+{
+	put_word(guest, at + AT_IDS, tgid << 32 | tgid);
+	strcpy(guest->memory + at + AT_COMM, comm);
+	put_word(guest, at + AT_MM, mm);
+}
+
+static void open_guest(struct guest *guest, uint32_t vendor)
+{
+	const struct vp_identity_vm vm = {
+	    .direct_map = DIRECT_MAP,
+	    .levels = 4,
+	    .n_slots = 1,
+	    .slots = {{GPA, MEMORY, (uint64_t)(uintptr_t)guest->memory}}};
+	const struct vp_identity_vcpu vcpu = {.key = 1ULL << 32,
+					      .current_hva = (uint64_t)(uintptr_t)guest->memory,
+					      .at_ids = AT_IDS,
+					      .at_comm = AT_COMM,
+					      .at_mm = AT_MM,
+					      .at_pgd = AT_PGD};
+	uint32_t zero = 0;
+
+	memset(guest, 0, sizeof(*guest));
+	guest->time = 1000ULL * MS;
+	guest->programs = guest_current_bpf__open();
+	assert_non_null(guest->programs);
+	guest->programs->rodata->vendor = vendor;
+	assert_int_equal(guest_current_bpf__load(guest->programs), 0);
+	const struct guest_current_bpf *programs = guest->programs;
+	assert_int_equal(
+	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_vms), &zero, &vm, 0), 0);
+	assert_int_equal(
+	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_vcpus), &zero, &vcpu, 0), 0);
+	assert_int_equal(
+	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_places), &vcpu.key, &zero, 0),
+	    0);
+	put_word(guest, CURRENT, va_of(TASK));
+	put_task(guest, TASK, 7, va_of(MM), "seven");
+	put_task(guest, OTHER_TASK, 8, 0, "kthread");
+	put_word(guest, MM + AT_PGD, DIRECT_MAP + 0x5000);
+	put_word(guest, OTHER_MM + AT_PGD, DIRECT_MAP + 0x6000);
+}
+
+/* After so long, with that root as the processor tells it. */
+static void expect(struct guest *guest, uint64_t ns, uint64_t told, uint32_t tgid, uint64_t root)
+{
+	const struct guest_current_bpf *programs = guest->programs;
+
+	guest->time += ns;
+	vp_run(programs->progs.ask, told, guest->time, 0);
+	assert_true(programs->bss->known);
+	assert_int_equal(programs->bss->tgid, tgid);
+	assert_int_equal(programs->bss->as_root, root);
+}
+
+/* Intel: the root is that of the current task's page tables; exec, another process and a thread of
+ * the kernel change it at once, the numbers are read anew when it does, and else every 4 ms. */
+static void test_root_by_memory(void **state)
+{
+	static struct guest guest;
+
+	open_guest(&guest, VP_VENDOR_INTEL);
+	expect(&guest, 0, 0, 7, 0x5000);
+	assert_true(guest.programs->bss->is_new);
+	assert_string_equal(guest.programs->bss->comm, "seven");
+	put_task(&guest, TASK, 9, va_of(MM), "nine");
+	expect(&guest, MS, 0, 7, 0x5000); /* as it was */
+	put_task(&guest, TASK, 9, va_of(OTHER_MM), "nine");
+	expect(&guest, MS, 0, 9, 0x6000);
+	put_word(&guest, CURRENT, va_of(OTHER_TASK));
+	expect(&guest, MS, 0, 8, 0);
+	put_word(&guest, CURRENT, va_of(TASK));
+	expect(&guest, MS, 0, 9, 0x6000);
+	put_word(&guest, OTHER_MM + AT_PGD, DIRECT_MAP + 0x7000);
+	expect(&guest, 10 * MS, 0, 9, 0x7000);
+	guest_current_bpf__destroy(guest.programs);
+}
+
+/* Where there is nothing of the guest there is no root, but no harm either. */
+static void test_root_of_liars(void **state)
+{
+	static const uint64_t nowhere[] = {1, DIRECT_MAP, DIRECT_MAP + GPA + MEMORY - 8,
+					   UINT64_MAX};
+	static struct guest guest;
+
+	open_guest(&guest, VP_VENDOR_INTEL);
+	for (size_t i = 0; i < sizeof(nowhere) / sizeof(nowhere[0]); i++) {
+		put_task(&guest, TASK, 7, nowhere[i], "seven");
+		expect(&guest, MS, 0, 7, 0);
+	}
+	guest_current_bpf__destroy(guest.programs);
+}
+
+/* AMD: as the VMCB says, whatever is in memory. */
+static void test_root_told(void **state)
+{
+	static struct guest guest;
+
+	open_guest(&guest, VP_VENDOR_AMD);
+	expect(&guest, 0, 0x1000, 7, 0x1000);
+	put_task(&guest, TASK, 9, va_of(OTHER_MM), "nine");
+	expect(&guest, MS, 0x1000, 7, 0x1000);
+	expect(&guest, MS, 0x2000, 9, 0x2000);
+	guest_current_bpf__destroy(guest.programs);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_root_by_memory),
+	    cmocka_unit_test(test_root_of_liars),
+	    cmocka_unit_test(test_root_told),
+	};
+
+	if (!vp_kernel_takes_programs("tasks of guests"))
+		return VP_SKIPPED;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
