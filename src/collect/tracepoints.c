@@ -34,6 +34,7 @@ struct tracepoint {
 	const char *filter;
 	uint32_t id; /* the kernel's */
 	const struct vp_event_class *class;
+	bool counts_time;     /* perf's count of it is no number of events */
 	vp_event_classes own; /* its fields, until it is defined */
 	vp_tracepoint_places places;
 };
@@ -43,9 +44,10 @@ struct source {
 	uint32_t pcpu;
 	VP_VEC(int) fds; /* of all tracepoints, in their order; the first has the buffer */
 	struct perf_event_mmap_page *page;
-	uint64_t taken,
-	    dropped;      /* events that came out of it; by the kernel's word, while it runs */
-	uint64_t counted; /* that happened: known at the end */
+	uint64_t taken;     /* events that came out of it */
+	uint64_t dropped;   /* that found no room, by the kernel's word */
+	uint64_t counted;   /* that happened: known at the end … */
+	uint64_t uncounted; /* … but of these, of which only what was taken is known */
 	bool ended;
 };
 
@@ -77,10 +79,10 @@ bool vp_tracepoints_is_name(const char *name)
 	       (vp_event_find((struct vp_slice){name, strlen(name)}, &event) && event.of_machine);
 }
 
-/* Of SYSTEM:EVENT. */
-static char *path_of(const char *name)
+/* A file of SYSTEM:EVENT. */
+static char *path_of(const char *name, const char *file)
 {
-	char *path = vp_format("%s/%s/format", EVENTS, name), *colon = strchr(path, ':');
+	char *path = vp_format("%s/%s/%s", EVENTS, name, file), *colon = strchr(path, ':');
 
 	if (colon)
 		*colon = '/';
@@ -104,7 +106,7 @@ static struct vp_error *read_format(struct tracepoint *event, const char *path)
 /* One whose name has no wildcards; again is nothing new. */
 static struct vp_error *add_event(struct vp_tracepoints *own, const char *name, const char *filter)
 {
-	VP_AUTO_FREE char *path = path_of(name);
+	VP_AUTO_FREE char *path = path_of(name, "format");
 	struct vp_event found = {.of_machine = true};
 	bool is_new;
 
@@ -115,13 +117,16 @@ static struct vp_error *add_event(struct vp_tracepoints *own, const char *name, 
 	if (own->events.count == EVENTS_MAX)
 		return vp_error_usage("option --event: expected at most %d tracepoints",
 				      EVENTS_MAX);
-	vp_vec_push(&own->events,
-		    ((struct tracepoint){
-			.name = vp_strdup(name), .filter = filter, .id = (uint32_t)found.config}));
+	/* include/trace/events/sched.h: __perf_count(delay), __perf_count(runtime) */
+	bool counts_time = !strncmp(name, "sched:sched_stat_", 17);
+	vp_vec_push(&own->events, ((struct tracepoint){.name = vp_strdup(name),
+						       .filter = filter,
+						       .id = (uint32_t)found.config,
+						       .counts_time = counts_time}));
 	return read_format(&own->events.at[own->events.count - 1], path);
 }
 
-/* ".../events/SYSTEM/EVENT/format" */
+/* ".../events/SYSTEM/EVENT/id" */
 static char *name_of_path(const char *path)
 {
 	VP_AUTO_FREE char *words = vp_strdup(path + strlen(EVENTS) + 1);
@@ -135,7 +140,7 @@ static char *name_of_path(const char *path)
 static struct vp_error *add_matching(struct vp_tracepoints *own, const char *pattern,
 				     const char *filter)
 {
-	VP_AUTO_FREE char *path = path_of(pattern);
+	VP_AUTO_FREE char *path = path_of(pattern, "id"); /* ftrace's own have none */
 	struct vp_error *error = NULL;
 	glob_t found = {0};
 
@@ -321,7 +326,8 @@ struct vp_error *vp_tracepoints_end(struct vp_tracepoints *own)
 			if (read(*fd, &count, sizeof(count)) != sizeof(count))
 				return vp_error_errno(errno, "cannot read a count of pCPU %" PRIu32,
 						      source->pcpu);
-			source->counted += count;
+			if (!own->events.at[fd - source->fds.at].counts_time)
+				source->counted += count;
 		}
 		source->ended = true;
 	}
@@ -403,6 +409,7 @@ static void take_event(struct vp_tracepoints *own, struct source *source, struct
 	if (!event || !vp_tracepoint_convert(event->class, &event->places, time, raw, &own->record))
 		return;
 	source->taken++;
+	source->uncounted += event->counts_time;
 	name_thread(own, source->pcpu, time, pid, tid);
 	own->options.take(own->options.context, source->pcpu, own->record.bytes, own->record.size);
 }
@@ -456,11 +463,13 @@ void vp_tracepoints_drain(struct vp_tracepoints *own)
 
 static struct vp_tracepoints_loss loss_of(const struct source *source)
 {
+	uint64_t all = source->counted + source->uncounted;
+	uint64_t missing = all > source->taken ? all - source->taken : 0;
 	struct vp_tracepoints_loss loss = {
-	    .events = source->dropped, .all = source->counted, .full = source->dropped};
+	    .events = source->dropped, .all = all, .full = source->dropped};
 
-	if (source->ended)
-		loss.events = source->counted > source->taken ? source->counted - source->taken : 0;
+	if (source->ended && (!source->uncounted || missing > source->dropped))
+		loss.events = missing;
 	if (loss.full > loss.events) /* names of threads are among them */
 		loss.full = loss.events;
 	return loss;
