@@ -55,6 +55,7 @@ static struct vp_error *choose_sets(struct record *record)
 	VP_TRY(vp_trace_sets_parse(record->trace, &record->sets));
 	if (!record->trace[0] && !readable)
 		record->sets &= ~(unsigned)VP_TRACE_SET_guest;
+	vp_record_events_add_sets(&record->events, record->sets);
 	return record->no_memory && record->sets & VP_TRACE_SET_guest
 		   ? vp_error_usage("--trace=guest and --no-guest-memory are mutually exclusive")
 		   : NULL;
@@ -126,7 +127,7 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 	};
 
 	const struct vp_instrument_trace_options trace = {
-	    .sets = record->sets,
+	    .sets = record->sets & VP_TRACE_SETS_ALL,
 	    .ring_bytes = (record->pages ? record->pages : 1024) * (size_t)getpagesize(),
 	};
 
@@ -142,7 +143,7 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 		vp_session_add(session, vp_instrument_account(&account));
 	if (record->stat)
 		vp_session_add(session, vp_instrument_intervals(&intervals));
-	if (record->trace)
+	if (trace.sets)
 		vp_session_add(session, vp_instrument_trace(&trace));
 	if (tracepoints.n_wishes)
 		vp_session_add(session, vp_instrument_tracepoints(&tracepoints));
@@ -243,7 +244,8 @@ static int run_record(int argc, char **argv)
 	    {0, "stat", VP_OPTION_TEXT, &record.stat, "RECIPE",
 	     "also count in intervals, like 'vperf stat --recipe RECIPE'"},
 	    {0, "trace", VP_OPTION_MAYBE, &record.trace, "SETS",
-	     "also record events: sched, kvm, irq, guest, separated by commas (default: all)"},
+	     "also record events: sched, kvm, irq, guest (default: these), block, net, "
+	     "syscalls, timer, separated by commas"},
 	    VP_RECORD_FLIGHT_OPTIONS(&record.flight),
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,
 	     "no samples: only vCPU accounting, --stat and --trace"},

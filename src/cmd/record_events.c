@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "schema/trace_event.h"
+
 /* Up to the next comma that is not within the slashes of PMU/TERM,.../. */
 static size_t name_size(const char *text)
 {
@@ -18,7 +20,8 @@ static struct vp_error *add_name(struct vp_record_events *events, const char *na
 				 const char *filter)
 {
 	if (vp_tracepoints_is_name(name)) {
-		vp_vec_push(&events->wishes, ((struct vp_tracepoint_wish){name, filter}));
+		vp_vec_push(&events->wishes,
+			    ((struct vp_tracepoint_wish){.name = name, .filter = filter}));
 		return NULL;
 	}
 	if (filter)
@@ -48,6 +51,15 @@ struct vp_error *vp_record_events_choose(struct vp_record_events *events)
 		}
 	}
 	return NULL;
+}
+
+void vp_record_events_add_sets(struct vp_record_events *events, unsigned sets)
+{
+	const char *name;
+
+	for (size_t i = 0; (name = vp_trace_set_tracepoint(sets, i)); i++)
+		vp_vec_push(&events->wishes,
+			    ((struct vp_tracepoint_wish){.name = name, .optional = true}));
 }
 
 void vp_record_events_deinit(struct vp_record_events *events)

@@ -14,6 +14,8 @@ struct vp_record_events {
 	VP_VEC(char *) names; /* that the above are of */
 };
 
+/* Adds the tracepoints of sets (enum vp_trace_set), as far as the kernel has them. */
+void vp_record_events_add_sets(struct vp_record_events *events, unsigned sets);
 /* Splits the words at commas and tells tracepoints from others. Errors: two events to sample on, a
  * filter that is not of a tracepoint. */
 struct vp_error *vp_record_events_choose(struct vp_record_events *events) VP_MUST_CHECK;

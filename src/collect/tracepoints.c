@@ -60,6 +60,7 @@ struct vp_tracepoints {
 	struct vp_map named; /* threads whose name was handed over */
 	struct vp_buffer record;
 	char *copy; /* of one record of perf's: it may wrap around */
+	char *missing;
 	int epoll;
 };
 
@@ -154,14 +155,30 @@ static struct vp_error *add_matching(struct vp_tracepoints *own, const char *pat
 	return error;
 }
 
+/* Done without. */
+static void note_missing(struct vp_tracepoints *own, const char *name, struct vp_error *error)
+{
+	char *before = own->missing;
+
+	own->missing = before ? vp_format("%s, %s", before, name)
+			      : vp_format("this kernel does not have %s", name);
+	free(before);
+	vp_error_free(error);
+}
+
 static struct vp_error *add_all(struct vp_tracepoints *own)
 {
 	for (size_t i = 0; i < own->options.n_wishes; i++) {
 		const struct vp_tracepoint_wish *wish = &own->options.wishes[i];
-		VP_TRY(has_wildcards(wish->name) ? add_matching(own, wish->name, wish->filter)
-						 : add_event(own, wish->name, wish->filter));
+		struct vp_error *error = has_wildcards(wish->name)
+					     ? add_matching(own, wish->name, wish->filter)
+					     : add_event(own, wish->name, wish->filter);
+		if (error && wish->optional)
+			note_missing(own, wish->name, error);
+		else if (error)
+			return error;
 	}
-	return NULL;
+	return own->events.count ? NULL : vp_error_new("%s", own->missing);
 }
 
 static struct vp_error *open_event(struct vp_tracepoints *own, const struct tracepoint *event,
@@ -282,7 +299,13 @@ void vp_tracepoints_free(struct vp_tracepoints *own)
 	vp_map_deinit(&own->named);
 	vp_buffer_deinit(&own->record);
 	free(own->copy);
+	free(own->missing);
 	free(own);
+}
+
+const char *vp_tracepoints_missing(const struct vp_tracepoints *own)
+{
+	return own->missing;
 }
 
 struct vp_error *vp_tracepoints_define(struct vp_tracepoints *own, vp_event_classes *classes)

@@ -17,6 +17,7 @@
 struct vp_tracepoint_wish {
 	const char *name;   /* SYSTEM:EVENT; either may have wildcards, as fnmatch(3) has them */
 	const char *filter; /* as Documentation/trace/events.rst has it, or NULL */
+	bool optional;      /* that there is none is no error */
 };
 
 struct vp_tracepoints_options {
@@ -36,6 +37,8 @@ bool vp_tracepoints_is_name(const char *name);
 struct vp_error *vp_tracepoints_open(const struct vp_tracepoints_options *options,
 				     struct vp_tracepoints **ret) VP_MUST_CHECK;
 void vp_tracepoints_free(struct vp_tracepoints *tracepoints);
+/* A sentence on what of the wishes this kernel does not have, or NULL. */
+const char *vp_tracepoints_missing(const struct vp_tracepoints *tracepoints);
 /* Adds their classes behind those that there are: their records have these ids. Before begin. */
 struct vp_error *vp_tracepoints_define(struct vp_tracepoints *tracepoints,
 				       vp_event_classes *classes) VP_MUST_CHECK;

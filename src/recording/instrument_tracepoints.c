@@ -36,7 +36,11 @@ static struct vp_error *tracepoints_open(struct vp_instrument *base)
 						   .take = take_tracepoint,
 						   .context = own};
 
-	return vp_tracepoints_open(&how, &own->tracepoints);
+	VP_TRY(vp_tracepoints_open(&how, &own->tracepoints));
+	if (vp_tracepoints_missing(own->tracepoints))
+		VP_NOTICE(base->session, "the trace is limited on this machine: %s",
+			  vp_tracepoints_missing(own->tracepoints));
+	return NULL;
 }
 
 static struct vp_error *tracepoints_prepare(struct vp_instrument *base)

@@ -40,10 +40,35 @@ static const struct {
 static const struct {
 	const char *name;
 	unsigned bit;
-} sets[] = {{"sched", VP_TRACE_SET_sched},
-	    {"kvm", VP_TRACE_SET_kvm},
-	    {"irq", VP_TRACE_SET_irq},
-	    {"guest", VP_TRACE_SET_guest | VP_TRACE_SET_kvm}};
+} sets[] = {{"sched", VP_TRACE_SET_sched},       {"kvm", VP_TRACE_SET_kvm},
+	    {"irq", VP_TRACE_SET_irq},           {"guest", VP_TRACE_SET_guest | VP_TRACE_SET_kvm},
+	    {"block", VP_TRACE_SET_block},       {"net", VP_TRACE_SET_net},
+	    {"syscalls", VP_TRACE_SET_syscalls}, {"timer", VP_TRACE_SET_timer}};
+
+static const struct {
+	unsigned set;
+	const char *name;
+} tracepoints[] = {{VP_TRACE_SET_block, "block:block_rq_insert"},
+		   {VP_TRACE_SET_block, "block:block_rq_issue"},
+		   {VP_TRACE_SET_block, "block:block_rq_complete"},
+		   {VP_TRACE_SET_net, "net:net_dev_queue"},
+		   {VP_TRACE_SET_net, "net:net_dev_start_xmit"},
+		   {VP_TRACE_SET_net, "net:netif_receive_skb"},
+		   {VP_TRACE_SET_net, "napi:napi_poll"},
+		   {VP_TRACE_SET_syscalls, "raw_syscalls:sys_enter"},
+		   {VP_TRACE_SET_syscalls, "raw_syscalls:sys_exit"},
+		   {VP_TRACE_SET_timer, "timer:timer_expire_entry"},
+		   {VP_TRACE_SET_timer, "timer:timer_expire_exit"},
+		   {VP_TRACE_SET_timer, "timer:hrtimer_expire_entry"},
+		   {VP_TRACE_SET_timer, "timer:hrtimer_expire_exit"}};
+
+const char *vp_trace_set_tracepoint(unsigned wanted, size_t number)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(tracepoints); i++)
+		if (tracepoints[i].set & wanted && !number--)
+			return tracepoints[i].name;
+	return NULL;
+}
 
 static struct vp_error *add_set(struct vp_slice word, unsigned *bits)
 {
@@ -58,8 +83,8 @@ static struct vp_error *add_set(struct vp_slice word, unsigned *bits)
 		vp_nearest_add(&nearest, sets[i].name);
 	}
 	VP_AUTO_FREE char *near = vp_nearest_text(&nearest);
-	return vp_error_usage("option --trace: expected sched, kvm, irq and guest, separated by "
-			      "commas, not '%.*s'%s",
+	return vp_error_usage("option --trace: expected sched, kvm, irq, guest, block, net, "
+			      "syscalls and timer, separated by commas, not '%.*s'%s",
 			      (int)word.size, word.bytes, near);
 }
 

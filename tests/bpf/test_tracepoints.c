@@ -114,12 +114,34 @@ static void test_refused(void **state)
 		       "the kernel does not take 'nonsense == 1'");
 }
 
+/* Of what is optional, what there is. */
+static void test_optional(void **state)
+{
+	const struct vp_tracepoint_wish wishes[] = {
+	    {.name = "raw_syscalls:sys_enter"},
+	    {.name = "nonsense:nothing", .optional = true},
+	    {.name = "nonsense:*", .optional = true},
+	};
+	struct vp_tracepoints_options options = {
+	    .wishes = wishes, .n_wishes = 3, .ring_bytes = PAGE, .take = take_record};
+	struct vp_tracepoints *tracepoints;
+
+	expect_no_error(vp_tracepoints_open(&options, &tracepoints));
+	assert_string_equal(vp_tracepoints_missing(tracepoints),
+			    "this kernel does not have nonsense:nothing, nonsense:*");
+	vp_tracepoints_free(tracepoints);
+	options.wishes = wishes + 1;
+	options.n_wishes = 2;
+	expect_error(vp_tracepoints_open(&options, &tracepoints), "this kernel does not have");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_every_event),
 	    cmocka_unit_test(test_full_buffer_is_counted),
 	    cmocka_unit_test(test_refused),
+	    cmocka_unit_test(test_optional),
 	};
 
 	if (geteuid() != 0 || access("/sys/kernel/tracing/events/raw_syscalls", R_OK)) {

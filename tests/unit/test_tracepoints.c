@@ -4,6 +4,7 @@
 
 #include "cmd/record_events.h"
 #include "collect/tracepoint_format.h"
+#include "schema/trace_event.h"
 
 #define COMMON                                                                                     \
 	"name: x\nID: 314\nformat:\n"                                                              \
@@ -202,12 +203,30 @@ static void test_words_of_events(void **state)
 	vp_record_events_deinit(&events);
 }
 
+static void test_sets(void **state)
+{
+	struct vp_record_events events = {0};
+	unsigned sets;
+
+	expect_no_error(vp_trace_sets_parse("sched,syscalls", &sets));
+	assert_int_equal(sets, VP_TRACE_SET_sched | VP_TRACE_SET_syscalls);
+	vp_record_events_add_sets(&events, sets);
+	assert_int_equal(events.wishes.count, 2);
+	assert_string_equal(events.wishes.at[0].name, "raw_syscalls:sys_enter");
+	assert_string_equal(events.wishes.at[1].name, "raw_syscalls:sys_exit");
+	assert_true(events.wishes.at[0].optional);
+	expect_error(vp_trace_sets_parse("sched,blok", &sets), "not 'blok' (did you mean block");
+	expect_no_error(vp_trace_sets_parse("", &sets));
+	assert_int_equal(sets, VP_TRACE_SETS_ALL);
+	vp_record_events_deinit(&events);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_fields),          cmocka_unit_test(test_records),
 	    cmocka_unit_test(test_bad_records),     cmocka_unit_test(test_bad_formats),
-	    cmocka_unit_test(test_words_of_events),
+	    cmocka_unit_test(test_words_of_events), cmocka_unit_test(test_sets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
