@@ -95,14 +95,28 @@ static uint64_t overlap(const struct vp_condition_slice *slice, uint64_t from, u
 	return slice->begin && end > begin ? end - begin : 0;
 }
 
+/* All its slices: whoever has a pCPU may lose it for microseconds, to migration/N for one. */
+static uint64_t time_of(const struct vp_condition_cpu *cpu, uint32_t tid, uint64_t from,
+			uint64_t to)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < VP_CONDITION_SLICES; i++)
+		if (cpu->slices[i].tid == tid)
+			ns += overlap(&cpu->slices[i], from, to);
+	return ns;
+}
+
 void vp_condition_find_thief(const struct vp_condition_cpu *cpu, struct vp_fired *fired)
 {
 	uint64_t from = fired->time - fired->ns;
 
 	for (size_t i = 0; i < VP_CONDITION_SLICES; i++) {
 		const struct vp_condition_slice *slice = &cpu->slices[i];
-		uint64_t ns = overlap(slice, from, fired->time);
-		if (!slice->tid || slice->tid == fired->tid || ns <= fired->thief_ns)
+		if (!slice->tid || slice->tid == fired->tid)
+			continue;
+		uint64_t ns = time_of(cpu, slice->tid, from, fired->time);
+		if (ns <= fired->thief_ns)
 			continue;
 		fired->thief_ns = ns;
 		fired->thief_pid = slice->pid;

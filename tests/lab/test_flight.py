@@ -55,9 +55,11 @@ def delay_is_there(run, claims, name, vcpu, thief, begin, end):
     mine = [(time, row) for time, row in rows if begin - 5_000_000 <= time <= end + 5_000_000]
     thefts = [time for time, row in mine if int(row["next_tid"]) == thief and time <= begin]
     back = [time for time, row in mine if int(row["next_tid"]) == vcpu and time >= end]
-    between = [row for time, row in mine if thefts and thefts[-1] < time < end]
-    claims.check(bool(thefts) and bool(back) and not between,
-                 f"flight: the thief came, nobody had the pCPU meanwhile ({len(between)}), the vCPU came back")
+    # A thread of the kernel (migration/0) may come in between, for microseconds.
+    others = sum(after - time for (time, row), (after, _) in zip(mine, mine[1:])
+                 if thefts and thefts[-1] <= time < end and int(row["next_tid"]) != thief)
+    claims.check(bool(thefts) and bool(back) and others <= 0.01 * (end - begin),
+                 f"flight: the thief came, others had the pCPU for {others} ns of {end - begin}, the vCPU came back")
     names = {row["next_comm"] for _, row in mine if int(row["next_tid"]) == thief}
     claims.check(names == {"thief"}, f"flight: the thief's name is {names}")
     unnamed = sum(not row["next_comm"] for _, row in rows)

@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include "base/alloc.h"
+#include "collect/conditions.h"
 #include "schema/condition.h"
 
 static void expect_condition(const char *text, enum vp_condition which, uint64_t ns,
@@ -92,12 +93,31 @@ static void test_times(void **state)
 	vp_error_free(error);
 }
 
+/* The thread that had the pCPU longest, though it lost it in between. */
+static void test_thief(void **state)
+{
+	struct vp_fired fired = {.time = 1000, .ns = 100, .tid = 5};
+	struct vp_condition_cpu cpu = {.head = 4,
+				       .slices = {{.begin = 850, .end = 940, .tid = 7},
+						  {.begin = 940, .end = 941, .tid = 13},
+						  {.begin = 941, .end = 960, .tid = 7},
+						  {.begin = 960, .end = 999, .tid = 9},
+						  {.begin = 999, .tid = 5}}};
+
+	strcpy(cpu.slices[0].comm, "thief");
+	vp_condition_find_thief(&cpu, &fired);
+	assert_int_equal(fired.thief_tid, 7);
+	assert_int_equal(fired.thief_ns, 59);
+	assert_string_equal(fired.thief_comm, "thief");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_conditions),
 	    cmocka_unit_test(test_refused),
 	    cmocka_unit_test(test_times),
+	    cmocka_unit_test(test_thief),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
