@@ -113,7 +113,7 @@ void vp_condition_find_thief(const struct vp_condition_cpu *cpu, struct vp_fired
 
 	for (size_t i = 0; i < VP_CONDITION_SLICES; i++) {
 		const struct vp_condition_slice *slice = &cpu->slices[i];
-		if (!slice->tid || slice->tid == fired->tid)
+		if (!slice->tid || slice->tid == fired->tid || !overlap(slice, from, fired->time))
 			continue;
 		uint64_t ns = time_of(cpu, slice->tid, from, fired->time);
 		if (ns <= fired->thief_ns)
