@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/map.h"
+#include "bpf/trace.h"
 #include "collect/pcpus.h"
 #include "collect/perf_event.h"
 #include "collect/pmu.h"
@@ -49,6 +50,7 @@ struct source {
 	uint64_t counted;   /* that happened: known at the end … */
 	uint64_t uncounted; /* … but of these, of which only what was taken is known */
 	bool ended;
+	uint32_t told[VP_TRACE_NAMES]; /* threads whose name the stream has, by tid */
 };
 
 struct vp_tracepoints {
@@ -57,7 +59,8 @@ struct vp_tracepoints {
 	struct vp_map event_of_id;
 	struct vp_pcpus pcpus;
 	VP_VEC(struct source) sources;
-	struct vp_map named; /* threads whose name was handed over */
+	struct vp_map thread_of_tid;
+	VP_VEC(struct vp_task) threads; /* and their names; "": not known */
 	struct vp_buffer record;
 	char *copy; /* of one record of perf's: it may wrap around */
 	char *missing;
@@ -296,7 +299,8 @@ void vp_tracepoints_free(struct vp_tracepoints *own)
 	vp_vec_deinit(&own->events);
 	vp_vec_deinit(&own->pcpus);
 	vp_map_deinit(&own->event_of_id);
-	vp_map_deinit(&own->named);
+	vp_map_deinit(&own->thread_of_tid);
+	vp_vec_deinit(&own->threads);
 	vp_buffer_deinit(&own->record);
 	free(own->copy);
 	free(own->missing);
@@ -362,54 +366,77 @@ int vp_tracepoints_fd(const struct vp_tracepoints *own)
 	return own->epoll;
 }
 
-static void hand_name(struct vp_tracepoints *own, uint32_t pcpu, struct vp_task *task)
+static struct vp_task *thread_of(struct vp_tracepoints *own, uint32_t tid, bool *is_new)
 {
-	bool inserted;
-
-	if (own->named.count > NAMES_MAX) /* ids are used again */
-		vp_map_deinit(&own->named);
-	vp_map_insert(&own->named, task->tid, 0, &inserted);
-	task->id = VP_ID_task;
-	own->options.take(own->options.context, pcpu, (char *)task, sizeof(*task));
+	if (own->threads.count > NAMES_MAX) { /* ids are used again */
+		vp_map_deinit(&own->thread_of_tid);
+		own->threads.count = 0;
+	}
+	uint32_t place =
+	    *vp_map_insert(&own->thread_of_tid, tid, (uint32_t)own->threads.count, is_new);
+	if (*is_new)
+		vp_vec_push(&own->threads, (struct vp_task){.id = VP_ID_task});
+	return &own->threads.at[place];
 }
 
-/* A thread's name by /proc, at its first event; it may be over already, and has none then. */
-static void name_thread(struct vp_tracepoints *own, uint32_t pcpu, uint64_t time, uint32_t pid,
-			uint32_t tid)
+/* By /proc; a thread that is over already has no name. */
+static void read_name(struct vp_task *task)
 {
-	struct vp_task task = {.time = time, .pid = pid, .tid = tid};
 	char path[64];
 	struct vp_buffer comm = {0};
 
-	if (!tid || vp_map_find(&own->named, tid))
-		return;
-	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%" PRIu32 "/comm", pid, tid);
-	struct vp_error *error = vp_file_read(path, 256, &comm);
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%" PRIu32 "/comm", task->pid,
+		 task->tid);
+	vp_error_free(vp_file_read(path, 256, &comm));
 	size_t size = strcspn(vp_buffer_text(&comm), "\n");
-	memcpy(task.comm, comm.bytes, size < sizeof(task.comm) ? size : sizeof(task.comm) - 1);
-	if (!error)
-		hand_name(own, pcpu, &task);
-	vp_error_free(error);
+	memcpy(task->comm, comm.bytes, size < sizeof(task->comm) ? size : sizeof(task->comm) - 1);
 	vp_buffer_deinit(&comm);
 }
 
-/* PERF_RECORD_COMM: pid, tid, name, and behind it pid, tid and time of the record. */
-static void take_comm(struct vp_tracepoints *own, const struct source *source,
-		      struct vp_cursor *body)
+/* Hands the thread's name over before its event, if the pCPU's stream has not had it or may have
+ * forgotten it: a flight recorder keeps the last of each of these places. */
+static void name_thread(struct vp_tracepoints *own, struct source *source, uint64_t time,
+			uint32_t pid, uint32_t tid)
 {
-	struct vp_task task = {0};
+	uint32_t *told = &source->told[tid % VP_TRACE_NAMES];
+	bool is_new;
 
-	task.pid = vp_cursor_u32(body);
-	task.tid = vp_cursor_u32(body);
+	if (!tid || *told == tid)
+		return;
+	struct vp_task *thread = thread_of(own, tid, &is_new);
+	if (is_new) {
+		thread->pid = pid;
+		thread->tid = tid;
+		read_name(thread);
+	}
+	*told = tid;
+	struct vp_task task = *thread;
+	task.time = time;
+	if (task.comm[0])
+		own->options.take(own->options.context, source->pcpu, (char *)&task, sizeof(task));
+}
+
+/* PERF_RECORD_COMM: pid, tid, name, and behind it pid, tid and time of the record. */
+static void take_comm(struct vp_tracepoints *own, struct source *source, struct vp_cursor *body)
+{
+	uint32_t pid = vp_cursor_u32(body), tid = vp_cursor_u32(body);
 	size_t left = vp_cursor_left(body);
+	bool is_new;
+
 	if (left < 16)
 		return;
 	struct vp_slice comm = vp_cursor_bytes(body, left - 16);
 	vp_cursor_u64(body);
-	task.time = vp_cursor_u64(body);
+	uint64_t time = vp_cursor_u64(body);
+	struct vp_task *thread = thread_of(own, tid, &is_new);
 	size_t size = strnlen(comm.bytes, comm.size);
-	memcpy(task.comm, comm.bytes, size < sizeof(task.comm) ? size : sizeof(task.comm) - 1);
-	hand_name(own, source->pcpu, &task);
+	*thread = (struct vp_task){.id = VP_ID_task, .pid = pid, .tid = tid};
+	memcpy(thread->comm, comm.bytes,
+	       size < sizeof(thread->comm) ? size : sizeof(thread->comm) - 1);
+	vp_vec_each (&own->sources, each)
+		if (each->told[tid % VP_TRACE_NAMES] == tid)
+			each->told[tid % VP_TRACE_NAMES] = 0;
+	name_thread(own, source, time, pid, tid);
 }
 
 /* The kernel's number of the event is the first of the fields that all have. */
@@ -433,7 +460,7 @@ static void take_event(struct vp_tracepoints *own, struct source *source, struct
 		return;
 	source->taken++;
 	source->uncounted += event->counts_time;
-	name_thread(own, source->pcpu, time, pid, tid);
+	name_thread(own, source, time, pid, tid);
 	own->options.take(own->options.context, source->pcpu, own->record.bytes, own->record.size);
 }
 
