@@ -46,7 +46,7 @@ void vp_sched_vcpu_table(const struct vp_sched *sched, struct vp_lanes *lanes,
 	vp_table_column_add(table, "blocked_ns", "Blocked", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "exact_ns", "Exact", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "uncertain_ns", "Uncertain", "ns", VP_CELL_DURATION);
-	vp_table_column_add(table, "exact_percent", "Exact", "%", VP_CELL_PERCENT);
+	vp_table_column_add(table, "exact_percent", "Exact %", "%", VP_CELL_PERCENT);
 	vp_table_column_add(table, "switches_seen", "Seen", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "switches_made", "Of switches", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "jumps", "Jumps", "", VP_CELL_COUNT);

@@ -32,17 +32,24 @@ static void put_name(struct made *made, uint32_t pcpu, uint64_t ns, uint32_t tid
 					  .size = VP_TRACE_SIZE_##event,                           \
 					  __VA_ARGS__})
 
+/* A recording of two VMs with the trace's events. */
+static void begin(struct made *made, unsigned pcpus)
+{
+	vp_event_classes classes = {0};
+
+	made_begin(made, NAME, 2);
+	expect_no_error(vp_trace_event_classes(&classes));
+	expect_no_error(vp_trace_writer_define(made->writer, &classes));
+	vp_event_classes_deinit(&classes);
+	made->pcpus = pcpus;
+}
+
 /* vm0's vCPU 1 (thread 1002) wakes a thread, is entered and left, and loses pCPU 0. */
 static void make(void)
 {
-	vp_event_classes classes = {0};
 	struct made made;
 
-	made_begin(&made, NAME, 2);
-	expect_no_error(vp_trace_event_classes(&classes));
-	expect_no_error(vp_trace_writer_define(made.writer, &classes));
-	vp_event_classes_deinit(&classes);
-	made.pcpus = 2;
+	begin(&made, 2);
 	put_name(&made, 0, 100, 1002, "CPU 1/KVM");
 	PUT(&made, 0, 100, kvm_entry, .tid = 1002, .vm = 1000, .vcpu = 1);
 	PUT(&made, 0, 300, kvm_exit, .tid = 1002, .guest_rip = 0xffffffff81000010, .vm = 1000,
@@ -252,14 +259,9 @@ static void put_guest_name(struct made *made, uint64_t ns, uint32_t tid, const c
 /* Threads of guests have names of their own, whatever host threads have their numbers. */
 static void test_guest_switch(void **state)
 {
-	vp_event_classes classes = {0};
 	struct made made;
 
-	made_begin(&made, NAME, 2);
-	expect_no_error(vp_trace_event_classes(&classes));
-	expect_no_error(vp_trace_writer_define(made.writer, &classes));
-	vp_event_classes_deinit(&classes);
-	made.pcpus = 1;
+	begin(&made, 1);
 	put_name(&made, 0, 100, 1002, "CPU 1/KVM");
 	put_name(&made, 0, 100, 55, "host thread");
 	put_guest_name(&made, 200, 55, "guest\033thread");
