@@ -156,7 +156,7 @@ weka() {
 }
 
 fuzz() {
-	CC=clang configure build-fuzz -Dfuzz=true && ninja -C build-fuzz &&
+	CC=clang configure build-fuzz -Dfuzz=true && ninja -C build-fuzz fuzz-targets &&
 		tests/fuzz/run build-fuzz "$fuzz_seconds"
 }
 

@@ -44,8 +44,8 @@ command vperf record --no-guest-memory -o /out/twins -- lab-guest busy g1 6
 {end("g1")}
 command vperf record --no-guest-memory -o /out/idle -- lab-guest run g1 idler 1 3 --repeat 2
 command vperf record --no-guest-memory -o /out/storm -- lab-guest run g1 forkstorm --rate 20 --work-us 5000 --count 80
-command vperf record --no-guest-memory --vm g1 -o /out/shor -- lab-guest run g1 shor 143 5
-command vperf record --no-guest-memory -o /out/native -- shor 143 5
+command vperf record --no-guest-memory --vm g1 -o /out/shor -- lab-guest run g1 shor 91 2
+command vperf record --no-guest-memory -o /out/native -- shor 91 2
 """.replace("\\\n", "")
 
 

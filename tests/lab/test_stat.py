@@ -288,7 +288,7 @@ TESTS = [
     ("stat: beside samples and account", BESIDE, beside),
     ("stat: costs of exits", COSTS, costs),
 ]
-QUICK = ("stat: known counts",)
+QUICK = ()
 
 
 def matrix_scenario(host):
