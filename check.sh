@@ -108,7 +108,7 @@ close() {
 		failed=$((failed + ${#skips[@]}))
 	fi
 	[ ${#broken[@]} -eq 0 ] || printf 'NOT OK: %s\n' "${broken[@]}"
-	[ -z "$quick" ] || echo "left out by --quick: fuzzing, WEKA, 64-bit Arm, most lab tests"
+	[ -z "$quick" ] || echo "left out by --quick: fuzzing, the page in a browser, WEKA, 64-bit Arm, most lab tests"
 	echo "$passed passed, $failed failed, ${#all[@]} skipped"
 	[ "$failed" -eq 0 ] || exit 1
 	exit 0
@@ -155,6 +155,19 @@ weka() {
 	tests/models/compare-weka build/vperf || return 1
 }
 
+# Without a browser or the compiler that checks its types; in CI they were installed.
+page() {
+	if ! command -v tsc >/dev/null; then
+		echo "there is no tsc (Debian package node-typescript)"
+		[ -n "$may_skip" ] && return 77
+		return 1
+	fi
+	tsc -p web && tests/page/run build-dev && return
+	local status=$?
+	[ "$status" -eq 77 ] && [ -z "$may_skip" ] && return 1
+	return "$status"
+}
+
 fuzz() {
 	CC=clang configure build-fuzz -Dfuzz=true && ninja -C build-fuzz fuzz-targets &&
 		tests/fuzz/run build-fuzz "$fuzz_seconds"
@@ -196,6 +209,7 @@ if [ -z "$only" ]; then
 	step "order of the folders" order_of_folders
 	step "format" tools/check-format
 	step "documents" tools/check-documents build-dev
+	[ -n "$quick" ] || step "page: vperf html in a browser" page
 	mapfile -t scripts < <(git grep -lE '^#!.*\b(ba)?sh\b')
 	step "shell scripts" shellcheck "${scripts[@]}"
 	[ -n "$quick" ] || step "fuzzing, $fuzz_seconds s each" fuzz

@@ -39,5 +39,7 @@ show report "$out/rec" --view host --limit 10
 show account "$out/rec"
 show steal "$out/rec" --limit 12
 show exits "$out/rec" --by function --limit 12
+build/vperf html "$out/rec" -o "$out/report.html"
 echo
+echo "All of it as one page for a browser: $out/report.html" >&2
 echo "The recording is $out/rec: look on with 'build/vperf report $out/rec --help'." >&2

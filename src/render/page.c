@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "render/page.h"
+
+#include "render/page_frame.h"
+#include "render/page_parts.h"
+
+static const char *cell_type(enum vp_cell_type type)
+{
+	static const char *const names[] = {[VP_CELL_TEXT] = "text",
+					    [VP_CELL_COUNT] = "count",
+					    [VP_CELL_DURATION] = "duration",
+					    [VP_CELL_TIME] = "time",
+					    [VP_CELL_PERCENT] = "percent"};
+
+	return names[type];
+}
+
+static void put_columns(const struct vp_table *table, struct vp_json *json)
+{
+	vp_json_array(json, "columns");
+	vp_vec_each (&table->columns, column) {
+		vp_json_object(json, NULL);
+		vp_json_text(json, "key", column->key);
+		vp_json_text(json, "header", column->header);
+		vp_json_text(json, "type", cell_type(column->type));
+		vp_json_object_end(json);
+	}
+	vp_json_array_end(json);
+}
+
+static void put_cell(const struct vp_table_column *column, const struct vp_cell *cell,
+		     struct vp_json *json)
+{
+	if (column->type == VP_CELL_TEXT)
+		vp_json_text(json, NULL, cell->text);
+	else if (column->type == VP_CELL_PERCENT)
+		vp_json_number(json, NULL, cell->percent);
+	else if (cell->count == VP_CELL_NO_COUNT)
+		vp_json_null(json, NULL);
+	else
+		vp_json_count(json, NULL, cell->count);
+}
+
+static void put_table(const struct vp_page_table *table, struct vp_json *json)
+{
+	size_t columns = table->table.columns.count;
+
+	vp_json_line(json);
+	vp_json_object(json, table->key);
+	vp_json_text(json, "title", table->title);
+	vp_json_count(json, "leftOut", table->left_out);
+	put_columns(&table->table, json);
+	vp_json_array(json, "rows");
+	for (size_t row = 0; row < vp_table_rows(&table->table); row++) {
+		vp_json_array(json, NULL);
+		for (size_t i = 0; i < columns; i++)
+			put_cell(&table->table.columns.at[i],
+				 &table->table.cells.at[row * columns + i], json);
+		vp_json_array_end(json);
+	}
+	vp_json_array_end(json);
+	vp_json_object_end(json);
+}
+
+static void put_about(const struct vp_page *page, struct vp_json *json)
+{
+	const struct vp_report *report = page->report;
+	const struct vp_recording *recording = &report->recording;
+
+	vp_json_text(json, "vperf", VPERF_VERSION);
+	vp_json_text(json, "path", report->path);
+	vp_json_text(json, "hostname", recording->hostname);
+	vp_json_text(json, "kernel", recording->kernel);
+	vp_json_text(json, "instruments", recording->instruments);
+	vp_json_text(json, "command", recording->command);
+	vp_json_text(json, "note", recording->note);
+	vp_json_text(json, "trigger", recording->trigger);
+	vp_json_count(json, "periodNs", recording->period_ns);
+	vp_json_count(json, "pcpus", recording->pcpus);
+	vp_json_count(json, "startNs", recording->start);
+	vp_json_number(json, "durationS", report->duration);
+	vp_json_array(json, "vms");
+	vp_vec_each (&report->vms, vm)
+		vp_json_text(json, NULL, vm->name);
+	vp_json_array_end(json);
+	vp_json_array(json, "notes");
+	vp_vec_each (page->notes, note)
+		vp_json_text(json, NULL, *note);
+	vp_json_array_end(json);
+}
+
+static void put_data(const struct vp_page *page, struct vp_buffer *out)
+{
+	struct vp_json json = vp_json_to(out);
+
+	vp_json_object(&json, NULL);
+	put_about(page, &json);
+	vp_json_object(&json, "tables");
+	for (size_t i = 0; i < page->n_tables; i++)
+		put_table(&page->tables[i], &json);
+	vp_json_object_end(&json);
+	if (page->report->profile.counts.ticks)
+		vp_page_put_profile(page->report, "profile", &json);
+	if (page->before)
+		vp_page_put_profile(page->before, "before", &json);
+	if (page->lanes)
+		vp_page_put_lanes(page->lanes, page->report, &json);
+	if (page->intervals)
+		vp_page_put_intervals(page->intervals, &json);
+	vp_json_object_end(&json);
+}
+
+/* Within a script element only '<' can begin anything else; in JSON it is only in strings. */
+static void put_escaped(const struct vp_buffer *data, struct vp_buffer *out)
+{
+	const char *at = data->bytes, *end = data->bytes + data->size;
+
+	while (at < end) {
+		const char *less = memchr(at, '<', (size_t)(end - at));
+		vp_buffer_append(out, at, (size_t)((less ? less : end) - at));
+		if (less)
+			vp_buffer_string(out, "\\u003c");
+		at = less ? less + 1 : end;
+	}
+}
+
+void vp_render_page(const struct vp_page *page, struct vp_buffer *out)
+{
+	const struct vp_page_frame *frame = vp_page_frame();
+	struct vp_buffer data = {0};
+
+	put_data(page, &data);
+	vp_buffer_append(out, frame->head, frame->head_size);
+	put_escaped(&data, out);
+	vp_buffer_append(out, frame->tail, frame->tail_size);
+	vp_buffer_deinit(&data);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A recording as one page for a browser, in one file that asks no server for anything. What is
+ * shown, and how, is in web/, which is bundled when vperf is built; the page's data is a JSON
+ * object in it (web/src/data.ts says what it holds).
+ */
+#ifndef VP_RENDER_PAGE_H
+#define VP_RENDER_PAGE_H
+
+#include "analyze/interval_bins.h"
+#include "analyze/lane_store.h"
+#include "analyze/report.h"
+#include "base/buffer.h"
+
+struct vp_page_table {
+	const char *key, *title;
+	struct vp_table table;
+	size_t left_out; /* rows that it had beyond these */
+};
+
+struct vp_page {
+	const struct vp_report
+	    *report; /* about the recording; its rows and stacks: the flame graph */
+	const struct vp_report
+	    *before; /* of another recording, that this one is compared with; or NULL */
+	const struct vp_page_table *tables;
+	size_t n_tables;
+	const struct vp_lane_store *lanes;             /* NULL: no events were recorded */
+	const struct vp_interval_recording *intervals; /* NULL: there are none */
+	const vp_sentences *notes;                     /* what is missing, a sentence each */
+};
+
+/* Appends the page; there is a frame. */
+void vp_render_page(const struct vp_page *page, struct vp_buffer *out);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The page's counters over time. */
+#include "render/intervals.h"
+#include "render/page_parts.h"
+
+enum { MOST_NUMBERS = 300000 };
+
+static void put_events(const struct vp_interval_recording *rec, struct vp_json *json)
+{
+	vp_json_array(json, "events");
+	vp_vec_each (&rec->recipe.events, event) {
+		vp_json_object(json, NULL);
+		vp_json_text(json, "name", event->name);
+		vp_json_text(json, "unit", event->event.unit);
+		vp_json_object_end(json);
+	}
+	vp_json_array_end(json);
+}
+
+/* Bin after bin: the events' counts, then the ns that they were counted in; null: not at all. */
+static void put_subject(const struct vp_interval_bins *bins,
+			const struct vp_interval_bins_subject *subject, struct vp_json *json)
+{
+	vp_json_line(json);
+	vp_json_object(json, NULL);
+	vp_json_text(json, "name", vp_intern_text(&bins->texts, subject->name));
+	vp_json_count(json, "intervals", subject->intervals);
+	vp_json_array(json, "values");
+	for (size_t i = 0; i < bins->count * (bins->events + 1); i++)
+		vp_json_amount(json, NULL, bins->values.at[subject->first + i]);
+	vp_json_array_end(json);
+	vp_json_object_end(json);
+}
+
+void vp_page_put_intervals(const struct vp_interval_recording *rec, struct vp_json *json)
+{
+	VP_AUTO_FREE char *plan = vp_render_intervals_plan(rec);
+	struct vp_interval_bins bins;
+
+	vp_interval_bins_make(rec, MOST_NUMBERS, &bins);
+	vp_json_line(json);
+	vp_json_object(json, "intervals");
+	vp_json_text(json, "plan", plan);
+	vp_json_count(json, "beginNs", bins.subjects.count ? bins.begin : 0);
+	vp_json_count(json, "binNs", bins.width);
+	vp_json_count(json, "bins", bins.count);
+	vp_json_count(json, "leftOut", bins.left_out);
+	put_events(rec, json);
+	vp_json_array(json, "subjects");
+	vp_vec_each (&bins.subjects, subject)
+		put_subject(&bins, subject, json);
+	vp_json_array_end(json);
+	vp_json_object_end(json);
+	vp_interval_bins_deinit(&bins);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The page's timeline: each lane's slices in order of time. */
+#include "render/lanes.h"
+#include "render/page_parts.h"
+
+/* A VM in the page's list of them, from 1; 0: none, or not in it. */
+static uint32_t vm_place(const struct vp_report *report, uint32_t vm)
+{
+	const struct vp_vm *found = vm == VP_NONE ? NULL : vp_vms_find(&report->vms, vm);
+
+	return found ? (uint32_t)(found - report->vms.at) + 1 : 0;
+}
+
+/* Each slice: ns since the end of the one before (of the first, since `begin`), ns of it, its
+ * state, label + 1 and pCPU + 1 (0: none), slices that it was made of - 1, and if there are any, ns
+ * in the state. */
+static void put_slices(const struct vp_stored_lane *lane, uint64_t begin, struct vp_json *json)
+{
+	struct vp_buffer packed = {0};
+
+	vp_vec_each (&lane->slices, slice) {
+		vp_page_pack(&packed, slice->begin - begin);
+		vp_page_pack(&packed, slice->end - slice->begin);
+		vp_page_pack(&packed, slice->state);
+		vp_page_pack(&packed, (uint64_t)(uint32_t)(slice->label + 1));
+		vp_page_pack(&packed, slice->pcpu == VP_NO_PCPU ? 0 : (uint64_t)slice->pcpu + 1);
+		vp_page_pack(&packed, slice->merged - 1);
+		if (slice->merged > 1)
+			vp_page_pack(&packed, slice->main);
+		begin = slice->end;
+	}
+	vp_json_count(json, "slices", lane->slices.count);
+	vp_page_put_packed(json, "data", &packed);
+}
+
+static void put_lane(const struct vp_lane_store *lanes, const struct vp_stored_lane *lane,
+		     const struct vp_report *report, uint64_t begin, struct vp_json *json)
+{
+	static const char *const kinds[] = {
+	    [VP_STORED_PCPU] = "pcpu", [VP_STORED_VCPU] = "vcpu", [VP_STORED_THREAD] = "thread"};
+
+	vp_json_line(json);
+	vp_json_object(json, NULL);
+	vp_json_text(json, "kind", kinds[lane->kind]);
+	vp_json_count(json, "number", lane->number);
+	vp_json_count(json, "vm", lane->kind == VP_STORED_PCPU ? 0 : vm_place(report, lane->vm));
+	vp_json_text(json, "name",
+		     lane->name == VP_NONE ? NULL : vp_intern_text(&lanes->texts, lane->name));
+	put_slices(lane, begin, json);
+	vp_json_object_end(json);
+}
+
+static void put_labels(const struct vp_lane_store *lanes, const struct vp_report *report,
+		       struct vp_json *json)
+{
+	vp_json_array(json, "labels");
+	vp_vec_each (&lanes->labels, label) {
+		vp_json_text(json, NULL, vp_intern_text(&lanes->texts, label->text));
+		vp_json_count(json, NULL, vm_place(report, label->vm));
+	}
+	vp_json_array_end(json);
+	vp_json_array(json, "states");
+	for (int state = 0; state < VP_LANE_STATES; state++)
+		vp_json_text(json, NULL, vp_lane_state_name((enum vp_lane_state)state));
+	vp_json_array_end(json);
+}
+
+void vp_page_put_lanes(const struct vp_lane_store *lanes, const struct vp_report *report,
+		       struct vp_json *json)
+{
+	uint64_t begin = UINT64_MAX, end = 0;
+
+	vp_vec_each (&lanes->lanes, lane) {
+		if (!lane->slices.count)
+			continue;
+		const struct vp_lane_slice *first = &lane->slices.at[0];
+		const struct vp_lane_slice *last = &lane->slices.at[lane->slices.count - 1];
+		begin = first->begin < begin ? first->begin : begin;
+		end = last->end > end ? last->end : end;
+	}
+	vp_json_object(json, "timeline");
+	vp_json_count(json, "beginNs", end ? begin : 0);
+	vp_json_count(json, "lengthNs", end ? end - begin : 0);
+	vp_json_count(json, "shortestNs", lanes->shortest);
+	vp_json_bool(json, "leftOut", lanes->left_out);
+	put_labels(lanes, report, json);
+	vp_json_array(json, "lanes");
+	vp_vec_each (&lanes->lanes, lane)
+		if (lane->slices.count)
+			put_lane(lanes, lane, report, begin, json);
+	vp_json_array_end(json);
+	vp_json_object_end(json);
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What the page is given: src/render/page*.c write it, this file says what it holds and unpacks it.
+
+export type CellType = "text" | "count" | "duration" | "time" | "percent";
+export type Cell = string | number | null;
+
+export interface Column {
+  key: string;
+  header: string;
+  type: CellType;
+}
+
+export interface Table {
+  title: string;
+  leftOut: number;
+  columns: Column[];
+  rows: Cell[][];
+}
+
+interface PackedProfile {
+  path: string;
+  samples: number;
+  durationS: number;
+  vms: string[];
+  texts: string[];
+  rows: number;
+  rowData: string;
+  nodes: number;
+  leastSamples: number;
+  nodeData: string;
+}
+
+interface PackedLane {
+  kind: LaneKind;
+  number: number;
+  vm: number;
+  name: string | null;
+  slices: number;
+  data: string;
+}
+
+interface PackedTimeline {
+  beginNs: number;
+  lengthNs: number;
+  shortestNs: number;
+  leftOut: boolean;
+  labels: (string | number)[];
+  states: string[];
+  lanes: PackedLane[];
+}
+
+export interface Intervals {
+  plan: string;
+  beginNs: number;
+  binNs: number;
+  bins: number;
+  leftOut: number;
+  events: { name: string; unit: string }[];
+  subjects: { name: string; intervals: number; values: (number | null)[] }[];
+}
+
+export interface Page {
+  vperf: string;
+  path: string;
+  hostname: string;
+  kernel: string;
+  instruments: string;
+  command: string;
+  note: string;
+  trigger: string;
+  periodNs: number;
+  pcpus: number;
+  startNs: number;
+  durationS: number;
+  vms: string[];
+  notes: string[];
+  tables: Record<string, Table>;
+  profile?: PackedProfile;
+  before?: PackedProfile;
+  timeline?: PackedTimeline;
+  intervals?: Intervals;
+}
+
+/** Kinds of a profile's rows, in the order of enum vp_kind. */
+export const KINDS = ["os", "user", "idle", "steal", "vm"] as const;
+export type Kind = typeof KINDS[number] | "unknown";
+
+export interface Row {
+  kind: Kind;
+  function: string | null;
+  module: string | null;
+  process: string | null;
+  vm: string | null; // null: the host
+  samples: number;
+}
+
+/** A place in the tree of stacks. */
+export interface StackNode {
+  parent: number; // its number; -1: nobody called it
+  row: number;
+  samples: number; // of stacks that end here
+}
+
+export interface Profile {
+  path: string;
+  samples: number;
+  durationS: number;
+  leastSamples: number;
+  rows: Row[];
+  nodes: StackNode[];
+}
+
+export type LaneKind = "pcpu" | "vcpu" | "thread";
+
+/** Slices of a lane in order of time; times are ns since the timeline's begin. */
+export interface Lane {
+  kind: LaneKind;
+  title: string;
+  number: number;
+  vm: string | null;
+  count: number;
+  begin: Float64Array;
+  end: Float64Array;
+  state: Uint8Array;
+  label: Int32Array; // in Timeline.labels; -1: none
+  pcpu: Int32Array; // -1: none
+  merged: Uint32Array; // short slices that it was made of, at least 1
+  main: Float64Array; // ns of it in `state`
+}
+
+export interface Timeline {
+  beginNs: number;
+  lengthNs: number;
+  shortestNs: number;
+  leftOut: boolean;
+  states: string[];
+  labels: { text: string; vm: string | null }[];
+  lanes: Lane[];
+}
+
+/** Numbers as LEB128, in base64. */
+class Packed {
+  private readonly bytes: string;
+  private at = 0;
+
+  constructor(base64: string) {
+    this.bytes = atob(base64);
+  }
+
+  next(): number {
+    let ret = 0;
+    let scale = 1;
+    for (;;) {
+      const byte = this.bytes.charCodeAt(this.at++);
+      ret += (byte & 0x7f) * scale;
+      if (!(byte & 0x80)) return ret;
+      scale *= 128;
+    }
+  }
+}
+
+export function readPage(): Page {
+  return JSON.parse(document.getElementById("data")!.textContent!) as Page;
+}
+
+export function unpackProfile(packed: PackedProfile): Profile {
+  const text = (number: number) => (number ? packed.texts[number - 1] : null);
+  const rowData = new Packed(packed.rowData);
+  const rows: Row[] = [];
+  for (let i = 0; i < packed.rows; i++) {
+    const kind = rowData.next();
+    rows.push({
+      kind: KINDS[kind - 1] ?? "unknown",
+      function: text(rowData.next()),
+      module: text(rowData.next()),
+      process: text(rowData.next()),
+      vm: packed.vms[rowData.next() - 1] ?? null,
+      samples: rowData.next(),
+    });
+  }
+  const nodeData = new Packed(packed.nodeData);
+  const nodes: StackNode[] = [];
+  for (let i = 0; i < packed.nodes; i++) {
+    const back = nodeData.next();
+    nodes.push({ parent: back ? i - back : -1, row: nodeData.next(), samples: nodeData.next() });
+  }
+  // Without call chains each row is a stack of its own.
+  if (!nodes.length) rows.forEach((row, i) => nodes.push({ parent: -1, row: i, samples: row.samples }));
+  const { path, samples, durationS, leastSamples } = packed;
+  return { path, samples, durationS, leastSamples, rows, nodes };
+}
+
+function laneTitle(packed: PackedLane, vm: string | null): string {
+  if (packed.kind === "pcpu") return `pCPU ${packed.number}`;
+  if (packed.kind === "vcpu") return `${vm ?? "?"} vCPU ${packed.number === 0xffff ? "?" : packed.number}`;
+  return `${vm ?? "?"} ${packed.name ?? packed.number}`;
+}
+
+function unpackLane(packed: PackedLane, vms: string[]): Lane {
+  const data = new Packed(packed.data);
+  const count = packed.slices;
+  const vm = packed.vm ? vms[packed.vm - 1] : null;
+  const lane: Lane = {
+    kind: packed.kind,
+    title: laneTitle(packed, vm),
+    number: packed.number,
+    vm,
+    count,
+    begin: new Float64Array(count),
+    end: new Float64Array(count),
+    state: new Uint8Array(count),
+    label: new Int32Array(count),
+    pcpu: new Int32Array(count),
+    merged: new Uint32Array(count),
+    main: new Float64Array(count),
+  };
+  let time = 0;
+  for (let i = 0; i < count; i++) {
+    lane.begin[i] = time += data.next();
+    const length = data.next();
+    lane.end[i] = time += length;
+    lane.state[i] = data.next();
+    lane.label[i] = data.next() - 1;
+    lane.pcpu[i] = data.next() - 1;
+    lane.merged[i] = data.next() + 1;
+    lane.main[i] = lane.merged[i] > 1 ? data.next() : length;
+  }
+  return lane;
+}
+
+const LANE_ORDER: LaneKind[] = ["pcpu", "vcpu", "thread"];
+
+export function unpackTimeline(packed: PackedTimeline, vms: string[]): Timeline {
+  const labels: Timeline["labels"] = [];
+  for (let i = 0; i < packed.labels.length; i += 2) {
+    const vm = packed.labels[i + 1] as number;
+    labels.push({ text: packed.labels[i] as string, vm: vm ? vms[vm - 1] : null });
+  }
+  const lanes = packed.lanes.map((lane) => unpackLane(lane, vms));
+  lanes.sort((a, b) => LANE_ORDER.indexOf(a.kind) - LANE_ORDER.indexOf(b.kind) ||
+    (a.vm ?? "").localeCompare(b.vm ?? "") || a.number - b.number);
+  const { beginNs, lengthNs, shortestNs, leftOut, states } = packed;
+  return { beginNs, lengthNs, shortestNs, leftOut, states, labels, lanes };
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Elements in one line each. Text is only ever text: names come from guests.
+
+type Attributes = Record<string, string | number | boolean | ((event: Event) => void)>;
+
+function apply(element: Element, attributes: Attributes, children: (Node | string)[]): void {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name, value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false) element.setAttribute(name, String(value));
+  }
+  element.append(...children);
+}
+
+export function el<K extends keyof HTMLElementTagNameMap>(
+  tag: K, attributes: Attributes = {}, ...children: (Node | string)[]): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  apply(element, attributes, children);
+  return element;
+}
+
+export function svg(tag: string, attributes: Attributes = {}, ...children: (Node | string)[]): SVGElement {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag) as SVGElement;
+  apply(element, attributes, children);
+  return element;
+}
+
+/** A part of the page, with its heading. */
+export function section(id: string, title: string, ...children: (Node | string)[]): HTMLElement {
+  return el("section", { id, "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, title), ...children);
+}
+
+/** A select with these choices; the first is chosen. */
+export function choice(label: string, choices: string[], changed: (chosen: string) => void): HTMLElement {
+  const select: HTMLSelectElement = el("select", { change: () => changed(select.value) }, ...choices.map((text) => el("option", {}, text)));
+  return el("label", {}, `${label} `, select);
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Who ran where and in which state: lanes of pCPUs, vCPUs and guests' threads on one axis.
+import { stateColor, vmColor } from "./colors";
+import type { Lane, Timeline } from "./data";
+import { el } from "./dom";
+import * as format from "./format";
+import { legend } from "./states";
+
+const LANE_HEIGHT = 22;
+const BAR_HEIGHT = 16;
+const AXIS_HEIGHT = 22;
+const LEAST_SPAN = 1000; // ns that the graph shows at least
+const MOST_THREADS = 40; // lanes, at first
+
+interface Place {
+  lane: Lane;
+  slice: number;
+}
+
+/** The first slice of the lane that ends after `time`. */
+export function sliceAfter(lane: Lane, time: number): number {
+  let low = 0;
+  let high = lane.count;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (lane.end[middle] > time) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function busyTime(lane: Lane): number {
+  let ret = 0;
+  for (let i = 0; i < lane.count; i++) ret += lane.end[i] - lane.begin[i];
+  return ret;
+}
+
+/** A round number of ns between two marks of the axis. */
+function stepOf(span: number, marks: number): number {
+  const size = 10 ** Math.floor(Math.log10(span / marks));
+  return [1, 2, 5, 10].map((factor) => factor * size).find((step) => span / step <= marks)!;
+}
+
+export class TimelineView {
+  readonly element: HTMLElement;
+  private readonly canvas = el("canvas", {
+    tabindex: 0, role: "application",
+    "aria-label": "Timeline. Arrow keys left and right move, plus and minus zoom, Home shows all.",
+  });
+  private readonly names = el("ol", { class: "lanes" });
+  private readonly tip = el("div", { class: "tip", hidden: true });
+  private readonly status = el("p", { class: "status", role: "status" });
+  private readonly range = el("span", { class: "range" });
+  private readonly thief = el("button", { type: "button", hidden: true, click: () => this.showThief() }, "Show who had the pCPU");
+  private lanes: Lane[] = [];
+  private from = 0;
+  private to: number;
+  private word = "";
+  private allThreads = false;
+  private chosen: Place | null = null;
+  private pending = false;
+
+  constructor(private readonly timeline: Timeline) {
+    this.to = timeline.lengthNs || 1;
+    const search = el("input", {
+      type: "search", placeholder: "Search threads", "aria-label": "Search threads in the timeline",
+      input: (event) => this.search((event.target as HTMLInputElement).value),
+    });
+    const button = (text: string, act: () => void) => el("button", { type: "button", click: act }, text);
+    const threads = el("label", {}, el("input", { type: "checkbox", change: (event) => this.showThreads((event.target as HTMLInputElement).checked) }), " all threads");
+    const short = timeline.shortestNs ? [el("p", { class: "note" }, `Slices below ${format.duration(timeline.shortestNs)} that follow each other are drawn as one, in the state that most of it was in.`)] : [];
+    const left = timeline.leftOut ? [el("p", { class: "note" }, "There were more threads of guests than there is room for: some are left out.")] : [];
+    this.element = el("div", { class: "timeline" },
+      el("div", { class: "bar" }, button("Zoom in", () => this.zoom(0.5)), button("Zoom out", () => this.zoom(2)),
+        button("All", () => this.show(0, this.timeline.lengthNs)), search, threads, this.range),
+      legend(timeline.states), ...short, ...left,
+      el("div", { class: "graph" }, this.names, el("div", { class: "canvas" }, this.canvas, this.tip)),
+      el("div", { class: "bar" }, this.status, this.thief));
+    this.listen();
+    this.chooseLanes();
+  }
+
+  /** After it is in the page: sizes are known then. */
+  start(): void {
+    new ResizeObserver(() => this.redraw()).observe(this.canvas.parentElement!);
+    this.redraw();
+  }
+
+  private chooseLanes(): void {
+    const threads = this.timeline.lanes.filter((lane) => lane.kind === "thread");
+    const busiest = new Set([...threads].sort((a, b) => busyTime(b) - busyTime(a)).slice(0, this.allThreads ? undefined : MOST_THREADS));
+    this.lanes = this.timeline.lanes.filter((lane) => lane.kind !== "thread" || busiest.has(lane));
+    this.names.replaceChildren(...this.lanes.map((lane) => el("li", { class: lane.kind, title: lane.title }, lane.title)));
+    this.redraw();
+  }
+
+  private showThreads(all: boolean): void {
+    this.allThreads = all;
+    this.chooseLanes();
+  }
+
+  private listen(): void {
+    let dragged: { x: number; from: number; moved: boolean } | null = null;
+    this.canvas.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey && Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.move(event.deltaX / this.width());
+      else if (event.ctrlKey || event.shiftKey || event.altKey) this.zoom(event.deltaY > 0 ? 1.25 : 0.8, event.offsetX / this.width());
+      else return;
+      event.preventDefault();
+    }, { passive: false });
+    this.canvas.addEventListener("dblclick", (event) => this.zoom(0.25, event.offsetX / this.width()));
+    this.canvas.addEventListener("pointerdown", (event) => {
+      dragged = { x: event.offsetX, from: this.from, moved: false };
+      this.canvas.setPointerCapture(event.pointerId);
+    });
+    this.canvas.addEventListener("pointermove", (event) => {
+      if (dragged) {
+        const shift = (dragged.x - event.offsetX) / this.width() * (this.to - this.from);
+        dragged.moved ||= Math.abs(dragged.x - event.offsetX) > 3;
+        this.show(dragged.from + shift, dragged.from + shift + this.to - this.from);
+      } else {
+        this.hover(event);
+      }
+    });
+    this.canvas.addEventListener("pointerup", (event) => {
+      if (dragged && !dragged.moved) this.choose(this.placeAt(event.offsetX, event.offsetY));
+      dragged = null;
+    });
+    this.canvas.addEventListener("pointerleave", () => { this.tip.hidden = true; });
+    this.canvas.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  private key(event: KeyboardEvent): void {
+    const act = {
+      ArrowLeft: () => this.move(-0.2), ArrowRight: () => this.move(0.2), "+": () => this.zoom(0.5), "=": () => this.zoom(0.5),
+      "-": () => this.zoom(2), Home: () => this.show(0, this.timeline.lengthNs),
+    }[event.key];
+    if (!act) return;
+    act();
+    event.preventDefault();
+  }
+
+  private width(): number {
+    return this.canvas.clientWidth || 1;
+  }
+
+  /** Shows that time, cut to what there is. */
+  show(from: number, to: number): void {
+    const span = Math.min(Math.max(to - from, LEAST_SPAN), this.timeline.lengthNs);
+    this.from = Math.min(Math.max(from, 0), this.timeline.lengthNs - span);
+    this.to = this.from + span;
+    this.redraw();
+  }
+
+  private zoom(factor: number, at = 0.5): void {
+    const span = this.to - this.from;
+    const middle = this.from + at * span;
+    this.show(middle - at * span * factor, middle + (1 - at) * span * factor);
+  }
+
+  private move(part: number): void {
+    const shift = part * (this.to - this.from);
+    this.show(this.from + shift, this.to + shift);
+  }
+
+  private search(text: string): void {
+    this.word = text.toLowerCase();
+    const lanes = this.lanes.filter((lane) => this.laneMatches(lane)).length;
+    this.status.textContent = this.word ? `${lanes} of ${this.lanes.length} lanes have a thread like '${text}'.` : "";
+    this.redraw();
+  }
+
+  private laneMatches(lane: Lane): boolean {
+    if (lane.title.toLowerCase().includes(this.word)) return true;
+    return lane.label.some((label) => label >= 0 && this.timeline.labels[label].text.toLowerCase().includes(this.word));
+  }
+
+  private matches(lane: Lane, slice: number): boolean {
+    const label = lane.label[slice];
+    return !this.word || lane.title.toLowerCase().includes(this.word) ||
+      (label >= 0 && this.timeline.labels[label].text.toLowerCase().includes(this.word));
+  }
+
+  private placeAt(x: number, y: number): Place | null {
+    const lane = this.lanes[Math.floor((y - AXIS_HEIGHT) / LANE_HEIGHT)];
+    if (!lane) return null;
+    const time = this.from + x / this.width() * (this.to - this.from);
+    const slice = sliceAfter(lane, time);
+    return slice < lane.count && lane.begin[slice] <= time ? { lane, slice } : null;
+  }
+
+  private describe({ lane, slice }: Place): string {
+    const label = lane.label[slice] >= 0 ? this.timeline.labels[lane.label[slice]] : null;
+    const state = this.timeline.states[lane.state[slice]];
+    const who = !label ? "" : state === "stolen" || state === "waking" ? ` by ${label.text}` : ` ${label.vm ? `${label.vm} ` : ""}${label.text}`;
+    const where = lane.kind !== "pcpu" && lane.pcpu[slice] >= 0 ? ` on pCPU ${lane.pcpu[slice]}` : "";
+    const length = lane.end[slice] - lane.begin[slice];
+    const merged = lane.merged[slice] > 1
+      ? ` (${format.count(lane.merged[slice])} slices, ${format.percent(100 * lane.main[slice] / length)} of it in this state)` : "";
+    const time = (this.timeline.beginNs + lane.begin[slice]) / 1e9;
+    return `${lane.title}: ${state}${who}${where}, ${format.duration(length)} from ${time.toFixed(6)} s${merged}`;
+  }
+
+  private hover(event: PointerEvent): void {
+    const place = this.placeAt(event.offsetX, event.offsetY);
+    this.tip.hidden = !place;
+    if (!place) return;
+    this.tip.textContent = this.describe(place);
+    this.tip.style.left = `${Math.min(event.offsetX + 12, Math.max(this.width() - 320, 0))}px`;
+    this.tip.style.top = `${event.offsetY + 14}px`;
+  }
+
+  private choose(place: Place | null): void {
+    this.chosen = place;
+    this.status.textContent = place ? `${this.describe(place)}.` : "";
+    const state = place && this.timeline.states[place.lane.state[place.slice]];
+    this.thief.hidden = !(place && (state === "stolen" || state === "waking") && place.lane.pcpu[place.slice] >= 0);
+    this.redraw();
+  }
+
+  /** From a slice in which a vCPU waited to the pCPU that another had. */
+  private showThief(): void {
+    const { lane, slice } = this.chosen!;
+    const middle = (lane.begin[slice] + lane.end[slice]) / 2;
+    const pcpu = this.lanes.find((other) => other.kind === "pcpu" && other.number === lane.pcpu[slice]);
+    if (!pcpu) return;
+    const at = sliceAfter(pcpu, middle);
+    const length = lane.end[slice] - lane.begin[slice];
+    this.show(lane.begin[slice] - length, lane.end[slice] + length);
+    this.choose(at < pcpu.count ? { lane: pcpu, slice: at } : null);
+    this.names.children[this.lanes.indexOf(pcpu)].scrollIntoView({ block: "nearest" });
+  }
+
+  private redraw(): void {
+    if (this.pending) return;
+    this.pending = true;
+    requestAnimationFrame(() => {
+      this.pending = false;
+      this.draw();
+    });
+  }
+
+  private draw(): void {
+    const width = this.width();
+    const height = AXIS_HEIGHT + this.lanes.length * LANE_HEIGHT;
+    const scale = window.devicePixelRatio || 1;
+    this.canvas.style.height = `${height}px`;
+    this.canvas.width = width * scale;
+    this.canvas.height = height * scale;
+    const context = this.canvas.getContext("2d")!;
+    context.scale(scale, scale);
+    this.drawAxis(context, width, height);
+    this.lanes.forEach((lane, i) => this.drawLane(context, lane, AXIS_HEIGHT + i * LANE_HEIGHT, width));
+    this.range.textContent = `${format.duration(this.to - this.from)} from ${((this.timeline.beginNs + this.from) / 1e9).toFixed(6)} s`;
+    this.canvas.dataset.from = String(this.from);
+    this.canvas.dataset.to = String(this.to);
+  }
+
+  private drawAxis(context: CanvasRenderingContext2D, width: number, height: number): void {
+    const style = getComputedStyle(this.element);
+    const step = stepOf(this.to - this.from, Math.max(2, width / 110));
+    context.font = "11px system-ui, sans-serif";
+    context.fillStyle = style.getPropertyValue("--soft");
+    context.strokeStyle = style.getPropertyValue("--line");
+    context.beginPath();
+    for (let time = Math.ceil(this.from / step) * step; time <= this.to; time += step) {
+      const x = (time - this.from) / (this.to - this.from) * width;
+      context.moveTo(x, 14);
+      context.lineTo(x, height);
+      context.fillText(`+${format.duration(time)}`, x + 3, 11);
+    }
+    context.stroke();
+  }
+
+  private colorOf(lane: Lane, slice: number): string {
+    const state = this.timeline.states[lane.state[slice]];
+    const vm = lane.kind === "pcpu" && lane.label[slice] >= 0 ? this.timeline.labels[lane.label[slice]].vm : null;
+    return vm ? vmColor(vm) : stateColor(state);
+  }
+
+  /** Slices of a pixel or more are boxes; of narrower ones each pixel shows what had most of it. */
+  private drawLane(context: CanvasRenderingContext2D, lane: Lane, top: number, width: number): void {
+    const scale = width / (this.to - this.from);
+    const y = top + (LANE_HEIGHT - BAR_HEIGHT) / 2;
+    let pixel = -1;
+    let most = 0;
+    const narrow = new Map<string, number>();
+    const flush = () => {
+      let color = "";
+      most = 0;
+      for (const [name, part] of narrow) if (part > most) [color, most] = [name, part];
+      if (color) {
+        context.fillStyle = color;
+        context.fillRect(pixel, y, 1, BAR_HEIGHT);
+      }
+      narrow.clear();
+    };
+    for (let i = sliceAfter(lane, this.from); i < lane.count && lane.begin[i] < this.to; i++) {
+      const left = Math.max((lane.begin[i] - this.from) * scale, 0);
+      const right = Math.min((lane.end[i] - this.from) * scale, width);
+      const color = this.matches(lane, i) ? this.colorOf(lane, i) : "rgba(128,128,128,.18)";
+      if (right - left >= 1) {
+        flush();
+        this.drawSlice(context, lane, i, left, right, y, color);
+        continue;
+      }
+      if (Math.floor(left) !== pixel) {
+        flush();
+        pixel = Math.floor(left);
+      }
+      narrow.set(color, (narrow.get(color) ?? 0) + right - left);
+    }
+    flush();
+    this.outline(context, lane, y, scale);
+  }
+
+  private drawSlice(context: CanvasRenderingContext2D, lane: Lane, slice: number, left: number, right: number, y: number, color: string): void {
+    context.fillStyle = color;
+    context.fillRect(left, y, right - left, BAR_HEIGHT);
+    const label = lane.label[slice] >= 0 ? this.timeline.labels[lane.label[slice]].text : "";
+    if (right - left < 40 || !label) return;
+    context.save();
+    context.beginPath();
+    context.rect(left, y, right - left - 2, BAR_HEIGHT);
+    context.clip();
+    context.fillStyle = "#fff";
+    context.fillText(label, left + 3, y + BAR_HEIGHT - 4);
+    context.restore();
+  }
+
+  private outline(context: CanvasRenderingContext2D, lane: Lane, y: number, scale: number): void {
+    if (this.chosen?.lane !== lane) return;
+    const { slice } = this.chosen;
+    context.strokeStyle = getComputedStyle(this.element).getPropertyValue("--ink");
+    context.lineWidth = 2;
+    context.strokeRect((lane.begin[slice] - this.from) * scale, y - 1, Math.max((lane.end[slice] - lane.begin[slice]) * scale, 2), BAR_HEIGHT + 2);
+    context.lineWidth = 1;
+  }
+}
