@@ -17,7 +17,8 @@ const struct vp_verb *vp_verb_export(void)
 	return &verb;
 }
 
-struct export {
+struct export
+{
 	struct vp_event_options which;
 	const char *output, *symfs;
 	struct vp_texts guests, kallsyms;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Trace events as chrome://tracing, Perfetto and others read them (JSON). A process each for the
- * host's pCPUs, for a VM's vCPUs (its number is the VM's) and for a VM's threads; periods and slices
- * are complete events, samples instant ones, wake-ups flows.
+ * host's pCPUs, for a VM's vCPUs (its number is the VM's) and for a VM's threads; periods and
+ * slices are complete events, samples instant ones, wake-ups flows.
  */
 #include <inttypes.h>
 
@@ -54,8 +54,8 @@ static void put_time(const char *key, uint64_t ns, struct vp_buffer *out)
 	vp_buffer_padded(out, ns % MICROSECOND, 3, '0');
 }
 
-static void name_once(struct vp_export *export, const char *what, uint32_t process,
-		      uint32_t thread, bool is_process, const char *name)
+static void name_once(struct vp_export *export, const char *what, uint32_t process, uint32_t thread,
+		      bool is_process, const char *name)
 {
 	struct chrome *chrome = export->state;
 	uint64_t key = (uint64_t)process << 32 | (is_process ? UINT32_MAX : thread);
@@ -65,8 +65,9 @@ static void name_once(struct vp_export *export, const char *what, uint32_t proce
 	if (!inserted)
 		return;
 	begin_event(export, "M", process, thread);
-	vp_buffer_string(export->out, is_process ? ",\"name\":\"process_name\",\"args\":{\"name\":\""
-						 : ",\"name\":\"thread_name\",\"args\":{\"name\":\"");
+	vp_buffer_string(export->out, is_process
+					  ? ",\"name\":\"process_name\",\"args\":{\"name\":\""
+					  : ",\"name\":\"thread_name\",\"args\":{\"name\":\"");
 	put_json_text(name, export->out);
 	vp_buffer_string(export->out, what);
 	vp_buffer_string(export->out, "\"}}");

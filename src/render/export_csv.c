@@ -11,7 +11,8 @@ static const char header[] =
     "guest_process,guest_pid,guest_tid,thief,thief_tid\n";
 
 struct csv {
-	struct vp_export_texts cells, parts; /* by themselves; in a stack, where quotes are around */
+	struct vp_export_texts cells,
+	    parts; /* by themselves; in a stack, where quotes are around */
 };
 
 /* A spreadsheet takes what begins so for a formula: it gets a ' before it. */
@@ -38,7 +39,11 @@ static void put_part(const char *text, struct vp_buffer *out)
 	vp_text_clean(text, strlen(text), &clean);
 	for (size_t i = 0; i < clean.size; i++) {
 		char at = clean.bytes[i];
-		vp_buffer_append(out, at == '"' ? "\"\"" : at == ';' ? ":" : &at, at == '"' ? 2 : 1);
+		vp_buffer_append(out,
+				 at == '"'   ? "\"\""
+				 : at == ';' ? ":"
+					     : &at,
+				 at == '"' ? 2 : 1);
 	}
 	vp_buffer_deinit(&clean);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A trace for Perfetto (perfetto.protos.Trace): tracks of pCPUs, of vCPUs and of guests' threads with
- * their states as slices, wake-ups as flows, samples with their call stacks. All times are the host's,
- * in the trace's usual clock.
+ * A trace for Perfetto (perfetto.protos.Trace): tracks of pCPUs, of vCPUs and of guests' threads
+ * with their states as slices, wake-ups as flows, samples with their call stacks. All times are the
+ * host's, in the trace's usual clock.
  */
 #include "base/text.h"
 #include "render/export.h"
@@ -69,7 +69,8 @@ static uint64_t vcpu_track(struct vp_export *export, uint32_t vm, uint32_t vcpu,
 
 static uint64_t thread_track(struct vp_export *export, const struct vp_period *period)
 {
-	uint64_t vm = uuid_of(VM, period->vm, 0), uuid = uuid_of(THREAD, period->vm, period->guest_tid);
+	uint64_t vm = uuid_of(VM, period->vm, 0),
+		 uuid = uuid_of(THREAD, period->vm, period->guest_tid);
 	uint64_t threads = uuid_of(THREADS, period->vm, 0);
 	VP_AUTO_FREE char *name =
 	    vp_format("%s/%u", period->guest_comm ? period->guest_comm : "-", period->guest_tid);

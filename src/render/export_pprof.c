@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A profile for pprof (perftools.profiles.Profile, github.com/google/pprof/proto/profile.proto), not
- * compressed, which pprof reads as well. Machines, vCPUs, processes and states are labels.
+ * A profile for pprof (perftools.profiles.Profile, github.com/google/pprof/proto/profile.proto),
+ * not compressed, which pprof reads as well. Machines, vCPUs, processes and states are labels.
  */
 #include "analyze/key_set.h"
 #include "render/export.h"

@@ -51,7 +51,8 @@ static void put_stack(struct vp_export *export, const struct vp_sample *sample)
 	uint64_t weight = sample->weight * speedscope->unit;
 
 	vp_buffer_string(export->out, speedscope->more ? ",\n[" : "\n[");
-	put_frame(export, &(struct key){MACHINE, outer->kind == VP_KIND_VM ? VP_NONE : outer->vm, 0});
+	put_frame(export,
+		  &(struct key){MACHINE, outer->kind == VP_KIND_VM ? VP_NONE : outer->vm, 0});
 	if (vp_export_is_code(outer)) {
 		vp_buffer_string(export->out, ",");
 		put_frame(export, &(struct key){PROCESS, outer->process, 0});

@@ -159,8 +159,8 @@ static uint64_t stack_of(struct vp_perfetto_samples *samples, const struct vp_ex
 		add_to_stack(samples,
 			     frame_of(samples, export, FUNCTION, frame->function, frame->module));
 	}
-	uint64_t number = 1 + (uint64_t)vp_intern_string(&samples->stacks,
-							 vp_buffer_text(&samples->key));
+	uint64_t number =
+	    1 + (uint64_t)vp_intern_string(&samples->stacks, vp_buffer_text(&samples->key));
 	if (samples->stacks.strings.count > before) {
 		vp_pb_count(&samples->line, STACK_NUMBER, number);
 		vp_pb_message(&samples->interned, INTERNED_STACK, &samples->line);
