@@ -168,6 +168,11 @@ page() {
 	return "$status"
 }
 
+packages() {
+	tools/install-packages debian/packages.txt || return 1
+	tools/check-packages
+}
+
 fuzz() {
 	CC=clang configure build-fuzz -Dfuzz=true && ninja -C build-fuzz fuzz-targets &&
 		tests/fuzz/run build-fuzz "$fuzz_seconds"
@@ -216,6 +221,7 @@ if [ -z "$only" ]; then
 fi
 step "configure, for use" configure build --buildtype=release -Db_ndebug=false || close
 step "build, for use" ninja -C build || close
+[ -z "$full" ] || step "packages, twice the same, installed" packages
 if is_skipped weka; then
 	note_skip "weka: model trees beside WEKA's: by --skip"
 elif [ -z "$only$quick" ]; then

@@ -5,7 +5,7 @@
 #include "timeline/exit_reason.h"
 
 /* Output is written when there is so much of it. */
-enum { PIECE = 1 << 16 };
+enum { PIECE = 1 << 16, EVENTS_AT_ONCE = 1 << 12 };
 
 const char *vp_export_text(const struct vp_export *export, uint32_t text)
 {
@@ -82,11 +82,13 @@ void vp_export_totals(const struct vp_report *report, const struct vp_exporter *
 		give_rows(exporter, &export);
 	if (exporter->end)
 		exporter->end(&export);
+	if (exporter->deinit)
+		exporter->deinit(state);
 }
 
 struct streaming {
 	const struct vp_exporter *exporter;
-	vp_export_write_fn write;
+	const struct vp_export_writer *writer;
 	struct vp_export export;
 	struct vp_buffer out;
 	struct vp_error *error; /* the first */
@@ -102,7 +104,8 @@ static void write_if(struct streaming *streaming, size_t size)
 	if (streaming->out.size < size)
 		return;
 	if (!streaming->error)
-		streaming->error = streaming->write(&streaming->out);
+		streaming->error =
+		    streaming->writer->write(streaming->writer->context, &streaming->out);
 	streaming->out.size = 0;
 }
 
@@ -136,11 +139,23 @@ static struct vp_error *open_spans(struct streaming *streaming)
 	return NULL;
 }
 
+static bool has_trace(const char *path)
+{
+	struct vp_feed feed;
+	VP_AUTO_ERROR struct vp_error *error = vp_feed_open(path, &feed);
+
+	if (!error)
+		vp_feed_close(&feed);
+	return !error;
+}
+
 static void begin_once(struct streaming *streaming)
 {
 	if (streaming->begun)
 		return;
 	streaming->begun = true;
+	streaming->export.has_periods =
+	    streaming->exporter->period && has_trace(streaming->export.report->path);
 	streaming->error = open_spans(streaming);
 	if (streaming->exporter->begin)
 		streaming->exporter->begin(&streaming->export);
@@ -162,7 +177,9 @@ static void give_slice(struct streaming *streaming, const struct vp_vcpu_span *s
 	bool exited = span->flags & VP_HAS_EXIT_REASON;
 	char name[VP_EXIT_NAME_SIZE];
 
-	if (!vm || !vp_filter_has_vm(&streaming->filter, number) ||
+	if (!vm || span->time < report->options.from ||
+	    (report->options.to && span->time > report->options.to) ||
+	    !vp_filter_has_vm(&streaming->filter, number) ||
 	    !vp_filter_has_vcpu(&streaming->filter, span->vcpu) ||
 	    !is_on_pcpus(&report->options, span->cpu))
 		return;
@@ -212,10 +229,44 @@ static void give_sample(void *context, const struct vp_flow *flow, const struct 
 	write_if(streaming, PIECE);
 }
 
+static void give_period(void *context, const struct vp_period *period)
+{
+	struct streaming *streaming = context;
+
+	if (streaming->error)
+		return;
+	streaming->exporter->period(&streaming->export, period);
+	write_if(streaming, PIECE);
+}
+
+static void give_periods(struct streaming *streaming)
+{
+	const struct vp_profile_options *options = &streaming->export.report->options;
+	const struct vp_lanes_options lanes = {.from = options->from,
+					       .to = options->to ? options->to : UINT64_MAX,
+					       .vm = options->vm,
+					       .pcpus = options->pcpus,
+					       .n_pcpus = options->n_pcpus,
+					       .take = give_period,
+					       .context = streaming};
+
+	if (!streaming->export.has_periods || streaming->error)
+		return;
+	streaming->error =
+	    vp_lanes_open(streaming->export.report->path, &lanes, &streaming->export.lanes);
+	if (streaming->error)
+		return;
+	while (!streaming->error && vp_lanes_read(streaming->export.lanes, EVENTS_AT_ONCE))
+		;
+	vp_lanes_close(streaming->export.lanes);
+	streaming->export.lanes = NULL;
+}
+
 static void finish(struct streaming *streaming, const struct vp_report *report)
 {
 	begin_once(streaming);
 	give_slices(streaming, UINT64_MAX);
+	give_periods(streaming);
 	streaming->export.texts = &report->profile.texts;
 	if (!streaming->error && streaming->exporter->end)
 		streaming->exporter->end(&streaming->export);
@@ -224,26 +275,29 @@ static void finish(struct streaming *streaming, const struct vp_report *report)
 
 struct vp_error *vp_export_stream(const struct vp_naming_options *naming,
 				  const struct vp_profile_options *options,
-				  const struct vp_exporter *exporter, vp_export_write_fn write,
-				  struct vp_report *ret)
+				  const struct vp_exporter *exporter,
+				  const struct vp_export_writer *writer, struct vp_report *ret)
 {
 	VP_AUTO_FREE void *state = vp_alloc(exporter->state_size);
 	VP_AUTO_FREE struct streaming *streaming = vp_alloc(sizeof(*streaming));
 	const struct vp_sample_sink sink = {.context = streaming, .sample = give_sample};
 	struct vp_profile_options wanted = *options;
 
-	*streaming = (struct streaming){.exporter = exporter, .write = write};
+	*streaming = (struct streaming){.exporter = exporter, .writer = writer};
 	streaming->export =
 	    (struct vp_export){.report = ret, .out = &streaming->out, .state = state};
 	wanted.columns = VP_COLUMNS_ALL;
 	wanted.sink = &sink;
-	VP_TRY(vp_report_make(naming, &wanted, ret));
+	struct vp_error *error = vp_report_make(naming, &wanted, ret);
 	ret->options.sink = NULL;
-	finish(streaming, ret);
+	if (!error)
+		finish(streaming, ret);
+	if (exporter->deinit)
+		exporter->deinit(state);
 	vp_stream_free(streaming->spans);
 	vp_filter_deinit(&streaming->filter);
 	vp_buffer_deinit(&streaming->out);
-	if (streaming->error)
+	if (!error && streaming->error)
 		vp_report_deinit(ret);
-	return streaming->error;
+	return error ? error : streaming->error;
 }

@@ -6,8 +6,8 @@
 #ifndef VP_ANALYZE_EXPORT_H
 #define VP_ANALYZE_EXPORT_H
 
+#include "analyze/lanes.h"
 #include "analyze/report.h"
-#include "base/buffer.h"
 
 struct vp_sample {
 	uint64_t time;   /* ns of the host's clock; of a total: 0 */
@@ -34,17 +34,23 @@ struct vp_export {
 	const struct vp_intern *texts;
 	struct vp_buffer *out; /* where operations write */
 	void *state;           /* the exporter's own, zeroed before begin() */
+	/* Of what vCPUs did, periods are given: they say more than slices. */
+	bool has_periods;
+	struct vp_lanes *lanes; /* names of a period's VMs */
 };
 
 struct vp_exporter {
 	size_t state_size;
 	bool totals; /* wants each stack once, with all its samples, instead of each sample */
 	/* In this order, sample() and slice() as often as there are some, by time (slices by that
-	 * of their end); each may be NULL. */
+	 * of their end), then period(), by the time of their end; each may be NULL. */
 	void (*begin)(struct vp_export *export);
 	void (*sample)(struct vp_export *export, const struct vp_sample *sample);
 	void (*slice)(struct vp_export *export, const struct vp_state_slice *slice);
+	void (*period)(struct vp_export *export, const struct vp_period *period);
 	void (*end)(struct vp_export *export);
+	/* Frees what the state has, whether end() was reached or not. */
+	void (*deinit)(void *state);
 };
 
 /* A text of a frame, or NULL: unknown. */
@@ -56,12 +62,16 @@ const char *vp_export_vm(const struct vp_export *export, uint32_t vm);
 void vp_export_totals(const struct vp_report *report, const struct vp_exporter *exporter,
 		      struct vp_buffer *out);
 
-/* Where output goes that does not fit in memory: takes what is in `out` and empties it. */
-typedef struct vp_error *(*vp_export_write_fn)(struct vp_buffer *out);
+/* Where output goes that does not fit in memory: what is in `out` is written, and it is emptied. */
+struct vp_export_writer {
+	void *context;
+	struct vp_error *(*write)(void *context, struct vp_buffer *out);
+};
 /* For an exporter of each sample: makes the report on the way. */
 struct vp_error *vp_export_stream(const struct vp_naming_options *naming,
 				  const struct vp_profile_options *options,
-				  const struct vp_exporter *exporter, vp_export_write_fn write,
+				  const struct vp_exporter *exporter,
+				  const struct vp_export_writer *writer,
 				  struct vp_report *ret) VP_MUST_CHECK;
 
 #endif

@@ -25,6 +25,8 @@ struct vcpu {
 	enum vp_lane_state state;
 	uint64_t since, wait_since;
 	uint32_t pcpu;
+	bool has_waker;
+	uint32_t waker_tid, waker_pcpu;
 	uint32_t next; /* that waits for the same pCPU, as there */
 	bool halts;    /* its last exit was one */
 	/* The guest's thread, as of the last exit. */
@@ -148,6 +150,12 @@ static struct vp_period period_of(struct vp_lanes *lanes, const struct vcpu *vcp
 		period.guest_comm = vp_feed_guest_comm(&lanes->feed, vcpu->vm, vcpu->guest_tid);
 	const struct pcpu *where =
 	    waits(vcpu) && vcpu->pcpu < lanes->pcpus.count ? &lanes->pcpus.at[vcpu->pcpu] : NULL;
+	if (vcpu->state == VP_LANE_WAKING && vcpu->has_waker) {
+		period.has_waker = true;
+		period.waker_tid = vcpu->waker_tid;
+		period.waker_pcpu = vcpu->waker_pcpu;
+		period.waker_comm = vp_feed_comm(&lanes->feed, vcpu->waker_tid);
+	}
 	/* Damaged streams may not be in order. */
 	if (waits(vcpu))
 		period.wait_begin = vcpu->wait_since < vcpu->since ? vcpu->wait_since : vcpu->since;
@@ -336,10 +344,15 @@ static void take_switch(struct vp_lanes *lanes, const struct vp_feed_event *even
 static void take_wakeup(struct vp_lanes *lanes, const struct vp_feed_event *event)
 {
 	struct vcpu *vcpu = vcpu_of_tid(lanes, event->sched_wakeup->woken_tid);
+	const struct pcpu *where = pcpu_of(lanes, event->pcpu);
 
-	if (vcpu && vcpu->known &&
-	    (vcpu->state == VP_LANE_HALTED || vcpu->state == VP_LANE_BLOCKED))
-		go_on(lanes, vcpu, VP_LANE_WAKING, event->sched_wakeup->target_cpu, event->time);
+	if (!vcpu || !vcpu->known ||
+	    (vcpu->state != VP_LANE_HALTED && vcpu->state != VP_LANE_BLOCKED))
+		return;
+	go_on(lanes, vcpu, VP_LANE_WAKING, event->sched_wakeup->target_cpu, event->time);
+	vcpu->has_waker = where && where->known;
+	vcpu->waker_tid = where ? where->tid : 0;
+	vcpu->waker_pcpu = event->pcpu;
 }
 
 static void take_entry(struct vp_lanes *lanes, const struct vp_feed_event *event)

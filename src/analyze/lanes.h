@@ -45,6 +45,10 @@ struct vp_period {
 	bool has_thief;
 	uint32_t thief_tid;
 	const char *thief_comm;
+	/* WAKING, if it is known: who woke it, and where that ran. */
+	bool has_waker;
+	uint32_t waker_tid, waker_pcpu;
+	const char *waker_comm;
 	/* STOLEN and WAKING: the wait is in several periods if the thief changes; since when it
 	 * lasts, and whether it ended with this one, by getting a pCPU. */
 	uint64_t wait_begin;

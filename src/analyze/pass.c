@@ -124,9 +124,15 @@ static void stop_if_worthless(struct vp_pass *pass)
 /* How many ticks pass between two looks at whether they are worth counting. */
 enum { LOOK_EVERY = 1 << 16 };
 
+static bool is_in_time(const struct vp_profile_options *options, uint64_t time)
+{
+	return time >= options->from && (!options->to || time <= options->to);
+}
+
 static void run_view(const struct vp_view_ops *view, struct vp_pass *pass)
 {
 	VP_AUTO_FREE void *state = vp_alloc(view->state_size);
+	const struct vp_profile_options *options = pass->input.options;
 	struct vp_flow *flow = &pass->flow;
 	struct vp_tick tick;
 	uint32_t left = LOOK_EVERY;
@@ -134,8 +140,10 @@ static void run_view(const struct vp_view_ops *view, struct vp_pass *pass)
 	if (!view->of_one_vm)
 		vp_flow_part(flow, VP_NONE, VP_NONE);
 	while (vp_timeline_next(&pass->timeline, &tick)) {
-		see(&pass->counts, &tick);
-		view->tick(state, flow, &tick);
+		if (is_in_time(options, tick.time)) {
+			see(&pass->counts, &tick);
+			view->tick(state, flow, &tick);
+		}
 		if (--left)
 			continue;
 		left = LOOK_EVERY;

@@ -13,10 +13,11 @@
 
 struct vp_profile_options {
 	enum vp_view view;
-	const char *vm;   /* a name or a pid, or NULL */
-	const char *comm; /* only rows of this process, or NULL */
-	uint64_t pid;     /* only rows of this process, or 0 */
-	const int *pcpus; /* only ticks of these pCPUs, if n_pcpus is not 0 */
+	const char *vm;    /* a name or a pid, or NULL */
+	const char *comm;  /* only rows of this process, or NULL */
+	uint64_t pid;      /* only rows of this process, or 0 */
+	uint64_t from, to; /* only ticks of this time, ns of CLOCK_MONOTONIC; to 0: no bound */
+	const int *pcpus;  /* only ticks of these pCPUs, if n_pcpus is not 0 */
 	size_t n_pcpus;
 	bool has_vcpu;
 	uint64_t vcpu;

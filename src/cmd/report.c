@@ -226,7 +226,7 @@ static struct vp_error *choose_all(struct report *report)
 	return choose_input(report);
 }
 
-static struct vp_error *write_piece(struct vp_buffer *out)
+static struct vp_error *write_piece(void *context, struct vp_buffer *out)
 {
 	struct vp_error *error = vp_verb_print(out);
 
@@ -266,12 +266,13 @@ static void say_notes(const struct report *report, const struct vp_report *made)
 
 static struct vp_error *make_and_print(struct report *report, struct vp_report *made)
 {
+	static const struct vp_export_writer writer = {.write = write_piece};
 	const struct vp_exporter *exporter =
 	    report->chosen->exporter ? report->chosen->exporter() : NULL;
 
 	if (exporter && !exporter->totals) {
-		VP_TRY(vp_export_stream(&report->naming, &report->profile, exporter, write_piece,
-					made));
+		VP_TRY(
+		    vp_export_stream(&report->naming, &report->profile, exporter, &writer, made));
 		say_notes(report, made);
 		return NULL;
 	}

@@ -49,5 +49,7 @@ const struct vp_verb *vp_verb_timeline(void);
 const struct vp_verb *vp_verb_sched(void);
 const struct vp_verb *vp_verb_snapshot(void);
 const struct vp_verb *vp_verb_html(void);
+const struct vp_verb *vp_verb_diagnose(void);
+const struct vp_verb *vp_verb_export(void);
 
 #endif

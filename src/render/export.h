@@ -12,5 +12,14 @@ const struct vp_exporter *vp_exporter_folded(void);
 const struct vp_exporter *vp_exporter_script(void);
 /* A JSON object per line: what was recorded, then each sample and each slice. */
 const struct vp_exporter *vp_exporter_jsonl(void);
+/* Values separated by commas: a line for each sample, slice and period. */
+const struct vp_exporter *vp_exporter_csv(void);
+/* Events in JSON, of chrome://tracing. */
+const struct vp_exporter *vp_exporter_chrome(void);
+/* Profiles of stacks: speedscope's JSON, pprof's protocol buffer. */
+const struct vp_exporter *vp_exporter_speedscope(void);
+const struct vp_exporter *vp_exporter_pprof(void);
+/* A trace of protocol buffers, Perfetto's. */
+const struct vp_exporter *vp_exporter_perfetto(void);
 
 #endif

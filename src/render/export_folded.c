@@ -2,13 +2,17 @@
 /* A line for each stack, as flame graph tools read it. */
 #include <string.h>
 
+#include "base/text.h"
 #include "render/export.h"
 
-/* A frame may not hold what separates frames, nor end a line. */
-static void put_frame(const char *text, struct vp_buffer *out)
+/* A frame may not hold what separates frames, nor what a terminal could take for a command. */
+static void put_frame(const char *name, struct vp_buffer *out)
 {
+	VP_AUTO_FREE char *clean = vp_text_cleaned(name);
+	const char *text = clean;
+
 	for (;;) {
-		size_t plain = strcspn(text, ";\n");
+		size_t plain = strcspn(text, ";");
 		vp_buffer_append(out, text, plain);
 		if (!text[plain])
 			return;

@@ -2,6 +2,7 @@
 /* A JSON object per line: the recording, then each sample and slice, then the notes. */
 #include "base/json.h"
 #include "render/export.h"
+#include "render/lanes.h"
 
 static void put_known_number(struct vp_json *json, const char *key, uint32_t number)
 {
@@ -86,6 +87,13 @@ static void put_slice(struct vp_export *export, const struct vp_state_slice *sli
 	end_line(&json);
 }
 
+static void put_period(struct vp_export *export, const struct vp_period *period)
+{
+	const struct vp_lanes_layout layout = {.lanes = export->lanes};
+
+	vp_lanes_format_named("jsonl")->period(period, &layout, export->out);
+}
+
 static void put_end(struct vp_export *export)
 {
 	struct vp_json json = begin_line(export, "end");
@@ -100,8 +108,11 @@ static void put_end(struct vp_export *export)
 
 const struct vp_exporter *vp_exporter_jsonl(void)
 {
-	static const struct vp_exporter exporter = {
-	    .begin = put_begin, .sample = put_sample, .slice = put_slice, .end = put_end};
+	static const struct vp_exporter exporter = {.begin = put_begin,
+						    .sample = put_sample,
+						    .slice = put_slice,
+						    .period = put_period,
+						    .end = put_end};
 
 	return &exporter;
 }

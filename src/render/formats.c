@@ -11,6 +11,32 @@ static const struct vp_report_format formats[] = {
     {"script", false, NULL, vp_exporter_script}, {"jsonl", true, NULL, vp_exporter_jsonl},
 };
 
+static const struct vp_export_format exports[] = {
+    {"folded", "a line per stack with its samples: flame graph tools", vp_exporter_folded},
+    {"speedscope", "stacks with their time: speedscope", vp_exporter_speedscope},
+    {"pprof", "stacks with labels vm, vcpu, state: pprof", vp_exporter_pprof},
+    {"perfetto", "tracks of pCPUs, vCPUs and guests' threads, samples: Perfetto",
+     vp_exporter_perfetto},
+    {"chrome", "the same as JSON: chrome://tracing, Perfetto", vp_exporter_chrome},
+    {"csv", "a line per sample, slice and period", vp_exporter_csv},
+    {"jsonl", "the same, a JSON object each", vp_exporter_jsonl},
+    {"script", "samples and slices as perf script prints them", vp_exporter_script},
+};
+
+const struct vp_export_format *vp_export_formats(size_t *count)
+{
+	*count = VP_ARRAY_SIZE(exports);
+	return exports;
+}
+
+const struct vp_export_format *vp_export_format_named(const char *name)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(exports); i++)
+		if (!strcmp(exports[i].name, name))
+			return &exports[i];
+	return NULL;
+}
+
 const struct vp_report_format *vp_report_formats(size_t *count)
 {
 	*count = VP_ARRAY_SIZE(formats);

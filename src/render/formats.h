@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The formats of 'vperf report': renderers of its tables, and exporters. */
+/* The formats of 'vperf report': renderers of its tables, and exporters; and those of 'vperf
+ * export'.
+ */
 #ifndef VP_RENDER_FORMATS_H
 #define VP_RENDER_FORMATS_H
 
@@ -12,6 +14,17 @@ struct vp_report_format {
 	void (*render)(const struct vp_report *report, bool colour, struct vp_buffer *out);
 	const struct vp_exporter *(*exporter)(void);
 };
+
+/* What 'vperf export' writes. */
+struct vp_export_format {
+	const char *name;
+	const char *summary; /* one line */
+	const struct vp_exporter *(*exporter)(void);
+};
+
+const struct vp_export_format *vp_export_formats(size_t *count);
+/* NULL: there is none of that name. */
+const struct vp_export_format *vp_export_format_named(const char *name);
 
 /* All of them; the first is the usual one. */
 const struct vp_report_format *vp_report_formats(size_t *count);

@@ -111,6 +111,7 @@ static void put_json(const struct vp_period *period, const struct vp_lanes_layou
 	struct vp_json json = vp_json_to(out);
 
 	vp_json_object(&json, NULL);
+	vp_json_text(&json, "type", "period");
 	vp_json_text(&json, "lane", lane_name(period, layout));
 	vp_json_count(&json, "begin_ns", period->begin);
 	vp_json_count(&json, "end_ns", period->end);

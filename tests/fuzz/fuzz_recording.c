@@ -108,7 +108,7 @@ static void report_by_three(const char *directory, enum vp_view view)
 	vp_buffer_deinit(&three);
 }
 
-static struct vp_error *look_at_piece(struct vp_buffer *out)
+static struct vp_error *look_at_piece(void *context, struct vp_buffer *out)
 {
 	for (size_t i = 0; i < out->size; i++)
 		if ((unsigned char)out->bytes[i] < ' ' && !strchr("\n\t", out->bytes[i]))
@@ -124,8 +124,8 @@ static void export_samples(const char *directory, const struct vp_exporter *expo
 	struct vp_naming_options naming = {.directory = directory};
 	struct vp_profile_options options = {.view = view, .vm = "one", .chains = true};
 	struct vp_report made;
-	struct vp_error *error =
-	    vp_export_stream(&naming, &options, exporter, look_at_piece, &made);
+	struct vp_error *error = vp_export_stream(
+	    &naming, &options, exporter, &(struct vp_export_writer){.write = look_at_piece}, &made);
 
 	if (!error)
 		vp_report_deinit(&made);

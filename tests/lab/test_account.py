@@ -76,6 +76,19 @@ def check_closing_of_all(claims, account):
                  f"{len(account['vcpus'])} vCPUs, states sum to {states} of {wall} ns")
 
 
+def check_diagnosis(claims, run, recording, *expected, only=False):
+    """What 'vperf diagnose' finds worth a word."""
+    rows = read("diagnose", run, recording=recording)["findings"]
+    found = [row["id"] for row in rows]
+    claims.check(set(expected) <= set(found) and (not only or set(found) == set(expected)),
+                 f"{recording}: diagnosed {[(row['vm'], row['id'], round(row['percent'], 1), row['most']) for row in rows]}, "
+                 f"{'only' if only else 'at least'} {list(expected)} expected")
+    losses = [row["ns"] for row in rows]
+    claims.check(losses == sorted(losses, reverse=True) and all(row["evidence"] and row["source"] for row in rows),
+                 f"{recording}: {len(rows)} findings by time, each with its evidence and source")
+    return rows
+
+
 # No other guest runs: perf's counts over all VMs are those of the one whose exits are known.
 KNOWN = """
 host pcpus=1 icount=yes
@@ -87,6 +100,10 @@ DONE = {"CPUID": (20000, 0xe), "IOIO": (10000, 0x20), "HLT": (3000, 0x43)}
 
 
 def known_exits(run, claims):
+    rows = {row["id"]: row for row in check_diagnosis(claims, run, "rec", "exits-cpuid", "exits-port")}
+    places = {"exits-cpuid": "0xe", "exits-port": "0x20"}
+    named = {name: row["most"] for name, row in rows.items() if name in places}
+    claims.check(named == places, f"storms of exits are those of the places that made them: {named}")
     exits = {row["reason"]: row for row in read("exits", run)["exits"]}
     for reason, (count, _) in DONE.items():
         claims.check(exits[reason]["count"] == count,
@@ -118,12 +135,13 @@ EXITS = "lab-guest run g1 exits --cpuid 100 --out 100 --mmio 10 --hlt 5 --rate 1
 IDLING = """
 host pcpus=1 icount=yes
 guest g1 vcpus=1 memory=256 agent=yes
-command {exits} 1; vperf record --no-guest-memory -o /out/rec -- {exits} 3
+command sleep 1; vperf record --no-guest-memory --no-agent -o /out/quiet -- sleep 2; \
+{exits} 1; vperf record --no-guest-memory -o /out/rec -- {exits} 3
 command lab-guest spawn g1 idler 0.002 0.01; vperf top -n 3 -d 1 --json >/out/top.json
 command vperf top -n 1; echo "status $?"
 command vperf record --no-samples --no-agent -o /out/live -- sleep 2
 command vperf account /out/live --vm nobody; echo "status $?"
-""".format(exits=EXITS)
+""".replace("\\\n", "").format(exits=EXITS)
 
 
 def causes_of_exits(run, claims):
@@ -245,7 +263,14 @@ def live(run, claims):
                  "no VM 'nobody'" in run.command_output(5, "err"), "an unknown VM: one sentence")
 
 
+def quiet_host(run, claims):
+    check_diagnosis(claims, run, "quiet", only=True)
+    said = vperf("diagnose", str(run.recording("quiet"))).stdout
+    claims.check("Nothing stands out." in said, "a quiet host: nothing stands out")
+
+
 def idling_guest(run, claims):
+    quiet_host(run, claims)
     causes_of_exits(run, claims)
     live(run, claims)
 
@@ -253,6 +278,12 @@ def idling_guest(run, claims):
 def stolen_time(run, claims):
     thieves(run, claims)
     quota(run, claims)
+    rows = check_diagnosis(claims, run, "rec", "steal-vm", "steal-task")
+    most = {row["id"]: row["most"] for row in rows if row["vm"] == "g1"}
+    claims.check(most.get("steal-vm") == "vCPU 0 of VM g2" and most.get("steal-task", "").startswith("shares/"),
+                 f"the thieves of g1 by name: {most}")
+    check_diagnosis(claims, run, "alone", "quota")
+    check_diagnosis(claims, run, "contended", "quota", "steal-task")
 
 
 TESTS = [

@@ -304,13 +304,13 @@ static void test_filters(void **state)
 	printed_free(&printed);
 	printed = (struct printed){.lane = VP_LANE_VCPU};
 	print(&printed, "jsonl", (struct vp_lanes_options){.from = AT(65), .to = AT(70)});
-	assert_string_equal(
-	    vp_buffer_text(&printed.out),
-	    "{\"lane\": \"vcpu\", \"begin_ns\": 1000000065, \"end_ns\": 1000000070, "
-	    "\"pcpu\": 0, \"state\": \"stolen\", \"tid\": 1001, \"comm\": "
-	    "\"CPU 0/KVM\", \"vm\": \"vm0\", \"vcpu\": 0, \"guest_tid\": 7, "
-	    "\"guest_pid\": 7, \"guest_comm\": \"worker\", \"certainty\": null, "
-	    "\"switches\": 0, \"thief_tid\": 50, \"thief_comm\": \"thief\"}\n");
+	assert_string_equal(vp_buffer_text(&printed.out),
+			    "{\"type\": \"period\", \"lane\": \"vcpu\", \"begin_ns\": 1000000065, "
+			    "\"end_ns\": 1000000070, "
+			    "\"pcpu\": 0, \"state\": \"stolen\", \"tid\": 1001, \"comm\": "
+			    "\"CPU 0/KVM\", \"vm\": \"vm0\", \"vcpu\": 0, \"guest_tid\": 7, "
+			    "\"guest_pid\": 7, \"guest_comm\": \"worker\", \"certainty\": null, "
+			    "\"switches\": 0, \"thief_tid\": 50, \"thief_comm\": \"thief\"}\n");
 	printed_free(&printed);
 	printed = (struct printed){.lane = VP_LANE_VCPU};
 	print(&printed, "text", (struct vp_lanes_options){.vm = "vm1"});

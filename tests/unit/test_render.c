@@ -131,13 +131,15 @@ static void make_sliced(void)
 static struct vp_buffer written;
 static unsigned writes_left;
 
-static struct vp_error *write_to_memory(struct vp_buffer *out)
+static struct vp_error *write_to_memory(void *context, struct vp_buffer *out)
 {
 	if (!writes_left--)
 		return vp_error_new("no room");
 	vp_buffer_append(&written, out->bytes, out->size);
 	return NULL;
 }
+
+static const struct vp_export_writer to_memory = {.write = write_to_memory};
 
 static const char *exported(const struct vp_exporter *exporter, struct vp_profile_options options)
 {
@@ -147,7 +149,7 @@ static const char *exported(const struct vp_exporter *exporter, struct vp_profil
 	make_sliced();
 	written.size = 0;
 	writes_left = 1;
-	expect_no_error(vp_export_stream(&naming, &options, exporter, write_to_memory, &report));
+	expect_no_error(vp_export_stream(&naming, &options, exporter, &to_memory, &report));
 	assert_int_equal(report.profile.counts.ticks, 2);
 	vp_report_deinit(&report);
 	return vp_buffer_text(&written);
@@ -212,9 +214,8 @@ static void test_export_ends_at_first_error(void **state)
 
 	make_sliced();
 	writes_left = 0;
-	expect_error(
-	    vp_export_stream(&naming, &all, vp_exporter_script(), write_to_memory, &report),
-	    "no room");
+	expect_error(vp_export_stream(&naming, &all, vp_exporter_script(), &to_memory, &report),
+		     "no room");
 }
 
 /* Each format says so, before it writes anything. */
@@ -226,9 +227,8 @@ static void test_no_chains(void **state)
 
 	make_recording();
 	writes_left = 0;
-	expect_error(
-	    vp_export_stream(&naming, &all, vp_exporter_script(), write_to_memory, &report),
-	    "has no call chains");
+	expect_error(vp_export_stream(&naming, &all, vp_exporter_script(), &to_memory, &report),
+		     "has no call chains");
 	expect_error(vp_report_make(&naming, &all, &report), "has no call chains");
 }
 

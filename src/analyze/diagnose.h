@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What costs a VM most: findings by the time that its vCPUs lost, from the exact account. Rules are
+ * data (diagnose_rules.c): what they measure, from which share on it is worth a word, and what to
+ * try, each with where that is known from.
+ */
+#ifndef VP_ANALYZE_DIAGNOSE_H
+#define VP_ANALYZE_DIAGNOSE_H
+
+#include "analyze/account_tables.h"
+#include "analyze/diagnose_rules.h"
+
+struct vp_finding {
+	const struct vp_rule *rule;
+	uint32_t vm;     /* index in the account's VMs */
+	uint64_t ns;     /* lost */
+	double percent;  /* of the time of the VM's vCPUs */
+	uint64_t count;  /* how often */
+	uint64_t most;   /* ns of `who` */
+	const char *who; /* who took or caused the most of it; NULL: not known. The diagnosis' */
+};
+
+struct vp_diagnosis {
+	VP_VEC(struct vp_finding) findings; /* the most time first */
+	struct vp_intern texts;
+};
+
+/* `places`: vp_account_places_table() of the same view by function. */
+void vp_diagnose(const struct vp_account_view *view, const struct vp_table *places,
+		 struct vp_diagnosis *ret);
+void vp_diagnosis_deinit(struct vp_diagnosis *diagnosis);
+
+#endif

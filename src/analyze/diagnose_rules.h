@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The rules of 'vperf diagnose', as a table. */
+#ifndef VP_ANALYZE_DIAGNOSE_RULES_H
+#define VP_ANALYZE_DIAGNOSE_RULES_H
+
+#include <stddef.h>
+
+/* What a rule measures of a VM's vCPUs. */
+enum vp_loss {
+	VP_LOSS_THIEVES,     /* time that thieves of a class took while a vCPU wanted to run */
+	VP_LOSS_WAKING,      /* time from a wake-up on, on a pCPU that was idle */
+	VP_LOSS_THROTTLED,   /* time without quota */
+	VP_LOSS_POLL_WASTED, /* time polled before it slept all the same */
+	VP_LOSS_EXITS,       /* time of the host's kernel and the VMM for exits … */
+	VP_LOSS_EXITS_VMM    /* … of the VMM alone */
+};
+
+/* Classes of thieves: bits of vp_rule.thieves. */
+enum {
+	VP_THIEF_OTHER_VM = 1,
+	VP_THIEF_SAME_VM = 2,
+	VP_THIEF_TASK = 4,    /* of the host, but for the next two */
+	VP_THIEF_VMM = 8,     /* the VM's own: of its VMM, or a kernel thread that works for it */
+	VP_THIEF_TOOL = 16,   /* vperf */
+	VP_THIEF_DEVICE = 32, /* interrupts of devices, soft interrupts */
+	VP_THIEF_VECTOR = 64  /* the pCPU's own interrupts: its timer, calls of other pCPUs */
+};
+
+/* With several vCPUs, of which some wait for their pCPU. */
+enum vp_rule_preempted { VP_RULE_ALWAYS, VP_RULE_IF_PREEMPTED, VP_RULE_UNLESS_PREEMPTED };
+
+struct vp_rule {
+	const char *id;
+	enum vp_loss loss;
+	unsigned thieves;
+	/* Exits of these reasons, separated by spaces, in functions with one of these words in
+	 * their names; a NULL for functions stands for those of no rule before it. */
+	const char *reasons, *functions;
+	enum vp_rule_preempted preempted;
+	double least;         /* percent of the vCPUs' time */
+	const char *what;     /* "… loses … to WHAT" */
+	const char *evidence; /* the verb and its options that show it */
+	const char *advice, *source;
+};
+
+const struct vp_rule *vp_rules(size_t *count);
+
+#endif

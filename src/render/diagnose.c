@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "render/diagnose.h"
+
+#include <inttypes.h>
+
+#include "base/text.h"
+
+/* A word of a shell's command: quoted unless it is plain. */
+static void put_word(const char *word, struct vp_buffer *out)
+{
+	static const char plain[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+:";
+	VP_AUTO_FREE char *clean = vp_text_cleaned(word);
+
+	vp_buffer_string(out, " ");
+	if (*clean && !clean[strspn(clean, plain)]) {
+		vp_buffer_string(out, clean);
+		return;
+	}
+	vp_buffer_string(out, "'");
+	for (const char *at = clean; *at; at++)
+		vp_buffer_append(out, *at == '\'' ? "'\\''" : at, *at == '\'' ? 4 : 1);
+	vp_buffer_string(out, "'");
+}
+
+static void put_command(const struct vp_finding *finding, const struct vp_account_recording *rec,
+			struct vp_buffer *out)
+{
+	vp_buffer_printf(out, "vperf %s --vm", finding->rule->evidence);
+	put_word(rec->vms.at[finding->vm].name, out);
+	put_word(rec->path, out);
+}
+
+static void put_finding(const struct vp_finding *finding, size_t number,
+			const struct vp_account_recording *rec, struct vp_buffer *out)
+{
+	const struct vp_rule *rule = finding->rule;
+	VP_AUTO_FREE char *vm = vp_text_cleaned(rec->vms.at[finding->vm].name);
+	VP_AUTO_FREE char *who = finding->who ? vp_text_cleaned(finding->who) : NULL;
+	char lost[VP_DURATION_SIZE], most[VP_DURATION_SIZE];
+
+	vp_buffer_printf(out, "%zu. VM %s loses %s, %.1f%% of its vCPUs' time, to %s\n", number, vm,
+			 vp_text_duration(finding->ns, lost), finding->percent, rule->what);
+	if (finding->count)
+		vp_buffer_printf(out, "   %" PRIu64 " times", finding->count);
+	if (who)
+		vp_buffer_printf(out, "%smost of it: %s, %s", finding->count ? "; " : "   ", who,
+				 vp_text_duration(finding->most, most));
+	if (finding->count || who)
+		vp_buffer_string(out, "\n");
+	vp_buffer_string(out, "   see:    ");
+	put_command(finding, rec, out);
+	vp_buffer_printf(out, "\n   try:    %s\n   source: %s\n\n", rule->advice, rule->source);
+}
+
+void vp_render_diagnosis_text(const struct vp_diagnosis *diagnosis,
+			      const struct vp_account_recording *rec, struct vp_buffer *out)
+{
+	size_t number = 0;
+
+	vp_vec_each (&diagnosis->findings, finding)
+		put_finding(finding, ++number, rec, out);
+	if (!number)
+		vp_buffer_string(out, "Nothing stands out.\n");
+}
+
+static void put_json(const struct vp_finding *finding, const struct vp_account_recording *rec,
+		     struct vp_json *json)
+{
+	struct vp_buffer command = {0};
+
+	put_command(finding, rec, &command);
+	vp_json_line(json);
+	vp_json_object(json, NULL);
+	vp_json_text(json, "id", finding->rule->id);
+	vp_json_text(json, "vm", rec->vms.at[finding->vm].name);
+	vp_json_count(json, "ns", finding->ns);
+	vp_json_number(json, "percent", finding->percent);
+	vp_json_count(json, "count", finding->count);
+	vp_json_text(json, "most", finding->who);
+	vp_json_count(json, "most_ns", finding->most);
+	vp_json_text(json, "what", finding->rule->what);
+	vp_json_text(json, "evidence", vp_buffer_text(&command));
+	vp_json_text(json, "advice", finding->rule->advice);
+	vp_json_text(json, "source", finding->rule->source);
+	vp_json_object_end(json);
+	vp_buffer_deinit(&command);
+}
+
+void vp_render_diagnosis_json(const struct vp_diagnosis *diagnosis,
+			      const struct vp_account_recording *rec, struct vp_json *json)
+{
+	vp_json_line(json);
+	vp_json_array(json, "findings");
+	vp_vec_each (&diagnosis->findings, finding)
+		put_json(finding, rec, json);
+	vp_json_array_end(json);
+}

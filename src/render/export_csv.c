@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A line of comma-separated values for each sample, slice and period. */
+#include "base/text.h"
+#include "render/export.h"
+#include "render/export_text.h"
+#include "render/lanes.h"
+#include "render/table.h"
+
+static const char header[] =
+    "type,begin_ns,end_ns,samples,pcpu,vm,vcpu,process,pid,tid,state,reason,function,module,stack,"
+    "guest_process,guest_pid,guest_tid,thief,thief_tid\n";
+
+struct csv {
+	struct vp_export_texts cells,
+	    parts; /* by themselves; in a stack, where quotes are around */
+};
+
+/* A spreadsheet takes what begins so for a formula: it gets a ' before it. */
+static bool is_formula(const char *text)
+{
+	return *text && strchr("=+-@\t", *text);
+}
+
+static void put_cell(const char *text, struct vp_buffer *out)
+{
+	struct vp_buffer clean = {0};
+
+	if (is_formula(text) && text[1])
+		vp_buffer_string(&clean, "'");
+	vp_text_clean(text, strlen(text), &clean);
+	vp_render_csv_field(vp_buffer_text(&clean), out);
+	vp_buffer_deinit(&clean);
+}
+
+static void put_part(const char *text, struct vp_buffer *out)
+{
+	struct vp_buffer clean = {0};
+
+	vp_text_clean(text, strlen(text), &clean);
+	for (size_t i = 0; i < clean.size; i++) {
+		char at = clean.bytes[i];
+		vp_buffer_append(out,
+				 at == '"'   ? "\"\""
+				 : at == ';' ? ":"
+					     : &at,
+				 at == '"' ? 2 : 1);
+	}
+	vp_buffer_deinit(&clean);
+}
+
+static void begin(struct vp_export *export)
+{
+	struct csv *csv = export->state;
+
+	csv->cells.put = put_cell;
+	csv->parts.put = put_part;
+	vp_buffer_string(export->out, header);
+}
+
+static void put_known(bool known, uint64_t number, struct vp_buffer *out)
+{
+	if (known)
+		vp_buffer_count(out, number);
+	vp_buffer_string(out, ",");
+}
+
+static void put_text(const char *text, struct vp_buffer *out)
+{
+	if (text)
+		put_cell(text, out);
+	vp_buffer_string(out, ",");
+}
+
+static void put_number(struct csv *csv, const struct vp_export *export, uint32_t text)
+{
+	vp_export_texts_put(&csv->cells, export, text, "", export->out);
+	vp_buffer_string(export->out, ",");
+}
+
+static void put_stack(struct csv *csv, const struct vp_export *export,
+		      const struct vp_sample *sample)
+{
+	struct vp_buffer *out = export->out;
+
+	for (uint32_t i = 0; i < sample->count; i++) {
+		vp_buffer_string(out, i ? ";" : "\"");
+		vp_export_texts_put(&csv->parts, export, sample->frames[i].function, "[unknown]",
+				    out);
+	}
+	vp_buffer_string(out, "\",,,,,\n");
+}
+
+static void put_sample(struct vp_export *export, const struct vp_sample *sample)
+{
+	const struct vp_frame *inner = &sample->frames[sample->count - 1];
+	struct csv *csv = export->state;
+	struct vp_buffer *out = export->out;
+	const char *kind = vp_kind_name(inner->kind);
+
+	vp_buffer_string(out, "sample,");
+	put_known(true, sample->time, out);
+	put_known(true, sample->time, out);
+	put_known(true, sample->weight, out);
+	put_known(sample->pcpu != VP_NONE, sample->pcpu, out);
+	put_text(vp_export_vm(export, inner->vm), out);
+	put_known(inner->vcpu != VP_NONE, inner->vcpu, out);
+	put_number(csv, export, inner->process);
+	put_known(inner->pid != VP_NONE, inner->pid, out);
+	put_known(sample->tid, sample->tid, out);
+	vp_buffer_string(out, kind ? kind : "");
+	vp_buffer_string(out, ",,");
+	put_number(csv, export, inner->function);
+	put_number(csv, export, inner->module);
+	put_stack(csv, export, sample);
+}
+
+static void put_slice(struct vp_export *export, const struct vp_state_slice *slice)
+{
+	struct vp_buffer *out = export->out;
+
+	vp_buffer_string(out, "slice,");
+	put_known(true, slice->begin, out);
+	put_known(true, slice->end, out);
+	vp_buffer_string(out, ",");
+	put_known(slice->pcpu != VP_NONE, slice->pcpu, out);
+	put_text(vp_export_vm(export, slice->vm), out);
+	put_known(true, slice->vcpu, out);
+	vp_buffer_string(out, ",,,");
+	put_text(slice->state, out);
+	put_text(slice->reason, out);
+	vp_buffer_string(out, ",,,,,,,\n");
+}
+
+static void put_period(struct vp_export *export, const struct vp_period *period)
+{
+	struct vp_buffer *out = export->out;
+
+	vp_buffer_string(out, period->lane == VP_LANE_PCPU ? "pcpu," : "vcpu,");
+	put_known(true, period->begin, out);
+	put_known(true, period->end, out);
+	vp_buffer_string(out, ",");
+	put_known(period->pcpu != VP_NO_PCPU, period->pcpu, out);
+	put_text(period->has_vcpu ? vp_lanes_vm(export->lanes, period->vm) : NULL, out);
+	put_known(period->has_vcpu && period->vcpu != VP_VCPU_UNKNOWN, period->vcpu, out);
+	put_text(period->comm, out);
+	vp_buffer_string(out, ",");
+	put_known(true, period->tid, out);
+	put_text(vp_lane_state_name(period->state), out);
+	vp_buffer_string(out, ",,,,");
+	put_text(period->has_guest ? period->guest_comm : NULL, out);
+	put_known(period->has_guest, period->guest_pid, out);
+	put_known(period->has_guest, period->guest_tid, out);
+	put_text(period->has_thief ? period->thief_comm : NULL, out);
+	if (period->has_thief)
+		vp_buffer_count(out, period->thief_tid);
+	vp_buffer_string(out, "\n");
+}
+
+static void deinit(void *state)
+{
+	struct csv *csv = state;
+
+	vp_export_texts_deinit(&csv->cells);
+	vp_export_texts_deinit(&csv->parts);
+}
+
+const struct vp_exporter *vp_exporter_csv(void)
+{
+	static const struct vp_exporter exporter = {.state_size = sizeof(struct csv),
+						    .begin = begin,
+						    .sample = put_sample,
+						    .slice = put_slice,
+						    .period = put_period,
+						    .deinit = deinit};
+
+	return &exporter;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Each rule of 'vperf diagnose': what triggers it, and that it does so alone. */
+#include "unit.h"
+
+#include "analyze/account_recording.h"
+#include "render/diagnose.h"
+#include "timeline/exit_reason.h"
+
+enum { VM = 1000, OTHER = 2000, SECOND = 1000000000 };
+
+/* A second of two vCPUs of a VM, in which 1 of 5 was lost. */
+struct trigger {
+	const char *id;
+	uint32_t thief; /* enum vp_thief_record, or 0 */
+	uint32_t owner;
+	const char *comm;
+	uint32_t vendor, reason;
+	bool by_vmm;
+	const char *function;
+	uint64_t throttled, wasted, preempted;
+};
+
+static const struct trigger triggers[] = {
+    {"steal-vm", .thief = VP_BY_VCPU, .owner = OTHER},
+    {"steal-self", .thief = VP_BY_VCPU, .owner = VM},
+    {"steal-task", .thief = VP_BY_TASK, .comm = "burner"},
+    {"steal-vmm", .thief = VP_BY_TASK, .owner = VM, .comm = "qemu"},
+    {"steal-vmm", .thief = VP_BY_TASK, .comm = "vhost-1000"},
+    {"steal-irq", .thief = VP_BY_DEVICE, .comm = "eth0"},
+    {"steal-irq", .thief = VP_BY_SOFTIRQ, .comm = "NET_RX"},
+    {"steal-tick", .thief = VP_BY_VECTOR, .comm = "local_timer"},
+    {"quota", .throttled = SECOND / 5},
+    {"wakeup", .thief = VP_BY_NOBODY},
+    {"halt-polling", .wasted = SECOND / 5},
+    {"exits-lock", .vendor = VP_VENDOR_AMD, .reason = 0x77, .preempted = SECOND / 10},
+    {"exits-pause", .vendor = VP_VENDOR_AMD, .reason = 0x77},
+    {"exits-timer", .vendor = VP_VENDOR_AMD, .reason = 0x7c, .function = "lapic_next_deadline"},
+    {"exits-ipi", .vendor = VP_VENDOR_AMD, .reason = 0x7c, .function = "__x2apic_send_IPI_dest"},
+    {"exits-msr", .vendor = VP_VENDOR_AMD, .reason = 0x7c, .function = "native_write_msr"},
+    {"exits-port", .vendor = VP_VENDOR_AMD, .reason = 0x7b,
+     .function = "serial8250_console_putchar"},
+    {"exits-port", .vendor = VP_VENDOR_INTEL, .reason = 30, .function = "io_serial_out"},
+    {"exits-mmio", .vendor = VP_VENDOR_AMD, .reason = 0x400, .by_vmm = true},
+    {"faults", .vendor = VP_VENDOR_AMD, .reason = 0x400},
+    {"exits-cpuid", .vendor = VP_VENDOR_AMD, .reason = 0x72, .function = "get_cpuid"},
+    {"tool-cost", .thief = VP_BY_TASK, .comm = "vperf"},
+};
+
+static void take(struct vp_account *account, uint32_t id, void *record)
+{
+	((struct vp_record_header *)record)->id = id;
+	vp_account_take(account, record);
+}
+
+static void take_times(struct vp_account *account, const struct trigger *trigger)
+{
+	for (uint32_t vcpu = 0; vcpu < 2; vcpu++) {
+		struct vp_vcpu_account times = {.vm = VM,
+						.vcpu = vcpu,
+						.tid = 1001 + vcpu,
+						.end = SECOND,
+						.throttled = trigger->throttled,
+						.poll_wasted = trigger->wasted,
+						.preempted = trigger->preempted};
+		times.guest = SECOND - times.throttled - times.preempted;
+		take(account, VP_ID_vcpu_account, &times);
+	}
+}
+
+static void take_thief(struct vp_account *account, const struct trigger *trigger)
+{
+	bool waking = trigger->thief == VP_BY_NOBODY;
+	struct vp_thief thief = {.vm = VM,
+				 .state = waking ? VP_STATE_WAKING : VP_STATE_PREEMPTED,
+				 .kind = (uint8_t)trigger->thief,
+				 .number = 7,
+				 .thief_pid = trigger->owner,
+				 .ns = 2 * SECOND / 5,
+				 .count = 3};
+
+	if (trigger->comm)
+		memcpy(thief.comm, trigger->comm, strlen(trigger->comm));
+	take(account, VP_ID_thief, &thief);
+}
+
+static void take_exits(struct vp_account *account, const struct trigger *trigger,
+		       struct vp_table *places)
+{
+	struct vp_exit_account cost = {.vm = VM,
+				       .reason = trigger->reason,
+				       .vendor = (uint8_t)trigger->vendor,
+				       .count = 100,
+				       .total = 2 * SECOND / 5};
+	char name[VP_EXIT_NAME_SIZE];
+
+	if (trigger->by_vmm)
+		cost.vmm = cost.total;
+	else
+		cost.kernel = cost.total;
+	take(account, VP_ID_exit_account, &cost);
+	for (int i = 0; i < 9; i++)
+		vp_table_column_add(places, "", "", "", i < 6 ? VP_CELL_TEXT : VP_CELL_COUNT);
+	vp_table_text(places, "pid-1000");
+	vp_table_text(places, trigger->function);
+	for (int i = 0; i < 3; i++)
+		vp_table_text(places, NULL);
+	vp_exit_reason_name(trigger->vendor, trigger->reason, name);
+	vp_table_text(places, *vp_vec_push_slot(&places->cleaned) = vp_strdup(name));
+	vp_table_count(places, 100);
+	vp_table_count(places, cost.total);
+	vp_table_count(places, cost.total / 100);
+}
+
+static void test_rules(void **state)
+{
+	size_t count, seen = 0;
+	const struct vp_rule *rules = vp_rules(&count);
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(triggers); i++) {
+		const struct trigger *trigger = &triggers[i];
+		vp_vms vms = {0};
+		struct vp_account account;
+		struct vp_account_view view;
+		struct vp_table places = {0};
+		struct vp_diagnosis diagnosis;
+		vp_account_init(&account, &vms);
+		take_times(&account, trigger);
+		if (trigger->thief)
+			take_thief(&account, trigger);
+		else if (trigger->reason)
+			take_exits(&account, trigger, &places);
+		expect_no_error(vp_account_view_init(&view, &account, NULL));
+		vp_diagnose(&view, &places, &diagnosis);
+		assert_int_equal(diagnosis.findings.count, 1);
+		const struct vp_finding *finding = &diagnosis.findings.at[0];
+		assert_string_equal(finding->rule->id, trigger->id);
+		assert_int_equal(finding->ns, 2 * SECOND / 5);
+		assert_true(finding->percent > 19.99 && finding->percent < 20.01);
+		if (trigger->function)
+			assert_string_equal(finding->who, trigger->function);
+		vp_diagnosis_deinit(&diagnosis);
+		vp_table_deinit(&places);
+		vp_account_view_deinit(&view);
+		vp_account_deinit(&account);
+		vp_vms_deinit(&vms);
+	}
+	for (size_t rule = 0; rule < count; rule++) {
+		bool found = false;
+		for (size_t i = 0; i < VP_ARRAY_SIZE(triggers); i++)
+			found |= !strcmp(triggers[i].id, rules[rule].id);
+		assert_true(found && rules[rule].source && rules[rule].advice);
+		seen += found;
+	}
+	assert_int_equal(seen, count);
+}
+
+/* Names that a shell or a terminal would obey; and nothing found. */
+static void test_text(void **state)
+{
+	struct vp_account_recording rec = {.path = "my dir"};
+	size_t count;
+	struct vp_diagnosis diagnosis = {0};
+	struct vp_buffer out = {0};
+
+	vp_render_diagnosis_text(&diagnosis, &rec, &out);
+	assert_string_equal(vp_buffer_text(&out), "Nothing stands out.\n");
+	vp_vec_push(&rec.vms, ((struct vp_vm){.name = vp_strdup("a'; rm\033[31m $x")}));
+	vp_vec_push(&diagnosis.findings,
+		    ((struct vp_finding){.rule = &vp_rules(&count)[0], .ns = 5, .who = "b\033"}));
+	out.size = 0;
+	vp_render_diagnosis_text(&diagnosis, &rec, &out);
+	assert_non_null(
+	    strstr(vp_buffer_text(&out), "vperf steal --vm 'a'\\''; rm?[31m $x' 'my dir'\n"));
+	assert_null(strchr(vp_buffer_text(&out), '\033'));
+	vp_buffer_deinit(&out);
+	vp_vec_deinit(&diagnosis.findings);
+	free(rec.vms.at[0].name);
+	vp_vec_deinit(&rec.vms);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rules),
+					   cmocka_unit_test(test_text)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
