@@ -98,19 +98,21 @@ def known_exits(run, claims, done):
 # A guest that plays ping-pong beside threads that say who they are, and reads its own count of switches, often.
 SWITCHES = """
 host pcpus=1 icount=yes kernel={host}
-guest g1 vcpus={vcpus} memory=256 kernel={guest} qemu="-serial unix:/run/vlab/g1.stat,server=on,wait=off"
+guest g1 vcpus={vcpus} memory=256 agent=yes kernel={guest} qemu="-serial unix:/run/vlab/g1.stat,server=on,wait=off"
 workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read word <&3; do case $word in \
 work) pingpong --rounds 3000; forkstorm --count 20 --rate 20 > /dev/null; sleep 0.5;; esac; \
 {{ echo done; grep ctxt /proc/stat; echo end; }} >&3; done'
 workload g1 who --procs 1 --threads 2
 command vperf record --trace -m 4096 -o /out/switches --vm g1 -- \
 sh -c 'for i in 1 2 3 4 5 6 7 8; do tests/lab/ask-guest g1 nothing; done; tests/lab/ask-guest g1 work'
-command vperf record --trace --no-account --no-samples --no-guest-memory -o /out/without -d 1
+command vperf record --trace --no-account --no-samples --no-guest-memory --no-agent -o /out/without -d 1
+command vperf record --trace=sched,kvm --trace-guests=sched,irq,syscalls --no-account --no-samples --no-guest-memory --no-symbols \
+-m 16M -o /out/guests -- lab-guest run g1 pingpong --rounds {rounds}
 """.replace("\\\n", "")
 
 
-def scenario(vcpus, host="bookworm", guest="bookworm"):
-    return SWITCHES.format(vcpus=vcpus, host=host, guest=guest)
+def scenario(vcpus, host="bookworm", guest="bookworm", rounds=500):
+    return SWITCHES.format(vcpus=vcpus, host=host, guest=guest, rounds=rounds)
 
 
 class Steps:
@@ -205,7 +207,51 @@ def without_memory(run, claims):
     claims.check(not rows, f"switches: {len(rows)} with --no-guest-memory")
 
 
+def stretches_of(rows):
+    """When each vCPU was in guest mode: begins and ends, in order."""
+    stretches, entered = collections.defaultdict(lambda: ([], [])), {}
+    for row in rows:
+        if row["event"] == "kvm:kvm_entry":
+            entered[row["vcpu"]] = int(row["time_ns"])
+        elif row["event"] == "kvm:kvm_exit" and row["vcpu"] in entered:
+            stretches[row["vcpu"]][0].append(entered.pop(row["vcpu"]))
+            stretches[row["vcpu"]][1].append(int(row["time_ns"]))
+    return stretches
+
+
+def guests_own_events(run, claims):
+    """The agent's: each while its vCPU was in guest mode, and each of the guest's own number of switches."""
+    rows = events(run, recording="guests")
+    mine = [row for row in rows if row["machine"] == "guest"]
+    said = re.search(r"^agent ok: it sent (\d+) events, 0 lost; their times are right to (\d+) ns",
+                     (run.recording("guests") / "vms").read_text(), re.M)
+    claims.check(bool(said) and int(said.group(1)) == len(mine), f"guests: {len(mine)} events of the guest; its agent: "
+                 f"{said and said.group(0)}")
+    bound, stretches, outside, inside = int(said.group(2)), stretches_of(rows), [], 0
+    for row in mine:
+        begins, ends = stretches[row["vcpu"]]
+        time = int(row["time_ns"])
+        at = bisect.bisect_right(begins, time + bound) - 1
+        if begins[0] <= time <= ends[-1]:
+            inside += 1
+            outside += [] if time <= ends[at] + bound else [time - ends[at]]
+    claims.check(inside > 0.98 * len(mine) > 3000 and not outside,
+                 f"guests: {inside} events, {len(outside)} of them more than {bound} ns outside of guest mode {outside[:5]}")
+    found = re.search(r"pingpong: pid=(\d+) child=(\d+) rounds=\d+ switches=(\d+)\s*$",
+                      (run.out / "guest-g1" / "workloads.log").read_text(), re.M)
+    players, counted = found.groups()[:2], int(found.group(3))
+    # The count was read before the last switch of each, but a child's may be over by then.
+    made = [row for row in mine if row["event"] == "sched:sched_switch" and row["prev_pid"] in players]
+    claims.check(counted - 1 <= len(made) - 2 <= counted,
+                 f"guests: {len(made)} switches of pingpong with its ends, {counted} by its own count")
+    text = subprocess.run(["babeltrace2", str(run.recording("guests") / "guest-g1")], capture_output=True, text=True,
+                          check=True).stdout
+    found = len(re.findall(r"^\[[^\]]*\].* (?:sched|irq|irq_vectors|raw_syscalls):\w+: \{", text, re.M))
+    claims.check(found == len(mine), f"guests: babeltrace2 has {found} of its events")
+
+
 def guest_switches(run, claims):
+    guests_own_events(run, claims)
     switches_of_guest(run, claims)
     exact_threads(run, claims)
     sums_of_periods(run, claims)
@@ -258,7 +304,7 @@ def shares(run, claims):
 
 TESTS = [("trace: switches of a guest's threads, 1 vCPU", scenario(1), guest_switches)]
 QUICK = ()
-FULL = [("trace: switches of a guest's threads, 2 vCPU", scenario(2), guest_switches),
+FULL = [("trace: switches of a guest's threads, 2 vCPU", scenario(2, rounds=7000), guest_switches),
         ("trace: shares of exact stretches", SHARES, shares)]
 FULL += [(f"trace: switches, host {host}, guest {guest}", scenario(1, host, guest), guest_switches)
          for host, guest in (("bullseye", "bookworm"), ("trixie", "bullseye"), ("sid", "sid"), ("bookworm", "trixie"))]
