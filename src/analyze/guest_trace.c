@@ -15,11 +15,22 @@ struct vp_error *vp_guest_traces_find(const char *directory, const vp_vms *vms,
 		if (access(events, F_OK))
 			continue;
 		struct vp_guest_trace *trace = vp_vec_push_slot(ret);
-		*trace = (struct vp_guest_trace){
-		    .vm = vm, .path = vp_format("%s/%s", directory, part)};
+		*trace =
+		    (struct vp_guest_trace){.vm = vm, .path = vp_format("%s/%s", directory, part)};
 		VP_TRY(vp_trace_classes(trace->path, &trace->classes));
 	}
 	return NULL;
+}
+
+bool vp_guest_traces_any(const char *directory, const vp_vms *vms, const char *name)
+{
+	vp_vec_each (vms, vm) {
+		VP_AUTO_FREE char *part = vp_vm_part(vms, vm);
+		VP_AUTO_FREE char *events = vp_format("%s/%s.events", directory, part);
+		if ((!name || !strcmp(vm->name, name)) && !access(events, F_OK))
+			return true;
+	}
+	return false;
 }
 
 void vp_guest_traces_deinit(vp_guest_traces *traces)

@@ -344,7 +344,8 @@ static struct vp_error *listen_to(struct talker *talker)
 		if (frame.size > VP_EVENTS_FRAME_MAX)
 			return malformed(talker, "a frame that is too long");
 		talker->payload.size = 0;
-		VP_TRY(read_all(talker, vp_buffer_extend(&talker->payload, frame.size), frame.size));
+		VP_TRY(
+		    read_all(talker, vp_buffer_extend(&talker->payload, frame.size), frame.size));
 		struct vp_cursor payload = vp_cursor_of(talker->payload.bytes, frame.size);
 		VP_TRY(take_frame(talker, &frame, &payload));
 	}
@@ -451,8 +452,8 @@ static void take_news(struct vp_agent_events *events, size_t size,
 	case NEWS_ABSENT:
 	case NEWS_GONE:
 		take_problem(events, news->bytes, size);
-		events->state = news->kind == NEWS_GONE ? VP_AGENT_EVENTS_GONE
-							: VP_AGENT_EVENTS_ABSENT;
+		events->state =
+		    news->kind == NEWS_GONE ? VP_AGENT_EVENTS_GONE : VP_AGENT_EVENTS_ABSENT;
 		break;
 	case NEWS_CLASSES:
 		taker->classes(taker->context, (struct vp_slice){news->bytes, size});

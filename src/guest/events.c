@@ -65,8 +65,7 @@ static struct vp_error *gone(int errnum)
 static struct vp_error *put_head(const struct session *session, enum vp_events_kind kind,
 				 uint32_t vcpu, size_t size)
 {
-	const struct vp_events_frame frame = {
-	    .kind = kind, .vcpu = vcpu, .size = (uint32_t)size};
+	const struct vp_events_frame frame = {.kind = kind, .vcpu = vcpu, .size = (uint32_t)size};
 	int result = vp_fd_write_all(session->host, &frame, sizeof(frame));
 
 	return result ? gone(-result) : NULL;

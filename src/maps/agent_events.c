@@ -3,7 +3,10 @@
 
 static const char request_head[] = "vperf-request 1 events";
 
-#define SET(name) {#name, VP_EVENTS_SET_##name}
+#define SET(name)                                                                                  \
+	{                                                                                          \
+#name, VP_EVENTS_SET_##name                                                        \
+	}
 static const struct {
 	const char *name;
 	unsigned bit;

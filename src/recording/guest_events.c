@@ -20,7 +20,7 @@ struct stream {
 struct vp_guest_events {
 	struct vp_guest_events_options options;
 	uint32_t id;
-	char *vm, *part; /* the VM's name, and its part of the recording */
+	char *vm, *part;               /* the VM's name, and its part of the recording */
 	struct vp_agent_events *agent; /* NULL: there is none to ask, or none any more */
 	enum vp_agent_events_state state;
 	char *problem;
@@ -125,8 +125,8 @@ void vp_guest_events_know(struct vp_guest_events *events, const struct vp_vm *vm
 			vp_vec_push(&events->vcpus, *vcpu);
 			continue;
 		}
-		if (events->writer && (known->tsc_offset != vcpu->tsc_offset ||
-				       known->tsc_ratio != vcpu->tsc_ratio))
+		if (events->writer &&
+		    (known->tsc_offset != vcpu->tsc_offset || known->tsc_ratio != vcpu->tsc_ratio))
 			NOTICE(events,
 			       "VM '%s': the time-stamp counter of vCPU %u was set anew: times of "
 			       "its guest's events up to a second before are wrong",
@@ -325,8 +325,7 @@ bool vp_guest_events_hear(struct vp_guest_events *events, int timeout_ms)
 
 	if (!events->agent)
 		return false;
-	events->state =
-	    vp_agent_events_hear(events->agent, timeout_ms, MOST_AT_ONCE, &taker);
+	events->state = vp_agent_events_hear(events->agent, timeout_ms, MOST_AT_ONCE, &taker);
 	if (events->state == VP_AGENT_EVENTS_ABSENT)
 		have_problem(events, vp_agent_events_problem(events->agent));
 	else if (events->state >= VP_AGENT_EVENTS_ENDED)

@@ -21,8 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	struct vp_error *error = vp_event_classes_add(&classes, "a:b", &event);
 
 	if (!error)
-		error = vp_tracepoint_format_parse("fuzz", format, sizeof(format) - 1, event,
-						   &places);
+		error =
+		    vp_tracepoint_format_parse("fuzz", format, sizeof(format) - 1, event, &places);
 	if (!error && vp_ring_page_open((struct vp_slice){(const char *)bytes, size}, &page))
 		while (vp_ring_page_next(&page, &time, &entry)) {
 			out.size = 0;

@@ -238,7 +238,8 @@ static enum vp_agent_events_state hear(const struct vp_buffer *said, struct hear
 	}
 	close(fds[1]);
 	*heard = (struct heard){0};
-	expect_no_error(vp_agent_events_start_from(fds[0], "guest 'g'", VP_EVENTS_SET_sched, &events));
+	expect_no_error(
+	    vp_agent_events_start_from(fds[0], "guest 'g'", VP_EVENTS_SET_sched, &events));
 	while (state < VP_AGENT_EVENTS_ENDED)
 		state = vp_agent_events_hear(events, 1000, SIZE_MAX, &taker);
 	if (why && !strstr(vp_agent_events_problem(events), why))
@@ -259,8 +260,8 @@ static void expect_events(const struct heard *heard)
 	vp_event_classes classes = {0};
 	const struct vp_defined_record *first = (const void *)heard->records.bytes;
 
-	expect_no_error(vp_event_classes_parse("said", heard->classes.bytes, heard->classes.size,
-					       &classes));
+	expect_no_error(
+	    vp_event_classes_parse("said", heard->classes.bytes, heard->classes.size, &classes));
 	assert_int_equal(classes.count, 1);
 	assert_string_equal(classes.at[0].name, "sched:sched_switch");
 	assert_int_equal(heard->records.size, 2 * (sizeof(*first) + 8));
