@@ -302,7 +302,68 @@ def shares(run, claims):
                  f"{len(events)} events of {worst['vm']}")
 
 
-TESTS = [("trace: switches of a guest's threads, 1 vCPU", scenario(1), guest_switches)]
+# A thread waits for a pipe from one that reads a disk, which QEMU serves; a task of the host takes the pCPU once for 30 ms.
+CHAIN = """
+host pcpus=1 icount=yes
+guest g1 vcpus=1 memory=256 agent=yes qemu="-drive if=none,id=d1,file=/run/d1.img,format=raw -device virtio-blk-pci,drive=d1" \
+autostart=no
+command truncate -s 64M /run/d1.img; lab-guest start g1
+command vperf record --no-samples --no-account --no-symbols --no-guest-memory --trace=sched,kvm,irq \
+--trace-guests=sched,irq -m 32M -o /out/chain -- \
+sh -c 'lab-guest run g1 chain /dev/vda --rounds 8000 & tests/lab/hold 30 > /out/held; wait'
+""".replace("\\\n", "")
+
+
+def critical_path(run, claims):
+    """Its links leave no gap; the thief's time and the reader's are in it as they measured themselves."""
+    path = json.loads(vperf("critical", str(run.recording("chain")), "--vm", "g1", "--thread", "chain-waiter",
+                            "--format", "json").stdout)
+    whole = path["to_ns"] - path["from_ns"]
+    sums = [sum(row["ns"] for row in path[table]) for table in ("blame", "chain")]
+    claims.check(sums == [whole, whole], f"critical: causes and links add up to {sums} of {whole} ns")
+    thief, begin, end = map(int, (run.out / "held").read_text().split())
+    claims.check(path["from_ns"] < begin and end < path["to_ns"], "critical: the thief came while the thread waited")
+    taken = 0  # what it did before and after it measured itself is not meant
+    for row in path["chain"]:
+        first = int(row["at_s"].replace(".", ""))
+        if row["detail"] == f"thief/{thief}":
+            taken += max(0, min(first + row["ns"], end) - max(first, begin))
+    claims.near("critical: ms that the thief is blamed for", taken / 1e6, (end - begin) / 1e6, 0.05 * (end - begin) / 1e6)
+    said = re.search(r"chain: waiter=(\d+) reader=\d+ rounds=\d+ waited_ns=(\d+) read_ns=(\d+)",
+                     (run.out / "guest-g1" / "workloads.log").read_text())
+    waiter, (waited, read) = said.group(1), map(int, said.groups()[1:])
+    others = sum(row["ns"] for row in path["blame"] if row["thread"] != f"chain-waiter/{waiter}")
+    waits = sum(row["ns"] for row in path["blame"] if row["thread"] == f"chain-waiter/{waiter}"
+                and row["cause"] != "guest")
+    claims.check(0.95 * read <= others + waits and others <= 1.05 * waited,
+                 f"critical: {others / 1e6:.1f} ms for others and {waits / 1e6:.1f} ms for its vCPU, by its own clock "
+                 f"{waited / 1e6:.1f} ms waited, {read / 1e6:.1f} ms of that read")
+    unknown = sum(row["ns"] for row in path["blame"] if row["cause"] == "unknown")
+    claims.check(unknown <= 0.05 * whole, f"critical: {unknown / 1e6:.2f} ms of {whole / 1e6:.1f} ms are not known")
+
+
+def sched_of_guests(run, claims):
+    """vperf sched: a thread's time is all there, and the delay is one of the longest wake-ups."""
+    tables = json.loads(vperf("sched", str(run.recording("chain")), "--format", "json").stdout)
+    times = {row["comm"]: row for row in tables["guests"]}
+    claims.check({"chain-waiter", "chain-reader"} <= times.keys(), f"sched: threads of the guest: {sorted(times)}")
+    count, woken = sum(row["wakeups"] for row in tables["wakeups"]), collections.Counter()
+    for row in events(run, "--event", "sched_waking,sched:sched_wakeup_new", recording="chain"):
+        woken[row["its_comm"]] += row["machine"] == "guest"
+    claims.check(0.9 * sum(woken.values()) <= count <= sum(woken.values()),
+                 f"sched: {count} wake-ups with a latency, {sum(woken.values())} by the guest's events")
+    odd = [row for row in tables["worst-wakeups"]
+           if row["ns"] != row["vcpu_ns"] + row["injection_ns"] + row["scheduling_ns"]]
+    claims.check(tables["worst-wakeups"] and not odd, f"sched: parts of latencies add up {odd}")
+
+
+def chain(run, claims):
+    critical_path(run, claims)
+    sched_of_guests(run, claims)
+
+
+TESTS = [("trace: switches of a guest's threads, 1 vCPU", scenario(1), guest_switches),
+         ("trace: critical path", CHAIN, chain)]
 QUICK = ()
 FULL = [("trace: switches of a guest's threads, 2 vCPU", scenario(2, rounds=7000), guest_switches),
         ("trace: shares of exact stretches", SHARES, shares)]
