@@ -219,13 +219,13 @@ def stretches_of(rows):
     return stretches
 
 
-def guests_own_events(run, claims):
-    """The agent's: each while its vCPU was in guest mode, and each of the guest's own number of switches."""
-    rows = events(run, recording="guests")
+def in_guest_mode(run, claims, name, least):
+    """Each of the agent's events lies where its vCPU was in guest mode; returns them."""
+    rows = events(run, recording=name)
     mine = [row for row in rows if row["machine"] == "guest"]
     said = re.search(r"^agent ok: it sent (\d+) events, 0 lost; their times are right to (\d+) ns",
-                     (run.recording("guests") / "vms").read_text(), re.M)
-    claims.check(bool(said) and int(said.group(1)) == len(mine), f"guests: {len(mine)} events of the guest; its agent: "
+                     (run.recording(name) / "vms").read_text(), re.M)
+    claims.check(bool(said) and int(said.group(1)) == len(mine), f"{name}: {len(mine)} events of the guest; its agent: "
                  f"{said and said.group(0)}")
     bound, stretches, outside, inside = int(said.group(2)), stretches_of(rows), [], 0
     for row in mine:
@@ -235,8 +235,14 @@ def guests_own_events(run, claims):
         if begins[0] <= time <= ends[-1]:
             inside += 1
             outside += [] if time <= ends[at] + bound else [time - ends[at]]
-    claims.check(inside > 0.98 * len(mine) > 3000 and not outside,
-                 f"guests: {inside} events, {len(outside)} of them more than {bound} ns outside of guest mode {outside[:5]}")
+    claims.check(inside > 0.98 * len(mine) > least and not outside,
+                 f"{name}: {inside} events, {len(outside)} of them more than {bound} ns outside of guest mode {outside[:5]}")
+    return mine
+
+
+def guests_own_events(run, claims):
+    """And each of the guest's own number of switches is there."""
+    mine = in_guest_mode(run, claims, "guests", 3000)
     found = re.search(r"pingpong: pid=(\d+) child=(\d+) rounds=\d+ switches=(\d+)\s*$",
                       (run.out / "guest-g1" / "workloads.log").read_text(), re.M)
     players, counted = found.groups()[:2], int(found.group(3))
@@ -358,6 +364,7 @@ def sched_of_guests(run, claims):
 
 
 def chain(run, claims):
+    in_guest_mode(run, claims, "chain", 50000)
     critical_path(run, claims)
     sched_of_guests(run, claims)
 

@@ -310,13 +310,15 @@ static void test_errors(void **state)
 	expect_error(vp_threads_open(NAME, &all, &threads), "no events of guest 'vm0'");
 	make(true);
 	expect_no_error(vp_threads_open(NAME, &all, &threads));
-	expect_error(vp_critical_choose(&threads, "vm0", "nobody", &thread), "no event of a thread");
+	expect_error(vp_critical_choose(&threads, "vm0", "nobody", &thread),
+		     "no event of a thread");
 	vp_threads_deinit(&threads);
 	const struct vp_threads_options late = {.from = AT(5000), .to = UINT64_MAX, .vm = "vm0"};
 	struct vp_critical path;
 	expect_no_error(vp_threads_open(NAME, &late, &threads));
 	expect_no_error(vp_critical_choose(&threads, "vm0", "7", &thread));
-	expect_error(vp_critical_find(&threads, thread, &path), "no event of the thread in that time");
+	expect_error(vp_critical_find(&threads, thread, &path),
+		     "no event of the thread in that time");
 	vp_threads_deinit(&threads);
 }
 
