@@ -13,7 +13,7 @@ from . import roots
 from .common import LAB, LabError, build_dir, cache_dir, locked, need_program, say
 from .kernels import module_files
 
-GUEST_MODULES = ("virtio_pci", "vmw_vsock_virtio_transport")
+GUEST_MODULES = ("virtio_pci", "virtio_blk", "vmw_vsock_virtio_transport")
 CONTROL_PORT = 7000
 COMPILE = ("-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-fno-omit-frame-pointer")
 

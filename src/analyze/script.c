@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyze/filter.h"
+#include "analyze/guest_trace.h"
 #include "analyze/script_classes.h"
 #include "base/map.h"
 #include "base/text.h"
@@ -22,6 +23,13 @@ struct thread {
 	uint32_t vcpu;
 };
 
+/* Whose events these are. */
+struct machine {
+	const struct vp_vm *vm; /* NULL: the host's */
+	size_t streams;         /* its streams are those up to here, from the machine before on */
+	struct vp_script_classes classes;
+};
+
 struct vp_script {
 	struct vp_script_options options;
 	struct vp_recording recording;
@@ -29,7 +37,9 @@ struct vp_script {
 	bool *chosen;               /* by place in `vms` */
 	VP_VEC(const char *) names; /* the same: clean */
 	vp_sentences notes;
-	struct vp_script_classes classes;
+	vp_guest_traces guests;
+	VP_VEC(struct machine) machines; /* the host first, then the guests */
+	struct vp_intern columns;
 	vp_stream_readers streams;
 	struct vp_merge merge;
 	bool merging, ended;
@@ -127,6 +137,36 @@ static void learn_names(struct vp_script *script, const struct vp_record_header 
 	}
 }
 
+struct learning {
+	struct vp_script *script;
+	uint64_t vm;
+};
+
+static void learn_guest_name(void *context, uint32_t tid, struct vp_slice comm)
+{
+	const struct learning *learning = context;
+	struct vp_script *script = learning->script;
+	bool inserted;
+
+	if (!tid || script->comm_of_guest_tid.count >= MOST_GUEST_NAMES)
+		return;
+	uint32_t name = clean_name(script, comm.bytes, strnlen(comm.bytes, comm.size));
+	*vp_map_insert(&script->comm_of_guest_tid, guest_key(learning->vm, tid), name, &inserted) =
+	    name;
+}
+
+static void learn(struct vp_script *script, const struct machine *machine,
+		  const struct vp_record_header *record)
+{
+	struct learning learning = {script, machine->vm ? vp_vm_id(machine->vm) : 0};
+
+	if (machine->vm)
+		vp_guest_trace_names(&machine->classes.defined, record, learn_guest_name,
+				     &learning);
+	else
+		learn_names(script, record);
+}
+
 static const struct thread *know_idle(struct vp_script *script, uint64_t key)
 {
 	VP_AUTO_FREE char *comm = vp_format("swapper/%" PRIu32, (uint32_t)key);
@@ -186,9 +226,22 @@ static const struct thread *see_tid(struct vp_script *script, uint64_t tid, stru
 	return thread;
 }
 
+static void take_guest_tid(struct vp_script *script, uint64_t tid, struct reading *reading)
+{
+	script->event.has_tid = true;
+	script->event.tid = (uint32_t)tid;
+	script->event.comm = guest_comm_of(script, reading->vm, tid);
+	reading->of_tid |= script->options.vm && tid == script->options.tid;
+}
+
 static void take_tid(struct vp_script *script, uint64_t tid, struct reading *reading)
 {
 	struct vp_script_event *event = &script->event;
+
+	if (event->of_guest) {
+		take_guest_tid(script, tid, reading);
+		return;
+	}
 	const struct thread *thread = see_tid(script, tid, reading);
 
 	event->has_tid = true;
@@ -353,35 +406,62 @@ static bool is_of_pcpus(const struct vp_script_options *options, uint32_t pcpu)
 
 /* Whether it is asked for, as far as can be said without its fields. */
 static const struct vp_script_class *class_of(const struct vp_script *script,
+					      const struct machine *machine,
 					      const struct vp_merge_head *head, uint32_t pcpu)
 {
 	const struct vp_script_options *options = &script->options;
 	const struct vp_script_class *class =
-	    vp_script_classes_find(&script->classes, head->record->id);
+	    vp_script_classes_find(&machine->classes, head->record->id);
 
 	if (!class || !class->chosen || head->time < options->from || head->time > options->to)
 		return NULL;
 	return is_of_pcpus(options, pcpu) ? class : NULL;
 }
 
+static const struct machine *machine_of(const struct vp_script *script, uint32_t stream)
+{
+	const struct machine *machine = script->machines.at;
+
+	while (stream >= machine->streams)
+		machine++;
+	return machine;
+}
+
+/* What is known of the event without its fields. */
+static void begin_event(struct vp_script *script, const struct machine *machine,
+			const struct vp_merge_head *head, struct reading *reading)
+{
+	uint32_t cpu = vp_stream_cpu(script->streams.at[head->stream]);
+	struct vp_script_event *event = &script->event;
+
+	event->time = head->time;
+	event->pcpu = cpu;
+	event->of_guest = event->has_tid = event->has_vcpu = false;
+	event->comm = event->vm = NULL;
+	if (!machine->vm)
+		return;
+	event->pcpu = VP_NO_PCPU; /* the guest does not know */
+	event->of_guest = event->has_vcpu = true;
+	event->vcpu = cpu;
+	event->vm = name_of(script, machine->vm);
+	reading->vm = vp_vm_id(machine->vm);
+	reading->of_vm = is_asked_for(script, machine->vm);
+}
+
 static bool take(struct vp_script *script, const struct vp_merge_head *head)
 {
-	uint32_t pcpu = vp_stream_cpu(script->streams.at[head->stream]);
+	const struct machine *machine = machine_of(script, head->stream);
 	const struct vp_script_options *options = &script->options;
-	struct vp_script_event *event = &script->event;
 	struct reading reading = {0};
 
-	learn_names(script, head->record);
-	const struct vp_script_class *class = class_of(script, head, pcpu);
+	learn(script, machine, head->record);
+	begin_event(script, machine, head, &reading);
+	const struct vp_script_class *class = class_of(script, machine, head, script->event.pcpu);
 	if (!class) {
-		script->unreadable += !vp_script_classes_find(&script->classes, head->record->id);
+		script->unreadable += !vp_script_classes_find(&machine->classes, head->record->id);
 		return false;
 	}
-	event->time = head->time;
-	event->pcpu = pcpu;
-	event->name = class->name;
-	event->has_tid = event->has_vcpu = false;
-	event->comm = event->vm = NULL;
+	script->event.name = class->name;
 	if (!read_fields(script, class, head->record, &reading)) {
 		script->unreadable++;
 		return false;
@@ -416,19 +496,58 @@ const struct vp_script_event *vp_script_next(struct vp_script *script)
 	return NULL;
 }
 
-static struct vp_error *open_all(const char *directory, struct vp_script *script)
+/* Adds the machine's streams to those of all. */
+static struct vp_error *add_machine(struct vp_script *script, const char *path,
+				    const struct vp_vm *vm, vp_event_classes *defined)
 {
-	const struct vp_script_options *options = &script->options;
+	vp_stream_readers streams = {0};
+	struct machine machine = {.vm = vm};
+
+	VP_TRY(vp_script_classes_init(&machine.classes, defined, &script->columns));
+	struct vp_error *error = vp_trace_open(path, VP_STREAMS_ALL, &streams);
+	vp_vec_each (&streams, stream)
+		vp_vec_push(&script->streams, *stream);
+	vp_vec_deinit(&streams);
+	machine.streams = script->streams.count;
+	vp_vec_push(&script->machines, machine);
+	return error;
+}
+
+static struct vp_error *add_machines(struct vp_script *script, const char *directory)
+{
 	VP_AUTO_FREE char *host = vp_format("%s/host", directory);
 	vp_event_classes defined = {0};
 
-	VP_TRY(vp_recording_open(directory, &script->recording, &script->vms, &script->notes));
-	VP_TRY(vp_filter_choose_vms(&script->vms, options->vm, &script->chosen));
 	VP_TRY(vp_trace_classes(host, &defined));
-	VP_TRY(
-	    vp_script_classes_init(&script->classes, &defined, options->events, options->n_events));
+	VP_TRY(add_machine(script, host, NULL, &defined));
+	VP_TRY(vp_guest_traces_find(directory, &script->vms, &script->guests));
+	vp_vec_each (&script->guests, guest)
+		VP_TRY(add_machine(script, guest->path, guest->vm, &guest->classes));
+	return NULL;
+}
+
+static struct vp_error *choose_events(struct vp_script *script)
+{
+	const struct vp_script_options *options = &script->options;
+	size_t count = script->machines.count;
+	struct vp_script_classes **all =
+	    vp_realloc_array(NULL, count, sizeof(struct vp_script_classes *));
+
+	for (size_t i = 0; i < count; i++)
+		all[i] = &script->machines.at[i].classes;
+	struct vp_error *error =
+	    vp_script_classes_choose(all, count, options->events, options->n_events);
+	free(all);
+	return error;
+}
+
+static struct vp_error *open_all(const char *directory, struct vp_script *script)
+{
+	VP_TRY(vp_recording_open(directory, &script->recording, &script->vms, &script->notes));
+	VP_TRY(vp_filter_choose_vms(&script->vms, script->options.vm, &script->chosen));
+	VP_TRY(add_machines(script, directory));
+	VP_TRY(choose_events(script));
 	know_vms(script);
-	VP_TRY(vp_trace_open(host, VP_STREAMS_ALL, &script->streams));
 	vp_merge_init(&script->merge, &script->streams, NULL);
 	script->merging = true;
 	return NULL;
@@ -453,7 +572,11 @@ void vp_script_close(struct vp_script *script)
 	if (script->merging)
 		vp_merge_deinit(&script->merge);
 	vp_trace_close(&script->streams);
-	vp_script_classes_deinit(&script->classes);
+	vp_vec_each (&script->machines, machine)
+		vp_script_classes_deinit(&machine->classes);
+	vp_vec_deinit(&script->machines);
+	vp_guest_traces_deinit(&script->guests);
+	vp_intern_deinit(&script->columns);
 	vp_vec_deinit(&script->event.fields);
 	vp_vec_deinit(&script->names);
 	vp_vec_deinit(&script->threads);
@@ -471,7 +594,7 @@ void vp_script_close(struct vp_script *script)
 
 const struct vp_intern *vp_script_columns(const struct vp_script *script)
 {
-	return &script->classes.columns;
+	return &script->columns;
 }
 
 const vp_sentences *vp_script_notes(const struct vp_script *script)

@@ -14,7 +14,8 @@ struct vp_script_options {
 	const int *pcpus;  /* only of these */
 	size_t n_pcpus;    /* 0: of all */
 	bool has_tid;
-	uint32_t tid;              /* that had the pCPU, or that the event tells of */
+	uint32_t tid;              /* that had the pCPU, or that the event tells of: a thread of
+				      the host, or with `vm` of its guest, too */
 	const char *const *events; /* names; none: all that are events */
 	size_t n_events;
 };
@@ -32,6 +33,7 @@ struct vp_script_field {
 struct vp_script_event {
 	uint64_t time;
 	uint32_t pcpu; /* VP_NO_PCPU: of none */
+	bool of_guest; /* the guest's own: `tid` and `comm` are, too */
 	bool has_tid, has_vcpu;
 	uint32_t tid, vcpu;
 	const char *comm, *vm; /* clean, or NULL: not known, none */

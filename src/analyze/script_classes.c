@@ -43,17 +43,17 @@ static enum vp_script_role role_of(const struct vp_event_field *field)
 
 static struct vp_script_column add_column(struct vp_script_classes *classes, const char *name)
 {
-	uint32_t number = vp_intern_string(&classes->columns, name);
+	uint32_t number = vp_intern_string(classes->columns, name);
 
-	return (struct vp_script_column){number, vp_intern_text(&classes->columns, number),
+	return (struct vp_script_column){number, vp_intern_text(classes->columns, number),
 					 strlen(name)};
 }
 
 /* Columns that all events have keep their names for themselves. */
 static struct vp_script_column column_of(struct vp_script_classes *classes, const char *name)
 {
-	static const char *const taken[] = {"time_ns", "pcpu", "comm", "tid",
-					    "vm",      "vcpu", "event"};
+	static const char *const taken[] = {"time_ns", "pcpu", "comm",    "tid",
+					    "vm",      "vcpu", "machine", "event"};
 	VP_AUTO_FREE char *clean = vp_text_cleaned(name);
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(taken); i++)
@@ -163,20 +163,31 @@ static const char *without_system(const char *name)
 	return colon ? colon + 1 : name;
 }
 
-static struct vp_error *choose_by_name(struct vp_script_classes *classes, const char *name)
+static bool choose_by_name(struct vp_script_classes *classes, const char *name,
+			   struct vp_nearest *nearest)
 {
-	struct vp_nearest nearest;
 	bool found = false;
 
-	vp_nearest_init(&nearest, (struct vp_slice){name, strlen(name)});
 	vp_vec_each (&classes->all, class) {
 		if (!class->event)
 			continue;
 		const char *its = class->event->name;
 		if (!strcmp(its, name) || !strcmp(without_system(its), name))
 			found = class->chosen = true;
-		vp_nearest_add(&nearest, strchr(name, ':') ? its : without_system(its));
+		vp_nearest_add(nearest, strchr(name, ':') ? its : without_system(its));
 	}
+	return found;
+}
+
+static struct vp_error *choose_in_all(struct vp_script_classes *const *traces, size_t n_traces,
+				      const char *name)
+{
+	struct vp_nearest nearest;
+	bool found = false;
+
+	vp_nearest_init(&nearest, (struct vp_slice){name, strlen(name)});
+	for (size_t i = 0; i < n_traces; i++)
+		found |= choose_by_name(traces[i], name, &nearest);
 	if (found)
 		return NULL;
 	VP_AUTO_FREE char *near = vp_nearest_text(&nearest);
@@ -192,23 +203,28 @@ static void choose_events(struct vp_script_classes *classes)
 }
 
 struct vp_error *vp_script_classes_init(struct vp_script_classes *classes,
-					vp_event_classes *defined, const char *const *names,
-					size_t n_names)
+					vp_event_classes *defined, struct vp_intern *columns)
 {
-	*classes = (struct vp_script_classes){.defined = *defined};
+	*classes = (struct vp_script_classes){.defined = *defined, .columns = columns};
 	*defined = (vp_event_classes){0};
 	struct vp_error *error = add_all(classes);
-	for (size_t i = 0; !error && i < n_names; i++)
-		error = choose_by_name(classes, names[i]);
-	if (error) {
+	if (error)
 		vp_script_classes_deinit(classes);
-		return error;
+	return error;
+}
+
+struct vp_error *vp_script_classes_choose(struct vp_script_classes *const *traces, size_t n_traces,
+					  const char *const *names, size_t n_names)
+{
+	for (size_t i = 0; i < n_names; i++)
+		VP_TRY(choose_in_all(traces, n_traces, names[i]));
+	for (size_t i = 0; i < n_traces; i++) {
+		if (!n_names)
+			choose_events(traces[i]);
+		vp_vec_each (&traces[i]->all, class)
+			if (class->event)
+				add_parts(traces[i], class);
 	}
-	if (!n_names)
-		choose_events(classes);
-	vp_vec_each (&classes->all, class)
-		if (class->event)
-			add_parts(classes, class);
 	return NULL;
 }
 
@@ -219,7 +235,6 @@ void vp_script_classes_deinit(struct vp_script_classes *classes)
 		vp_vec_deinit(&class->parts);
 	}
 	vp_vec_deinit(&classes->all);
-	vp_intern_deinit(&classes->columns);
 	vp_event_classes_deinit(&classes->fixed);
 	vp_event_classes_deinit(&classes->defined);
 }

@@ -47,17 +47,20 @@ struct vp_script_class {
 struct vp_script_classes {
 	vp_event_classes fixed, defined; /* of the schema, of the recording */
 	VP_VEC(struct vp_script_class) all;
-	struct vp_intern columns; /* names of the chosen classes' fields */
+	struct vp_intern *columns; /* names of the chosen classes' fields; the recording's */
 };
 
-/*
- * Takes `defined` over, also if it fails. The classes of these names are chosen; without names all
- * that are events, and no names of threads, sums or pieces of call chains. A name may be without
- * its system ("kvm_exit").
- */
+/* Takes `defined` over, also if it fails; `columns` is the recording's. */
 struct vp_error *vp_script_classes_init(struct vp_script_classes *classes,
-					vp_event_classes *defined, const char *const *names,
-					size_t n_names) VP_MUST_CHECK;
+					vp_event_classes *defined,
+					struct vp_intern *columns) VP_MUST_CHECK;
+/*
+ * Of all traces of a recording: the classes of these names are chosen; without names all that are
+ * events, and no names of threads, sums or pieces of call chains. A name may be without its system
+ * ("kvm_exit").
+ */
+struct vp_error *vp_script_classes_choose(struct vp_script_classes *const *traces, size_t n_traces,
+					  const char *const *names, size_t n_names) VP_MUST_CHECK;
 void vp_script_classes_deinit(struct vp_script_classes *classes);
 /* The class of that id, or NULL. */
 const struct vp_script_class *vp_script_classes_find(const struct vp_script_classes *classes,

@@ -11,6 +11,7 @@
 #include "collect/pmu.h"
 #include "maps/agent_protocol.h"
 #include "recording/instrument_account.h"
+#include "recording/instrument_guest_trace.h"
 #include "recording/instrument_intervals.h"
 #include "recording/instrument_profile.h"
 #include "recording/instrument_trace.h"
@@ -28,9 +29,9 @@ const struct vp_verb *vp_verb_record(void)
 
 struct record {
 	uint64_t frequency, period, pages, duration, agent_port, agent_seconds, agent_megabytes;
-	const char *output, *call_graph, *stat, *trace;
+	const char *output, *call_graph, *stat, *trace, *trace_guests;
 	struct vp_record_events events;
-	unsigned sets; /* of --trace */
+	unsigned sets, guest_sets; /* of --trace, of --trace-guests */
 	struct vp_texts vms, command;
 	bool chains, no_agent, no_memory, no_symbols, no_samples, no_account, account_events;
 	struct vp_record_flight flight;
@@ -61,19 +62,30 @@ static struct vp_error *choose_sets(struct record *record)
 		   : NULL;
 }
 
+static struct vp_error *choose_guest_sets(struct record *record)
+{
+	if (record->flight.size)
+		return vp_error_usage("--trace-guests and --flight are mutually exclusive");
+	return record->no_agent
+		   ? vp_error_usage("--trace-guests and --no-agent are mutually exclusive")
+		   : vp_record_guest_sets_parse(record->trace_guests, &record->guest_sets);
+}
+
 static struct vp_error *check_options(struct record *record)
 {
 	if (record->frequency && record->period)
 		return vp_error_usage("-F and -c are mutually exclusive");
 	VP_TRY(vp_record_events_choose(&record->events));
 	if (record->no_samples && record->no_account && !record->stat && !record->trace &&
-	    !record->events.wishes.count)
+	    !record->trace_guests && !record->events.wishes.count)
 		return vp_error_usage("--no-samples and --no-account leave nothing to record");
 	if (record->account_events && record->no_account)
 		return vp_error_usage("--account-events and --no-account are mutually exclusive");
 	VP_TRY(vp_record_flight_check(&record->flight));
 	if (record->trace)
 		VP_TRY(choose_sets(record));
+	if (record->trace_guests)
+		VP_TRY(choose_guest_sets(record));
 	VP_TRY(check_most("freq", record->frequency, 100000000));
 	VP_TRY(check_most("duration", record->duration, 1000000000));
 	VP_TRY(check_most("agent-port", record->agent_port, UINT32_MAX - 1));
@@ -137,6 +149,9 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 	    .ring_bytes = trace.ring_bytes,
 	};
 
+	const struct vp_instrument_guest_trace_options guest_trace = {
+	    .sets = record->guest_sets, .port = (unsigned)record->agent_port};
+
 	if (!record->no_samples)
 		vp_session_add(session, vp_instrument_profile(&profile));
 	if (!record->no_account)
@@ -147,6 +162,8 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 		vp_session_add(session, vp_instrument_trace(&trace));
 	if (tracepoints.n_wishes)
 		vp_session_add(session, vp_instrument_tracepoints(&tracepoints));
+	if (guest_trace.sets)
+		vp_session_add(session, vp_instrument_guest_trace(&guest_trace));
 }
 
 static struct vp_error *record_session(struct record *record, const struct vp_recipe *stat)
@@ -246,6 +263,9 @@ static int run_record(int argc, char **argv)
 	    {0, "trace", VP_OPTION_MAYBE, &record.trace, "SETS",
 	     "also record events: sched, kvm, irq, guest (default: these), block, net, "
 	     "syscalls, timer, separated by commas"},
+	    {0, "trace-guests", VP_OPTION_MAYBE, &record.trace_guests, "SETS",
+	     "also record the guests' own events, which their agents send: sched, irq (default: "
+	     "these), block, net, syscalls, timer, separated by commas"},
 	    VP_RECORD_FLIGHT_OPTIONS(&record.flight),
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,
 	     "no samples: only vCPU accounting, --stat and --trace"},
@@ -278,7 +298,8 @@ static int run_record(int argc, char **argv)
 static const struct vp_verb verb = {
     .name = "record",
     .usage = "[-F HZ | -c N] [-e EVENT] [-o DIR] [--vm NAME]... [--stat RECIPE] "
-	     "[--trace[=SETS]] [--flight SIZE [--snapshot-on CONDITION]...] [-- COMMAND [ARG]...]",
+	     "[--trace[=SETS]] [--trace-guests[=SETS]] [--flight SIZE [--snapshot-on "
+	     "CONDITION]...] [-- COMMAND [ARG]...]",
     .summary = "sample the host, its VMs and the guests in them",
     .takes_command = true,
     .run = run_record,

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/nearest.h"
+#include "maps/agent_events.h"
 #include "schema/trace_event.h"
 
 /* Up to the next comma that is not within the slashes of PMU/TERM,.../. */
@@ -60,6 +62,34 @@ void vp_record_events_add_sets(struct vp_record_events *events, unsigned sets)
 	for (size_t i = 0; (name = vp_trace_set_tracepoint(sets, i)); i++)
 		vp_vec_push(&events->wishes,
 			    ((struct vp_tracepoint_wish){.name = name, .optional = true}));
+}
+
+static struct vp_error *no_guest_set(struct vp_slice word)
+{
+	struct vp_nearest nearest;
+	const char *name;
+
+	vp_nearest_init(&nearest, word);
+	for (size_t i = 0; (name = vp_events_set_name(i)); i++)
+		vp_nearest_add(&nearest, name);
+	VP_AUTO_FREE char *near = vp_nearest_text(&nearest);
+	return vp_error_usage("option --trace-guests: expected sched, irq, block, net, syscalls "
+			      "and timer, separated by commas, not '%.*s'%s",
+			      (int)word.size, word.bytes, near);
+}
+
+struct vp_error *vp_record_guest_sets_parse(const char *text, unsigned *sets)
+{
+	*sets = text[0] ? 0 : VP_EVENTS_SET_sched | VP_EVENTS_SET_irq;
+	while (text[0]) {
+		struct vp_slice word = {text, strcspn(text, ",")};
+		unsigned bit = vp_events_set_named(word);
+		if (!bit)
+			return no_guest_set(word);
+		*sets |= bit;
+		text += word.size + (text[word.size] == ',');
+	}
+	return NULL;
 }
 
 void vp_record_events_deinit(struct vp_record_events *events)

@@ -19,6 +19,8 @@ void vp_record_events_add_sets(struct vp_record_events *events, unsigned sets);
 /* Splits the words at commas and tells tracepoints from others. Errors: two events to sample on, a
  * filter that is not of a tracepoint. */
 struct vp_error *vp_record_events_choose(struct vp_record_events *events) VP_MUST_CHECK;
+/* Names of guests' sets (bits of enum vp_events_set), separated by commas; "": sched and irq. */
+struct vp_error *vp_record_guest_sets_parse(const char *text, unsigned *sets) VP_MUST_CHECK;
 void vp_record_events_deinit(struct vp_record_events *events);
 
 #endif

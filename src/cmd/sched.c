@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyze/guest_sched.h"
 #include "analyze/sched.h"
 #include "base/json.h"
 #include "cmd/event_options.h"
@@ -16,11 +17,17 @@ static const struct vp_verb verb;
 
 enum { EVENTS_AT_ONCE = 1 << 16, WORST = 10, MOST_WORST = 100000 };
 
-enum table { VCPUS, THREADS, WAITS, WORST_WAITS, TABLES };
-static const char *const table_names[TABLES] = {"vcpus", "threads", "waits", "worst"};
-static const char *const titles[TABLES] = {"vCPUs", "Threads of guests, by vCPU",
+/* Those of guests' own events come last. */
+enum table { VCPUS, THREADS, WAITS, WORST_WAITS, GUESTS, WAKEUPS, WORST_WAKEUPS, TABLES };
+static const char *const table_names[TABLES] = {"vcpus",  "threads", "waits",        "worst",
+						"guests", "wakeups", "worst-wakeups"};
+static const char *const titles[TABLES] = {"vCPUs",
+					   "Threads of guests, by vCPU",
 					   "Waits of vCPUs for a pCPU, by length",
-					   "Longest waits of vCPUs for a pCPU"};
+					   "Longest waits of vCPUs for a pCPU",
+					   "Threads of guests, by their own events",
+					   "Wake-ups of guests' threads, by latency",
+					   "Longest latencies of wake-ups of guests' threads"};
 
 const struct vp_verb *vp_verb_sched(void)
 {
@@ -33,7 +40,9 @@ struct sched {
 	uint64_t worst;
 	/* What the words mean. */
 	bool shown[TABLES];
+	bool of_guests; /* there are tables of theirs */
 	struct vp_sched sums;
+	struct vp_threads threads; /* their texts are in the tables */
 	struct vp_table tables[TABLES];
 };
 
@@ -54,8 +63,8 @@ static struct vp_error *choose_tables(struct sched *sched)
 		if (!strcmp(sched->table, table_names[i]))
 			found = sched->shown[i] = true;
 	return found ? NULL
-		     : vp_error_usage("option --table: expected vcpus, threads, waits or worst, "
-				      "not '%s'",
+		     : vp_error_usage("option --table: expected vcpus, threads, waits, worst, "
+				      "guests, wakeups or worst-wakeups, not '%s'",
 				      sched->table);
 }
 
@@ -80,6 +89,11 @@ static void fill_tables(struct sched *sched, struct vp_lanes *lanes)
 	vp_sched_worst_table(&sched->sums, lanes, &sched->tables[WORST_WAITS]);
 }
 
+static bool is_shown(const struct sched *sched, int table)
+{
+	return sched->shown[table] && (table < GUESTS || sched->of_guests);
+}
+
 static void put_json(const struct sched *sched, const struct vp_feed *feed, struct vp_buffer *out)
 {
 	struct vp_json json = vp_json_to(out);
@@ -93,7 +107,7 @@ static void put_json(const struct sched *sched, const struct vp_feed *feed, stru
 	vp_json_array_end(&json);
 	vp_json_pretty(&json, false);
 	for (int i = 0; i < TABLES; i++)
-		if (sched->shown[i])
+		if (is_shown(sched, i))
 			vp_render_table_json(&sched->tables[i], table_names[i], &json);
 	vp_json_line(&json);
 	vp_json_object_end(&json);
@@ -105,7 +119,7 @@ static void put_text(const struct sched *sched, struct vp_buffer *out)
 	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 
 	for (int i = 0; i < TABLES; i++) {
-		if (!sched->shown[i])
+		if (!is_shown(sched, i))
 			continue;
 		vp_buffer_printf(out, "%s# %s\n", out->size ? "\n" : "", titles[i]);
 		vp_render_table_text(&sched->tables[i], colour, out);
@@ -115,8 +129,33 @@ static void put_text(const struct sched *sched, struct vp_buffer *out)
 static void put_csv(const struct sched *sched, struct vp_buffer *out)
 {
 	for (int i = 0; i < TABLES; i++)
-		if (sched->shown[i])
+		if (is_shown(sched, i))
 			vp_render_table_csv(&sched->tables[i], true, out);
+}
+
+/* Without a table of theirs in the options: if there are any such events. */
+static struct vp_error *fill_guest_tables(struct sched *sched, const struct vp_feed *feed)
+{
+	const struct vp_threads_options options = {
+	    .from = sched->which.from, .to = sched->which.to, .vm = sched->which.vm};
+	const char *directory = sched->which.directory;
+	bool wanted = sched->shown[GUESTS] || sched->shown[WAKEUPS] || sched->shown[WORST_WAKEUPS];
+	struct vp_threads threads;
+
+	if (!wanted || (!sched->table && !vp_guest_traces_any(directory, &feed->vms, options.vm)))
+		return NULL;
+	VP_TRY(vp_threads_open(directory, &options, &threads));
+	struct vp_guest_sched sums = {.threads = &threads, .most_worst = sched->worst};
+	vp_guest_sched_sum(&sums);
+	vp_guest_sched_thread_table(&sums, &sched->tables[GUESTS]);
+	vp_guest_sched_wakeup_table(&sums, &sched->tables[WAKEUPS]);
+	vp_guest_sched_worst_table(&sums, &sched->tables[WORST_WAKEUPS]);
+	vp_vec_each (&threads.notes, note)
+		vp_verb_say(verb.name, *note);
+	sched->of_guests = true;
+	vp_guest_sched_deinit(&sums);
+	sched->threads = threads;
+	return NULL;
 }
 
 static struct vp_error *print(struct sched *sched, struct vp_lanes *lanes)
@@ -127,6 +166,7 @@ static struct vp_error *print(struct sched *sched, struct vp_lanes *lanes)
 	while (vp_lanes_read(lanes, EVENTS_AT_ONCE))
 		;
 	fill_tables(sched, lanes);
+	VP_TRY(fill_guest_tables(sched, feed));
 	if (!strcmp(sched->format, "json"))
 		put_json(sched, feed, &out);
 	else if (!strcmp(sched->format, "csv"))
@@ -169,9 +209,10 @@ static int run_sched(int argc, char **argv)
 	const struct vp_option options[] = {
 	    VP_EVENT_OPTIONS(&sched.which),
 	    {0, "table", VP_OPTION_TEXT, &sched.table, "TABLE",
-	     "only vcpus, threads, waits or worst (default: all; threads for csv)"},
+	     "only vcpus, threads, waits, worst, or with guests' own events guests, wakeups, "
+	     "worst-wakeups (default: all; threads for csv)"},
 	    {0, "worst", VP_OPTION_COUNT, &sched.worst, "N",
-	     "so many of the longest waits (default: 10)"},
+	     "so many of the longest waits and wake-ups (default: 10)"},
 	    {0, "format", VP_OPTION_TEXT, &sched.format, "FORMAT",
 	     "text, json or csv (default: text)"},
 	};
@@ -180,6 +221,7 @@ static int run_sched(int argc, char **argv)
 
 	vp_event_options_deinit(&sched.which);
 	vp_sched_deinit(&sched.sums);
+	vp_threads_deinit(&sched.threads);
 	for (int i = 0; i < TABLES; i++)
 		vp_table_deinit(&sched.tables[i]);
 	return status;

@@ -47,6 +47,7 @@ const struct vp_verb *vp_verb_stat(void);
 const struct vp_verb *vp_verb_script(void);
 const struct vp_verb *vp_verb_timeline(void);
 const struct vp_verb *vp_verb_sched(void);
+const struct vp_verb *vp_verb_critical(void);
 const struct vp_verb *vp_verb_snapshot(void);
 const struct vp_verb *vp_verb_html(void);
 const struct vp_verb *vp_verb_diagnose(void);

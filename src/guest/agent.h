@@ -44,6 +44,12 @@ int vp_agent_dump(struct vp_agent *agent, int fd, bool symbols) VP_MUST_CHECK;
  */
 int vp_counts_serve(int fd, const struct vp_counts_request *request) VP_MUST_CHECK;
 
+/*
+ * Sends the events of these sets (bits of enum vp_events_set) to the host at the other end of `fd`
+ * until it shuts its direction; 0 or negative errno. For a process of its own.
+ */
+int vp_events_serve(int fd, unsigned sets) VP_MUST_CHECK;
+
 /* Answers requests until SIGTERM or SIGINT. */
 struct vp_error *vp_agent_serve(unsigned port, bool symbols) VP_MUST_CHECK;
 /*

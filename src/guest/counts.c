@@ -16,9 +16,7 @@
 #include "guest/agent.h"
 #include "guest/counts.h"
 #include "guest/counts.skel.h"
-
-/* A line of /proc/cpuinfo is at most as long as the processor's flags. */
-enum { MOST_CPUINFO_BYTES = 64 << 20 };
+#include "guest/cpus.h"
 
 struct session {
 	const struct vp_counts_request *request;
@@ -159,49 +157,21 @@ static struct vp_error *put_place(struct session *session, uint32_t vcpu, enum v
 	return NULL;
 }
 
-static struct vp_error *put_cpu(struct session *session, uint32_t cpu, uint32_t vcpu, int pagemap)
+struct placing {
+	struct session *session;
+	int pagemap;
+};
+
+static struct vp_error *put_cpu(void *context, uint32_t cpu, uint32_t vcpu)
 {
+	const struct placing *placing = context;
+	struct session *session = placing->session;
+
 	for (uint32_t i = 0; i < VP_GUEST_COUNT && cpu + 1 < session->n_cells; i++)
 		if (session->counted >> i & 1)
 			VP_TRY(put_place(session, vcpu, (enum vp_guest_count)i,
-					 i == VP_GUEST_forks ? 0 : cpu + 1, pagemap));
+					 i == VP_GUEST_forks ? 0 : cpu + 1, placing->pagemap));
 	return NULL;
-}
-
-/* The number in a line "KEY\t: NUMBER"; false: it is not of that key. */
-static bool read_field(struct vp_slice line, const char *key, uint32_t *ret)
-{
-	size_t size = strlen(key);
-
-	if (line.size < size || memcmp(line.bytes, key, size) != 0)
-		return false;
-	while (size < line.size && strchr("\t :", line.bytes[size]))
-		size++;
-	struct vp_cursor rest = vp_cursor_of(line.bytes + size, line.size - size);
-	*ret = (uint32_t)vp_cursor_decimal(&rest);
-	return vp_cursor_ok(&rest);
-}
-
-/* KVM numbers vCPUs by their APIC ids; processors without have the number that Linux gives them. */
-static struct vp_error *put_cpus(struct session *session, int pagemap)
-{
-	struct vp_buffer text = {0};
-	struct vp_error *error = vp_file_read("/proc/cpuinfo", MOST_CPUINFO_BYTES, &text);
-	struct vp_cursor lines = vp_cursor_of(text.bytes, text.size);
-	uint32_t cpu = UINT32_MAX, vcpu = 0, next;
-	struct vp_slice line;
-
-	while (!error && vp_cursor_line(&lines, &line)) {
-		if (read_field(line, "apicid", &vcpu) || !read_field(line, "processor", &next))
-			continue;
-		if (cpu != UINT32_MAX)
-			error = put_cpu(session, cpu, vcpu, pagemap);
-		cpu = vcpu = next;
-	}
-	if (!error && cpu != UINT32_MAX)
-		error = put_cpu(session, cpu, vcpu, pagemap);
-	vp_buffer_deinit(&text);
-	return error;
 }
 
 static struct vp_error *make_answer(struct session *session)
@@ -216,7 +186,7 @@ static struct vp_error *make_answer(struct session *session)
 	line.kind = VP_COUNTS_MARKER;
 	VP_TRY(address_of(&session->cells[0].words[VP_COUNTS_MARKER_WORD], pagemap, &line.number));
 	put_counts_line(session, &line);
-	VP_TRY(put_cpus(session, pagemap));
+	VP_TRY(vp_guest_cpus(put_cpu, &(struct placing){session, pagemap}));
 	line.kind = VP_COUNTS_WITHOUT;
 	for (line.event = 0; line.event < VP_GUEST_COUNT; line.event++)
 		if (without >> line.event & 1)

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "guest/agent.h"
+#include "maps/agent_events.h"
 #include "maps/agent_protocol.h"
 
 enum {
@@ -171,12 +172,16 @@ static int answer(struct server *server, int fd)
 	struct vp_counts_request counts;
 	if (vp_counts_request_parse(line, &counts))
 		return vp_counts_serve(fd, &counts);
+	unsigned sets;
+	if (vp_events_request_parse(line, &sets))
+		return vp_events_serve(fd, sets);
 	if (!strcmp(request, VP_AGENT_REQUEST))
 		return vp_agent_dump(&server->agent, fd, server->symbols);
 	if (!strcmp(request, VP_AGENT_REQUEST_NO_SYMBOLS))
 		return vp_agent_dump(&server->agent, fd, false);
-	return refuse(fd, "error expected 'vperf-request 1 dump [no-symbols]' or "
-			  "'vperf-request 1 counts MARKER EVENT...'\n");
+	return refuse(fd, "error expected 'vperf-request 1 dump [no-symbols]', "
+			  "'vperf-request 1 counts MARKER EVENT...' or "
+			  "'vperf-request 1 events SET...'\n");
 }
 
 static void on_connection(struct server *server, int listener, bool vsock)

@@ -119,7 +119,7 @@ static void put_text_event(const struct vp_script_event *event,
 
 	put_text_head(event, shown, out);
 	if (shown & VP_SHOW_VM && event->vm) {
-		vp_buffer_string(out, "vm=");
+		vp_buffer_string(out, event->of_guest ? "guest=" : "vm=");
 		put_padded(event->vm, 0, " ", out);
 	}
 	if (shown & VP_SHOW_VCPU && event->has_vcpu) {
@@ -182,6 +182,11 @@ static void put_json_known(struct vp_json *json, const char *key, bool known, ui
 		vp_json_null(json, key);
 }
 
+static const char *machine_name(const struct vp_script_event *event)
+{
+	return event->of_guest ? "guest" : "host";
+}
+
 static void put_json_event(const struct vp_script_event *event,
 			   const struct vp_script_layout *layout, struct vp_buffer *out)
 {
@@ -201,8 +206,10 @@ static void put_json_event(const struct vp_script_event *event,
 		vp_json_text(&json, "vm", event->vm);
 	if (shown & VP_SHOW_VCPU)
 		put_json_known(&json, "vcpu", event->has_vcpu, event->vcpu);
-	if (shown & VP_SHOW_EVENT)
+	if (shown & VP_SHOW_EVENT) {
+		vp_json_text(&json, "machine", machine_name(event));
 		vp_json_text(&json, "event", event->name);
+	}
 	if (shown & VP_SHOW_FIELDS) {
 		vp_json_object(&json, "fields");
 		vp_vec_each (&event->fields, field)
@@ -226,9 +233,13 @@ static void begin_csv(const struct vp_script_layout *layout, struct vp_buffer *o
 	static const struct {
 		unsigned bit;
 		const char *header;
-	} heads[] = {{VP_SHOW_TIME, "time_ns,"}, {VP_SHOW_CPU, "pcpu,"}, {VP_SHOW_COMM, "comm,"},
-		     {VP_SHOW_TID, "tid,"},      {VP_SHOW_VM, "vm,"},    {VP_SHOW_VCPU, "vcpu,"},
-		     {VP_SHOW_EVENT, "event,"}};
+	} heads[] = {{VP_SHOW_TIME, "time_ns,"},
+		     {VP_SHOW_CPU, "pcpu,"},
+		     {VP_SHOW_COMM, "comm,"},
+		     {VP_SHOW_TID, "tid,"},
+		     {VP_SHOW_VM, "vm,"},
+		     {VP_SHOW_VCPU, "vcpu,"},
+		     {VP_SHOW_EVENT, "machine,event,"}};
 	size_t count = layout->shown & VP_SHOW_FIELDS ? layout->columns->strings.count : 0;
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(heads); i++)
@@ -292,8 +303,10 @@ static void put_csv_event(const struct vp_script_event *event,
 		put_csv_text(event->vm, out);
 	if (shown & VP_SHOW_VCPU)
 		put_csv_known(event->has_vcpu, event->vcpu, out);
-	if (shown & VP_SHOW_EVENT)
+	if (shown & VP_SHOW_EVENT) {
+		put_csv_text(machine_name(event), out);
 		put_csv_text(event->name, out);
+	}
 	for (size_t i = 0; i < count; i++)
 		put_csv_cell(event, (uint32_t)i, out);
 	end_csv(out);

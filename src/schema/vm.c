@@ -147,6 +147,17 @@ static char *unique_part(struct vp_intern *taken, const struct vp_vm *vm)
 	return part;
 }
 
+uint64_t vp_vcpu_host_tsc(const struct vp_vcpu *vcpu, uint64_t guest_tsc)
+{
+	uint64_t scaled = guest_tsc - (uint64_t)vcpu->tsc_offset;
+
+	if (!vcpu->tsc_frac_bits || !vcpu->tsc_ratio)
+		return scaled;
+	unsigned __int128 host =
+	    ((unsigned __int128)scaled << vcpu->tsc_frac_bits) / vcpu->tsc_ratio;
+	return host > UINT64_MAX ? UINT64_MAX : (uint64_t)host;
+}
+
 /* Names that differ may be alike as names of files, and when they have been cleaned to be shown. */
 char *vp_vm_part(const vp_vms *vms, const struct vp_vm *vm)
 {

@@ -61,6 +61,8 @@ struct vp_vm *vp_vms_latest(const vp_vms *vms, uint32_t pid);
 struct vp_vm *vp_vms_of_thread(const vp_vms *vms, uint32_t pid, uint32_t tid);
 /* The vCPU of that number, added if it is new. */
 struct vp_vcpu *vp_vm_vcpu(struct vp_vm *vm, uint32_t number);
+/* What the host's counter showed when the vCPU's showed `guest_tsc`. */
+uint64_t vp_vcpu_host_tsc(const struct vp_vcpu *vcpu, uint64_t guest_tsc);
 /* The unique name of the VM's part of a recording, to be freed: guest-NAME, or guest-NAME-PID for a
  * second VM of that name. */
 char *vp_vm_part(const vp_vms *vms, const struct vp_vm *vm);

@@ -98,16 +98,6 @@ uint64_t vp_host_clock_at(const struct vp_host_clock *clock, uint64_t tsc)
 		       clock->pair[1].ns);
 }
 
-static uint64_t host_tsc(const struct vp_vcpu *vcpu, uint64_t guest_tsc)
-{
-	uint64_t scaled = guest_tsc - (uint64_t)vcpu->tsc_offset;
-
-	if (!vcpu->tsc_frac_bits || !vcpu->tsc_ratio)
-		return scaled;
-	return clamp_u64(
-	    (__int128)(((unsigned __int128)scaled << vcpu->tsc_frac_bits) / vcpu->tsc_ratio));
-}
-
 /* A vCPU whose offset is known, and how far (in ns) the vCPUs' counters are from each other. */
 static const struct vp_vcpu *choose_vcpu(const struct vp_host_clock *host, const struct vp_vm *vm,
 					 uint64_t guest_tsc, uint64_t *spread)
@@ -120,8 +110,9 @@ static const struct vp_vcpu *choose_vcpu(const struct vp_host_clock *host, const
 			continue;
 		if (!chosen)
 			chosen = vcpu;
-		uint64_t far = distance(vp_host_clock_at(host, host_tsc(vcpu, guest_tsc)),
-					vp_host_clock_at(host, host_tsc(chosen, guest_tsc)));
+		uint64_t far =
+		    distance(vp_host_clock_at(host, vp_vcpu_host_tsc(vcpu, guest_tsc)),
+			     vp_host_clock_at(host, vp_vcpu_host_tsc(chosen, guest_tsc)));
 		*spread = far > *spread ? far : *spread;
 	}
 	return chosen;
@@ -135,7 +126,7 @@ struct instant {
 static struct instant instant_of(const struct vp_host_clock *host, const struct vp_vcpu *vcpu,
 				 const struct vp_clock_pair *pair)
 {
-	return (struct instant){pair->ns, vp_host_clock_at(host, host_tsc(vcpu, pair->tsc)),
+	return (struct instant){pair->ns, vp_host_clock_at(host, vp_vcpu_host_tsc(vcpu, pair->tsc)),
 				pair->error_ns ? pair->error_ns : GUEST_PAIR_NS};
 }
 

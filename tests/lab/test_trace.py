@@ -98,19 +98,21 @@ def known_exits(run, claims, done):
 # A guest that plays ping-pong beside threads that say who they are, and reads its own count of switches, often.
 SWITCHES = """
 host pcpus=1 icount=yes kernel={host}
-guest g1 vcpus={vcpus} memory=256 kernel={guest} qemu="-serial unix:/run/vlab/g1.stat,server=on,wait=off"
+guest g1 vcpus={vcpus} memory=256 agent=yes kernel={guest} qemu="-serial unix:/run/vlab/g1.stat,server=on,wait=off"
 workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read word <&3; do case $word in \
 work) pingpong --rounds 3000; forkstorm --count 20 --rate 20 > /dev/null; sleep 0.5;; esac; \
 {{ echo done; grep ctxt /proc/stat; echo end; }} >&3; done'
 workload g1 who --procs 1 --threads 2
 command vperf record --trace -m 4096 -o /out/switches --vm g1 -- \
 sh -c 'for i in 1 2 3 4 5 6 7 8; do tests/lab/ask-guest g1 nothing; done; tests/lab/ask-guest g1 work'
-command vperf record --trace --no-account --no-samples --no-guest-memory -o /out/without -d 1
+command vperf record --trace --no-account --no-samples --no-guest-memory --no-agent -o /out/without -d 1
+command vperf record --trace=sched,kvm --trace-guests=sched,irq,syscalls --no-account --no-samples --no-guest-memory --no-symbols \
+-m 16M -o /out/guests -- lab-guest run g1 pingpong --rounds {rounds}
 """.replace("\\\n", "")
 
 
-def scenario(vcpus, host="bookworm", guest="bookworm"):
-    return SWITCHES.format(vcpus=vcpus, host=host, guest=guest)
+def scenario(vcpus, host="bookworm", guest="bookworm", rounds=500):
+    return SWITCHES.format(vcpus=vcpus, host=host, guest=guest, rounds=rounds)
 
 
 class Steps:
@@ -205,7 +207,57 @@ def without_memory(run, claims):
     claims.check(not rows, f"switches: {len(rows)} with --no-guest-memory")
 
 
+def stretches_of(rows):
+    """When each vCPU was in guest mode: begins and ends, in order."""
+    stretches, entered = collections.defaultdict(lambda: ([], [])), {}
+    for row in rows:
+        if row["event"] == "kvm:kvm_entry":
+            entered[row["vcpu"]] = int(row["time_ns"])
+        elif row["event"] == "kvm:kvm_exit" and row["vcpu"] in entered:
+            stretches[row["vcpu"]][0].append(entered.pop(row["vcpu"]))
+            stretches[row["vcpu"]][1].append(int(row["time_ns"]))
+    return stretches
+
+
+def in_guest_mode(run, claims, name, least):
+    """Each of the agent's events lies where its vCPU was in guest mode; returns them."""
+    rows = events(run, recording=name)
+    mine = [row for row in rows if row["machine"] == "guest"]
+    said = re.search(r"^agent ok: it sent (\d+) events, 0 lost; their times are right to (\d+) ns",
+                     (run.recording(name) / "vms").read_text(), re.M)
+    claims.check(bool(said) and int(said.group(1)) == len(mine), f"{name}: {len(mine)} events of the guest; its agent: "
+                 f"{said and said.group(0)}")
+    bound, stretches, outside, inside = int(said.group(2)), stretches_of(rows), [], 0
+    for row in mine:
+        begins, ends = stretches[row["vcpu"]]
+        time = int(row["time_ns"])
+        at = bisect.bisect_right(begins, time + bound) - 1
+        if begins[0] <= time <= ends[-1]:
+            inside += 1
+            outside += [] if time <= ends[at] + bound else [time - ends[at]]
+    claims.check(inside > 0.98 * len(mine) > least and not outside,
+                 f"{name}: {inside} events, {len(outside)} of them more than {bound} ns outside of guest mode {outside[:5]}")
+    return mine
+
+
+def guests_own_events(run, claims):
+    """And each of the guest's own number of switches is there."""
+    mine = in_guest_mode(run, claims, "guests", 3000)
+    found = re.search(r"pingpong: pid=(\d+) child=(\d+) rounds=\d+ switches=(\d+)\s*$",
+                      (run.out / "guest-g1" / "workloads.log").read_text(), re.M)
+    players, counted = found.groups()[:2], int(found.group(3))
+    # The count was read before the last switch of each, but a child's may be over by then.
+    made = [row for row in mine if row["event"] == "sched:sched_switch" and row["prev_pid"] in players]
+    claims.check(counted - 1 <= len(made) - 2 <= counted,
+                 f"guests: {len(made)} switches of pingpong with its ends, {counted} by its own count")
+    text = subprocess.run(["babeltrace2", str(run.recording("guests") / "guest-g1")], capture_output=True, text=True,
+                          check=True).stdout
+    found = len(re.findall(r"^\[[^\]]*\].* (?:sched|irq|irq_vectors|raw_syscalls):\w+: \{", text, re.M))
+    claims.check(found == len(mine), f"guests: babeltrace2 has {found} of its events")
+
+
 def guest_switches(run, claims):
+    guests_own_events(run, claims)
     switches_of_guest(run, claims)
     exact_threads(run, claims)
     sums_of_periods(run, claims)
@@ -256,9 +308,71 @@ def shares(run, claims):
                  f"{len(events)} events of {worst['vm']}")
 
 
-TESTS = [("trace: switches of a guest's threads, 1 vCPU", scenario(1), guest_switches)]
+# A thread waits for a pipe from one that reads a disk, which QEMU serves; a task of the host takes the pCPU once for 30 ms.
+CHAIN = """
+host pcpus=1 icount=yes
+guest g1 vcpus=1 memory=256 agent=yes qemu="-drive if=none,id=d1,file=/run/d1.img,format=raw -device virtio-blk-pci,drive=d1" \
+autostart=no
+command truncate -s 64M /run/d1.img; lab-guest start g1
+command vperf record --no-samples --no-account --no-symbols --no-guest-memory --trace=sched,kvm,irq \
+--trace-guests=sched,irq -m 32M -o /out/chain -- \
+sh -c 'lab-guest run g1 chain /dev/vda --rounds 8000 & tests/lab/hold 30 > /out/held; wait'
+""".replace("\\\n", "")
+
+
+def critical_path(run, claims):
+    """Its links leave no gap; the thief's time and the reader's are in it as they measured themselves."""
+    path = json.loads(vperf("critical", str(run.recording("chain")), "--vm", "g1", "--thread", "chain-waiter",
+                            "--format", "json").stdout)
+    whole = path["to_ns"] - path["from_ns"]
+    sums = [sum(row["ns"] for row in path[table]) for table in ("blame", "chain")]
+    claims.check(sums == [whole, whole], f"critical: causes and links add up to {sums} of {whole} ns")
+    thief, begin, end = map(int, (run.out / "held").read_text().split())
+    claims.check(path["from_ns"] < begin and end < path["to_ns"], "critical: the thief came while the thread waited")
+    taken = 0  # what it did before and after it measured itself is not meant
+    for row in path["chain"]:
+        first = int(row["at_s"].replace(".", ""))
+        if row["detail"] == f"thief/{thief}":
+            taken += max(0, min(first + row["ns"], end) - max(first, begin))
+    claims.near("critical: ms that the thief is blamed for", taken / 1e6, (end - begin) / 1e6, 0.05 * (end - begin) / 1e6)
+    said = re.search(r"chain: waiter=(\d+) reader=\d+ rounds=\d+ waited_ns=(\d+) read_ns=(\d+)",
+                     (run.out / "guest-g1" / "workloads.log").read_text())
+    waiter, (waited, read) = said.group(1), map(int, said.groups()[1:])
+    others = sum(row["ns"] for row in path["blame"] if row["thread"] != f"chain-waiter/{waiter}")
+    waits = sum(row["ns"] for row in path["blame"] if row["thread"] == f"chain-waiter/{waiter}"
+                and row["cause"] != "guest")
+    claims.check(0.95 * read <= others + waits and others <= 1.05 * waited,
+                 f"critical: {others / 1e6:.1f} ms for others and {waits / 1e6:.1f} ms for its vCPU, by its own clock "
+                 f"{waited / 1e6:.1f} ms waited, {read / 1e6:.1f} ms of that read")
+    unknown = sum(row["ns"] for row in path["blame"] if row["cause"] == "unknown")
+    claims.check(unknown <= 0.05 * whole, f"critical: {unknown / 1e6:.2f} ms of {whole / 1e6:.1f} ms are not known")
+
+
+def sched_of_guests(run, claims):
+    """vperf sched: a thread's time is all there, and the delay is one of the longest wake-ups."""
+    tables = json.loads(vperf("sched", str(run.recording("chain")), "--format", "json").stdout)
+    times = {row["comm"]: row for row in tables["guests"]}
+    claims.check({"chain-waiter", "chain-reader"} <= times.keys(), f"sched: threads of the guest: {sorted(times)}")
+    count, woken = sum(row["wakeups"] for row in tables["wakeups"]), collections.Counter()
+    for row in events(run, "--event", "sched_waking,sched:sched_wakeup_new", recording="chain"):
+        woken[row["its_comm"]] += row["machine"] == "guest"
+    claims.check(0.9 * sum(woken.values()) <= count <= sum(woken.values()),
+                 f"sched: {count} wake-ups with a latency, {sum(woken.values())} by the guest's events")
+    odd = [row for row in tables["worst-wakeups"]
+           if row["ns"] != row["vcpu_ns"] + row["injection_ns"] + row["scheduling_ns"]]
+    claims.check(tables["worst-wakeups"] and not odd, f"sched: parts of latencies add up {odd}")
+
+
+def chain(run, claims):
+    in_guest_mode(run, claims, "chain", 50000)
+    critical_path(run, claims)
+    sched_of_guests(run, claims)
+
+
+TESTS = [("trace: switches of a guest's threads, 1 vCPU", scenario(1), guest_switches),
+         ("trace: critical path", CHAIN, chain)]
 QUICK = ()
-FULL = [("trace: switches of a guest's threads, 2 vCPU", scenario(2), guest_switches),
+FULL = [("trace: switches of a guest's threads, 2 vCPU", scenario(2, rounds=7000), guest_switches),
         ("trace: shares of exact stretches", SHARES, shares)]
 FULL += [(f"trace: switches, host {host}, guest {guest}", scenario(1, host, guest), guest_switches)
          for host, guest in (("bullseye", "bookworm"), ("trixie", "bullseye"), ("sid", "sid"), ("bookworm", "trixie"))]

@@ -145,13 +145,16 @@ static void test_jsonl(void **state)
 	expect_printed(
 	    "jsonl", &options,
 	    "{\"time_ns\": 1000000300, \"pcpu\": 0, \"comm\": \"CPU 1/KVM\", \"tid\": 1002, "
-	    "\"vm\": \"vm0\", \"vcpu\": 1, \"event\": \"kvm:kvm_exit\", \"fields\": "
+	    "\"vm\": \"vm0\", \"vcpu\": 1, \"machine\": \"host\", \"event\": \"kvm:kvm_exit\", "
+	    "\"fields\": "
 	    "{\"guest_rip\": \"0xffffffff81000010\", \"reason\": \"HLT\"}}\n"
 	    "{\"time_ns\": 1000000400, \"pcpu\": 0, \"comm\": \"CPU 1/KVM\", \"tid\": 1002, "
-	    "\"vm\": \"vm0\", \"vcpu\": 1, \"event\": \"sched:sched_wakeup\", \"fields\": "
+	    "\"vm\": \"vm0\", \"vcpu\": 1, \"machine\": \"host\", \"event\": "
+	    "\"sched:sched_wakeup\", \"fields\": "
 	    "{\"woken_tid\": 77, \"woken_comm\": \"a?,\\\"b\", \"target_cpu\": 1}}\n"
 	    "{\"time_ns\": 1000000700, \"pcpu\": 1, \"comm\": null, \"tid\": 2001, "
-	    "\"vm\": \"vm1\", \"vcpu\": null, \"event\": \"kvm:kvm_exit\", \"fields\": "
+	    "\"vm\": \"vm1\", \"vcpu\": null, \"machine\": \"host\", \"event\": \"kvm:kvm_exit\", "
+	    "\"fields\": "
 	    "{\"guest_rip\": \"0x0\", \"reason\": \"unknown\"}}\n");
 }
 
@@ -163,12 +166,13 @@ static void test_csv(void **state)
 	options.events = names;
 	options.n_events = 2;
 	make();
-	expect_printed("csv", &options,
-		       "time_ns,pcpu,comm,tid,vm,vcpu,event,woken_tid,woken_comm,target_cpu,"
-		       "guest_rip,reason\n"
-		       "1000000300,0,CPU 1/KVM,1002,vm0,1,kvm:kvm_exit,,,,0xffffffff81000010,HLT\n"
-		       "1000000400,0,CPU 1/KVM,1002,vm0,1,sched:sched_wakeup,77,\"a?,\"\"b\",1,,\n"
-		       "1000000700,1,,2001,vm1,,kvm:kvm_exit,,,,0x0,unknown\n");
+	expect_printed(
+	    "csv", &options,
+	    "time_ns,pcpu,comm,tid,vm,vcpu,machine,event,woken_tid,woken_comm,target_cpu,"
+	    "guest_rip,reason\n"
+	    "1000000300,0,CPU 1/KVM,1002,vm0,1,host,kvm:kvm_exit,,,,0xffffffff81000010,HLT\n"
+	    "1000000400,0,CPU 1/KVM,1002,vm0,1,host,sched:sched_wakeup,77,\"a?,\"\"b\",1,,\n"
+	    "1000000700,1,,2001,vm1,,host,kvm:kvm_exit,,,,0x0,unknown\n");
 }
 
 static void test_parts(void **state)
@@ -183,9 +187,9 @@ static void test_parts(void **state)
 	expect_printed(
 	    "text", &options,
 	    "    1.000000300: kvm:kvm_exit: vm=vm0\n    1.000000700: kvm:kvm_exit: vm=vm1\n");
-	expect_printed(
-	    "csv", &options,
-	    "time_ns,vm,event\n1000000300,vm0,kvm:kvm_exit\n1000000700,vm1,kvm:kvm_exit\n");
+	expect_printed("csv", &options,
+		       "time_ns,vm,machine,event\n1000000300,vm0,host,kvm:kvm_exit\n1000000700,vm1,"
+		       "host,kvm:kvm_exit\n");
 	expect_no_error(vp_script_shown_parse("fields,cpu", &shown));
 	expect_printed("jsonl", &options,
 		       "{\"pcpu\": 0, \"fields\": {\"guest_rip\": \"0xffffffff81000010\", "

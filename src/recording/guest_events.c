@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "recording/guest_events.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "collect/agent_client.h"
+#include "recording/trace_writer.h"
+
+/* What is taken of one guest before the others and the host's own rings have their turn. */
+enum { MOST_AT_ONCE = 4 << 20 };
+
+/* Of one of its vCPUs. */
+struct stream {
+	uint32_t vcpu;
+	uint64_t lost; /* in the guest, by its own word */
+};
+
+struct vp_guest_events {
+	struct vp_guest_events_options options;
+	uint32_t id;
+	char *vm, *part;               /* the VM's name, and its part of the recording */
+	struct vp_agent_events *agent; /* NULL: there is none to ask, or none any more */
+	enum vp_agent_events_state state;
+	char *problem;
+	struct vp_trace_writer *writer; /* NULL: nothing came yet */
+	vp_event_classes classes;
+	VP_VEC(struct vp_vcpu) vcpus; /* of which the counter is known */
+	VP_VEC(struct stream) streams;
+	VP_VEC(struct vp_events_task) tasks; /* until there is a stream */
+	uint64_t from, to;                   /* what is recorded */
+	uint64_t bytes, written, malformed, strange;
+	uint64_t refused; /* not written: there were too many */
+};
+
+#define NOTICE(events, ...) vp_vec_push((events)->options.notices, vp_format(__VA_ARGS__))
+
+static void have_problem(struct vp_guest_events *events, const char *why)
+{
+	if (!events->problem)
+		NOTICE(events, "VM '%s': events of its guest are not recorded: %s", events->vm,
+		       why);
+	free(events->problem);
+	events->problem = vp_strdup(why);
+}
+
+static bool has_counter(const struct vp_vm *vm)
+{
+	vp_vec_each (&vm->vcpus, vcpu)
+		if (vcpu->has_tsc)
+			return true;
+	return false;
+}
+
+static struct vp_error *start(struct vp_guest_events *events, const struct vp_vm *vm)
+{
+	if (!vm->cid)
+		return vp_error_new("the VM has no vsock device");
+	if (!has_counter(vm))
+		return vp_error_new("KVM does not tell how its vCPUs' time-stamp counters differ "
+				    "from the host's");
+	return vp_agent_events_start(vm->cid, events->options.port, events->options.sets,
+				     &events->agent);
+}
+
+struct vp_guest_events *vp_guest_events_new(const struct vp_guest_events_options *options,
+					    const struct vp_vm *vm, const char *part)
+{
+	struct vp_guest_events *events = vp_alloc(sizeof(*events));
+
+	*events = (struct vp_guest_events){.options = *options,
+					   .id = vp_vm_id(vm),
+					   .vm = vp_strdup(vm->name),
+					   .part = vp_strdup(part),
+					   .from = UINT64_MAX,
+					   .to = UINT64_MAX};
+	vp_guest_events_know(events, vm);
+	struct vp_error *error = start(events, vm);
+	if (error)
+		have_problem(events, vp_error_message(error));
+	vp_error_free(error);
+	return events;
+}
+
+void vp_guest_events_free(struct vp_guest_events *events)
+{
+	vp_agent_events_free(events->agent);
+	vp_trace_writer_free(events->writer);
+	vp_event_classes_deinit(&events->classes);
+	vp_vec_deinit(&events->vcpus);
+	vp_vec_deinit(&events->streams);
+	vp_vec_deinit(&events->tasks);
+	free(events->problem);
+	free(events->vm);
+	free(events->part);
+	free(events);
+}
+
+uint32_t vp_guest_events_vm(const struct vp_guest_events *events)
+{
+	return events->id;
+}
+
+int vp_guest_events_fd(const struct vp_guest_events *events)
+{
+	return events->agent ? vp_agent_events_fd(events->agent) : -1;
+}
+
+static struct vp_vcpu *vcpu_of(const struct vp_guest_events *events, uint32_t number)
+{
+	vp_vec_each (&events->vcpus, vcpu)
+		if (vcpu->number == number)
+			return vcpu;
+	return NULL;
+}
+
+void vp_guest_events_know(struct vp_guest_events *events, const struct vp_vm *vm)
+{
+	vp_vec_each (&vm->vcpus, vcpu) {
+		struct vp_vcpu *known = vcpu_of(events, vcpu->number);
+		if (!vcpu->has_tsc)
+			continue;
+		if (!known) {
+			vp_vec_push(&events->vcpus, *vcpu);
+			continue;
+		}
+		if (events->writer &&
+		    (known->tsc_offset != vcpu->tsc_offset || known->tsc_ratio != vcpu->tsc_ratio))
+			NOTICE(events,
+			       "VM '%s': the time-stamp counter of vCPU %u was set anew: times of "
+			       "its guest's events up to a second before are wrong",
+			       events->vm, vcpu->number);
+		*known = *vcpu;
+	}
+}
+
+static struct stream *stream_of(struct vp_guest_events *events, uint32_t vcpu)
+{
+	vp_vec_each (&events->streams, stream)
+		if (stream->vcpu == vcpu)
+			return stream;
+	vp_vec_push(&events->streams, (struct stream){.vcpu = vcpu});
+	return &events->streams.at[events->streams.count - 1];
+}
+
+static struct vp_stream_id id_of(uint32_t vcpu)
+{
+	return (struct vp_stream_id){VP_STREAM_TRACEPOINTS, vcpu};
+}
+
+static struct vp_error *make_trace(struct vp_guest_events *events, struct vp_slice text)
+{
+	VP_AUTO_FREE char *source = vp_format("the event formats of the agent of '%s'", events->vm);
+
+	VP_TRY(vp_event_classes_parse(source, text.bytes, text.size, &events->classes));
+	VP_TRY(vp_trace_writer_create_guest(events->options.directory, events->part, events->vm,
+					    &events->writer));
+	return vp_trace_writer_define(events->writer, &events->classes);
+}
+
+static bool has_class(const struct vp_guest_events *events, const char *name)
+{
+	vp_vec_each (&events->classes, class)
+		if (!strcmp(class->name, name))
+			return true;
+	return false;
+}
+
+static void say_missing(struct vp_guest_events *events)
+{
+	struct vp_buffer missing = {0};
+	const char *name;
+
+	for (size_t i = 0; (name = vp_events_of_sets(events->options.sets, i)); i++)
+		if (!has_class(events, name))
+			vp_buffer_printf(&missing, "%s%s", missing.size ? ", " : "", name);
+	if (missing.size)
+		NOTICE(events, "VM '%s': its guest's kernel does not have %s", events->vm,
+		       vp_buffer_text(&missing));
+	vp_buffer_deinit(&missing);
+}
+
+static void take_classes(void *context, struct vp_slice text)
+{
+	struct vp_guest_events *events = context;
+	struct vp_error *error = events->writer ? NULL : make_trace(events, text);
+
+	if (error)
+		have_problem(events, vp_error_message(error));
+	else
+		say_missing(events);
+	vp_error_free(error);
+}
+
+static void take_tasks(void *context, const struct vp_events_task *tasks, size_t count)
+{
+	enum { MOST_TASKS = 1 << 16 };
+	struct vp_guest_events *events = context;
+
+	for (size_t i = 0; i < count && events->tasks.count < MOST_TASKS; i++)
+		vp_vec_push(&events->tasks, tasks[i]);
+}
+
+/* Before the first event: these names hold from there on. */
+static void put_tasks(struct vp_guest_events *events, uint32_t vcpu)
+{
+	vp_vec_each (&events->tasks, known) {
+		struct vp_task task = {
+		    .time = events->from, .id = VP_ID_task, .pid = known->pid, .tid = known->tid};
+		memcpy(task.comm, known->comm, sizeof(task.comm));
+		vp_trace_append(events->writer, id_of(vcpu), &task);
+	}
+	vp_vec_deinit(&events->tasks);
+}
+
+/* Whether it is one of its class, all of it. */
+static bool is_whole(const struct vp_guest_events *events, const struct vp_defined_record *record)
+{
+	const struct vp_event_class *class = vp_event_classes_find(&events->classes, record->id);
+	struct vp_cursor fields = vp_event_fields(record);
+	struct vp_event_value value;
+
+	if (!class)
+		return false;
+	vp_vec_each (&class->fields, field)
+		if (!vp_event_next_value(&fields, field, &value))
+			return false;
+	return !vp_cursor_left(&fields);
+}
+
+static void put_record(struct vp_guest_events *events, const struct vp_vcpu *vcpu,
+		       struct vp_defined_record *record)
+{
+	record->time = vp_guest_clock_at(events->options.clock, vcpu, record->time);
+	if (record->time < events->from || record->time > events->to)
+		return;
+	if (events->bytes + record->size > events->options.most_bytes) {
+		if (!events->refused++)
+			NOTICE(events,
+			       "VM '%s': its agent sent more than %" PRIu64
+			       " MiB of events: later ones are counted as lost (--agent-limit)",
+			       events->vm, events->options.most_bytes >> 20);
+		stream_of(events, vcpu->number)->lost++;
+		return;
+	}
+	events->bytes += record->size;
+	events->written++;
+	vp_trace_append(events->writer, id_of(vcpu->number), record);
+}
+
+static void take_records(void *context, uint32_t number, char *bytes, size_t size)
+{
+	struct vp_guest_events *events = context;
+	const struct vp_vcpu *vcpu = vcpu_of(events, number);
+	struct vp_cursor cursor = vp_cursor_of(bytes, size);
+
+	if (!vcpu || !events->writer) {
+		events->strange++;
+		return;
+	}
+	stream_of(events, number);
+	if (events->from != UINT64_MAX)
+		put_tasks(events, number);
+	while (vp_cursor_left(&cursor)) {
+		struct vp_defined_record *record = (void *)(bytes + vp_cursor_offset(&cursor));
+		struct vp_slice head = vp_cursor_bytes(&cursor, sizeof(*record));
+		if (head.size < sizeof(*record) || record->size < sizeof(*record))
+			break;
+		vp_cursor_bytes(&cursor, record->size - sizeof(*record));
+		if (!vp_cursor_ok(&cursor) || !is_whole(events, record))
+			break;
+		put_record(events, vcpu, record);
+	}
+	events->strange += !vp_cursor_ok(&cursor) || vp_cursor_left(&cursor);
+}
+
+static void take_lost(void *context, uint32_t number, uint64_t count)
+{
+	struct vp_guest_events *events = context;
+
+	if (vcpu_of(events, number) && !events->refused)
+		stream_of(events, number)->lost = count;
+	else
+		events->strange += !vcpu_of(events, number);
+}
+
+static void take_malformed(void *context, uint64_t count)
+{
+	struct vp_guest_events *events = context;
+
+	events->malformed = count;
+}
+
+/* No more is wanted, or none will come. */
+static void close_agent(struct vp_guest_events *events)
+{
+	vp_agent_events_free(events->agent);
+	events->agent = NULL;
+}
+
+static void end_agent(struct vp_guest_events *events)
+{
+	const char *why = vp_agent_events_problem(events->agent);
+
+	if (events->state == VP_AGENT_EVENTS_GONE && events->writer) {
+		NOTICE(events, "VM '%s': events of its guest are missing from here on: %s",
+		       events->vm, why);
+		free(events->problem);
+		events->problem = vp_strdup(why);
+	} else if (events->state == VP_AGENT_EVENTS_GONE) {
+		have_problem(events, why);
+	}
+	close_agent(events);
+}
+
+bool vp_guest_events_hear(struct vp_guest_events *events, int timeout_ms)
+{
+	const struct vp_agent_events_taker taker = {.context = events,
+						    .classes = take_classes,
+						    .tasks = take_tasks,
+						    .records = take_records,
+						    .lost = take_lost,
+						    .malformed = take_malformed};
+
+	if (!events->agent)
+		return false;
+	events->state = vp_agent_events_hear(events->agent, timeout_ms, MOST_AT_ONCE, &taker);
+	if (events->state == VP_AGENT_EVENTS_ABSENT)
+		have_problem(events, vp_agent_events_problem(events->agent));
+	else if (events->state >= VP_AGENT_EVENTS_ENDED)
+		end_agent(events);
+	return events->agent != NULL;
+}
+
+bool vp_guest_events_is_asking(const struct vp_guest_events *events)
+{
+	return events->agent && events->state == VP_AGENT_EVENTS_ASKED;
+}
+
+void vp_guest_events_begin(struct vp_guest_events *events, uint64_t now)
+{
+	events->from = now;
+}
+
+void vp_guest_events_stop(struct vp_guest_events *events, uint64_t now)
+{
+	events->to = now;
+	if (events->agent && events->state == VP_AGENT_EVENTS_SENDING)
+		vp_agent_events_stop(events->agent);
+	else if (events->agent)
+		close_agent(events);
+}
+
+void vp_guest_events_flush(struct vp_guest_events *events)
+{
+	if (!events->writer)
+		return;
+	vp_vec_each (&events->streams, stream)
+		vp_trace_flush(events->writer, id_of(stream->vcpu), stream->lost);
+	int failure = vp_trace_take_failure(events->writer);
+	if (failure && !events->problem)
+		have_problem(events, strerror(failure));
+}
+
+uint64_t vp_guest_events_count(const struct vp_guest_events *events)
+{
+	return events->written;
+}
+
+uint64_t vp_guest_events_lost(const struct vp_guest_events *events)
+{
+	uint64_t lost = events->writer ? vp_trace_unwritten(events->writer, VP_STREAMS_ALL) : 0;
+
+	vp_vec_each (&events->streams, stream)
+		lost += stream->lost;
+	return lost;
+}
+
+char *vp_guest_events_outcome(const struct vp_guest_events *events)
+{
+	if (!events->writer)
+		return vp_format("events: %s", events->problem ? events->problem : "no reply");
+	VP_AUTO_FREE char *odd =
+	    events->malformed || events->strange
+		? vp_format(", %" PRIu64 " entries were none", events->malformed + events->strange)
+		: vp_strdup("");
+	bool of_root = vp_agent_port_is_of_root(events->options.port);
+	return vp_format("ok: it sent %" PRIu64 " events, %" PRIu64
+			 " lost%s; their times are right to %" PRIu64 " ns%s%s%s",
+			 events->written, vp_guest_events_lost(events), odd,
+			 events->options.clock->error_ns,
+			 of_root ? "" : ", from an unprivileged vsock port",
+			 events->problem ? "; " : "", events->problem ? events->problem : "");
+}

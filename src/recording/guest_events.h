@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The events that the agent of one VM's guest sends: checked, with the host's times, in a CTF trace
+ * of the guest's own. That the agent sends garbage, ends or floods costs these events only.
+ */
+#ifndef VP_RECORDING_GUEST_EVENTS_H
+#define VP_RECORDING_GUEST_EVENTS_H
+
+#include "collect/agent_events.h"
+#include "recording/guest_clock.h"
+#include "recording/notices.h"
+
+struct vp_guest_events;
+
+struct vp_guest_events_options {
+	const char *directory; /* the recording's */
+	unsigned port;         /* of the agents, 0: the usual one */
+	unsigned sets;         /* bits of enum vp_events_set */
+	uint64_t most_bytes;   /* of one guest's events */
+	vp_notices *notices;
+	struct vp_guest_clock *clock; /* that of all guests */
+};
+
+/* Asks the VM's agent. What the options point to outlives it, and `part` is copied. A VM that
+ * cannot be asked has a problem, and is no error. */
+struct vp_guest_events *vp_guest_events_new(const struct vp_guest_events_options *options,
+					    const struct vp_vm *vm, const char *part);
+void vp_guest_events_free(struct vp_guest_events *events);
+/* The VM's number in the recording. */
+uint32_t vp_guest_events_vm(const struct vp_guest_events *events);
+/* A descriptor that can be read when there is something to hear; -1: there never is. */
+int vp_guest_events_fd(const struct vp_guest_events *events);
+/* Its vCPUs, and how their counters differ from the host's now. */
+void vp_guest_events_know(struct vp_guest_events *events, const struct vp_vm *vm);
+/* Takes what there is, for which it waits so long at most. False: there will be no more. */
+bool vp_guest_events_hear(struct vp_guest_events *events, int timeout_ms);
+/* Whether it is still not known if there is an agent. */
+bool vp_guest_events_is_asking(const struct vp_guest_events *events);
+/* Events from then on are recorded; those before, and all until it is called, are not. */
+void vp_guest_events_begin(struct vp_guest_events *events, uint64_t now);
+/* Has the agent send what it has left, of which what is later than `now` is not recorded. */
+void vp_guest_events_stop(struct vp_guest_events *events, uint64_t now);
+/* Writes what has gathered. */
+void vp_guest_events_flush(struct vp_guest_events *events);
+/* Events that were recorded; that were lost. */
+uint64_t vp_guest_events_count(const struct vp_guest_events *events);
+uint64_t vp_guest_events_lost(const struct vp_guest_events *events);
+/* The outcome as a sentence: "ok: …", or why not; to be freed. */
+char *vp_guest_events_outcome(const struct vp_guest_events *events) VP_MUST_CHECK;
+
+#endif

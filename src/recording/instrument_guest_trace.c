@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "recording/instrument_guest_trace.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/epoll.h>
+
+#include "collect/vm_scan.h"
+#include "recording/guest_events.h"
+#include "recording/instrument.h"
+
+enum {
+	SETTLE_MS = 5000, /* for agents to begin before the recording does */
+	END_MS = 10000,   /* for what they have left */
+	SLICE_MS = 20,
+};
+
+struct instrument {
+	struct vp_instrument base;
+	struct vp_instrument_guest_trace_options options;
+	struct vp_guest_clock clock;
+	VP_VEC(struct vp_guest_events *) guests;
+	int epoll;
+	uint64_t began; /* 0: not yet */
+};
+
+static struct instrument *guest_trace_of(const struct vp_instrument *base)
+{
+	return (struct instrument *)base;
+}
+
+static struct vp_error *guest_trace_open(struct vp_instrument *base)
+{
+	struct instrument *own = guest_trace_of(base);
+
+	own->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (own->epoll < 0)
+		return vp_error_errno(errno, "cannot wait for guests' events");
+	vp_guest_clock_read(&own->clock);
+	return own->clock.pairs.at[0].tsc
+		   ? NULL
+		   : vp_error_new("guests' events need a time-stamp counter that this machine "
+				  "does not have");
+}
+
+static bool is_asked(const struct instrument *own, const struct vp_vm *vm)
+{
+	vp_vec_each (&own->guests, guest)
+		if (vp_guest_events_vm(*guest) == vp_vm_id(vm))
+			return true;
+	return false;
+}
+
+static void ask(struct instrument *own, const struct vp_vm *vm)
+{
+	struct vp_session *session = own->base.session;
+	VP_AUTO_FREE char *part = vp_vm_part(&session->vms, vm);
+	const struct vp_guest_events_options options = {
+	    .directory = session->options.directory,
+	    .port = own->options.port,
+	    .sets = own->options.sets,
+	    .most_bytes = session->options.agent_bytes,
+	    .notices = &session->notices,
+	    .clock = &own->clock,
+	};
+	struct vp_guest_events *guest = vp_guest_events_new(&options, vm, part);
+	struct epoll_event wanted = {.events = EPOLLIN};
+
+	vp_vec_push(&own->guests, guest);
+	if (vp_guest_events_fd(guest) >= 0)
+		epoll_ctl(own->epoll, EPOLL_CTL_ADD, vp_guest_events_fd(guest), &wanted);
+	if (own->began)
+		vp_guest_events_begin(guest, own->began);
+}
+
+static void ask_all(struct instrument *own)
+{
+	struct vp_session *session = own->base.session;
+
+	vp_vec_each (&session->vms, vm)
+		if (!vm->end && vp_session_is_chosen(session, vm) && !is_asked(own, vm))
+			ask(own, vm);
+}
+
+/* What the guests say now; the times of what was said before `until` are known. */
+static void hear_all(struct instrument *own, int timeout_ms)
+{
+	vp_vec_each (&own->guests, guest)
+		vp_guest_events_hear(*guest, timeout_ms);
+}
+
+static struct vp_error *guest_trace_prepare(struct vp_instrument *base)
+{
+	struct instrument *own = guest_trace_of(base);
+	uint64_t deadline = vp_clock_monotonic() + SETTLE_MS * 1000000ULL;
+
+	ask_all(own);
+	vp_vec_each (&own->guests, guest)
+		while (vp_guest_events_is_asking(*guest) && vp_clock_monotonic() < deadline)
+			vp_guest_events_hear(*guest, SLICE_MS);
+	return NULL;
+}
+
+static struct vp_error *guest_trace_start(struct vp_instrument *base, uint64_t now)
+{
+	struct instrument *own = guest_trace_of(base);
+
+	hear_all(own, 0); /* what was before */
+	own->began = now;
+	vp_vec_each (&own->guests, guest)
+		vp_guest_events_begin(*guest, now);
+	return NULL;
+}
+
+static int guest_trace_fd(const struct vp_instrument *base)
+{
+	return guest_trace_of(base)->epoll;
+}
+
+static struct vp_error *guest_trace_drain(struct vp_instrument *base)
+{
+	hear_all(guest_trace_of(base), 0);
+	return NULL;
+}
+
+/* A counter that was set anew is a VM that was suspended or came from elsewhere. */
+static void guest_trace_second(struct vp_instrument *base, uint64_t now)
+{
+	struct instrument *own = guest_trace_of(base);
+
+	vp_guest_clock_read(&own->clock);
+	ask_all(own);
+	vp_vec_each (&own->guests, guest) {
+		struct vp_vm *vm = vp_vms_find(&base->session->vms, vp_guest_events_vm(*guest));
+		if (vm && !vm->end) {
+			vp_vm_read_tsc(vm);
+			vp_guest_events_know(*guest, vm);
+		}
+		vp_guest_events_flush(*guest);
+	}
+}
+
+static struct vp_error *guest_trace_stop(struct vp_instrument *base)
+{
+	uint64_t now = vp_clock_monotonic();
+
+	vp_vec_each (&guest_trace_of(base)->guests, guest)
+		vp_guest_events_stop(*guest, now);
+	return NULL;
+}
+
+static struct vp_error *guest_trace_finish(struct vp_instrument *base, uint64_t end)
+{
+	struct instrument *own = guest_trace_of(base);
+	uint64_t deadline = vp_clock_monotonic() + END_MS * 1000000ULL;
+
+	vp_vec_each (&own->guests, guest) {
+		bool more = true;
+		while (more && vp_clock_monotonic() < deadline)
+			more = vp_guest_events_hear(*guest, SLICE_MS);
+		if (more)
+			VP_NOTICE(base->session,
+				  "the agent of guest %" PRIu32
+				  " did not end within %d s: its last events are missing",
+				  vp_guest_events_vm(*guest), END_MS / 1000);
+		vp_guest_events_flush(*guest);
+	}
+	return NULL;
+}
+
+static void guest_trace_conclude(struct vp_instrument *base)
+{
+	struct instrument *own = guest_trace_of(base);
+
+	vp_vec_each (&own->guests, guest) {
+		struct vp_vm *vm = vp_vms_find(&base->session->vms, vp_guest_events_vm(*guest));
+		VP_AUTO_FREE char *outcome = vp_guest_events_outcome(*guest);
+		uint64_t lost = vp_guest_events_lost(*guest);
+		if (!vm)
+			continue;
+		vp_session_note_agent(base->session, vm, outcome);
+		if (vp_guest_events_count(*guest))
+			VP_NOTICE(base->session, "VM '%s': its agent: %s", vm->name, outcome);
+		if (lost)
+			VP_NOTICE(base->session,
+				  "VM '%s': %" PRIu64 " events of its guest were lost: they came "
+				  "faster than they were taken",
+				  vm->name, lost);
+	}
+	if (own->clock.future || own->clock.past)
+		VP_NOTICE(base->session,
+			  "%" PRIu64 " events of guests had times that had not come yet, or were "
+			  "long over",
+			  own->clock.future + own->clock.past);
+}
+
+/* Its events are in traces of their own. */
+static uint64_t guest_trace_lost(const struct vp_instrument *base, struct vp_stream_id id)
+{
+	return 0;
+}
+
+static void guest_trace_put_total(const struct vp_instrument *base, struct vp_buffer *out)
+{
+	uint64_t count = 0;
+
+	vp_vec_each (&guest_trace_of(base)->guests, guest)
+		count += vp_guest_events_count(*guest);
+	vp_buffer_printf(out, "%" PRIu64 " events of guests, ", count);
+}
+
+static void guest_trace_free(struct vp_instrument *base)
+{
+	struct instrument *own = guest_trace_of(base);
+
+	vp_vec_each (&own->guests, guest)
+		vp_guest_events_free(*guest);
+	vp_vec_deinit(&own->guests);
+	vp_guest_clock_deinit(&own->clock);
+	if (own->epoll >= 0)
+		close(own->epoll);
+	free(base);
+}
+
+struct vp_instrument *
+vp_instrument_guest_trace(const struct vp_instrument_guest_trace_options *options)
+{
+	static const struct vp_instrument_ops ops = {
+	    .name = "guest-trace",
+	    .open = guest_trace_open,
+	    .prepare = guest_trace_prepare,
+	    .start = guest_trace_start,
+	    .fd = guest_trace_fd,
+	    .drain = guest_trace_drain,
+	    .second = guest_trace_second,
+	    .stop = guest_trace_stop,
+	    .finish = guest_trace_finish,
+	    .conclude = guest_trace_conclude,
+	    .lost = guest_trace_lost,
+	    .put_total = guest_trace_put_total,
+	    .free = guest_trace_free,
+	};
+	struct instrument *own = vp_alloc(sizeof(*own));
+
+	*own = (struct instrument){.options = *options, .epoll = -1};
+	own->base.ops = &ops;
+	return &own->base;
+}

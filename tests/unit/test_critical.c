@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A guest's thread waits for another one, which waits for a disk that a thread of the host serves
+ * after somebody else gave its pCPU up.
+ */
+#include "unit.h"
+
+#include "analyze/critical.h"
+#include "analyze/guest_sched.h"
+#include "make_recording.h"
+#include "render/table.h"
+#include "schema/trace_event.h"
+
+#define NAME "test_critical.rec"
+#define AT(ns) (MADE_START + (ns))
+
+enum { VM = 1000, VCPU = 1001, QEMU = 60, THIEF = 50, WAITER = 7, READER = 8, SLEEPS = 1 };
+
+static void append(struct made *made, uint32_t pcpu, void *record)
+{
+	vp_trace_append(made->writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, record);
+}
+
+#define PUT(made, pcpu, ns, event, ...)                                                            \
+	append(made, pcpu,                                                                         \
+	       &(struct vp_trace_##event){.time = AT(ns),                                          \
+					  .id = VP_TRACE_ID_##event,                               \
+					  .size = VP_TRACE_SIZE_##event,                           \
+					  __VA_ARGS__})
+
+static void change(struct made *made, uint32_t pcpu, uint64_t ns, uint32_t prev, uint32_t next,
+		   uint16_t state)
+{
+	PUT(made, pcpu, ns, sched_switch, .prev_tid = prev, .next_tid = next, .prev_state = state);
+}
+
+static void wake(struct made *made, uint32_t pcpu, uint64_t ns, uint32_t by, uint32_t tid,
+		 uint32_t target)
+{
+	PUT(made, pcpu, ns, sched_wakeup, .tid = by, .woken_tid = tid, .target_cpu = target);
+}
+
+static void enter(struct made *made, uint64_t ns)
+{
+	PUT(made, 0, ns, kvm_entry, .tid = VCPU, .vm = VM, .vcpu = 0);
+}
+
+static void leave(struct made *made, uint64_t ns, uint32_t reason)
+{
+	PUT(made, 0, ns, kvm_exit, .tid = VCPU, .vm = VM, .reason = reason, .vcpu = 0,
+	    .vendor = VP_VENDOR_AMD);
+}
+
+static void put_name(struct made *made, uint32_t tid, const char *comm)
+{
+	struct vp_task task = {.time = AT(1), .id = VP_ID_task, .pid = tid, .tid = tid};
+
+	memcpy(task.comm, comm, strlen(comm));
+	append(made, 0, &task);
+}
+
+static void make_host(struct made *made)
+{
+	put_name(made, QEMU, "qemu");
+	put_name(made, THIEF, "thief");
+	change(made, 1, 5, 0, THIEF, 0);
+	change(made, 0, 10, 0, VCPU, 0);
+	enter(made, 20);
+	leave(made, 140, MADE_NPF);
+	wake(made, 0, 142, VCPU, QEMU, 1); /* the reader's request */
+	enter(made, 145);
+	leave(made, 160, MADE_HLT);
+	change(made, 0, 170, VCPU, 0, SLEEPS);
+	change(made, 1, 200, THIEF, QEMU, SLEEPS);
+	wake(made, 1, 230, QEMU, VCPU, 0);
+	change(made, 0, 235, 0, VCPU, 0);
+	enter(made, 238);
+	change(made, 1, 240, QEMU, 0, SLEEPS);
+	leave(made, 330, MADE_HLT);
+	change(made, 0, 340, VCPU, 0, SLEEPS);
+}
+
+/* The guest's tracepoints, with the fields that matter and one that does not. */
+static struct vp_event_class *add_class(vp_event_classes *classes, const char *name,
+					const char *const *fields)
+{
+	struct vp_event_class *class;
+
+	expect_no_error(vp_event_classes_add(classes, name, &class));
+	for (; *fields; fields++) {
+		bool is_text = strstr(*fields, "comm") && strcmp(*fields, "common_pid") != 0;
+		const struct vp_event_field field = {.name = (char *)*fields,
+						     .shape = is_text ? VP_EVENT_ARRAY
+								      : VP_EVENT_INTEGER,
+						     .size = is_text ? 1 : 4,
+						     .is_text = is_text,
+						     .count = is_text ? 16 : 0};
+		expect_no_error(vp_event_class_add_field(class, &field));
+	}
+	return class;
+}
+
+enum class { SWITCH, WAKING, IRQ_ENTRY, IRQ_EXIT };
+
+static void make_classes(vp_event_classes *classes)
+{
+	static const char *const of_switch[] = {"common_pid", "prev_comm", "prev_pid", "prev_state",
+						"next_comm",  "next_pid",  NULL};
+	static const char *const of_waking[] = {"common_pid", "comm",       "pid",
+						"prio",       "target_cpu", NULL};
+	static const char *const of_irq[] = {"common_pid", "irq", NULL};
+
+	add_class(classes, "sched:sched_switch", of_switch);
+	add_class(classes, "sched:sched_waking", of_waking);
+	add_class(classes, "irq:irq_handler_entry", of_irq);
+	add_class(classes, "irq:irq_handler_exit", of_irq);
+}
+
+static const char *name_of(uint32_t tid)
+{
+	return tid == WAITER ? "waiter" : tid == READER ? "reader" : "swapper/0";
+}
+
+struct guest {
+	vp_event_classes classes;
+	struct vp_trace_writer *writer;
+};
+
+static void put_event(struct guest *guest, uint64_t ns, enum class which, const uint32_t *values)
+{
+	const struct vp_event_class *class = &guest->classes.at[which];
+	struct vp_buffer out = {0};
+
+	vp_event_begin(&out, class, AT(ns));
+	for (size_t i = 0, value = 0; i < class->fields.count; i++) {
+		const struct vp_event_field *field = &class->fields.at[i];
+		const char *name = name_of(values[value]); /* a name is before its thread */
+		if (field->is_text)
+			vp_event_put_bytes(&out, field, name, strlen(name));
+		else
+			vp_event_put_integer(&out, field, values[value++]);
+	}
+	expect_no_error(vp_event_end(&out, 0));
+	vp_trace_append(guest->writer, (struct vp_stream_id){VP_STREAM_TRACEPOINTS, 0}, out.bytes);
+	vp_buffer_deinit(&out);
+}
+
+static void guest_switch(struct guest *guest, uint64_t ns, uint32_t prev, uint32_t next)
+{
+	put_event(guest, ns, SWITCH, (const uint32_t[]){prev, prev, prev ? SLEEPS : 0, next});
+}
+
+static void guest_waking(struct guest *guest, uint64_t ns, uint32_t by, uint32_t tid)
+{
+	put_event(guest, ns, WAKING, (const uint32_t[]){by, tid, 120, 0});
+}
+
+static void make_guest(void)
+{
+	struct guest guest = {0};
+
+	make_classes(&guest.classes);
+	expect_no_error(vp_trace_writer_create_guest(NAME, "guest-vm0", "vm0", &guest.writer));
+	expect_no_error(vp_trace_writer_define(guest.writer, &guest.classes));
+	guest_switch(&guest, 30, 0, WAITER);
+	guest_switch(&guest, 100, WAITER, READER);
+	guest_switch(&guest, 150, READER, 0);
+	put_event(&guest, 250, IRQ_ENTRY, (const uint32_t[]){0, 5});
+	guest_waking(&guest, 252, 0, READER);
+	put_event(&guest, 254, IRQ_EXIT, (const uint32_t[]){0, 5});
+	guest_switch(&guest, 260, 0, READER);
+	guest_waking(&guest, 280, READER, WAITER);
+	guest_switch(&guest, 290, READER, WAITER);
+	guest_switch(&guest, 320, WAITER, 0);
+	vp_trace_flush(guest.writer, (struct vp_stream_id){VP_STREAM_TRACEPOINTS, 0}, 0);
+	vp_trace_writer_free(guest.writer);
+	vp_event_classes_deinit(&guest.classes);
+}
+
+static void make(bool with_guest)
+{
+	vp_event_classes classes = {0};
+	struct made made;
+
+	(void)!system("rm -rf " NAME);
+	made_begin(&made, NAME, 1);
+	expect_no_error(vp_trace_event_classes(&classes));
+	expect_no_error(vp_trace_writer_define(made.writer, &classes));
+	vp_event_classes_deinit(&classes);
+	made.pcpus = 2;
+	make_host(&made);
+	for (uint32_t pcpu = 0; pcpu < 2; pcpu++)
+		vp_trace_flush(made.writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, 0);
+	made_end(&made, 10);
+	if (with_guest)
+		make_guest();
+}
+
+static const struct vp_threads_options all = {.to = UINT64_MAX, .vm = "vm0"};
+
+static void expect_table(struct vp_table *table, const char *text)
+{
+	struct vp_buffer out = {0};
+
+	vp_render_table_csv(table, false, &out);
+	assert_string_equal(vp_buffer_text(&out), text);
+	vp_buffer_deinit(&out);
+	vp_table_deinit(table);
+}
+
+static void expect_path(const struct vp_threads_options *options, const char *word,
+			const char *chain)
+{
+	const struct vp_thread *thread;
+	struct vp_critical path;
+	struct vp_threads threads;
+	struct vp_table table = {0};
+	uint64_t sum = 0;
+
+	expect_no_error(vp_threads_open(NAME, options, &threads));
+	expect_no_error(vp_critical_choose(&threads, "vm0", word, &thread));
+	expect_no_error(vp_critical_find(&threads, thread, &path));
+	vp_vec_each (&path.links, link) {
+		assert_true(link->begin == path.from + sum);
+		sum += link->end - link->begin;
+	}
+	assert_true(path.from + sum == path.to);
+	vp_critical_chain_table(&path, &table);
+	expect_table(&table, chain);
+	vp_critical_deinit(&path);
+	vp_threads_deinit(&threads);
+}
+
+static void test_path(void **state)
+{
+	make(true);
+	expect_path(&all, "waiter",
+		    "1.000000030,70,guest,vm0,waiter/7,\n"
+		    "1.000000100,40,guest,vm0,reader/8,\n"
+		    "1.000000140,5,hypervisor,vm0,reader/8,\n"
+		    "1.000000145,5,guest,vm0,reader/8,\n"
+		    "1.000000150,50,host-queue,host,qemu/60,thief/50\n"
+		    "1.000000200,30,host,host,qemu/60,\n"
+		    "1.000000230,5,vcpu-wakeup,vm0,reader/8,idle pCPU\n"
+		    "1.000000235,3,hypervisor,vm0,reader/8,\n"
+		    "1.000000238,14,guest,vm0,reader/8,\n"
+		    "1.000000252,8,guest-queue,vm0,reader/8,\n"
+		    "1.000000260,20,guest,vm0,reader/8,\n"
+		    "1.000000280,10,guest-queue,vm0,waiter/7,\n"
+		    "1.000000290,30,guest,vm0,waiter/7,\n");
+	const struct vp_threads_options some = {.from = AT(180), .to = AT(255), .vm = "vm0"};
+	expect_path(&some, "7",
+		    "1.000000180,20,host-queue,host,qemu/60,thief/50\n"
+		    "1.000000200,30,host,host,qemu/60,\n"
+		    "1.000000230,5,vcpu-wakeup,vm0,reader/8,idle pCPU\n"
+		    "1.000000235,3,hypervisor,vm0,reader/8,\n"
+		    "1.000000238,14,guest,vm0,reader/8,\n"
+		    "1.000000252,3,guest-queue,vm0,reader/8,\n");
+}
+
+static void test_blame(void **state)
+{
+	const struct vp_thread *thread;
+	struct vp_critical path;
+	struct vp_threads threads;
+	struct vp_table table = {0};
+
+	make(true);
+	expect_no_error(vp_threads_open(NAME, &all, &threads));
+	expect_no_error(vp_critical_choose(&threads, "vm0", "waiter", &thread));
+	expect_no_error(vp_critical_find(&threads, thread, &path));
+	vp_critical_blame_table(&path, &table);
+	expect_table(&table, "100,34.4828,2,guest,vm0,waiter/7,\n"
+			     "79,27.2414,4,guest,vm0,reader/8,\n"
+			     "50,17.2414,1,host-queue,host,qemu/60,thief/50\n"
+			     "30,10.3448,1,host,host,qemu/60,\n"
+			     "10,3.44828,1,guest-queue,vm0,waiter/7,\n"
+			     "8,2.75862,2,hypervisor,vm0,reader/8,\n"
+			     "8,2.75862,1,guest-queue,vm0,reader/8,\n"
+			     "5,1.72414,1,vcpu-wakeup,vm0,reader/8,idle pCPU\n");
+	vp_critical_deinit(&path);
+	vp_threads_deinit(&threads);
+}
+
+static void test_latencies(void **state)
+{
+	struct vp_threads threads;
+	struct vp_guest_sched sums = {.threads = &threads, .most_worst = 1};
+	struct vp_table times = {0}, worst = {0};
+
+	make(true);
+	expect_no_error(vp_threads_open(NAME, &all, &threads));
+	vp_guest_sched_sum(&sums);
+	vp_guest_sched_thread_table(&sums, &times);
+	expect_table(&times, "vm0,7,waiter,100,0,10,0,180,0,\n"
+			     "vm0,8,reader,75,5,8,0,132,0,\n");
+	vp_guest_sched_worst_table(&sums, &worst);
+	/* The vCPU was woken at 230, had a pCPU at 235; its guest woke the reader at 252. */
+	expect_table(&worst, "vm0,8,reader,30,5,17,8,1.000000230,device\n");
+	vp_guest_sched_deinit(&sums);
+	vp_threads_deinit(&threads);
+}
+
+static void test_errors(void **state)
+{
+	const struct vp_thread *thread;
+	struct vp_threads threads;
+
+	make(false);
+	expect_error(vp_threads_open(NAME, &all, &threads), "no events of guest 'vm0'");
+	make(true);
+	expect_no_error(vp_threads_open(NAME, &all, &threads));
+	expect_error(vp_critical_choose(&threads, "vm0", "nobody", &thread),
+		     "no event of a thread");
+	vp_threads_deinit(&threads);
+	const struct vp_threads_options late = {.from = AT(5000), .to = UINT64_MAX, .vm = "vm0"};
+	struct vp_critical path;
+	expect_no_error(vp_threads_open(NAME, &late, &threads));
+	expect_no_error(vp_critical_choose(&threads, "vm0", "7", &thread));
+	expect_error(vp_critical_find(&threads, thread, &path),
+		     "no event of the thread in that time");
+	vp_threads_deinit(&threads);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_path),
+	    cmocka_unit_test(test_blame),
+	    cmocka_unit_test(test_latencies),
+	    cmocka_unit_test(test_errors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

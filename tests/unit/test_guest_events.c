@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Pages of ftrace's rings, and agents that send them: good ones, and those that do not. */
+#include "unit.h"
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "collect/agent_events.h"
+#include "collect/ring_page.h"
+#include "schema/event_class.h"
+
+/* Little endian, as all kernels that there are pages of. */
+static void put(struct vp_buffer *out, uint64_t value, size_t size)
+{
+	vp_buffer_append(out, &value, size);
+}
+
+/* Entries from `begin` on are all of the page. */
+static void begin_page(struct vp_buffer *out, uint64_t time)
+{
+	put(out, time, 8);
+	put(out, 0, 8);
+}
+
+static void end_page(struct vp_buffer *out, uint64_t flags)
+{
+	uint64_t commit = (out->size - 16) | flags;
+
+	memcpy(out->bytes + 8, &commit, sizeof(commit));
+}
+
+static void put_word(struct vp_buffer *out, unsigned type, uint64_t delta)
+{
+	put(out, type | (delta & 0x7ffffff) << 5, 4);
+}
+
+static void test_ring_page(void **state)
+{
+	struct vp_buffer bytes = {0};
+	struct vp_ring_page page;
+	struct vp_slice entry;
+	uint64_t time;
+
+	begin_page(&bytes, 1000);
+	put_word(&bytes, 2, 5); /* eight bytes */
+	vp_buffer_string(&bytes, "12345678");
+	put_word(&bytes, 30, 3); /* the time goes on by 1 << 27 | 3 */
+	put(&bytes, 1, 4);
+	put_word(&bytes, 29, 1); /* an entry that was taken back, of four bytes behind its length */
+	put(&bytes, 8, 4);
+	vp_buffer_string(&bytes, "none");
+	put_word(&bytes, 0, 0); /* its length in a word, which counts itself; padded to eight */
+	put(&bytes, 10, 4);
+	vp_buffer_string(&bytes, "abcdef__");
+	put_word(&bytes, 31, 7); /* the time is 1 << 27 | 7 */
+	put(&bytes, 1, 4);
+	put_word(&bytes, 1, 1);
+	vp_buffer_string(&bytes, "last");
+	put_word(&bytes, 29, 0); /* the rest is nothing */
+	vp_buffer_string(&bytes, "????");
+	end_page(&bytes, 1ULL << 31);
+
+	assert_true(vp_ring_page_open((struct vp_slice){bytes.bytes, bytes.size}, &page));
+	assert_true(page.missed);
+	assert_true(vp_ring_page_next(&page, &time, &entry));
+	assert_true(time == 1005 && vp_slice_is(entry, "12345678"));
+	assert_true(vp_ring_page_next(&page, &time, &entry));
+	assert_true(time == 1005 + (1 << 27) + 3 + 1 && vp_slice_is(entry, "abcdef"));
+	assert_true(vp_ring_page_next(&page, &time, &entry));
+	assert_true(time == (1 << 27) + 7 + 1 && vp_slice_is(entry, "last"));
+	assert_false(vp_ring_page_next(&page, &time, &entry));
+	assert_false(page.malformed);
+	/* However it is cut, nothing behind it is read. */
+	for (size_t size = 0; size < bytes.size; size++)
+		assert_false(vp_ring_page_open((struct vp_slice){bytes.bytes, size}, &page));
+	vp_buffer_deinit(&bytes);
+}
+
+static void expect_malformed(unsigned type, uint32_t length)
+{
+	struct vp_buffer bytes = {0};
+	struct vp_ring_page page;
+	struct vp_slice entry;
+	uint64_t time;
+
+	begin_page(&bytes, 0);
+	put_word(&bytes, type, 1);
+	put(&bytes, length, 4);
+	end_page(&bytes, 0);
+	assert_true(vp_ring_page_open((struct vp_slice){bytes.bytes, bytes.size}, &page));
+	assert_false(vp_ring_page_next(&page, &time, &entry));
+	assert_true(page.malformed);
+	vp_buffer_deinit(&bytes);
+}
+
+static void test_malformed_pages(void **state)
+{
+	expect_malformed(0, 3);          /* shorter than the word that says so */
+	expect_malformed(0, 5);          /* longer than the page */
+	expect_malformed(0, UINT32_MAX); /* and so that sums overflow */
+	expect_malformed(2, 0);
+	expect_malformed(28, 0);
+	expect_malformed(29, 9);
+}
+
+static bool parse_request(const char *line, unsigned *sets)
+{
+	return vp_events_request_parse((struct vp_slice){line, strlen(line)}, sets);
+}
+
+static void test_requests(void **state)
+{
+	struct vp_buffer line = {0};
+	unsigned sets;
+
+	vp_events_request_write(VP_EVENTS_SET_sched | VP_EVENTS_SET_timer, &line);
+	assert_string_equal(vp_buffer_text(&line), "vperf-request 1 events sched timer\n");
+	assert_true(parse_request("vperf-request 1 events timer sched", &sets));
+	assert_int_equal(sets, VP_EVENTS_SET_sched | VP_EVENTS_SET_timer);
+	assert_false(parse_request("vperf-request 1 events", &sets));
+	assert_false(parse_request("vperf-request 1 events kprobes", &sets));
+	assert_false(parse_request("vperf-request 1 events sched kprobes:x", &sets));
+	assert_false(vp_events_is_allowed((struct vp_slice){"kvm:kvm_exit", 12}));
+	assert_true(vp_events_is_allowed((struct vp_slice){"sched:sched_switch", 18}));
+	vp_buffer_deinit(&line);
+}
+
+static void put_frame(struct vp_buffer *out, uint32_t kind, uint32_t vcpu, const void *bytes,
+		      size_t size)
+{
+	const struct vp_events_frame frame = {.kind = kind, .vcpu = vcpu, .size = (uint32_t)size};
+
+	vp_buffer_append(out, &frame, sizeof(frame));
+	vp_buffer_append(out, bytes, size);
+}
+
+static void put_format(struct vp_buffer *out, const char *name)
+{
+	struct vp_buffer text = {0};
+
+	vp_buffer_printf(&text,
+			 "%s\nname: x\nID: 314\nformat:\n"
+			 "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n"
+			 "\tfield:int x;\toffset:8;\tsize:4;\tsigned:1;\n",
+			 name);
+	put_frame(out, VP_EVENTS_FORMAT, 0, text.bytes, text.size);
+	vp_buffer_deinit(&text);
+}
+
+/* Two events of number 314 and one that nobody knows. */
+static void put_pages(struct vp_buffer *out)
+{
+	struct vp_buffer page = {0};
+
+	begin_page(&page, 5000);
+	for (uint32_t i = 0; i < 3; i++) {
+		put_word(&page, 3, 10);
+		put(&page, 314 + (i == 2), 4);
+		put(&page, 7, 4);
+		put(&page, 100 + i, 4);
+	}
+	end_page(&page, 0);
+	put_frame(out, VP_EVENTS_PAGES, 1, page.bytes, page.size);
+	vp_buffer_deinit(&page);
+}
+
+static void put_good(struct vp_buffer *out)
+{
+	const struct vp_events_task task = {.pid = 7, .tid = 7, .comm = "seven"};
+	const uint32_t page_size = 4096;
+	const uint64_t lost = 12;
+
+	vp_buffer_string(out, VP_EVENTS_HEAD);
+	put_format(out, "sched:sched_switch");
+	put_frame(out, VP_EVENTS_BEGIN, 0, &page_size, sizeof(page_size));
+	put_frame(out, VP_EVENTS_TASKS, 0, &task, sizeof(task));
+	put_pages(out);
+	put_frame(out, VP_EVENTS_LOST, 1, &lost, sizeof(lost));
+}
+
+/* What was handed over. */
+struct heard {
+	struct vp_buffer classes, records;
+	uint32_t vcpu;
+	size_t tasks;
+	uint64_t lost, malformed;
+};
+
+static void take_classes(void *context, struct vp_slice text)
+{
+	vp_buffer_append(&((struct heard *)context)->classes, text.bytes, text.size);
+}
+
+static void take_tasks(void *context, const struct vp_events_task *tasks, size_t count)
+{
+	assert_string_equal(tasks[0].comm, "seven");
+	((struct heard *)context)->tasks += count;
+}
+
+static void take_records(void *context, uint32_t vcpu, char *bytes, size_t size)
+{
+	((struct heard *)context)->vcpu = vcpu;
+	vp_buffer_append(&((struct heard *)context)->records, bytes, size);
+}
+
+static void take_lost(void *context, uint32_t vcpu, uint64_t count)
+{
+	((struct heard *)context)->lost = count;
+}
+
+static void take_malformed(void *context, uint64_t count)
+{
+	((struct heard *)context)->malformed = count;
+}
+
+/* Hears out an agent that says that, whatever it is asked, and goes. */
+static enum vp_agent_events_state hear(const struct vp_buffer *said, struct heard *heard,
+				       const char *why)
+{
+	const struct vp_agent_events_taker taker = {.context = heard,
+						    .classes = take_classes,
+						    .tasks = take_tasks,
+						    .records = take_records,
+						    .lost = take_lost,
+						    .malformed = take_malformed};
+	enum vp_agent_events_state state = VP_AGENT_EVENTS_ASKED;
+	struct vp_agent_events *events;
+	int fds[2];
+
+	assert_false(socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+	pid_t child = fork();
+	if (!child) {
+		char request[64];
+		ssize_t got = read(fds[1], request, sizeof(request));
+		_exit(got < 1 || vp_fd_write_all(fds[1], said->bytes, said->size));
+	}
+	close(fds[1]);
+	*heard = (struct heard){0};
+	expect_no_error(
+	    vp_agent_events_start_from(fds[0], "guest 'g'", VP_EVENTS_SET_sched, &events));
+	while (state < VP_AGENT_EVENTS_ENDED)
+		state = vp_agent_events_hear(events, 1000, SIZE_MAX, &taker);
+	if (why && !strstr(vp_agent_events_problem(events), why))
+		fail_msg("'%s' does not say '%s'", vp_agent_events_problem(events), why);
+	vp_agent_events_free(events);
+	waitpid(child, NULL, 0);
+	return state;
+}
+
+static void heard_deinit(struct heard *heard)
+{
+	vp_buffer_deinit(&heard->classes);
+	vp_buffer_deinit(&heard->records);
+}
+
+static void expect_events(const struct heard *heard)
+{
+	vp_event_classes classes = {0};
+	const struct vp_defined_record *first = (const void *)heard->records.bytes;
+
+	expect_no_error(
+	    vp_event_classes_parse("said", heard->classes.bytes, heard->classes.size, &classes));
+	assert_int_equal(classes.count, 1);
+	assert_string_equal(classes.at[0].name, "sched:sched_switch");
+	assert_int_equal(heard->records.size, 2 * (sizeof(*first) + 8));
+	assert_true(first->time == 5010 && first->id == classes.at[0].id);
+	struct vp_cursor fields = vp_event_fields(first);
+	assert_int_equal(vp_cursor_u32(&fields), 7);
+	assert_int_equal(vp_cursor_u32(&fields), 100);
+	assert_true(heard->vcpu == 1 && heard->tasks == 1);
+	assert_true(heard->lost == 12 && heard->malformed == 1);
+	vp_event_classes_deinit(&classes);
+}
+
+static void test_agent(void **state)
+{
+	struct vp_buffer said = {0};
+	struct heard heard;
+
+	put_good(&said);
+	put_frame(&said, VP_EVENTS_END, 0, NULL, 0);
+	assert_int_equal(hear(&said, &heard, NULL), VP_AGENT_EVENTS_ENDED);
+	expect_events(&heard);
+	heard_deinit(&heard);
+	vp_buffer_deinit(&said);
+}
+
+/* Whatever comes after it, what was good before stays. */
+static void expect_gone(const void *more, size_t size, const char *why)
+{
+	struct vp_buffer said = {0};
+	struct heard heard;
+
+	put_good(&said);
+	vp_buffer_append(&said, more, size);
+	assert_int_equal(hear(&said, &heard, why), VP_AGENT_EVENTS_GONE);
+	expect_events(&heard);
+	heard_deinit(&heard);
+	vp_buffer_deinit(&said);
+}
+
+static void test_agents_that_go_wrong(void **state)
+{
+	const struct vp_events_frame too_long = {VP_EVENTS_PAGES, 0, VP_EVENTS_FRAME_MAX + 1, 0};
+	const struct vp_events_frame no_vcpu = {VP_EVENTS_PAGES, VP_EVENTS_VCPUS_MAX, 0, 0};
+	const struct vp_events_frame late = {VP_EVENTS_FORMAT, 0, 0, 0};
+	const struct vp_events_frame unknown = {77, 0, 0, 0};
+	const struct vp_events_frame cut = {VP_EVENTS_PAGES, 0, 100, 0};
+
+	expect_gone("", 0, "has ended");
+	expect_gone(&cut, sizeof(cut), "has ended");
+	expect_gone(&too_long, sizeof(too_long), "a frame that is too long");
+	expect_gone(&no_vcpu, sizeof(no_vcpu), "the number of a vCPU");
+	expect_gone(&late, sizeof(late), "a frame out of order");
+	expect_gone(&unknown, sizeof(unknown), "no known kind");
+}
+
+static void expect_refused(const char *text, const char *event, const char *why)
+{
+	struct vp_buffer said = {0};
+	struct heard heard;
+
+	vp_buffer_string(&said, text);
+	if (event)
+		put_format(&said, event);
+	assert_int_equal(hear(&said, &heard, why), VP_AGENT_EVENTS_GONE);
+	assert_int_equal(heard.classes.size, 0);
+	heard_deinit(&heard);
+	vp_buffer_deinit(&said);
+}
+
+static void test_refusals(void **state)
+{
+	expect_refused("error \033[31mno tracefs\n", NULL, "refuses: ?[31mno tracefs");
+	expect_refused("vperf-events 2\n", NULL, "malformed reply: its first line");
+	expect_refused("", NULL, "has ended");
+	expect_refused(VP_EVENTS_HEAD, "kvm:kvm_exit", "an event that was not asked for");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_ring_page),
+	    cmocka_unit_test(test_malformed_pages),
+	    cmocka_unit_test(test_requests),
+	    cmocka_unit_test(test_agent),
+	    cmocka_unit_test(test_agents_that_go_wrong),
+	    cmocka_unit_test(test_refusals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
