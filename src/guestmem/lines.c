@@ -23,8 +23,7 @@ static bool read_lines(void *context, uint64_t hva, void *bytes, size_t size)
 {
 	struct vp_guest_lines *lines = context;
 	uint64_t inside = hva % VP_GUEST_LINE;
-	const char *line =
-	    size <= VP_GUEST_LINE - inside ? line_at(lines, hva - inside) : NULL;
+	const char *line = size <= VP_GUEST_LINE - inside ? line_at(lines, hva - inside) : NULL;
 
 	if (!line)
 		return lines->below->read(lines->below->context, hva, bytes, size);
