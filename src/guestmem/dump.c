@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "guestmem/images.h"
 #include "guestmem/jit.h"
+#include "guestmem/lines.h"
 #include "guestmem/modules.h"
 #include "guestmem/pagecache.h"
 #include "guestmem/process.h"
@@ -45,6 +46,7 @@ struct vp_guest_dump {
 	struct vp_map image_of; /* hash of path and build-id → image */
 	struct vp_map known;    /* hashes of mappings */
 	uint64_t damaged, nameless;
+	struct vp_guest_lines lines;
 	/* Of the kernel: */
 	struct vp_buffer symbols; /* what `tables` are in */
 	struct vp_kallsyms tables;
@@ -192,10 +194,14 @@ static void see_task(struct vp_guest_dump *dump, const struct vp_guest_kernel *k
 void vp_guest_dump_see(struct vp_guest_dump *dump, const struct vp_guest_kernel *kernel,
 		       uint64_t place, uint32_t tgid, uint64_t time)
 {
+	struct vp_guest_kernel near = *kernel;
 	struct vp_guest_task task;
 
-	if (vp_guest_task_read(kernel, place, &task) && task.tgid == tgid)
-		see_task(dump, kernel, &task, time);
+	/* Hundreds of small reads, while samples are taken. */
+	vp_guest_lines_begin(&dump->lines, kernel->view.memory);
+	near.view.memory = &dump->lines.memory;
+	if (vp_guest_task_read(&near, place, &task) && task.tgid == tgid)
+		see_task(dump, &near, &task, time);
 }
 
 struct refreshing {

@@ -8,7 +8,7 @@
 #include "timeline/survey.h"
 
 enum {
-	MAX_PROBES = 256, /* of all streams … */
+	MAX_PROBES = 128, /* of all streams … */
 	LEAST_PROBES = 8, /* … but of each at least so many */
 };
 /* What looking at a record costs, of what it costs to count it. */
@@ -105,8 +105,9 @@ static void place_vcpus(struct vp_guests *guests, const struct vp_survey *survey
 		struct last_seen *vcpu = number == VP_NONE ? NULL : &vcpus[number];
 		if (vcpu && (!vcpu->seen || vp_survey_is_before(&vcpu->seen->last, &thread->last)))
 			vcpu->seen = thread;
-		if (vcpu && thread->exited &&
-		    (!vcpu->exited || vp_survey_is_before(&vcpu->exited->exit, &thread->exit)))
+		if (vcpu && thread->exit.known &&
+		    (!vcpu->exited ||
+		     vp_survey_is_before(&vcpu->exited->exit.at, &thread->exit.at)))
 			vcpu->exited = thread;
 	}
 	for (uint32_t i = 0; i < guests->vcpus.count; i++) {
@@ -117,7 +118,7 @@ static void place_vcpus(struct vp_guests *guests, const struct vp_survey *survey
 		guests->vcpus.at[i].blocked = seen->blocked;
 		if (exited)
 			guests->vcpus.at[i].exit =
-			    (struct vp_exit){exited->vendor, exited->reason, true};
+			    (struct vp_exit){exited->exit.vendor, exited->exit.reason, true};
 	}
 	free(vcpus);
 }

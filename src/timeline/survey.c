@@ -27,33 +27,73 @@ static inline struct vp_survey_thread *thread_of(struct vp_survey *survey, uint3
 	return find_thread(survey, owner, tid);
 }
 
-/* A record of the thread; streams come in the order of their numbers. */
-static inline void survey_thread(struct vp_survey_thread *thread, struct vp_survey_moment now,
-				 bool blocked)
-{
-	if (now.time < thread->last.time)
-		return;
-	thread->last = now;
-	thread->blocked = blocked;
-}
+/*
+ * What a record of a thread says of it. All of them have owner, tid, vendor and vCPU at the same
+ * places. Which kind comes next cannot be foretold: what follows does not branch by it.
+ */
+struct kind {
+	uint8_t of_thread, of_vcpu, by_switch, is_tick;
+	uint8_t reason_at; /* where in the record the exit's reason is */
+	uint16_t flags;    /* those that count */
+};
 
-static inline void survey_vcpu(struct vp_survey_thread *thread, struct vp_survey_moment now,
-			       uint32_t vcpu, uint32_t vendor, uint32_t reason, uint32_t flags,
-			       bool by_switch)
+static const struct kind kinds[VP_ID_MAX + 1] = {
+    [VP_ID_host_sample] = {.of_thread = 1, .is_tick = 1},
+    [VP_ID_vcpu_sample] = {.of_thread = 1,
+			   .of_vcpu = 1,
+			   .is_tick = 1,
+			   .reason_at = offsetof(struct vp_vcpu_sample, exit_reason),
+			   .flags = VP_HAS_EXIT_REASON},
+    [VP_ID_guest_sample] = {.of_thread = 1,
+			    .of_vcpu = 1,
+			    .is_tick = 1,
+			    .reason_at = offsetof(struct vp_guest_sample, exit_reason),
+			    .flags = VP_HAS_EXIT_REASON},
+    [VP_ID_vcpu_in] = {.of_thread = 1,
+		       .of_vcpu = 1,
+		       .by_switch = 1,
+		       .reason_at = offsetof(struct vp_vcpu_in, exit_reason),
+		       .flags = VP_HAS_EXIT_REASON | VP_BLOCKED},
+    [VP_ID_vcpu_out] = {.of_thread = 1,
+			.of_vcpu = 1,
+			.by_switch = 1,
+			.reason_at = offsetof(struct vp_vcpu_out, exit_reason),
+			.flags = VP_HAS_EXIT_REASON | VP_BLOCKED},
+};
+_Static_assert(offsetof(struct vp_host_sample, pid) == offsetof(struct vp_vcpu_in, vm) &&
+		   offsetof(struct vp_vcpu_sample, vm) == offsetof(struct vp_vcpu_in, vm) &&
+		   offsetof(struct vp_guest_sample, vm) == offsetof(struct vp_vcpu_in, vm) &&
+		   offsetof(struct vp_host_sample, tid) == offsetof(struct vp_vcpu_in, tid) &&
+		   offsetof(struct vp_vcpu_sample, tid) == offsetof(struct vp_vcpu_in, tid) &&
+		   offsetof(struct vp_guest_sample, tid) == offsetof(struct vp_vcpu_in, tid) &&
+		   offsetof(struct vp_vcpu_sample, vcpu) == offsetof(struct vp_vcpu_in, vcpu) &&
+		   offsetof(struct vp_guest_sample, vcpu) == offsetof(struct vp_vcpu_in, vcpu) &&
+		   offsetof(struct vp_vcpu_sample, vendor) == offsetof(struct vp_vcpu_in, vendor) &&
+		   offsetof(struct vp_guest_sample, vendor) == offsetof(struct vp_vcpu_in, vendor),
+	       "records of threads begin alike");
+
+/* Of a thread that has a record: streams come in the order of their numbers. */
+static inline void see_thread(struct vp_survey *survey, const struct kind *kind,
+			      const struct vp_vcpu_in *record, struct vp_survey_moment now)
 {
-	if (!thread->is_vcpu || now.time < thread->birth.time) {
+	struct vp_survey_thread *thread = thread_of(survey, record->vm, record->tid);
+	struct vp_survey_exit elsewhere, *exit = &elsewhere;
+	uint32_t flags = record->flags & kind->flags, reason;
+
+	if (kind->of_vcpu & (!thread->is_vcpu | (now.time < thread->birth.time))) {
 		thread->is_vcpu = true;
-		thread->by_switch = by_switch;
-		thread->vcpu = vcpu;
+		thread->by_switch = kind->by_switch;
+		thread->vcpu = record->vcpu;
 		thread->birth = now;
 	}
-	survey_thread(thread, now, flags & VP_BLOCKED);
-	if (!(flags & VP_HAS_EXIT_REASON) || (thread->exited && now.time < thread->exit.time))
-		return;
-	thread->exited = true;
-	thread->exit = now;
-	thread->vendor = vendor;
-	thread->reason = reason;
+	if (now.time >= thread->last.time) {
+		thread->last = now;
+		thread->blocked = (flags & VP_BLOCKED) != 0;
+	}
+	memcpy(&reason, (const char *)record + kind->reason_at, sizeof(reason));
+	if ((flags & VP_HAS_EXIT_REASON) && now.time >= thread->exit.at.time)
+		exit = &thread->exit;
+	*exit = (struct vp_survey_exit){now, record->vendor, reason, true};
 }
 
 static inline void see_tick(struct vp_survey_pcpu *pcpu, const struct vp_host_sample *sample)
@@ -88,8 +128,6 @@ static void see_chain(struct vp_survey_pcpu *pcpu, const struct vp_record_header
 union any {
 	const struct vp_record_header *header;
 	const struct vp_host_sample *host;
-	const struct vp_vcpu_sample *vcpu;
-	const struct vp_guest_sample *guest;
 	const struct vp_vcpu_in *in;
 	const struct vp_task *task;
 	const struct vp_guest_task *guest_task;
@@ -109,28 +147,16 @@ static void see_name(struct vp_survey *survey, union any record, struct vp_surve
 static inline void see(struct vp_survey *survey, struct vp_survey_pcpu *pcpu, union any record,
 		       struct vp_survey_moment now)
 {
+	uint32_t id = record.header->id <= VP_ID_MAX ? record.header->id : 0;
+	const struct kind *kind = &kinds[id];
+
+	if (kind->of_thread) {
+		if (kind->is_tick)
+			see_tick(pcpu, record.host);
+		see_thread(survey, kind, record.in, now);
+		return;
+	}
 	switch (record.header->id) {
-	case VP_ID_host_sample:
-		see_tick(pcpu, record.host);
-		survey_thread(thread_of(survey, record.host->pid, record.host->tid), now, false);
-		break;
-	case VP_ID_vcpu_sample:
-		see_tick(pcpu, record.host);
-		survey_vcpu(thread_of(survey, record.vcpu->vm, record.vcpu->tid), now,
-			    record.vcpu->vcpu, record.vcpu->vendor, record.vcpu->exit_reason,
-			    record.vcpu->flags & VP_HAS_EXIT_REASON, false);
-		break;
-	case VP_ID_guest_sample:
-		see_tick(pcpu, record.host);
-		survey_vcpu(thread_of(survey, record.guest->vm, record.guest->tid), now,
-			    record.guest->vcpu, record.guest->vendor, record.guest->exit_reason,
-			    record.guest->flags & VP_HAS_EXIT_REASON, false);
-		break;
-	case VP_ID_vcpu_in:
-	case VP_ID_vcpu_out: /* the same fields at the same places */
-		survey_vcpu(thread_of(survey, record.in->vm, record.in->tid), now, record.in->vcpu,
-			    record.in->vendor, record.in->exit_reason, record.in->flags, true);
-		break;
 	case VP_ID_task:
 	case VP_ID_guest_task:
 		see_name(survey, record, now);

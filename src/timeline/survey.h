@@ -25,15 +25,22 @@ struct vp_survey_moment {
 	uint32_t stream;
 };
 
+/* The last exit that a record of the thread knows. */
+struct vp_survey_exit {
+	struct vp_survey_moment at;
+	uint32_t vendor, reason;
+	bool known;
+};
+
 struct vp_survey_thread {
 	uint32_t owner; /* VM number of a vCPU's thread, else pid */
 	uint32_t tid;
 	uint32_t vcpu; /* as its first record that says so has it */
 	bool is_vcpu;  /* there is one */
 	bool by_switch;
-	struct vp_survey_moment birth, last, exit; /* first as a vCPU, last of all, last exit */
-	bool blocked, exited;
-	uint32_t vendor, reason; /* of the last exit */
+	struct vp_survey_moment birth, last; /* first as a vCPU, last of all */
+	bool blocked;
+	struct vp_survey_exit exit;
 };
 
 struct vp_survey_name {

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "guestmem/dump.h"
+#include "guestmem/lines.h"
 #include "guestmem/process.h"
 #include "guestmem/tasks.h"
 #include "guestmem/worker.h"
@@ -71,6 +72,60 @@ static void test_memory_bounds(void **state)
 
 /* Tables at 0x1000, 0x2000, … lead to a page at 0x6000, with 4 and with 5 levels. */
 /* Memory is plugged in and out. */
+/* Counts what is read of the memory below. */
+struct counted {
+	char bytes[4096];
+	unsigned reads;
+};
+
+static bool read_counted(void *context, uint64_t hva, void *bytes, size_t size)
+{
+	struct counted *counted = context;
+
+	counted->reads++;
+	if (hva > sizeof(counted->bytes) || size > sizeof(counted->bytes) - hva)
+		return false;
+	memcpy(bytes, counted->bytes + hva, size);
+	return true;
+}
+
+/* Any read has the bytes that one without lines has, neighbours are read once, and nothing outlives
+ * the next begin. */
+static void test_lines(void **state)
+{
+	struct counted counted = {.reads = 0};
+	struct vp_guest_memory below = {.read = read_counted, .context = &counted};
+	struct vp_guest_lines *lines = vp_alloc(sizeof(*lines));
+	char bytes[2 * VP_GUEST_LINE];
+
+	for (size_t i = 0; i < sizeof(counted.bytes); i++)
+		counted.bytes[i] = (char)(i * 7 + i / 256);
+	/* The second slot ends in the middle of a line. */
+	vp_guest_memory_add(&below, 0, 1024, 0);
+	vp_guest_memory_add(&below, 1024, 1024, 4096 - 924);
+	vp_guest_lines_begin(lines, &below);
+	for (size_t size = 1; size <= sizeof(bytes); size += 51)
+		for (uint64_t at = 0; at + size <= 1024 + 900; at += 13) {
+			assert_true(vp_guest_memory_read(&lines->memory, at, bytes, size));
+			for (size_t i = 0; i < size; i++) {
+				uint64_t hva = at + i < 1024 ? at + i : at + i - 1024 + 4096 - 924;
+				assert_int_equal(bytes[i], counted.bytes[hva]);
+			}
+		}
+	assert_false(vp_guest_memory_read(&lines->memory, 2047, bytes, 1));
+	counted.reads = 0;
+	vp_guest_lines_begin(lines, &below);
+	for (uint64_t at = 512; at < 768; at += 8)
+		assert_true(vp_guest_memory_read(&lines->memory, at, bytes, 8));
+	assert_int_equal(counted.reads, 1);
+	counted.bytes[512]++;
+	vp_guest_lines_begin(lines, &below);
+	assert_true(vp_guest_memory_read(&lines->memory, 512, bytes, 1));
+	assert_int_equal(bytes[0], counted.bytes[512]);
+	vp_guest_memory_deinit(&below);
+	free(lines);
+}
+
 static void test_memory_changes(void **state)
 {
 	struct vp_guest_memory memory = {0}, now = {0};
@@ -647,6 +702,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_snapshot_malformed),
 	    cmocka_unit_test(test_memory_bounds),
+	    cmocka_unit_test(test_lines),
 	    cmocka_unit_test(test_memory_changes),
 	    cmocka_unit_test(test_page_walk),
 	    cmocka_unit_test(test_kernel_found),
