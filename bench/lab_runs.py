@@ -5,6 +5,7 @@ run again and again, each time with another profiler around it.
 The guest waits at its second serial port: told "go", it runs the work and answers with the work's own
 closing line. So nothing has to be timed from outside, and a profiler is ready before the work starts.
 """
+import base64
 import json
 import os
 import pathlib
@@ -17,9 +18,10 @@ import tempfile
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 SCRATCH = "/run/bench"  # on the lab host, in memory: no disk and no share gets into the figures
 
-# Runs on the lab host: `trigger LOG LABEL` is the profiler's command, and the profiler its parent.
+# Runs on the lab host: `trigger LOG LABEL [DIR]` is the profiler's command, and the profiler its
+# parent. What bpftool says of programs before and after the work goes to DIR.
 TRIGGER = r"""
-import os, socket, sys, time
+import os, socket, subprocess, sys, time
 
 def cpu_ns(pid):
     total = 0
@@ -28,17 +30,24 @@ def cpu_ns(pid):
             total += int(f.read().split()[0])
     return total
 
+def note_programs(name):
+    if len(sys.argv) > 3:
+        with open(f"{sys.argv[3]}/{name}", "w") as out:
+            subprocess.run(["bpftool", "-j", "prog", "show"], stdout=out, check=True)
+
 def measured():
     profiler = os.getppid()
     guest = socket.socket(socket.AF_UNIX)
     guest.connect("/run/vlab/g1.work")
     time.sleep(0.5)  # the profiler's own start is over
+    note_programs("before")
     before, start = cpu_ns(profiler), time.monotonic()
     guest.sendall(b"go\n")
     answer = b""
     while b"\n" not in answer.partition(b"elapsed_s=")[2]:
         answer += guest.recv(4096)
     own = cpu_ns(profiler) - before
+    note_programs("after")
     line = [l for l in answer.decode().splitlines() if "elapsed_s=" in l][0]
     with open(sys.argv[1], "a") as log:
         print(sys.argv[2], own, f"{time.monotonic() - start:.6f}", line, file=log)
@@ -53,9 +62,9 @@ workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read 
 """
 
 
-def trigger(label):
-    """The command that a profiler is to run."""
-    return f"python3 {SCRATCH}/trigger /out/runs {label}"
+def trigger(label, programs=""):
+    """The command that a profiler is to run; `programs` is where to note what its programs cost."""
+    return f"python3 {SCRATCH}/trigger /out/runs {label} {programs}"
 
 
 def run_commands(commands, iterations, out, host="", work=None, guest=""):
@@ -63,18 +72,19 @@ def run_commands(commands, iterations, out, host="", work=None, guest=""):
     `work` is what the guest does, in place of `iterations` half milliseconds of computing."""
     work = work or f"shares a=80 b=20 --iterations {iterations}"
     text = SCENARIO.format(work=work, host=host, guest=guest)
-    # No quote of any kind may be in what a scenario's line holds: the script goes by a file.
-    (out.parent / "trigger.py").write_text(TRIGGER)
-    script = out.parent / "commands.sh"
-    script.write_text("\n".join(["set -e", f"mkdir -p {SCRATCH}",
-                                 f"cp {out.parent}/trigger.py {SCRATCH}/trigger", f"cd {SCRATCH}",
-                                 *commands]) + "\n")
-    (out.parent / "bench.scn").write_text(text + f"command bash {script}\n")
+    # No quote of any kind may be in what a scenario's line holds, and not every lab host sees this
+    # machine's files: scripts go by the scenario itself.
+    script = "\n".join(["set -e", f"cd {SCRATCH}", *commands]) + "\n"
+    lines = [f"command mkdir -p {SCRATCH}"]
+    lines += [f"command echo {base64.b64encode(held.encode()).decode()} | base64 -d > {SCRATCH}/{name}"
+              for name, held in (("trigger", TRIGGER), ("commands", script))]
+    lines.append(f"command bash {SCRATCH}/commands")
+    (out.parent / "bench.scn").write_text("\n".join([text, *lines, ""]))
     command = [str(REPOSITORY / "lab/vlab"), "run", str(out.parent / "bench.scn"), "--out", str(out),
                "--timeout", "3000"]
     run = subprocess.run(command, stdout=sys.stderr, check=False)
     if run.returncode:
-        log = out / "host/command-1.err"
+        log = out / f"host/command-{len(lines)}.err"
         sys.stderr.write(log.read_text(errors="replace") if log.exists() else "")
         sys.exit("bench: the lab run failed")
     return out

@@ -19,6 +19,7 @@ struct theft_key {
 struct place_key {
 	uint64_t ip, as_root;
 	uint32_t vm, reason, vendor, known;
+	uint32_t detail_kind, detail;
 };
 
 /* Percent that the states' sum may be off. */
@@ -162,14 +163,17 @@ static void take_thief(struct vp_account *account, const struct vp_thief *record
 		theft->preempted += record->ns;
 }
 
-static void take_site(struct vp_account *account, const struct vp_exit_site *record)
+static void take_site(struct vp_account *account, const struct vp_exit_site *record,
+		      uint32_t detail_kind, uint32_t detail)
 {
 	struct place_key key = {.ip = record->ip,
 				.as_root = record->as_root,
 				.vm = vm_of(account, record->vm),
 				.reason = record->reason,
 				.vendor = record->vendor,
-				.known = record->flags & VP_SITE_KNOWN};
+				.known = record->flags & VP_SITE_KNOWN,
+				.detail_kind = detail_kind,
+				.detail = detail};
 	bool inserted;
 	uint32_t number = vp_key_set_add(&account->place_keys, &key, &inserted);
 
@@ -177,6 +181,8 @@ static void take_site(struct vp_account *account, const struct vp_exit_site *rec
 		vp_vec_push(&account->places, ((struct vp_account_place){.vm = key.vm,
 									 .reason = key.reason,
 									 .vendor = key.vendor,
+									 .detail_kind = detail_kind,
+									 .detail = detail,
 									 .known = key.known,
 									 .ip = key.ip,
 									 .as_root = key.as_root}));
@@ -184,6 +190,12 @@ static void take_site(struct vp_account *account, const struct vp_exit_site *rec
 	place->count += record->count;
 	place->ns += record->ns;
 	place->last = record->last > place->last ? record->last : place->last;
+}
+
+/* It begins like an exit_site. */
+static void take_site_detail(struct vp_account *account, const struct vp_exit_site_detail *record)
+{
+	take_site(account, (const void *)record, record->detail_kind, record->detail);
 }
 
 static void take_sample(struct vp_account *account, const struct vp_guest_sample *record)
@@ -210,7 +222,10 @@ void vp_account_take(struct vp_account *account, const struct vp_record_header *
 		take_thief(account, (const void *)record);
 		break;
 	case VP_ID_exit_site:
-		take_site(account, (const void *)record);
+		take_site(account, (const void *)record, VP_DETAIL_NONE, 0);
+		break;
+	case VP_ID_exit_site_detail:
+		take_site_detail(account, (const void *)record);
 		break;
 	case VP_ID_account_loss:
 		memcpy(&account->lost, record, sizeof(account->lost));

@@ -47,7 +47,8 @@ struct vp_account_theft {
 struct vp_account_place {
 	uint32_t vm;
 	uint32_t reason, vendor;
-	bool known; /* the next two */
+	uint32_t detail_kind, detail; /* enum vp_detail_kind: what it was to */
+	bool known;                   /* the next two */
 	uint64_t ip, as_root;
 	uint64_t count, ns, last;
 };

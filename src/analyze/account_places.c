@@ -13,7 +13,7 @@
 
 /* What rows are told apart by: numbers of texts, or VP_NONE. */
 struct place_row_key {
-	uint32_t vm, function, module, process, pid, reason, vendor;
+	uint32_t vm, function, module, process, pid, reason, vendor, detail_kind, detail;
 };
 
 struct place_row {
@@ -72,6 +72,17 @@ static void name_function(struct vp_account_view *view, const struct vp_naming_m
 		: made_text(view, vp_format("0x%" PRIx64, place->ip));
 }
 
+static struct place_row_key unplaced(uint32_t vm, uint32_t reason, uint32_t vendor)
+{
+	return (struct place_row_key){.vm = vm,
+				      .function = VP_NONE,
+				      .module = VP_NONE,
+				      .process = VP_NONE,
+				      .pid = VP_NONE,
+				      .reason = reason,
+				      .vendor = vendor};
+}
+
 static void name_place(struct vp_account_view *view, const struct vp_naming *naming,
 		       enum vp_exits_by by, const struct vp_account_place *place,
 		       struct place_row_key *key)
@@ -81,18 +92,15 @@ static void name_place(struct vp_account_view *view, const struct vp_naming *nam
 	    place->vm < naming->vms.count ? &naming->vms.at[place->vm] : &nothing;
 	uint32_t space = VP_NAMES_NO_SPACE;
 
-	*key = (struct place_row_key){.vm = place->vm,
-				      .function = VP_NONE,
-				      .module = VP_NONE,
-				      .process = VP_NONE,
-				      .pid = VP_NONE,
-				      .reason = place->reason,
-				      .vendor = place->vendor};
+	*key = unplaced(place->vm, place->reason, place->vendor);
 	if (machine->names)
 		space = vp_names_space_by_root(machine->names, place->as_root, place->last);
 	name_process(view, machine->names, space, place, key);
-	if (by == VP_EXITS_BY_FUNCTION)
-		name_function(view, machine, space, place, key);
+	if (by != VP_EXITS_BY_FUNCTION)
+		return;
+	name_function(view, machine, space, place, key);
+	key->detail_kind = place->detail_kind;
+	key->detail = place->detail;
 }
 
 static struct place_row *row_of(struct vp_key_set *keys, place_rows *rows,
@@ -112,8 +120,7 @@ static void add_unplaced(const struct vp_account_view *view, struct vp_key_set *
 			 place_rows *rows)
 {
 	vp_vec_each (&view->account->costs, cost) {
-		struct place_row_key key = {cost->vm, VP_NONE,      VP_NONE,     VP_NONE,
-					    VP_NONE,  cost->reason, cost->vendor};
+		struct place_row_key key = unplaced(cost->vm, cost->reason, cost->vendor);
 		if (!vp_account_view_shows(view, cost->vm, VP_NONE))
 			continue;
 		struct place_row *row = row_of(keys, rows, &key);
@@ -121,8 +128,7 @@ static void add_unplaced(const struct vp_account_view *view, struct vp_key_set *
 		row->ns += cost->total;
 	}
 	vp_vec_each (&view->account->places, place) {
-		struct place_row_key key = {place->vm, VP_NONE,       VP_NONE,      VP_NONE,
-					    VP_NONE,   place->reason, place->vendor};
+		struct place_row_key key = unplaced(place->vm, place->reason, place->vendor);
 		if (!place->known || !vp_account_view_shows(view, place->vm, VP_NONE))
 			continue;
 		struct place_row *row = row_of(keys, rows, &key);
@@ -166,7 +172,7 @@ static void put_name(const struct vp_account_view *view, uint32_t text, struct v
 static void add_place_row(struct vp_account_view *view, enum vp_exits_by by,
 			  const struct place_row *row, struct vp_table *table)
 {
-	char reason[VP_EXIT_NAME_SIZE];
+	char reason[VP_EXIT_NAME_SIZE], detail[VP_EXIT_NAME_SIZE];
 	uint32_t text =
 	    text_of(view, vp_exit_reason_name(row->key.vendor, row->key.reason, reason));
 
@@ -178,6 +184,11 @@ static void add_place_row(struct vp_account_view *view, enum vp_exits_by by,
 	put_name(view, row->key.process, table);
 	vp_table_count(table, row->key.pid == VP_NONE ? VP_CELL_NO_COUNT : row->key.pid);
 	put_name(view, text, table);
+	if (by == VP_EXITS_BY_FUNCTION)
+		put_name(view,
+			 text_of(view, vp_exit_detail_text(row->key.detail_kind, row->key.detail,
+							   detail)),
+			 table);
 	vp_table_count(table, row->count);
 	vp_table_count(table, row->ns);
 	vp_table_count(table, row->count ? row->ns / row->count : 0);
@@ -196,6 +207,8 @@ void vp_account_places_table(struct vp_account_view *view, const struct vp_namin
 	vp_table_column_add(table, "process", "Process", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "pid", "PID", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "reason", "Reason", "", VP_CELL_TEXT);
+	if (by == VP_EXITS_BY_FUNCTION)
+		vp_table_column_add(table, "detail", "Detail", "", VP_CELL_TEXT);
 	vp_table_column_add(table, "count", "Count", "", VP_CELL_COUNT);
 	vp_table_column_add(table, "total_ns", "Total", "ns", VP_CELL_DURATION);
 	vp_table_column_add(table, "mean_ns", "Mean", "ns", VP_CELL_DURATION);

@@ -50,14 +50,14 @@ struct vp_script {
 	struct vp_script_event event;
 	uint64_t unreadable;
 	/* Of the event at hand. */
-	char reason[VP_EXIT_NAME_SIZE], state[4], vm[16], flags[64];
+	char reason[VP_EXIT_NAME_SIZE], detail[VP_EXIT_NAME_SIZE], state[4], vm[16], flags[64];
 };
 
 /* What is gathered of a record until all its fields are read. */
 struct reading {
 	bool of_vm, of_tid; /* it is of the VM, of the thread that is asked for */
-	uint64_t vendor, flags, preempted, vm;
-	size_t reason, state; /* place of the field + 1 */
+	uint64_t vendor, flags, preempted, vm, detail_kind;
+	size_t reason, detail, state; /* place of the field + 1 */
 };
 
 /* By tid; idle tasks, which all have number 0, by pCPU. */
@@ -302,6 +302,9 @@ static void take_value(struct vp_script *script, const struct vp_script_part *pa
 	case VP_SCRIPT_VENDOR:
 		reading->vendor = value->number;
 		return;
+	case VP_SCRIPT_DETAIL_KIND:
+		reading->detail_kind = value->number;
+		return;
 	case VP_SCRIPT_PREEMPTED:
 		reading->preempted = value->number;
 		return;
@@ -324,6 +327,8 @@ static void take_value(struct vp_script *script, const struct vp_script_part *pa
 		add_field(script, &part->comm_column, part->field, value, comm);
 	} else if (part->role == VP_SCRIPT_REASON) {
 		reading->reason = event->fields.count;
+	} else if (part->role == VP_SCRIPT_DETAIL) {
+		reading->detail = event->fields.count;
 	} else if (part->role == VP_SCRIPT_STATE) {
 		reading->state = event->fields.count;
 	}
@@ -338,6 +343,20 @@ static const char *reason_text(struct vp_script *script, const struct vp_script_
 		return "unknown";
 	return vp_exit_reason_name((uint32_t)reading->vendor, (uint32_t)field->value.number,
 				   script->reason);
+}
+
+/* An exit that was to nothing has no such field. */
+static void name_detail(struct vp_script *script, const struct reading *reading)
+{
+	struct vp_script_field *field = &script->event.fields.at[reading->detail - 1];
+	size_t behind = script->event.fields.count - reading->detail;
+
+	field->text = vp_exit_detail_text((uint32_t)reading->detail_kind,
+					  (uint32_t)field->value.number, script->detail);
+	if (field->text)
+		return;
+	memmove(field, field + 1, behind * sizeof(*field));
+	script->event.fields.count--;
 }
 
 /* As ps and the kernel's own tracepoint have it. */
@@ -368,6 +387,8 @@ static void name_values(struct vp_script *script, const struct reading *reading)
 	if (reading->state)
 		fields[reading->state - 1].text =
 		    state_text(script, fields[reading->state - 1].value.number, reading->preempted);
+	if (reading->detail)
+		name_detail(script, reading);
 }
 
 static struct vp_cursor fields_of(const struct vp_record_header *record)

@@ -7,11 +7,11 @@
 #include "base/text.h"
 
 /* Of records: the begin of each that is no event by itself. */
-static const uint32_t no_events[] = {VP_ID_task,          VP_ID_clock_sync,   VP_ID_guest_task,
-				     VP_ID_guest_regs,    VP_ID_chain_frames, VP_ID_chain_stack,
-				     VP_ID_vcpu_account,  VP_ID_exit_account, VP_ID_exit_bucket,
-				     VP_ID_thief,         VP_ID_exit_site,    VP_ID_account_loss,
-				     VP_ID_interval_value};
+static const uint32_t no_events[] = {
+    VP_ID_task,           VP_ID_clock_sync,      VP_ID_guest_task,   VP_ID_guest_regs,
+    VP_ID_chain_frames,   VP_ID_chain_stack,     VP_ID_vcpu_account, VP_ID_exit_account,
+    VP_ID_exit_bucket,    VP_ID_thief,           VP_ID_exit_site,    VP_ID_account_loss,
+    VP_ID_interval_value, VP_ID_exit_site_detail};
 
 static const struct {
 	const char *name;
@@ -26,6 +26,8 @@ static const struct {
 	     {"vendor", VP_SCRIPT_VENDOR},
 	     {"reason", VP_SCRIPT_REASON},
 	     {"exit_reason", VP_SCRIPT_REASON},
+	     {"detail", VP_SCRIPT_DETAIL},
+	     {"detail_kind", VP_SCRIPT_DETAIL_KIND},
 	     {"flags", VP_SCRIPT_FLAGS},
 	     {"switch_flags", VP_SCRIPT_SWITCH},
 	     {"prev_state", VP_SCRIPT_STATE},
@@ -74,6 +76,7 @@ static void add_columns(struct vp_script_classes *classes, struct vp_script_part
 	case VP_SCRIPT_VM:
 	case VP_SCRIPT_VCPU:
 	case VP_SCRIPT_VENDOR:
+	case VP_SCRIPT_DETAIL_KIND:
 	case VP_SCRIPT_PREEMPTED:
 		return;
 	case VP_SCRIPT_OTHER_TID:

@@ -18,6 +18,8 @@ enum vp_script_role {
 	VP_SCRIPT_VCPU,
 	VP_SCRIPT_VENDOR,
 	VP_SCRIPT_REASON, /* shown by name */
+	VP_SCRIPT_DETAIL, /* what an exit was to: shown in words */
+	VP_SCRIPT_DETAIL_KIND,
 	VP_SCRIPT_FLAGS,
 	VP_SCRIPT_SWITCH, /* flags of a guest_switch, shown by name */
 	VP_SCRIPT_STATE,  /* a thread's, shown as a letter */

@@ -17,6 +17,7 @@
 
 #include "bpf/account_exit.bpf.h"
 #include "bpf/account_wait.bpf.h"
+#include "bpf/exit_detail.bpf.h"
 
 /* Set by the loader: exits and entries are told to also_exit() and also_entry(). */
 const volatile __u32 tells_others = 0;
@@ -87,8 +88,16 @@ static __always_inline void set_busy(struct vp_account_vcpu *vcpu, __u32 busy)
 	barrier();
 }
 
+static __always_inline void note_detail(struct vp_account_vcpu *vcpu,
+					const struct exit_detail *detail)
+{
+	vcpu->detail_kind = detail->kind;
+	vcpu->detail = detail->number;
+}
+
 static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
 {
+	struct exit_detail detail;
 	struct vmcb_place place;
 	struct vmcb_view vmcb;
 	__u64 code;
@@ -101,19 +110,39 @@ static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
 		return;
 	if (!read_vmcb_place(&vmcb, &place))
 		return;
+	detail_of_amd((struct kvm_vcpu *)vcpu->kvm_vcpu, &vmcb, vcpu->reason, &detail);
+	note_detail(vcpu, &detail);
 	vcpu->ip = place.rip;
 	vcpu->cr3 = place.cr3;
 	vcpu->flags |= VP_PLACE_KNOWN;
 }
 
+/* By KVM's event of this exit, or by KVM. */
+static __always_inline bool read_intel(struct kvm_vcpu *kvm, __u32 *reason, __u64 *ip,
+				       struct exit_detail *detail)
+{
+	struct vp_exit_now *now = exit_here();
+
+	*detail = (struct exit_detail){};
+	if (!now || !now->known)
+		return read_vmx_exit_reason(kvm, reason) && read_vmx_rip(kvm, ip);
+	*reason = now->reason;
+	*ip = now->rip;
+	detail_of_intel(kvm, now, detail);
+	return true;
+}
+
 /* Its CR3 stays in the VMCS. */
 static __always_inline void note_intel(struct vp_account_vcpu *vcpu)
 {
-	struct kvm_vcpu *kvm = (struct kvm_vcpu *)vcpu->kvm_vcpu;
+	struct exit_detail detail;
 
-	if (!read_vmx_exit_reason(kvm, &vcpu->reason) || vcpu->reason == VMX_EXTERNAL_INTERRUPT ||
-	    vcpu->reason == VMX_PREEMPTION_TIMER || !read_vmx_rip(kvm, &vcpu->ip))
+	if (!read_intel((struct kvm_vcpu *)vcpu->kvm_vcpu, &vcpu->reason, &vcpu->ip, &detail))
 		return;
+	__u32 basic = vcpu->reason & 0xffff; /* above are flags */
+	if (basic == VMX_EXTERNAL_INTERRUPT || basic == VMX_PREEMPTION_TIMER)
+		return;
+	note_detail(vcpu, &detail);
 	vcpu->cr3 = 0;
 	vcpu->flags |= VP_PLACE_KNOWN;
 }
@@ -172,6 +201,7 @@ static __always_inline void note_arm(struct vp_account_vcpu *vcpu,
 	if (vcpu->reason & VP_ARM_NO_TRAP)
 		return;
 	vcpu->ip = context->args[2];
+	vcpu->detail_kind = vcpu->detail = 0;
 	vcpu->cr3 = 0;
 	vcpu->flags |= VP_PLACE_KNOWN;
 }

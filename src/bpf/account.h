@@ -116,6 +116,7 @@ struct vp_account_vcpu {
 	__u64 states[VP_STATE_ROOM]; /* ns up to `since` */
 	__u64 parts[VP_STATE_ROOM];  /* ns since exit_at, all but KERNEL */
 	__u64 ip, cr3;               /* of the guest at the exit */
+	__u32 detail_kind, detail;   /* what it was to: enum vp_detail_kind, and a number */
 	__u64 exits, wakeups, preemptions;
 	__u64 polls, poll_wasted; /* halts that polled; ns of those that slept all the same */
 	__u64 irq_ns[VP_IRQ_SOURCES], irq_count[VP_IRQ_SOURCES];
@@ -143,11 +144,13 @@ struct vp_account_exit {
 struct vp_account_site {
 	__u64 ip, cr3;
 	__u64 count, ns, last; /* last: when it was there */
+	__u32 detail_kind, detail;
 	__u32 reason, reserved;
 };
 
 struct vp_site_key {
 	__u64 ip, cr3;
+	__u32 detail_kind, detail;
 	__u32 pid, reason;
 };
 

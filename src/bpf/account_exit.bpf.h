@@ -29,8 +29,12 @@ static __noinline __u32 assign_reason(struct vp_account_vcpu *vcpu, __u32 code)
 
 static __always_inline void evict(const struct vp_account_site *site, __u32 pid)
 {
-	struct vp_site_key key = {
-	    .ip = site->ip, .cr3 = site->cr3, .pid = pid, .reason = site->reason};
+	struct vp_site_key key = {.ip = site->ip,
+				  .cr3 = site->cr3,
+				  .detail_kind = site->detail_kind,
+				  .detail = site->detail,
+				  .pid = pid,
+				  .reason = site->reason};
 	struct vp_site_cost *cost = bpf_map_lookup_elem(&old_sites, &key);
 
 	if (cost) {
@@ -53,21 +57,24 @@ static __noinline int replace_site(struct vp_account_site *site, struct vp_accou
 	site->ip = vcpu->ip;
 	site->cr3 = vcpu->cr3;
 	site->reason = vcpu->reason;
+	site->detail_kind = vcpu->detail_kind;
+	site->detail = vcpu->detail;
 	site->count = site->ns = 0;
 	return 0;
 }
 
 static __always_inline void count_site(struct vp_account_vcpu *vcpu, __u32 place, __u64 total)
 {
-	__u64 mixed =
-	    (vcpu->ip ^ vcpu->cr3 >> 8 ^ (__u64)vcpu->reason << 40) * 0x9e3779b97f4a7c15ULL;
+	__u64 detail = (__u64)vcpu->detail << 20 ^ vcpu->detail_kind;
+	__u64 mixed = (vcpu->ip ^ vcpu->cr3 >> 8 ^ (__u64)vcpu->reason << 40 ^ detail) *
+		      0x9e3779b97f4a7c15ULL;
 	__u32 index = (place - 1) * VP_EXIT_SITES + (__u32)(mixed >> 55);
 	struct vp_account_site *site = bpf_map_lookup_elem(&sites, &index);
 
 	if (!site)
 		return;
 	if (site->ip != vcpu->ip || site->cr3 != vcpu->cr3 || site->reason != vcpu->reason ||
-	    !site->count)
+	    site->detail != vcpu->detail || site->detail_kind != vcpu->detail_kind || !site->count)
 		replace_site(site, vcpu);
 	site->count++;
 	site->ns += total;

@@ -10,6 +10,7 @@
 #include <bpf/bpf_helpers.h>
 #include <stdbool.h>
 
+#include "bpf/exit_now.bpf.h"
 #include "bpf/guest_current.h"
 #include "bpf/kvm_compat.bpf.h"
 
@@ -57,6 +58,9 @@ struct guest_current {
  * given away again only after a grace period of RCU, and exec changes the address space.
  */
 enum { SURELY_SAME_NS = 4000000 };
+/* A thread's address space at the same place is another one only after two execs, and so soon at
+ * most is that not seen. */
+enum { SAME_ROOT_NS = 64000000 };
 
 /* The vCPU, looked for at the place that the caller remembers first; 0: its kernel is not known. */
 static __always_inline struct vp_identity_vcpu *find_identity(__u32 pid, __u32 number, __u32 *memo)
@@ -96,6 +100,12 @@ static __always_inline __u64 hva_in_kernel(const struct vp_identity_vm *vm, __u6
 	return 0;
 }
 
+/* Intel: the processor keeps the address space's root to itself. */
+static __always_inline bool root_is_in_memory(const struct vp_identity_vcpu *vcpu)
+{
+	return vendor == VP_VENDOR_INTEL && vcpu->at_mm;
+}
+
 /* A task is looked for again only when the pointer to it has changed, or it was not found. */
 static __always_inline bool find_task(struct vp_identity_vcpu *vcpu)
 {
@@ -106,14 +116,39 @@ static __always_inline bool find_task(struct vp_identity_vcpu *vcpu)
 	if (task != vcpu->task || !vcpu->task_hva) {
 		struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &vcpu->vm);
 		__u32 last = vcpu->at_comm > vcpu->at_ids ? vcpu->at_comm : vcpu->at_ids;
-		if (vendor == VP_VENDOR_INTEL && vcpu->at_mm > last)
-			last = vcpu->at_mm;
+		if (root_is_in_memory(vcpu) && vcpu->at_mm + VP_NEAR_WORDS * sizeof(__u64) > last)
+			last = vcpu->at_mm + VP_NEAR_WORDS * sizeof(__u64);
 		__u32 size = (last > vcpu->at_stack ? last : vcpu->at_stack) + 16;
 		vcpu->task_hva = vm ? hva_in_kernel(vm, task, size) : 0;
 		vcpu->task = task;
 		vcpu->nowhere += !vcpu->task_hva;
 	}
 	return vcpu->task_hva != 0;
+}
+
+static __always_inline bool read_mm(struct vp_identity_vcpu *vcpu)
+{
+	return !bpf_probe_read_user(&vcpu->mm_now, sizeof(vcpu->mm_now),
+				    (void *)vcpu->task_hva + vcpu->at_mm);
+}
+
+/* The task's numbers, and in vcpu->mm_now the mm where the root is by memory; that is shortly
+ * before them in all kernels that were seen. */
+static __always_inline bool read_numbers(struct vp_identity_vcpu *vcpu, __u64 *ids)
+{
+	const char *task = (const char *)vcpu->task_hva;
+	__u32 distance = vcpu->at_ids - vcpu->at_mm, place = distance / sizeof(*ids);
+	struct vp_exit_now *room = root_is_in_memory(vcpu) ? exit_here() : 0;
+
+	barrier_var(place); /* or the compiler checks one copy of it and uses another */
+	if (!room || distance % sizeof(*ids) || place >= VP_NEAR_WORDS)
+		return !bpf_probe_read_user(ids, sizeof(*ids), task + vcpu->at_ids) &&
+		       (!root_is_in_memory(vcpu) || read_mm(vcpu));
+	if (bpf_probe_read_user(room->words, sizeof(room->words), task + vcpu->at_mm))
+		return false;
+	vcpu->mm_now = room->words[0];
+	*ids = room->words[place];
+	return true;
 }
 
 /*
@@ -124,7 +159,7 @@ static __always_inline bool read_task(struct vp_identity_vcpu *vcpu, struct gues
 {
 	__u64 ids = 0;
 
-	if (bpf_probe_read_user(&ids, sizeof(ids), (void *)vcpu->task_hva + vcpu->at_ids) ||
+	if (!read_numbers(vcpu, &ids) ||
 	    bpf_probe_read_user(ret->comm, sizeof(ret->comm),
 				(void *)vcpu->task_hva + vcpu->at_comm))
 		return false;
@@ -157,23 +192,25 @@ static __always_inline bool is_new_name(struct vp_identity_vcpu *vcpu, __u32 pid
 
 /*
  * The root of the current task's address space by its page tables' place in the guest's kernel, for
- * a processor that keeps its own to itself (Intel). Threads of the kernel have none: 0. `sure`: the
- * root before is still good if the mm is the same; a mm_struct is used again, but not for a task
- * that has lived on.
+ * a processor that keeps its own to itself (Intel): of vcpu->mm_now. Threads of the kernel have
+ * none: 0. `same_task`: the root before is still good if the mm is the same; a mm_struct is used
+ * again, but not for a task that has lived on.
  */
-static __always_inline __u64 root_by_memory(struct vp_identity_vcpu *vcpu, bool sure)
+static __always_inline __u64 root_by_memory(struct vp_identity_vcpu *vcpu, bool same_task,
+					    __u64 time)
 {
-	__u64 before = vcpu->mm, mm = 0, pgd = 0;
+	__u64 before = vcpu->mm, mm = vcpu->mm_now, pgd = 0;
 
 	vcpu->mm = 0;
-	if (bpf_probe_read_user(&mm, sizeof(mm), (void *)vcpu->task_hva + vcpu->at_mm) || !mm)
+	if (!mm)
 		return 0;
-	if (!sure || mm != before) {
+	if (!same_task || mm != before || time - vcpu->root_read >= SAME_ROOT_NS) {
 		struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &vcpu->vm);
 		__u64 hva = vm ? hva_in_kernel(vm, mm + vcpu->at_pgd, sizeof(pgd)) : 0;
 		if (!hva || bpf_probe_read_user(&pgd, sizeof(pgd), (void *)hva))
 			return 0;
 		vcpu->root = gpa_in_kernel(vm, pgd);
+		vcpu->root_read = time;
 	}
 	vcpu->mm = mm;
 	return vcpu->root;
@@ -196,15 +233,21 @@ static __always_inline bool read_guest_current(__u32 pid, __u32 number, __u64 as
 	__u64 before = vcpu->task;
 	bool found = find_task(vcpu);
 	bool lately = found && before == vcpu->task && time - vcpu->checked < SURELY_SAME_NS;
-	if (vendor == VP_VENDOR_INTEL && found && vcpu->at_mm)
-		ret->as_root = as_root = root_by_memory(vcpu, lately);
-	bool same = lately && as_root && as_root == vcpu->as_root && (!user || vcpu->in_user);
+	bool by_memory = root_is_in_memory(vcpu);
+	if (by_memory && lately && read_mm(vcpu))
+		as_root = root_by_memory(vcpu, true, time);
+	bool same = lately && (as_root || by_memory) && as_root == vcpu->as_root &&
+		    (!user || vcpu->in_user);
 	if (!same) {
+		__u32 tid = vcpu->tid;
 		vcpu->checked = 0;
 		if (!found || !read_task(vcpu, ret)) {
 			vcpu->failed++;
 			return false;
 		}
+		if (by_memory)
+			as_root =
+			    root_by_memory(vcpu, before == vcpu->task && tid == vcpu->tid, time);
 		vcpu->checked = time;
 		vcpu->in_user = user;
 		vcpu->as_root = as_root;
@@ -212,6 +255,7 @@ static __always_inline bool read_guest_current(__u32 pid, __u32 number, __u64 as
 	}
 	vcpu->good++;
 	ret->known = true;
+	ret->as_root = as_root;
 	ret->task = vcpu->task;
 	ret->tid = vcpu->tid;
 	ret->tgid = vcpu->tgid;

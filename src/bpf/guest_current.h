@@ -35,6 +35,8 @@ struct vp_identity_vcpu {
 	/* Of the sample before: */
 	__u64 task, task_hva;
 	__u64 mm, root;         /* where its mm_struct is, 0: not known; and what root that says */
+	__u64 mm_now;           /* the same of the sample at hand */
+	__u64 root_read;        /* when the root was, ns */
 	__u64 as_root, checked; /* when all of the task was read last, ns */
 	__u64 name;             /* its numbers and name, hashed */
 	__u32 tid, tgid;

@@ -92,6 +92,8 @@ static __always_inline __u32 class_of_intel(__u32 reason)
 		return VP_EXITS_io;
 	case 31:
 	case 32:
+	case 84: /* MSR_READ_IMM, MSR_WRITE_IMM */
+	case 85:
 		return VP_EXITS_msr;
 	case 18:
 		return VP_EXITS_hypercall;

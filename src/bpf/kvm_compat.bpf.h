@@ -81,6 +81,7 @@ struct kvm_vcpu___own_rip {
  */
 enum vmcb_offset {
 	VMCB_EXIT_CODE = 0x70,
+	VMCB_EXIT_INFO_1 = 0x78,
 	VMCB_NESTED_CTL = 0x90,       /* bit 0: nested paging */
 	VMCB_SAVE_GS = 0x400 + 0x58,  /* base */
 	VMCB_SAVE_IDT = 0x400 + 0x88, /* base */
@@ -275,6 +276,14 @@ static __always_inline bool read_vmcb_place(const struct vmcb_view *vmcb, struct
 		return !bpf_probe_read_kernel(ret, sizeof(*ret), vmcb->at + VMCB_SAVE_CR3);
 	ret->cr3 = LOAD_VMCB(vmcb->loaded, __u64, VMCB_SAVE_CR3);
 	ret->rip = LOAD_VMCB(vmcb->loaded, __u64, VMCB_SAVE_RIP);
+	return true;
+}
+
+static __always_inline bool read_vmcb_info(const struct vmcb_view *vmcb, __u64 *ret)
+{
+	if (!vmcb->loaded)
+		return !bpf_probe_read_kernel(ret, sizeof(*ret), vmcb->at + VMCB_EXIT_INFO_1);
+	*ret = LOAD_VMCB(vmcb->loaded, __u64, VMCB_EXIT_INFO_1);
 	return true;
 }
 

@@ -195,7 +195,7 @@ static __always_inline void put_sample_of_vcpu(struct place *place,
 	struct guest_current current = {};
 	struct vcpu_words words;
 
-	read_vcpu_again(place->ring, vcpu, hit || with_chains, &words);
+	read_vcpu_again(place->ring, vcpu, hit, hit || with_chains, &words);
 	if (by_memory && (hit || with_chains))
 		put_guest_task(place, pid, number, &words, time, &current);
 	if (with_chains) {
@@ -249,7 +249,7 @@ static __always_inline void switch_into_ring(struct task_struct *task, struct ta
 	/* vcpu_in has the same fields in the same order. */
 	struct vp_vcpu_out *record = place_take(&place, sizeof(*record));
 	__u32 number = number_in_ring(place.ring, notifier, vcpu);
-	read_vcpu_again(place.ring, vcpu, false, &words);
+	read_vcpu_again(place.ring, vcpu, false, false, &words);
 	record->time = bpf_ktime_get_ns();
 	record->id = id;
 	record->flags = words.flags | flags;

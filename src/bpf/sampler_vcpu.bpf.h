@@ -3,6 +3,7 @@
 #ifndef VP_BPF_SAMPLER_VCPU_H
 #define VP_BPF_SAMPLER_VCPU_H
 
+#include "bpf/exit_now.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
 #include "bpf/sampler.h"
 #include "schema/records.h"
@@ -34,9 +35,22 @@ static __always_inline void read_vmcb(struct kvm_vcpu *vcpu, const struct vmcb_v
 	ret->flags |= VP_HAS_AS_ROOT | VP_HAS_CPL;
 }
 
-/* The same of Intel, whose guest's root is in memory only: see read_guest_current(). */
-static __always_inline void read_vmx(struct kvm_vcpu *vcpu, bool with_place, struct vcpu_words *ret)
+/*
+ * The same of Intel, whose guest's root is in memory only: see read_guest_current(). An interrupt
+ * that hit the guest is this pCPU's last exit, of which its event has told.
+ */
+static __always_inline void read_vmx(struct kvm_vcpu *vcpu, bool hit, bool with_place,
+				     struct vcpu_words *ret)
 {
+	struct vp_exit_now *now = hit ? exit_here() : 0;
+
+	if (now && now->known) {
+		ret->exit_reason = now->reason;
+		ret->ip = now->rip;
+		ret->cpl = vmx_cpl(vcpu, ret->ip);
+		ret->flags = VP_HAS_EXIT_REASON | VP_HAS_CPL;
+		return;
+	}
 	if (read_vmx_exit_reason(vcpu, &ret->exit_reason))
 		ret->flags = VP_HAS_EXIT_REASON;
 	if (with_place && read_vmx_rip(vcpu, &ret->ip)) {
@@ -59,8 +73,8 @@ static __always_inline void read_vcpu(struct kvm_vcpu *vcpu, bool with_place,
 		read_vmcb(vcpu, &vmcb, reason, with_place, ret);
 }
 
-/* The same of the vCPU that the sample before was of. */
-static __always_inline void read_vcpu_again(struct vp_ring *ring, struct kvm_vcpu *vcpu,
+/* The same of the vCPU that the sample before was of; `hit`: the interrupt hit its guest. */
+static __always_inline void read_vcpu_again(struct vp_ring *ring, struct kvm_vcpu *vcpu, bool hit,
 					    bool with_place, struct vcpu_words *ret)
 {
 	struct vmcb_view vmcb;
@@ -68,7 +82,7 @@ static __always_inline void read_vcpu_again(struct vp_ring *ring, struct kvm_vcp
 
 	*ret = (struct vcpu_words){};
 	if (vendor == VP_VENDOR_INTEL)
-		read_vmx(vcpu, with_place, ret);
+		read_vmx(vcpu, hit, with_place, ret);
 	else if (read_exit_reason(vcpu, &ring->last_vmcb, &reason, &vmcb))
 		read_vmcb(vcpu, &vmcb, reason, with_place, ret);
 }

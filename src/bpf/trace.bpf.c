@@ -12,6 +12,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "bpf/account.h"
+#include "bpf/exit_detail.bpf.h"
 #include "bpf/sched_compat.bpf.h"
 #include "bpf/trace_guest.bpf.h"
 
@@ -24,7 +25,7 @@ WHOLE(guest_switch, switch_flags);
 WHOLE(sched_switch, preempted);
 WHOLE(sched_wakeup, target_cpu);
 WHOLE(kvm_entry, vcpu);
-WHOLE(kvm_exit, vendor);
+WHOLE(kvm_exit, detail_kind);
 WHOLE(kvm_inj_virq, vector);
 WHOLE(irq_handler_entry, irq);
 WHOLE(softirq_entry, vec);
@@ -112,6 +113,7 @@ int kvm_entry(struct bpf_raw_tracepoint_args *context)
 struct left {
 	__u64 rip;
 	__u32 reason;
+	struct exit_detail detail;
 };
 
 /* With a copy of what is known of the VMCB: see number_of(). */
@@ -133,6 +135,22 @@ static __always_inline void leave_amd(struct vp_trace_cpu *cpu, struct kvm_vcpu 
 	left->reason = (__u32)code;
 	if (read_vmcb_place(&vmcb, &place))
 		left->rip = place.rip;
+	detail_of_amd(kvm, &vmcb, left->reason, &left->detail);
+}
+
+/* By KVM's event of this exit, or by KVM. */
+static __always_inline void leave_intel(struct kvm_vcpu *kvm, struct left *left)
+{
+	struct vp_exit_now *now = exit_here();
+
+	if (now && now->known) {
+		left->reason = now->reason;
+		left->rip = now->rip;
+		detail_of_intel(kvm, now, &left->detail);
+		return;
+	}
+	read_vmx_exit_reason(kvm, &left->reason);
+	read_vmx_rip(kvm, &left->rip);
 }
 
 /* v5.17, 0a62a0319abb "KVM: x86: Get error code from get_exit_info" and its neighbours dropped the
@@ -143,12 +161,10 @@ leave_x86(struct vp_trace_cpu *cpu, struct bpf_raw_tracepoint_args *context, str
 	__u64 first = context->args[0];
 	struct kvm_vcpu *kvm = (void *)((__s64)first < 0 ? first : context->args[1]);
 
-	if (vendor == VP_VENDOR_AMD) {
+	if (vendor == VP_VENDOR_AMD)
 		leave_amd(cpu, kvm, left);
-	} else {
-		read_vmx_exit_reason(kvm, &left->reason);
-		read_vmx_rip(kvm, &left->rip);
-	}
+	else
+		leave_intel(kvm, left);
 	if ((__s64)first >= 0)
 		left->reason = (__u32)first;
 	return kvm;
@@ -188,7 +204,8 @@ int kvm_exit(struct bpf_raw_tracepoint_args *context)
 		return 0;
 	}
 	PUT_AT(cpu, kvm_exit, now, .tid = (__u32)id, .guest_rip = left.rip, .vm = id >> 32,
-	       .reason = left.reason, .vcpu = (__u16)number, .vendor = (__u16)vendor);
+	       .reason = left.reason, .detail = left.detail.number, .vcpu = (__u16)number,
+	       .vendor = (__u16)vendor, .detail_kind = (__u16)left.detail.kind);
 	return 0;
 }
 

@@ -167,6 +167,8 @@ static struct vp_error *load(struct vp_account_source *source,
 	    vp_svm_data_open(source->programs->obj, by_plain_loads, &svm_data);
 	int result = size_maps(source);
 	if (!result)
+		result = vp_exit_event_share(options->exit_event, source->programs->maps.exit_now);
+	if (!result)
 		result = account_bpf__load(source->programs);
 	vp_svm_data_close(&svm_data);
 	if (!result)

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "bpf/account.h"
+#include "collect/exit_event.h"
 #include "collect/exit_programs.h"
 #include "schema/records.h"
 #include "schema/vm.h"
@@ -18,6 +19,7 @@ struct vp_account_source;
 struct vp_account_source_options {
 	bool with_states; /* every stretch of a vCPU's time is kept for vp_account_source_drain() */
 	bool tells_exits; /* to programs of others: vp_account_source_programs() */
+	const struct vp_exit_event *exit_event; /* NULL, or opened before */
 };
 
 /* Loads and attaches the programs; nothing is counted yet. Errors: no permission, a kernel without

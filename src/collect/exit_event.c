@@ -15,8 +15,11 @@ struct vp_exit_event *vp_exit_event_open(void)
 {
 	if (vp_host_vendor() != VP_VENDOR_INTEL)
 		return NULL;
-	struct exit_event_bpf *programs = exit_event_bpf__open_and_load();
-	if (!programs || exit_event_bpf__attach(programs)) {
+	struct exit_event_bpf *programs = exit_event_bpf__open();
+	if (!programs ||
+	    bpf_map__set_max_entries(programs->maps.exit_now,
+				     (uint32_t)libbpf_num_possible_cpus()) ||
+	    exit_event_bpf__load(programs) || exit_event_bpf__attach(programs)) {
 		exit_event_bpf__destroy(programs);
 		return NULL;
 	}
@@ -36,4 +39,9 @@ void vp_exit_event_close(struct vp_exit_event *event)
 bool vp_exit_event_suffices(const struct vp_exit_event *event)
 {
 	return event || vp_host_vendor() != VP_VENDOR_INTEL;
+}
+
+int vp_exit_event_share(const struct vp_exit_event *event, struct bpf_map *map)
+{
+	return event ? bpf_map__reuse_fd(map, bpf_map__fd(event->programs->maps.exit_now)) : 0;
 }

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+struct bpf_map;
 struct vp_exit_event;
 
 /* From now on, and to be opened before programs at kvm_exit that want to know. NULL: this host's
@@ -19,5 +20,9 @@ void vp_exit_event_close(struct vp_exit_event *event);
 
 /* Whether programs know where a guest left, with that event: on other vendors' hosts without. */
 bool vp_exit_event_suffices(const struct vp_exit_event *event);
+
+/* Gives programs that are not loaded yet, with their map `exit_now`, what the event says of each
+ * exit (bpf/exit_now.bpf.h). Not 0: it failed. With NULL they have to ask KVM. */
+int vp_exit_event_share(const struct vp_exit_event *event, struct bpf_map *map);
 
 #endif

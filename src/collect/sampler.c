@@ -230,7 +230,7 @@ static enum vp_seen_by seen_by(const struct vp_sampler_options *options)
 	return by_irq ? VP_SEEN_BY_IRQ : VP_SEEN_BY_PERF;
 }
 
-static struct vp_error *load(struct vp_sampler *sampler, size_t pages, bool by_memory,
+static struct vp_error *load(struct vp_sampler *sampler, const struct vp_sampler_options *options,
 			     bool by_plain_loads)
 {
 	VP_TRY(vp_host_expect_btf("sampling"));
@@ -240,13 +240,15 @@ static struct vp_error *load(struct vp_sampler *sampler, size_t pages, bool by_m
 	sampler->programs->rodata->vendor = sampler->vendor;
 	sampler->programs->rodata->nested_paging = vp_host_has_nested_paging();
 	sampler->programs->rodata->seen_by = sampler->seen_by;
-	sampler->programs->rodata->by_memory = by_memory;
+	sampler->programs->rodata->by_memory = options->by_memory;
 	choose_program(sampler);
-	VP_TRY(plan_rings(sampler, pages));
+	VP_TRY(plan_rings(sampler, options->buffer_pages));
 	struct vp_svm_data svm_data;
 	sampler->programs->rodata->knows_svm_data =
 	    vp_svm_data_open(sampler->programs->obj, by_plain_loads, &svm_data);
-	int result = sampler_bpf__load(sampler->programs);
+	int result = vp_exit_event_share(options->exit_event, sampler->programs->maps.exit_now);
+	if (!result)
+		result = sampler_bpf__load(sampler->programs);
 	vp_svm_data_close(&svm_data);
 	sampler->identity =
 	    (struct vp_identity){.vms = bpf_map__fd(sampler->programs->maps.identity_vms),
@@ -271,11 +273,11 @@ struct vp_error *vp_sampler_start(const struct vp_sampler_options *options, stru
 	sampler->with_chains = options->with_chains;
 	sampler->vendor = vp_host_vendor();
 	sampler->seen_by = seen_by(options);
-	struct vp_error *error = load(sampler, options->buffer_pages, options->by_memory, true);
+	struct vp_error *error = load(sampler, options, true);
 	if (error && sampler->programs && sampler->programs->rodata->knows_svm_data) {
 		vp_error_free(error);
 		sampler_bpf__destroy(sampler->programs);
-		error = load(sampler, options->buffer_pages, options->by_memory, false);
+		error = load(sampler, options, false);
 	}
 	if (!error)
 		error = open_rings(sampler);

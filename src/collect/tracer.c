@@ -100,6 +100,9 @@ static struct vp_error *load(struct vp_tracer *tracer, bool by_plain_loads)
 	tracer->programs->rodata->knows_svm_data =
 	    vp_svm_data_open(tracer->programs->obj, by_plain_loads, &svm_data);
 	if (!result)
+		result = vp_exit_event_share(tracer->options.exit_event,
+					     tracer->programs->maps.exit_now);
+	if (!result)
 		result = trace_bpf__load(tracer->programs);
 	vp_svm_data_close(&svm_data);
 	tracer->identity =

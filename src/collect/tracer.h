@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "collect/exit_event.h"
 #include "collect/identity.h"
 #include "collect/rings.h"
 #include "schema/trace_event.h"
@@ -18,6 +19,7 @@ struct vp_tracer_options {
 	size_t ring_bytes;     /* per pCPU: a power of two, at least a page */
 	vp_records_taker take; /* gets a record: of an event, or a vp_task that names a thread */
 	void *context;
+	const struct vp_exit_event *exit_event; /* NULL, or opened before */
 };
 
 /* Loads and attaches the programs of the sets. Nothing is written yet. */

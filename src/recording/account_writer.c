@@ -416,20 +416,23 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	hand_over(writer, &record, VP_ID_thief);
 }
 
+/* An exit_site begins like an exit_site_detail. */
 static void write_site(struct vp_account_writer *writer, uint32_t vm_id,
 		       const struct vp_site_key *key, const struct vp_site_cost *cost)
 {
-	struct vp_exit_site record = {.vm = vm_id,
-				      .reason = key->reason,
-				      .vendor = writer->vendor,
-				      .flags = VP_SITE_KNOWN,
-				      .ip = key->ip,
-				      .as_root = key->cr3,
-				      .count = cost->count,
-				      .ns = cost->ns,
-				      .last = cost->last};
+	struct vp_exit_site_detail record = {.vm = vm_id,
+					     .reason = key->reason,
+					     .vendor = writer->vendor,
+					     .flags = VP_SITE_KNOWN,
+					     .ip = key->ip,
+					     .as_root = key->cr3,
+					     .count = cost->count,
+					     .ns = cost->ns,
+					     .last = cost->last,
+					     .detail_kind = key->detail_kind,
+					     .detail = key->detail};
 
-	hand_over(writer, &record, VP_ID_exit_site);
+	hand_over(writer, &record, key->detail_kind ? VP_ID_exit_site_detail : VP_ID_exit_site);
 }
 
 static void write_old_site(void *context, const void *key, const void *cost)
@@ -446,8 +449,11 @@ static void write_sites_of(struct vp_account_writer *writer, size_t place)
 	const struct vp_account_site *sites = vp_account_source_sites(writer->source, place);
 
 	for (size_t i = 0; known->time && i < VP_EXIT_SITES; i++) {
-		struct vp_site_key key = {
-		    .ip = sites[i].ip, .cr3 = sites[i].cr3, .reason = sites[i].reason};
+		struct vp_site_key key = {.ip = sites[i].ip,
+					  .cr3 = sites[i].cr3,
+					  .detail_kind = sites[i].detail_kind,
+					  .detail = sites[i].detail,
+					  .reason = sites[i].reason};
 		struct vp_site_cost cost = {sites[i].count, sites[i].ns, sites[i].last};
 		if (cost.count)
 			write_site(writer, known->vm, &key, &cost);

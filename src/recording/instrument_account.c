@@ -22,22 +22,32 @@ static uint32_t number_vm(void *context, uint32_t pid, uint32_t tid)
 	return vp_session_vm_id(context, pid, tid);
 }
 
+/* An exit_site begins like an exit_site_detail. */
+static void hide_site(struct vp_record_header *header)
+{
+	struct vp_exit_site_detail *site = (void *)header;
+
+	site->ip = site->as_root = site->flags = 0;
+	if (header->id == VP_ID_exit_site_detail)
+		site->detail = site->detail_kind = 0;
+}
+
 /* Code of VMs that were not asked for is not looked at. */
 static void take_account(void *context, struct vp_record_header *header)
 {
 	struct vp_session *session = context;
 	struct vp_stream_id id = {VP_STREAM_ACCOUNT, VP_NO_PCPU};
-	struct vp_exit_site *site = (void *)header;
 	uint32_t who = ((const struct vp_vcpu_account *)header)->vm;
 
 	/* It tells of all the time since the recorder began, which is not in its snapshots. */
-	if (header->id == VP_ID_exit_site && session->options.flight)
+	bool of_site = header->id == VP_ID_exit_site || header->id == VP_ID_exit_site_detail;
+	if (of_site && session->options.flight)
 		return;
 
-	if (header->id == VP_ID_exit_site && session->options.n_vm_names) {
+	if (of_site && session->options.n_vm_names) {
 		const struct vp_vm *vm = vp_session_vm(session, who);
 		if (!vm || !vp_session_is_chosen(session, vm))
-			site->ip = site->as_root = site->flags = 0;
+			hide_site(header);
 	}
 	if (header->id == VP_ID_vcpu_span) {
 		struct vp_vcpu_span *span = (void *)header;
@@ -53,6 +63,7 @@ static struct vp_error *account_open(struct vp_instrument *instrument)
 	struct vp_session *session = instrument->session;
 
 	bool knows_rip = vp_session_knows_rip(session);
+	account->options.exit_event = session->exit_event;
 	VP_TRY(vp_account_writer_open(&session->vms, vp_host_vendor(), &account->options,
 				      take_account, session, &account->writer));
 	session->exit_programs = vp_account_writer_programs(account->writer);

@@ -26,7 +26,7 @@ static void hide_place(struct vp_session *session, struct vp_trace_kvm_exit *exi
 	    session->options.n_vm_names ? vp_session_vm(session, exit->vm) : NULL;
 
 	if (session->options.n_vm_names && (!vm || !vp_session_is_chosen(session, vm)))
-		exit->guest_rip = 0;
+		exit->guest_rip = exit->detail = exit->detail_kind = 0;
 }
 
 static void see_vcpu(struct vp_session *session, const struct vp_trace_kvm_entry *entry)
@@ -96,12 +96,14 @@ void vp_instrument_trace_take(void *instrument, uint32_t pcpu, char *record, siz
 static struct vp_error *trace_open(struct vp_instrument *base)
 {
 	struct instrument *own = trace_of(base);
+	bool knows_rip =
+	    !(own->options.sets & VP_TRACE_SET_kvm) || vp_session_knows_rip(base->session);
 	const struct vp_tracer_options how = {.sets = own->options.sets,
 					      .ring_bytes = own->options.ring_bytes,
 					      .take = vp_instrument_trace_take,
-					      .context = own};
+					      .context = own,
+					      .exit_event = base->session->exit_event};
 
-	bool knows_rip = !(how.sets & VP_TRACE_SET_kvm) || vp_session_knows_rip(base->session);
 	VP_TRY(vp_tracer_open(&how, &own->tracer));
 	if (!knows_rip)
 		VP_NOTICE(base->session, "VM exits have no guest_rip: the kernel has no event "

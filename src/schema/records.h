@@ -196,6 +196,11 @@
 	FIELD(u64, dec, count, "number of times")                                                  \
 	FIELD(comm, text, comm, "name of the task or interrupt")
 
+#define VP_DETAIL_KINDS_TEXT                                                                       \
+	"0 none, port 1 in, 2 out, MSR 3 read, 4 written, CR 5 read, 6 written, DR 7 read, 8 "     \
+	"written, memory 9 read, 10 written, 11 executed, 12 exception, APIC 13 read, 14 "         \
+	"written, 15 EOI"
+
 #define VP_FIELDS_exit_site(FIELD)                                                                 \
 	FIELD(u16, hex, flags, "1 ip and as_root are known; else the VM is not selected by --vm")  \
 	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
@@ -206,6 +211,10 @@
 	FIELD(u64, dec, count, "exits there")                                                      \
 	FIELD(u64, dec, ns, "ns from these exits to the next entries")                             \
 	FIELD(u64, dec, last, "when the last of them ended, CLOCK_MONOTONIC, ns")
+
+#define VP_FIELDS_exit_site_detail(FIELD)                                                          \
+	VP_FIELDS_exit_site(FIELD) FIELD(u32, dec, detail_kind, VP_DETAIL_KINDS_TEXT)              \
+	    FIELD(u32, hex, detail, "number of the port, MSR or register; vector; offset")
 
 #define VP_FIELDS_account_loss(FIELD)                                                              \
 	FIELD(u16, dec, reserved, "0")                                                             \
@@ -263,6 +272,7 @@
 	RECORD(24, exit_site, "exits by guest address, over the life of a vCPU")                   \
 	RECORD(25, account_loss, "what the account missed, since the start of the recording")      \
 	RECORD(26, vcpu_span, "a period of a vCPU in one state")                                   \
+	RECORD(27, exit_site_detail, "the same as exit_site, where the exit says what it was to")  \
 	RECORD(30, interval, "end of an interval of a vCPU, task or pCPU")                         \
 	RECORD(31, interval_value, "count of one event in the preceding interval")
 
@@ -355,6 +365,25 @@ enum { VP_IN_USER = 1 };
 enum { VP_STATE_MOVED = 2 };
 /* A bit of an exit_site's `flags`. */
 enum { VP_SITE_KNOWN = 1 };
+/* Values of `detail_kind`: what `detail` is a number of; none of memory. */
+enum vp_detail_kind {
+	VP_DETAIL_NONE,
+	VP_DETAIL_PORT_IN,
+	VP_DETAIL_PORT_OUT,
+	VP_DETAIL_MSR_READ,
+	VP_DETAIL_MSR_WRITE,
+	VP_DETAIL_CR_READ,
+	VP_DETAIL_CR_WRITE,
+	VP_DETAIL_DR_READ,
+	VP_DETAIL_DR_WRITE,
+	VP_DETAIL_MEMORY_READ,
+	VP_DETAIL_MEMORY_WRITE,
+	VP_DETAIL_MEMORY_FETCH,
+	VP_DETAIL_EXCEPTION,
+	VP_DETAIL_APIC_READ,
+	VP_DETAIL_APIC_WRITE,
+	VP_DETAIL_EOI
+};
 /* Bits of an interval's `flags`. */
 enum { VP_INTERVAL_PARTIAL = 1, VP_INTERVAL_LAST = 2 };
 /* Values of a thief's `kind`. */

@@ -61,6 +61,10 @@ static const struct vp_field_type thief_fields[] = {VP_FIELDS_thief(FIELD_ENTRY)
 #define RECORD_STRUCT struct vp_exit_site
 static const struct vp_field_type exit_site_fields[] = {VP_FIELDS_exit_site(FIELD_ENTRY)};
 #undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_exit_site_detail
+static const struct vp_field_type exit_site_detail_fields[] = {
+    VP_FIELDS_exit_site_detail(FIELD_ENTRY)};
+#undef RECORD_STRUCT
 #define RECORD_STRUCT struct vp_account_loss
 static const struct vp_field_type account_loss_fields[] = {VP_FIELDS_account_loss(FIELD_ENTRY)};
 #undef RECORD_STRUCT

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "timeline/exit_reason.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/macros.h"
@@ -110,8 +111,8 @@ static const char *const intel_names[] = {
     [23] = "VMREAD",
     [24] = "VMRESUME",
     [25] = "VMWRITE",
-    [26] = "VMXOFF",
-    [27] = "VMXON",
+    [26] = "VMOFF",
+    [27] = "VMON",
     [28] = "CR_ACCESS",
     [29] = "DR_ACCESS",
     [30] = "IO_INSTRUCTION",
@@ -119,10 +120,10 @@ static const char *const intel_names[] = {
     [32] = "MSR_WRITE",
     [33] = "INVALID_STATE",
     [34] = "MSR_LOAD_FAIL",
-    [36] = "MWAIT",
+    [36] = "MWAIT_INSTRUCTION",
     [37] = "MONITOR_TRAP_FLAG",
-    [39] = "MONITOR",
-    [40] = "PAUSE",
+    [39] = "MONITOR_INSTRUCTION",
+    [40] = "PAUSE_INSTRUCTION",
     [41] = "MCE_DURING_VMENTRY",
     [43] = "TPR_BELOW_THRESHOLD",
     [44] = "APIC_ACCESS",
@@ -154,6 +155,8 @@ static const char *const intel_names[] = {
     [75] = "NOTIFY",
     [76] = "SEAMCALL",
     [77] = "TDCALL",
+    [84] = "MSR_READ_IMM",
+    [85] = "MSR_WRITE_IMM",
 };
 
 static const char *const arm_names[] = {
@@ -232,6 +235,42 @@ const char *vp_exit_reason_name(uint32_t vendor, uint32_t reason, char name[VP_E
 	else if (vendor != VP_VENDOR_AMD || !amd_range_name(reason, name))
 		snprintf(name, VP_EXIT_NAME_SIZE, "0x%x", reason);
 	return name;
+}
+
+const char *vp_exit_detail_text(uint32_t kind, uint32_t number, char text[VP_EXIT_NAME_SIZE])
+{
+	static const struct {
+		const char *before, *behind;
+		bool decimal, alone;
+	} texts[] = {
+	    [VP_DETAIL_PORT_IN] = {"port ", " in"},
+	    [VP_DETAIL_PORT_OUT] = {"port ", " out"},
+	    [VP_DETAIL_MSR_READ] = {"MSR ", " read"},
+	    [VP_DETAIL_MSR_WRITE] = {"MSR ", " write"},
+	    [VP_DETAIL_CR_READ] = {"CR", " read", .decimal = true},
+	    [VP_DETAIL_CR_WRITE] = {"CR", " write", .decimal = true},
+	    [VP_DETAIL_DR_READ] = {"DR", " read", .decimal = true},
+	    [VP_DETAIL_DR_WRITE] = {"DR", " write", .decimal = true},
+	    [VP_DETAIL_MEMORY_READ] = {"memory read", "", .alone = true},
+	    [VP_DETAIL_MEMORY_WRITE] = {"memory write", "", .alone = true},
+	    [VP_DETAIL_MEMORY_FETCH] = {"memory fetch", "", .alone = true},
+	    [VP_DETAIL_EXCEPTION] = {"exception ", "", .decimal = true},
+	    [VP_DETAIL_APIC_READ] = {"APIC ", " read"},
+	    [VP_DETAIL_APIC_WRITE] = {"APIC ", " write"},
+	    [VP_DETAIL_EOI] = {"EOI ", "", .decimal = true},
+	};
+
+	if (kind >= VP_ARRAY_SIZE(texts) || !texts[kind].before)
+		return NULL;
+	if (texts[kind].alone)
+		snprintf(text, VP_EXIT_NAME_SIZE, "%s", texts[kind].before);
+	else if (texts[kind].decimal)
+		snprintf(text, VP_EXIT_NAME_SIZE, "%s%" PRIu32 "%s", texts[kind].before, number,
+			 texts[kind].behind);
+	else
+		snprintf(text, VP_EXIT_NAME_SIZE, "%s0x%" PRIx32 "%s", texts[kind].before, number,
+			 texts[kind].behind);
+	return text;
 }
 
 bool vp_exit_reason_is_halt(uint32_t vendor, uint32_t reason)

@@ -3,8 +3,8 @@
  * Names of VM exits, and which of them mean that the guest had nothing to do.
  *
  * Numbers and names are the vendors': AMD64 Architecture Programmer's Manual volume 2, appendix C
- * (#VMEXIT codes), Intel SDM volume 3, appendix C (VMX basic exit reasons), and the Arm
- * Architecture Reference Manual for A-profile, ESR_EL2 (exception classes).
+ * (#VMEXIT codes), Intel SDM volume 3, appendix C (VMX basic exit reasons; where KVM has a name, it
+ * is KVM's), and the Arm Architecture Reference Manual for A-profile, ESR_EL2 (exception classes).
  */
 #ifndef VP_TIMELINE_EXIT_REASON_H
 #define VP_TIMELINE_EXIT_REASON_H
@@ -17,6 +17,9 @@ enum { VP_EXIT_NAME_SIZE = 32 };
 
 /* Writes the reason's name into `name`, or its number where it has none, and returns `name`. */
 const char *vp_exit_reason_name(uint32_t vendor, uint32_t reason, char name[VP_EXIT_NAME_SIZE]);
+/* What an exit was to, by enum vp_detail_kind and number ("port 0x70 out"), in `text`; NULL: it
+ * does not say. */
+const char *vp_exit_detail_text(uint32_t kind, uint32_t number, char text[VP_EXIT_NAME_SIZE]);
 /* The guest executed HLT, MWAIT or WFI: it gave its vCPU up. (Arm: or WFE, which has the same
  * code.) */
 bool vp_exit_reason_is_halt(uint32_t vendor, uint32_t reason);

@@ -11,7 +11,15 @@
 #include "base/macros.h"
 #include "fake_vcpu.h"
 
-enum { HALT = 0x01, HYPERCALL = 0x16, ABORT = 0x24, AMD_INTR = 0x60, AMD_CPUID = 0x72 };
+enum {
+	HALT = 0x01,
+	HYPERCALL = 0x16,
+	ABORT = 0x24,
+	AMD_INTR = 0x60,
+	AMD_CPUID = 0x72,
+	AMD_IOIO = 0x7b
+};
+enum { EXIT_INFO_1 = 0x78 }; /* in the VMCB */
 
 /* No memory of the kernel's is there. */
 #define NOWHERE 0xffffff0000001000ULL
@@ -162,6 +170,35 @@ static void test_vmcb(void **state)
 	fake_vcpu_free(&fake);
 }
 
+/* One instruction, and each port that it was to is counted by itself. */
+static void test_ports(void **state)
+{
+	struct fake_vcpu fake;
+
+	if (!fake_vcpu_make(&fake)) {
+		print_message("skipped: this kernel does not describe struct kvm_vcpu\n");
+		skip();
+	}
+	struct rig *rig = rig_open(VP_VENDOR_AMD, 1);
+	for (uint64_t i = 0; i < 60; i++) {
+		uint64_t info = (0x70 + i % 3) << 16 | (i & 1);
+		fake_vcpu_leaves(&fake, AMD_IOIO, 0x400000, 0x5000);
+		memcpy(fake.vmcb + EXIT_INFO_1, &info, sizeof(info));
+		vp_run(rig->programs->progs.note_entry, fake.address, 0, 0);
+		vp_run(rig->programs->progs.note_exit, fake.address, 0, 0);
+	}
+	vp_run(rig->programs->progs.note_entry, fake.address, 0, 0);
+	struct sum sites = sum_sites(rig, rig_vcpu(rig, vp_own_tid())), old = sum_old_sites(rig);
+	assert_int_equal(sites.count + old.count, 60);
+	assert_int_equal(sites.sites + old.sites, 6);
+	for (size_t i = 0; i < VP_EXIT_SITES; i++)
+		assert_true(!rig->sites[i].count ||
+			    (rig->sites[i].detail - 0x70 < 3 && rig->sites[i].count == 10 &&
+			     rig->sites[i].detail_kind - VP_DETAIL_PORT_IN < 2));
+	rig_close(rig);
+	fake_vcpu_free(&fake);
+}
+
 /* The last row takes all reasons that are too many. */
 static void test_more_reasons_than_rows(void **state)
 {
@@ -262,6 +299,7 @@ int main(void)
 	    cmocka_unit_test(test_reason_comes_first),
 	    cmocka_unit_test(test_unreadable_vcpu),
 	    cmocka_unit_test(test_vmcb),
+	    cmocka_unit_test(test_ports),
 	    cmocka_unit_test(test_more_reasons_than_rows),
 	    cmocka_unit_test(test_sites_are_evicted),
 	    cmocka_unit_test(test_sites_are_lost),

@@ -8,6 +8,7 @@
 #include <bpf/bpf.h>
 
 #include "base/vec.h"
+#include "bpf/exit_now.h"
 #include "collect/tracer.h"
 #include "fake_vcpu.h"
 #include "kernel.h"
@@ -227,6 +228,7 @@ static struct rig rig_open(uint32_t vendor)
 	rig.programs->rodata->vendor = vendor;
 	bpf_map__set_max_entries(rig.programs->maps.cpus, count);
 	bpf_map__set_max_entries(rig.programs->maps.rings, count);
+	bpf_map__set_max_entries(rig.programs->maps.exit_now, count);
 	assert_int_equal(trace_bpf__load(rig.programs), 0);
 	rig.map = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "ring", 0, 0, RING, NULL);
 	assert_true(rig.map >= 0);
@@ -302,6 +304,15 @@ static void test_kvm(void **state)
 	fake_vcpu_free(&fakes[1]);
 }
 
+/* What the event of the exit says of it, on whatever pCPU the program will run. */
+static void tell_exit(const struct rig *rig, const struct vp_exit_now *now)
+{
+	int map = bpf_map__fd(rig->programs->maps.exit_now);
+
+	for (uint32_t pcpu = 0; pcpu < (uint32_t)libbpf_num_possible_cpus(); pcpu++)
+		assert_int_equal(bpf_map_update_elem(map, &pcpu, now, 0), 0);
+}
+
 /* On Intel, where the guest was is known if KVM has read it since the exit, and else not. */
 static void test_kvm_of_intel(void **state)
 {
@@ -317,8 +328,17 @@ static void test_kvm_of_intel(void **state)
 	fake_vcpu_reads_rip(&fake, 0xffffffff81000456, false);
 	vp_run(rig.programs->progs.kvm_exit, fake.address, 1, 0);
 	vp_run(rig.programs->progs.kvm_exit, 10, fake.address, 0);
+	tell_exit(&rig,
+		  &(struct vp_exit_now){
+		      .rip = 0x1234, .qualification = 0x70U << 16 | 8, .reason = 30, .known = 1});
+	vp_run(rig.programs->progs.kvm_exit, fake.address, 1, 0);
 	rig_drain(&rig);
-	assert_int_equal(rig.exits.count, 3);
+	assert_int_equal(rig.exits.count, 4);
+	assert_int_equal(rig.exits.at[0].detail_kind, VP_DETAIL_NONE);
+	assert_int_equal(rig.exits.at[3].guest_rip, 0x1234);
+	assert_int_equal(rig.exits.at[3].reason, 30);
+	assert_int_equal(rig.exits.at[3].detail_kind, VP_DETAIL_PORT_IN);
+	assert_int_equal(rig.exits.at[3].detail, 0x70);
 	assert_int_equal(rig.exits.at[0].guest_rip, 0xffffffff81000123);
 	assert_int_equal(rig.exits.at[1].guest_rip, 0);
 	assert_int_equal(rig.exits.at[2].reason, 10);

@@ -113,6 +113,8 @@ def known_exits(run, claims):
         here = [row["count"] for row in places
                 if (row["reason"], row["function"]) == (reason, hex(place))]
         claims.check(here == [count], f"{reason} at {place:#x}: {here} exits, {count} were done")
+    details = {row["reason"]: row["detail"] for row in places if row["function"] in ("0x20", "0x31")}
+    claims.check(details == {"IOIO": "port 0x80 out", "NPF": "memory read"}, f"they were to {details}")
     for reason, row in exits.items():
         placed = [place for place in places if place["reason"] == reason]
         claims.check((sum(p["count"] for p in placed), sum(p["total_ns"] for p in placed)) ==

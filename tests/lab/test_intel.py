@@ -13,8 +13,8 @@ from test_profile import end, start, workload_share
 from test_stat import rows_of, stat, total
 
 RATE = 997  # samples per second and pCPU
-# What tinyvm's guest does, by the names of VMX's exits; and where in it (lab/workloads/amd64/tinyvm.c).
-DONE = {"CPUID": (2000, 0xe), "IO_INSTRUCTION": (1000, 0x20), "HLT": (300, 0x43)}
+# What tinyvm's guest does, by the names of VMX's exits; where in it (lab/workloads/amd64/tinyvm.c); and to what.
+DONE = {"CPUID": (2000, 0xe, None), "IO_INSTRUCTION": (1000, 0x20, "port 0x80 out"), "HLT": (300, 0x43, None)}
 
 # Flags of a guest_sample.
 AS_ROOT, CPL, BY_MEMORY = 2, 4, 128
@@ -126,10 +126,10 @@ def account_of_profile(run, claims):
 def known_exits(run, claims):
     exits = {row["reason"]: row for row in read("exits", run, recording="known")["exits"]}
     places = read("exits", run, "--by", "function", recording="known")["exits"]
-    for reason, (count, place) in DONE.items():
+    for reason, (count, place, detail) in DONE.items():
         found = exits.get(reason, {"count": 0})["count"]
-        here = [row["count"] for row in places if (row["reason"], row["function"]) == (reason, hex(place))]
-        claims.check(found == count and here == [count],
+        here = [(row["count"], row["detail"]) for row in places if (row["reason"], row["function"]) == (reason, hex(place))]
+        claims.check(found == count and here == [(count, detail)],
                      f"{reason}: {found} exits, at {place:#x} {here}, {count} were done")
     check_closing(claims, read("account", run, recording="known"))
 
@@ -137,10 +137,12 @@ def known_exits(run, claims):
 def traced_exits(run, claims):
     """The same exits one by one: each where it was, also by the trace."""
     printed = vperf("script", str(run.recording("known")), "--format", "csv", "--event", "kvm_exit").stdout
-    rows = collections.Counter((row["reason"], row["guest_rip"]) for row in csv.DictReader(printed.splitlines()))
-    for reason, (count, place) in DONE.items():
-        claims.check(rows[reason, hex(place)] == count,
-                     f"the trace has {rows[reason, hex(place)]} {reason} at {place:#x}, {count} were done")
+    rows = collections.Counter((row["reason"], row["guest_rip"], row["detail"])
+                               for row in csv.DictReader(printed.splitlines()))
+    for reason, (count, place, detail) in DONE.items():
+        found = rows[reason, hex(place), detail or ""]
+        claims.check(found == count,
+                     f"the trace has {found} {reason} at {place:#x}, {detail or 'to nothing'}, {count} were done")
 
 
 def intel(run, claims):

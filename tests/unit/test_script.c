@@ -44,6 +44,8 @@ static void begin(struct made *made, unsigned pcpus)
 	made->pcpus = pcpus;
 }
 
+enum { MADE_IOIO = 0x7b };
+
 /* vm0's vCPU 1 (thread 1002) wakes a thread, is entered and left, and loses pCPU 0. */
 static void make(void)
 {
@@ -53,7 +55,8 @@ static void make(void)
 	put_name(&made, 0, 100, 1002, "CPU 1/KVM");
 	PUT(&made, 0, 100, kvm_entry, .tid = 1002, .vm = 1000, .vcpu = 1);
 	PUT(&made, 0, 300, kvm_exit, .tid = 1002, .guest_rip = 0xffffffff81000010, .vm = 1000,
-	    .reason = MADE_HLT, .vcpu = 1, .vendor = VP_VENDOR_AMD);
+	    .reason = MADE_IOIO, .detail = 0x70, .vcpu = 1, .vendor = VP_VENDOR_AMD,
+	    .detail_kind = VP_DETAIL_PORT_OUT);
 	PUT(&made, 0, 350, kvm_inj_virq, .tid = 1002, .vm = 1000, .vcpu = 1, .vector = 236);
 	put_name(&made, 0, 400, 77, "a\033,\"b");
 	PUT(&made, 0, 400, sched_wakeup, .tid = 1002, .woken_tid = 77, .target_cpu = 1);
@@ -119,7 +122,7 @@ static void test_text(void **state)
 	    "       swapper/1       0 [001]     1.000000200: irq:softirq_entry: vec=1\n"
 	    "       swapper/1       0 [001]     1.000000250: irq:softirq_exit: vec=1\n"
 	    "       CPU 1/KVM    1002 [000]     1.000000300: kvm:kvm_exit: vm=vm0 vcpu=1 "
-	    "guest_rip=0xffffffff81000010 reason=HLT\n"
+	    "guest_rip=0xffffffff81000010 reason=IOIO detail=port 0x70 out\n"
 	    "       CPU 1/KVM    1002 [000]     1.000000350: kvm:kvm_inj_virq: vm=vm0 vcpu=1 "
 	    "vector=236\n"
 	    "       CPU 1/KVM    1002 [000]     1.000000400: sched:sched_wakeup: vm=vm0 vcpu=1 "
@@ -147,7 +150,8 @@ static void test_jsonl(void **state)
 	    "{\"time_ns\": 1000000300, \"pcpu\": 0, \"comm\": \"CPU 1/KVM\", \"tid\": 1002, "
 	    "\"vm\": \"vm0\", \"vcpu\": 1, \"machine\": \"host\", \"event\": \"kvm:kvm_exit\", "
 	    "\"fields\": "
-	    "{\"guest_rip\": \"0xffffffff81000010\", \"reason\": \"HLT\"}}\n"
+	    "{\"guest_rip\": \"0xffffffff81000010\", \"reason\": \"IOIO\", "
+	    "\"detail\": \"port 0x70 out\"}}\n"
 	    "{\"time_ns\": 1000000400, \"pcpu\": 0, \"comm\": \"CPU 1/KVM\", \"tid\": 1002, "
 	    "\"vm\": \"vm0\", \"vcpu\": 1, \"machine\": \"host\", \"event\": "
 	    "\"sched:sched_wakeup\", \"fields\": "
@@ -169,10 +173,11 @@ static void test_csv(void **state)
 	expect_printed(
 	    "csv", &options,
 	    "time_ns,pcpu,comm,tid,vm,vcpu,machine,event,woken_tid,woken_comm,target_cpu,"
-	    "guest_rip,reason\n"
-	    "1000000300,0,CPU 1/KVM,1002,vm0,1,host,kvm:kvm_exit,,,,0xffffffff81000010,HLT\n"
-	    "1000000400,0,CPU 1/KVM,1002,vm0,1,host,sched:sched_wakeup,77,\"a?,\"\"b\",1,,\n"
-	    "1000000700,1,,2001,vm1,,host,kvm:kvm_exit,,,,0x0,unknown\n");
+	    "guest_rip,reason,detail\n"
+	    "1000000300,0,CPU 1/KVM,1002,vm0,1,host,kvm:kvm_exit,,,,0xffffffff81000010,IOIO,"
+	    "port 0x70 out\n"
+	    "1000000400,0,CPU 1/KVM,1002,vm0,1,host,sched:sched_wakeup,77,\"a?,\"\"b\",1,,,\n"
+	    "1000000700,1,,2001,vm1,,host,kvm:kvm_exit,,,,0x0,unknown,\n");
 }
 
 static void test_parts(void **state)
@@ -193,7 +198,8 @@ static void test_parts(void **state)
 	expect_no_error(vp_script_shown_parse("fields,cpu", &shown));
 	expect_printed("jsonl", &options,
 		       "{\"pcpu\": 0, \"fields\": {\"guest_rip\": \"0xffffffff81000010\", "
-		       "\"reason\": \"HLT\"}}\n"
+		       "\"reason\": \"IOIO\", "
+		       "\"detail\": \"port 0x70 out\"}}\n"
 		       "{\"pcpu\": 1, \"fields\": {\"guest_rip\": \"0x0\", "
 		       "\"reason\": \"unknown\"}}\n");
 	shown = VP_SHOW_VCPU;

@@ -3,6 +3,9 @@
 #include "unit.h"
 
 #include <stdio.h>
+#if defined(__x86_64__)
+#include <asm/vmx.h>
+#endif
 
 #include "make_recording.h"
 #include "timeline/clock_map.h"
@@ -31,7 +34,9 @@ static void test_exit_names(void **state)
 	    {VP_VENDOR_AMD, 12, "CR12_READ", false},
 	    {VP_VENDOR_AMD, 0x12345, "0x12345", false},
 	    {VP_VENDOR_INTEL, 12, "HLT", true},
-	    {VP_VENDOR_INTEL, 36, "MWAIT", true},
+	    {VP_VENDOR_INTEL, 36, "MWAIT_INSTRUCTION", true},
+	    {VP_VENDOR_INTEL, 40, "PAUSE_INSTRUCTION", false},
+	    {VP_VENDOR_INTEL, 85, "MSR_WRITE_IMM", false},
 	    {VP_VENDOR_INTEL, 48, "EPT_VIOLATION", false},
 	    {VP_VENDOR_INTEL, 0x80000021, "INVALID_STATE", false},
 	    {VP_VENDOR_INTEL, 35, "0x23", false},
@@ -50,6 +55,45 @@ static void test_exit_names(void **state)
 		assert_int_equal(vp_exit_reason_is_halt(exits[i].vendor, exits[i].reason),
 				 exits[i].halt);
 	}
+}
+
+#if defined(__x86_64__)
+/* As this machine's kernel headers have them. */
+static void test_kvm_names(void **state)
+{
+	static const struct {
+		uint32_t reason;
+		const char *name;
+	} names[] = {VMX_EXIT_REASONS};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++) {
+		char name[VP_EXIT_NAME_SIZE];
+		vp_exit_reason_name(VP_VENDOR_INTEL, names[i].reason, name);
+		assert_string_equal(name, names[i].name);
+	}
+}
+#endif
+
+static void test_exit_details(void **state)
+{
+	static const struct {
+		uint32_t kind, number;
+		const char *text;
+	} details[] = {{VP_DETAIL_PORT_IN, 0x3f8, "port 0x3f8 in"},
+		       {VP_DETAIL_MSR_WRITE, 0x6e0, "MSR 0x6e0 write"},
+		       {VP_DETAIL_CR_WRITE, 4, "CR4 write"},
+		       {VP_DETAIL_MEMORY_FETCH, 0, "memory fetch"},
+		       {VP_DETAIL_EXCEPTION, 14, "exception 14"},
+		       {VP_DETAIL_APIC_READ, 0x390, "APIC 0x390 read"},
+		       {VP_DETAIL_EOI, 236, "EOI 236"}};
+	char text[VP_EXIT_NAME_SIZE];
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(details); i++)
+		assert_string_equal(vp_exit_detail_text(details[i].kind, details[i].number, text),
+				    details[i].text);
+	assert_null(vp_exit_detail_text(VP_DETAIL_NONE, 7, text));
+	assert_null(vp_exit_detail_text(VP_DETAIL_EOI + 1, 7, text));
+	assert_null(vp_exit_detail_text(UINT32_MAX, 7, text));
 }
 
 static void test_merge_is_in_order(void **state)
@@ -219,14 +263,18 @@ static void test_absurd_numbers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_exit_names),
-	    cmocka_unit_test(test_vms_of_one_number),
-	    cmocka_unit_test(test_merge_is_in_order),
-	    cmocka_unit_test(test_guest_clock_by_counter),
-	    cmocka_unit_test(test_error_of_guest_clock),
-	    cmocka_unit_test(test_scaled_counter),
-	    cmocka_unit_test(test_clock_without_facts),
-	    cmocka_unit_test(test_absurd_numbers),
+		cmocka_unit_test(test_exit_names),
+		cmocka_unit_test(test_exit_details),
+#if defined(__x86_64__)
+		cmocka_unit_test(test_kvm_names),
+#endif
+		cmocka_unit_test(test_vms_of_one_number),
+		cmocka_unit_test(test_merge_is_in_order),
+		cmocka_unit_test(test_guest_clock_by_counter),
+		cmocka_unit_test(test_error_of_guest_clock),
+		cmocka_unit_test(test_scaled_counter),
+		cmocka_unit_test(test_clock_without_facts),
+		cmocka_unit_test(test_absurd_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Intel: what KVM's event of a VM exit says, of the exit that was last on this pCPU.
+ * exit_event.bpf.c writes it before other programs at kvm_exit run; an interrupt that hits the
+ * guest comes right behind it, with interrupts off since. The loader gives all objects the same
+ * map.
+ */
+#ifndef VP_BPF_EXIT_NOW_BPF_H
+#define VP_BPF_EXIT_NOW_BPF_H
+
+#include <bpf/bpf_helpers.h>
+
+#include "bpf/exit_now.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct vp_exit_now);
+} exit_now SEC(".maps");
+
+/* 0, or without `known`: it has to be asked of KVM. */
+static __always_inline struct vp_exit_now *exit_here(void)
+{
+	__u32 pcpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&exit_now, &pcpu);
+}
+
+#endif
