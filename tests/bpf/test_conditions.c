@@ -251,7 +251,7 @@ static void test_throttled(void **state)
 	name_vcpu(&rig, (uint32_t)child);
 	snprintf(pid, sizeof(pid), "%d", (int)child);
 	bool moved = write_to(GROUP "/cgroup.procs", pid);
-	for (int i = 0; i < 100 && moved && !rig.count; i++) {
+	for (int i = 0; i < 1000 && moved && !rig.count; i++) {
 		vp_sleep(20 * MS);
 		rig_read(&rig);
 	}
