@@ -6,9 +6,6 @@
 
 #include "timeline/exit_reason.h"
 
-/* Cells of a row of vp_account_places_table(). */
-enum { PLACE_VM, PLACE_FUNCTION, PLACE_REASON = 5, PLACE_COUNT, PLACE_NS, PLACE_CELLS = 9 };
-
 /* From this share of a VM's time on its vCPUs count as preempted. */
 static const double preempted_share = 0.02;
 
@@ -116,32 +113,44 @@ static void measure_times(const struct vp_account_view *view, const struct vp_ru
 	}
 }
 
+/* Whether the rule is about exits of that function: those of rules that name it are theirs. */
+static bool is_of_rule(const struct vp_rule *rule, const char *reason, const char *function)
+{
+	size_t count;
+	const struct vp_rule *others = vp_rules(&count);
+
+	if (rule->functions)
+		return function && has_word(rule->functions, function, true);
+	for (size_t i = 0; function && i < count; i++)
+		if (others[i].functions && has_word(others[i].reasons, reason, false) &&
+		    has_word(others[i].functions, function, true))
+			return false;
+	return true;
+}
+
 /* Of the exits of a reason in a VM: how many are in functions of the rule; and the function of most
  * of them. */
 static double share_of_functions(const struct vp_table *places, const char *vm, const char *reason,
 				 const struct vp_rule *rule, const char **who)
 {
+	size_t of_vm = vp_table_column_of(places, "vm"),
+	       of_count = vp_table_column_of(places, "count");
+	size_t of_function = vp_table_column_of(places, "function");
+	size_t of_reason = vp_table_column_of(places, "reason");
 	uint64_t all = 0, here = 0, most = 0;
-	size_t count, rows = vp_table_rows(places);
-	const struct vp_rule *others = vp_rules(&count);
 
-	for (size_t row = 0; row < rows; row++) {
-		const struct vp_cell *cells = &places->cells.at[row * PLACE_CELLS];
-		const char *function = cells[PLACE_FUNCTION].text;
-		if (strcmp(cells[PLACE_VM].text, vm) || strcmp(cells[PLACE_REASON].text, reason))
+	for (size_t row = 0; row < vp_table_rows(places); row++) {
+		const struct vp_cell *cells = &places->cells.at[row * places->columns.count];
+		const char *function = cells[of_function].text;
+		uint64_t count = cells[of_count].count;
+		if (strcmp(cells[of_vm].text, vm) || strcmp(cells[of_reason].text, reason))
 			continue;
-		all += cells[PLACE_COUNT].count;
-		bool mine =
-		    rule->functions ? function && has_word(rule->functions, function, true) : true;
-		for (size_t i = 0; !rule->functions && function && i < count; i++)
-			mine &=
-			    !(others[i].functions && has_word(others[i].reasons, reason, false) &&
-			      has_word(others[i].functions, function, true));
-		if (!mine)
+		all += count;
+		if (!is_of_rule(rule, reason, function))
 			continue;
-		here += cells[PLACE_COUNT].count;
-		if (cells[PLACE_COUNT].count > most && function) {
-			most = cells[PLACE_COUNT].count;
+		here += count;
+		if (count > most && function) {
+			most = count;
 			*who = function;
 		}
 	}

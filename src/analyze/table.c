@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/table.h"
 
+#include <string.h>
+
 #include "base/text.h"
 
 void vp_table_deinit(struct vp_table *table)
@@ -35,6 +37,15 @@ void vp_table_count(struct vp_table *table, uint64_t count)
 void vp_table_percent(struct vp_table *table, double percent)
 {
 	vp_vec_push(&table->cells, ((struct vp_cell){.percent = percent}));
+}
+
+size_t vp_table_column_of(const struct vp_table *table, const char *key)
+{
+	size_t place = 0;
+
+	while (place < table->columns.count && strcmp(table->columns.at[place].key, key) != 0)
+		place++;
+	return place;
 }
 
 size_t vp_table_rows(const struct vp_table *table)

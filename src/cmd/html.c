@@ -45,11 +45,12 @@ struct html {
 	struct vp_report report, report_before;
 	struct vp_account_recording account;
 	struct vp_account_view view;
+	struct vp_diagnosis diagnosis;
 	struct vp_lanes *lanes;
 	struct vp_lane_store store;
 	struct vp_sched sched;
 	struct vp_interval_recording intervals;
-	bool has_report, has_before, has_account, has_lanes, has_intervals;
+	bool has_report, has_before, has_account, has_diagnosis, has_lanes, has_intervals;
 	struct vp_page_table tables[TABLES];
 	vp_sentences notes; /* the texts are the parts' */
 };
@@ -127,6 +128,8 @@ static struct vp_error *make_account(struct html *html)
 				&tables[EXITS_BY_FUNCTION].table);
 	vp_account_places_table(&html->view, &html->report.naming, VP_EXITS_BY_PROCESS,
 				&tables[EXITS_BY_PROCESS].table);
+	vp_diagnose(&html->view, &tables[EXITS_BY_FUNCTION].table, &html->diagnosis);
+	html->has_diagnosis = true;
 	return NULL;
 }
 
@@ -196,6 +199,8 @@ static struct vp_error *write_page(struct html *html)
 	struct vp_page page = {.report = &html->report,
 			       .before = html->has_before ? &html->report_before : NULL,
 			       .tables = shown,
+			       .diagnosis = html->has_diagnosis ? &html->diagnosis : NULL,
+			       .account = &html->account,
 			       .lanes = html->has_lanes ? &html->store : NULL,
 			       .intervals = html->has_intervals ? &html->intervals : NULL,
 			       .notes = &html->notes};
@@ -255,6 +260,8 @@ static void close_all(struct html *html)
 		vp_lanes_close(html->lanes);
 	vp_lane_store_deinit(&html->store);
 	vp_sched_deinit(&html->sched);
+	if (html->has_diagnosis)
+		vp_diagnosis_deinit(&html->diagnosis);
 	if (html->has_account) {
 		vp_account_view_deinit(&html->view);
 		vp_account_recording_close(&html->account);

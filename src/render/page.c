@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "render/page.h"
 
+#include "render/diagnose.h"
 #include "render/page_frame.h"
 #include "render/page_parts.h"
 
@@ -99,6 +100,8 @@ static void put_data(const struct vp_page *page, struct vp_buffer *out)
 	for (size_t i = 0; i < page->n_tables; i++)
 		put_table(&page->tables[i], &json);
 	vp_json_object_end(&json);
+	if (page->diagnosis)
+		vp_render_diagnosis_json(page->diagnosis, page->account, &json);
 	if (page->report->profile.counts.ticks)
 		vp_page_put_profile(page->report, "profile", &json);
 	if (page->before)

@@ -7,6 +7,8 @@
 #ifndef VP_RENDER_PAGE_H
 #define VP_RENDER_PAGE_H
 
+#include "analyze/account_recording.h"
+#include "analyze/diagnose.h"
 #include "analyze/interval_bins.h"
 #include "analyze/lane_store.h"
 #include "analyze/report.h"
@@ -25,6 +27,8 @@ struct vp_page {
 	    *before; /* of another recording, that this one is compared with; or NULL */
 	const struct vp_page_table *tables;
 	size_t n_tables;
+	const struct vp_diagnosis *diagnosis; /* with its account; NULL: there is none */
+	const struct vp_account_recording *account;
 	const struct vp_lane_store *lanes;             /* NULL: no events were recorded */
 	const struct vp_interval_recording *intervals; /* NULL: there are none */
 	const vp_sentences *notes;                     /* what is missing, a sentence each */

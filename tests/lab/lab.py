@@ -148,6 +148,17 @@ def vperf(*arguments, check=True):
     return done
 
 
+def page_of(run, recording="rec"):
+    """The data of the page that 'vperf html' makes; None: this vperf was built without it."""
+    file = run.out / f"{recording}.html"
+    done = vperf("html", str(run.recording(recording)), "-o", str(file), check=False)
+    if "was built without it" in done.stderr:
+        return None
+    if done.returncode != 0:
+        raise RuntimeError(f"vperf html: {done.stderr}")
+    return json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', file.read_text(), re.S)[1])
+
+
 def sample_times(run, recording="rec"):
     """The times of all samples, ns, by pCPU."""
     printed = vperf("script", str(run.recording(recording)), "--format", "csv", "--event", SAMPLES).stdout

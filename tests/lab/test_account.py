@@ -4,7 +4,7 @@ import json
 import re
 
 import test_trace
-from lab import vperf
+from lab import page_of, vperf
 
 # Names of VM exits as perf prints them (AMD), and ours.
 PERF_NAMES = {"cpuid": "CPUID", "io": "IOIO", "npf": "NPF", "interrupt": "INTR", "hlt": "HLT",
@@ -89,6 +89,23 @@ def check_diagnosis(claims, run, recording, *expected, only=False):
     return rows
 
 
+def same_on_the_page(run, claims):
+    """The page of 'vperf html' has the numbers of the verbs."""
+    page = page_of(run)
+    if page is None:
+        return
+    states = [[row[key] for key in ("vm", "vcpu", "state", "ns")] for row in read("account", run)["states"]]
+    shown = [row[:4] for row in page["tables"]["states"]["rows"]]
+    claims.check(states and shown == states, f"the page has the account's {len(states)} states")
+    exits = [[row["vm"], row["reason"], row["count"]] for row in read("exits", run)["exits"]]
+    shown = [row[:3] for row in page["tables"]["exits"]["rows"]]
+    claims.check(exits and shown == exits, f"the page has the {len(exits)} exit reasons and their counts")
+    found = [(row["id"], row["ns"]) for row in read("diagnose", run)["findings"]]
+    claims.check([(row["id"], row["ns"]) for row in page["findings"]] == found, f"the page has the findings {found}")
+    samples = run.report("unified")["samples"]
+    claims.check(page["profile"]["samples"] == samples, f"the page has the report's {samples} samples")
+
+
 # No other guest runs: perf's counts over all VMs are those of the one whose exits are known.
 KNOWN = """
 host pcpus=1 icount=yes
@@ -129,6 +146,7 @@ def known_exits(run, claims):
     check_events(claims, account, read("account", run, "--events")["events"])
     test_trace.known_exits(run, claims, DONE)
     number_again(run, claims)
+    same_on_the_page(run, claims)
 
 
 # A Linux guest. Of the two rounds of exits the second is recorded, when all of it is in memory; then

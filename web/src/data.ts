@@ -59,6 +59,21 @@ export interface Intervals {
   subjects: { name: string; intervals: number; values: (number | null)[] }[];
 }
 
+/** What costs a VM time (vperf diagnose). */
+export interface Finding {
+  id: string;
+  vm: string;
+  ns: number;
+  percent: number;
+  count: number;
+  most: string | null; // who took or caused most of it
+  most_ns: number;
+  what: string;
+  evidence: string; // the command that shows it
+  advice: string;
+  source: string;
+}
+
 export interface Page {
   vperf: string;
   path: string;
@@ -75,6 +90,7 @@ export interface Page {
   vms: string[];
   notes: string[];
   tables: Record<string, Table>;
+  findings?: Finding[];
   profile?: PackedProfile;
   before?: PackedProfile;
   timeline?: PackedTimeline;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Puts the page together: a section for each kind of answer that the recording has.
-import { readPage, unpackProfile, unpackTimeline, type Page } from "./data";
+import { readPage, unpackProfile, unpackTimeline, type Finding, type Page } from "./data";
 import { el, section } from "./dom";
 import { FlameGraph } from "./flame";
 import * as format from "./format";
@@ -28,6 +28,20 @@ function summary(page: Page): HTMLElement {
   return section("summary", "Recording", facts(page), ...(notes.length ? [list] : []));
 }
 
+function finding(of: Finding): HTMLElement {
+  const most = of.most ? `Most of it: ${of.most}, ${format.duration(of.most_ns)}. ` : "";
+  return el("li", {},
+    el("p", {}, el("strong", {}, `VM ${of.vm} loses ${format.duration(of.ns)}, ${format.percent(of.percent)} of its vCPUs' time, to ${of.what}.`)),
+    el("p", {}, `${most}${of.count ? `${format.count(of.count)} times.` : ""}`),
+    el("p", {}, `Try: ${of.advice}. `, el("span", { class: "note" }, `(${of.source})`)),
+    el("p", {}, el("code", {}, of.evidence)));
+}
+
+function diagnosis(findings: Finding[]): HTMLElement {
+  return section("diagnosis", "What costs most",
+    findings.length ? el("ol", { class: "findings" }, ...findings.map(finding)) : el("p", {}, "Nothing stands out."));
+}
+
 function tables(page: Page, ...keys: string[]): HTMLElement[] {
   return keys.filter((key) => page.tables[key]?.rows.length).map((key) =>
     el("details", { open: true }, el("summary", {}, page.tables[key].title), new TableView(page.tables[key]).element));
@@ -35,6 +49,7 @@ function tables(page: Page, ...keys: string[]): HTMLElement[] {
 
 function sections(page: Page): { parts: HTMLElement[]; timeline: TimelineView | null } {
   const parts = [summary(page)];
+  if (page.findings) parts.push(diagnosis(page.findings));
   const has = (key: string) => (page.tables[key]?.rows.length ?? 0) > 0;
   if (has("states")) parts.push(section("vcpus", "What vCPUs did", stateBars(page.tables.states), ...tables(page, "vcpus")));
   if (has("steal")) parts.push(section("steal", "Who took the vCPUs' time", stealMatrix(page.tables.steal), ...tables(page, "steal")));
