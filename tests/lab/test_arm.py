@@ -253,7 +253,7 @@ def whole(run, claims):
     claims.check(not run.command_output(2), "models are as WEKA has them")
 
 
-TESTS = [("64-bit Arm", PORT, port), ("64-bit Arm, intervals", INTERVALS, intervals),
-         ("64-bit Arm, sets", ROTATION, rotation)]
+TESTS = [("64-bit Arm", PORT, port), ("64-bit Arm, intervals", INTERVALS, intervals)]
 QUICK = ("64-bit Arm",)
-FULL = [("64-bit Arm, guest", GUEST, linux_guest), ("64-bit Arm, whole", WHOLE, whole)]
+FULL = [("64-bit Arm, sets", ROTATION, rotation), ("64-bit Arm, guest", GUEST, linux_guest),
+        ("64-bit Arm, whole", WHOLE, whole)]

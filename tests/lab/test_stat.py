@@ -286,7 +286,6 @@ def beside(run, claims):
 TESTS = [
     ("stat: known counts", KNOWN, known),
     ("stat: beside samples and account", BESIDE, beside),
-    ("stat: costs of exits", COSTS, costs),
 ]
 QUICK = ()
 
@@ -321,6 +320,6 @@ def matrix_claims(run, claims):
     check_chain(claims, report, "tasks")
 
 
-FULL = [("stat: inflation", INFLATION, inflation)] + [
+FULL = [("stat: inflation", INFLATION, inflation), ("stat: costs of exits", COSTS, costs)] + [
     (f"stat: host {host}", matrix_scenario(host), matrix_claims)
     for host in ("bullseye", "bookworm", "trixie", "sid")]
