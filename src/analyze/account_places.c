@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "timeline/exit_reason.h"
+#include "schema/exit_reason.h"
 #include "timeline/guests.h"
 
 /* The page table's address in CR3: below it the PCID or flags, above it flags. */

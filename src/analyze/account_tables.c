@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "analyze/profile.h"
-#include "timeline/exit_reason.h"
+#include "schema/exit_reason.h"
 
 static const char *const state_names[VP_STATES] = {
     [VP_STATE_GUEST] = "guest",         [VP_STATE_KERNEL] = "kernel",

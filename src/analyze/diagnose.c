@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "timeline/exit_reason.h"
+#include "schema/exit_reason.h"
 
 /* From this share of a VM's time on its vCPUs count as preempted. */
 static const double preempted_share = 0.02;

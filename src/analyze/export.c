@@ -2,7 +2,7 @@
 #include "analyze/export.h"
 
 #include "analyze/account_tables.h"
-#include "timeline/exit_reason.h"
+#include "schema/exit_reason.h"
 
 /* Output is written when there is so much of it. */
 enum { PIECE = 1 << 16, EVENTS_AT_ONCE = 1 << 12 };

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "analyze/filter.h"
-#include "timeline/exit_reason.h"
+#include "schema/exit_reason.h"
 
 /*
  * MOST_HELD: where KVM tells of an exit only after the thread may have lost its pCPU, periods wait

@@ -11,7 +11,7 @@
 #include "analyze/script_classes.h"
 #include "base/map.h"
 #include "base/text.h"
-#include "timeline/exit_reason.h"
+#include "schema/exit_reason.h"
 #include "timeline/merge.h"
 
 enum { MOST_GUEST_NAMES = 1 << 20 };

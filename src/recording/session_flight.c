@@ -10,8 +10,10 @@
 #include "base/text.h"
 #include "collect/clock.h"
 #include "collect/conditions.h"
+#include "collect/host.h"
 #include "collect/vm_scan.h"
 #include "recording/control.h"
+#include "schema/exit_reason.h"
 
 /* Names for snapshots within a hundredth of a second are not looked for beyond so many. */
 enum { MOST_NAMES = 1000 };
@@ -283,7 +285,7 @@ static void put_thief(const struct vp_fired *fired, struct vp_buffer *out)
 
 static void put_what(const struct vp_fired *fired, struct vp_buffer *out)
 {
-	char text[VP_DURATION_SIZE];
+	char text[VP_DURATION_SIZE], reason[VP_EXIT_NAME_SIZE];
 	const char *duration = vp_text_duration(fired->ns, text);
 
 	switch ((enum vp_fired_kind)fired->kind) {
@@ -296,8 +298,9 @@ static void put_what(const struct vp_fired *fired, struct vp_buffer *out)
 		put_thief(fired, out);
 		break;
 	case VP_FIRED_EXIT:
-		vp_buffer_printf(out, "was outside the guest for %s after a VM exit of reason 0x%x",
-				 duration, fired->reason);
+		vp_buffer_printf(out, "was outside the guest for %s after a VM exit of reason %s",
+				 duration,
+				 vp_exit_reason_name(vp_host_vendor(), fired->reason, reason));
 		break;
 	case VP_FIRED_THROTTLED:
 		vp_buffer_string(out, "was throttled: the CPU quota of its cgroup was used up");

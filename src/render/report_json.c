@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "render/report.h"
-#include "timeline/exit_reason.h"
+#include "schema/exit_reason.h"
 
 static void put_row_number(struct vp_json *json, const char *key, uint32_t number)
 {

@@ -8,7 +8,7 @@
 #include "render/call_graph.h"
 #include "render/report.h"
 #include "render/table.h"
-#include "timeline/exit_reason.h"
+#include "schema/exit_reason.h"
 
 static void put_shares(const struct vp_profile *profile, const struct vp_profile_part *part,
 		       struct vp_buffer *out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "timeline/guests.h"
 
-#include "timeline/exit_reason.h"
+#include "schema/exit_reason.h"
 
 static uint32_t vm_add(struct vp_guests *guests, uint32_t vm_id)
 {

@@ -4,7 +4,7 @@
 
 #include "analyze/account_recording.h"
 #include "render/diagnose.h"
-#include "timeline/exit_reason.h"
+#include "schema/exit_reason.h"
 
 enum { VM = 1000, OTHER = 2000, SECOND = 1000000000 };
 

@@ -8,8 +8,8 @@
 #endif
 
 #include "make_recording.h"
+#include "schema/exit_reason.h"
 #include "timeline/clock_map.h"
-#include "timeline/exit_reason.h"
 #include "timeline/guests.h"
 #include "timeline/merge.h"
 

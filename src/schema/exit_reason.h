@@ -6,8 +6,8 @@
  * (#VMEXIT codes), Intel SDM volume 3, appendix C (VMX basic exit reasons; where KVM has a name, it
  * is KVM's), and the Arm Architecture Reference Manual for A-profile, ESR_EL2 (exception classes).
  */
-#ifndef VP_TIMELINE_EXIT_REASON_H
-#define VP_TIMELINE_EXIT_REASON_H
+#ifndef VP_SCHEMA_EXIT_REASON_H
+#define VP_SCHEMA_EXIT_REASON_H
 
 #include <stdbool.h>
 #include <stddef.h>

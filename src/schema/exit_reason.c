@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "timeline/exit_reason.h"
+#include "schema/exit_reason.h"
 
 #include <inttypes.h>
 #include <stdio.h>
