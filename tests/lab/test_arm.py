@@ -92,7 +92,12 @@ def check_lengths(run, claims, name, least, tolerance):
 
 
 def intervals(run, claims):
-    sums = check_lengths(run, claims, "exact", 178, 2000)
+    # An overflow within the handler of a timer tick, which takes some 2600 instructions 250 times in a
+    # second of 10^9, waits for its end; the next interval is as much shorter. So it is with one overflow
+    # of 1500: of 179, more than three are one chance in 100,000.
+    sums = check_lengths(run, claims, "exact", 178, 5000)
+    late = [n for n in intervals_of(run, "exact")[0]["instructions"] if abs(n - 10000000) > 500]
+    claims.check(len(late) <= 6, f"exact: all but {len(late)} are at most 500 off: {late}")
     check_lengths(run, claims, "skid", 60, 7000)
     reference = parse_counts(run.command_output(4, "err"))
     for event in ("instructions", "instructions:u"):
