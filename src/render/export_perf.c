@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A directory that perf reads as perf.data: VMs are guest machines, their vCPUs have an event
- * identifier each (PERF_RECORD_ID_INDEX tells perf which). Addresses are made up: each function that
- * was hit gets one, and the directory has what perf finds its name by (render/perf_symbols.h). So all
- * names are vperf's, and nothing is read from this machine or its guests.
+ * identifier each (PERF_RECORD_ID_INDEX tells perf which). Addresses are made up: each function
+ * that was hit gets one, and the directory has what perf finds its name by (render/perf_symbols.h).
+ * So all names are vperf's, and nothing is read from this machine or its guests.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -127,8 +127,7 @@ static void add_ids(struct vp_export *export)
 	for (uint32_t vm = 0; vm < vms->count; vm++)
 		vp_vec_each (&vms->at[vm].vcpus, vcpu) {
 			uint64_t id = perf->ids.count + ID_HOST;
-			vp_vec_push(&perf->ids,
-				    ((struct id){id, vms->at[vm].pid, vcpu->number}));
+			vp_vec_push(&perf->ids, ((struct id){id, vms->at[vm].pid, vcpu->number}));
 			vp_map_insert(&perf->id_of_vcpu, (uint64_t)vm << 32 | vcpu->number,
 				      (uint32_t)id, &inserted);
 		}
@@ -184,18 +183,18 @@ static void put_kernels(struct vp_export *export)
 
 static void fill_attr(const struct vp_export *export, struct perf_event_attr *attr)
 {
-	*attr = (struct perf_event_attr){
-	    .type = PERF_TYPE_SOFTWARE,
-	    .size = sizeof(*attr),
-	    .config = PERF_COUNT_SW_CPU_CLOCK,
-	    .sample_period = export->report->recording.period_ns,
-	    .sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
-			   PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
-			   PERF_SAMPLE_CALLCHAIN,
-	    .sample_id_all = 1,
-	    .mmap = 1,
-	    .mmap2 = 1,
-	    .comm = 1};
+	*attr = (struct perf_event_attr){.type = PERF_TYPE_SOFTWARE,
+					 .size = sizeof(*attr),
+					 .config = PERF_COUNT_SW_CPU_CLOCK,
+					 .sample_period = export->report->recording.period_ns,
+					 .sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP |
+							PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+							PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
+							PERF_SAMPLE_CALLCHAIN,
+					 .sample_id_all = 1,
+					 .mmap = 1,
+					 .mmap2 = 1,
+					 .comm = 1};
 }
 
 static void put_header(struct vp_export *export)
@@ -205,12 +204,11 @@ static void put_header(struct vp_export *export)
 	struct attr attr = {.ids = {ids, ids_size}};
 
 	fill_attr(export, &attr.attr);
-	perf->header = (struct header){
-	    .magic = {'P', 'E', 'R', 'F', 'I', 'L', 'E', '2'},
-	    .size = sizeof(struct header),
-	    .attr_size = sizeof(attr),
-	    .attrs = {ids + ids_size, sizeof(attr)},
-	    .data = {.offset = ids + ids_size + sizeof(attr)}};
+	perf->header = (struct header){.magic = {'P', 'E', 'R', 'F', 'I', 'L', 'E', '2'},
+				       .size = sizeof(struct header),
+				       .attr_size = sizeof(attr),
+				       .attrs = {ids + ids_size, sizeof(attr)},
+				       .data = {.offset = ids + ids_size + sizeof(attr)}};
 	vp_buffer_append(export->out, &perf->header, sizeof(perf->header));
 	vp_vec_each (&perf->ids, id)
 		put_u64(export->out, id->id);
@@ -294,8 +292,8 @@ static void tell_mapping(struct vp_export *export, const struct place *place, ui
 		   place->vm == VP_NONE ? PERF_RECORD_MISC_USER : PERF_RECORD_MISC_GUEST_USER);
 }
 
-/* The address of a frame in the address space of the sample. What another machine runs is in a module
- * of its name there. */
+/* The address of a frame in the address space of the sample. What another machine runs is in a
+ * module of its name there. */
 static uint64_t address_of(struct vp_export *export, const struct vp_frame *frame,
 			   const struct place *place, uint64_t time, bool *kernel)
 {
@@ -343,15 +341,14 @@ static void put_chain(struct vp_export *export, const struct vp_sample *sample,
 
 	perf->chain.size = 0;
 	for (uint32_t i = sample->count; i-- > 0;) {
-		uint64_t at =
-		    address_of(export, &sample->frames[i], place, sample->time, &kernel);
+		uint64_t at = address_of(export, &sample->frames[i], place, sample->time, &kernel);
 		if (i + 1 == sample->count) {
 			bool guest = place->vm != VP_NONE;
 			*ip = at;
-			*misc = kernel ? guest ? PERF_RECORD_MISC_GUEST_KERNEL
-					       : PERF_RECORD_MISC_KERNEL
-				: guest ? PERF_RECORD_MISC_GUEST_USER
-					: PERF_RECORD_MISC_USER;
+			*misc =
+			    kernel ? guest ? PERF_RECORD_MISC_GUEST_KERNEL : PERF_RECORD_MISC_KERNEL
+			    : guest ? PERF_RECORD_MISC_GUEST_USER
+				    : PERF_RECORD_MISC_USER;
 		}
 		if (i + 1 == sample->count || kernel != before)
 			put_u64(&perf->chain, kernel ? PERF_CONTEXT_KERNEL : PERF_CONTEXT_USER);

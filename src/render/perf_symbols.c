@@ -11,9 +11,10 @@
 
 /* Every function of a module has so many bytes; they begin behind the file's first page.
  *
- * A kernel's have a page each: where kallsyms goes from a name without '[' to one with it, perf takes
- * it for the border of a module and lets the symbol before it end with its page (symbols__fixup_end).
- * Smaller ones would get a name like [idle] or [unknown], or lose theirs to it. */
+ * A kernel's have a page each: where kallsyms goes from a name without '[' to one with it, perf
+ * takes it for the border of a module and lets the symbol before it end with its page
+ * (symbols__fixup_end). Smaller ones would get a name like [idle] or [unknown], or lose theirs to
+ * it. */
 enum { FUNCTION_SIZE = 16, CODE = 0x1000, KERNEL_FUNCTION_SIZE = 0x1000, MOST_NAME = 100 };
 #define MODULES_BEGIN 0x100000000000ULL
 
@@ -73,8 +74,7 @@ static vp_perf_functions *kernel_of(struct vp_perf_symbols *symbols, uint32_t ma
 	return &symbols->kernels[machine];
 }
 
-uint64_t vp_perf_kernel_function(struct vp_perf_symbols *symbols, uint32_t vm,
-				 const char *function)
+uint64_t vp_perf_kernel_function(struct vp_perf_symbols *symbols, uint32_t vm, const char *function)
 {
 	uint32_t machine = vm + 1; /* UINT32_MAX becomes 0 */
 	uint64_t place = place_of(symbols, machine, function, kernel_of(symbols, machine));
@@ -86,8 +86,8 @@ uint64_t vp_perf_kernel_function(struct vp_perf_symbols *symbols, uint32_t vm,
 uint64_t vp_perf_module_function(struct vp_perf_symbols *symbols, uint32_t module,
 				 const char *function)
 {
-	uint64_t place = place_of(symbols, module | OF_MODULE, function,
-				  &symbols->modules.at[module].functions);
+	uint64_t place =
+	    place_of(symbols, module | OF_MODULE, function, &symbols->modules.at[module].functions);
 
 	return vp_perf_module_begin(module) + CODE + place * FUNCTION_SIZE;
 }
@@ -144,7 +144,8 @@ static struct vp_error *make_folder(const char *path)
 	return NULL;
 }
 
-/* A name there ends at a space, for perf at the first byte beyond ASCII too; it leaves out those with
+/* A name there ends at a space, for perf at the first byte beyond ASCII too; it leaves out those
+ * with
  * '$' in front. */
 static void put_symbol(uint64_t address, const char *name, struct vp_buffer *out)
 {
@@ -163,8 +164,9 @@ static void put_symbol(uint64_t address, const char *name, struct vp_buffer *out
 static struct vp_error *write_kernel(const struct vp_perf_symbols *symbols, uint32_t pid,
 				     const vp_perf_functions *functions)
 {
-	VP_AUTO_FREE char *folder = pid ? vp_format("%s/kcore_dir__%" PRIu32, symbols->directory, pid)
-					: vp_format("%s/kcore_dir", symbols->directory);
+	VP_AUTO_FREE char *folder =
+	    pid ? vp_format("%s/kcore_dir__%" PRIu32, symbols->directory, pid)
+		: vp_format("%s/kcore_dir", symbols->directory);
 	VP_AUTO_FREE char *path = vp_format("%s/kallsyms", folder);
 	struct vp_buffer out = {0};
 	uint64_t address = VP_PERF_KERNEL;
@@ -211,22 +213,22 @@ static void put_elf(const vp_perf_functions *functions, const struct vp_buffer *
 	    [TEXT] = {1, SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, CODE, CODE, size, 0, 0, 16, 0},
 	    [SYMBOLS] = {7, SHT_SYMTAB, 0, 0, at, table->size, STRINGS, 1, 8, sizeof(Elf64_Sym)},
 	    [STRINGS] = {15, SHT_STRTAB, 0, 0, at + table->size, strings->size, 0, 0, 1, 0},
-	    [NAMES] = {23, SHT_STRTAB, 0, 0, at + table->size + strings->size, sizeof(names), 0, 0, 1,
-		       0}};
+	    [NAMES] = {23, SHT_STRTAB, 0, 0, at + table->size + strings->size, sizeof(names), 0, 0,
+		       1, 0}};
 	const Elf64_Phdr code = {PT_LOAD, PF_R | PF_X, CODE, CODE, CODE, size, size, CODE};
-	Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
-					 ELFDATA2LSB, EV_CURRENT},
-			     .e_type = ET_DYN,
-			     .e_machine = EM_X86_64,
-			     .e_version = EV_CURRENT,
-			     .e_phoff = sizeof(header),
-			     .e_shoff = sizeof(header) + sizeof(code),
-			     .e_ehsize = sizeof(header),
-			     .e_phentsize = sizeof(code),
-			     .e_phnum = 1,
-			     .e_shentsize = sizeof(Elf64_Shdr),
-			     .e_shnum = SECTIONS,
-			     .e_shstrndx = NAMES};
+	Elf64_Ehdr header = {
+	    .e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+	    .e_type = ET_DYN,
+	    .e_machine = EM_X86_64,
+	    .e_version = EV_CURRENT,
+	    .e_phoff = sizeof(header),
+	    .e_shoff = sizeof(header) + sizeof(code),
+	    .e_ehsize = sizeof(header),
+	    .e_phentsize = sizeof(code),
+	    .e_phnum = 1,
+	    .e_shentsize = sizeof(Elf64_Shdr),
+	    .e_shnum = SECTIONS,
+	    .e_shstrndx = NAMES};
 
 	vp_buffer_append(out, &header, sizeof(header));
 	vp_buffer_append(out, &code, sizeof(code));
@@ -260,8 +262,9 @@ struct vp_error *vp_perf_symbols_write(const struct vp_perf_symbols *symbols, co
 
 	VP_TRY(write_kernel(symbols, 0, symbols->n_kernels ? &symbols->kernels[0] : NULL));
 	for (uint32_t vm = 0; vm < vms->count; vm++)
-		VP_TRY(write_kernel(symbols, vms->at[vm].pid,
-				    vm + 1 < symbols->n_kernels ? &symbols->kernels[vm + 1] : NULL));
+		VP_TRY(
+		    write_kernel(symbols, vms->at[vm].pid,
+				 vm + 1 < symbols->n_kernels ? &symbols->kernels[vm + 1] : NULL));
 	VP_TRY(make_folder(files));
 	for (uint32_t module = 0; module < symbols->modules.count; module++)
 		VP_TRY(write_module(symbols, module));

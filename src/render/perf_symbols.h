@@ -23,15 +23,16 @@ typedef VP_VEC(uint32_t) vp_perf_functions; /* texts, by their place */
 struct vp_perf_symbols {
 	const char *directory; /* absolute */
 	struct vp_intern texts;
-	struct vp_key_set functions;  /* kernel or module, text */
-	VP_VEC(uint32_t) places;      /* of each of those in the list of its kernel or module */
-	vp_perf_functions *kernels;   /* of each machine; the first one is the host's */
+	struct vp_key_set functions; /* kernel or module, text */
+	VP_VEC(uint32_t) places;     /* of each of those in the list of its kernel or module */
+	vp_perf_functions *kernels;  /* of each machine; the first one is the host's */
 	size_t n_kernels;
 	struct vp_map module_of_text;
 	VP_VEC(struct {
 		char *path;
 		vp_perf_functions functions;
-	}) modules;
+	})
+	modules;
 };
 
 /* `directory` is not copied. */

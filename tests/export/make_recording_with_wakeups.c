@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Makes a recording of a vCPU that halts and is woken: make_recording_with_wakeups DIR N. N wake-ups
- * have a waker that is known; one more comes before anything is known of the waker's pCPU, and each
- * is repeated when the vCPU is awake already.
+ * Makes a recording of a vCPU that halts and is woken: make_recording_with_wakeups DIR N. N
+ * wake-ups have a waker that is known; one more comes before anything is known of the waker's pCPU,
+ * and each is repeated when the vCPU is awake already.
  */
 #include <stdio.h>
 
@@ -35,8 +35,8 @@ static void put_wakeup(struct made *made, uint64_t us)
 static void put_round(struct made *made, uint64_t us)
 {
 	PUT(made, VCPUS_PCPU, us, kvm_entry, .tid = CPU0, .vm = VM, .vcpu = 0);
-	PUT(made, VCPUS_PCPU, us + 300, kvm_exit, .tid = CPU0, .vm = VM, .reason = MADE_HLT, .vcpu = 0,
-	    .vendor = VP_VENDOR_AMD);
+	PUT(made, VCPUS_PCPU, us + 300, kvm_exit, .tid = CPU0, .vm = VM, .reason = MADE_HLT,
+	    .vcpu = 0, .vendor = VP_VENDOR_AMD);
 	PUT(made, VCPUS_PCPU, us + 310, sched_switch, .prev_tid = CPU0, .next_tid = 0,
 	    .prev_state = BLOCKED);
 	put_wakeup(made, us + 500);
@@ -64,7 +64,8 @@ int main(int argc, char **argv)
 	for (uint64_t round = 0; round < rounds; round++) {
 		put_round(&made, 10 + 1000 * round);
 		if (!round)
-			PUT(&made, WAKERS_PCPU, 800, sched_switch, .prev_tid = 0, .next_tid = WAKER);
+			PUT(&made, WAKERS_PCPU, 800, sched_switch, .prev_tid = 0,
+			    .next_tid = WAKER);
 	}
 	for (uint32_t pcpu = 0; pcpu < 2; pcpu++)
 		vp_trace_flush(made.writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, 0);
