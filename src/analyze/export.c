@@ -4,8 +4,7 @@
 #include "analyze/account_tables.h"
 #include "schema/exit_reason.h"
 
-/* Output is written when there is so much of it. */
-enum { PIECE = 1 << 16, EVENTS_AT_ONCE = 1 << 12 };
+enum { EVENTS_AT_ONCE = 1 << 12 };
 
 const char *vp_export_text(const struct vp_export *export, uint32_t text)
 {
@@ -101,7 +100,9 @@ struct streaming {
 
 static void write_if(struct streaming *streaming, size_t size)
 {
-	if (streaming->out.size < size)
+	if (!streaming->error)
+		streaming->error = streaming->export.error;
+	if (streaming->out.size < size || streaming->exporter->directory)
 		return;
 	if (!streaming->error)
 		streaming->error =
@@ -192,7 +193,7 @@ static void give_slice(struct streaming *streaming, const struct vp_vcpu_span *s
 	    .state = vp_state_name(span->state),
 	    .reason = exited ? vp_exit_reason_name(span->vendor, span->reason, name) : NULL};
 	streaming->exporter->slice(&streaming->export, &slice);
-	write_if(streaming, PIECE);
+	write_if(streaming, VP_EXPORT_PIECE);
 }
 
 static void give_slices(struct streaming *streaming, uint64_t until)
@@ -226,7 +227,7 @@ static void give_sample(void *context, const struct vp_flow *flow, const struct 
 		streaming->frames[i] = flow->frames.at.at[stack[i]];
 	if (streaming->exporter->sample)
 		streaming->exporter->sample(&streaming->export, &sample);
-	write_if(streaming, PIECE);
+	write_if(streaming, VP_EXPORT_PIECE);
 }
 
 static void give_period(void *context, const struct vp_period *period)
@@ -236,7 +237,7 @@ static void give_period(void *context, const struct vp_period *period)
 	if (streaming->error)
 		return;
 	streaming->exporter->period(&streaming->export, period);
-	write_if(streaming, PIECE);
+	write_if(streaming, VP_EXPORT_PIECE);
 }
 
 static void give_periods(struct streaming *streaming)
@@ -284,8 +285,8 @@ struct vp_error *vp_export_stream(const struct vp_naming_options *naming,
 	struct vp_profile_options wanted = *options;
 
 	*streaming = (struct streaming){.exporter = exporter, .writer = writer};
-	streaming->export =
-	    (struct vp_export){.report = ret, .out = &streaming->out, .state = state};
+	streaming->export = (struct vp_export){
+	    .report = ret, .out = &streaming->out, .state = state, .directory = writer->directory};
 	wanted.columns = VP_COLUMNS_ALL;
 	wanted.sink = &sink;
 	struct vp_error *error = vp_report_make(naming, &wanted, ret);

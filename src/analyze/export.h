@@ -37,11 +37,17 @@ struct vp_export {
 	/* Of what vCPUs did, periods are given: they say more than slices. */
 	bool has_periods;
 	struct vp_lanes *lanes; /* names of a period's VMs */
+	const char *directory;  /* of an exporter to a directory: its own, absolute, empty */
+	struct vp_error *error; /* what an exporter could not do: it ends */
 };
+
+/* Output is written when there is so much of it. */
+enum { VP_EXPORT_PIECE = 1 << 16 };
 
 struct vp_exporter {
 	size_t state_size;
-	bool totals; /* wants each stack once, with all its samples, instead of each sample */
+	bool totals;    /* wants each stack once, with all its samples, instead of each sample */
+	bool directory; /* writes files of its own, instead of into `out` */
 	/* In this order, sample() and slice() as often as there are some, by time (slices by that
 	 * of their end), then period(), by the time of their end; each may be NULL. */
 	void (*begin)(struct vp_export *export);
@@ -65,6 +71,7 @@ void vp_export_totals(const struct vp_report *report, const struct vp_exporter *
 /* Where output goes that does not fit in memory: what is in `out` is written, and it is emptied. */
 struct vp_export_writer {
 	void *context;
+	const char *directory;
 	struct vp_error *(*write)(void *context, struct vp_buffer *out);
 };
 /* For an exporter of each sample: makes the report on the way. */

@@ -2,7 +2,9 @@
 /* vperf export: a recording in the format of another program. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "cmd/event_options.h"
@@ -26,6 +28,7 @@ struct export
 	const struct vp_export_format *format;
 	struct vp_naming_options naming;
 	struct vp_new_file file;
+	char *directory; /* of a format that is one */
 };
 
 static struct vp_error *list_formats(void)
@@ -101,7 +104,7 @@ static struct vp_profile_options options_of(const struct export *export)
 static struct vp_error *write_all(struct export *export, struct vp_report *made)
 {
 	const struct vp_exporter *exporter = export->format->exporter();
-	const struct vp_export_writer writer = {export, write_piece};
+	const struct vp_export_writer writer = {export, export->directory, write_piece};
 	struct vp_profile_options options = options_of(export);
 	struct vp_buffer out = {0};
 
@@ -126,8 +129,23 @@ static struct vp_error *export_to_file(struct export *export)
 	vp_vec_each (&made.notes, note)
 		vp_verb_say(verb.name, *note);
 	vp_report_deinit(&made);
-	status = export->output ? vp_new_file_publish(&export->file) : 0;
+	status = export->output && !export->directory ? vp_new_file_publish(&export->file) : 0;
 	return status ? vp_error_errno(-status, "cannot write '%s'", export->output) : NULL;
+}
+
+static struct vp_error *export_to_directory(struct export *export)
+{
+	if (!export->output)
+		return vp_error_usage("format %s is a directory: expected -o DIR",
+				      export->format->name);
+	if (mkdir(export->output, 0755))
+		return vp_error_errno(errno, "cannot make '%s'", export->output);
+	export->directory = realpath(export->output, NULL);
+	if (!export->directory)
+		return vp_error_errno(errno, "cannot find '%s'", export->output);
+	struct vp_error *error = export_to_file(export);
+	free(export->directory);
+	return error;
 }
 
 static struct vp_error *export_with(void *context)
@@ -138,6 +156,8 @@ static struct vp_error *export_with(void *context)
 	if (export->list)
 		return list_formats();
 	VP_TRY(choose_all(export));
+	if (export->format->exporter()->directory)
+		return export_to_directory(export);
 	if (!export->output)
 		return export_to_file(export);
 	status = vp_new_file_create(&export->file, export->output, 0644);

@@ -21,5 +21,7 @@ const struct vp_exporter *vp_exporter_speedscope(void);
 const struct vp_exporter *vp_exporter_pprof(void);
 /* A trace of protocol buffers, Perfetto's. */
 const struct vp_exporter *vp_exporter_perfetto(void);
+/* A directory that perf reads as perf.data. */
+const struct vp_exporter *vp_exporter_perf(void);
 
 #endif
