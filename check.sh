@@ -169,8 +169,15 @@ page() {
 }
 
 packages() {
-	tools/install-packages debian/packages.txt || return 1
-	tools/check-packages
+	tools/install-packages debian/packages.txt && tools/check-packages build-packages
+}
+
+# Without a way to a minimal Debian there is nothing to install them in; in CI there is.
+packages_installed() {
+	tools/try-packages build-packages build/bench/gen-recording && return
+	local status=$?
+	[ "$status" -eq 77 ] && [ -z "$may_skip" ] && return 1
+	return "$status"
 }
 
 fuzz() {
@@ -221,7 +228,9 @@ if [ -z "$only" ]; then
 fi
 step "configure, for use" configure build --buildtype=release -Db_ndebug=false || close
 step "build, for use" ninja -C build || close
-[ -z "$full" ] || step "packages, twice the same, installed" packages
+if [ -n "$full" ] && step "packages: twice the same bytes, lintian" packages; then
+	step "packages: in a minimal Debian 12" packages_installed
+fi
 if is_skipped weka; then
 	note_skip "weka: model trees beside WEKA's: by --skip"
 elif [ -z "$only$quick" ]; then

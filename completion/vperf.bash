@@ -9,7 +9,7 @@ _vperf() {
 			sed -n '/^Verbs:/,$s/^  \([a-z]*\) .*/\1/p') --help --version" -- "$word")
 	elif [ "${word:0:1}" = - ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$("$vperf" "$verb" --help 2>/dev/null |
-			sed -n 's/^ .*\(--[a-z-]*\).*/\1/p') --help" -- "$word")
+			sed -n 's/^ *\(-[A-Za-z], \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p')" -- "$word")
 	elif [ "$verb" = export ] && [ "$COMP_CWORD" -eq 2 ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$("$vperf" export --list 2>/dev/null |
 			sed 's/ .*//')" -- "$word")
