@@ -16,6 +16,9 @@
 #include "base/file.h"
 #include "maps/agent_protocol.h"
 
+/* Of waiting for an agent. */
+enum { TRIES = 40, RETRY_S = 3, CONNECT_S = 5 };
+
 struct transfer {
 	int fd, out;
 	const char *name;
@@ -281,6 +284,19 @@ struct vp_error *vp_agent_connect(unsigned cid, unsigned port, unsigned seconds,
 	else
 		*ret = fd;
 	return error;
+}
+
+struct vp_error *vp_agent_await(unsigned cid, unsigned port,
+				void (*absent)(void *context, struct vp_error *error),
+				void *context, int *ret)
+{
+	for (int tries = 0;; tries++) {
+		struct vp_error *error = vp_agent_connect(cid, port, CONNECT_S, ret);
+		if (!error || tries == TRIES)
+			return error;
+		absent(context, error);
+		sleep(RETRY_S);
+	}
 }
 
 struct vp_error *vp_agent_fetch(unsigned cid, unsigned port, const char *path_out,

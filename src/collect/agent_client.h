@@ -37,6 +37,13 @@ char *vp_agent_port_standing(unsigned port) VP_MUST_CHECK;
 struct vp_error *vp_agent_connect(unsigned cid, unsigned port, unsigned seconds,
 				  int *ret) VP_MUST_CHECK;
 /*
+ * The same, tried again for minutes: a guest that was just started has no agent yet. Each error but
+ * the last is given to absent(), which frees it.
+ */
+struct vp_error *vp_agent_await(unsigned cid, unsigned port,
+				void (*absent)(void *context, struct vp_error *error),
+				void *context, int *ret) VP_MUST_CHECK;
+/*
  * Asks the agent at vsock address cid:port (port 0: the usual one) and stores its answer at
  * `path_out`. Errors: no agent there, it stopped or hung or sent too much; then what did come is
  * stored too and result says how much. A refusal is not stored, nor what is not a symbol map.

@@ -17,12 +17,7 @@
 #include "collect/agent_client.h"
 #include "collect/confine.h"
 
-enum {
-	TRIES = 40, /* a guest that was just started has no agent yet */
-	RETRY_S = 3,
-	CONNECT_S = 5,
-	LONGEST_LINE = 256,
-};
+enum { LONGEST_LINE = 256 };
 
 enum news_kind { NEWS_ABSENT, NEWS_MARKER, NEWS_PLACE, NEWS_WITHOUT, NEWS_WHOLE, NEWS_GONE };
 
@@ -67,19 +62,23 @@ static void tell_error(const struct talker *talker, enum news_kind kind, struct 
 	tell(talker, &news);
 }
 
-/* Until there is an agent, or no use in waiting for one. */
+static void tell_absent(void *talker, struct vp_error *error)
+{
+	tell_error(talker, NEWS_ABSENT, error);
+}
+
+/* Until there is an agent, or no use in waiting for one; unless the connection was given. */
 static void connect_agent(struct talker *talker)
 {
-	for (int tries = 0; talker->fd < 0; tries++) {
-		struct vp_error *error =
-		    vp_agent_connect(talker->cid, talker->port, CONNECT_S, &talker->fd);
-		if (!error)
-			break;
-		tell_error(talker, tries < TRIES ? NEWS_ABSENT : NEWS_GONE, error);
-		if (tries == TRIES)
-			_exit(0);
-		sleep(RETRY_S);
-	}
+	if (talker->fd >= 0)
+		return;
+	struct vp_error *error =
+	    vp_agent_await(talker->cid, talker->port, tell_absent, talker, &talker->fd);
+
+	if (!error)
+		return;
+	tell_error(talker, NEWS_GONE, error);
+	_exit(0);
 }
 
 /* Confined, it cannot wait but in read(). */
