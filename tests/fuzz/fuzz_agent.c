@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	struct vp_agent_limits limits = {.bytes = 4096, .seconds_idle = 1, .seconds_total = 1};
 	struct vp_agent_result result;
-	char path[] = "/tmp/vperf-fuzz-XXXXXX";
+	char path[] = "fuzz-agent.XXXXXX";
 	int fds[2], file = mkstemp(path);
 
 	if (file < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))

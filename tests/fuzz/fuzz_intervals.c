@@ -120,7 +120,7 @@ static void report(const char *directory)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	static char directory[] = "/tmp/fuzz-intervals.XXXXXX";
+	static char directory[] = "fuzz-intervals.XXXXXX";
 	static bool made;
 
 	if (!size || size > VP_PACKET_MAX - sizeof(struct vp_packet_header))

@@ -372,7 +372,7 @@ static void put_all(const char *directory, const uint8_t *bytes, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	static char directory[] = "/tmp/fuzz-recording.XXXXXX";
+	static char directory[] = "fuzz-recording.XXXXXX";
 	static bool made;
 	char host[64];
 
