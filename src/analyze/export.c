@@ -263,15 +263,45 @@ static void give_periods(struct streaming *streaming)
 	streaming->export.lanes = NULL;
 }
 
-static void finish(struct streaming *streaming, const struct vp_report *report)
+/* A recording without a trace has no events: what there is are samples. */
+static void give_events(struct streaming *streaming)
+{
+	const struct vp_report *report = streaming->export.report;
+	const struct vp_script_options options = {.from = report->options.from,
+						  .to = report->options.to ? report->options.to
+									   : UINT64_MAX,
+						  .vm = report->options.vm,
+						  .pcpus = report->options.pcpus,
+						  .n_pcpus = report->options.n_pcpus};
+	const struct vp_script_event *event;
+	struct vp_script *script;
+
+	write_if(streaming, VP_EXPORT_PIECE); /* what begin() could not do ends it here */
+	if (!streaming->exporter->event || streaming->error)
+		return;
+	streaming->error = vp_script_open(report->path, &options, &script);
+	if (streaming->error)
+		return;
+	while (!streaming->error && (event = vp_script_next(script))) {
+		streaming->exporter->event(&streaming->export, event);
+		write_if(streaming, VP_EXPORT_PIECE);
+	}
+	vp_script_close(script);
+}
+
+static void finish(struct streaming *streaming, struct vp_report *report)
 {
 	begin_once(streaming);
 	give_slices(streaming, UINT64_MAX);
 	give_periods(streaming);
+	give_events(streaming);
 	streaming->export.texts = &report->profile.texts;
 	if (!streaming->error && streaming->exporter->end)
 		streaming->exporter->end(&streaming->export);
 	write_if(streaming, 1);
+	vp_vec_each (&streaming->export.notes, note)
+		vp_vec_push(&report->notes, *note);
+	vp_vec_deinit(&streaming->export.notes);
 }
 
 struct vp_error *vp_export_stream(const struct vp_naming_options *naming,

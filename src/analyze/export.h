@@ -8,6 +8,7 @@
 
 #include "analyze/lanes.h"
 #include "analyze/report.h"
+#include "analyze/script.h"
 
 struct vp_sample {
 	uint64_t time;   /* ns of the host's clock; of a total: 0 */
@@ -39,6 +40,7 @@ struct vp_export {
 	struct vp_lanes *lanes; /* names of a period's VMs */
 	const char *directory;  /* of an exporter to a directory: its own, absolute, empty */
 	struct vp_error *error; /* what an exporter could not do: it ends */
+	vp_sentences notes;     /* what its format lacks; they become the report's */
 };
 
 /* Output is written when there is so much of it. */
@@ -49,11 +51,13 @@ struct vp_exporter {
 	bool totals;    /* wants each stack once, with all its samples, instead of each sample */
 	bool directory; /* writes files of its own, instead of into `out` */
 	/* In this order, sample() and slice() as often as there are some, by time (slices by that
-	 * of their end), then period(), by the time of their end; each may be NULL. */
+	 * of their end), then period(), by the time of their end, then event(), by time; each may
+	 * be NULL. */
 	void (*begin)(struct vp_export *export);
 	void (*sample)(struct vp_export *export, const struct vp_sample *sample);
 	void (*slice)(struct vp_export *export, const struct vp_state_slice *slice);
 	void (*period)(struct vp_export *export, const struct vp_period *period);
+	void (*event)(struct vp_export *export, const struct vp_script_event *event);
 	void (*end)(struct vp_export *export);
 	/* Frees what the state has, whether end() was reached or not. */
 	void (*deinit)(void *state);

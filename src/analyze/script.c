@@ -461,6 +461,7 @@ static void begin_event(struct vp_script *script, const struct machine *machine,
 	event->comm = event->vm = NULL;
 	if (!machine->vm)
 		return;
+	event->guest = (uint32_t)(machine->vm - script->vms.at);
 	event->pcpu = VP_NO_PCPU; /* the guest does not know */
 	event->of_guest = event->has_vcpu = true;
 	event->vcpu = cpu;

@@ -37,6 +37,7 @@ struct vp_script_event {
 	bool has_tid, has_vcpu;
 	uint32_t tid, vcpu;
 	const char *comm, *vm; /* clean, or NULL: not known, none */
+	uint32_t guest;        /* of a guest's own: place of its VM in the list of VMs */
 	const char *name;
 	VP_VEC(struct vp_script_field) fields;
 };

@@ -46,16 +46,10 @@ static struct vp_error *publish(const char *path, const char *suffix, const stru
 }
 
 static struct vp_error *write_metadata(struct vp_trace_writer *writer,
-				       const vp_event_classes *classes)
+				       const struct vp_ctf_trace *trace)
 {
-	const struct vp_ctf_trace trace = {.uuid = writer->uuid,
-					   .hostname = writer->hostname,
-					   .machine = writer->machine,
-					   .realtime_offset_ns = writer->realtime_offset_ns,
-					   .classes = classes};
-
 	writer->metadata.size = 0;
-	vp_schema_ctf_metadata(&trace, &writer->metadata);
+	vp_schema_ctf_metadata(trace, &writer->metadata);
 	return publish(writer->path, "/metadata", &writer->metadata);
 }
 
@@ -70,7 +64,7 @@ struct vp_error *vp_trace_writer_create(const char *path, const struct vp_ctf_tr
 	writer->machine = vp_strdup(trace->machine);
 	writer->realtime_offset_ns = trace->realtime_offset_ns;
 	memcpy(writer->uuid, trace->uuid, sizeof(writer->uuid));
-	struct vp_error *error = write_metadata(writer, trace->classes);
+	struct vp_error *error = write_metadata(writer, trace);
 	if (error)
 		vp_trace_writer_free(writer);
 	else
@@ -116,10 +110,16 @@ struct vp_error *vp_trace_writer_create_guest(const char *directory, const char 
 struct vp_error *vp_trace_writer_define(struct vp_trace_writer *writer,
 					const vp_event_classes *classes)
 {
+	const struct vp_ctf_trace trace = {.uuid = writer->uuid,
+					   .hostname = writer->hostname,
+					   .machine = writer->machine,
+					   .realtime_offset_ns = writer->realtime_offset_ns,
+					   .classes = classes};
+
 	writer->events.size = 0;
 	vp_event_classes_write(classes, &writer->events);
 	VP_TRY(publish(writer->path, ".events", &writer->events));
-	return write_metadata(writer, classes);
+	return write_metadata(writer, &trace);
 }
 
 struct vp_error *vp_trace_writer_keep(struct vp_trace_writer *writer, size_t bytes)

@@ -23,5 +23,7 @@ const struct vp_exporter *vp_exporter_pprof(void);
 const struct vp_exporter *vp_exporter_perfetto(void);
 /* A directory that perf reads as perf.data. */
 const struct vp_exporter *vp_exporter_perf(void);
+/* A directory of CTF traces in LTTng's layout. */
+const struct vp_exporter *vp_exporter_ctf(void);
 
 #endif

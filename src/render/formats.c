@@ -20,6 +20,8 @@ static const struct vp_export_format exports[] = {
     {"chrome", "the same as JSON: chrome://tracing, Perfetto", vp_exporter_chrome},
     {"perf", "a directory for perf report and perf script: VMs are guest machines",
      vp_exporter_perf},
+    {"ctf", "a directory of traces of host and guests for Trace Compass: events as LTTng has them",
+     vp_exporter_ctf},
     {"csv", "a line per sample, slice and period", vp_exporter_csv},
     {"jsonl", "the same, a JSON object each", vp_exporter_jsonl},
     {"script", "samples and slices as perf script prints them", vp_exporter_script},

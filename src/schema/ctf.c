@@ -57,8 +57,13 @@ static void write_prologue(const struct vp_ctf_trace *trace, struct vp_buffer *o
 	    "\tpacket.header := struct {\n\t\tu32 magic;\n\t\tu8 uuid[16];\n"
 	    "\t\tu32 stream_id;\n\t};\n};\n\n",
 	    uuid);
-	vp_buffer_string(out, "env {\n\tdomain = \"kernel\";\n\ttracer_name = \"vperf\";\n"
-			      "\tmachine = ");
+	vp_buffer_string(out, "env {\n\tdomain = \"kernel\";\n");
+	vp_buffer_string(out, trace->as_lttng ? "\tsysname = \"Linux\";\n"
+						"\ttracer_name = \"lttng-modules\";\n"
+						"\ttracer_major = 2;\n\ttracer_minor = 13;\n"
+						"\ttracer_patchlevel = 0;\n"
+					      : "\ttracer_name = \"vperf\";\n");
+	vp_buffer_string(out, "\tmachine = ");
 	quoted(out, trace->machine);
 	vp_buffer_string(out, ";\n\thostname = ");
 	quoted(out, trace->hostname);
@@ -108,7 +113,7 @@ static void write_event(const struct vp_record_type *type, struct vp_buffer *out
 void vp_schema_ctf_metadata(const struct vp_ctf_trace *trace, struct vp_buffer *out)
 {
 	write_prologue(trace, out);
-	for (uint32_t id = 0; id <= VP_ID_MAX; id++)
+	for (uint32_t id = 0; !trace->as_lttng && id <= VP_ID_MAX; id++)
 		if (vp_record_type(id))
 			write_event(vp_record_type(id), out);
 	if (trace->classes)

@@ -77,6 +77,7 @@ struct vp_ctf_trace {
 	const char *machine;             /* "host" or "guest" */
 	int64_t realtime_offset_ns;      /* CLOCK_REALTIME - CLOCK_MONOTONIC, of the host */
 	const vp_event_classes *classes; /* that are defined for this trace; or NULL */
+	bool as_lttng; /* for readers of LTTng's kernel traces: all classes are `classes` */
 };
 
 /* Appends the CTF 1.8 metadata (TSDL) of a trace whose packets hold these records. */

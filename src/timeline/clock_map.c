@@ -27,7 +27,7 @@ static struct vp_clock_pair pair_of(const struct vp_clock_sync *sync)
 
 /* The last clock_sync within the reader's next `limit` records; false if there is none. */
 static bool find_sync(struct vp_stream_reader *reader, uint64_t limit, bool stop_at_first,
-		      struct vp_clock_pair *ret)
+		      struct vp_clock_sync *ret)
 {
 	const struct vp_record_header *record;
 	bool found = false;
@@ -35,7 +35,7 @@ static bool find_sync(struct vp_stream_reader *reader, uint64_t limit, bool stop
 	for (; limit && (record = vp_stream_next(reader)); limit--) {
 		if (record->id != VP_ID_clock_sync)
 			continue;
-		*ret = pair_of((const struct vp_clock_sync *)record);
+		*ret = *(const struct vp_clock_sync *)record;
 		found = true;
 		if (stop_at_first)
 			break;
@@ -52,15 +52,17 @@ static bool read_stream(const char *path, struct vp_host_clock *clock)
 		vp_error_free(error);
 		return false;
 	}
-	struct vp_clock_pair first, last;
+	struct vp_clock_sync first, last;
 	bool found = find_sync(reader, HEAD_RECORDS, true, &first);
+	if (found)
+		clock->realtime_offset_ns = (int64_t)(first.realtime - first.time);
 	if (found && first.tsc) {
-		clock->pair[0] = first;
+		clock->pair[0] = pair_of(&first);
 		clock->count = 1;
 		vp_stream_seek_tail(reader, TAIL_BYTES);
-		if (find_sync(reader, UINT64_MAX, false, &last) && last.ns > first.ns &&
+		if (find_sync(reader, UINT64_MAX, false, &last) && last.time > first.time &&
 		    last.tsc > first.tsc) {
-			clock->pair[1] = last;
+			clock->pair[1] = pair_of(&last);
 			clock->count = 2;
 		}
 	}

@@ -25,6 +25,8 @@ struct vp_clock_pair {
 struct vp_host_clock {
 	unsigned count;
 	struct vp_clock_pair pair[2];
+	int64_t
+	    realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC at the first; 0: not known */
 };
 
 enum vp_clock_basis {

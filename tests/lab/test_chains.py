@@ -9,7 +9,7 @@ host pcpus=1 icount=yes kernel={host}
 guest g1 vcpus=1 memory=256 kernel={guest} {how}
 workload g1 calls --both
 workload g1 exits --cpuid 1000 --rate 50
-command vperf record -g --no-agent -o /out/rec -- lab-guest busy g1 4
+command vperf record -g --no-agent -o /out/rec -- lab-guest busy g1 2
 """
 
 READ = ["entry_SYSCALL_64_after_hwframe", "do_syscall_64", "ksys_read", "vfs_read"]
@@ -46,7 +46,7 @@ def judge(stacks, hit, exact, least, claims, text):
 def check_user(stacks, claims):
     """Samples that hit the burning function itself: every caller, nobody else, in order."""
     judge(stacks, lambda frames: frames[-1] == "level_6",
-          lambda frames: split_at_kernel(frames) == (LEVELS, []), 500, claims,
+          lambda frames: split_at_kernel(frames) == (LEVELS, []), 250, claims,
           "samples in the known tree have exactly its chain")
 
 
@@ -56,7 +56,7 @@ def check_kernel(stacks, claims):
         own, rest = split_at_kernel(frames)
         calls = [frame for frame in rest if frame in READ]
         return own == LEVELS and rest[0] == READ[0] and calls[:len(READ)] == READ
-    judge(stacks, lambda frames: "vfs_read" in frames, exact, 200, claims,
+    judge(stacks, lambda frames: "vfs_read" in frames, exact, 100, claims,
           "samples of read(2) have user space, system call and file system in one stack")
 
 

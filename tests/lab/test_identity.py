@@ -19,7 +19,7 @@ workload g1 exits --syscalls 20000 --rate 6
 workload g1 shares fast=80 slow=20
 command export HOME=/tmp/home; vperf guests --format json >/out/guests.json; \
 vperf guests --scan --no-cache --format json >/out/scanned.json; \
-vperf record -o /out/rec -- lab-guest busy g1 4; \
+vperf record -o /out/rec -- lab-guest busy g1 2; \
 sed -i '/member task_struct.comm/s/[0-9a-f]*$/10/' /tmp/home/.cache/vperf/packs/*.pack; \
 vperf guests --format json >/out/tampered.json
 command-after rm -rf /tmp/home/.cache

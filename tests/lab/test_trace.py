@@ -363,10 +363,26 @@ def sched_of_guests(run, claims):
     claims.check(tables["worst-wakeups"] and not odd, f"sched: parts of latencies add up {odd}")
 
 
+def as_lttng(run, claims):
+    """What Trace Compass opens has every event of those that LTTng's tracer has, too."""
+    out = run.out / "ctf"
+    vperf("export", "ctf", str(run.recording("chain")), "-o", str(out))
+    counts = collections.Counter((row["machine"], row["event"]) for row in events(run, recording="chain"))
+    for folder, machine, names in (("host", "host", {"sched:sched_switch": "sched_switch", "kvm:kvm_entry": "kvm_x86_entry",
+                                                     "kvm:kvm_exit": "kvm_x86_exit"}),
+                                   ("guest-g1", "guest", {"sched:sched_switch": "sched_switch", "sched:sched_waking": "sched_waking"})):
+        text = subprocess.run(["babeltrace2", str(out / folder)], capture_output=True, text=True, check=True).stdout
+        marks = {"sched_switch": 2, "kvm_x86_entry": 1, "kvm_x86_exit": 1} if folder == "host" else {}
+        for name, lttng in names.items():
+            found = len(re.findall(rf" {lttng}: \{{", text)) - marks.get(lttng, 0)
+            claims.check(found == counts[machine, name] > 0, f"ctf: {found} of {counts[machine, name]} {name} of the {machine}")
+
+
 def chain(run, claims):
     in_guest_mode(run, claims, "chain", 50000)
     critical_path(run, claims)
     sched_of_guests(run, claims)
+    as_lttng(run, claims)
 
 
 TESTS = [("trace: switches of a guest's threads, 1 vCPU", scenario(1), guest_switches),
