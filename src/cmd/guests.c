@@ -88,9 +88,7 @@ static struct vp_error *inspect_guest(const struct guests *guests, struct vp_gue
 	vp_guest_states states = {0};
 	struct vp_guest_reader *reader = NULL;
 
-	struct vp_error *error = vp_guest_lister_read(lister, ret->vm->pid, &states);
-	if (!error && !states.count)
-		error = vp_error_new("this host's kernel does not expose KVM's memory slots");
+	struct vp_error *error = vp_guest_lister_read_one(lister, ret->vm->pid, &states);
 	if (!error)
 		error = vp_guest_reader_start(&states.at[0], packs->at, packs->count, -1, &reader);
 	if (!error)

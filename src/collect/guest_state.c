@@ -100,6 +100,19 @@ struct vp_error *vp_guest_lister_read(struct vp_guest_lister *lister, uint32_t p
 	return NULL;
 }
 
+struct vp_error *vp_guest_lister_read_one(struct vp_guest_lister *lister, uint32_t pid,
+					  vp_guest_states *states)
+{
+	uint64_t started = vp_proc_start_time(pid);
+
+	VP_TRY(vp_guest_lister_read(lister, pid, states));
+	if (states->count)
+		return NULL;
+	if (!started || vp_proc_start_time(pid) != started)
+		return vp_error_new("process %u ended before the VM's memory could be read", pid);
+	return vp_error_new("this host's kernel does not expose KVM's memory slots");
+}
+
 struct vp_error *vp_guest_state_expect_same(const struct vp_guest_state *state)
 {
 	return state->started && vp_proc_start_time(state->pid) == state->started

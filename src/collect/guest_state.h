@@ -21,6 +21,9 @@ void vp_guest_lister_free(struct vp_guest_lister *lister);
 /* Lists the VM of process `pid`, or all VMs (and not when they started) if it is 0. */
 struct vp_error *vp_guest_lister_read(struct vp_guest_lister *lister, uint32_t pid,
 				      vp_guest_states *states) VP_MUST_CHECK;
+/* The VM of process `pid`. Errors: the process has ended, KVM does not show its memory slots. */
+struct vp_error *vp_guest_lister_read_one(struct vp_guest_lister *lister, uint32_t pid,
+					  vp_guest_states *states) VP_MUST_CHECK;
 /* An error if the process with that pid is not the one any more that had it before the listing. */
 struct vp_error *vp_guest_state_expect_same(const struct vp_guest_state *state) VP_MUST_CHECK;
 /* Where in the VMM's memory that word of the guest is, 8 bytes; 0: nowhere. */

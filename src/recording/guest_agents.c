@@ -113,10 +113,7 @@ static struct vp_error *read_state(struct vp_guest_agents *agents, uint32_t pid,
 {
 	if (!agents->lister)
 		VP_TRY(vp_guest_lister_new(&agents->lister));
-	VP_TRY(vp_guest_lister_read(agents->lister, pid, states));
-	return states->count
-		   ? NULL
-		   : vp_error_new("this host's kernel does not expose KVM's memory slots");
+	return vp_guest_lister_read_one(agents->lister, pid, states);
 }
 
 /* Its addresses are only as good as the memory that KVM says the VM has. */

@@ -230,9 +230,7 @@ static struct vp_error *start_reader(struct vp_guest_watch *watch, struct guest 
 
 	if (!watch->lister)
 		return vp_error_new("%s", watch->lister_problem);
-	VP_TRY(vp_guest_lister_read(watch->lister, guest->pid, &states));
-	if (!states.count)
-		return vp_error_new("this host's kernel does not expose KVM's memory slots");
+	VP_TRY(vp_guest_lister_read_one(watch->lister, guest->pid, &states));
 	guest->memory = states.at[0];
 	states.count = 0; /* moved; the lister was asked for one VM */
 	vp_guest_states_deinit(&states);

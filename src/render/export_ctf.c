@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A directory of CTF 1.8 traces in the layout of LTTng's kernel tracer, one for the host and one for
- * each VM, which Trace Compass opens as a "Virtual Machine Experiment". All times are the host's
- * already; each trace has a clock uuid of its own, so that it is another machine's and nothing is
- * synchronised a second time.
+ * A directory of CTF 1.8 traces in the layout of LTTng's kernel tracer, one for the host and one
+ * for each VM, which Trace Compass opens as a "Virtual Machine Experiment". All times are the
+ * host's already; each trace has a clock uuid of its own, so that it is another machine's and
+ * nothing is synchronised a second time.
  *
  * Before the first event are some that tell Trace Compass which threads are whose vCPUs: a pair of
  * marks for each vCPU, as its thread had the pCPU, one nanosecond after another.
@@ -45,8 +45,7 @@ static void fail(struct vp_export *export, struct vp_error *error)
 static void make_uuid(const char *part, const struct vp_report *report, uint8_t uuid[16])
 {
 	for (unsigned half = 0; half < 2; half++) {
-		XXH64_hash_t hash =
-		    XXH64(part, strlen(part), report->recording.start + half);
+		XXH64_hash_t hash = XXH64(part, strlen(part), report->recording.start + half);
 		memcpy(uuid + half * sizeof(hash), &hash, sizeof(hash));
 	}
 	uuid[6] = (uuid[6] & 0x0f) | 0x40; /* RFC 4122: version 4, variant 1 */

@@ -17,7 +17,8 @@ struct field {
 	const char *from[2]; /* fields of the event; @tid, @comm, @vcpu: its own; none: 0 */
 };
 
-/* From the one of vperf's events, whose fields are fewer, or the kernel's tracepoint of that name. */
+/* From the one of vperf's events, whose fields are fewer, or the kernel's tracepoint of that name.
+ */
 struct event {
 	const char *from, *name;
 	bool of_host; /* in a guest's trace it would make the guest a host */
@@ -212,13 +213,20 @@ static struct vp_slice text_of(const struct vp_script_event *event, const struct
 static const struct {
 	const char *name;
 	uint32_t vmx;
-} svm[] = {{"INTR", 1},    {"VINTR", 7},  {"CPUID", 10},  {"HLT", 12},     {"INVLPG", 14},
-	   {"RDPMC", 15},  {"RDTSC", 16}, {"VMMCALL", 18}, {"IOIO", 30},   {"PAUSE", 40},
-	   {"MONITOR", 39}, {"MWAIT", 36}, {"NPF", 48},    {"WBINVD", 54}, {"XSETBV", 55},
-	   {"INVPCID", 58}, {"RDTSCP", 51}, {"NMI", 0},    {"SHUTDOWN", 2}, {"INIT", 3}};
+} svm[] = {{"INTR", 1},     {"VINTR", 7},   {"CPUID", 10},   {"HLT", 12},     {"INVLPG", 14},
+	   {"RDPMC", 15},   {"RDTSC", 16},  {"VMMCALL", 18}, {"IOIO", 30},    {"PAUSE", 40},
+	   {"MONITOR", 39}, {"MWAIT", 36},  {"NPF", 48},     {"WBINVD", 54},  {"XSETBV", 55},
+	   {"INVPCID", 58}, {"RDTSCP", 51}, {"NMI", 0},      {"SHUTDOWN", 2}, {"INIT", 3}};
 
 /* 33 is a reason that KVM itself never makes: an entry that failed by the guest's state. */
-enum { VMX_REASONS = 86, VMX_UNKNOWN = 33, VMX_EXCEPTION = 0, VMX_CR = 28, VMX_DR = 29, VMX_WRMSR = 32 };
+enum {
+	VMX_REASONS = 86,
+	VMX_UNKNOWN = 33,
+	VMX_EXCEPTION = 0,
+	VMX_CR = 28,
+	VMX_DR = 29,
+	VMX_WRMSR = 32
+};
 
 static uint32_t reason_of_svm(const char *name)
 {
@@ -323,7 +331,7 @@ static const struct vp_event_class *class_named(const vp_event_classes *classes,
 	const struct vp_event_class *class = classes->at;
 
 	while (strcmp(class->name, name) != 0)
-		class++;
+		class ++;
 	return class;
 }
 
