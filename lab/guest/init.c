@@ -1,6 +1,7 @@
 /*
- * PID 1 of a lab guest: brings the guest up, says "ready" to the lab host over vsock or its console, runs the
- * workloads from "go" to "finish", sends the files of /out back and switches the guest off.
+ * PID 1 of a lab guest: brings the guest up, says "ready" to the lab host over vsock or its
+ * console, runs the workloads from "go" to "finish", sends the files of /out back and switches the
+ * guest off.
  */
 #include "line.h"
 #include "schedule.h"
@@ -261,8 +262,8 @@ static void run_guest(struct guest *guest)
 		start_agent();
 	fd = guest->console ? line_connect() : connect_host(guest->port);
 	if (fd < 0) {
-		complain("cannot connect to the lab host over %s: %s", guest->console ? "the console" : "vsock",
-			 strerror(-fd));
+		complain("cannot connect to the lab host over %s: %s",
+			 guest->console ? "the console" : "vsock", strerror(-fd));
 		return;
 	}
 	if (guest->agent)

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #define CONSOLE "/dev/hvc0"
-#define MARK "vlab:" /* what the lines begin with; one without anything after it is the end of the stream */
+#define MARK                                                                                       \
+	"vlab:" /* what the lines begin with; one without anything after it is the end of the      \
+		   stream */
 #define MARK_SIZE (sizeof(MARK) - 1)
 #define CHUNK 512 /* bytes in a line that is sent; those that come have up to 1024 */
 

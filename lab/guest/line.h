@@ -3,8 +3,9 @@
 #define VLAB_LINE_H
 
 /*
- * Connects to the lab host's driver: a socket as a vsock would be, which a child process passes on, as lines of
- * hexadecimal digits on the console (lab/host/xen.py has the other end). Returns a negative errno on failure.
+ * Connects to the lab host's driver: a socket as a vsock would be, which a child process passes on,
+ * as lines of hexadecimal digits on the console (lab/host/xen.py has the other end). Returns a
+ * negative errno on failure.
  */
 int line_connect(void);
 
