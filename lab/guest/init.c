@@ -1,7 +1,9 @@
 /*
- * PID 1 of a lab guest: brings the guest up, says "ready" to the lab host over vsock, runs the
- * workloads from "go" to "finish", sends the files of /out back and switches the guest off.
+ * PID 1 of a lab guest: brings the guest up, says "ready" to the lab host over vsock or its
+ * console, runs the workloads from "go" to "finish", sends the files of /out back and switches the
+ * guest off.
  */
+#include "line.h"
 #include "schedule.h"
 
 #include <errno.h>
@@ -27,6 +29,7 @@
 struct guest {
 	char name[64];
 	unsigned int port; /* vsock port of the lab host's driver */
+	bool console;      /* it listens there instead */
 	bool agent, kallsyms, truth;
 	struct schedule schedule;
 };
@@ -147,6 +150,8 @@ static void read_conf(struct guest *guest)
 			snprintf(guest->name, sizeof(guest->name), "%s", value);
 		else if (!strcmp(copy, "port"))
 			guest->port = (unsigned int)strtoul(value, NULL, 10);
+		else if (!strcmp(copy, "console"))
+			guest->console = is_yes(value);
 		else if (!strcmp(copy, "agent"))
 			guest->agent = is_yes(value);
 		else if (!strcmp(copy, "kallsyms"))
@@ -255,9 +260,10 @@ static void run_guest(struct guest *guest)
 
 	if (guest->agent)
 		start_agent();
-	fd = connect_host(guest->port);
+	fd = guest->console ? line_connect() : connect_host(guest->port);
 	if (fd < 0) {
-		complain("cannot connect to the lab host over vsock: %s", strerror(-fd));
+		complain("cannot connect to the lab host over %s: %s",
+			 guest->console ? "the console" : "vsock", strerror(-fd));
 		return;
 	}
 	if (guest->agent)

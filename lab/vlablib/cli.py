@@ -11,7 +11,7 @@ from .arch import ARCHES
 from .common import LAB, LabError, UsageError, say
 from .debian import SUITES
 from .machine import Machine, prepare_out
-from .scenario import VENDORS, load
+from .scenario import HYPERVISORS, VENDORS, load
 
 DESCRIPTION = """\
 A real hypervisor on any machine: boots a lab host in an emulated computer, real Linux guests in
@@ -21,11 +21,12 @@ it under KVM, runs workloads in the guests and commands on the lab host, and bri
 EPILOG = """\
 A scenario has one statement per line; '#' starts a comment:
 
-  host     [arch=amd64|arm64] [vendor=amd|intel] [kernel=SUITE] [pcpus=N] [memory=MIB]
+  host     [arch=amd64|arm64] [vendor=amd|intel] [hypervisor=kvm|xen] [kernel=SUITE] [pcpus=N] [memory=MIB]
            [icount=yes|no] [append="KERNEL ARGUMENTS"] [cpu=MODEL] [accel=tcg|kvm] [qemu="QEMU ARGUMENTS"]
   guest NAME [vcpus=N] [memory=MIB] [pin=PCPU,...] [kernel=SUITE] [flavour=cloud|generic]
            [agent=yes|no] [truth=yes|no] [kallsyms=yes|no] [autostart=yes|no] [start=S] [stop=S]
            [kill=S] [append="..."] [cpu=MODEL] [qemu="..."]
+           [type=pv|pvh] [weight=N] [cap=PERCENT] (these with hypervisor=xen only)
   workload NAME|host [start=S] [length=S] [copies=N] PROGRAM [ARGUMENT...]
   file NAME SOURCE [PATH-IN-GUEST]
   command-before SHELL COMMAND      on the lab host, guests ready, before T0
@@ -59,6 +60,7 @@ def _parser():
                           "host.arch=")
         verb.add_argument("--vendor", choices=VENDORS, help="maker of the lab host's processor: as --set "
                           "host.vendor=")
+        verb.add_argument("--hypervisor", choices=HYPERVISORS, help="as --set host.hypervisor=")
         verb.add_argument("--accel", choices=("tcg", "kvm"), help="accelerator of the lab host")
         verb.add_argument("--keep", action="store_true", help="keep the temporary files of the lab")
         verb.add_argument("-v", "--verbose", action="store_true", help="show the lab host's console")
@@ -78,6 +80,8 @@ def _parser():
                        "the directory of that is printed")
     fetch.add_argument("--vendor", choices=VENDORS, default="amd",
                        help="of the lab host's processor: for intel, Bochs is built too")
+    fetch.add_argument("--hypervisor", choices=HYPERVISORS, default="kvm",
+                       help="of the lab host: for xen, a root with the suite's Xen is fetched too")
     fetch.add_argument("--refresh", action="store_true", help="look for newer ones")
     return parser
 
@@ -95,7 +99,8 @@ def _open(args, mode):
     args.scenario = _find_scenario(args.scenario)
     arch = [f"host.arch={args.arch}"] if args.arch else []
     vendor = [f"host.vendor={args.vendor}"] if args.vendor else []
-    scenario = load(args.scenario, args.set + arch + vendor)
+    hypervisor = [f"host.hypervisor={args.hypervisor}"] if args.hypervisor else []
+    scenario = load(args.scenario, args.set + arch + vendor + hypervisor)
     if getattr(args, "commands", None):
         scenario.commands = [" ".join(args.commands)]
     if args.out:
@@ -145,6 +150,8 @@ def _fetch(args):
         for flavour in kernels.FLAVOURS:
             kernel = kernels.get(suite, flavour, args.refresh, arch)
             print(f"{suite} {flavour} {kernel.version}")
+        if args.hypervisor == "xen":
+            print(f"{suite} root {roots.get_dom0(suite, args.refresh)}")
     if arch.foreign:
         print(f"root {roots.get(arch, args.refresh)}")
     if args.vendor == "intel":

@@ -13,7 +13,7 @@ from . import roots
 from .common import LAB, LabError, build_dir, cache_dir, locked, need_program, say
 from .kernels import module_files
 
-GUEST_MODULES = ("virtio_pci", "virtio_blk", "vmw_vsock_virtio_transport")
+GUEST_MODULES = ("virtio_pci", "virtio_blk", "vmw_vsock_virtio_transport")  # a guest of Xen needs none
 CONTROL_PORT = 7000
 COMPILE = ("-std=gnu17", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-fno-omit-frame-pointer")
 
@@ -24,6 +24,9 @@ LINK = {
     # Under emulation, dynamic linking takes several times the work that the child is there for.
     "storm_child": ["-static"],
 }
+
+
+OWN_PROGRAMS = {"init": ("init.c", "line.c", "schedule.c"), "labrun": ("labrun.c", "schedule.c")}
 
 
 class Archive:
@@ -165,9 +168,9 @@ def build_programs(arch):
         with tempfile.TemporaryDirectory(dir=cache_dir("programs"), prefix=".new") as temporary:
             new = Path(temporary) / "bin"
             new.mkdir()
-            for name in ("init", "labrun"):
+            for name, sources_of in OWN_PROGRAMS.items():
                 _compile(new, "lab-init" if name == "init" else name,
-                         [guest / f"{name}.c", guest / "schedule.c"], ["-static"], arch)
+                         [guest / source for source in sources_of], ["-static"], arch)
             for source in helpers:
                 _compile(new, f"lab-{source.stem}", [source], [], arch)
             for source in sorted(sources):
@@ -237,10 +240,10 @@ def _agent(arch):
                    f"vperf first, or say where it is with VLAB_VPERF_BUILD")
 
 
-def write_guest(scenario, guest, kernel, programs, path):
-    """Write the complete initramfs of one guest."""
+def write_guest(scenario, guest, kernel, programs, path, console):
+    """Write the complete initramfs of one guest; console: it talks to the driver over that instead of vsock."""
     own = Archive()
-    conf = [("name", guest.name), ("port", CONTROL_PORT), ("agent", guest.agent),
+    conf = [("name", guest.name), ("port", CONTROL_PORT), ("console", console), ("agent", guest.agent),
             ("kallsyms", guest.kallsyms), ("truth", guest.truth)]
     text = "".join(f"{k}\t{('yes' if v else 'no') if isinstance(v, bool) else v}\n" for k, v in conf)
     own.add_text("/lab/conf", text + job_lines(scenario, guest.name))

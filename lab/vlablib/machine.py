@@ -11,7 +11,7 @@ import time
 import uuid
 from pathlib import Path
 
-from . import emulator, initramfs, kernels
+from . import emulator, initramfs, kernels, roots
 from .arch import ARCHES
 from .common import LAB, REPO, LabError, UsageError, build_dir, cache_dir, say
 
@@ -80,6 +80,22 @@ class Machine:
         self.error = None
 
     @property
+    def xen(self):
+        """Whether its hypervisor is Xen, and the lab host its dom0."""
+        return self.scenario.host.hypervisor == "xen"
+
+    @property
+    def console_device(self):
+        """The lab host's console, by its name in /dev."""
+        return "hvc0" if self.xen else self.arch.console
+
+    def packages_root(self):
+        """The lab host's root if that is not the machine's: of packages."""
+        if self.xen:
+            return roots.get_dom0(self.scenario.host.kernel)
+        return roots.get(self.arch) if self.arch.foreign else None
+
+    @property
     def console(self):
         """Log of the lab host's console."""
         return self.out / "host" / "console.log"
@@ -93,7 +109,7 @@ class Machine:
         for guest, entry in zip(self.scenario.guests, plan["guests"]):
             kernel = kernels.get(guest.kernel, guest.flavour, arch=self.arch)
             path = self.work / f"{guest.name}.cpio"
-            initramfs.write_guest(self.scenario, guest, kernel, self.programs, path)
+            initramfs.write_guest(self.scenario, guest, kernel, self.programs, path, self.xen)
             if not guest.cpu:
                 entry["cpu"] = self.emulator.guest_cpu
             entry.update(image=str(kernel.image), initrd=str(path),
@@ -106,8 +122,9 @@ class Machine:
                     "MODULES": self.kernel.modules.parent.resolve(),
                     "PROGRAMS": self.programs, "VPERF_BUILD": build_dir(self.arch),
                     "PYTHON": self.emulator.python,
-                    "CONSOLE": self.arch.console, "KVM_MODULE": self.arch.kvm_module,
-                    "MACHINE": "/machine" if self.arch.foreign else "", "CACHE": cache_dir(),
+                    "CONSOLE": self.console_device, "KVM_MODULE": self.arch.kvm_module,
+                    "HYPERVISOR": host.hypervisor,
+                    "MACHINE": "/machine" if self.packages_root() else "", "CACHE": cache_dir(),
                     "ROOT_KIND": self.emulator.root, "ROWS": size.lines,
                     "COLUMNS_": size.columns}
         for key, value in settings.items():

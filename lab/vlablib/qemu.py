@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from . import roots
+from . import xen
 from .arch import ARCHES
 from .common import LabError, UsageError, need_program, prefer_session, priority
 
@@ -127,45 +127,57 @@ class Qemu:
     @property
     def companions(self):
         """TCG may inject an interrupt twice unless the guest leaves soon."""
-        return ["lab-leave"] if self.accel == "tcg" and self.lab.arch.name == "amd64" else []
+        kvm = self.lab.arch.name == "amd64" and not self.lab.xen
+        return ["lab-leave"] if self.accel == "tcg" and kvm else []
 
     @property
     def python(self):
         """In the lab host's root."""
-        return "/usr/bin/python3" if self.lab.arch.foreign else os.path.realpath(sys.executable)
+        return "/usr/bin/python3" if self.lab.packages_root() else os.path.realpath(sys.executable)
 
     def prepare(self, plan):
-        """Nothing: the host's root is the machine's, over 9p."""
+        """The host's root is the machine's, or of packages, over 9p: nothing is to be made but Xen's image."""
+        if self.lab.xen:
+            xen.write_image(self.lab.packages_root(), self.lab.work / "xen")
 
-    @staticmethod
-    def _shared(path, tag):
+    def _shared(self, path, tag, access="readonly=on,multidevs=remap"):
+        """A directory of the machine, over 9p. In a PV dom0, a device must use the kernel's addresses for DMA."""
         commas = str(path).replace(",", ",,")
-        return ["-virtfs", f"local,path={commas},mount_tag={tag},security_model=none,readonly=on,"
-                           f"multidevs=remap"]
+        dma = ",iommu_platform=on,disable-legacy=on" if self.lab.xen else ""
+        return ["-fsdev", f"local,id={tag},path={commas},security_model=none" + (f",{access}" if access else ""),
+                "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}{dma}"]
+
+    def _boot(self, append):
+        """The kernel with its arguments; for a dom0, Xen with those as modules."""
+        lab = self.lab
+        image, initrd = str(lab.kernel.image), str(lab.work / "host.cpio")
+        if not lab.xen:
+            return ["-kernel", image, "-initrd", initrd, "-append", append]
+        return ["-kernel", str(lab.work / "xen"), "-append", xen.arguments(lab.scenario),
+                "-initrd", f"{image} {append},{initrd}".replace(",,", ",")]
 
     def command(self):
         """QEMU's command line."""
         lab, host, arch = self.lab, self.lab.scenario.host, self.lab.arch
-        model = host.cpu or (arch.cpu if self.accel == "tcg" else "host")
+        model = host.cpu or (xen.CPU if lab.xen else arch.cpu if self.accel == "tcg" else "host")
         accel = "tcg,thread=multi" if self.accel == "tcg" else "kvm"
         if host.icount:
-            accel = "tcg"
+            accel = "tcg,thread=single" if lab.xen else "tcg"
         serial = "mon:stdio" if lab.mode == "shell" else f"file:{lab.console}"
         # The driver starts the other pCPUs: see keep_preempt_notifiers() there.
-        append = f"console={arch.console} panic=-1 rdinit=/init quiet maxcpus=1 cryptomgr.notests {host.append}".strip()
-        if host.icount and not arch.foreign:
+        one = "" if lab.xen else "maxcpus=1 "
+        append = (f"console={lab.console_device} panic=-1 rdinit=/init quiet {one}cryptomgr.notests "
+                  f"{host.append}").strip()
+        if host.icount and not arch.foreign and not lab.xen:
             append += " tsc=reliable"  # as all pCPUs count the same instructions: the TSC stays the clock
-        commas = str(lab.out).replace(",", ",,")  # QEMU's own escape
         command = [*priority(), need_program("setpriv", "util-linux"), "--pdeathsig", "KILL",
                    need_program(arch.qemu, arch.qemu_package), "-name", "vlab-host",
                    *arch.machine,
                    "-accel", accel, "-cpu", model, "-smp", str(host.pcpus), "-m", str(host.memory),
                    "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
-                   "-serial", serial, "-kernel", str(lab.kernel.image),
-                   "-initrd", str(lab.work / "host.cpio"), "-append", append,
-                   *self._shared(roots.get(arch) if arch.foreign else Path("/"), "root"),
-                   "-virtfs", f"local,path={commas},mount_tag=out,security_model=none"]
-        if arch.foreign:
+                   "-serial", serial, *self._boot(append),
+                   *self._shared(lab.packages_root() or Path("/"), "root"), *self._shared(lab.out, "out", "")]
+        if lab.packages_root():
             command += self._shared(Path("/"), "machine")
         if host.icount:
             command += ["-icount", "shift=0,sleep=off"]

@@ -1,17 +1,23 @@
-"""The root of a lab host that is not of the machine's architecture: Debian packages, unpacked.
+"""The root of a lab host that is not the machine's: Debian packages, unpacked.
 
-No package is configured, so nothing of that architecture has to run here. It is the system root of
+It is for architectures that are not the machine's, and for Xen's dom0, so that nothing of Xen is installed on the
+machine. No package is configured, so nothing of that architecture has to run here. It is the system root of
 the cross compiler too.
 """
 
 import hashlib
 import subprocess
 
+from .arch import AMD64
 from .common import cache_dir, need_program, publish, say
 from .debian import PrivateApt
 
 SUITE = "bookworm"
-MERGED = ("bin", "lib", "sbin")
+MERGED = ("bin", "lib", "lib64", "sbin")
+# Of a dom0: what vperf and the lab use there, and Xen with its tools.
+DOM0 = ("bash", "busybox-static", "coreutils", "diffutils", "grep", "hostname", "iproute2", "kmod", "libbpf-dev",
+        "libc-bin", "libelf-dev", "libgomp1", "libiberty-dev", "libjson-c-dev", "libxxhash-dev", "linux-perf", "procps",
+        "python3", "sed", "tar", "util-linux", "xen-system-amd64", "zlib1g-dev")
 # What a package's configuration would have made.
 LINKS = {"usr/bin/awk": "mawk", "bin/sh": "bash"}
 
@@ -24,11 +30,11 @@ def _unpack(deb, work):
                    input=content, check=True)
 
 
-def _fill(arch, work):
+def _fill(suite, arch, packages, work):
     say(f"fetching a root for {arch.name}")
-    apt = PrivateApt(SUITE, arch)
+    apt = PrivateApt(suite, arch)
     apt.update()
-    debs = apt.with_dependencies(arch.root)
+    debs = apt.with_dependencies(packages)
     for name in MERGED:
         (work / "usr" / name).mkdir(parents=True)
         (work / name).symlink_to(f"usr/{name}")
@@ -43,9 +49,18 @@ def _fill(arch, work):
     say(f"unpacked {len(debs)} packages")
 
 
-def get(arch, refresh=False):
-    """The directory; from the cache when it is there and no refresh is asked for."""
-    key = hashlib.sha256(" ".join(arch.root).encode()).hexdigest()[:16]
-    place = cache_dir("roots") / f"{SUITE}-{arch.name}-{key}"
-    publish(place, f"root-{arch.name}", "packages", refresh, lambda work: _fill(arch, work))
+def _get(suite, arch, packages, refresh):
+    key = hashlib.sha256(" ".join(packages).encode()).hexdigest()[:16]
+    place = cache_dir("roots") / f"{suite}-{arch.name}-{key}"
+    publish(place, f"root-{arch.name}", "packages", refresh, lambda work: _fill(suite, arch, packages, work))
     return place
+
+
+def get(arch, refresh=False):
+    """The directory for an architecture; from the cache when it is there and no refresh is asked for."""
+    return _get(SUITE, arch, arch.root, refresh)
+
+
+def get_dom0(suite, refresh=False):
+    """The same for a dom0, with the suite's Xen in /boot."""
+    return _get(suite, AMD64, DOM0, refresh)

@@ -11,6 +11,8 @@ from .debian import SUITES
 from .kernels import FLAVOURS
 
 VENDORS = ("amd", "intel")
+HYPERVISORS = ("kvm", "xen")
+TYPES = ("pv", "pvh")
 NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")
 
 
@@ -20,6 +22,7 @@ class Host:
 
     arch: str = "amd64"
     vendor: str = "amd"
+    hypervisor: str = "kvm"
     kernel: str = "bookworm"
     pcpus: int = 2
     memory: int = 3072
@@ -50,6 +53,9 @@ class Guest:
     append: str = ""
     cpu: str = ""
     qemu: str = ""
+    type: str = ""  # of a guest of Xen
+    weight: int = 0
+    cap: int = 0
     cid: int = 0
     files: list = field(default_factory=list)
 
@@ -119,13 +125,16 @@ def _one_of(*names):
     return check
 
 
-HOST_KEYS = {"arch": _one_of(*ARCHES), "vendor": _one_of(*VENDORS), "kernel": _one_of(*SUITES), "pcpus": _count,
+HOST_KEYS = {"arch": _one_of(*ARCHES), "vendor": _one_of(*VENDORS), "hypervisor": _one_of(*HYPERVISORS), "kernel": _one_of(*SUITES), "pcpus": _count,
              "memory": _count, "icount": _yes_no, "append": str, "cpu": str,
              "accel": _one_of("tcg", "kvm"), "qemu": str}
 GUEST_KEYS = {"vcpus": _count, "memory": _count, "pin": _cpu_list, "kernel": _one_of(*SUITES),
               "flavour": _one_of(*FLAVOURS), "agent": _yes_no, "truth": _yes_no,
               "kallsyms": _yes_no, "autostart": _yes_no, "start": _seconds, "stop": _seconds,
-              "kill": _seconds, "append": str, "cpu": str, "qemu": str}
+              "kill": _seconds, "append": str, "cpu": str, "qemu": str,
+              "type": _one_of(*TYPES), "weight": _count, "cap": _count}
+XEN_ONLY = ("type", "weight", "cap")
+KVM_ONLY = ("agent", "cpu", "qemu")
 WORKLOAD_KEYS = {"start": _seconds, "length": _seconds, "copies": _count}
 VERBATIM = {"command-before": "before", "command": "commands", "command-after": "after"}
 
@@ -233,7 +242,13 @@ def _check(scenario, path):
 
     if host.vendor == "intel" and host.arch != "amd64":
         wrong("host", f"vendor=intel needs arch=amd64, not {host.arch}")
+    xen = host.hypervisor == "xen"
+    if xen and (host.arch, host.vendor, host.accel) not in (("amd64", "amd", ""), ("amd64", "amd", "tcg")):
+        wrong("host", "hypervisor=xen needs arch=amd64, vendor=amd and the accelerator tcg")
     for guest in scenario.guests:
+        for key in KVM_ONLY if xen else XEN_ONLY:
+            if getattr(guest, key):
+                wrong(guest.name, f"{key}= is for guests of {'KVM' if xen else 'Xen'} only")
         if len(guest.pin) not in (0, 1, guest.vcpus):
             wrong(guest.name, f"pin= needs one pCPU, or one for each of the {guest.vcpus} vCPUs")
         if any(cpu >= host.pcpus for cpu in guest.pin):

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cmd/verb.h"
-#include "collect/probe.h"
+#include "recording/hypervisor.h"
 
 static const struct vp_verb verb;
 
@@ -55,6 +55,7 @@ static void check_probe(struct check *check, const struct vp_probe *probe, struc
 static struct vp_error *check_with(void *context)
 {
 	struct check *check = context;
+	const struct vp_hypervisor *hypervisor = vp_hypervisor_here();
 	const struct vp_source *source;
 
 	if (check->operands.count)
@@ -63,7 +64,7 @@ static struct vp_error *check_with(void *context)
 	struct vp_json json = vp_json_to(&out);
 	vp_json_pretty(&json, true);
 	vp_json_array(&json, NULL);
-	for (size_t number = 0; (source = vp_source(number)); number++)
+	for (size_t number = 0; (source = hypervisor->source(number)); number++)
 		for (size_t i = 0; i < source->n_probes; i++)
 			check_probe(check, &source->probes[i], &json);
 	vp_json_array_end(&json);

@@ -11,7 +11,7 @@
 #include "collect/guest_reader.h"
 #include "collect/kernel_places.h"
 #include "collect/pack_cache.h"
-#include "collect/vm_scan.h"
+#include "recording/hypervisor.h"
 #include "render/guests.h"
 
 static const struct vp_verb verb;
@@ -196,7 +196,12 @@ static struct vp_error *guests_with(void *context)
 	VP_TRY(choose_guests_format(guests));
 	if (geteuid() != 0)
 		return vp_error_new("reading guest memory requires root (try sudo)");
-	struct vp_error *error = vp_vm_scan(&vms, true);
+	const struct vp_hypervisor *hypervisor = vp_hypervisor_here();
+	if (!hypervisor->has_processes)
+		return vp_error_new(
+		    "the memory of guests of %s is not read: it has no processes of this host",
+		    hypervisor->name);
+	struct vp_error *error = hypervisor->scan(&vms, true);
 	if (!error)
 		error = look_at_all(guests, &vms, &answers);
 	vp_vec_each (&vms, vm)

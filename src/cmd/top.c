@@ -11,16 +11,15 @@
 #include "analyze/account_tables.h"
 #include "cmd/verb.h"
 #include "collect/clock.h"
-#include "collect/host.h"
-#include "collect/vm_scan.h"
 #include "recording/account_writer.h"
+#include "recording/hypervisor.h"
 #include "render/account.h"
 #include "render/table.h"
 
 static const struct vp_verb verb;
 static volatile sig_atomic_t stop_wanted;
 
-enum { EXIT_ROWS = 10, STEAL_ROWS = 12, MOST_SECONDS = 86400 };
+enum { EXIT_ROWS = 10, STEAL_ROWS = 12, MOST_SECONDS = 86400, GATHER_MS = 100 };
 
 const struct vp_verb *vp_verb_top(void)
 {
@@ -47,7 +46,7 @@ static void take(void *context, struct vp_record_header *record)
 	uint32_t pid = ((struct vp_vcpu_account *)record)->vm; /* as no VM has been numbered */
 
 	if (record->id == VP_ID_vcpu_account && !vp_vms_latest(&top->vms, pid))
-		vp_vm_look_at(&top->vms, pid, false);
+		vp_hypervisor_here()->look_at(&top->vms, pid, false);
 	vp_account_take(&top->account, record);
 }
 
@@ -122,11 +121,12 @@ static struct vp_error *show(struct top *top, struct vp_account_writer *writer, 
 }
 
 /* Until that time, or a signal. */
-static void sleep_until(uint64_t time)
+static void sleep_until(struct vp_account_writer *writer, uint64_t time)
 {
 	for (uint64_t now; !stop_wanted && (now = vp_clock_monotonic()) < time;) {
 		uint64_t ms = (time - now) / 1000000 + 1;
-		poll(NULL, 0, ms > 1000 ? 1000 : (int)ms);
+		poll(NULL, 0, ms > GATHER_MS ? GATHER_MS : (int)ms);
+		vp_account_writer_gather(writer, vp_clock_monotonic());
 	}
 }
 
@@ -136,7 +136,7 @@ static struct vp_error *watch(struct top *top, struct vp_account_writer *writer)
 
 	vp_account_writer_begin(writer, begin);
 	for (uint64_t i = 0; !stop_wanted && (!top->count || i < top->count); i++) {
-		sleep_until(begin + top->seconds * 1000000000);
+		sleep_until(writer, begin + top->seconds * 1000000000);
 		uint64_t now = vp_clock_monotonic();
 		VP_TRY(show(top, writer, begin, now));
 		begin = now;
@@ -159,9 +159,11 @@ static struct vp_error *top_with(void *context)
 				      MOST_SECONDS, top->seconds);
 	if (geteuid() != 0)
 		return vp_error_new("watching the host requires root (try sudo)");
-	VP_TRY(vp_vm_scan(&top->vms, true));
+	const struct vp_hypervisor *hypervisor = vp_hypervisor_here();
+	VP_TRY(hypervisor->scan(&top->vms, true));
 	const struct vp_account_source_options options = {0};
-	VP_TRY(vp_account_writer_open(&top->vms, vp_host_vendor(), &options, take, top, &writer));
+	VP_TRY(vp_account_writer_open(hypervisor->account(), &top->vms, hypervisor->vendor(),
+				      &options, take, top, &writer));
 	if (vp_account_writer_missing(writer))
 		vp_verb_say("top", vp_account_writer_missing(writer));
 	sigaction(SIGINT, &action, NULL);

@@ -514,6 +514,31 @@ struct vp_account_lost vp_account_source_lost(const struct vp_account_source *so
 	return (struct vp_account_lost){bss->lost.vcpus, bss->lost.thieves, bss->lost.sites};
 }
 
+const struct vp_account_ops *vp_account_source_ops(void)
+{
+	static const struct vp_account_ops ops = {
+	    .open = vp_account_source_open,
+	    .programs = vp_account_source_programs,
+	    .begin = vp_account_source_begin,
+	    .end = vp_account_source_end,
+	    .free = vp_account_source_free,
+	    .missing = vp_account_source_missing,
+	    .places = vp_account_source_places,
+	    .vcpu = vp_account_source_vcpu,
+	    .release = vp_account_source_release,
+	    .exits = vp_account_source_exits,
+	    .sites = vp_account_source_sites,
+	    .thieves = vp_account_source_thieves,
+	    .old_sites = vp_account_source_old_sites,
+	    .task = vp_account_source_task,
+	    .drain = vp_account_source_drain,
+	    .lost_states = vp_account_source_lost_states,
+	    .lost = vp_account_source_lost,
+	};
+
+	return &ops;
+}
+
 static bool probe_account(char *detail, size_t size)
 {
 	struct vp_account_source *source = NULL;

@@ -79,4 +79,42 @@ uint64_t vp_account_source_lost_states(const struct vp_account_source *source);
 /* Events for which a table had no room, since vp_account_source_begin(). */
 struct vp_account_lost vp_account_source_lost(const struct vp_account_source *source);
 
+/* Where an account comes from, as operations: these functions, or another hypervisor's. */
+struct vp_account_ops {
+	bool often; /* `gather` must be called at least every 0.1 s */
+	struct vp_error *(*open)(const vp_vms *vms, const struct vp_account_source_options *options,
+				 struct vp_account_source **ret);
+	struct vp_exit_programs (*programs)(const struct vp_account_source *source);
+	void (*begin)(struct vp_account_source *source, const vp_vms *vms, uint64_t now);
+	/* Takes what has happened; returns up to when everything is known. NULL: it always is. */
+	uint64_t (*gather)(struct vp_account_source *source, uint64_t now);
+	void (*end)(struct vp_account_source *source);
+	void (*free)(struct vp_account_source *source);
+	const char *(*missing)(const struct vp_account_source *source);
+	size_t (*places)(const struct vp_account_source *source);
+	bool (*vcpu)(const struct vp_account_source *source, size_t place,
+		     struct vp_account_vcpu *ret);
+	void (*release)(struct vp_account_source *source, const uint32_t *places, size_t count);
+	const struct vp_account_exit *(*exits)(const struct vp_account_source *source,
+					       size_t place);
+	const struct vp_account_site *(*sites)(const struct vp_account_source *source,
+					       size_t place);
+	void (*thieves)(const struct vp_account_source *source,
+			void (*take)(void *context, const void *key, const void *cost),
+			void *context);
+	void (*old_sites)(const struct vp_account_source *source,
+			  void (*take)(void *context, const void *key, const void *cost),
+			  void *context);
+	bool (*task)(const struct vp_account_source *source, uint32_t tid,
+		     struct vp_account_task *ret);
+	void (*drain)(struct vp_account_source *source,
+		      void (*take)(void *context, struct vp_vcpu_span *record), void *context);
+	uint64_t (*lost_states)(const struct vp_account_source *source);
+	struct vp_account_lost (*lost)(const struct vp_account_source *source);
+	/* Events that were lost on their way here. NULL: none can be. */
+	uint64_t (*lost_events)(const struct vp_account_source *source);
+};
+
+const struct vp_account_ops *vp_account_source_ops(void);
+
 #endif

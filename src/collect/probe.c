@@ -195,15 +195,24 @@ const struct vp_source *vp_source_guests(void)
 	     probe_rip},
 	    {"guest address-space root", "guest user samples have a VM but no process", false,
 	     probe_as_root},
-	    {"hardware counter", "samples are triggered by cpu-clock instead of cycles", false,
-	     probe_hardware},
-	    {"kernel symbols", "host kernel functions have no names", false, probe_kallsyms},
 	    {"KVM debugfs", "guest time stamps cannot be converted to host time", false,
 	     probe_debugfs},
 	    {"vsock", "guest agents cannot be reached over vsock ('vperf-agent dump FILE' works)",
 	     false, probe_vsock},
-	    {"TSC", "guest time stamps cannot be converted to host time", false, probe_tsc},
 	    {"running VMs", "there is only the host to record", false, probe_vms},
+	};
+	static const struct vp_source source = {probes, VP_ARRAY_SIZE(probes)};
+
+	return &source;
+}
+
+const struct vp_source *vp_source_machine(void)
+{
+	static const struct vp_probe probes[] = {
+	    {"hardware counter", "samples are triggered by cpu-clock instead of cycles", false,
+	     probe_hardware},
+	    {"kernel symbols", "host kernel functions have no names", false, probe_kallsyms},
+	    {"TSC", "guest time stamps cannot be converted to host time", false, probe_tsc},
 	};
 	static const struct vp_source source = {probes, VP_ARRAY_SIZE(probes)};
 
@@ -213,8 +222,9 @@ const struct vp_source *vp_source_guests(void)
 const struct vp_source *vp_source(size_t number)
 {
 	const struct vp_source *(*const all[])(void) = {
-	    vp_source_host,  vp_source_sampler,     vp_source_account,    vp_source_intervals,
-	    vp_source_trace, vp_source_tracepoints, vp_source_conditions, vp_source_guests};
+	    vp_source_host,       vp_source_sampler, vp_source_account,
+	    vp_source_intervals,  vp_source_trace,   vp_source_tracepoints,
+	    vp_source_conditions, vp_source_guests,  vp_source_machine};
 
 	return number < VP_ARRAY_SIZE(all) ? all[number]() : NULL;
 }

@@ -30,6 +30,7 @@ struct device_name {
 };
 
 struct vp_account_writer {
+	const struct vp_account_ops *ops;
 	struct vp_account_source *source;
 	const vp_vms *vms;
 	uint32_t vendor;
@@ -47,25 +48,31 @@ struct vp_account_writer {
 	VP_VEC(struct vp_vcpu_span) states; /* at hand */
 };
 
-struct vp_error *vp_account_writer_open(const vp_vms *vms, uint32_t vendor,
+struct vp_error *vp_account_writer_open(const struct vp_account_ops *ops, const vp_vms *vms,
+					uint32_t vendor,
 					const struct vp_account_source_options *options,
 					vp_account_taker take, void *context,
 					struct vp_account_writer **ret)
 {
 	struct vp_account_source *source = NULL;
 
-	VP_TRY(vp_account_source_open(vms, options, &source));
+	VP_TRY(ops->open(vms, options, &source));
 	struct vp_account_writer *writer = vp_alloc(sizeof(*writer));
-	*writer = (struct vp_account_writer){
-	    .source = source, .vms = vms, .vendor = vendor, .take = take, .context = context};
-	writer->known = vp_alloc(vp_account_source_places(source) * sizeof(*writer->known));
+	*writer = (struct vp_account_writer){.ops = ops,
+					     .source = source,
+					     .vms = vms,
+					     .vendor = vendor,
+					     .take = take,
+					     .context = context};
+	writer->known = vp_alloc(writer->ops->places(source) * sizeof(*writer->known));
 	*ret = writer;
 	return NULL;
 }
 
 struct vp_exit_programs vp_account_writer_programs(const struct vp_account_writer *writer)
 {
-	return vp_account_source_programs(writer->source);
+	return writer->ops->programs ? writer->ops->programs(writer->source)
+				     : (struct vp_exit_programs){0};
 }
 
 void vp_account_writer_number_vms(struct vp_account_writer *writer, vp_account_vm_id vm_id)
@@ -75,22 +82,22 @@ void vp_account_writer_number_vms(struct vp_account_writer *writer, vp_account_v
 
 void vp_account_writer_begin(struct vp_account_writer *writer, uint64_t now)
 {
-	vp_account_source_begin(writer->source, writer->vms, now);
+	writer->ops->begin(writer->source, writer->vms, now);
 }
 
 void vp_account_writer_end(struct vp_account_writer *writer)
 {
-	vp_account_source_end(writer->source);
+	writer->ops->end(writer->source);
 }
 
 void vp_account_writer_free(struct vp_account_writer *writer)
 {
 	if (!writer)
 		return;
-	for (size_t i = 0; i < vp_account_source_places(writer->source); i++)
+	for (size_t i = 0; i < writer->ops->places(writer->source); i++)
 		free(writer->known[i].exits);
 	free(writer->known);
-	vp_account_source_free(writer->source);
+	writer->ops->free(writer->source);
 	vp_map_deinit(&writer->thief_keys);
 	vp_vec_deinit(&writer->thieves);
 	vp_cgroups_deinit(&writer->cgroups);
@@ -102,7 +109,7 @@ void vp_account_writer_free(struct vp_account_writer *writer)
 
 const char *vp_account_writer_missing(const struct vp_account_writer *writer)
 {
-	return vp_account_source_missing(writer->source);
+	return writer->ops->missing(writer->source);
 }
 
 vp_cgroups *vp_account_writer_cgroups(struct vp_account_writer *writer)
@@ -266,7 +273,7 @@ static void write_exit(struct vp_account_writer *writer, uint32_t vm_id,
 static void write_exits(struct vp_account_writer *writer, size_t place, struct known *known,
 			const struct vp_account_vcpu *vcpu)
 {
-	const struct vp_account_exit *exits = vp_account_source_exits(writer->source, place);
+	const struct vp_account_exit *exits = writer->ops->exits(writer->source, place);
 
 	for (uint32_t i = 0; i < vcpu->reasons && i < VP_EXIT_REASONS; i++) {
 		struct vp_account_exit after;
@@ -319,7 +326,7 @@ static void write_vcpu(struct vp_account_writer *writer, size_t place)
 	struct known *known = &writer->known[place];
 	struct vp_account_vcpu vcpu;
 
-	if (known->ended || !vp_account_source_vcpu(writer->source, place, &vcpu))
+	if (known->ended || !writer->ops->vcpu(writer->source, place, &vcpu))
 		return;
 	if (!known->exits)
 		known->exits = vp_alloc(VP_EXIT_REASONS * sizeof(*known->exits));
@@ -369,11 +376,10 @@ static void name_thief(struct vp_account_writer *writer, const struct vp_thief_k
 	struct vp_account_vcpu vcpu;
 	struct vp_account_task task;
 
-	if (key->kind == VP_BY_VCPU && vp_account_source_vcpu(writer->source, key->id, &vcpu)) {
+	if (key->kind == VP_BY_VCPU && writer->ops->vcpu(writer->source, key->id, &vcpu)) {
 		record->thief_pid = vm_of_place(writer, key->id, vcpu.pid);
 		record->number = number_of(writer, record->thief_pid, &vcpu);
-	} else if (key->kind == VP_BY_TASK &&
-		   vp_account_source_task(writer->source, key->id, &task)) {
+	} else if (key->kind == VP_BY_TASK && writer->ops->task(writer->source, key->id, &task)) {
 		record->thief_pid = task.pid;
 		record->cgroup = task.cgroup;
 		record->flags = task.kernel_thread;
@@ -399,7 +405,7 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	if (inserted)
 		vp_vec_push(&writer->thieves, (struct vp_thief_cost){0});
 	struct vp_thief_cost *before = &writer->thieves.at[index];
-	if (cost->ns == before->ns || !vp_account_source_vcpu(writer->source, key->vcpu, &vcpu))
+	if (cost->ns == before->ns || !writer->ops->vcpu(writer->source, key->vcpu, &vcpu))
 		return;
 	uint32_t vm_id = vm_of_place(writer, key->vcpu, vcpu.pid);
 	struct vp_thief record = {
@@ -446,7 +452,7 @@ static void write_old_site(void *context, const void *key, const void *cost)
 static void write_sites_of(struct vp_account_writer *writer, size_t place)
 {
 	const struct known *known = &writer->known[place];
-	const struct vp_account_site *sites = vp_account_source_sites(writer->source, place);
+	const struct vp_account_site *sites = writer->ops->sites(writer->source, place);
 
 	for (size_t i = 0; known->time && i < VP_EXIT_SITES; i++) {
 		struct vp_site_key key = {.ip = sites[i].ip,
@@ -462,14 +468,14 @@ static void write_sites_of(struct vp_account_writer *writer, size_t place)
 
 static void write_sites(struct vp_account_writer *writer)
 {
-	for (size_t place = 0; place < vp_account_source_places(writer->source); place++)
+	for (size_t place = 0; place < writer->ops->places(writer->source); place++)
 		write_sites_of(writer, place);
-	vp_account_source_old_sites(writer->source, write_old_site, writer);
+	writer->ops->old_sites(writer->source, write_old_site, writer);
 }
 
 static void write_losses(struct vp_account_writer *writer)
 {
-	struct vp_account_lost lost = vp_account_source_lost(writer->source);
+	struct vp_account_lost lost = writer->ops->lost(writer->source);
 	struct vp_account_loss record = {
 	    .vcpus = lost.vcpus, .thieves = lost.thieves, .sites = lost.sites};
 
@@ -497,7 +503,7 @@ static void release_ended(struct vp_account_writer *writer)
 {
 	VP_VEC(uint32_t) ended = {0};
 
-	for (uint32_t place = 0; place < vp_account_source_places(writer->source); place++) {
+	for (uint32_t place = 0; place < writer->ops->places(writer->source); place++) {
 		struct known *known = &writer->known[place];
 		if (!known->ended || writer->now < known->counters.end + RELEASE_AFTER)
 			continue;
@@ -507,16 +513,21 @@ static void release_ended(struct vp_account_writer *writer)
 		*known = (struct known){0};
 		vp_vec_push(&ended, place);
 	}
-	vp_account_source_release(writer->source, ended.at, ended.count);
+	writer->ops->release(writer->source, ended.at, ended.count);
 	vp_vec_deinit(&ended);
+}
+
+uint64_t vp_account_writer_gather(struct vp_account_writer *writer, uint64_t now)
+{
+	return writer->ops->gather ? writer->ops->gather(writer->source, now) : now;
 }
 
 void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, bool all)
 {
-	writer->now = now;
-	for (size_t place = 0; place < vp_account_source_places(writer->source); place++)
+	writer->now = vp_account_writer_gather(writer, now);
+	for (size_t place = 0; place < writer->ops->places(writer->source); place++)
 		write_vcpu(writer, place);
-	vp_account_source_thieves(writer->source, write_thief, writer);
+	writer->ops->thieves(writer->source, write_thief, writer);
 	if (all)
 		write_sites(writer);
 	write_losses(writer);
@@ -551,8 +562,8 @@ static void keep_open_states(struct vp_account_writer *writer)
 {
 	struct vp_account_vcpu vcpu;
 
-	for (size_t place = 0; place < vp_account_source_places(writer->source); place++) {
-		if (!vp_account_source_vcpu(writer->source, place, &vcpu))
+	for (size_t place = 0; place < writer->ops->places(writer->source); place++) {
+		if (!writer->ops->vcpu(writer->source, place, &vcpu))
 			continue;
 		uint32_t state = vcpu.state == VP_STATE_UNKNOWN ? vcpu.asleep : vcpu.state;
 		if (state >= VP_STATES || vcpu.since >= writer->now)
@@ -577,7 +588,7 @@ static void keep_open_states(struct vp_account_writer *writer)
 
 void vp_account_writer_write_states(struct vp_account_writer *writer, bool last)
 {
-	vp_account_source_drain(writer->source, keep_state, writer);
+	writer->ops->drain(writer->source, keep_state, writer);
 	if (last)
 		keep_open_states(writer);
 	if (writer->states.count)
@@ -593,5 +604,10 @@ void vp_account_writer_write_states(struct vp_account_writer *writer, bool last)
 
 uint64_t vp_account_writer_lost_states(const struct vp_account_writer *writer)
 {
-	return vp_account_source_lost_states(writer->source);
+	return writer->ops->lost_states(writer->source);
+}
+
+uint64_t vp_account_writer_lost_events(const struct vp_account_writer *writer)
+{
+	return writer->ops->lost_events ? writer->ops->lost_events(writer->source) : 0;
 }

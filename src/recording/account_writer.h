@@ -17,10 +17,11 @@ typedef void (*vp_account_taker)(void *context, struct vp_record_header *record)
 /* The number in the recording of the VM of which thread `tid` of VMM process `pid` is a vCPU. */
 typedef uint32_t (*vp_account_vm_id)(void *context, uint32_t pid, uint32_t tid);
 
-/* Loads and attaches the programs. `vms` provides vCPU numbers that the kernel does not, and stays
- * the caller's; `vendor`: enum vp_vendor. Errors: the kernel lacks what the programs need, no
+/* Opens the account of that hypervisor. `vms` provides vCPU numbers that the kernel does not, and
+ * stays the caller's; `vendor`: enum vp_vendor. Errors: the kernel lacks what the programs need, no
  * permission. */
-struct vp_error *vp_account_writer_open(const vp_vms *vms, uint32_t vendor,
+struct vp_error *vp_account_writer_open(const struct vp_account_ops *ops, const vp_vms *vms,
+					uint32_t vendor,
 					const struct vp_account_source_options *options,
 					vp_account_taker take, void *context,
 					struct vp_account_writer **ret) VP_MUST_CHECK;
@@ -31,6 +32,8 @@ struct vp_exit_programs vp_account_writer_programs(const struct vp_account_write
 void vp_account_writer_number_vms(struct vp_account_writer *writer, vp_account_vm_id vm_id);
 /* Counts from `now` (CLOCK_MONOTONIC, ns) on. */
 void vp_account_writer_begin(struct vp_account_writer *writer, uint64_t now);
+/* Takes what has happened from where it may not stay long; returns up to when it is known then. */
+uint64_t vp_account_writer_gather(struct vp_account_writer *writer, uint64_t now);
 /* Hands over what happened since the last time, up to `now` (CLOCK_MONOTONIC, ns); with `all`, at
  * the end, also where the guests exited. */
 void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, bool all);
@@ -39,6 +42,8 @@ void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, boo
 void vp_account_writer_write_states(struct vp_account_writer *writer, bool last);
 /* Spans that were lost. */
 uint64_t vp_account_writer_lost_states(const struct vp_account_writer *writer);
+/* Events that were lost before they were counted. */
+uint64_t vp_account_writer_lost_events(const struct vp_account_writer *writer);
 /* Counts no more: what is written later is the account up to now. */
 void vp_account_writer_end(struct vp_account_writer *writer);
 /* What this kernel does not let be seen, or NULL. */

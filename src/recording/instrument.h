@@ -12,6 +12,7 @@
 #include "collect/exit_programs.h"
 #include "collect/host_maps.h"
 #include "recording/guest_watch.h"
+#include "recording/hypervisor.h"
 #include "recording/recording.h"
 #include "recording/session.h"
 #include "recording/trace_writer.h"
@@ -72,6 +73,7 @@ struct vp_late_pcpu {
 
 struct vp_session {
 	struct vp_session_options options;
+	const struct vp_hypervisor *hypervisor;
 	struct vp_recording about;
 	VP_VEC(struct vp_instrument *) instruments;
 	VP_VEC(int) pcpus; /* that were online at the start */

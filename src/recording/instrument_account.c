@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "recording/instrument_account.h"
 
-#include "collect/host.h"
+#include "collect/clock.h"
 #include "recording/account_writer.h"
 #include "recording/instrument.h"
 
@@ -62,10 +62,11 @@ static struct vp_error *account_open(struct vp_instrument *instrument)
 	struct account *account = account_of(instrument);
 	struct vp_session *session = instrument->session;
 
-	bool knows_rip = vp_session_knows_rip(session);
+	bool knows_rip = !session->hypervisor->has_processes || vp_session_knows_rip(session);
 	account->options.exit_event = session->exit_event;
-	VP_TRY(vp_account_writer_open(&session->vms, vp_host_vendor(), &account->options,
-				      take_account, session, &account->writer));
+	const struct vp_hypervisor *hypervisor = session->hypervisor;
+	VP_TRY(vp_account_writer_open(hypervisor->account(), &session->vms, hypervisor->vendor(),
+				      &account->options, take_account, session, &account->writer));
 	session->exit_programs = vp_account_writer_programs(account->writer);
 	vp_account_writer_number_vms(account->writer, number_vm);
 	const char *missing = vp_account_writer_missing(account->writer);
@@ -85,8 +86,12 @@ static struct vp_error *account_start(struct vp_instrument *instrument, uint64_t
 
 static struct vp_error *account_drain(struct vp_instrument *instrument)
 {
-	if (account_of(instrument)->options.with_states)
-		vp_account_writer_write_states(account_of(instrument)->writer, false);
+	const struct account *account = account_of(instrument);
+
+	/* Nothing may be left at the source for long. */
+	vp_account_writer_gather(account->writer, vp_clock_monotonic());
+	if (account->options.with_states)
+		vp_account_writer_write_states(account->writer, false);
 	return NULL;
 }
 
@@ -119,11 +124,13 @@ static struct vp_error *account_finish(struct vp_instrument *instrument, uint64_
 	return account_put_files(instrument, instrument->session->options.directory);
 }
 
-/* What the account itself missed is a record of its own (account_loss). */
+/* What the account itself missed is a record of its own (account_loss); these did not come here. */
 static uint64_t account_lost(const struct vp_instrument *instrument, struct vp_stream_id id)
 {
 	const struct account *account = account_of(instrument);
 
+	if (account->writer && id.kind == VP_STREAM_ACCOUNT)
+		return vp_account_writer_lost_events(account->writer);
 	return account->writer && account->options.with_states && id.kind == VP_STREAM_STATES
 		   ? vp_account_writer_lost_states(account->writer)
 		   : 0;
@@ -151,11 +158,16 @@ static void account_free(struct vp_instrument *instrument)
 struct vp_instrument *vp_instrument_account(const struct vp_account_source_options *options)
 {
 	static const struct vp_instrument_ops sums = OPS(VP_STREAMS(VP_STREAM_ACCOUNT), false);
+	static const struct vp_instrument_ops gathered_sums =
+	    OPS(VP_STREAMS(VP_STREAM_ACCOUNT), true);
 	static const struct vp_instrument_ops sums_and_states =
 	    OPS(VP_STREAMS(VP_STREAM_ACCOUNT) | VP_STREAMS(VP_STREAM_STATES), true);
 	struct account *account = vp_alloc(sizeof(*account));
+	bool often = vp_hypervisor_here()->account()->often;
 
-	account->base.ops = options->with_states ? &sums_and_states : &sums;
+	account->base.ops = options->with_states ? &sums_and_states
+			    : often              ? &gathered_sums
+						 : &sums;
 	account->base.absence = "no vCPU accounting";
 	account->options = *options;
 	return &account->base;

@@ -316,6 +316,8 @@ static void write_vm(struct vp_buffer *out, const struct vp_vm *vm)
 	vp_buffer_string(out, " ");
 	vp_maps_escape(vm->name, out);
 	vp_buffer_string(out, "\n");
+	if (vm->has_domain)
+		write_number(out, "domain", vm->domain);
 	if (vm->agent && vm->agent[0])
 		write_text(out, "agent", vm->agent);
 	if (vm->memory && vm->memory[0])
@@ -393,6 +395,9 @@ static void vms_line(struct vp_cursor *line, void *into)
 		vp_vec_push(&vm->vcpus, vcpu);
 	} else if (vm && vm->vcpus.count && vp_slice_is(key, "tsc")) {
 		parse_tsc(line, &vm->vcpus.at[vm->vcpus.count - 1]);
+	} else if (vm && vp_slice_is(key, "domain")) {
+		vm->domain = (uint32_t)vp_cursor_decimal(line);
+		vm->has_domain = true;
 	} else if (vm && vp_slice_is(key, "agent")) {
 		read_text(line, &vm->agent);
 	} else if (vm && vp_slice_is(key, "memory")) {

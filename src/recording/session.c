@@ -23,6 +23,7 @@ struct vp_session *vp_session_new(const struct vp_session_options *options)
 
 	session->options = *options;
 	session->lock = -1;
+	session->hypervisor = vp_hypervisor_here();
 	session->host_maps = vp_host_maps_new();
 	return session;
 }
@@ -222,10 +223,10 @@ static struct vp_error *find_vms(struct vp_session *session)
 	for (size_t i = 0; i < pcpus.count; i++)
 		vp_vec_push(&session->pcpus, pcpus.at[i]);
 	vp_vec_deinit(&pcpus);
-	VP_TRY(vp_vm_scan(&session->vms, true));
+	VP_TRY(session->hypervisor->scan(&session->vms, true));
 	vp_session_take_vms(session, 0);
 	VP_TRY(vp_vms_expect(&session->vms, options->vm_names, options->n_vm_names));
-	if (vp_session_needs_names(session))
+	if (vp_session_needs_names(session) && session->hypervisor->has_processes)
 		vp_vec_each (&session->vms, vm) /* now, rather than while they are measured */
 			vp_host_maps_see(session->host_maps, vm->pid, NULL, 0);
 	return NULL;

@@ -59,8 +59,9 @@ static void take_new_vms(struct vp_session *session, size_t from)
 	for (size_t i = from; i < session->vms.count; i++) {
 		struct vp_vm *vm = &session->vms.at[i];
 		watch_guest(session, vm);
-		VP_NOTICE(session, "VM '%s' (process %u) started during the recording", vm->name,
-			  vm->pid);
+		char place[32];
+		VP_NOTICE(session, "VM '%s' (%s) started during the recording", vm->name,
+			  vp_vm_place(vm, place));
 		session->vms_changed = true;
 	}
 }
@@ -73,7 +74,7 @@ static void discover(struct vp_session *session, uint32_t pid)
 
 	if (vp_map_find(&session->no_vms, pid))
 		return;
-	if (vp_vm_look_at(&session->vms, pid, false))
+	if (session->hypervisor->look_at(&session->vms, pid, false))
 		take_new_vms(session, before);
 	else
 		vp_map_insert(&session->no_vms, pid, 0, &inserted);
@@ -108,14 +109,18 @@ uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid
 /* `closely`: also VMs that their process has closed, for which its descriptors are gone through. */
 static void note_ends(struct vp_session *session, bool closely)
 {
+	const struct vp_hypervisor *hypervisor = session->hypervisor;
+
 	vp_vec_each (&session->vms, vm) {
-		if (vm->end || !(vp_vm_has_exited(vm) || (closely && vp_vm_is_gone(vm))))
+		if (vm->end ||
+		    !(hypervisor->has_exited(vm) || (closely && hypervisor->is_gone(vm))))
 			continue;
 		vm->end = vp_clock_monotonic();
 		session->vms_changed = true;
 		note_varying(session, vm->pid);
-		VP_NOTICE(session, "VM '%s' (process %u) stopped during the recording", vm->name,
-			  vm->pid);
+		char place[32];
+		VP_NOTICE(session, "VM '%s' (%s) stopped during the recording", vm->name,
+			  vp_vm_place(vm, place));
 	}
 }
 
@@ -142,7 +147,7 @@ static void find_more_vms(struct vp_session *session)
 
 	for (size_t i = 0; i < before; i++)
 		if (!session->vms.at[i].end)
-			vp_vm_look_at(&session->vms, session->vms.at[i].pid, false);
+			session->hypervisor->look_at(&session->vms, session->vms.at[i].pid, false);
 	take_new_vms(session, before);
 }
 

@@ -18,7 +18,8 @@ static void put_guest(const struct vp_guest_answer *answer, struct vp_buffer *ou
 {
 	const struct vp_guest_finding *finding = &answer->finding;
 
-	vp_buffer_printf(out, "VM %s (process %u)\n", answer->vm->name, answer->vm->pid);
+	vp_buffer_printf(out, "VM %s (%s)\n", answer->vm->name,
+			 vp_vm_place(answer->vm, (char[32]){""}));
 	if (answer->problem)
 		vp_buffer_printf(out, "  %s\n", answer->problem);
 	if (finding->dropped)

@@ -82,7 +82,8 @@ static void put_vm(const struct vp_summary *summary, size_t index, struct vp_jso
 
 	vp_json_object(json, NULL);
 	vp_json_text(json, "name", vm->name);
-	vp_json_count(json, "pid", vm->pid);
+	vp_json_count(json, vm->has_domain ? "domain" : "pid",
+		      vm->has_domain ? vm->domain : vm->pid);
 	vp_json_text(json, "uuid", vm->uuid[0] ? vm->uuid : NULL);
 	put_vcpus(vm, json);
 	vp_json_bool(json, "started_during_recording", vp_summary_vm_started(summary, vm));

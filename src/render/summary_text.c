@@ -114,9 +114,9 @@ static void put_maps(const char *whose, const char *state, const struct vp_names
 static void put_vm(const struct vp_summary *summary, const struct vp_vm *vm, size_t number,
 		   bool verbose, struct vp_buffer *out)
 {
-	vp_buffer_printf(out, "\nVM '%s': process %u%s%s, %zu vCPU%s%s%s\n", vm->name, vm->pid,
-			 vm->uuid[0] ? ", uuid " : "", vm->uuid, vm->vcpus.count,
-			 vm->vcpus.count == 1 ? "" : "s",
+	vp_buffer_printf(out, "\nVM '%s': %s%s%s, %zu vCPU%s%s%s\n", vm->name,
+			 vp_vm_place(vm, (char[32]){""}), vm->uuid[0] ? ", uuid " : "", vm->uuid,
+			 vm->vcpus.count, vm->vcpus.count == 1 ? "" : "s",
 			 vp_summary_vm_started(summary, vm) ? ", started during the recording" : "",
 			 vm->end ? ", ended during the recording" : "");
 	vp_buffer_printf(out, "    agent: %s\n", vm->agent[0] ? vm->agent : "not asked");

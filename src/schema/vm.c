@@ -2,6 +2,7 @@
 #include "schema/vm.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buffer.h"
@@ -91,6 +92,13 @@ struct vp_error *vp_vms_expect(const vp_vms *vms, const char *const *names, size
 	for (size_t i = 0; i < n_names; i++)
 		VP_TRY(expect_one(vms, names[i]));
 	return NULL;
+}
+
+const char *vp_vm_place(const struct vp_vm *vm, char text[32])
+{
+	snprintf(text, 32, "%s %u", vm->has_domain ? "domain" : "process",
+		 vm->has_domain ? vm->domain : vm->pid);
+	return text;
 }
 
 void vp_vms_deinit(vp_vms *vms)

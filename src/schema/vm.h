@@ -26,6 +26,9 @@ struct vp_vm {
 	uint32_t nth;     /* of the recording's VMs whose process has or had that number, from 0 */
 	uint64_t started; /* when the process did, as /proc/PID/stat has it; 0: not known */
 	uint32_t fd;      /* of KVM's VM in that process, or 0: not known */
+	bool has_domain; /* it is one of Xen's domains and has no process: `pid` is only a number …
+			  */
+	uint32_t domain; /* … one more than this */
 	char *name;
 	char *uuid;          /* or "" */
 	uint32_t cid;        /* of its vsock device, or 0 */
@@ -71,6 +74,8 @@ bool vp_vm_is_named(const struct vp_vm *vm, const char *const *names, size_t n_n
 /* An error if there is no VM of one of the names. */
 struct vp_error *vp_vms_expect(const vp_vms *vms, const char *const *names,
 			       size_t n_names) VP_MUST_CHECK;
+/* "process 123" or "domain 4", in `text`. */
+const char *vp_vm_place(const struct vp_vm *vm, char text[32]);
 void vp_vms_deinit(vp_vms *vms);
 
 #endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/hypervisor.h"
+
+#include "collect/host.h"
+#include "collect/probe.h"
+#include "collect/vm_scan.h"
+
+const struct vp_hypervisor *vp_hypervisor_kvm(void)
+{
+	static const struct vp_hypervisor kvm = {
+	    .name = "KVM",
+	    .vendor = vp_host_vendor,
+	    .scan = vp_vm_scan,
+	    .look_at = vp_vm_look_at,
+	    .has_exited = vp_vm_has_exited,
+	    .is_gone = vp_vm_is_gone,
+	    .has_processes = true,
+	    .account = vp_account_source_ops,
+	    .source = vp_source,
+	};
+
+	return &kvm;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Whose VMs this host runs: what differs between hypervisors, as operations. */
+#ifndef VP_COLLECT_HYPERVISOR_H
+#define VP_COLLECT_HYPERVISOR_H
+
+#include "collect/account.h"
+#include "collect/source.h"
+
+struct vp_hypervisor {
+	const char *name;
+	enum vp_vendor (*vendor)(void); /* of its exits' reasons */
+	/* See collect/vm_scan.h: the VMs that run now; those that records call `id`; whether one is
+	 * gone. */
+	struct vp_error *(*scan)(vp_vms *vms, bool at_start);
+	struct vp_vm *(*look_at)(vp_vms *vms, uint32_t id, bool at_start);
+	bool (*has_exited)(const struct vp_vm *vm);
+	bool (*is_gone)(const struct vp_vm *vm);
+	bool has_processes; /* a VM's number is that of a process of this host */
+	const struct vp_account_ops *(*account)(void);
+	/* What `vperf check` asks, one source after another; NULL behind the last. */
+	const struct vp_source *(*source)(size_t number);
+};
+
+const struct vp_hypervisor *vp_hypervisor_kvm(void);
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "xen/account.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "collect/clock.h"
+#include "xen/domains.h"
+#include "xen/states.h"
+
+#define SECOND 1000000000ULL
+
+struct xen_account {
+	struct vp_xen *xen;
+	struct vp_xen_buffers *buffers;
+	struct vp_xen_states states;
+	bool running;
+	uint64_t known;     /* up to when everything is known */
+	uint64_t next_look; /* for what only Xen itself tells: caps, ends */
+};
+
+/* What is handed out under a name that hides it. */
+static struct xen_account *account_of(const struct vp_account_source *source)
+{
+	return (struct xen_account *)source;
+}
+
+enum vp_vendor vp_xen_vendor(void)
+{
+	struct vp_buffer text = {0};
+	struct vp_error *error = vp_file_read("/proc/cpuinfo", 16 << 20, &text);
+	enum vp_vendor vendor = error                                           ? VP_VENDOR_UNKNOWN
+				: strstr(vp_buffer_text(&text), "AuthenticAMD") ? VP_VENDOR_AMD
+				: strstr(vp_buffer_text(&text), "HygonGenuine") ? VP_VENDOR_AMD
+				: strstr(vp_buffer_text(&text), "GenuineIntel") ? VP_VENDOR_INTEL
+										: VP_VENDOR_UNKNOWN;
+
+	vp_error_free(error);
+	vp_buffer_deinit(&text);
+	return vendor;
+}
+
+static void account_free(struct vp_account_source *source)
+{
+	struct xen_account *account = account_of(source);
+
+	if (!account)
+		return;
+	if (account->buffers)
+		vp_xen_buffers_close(account->buffers);
+	vp_xen_close(account->xen);
+	vp_xen_states_deinit(&account->states);
+	free(account);
+}
+
+static struct vp_error *account_open(const vp_vms *vms,
+				     const struct vp_account_source_options *options,
+				     struct vp_account_source **ret)
+{
+	struct xen_account *account = vp_alloc(sizeof(*account));
+
+	vp_xen_states_init(&account->states, vp_xen_vendor(), options->with_states);
+	struct vp_error *error = vp_xen_open(&account->xen);
+	if (!error)
+		error = vp_xen_buffers_open(account->xen, VP_XEN_TRACE_SCHED | VP_XEN_TRACE_EXITS,
+					    &account->buffers);
+	if (error)
+		account_free((struct vp_account_source *)account);
+	else
+		*ret = (struct vp_account_source *)account;
+	return error;
+}
+
+/* What the vCPU did last, as far as Xen tells without a trace. */
+static enum vp_xen_runstate ask_runstate(const struct xen_account *account,
+					 const struct vp_xen_domain *domain, uint32_t number,
+					 uint32_t *pcpu)
+{
+	struct vp_xen_vcpu vcpu;
+
+	if (account->xen->call.vcpu_getinfo(account->xen->control, domain->id, number, &vcpu) ||
+	    !vcpu.online)
+		return VP_XEN_OFFLINE;
+	*pcpu = vcpu.pcpu;
+	if (vcpu.running)
+		return VP_XEN_RUNNING;
+	if (vcpu.blocked)
+		return VP_XEN_BLOCKED;
+	return domain->flags & (VP_XEN_PAUSED | VP_XEN_SHUTDOWN) ? VP_XEN_OFFLINE : VP_XEN_RUNNABLE;
+}
+
+static void look_at_caps(struct xen_account *account)
+{
+	struct vp_xen_domain domain;
+	struct vp_xen_credit2 credit;
+
+	for (uint32_t next = 0; vp_xen_domain_next(account->xen, next, &domain);
+	     next = domain.id + 1u)
+		if (!account->xen->call.sched_credit2_domain_get(account->xen->control, domain.id,
+								 &credit))
+			vp_xen_states_cap(&account->states, domain.id,
+					  credit.cap && !(domain.flags & VP_XEN_PAUSED));
+}
+
+static void seed(struct xen_account *account, const struct vp_xen_domain *domain, uint64_t now)
+{
+	for (uint32_t i = 0; i <= domain->last_vcpu && domain->last_vcpu != UINT32_MAX; i++) {
+		uint32_t pcpu = UINT32_MAX;
+		enum vp_xen_runstate runstate = ask_runstate(account, domain, i, &pcpu);
+		vp_xen_states_seed(&account->states, domain->id, i, runstate, pcpu, now);
+	}
+}
+
+static void account_begin(struct vp_account_source *source, const vp_vms *vms, uint64_t now)
+{
+	struct xen_account *account = account_of(source);
+	struct vp_xen_domain domain;
+
+	account->states.begin = account->known = now;
+	account->running = true;
+	for (uint32_t next = 0; vp_xen_domain_next(account->xen, next, &domain);
+	     next = domain.id + 1u)
+		seed(account, &domain, now);
+	look_at_caps(account);
+}
+
+static void take(void *context, const struct vp_xen_traced *traced)
+{
+	vp_xen_states_take(context, traced);
+}
+
+/* The accounts of domains that are there no more have ended. */
+static void look_for_ends(struct xen_account *account)
+{
+	const struct vp_xen_states *states = &account->states;
+
+	for (uint32_t place = 0; place < states->n_places; place++) {
+		const struct vp_account_vcpu *vcpu = &states->vcpus[place];
+		const struct vp_vm vm = {.has_domain = true, .domain = vcpu->pid - 1};
+		struct vp_xen_domain domain;
+		if (vcpu->begin && vcpu->state != VP_STATE_GONE &&
+		    !vp_xen_domain_of(account->xen, &vm, &domain))
+			vp_xen_states_end(&account->states, vm.domain, account->known);
+	}
+}
+
+static uint64_t account_gather(struct vp_account_source *source, uint64_t now)
+{
+	struct xen_account *account = account_of(source);
+
+	if (!account->buffers)
+		return now;
+	uint64_t known = vp_xen_buffers_drain(account->buffers, take, &account->states);
+	if (!account->running)
+		known = now;
+	account->known = known > account->known ? known : account->known;
+	if (now >= account->next_look) {
+		account->next_look = now + SECOND;
+		look_at_caps(account);
+		look_for_ends(account);
+	}
+	return account->known;
+}
+
+static void account_end(struct vp_account_source *source)
+{
+	vp_xen_buffers_stop(account_of(source)->buffers);
+	account_of(source)->running = false;
+}
+
+static const char *account_missing(const struct vp_account_source *source)
+{
+	return NULL;
+}
+
+static size_t account_places(const struct vp_account_source *source)
+{
+	return VP_XEN_PLACES;
+}
+
+static bool account_vcpu(const struct vp_account_source *source, size_t place,
+			 struct vp_account_vcpu *ret)
+{
+	const struct vp_xen_states *states = &account_of(source)->states;
+
+	if (place >= states->n_places || !states->vcpus[place].begin)
+		return false;
+	*ret = states->vcpus[place];
+	return true;
+}
+
+static void account_release(struct vp_account_source *source, const uint32_t *places, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		vp_xen_states_release(&account_of(source)->states, places[i]);
+}
+
+static const struct vp_account_exit *account_exits(const struct vp_account_source *source,
+						   size_t place)
+{
+	return account_of(source)->states.exits[place];
+}
+
+static const struct vp_account_site *account_sites(const struct vp_account_source *source,
+						   size_t place)
+{
+	return account_of(source)->states.sites[place];
+}
+
+static void account_thieves(const struct vp_account_source *source,
+			    void (*take_thief)(void *context, const void *key, const void *cost),
+			    void *context)
+{
+	vp_vec_each (&account_of(source)->states.thieves, thief)
+		take_thief(context, &thief->key, &thief->cost);
+}
+
+static void account_old_sites(const struct vp_account_source *source,
+			      void (*take_site)(void *context, const void *key, const void *cost),
+			      void *context)
+{
+	vp_vec_each (&account_of(source)->states.old_sites, site)
+		take_site(context, &site->key, &site->cost);
+}
+
+static bool account_task(const struct vp_account_source *source, uint32_t tid,
+			 struct vp_account_task *ret)
+{
+	return false; /* only vCPUs have pCPUs */
+}
+
+static void account_drain(struct vp_account_source *source,
+			  void (*take_span)(void *context, struct vp_vcpu_span *record),
+			  void *context)
+{
+	struct vp_xen_states *states = &account_of(source)->states;
+
+	vp_vec_each (&states->spans, span)
+		take_span(context, span);
+	states->spans.count = 0;
+}
+
+static uint64_t account_lost_states(const struct vp_account_source *source)
+{
+	return 0;
+}
+
+static struct vp_account_lost account_lost(const struct vp_account_source *source)
+{
+	return account_of(source)->states.lost;
+}
+
+static uint64_t account_lost_events(const struct vp_account_source *source)
+{
+	return vp_xen_buffers_lost(account_of(source)->buffers);
+}
+
+const struct vp_account_ops *vp_xen_account_ops(void)
+{
+	static const struct vp_account_ops ops = {
+	    .often = true,
+	    .open = account_open,
+	    .begin = account_begin,
+	    .gather = account_gather,
+	    .end = account_end,
+	    .free = account_free,
+	    .missing = account_missing,
+	    .places = account_places,
+	    .vcpu = account_vcpu,
+	    .release = account_release,
+	    .exits = account_exits,
+	    .sites = account_sites,
+	    .thieves = account_thieves,
+	    .old_sites = account_old_sites,
+	    .task = account_task,
+	    .drain = account_drain,
+	    .lost_states = account_lost_states,
+	    .lost = account_lost,
+	    .lost_events = account_lost_events,
+	};
+
+	return &ops;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "xen/buffers.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+#include "collect/clock.h"
+
+enum {
+	PAGES = 256,         /* of each buffer: 45,000 exits and more */
+	READINGS = 16,       /* of the clocks, kept */
+	LATE_NS = 1000000,   /* an event is in its buffer at most so long after its time */
+	LOOK_NS = 250000000, /* so long it is watched whether somebody else reads; xentrace does
+				every 100 ms */
+	INFO_PAGES = 1024,   /* of struct t_info, at most */
+};
+
+/* struct t_buf of Xen's public/trace.h; records follow. Both count up to twice the buffer's size.
+ */
+struct head {
+	_Atomic uint32_t consumed, produced;
+};
+
+struct ring {
+	struct head *head;
+	size_t size;       /* of the records */
+	uint32_t consumed; /* as this program left it */
+	uint64_t last_tsc;
+};
+
+struct vp_xen_buffers {
+	struct vp_xen *xen;
+	const uint16_t *info; /* struct t_info */
+	size_t info_pages, ring_pages;
+	bool tracing;
+	uint64_t lost, taken;
+	VP_VEC(struct ring) rings;                  /* by pCPU */
+	struct vp_clock_reading readings[READINGS]; /* the latest last */
+	size_t n_readings;
+	VP_VEC(char) bytes;                   /* of a ring, copied */
+	VP_VEC(struct vp_xen_traced) pending; /* not handed over yet; time is the TSC */
+};
+
+static void note_clocks(struct vp_xen_buffers *buffers)
+{
+	if (buffers->n_readings == READINGS) {
+		memmove(buffers->readings, buffers->readings + 1,
+			(READINGS - 1) * sizeof(*buffers->readings));
+		buffers->n_readings--;
+	}
+	buffers->readings[buffers->n_readings++] = vp_clock_read();
+}
+
+/* On the line through the two readings around it, or nearest to it. */
+static uint64_t time_of(const struct vp_xen_buffers *buffers, uint64_t tsc)
+{
+	const struct vp_clock_reading *readings = buffers->readings;
+	size_t i = 1;
+
+	while (i + 1 < buffers->n_readings && readings[i].tsc < tsc)
+		i++;
+	const struct vp_clock_reading *a = &readings[i - 1], *b = &readings[i];
+	double slope =
+	    b->tsc > a->tsc ? (double)(b->monotonic - a->monotonic) / (double)(b->tsc - a->tsc) : 1;
+	return (uint64_t)((int64_t)a->monotonic +
+			  (int64_t)(slope * (double)(int64_t)(tsc - a->tsc)));
+}
+
+static struct vp_error *map_rings(struct vp_xen_buffers *buffers)
+{
+	const struct vp_xen *xen = buffers->xen;
+	/* One place for each pCPU that Xen knows, then the lists, of which the first says where
+	 * that is. */
+	size_t pcpus = buffers->info[1] * sizeof(uint32_t) / sizeof(uint16_t);
+
+	for (size_t i = 0; i + 1 < pcpus && buffers->info[1 + i]; i++) {
+		const uint32_t *list = (const uint32_t *)buffers->info + buffers->info[1 + i];
+		uint64_t frames[UINT16_MAX];
+		if ((const char *)(list + buffers->ring_pages) >
+		    (const char *)buffers->info +
+			(size_t)sysconf(_SC_PAGESIZE) * buffers->info_pages)
+			return vp_error_new("Xen's list of trace buffers ends beyond its pages");
+		for (size_t page = 0; page < buffers->ring_pages; page++)
+			frames[page] = list[page];
+		struct ring ring = {.head = xen->call.memory_map(
+					xen->memory, VP_XEN_DOMID_XEN, PROT_READ | PROT_WRITE,
+					buffers->ring_pages, frames, NULL)};
+		if (!ring.head)
+			return vp_error_errno(errno, "cannot map the trace buffer of pCPU %zu", i);
+		ring.size =
+		    buffers->ring_pages * (size_t)sysconf(_SC_PAGESIZE) - sizeof(struct head);
+		vp_vec_push(&buffers->rings, ring);
+	}
+	return NULL;
+}
+
+static struct vp_error *map_info(struct vp_xen_buffers *buffers, unsigned long frame,
+				 unsigned long bytes)
+{
+	const struct vp_xen *xen = buffers->xen;
+	uint64_t frames[INFO_PAGES];
+
+	buffers->info_pages =
+	    (bytes + (size_t)sysconf(_SC_PAGESIZE) - 1) / (size_t)sysconf(_SC_PAGESIZE);
+	if (!buffers->info_pages || buffers->info_pages > INFO_PAGES)
+		return vp_error_new(
+		    "Xen's list of trace buffers has %lu bytes, which is not expected", bytes);
+	for (size_t i = 0; i < buffers->info_pages; i++)
+		frames[i] = frame + i;
+	buffers->info = xen->call.memory_map(xen->memory, VP_XEN_DOMID_XEN, PROT_READ,
+					     buffers->info_pages, frames, NULL);
+	if (!buffers->info)
+		return vp_error_errno(errno, "cannot map Xen's list of trace buffers");
+	buffers->ring_pages = buffers->info[0];
+	return buffers->ring_pages ? map_rings(buffers)
+				   : vp_error_new("Xen's trace buffers have no pages");
+}
+
+/* Whether somebody takes records out of the buffers. */
+static bool others_read(const struct vp_xen_buffers *buffers)
+{
+	const struct timespec time = {.tv_nsec = LOOK_NS};
+	VP_VEC(uint32_t) before = {0};
+	bool found = false;
+
+	vp_vec_each (&buffers->rings, ring)
+		vp_vec_push(&before, atomic_load(&ring->head->consumed));
+	nanosleep(&time, NULL);
+	for (size_t i = 0; i < buffers->rings.count; i++)
+		found |= atomic_load(&buffers->rings.at[i].head->consumed) != before.at[i];
+	vp_vec_deinit(&before);
+	return found;
+}
+
+/* Whether somebody ever did. */
+static bool were_read(const struct vp_xen_buffers *buffers)
+{
+	vp_vec_each (&buffers->rings, ring)
+		if (atomic_load(&ring->head->consumed))
+			return true;
+	return false;
+}
+
+/* What is in the buffers from before is not ours. */
+static void skip_old(struct vp_xen_buffers *buffers)
+{
+	vp_vec_each (&buffers->rings, ring) {
+		ring->consumed = atomic_load(&ring->head->produced);
+		atomic_store(&ring->head->consumed, ring->consumed);
+	}
+}
+
+static struct vp_error *open_buffers(struct vp_xen_buffers *buffers, uint32_t mask)
+{
+	const struct vp_xen *xen = buffers->xen;
+	unsigned long frame = 0, bytes = 0;
+
+	/* What is traced is chosen only when nobody else can mind. */
+	if (xen->call.tbuf_enable(xen->control, PAGES, &frame, &bytes))
+		return vp_error_errno(errno, "Xen's trace buffers cannot be switched on");
+	VP_TRY(map_info(buffers, frame, bytes));
+	if (were_read(buffers) && others_read(buffers))
+		return vp_error_new("Xen's trace buffers are in use: end the program that reads "
+				    "them, such as xentrace");
+	buffers->tracing = true;
+	if (xen->call.tbuf_set_evt_mask(xen->control, mask))
+		return vp_error_errno(errno, "Xen does not let its events be chosen");
+	skip_old(buffers);
+	note_clocks(buffers);
+	return NULL;
+}
+
+struct vp_error *vp_xen_buffers_open(struct vp_xen *xen, uint32_t mask, struct vp_xen_buffers **ret)
+{
+	struct vp_xen_buffers *buffers = vp_alloc(sizeof(*buffers));
+
+	buffers->xen = xen;
+	struct vp_error *error = open_buffers(buffers, mask);
+	if (error)
+		vp_xen_buffers_close(buffers);
+	else
+		*ret = buffers;
+	return error;
+}
+
+void vp_xen_buffers_stop(struct vp_xen_buffers *buffers)
+{
+	if (buffers->tracing)
+		buffers->xen->call.tbuf_disable(buffers->xen->control);
+	buffers->tracing = false;
+}
+
+void vp_xen_buffers_close(struct vp_xen_buffers *buffers)
+{
+	const struct vp_xen *xen = buffers->xen;
+
+	vp_xen_buffers_stop(buffers);
+	vp_vec_each (&buffers->rings, ring)
+		xen->call.memory_unmap(xen->memory, ring->head, buffers->ring_pages);
+	if (buffers->info)
+		xen->call.memory_unmap(xen->memory, (void *)buffers->info, buffers->info_pages);
+	vp_vec_deinit(&buffers->rings);
+	vp_vec_deinit(&buffers->bytes);
+	vp_vec_deinit(&buffers->pending);
+	free(buffers);
+}
+
+/* All records in these bytes wait for their time. */
+static void take_bytes(struct vp_xen_buffers *buffers, struct ring *ring, size_t size)
+{
+	struct vp_cursor cursor = vp_cursor_of(buffers->bytes.at, size);
+	struct vp_xen_traced traced = {.pcpu = (uint32_t)(ring - buffers->rings.at)};
+
+	while (vp_xen_record_read(&cursor, &traced.record)) {
+		/* Some records have no time of their own. */
+		if (traced.record.tsc)
+			ring->last_tsc = traced.record.tsc;
+		traced.time = ring->last_tsc;
+		traced.order = buffers->taken++;
+		if (traced.record.event == VP_XEN_LOST)
+			buffers->lost += traced.record.count;
+		if (traced.record.event != VP_XEN_OTHER)
+			vp_vec_push(&buffers->pending, traced);
+	}
+	buffers->lost += !vp_cursor_ok(&cursor);
+}
+
+/* So many bytes in the ring have not been read. */
+static size_t unread(struct vp_xen_buffers *buffers, struct ring *ring, uint32_t produced)
+{
+	uint32_t consumed = atomic_load(&ring->head->consumed);
+	size_t twice = 2 * ring->size;
+
+	if (consumed != ring->consumed) { /* by somebody else */
+		buffers->lost++;
+		ring->consumed = consumed;
+	}
+	if (consumed >= twice || produced >= twice)
+		return 0;
+	size_t size = (produced + twice - consumed) % twice;
+	return size <= ring->size ? size : 0; /* no Xen does that */
+}
+
+static void empty(struct vp_xen_buffers *buffers, struct ring *ring)
+{
+	uint32_t produced = atomic_load_explicit(&ring->head->produced, memory_order_acquire);
+	const char *records = (const char *)(ring->head + 1);
+	size_t size = unread(buffers, ring, produced);
+
+	if (!size)
+		return;
+	size_t begin = ring->consumed % ring->size;
+	size_t first = size < ring->size - begin ? size : ring->size - begin;
+	if (buffers->bytes.room < size) {
+		buffers->bytes.at = vp_realloc_array(buffers->bytes.at, ring->size, 1);
+		buffers->bytes.room = ring->size;
+	}
+	memcpy(buffers->bytes.at, records + begin, first);
+	memcpy(buffers->bytes.at + first, records, size - first);
+	ring->consumed = produced;
+	atomic_store_explicit(&ring->head->consumed, produced, memory_order_release);
+	take_bytes(buffers, ring, size);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct vp_xen_traced *left = a, *right = b;
+
+	if (left->time != right->time)
+		return left->time < right->time ? -1 : 1;
+	return left->order < right->order ? -1 : left->order > right->order;
+}
+
+uint64_t vp_xen_buffers_drain(struct vp_xen_buffers *buffers,
+			      void (*take)(void *context, const struct vp_xen_traced *traced),
+			      void *context)
+{
+	size_t done = 0;
+
+	note_clocks(buffers);
+	const struct vp_clock_reading *now = &buffers->readings[buffers->n_readings - 1];
+	vp_vec_each (&buffers->rings, ring)
+		empty(buffers, ring);
+	qsort(buffers->pending.at, buffers->pending.count, sizeof(*buffers->pending.at), by_time);
+	uint64_t known = buffers->tracing ? now->monotonic - LATE_NS : now->monotonic;
+	for (; done < buffers->pending.count; done++) {
+		struct vp_xen_traced traced = buffers->pending.at[done];
+		traced.time = time_of(buffers, traced.time);
+		if (traced.time > known && buffers->tracing)
+			break;
+		take(context, &traced);
+	}
+	buffers->pending.count -= done;
+	if (done && buffers->pending.count)
+		memmove(buffers->pending.at, buffers->pending.at + done,
+			buffers->pending.count * sizeof(*buffers->pending.at));
+	return known;
+}
+
+uint64_t vp_xen_buffers_lost(const struct vp_xen_buffers *buffers)
+{
+	return buffers->lost;
+}

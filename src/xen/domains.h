@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Xen's domains, as VMs. */
+#ifndef VP_XEN_DOMAINS_H
+#define VP_XEN_DOMAINS_H
+
+#include "schema/vm.h"
+#include "xen/library.h"
+
+/* The first domain from number `from` on that is not about to end; false: there is none. */
+bool vp_xen_domain_next(const struct vp_xen *xen, uint32_t from, struct vp_xen_domain *ret);
+/* The domain of the VM; false: it is gone, or about to end. */
+bool vp_xen_domain_of(const struct vp_xen *xen, const struct vp_vm *vm, struct vp_xen_domain *ret);
+/* Adds those that are not in `vms` yet; of domain `only` alone, if that is not UINT32_MAX. */
+void vp_xen_domains_add(const struct vp_xen *xen, uint32_t only, bool at_start, vp_vms *vms);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "xen/hypervisor.h"
+
+#include <stdio.h>
+
+#include "base/macros.h"
+#include "xen/account.h"
+#include "xen/buffers.h"
+#include "xen/domains.h"
+
+static struct vp_error *scan(vp_vms *vms, bool at_start)
+{
+	struct vp_xen *xen;
+
+	VP_TRY(vp_xen_open(&xen));
+	vp_xen_domains_add(xen, UINT32_MAX, at_start, vms);
+	vp_xen_close(xen);
+	return NULL;
+}
+
+static struct vp_vm *look_at(vp_vms *vms, uint32_t id, bool at_start)
+{
+	size_t before = vms->count;
+	struct vp_xen *xen;
+	struct vp_error *error = id ? vp_xen_open(&xen) : vp_error_new("no domain");
+
+	if (!error) {
+		vp_xen_domains_add(xen, id - 1, at_start, vms);
+		vp_xen_close(xen);
+	}
+	vp_error_free(error);
+	return vms->count > before ? &vms->at[before] : NULL;
+}
+
+static bool is_gone(const struct vp_vm *vm)
+{
+	struct vp_xen_domain domain;
+	struct vp_xen *xen;
+	struct vp_error *error = vp_xen_open(&xen);
+	bool gone = false;
+
+	if (!error) {
+		gone = !vp_xen_domain_of(xen, vm, &domain);
+		vp_xen_close(xen);
+	}
+	vp_error_free(error);
+	return gone;
+}
+
+/* Not cheap enough to be asked of each every second; is_gone() is asked now and then. */
+static bool has_exited(const struct vp_vm *vm)
+{
+	return false;
+}
+
+static bool probe_xen(char *detail, size_t size)
+{
+	struct vp_xen *xen;
+	struct vp_error *error = vp_xen_open(&xen);
+
+	if (error)
+		return vp_probe_say_opened(error, NULL, detail, size);
+	snprintf(detail, size, "Xen %s, this is dom0; libxenctrl.so.%s is loaded", xen->version,
+		 xen->version);
+	vp_xen_close(xen);
+	return true;
+}
+
+static bool probe_domains(char *detail, size_t size)
+{
+	vp_vms vms = {0};
+	struct vp_error *error = scan(&vms, true);
+	size_t at = 0;
+
+	if (error)
+		return vp_probe_say_opened(error, NULL, detail, size);
+	detail[0] = 0;
+	vp_vec_each (&vms, vm)
+		if (at < size)
+			at += (size_t)snprintf(detail + at, size - at, "%s%s", at ? ", " : "",
+					       vm->name);
+	vp_vms_deinit(&vms);
+	return true;
+}
+
+static bool probe_trace(char *detail, size_t size)
+{
+	struct vp_xen *xen;
+	struct vp_xen_buffers *buffers = NULL;
+	struct vp_error *error = vp_xen_open(&xen);
+
+	if (!error) {
+		error = vp_xen_buffers_open(xen, VP_XEN_TRACE_SCHED, &buffers);
+		if (buffers)
+			vp_xen_buffers_close(buffers);
+		vp_xen_close(xen);
+	}
+	return vp_probe_say_opened(error, "switched on and mapped", detail, size);
+}
+
+static const struct vp_source *source_xen(void)
+{
+	static const struct vp_probe probes[] = {
+	    {"Xen", "VMs are not found", false, probe_xen},
+	    {"running VMs", "there is only the host to record", false, probe_domains},
+	    {"Xen's trace buffers", "no exact vCPU accounting (account, steal, exits, top)", false,
+	     probe_trace},
+	};
+	static const struct vp_source source = {probes, VP_ARRAY_SIZE(probes)};
+
+	return &source;
+}
+
+static const struct vp_source *source(size_t number)
+{
+	const struct vp_source *(*const all[])(void) = {vp_source_host,        source_xen,
+							vp_source_sampler,     vp_source_intervals,
+							vp_source_tracepoints, vp_source_machine};
+
+	return number < VP_ARRAY_SIZE(all) ? all[number]() : NULL;
+}
+
+const struct vp_hypervisor *vp_hypervisor_xen(void)
+{
+	static const struct vp_hypervisor xen = {
+	    .name = "Xen",
+	    .vendor = vp_xen_vendor,
+	    .scan = scan,
+	    .look_at = look_at,
+	    .has_exited = has_exited,
+	    .is_gone = is_gone,
+	    .account = vp_xen_account_ops,
+	    .source = source,
+	};
+
+	return &xen;
+}
+
+bool vp_xen_is_dom0(void)
+{
+	return vp_xen_is_here();
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "xen/library.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/macros.h"
+
+#define HYPERVISOR "/sys/hypervisor/"
+
+enum { CONTROL, MEMORY, STORE, LIBRARIES };
+
+_Static_assert(offsetof(struct vp_xen_domain, cpu_time) == 56, "as in Xen's public/domctl.h");
+_Static_assert(offsetof(struct vp_xen_domain, uuid) == 76, "as in Xen's public/domctl.h");
+_Static_assert(offsetof(struct vp_xen_vcpu, cpu_time) == 8, "as in Xen's public/domctl.h");
+
+static const struct {
+	int library;
+	const char *name;
+	size_t place; /* in struct vp_xen_calls */
+} functions[] = {
+#define FUNCTION(library, prefix, name)                                                            \
+	{                                                                                          \
+		library, #prefix #name, offsetof(struct vp_xen_calls, name)                        \
+	}
+    FUNCTION(CONTROL, xc_, interface_open),
+    FUNCTION(CONTROL, xc_, interface_close),
+    FUNCTION(CONTROL, xc_, domain_getinfolist),
+    FUNCTION(CONTROL, xc_, vcpu_getinfo),
+    FUNCTION(CONTROL, xc_, sched_credit2_domain_get),
+    FUNCTION(CONTROL, xc_, tbuf_enable),
+    FUNCTION(CONTROL, xc_, tbuf_disable),
+    FUNCTION(CONTROL, xc_, tbuf_set_evt_mask),
+#undef FUNCTION
+#define FUNCTION(library, symbol, name)                                                            \
+	{                                                                                          \
+		library, #symbol, offsetof(struct vp_xen_calls, name)                              \
+	}
+    FUNCTION(MEMORY, xenforeignmemory_open, memory_open),
+    FUNCTION(MEMORY, xenforeignmemory_close, memory_close),
+    FUNCTION(MEMORY, xenforeignmemory_map, memory_map),
+    FUNCTION(MEMORY, xenforeignmemory_unmap, memory_unmap),
+    FUNCTION(STORE, xs_open, store_open),
+    FUNCTION(STORE, xs_close, store_close),
+    FUNCTION(STORE, xs_read, store_read),
+#undef FUNCTION
+};
+
+/* The first line of a small file; "" if there is none. */
+static void read_word(const char *path, char *ret, size_t size)
+{
+	struct vp_buffer text = {0};
+	struct vp_error *error = vp_file_read(path, 4096, &text);
+
+	snprintf(ret, size, "%s", error ? "" : vp_buffer_text(&text));
+	ret[strcspn(ret, "\n")] = 0;
+	vp_error_free(error);
+	vp_buffer_deinit(&text);
+}
+
+bool vp_xen_is_here(void)
+{
+	char type[16], features[16];
+
+	read_word(HYPERVISOR "type", type, sizeof(type));
+	/* Bit 11: this is the initial domain (XENFEAT_dom0 of Xen's public/features.h). */
+	read_word(HYPERVISOR "properties/features", features, sizeof(features));
+	return !strcmp(type, "xen") && strtoul(features, NULL, 16) & 1UL << 11;
+}
+
+static struct vp_error *load(struct vp_xen *xen)
+{
+	char names[LIBRARIES][64] = {
+	    [MEMORY] = "libxenforeignmemory.so.1", [STORE] = "libxenstore.so.4"};
+
+	snprintf(names[CONTROL], sizeof(names[CONTROL]), "libxenctrl.so.%s", xen->version);
+	for (int i = 0; i < LIBRARIES; i++) {
+		xen->libraries[i] = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+		if (!xen->libraries[i])
+			return vp_error_new("this host's Xen is %s, and its library cannot be "
+					    "loaded (%s): install the "
+					    "utilities of that version (Debian: xen-utils-%s)",
+					    xen->version, dlerror(), xen->version);
+	}
+	for (size_t i = 0; i < VP_ARRAY_SIZE(functions); i++) {
+		void *found = dlsym(xen->libraries[functions[i].library], functions[i].name);
+		if (!found)
+			return vp_error_new("the library '%s' has no function '%s'",
+					    names[functions[i].library], functions[i].name);
+		memcpy((char *)&xen->call + functions[i].place, &found, sizeof(found));
+	}
+	return NULL;
+}
+
+static struct vp_error *open_all(struct vp_xen *xen)
+{
+	char major[8], minor[8];
+
+	if (!vp_xen_is_here())
+		return vp_error_new("this is not the control domain (dom0) of a Xen");
+	read_word(HYPERVISOR "version/major", major, sizeof(major));
+	read_word(HYPERVISOR "version/minor", minor, sizeof(minor));
+	snprintf(xen->version, sizeof(xen->version), "%s.%s", major, minor);
+	if (access("/dev/xen/privcmd", R_OK | W_OK))
+		return vp_error_errno(
+		    errno,
+		    "cannot use '/dev/xen/privcmd' (root, and the kernel's module xen-privcmd, "
+		    "are needed)");
+	VP_TRY(load(xen));
+	xen->control = xen->call.interface_open(NULL, NULL, 0);
+	xen->memory = xen->call.memory_open(NULL, 0);
+	if (!xen->control || !xen->memory)
+		return vp_error_errno(errno, "Xen cannot be opened");
+	return NULL;
+}
+
+struct vp_error *vp_xen_open(struct vp_xen **ret)
+{
+	struct vp_xen *xen = vp_alloc(sizeof(*xen));
+	struct vp_error *error = open_all(xen);
+
+	if (error)
+		vp_xen_close(xen);
+	else
+		*ret = xen;
+	return error;
+}
+
+void vp_xen_close(struct vp_xen *xen)
+{
+	if (!xen)
+		return;
+	if (xen->memory)
+		xen->call.memory_close(xen->memory);
+	if (xen->control)
+		xen->call.interface_close(xen->control);
+	for (int i = 0; i < LIBRARIES; i++)
+		if (xen->libraries[i])
+			dlclose(xen->libraries[i]);
+	free(xen);
+}

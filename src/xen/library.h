@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Xen's libraries, loaded when they are needed: libxenctrl is bound to one version of Xen, so none
+ * is linked. The prototypes are those that did not change from 4.14 to 4.20; of structs that did,
+ * only the beginnings are used.
+ */
+#ifndef VP_XEN_LIBRARY_H
+#define VP_XEN_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Domain ids that are not of domains: what belongs to Xen itself, and where nothing runs. */
+enum {
+	VP_XEN_DOMID_FIRST_RESERVED = 0x7ff0,
+	VP_XEN_DOMID_XEN = 0x7ff2,
+	VP_XEN_DOMID_IDLE = 0x7fff
+};
+
+/* struct xen_domctl_getdomaininfo, as far as it is the same everywhere. */
+struct vp_xen_domain {
+	uint16_t id, pad;
+	uint32_t flags; /* enum vp_xen_domain_flag */
+	uint64_t pages[5], shared_info_frame;
+	uint64_t cpu_time; /* ns */
+	uint32_t vcpus_online;
+	uint32_t last_vcpu; /* the highest number; all bits set: there is none */
+	uint32_t label;
+	uint8_t uuid[16];
+	uint32_t cpupool;
+	uint8_t rest[512];
+};
+
+enum vp_xen_domain_flag {
+	VP_XEN_DYING = 1,
+	VP_XEN_SHUTDOWN = 4,
+	VP_XEN_PAUSED = 8,
+};
+
+/* struct xen_domctl_getvcpuinfo */
+struct vp_xen_vcpu {
+	uint32_t number;
+	uint8_t online, blocked, running, pad;
+	uint64_t cpu_time; /* ns */
+	uint32_t pcpu, pad2;
+};
+
+/* struct xen_domctl_sched_credit2 */
+struct vp_xen_credit2 {
+	uint16_t weight, cap;
+};
+
+struct vp_xen_calls {
+	void *(*interface_open)(void *logger, void *dombuild_logger, unsigned flags);
+	int (*interface_close)(void *xen);
+	int (*domain_getinfolist)(void *xen, uint32_t first, unsigned max,
+				  struct vp_xen_domain *ret);
+	int (*vcpu_getinfo)(void *xen, uint32_t domain, uint32_t vcpu, struct vp_xen_vcpu *ret);
+	int (*sched_credit2_domain_get)(void *xen, uint32_t domain, struct vp_xen_credit2 *ret);
+	int (*tbuf_enable)(void *xen, unsigned long pages, unsigned long *frame,
+			   unsigned long *size);
+	int (*tbuf_disable)(void *xen);
+	int (*tbuf_set_evt_mask)(void *xen, uint32_t mask);
+	void *(*memory_open)(void *logger, unsigned flags);
+	int (*memory_close)(void *memory);
+	void *(*memory_map)(void *memory, uint32_t domain, int protection, size_t pages,
+			    const uint64_t *frames, int *errors);
+	int (*memory_unmap)(void *memory, void *address, size_t pages);
+	void *(*store_open)(unsigned long flags);
+	void (*store_close)(void *store);
+	void *(*store_read)(void *store, uint32_t transaction, const char *path, unsigned *size);
+};
+
+struct vp_xen {
+	struct vp_xen_calls call;
+	void *control, *memory; /* handles */
+	void *libraries[3];
+	char version[32]; /* of the Xen that runs: "4.17" */
+};
+
+/* Whether this is the control domain of a Xen. */
+bool vp_xen_is_here(void);
+/* Loads the libraries of the Xen that runs, and opens it. Errors: not dom0, no rights, no such
+ * library. */
+struct vp_error *vp_xen_open(struct vp_xen **ret) VP_MUST_CHECK;
+void vp_xen_close(struct vp_xen *xen);
+
+#endif

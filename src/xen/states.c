@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "xen/states.h"
+
+#include <string.h>
+
+enum { PCPUS_MOST = 4096 };
+
+void vp_xen_states_init(struct vp_xen_states *states, enum vp_vendor vendor, bool with_spans)
+{
+	*states = (struct vp_xen_states){.vendor = vendor, .with_spans = with_spans};
+	states->vcpus = vp_alloc(VP_XEN_PLACES * sizeof(*states->vcpus));
+}
+
+void vp_xen_states_deinit(struct vp_xen_states *states)
+{
+	for (size_t i = 0; i < VP_XEN_PLACES; i++) {
+		free(states->exits[i]);
+		free(states->sites[i]);
+	}
+	free(states->vcpus);
+	vp_map_deinit(&states->places);
+	vp_vec_deinit(&states->free_places);
+	vp_vec_deinit(&states->pcpus);
+	vp_map_deinit(&states->thief_numbers);
+	vp_vec_deinit(&states->thieves);
+	vp_map_deinit(&states->old_numbers);
+	vp_vec_deinit(&states->old_sites);
+	vp_vec_deinit(&states->spans);
+}
+
+static uint64_t key_of(uint32_t domain, uint32_t vcpu)
+{
+	return (uint64_t)domain << 32 | vcpu;
+}
+
+/* A place for a new vCPU; false: there is none left. */
+static bool take_place(struct vp_xen_states *states, uint32_t *ret)
+{
+	if (states->free_places.count) {
+		*ret = states->free_places.at[--states->free_places.count];
+		return true;
+	}
+	*ret = states->n_places;
+	return states->n_places < VP_XEN_PLACES && ++states->n_places;
+}
+
+static struct vp_account_vcpu *add(struct vp_xen_states *states, uint32_t domain, uint32_t vcpu,
+				   uint64_t now, uint32_t *place)
+{
+	bool inserted;
+
+	if (!take_place(states, place)) {
+		states->lost.vcpus++;
+		return NULL;
+	}
+	*vp_map_insert(&states->places, key_of(domain, vcpu), *place, &inserted) = *place;
+	struct vp_account_vcpu *entry = &states->vcpus[*place];
+	*entry = (struct vp_account_vcpu){.begin = now,
+					  .since = now,
+					  .tid = vp_xen_tid(domain, vcpu),
+					  .pid = vp_xen_vm_number(domain),
+					  .number = vcpu,
+					  .flags = VP_NUMBER_KNOWN,
+					  .state = VP_STATE_UNKNOWN,
+					  .base = VP_STATE_GUEST,
+					  .asleep = VP_STATE_HALTED};
+	if (!states->exits[*place])
+		states->exits[*place] = vp_alloc(VP_EXIT_REASONS * sizeof(**states->exits));
+	if (!states->sites[*place])
+		states->sites[*place] = vp_alloc(VP_EXIT_SITES * sizeof(**states->sites));
+	return entry;
+}
+
+static struct vp_account_vcpu *find(struct vp_xen_states *states, uint32_t domain, uint32_t vcpu,
+				    uint64_t now, uint32_t *place)
+{
+	const uint32_t *found = vp_map_find(&states->places, key_of(domain, vcpu));
+
+	if (!found || states->vcpus[*found].state == VP_STATE_GONE)
+		return add(states, domain, vcpu, now, place);
+	*place = *found;
+	return &states->vcpus[*found];
+}
+
+static struct vp_xen_pcpu *pcpu_of(struct vp_xen_states *states, uint32_t number)
+{
+	while (states->pcpus.count <= number && number < PCPUS_MOST)
+		memset(vp_vec_push_slot(&states->pcpus), 0, sizeof(*states->pcpus.at));
+	return number < PCPUS_MOST ? &states->pcpus.at[number] : NULL;
+}
+
+static void tell_span(struct vp_xen_states *states, const struct vp_account_vcpu *vcpu,
+		      uint32_t state, uint64_t ns, uint64_t now)
+{
+	bool has_reason = vcpu->flags & VP_REASON_KNOWN;
+
+	vp_vec_push(&states->spans,
+		    ((struct vp_vcpu_span){.time = now,
+					   .id = VP_ID_vcpu_span,
+					   .flags = has_reason ? VP_HAS_EXIT_REASON : 0,
+					   .vm = vcpu->pid,
+					   .tid = vcpu->tid,
+					   .vcpu = (uint16_t)vcpu->number,
+					   .state = (uint8_t)state,
+					   .vendor = (uint8_t)states->vendor,
+					   .reason = has_reason ? vcpu->reason : 0,
+					   .cpu = vcpu->cpu,
+					   .ns = ns}));
+}
+
+/* Closes the present state, at a time that is not before its beginning, and begins another one. */
+static void enter(struct vp_xen_states *states, struct vp_account_vcpu *vcpu, uint32_t state,
+		  uint64_t now)
+{
+	uint32_t before = vcpu->state == VP_STATE_UNKNOWN ? vcpu->asleep : vcpu->state;
+	uint64_t ns = now > vcpu->since ? now - vcpu->since : 0;
+
+	vcpu->states[before] += ns;
+	if (vcpu->flags & VP_EXIT_OPEN && before != VP_STATE_KERNEL) {
+		vcpu->parts[before] += ns;
+		vcpu->flags |= VP_EXIT_SPLIT;
+	}
+	if (states->with_spans && ns)
+		tell_span(states, vcpu, before, ns, now);
+	vcpu->since += ns;
+	vcpu->state = state;
+}
+
+static void charge(struct vp_xen_states *states, struct vp_thief_key key, uint64_t ns)
+{
+	uint64_t number;
+	bool inserted;
+
+	memcpy(&number, &key, sizeof(number));
+	uint32_t index = *vp_map_insert(&states->thief_numbers, number,
+					(uint32_t)states->thieves.count, &inserted);
+	if (inserted)
+		vp_vec_push(&states->thieves, ((struct vp_xen_thief){.key = key}));
+	states->thieves.at[index].cost.ns += ns;
+	states->thieves.at[index].cost.count++;
+}
+
+/* The vCPU waited from `begin` to `end`, when it got this pCPU: who had that meanwhile? From the
+ * latest slice back. */
+static void charge_thieves(struct vp_xen_states *states, struct vp_thief_key key, uint64_t begin,
+			   uint64_t end, const struct vp_xen_pcpu *pcpu)
+{
+	uint64_t oldest = pcpu->head > VP_XEN_SLICES ? pcpu->head - VP_XEN_SLICES + 1 : 0;
+
+	for (uint64_t i = pcpu->head; i-- > oldest && end > begin;) {
+		const struct vp_xen_slice *slice = &pcpu->slices[i % VP_XEN_SLICES];
+		if (slice->begin >= end)
+			continue;
+		uint64_t from = slice->begin > begin ? slice->begin : begin;
+		key.kind = slice->place ? VP_BY_VCPU : VP_BY_NOBODY;
+		key.id = slice->place ? slice->place - 1 : 0;
+		charge(states, key, end - from);
+		end = from;
+	}
+	key.kind = VP_BY_UNKNOWN;
+	key.id = 0;
+	if (end > begin)
+		charge(states, key, end - begin);
+}
+
+/* Until when it is known who had the pCPU: every switch is told, so who leaves it first had it from
+ * the beginning on. */
+static uint64_t known_until(const struct vp_xen_states *states, const struct vp_xen_pcpu *pcpu)
+{
+	return pcpu->head ? pcpu->slices[(pcpu->head - 1) % VP_XEN_SLICES].end : states->begin;
+}
+
+/* Who had the pCPU has it no more. */
+static void leave_pcpu(const struct vp_xen_states *states, struct vp_xen_pcpu *pcpu, uint32_t place,
+		       uint64_t now)
+{
+	uint64_t since = known_until(states, pcpu);
+
+	pcpu->slices[pcpu->head++ % VP_XEN_SLICES] = (struct vp_xen_slice){since, now, place};
+	pcpu->known = false;
+	pcpu->place = 0;
+}
+
+static void have_pcpu(const struct vp_xen_states *states, struct vp_xen_pcpu *pcpu, uint32_t place,
+		      uint64_t now)
+{
+	if (pcpu->known)
+		leave_pcpu(states, pcpu, pcpu->place, now);
+	pcpu->known = true;
+	pcpu->place = place;
+}
+
+/* What it is called while it does not run. */
+static uint32_t state_of(const struct vp_xen_states *states, uint32_t place,
+			 const struct vp_xen_record *record)
+{
+	switch (record->after) {
+	case VP_XEN_RUNNABLE:
+		return record->before == VP_XEN_RUNNING ? VP_STATE_PREEMPTED : VP_STATE_WAKING;
+	case VP_XEN_BLOCKED:
+		return VP_STATE_HALTED;
+	default:
+		return states->capped[place] ? VP_STATE_THROTTLED : VP_STATE_WAITING;
+	}
+}
+
+/* If it was not known what the vCPU did, or a record was lost, it did what the record says. */
+static void believe(const struct vp_xen_states *states, uint32_t place,
+		    struct vp_account_vcpu *vcpu, const struct vp_xen_record *record)
+{
+	bool ran = vcpu->state == VP_STATE_GUEST || vcpu->state == VP_STATE_KERNEL;
+	bool waited = vcpu->state == VP_STATE_PREEMPTED || vcpu->state == VP_STATE_WAKING;
+
+	if (record->before == VP_XEN_RUNNING && !ran)
+		vcpu->state = VP_STATE_GUEST;
+	else if (record->before == VP_XEN_RUNNABLE && !waited)
+		vcpu->state = VP_STATE_WAKING;
+	else if (record->before == VP_XEN_BLOCKED && vcpu->state != VP_STATE_HALTED)
+		vcpu->state = VP_STATE_HALTED;
+	else if (record->before == VP_XEN_OFFLINE && vcpu->state != VP_STATE_WAITING &&
+		 vcpu->state != VP_STATE_THROTTLED)
+		vcpu->state = states->capped[place] ? VP_STATE_THROTTLED : VP_STATE_WAITING;
+}
+
+static void run(struct vp_xen_states *states, uint32_t place, struct vp_account_vcpu *vcpu,
+		struct vp_xen_pcpu *pcpu, uint64_t now)
+{
+	bool waited = vcpu->state == VP_STATE_PREEMPTED || vcpu->state == VP_STATE_WAKING;
+	struct vp_thief_key key = {.vcpu = (uint16_t)place, .state = (uint8_t)vcpu->state};
+
+	if (waited && now > vcpu->since)
+		charge_thieves(states, key, vcpu->since, now, pcpu);
+	vcpu->cpu = (uint32_t)(pcpu - states->pcpus.at);
+	enter(states, vcpu, vcpu->flags & VP_EXIT_OPEN ? VP_STATE_KERNEL : VP_STATE_GUEST, now);
+	have_pcpu(states, pcpu, place + 1, now);
+}
+
+static void take_runstate(struct vp_xen_states *states, const struct vp_xen_traced *traced)
+{
+	const struct vp_xen_record *record = &traced->record;
+	struct vp_xen_pcpu *pcpu = pcpu_of(states, traced->pcpu);
+	uint32_t place;
+
+	if (!pcpu)
+		return;
+	if (record->domain == VP_XEN_DOMID_IDLE) {
+		if (record->before == VP_XEN_RUNNING)
+			leave_pcpu(states, pcpu, 0, traced->time);
+		else if (record->after == VP_XEN_RUNNING)
+			have_pcpu(states, pcpu, 0, traced->time);
+		return;
+	}
+	struct vp_account_vcpu *vcpu =
+	    find(states, record->domain, record->vcpu, traced->time, &place);
+	if (!vcpu)
+		return;
+	if (record->before == VP_XEN_RUNNING)
+		leave_pcpu(states, pcpu, place + 1, traced->time);
+	believe(states, place, vcpu, record);
+	vcpu->wakeups += record->before != VP_XEN_RUNNING && record->after == VP_XEN_RUNNABLE;
+	vcpu->preemptions += record->before == VP_XEN_RUNNING && record->after == VP_XEN_RUNNABLE;
+	if (record->after == VP_XEN_RUNNING)
+		run(states, place, vcpu, pcpu, traced->time);
+	else
+		enter(states, vcpu, state_of(states, place, record), traced->time);
+}
+
+/* The row of its reason; the last takes those that there is no row for. */
+static struct vp_account_exit *row_of(struct vp_account_exit *rows, struct vp_account_vcpu *vcpu)
+{
+	for (uint32_t i = 0; i < vcpu->reasons; i++)
+		if (rows[i].reason == vcpu->reason)
+			return &rows[i];
+	if (vcpu->reasons == VP_EXIT_REASONS)
+		return &rows[VP_EXIT_REASONS - 1];
+	rows[vcpu->reasons].reason = vcpu->reason;
+	return &rows[vcpu->reasons++];
+}
+
+/* A site whose counter another one needs. */
+static void evict(struct vp_xen_states *states, const struct vp_account_site *site, uint32_t vm)
+{
+	struct vp_site_key key = {.ip = site->ip, .pid = vm, .reason = site->reason};
+	uint64_t hash = site->ip ^ (uint64_t)vm << 48 ^ (uint64_t)site->reason << 24;
+	bool inserted = false;
+	uint32_t index;
+
+	for (;; hash = vp_hash64(hash)) {
+		index = *vp_map_insert(&states->old_numbers, hash,
+				       (uint32_t)states->old_sites.count, &inserted);
+		if (inserted || !memcmp(&states->old_sites.at[index].key, &key, sizeof(key)))
+			break;
+	}
+	if (inserted)
+		vp_vec_push(&states->old_sites, ((struct vp_xen_old_site){.key = key}));
+	states->old_sites.at[index].cost.count += site->count;
+	states->old_sites.at[index].cost.ns += site->ns;
+	states->old_sites.at[index].cost.last = site->last;
+}
+
+static void count_site(struct vp_xen_states *states, uint32_t place,
+		       const struct vp_account_vcpu *vcpu, uint64_t total)
+{
+	uint64_t mixed = (vcpu->ip ^ (uint64_t)vcpu->reason << 40) * 0x9e3779b97f4a7c15ULL;
+	struct vp_account_site *site = &states->sites[place][mixed >> 55];
+
+	_Static_assert(VP_EXIT_SITES == 512, "the nine bits above");
+	if (site->count && (site->ip != vcpu->ip || site->reason != vcpu->reason)) {
+		evict(states, site, vcpu->pid);
+		*site = (struct vp_account_site){0};
+	}
+	site->ip = vcpu->ip;
+	site->reason = vcpu->reason;
+	site->count++;
+	site->ns += total;
+	site->last = vcpu->since;
+}
+
+static void count_exit(struct vp_xen_states *states, uint32_t place, struct vp_account_vcpu *vcpu,
+		       uint64_t total)
+{
+	struct vp_account_exit *exit = row_of(states->exits[place], vcpu);
+
+	exit->count++;
+	exit->total += total;
+	exit->max = total > exit->max ? total : exit->max;
+	exit->buckets[vp_bucket_of(total)]++;
+	exit->stolen += vcpu->parts[VP_STATE_PREEMPTED] + vcpu->parts[VP_STATE_THROTTLED];
+	exit->blocked += vcpu->parts[VP_STATE_HALTED] + vcpu->parts[VP_STATE_WAITING];
+	exit->waking += vcpu->parts[VP_STATE_WAKING];
+	vcpu->exits++;
+	if (vcpu->flags & VP_PLACE_KNOWN)
+		count_site(states, place, vcpu, total);
+	memset(vcpu->parts, 0, sizeof(vcpu->parts));
+}
+
+static void take_exit(struct vp_xen_states *states, uint32_t place, struct vp_account_vcpu *vcpu,
+		      const struct vp_xen_traced *traced)
+{
+	enter(states, vcpu, VP_STATE_KERNEL, traced->time);
+	vcpu->exit_at = vcpu->since;
+	vcpu->reason = traced->record.reason;
+	vcpu->ip = traced->record.ip;
+	vcpu->flags |= VP_EXIT_OPEN | VP_REASON_KNOWN | VP_PLACE_KNOWN;
+}
+
+static void take_entry(struct vp_xen_states *states, uint32_t place, struct vp_account_vcpu *vcpu,
+		       const struct vp_xen_traced *traced)
+{
+	bool open = vcpu->flags & VP_EXIT_OPEN;
+
+	enter(states, vcpu, VP_STATE_GUEST, traced->time);
+	if (open)
+		count_exit(states, place, vcpu, vcpu->since - vcpu->exit_at);
+	vcpu->flags &= ~(uint32_t)(VP_EXIT_OPEN | VP_REASON_KNOWN | VP_PLACE_KNOWN | VP_EXIT_SPLIT);
+}
+
+/* What the vCPU that has the pCPU did. */
+static void take_of_running(struct vp_xen_states *states, const struct vp_xen_traced *traced)
+{
+	const struct vp_xen_pcpu *pcpu = pcpu_of(states, traced->pcpu);
+
+	if (!pcpu || !pcpu->known || !pcpu->place)
+		return;
+	uint32_t place = pcpu->place - 1;
+	struct vp_account_vcpu *vcpu = &states->vcpus[place];
+	if (traced->record.event == VP_XEN_EXIT)
+		take_exit(states, place, vcpu, traced);
+	else
+		take_entry(states, place, vcpu, traced);
+}
+
+void vp_xen_states_take(struct vp_xen_states *states, const struct vp_xen_traced *traced)
+{
+	if (traced->time < states->begin)
+		return;
+	switch (traced->record.event) {
+	case VP_XEN_RUNSTATE:
+		take_runstate(states, traced);
+		break;
+	case VP_XEN_EXIT:
+	case VP_XEN_ENTRY:
+		take_of_running(states, traced);
+		break;
+	default:
+		break;
+	}
+}
+
+void vp_xen_states_seed(struct vp_xen_states *states, uint32_t domain, uint32_t number,
+			enum vp_xen_runstate runstate, uint32_t pcpu_number, uint64_t now)
+{
+	static const uint32_t meanings[] = {[VP_XEN_RUNNING] = VP_STATE_GUEST,
+					    [VP_XEN_RUNNABLE] = VP_STATE_WAKING,
+					    [VP_XEN_BLOCKED] = VP_STATE_HALTED,
+					    [VP_XEN_OFFLINE] = VP_STATE_WAITING};
+	uint32_t place;
+	struct vp_account_vcpu *vcpu = find(states, domain, number, now, &place);
+
+	if (vcpu && vcpu->state == VP_STATE_UNKNOWN)
+		vcpu->asleep = meanings[runstate];
+	struct vp_xen_pcpu *pcpu = runstate == VP_XEN_RUNNING ? pcpu_of(states, pcpu_number) : NULL;
+	if (vcpu && pcpu && !pcpu->head) {
+		pcpu->known = true;
+		pcpu->place = place + 1;
+	}
+}
+
+void vp_xen_states_end(struct vp_xen_states *states, uint32_t domain, uint64_t now)
+{
+	for (uint32_t place = 0; place < states->n_places; place++) {
+		struct vp_account_vcpu *vcpu = &states->vcpus[place];
+		if (!vcpu->begin || vcpu->pid != vp_xen_vm_number(domain) ||
+		    vcpu->state == VP_STATE_GONE)
+			continue;
+		enter(states, vcpu, VP_STATE_GONE, now);
+		vcpu->end = vcpu->since;
+	}
+}
+
+void vp_xen_states_cap(struct vp_xen_states *states, uint32_t domain, bool capped)
+{
+	for (uint32_t place = 0; place < states->n_places; place++)
+		if (states->vcpus[place].pid == vp_xen_vm_number(domain))
+			states->capped[place] = capped;
+}
+
+void vp_xen_states_release(struct vp_xen_states *states, uint32_t place)
+{
+	memset(&states->vcpus[place], 0, sizeof(*states->vcpus));
+	memset(states->exits[place], 0, VP_EXIT_REASONS * sizeof(**states->exits));
+	memset(states->sites[place], 0, VP_EXIT_SITES * sizeof(**states->sites));
+	states->capped[place] = false;
+	for (size_t i = 0; i < states->thieves.count; i++)
+		if (states->thieves.at[i].key.vcpu == place)
+			states->thieves.at[i].cost = (struct vp_thief_cost){0};
+	vp_vec_push(&states->free_places, place);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What every vCPU does, worked out from trace records in order of time: the same accounts as
+ * bpf/account.bpf.c keeps, with the same rules. Nothing here asks Xen.
+ */
+#ifndef VP_XEN_STATES_H
+#define VP_XEN_STATES_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "bpf/account.h"
+#include "schema/records.h"
+#include "xen/buffers.h"
+
+enum {
+	VP_XEN_PLACES = 1024, /* of vCPUs at a time */
+	VP_XEN_SLICES = 512,  /* of a pCPU, kept for those who wait for it: a power of two */
+};
+
+/* Who has or had a pCPU: an idle one has no place. */
+struct vp_xen_slice {
+	uint64_t begin, end;
+	uint32_t place; /* + 1; 0: nobody */
+};
+
+struct vp_xen_pcpu {
+	bool known;
+	uint32_t place; /* of the vCPU that has it, + 1; 0: nobody */
+	uint64_t head;  /* slices written */
+	struct vp_xen_slice slices[VP_XEN_SLICES];
+};
+
+struct vp_xen_thief {
+	struct vp_thief_key key;
+	struct vp_thief_cost cost;
+};
+
+struct vp_xen_old_site {
+	struct vp_site_key key;
+	struct vp_site_cost cost;
+};
+
+struct vp_xen_states {
+	struct vp_account_vcpu *vcpus;                /* by place */
+	struct vp_account_exit *exits[VP_XEN_PLACES]; /* VP_EXIT_REASONS, or NULL */
+	struct vp_account_site *sites[VP_XEN_PLACES]; /* VP_EXIT_SITES, or NULL */
+	bool capped[VP_XEN_PLACES]; /* offline because its domain has used up its cap */
+	struct vp_map places;       /* by domain and vCPU */
+	uint32_t n_places;          /* that have ever been used */
+	VP_VEC(uint32_t) free_places;
+	VP_VEC(struct vp_xen_pcpu) pcpus;
+	struct vp_map thief_numbers;
+	VP_VEC(struct vp_xen_thief) thieves;
+	struct vp_map old_numbers;
+	VP_VEC(struct vp_xen_old_site) old_sites;
+	struct vp_account_lost lost;
+	uint64_t begin;        /* CLOCK_MONOTONIC, ns; what was before does not count */
+	enum vp_vendor vendor; /* of exits' reasons */
+	bool with_spans;       /* every stretch of time is kept in `spans` */
+	VP_VEC(struct vp_vcpu_span) spans;
+};
+
+/* The number in a recording of the domain's VM: dom0 has one, too. */
+static inline uint32_t vp_xen_vm_number(uint32_t domain)
+{
+	return domain + 1;
+}
+/* The same of a vCPU's thread, which it does not have. */
+static inline uint32_t vp_xen_tid(uint32_t domain, uint32_t vcpu)
+{
+	return vp_xen_vm_number(domain) << 12 | (vcpu & 0xfff);
+}
+
+void vp_xen_states_init(struct vp_xen_states *states, enum vp_vendor vendor, bool with_spans);
+void vp_xen_states_deinit(struct vp_xen_states *states);
+/* Its account begins; `runstate` is what it did last, as far as Xen tells, and on that pCPU. */
+void vp_xen_states_seed(struct vp_xen_states *states, uint32_t domain, uint32_t vcpu,
+			enum vp_xen_runstate runstate, uint32_t pcpu, uint64_t now);
+void vp_xen_states_take(struct vp_xen_states *states, const struct vp_xen_traced *traced);
+/* The domain is gone: the accounts of its vCPUs end. */
+void vp_xen_states_end(struct vp_xen_states *states, uint32_t domain, uint64_t now);
+/* Whether the domain has a cap: its vCPUs are offline when it is used up. */
+void vp_xen_states_cap(struct vp_xen_states *states, uint32_t domain, bool capped);
+/* The place becomes free. */
+void vp_xen_states_release(struct vp_xen_states *states, uint32_t place);
+
+#endif

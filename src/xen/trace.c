@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "xen/trace.h"
+
+/* The word that a record begins with: event, number of words behind the time, whether there is a
+ * time. */
+#define EVENT(head) ((head)&0x0fffffff)
+#define EXTRA(head) ((head) >> 28 & 7)
+#define HAS_TIME(head) ((head) >> 31)
+
+enum {
+	WIDE = 0x100, /* TRC_64_FLAG: addresses have 64 bits */
+	LOST_RECORDS = 0x0001f001,
+	RUNSTATE_CHANGE = 0x00021001, /* with the states in the bits 4, 5 and 8, 9 */
+	RUNSTATE_BITS = 0x330,
+	VMENTRY = 0x00081001,
+	VMEXIT = 0x00081002,
+	SVM_VMEXIT = 0x00081003, /* from Xen 4.19 on, 320e644616 */
+	EXTRA_MOST = 7,
+};
+
+struct words {
+	uint32_t at[EXTRA_MOST];
+	unsigned count;
+};
+
+static uint32_t word(const struct words *words, unsigned i)
+{
+	return i < words->count ? words->at[i] : 0;
+}
+
+static uint64_t wide(const struct words *words, unsigned i)
+{
+	return word(words, i) | (uint64_t)word(words, i + 1) << 32;
+}
+
+static void take_runstate(const struct words *words, struct vp_xen_record *ret)
+{
+	if (!words->count)
+		return;
+	ret->event = VP_XEN_RUNSTATE;
+	ret->vcpu = (uint16_t)word(words, 0);
+	ret->domain = (uint16_t)(word(words, 0) >> 16);
+	ret->before = ret->id >> 8 & 3;
+	ret->after = ret->id >> 4 & 3;
+}
+
+static void take_exit(const struct words *words, struct vp_xen_record *ret)
+{
+	if (words->count < 2)
+		return;
+	ret->event = VP_XEN_EXIT;
+	ret->reason = word(words, 0);
+	ret->ip = ret->id & WIDE ? wide(words, 1) : word(words, 1);
+}
+
+static void take_event(const struct words *words, struct vp_xen_record *ret)
+{
+	uint32_t narrow = ret->id & ~(uint32_t)WIDE;
+
+	if (ret->id == LOST_RECORDS) {
+		ret->event = VP_XEN_LOST;
+		ret->count = word(words, 0);
+	} else if ((ret->id & ~(uint32_t)RUNSTATE_BITS) == RUNSTATE_CHANGE) {
+		take_runstate(words, ret);
+	} else if (narrow == VMENTRY) {
+		ret->event = VP_XEN_ENTRY;
+	} else if (narrow == VMEXIT || narrow == SVM_VMEXIT) {
+		take_exit(words, ret);
+	}
+}
+
+bool vp_xen_record_read(struct vp_cursor *cursor, struct vp_xen_record *ret)
+{
+	struct words words = {0};
+	uint32_t head;
+
+	if (!vp_cursor_left(cursor))
+		return false;
+	head = vp_cursor_u32(cursor);
+	*ret = (struct vp_xen_record){.event = VP_XEN_OTHER, .id = EVENT(head)};
+	if (HAS_TIME(head))
+		ret->tsc = vp_cursor_u64(cursor);
+	words.count = EXTRA(head);
+	for (unsigned i = 0; i < words.count; i++)
+		words.at[i] = vp_cursor_u32(cursor);
+	if (!vp_cursor_ok(cursor))
+		return false;
+	take_event(&words, ret);
+	return true;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Records of Xen's trace buffers (Xen's public/trace.h), parsed. The bytes are the hypervisor's
+ * own, yet nothing of them is believed: they may be overwritten while they are read.
+ */
+#ifndef VP_XEN_TRACE_H
+#define VP_XEN_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cursor.h"
+
+/* Which events Xen is asked for: of these classes and this subclass (public/trace.h, TRC_*). */
+enum {
+	VP_XEN_TRACE_SCHED = 0x00021000, /* TRC_SCHED_MIN: runstates */
+	VP_XEN_TRACE_EXITS = 0x00081000, /* TRC_HVM_ENTRYEXIT */
+};
+
+/* As in the event of a runstate's change. */
+enum vp_xen_runstate { VP_XEN_RUNNING, VP_XEN_RUNNABLE, VP_XEN_BLOCKED, VP_XEN_OFFLINE };
+
+enum vp_xen_event {
+	VP_XEN_OTHER,    /* one that nothing is made of */
+	VP_XEN_RUNSTATE, /* domain, vcpu, before, after */
+	VP_XEN_EXIT,     /* reason, ip; of the vCPU that has the pCPU */
+	VP_XEN_ENTRY,    /* of that vCPU */
+	VP_XEN_LOST,     /* count */
+};
+
+struct vp_xen_record {
+	enum vp_xen_event event;
+	uint64_t tsc; /* 0: it has none */
+	uint32_t id;  /* as Xen numbers it */
+	uint16_t domain, vcpu;
+	uint8_t before, after; /* enum vp_xen_runstate */
+	uint32_t reason;
+	uint64_t ip;
+	uint32_t count;
+};
+
+/* The next record; false: what follows is none, or it is the end. */
+bool vp_xen_record_read(struct vp_cursor *cursor, struct vp_xen_record *ret);
+
+#endif

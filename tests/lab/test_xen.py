@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What must hold in the dom0 of a Xen: see docs/method-xen.md."""
+import csv
+import json
+import re
+
+from lab import REPOSITORY, vperf
+from test_account import check_closing, check_parts, read
+
+HZ = 1000000000  # of the TSC in virtual time
+RECORD = "vperf record --no-samples --no-symbols"
+
+# Two busy guests on one pCPU. The same trace is read by Xen's own tool and by vperf; another time the same seconds are counted by
+# vperf and by the hypervisor.
+ACCOUNT = f"""
+host hypervisor=xen pcpus=1 icount=yes
+guest pv memory=192 type=pv
+guest pvh memory=192 type=pvh
+workload pv shares fast=80 slow=20
+workload pvh shares fast=80 slow=20
+command xentrace -D -e 0xa1000 -T 1 /tmp/trace 2>/dev/null && cp /tmp/trace /out && \\
+xenalyze --svm-mode --cpu-hz {HZ} --summary /tmp/trace >/out/xenalyze.txt 2>/dev/null && \\
+$VPERF_BUILD/tests/lab/trace-of-xen /tmp/trace {HZ} >/out/ours.json
+command (xentrace -D -e 0x21000 -T 4 /tmp/other 2>/dev/null &) ; sleep 1; {RECORD} -d 1 -o /out/in-use; echo $? >&2; sleep 4
+command {RECORD} --account-events -o /out/rec -- {REPOSITORY}/tests/lab/xen-cpu-time 2 >/out/books.json
+command vperf guests; true
+command vperf top -n 1 --json >/out/top.json
+""".replace("\\\n", "")
+
+WEIGHTS = {"light": 256, "middle": 512, "heavy": 1024}
+GUESTS = "\n".join(f"guest {name} memory=128 type={kind} weight={weight}\nworkload {name} shares a=80 b=20"
+                   for (name, weight), kind in zip(WEIGHTS.items(), ("pv", "pvh", "pvh")))
+STEAL = f"""
+host hypervisor=xen pcpus=1 icount=yes
+{GUESTS}
+command {RECORD} -d 8 -o /out/rec
+command xl sched-credit2 -d heavy -c 20; {RECORD} -d 4 -o /out/capped
+"""
+
+def named_by_domain(run, recording="rec"):
+    """VM's name by domain."""
+    return {vm["domain"]: vm["name"] for vm in run.info(recording)["vms"]}
+
+
+def sections(text):
+    """What xenalyze says of each vCPU: {(domain, vcpu): lines}."""
+    domain, vcpu, ret = None, None, {}
+    for line in text.splitlines():
+        if match := re.match(r"\|-- Domain (\d+) --\|", line):
+            domain, vcpu = int(match[1]), None
+        elif match := re.match(r"-- v(\d+) --", line):
+            vcpu = int(match[1])
+        elif domain is not None and vcpu is not None:
+            ret.setdefault((domain, vcpu), []).append(line)
+    return ret
+
+
+def xenalyze_times(lines):
+    """{state: (count, ns)}: what it prints are counts and means."""
+    found = {}
+    for line in lines:
+        match = re.match(r" +(running|runnable|blocked|preempt|wake): +(\d+) +[\d.]+s +(\d+)", line)
+        if match:
+            found[match[1]] = int(match[2]), int(match[2]) * int(match[3])
+    return found
+
+
+def against_xenalyze(run, claims):
+    """The same trace, read by Xen's tool and by vperf's parser and states."""
+    theirs = sections((run.out / "xenalyze.txt").read_text())
+    ours = {(vcpu["domain"], vcpu["vcpu"]): vcpu for vcpu in json.loads((run.out / "ours.json").read_text())}
+    claims.check(len(ours) == 3 and set(ours) == set(theirs), f"vCPUs in the trace: {sorted(ours)}, xenalyze {sorted(theirs)}")
+    for key, vcpu in ours.items():
+        guest, kernel, _, _, halted, _, waking, preempted, _, _ = vcpu["states"]
+        times = xenalyze_times(theirs[key])
+        for state, value in (("running", guest + kernel), ("preempt", preempted), ("wake", waking), ("blocked", halted)):
+            count, expected = times.get(state, (0, 0))
+            # A mean is cut to whole ns; what lasts at either end of the trace, xenalyze leaves out.
+            claims.check(abs(value - expected) <= count + 0.012 * 1e9,
+                         f"domain {key[0]}: {state} for {value} ns, xenalyze {expected} in {count} times")
+    exits = dict(re.findall(r" VMEXIT_(\w+) +(\d+) ", "\n".join(theirs.get((2, 0), []) + theirs.get((1, 0), []))))
+    names = {"96": "INTR", "124": "MSR", "129": "VMMCALL", "120": "HLT"}
+    pvh = next((vcpu for vcpu in ours.values() if vcpu["exits"]), {"exits": {}})
+    found = {names[code]: count for code, count in pvh["exits"].items() if code in names}
+    # One may be open when the trace ends.
+    claims.check(sum(found.values()) > 300 and
+                 all(abs(count - int(exits.get(name, 0))) <= 1 for name, count in found.items()),
+                 f"exits {found}, xenalyze {exits}")
+
+
+def spans(run):
+    printed = vperf("script", str(run.recording()), "--format", "csv", "--event", "vcpu_span").stdout
+    return list(csv.DictReader(printed.splitlines()))
+
+
+def running_ns(rows, vcpu, begin, end):
+    """How long the vCPU ran within that time: states guest and kernel."""
+    return sum(max(0, min(int(row["time_ns"]), end) - max(int(row["time_ns"]) - int(row["ns"]), begin))
+               for row in rows if (row["vm"], int(row["vcpu"])) == vcpu and int(row["state"]) in (0, 1))
+
+
+def against_the_books(run, claims):
+    """The hypervisor's own CPU time of each vCPU, between two looks at it."""
+    names, rows = named_by_domain(run), spans(run)
+    first, last = json.loads((run.out / "books.json").read_text())
+    later = {(look[2], look[3]): look for look in last}
+    for begin, begun, domain, vcpu, before in first:
+        look = later[domain, vcpu]
+        # In its books a turn begins and ends with the decision, not with the record.
+        slack = (begun - begin) + (look[1] - look[0]) + 20000 + 0.0005 * (look[4] - before)
+        claims.near(f"{names[domain]}: ns on a pCPU between two looks", running_ns(rows, (names[domain], vcpu), begun, look[0]),
+                    look[4] - before, slack)
+
+
+def account_of_two(run, claims):
+    against_xenalyze(run, claims)
+    claims.check("trace buffers are in use" in run.command_output(2, "err") and
+                 run.command_output(2, "err").split()[-1] == "1", "beside xentrace nothing is recorded, and it is said")
+    account = read("account", run)
+    check_closing(claims, account)
+    check_parts(claims, read("exits", run)["exits"])
+    against_the_books(run, claims)
+    claims.check(run.info()["lost"] == 0, "no record is lost")
+    thefts = read("steal", run)["thieves"]
+    waits = {vm: sum(row["ns"] for row in account["states"] if row["vm"] == vm and row["state"] in ("waking", "preempted"))
+             for vm in ("pv", "pvh")}
+    for vm, other in (("pv", "pvh"), ("pvh", "pv")):
+        named = {row["thief"]: row["ns"] for row in thefts if row["vm"] == vm}
+        taken = named.get(f"vCPU 0 of VM {other}", 0)
+        claims.check(waits[vm] > 0 and taken > 0.8 * waits[vm], f"who took {vm}'s {waits[vm]} ns: {named}")
+        claims.check(sum(named.values()) == waits[vm], f"thieves of {vm} sum to {sum(named.values())} ns")
+    claims.check("is not read" in run.command_output(4, "err"), "'vperf guests' says why it lists none")
+    live = json.loads((run.out / "top.json").read_text())
+    claims.check({row["vm"] for row in live["vcpus"]} == {"Domain-0", "pv", "pvh"}, "'vperf top' has all domains")
+
+
+def weights(run, claims):
+    account = read("account", run)
+    check_closing(claims, account)
+    wall = {row["vm"]: row["wall_ns"] for row in account["vcpus"]}
+    ran = {vm: sum(row["ns"] for row in account["states"] if row["vm"] == vm and row["state"] in ("guest", "kernel")) for vm in wall}
+    total = sum(ran[vm] for vm in WEIGHTS)
+    for vm, weight in WEIGHTS.items():
+        claims.near(f"{vm}: % of what the guests got", 100 * ran[vm] / total, 100 * weight / sum(WEIGHTS.values()), 1)
+    thefts = read("steal", run)["thieves"]
+    for vm in WEIGHTS:
+        named = {row["thief"]: row["ns"] for row in thefts if row["vm"] == vm}
+        lost = wall[vm] - ran[vm]
+        claims.near(f"{vm}: % of its waits whose thief is known", 100 * sum(named.values()) / lost, 100, 1)
+        for other in set(WEIGHTS) - {vm}:
+            claims.near(f"{vm}: % of the time taken by {other}", 100 * named.get(f"vCPU 0 of VM {other}", 0) / wall[vm],
+                        100 * ran[other] / wall[other], 1)
+    capped = read("account", run, recording="capped")
+    check_closing(claims, capped)
+    states = {row["state"]: row["percent"] for row in capped["states"] if row["vm"] == "heavy"}
+    claims.near("under a cap of 20 %: % in guest and hypervisor", states.get("guest", 0) + states.get("kernel", 0), 20, 2)
+    claims.check(states.get("throttled", 0) > 50, f"heavy is throttled: {states}")
+
+
+TESTS = [("Xen: account", ACCOUNT, account_of_two)]
+FULL = [("Xen: weights and a cap", STEAL, weights)]
+QUICK = ()

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Xen's trace records, and the states of vCPUs that are worked out from them. */
+#include "unit.h"
+
+#include "xen/states.h"
+
+enum { RUNNING, RUNNABLE, BLOCKED, OFFLINE };
+
+static struct vp_xen_record read_words(const uint32_t *words, size_t count)
+{
+	struct vp_cursor cursor = vp_cursor_of(words, count * sizeof(*words));
+	struct vp_xen_record record;
+
+	assert_true(vp_xen_record_read(&cursor, &record));
+	assert_int_equal(vp_cursor_left(&cursor), 0);
+	assert_false(vp_xen_record_read(&cursor, &record));
+	return record;
+}
+#define READ(...)                                                                                  \
+	read_words((const uint32_t[]){__VA_ARGS__},                                                \
+		   sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+
+static void test_records(void **state)
+{
+	struct vp_xen_record record = READ(0x90021121, 0x10, 0x2, 0x00050003);
+
+	assert_int_equal(record.event, VP_XEN_RUNSTATE);
+	assert_int_equal(record.tsc, 0x200000010);
+	assert_int_equal(record.domain, 5);
+	assert_int_equal(record.vcpu, 3);
+	assert_int_equal(record.before, VP_XEN_RUNNABLE);
+	assert_int_equal(record.after, VP_XEN_BLOCKED);
+
+	record = READ(0xb0081102, 1, 0, 0x60, 0x11aee7eb, 0x5620);
+	assert_int_equal(record.event, VP_XEN_EXIT);
+	assert_int_equal(record.reason, 0x60);
+	assert_int_equal(record.ip, 0x562011aee7eb);
+	record = READ(0xb0081103, 1, 0, 0x7b, 0x11aee7eb, 0x5620); /* of AMD since 4.19 */
+	assert_int_equal(record.event, VP_XEN_EXIT);
+	assert_int_equal(record.reason, 0x7b);
+	assert_int_equal(READ(0x80081001, 1, 0).event, VP_XEN_ENTRY);
+
+	record = READ(0xc001f001, 1, 0, 42, 0, 0, 0);
+	assert_int_equal(record.event, VP_XEN_LOST);
+	assert_int_equal(record.count, 42);
+	assert_int_equal(READ(0x8001f002, 1, 0).event, VP_XEN_OTHER);
+}
+
+static void test_cut_short(void **state)
+{
+	static const uint32_t words[] = {0xb0081102, 1, 0, 0x60, 0x11aee7eb, 0x5620};
+	struct vp_xen_record record;
+
+	for (size_t size = 0; size < sizeof(words); size++) {
+		struct vp_cursor cursor = vp_cursor_of(words, size);
+		assert_false(vp_xen_record_read(&cursor, &record));
+		assert_int_equal(vp_cursor_ok(&cursor), size == 0);
+	}
+	assert_int_equal(READ(0x80081102, 1, 0).event, VP_XEN_OTHER); /* without its words */
+	assert_int_equal(READ(0x80021121, 1, 0).event, VP_XEN_OTHER);
+}
+
+struct scene {
+	struct vp_xen_states states;
+};
+
+static int begin(void **state)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+
+	vp_xen_states_init(&scene->states, VP_VENDOR_AMD, true);
+	scene->states.begin = 1000;
+	*state = scene;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct scene *scene = *state;
+
+	vp_xen_states_deinit(&scene->states);
+	free(scene);
+	return 0;
+}
+
+static void change(struct scene *scene, uint64_t time, uint32_t pcpu, uint16_t domain, int before,
+		   int after)
+{
+	struct vp_xen_traced traced = {.time = time,
+				       .pcpu = pcpu,
+				       .record = {.event = VP_XEN_RUNSTATE,
+						  .domain = domain,
+						  .before = (uint8_t)before,
+						  .after = (uint8_t)after}};
+
+	vp_xen_states_take(&scene->states, &traced);
+}
+
+static void step(struct scene *scene, uint64_t time, enum vp_xen_event event, uint32_t reason,
+		 uint64_t ip)
+{
+	struct vp_xen_traced traced = {.time = time,
+				       .record = {.event = event, .reason = reason, .ip = ip}};
+
+	vp_xen_states_take(&scene->states, &traced);
+}
+
+static const struct vp_account_vcpu *vcpu_of(const struct scene *scene, uint16_t domain)
+{
+	for (uint32_t i = 0; i < scene->states.n_places; i++)
+		if (scene->states.vcpus[i].pid == vp_xen_vm_number(domain) &&
+		    scene->states.vcpus[i].number == 0)
+			return &scene->states.vcpus[i];
+	fail_msg("domain %u has no vCPU", domain);
+	return NULL;
+}
+
+/* What a thief took of a domain's vCPU 0: another domain's, or of that kind. */
+static uint64_t taken(const struct scene *scene, uint16_t victim, int thief, uint32_t kind)
+{
+	uint64_t sum = 0;
+
+	vp_vec_each (&scene->states.thieves, found) {
+		const struct vp_account_vcpu *owner = &scene->states.vcpus[found->key.vcpu];
+		bool is_thief = kind != VP_BY_VCPU || scene->states.vcpus[found->key.id].pid ==
+							  vp_xen_vm_number((uint32_t)thief);
+		if (owner == vcpu_of(scene, victim) && found->key.kind == kind && is_thief)
+			sum += found->cost.ns;
+	}
+	return sum;
+}
+
+static void test_thieves(void **state)
+{
+	struct scene *scene = *state;
+
+	vp_xen_states_seed(&scene->states, 1, 0, VP_XEN_RUNNABLE, 0, 1000);
+	vp_xen_states_seed(&scene->states, 2, 0, VP_XEN_RUNNING, 0, 1000);
+	change(scene, 900, 0, 2, RUNNABLE, RUNNING); /* before the beginning: nothing */
+	change(scene, 1500, 0, 2, RUNNING, RUNNABLE);
+	change(scene, 1510, 0, 0, RUNNABLE, RUNNING); /* the switch is 2's */
+	change(scene, 1700, 0, 0, RUNNING, BLOCKED);
+	change(scene, 1705, 0, VP_XEN_DOMID_IDLE, RUNNABLE, RUNNING);
+	change(scene, 1800, 0, VP_XEN_DOMID_IDLE, RUNNING, RUNNABLE);
+	change(scene, 1800, 0, 1, RUNNABLE, RUNNING);
+	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_WAKING], 800);
+	assert_int_equal(taken(scene, 1, 2, VP_BY_VCPU), 500);
+	assert_int_equal(taken(scene, 1, 0, VP_BY_VCPU), 200);
+	assert_int_equal(taken(scene, 1, 0, VP_BY_NOBODY), 100);
+	assert_int_equal(taken(scene, 1, 0, VP_BY_UNKNOWN), 0);
+	change(scene, 2500, 0, 1, RUNNING, RUNNABLE);
+	change(scene, 2500, 0, 2, RUNNABLE, RUNNING);
+	assert_int_equal(vcpu_of(scene, 2)->states[VP_STATE_PREEMPTED], 1000);
+	assert_int_equal(vcpu_of(scene, 2)->preemptions, 1);
+	assert_int_equal(taken(scene, 2, 1, VP_BY_VCPU), 700);
+	assert_int_equal(taken(scene, 2, 0, VP_BY_VCPU), 200);
+	vp_xen_states_end(&scene->states, 1, 3000);
+	assert_int_equal(vcpu_of(scene, 1)->end, 3000);
+	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_PREEMPTED], 500);
+}
+
+static void test_long_wait(void **state)
+{
+	struct scene *scene = *state;
+	uint64_t time = 2000;
+
+	change(scene, time, 0, 1, BLOCKED, RUNNABLE);
+	change(scene, time, 0, 2, RUNNABLE, RUNNING);
+	for (int i = 0; i < 2 * VP_XEN_SLICES; i++) { /* more than are kept */
+		change(scene, time += 10, 0, (uint16_t)(2 + i % 2), RUNNING, BLOCKED);
+		change(scene, time, 0, (uint16_t)(3 - i % 2), BLOCKED, RUNNING);
+	}
+	change(scene, time, 0, 2, RUNNING, BLOCKED);
+	change(scene, time, 0, 1, RUNNABLE, RUNNING);
+	uint64_t sum = taken(scene, 1, 2, VP_BY_VCPU) + taken(scene, 1, 3, VP_BY_VCPU);
+	assert_true(taken(scene, 1, 0, VP_BY_UNKNOWN) > 0);
+	assert_int_equal(sum + taken(scene, 1, 0, VP_BY_UNKNOWN), time - 2000);
+}
+
+static void test_exits(void **state)
+{
+	struct scene *scene = *state;
+
+	change(scene, 1100, 0, 1, RUNNABLE, RUNNING);
+	step(scene, 1200, VP_XEN_EXIT, 0x60, 0x4000);
+	step(scene, 1250, VP_XEN_ENTRY, 0, 0);
+	step(scene, 1300, VP_XEN_EXIT, 0x78, 0x5000);
+	change(scene, 1310, 0, 1, RUNNING, BLOCKED);
+	change(scene, 1400, 0, 1, BLOCKED, RUNNABLE);
+	change(scene, 1440, 0, 1, RUNNABLE, RUNNING);
+	step(scene, 1450, VP_XEN_ENTRY, 0, 0);
+	step(scene, 1460, VP_XEN_EXIT, 0x60, 0x4000);
+	const struct vp_account_vcpu *vcpu = vcpu_of(scene, 1);
+	const struct vp_account_exit *rows = scene->states.exits[vcpu - scene->states.vcpus];
+	assert_int_equal(vcpu->reasons, 2);
+	assert_int_equal(vcpu->exits, 2);
+	assert_int_equal(rows[0].total, 50);
+	assert_int_equal(rows[1].reason, 0x78);
+	assert_int_equal(rows[1].total, 150);
+	assert_int_equal(rows[1].blocked, 90);
+	assert_int_equal(rows[1].waking, 40);
+	assert_int_equal(vcpu->states[VP_STATE_KERNEL], 50 + 10 + 10);
+	assert_int_equal(vcpu->states[VP_STATE_HALTED], 90);
+	uint64_t sum = 0;
+	for (int i = 0; i < VP_STATES; i++)
+		sum += vcpu->states[i];
+	assert_int_equal(sum, vcpu->since - vcpu->begin);
+}
+
+static void test_sites(void **state)
+{
+	struct scene *scene = *state;
+	uint64_t counted = 0;
+
+	change(scene, 1100, 0, 1, RUNNABLE, RUNNING);
+	for (uint64_t i = 0; i < 4 * VP_EXIT_SITES;
+	     i++) { /* more than there are counters; each twice */
+		step(scene, 2000 + 10 * i, VP_XEN_EXIT, 0x60, 0x4000 + i % (2 * VP_EXIT_SITES));
+		step(scene, 2005 + 10 * i, VP_XEN_ENTRY, 0, 0);
+	}
+	uint32_t place = (uint32_t)(vcpu_of(scene, 1) - scene->states.vcpus);
+	for (int i = 0; i < VP_EXIT_SITES; i++)
+		counted += scene->states.sites[place][i].count;
+	vp_vec_each (&scene->states.old_sites, site)
+		counted += site->cost.count;
+	assert_int_equal(counted, 4 * VP_EXIT_SITES);
+	assert_true(scene->states.old_sites.count <= 2 * VP_EXIT_SITES);
+}
+
+static void test_offline(void **state)
+{
+	struct scene *scene = *state;
+
+	change(scene, 1100, 0, 1, RUNNING, OFFLINE);
+	change(scene, 1200, 0, 1, OFFLINE, RUNNABLE);
+	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_WAITING], 100);
+	vp_xen_states_cap(&scene->states, 1, true);
+	change(scene, 1210, 0, 1, RUNNABLE, RUNNING);
+	change(scene, 1300, 0, 1, RUNNING, OFFLINE);
+	change(scene, 1350, 0, 1, OFFLINE, RUNNABLE);
+	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_THROTTLED], 50);
+}
+
+/* One that runs all the time has no switch, and yet exits. */
+static void test_seeded(void **state)
+{
+	struct scene *scene = *state;
+
+	vp_xen_states_seed(&scene->states, 1, 0, VP_XEN_RUNNING, 0, 1000);
+	step(scene, 1200, VP_XEN_EXIT, 0x60, 0x4000);
+	step(scene, 1250, VP_XEN_ENTRY, 0, 0);
+	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_GUEST], 200);
+	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_KERNEL], 50);
+}
+
+/* A record was lost: what the next one says counts. */
+static void test_lost(void **state)
+{
+	struct scene *scene = *state;
+
+	change(scene, 1100, 0, 1, RUNNABLE, RUNNING);
+	change(scene, 1300, 0, 1, BLOCKED, RUNNABLE);
+	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_HALTED], 200);
+	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_GUEST], 0);
+}
+
+static void test_places(void **state)
+{
+	struct scene *scene = *state;
+
+	for (uint32_t i = 0; i <= VP_XEN_PLACES; i++)
+		vp_xen_states_seed(&scene->states, i / 8 + 1, i % 8, VP_XEN_BLOCKED, 0, 1000);
+	assert_int_equal(scene->states.lost.vcpus, 1);
+	vp_xen_states_release(&scene->states, 5);
+	vp_xen_states_seed(&scene->states, 500, 0, VP_XEN_BLOCKED, 0, 2000);
+	assert_int_equal(scene->states.lost.vcpus, 1);
+	assert_int_equal(scene->states.vcpus[5].pid, vp_xen_vm_number(500));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_records),
+	    cmocka_unit_test(test_cut_short),
+	    cmocka_unit_test_setup_teardown(test_thieves, begin, end),
+	    cmocka_unit_test_setup_teardown(test_long_wait, begin, end),
+	    cmocka_unit_test_setup_teardown(test_exits, begin, end),
+	    cmocka_unit_test_setup_teardown(test_sites, begin, end),
+	    cmocka_unit_test_setup_teardown(test_offline, begin, end),
+	    cmocka_unit_test_setup_teardown(test_seeded, begin, end),
+	    cmocka_unit_test_setup_teardown(test_lost, begin, end),
+	    cmocka_unit_test_setup_teardown(test_places, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
