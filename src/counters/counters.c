@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The public functions; see vperf/counters.h. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "counters/set.h"
+
+struct vperf_counters {
+	enum vperf_way way;
+	unsigned n;
+	bool is_running;
+	const void *thread;
+	struct vp_counters_group group; /* of ways 1 and 2 */
+	struct vp_counters_lent *lent;  /* of way 3 */
+	/* What the counters showed at the start, and when it was last added up. */
+	uint64_t start[VPERF_MOST_EVENTS], added[VPERF_MOST_EVENTS];
+	int clocks_fd, signal_fd;
+	struct vp_counters_clocks clocks;
+	uint64_t stolen; /* of lent counters, at the start */
+	char why[252];
+};
+
+static int check_options(const struct vperf_options *options, unsigned n, struct vperf_error *error)
+{
+	if (options->size != sizeof(*options))
+		return vp_counters_fail(error, VPERF_E_ARGUMENT,
+					"the options' size is %u, expected %zu", options->size,
+					sizeof(*options));
+	if (options->way > VPERF_WAY_LENT || options->flags & ~(uint32_t)VPERF_EXACT)
+		return vp_counters_fail(error, VPERF_E_ARGUMENT,
+					"the options have an unknown way or flag");
+	if (options->signal &&
+	    (options->signal < 0 || options->signal > SIGRTMAX || options->event >= n ||
+	     !options->period || options->way == VPERF_WAY_LENT))
+		return vp_counters_fail(error, VPERF_E_ARGUMENT,
+					"a signal needs its number, an event of the set and a "
+					"period, and counters of this machine's own");
+	return VPERF_OK;
+}
+
+static int find_events(const char *const *names, unsigned n, struct vp_counters_event *ret,
+		       struct vperf_error *error)
+{
+	if (!n || n > VPERF_MOST_EVENTS)
+		return vp_counters_fail(error, n ? VPERF_E_TOO_MANY : VPERF_E_ARGUMENT,
+					"expected 1 to %d events, got %u", VPERF_MOST_EVENTS, n);
+	for (unsigned i = 0; i < n; i++)
+		if (!names[i] || !vp_counters_event_find(names[i], &ret[i]))
+			return vp_counters_fail(error, VPERF_E_EVENT, "no event is called '%.40s'",
+						names[i] ? names[i] : "(null)");
+	return VPERF_OK;
+}
+
+static int open_lent(struct vperf_counters *counters, const struct vp_counters_event *events,
+		     const struct vperf_options *options, struct vperf_error *error)
+{
+	int status = vp_counters_lent_open(events, counters->n, options->flags & VPERF_EXACT,
+					   &counters->lent, error);
+
+	counters->way = VPERF_WAY_LENT;
+	return status;
+}
+
+static int open_own(struct vperf_counters *counters, const struct vp_counters_event *events,
+		    const struct vperf_options *options, struct vperf_error *error)
+{
+	int status = vp_counters_group_open(events, counters->n, options, &counters->group, error);
+
+	if (status)
+		return status;
+	if (options->signal)
+		counters->signal_fd = counters->group.fds[options->event];
+	bool user =
+	    options->way != VPERF_WAY_CALL &&
+	    vp_counters_prefer_user(&counters->group, &events[0], options->way == VPERF_WAY_USER,
+				    counters->why, sizeof(counters->why));
+	counters->way = user ? VPERF_WAY_USER : VPERF_WAY_CALL;
+	if (options->way == VPERF_WAY_USER && !user)
+		return vp_counters_fail(error, VPERF_E_NO_COUNTER, "%s", counters->why);
+	return VPERF_OK;
+}
+
+/* The machine's own counters if it has them, or else what the host lends. */
+static int open_any(struct vperf_counters *counters, const struct vp_counters_event *events,
+		    const struct vperf_options *options, struct vperf_error *error)
+{
+	if (options->way == VPERF_WAY_LENT)
+		return open_lent(counters, events, options, error);
+	struct vperf_error own = {0}, lent = {0};
+	int status = open_own(counters, events, options, &own);
+	if (status && options->way == VPERF_WAY_ANY && !options->signal &&
+	    (status == VPERF_E_NO_COUNTER || status == VPERF_E_RIGHTS)) {
+		vp_counters_group_close(&counters->group);
+		if (!open_lent(counters, events, options, &lent)) {
+			snprintf(counters->why, sizeof(counters->why), "%s", own.text);
+			return VPERF_OK;
+		}
+		return vp_counters_fail(error, status, "%.120s; %.120s", own.text, lent.text);
+	}
+	return status ? vp_counters_fail(error, status, "%s", own.text) : status;
+}
+
+int vperf_counters_open(const char *const *names, unsigned n, const struct vperf_options *options,
+			struct vperf_counters **ret, struct vperf_error *error)
+{
+	const struct vperf_options none = {.size = sizeof(none)};
+	struct vp_counters_event events[VPERF_MOST_EVENTS];
+
+	*ret = NULL;
+	if (!options)
+		options = &none;
+	int status = find_events(names, n, events, error);
+	if (!status)
+		status = check_options(options, n, error);
+	if (status)
+		return status;
+	struct vperf_counters *counters = calloc(1, sizeof(*counters));
+	if (!counters)
+		return vp_counters_fail(error, VPERF_E_SYSTEM, "out of memory");
+	counters->n = n;
+	counters->thread = __builtin_thread_pointer();
+	counters->signal_fd = -1;
+	counters->clocks_fd = vp_counters_clocks_open();
+	status = open_any(counters, events, options, error);
+	if (status)
+		vperf_counters_close(counters);
+	else
+		*ret = counters;
+	return status;
+}
+
+void vperf_counters_close(struct vperf_counters *counters)
+{
+	if (!counters)
+		return;
+	vp_counters_group_close(&counters->group);
+	vp_counters_lent_close(counters->lent);
+	if (counters->clocks_fd >= 0)
+		close(counters->clocks_fd);
+	free(counters);
+}
+
+/* What the counters show now. */
+static inline int show(struct vperf_counters *counters, uint64_t *values)
+{
+	if (counters->thread != __builtin_thread_pointer())
+		return VPERF_E_THREAD;
+	if (counters->way == VPERF_WAY_USER)
+		return vp_counters_group_user(&counters->group, values);
+	if (counters->way == VPERF_WAY_LENT)
+		return vp_counters_lent_read(counters->lent, values);
+	return vp_counters_group_call(&counters->group, values);
+}
+
+int vperf_counters_start(struct vperf_counters *counters)
+{
+	int status = VPERF_OK;
+
+	if (counters->thread != __builtin_thread_pointer())
+		return VPERF_E_THREAD;
+	if (counters->is_running)
+		return VPERF_E_ARGUMENT;
+	vp_counters_clocks_read(counters->clocks_fd, &counters->clocks);
+	if (counters->way == VPERF_WAY_LENT)
+		status = vp_counters_lent_stolen(counters->lent, &counters->stolen);
+	else
+		status = vp_counters_group_enable(&counters->group, true);
+	if (!status)
+		status = show(counters, counters->start);
+	memcpy(counters->added, counters->start, sizeof(counters->added));
+	counters->is_running = !status;
+	return status;
+}
+
+int vperf_counters_read(struct vperf_counters *counters, uint64_t *values)
+{
+	if (!counters->is_running)
+		return VPERF_E_ARGUMENT;
+	int status = show(counters, values);
+	for (unsigned i = 0; !status && i < counters->n; i++)
+		values[i] -= counters->start[i];
+	return status;
+}
+
+int vperf_counters_accumulate(struct vperf_counters *counters, uint64_t *values)
+{
+	uint64_t now[VPERF_MOST_EVENTS];
+
+	if (!counters->is_running)
+		return VPERF_E_ARGUMENT;
+	int status = show(counters, now);
+	for (unsigned i = 0; !status && i < counters->n; i++) {
+		values[i] += now[i] - counters->added[i];
+		counters->added[i] = now[i];
+	}
+	return status;
+}
+
+int vperf_counters_stop(struct vperf_counters *counters, uint64_t *values)
+{
+	uint64_t ignored[VPERF_MOST_EVENTS];
+	int status = vperf_counters_read(counters, values ? values : ignored);
+
+	if (status == VPERF_E_ARGUMENT || status == VPERF_E_THREAD)
+		return status;
+	counters->is_running = false;
+	if (counters->way != VPERF_WAY_LENT)
+		vp_counters_group_enable(&counters->group, false);
+	return status;
+}
+
+int vperf_counters_times(struct vperf_counters *counters, struct vperf_times *ret)
+{
+	uint64_t stolen;
+
+	if (ret->size != sizeof(*ret) || !counters->is_running)
+		return VPERF_E_ARGUMENT;
+	if (counters->thread != __builtin_thread_pointer())
+		return VPERF_E_THREAD;
+	vp_counters_clocks_between(counters->clocks_fd, &counters->clocks, ret);
+	if (counters->way != VPERF_WAY_LENT)
+		return VPERF_OK;
+	int status = vp_counters_lent_stolen(counters->lent, &stolen);
+	if (!status) {
+		ret->stolen_least = ret->stolen_most = stolen - counters->stolen;
+		ret->known |= VPERF_KNOWS_STOLEN;
+	}
+	return status;
+}
+
+enum vperf_way vperf_counters_way(const struct vperf_counters *counters)
+{
+	return counters->way;
+}
+
+const char *vperf_counters_why(const struct vperf_counters *counters)
+{
+	return counters->why[0] ? counters->why : "it was asked for";
+}
+
+int vperf_counters_descriptor(const struct vperf_counters *counters)
+{
+	return counters->signal_fd;
+}
