@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf lend: lends this host's counters to threads of a guest. */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -122,6 +123,8 @@ static struct vp_error *lend_to(struct lend *lend, const struct vp_vm *vm)
 						lend->names.count, (unsigned)lend->port, &lender);
 	if (!error)
 		error = serve(lend, vm, lender, &command);
+	if (command.pid)
+		kill(command.pid, SIGTERM);
 	if (lender)
 		put_totals(lend, lender, &out);
 	vp_lender_free(lender);
@@ -170,7 +173,7 @@ static int run_lend(int argc, char **argv)
 		free(*name);
 	vp_vec_deinit(&lend.names);
 	vp_vms_deinit(&lend.vms);
-	return status ? status : lend.status;
+	return status ? status : lend.status != 0 && !vp_command_stop_wanted();
 }
 
 static const struct vp_verb verb = {

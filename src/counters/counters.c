@@ -142,15 +142,15 @@ void vperf_counters_close(struct vperf_counters *counters)
 	free(counters);
 }
 
-/* What the counters show now. */
-static inline int show(struct vperf_counters *counters, uint64_t *values)
+/* What the counters show now; of lent ones, exactly if asked for. */
+static inline int show(struct vperf_counters *counters, bool exact, uint64_t *values)
 {
 	if (counters->thread != __builtin_thread_pointer())
 		return VPERF_E_THREAD;
 	if (counters->way == VPERF_WAY_USER)
 		return vp_counters_group_user(&counters->group, values);
 	if (counters->way == VPERF_WAY_LENT)
-		return vp_counters_lent_read(counters->lent, values);
+		return vp_counters_lent_read(counters->lent, exact, values);
 	return vp_counters_group_call(&counters->group, values);
 }
 
@@ -168,20 +168,25 @@ int vperf_counters_start(struct vperf_counters *counters)
 	else
 		status = vp_counters_group_enable(&counters->group, true);
 	if (!status)
-		status = show(counters, counters->start);
+		status = show(counters, true, counters->start);
 	memcpy(counters->added, counters->start, sizeof(counters->added));
 	counters->is_running = !status;
 	return status;
 }
 
-int vperf_counters_read(struct vperf_counters *counters, uint64_t *values)
+static inline int read_since_start(struct vperf_counters *counters, bool exact, uint64_t *values)
 {
 	if (!counters->is_running)
 		return VPERF_E_ARGUMENT;
-	int status = show(counters, values);
+	int status = show(counters, exact, values);
 	for (unsigned i = 0; !status && i < counters->n; i++)
 		values[i] -= counters->start[i];
 	return status;
+}
+
+int vperf_counters_read(struct vperf_counters *counters, uint64_t *values)
+{
+	return read_since_start(counters, false, values);
 }
 
 int vperf_counters_accumulate(struct vperf_counters *counters, uint64_t *values)
@@ -190,7 +195,7 @@ int vperf_counters_accumulate(struct vperf_counters *counters, uint64_t *values)
 
 	if (!counters->is_running)
 		return VPERF_E_ARGUMENT;
-	int status = show(counters, now);
+	int status = show(counters, false, now);
 	for (unsigned i = 0; !status && i < counters->n; i++) {
 		values[i] += now[i] - counters->added[i];
 		counters->added[i] = now[i];
@@ -201,7 +206,7 @@ int vperf_counters_accumulate(struct vperf_counters *counters, uint64_t *values)
 int vperf_counters_stop(struct vperf_counters *counters, uint64_t *values)
 {
 	uint64_t ignored[VPERF_MOST_EVENTS];
-	int status = vperf_counters_read(counters, values ? values : ignored);
+	int status = read_since_start(counters, true, values ? values : ignored);
 
 	if (status == VPERF_E_ARGUMENT || status == VPERF_E_THREAD)
 		return status;

@@ -264,9 +264,9 @@ static inline int read_all(const struct vp_counters_lent *lent, uint64_t *values
 									       : VPERF_E_LOST;
 }
 
-int vp_counters_lent_read(struct vp_counters_lent *lent, uint64_t *values)
+int vp_counters_lent_read(struct vp_counters_lent *lent, bool exact, uint64_t *values)
 {
-	if (lent->exact && !publish(lent))
+	if ((exact || lent->exact) && !publish(lent))
 		return VPERF_E_LOST;
 	return read_all(lent, values, NULL);
 }

@@ -58,7 +58,8 @@ struct vp_counters_lent;
 int vp_counters_lent_open(const struct vp_counters_event *events, unsigned n, bool exact,
 			  struct vp_counters_lent **ret, struct vperf_error *error);
 void vp_counters_lent_close(struct vp_counters_lent *lent);
-int vp_counters_lent_read(struct vp_counters_lent *lent, uint64_t *values);
+/* `exact`: forces an exit, even if the set does not want one at each read. */
+int vp_counters_lent_read(struct vp_counters_lent *lent, bool exact, uint64_t *values);
 int vp_counters_lent_stolen(struct vp_counters_lent *lent, uint64_t *ret);
 
 #endif

@@ -8,6 +8,7 @@
  *   --loops N         of six instructions each, between two reads (default: 1000000)
  *   --rounds N        so many times (default: 5)
  *   --threads N       all at the same time on CPU 0; thread n does n times the loops
+ *   --move 1          and are moved from CPU to CPU, one of them each 2 ms
  *   --reads N         reads in a row, that must not go backwards
  *   --period N        a signal each so many of the first event
  *   --wait S          before it begins
@@ -32,14 +33,14 @@ struct settings {
 	const char *events[VPERF_MOST_EVENTS];
 	unsigned n;
 	struct vperf_options options;
-	uint64_t loops, rounds, threads, reads;
+	uint64_t loops, rounds, threads, reads, move;
 };
 
 struct worker {
 	const struct settings *settings;
 	unsigned number;
 	pthread_t thread;
-	pid_t tid;
+	volatile pid_t tid;
 	volatile uint64_t signals; /* that it got */
 };
 
@@ -158,16 +159,22 @@ static void on_overflow(int number, siginfo_t *info, void *context)
 			workers[i].signals++;
 }
 
+static void bind_to(pid_t tid, unsigned number)
+{
+	cpu_set_t cpu;
+
+	CPU_ZERO(&cpu);
+	CPU_SET(number, &cpu);
+	sched_setaffinity(tid, sizeof(cpu), &cpu);
+}
+
 static void *work(void *context)
 {
 	struct worker *worker = context;
 	const struct settings *settings = worker->settings;
 	uint64_t values[VPERF_MOST_EVENTS];
-	cpu_set_t cpu;
 
-	CPU_ZERO(&cpu);
-	CPU_SET(0, &cpu);
-	sched_setaffinity(0, sizeof(cpu), &cpu);
+	bind_to(0, 0);
 	worker->tid = (pid_t)syscall(SYS_gettid);
 	struct vperf_counters *counters = open_set(settings);
 	check("start", vperf_counters_start(counters));
@@ -182,7 +189,27 @@ static void *work(void *context)
 	print_values(values, settings->n);
 	printf("\n");
 	vperf_counters_close(counters);
+	worker->tid = 0;
 	return NULL;
+}
+
+/* Until all are done; how often is known to who reads it. */
+static void move_threads(const struct settings *settings)
+{
+	unsigned cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN), alive = 1, moves = 0;
+
+	for (unsigned i = 0; alive; i++) {
+		usleep(2000);
+		alive = 0;
+		for (unsigned j = 0; j < settings->threads; j++)
+			alive += workers[j].tid != 0;
+		pid_t tid = workers[i % settings->threads].tid;
+		if (tid) {
+			bind_to(tid, (i / (unsigned)settings->threads + i) % cpus);
+			moves++;
+		}
+	}
+	printf("moves=%u\n", moves);
 }
 
 static void run_threads(const struct settings *settings)
@@ -196,6 +223,8 @@ static void run_threads(const struct settings *settings)
 		workers[i] = (struct worker){.settings = settings, .number = i + 1};
 		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
 	}
+	if (settings->move)
+		move_threads(settings);
 	for (unsigned i = 0; i < settings->threads; i++)
 		pthread_join(workers[i].thread, NULL);
 }
@@ -227,6 +256,8 @@ static void take_option(struct settings *settings, const char *name, const char 
 		settings->rounds = number;
 	else if (!strcmp(name, "--threads") && number <= MOST_THREADS)
 		settings->threads = number;
+	else if (!strcmp(name, "--move"))
+		settings->move = number;
 	else if (!strcmp(name, "--reads"))
 		settings->reads = number;
 	else if (!strcmp(name, "--period")) {
