@@ -11,12 +11,15 @@
 
 #include <linux/perf_event.h>
 
+#include "counters/page_read.h"
 #include "counters/set.h"
-#include "counters/user_read.h"
 
-/* What read(2) of the leader yields. */
+/* What read(2) of the leader yields; of an event alone, which takes half the time. */
 struct group_reading {
 	uint64_t n, enabled, running, values[VPERF_MOST_EVENTS];
+};
+struct single_reading {
+	uint64_t value, enabled, running;
 };
 
 static int explain(struct vperf_error *error, const struct vp_counters_event *event, bool is_leader,
@@ -79,7 +82,8 @@ static int open_best(struct perf_event_attr *attr, int leader)
 	return open_event(attr, leader);
 }
 
-static struct perf_event_attr attr_of(const struct vp_counters_event *event, bool is_leader)
+static struct perf_event_attr attr_of(const struct vp_counters_event *event, bool is_leader,
+				      bool is_alone)
 {
 	return (struct perf_event_attr){
 	    .size = sizeof(struct perf_event_attr),
@@ -90,8 +94,8 @@ static struct perf_event_attr attr_of(const struct vp_counters_event *event, boo
 	    .pinned = is_leader,
 	    .exclude_user = event->exclude_user,
 	    .exclude_kernel = event->exclude_kernel,
-	    .read_format =
-		PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+	    .read_format = (is_alone ? 0 : PERF_FORMAT_GROUP) | PERF_FORMAT_TOTAL_TIME_ENABLED |
+			   PERF_FORMAT_TOTAL_TIME_RUNNING,
 	};
 }
 
@@ -113,7 +117,7 @@ int vp_counters_group_open(const struct vp_counters_event *events, unsigned n,
 {
 	ret->n = 0;
 	for (unsigned i = 0; i < n; i++) {
-		struct perf_event_attr attr = attr_of(&events[i], i == 0);
+		struct perf_event_attr attr = attr_of(&events[i], i == 0, n == 1);
 		bool signals = options->signal && options->event == i;
 		if (signals) {
 			attr.sample_period = options->period;
@@ -150,8 +154,23 @@ int vp_counters_group_enable(const struct vp_counters_group *group, bool enable)
 	return ioctl(group->fds[0], request, PERF_IOC_FLAG_GROUP) ? VPERF_E_SYSTEM : VPERF_OK;
 }
 
+static int call_single(const struct vp_counters_group *group, uint64_t *value)
+{
+	struct single_reading reading;
+	ssize_t got = read(group->fds[0], &reading, sizeof(reading));
+
+	if (got < 0)
+		return VPERF_E_SYSTEM;
+	if (got != sizeof(reading) || reading.enabled != reading.running)
+		return VPERF_E_LOST;
+	*value = reading.value;
+	return VPERF_OK;
+}
+
 int vp_counters_group_call(const struct vp_counters_group *group, uint64_t *values)
 {
+	if (group->n == 1)
+		return call_single(group, values);
 	struct group_reading reading;
 	ssize_t got = read(group->fds[0], &reading, sizeof(reading));
 
@@ -165,35 +184,10 @@ int vp_counters_group_call(const struct vp_counters_group *group, uint64_t *valu
 	return VPERF_OK;
 }
 
-/*
- * perf_event_open(2), "MMAP layout": the kernel changes `lock` whenever it changes the rest, which
- * it does when the thread gets or loses a CPU. False: the event is on no counter now.
- */
-static inline bool read_page(const volatile struct perf_event_mmap_page *page, uint64_t *ret)
-{
-	uint32_t sequence, index;
-	uint64_t count;
-
-	do {
-		sequence = page->lock;
-		VP_COUNTERS_BARRIER();
-		index = page->index;
-		count = (uint64_t)page->offset;
-		if (index) {
-			unsigned unused = 64U - page->pmc_width;
-			uint64_t value = vp_counters_user_read(index - 1);
-			count += (uint64_t)((int64_t)(value << unused) >> unused);
-		}
-		VP_COUNTERS_BARRIER();
-	} while (page->lock != sequence);
-	*ret = count;
-	return index != 0;
-}
-
 int vp_counters_group_user(const struct vp_counters_group *group, uint64_t *values)
 {
 	for (unsigned i = 0; i < group->n; i++)
-		if (!read_page(group->pages[i], &values[i]))
+		if (!vp_counters_page_read(group->pages[i], &values[i]))
 			return vp_counters_group_call(group, values);
 	return VPERF_OK;
 }

@@ -136,6 +136,67 @@ def check_errors(run, claims, jobs):
                  f"after {reads['reads']} reads, none of them backwards, the recorder's death is told")
 
 
+# Long: reads beside threads that take the vCPU away, so that the reader is moved; and what ends suddenly.
+READS = 10000000
+LASTING = f"""
+host arch=arm64 pcpus=1 icount=yes memory=1280
+guest g1 vcpus=2 memory=256 truth=no agent=yes cpu=host,pmu=off
+file g1 {CLIENT} /bin/count-loops
+command JOB=$(lab-guest spawn g1 count-loops --event page-faults --threads 2 --loops 250000 --rounds 100000); \
+vperf lend --vm g1 -e instructions:u -q --json -- {LENT} --reads {READS}; lab-guest end g1 $JOB || true
+command vperf lend --vm g1 -e instructions:u -q -- sh -c "sleep 0.2; kill -9 \\$PPID"; \
+vperf lend --vm g1 -e instructions:u -q -- {LENT} --exact 1
+command vperf lend --vm g1 -e instructions:u -q -- sh -c '{{ sleep 0.3; lab-guest run g1 killall -9 vperf-agent; }} & \
+{LENT} --reads 100000000; wait'; lab-guest run g1 count-loops; true
+""".replace("\\\n", "")
+
+
+def lasting(run, claims):
+    jobs = [lines for lines in said(run, "g1").values() if lines]
+    reads = [line for lines in jobs for line in lines if "reads" in line]
+    claims.check(len(reads) == 2 and int(reads[0]["reads"]) == READS and reads[0]["backwards"] == "0" and
+                 reads[0]["status"] == "0", f"{READS} reads of a thread that is preempted and moved: {reads[0]}")
+    again = next(lines for lines in jobs if "way" in lines[0])
+    check_rounds(claims, "lent again, after the recorder was killed", again, 10)
+    claims.check(reads[1]["status"] == "-8" and reads[1]["backwards"] == "0",
+                 f"after {reads[1]['reads']} reads, none of them backwards, the agent's death is told")
+    claims.check("the agent of guest CID 3 has ended" in run.command_output(3, "err"), "and so it is to the host")
+    claims.check(jobs[-1][0].get("error") == "-5", "a client then gets none")
+
+
+# Without a PMU: time that a thread had. A busy VM takes half of it away, of which the guest's kernel knows nothing.
+CLOCK = "lab-guest run g1 count-loops --event task-clock"
+X86 = f"""
+host pcpus=1 icount=yes
+guest g1 vcpus=1 memory=256 truth=no agent=yes
+guest g2 vcpus=1 memory=256 truth=no
+file g1 build/tests/lab/count-loops /bin/count-loops
+file g2 build/tests/lab/count-loops /bin/count-loops
+command JOB=$(lab-guest spawn g2 count-loops --event page-faults --threads 2 --rounds 10000); \
+vperf lend --vm g1 -e task-clock -q --json -- sh -c "{CLOCK} --way lent --exact 1 --loops 5000000; \
+{CLOCK} --way call --loops 5000000; {CLOCK} --way lent --threads 3 --rounds 20"; lab-guest end g2 $JOB || true
+""".replace("\\\n", "")
+
+
+def x86(run, claims):
+    lent, own, threads = said(run, "g1").values()
+    for what, lines, least, most in (("lent", lent, 0.99, 1.04), ("the guest's own", own, 1.5, 3)):
+        whole = sum(rounds_of(lines)) / (5 * 30e6)
+        claims.check(least < whole < most, f"{what} task-clock of loops of 30 ms beside a busy VM is {whole:.3f} of that")
+    check_threads(claims, "lent task-clock", threads, 3, 4)
+    times = next(line for line in lent if "on_cpu" in line)
+    share = int(times["stolen_most"]) / int(times["on_cpu"])
+    claims.check(0.3 < share < 0.7 and times["stolen_least"] == times["stolen_most"],
+                 f"{100 * share:.1f} % of the thread's time is stolen, as the host says it")
+    times = next(line for line in own if "on_cpu" in line)
+    claims.check(times["known"] == "3" and int(times["stolen_least"]) == 0 and
+                 int(times["stolen_most"]) >= share * int(times["on_cpu"]) - 60e6,
+                 f"the guest alone knows that at most {int(times['stolen_most']) / 1e6:.0f} ms of "
+                 f"{int(times['on_cpu']) / 1e6:.0f} ms are")
+    summary = json.loads(run.command_output(1))
+    claims.check(summary["published"] > 100 and not summary["unwritten"], f"the host: {summary}")
+
+
 TESTS = [("64-bit Arm, counters", COUNTERS, counters)]
 QUICK = ()
-FULL = []
+FULL = [("64-bit Arm, counters that end", LASTING, lasting), ("lent counters, x86", X86, x86)]
