@@ -82,7 +82,8 @@ static void time_read(unsigned long reads)
 }
 
 /* What perf_event_open(2) shows, for one event, as a function. */
-static __attribute__((noinline)) uint64_t read_bare(const volatile struct perf_event_mmap_page *page)
+static __attribute__((noinline)) uint64_t
+read_bare(const volatile struct perf_event_mmap_page *page)
 {
 	uint64_t count, value;
 	uint32_t sequence;

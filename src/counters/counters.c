@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "counters/page_read.h"
 #include "counters/set.h"
@@ -104,6 +105,19 @@ static int open_any(struct vperf_counters *counters, const struct vp_counters_ev
 	return status ? vp_counters_fail(error, status, "%s", own.text) : status;
 }
 
+/* Of a process that is forked, the child has zeros there: perf's pages it does not have, and the
+ * events are its parent's. */
+static struct vperf_counters *new_set(void)
+{
+	void *memory = mmap(NULL, sizeof(struct vperf_counters), PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	madvise(memory, sizeof(struct vperf_counters), MADV_WIPEONFORK);
+	return memory;
+}
+
 int vperf_counters_open(const char *const *names, unsigned n, const struct vperf_options *options,
 			struct vperf_counters **ret, struct vperf_error *error)
 {
@@ -118,7 +132,7 @@ int vperf_counters_open(const char *const *names, unsigned n, const struct vperf
 		status = check_options(options, n, error);
 	if (status)
 		return status;
-	struct vperf_counters *counters = calloc(1, sizeof(*counters));
+	struct vperf_counters *counters = new_set();
 	if (!counters)
 		return vp_counters_fail(error, VPERF_E_SYSTEM, "out of memory");
 	counters->n = n;
@@ -137,18 +151,25 @@ void vperf_counters_close(struct vperf_counters *counters)
 {
 	if (!counters)
 		return;
-	vp_counters_group_close(&counters->group);
-	vp_counters_lent_close(counters->lent);
-	if (counters->clocks_fd >= 0)
-		close(counters->clocks_fd);
-	free(counters);
+	if (counters->thread) {
+		vp_counters_group_close(&counters->group);
+		vp_counters_lent_close(counters->lent);
+		if (counters->clocks_fd >= 0)
+			close(counters->clocks_fd);
+	}
+	munmap(counters, sizeof(*counters));
+}
+
+static int check_running(const struct vperf_counters *counters)
+{
+	if (counters->thread != __builtin_thread_pointer())
+		return VPERF_E_THREAD;
+	return counters->is_running ? VPERF_OK : VPERF_E_ARGUMENT;
 }
 
 /* What the counters show now; of lent ones, exactly if asked for. */
 static inline int show(struct vperf_counters *counters, bool exact, uint64_t *values)
 {
-	if (counters->thread != __builtin_thread_pointer())
-		return VPERF_E_THREAD;
 	if (counters->way == VPERF_WAY_USER)
 		return vp_counters_group_user(&counters->group, values);
 	if (counters->way == VPERF_WAY_LENT)
@@ -181,9 +202,9 @@ int vperf_counters_start(struct vperf_counters *counters)
 static __attribute__((noinline)) int read_since_start(struct vperf_counters *counters, bool exact,
 						      uint64_t *values)
 {
-	if (!counters->is_running)
-		return VPERF_E_ARGUMENT;
-	int status = show(counters, exact, values);
+	int status = check_running(counters);
+	if (!status)
+		status = show(counters, exact, values);
 	for (unsigned i = 0; !status && i < counters->n; i++)
 		values[i] -= counters->start[i];
 	return status;
@@ -215,9 +236,9 @@ int vperf_counters_accumulate(struct vperf_counters *counters, uint64_t *values)
 {
 	uint64_t now[VPERF_MOST_EVENTS];
 
-	if (!counters->is_running)
-		return VPERF_E_ARGUMENT;
-	int status = show(counters, false, now);
+	int status = check_running(counters);
+	if (!status)
+		status = show(counters, false, now);
 	for (unsigned i = 0; !status && i < counters->n; i++) {
 		values[i] += now[i] - counters->added[i];
 		counters->added[i] = now[i];
@@ -242,15 +263,14 @@ int vperf_counters_stop(struct vperf_counters *counters, uint64_t *values)
 int vperf_counters_times(struct vperf_counters *counters, struct vperf_times *ret)
 {
 	uint64_t stolen;
+	int status = check_running(counters);
 
-	if (ret->size != sizeof(*ret) || !counters->is_running)
-		return VPERF_E_ARGUMENT;
-	if (counters->thread != __builtin_thread_pointer())
-		return VPERF_E_THREAD;
+	if (status || ret->size != sizeof(*ret))
+		return status ? status : VPERF_E_ARGUMENT;
 	vp_counters_clocks_between(counters->clocks_fd, &counters->clocks, ret);
 	if (counters->way != VPERF_WAY_LENT)
 		return VPERF_OK;
-	int status = vp_counters_lent_stolen(counters->lent, &stolen);
+	status = vp_counters_lent_stolen(counters->lent, &stolen);
 	if (!status) {
 		ret->stolen_least = ret->stolen_most = stolen - counters->stolen;
 		ret->known |= VPERF_KNOWS_STOLEN;

@@ -11,7 +11,8 @@
  * perf_event_open(2), "MMAP layout": the kernel changes `lock` whenever it changes the rest, which
  * it does when the thread gets or loses a CPU. False: the event is on no counter now.
  */
-static inline bool vp_counters_page_read(const volatile struct perf_event_mmap_page *page, uint64_t *ret)
+static inline bool vp_counters_page_read(const volatile struct perf_event_mmap_page *page,
+					 uint64_t *ret)
 {
 	uint32_t sequence, index;
 	uint64_t count;

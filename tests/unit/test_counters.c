@@ -2,10 +2,12 @@
 /* libvperf, as far as any machine has what it counts: the kernel's own events. */
 #include "unit.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -184,6 +186,27 @@ static void test_refuses(void **state)
 		assert_string_not_equal(vperf_status_text(code), vperf_status_text(1));
 }
 
+/* A child has not its parent's counters, and may close what it has of them. */
+static void test_fork(void **state)
+{
+	struct vperf_counters *counters = open_set((const char *const[]){"page-faults"}, 1, NULL);
+	uint64_t value = 0;
+	int status;
+
+	assert_int_equal(vperf_counters_start(counters), VPERF_OK);
+	pid_t child = fork();
+	if (child == 0) {
+		bool told = vperf_counters_read(counters, &value) == VPERF_E_THREAD &&
+			    vperf_counters_stop(counters, &value) == VPERF_E_THREAD;
+		vperf_counters_close(counters);
+		_exit(told && fcntl(STDIN_FILENO, F_GETFD) >= 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(vperf_counters_stop(counters, &value), VPERF_OK);
+	vperf_counters_close(counters);
+}
+
 static void test_times(void **state)
 {
 	const char *const events[] = {"task-clock"};
@@ -256,9 +279,10 @@ static void test_overflow(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_names),   cmocka_unit_test(test_counts_page_faults),
-	    cmocka_unit_test(test_threads), cmocka_unit_test(test_refuses),
-	    cmocka_unit_test(test_times),   cmocka_unit_test(test_overflow),
+	    cmocka_unit_test(test_names),    cmocka_unit_test(test_counts_page_faults),
+	    cmocka_unit_test(test_threads),  cmocka_unit_test(test_refuses),
+	    cmocka_unit_test(test_fork),     cmocka_unit_test(test_times),
+	    cmocka_unit_test(test_overflow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
