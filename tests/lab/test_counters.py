@@ -146,7 +146,7 @@ command JOB=$(lab-guest spawn g1 count-loops --event page-faults --threads 2 --l
 vperf lend --vm g1 -e instructions:u -q --json -- {LENT} --reads {READS}; lab-guest end g1 $JOB || true
 command vperf lend --vm g1 -e instructions:u -q -- sh -c "sleep 0.2; kill -9 \\$PPID"; \
 vperf lend --vm g1 -e instructions:u -q -- {LENT} --exact 1
-command vperf lend --vm g1 -e instructions:u -q -- sh -c '{{ sleep 0.3; lab-guest run g1 killall -9 vperf-agent; }} & \
+command vperf lend --vm g1 -e instructions:u -q -- sh -c '{{ sleep 0.3; lab-guest run g1 sh -c "killall -9 vperf-agent"; }} & \
 {LENT} --reads 100000000; wait'; lab-guest run g1 count-loops; true
 """.replace("\\\n", "")
 
