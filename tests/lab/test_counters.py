@@ -138,10 +138,7 @@ def check_errors(run, claims, jobs):
 
 # Long: reads beside threads that take the vCPU away, so that the reader is moved; and what ends suddenly.
 READS = 10000000
-LASTING = f"""
-host arch=arm64 pcpus=1 icount=yes memory=1280
-guest g1 vcpus=2 memory=256 truth=no agent=yes cpu=host,pmu=off
-file g1 {CLIENT} /bin/count-loops
+LASTING = SETUP + f"""
 command JOB=$(lab-guest spawn g1 count-loops --event page-faults --threads 2 --loops 250000 --rounds 100000); \
 vperf lend --vm g1 -e instructions:u -q --json -- {LENT} --reads {READS}; lab-guest end g1 $JOB || true
 command vperf lend --vm g1 -e instructions:u -q -- sh -c "sleep 0.2; kill -9 \\$PPID"; \
