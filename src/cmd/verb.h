@@ -52,5 +52,6 @@ const struct vp_verb *vp_verb_snapshot(void);
 const struct vp_verb *vp_verb_html(void);
 const struct vp_verb *vp_verb_diagnose(void);
 const struct vp_verb *vp_verb_export(void);
+const struct vp_verb *vp_verb_lend(void);
 
 #endif

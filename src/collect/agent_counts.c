@@ -19,7 +19,15 @@
 
 enum { LONGEST_LINE = 256 };
 
-enum news_kind { NEWS_ABSENT, NEWS_MARKER, NEWS_PLACE, NEWS_WITHOUT, NEWS_WHOLE, NEWS_GONE };
+enum news_kind {
+	NEWS_ABSENT,
+	NEWS_MARKER,
+	NEWS_PLACE,
+	NEWS_CELL,
+	NEWS_WITHOUT,
+	NEWS_WHOLE,
+	NEWS_GONE
+};
 
 /* What the process that talks to the agent says, one packet each. */
 struct news {
@@ -41,7 +49,8 @@ struct vp_agent_counts {
 struct talker {
 	unsigned cid, port;
 	struct vp_counts_request request;
-	const char *name; /* of the guest */
+	struct vp_lend_request lend; /* of no events: it is not asked for */
+	const char *name;            /* of the guest */
 	int fd, channel;
 	struct vp_buffer heard; /* the begin of a line */
 	struct vp_counts_answer answer;
@@ -105,7 +114,10 @@ static struct vp_error *ask(const struct talker *talker)
 {
 	struct vp_buffer line = {0};
 
-	vp_counts_request_write(&talker->request, &line);
+	if (talker->lend.n)
+		vp_lend_request_write(&talker->lend, &line);
+	else
+		vp_counts_request_write(&talker->request, &line);
 	struct vp_error *error = say(talker, line.bytes, line.size);
 	vp_buffer_deinit(&line);
 	return error;
@@ -130,6 +142,24 @@ static struct vp_error *take_answer_line(struct talker *talker, struct vp_slice 
 	return NULL;
 }
 
+/* The same of an answer to a request to lend. */
+static struct vp_error *take_lend_line(struct talker *talker, struct vp_slice text)
+{
+	struct vp_lend_line line;
+	VP_AUTO_ERROR struct vp_error *error =
+	    vp_lend_answer_take(&talker->answer.lines, talker->answer.whole, text, &line);
+
+	if (error)
+		return vp_error_new("the agent of %s %s", talker->name, vp_error_message(error));
+	talker->answer.whole = line.kind == VP_LEND_END;
+	if (line.kind != VP_LEND_HEAD)
+		tell(talker,
+		     &(struct news){.kind = line.kind == VP_LEND_CELL ? NEWS_CELL : NEWS_WHOLE,
+				    .vcpu = line.vcpu,
+				    .gpa = line.number});
+	return NULL;
+}
+
 static struct vp_error *take_lines(struct talker *talker)
 {
 	struct vp_buffer *heard = &talker->heard;
@@ -137,7 +167,8 @@ static struct vp_error *take_lines(struct talker *talker)
 	struct vp_slice line;
 
 	while (memchr(cursor.next, '\n', vp_cursor_left(&cursor)) && vp_cursor_line(&cursor, &line))
-		VP_TRY(take_answer_line(talker, line));
+		VP_TRY(talker->lend.n ? take_lend_line(talker, line)
+				      : take_answer_line(talker, line));
 	size_t left = vp_cursor_left(&cursor);
 	if (left > LONGEST_LINE)
 		return vp_error_new(
@@ -204,6 +235,7 @@ static struct vp_error *start_talker(struct talker *talker, struct vp_agent_coun
 	    sizeof(talker->request.marker))
 		return vp_error_errno(errno, "cannot get a random number");
 	talker->request.marker |= 1; /* 0 is what a broken one is */
+	talker->lend.marker = talker->request.marker;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channels))
 		return vp_error_errno(errno, "cannot make a socket pair");
 	talker->channel = channels[1];
@@ -233,6 +265,16 @@ struct vp_error *vp_agent_counts_start(unsigned cid, unsigned port, uint32_t eve
 	return start_talker(&talker, ret);
 }
 
+struct vp_error *vp_agent_lend_start(unsigned cid, unsigned port,
+				     const struct vp_lend_request *request,
+				     struct vp_agent_counts **ret)
+{
+	VP_AUTO_FREE char *name = vp_format("guest CID %u", cid);
+	struct talker talker = {.cid = cid, .port = port, .lend = *request, .name = name, .fd = -1};
+
+	return start_talker(&talker, ret);
+}
+
 struct vp_error *vp_agent_counts_start_from(int fd, const char *name, uint32_t events,
 					    struct vp_agent_counts **ret)
 {
@@ -251,6 +293,7 @@ void vp_agent_counts_free(struct vp_agent_counts *counts)
 	while (waitpid(counts->process, NULL, 0) < 0 && errno == EINTR)
 		;
 	vp_vec_deinit(&counts->places.counts);
+	vp_vec_deinit(&counts->places.cells);
 	free(counts->problem);
 	free(counts);
 }
@@ -282,6 +325,11 @@ static void take_news(struct vp_agent_counts *counts, const struct news *news)
 			vp_vec_push(&places->counts,
 				    ((struct vp_agent_place){
 					news->vcpu, (enum vp_guest_count)news->event, news->gpa}));
+		break;
+	case NEWS_CELL:
+		if (places->cells.count < VP_LEND_MOST_CELLS)
+			vp_vec_push(&places->cells,
+				    ((struct vp_agent_cell){news->vcpu, news->gpa}));
 		break;
 	case NEWS_WITHOUT:
 		if (news->event < VP_GUEST_COUNT)

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "maps/agent_counts.h"
+#include "maps/agent_lend.h"
 
 struct vp_agent_counts;
 
@@ -25,17 +26,27 @@ struct vp_agent_place {
 	uint64_t gpa; /* of 8 bytes */
 };
 
+struct vp_agent_cell {
+	uint32_t vcpu;
+	uint64_t gpa; /* of a struct vp_lent_cell */
+};
+
 struct vp_agent_places {
 	uint64_t marker, marker_gpa; /* the places are good while that number is there */
 	VP_VEC(struct vp_agent_place) counts;
-	uint32_t without; /* bits of events that it cannot count */
+	uint32_t without;                   /* bits of events that it cannot count */
+	VP_VEC(struct vp_agent_cell) cells; /* of lent counters */
 };
 
 /* Asks for events (bits of enum vp_guest_count) at vsock address cid:port (port 0: the usual one).
  */
 struct vp_error *vp_agent_counts_start(unsigned cid, unsigned port, uint32_t events,
 				       struct vp_agent_counts **ret) VP_MUST_CHECK;
-/* The same over a connected stream socket, which it takes. */
+/* Asks for cells to lend counters in (maps/agent_lend.h); the request's marker is chosen here. */
+struct vp_error *vp_agent_lend_start(unsigned cid, unsigned port,
+				     const struct vp_lend_request *request,
+				     struct vp_agent_counts **ret) VP_MUST_CHECK;
+/* The first over a connected stream socket, which it takes. */
 struct vp_error *vp_agent_counts_start_from(int fd, const char *name, uint32_t events,
 					    struct vp_agent_counts **ret) VP_MUST_CHECK;
 /* Ends it, and so the agent's counting. */

@@ -9,6 +9,7 @@
 #include "guest/tracker.h"
 #include "guest/watch.h"
 #include "maps/agent_counts.h"
+#include "maps/agent_lend.h"
 
 struct vp_agent_clock {
 	uint64_t mono_ns, tsc, error_ns;
@@ -43,6 +44,12 @@ int vp_agent_dump(struct vp_agent *agent, int fd, bool symbols) VP_MUST_CHECK;
  * its own, which has to end then: that ends the counting.
  */
 int vp_counts_serve(int fd, const struct vp_counts_request *request) VP_MUST_CHECK;
+
+/*
+ * Lends the counters of the host at the other end of `fd` to threads of this guest until it goes; 0
+ * or negative errno. For a process of its own, which has to end then.
+ */
+int vp_lend_serve(int fd, const struct vp_lend_request *request) VP_MUST_CHECK;
 
 /*
  * Sends the events of these sets (bits of enum vp_events_set) to the host at the other end of `fd`

@@ -17,6 +17,7 @@
 #include "guest/counts.h"
 #include "guest/counts.skel.h"
 #include "guest/cpus.h"
+#include "guest/physical.h"
 
 struct session {
 	const struct vp_counts_request *request;
@@ -127,32 +128,12 @@ static void put_counts_line(struct session *session, const struct vp_counts_line
 	session->lines++;
 }
 
-/*
- * The guest-physical address of a word. Its page is the kernel's own (vmalloc): it neither moves
- * nor is it swapped out.
- */
-static struct vp_error *address_of(const volatile void *word, int pagemap, uint64_t *ret)
-{
-	const uint64_t present = 1ULL << 63, frame_bits = (1ULL << 55) - 1;
-	uint64_t page = (uint64_t)getpagesize(), address = (uint64_t)(uintptr_t)word, entry = 0;
-
-	(void)*(const volatile char *)word; /* mapped from now on */
-	if (pread(pagemap, &entry, sizeof(entry), (off_t)(address / page * sizeof(entry))) !=
-	    sizeof(entry))
-		return vp_error_errno(errno, "cannot read '/proc/self/pagemap'");
-	if (!(entry & present) || !(entry & frame_bits))
-		return vp_error_new(
-		    "'/proc/self/pagemap' hides physical addresses: root is needed");
-	*ret = (entry & frame_bits) * page + address % page;
-	return NULL;
-}
-
 static struct vp_error *put_place(struct session *session, uint32_t vcpu, enum vp_guest_count event,
 				  uint32_t cell, int pagemap)
 {
 	struct vp_counts_line line = {.kind = VP_COUNTS_PLACE, .vcpu = vcpu, .event = event};
 
-	VP_TRY(address_of(&session->cells[cell].words[event], pagemap, &line.number));
+	VP_TRY(vp_guest_physical(&session->cells[cell].words[event], pagemap, &line.number));
 	put_counts_line(session, &line);
 	return NULL;
 }
@@ -184,7 +165,8 @@ static struct vp_error *make_answer(struct session *session)
 		return vp_error_errno(errno, "cannot open '/proc/self/pagemap'");
 	put_counts_line(session, &line);
 	line.kind = VP_COUNTS_MARKER;
-	VP_TRY(address_of(&session->cells[0].words[VP_COUNTS_MARKER_WORD], pagemap, &line.number));
+	VP_TRY(vp_guest_physical(&session->cells[0].words[VP_COUNTS_MARKER_WORD], pagemap,
+				 &line.number));
 	put_counts_line(session, &line);
 	VP_TRY(vp_guest_cpus(put_cpu, &(struct placing){session, pagemap}));
 	line.kind = VP_COUNTS_WITHOUT;

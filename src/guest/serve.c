@@ -172,6 +172,9 @@ static int answer(struct server *server, int fd)
 	struct vp_counts_request counts;
 	if (vp_counts_request_parse(line, &counts))
 		return vp_counts_serve(fd, &counts);
+	struct vp_lend_request lend;
+	if (vp_lend_request_parse(line, &lend))
+		return vp_lend_serve(fd, &lend);
 	unsigned sets;
 	if (vp_events_request_parse(line, &sets))
 		return vp_events_serve(fd, sets);
@@ -180,7 +183,8 @@ static int answer(struct server *server, int fd)
 	if (!strcmp(request, VP_AGENT_REQUEST_NO_SYMBOLS))
 		return vp_agent_dump(&server->agent, fd, false);
 	return refuse(fd, "error expected 'vperf-request 1 dump [no-symbols]', "
-			  "'vperf-request 1 counts MARKER EVENT...' or "
+			  "'vperf-request 1 counts MARKER EVENT...', "
+			  "'vperf-request 1 lend MARKER EVENT...' or "
 			  "'vperf-request 1 events SET...'\n");
 }
 

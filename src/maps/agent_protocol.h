@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How the host asks vperf-agent: it connects, sends one request line, and reads a symbol map
- * (maps/format.h) until the agent closes, or where events are counted (maps/agent_counts.h). An
+ * (maps/format.h) until the agent closes, or where events are counted (maps/agent_counts.h), or
+ * where it may count some for the guest (maps/agent_lend.h). An
  * agent that cannot answer sends one line that begins with "error ".
  */
 #ifndef VP_MAPS_AGENT_PROTOCOL_H
@@ -17,6 +18,6 @@ enum { VP_AGENT_PORTS_OF_ROOT = 1024 };
 
 #define VP_AGENT_REQUEST "vperf-request 1 dump\n"
 #define VP_AGENT_REQUEST_NO_SYMBOLS "vperf-request 1 dump no-symbols\n"
-enum { VP_AGENT_MAX_REQUEST = 256 };
+enum { VP_AGENT_MAX_REQUEST = 512 };
 
 #endif

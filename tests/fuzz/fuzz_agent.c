@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What an agent may send, to the host's client. Each byte 0xff of the input ends one piece, so that
- * the pieces arrive by themselves. And the same as what it says of where it counts, and as what it
- * is asked for.
+ * the pieces arrive by themselves. And the same as what it says of where it counts, or may be
+ * lent to, and as what it is asked for.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 
 #include "collect/agent_client.h"
 #include "maps/agent_counts.h"
+#include "maps/agent_lend.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -28,6 +29,35 @@ static void ask_for_counts(struct vp_slice line)
 	    again.marker != request.marker || again.events != request.events)
 		abort();
 	vp_buffer_deinit(&text);
+}
+
+static void ask_to_lend(struct vp_slice line)
+{
+	struct vp_lend_request request, again;
+	struct vp_buffer text = {0};
+
+	if (!vp_lend_request_parse(line, &request))
+		return;
+	vp_lend_request_write(&request, &text);
+	if (!vp_lend_request_parse((struct vp_slice){text.bytes, text.size - 1}, &again) ||
+	    memcmp(&again, &request, sizeof(again)) != 0)
+		abort();
+	vp_buffer_deinit(&text);
+}
+
+static void hear_of_cells(const uint8_t *bytes, size_t size)
+{
+	struct vp_cursor cursor = vp_cursor_of(bytes, size);
+	struct vp_lend_line said = {.kind = VP_LEND_HEAD};
+	struct vp_error *error = NULL;
+	struct vp_slice line;
+	uint64_t lines = 0;
+
+	while (!error && vp_cursor_line(&cursor, &line)) {
+		ask_to_lend(line);
+		error = vp_lend_answer_take(&lines, said.kind == VP_LEND_END, line, &said);
+	}
+	vp_error_free(error);
 }
 
 static void hear_counts(const uint8_t *bytes, size_t size)
@@ -57,6 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	if (file < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
 		abort();
 	hear_counts(bytes, size);
+	hear_of_cells(bytes, size);
 	while (size) {
 		const uint8_t *end = memchr(bytes, 0xff, size);
 		size_t piece = end ? (size_t)(end - bytes) : size;

@@ -18,6 +18,7 @@
 #include "guest/agent.h"
 #include "guest/direct_map.h"
 #include "guest/tracker.h"
+#include "maps/agent_lend.h"
 #include "maps/agent_protocol.h"
 #include "maps/maps.h"
 
@@ -331,6 +332,70 @@ static void test_counts_request(void **state)
 		assert_false(parse_request(others[i], &request));
 }
 
+static bool parse_lend(const char *line, struct vp_lend_request *request)
+{
+	return vp_lend_request_parse((struct vp_slice){line, strlen(line)}, request);
+}
+
+static void test_lend_request(void **state)
+{
+	struct vp_lend_request all = {.marker = UINT64_MAX, .n = VP_LENT_EVENTS}, request;
+	struct vp_buffer line = {0};
+
+	for (uint32_t i = 0; i < all.n; i++)
+		memset(all.names[i], 'a' + (int)i, VP_LENT_NAME_SIZE - 1);
+	vp_lend_request_write(&all, &line);
+	assert_true(line.size < VP_AGENT_MAX_REQUEST);
+	line.bytes[--line.size] = 0;
+	assert_true(parse_lend(line.bytes, &request));
+	assert_memory_equal(&request, &all, sizeof(all));
+	vp_buffer_deinit(&line);
+	assert_true(vp_lend_name_fits("cpu/event=0x3c,umask=1/u"));
+	assert_false(vp_lend_name_fits("two words"));
+	assert_false(vp_lend_name_fits(""));
+	static const char *const others[] = {
+	    "vperf-request 1 lend",
+	    "vperf-request 1 lend 1f",
+	    "vperf-request 1 lend 0 cycles",
+	    "vperf-request 1 lend x cycles",
+	    "vperf-request 1 lend 1f a b c d e f g h i",
+	    "vperf-request 1 lend 1f "
+	    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+	    "vperf-request 1 lend 1f a\001b",
+	};
+	for (size_t i = 0; i < VP_ARRAY_SIZE(others); i++)
+		assert_false(parse_lend(others[i], &request));
+}
+
+static struct vp_error *take_lend(uint64_t *lines, bool whole, const char *text,
+				  struct vp_lend_line *line)
+{
+	return vp_lend_answer_take(lines, whole, (struct vp_slice){text, strlen(text)}, line);
+}
+
+static void test_lend_answer(void **state)
+{
+	struct vp_lend_line line;
+	uint64_t lines = 0;
+
+	expect_error(take_lend(&lines, false, "cell 0 1000", &line), "malformed reply: line 1");
+	expect_error(take_lend(&lines, false, "vperf-lend 2", &line), "malformed reply: line 1");
+	expect_error(take_lend(&lines, false, "error no such thing", &line),
+		     "refuses: no such thing");
+	expect_no_error(take_lend(&lines, false, "vperf-lend 1", &line));
+	expect_no_error(take_lend(&lines, false, "cell 3 1f80", &line));
+	assert_int_equal(line.kind, VP_LEND_CELL);
+	assert_int_equal(line.vcpu, 3);
+	assert_int_equal(line.number, 0x1f80);
+	expect_error(take_lend(&lines, false, "cell 3", &line), "malformed reply: line 3");
+	expect_error(take_lend(&lines, false, "end 3", &line), "malformed reply: line 3");
+	expect_no_error(take_lend(&lines, false, "end 2", &line));
+	expect_error(take_lend(&lines, true, "error timeout", &line), "stopped: timeout");
+	while (lines < VP_LEND_MOST_CELLS + 2)
+		expect_no_error(take_lend(&lines, false, "cell 3 1f80", &line));
+	expect_error(take_lend(&lines, false, "cell 3 1f80", &line), "more than 512");
+}
+
 /* Hears of a guest that answers so; it is over when the guest has closed. */
 static struct vp_agent_counts *hear_of(const char *answer, bool hang, pid_t *child)
 {
@@ -533,6 +598,8 @@ int main(void)
 	    cmocka_unit_test(test_refusals),
 	    cmocka_unit_test(test_ports),
 	    cmocka_unit_test(test_counts_request),
+	    cmocka_unit_test(test_lend_request),
+	    cmocka_unit_test(test_lend_answer),
 	    cmocka_unit_test(test_counts_answer),
 	    cmocka_unit_test(test_counts_of_liars),
 	    cmocka_unit_test(test_counts_places),

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * libvperf: what a thread cost, in events of the processor and of the kernel, on bare metal and in
+ * guests. See vperf_counters(3).
+ *
+ * A set of events belongs to the thread that opened it, and only that thread may use it. No
+ * function prints, ends the process or keeps state beside the set. Functions return VPERF_OK or one
+ * of the negative codes of enum vperf_status.
+ */
+#ifndef VPERF_COUNTERS_H
+#define VPERF_COUNTERS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum vperf_status {
+	VPERF_OK = 0,
+	VPERF_E_ARGUMENT = -1,   /* an argument that makes no sense, or a call at the wrong time */
+	VPERF_E_EVENT = -2,      /* no event has that name */
+	VPERF_E_TOO_MANY = -3,   /* more events than there are counters */
+	VPERF_E_RIGHTS = -4,     /* this user may not count that */
+	VPERF_E_NO_COUNTER = -5, /* this machine cannot count that */
+	VPERF_E_NOT_LENT = -6,   /* no host lends counters to this guest, or not that one */
+	VPERF_E_VERSION = -7,    /* the agent in this guest is of another version */
+	VPERF_E_LOST = -8,       /* counting has ended: counter, host or agent have gone */
+	VPERF_E_THREAD = -9,     /* the set is another thread's */
+	VPERF_E_SYSTEM = -10,    /* the system lacks memory or descriptors, or failed */
+};
+
+/* How counters are read. */
+enum vperf_way {
+	VPERF_WAY_ANY = 0,  /* the library chooses */
+	VPERF_WAY_USER = 1, /* in user space, through perf's page */
+	VPERF_WAY_CALL = 2, /* by read(2) of the group */
+	VPERF_WAY_LENT = 3, /* counted by the host: 'vperf lend' */
+};
+
+enum { VPERF_MOST_EVENTS = 8 };
+
+/* Flags of struct vperf_options. */
+enum {
+	/* Of lent counters: each read forces the vCPU to leave the guest, so that it is exact. */
+	VPERF_EXACT = 1,
+};
+
+/* Zeroed, with `size` set, means: the library chooses, nobody is signalled. */
+struct vperf_options {
+	uint32_t size; /* of this struct */
+	uint32_t way;  /* enum vperf_way */
+	uint32_t flags;
+	/* If a signal is wanted: sent to the thread each `period` of event number `event`. If the
+	 * thread is not running then, it gets it when it runs next. */
+	int32_t signal;
+	uint32_t event;
+	uint32_t unused;
+	uint64_t period;
+};
+
+/* A code and what it means here, in words. */
+struct vperf_error {
+	int32_t status;
+	char text[252];
+};
+
+/* Times since the start, ns. */
+struct vperf_times {
+	uint32_t size;  /* of this struct: set it before the call */
+	uint32_t known; /* bits of VPERF_KNOWS_... */
+	uint64_t wall;
+	uint64_t on_cpu; /* had by the thread, as the guest's kernel sees it: with what was stolen
+			  */
+	/* Of on_cpu, this was stolen from the vCPU: at least and at most. */
+	uint64_t stolen_least, stolen_most;
+};
+
+enum { VPERF_KNOWS_ON_CPU = 1, VPERF_KNOWS_STOLEN = 2 };
+
+struct vperf_counters;
+
+#define VPERF_PUBLIC __attribute__((visibility("default")))
+
+/*
+ * Opens `n` events, up to VPERF_MOST_EVENTS, for the calling thread; they are read in that order
+ * and do not count yet. Names are perf's ("instructions", "page-faults", with :u or :k behind them
+ * if only user space or only the kernel is meant), PAPI's presets ("PAPI_TOT_INS") or rHEX.
+ * `options` and `error` may be NULL.
+ */
+VPERF_PUBLIC int vperf_counters_open(const char *const *events, unsigned n,
+				     const struct vperf_options *options,
+				     struct vperf_counters **ret, struct vperf_error *error);
+/* NULL is allowed. */
+VPERF_PUBLIC void vperf_counters_close(struct vperf_counters *counters);
+
+/* Counting begins, from 0. */
+VPERF_PUBLIC int vperf_counters_start(struct vperf_counters *counters);
+/* What was counted since the start, as many values as there are events. */
+VPERF_PUBLIC int vperf_counters_read(struct vperf_counters *counters, uint64_t *values);
+/* Adds to `values` what was counted since the start or the last such call. */
+VPERF_PUBLIC int vperf_counters_accumulate(struct vperf_counters *counters, uint64_t *values);
+/* Counting ends; `values`, as of vperf_counters_read(), may be NULL. */
+VPERF_PUBLIC int vperf_counters_stop(struct vperf_counters *counters, uint64_t *values);
+/* Times since the start. */
+VPERF_PUBLIC int vperf_counters_times(struct vperf_counters *counters, struct vperf_times *ret);
+
+/* The way that was chosen, and why, in words that live as long as the set. */
+VPERF_PUBLIC enum vperf_way vperf_counters_way(const struct vperf_counters *counters);
+VPERF_PUBLIC const char *vperf_counters_why(const struct vperf_counters *counters);
+/* The descriptor that a signal's si_fd names; -1: there is none. */
+VPERF_PUBLIC int vperf_counters_descriptor(const struct vperf_counters *counters);
+/* A code in words; never NULL. */
+VPERF_PUBLIC const char *vperf_status_text(int status);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

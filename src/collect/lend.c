@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: from the event's name to the cell in the guest's memory. */
+#include "collect/lend.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/file.h"
+#include "bpf/lend.h"
+#include "collect/agent_counts.h"
+#include "collect/guest_state.h"
+#include "collect/host.h"
+#include "collect/perf_event.h"
+#include "collect/pmu.h"
+#include "collect/source.h"
+#include "host_lend.skel.h"
+
+struct lent_vcpu {
+	uint32_t number, tid, first;
+	bool has_cell;
+};
+
+struct vp_lender {
+	uint32_t pid; /* of the VMM */
+	struct host_lend_bpf *programs;
+	struct bpf_link *link;
+	struct vp_guest_lister *lister;
+	struct vp_agent_counts *agent;
+	bool lends;
+	uint32_t n; /* events */
+	VP_VEC(struct lent_vcpu) vcpus;
+	VP_VEC(int) fds;
+};
+
+static struct vp_error *why_not_loaded(int result)
+{
+	struct vp_buffer text = {0};
+	struct vp_error *error = vp_file_read("/sys/kernel/security/lockdown", 256, &text);
+	bool locked = !error && !strstr(vp_buffer_text(&text), "[none]");
+
+	vp_error_free(error);
+	vp_buffer_deinit(&text);
+	return locked ? vp_error_new("this kernel is locked down (Secure Boot): no program may "
+				     "write to guests' memory")
+		      : vp_host_load_error(result, "lending");
+}
+
+static struct vp_error *load(struct host_lend_bpf **ret)
+{
+	VP_TRY(vp_host_expect_btf("lending"));
+	struct host_lend_bpf *programs = host_lend_bpf__open();
+	int result = programs ? host_lend_bpf__load(programs) : -errno;
+
+	if (result) {
+		host_lend_bpf__destroy(programs);
+		return why_not_loaded(result);
+	}
+	*ret = programs;
+	return NULL;
+}
+
+static struct vp_error *find_event(const char *name, struct vp_event *ret)
+{
+	struct vp_slice slice = {name, strlen(name)};
+
+	if (!vp_event_find(slice, ret)) {
+		VP_AUTO_FREE char *unknown = vp_event_unknown(slice);
+		return vp_error_usage("option --events: %s", unknown);
+	}
+	if (ret->source != VP_FROM_COUNTER || ret->exclude_host || ret->exclude_guest ||
+	    !vp_lend_name_fits(name))
+		return vp_error_usage(
+		    "option --events: '%s' cannot be lent: expected an event of perf's, with no "
+		    "modifiers but u and k, in less than %d characters",
+		    name, VP_LENT_NAME_SIZE);
+	return vp_pmu_resolve(VP_SYSFS, name, ret);
+}
+
+/* Of the vCPU's thread while it is in the guest; all the time, or not at all. */
+static struct vp_error *open_counter(struct vp_lender *lender, const char *name,
+				     const struct vp_event *event, uint32_t tid, uint32_t place)
+{
+	struct perf_event_attr attr = vp_perf_event_attr(event);
+
+	attr.exclude_host = 1;
+	attr.pinned = 1;
+	int fd = vp_perf_event_open(&attr, (int)tid, -1, -1);
+	if (fd < 0 && (errno == ENOENT || errno == EOPNOTSUPP || errno == EINVAL))
+		return vp_error_errno(errno, "this host cannot count '%s' of a guest", name);
+	if (fd < 0)
+		return vp_error_errno(errno, "cannot count '%s' of vCPU thread %u", name, tid);
+	vp_vec_push(&lender->fds, fd);
+	if (bpf_map_update_elem(bpf_map__fd(lender->programs->maps.events), &place, &fd, BPF_ANY))
+		return vp_error_errno(errno, "cannot hand '%s' to the lending program", name);
+	return NULL;
+}
+
+static struct vp_error *open_counters(struct vp_lender *lender, const struct vp_vm *vm,
+				      const char *const *names)
+{
+	struct vp_event events[VP_LENT_EVENTS];
+
+	for (uint32_t i = 0; i < lender->n; i++)
+		VP_TRY(find_event(names[i], &events[i]));
+	vp_vec_each (&vm->vcpus, vcpu) {
+		uint32_t first = (uint32_t)lender->vcpus.count * VP_LENT_EVENTS;
+		if (!vcpu->tid)
+			continue;
+		if (lender->vcpus.count == VP_LEND_MOST_VCPUS)
+			return vp_error_new("counters can be lent to at most %d vCPUs",
+					    VP_LEND_MOST_VCPUS);
+		for (uint32_t i = 0; i < lender->n; i++)
+			VP_TRY(open_counter(lender, names[i], &events[i], vcpu->tid, first + i));
+		vp_vec_push(&lender->vcpus, ((struct lent_vcpu){vcpu->number, vcpu->tid, first}));
+	}
+	return lender->vcpus.count
+		   ? NULL
+		   : vp_error_new("VM '%s' has no vCPU threads that are known", vm->name);
+}
+
+static struct vp_error *ask_agent(struct vp_lender *lender, const struct vp_vm *vm,
+				  const char *const *names, unsigned port)
+{
+	struct vp_lend_request request = {.n = lender->n};
+
+	if (!vm->cid)
+		return vp_error_new("VM '%s' has no vsock device: its agent cannot be asked",
+				    vm->name);
+	for (uint32_t i = 0; i < lender->n; i++)
+		strncpy(request.names[i], names[i], VP_LENT_NAME_SIZE - 1);
+	return vp_agent_lend_start(vm->cid, port, &request, &lender->agent);
+}
+
+static struct vp_error *open_all(struct vp_lender *lender, const struct vp_vm *vm,
+				 const char *const *names, unsigned port)
+{
+	if (!lender->n || lender->n > VP_LENT_EVENTS)
+		return vp_error_usage("option --events: expected 1 to %d events, got %u",
+				      VP_LENT_EVENTS, lender->n);
+	VP_TRY(load(&lender->programs));
+	VP_TRY(open_counters(lender, vm, names));
+	VP_TRY(vp_guest_lister_new(&lender->lister));
+	lender->link = bpf_program__attach(lender->programs->progs.publish);
+	if (!lender->link)
+		return vp_error_errno(errno, "cannot attach to KVM's VM entries");
+	return ask_agent(lender, vm, names, port);
+}
+
+struct vp_error *vp_lender_open(const struct vp_vm *vm, const char *const *names, size_t n,
+				unsigned port, struct vp_lender **ret)
+{
+	struct vp_lender *lender = vp_alloc(sizeof(*lender));
+
+	*lender = (struct vp_lender){.pid = vm->pid, .n = (uint32_t)n};
+	struct vp_error *error = open_all(lender, vm, names, port);
+	if (error)
+		vp_lender_free(lender);
+	else
+		*ret = lender;
+	return error;
+}
+
+void vp_lender_free(struct vp_lender *lender)
+{
+	if (!lender)
+		return;
+	bpf_link__destroy(lender->link);
+	vp_agent_counts_free(lender->agent);
+	vp_guest_lister_free(lender->lister);
+	host_lend_bpf__destroy(lender->programs);
+	vp_vec_each (&lender->fds, fd)
+		close(*fd);
+	vp_vec_deinit(&lender->fds);
+	vp_vec_deinit(&lender->vcpus);
+	free(lender);
+}
+
+/* The guest says where its cell is: it is believed only of memory that is the guest's. */
+static uint64_t hva_of_cell(const struct vp_guest_state *state,
+			    const struct vp_agent_places *places, uint32_t vcpu)
+{
+	vp_vec_each (&places->cells, cell)
+		if (cell->vcpu == vcpu && cell->gpa % sizeof(struct vp_lent_cell) == 0)
+			return vp_guest_state_hva(state, cell->gpa);
+	return 0;
+}
+
+static struct vp_error *take_cells(struct vp_lender *lender, const struct vp_guest_state *state)
+{
+	const struct vp_agent_places *places = vp_agent_counts_places(lender->agent);
+
+	vp_vec_each (&lender->vcpus, vcpu) {
+		struct vp_lend_vcpu entry = {.hva = hva_of_cell(state, places, vcpu->number),
+					     .marker = places->marker,
+					     .first = vcpu->first,
+					     .n = lender->n};
+		if (!entry.hva)
+			return vp_error_new("the guest's agent says no cell in the guest's memory "
+					    "for vCPU %u",
+					    vcpu->number);
+		if (bpf_map_update_elem(bpf_map__fd(lender->programs->maps.vcpus), &vcpu->tid,
+					&entry, BPF_ANY))
+			return vp_error_errno(errno, "cannot tell the lending program of vCPU %u",
+					      vcpu->number);
+		vcpu->has_cell = true;
+	}
+	return NULL;
+}
+
+static struct vp_error *begin_lending(struct vp_lender *lender)
+{
+	vp_guest_states states = {0};
+	struct vp_error *error = vp_guest_lister_read(lender->lister, lender->pid, &states);
+
+	if (!error)
+		error = states.count
+			    ? take_cells(lender, &states.at[0])
+			    : vp_error_new("this host's kernel does not expose KVM's memory slots");
+	vp_guest_states_deinit(&states);
+	lender->lends = !error;
+	return error;
+}
+
+struct vp_error *vp_lender_step(struct vp_lender *lender, int timeout_ms, bool *lends)
+{
+	enum vp_agent_counts_state state = vp_agent_counts_hear(lender->agent, timeout_ms);
+
+	if (state == VP_AGENT_GONE)
+		return vp_error_new("%s", vp_agent_counts_problem(lender->agent));
+	if (state == VP_AGENT_COUNTING && !lender->lends)
+		VP_TRY(begin_lending(lender));
+	*lends = lender->lends;
+	return NULL;
+}
+
+size_t vp_lender_vcpus(const struct vp_lender *lender)
+{
+	return lender->vcpus.count;
+}
+
+struct vp_lender_totals vp_lender_totals(const struct vp_lender *lender)
+{
+	struct vp_lender_totals totals = {0};
+
+	vp_vec_each (&lender->vcpus, vcpu) {
+		struct vp_lend_vcpu entry = {0};
+		if (bpf_map_lookup_elem(bpf_map__fd(lender->programs->maps.vcpus), &vcpu->tid,
+					&entry))
+			continue;
+		totals.published += entry.published;
+		totals.idle += entry.idle;
+		totals.unread += entry.unread;
+		totals.unwritten += entry.unwritten;
+	}
+	return totals;
+}
+
+static bool probe_lending(char *detail, size_t size)
+{
+	struct host_lend_bpf *programs = NULL;
+	struct vp_error *error = load(&programs);
+
+	host_lend_bpf__destroy(programs);
+	return vp_probe_say_opened(error, error ? NULL : "loaded", detail, size);
+}
+
+const struct vp_source *vp_source_lend(void)
+{
+	static const struct vp_probe probes[] = {
+	    {"lending counters", "vperf lend: guests without a PMU have no counters", false,
+	     probe_lending},
+	};
+	static const struct vp_source source = {probes, VP_ARRAY_SIZE(probes)};
+
+	return &source;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How long a thread had a CPU, and how much of that the hypervisor took away again.
+ *
+ * A guest's kernel is told by the hypervisor how long each vCPU waited for a pCPU, and shows it in
+ * /proc/stat per CPU. It does not say which thread was on that CPU. So all that is certain is that
+ * no more was stolen from a thread than from the CPUs that it may have run on.
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/perf_event.h>
+
+#include "counters/set.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+/* The kernel adds up what was stolen at its ticks, of 10 ms at most, and shows whole ones. */
+enum { STEAL_SLACK_TICKS = 2, STAT_SIZE = 1 << 16 };
+
+int vp_counters_clocks_open(void)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr),
+				       .type = PERF_TYPE_SOFTWARE,
+				       .config = PERF_COUNT_SW_DUMMY,
+				       .exclude_kernel = 1,
+				       .exclude_hv = 1,
+				       .read_format = PERF_FORMAT_TOTAL_TIME_RUNNING};
+
+	return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static uint64_t read_on_cpu(int fd)
+{
+	uint64_t reading[2] = {0}; /* value, time running */
+
+	return fd >= 0 && read(fd, reading, sizeof(reading)) == sizeof(reading) ? reading[1] : 0;
+}
+
+/* The only CPU that the thread may run on, or -1. */
+static int only_cpu(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) || CPU_COUNT(&set) != 1)
+		return -1;
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			return cpu;
+	return -1;
+}
+
+static uint64_t tick_ns(void)
+{
+	long ticks = sysconf(_SC_CLK_TCK);
+
+	return 1000000000 / (uint64_t)(ticks > 0 ? ticks : 100);
+}
+
+/* The eighth number of the line "cpuN ..." of /proc/stat, or of "cpu " (proc(5)): steal. */
+static uint64_t steal_of_line(const char *text, const char *name)
+{
+	const char *line = strstr(text, name);
+	unsigned long long steal = 0;
+
+	if (!line || sscanf(line + strlen(name), "%*u %*u %*u %*u %*u %*u %*u %llu", &steal) != 1)
+		return 0;
+	return steal * tick_ns();
+}
+
+static uint64_t read_steal(int cpu)
+{
+	char text[STAT_SIZE], name[24] = "cpu ";
+	int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+	size_t size = 0;
+	ssize_t got;
+
+	if (fd < 0)
+		return 0;
+	while (size < sizeof(text) - 1 &&
+	       (got = read(fd, text + size, sizeof(text) - 1 - size)) > 0)
+		size += (size_t)got;
+	close(fd);
+	text[size] = 0;
+	if (cpu >= 0)
+		snprintf(name, sizeof(name), "\ncpu%d ", cpu);
+	return steal_of_line(text, name);
+}
+
+void vp_counters_clocks_read(int fd, struct vp_counters_clocks *ret)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	ret->wall = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+	ret->on_cpu = read_on_cpu(fd);
+	ret->cpu = only_cpu();
+	ret->steal = read_steal(ret->cpu);
+}
+
+enum hypervisor { BARE, TELLS_STEAL, UNKNOWN };
+
+/* Whether there is a hypervisor, and whether it says what it steals. */
+static enum hypervisor hypervisor(void)
+{
+#if defined(__x86_64__)
+	enum { HYPERVISOR_BIT = 1U << 31, KVM_FEATURES = 0x40000001, KVM_STEAL_TIME = 1 << 5 };
+	uint32_t a = 0, b = 0, c = 0, d = 0;
+	char name[13] = {0};
+
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & HYPERVISOR_BIT))
+		return BARE;
+	__cpuid(0x40000000, a, b, c, d);
+	memcpy(name, &b, 4);
+	memcpy(name + 4, &c, 4);
+	memcpy(name + 8, &d, 4);
+	if (!strcmp(name, "XenVMMXenVMM"))
+		return TELLS_STEAL;
+	if (strcmp(name, "KVMKVMKVM") != 0)
+		return UNKNOWN;
+	__cpuid(KVM_FEATURES, a, b, c, d);
+	return a & KVM_STEAL_TIME ? TELLS_STEAL : UNKNOWN;
+#else
+	return UNKNOWN;
+#endif
+}
+
+static uint64_t least_of(uint64_t one, uint64_t other)
+{
+	return one < other ? one : other;
+}
+
+static void bound_stolen(const struct vp_counters_clocks *start,
+			 const struct vp_counters_clocks *now, struct vperf_times *ret)
+{
+	enum hypervisor kind = hypervisor();
+	long cpus = now->cpu >= 0 ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (kind == BARE) {
+		ret->known |= VPERF_KNOWS_STOLEN;
+		return;
+	}
+	ret->stolen_most = ret->known & VPERF_KNOWS_ON_CPU ? ret->on_cpu : ret->wall;
+	/* One that has never said anything may be one that never will. */
+	if (kind == UNKNOWN && !now->steal)
+		return;
+	ret->known |= VPERF_KNOWS_STOLEN;
+	if (start->cpu == now->cpu)
+		ret->stolen_most =
+		    least_of(ret->stolen_most,
+			     now->steal - start->steal +
+				 STEAL_SLACK_TICKS * tick_ns() * (uint64_t)(cpus > 0 ? cpus : 1));
+}
+
+void vp_counters_clocks_between(int fd, const struct vp_counters_clocks *start,
+				struct vperf_times *ret)
+{
+	struct vp_counters_clocks now;
+
+	vp_counters_clocks_read(fd, &now);
+	*ret = (struct vperf_times){.size = ret->size, .wall = now.wall - start->wall};
+	if (now.on_cpu) {
+		ret->known |= VPERF_KNOWS_ON_CPU;
+		ret->on_cpu = now.on_cpu - start->on_cpu;
+	}
+	bound_stolen(start, &now, ret);
+}

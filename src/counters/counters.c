@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The public functions; see vperf/counters.h. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "counters/page_read.h"
+#include "counters/set.h"
+
+struct vperf_counters {
+	enum vperf_way way;
+	unsigned n;
+	bool is_running;
+	const void *thread;
+	const void *user_reader;        /* the thread, if it may read in user space now */
+	struct vp_counters_group group; /* of ways 1 and 2 */
+	struct vp_counters_lent *lent;  /* of way 3 */
+	/* What the counters showed at the start, and when it was last added up. */
+	uint64_t start[VPERF_MOST_EVENTS], added[VPERF_MOST_EVENTS];
+	int clocks_fd, signal_fd;
+	struct vp_counters_clocks clocks;
+	uint64_t stolen; /* of lent counters, at the start */
+	char why[252];
+};
+
+static int check_options(const struct vperf_options *options, unsigned n, struct vperf_error *error)
+{
+	if (options->size != sizeof(*options))
+		return vp_counters_fail(error, VPERF_E_ARGUMENT,
+					"the options' size is %u, expected %zu", options->size,
+					sizeof(*options));
+	if (options->way > VPERF_WAY_LENT || options->flags & ~(uint32_t)VPERF_EXACT)
+		return vp_counters_fail(error, VPERF_E_ARGUMENT,
+					"the options have an unknown way or flag");
+	if (options->signal &&
+	    (options->signal < 0 || options->signal > SIGRTMAX || options->event >= n ||
+	     !options->period || options->way == VPERF_WAY_LENT))
+		return vp_counters_fail(error, VPERF_E_ARGUMENT,
+					"a signal needs its number, an event of the set and a "
+					"period, and counters of this machine's own");
+	return VPERF_OK;
+}
+
+static int find_events(const char *const *names, unsigned n, struct vp_counters_event *ret,
+		       struct vperf_error *error)
+{
+	if (!n || n > VPERF_MOST_EVENTS)
+		return vp_counters_fail(error, n ? VPERF_E_TOO_MANY : VPERF_E_ARGUMENT,
+					"expected 1 to %d events, got %u", VPERF_MOST_EVENTS, n);
+	for (unsigned i = 0; i < n; i++)
+		if (!names[i] || !vp_counters_event_find(names[i], &ret[i]))
+			return vp_counters_fail(error, VPERF_E_EVENT, "no event is called '%.40s'",
+						names[i] ? names[i] : "(null)");
+	return VPERF_OK;
+}
+
+static int open_lent(struct vperf_counters *counters, const struct vp_counters_event *events,
+		     const struct vperf_options *options, struct vperf_error *error)
+{
+	int status = vp_counters_lent_open(events, counters->n, options->flags & VPERF_EXACT,
+					   &counters->lent, error);
+
+	counters->way = VPERF_WAY_LENT;
+	return status;
+}
+
+static int open_own(struct vperf_counters *counters, const struct vp_counters_event *events,
+		    const struct vperf_options *options, struct vperf_error *error)
+{
+	int status = vp_counters_group_open(events, counters->n, options, &counters->group, error);
+
+	if (status)
+		return status;
+	if (options->signal)
+		counters->signal_fd = counters->group.fds[options->event];
+	bool user =
+	    options->way != VPERF_WAY_CALL &&
+	    vp_counters_prefer_user(&counters->group, &events[0], options->way == VPERF_WAY_USER,
+				    counters->why, sizeof(counters->why));
+	counters->way = user ? VPERF_WAY_USER : VPERF_WAY_CALL;
+	if (options->way == VPERF_WAY_USER && !user)
+		return vp_counters_fail(error, VPERF_E_NO_COUNTER, "%s", counters->why);
+	return VPERF_OK;
+}
+
+/* The machine's own counters if it has them, or else what the host lends. */
+static int open_any(struct vperf_counters *counters, const struct vp_counters_event *events,
+		    const struct vperf_options *options, struct vperf_error *error)
+{
+	if (options->way == VPERF_WAY_LENT)
+		return open_lent(counters, events, options, error);
+	struct vperf_error own = {0}, lent = {0};
+	int status = open_own(counters, events, options, &own);
+	if (status && options->way == VPERF_WAY_ANY && !options->signal &&
+	    (status == VPERF_E_NO_COUNTER || status == VPERF_E_RIGHTS)) {
+		vp_counters_group_close(&counters->group);
+		if (!open_lent(counters, events, options, &lent)) {
+			snprintf(counters->why, sizeof(counters->why), "%s", own.text);
+			return VPERF_OK;
+		}
+		return vp_counters_fail(error, status, "%.120s; %.120s", own.text, lent.text);
+	}
+	return status ? vp_counters_fail(error, status, "%s", own.text) : status;
+}
+
+/* Of a process that is forked, the child has zeros there: perf's pages it does not have, and the
+ * events are its parent's. */
+static struct vperf_counters *new_set(void)
+{
+	void *memory = mmap(NULL, sizeof(struct vperf_counters), PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	madvise(memory, sizeof(struct vperf_counters), MADV_WIPEONFORK);
+	return memory;
+}
+
+int vperf_counters_open(const char *const *names, unsigned n, const struct vperf_options *options,
+			struct vperf_counters **ret, struct vperf_error *error)
+{
+	const struct vperf_options none = {.size = sizeof(none)};
+	struct vp_counters_event events[VPERF_MOST_EVENTS];
+
+	*ret = NULL;
+	if (!options)
+		options = &none;
+	int status = find_events(names, n, events, error);
+	if (!status)
+		status = check_options(options, n, error);
+	if (status)
+		return status;
+	struct vperf_counters *counters = new_set();
+	if (!counters)
+		return vp_counters_fail(error, VPERF_E_SYSTEM, "out of memory");
+	counters->n = n;
+	counters->thread = __builtin_thread_pointer();
+	counters->signal_fd = -1;
+	counters->clocks_fd = vp_counters_clocks_open();
+	status = open_any(counters, events, options, error);
+	if (status)
+		vperf_counters_close(counters);
+	else
+		*ret = counters;
+	return status;
+}
+
+void vperf_counters_close(struct vperf_counters *counters)
+{
+	if (!counters)
+		return;
+	if (counters->thread) {
+		vp_counters_group_close(&counters->group);
+		vp_counters_lent_close(counters->lent);
+		if (counters->clocks_fd >= 0)
+			close(counters->clocks_fd);
+	}
+	munmap(counters, sizeof(*counters));
+}
+
+static int check_running(const struct vperf_counters *counters)
+{
+	if (counters->thread != __builtin_thread_pointer())
+		return VPERF_E_THREAD;
+	return counters->is_running ? VPERF_OK : VPERF_E_ARGUMENT;
+}
+
+/* What the counters show now; of lent ones, exactly if asked for. */
+static inline int show(struct vperf_counters *counters, bool exact, uint64_t *values)
+{
+	if (counters->way == VPERF_WAY_USER)
+		return vp_counters_group_user(&counters->group, values);
+	if (counters->way == VPERF_WAY_LENT)
+		return vp_counters_lent_read(counters->lent, exact, values);
+	return vp_counters_group_call(&counters->group, values);
+}
+
+int vperf_counters_start(struct vperf_counters *counters)
+{
+	int status = VPERF_OK;
+
+	if (counters->thread != __builtin_thread_pointer())
+		return VPERF_E_THREAD;
+	if (counters->is_running)
+		return VPERF_E_ARGUMENT;
+	vp_counters_clocks_read(counters->clocks_fd, &counters->clocks);
+	if (counters->way == VPERF_WAY_LENT)
+		status = vp_counters_lent_stolen(counters->lent, &counters->stolen);
+	else
+		status = vp_counters_group_enable(&counters->group, true);
+	if (!status)
+		status = show(counters, true, counters->start);
+	memcpy(counters->added, counters->start, sizeof(counters->added));
+	counters->is_running = !status;
+	if (counters->is_running && counters->way == VPERF_WAY_USER)
+		counters->user_reader = counters->thread;
+	return status;
+}
+
+static __attribute__((noinline)) int read_since_start(struct vperf_counters *counters, bool exact,
+						      uint64_t *values)
+{
+	int status = check_running(counters);
+	if (!status)
+		status = show(counters, exact, values);
+	for (unsigned i = 0; !status && i < counters->n; i++)
+		values[i] -= counters->start[i];
+	return status;
+}
+
+/* As few instructions as can be, where that is what matters: no other function is called. */
+static inline bool read_quickly(const struct vperf_counters *counters, uint64_t *values)
+{
+	if (counters->user_reader != __builtin_thread_pointer())
+		return false;
+	unsigned i = 0;
+	do {
+		uint64_t value;
+		if (!vp_counters_page_read(counters->group.pages[i], &value))
+			return false;
+		values[i] = value - counters->start[i];
+	} while (++i < counters->n);
+	return true;
+}
+
+int vperf_counters_read(struct vperf_counters *counters, uint64_t *values)
+{
+	if (read_quickly(counters, values))
+		return VPERF_OK;
+	return read_since_start(counters, false, values);
+}
+
+int vperf_counters_accumulate(struct vperf_counters *counters, uint64_t *values)
+{
+	uint64_t now[VPERF_MOST_EVENTS];
+
+	int status = check_running(counters);
+	if (!status)
+		status = show(counters, false, now);
+	for (unsigned i = 0; !status && i < counters->n; i++) {
+		values[i] += now[i] - counters->added[i];
+		counters->added[i] = now[i];
+	}
+	return status;
+}
+
+int vperf_counters_stop(struct vperf_counters *counters, uint64_t *values)
+{
+	uint64_t ignored[VPERF_MOST_EVENTS];
+	int status = read_since_start(counters, true, values ? values : ignored);
+
+	if (status == VPERF_E_ARGUMENT || status == VPERF_E_THREAD)
+		return status;
+	counters->is_running = false;
+	counters->user_reader = NULL;
+	if (counters->way != VPERF_WAY_LENT)
+		vp_counters_group_enable(&counters->group, false);
+	return status;
+}
+
+int vperf_counters_times(struct vperf_counters *counters, struct vperf_times *ret)
+{
+	uint64_t stolen;
+	int status = check_running(counters);
+
+	if (status || ret->size != sizeof(*ret))
+		return status ? status : VPERF_E_ARGUMENT;
+	vp_counters_clocks_between(counters->clocks_fd, &counters->clocks, ret);
+	if (counters->way != VPERF_WAY_LENT)
+		return VPERF_OK;
+	status = vp_counters_lent_stolen(counters->lent, &stolen);
+	if (!status) {
+		ret->stolen_least = ret->stolen_most = stolen - counters->stolen;
+		ret->known |= VPERF_KNOWS_STOLEN;
+	}
+	return status;
+}
+
+enum vperf_way vperf_counters_way(const struct vperf_counters *counters)
+{
+	return counters->way;
+}
+
+const char *vperf_counters_why(const struct vperf_counters *counters)
+{
+	return counters->why[0] ? counters->why : "it was asked for";
+}
+
+int vperf_counters_descriptor(const struct vperf_counters *counters)
+{
+	return counters->signal_fd;
+}

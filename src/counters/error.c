@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "counters/set.h"
+
+int vp_counters_fail(struct vperf_error *error, int status, const char *format, ...)
+{
+	va_list args;
+
+	if (!error)
+		return status;
+	error->status = status;
+	va_start(args, format);
+	vsnprintf(error->text, sizeof(error->text), format, args);
+	va_end(args);
+	return status;
+}
+
+const char *vperf_status_text(int status)
+{
+	switch (status) {
+	case VPERF_OK:
+		return "no error";
+	case VPERF_E_ARGUMENT:
+		return "an argument makes no sense, or the call came at the wrong time";
+	case VPERF_E_EVENT:
+		return "no event has that name";
+	case VPERF_E_TOO_MANY:
+		return "more events than there are counters";
+	case VPERF_E_RIGHTS:
+		return "this user may not count that";
+	case VPERF_E_NO_COUNTER:
+		return "this machine cannot count that";
+	case VPERF_E_NOT_LENT:
+		return "no host lends such counters to this guest";
+	case VPERF_E_VERSION:
+		return "the agent in this guest is of another version";
+	case VPERF_E_LOST:
+		return "counting has ended: the counter, the host's recorder or the agent has gone";
+	case VPERF_E_THREAD:
+		return "the counters are another thread's";
+	case VPERF_E_SYSTEM:
+		return "the system lacks memory or descriptors, or failed";
+	default:
+		return "not a status of this library";
+	}
+}

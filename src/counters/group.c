@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Perf's events of the calling thread, as one group: counted together or not at all. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <linux/perf_event.h>
+
+#include "counters/page_read.h"
+#include "counters/set.h"
+
+/* What read(2) of the leader yields; of an event alone, which takes half the time. */
+struct group_reading {
+	uint64_t n, enabled, running, values[VPERF_MOST_EVENTS];
+};
+struct single_reading {
+	uint64_t value, enabled, running;
+};
+
+static int explain(struct vperf_error *error, const struct vp_counters_event *event, bool is_leader,
+		   int errnum)
+{
+	switch (errnum) {
+	case EACCES:
+	case EPERM:
+		return vp_counters_fail(
+		    error, VPERF_E_RIGHTS,
+		    "'%s' may not be counted by this user: see kernel.perf_event_paranoid%s",
+		    event->name,
+		    event->exclude_kernel ? "" : "; user space alone, with ':u', may be");
+	case ENOENT:
+	case EOPNOTSUPP:
+	case ENODEV:
+	case ENXIO:
+		return vp_counters_fail(error, VPERF_E_NO_COUNTER,
+					"this machine has no counter for '%s'", event->name);
+	case EINVAL:
+		if (is_leader)
+			return vp_counters_fail(error, VPERF_E_NO_COUNTER,
+						"this machine cannot count '%s'", event->name);
+		return vp_counters_fail(error, VPERF_E_TOO_MANY,
+					"there is no counter left for '%s'", event->name);
+	case ENOSPC:
+		return vp_counters_fail(error, VPERF_E_TOO_MANY,
+					"there is no counter left for '%s'", event->name);
+	case ENOSYS:
+		return vp_counters_fail(error, VPERF_E_NO_COUNTER,
+					"this kernel counts nothing for programs");
+	default:
+		return vp_counters_fail(error, VPERF_E_SYSTEM, "cannot open '%s': %s", event->name,
+					strerror(errnum));
+	}
+}
+
+static int open_event(struct perf_event_attr *attr, int leader)
+{
+	return (int)syscall(SYS_perf_event_open, attr, 0, -1, leader, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* arm64: 64 bits wide and readable in user space, or the latter alone, or neither
+ * (Documentation/arm64/perf.rst). Elsewhere config1 means something else. */
+static int open_best(struct perf_event_attr *attr, int leader)
+{
+#ifdef __aarch64__
+	static const uint64_t wishes[] = {3, 2};
+	bool hardware = attr->type == PERF_TYPE_HARDWARE || attr->type == PERF_TYPE_RAW ||
+			attr->type == PERF_TYPE_HW_CACHE;
+
+	for (unsigned i = 0; hardware && !attr->sample_period && i < 2; i++) {
+		attr->config1 = wishes[i];
+		int fd = open_event(attr, leader);
+		if (fd >= 0)
+			return fd;
+	}
+	attr->config1 = 0;
+#endif
+	return open_event(attr, leader);
+}
+
+static struct perf_event_attr attr_of(const struct vp_counters_event *event, bool is_leader,
+				      bool is_alone)
+{
+	return (struct perf_event_attr){
+	    .size = sizeof(struct perf_event_attr),
+	    .type = event->type,
+	    .config = event->config,
+	    .disabled = is_leader,
+	    /* It counts all the time, or says that it does not: nothing is ever scaled. */
+	    .pinned = is_leader,
+	    .exclude_user = event->exclude_user,
+	    .exclude_kernel = event->exclude_kernel,
+	    .read_format = (is_alone ? 0 : PERF_FORMAT_GROUP) | PERF_FORMAT_TOTAL_TIME_ENABLED |
+			   PERF_FORMAT_TOTAL_TIME_RUNNING,
+	};
+}
+
+/* The signal goes to this thread, whichever of them runs. */
+static int ask_for_signal(int fd, int signal)
+{
+	struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = (pid_t)syscall(SYS_gettid)};
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || fcntl(fd, F_SETOWN_EX, &owner) || fcntl(fd, F_SETSIG, signal) ||
+	    fcntl(fd, F_SETFL, flags | O_ASYNC))
+		return -errno;
+	return 0;
+}
+
+int vp_counters_group_open(const struct vp_counters_event *events, unsigned n,
+			   const struct vperf_options *options, struct vp_counters_group *ret,
+			   struct vperf_error *error)
+{
+	ret->n = 0;
+	for (unsigned i = 0; i < n; i++) {
+		struct perf_event_attr attr = attr_of(&events[i], i == 0, n == 1);
+		bool signals = options->signal && options->event == i;
+		if (signals) {
+			attr.sample_period = options->period;
+			attr.wakeup_events = 1;
+		}
+		ret->fds[i] = open_best(&attr, i ? ret->fds[0] : -1);
+		int errnum = ret->fds[i] < 0 ? errno : 0;
+		ret->pages[i] = NULL;
+		ret->n += !errnum;
+		if (!errnum && signals)
+			errnum = -ask_for_signal(ret->fds[i], options->signal);
+		if (errnum) {
+			vp_counters_group_close(ret);
+			return explain(error, &events[i], i == 0, errnum);
+		}
+	}
+	return VPERF_OK;
+}
+
+void vp_counters_group_close(struct vp_counters_group *group)
+{
+	for (unsigned i = group->n; i-- > 0;) {
+		if (group->pages[i])
+			munmap(group->pages[i], (size_t)getpagesize());
+		close(group->fds[i]);
+	}
+	group->n = 0;
+}
+
+int vp_counters_group_enable(const struct vp_counters_group *group, bool enable)
+{
+	unsigned long request = enable ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
+
+	return ioctl(group->fds[0], request, PERF_IOC_FLAG_GROUP) ? VPERF_E_SYSTEM : VPERF_OK;
+}
+
+static int call_single(const struct vp_counters_group *group, uint64_t *value)
+{
+	struct single_reading reading;
+	ssize_t got = read(group->fds[0], &reading, sizeof(reading));
+
+	if (got < 0)
+		return VPERF_E_SYSTEM;
+	if (got != sizeof(reading) || reading.enabled != reading.running)
+		return VPERF_E_LOST;
+	*value = reading.value;
+	return VPERF_OK;
+}
+
+int vp_counters_group_call(const struct vp_counters_group *group, uint64_t *values)
+{
+	if (group->n == 1)
+		return call_single(group, values);
+	struct group_reading reading;
+	ssize_t got = read(group->fds[0], &reading, sizeof(reading));
+
+	if (got < 0)
+		return VPERF_E_SYSTEM;
+	/* Nothing is what perf says of a pinned group that found no counters. */
+	if (got < (ssize_t)(3 + group->n) * (ssize_t)sizeof(uint64_t) || reading.n != group->n ||
+	    reading.enabled != reading.running)
+		return VPERF_E_LOST;
+	memcpy(values, reading.values, group->n * sizeof(*values));
+	return VPERF_OK;
+}
+
+int vp_counters_group_user(const struct vp_counters_group *group, uint64_t *values)
+{
+	for (unsigned i = 0; i < group->n; i++)
+		if (!vp_counters_page_read(group->pages[i], &values[i]))
+			return vp_counters_group_call(group, values);
+	return VPERF_OK;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The threads of this guest that have lent counters. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "guest/lend.skel.h"
+#include "guest/lend_private.h"
+
+enum { MOST_CLIENTS = 2 * VP_LENT_THREADS, MOST_OF_USER = VP_LENT_THREADS / 4 };
+
+/* Costs what lending costs, and not before: the host writes where the marker is. */
+static int start_lending(struct vp_lend *lend)
+{
+	if (lend->switches)
+		return 0;
+	lend->switches = bpf_program__attach(lend->programs->progs.on_switch);
+	if (!lend->switches)
+		return -errno;
+	return vp_lend_command(lend, VP_LEND_MARK, lend->request->marker);
+}
+
+static void stop_lending(struct vp_lend *lend)
+{
+	vp_vec_each (&lend->clients, client)
+		if (client->is_attached)
+			return;
+	int ignored = vp_lend_command(lend, VP_LEND_MARK, 0);
+	(void)ignored;
+	bpf_link__destroy(lend->switches);
+	lend->switches = NULL;
+}
+
+static const struct vp_lend_client *other_set(const struct vp_lend *lend,
+					      const struct vp_lend_client *of)
+{
+	vp_vec_each (&lend->clients, client)
+		if (client != of && client->is_attached && client->tid == of->tid)
+			return client;
+	return NULL;
+}
+
+static bool is_taken(const struct vp_lend *lend, uint32_t place)
+{
+	vp_vec_each (&lend->clients, client)
+		if (client->is_attached && client->place == place)
+			return true;
+	return false;
+}
+
+/* A thread with several sets has one place. */
+static int give_place(struct vp_lend *lend, struct vp_lend_client *client)
+{
+	const struct vp_lend_client *same = other_set(lend, client);
+	uint32_t of_user = 0;
+
+	if (same) {
+		client->place = same->place;
+		return 0;
+	}
+	vp_vec_each (&lend->clients, other)
+		of_user += other->is_attached && other->uid == client->uid;
+	for (client->place = 0; is_taken(lend, client->place);)
+		client->place++;
+	if (client->place >= VP_LENT_THREADS || (client->uid && of_user >= MOST_OF_USER))
+		return -ENOSPC;
+	int result = vp_lend_command(lend, VP_LEND_CLEAR, client->place);
+	if (result)
+		return result;
+	return bpf_map_update_elem(bpf_map__fd(lend->programs->maps.places), &client->tid,
+				   &client->place, BPF_ANY);
+}
+
+/* Whether that is a thread of the process at the other end. */
+static bool is_its_thread(const struct vp_lend_client *client, uint32_t tid)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	char path[64];
+
+	if (getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) || peer.pid <= 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/task/%u", peer.pid, tid);
+	return !access(path, F_OK);
+}
+
+/* A socket, each packet to which runs the program that forces an exit; its other end is ours. */
+static int make_force_socket(const struct vp_lend *lend, int *ours)
+{
+	int program = bpf_program__fd(lend->programs->progs.on_packet), ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends))
+		return -errno;
+	if (setsockopt(ends[0], SOL_SOCKET, SO_ATTACH_BPF, &program, sizeof(program))) {
+		int errnum = errno;
+		close(ends[0]);
+		close(ends[1]);
+		return -errnum;
+	}
+	*ours = ends[0];
+	return ends[1];
+}
+
+static void send_reply(const struct vp_lend_client *client, struct vp_lent_reply *reply,
+		       const int *fds, size_t n)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int[VP_LENT_FDS]))];
+	} control = {0};
+	struct iovec part = {reply, sizeof(*reply)};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+	if (n) {
+		message.msg_control = &control;
+		message.msg_controllen = CMSG_SPACE(n * sizeof(*fds));
+		control.header.cmsg_level = SOL_SOCKET;
+		control.header.cmsg_type = SCM_RIGHTS;
+		control.header.cmsg_len = CMSG_LEN(n * sizeof(*fds));
+		memcpy(CMSG_DATA(&control.header), fds, n * sizeof(*fds));
+	}
+	ssize_t ignored = sendmsg(client->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	(void)ignored;
+}
+
+static void refuse(const struct vp_lend_client *client, int errnum, const char *why)
+{
+	struct vp_lent_reply reply = {.version = VP_LENT_VERSION, .status = errnum};
+
+	snprintf(reply.text, sizeof(reply.text), "%s", why);
+	send_reply(client, &reply, NULL, 0);
+}
+
+static void hand_over(const struct vp_lend *lend, struct vp_lend_client *client)
+{
+	struct vp_lent_reply reply = {.version = VP_LENT_VERSION,
+				      .thread = client->place,
+				      .cells = lend->n_cells,
+				      .events = lend->request->n,
+				      .marker = lend->request->marker};
+	int force = make_force_socket(lend, &client->force);
+	int fds[VP_LENT_FDS] = {
+	    [VP_LENT_FD_CELLS] = bpf_map__fd(lend->programs->maps.cells),
+	    [VP_LENT_FD_THREADS] = bpf_map__fd(lend->programs->maps.threads),
+	    [VP_LENT_FD_FORCE] = force,
+	};
+
+	if (force < 0)
+		return refuse(client, -force, "the agent cannot make a socket for it");
+	memcpy(reply.names, lend->request->names, sizeof(reply.names));
+	send_reply(client, &reply, fds, VP_LENT_FDS);
+	close(force);
+}
+
+static void attach(struct vp_lend *lend, struct vp_lend_client *client,
+		   const struct vp_lent_request *request)
+{
+	client->tid = request->tid;
+	if (request->version != VP_LENT_VERSION)
+		return refuse(client, EPROTO, "it is of another version");
+	if (!is_its_thread(client, client->tid))
+		return refuse(client, ESRCH,
+			      "the thread is none of its process in this PID namespace");
+	int result = start_lending(lend);
+	if (result)
+		return refuse(client, -result, "this kernel lets no program see its switches");
+	result = give_place(lend, client);
+	if (result)
+		return refuse(client, -result, "too many threads have some");
+	client->is_attached = true;
+	hand_over(lend, client);
+}
+
+static void forget(struct vp_lend *lend, size_t i)
+{
+	struct vp_lend_client client = lend->clients.at[i];
+
+	lend->clients.at[i] = lend->clients.at[--lend->clients.count];
+	close(client.fd);
+	if (client.force >= 0)
+		close(client.force);
+	if (client.is_attached && !is_taken(lend, client.place))
+		bpf_map_delete_elem(bpf_map__fd(lend->programs->maps.places), &client.tid);
+	stop_lending(lend);
+}
+
+void vp_lend_client_accept(struct vp_lend *lend)
+{
+	int fd = accept4(lend->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	if (fd < 0)
+		return;
+	if (lend->clients.count >= MOST_CLIENTS ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size)) {
+		close(fd);
+		return;
+	}
+	vp_vec_push(&lend->clients,
+		    ((struct vp_lend_client){.fd = fd, .force = -1, .uid = peer.uid}));
+}
+
+void vp_lend_client_hear(struct vp_lend *lend, size_t i)
+{
+	struct vp_lend_client *client = &lend->clients.at[i];
+	struct vp_lent_request request;
+	ssize_t got = recv(client->fd, &request, sizeof(request), MSG_DONTWAIT);
+
+	if (got == sizeof(request) && !client->is_attached)
+		attach(lend, client, &request);
+	else if (got >= 0 || errno != EAGAIN)
+		forget(lend, i);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What lend.bpf.c and lend_kernel.c share beside schema/lent.h. */
+#ifndef VP_GUEST_LEND_COMMAND_H
+#define VP_GUEST_LEND_COMMAND_H
+
+enum { VP_LEND_MOST_CPUS = 512 };
+
+/* What the program `command` does with its second argument: nothing; has all cells begin with it;
+ * makes the thread of that place nobody's. */
+enum vp_lend_command { VP_LEND_OWN, VP_LEND_MARK, VP_LEND_CLEAR };
+
+#endif

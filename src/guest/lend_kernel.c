@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The programs that lend to threads of this guest. */
+#include <errno.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "guest/lend.skel.h"
+#include "guest/lend_private.h"
+
+static struct vp_error *open_programs(struct vp_lend *lend)
+{
+	int result = -ENOENT;
+
+	lend->programs = vp_lend_bpf__open();
+	if (lend->programs)
+		result = bpf_map__set_max_entries(lend->programs->maps.cells, lend->n_cells);
+	if (!result)
+		result = vp_lend_bpf__load(lend->programs);
+	return result ? vp_error_errno(-result, "cannot load the lending programs") : NULL;
+}
+
+/* Nobody writes to them from now on but the programs, and the host. */
+static struct vp_error *freeze(struct vp_lend *lend)
+{
+	int cells = bpf_map__fd(lend->programs->maps.cells);
+
+	if (bpf_map_freeze(cells) || bpf_map_freeze(bpf_map__fd(lend->programs->maps.threads)))
+		return vp_error_errno(errno, "cannot make the lent counters read-only");
+	void *memory =
+	    mmap(NULL, lend->n_cells * sizeof(*lend->cells), PROT_READ, MAP_SHARED, cells, 0);
+	if (memory == MAP_FAILED)
+		return vp_error_errno(errno, "cannot map the lent counters");
+	lend->cells = memory;
+	return NULL;
+}
+
+int vp_lend_command(const struct vp_lend *lend, enum vp_lend_command command, uint64_t argument)
+{
+	uint64_t arguments[2] = {command, argument};
+	LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = arguments,
+		    .ctx_size_in = sizeof(arguments));
+
+	return bpf_prog_test_run_opts(bpf_program__fd(lend->programs->progs.command), &options);
+}
+
+/* Which device makes a CPU leave the guest: of x86, the programs know it. */
+static struct vp_error *find_device(struct vp_lend *lend)
+{
+#ifdef __aarch64__
+	const struct timespec moment = {.tv_nsec = 5000000};
+	struct bpf_link *link = bpf_program__attach(lend->programs->progs.find_device);
+	volatile unsigned long long *device = &lend->programs->bss->device;
+
+	for (int i = 0; link && !*device && i < 200; i++)
+		nanosleep(&moment, NULL);
+	bpf_link__destroy(link);
+	if (!*device)
+		return vp_error_new("cannot find this guest's interrupt controller");
+#endif
+	return NULL;
+}
+
+struct vp_error *vp_lend_load(struct vp_lend *lend)
+{
+	int cpus = libbpf_num_possible_cpus();
+
+	if (cpus < 0 || cpus > VP_LEND_MOST_CPUS)
+		return vp_error_new("counters can be lent to guests of at most %d CPUs",
+				    VP_LEND_MOST_CPUS);
+	lend->n_cells = (uint32_t)cpus;
+	VP_TRY(open_programs(lend));
+	VP_TRY(freeze(lend));
+	lend->programs->bss->n_cpus = lend->n_cells;
+	if (vp_lend_command(lend, VP_LEND_OWN, 0))
+		return vp_error_errno(errno, "cannot run a program in the kernel");
+	if (!bpf_program__attach(lend->programs->progs.on_exit))
+		return vp_error_errno(errno, "cannot watch for process exits");
+	return find_device(lend);
+}

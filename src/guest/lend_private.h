@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What lend.c, which talks to the host, lend_clients.c and lend_kernel.c share. */
+#ifndef VP_GUEST_LEND_PRIVATE_H
+#define VP_GUEST_LEND_PRIVATE_H
+
+#include "base/vec.h"
+#include "guest/cpus.h"
+#include "guest/lend_command.h"
+#include "guest/physical.h"
+#include "maps/agent_lend.h"
+
+struct bpf_link;
+struct vp_lend_bpf;
+
+struct vp_lend_client {
+	int fd, force; /* its connection; our end of its forcing socket */
+	uint32_t uid, tid, place;
+	bool is_attached; /* it has asked for its counters, and got them */
+};
+
+/* With its programs not loaded. */
+struct vp_lend {
+	const struct vp_lend_request *request;
+	struct vp_lend_bpf *programs;
+	struct bpf_link *switches; /* NULL: there are no clients */
+	const volatile struct vp_lent_cell *cells;
+	uint32_t n_cells;
+	int host, listener;
+	int64_t heard; /* of the host, s */
+	VP_VEC(struct vp_lend_client) clients;
+};
+
+/* Loads the programs and attaches those that clients are not waited for with. Links and maps live
+ * as long as this process. */
+struct vp_error *vp_lend_load(struct vp_lend *lend) VP_MUST_CHECK;
+/* Has a program in the kernel do that; 0 or negative errno. */
+int vp_lend_command(const struct vp_lend *lend, enum vp_lend_command command,
+		    uint64_t argument) VP_MUST_CHECK;
+
+/* A new client; what client number `i` says, or that it has gone. */
+void vp_lend_client_accept(struct vp_lend *lend);
+void vp_lend_client_hear(struct vp_lend *lend, size_t i);
+
+#endif

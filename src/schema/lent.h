@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Lent counters: what the host, the agent in a guest and the library share. The host counts for
+ * each vCPU what happens while it is in the guest, and publishes that at each VM entry in a cell of
+ * guest memory; the agent's program keeps, at the guest's context switches, what of it was each
+ * client thread's. A thread T that runs on vCPU v has had
+ *
+ *   T.sum + (cell[v].counts - T.start)
+ *
+ * See docs/method-counters.md.
+ */
+#ifndef VP_SCHEMA_LENT_H
+#define VP_SCHEMA_LENT_H
+
+/* Where the agent has its clients ask. Anybody may. */
+#define VP_LENT_SOCKET "/run/vperf-lent.sock"
+
+enum {
+	VP_LENT_VERSION = 1,
+	VP_LENT_EVENTS = 8,
+	VP_LENT_NAME_SIZE = 48,
+	VP_LENT_THREADS = 1024, /* with counters at the same time */
+};
+
+/* Of a vCPU. A multiple of a cache line; the host writes what is behind the marker. */
+struct vp_lent_cell {
+	unsigned long long marker;   /* the guest's: the host writes only while it is here */
+	unsigned long long sequence; /* of publications, from 1 */
+	unsigned long long failed;   /* not 0: the host could not read a counter */
+	unsigned long long stolen;   /* ns that the vCPU waited for a pCPU */
+	unsigned long long counts[VP_LENT_EVENTS];
+	unsigned long long spare[4];
+};
+
+enum vp_lent_thread_state { VP_LENT_NEW, VP_LENT_OUT, VP_LENT_RUNNING };
+
+/* Of a client's thread; the agent's program writes it, while the thread does not run. */
+struct vp_lent_thread {
+	unsigned long long sequence; /* changes with each switch */
+	unsigned int state, cpu;
+	unsigned long long stale; /* publications that did not come though they were forced */
+	unsigned long long stolen_sum, stolen_start;
+	unsigned long long sum[VP_LENT_EVENTS], start[VP_LENT_EVENTS];
+	unsigned long long spare[3];
+};
+
+_Static_assert(sizeof(struct vp_lent_cell) == 128, "no cell lies in two pages");
+_Static_assert(sizeof(struct vp_lent_thread) == 192, "a whole number of cache lines");
+
+/* A client's packet, and the answer to it, with three descriptors if the status is 0: the cells,
+ * the threads, and a socket, each packet to which forces the vCPU out of the guest. */
+struct vp_lent_request {
+	unsigned int version, tid;
+};
+
+struct vp_lent_reply {
+	unsigned int version;
+	int status; /* errno */
+	unsigned int thread, cells, events;
+	unsigned int unused;
+	unsigned long long marker;
+	char names[VP_LENT_EVENTS][VP_LENT_NAME_SIZE];
+	char text[160]; /* why not */
+};
+
+enum { VP_LENT_FD_CELLS, VP_LENT_FD_THREADS, VP_LENT_FD_FORCE, VP_LENT_FDS };
+
+#endif

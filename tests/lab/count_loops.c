@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * count-loops [OPTION VALUE]...: a client of libvperf that knows what it does. Prints one line
+ * KEY=VALUE ... for each thing that it measured; 'error' in one if the library says one.
+ *
+ *   --event NAME      may be given again (default: instructions:u)
+ *   --way any|user|call|lent, --exact 1
+ *   --loops N         of six instructions each, between two reads (default: 1000000)
+ *   --rounds N        so many times (default: 5)
+ *   --threads N       all at the same time on CPU 0; thread n does n times the loops
+ *   --move 1          and are moved from CPU to CPU, one of them each 2 ms
+ *   --reads N         reads in a row, that must not go backwards
+ *   --period N        a signal each so many of the first event
+ *   --wait S          before it begins
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "vperf/counters.h"
+
+enum { MOST_THREADS = 16 };
+
+struct settings {
+	const char *events[VPERF_MOST_EVENTS];
+	unsigned n;
+	struct vperf_options options;
+	uint64_t loops, rounds, threads, reads, move;
+};
+
+struct worker {
+	const struct settings *settings;
+	unsigned number;
+	pthread_t thread;
+	volatile pid_t tid;
+	volatile uint64_t signals; /* that it got */
+};
+
+static struct worker workers[MOST_THREADS];
+
+static __attribute__((noinline)) void loop(uint64_t loops)
+{
+	__asm__ volatile("1:\n"
+			 "	nop\n"
+			 "	nop\n"
+			 "	nop\n"
+			 "	nop\n"
+#ifdef __aarch64__
+			 "	subs %0, %0, #1\n"
+			 "	b.ne 1b\n"
+#else
+			 "	dec %0\n"
+			 "	jne 1b\n"
+#endif
+			 : "+r"(loops)
+			 :
+			 : "cc");
+}
+
+static void die(const char *what, int status, const char *text)
+{
+	printf("error=%d what=%s text=%s\n", status, what, text);
+	exit(1);
+}
+
+static struct vperf_counters *open_set(const struct settings *settings)
+{
+	struct vperf_counters *counters;
+	struct vperf_error error;
+	int status = vperf_counters_open(settings->events, settings->n, &settings->options,
+					 &counters, &error);
+
+	if (status)
+		die("open", status, error.text);
+	return counters;
+}
+
+static void check(const char *what, int status)
+{
+	if (status)
+		die(what, status, vperf_status_text(status));
+}
+
+static void print_values(const uint64_t *values, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		printf("%s%" PRIu64, i ? "," : "", values[i]);
+}
+
+/* Rounds of the same loop between two reads; and two reads with nothing between. */
+static void run_rounds(const struct settings *settings)
+{
+	uint64_t before[VPERF_MOST_EVENTS], after[VPERF_MOST_EVENTS];
+	struct vperf_counters *counters = open_set(settings);
+	struct vperf_times times = {.size = sizeof(times)};
+
+	printf("way=%d why=%s\n", vperf_counters_way(counters), vperf_counters_why(counters));
+	check("start", vperf_counters_start(counters));
+	for (uint64_t round = 0; round < 2 * settings->rounds; round++) {
+		check("read", vperf_counters_read(counters, before));
+		if (round % 2)
+			loop(settings->loops);
+		check("read", vperf_counters_read(counters, after));
+		for (unsigned i = 0; i < settings->n; i++)
+			after[i] -= before[i];
+		printf("%s=", round % 2 ? "loop" : "nothing");
+		print_values(after, settings->n);
+		printf("\n");
+	}
+	check("times", vperf_counters_times(counters, &times));
+	check("stop", vperf_counters_stop(counters, after));
+	printf("all=");
+	print_values(after, settings->n);
+	printf(" wall=%" PRIu64 " on_cpu=%" PRIu64 " stolen_least=%" PRIu64 " stolen_most=%" PRIu64
+	       " known=%u\n",
+	       times.wall, times.on_cpu, times.stolen_least, times.stolen_most, times.known);
+	vperf_counters_close(counters);
+}
+
+static void run_reads(const struct settings *settings)
+{
+	uint64_t now[VPERF_MOST_EVENTS], last[VPERF_MOST_EVENTS] = {0}, backwards = 0, done = 0;
+	struct vperf_counters *counters = open_set(settings);
+	struct timespec begin, end;
+	int status = vperf_counters_start(counters);
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	while (!status && done < settings->reads) {
+		status = vperf_counters_read(counters, now);
+		for (unsigned i = 0; !status && i < settings->n; i++) {
+			backwards += now[i] < last[i];
+			last[i] = now[i];
+		}
+		done++;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	printf("reads=%" PRIu64 " backwards=%" PRIu64 " status=%d ns=%.0f last=", done, backwards,
+	       status,
+	       (double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec));
+	print_values(last, settings->n);
+	printf("\n");
+	vperf_counters_close(counters);
+}
+
+static void on_overflow(int number, siginfo_t *info, void *context)
+{
+	pid_t tid = (pid_t)syscall(SYS_gettid);
+
+	for (unsigned i = 0; i < MOST_THREADS; i++)
+		if (workers[i].tid == tid)
+			workers[i].signals++;
+}
+
+static void bind_to(pid_t tid, unsigned number)
+{
+	cpu_set_t cpu;
+
+	CPU_ZERO(&cpu);
+	CPU_SET(number, &cpu);
+	sched_setaffinity(tid, sizeof(cpu), &cpu);
+}
+
+static void *work(void *context)
+{
+	struct worker *worker = context;
+	const struct settings *settings = worker->settings;
+	uint64_t values[VPERF_MOST_EVENTS];
+
+	bind_to(0, 0);
+	worker->tid = (pid_t)syscall(SYS_gettid);
+	struct vperf_counters *counters = open_set(settings);
+	check("start", vperf_counters_start(counters));
+	for (uint64_t i = 0; i < settings->rounds; i++) {
+		loop(settings->loops * worker->number);
+		if (i % 4 == 3)
+			sched_yield();
+	}
+	check("stop", vperf_counters_stop(counters, values));
+	printf("thread=%u expected=%" PRIu64 " signals=%" PRIu64 " values=", worker->number,
+	       6 * settings->loops * worker->number * settings->rounds, worker->signals);
+	print_values(values, settings->n);
+	printf("\n");
+	vperf_counters_close(counters);
+	worker->tid = 0;
+	return NULL;
+}
+
+/* Until all are done; how often is known to who reads it. */
+static void move_threads(const struct settings *settings)
+{
+	unsigned cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN), alive = 1, moves = 0;
+
+	for (unsigned i = 0; alive; i++) {
+		usleep(2000);
+		alive = 0;
+		for (unsigned j = 0; j < settings->threads; j++)
+			alive += workers[j].tid != 0;
+		pid_t tid = workers[i % settings->threads].tid;
+		if (tid) {
+			bind_to(tid, (i / (unsigned)settings->threads + i) % cpus);
+			moves++;
+		}
+	}
+	printf("moves=%u\n", moves);
+}
+
+static void run_threads(const struct settings *settings)
+{
+	struct sigaction action = {.sa_sigaction = on_overflow,
+				   .sa_flags = SA_SIGINFO | SA_RESTART};
+
+	if (settings->options.signal)
+		sigaction(settings->options.signal, &action, NULL);
+	for (unsigned i = 0; i < settings->threads; i++) {
+		workers[i] = (struct worker){.settings = settings, .number = i + 1};
+		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
+	}
+	if (settings->move)
+		move_threads(settings);
+	for (unsigned i = 0; i < settings->threads; i++)
+		pthread_join(workers[i].thread, NULL);
+}
+
+static uint32_t way_of(const char *name)
+{
+	static const char *const names[] = {"any", "user", "call", "lent"};
+
+	for (uint32_t i = 0; i < 4; i++)
+		if (!strcmp(name, names[i]))
+			return i;
+	die("--way", 2, name);
+	return 0;
+}
+
+static void take_option(struct settings *settings, const char *name, const char *value)
+{
+	uint64_t number = strtoull(value, NULL, 0);
+
+	if (!strcmp(name, "--event") && settings->n < VPERF_MOST_EVENTS)
+		settings->events[settings->n++] = value;
+	else if (!strcmp(name, "--way"))
+		settings->options.way = way_of(value);
+	else if (!strcmp(name, "--exact"))
+		settings->options.flags = number ? VPERF_EXACT : 0;
+	else if (!strcmp(name, "--loops"))
+		settings->loops = number;
+	else if (!strcmp(name, "--rounds"))
+		settings->rounds = number;
+	else if (!strcmp(name, "--threads") && number <= MOST_THREADS)
+		settings->threads = number;
+	else if (!strcmp(name, "--move"))
+		settings->move = number;
+	else if (!strcmp(name, "--reads"))
+		settings->reads = number;
+	else if (!strcmp(name, "--period")) {
+		settings->options.period = number;
+		settings->options.signal = SIGRTMIN + 1;
+	} else if (!strcmp(name, "--wait"))
+		usleep((useconds_t)(strtod(value, NULL) * 1e6));
+	else
+		die("option", 2, name);
+}
+
+int main(int argc, char **argv)
+{
+	struct settings settings = {
+	    .loops = 1000000, .rounds = 5, .options = {.size = sizeof(struct vperf_options)}};
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (int i = 1; i + 1 < argc; i += 2)
+		take_option(&settings, argv[i], argv[i + 1]);
+	if (!settings.n)
+		settings.events[settings.n++] = "instructions:u";
+	if (settings.threads)
+		run_threads(&settings);
+	else if (settings.reads)
+		run_reads(&settings);
+	else
+		run_rounds(&settings);
+	return 0;
+}

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Counters of a thread, on a host of 64-bit Arm whose PMU counts exactly (docs/method-counters.md): a program
+that knows how many instructions its loops have, on the host, in a guest with a PMU, and in one without to which
+the host lends its own."""
+import json
+import re
+
+CLIENT = "build-arm64/tests/lab/count-loops"
+SHORT = "--loops 250000 --rounds 20"  # of threads: number n has n times as many
+BUSY = "count-loops --threads 2 --loops 250000 --rounds 10000"
+LOOPS = 6000000  # instructions in user space between two reads of its rounds
+SETUP = f"""
+host arch=arm64 pcpus=1 icount=yes memory=1536
+guest g1 vcpus=2 memory=256 truth=no agent=yes cpu=host,pmu=off
+guest g2 vcpus=1 memory=256 truth=no
+file g1 {CLIENT} /bin/count-loops
+file g2 {CLIENT} /bin/count-loops
+"""
+LENT = "lab-guest run g1 count-loops --way lent --event instructions:u"
+
+COUNTERS = SETUP + f"""
+command echo 1 > /proc/sys/kernel/perf_user_access; for way in user call; do {CLIENT} --way $way; done; \
+{CLIENT} --threads 3 {SHORT} --event cycles:u --period 1000000
+command lab-guest run g2 sh -c "count-loops --way call; count-loops --threads 3 {SHORT}; \
+count-loops --threads 3 {SHORT} --event cycles:u --period 1000000"
+command vperf lend --vm g1 -e instructions:u,instructions -q --json -- sh -c "{LENT} --exact 1; \
+{LENT} --threads 4 {SHORT}; {LENT} --threads 4 {SHORT} --move 1"
+command vperf lend --vm g1 -e PAPI_TOT_INS; vperf lend --vm g1 -e cycles -q -- {LENT}; lab-guest run g1 count-loops; true
+command vperf lend --vm g1 -e instructions:u -q -- sh -c '{{ sleep 0.3; vperf lend --vm g1 -e cycles; kill -9 $PPID; }} & \
+{LENT} --reads 100000000'; lab-guest wait g1
+command JOB=$(lab-guest spawn g2 {BUSY}); vperf lend --vm g1 -e instructions:u -q --json -- \
+sh -c "{LENT} --exact 1; {LENT} --threads 3 {SHORT}; {LENT} --threads 3 {SHORT} --move 1"; lab-guest end g2 $JOB || true
+""".replace("\\\n", "")
+
+
+def said(run, *guests):
+    """What the client printed: in each of its lines the values by their names. Of guests, all that it did
+    there, one list for each job."""
+    if not guests:
+        return lines_of(run.command_output(1))
+    log = (run.out / f"guest-{guests[0]}" / "workloads.log").read_text()
+    jobs = {}
+    for job, line in re.findall(r"^out job=(\d+) copy=\d+ \| (.*)$", log, re.MULTILINE):
+        jobs.setdefault(int(job), []).append(line)
+    return {job: lines_of("\n".join(lines)) for job, lines in jobs.items()}
+
+
+def lines_of(text):
+    return [dict(re.findall(r"(\w+)=(\S+)", line)) for line in text.splitlines() if "=" in line]
+
+
+def rounds_of(lines, event=0):
+    """Of each round, what the loop had more than two reads with nothing between."""
+    values = {what: [int(line[what].split(",")[event]) for line in lines if what in line]
+              for what in ("nothing", "loop")}
+    return [loop - nothing for loop, nothing in zip(values["loop"], values["nothing"])]
+
+
+def check_rounds(claims, what, lines, tolerance):
+    rounds = rounds_of(lines)
+    off = [count - LOOPS for count in rounds]
+    claims.check(len(rounds) == 5 and all(abs(n) <= tolerance for n in off),
+                 f"{what}: a loop of {LOOPS} instructions is {off} off, at most {tolerance}")
+
+
+def check_threads(claims, what, lines, threads, percent):
+    """Each thread has what it did, and nothing of the others."""
+    found = [(int(line["expected"]), int(line["values"].split(",")[0])) for line in lines if "thread" in line]
+    worst = max((abs(count / expected - 1) for expected, count in found), default=1)
+    claims.check(len(found) == threads and worst < percent / 100,
+                 f"{what}: {len(found)} of {threads} threads are within {100 * worst:.4f} % of what they did, "
+                 f"less than {percent} %")
+
+
+def check_signals(claims, what, lines):
+    found = [(int(line["signals"]), int(line["values"].split(",")[0]) // 1000000) for line in lines
+             if "thread" in line]
+    claims.check(len(found) == 3 and all(signals == due for signals, due in found),
+                 f"{what}: threads got {[signals for signals, _ in found]} signals, one each 1000000 cycles")
+
+
+def split_at(lines, key):
+    """The output of several runs of the client, each of which begins with a line that has the key."""
+    runs = []
+    for line in lines:
+        if key in line or not runs:
+            runs.append([])
+        runs[-1].append(line)
+    return runs
+
+
+def counters(run, claims):
+    host = said(run)
+    ways = split_at([line for line in host if "thread" not in line], "way")
+    for name, way in zip(("in user space", "by a call"), ways):
+        check_rounds(claims, f"on the host, {name}", way, 10)
+    claims.check([int(way[0]["way"]) for way in ways] == [1, 2], "the ways that were asked for are taken")
+    check_signals(claims, "on the host", host)
+    with_pmu = said(run, "g2")
+    first = with_pmu[min(with_pmu)]
+    threads = [line for line in first if "thread" in line]
+    check_rounds(claims, "a guest with a PMU", first, 10)
+    check_threads(claims, "a guest with a PMU", threads[:3], 3, 0.1)
+    check_signals(claims, "a guest with a PMU", threads[3:])
+
+    jobs = list(said(run, "g1").values())
+    check_rounds(claims, "lent, exact", jobs[0], 10)
+    check_threads(claims, "lent, threads on one vCPU", jobs[1], 4, 0.5)
+    check_threads(claims, "lent, threads moved from vCPU to vCPU", jobs[2], 4, 0.5)
+    moves = next((int(line["moves"]) for line in jobs[2] if "moves" in line), 0)
+    claims.check(moves > 20, f"they were moved {moves} times")
+    summary = json.loads(run.command_output(3))
+    claims.check(summary["vcpus"] == 2 and summary["published"] > 100 and not summary["unread"] and
+                 not summary["unwritten"], f"the host: {summary}")
+    check_errors(run, claims, jobs)
+    busy = jobs[-3:]
+    check_rounds(claims, "lent, beside a busy VM", busy[0], 10)
+    check_threads(claims, "lent, beside a busy VM, on one vCPU", busy[1], 3, 0.5)
+    check_threads(claims, "lent, beside a busy VM, moved", busy[2], 3, 0.5)
+    times = next(line for line in busy[0] if "on_cpu" in line)
+    stolen, on_cpu = int(times["stolen_least"]), int(times["on_cpu"])
+    claims.check(times["known"] == "3" and times["stolen_most"] == times["stolen_least"] and
+                 0.2 * on_cpu < stolen < on_cpu,
+                 f"beside a busy VM, {100 * stolen / on_cpu:.1f} % of its time is stolen, as the host says it")
+
+
+def check_errors(run, claims, jobs):
+    unknown, missing = run.command_output(4, "err").splitlines()[0], jobs[3][0]
+    claims.check("PAPI_TOT_INS" in unknown, f"an event that perf does not know is refused: {unknown}")
+    claims.check(missing["error"] == "-6" and jobs[4][0]["error"] in ("-5", "-6"),
+                 "what the host does not lend, and a host that lends nothing, are told")
+    second = run.command_output(5, "err")
+    claims.check("another host program lends to this guest" in second, "a second recorder is refused")
+    reads = next(line for line in jobs[5] if "reads" in line)
+    claims.check(reads["status"] == "-8" and reads["backwards"] == "0" and int(reads["reads"]) > 100000,
+                 f"after {reads['reads']} reads, none of them backwards, the recorder's death is told")
+
+
+# Long: reads beside threads that take the vCPU away, so that the reader is moved; and what ends suddenly.
+READS = 10000000
+LASTING = SETUP + f"""
+command JOB=$(lab-guest spawn g1 count-loops --event page-faults --threads 2 --loops 250000 --rounds 100000); \
+vperf lend --vm g1 -e instructions:u -q --json -- {LENT} --reads {READS}; lab-guest end g1 $JOB || true
+command vperf lend --vm g1 -e instructions:u -q -- sh -c "sleep 0.2; kill -9 \\$PPID"; \
+vperf lend --vm g1 -e instructions:u -q -- {LENT} --exact 1
+command vperf lend --vm g1 -e instructions:u -q -- sh -c '{{ sleep 0.3; lab-guest run g1 sh -c "killall -9 vperf-agent"; }} & \
+{LENT} --reads 100000000; wait'; lab-guest run g1 count-loops; true
+""".replace("\\\n", "")
+
+
+def lasting(run, claims):
+    jobs = [lines for lines in said(run, "g1").values() if lines]
+    reads = [line for lines in jobs for line in lines if "reads" in line]
+    claims.check(len(reads) == 2 and int(reads[0]["reads"]) == READS and reads[0]["backwards"] == "0" and
+                 reads[0]["status"] == "0", f"{READS} reads of a thread that is preempted and moved: {reads[0]}")
+    again = next(lines for lines in jobs if "way" in lines[0])
+    check_rounds(claims, "lent again, after the recorder was killed", again, 10)
+    claims.check(reads[1]["status"] == "-8" and reads[1]["backwards"] == "0",
+                 f"after {reads[1]['reads']} reads, none of them backwards, the agent's death is told")
+    claims.check("the agent of guest CID 3 has ended" in run.command_output(3, "err"), "and so it is to the host")
+    claims.check(jobs[-1][0].get("error") == "-5", "a client then gets none")
+
+
+# Without a PMU: time that a thread had. A busy VM takes half of it away, of which the guest's kernel knows nothing.
+CLOCK = "lab-guest run g1 count-loops --event task-clock"
+X86 = f"""
+host pcpus=1 icount=yes
+guest g1 vcpus=1 memory=256 truth=no agent=yes
+guest g2 vcpus=1 memory=256 truth=no
+file g1 build/tests/lab/count-loops /bin/count-loops
+file g2 build/tests/lab/count-loops /bin/count-loops
+command JOB=$(lab-guest spawn g2 count-loops --event page-faults --threads 2 --rounds 10000); \
+vperf lend --vm g1 -e task-clock -q --json -- sh -c "{CLOCK} --way lent --exact 1 --loops 5000000; \
+{CLOCK} --way call --loops 5000000; {CLOCK} --way lent --threads 3 --rounds 20"; lab-guest end g2 $JOB || true
+""".replace("\\\n", "")
+
+
+def x86(run, claims):
+    lent, own, threads = said(run, "g1").values()
+    for what, lines, least, most in (("lent", lent, 0.99, 1.04), ("the guest's own", own, 1.5, 3)):
+        whole = sum(rounds_of(lines)) / (5 * 30e6)
+        claims.check(least < whole < most, f"{what} task-clock of loops of 30 ms beside a busy VM is {whole:.3f} of that")
+    check_threads(claims, "lent task-clock", threads, 3, 4)
+    times = next(line for line in lent if "on_cpu" in line)
+    share = int(times["stolen_most"]) / int(times["on_cpu"])
+    claims.check(0.3 < share < 0.7 and times["stolen_least"] == times["stolen_most"],
+                 f"{100 * share:.1f} % of the thread's time is stolen, as the host says it")
+    times = next(line for line in own if "on_cpu" in line)
+    claims.check(times["known"] == "3" and int(times["stolen_least"]) == 0 and
+                 int(times["stolen_most"]) >= share * int(times["on_cpu"]) - 60e6,
+                 f"the guest alone knows that at most {int(times['stolen_most']) / 1e6:.0f} ms of "
+                 f"{int(times['on_cpu']) / 1e6:.0f} ms are")
+    summary = json.loads(run.command_output(1))
+    claims.check(summary["published"] > 100 and not summary["unwritten"], f"the host: {summary}")
+
+
+TESTS = [("64-bit Arm, counters", COUNTERS, counters)]
+QUICK = ()
+FULL = [("64-bit Arm, counters that end", LASTING, lasting), ("lent counters, x86", X86, x86)]

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* libvperf, as far as any machine has what it counts: the kernel's own events. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "counters/event.h"
+#include "vperf/counters.h"
+
+static struct vperf_counters *open_set(const char *const *events, unsigned n,
+				       const struct vperf_options *options)
+{
+	struct vperf_counters *counters;
+	struct vperf_error error;
+
+	int status = vperf_counters_open(events, n, options, &counters, &error);
+	if (status == VPERF_E_RIGHTS || status == VPERF_E_NO_COUNTER)
+		skip(); /* a container that may not count */
+	if (status)
+		fail_msg("%d: %s", status, error.text);
+	return counters;
+}
+
+/* Touches that many pages for the first time. */
+static void fault(size_t pages)
+{
+	size_t page = (size_t)getpagesize();
+	char *memory =
+	    mmap(NULL, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	madvise(memory, pages * page, MADV_NOHUGEPAGE);
+	for (size_t i = 0; i < pages; i++)
+		((volatile char *)memory)[i * page] = 1;
+	munmap(memory, pages * page);
+}
+
+/* With those of the counting itself; and a sanitizer has an eighth of a page for each. */
+static uint64_t most_faults(uint64_t pages)
+{
+	return pages + pages / 8 + 99;
+}
+
+static void test_names(void **state)
+{
+	struct vp_counters_event event, other;
+
+	assert_true(vp_counters_event_find("PAPI_TOT_INS:u", &event));
+	assert_string_equal(event.name, "instructions:u");
+	assert_true(event.exclude_kernel && !event.exclude_user);
+	assert_true(vp_counters_event_find("cpu-cycles", &event));
+	assert_true(vp_counters_event_find("PAPI_TOT_CYC:uk", &other));
+	assert_string_equal(event.name, "cycles");
+	assert_string_equal(other.name, "cycles");
+	assert_true(vp_counters_event_find("r08:k", &event));
+	assert_string_equal(event.name, "r8:k");
+	assert_int_equal(event.config, 8);
+	assert_false(vp_counters_event_find("PAPI_TOT", &event));
+	assert_false(vp_counters_event_find("instructions:x", &event));
+	assert_false(vp_counters_event_find("instructions:", &event));
+	assert_false(vp_counters_event_find("r", &event));
+	assert_false(vp_counters_event_find("r12345678123456789", &event));
+	assert_false(vp_counters_event_find("", &event));
+}
+
+static void test_counts_page_faults(void **state)
+{
+	const char *const events[] = {"page-faults", "task-clock"};
+	struct vperf_counters *counters = open_set(events, 2, NULL);
+	uint64_t before[2], after[2], sum[2] = {0}, last[2];
+
+	assert_int_equal(vperf_counters_way(counters), VPERF_WAY_CALL);
+	fault(100); /* not counted: it has not started */
+	assert_int_equal(vperf_counters_start(counters), VPERF_OK);
+	assert_int_equal(vperf_counters_read(counters, before), VPERF_OK);
+	fault(1000);
+	assert_int_equal(vperf_counters_read(counters, after), VPERF_OK);
+	assert_in_range(before[0], 0, 99);
+	assert_in_range(after[0] - before[0], 1000, most_faults(1000));
+	assert_true(after[1] > before[1]);
+	assert_int_equal(vperf_counters_accumulate(counters, sum), VPERF_OK);
+	fault(500);
+	assert_int_equal(vperf_counters_accumulate(counters, sum), VPERF_OK);
+	assert_int_equal(vperf_counters_stop(counters, last), VPERF_OK);
+	assert_in_range(sum[0], 1500, most_faults(1500));
+	assert_in_range(last[0], sum[0], sum[0] + 99);
+	assert_true(last[1] >= sum[1]);
+	/* Once more, from 0. */
+	assert_int_equal(vperf_counters_start(counters), VPERF_OK);
+	assert_int_equal(vperf_counters_stop(counters, last), VPERF_OK);
+	assert_in_range(last[0], 0, 99);
+	vperf_counters_close(counters);
+}
+
+/* A thread counts what it does, and not what others do meanwhile. */
+static void *count_own(void *pages)
+{
+	const char *const events[] = {"page-faults"};
+	struct vperf_counters *counters;
+	uint64_t count = 0;
+
+	if (vperf_counters_open(events, 1, NULL, &counters, NULL))
+		return NULL;
+	int status = vperf_counters_start(counters);
+	fault((size_t)(uintptr_t)pages);
+	if (!status)
+		status = vperf_counters_stop(counters, &count);
+	vperf_counters_close(counters);
+	return (void *)(uintptr_t)(status ? 0 : count);
+}
+
+static void test_threads(void **state)
+{
+	const size_t pages[] = {1000, 3000, 7000};
+	pthread_t threads[3];
+	void *count;
+
+	vperf_counters_close(open_set((const char *const[]){"page-faults"}, 1, NULL));
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(
+		    pthread_create(&threads[i], NULL, count_own, (void *)(uintptr_t)pages[i]), 0);
+	for (int i = 0; i < 3; i++) {
+		pthread_join(threads[i], &count);
+		assert_in_range((uintptr_t)count, pages[i], most_faults(pages[i]));
+	}
+}
+
+static void *use_of_other(void *counters)
+{
+	uint64_t value;
+
+	return (void *)(intptr_t)vperf_counters_read(counters, &value);
+}
+
+static void test_refuses(void **state)
+{
+	const char *const events[] = {"page-faults", "page-faults", "page-faults",
+				      "page-faults", "page-faults", "page-faults",
+				      "page-faults", "page-faults", "page-faults"};
+	const char *const unknown[] = {"page-fault"};
+	struct vperf_options options = {.size = sizeof(options), .signal = SIGIO};
+	struct vperf_times times = {0};
+	struct vperf_counters *counters;
+	struct vperf_error error;
+	pthread_t thread;
+	uint64_t value;
+	void *status;
+
+	assert_int_equal(vperf_counters_open(unknown, 1, NULL, &counters, &error), VPERF_E_EVENT);
+	assert_string_equal(error.text, "no event is called 'page-fault'");
+	assert_null(counters);
+	assert_int_equal(vperf_counters_open(events, 9, NULL, &counters, &error), VPERF_E_TOO_MANY);
+	assert_int_equal(vperf_counters_open(events, 0, NULL, &counters, &error), VPERF_E_ARGUMENT);
+	/* A signal without a period; a struct of another size. */
+	assert_int_equal(vperf_counters_open(events, 1, &options, &counters, &error),
+			 VPERF_E_ARGUMENT);
+	options = (struct vperf_options){.size = 4};
+	assert_int_equal(vperf_counters_open(events, 1, &options, &counters, &error),
+			 VPERF_E_ARGUMENT);
+	options = (struct vperf_options){.size = sizeof(options), .way = VPERF_WAY_LENT};
+	assert_int_equal(vperf_counters_open(events, 1, &options, &counters, &error),
+			 VPERF_E_NOT_LENT);
+	options.way = VPERF_WAY_USER; /* which software events do not have */
+	status = (void *)(intptr_t)vperf_counters_open(events, 1, &options, &counters, &error);
+	assert_true((intptr_t)status == VPERF_E_NO_COUNTER || (intptr_t)status == VPERF_E_RIGHTS);
+
+	counters = open_set(events, 1, NULL);
+	assert_int_equal(vperf_counters_read(counters, &value), VPERF_E_ARGUMENT);
+	assert_int_equal(vperf_counters_stop(counters, &value), VPERF_E_ARGUMENT);
+	assert_int_equal(vperf_counters_start(counters), VPERF_OK);
+	assert_int_equal(vperf_counters_start(counters), VPERF_E_ARGUMENT);
+	assert_int_equal(vperf_counters_times(counters, &times), VPERF_E_ARGUMENT);
+	assert_int_equal(pthread_create(&thread, NULL, use_of_other, counters), 0);
+	pthread_join(thread, &status);
+	assert_int_equal((intptr_t)status, VPERF_E_THREAD);
+	vperf_counters_close(counters);
+	vperf_counters_close(NULL);
+	for (int code = VPERF_OK; code >= VPERF_E_SYSTEM; code--)
+		assert_string_not_equal(vperf_status_text(code), vperf_status_text(1));
+}
+
+/* A child has not its parent's counters, and may close what it has of them. */
+static void test_fork(void **state)
+{
+	struct vperf_counters *counters = open_set((const char *const[]){"page-faults"}, 1, NULL);
+	uint64_t value = 0;
+	int status;
+
+	assert_int_equal(vperf_counters_start(counters), VPERF_OK);
+	pid_t child = fork();
+	if (child == 0) {
+		bool told = vperf_counters_read(counters, &value) == VPERF_E_THREAD &&
+			    vperf_counters_stop(counters, &value) == VPERF_E_THREAD;
+		vperf_counters_close(counters);
+		_exit(told && fcntl(STDIN_FILENO, F_GETFD) >= 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(vperf_counters_stop(counters, &value), VPERF_OK);
+	vperf_counters_close(counters);
+}
+
+static void test_times(void **state)
+{
+	const char *const events[] = {"task-clock"};
+	const struct timespec sleep = {.tv_nsec = 50000000};
+	struct vperf_counters *counters = open_set(events, 1, NULL);
+	struct vperf_times times = {.size = sizeof(times)};
+	uint64_t clock;
+
+	assert_int_equal(vperf_counters_start(counters), VPERF_OK);
+	nanosleep(&sleep, NULL);
+	do
+		assert_int_equal(vperf_counters_read(counters, &clock), VPERF_OK);
+	while (clock < 30000000);
+	assert_int_equal(vperf_counters_times(counters, &times), VPERF_OK);
+	assert_int_equal(vperf_counters_stop(counters, &clock), VPERF_OK);
+	assert_true(times.known & VPERF_KNOWS_ON_CPU);
+	assert_true(times.on_cpu >= 30000000);
+	assert_true(times.wall >= times.on_cpu + 50000000);
+	assert_true(times.stolen_least <= times.stolen_most);
+	if (times.known & VPERF_KNOWS_STOLEN)
+		assert_true(times.stolen_most <= times.on_cpu);
+	vperf_counters_close(counters);
+}
+
+static volatile sig_atomic_t signals, wrong_thread;
+static pid_t expected_thread;
+static int expected_descriptor;
+
+static void on_overflow(int number, siginfo_t *info, void *context)
+{
+	signals++;
+	wrong_thread |= gettid() != expected_thread || info->si_fd != expected_descriptor;
+}
+
+static void *idle(void *stop)
+{
+	while (!__atomic_load_n((bool *)stop, __ATOMIC_RELAXED))
+		sched_yield();
+	return NULL;
+}
+
+/* One signal each 100 page faults, to the thread that has them, though others run. */
+static void test_overflow(void **state)
+{
+	const char *const events[] = {"task-clock", "page-faults"};
+	struct vperf_options options = {
+	    .size = sizeof(options), .signal = SIGRTMIN + 3, .event = 1, .period = 100};
+	struct sigaction action = {.sa_sigaction = on_overflow, .sa_flags = SA_SIGINFO};
+	struct vperf_counters *counters = open_set(events, 2, &options);
+	bool stop = false;
+	uint64_t values[2];
+	pthread_t other;
+
+	expected_thread = gettid();
+	expected_descriptor = vperf_counters_descriptor(counters);
+	sigaction(options.signal, &action, NULL);
+	assert_int_equal(pthread_create(&other, NULL, idle, &stop), 0);
+	assert_int_equal(vperf_counters_start(counters), VPERF_OK);
+	fault(10000);
+	assert_int_equal(vperf_counters_stop(counters, values), VPERF_OK);
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	pthread_join(other, NULL);
+	assert_in_range(values[1], 10000, most_faults(10000));
+	assert_int_equal(signals, values[1] / 100);
+	assert_false(wrong_thread);
+	vperf_counters_close(counters);
+	signal(options.signal, SIG_DFL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_names),    cmocka_unit_test(test_counts_page_faults),
+	    cmocka_unit_test(test_threads),  cmocka_unit_test(test_refuses),
+	    cmocka_unit_test(test_fork),     cmocka_unit_test(test_times),
+	    cmocka_unit_test(test_overflow),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
