@@ -9,8 +9,6 @@ from pathlib import Path
 from .common import boot_id, program, read_text
 
 CPU = Path("/sys/devices/system/cpu")
-VERSIONS = {"vperf": ("vperf", "--version"), "perf": ("perf", "--version"), "trace-cmd": ("trace-cmd", "--version"),
-            "qemu": ("qemu-system-x86_64", "--version"), "lttng": ("lttng", "--version"), "cc": ("cc", "--version")}
 
 
 def _cpuinfo() -> dict[str, str]:
@@ -25,23 +23,18 @@ def _cpuinfo() -> dict[str, str]:
     return found
 
 
-def _version(command: tuple) -> str | None:
-    path = program(command[0])
+@functools.cache
+def version(name: str) -> str:
+    """What a program says of itself, "" if nothing; it stays as it is until the next boot, or so."""
+    path = program(name)
     if not path:
-        return None
+        return ""
     try:
-        done = subprocess.run([path, *command[1:]], capture_output=True, text=True, timeout=20, check=False,
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False,
                               stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    return next((line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()), None)
-
-
-@functools.cache
-def versions() -> dict[str, str]:
-    """Of the programs that may take part; they stay as they are until the next boot, or so."""
-    found = {name: _version(command) for name, command in VERSIONS.items()}
-    return {name: text for name, text in found.items() if text}
+        return ""
+    return next((line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()), "")
 
 
 def governors() -> dict[str, str]:

@@ -93,6 +93,14 @@ class Plan:
     settle: Settle = Settle()
 
 
+    def programs(self) -> list[str]:
+        """All that take part, as far as the plan tells."""
+        found = [name for test in self.tests.values() for name in test.needs]
+        found += [name for own in self.configurations.values() for name in TRACERS[own.tracer].needs]
+        guests = ["qemu-system-x86_64"] if any(own.where == "kvm-guest" for own in self.configurations.values()) else []
+        return sorted({*found, *guests})
+
+
 class Table:
     """A table of the file that knows where it is: every key is asked for once, what is left is unknown."""
 

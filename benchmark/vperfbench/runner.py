@@ -284,5 +284,4 @@ def start(plan: Plan, directory: Path, machine: Machine, reboots: bool) -> State
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "steps").mkdir()
     (directory / "plan.toml").write_text(plan.text, encoding="utf-8")
-    write_json(directory / "versions.json", environment.versions())
     return State.create(directory, order.make(plan), machine.describe(plan, reboots))

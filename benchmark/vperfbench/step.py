@@ -241,7 +241,8 @@ def _in_guest(job: Job, tracing: Tracing) -> dict:
 def run(job: Job) -> dict:
     """Its result: figure, times, noise, what vperf saw. StepFailed: there is no figure, and why."""
     job.directory.mkdir(parents=True)
-    write_json(job.directory / "environment.json", {**environment.describe(), "versions": environment.versions()})
+    versions = {name: environment.version(name) for name in job.plan.programs()}
+    write_json(job.directory / "environment.json", {**environment.describe(), "versions": versions})
     kept = {int(word) for word in read_text(f"/proc/self/task/{os.getpid()}/children").split()}
     settled = noise.settle(job.plan.settle)
     tracing = Tracing(job)

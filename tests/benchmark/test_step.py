@@ -118,19 +118,19 @@ class Program(Case):
         return file
 
     def test_from_plan_to_report(self):
-        plan = self.write_plan("repeats = 4\nleast-free = 0\n" + bench.HEAD + f"[configuration.a]\ndirectory = '{self.place}'\n"
+        plan = self.write_plan("repeats = 2\nleast-free = 0\n" + bench.HEAD + f"[configuration.a]\ndirectory = '{self.place}'\n"
                                f"[configuration.b]\ndirectory = '{self.place}'\n[test.t]\ncommand = 'sleep 0.1'\n"
                                "[test.n]\ncommand = 'echo 5 x'\nfigure = { pattern = '(5) x', unit = 'x', better = 'more' }\n")
-        self.assertIn("16 steps: 2 configurations, 2 tests, 4 repeats; 0 boots", self.run_it("check", plan).stdout)
+        self.assertIn("8 steps: 2 configurations, 2 tests, 2 repeats; 0 boots", self.run_it("check", plan).stdout)
         out = self.place / "out"
         self.run_it("run", plan, "-o", out)
         self.assertIn("done", self.run_it("status", out).stdout)
-        self.assertEqual(json.loads(self.run_it("status", "--json", out).stdout)["steps"], {"done": 16})
+        self.assertEqual(json.loads(self.run_it("status", "--json", out).stdout)["steps"], {"done": 8})
         results = json.loads(self.run_it("report", "--format", "json", out).stdout)
         cells = {(cell["test"], cell["configuration"]): cell for cell in results["cells"]}
-        self.assertEqual(cells["n", "b"]["values"], [5, 5, 5, 5])
+        self.assertEqual(cells["n", "b"]["values"], [5, 5])
         self.assertEqual(cells["n", "b"]["verdict"], "no difference shown")
-        self.assertEqual(len(self.run_it("report", "--format", "csv", out).stdout.splitlines()), 17)
+        self.assertEqual(len(self.run_it("report", "--format", "csv", out).stdout.splitlines()), 9)
         self.assertIn("Welch's t test", self.run_it("report", out).stdout)
         self.assertIn("Mann-Whitney", self.run_it("report", "--compare", "mann-whitney", "--baseline", "b", out).stdout)
         self.assertIn("is no configuration", self.run_it("report", "--baseline", "z", out, status=2).stderr)
