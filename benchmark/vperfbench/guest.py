@@ -87,6 +87,8 @@ def fault(configuration: Configuration) -> tuple[str, str]:
         return "where", "qemu-system-x86_64 is not installed (Debian package qemu-system-x86)"
     if not program("busybox"):
         return "where", "busybox is not installed (Debian package busybox-static)"
+    if not program("mke2fs"):
+        return "where", "mke2fs is not installed (Debian package e2fsprogs)"
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "where", "/dev/kvm cannot be opened: is this machine a KVM host, and this user allowed to?"
     if not os.access(image, os.R_OK):

@@ -1,5 +1,6 @@
 """The results as one page for a browser: tables, and a picture for each test. No script, nothing from a network."""
 
+import math
 from html import escape
 
 from .report import number, saw, statement
@@ -20,10 +21,9 @@ svg .axis { stroke: var(--faint); } h2 { margin-bottom: 0; }
 
 
 def _ticks(top: float) -> list[float]:
-    """Round numbers up to a value."""
-    step = 10.0 ** (len(str(int(top))) - 1) if top >= 1 else 10.0 ** -6
-    while top / step > 8:
-        step *= 2 if str(step).strip("0.")[:1] in "15" else 2.5
+    """Round numbers up to a value, at most eight and zero."""
+    power = 10.0 ** math.floor(math.log10(top / 8))
+    step = next(factor * power for factor in (1, 2, 5, 10) if top / (factor * power) <= 8)
     return [index * step for index in range(int(top / step) + 1)]
 
 
@@ -58,7 +58,7 @@ def picture(group: list[Cell]) -> str:
             half = cell.half_width * scale
             parts.append(f'<line x1="{max(end - half, LABEL):.1f}" x2="{end + half:.1f}" y1="{y:.1f}" y2="{y:.1f}" '
                          'stroke-width="2"/>')
-        parts += [f'<circle cx="{LABEL + value * scale:.1f}" cy="{y:.1f}" r="2.5"/>' for value in cell.values]
+        parts += [f'<circle cx="{LABEL + value * scale:.1f}" cy="{y + 5:.1f}" r="2.5"/>' for value in cell.values]
     return "".join(parts) + "</svg>"
 
 

@@ -40,4 +40,6 @@ def look(recording: Path, keep: Path) -> dict:
         write_json(keep / "seen.json", answers)
         return summary(answers["account"], answers["exits"], answers["steal"])
     except (ValueError, KeyError, OSError, subprocess.TimeoutExpired) as error:
+        if "has no vCPU accounting" in str(error):
+            return {"why": "no VM ran, or no account was recorded"}
         return {"why": f"vperf says nothing of this recording: {error}"}

@@ -32,8 +32,8 @@ FILES = {
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 mount -t proc proc /proc; mount -t sysfs sys /sys; mountpoint -q /dev || mount -t devtmpfs dev /dev
 grub-install --target=i386-pc /dev/vda && update-grub && echo SETUP DONE
-rm /setup; mount -o remount,ro /  # what is put on the disk later must not be undone by its journal
-sync; echo o > /proc/sysrq-trigger; sleep 60
+# What is put on the disk later must not be undone by its journal; this file is open, and has to stay.
+sync; mount -o remount,ro /; echo o > /proc/sysrq-trigger; sleep 60
 """}
 LINKS = {f"etc/systemd/system/{name}": "/dev/null" for name in (
     "apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer", "getty@tty1.service")}
@@ -106,7 +106,7 @@ def _format(root: Path, image: Path) -> None:
 def qemu(image: Path, console: Path) -> list[str]:
     """The emulated machine, as it is switched on."""
     return [need_program("setpriv", "util-linux"), "--pdeathsig", "KILL", need_program("qemu-system-x86_64", "qemu-system-x86"),
-            "-name", "vlab-reboot", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "1", "-m", "1024", "-display", "none",
+            "-name", "vlab-reboot", "-accel", "tcg,thread=multi", "-cpu", "max,-la57,-svm", "-smp", "1", "-m", "1024", "-display", "none",
             "-no-user-config", "-nic", "none", "-serial", f"file:{console}", "-drive", f"file={image},format=raw,if=virtio"]
 
 
@@ -122,6 +122,8 @@ def _install_loader(root: Path, image: Path, work: Path) -> None:
     text = console.read_text(errors="replace")
     if "SETUP DONE" not in text:
         raise LabError(f"GRUB did not install itself: {text[-600:]}")
+    if "needs_recovery" in _run(need_program("debugfs", "e2fsprogs"), "-R", "features", file_system(image)):
+        raise LabError("the disk's file system was not clean after the first boot")
 
 
 def get() -> Path:

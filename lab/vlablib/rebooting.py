@@ -15,6 +15,7 @@ from .common import REPO, LabError, UsageError, cache_dir, need_program, prefer_
 
 HOME = "/opt/bench"  # there: the program, the plan, and DIR with the results
 DIRECTORY = "/var/lib/bench"
+SILENCE = 400  # seconds; a boot tells something every few, on a busy machine too
 START = f"""[Unit]
 Description=the benchmark begins
 ConditionPathExists=!{DIRECTORY}/state.json
@@ -87,11 +88,12 @@ class Reboots:
         """Until it is switched off by itself; once its power fails, when the console says what `cut` is."""
         until = time.monotonic() + self.limit
         process, console = self._power(0)
-        told = 0
+        told, heard, length = 0, time.monotonic(), 0
         try:
             while process.poll() is None:
                 time.sleep(0.2)
                 text = console.read_text(errors="replace")
+                heard, length = (heard, length) if len(text) == length else (time.monotonic(), len(text))
                 for line in re.findall(r"(?:vperf-bench: |BOOTED |Kernel panic).*\n", text[told:]):
                     say(line.strip())
                 told = text.rfind("\n") + 1
@@ -101,8 +103,8 @@ class Reboots:
                     process.wait()
                     self.cuts, told = 1, 0
                     process, console = self._power(1)
-                if time.monotonic() > until:
-                    raise LabError(f"the machine was not off after {self.limit:.0f} s; the end of its console: {text[-500:]}")
+                if time.monotonic() > until or time.monotonic() - heard > SILENCE:
+                    raise LabError(f"the machine hangs, or was not off after {self.limit:.0f} s; the end of its console: {text[-500:]}")
         finally:
             process.kill()
             process.wait()

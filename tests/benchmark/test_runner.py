@@ -16,7 +16,7 @@ from vperfbench.state import Lock, State
 
 class Case(unittest.TestCase):
     def setUp(self):
-        place = tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)  # it syncs a lot
+        place = tempfile.TemporaryDirectory(dir=bench.MEMORY)
         self.addCleanup(place.cleanup)
         self.directory = Path(place.name) / "out"
         silent = mock.patch.object(runner, "say", lambda text: None)

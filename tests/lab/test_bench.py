@@ -31,10 +31,26 @@ tracer = "trace-cmd"
 command = "perf bench sched pipe -l 2000"
 figure = { pattern = 'Total time: *([0-9.]+)', unit = "s" }
 cache = ["cold"]
+"""
+# What goes wrong is told, and the rest goes on.
+WRONG = """
+repeats = 1
+least-free = 0
+[settle]
+seconds = 0
+[configuration.plain]
+directory = "/tmp"
 [test.hangs]
 command = "sleep 1000"
 cache = ["cold"]
 time-limit = 2
+[test.mute]
+command = "echo nothing"
+figure = { pattern = '([0-9.]+) s' }
+cache = ["cold"]
+[test.well]
+command = "true"
+cache = ["cold"]
 """
 GUEST = f"""
 repeats = 1
@@ -70,18 +86,17 @@ def put(name, text):
     return f"command echo {held} | base64 -d | sed -e s:@EXITS@:$(command -v exits): -e s:@KERNEL@:$(echo {KERNEL}): > /tmp/{name}.toml"
 
 
-def commands():
-    lines = [put("tracers", TRACERS), put("guest", GUEST), put("unknown", UNKNOWN)]
-    lines += [f"command {BENCH} check /tmp/unknown.toml > /out/refused 2>&1; echo $? >> /out/refused"]
-    for name in ("tracers", "guest"):
-        lines += [f"command {BENCH} run /tmp/{name}.toml -o /tmp/{name}; echo $? > /out/{name}.status",
+PLANS = {"tracers": TRACERS, "wrong": WRONG, "guest": GUEST}
+
+
+def scenario(*names):
+    """A host that carries out these plans, after it was asked for what cannot work."""
+    lines = [put("unknown", UNKNOWN), f"command {BENCH} check /tmp/unknown.toml > /out/refused 2>&1; echo $? >> /out/refused"]
+    for name in names:
+        lines += [put(name, PLANS[name]), f"command {BENCH} run /tmp/{name}.toml -o /tmp/{name}; echo $? > /out/{name}.status",
                   f"command {BENCH} report --format json -o /out/{name}.json /tmp/{name}",
                   f"command cp -r /tmp/{name}/steps /out/{name}.steps"]
-    return "\n".join(lines)
-
-
-def scenario():
-    return f"host pcpus=1 icount=yes memory=3072\n{commands()}\n"
+    return "\n".join(["host pcpus=1 icount=yes memory=3072", *lines, ""])
 
 
 def cells(run, name):
@@ -90,22 +105,33 @@ def cells(run, name):
     return {(cell["test"], cell["configuration"]): cell for cell in found["cells"]}, found
 
 
+def status(run, name):
+    """With which vperf-bench ended."""
+    return int((run.out / f"{name}.status").read_text())
+
+
 def tracers(run, claims):
-    """More is recorded, more is paid; and the difference is told from chance. What hangs is told, and the rest goes on."""
+    """More is recorded, more is paid."""
     found, results = cells(run, "tracers")
-    claims.check(results["steps"] == {"done": 4, "failed": 4}, f"all steps that could be are done: {results['steps']}")
+    claims.check(results["steps"] == {"done": 4} and status(run, "tracers") == 0, f"all steps are done: {results['steps']}")
     plain, traced = found["pipe", "plain"], found["pipe", "trace-cmd"]
-    claims.check(traced["verdict"] == "really larger" and min(traced["values"]) > max(plain["values"]),
-                 f"trace-cmd costs: {traced['percent']:.1f} % of the baseline, p {traced['corrected_p']:.2g}: {traced['verdict']}")
+    claims.check(min(traced["values"]) > max(plain["values"]),
+                 f"trace-cmd costs: {traced['percent']:.1f} % of the baseline: {traced['values']}, {plain['values']} s")
     # Four events a round trip, of eight bytes at least.
     claims.check(traced["tracer_bytes"] > 2000 * 4 * 8 and plain["tracer_bytes"] == 0,
                  f"trace-cmd wrote {traced['tracer_bytes']:.0f} bytes, nothing {plain['tracer_bytes']:.0f}")
-    why = {failure["why"] for failure in results["failures"]}
-    claims.check(why == {"the test took longer than its time limit of 2 s"}, f"a test that hangs is ended and told: {why}")
-    claims.check((run.out / "tracers.status").read_text().strip() == "1", "and the exit status says that not all went well")
     steps = list(run.out.glob("tracers.steps/*/environment.json"))
     kernel = {json.loads(step.read_text())["kernel"] for step in steps}
-    claims.check(len(steps) == 8 and len(kernel) == 1, f"{len(steps)} steps have their environment, of one kernel: {kernel}")
+    claims.check(len(steps) == 4 and len(kernel) == 1, f"{len(steps)} steps have their environment, of one kernel: {kernel}")
+
+
+def wrong(run, claims):
+    """What hangs and what says no figure is told, and the rest goes on."""
+    _, results = cells(run, "wrong")
+    why = {failure["test"]: failure["why"] for failure in results["failures"]}
+    claims.check(results["steps"] == {"done": 1, "failed": 2} and status(run, "wrong") == 1
+                 and why["hangs"] == "the test took longer than its time limit of 2 s"
+                 and why["mute"].startswith("the figure cannot be read"), f"what goes wrong is told: {why}")
 
 
 def guest(run, claims):
@@ -119,21 +145,22 @@ def guest(run, claims):
     claims.check(CPUIDS <= counted <= 1.5 * CPUIDS, f"vperf saw {counted:.0f} exits by CPUID in that step: {seen.get('why', '')}")
     output = "".join(path.read_text() for path in run.out.glob("guest.steps/*/guest/stdout"))
     claims.check("6.1.0" in output, "the test ran on the guest's kernel")
-    claims.check((run.out / "guest.status").read_text().strip() == "0", "the exit status says that all went well")
+    claims.check(status(run, "guest") == 0, "the exit status says that all went well")
 
 
-def alone(run, claims):
+def without_guest(run, claims):
     refused = (run.out / "refused").read_text()
     claims.check(refused.endswith("\n2\n") and re.search(r"unknown\.toml: configuration\.a\.kernel: ", refused),
                  f"a plan that cannot work is refused: {refused.strip()}")
     tracers(run, claims)
-    guest(run, claims)
+    wrong(run, claims)
 
 
 # On a machine with a boot loader. The figure is what is known beforehand; which kernel it was the test says itself.
+# By this seed the order is broken, usual, older: after the cut the usual kernel comes up, and is not what is needed.
 REBOOTS = """
-repeats = 2
-rounds = 2
+seed = 7
+repeats = 1
 least-free = "16M"
 [settle]
 seconds = 0
@@ -156,7 +183,7 @@ def reboot(directory):
     directory.parent.mkdir(parents=True, exist_ok=True)
     plan = directory.with_suffix(".toml")
     plan.write_text(REBOOTS)
-    done = subprocess.run([str(REPOSITORY / "lab/reboot"), str(plan), "--out", str(directory), "--cut", "step 4 of"],
+    done = subprocess.run([str(REPOSITORY / "lab/reboot"), str(plan), "--out", str(directory), "--cut", "step 3 of"],
                           capture_output=True, text=True)
     return Run(directory, done.returncode, done.stderr)
 
@@ -167,8 +194,7 @@ def reboots(run, claims):
     state = json.loads((run.out / "bench" / "state.json").read_text())
     steps = {name: [step for step in state["steps"] if step["configuration"] == name] for name in ("usual", "older", "broken")}
     statuses = {name: [step["status"] for step in found] for name, found in steps.items()}
-    claims.check(state["phase"] == "done" and statuses == {"usual": ["done"] * 2, "older": ["done"] * 2,
-                                                           "broken": ["left-out"] * 2},
+    claims.check(state["phase"] == "done" and statuses == {"usual": ["done"], "older": ["done"], "broken": ["left-out"]},
                  f"what can be done is done: {state['phase']}, {statuses}")
     why = {step.get("why", "") for step in steps["broken"]}
     usual = told["boots"][0]
@@ -183,12 +209,12 @@ def reboots(run, claims):
                              f"{output.splitlines()[0]}")
     events = [event["text"] for event in state["events"]]
     claims.check(told["cuts"] == 1 and sum("the machine went down during it" in text for text in events) == 1
-                 and sorted(step["attempts"] for step in steps["usual"] + steps["older"]) == [1, 1, 1, 2],
-                 f"after the power cut one step was done again: {events}")
+                 and (steps["usual"][0]["attempts"], steps["older"][0]["attempts"]) == (1, 2),
+                 f"after the power cut its step was done again: {events}")
     claims.check(older in told["boots"] and told["boots"][-1] == usual and not told["next-entry"] and not told["unit-left"],
                  f"at the end all is as it was: boots {told['boots']}, next {told['next-entry']}, unit left: {told['unit-left']}")
 
 
-TESTS = [("bench: tracers and a guest", scenario(), alone)]
+TESTS = [("bench: tracers", scenario("tracers", "wrong"), without_guest)]
 QUICK = ()
-FULL = [("bench: reboots", reboot, reboots)]
+FULL = [("bench: a guest", scenario("guest"), guest), ("bench: reboots", reboot, reboots)]
