@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Plans: what is understood, what is refused and in which words, and in which order steps are done."""
+import unittest
+from collections import Counter
+from pathlib import Path
+from unittest import mock
+
+import bench
+from vperfbench import feasible, order
+from vperfbench.common import PlanError
+from vperfbench.plan import load
+
+SMALL = "[configuration.a]\n[test.t]\ncommand = 'true'\n"
+
+
+class Refused(unittest.TestCase):
+    def refused(self, text, sentence):
+        with self.assertRaises(PlanError) as caught:
+            bench.plan_of(text)
+        self.assertIn(sentence, str(caught.exception))
+        self.assertTrue(str(caught.exception).startswith("p.toml: "))
+        self.assertNotIn("\n", str(caught.exception))
+
+    def test_sentences(self):
+        for text, sentence in (
+                ("", "configuration: there is none"),
+                ("[configuration.a]", "test: there is none"),
+                ("a = ", "this is no TOML"),
+                (SMALL + "[extra]", "p.toml: extra: is unknown"),
+                ("colour = 1\n" + SMALL, "p.toml: colour: is unknown"),
+                ("repeats = 0\n" + SMALL, "repeats: expected a number from 1 to 1000, not 0"),
+                ("repeats = 2.5\n" + SMALL, "repeats: expected a whole number"),
+                ("repeats = true\n" + SMALL, "repeats: expected a number"),
+                ("repeats = 5\nrounds = 2\n" + SMALL, "rounds: 5 repeats do not divide into 2 rounds"),
+                ("baseline = 'b'\n" + SMALL, "baseline: 'b' is unknown: expected one of a"),
+                ("compare = 'anova'\n" + SMALL, "compare: 'anova' is unknown"),
+                ("on-failure = 'panic'\n" + SMALL, "on-failure: 'panic' is unknown: expected one of go-on, again, stop"),
+                ("least-free = 'much'\n" + SMALL, "least-free: expected a size"),
+                ("configuration = 3\n[test.t]\ncommand = 'x'", "configuration: expected a table"),
+                (SMALL + "[configuration.'a b']", "configuration.a b: a name has"),
+                (SMALL + "[configuration.b]\nwhere = 'moon'", "configuration.b.where: 'moon' is unknown"),
+                (SMALL + "[configuration.b]\ntracer = 'strace'", "configuration.b.tracer: 'strace' is unknown"),
+                (SMALL + "[configuration.b]\nvcpus = 2", "configuration.b.vcpus: is for where = \"kvm-guest\""),
+                (SMALL + "[configuration.b]\ncpus = 'all'", "configuration.b.cpus: expected a list such as 0-3,8"),
+                (SMALL + "[configuration.b]\nboot-entry = 'x'", "configuration.b.boot-entry: needs the kernel"),
+                (SMALL + "[configuration.b]\ntracer-options = '-e x'", "tracer-options: there is no tracer"),
+                (SMALL + "[configuration.b]\nwhere = 'kvm-guest'\nmemory = '1M'", "no guest boots"),
+                (SMALL + "[test.u]", "test.u.command: is missing"),
+                (SMALL + "[test.u]\nuse = 'quake'", "test.u.use: 'quake' is unknown"),
+                (SMALL + "[test.u]\ncommand = 'x'\ncache = ['warm']", "test.u.cache: 'warm' is unknown"),
+                (SMALL + "[test.u]\ncommand = 'x'\ncache = []", "test.u.cache: expected hot, cold or both"),
+                (SMALL + "[test.u]\ncommand = 'x'\nfigure = { pattern = '(' }", "test.u.figure.pattern: is no regular"),
+                (SMALL + "[test.u]\ncommand = 'x'\nfigure = { pattern = 'x' }", "test.u.figure.pattern: expected one group"),
+                (SMALL + "[test.u]\ncommand = 'x'\nfigure = 'fps'", "test.u.figure: 'fps' is unknown"),
+                (SMALL + "[test.u]\ncommand = 'x'\ntime-limit = -1", "test.u.time-limit: expected a number")):
+            with self.subTest(sentence):
+                self.refused(text, sentence)
+
+    def test_too_many_steps(self):
+        many = "".join(f"[configuration.c{i}]\n" for i in range(200)) + "[test.t]\ncommand = 'x'"
+        self.refused("repeats = 1000\n" + many, "this would be 200000 steps")
+
+    def test_no_file(self):
+        with self.assertRaisesRegex(PlanError, "cannot be read: No such file"):
+            load(Path("/nonexistent/plan.toml"))
+
+
+class Feasible(unittest.TestCase):
+    """What only the machine can tell."""
+
+    def refused(self, text, sentence, programs=("sh",), may_reboot=False, root=True):
+        with mock.patch.object(feasible, "program", lambda name: name if name in programs else None), \
+                mock.patch("os.geteuid", return_value=0 if root else 1000):
+            with self.assertRaises(PlanError) as caught:
+                feasible.check(bench.plan_of("least-free = 0\n" + text), may_reboot)
+        self.assertIn(sentence, str(caught.exception))
+
+    def test_sentences(self):
+        self.refused(SMALL + "[test.d]\nuse = 'dbench'", "test.d.use: 'dbench' is not installed (Debian package dbench)")
+        self.refused(SMALL + "[configuration.b]\ntracer = 'lttng'", "configuration.b.tracer: 'lttng' is not installed")
+        self.refused(SMALL + "[configuration.b]\ntracer = 'perf-kvm'", "only root can use perf-kvm", ("perf",), root=False)
+        self.refused(SMALL + "[configuration.b]\ncpus = '4095'", "configuration.b.cpus: there are", ("taskset",))
+        self.refused(SMALL + "[configuration.b]\ndirectory = '/proc/nowhere'", "configuration.b.directory:")
+        self.refused(SMALL + "[configuration.b]\nkernel = '1.2.3'", "configuration.a.kernel: is missing, where")
+        self.refused("[configuration.b]\nkernel = '1.2.3'\n[test.t]\ncommand = 'x'", "say --may-reboot if it may")
+        self.refused("governor = 'loud'\n" + SMALL, "governor: 'loud' is none of this machine's")
+        self.refused(SMALL + "[configuration.g]\nwhere = 'kvm-guest'\nguest-kernel = '/nonexistent'", "configuration.g.")
+
+
+class Order(unittest.TestCase):
+    def test_everything_once(self):
+        plan = bench.plan_of("repeats = 6\nrounds = 3\n" + bench.KERNELS + "cache = ['hot', 'cold']")
+        steps = order.make(plan)
+        self.assertEqual([step.number for step in steps], list(range(36)))
+        counts = Counter((step.configuration, step.cache, step.repeat) for step in steps)
+        self.assertEqual(set(counts.values()), {1})
+
+    def test_few_boots(self):
+        steps = order.make(bench.plan_of("repeats = 6\nrounds = 3\n" + bench.KERNELS))
+        boots = [(step.round, step.kernel) for step in steps]
+        changes = sum(one != other for one, other in zip(boots, boots[1:]))
+        self.assertEqual(changes + 1, 6)
+
+    def test_seed(self):
+        def titles(seed):
+            return [(s.configuration, s.repeat) for s in order.make(bench.plan_of(f"seed = {seed}\n" + bench.KERNELS))]
+        self.assertEqual(titles(1), titles(1))
+        self.assertNotEqual(titles(1), titles(2))
+        self.assertNotEqual(titles(1), sorted(titles(1)))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What vperf-bench must find out on a real host, with real tracers and a guest of its own (see docs/lab.md)."""
+import base64
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+from lab import REPOSITORY, Run
+
+sys.path.insert(0, str(REPOSITORY / "lab"))
+from vlablib.arch import AMD64  # noqa: E402
+from vlablib.common import cache_dir  # noqa: E402
+
+CPUIDS = 3000
+# In the guest's place: the lab host's own kernel, which has 9p.
+KERNEL = f"{cache_dir('kernels')}/bookworm-generic/root/boot/vmlinuz-*"
+# On one pCPU in virtual time. Two threads wake each other over a pipe: each event that is recorded adds to that.
+TRACERS = """
+repeats = 2
+least-free = 0
+[settle]
+seconds = 0
+[configuration.plain]
+directory = "/tmp"
+[configuration.trace-cmd]
+directory = "/tmp"
+tracer = "trace-cmd"
+[test.pipe]
+command = "perf bench sched pipe -l 2000"
+figure = { pattern = 'Total time: *([0-9.]+)', unit = "s" }
+cache = ["cold"]
+"""
+# What goes wrong is told, and the rest goes on.
+WRONG = """
+repeats = 1
+least-free = 0
+[settle]
+seconds = 0
+[configuration.plain]
+directory = "/tmp"
+[test.hangs]
+command = "sleep 1000"
+cache = ["cold"]
+time-limit = 2
+[test.mute]
+command = "echo nothing"
+figure = { pattern = '([0-9.]+) s' }
+cache = ["cold"]
+[test.well]
+command = "true"
+cache = ["cold"]
+"""
+GUEST = f"""
+repeats = 1
+least-free = 0
+[settle]
+seconds = 0
+[configuration.guest]
+directory = "/tmp"
+where = "kvm-guest"
+tracer = "vperf-account"
+memory = "256M"
+disk-size = "64M"
+guest-kernel = "@KERNEL@"
+guest-cpu = "{AMD64.guest_cpu}"
+[test.cpuid]
+prepare = "echo prepared > file"
+command = "cat file; uname -r; @EXITS@ --cpuid {CPUIDS}"
+figure = {{ pattern = '(?s)prepared.*cpuid=(\\d+)', unit = "exits" }}
+cache = ["cold"]
+"""
+UNKNOWN = """
+[configuration.a]
+kernel = "1.2.3-none"
+[test.t]
+command = "true"
+"""
+BENCH = f"{REPOSITORY}/benchmark/vperf-bench"
+
+
+def put(name, text):
+    """A scenario's command that writes a plan; where things are is known on the lab host."""
+    held = base64.b64encode(text.encode()).decode()
+    return f"command echo {held} | base64 -d | sed -e s:@EXITS@:$(command -v exits): -e s:@KERNEL@:$(echo {KERNEL}): > /tmp/{name}.toml"
+
+
+PLANS = {"tracers": TRACERS, "wrong": WRONG, "guest": GUEST}
+
+
+def scenario(*names):
+    """A host that carries out these plans, after it was asked for what cannot work."""
+    lines = [put("unknown", UNKNOWN), f"command {BENCH} check /tmp/unknown.toml > /out/refused 2>&1; echo $? >> /out/refused"]
+    for name in names:
+        lines += [put(name, PLANS[name]), f"command {BENCH} run /tmp/{name}.toml -o /tmp/{name}; echo $? > /out/{name}.status",
+                  f"command {BENCH} report --format json -o /out/{name}.json /tmp/{name}",
+                  f"command cp -r /tmp/{name}/steps /out/{name}.steps"]
+    return "\n".join(["host pcpus=1 icount=yes memory=3072", *lines, ""])
+
+
+def cells(run, name):
+    """(test, configuration) -> its cell of the report."""
+    found = json.loads((run.out / f"{name}.json").read_text())
+    return {(cell["test"], cell["configuration"]): cell for cell in found["cells"]}, found
+
+
+def status(run, name):
+    """With which vperf-bench ended."""
+    return int((run.out / f"{name}.status").read_text())
+
+
+def tracers(run, claims):
+    """More is recorded, more is paid."""
+    found, results = cells(run, "tracers")
+    claims.check(results["steps"] == {"done": 4} and status(run, "tracers") == 0, f"all steps are done: {results['steps']}")
+    plain, traced = found["pipe", "plain"], found["pipe", "trace-cmd"]
+    claims.check(min(traced["values"]) > max(plain["values"]),
+                 f"trace-cmd costs: {traced['percent']:.1f} % of the baseline: {traced['values']}, {plain['values']} s")
+    # Four events a round trip, of eight bytes at least.
+    claims.check(traced["tracer_bytes"] > 2000 * 4 * 8 and plain["tracer_bytes"] == 0,
+                 f"trace-cmd wrote {traced['tracer_bytes']:.0f} bytes, nothing {plain['tracer_bytes']:.0f}")
+    steps = list(run.out.glob("tracers.steps/*/environment.json"))
+    kernel = {json.loads(step.read_text())["kernel"] for step in steps}
+    claims.check(len(steps) == 4 and len(kernel) == 1, f"{len(steps)} steps have their environment, of one kernel: {kernel}")
+
+
+def wrong(run, claims):
+    """What hangs and what says no figure is told, and the rest goes on."""
+    _, results = cells(run, "wrong")
+    why = {failure["test"]: failure["why"] for failure in results["failures"]}
+    claims.check(results["steps"] == {"done": 1, "failed": 2} and status(run, "wrong") == 1
+                 and why["hangs"] == "the test took longer than its time limit of 2 s"
+                 and why["mute"].startswith("the figure cannot be read"), f"what goes wrong is told: {why}")
+
+
+def guest(run, claims):
+    """In a guest: its figure, and what vperf saw of it."""
+    found, _ = cells(run, "guest")
+    cell = found["cpuid", "guest"]
+    claims.check(cell["values"] == [CPUIDS], f"the test in the guest said {cell['values']} CPUIDs of {CPUIDS}")
+    seen = cell["seen"] or {}
+    counted = seen.get("reasons", {}).get("CPUID", 0)
+    # Each start of a program asks the CPU some dozen things more.
+    claims.check(CPUIDS <= counted <= 1.5 * CPUIDS, f"vperf saw {counted:.0f} exits by CPUID in that step: {seen.get('why', '')}")
+    output = "".join(path.read_text() for path in run.out.glob("guest.steps/*/guest/stdout"))
+    claims.check("6.1.0" in output, "the test ran on the guest's kernel")
+    claims.check(status(run, "guest") == 0, "the exit status says that all went well")
+
+
+def without_guest(run, claims):
+    refused = (run.out / "refused").read_text()
+    claims.check(refused.endswith("\n2\n") and re.search(r"unknown\.toml: configuration\.a\.kernel: ", refused),
+                 f"a plan that cannot work is refused: {refused.strip()}")
+    tracers(run, claims)
+    wrong(run, claims)
+
+
+# On a machine with a boot loader. The figure is what is known beforehand; which kernel it was the test says itself.
+# By this seed the order is broken, usual, older: after the cut the usual kernel comes up, and is not what is needed.
+REBOOTS = """
+seed = 7
+repeats = 1
+least-free = "16M"
+[settle]
+seconds = 0
+[configuration.usual]
+kernel = "@USUAL@"
+[configuration.older]
+kernel = "@OLDER@"
+[configuration.broken]
+kernel = "5.0-broken"
+[test.count]
+command = "sleep 5; uname -r; echo 42 things"
+figure = { pattern = '(\\d+) things' }
+cache = ["cold"]
+"""
+
+
+def reboot(directory):
+    """The plan on such a machine, whose power fails in the middle of a step."""
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    plan = directory.with_suffix(".toml")
+    plan.write_text(REBOOTS)
+    done = subprocess.run([str(REPOSITORY / "lab/reboot"), str(plan), "--out", str(directory), "--cut", "step 3 of"],
+                          capture_output=True, text=True)
+    return Run(directory, done.returncode, done.stderr)
+
+
+def reboots(run, claims):
+    """Through real reboots, a kernel that panics and a power cut, every step that can be done was done on its kernel."""
+    told = json.loads((run.out / "result.json").read_text())
+    state = json.loads((run.out / "bench" / "state.json").read_text())
+    steps = {name: [step for step in state["steps"] if step["configuration"] == name] for name in ("usual", "older", "broken")}
+    statuses = {name: [step["status"] for step in found] for name, found in steps.items()}
+    claims.check(state["phase"] == "done" and statuses == {"usual": ["done"], "older": ["done"], "broken": ["left-out"]},
+                 f"what can be done is done: {state['phase']}, {statuses}")
+    why = {step.get("why", "") for step in steps["broken"]}
+    usual = told["boots"][0]
+    claims.check(told["panics"] == 1 and why == {f"kernel 5.0-broken did not come up: the machine came back with {usual}"},
+                 f"a kernel that panics ({told['panics']} times) is told: {why}")
+    older = next(step["kernel"] for step in steps["older"])
+    for name, found in steps.items():
+        for step in found:
+            if step["status"] == "done":
+                output = (run.out / "bench/steps" / f"{step['number']:05d}.{step['attempts']}" / "stdout").read_text()
+                claims.check(output.splitlines()[0] == step["kernel"], f"step {step['number'] + 1} of '{name}' ran on "
+                             f"{output.splitlines()[0]}")
+    events = [event["text"] for event in state["events"]]
+    claims.check(told["cuts"] == 1 and sum("the machine went down during it" in text for text in events) == 1
+                 and (steps["usual"][0]["attempts"], steps["older"][0]["attempts"]) == (1, 2),
+                 f"after the power cut its step was done again: {events}")
+    claims.check(older in told["boots"] and told["boots"][-1] == usual and not told["next-entry"] and not told["unit-left"],
+                 f"at the end all is as it was: boots {told['boots']}, next {told['next-entry']}, unit left: {told['unit-left']}")
+
+
+TESTS = [("bench: tracers", scenario("tracers", "wrong"), without_guest)]
+QUICK = ()
+FULL = [("bench: a guest", scenario("guest"), guest), ("bench: reboots", reboot, reboots)]
