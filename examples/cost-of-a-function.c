@@ -13,14 +13,16 @@ int main(void)
 	struct vperf_counters *counters;
 	struct vperf_error error;
 	uint64_t values[2];
+	volatile char *memory = malloc(SIZE);
 
 	if (vperf_counters_open(events, 2, NULL, &counters, &error))
 		errx(1, "%s", error.text);
 	vperf_counters_start(counters);
-	for (volatile char *at = malloc(SIZE), *end = at + SIZE; at && at < end; at += 4096)
-		*at = 1;
+	for (size_t at = 0; memory && at < SIZE; at += 4096)
+		memory[at] = 1;
 	vperf_counters_stop(counters, values);
 	printf("%llu page faults, %.1f ms of CPU time\n", (unsigned long long)values[0],
 	       (double)values[1] / 1e6);
 	vperf_counters_close(counters);
+	free((void *)memory);
 }
