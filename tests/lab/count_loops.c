@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -173,6 +174,7 @@ static void *work(void *context)
 	struct worker *worker = context;
 	const struct settings *settings = worker->settings;
 	uint64_t values[VPERF_MOST_EVENTS];
+	struct rusage usage;
 
 	bind_to(0, 0);
 	worker->tid = (pid_t)syscall(SYS_gettid);
@@ -184,8 +186,10 @@ static void *work(void *context)
 			sched_yield();
 	}
 	check("stop", vperf_counters_stop(counters, values));
-	printf("thread=%u expected=%" PRIu64 " signals=%" PRIu64 " values=", worker->number,
-	       6 * settings->loops * worker->number * settings->rounds, worker->signals);
+	getrusage(RUSAGE_THREAD, &usage);
+	printf("thread=%u expected=%" PRIu64 " signals=%" PRIu64 " switches=%ld values=",
+	       worker->number, 6 * settings->loops * worker->number * settings->rounds,
+	       worker->signals, usage.ru_nvcsw + usage.ru_nivcsw);
 	print_values(values, settings->n);
 	printf("\n");
 	vperf_counters_close(counters);

@@ -7,6 +7,8 @@ import re
 
 CLIENT = "build-arm64/tests/lab/count-loops"
 SHORT = "--loops 250000 --rounds 20"  # of threads: number n has n times as many
+# The overflow of a guest's counter is told some thousand cycles late (docs/lab.md): no thread ends near a whole million.
+UNEVEN = "--loops 255000 --rounds 20"
 BUSY = "count-loops --threads 2 --loops 250000 --rounds 10000"
 LOOPS = 6000000  # instructions in user space between two reads of its rounds
 SETUP = f"""
@@ -20,14 +22,17 @@ LENT = "lab-guest run g1 count-loops --way lent --event instructions:u"
 
 COUNTERS = SETUP + f"""
 command echo 1 > /proc/sys/kernel/perf_user_access; for way in user call; do {CLIENT} --way $way; done; \
-{CLIENT} --threads 3 {SHORT} --event cycles:u --period 1000000
+{CLIENT} --threads 3 {UNEVEN} --event cycles:u --period 1000000
 command lab-guest run g2 sh -c "count-loops --way call; count-loops --threads 3 {SHORT}; \
-count-loops --threads 3 {SHORT} --event cycles:u --period 1000000"
+count-loops --threads 3 {UNEVEN} --event cycles:u --period 1000000"
 command vperf lend --vm g1 -e instructions:u,instructions -q --json -- sh -c "{LENT} --exact 1; \
 {LENT} --threads 4 {SHORT}; {LENT} --threads 4 {SHORT} --move 1"
 command vperf lend --vm g1 -e PAPI_TOT_INS; vperf lend --vm g1 -e cycles -q -- {LENT}; lab-guest run g1 count-loops; true
 command vperf lend --vm g1 -e instructions:u -q -- sh -c '{{ sleep 0.3; vperf lend --vm g1 -e cycles; kill -9 $PPID; }} & \
 {LENT} --reads 100000000'; lab-guest wait g1
+""".replace("\\\n", "")
+
+BESIDE = SETUP + f"""
 command JOB=$(lab-guest spawn g2 {BUSY}); vperf lend --vm g1 -e instructions:u -q --json -- \
 sh -c "{LENT} --exact 1; {LENT} --threads 3 {SHORT}; {LENT} --threads 3 {SHORT} --move 1"; lab-guest end g2 $JOB || true
 """.replace("\\\n", "")
@@ -72,11 +77,15 @@ def check_threads(claims, what, lines, threads, percent):
                  f"less than {percent} %")
 
 
-def check_signals(claims, what, lines):
-    found = [(int(line["signals"]), int(line["values"].split(",")[0]) // 1000000) for line in lines
-             if "thread" in line]
-    claims.check(len(found) == 3 and all(signals == due for signals, due in found),
-                 f"{what}: threads got {[signals for signals, _ in found]} signals, one each 1000000 cycles")
+def check_signals(claims, what, lines, late=False):
+    """`late`: KVM may tell an overflow after the thread was switched out, and its kernel then drops it; at most
+    one for each time."""
+    found = [(int(line["signals"]), int(line["values"].split(",")[0]) // 1000000, int(line["switches"]) if late else 0)
+             for line in lines if "thread" in line]
+    lost = sum(due - signals for signals, due, _ in found)
+    claims.check(len(found) == 3 and all(due - switches <= signals <= due for signals, due, switches in found),
+                 f"{what}: threads got {[signals for signals, _, _ in found]} signals, one each 1000000 cycles; "
+                 f"dropped as the thread was switched out: {lost} of {sum(switches for *_, switches in found)} times")
 
 
 def split_at(lines, key):
@@ -101,7 +110,7 @@ def counters(run, claims):
     threads = [line for line in first if "thread" in line]
     check_rounds(claims, "a guest with a PMU", first, 10)
     check_threads(claims, "a guest with a PMU", threads[:3], 3, 0.1)
-    check_signals(claims, "a guest with a PMU", threads[3:])
+    check_signals(claims, "a guest with a PMU", threads[3:], late=True)
 
     jobs = list(said(run, "g1").values())
     check_rounds(claims, "lent, exact", jobs[0], 10)
@@ -113,7 +122,10 @@ def counters(run, claims):
     claims.check(summary["vcpus"] == 2 and summary["published"] > 100 and not summary["unread"] and
                  not summary["unwritten"], f"the host: {summary}")
     check_errors(run, claims, jobs)
-    busy = jobs[-3:]
+
+
+def beside_a_busy_vm(run, claims):
+    busy = list(said(run, "g1").values())
     check_rounds(claims, "lent, beside a busy VM", busy[0], 10)
     check_threads(claims, "lent, beside a busy VM, on one vCPU", busy[1], 3, 0.5)
     check_threads(claims, "lent, beside a busy VM, moved", busy[2], 3, 0.5)
@@ -196,4 +208,4 @@ def x86(run, claims):
 
 TESTS = [("64-bit Arm, counters", COUNTERS, counters)]
 QUICK = ()
-FULL = [("64-bit Arm, counters that end", LASTING, lasting), ("lent counters, x86", X86, x86)]
+FULL = [("64-bit Arm, counters beside a busy VM", BESIDE, beside_a_busy_vm), ("64-bit Arm, counters that end", LASTING, lasting), ("lent counters, x86", X86, x86)]
