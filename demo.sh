@@ -32,6 +32,7 @@ show() {
 	build/vperf "$@"
 }
 show info "$out/rec"
+show diagnose "$out/rec"
 show report "$out/rec" --limit 20
 show report "$out/rec" --view guest --vm g1 --limit 10
 show report "$out/rec" --view guest --vm g2 --limit 10
