@@ -25,23 +25,18 @@ static const struct {
 	const char *name;
 	size_t place; /* in struct vp_xen_calls */
 } functions[] = {
-#define FUNCTION(library, prefix, name)                                                            \
-	{                                                                                          \
-		library, #prefix #name, offsetof(struct vp_xen_calls, name)                        \
-	}
-    FUNCTION(CONTROL, xc_, interface_open),
-    FUNCTION(CONTROL, xc_, interface_close),
-    FUNCTION(CONTROL, xc_, domain_getinfolist),
-    FUNCTION(CONTROL, xc_, vcpu_getinfo),
-    FUNCTION(CONTROL, xc_, sched_credit2_domain_get),
-    FUNCTION(CONTROL, xc_, tbuf_enable),
-    FUNCTION(CONTROL, xc_, tbuf_disable),
-    FUNCTION(CONTROL, xc_, tbuf_set_evt_mask),
-#undef FUNCTION
 #define FUNCTION(library, symbol, name)                                                            \
 	{                                                                                          \
 		library, #symbol, offsetof(struct vp_xen_calls, name)                              \
 	}
+    FUNCTION(CONTROL, xc_interface_open, interface_open),
+    FUNCTION(CONTROL, xc_interface_close, interface_close),
+    FUNCTION(CONTROL, xc_domain_getinfolist, domain_getinfolist),
+    FUNCTION(CONTROL, xc_vcpu_getinfo, vcpu_getinfo),
+    FUNCTION(CONTROL, xc_sched_credit2_domain_get, sched_credit2_domain_get),
+    FUNCTION(CONTROL, xc_tbuf_enable, tbuf_enable),
+    FUNCTION(CONTROL, xc_tbuf_disable, tbuf_disable),
+    FUNCTION(CONTROL, xc_tbuf_set_evt_mask, tbuf_set_evt_mask),
     FUNCTION(MEMORY, xenforeignmemory_open, memory_open),
     FUNCTION(MEMORY, xenforeignmemory_close, memory_close),
     FUNCTION(MEMORY, xenforeignmemory_map, memory_map),
