@@ -144,6 +144,8 @@ static struct vp_error *export_to_directory(struct export *export)
 	if (!export->directory)
 		return vp_error_errno(errno, "cannot find '%s'", export->output);
 	struct vp_error *error = export_to_file(export);
+	if (error)
+		rmdir(export->output); /* unless something was written */
 	free(export->directory);
 	return error;
 }

@@ -174,6 +174,9 @@ static void put_event(struct vp_export *export, const struct vp_script_event *ev
 	uint32_t cpu = event->of_guest ? event->vcpu : event->pcpu;
 	size_t machine = event->of_guest ? event->guest + 1 : 0;
 
+	/* Samples and the like are no events: only tracepoints have a system in their name. */
+	if (!strchr(event->name, ':'))
+		return;
 	if (!ctf->begun)
 		mark_all(export, event->time);
 	ctf->begun = true;
