@@ -150,7 +150,9 @@ class Qemu:
     def _boot(self, append):
         """The kernel with its arguments; for a dom0, Xen with those as modules."""
         lab = self.lab
-        image, initrd = str(lab.kernel.image), str(lab.work / "host.cpio")
+        unpacked = not (lab.arch.foreign or lab.xen or lab.scenario.host.kaslr)
+        image = str(lab.kernel.unpacked if unpacked else lab.kernel.image)
+        initrd = str(lab.work / "host.cpio")
         if not lab.xen:
             return ["-kernel", image, "-initrd", initrd, "-append", append]
         return ["-kernel", str(lab.work / "xen"), "-append", xen.arguments(lab.scenario),

@@ -28,6 +28,7 @@ class Host:
     memory: int = 3072
     icount: bool = False
     append: str = ""
+    kaslr: bool = False
     cpu: str = ""
     accel: str = ""
     qemu: str = ""
@@ -126,7 +127,7 @@ def _one_of(*names):
 
 
 HOST_KEYS = {"arch": _one_of(*ARCHES), "vendor": _one_of(*VENDORS), "hypervisor": _one_of(*HYPERVISORS), "kernel": _one_of(*SUITES), "pcpus": _count,
-             "memory": _count, "icount": _yes_no, "append": str, "cpu": str,
+             "memory": _count, "icount": _yes_no, "kaslr": _yes_no, "append": str, "cpu": str,
              "accel": _one_of("tcg", "kvm"), "qemu": str}
 GUEST_KEYS = {"vcpus": _count, "memory": _count, "pin": _cpu_list, "kernel": _one_of(*SUITES),
               "flavour": _one_of(*FLAVOURS), "agent": _yes_no, "truth": _yes_no,

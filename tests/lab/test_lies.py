@@ -16,6 +16,7 @@ LIES = ("endless-name:who-0 ~huge-pid:who-1 no-process:who-2 mapping-ring:who-3 
 WITHOUT_BTF = ("no-btf", "huge-btf")
 UNREADABLE = ("no-btf,task-ring:init", "wild-symbols")
 FORGERIES = ("name", "notes", "evidence", "symbols")
+FEWER = (WITHOUT_BTF[:1], UNREADABLE[1:], FORGERIES[2:])  # the ones that are hardest to find out
 
 SCENARIO = """
 host pcpus=1 icount=yes kernel={host}
@@ -37,13 +38,13 @@ command-before for lie in {kernel_lies}; do /tmp/lab/lying-guest g1 ${{lie//,/ }
 vperf guests --vm g1 --no-cache --format json >/out/$lie.json; echo $lie $? >>/out/statuses; done
 command lab-guest busy g1 1; export XDG_CACHE_HOME=/tmp/honest; \
 /tmp/lab/lying-guest g1 {lies} -- /tmp/lab/lying-guest g2 no-btf -- \
-vperf record -o /out/rec -- sh -c 'lab-guest busy g1 8; date +%s.%N >/out/slept' 2>/out/said; date +%s.%N >/out/ended
+nice -n -15 vperf record -o /out/rec -- sh -c 'lab-guest busy g1 8; date +%s.%N >/out/slept' 2>/out/said; date +%s.%N >/out/ended
 """.replace("\\\n", "")
 
 
-def scenario(host, first, second):
+def scenario(host, first, second, without_btf, unreadable, forgeries):
     return SCENARIO.format(host=host, first=first, second=second, lies=LIES,
-                           kernel_lies=" ".join(WITHOUT_BTF + UNREADABLE), forgeries=" ".join(FORGERIES))
+                           kernel_lies=" ".join(without_btf + unreadable), forgeries=" ".join(forgeries))
 
 
 def naming_of_threads(run):
@@ -143,25 +144,25 @@ def lasting_processes(guest):
             if not process["process"].startswith("kworker")}
 
 
-def check_kernel_lies(run, claims):
+def check_kernel_lies(run, claims, without_btf, unreadable):
     honest = json.loads((run.out / "honest.json").read_text())[0]
     statuses = dict(line.split() for line in (run.out / "statuses").read_text().splitlines())
-    for lie in WITHOUT_BTF:
+    for lie in without_btf:
         guest, = json.loads((run.out / f"{lie}.json").read_text())
         same = lasting_processes(guest) == lasting_processes(honest)
         claims.check(statuses[lie] == "0" and same and guest["kernel"]["derived"] and
                      not honest["kernel"]["derived"],
                      f"{lie}: the same {len(guest['processes'])} processes as with BTF: "
                      f"{guest['problem']}")
-    for lie in UNREADABLE:
+    for lie in unreadable:
         guest, = json.loads((run.out / f"{lie}.json").read_text())
         claims.check(statuses[lie] == "1" and guest["problem"] and not guest["processes"],
                      f"{lie}: {guest['problem']}")
 
 
-def check_packs(run, claims):
+def check_packs(run, claims, forgeries):
     honest = {guest["vm"]: guest for guest in json.loads((run.out / "honest.json").read_text())}
-    for how in FORGERIES:
+    for how in forgeries:
         for guest in json.loads((run.out / f"forged-{how}.json").read_text()):
             kernel, name = guest["kernel"], guest["vm"]
             programs = [{process["pid"] for process in side["processes"]
@@ -173,19 +174,19 @@ def check_packs(run, claims):
                          f"{kernel and kernel['dropped_pack'] or 'not used'}")
 
 
-def lies(run, claims):
-    check_course(run, claims)
-    check_names(run, claims)
-    check_functions(run, claims)
-    check_without_btf(run, claims)
-    check_kernel_lies(run, claims)
-    check_packs(run, claims)
+def test(host, first, second, without_btf=WITHOUT_BTF, unreadable=UNREADABLE, forgeries=FORGERIES):
+    def lies(run, claims):
+        check_course(run, claims)
+        check_names(run, claims)
+        check_functions(run, claims)
+        check_without_btf(run, claims)
+        check_kernel_lies(run, claims, without_btf, unreadable)
+        check_packs(run, claims, forgeries)
+
+    text = scenario(host, first, second, without_btf, unreadable, forgeries)
+    return (f"lies: host {host}, guests {first} and {second}", text, lies)
 
 
-def test(host, first, second):
-    return (f"lies: host {host}, guests {first} and {second}", scenario(host, first, second), lies)
-
-
-TESTS = [test("bookworm", "bookworm", "trixie")]
+TESTS = [test("bookworm", "bookworm", "trixie", *FEWER)]
 QUICK = ()
 FULL = [test("bookworm", "bullseye", "sid"), test("trixie", "sid", "bullseye")]

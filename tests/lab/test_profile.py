@@ -32,20 +32,20 @@ def workload_share(claims, report, what, expected):
 # One guest on one pCPU in virtual time, with 4 levels of page tables on host and guest, and KPTI.
 STAT = "perf stat -x, -a -e kvm:kvm_inj_virq -o /out/{file} --append sleep 0.4"
 BUSY = f"""
-host pcpus=1 icount=yes cpu=max,+svm,+npt,-vgif,-v-vmsave-vmload,-la57
+host pcpus=1 icount=yes kaslr=yes cpu=max,+svm,+npt,-vgif,-v-vmsave-vmload,-la57
 guest g1 vcpus=1 memory=320 agent=yes append="pti=on"
 {start("g1", "shares fast=80 slow=20")}
 command for i in 1 2 3 4; do {STAT.format(file='virq-without')}; done; vperf record --no-agent --no-symbols -q -o /tmp/rec -- \
 sh -c "for i in 1 2 3 4; do {STAT.format(file='virq-with')}; done"
-command vperf record -o /out/rec -- lab-guest busy g1 2
+command nice -n -15 vperf record -o /out/rec -- lab-guest busy g1 2
 {end("g1")}
 {start("g1", "shares fast=50 slow=50", "shares fast=50 slow=50")}
-command vperf record --no-guest-memory -o /out/twins -- lab-guest busy g1 3
+command nice -n -15 vperf record --no-guest-memory -o /out/twins -- lab-guest busy g1 2
 {end("g1")}
-command vperf record --no-guest-memory -o /out/idle -- lab-guest run g1 idler 1 3 --repeat 2
-command vperf record --no-guest-memory -o /out/storm -- lab-guest run g1 forkstorm --rate 20 --work-us 5000 --count 80
-command vperf record --no-guest-memory --vm g1 -o /out/shor -- lab-guest run g1 shor 91 2
-command vperf record --no-guest-memory -o /out/native -- shor 91 2
+command nice -n -15 vperf record --no-guest-memory -o /out/idle -- lab-guest run g1 idler 1 3 --repeat 2
+command nice -n -15 vperf record --no-guest-memory -o /out/storm -- lab-guest run g1 forkstorm --rate 20 --work-us 5000 --count 40
+command nice -n -15 vperf record --no-guest-memory --vm g1 -o /out/shor -- lab-guest run g1 shor 55 2
+command nice -n -15 vperf record --no-guest-memory -o /out/native -- shor 55 2
 """.replace("\\\n", "")
 
 
@@ -97,7 +97,7 @@ def twins(run, claims):
     counts = {function: [row["samples"] for row in rows_named(report, function)]
               for function in ("share_a", "share_b")}
     total = sum(map(sum, counts.values()))
-    claims.check(total >= 2500, f"{total} samples of two processes under KPTI")
+    claims.check(total >= 1700, f"{total} samples of two processes under KPTI")
     for function, each in counts.items():
         # The guest's scheduler gives both the same time, but for a slice of some ms at each end.
         claims.check(len(each) == 2, f"{function} is of two processes")
@@ -126,7 +126,7 @@ def fork_storm(run, claims):
     named = sum(row["samples"] for row in user
                 if row["process"] and row["function"] and not row["function"].startswith("0x")
                 and "+0x" not in row["function"])
-    claims.check(total >= 300, f"{total} user samples")
+    claims.check(total >= 150, f"{total} user samples")
     claims.check(named >= 0.95 * total,
                  f"{100 * named / max(total, 1):.1f} % of them have process and function")
     work = [row for row in rows_named(report, "storm_work")]
@@ -176,7 +176,7 @@ guest g1 vcpus=1 memory=320 pin=0 agent=yes
 workload g1 shor 1397 8
 workload host taskset -c 1 shor 1397 8
 command lab-guest busy g1 40
-command vperf record --no-guest-memory -o /out/rec -- lab-guest busy g1 25
+command nice -n -15 vperf record --no-guest-memory -o /out/rec -- lab-guest busy g1 25
 """
 
 
@@ -193,8 +193,8 @@ guest g3 vcpus=1 memory=256
 {start("g1", "shares a=100")}
 {start("g2", "shares a=100")}
 {start("g3", "shares a=100")}
-command vperf record --no-agent -o /out/three -- lab-guest busy g1 1
-command vperf record --no-agent --no-guest-memory --vm g1 -o /out/one -- lab-guest busy g2 0.5
+command nice -n -15 vperf record --no-agent -o /out/three -- lab-guest busy g1 1
+command nice -n -15 vperf record --no-agent --no-guest-memory --vm g1 -o /out/one -- lab-guest busy g2 0.5
 """
 
 # Two vCPUs of one guest do.
@@ -202,7 +202,7 @@ TWO_ON_ONE = f"""
 host pcpus=1 icount=yes
 guest g4 vcpus=2 memory=256
 {start("g4", "shares fast=80 slow=20", "shares fast=80 slow=20")}
-command vperf record --no-agent -o /out/two-vcpus -- lab-guest busy g4 2
+command nice -n -15 vperf record --no-agent -o /out/two-vcpus -- lab-guest busy g4 2
 """
 
 
@@ -258,7 +258,7 @@ TWO_PCPUS = f"""
 host pcpus=2
 guest g1 vcpus=2 memory=256 pin=0,1
 {start("g1", "shares fast=80 slow=20", "shares fast=80 slow=20")}
-command vperf record --no-guest-memory -o /out/rec -- lab-guest busy g1 20
+command nice -n -15 vperf record --no-guest-memory -o /out/rec -- lab-guest busy g1 20
 """
 
 
@@ -279,7 +279,7 @@ guest g3 vcpus=1 memory=256
 workload g1 shares fast=80 slow=20
 workload g2 shares fast=80 slow=20
 workload g3 shares fast=80 slow=20
-command vperf record --no-guest-memory -F 10000 -o /out/rec -- bash -c "lab-guest busy g3 0.5; lab-guest start g2; \
+command nice -n -15 vperf record --no-guest-memory -F 10000 -o /out/rec -- bash -c "lab-guest busy g3 0.5; lab-guest start g2; \
 {SAID.format(what='g2..*started')}; tests/lab/qmp /run/vlab/g1.qmp device_add driver=host-x86_64-cpu id=new \
 socket-id=1 core-id=0 thread-id=0; {SAID.format(what='g1..gained')}; lab-guest kill g3; \
 {SAID.format(what='g3..*stopped')}; lab-guest busy g1 0.5; lab-guest busy g2 0.1" 2>/out/said
@@ -312,12 +312,12 @@ host pcpus=1 icount=yes
 guest g1 vcpus=1 memory=256 agent=yes append="nokaslr"
 file g1 tests/lab/contained /bin/contained
 {start("g1", "jit")}
-command vperf record --no-guest-memory --vm g1 -o /out/jit -- lab-guest busy g1 1
-command vperf record --no-agent --vm g1 -o /out/jit-by-memory -- lab-guest busy g1 1
-command vperf record --agent-port 9733 --vm g1 -o /out/jit-refused -- lab-guest busy g1 0.5
+command nice -n -15 vperf record --no-guest-memory --vm g1 -o /out/jit -- lab-guest busy g1 1
+command nice -n -15 vperf record --no-agent --vm g1 -o /out/jit-by-memory -- lab-guest busy g1 1
+command nice -n -15 vperf record --agent-port 9733 --vm g1 -o /out/jit-refused -- lab-guest busy g1 0.5
 {end("g1")}
 {start("g1", "sh /bin/contained")}
-command vperf record --no-guest-memory --vm g1 -o /out/plain -- lab-guest busy g1 1
+command nice -n -15 vperf record --no-guest-memory --vm g1 -o /out/plain -- lab-guest busy g1 1
 command lab-guest run g1 vperf-agent dump /out/agent.dump
 {end("g1")}
 {start("g1", "shares fast=80 slow=20")}
@@ -400,7 +400,7 @@ SHADOW = f"""
 host pcpus=1 icount=yes append="kvm_amd.npt=0"
 guest g1 vcpus=1 memory=256 agent=yes
 {start("g1", "shares fast=80 slow=20")}
-command vperf record --no-guest-memory -o /out/rec -- lab-guest busy g1 4
+command nice -n -15 vperf record --no-guest-memory -o /out/rec -- lab-guest busy g1 4
 """
 
 
@@ -424,7 +424,7 @@ def matrix_scenario(host, guest):
 host pcpus=1 icount=yes kernel={host}
 guest g1 vcpus=1 memory=512 agent=yes kernel={guest}
 {start("g1", "shares fast=80 slow=20")}
-command vperf record --no-guest-memory -o /out/rec -- lab-guest busy g1 4
+command nice -n -15 vperf record --no-guest-memory -o /out/rec -- lab-guest busy g1 4
 """
 
 
