@@ -125,11 +125,10 @@ struct vp_account_vcpu {
 	__u32 base;   /* the one to go back to after a wait or an interrupt */
 	__u32 asleep; /* what it is if UNKNOWN turns out to have been sleep */
 	__u32 reason, flags;
-	__u32 cpu;        /* whose run queue it waits in */
-	__u32 hard, soft; /* source + 1 of the interrupts that are being handled */
-	__u32 busy;       /* a program that can be interrupted is at work here */
-	__u32 reasons;    /* how many different ones it had */
-	__u32 reserved;
+	__u32 cpu;                        /* whose run queue it waits in */
+	__u32 soft;                       /* source + 1 of the softirq that is being handled */
+	__u32 busy;                       /* a program that can be interrupted is at work here */
+	__u32 reasons;                    /* how many different ones it had */
 	__u8 reason_slots[VP_EXIT_CODES]; /* place in its row of `exits` + 1 */
 };
 
@@ -183,8 +182,11 @@ struct vp_account_slice {
 };
 
 struct vp_account_cpu {
-	__u32 vcpu;    /* place + 1 of the vCPU whose thread has the pCPU, or 0 */
-	__u32 tid;     /* of the thread that has it */
+	__u32 vcpu;       /* place + 1 of the vCPU whose thread has the pCPU, or 0 */
+	__u32 tid;        /* of the thread that has it */
+	__u64 irq_at;     /* when the interrupt began … */
+	__u32 irq_source; /* … that is being handled while that vCPU has the pCPU: source + 1 */
+	__u32 reserved;
 	__u64 waiting; /* vCPUs in its run queue */
 	__u64 unthrottled;
 	__u64 head; /* slices written */

@@ -196,7 +196,13 @@ static __always_inline __u64 charge(struct vp_account_vcpu *vcpu, __u64 now)
 /* The guest was left, and nothing said so yet: KVM lets interrupts in before it says kvm_exit. */
 static __always_inline void leave_guest(struct vp_account_vcpu *vcpu, __u64 now)
 {
-	charge(vcpu, now);
+	__u64 passed = now - vcpu->since;
+
+	if ((__s64)passed > 0) {
+		vcpu->states[VP_STATE_GUEST] += passed;
+		vcpu->since = now;
+		tell_state(vcpu, VP_STATE_GUEST, 0, passed, now);
+	}
 	vcpu->exit_at = vcpu->since;
 	vcpu->flags |= VP_EXIT_OPEN;
 	vcpu->state = VP_STATE_KERNEL;

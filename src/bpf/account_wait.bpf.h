@@ -189,7 +189,7 @@ static __always_inline void switch_out(struct vp_account_vcpu *vcpu, __u32 place
 		charge(vcpu, now);
 	if (vcpu->state != VP_STATE_IRQ)
 		vcpu->base = vcpu->state == VP_STATE_VMM ? VP_STATE_VMM : VP_STATE_KERNEL;
-	vcpu->hard = vcpu->soft = 0;
+	vcpu->soft = 0;
 	if (preempted || !state) {
 		bool throttled = task_is_throttled(task);
 		vcpu->preemptions++;
@@ -256,6 +256,7 @@ int BPF_PROG(note_switch, bool preempted, struct task_struct *prev, struct task_
 	__u32 out = cpu->vcpu ? cpu->vcpu : place_of(prev, now), in = place_of(next, now);
 	struct vp_account_vcpu *vcpu;
 	cpu->vcpu = out;
+	cpu->irq_source = 0;
 	if (cpu->waiting)
 		end_slice(cpu, prev, now);
 	if (out && (vcpu = vcpu_at(out)))

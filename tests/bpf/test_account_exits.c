@@ -71,7 +71,7 @@ static void test_by_reason(void **state)
 	for (uint32_t i = 0; i < 400; i++) {
 		rig_exit(rig, reasons[i % 4], 0x1000);
 		ns = i % 40 ? ns * 2 : 1;
-		rig_let_pass(vcpu, ns);
+		rig_let_pass(rig, vcpu, ns);
 		rig_entry(rig);
 		rig_expect_whole(vcpu);
 	}
