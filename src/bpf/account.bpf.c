@@ -43,20 +43,20 @@ __noinline int also_entry(__u64 now)
 /* The vCPU that runs here, when the pCPU's note of it is wrong or missing. */
 static __noinline __u32 look_again(struct kvm_vcpu *kvm)
 {
-	struct vp_account_cpu *cpu = this_cpu();
+	struct vp_account_here *here = this_here();
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 place = find_place((__u32)id);
 
 	if (!place)
 		place = make_place((__u32)id, id >> 32, bpf_ktime_get_ns());
 	struct vp_account_vcpu *vcpu = place ? vcpu_at(place) : 0;
-	if (!vcpu || !cpu)
+	if (!vcpu)
 		return 0;
 	end_untold_wait(vcpu, place, bpf_ktime_get_ns());
 	if (!kvm && vendor == VP_VENDOR_ARM)
 		kvm = vcpu_of_notifier(kvm_notifier_of_task((void *)bpf_get_current_task()));
-	cpu->vcpu = place;
-	cpu->tid = (__u32)id;
+	here->vcpu = place;
+	here->tid = (__u32)id;
 	if (kvm) {
 		vcpu->kvm_vcpu = (__u64)kvm;
 		vcpu->vmcb.vmcb = 0;
@@ -70,11 +70,11 @@ static __noinline __u32 look_again(struct kvm_vcpu *kvm)
 
 static __always_inline struct vp_account_vcpu *running(struct kvm_vcpu *kvm, __u32 *place)
 {
-	struct vp_account_cpu *cpu = this_cpu();
-	struct vp_account_vcpu *vcpu = cpu && cpu->vcpu ? vcpu_at(cpu->vcpu) : 0;
+	struct vp_account_here *here = this_here();
+	struct vp_account_vcpu *vcpu = here->vcpu ? vcpu_at(here->vcpu) : 0;
 
 	if (vcpu && (vcpu->kvm_vcpu == (__u64)kvm || !kvm)) {
-		*place = cpu->vcpu;
+		*place = here->vcpu;
 		return vcpu;
 	}
 	*place = look_again(kvm);
@@ -378,12 +378,12 @@ static __always_inline struct vp_account_vcpu *changeable(__u32 place)
  */
 static __always_inline void begin_hard(__u32 source)
 {
-	struct vp_account_cpu *cpu = this_cpu();
+	struct vp_account_here *here = this_here();
 
-	if (!cpu || !cpu->vcpu)
+	if (!here->vcpu)
 		return;
-	cpu->irq_source = source + 1;
-	cpu->irq_at = bpf_ktime_get_ns();
+	here->irq_source = source + 1;
+	here->irq_at = bpf_ktime_get_ns();
 }
 
 /* The state that the interrupt came into ends with its begin. */
@@ -410,10 +410,8 @@ static __always_inline __u64 charge_irq(struct vp_account_vcpu *vcpu, __u64 now)
 	vcpu->states[VP_STATE_IRQ] += passed;
 	vcpu->since = now;
 	tell_state(vcpu, VP_STATE_IRQ, 0, passed, now);
-	if (vcpu->flags & VP_EXIT_OPEN) {
+	if (vcpu->flags & VP_EXIT_OPEN)
 		vcpu->parts[VP_STATE_IRQ] += passed;
-		vcpu->flags |= VP_EXIT_SPLIT;
-	}
 	return passed;
 }
 
@@ -430,24 +428,24 @@ static __always_inline void count_irq(struct vp_account_vcpu *vcpu, __u32 place,
 
 static __always_inline void end_hard(__u32 source)
 {
-	struct vp_account_cpu *cpu = this_cpu();
+	struct vp_account_here *here = this_here();
 
-	if (!cpu || cpu->irq_source != source + 1)
+	if (here->irq_source != source + 1)
 		return;
-	cpu->irq_source = 0;
-	__u32 place = cpu->vcpu;
+	here->irq_source = 0;
+	__u32 place = here->vcpu;
 	struct vp_account_vcpu *vcpu = changeable(place);
 	if (!vcpu)
 		return;
-	end_hit_state(vcpu, cpu->irq_at);
+	end_hit_state(vcpu, here->irq_at);
 	count_irq(vcpu, place, source, charge_irq(vcpu, bpf_ktime_get_ns()));
 }
 
 /* A softirq: hard interrupts come in between, and other states' programs do not. */
 static __always_inline void begin_soft(__u32 source)
 {
-	struct vp_account_cpu *cpu = this_cpu();
-	struct vp_account_vcpu *vcpu = cpu ? changeable(cpu->vcpu) : 0;
+	struct vp_account_here *here = this_here();
+	struct vp_account_vcpu *vcpu = changeable(here->vcpu);
 
 	if (!vcpu || vcpu->soft)
 		return;
@@ -461,13 +459,13 @@ static __always_inline void begin_soft(__u32 source)
 
 static __always_inline void end_soft(__u32 source)
 {
-	struct vp_account_cpu *cpu = this_cpu();
-	struct vp_account_vcpu *vcpu = cpu ? changeable(cpu->vcpu) : 0;
+	struct vp_account_here *here = this_here();
+	struct vp_account_vcpu *vcpu = changeable(here->vcpu);
 
 	if (!vcpu || vcpu->soft != source + 1)
 		return;
 	set_busy(vcpu, 1);
-	count_irq(vcpu, cpu->vcpu, source, charge(vcpu, bpf_ktime_get_ns()));
+	count_irq(vcpu, here->vcpu, source, charge(vcpu, bpf_ktime_get_ns()));
 	vcpu->soft = 0;
 	vcpu->state = vcpu->base;
 	set_busy(vcpu, 0);

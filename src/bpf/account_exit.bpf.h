@@ -106,8 +106,7 @@ static __always_inline void take_parts(struct vp_account_vcpu *vcpu, struct vp_a
 {
 	exit->poll += vcpu->parts[VP_STATE_POLL];
 	exit->vmm += vcpu->parts[VP_STATE_VMM];
-	exit->stolen += vcpu->parts[VP_STATE_PREEMPTED] + vcpu->parts[VP_STATE_THROTTLED] +
-			vcpu->parts[VP_STATE_IRQ];
+	exit->stolen += vcpu->parts[VP_STATE_PREEMPTED] + vcpu->parts[VP_STATE_THROTTLED];
 	exit->blocked += vcpu->parts[VP_STATE_HALTED] + vcpu->parts[VP_STATE_WAITING];
 	exit->waking += vcpu->parts[VP_STATE_WAKING];
 }
@@ -135,6 +134,7 @@ static __always_inline void finish_exit(struct vp_account_vcpu *vcpu, __u32 plac
 	barrier_var(bucket); /* or the compiler checks one copy of it and uses another */
 	if (bucket < VP_BUCKETS)
 		exit->buckets[bucket]++;
+	exit->stolen += vcpu->parts[VP_STATE_IRQ];
 	if (vcpu->flags & VP_EXIT_SPLIT)
 		take_parts(vcpu, exit);
 	vcpu->exits++;
@@ -144,6 +144,7 @@ static __always_inline void finish_exit(struct vp_account_vcpu *vcpu, __u32 plac
 
 static __always_inline void clear_exit(struct vp_account_vcpu *vcpu)
 {
+	vcpu->parts[VP_STATE_IRQ] = 0;
 	if (vcpu->flags & VP_EXIT_SPLIT) {
 #pragma unroll
 		for (int i = 0; i < VP_STATES; i++)

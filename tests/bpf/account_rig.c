@@ -84,7 +84,7 @@ void rig_close(struct rig *rig)
 void rig_forget_pcpus(struct rig *rig)
 {
 	for (uint32_t i = 0; i < rig->pcpus; i++)
-		rig->cpus[i].vcpu = 0;
+		rig->programs->bss->heres[i].vcpu = 0;
 }
 
 struct vp_account_vcpu *rig_vcpu(const struct rig *rig, uint32_t tid)
@@ -108,7 +108,7 @@ void rig_entry(const struct rig *rig)
 void rig_let_pass(struct rig *rig, struct vp_account_vcpu *vcpu, uint64_t ns)
 {
 	for (uint32_t i = 0; i < rig->pcpus; i++)
-		rig->cpus[i].irq_at -= ns;
+		rig->programs->bss->heres[i].irq_at -= ns;
 	vcpu->begin -= ns;
 	vcpu->since -= ns;
 	vcpu->exit_at -= ns;
