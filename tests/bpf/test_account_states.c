@@ -210,6 +210,30 @@ static void test_hard_in_soft(void **state)
 	end(&scene);
 }
 
+/* Its begin changes nothing that is read; what ends is the one that began last. */
+static void test_hard_at_its_end(void **state)
+{
+	struct scene scene = begin();
+	const struct account_bpf *programs = scene.rig->programs;
+	struct vp_account_vcpu before = *scene.vcpu;
+
+	vp_run(programs->progs.begin_device, IRQ, 0, 0);
+	assert_memory_equal(&before, scene.vcpu, sizeof(before));
+	vp_run(programs->progs.begin_device, IRQ + 1, 0, 0);
+	vp_run(programs->progs.end_device, IRQ, 0, 0);
+	assert_memory_equal(&before, scene.vcpu, sizeof(before));
+	vp_run(programs->progs.end_device, IRQ + 1, 0, 0);
+	vp_run(programs->progs.end_device, IRQ + 1, 0, 0);
+	assert_int_equal(scene.vcpu->state, VP_STATE_KERNEL);
+	rig_exit(scene.rig, ABORT, 0x1000);
+	rig_entry(scene.rig);
+	struct vp_thief_cost cost =
+	    rig_thieves(scene.rig, scene.vcpu, 1 << VP_STATE_IRQ, VP_BY_DEVICE, IRQ + 1);
+	assert_int_equal(cost.count, 1);
+	assert_int_equal(cost.ns, scene.vcpu->states[VP_STATE_IRQ]);
+	end(&scene);
+}
+
 /* One that nests in its own kind is the outer one's time; it returns to the VMM if it was there. */
 static void test_nested_and_alone(void **state)
 {
@@ -311,6 +335,7 @@ int main(void)
 		cmocka_unit_test(test_exit_without_entry),
 		cmocka_unit_test(test_entry_without_exit),
 		cmocka_unit_test(test_hard_in_soft),
+		cmocka_unit_test(test_hard_at_its_end),
 		cmocka_unit_test(test_nested_and_alone),
 #if defined(__x86_64__)
 		cmocka_unit_test(test_vectors),
