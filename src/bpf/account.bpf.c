@@ -372,20 +372,6 @@ static __always_inline struct vp_account_vcpu *changeable(__u32 place)
 	return !vcpu || vcpu->busy || vcpu->flags & VP_SWITCH_IGNORED ? 0 : vcpu;
 }
 
-/*
- * A hard interrupt: what is noted at its begin is when that was, and all else at its end. Nothing
- * else changes the vCPU's entry between the two, as interrupts are masked.
- */
-static __always_inline void begin_hard(__u32 source)
-{
-	struct vp_account_here *here = this_here();
-
-	if (!here->vcpu)
-		return;
-	here->irq_source = source + 1;
-	here->irq_at = bpf_ktime_get_ns();
-}
-
 /* The state that the interrupt came into ends with its begin. */
 static __always_inline void end_hit_state(struct vp_account_vcpu *vcpu, __u64 irq_at)
 {
@@ -398,6 +384,24 @@ static __always_inline void end_hit_state(struct vp_account_vcpu *vcpu, __u64 ir
 	__u64 passed = charge(vcpu, irq_at);
 	if (vcpu->state == VP_STATE_IRQ)
 		vcpu->irq_ns[(vcpu->soft - 1) & (VP_IRQ_SOURCES - 1)] += passed;
+}
+
+/*
+ * A hard interrupt: what is noted at its begin is when that was, and all else at its end. Nothing
+ * else changes the vCPU's entry between the two, as interrupts are masked. Only where stretches are
+ * told, the one before is told at once: another pCPU's may follow.
+ */
+static __always_inline void begin_hard(__u32 source)
+{
+	struct vp_account_here *here = this_here();
+
+	if (!here->vcpu)
+		return;
+	here->irq_source = source + 1;
+	here->irq_at = bpf_ktime_get_ns();
+	struct vp_account_vcpu *vcpu = tell_states ? changeable(here->vcpu) : 0;
+	if (vcpu)
+		end_hit_state(vcpu, here->irq_at);
 }
 
 /* The time up to now was the interrupt's, whatever the vCPU's state is. */
