@@ -43,20 +43,20 @@ __noinline int also_entry(__u64 now)
 /* The vCPU that runs here, when the pCPU's note of it is wrong or missing. */
 static __noinline __u32 look_again(struct kvm_vcpu *kvm)
 {
-	struct vp_account_cpu *cpu = this_cpu();
+	struct vp_account_here *here = this_here();
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 place = find_place((__u32)id);
 
 	if (!place)
 		place = make_place((__u32)id, id >> 32, bpf_ktime_get_ns());
 	struct vp_account_vcpu *vcpu = place ? vcpu_at(place) : 0;
-	if (!vcpu || !cpu)
+	if (!vcpu)
 		return 0;
 	end_untold_wait(vcpu, place, bpf_ktime_get_ns());
 	if (!kvm && vendor == VP_VENDOR_ARM)
 		kvm = vcpu_of_notifier(kvm_notifier_of_task((void *)bpf_get_current_task()));
-	cpu->vcpu = place;
-	cpu->tid = (__u32)id;
+	here->vcpu = place;
+	here->tid = (__u32)id;
 	if (kvm) {
 		vcpu->kvm_vcpu = (__u64)kvm;
 		vcpu->vmcb.vmcb = 0;
@@ -70,11 +70,11 @@ static __noinline __u32 look_again(struct kvm_vcpu *kvm)
 
 static __always_inline struct vp_account_vcpu *running(struct kvm_vcpu *kvm, __u32 *place)
 {
-	struct vp_account_cpu *cpu = this_cpu();
-	struct vp_account_vcpu *vcpu = cpu && cpu->vcpu ? vcpu_at(cpu->vcpu) : 0;
+	struct vp_account_here *here = this_here();
+	struct vp_account_vcpu *vcpu = here->vcpu ? vcpu_at(here->vcpu) : 0;
 
 	if (vcpu && (vcpu->kvm_vcpu == (__u64)kvm || !kvm)) {
-		*place = cpu->vcpu;
+		*place = here->vcpu;
 		return vcpu;
 	}
 	*place = look_again(kvm);
@@ -364,79 +364,126 @@ int note_poll(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
-/* The vCPU that an interrupt takes the pCPU from, if there is one that may be changed now. */
-static __always_inline struct vp_account_vcpu *interrupted(__u32 *place)
+/* The vCPU at that place, which an interrupt takes the pCPU from, if it may be changed now. */
+static __always_inline struct vp_account_vcpu *changeable(__u32 place)
 {
-	struct vp_account_cpu *cpu = this_cpu();
-	struct vp_account_vcpu *vcpu = cpu && cpu->vcpu && enabled ? vcpu_at(cpu->vcpu) : 0;
+	struct vp_account_vcpu *vcpu = place && enabled ? vcpu_at(place) : 0;
 
-	if (!vcpu || vcpu->busy || vcpu->flags & VP_SWITCH_IGNORED)
-		return 0;
-	*place = cpu->vcpu;
-	return vcpu;
+	return !vcpu || vcpu->busy || vcpu->flags & VP_SWITCH_IGNORED ? 0 : vcpu;
 }
 
-static __always_inline void begin_irq(__u32 source, bool hard)
+/* The state that the interrupt came into ends with its begin. */
+static __always_inline void end_hit_state(struct vp_account_vcpu *vcpu, __u64 irq_at)
 {
-	__u32 place;
-	struct vp_account_vcpu *vcpu = interrupted(&place);
-
-	if (!vcpu || vcpu->hard || (!hard && vcpu->soft))
-		return;
-	set_busy(vcpu, 1); /* a hard interrupt may come while a soft one is noted */
-	__u64 now = bpf_ktime_get_ns();
 	if (vcpu->state == VP_STATE_UNKNOWN)
 		vcpu->state = VP_STATE_GUEST;
-	if (vcpu->state == VP_STATE_IRQ) {
-		__u32 soft = (vcpu->soft - 1) & (VP_IRQ_SOURCES - 1);
-		vcpu->irq_ns[soft] += charge(vcpu, now);
-	} else if (vcpu->state == VP_STATE_GUEST) {
-		leave_guest(vcpu, now);
-		vcpu->base = VP_STATE_KERNEL;
-	} else {
-		charge(vcpu, now);
-		vcpu->base = vcpu->state;
+	if (vcpu->state == VP_STATE_GUEST) {
+		leave_guest(vcpu, irq_at);
+		return;
 	}
-	if (hard)
-		vcpu->hard = source + 1;
-	else
-		vcpu->soft = source + 1;
-	vcpu->state = VP_STATE_IRQ;
-	set_busy(vcpu, 0);
+	__u64 passed = charge(vcpu, irq_at);
+	if (vcpu->state == VP_STATE_IRQ)
+		vcpu->irq_ns[(vcpu->soft - 1) & (VP_IRQ_SOURCES - 1)] += passed;
 }
 
-static __always_inline void end_irq(__u32 source, bool hard)
+/*
+ * A hard interrupt: what is noted at its begin is when that was, and all else at its end. Nothing
+ * else changes the vCPU's entry between the two, as interrupts are masked. Only where stretches are
+ * told, the one before is told at once: another pCPU's may follow.
+ */
+static __always_inline void begin_hard(__u32 source)
 {
-	__u32 place;
-	struct vp_account_vcpu *vcpu = interrupted(&place);
+	struct vp_account_here *here = this_here();
 
-	if (!vcpu || (hard ? vcpu->hard : vcpu->soft) != source + 1)
+	if (!here->vcpu)
 		return;
-	set_busy(vcpu, 1);
-	__u64 passed = charge(vcpu, bpf_ktime_get_ns());
+	here->irq_source = source + 1;
+	here->irq_at = bpf_ktime_get_ns();
+	struct vp_account_vcpu *vcpu = tell_states ? changeable(here->vcpu) : 0;
+	if (vcpu)
+		end_hit_state(vcpu, here->irq_at);
+}
+
+/* The time up to now was the interrupt's, whatever the vCPU's state is. */
+static __always_inline __u64 charge_irq(struct vp_account_vcpu *vcpu, __u64 now)
+{
+	__u64 passed = now - vcpu->since;
+
+	if ((__s64)passed <= 0)
+		return 0;
+	vcpu->states[VP_STATE_IRQ] += passed;
+	vcpu->since = now;
+	tell_state(vcpu, VP_STATE_IRQ, 0, passed, now);
+	if (vcpu->flags & VP_EXIT_OPEN)
+		vcpu->parts[VP_STATE_IRQ] += passed;
+	return passed;
+}
+
+static __always_inline void count_irq(struct vp_account_vcpu *vcpu, __u32 place, __u32 source,
+				      __u64 passed)
+{
 	if (source < VP_IRQ_SOURCES) {
 		vcpu->irq_ns[source & (VP_IRQ_SOURCES - 1)] += passed;
 		vcpu->irq_count[source & (VP_IRQ_SOURCES - 1)]++;
 	} else {
 		add_thief(place, VP_BY_DEVICE, VP_STATE_IRQ, source - VP_IRQ_DEVICE, passed);
 	}
-	if (hard)
-		vcpu->hard = 0;
-	else
-		vcpu->soft = 0;
-	vcpu->state = vcpu->soft ? VP_STATE_IRQ : vcpu->base;
+}
+
+static __always_inline void end_hard(__u32 source)
+{
+	struct vp_account_here *here = this_here();
+
+	if (here->irq_source != source + 1)
+		return;
+	here->irq_source = 0;
+	__u32 place = here->vcpu;
+	struct vp_account_vcpu *vcpu = changeable(place);
+	if (!vcpu)
+		return;
+	end_hit_state(vcpu, here->irq_at);
+	count_irq(vcpu, place, source, charge_irq(vcpu, bpf_ktime_get_ns()));
+}
+
+/* A softirq: hard interrupts come in between, and other states' programs do not. */
+static __always_inline void begin_soft(__u32 source)
+{
+	struct vp_account_here *here = this_here();
+	struct vp_account_vcpu *vcpu = changeable(here->vcpu);
+
+	if (!vcpu || vcpu->soft)
+		return;
+	set_busy(vcpu, 1); /* for a hard interrupt */
+	end_hit_state(vcpu, bpf_ktime_get_ns());
+	vcpu->base = vcpu->state;
+	vcpu->soft = source + 1;
+	vcpu->state = VP_STATE_IRQ;
+	set_busy(vcpu, 0);
+}
+
+static __always_inline void end_soft(__u32 source)
+{
+	struct vp_account_here *here = this_here();
+	struct vp_account_vcpu *vcpu = changeable(here->vcpu);
+
+	if (!vcpu || vcpu->soft != source + 1)
+		return;
+	set_busy(vcpu, 1);
+	count_irq(vcpu, here->vcpu, source, charge(vcpu, bpf_ktime_get_ns()));
+	vcpu->soft = 0;
+	vcpu->state = vcpu->base;
 	set_busy(vcpu, 0);
 }
 
 #define VECTOR(name, source)                                                                       \
 	SEC("raw_tp/" #name "_entry") int begin_##name(void *context)                              \
 	{                                                                                          \
-		begin_irq(source, true);                                                           \
+		begin_hard(source);                                                                \
 		return 0;                                                                          \
 	}                                                                                          \
 	SEC("raw_tp/" #name "_exit") int end_##name(void *context)                                 \
 	{                                                                                          \
-		end_irq(source, true);                                                             \
+		end_hard(source);                                                                  \
 		return 0;                                                                          \
 	}
 
@@ -451,25 +498,25 @@ VECTOR(irq_work, VP_IRQ_WORK)
 
 SEC("raw_tp/irq_handler_entry") int begin_device(struct bpf_raw_tracepoint_args *context)
 {
-	begin_irq(VP_IRQ_DEVICE + ((__u32)context->args[0] & 0xffff), true);
+	begin_hard(VP_IRQ_DEVICE + ((__u32)context->args[0] & 0xffff));
 	return 0;
 }
 
 SEC("raw_tp/irq_handler_exit") int end_device(struct bpf_raw_tracepoint_args *context)
 {
-	end_irq(VP_IRQ_DEVICE + ((__u32)context->args[0] & 0xffff), true);
+	end_hard(VP_IRQ_DEVICE + ((__u32)context->args[0] & 0xffff));
 	return 0;
 }
 
 SEC("raw_tp/softirq_entry") int begin_softirq(struct bpf_raw_tracepoint_args *context)
 {
-	begin_irq((__u32)context->args[0] & (VP_IRQ_SOURCES - 1), false);
+	begin_soft((__u32)context->args[0] & (VP_IRQ_SOURCES - 1));
 	return 0;
 }
 
 SEC("raw_tp/softirq_exit") int end_softirq(struct bpf_raw_tracepoint_args *context)
 {
-	end_irq((__u32)context->args[0] & (VP_IRQ_SOURCES - 1), false);
+	end_soft((__u32)context->args[0] & (VP_IRQ_SOURCES - 1));
 	return 0;
 }
 

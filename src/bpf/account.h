@@ -30,7 +30,7 @@ enum vp_state {
 enum vp_account_flag {
 	VP_EXIT_OPEN = 1,    /* between an exit and the next entry; exit_at says since when … */
 	VP_REASON_KNOWN = 2, /* … and `reason` why */
-	VP_EXIT_SPLIT = 4,   /* not all of that was in the host kernel: `parts` */
+	VP_EXIT_SPLIT = 4,   /* parts of that were neither in the host kernel nor an interrupt's */
 	VP_NUMBER_KNOWN = 8,
 	VP_SWITCH_IGNORED = 32,
 	VP_BLOCKED_ONCE = 64, /* in this exit, at block_at */
@@ -55,6 +55,7 @@ enum {
 	VP_EXIT_SITES = 512,  /* places of the guest that are counted in place: a power of two */
 	VP_SLICES = 128,      /* of a pCPU, kept while a vCPU waits for it: a power of two */
 	VP_TID_BITS = 65536,  /* of the filter of threads' ids: a power of two */
+	VP_MOST_PCPUS = 8192, /* as Linux has (NR_CPUS): a power of two */
 	/*
 	 * Buckets of a time: four to each power of two from 16 ns on; 0 to 3 are 4 ns each. The
 	 * last takes all from 2^40 ns (18 minutes) on.
@@ -125,11 +126,10 @@ struct vp_account_vcpu {
 	__u32 base;   /* the one to go back to after a wait or an interrupt */
 	__u32 asleep; /* what it is if UNKNOWN turns out to have been sleep */
 	__u32 reason, flags;
-	__u32 cpu;        /* whose run queue it waits in */
-	__u32 hard, soft; /* source + 1 of the interrupts that are being handled */
-	__u32 busy;       /* a program that can be interrupted is at work here */
-	__u32 reasons;    /* how many different ones it had */
-	__u32 reserved;
+	__u32 cpu;                        /* whose run queue it waits in */
+	__u32 soft;                       /* source + 1 of the softirq that is being handled */
+	__u32 busy;                       /* a program that can be interrupted is at work here */
+	__u32 reasons;                    /* how many different ones it had */
 	__u8 reason_slots[VP_EXIT_CODES]; /* place in its row of `exits` + 1 */
 };
 
@@ -182,9 +182,16 @@ struct vp_account_slice {
 	__u32 id;   /* as a thief's of that kind */
 };
 
+/* What has a pCPU; only its own programs write it. */
+struct vp_account_here {
+	__u32 vcpu;       /* place + 1 of the vCPU whose thread has it, or 0 */
+	__u32 tid;        /* of the thread that has it */
+	__u64 irq_at;     /* when the hard interrupt began … */
+	__u32 irq_source; /* … that is being handled while that vCPU has the pCPU: source + 1 */
+	__u32 padding[11];
+};
+
 struct vp_account_cpu {
-	__u32 vcpu;    /* place + 1 of the vCPU whose thread has the pCPU, or 0 */
-	__u32 tid;     /* of the thread that has it */
 	__u64 waiting; /* vCPUs in its run queue */
 	__u64 unthrottled;
 	__u64 head; /* slices written */

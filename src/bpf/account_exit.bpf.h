@@ -5,6 +5,27 @@
 
 #include "bpf/account_state.bpf.h"
 
+/* The highest bit of each byte that has one. */
+#define BIT_2(power) (power), (power)
+#define BIT_4(power) BIT_2(power), BIT_2(power)
+#define BIT_8(power) BIT_4(power), BIT_4(power)
+#define BIT_16(power) BIT_8(power), BIT_8(power)
+#define BIT_32(power) BIT_16(power), BIT_16(power)
+#define BIT_64(power) BIT_32(power), BIT_32(power)
+const __u8 highest_bit[256] = {0,         0,         BIT_2(1),  BIT_4(2),  BIT_8(3),
+			       BIT_16(4), BIT_32(5), BIT_64(6), BIT_64(7), BIT_64(7)};
+
+/* As vp_bucket_of(), in fewer instructions for less than a millisecond. */
+static __always_inline __u64 bucket_of(__u64 ns)
+{
+	__u32 shift = ns >> 12 ? 12 : VP_BUCKET_FIRST;
+
+	if (ns < 1 << VP_BUCKET_FIRST || ns >> 20)
+		return vp_bucket_of(ns);
+	__u32 power = shift + highest_bit[ns >> shift & 0xff];
+	return (power - VP_BUCKET_FIRST + 1) * 4 + ((__u32)(ns >> (power - 2)) & 3);
+}
+
 /* Which of its 256 counters a reason has; what lies far out is moved into gaps of the numbering. */
 static __always_inline __u32 code_of(__u32 reason)
 {
@@ -85,8 +106,7 @@ static __always_inline void take_parts(struct vp_account_vcpu *vcpu, struct vp_a
 {
 	exit->poll += vcpu->parts[VP_STATE_POLL];
 	exit->vmm += vcpu->parts[VP_STATE_VMM];
-	exit->stolen += vcpu->parts[VP_STATE_PREEMPTED] + vcpu->parts[VP_STATE_THROTTLED] +
-			vcpu->parts[VP_STATE_IRQ];
+	exit->stolen += vcpu->parts[VP_STATE_PREEMPTED] + vcpu->parts[VP_STATE_THROTTLED];
 	exit->blocked += vcpu->parts[VP_STATE_HALTED] + vcpu->parts[VP_STATE_WAITING];
 	exit->waking += vcpu->parts[VP_STATE_WAKING];
 }
@@ -110,10 +130,11 @@ static __always_inline void finish_exit(struct vp_account_vcpu *vcpu, __u32 plac
 	exit->total += total;
 	if (total > exit->max)
 		exit->max = total;
-	__u64 bucket = vp_bucket_of(total);
+	__u64 bucket = bucket_of(total);
 	barrier_var(bucket); /* or the compiler checks one copy of it and uses another */
 	if (bucket < VP_BUCKETS)
 		exit->buckets[bucket]++;
+	exit->stolen += vcpu->parts[VP_STATE_IRQ];
 	if (vcpu->flags & VP_EXIT_SPLIT)
 		take_parts(vcpu, exit);
 	vcpu->exits++;
@@ -123,6 +144,7 @@ static __always_inline void finish_exit(struct vp_account_vcpu *vcpu, __u32 plac
 
 static __always_inline void clear_exit(struct vp_account_vcpu *vcpu)
 {
+	vcpu->parts[VP_STATE_IRQ] = 0;
 	if (vcpu->flags & VP_EXIT_SPLIT) {
 #pragma unroll
 		for (int i = 0; i < VP_STATES; i++)

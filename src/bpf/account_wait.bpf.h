@@ -73,7 +73,8 @@ static __noinline void settle_wait(__u32 number, __u32 place, __u32 state, __u64
 	__u64 upper = limit(cpu->slices[newest & (VP_SLICES - 1)].end, from, to);
 	if (upper < to) {
 		/* Migrated away from a slice that has not ended. */
-		set_holder(&open, cpu->vcpu, cpu->tid);
+		const struct vp_account_here *there = here_of(number);
+		set_holder(&open, there->vcpu, there->tid);
 		add_thief(place, open.kind, state, open.id, to - upper);
 	}
 	for (__u32 i = 0; i < VP_SLICES - 1 && upper > from; i++)
@@ -98,13 +99,13 @@ static __always_inline void name_task(struct task_struct *task)
 }
 
 /* A stretch of the pCPU's time ends, and it was prev's: somebody waited for it. */
-static __always_inline void end_slice(struct vp_account_cpu *cpu, struct task_struct *prev,
-				      __u64 now)
+static __always_inline void end_slice(struct vp_account_cpu *cpu, __u32 vcpu,
+				      struct task_struct *prev, __u64 now)
 {
 	struct vp_account_slice *slice = &cpu->slices[cpu->head & (VP_SLICES - 1)];
 
 	slice->end = now;
-	set_holder(slice, cpu->vcpu, prev->pid);
+	set_holder(slice, vcpu, prev->pid);
 	cpu->head++;
 	if (slice->kind == VP_BY_TASK)
 		name_task(prev);
@@ -189,7 +190,7 @@ static __always_inline void switch_out(struct vp_account_vcpu *vcpu, __u32 place
 		charge(vcpu, now);
 	if (vcpu->state != VP_STATE_IRQ)
 		vcpu->base = vcpu->state == VP_STATE_VMM ? VP_STATE_VMM : VP_STATE_KERNEL;
-	vcpu->hard = vcpu->soft = 0;
+	vcpu->soft = 0;
 	if (preempted || !state) {
 		bool throttled = task_is_throttled(task);
 		vcpu->preemptions++;
@@ -242,26 +243,29 @@ static __always_inline __u32 place_of(struct task_struct *task, __u64 now)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(note_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
-	struct vp_account_cpu *cpu = this_cpu();
+	__u32 number = bpf_get_smp_processor_id();
+	struct vp_account_cpu *cpu = bpf_map_lookup_elem(&cpus, &number);
+	struct vp_account_here *here = here_of(number);
 
 	if (!enabled || !cpu)
 		return 0;
-	bool seen = cpu->vcpu || prev->preempt_notifiers.first || next->preempt_notifiers.first ||
+	bool seen = here->vcpu || prev->preempt_notifiers.first || next->preempt_notifiers.first ||
 		    cpu->waiting;
 	if (!seen && !find_place(next->pid)) {
-		cpu->tid = next->pid;
+		here->tid = next->pid;
 		return 0;
 	}
 	__u64 now = bpf_ktime_get_ns();
-	__u32 out = cpu->vcpu ? cpu->vcpu : place_of(prev, now), in = place_of(next, now);
+	__u32 out = here->vcpu ? here->vcpu : place_of(prev, now), in = place_of(next, now);
 	struct vp_account_vcpu *vcpu;
-	cpu->vcpu = out;
+	here->vcpu = out;
+	here->irq_source = 0;
 	if (cpu->waiting)
-		end_slice(cpu, prev, now);
+		end_slice(cpu, out, prev, now);
 	if (out && (vcpu = vcpu_at(out)))
-		switch_out(vcpu, out, bpf_get_smp_processor_id(), prev, preempted, now);
-	cpu->vcpu = in;
-	cpu->tid = next->pid;
+		switch_out(vcpu, out, number, prev, preempted, now);
+	here->vcpu = in;
+	here->tid = next->pid;
 	if (in && (vcpu = vcpu_at(in)))
 		switch_in(vcpu, in, now);
 	return 0;

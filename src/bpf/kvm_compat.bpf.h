@@ -241,14 +241,14 @@ struct vmcb_view {
 };
 
 /* The remembered one, if its guest runs no guest of its own. */
-static __always_inline bool read_known_vmcb(const struct vp_vmcb_memo *memo, __u64 *reason,
+static __always_inline bool read_known_vmcb(struct vp_vmcb_memo *memo, __u64 *reason,
 					    struct vmcb_view *ret)
 {
 	ret->at = (void *)memo->vmcb;
 	ret->loaded = loaded_vmcb(memo->vmcb);
 	if (ret->loaded)
 		*reason = LOAD_VMCB(ret->loaded, __u32, VMCB_EXIT_CODE);
-	else if (!read_vmcb_reason(ret->at, reason))
+	else if (!(++memo->uses % VMCB_USES) || !read_vmcb_reason(ret->at, reason))
 		return false;
 	return *reason != VMEXIT_VMRUN;
 }
@@ -256,13 +256,14 @@ static __always_inline bool read_known_vmcb(const struct vp_vmcb_memo *memo, __u
 /*
  * Reads why the vCPU left the guest last, and from which VMCB; false: it is not known. To find a
  * VMCB costs as much as to read it, so the guest's own is remembered: it is good unless the last
- * exit that it knows was to a guest of the guest. Looked at anew now and then, for a vCPU that was
- * made where another one was.
+ * exit that it knows was to a guest of the guest. A vCPU that was made where another one was may
+ * have another: one that is loaded on this pCPU is surely that of the vCPU that has it, and others
+ * are looked at anew now and then.
  */
 static __always_inline bool read_exit_reason(struct kvm_vcpu *vcpu, struct vp_vmcb_memo *memo,
 					     __u64 *reason, struct vmcb_view *ret)
 {
-	if (memo->vmcb && ++memo->uses % VMCB_USES && read_known_vmcb(memo, reason, ret))
+	if (memo->vmcb && read_known_vmcb(memo, reason, ret))
 		return true;
 	ret->at = vmcb_of(vcpu);
 	ret->loaded = 0;

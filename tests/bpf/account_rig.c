@@ -84,7 +84,7 @@ void rig_close(struct rig *rig)
 void rig_forget_pcpus(struct rig *rig)
 {
 	for (uint32_t i = 0; i < rig->pcpus; i++)
-		rig->cpus[i].vcpu = 0;
+		rig->programs->bss->heres[i].vcpu = 0;
 }
 
 struct vp_account_vcpu *rig_vcpu(const struct rig *rig, uint32_t tid)
@@ -105,8 +105,10 @@ void rig_entry(const struct rig *rig)
 	vp_run(rig->programs->progs.note_entry, 0, 0, 0);
 }
 
-void rig_let_pass(struct vp_account_vcpu *vcpu, uint64_t ns)
+void rig_let_pass(struct rig *rig, struct vp_account_vcpu *vcpu, uint64_t ns)
 {
+	for (uint32_t i = 0; i < rig->pcpus; i++)
+		rig->programs->bss->heres[i].irq_at -= ns;
 	vcpu->begin -= ns;
 	vcpu->since -= ns;
 	vcpu->exit_at -= ns;

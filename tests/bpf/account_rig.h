@@ -35,7 +35,7 @@ void rig_exit(const struct rig *rig, uint32_t class, uint64_t ip);
 void rig_entry(const struct rig *rig);
 
 /* As if all that happened to it so far had happened so much earlier. */
-void rig_let_pass(struct vp_account_vcpu *vcpu, uint64_t ns);
+void rig_let_pass(struct rig *rig, struct vp_account_vcpu *vcpu, uint64_t ns);
 /* Every nanosecond since its begin is in one state. */
 void rig_expect_whole(const struct vp_account_vcpu *vcpu);
 /* The row of the vCPU's exits for a reason; it must be there. */

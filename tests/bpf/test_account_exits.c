@@ -58,6 +58,27 @@ static struct sum sum_old_sites(const struct rig *rig)
 	return sum;
 }
 
+/* Each exit is in the bucket of its time, by whichever way the programs find that. */
+static void test_buckets_of_exits(void **state)
+{
+	struct rig *rig = rig_open(VP_VENDOR_ARM, 1);
+	unsigned seed = 1;
+
+	rig_entry(rig);
+	struct vp_account_vcpu *vcpu = rig_vcpu(rig, vp_own_tid());
+	struct vp_account_exit before = {0};
+	for (int i = 0; i < 2000; i++) {
+		rig_exit(rig, ABORT, 0x1000);
+		rig_let_pass(rig, vcpu, (uint64_t)rand_r(&seed) >> rand_r(&seed) % 31);
+		rig_entry(rig);
+		const struct vp_account_exit *exit = rig_exits(rig, vcpu, ABORT);
+		uint32_t bucket = vp_bucket_of(exit->total - before.total);
+		assert_int_equal(exit->buckets[bucket], before.buckets[bucket] + 1);
+		before = *exit;
+	}
+	rig_close(rig);
+}
+
 static void test_by_reason(void **state)
 {
 	static const uint32_t reasons[] = {HALT, HYPERCALL, HYPERCALL, ABORT};
@@ -71,7 +92,7 @@ static void test_by_reason(void **state)
 	for (uint32_t i = 0; i < 400; i++) {
 		rig_exit(rig, reasons[i % 4], 0x1000);
 		ns = i % 40 ? ns * 2 : 1;
-		rig_let_pass(vcpu, ns);
+		rig_let_pass(rig, vcpu, ns);
 		rig_entry(rig);
 		rig_expect_whole(vcpu);
 	}
@@ -295,6 +316,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_buckets),
 	    cmocka_unit_test(test_by_reason),
+	    cmocka_unit_test(test_buckets_of_exits),
 	    cmocka_unit_test(test_arm_interrupt_has_no_place),
 	    cmocka_unit_test(test_reason_comes_first),
 	    cmocka_unit_test(test_unreadable_vcpu),

@@ -43,11 +43,11 @@ static void test_guest_and_kernel(void **state)
 {
 	struct scene scene = begin();
 
-	rig_let_pass(scene.vcpu, 3 * MS);
+	rig_let_pass(scene.rig, scene.vcpu, 3 * MS);
 	rig_exit(scene.rig, ABORT, 0x1000);
 	assert_int_equal(scene.vcpu->state, VP_STATE_KERNEL);
 	assert_true(scene.vcpu->states[VP_STATE_GUEST] >= 3 * MS);
-	rig_let_pass(scene.vcpu, 5 * MS);
+	rig_let_pass(scene.rig, scene.vcpu, 5 * MS);
 	rig_entry(scene.rig);
 	assert_true(scene.vcpu->states[VP_STATE_KERNEL] >= 5 * MS);
 	assert_true(rig_exits(scene.rig, scene.vcpu, ABORT)->max >= 5 * MS);
@@ -61,7 +61,7 @@ static void test_vmm(void **state)
 	rig_exit(scene.rig, ABORT, 0x1000);
 	vp_run(scene.rig->programs->progs.note_vmm, 0, 0, 0);
 	assert_int_equal(scene.vcpu->state, VP_STATE_VMM);
-	rig_let_pass(scene.vcpu, 7 * MS);
+	rig_let_pass(scene.rig, scene.vcpu, 7 * MS);
 	rig_entry(scene.rig);
 	assert_int_equal(scene.vcpu->state, VP_STATE_GUEST);
 	assert_true(rig_exits(scene.rig, scene.vcpu, ABORT)->vmm >= 7 * MS);
@@ -76,7 +76,7 @@ static void test_poll(void **state)
 	struct scene scene = begin();
 
 	rig_exit(scene.rig, ABORT, 0x1000);
-	rig_let_pass(scene.vcpu, 9 * MS);
+	rig_let_pass(scene.rig, scene.vcpu, 9 * MS);
 	vp_run(scene.rig->programs->progs.note_poll, 4 * MS, !slept, 0);
 	assert_int_equal(scene.vcpu->states[VP_STATE_POLL], 4 * MS);
 	assert_true(scene.vcpu->states[VP_STATE_KERNEL] >= 5 * MS);
@@ -113,10 +113,10 @@ static void test_poll_and_sleep(void **state)
 	struct scene scene = begin();
 
 	rig_exit(scene.rig, ABORT, 0x1000);
-	rig_let_pass(scene.vcpu, 5 * MS);
+	rig_let_pass(scene.rig, scene.vcpu, 5 * MS);
 	scene.vcpu->block_at = vp_now();
 	scene.vcpu->flags |= VP_BLOCKED_ONCE;
-	rig_let_pass(scene.vcpu, 20 * MS);
+	rig_let_pass(scene.rig, scene.vcpu, 20 * MS);
 	vp_run(scene.rig->programs->progs.note_poll, 23 * MS, slept, 0);
 	assert_true(scene.vcpu->states[VP_STATE_POLL] <= 3 * MS);
 	assert_true(scene.vcpu->poll_wasted == scene.vcpu->states[VP_STATE_POLL]);
@@ -142,12 +142,13 @@ static void test_late_exit(void **state)
 	struct scene scene = begin();
 
 	vp_run(scene.rig->programs->progs.begin_device, IRQ, 0, 0);
-	uint64_t exit_at = scene.vcpu->exit_at;
-	rig_let_pass(scene.vcpu, 6 * MS);
+	rig_let_pass(scene.rig, scene.vcpu, 6 * MS);
 	vp_run(scene.rig->programs->progs.end_device, IRQ, 0, 0);
 	assert_int_equal(scene.vcpu->state, VP_STATE_KERNEL);
+	uint64_t exit_at = scene.vcpu->exit_at;
+	assert_true(scene.vcpu->since - exit_at >= 6 * MS);
 	rig_exit(scene.rig, ABORT, 0x1000);
-	assert_int_equal(scene.vcpu->exit_at, exit_at - 6 * MS);
+	assert_int_equal(scene.vcpu->exit_at, exit_at);
 	rig_entry(scene.rig);
 	assert_int_equal(scene.vcpu->exits, 1);
 	assert_true(rig_exits(scene.rig, scene.vcpu, ABORT)->stolen >= 6 * MS);
@@ -159,9 +160,9 @@ static void test_exit_without_entry(void **state)
 	struct scene scene = begin();
 
 	rig_exit(scene.rig, ABORT, 0x1000);
-	rig_let_pass(scene.vcpu, 4 * MS);
+	rig_let_pass(scene.rig, scene.vcpu, 4 * MS);
 	rig_exit(scene.rig, HYPERCALL, 0x2000);
-	rig_let_pass(scene.vcpu, 2 * MS);
+	rig_let_pass(scene.rig, scene.vcpu, 2 * MS);
 	rig_entry(scene.rig);
 	const struct vp_account_exit *first = rig_exits(scene.rig, scene.vcpu, ABORT);
 	const struct vp_account_exit *second = rig_exits(scene.rig, scene.vcpu, HYPERCALL);
@@ -174,7 +175,7 @@ static void test_entry_without_exit(void **state)
 {
 	struct scene scene = begin();
 
-	rig_let_pass(scene.vcpu, 4 * MS);
+	rig_let_pass(scene.rig, scene.vcpu, 4 * MS);
 	rig_entry(scene.rig);
 	rig_entry(scene.rig);
 	assert_int_equal(scene.vcpu->exits, 0);
@@ -191,12 +192,12 @@ static void test_hard_in_soft(void **state)
 	rig_exit(scene.rig, ABORT, 0x1000);
 	vp_run(scene.rig->programs->progs.begin_softirq, BLOCK_SOFTIRQ, 0, 0);
 	assert_int_equal(vcpu->state, VP_STATE_IRQ);
-	rig_let_pass(vcpu, 2 * MS);
+	rig_let_pass(scene.rig, vcpu, 2 * MS);
 	vp_run(scene.rig->programs->progs.begin_device, IRQ, 0, 0);
-	rig_let_pass(vcpu, 3 * MS);
+	rig_let_pass(scene.rig, vcpu, 3 * MS);
 	vp_run(scene.rig->programs->progs.end_device, IRQ, 0, 0);
 	assert_int_equal(vcpu->state, VP_STATE_IRQ);
-	rig_let_pass(vcpu, 2 * MS);
+	rig_let_pass(scene.rig, vcpu, 2 * MS);
 	vp_run(scene.rig->programs->progs.end_softirq, BLOCK_SOFTIRQ, 0, 0);
 	assert_int_equal(vcpu->state, VP_STATE_KERNEL);
 	rig_entry(scene.rig);
@@ -206,6 +207,30 @@ static void test_hard_in_soft(void **state)
 	assert_true(vcpu->irq_ns[BLOCK_SOFTIRQ] >= 4 * MS);
 	assert_int_equal(vcpu->irq_count[BLOCK_SOFTIRQ], 1);
 	assert_int_equal(vcpu->irq_ns[BLOCK_SOFTIRQ] + device.ns, vcpu->states[VP_STATE_IRQ]);
+	end(&scene);
+}
+
+/* Its begin changes nothing that is read; what ends is the one that began last. */
+static void test_hard_at_its_end(void **state)
+{
+	struct scene scene = begin();
+	const struct account_bpf *programs = scene.rig->programs;
+	struct vp_account_vcpu before = *scene.vcpu;
+
+	vp_run(programs->progs.begin_device, IRQ, 0, 0);
+	assert_memory_equal(&before, scene.vcpu, sizeof(before));
+	vp_run(programs->progs.begin_device, IRQ + 1, 0, 0);
+	vp_run(programs->progs.end_device, IRQ, 0, 0);
+	assert_memory_equal(&before, scene.vcpu, sizeof(before));
+	vp_run(programs->progs.end_device, IRQ + 1, 0, 0);
+	vp_run(programs->progs.end_device, IRQ + 1, 0, 0);
+	assert_int_equal(scene.vcpu->state, VP_STATE_KERNEL);
+	rig_exit(scene.rig, ABORT, 0x1000);
+	rig_entry(scene.rig);
+	struct vp_thief_cost cost =
+	    rig_thieves(scene.rig, scene.vcpu, 1 << VP_STATE_IRQ, VP_BY_DEVICE, IRQ + 1);
+	assert_int_equal(cost.count, 1);
+	assert_int_equal(cost.ns, scene.vcpu->states[VP_STATE_IRQ]);
 	end(&scene);
 }
 
@@ -257,7 +282,7 @@ static void test_vectors(void **state)
 	rig_exit(scene.rig, ABORT, 0x1000);
 	for (uint32_t i = 0; i < VP_ARRAY_SIZE(vectors); i++) {
 		vp_run(vectors[i].begin, 0, 0, 0);
-		rig_let_pass(scene.vcpu, (i + 1) * MS);
+		rig_let_pass(scene.rig, scene.vcpu, (i + 1) * MS);
 		vp_run(vectors[i].end, 0, 0, 0);
 		assert_int_equal(scene.vcpu->irq_count[vectors[i].source], 1);
 		assert_true(scene.vcpu->irq_ns[vectors[i].source] >= (i + 1) * MS);
@@ -283,7 +308,7 @@ static void test_any_sequence(void **state)
 
 	for (int i = 0; i < 20000; i++) {
 		const struct bpf_program *program = any[rand_r(&seed) % VP_ARRAY_SIZE(any)];
-		rig_let_pass(scene.vcpu, rand_r(&seed) % 4096);
+		rig_let_pass(scene.rig, scene.vcpu, rand_r(&seed) % 4096);
 		vp_run(program, (uint64_t)rand_r(&seed) % 4, (uint64_t)rand_r(&seed) % 64, 0x1000);
 		rig_expect_whole(scene.vcpu);
 	}
@@ -310,6 +335,7 @@ int main(void)
 		cmocka_unit_test(test_exit_without_entry),
 		cmocka_unit_test(test_entry_without_exit),
 		cmocka_unit_test(test_hard_in_soft),
+		cmocka_unit_test(test_hard_at_its_end),
 		cmocka_unit_test(test_nested_and_alone),
 #if defined(__x86_64__)
 		cmocka_unit_test(test_vectors),
