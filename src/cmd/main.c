@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "cmd/terminal.h"
 #include "cmd/verb.h"
 #include <bpf/libbpf.h>
 
@@ -25,6 +26,7 @@ static void help(FILE *out)
 void vp_alloc_failed(void)
 {
 	static const char message[] = "vperf: out of memory\n";
+	vp_terminal_end();
 	ssize_t written = write(STDERR_FILENO, message, sizeof(message) - 1);
 
 	(void)written;
