@@ -162,9 +162,9 @@ command lab-guest spawn g1 idler 0.002 0.01; vperf top -n 3 -d 1 --json >/out/to
 command vperf top -n 1; echo "status $?"
 command vperf record --no-samples --no-agent -o /out/live -- sleep 2
 command vperf account /out/live --vm nobody; echo "status $?"
-command vperf top -n 2 --csv >/out/top.csv
-command tests/lab/keys /out/keys 'by steal=x' 'by exits=h' 'Keys:=h' 'by exits=v' 'VM g1=f' 'FROZEN=q' -- vperf top
-command tests/lab/keys /out/crash 'by steal=!SEGV' -- vperf top; tests/lab/keys /out/ctrl-c 'by steal=\\x03' -- vperf top
+command vperf top -n 2 --csv >/out/top.csv & tests/lab/keys /out/crash 'by steal=!SEGV' -- vperf top & \
+tests/lab/keys /out/ctrl-c 'by steal=\\x03' -- vperf top & \
+tests/lab/keys /out/keys 'by steal=x' 'by exits=h' 'Keys:=h' 'by exits=v' 'VM g1=f' 'FROZEN=q' -- vperf top; wait
 """.replace("\\\n", "").format(exits=EXITS)
 
 
