@@ -56,6 +56,7 @@ static const struct vp_ftrace_own owns[] = {
       {"intr_info", U32, NULL},
       {"error_code", U32, NULL},
       {"vcpu_id", U32, "@vcpu"}}},
+    {"kvm:kvm_inj_virq", "vector", {{"vec", U32, "vector"}}},
     {"vperf:guest_switch",
      "guest_tid",
      {{"vcpu_id", U32, "@vcpu"},
@@ -286,7 +287,8 @@ static const char *own_text(const struct vp_script_event *event, const struct ow
 	if (!strcmp(field->from, "@comm"))
 		return event->comm ? event->comm : "";
 	const struct vp_script_field *have = find(event, field->from);
-	return have && have->text ? have->text : "";
+	/* "-": the thread has no name. */
+	return have && have->text && strcmp(have->text, "-") != 0 ? have->text : "";
 }
 
 static void put_own(const struct vp_ftrace_format *format, const struct vp_script_event *event,

@@ -400,12 +400,26 @@ def as_trace_cmd(run, claims):
     claims.check(own and vcpus == own, f"trace-cmd: the guest's CPUs are the threads {vcpus}")
 
 
+def imported(run, claims):
+    """What trace-cmd's files become says the same as what they were made of."""
+    again = run.out / "imported"
+    vperf("import", *(str(run.out / "dat" / name) for name in ("host.dat", "guest-g1.dat")), "-o", str(again))
+    for verb, options, key in (("timeline", ("--format", "jsonl"), None), ("sched", ("--format", "json"), "vcpus"),
+                               ("sched", ("--format", "json"), "guests"), ("sched", ("--format", "json"), "wakeups")):
+        both = [vperf(verb, str(path), *options).stdout for path in (run.recording("chain"), again)]
+        both = [json.loads(text)[key] for text in both] if key else [[json.loads(line) for line in text.splitlines()] for text in both]
+        same = sum(one == other for one, other in zip(*both))
+        claims.check(same == len(both[0]) == len(both[1]) > 0,
+                     f"import: {verb} {key or ''}: {same} of {len(both[0])} rows are the same, of {len(both[1])}")
+
+
 def chain(run, claims):
     in_guest_mode(run, claims, "chain", 50000)
     critical_path(run, claims)
     sched_of_guests(run, claims)
     as_lttng(run, claims)
     as_trace_cmd(run, claims)
+    imported(run, claims)
 
 
 TESTS = [("trace: switches of a guest's threads, 1 vCPU", scenario(1), guest_switches),
