@@ -16,8 +16,8 @@ static const struct conversion {
     {VP_TRACE_PLACE_sched_wakeup_new, {"pid", "target_cpu"}},
     {VP_TRACE_PLACE_kvm_entry, {NULL}},
     {VP_TRACE_PLACE_kvm_exit, {"exit_reason", "guest_rip", "isa"}},
-    {VP_TRACE_PLACE_kvm_inj_virq, {"vec"}},
-    {VP_TRACE_PLACE_kvm_inj_virq, {"irq"}}, /* before Linux 6.0 */
+    {VP_TRACE_PLACE_kvm_inj_virq, {"vector"}},
+    {VP_TRACE_PLACE_kvm_inj_virq, {"irq"}}, /* in older kernels */
     {VP_TRACE_PLACE_irq_handler_entry, {"irq"}},
     {VP_TRACE_PLACE_irq_handler_exit, {"irq"}},
     {VP_TRACE_PLACE_softirq_entry, {"vec"}},

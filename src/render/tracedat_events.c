@@ -56,7 +56,6 @@ static const struct vp_ftrace_own owns[] = {
       {"intr_info", U32, NULL},
       {"error_code", U32, NULL},
       {"vcpu_id", U32, "@vcpu"}}},
-    {"kvm:kvm_inj_virq", "vector", {{"vec", U32, "vector"}}},
     {"vperf:guest_switch",
      "guest_tid",
      {{"vcpu_id", U32, "@vcpu"},
