@@ -4,14 +4,16 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "cmd/terminal.h"
 #include "cmd/verb.h"
 #include <bpf/libbpf.h>
 
 static const struct vp_verb *(*const verbs[])(void) = {
-    vp_verb_record, vp_verb_diagnose, vp_verb_report,   vp_verb_account, vp_verb_steal,
-    vp_verb_exits,  vp_verb_top,      vp_verb_stat,     vp_verb_script,  vp_verb_timeline,
-    vp_verb_sched,  vp_verb_critical, vp_verb_guests,   vp_verb_info,    vp_verb_check,
-    vp_verb_model,  vp_verb_export,   vp_verb_snapshot, vp_verb_html,    vp_verb_lend};
+    vp_verb_record, vp_verb_diagnose, vp_verb_report, vp_verb_account,  vp_verb_steal,
+    vp_verb_exits,  vp_verb_top,      vp_verb_stat,   vp_verb_script,   vp_verb_timeline,
+    vp_verb_sched,  vp_verb_critical, vp_verb_guests, vp_verb_info,     vp_verb_check,
+    vp_verb_model,  vp_verb_export,   vp_verb_import, vp_verb_snapshot, vp_verb_html,
+    vp_verb_lend};
 
 static void help(FILE *out)
 {
@@ -25,6 +27,7 @@ static void help(FILE *out)
 void vp_alloc_failed(void)
 {
 	static const char message[] = "vperf: out of memory\n";
+	vp_terminal_end();
 	ssize_t written = write(STDERR_FILENO, message, sizeof(message) - 1);
 
 	(void)written;

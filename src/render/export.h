@@ -25,5 +25,7 @@ const struct vp_exporter *vp_exporter_perfetto(void);
 const struct vp_exporter *vp_exporter_perf(void);
 /* A directory of CTF traces in LTTng's layout. */
 const struct vp_exporter *vp_exporter_ctf(void);
+/* A directory of trace-cmd's files. */
+const struct vp_exporter *vp_exporter_tracedat(void);
 
 #endif

@@ -22,6 +22,8 @@ static const struct vp_export_format exports[] = {
      vp_exporter_perf},
     {"ctf", "a directory of traces of host and guests for Trace Compass: events as LTTng has them",
      vp_exporter_ctf},
+    {"trace.dat", "a directory of files of host and guests for trace-cmd and KernelShark: events",
+     vp_exporter_tracedat},
     {"csv", "a line per sample, slice and period", vp_exporter_csv},
     {"jsonl", "the same, a JSON object each", vp_exporter_jsonl},
     {"script", "samples and slices as perf script prints them", vp_exporter_script},

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the account of the vCPUs' time must show, against the kernels' own books (see docs/lab.md)."""
+import csv
 import json
 import re
 
@@ -161,6 +162,9 @@ command lab-guest spawn g1 idler 0.002 0.01; vperf top -n 3 -d 1 --json >/out/to
 command vperf top -n 1; echo "status $?"
 command vperf record --no-samples --no-agent -o /out/live -- sleep 2
 command vperf account /out/live --vm nobody; echo "status $?"
+command vperf top -n 2 --csv >/out/top.csv & tests/lab/keys /out/crash 'by steal=!SEGV' -- vperf top & \
+tests/lab/keys /out/ctrl-c 'by steal=\\x03' -- vperf top & \
+tests/lab/keys /out/keys 'by steal=x' 'by exits=h' 'Keys:=h' 'by exits=v' 'VM g1=f' 'FROZEN=q' -- vperf top; wait
 """.replace("\\\n", "").format(exits=EXITS)
 
 
@@ -261,6 +265,32 @@ def quota(run, claims):
                  f"of the competition {part:.1f} % is the burner's: {first['thief']}")
 
 
+STATES = ("guest", "kernel", "poll", "vmm", "halted", "waiting", "waking", "preempted", "throttled", "interrupted")
+
+
+def live_lines(run, claims):
+    with open(run.out / "top.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    claims.check(len(rows) == 2 and int(rows[0]["time_ns"]) < int(rows[1]["time_ns"]) and
+                 {row["vm"] for row in rows} == {"g1"}, f"{len(rows)} lines of CSV, a second of g1 each")
+    for row in rows:
+        claims.near("states of a line, %", sum(float(row[state]) for state in STATES), 100, 0.1)
+
+
+def live_screen(run, claims):
+    """On a terminal: what the keys do, and that it is as before at the end."""
+    keys, crash, ctrl_c = (json.loads((run.out / name).read_text()) for name in ("keys", "crash", "ctrl-c"))
+    claims.check(keys["seen"] == [True] * keys["steps"], f"the screen follows each of the {keys['steps']} keys: {keys['seen']}")
+    widest = max(len(line) for screen in keys["screens"] for line in screen)
+    most = max(len(screen) for screen in keys["screens"])
+    claims.check(widest <= 80 and most <= 24, f"{len(keys['screens'])} screens are at most {widest} wide, {most} high")
+    rows = [line.split() for line in keys["screens"][-1] if line.startswith("g1 ")]
+    claims.near("the vCPU's states on the screen, %", sum(float(number) for number in rows[0][2:6]), 100, 0.05)
+    for name, facts, status in (("q", keys, 0), ("a crash", crash, -11), ("Ctrl-C", ctrl_c, 0)):
+        claims.check(facts["status"] == status and facts["seen"][-1] and facts["same_terminal"] and facts["left_screen"] and
+                     facts["cursor"], f"after {name} the terminal is as it was; status {facts['status']}")
+
+
 def live(run, claims):
     text = (run.out / "top.json").read_text()
     screens = [json.loads(screen + "}") for screen in text.split("\n}\n") if screen]
@@ -269,11 +299,12 @@ def live(run, claims):
         rows = screen["vcpus"]
         claims.check(len(rows) == 1, f"{len(rows)} vCPU of 1")
         for row in rows:
-            total = sum(row[s] for s in ("guest", "kernel", "poll", "vmm", "halted", "waiting",
-                                         "waking", "preempted", "throttled", "interrupted"))
+            total = sum(row[state] for state in STATES)
             claims.near("states of a second, %", total, 100, 0.1)
     claims.check("status 0" in run.command_output(3) and "Exits/s" in run.command_output(3),
                  "vperf top works without a terminal")
+    live_lines(run, claims)
+    live_screen(run, claims)
     account = read("account", run, recording="live")
     check_closing(claims, account)
     claims.check(all(row["halted"] > 0 and row["wakeups_per_s"] > 0 for row in account["vcpus"]),

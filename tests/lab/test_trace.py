@@ -378,11 +378,48 @@ def as_lttng(run, claims):
             claims.check(found == counts[machine, name] > 0, f"ctf: {found} of {counts[machine, name]} {name} of the {machine}")
 
 
+def as_trace_cmd(run, claims):
+    """trace-cmd reads host and guest as one: every event with its CPU and time, and whose threads the guest's CPUs are."""
+    out = run.out / "dat"
+    vperf("export", "trace.dat", str(run.recording("chain")), "-o", str(out))
+    files = [str(out / name) for name in ("host.dat", "guest-g1.dat")]
+    text = subprocess.run(["trace-cmd", "report", "-R", "-t", "-i", files[0], "-i", files[1]],
+                          capture_output=True, text=True, check=True).stdout
+    found = re.findall(r"^ *(host|guest)\S*\.dat: .*?-\d+ +\[(\d+)\] +(\d+)\.(\d{9}): (\w+):", text, re.M)
+    found = [(machine, int(cpu), int(s) * 10**9 + int(ns), name) for machine, cpu, s, ns, name in found]
+    rows = [row for row in events(run, recording="chain") if ":" in row["event"]]
+    expected = [(row["machine"], int(row["pcpu" if row["machine"] == "host" else "vcpu"]), int(row["time_ns"]),
+                 row["event"].split(":")[1]) for row in rows]
+    claims.check(collections.Counter(found) == collections.Counter(expected) and len({row[0] for row in found}) == 2,
+                 f"trace-cmd: {len(found)} events of {len(expected)}, each with its machine, CPU and time")
+    times = [row[2] for row in found]
+    claims.check(times == sorted(times), "trace-cmd: host and guest in one order")
+    known = subprocess.run(["trace-cmd", "dump", "--options", "-i", files[0]], capture_output=True, text=True, check=True).stdout
+    vcpus = re.findall(r"^ +(\d+) (\d+)\s+\[guest cpu, host pid\]", known, re.M)
+    own = re.findall(r"^vcpu (\d+) (\d+)", (run.recording("chain") / "vms").read_text(), re.M)
+    claims.check(own and vcpus == own, f"trace-cmd: the guest's CPUs are the threads {vcpus}")
+
+
+def imported(run, claims):
+    """What trace-cmd's files become says the same as what they were made of."""
+    again = run.out / "imported"
+    vperf("import", *(str(run.out / "dat" / name) for name in ("host.dat", "guest-g1.dat")), "-o", str(again))
+    for verb, options, key in (("timeline", ("--format", "jsonl"), None), ("sched", ("--format", "json"), "vcpus"),
+                               ("sched", ("--format", "json"), "guests"), ("sched", ("--format", "json"), "wakeups")):
+        both = [vperf(verb, str(path), *options).stdout for path in (run.recording("chain"), again)]
+        both = [json.loads(text)[key] for text in both] if key else [[json.loads(line) for line in text.splitlines()] for text in both]
+        same = sum(one == other for one, other in zip(*both))
+        claims.check(same == len(both[0]) == len(both[1]) > 0,
+                     f"import: {verb} {key or ''}: {same} of {len(both[0])} rows are the same, of {len(both[1])}")
+
+
 def chain(run, claims):
     in_guest_mode(run, claims, "chain", 50000)
     critical_path(run, claims)
     sched_of_guests(run, claims)
     as_lttng(run, claims)
+    as_trace_cmd(run, claims)
+    imported(run, claims)
 
 
 TESTS = [("trace: switches of a guest's threads, 1 vCPU", scenario(1), guest_switches),

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/tracedat.h"
+
+#include <string.h>
+
+enum {
+	OPTION_ID = 11,
+	OPTION_TIME_SHIFT = 12,
+	OPTION_GUEST = 13,
+	OPTION_CLOCK_RATE = 14,
+	MOST_CPUS = 65535,
+	MOST_SYSTEMS = 65536,
+	NO_CLASS = UINT32_MAX
+};
+enum { SHIFT_INTERPOLATES = 1 };
+
+static struct vp_error *malformed(const struct vp_tracedat *file, const char *what)
+{
+	return vp_error_new("'%s' is damaged: %s", file->source, what);
+}
+
+/* Up to a zero byte, without it. */
+static struct vp_slice take_string(struct vp_cursor *cursor)
+{
+	const char *end = memchr(cursor->next, 0, vp_cursor_left(cursor));
+
+	if (!end) {
+		cursor->failed = true;
+		return (struct vp_slice){"", 0};
+	}
+	struct vp_slice text = vp_cursor_bytes(cursor, (size_t)(end - cursor->next));
+	vp_cursor_bytes(cursor, 1);
+	return text;
+}
+
+static struct vp_slice take_sized(struct vp_cursor *cursor)
+{
+	uint64_t size = vp_cursor_u64(cursor);
+
+	if (size > vp_cursor_left(cursor)) {
+		cursor->failed = true;
+		size = 0;
+	}
+	return vp_cursor_bytes(cursor, (size_t)size);
+}
+
+static bool takes_text(struct vp_cursor *cursor, const char *text, size_t size)
+{
+	struct vp_slice have = vp_cursor_bytes(cursor, size);
+
+	return have.size == size && !memcmp(have.bytes, text, size);
+}
+
+static struct vp_error *take_version(struct vp_tracedat *file, struct vp_cursor *cursor)
+{
+	static const char magic[] = "\x17\x08\x44tracing";
+
+	if (!takes_text(cursor, magic, sizeof(magic) - 1))
+		return vp_error_new("'%s' is no file of trace-cmd", file->source);
+	struct vp_slice version = take_string(cursor);
+	if (!vp_slice_is(version, "6"))
+		return vp_error_new("'%s' is of another version than 6: 'trace-cmd convert "
+				    "--file-version 6 -i FILE -o NEW' makes one of it",
+				    file->source);
+	struct vp_slice kind = vp_cursor_bytes(cursor, 2);
+	file->page_size = vp_cursor_u32(cursor);
+	if (!vp_cursor_ok(cursor) || kind.bytes[0] != 0 || kind.bytes[1] != 8)
+		return vp_error_new("'%s' is from a big-endian or 32-bit machine", file->source);
+	if (file->page_size < 64 || file->page_size > 1 << 24)
+		return malformed(file, "the size of a page");
+	return NULL;
+}
+
+/* "ID: 316" */
+static bool find_id(struct vp_slice text, uint32_t *ret)
+{
+	struct vp_cursor lines = vp_cursor_of(text.bytes, text.size);
+	struct vp_slice line;
+
+	while (vp_cursor_line(&lines, &line)) {
+		if (line.size < 4 || memcmp(line.bytes, "ID: ", 4) != 0)
+			continue;
+		struct vp_cursor digits = vp_cursor_of(line.bytes + 4, line.size - 4);
+		*ret = (uint32_t)vp_cursor_decimal(&digits);
+		return vp_cursor_ok(&digits);
+	}
+	return false;
+}
+
+static struct vp_error *take_events(struct vp_tracedat *file, struct vp_cursor *cursor,
+				    struct vp_slice system)
+{
+	uint32_t count = vp_cursor_u32(cursor);
+
+	for (uint32_t i = 0; i < count && vp_cursor_ok(cursor); i++) {
+		struct vp_tracedat_format format = {.system = system, .text = take_sized(cursor)};
+		if (vp_cursor_ok(cursor) && find_id(format.text, &format.id))
+			vp_vec_push(&file->formats, format);
+	}
+	return vp_cursor_ok(cursor) ? NULL : malformed(file, "the formats of its events");
+}
+
+static struct vp_error *take_formats(struct vp_tracedat *file, struct vp_cursor *cursor)
+{
+	if (!takes_text(cursor, "header_page", sizeof("header_page")))
+		return malformed(file, "no description of a page");
+	take_sized(cursor);
+	if (!takes_text(cursor, "header_event", sizeof("header_event")))
+		return malformed(file, "no description of an event's header");
+	take_sized(cursor);
+	VP_TRY(take_events(file, cursor, (struct vp_slice){"ftrace", 6}));
+	uint32_t systems = vp_cursor_u32(cursor);
+	if (systems > MOST_SYSTEMS)
+		return malformed(file, "the number of its event systems");
+	for (uint32_t i = 0; i < systems; i++) {
+		struct vp_slice system = take_string(cursor);
+		VP_TRY(take_events(file, cursor, system));
+	}
+	vp_cursor_bytes(cursor, vp_cursor_u32(cursor)); /* the kernel's symbols */
+	vp_cursor_bytes(cursor, vp_cursor_u32(cursor)); /* formats of trace_printk() */
+	file->commands = take_sized(cursor);
+	return vp_cursor_ok(cursor) ? NULL : malformed(file, "the names of its threads");
+}
+
+static struct vp_error *take_guest(struct vp_tracedat *file, struct vp_slice option)
+{
+	struct vp_cursor cursor = vp_cursor_of(option.bytes, option.size);
+	struct vp_tracedat_guest guest = {.name = take_string(&cursor)};
+
+	guest.id = vp_cursor_u64(&cursor);
+	uint32_t count = vp_cursor_u32(&cursor);
+	if (vp_cursor_ok(&cursor) && count <= vp_cursor_left(&cursor) / 8) {
+		for (uint32_t i = 0; i < count; i++) {
+			uint32_t cpu = vp_cursor_u32(&cursor);
+			uint32_t tid = vp_cursor_u32(&cursor);
+			if ((int32_t)tid > 0 && cpu < MOST_CPUS)
+				vp_vec_push(&guest.threads,
+					    ((struct vp_tracedat_thread){cpu, tid}));
+		}
+		vp_vec_push(&file->guests, guest);
+		return NULL;
+	}
+	return malformed(file, "what it says of a guest");
+}
+
+static struct vp_error *take_shifts(struct vp_tracedat *file, struct vp_slice option)
+{
+	struct vp_cursor cursor = vp_cursor_of(option.bytes, option.size);
+
+	vp_cursor_u64(&cursor); /* the host's id */
+	file->interpolates = vp_cursor_u32(&cursor) & SHIFT_INTERPOLATES;
+	uint32_t cpus = vp_cursor_u32(&cursor);
+	if (cpus > file->cpus.count)
+		return malformed(file, "the CPUs that it has offsets for");
+	for (uint32_t cpu = 0; cpu < cpus; cpu++) {
+		uint32_t count = vp_cursor_u32(&cursor);
+		struct vp_slice all = vp_cursor_bytes(&cursor, (size_t)count * 24);
+		struct vp_cursor times = vp_cursor_of(all.bytes, all.size / 3);
+		struct vp_cursor offsets = vp_cursor_of(all.bytes + all.size / 3, all.size / 3);
+		struct vp_cursor scalings =
+		    vp_cursor_of(all.bytes + all.size / 3 * 2, all.size / 3);
+		for (uint32_t i = 0; vp_cursor_ok(&cursor) && i < count; i++) {
+			struct vp_tracedat_shift shift = {vp_cursor_u64(&times),
+							  (int64_t)vp_cursor_u64(&offsets),
+							  vp_cursor_u64(&scalings), 0};
+			vp_vec_push(&file->cpus.at[cpu].shifts, shift);
+		}
+	}
+	if (!vp_cursor_ok(&cursor))
+		return malformed(file, "its offsets from the host's clock");
+	/* Older files have no fractions. */
+	for (uint32_t cpu = 0; cpu < cpus && vp_cursor_left(&cursor); cpu++)
+		vp_vec_each (&file->cpus.at[cpu].shifts, shift)
+			shift->fraction_bits = vp_cursor_u64(&cursor);
+	return vp_cursor_ok(&cursor) ? NULL : malformed(file, "the fractions of its clock's rate");
+}
+
+static struct vp_error *take_option(struct vp_tracedat *file, uint16_t id, struct vp_slice option)
+{
+	struct vp_cursor cursor = vp_cursor_of(option.bytes, option.size);
+
+	switch (id) {
+	case OPTION_ID:
+		file->id = vp_cursor_u64(&cursor);
+		return NULL;
+	case OPTION_GUEST:
+		return take_guest(file, option);
+	case OPTION_TIME_SHIFT:
+		return take_shifts(file, option);
+	case OPTION_CLOCK_RATE:
+		file->mult = vp_cursor_u32(&cursor);
+		file->shift = vp_cursor_u32(&cursor);
+		return file->shift < 64 ? NULL : malformed(file, "the rate of its clock");
+	default:
+		return NULL;
+	}
+}
+
+static struct vp_error *take_options(struct vp_tracedat *file, struct vp_cursor *cursor)
+{
+	for (;;) {
+		uint16_t id = vp_cursor_u16(cursor);
+		if (!vp_cursor_ok(cursor))
+			return malformed(file, "its options");
+		if (!id)
+			return NULL;
+		struct vp_slice option = vp_cursor_bytes(cursor, vp_cursor_u32(cursor));
+		VP_TRY(take_option(file, id, option));
+	}
+}
+
+static struct vp_error *take_cpus(struct vp_tracedat *file, struct vp_cursor *cursor)
+{
+	struct vp_cursor whole = vp_cursor_of(cursor->start, (size_t)(cursor->end - cursor->start));
+
+	vp_vec_each (&file->cpus, cpu) {
+		uint64_t offset = vp_cursor_u64(cursor), size = vp_cursor_u64(cursor);
+		struct vp_cursor at = whole;
+		if (offset > vp_cursor_left(&whole) || size > vp_cursor_left(&whole) - offset)
+			return malformed(file, "it ends before the events of its CPUs do");
+		vp_cursor_bytes(&at, (size_t)offset);
+		cpu->pages = vp_cursor_bytes(&at, (size_t)size);
+	}
+	return vp_cursor_ok(cursor) ? NULL : malformed(file, "the places of its CPUs' events");
+}
+
+static struct vp_error *parse(struct vp_tracedat *file, struct vp_cursor *cursor)
+{
+	VP_TRY(take_version(file, cursor));
+	VP_TRY(take_formats(file, cursor));
+	uint32_t cpus = vp_cursor_u32(cursor);
+	if (cpus > MOST_CPUS || !vp_cursor_ok(cursor))
+		return malformed(file, "the number of its CPUs");
+	for (uint32_t cpu = 0; cpu < cpus; cpu++)
+		vp_vec_push(&file->cpus, (struct vp_tracedat_cpu){0});
+	static const char options[10] = "options  ", pages[10] = "flyrecord";
+	if (!takes_text(cursor, options, sizeof(options)))
+		return malformed(file, "no options");
+	VP_TRY(take_options(file, cursor));
+	bool has_pages = takes_text(cursor, pages, sizeof(pages));
+	if (!vp_cursor_ok(cursor))
+		return malformed(file, "it ends before the places of its CPUs' events");
+	if (!has_pages)
+		return vp_error_new("'%s' has text (trace-cmd's latency format) and no events",
+				    file->source);
+	return take_cpus(file, cursor);
+}
+
+struct vp_error *vp_tracedat_open(const char *source, struct vp_slice bytes,
+				  struct vp_tracedat *ret)
+{
+	struct vp_cursor cursor = vp_cursor_of(bytes.bytes, bytes.size);
+
+	*ret = (struct vp_tracedat){.source = source};
+	struct vp_error *error = parse(ret, &cursor);
+	if (error)
+		vp_tracedat_close(ret);
+	return error;
+}
+
+void vp_tracedat_close(struct vp_tracedat *file)
+{
+	vp_vec_each (&file->cpus, cpu)
+		vp_vec_deinit(&cpu->shifts);
+	vp_vec_deinit(&file->cpus);
+	vp_vec_each (&file->guests, guest)
+		vp_vec_deinit(&guest->threads);
+	vp_vec_deinit(&file->guests);
+	vp_vec_deinit(&file->formats);
+	vp_map_deinit(&file->class_of_id);
+	vp_event_classes_deinit(&file->classes);
+	vp_vec_each (&file->places, places)
+		vp_vec_deinit(places);
+	vp_vec_deinit(&file->places);
+}
+
+static uint64_t shifted(const struct vp_tracedat *file, const struct vp_tracedat_cpu *cpu,
+			uint64_t time)
+{
+	size_t place = 0, last = cpu->shifts.count - 1;
+
+	if (!last)
+		return time + (uint64_t)cpu->shifts.at[0].offset;
+	/* The one before, and the next; behind the last, the last two: as trace-cmd does. */
+	while (place + 1 < last && cpu->shifts.at[place + 1].time <= time)
+		place++;
+	const struct vp_tracedat_shift *from = &cpu->shifts.at[place], *to = from + 1;
+	__int128 offset = from->offset, length = (__int128)to->time - from->time;
+	if (file->interpolates && length > 0)
+		offset +=
+		    ((__int128)time - from->time) * ((__int128)to->offset - from->offset) / length;
+	unsigned bits = from->fraction_bits < 64 ? (unsigned)from->fraction_bits : 0;
+	return (uint64_t)(((unsigned __int128)time * from->scaling) >> bits) + (uint64_t)offset;
+}
+
+static uint64_t time_of(const struct vp_tracedat *file, uint32_t cpu, uint64_t time)
+{
+	if (file->cpus.at[cpu].shifts.count)
+		time = shifted(file, &file->cpus.at[cpu], time);
+	return file->mult ? (uint64_t)(((unsigned __int128)time * file->mult) >> file->shift)
+			  : time;
+}
+
+/* "name: sched_switch" */
+static struct vp_slice name_of(struct vp_slice text)
+{
+	struct vp_cursor lines = vp_cursor_of(text.bytes, text.size);
+	struct vp_slice line;
+
+	if (!vp_cursor_line(&lines, &line) || line.size < 6 || memcmp(line.bytes, "name: ", 6) != 0)
+		return (struct vp_slice){"", 0};
+	return (struct vp_slice){line.bytes + 6, line.size - 6};
+}
+
+static uint32_t add_class(struct vp_tracedat *file, const struct vp_tracedat_format *format)
+{
+	struct vp_slice name = name_of(format->text);
+	VP_AUTO_FREE char *whole = vp_format("%.*s:%.*s", (int)format->system.size,
+					     format->system.bytes, (int)name.size, name.bytes);
+	vp_tracepoint_places places = {0};
+	struct vp_event_class *class;
+	struct vp_error *error = vp_event_classes_add(&file->classes, whole, &class);
+
+	if (error) {
+		vp_error_free(error);
+		return NO_CLASS;
+	}
+	error = vp_tracepoint_format_parse(whole, format->text.bytes, format->text.size, class,
+					   &places);
+	vp_vec_push(&file->places, places);
+	bool good = !error;
+	vp_error_free(error);
+	return good ? (uint32_t)file->classes.count - 1 : NO_CLASS;
+}
+
+/* Formats are read when there is an event of theirs: there are a thousand more. */
+static uint32_t class_of(struct vp_tracedat *file, uint32_t id)
+{
+	const uint32_t *known = vp_map_find(&file->class_of_id, id);
+	uint32_t class = NO_CLASS;
+	bool inserted;
+
+	if (known)
+		return *known;
+	vp_vec_each (&file->formats, format)
+		if (format->id == id) {
+			class = add_class(file, format);
+			break;
+		}
+	vp_map_insert(&file->class_of_id, id, class, &inserted);
+	return class;
+}
+
+static bool open_page(struct vp_tracedat *file, struct vp_tracedat_walk *walk)
+{
+	struct vp_slice pages = file->cpus.at[walk->cpu].pages;
+
+	while (pages.size - walk->offset >= file->page_size) {
+		struct vp_slice page = {pages.bytes + walk->offset, file->page_size};
+		walk->offset += file->page_size;
+		if (vp_ring_page_open(page, &walk->page)) {
+			walk->missed += walk->page.missed;
+			walk->in_page = true;
+			return true;
+		}
+		walk->malformed++;
+	}
+	return false;
+}
+
+bool vp_tracedat_next(struct vp_tracedat *file, struct vp_tracedat_walk *walk, uint32_t *class,
+		      uint64_t *time, struct vp_slice *raw)
+{
+	while (walk->in_page || open_page(file, walk)) {
+		if (!vp_ring_page_next(&walk->page, time, raw)) {
+			walk->malformed += walk->page.malformed;
+			walk->in_page = false;
+			continue;
+		}
+		struct vp_cursor common = vp_cursor_of(raw->bytes, raw->size);
+		*class = class_of(file, vp_cursor_u16(&common));
+		if (vp_cursor_ok(&common) && *class != NO_CLASS) {
+			*time = time_of(file, walk->cpu, *time);
+			return true;
+		}
+		walk->malformed++;
+	}
+	return false;
+}

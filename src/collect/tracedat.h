@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A file of trace-cmd (trace.dat, version 6; Documentation/trace-cmd/trace-cmd.dat.v6.5.txt): the
+ * formats of its events, what it says of its guests and its clock, its CPUs' ring buffers. Own code
+ * rather than libtracecmd: formats and pages are read as those of agents are, within bounds.
+ */
+#ifndef VP_COLLECT_TRACEDAT_H
+#define VP_COLLECT_TRACEDAT_H
+
+#include "base/map.h"
+#include "collect/ring_page.h"
+#include "collect/tracepoint_format.h"
+
+/* At `time`, by the guest's clock, the host's was so much more. */
+struct vp_tracedat_shift {
+	uint64_t time;
+	int64_t offset;
+	uint64_t scaling, fraction_bits;
+};
+
+struct vp_tracedat_cpu {
+	struct vp_slice pages;
+	VP_VEC(struct vp_tracedat_shift) shifts; /* by time; empty: its clock is the host's */
+};
+
+struct vp_tracedat_thread {
+	uint32_t cpu, tid;
+};
+
+struct vp_tracedat_guest {
+	struct vp_slice name;
+	uint64_t id;
+	VP_VEC(struct vp_tracedat_thread) threads; /* of its CPUs */
+};
+
+struct vp_tracedat_format {
+	uint32_t id;
+	struct vp_slice system, text;
+};
+
+struct vp_tracedat {
+	const char *source; /* for errors */
+	uint32_t page_size;
+	uint64_t id; /* 0: it has none */
+	bool interpolates;
+	uint32_t mult, shift;     /* ns of its clock's ticks; mult 0: they are ns */
+	struct vp_slice commands; /* lines "PID COMM" */
+	VP_VEC(struct vp_tracedat_format) formats;
+	VP_VEC(struct vp_tracedat_cpu) cpus;
+	VP_VEC(struct vp_tracedat_guest) guests;
+	/* Of the formats that were asked for. */
+	struct vp_map class_of_id;
+	vp_event_classes classes;
+	VP_VEC(vp_tracepoint_places) places;
+};
+
+/* Slices are of `bytes`, which stay the caller's, as `source` does. Errors: it is no such file. */
+struct vp_error *vp_tracedat_open(const char *source, struct vp_slice bytes,
+				  struct vp_tracedat *ret) VP_MUST_CHECK;
+void vp_tracedat_close(struct vp_tracedat *file);
+
+/* The events of a CPU; zeroed, with `cpu`, before the first. */
+struct vp_tracedat_walk {
+	uint32_t cpu;
+	size_t offset; /* of the next page */
+	bool in_page;
+	struct vp_ring_page page;
+	uint64_t missed,
+	    malformed; /* places where events are missing; pages, or events, that are none */
+};
+
+/* The next one that has a format: its class (a place in `classes`), its time in ns. */
+bool vp_tracedat_next(struct vp_tracedat *file, struct vp_tracedat_walk *walk, uint32_t *class,
+		      uint64_t *time, struct vp_slice *raw);
+
+#endif

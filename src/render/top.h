@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The screen of 'vperf top': which keys change it, and what it shows. */
+#ifndef VP_RENDER_TOP_H
+#define VP_RENDER_TOP_H
+
+#include "analyze/live.h"
+#include "base/buffer.h"
+
+/* What the user chose; zeroed at first, but for `order`. */
+struct vp_top {
+	struct vp_live_order order;
+	bool frozen, help, quit;
+	size_t first;   /* the row at the top */
+	char escape[8]; /* the begin of a key that takes several bytes */
+	size_t escaped;
+};
+
+/* Takes a byte from the keyboard; VMs are chosen from those that are in `live`. */
+void vp_top_key(struct vp_top *top, char byte, const struct vp_live *live);
+
+struct vp_top_screen {
+	uint32_t width, height; /* in characters */
+	bool colour, utf8;
+	bool keys;      /* there is a keyboard */
+	double seconds; /* the length of the last update */
+	const struct vp_live *live;
+	const vp_vms *vms;
+	/* Of the VMs that are shown, as analyze/account_tables.h makes them. */
+	const struct vp_table *exits, *thieves;
+};
+
+/* Lines, each ended by a line feed: at most `height`, none wider than `width`. How wide a character
+ * is, the locale of the process says. */
+void vp_top_draw(const struct vp_top *top, const struct vp_top_screen *screen,
+		 struct vp_buffer *out);
+
+#endif

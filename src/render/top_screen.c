@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "render/top.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <wchar.h>
+
+#include "base/text.h"
+
+enum {
+	USUAL_WIDTH = 80,
+	NAME = 16,
+	MOST_NAME = 40,
+	VALUES = 47, /* the columns between the name and the history */
+	REASON = 22,
+	BOTTOM_ROWS = 5,
+	LEAST_ROWS = 3,
+	EIGHTHS = 8
+};
+
+/* Percent of a vCPU's time, from here on it is coloured. */
+#define MUCH_STEAL 5.0F
+
+struct canvas {
+	const struct vp_top *top;
+	const struct vp_top_screen *screen;
+	struct vp_buffer *out;
+	struct vp_buffer line;
+	uint32_t lines, name;
+};
+
+/* One character of the text as the terminal shows it: nothing of one without a width, '?' for one
+ * that it does not know. Returns how many bytes it has. */
+static size_t next_character(const char *text, size_t size, const char **ret, int *width)
+{
+	mbstate_t state = {0};
+	wchar_t character;
+	size_t taken = mbrtowc(&character, text, size, &state);
+
+	*ret = text;
+	*width = taken <= size && taken ? wcwidth(character) : -1;
+	if (*width >= 0)
+		return taken;
+	*ret = "?";
+	*width = 1;
+	return taken <= size && taken ? taken : 1;
+}
+
+/* As much of the text as has room; returns its width. */
+static size_t put_clipped(const char *text, size_t room, struct vp_buffer *out)
+{
+	size_t left = strlen(text), used = 0;
+
+	while (left) {
+		const char *shown;
+		int width;
+		size_t taken = next_character(text, left, &shown, &width);
+		if (used + (size_t)width > room)
+			break;
+		if (width)
+			vp_buffer_append(out, shown, *shown == '?' ? 1 : taken);
+		used += (size_t)width;
+		text += taken;
+		left -= taken;
+	}
+	return used;
+}
+
+/* The line of the canvas becomes one of the screen, all of it in a colour. */
+static void put_line(struct canvas *canvas, const char *colour)
+{
+	bool painted = canvas->screen->colour && colour;
+
+	if (canvas->lines < canvas->screen->height) {
+		vp_buffer_string(canvas->out, painted ? colour : "");
+		put_clipped(vp_buffer_text(&canvas->line), canvas->screen->width, canvas->out);
+		vp_buffer_string(canvas->out, painted ? "\033[m\n" : "\n");
+		canvas->lines++;
+	}
+	canvas->line.size = 0;
+}
+
+static void put_field(struct canvas *canvas, const char *text, size_t room)
+{
+	VP_AUTO_FREE char *clean = vp_text_cleaned(text ? text : "-");
+
+	vp_buffer_fill(&canvas->line, ' ', room - put_clipped(clean, room, &canvas->line));
+}
+
+static const char *value_name(unsigned value)
+{
+	static const char *const names[] = {
+	    [VP_LIVE_GUEST] = "guest", [VP_LIVE_HOST] = "host",   [VP_LIVE_IDLE] = "idle",
+	    [VP_LIVE_STEAL] = "steal", [VP_LIVE_EXITS] = "exits", [VP_LIVE_VALUES] = "name"};
+
+	return names[value];
+}
+
+static void put_state(struct canvas *canvas, size_t rows)
+{
+	const struct vp_top *top = canvas->top;
+	const struct vp_top_screen *screen = canvas->screen;
+	const char *vm = top->order.has_vm ? screen->vms->at[top->order.vm].name : NULL;
+
+	vp_buffer_printf(&canvas->line, "vperf top  %.3f s  %s%zu %s by %s  ", screen->seconds,
+			 top->frozen ? "FROZEN  " : "", rows, top->order.by_vm ? "VMs" : "vCPUs",
+			 value_name(top->order.sort));
+	if (vm) {
+		vp_buffer_string(&canvas->line, "VM ");
+		put_field(canvas, vm, NAME);
+	}
+	vp_buffer_string(&canvas->line, screen->keys ? "  h: help  q: quit" : "");
+	put_line(canvas, "\033[1m");
+}
+
+/* What the history is of. */
+static enum vp_live_value history_value(const struct canvas *canvas)
+{
+	unsigned sort = canvas->top->order.sort;
+
+	return sort < VP_LIVE_VALUES ? sort : VP_LIVE_GUEST;
+}
+
+static uint32_t history_width(const struct canvas *canvas)
+{
+	uint32_t used = canvas->name + VALUES, width = canvas->screen->width;
+	uint32_t left = width > used ? width - used : 0;
+
+	return left < VP_LIVE_HISTORY ? left : VP_LIVE_HISTORY;
+}
+
+/* From the earliest to the latest; percent as they are, other numbers as parts of the most. */
+static void put_history(struct canvas *canvas, const struct vp_live_row *row)
+{
+	static const char *const utf8[EIGHTHS] = {"\u2581", "\u2582", "\u2583", "\u2584",
+						  "\u2585", "\u2586", "\u2587", "\u2588"};
+	static const char *const ascii[EIGHTHS] = {"_", ".", "-", "=", "+", "*", "%", "#"};
+	const struct vp_live *live = canvas->screen->live;
+	enum vp_live_value value = history_value(canvas);
+	uint32_t width = history_width(canvas);
+	float most = value == VP_LIVE_EXITS ? 1 : 100;
+
+	for (uint32_t ago = 0; value == VP_LIVE_EXITS && ago < width; ago++)
+		most = fmaxf(most, vp_live_value(live, row, value, ago));
+	for (uint32_t ago = width; ago-- > 0;) {
+		float now = vp_live_value(live, row, value, ago);
+		int level = isnan(now) ? -1 : (int)(now / most * EIGHTHS);
+		level = level < EIGHTHS ? level : EIGHTHS - 1;
+		vp_buffer_string(&canvas->line, level < 0              ? " "
+						: canvas->screen->utf8 ? utf8[level]
+								       : ascii[level]);
+	}
+}
+
+static void put_row(struct canvas *canvas, const struct vp_live_row *row)
+{
+	const struct vp_live *live = canvas->screen->live;
+	float values[VP_LIVE_VALUES];
+
+	for (unsigned value = 0; value < VP_LIVE_VALUES; value++)
+		values[value] = vp_live_value(live, row, value, 0);
+	put_field(canvas, canvas->screen->vms->at[row->vm].name, canvas->name);
+	vp_buffer_printf(&canvas->line, " %5" PRIu32,
+			 canvas->top->order.by_vm ? row->vcpus : row->vcpu);
+	for (unsigned value = VP_LIVE_GUEST; value <= VP_LIVE_STEAL; value++)
+		vp_buffer_printf(&canvas->line, " %6.2f", (double)values[value]);
+	vp_buffer_printf(&canvas->line, " %10.0f  ", (double)values[VP_LIVE_EXITS]);
+	put_history(canvas, row);
+	put_line(canvas, values[VP_LIVE_STEAL] >= MUCH_STEAL ? "\033[31m" : NULL);
+}
+
+static void put_heading(struct canvas *canvas)
+{
+	put_field(canvas, "VM", canvas->name);
+	vp_buffer_printf(&canvas->line, " %5s %6s %6s %6s %6s %10s  ",
+			 canvas->top->order.by_vm ? "vCPUs" : "vCPU", "guest%", "host%", "idle%",
+			 "steal%", "exits/s");
+	if (history_width(canvas))
+		vp_buffer_printf(&canvas->line, "%s%s, to now", value_name(history_value(canvas)),
+				 history_value(canvas) == VP_LIVE_EXITS ? "" : "%");
+	put_line(canvas, "\033[7m");
+}
+
+static const struct vp_cell *cell_of(const struct vp_table *table, size_t row, const char *key)
+{
+	return &table->cells.at[row * table->columns.count + vp_table_column_of(table, key)];
+}
+
+static void put_exits(struct canvas *canvas, size_t rows)
+{
+	const struct vp_table *table = canvas->screen->exits;
+	static const char *const times[] = {"mean_ns", "p99_ns", "total_ns"};
+	char text[VP_DURATION_SIZE];
+
+	if (!rows)
+		return;
+	put_line(canvas, NULL);
+	put_field(canvas, "VM", canvas->name);
+	vp_buffer_string(&canvas->line, " ");
+	put_field(canvas, "Exit reason", REASON);
+	vp_buffer_printf(&canvas->line, " %9s %9s %9s %9s", "Exits/s", "Mean", "p99", "Total");
+	put_line(canvas, "\033[7m");
+	for (size_t row = 0; row < rows; row++) {
+		put_field(canvas, cell_of(table, row, "vm")->text, canvas->name);
+		vp_buffer_string(&canvas->line, " ");
+		put_field(canvas, cell_of(table, row, "reason")->text, REASON);
+		vp_buffer_printf(&canvas->line, " %9" PRIu64, cell_of(table, row, "per_s")->count);
+		for (size_t i = 0; i < VP_ARRAY_SIZE(times); i++)
+			vp_buffer_printf(
+			    &canvas->line, " %9s",
+			    vp_text_duration(cell_of(table, row, times[i])->count, text));
+		put_line(canvas, NULL);
+	}
+}
+
+/* Of the thieves that were not shown, the one that took most. */
+static size_t next_thief(const struct vp_table *table, const size_t *shown, size_t n_shown)
+{
+	size_t best = SIZE_MAX;
+
+	for (size_t row = 0; row < vp_table_rows(table); row++) {
+		bool is_shown = false;
+		for (size_t i = 0; i < n_shown; i++)
+			is_shown |= shown[i] == row;
+		if (!is_shown && (best == SIZE_MAX || cell_of(table, row, "ns")->count >
+							  cell_of(table, best, "ns")->count))
+			best = row;
+	}
+	return best;
+}
+
+static void put_thieves(struct canvas *canvas, size_t rows)
+{
+	const struct vp_table *table = canvas->screen->thieves;
+	size_t thief_width = canvas->screen->width > USUAL_WIDTH
+				 ? 33 + (canvas->screen->width - USUAL_WIDTH) / 2
+				 : 33;
+	size_t shown[BOTTOM_ROWS];
+	char text[VP_DURATION_SIZE];
+
+	if (!rows)
+		return;
+	put_line(canvas, NULL);
+	put_field(canvas, "VM", canvas->name);
+	vp_buffer_printf(&canvas->line, " %5s ", "vCPU");
+	put_field(canvas, "Its time was taken by", thief_width);
+	vp_buffer_printf(&canvas->line, " %9s %8s", "Time", "Percent");
+	put_line(canvas, "\033[7m");
+	for (size_t i = 0; i < rows; i++) {
+		size_t row = shown[i] = next_thief(table, shown, i);
+		put_field(canvas, cell_of(table, row, "vm")->text, canvas->name);
+		vp_buffer_printf(&canvas->line, " %5" PRIu64 " ",
+				 cell_of(table, row, "vcpu")->count);
+		put_field(canvas, cell_of(table, row, "thief")->text, thief_width);
+		vp_buffer_printf(&canvas->line, " %9s %8.2f",
+				 vp_text_duration(cell_of(table, row, "ns")->count, text),
+				 cell_of(table, row, "percent")->percent);
+		put_line(canvas, NULL);
+	}
+}
+
+static const char *const help[] = {
+    "Keys:",
+    "  g o i t x   sort by guest, host, idle, steal, exits; the history shows the same",
+    "  n           sort by VM and vCPU",
+    "  < >         sort by the column before, behind",
+    "  v V         next VM only, the one before; after the last: all of them",
+    "  a           all VMs",
+    "  c           rows of vCPUs, or of VMs: the mean of their vCPUs, the sum of exits",
+    "  j k, arrows scroll; also by pages",
+    "  f, space    freeze: the screen stays as it is",
+    "  h, ?        this help; any key ends it",
+    "  q, Ctrl-C   quit",
+    "",
+    "guest: the guest's code ran. host: the kernel for it, its polling, the VMM.",
+    "idle: halted. steal: the vCPU wanted to run, and others had its pCPU.",
+};
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* A table with a heading and a blank line above it. */
+static size_t bottom_lines(size_t rows)
+{
+	return rows ? rows + 2 : 0;
+}
+
+static void put_rows(struct canvas *canvas, const vp_live_rows *rows)
+{
+	const struct vp_top_screen *screen = canvas->screen;
+	size_t exits = least(vp_table_rows(screen->exits), BOTTOM_ROWS);
+	size_t thieves = least(vp_table_rows(screen->thieves), BOTTOM_ROWS);
+	size_t above = canvas->lines + 1;
+
+	/* What costs most is left out where there is no room for it. */
+	if (above + LEAST_ROWS + bottom_lines(exits) + bottom_lines(thieves) > screen->height)
+		exits = 0;
+	if (above + LEAST_ROWS + bottom_lines(exits) + bottom_lines(thieves) > screen->height)
+		thieves = 0;
+	size_t taken = above + bottom_lines(exits) + bottom_lines(thieves);
+	size_t room = screen->height > taken ? screen->height - taken : 0;
+	size_t first = least(canvas->top->first, rows->count > room ? rows->count - room : 0);
+
+	put_heading(canvas);
+	for (size_t i = first; i < rows->count && i < first + room; i++)
+		put_row(canvas, rows->at[i]);
+	put_exits(canvas, exits);
+	put_thieves(canvas, thieves);
+}
+
+void vp_top_draw(const struct vp_top *top, const struct vp_top_screen *screen,
+		 struct vp_buffer *out)
+{
+	uint32_t more = screen->width > USUAL_WIDTH ? (screen->width - USUAL_WIDTH) / 3 : 0;
+	struct canvas canvas = {.top = top,
+				.screen = screen,
+				.out = out,
+				.name = (uint32_t)least(NAME + more, MOST_NAME)};
+	vp_live_rows rows = {0};
+
+	vp_live_rows_make(screen->live, &top->order, &rows);
+	put_state(&canvas, rows.count);
+	if (top->help) {
+		for (size_t i = 0; i < VP_ARRAY_SIZE(help); i++) {
+			vp_buffer_string(&canvas.line, help[i]);
+			put_line(&canvas, NULL);
+		}
+	} else {
+		put_rows(&canvas, &rows);
+	}
+	vp_vec_deinit(&rows);
+	vp_buffer_deinit(&canvas.line);
+}
