@@ -232,8 +232,10 @@ static int run_record(int argc, char **argv)
 	     "sample every N events; every N ns for cpu-clock"},
 	    {'e', "event", VP_OPTION_TEXTS, &record.events.words, "EVENT",
 	     "event to sample on: a perf event or rHEX (default: cycles, or cpu-clock without a "
-	     "hardware counter); SYSTEM:EVENT (may have wildcards): a tracepoint to record; can be "
-	     "repeated"},
+	     "hardware counter); SYSTEM:EVENT (may have wildcards): a tracepoint to record; "
+	     "kprobe:FUNCTION or uprobe:BINARY:FUNCTION, and what perf probe has behind it: a "
+	     "probe "
+	     "to record; can be repeated"},
 	    {0, "filter", VP_OPTION_OF_LAST, &record.events.filters, "FILTER",
 	     "record only events of the tracepoint before it that this holds for, such as "
 	     "'prev_pid == 0'"},

@@ -15,7 +15,8 @@ from test_identity import truth_of
 KNOWN = """command vperf record --no-samples --trace -m 4096 --no-guest-memory --no-agent -o /out/trace -- \
 tinyvm --cpuid 20000 --out 10000 --mmio 5000 --hlt 3000 --wait 1
 command vperf record --no-samples --no-account --no-guest-memory --no-agent -o /out/tracepoints -e kvm:kvm_cpuid \
--e kvm:kvm_pio --filter "rw == 1 && port == 0x80" -- tinyvm --cpuid 2000 --out 1000 --wait 1
+-e kvm:kvm_pio --filter "rw == 1 && port == 0x80" -e 'kprobe:kvm_emulate_cpuid vcpu->vcpu_id' \
+-e 'kretprobe:kvm_emulate_cpuid $retval' -e 'uprobe:tinyvm:main $arg1:s32 words=+0(+8($arg2)):string' -- tinyvm --cpuid 2000 --out 1000 --wait 1
 """.replace("\\\n", "")
 
 
@@ -79,8 +80,14 @@ def any_tracepoints(run, claims):
     rows = events(run, recording="tracepoints")
     found = collections.Counter(row["event"] for row in rows)
     threads = {(row["comm"], row["tid"]) for row in rows}
-    claims.check(found == {"kvm:kvm_cpuid": 2000, "kvm:kvm_pio": 1000} and len(threads) == 1,
-                 f"tracepoints: {dict(found)} of 2000 CPUIDs and 1000 writes to a port, by {threads}")
+    known = {"kvm:kvm_cpuid": 2000, "kvm:kvm_pio": 1000, "probe:kvm_emulate_cpuid": 2000,
+             "probe:kvm_emulate_cpuid__return": 2000, "probe_tinyvm:main": 1}
+    claims.check(found == known and len(threads) == 1,
+                 f"tracepoints: {dict(found)} of 2000 CPUIDs, 1000 writes to a port, and a program's start, by {threads}")
+    said = collections.Counter((row["event"], *(row[key] for key in ("vcpu_id", "retval", "arg1", "words") if row[key]))
+                               for row in rows if row["event"].startswith("probe"))
+    claims.check(set(said) == {("probe:kvm_emulate_cpuid", "0"), ("probe:kvm_emulate_cpuid__return", "1"),
+                               ("probe_tinyvm:main", "7", "--cpuid")}, f"tracepoints: arguments of probes: {said}")
     wrong = [row for row in rows if row["event"] == "kvm:kvm_pio" and (row["rw"], row["port"]) != ("1", "128")]
     claims.check(not wrong, "tracepoints: fields are those of the filter")
     lost = sum(row["events_lost"] for row in run.info("tracepoints")["streams"])
