@@ -64,8 +64,6 @@ static struct vp_error *choose_sets(struct record *record)
 
 static struct vp_error *choose_guest_sets(struct record *record)
 {
-	if (record->flight.size)
-		return vp_error_usage("--trace-guests and --flight are mutually exclusive");
 	return record->no_agent
 		   ? vp_error_usage("--trace-guests and --no-agent are mutually exclusive")
 		   : vp_record_guest_sets_parse(record->trace_guests, &record->guest_sets);

@@ -51,7 +51,8 @@ static int write_line(const struct vp_dynamic_events *own, bool of_user, const c
 static int owner_of(struct vp_slice line, struct vp_slice *name)
 {
 	const char *colon = memchr(line.bytes, ':', line.size);
-	size_t left = colon ? (size_t)(line.bytes + line.size - colon - 1) : 0, prefix = strlen(GROUP);
+	size_t left = colon ? (size_t)(line.bytes + line.size - colon - 1) : 0,
+	       prefix = strlen(GROUP);
 
 	if (left <= prefix || memcmp(colon + 1, GROUP, prefix) != 0)
 		return 0;
@@ -77,7 +78,8 @@ static void remove_leftover(struct vp_dynamic_events *own, bool of_user)
 	struct vp_cursor lines = vp_cursor_of(list.bytes, list.size);
 	while (vp_cursor_line(&lines, &line)) {
 		int process = owner_of(line, &name);
-		bool is_over = process == getpid() || (process && kill(process, 0) && errno == ESRCH);
+		bool is_over =
+		    process == getpid() || (process && kill(process, 0) && errno == ESRCH);
 		if (!is_over)
 			continue;
 		VP_AUTO_FREE char *order = vp_format("-:%.*s\n", (int)name.size, name.bytes);
@@ -159,8 +161,9 @@ static char *event_name(const struct vp_dynamic_events *own,
 {
 	VP_AUTO_FREE char *function = as_name(definition->function);
 	VP_AUTO_FREE char *first =
-	    definition->event ? vp_strdup(definition->event)
-			      : vp_format("%s%s", function, definition->at_return ? "__return" : "");
+	    definition->event
+		? vp_strdup(definition->event)
+		: vp_format("%s%s", function, definition->at_return ? "__return" : "");
 	char *name = vp_strdup(first);
 
 	for (unsigned number = 1; has_name(own, name); number++) {
@@ -227,8 +230,8 @@ static struct vp_error *put_kernel_place(const struct vp_dynamic_events *own,
 	return error;
 }
 
-/* What tracefs says of the last line of ours that was refused: "[time] WHO: error: WHY", and below it
- * "  Command: LINE"; NULL: nothing. */
+/* What tracefs says of the last line of ours that was refused: "[time] WHO: error: WHY", and below
+ * it "  Command: LINE"; NULL: nothing. */
 static char *reason_of(const struct vp_dynamic_events *own, const char *name)
 {
 	VP_AUTO_FREE char *path = vp_format("%s/error_log", own->tracing);
@@ -258,18 +261,17 @@ static struct vp_error *refused(const struct vp_dynamic_events *own,
 	VP_AUTO_FREE char *clean = said ? vp_text_cleaned(said) : NULL;
 
 	if (errnum == ENOENT && !clean)
-		return vp_error_new("event '%s': this kernel has no %s (is tracefs mounted at '%s'?)",
-				    definition->text,
-				    definition->of_user ? "user probes" : "kernel probes",
-				    own->tracing);
+		return vp_error_new(
+		    "event '%s': this kernel has no %s (is tracefs mounted at '%s'?)",
+		    definition->text, definition->of_user ? "user probes" : "kernel probes",
+		    own->tracing);
 	if (errnum == EPERM || errnum == EACCES)
 		return vp_error_new("event '%s': the kernel allows no probes (lockdown?)",
 				    definition->text);
 	if (clean)
 		return vp_error_usage("event '%s': the kernel does not take it: %s",
 				      definition->text, clean);
-	return vp_error_errno(errnum, "event '%s': the kernel does not take it",
-			      definition->text);
+	return vp_error_errno(errnum, "event '%s': the kernel does not take it", definition->text);
 }
 
 static struct vp_error *make_event(struct vp_dynamic_events *own,

@@ -108,7 +108,8 @@ static struct vp_error *find_in_image(int fd, const char *path, const char *name
 	VP_AUTO_FREE char *clean = vp_text_cleaned(name);
 	return found ? NULL
 		     : vp_error_usage("'%s' has no function '%s'%s%s", path, clean, near,
-				      has_all ? "" : "; it is stripped: only exported ones have names");
+				      has_all ? ""
+					      : "; it is stripped: only exported ones have names");
 }
 
 struct vp_error *vp_probe_binary_find(const struct vp_probe_definition *definition, char **path,

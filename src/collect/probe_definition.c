@@ -27,7 +27,8 @@ static struct vp_error *expected(const struct vp_probe_definition *own, const ch
 }
 
 /* Takes the kind and, of a program, BINARY: away; a function's name has no colon. */
-static struct vp_error *parse_kind(struct vp_probe_definition *own, const char **place, size_t *size)
+static struct vp_error *parse_kind(struct vp_probe_definition *own, const char **place,
+				   size_t *size)
 {
 	const char *rest = own->text;
 
@@ -57,7 +58,8 @@ static bool is_event_name(const char *name)
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
 
 	return name[0] && strchr(letters, name[0]) &&
-	       !name[strspn(name, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")];
+	       !name[strspn(name,
+			    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")];
 }
 
 /* [EVENT=]FUNCTION[+OFFSET|%return] */

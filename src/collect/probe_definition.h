@@ -15,15 +15,16 @@
 
 struct vp_probe_argument {
 	char *name; /* NULL: none was given */
-	char *what; /* a parameter ("sk->sk_num"), or what the kernel itself knows ("$arg1", "%di") */
+	char *
+	    what; /* a parameter ("sk->sk_num"), or what the kernel itself knows ("$arg1", "%di") */
 	char *type; /* NULL: none was given */
 };
 
 struct vp_probe_definition {
 	const char *text; /* all of it, for errors */
 	bool of_user, at_return;
-	char *binary;   /* of_user: as it was given */
-	char *event;    /* NULL: named after the function */
+	char *binary; /* of_user: as it was given */
+	char *event;  /* NULL: named after the function */
 	char *function;
 	uint64_t offset;
 	VP_VEC(struct vp_probe_argument) arguments;

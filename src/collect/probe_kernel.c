@@ -74,9 +74,10 @@ static struct vp_error *find_symbol(struct vp_probe_function *own, struct vp_sli
 			memcpy(own->module, module.bytes, module.size);
 	}
 	if (count > 1)
-		return vp_error_usage("the kernel has %u functions '%s': expected one that is there "
-				      "once",
-				      count, own->name);
+		return vp_error_usage(
+		    "the kernel has %u functions '%s': expected one that is there "
+		    "once",
+		    count, own->name);
 	return count ? NULL : no_function(own->name, symbols);
 }
 
@@ -94,7 +95,7 @@ struct vp_error *vp_probe_function_find(const struct vp_probe_definition *defini
 		return error;
 	ret->kernel = btf__load_vmlinux_btf();
 	ret->own = ret->kernel && ret->module[0] ? btf__load_module_btf(ret->module, ret->kernel)
-						  : ret->kernel;
+						 : ret->kernel;
 	return NULL;
 }
 
@@ -212,9 +213,8 @@ static struct vp_error *go_to_member(struct value *value,
 /* The kernel's own word for a type of that shape; NULL: it is no number. */
 static const char *kernel_type(const struct btf *btf, uint32_t id)
 {
-	static const char *const names[3][4] = {{"u8", "u16", "u32", "u64"},
-						{"s8", "s16", "s32", "s64"},
-						{"x8", "x16", "x32", "x64"}};
+	static const char *const names[3][4] = {
+	    {"u8", "u16", "u32", "u64"}, {"s8", "s16", "s32", "s64"}, {"x8", "x16", "x32", "x64"}};
 	const struct btf_type *type = plain(btf, id);
 	uint32_t size = !type ? 0 : btf_is_ptr(type) ? 8 : type->size;
 	int row = 0;
@@ -225,8 +225,11 @@ static const char *kernel_type(const struct btf *btf, uint32_t id)
 		row = 2;
 	else if (btf_is_int(type) && btf_int_encoding(type) & BTF_INT_SIGNED)
 		row = 1;
-	return size == 1 ? names[row][0] : size == 2 ? names[row][1] : size == 4 ? names[row][2]
-	       : size == 8 ? names[row][3] : NULL;
+	return size == 1   ? names[row][0]
+	       : size == 2 ? names[row][1]
+	       : size == 4 ? names[row][2]
+	       : size == 8 ? names[row][3]
+			   : NULL;
 }
 
 static struct vp_error *put_value(const struct value *value,
@@ -243,9 +246,10 @@ static struct vp_error *put_value(const struct value *value,
 		return NULL;
 	}
 	if (!given && !usual)
-		return vp_error_usage("event '%s': '%s' is no number: expected a member of it, or a "
-				      "type behind it (%s:string)",
-				      definition->text, argument->what, argument->what);
+		return vp_error_usage(
+		    "event '%s': '%s' is no number: expected a member of it, or a "
+		    "type behind it (%s:string)",
+		    definition->text, argument->what, argument->what);
 	vp_buffer_printf(out, "%s:%s", text, given ? given : usual);
 	return NULL;
 }

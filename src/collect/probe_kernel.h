@@ -10,7 +10,7 @@ struct btf;
 
 struct vp_probe_function {
 	const char *name;
-	char module[64]; /* "": the kernel itself */
+	char module[64];          /* "": the kernel itself */
 	struct btf *kernel, *own; /* NULL: not there; `own` is the module's, or the kernel's */
 };
 
