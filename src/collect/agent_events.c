@@ -64,7 +64,8 @@ struct tracepoint {
 
 /* The process that talks to the agent, and its confinement. */
 struct talker {
-	unsigned cid, port, sets;
+	struct vp_agent_address address;
+	unsigned sets;
 	const char *name; /* of the guest */
 	int fd, channel;
 	struct vp_buffer payload, records, news;
@@ -126,8 +127,7 @@ static void connect_agent(struct talker *talker)
 {
 	if (talker->fd >= 0)
 		return;
-	struct vp_error *error =
-	    vp_agent_await(talker->cid, talker->port, tell_absent, talker, &talker->fd);
+	struct vp_error *error = vp_agent_await(&talker->address, tell_absent, talker, &talker->fd);
 
 	if (!error)
 		return;
@@ -401,11 +401,11 @@ static struct vp_error *start_talker(struct talker *talker, struct vp_agent_even
 	return NULL;
 }
 
-struct vp_error *vp_agent_events_start(unsigned cid, unsigned port, unsigned sets,
+struct vp_error *vp_agent_events_start(const struct vp_agent_address *address, unsigned sets,
 				       struct vp_agent_events **ret)
 {
-	VP_AUTO_FREE char *name = vp_format("guest CID %u", cid);
-	struct talker talker = {.cid = cid, .port = port, .sets = sets, .name = name, .fd = -1};
+	VP_AUTO_FREE char *name = vp_agent_address_name(address);
+	struct talker talker = {.address = *address, .sets = sets, .name = name, .fd = -1};
 
 	return start_talker(&talker, ret);
 }

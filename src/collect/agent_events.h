@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "collect/agent_client.h"
 #include "maps/agent_events.h"
 
 struct vp_agent_events;
@@ -37,9 +38,8 @@ struct vp_agent_events_taker {
 	void (*malformed)(void *context, uint64_t count);
 };
 
-/* Asks for events of these sets (bits of enum vp_events_set) at vsock address cid:port (port 0: the
- * usual one). */
-struct vp_error *vp_agent_events_start(unsigned cid, unsigned port, unsigned sets,
+/* Asks for events of these sets (bits of enum vp_events_set). */
+struct vp_error *vp_agent_events_start(const struct vp_agent_address *address, unsigned sets,
 				       struct vp_agent_events **ret) VP_MUST_CHECK;
 /* The same over a connected stream socket, which it takes. */
 struct vp_error *vp_agent_events_start_from(int fd, const char *name, unsigned sets,

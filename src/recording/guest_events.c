@@ -57,13 +57,14 @@ static bool has_counter(const struct vp_vm *vm)
 
 static struct vp_error *start(struct vp_guest_events *events, const struct vp_vm *vm)
 {
-	if (!vm->cid)
+	const struct vp_agent_address address = vp_agent_address_of(vm, events->options.port);
+
+	if (!vp_agent_is_addressed(&address))
 		return vp_error_new("the VM has no vsock device");
 	if (!has_counter(vm))
 		return vp_error_new("KVM does not tell how its vCPUs' time-stamp counters differ "
 				    "from the host's");
-	return vp_agent_events_start(vm->cid, events->options.port, events->options.sets,
-				     &events->agent);
+	return vp_agent_events_start(&address, events->options.sets, &events->agent);
 }
 
 struct vp_guest_events *vp_guest_events_new(const struct vp_guest_events_options *options,
@@ -342,6 +343,11 @@ bool vp_guest_events_hear(struct vp_guest_events *events, int timeout_ms)
 bool vp_guest_events_is_asking(const struct vp_guest_events *events)
 {
 	return events->agent && events->state == VP_AGENT_EVENTS_ASKED;
+}
+
+bool vp_guest_events_is_open(const struct vp_guest_events *events)
+{
+	return events->agent != NULL;
 }
 
 void vp_guest_events_begin(struct vp_guest_events *events, uint64_t now)

@@ -37,6 +37,8 @@ void vp_guest_events_know(struct vp_guest_events *events, const struct vp_vm *vm
 bool vp_guest_events_hear(struct vp_guest_events *events, int timeout_ms);
 /* Whether it is still not known if there is an agent. */
 bool vp_guest_events_is_asking(const struct vp_guest_events *events);
+/* Whether there is an agent that may say more. */
+bool vp_guest_events_is_open(const struct vp_guest_events *events);
 /* Events from then on are recorded; those before, and all until it is called, are not. */
 void vp_guest_events_begin(struct vp_guest_events *events, uint64_t now);
 /* Has the agent send what it has left, of which what is later than `now` is not recorded. */

@@ -91,6 +91,22 @@ static void hear_all(struct instrument *own, int timeout_ms)
 		vp_guest_events_hear(*guest, timeout_ms);
 }
 
+/* One that says more than anybody asked for does not keep the others from being heard. */
+static void hear_while(struct instrument *own, bool (*wanted)(const struct vp_guest_events *guest),
+		       uint64_t deadline)
+{
+	struct epoll_event heard;
+	bool more = true;
+
+	while (more && vp_clock_monotonic() < deadline) {
+		more = false;
+		vp_vec_each (&own->guests, guest)
+			more |= wanted(*guest) && vp_guest_events_hear(*guest, 0) && wanted(*guest);
+		if (more)
+			epoll_wait(own->epoll, &heard, 1, SLICE_MS);
+	}
+}
+
 static struct vp_error *guest_trace_prepare(struct vp_instrument *base)
 {
 	struct instrument *own = guest_trace_of(base);
@@ -151,9 +167,7 @@ static void guest_trace_hasten(struct vp_instrument *base)
 
 	vp_vec_each (&own->guests, guest)
 		vp_guest_events_hasten(*guest);
-	vp_vec_each (&own->guests, guest)
-		while (vp_guest_events_is_hastened(*guest) && vp_clock_monotonic() < deadline)
-			vp_guest_events_hear(*guest, SLICE_MS);
+	hear_while(own, vp_guest_events_is_hastened, deadline);
 }
 
 static struct vp_error *guest_trace_put_streams(struct vp_instrument *base, const char *directory,
@@ -181,15 +195,15 @@ static struct vp_error *guest_trace_finish(struct vp_instrument *base, uint64_t 
 	struct instrument *own = guest_trace_of(base);
 	uint64_t deadline = vp_clock_monotonic() + END_MS * 1000000ULL;
 
+	hear_while(own, vp_guest_events_is_open, deadline);
 	vp_vec_each (&own->guests, guest) {
-		bool more = true;
-		while (more && vp_clock_monotonic() < deadline)
-			more = vp_guest_events_hear(*guest, SLICE_MS);
-		if (more)
+		const struct vp_vm *vm =
+		    vp_vms_find(&base->session->vms, vp_guest_events_vm(*guest));
+		if (vm && vp_guest_events_is_open(*guest))
 			VP_NOTICE(base->session,
-				  "the agent of guest %" PRIu32
-				  " did not end within %d s: its last events are missing",
-				  vp_guest_events_vm(*guest), END_MS / 1000);
+				  "VM '%s': its agent did not end within %d s: its last events are "
+				  "missing",
+				  vm->name, END_MS / 1000);
 		vp_guest_events_flush(*guest);
 	}
 	return NULL;

@@ -1,8 +1,8 @@
 /*
  * falseagent garbage|flood|cut PORT
  *
- * For guests: what answers at a vsock port as vperf-agent would (src/maps/agent_events.h) when it is
- * asked for events, one host after another, and is none. Each time it begins well, with ten good
+ * For guests: what answers at a vsock port as vperf-agent would (src/maps/agent_events.h) when it
+ * is asked for events, one host after another, and is none. Each time it begins well, with ten good
  * events, and then sends pages of random bytes, or good pages as fast as they are taken, or half of
  * a page, with which it ends.
  */
@@ -48,7 +48,8 @@ static void make_page(uint8_t page[PAGE], int count)
 	memset(page, 0, PAGE);
 	memcpy(page, head, sizeof(head));
 	for (int i = 0; i < count; i++) {
-		const uint32_t entry[4] = {3, EVENT, 1, (uint32_t)i}; /* three words behind the first */
+		const uint32_t entry[4] = {3, EVENT, 1,
+					   (uint32_t)i}; /* three words behind the first */
 		memcpy(page + sizeof(head) + i * ENTRY, entry, sizeof(entry));
 	}
 }
@@ -83,7 +84,8 @@ static void answer(int host, const char *how)
 	const struct frame half = {PAGES, 0, PAGE, 0};
 	char request[256];
 
-	if (read(host, request, sizeof(request)) < 1 || !strstr(request, " events ") || !begin(host))
+	if (read(host, request, sizeof(request)) < 1 || !strstr(request, " events ") ||
+	    !begin(host))
 		return;
 	if (!strcmp(how, "cut")) {
 		put(host, &half, sizeof(half));
