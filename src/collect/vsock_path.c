@@ -99,8 +99,8 @@ static bool read_socket(struct vp_slice line, const struct vp_map *inodes, struc
 		vp_cursor_bytes(&cursor, 1);
 	uint64_t inode = vp_cursor_decimal(&cursor);
 	*path = vp_cursor_rest(&cursor);
-	return vp_cursor_ok(&cursor) && path->size && path->bytes[0] != '@' &&
-	       flags == LISTENS && vp_map_find(inodes, inode);
+	return vp_cursor_ok(&cursor) && path->size && path->bytes[0] != '@' && flags == LISTENS &&
+	       vp_map_find(inodes, inode);
 }
 
 /* The only one at which it listens beside that of its API. */

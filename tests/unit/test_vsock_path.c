@@ -87,8 +87,8 @@ static pid_t play_vmm(int listener, const char *ok, const char *answer, size_t s
 			_exit(1);
 	if (strcmp(line, "CONNECT 733\n") != 0 || vp_fd_write_all(fd, ok, strlen(ok)))
 		_exit(2);
-	if (ok[0] == 'O' && (read(fd, request, sizeof(request)) < 1 ||
-			     vp_fd_write_all(fd, answer, size)))
+	if (ok[0] == 'O' &&
+	    (read(fd, request, sizeof(request)) < 1 || vp_fd_write_all(fd, answer, size)))
 		_exit(3);
 	_exit(0);
 }
@@ -159,8 +159,9 @@ static void test_events(void **state)
 {
 	static const char format[] = "sched:sched_switch\nID: 314\n"
 				     "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n";
-	const struct vp_events_frame frames[] = {
-	    {VP_EVENTS_FORMAT, 0, sizeof(format) - 1, 0}, {VP_EVENTS_BEGIN, 0, 4, 0}, {VP_EVENTS_END, 0, 0, 0}};
+	const struct vp_events_frame frames[] = {{VP_EVENTS_FORMAT, 0, sizeof(format) - 1, 0},
+						 {VP_EVENTS_BEGIN, 0, 4, 0},
+						 {VP_EVENTS_END, 0, 0, 0}};
 	const struct vp_agent_address address = {.path = SOCKET, .pid = (uint32_t)getpid()};
 	const uint32_t page_size = 4096;
 	struct vp_buffer answer = {0}, classes = {0};
