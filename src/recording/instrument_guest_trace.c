@@ -91,19 +91,19 @@ static void hear_all(struct instrument *own, int timeout_ms)
 		vp_guest_events_hear(*guest, timeout_ms);
 }
 
-/* One that says more than anybody asked for does not keep the others from being heard. */
+/* In turns: one that says more than anybody asked for does not keep the others from being heard. */
 static void hear_while(struct instrument *own, bool (*wanted)(const struct vp_guest_events *guest),
 		       uint64_t deadline)
 {
-	struct epoll_event heard;
 	bool more = true;
 
 	while (more && vp_clock_monotonic() < deadline) {
 		more = false;
 		vp_vec_each (&own->guests, guest)
-			more |= wanted(*guest) && vp_guest_events_hear(*guest, 0) && wanted(*guest);
-		if (more)
-			epoll_wait(own->epoll, &heard, 1, SLICE_MS);
+			if (wanted(*guest)) {
+				vp_guest_events_hear(*guest, SLICE_MS);
+				more |= wanted(*guest);
+			}
 	}
 }
 
