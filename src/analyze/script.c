@@ -14,13 +14,19 @@
 #include "schema/exit_reason.h"
 #include "timeline/merge.h"
 
-enum { MOST_GUEST_NAMES = 1 << 20 };
+enum { MOST_GUEST_NAMES = 1 << 20, RECENT = 256 };
 
 /* A thread of the host. */
 struct thread {
 	const char *comm;       /* NULL: not known */
 	const struct vp_vm *vm; /* NULL: no vCPU */
 	uint32_t vcpu;
+};
+
+/* Where a thread was found: the same few have most events. Threads stay where they are. */
+struct recent {
+	uint64_t key; /* 0: none was */
+	uint32_t place;
 };
 
 /* Whose events these are. */
@@ -44,6 +50,7 @@ struct vp_script {
 	struct vp_merge merge;
 	bool merging, ended;
 	struct vp_map thread_of_key;
+	struct recent recent[RECENT];
 	VP_VEC(struct thread) threads;
 	struct vp_intern comms;          /* and names of VMs */
 	struct vp_map comm_of_guest_tid; /* VM << 32 | tid */
@@ -181,11 +188,15 @@ static const struct thread *thread_of(struct vp_script *script, uint64_t tid)
 {
 	static const struct thread unknown = {0};
 	uint64_t key = key_of(tid, script->event.pcpu);
-	const uint32_t *place = vp_map_find(&script->thread_of_key, key);
+	struct recent *recent = &script->recent[key % RECENT];
 
-	if (place)
-		return &script->threads.at[*place];
-	return tid ? &unknown : know_idle(script, key);
+	if (recent->key == key)
+		return &script->threads.at[recent->place];
+	const uint32_t *place = vp_map_find(&script->thread_of_key, key);
+	if (!place)
+		return tid ? &unknown : know_idle(script, key);
+	*recent = (struct recent){key, *place};
+	return &script->threads.at[*place];
 }
 
 /* Each of a guest's CPUs has an idle task of that number. */

@@ -85,14 +85,19 @@ void vp_buffer_padded(struct vp_buffer *buffer, uint64_t number, size_t width, c
 				    "4041424344454647484950515253545556575859"
 				    "6061626364656667686970717273747576777879"
 				    "8081828384858687888990919293949596979899";
-	char digits[24];
-	size_t at = sizeof(digits);
+	enum { MOST = 24 };
+	char digits[2 * MOST]; /* and as many behind them: copied are always so many, which is no
+				  call */
+	size_t at = MOST;
 
+	memset(digits, with, sizeof(digits));
 	for (; number >= 10; number /= 100)
 		memcpy(digits + (at -= 2), pairs + 2 * (number % 100), 2);
-	if (number || at == sizeof(digits))
+	if (number || at == MOST)
 		digits[--at] = (char)('0' + number);
-	for (; sizeof(digits) - at < width && at; at--)
-		digits[at - 1] = with;
-	vp_buffer_append(buffer, digits + at, sizeof(digits) - at);
+	if (MOST - at < width)
+		at = width < MOST ? MOST - width : 0;
+	buffer_reserve(buffer, MOST);
+	memcpy(buffer->bytes + buffer->size, digits + at, MOST);
+	buffer->size += MOST - at;
 }

@@ -64,8 +64,6 @@ static struct vp_error *choose_sets(struct record *record)
 
 static struct vp_error *choose_guest_sets(struct record *record)
 {
-	if (record->flight.size)
-		return vp_error_usage("--trace-guests and --flight are mutually exclusive");
 	return record->no_agent
 		   ? vp_error_usage("--trace-guests and --no-agent are mutually exclusive")
 		   : vp_record_guest_sets_parse(record->trace_guests, &record->guest_sets);
@@ -232,8 +230,10 @@ static int run_record(int argc, char **argv)
 	     "sample every N events; every N ns for cpu-clock"},
 	    {'e', "event", VP_OPTION_TEXTS, &record.events.words, "EVENT",
 	     "event to sample on: a perf event or rHEX (default: cycles, or cpu-clock without a "
-	     "hardware counter); SYSTEM:EVENT (may have wildcards): a tracepoint to record; can be "
-	     "repeated"},
+	     "hardware counter); SYSTEM:EVENT (may have wildcards): a tracepoint to record; "
+	     "kprobe:FUNCTION or uprobe:BINARY:FUNCTION, and what perf probe has behind it: a "
+	     "probe "
+	     "to record; can be repeated"},
 	    {0, "filter", VP_OPTION_OF_LAST, &record.events.filters, "FILTER",
 	     "record only events of the tracepoint before it that this holds for, such as "
 	     "'prev_pid == 0'"},

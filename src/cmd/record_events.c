@@ -4,15 +4,18 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "collect/probe_definition.h"
 #include "maps/agent_events.h"
 #include "schema/trace_event.h"
 
-/* Up to the next comma that is not within the slashes of PMU/TERM,.../. */
+/* Up to the next comma that is not within the slashes of PMU/TERM,.../; a probe is all of it. */
 static size_t name_size(const char *text)
 {
 	bool in_pmu = false;
 	size_t size = 0;
 
+	if (vp_probe_is_definition(text))
+		return strlen(text);
 	for (; text[size] && (in_pmu || text[size] != ','); size++)
 		in_pmu ^= text[size] == '/';
 	return size;

@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "collect/vsock_path.h"
 #include "maps/agent_protocol.h"
 
 /* Of waiting for an agent. */
@@ -242,6 +243,28 @@ char *vp_agent_port_standing(unsigned port)
 			 used);
 }
 
+struct vp_agent_address vp_agent_address_of(const struct vp_vm *vm, unsigned port)
+{
+	return (struct vp_agent_address){
+	    .cid = vm->cid, .path = vm->vsock, .pid = vm->pid, .port = port};
+}
+
+bool vp_agent_is_addressed(const struct vp_agent_address *address)
+{
+	return address->cid || address->path;
+}
+
+char *vp_agent_address_name(const struct vp_agent_address *address)
+{
+	return address->cid ? vp_format("guest CID %u", address->cid)
+			    : vp_format("the guest of process %u", address->pid);
+}
+
+static unsigned port_of(const struct vp_agent_address *address)
+{
+	return address->port ? address->port : VP_AGENT_PORT;
+}
+
 /* Connects without blocking: a guest that is paused does not answer. */
 static struct vp_error *connect_guest(int fd, unsigned cid, unsigned port, const char *name,
 				      unsigned seconds)
@@ -269,14 +292,15 @@ static struct vp_error *connect_guest(int fd, unsigned cid, unsigned port, const
 	return NULL;
 }
 
-struct vp_error *vp_agent_connect(unsigned cid, unsigned port, unsigned seconds, int *ret)
+static struct vp_error *connect_vsock(const struct vp_agent_address *address, unsigned seconds,
+				      int *ret)
 {
-	VP_AUTO_FREE char *name = vp_format("guest CID %u", cid);
+	VP_AUTO_FREE char *name = vp_agent_address_name(address);
 	int fd = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
 		return vp_error_errno(errno, "cannot open a vsock socket");
-	struct vp_error *error = connect_guest(fd, cid, port ? port : VP_AGENT_PORT, name, seconds);
+	struct vp_error *error = connect_guest(fd, address->cid, port_of(address), name, seconds);
 	if (!error && fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK))
 		error = vp_error_errno(errno, "cannot wait for the agent of %s", name);
 	if (error)
@@ -286,12 +310,20 @@ struct vp_error *vp_agent_connect(unsigned cid, unsigned port, unsigned seconds,
 	return error;
 }
 
-struct vp_error *vp_agent_await(unsigned cid, unsigned port,
+struct vp_error *vp_agent_connect(const struct vp_agent_address *address, unsigned seconds,
+				  int *ret)
+{
+	return address->cid ? connect_vsock(address, seconds, ret)
+			    : vp_vsock_path_connect(address->path, address->pid, port_of(address),
+						    seconds, ret);
+}
+
+struct vp_error *vp_agent_await(const struct vp_agent_address *address,
 				void (*absent)(void *context, struct vp_error *error),
 				void *context, int *ret)
 {
 	for (int tries = 0;; tries++) {
-		struct vp_error *error = vp_agent_connect(cid, port, CONNECT_S, ret);
+		struct vp_error *error = vp_agent_connect(address, CONNECT_S, ret);
 		if (!error || tries == TRIES)
 			return error;
 		absent(context, error);
@@ -299,14 +331,14 @@ struct vp_error *vp_agent_await(unsigned cid, unsigned port,
 	}
 }
 
-struct vp_error *vp_agent_fetch(unsigned cid, unsigned port, const char *path_out,
+struct vp_error *vp_agent_fetch(const struct vp_agent_address *address, const char *path_out,
 				const struct vp_agent_limits *limits,
 				struct vp_agent_result *result)
 {
-	VP_AUTO_FREE char *name = vp_format("guest CID %u", cid);
+	VP_AUTO_FREE char *name = vp_agent_address_name(address);
 	VP_AUTO_CLOSE int fd = -1;
 
 	*result = (struct vp_agent_result){0};
-	VP_TRY(vp_agent_connect(cid, port, usual_limits(limits).seconds_idle, &fd));
+	VP_TRY(vp_agent_connect(address, usual_limits(limits).seconds_idle, &fd));
 	return vp_agent_fetch_from(fd, name, path_out, limits, result);
 }

@@ -47,7 +47,7 @@ struct vp_agent_counts {
 
 /* The process that talks to the agent, and its confinement. */
 struct talker {
-	unsigned cid, port;
+	struct vp_agent_address address;
 	struct vp_counts_request request;
 	struct vp_lend_request lend; /* of no events: it is not asked for */
 	const char *name;            /* of the guest */
@@ -81,8 +81,7 @@ static void connect_agent(struct talker *talker)
 {
 	if (talker->fd >= 0)
 		return;
-	struct vp_error *error =
-	    vp_agent_await(talker->cid, talker->port, tell_absent, talker, &talker->fd);
+	struct vp_error *error = vp_agent_await(&talker->address, tell_absent, talker, &talker->fd);
 
 	if (!error)
 		return;
@@ -255,22 +254,22 @@ static struct vp_error *start_talker(struct talker *talker, struct vp_agent_coun
 	return NULL;
 }
 
-struct vp_error *vp_agent_counts_start(unsigned cid, unsigned port, uint32_t events,
+struct vp_error *vp_agent_counts_start(const struct vp_agent_address *address, uint32_t events,
 				       struct vp_agent_counts **ret)
 {
-	VP_AUTO_FREE char *name = vp_format("guest CID %u", cid);
+	VP_AUTO_FREE char *name = vp_agent_address_name(address);
 	struct talker talker = {
-	    .cid = cid, .port = port, .request = {.events = events}, .name = name, .fd = -1};
+	    .address = *address, .request = {.events = events}, .name = name, .fd = -1};
 
 	return start_talker(&talker, ret);
 }
 
-struct vp_error *vp_agent_lend_start(unsigned cid, unsigned port,
+struct vp_error *vp_agent_lend_start(const struct vp_agent_address *address,
 				     const struct vp_lend_request *request,
 				     struct vp_agent_counts **ret)
 {
-	VP_AUTO_FREE char *name = vp_format("guest CID %u", cid);
-	struct talker talker = {.cid = cid, .port = port, .lend = *request, .name = name, .fd = -1};
+	VP_AUTO_FREE char *name = vp_agent_address_name(address);
+	struct talker talker = {.address = *address, .lend = *request, .name = name, .fd = -1};
 
 	return start_talker(&talker, ret);
 }

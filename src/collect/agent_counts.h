@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/vec.h"
+#include "collect/agent_client.h"
 #include "maps/agent_counts.h"
 #include "maps/agent_lend.h"
 
@@ -38,12 +39,11 @@ struct vp_agent_places {
 	VP_VEC(struct vp_agent_cell) cells; /* of lent counters */
 };
 
-/* Asks for events (bits of enum vp_guest_count) at vsock address cid:port (port 0: the usual one).
- */
-struct vp_error *vp_agent_counts_start(unsigned cid, unsigned port, uint32_t events,
+/* Asks for events (bits of enum vp_guest_count). */
+struct vp_error *vp_agent_counts_start(const struct vp_agent_address *address, uint32_t events,
 				       struct vp_agent_counts **ret) VP_MUST_CHECK;
 /* Asks for cells to lend counters in (maps/agent_lend.h); the request's marker is chosen here. */
-struct vp_error *vp_agent_lend_start(unsigned cid, unsigned port,
+struct vp_error *vp_agent_lend_start(const struct vp_agent_address *address,
 				     const struct vp_lend_request *request,
 				     struct vp_agent_counts **ret) VP_MUST_CHECK;
 /* The first over a connected stream socket, which it takes. */

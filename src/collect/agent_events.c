@@ -35,6 +35,7 @@ enum news_kind {
 	NEWS_RECORDS,
 	NEWS_LOST,
 	NEWS_MALFORMED,
+	NEWS_FLUSHED,
 	NEWS_END
 };
 
@@ -50,6 +51,8 @@ struct vp_agent_events {
 	pid_t process;
 	int channel, connection; /* -1: not connected */
 	enum vp_agent_events_state state;
+	bool can_flush;
+	unsigned flushes; /* asked for and not answered yet */
 	char *problem;
 	struct news *news;
 };
@@ -61,7 +64,8 @@ struct tracepoint {
 
 /* The process that talks to the agent, and its confinement. */
 struct talker {
-	unsigned cid, port, sets;
+	struct vp_agent_address address;
+	unsigned sets;
 	const char *name; /* of the guest */
 	int fd, channel;
 	struct vp_buffer payload, records, news;
@@ -123,8 +127,7 @@ static void connect_agent(struct talker *talker)
 {
 	if (talker->fd >= 0)
 		return;
-	struct vp_error *error =
-	    vp_agent_await(talker->cid, talker->port, tell_absent, talker, &talker->fd);
+	struct vp_error *error = vp_agent_await(&talker->address, tell_absent, talker, &talker->fd);
 
 	if (!error)
 		return;
@@ -220,7 +223,7 @@ static struct vp_error *take_format(struct talker *talker, struct vp_cursor *pay
 	return vp_tracepoint_format_parse(copy, text.bytes, text.size, class, &tracepoint->places);
 }
 
-static struct vp_error *take_begin(struct talker *talker, struct vp_cursor *payload)
+static struct vp_error *take_begin(struct talker *talker, uint32_t can, struct vp_cursor *payload)
 {
 	struct vp_buffer text = {0};
 	struct vp_error *error = NULL;
@@ -232,7 +235,8 @@ static struct vp_error *take_begin(struct talker *talker, struct vp_cursor *payl
 	if (text.size > NEWS_MAX)
 		error = malformed(talker, "events with too many fields");
 	else
-		tell(talker, &(struct news){.kind = NEWS_CLASSES}, text.bytes, text.size);
+		tell(talker, &(struct news){.kind = NEWS_CLASSES, .number = can}, text.bytes,
+		     text.size);
 	vp_buffer_deinit(&text);
 	talker->begun = true;
 	return error;
@@ -317,7 +321,7 @@ static struct vp_error *take_frame(struct talker *talker, const struct vp_events
 	case VP_EVENTS_FORMAT:
 		return take_format(talker, payload);
 	case VP_EVENTS_BEGIN:
-		return take_begin(talker, payload);
+		return take_begin(talker, frame->can, payload);
 	case VP_EVENTS_TASKS:
 		take_tasks(talker, payload);
 		return NULL;
@@ -327,6 +331,9 @@ static struct vp_error *take_frame(struct talker *talker, const struct vp_events
 	case VP_EVENTS_LOST:
 		numbered.number = vp_cursor_u64(payload);
 		tell(talker, &numbered, NULL, 0);
+		return NULL;
+	case VP_EVENTS_FLUSHED:
+		tell(talker, &(struct news){.kind = NEWS_FLUSHED}, NULL, 0);
 		return NULL;
 	case VP_EVENTS_END:
 		tell(talker, &(struct news){.kind = NEWS_END}, NULL, 0);
@@ -394,11 +401,11 @@ static struct vp_error *start_talker(struct talker *talker, struct vp_agent_even
 	return NULL;
 }
 
-struct vp_error *vp_agent_events_start(unsigned cid, unsigned port, unsigned sets,
+struct vp_error *vp_agent_events_start(const struct vp_agent_address *address, unsigned sets,
 				       struct vp_agent_events **ret)
 {
-	VP_AUTO_FREE char *name = vp_format("guest CID %u", cid);
-	struct talker talker = {.cid = cid, .port = port, .sets = sets, .name = name, .fd = -1};
+	VP_AUTO_FREE char *name = vp_agent_address_name(address);
+	struct talker talker = {.address = *address, .sets = sets, .name = name, .fd = -1};
 
 	return start_talker(&talker, ret);
 }
@@ -457,6 +464,7 @@ static void take_news(struct vp_agent_events *events, size_t size,
 		    news->kind == NEWS_GONE ? VP_AGENT_EVENTS_GONE : VP_AGENT_EVENTS_ABSENT;
 		break;
 	case NEWS_CLASSES:
+		events->can_flush = news->number & VP_EVENTS_CAN_FLUSH;
 		taker->classes(taker->context, (struct vp_slice){news->bytes, size});
 		events->state = VP_AGENT_EVENTS_SENDING;
 		break;
@@ -471,6 +479,9 @@ static void take_news(struct vp_agent_events *events, size_t size,
 		break;
 	case NEWS_MALFORMED:
 		taker->malformed(taker->context, news->number);
+		break;
+	case NEWS_FLUSHED:
+		events->flushes -= events->flushes > 0;
 		break;
 	case NEWS_END:
 		events->state = VP_AGENT_EVENTS_ENDED;
@@ -536,6 +547,18 @@ enum vp_agent_events_state vp_agent_events_hear(struct vp_agent_events *events, 
 		take_news(events, (size_t)size, taker);
 	}
 	return events->state;
+}
+
+void vp_agent_events_flush(struct vp_agent_events *events)
+{
+	if (events->state == VP_AGENT_EVENTS_SENDING && events->can_flush &&
+	    send(events->connection, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+		events->flushes++;
+}
+
+bool vp_agent_events_is_flushing(const struct vp_agent_events *events)
+{
+	return events->state == VP_AGENT_EVENTS_SENDING && events->flushes > 0;
 }
 
 void vp_agent_events_stop(struct vp_agent_events *events)

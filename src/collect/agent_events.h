@@ -7,7 +7,10 @@
 #ifndef VP_COLLECT_AGENT_EVENTS_H
 #define VP_COLLECT_AGENT_EVENTS_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
+#include "collect/agent_client.h"
 #include "maps/agent_events.h"
 
 struct vp_agent_events;
@@ -35,9 +38,8 @@ struct vp_agent_events_taker {
 	void (*malformed)(void *context, uint64_t count);
 };
 
-/* Asks for events of these sets (bits of enum vp_events_set) at vsock address cid:port (port 0: the
- * usual one). */
-struct vp_error *vp_agent_events_start(unsigned cid, unsigned port, unsigned sets,
+/* Asks for events of these sets (bits of enum vp_events_set). */
+struct vp_error *vp_agent_events_start(const struct vp_agent_address *address, unsigned sets,
 				       struct vp_agent_events **ret) VP_MUST_CHECK;
 /* The same over a connected stream socket, which it takes. */
 struct vp_error *vp_agent_events_start_from(int fd, const char *name, unsigned sets,
@@ -50,6 +52,10 @@ int vp_agent_events_fd(const struct vp_agent_events *events);
 enum vp_agent_events_state vp_agent_events_hear(struct vp_agent_events *events, int timeout_ms,
 						size_t most,
 						const struct vp_agent_events_taker *taker);
+/* Has the agent send what it has up to now, if it can; whether it still is at that: it is to be
+ * heard, but need not be honest. */
+void vp_agent_events_flush(struct vp_agent_events *events);
+bool vp_agent_events_is_flushing(const struct vp_agent_events *events);
 /* Has the agent send what it has left, and end. */
 void vp_agent_events_stop(struct vp_agent_events *events);
 /* Why it is absent or gone: printable, but may be the guest's own words. */

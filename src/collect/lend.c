@@ -126,12 +126,14 @@ static struct vp_error *ask_agent(struct vp_lender *lender, const struct vp_vm *
 {
 	struct vp_lend_request request = {.n = lender->n};
 
-	if (!vm->cid)
+	const struct vp_agent_address address = vp_agent_address_of(vm, port);
+
+	if (!vp_agent_is_addressed(&address))
 		return vp_error_new("VM '%s' has no vsock device: its agent cannot be asked",
 				    vm->name);
 	for (uint32_t i = 0; i < lender->n; i++)
 		strncpy(request.names[i], names[i], VP_LENT_NAME_SIZE - 1);
-	return vp_agent_lend_start(vm->cid, port, &request, &lender->agent);
+	return vp_agent_lend_start(&address, &request, &lender->agent);
 }
 
 static struct vp_error *open_all(struct vp_lender *lender, const struct vp_vm *vm,

@@ -157,6 +157,20 @@ static struct vp_error *add_field(const struct line *line, struct vp_event_class
 	return NULL;
 }
 
+/* Fields that "print fmt" has in hexadecimal: of probes, which say so of arguments of type xN. */
+static void show_as_printed(struct vp_slice print, struct vp_event_class *event)
+{
+	if (!has_word(print, "__probe_ip") && !has_word(print, "__probe_func") &&
+	    !has_word(print, "__probe_vaddr"))
+		return;
+	vp_vec_each (&event->fields, field) {
+		VP_AUTO_FREE char *shown = vp_format(" %s=0x%%", field->name);
+		field->is_hex = field->shape == VP_EVENT_INTEGER &&
+				(!strncmp(field->name, "__probe_", 8) || has_word(print, shown));
+		field->is_signed = field->is_signed && !field->is_hex;
+	}
+}
+
 /* Of the common fields only who had the CPU is wanted. */
 static bool is_wanted(const struct line *line)
 {
@@ -173,8 +187,10 @@ struct vp_error *vp_tracepoint_format_parse(const char *source, const char *text
 
 	for (size_t number = 1; vp_cursor_line(&lines, &slice); number++) {
 		struct line line;
-		if (has_word(slice, "print fmt:"))
+		if (has_word(slice, "print fmt:")) {
+			show_as_printed(slice, event);
 			break;
+		}
 		if (!has_word(slice, "field:"))
 			continue;
 		if (!read_line(slice, &line))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: events, their formats, buffers, threads' names. */
+/* More than five includes: events, their formats, probes, buffers, threads' names. */
 #include "collect/tracepoints.h"
 
 #include <errno.h>
@@ -14,14 +14,17 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "bpf/trace.h"
+#include "collect/dynamic_events.h"
 #include "collect/pcpus.h"
 #include "collect/perf_event.h"
 #include "collect/pmu.h"
+#include "collect/probe_definition.h"
 #include "collect/source.h"
 #include "collect/tracepoint_format.h"
 #include "schema/schema.h"
 
-#define EVENTS VP_SYSFS "/kernel/tracing/events"
+#define TRACING VP_SYSFS "/kernel/tracing"
+#define EVENTS TRACING "/events"
 
 enum {
 	PARTS = 4, /* the reader is woken when a fourth of a buffer was written */
@@ -31,7 +34,7 @@ enum {
 };
 
 struct tracepoint {
-	char *name;
+	char *name; /* as users know it: a probe has another one in the kernel */
 	const char *filter;
 	uint32_t id; /* the kernel's */
 	const struct vp_event_class *class;
@@ -56,6 +59,7 @@ struct source {
 struct vp_tracepoints {
 	struct vp_tracepoints_options options;
 	VP_VEC(struct tracepoint) events;
+	struct vp_dynamic_events *probes;
 	struct vp_map event_of_id;
 	struct vp_pcpus pcpus;
 	VP_VEC(struct source) sources;
@@ -77,6 +81,8 @@ bool vp_tracepoints_is_name(const char *name)
 	struct vp_event event;
 	const char *colon = strchr(name, ':');
 
+	if (vp_probe_is_definition(name))
+		return true;
 	if (!colon || strchr(name, '/'))
 		return false;
 	return has_wildcards(name) ||
@@ -107,8 +113,9 @@ static struct vp_error *read_format(struct tracepoint *event, const char *path)
 	return error;
 }
 
-/* One whose name has no wildcards; again is nothing new. */
-static struct vp_error *add_event(struct vp_tracepoints *own, const char *name, const char *filter)
+/* One whose name has no wildcards; again is nothing new. `shown` is what users know it by. */
+static struct vp_error *add_event(struct vp_tracepoints *own, const char *name, const char *shown,
+				  const char *filter)
 {
 	VP_AUTO_FREE char *path = path_of(name, "format");
 	struct vp_event found = {.of_machine = true};
@@ -123,7 +130,7 @@ static struct vp_error *add_event(struct vp_tracepoints *own, const char *name, 
 				      EVENTS_MAX);
 	/* include/trace/events/sched.h: __perf_count(delay), __perf_count(runtime) */
 	bool counts_time = !strncmp(name, "sched:sched_stat_", 17);
-	vp_vec_push(&own->events, ((struct tracepoint){.name = vp_strdup(name),
+	vp_vec_push(&own->events, ((struct tracepoint){.name = vp_strdup(shown),
 						       .filter = filter,
 						       .id = (uint32_t)found.config,
 						       .counts_time = counts_time}));
@@ -152,10 +159,27 @@ static struct vp_error *add_matching(struct vp_tracepoints *own, const char *pat
 		error = vp_error_usage("no tracepoint matches '%s' in '%s'", pattern, EVENTS);
 	for (size_t i = 0; !error && i < found.gl_pathc; i++) {
 		VP_AUTO_FREE char *name = name_of_path(found.gl_pathv[i]);
-		error = add_event(own, name, filter);
+		error = add_event(own, name, name, filter);
 	}
 	globfree(&found);
 	return error;
+}
+
+static struct vp_error *add_probe(struct vp_tracepoints *own, const char *definition,
+				  const char *filter)
+{
+	VP_AUTO_FREE char *name = NULL, *shown = NULL;
+
+	VP_TRY(vp_dynamic_events_add(own->probes, definition, &name, &shown));
+	return add_event(own, name, shown, filter);
+}
+
+static struct vp_error *add_wish(struct vp_tracepoints *own, const struct vp_tracepoint_wish *wish)
+{
+	if (vp_probe_is_definition(wish->name))
+		return add_probe(own, wish->name, wish->filter);
+	return has_wildcards(wish->name) ? add_matching(own, wish->name, wish->filter)
+					 : add_event(own, wish->name, wish->name, wish->filter);
 }
 
 /* Done without. */
@@ -173,9 +197,7 @@ static struct vp_error *add_all(struct vp_tracepoints *own)
 {
 	for (size_t i = 0; i < own->options.n_wishes; i++) {
 		const struct vp_tracepoint_wish *wish = &own->options.wishes[i];
-		struct vp_error *error = has_wildcards(wish->name)
-					     ? add_matching(own, wish->name, wish->filter)
-					     : add_event(own, wish->name, wish->filter);
+		struct vp_error *error = add_wish(own, wish);
 		if (error && wish->optional)
 			note_missing(own, wish->name, error);
 		else if (error)
@@ -269,6 +291,7 @@ struct vp_error *vp_tracepoints_open(const struct vp_tracepoints_options *option
 	own->options = *options;
 	own->epoll = -1;
 	own->copy = vp_alloc(UINT16_MAX + 1);
+	own->probes = vp_dynamic_events_new(TRACING, "/proc/kallsyms");
 	struct vp_error *error = open_tracepoints(own);
 	if (error)
 		vp_tracepoints_free(own);
@@ -288,6 +311,7 @@ void vp_tracepoints_free(struct vp_tracepoints *own)
 			close(*fd);
 		vp_vec_deinit(&source->fds);
 	}
+	vp_dynamic_events_free(own->probes); /* which nobody has open any more */
 	vp_vec_each (&own->events, event) {
 		free(event->name);
 		vp_event_classes_deinit(&event->own);
@@ -310,6 +334,11 @@ void vp_tracepoints_free(struct vp_tracepoints *own)
 const char *vp_tracepoints_missing(const struct vp_tracepoints *own)
 {
 	return own->missing;
+}
+
+unsigned vp_tracepoints_leftover(const struct vp_tracepoints *own)
+{
+	return vp_dynamic_events_leftover(own->probes);
 }
 
 struct vp_error *vp_tracepoints_define(struct vp_tracepoints *own, vp_event_classes *classes)

@@ -15,7 +15,8 @@
 #include "schema/event_class.h"
 
 struct vp_tracepoint_wish {
-	const char *name;   /* SYSTEM:EVENT; either may have wildcards, as fnmatch(3) has them */
+	const char *name;   /* SYSTEM:EVENT; either may have wildcards, as fnmatch(3) has them; or
+			     * a probe's definition (collect/probe_definition.h) */
 	const char *filter; /* as Documentation/trace/events.rst has it, or NULL */
 	bool optional;      /* that there is none is no error */
 };
@@ -30,7 +31,8 @@ struct vp_tracepoints_options {
 
 struct vp_tracepoints;
 
-/* Whether an event of that name is a tracepoint, or a pattern of them, if there is any such. */
+/* Whether an event of that name is a tracepoint, a pattern of them, or a probe, if there is any
+ * such. */
 bool vp_tracepoints_is_name(const char *name);
 
 /* Finds and opens the events. Errors: there is none of that name, its filter is none. */
@@ -39,6 +41,8 @@ struct vp_error *vp_tracepoints_open(const struct vp_tracepoints_options *option
 void vp_tracepoints_free(struct vp_tracepoints *tracepoints);
 /* A sentence on what of the wishes this kernel does not have, or NULL. */
 const char *vp_tracepoints_missing(const struct vp_tracepoints *tracepoints);
+/* How many probes of recorders that were killed it has removed. */
+unsigned vp_tracepoints_leftover(const struct vp_tracepoints *tracepoints);
 /* Adds their classes behind those that there are: their records have these ids. Before begin. */
 struct vp_error *vp_tracepoints_define(struct vp_tracepoints *tracepoints,
 				       vp_event_classes *classes) VP_MUST_CHECK;

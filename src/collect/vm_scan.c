@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "collect/clock.h"
+#include "collect/vsock_path.h"
 #include "maps/proc.h"
 
 enum { CMDLINE_MAX = 4 * 1024 * 1024 };
@@ -119,6 +120,8 @@ static void read_command_line(struct vp_vm *vm)
 	}
 	vp_error_free(error);
 	vp_buffer_deinit(&text);
+	if (!vm->cid && !vm->vsock)
+		vm->vsock = vp_vsock_path_find("/proc", vm->pid);
 	if (!vm->name || !vm->name[0]) {
 		free(vm->name);
 		vm->name = vp_format("vm-%u", vm->pid);

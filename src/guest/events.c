@@ -149,12 +149,17 @@ static struct vp_error *add_event(struct session *session, const char *name)
 
 static struct vp_error *add_events(struct session *session, unsigned sets)
 {
-	uint32_t size = (uint32_t)session->page_size;
+	const struct {
+		struct vp_events_frame frame;
+		uint32_t page_size;
+	} begin = {{VP_EVENTS_BEGIN, 0, sizeof(begin.page_size), VP_EVENTS_CAN_FLUSH},
+		   (uint32_t)session->page_size};
 	const char *name;
 
 	for (size_t i = 0; (name = vp_events_of_sets(sets, i)); i++)
 		VP_TRY(add_event(session, name));
-	return put_frame(session, VP_EVENTS_BEGIN, 0, &size, sizeof(size));
+	int result = vp_fd_write_all(session->host, &begin, sizeof(begin));
+	return result ? gone(-result) : NULL;
 }
 
 static void add_tasks_of(void *context, uint32_t pid)
@@ -249,12 +254,13 @@ static struct vp_error *send_full(struct session *session, bool *any)
 	return NULL;
 }
 
-/* The last ones, which are not full. */
+/* The last ones, which are not full; no more than a ring has, since more may come meanwhile. */
 static struct vp_error *send_rest(struct session *session)
 {
 	vp_vec_each (&session->cpus, cpu) {
+		size_t left = ((size_t)RING_KIB << 10) / session->page_size + 1;
 		ssize_t size;
-		while ((size = read(cpu->pages, session->page, session->page_size)) > 0) {
+		while (left-- && (size = read(cpu->pages, session->page, session->page_size)) > 0) {
 			VP_TRY(know_vcpu(session, cpu));
 			VP_TRY(put_frame(session, VP_EVENTS_PAGES, cpu->vcpu, session->page,
 					 (size_t)size));
@@ -291,21 +297,40 @@ static struct vp_error *send_lost(struct session *session)
 	return NULL;
 }
 
-/* False: the host has heard enough, or this process is to end. */
-static bool wait_for_more(const struct session *session, bool any)
+enum wish { MORE, FLUSH, STOP };
+
+/* What the host wants now, or whether this process is to end. */
+static enum wish wait_for_wish(const struct session *session, bool any)
 {
 	struct pollfd fds[] = {{.fd = session->host, .events = POLLIN},
 			       {.fd = session->signals, .events = POLLIN}};
+	char byte;
 
-	return poll(fds, VP_ARRAY_SIZE(fds), any ? 0 : LOOK_MS) == 0;
+	if (!poll(fds, VP_ARRAY_SIZE(fds), any ? 0 : LOOK_MS))
+		return MORE;
+	return !fds[1].revents && recv(session->host, &byte, 1, MSG_DONTWAIT) == 1 ? FLUSH : STOP;
+}
+
+/* All that there is up to now. */
+static struct vp_error *flush(struct session *session)
+{
+	bool any;
+
+	VP_TRY(send_full(session, &any));
+	VP_TRY(send_rest(session));
+	VP_TRY(send_lost(session));
+	return put_frame(session, VP_EVENTS_FLUSHED, 0, NULL, 0);
 }
 
 static struct vp_error *send_all(struct session *session)
 {
 	bool any = false;
+	enum wish wish;
 
 	VP_TRY(put_file(session, "tracing_on", "1"));
-	while (wait_for_more(session, any)) {
+	while ((wish = wait_for_wish(session, any)) != STOP) {
+		if (wish == FLUSH)
+			VP_TRY(flush(session));
 		VP_TRY(send_full(session, &any));
 		session->ms_to_lost += any ? 0 : LOOK_MS;
 		if (session->ms_to_lost < LOST_MS)

@@ -7,8 +7,10 @@
  *
  * and the agent answers with the line "vperf-events 1" and then frames: a header (struct
  * vp_events_frame, little endian) and `size` bytes. It sends until the host shuts its direction of
- * the connection; then what is left, and an end. Which events a set has is said here and nowhere
- * else: the host cannot ask for others, and takes no others.
+ * the connection; then what is left, and an end. If its frame VP_EVENTS_BEGIN says that it can
+ * (VP_EVENTS_CAN_FLUSH), the host may send a byte, which it answers with what it has up to then,
+ * and VP_EVENTS_FLUSHED. Which events a set has is said here and nowhere else: the host cannot ask
+ * for others, and takes no others.
  */
 #ifndef VP_MAPS_AGENT_EVENTS_H
 #define VP_MAPS_AGENT_EVENTS_H
@@ -28,21 +30,23 @@ enum vp_events_kind {
 	VP_EVENTS_TASKS,      /* struct vp_events_task, each thread that there is */
 	VP_EVENTS_PAGES,      /* whole pages of the ring of `vcpu` */
 	VP_EVENTS_LOST,       /* a u64: events of `vcpu` that found no room, since the start */
-	VP_EVENTS_END
+	VP_EVENTS_END,
+	VP_EVENTS_FLUSHED
 };
 
 enum {
 	VP_EVENTS_FRAME_MAX = 1 << 20,
 	VP_EVENTS_PAGE_MAX = 1 << 18,
 	VP_EVENTS_VCPUS_MAX = 4096,
-	VP_EVENTS_STALL_S = 30 /* a host that takes nothing for so long has gone */
+	VP_EVENTS_STALL_S = 30, /* a host that takes nothing for so long has gone */
+	VP_EVENTS_CAN_FLUSH = 1
 };
 
 struct vp_events_frame {
 	uint32_t kind; /* enum vp_events_kind */
 	uint32_t vcpu; /* KVM's number; 0 where it is of none */
 	uint32_t size;
-	uint32_t reserved;
+	uint32_t can; /* bits; of VP_EVENTS_BEGIN only */
 };
 
 struct vp_events_task {

@@ -172,9 +172,10 @@ void vp_guest_agents_ask(struct vp_guest_agents *agents, const struct vp_vm *vm)
 	    .id = vp_vm_id(vm), .pid = vm->pid, .vm = vp_strdup(vm->name), .wanted = wanted};
 	if (!wanted)
 		return;
-	struct vp_error *error =
-	    vm->cid ? vp_agent_counts_start(vm->cid, agents->port, wanted, &agent->counts)
-		    : vp_error_new("the VM has no vsock device");
+	const struct vp_agent_address address = vp_agent_address_of(vm, agents->port);
+	struct vp_error *error = vp_agent_is_addressed(&address)
+				     ? vp_agent_counts_start(&address, wanted, &agent->counts)
+				     : vp_error_new("the VM has no vsock device");
 	if (error)
 		miss(agents, agent, vp_error_message(error));
 	vp_error_free(error);

@@ -32,6 +32,8 @@ struct vp_guest_events {
 	uint64_t from, to;                   /* what is recorded */
 	uint64_t bytes, written, malformed, strange;
 	uint64_t refused; /* not written: there were too many */
+	uint64_t latest;  /* of their times */
+	bool is_short;    /* its room was too small for a snapshot's time: that was said */
 };
 
 #define NOTICE(events, ...) vp_vec_push((events)->options.notices, vp_format(__VA_ARGS__))
@@ -55,13 +57,14 @@ static bool has_counter(const struct vp_vm *vm)
 
 static struct vp_error *start(struct vp_guest_events *events, const struct vp_vm *vm)
 {
-	if (!vm->cid)
+	const struct vp_agent_address address = vp_agent_address_of(vm, events->options.port);
+
+	if (!vp_agent_is_addressed(&address))
 		return vp_error_new("the VM has no vsock device");
 	if (!has_counter(vm))
 		return vp_error_new("KVM does not tell how its vCPUs' time-stamp counters differ "
 				    "from the host's");
-	return vp_agent_events_start(vm->cid, events->options.port, events->options.sets,
-				     &events->agent);
+	return vp_agent_events_start(&address, events->options.sets, &events->agent);
 }
 
 struct vp_guest_events *vp_guest_events_new(const struct vp_guest_events_options *options,
@@ -156,6 +159,8 @@ static struct vp_error *make_trace(struct vp_guest_events *events, struct vp_sli
 	VP_TRY(vp_event_classes_parse(source, text.bytes, text.size, &events->classes));
 	VP_TRY(vp_trace_writer_create_guest(events->options.directory, events->part, events->vm,
 					    &events->writer));
+	if (events->options.flight_bytes)
+		VP_TRY(vp_trace_writer_keep(events->writer, events->options.flight_bytes));
 	return vp_trace_writer_define(events->writer, &events->classes);
 }
 
@@ -235,7 +240,8 @@ static void put_record(struct vp_guest_events *events, const struct vp_vcpu *vcp
 	record->time = vp_guest_clock_at(events->options.clock, vcpu, record->time);
 	if (record->time < events->from || record->time > events->to)
 		return;
-	if (events->bytes + record->size > events->options.most_bytes) {
+	if (!events->options.flight_bytes &&
+	    events->bytes + record->size > events->options.most_bytes) {
 		if (!events->refused++)
 			NOTICE(events,
 			       "VM '%s': its agent sent more than %" PRIu64
@@ -246,6 +252,7 @@ static void put_record(struct vp_guest_events *events, const struct vp_vcpu *vcp
 	}
 	events->bytes += record->size;
 	events->written++;
+	events->latest = record->time > events->latest ? record->time : events->latest;
 	vp_trace_append(events->writer, id_of(vcpu->number), record);
 }
 
@@ -338,6 +345,11 @@ bool vp_guest_events_is_asking(const struct vp_guest_events *events)
 	return events->agent && events->state == VP_AGENT_EVENTS_ASKED;
 }
 
+bool vp_guest_events_is_open(const struct vp_guest_events *events)
+{
+	return events->agent != NULL;
+}
+
 void vp_guest_events_begin(struct vp_guest_events *events, uint64_t now)
 {
 	events->from = now;
@@ -361,6 +373,56 @@ void vp_guest_events_flush(struct vp_guest_events *events)
 	int failure = vp_trace_take_failure(events->writer);
 	if (failure && !events->problem)
 		have_problem(events, strerror(failure));
+}
+
+void vp_guest_events_hasten(struct vp_guest_events *events)
+{
+	if (events->agent)
+		vp_agent_events_flush(events->agent);
+}
+
+bool vp_guest_events_is_hastened(const struct vp_guest_events *events)
+{
+	return events->agent && vp_agent_events_is_flushing(events->agent);
+}
+
+/* Since when all of the guest's events are there: a guest that floods has fewer seconds of its own,
+ * and nobody else has. */
+static uint64_t reach_of(struct vp_guest_events *events, uint64_t from)
+{
+	uint64_t reach = vp_trace_writer_reach(events->writer);
+
+	if (reach < from)
+		return from;
+	if (!events->is_short)
+		NOTICE(
+		    events,
+		    "VM '%s': its guest's events took more room than --flight has for them: in a "
+		    "snapshot they begin %" PRIu64 " ms later than the host's",
+		    events->vm, (reach - from) / 1000000);
+	events->is_short = true;
+	return reach + 1;
+}
+
+struct vp_error *vp_guest_events_snapshot(struct vp_guest_events *events, const char *directory,
+					  uint64_t from)
+{
+	VP_AUTO_FREE char *path = vp_format("%s/%s", directory, events->part);
+	struct vp_trace_counts counts;
+
+	return events->writer
+		   ? vp_trace_writer_snapshot(events->writer, path, reach_of(events, from), &counts)
+		   : NULL;
+}
+
+void vp_guest_events_forget(struct vp_guest_events *events, uint64_t reach)
+{
+	if (events->agent || !events->writer || events->latest >= reach)
+		return;
+	vp_trace_writer_free(events->writer);
+	events->writer = NULL;
+	if (!events->problem)
+		events->problem = vp_strdup("they were overwritten");
 }
 
 uint64_t vp_guest_events_count(const struct vp_guest_events *events)

@@ -17,6 +17,7 @@ struct vp_guest_events_options {
 	unsigned port;         /* of the agents, 0: the usual one */
 	unsigned sets;         /* bits of enum vp_events_set */
 	uint64_t most_bytes;   /* of one guest's events */
+	size_t flight_bytes; /* in which the latest of them are kept; 0: they are written to disk */
 	vp_notices *notices;
 	struct vp_guest_clock *clock; /* that of all guests */
 };
@@ -36,12 +37,22 @@ void vp_guest_events_know(struct vp_guest_events *events, const struct vp_vm *vm
 bool vp_guest_events_hear(struct vp_guest_events *events, int timeout_ms);
 /* Whether it is still not known if there is an agent. */
 bool vp_guest_events_is_asking(const struct vp_guest_events *events);
+/* Whether there is an agent that may say more. */
+bool vp_guest_events_is_open(const struct vp_guest_events *events);
 /* Events from then on are recorded; those before, and all until it is called, are not. */
 void vp_guest_events_begin(struct vp_guest_events *events, uint64_t now);
 /* Has the agent send what it has left, of which what is later than `now` is not recorded. */
 void vp_guest_events_stop(struct vp_guest_events *events, uint64_t now);
 /* Writes what has gathered. */
 void vp_guest_events_flush(struct vp_guest_events *events);
+/* Has the agent send what it has up to now; whether it is still at that. */
+void vp_guest_events_hasten(struct vp_guest_events *events);
+bool vp_guest_events_is_hastened(const struct vp_guest_events *events);
+/* Of events that are kept: writes those from `from` on to that recording's part of the guest. */
+struct vp_error *vp_guest_events_snapshot(struct vp_guest_events *events, const char *directory,
+					  uint64_t from) VP_MUST_CHECK;
+/* Gives the room back of one that is over, if all its events are from before that time. */
+void vp_guest_events_forget(struct vp_guest_events *events, uint64_t reach);
 /* Events that were recorded; that were lost. */
 uint64_t vp_guest_events_count(const struct vp_guest_events *events);
 uint64_t vp_guest_events_lost(const struct vp_guest_events *events);

@@ -47,6 +47,12 @@ struct vp_instrument_ops {
 	struct vp_error *(*finish)(struct vp_instrument *instrument, uint64_t end);
 	/* Writes its own files, if it has any, to a snapshot's directory. */
 	struct vp_error *(*put_files)(struct vp_instrument *instrument, const char *directory);
+	/* Before a snapshot: has what gathers elsewhere be sent, for a moment at most. */
+	void (*hasten)(struct vp_instrument *instrument);
+	/* Of streams that it keeps in memory itself: writes them, from `from` on, to a snapshot's
+	 * directory. */
+	struct vp_error *(*put_streams)(struct vp_instrument *instrument, const char *directory,
+					uint64_t from);
 	/* The guests' symbol maps were read: reports the outcome (notices, the VMs' states). */
 	void (*conclude)(struct vp_instrument *instrument);
 	void (*free)(struct vp_instrument *instrument);

@@ -13,6 +13,7 @@ enum {
 	SETTLE_MS = 5000, /* for agents to begin before the recording does */
 	END_MS = 10000,   /* for what they have left */
 	SLICE_MS = 20,
+	HASTE_MS = 300, /* for a snapshot: meanwhile the host's rings fill */
 };
 
 struct instrument {
@@ -60,6 +61,7 @@ static void ask(struct instrument *own, const struct vp_vm *vm)
 	    .port = own->options.port,
 	    .sets = own->options.sets,
 	    .most_bytes = session->options.agent_bytes,
+	    .flight_bytes = session->options.flight ? session->options.flight->bytes : 0,
 	    .notices = &session->notices,
 	    .clock = &own->clock,
 	};
@@ -87,6 +89,22 @@ static void hear_all(struct instrument *own, int timeout_ms)
 {
 	vp_vec_each (&own->guests, guest)
 		vp_guest_events_hear(*guest, timeout_ms);
+}
+
+/* In turns: one that says more than anybody asked for does not keep the others from being heard. */
+static void hear_while(struct instrument *own, bool (*wanted)(const struct vp_guest_events *guest),
+		       uint64_t deadline)
+{
+	bool more = true;
+
+	while (more && vp_clock_monotonic() < deadline) {
+		more = false;
+		vp_vec_each (&own->guests, guest)
+			if (wanted(*guest)) {
+				vp_guest_events_hear(*guest, SLICE_MS);
+				more |= wanted(*guest);
+			}
+	}
 }
 
 static struct vp_error *guest_trace_prepare(struct vp_instrument *base)
@@ -137,7 +155,30 @@ static void guest_trace_second(struct vp_instrument *base, uint64_t now)
 			vp_guest_events_know(*guest, vm);
 		}
 		vp_guest_events_flush(*guest);
+		if (base->session->flight)
+			vp_guest_events_forget(*guest, vp_trace_writer_reach(base->session->trace));
 	}
+}
+
+static void guest_trace_hasten(struct vp_instrument *base)
+{
+	struct instrument *own = guest_trace_of(base);
+	uint64_t deadline = vp_clock_monotonic() + HASTE_MS * 1000000ULL;
+
+	vp_vec_each (&own->guests, guest)
+		vp_guest_events_hasten(*guest);
+	hear_while(own, vp_guest_events_is_hastened, deadline);
+}
+
+static struct vp_error *guest_trace_put_streams(struct vp_instrument *base, const char *directory,
+						uint64_t from)
+{
+	struct vp_error *error = NULL;
+
+	vp_vec_each (&guest_trace_of(base)->guests, guest)
+		error =
+		    vp_session_first_of(error, vp_guest_events_snapshot(*guest, directory, from));
+	return error;
 }
 
 static struct vp_error *guest_trace_stop(struct vp_instrument *base)
@@ -154,15 +195,15 @@ static struct vp_error *guest_trace_finish(struct vp_instrument *base, uint64_t 
 	struct instrument *own = guest_trace_of(base);
 	uint64_t deadline = vp_clock_monotonic() + END_MS * 1000000ULL;
 
+	hear_while(own, vp_guest_events_is_open, deadline);
 	vp_vec_each (&own->guests, guest) {
-		bool more = true;
-		while (more && vp_clock_monotonic() < deadline)
-			more = vp_guest_events_hear(*guest, SLICE_MS);
-		if (more)
+		const struct vp_vm *vm =
+		    vp_vms_find(&base->session->vms, vp_guest_events_vm(*guest));
+		if (vm && vp_guest_events_is_open(*guest))
 			VP_NOTICE(base->session,
-				  "the agent of guest %" PRIu32
-				  " did not end within %d s: its last events are missing",
-				  vp_guest_events_vm(*guest), END_MS / 1000);
+				  "VM '%s': its agent did not end within %d s: its last events are "
+				  "missing",
+				  vm->name, END_MS / 1000);
 		vp_guest_events_flush(*guest);
 	}
 	return NULL;
@@ -235,6 +276,8 @@ vp_instrument_guest_trace(const struct vp_instrument_guest_trace_options *option
 	    .second = guest_trace_second,
 	    .stop = guest_trace_stop,
 	    .finish = guest_trace_finish,
+	    .hasten = guest_trace_hasten,
+	    .put_streams = guest_trace_put_streams,
 	    .conclude = guest_trace_conclude,
 	    .lost = guest_trace_lost,
 	    .put_total = guest_trace_put_total,

@@ -40,6 +40,11 @@ static struct vp_error *tracepoints_open(struct vp_instrument *base)
 	if (vp_tracepoints_missing(own->tracepoints))
 		VP_NOTICE(base->session, "the trace is limited on this machine: %s",
 			  vp_tracepoints_missing(own->tracepoints));
+	if (vp_tracepoints_leftover(own->tracepoints))
+		VP_NOTICE(base->session,
+			  "%u probes that a recorder left in the kernel when it was killed were "
+			  "removed",
+			  vp_tracepoints_leftover(own->tracepoints));
 	return NULL;
 }
 

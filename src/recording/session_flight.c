@@ -205,6 +205,11 @@ static struct vp_error *write_streams(const struct vp_session *session, const ch
 
 	memcpy(about->records, counts.records, sizeof(about->records));
 	memcpy(about->lost, counts.lost, sizeof(about->lost));
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->put_streams)
+			error = vp_session_first_of(
+			    error,
+			    (*instrument)->ops->put_streams(*instrument, directory, about->start));
 	return error;
 }
 
@@ -243,6 +248,9 @@ struct vp_error *vp_session_snapshot(struct vp_session *session, const char *cau
 	*ret = NULL;
 	if (!session->flight)
 		return vp_error_new("only a flight recorder takes snapshots");
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->hasten)
+			(*instrument)->ops->hasten(*instrument);
 	about.end = vp_session_gather(session);
 	about.start = reach_of(session);
 	about.cause = clean;

@@ -93,8 +93,8 @@ static void ask_agent(struct vp_session *session, struct vp_vm *vm)
 	struct vp_agent_result result = {0};
 	VP_AUTO_FREE char *what = vp_format("asking the agent of VM '%s'", vm->name);
 	vp_session_say(session, true, what);
-	struct vp_error *error =
-	    vp_agent_fetch(vm->cid, options->agent_port, path, &limits, &result);
+	const struct vp_agent_address address = vp_agent_address_of(vm, options->agent_port);
+	struct vp_error *error = vp_agent_fetch(&address, path, &limits, &result);
 
 	VP_AUTO_FREE char *outcome = outcome_of(error, &result, options->agent_port);
 	vp_session_note_agent(session, vm, outcome);
@@ -108,7 +108,7 @@ void vp_session_ask_agents(struct vp_session *session)
 	vp_vec_each (&session->vms, vm) {
 		if (!vp_session_is_chosen(session, vm))
 			vp_session_note_agent(session, vm, "not asked: not selected by --vm");
-		else if (!vm->end && vm->cid)
+		else if (!vm->end && (vm->cid || vm->vsock))
 			ask_agent(session, vm);
 	}
 }

@@ -108,6 +108,7 @@ void vp_vms_deinit(vp_vms *vms)
 		free(vm->uuid);
 		free(vm->agent);
 		free(vm->memory);
+		free(vm->vsock);
 		vp_vec_deinit(&vm->vcpus);
 	}
 	vp_vec_deinit(vms);

@@ -31,7 +31,9 @@ struct vp_vm {
 	uint32_t domain; /* … one more than this */
 	char *name;
 	char *uuid;          /* or "" */
-	uint32_t cid;        /* of its vsock device, or 0 */
+	uint32_t cid;        /* of its vsock device in the host's kernel, or 0 */
+	char *vsock;         /* path of its unix socket, if the VMM has one instead, or NULL; while
+			      * it is recorded */
 	uint64_t start, end; /* when it was first seen, and gone; end 0: still there at the end */
 	bool at_start;       /* it ran before the recording did */
 	char

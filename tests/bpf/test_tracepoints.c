@@ -4,10 +4,15 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "collect/dynamic_events.h"
+#include "collect/probe_kernel.h"
 #include "collect/tracepoints.h"
 #include "kernel.h"
 #include "schema/schema.h"
@@ -135,6 +140,148 @@ static void test_optional(void **state)
 	expect_error(vp_tracepoints_open(&options, &tracepoints), "this kernel does not have");
 }
 
+/* Not static: its symbol is what the probe is found by. */
+void probed_function(int number, const char *text);
+
+__attribute__((noinline)) void probed_function(int number, const char *text)
+{
+	__asm__ volatile("" : : "r"(number), "r"(text) : "memory");
+}
+
+struct probed {
+	const struct vp_event_class *event;
+	uint64_t calls, sum, others;
+};
+
+static void take_probe(void *context, uint32_t pcpu, char *record, size_t size)
+{
+	struct probed *probed = context;
+	const struct vp_record_header *header = (const void *)record;
+	struct vp_event_value value;
+
+	if (header->id == VP_ID_task)
+		return;
+	struct vp_cursor fields = vp_event_fields((const void *)record);
+	vp_vec_each (&probed->event->fields, field) {
+		assert_true(vp_event_next_value(&fields, field, &value));
+		if (!strcmp(field->name, "number"))
+			probed->sum += value.number;
+		if (!strcmp(field->name, "text"))
+			probed->others += !vp_slice_is(value.bytes, "of this test");
+	}
+	probed->calls++;
+}
+
+/* Calls of a function of this program, with their arguments; nothing of it is left. */
+static void test_user_probe(void **state)
+{
+	const struct vp_tracepoint_wish wish = {
+	    "uprobe:/proc/self/exe:probed_function number=$arg1:s32 text=+0($arg2):string",
+	    "number != 7"};
+	struct probed probed = {0};
+	const struct vp_tracepoints_options options = {.wishes = &wish,
+						       .n_wishes = 1,
+						       .ring_bytes = 1 << 20,
+						       .take = take_probe,
+						       .context = &probed};
+	struct vp_tracepoints *tracepoints;
+	vp_event_classes classes = {0};
+	struct vp_buffer left = {0};
+	VP_AUTO_FREE char *group = vp_format("vperf_%d/", (int)getpid());
+
+	expect_no_error(vp_tracepoints_open(&options, &tracepoints));
+	expect_no_error(vp_tracepoints_define(tracepoints, &classes));
+	probed.event = &classes.at[0];
+	expect_no_error(vp_tracepoints_begin(tracepoints));
+	for (int i = 0; i < CALLS; i++)
+		probed_function(i, "of this test");
+	expect_no_error(vp_tracepoints_end(tracepoints));
+	vp_tracepoints_drain(tracepoints);
+	vp_tracepoints_free(tracepoints);
+	assert_int_equal(probed.calls, CALLS - 1);
+	assert_int_equal(probed.sum, CALLS * (CALLS - 1) / 2 - 7);
+	assert_int_equal(probed.others, 0);
+	vp_event_classes_deinit(&classes);
+	expect_no_error(vp_file_read("/sys/kernel/tracing/uprobe_events", 1 << 20, &left));
+	assert_null(strstr(vp_buffer_text(&left), group));
+	vp_buffer_deinit(&left);
+}
+
+/* Of a process that is killed while it has a probe, the next one removes it. */
+static void test_leftover(void **state)
+{
+	pid_t process = fork();
+	char *name = NULL, *shown = NULL;
+	struct vp_buffer left = {0};
+
+	if (!process) {
+		struct vp_error *error = vp_dynamic_events_add(
+		    vp_dynamic_events_new("/sys/kernel/tracing", "/proc/kallsyms"),
+		    "uprobe:/proc/self/exe:probed_function", &name, &shown);
+		kill(getpid(), error ? SIGTERM : SIGKILL);
+	}
+	int status;
+	assert_int_equal(waitpid(process, &status, 0), process);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	VP_AUTO_FREE char *group = vp_format("vperf_%d/", (int)process);
+	expect_no_error(vp_file_read("/sys/kernel/tracing/uprobe_events", 1 << 20, &left));
+	assert_non_null(strstr(vp_buffer_text(&left), group));
+	struct vp_dynamic_events *next =
+	    vp_dynamic_events_new("/sys/kernel/tracing", "/proc/kallsyms");
+	assert_true(vp_dynamic_events_leftover(next) >= 1);
+	vp_dynamic_events_free(next);
+	left.size = 0;
+	expect_no_error(vp_file_read("/sys/kernel/tracing/uprobe_events", 1 << 20, &left));
+	assert_null(strstr(vp_buffer_text(&left), group));
+	vp_buffer_deinit(&left);
+}
+
+static void expect_argument(const struct vp_probe_function *function,
+			    const struct vp_probe_definition *probe, size_t number,
+			    const char *text)
+{
+	struct vp_buffer out = {0};
+
+	expect_no_error(
+	    vp_probe_function_argument(function, probe, &probe->arguments.at[number], &out));
+	assert_string_equal(vp_buffer_text(&out), text);
+	vp_buffer_deinit(&out);
+}
+
+/* Parameters by name, by the running kernel's BTF. */
+static void test_parameters_of_kernel(void **state)
+{
+	struct vp_probe_definition probe;
+	struct vp_probe_function function;
+	struct vp_buffer out = {0};
+
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		skip();
+	/* struct sock_common: two addresses, a hash, a port, and then skc_num. */
+	expect_no_error(vp_probe_definition_parse(
+	    "kprobe:tcp_sendmsg size sk sk->__sk_common.skc_num what=$arg3:u8 sk->skc_num sz",
+	    &probe));
+	expect_no_error(vp_probe_function_find(&probe, "/proc/kallsyms", &function));
+	expect_argument(&function, &probe, 0, "$arg3:u64");
+	expect_argument(&function, &probe, 1, "$arg1:x64");
+	expect_argument(&function, &probe, 2, "+14($arg1):u16");
+	expect_argument(&function, &probe, 3, "$arg3:u8");
+	expect_error(vp_probe_function_argument(&function, &probe, &probe.arguments.at[4], &out),
+		     "struct sock has no member 'skc_num'");
+	expect_error(vp_probe_function_argument(&function, &probe, &probe.arguments.at[5], &out),
+		     "'tcp_sendmsg' has no parameter 'sz' in a register");
+	vp_probe_function_deinit(&function);
+	vp_probe_definition_deinit(&probe);
+	expect_no_error(vp_probe_definition_parse("kretprobe:tcp_sendmsg $retval sk", &probe));
+	expect_no_error(vp_probe_function_find(&probe, "/proc/kallsyms", &function));
+	expect_argument(&function, &probe, 0, "$retval:s32");
+	expect_error(vp_probe_function_argument(&function, &probe, &probe.arguments.at[1], &out),
+		     "parameters are known where a function begins");
+	vp_probe_function_deinit(&function);
+	vp_probe_definition_deinit(&probe);
+	vp_buffer_deinit(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +289,9 @@ int main(void)
 	    cmocka_unit_test(test_full_buffer_is_counted),
 	    cmocka_unit_test(test_refused),
 	    cmocka_unit_test(test_optional),
+	    cmocka_unit_test(test_user_probe),
+	    cmocka_unit_test(test_leftover),
+	    cmocka_unit_test(test_parameters_of_kernel),
 	};
 
 	if (geteuid() != 0 || access("/sys/kernel/tracing/events/raw_syscalls", R_OK)) {

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a flight recorder must show: one delay, found by its condition, and the seconds before it."""
+import bisect
 import csv
 import io
 import json
 import re
 
 from lab import vperf
+from test_trace import stretches_of
 
 # The thief takes the only pCPU for 30 ms once. Records are kept on a file system of the lab host, which has sockets.
 DELAYED = """
 host pcpus=1 icount=yes
-guest g1 vcpus=1 memory=256
+guest g1 vcpus=1 memory=256 agent=yes
 workload g1 shares a=100
 command mkdir /tmp/f; vperf record --flight 32M --snapshot-on 'steal>20ms' --snapshot-on 'exit>10s' --vm g1 --trace \
---no-agent -o /tmp/f/rec -- sh -c 'lab-guest busy g1 0.3; tests/lab/hold 30 > /out/held; \
+--trace-guests -o /tmp/f/rec -- sh -c 'lab-guest busy g1 0.3; tests/lab/hold 30 > /out/held; \
 until ls /tmp/f/rec.*/guest-g1.maps > /dev/null 2>&1; do sleep 0.05; done; lab-guest busy g1 0.2; \
 vperf snapshot --pid $(pgrep -o -x vperf) > /out/asked'; \
 status=$?; rm $(ls /tmp/f/rec*/host.maps | grep -v "$(ls -d /tmp/f/rec.* | head -n 1)"); cp -r /tmp/f/rec* /out/; exit $status
@@ -51,7 +53,8 @@ def fired_once(run, claims):
 
 def delay_is_there(run, claims, name, vcpu, thief, begin, end):
     """The thread left for the thief, and came back 30 ms later."""
-    rows = [(int(row["time_ns"]), row) for row in events(run, name, "--event", "sched_switch")]
+    rows = [(int(row["time_ns"]), row) for row in events(run, name, "--event", "sched_switch")
+            if row["machine"] == "host"]
     mine = [(time, row) for time, row in rows if begin - 5_000_000 <= time <= end + 5_000_000]
     thefts = [time for time, row in mine if int(row["next_tid"]) == thief and time <= begin]
     back = [time for time, row in mine if int(row["next_tid"]) == vcpu and time >= end]
@@ -64,6 +67,26 @@ def delay_is_there(run, claims, name, vcpu, thief, begin, end):
     claims.check(names == {"thief"}, f"flight: the thief's name is {names}")
     unnamed = sum(not row["next_comm"] for _, row in rows)
     claims.check(len(rows) > 20 and not unnamed, f"flight: {unnamed} of {len(rows)} switches are to threads without a name")
+
+
+def guests_events(run, claims, name, begin, end):
+    """Those of the guest itself: from before the delay to after it, in guest mode only, and all of them at the end."""
+    rows = events(run, name)
+    mine = [(int(row["time_ns"]), (row["vm"], row["vcpu"])) for row in rows if row["machine"] == "guest"]
+    stretches, outside = stretches_of(rows), []
+    said = re.search(r"^agent ok: it sent (\d+) events, 0 lost; their times are right to (\d+) ns",
+                     (run.recording("rec") / "vms").read_text(), re.M)
+    bound = int(said.group(2))
+    for time, who in mine:
+        begins, ends = stretches[who]
+        at = bisect.bisect_right(begins, time + bound) - 1
+        outside += [time] if begins[0] <= time <= ends[-1] and time > ends[at] + bound else []
+    claims.check(len(mine) > 100 and mine[0][0] < begin and mine[-1][0] > end and not outside,
+                 f"flight: {len(mine)} events of the guest's own, from before the delay to after it, {len(outside)} outside of guest mode")
+    held = [time for time, _ in mine if begin + bound < time < end - bound]
+    claims.check(not held, f"flight: {len(held)} events of the guest while the thief had its pCPU")
+    last = [row for row in events(run, "rec") if row["machine"] == "guest"]
+    claims.check(len(last) == int(said.group(1)), f"flight: {len(last)} events of the guest at the end, it sent {said.group(1)}")
 
 
 def every_verb(run, claims, name):
@@ -101,6 +124,7 @@ def asked_for(run, claims, name):
 def delayed_once(run, claims):
     name, *delay = fired_once(run, claims)
     delay_is_there(run, claims, name, *delay)
+    guests_events(run, claims, name, *delay[-2:])
     every_verb(run, claims, name)
     asked_for(run, claims, name)
 

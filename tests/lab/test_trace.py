@@ -15,7 +15,8 @@ from test_identity import truth_of
 KNOWN = """command vperf record --no-samples --trace -m 4096 --no-guest-memory --no-agent -o /out/trace -- \
 tinyvm --cpuid 20000 --out 10000 --mmio 5000 --hlt 3000 --wait 1
 command vperf record --no-samples --no-account --no-guest-memory --no-agent -o /out/tracepoints -e kvm:kvm_cpuid \
--e kvm:kvm_pio --filter "rw == 1 && port == 0x80" -- tinyvm --cpuid 2000 --out 1000 --wait 1
+-e kvm:kvm_pio --filter "rw == 1 && port == 0x80" -e 'kprobe:kvm_emulate_cpuid vcpu->vcpu_id' \
+-e 'kretprobe:kvm_emulate_cpuid $retval' -e 'uprobe:tinyvm:main $arg1:s32 words=+0(+8($arg2)):string' -- tinyvm --cpuid 2000 --out 1000 --wait 1
 """.replace("\\\n", "")
 
 
@@ -79,8 +80,14 @@ def any_tracepoints(run, claims):
     rows = events(run, recording="tracepoints")
     found = collections.Counter(row["event"] for row in rows)
     threads = {(row["comm"], row["tid"]) for row in rows}
-    claims.check(found == {"kvm:kvm_cpuid": 2000, "kvm:kvm_pio": 1000} and len(threads) == 1,
-                 f"tracepoints: {dict(found)} of 2000 CPUIDs and 1000 writes to a port, by {threads}")
+    known = {"kvm:kvm_cpuid": 2000, "kvm:kvm_pio": 1000, "probe:kvm_emulate_cpuid": 2000,
+             "probe:kvm_emulate_cpuid__return": 2000, "probe_tinyvm:main": 1}
+    claims.check(found == known and len(threads) == 1,
+                 f"tracepoints: {dict(found)} of 2000 CPUIDs, 1000 writes to a port, and a program's start, by {threads}")
+    said = collections.Counter((row["event"], *(row[key] for key in ("vcpu_id", "retval", "arg1", "words") if row[key]))
+                               for row in rows if row["event"].startswith("probe"))
+    claims.check(set(said) == {("probe:kvm_emulate_cpuid", "0"), ("probe:kvm_emulate_cpuid__return", "1"),
+                               ("probe_tinyvm:main", "7", "--cpuid")}, f"tracepoints: arguments of probes: {said}")
     wrong = [row for row in rows if row["event"] == "kvm:kvm_pio" and (row["rw"], row["port"]) != ("1", "128")]
     claims.check(not wrong, "tracepoints: fields are those of the filter")
     lost = sum(row["events_lost"] for row in run.info("tracepoints")["streams"])
@@ -208,28 +215,30 @@ def without_memory(run, claims):
 
 
 def stretches_of(rows):
-    """When each vCPU was in guest mode: begins and ends, in order."""
+    """When each vCPU, of a VM, was in guest mode: begins and ends, in order."""
     stretches, entered = collections.defaultdict(lambda: ([], [])), {}
     for row in rows:
+        who = row["vm"], row["vcpu"]
         if row["event"] == "kvm:kvm_entry":
-            entered[row["vcpu"]] = int(row["time_ns"])
-        elif row["event"] == "kvm:kvm_exit" and row["vcpu"] in entered:
-            stretches[row["vcpu"]][0].append(entered.pop(row["vcpu"]))
-            stretches[row["vcpu"]][1].append(int(row["time_ns"]))
+            entered[who] = int(row["time_ns"])
+        elif row["event"] == "kvm:kvm_exit" and who in entered:
+            stretches[who][0].append(entered.pop(who))
+            stretches[who][1].append(int(row["time_ns"]))
     return stretches
 
 
 def in_guest_mode(run, claims, name, least):
-    """Each of the agent's events lies where its vCPU was in guest mode; returns them."""
+    """Each of the agents' events lies where its vCPU was in guest mode; returns them."""
     rows = events(run, recording=name)
     mine = [row for row in rows if row["machine"] == "guest"]
-    said = re.search(r"^agent ok: it sent (\d+) events, 0 lost; their times are right to (\d+) ns",
-                     (run.recording(name) / "vms").read_text(), re.M)
-    claims.check(bool(said) and int(said.group(1)) == len(mine), f"{name}: {len(mine)} events of the guest; its agent: "
-                 f"{said and said.group(0)}")
-    bound, stretches, outside, inside = int(said.group(2)), stretches_of(rows), [], 0
+    said = re.findall(r"^agent ok: it sent (\d+) events, 0 lost; their times are right to (\d+) ns",
+                      (run.recording(name) / "vms").read_text(), re.M)
+    guests = {row["vm"] for row in mine}
+    claims.check(len(said) == len(guests) and sum(int(count) for count, _ in said) == len(mine),
+                 f"{name}: {len(mine)} events of guests {guests}; their agents sent {said} (events, ns)")
+    bound, stretches, outside, inside = max(int(ns) for _, ns in said), stretches_of(rows), [], 0
     for row in mine:
-        begins, ends = stretches[row["vcpu"]]
+        begins, ends = stretches[row["vm"], row["vcpu"]]
         time = int(row["time_ns"])
         at = bisect.bisect_right(begins, time + bound) - 1
         if begins[0] <= time <= ends[-1]:
@@ -238,6 +247,25 @@ def in_guest_mode(run, claims, name, least):
     claims.check(inside > 0.98 * len(mine) > least and not outside,
                  f"{name}: {inside} events, {len(outside)} of them more than {bound} ns outside of guest mode {outside[:5]}")
     return mine
+
+
+# Two guests whose vCPUs are on their own pCPUs, and wherever the scheduler puts them: 100,000 events and more.
+CLOCKS = """
+host pcpus=2 icount=yes
+guest pinned vcpus=2 memory=256 agent=yes pin=0,1
+guest free vcpus=2 memory=256 agent=yes
+command vperf record --trace=sched,kvm --trace-guests=sched,irq,syscalls --no-account --no-samples --no-guest-memory --no-symbols \
+-m 64M -o /out/clocks -- sh -c 'lab-guest run pinned pingpong --rounds 7000 & lab-guest run free pingpong --rounds 7000; wait'
+""".replace("\\\n", "")
+
+
+def clocks(run, claims):
+    """All events of all four vCPUs, each by the offset of its own counter."""
+    mine = in_guest_mode(run, claims, "clocks", 100000)
+    counts = collections.Counter((row["vm"], row["vcpu"]) for row in mine)
+    claims.check(len(counts) == 4 and min(counts.values()) > 1000, f"clocks: events of each vCPU {dict(counts)}")
+    offsets = re.findall(r"^tsc ([0-9a-f]+) ", (run.recording("clocks") / "vms").read_text(), re.M)
+    claims.check(len(offsets) == 4 and "0" not in offsets, f"clocks: offsets of their counters {offsets}")
 
 
 def guests_own_events(run, claims):
@@ -422,10 +450,47 @@ def chain(run, claims):
     imported(run, claims)
 
 
+# Agents that are none, and a recorder beside them that has work of its own, of a known size. What it took of memory is
+# its own word.
+LYING = """
+host pcpus=1 icount=yes
+guest g1 vcpus=1 memory=256 agent=yes
+workload g1 falseagent garbage 7001
+workload g1 falseagent flood 7002
+workload g1 falseagent cut 7003
+""" + "".join(f"""command vperf record --no-samples --no-account --no-symbols --no-guest-memory --trace=sched,kvm --trace-guests \
+--agent-port {port} --agent-limit 1 --agent-timeout 5 -m 16M -o /out/{name} -- \
+sh -c 'sleep 1.5; tinyvm --cpuid 2000; {also}; sleep 0.5; grep VmHWM /proc/$PPID/status > /out/{name}.memory'; echo status $?
+""" for name, port, also in (("honest", 733, "lab-guest run g1 pingpong --rounds 100"), ("garbage", 7001, "true"), ("flood", 7002, "true"),
+                              ("cut", 7003, "true"))).replace("\\\n", "")
+
+
+def lying_agents(run, claims):
+    """Whatever they do, the host's part is whole, what was good stays, and it is said."""
+    memory = {}
+    for number, (name, sentence, few) in enumerate((
+            ("honest", None, None), ("garbage", "entries were none", 10), ("flood", "later ones are counted as lost", None),
+            ("cut", "events of its guest are missing from here on: the agent of guest CID 3 has ended", 10)), 1):
+        said = run.command_output(number, "err")
+        claims.check("status 0" in run.command_output(number) and (not sentence or sentence in said),
+                     f"lying agents: {name}: {[line for line in said.splitlines() if 'events' in line]}")
+        rows = events(run, recording=name)
+        done = sum(row["event"] == "kvm:kvm_exit" and row["reason"] == "CPUID" and row["comm"] == "tinyvm" for row in rows)
+        lost = sum(row["events_lost"] for row in run.info(name)["streams"])
+        claims.check(done == 2000 and not lost, f"lying agents: {name}: {done} of 2000 exits of the host's own VM, {lost} lost")
+        mine = sum(row["machine"] == "guest" for row in rows)
+        claims.check(mine == few if few else mine > 10, f"lying agents: {name}: {mine} events of the guest stay")
+        memory[name] = int((run.out / f"{name}.memory").read_text().split()[1])
+    claims.check(all(kib < memory["honest"] + 16384 for kib in memory.values()),
+                 f"lying agents: none makes the recorder take 16 MiB more: {memory} KiB")
+
+
 TESTS = [("trace: switches of a guest's threads, 1 vCPU", scenario(1), guest_switches),
          ("trace: critical path", CHAIN, chain)]
 QUICK = ()
 FULL = [("trace: switches of a guest's threads, 2 vCPU", scenario(2, rounds=7000), guest_switches),
-        ("trace: shares of exact stretches", SHARES, shares)]
+        ("trace: shares of exact stretches", SHARES, shares),
+        ("trace: clocks of guests, 2 pCPUs", CLOCKS, clocks),
+        ("trace: agents that lie", LYING, lying_agents)]
 FULL += [(f"trace: switches, host {host}, guest {guest}", scenario(1, host, guest), guest_switches)
          for host, guest in (("bullseye", "bookworm"), ("trixie", "bullseye"), ("sid", "sid"), ("bookworm", "trixie"))]

@@ -2,7 +2,14 @@
 /* Formats of tracepoints, as kernels print them, and raw records of theirs. */
 #include "unit.h"
 
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
 #include "cmd/record_events.h"
+#include "collect/dynamic_events.h"
+#include "collect/probe_kernel.h"
 #include "collect/tracepoint_format.h"
 #include "schema/trace_event.h"
 
@@ -180,16 +187,18 @@ static void test_words_of_events(void **state)
 
 	give(&events.words, "sched:sched_switch,cpu/event=0x3c,umask=1/,kvm:*");
 	give(&events.words, "irq:irq_handler_entry");
+	give(&events.words, "uprobe:/usr/bin/a,b:f %di");
 	give(&events.filters, NULL);
 	give(&events.filters, "irq == 4");
 	expect_no_error(vp_record_events_choose(&events));
 	assert_string_equal(events.trigger, "cpu/event=0x3c,umask=1/");
-	assert_int_equal(events.wishes.count, 3);
+	assert_int_equal(events.wishes.count, 4);
 	assert_string_equal(events.wishes.at[0].name, "sched:sched_switch");
 	assert_null(events.wishes.at[0].filter);
 	assert_string_equal(events.wishes.at[1].name, "kvm:*");
 	assert_string_equal(events.wishes.at[2].name, "irq:irq_handler_entry");
 	assert_string_equal(events.wishes.at[2].filter, "irq == 4");
+	assert_string_equal(events.wishes.at[3].name, "uprobe:/usr/bin/a,b:f %di");
 	vp_record_events_deinit(&events);
 
 	events = (struct vp_record_events){0};
@@ -221,12 +230,187 @@ static void test_sets(void **state)
 	vp_record_events_deinit(&events);
 }
 
+static void test_probe_definitions(void **state)
+{
+	struct vp_probe_definition probe;
+
+	expect_no_error(vp_probe_definition_parse(
+	    "uprobe:/usr/lib/libc.so.6:mine=malloc+0x10 size=%di:u32 $arg1  +0(%si):string",
+	    &probe));
+	assert_true(probe.of_user && !probe.at_return);
+	assert_string_equal(probe.binary, "/usr/lib/libc.so.6");
+	assert_string_equal(probe.event, "mine");
+	assert_string_equal(probe.function, "malloc");
+	assert_int_equal(probe.offset, 0x10);
+	assert_int_equal(probe.arguments.count, 3);
+	assert_string_equal(probe.arguments.at[0].name, "size");
+	assert_string_equal(probe.arguments.at[0].what, "%di");
+	assert_string_equal(probe.arguments.at[0].type, "u32");
+	assert_null(probe.arguments.at[1].name);
+	assert_string_equal(probe.arguments.at[2].what, "+0(%si)");
+	vp_probe_definition_deinit(&probe);
+
+	expect_no_error(vp_probe_definition_parse("kprobe:tcp_sendmsg%return $retval", &probe));
+	assert_true(!probe.of_user && probe.at_return);
+	assert_string_equal(probe.function, "tcp_sendmsg");
+	vp_probe_definition_deinit(&probe);
+
+	assert_true(vp_probe_is_definition("kretprobe:x"));
+	assert_false(vp_probe_is_definition("probe:x"));
+}
+
+static void test_no_probe_definitions(void **state)
+{
+	static const char *const texts[][2] = {
+	    {"kprobe:", "expected kprobe:FUNCTION"},
+	    {"kprobe: size", "expected kprobe:FUNCTION"},
+	    {"uprobe:malloc", "expected uprobe:BINARY:FUNCTION"},
+	    {"uprobe::malloc", "expected uprobe:BINARY:FUNCTION"},
+	    {"uprobe:/bin/sh:", "expected uprobe:BINARY:FUNCTION"},
+	    {"kprobe:f%retrun", "expected %return behind the function"},
+	    {"kretprobe:f+4", "expected a function, not a place in it, that returns"},
+	    {"kprobe:f+", "expected a number of bytes"},
+	    {"kprobe:f+-4", "expected a number of bytes"},
+	    {"kprobe:4x=f", "as the event's name"},
+	    {"kprobe:f 4x=%di", "as an argument's name"},
+	    {"kprobe:f x=", "arguments of the form [NAME=]WHAT[:TYPE]"},
+	    {"kprobe:f %di:", "expected a type"},
+	};
+	struct vp_probe_definition probe;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
+		expect_error(vp_probe_definition_parse(texts[i][0], &probe), texts[i][1]);
+}
+
+static struct vp_error *find_function(const char *text)
+{
+	static const char symbols[] = "ffffffff81000000 T one_function\n"
+				      "ffffffff81000010 t twice\n"
+				      "ffffffff81000020 t twice\n"
+				      "ffffffff81000030 D data\n"
+				      "ffffffffc0000000 t ours\t[bpf]\n"
+				      "ffffffffc0000010 t in_kvm\t[kvm]\n";
+	const char *path =
+	    temporary_file("test_tracepoints.kallsyms", symbols, sizeof(symbols) - 1);
+	struct vp_probe_definition probe;
+	struct vp_probe_function function;
+
+	expect_no_error(vp_probe_definition_parse(text, &probe));
+	struct vp_error *error = vp_probe_function_find(&probe, path, &function);
+	if (!error)
+		vp_probe_function_deinit(&function);
+	vp_probe_definition_deinit(&probe);
+	return error;
+}
+
+static void test_functions_of_kernel(void **state)
+{
+	expect_no_error(find_function("kprobe:one_function"));
+	expect_no_error(find_function("kprobe:in_kvm"));
+	expect_error(find_function("kprobe:one_funtion"), "did you mean one_function?");
+	expect_error(find_function("kprobe:twice"), "the kernel has 2 functions 'twice'");
+	expect_error(find_function("kprobe:data"), "the kernel has no function 'data'");
+	expect_error(find_function("kprobe:ours"), "the kernel has no function 'ours'");
+}
+
+/* A file of tracefs': what is in it after `text` was; the caller frees it. */
+static char *made_of(const char *text, const char *definition, const char *problem,
+		     unsigned leftover)
+{
+	char *name = NULL, *shown = NULL;
+	struct vp_buffer after = {0};
+
+	mkdir("test_tracepoints.tracing", 0755);
+	temporary_file("test_tracepoints.tracing/kprobe_events", text, strlen(text));
+	temporary_file("test_tracepoints.tracing/uprobe_events", "", 0);
+	struct vp_dynamic_events *events =
+	    vp_dynamic_events_new("test_tracepoints.tracing", "/dev/null");
+	assert_int_equal(vp_dynamic_events_leftover(events), leftover);
+	if (problem) {
+		expect_error(vp_dynamic_events_add(events, definition, &name, &shown), problem);
+	} else {
+		for (int i = 0; i < 2; i++) {
+			expect_no_error(vp_dynamic_events_add(events, definition, &name, &shown));
+			assert_string_equal(shown, i ? "probe_test:mine_1" : "probe_test:mine");
+			free(name);
+			free(shown);
+		}
+	}
+	vp_dynamic_events_free(events);
+	expect_no_error(vp_file_read("test_tracepoints.tracing/kprobe_events", 4096, &after));
+	expect_no_error(vp_file_read("test_tracepoints.tracing/uprobe_events", 4096, &after));
+	return after.bytes ? (vp_buffer_text(&after), after.bytes) : vp_strdup("");
+}
+
+/* Only those of processes that are over go; what is made is removed. */
+static void test_events_made_and_removed(void **state)
+{
+	static const char others[] = "p:kprobes/theirs f\np:vperf_1/running f\n"
+				     "r16:vperf_2147483646/over f\n";
+	VP_AUTO_FREE char *program = realpath("/proc/self/exe", NULL);
+	VP_AUTO_FREE char *definition =
+	    vp_format("uprobe:%s:mine=vp_probe_definition_parse s=+0($arg1):string", program);
+	VP_AUTO_FREE char *left = made_of(others, definition, NULL, 1);
+	char line[256];
+
+	assert_non_null(strstr(left, "\n-:vperf_2147483646/over\n"));
+	assert_null(strstr(left, "-:vperf_1/running"));
+	snprintf(line, sizeof(line), "p:vperf_%d/mine %s:0x", (int)getpid(), program);
+	assert_non_null(strstr(left, line));
+	assert_non_null(strstr(left, "s=+0(%di):string\n") ?: strstr(left, "s=+0(%x0):string\n"));
+	snprintf(line, sizeof(line), "\n-:vperf_%d/mine\n-:vperf_%d/mine_1\n", (int)getpid(),
+		 (int)getpid());
+	assert_non_null(strstr(left, line));
+}
+
+static void test_events_refused(void **state)
+{
+	static const char *const texts[][2] = {
+	    {"uprobe:/proc/self/exe:vp_probe_definition_pars", "did you mean"},
+	    {"uprobe:/nowhere/x:main", "no program or library '/nowhere/x'"},
+	    {"uprobe:nowhere-at-all:main", "no program or library 'nowhere-at-all'"},
+	    {"uprobe:/proc/self/exe:main size", "expected $arg1, $arg2"},
+	    {"uprobe:/proc/self/exe:main $arg9", "where a function begins, not '$arg9'"},
+	    {"uretprobe:/proc/self/exe:main $arg1", "where a function begins, not '$arg1'"},
+	    {"kprobe:nothing", "the kernel has no function 'nothing'"},
+	};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
+		free(made_of("", texts[i][0], texts[i][1], 0));
+}
+
+static void test_fields_of_probes(void **state)
+{
+	struct parsed parsed;
+
+	expect_no_error(parse(&parsed, COMMON
+			      "\tfield:unsigned long __probe_ip;\toffset:8;\tsize:8;\tsigned:0;\n"
+			      "\tfield:u64 at;\toffset:16;\tsize:8;\tsigned:0;\n"
+			      "\tfield:s32 size;\toffset:24;\tsize:4;\tsigned:1;\n"
+			      "\nprint fmt: \"(%lx) at=0x%Lx size=%d\", REC->__probe_ip, REC->at, "
+			      "REC->size\n"));
+	assert_true(parsed.event->fields.at[1].is_hex);
+	assert_true(parsed.event->fields.at[2].is_hex);
+	assert_false(parsed.event->fields.at[3].is_hex);
+	assert_true(parsed.event->fields.at[3].is_signed);
+	parsed_deinit(&parsed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_fields),          cmocka_unit_test(test_records),
-	    cmocka_unit_test(test_bad_records),     cmocka_unit_test(test_bad_formats),
-	    cmocka_unit_test(test_words_of_events), cmocka_unit_test(test_sets),
+	    cmocka_unit_test(test_fields),
+	    cmocka_unit_test(test_records),
+	    cmocka_unit_test(test_bad_records),
+	    cmocka_unit_test(test_bad_formats),
+	    cmocka_unit_test(test_words_of_events),
+	    cmocka_unit_test(test_sets),
+	    cmocka_unit_test(test_probe_definitions),
+	    cmocka_unit_test(test_no_probe_definitions),
+	    cmocka_unit_test(test_functions_of_kernel),
+	    cmocka_unit_test(test_events_made_and_removed),
+	    cmocka_unit_test(test_events_refused),
+	    cmocka_unit_test(test_fields_of_probes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
