@@ -319,6 +319,7 @@ struct vp_error *vp_export_stream(const struct vp_naming_options *naming,
 	    .report = ret, .out = &streaming->out, .state = state, .directory = writer->directory};
 	wanted.columns = VP_COLUMNS_ALL;
 	wanted.sink = &sink;
+	wanted.events_only = exporter->event && !exporter->sample && !exporter->slice;
 	struct vp_error *error = vp_report_make(naming, &wanted, ret);
 	ret->options.sink = NULL;
 	if (!error)

@@ -26,6 +26,7 @@ struct vp_profile_options {
 	bool per_process;  /* usual columns, and the pid */
 	bool chains;       /* call chains, too: stacks and what rows' callees took */
 	bool needs_chains; /* a recording without call chains is an error */
+	bool events_only;  /* samples are not what is asked for: nothing is said of them */
 	bool
 	    by_callees; /* rows with most samples of their own and of what they called come first */
 	const struct vp_sample_sink *sink; /* who wants the samples one by one too, or NULL; these

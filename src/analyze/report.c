@@ -229,6 +229,14 @@ static struct vp_error *choose_pcpus(struct vp_report *report, vp_stream_readers
 				  report->path);
 }
 
+static void note_all(struct vp_report *report)
+{
+	note_profile(report);
+	note_routes(report);
+	note_walks(report);
+	note_machines(report);
+}
+
 /* A VM is asked for, and the list of VMs may not have it: the recording was interrupted, or the
  * list is lost. */
 static bool must_discover(const struct vp_naming_options *naming, const struct vp_report *report)
@@ -261,10 +269,8 @@ static struct vp_error *make(const struct vp_naming_options *naming, const char 
 		vp_health_add(&streams, &health);
 		report->lost = vp_health_lost(&health, &report->recording);
 		vp_health_sentences(&health, &report->recording, &report->notes);
-		note_profile(report);
-		note_routes(report);
-		note_walks(report);
-		note_machines(report);
+		if (!report->options.events_only)
+			note_all(report);
 		report->duration = seconds_of(report);
 	}
 	vp_health_deinit(&health);

@@ -29,6 +29,8 @@ static struct vp_error *import_with(void *context)
 	VP_TRY(vp_recording_place(import->output, &lock));
 	struct vp_error *error =
 	    vp_import_tracedat(import->operands.at, import->operands.count, import->output, &notes);
+	if (error)
+		rmdir(import->output); /* unless something was written */
 	vp_vec_each (&notes, note)
 		vp_verb_say(verb.name, *note);
 	vp_notices_deinit(&notes);
