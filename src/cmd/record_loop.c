@@ -12,7 +12,7 @@
 
 #define SECOND 1000000000ULL
 /* What a `kill -9` loses at most, in milliseconds. */
-enum { STEP_MS = 1000 };
+enum { FIRST_STEP_MS = 10, STEP_MS = 1000 };
 
 static bool shows_progress(const struct vp_record_loop *loop)
 {
@@ -71,13 +71,18 @@ static void take_snapshot(const struct vp_record_loop *loop)
 	vp_verb_say(loop->verb, sentence);
 }
 
-/* A full buffer, a signal and the end of COMMAND cut the wait short: each step costs a wake-up. */
+/*
+ * A full buffer, a signal and the end of COMMAND cut the wait short: each step costs a wake-up. The
+ * first ones are short, as long as what has passed: what a short COMMAND maps is read while it
+ * runs.
+ */
 static int step_ms(const struct vp_record_loop *loop, uint64_t passed)
 {
 	uint64_t left = loop->duration * SECOND - passed;
-	bool ends_first = loop->duration && left < STEP_MS * 1000000ULL;
+	uint64_t step = passed / 1000000;
 
-	return ends_first ? (int)(left / 1000000) + 1 : STEP_MS;
+	step = step < FIRST_STEP_MS ? FIRST_STEP_MS : step < STEP_MS ? step : STEP_MS;
+	return loop->duration && left < step * 1000000 ? (int)(left / 1000000) + 1 : (int)step;
 }
 
 static struct vp_error *run_until_end(const struct vp_record_loop *loop, struct vp_command *command,

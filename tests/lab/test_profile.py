@@ -44,8 +44,8 @@ command nice -n -15 vperf record --no-guest-memory -o /out/twins -- lab-guest bu
 {end("g1")}
 command nice -n -15 vperf record --no-guest-memory -o /out/idle -- lab-guest run g1 idler 1 3 --repeat 2
 command nice -n -15 vperf record --no-guest-memory -o /out/storm -- lab-guest run g1 forkstorm --rate 20 --work-us 5000 --count 40
-command nice -n -15 vperf record --no-guest-memory --vm g1 -o /out/shor -- lab-guest run g1 shor 55 2
-command nice -n -15 vperf record --no-guest-memory -o /out/native -- shor 55 2
+command nice -n -15 vperf record --no-guest-memory --vm g1 -o /out/shor -- lab-guest run g1 shor 77 2
+command nice -n -15 vperf record --no-guest-memory -o /out/native -- shor 77 2
 """.replace("\\\n", "")
 
 
