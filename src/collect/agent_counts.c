@@ -3,19 +3,17 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/file.h"
 #include "collect/agent_client.h"
 #include "collect/confine.h"
+#include "collect/worker_process.h"
 
 enum { LONGEST_LINE = 256 };
 
@@ -38,8 +36,7 @@ struct news {
 };
 
 struct vp_agent_counts {
-	pid_t process;
-	int channel;
+	struct vp_worker_process worker;
 	enum vp_agent_counts_state state;
 	struct vp_agent_places places;
 	char *problem;
@@ -204,14 +201,11 @@ static struct vp_error *listen_to(struct talker *talker)
 	}
 }
 
-static VP_NORETURN void talk(struct talker *talker)
+static void talk(void *context, int channel)
 {
-	/* What ends a recording from the terminal goes to all; this one ends with its parent. */
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
-	signal(SIGPIPE, SIG_IGN);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	struct talker *talker = context;
+
+	talker->channel = channel;
 	connect_agent(talker);
 	struct vp_error *error = prepare_waiting(talker);
 	if (!error) {
@@ -223,32 +217,20 @@ static VP_NORETURN void talk(struct talker *talker)
 		error = listen_to(talker);
 	}
 	tell_error(talker, NEWS_GONE, error);
-	_exit(0);
 }
 
 static struct vp_error *start_talker(struct talker *talker, struct vp_agent_counts **ret)
 {
-	int channels[2];
+	struct vp_worker_process worker;
 
 	if (getrandom(&talker->request.marker, sizeof(talker->request.marker), 0) !=
 	    sizeof(talker->request.marker))
 		return vp_error_errno(errno, "cannot get a random number");
 	talker->request.marker |= 1; /* 0 is what a broken one is */
 	talker->lend.marker = talker->request.marker;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channels))
-		return vp_error_errno(errno, "cannot make a socket pair");
-	talker->channel = channels[1];
-	pid_t process = fork();
-	if (process == 0)
-		talk(talker);
-	close(channels[1]);
-	if (process < 0) {
-		close(channels[0]);
-		return vp_error_errno(errno, "cannot start a process");
-	}
+	VP_TRY(vp_worker_process_start(SOCK_SEQPACKET, talk, talker, &worker));
 	struct vp_agent_counts *counts = vp_alloc(sizeof(*counts));
-	*counts = (struct vp_agent_counts){.process = process,
-					   .channel = channels[0],
+	*counts = (struct vp_agent_counts){.worker = worker,
 					   .places = {.marker = talker->request.marker}};
 	*ret = counts;
 	return NULL;
@@ -287,10 +269,7 @@ void vp_agent_counts_free(struct vp_agent_counts *counts)
 {
 	if (!counts)
 		return;
-	close(counts->channel);
-	kill(counts->process, SIGKILL);
-	while (waitpid(counts->process, NULL, 0) < 0 && errno == EINTR)
-		;
+	vp_worker_process_end(&counts->worker);
 	vp_vec_deinit(&counts->places.counts);
 	vp_vec_deinit(&counts->places.cells);
 	free(counts->problem);
@@ -342,13 +321,13 @@ static void take_news(struct vp_agent_counts *counts, const struct news *news)
 enum vp_agent_counts_state vp_agent_counts_hear(struct vp_agent_counts *counts, int timeout_ms)
 {
 	enum vp_agent_counts_state before = counts->state;
-	struct pollfd ready = {.fd = counts->channel, .events = POLLIN};
+	struct pollfd ready = {.fd = counts->worker.channel, .events = POLLIN};
 	static const char died[] = "the agent client process has died";
 	struct news news;
 
 	while (counts->state != VP_AGENT_GONE &&
 	       poll(&ready, 1, counts->state == before ? timeout_ms : 0) > 0) {
-		ssize_t got = recv(counts->channel, &news, sizeof(news), MSG_DONTWAIT);
+		ssize_t got = recv(counts->worker.channel, &news, sizeof(news), MSG_DONTWAIT);
 		if (got == sizeof(news)) {
 			take_news(counts, &news);
 		} else if (got >= 0 || (errno != EAGAIN && errno != EINTR)) {

@@ -4,12 +4,9 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -18,6 +15,7 @@
 #include "collect/confine.h"
 #include "collect/ring_page.h"
 #include "collect/tracepoint_format.h"
+#include "collect/worker_process.h"
 
 enum {
 	LONGEST_LINE = 256,
@@ -48,8 +46,8 @@ struct news {
 };
 
 struct vp_agent_events {
-	pid_t process;
-	int channel, connection; /* -1: not connected */
+	struct vp_worker_process worker;
+	int connection; /* -1: not connected */
 	enum vp_agent_events_state state;
 	bool can_flush;
 	unsigned flushes; /* asked for and not answered yet */
@@ -359,14 +357,11 @@ static struct vp_error *listen_to(struct talker *talker)
 	}
 }
 
-static VP_NORETURN void talk(struct talker *talker)
+static void talk(void *context, int channel)
 {
-	/* What ends a recording from the terminal goes to all; this one ends with its parent. */
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
-	signal(SIGPIPE, SIG_IGN);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	struct talker *talker = context;
+
+	talker->channel = channel;
 	connect_agent(talker);
 	int keep[] = {talker->fd, talker->channel};
 	if (!tell_connection(talker) || !vp_confine(keep, VP_ARRAY_SIZE(keep)))
@@ -374,29 +369,16 @@ static VP_NORETURN void talk(struct talker *talker)
 	talker->fd = keep[0];
 	talker->channel = keep[1];
 	tell_error(talker, NEWS_GONE, listen_to(talker));
-	_exit(0);
 }
 
 static struct vp_error *start_talker(struct talker *talker, struct vp_agent_events **ret)
 {
-	int channels[2];
+	struct vp_worker_process worker;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channels))
-		return vp_error_errno(errno, "cannot make a socket pair");
-	talker->channel = channels[1];
-	pid_t process = fork();
-	if (process == 0)
-		talk(talker);
-	close(channels[1]);
-	if (process < 0) {
-		close(channels[0]);
-		return vp_error_errno(errno, "cannot start a process");
-	}
+	VP_TRY(vp_worker_process_start(SOCK_SEQPACKET, talk, talker, &worker));
 	struct vp_agent_events *events = vp_alloc(sizeof(*events));
-	*events = (struct vp_agent_events){.process = process,
-					   .channel = channels[0],
-					   .connection = -1,
-					   .news = vp_alloc(sizeof(struct news) + NEWS_MAX)};
+	*events = (struct vp_agent_events){
+	    .worker = worker, .connection = -1, .news = vp_alloc(sizeof(struct news) + NEWS_MAX)};
 	*ret = events;
 	return NULL;
 }
@@ -423,14 +405,11 @@ void vp_agent_events_free(struct vp_agent_events *events)
 {
 	if (!events)
 		return;
-	close(events->channel);
 	if (events->connection >= 0) {
 		shutdown(events->connection, SHUT_RDWR);
 		close(events->connection);
 	}
-	kill(events->process, SIGKILL);
-	while (waitpid(events->process, NULL, 0) < 0 && errno == EINTR)
-		;
+	vp_worker_process_end(&events->worker);
 	free(events->problem);
 	free(events->news);
 	free(events);
@@ -438,7 +417,7 @@ void vp_agent_events_free(struct vp_agent_events *events)
 
 int vp_agent_events_fd(const struct vp_agent_events *events)
 {
-	return events->channel;
+	return events->worker.channel;
 }
 
 static void take_problem(struct vp_agent_events *events, const char *text, size_t size)
@@ -513,7 +492,7 @@ static ssize_t receive(struct vp_agent_events *events)
 				 .msg_iovlen = 1,
 				 .msg_control = &control,
 				 .msg_controllen = sizeof(control.bytes)};
-	ssize_t got = recvmsg(events->channel, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t got = recvmsg(events->worker.channel, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return -1;
@@ -535,7 +514,7 @@ enum vp_agent_events_state vp_agent_events_hear(struct vp_agent_events *events, 
 						size_t most,
 						const struct vp_agent_events_taker *taker)
 {
-	struct pollfd ready = {.fd = events->channel, .events = POLLIN};
+	struct pollfd ready = {.fd = events->worker.channel, .events = POLLIN};
 
 	for (size_t heard = 0; events->state < VP_AGENT_EVENTS_ENDED && heard < most;) {
 		if (poll(&ready, 1, heard ? 0 : timeout_ms) <= 0)

@@ -5,42 +5,42 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "base/alloc.h"
 #include "collect/confine.h"
 #include "collect/host.h"
+#include "collect/worker_process.h"
 #include "guestmem/worker.h"
 
 struct vp_guest_reader {
-	pid_t process;
-	int channel;
+	struct vp_worker_process worker;
 	struct vp_buffer answer;
 };
 
-/* In the new process: gives up everything, then reads until nobody asks any more. */
-static VP_NORETURN void run_worker(const struct vp_guest_state *state,
-				   const struct vp_guest_files *memory, int channel,
-				   const struct vp_buffer *packs, size_t n_packs, int dump)
-{
-	struct vp_guest_memory guest = state->memory;
-	int keep[] = {memory->memory, memory->pagemap, channel, dump};
-	struct vp_guest_worker_options options = {.memory = &guest,
-						  .vcpus = state->vcpus.at,
-						  .n_vcpus = state->vcpus.count,
-						  .packs = packs,
-						  .n_packs = n_packs,
-						  .dump = dump};
+struct work {
+	const struct vp_guest_state *state;
+	struct vp_guest_files memory;
+	const struct vp_buffer *packs;
+	size_t n_packs;
+	int dump;
+};
 
-	/* What ends a recording from the terminal goes to all; this one ends with its parent. */
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
+/* In the new process: gives up everything, then reads until nobody asks any more. */
+static void read_guest(void *context, int channel)
+{
+	const struct work *work = context;
+	struct vp_guest_memory guest = work->state->memory;
+	int keep[] = {work->memory.memory, work->memory.pagemap, channel, work->dump};
+	struct vp_guest_worker_options options = {.memory = &guest,
+						  .vcpus = work->state->vcpus.at,
+						  .n_vcpus = work->state->vcpus.count,
+						  .packs = work->packs,
+						  .n_packs = work->n_packs};
+
 	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed) ||
 	    !vp_confine(keep, VP_ARRAY_SIZE(keep)))
 		_exit(1);
@@ -49,7 +49,6 @@ static VP_NORETURN void run_worker(const struct vp_guest_state *state,
 	options.channel = keep[2];
 	options.dump = keep[3];
 	vp_guest_worker_run(&options);
-	_exit(0);
 }
 
 struct vp_error *vp_guest_reader_start(const struct vp_guest_state *state,
@@ -58,7 +57,6 @@ struct vp_error *vp_guest_reader_start(const struct vp_guest_state *state,
 {
 	VP_AUTO_FREE char *path = vp_format("/proc/%u/mem", state->pid);
 	VP_AUTO_FREE char *pagemap_path = vp_format("/proc/%u/pagemap", state->pid);
-	int channels[2];
 
 	if (vp_host_vendor() == VP_VENDOR_ARM)
 		return vp_error_new("reading guest memory is not supported on Arm");
@@ -69,19 +67,11 @@ struct vp_error *vp_guest_reader_start(const struct vp_guest_state *state,
 		return vp_error_errno(errno, "cannot open '%s'", path);
 	/* Without it, only a kernel that registers lead to is found. */
 	VP_AUTO_CLOSE int pagemap = open(pagemap_path, O_RDONLY | O_CLOEXEC);
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channels))
-		return vp_error_errno(errno, "cannot make a socket pair");
-	pid_t process = fork();
-	if (process == 0)
-		run_worker(state, &(struct vp_guest_files){memory, pagemap}, channels[1], packs,
-			   n_packs, dump);
-	close(channels[1]);
-	if (process < 0) {
-		close(channels[0]);
-		return vp_error_errno(errno, "cannot start a process");
-	}
+	struct work work = {state, {memory, pagemap}, packs, n_packs, dump};
+	struct vp_worker_process worker;
+	VP_TRY(vp_worker_process_start(SOCK_STREAM, read_guest, &work, &worker));
 	struct vp_guest_reader *reader = vp_alloc(sizeof(*reader));
-	*reader = (struct vp_guest_reader){.process = process, .channel = channels[0]};
+	*reader = (struct vp_guest_reader){.worker = worker};
 	*ret = reader;
 	return NULL;
 }
@@ -90,10 +80,7 @@ void vp_guest_reader_free(struct vp_guest_reader *reader)
 {
 	if (!reader)
 		return;
-	close(reader->channel);
-	kill(reader->process, SIGKILL);
-	while (waitpid(reader->process, NULL, 0) < 0 && errno == EINTR)
-		;
+	vp_worker_process_end(&reader->worker);
 	vp_buffer_deinit(&reader->answer);
 	free(reader);
 }
@@ -101,7 +88,7 @@ void vp_guest_reader_free(struct vp_guest_reader *reader)
 /* A reader that has died must not end this program; one that is stuck must not hold it. */
 static struct vp_error *send_request(struct vp_guest_reader *reader, const char *text, size_t size)
 {
-	ssize_t sent = send(reader->channel, text, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+	ssize_t sent = send(reader->worker.channel, text, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 	return sent == (ssize_t)size ? NULL
 				     : vp_error_new("the guest memory reader does not respond");
@@ -109,7 +96,7 @@ static struct vp_error *send_request(struct vp_guest_reader *reader, const char 
 
 bool vp_guest_reader_listens(const struct vp_guest_reader *reader, int timeout_ms)
 {
-	struct pollfd room = {.fd = reader->channel, .events = POLLOUT};
+	struct pollfd room = {.fd = reader->worker.channel, .events = POLLOUT};
 
 	return poll(&room, 1, timeout_ms) > 0;
 }
@@ -156,5 +143,6 @@ struct vp_error *vp_guest_reader_memory(struct vp_guest_reader *reader,
 struct vp_error *vp_guest_reader_wait(struct vp_guest_reader *reader, int timeout_ms, bool *done,
 				      struct vp_slice *answer)
 {
-	return vp_guest_answer_take(reader->channel, timeout_ms, &reader->answer, done, answer);
+	return vp_guest_answer_take(reader->worker.channel, timeout_ms, &reader->answer, done,
+				    answer);
 }

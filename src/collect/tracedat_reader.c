@@ -2,30 +2,30 @@
 #include "collect/tracedat_reader.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "collect/confine.h"
 #include "collect/tracedat.h"
+#include "collect/worker_process.h"
 
 enum { USUAL_EVENTS = 1 << 16, MOST_BYTES = 1 << 26, LONGEST_NAME = 255 };
 #define MOST_FILE (3ULL << 30) /* what the process has address space for, and some more */
 
 struct vp_tracedat_reader {
-	pid_t process;
-	int channel;
+	struct vp_worker_process worker;
 	const char *path;
 	struct vp_buffer bytes;
 };
 
 /* In the process. */
 struct telling {
+	const char *path;
+	struct vp_slice bytes;
 	int channel;
 	struct vp_tracedat file;
 	struct vp_buffer records;
@@ -166,9 +166,9 @@ static void tell_cpu(struct telling *telling, uint32_t cpu)
 	     NULL, 0);
 }
 
-static struct vp_error *tell_all(struct telling *telling, const char *path, struct vp_slice bytes)
+static struct vp_error *tell_all(struct telling *telling)
 {
-	VP_TRY(vp_tracedat_open(path, bytes, &telling->file));
+	VP_TRY(vp_tracedat_open(telling->path, telling->bytes, &telling->file));
 	tell(
 	    telling,
 	    (struct vp_tracedat_news){.kind = VP_TRACEDAT_CPUS, .number = telling->file.cpus.count},
@@ -182,26 +182,24 @@ static struct vp_error *tell_all(struct telling *telling, const char *path, stru
 	return NULL;
 }
 
-VP_NORETURN static void run(const char *path, struct vp_slice bytes, int channel)
+static void read_file(void *context, int channel)
 {
-	struct telling telling = {0};
+	struct telling *telling = context;
 	int keep[] = {channel};
 
-	signal(SIGPIPE, SIG_DFL);
 	if (!vp_confine_to_reading(keep, VP_ARRAY_SIZE(keep)))
 		_exit(1);
-	telling.channel = keep[0];
-	struct vp_error *error = tell_all(&telling, path, bytes);
+	telling->channel = keep[0];
+	struct vp_error *error = tell_all(telling);
 	if (error)
-		tell(&telling, (struct vp_tracedat_news){.kind = VP_TRACEDAT_PROBLEM},
+		tell(telling, (struct vp_tracedat_news){.kind = VP_TRACEDAT_PROBLEM},
 		     vp_error_message(error), strlen(vp_error_message(error)));
-	_exit(0);
 }
 
 /* The file is in the process's memory: what it needs to open, it has. */
 static struct vp_error *map_file(const char *path, struct vp_slice *ret)
 {
-	struct stat status;
+	struct stat status = {0};
 	int fd = vp_file_open_regular(path, MOST_FILE, 0);
 
 	if (fd < 0)
@@ -219,24 +217,16 @@ static struct vp_error *map_file(const char *path, struct vp_slice *ret)
 
 struct vp_error *vp_tracedat_reader_start(const char *path, struct vp_tracedat_reader **ret)
 {
-	struct vp_slice bytes;
-	int channels[2];
+	struct telling telling = {.path = path};
+	struct vp_worker_process worker;
 
-	VP_TRY(map_file(path, &bytes));
-	if (pipe2(channels, O_CLOEXEC))
-		return vp_error_errno(errno, "cannot make a pipe");
-	pid_t process = fork();
-	if (process == 0)
-		run(path, bytes, channels[1]);
-	int failure = errno;
-	close(channels[1]);
-	munmap((void *)bytes.bytes, bytes.size);
-	if (process < 0) {
-		close(channels[0]);
-		return vp_error_errno(failure, "cannot make a process");
-	}
+	VP_TRY(map_file(path, &telling.bytes));
+	struct vp_error *error = vp_worker_process_start(SOCK_STREAM, read_file, &telling, &worker);
+	munmap((void *)telling.bytes.bytes, telling.bytes.size);
+	if (error)
+		return error;
 	*ret = vp_alloc(sizeof(**ret));
-	**ret = (struct vp_tracedat_reader){process, channels[0], path, {0}};
+	**ret = (struct vp_tracedat_reader){.worker = worker, .path = path};
 	return NULL;
 }
 
@@ -255,8 +245,9 @@ struct vp_error *vp_tracedat_reader_next(struct vp_tracedat_reader *reader,
 					 struct vp_tracedat_news *ret, struct vp_slice *bytes)
 {
 	reader->bytes.size = 0;
-	if (!read_all(reader->channel, ret, sizeof(*ret)) || ret->size > MOST_BYTES ||
-	    !read_all(reader->channel, vp_buffer_extend(&reader->bytes, ret->size), ret->size))
+	if (!read_all(reader->worker.channel, ret, sizeof(*ret)) || ret->size > MOST_BYTES ||
+	    !read_all(reader->worker.channel, vp_buffer_extend(&reader->bytes, ret->size),
+		      ret->size))
 		return vp_error_new("reading '%s' failed: the process that reads it ended",
 				    reader->path);
 	*bytes = (struct vp_slice){reader->bytes.bytes, ret->size};
@@ -267,8 +258,7 @@ struct vp_error *vp_tracedat_reader_next(struct vp_tracedat_reader *reader,
 
 void vp_tracedat_reader_free(struct vp_tracedat_reader *reader)
 {
-	close(reader->channel); /* it ends at its next word */
-	waitpid(reader->process, NULL, 0);
+	vp_worker_process_end(&reader->worker);
 	vp_buffer_deinit(&reader->bytes);
 	free(reader);
 }
