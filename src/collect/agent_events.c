@@ -182,22 +182,6 @@ static struct vp_error *read_head(const struct talker *talker)
 	return vp_error_new("the agent of %s refuses: %s", talker->name, line + 6);
 }
 
-/* "ID: 316" */
-static bool find_id(struct vp_slice text, uint32_t *ret)
-{
-	struct vp_cursor lines = vp_cursor_of(text.bytes, text.size);
-	struct vp_slice line;
-
-	while (vp_cursor_line(&lines, &line)) {
-		if (line.size < 4 || memcmp(line.bytes, "ID: ", 4) != 0)
-			continue;
-		struct vp_cursor digits = vp_cursor_of(line.bytes + 4, line.size - 4);
-		*ret = (uint32_t)vp_cursor_decimal(&digits);
-		return vp_cursor_ok(&digits);
-	}
-	return false;
-}
-
 static struct vp_error *take_format(struct talker *talker, struct vp_cursor *payload)
 {
 	struct vp_event_class *class;
@@ -209,7 +193,7 @@ static struct vp_error *take_format(struct talker *talker, struct vp_cursor *pay
 	    talker->classes.count == CLASSES_MAX)
 		return malformed(talker, "an event that was not asked for");
 	struct vp_slice text = vp_cursor_rest(payload);
-	if (!find_id(text, &id))
+	if (!vp_tracepoint_format_id(text, &id))
 		return malformed(talker, "an event without a number");
 	vp_map_insert(&talker->class_of_id, id, (uint32_t)talker->classes.count, &is_new);
 	if (!is_new)

@@ -71,22 +71,6 @@ static struct vp_error *take_version(struct vp_tracedat *file, struct vp_cursor 
 	return NULL;
 }
 
-/* "ID: 316" */
-static bool find_id(struct vp_slice text, uint32_t *ret)
-{
-	struct vp_cursor lines = vp_cursor_of(text.bytes, text.size);
-	struct vp_slice line;
-
-	while (vp_cursor_line(&lines, &line)) {
-		if (line.size < 4 || memcmp(line.bytes, "ID: ", 4) != 0)
-			continue;
-		struct vp_cursor digits = vp_cursor_of(line.bytes + 4, line.size - 4);
-		*ret = (uint32_t)vp_cursor_decimal(&digits);
-		return vp_cursor_ok(&digits);
-	}
-	return false;
-}
-
 static struct vp_error *take_events(struct vp_tracedat *file, struct vp_cursor *cursor,
 				    struct vp_slice system)
 {
@@ -94,7 +78,7 @@ static struct vp_error *take_events(struct vp_tracedat *file, struct vp_cursor *
 
 	for (uint32_t i = 0; i < count && vp_cursor_ok(cursor); i++) {
 		struct vp_tracedat_format format = {.system = system, .text = take_sized(cursor)};
-		if (vp_cursor_ok(cursor) && find_id(format.text, &format.id))
+		if (vp_cursor_ok(cursor) && vp_tracepoint_format_id(format.text, &format.id))
 			vp_vec_push(&file->formats, format);
 	}
 	return vp_cursor_ok(cursor) ? NULL : malformed(file, "the formats of its events");

@@ -274,3 +274,18 @@ bool vp_tracepoint_convert(const struct vp_event_class *event, const vp_tracepoi
 	vp_error_free(error);
 	return fits;
 }
+
+bool vp_tracepoint_format_id(struct vp_slice text, uint32_t *ret)
+{
+	struct vp_cursor lines = vp_cursor_of(text.bytes, text.size);
+	struct vp_slice line;
+
+	while (vp_cursor_line(&lines, &line)) {
+		if (line.size < 4 || memcmp(line.bytes, "ID: ", 4) != 0)
+			continue;
+		struct vp_cursor digits = vp_cursor_of(line.bytes + 4, line.size - 4);
+		*ret = (uint32_t)vp_cursor_decimal(&digits);
+		return vp_cursor_ok(&digits);
+	}
+	return false;
+}

@@ -28,4 +28,7 @@ struct vp_error *vp_tracepoint_format_parse(const char *source, const char *text
 bool vp_tracepoint_convert(const struct vp_event_class *event, const vp_tracepoint_places *places,
 			   uint64_t time, struct vp_slice raw, struct vp_buffer *out);
 
+/* The kernel's number of the event: its format's line "ID: 316"; false: it has none. */
+bool vp_tracepoint_format_id(struct vp_slice text, uint32_t *ret);
+
 #endif

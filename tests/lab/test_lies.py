@@ -16,7 +16,7 @@ LIES = ("endless-name:who-0 ~huge-pid:who-1 no-process:who-2 mapping-ring:who-3 
 WITHOUT_BTF = ("no-btf", "huge-btf")
 UNREADABLE = ("no-btf,task-ring:init", "wild-symbols")
 FORGERIES = ("name", "notes", "evidence", "symbols")
-FEWER = (WITHOUT_BTF[:1], UNREADABLE[1:], FORGERIES[2:])  # the ones that are hardest to find out
+FEWER = (WITHOUT_BTF[:1], UNREADABLE[1:], FORGERIES[2:])  # without --full
 
 SCENARIO = """
 host pcpus=1 icount=yes kernel={host}
