@@ -23,6 +23,8 @@ static const struct {
 
 /* Longer is a mistake, or a sum that overflows. */
 #define LONGEST_NS (3600 * 1000000000ULL)
+/* The same as a number in units of 1e-9, in the smallest unit. */
+#define MOST_NUMBER ((__uint128_t)LONGEST_NS * 1000000000)
 
 static struct vp_slice trimmed(struct vp_slice text)
 {
@@ -33,10 +35,12 @@ static struct vp_slice trimmed(struct vp_slice text)
 	return text;
 }
 
-/* Digits, and some behind a point, in units of 1e-9; false: they are none, or too many. */
-static bool take_number(struct vp_slice *text, uint64_t *ret)
+/* Digits, and some behind a point, in units of 1e-9, of which an hour's nanoseconds are more than
+ * 64 bits; false: they are none, or too many. */
+static bool take_number(struct vp_slice *text, __uint128_t *ret)
 {
-	uint64_t value = 0, unit = 1000000000;
+	__uint128_t value = 0;
+	uint64_t unit = 1000000000;
 	bool has_point = false, has_digit = false;
 
 	for (; text->size; text->bytes++, text->size--) {
@@ -52,8 +56,10 @@ static bool take_number(struct vp_slice *text, uint64_t *ret)
 			unit /= 10;
 		/* What is beyond a billionth is not there. */
 		uint64_t digit = (uint64_t)(c - '0') * (has_point ? unit : 1000000000);
-		if ((!has_point && __builtin_mul_overflow(value, 10, &value)) ||
-		    __builtin_add_overflow(value, digit, &value))
+		if (!has_point)
+			value *= 10;
+		value += digit;
+		if (value > MOST_NUMBER)
 			return false;
 	}
 	*ret = value;
@@ -62,7 +68,7 @@ static bool take_number(struct vp_slice *text, uint64_t *ret)
 
 static bool parse_duration(struct vp_slice text, uint64_t *ret)
 {
-	uint64_t value;
+	__uint128_t value;
 
 	if (!take_number(&text, &value))
 		return false;
@@ -70,7 +76,7 @@ static bool parse_duration(struct vp_slice text, uint64_t *ret)
 	for (size_t i = 0; i < VP_ARRAY_SIZE(units); i++) {
 		if (!vp_slice_is(text, units[i].name))
 			continue;
-		__uint128_t ns = (__uint128_t)value * units[i].ns / 1000000000;
+		__uint128_t ns = value * units[i].ns / 1000000000;
 		*ret = (uint64_t)ns;
 		return ns <= LONGEST_NS;
 	}

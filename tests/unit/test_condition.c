@@ -28,6 +28,13 @@ static void test_conditions(void **state)
 	expect_condition("exit>7ns", VP_CONDITION_EXIT, 7, "exit>7ns");
 	expect_condition("throttled", VP_CONDITION_THROTTLED, 0, "throttled");
 	expect_condition("steal>3600s", VP_CONDITION_STEAL, 3600000000000, "steal>3600s");
+	/* Written in a smaller unit than it was read in. */
+	expect_condition("exit>962050569.5us", VP_CONDITION_EXIT, 962050569500,
+			 "exit>962050569500ns");
+	expect_condition("exit>962050569500ns", VP_CONDITION_EXIT, 962050569500,
+			 "exit>962050569500ns");
+	expect_condition("wakeup>3600000000000ns", VP_CONDITION_WAKEUP, 3600000000000,
+			 "wakeup>3600s");
 }
 
 static void refuse(struct vp_conditions *conditions, const char *text, const char *message)
