@@ -80,62 +80,85 @@ struct kvm_memory_slot___hash {
 	struct hlist_node id_node[2];
 } CORE;
 
-enum { BUCKETS = 128, MOST_IN_BUCKET = 16, MOST_IN_ARRAY = 512, PAGE_BITS = 12 };
+enum { BUCKETS = 128, MOST_AT_ONCE = 16, MOST_IN_ARRAY = 512, PAGE_BITS = 12 };
 
 /* Only this process, or all if it is 0. */
 __u32 only_pid = 0;
 
-static __always_inline void put(struct seq_file *seq, const struct vp_guest_item *item)
-{
-	bpf_seq_write(seq, item, sizeof(*item));
-}
+/* Slots to be told of together: a program that lists has so many at a time. */
+struct vp_guest_item found[MOST_AT_ONCE] = {};
 
-/* A slot to be told of: a program that lists has one at a time. */
-struct vp_guest_item found_slot = {.kind = VP_ITEM_SLOT};
-
-/* A function of its own that takes numbers only: the verifier goes through it once, not once for
- * each slot that there may be. */
-__noinline int find_slot(__u64 address)
+/*
+ * Functions that take numbers only: the verifier goes through them once, not once for each slot
+ * that there may be.
+ */
+__noinline int find_slot(__u64 address, __u32 number, __u32 pid)
 {
 	struct kvm_memory_slot *slot = (void *)address;
 
-	found_slot.slot.gpa = BPF_CORE_READ(slot, base_gfn) << PAGE_BITS;
-	found_slot.slot.size = BPF_CORE_READ(slot, npages) << PAGE_BITS;
-	found_slot.slot.hva = BPF_CORE_READ(slot, userspace_addr);
-	found_slot.slot.flags = BPF_CORE_READ(slot, flags);
+	if (number >= MOST_AT_ONCE)
+		return 0;
+	struct vp_guest_item *item = &found[number];
+	item->kind = VP_ITEM_SLOT;
+	item->pid = pid;
+	item->slot.gpa = BPF_CORE_READ(slot, base_gfn) << PAGE_BITS;
+	item->slot.size = BPF_CORE_READ(slot, npages) << PAGE_BITS;
+	item->slot.hva = BPF_CORE_READ(slot, userspace_addr);
+	item->slot.flags = BPF_CORE_READ(slot, flags);
 	return 0;
 }
 
-static __always_inline void put_slot(struct seq_file *seq, const void *slot)
+/* The slots of a list, whose nodes are so far inside them. */
+__noinline __u32 find_list(__u64 head, __u64 place, __u32 pid)
 {
-	find_slot((__u64)slot);
-	put(seq, &found_slot);
+	__u64 node = 0;
+	__u32 number = 0;
+
+	bpf_probe_read_kernel(&node, sizeof(node), (void *)head);
+	for (; number < MOST_AT_ONCE && node; number++) {
+		find_slot(node - place, number, pid);
+		bpf_probe_read_kernel(&node, sizeof(node), (void *)node);
+	}
+	return number;
 }
 
-static __always_inline void list_hash(struct seq_file *seq, struct kvm_memslots___hash *slots)
+/* The slots of an array, from one on. */
+__noinline __u32 find_array(__u64 first, __u32 count, __u32 pid)
+{
+	__u32 number = 0;
+
+	for (; number < MOST_AT_ONCE && number < count; number++)
+		find_slot(first + number * bpf_core_type_size(struct kvm_memory_slot), number, pid);
+	return number;
+}
+
+static __always_inline void put_found(struct seq_file *seq, __u32 number)
+{
+	if (number <= MOST_AT_ONCE)
+		bpf_seq_write(seq, found, number * sizeof(found[0]));
+}
+
+static __always_inline void list_hash(struct seq_file *seq, __u32 pid,
+				      struct kvm_memslots___hash *slots)
 {
 	struct kvm_memory_slot___hash *shape = 0;
 	__u32 active = BPF_CORE_READ(slots, node_idx) & 1;
 	__u64 place = bpf_core_field_offset(shape->id_node) + active * sizeof(void *) * 2;
-	void *heads = (void *)slots + bpf_core_field_offset(slots->id_hash);
+	__u64 heads = (__u64)slots + bpf_core_field_offset(slots->id_hash);
 
-	for (int i = 0; i < BUCKETS; i++) {
-		void *node = 0;
-		bpf_probe_read_kernel(&node, sizeof(node), heads + i * sizeof(void *));
-		for (int j = 0; j < MOST_IN_BUCKET && node; j++) {
-			put_slot(seq, node - place);
-			bpf_probe_read_kernel(&node, sizeof(node), node);
-		}
-	}
+	for (int i = 0; i < BUCKETS; i++)
+		put_found(seq, find_list(heads + i * sizeof(void *), place, pid));
 }
 
-static __always_inline void list_array(struct seq_file *seq, struct kvm_memslots___array *slots)
+static __always_inline void list_array(struct seq_file *seq, __u32 pid,
+				       struct kvm_memslots___array *slots)
 {
 	__u32 used = BPF_CORE_READ(slots, used_slots);
-	void *first = (void *)slots + bpf_core_field_offset(slots->memslots);
+	__u64 first = (__u64)slots + bpf_core_field_offset(slots->memslots);
 
-	for (int i = 0; i < MOST_IN_ARRAY && i < used; i++)
-		put_slot(seq, first + i * bpf_core_type_size(struct kvm_memory_slot));
+	for (__u32 i = 0; i < MOST_IN_ARRAY && i < used; i += MOST_AT_ONCE)
+		put_found(seq, find_array(first + i * bpf_core_type_size(struct kvm_memory_slot),
+					  used - i, pid));
 }
 
 static __always_inline void list_slots(struct seq_file *seq, __u32 pid, struct kvm *kvm)
@@ -146,11 +169,10 @@ static __always_inline void list_slots(struct seq_file *seq, __u32 pid, struct k
 
 	if (!slots)
 		return;
-	found_slot.pid = pid;
 	if (bpf_core_field_exists(hash->id_hash))
-		list_hash(seq, hash);
+		list_hash(seq, pid, hash);
 	else if (bpf_core_field_exists(array->used_slots))
-		list_array(seq, array);
+		list_array(seq, pid, array);
 }
 
 static __always_inline __u64 saved(const void *vmcb, __u32 offset)
@@ -178,7 +200,7 @@ static __always_inline void list_vcpu(struct seq_file *seq, __u32 pid, struct kv
 		item.cpu.gs_base = saved(vmcb, VMCB_SAVE_GS);
 		item.cpu.kernel_gs_base = saved(vmcb, VMCB_SAVE_KERNEL_GS);
 	}
-	put(seq, &item);
+	bpf_seq_write(seq, &item, sizeof(item));
 }
 
 static __always_inline bool is_called(const char *name, const char *begin, int size)
