@@ -3,17 +3,21 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 
 enum { MAX_MAPS = 256 << 20, MAX_CPUINFO = 64 << 20, MAX_NOTES = 1 << 20 };
+/* The kernel hands out a page of lines at a time; a line is a fraction of that. */
+enum { MAX_SYMBOLS_AT_ONCE = 16 * 1024 };
 
 /* "7f00-7f01 r-xp 00001000 08:01 42      /usr/bin/true" */
 static bool parse_mapping(struct vp_slice line, struct vp_proc_mapping *mapping,
@@ -210,37 +214,59 @@ void vp_proc_write_machine(struct vp_maps_writer *writer, bool guest)
 	write_paging(writer);
 }
 
-/* One line of kallsyms; true if its address is known. */
-static bool write_kernel_symbol(struct vp_maps_writer *writer, char *line)
+/* One line of kallsyms, "ffffffff81000000 T name\t[module]", whose words are ended in place; true
+ * if its address is known. */
+static bool write_kernel_symbol(struct vp_maps_writer *writer, char *line, size_t size)
 {
-	char *rest, *save;
-	uint64_t addr = strtoull(line, &rest, 16);
-	const char *type = strtok_r(rest, " \t\n", &save);
-	const char *name = strtok_r(NULL, " \t\n", &save);
-	char *module = strtok_r(NULL, " \t\n[]", &save);
+	struct vp_cursor words = vp_cursor_of(line, size);
+	uint64_t addr = vp_cursor_hex(&words);
+	struct vp_slice type = vp_cursor_word(&words);
+	struct vp_slice name = vp_cursor_word(&words);
 
-	if (!addr || !type || !name)
+	if (!addr || !vp_cursor_ok(&words))
 		return addr;
-	vp_maps_write_kernel_symbol(writer, addr, 0, *type, name, module);
+	char *name_text = line + (name.bytes - line), *module = NULL;
+	if (vp_cursor_left(&words) > 2) {
+		module = line + vp_cursor_offset(&words) + 1; /* behind '[' */
+		line[size - 1] = 0;                           /* ']' */
+	}
+	name_text[name.size] = 0;
+	vp_maps_write_kernel_symbol(writer, addr, 0, type.bytes[0], name_text, module);
 	return true;
+}
+
+/* The whole lines of some bytes; returns how many bytes they are. */
+static size_t write_kernel_symbols(struct vp_maps_writer *writer, char *bytes, size_t size,
+				   bool *any)
+{
+	char *line = bytes, *end;
+
+	for (; (end = memchr(line, '\n', size - (size_t)(line - bytes))); line = end + 1)
+		*any |= write_kernel_symbol(writer, line, (size_t)(end - line));
+	return (size_t)(line - bytes);
 }
 
 void vp_proc_write_kallsyms(struct vp_maps_writer *writer)
 {
-	VP_AUTO_FCLOSE FILE *file = fopen("/proc/kallsyms", "re");
-	VP_AUTO_FREE char *line = NULL;
-	size_t room = 0;
+	VP_AUTO_CLOSE int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	char bytes[MAX_SYMBOLS_AT_ONCE];
+	size_t kept = 0;
+	ssize_t got;
 	bool any = false;
 
-	if (!file) {
+	if (fd < 0) {
 		vp_maps_write_note(writer,
 				   "cannot open '/proc/kallsyms': %s, "
 				   "so kernel functions have no names",
 				   strerror(errno));
 		return;
 	}
-	while (getline(&line, &room, file) > 0)
-		any |= write_kernel_symbol(writer, line);
+	while ((got = read(fd, bytes + kept, sizeof(bytes) - kept)) > 0) {
+		kept += (size_t)got;
+		size_t written = write_kernel_symbols(writer, bytes, kept, &any);
+		kept -= written;
+		memmove(bytes, bytes + written, kept);
+	}
 	if (!any)
 		vp_maps_write_note(writer,
 				   "'/proc/kallsyms' shows no addresses (see kptr_restrict), "
