@@ -96,26 +96,16 @@ struct vp_slice vp_cursor_rest(struct vp_cursor *cursor)
 	return vp_cursor_bytes(cursor, vp_cursor_left(cursor));
 }
 
-static unsigned digit_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return (unsigned)(c - '0');
-	if (c >= 'a' && c <= 'f')
-		return (unsigned)(c - 'a') + 10;
-	if (c >= 'A' && c <= 'F')
-		return (unsigned)(c - 'A') + 10;
-	return 255;
-}
-
 static uint64_t number(struct vp_cursor *cursor, unsigned base)
 {
 	struct vp_slice word = vp_cursor_word(cursor);
 	uint64_t value = 0;
 
 	for (size_t i = 0; i < word.size; i++) {
-		unsigned digit = digit_value(word.bytes[i]);
-		if (digit >= base || __builtin_mul_overflow(value, base, &value) ||
-		    __builtin_add_overflow(value, digit, &value)) {
+		int digit = vp_hex_value(word.bytes[i]);
+		if (digit < 0 || (unsigned)digit >= base ||
+		    __builtin_mul_overflow(value, base, &value) ||
+		    __builtin_add_overflow(value, (unsigned)digit, &value)) {
 			cursor->failed = true;
 			return 0;
 		}

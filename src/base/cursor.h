@@ -50,6 +50,16 @@ struct vp_slice vp_cursor_rest(struct vp_cursor *cursor);
 uint64_t vp_cursor_decimal(struct vp_cursor *cursor);
 uint64_t vp_cursor_hex(struct vp_cursor *cursor);
 
+/* What a hexadecimal digit stands for; -1: it is none. */
+static inline int vp_hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 /* Whether the slice's bytes are those of the string `text`. */
 bool vp_slice_is(struct vp_slice slice, const char *text);
 

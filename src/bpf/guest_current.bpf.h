@@ -87,11 +87,17 @@ static __always_inline __u64 gpa_in_kernel(const struct vp_identity_vm *vm, __u6
 	return in_image < vm->image_size ? vm->image_gpa + in_image : va - vm->direct_map;
 }
 
-/* Where in the VMM a struct at that address of the guest's kernel is; 0: nowhere. */
-static __always_inline __u64 hva_in_kernel(const struct vp_identity_vm *vm, __u64 va, __u32 size)
+/*
+ * Where in the VMM a struct at that address of the guest's kernel is; 0: nowhere. A global
+ * function: the verifier looks at it once, not once for each way to it.
+ */
+__noinline __u64 hva_in_kernel(__u32 number, __u64 va, __u32 size)
 {
-	__u64 gpa = gpa_in_kernel(vm, va);
+	struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &number);
 
+	if (!vm)
+		return 0;
+	__u64 gpa = gpa_in_kernel(vm, va);
 	for (int i = 0; i < VP_IDENTITY_SLOTS && i < vm->n_slots; i++) {
 		__u64 at = gpa - vm->slots[i].gpa;
 		if (at < vm->slots[i].size && vm->slots[i].size - at >= size)
@@ -114,12 +120,11 @@ static __always_inline bool find_task(struct vp_identity_vcpu *vcpu)
 	if (bpf_probe_read_user(&task, sizeof(task), (void *)vcpu->current_hva))
 		return false;
 	if (task != vcpu->task || !vcpu->task_hva) {
-		struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &vcpu->vm);
 		__u32 last = vcpu->at_comm > vcpu->at_ids ? vcpu->at_comm : vcpu->at_ids;
 		if (root_is_in_memory(vcpu) && vcpu->at_mm + VP_NEAR_WORDS * sizeof(__u64) > last)
 			last = vcpu->at_mm + VP_NEAR_WORDS * sizeof(__u64);
 		__u32 size = (last > vcpu->at_stack ? last : vcpu->at_stack) + 16;
-		vcpu->task_hva = vm ? hva_in_kernel(vm, task, size) : 0;
+		vcpu->task_hva = hva_in_kernel(vcpu->vm, task, size);
 		vcpu->task = task;
 		vcpu->nowhere += !vcpu->task_hva;
 	}
@@ -206,8 +211,8 @@ static __always_inline __u64 root_by_memory(struct vp_identity_vcpu *vcpu, bool 
 		return 0;
 	if (!same_task || mm != before || time - vcpu->root_read >= SAME_ROOT_NS) {
 		struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &vcpu->vm);
-		__u64 hva = vm ? hva_in_kernel(vm, mm + vcpu->at_pgd, sizeof(pgd)) : 0;
-		if (!hva || bpf_probe_read_user(&pgd, sizeof(pgd), (void *)hva))
+		__u64 hva = hva_in_kernel(vcpu->vm, mm + vcpu->at_pgd, sizeof(pgd));
+		if (!vm || !hva || bpf_probe_read_user(&pgd, sizeof(pgd), (void *)hva))
 			return 0;
 		vcpu->root = gpa_in_kernel(vm, pgd);
 		vcpu->root_read = time;

@@ -5,17 +5,6 @@
 
 static const char hex_digits[] = "0123456789abcdef";
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 struct vp_build_id vp_build_id_of(const void *bytes, size_t size)
 {
 	struct vp_build_id id = {0};
@@ -35,7 +24,8 @@ bool vp_build_id_parse(struct vp_slice text, struct vp_build_id *id)
 	if (!text.size || text.size % 2 || text.size / 2 > VP_BUILD_ID_MAX)
 		return false;
 	for (size_t i = 0; i < text.size / 2; i++) {
-		int high = hex_value(text.bytes[2 * i]), low = hex_value(text.bytes[2 * i + 1]);
+		int high = vp_hex_value(text.bytes[2 * i]),
+		    low = vp_hex_value(text.bytes[2 * i + 1]);
 		if (high < 0 || low < 0)
 			return false;
 		id->bytes[i] = (uint8_t)(high << 4 | low);
@@ -124,7 +114,8 @@ void vp_maps_unescape(struct vp_slice word, struct vp_buffer *buffer)
 	for (size_t i = 0; i < word.size; i++) {
 		char c = word.bytes[i];
 		if (c == '%' && word.size - i > 2) {
-			int high = hex_value(word.bytes[i + 1]), low = hex_value(word.bytes[i + 2]);
+			int high = vp_hex_value(word.bytes[i + 1]),
+			    low = vp_hex_value(word.bytes[i + 2]);
 			if (high >= 0 && low >= 0) {
 				c = (char)(high << 4 | low);
 				i += 2;

@@ -62,6 +62,12 @@ bool vp_build_id_equal(const struct vp_build_id *a, const struct vp_build_id *b)
 /* Finds the GNU build-id among ELF notes, such as /sys/kernel/notes or a PT_NOTE segment. */
 bool vp_build_id_in_notes(const void *notes, size_t size, struct vp_build_id *id);
 
+/* Whether a kernel symbol of that type is a function; types are those of nm(1). */
+static inline bool vp_maps_is_text(char type)
+{
+	return type == 't' || type == 'T' || type == 'w' || type == 'W';
+}
+
 /* Appends `text` escaped to one word. */
 void vp_maps_escape(const char *text, struct vp_buffer *buffer);
 /* Appends what `word` stands for; a '%' that is not followed by two digits stands for itself. */

@@ -214,35 +214,59 @@ void vp_proc_write_machine(struct vp_maps_writer *writer, bool guest)
 	write_paging(writer);
 }
 
-/* One line of kallsyms, "ffffffff81000000 T name\t[module]", whose words are ended in place; true
- * if its address is known. */
-static bool write_kernel_symbol(struct vp_maps_writer *writer, char *line, size_t size)
+/* The address that a line begins with, and what is behind it. */
+static uint64_t take_address(char **line)
 {
-	struct vp_cursor words = vp_cursor_of(line, size);
-	uint64_t addr = vp_cursor_hex(&words);
-	struct vp_slice type = vp_cursor_word(&words);
-	struct vp_slice name = vp_cursor_word(&words);
+	uint64_t addr = 0;
+	int value;
 
-	if (!addr || !vp_cursor_ok(&words))
-		return addr;
-	char *name_text = line + (name.bytes - line), *module = NULL;
-	if (vp_cursor_left(&words) > 2) {
-		module = line + vp_cursor_offset(&words) + 1; /* behind '[' */
-		line[size - 1] = 0;                           /* ']' */
+	for (; (value = vp_hex_value(**line)) >= 0; ++*line)
+		addr = addr << 4 | (uint64_t)value;
+	return addr;
+}
+
+/* What was read of kallsyms so far. */
+struct symbols_seen {
+	bool any;         /* an address is known */
+	bool behind_text; /* the last one was a function's */
+};
+
+/*
+ * One line of kallsyms, "ffffffff81000000 T name\t[module]", ended by a zero, whose words are ended
+ * in place. The kernel's own symbols are in their order; of data among them, the first tells where
+ * the function before it ends, and nobody asks for the others.
+ */
+static void write_kernel_symbol(struct vp_maps_writer *writer, char *line, char *end,
+				struct symbols_seen *seen)
+{
+	uint64_t addr = take_address(&line);
+
+	if (!addr || end - line < 4 || line[0] != ' ' || line[2] != ' ')
+		return;
+	char type = line[1], *name = line + 3, *module = strchr(name, '\t');
+	bool text = vp_maps_is_text(type), needed = text || seen->behind_text || module;
+	seen->any = true;
+	seen->behind_text = text;
+	if (!needed)
+		return;
+	if (module) {
+		*module = 0;
+		module += 2; /* "\t[" */
+		end[-1] = 0; /* ']' */
 	}
-	name_text[name.size] = 0;
-	vp_maps_write_kernel_symbol(writer, addr, 0, type.bytes[0], name_text, module);
-	return true;
+	vp_maps_write_kernel_symbol(writer, addr, 0, type, name, module);
 }
 
 /* The whole lines of some bytes; returns how many bytes they are. */
 static size_t write_kernel_symbols(struct vp_maps_writer *writer, char *bytes, size_t size,
-				   bool *any)
+				   struct symbols_seen *seen)
 {
 	char *line = bytes, *end;
 
-	for (; (end = memchr(line, '\n', size - (size_t)(line - bytes))); line = end + 1)
-		*any |= write_kernel_symbol(writer, line, (size_t)(end - line));
+	for (; (end = memchr(line, '\n', size - (size_t)(line - bytes))); line = end + 1) {
+		*end = 0;
+		write_kernel_symbol(writer, line, end, seen);
+	}
 	return (size_t)(line - bytes);
 }
 
@@ -252,7 +276,7 @@ void vp_proc_write_kallsyms(struct vp_maps_writer *writer)
 	char bytes[MAX_SYMBOLS_AT_ONCE];
 	size_t kept = 0;
 	ssize_t got;
-	bool any = false;
+	struct symbols_seen seen = {0};
 
 	if (fd < 0) {
 		vp_maps_write_note(writer,
@@ -263,11 +287,11 @@ void vp_proc_write_kallsyms(struct vp_maps_writer *writer)
 	}
 	while ((got = read(fd, bytes + kept, sizeof(bytes) - kept)) > 0) {
 		kept += (size_t)got;
-		size_t written = write_kernel_symbols(writer, bytes, kept, &any);
+		size_t written = write_kernel_symbols(writer, bytes, kept, &seen);
 		kept -= written;
 		memmove(bytes, bytes + written, kept);
 	}
-	if (!any)
+	if (!seen.any)
 		vp_maps_write_note(writer,
 				   "'/proc/kallsyms' shows no addresses (see kptr_restrict), "
 				   "so kernel functions have no names");

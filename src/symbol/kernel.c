@@ -26,11 +26,6 @@ static bool same_module(const struct vp_maps *maps, vp_text a, vp_text b)
 	return first.size == second.size && !memcmp(first.bytes, second.bytes, first.size);
 }
 
-static bool is_text(const struct vp_maps_kernel_symbol *symbol)
-{
-	return strchr("tTwW", symbol->type) != NULL;
-}
-
 /* Lower is better: global before local, then the fewest leading underscores. */
 static unsigned rank(const struct vp_maps *maps, const struct vp_maps_kernel_symbol *symbol)
 {
@@ -50,7 +45,8 @@ static const struct vp_maps_kernel_symbol *best_at(const struct vp_maps *maps, s
 
 	for (size_t i = at; i < after; i++) {
 		const struct vp_maps_kernel_symbol *symbol = &maps->kernel.at[i];
-		if (is_text(symbol) && (!best || rank(maps, symbol) < rank(maps, best)))
+		if (vp_maps_is_text(symbol->type) &&
+		    (!best || rank(maps, symbol) < rank(maps, best)))
 			best = symbol;
 	}
 	return best;
