@@ -40,9 +40,11 @@ __noinline int also_entry(__u64 now)
 	return 0;
 }
 
-/* The vCPU that runs here, when the pCPU's note of it is wrong or missing. */
-static __noinline __u32 look_again(struct kvm_vcpu *kvm)
+/* The place of the vCPU that runs here, when the pCPU's note of it is wrong or missing. `known` is
+ * its struct kvm_vcpu, or 0. */
+__noinline __u32 look_again(__u64 known)
 {
+	struct kvm_vcpu *kvm = (void *)known;
 	struct vp_account_here *here = this_here();
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 place = find_place((__u32)id);
@@ -77,7 +79,7 @@ static __always_inline struct vp_account_vcpu *running(struct kvm_vcpu *kvm, __u
 		*place = here->vcpu;
 		return vcpu;
 	}
-	*place = look_again(kvm);
+	*place = look_again((__u64)kvm);
 	return *place ? vcpu_at(*place) : 0;
 }
 

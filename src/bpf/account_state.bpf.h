@@ -129,7 +129,7 @@ static __always_inline void forget_place(__u32 tid)
 }
 
 /* Gives a vCPU that is seen for the first time a place; returns it + 1, or 0 if there is none. */
-static __noinline __u32 make_place(__u32 tid, __u32 pid, __u64 now)
+__noinline __u32 make_place(__u32 tid, __u32 pid, __u64 now)
 {
 	__u32 place = 0;
 	struct vp_account_vcpu *vcpu;

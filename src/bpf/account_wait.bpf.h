@@ -61,14 +61,25 @@ __noinline __u64 settle_slice(__u32 number, __u32 index, __u64 waiter, __u64 fro
 	return begin;
 }
 
+enum { SLICES_AT_ONCE = 14 };
+
+/* The same of so many slices, newest first: the verifier goes through one loop and then the other,
+ * not through each step of the one in each of the other. */
+__noinline __u64 settle_slices(__u32 number, __u32 newest, __u64 waiter, __u64 from, __u64 upper)
+{
+	for (__u32 i = 0; i < SLICES_AT_ONCE && upper > from; i++)
+		upper = settle_slice(number, newest - i, waiter, from, upper);
+	return upper;
+}
+
 /* Who had pCPU `number` from `from` to `to`, newest first, as far as its slices go back. */
-static __noinline void settle_wait(__u32 number, __u32 place, __u32 state, __u64 from, __u64 to)
+__noinline int settle_wait(__u32 number, __u32 place, __u32 state, __u64 from, __u64 to)
 {
 	struct vp_account_cpu *cpu = bpf_map_lookup_elem(&cpus, &number);
 	struct vp_account_slice open;
 
 	if (!cpu)
-		return;
+		return 0;
 	__u32 newest = (__u32)cpu->head - 1;
 	__u64 upper = limit(cpu->slices[newest & (VP_SLICES - 1)].end, from, to);
 	if (upper < to) {
@@ -77,10 +88,11 @@ static __noinline void settle_wait(__u32 number, __u32 place, __u32 state, __u64
 		set_holder(&open, there->vcpu, there->tid);
 		add_thief(place, open.kind, state, open.id, to - upper);
 	}
-	for (__u32 i = 0; i < VP_SLICES - 1 && upper > from; i++)
-		upper = settle_slice(number, newest - i, place | (__u64)state << 32, from, upper);
+	for (__u32 i = 0; i + SLICES_AT_ONCE < VP_SLICES && upper > from; i += SLICES_AT_ONCE)
+		upper = settle_slices(number, newest - i, place | (__u64)state << 32, from, upper);
 	if (upper > from)
 		add_thief(place, VP_BY_UNKNOWN, state, 0, upper - from);
+	return 0;
 }
 
 static __always_inline void name_task(struct task_struct *task)
