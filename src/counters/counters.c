@@ -6,15 +6,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "counters/lent.h"
 #include "counters/page_read.h"
-#include "counters/set.h"
 
 struct vperf_counters {
 	enum vperf_way way;
 	unsigned n;
-	bool is_running;
+	bool is_running, reads_exactly; /* the latter of lent counters */
 	const void *thread;
-	const void *user_reader;        /* the thread, if it may read in user space now */
+	const void *user_reader;        /* the thread, if it may read without a call now */
 	struct vp_counters_group group; /* of ways 1 and 2 */
 	struct vp_counters_lent *lent;  /* of way 3 */
 	/* What the counters showed at the start, and when it was last added up. */
@@ -63,6 +63,7 @@ static int open_lent(struct vperf_counters *counters, const struct vp_counters_e
 					   &counters->lent, error);
 
 	counters->way = VPERF_WAY_LENT;
+	counters->reads_exactly = options->flags & VPERF_EXACT;
 	return status;
 }
 
@@ -194,7 +195,7 @@ int vperf_counters_start(struct vperf_counters *counters)
 		status = show(counters, true, counters->start);
 	memcpy(counters->added, counters->start, sizeof(counters->added));
 	counters->is_running = !status;
-	if (counters->is_running && counters->way == VPERF_WAY_USER)
+	if (counters->is_running && counters->way != VPERF_WAY_CALL && !counters->reads_exactly)
 		counters->user_reader = counters->thread;
 	return status;
 }
@@ -210,11 +211,25 @@ static __attribute__((noinline)) int read_since_start(struct vperf_counters *cou
 	return status;
 }
 
+static inline bool read_lent(const struct vperf_counters *counters, uint64_t *values)
+{
+	unsigned i = 0;
+
+	if (!vp_counters_lent_read_own(counters->lent, values))
+		return false;
+	do
+		values[i] -= counters->start[i];
+	while (++i < counters->n);
+	return true;
+}
+
 /* As few instructions as can be, where that is what matters: no other function is called. */
 static inline bool read_quickly(const struct vperf_counters *counters, uint64_t *values)
 {
 	if (counters->user_reader != __builtin_thread_pointer())
 		return false;
+	if (counters->lent)
+		return read_lent(counters, values);
 	unsigned i = 0;
 	do {
 		uint64_t value;
