@@ -67,6 +67,11 @@ static const struct entry entries[] = {
     SOFTWARE("emulation-faults", EMULATION_FAULTS),
 };
 
+const char *vp_counters_event_name(unsigned i)
+{
+	return i < sizeof(entries) / sizeof(*entries) ? entries[i].name : NULL;
+}
+
 /* rHEX: the processor's own code. */
 static bool parse_raw(const char *name, size_t size, uint64_t *ret)
 {

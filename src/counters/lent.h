@@ -24,8 +24,8 @@ struct vp_counters_lent {
 	size_t sizes[2];
 };
 
-/* Of all that the host lends: what the thread had, and what it had when it first executed a program;
- * how often it did, and how many threads and processes it made. */
+/* Of all that the host lends: what the thread had, and what it had when it first executed a
+ * program; how often it did, and how many threads and processes it made. */
 struct vp_counters_lent_state {
 	uint64_t counts[VP_LENT_EVENTS], at_exec[VP_LENT_EVENTS];
 	uint32_t executed, made;
@@ -43,15 +43,16 @@ int vp_counters_lent_look(const struct vp_counters_lent *lent, struct vp_counter
 static inline bool vp_counters_lent_is_lost(const struct vp_counters_lent *lent,
 					    const volatile struct vp_lent_cell *cell)
 {
-	return cell->marker != lent->marker || (cell->failed | lent->thread->stale) != 0;
+	return ((cell->marker ^ lent->marker) | cell->failed | lent->thread->stale) != 0;
 }
 
 /*
- * By the thread itself. The writers of cell and thread run only while it does not: the cell's at an
- * entry of its vCPU, the thread's at a switch. If neither came between, all of this is of one
- * moment. False: lost.
+ * By the thread itself, less `start`. The writers of cell and thread run only while it does not:
+ * the cell's at an entry of its vCPU, the thread's at a switch. If neither came between, all of
+ * this is of one moment. False: lost.
  */
-static inline bool vp_counters_lent_read_own(const struct vp_counters_lent *lent, uint64_t *values)
+static inline bool vp_counters_lent_read_own(const struct vp_counters_lent *lent,
+					     const uint64_t *start, uint64_t *values)
 {
 	const volatile struct vp_lent_thread *thread = lent->thread;
 	const volatile struct vp_lent_cell *cell;
@@ -65,7 +66,7 @@ static inline bool vp_counters_lent_read_own(const struct vp_counters_lent *lent
 		unsigned i = 0;
 		do {
 			unsigned place = lent->places[i];
-			values[i] = thread->base[place] + cell->counts[place];
+			values[i] = thread->base[place] + cell->counts[place] - start[i];
 		} while (++i < lent->n);
 		VP_COUNTERS_BARRIER();
 	} while (cell->sequence != sequence || thread->sequence != switches);

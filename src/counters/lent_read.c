@@ -36,9 +36,11 @@ static bool publish(const struct vp_counters_lent *lent)
 
 int vp_counters_lent_read(struct vp_counters_lent *lent, bool exact, uint64_t *values)
 {
+	const uint64_t start[VPERF_MOST_EVENTS] = {0};
+
 	if ((exact || lent->exact) && !publish(lent))
 		return VPERF_E_LOST;
-	return vp_counters_lent_read_own(lent, values) ? VPERF_OK : VPERF_E_LOST;
+	return vp_counters_lent_read_own(lent, start, values) ? VPERF_OK : VPERF_E_LOST;
 }
 
 int vp_counters_lent_stolen(struct vp_counters_lent *lent, uint64_t *ret)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The events. Each has a companion: an event of the kernel's that counts nothing, of the same thread
- * and opened alike. By it the kernel says whether this user may count that thread, and keeps the
- * times. Its descriptor stays in here; the one that the program gets can do nothing of itself, so
- * that a call which is not answered here fails, and no number is wrong.
+ * The events. Each has a companion: an event of the kernel's that counts nothing, of the same
+ * thread and opened alike. By it the kernel says whether this user may count that thread, and keeps
+ * the times. Its descriptor stays in here; the one that the program gets can do nothing of itself,
+ * so that a call which is not answered here fails, and no number is wrong.
  */
 #include "preload/events.h"
 

@@ -14,8 +14,8 @@ struct perf_event_attr;
 
 /* Whether the descriptor is one of these events. */
 bool vp_shim_has(int fd);
-/* The descriptor; `refusal` is what the kernel said, and what is said if nothing that the host lends
- * is meant. */
+/* The descriptor; `refusal` is what the kernel said, and what is said if nothing that the host
+ * lends is meant. */
 int vp_shim_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd,
 		 unsigned long flags, int refusal);
 ssize_t vp_shim_read(int fd, void *buffer, size_t size);

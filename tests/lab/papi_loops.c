@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * papi-loops EVENT...: a client of PAPI that knows what it does. Each of three threads, which run at
- * the same time on CPU 0, makes n times 20 million loops of six instructions, and prints what PAPI
- * says of the events: 'thread=N expected=INSTRUCTIONS values=...'. PAPI is looked for when it runs.
+ * papi-loops EVENT...: a client of PAPI that knows what it does. Each of three threads, which run
+ * at the same time on CPU 0, makes n times 20 million loops of six instructions, and prints what
+ * PAPI says of the events: 'thread=N expected=INSTRUCTIONS values=...'. PAPI is looked for when it
+ * runs.
  */
 #include <dlfcn.h>
 #include <err.h>
@@ -43,12 +44,10 @@ static void find_papi(void)
 
 	if (!library)
 		errx(1, "%s", dlerror());
-	papi = (struct papi){function(library, "PAPI_library_init"),
-			     function(library, "PAPI_thread_init"),
-			     function(library, "PAPI_create_eventset"),
-			     function(library, "PAPI_add_named_event"),
-			     function(library, "PAPI_start"),
-			     function(library, "PAPI_stop")};
+	papi = (struct papi){
+	    function(library, "PAPI_library_init"),    function(library, "PAPI_thread_init"),
+	    function(library, "PAPI_create_eventset"), function(library, "PAPI_add_named_event"),
+	    function(library, "PAPI_start"),           function(library, "PAPI_stop")};
 	if (papi.init(VERSION) != VERSION || papi.thread_init(pthread_self))
 		errx(1, "PAPI cannot be initialized");
 }

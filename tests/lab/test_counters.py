@@ -221,16 +221,19 @@ def x86(run, claims):
 # PAPI and perf, as Debian has them, in a guest without a PMU. The processor is one that this PAPI has presets for.
 SHIM = "LD_PRELOAD=/lib/vperf-perf-shim.so"
 PRESETS = "PAPI_TOT_INS PAPI_TOT_CYC"
+SDE = "sde:::vperf::instructions:u"
 
 
 def run_shim(directory):
     """Needs the path of the lab host's root, which has the programs."""
     root = roots.get(ARM64)
-    files = {f"{root}/usr/bin/{name}": name for name in ("papi_command_line", "papi_avail", "perf")}
+    files = {f"{root}/usr/bin/{name}": name for name in ("papi_command_line", "papi_avail", "papi_native_avail", "perf")}
     files |= {f"build-arm64/tests/lab/{name}": name for name in ("papi-loops", "count-loops")}
     listed = "".join(f"file g1 {source} /bin/{name}\n" for source, name in files.items())
     inside = f"""echo 1 > /proc/sys/kernel/perf_event_paranoid; papi_command_line PAPI_TOT_INS; export {SHIM}; \
 papi_command_line {PRESETS} PAPI_BR_MSP; papi-loops {PRESETS}; papi_avail | grep PAPI_TOT_"""
+    sde = f"""echo 3 > /proc/sys/kernel/perf_event_paranoid; export LD_PRELOAD=/lib/libvperf-papi.so; papi-loops {SDE} sde:::vperf::page-faults; \
+papi_command_line {SDE} sde:::vperf::branches:u; papi_native_avail | grep vperf::"""
     perf = f"""export {SHIM}; perf stat -x, -e instructions:u,cycles:u count-loops --event page-faults; \
 perf stat -x, -e instructions:u,instructions,page-faults,branches:u true; \
 perf stat -x, -e instructions:u sh -c 'true & wait'; perf stat -x, -e instructions:u,page-faults -- true; \
@@ -239,9 +242,11 @@ perf stat -x, -e '{{page-faults,instructions:u}}' true"""
 host arch=arm64 pcpus=1 icount=yes memory=2048 cpu=a64fx
 guest g1 vcpus=1 memory=512 truth=no agent=yes cpu=host,pmu=off
 {listed}file g1 build-arm64/src/preload/vperf-perf-shim.so /lib/vperf-perf-shim.so
+file g1 build-arm64/src/preload/libvperf-papi.so /lib/libvperf-papi.so
 file g1 {root}/usr/lib/aarch64-linux-gnu/libpapi.so.7.0 /usr/lib/aarch64-linux-gnu/libpapi.so.7.0
 command echo 1 > /proc/sys/kernel/perf_event_paranoid; papi_command_line {PRESETS}
 command vperf lend --vm g1 -e instructions:u,cycles:u -q -- lab-guest run g1 sh -c "{inside}"
+command vperf lend --vm g1 -e instructions:u,cycles:u -q -- lab-guest run g1 sh -c "{sde}"
 command vperf lend --vm g1 -e instructions:u,cycles:u -q -- lab-guest run g1 sh -c "{perf}"
 command lab-guest run g1 sh -c "{SHIM} perf stat -x, -e instructions:u true"
 """
@@ -262,14 +267,28 @@ def shim_papi(claims, host, guest):
     claims.check(len(re.findall(r"PAPI_TOT_(?:INS|CYC)\s+\w+\s+Yes", rest)) == 2, "papi_avail has the presets")
 
 
+def papi_events(claims, own, text):
+    """vperf's counters as software-defined events of PAPI's, which may not use perf here."""
+    check_threads(claims, "software-defined events", lines_of(text), 3, 0.1)
+    value = re.search(re.escape(SDE) + r" :\s*(\d+)", text)
+    claims.check(value and abs(int(value[1]) - own) < 5000,
+                 f"papi_command_line says the same by a software-defined event: {value and value[1]}")
+    claims.check("Failed adding: sde:::vperf::branches:u" in text, "one that is not lent is not added")
+    listed = re.findall(r"^\| sde:::vperf::([\w:-]+) ", text, re.MULTILINE)
+    claims.check({"instructions:u", "cycles:u", "page-faults"} <= set(listed) and
+                 not {"instructions", "branches:u"} & set(listed), f"papi_native_avail lists {len(listed)} events, those that there are")
+
+
 def of_perf(text):
     """What perf stat said, run by run: event -> what stands where its count is."""
     return [(event, value) for value, event in re.findall(r"^(<not \w+>|\d+),,([\w-]+(?::u)?),", text, re.MULTILINE)]
 
 
 def shim(run, claims):
-    papi, perf, ended = ("\n".join(lines) for _, lines in sorted(outputs(run, "g1").items()))
-    shim_papi(claims, run.command_output(1), papi)
+    papi, sde, perf, ended = ("\n".join(lines) for _, lines in sorted(outputs(run, "g1").items()))
+    host = run.command_output(1)
+    shim_papi(claims, host, papi)
+    papi_events(claims, int(re.search(r"PAPI_TOT_INS :\s*(\d+)", host)[1]), sde)
     found = of_perf(perf)
     counted = [value for event, value in found]
     off = int(counted[0]) - 30000000

@@ -135,7 +135,8 @@ static void test_counts(void **state)
 	assert_int_equal(attached, 0);
 }
 
-/* The members of a group count while their leader does, and are read as the kernel lays them out. */
+/* The members of a group count while their leader does, and are read as the kernel lays them out.
+ */
 static void test_group(void **state)
 {
 	const uint64_t format = PERF_FORMAT_GROUP | PERF_FORMAT_ID |
@@ -257,8 +258,7 @@ static void test_page(void **state)
 	size_t page = (size_t)getpagesize();
 	void *mapped = NULL;
 
-	assert_int_equal(
-	    vp_shim_mmap(NULL, 4 * page, PROT_READ, MAP_SHARED, 0, &mapped), -EINVAL);
+	assert_int_equal(vp_shim_mmap(NULL, 4 * page, PROT_READ, MAP_SHARED, 0, &mapped), -EINVAL);
 	assert_int_equal(vp_shim_mmap(NULL, page, PROT_READ, MAP_SHARED, 0, &mapped), 0);
 	const struct perf_event_mmap_page *head = mapped;
 	assert_true(head->cap_bit0_is_deprecated && !head->cap_user_rdpmc && !head->index);
@@ -302,14 +302,10 @@ static void test_codes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup(test_counts, setup),
-	    cmocka_unit_test_setup(test_group, setup),
-	    cmocka_unit_test_setup(test_exec, setup),
-	    cmocka_unit_test_setup(test_lost, setup),
-	    cmocka_unit_test_setup(test_refuses, setup),
-	    cmocka_unit_test_setup(test_page, setup),
-	    cmocka_unit_test_setup(test_replaced, setup),
-	    cmocka_unit_test(test_codes),
+	    cmocka_unit_test_setup(test_counts, setup),   cmocka_unit_test_setup(test_group, setup),
+	    cmocka_unit_test_setup(test_exec, setup),     cmocka_unit_test_setup(test_lost, setup),
+	    cmocka_unit_test_setup(test_refuses, setup),  cmocka_unit_test_setup(test_page, setup),
+	    cmocka_unit_test_setup(test_replaced, setup), cmocka_unit_test(test_codes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
