@@ -51,7 +51,7 @@ ARM64 = Arch(
     root=("bash", "busybox-static", "coreutils", "diffutils", "grep", "hostname", "iproute2", "ipxe-qemu",
           "kmod", "libbpf-dev", "libc-bin", "libcmocka-dev", "libc6-dev", "libelf-dev", "libgomp1",
           "libiberty-dev", "libjson-c-dev", "libquantum-dev", "libxxhash-dev", "linux-perf",
-          "python3", "qemu-system-arm", "sed", "tar", "util-linux", "zlib1g-dev"))
+          "papi-tools", "python3", "qemu-system-arm", "sed", "tar", "util-linux", "zlib1g-dev"))
 
 ARCHES = {arch.name: arch for arch in (AMD64, ARM64)}
 NATIVE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())

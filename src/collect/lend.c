@@ -19,7 +19,7 @@
 #include "host_lend.skel.h"
 
 struct lent_vcpu {
-	uint32_t number, tid, first;
+	uint32_t number, tid, first, place;
 	bool has_cell;
 };
 
@@ -190,6 +190,28 @@ static uint64_t hva_of_cell(const struct vp_guest_state *state,
 	return 0;
 }
 
+/* The program sees the thread's number when all the rest is there. */
+static bool put_vcpu(const struct vp_lender *lender, struct lent_vcpu *vcpu,
+		     struct vp_lend_vcpu *entry)
+{
+	int map = bpf_map__fd(lender->programs->maps.vcpus);
+
+	for (uint32_t i = 0; i < VP_LEND_TRIES; i++) {
+		struct vp_lend_vcpu there;
+		vcpu->place = (vcpu->tid + i) % VP_LEND_PLACES;
+		if (bpf_map_lookup_elem(map, &vcpu->place, &there))
+			return false;
+		if (there.tid)
+			continue;
+		if (bpf_map_update_elem(map, &vcpu->place, entry, BPF_ANY))
+			return false;
+		entry->tid = vcpu->tid;
+		return !bpf_map_update_elem(map, &vcpu->place, entry, BPF_ANY);
+	}
+	errno = ENOSPC;
+	return false;
+}
+
 static struct vp_error *take_cells(struct vp_lender *lender, const struct vp_guest_state *state)
 {
 	const struct vp_agent_places *places = vp_agent_counts_places(lender->agent);
@@ -203,8 +225,7 @@ static struct vp_error *take_cells(struct vp_lender *lender, const struct vp_gue
 			return vp_error_new("the guest's agent says no cell in the guest's memory "
 					    "for vCPU %u",
 					    vcpu->number);
-		if (bpf_map_update_elem(bpf_map__fd(lender->programs->maps.vcpus), &vcpu->tid,
-					&entry, BPF_ANY))
+		if (!put_vcpu(lender, vcpu, &entry))
 			return vp_error_errno(errno, "cannot tell the lending program of vCPU %u",
 					      vcpu->number);
 		vcpu->has_cell = true;
@@ -249,7 +270,8 @@ struct vp_lender_totals vp_lender_totals(const struct vp_lender *lender)
 
 	vp_vec_each (&lender->vcpus, vcpu) {
 		struct vp_lend_vcpu entry = {0};
-		if (bpf_map_lookup_elem(bpf_map__fd(lender->programs->maps.vcpus), &vcpu->tid,
+		if (!vcpu->has_cell ||
+		    bpf_map_lookup_elem(bpf_map__fd(lender->programs->maps.vcpus), &vcpu->place,
 					&entry))
 			continue;
 		totals.published += entry.published;

@@ -7,6 +7,10 @@
 
 #include <linux/perf_event.h>
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
 struct entry {
 	const char *name, *papi; /* NULL: it has no other name */
 	uint32_t type;
@@ -62,6 +66,11 @@ static const struct entry entries[] = {
     SOFTWARE("alignment-faults", ALIGNMENT_FAULTS),
     SOFTWARE("emulation-faults", EMULATION_FAULTS),
 };
+
+const char *vp_counters_event_name(unsigned i)
+{
+	return i < sizeof(entries) / sizeof(*entries) ? entries[i].name : NULL;
+}
 
 /* rHEX: the processor's own code. */
 static bool parse_raw(const char *name, size_t size, uint64_t *ret)
@@ -129,4 +138,53 @@ bool vp_counters_event_find(const char *name, struct vp_counters_event *ret)
 		 : ret->exclude_user ? ":k"
 				     : "");
 	return true;
+}
+
+struct code {
+	uint64_t raw, hardware;
+};
+
+#ifdef __x86_64__
+/* arch/x86/events/amd/core.c and intel/core.c. */
+static uint64_t code_of_cycles(void)
+{
+	enum { INTEL_CYCLES = 0x3c, AMD_CYCLES = 0x76 };
+	uint32_t a, vendor = 0, c, d;
+
+	__get_cpuid(0, &a, &vendor, &c, &d);
+	return vendor == signature_INTEL_ebx ? INTEL_CYCLES : AMD_CYCLES;
+}
+#endif
+
+/* Of a raw code that one of perf's events stands for here, that event. */
+static struct vp_counters_event canonical(const struct vp_counters_event *event)
+{
+#ifdef __x86_64__
+	const struct code codes[] = {{code_of_cycles(), PERF_COUNT_HW_CPU_CYCLES},
+				     {0xc0, PERF_COUNT_HW_INSTRUCTIONS}};
+#else
+	/* arch/arm64/kernel/perf_event.c, armv8_pmuv3_perf_map: the architecture's events. */
+	const struct code codes[] = {{0x11, PERF_COUNT_HW_CPU_CYCLES},
+				     {0x08, PERF_COUNT_HW_INSTRUCTIONS},
+				     {0x04, PERF_COUNT_HW_CACHE_REFERENCES},
+				     {0x03, PERF_COUNT_HW_CACHE_MISSES},
+				     {0x10, PERF_COUNT_HW_BRANCH_MISSES}};
+#endif
+	struct vp_counters_event ret = *event;
+
+	for (size_t i = 0; event->type == PERF_TYPE_RAW && i < sizeof(codes) / sizeof(*codes); i++)
+		if (event->config == codes[i].raw) {
+			ret.type = PERF_TYPE_HARDWARE;
+			ret.config = codes[i].hardware;
+		}
+	return ret;
+}
+
+bool vp_counters_event_same(const struct vp_counters_event *one,
+			    const struct vp_counters_event *other)
+{
+	struct vp_counters_event a = canonical(one), b = canonical(other);
+
+	return a.type == b.type && a.config == b.config && a.exclude_user == b.exclude_user &&
+	       a.exclude_kernel == b.exclude_kernel;
 }

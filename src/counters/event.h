@@ -17,5 +17,10 @@ struct vp_counters_event {
 
 /* False: no event is called so. */
 bool vp_counters_event_find(const char *name, struct vp_counters_event *ret);
+/* perf's names, one after another; NULL behind the last. */
+const char *vp_counters_event_name(unsigned i);
+/* Whether these count the same: a processor's own code may be that of one of perf's events. */
+bool vp_counters_event_same(const struct vp_counters_event *one,
+			    const struct vp_counters_event *other);
 
 #endif

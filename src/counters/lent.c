@@ -1,34 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Counters that the host lends; schema/lent.h says how they come here. */
+/* Counters that the host lends: how a set comes by them. schema/lent.h says what they are. */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 
-#include "counters/set.h"
-#include "counters/user_read.h"
-#include "schema/lent.h"
-
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
-enum { MOST_WAITS = 1000, WAIT_NS = 100000 };
-
-struct vp_counters_lent {
-	const volatile struct vp_lent_cell *cells;
-	const volatile struct vp_lent_thread *thread;
-	uint64_t marker;
-	unsigned n, places[VPERF_MOST_EVENTS]; /* of the set's events among those lent */
-	bool exact;
-	int force, socket; /* the agent forgets the thread when the latter is closed */
-	void *maps[2];
-	size_t sizes[2];
-};
+#include "counters/lent.h"
 
 static int no_agent(struct vperf_error *error, int errnum)
 {
@@ -102,31 +84,35 @@ static bool is_event(const char *lent, const struct vp_counters_event *event)
 	char name[VP_LENT_NAME_SIZE] = {0};
 
 	strncpy(name, lent, sizeof(name) - 1);
-	return vp_counters_event_find(name, &named) && !strcmp(named.name, event->name);
+	return vp_counters_event_find(name, &named) && vp_counters_event_same(&named, event);
+}
+
+int vp_counters_lent_place(const struct vp_counters_lent *lent,
+			   const struct vp_counters_event *event)
+{
+	for (unsigned place = 0; place < lent->events; place++)
+		if (is_event(lent->names[place], event))
+			return (int)place;
+	return -1;
 }
 
 static int find_places(struct vp_counters_lent *lent, const struct vp_counters_event *events,
-		       const struct vp_lent_reply *reply, struct vperf_error *error)
+		       struct vperf_error *error)
 {
-	unsigned events_lent = reply->events < VP_LENT_EVENTS ? reply->events : VP_LENT_EVENTS;
-
 	for (unsigned i = 0; i < lent->n; i++) {
-		unsigned place = 0;
-		while (place < events_lent && !is_event(reply->names[place], &events[i]))
-			place++;
-		if (place == events_lent)
+		int place = vp_counters_lent_place(lent, &events[i]);
+		if (place < 0)
 			return vp_counters_fail(error, VPERF_E_NOT_LENT,
 						"the host does not lend '%s': 'vperf lend "
 						"--events' there says what it does",
 						events[i].name);
-		lent->places[i] = place;
+		lent->places[i] = (unsigned)place;
 	}
 	return VPERF_OK;
 }
 
-static int take_reply(struct vp_counters_lent *lent, const struct vp_counters_event *events,
-		      const struct vp_lent_reply *reply, const int fds[VP_LENT_FDS],
-		      struct vperf_error *error)
+static int take_reply(struct vp_counters_lent *lent, const struct vp_lent_reply *reply,
+		      const int fds[VP_LENT_FDS], struct vperf_error *error)
 {
 	if (reply->version != VP_LENT_VERSION)
 		return vp_counters_fail(error, VPERF_E_VERSION,
@@ -140,17 +126,38 @@ static int take_reply(struct vp_counters_lent *lent, const struct vp_counters_ev
 	if (fds[VP_LENT_FD_FORCE] < 0)
 		return vp_counters_fail(error, VPERF_E_NOT_LENT,
 					"the agent's answer has no descriptors");
-	int status = find_places(lent, events, reply, error);
-	return status ? status : map_all(lent, reply, fds, error);
+	lent->events = reply->events < VP_LENT_EVENTS ? reply->events : VP_LENT_EVENTS;
+	memcpy(lent->names, reply->names, sizeof(lent->names));
+	return map_all(lent, reply, fds, error);
+}
+
+/* One that sleeps has nothing until it is switched in, which the agent's program sees. */
+static bool sleeps(pid_t tid)
+{
+	char path[32], text[256], *end;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ssize_t got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[got > 0 ? got : 0] = 0;
+	end = strrchr(text, ')'); /* of its name; then comes its state */
+	return end && end[1] == ' ' && end[2] && end[2] != 'R';
 }
 
 /* A thread has its share from the next time on that it gets its CPU. */
 static int wait_for_switch(const struct vp_counters_lent *lent, struct vperf_error *error)
 {
-	const struct timespec moment = {.tv_nsec = WAIT_NS};
+	const struct timespec moment = {.tv_nsec = VP_COUNTERS_WAIT_NS};
+	bool own = lent->tid == gettid();
 
-	for (int i = 0; lent->thread->state != VP_LENT_RUNNING; i++) {
-		if (i == MOST_WAITS)
+	for (int i = 0; lent->thread->state == VP_LENT_NEW; i++) {
+		if (!own && sleeps(lent->tid))
+			break;
+		if (i == VP_COUNTERS_MOST_WAITS)
 			return vp_counters_fail(error, VPERF_E_LOST,
 						"the agent's program does not see this thread");
 		nanosleep(&moment, NULL);
@@ -158,11 +165,9 @@ static int wait_for_switch(const struct vp_counters_lent *lent, struct vperf_err
 	return VPERF_OK;
 }
 
-static int open_with(struct vp_counters_lent *lent, const struct vp_counters_event *events,
-		     struct vperf_error *error)
+static int attach(struct vp_counters_lent *lent, struct vperf_error *error)
 {
-	struct vp_lent_request request = {.version = VP_LENT_VERSION,
-					  .tid = (unsigned)syscall(SYS_gettid)};
+	struct vp_lent_request request = {.version = VP_LENT_VERSION, .tid = (unsigned)lent->tid};
 	struct vp_lent_reply reply;
 	int fds[VP_LENT_FDS] = {-1, -1, -1};
 	int status = connect_agent(lent, error);
@@ -173,25 +178,43 @@ static int open_with(struct vp_counters_lent *lent, const struct vp_counters_eve
 	    !receive(lent->socket, &reply, fds))
 		status = no_agent(error, errno ? errno : EPROTO);
 	else
-		status = take_reply(lent, events, &reply, fds, error);
+		status = take_reply(lent, &reply, fds, error);
 	lent->force = fds[VP_LENT_FD_FORCE];
 	for (int i = 0; i < VP_LENT_FD_FORCE; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
-	return status ? status : wait_for_switch(lent, error);
+	return status;
 }
 
-int vp_counters_lent_open(const struct vp_counters_event *events, unsigned n, bool exact,
-			  struct vp_counters_lent **ret, struct vperf_error *error)
+int vp_counters_lent_attach(pid_t tid, struct vp_counters_lent **ret, struct vperf_error *error)
 {
 	struct vp_counters_lent *lent = calloc(1, sizeof(*lent));
 
 	if (!lent)
 		return vp_counters_fail(error, VPERF_E_SYSTEM, "out of memory");
+	lent->tid = tid;
+	lent->socket = lent->force = -1;
+	int status = attach(lent, error);
+	if (!status)
+		status = wait_for_switch(lent, error);
+	if (status)
+		vp_counters_lent_close(lent);
+	else
+		*ret = lent;
+	return status;
+}
+
+int vp_counters_lent_open(const struct vp_counters_event *events, unsigned n, bool exact,
+			  struct vp_counters_lent **ret, struct vperf_error *error)
+{
+	struct vp_counters_lent *lent = NULL;
+	int status = vp_counters_lent_attach(gettid(), &lent, error);
+
+	if (status)
+		return status;
 	lent->n = n;
 	lent->exact = exact;
-	lent->socket = lent->force = -1;
-	int status = open_with(lent, events, error);
+	status = find_places(lent, events, error);
 	if (status)
 		vp_counters_lent_close(lent);
 	else
@@ -211,67 +234,4 @@ void vp_counters_lent_close(struct vp_counters_lent *lent)
 	if (lent->force >= 0)
 		close(lent->force);
 	free(lent);
-}
-
-/* Makes the vCPU leave the guest and enter it again, so that the host publishes. */
-static void force_exit(const struct vp_counters_lent *lent)
-{
-#if defined(__x86_64__)
-	uint32_t a, b, c, d;
-
-	__cpuid(0, a, b, c, d); /* which every hypervisor intercepts */
-#else
-	ssize_t ignored = send(lent->force, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-	(void)ignored;
-#endif
-}
-
-/* False: though it was forced to, the host has published nothing. */
-static bool publish(const struct vp_counters_lent *lent)
-{
-	uint64_t switches = lent->thread->sequence;
-	uint64_t before = lent->cells[lent->thread->cpu].sequence;
-
-	force_exit(lent);
-	return lent->cells[lent->thread->cpu].sequence != before ||
-	       lent->thread->sequence != switches;
-}
-
-/*
- * The writers of cell and thread run only while this thread does not: the cell's at an entry of its
- * vCPU, the thread's at a switch. If neither came between, all of this is of one moment.
- */
-static inline int read_all(const struct vp_counters_lent *lent, uint64_t *values, uint64_t *stolen)
-{
-	const volatile struct vp_lent_thread *thread = lent->thread;
-	const volatile struct vp_lent_cell *cell;
-	uint64_t switches, sequence;
-
-	do {
-		switches = thread->sequence;
-		cell = &lent->cells[thread->cpu];
-		sequence = cell->sequence;
-		VP_COUNTERS_BARRIER();
-		for (unsigned i = 0; values && i < lent->n; i++) {
-			unsigned place = lent->places[i];
-			values[i] = thread->sum[place] + cell->counts[place] - thread->start[place];
-		}
-		if (stolen)
-			*stolen = thread->stolen_sum + cell->stolen - thread->stolen_start;
-		VP_COUNTERS_BARRIER();
-	} while (cell->sequence != sequence || thread->sequence != switches);
-	return cell->marker == lent->marker && !cell->failed && !thread->stale ? VPERF_OK
-									       : VPERF_E_LOST;
-}
-
-int vp_counters_lent_read(struct vp_counters_lent *lent, bool exact, uint64_t *values)
-{
-	if ((exact || lent->exact) && !publish(lent))
-		return VPERF_E_LOST;
-	return read_all(lent, values, NULL);
-}
-
-int vp_counters_lent_stolen(struct vp_counters_lent *lent, uint64_t *ret)
-{
-	return read_all(lent, NULL, ret);
 }

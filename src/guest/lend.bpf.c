@@ -130,24 +130,37 @@ static __always_inline void take_out(struct vp_lent_thread *thread, const struct
 {
 	if (thread->state != VP_LENT_RUNNING)
 		return;
+	thread->sequence++;
+	barrier();
 	for (int i = 0; i < VP_LENT_EVENTS; i++)
-		thread->sum[i] += cell->counts[i] - thread->start[i];
-	thread->stolen_sum += cell->stolen - thread->stolen_start;
+		thread->base[i] += cell->counts[i];
+	thread->stolen_base += cell->stolen;
 	thread->state = VP_LENT_OUT;
-	/* What is read from now on is the sum. */
-	__builtin_memcpy(thread->start, cell->counts, sizeof(thread->start));
-	thread->stolen_start = cell->stolen;
+	barrier();
 	thread->sequence++;
 }
 
 static __always_inline void take_in(struct vp_lent_thread *thread, const struct vp_lent_cell *cell,
 				    __u32 cpu)
 {
-	__builtin_memcpy(thread->start, cell->counts, sizeof(thread->start));
-	thread->stolen_start = cell->stolen;
+	thread->sequence++;
+	barrier();
+	for (int i = 0; i < VP_LENT_EVENTS; i++)
+		thread->base[i] -= cell->counts[i];
+	thread->stolen_base -= cell->stolen;
 	thread->cpu = cpu;
 	thread->state = VP_LENT_RUNNING;
+	barrier();
 	thread->sequence++;
+}
+
+/* Has the host publish; false: it has not. */
+static __always_inline bool publish(volatile struct vp_lent_cell *cell)
+{
+	__u64 before = cell->sequence;
+
+	force_exit();
+	return cell->sequence != before;
 }
 
 SEC("raw_tp/sched_switch")
@@ -170,9 +183,7 @@ int on_switch(struct bpf_raw_tracepoint_args *context)
 	barrier_var(concerns);
 	if (!concerns || !cell)
 		return 0;
-	__u64 before = cell->sequence;
-	force_exit();
-	bool stale = cell->sequence == before;
+	bool stale = !publish(cell);
 	if (leaves) {
 		leaves->stale += stale;
 		take_out(leaves, (struct vp_lent_cell *)cell);
@@ -202,6 +213,47 @@ static __always_inline void set_markers(__u64 marker)
 	}
 }
 
+/* The running thread with its counts up to now; NULL: it is no client's. */
+static __always_inline struct vp_lent_thread *settle_current(void)
+{
+	struct vp_lent_thread *thread = thread_of((__u32)bpf_get_current_pid_tgid());
+	__u32 cpu = bpf_get_smp_processor_id();
+	volatile struct vp_lent_cell *cell = bpf_map_lookup_elem(&cells, &cpu);
+
+	if (!thread || !cell || thread->state != VP_LENT_RUNNING)
+		return 0;
+	thread->stale += !publish(cell);
+	take_out(thread, (struct vp_lent_cell *)cell);
+	return thread;
+}
+
+/* A client may count a program from its beginning on. */
+SEC("raw_tp/sched_process_exec")
+int on_exec(void *context)
+{
+	struct vp_lent_thread *thread = settle_current();
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct vp_lent_cell *cell = bpf_map_lookup_elem(&cells, &cpu);
+
+	if (!thread || !cell)
+		return 0;
+	if (!thread->executed++)
+		__builtin_memcpy(thread->at_exec, thread->base, sizeof(thread->at_exec));
+	take_in(thread, cell, cpu);
+	return 0;
+}
+
+/* What it makes is not counted with it, and a client may want to know that. */
+SEC("raw_tp/sched_process_fork")
+int on_fork(void *context)
+{
+	struct vp_lent_thread *thread = thread_of((__u32)bpf_get_current_pid_tgid());
+
+	if (thread)
+		thread->made++;
+	return 0;
+}
+
 /* Whatever ends the owner: nobody takes cells that stand still for counts. */
 SEC("raw_tp/sched_process_exit")
 int on_exit(struct bpf_raw_tracepoint_args *context)
@@ -209,6 +261,7 @@ int on_exit(struct bpf_raw_tracepoint_args *context)
 	struct task_struct *task = (struct task_struct *)context->args[0];
 	__u32 tid = (__u32)BPF_CORE_READ(task, pid);
 
+	settle_current();
 	bpf_map_delete_elem(&places, &tid);
 	if (tid == owner)
 		set_markers(0);

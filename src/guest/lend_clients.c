@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -14,14 +15,31 @@
 
 enum { MOST_CLIENTS = 2 * VP_LENT_THREADS, MOST_OF_USER = VP_LENT_THREADS / 4 };
 
+static void detach(struct vp_lend *lend)
+{
+	for (int i = 0; i < VP_LEND_LINKS; i++) {
+		bpf_link__destroy(lend->links[i]);
+		lend->links[i] = NULL;
+	}
+}
+
 /* Costs what lending costs, and not before: the host writes where the marker is. */
 static int start_lending(struct vp_lend *lend)
 {
-	if (lend->switches)
+	struct bpf_program *programs[VP_LEND_LINKS] = {lend->programs->progs.on_switch,
+						       lend->programs->progs.on_exec,
+						       lend->programs->progs.on_fork};
+
+	if (lend->links[0])
 		return 0;
-	lend->switches = bpf_program__attach(lend->programs->progs.on_switch);
-	if (!lend->switches)
-		return -errno;
+	for (int i = 0; i < VP_LEND_LINKS; i++) {
+		lend->links[i] = bpf_program__attach(programs[i]);
+		if (!lend->links[i]) {
+			int errnum = errno;
+			detach(lend);
+			return -errnum;
+		}
+	}
 	return vp_lend_command(lend, VP_LEND_MARK, lend->request->marker);
 }
 
@@ -32,8 +50,7 @@ static void stop_lending(struct vp_lend *lend)
 			return;
 	int ignored = vp_lend_command(lend, VP_LEND_MARK, 0);
 	(void)ignored;
-	bpf_link__destroy(lend->switches);
-	lend->switches = NULL;
+	detach(lend);
 }
 
 static const struct vp_lend_client *other_set(const struct vp_lend *lend,
@@ -76,17 +93,33 @@ static int give_place(struct vp_lend *lend, struct vp_lend_client *client)
 				   &client->place, BPF_ANY);
 }
 
-/* Whether that is a thread of the process at the other end. */
-static bool is_its_thread(const struct vp_lend_client *client, uint32_t tid)
+/* Numbers of threads mean the same to both. */
+static bool is_same_namespace(pid_t pid)
+{
+	struct stat ours, theirs;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
+	return !stat("/proc/self/ns/pid", &ours) && !stat(path, &theirs) &&
+	       ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+}
+
+/* Whether that is a thread of the process at the other end, or of its user. */
+static bool may_count(const struct vp_lend_client *client, uint32_t tid)
 {
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
+	struct stat thread;
 	char path[64];
 
 	if (getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) || peer.pid <= 0)
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/task/%u", peer.pid, tid);
-	return !access(path, F_OK);
+	if (!access(path, F_OK))
+		return true;
+	snprintf(path, sizeof(path), "/proc/%u", tid);
+	return is_same_namespace(peer.pid) && !stat(path, &thread) &&
+	       (!peer.uid || thread.st_uid == peer.uid);
 }
 
 /* A socket, each packet to which runs the program that forces an exit; its other end is ours. */
@@ -163,9 +196,9 @@ static void attach(struct vp_lend *lend, struct vp_lend_client *client,
 	client->tid = request->tid;
 	if (request->version != VP_LENT_VERSION)
 		return refuse(client, EPROTO, "it is of another version");
-	if (!is_its_thread(client, client->tid))
+	if (!may_count(client, client->tid))
 		return refuse(client, ESRCH,
-			      "the thread is none of its process in this PID namespace");
+			      "the thread is none of its user in this PID namespace");
 	int result = start_lending(lend);
 	if (result)
 		return refuse(client, -result, "this kernel lets no program see its switches");

@@ -18,11 +18,14 @@ struct vp_lend_client {
 	bool is_attached; /* it has asked for its counters, and got them */
 };
 
+/* Programs that run only while there are clients. */
+enum { VP_LEND_LINKS = 3 };
+
 /* With its programs not loaded. */
 struct vp_lend {
 	const struct vp_lend_request *request;
 	struct vp_lend_bpf *programs;
-	struct bpf_link *switches; /* NULL: there are no clients */
+	struct bpf_link *links[VP_LEND_LINKS]; /* NULL: there are no clients */
 	const volatile struct vp_lent_cell *cells;
 	uint32_t n_cells;
 	int host, listener;

@@ -5,8 +5,10 @@
  * guest memory; the agent's program keeps, at the guest's context switches, what of it was each
  * client thread's. A thread T that runs on vCPU v has had
  *
- *   T.sum + (cell[v].counts - T.start)
+ *   T.base + cell[v].counts
  *
+ * and one that does not run T.base, where base is what it had before, while it runs less what the
+ * cell showed when it began to.
  * See docs/method-counters.md.
  */
 #ifndef VP_SCHEMA_LENT_H
@@ -16,7 +18,7 @@
 #define VP_LENT_SOCKET "/run/vperf-lent.sock"
 
 enum {
-	VP_LENT_VERSION = 1,
+	VP_LENT_VERSION = 2,
 	VP_LENT_EVENTS = 8,
 	VP_LENT_NAME_SIZE = 48,
 	VP_LENT_THREADS = 1024, /* with counters at the same time */
@@ -34,21 +36,27 @@ struct vp_lent_cell {
 
 enum vp_lent_thread_state { VP_LENT_NEW, VP_LENT_OUT, VP_LENT_RUNNING };
 
-/* Of a client's thread; the agent's program writes it, while the thread does not run. */
+/* Of a client's thread; the agent's program writes it, while the thread does not run. Others may
+ * look at it meanwhile: the sequence is odd then. */
 struct vp_lent_thread {
 	unsigned long long sequence; /* changes with each switch */
 	unsigned int state, cpu;
 	unsigned long long stale; /* publications that did not come though they were forced */
-	unsigned long long stolen_sum, stolen_start;
-	unsigned long long sum[VP_LENT_EVENTS], start[VP_LENT_EVENTS];
+	unsigned long long stolen_base;
+	unsigned long long base[VP_LENT_EVENTS];
+	/* How often it has executed a program, what it had had when it first did, and how many
+	 * threads and processes it has made. */
+	unsigned int executed, made;
+	unsigned long long at_exec[VP_LENT_EVENTS];
 	unsigned long long spare[3];
 };
 
 _Static_assert(sizeof(struct vp_lent_cell) == 128, "no cell lies in two pages");
 _Static_assert(sizeof(struct vp_lent_thread) == 192, "a whole number of cache lines");
 
-/* A client's packet, and the answer to it, with three descriptors if the status is 0: the cells,
- * the threads, and a socket, each packet to which forces the vCPU out of the guest. */
+/* A client's packet: its own thread, or one that it may trace; and the answer to it, with three
+ * descriptors if the status is 0: the cells, the threads, and a socket, each packet to which forces
+ * the vCPU out of the guest. */
 struct vp_lent_request {
 	unsigned int version, tid;
 };

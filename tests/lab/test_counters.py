@@ -4,6 +4,13 @@ that knows how many instructions its loops have, on the host, in a guest with a 
 the host lends its own."""
 import json
 import re
+import sys
+
+from lab import REPOSITORY, run_scenario
+
+sys.path.insert(0, str(REPOSITORY / "lab"))
+from vlablib import roots  # noqa: E402
+from vlablib.arch import ARM64  # noqa: E402
 
 CLIENT = "build-arm64/tests/lab/count-loops"
 SHORT = "--loops 250000 --rounds 20"  # of threads: number n has n times as many
@@ -43,11 +50,16 @@ def said(run, *guests):
     there, one list for each job."""
     if not guests:
         return lines_of(run.command_output(1))
-    log = (run.out / f"guest-{guests[0]}" / "workloads.log").read_text()
+    return {job: lines_of("\n".join(lines)) for job, lines in outputs(run, guests[0]).items()}
+
+
+def outputs(run, guest):
+    """Of each job in a guest, the lines that it printed."""
+    log = (run.out / f"guest-{guest}" / "workloads.log").read_text()
     jobs = {}
     for job, line in re.findall(r"^out job=(\d+) copy=\d+ \| (.*)$", log, re.MULTILINE):
         jobs.setdefault(int(job), []).append(line)
-    return {job: lines_of("\n".join(lines)) for job, lines in jobs.items()}
+    return jobs
 
 
 def lines_of(text):
@@ -206,6 +218,96 @@ def x86(run, claims):
     claims.check(summary["published"] > 100 and not summary["unwritten"], f"the host: {summary}")
 
 
+# PAPI and perf, as Debian has them, in a guest without a PMU. The processor is one that this PAPI has presets for.
+SHIM = "LD_PRELOAD=/lib/vperf-perf-shim.so"
+PRESETS = "PAPI_TOT_INS PAPI_TOT_CYC"
+SDE = "sde:::vperf::instructions:u"
+
+
+def run_shim(directory):
+    """Needs the path of the lab host's root, which has the programs."""
+    root = roots.get(ARM64)
+    files = {f"{root}/usr/bin/{name}": name for name in ("papi_command_line", "papi_avail", "papi_native_avail", "perf")}
+    files |= {f"build-arm64/tests/lab/{name}": name for name in ("papi-loops", "count-loops")}
+    listed = "".join(f"file g1 {source} /bin/{name}\n" for source, name in files.items())
+    inside = f"""echo 1 > /proc/sys/kernel/perf_event_paranoid; papi_command_line PAPI_TOT_INS; export {SHIM}; \
+papi_command_line {PRESETS} PAPI_BR_MSP; papi-loops {PRESETS}; papi_avail | grep PAPI_TOT_"""
+    sde = f"""echo 3 > /proc/sys/kernel/perf_event_paranoid; export LD_PRELOAD=/lib/libvperf-papi.so; papi-loops {SDE} sde:::vperf::page-faults; \
+papi_command_line {SDE} sde:::vperf::branches:u; papi_native_avail | grep vperf::"""
+    perf = f"""export {SHIM}; perf stat -x, -e instructions:u,cycles:u count-loops --event page-faults; \
+perf stat -x, -e instructions:u,instructions,page-faults,branches:u true; \
+perf stat -x, -e instructions:u sh -c 'true & wait'; perf stat -x, -e instructions:u,page-faults -- true; \
+perf stat -x, -e '{{page-faults,instructions:u}}' true"""
+    scenario = f"""
+host arch=arm64 pcpus=1 icount=yes memory=2048 cpu=a64fx
+guest g1 vcpus=1 memory=512 truth=no agent=yes cpu=host,pmu=off
+{listed}file g1 build-arm64/src/preload/vperf-perf-shim.so /lib/vperf-perf-shim.so
+file g1 build-arm64/src/preload/libvperf-papi.so /lib/libvperf-papi.so
+file g1 {root}/usr/lib/aarch64-linux-gnu/libpapi.so.7.0 /usr/lib/aarch64-linux-gnu/libpapi.so.7.0
+command echo 1 > /proc/sys/kernel/perf_event_paranoid; papi_command_line {PRESETS}
+command vperf lend --vm g1 -e instructions:u,cycles:u -q -- lab-guest run g1 sh -c "{inside}"
+command vperf lend --vm g1 -e instructions:u,cycles:u -q -- lab-guest run g1 sh -c "{sde}"
+command vperf lend --vm g1 -e instructions:u,cycles:u -q -- lab-guest run g1 sh -c "{perf}"
+command lab-guest run g1 sh -c "{SHIM} perf stat -x, -e instructions:u true"
+"""
+    return run_scenario(scenario.replace("\\\n", ""), directory)
+
+
+def shim_papi(claims, host, guest):
+    """What PAPI says on a host with a PMU, and in a guest without one."""
+    own = [int(value) for value in re.findall(r"PAPI_TOT_\w+ :\s*(\d+)", host)]
+    _, without, rest = guest.split("This utility", 2)
+    lent = [int(value) for value in re.findall(r"PAPI_TOT_\w+ :\s*(\d+)", rest)]
+    claims.check("Failed adding: PAPI_TOT_INS" in without, "PAPI has no counter in a guest without a PMU")
+    off = [value - expected for value, expected in zip(lent, own)]
+    claims.check(len(own) == len(lent) == 2 and all(abs(n) < 5000 for n in off),
+                 f"papi_command_line counts {lent} with lent counters, {off} off from the host's own PMU, less than 5000")
+    claims.check("Failed adding: PAPI_BR_MSP" in rest, "what the host does not lend is not added")
+    check_threads(claims, "PAPI's clients", lines_of(rest), 3, 0.1)
+    claims.check(len(re.findall(r"PAPI_TOT_(?:INS|CYC)\s+\w+\s+Yes", rest)) == 2, "papi_avail has the presets")
+
+
+def papi_events(claims, own, text):
+    """vperf's counters as software-defined events of PAPI's, which may not use perf here."""
+    check_threads(claims, "software-defined events", lines_of(text), 3, 0.1)
+    value = re.search(re.escape(SDE) + r" :\s*(\d+)", text)
+    claims.check(value and abs(int(value[1]) - own) < 5000,
+                 f"papi_command_line says the same by a software-defined event: {value and value[1]}")
+    claims.check("Failed adding: sde:::vperf::branches:u" in text, "one that is not lent is not added")
+    listed = re.findall(r"^\| sde:::vperf::([\w:-]+) ", text, re.MULTILINE)
+    claims.check({"instructions:u", "cycles:u", "page-faults"} <= set(listed) and
+                 not {"instructions", "branches:u"} & set(listed), f"papi_native_avail lists {len(listed)} events, those that there are")
+
+
+def of_perf(text):
+    """What perf stat said, run by run: event -> what stands where its count is."""
+    return [(event, value) for value, event in re.findall(r"^(<not \w+>|\d+),,([\w-]+(?::u)?),", text, re.MULTILINE)]
+
+
+def shim(run, claims):
+    papi, sde, perf, ended = ("\n".join(lines) for _, lines in sorted(outputs(run, "g1").items()))
+    host = run.command_output(1)
+    shim_papi(claims, host, papi)
+    papi_events(claims, int(re.search(r"PAPI_TOT_INS :\s*(\d+)", host)[1]), sde)
+    found = of_perf(perf)
+    counted = [value for event, value in found]
+    off = int(counted[0]) - 30000000
+    claims.check(0 < off < 150000 and abs(int(counted[1]) - int(counted[0])) < 1000,
+                 f"perf stat counts {counted[:2]} of a program whose loops have 30000000, with what it starts and ends with")
+    names = [event for event, _ in found]
+    claims.check(names[2:6] == ["instructions:u", "instructions", "page-faults", "branches:u"] and
+                 all(value.isdigit() for value in (counted[2], counted[4])) and
+                 counted[3] == counted[5] == "<not supported>",
+                 f"what the host does not lend is not supported: {found[2:6]}")
+    claims.check(counted[6] == "<not counted>", f"a program that makes another one is not counted: {found[6]}")
+    claims.check(counted[7] == counted[2] and int(counted[8]) > 0,
+                 f"twice the same program has the same count: {counted[7]}, {counted[2]}")
+    claims.check(found[9:11] == [("page-faults", "<not counted>"), ("instructions:u", "<not supported>")],
+                 f"a group of the kernel's is not joined: {found[9:11]}")
+    claims.check(of_perf(ended) == [("instructions:u", "<not supported>")], "nothing is lent any more: not supported")
+
+
 TESTS = [("64-bit Arm, counters", COUNTERS, counters)]
 QUICK = ()
-FULL = [("64-bit Arm, counters beside a busy VM", BESIDE, beside_a_busy_vm), ("64-bit Arm, counters that end", LASTING, lasting), ("lent counters, x86", X86, x86)]
+FULL = [("64-bit Arm, counters beside a busy VM", BESIDE, beside_a_busy_vm), ("64-bit Arm, counters that end", LASTING, lasting), ("lent counters, x86", X86, x86),
+        ("64-bit Arm, PAPI and perf without a PMU", run_shim, shim)]

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reading lent counters, exactly and of other threads. */
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "counters/lent.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+/* Makes the vCPU leave the guest and enter it again, so that the host publishes. */
+static void force_exit(const struct vp_counters_lent *lent)
+{
+#if defined(__x86_64__)
+	uint32_t a, b, c, d;
+
+	__cpuid(0, a, b, c, d); /* which every hypervisor intercepts */
+#else
+	ssize_t ignored = send(lent->force, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	(void)ignored;
+#endif
+}
+
+/* False: though it was forced to, the host has published nothing. */
+static bool publish(const struct vp_counters_lent *lent)
+{
+	uint64_t switches = lent->thread->sequence;
+	uint64_t before = lent->cells[lent->thread->cpu].sequence;
+
+	force_exit(lent);
+	return lent->cells[lent->thread->cpu].sequence != before ||
+	       lent->thread->sequence != switches;
+}
+
+int vp_counters_lent_read(struct vp_counters_lent *lent, bool exact, uint64_t *values)
+{
+	const uint64_t start[VPERF_MOST_EVENTS] = {0};
+
+	if ((exact || lent->exact) && !publish(lent))
+		return VPERF_E_LOST;
+	return vp_counters_lent_read_own(lent, start, values) ? VPERF_OK : VPERF_E_LOST;
+}
+
+int vp_counters_lent_stolen(struct vp_counters_lent *lent, uint64_t *ret)
+{
+	const volatile struct vp_lent_thread *thread = lent->thread;
+	const volatile struct vp_lent_cell *cell;
+	uint64_t switches, sequence;
+
+	do {
+		switches = thread->sequence;
+		cell = &lent->cells[thread->cpu];
+		sequence = cell->sequence;
+		*ret = thread->stolen_base + cell->stolen;
+	} while (cell->sequence != sequence || thread->sequence != switches);
+	return vp_counters_lent_is_lost(lent, cell) ? VPERF_E_LOST : VPERF_OK;
+}
+
+/* What can be seen of a thread, and when that was. */
+struct look {
+	uint64_t switches, sequence; /* the latter of the cell of the vCPU that it runs on */
+	uint32_t state, cpu;
+	struct vp_counters_lent_state counts;
+};
+
+static void take_look(const struct vp_counters_lent *lent, struct look *ret)
+{
+	const volatile struct vp_lent_thread *thread = lent->thread;
+
+	/* Nothing of it is kept of another look: looks are compared by memcmp(). */
+	memset(ret, 0, sizeof(*ret));
+	ret->switches = thread->sequence;
+	ret->state = thread->state;
+	ret->counts.executed = thread->executed;
+	ret->counts.made = thread->made;
+	bool runs = ret->state == VP_LENT_RUNNING;
+	ret->cpu = runs ? thread->cpu : 0;
+	const volatile struct vp_lent_cell *cell = &lent->cells[ret->cpu];
+	ret->sequence = runs ? cell->sequence : 0;
+	for (unsigned i = 0; i < lent->events; i++) {
+		ret->counts.counts[i] = thread->base[i] + (runs ? cell->counts[i] : 0);
+		ret->counts.at_exec[i] = thread->at_exec[i];
+	}
+}
+
+/* What is seen then has all that was before the first look. One publication may have been under way
+ * then, so that it takes two. */
+static bool is_new(const struct look *first, const struct look *now)
+{
+	return now->state != VP_LENT_RUNNING || now->switches != first->switches ||
+	       now->sequence - first->sequence >= 2;
+}
+
+/*
+ * Of a thread that runs elsewhere no program here can make the host publish: its vCPU does at its
+ * next tick. Its writers may be at work at each look: what was the same in two of them, a moment
+ * apart, with nothing written between, is right.
+ */
+static int look_at_other(const struct vp_counters_lent *lent, struct vp_counters_lent_state *ret)
+{
+	const struct timespec moment = {.tv_nsec = VP_COUNTERS_WAIT_NS};
+	struct look first, last, now;
+
+	take_look(lent, &first);
+	last = first;
+	for (int i = 0; i < VP_COUNTERS_MOST_WAITS; i++) {
+		nanosleep(&moment, NULL);
+		take_look(lent, &now);
+		if (!(now.switches % 2) && !memcmp(&now, &last, sizeof(now)) &&
+		    is_new(&first, &now)) {
+			*ret = now.counts;
+			return vp_counters_lent_is_lost(lent, &lent->cells[now.cpu]) ? VPERF_E_LOST
+										     : VPERF_OK;
+		}
+		last = now;
+	}
+	return VPERF_E_LOST;
+}
+
+int vp_counters_lent_look(const struct vp_counters_lent *lent, struct vp_counters_lent_state *ret)
+{
+	struct look look;
+
+	if (lent->tid != gettid())
+		return look_at_other(lent, ret);
+	if (!publish(lent))
+		return VPERF_E_LOST;
+	do
+		take_look(lent, &look);
+	while (lent->thread->sequence != look.switches ||
+	       lent->cells[look.cpu].sequence != look.sequence);
+	*ret = look.counts;
+	return vp_counters_lent_is_lost(lent, &lent->cells[look.cpu]) ? VPERF_E_LOST : VPERF_OK;
+}

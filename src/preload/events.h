@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * perf events that this machine's kernel does not have and the host lends: what perf_event_open(2)
+ * and calls with its descriptor say of them. Functions return what the calls do, and -errno.
+ */
+#ifndef VP_PRELOAD_EVENTS_H
+#define VP_PRELOAD_EVENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct perf_event_attr;
+
+/* Whether the descriptor is one of these events. */
+bool vp_shim_has(int fd);
+/* The descriptor; `refusal` is what the kernel said, and what is said if nothing that the host
+ * lends is meant. */
+int vp_shim_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd,
+		 unsigned long flags, int refusal);
+ssize_t vp_shim_read(int fd, void *buffer, size_t size);
+int vp_shim_ioctl(int fd, unsigned long request, unsigned long argument);
+/* 0, or the page as the kernel would map it. */
+int vp_shim_mmap(void *address, size_t size, int protection, int flags, off_t offset, void **ret);
+/* Before the descriptor is closed. */
+void vp_shim_close(int fd);
+
+/* Around a fork(): the child has the events, too. */
+void vp_shim_lock(void);
+void vp_shim_unlock(void);
+
+#endif

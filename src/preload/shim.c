@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * vperf-perf-shim.so, for LD_PRELOAD: in a guest without a PMU, perf_event_open(2) of an event that
+ * the host lends works. Each call goes to the kernel first, and whatever it can answer is its
+ * answer.
+ */
+/* What is defined here are the functions of that name, and no inline ones in front of them. */
+#undef _FILE_OFFSET_BITS
+#undef _FORTIFY_SOURCE
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "preload/events.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+typedef long syscall_function(long number, ...);
+typedef ssize_t read_function(int fd, void *buffer, size_t size);
+typedef int ioctl_function(int fd, unsigned long request, ...);
+typedef int close_function(int fd);
+typedef void *mmap_function(void *, size_t, int, int, int, off_t);
+
+/* libc's own. */
+static struct {
+	syscall_function *syscall;
+	read_function *read;
+	ioctl_function *ioctl;
+	close_function *close;
+	mmap_function *mmap;
+} next;
+
+/* Libraries that are initialized earlier call these functions, too. */
+static __attribute__((constructor)) void find_next(void)
+{
+	if (next.mmap)
+		return;
+	next.syscall = (syscall_function *)dlsym(RTLD_NEXT, "syscall");
+	next.read = (read_function *)dlsym(RTLD_NEXT, "read");
+	next.ioctl = (ioctl_function *)dlsym(RTLD_NEXT, "ioctl");
+	next.close = (close_function *)dlsym(RTLD_NEXT, "close");
+	next.mmap = (mmap_function *)dlsym(RTLD_NEXT, "mmap");
+	pthread_atfork(vp_shim_lock, vp_shim_unlock, vp_shim_unlock);
+}
+
+static long answer(long result)
+{
+	if (result >= 0)
+		return result;
+	errno = (int)-result;
+	return -1;
+}
+
+static bool is_for_want_of_counter(int errnum)
+{
+	return errnum == ENOENT || errnum == EOPNOTSUPP || errnum == ENODEV || errnum == ENXIO;
+}
+
+static long open_event(const long *arguments)
+{
+	int group = (int)arguments[3];
+	int refusal = EINVAL; /* of what is to join a group that is not the kernel's */
+
+	if (!vp_shim_has(group)) {
+		long fd = next.syscall(SYS_perf_event_open, arguments[0], arguments[1],
+				       arguments[2], arguments[3], arguments[4]);
+		if (fd >= 0 || !is_for_want_of_counter(errno) || group >= 0)
+			return fd;
+		refusal = errno;
+	}
+	return answer(vp_shim_open((const struct perf_event_attr *)arguments[0],
+				   (pid_t)arguments[1], (int)arguments[2], group,
+				   (unsigned long)arguments[4], refusal));
+}
+
+PUBLIC ssize_t read(int fd, void *buffer, size_t size)
+{
+	find_next();
+	return vp_shim_has(fd) ? answer(vp_shim_read(fd, buffer, size))
+			       : next.read(fd, buffer, size);
+}
+
+/* What read() is in programs that check the sizes of buffers. */
+PUBLIC ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room);
+PUBLIC ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room)
+{
+	if (size > room)
+		__builtin_trap();
+	return read(fd, buffer, size);
+}
+
+PUBLIC int ioctl(int fd, unsigned long request, ...)
+{
+	va_list args;
+
+	va_start(args, request);
+	unsigned long argument = va_arg(args, unsigned long);
+	va_end(args);
+	find_next();
+	return vp_shim_has(fd) ? (int)answer(vp_shim_ioctl(fd, request, argument))
+			       : next.ioctl(fd, request, argument);
+}
+
+PUBLIC int close(int fd)
+{
+	find_next();
+	vp_shim_close(fd);
+	return next.close(fd);
+}
+
+PUBLIC void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset)
+{
+	void *mapped = MAP_FAILED;
+
+	find_next();
+	if (flags & MAP_ANONYMOUS || !vp_shim_has(fd))
+		return next.mmap(address, size, protection, flags, fd, offset);
+	answer(vp_shim_mmap(address, size, protection, flags, offset, &mapped));
+	return mapped;
+}
+
+PUBLIC void *mmap64(void *address, size_t size, int protection, int flags, int fd, off_t offset)
+{
+	return mmap(address, size, protection, flags, fd, offset);
+}
+
+/* There is no function for perf_event_open(2): programs make the call by its number. */
+PUBLIC long syscall(long number, ...)
+{
+	long arguments[6];
+	va_list args;
+
+	va_start(args, number);
+	for (int i = 0; i < 6; i++)
+		arguments[i] = va_arg(args, long);
+	va_end(args);
+	find_next();
+	switch (number) {
+	case SYS_perf_event_open:
+		return open_event(arguments);
+	case SYS_read:
+		return read((int)arguments[0], (void *)arguments[1], (size_t)arguments[2]);
+	case SYS_ioctl:
+		return ioctl((int)arguments[0], (unsigned long)arguments[1], arguments[2]);
+	case SYS_close:
+		return close((int)arguments[0]);
+	case SYS_mmap:
+		return (long)mmap((void *)arguments[0], (size_t)arguments[1], (int)arguments[2],
+				  (int)arguments[3], (int)arguments[4], arguments[5]);
+	default:
+		return next.syscall(number, arguments[0], arguments[1], arguments[2], arguments[3],
+				    arguments[4], arguments[5]);
+	}
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * papi-loops EVENT...: a client of PAPI that knows what it does. Each of three threads, which run
+ * at the same time on CPU 0, makes n times 20 million loops of six instructions, and prints what
+ * PAPI says of the events: 'thread=N expected=INSTRUCTIONS values=...'. PAPI is looked for when it
+ * runs.
+ */
+#include <dlfcn.h>
+#include <err.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { THREADS = 3, MOST_EVENTS = 4, ROUNDS = 20, LOOPS = 250000, INSTRUCTIONS = 6 };
+/* As papi.h of version 7.0 has them. */
+enum { VERSION = 7 << 24, NONE = -1 };
+
+struct papi {
+	int (*init)(int);
+	int (*thread_init)(unsigned long (*)(void));
+	int (*create)(int *);
+	int (*add)(int, const char *);
+	int (*start)(int);
+	int (*stop)(int, long long *);
+};
+
+static struct papi papi;
+static char **events;
+static int n_events;
+
+static void *function(void *library, const char *name)
+{
+	void *found = dlsym(library, name);
+
+	if (!found)
+		errx(1, "%s", dlerror());
+	return found;
+}
+
+static void find_papi(void)
+{
+	void *library = dlopen("libpapi.so.7.0", RTLD_NOW);
+
+	if (!library)
+		errx(1, "%s", dlerror());
+	papi = (struct papi){
+	    function(library, "PAPI_library_init"),    function(library, "PAPI_thread_init"),
+	    function(library, "PAPI_create_eventset"), function(library, "PAPI_add_named_event"),
+	    function(library, "PAPI_start"),           function(library, "PAPI_stop")};
+	if (papi.init(VERSION) != VERSION || papi.thread_init(pthread_self))
+		errx(1, "PAPI cannot be initialized");
+}
+
+static __attribute__((noinline)) void loop(unsigned long loops)
+{
+	__asm__ volatile("1:\n"
+			 "	nop\n"
+			 "	nop\n"
+			 "	nop\n"
+			 "	nop\n"
+#ifdef __aarch64__
+			 "	subs %0, %0, #1\n"
+			 "	b.ne 1b\n"
+#else
+			 "	dec %0\n"
+			 "	jne 1b\n"
+#endif
+			 : "+r"(loops)
+			 :
+			 : "cc");
+}
+
+static void check(const char *what, int status)
+{
+	if (status)
+		errx(1, "%s: PAPI says %d", what, status);
+}
+
+static void *work(void *number)
+{
+	unsigned long rounds = ROUNDS * ((unsigned long)number + 1);
+	long long values[MOST_EVENTS] = {0};
+	int set = NONE;
+
+	check("create", papi.create(&set));
+	for (int i = 0; i < n_events; i++)
+		check(events[i], papi.add(set, events[i]));
+	check("start", papi.start(set));
+	for (unsigned long i = 0; i < rounds; i++) {
+		loop(LOOPS);
+		sched_yield();
+	}
+	check("stop", papi.stop(set, values));
+	printf("thread=%lu expected=%lu values=%lld", (unsigned long)number,
+	       rounds * LOOPS * INSTRUCTIONS, values[0]);
+	for (int i = 1; i < n_events; i++)
+		printf(",%lld", values[i]);
+	printf("\n");
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t threads[THREADS];
+	cpu_set_t cpu;
+
+	if (argc < 2 || argc > MOST_EVENTS + 1)
+		errx(2, "usage: papi-loops EVENT...");
+	events = argv + 1;
+	n_events = argc - 1;
+	find_papi();
+	CPU_ZERO(&cpu);
+	CPU_SET(0, &cpu);
+	sched_setaffinity(0, sizeof(cpu), &cpu);
+	for (unsigned long i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, work, (void *)i);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}

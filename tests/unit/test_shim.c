@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the shim says of perf's events, with lent counters that the test makes. Their companions are
+ * the kernel's own events.
+ */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <linux/perf_event.h>
+
+#include "counters/lent.h"
+#include "preload/events.h"
+
+static struct vp_counters_lent_state lent;
+static bool is_gone;
+static unsigned attached;
+static const char *const names[] = {"instructions:u", "cycles:u"};
+
+int vp_counters_lent_attach(pid_t tid, struct vp_counters_lent **ret, struct vperf_error *error)
+{
+	*ret = calloc(1, sizeof(**ret));
+	assert_non_null(*ret);
+	attached++;
+	return VPERF_OK;
+}
+
+void vp_counters_lent_close(struct vp_counters_lent *counters)
+{
+	free(counters);
+	attached--;
+}
+
+int vp_counters_lent_place(const struct vp_counters_lent *counters,
+			   const struct vp_counters_event *event)
+{
+	struct vp_counters_event named;
+
+	for (int i = 0; i < 2; i++)
+		if (vp_counters_event_find(names[i], &named) &&
+		    vp_counters_event_same(&named, event))
+			return i;
+	return -1;
+}
+
+int vp_counters_lent_look(const struct vp_counters_lent *counters,
+			  struct vp_counters_lent_state *ret)
+{
+	*ret = lent;
+	return is_gone ? VPERF_E_LOST : VPERF_OK;
+}
+
+static void happen(uint64_t instructions, uint64_t cycles)
+{
+	lent.counts[0] += instructions;
+	lent.counts[1] += cycles;
+}
+
+static struct perf_event_attr attr_of(uint64_t config, bool disabled, uint64_t format)
+{
+	return (struct perf_event_attr){.size = sizeof(struct perf_event_attr),
+					.type = PERF_TYPE_HARDWARE,
+					.config = config,
+					.disabled = disabled,
+					.exclude_kernel = 1,
+					.read_format = format};
+}
+
+static int open_attr(const struct perf_event_attr *attr, int group)
+{
+	return vp_shim_open(attr, 0, -1, group, PERF_FLAG_FD_CLOEXEC, ENOENT);
+}
+
+static int open_event(uint64_t config, bool disabled, uint64_t format, int group)
+{
+	struct perf_event_attr attr = attr_of(config, disabled, format);
+	int fd = open_attr(&attr, group);
+
+	if (fd == -EACCES || fd == -EPERM || fd == -ENOSYS)
+		skip(); /* a container that may not count */
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void close_event(int fd)
+{
+	vp_shim_close(fd);
+	assert_int_equal(close(fd), 0);
+	assert_false(vp_shim_has(fd));
+}
+
+static uint64_t value_of(int fd)
+{
+	uint64_t value;
+
+	assert_int_equal(vp_shim_read(fd, &value, sizeof(value)), sizeof(value));
+	return value;
+}
+
+static int setup(void **state)
+{
+	lent = (struct vp_counters_lent_state){.counts = {1000, 5000}};
+	is_gone = false;
+	return 0;
+}
+
+/* Only what happens while it is enabled, and from 0 after a reset. */
+static void test_counts(void **state)
+{
+	int fd = open_event(PERF_COUNT_HW_INSTRUCTIONS, true, 0, -1);
+	uint64_t byte = 0;
+
+	assert_true(vp_shim_has(fd));
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	happen(7, 0);
+	assert_int_equal(value_of(fd), 0);
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
+	happen(30, 99);
+	assert_int_equal(value_of(fd), 30);
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0), 0);
+	happen(500, 0);
+	assert_int_equal(value_of(fd), 30);
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_RESET, 0), 0);
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
+	happen(4, 0);
+	assert_int_equal(value_of(fd), 4);
+	assert_int_equal(vp_shim_read(fd, &byte, 1), -ENOSPC);
+	/* What goes past the shim finds no number. */
+	assert_int_equal(read(fd, &byte, sizeof(byte)), -1);
+	close_event(fd);
+	assert_int_equal(attached, 0);
+}
+
+/* The members of a group count while their leader does, and are read as the kernel lays them out.
+ */
+static void test_group(void **state)
+{
+	const uint64_t format = PERF_FORMAT_GROUP | PERF_FORMAT_ID |
+				PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	int leader = open_event(PERF_COUNT_HW_INSTRUCTIONS, true, format, -1);
+	int member = open_event(PERF_COUNT_HW_CPU_CYCLES, false, format, leader);
+	struct {
+		uint64_t n, enabled, running;
+		struct {
+			uint64_t value, id;
+		} events[2];
+	} reading;
+	uint64_t ids[2];
+
+	assert_int_equal(attached, 1);
+	happen(1, 1);
+	assert_int_equal(vp_shim_ioctl(leader, PERF_EVENT_IOC_ENABLE, 0), 0);
+	happen(20, 40);
+	assert_int_equal(vp_shim_ioctl(leader, PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP), 0);
+	happen(300, 300);
+	assert_int_equal(vp_shim_ioctl(leader, PERF_EVENT_IOC_ID, (unsigned long)&ids[0]), 0);
+	assert_int_equal(vp_shim_ioctl(member, PERF_EVENT_IOC_ID, (unsigned long)&ids[1]), 0);
+	assert_int_equal(vp_shim_read(leader, &reading, sizeof(reading)), sizeof(reading));
+	assert_int_equal(reading.n, 2);
+	assert_int_equal(reading.enabled, reading.running);
+	assert_true(reading.enabled > 0);
+	assert_int_equal(reading.events[0].value, 20);
+	assert_int_equal(reading.events[1].value, 40);
+	assert_int_equal(reading.events[0].id, ids[0]);
+	assert_int_equal(reading.events[1].id, ids[1]);
+	assert_int_not_equal(ids[0], ids[1]);
+	/* The flag disabled the member, too. Alone, it is on when it is enabled. */
+	close_event(leader);
+	assert_int_equal(vp_shim_ioctl(member, PERF_EVENT_IOC_ENABLE, 0), 0);
+	happen(0, 2);
+	assert_int_equal(vp_shim_read(member, &reading, sizeof(reading)), 5 * sizeof(uint64_t));
+	assert_int_equal(reading.n, 1);
+	assert_int_equal(reading.events[0].value, 42);
+	close_event(member);
+	assert_int_equal(attached, 0);
+}
+
+/* Counted from the first program on that the thread executes. */
+static void test_exec(void **state)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_HW_INSTRUCTIONS, true, 0);
+	struct perf_event_attr member = attr_of(PERF_COUNT_HW_CPU_CYCLES, false, 0);
+
+	attr.enable_on_exec = 1;
+	int fd = open_attr(&attr, -1);
+	if (fd < 0)
+		skip();
+	int other = open_attr(&member, fd);
+	assert_true(other >= 0);
+	happen(100, 100);
+	assert_int_equal(value_of(fd), 0);
+	happen(11, 11);
+	lent.executed = 2;
+	memcpy(lent.at_exec, lent.counts, sizeof(lent.counts));
+	happen(23, 24);
+	assert_int_equal(value_of(fd), 23);
+	assert_int_equal(value_of(other), 24);
+	/* From the next one on: that is not kept. */
+	assert_int_equal(open_attr(&attr, -1), -ENOENT);
+	close_event(other);
+	close_event(fd);
+}
+
+/* What cannot be counted any more ends, as the kernel says it. */
+static void test_lost(void **state)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_HW_INSTRUCTIONS, false, 0);
+	uint64_t value;
+
+	attr.inherit = 1;
+	int inherited = open_attr(&attr, -1);
+	if (inherited < 0)
+		skip();
+	int fd = open_event(PERF_COUNT_HW_INSTRUCTIONS, false, 0, -1);
+	happen(5, 5);
+	assert_int_equal(value_of(inherited), 5);
+	lent.made++;
+	assert_int_equal(vp_shim_read(inherited, &value, sizeof(value)), 0);
+	assert_int_equal(value_of(fd), 5);
+	is_gone = true;
+	assert_int_equal(vp_shim_read(fd, &value, sizeof(value)), 0);
+	is_gone = false;
+	assert_int_equal(vp_shim_read(fd, &value, sizeof(value)), 0);
+	close_event(inherited);
+	close_event(fd);
+}
+
+/* What is not lent, or not so, gets the kernel's own refusal. */
+static void test_refuses(void **state)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_HW_BRANCH_MISSES, false, 0);
+	int fd = open_event(PERF_COUNT_HW_INSTRUCTIONS, true, 0, -1);
+
+	assert_int_equal(open_attr(&attr, -1), -ENOENT);
+	attr = attr_of(PERF_COUNT_HW_INSTRUCTIONS, false, 0);
+	attr.exclude_kernel = 0; /* only user space is lent */
+	assert_int_equal(open_attr(&attr, -1), -ENOENT);
+	attr.exclude_kernel = 1;
+	attr.sample_period = 1000;
+	assert_int_equal(open_attr(&attr, -1), -ENOENT);
+	attr.sample_period = 0;
+	assert_int_equal(vp_shim_open(&attr, -1, 0, -1, 0, ENOENT), -ENOENT);
+	attr.size = 8;
+	assert_int_equal(open_attr(&attr, -1), -ENOENT);
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_REFRESH, 1), -EINVAL);
+	assert_int_equal(vp_shim_ioctl(fd, 0, 0), -ENOTTY);
+	close_event(fd);
+	assert_int_equal(attached, 0);
+}
+
+static void test_page(void **state)
+{
+	int fd = open_event(PERF_COUNT_HW_INSTRUCTIONS, true, 0, -1);
+	size_t page = (size_t)getpagesize();
+	void *mapped = NULL;
+
+	assert_int_equal(vp_shim_mmap(NULL, 4 * page, PROT_READ, MAP_SHARED, 0, &mapped), -EINVAL);
+	assert_int_equal(vp_shim_mmap(NULL, page, PROT_READ, MAP_SHARED, 0, &mapped), 0);
+	const struct perf_event_mmap_page *head = mapped;
+	assert_true(head->cap_bit0_is_deprecated && !head->cap_user_rdpmc && !head->index);
+	munmap(mapped, page);
+	assert_int_equal(vp_shim_mmap(NULL, 5 * page, PROT_READ, MAP_SHARED, 0, &mapped), 0);
+	head = mapped;
+	assert_int_equal(head->data_size, 4 * page);
+	munmap(mapped, 5 * page);
+	close_event(fd);
+}
+
+/* Another file is put in an event's place behind the shim's back. */
+static void test_replaced(void **state)
+{
+	int fd = open_event(PERF_COUNT_HW_INSTRUCTIONS, true, 0, -1);
+
+	assert_int_equal(dup2(STDIN_FILENO, fd), fd);
+	assert_false(vp_shim_has(fd));
+	assert_int_equal(attached, 1);
+	close_event(fd);
+	assert_int_equal(attached, 0);
+}
+
+static void test_codes(void **state)
+{
+	struct vp_counters_event instructions, raw = {.type = PERF_TYPE_RAW};
+
+	assert_true(vp_counters_event_find("instructions", &instructions));
+#ifdef __x86_64__
+	raw.config = 0xc0;
+#else
+	raw.config = 0x08;
+#endif
+	assert_true(vp_counters_event_same(&instructions, &raw));
+	raw.exclude_kernel = true;
+	assert_false(vp_counters_event_same(&instructions, &raw));
+	raw = (struct vp_counters_event){.type = PERF_TYPE_RAW, .config = 0x12345};
+	assert_false(vp_counters_event_same(&instructions, &raw));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup(test_counts, setup),   cmocka_unit_test_setup(test_group, setup),
+	    cmocka_unit_test_setup(test_exec, setup),     cmocka_unit_test_setup(test_lost, setup),
+	    cmocka_unit_test_setup(test_refuses, setup),  cmocka_unit_test_setup(test_page, setup),
+	    cmocka_unit_test_setup(test_replaced, setup), cmocka_unit_test(test_codes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
