@@ -84,8 +84,7 @@ static struct vp_error *read_all(struct vp_account_recording *rec)
 {
 	VP_AUTO_FREE char *host = vp_format("%s/host", rec->path);
 	vp_stream_readers streams = {0};
-	struct vp_health health = {.classes = VP_STREAMS(VP_STREAM_PCPU) |
-					      VP_STREAMS(VP_STREAM_ACCOUNT) |
+	struct vp_health health = {.classes = VP_STREAMS_SAMPLES | VP_STREAMS(VP_STREAM_ACCOUNT) |
 					      VP_STREAMS(VP_STREAM_STATES)};
 	const struct vp_recording *recording = &rec->recording;
 

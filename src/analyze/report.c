@@ -252,7 +252,7 @@ static struct vp_error *make(const struct vp_naming_options *naming, const char 
 			     struct vp_report *report)
 {
 	vp_stream_readers streams = {0};
-	struct vp_health health = {.classes = VP_STREAMS(VP_STREAM_PCPU)};
+	struct vp_health health = {.classes = VP_STREAMS_SAMPLES};
 
 	if (must_discover(naming, report))
 		VP_TRY(vp_guests_discover(host, &report->vms));

@@ -164,6 +164,10 @@ static void guest_tick(void *state, struct vp_flow *flow, const struct vp_tick *
 {
 	if (tick->pcpu == VP_NONE)
 		return;
+	if (tick->of_vcpu) { /* what others did meanwhile is not known */
+		count_vcpu(state, flow, tick->vcpu, tick);
+		return;
+	}
 	const struct vp_homes *homes = &flow->timeline->guests.homes.at[tick->pcpu];
 	for (size_t i = 0; i < homes->vcpus.count; i++)
 		count_vcpu(state, flow, homes->vcpus.at[i], tick);

@@ -26,6 +26,7 @@ enum { ANSWER_MS = 60000 };
 struct guests {
 	struct vp_texts vms, operands;
 	const char *format;
+	const struct vp_guest_access *access;
 	bool scan, json, csv, no_cache;
 	size_t unread; /* VMs that could not be looked into */
 };
@@ -81,22 +82,22 @@ static struct vp_error *look(const struct guests *guests, struct vp_guest_reader
 	return damaged ? vp_error_new("the task list could only be read in part") : NULL;
 }
 
-static struct vp_error *inspect_guest(const struct guests *guests, struct vp_guest_lister *lister,
-				      const char *folder, const vp_pack_texts *packs,
-				      struct vp_guest_answer *ret)
+static struct vp_error *inspect_guest(const struct guests *guests, void *lister, const char *folder,
+				      const vp_pack_texts *packs, struct vp_guest_answer *ret)
 {
-	vp_guest_states states = {0};
+	const struct vp_guest_access *access = guests->access;
+	struct vp_guest_state state = {0};
 	struct vp_guest_reader *reader = NULL;
 
-	struct vp_error *error = vp_guest_lister_read_one(lister, ret->vm->pid, &states);
+	struct vp_error *error = access->list(lister, ret->vm->pid, &state);
 	if (!error)
-		error = vp_guest_reader_start(&states.at[0], packs->at, packs->count, -1, &reader);
+		error = vp_guest_reader_start(access, &state, packs->at, packs->count, -1, &reader);
 	if (!error)
-		error = vp_guest_state_expect_same(&states.at[0]);
+		error = access->expect_same(&state);
 	if (!error)
 		error = look(guests, reader, folder, ret);
 	vp_guest_reader_free(reader);
-	vp_guest_states_deinit(&states);
+	vp_guest_state_deinit(&state);
 	return error;
 }
 
@@ -150,16 +151,16 @@ static struct vp_error *look_at_all(struct guests *guests, const vp_vms *vms,
 				    vp_guest_answers *answers)
 {
 	VP_AUTO_FREE char *folder = vp_pack_cache_folder();
-	struct vp_guest_lister *lister = NULL;
+	void *lister = NULL;
 	vp_pack_texts packs = {0};
 
 	VP_TRY(check_names(guests, vms));
-	VP_TRY(vp_guest_lister_new(&lister));
+	VP_TRY(guests->access->open(&lister));
 	if (!guests->no_cache)
 		vp_pack_cache_load(folder, &packs);
 	vp_vec_each (vms, vm) {
 		struct vp_guest_answer answer = {.vm = vm};
-		if (!is_wanted(guests, vm))
+		if (!is_wanted(guests, vm) || vp_vm_is_host(vm))
 			continue;
 		finish_answer(guests, folder, &answer,
 			      inspect_guest(guests, lister, folder, &packs, &answer));
@@ -167,7 +168,7 @@ static struct vp_error *look_at_all(struct guests *guests, const vp_vms *vms,
 		vp_vec_push(answers, answer);
 	}
 	vp_pack_texts_deinit(&packs);
-	vp_guest_lister_free(lister);
+	guests->access->close(lister);
 	return NULL;
 }
 
@@ -197,10 +198,7 @@ static struct vp_error *guests_with(void *context)
 	if (geteuid() != 0)
 		return vp_error_new("reading guest memory requires root (try sudo)");
 	const struct vp_hypervisor *hypervisor = vp_hypervisor_here();
-	if (!hypervisor->has_processes)
-		return vp_error_new(
-		    "the memory of guests of %s is not read: it has no processes of this host",
-		    hypervisor->name);
+	guests->access = hypervisor->guest_access();
 	struct vp_error *error = hypervisor->scan(&vms, true);
 	if (!error)
 		error = look_at_all(guests, &vms, &answers);

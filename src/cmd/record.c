@@ -11,6 +11,7 @@
 #include "collect/pmu.h"
 #include "maps/agent_protocol.h"
 #include "recording/instrument_account.h"
+#include "recording/instrument_guest_samples.h"
 #include "recording/instrument_guest_trace.h"
 #include "recording/instrument_intervals.h"
 #include "recording/instrument_profile.h"
@@ -20,7 +21,10 @@
 
 static const struct vp_verb verb;
 
-enum { MOST_PAGES = 1 << 20 };
+enum {
+	MOST_PAGES = 1 << 20,
+	GUEST_FREQUENCY = 97, /* where guests are sampled apart */
+};
 
 const struct vp_verb *vp_verb_record(void)
 {
@@ -114,15 +118,27 @@ static struct vp_error *read_recipe(const struct record *record, struct vp_recip
 		   : NULL;
 }
 
+/* Where guests are sampled apart, each sample costs them a pause: fewer, unless more are asked for.
+ * This host has the same period, so that shares can be compared, unless -c gives it another. */
+static uint64_t frequency_of_guests(const struct record *record)
+{
+	return record->frequency || record->period ? record->frequency : GUEST_FREQUENCY;
+}
+
 static void add_instruments(const struct record *record, const struct vp_recipe *stat, pid_t task,
 			    struct vp_session *session)
 {
+	const bool guests_apart = vp_guest_samples_needed();
+	const uint64_t frequency = guests_apart ? frequency_of_guests(record) : record->frequency;
+	const struct vp_instrument_guest_samples_options guest_samples = {
+	    .period_ns = 1000000000 / (frequency ? frequency : GUEST_FREQUENCY),
+	    .read_memory = !record->no_memory};
 	const struct vp_instrument_profile_options profile = {
 	    .trigger = {.event = record->events.trigger,
-			.frequency = record->frequency,
+			.frequency = frequency,
 			.period = record->period},
 	    .buffer_pages = record->pages ? record->pages : 512,
-	    .read_memory = !record->no_memory,
+	    .read_memory = !record->no_memory && !guests_apart,
 	    .with_chains = record->chains || record->call_graph,
 	};
 	const struct vp_account_source_options account = {.with_states = record->account_events,
@@ -152,6 +168,8 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 
 	if (!record->no_samples)
 		vp_session_add(session, vp_instrument_profile(&profile));
+	if (!record->no_samples && guests_apart)
+		vp_session_add(session, vp_instrument_guest_samples(&guest_samples));
 	if (!record->no_account)
 		vp_session_add(session, vp_instrument_account(&account));
 	if (record->stat)
@@ -225,7 +243,7 @@ static int run_record(int argc, char **argv)
 				.flight = {.most = UINT64_MAX}};
 	const struct vp_option options[] = {
 	    {'F', "freq", VP_OPTION_COUNT, &record.frequency, "HZ",
-	     "samples per second and pCPU (default: 997)"},
+	     "samples per second and pCPU (default: 997; on Xen 97, of each vCPU's CPU time)"},
 	    {'c', "count", VP_OPTION_COUNT, &record.period, "N",
 	     "sample every N events; every N ns for cpu-clock"},
 	    {'e', "event", VP_OPTION_TEXTS, &record.events.words, "EVENT",

@@ -210,7 +210,7 @@ static void talk(void *context, int channel)
 	struct vp_error *error = prepare_waiting(talker);
 	if (!error) {
 		int keep[] = {talker->fd, talker->channel};
-		if (!vp_confine(keep, VP_ARRAY_SIZE(keep)))
+		if (!vp_confine(keep, VP_ARRAY_SIZE(keep), 0))
 			_exit(1);
 		talker->fd = keep[0];
 		talker->channel = keep[1];

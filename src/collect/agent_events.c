@@ -348,7 +348,7 @@ static void talk(void *context, int channel)
 	talker->channel = channel;
 	connect_agent(talker);
 	int keep[] = {talker->fd, talker->channel};
-	if (!tell_connection(talker) || !vp_confine(keep, VP_ARRAY_SIZE(keep)))
+	if (!tell_connection(talker) || !vp_confine(keep, VP_ARRAY_SIZE(keep), 0))
 		_exit(1);
 	talker->fd = keep[0];
 	talker->channel = keep[1];

@@ -10,6 +10,7 @@
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -114,6 +115,18 @@ static void allow_opening_to_read(struct filter *filter)
 	add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
 }
 
+/* The same. */
+static void allow_request(struct filter *filter, unsigned long request)
+{
+	const unsigned low = offsetof(struct seccomp_data, args[1]); /* little endian */
+
+	add(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3));
+	add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low));
+	add(filter,
+	    (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)request, 0, 1));
+	add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+}
+
 static bool end_filter(struct filter *filter, unsigned otherwise)
 {
 	add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, otherwise));
@@ -121,12 +134,14 @@ static bool end_filter(struct filter *filter, unsigned otherwise)
 	return !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-static bool limit_system_calls(void)
+static bool limit_system_calls(unsigned long request)
 {
 	struct filter filter = {.count = 0};
 
 	begin_filter(&filter);
 	allow(&filter, allowed, VP_ARRAY_SIZE(allowed));
+	if (request)
+		allow_request(&filter, request);
 	return end_filter(&filter, SECCOMP_RET_KILL_PROCESS);
 }
 
@@ -170,11 +185,11 @@ static bool give_up_privileges(void)
 	       !prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-bool vp_confine(int *fds, size_t count)
+bool vp_confine(int *fds, size_t count, unsigned long request)
 {
 	return keep_descriptors(fds, count) && limit_resources() && !setgroups(0, NULL) &&
 	       !setresgid(NOBODY, NOBODY, NOBODY) && !setresuid(NOBODY, NOBODY, NOBODY) &&
-	       give_up_privileges() && limit_system_calls();
+	       give_up_privileges() && limit_system_calls(request);
 }
 
 bool vp_confine_to_reading(int *fds, size_t count)

@@ -11,9 +11,10 @@
 /*
  * For ever: another user without capabilities, no descriptors but `fds` (they get new numbers; -1
  * stays), standard input, output and error lead nowhere (but the last stays with VPERF_DEBUG), and
- * of system calls only reading, writing, waiting and memory. False if any of it could not be had.
+ * of system calls only reading, writing, waiting and memory, and the ioctl `request`, if that is
+ * not 0. False if any of it could not be had.
  */
-bool vp_confine(int *fds, size_t count) VP_MUST_CHECK;
+bool vp_confine(int *fds, size_t count, unsigned long request) VP_MUST_CHECK;
 /*
  * For a process that has to find files by itself: it may open any file to read, as before, and
  * write to `fds`; no more than that. Other system calls fail.

@@ -2,17 +2,16 @@
 #include "collect/guest_reader.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "collect/confine.h"
-#include "collect/host.h"
 #include "collect/worker_process.h"
 #include "guestmem/worker.h"
 
@@ -22,54 +21,56 @@ struct vp_guest_reader {
 };
 
 struct work {
+	const struct vp_guest_access *access;
 	const struct vp_guest_state *state;
-	struct vp_guest_files memory;
+	const int *fds; /* VP_GUEST_ACCESS_FDS */
 	const struct vp_buffer *packs;
 	size_t n_packs;
 	int dump;
 };
+
+enum { CHANNEL = VP_GUEST_ACCESS_FDS, DUMP, KEPT };
 
 /* In the new process: gives up everything, then reads until nobody asks any more. */
 static void read_guest(void *context, int channel)
 {
 	const struct work *work = context;
 	struct vp_guest_memory guest = work->state->memory;
-	int keep[] = {work->memory.memory, work->memory.pagemap, channel, work->dump};
+	int keep[KEPT] = {[CHANNEL] = channel, [DUMP] = work->dump};
 	struct vp_guest_worker_options options = {.memory = &guest,
 						  .vcpus = work->state->vcpus.at,
 						  .n_vcpus = work->state->vcpus.count,
 						  .packs = work->packs,
 						  .n_packs = work->n_packs};
 
+	void *prepared = work->access->prepare ? work->access->prepare(work->state) : NULL;
+	memcpy(keep, work->fds, VP_GUEST_ACCESS_FDS * sizeof(*keep));
 	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed) ||
-	    !vp_confine(keep, VP_ARRAY_SIZE(keep)))
+	    !vp_confine(keep, VP_ARRAY_SIZE(keep), work->access->request))
 		_exit(1);
-	const struct vp_guest_files kept = {.memory = keep[0], .pagemap = keep[1]};
-	vp_guest_memory_by_files(&guest, &kept);
-	options.channel = keep[2];
-	options.dump = keep[3];
+	work->access->read_by(work->state, prepared, keep, &guest);
+	options.channel = keep[CHANNEL];
+	options.dump = keep[DUMP];
 	vp_guest_worker_run(&options);
 }
 
-struct vp_error *vp_guest_reader_start(const struct vp_guest_state *state,
+struct vp_error *vp_guest_reader_start(const struct vp_guest_access *access,
+				       const struct vp_guest_state *state,
 				       const struct vp_buffer *packs, size_t n_packs, int dump,
 				       struct vp_guest_reader **ret)
 {
-	VP_AUTO_FREE char *path = vp_format("/proc/%u/mem", state->pid);
-	VP_AUTO_FREE char *pagemap_path = vp_format("/proc/%u/pagemap", state->pid);
-
-	if (vp_host_vendor() == VP_VENDOR_ARM)
-		return vp_error_new("reading guest memory is not supported on Arm");
-	if (!state->memory.slots.count)
-		return vp_error_new("KVM has no memory slots for the VM of process %u", state->pid);
-	VP_AUTO_CLOSE int memory = open(path, O_RDONLY | O_CLOEXEC);
-	if (memory < 0)
-		return vp_error_errno(errno, "cannot open '%s'", path);
-	/* Without it, only a kernel that registers lead to is found. */
-	VP_AUTO_CLOSE int pagemap = open(pagemap_path, O_RDONLY | O_CLOEXEC);
-	struct work work = {state, {memory, pagemap}, packs, n_packs, dump};
+	int fds[VP_GUEST_ACCESS_FDS] = {-1, -1};
+	struct work work = {access, state, fds, packs, n_packs, dump};
 	struct vp_worker_process worker;
-	VP_TRY(vp_worker_process_start(SOCK_STREAM, read_guest, &work, &worker));
+
+	struct vp_error *error = access->open_memory(state, fds);
+	if (!error)
+		error = vp_worker_process_start(SOCK_STREAM, read_guest, &work, &worker);
+	for (size_t i = 0; i < VP_GUEST_ACCESS_FDS; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	if (error)
+		return error;
 	struct vp_guest_reader *reader = vp_alloc(sizeof(*reader));
 	*reader = (struct vp_guest_reader){.worker = worker};
 	*ret = reader;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reads a guest's memory in a process of its own. That process has an open descriptor of the VMM's
- * memory and one of which of it there is, read-only, and no rights whatsoever beside it: another
- * user, no other file, no system call but reading, writing and making room. What it answers is
- * taken for what it is, the word of a stranger.
+ * Reads a guest's memory in a process of its own. That process has open descriptors of that memory,
+ * read-only (struct vp_guest_access), and no rights whatsoever beside them: another user, no other
+ * file, no system call but reading, writing, making room and the one request that the memory is
+ * mapped by. What it answers is taken for what it is, the word of a stranger.
  */
 #ifndef VP_COLLECT_GUEST_READER_H
 #define VP_COLLECT_GUEST_READER_H
 
+#include "collect/guest_access.h"
 #include "collect/guest_answer.h"
-#include "collect/guest_state.h"
 
 struct vp_guest_reader;
 
@@ -17,7 +17,8 @@ struct vp_guest_reader;
  * Starts a reader of the VM's memory; `packs` are the texts of kernel packs, `dump` is the file for
  * map text or -1.
  */
-struct vp_error *vp_guest_reader_start(const struct vp_guest_state *state,
+struct vp_error *vp_guest_reader_start(const struct vp_guest_access *access,
+				       const struct vp_guest_state *state,
 				       const struct vp_buffer *packs, size_t n_packs, int dump,
 				       struct vp_guest_reader **ret) VP_MUST_CHECK;
 void vp_guest_reader_free(struct vp_guest_reader *reader);

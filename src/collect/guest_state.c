@@ -130,11 +130,15 @@ uint64_t vp_guest_state_hva(const struct vp_guest_state *state, uint64_t gpa)
 	return 0;
 }
 
+void vp_guest_state_deinit(struct vp_guest_state *state)
+{
+	vp_guest_memory_deinit(&state->memory);
+	vp_vec_deinit(&state->vcpus);
+}
+
 void vp_guest_states_deinit(vp_guest_states *states)
 {
-	vp_vec_each (states, state) {
-		vp_guest_memory_deinit(&state->memory);
-		vp_vec_deinit(&state->vcpus);
-	}
+	vp_vec_each (states, state)
+		vp_guest_state_deinit(state);
 	vp_vec_deinit(states);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where KVM has each VM's memory, and what its vCPUs' registers say. */
+/* Where each VM's memory is, and what its vCPUs' registers say; and how KVM tells that. */
 #ifndef VP_COLLECT_GUEST_STATE_H
 #define VP_COLLECT_GUEST_STATE_H
 
@@ -8,6 +8,7 @@
 struct vp_guest_state {
 	uint32_t pid;                  /* of the VMM */
 	uint64_t started;              /* when, as /proc/PID/stat has it; 0: not known */
+	uint64_t detail;               /* what struct vp_guest_access needs to know again */
 	struct vp_guest_memory memory; /* its slots; nothing reads it yet */
 	VP_VEC(struct vp_guest_registers) vcpus;
 };
@@ -28,6 +29,7 @@ struct vp_error *vp_guest_lister_read_one(struct vp_guest_lister *lister, uint32
 struct vp_error *vp_guest_state_expect_same(const struct vp_guest_state *state) VP_MUST_CHECK;
 /* Where in the VMM's memory that word of the guest is, 8 bytes; 0: nowhere. */
 uint64_t vp_guest_state_hva(const struct vp_guest_state *state, uint64_t gpa);
+void vp_guest_state_deinit(struct vp_guest_state *state);
 void vp_guest_states_deinit(vp_guest_states *states);
 
 #endif

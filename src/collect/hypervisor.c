@@ -15,6 +15,7 @@ const struct vp_hypervisor *vp_hypervisor_kvm(void)
 	    .has_exited = vp_vm_has_exited,
 	    .is_gone = vp_vm_is_gone,
 	    .has_processes = true,
+	    .guest_access = vp_guest_access_kvm,
 	    .account = vp_account_source_ops,
 	    .source = vp_source,
 	};

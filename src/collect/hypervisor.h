@@ -4,6 +4,8 @@
 #define VP_COLLECT_HYPERVISOR_H
 
 #include "collect/account.h"
+#include "collect/guest_access.h"
+#include "collect/guest_sampler.h"
 #include "collect/source.h"
 
 struct vp_hypervisor {
@@ -17,6 +19,9 @@ struct vp_hypervisor {
 	bool (*is_gone)(const struct vp_vm *vm);
 	bool has_processes; /* a VM's number is that of a process of this host */
 	const struct vp_account_ops *(*account)(void);
+	const struct vp_guest_access *(*guest_access)(void);
+	/* What samples guests where this host's own samples do not; NULL: they do. */
+	const struct vp_guest_sampler_ops *(*guest_sampler)(void);
 	/* What `vperf check` asks, one source after another; NULL behind the last. */
 	const struct vp_source *(*source)(size_t number);
 };

@@ -34,7 +34,9 @@ static bool find_by_registers(const struct vp_guest_memory *memory,
 {
 	/* With page table isolation, user space runs on the second table of a pair, which has
 	 * hardly anything of the kernel. */
-	const uint64_t roots[] = {vcpu->cr3, vcpu->cr3 & ~(uint64_t)KPTI_BIT};
+	const uint64_t roots[] = {
+	    vp_guest_memory_physical(memory, vcpu->cr3),
+	    vp_guest_memory_physical(memory, vcpu->cr3 & ~(uint64_t)KPTI_BIT)};
 
 	if (!vcpu->cr3)
 		return false;

@@ -29,8 +29,18 @@ struct vp_guest_memory {
 	 * any other would have it made, or brought from a disk or another machine. NULL: not known.
 	 */
 	void (*backed)(void *context, uint64_t hva, size_t pages, unsigned char *ret);
+	/* What the guest's page tables and CR3 have as an address, as a guest physical one; ~0: the
+	 * guest has none there. NULL: it is one. */
+	uint64_t (*translate)(void *context, uint64_t address);
 	void *context;
 };
+
+/* The guest physical address of a page table's entry, or of CR3. */
+static inline uint64_t vp_guest_memory_physical(const struct vp_guest_memory *memory,
+						uint64_t address)
+{
+	return memory->translate ? memory->translate(memory->context, address) : address;
+}
 
 enum { VP_GUEST_PAGE = 4096 };
 

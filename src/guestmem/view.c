@@ -39,11 +39,12 @@ bool vp_guest_view_walk(const struct vp_guest_view *view, uint64_t va, struct vp
 		bool large = (level == 2 || level == 3) && (entry & ENTRY_LARGE);
 		if (level == 1 || large) {
 			uint64_t size = 1ULL << shift, inside = va & (size - 1);
-			*ret = (struct vp_guest_page){
-			    (entry & ENTRY_ADDRESS & ~(size - 1)) | inside, size - inside, user};
+			uint64_t page = vp_guest_memory_physical(
+			    view->memory, entry & ENTRY_ADDRESS & ~(size - 1));
+			*ret = (struct vp_guest_page){page | inside, size - inside, user};
 			return true;
 		}
-		table = entry & ENTRY_ADDRESS;
+		table = vp_guest_memory_physical(view->memory, entry & ENTRY_ADDRESS);
 	}
 	return false;
 }

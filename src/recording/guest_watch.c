@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -61,7 +60,8 @@ struct guest {
 struct vp_guest_watch {
 	VP_VEC(struct vp_guest_user) users;
 	vp_notices *notices;
-	struct vp_guest_lister *lister;
+	const struct vp_guest_access *access;
+	void *lister; /* the access's; NULL: see lister_problem */
 	char *lister_problem;
 	char *cache, *own_cache; /* folders of kernel packs: the user's, the recording's */
 	bool symbols;            /* go into symbol maps */
@@ -71,11 +71,13 @@ struct vp_guest_watch {
 	uint64_t second, seen_in_second;
 };
 
-struct vp_guest_watch *vp_guest_watch_new(vp_notices *notices, const char *directory, bool symbols)
+struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_access *access, vp_notices *notices,
+					  const char *directory, bool symbols)
 {
 	struct vp_guest_watch *watch = vp_alloc(sizeof(*watch));
-	struct vp_error *error = vp_guest_lister_new(&watch->lister);
+	struct vp_error *error = access->open(&watch->lister);
 
+	watch->access = access;
 	watch->notices = notices;
 	watch->symbols = symbols;
 	watch->cache = vp_pack_cache_folder();
@@ -97,8 +99,7 @@ static void guest_stop(struct guest *guest)
 	vp_guest_reader_free(guest->reader);
 	guest->reader = NULL;
 	vp_guest_finding_deinit(&guest->finding);
-	vp_guest_memory_deinit(&guest->memory.memory);
-	vp_vec_deinit(&guest->memory.vcpus);
+	vp_guest_state_deinit(&guest->memory);
 	if (guest->text >= 0)
 		close(guest->text);
 	guest->text = -1;
@@ -118,7 +119,8 @@ void vp_guest_watch_free(struct vp_guest_watch *watch)
 	}
 	vp_vec_deinit(&watch->guests);
 	vp_vec_deinit(&watch->users);
-	vp_guest_lister_free(watch->lister);
+	if (watch->lister)
+		watch->access->close(watch->lister);
 	vp_pack_texts_deinit(&watch->packs);
 	vp_map_deinit(&watch->seen);
 	free(watch->lister_problem);
@@ -135,9 +137,9 @@ static struct guest *guest_of(const struct vp_guest_watch *watch, uint32_t vm)
 	return NULL;
 }
 
-static bool vmm_runs(const struct guest *guest)
+static bool vmm_runs(const struct vp_guest_watch *watch, const struct guest *guest)
 {
-	return !kill((pid_t)guest->pid, 0) || errno != ESRCH;
+	return watch->access->runs(guest->pid);
 }
 
 static void tell_lost(struct vp_guest_watch *watch, struct guest *guest, const char *why)
@@ -145,7 +147,7 @@ static void tell_lost(struct vp_guest_watch *watch, struct guest *guest, const c
 	guest->lost_at = vp_clock_monotonic();
 	free(guest->lost_why);
 	guest->lost_why = vp_strdup(why);
-	if (vmm_runs(guest))
+	if (vmm_runs(watch, guest))
 		vp_vec_push(watch->notices,
 			    vp_format("VM '%s': guest memory is not read for now: %s; searching "
 				      "for the kernel again every %d s",
@@ -165,7 +167,7 @@ static void tell_found_again(struct vp_guest_watch *watch, struct guest *guest)
 /* Its kernel was not found yet: that is not to be a surprise at the end. */
 static void tell_missing(struct vp_guest_watch *watch, struct guest *guest, const char *why)
 {
-	if (guest->told_missing || guest->tries < guest->quiet_tries || !vmm_runs(guest))
+	if (guest->told_missing || guest->tries < guest->quiet_tries || !vmm_runs(watch, guest))
 		return;
 	guest->told_missing = true;
 	vp_vec_push(watch->notices, vp_format("VM '%s': the kernel has not been found, guest "
@@ -226,20 +228,15 @@ static struct vp_error *ask_to_find(struct guest *guest)
 
 static struct vp_error *start_reader(struct vp_guest_watch *watch, struct guest *guest)
 {
-	vp_guest_states states = {0};
-
 	if (!watch->lister)
 		return vp_error_new("%s", watch->lister_problem);
-	VP_TRY(vp_guest_lister_read_one(watch->lister, guest->pid, &states));
-	guest->memory = states.at[0];
-	states.count = 0; /* moved; the lister was asked for one VM */
-	vp_guest_states_deinit(&states);
+	VP_TRY(watch->access->list(watch->lister, guest->pid, &guest->memory));
 	guest->text = memfd_create("vperf-guest-maps", MFD_CLOEXEC);
 	if (guest->text < 0)
 		return vp_error_errno(errno, "cannot allocate memory for the symbol map");
-	VP_TRY(vp_guest_reader_start(&guest->memory, watch->packs.at, watch->packs.count,
-				     guest->text, &guest->reader));
-	VP_TRY(vp_guest_state_expect_same(&guest->memory));
+	VP_TRY(vp_guest_reader_start(watch->access, &guest->memory, watch->packs.at,
+				     watch->packs.count, guest->text, &guest->reader));
+	VP_TRY(watch->access->expect_same(&guest->memory));
 	guest->nowhere = 0;
 	guest->searching = false;
 	guest->state = GUEST_FINDING;
@@ -272,7 +269,7 @@ static uint32_t free_number(const struct vp_guest_watch *watch)
 	bool inserted;
 
 	vp_vec_each (&watch->guests, guest)
-		if (guest->state != GUEST_LOST || vmm_runs(guest))
+		if (guest->state != GUEST_LOST || vmm_runs(watch, guest))
 			vp_map_insert(&used, guest->number, 0, &inserted);
 	while (vp_map_find(&used, number))
 		number++;
@@ -466,15 +463,18 @@ bool vp_guest_watch_has_found(const struct vp_guest_watch *watch, const struct v
 	return guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
 }
 
-/* Memory may have been plugged in or out: KVM's slots are looked at again. */
+/* Memory may have been plugged in or out: it is looked for again. */
 static struct vp_error *refresh_memory(struct vp_guest_watch *watch, struct guest *guest)
 {
-	vp_guest_states states = {0};
+	struct vp_guest_state now;
+	struct vp_error *error = watch->access->list(watch->lister, guest->pid, &now);
 
-	VP_TRY(vp_guest_lister_read(watch->lister, guest->pid, &states));
-	bool changed =
-	    states.count && vp_guest_memory_change(&guest->memory.memory, &states.at[0].memory);
-	vp_guest_states_deinit(&states);
+	if (error) { /* whoever reads there next will tell */
+		vp_error_free(error);
+		return NULL;
+	}
+	bool changed = vp_guest_memory_change(&guest->memory.memory, &now.memory);
+	vp_guest_state_deinit(&now);
 	if (!changed)
 		return NULL;
 	VP_TRY(vp_guest_reader_memory(guest->reader, &guest->memory.memory));

@@ -44,7 +44,8 @@ struct vp_guest_user {
  * when it is found after that. `symbols`: whether symbol maps have those of the kernel and of
  * files.
  */
-struct vp_guest_watch *vp_guest_watch_new(vp_notices *notices, const char *directory, bool symbols);
+struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_access *access, vp_notices *notices,
+					  const char *directory, bool symbols);
 /* One more user of all guests: before the first of them is added. */
 void vp_guest_watch_join(struct vp_guest_watch *watch, const struct vp_guest_user *user);
 void vp_guest_watch_free(struct vp_guest_watch *watch);

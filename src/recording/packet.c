@@ -20,6 +20,7 @@ static const struct {
     [VP_STREAM_INTERVALS] = {"intervals", "intervals-cpu", true},
     [VP_STREAM_TRACE] = {"trace", "trace-cpu", true},
     [VP_STREAM_TRACEPOINTS] = {"tracepoints", "tracepoints-cpu", true},
+    [VP_STREAM_GUESTS] = {"guests", "guest-samples", false},
 };
 
 bool vp_stream_class_is_per_pcpu(enum vp_stream_class kind)

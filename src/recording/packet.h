@@ -19,9 +19,12 @@ enum vp_stream_class {
 	VP_STREAM_TRACE,       /* events of a CPU, of classes that are defined for the trace */
 	VP_STREAM_TRACEPOINTS, /* the same by the kernel's own formats: another source, in its order
 				*/
+	VP_STREAM_GUESTS,      /* samples of vCPUs by their own CPU time, where pCPUs' hit none */
 	VP_STREAM_CLASSES
 };
 #define VP_STREAMS(kind) (1U << (kind))
+/* All that have samples. */
+#define VP_STREAMS_SAMPLES (VP_STREAMS(VP_STREAM_PCPU) | VP_STREAMS(VP_STREAM_GUESTS))
 #define VP_STREAMS_ALL ((1U << VP_STREAM_CLASSES) - 1)
 
 /* A stream of a machine: its class and, if each pCPU has one, whose it is; else VP_NO_PCPU. */

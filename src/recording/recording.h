@@ -39,6 +39,8 @@ struct vp_recording {
 	char *instruments;   /* that recorded, by name: "profile account" */
 	char *command;       /* what was run, or "" */
 	char *note;          /* why something is missing, or "" */
+	char *guest_samples; /* how guests were sampled, if not with this host, and what that cost;
+				or "" */
 	uint64_t period_ns;  /* wanted time between two samples of a pCPU */
 	bool by_time;        /* the trigger ticks with wall time, idle or not (cpu-clock) */
 	bool chains;         /* call chains were taken */

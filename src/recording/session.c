@@ -83,8 +83,9 @@ bool vp_session_knows_rip(struct vp_session *session)
 void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_user *user)
 {
 	if (!session->guest_watch)
-		session->guest_watch = vp_guest_watch_new(
-		    &session->notices, session->options.directory, session->options.with_symbols);
+		session->guest_watch =
+		    vp_guest_watch_new(session->hypervisor->guest_access(), &session->notices,
+				       session->options.directory, session->options.with_symbols);
 	vp_guest_watch_join(session->guest_watch, user);
 }
 

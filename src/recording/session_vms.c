@@ -20,7 +20,7 @@ static bool is_alone(const struct vp_session *session, const struct vp_vm *vm)
 
 static void watch_guest(struct vp_session *session, struct vp_vm *vm)
 {
-	if (!session->guest_watch || !vp_session_is_chosen(session, vm))
+	if (!session->guest_watch || vp_vm_is_host(vm) || !vp_session_is_chosen(session, vm))
 		return;
 	if (is_alone(session, vm)) {
 		vp_guest_watch_add(session->guest_watch, vm);

@@ -57,6 +57,11 @@ static inline struct vp_vm vp_vm_of_id(uint32_t id)
 {
 	return (struct vp_vm){.pid = id & VP_PID_MASK, .nth = id >> VP_PID_BITS};
 }
+/* Whether it is this host itself: Xen's dom0. */
+static inline bool vp_vm_is_host(const struct vp_vm *vm)
+{
+	return vm->has_domain && !vm->domain;
+}
 /* The VM of that number, or NULL. */
 struct vp_vm *vp_vms_find(const vp_vms *vms, uint32_t id);
 /* The latest VM of VMM process `pid`, or NULL. */

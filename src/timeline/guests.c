@@ -129,7 +129,7 @@ struct vp_error *vp_guests_discover(const char *trace, vp_vms *vms)
 	vp_stream_readers streams = {0};
 	struct vp_guests guests;
 
-	VP_TRY(vp_trace_open(trace, VP_STREAMS(VP_STREAM_PCPU), &streams));
+	VP_TRY(vp_trace_open(trace, VP_STREAMS_SAMPLES, &streams));
 	vp_guests_init(&guests, vms, 0);
 	vp_vec_each (&streams, stream)
 		discover_in(*stream, &guests);

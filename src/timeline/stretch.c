@@ -134,7 +134,8 @@ static void place_ticks(struct vp_timeline *timeline, struct vp_survey *survey)
 			pcpu->last_tick = survey->pcpus.at[i].last_tick;
 		pcpu->chain = survey->pcpus.at[i].chain;
 		survey->pcpus.at[i].chain = NULL;
-		if (period && now > pcpu->last_tick && now - pcpu->last_tick > period + period / 2)
+		if (period && !pcpu->of_vcpus && now > pcpu->last_tick &&
+		    now - pcpu->last_tick > period + period / 2)
 			pcpu->last_tick +=
 			    (now - pcpu->last_tick - period / 2 - 1) / period * period;
 	}

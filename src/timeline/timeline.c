@@ -11,8 +11,13 @@ void vp_timeline_init(struct vp_timeline *timeline, const struct vp_recording *r
 	*timeline = (struct vp_timeline){0};
 	vp_guests_init(&timeline->guests, vms, streams->count);
 	vp_merge_init(&timeline->merge, streams, heads);
-	for (size_t i = 0; i < streams->count; i++)
-		vp_vec_push(&timeline->pcpus, ((struct vp_pcpu){.last_tick = recording->start}));
+	uint32_t pcpus = 0;
+	vp_vec_each (streams, stream) {
+		bool of_vcpus = vp_stream_class(*stream) == VP_STREAM_GUESTS;
+		vp_vec_push(&timeline->pcpus, ((struct vp_pcpu){.last_tick = recording->start,
+								.of_vcpus = of_vcpus}));
+		pcpus += !of_vcpus;
+	}
 	for (size_t i = 0; i < VP_OCCUPANTS; i++)
 		timeline->occupants[i].tid = timeline->occupants[i].owner = VP_NONE;
 	if (recording->by_time || !recording->start || recording->period_ns > FILL_PERIOD_MAX)
@@ -21,8 +26,8 @@ void vp_timeline_init(struct vp_timeline *timeline, const struct vp_recording *r
 	timeline->next_fill = recording->start;
 	timeline->fill_start = recording->start;
 	timeline->fill_end = recording->end;
-	if (recording->pcpus > streams->count)
-		timeline->unseen_pcpus = recording->pcpus - (uint32_t)streams->count;
+	if (recording->pcpus > pcpus)
+		timeline->unseen_pcpus = recording->pcpus - pcpus;
 }
 
 void vp_timeline_deinit(struct vp_timeline *timeline)
@@ -138,6 +143,7 @@ static inline void tick_of_sample(struct vp_timeline *timeline, const struct vp_
 	    .time = head->time,
 	    .weight = 1,
 	    .pcpu = head->stream,
+	    .of_vcpu = timeline->pcpus.at[head->stream].of_vcpus,
 	    .sample = sample,
 	    .mode = sample->mode,
 	    .vm = occupant->vm,
@@ -242,7 +248,8 @@ static bool fill_gap(struct vp_timeline *timeline, uint64_t now, struct vp_tick 
 
 	for (; timeline->fill_at < timeline->pcpus.count; timeline->fill_at++) {
 		struct vp_pcpu *pcpu = &timeline->pcpus.at[timeline->fill_at];
-		if (now <= pcpu->last_tick || now - pcpu->last_tick <= period + period / 2)
+		if (pcpu->of_vcpus || now <= pcpu->last_tick ||
+		    now - pcpu->last_tick <= period + period / 2)
 			continue;
 		/* The n-th one that was missed is due half a period late: however often is asked.
 		 */
@@ -260,7 +267,8 @@ static bool fill_gap(struct vp_timeline *timeline, uint64_t now, struct vp_tick 
 	timeline->next_fill = UINT64_MAX;
 	vp_vec_each (&timeline->pcpus, pcpu) {
 		uint64_t due = pcpu->last_tick + period + period / 2;
-		timeline->next_fill = due < timeline->next_fill ? due : timeline->next_fill;
+		if (!pcpu->of_vcpus && due < timeline->next_fill)
+			timeline->next_fill = due;
 	}
 	return false;
 }

@@ -23,6 +23,7 @@ enum { VP_OCCUPANTS = 256 };
 
 struct vp_pcpu {
 	uint64_t last_tick;
+	bool of_vcpus;          /* no pCPU: the stream has vCPUs' samples by their own CPU time */
 	struct vp_chain *chain; /* NULL: no sample of this pCPU has call chains so far */
 };
 
@@ -52,6 +53,7 @@ struct vp_tick {
 	uint64_t time;
 	uint64_t weight; /* number of ticks: 1, or as many as were filled in at once */
 	uint32_t pcpu;   /* index of the stream; VP_NONE: none in particular */
+	bool of_vcpu; /* by that vCPU's own CPU time: it tells nothing of others, and of no pCPU */
 	/* The sample: its pid (or VM number), tid, mode and ip are at the same place in all three
 	 * kinds. NULL: the tick was filled in, the pCPU was idle. */
 	const struct vp_host_sample *sample;

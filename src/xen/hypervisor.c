@@ -7,6 +7,8 @@
 #include "xen/account.h"
 #include "xen/buffers.h"
 #include "xen/domains.h"
+#include "xen/guest_access.h"
+#include "xen/sampler.h"
 
 static struct vp_error *scan(vp_vms *vms, bool at_start)
 {
@@ -130,6 +132,8 @@ const struct vp_hypervisor *vp_hypervisor_xen(void)
 	    .has_exited = has_exited,
 	    .is_gone = is_gone,
 	    .account = vp_xen_account_ops,
+	    .guest_access = vp_guest_access_xen,
+	    .guest_sampler = vp_guest_sampler_xen,
 	    .source = source,
 	};
 

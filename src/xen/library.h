@@ -36,6 +36,7 @@ struct vp_xen_domain {
 
 enum vp_xen_domain_flag {
 	VP_XEN_DYING = 1,
+	VP_XEN_HVM = 2, /* HVM or PVH; else PV */
 	VP_XEN_SHUTDOWN = 4,
 	VP_XEN_PAUSED = 8,
 };
@@ -53,6 +54,10 @@ struct vp_xen_credit2 {
 	uint16_t weight, cap;
 };
 
+/* Of xc_domain_hvm_getcontext_partial(): one vCPU's registers (Xen's public/arch-x86/hvm/save.h).
+ */
+enum { VP_XEN_HVM_SAVE_CPU = 2 };
+
 struct vp_xen_calls {
 	void *(*interface_open)(void *logger, void *dombuild_logger, unsigned flags);
 	int (*interface_close)(void *xen);
@@ -60,6 +65,12 @@ struct vp_xen_calls {
 				  struct vp_xen_domain *ret);
 	int (*vcpu_getinfo)(void *xen, uint32_t domain, uint32_t vcpu, struct vp_xen_vcpu *ret);
 	int (*sched_credit2_domain_get)(void *xen, uint32_t domain, struct vp_xen_credit2 *ret);
+	int (*vcpu_getcontext)(void *xen, uint32_t domain, uint32_t vcpu, void *ret);
+	int (*domain_hvm_getcontext_partial)(void *xen, uint32_t domain, uint16_t type,
+					     uint16_t instance, void *ret, uint32_t size);
+	int (*domain_maximum_gpfn)(void *xen, uint32_t domain, uint64_t *ret);
+	int (*maximum_ram_page)(void *xen, unsigned long *ret);
+	int (*machphys_mfn_list)(void *xen, unsigned long max, uint64_t *ret);
 	int (*tbuf_enable)(void *xen, unsigned long pages, unsigned long *frame,
 			   unsigned long *size);
 	int (*tbuf_disable)(void *xen);

@@ -3,7 +3,9 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,7 +44,7 @@ static VP_NORETURN void say_confined(int kept)
 	for (size_t i = 0; i < VP_ARRAY_SIZE(others); i++)
 		if (dup2(kept, others[i]) < 0)
 			_exit(1);
-	if (!vp_confine(&kept, 1))
+	if (!vp_confine(&kept, 1, 0))
 		_exit(1);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(others); i++)
 		if (write(others[i], "bad", 3) != 3)
@@ -68,6 +70,41 @@ static void test_confined_is_heard_only_where_asked(void **state)
 	assert_int_equal(read(ends[0], heard, sizeof(heard)), 4);
 	assert_memory_equal(heard, "good", 4);
 	close(ends[0]);
+}
+
+/* In a process of its own: true if it ends by itself, with that request allowed. */
+static bool outlives_request(int fd, unsigned long allowed, unsigned long request)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		int number;
+		if (!vp_confine(&fd, 1, allowed))
+			_exit(1);
+		/* Directly: the sanitizers do more on the way. */
+		syscall(SYS_exit_group, syscall(SYS_ioctl, fd, request, &number) != 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status))
+		assert_int_equal(WEXITSTATUS(status), 0);
+	else
+		assert_int_equal(WTERMSIG(status), SIGSYS);
+	return WIFEXITED(status);
+}
+
+static void test_confined_may_make_one_request(void **state)
+{
+	int ends[2];
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(pipe(ends), 0);
+	assert_true(outlives_request(ends[0], FIONREAD, FIONREAD));
+	assert_false(outlives_request(ends[0], FIONREAD, FIONBIO));
+	assert_false(outlives_request(ends[0], 0, FIONREAD));
+	close(ends[0]);
+	close(ends[1]);
 }
 
 struct sleeper {
@@ -139,6 +176,7 @@ int main(void)
 	    cmocka_unit_test(test_process_is_the_same),
 	    cmocka_unit_test(test_account_of_like_threads),
 	    cmocka_unit_test(test_confined_is_heard_only_where_asked),
+	    cmocka_unit_test(test_confined_may_make_one_request),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,8 @@ static struct vp_guest_watch *new_watch(vp_notices *notices, unsigned *forgotten
 {
 	const struct vp_guest_user user = {
 	    .context = forgotten, .name = "samples", .check_s = 1, .forget = forget};
-	struct vp_guest_watch *watch = vp_guest_watch_new(notices, "test_guest_watch.dir", false);
+	struct vp_guest_watch *watch =
+	    vp_guest_watch_new(vp_guest_access_kvm(), notices, "test_guest_watch.dir", false);
 
 	vp_guest_watch_join(watch, &user);
 	return watch;

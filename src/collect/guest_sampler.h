@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Samples of guests where this host's own samples do not hit them, because its kernel is a guest of
+ * the hypervisor as well. Each vCPU is sampled by its own CPU time.
+ */
+#ifndef VP_COLLECT_GUEST_SAMPLER_H
+#define VP_COLLECT_GUEST_SAMPLER_H
+
+#include "collect/guest_answer.h"
+#include "collect/guest_state.h"
+#include "schema/schema.h"
+
+struct vp_guest_sampler;
+
+struct vp_guest_sampler_options {
+	uint64_t period_ns; /* of a vCPU's CPU time */
+	bool with_tasks;    /* ask guests' memory who runs, once it was told how */
+};
+
+struct vp_guest_sampler_totals {
+	uint64_t samples;        /* places that were read */
+	uint64_t late;           /* periods beyond one that samples stand for */
+	uint64_t pause, most_ns; /* how long vCPUs stood still for that, ns; and the longest */
+	uint64_t unsampled_ns;   /* CPU time that no sample stands for */
+	uint64_t lost;           /* samples there was no room for */
+};
+
+/* How many samples of a VM were named by its memory, and how many were not. */
+struct vp_guest_sampler_counts {
+	uint64_t named, unnamed;
+};
+
+struct vp_guest_sampler_ops {
+	const char *how; /* in words: "by the vCPUs' contexts" */
+	struct vp_error *(*open)(const struct vp_guest_sampler_options *options,
+				 struct vp_guest_sampler **ret);
+	struct vp_error *(*begin)(struct vp_guest_sampler *sampler);
+	void (*end)(struct vp_guest_sampler *sampler);
+	/* Hands over the records that have gathered, in order of time: guest_task, guest_sample. */
+	void (*drain)(struct vp_guest_sampler *sampler,
+		      void (*take)(void *context, union vp_any_record *record), void *context);
+	/* How the current tasks of the VM's vCPUs are read; no more. */
+	struct vp_error *(*identify)(struct vp_guest_sampler *sampler,
+				     const struct vp_guest_state *state,
+				     const struct vp_guest_finding *finding);
+	void (*forget)(struct vp_guest_sampler *sampler, uint32_t pid);
+	struct vp_guest_sampler_totals (*totals)(struct vp_guest_sampler *sampler);
+	struct vp_guest_sampler_counts (*counts)(struct vp_guest_sampler *sampler, uint32_t pid);
+	void (*free)(struct vp_guest_sampler *sampler);
+};
+
+#endif

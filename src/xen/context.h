@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a vCPU's registers are, as Xen tells: it pauses the vCPU for that, and lets it go on. The
+ * parsers take Xen's bytes as they are in its public headers, which have not changed since 4.0.
+ */
+#ifndef VP_XEN_CONTEXT_H
+#define VP_XEN_CONTEXT_H
+
+#include "guestmem/memory.h"
+#include "xen/library.h"
+
+/* struct vcpu_guest_context of Xen's public/arch-x86/xen.h, with room for more. */
+enum { VP_XEN_CONTEXT_SIZE = 8192 };
+
+/* Where a vCPU is. */
+struct vp_xen_context {
+	uint64_t ip, sp, bp;
+	/* CR3; of a PV guest its kernel's half, a machine address. All bits set: not known. */
+	uint64_t root;
+	bool user; /* in user space */
+};
+
+/* Of a domain that is (not) HVM or PVH. */
+void vp_xen_context_parse(const void *bytes, bool hvm, struct vp_xen_context *ret);
+/* The registers that lead to a guest's kernel: of a PV guest (a context's bytes), and of others
+ * (struct hvm_hw_cpu). */
+void vp_xen_registers_parse_pv(const void *bytes, struct vp_guest_registers *ret);
+void vp_xen_registers_parse_hvm(const void *bytes, struct vp_guest_registers *ret);
+
+/* False: the domain or the vCPU is gone, or was never up. */
+bool vp_xen_context_read(const struct vp_xen *xen, const struct vp_xen_domain *domain,
+			 uint32_t vcpu, struct vp_xen_context *ret) VP_MUST_CHECK;
+bool vp_xen_registers_read(const struct vp_xen *xen, const struct vp_xen_domain *domain,
+			   uint32_t vcpu, struct vp_guest_registers *ret) VP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "xen/foreign.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "collect/clock.h"
+
+#define PRIVCMD "/dev/xen/privcmd"
+#define SECOND 1000000000ULL
+
+enum {
+	PAGE = 4096,
+	WINDOW = 16,   /* pages that are mapped together for a small read */
+	WINDOWS = 256, /* that are kept */
+	MOST = 512,    /* pages that are mapped at once */
+	TABLES = 64,   /* machine frames that are kept */
+};
+#define NO_FRAME ((1ULL << 40) - 1) /* that can be asked for, and nobody has */
+
+/* The kernel's include/uapi/xen/privcmd.h. */
+struct map_batch {
+	unsigned num;
+	uint16_t domain;
+	uint64_t address;
+	const uint64_t *frames;
+	int *errors;
+};
+/* Entries of page tables. */
+#define ENTRY_ADDRESS 0x000ffffffffff000ULL
+enum { ENTRY_PRESENT = 1, ENTRY_LARGE = 0x80 };
+
+#define RESTRICT_REQUEST _IOC(_IOC_NONE, 'P', 6, sizeof(uint16_t))
+_Static_assert(VP_XEN_MAP_REQUEST == _IOC(_IOC_NONE, 'P', 4, sizeof(struct map_batch)),
+	       "IOCTL_PRIVCMD_MMAPBATCH_V2");
+
+struct window {
+	char *at;       /* NULL: none */
+	uint64_t first; /* frame */
+	uint64_t until; /* CLOCK_MONOTONIC, ns: it may be another's memory then */
+	uint32_t there; /* which of its pages are, a bit each */
+};
+
+/* Where a PV guest says which machine frames its own are: an array of words in its addresses. */
+struct own_table {
+	uint64_t root; /* of page tables, a machine address; 0: it is no PV guest */
+	uint64_t address, count;
+	uint64_t page, page_frame; /* the page that was translated last, and what it is */
+};
+
+struct vp_xen_foreign {
+	int fd;
+	uint16_t domain;
+	struct window windows[WINDOWS];
+	struct window tables[TABLES]; /* of a PV guest: single machine frames */
+	struct own_table own;
+};
+
+struct vp_error *vp_xen_foreign_open(uint16_t domain, int *ret)
+{
+	int fd = open(PRIVCMD, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return vp_error_errno(errno, "cannot open '" PRIVCMD "'");
+	if (ioctl(fd, RESTRICT_REQUEST, &domain)) {
+		struct vp_error *error = vp_error_errno(
+		    errno, "this host's kernel cannot restrict '" PRIVCMD "' to a domain");
+		close(fd);
+		return error;
+	}
+	*ret = fd;
+	return NULL;
+}
+
+struct vp_xen_foreign *vp_xen_foreign_new(int fd, uint16_t domain)
+{
+	struct vp_xen_foreign *foreign = vp_alloc(sizeof(*foreign));
+
+	foreign->fd = fd;
+	foreign->domain = domain;
+	return foreign;
+}
+
+static void close_window(struct window *window, size_t pages)
+{
+	if (window->at)
+		munmap(window->at, pages * PAGE);
+	window->at = NULL;
+}
+
+void vp_xen_foreign_drop(struct vp_xen_foreign *foreign)
+{
+	for (size_t i = 0; i < WINDOWS; i++)
+		close_window(&foreign->windows[i], WINDOW);
+	for (size_t i = 0; i < TABLES; i++)
+		close_window(&foreign->tables[i], 1);
+}
+
+void vp_xen_foreign_free(struct vp_xen_foreign *foreign)
+{
+	if (!foreign)
+		return;
+	vp_xen_foreign_drop(foreign);
+	free(foreign);
+}
+
+/* Maps these frames, at most MOST; `errors` says of each whether it is there. NULL: none can be. */
+static char *map_frames(const struct vp_xen_foreign *foreign, const uint64_t *frames, size_t pages,
+			int *errors)
+{
+	char *at = mmap(NULL, pages * PAGE, PROT_READ, MAP_SHARED, foreign->fd, 0);
+
+	if (at == MAP_FAILED)
+		return NULL;
+	struct map_batch batch = {.num = (unsigned)pages,
+				  .domain = foreign->domain,
+				  .address = (uintptr_t)at,
+				  .frames = frames,
+				  .errors = errors};
+	/* ENOENT: some have been paged out; which, the errors say. */
+	if (!ioctl(foreign->fd, VP_XEN_MAP_REQUEST, &batch) || errno == ENOENT)
+		return at;
+	munmap(at, pages * PAGE);
+	return NULL;
+}
+
+/* A word of a machine frame that the guest has. */
+static bool read_machine(struct vp_xen_foreign *foreign, uint64_t address, uint64_t *ret)
+{
+	uint64_t frame = address / PAGE, now = vp_clock_monotonic();
+	struct window *window = &foreign->tables[frame % TABLES];
+	int error = 0;
+
+	if (!window->at || window->first != frame || now >= window->until) {
+		close_window(window, 1);
+		*window = (struct window){.at = map_frames(foreign, &frame, 1, &error),
+					  .first = frame,
+					  .until = now + SECOND};
+		window->there = !error;
+	}
+	if (!window->at || !window->there)
+		return false;
+	memcpy(ret, window->at + address % PAGE, sizeof(*ret));
+	return true;
+}
+
+/* Of an address that the guest's kernel has for its table. */
+static bool walk(struct vp_xen_foreign *foreign, uint64_t address, uint64_t *frame)
+{
+	uint64_t entry = foreign->own.root;
+
+	for (int shift = 39; shift >= 12; shift -= 9) {
+		uint64_t table = entry & ENTRY_ADDRESS;
+		if (!read_machine(foreign, table + 8 * (address >> shift & 511), &entry) ||
+		    !(entry & ENTRY_PRESENT))
+			return false;
+		if (shift == 21 && entry & ENTRY_LARGE) {
+			*frame = (entry & ENTRY_ADDRESS) / PAGE + (address >> 12 & 511);
+			return true;
+		}
+	}
+	*frame = (entry & ENTRY_ADDRESS) / PAGE;
+	return true;
+}
+
+static uint64_t machine_frame(struct vp_xen_foreign *foreign, uint64_t frame)
+{
+	struct own_table *own = &foreign->own;
+	uint64_t address = own->address + 8 * frame, entry;
+
+	if (frame >= own->count)
+		return NO_FRAME;
+	if (own->page != address / PAGE) {
+		own->page = 0;
+		if (!walk(foreign, address, &own->page_frame))
+			return NO_FRAME;
+		own->page = address / PAGE;
+	}
+	if (!read_machine(foreign, own->page_frame * PAGE + address % PAGE, &entry))
+		return NO_FRAME;
+	return entry < NO_FRAME ? entry : NO_FRAME; /* bits 62 and 63: none of its own */
+}
+
+/* Maps so many of the guest's frames. */
+static char *map(struct vp_xen_foreign *foreign, uint64_t first, size_t pages, int *errors)
+{
+	uint64_t frames[MOST] = {0};
+
+	for (size_t i = 0; i < pages; i++)
+		frames[i] = foreign->own.root ? machine_frame(foreign, first + i) : first + i;
+	return map_frames(foreign, frames, pages, errors);
+}
+
+/* struct shared_info of 64-bit x86 (Xen's public/xen.h): its `arch` is behind 32 vCPUs, two bitmaps
+ * of event channels and the wall clock. */
+enum {
+	ARCH = 32 * 64 + 2 * 512 + 16,
+	MAX_PFN = ARCH,
+	P2M_CR3 = ARCH + 24,
+	P2M_ADDRESS = ARCH + 32
+};
+
+bool vp_xen_foreign_is_pv(struct vp_xen_foreign *foreign, uint64_t shared_info)
+{
+	struct own_table own = {0};
+	uint64_t at = shared_info * PAGE;
+
+	if (!read_machine(foreign, at + MAX_PFN, &own.count) ||
+	    !read_machine(foreign, at + P2M_CR3, &own.root) ||
+	    !read_machine(foreign, at + P2M_ADDRESS, &own.address))
+		return false;
+	foreign->own = own;
+	return own.root != 0;
+}
+
+static const struct window *window_of(struct vp_xen_foreign *foreign, uint64_t frame)
+{
+	uint64_t first = frame / WINDOW * WINDOW, now = vp_clock_monotonic();
+	struct window *window = &foreign->windows[frame / WINDOW % WINDOWS];
+	int errors[WINDOW];
+
+	if (window->at && window->first == first && now < window->until)
+		return window;
+	close_window(window, WINDOW);
+	*window = (struct window){
+	    .at = map(foreign, first, WINDOW, errors), .first = first, .until = now + SECOND};
+	for (unsigned i = 0; window->at && i < WINDOW; i++)
+		window->there |= errors[i] ? 0 : 1U << i;
+	return window;
+}
+
+/* Within one page. */
+static bool read_small(struct vp_xen_foreign *foreign, uint64_t address, char *to, size_t size)
+{
+	uint64_t frame = address / PAGE;
+	const struct window *window = window_of(foreign, frame);
+
+	if (!window->at || !(window->there >> (frame - window->first) & 1))
+		return false;
+	memcpy(to, window->at + (address - window->first * PAGE), size);
+	return true;
+}
+
+/* Whole pages. */
+static bool read_large(struct vp_xen_foreign *foreign, uint64_t frame, char *to, size_t pages)
+{
+	int errors[MOST];
+	char *at = map(foreign, frame, pages, errors);
+	bool good = at != NULL;
+
+	for (size_t i = 0; good && i < pages; i++)
+		good = !errors[i];
+	if (good)
+		memcpy(to, at, pages * PAGE);
+	if (at)
+		munmap(at, pages * PAGE);
+	return good;
+}
+
+bool vp_xen_foreign_read(struct vp_xen_foreign *foreign, uint64_t address, void *bytes, size_t size)
+{
+	char *to = bytes;
+
+	while (size) {
+		size_t inside = address % PAGE, piece = PAGE - inside;
+		size_t pages = inside ? 0 : size / PAGE;
+		pages = pages < MOST ? pages : MOST;
+		if (pages >= WINDOW) {
+			piece = pages * PAGE;
+			if (!read_large(foreign, address / PAGE, to, pages))
+				return false;
+		} else {
+			piece = piece < size ? piece : size;
+			if (!read_small(foreign, address, to, piece))
+				return false;
+		}
+		address += piece;
+		to += piece;
+		size -= piece;
+	}
+	return true;
+}
+
+void vp_xen_foreign_backed(struct vp_xen_foreign *foreign, uint64_t address, size_t pages,
+			   unsigned char *ret)
+{
+	int errors[MOST];
+
+	for (size_t done = 0, piece; done < pages; done += piece) {
+		piece = pages - done < MOST ? pages - done : MOST;
+		char *at = map(foreign, address / PAGE + done, piece, errors);
+		for (size_t i = 0; i < piece; i++)
+			ret[done + i] = at && !errors[i];
+		if (at)
+			munmap(at, piece * PAGE);
+	}
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "xen/guest_samples.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/map.h"
+#include "xen/states.h"
+
+struct vp_error *vp_xen_told_init(struct vp_xen_told *told, const struct vp_guest_state *state,
+				  const struct vp_guest_finding *finding)
+{
+	uint16_t domain = (uint16_t)(state->pid - 1);
+
+	vp_xen_told_forget(told);
+	VP_TRY(vp_xen_kernel_init(finding, &told->kernel));
+	VP_TRY(vp_xen_foreign_open(domain, &told->fd));
+	told->foreign = vp_xen_foreign_new(told->fd, domain);
+	vp_vec_each (&finding->cpus, cpu)
+		vp_vec_push(&told->cpus, *cpu);
+	told->known = true;
+	return !state->detail || vp_xen_foreign_is_pv(told->foreign, state->detail)
+		   ? NULL
+		   : vp_error_new("the guest does not tell which frames its memory is");
+}
+
+void vp_xen_told_forget(struct vp_xen_told *told)
+{
+	if (!told->known)
+		return;
+	vp_xen_foreign_free(told->foreign);
+	close(told->fd);
+	vp_vec_deinit(&told->cpus);
+	told->known = false;
+}
+
+static bool read_foreign(void *context, uint64_t address, void *bytes, size_t size)
+{
+	return vp_xen_foreign_read(context, address, bytes, size);
+}
+
+static bool find_task(const struct vp_xen_told *told, const struct vp_xen_place *place,
+		      struct vp_xen_task *ret)
+{
+	const struct vp_xen_memory memory = {read_foreign, told->foreign};
+
+	/* By the guest's count: APIC ids, which tell under KVM, are others than Xen's numbers. */
+	vp_vec_each (&told->cpus, cpu)
+		if (cpu->cpu == place->vcpu)
+			return vp_xen_task_read(&told->kernel, &memory, cpu->current_gpa,
+						place->context.root, place->context.user, ret);
+	return false;
+}
+
+/* Whether the task's name has to be recorded before a sample of it. */
+static bool is_news(const struct vp_xen_task *task, bool user, struct vp_xen_last *last)
+{
+	uint64_t words[2];
+
+	memcpy(words, task->comm, sizeof(words));
+	const struct vp_xen_last now = {
+	    vp_hash64(words[0] ^
+		      vp_hash64(words[1] ^ vp_hash64((uint64_t)task->pid << 32 | task->tid))) |
+		1,
+	    user};
+	bool news = now.name != last->name || now.user != last->user;
+	*last = now;
+	return news;
+}
+
+void vp_xen_sample_make(struct vp_xen_told *told, const struct vp_xen_place *place,
+			struct vp_xen_last *last, union vp_any_record *task,
+			union vp_any_record *sample)
+{
+	const struct vp_xen_context *context = &place->context;
+	uint32_t vm = vp_xen_vm_number(place->domain);
+	bool has_root = context->root != UINT64_MAX;
+	struct vp_xen_task found;
+
+	task->header.id = 0;
+	*sample = (union vp_any_record){
+	    .guest_sample = {.time = place->time,
+			     .id = VP_ID_guest_sample,
+			     .flags = VP_HAS_CPL | (has_root ? VP_HAS_AS_ROOT : 0),
+			     .vm = vm,
+			     .tid = vp_xen_tid(place->domain, place->vcpu),
+			     .mode = context->user ? VP_MODE_GUEST_USER : VP_MODE_GUEST_KERNEL,
+			     .vcpu = (uint16_t)place->vcpu,
+			     .ip = context->ip,
+			     .as_root = has_root ? context->root : 0,
+			     .cpl = context->user ? 3 : 0}};
+	if (!told->known)
+		return;
+	if (!find_task(told, place, &found)) {
+		told->counts.unnamed += place->periods;
+		return;
+	}
+	told->counts.named += place->periods;
+	sample->guest_sample.flags |= VP_BY_MEMORY;
+	sample->guest_sample.guest_pid = found.pid;
+	sample->guest_sample.guest_tid = found.tid;
+	if (!is_news(&found, context->user, last))
+		return;
+	*task = (union vp_any_record){.guest_task = {.time = place->time,
+						     .id = VP_ID_guest_task,
+						     .flags = context->user ? VP_IN_USER : 0,
+						     .vm = vm,
+						     .guest_pid = found.pid,
+						     .guest_tid = found.tid,
+						     .task = found.address}};
+	memcpy(task->guest_task.comm, found.comm, sizeof(found.comm));
+}

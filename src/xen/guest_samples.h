@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Records of guests' samples, from where a vCPU was, and from the guest's memory. */
+#ifndef VP_XEN_GUEST_SAMPLES_H
+#define VP_XEN_GUEST_SAMPLES_H
+
+#include "collect/guest_sampler.h"
+#include "xen/context.h"
+#include "xen/foreign.h"
+#include "xen/guest_current.h"
+
+/* What was told of a domain's kernel; all zeros: nothing yet. */
+struct vp_xen_told {
+	bool known;
+	struct vp_xen_kernel kernel;
+	VP_VEC(struct vp_guest_place) cpus; /* where each vCPU's current task is told */
+	int fd;                             /* of `foreign` */
+	struct vp_xen_foreign *foreign;
+	struct vp_guest_sampler_counts counts; /* over all kernels of the domain */
+};
+
+/* Where a vCPU was found. */
+struct vp_xen_place {
+	uint64_t time;
+	uint32_t domain, vcpu;
+	uint64_t periods; /* that the sample stands for */
+	struct vp_xen_context context;
+};
+
+/* The task whose name was recorded last of a vCPU. */
+struct vp_xen_last {
+	uint64_t name; /* its numbers and name, hashed; 0: none */
+	bool user;
+};
+
+struct vp_error *vp_xen_told_init(struct vp_xen_told *told, const struct vp_guest_state *state,
+				  const struct vp_guest_finding *finding) VP_MUST_CHECK;
+/* The domain is gone, or what was told holds no more: nothing of it stays mapped. */
+void vp_xen_told_forget(struct vp_xen_told *told);
+/* The sample's record, and the one of the task's name that goes before it; its id is 0 if it is the
+ * same as of `last`. */
+void vp_xen_sample_make(struct vp_xen_told *told, const struct vp_xen_place *place,
+			struct vp_xen_last *last, union vp_any_record *task,
+			union vp_any_record *sample);
+
+#endif

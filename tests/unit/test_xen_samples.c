@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Samples of Xen's guests: contexts as Xen writes them, when a sample is due, and whose it is. */
+#include "unit.h"
+
+#include "xen/guest_samples.h"
+#include "xen/sampler.h"
+
+static void put_word(unsigned char *bytes, size_t place, uint64_t word)
+{
+	memcpy(bytes + place, &word, sizeof(word));
+}
+
+/* Places of struct vcpu_guest_context: those that a compiler gives it with Xen's own headers. */
+static void test_context(void **state)
+{
+	static unsigned char bytes[VP_XEN_CONTEXT_SIZE];
+	struct vp_xen_context context;
+	struct vp_guest_registers registers = {0};
+
+	memset(bytes, 0xee, sizeof(bytes));
+	put_word(bytes, 512, 0); /* flags */
+	put_word(bytes, 552, 0xb9);
+	put_word(bytes, 648, 0x401000);
+	put_word(bytes, 656, 0xeeeeeeee00000033); /* CS, and what is behind it */
+	put_word(bytes, 672, 0x7ffd0000);
+	put_word(bytes, 5008, 0x12345000);         /* CR3 */
+	put_word(bytes, 5016, 0x20);               /* CR4 */
+	put_word(bytes, 5128, 0xffffffff81c01000); /* where system calls go */
+	put_word(bytes, 5152, 0xffff88800b600000); /* the kernel's GS */
+	vp_xen_context_parse(bytes, true, &context);
+	assert_int_equal(context.ip, 0x401000);
+	assert_int_equal(context.sp, 0x7ffd0000);
+	assert_int_equal(context.bp, 0xb9);
+	assert_int_equal(context.root, 0x12345000);
+	assert_true(context.user);
+	put_word(bytes, 656, 0x10);
+	vp_xen_context_parse(bytes, true, &context);
+	assert_false(context.user);
+
+	/* A PV guest's kernel has the privilege level of user space: the flags tell. */
+	put_word(bytes, 656, 0xe033);
+	vp_xen_context_parse(bytes, false, &context);
+	assert_true(context.user);
+	put_word(bytes, 512, 4);
+	vp_xen_context_parse(bytes, false, &context);
+	assert_false(context.user);
+
+	vp_xen_registers_parse_pv(bytes, &registers);
+	assert_int_equal(registers.cr3, 0x12345000);
+	assert_int_equal(registers.cr4, 0x20);
+	assert_int_equal(registers.lstar, 0xffffffff81c01000);
+	assert_int_equal(registers.kernel_gs_base, 0xffff88800b600000);
+	put_word(bytes, 5128, 0); /* not told: where page faults go */
+	put_word(bytes, 720 + 14 * 16 + 8, 0xffffffff81c00b00);
+	vp_xen_registers_parse_pv(bytes, &registers);
+	assert_int_equal(registers.lstar, 0xffffffff81c00b00);
+}
+
+static void test_periods(void **state)
+{
+	uint64_t accounted = 1000;
+
+	assert_int_equal(vp_xen_periods_due(1040, 100, &accounted), 0);
+	assert_int_equal(vp_xen_periods_due(1050, 100, &accounted), 1); /* from the half on */
+	assert_int_equal(accounted, 1100);
+	assert_int_equal(vp_xen_periods_due(1050, 100, &accounted), 0); /* ahead of it */
+	assert_int_equal(vp_xen_periods_due(1149, 100, &accounted), 0);
+	assert_int_equal(vp_xen_periods_due(1449, 100, &accounted), 3);
+	assert_int_equal(accounted, 1400);
+	assert_int_equal(vp_xen_periods_due(0, 100, &accounted), 0); /* no clock goes back */
+	/* Whatever the looks are: so many samples as periods of CPU time. */
+	uint64_t sum = 0, cpu_time = accounted;
+	for (unsigned look = 0; look < 1000; look++) {
+		cpu_time += look * 7919 % 263;
+		sum += vp_xen_periods_due(cpu_time, 100, &accounted);
+	}
+	assert_int_equal(sum, (cpu_time - 1400 + 50) / 100);
+}
+
+enum { PAGES = 8, PAGE = 4096 };
+#define DIRECT_MAP 0xffff888000000000ULL
+#define IMAGE 0xffffffff81000000ULL
+
+struct guest {
+	unsigned char memory[PAGES * PAGE];
+	struct vp_xen_kernel kernel;
+};
+
+static bool read_guest(void *context, uint64_t address, void *bytes, size_t size)
+{
+	const struct guest *guest = context;
+
+	if (address > sizeof(guest->memory) || size > sizeof(guest->memory) - address)
+		return false;
+	memcpy(bytes, guest->memory + address, size);
+	return true;
+}
+
+/* The current task's pointer is at 0x100, the task in the direct map, its mm and pgd behind it. */
+static struct guest *new_guest(void)
+{
+	const struct vp_guest_finding finding = {.text = IMAGE,
+						 .gpa = 0x4000,
+						 .size = 0x2000,
+						 .direct_map = DIRECT_MAP,
+						 .at_tid = 0x40,
+						 .at_tgid = 0x44,
+						 .at_comm = 0x80,
+						 .at_mm = 0x60,
+						 .at_pgd = 0x18};
+	struct guest *guest = calloc(1, sizeof(*guest));
+
+	expect_no_error(vp_xen_kernel_init(&finding, &guest->kernel));
+	put_word(guest->memory, 0x100, DIRECT_MAP + 0x1000);
+	put_word(guest->memory, 0x1040, 12ULL << 32 | 13);
+	put_word(guest->memory, 0x1060, DIRECT_MAP + 0x2000);
+	memcpy(guest->memory + 0x1080, "shares", 7);
+	put_word(guest->memory, 0x2018, DIRECT_MAP + 0x6000);
+	return guest;
+}
+
+static void test_task(void **state)
+{
+	struct guest *guest = new_guest();
+	const struct vp_xen_memory memory = {read_guest, guest};
+	struct vp_xen_task task;
+
+	assert_true(vp_xen_task_read(&guest->kernel, &memory, 0x100, 0x6000, true, &task));
+	assert_int_equal(task.pid, 12);
+	assert_int_equal(task.tid, 13);
+	assert_string_equal(task.comm, "shares");
+	assert_int_equal(task.address, DIRECT_MAP + 0x1000);
+	/* The other one of two tables, and what CR3 has beside it. */
+	assert_true(
+	    vp_xen_task_read(&guest->kernel, &memory, 0x100, 1ULL << 63 | 0x7803, true, &task));
+	/* The vCPU has gone on to another task. */
+	assert_false(vp_xen_task_read(&guest->kernel, &memory, 0x100, 0x8000, true, &task));
+	/* A kernel thread, whose task is in the image, has no address space of its own. */
+	put_word(guest->memory, 0x100, IMAGE + 0x1000);
+	put_word(guest->memory, 0x5040, 0);
+	memcpy(guest->memory + 0x5080, "swapper/0", 10);
+	assert_true(vp_xen_task_read(&guest->kernel, &memory, 0x100, 0x8000, false, &task));
+	assert_string_equal(task.comm, "swapper/0");
+	assert_false(vp_xen_task_read(&guest->kernel, &memory, 0x100, 0x8000, true, &task));
+	/* Where the guest has nothing. */
+	put_word(guest->memory, 0x100, DIRECT_MAP + sizeof(guest->memory) - 4);
+	assert_false(vp_xen_task_read(&guest->kernel, &memory, 0x100, 0x6000, true, &task));
+	assert_false(vp_xen_task_read(&guest->kernel, &memory, 1ULL << 60, 0x6000, true, &task));
+	free(guest);
+}
+
+static void test_layout_is_not_believed(void **state)
+{
+	struct vp_guest_finding finding = {.at_tid = 0x40, .at_tgid = 0x48};
+	struct vp_xen_kernel kernel;
+
+	expect_error(vp_xen_kernel_init(&finding, &kernel), "unknown layout");
+	finding.at_tgid = 0x44;
+	finding.at_comm = 1 << 20;
+	expect_error(vp_xen_kernel_init(&finding, &kernel), "unknown layout");
+}
+
+/* Without a word about the guest's kernel, a sample has its place and its address space. */
+static void test_sample_of_unknown_guest(void **state)
+{
+	struct vp_xen_told told = {0};
+	struct vp_xen_last last = {0};
+	const struct vp_xen_place place = {
+	    .time = 77,
+	    .domain = 5,
+	    .vcpu = 1,
+	    .periods = 1,
+	    .context = {.ip = 0x401000, .root = 0x3000, .user = true}};
+	union vp_any_record task, sample;
+
+	vp_xen_sample_make(&told, &place, &last, &task, &sample);
+	assert_int_equal(task.header.id, 0);
+	assert_int_equal(sample.header.id, VP_ID_guest_sample);
+	assert_int_equal(sample.header.time, 77);
+	assert_int_equal(sample.guest_sample.vm, 6);
+	assert_int_equal(sample.guest_sample.vcpu, 1);
+	assert_int_equal(sample.guest_sample.mode, VP_MODE_GUEST_USER);
+	assert_int_equal(sample.guest_sample.flags, VP_HAS_AS_ROOT | VP_HAS_CPL);
+	assert_int_equal(sample.guest_sample.cpl, 3);
+	assert_int_equal(told.counts.unnamed, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_context),
+	    cmocka_unit_test(test_periods),
+	    cmocka_unit_test(test_task),
+	    cmocka_unit_test(test_layout_is_not_believed),
+	    cmocka_unit_test(test_sample_of_unknown_guest),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
