@@ -282,7 +282,7 @@ static void test_throttled(void **state)
 	char pid[32];
 	struct rig rig;
 
-	const char *procs, *group = make_group(&procs);
+	const char *procs = NULL, *group = make_group(&procs);
 	if (!group)
 		skip();
 	pid_t child = fork();
