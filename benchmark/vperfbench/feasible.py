@@ -46,7 +46,10 @@ def _place(plan: Plan, own: Configuration) -> None:
     if own.where == "kvm-host" and not own.kernel and not Path("/dev/kvm").exists():
         _refuse(plan, f"{key}.where", "there is no /dev/kvm")
     if own.where == "xen-dom0" and not own.kernel and not under_xen():
-        _refuse(plan, f"{key}.where", "this machine is not booted under Xen: name the kernel to boot (key kernel)")
+        _refuse(plan, f"{key}.where", "this machine is not the dom0 of a Xen: name the kernel to boot (key kernel)")
+    if own.where in ("machine", "kvm-host", "kvm-guest") and not own.kernel and under_xen():
+        _refuse(plan, f"{key}.where", f"this machine is the dom0 of a Xen: expected \"xen-dom0\", not \"{own.where}\", or the kernel to "
+                "boot without Xen (key kernel)")
     if own.where == "kvm-guest":
         wrong, why = guest.fault(own)
         if wrong:

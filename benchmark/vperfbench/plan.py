@@ -16,6 +16,8 @@ from .tracers import TRACERS
 
 PLACES = ("machine", "kvm-host", "kvm-guest", "xen-dom0")
 CACHES = ("hot", "cold")
+XEN_GUEST = ("guests of Xen cannot be started here, since they could not see this machine's programs (there is no 9p for them): run "
+             "vperf-bench inside of the guest, where = \"machine\", with vperf recording in dom0")
 AFTER = ("go-on", "again", "stop")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -221,6 +223,8 @@ def _test(name: str, table: Table, limit: float) -> Test:
 
 def _configuration(name: str, table: Table) -> Configuration:
     default = Configuration(name)
+    if table.values.get("where") == "xen-guest":
+        raise table.wrong("where", XEN_GUEST)
     options = table.text("tracer-options")
     try:
         words = tuple(shlex.split(options))

@@ -38,6 +38,17 @@ class Job:
     directory: Path
 
 
+def last_line(path: Path, missing: str) -> str:
+    """The end of what a program said, for a message; `missing` where it said nothing."""
+    try:
+        with open(path, "rb") as handle:
+            handle.seek(-min(4096, os.fstat(handle.fileno()).st_size), os.SEEK_END)
+            lines = handle.read().decode("utf-8", "replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return "".join(char if char.isprintable() else "?" for char in (lines or [missing])[-1][:200])
+
+
 def adopt_orphans() -> None:
     """Processes that a test leaves behind become this one's children, and can be ended."""
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
@@ -98,8 +109,7 @@ def _shell(command: str, directory: Path, scale: int, limit: float, what: str, l
             process.wait()
             raise StepFailed(f"{what} took longer than {limit:g} s") from None
     if status:
-        last = (read_text(log).splitlines() or ["no output"])[-1]
-        raise StepFailed(f"{what} ended with status {status}: {last[:200]}")
+        raise StepFailed(f"{what} ended with status {status}: {last_line(log, 'no output')}")
 
 
 class Tracing:
@@ -173,11 +183,11 @@ def _measure(job: Job, spec: dict, tracing: Tracing) -> dict:
     try:
         measured = json.loads(Path(spec["result"]).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        last = (read_text(tracing.out / "log").splitlines() or ["no output"])[-1]
-        raise StepFailed(f"nothing was measured, the tracer ended with status {status}: {last[:200]}") from None
+        raise StepFailed(f"nothing was measured, the tracer ended with status {status}: "
+                         f"{last_line(tracing.out / 'log', 'no output')}") from None
     if status:
-        last = (read_text(tracing.out / "log").splitlines() or ["no output"])[-1]
-        raise StepFailed(f"the tracer {tracing.tracer.title} ended with status {status}: {last[:200]}")
+        raise StepFailed(f"the tracer {tracing.tracer.title} ended with status {status}: "
+                         f"{last_line(tracing.out / 'log', 'no output')}")
     return measured
 
 
@@ -186,8 +196,7 @@ def _judge(job: Job, measured: dict, out: Path) -> dict:
     if measured["late"]:
         raise StepFailed(f"the test took longer than its time limit of {job.test.limit:g} s")
     if measured["status"]:
-        last = (read_text(out / "stderr").splitlines() or ["no message"])[-1]
-        raise StepFailed(f"the test ended with status {measured['status']}: {last[:200]}")
+        raise StepFailed(f"the test ended with status {measured['status']}: {last_line(out / 'stderr', 'no message')}")
     text = "".join((out / name).read_bytes()[-OUTPUT:].decode("utf-8", "replace") for name in ("stdout", "stderr"))
     return {**measured, "figure": read_figure(job.test, measured, text)}
 
