@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from . import boot, environment, order, step
-from .common import BenchError, boot_id, program, read_text, say, write_json
+from .common import BenchError, boot_id, program, say, write_json
 from .plan import Plan
 from .state import DONE, FAILED, LEFT_OUT, PENDING, RESERVE, RUNNING, State
 

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import environment, guest, noise, seen
+from . import environment, guest, noise, seen, xenguest
 from .common import BenchError, program, read_text, write_json
 from .plan import Configuration, Plan, Test
 from .tracers import TRACERS
@@ -229,10 +229,12 @@ def _in_guest(job: Job, tracing: Tracing) -> dict:
               "stdout": "/vperf-bench/stdout", "stderr": "/vperf-bench/stderr", "result": "/vperf-bench/measured.json"}
     files = {"prepare": test.prepare, "warm": "" if job.cold else f"{test.prepare}\n{test.command}",
              "spec.json": json.dumps(inside)}
-    machine = guest.Guest(job.configuration, share, Path(job.configuration.directory) / f"vperf-bench-{os.getpid()}.disk")
+    python = os.path.realpath(sys.executable)
+    machine = (xenguest.XenGuest(job.configuration, list(test.needs), share) if job.configuration.on_xen else
+               guest.Guest(job.configuration, share, Path(job.configuration.directory) / f"vperf-bench-{os.getpid()}.disk"))
     try:
         try:
-            machine.start(files, test.scale, job.cold, os.path.realpath(sys.executable))
+            machine.start(files, test.scale, job.cold, python)
         except BenchError as error:
             raise StepFailed(str(error)) from error
         before = noise.look()
@@ -256,7 +258,7 @@ def run(job: Job) -> dict:
     settled = noise.settle(job.plan.settle)
     tracing = Tracing(job)
     try:
-        result = (_in_guest if job.configuration.where == "kvm-guest" else _on_machine)(job, tracing)
+        result = (_in_guest if job.configuration.in_guest else _on_machine)(job, tracing)
     finally:
         left = end_orphans(kept)
     result.update({"settle": settled, "left-behind": left, "tracer-bytes": tracing.size()})
