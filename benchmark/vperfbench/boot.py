@@ -177,7 +177,8 @@ def install_unit(command: list[str], directory: Path) -> None:
     """After each boot, the benchmark goes on."""
     text = (f"[Unit]\nDescription=vperf-bench goes on after a boot\nAfter=multi-user.target\n"
             f"RequiresMountsFor={_quoted(str(directory))}\n\n"
-            f"[Service]\nType=exec\nExecStart={' '.join(_quoted(word) for word in command)}\n"
+            # What a shutdown interrupts is done again: the test is not to be told of it before vperf-bench.
+            f"[Service]\nType=exec\nKillMode=mixed\nExecStart={' '.join(_quoted(word) for word in command)}\n"
             "StandardOutput=journal+console\nStandardError=journal+console\n\n[Install]\nWantedBy=multi-user.target\n")
     write_whole(UNITS / UNIT, text)
     _run("systemctl", "daemon-reload")
@@ -196,5 +197,15 @@ def remove_unit() -> None:
 
 
 def reboot() -> None:
-    """Now."""
-    _run("systemctl", "reboot")
+    """Asked for. systemd may end this program, and systemctl too, before that returns."""
+    done = subprocess.run([program("systemctl") or "systemctl", "--no-block", "reboot"], capture_output=True, text=True,
+                          check=False, stdin=subprocess.DEVNULL)
+    if done.returncode > 0:
+        raise BenchError(f"systemctl reboot ended with status {done.returncode}: {done.stderr.strip()}")
+
+
+def going_down() -> bool:
+    """Whether the machine is being shut down."""
+    done = subprocess.run([program("systemctl") or "systemctl", "is-system-running"], capture_output=True, text=True, check=False,
+                          stdin=subprocess.DEVNULL)
+    return done.stdout.strip() == "stopping"

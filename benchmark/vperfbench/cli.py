@@ -78,7 +78,12 @@ def _check(args: argparse.Namespace) -> int:
 def _go(plan: plans.Plan, state: State, machine: runner.Machine) -> int:
     job = runner.Runner(plan, state, machine)
     job.begin()
-    phase = job.go()
+    try:
+        phase = job.go()
+    except runner.GoingDown:
+        say("the machine goes down; " + ("it goes on after the next boot" if state.values["original"]["reboots"] else
+                                         f"'vperf-bench resume {state.directory}' goes on"))
+        return 1
     counts = ", ".join(f"{count} {status}" for status, count in state.counts().items())
     say({"done": f"all steps are through ({counts})", "booting": "the machine reboots"}.get(
         phase, f"stopped: {state.values['why']} ({counts}); 'vperf-bench resume {state.directory}' goes on"))
@@ -126,9 +131,9 @@ def _resume(args: argparse.Namespace, script: Path) -> int:
         if not args.from_boot:
             (state.directory / "stop").unlink(missing_ok=True)
             feasible.check(plan, may_reboot=True)
+        state.keep_reserve()
         if state.phase != "booting":
             state.enter("running")
-        (state.directory / "reserve").write_bytes(b"\0" * (1 << 20))
         return _go(plan, state, machine)
     finally:
         lock.close()

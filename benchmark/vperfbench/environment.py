@@ -9,6 +9,8 @@ from pathlib import Path
 from .common import boot_id, program, read_text
 
 CPU = Path("/sys/devices/system/cpu")
+HYPERVISOR = Path("/sys/hypervisor")
+DOM0 = 11  # XENFEAT_dom0
 
 
 def _cpuinfo() -> dict[str, str]:
@@ -49,8 +51,12 @@ def frequencies() -> dict[str, int]:
 
 
 def under_xen() -> bool:
-    """Whether this is a domain of Xen."""
-    return read_text("/sys/hypervisor/type") == "xen"
+    """Whether this is the dom0 of a Xen. Another domain is a machine as any other: it can boot only itself."""
+    features = read_text(HYPERVISOR / "properties/features")
+    try:
+        return read_text(HYPERVISOR / "type") == "xen" and bool(int(features, 16) & 1 << DOM0)
+    except ValueError:
+        return False
 
 
 def describe() -> dict:
@@ -63,5 +69,5 @@ def describe() -> dict:
             "mitigations": {path.name: read_text(path) for path in mitigations}, "governors": governors(), "turbo": turbo,
             "smt": read_text(CPU / "smt/control"), "clock": read_text("/sys/devices/system/clocksource/clocksource0/"
                                                                       "current_clocksource"),
-            "hypervisor": read_text("/sys/hypervisor/type") or ("yes" if " hypervisor" in read_text("/proc/cpuinfo") else ""),
+            "hypervisor": read_text(HYPERVISOR / "type") or ("yes" if " hypervisor" in read_text("/proc/cpuinfo") else ""),
             "load": read_text("/proc/loadavg")}

@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from . import boot, guest
+from . import boot, guest, xenguest
 from .common import PlanError, program
 from .environment import CPU, under_xen
 from .plan import Configuration, Plan
@@ -20,7 +20,7 @@ def _programs(plan: Plan) -> None:
         for name, package in test.needs.items():
             if not program(name):
                 _refuse(plan, f"test.{test.name}.use", f"'{name}' is not installed (Debian package {package})")
-        if "cold" in test.caches and os.geteuid() != 0 and any(c.where != "kvm-guest" for c in plan.configurations.values()):
+        if "cold" in test.caches and os.geteuid() != 0 and any(not c.in_guest for c in plan.configurations.values()):
             _refuse(plan, f"test.{test.name}.cache", "only root can drop the machine's caches")
     for own in plan.configurations.values():
         key = f"configuration.{own.name}"
@@ -45,10 +45,14 @@ def _place(plan: Plan, own: Configuration) -> None:
         _refuse(plan, f"{key}.directory", f"'{own.directory}' has {free >> 20} MiB free, least-free wants {wanted >> 20}")
     if own.where == "kvm-host" and not own.kernel and not Path("/dev/kvm").exists():
         _refuse(plan, f"{key}.where", "there is no /dev/kvm")
-    if own.where == "xen-dom0" and not own.kernel and not under_xen():
-        _refuse(plan, f"{key}.where", "this machine is not booted under Xen: name the kernel to boot (key kernel)")
-    if own.where == "kvm-guest":
-        wrong, why = guest.fault(own)
+    if own.on_xen and not own.kernel and not under_xen():
+        _refuse(plan, f"{key}.where", "this machine is not the dom0 of a Xen: name the kernel to boot (key kernel)")
+    if not own.on_xen and not own.kernel and under_xen():
+        _refuse(plan, f"{key}.where", f"this machine is the dom0 of a Xen: expected xen-dom0 or xen-guest, not {own.where}, or the "
+                "kernel to boot without Xen (key kernel)")
+    if own.in_guest:
+        needs = [name for test in plan.tests.values() for name in test.needs]
+        wrong, why = xenguest.fault(own, needs) if own.on_xen else guest.fault(own)
         if wrong:
             _refuse(plan, f"{key}.{wrong}", why)
 
@@ -75,12 +79,12 @@ def _boots(plan: Plan, may_reboot: bool) -> list[str]:
         _refuse(plan, key, loader.fault())
     entries, notes = loader.entries(), []
     for own in named:
-        entry = boot.pick(entries, own.kernel, own.boot_entry, own.where == "xen-dom0")
+        entry = boot.pick(entries, own.kernel, own.boot_entry, own.on_xen)
         what = f"no entry '{own.boot_entry}'" if own.boot_entry else f"no entry with kernel {own.kernel}"
         if not entry:
             known = ", ".join(dict.fromkeys(e.kernel + (" under Xen" if e.xen else "") for e in entries)) or "none"
             _refuse(plan, f"configuration.{own.name}.{'boot-entry' if own.boot_entry else 'kernel'}",
-                    f"{loader.name} has {what}{' under Xen' if own.where == 'xen-dom0' else ''}; its kernels are: {known}")
+                    f"{loader.name} has {what}{' under Xen' * own.on_xen}; its kernels are: {known}")
         if "panic=" not in entry.arguments:
             notes.append(f"configuration {own.name}: the entry '{entry.title}' has no panic=SECONDS: if that kernel panics, "
                          "it waits for somebody instead of booting the usual one")

@@ -102,7 +102,7 @@ def fault(configuration: Configuration) -> tuple[str, str]:
     return "", ""
 
 
-def _cpio(entries: list[tuple[str, int, bytes]]) -> bytes:
+def cpio(entries: list[tuple[str, int, bytes]]) -> bytes:
     """An archive in the format "newc"."""
     out = b""
     for number, (name, mode, data) in enumerate([*entries, ("TRAILER!!!", 0, b"")], 1):
@@ -138,7 +138,7 @@ def _initramfs(image: Path) -> bytes:
                ("bin/busybox", 0o100755, Path(program("busybox") or "").read_bytes()),
                ("modules", 0o100644, "".join(f"/{name}\n" for name in names).encode())]
     entries += [(name, 0o100644, _module(path)) for name, path in zip(names, files)]
-    return _cpio(entries)
+    return cpio(entries)
 
 
 def _cache_mode(disk: str) -> str:

@@ -3,7 +3,7 @@
 import math
 from html import escape
 
-from .report import number, saw, statement
+from .report import number, overview, saw, statement
 from .results import Cell, Results
 
 WIDTH, LABEL, ROW = 720, 170, 26
@@ -76,13 +76,23 @@ def _table(group: list[Cell]) -> str:
     return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
 
 
+def _overview(results: Results) -> str:
+    """Each test's line: percent of the baseline, marked where the difference is real."""
+    head, *lines = overview(results)
+    rows = ["<tr>" + "".join(f"<th{' class=word' * (not i)}>{escape(text)}</th>" for i, text in enumerate(head)) + "</tr>"]
+    for title, *texts in lines:
+        cells = "".join(f"<td{' class=real' * text.endswith('*')}>{escape(text.rstrip(' *'))}</td>" for text in texts)
+        rows.append(f"<tr><td class=word>{escape(title)}</td>{cells}</tr>")
+    return f"<table>{''.join(rows)}</table><p>In colour: really different, as said below.</p>"
+
+
 def _list(title: str, lines: list[str]) -> str:
     return f"<h2>{title}</h2><ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""
 
 
 def to_html(results: Results) -> str:
     """The page."""
-    parts = []
+    parts = [_overview(results)]
     for group in results.groups():
         first = group[0]
         unit = f"{escape(first.unit)}; " if first.unit else ""

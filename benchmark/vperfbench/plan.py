@@ -14,8 +14,12 @@ from .statistics import TESTS as COMPARISONS
 from .tests import KINDS, Figure
 from .tracers import TRACERS
 
-PLACES = ("machine", "kvm-host", "kvm-guest", "xen-dom0")
+PLACES = ("machine", "kvm-host", "kvm-guest", "xen-dom0", "xen-guest")
 CACHES = ("hot", "cold")
+# Keys that only some places know.
+GUEST_KEYS = {**{key: ("kvm-guest", "xen-guest") for key in ("vcpus", "memory", "guest-kernel", "guest-append")},
+              **{key: ("kvm-guest",) for key in ("disk", "disk-size", "guest-cpu")},
+              **{key: ("xen-guest",) for key in ("guest-type", "guest-config", "programs")}}
 AFTER = ("go-on", "again", "stop")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -41,11 +45,24 @@ class Configuration:
     guest_kernel: str = ""
     guest_append: str = ""
     guest_cpu: str = "host"
+    guest_type: str = "pvh"
+    guest_config: str = ""
+    programs: tuple = ()
 
     @property
     def boot(self) -> tuple[str, str, bool]:
         """What the machine has to be booted with: kernel, entry, whether under Xen."""
-        return (self.kernel, self.boot_entry, self.where == "xen-dom0")
+        return (self.kernel, self.boot_entry, self.on_xen)
+
+    @property
+    def on_xen(self) -> bool:
+        """Whether the machine has to be a dom0."""
+        return self.where.startswith("xen-")
+
+    @property
+    def in_guest(self) -> bool:
+        """Whether each step has a guest of its own."""
+        return self.where.endswith("-guest")
 
 
 @dataclass(frozen=True)
@@ -230,16 +247,17 @@ def _configuration(name: str, table: Table) -> Configuration:
         name, table.text("kernel"), table.text("boot-entry"), table.choice("where", PLACES, "machine"),
         table.choice("tracer", TRACERS, "none"), words, table.text("cpus"), table.text("directory", default.directory),
         table.whole("vcpus", 1, 1, 512), table.size("memory", default.memory), table.text("disk", "virtual"),
-        table.size("disk-size", default.disk_size), table.text("guest-kernel"), table.text("guest-append"), table.text("guest-cpu", "host"))
+        table.size("disk-size", default.disk_size), table.text("guest-kernel"), table.text("guest-append"), table.text("guest-cpu", "host"),
+        table.choice("guest-type", ("pv", "pvh"), default.guest_type), table.text("guest-config"), table.words("programs"))
     if made.cpus and not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", made.cpus):
         raise table.wrong("cpus", f"expected a list such as 0-3,8, not '{made.cpus}'")
     if made.boot_entry and not made.kernel:
         raise table.wrong("boot-entry", "needs the kernel that it boots (key kernel), to know whether it came up")
-    for key in ("vcpus", "memory", "disk", "disk-size", "guest-kernel", "guest-append", "guest-cpu"):
+    for key, places in GUEST_KEYS.items():
         given = getattr(made, key.replace("-", "_")) != getattr(default, key.replace("-", "_"))
-        if given and made.where != "kvm-guest":
-            raise table.wrong(key, f"is for where = \"kvm-guest\", and this is \"{made.where}\"")
-    if made.where == "kvm-guest" and made.memory < 64 << 20:
+        if given and made.where not in places:
+            raise table.wrong(key, f"is for where = {' or '.join(places)}, and this is {made.where}")
+    if made.in_guest and made.memory < 64 << 20:
         raise table.wrong("memory", "no guest boots with less than 64M")
     if words and made.tracer == "none":
         raise table.wrong("tracer-options", "there is no tracer")

@@ -38,6 +38,16 @@ def saw(cell: Cell) -> str:
     return text + (f", thief {cell.seen['thief']}" if cell.seen["steal"] >= 1 and cell.seen["thief"] else "")
 
 
+def overview(results: Results) -> list[list[str]]:
+    """All tests in one table: each configuration's mean in percent of the baseline's, with a star where that is real."""
+    groups = results.groups()
+    rows = [[f"% of '{results.baseline}'", *(cell.configuration for cell in groups[0])]]
+    for group in groups:
+        rows.append([f"{group[0].test} ({group[0].cache})", *(
+            "-" if cell.percent is None else f"{cell.percent:.2f}{'*' if cell.verdict.startswith('really') else ' '}" for cell in group)])
+    return rows
+
+
 def _columns(rows: list[list[str]], left: set[int]) -> list[str]:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) if i in left else cell.rjust(width)
@@ -47,6 +57,8 @@ def _columns(rows: list[list[str]], left: set[int]) -> list[str]:
 def text(results: Results) -> str:
     """Tables for a terminal."""
     lines = [f"{results.name}: " + ", ".join(f"{count} {status}" for status, count in results.steps.items()), ""]
+    if len(results.groups()) > 1:
+        lines += [*_columns(overview(results), {0}), "* really different, as said below", ""]
     for group in results.groups():
         first = group[0]
         unit = f", {first.unit}" if first.unit else ""

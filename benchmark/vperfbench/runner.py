@@ -10,11 +10,15 @@ import sys
 from pathlib import Path
 
 from . import boot, environment, order, step
-from .common import BenchError, boot_id, program, read_text, say, write_json
+from .common import BenchError, boot_id, program, say, write_json
 from .plan import Plan
-from .state import DONE, FAILED, LEFT_OUT, PENDING, RUNNING, State
+from .state import DONE, FAILED, LEFT_OUT, PENDING, RESERVE, RUNNING, State
 
 BOOT_TRIES = 2
+
+
+class GoingDown(BaseException):
+    """The machine is being shut down: what is on disk says where to go on, and nothing is to be added."""
 
 
 class Machine:
@@ -50,6 +54,10 @@ class Machine:
     def reboot(self) -> None:
         """Does not return for long."""
         boot.reboot()
+
+    def going_down(self) -> bool:
+        """Whether it is being shut down, by whomever."""
+        return boot.going_down()
 
     def unprepare(self, original: dict) -> None:
         """Everything as it was, but for the kernel that runs."""
@@ -94,19 +102,24 @@ class Runner:
     def __init__(self, plan: Plan, state: State, machine: Machine) -> None:
         self.plan, self.state, self.machine = plan, state, machine
         self.asked = False  # to stop
+        self.leaving = False  # the machine was asked to reboot: signals are systemd's
 
     def begin(self) -> None:
-        """Signals stop it after the present step; at once when they come twice."""
+        """Signals stop it after the present step; at once when they come twice, or when the machine goes down."""
         step.adopt_orphans()
+        signal.signal(signal.SIGTERM, self.signalled)
+        signal.signal(signal.SIGINT, self.signalled)
 
-        def ask(number: int, _frame: object) -> None:
-            if self.asked:
-                raise KeyboardInterrupt
-            self.asked = True
-            say("will stop after this step; once more: at once")
-
-        signal.signal(signal.SIGTERM, ask)
-        signal.signal(signal.SIGINT, ask)
+    def signalled(self, _number: int = 0, _frame: object = None) -> None:
+        """Somebody asks to stop, or a shutdown does."""
+        if self.leaving:
+            return
+        if self.machine.going_down():
+            raise GoingDown
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        say("will stop after this step; once more: at once")
 
     def _stop_wanted(self) -> bool:
         return self.asked or (self.state.directory / "stop").exists()
@@ -172,6 +185,10 @@ class Runner:
         self.state.values["boot"] = {"kernel": kernel, "entry": named, "xen": xen, "from": self.machine.boot_id()}
         self.state.enter("booting")
         say(f"rebooting into kernel {kernel}")
+        self._reboot()
+
+    def _reboot(self) -> None:
+        self.leaving = True
         self.machine.reboot()
 
     def _one(self, entry: dict) -> bool:
@@ -179,8 +196,8 @@ class Runner:
         configuration, test = self.plan.configurations[entry["configuration"]], self.plan.tests[entry["test"]]
         for place in (str(self.state.directory), configuration.directory):
             free = self.machine.free(place)
-            if free < self.plan.least_free:
-                self._say(f"{place} has {free >> 20} MiB left, less than least-free: stopping")
+            if free < max(self.plan.least_free, RESERVE):
+                self._say(f"{place} has {free >> 20} MiB left, less than least-free{' and 1 MiB' * (free < RESERVE)}: stopping")
                 self.state.enter("stopped", f"{place} is full ({free >> 20} MiB left)")
                 return False
         entry.update(status=RUNNING, attempts=entry["attempts"] + 1, boot_id=self.machine.boot_id())
@@ -197,15 +214,19 @@ class Runner:
             entry["status"] = DONE
             self.state.save()
             return True
-        except step.StepFailed as error:
+        except (step.StepFailed, OSError) as error:
+            full = isinstance(error, OSError) and error.errno == errno.ENOSPC
+            if full or self.machine.free(str(self.state.directory)) < RESERVE:
+                return self._full(entry, directory, str(error))
             return self._failed(entry, str(error))
-        except OSError as error:
-            if error.errno == errno.ENOSPC:
-                entry["status"] = PENDING
-                self._say(f"the disk is full: {error}")
-                self.state.enter("stopped", "the disk is full")
-                return False
-            return self._failed(entry, str(error))
+
+    def _full(self, entry: dict, directory: Path, why: str) -> bool:
+        """No space for what a step brings: that is not the step's fault, and it is done again. Returns False."""
+        shutil.rmtree(directory, ignore_errors=True)
+        entry["status"] = PENDING
+        self._say(f"the disk is full, step {entry['number'] + 1} ({entry['configuration']}, {entry['test']}) will be done again: {why}")
+        self.state.enter("stopped", "the disk is full")
+        return False
 
     def _failed(self, entry: dict, why: str) -> bool:
         say(f"step {entry['number'] + 1} ({entry['configuration']}, {entry['test']}) failed: {why}")
@@ -223,12 +244,14 @@ class Runner:
 
     def _finish(self, phase: str, why: str) -> None:
         """Everything as it was."""
-        self.state.enter(phase, why)
-        self.machine.unprepare(self.state.values["original"])
         original = self.state.values["original"]
+        try:
+            self.state.enter(phase, why)
+        finally:
+            self.machine.unprepare(original)
         if original["reboots"] and self.machine.kernel() != original["kernel"]:
             say(f"rebooting into the usual kernel (it was {original['kernel']})")
-            self.machine.reboot()
+            self._reboot()
 
     def go(self) -> str:
         """Until it is over, or the machine reboots; the phase then."""
@@ -256,7 +279,8 @@ class Runner:
             self.state.enter("stopped", "as asked, in the middle of a step")
         except BenchError as error:
             self._say(str(error))
-            self.state.enter("stopped", str(error))
+            self._finish("stopped", str(error))
+            return "stopped"
         over = self.state.next() is None
         self._finish("done" if over else "stopped", "" if over else self.state.values["why"])
         return self.state.phase

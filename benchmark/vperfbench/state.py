@@ -28,8 +28,8 @@ class State:
         values = {"version": VERSION, "phase": "running", "why": "", "original": original, "boot": None, "events": [],
                   "failed-boots": {}, "steps": [{**step.as_dict(), "status": PENDING, "attempts": 0} for step in steps]}
         state = cls(directory, values)
-        (directory / "reserve").write_bytes(b"\0" * RESERVE)
         state.save()
+        state.keep_reserve()
         return state
 
     @classmethod
@@ -50,15 +50,29 @@ class State:
             raise BenchError(f"{file}: is of version {version}, this program knows version {VERSION}")
         return cls(directory, values)
 
+    def keep_reserve(self) -> None:
+        """Room for another state, should the disk fill up."""
+        file = self.directory / "reserve"
+        size = max(RESERVE, 2 * (self.directory / "state.json").stat().st_size)
+        try:
+            file.write_bytes(b"\0" * size)
+        except OSError as error:
+            file.unlink(missing_ok=True)
+            raise BenchError(f"{file}: {size >> 10} KiB cannot be kept in reserve: {error.strerror}") from error
+
     def save(self) -> None:
         """On disk, whole."""
+        file = self.directory / "state.json"
         try:
-            write_json(self.directory / "state.json", self.values)
+            try:
+                write_json(file, self.values)
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+                (self.directory / "reserve").unlink(missing_ok=True)
+                write_json(file, self.values)
         except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
-            (self.directory / "reserve").unlink(missing_ok=True)
-            write_json(self.directory / "state.json", self.values)
+            raise BenchError(f"{file}: cannot be written, and says what it said before: {error.strerror}") from error
 
     def note(self, text: str) -> None:
         """Something that who reads the report should know."""

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import environment, guest, noise, seen
+from . import environment, guest, noise, seen, xenguest
 from .common import BenchError, program, read_text, write_json
 from .plan import Configuration, Plan, Test
 from .tracers import TRACERS
@@ -36,6 +36,17 @@ class Job:
     test: Test
     cold: bool
     directory: Path
+
+
+def last_line(path: Path, missing: str) -> str:
+    """The end of what a program said, for a message; `missing` where it said nothing."""
+    try:
+        with open(path, "rb") as handle:
+            handle.seek(-min(4096, os.fstat(handle.fileno()).st_size), os.SEEK_END)
+            lines = handle.read().decode("utf-8", "replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return "".join(char if char.isprintable() else "?" for char in (lines or [missing])[-1][:200])
 
 
 def adopt_orphans() -> None:
@@ -98,8 +109,7 @@ def _shell(command: str, directory: Path, scale: int, limit: float, what: str, l
             process.wait()
             raise StepFailed(f"{what} took longer than {limit:g} s") from None
     if status:
-        last = (read_text(log).splitlines() or ["no output"])[-1]
-        raise StepFailed(f"{what} ended with status {status}: {last[:200]}")
+        raise StepFailed(f"{what} ended with status {status}: {last_line(log, 'no output')}")
 
 
 class Tracing:
@@ -173,11 +183,11 @@ def _measure(job: Job, spec: dict, tracing: Tracing) -> dict:
     try:
         measured = json.loads(Path(spec["result"]).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        last = (read_text(tracing.out / "log").splitlines() or ["no output"])[-1]
-        raise StepFailed(f"nothing was measured, the tracer ended with status {status}: {last[:200]}") from None
+        raise StepFailed(f"nothing was measured, the tracer ended with status {status}: "
+                         f"{last_line(tracing.out / 'log', 'no output')}") from None
     if status:
-        last = (read_text(tracing.out / "log").splitlines() or ["no output"])[-1]
-        raise StepFailed(f"the tracer {tracing.tracer.title} ended with status {status}: {last[:200]}")
+        raise StepFailed(f"the tracer {tracing.tracer.title} ended with status {status}: "
+                         f"{last_line(tracing.out / 'log', 'no output')}")
     return measured
 
 
@@ -186,8 +196,7 @@ def _judge(job: Job, measured: dict, out: Path) -> dict:
     if measured["late"]:
         raise StepFailed(f"the test took longer than its time limit of {job.test.limit:g} s")
     if measured["status"]:
-        last = (read_text(out / "stderr").splitlines() or ["no message"])[-1]
-        raise StepFailed(f"the test ended with status {measured['status']}: {last[:200]}")
+        raise StepFailed(f"the test ended with status {measured['status']}: {last_line(out / 'stderr', 'no message')}")
     text = "".join((out / name).read_bytes()[-OUTPUT:].decode("utf-8", "replace") for name in ("stdout", "stderr"))
     return {**measured, "figure": read_figure(job.test, measured, text)}
 
@@ -220,10 +229,12 @@ def _in_guest(job: Job, tracing: Tracing) -> dict:
               "stdout": "/vperf-bench/stdout", "stderr": "/vperf-bench/stderr", "result": "/vperf-bench/measured.json"}
     files = {"prepare": test.prepare, "warm": "" if job.cold else f"{test.prepare}\n{test.command}",
              "spec.json": json.dumps(inside)}
-    machine = guest.Guest(job.configuration, share, Path(job.configuration.directory) / f"vperf-bench-{os.getpid()}.disk")
+    python = os.path.realpath(sys.executable)
+    machine = (xenguest.XenGuest(job.configuration, list(test.needs), share) if job.configuration.on_xen else
+               guest.Guest(job.configuration, share, Path(job.configuration.directory) / f"vperf-bench-{os.getpid()}.disk"))
     try:
         try:
-            machine.start(files, test.scale, job.cold, os.path.realpath(sys.executable))
+            machine.start(files, test.scale, job.cold, python)
         except BenchError as error:
             raise StepFailed(str(error)) from error
         before = noise.look()
@@ -247,7 +258,7 @@ def run(job: Job) -> dict:
     settled = noise.settle(job.plan.settle)
     tracing = Tracing(job)
     try:
-        result = (_in_guest if job.configuration.where == "kvm-guest" else _on_machine)(job, tracing)
+        result = (_in_guest if job.configuration.in_guest else _on_machine)(job, tracing)
     finally:
         left = end_orphans(kept)
     result.update({"settle": settled, "left-behind": left, "tracer-bytes": tracing.size()})

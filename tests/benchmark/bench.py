@@ -36,7 +36,7 @@ class FakeMachine:
         self.usual = self.here = kernel
         self.boots, self.work = boots or {}, work or (lambda job: {"figure": 1.0})
         self.boot, self.once, self.log, self.xen = 1, None, [], False
-        self.left, self.unit = 1 << 40, False
+        self.left, self.unit, self.down = 1 << 40, False, False
 
     def kernel(self):
         return self.here
@@ -55,6 +55,9 @@ class FakeMachine:
 
     def reboot(self):
         self.restart()
+
+    def going_down(self):
+        return self.down
 
     def restart(self):
         """By a power cut, too: the boot loader forgets what it boots once."""

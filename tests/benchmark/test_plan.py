@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Plans: what is understood, what is refused and in which words, and in which order steps are done."""
+import tempfile
 import unittest
 from collections import Counter
 from pathlib import Path
 from unittest import mock
 
 import bench
-from vperfbench import feasible, order
+from vperfbench import environment, feasible, order
 from vperfbench.common import PlanError
 from vperfbench.plan import load
 
@@ -37,11 +38,14 @@ class Refused(unittest.TestCase):
                 ("compare = 'anova'\n" + SMALL, "compare: 'anova' is unknown"),
                 ("on-failure = 'panic'\n" + SMALL, "on-failure: 'panic' is unknown: expected one of go-on, again, stop"),
                 ("least-free = 'much'\n" + SMALL, "least-free: expected a size"),
+                ("[configuration.x]\nwhere = 'xen-guest'\ndisk = '/dev/sda'\n" + SMALL, "x.disk: is for where = kvm-guest, and this is xen-guest"),
+                ("[configuration.x]\nwhere = 'xen-guest'\nguest-type = 'hvm'\n" + SMALL, "x.guest-type: 'hvm' is unknown: expected one of pv, pvh"),
+                ("[configuration.x]\nwhere = 'kvm-guest'\nprograms = ['tar']\n" + SMALL, "x.programs: is for where = xen-guest, and this is"),
                 ("configuration = 3\n[test.t]\ncommand = 'x'", "configuration: expected a table"),
                 (SMALL + "[configuration.'a b']", "configuration.a b: a name has"),
                 (SMALL + "[configuration.b]\nwhere = 'moon'", "configuration.b.where: 'moon' is unknown"),
                 (SMALL + "[configuration.b]\ntracer = 'strace'", "configuration.b.tracer: 'strace' is unknown"),
-                (SMALL + "[configuration.b]\nvcpus = 2", "configuration.b.vcpus: is for where = \"kvm-guest\""),
+                (SMALL + "[configuration.b]\nvcpus = 2", "configuration.b.vcpus: is for where = kvm-guest or xen-guest"),
                 (SMALL + "[configuration.b]\ncpus = 'all'", "configuration.b.cpus: expected a list such as 0-3,8"),
                 (SMALL + "[configuration.b]\nboot-entry = 'x'", "configuration.b.boot-entry: needs the kernel"),
                 (SMALL + "[configuration.b]\ntracer-options = '-e x'", "tracer-options: there is no tracer"),
@@ -86,6 +90,18 @@ class Feasible(unittest.TestCase):
         self.refused("[configuration.b]\nkernel = '1.2.3'\n[test.t]\ncommand = 'x'", "say --may-reboot if it may")
         self.refused("governor = 'loud'\n" + SMALL, "governor: 'loud' is none of this machine's")
         self.refused(SMALL + "[configuration.g]\nwhere = 'kvm-guest'\nguest-kernel = '/nonexistent'", "configuration.g.")
+
+    def test_xen(self):
+        for kind, features, dom0 in (("xen", "00002f05", True), ("xen", "00002705", False), ("xen", "what", False), ("", "", False)):
+            with self.subTest(features), tempfile.TemporaryDirectory() as name, mock.patch.object(environment, "HYPERVISOR", Path(name)):
+                (Path(name) / "properties").mkdir()
+                (Path(name) / "type").write_text(kind)
+                (Path(name) / "properties/features").write_text(features)
+                self.assertEqual(environment.under_xen(), dom0)
+        for here, where, sentence in ((True, "machine", "this machine is the dom0 of a Xen: expected xen-dom0"),
+                                      (True, "kvm-guest", "this machine is the dom0"), (False, "xen-dom0", "this machine is not the dom0 of a Xen")):
+            with self.subTest(where), mock.patch.object(feasible, "under_xen", lambda here=here: here):
+                self.refused(f"[configuration.a]\nwhere = '{where}'\n[test.t]\ncommand = 'x'", f"configuration.a.where: {sentence}")
 
 
 class Order(unittest.TestCase):

@@ -7,6 +7,7 @@ import json
 import re
 import tempfile
 import unittest
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -73,6 +74,14 @@ class Known(unittest.TestCase):
         text = report.text(self.results)
         self.assertRegex(text, r"slow +5 +12 +0\.098 +120\.00 .* really larger +steal 2\.5 %, 100 exits \(HLT 60, CPUID 40\), thief")
         self.assertIn("p < 0.05 after Holm's correction for 2 comparisons with 'plain'", text)
+
+    def test_overview(self):
+        self.assertEqual(report.overview(self.results), [["% of 'plain'", "plain", "slow", "same", "broken"],
+                                                         ["t (hot)", "100.00 ", "120.00*", "100.00 ", "-"]])
+        self.assertIn("<td class=real>120.00</td><td>100.00</td><td>-</td>", page.to_html(self.results))
+        self.assertNotIn("really different", report.text(self.results))  # one test: its own table says as much
+        self.results.cells += [replace(cell, test="u") for cell in self.results.cells]
+        self.assertRegex(report.text(self.results), r"t \(hot\) +100\.00 +120\.00\* +100\.00 +-\nu \(hot\)")
 
     def test_csv(self):
         rows = list(csv.DictReader(io.StringIO(report.to_csv(self.results))))

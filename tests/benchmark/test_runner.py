@@ -35,7 +35,8 @@ class Case(unittest.TestCase):
                 return state
             if state.phase != "booting":
                 state.enter("running")
-            Runner(self.plan, state, machine).go()
+            self.runner = Runner(self.plan, state, machine)
+            self.runner.go()
         self.fail(f"no end: {machine.log}")
 
 
@@ -119,6 +120,41 @@ class Boots(Case):
             self.assertEqual((self.directory / "state.json").read_bytes(), before)
         self.assertEqual(self.go(machine).counts(), {"done": 5})
 
+    def test_shutdown(self):
+        """By somebody else, in the middle of a step: nothing is put back, and that step is done again."""
+        machine, jobs = bench.FakeMachine("5.10"), []
+
+        def work(job):
+            jobs.append(job.configuration.name)
+            if len(jobs) == 3:
+                machine.down = True
+                self.runner.signalled()
+            return {"figure": 1}
+
+        machine.work = work
+        self.start(bench.KERNELS, machine)
+        with self.assertRaises(runner.GoingDown):
+            self.go(machine)
+        self.assertEqual((machine.unit, State.load(self.directory).counts()), (True, {"done": 2, "running": 1, "pending": 12}))
+        machine.down = False
+        machine.restart()
+        self.assertEqual((self.go(machine).counts(), len(jobs)), ({"done": 15}, 16))
+
+    def test_signals_of_its_own_reboot(self):
+        """systemd ends the program that asked for a reboot: that is no request to stop."""
+        machine = bench.FakeMachine("5.10")
+        reboot = machine.reboot
+
+        def slow():
+            machine.down = True
+            self.runner.signalled()
+            machine.down = False
+            reboot()
+
+        machine.reboot = slow
+        self.start(bench.KERNELS, machine)
+        self.assertEqual(self.go(machine).counts(), {"done": 15})
+
     def test_step_that_always_kills_the_machine(self):
         machine = bench.FakeMachine("6.1")
 
@@ -174,6 +210,36 @@ class Trouble(Case):
         self.start(self.SMALL, machine)
         state = self.go(machine)
         self.assertEqual((state.phase, state.counts(), state.values["why"]), ("stopped", {"pending": 3}, "the disk is full"))
+
+    def test_step_that_fails_for_want_of_space(self):
+        """The program says something else; what it wrote makes room for the state."""
+        machine = bench.FakeMachine()
+
+        def work(job):
+            (job.directory / "stdout").write_text("x")
+            machine.left = 1000
+            raise bench.StepFailed("the test ended with status 1: Killed")
+
+        machine.work = work
+        self.start("least-free = 0\n" + self.SMALL, machine)
+        state = self.go(machine)
+        self.assertEqual((state.phase, state.counts(), state.values["why"]), ("stopped", {"pending": 3}, "the disk is full"))
+        self.assertEqual(list((self.directory / "steps").iterdir()), [])
+        self.assertIn("Killed", state.values["events"][0]["text"])
+
+    def test_no_space_at_all(self):
+        """What is on disk stays, and everything is put back."""
+        machine = bench.FakeMachine()
+        self.start(self.SMALL, machine)
+        before = (self.directory / "state.json").read_bytes()
+        with mock.patch.object(states, "write_json", side_effect=OSError(28, "No space left on device")):
+            with self.assertRaisesRegex(BenchError, "state.json: cannot be written"):
+                Runner(self.plan, State.load(self.directory), machine).go()
+        self.assertEqual((self.directory / "state.json").read_bytes(), before)
+        self.assertIn(("unprepared",), machine.log)
+        with mock.patch.object(Path, "write_bytes", side_effect=OSError(28, "No space left on device")):
+            with self.assertRaisesRegex(BenchError, "reserve: 1024 KiB cannot be kept in reserve"):
+                State.load(self.directory).keep_reserve()
 
     def test_no_space_for_the_state(self):
         """The reserve makes room for it."""

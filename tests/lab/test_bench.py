@@ -16,7 +16,8 @@ from vlablib.common import cache_dir  # noqa: E402
 CPUIDS = 3000
 # In the guest's place: the lab host's own kernel, which has 9p.
 KERNEL = f"{cache_dir('kernels')}/bookworm-generic/root/boot/vmlinuz-*"
-# On one pCPU in virtual time. Two threads wake each other over a pipe: each event that is recorded adds to that.
+# On one pCPU in virtual time. Two threads wake each other over a pipe: each event that is recorded adds to their CPU time. (Elapsed time
+# has waits for the machine's files in it, which are not in virtual time.)
 TRACERS = """
 repeats = 2
 least-free = 0
@@ -29,7 +30,7 @@ directory = "/tmp"
 tracer = "trace-cmd"
 [test.pipe]
 command = "perf bench sched pipe -l 2000"
-figure = { pattern = 'Total time: *([0-9.]+)', unit = "s" }
+figure = "cpu"
 cache = ["cold"]
 """
 # What goes wrong is told, and the rest goes on.
@@ -48,8 +49,23 @@ time-limit = 2
 command = "echo nothing"
 figure = { pattern = '([0-9.]+) s' }
 cache = ["cold"]
+[test.second]
+command = "@BENCH@ run /tmp/wrong.toml -o /tmp/second; [ $? = 1 ] && [ ! -e /tmp/second ]"
+cache = ["cold"]
 [test.well]
 command = "true"
+cache = ["cold"]
+"""
+# On 4 MiB, of which a test fills the most: there is none left for the next.
+FULL_DISK = """
+repeats = 3
+least-free = 0
+[settle]
+seconds = 0
+[configuration.plain]
+directory = "/tmp"
+[test.fills]
+command = "head -c 1200000 /dev/zero; cat /proc/uptime >&2"
 cache = ["cold"]
 """
 GUEST = f"""
@@ -83,10 +99,18 @@ BENCH = f"{REPOSITORY}/benchmark/vperf-bench"
 def put(name, text):
     """A scenario's command that writes a plan; where things are is known on the lab host."""
     held = base64.b64encode(text.encode()).decode()
-    return f"command echo {held} | base64 -d | sed -e s:@EXITS@:$(command -v exits): -e s:@KERNEL@:$(echo {KERNEL}): > /tmp/{name}.toml"
+    return f"command echo {held} | base64 -d | sed -e s:@EXITS@:$(command -v exits): -e s:@KERNEL@:$(echo {KERNEL}): \
+-e s:@BENCH@:{BENCH}: > /tmp/{name}.toml"
 
 
 PLANS = {"tracers": TRACERS, "wrong": WRONG, "guest": GUEST}
+# It stops, stays so while there is no space, and goes on when there is.
+FILLING = f"""
+{put("full", FULL_DISK)}
+command mkdir /tmp/full; mount -t tmpfs -o size=4M tmpfs /tmp/full; for way in "run /tmp/full.toml -o" resume; do \
+{BENCH} $way /tmp/full/out >/dev/null 2>>/out/full.said; echo $? >> /out/full.statuses; done; cp /tmp/full/out/state.json /out/full.state; \
+mount -o remount,size=64M /tmp/full; {BENCH} resume /tmp/full/out; echo $? >> /out/full.statuses; cp /tmp/full/out/state.json /out/full.end
+""".replace("\\\n", "")
 
 
 def scenario(*names):
@@ -96,7 +120,7 @@ def scenario(*names):
         lines += [put(name, PLANS[name]), f"command {BENCH} run /tmp/{name}.toml -o /tmp/{name}; echo $? > /out/{name}.status",
                   f"command {BENCH} report --format json -o /out/{name}.json /tmp/{name}",
                   f"command cp -r /tmp/{name}/steps /out/{name}.steps"]
-    return "\n".join(["host pcpus=1 icount=yes memory=3072", *lines, ""])
+    return "\n".join(["host pcpus=1 icount=yes memory=3072", *lines, FILLING if "wrong" in names else ""])
 
 
 def cells(run, name):
@@ -129,9 +153,22 @@ def wrong(run, claims):
     """What hangs and what says no figure is told, and the rest goes on."""
     _, results = cells(run, "wrong")
     why = {failure["test"]: failure["why"] for failure in results["failures"]}
-    claims.check(results["steps"] == {"done": 1, "failed": 2} and status(run, "wrong") == 1
+    claims.check(results["steps"] == {"done": 2, "failed": 2} and status(run, "wrong") == 1
                  and why["hangs"] == "the test took longer than its time limit of 2 s"
                  and why["mute"].startswith("the figure cannot be read"), f"what goes wrong is told: {why}")
+    said = [path.read_text() for path in run.out.glob("wrong.steps/*/stderr")]
+    claims.check(any("another vperf-bench runs on this machine" in text for text in said), f"a second one is refused: {said}")
+
+
+def full(run, claims):
+    """A full disk stops it, with the state on disk; what was lost is done again when there is space."""
+    statuses = (run.out / "full.statuses").read_text().split()
+    stopped, end = (json.loads((run.out / name).read_text()) for name in ("full.state", "full.end"))
+    told = [[step["status"] for step in state["steps"]] for state in (stopped, end)]
+    claims.check(statuses == ["1", "1", "0"] and stopped["phase"] == "stopped" and "full" in stopped["why"] and
+                 0 < told[0].count("pending") == 3 - told[0].count("done") and told[1] == ["done"] * 3,
+                 f"a disk that fills up: statuses {statuses}, '{stopped['why']}', steps {told[0]}, then {told[1]}")
+    claims.check("Traceback" not in (run.out / "full.said").read_text(), "it says so in sentences")
 
 
 def guest(run, claims):
@@ -154,6 +191,86 @@ def without_guest(run, claims):
                  f"a plan that cannot work is refused: {refused.strip()}")
     tracers(run, claims)
     wrong(run, claims)
+    full(run, claims)
+
+
+# In a dom0, beside a guest that wants the same pCPU.
+DOM0 = """
+repeats = 2
+least-free = 0
+[settle]
+seconds = 0
+[configuration.dom0]
+where = "xen-dom0"
+directory = "/tmp"
+[configuration.account]
+where = "xen-dom0"
+directory = "/tmp"
+tracer = "vperf-account"
+[configuration.xentrace]
+where = "xen-dom0"
+directory = "/tmp"
+tracer = "xentrace"
+[test.loop]
+command = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo $i loops"
+figure = { pattern = '(\\d+) loops' }
+cache = ["cold"]
+"""
+XEN_GUEST = """
+repeats = 1
+least-free = 0
+[settle]
+seconds = 0
+[configuration.guest]
+where = "xen-guest"
+directory = "/tmp"
+tracer = "vperf-account"
+memory = "192M"
+guest-kernel = "@KERNEL@"
+guest-config = 'tsc_mode = "native"'
+programs = ["tar"]
+[test.loop]
+command = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo $i loops; cat /sys/hypervisor/properties/features; tar --version"
+figure = { pattern = '(\\d+) loops' }
+cache = ["cold"]
+"""
+NO_XEN = {where: f"""
+[configuration.a]
+where = "{where}"
+[test.t]
+command = "true"
+""" for where in ("machine", "kvm-guest")}
+XEN = "\n".join([
+    "host hypervisor=xen pcpus=1 icount=yes", "guest pvh memory=128 type=pvh", "workload pvh shares a=80 b=20",
+    *(line for where, text in NO_XEN.items() for line in (
+        put(where, text), f"command {BENCH} check /tmp/{where}.toml > /out/{where} 2>&1; echo $? >> /out/{where}")),
+    "command xl mem-set 0 2200",
+    *(line for name, text in (("dom0", DOM0), ("xen-guest", XEN_GUEST)) for line in (
+        put(name, text), f"command {BENCH} run /tmp/{name}.toml -o /tmp/{name}; echo $? > /out/{name}.status",
+        f"command {BENCH} report --format json -o /out/{name}.json /tmp/{name}", f"command cp -r /tmp/{name}/steps /out/{name}.steps")), ""])
+
+
+def dom0(run, claims):
+    """On Xen: what cannot be is refused, and what vperf saw of the domains is beside the figure."""
+    for where in NO_XEN:
+        text = (run.out / where).read_text()
+        claims.check("configuration.a.where: this machine is the dom0 of a Xen" in text and text.endswith("\n2\n"),
+                     f"'{where}' is refused: {text.strip()}")
+    found, results = cells(run, "dom0")
+    claims.check(results["steps"] == {"done": 6} and status(run, "dom0") == 0, f"all steps are done: {results['steps']}, {results['failures']}")
+    seen = found["loop", "account"]["seen"] or {}
+    # The guest is always busy, and so is dom0 in the test: each takes from the other.
+    claims.check(seen.get("steal", 0) > 10, f"vperf saw {seen.get('steal', 0):.1f} % of the vCPUs' time stolen: {seen.get('why', '')}")
+    claims.check(found["loop", "xentrace"]["tracer_bytes"] > 0, "xentrace recorded")
+    found, results = cells(run, "xen-guest")
+    claims.check(results["steps"] == {"done": 1} and status(run, "xen-guest") == 0, f"so is that in a guest: {results['failures']}")
+    said = [path.read_text().split() for path in run.out.glob("xen-guest.steps/*/guest/stdout")]
+    claims.check(len(said) == 1 and all(text[:2] == ["20000", "loops"] and not int(text[2], 16) & 1 << 11 and "GNU" in text[4] for text in said),
+                 f"in a guest of its own, with the program that was asked for: {[text[:6] for text in said]}")
+    mine = found["loop", "guest"]["seen"] or {}
+    claims.check(sum(mine.get("reasons", {}).values()) > 0 and mine.get("steal", 0) > 10, f"of which vperf saw {mine}")
+    hypervisors = {json.loads(path.read_text())["hypervisor"] for path in run.out.glob("dom0.steps/*/environment.json")}
+    claims.check(hypervisors == {"xen"}, f"the environment says so: {hypervisors}")
 
 
 # On a machine with a boot loader. The figure is what is known beforehand; which kernel it was the test says itself.
@@ -216,4 +333,5 @@ def reboots(run, claims):
 
 
 TESTS = QUICK = ()
-FULL = [("bench: tracers", scenario("tracers", "wrong"), without_guest), ("bench: a guest", scenario("guest"), guest), ("bench: reboots", reboot, reboots)]
+FULL = [("bench: tracers", scenario("tracers", "wrong"), without_guest), ("bench: a guest", scenario("guest"), guest), ("bench: dom0", XEN, dom0),
+        ("bench: reboots", reboot, reboots)]

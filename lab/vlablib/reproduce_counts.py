@@ -1,0 +1,103 @@
+"""Counters of threads in guests against native ones, and where the time of a virtualized run goes."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from .common import REPO, LabError
+from .reproduction import NOT_AT_HAND, Reproduction, Row, call, run_lab, vperf
+
+CLIENT = "build-arm64/tests/lab/count-loops"
+WORK = "--threads 3 --loops 250000 --rounds 20 --way call --event instructions:u"
+# Two guests on one pCPU: first one of them works, then both.
+THREADS = f"""host arch=arm64 pcpus=1 icount=yes memory=1536
+guest g1 vcpus=1 memory=256 truth=no
+guest g2 vcpus=1 memory=256 truth=no
+file g1 {CLIENT} /bin/count-loops
+file g2 {CLIENT} /bin/count-loops
+command {CLIENT} {WORK}
+command lab-guest run g1 count-loops {WORK}
+command JOB=$(lab-guest spawn g2 count-loops --threads 2 --loops 250000 --rounds 10000); lab-guest run g1 count-loops {WORK}; \
+lab-guest end g2 $JOB || true
+""".replace("\\\n", "")
+CLOSE = 0.1  # percent
+REASONS = {"cpuid": "CPUID", "mmio": "NPF", "io": "IOIO"}
+GROUPS = """cpuid: exits:cpuid
+mmio: exits:mmio
+io: exits:io
+rest of exits: exits:halt, exits:msr, exits:interrupt, exits:page-fault
+guest: time:guest, guest:context-switches, guest:page-faults
+"""
+
+
+def counts_of(text: str) -> dict[int, float]:
+    """What each thread counted, by its number, relative to what it did."""
+    lines = [dict(re.findall(r"(\w+)=(\S+)", line)) for line in text.splitlines() if re.search(r"\bthread=\d", line)]
+    return {int(line["thread"]): int(line["values"].split(",")[0]) / int(line["expected"]) for line in lines}
+
+
+def thread_rows(native: dict[int, float], alone: dict[int, float], beside: dict[int, float]) -> list[Row]:
+    """Of what each thread counted, relative to what it did."""
+    if not native or set(native) != set(alone) or set(native) != set(beside):
+        raise LabError(f"not all threads said what they counted: {native}, {alone}, {beside}")
+    rows = []
+    for what, counts in (("three threads on the guest's one vCPU", alone), ("the same beside a busy VM on the same pCPU", beside)):
+        ratios = [counts[number] / native[number] for number in sorted(native)]
+        rows.append(Row(f"instructions of each thread, virtualized / native: {what}",
+                        NOT_AT_HAND + f"as when native (its abstract); here: within {CLOSE} %",
+                        ", ".join(f"{ratio:.6f}" for ratio in ratios), all(abs(ratio - 1) < CLOSE / 100 for ratio in ratios)))
+    return rows
+
+
+def _read_threads(out: Path) -> list[Row]:
+    log = (out / "lab/guest-g1/workloads.log").read_text(encoding="utf-8")
+    jobs: dict[int, list[str]] = {}
+    for job, line in re.findall(r"^out job=(\d+) copy=\d+ \| (.*)$", log, re.MULTILINE):
+        jobs.setdefault(int(job), []).append(line)
+    if len(jobs) != 2:
+        raise LabError(f"the guest has {len(jobs)} jobs in its log, not two")
+    alone, beside = (counts_of("\n".join(jobs[job])) for job in sorted(jobs))
+    return thread_rows(counts_of((out / "lab/host/command-1.out").read_text(encoding="utf-8")), alone, beside)
+
+
+def _run_inflation(out: Path) -> None:
+    sys.stderr.write(call(str(REPO / "tests/lab/run"), "--full", "--only", "inflation", "--out", str(out / "tests")))
+
+
+def inflation_rows(comparison: dict, cost: dict[str, float]) -> list[Row]:
+    """Of 'vperf model compare', and ns in each interval by what each exit took."""
+    parts = {part["name"]: part["virtualized"] - part["native"] for part in comparison["groups"]}
+    rows = [Row(f"ns more in each 20 ms by {name}: by the model, and by the exits' own durations",
+                NOT_AT_HAND + "hypervisor events explain what virtualization adds; here: within 10 %",
+                f"{parts[name]:.0f}, {took:.0f}", abs(parts[name] - took) < 0.1 * took) for name, took in cost.items()]
+    return rows + [Row("time on a pCPU for the same work, virtualized / native", "-", f"{comparison['inflation']:.3f}", None)]
+
+
+def _read_inflation(out: Path) -> list[Row]:
+    lab = out / "tests/1/stat-inflation"
+    (out / "groups").write_text(GROUPS, encoding="ascii")
+    compared = json.loads(vperf("model", "compare", str(lab / "native"), str(lab / "virt"), "--target", "time:running", "--groups",
+                                str(out / "groups"), "--format", "json"))["comparison"]
+    exits = {row["reason"]: row for row in json.loads(vperf("exits", str(lab / "rec"), "--json"))["exits"]}
+    intervals = json.loads(vperf("stat", "report", str(lab / "virt"), "--format", "json"))["intervals"]
+    whole = [row for row in intervals if not row["partial"]]
+    cost = {}
+    for name, reason in REASONS.items():
+        row = exits[reason]
+        each = sum(row[part] for part in ("kernel_ns", "poll_ns", "vmm_ns")) / row["count"]
+        cost[name] = each * sum(entry["events"][f"exits:{name}"]["counted"] for entry in whole) / len(whole)
+    return inflation_rows(compared, cost)
+
+
+NAMES = {
+    "counters-threads": Reproduction(
+        "what a program's threads count of themselves in a guest, against the same program without one",
+        "Nikolaev and Back 2011, perfctr-xen (its microbenchmarks)",
+        "libvperf for PAPI, KVM's virtual PMU of 64-bit Arm for Xen, loops of known length; the PMU is emulated and exact",
+        lambda out: run_lab(THREADS, out), _read_threads),
+    "cpi-inflation": Reproduction(
+        "what a virtualized run has more than a native one, decomposed by hypervisor events", "aligned intervals of hardware and "
+        "hypervisor events: decomposition native and virtualized",
+        "time on a pCPU for CPI: the emulated x86 host has no PMU; a program of VM exits in changing mixture", _run_inflation,
+        _read_inflation)}

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What lab/reproduce makes of a lab's results: the shape of known figures."""
+import base64
+import re
+import struct
+import subprocess
+import sys
+import unittest
+
+import bench
+
+sys.path.insert(0, str(bench.SOURCE.parent / "lab"))
+
+from vlablib import benching  # noqa: E402
+from vlablib import reproduce_counts as counts  # noqa: E402
+from vlablib import reproduce_profile as profile  # noqa: E402
+from vlablib import reproduce_trace as trace  # noqa: E402
+from vlablib.common import REPO, LabError  # noqa: E402
+from vperfbench import plan as plans  # noqa: E402
+
+SIZES = """simulated (icount, 1 instruction = 1 ns), alone: an exit takes 3000, a round trip 12000
+instructions that are added    exit+entry  switch+wakeup  bytes per event: kvm  sched
+vperf record --trace                  990            944                  29.8   24.2
+trace-cmd record                     1247           2007                  {}   {}
+vperf/trace-cmd: 0.794 0.470
+"""
+RATE = """guest's work alone: 1.500000 s, runs differ by 2 us (2 runs; simulated: icount, 1 instruction = 1 ns)
+                                                      extra   extra  spread   per sample     profiler  samples  lost
+                                                         us       %      us instructions   process us
+vperf record --no-account --no-guest-memory             4500   {}       0         2986          385     1500     0
+perf kvm --guest record -a                              4875   0.325       0         3235            7     1500     0
+vperf/perf-kvm: 0.923
+"""
+
+
+def holds(rows):
+    return [row.holds for row in rows]
+
+
+class Profile(unittest.TestCase):
+    def shor(self, **functions):
+        return holds(profile.shor_rows(functions))
+
+    def test_shor(self):
+        self.assertEqual(self.shor(**{"quantum_toffoli._omp_fn.0": 60, "quantum_sigma_x": 25, "quantum_cnot": 10, "main": 5}), [True] * 3)
+        self.assertEqual(self.shor(quantum_toffoli=45, quantum_sigma_x=30, quantum_cnot=25), [False, True, True])
+        self.assertEqual(self.shor(quantum_toffoli=60, quantum_sigma_x=10, quantum_cnot=20, main=15), [True, False, False])
+        with self.assertRaises(LabError):
+            profile.shor_rows({})
+
+    def rates(self, **percents):
+        return holds(profile.rate_rows({rate: RATE.format(percents[f"at{rate}"]) for rate in (100, 1000)}))
+
+    def test_rates(self):
+        self.assertEqual(self.rates(at100="0.032", at1000="0.300"), [True, True, None])
+        self.assertEqual(self.rates(at100="0.100", at1000="0.300"), [True, False, None])
+        self.assertEqual(self.rates(at100="0.310", at1000="0.300"), [False, False, None])
+        with self.assertRaises(LabError):
+            profile.rate_rows({100: "bench: the lab run failed\n"})
+
+
+class Trace(unittest.TestCase):
+    def test_sizes_on_kvm(self):
+        rows = trace.size_rows(SIZES.format("40.0", "20.0"))
+        self.assertEqual(holds(rows), [True, False])
+        self.assertEqual((rows[0].published, rows[0].ours), ("0.55 to 0.75", "29.8 / 40.0 = 0.74"))
+        with self.assertRaises(LabError):
+            trace.size_rows("bench: the lab run failed\n")
+
+    def test_records_of_xentrace(self):
+        def record(event, words, cycles):
+            return struct.pack("<I", event | words << 28 | cycles << 31) + bytes(8 * cycles) + bytes(4 * words)
+
+        data = record(0x21021, 1, 1) + record(0x1f003, 2, 0) + record(0x21123, 2, 1)
+        self.assertEqual(trace.records_of(data + b"\0"), (2, len(data) + 1))
+        self.assertEqual(trace.records_of(b""), (0, 0))
+
+    def test_sizes_on_xen(self):
+        self.assertEqual(holds(trace.xen_rows(1600, 900, 100, 100)), [True, True])
+        self.assertEqual(holds(trace.xen_rows(1600, 900, 50, 100)), [False, True])
+        with self.assertRaises(LabError):
+            trace.xen_rows(0, 900, 100, 0)
+
+    def modes(self, **more):
+        cells = [{"test": test, "configuration": mode, "percent": 100 + more.get(mode, 0)}
+                 for test in (*trace.WORK, "pipe") for mode in ("off", "flight", "disk", "trace-cmd")]
+        return holds(trace.mode_rows({"cells": cells, "failures": []}))
+
+    def test_modes(self):
+        self.assertEqual(self.modes(flight=1, disk=2, **{"trace-cmd": 9}), [True, True, None, None, None])
+        self.assertEqual(self.modes(flight=6, disk=2), [False, True, None, None, None])
+        self.assertEqual(self.modes(flight=1, disk=7), [True, False, None, None, None])
+        with self.assertRaises(LabError):
+            trace.mode_rows({"cells": [{"test": "compress", "configuration": "disk", "percent": None}], "failures": ["why"]})
+
+
+class Counts(unittest.TestCase):
+    def test_threads(self):
+        said = "".join(f"thread={number} expected={1000 * number} signals=0 switches=3 values={1000 * number + 1},7\n" for number in (1, 2))
+        native = counts.counts_of("ways=1\n" + said)
+        self.assertEqual(native, {1: 1.001, 2: 1.0005})
+        self.assertEqual(holds(counts.thread_rows(native, native, native)), [True, True])
+        self.assertEqual(holds(counts.thread_rows(native, native, {1: 1.003, 2: 1.0005})), [True, False])
+        with self.assertRaises(LabError):
+            counts.thread_rows(native, {1: 1.0}, native)
+
+    def test_inflation(self):
+        comparison = {"inflation": 1.125, "groups": [{"name": "cpuid", "native": 0, "virtualized": 429395}]}
+        self.assertEqual(holds(counts.inflation_rows(comparison, {"cpuid": 450000})), [True, None])
+        self.assertEqual(holds(counts.inflation_rows(comparison, {"cpuid": 600000})), [False, None])
+
+
+class Bench(unittest.TestCase):
+    def test_plan_is_passed_on(self):
+        text = benching.scenario(trace.MODES, "pcpus=1")
+        held = re.search(r"^command echo (\S+) \| base64 -d > /tmp/plan.toml$", text, re.MULTILINE)
+        plan = plans.parse(base64.b64decode(held[1]).decode(), "plan.toml")
+        self.assertEqual(list(plan.configurations), ["off", "flight", "disk", "trace-cmd"])
+        self.assertEqual(list(plan.tests), [*trace.WORK, "pipe"])
+        with self.assertRaisesRegex(LabError, "at most 65536"):
+            benching.run("x" * 70000, "", None)
+
+
+class Options(unittest.TestCase):
+    def call(self, *arguments):
+        return subprocess.run([REPO / "lab" / arguments[0], *arguments[1:]], capture_output=True, text=True)
+
+    def test_refused(self):
+        for arguments, sentence in ((("reproduce",), "expected a NAME"), (("reproduce", "no-such"), "invalid choice"),
+                                    (("reproduce", "trace-sizes", "--read"), "and --out with --read"),
+                                    (("reproduce", "trace-sizes", "--out", "/"), "expected a new or an empty directory"),
+                                    (("reproduce", "trace-sizes", "--out", "/nonexistent", "--read"), "there are no figures to read"),
+                                    (("bench", "/nonexistent", "--out", "/nonexistent/x"), "No such file"),
+                                    (("bench", "/nonexistent", "--out", "/"), "expected a new or an empty directory")):
+            done = self.call(*arguments)
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertIn(sentence, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
+    def test_list(self):
+        done = self.call("reproduce", "--list")
+        self.assertEqual(done.returncode, 0)
+        document = (REPO / "docs/reproduce.md").read_text()
+        for name in re.findall(r"^([a-z]+-[a-z-]+) ", done.stdout, re.MULTILINE):
+            self.assertIn(f"## {name}\n", document)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A guest of Xen, as far as it needs no Xen: what is packed for it, what is told xl, what its console says."""
+import base64
+import json
+import os
+import pty
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import bench
+from vperfbench import xenguest
+
+GUEST = "[configuration.g]\nwhere = 'xen-guest'\nmemory = '256M'\nvcpus = 2\ncpus = '1-2'\nguest-config = 'a = 1'\n[test.t]\ncommand = 'true'\n"
+
+
+class Packed(unittest.TestCase):
+    def test_measure_runs_with_no_more_than_that(self):
+        """In a root that has nothing else."""
+        if os.geteuid() != 0 or not Path("/bin/busybox").exists():
+            self.skipTest("only root can change its root, and needs busybox there")
+        python = os.path.realpath(sys.executable)
+        with tempfile.TemporaryDirectory() as name:
+            root = Path(name)
+            files = xenguest.packed([*xenguest._python(python), Path("/usr/bin/gzip")])
+            files["/bin/sh"] = Path("/bin/busybox").read_bytes()
+            files["/measure.py"] = (bench.SOURCE / "vperfbench/measure.py").read_bytes()
+            spec = {"command": "/usr/bin/gzip --version", "directory": "/", "limit": 20, "scale": 1, "stdout": "/out", "stderr": "/err",
+                    "result": "/result"}
+            files["/spec.json"] = json.dumps(spec).encode()
+            subprocess.run(["busybox", "cpio", "-idm"], cwd=root, input=xenguest.initramfs(files), check=True)
+            (root / "dev").mkdir(exist_ok=True)
+            (root / "dev/null").touch()
+            done = subprocess.run(["chroot", name, python, *xenguest.PYTHON, "/measure.py", "/spec.json"], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(json.loads((root / "result").read_text())["status"], 0)
+            self.assertIn("gzip", (root / "out").read_text())
+
+    def test_settings(self):
+        own = bench.plan_of(GUEST).configurations["g"]
+        text = xenguest.XenGuest(own, [], Path('/a "b"')).settings()
+        for line in ('type = "pvh"', "memory = 256", "vcpus = 2", 'cpus = "1-2"', "a = 1", 'ramdisk = "/a \\"b\\"/initramfs"'):
+            self.assertIn(line + "\n", text)
+
+    def test_faults(self):
+        own = bench.plan_of(GUEST + "[configuration.h]\nwhere = 'xen-guest'\nprograms = ['no-such']\n").configurations
+        with mock.patch.object(xenguest, "program", lambda name: None if name in ("xl", "no-such") else name):
+            self.assertEqual(xenguest.fault(own["g"], [])[0], "where")
+        with mock.patch.object(xenguest, "program", lambda name: None if name == "no-such" else name), \
+                mock.patch.object(xenguest.os, "access", lambda path, mode: True):
+            self.assertEqual(xenguest.fault(own["g"], ["tar"]), ("", ""))
+            self.assertEqual(xenguest.fault(own["h"], []), ("programs", "'no-such' is not installed"))
+
+
+class Console(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory(dir=bench.MEMORY)
+        self.addCleanup(place.cleanup)
+        self.share = Path(place.name)
+        self.guest, near = pty.openpty()
+        self.console = xenguest.Console(os.ttyname(near), self.share)
+        self.console.start()
+
+    def tearDown(self):
+        self.console.ended = True
+        self.console.join()
+
+    def wait(self, name):
+        for _ in range(1000):
+            if (self.share / name).exists():
+                return (self.share / name).read_bytes()
+            time.sleep(0.01)
+        self.fail(f"there is no {name}")
+
+    def test_a_step(self):
+        os.write(self.guest, b"a kernel's words\n@re")
+        os.write(self.guest, b"ady\r\n")
+        self.wait("ready")
+        self.assertEqual(self.wait("console"), b"a kernel's words\n")
+        (self.share / "go").touch()
+        self.assertEqual(os.read(self.guest, 3), b"go\n")
+        for name, data in (("stdout", b"\0\xff" * 2000), ("measured.json", b"{}")):
+            os.write(self.guest, b"@" + name.encode() + b" " + base64.b64encode(data) + b"\n")
+            self.assertEqual(self.wait(name), data)
+        self.assertEqual(os.read(self.guest, 4), b"end\n")
+
+    def test_lies(self):
+        """Names that it has no business with, and what is no base64."""
+        os.write(self.guest, b"@../x aaaa\n@stdout a\xff*\n")
+        self.assertEqual(self.wait("failed"), b"what the guest sent as 'stdout' was damaged")
+        self.assertFalse((self.share.parent / "x").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
