@@ -140,8 +140,8 @@ static struct vp_error *samples_finish(struct vp_instrument *base, uint64_t end)
 	uint64_t mean = totals.samples ? totals.pause / totals.samples : 0;
 	double seconds = (double)(end - about->start) / 1e9;
 
-	free(about->guest_samples);
-	about->guest_samples = vp_format(
+	free(about->guest_sampling);
+	about->guest_sampling = vp_format(
 	    "%" PRIu64
 	    " %s, one each %.3f ms of a vCPU's CPU time, %.1f a second; a vCPU stood still "
 	    "for %.1f us each (at most %.1f us), %.3f %% of the time of one; CPU time without "

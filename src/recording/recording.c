@@ -24,7 +24,7 @@ void vp_recording_deinit(struct vp_recording *recording)
 	free(recording->trigger);
 	free(recording->command);
 	free(recording->note);
-	free(recording->guest_samples);
+	free(recording->guest_sampling);
 	free(recording->mode);
 	free(recording->cause);
 	*recording = (struct vp_recording){0};
@@ -42,7 +42,7 @@ void vp_recording_describe(struct vp_recording *recording, const char *command)
 	recording->trigger = vp_strdup("");
 	recording->command = vp_strdup(command ? command : "");
 	recording->note = vp_strdup("");
-	recording->guest_samples = vp_strdup("");
+	recording->guest_sampling = vp_strdup("");
 	recording->mode = vp_strdup("");
 	recording->cause = vp_strdup("");
 }
@@ -149,8 +149,8 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	write_text(&out, "trigger", recording->trigger);
 	write_text(&out, "command", recording->command);
 	write_text(&out, "note", recording->note);
-	if (recording->guest_samples && recording->guest_samples[0])
-		write_text(&out, "guest_samples", recording->guest_samples);
+	if (recording->guest_sampling && recording->guest_sampling[0])
+		write_text(&out, "guest_sampling", recording->guest_sampling);
 	if (recording->mode && recording->mode[0]) {
 		write_text(&out, "mode", recording->mode);
 		write_text(&out, "cause", recording->cause);
@@ -211,7 +211,7 @@ static void recording_line(struct vp_cursor *line, void *into)
 		     {"instruments", &recording->instruments},
 		     {"command", &recording->command},
 		     {"note", &recording->note},
-		     {"guest_samples", &recording->guest_samples},
+		     {"guest_sampling", &recording->guest_sampling},
 		     {"mode", &recording->mode},
 		     {"cause", &recording->cause}};
 	const struct {
@@ -304,7 +304,7 @@ struct vp_error *vp_recording_read(const char *path, struct vp_recording *ret)
 	default_text(&ret->instruments);
 	default_text(&ret->command);
 	default_text(&ret->note);
-	default_text(&ret->guest_samples);
+	default_text(&ret->guest_sampling);
 	default_text(&ret->mode);
 	default_text(&ret->cause);
 	if (!error && !ret->period_ns)

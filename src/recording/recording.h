@@ -33,19 +33,19 @@
 struct vp_recording {
 	char *tool; /* version of vperf */
 	char *hostname;
-	char *kernel;        /* release of the host's kernel */
-	char *trigger;       /* what takes the samples ("cpu-clock"), or ends the intervals if
-				there are no samples; or "" */
-	char *instruments;   /* that recorded, by name: "profile account" */
-	char *command;       /* what was run, or "" */
-	char *note;          /* why something is missing, or "" */
-	char *guest_samples; /* how guests were sampled, if not with this host, and what that cost;
+	char *kernel;         /* release of the host's kernel */
+	char *trigger;        /* what takes the samples ("cpu-clock"), or ends the intervals if
+				 there are no samples; or "" */
+	char *instruments;    /* that recorded, by name: "profile account" */
+	char *command;        /* what was run, or "" */
+	char *note;           /* why something is missing, or "" */
+	char *guest_sampling; /* how guests were sampled, if not with this host, and what that cost;
 				or "" */
-	uint64_t period_ns;  /* wanted time between two samples of a pCPU */
-	bool by_time;        /* the trigger ticks with wall time, idle or not (cpu-clock) */
-	bool chains;         /* call chains were taken */
-	uint32_t pcpus;      /* how many were sampled */
-	uint64_t start, end; /* host CLOCK_MONOTONIC, ns; end 0: interrupted */
+	uint64_t period_ns;   /* wanted time between two samples of a pCPU */
+	bool by_time;         /* the trigger ticks with wall time, idle or not (cpu-clock) */
+	bool chains;          /* call chains were taken */
+	uint32_t pcpus;       /* how many were sampled */
+	uint64_t start, end;  /* host CLOCK_MONOTONIC, ns; end 0: interrupted */
 	/* As counted by the recorder, by class of streams; 0 if interrupted. */
 	uint64_t records[VP_STREAM_CLASSES], lost[VP_STREAM_CLASSES];
 	/* Of a flight recorder's snapshot: `start` is as far back as all of it reaches. */

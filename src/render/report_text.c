@@ -124,8 +124,8 @@ void vp_render_report_text(const struct vp_report *report, bool colour, struct v
 			 recording->hostname, recording->kernel, recording->pcpus,
 			 recording->trigger, vp_text_duration(recording->period_ns, period),
 			 report->duration);
-	if (recording->guest_samples[0])
-		vp_buffer_printf(out, "# guests sampled apart: %s\n", recording->guest_samples);
+	if (recording->guest_sampling[0])
+		vp_buffer_printf(out, "# guests sampled apart: %s\n", recording->guest_sampling);
 	vp_render_notes(&report->notes, report->verbose, out);
 	vp_vec_each (&report->profile.parts, part) {
 		vp_buffer_string(out, "\n");

@@ -57,8 +57,9 @@ static void put_head(const struct vp_summary *summary, struct vp_buffer *out)
 			 recording->kernel, recording->pcpus);
 	if (vp_recording_has_instrument(recording, "profile"))
 		put_trigger(recording, out);
-	if (recording->guest_samples[0])
-		vp_buffer_printf(out, "Guests:      sampled apart: %s\n", recording->guest_samples);
+	if (recording->guest_sampling[0])
+		vp_buffer_printf(out, "Guests:      sampled apart: %s\n",
+				 recording->guest_sampling);
 	if (vp_recording_has_instrument(recording, "account"))
 		vp_buffer_string(out, "Account:     vCPU time by state\n");
 	if (summary->has_trace)
