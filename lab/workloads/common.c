@@ -84,18 +84,19 @@ void work_sleep(double seconds)
 		nanosleep(&ts, NULL);
 }
 
-/* Nanoseconds that this thread was runnable and waited for a CPU, from the scheduler's books. */
-static unsigned long long run_delay(void)
+struct work_schedstat work_schedstat(pid_t pid)
 {
-	unsigned long long on_cpu = 0, delay = 0;
-	FILE *file = fopen("/proc/self/schedstat", "re");
+	struct work_schedstat found = {0};
+	char path[32];
 
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
+	FILE *file = fopen(path, "re");
 	if (file) {
-		if (fscanf(file, "%llu %llu", &on_cpu, &delay) != 2)
-			delay = 0;
+		if (fscanf(file, "%llu %llu", &found.on_cpu, &found.delay) != 2)
+			found = (struct work_schedstat){0};
 		fclose(file);
 	}
-	return delay;
+	return found;
 }
 
 void work_summary(void)
@@ -106,7 +107,7 @@ void work_summary(void)
 	printf("%s: pid=%d user_s=%ld.%06ld system_s=%ld.%06ld elapsed_s=%.6f run_delay_s=%.6f\n",
 	       work_name, getpid(), (long)usage.ru_utime.tv_sec, (long)usage.ru_utime.tv_usec,
 	       (long)usage.ru_stime.tv_sec, (long)usage.ru_stime.tv_usec,
-	       (double)(work_now() - begin) / 1e9, (double)run_delay() / 1e9);
+	       (double)(work_now() - begin) / 1e9, (double)work_schedstat(getpid()).delay / 1e9);
 }
 
 void work_usage(const char *format, ...)

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* SIGTERM and SIGINT from now on only make work_over() true. */
 void work_init(const char *name);
@@ -25,6 +26,13 @@ uint64_t work_now(void);
 
 /* Sleeps, but not beyond a SIGTERM. */
 void work_sleep(double seconds);
+
+/* What the scheduler's books have of a thread, by its /proc/PID/schedstat, in nanoseconds: how long
+ * it was on a CPU, and how long it was runnable and waited for one. Zeros: it is not there. */
+struct work_schedstat {
+	unsigned long long on_cpu, delay;
+};
+struct work_schedstat work_schedstat(pid_t pid);
 
 /* "NAME: pid=… user_s=… system_s=… elapsed_s=… run_delay_s=…", to stdout. */
 void work_summary(void);

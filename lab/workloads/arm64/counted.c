@@ -3,7 +3,8 @@
  *
  * N loops of six instructions each (a million, unless told), one batch of M (all) after the other;
  * after each batch so many system calls. So the retired instructions in user space are known: 6 N,
- * and per batch a few. Waits S seconds before. Prints N, the calls, and how long all that took.
+ * and per batch a few. Waits S seconds before. Prints N, the calls, how long all that took,
+ * how long of it the thread waited for a CPU, and how long its parent was on one.
  */
 #include "common.h"
 
@@ -48,6 +49,8 @@ int main(int argc, char **argv)
 				   argv[i]);
 	}
 	work_sleep(wait);
+	const struct work_schedstat own = work_schedstat(getpid());
+	const struct work_schedstat parent = work_schedstat(getppid());
 	uint64_t begin = work_now();
 	for (uint64_t left = loops; left && !work_over();) {
 		uint64_t now = batch && batch < left ? batch : left;
@@ -57,8 +60,10 @@ int main(int argc, char **argv)
 			syscall(SYS_getppid);
 	}
 	uint64_t passed = work_now() - begin;
-	printf("counted: loops=%llu calls=%llu ns=%llu\n", (unsigned long long)loops,
-	       (unsigned long long)made, (unsigned long long)passed);
+	printf("counted: loops=%llu calls=%llu ns=%llu delay_ns=%llu parent_ns=%llu\n",
+	       (unsigned long long)loops, (unsigned long long)made, (unsigned long long)passed,
+	       work_schedstat(getpid()).delay - own.delay,
+	       work_schedstat(getppid()).on_cpu - parent.on_cpu);
 	work_summary();
 	return 0;
 }
