@@ -26,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "known_loop.h"
 #include "vperf/counters.h"
 
 enum { MOST_THREADS = 16 };
@@ -46,25 +47,6 @@ struct worker {
 };
 
 static struct worker workers[MOST_THREADS];
-
-static __attribute__((noinline)) void loop(uint64_t loops)
-{
-	__asm__ volatile("1:\n"
-			 "	nop\n"
-			 "	nop\n"
-			 "	nop\n"
-			 "	nop\n"
-#ifdef __aarch64__
-			 "	subs %0, %0, #1\n"
-			 "	b.ne 1b\n"
-#else
-			 "	dec %0\n"
-			 "	jne 1b\n"
-#endif
-			 : "+r"(loops)
-			 :
-			 : "cc");
-}
 
 static void die(const char *what, int status, const char *text)
 {
@@ -108,7 +90,7 @@ static void run_rounds(const struct settings *settings)
 	for (uint64_t round = 0; round < 2 * settings->rounds; round++) {
 		check("read", vperf_counters_read(counters, before));
 		if (round % 2)
-			loop(settings->loops);
+			known_loop(settings->loops);
 		check("read", vperf_counters_read(counters, after));
 		for (unsigned i = 0; i < settings->n; i++)
 			after[i] -= before[i];
@@ -181,7 +163,7 @@ static void *work(void *context)
 	struct vperf_counters *counters = open_set(settings);
 	check("start", vperf_counters_start(counters));
 	for (uint64_t i = 0; i < settings->rounds; i++) {
-		loop(settings->loops * worker->number);
+		known_loop(settings->loops * worker->number);
 		if (i % 4 == 3)
 			sched_yield();
 	}

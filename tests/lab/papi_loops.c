@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "known_loop.h"
+
 enum { THREADS = 3, MOST_EVENTS = 4, ROUNDS = 20, LOOPS = 250000, INSTRUCTIONS = 6 };
 /* As papi.h of version 7.0 has them. */
 enum { VERSION = 7 << 24, NONE = -1 };
@@ -52,25 +54,6 @@ static void find_papi(void)
 		errx(1, "PAPI cannot be initialized");
 }
 
-static __attribute__((noinline)) void loop(unsigned long loops)
-{
-	__asm__ volatile("1:\n"
-			 "	nop\n"
-			 "	nop\n"
-			 "	nop\n"
-			 "	nop\n"
-#ifdef __aarch64__
-			 "	subs %0, %0, #1\n"
-			 "	b.ne 1b\n"
-#else
-			 "	dec %0\n"
-			 "	jne 1b\n"
-#endif
-			 : "+r"(loops)
-			 :
-			 : "cc");
-}
-
 static void check(const char *what, int status)
 {
 	if (status)
@@ -88,7 +71,7 @@ static void *work(void *number)
 		check(events[i], papi.add(set, events[i]));
 	check("start", papi.start(set));
 	for (unsigned long i = 0; i < rounds; i++) {
-		loop(LOOPS);
+		known_loop(LOOPS);
 		sched_yield();
 	}
 	check("stop", papi.stop(set, values));
