@@ -103,12 +103,28 @@ int vp_new_file_create(struct vp_new_file *file, const char *path, unsigned mode
 	return result;
 }
 
+static bool is_device_or_pipe(const char *path)
+{
+	struct stat status;
+
+	return !stat(path, &status) && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
+int vp_new_file_create_output(struct vp_new_file *file, const char *path, unsigned mode)
+{
+	if (!is_device_or_pipe(path))
+		return vp_new_file_create(file, path, mode);
+	*file =
+	    (struct vp_new_file){.path = path, .fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC)};
+	return file->fd < 0 ? -errno : 0;
+}
+
 int vp_new_file_publish(struct vp_new_file *file)
 {
 	int fd = file->fd;
 
 	file->fd = -1;
-	if (close(fd) || rename(file->name, file->path))
+	if (close(fd) || (file->name && rename(file->name, file->path)))
 		return -errno;
 	free(file->name);
 	file->name = NULL;
@@ -160,5 +176,19 @@ struct vp_error *vp_file_publish(const char *path, const void *bytes, size_t siz
 		vp_new_file_deinit(&file);
 		result = write_in_place(path, bytes, size);
 	}
+	return result ? vp_error_errno(-result, "cannot write '%s'", path) : NULL;
+}
+
+struct vp_error *vp_file_publish_output(const char *path, const void *bytes, size_t size)
+{
+	VP_AUTO_NEW_FILE struct vp_new_file file = {.fd = -1};
+
+	if (!is_device_or_pipe(path))
+		return vp_file_publish(path, bytes, size);
+	int result = vp_new_file_create_output(&file, path, 0);
+	if (!result)
+		result = vp_fd_write_all(file.fd, bytes, size);
+	if (!result)
+		result = vp_new_file_publish(&file);
 	return result ? vp_error_errno(-result, "cannot write '%s'", path) : NULL;
 }

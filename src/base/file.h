@@ -29,12 +29,16 @@ int vp_fd_write_parts(int fd, struct iovec *parts, int n) VP_MUST_CHECK;
  */
 struct vp_new_file {
 	const char *path;
-	char *name; /* NULL: it became `path` */
+	char *name; /* NULL: it became `path`, or is written to it */
 	int fd;
 };
 
 /* 0 or -errno; `path` is not copied. */
 int vp_new_file_create(struct vp_new_file *file, const char *path, unsigned mode) VP_MUST_CHECK;
+/* The same of an output that a user named: a device or a pipe that is there is written to instead
+ * of being replaced. */
+int vp_new_file_create_output(struct vp_new_file *file, const char *path,
+			      unsigned mode) VP_MUST_CHECK;
 /* 0 or -errno. */
 int vp_new_file_publish(struct vp_new_file *file) VP_MUST_CHECK;
 /* Closes it, and removes it if it was not published. */
@@ -46,5 +50,8 @@ void vp_new_file_deinit(struct vp_new_file *file);
  * Only on a full disk the file is written over instead, as far as its own room goes.
  */
 struct vp_error *vp_file_publish(const char *path, const void *bytes, size_t size) VP_MUST_CHECK;
+/* The same of an output that a user named, see vp_new_file_create_output(). */
+struct vp_error *vp_file_publish_output(const char *path, const void *bytes,
+					size_t size) VP_MUST_CHECK;
 
 #endif

@@ -162,7 +162,7 @@ static struct vp_error *export_with(void *context)
 		return export_to_directory(export);
 	if (!export->output)
 		return export_to_file(export);
-	status = vp_new_file_create(&export->file, export->output, 0644);
+	status = vp_new_file_create_output(&export->file, export->output, 0644);
 	if (status)
 		return vp_error_errno(-status, "cannot write '%s'", export->output);
 	struct vp_error *error = export_to_file(export);

@@ -213,7 +213,7 @@ static struct vp_error *write_page(struct html *html)
 		shown[page.n_tables++] = html->tables[i];
 	}
 	vp_render_page(&page, &out);
-	struct vp_error *error = vp_file_publish(html->output, out.bytes, out.size);
+	struct vp_error *error = vp_file_publish_output(html->output, out.bytes, out.size);
 	vp_buffer_deinit(&out);
 	return error;
 }

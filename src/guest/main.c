@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "guest/agent.h"
@@ -42,27 +41,16 @@ static struct vp_error *dump_into(int fd, const char *path, const struct options
 	return result ? vp_error_errno(-result, "cannot write '%s'", path) : NULL;
 }
 
-static struct vp_error *dump_in_place(const char *path, const struct options *options)
-{
-	VP_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-
-	return fd < 0 ? vp_error_errno(errno, "cannot open '%s'", path)
-		      : dump_into(fd, path, options);
-}
-
 /* A regular file is replaced at once; a device or pipe is written to. */
 static struct vp_error *dump(const char *path, const struct options *options)
 {
 	VP_AUTO_NEW_FILE struct vp_new_file file = {.fd = -1};
-	struct stat status;
 
 	if (!strcmp(path, "-"))
 		return dump_into(STDOUT_FILENO, "standard output", options);
-	if (!stat(path, &status) && !S_ISREG(status.st_mode))
-		return dump_in_place(path, options);
-	int result = vp_new_file_create(&file, path, 0600);
+	int result = vp_new_file_create_output(&file, path, 0600);
 	if (result)
-		return vp_error_errno(-result, "cannot create a file beside '%s'", path);
+		return vp_error_errno(-result, "cannot write '%s'", path);
 	VP_TRY(dump_into(file.fd, path, options));
 	result = vp_new_file_publish(&file);
 	return result ? vp_error_errno(-result, "cannot write '%s'", path) : NULL;

@@ -105,7 +105,7 @@ struct vp_error *vp_model_save(const char *path, const struct vp_m5 *tree,
 	add(root, "root", save_node(tree, tree->root));
 	vp_buffer_string(&text, json_object_to_json_string_ext(root, JSON_C_TO_STRING_SPACED));
 	vp_buffer_string(&text, "\n");
-	struct vp_error *error = vp_file_publish(path, text.bytes, text.size);
+	struct vp_error *error = vp_file_publish_output(path, text.bytes, text.size);
 	vp_buffer_deinit(&text);
 	json_object_put(root);
 	return error;

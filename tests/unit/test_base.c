@@ -220,6 +220,34 @@ static void test_new_files(void **state)
 	free(name);
 }
 
+/* A pipe or a device that a user names as output stays what it is. */
+static void test_outputs(void **state)
+{
+	VP_AUTO_NEW_FILE struct vp_new_file file = {.fd = -1};
+	struct stat status;
+	char bytes[8] = "";
+
+	unlink("test_base.fifo");
+	unlink("test_base.out");
+	assert_int_equal(mkfifo("test_base.fifo", 0600), 0);
+	int reader = open("test_base.fifo", O_RDONLY | O_NONBLOCK);
+	expect_no_error(vp_file_publish_output("test_base.fifo", "all", 3));
+	assert_int_equal(read(reader, bytes, sizeof(bytes)), 3);
+	assert_string_equal(bytes, "all");
+	assert_int_equal(vp_new_file_create_output(&file, "test_base.fifo", 0600), 0);
+	assert_int_equal(write(file.fd, "part", 4), 4);
+	assert_int_equal(vp_new_file_publish(&file), 0);
+	assert_int_equal(read(reader, bytes, sizeof(bytes)), 4);
+	assert_int_equal(lstat("test_base.fifo", &status), 0);
+	assert_true(S_ISFIFO(status.st_mode));
+	close(reader);
+	unlink("test_base.fifo");
+	expect_no_error(vp_file_publish_output("test_base.out", "new", 3));
+	assert_int_equal(stat("test_base.out", &status), 0);
+	assert_int_equal(status.st_size, 3);
+	unlink("test_base.out");
+}
+
 static void expect_refused(const char *path, uint64_t most, int flags, int errnum)
 {
 	errno = 0;
@@ -398,6 +426,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_file_pipe),
 	    cmocka_unit_test(test_hash_is_not_foretold),
 	    cmocka_unit_test(test_new_files),
+	    cmocka_unit_test(test_outputs),
 	    cmocka_unit_test(test_regular_files),
 	    cmocka_unit_test(test_clean),
 	    cmocka_unit_test(test_durations),
