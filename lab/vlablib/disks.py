@@ -19,7 +19,7 @@ from .kernels import module_files
 
 PACKAGES = ("base-files", "base-passwd", "bash", "bpftool", "busybox-static", "coreutils", "diffutils", "findutils",
             "gawk", "mawk", "grep", "hostname", "iproute2", "kmod", "libc-bin", "libelf1", "libgomp1", "libjson-c5",
-            "libxxhash0", "linux-perf", "procps", "python3", "qemu-system-x86", "seabios", "sed", "tar", "trace-cmd",
+            "libxxhash0", "libzstd1", "linux-perf", "procps", "python3", "qemu-system-x86", "seabios", "sed", "tar", "trace-cmd",
             "util-linux", "zlib1g")
 NEEDED = ("bash", "busybox-static", "coreutils", "kmod", "python3", "qemu-system-x86", "tar", "util-linux")
 LEFT_OUT = re.compile(r"/usr/share/(doc|man|info|locale|icons|lintian|bash-completion|perl|zoneinfo)/|"

@@ -16,7 +16,7 @@ SUITE = "bookworm"
 MERGED = ("bin", "lib", "lib64", "sbin")
 # Of a dom0: what vperf and the lab use there, and Xen with its tools.
 DOM0 = ("bash", "busybox-static", "coreutils", "diffutils", "grep", "hostname", "iproute2", "kmod", "libbpf-dev",
-        "libc-bin", "libelf-dev", "libgomp1", "libiberty-dev", "libjson-c-dev", "libxxhash-dev", "linux-perf", "procps",
+        "libc-bin", "libelf-dev", "libgomp1", "libiberty-dev", "libjson-c-dev", "libxxhash-dev", "libzstd-dev", "linux-perf", "procps",
         "python3", "sed", "tar", "util-linux", "xen-system-amd64", "zlib1g-dev")
 # What a package's configuration would have made.
 LINKS = {"usr/bin/awk": "mawk", "bin/sh": "bash"}

@@ -32,12 +32,12 @@ struct vp_error *vp_account_events_table(struct vp_account_view *view, const cha
 					 uint64_t start, struct vp_table *table)
 {
 	const struct vp_stream_id id = {VP_STREAM_STATES, VP_NO_PCPU};
-	VP_AUTO_FREE char *file = vp_stream_file(id);
-	VP_AUTO_FREE char *path = vp_format("%s/host/%s", directory, file);
+	VP_AUTO_FREE char *host = vp_format("%s/host", directory);
+	VP_AUTO_FREE char *path = vp_stream_find(host, id);
 	struct vp_stream_reader *stream = NULL;
 	const struct vp_record_header *record;
 
-	if (access(path, F_OK))
+	if (!path)
 		return vp_error_new(
 		    "the recording '%s' has no account events: record with --account-events",
 		    directory);

@@ -126,14 +126,14 @@ static struct vp_error *open_spans(struct streaming *streaming)
 {
 	const struct vp_report *report = streaming->export.report;
 	const struct vp_profile_options *options = &report->options;
-	VP_AUTO_FREE char *file =
-	    vp_stream_file((struct vp_stream_id){VP_STREAM_STATES, VP_NO_PCPU});
-	VP_AUTO_FREE char *path = vp_format("%s/host/%s", report->path, file);
+	VP_AUTO_FREE char *host = vp_format("%s/host", report->path);
+	VP_AUTO_FREE char *path =
+	    vp_stream_find(host, (struct vp_stream_id){VP_STREAM_STATES, VP_NO_PCPU});
 
 	VP_TRY(vp_filter_init(&streaming->filter, &report->vms, options->vm));
 	streaming->filter.has_vcpu = options->has_vcpu;
 	streaming->filter.vcpu = options->vcpu;
-	if (!streaming->exporter->slice || options->comm || options->pid || access(path, F_OK))
+	if (!streaming->exporter->slice || options->comm || options->pid || !path)
 		return NULL;
 	VP_TRY(vp_stream_open(path, &streaming->spans));
 	next_span(streaming);

@@ -17,6 +17,7 @@
 #include "recording/instrument_profile.h"
 #include "recording/instrument_trace.h"
 #include "recording/instrument_tracepoints.h"
+#include "recording/packet_zstd.h"
 #include "schema/trace_event.h"
 
 static const struct vp_verb verb;
@@ -33,7 +34,8 @@ const struct vp_verb *vp_verb_record(void)
 
 struct record {
 	uint64_t frequency, period, pages, duration, agent_port, agent_seconds, agent_megabytes;
-	const char *output, *call_graph, *stat, *trace, *trace_guests;
+	const char *output, *call_graph, *stat, *trace, *trace_guests, *compression;
+	unsigned level; /* of --compression-level; 0: not given */
 	struct vp_record_events events;
 	unsigned sets, guest_sets; /* of --trace, of --trace-guests */
 	struct vp_texts vms, command;
@@ -73,6 +75,20 @@ static struct vp_error *choose_guest_sets(struct record *record)
 		   : vp_record_guest_sets_parse(record->trace_guests, &record->guest_sets);
 }
 
+static struct vp_error *choose_level(struct record *record)
+{
+	const char *text = record->compression[0] ? record->compression : "1";
+	char *end;
+	unsigned long level = strtoul(text, &end, 10);
+
+	if (*end || level < VP_ZSTD_LEVEL_LEAST || level > VP_ZSTD_LEVEL_MOST)
+		return vp_error_usage("option --compression-level: expected %d (the fastest) to %d "
+				      "(the smallest), not '%s'",
+				      VP_ZSTD_LEVEL_LEAST, VP_ZSTD_LEVEL_MOST, text);
+	record->level = (unsigned)level;
+	return NULL;
+}
+
 static struct vp_error *check_options(struct record *record)
 {
 	if (record->frequency && record->period)
@@ -84,6 +100,8 @@ static struct vp_error *check_options(struct record *record)
 	if (record->account_events && record->no_account)
 		return vp_error_usage("--account-events and --no-account are mutually exclusive");
 	VP_TRY(vp_record_flight_check(&record->flight));
+	if (record->compression)
+		VP_TRY(choose_level(record));
 	if (record->trace)
 		VP_TRY(choose_sets(record));
 	if (record->trace_guests)
@@ -190,6 +208,7 @@ static struct vp_error *record_session(struct record *record, const struct vp_re
 	    .flight = record->flight.size ? &record->flight.options : NULL,
 	    .directory = record->output,
 	    .command = command_text,
+	    .compression = record->level,
 	    .vm_names = record->vms.at,
 	    .n_vm_names = record->vms.count,
 	    .with_symbols = !record->no_symbols,
@@ -257,6 +276,8 @@ static int run_record(int argc, char **argv)
 	     "'prev_pid == 0'"},
 	    {'o', "output", VP_OPTION_TEXT, &record.output, "DIR",
 	     "recording directory (default: vperf.data)"},
+	    {'z', "compression-level", VP_OPTION_MAYBE, &record.compression, "N",
+	     "compress the streams with zstd at level N, 1 (the fastest, default) to 22"},
 	    {'g', "call-chains", VP_OPTION_FLAG, &record.chains, NULL,
 	     "record call chains of host and guests"},
 	    {0, "call-graph", VP_OPTION_TEXT, &record.call_graph, "MODE",

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/vec.h"
+#include "recording/packet_zstd.h"
 #include "recording/stream_state.h"
 
 /* What is known of a stream beside its packets. */
@@ -100,6 +100,7 @@ struct output {
 
 struct writing {
 	const uint8_t *uuid;
+	struct vp_packer *packer;
 	uint64_t from;
 	VP_VEC(struct output) outputs;
 	struct vp_trace_counts counts;
@@ -116,12 +117,13 @@ static void write_packet(struct writing *writing, struct output *output,
 	    .events_discarded = packet->lost,
 	    .cpu_id = packet->stream.pcpu,
 	};
-	struct iovec parts[] = {{&header, sizeof(header)}, {(void *)packet->bytes, packet->size}};
+	size_t size;
 
 	vp_packet_finish(&header, writing->uuid, packet->bytes, packet->size);
 	output->last_time = packet->last;
 	if (!writing->result)
-		writing->result = vp_fd_write_parts(output->fd, parts, packet->size ? 2 : 1);
+		writing->result =
+		    vp_packet_write(output->fd, writing->packer, &header, packet->bytes, &size);
 	writing->counts.records[packet->stream.kind] += packet->n;
 }
 
@@ -217,7 +219,9 @@ static void end_output(struct writing *writing, struct output *output)
 static int open_outputs(const struct vp_flight *flight, const char *path, struct writing *writing)
 {
 	vp_vec_each (&flight->streams, known) {
-		struct output output = {.known = *known, .fd = vp_stream_create(path, known->id)};
+		struct output output = {
+		    .known = *known,
+		    .fd = vp_stream_create(path, known->id, writing->packer != NULL)};
 		if (output.fd < 0)
 			return -errno;
 		output.known.state = vp_stream_state_copy(&known->state);
@@ -238,9 +242,10 @@ static int close_outputs(struct writing *writing)
 }
 
 struct vp_error *vp_flight_write(const struct vp_flight *flight, const char *path,
-				 const uint8_t uuid[16], uint64_t from, struct vp_trace_counts *ret)
+				 const uint8_t uuid[16], struct vp_packer *packer, uint64_t from,
+				 struct vp_trace_counts *ret)
 {
-	struct writing writing = {.uuid = uuid, .from = from};
+	struct writing writing = {.uuid = uuid, .packer = packer, .from = from};
 
 	writing.result = open_outputs(flight, path, &writing);
 	if (!writing.result) {

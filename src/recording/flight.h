@@ -6,6 +6,7 @@
 #include "recording/packet_store.h"
 
 struct vp_flight;
+struct vp_packer;
 
 /* By class of streams. */
 struct vp_trace_counts {
@@ -21,11 +22,12 @@ uint64_t vp_flight_reach(const struct vp_flight *flight);
 /*
  * Writes all streams to files in directory `path`: records of `from` and later (of the account,
  * which tells of the time before it: only later ones), and before them, with that time, what
- * earlier ones say that still holds. What was lost before is not counted. Errors: a file cannot be
+ * earlier ones say that still holds. What was lost before is not counted. `packer` compresses
+ * them; or NULL. Errors: a file cannot be
  * written.
  */
 struct vp_error *vp_flight_write(const struct vp_flight *flight, const char *path,
-				 const uint8_t uuid[16], uint64_t from,
+				 const uint8_t uuid[16], struct vp_packer *packer, uint64_t from,
 				 struct vp_trace_counts *ret) VP_MUST_CHECK;
 
 #endif

@@ -159,6 +159,8 @@ static struct vp_error *make_trace(struct vp_guest_events *events, struct vp_sli
 	VP_TRY(vp_event_classes_parse(source, text.bytes, text.size, &events->classes));
 	VP_TRY(vp_trace_writer_create_guest(events->options.directory, events->part, events->vm,
 					    &events->writer));
+	if (events->options.compression)
+		vp_trace_writer_compress(events->writer, (int)events->options.compression);
 	if (events->options.flight_bytes)
 		VP_TRY(vp_trace_writer_keep(events->writer, events->options.flight_bytes));
 	return vp_trace_writer_define(events->writer, &events->classes);

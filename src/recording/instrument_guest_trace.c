@@ -61,6 +61,7 @@ static void ask(struct instrument *own, const struct vp_vm *vm)
 	    .port = own->options.port,
 	    .sets = own->options.sets,
 	    .most_bytes = session->options.agent_bytes,
+	    .compression = session->options.compression,
 	    .flight_bytes = session->options.flight ? session->options.flight->bytes : 0,
 	    .notices = &session->notices,
 	    .clock = &own->clock,

@@ -38,22 +38,45 @@ const char *vp_stream_class_name(enum vp_stream_class kind)
 	return classes[kind].name;
 }
 
-char *vp_stream_file(struct vp_stream_id id)
+static char *path_of(const char *path, struct vp_stream_id id, bool compressed)
 {
-	return classes[id.kind].per_pcpu ? vp_format("%s%" PRIu32, classes[id.kind].file, id.pcpu)
-					 : vp_strdup(classes[id.kind].file);
+	const char *suffix = compressed ? VP_ZSTD_SUFFIX : "";
+
+	return classes[id.kind].per_pcpu
+		   ? vp_format("%s/%s%" PRIu32 "%s", path, classes[id.kind].file, id.pcpu, suffix)
+		   : vp_format("%s/%s%s", path, classes[id.kind].file, suffix);
 }
 
-int vp_stream_create(const char *path, struct vp_stream_id id)
+char *vp_stream_find(const char *path, struct vp_stream_id id)
 {
-	VP_AUTO_FREE char *name = vp_stream_file(id);
-	VP_AUTO_FREE char *file = vp_format("%s/%s", path, name);
+	for (int compressed = 0; compressed < 2; compressed++) {
+		char *file = path_of(path, id, compressed);
+		if (!access(file, F_OK))
+			return file;
+		free(file);
+	}
+	return NULL;
+}
+
+int vp_stream_create(const char *path, struct vp_stream_id id, bool compressed)
+{
+	VP_AUTO_FREE char *file = path_of(path, id, compressed);
 
 	return open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND | O_CLOEXEC, 0644);
 }
 
-bool vp_stream_of_file(const char *name, struct vp_stream_id *ret)
+bool vp_stream_is_compressed(const char *name)
 {
+	size_t size = strlen(name), suffix = strlen(VP_ZSTD_SUFFIX);
+
+	return size > suffix && !strcmp(name + size - suffix, VP_ZSTD_SUFFIX);
+}
+
+bool vp_stream_of_file(const char *file, struct vp_stream_id *ret)
+{
+	size_t bare = strlen(file) - (vp_stream_is_compressed(file) ? strlen(VP_ZSTD_SUFFIX) : 0);
+	VP_AUTO_FREE char *name = vp_strndup(file, bare);
+
 	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++) {
 		size_t size = strlen(classes[kind].file);
 		int end = 0;
@@ -68,6 +91,16 @@ bool vp_stream_of_file(const char *name, struct vp_stream_id *ret)
 			return true;
 	}
 	return false;
+}
+
+uint64_t vp_packet_header_size(const struct vp_packet_header *header)
+{
+	uint64_t size = header->packet_size / 8;
+
+	if (header->magic != VP_PACKET_MAGIC || header->content_size != header->packet_size ||
+	    header->packet_size % 8 || size < sizeof(*header) || size > VP_PACKET_MAX)
+		return 0;
+	return size;
 }
 
 uint32_t vp_packet_checksum(const struct vp_packet_header *header, const void *records, size_t size)

@@ -46,15 +46,23 @@ bool vp_stream_class_is_per_pcpu(enum vp_stream_class kind);
 bool vp_stream_class_has_defined(enum vp_stream_class kind);
 /* What `recording` calls the class: "pcpus". */
 const char *vp_stream_class_name(enum vp_stream_class kind);
-/* Name of the stream's file in the machine's directory ("cpu3"), to be freed; and the stream of
- * such a file (false: it is none). */
-char *vp_stream_file(struct vp_stream_id id) VP_MUST_CHECK;
+/* A stream's file in the machine's directory is "cpu3", or "cpu3.zst" if it is compressed
+ * (packet_zstd.h). */
+#define VP_ZSTD_SUFFIX ".zst"
+/* The stream of a file of that name; false: it is none's. */
 bool vp_stream_of_file(const char *name, struct vp_stream_id *ret);
+/* Whether a file of that name or path is compressed. */
+bool vp_stream_is_compressed(const char *name);
+/* Path of the stream's file in the machine's directory `path`, to be freed; NULL: there is none. */
+char *vp_stream_find(const char *path, struct vp_stream_id id) VP_MUST_CHECK;
 /* Creates the stream's file in the machine's directory; -1 and errno if that cannot be. */
-int vp_stream_create(const char *path, struct vp_stream_id id) VP_MUST_CHECK;
+int vp_stream_create(const char *path, struct vp_stream_id id, bool compressed) VP_MUST_CHECK;
 
 /* No packet is larger: what a reader must hold in memory per stream. */
 #define VP_PACKET_MAX (256 * 1024)
+
+/* Bytes of the packet that this is the header of, itself included, or 0: it is no header. */
+uint64_t vp_packet_header_size(const struct vp_packet_header *header);
 
 /* Of a packet: the header with its checksum field taken as 0, and `size` bytes of records. */
 uint32_t vp_packet_checksum(const struct vp_packet_header *header, const void *records,

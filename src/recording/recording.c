@@ -141,7 +141,9 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	struct vp_buffer out = {0};
 	VP_AUTO_FREE char *file = vp_format("%s/recording", path);
 
-	vp_buffer_string(&out, VP_RECORDING_MAGIC VP_RECORDING_FORMAT "\n");
+	vp_buffer_printf(&out, VP_RECORDING_MAGIC "%s\n",
+			 recording->compression ? VP_RECORDING_FORMAT_COMPRESSED
+						: VP_RECORDING_FORMAT);
 	write_text(&out, "tool", recording->tool);
 	write_text(&out, "hostname", recording->hostname);
 	write_text(&out, "kernel", recording->kernel);
@@ -159,6 +161,8 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	write_number(&out, "period_ns", recording->period_ns);
 	write_number(&out, "by_time", recording->by_time);
 	write_number(&out, "chains", recording->chains);
+	if (recording->compression)
+		write_number(&out, "compression", recording->compression);
 	write_number(&out, "pcpus", recording->pcpus);
 	write_number(&out, "start", recording->start);
 	if (recording->end) {
@@ -236,6 +240,8 @@ static void recording_line(struct vp_cursor *line, void *into)
 		recording->by_time = vp_cursor_decimal(line) != 0;
 	if (vp_slice_is(key, "chains"))
 		recording->chains = vp_cursor_decimal(line) != 0;
+	if (vp_slice_is(key, "compression"))
+		recording->compression = (uint32_t)vp_cursor_decimal(line);
 	if (vp_slice_is(key, "pcpus"))
 		recording->pcpus = (uint32_t)vp_cursor_decimal(line);
 }
@@ -253,10 +259,12 @@ static struct vp_error *check_version(const char *file, const char *magic, struc
 				    magic, VP_RECORDING_FORMAT);
 	VP_AUTO_FREE char *raw = vp_strndup(line.bytes + size, line.size - size);
 	version = vp_text_cleaned(raw);
-	return strcmp(version, VP_RECORDING_FORMAT)
-		   ? vp_error_new("'%s' is in recording format %s, this vperf reads format %s: use "
-				  "the vperf that recorded it",
-				  file, version, VP_RECORDING_FORMAT)
+	return strcmp(version, VP_RECORDING_FORMAT) &&
+		       strcmp(version, VP_RECORDING_FORMAT_COMPRESSED)
+		   ? vp_error_new("'%s' is in recording format %s, this vperf reads formats %s and "
+				  "%s: use the vperf that recorded it",
+				  file, version, VP_RECORDING_FORMAT,
+				  VP_RECORDING_FORMAT_COMPRESSED)
 		   : NULL;
 }
 

@@ -21,6 +21,8 @@
 /* The version of all that is in the directory, in the first line of `recording` and `vms`: one more
  * whenever an older vperf would misread it. Others are refused. */
 #define VP_RECORDING_FORMAT "3"
+/* In that of `recording` if streams are compressed: vperf 0.2 would find none. */
+#define VP_RECORDING_FORMAT_COMPRESSED "4"
 #define VP_RECORDING_MAGIC "vperf-recording "
 
 #include <stdbool.h>
@@ -44,6 +46,7 @@ struct vp_recording {
 	uint64_t period_ns;   /* wanted time between two samples of a pCPU */
 	bool by_time;         /* the trigger ticks with wall time, idle or not (cpu-clock) */
 	bool chains;          /* call chains were taken */
+	uint32_t compression; /* zstd's level at which streams are compressed; 0: they are not */
 	uint32_t pcpus;       /* how many were sampled */
 	uint64_t start, end;  /* host CLOCK_MONOTONIC, ns; end 0: interrupted */
 	/* As counted by the recorder, by class of streams; 0 if interrupted. */

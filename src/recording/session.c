@@ -186,6 +186,7 @@ static void describe(struct vp_session *session)
 	about->by_time = true; /* without samples there are none to miss */
 	about->period_ns = 1;
 	about->pcpus = (uint32_t)session->pcpus.count;
+	about->compression = session->options.compression;
 	vp_vec_each (&session->instruments, instrument) {
 		vp_recording_add_instrument(about, (*instrument)->ops->name);
 		if ((*instrument)->ops->describe)
@@ -244,6 +245,8 @@ struct vp_error *vp_session_open(struct vp_session *session)
 	/* Only now that recording works is an older one moved away. */
 	VP_TRY(vp_recording_place(directory, &session->lock));
 	VP_TRY(vp_trace_writer_create_host(directory, session->about.hostname, &session->trace));
+	if (session->options.compression)
+		vp_trace_writer_compress(session->trace, (int)session->options.compression);
 	VP_TRY(vp_session_flight_place(session));
 	watch_guests(session);
 	vp_vec_each (&session->instruments, instrument)

@@ -29,6 +29,7 @@ struct vp_session_options {
 	const struct vp_flight_options *flight; /* NULL: records are written as they come */
 	const char *directory;
 	const char *command;         /* for the record, or NULL */
+	unsigned compression;        /* zstd's level; 0: streams are not compressed */
 	const char *const *vm_names; /* only these VMs' guests; all if n_vm_names is 0 */
 	size_t n_vm_names;
 	/* Names for what instruments found at addresses: */

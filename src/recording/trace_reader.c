@@ -9,10 +9,15 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "recording/packet.h"
+#include "recording/packet_zstd.h"
 
 /* So much is read at once, while it is whole packets: that of many streams stays in the caches. */
-enum { WINDOW = 2 * VP_PACKET_MAX, CHUNK = 64 * 1024, PROBE = 64 * 1024 };
+enum {
+	LONGEST = VP_ZSTD_PACKET_MAX, /* what a packet takes of a file, compressed or not */
+	WINDOW = 2 * LONGEST,
+	CHUNK = 64 * 1024,
+	PROBE = 64 * 1024
+};
 
 struct vp_stream_reader {
 	struct vp_stream_cursor cursor; /* first: see vp_stream_next() */
@@ -22,10 +27,12 @@ struct vp_stream_reader {
 	bool trusted;  /* checksums are not looked at */
 	enum vp_stream_class kind;
 	uint32_t cpu;
-	char *window;     /* a stretch of the file … */
-	uint64_t offset;  /* … from here … */
-	size_t filled;    /* … this long */
-	size_t packet_at; /* in the window: where the next packet begins */
+	char *window;                 /* a stretch of the file … */
+	uint64_t offset;              /* … from here … */
+	size_t filled;                /* … this long */
+	size_t packet_at;             /* in the window: where the next packet begins */
+	size_t at_hand;               /* … and where the one whose records the cursor has began */
+	struct vp_unpacker *unpacker; /* of a compressed stream; else NULL */
 	struct vp_stream_health health;
 };
 
@@ -41,6 +48,14 @@ static void set_id(struct vp_stream_reader *stream)
 	stream->cpu = id.pcpu;
 }
 
+static void make_window(struct vp_stream_reader *stream)
+{
+	stream->window = vp_alloc(WINDOW + sizeof(struct vp_record_header));
+	stream->cursor.at = stream->cursor.end = stream->window;
+	if (vp_stream_is_compressed(stream->path))
+		stream->unpacker = vp_unpacker_new();
+}
+
 struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret)
 {
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe is just empty */
@@ -52,8 +67,7 @@ struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret)
 	stream->path = vp_strdup(path);
 	set_id(stream);
 	stream->fd = fd;
-	stream->window = vp_alloc(WINDOW + sizeof(struct vp_record_header));
-	stream->cursor.at = stream->cursor.end = stream->window;
+	make_window(stream);
 	*ret = stream;
 	return NULL;
 }
@@ -66,8 +80,7 @@ struct vp_stream_reader *vp_stream_again(const struct vp_stream_reader *of)
 	set_id(stream);
 	stream->fd = of->fd;
 	stream->borrowed = true;
-	stream->window = vp_alloc(WINDOW + sizeof(struct vp_record_header));
-	stream->cursor.at = stream->cursor.end = stream->window;
+	make_window(stream);
 	return stream;
 }
 
@@ -92,6 +105,7 @@ void vp_stream_free(struct vp_stream_reader *stream)
 		return;
 	if (!stream->borrowed)
 		close(stream->fd);
+	vp_unpacker_free(stream->unpacker);
 	free(stream->window);
 	free(stream->path);
 	free(stream);
@@ -117,31 +131,48 @@ static void window_refill(struct vp_stream_reader *stream, size_t most)
 	}
 }
 
-/* Size in bytes of the packet that this is the header of, or 0: it is none. */
-static uint64_t header_size(const struct vp_packet_header *header)
-{
-	uint64_t size = header->packet_size / 8;
+/* A packet as it lies in the file. */
+struct found {
+	struct vp_zstd_lead lead; /* only its header, if it is not compressed */
+	uint64_t size;            /* bytes of the file; 0: it is none */
+};
 
-	if (header->magic != VP_PACKET_MAGIC || header->content_size != header->packet_size ||
-	    header->packet_size % 8 || size < sizeof(*header) || size > VP_PACKET_MAX)
-		return 0;
-	return size;
+/* What must be there of a packet to find its size. */
+static size_t begin_size(const struct vp_stream_reader *stream)
+{
+	return stream->unpacker ? sizeof(struct vp_zstd_lead) : sizeof(struct vp_packet_header);
 }
 
-/* Size in bytes of the good packet at `bytes`, or 0. */
-static size_t packet_check(const char *bytes, size_t left, bool trusted,
-			   struct vp_packet_header *header)
+static struct found packet_at(const struct vp_stream_reader *stream, const char *bytes, size_t left)
 {
-	if (left < sizeof(*header))
-		return 0;
-	memcpy(header, bytes, sizeof(*header));
-	uint64_t size = header_size(header);
-	if (!size || size > left)
-		return 0;
-	if (!trusted && header->checksum != vp_packet_checksum(header, bytes + sizeof(*header),
-							       size - sizeof(*header)))
-		return 0;
-	return size;
+	struct found found = {.size = 0};
+
+	if (left < begin_size(stream))
+		return found;
+	if (stream->unpacker) {
+		memcpy(&found.lead, bytes, sizeof(found.lead));
+		found.size = vp_zstd_packet_size(&found.lead);
+	} else {
+		memcpy(&found.lead.header, bytes, sizeof(found.lead.header));
+		found.size = vp_packet_header_size(&found.lead.header);
+	}
+	return found;
+}
+
+/* The packet's header and records, or NULL: they are damaged. */
+static const char *packet_bytes(const struct vp_stream_reader *stream, const struct found *found,
+				const char *bytes)
+{
+	const struct vp_packet_header *header = &found->lead.header;
+	const char *packet = stream->unpacker ? vp_unpacker_unpack(stream->unpacker, &found->lead,
+								   bytes + sizeof(found->lead))
+					      : bytes;
+
+	if (packet && !stream->trusted &&
+	    header->checksum != vp_packet_checksum(header, packet + sizeof(*header),
+						   vp_packet_header_size(header) - sizeof(*header)))
+		return NULL;
+	return packet;
 }
 
 static void note_damage(struct vp_stream_reader *stream, size_t at, size_t size)
@@ -152,12 +183,13 @@ static void note_damage(struct vp_stream_reader *stream, size_t at, size_t size)
 }
 
 /* Where a packet could begin. Much faster than memmem(), which goes byte by byte. */
-static const char *find_magic(const char *at, const char *end)
+static const char *find_magic(const struct vp_stream_reader *stream, const char *at,
+			      const char *end)
 {
-	static const uint32_t magic = VP_PACKET_MAGIC;
+	const uint32_t magic = stream->unpacker ? VP_ZSTD_LEAD_MAGIC : VP_PACKET_MAGIC;
 
 	for (; (size_t)(end - at) >= sizeof(magic); at++) {
-		at = memchr(at, VP_PACKET_MAGIC & 0xff, (size_t)(end - at) - sizeof(magic) + 1);
+		at = memchr(at, magic & 0xff, (size_t)(end - at) - sizeof(magic) + 1);
 		if (!at || !memcmp(at, &magic, sizeof(magic)))
 			return at;
 	}
@@ -168,7 +200,7 @@ static const char *find_magic(const char *at, const char *end)
 static void skip_damage(struct vp_stream_reader *stream, size_t left)
 {
 	const char *from = stream->window + stream->packet_at;
-	const char *found = find_magic(from + 1, from + left);
+	const char *found = find_magic(stream, from + 1, from + left);
 	size_t skip = found ? (size_t)(found - from) : left > 3 ? left - 3 : left;
 
 	note_damage(stream, stream->packet_at, skip);
@@ -179,13 +211,24 @@ static void skip_damage(struct vp_stream_reader *stream, size_t left)
 static bool window_has_packet(const struct vp_stream_reader *stream)
 {
 	size_t left = stream->filled - stream->packet_at;
-	struct vp_packet_header header;
+	struct found found = packet_at(stream, stream->window + stream->packet_at, left);
 
-	if (left < sizeof(header))
-		return false;
-	memcpy(&header, stream->window + stream->packet_at, sizeof(header));
-	uint64_t size = header_size(&header);
-	return size && size <= left;
+	return found.size && found.size <= left;
+}
+
+/* Has the cursor go through the packet. */
+static void packet_take(struct vp_stream_reader *stream, const struct found *found,
+			const char *packet)
+{
+	const struct vp_packet_header *header = &found->lead.header;
+
+	stream->cpu = header->cpu_id;
+	stream->health.lost = header->events_discarded;
+	stream->health.cut_off = false;
+	stream->cursor.at = packet + sizeof(*header);
+	stream->cursor.end = packet + vp_packet_header_size(header);
+	stream->at_hand = stream->packet_at;
+	stream->packet_at += found->size;
 }
 
 /* Finds the next good packet; false at the end of the file. */
@@ -194,26 +237,21 @@ static bool packet_next(struct vp_stream_reader *stream)
 	for (;;) {
 		if (!window_has_packet(stream))
 			window_refill(stream, CHUNK);
-		if (!window_has_packet(stream) &&
-		    stream->filled - stream->packet_at < VP_PACKET_MAX)
+		if (!window_has_packet(stream) && stream->filled - stream->packet_at < LONGEST)
 			window_refill(stream, WINDOW);
 		size_t left = stream->filled - stream->packet_at;
 		if (!left)
 			return false;
 
 		const char *bytes = stream->window + stream->packet_at;
-		struct vp_packet_header header;
-		size_t size = packet_check(bytes, left, stream->trusted, &header);
-		if (size) {
-			stream->cpu = header.cpu_id;
-			stream->health.lost = header.events_discarded;
-			stream->cursor.at = bytes + sizeof(header);
-			stream->cursor.end = bytes + size;
-			stream->packet_at += size;
-			stream->health.cut_off = false;
+		struct found found = packet_at(stream, bytes, left);
+		const char *packet =
+		    found.size && found.size <= left ? packet_bytes(stream, &found, bytes) : NULL;
+		if (packet) {
+			packet_take(stream, &found, packet);
 			return true;
 		}
-		stream->health.cut_off = left < VP_PACKET_MAX;
+		stream->health.cut_off = left < LONGEST;
 		skip_damage(stream, left);
 	}
 }
@@ -223,8 +261,11 @@ static void drop_rest(struct vp_stream_reader *stream)
 {
 	struct vp_stream_cursor *cursor = &stream->cursor;
 
-	note_damage(stream, (size_t)(cursor->at - stream->window),
-		    (size_t)(cursor->end - cursor->at));
+	if (stream->unpacker) /* no byte of the file is known to be the one */
+		note_damage(stream, stream->at_hand, stream->packet_at - stream->at_hand);
+	else
+		note_damage(stream, (size_t)(cursor->at - stream->window),
+			    (size_t)(cursor->end - cursor->at));
 	cursor->at = cursor->end;
 }
 
@@ -283,19 +324,19 @@ uint64_t vp_stream_size(const struct vp_stream_reader *stream)
 	return fstat(stream->fd, &about) || about.st_size < 0 ? 0 : (uint64_t)about.st_size;
 }
 
-/* The first header of a packet in the piece of the file at `*offset`, which moves there. */
-static bool find_header_in(const struct vp_stream_reader *stream, char piece[PROBE],
-			   uint64_t *offset, struct vp_packet_header *header)
+/* The first packet that begins in the piece of the file at `*offset`, which moves there. */
+static bool find_packet_in(const struct vp_stream_reader *stream, char piece[PROBE],
+			   uint64_t *offset, struct found *found)
 {
 	ssize_t got = pread(stream->fd, piece, PROBE, (off_t)*offset);
 	const char *end = piece + (got > 0 ? got : 0);
 
-	for (const char *at = piece; (size_t)(end - at) >= sizeof(*header); at++) {
-		at = find_magic(at, end);
-		if (!at || (size_t)(end - at) < sizeof(*header))
+	for (const char *at = piece; (size_t)(end - at) >= begin_size(stream); at++) {
+		at = find_magic(stream, at, end);
+		if (!at)
 			return false;
-		memcpy(header, at, sizeof(*header));
-		if (header_size(header)) {
+		*found = packet_at(stream, at, (size_t)(end - at));
+		if (found->size) {
 			*offset += (uint64_t)(at - piece);
 			return true;
 		}
@@ -303,41 +344,49 @@ static bool find_header_in(const struct vp_stream_reader *stream, char piece[PRO
 	return false;
 }
 
-/* The same for as much of the file as has one: pieces overlap by a header. */
-static bool find_header(const struct vp_stream_reader *stream, uint64_t *offset,
-			struct vp_packet_header *header)
+/* The same for as much of the file as has one: pieces overlap by what tells a packet. */
+static bool find_packet(const struct vp_stream_reader *stream, uint64_t *offset,
+			struct found *found)
 {
 	VP_AUTO_FREE char *piece = vp_alloc(PROBE);
-	uint64_t end = *offset + VP_PACKET_MAX + sizeof(*header);
+	uint64_t end = *offset + LONGEST + begin_size(stream);
 
-	for (; *offset < end; *offset += PROBE - sizeof(*header))
-		if (find_header_in(stream, piece, offset, header))
+	for (; *offset < end; *offset += PROBE - begin_size(stream))
+		if (find_packet_in(stream, piece, offset, found))
 			return true;
 	return false;
 }
 
+/* That which begins at this byte of the file. */
+static struct found packet_of_file(const struct vp_stream_reader *stream, uint64_t offset)
+{
+	char bytes[sizeof(struct vp_zstd_lead)];
+	ssize_t got = pread(stream->fd, bytes, begin_size(stream), (off_t)offset);
+
+	return packet_at(stream, bytes, got > 0 ? (size_t)got : 0);
+}
+
 bool vp_stream_time_near(const struct vp_stream_reader *stream, uint64_t offset, uint64_t *time)
 {
-	struct vp_packet_header header;
-	uint64_t at = offset > VP_PACKET_MAX ? offset - VP_PACKET_MAX : 0;
+	struct found found;
+	uint64_t at = offset > LONGEST ? offset - LONGEST : 0;
 
-	if (!find_header(stream, &at, &header))
+	if (!find_packet(stream, &at, &found))
 		return false;
-	uint64_t size = header_size(&header);
-	while (at + size <= offset) {
-		struct vp_packet_header next;
-		if (pread(stream->fd, &next, sizeof(next), (off_t)(at + size)) != sizeof(next) ||
-		    !header_size(&next))
+	while (at + found.size <= offset) {
+		struct found next = packet_of_file(stream, at + found.size);
+		if (!next.size)
 			break;
-		at += size;
-		header = next;
-		size = header_size(&header);
+		at += found.size;
+		found = next;
 	}
-	uint64_t into = offset <= at ? 0 : offset - at < size ? offset - at : size;
-	uint64_t lasts = header.timestamp_end > header.timestamp_begin
-			     ? header.timestamp_end - header.timestamp_begin
+	const struct vp_packet_header *header = &found.lead.header;
+	uint64_t into = offset <= at ? 0 : offset - at < found.size ? offset - at : found.size;
+	uint64_t lasts = header->timestamp_end > header->timestamp_begin
+			     ? header->timestamp_end - header->timestamp_begin
 			     : 0;
-	*time = header.timestamp_begin + (uint64_t)((double)lasts * ((double)into / (double)size));
+	*time = header->timestamp_begin +
+		(uint64_t)((double)lasts * ((double)into / (double)found.size));
 	return true;
 }
 

@@ -5,13 +5,12 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/vec.h"
 #include "collect/clock.h"
-#include "recording/flight.h"
+#include "recording/packet_zstd.h"
 
 /* A shorter run is copied into the packet at hand; a longer one is a packet of its own. */
 enum { LONG_RUN = 8 * 1024, USUAL_PACKET = 2 * LONG_RUN };
@@ -35,6 +34,7 @@ struct vp_trace_writer {
 	VP_VEC(struct stream *) streams[VP_STREAM_CLASSES]; /* by pCPU; NULL where there is none */
 	int failure;
 	struct vp_flight *flight;          /* NULL: packets go to files */
+	struct vp_packer *packer;          /* NULL: they are not compressed there */
 	struct vp_buffer metadata, events; /* what the files of that name are to hold */
 };
 
@@ -127,6 +127,11 @@ struct vp_error *vp_trace_writer_keep(struct vp_trace_writer *writer, size_t byt
 	return vp_flight_new(bytes, &writer->flight);
 }
 
+void vp_trace_writer_compress(struct vp_trace_writer *writer, int level)
+{
+	writer->packer = vp_packer_new(level);
+}
+
 uint64_t vp_trace_writer_reach(const struct vp_trace_writer *writer)
 {
 	return vp_flight_reach(writer->flight);
@@ -140,7 +145,7 @@ struct vp_error *vp_trace_writer_snapshot(const struct vp_trace_writer *writer, 
 	VP_TRY(publish(path, "/metadata", &writer->metadata));
 	if (writer->events.size)
 		VP_TRY(publish(path, ".events", &writer->events));
-	return vp_flight_write(writer->flight, path, writer->uuid, from, ret);
+	return vp_flight_write(writer->flight, path, writer->uuid, writer->packer, from, ret);
 }
 
 static void stream_free(struct stream *stream)
@@ -163,6 +168,7 @@ void vp_trace_writer_free(struct vp_trace_writer *writer)
 		vp_vec_deinit(&writer->streams[kind]);
 	}
 	vp_flight_free(writer->flight);
+	vp_packer_free(writer->packer);
 	vp_buffer_deinit(&writer->metadata);
 	vp_buffer_deinit(&writer->events);
 	free(writer->path);
@@ -173,7 +179,7 @@ void vp_trace_writer_free(struct vp_trace_writer *writer)
 
 static int create_file(struct vp_trace_writer *writer, struct vp_stream_id id)
 {
-	int fd = vp_stream_create(writer->path, id);
+	int fd = vp_stream_create(writer->path, id, writer->packer != NULL);
 
 	if (fd < 0)
 		writer->failure = errno;
@@ -236,12 +242,11 @@ static void packet_keep(struct vp_trace_writer *writer, struct stream *stream,
 }
 
 /* One write for the whole packet; what a full disk let through of it is cut off again. */
-static int packet_put(struct stream *stream, const struct vp_packet_header *header,
-		      const struct vp_run *run)
+static int packet_put(const struct vp_trace_writer *writer, struct stream *stream,
+		      const struct vp_packet_header *header, const struct vp_run *run)
 {
-	struct iovec parts[] = {{(void *)header, sizeof(*header)}, {(void *)run->bytes, run->size}};
-	uint64_t size = parts[0].iov_len + parts[1].iov_len;
-	int result = vp_fd_write_parts(stream->fd, parts, run->size ? 2 : 1);
+	size_t size;
+	int result = vp_packet_write(stream->fd, writer->packer, header, run->bytes, &size);
 
 	if (!result)
 		stream->file_size += size;
@@ -260,7 +265,7 @@ static void packet_write(struct vp_trace_writer *writer, struct stream *stream,
 		return;
 	}
 	packet_finish(writer, stream, run, &header);
-	int result = packet_put(stream, &header, run);
+	int result = packet_put(writer, stream, &header, run);
 	if (result) {
 		writer->failure = -result;
 		stream->unwritten += run->n;

@@ -39,6 +39,9 @@ struct vp_error *vp_trace_writer_define(struct vp_trace_writer *writer,
  * being written to files: before the first record. Errors: too few bytes, no memory.
  */
 struct vp_error *vp_trace_writer_keep(struct vp_trace_writer *writer, size_t bytes) VP_MUST_CHECK;
+/* Has packets be compressed in their files (packet_zstd.h), at zstd's `level`: before the first
+ * record. */
+void vp_trace_writer_compress(struct vp_trace_writer *writer, int level);
 /* From when on all that was flushed is still there; 0: nothing was overwritten yet. */
 uint64_t vp_trace_writer_reach(const struct vp_trace_writer *writer);
 /* Writes what was flushed, from time `from` on (flight.h), as a trace of its own to directory

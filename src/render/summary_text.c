@@ -67,6 +67,8 @@ static void put_head(const struct vp_summary *summary, struct vp_buffer *out)
 				 summary->events, summary->events_lost);
 	if (summary->has_intervals)
 		put_plan(&summary->intervals, out);
+	if (recording->compression)
+		vp_buffer_printf(out, "Compression: zstd, level %u\n", recording->compression);
 	vp_buffer_printf(out, "Duration:    %.3f s%s\n", report->duration,
 			 recording->end ? "" : " (interrupted)");
 	put_flight(recording, out);

@@ -2,9 +2,9 @@
 /*
  * A recording from anywhere: one of its files is the fuzzer's, the others are sound. The first byte
  * chooses: 0 a stream as it is, 1 a stream's records in a packet with a good checksum, 2 `vms`,
- * 3 `recording`, 4 `cgroups`, 5 `host.events`. All views are made of it and rendered in all
- * formats, the tables of the account, and all events one after another, and the periods made of
- * them.
+ * 3 `recording`, 4 `cgroups`, 5 `host.events`, 6 a compressed stream. All views are made of it and
+ * rendered in all formats, the tables of the account, and all events one after another, and the
+ * periods made of them.
  */
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +34,8 @@ static const char good_vms[] =
 
 /* What a stream of one class has is the others' in vain: all are to stand it. */
 static const char *const streams[] = {"host/cpu0", "host/account", "host/vcpus", "host/trace-cpu0"};
+
+#define COMPRESSED "host/trace-cpu1.zst"
 
 static void put_file(const char *directory, const char *name, const void *bytes, size_t size)
 {
@@ -350,13 +352,14 @@ static void put_classes(const char *directory)
 
 static void put_all(const char *directory, const uint8_t *bytes, size_t size)
 {
-	uint8_t which = bytes[0] % 6;
+	uint8_t which = bytes[0] % 7;
 
 	put_file(directory, "recording", good_recording, sizeof(good_recording) - 1);
 	put_file(directory, "vms", good_vms, sizeof(good_vms) - 1);
 	put_file(directory, "cgroups", "7 /a\n", 5);
 	put_classes(directory);
 	put_good_stream(directory);
+	put_file(directory, COMPRESSED, "", 0);
 	for (size_t i = 0; which == 0 && i < VP_ARRAY_SIZE(streams); i++)
 		put_file(directory, streams[i], bytes + 1, size - 1);
 	if (which == 1)
@@ -366,7 +369,8 @@ static void put_all(const char *directory, const uint8_t *bytes, size_t size)
 			 which == 2   ? "vms"
 			 : which == 3 ? "recording"
 			 : which == 4 ? "cgroups"
-				      : "host.events",
+			 : which == 5 ? "host.events"
+				      : COMPRESSED,
 			 bytes + 1, size - 1);
 }
 

@@ -9,41 +9,53 @@
 #include "analyze/report.h"
 #include "base/file.h"
 #include "make_recording.h"
-#include "recording/packet.h"
+#include "recording/packet_zstd.h"
 #include "recording/trace_reader.h"
 
 #define NAME "test_recording.rec"
 #define STREAM NAME "/host/cpu0"
 #define DAMAGED NAME "/host/damaged"
+#define COMPRESSED NAME "/host/cpu0.zst"
+#define DAMAGED_COMPRESSED NAME "/host/damaged.zst"
 
 enum { PACKETS = 5, RECORDS = 6 /* per packet */ };
 
-/* Five packets of six idle samples each; yields the stream's bytes. */
-static struct vp_buffer make_stream(void)
+/* Five packets of six idle samples each, compressed if that is a level; yields the stream's bytes.
+ */
+static struct vp_buffer make_stream_at(int level)
 {
 	struct vp_buffer bytes = {0};
 	struct made made;
 
 	made_begin(&made, NAME, 0);
+	if (level)
+		vp_trace_writer_compress(made.writer, level);
 	for (uint64_t packet = 0; packet < PACKETS; packet++) {
 		for (uint64_t i = 0; i < RECORDS; i++)
 			made_idle(&made, 0, packet * RECORDS + i);
 		vp_trace_flush(made.writer, vp_stream_of_pcpu(0), 0);
 	}
 	made_end(&made, PACKETS * RECORDS);
-	expect_no_error(vp_file_read(STREAM, 1 << 20, &bytes));
+	expect_no_error(vp_file_read(level ? COMPRESSED : STREAM, 1 << 20, &bytes));
 	return bytes;
 }
 
-/* Reads a stream of these bytes; yields the number of records and how it went. */
-static uint64_t read_stream(const void *bytes, size_t size, struct vp_stream_health *health)
+static struct vp_buffer make_stream(void)
+{
+	return make_stream_at(0);
+}
+
+/* Reads a stream of these bytes in a file of that name; yields the number of records and how it
+ * went. */
+static uint64_t read_file(const char *path, const void *bytes, size_t size,
+			  struct vp_stream_health *health)
 {
 	struct vp_stream_reader *reader;
 	const struct vp_record_header *record;
 	uint64_t records = 0, last = 0;
 
-	temporary_file(DAMAGED, bytes, size);
-	expect_no_error(vp_stream_open(DAMAGED, &reader));
+	temporary_file(path, bytes, size);
+	expect_no_error(vp_stream_open(path, &reader));
 	while ((record = vp_stream_next(reader))) {
 		assert_int_equal(record->id, VP_ID_host_sample);
 		assert_true(record->time >= last);
@@ -53,6 +65,11 @@ static uint64_t read_stream(const void *bytes, size_t size, struct vp_stream_hea
 	*health = vp_stream_health(reader);
 	vp_stream_free(reader);
 	return records;
+}
+
+static uint64_t read_stream(const void *bytes, size_t size, struct vp_stream_health *health)
+{
+	return read_file(DAMAGED, bytes, size, health);
 }
 
 static void test_whole_stream(void **state)
@@ -115,6 +132,130 @@ static void test_garbage_between_packets(void **state)
 	assert_int_equal(read_stream(mixed.bytes, mixed.size, &health), PACKETS * RECORDS);
 	assert_int_equal(health.damaged, PACKETS * 16);
 	vp_buffer_deinit(&mixed);
+	vp_buffer_deinit(&bytes);
+}
+
+/* Where the compressed packets begin, and where the last one ends. */
+static void find_packets(const struct vp_buffer *bytes, size_t starts[PACKETS + 1])
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < PACKETS; i++) {
+		struct vp_zstd_lead lead;
+		memcpy(&lead, bytes->bytes + at, sizeof(lead));
+		assert_true(vp_zstd_packet_size(&lead) > 0);
+		starts[i] = at;
+		at += vp_zstd_packet_size(&lead);
+	}
+	assert_int_equal(at, bytes->size);
+	starts[PACKETS] = at;
+}
+
+/* zstd(1) makes of a compressed stream what it is without compression. */
+static void test_compressed_is_the_same(void **state)
+{
+	struct vp_buffer plain = make_stream(), decompressed = {0};
+	struct vp_buffer bytes = make_stream_at(1);
+	struct vp_stream_health health;
+
+	assert_int_equal(read_file(DAMAGED_COMPRESSED, bytes.bytes, bytes.size, &health),
+			 PACKETS * RECORDS);
+	assert_int_equal(health.damaged, 0);
+	assert_true(bytes.size < plain.size);
+	if (!system("zstd --version > /dev/null 2>&1")) {
+		assert_int_equal(system("zstd -dqf " COMPRESSED), 0);
+		expect_no_error(vp_file_read(STREAM, 1 << 20, &decompressed));
+		assert_int_equal(decompressed.size, plain.size);
+		assert_memory_equal(decompressed.bytes, plain.bytes, plain.size);
+	}
+	vp_buffer_deinit(&decompressed);
+	vp_buffer_deinit(&plain);
+	vp_buffer_deinit(&bytes);
+}
+
+static void test_compressed_truncated(void **state)
+{
+	struct vp_buffer bytes = make_stream_at(19);
+	size_t starts[PACKETS + 1], whole = 0;
+
+	find_packets(&bytes, starts);
+	for (size_t size = 0; size < bytes.size; size += 13) {
+		struct vp_stream_health health;
+		while (starts[whole + 1] <= size)
+			whole++;
+		assert_int_equal(read_file(DAMAGED_COMPRESSED, bytes.bytes, size, &health),
+				 whole * RECORDS);
+		assert_int_equal(health.damaged, size - starts[whole]);
+		assert_int_equal(health.cut_off, size != starts[whole]);
+	}
+	vp_buffer_deinit(&bytes);
+}
+
+/* It costs its own packet, or, behind the lead, nothing: some bits of zstd's frames say nothing. */
+static void test_compressed_with_bits_flipped(void **state)
+{
+	struct vp_buffer bytes = make_stream_at(1);
+	size_t starts[PACKETS + 1];
+
+	find_packets(&bytes, starts);
+	for (size_t bit = 0; bit < 8 * bytes.size; bit += 37) {
+		struct vp_stream_health health;
+		size_t packet = 0;
+		while (starts[packet + 1] <= bit / 8)
+			packet++;
+		bytes.bytes[bit / 8] ^= (char)(1 << bit % 8);
+		uint64_t records = read_file(DAMAGED_COMPRESSED, bytes.bytes, bytes.size, &health);
+		if (health.damaged) {
+			assert_int_equal(records, (PACKETS - 1) * RECORDS);
+			assert_int_equal(health.damaged, starts[packet + 1] - starts[packet]);
+			assert_int_equal(health.damaged_at, starts[packet]);
+		} else {
+			assert_int_equal(records, PACKETS * RECORDS);
+			assert_true(bit / 8 >= starts[packet] + sizeof(struct vp_zstd_lead));
+		}
+		bytes.bytes[bit / 8] ^= (char)(1 << bit % 8);
+	}
+	vp_buffer_deinit(&bytes);
+}
+
+/* What a lead says of the frame behind it is not believed. */
+static void test_compressed_lies(void **state)
+{
+	struct vp_buffer bytes = make_stream_at(1);
+	struct vp_stream_health health;
+	struct vp_zstd_lead lead;
+
+	memcpy(&lead, bytes.bytes, sizeof(lead));
+	lead.header.content_size = lead.header.packet_size = 8 * VP_PACKET_MAX;
+	memcpy(bytes.bytes, &lead, sizeof(lead));
+	assert_int_equal(read_file(DAMAGED_COMPRESSED, bytes.bytes, bytes.size, &health),
+			 (PACKETS - 1) * RECORDS);
+	lead.compressed = UINT32_MAX;
+	memcpy(bytes.bytes, &lead, sizeof(lead));
+	assert_int_equal(read_file(DAMAGED_COMPRESSED, bytes.bytes, bytes.size, &health),
+			 (PACKETS - 1) * RECORDS);
+	vp_buffer_deinit(&bytes);
+}
+
+static void test_compressed_time_near(void **state)
+{
+	struct vp_buffer bytes = make_stream_at(1);
+	struct vp_stream_reader *reader;
+	size_t starts[PACKETS + 1];
+	uint64_t time;
+
+	find_packets(&bytes, starts);
+	expect_no_error(vp_stream_open(COMPRESSED, &reader));
+	for (size_t packet = 0; packet < PACKETS; packet++) {
+		assert_true(vp_stream_time_near(reader, starts[packet], &time));
+		assert_int_equal(time, MADE_START + packet * RECORDS * MADE_PERIOD);
+	}
+	vp_stream_seek_tail(reader, bytes.size - starts[PACKETS - 2] + 3);
+	uint64_t records = 0;
+	while (vp_stream_next(reader))
+		records++;
+	assert_int_equal(records, 2 * RECORDS);
+	vp_stream_free(reader);
 	vp_buffer_deinit(&bytes);
 }
 
@@ -205,7 +346,8 @@ static void test_missing_files(void **state)
 	temporary_file(NAME "/recording", "vperf-recording 3\nstart 1\n", 26);
 	expect_error(report_on(&report), "period_ns");
 	temporary_file(NAME "/recording", "vperf-recording 1\nstart 1\n", 26);
-	expect_error(report_on(&report), "is in recording format 1, this vperf reads format 3");
+	expect_error(report_on(&report),
+		     "is in recording format 1, this vperf reads formats 3 and 4");
 	temporary_file(NAME "/recording", "vperf-recording 10\nstart 1\n", 27);
 	expect_error(report_on(&report), "is in recording format 10");
 	temporary_file(NAME "/recording", "vperf-record", 12);
@@ -385,6 +527,11 @@ int main(void)
 	    cmocka_unit_test(test_truncation_at_every_offset),
 	    cmocka_unit_test(test_every_bit_flipped),
 	    cmocka_unit_test(test_garbage_between_packets),
+	    cmocka_unit_test(test_compressed_is_the_same),
+	    cmocka_unit_test(test_compressed_truncated),
+	    cmocka_unit_test(test_compressed_with_bits_flipped),
+	    cmocka_unit_test(test_compressed_lies),
+	    cmocka_unit_test(test_compressed_time_near),
 	    cmocka_unit_test(test_tail),
 	    cmocka_unit_test(test_report_says_what_is_missing),
 	    cmocka_unit_test(test_lost_and_interrupted),
