@@ -20,7 +20,7 @@ guest pvh memory=192 type=pvh
 workload pv sh -c 'while :; do usleep 2000; done'
 workload pvh shares a=80 b=20
 command xentrace -D -e 0x21000 -T {SECONDS} /tmp/trace 2>/dev/null && cp /tmp/trace /out
-command vperf record --no-samples --no-symbols --account-events -d {SECONDS} -o /out/rec
+command vperf record -z --no-samples --no-symbols --account-events -d {SECONDS} -o /out/rec
 """
 # CPU time of the programs, in which what is traced is, but not the tracer's own process: elapsed time has waits for the machine's
 # files in it. As the published table: what a disk is good for, what computes; and, as the worst case, what only switches.
@@ -88,15 +88,16 @@ def mode_rows(results: dict) -> list[Row]:
     return rows
 
 
-def xen_rows(theirs: int, ours: int, spans: int, events: int) -> list[Row]:
-    """Of bytes of both tools and what these are for: records of xentrace, states of vperf."""
+def xen_rows(theirs: int, ours: int, plain: int, spans: int, events: int) -> list[Row]:
+    """Of bytes of both tools and what these are for: records of xentrace, states of vperf, compressed and not."""
     if not events or not spans:
         raise LabError(f"there are {events} records of xentrace, {spans} states in vperf's recording")
     each = ours / spans / (theirs / events)
     return [Row("bytes, LTTng's / xentrace's", f"{LOW:.2f} to {HIGH:.2f}",
                 f"{ours / spans:.1f} a state / {theirs / events:.1f} a record = {each:.2f}", each < 1),
             Row(f"the same in whole traces of {SECONDS} s", ", ".join(f"{a}/{b} MB" for a, b in SIZES),
-                f"{ours} / {theirs} bytes = {ours / theirs:.2f} ({spans} states, {events} records)", ours < theirs)]
+                f"{ours} / {theirs} bytes = {ours / theirs:.2f} ({spans} states, {events} records)", ours < theirs),
+            Row("without -z", "-", f"{plain / spans:.1f} bytes a state, {plain} in all", None)]
 
 
 def records_of(data: bytes) -> tuple[int, int]:
@@ -109,11 +110,20 @@ def records_of(data: bytes) -> tuple[int, int]:
     return count, len(data)
 
 
+def plain_size(data: bytes) -> int:
+    """Of a compressed stream: its bytes without compression, as each packet says (docs/format.md)."""
+    place = size = 0
+    while place < len(data):
+        size += int.from_bytes(data[place + 12 + 48:place + 12 + 56], "little") // 8
+        place += 12 + 80 + int.from_bytes(data[place + 8:place + 12], "little")
+    return size
+
+
 def _read_xen(out: Path) -> list[Row]:
     events, theirs = records_of((out / "lab/trace").read_bytes())
-    files = [path for path in (out / "lab/rec/host").iterdir() if path.is_file() and path.name != "metadata"]
+    files = [path.read_bytes() for path in (out / "lab/rec/host").glob("*.zst")]
     spans = vperf("script", str(out / "lab/rec"), "--format", "csv", "--event", "vcpu_span").count("\n") - 1
-    return xen_rows(theirs, sum(path.stat().st_size for path in files), spans, events)
+    return xen_rows(theirs, sum(map(len, files)), sum(map(plain_size, files)), spans, events)
 
 
 def _run_sizes(out: Path) -> None:
@@ -123,13 +133,14 @@ def _run_sizes(out: Path) -> None:
 
 def size_rows(text: str) -> list[Row]:
     """Of what bench/trace-cost printed."""
-    found = {tool: [float(word) for word in match[1].split()] for tool in ("vperf record --trace", "trace-cmd record")
+    peer, tools = "trace-cmd record", ("vperf record --trace", "vperf record --trace -z")
+    found = {tool: [float(word) for word in match[1].split()] for tool in (peer, *tools)
              if (match := re.search(rf"^{tool} +\S+ +\S+ +(\S+ +\S+)$", text, re.MULTILINE))}
-    if len(found) != 2:
+    if len(found) != 3:
         raise LabError(f"bench/trace-cost printed no sizes: {text[-300:]}")
-    ratios = [ours / peer for ours, peer in zip(found["vperf record --trace"], found["trace-cmd record"])]
-    return [Row(f"bytes per event, {kind}: ours / the peer's", f"{LOW:.2f} to {HIGH:.2f}", f"{ours:.1f} / {peer:.1f} = {ratio:.2f}", ratio < 1)
-            for kind, ours, peer, ratio in zip(("kvm", "sched"), found["vperf record --trace"], found["trace-cmd record"], ratios)]
+    return [Row(f"bytes per event, {kind}: {tool} / the peer's", f"{LOW:.2f} to {HIGH:.2f}",
+                f"{ours:.1f} / {theirs:.1f} = {ours / theirs:.2f}", ours < theirs)
+            for tool in tools for kind, ours, theirs in zip(("kvm", "sched"), found[tool], found[peer])]
 
 
 NAMES = {

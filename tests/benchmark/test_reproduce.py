@@ -22,6 +22,7 @@ from vperfbench import plan as plans  # noqa: E402
 SIZES = """simulated (icount, 1 instruction = 1 ns), alone: an exit takes 3000, a round trip 12000
 instructions that are added    exit+entry  switch+wakeup  bytes per event: kvm  sched
 vperf record --trace                  990            944                  29.8   24.2
+vperf record --trace -z               1100           1050                   4.1    3.6
 trace-cmd record                     1247           2007                  {}   {}
 vperf/trace-cmd: 0.794 0.470
 """
@@ -63,7 +64,7 @@ class Profile(unittest.TestCase):
 class Trace(unittest.TestCase):
     def test_sizes_on_kvm(self):
         rows = trace.size_rows(SIZES.format("40.0", "20.0"))
-        self.assertEqual(holds(rows), [True, False])
+        self.assertEqual(holds(rows), [True, False, True, True])
         self.assertEqual((rows[0].published, rows[0].ours), ("0.55 to 0.75", "29.8 / 40.0 = 0.74"))
         with self.assertRaises(LabError):
             trace.size_rows("bench: the lab run failed\n")
@@ -77,10 +78,18 @@ class Trace(unittest.TestCase):
         self.assertEqual(trace.records_of(b""), (0, 0))
 
     def test_sizes_on_xen(self):
-        self.assertEqual(holds(trace.xen_rows(1600, 900, 100, 100)), [True, True])
-        self.assertEqual(holds(trace.xen_rows(1600, 900, 50, 100)), [False, True])
+        self.assertEqual(holds(trace.xen_rows(1600, 900, 4000, 100, 100)), [True, True, None])
+        self.assertEqual(holds(trace.xen_rows(1600, 900, 4000, 50, 100)), [False, True, None])
         with self.assertRaises(LabError):
-            trace.xen_rows(0, 900, 100, 0)
+            trace.xen_rows(0, 900, 4000, 100, 0)
+
+    def test_plain_size(self):
+        def packet(plain, compressed):
+            head = struct.pack("<I16sIQQQQ", 0xc1fc1fc1, b"", 0, 1, 2, 8 * plain, 8 * plain).ljust(80, b"\0")
+            return struct.pack("<III", 0x184d2a5e, 84, compressed) + head + bytes(compressed)
+
+        self.assertEqual(trace.plain_size(packet(1000, 100) + packet(500, 7)), 1500)
+        self.assertEqual(trace.plain_size(b""), 0)
 
     def modes(self, **more):
         cells = [{"test": test, "configuration": mode, "percent": 100 + more.get(mode, 0)}
