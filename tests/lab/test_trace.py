@@ -11,8 +11,8 @@ import subprocess
 from lab import vperf
 from test_identity import truth_of
 
-# Account and events together, no samples; the rings have room for all.
-KNOWN = """command vperf record --no-samples --trace -m 4096 --no-guest-memory --no-agent -o /out/trace -- \
+# Account and events together, no samples, compressed; the rings have room for all.
+KNOWN = """command vperf record -z --no-samples --trace -m 4096 --no-guest-memory --no-agent -o /out/trace -- \
 tinyvm --cpuid 20000 --out 10000 --mmio 5000 --hlt 3000 --wait 1
 command vperf record --no-samples --no-account --no-guest-memory --no-agent -o /out/tracepoints -e kvm:kvm_cpuid \
 -e kvm:kvm_pio --filter "rw == 1 && port == 0x80" -e 'kprobe:kvm_emulate_cpuid vcpu->vcpu_id' \
@@ -52,13 +52,24 @@ def entries_and_exits(run, claims):
                  f"trace: {len(rows)} entries and exits of {len(last)} vCPU take turns but {twice}")
 
 
+def decompressed(recording, into):
+    """What zstd(1) makes of the compressed streams of a recording's host."""
+    into.mkdir()
+    (into / "metadata").write_bytes((recording / "host/metadata").read_bytes())
+    streams = sorted((recording / "host").glob("*.zst"))
+    subprocess.run(["zstd", "-dq", "--output-dir-flat", str(into), *map(str, streams)], check=True)
+    return [sum(path.stat().st_size for path in files) for files in (streams, [into / path.stem for path in streams])]
+
+
 def counted_by_others(run, claims):
-    """vperf info, what the recorder said, and another reader of the format."""
+    """vperf info, what the recorder said, and other readers of the format."""
     streams = run.info("trace")["streams"]
     told, lost = (sum(row[key] for row in streams) for key in ("events", "events_lost"))
     said = re.findall(r"(\d+) events, (\d+) lost", run.command_output(3, "err"))
     claims.check(said == [(str(told), "0")] and not lost, f"trace: {told} events, {lost} lost; it was said: {said}")
-    text = subprocess.run(["babeltrace2", str(run.recording("trace") / "host")], capture_output=True, text=True,
+    compressed, plain = decompressed(run.recording("trace"), run.out / "decompressed")
+    claims.check(told and compressed < plain / 2, f"trace: {plain} bytes are {compressed} compressed")
+    text = subprocess.run(["babeltrace2", str(run.out / "decompressed")], capture_output=True, text=True,
                           check=True).stdout
     found = len(re.findall(r"^\[[^\]]*\].* (?:sched|kvm|irq|irq_vectors):\w+: \{", text, re.M))
     claims.check(found == told, f"trace: babeltrace2 has {found} events")
@@ -485,12 +496,46 @@ def lying_agents(run, claims):
                  f"lying agents: none makes the recorder take 16 MiB more: {memory} KiB")
 
 
+# A vCPU that is plugged in, an agent that is killed, and one that comes after it.
+GUESTS_EVENTS = "vperf record --no-samples --no-account --no-symbols --no-guest-memory --trace=sched,kvm --trace-guests -m 16M"
+CHANGES = f"""
+host pcpus=1 icount=yes
+guest g1 vcpus=1 memory=256 agent=yes qemu="-smp 1,maxcpus=2,sockets=2,cores=1,threads=1"
+command {GUESTS_EVENTS} -o /out/plugged -- sh -c 'lab-guest run g1 pingpong --rounds 200; \
+tests/lab/qmp /run/vlab/g1.qmp device_add driver=host-x86_64-cpu id=new socket-id=1 core-id=0 thread-id=0; \
+until grep -q gained.vCPU /out/said; do sleep 0.1; done; \
+lab-guest run g1 sh -c "echo 1 > /sys/devices/system/cpu/cpu1/online; exec taskset 2 pingpong --rounds 200"' 2>/out/said
+command {GUESTS_EVENTS} -o /out/killed -- sh -c 'lab-guest run g1 pingpong --rounds 2000; lab-guest run g1 killall -9 vperf-agent; \
+tinyvm --cpuid 2000'; echo status $?
+command lab-guest spawn g1 vperf-agent; {GUESTS_EVENTS} -o /out/after -- lab-guest run g1 pingpong --rounds 2000; \
+lab-guest run g1 ls /sys/kernel/tracing/instances
+""".replace("\\\n", "")
+
+
+def changes_in_guests(run, claims):
+    mine = in_guest_mode(run, claims, "plugged", 800)
+    counts = collections.Counter(row["vcpu"] for row in mine if row["event"] == "sched:sched_switch")
+    claims.check(len(counts) == 2 and min(counts.values()) >= 400,
+                 f"a vCPU that is plugged in: switches by vCPU {dict(counts)}, 400 and more of each were made")
+    said = run.command_output(2, "err")
+    claims.check("status 0" in run.command_output(2) and "events of its guest are missing from here on" in said,
+                 f"an agent that is killed: {[line for line in said.splitlines() if 'agent' in line]}")
+    rows = events(run, recording="killed")
+    done = sum(row["event"] == "kvm:kvm_exit" and row["reason"] == "CPUID" and row["comm"] == "tinyvm" for row in rows)
+    kept = sum(row["machine"] == "guest" for row in rows)
+    claims.check(done == 2000 and kept > 1000, f"it has sent {kept} events; after it {done} of 2000 exits of another VM")
+    in_guest_mode(run, claims, "after", 8000)
+    left = (run.out / "guest-g1" / "workloads.log").read_text().split("pingpong:")[-1]
+    claims.check("vperf" not in left.split("\n", 1)[1], f"an agent after it leaves no tracefs instance behind: {left!r}")
+
+
 TESTS = [("trace: switches of a guest's threads, 1 vCPU", scenario(1), guest_switches),
          ("trace: critical path", CHAIN, chain)]
 QUICK = ()
 FULL = [("trace: switches of a guest's threads, 2 vCPU", scenario(2, rounds=7000), guest_switches),
         ("trace: shares of exact stretches", SHARES, shares),
         ("trace: clocks of guests, 2 pCPUs", CLOCKS, clocks),
-        ("trace: agents that lie", LYING, lying_agents)]
+        ("trace: agents that lie", LYING, lying_agents),
+        ("trace: vCPUs and agents that come and go", CHANGES, changes_in_guests)]
 FULL += [(f"trace: switches, host {host}, guest {guest}", scenario(1, host, guest), guest_switches)
          for host, guest in (("bullseye", "bookworm"), ("trixie", "bullseye"), ("sid", "sid"), ("bookworm", "trixie"))]

@@ -21,7 +21,8 @@ workload pvh shares fast=80 slow=20
 command xentrace -D -e 0xa1000 -T 1 /tmp/trace 2>/dev/null && cp /tmp/trace /out && \\
 xenalyze --svm-mode --cpu-hz {HZ} --summary /tmp/trace >/out/xenalyze.txt 2>/dev/null && \\
 $VPERF_BUILD/tests/lab/trace-of-xen /tmp/trace {HZ} >/out/ours.json
-command (xentrace -D -e 0x21000 -T 4 /tmp/other 2>/dev/null &) ; sleep 1; {RECORD} -d 1 -o /out/in-use; echo $? >&2; sleep 4
+command xentrace -D -e 0x21000 /tmp/other 2>/dev/null & until [ -s /tmp/other ]; do sleep 0.1; done; \\
+{RECORD} -d 1 -o /out/in-use; echo $? >&2; kill $!; wait
 command {RECORD} --account-events -o /out/rec -- {REPOSITORY}/tests/lab/xen-cpu-time 2 >/out/books.json
 command vperf top -n 1 --json >/out/top.json
 """.replace("\\\n", "")
