@@ -11,6 +11,15 @@
 /* What is taken of one guest before the others and the host's own rings have their turn. */
 enum { MOST_AT_ONCE = 4 << 20 };
 
+/* Events of a vCPU that was plugged in may come before KVM was asked for its counter. A guest
+ * cannot have more of them kept than this. */
+enum { MOST_EARLY_BYTES = 4 << 20, MOST_EARLY_VCPUS = 64 };
+struct early {
+	uint32_t vcpu;
+	uint64_t lost;
+	struct vp_buffer records;
+};
+
 /* Of one of its vCPUs. */
 struct stream {
 	uint32_t vcpu;
@@ -28,6 +37,8 @@ struct vp_guest_events {
 	vp_event_classes classes;
 	VP_VEC(struct vp_vcpu) vcpus; /* of which the counter is known */
 	VP_VEC(struct stream) streams;
+	VP_VEC(struct early) early;
+	size_t early_bytes;
 	VP_VEC(struct vp_events_task) tasks; /* until there is a stream */
 	uint64_t from, to;                   /* what is recorded */
 	uint64_t bytes, written, malformed, strange;
@@ -93,6 +104,9 @@ void vp_guest_events_free(struct vp_guest_events *events)
 	vp_event_classes_deinit(&events->classes);
 	vp_vec_deinit(&events->vcpus);
 	vp_vec_deinit(&events->streams);
+	vp_vec_each (&events->early, early)
+		vp_buffer_deinit(&early->records);
+	vp_vec_deinit(&events->early);
 	vp_vec_deinit(&events->tasks);
 	free(events->problem);
 	free(events->vm);
@@ -110,6 +124,8 @@ int vp_guest_events_fd(const struct vp_guest_events *events)
 	return events->agent ? vp_agent_events_fd(events->agent) : -1;
 }
 
+static void take_early(struct vp_guest_events *events, uint32_t vcpu);
+
 static struct vp_vcpu *vcpu_of(const struct vp_guest_events *events, uint32_t number)
 {
 	vp_vec_each (&events->vcpus, vcpu)
@@ -126,6 +142,7 @@ void vp_guest_events_know(struct vp_guest_events *events, const struct vp_vm *vm
 			continue;
 		if (!known) {
 			vp_vec_push(&events->vcpus, *vcpu);
+			take_early(events, vcpu->number);
 			continue;
 		}
 		if (events->writer &&
@@ -258,14 +275,43 @@ static void put_record(struct vp_guest_events *events, const struct vp_vcpu *vcp
 	vp_trace_append(events->writer, id_of(vcpu->number), record);
 }
 
+/* NULL: there are too many. */
+static struct early *early_of(struct vp_guest_events *events, uint32_t vcpu)
+{
+	vp_vec_each (&events->early, early)
+		if (early->vcpu == vcpu)
+			return early;
+	if (events->early.count == MOST_EARLY_VCPUS)
+		return NULL;
+	vp_vec_push(&events->early, (struct early){.vcpu = vcpu});
+	return &events->early.at[events->early.count - 1];
+}
+
+static void keep_early(struct vp_guest_events *events, uint32_t vcpu, const char *bytes,
+		       size_t size)
+{
+	struct early *early = early_of(events, vcpu);
+
+	if (!early || size > MOST_EARLY_BYTES - events->early_bytes) {
+		events->strange++;
+		return;
+	}
+	vp_buffer_append(&early->records, bytes, size);
+	events->early_bytes += size;
+}
+
 static void take_records(void *context, uint32_t number, char *bytes, size_t size)
 {
 	struct vp_guest_events *events = context;
 	const struct vp_vcpu *vcpu = vcpu_of(events, number);
 	struct vp_cursor cursor = vp_cursor_of(bytes, size);
 
-	if (!vcpu || !events->writer) {
+	if (!events->writer) {
 		events->strange++;
+		return;
+	}
+	if (!vcpu) {
+		keep_early(events, number, bytes, size);
 		return;
 	}
 	stream_of(events, number);
@@ -288,10 +334,41 @@ static void take_lost(void *context, uint32_t number, uint64_t count)
 {
 	struct vp_guest_events *events = context;
 
-	if (vcpu_of(events, number) && !events->refused)
+	if (!vcpu_of(events, number)) {
+		struct early *early = early_of(events, number);
+		if (early)
+			early->lost = count;
+		else
+			events->strange++;
+	} else if (!events->refused) {
 		stream_of(events, number)->lost = count;
-	else
-		events->strange += !vcpu_of(events, number);
+	}
+}
+
+static void take_early(struct vp_guest_events *events, uint32_t vcpu)
+{
+	vp_vec_each (&events->early, early) {
+		struct vp_buffer records = early->records;
+		if (early->vcpu != vcpu)
+			continue;
+		early->records = (struct vp_buffer){0};
+		events->early_bytes -= records.size;
+		if (records.size)
+			take_records(events, vcpu, records.bytes, records.size);
+		if (early->lost)
+			take_lost(events, vcpu, early->lost);
+		vp_buffer_deinit(&records);
+	}
+}
+
+/* Those of vCPUs that KVM does not have. */
+static uint64_t unknown_of(const struct vp_guest_events *events)
+{
+	uint64_t unknown = 0;
+
+	vp_vec_each (&events->early, early)
+		unknown += early->records.size != 0;
+	return unknown;
 }
 
 static void take_malformed(void *context, uint64_t count)
@@ -311,8 +388,11 @@ static void close_agent(struct vp_guest_events *events)
 static void end_agent(struct vp_guest_events *events)
 {
 	const char *why = vp_agent_events_problem(events->agent);
+	bool is_unasked = events->state == VP_AGENT_EVENTS_ENDED && events->to == UINT64_MAX;
 
-	if (events->state == VP_AGENT_EVENTS_GONE && events->writer) {
+	if (is_unasked)
+		why = "its agent was ended";
+	if ((events->state == VP_AGENT_EVENTS_GONE || is_unasked) && events->writer) {
 		NOTICE(events, "VM '%s': events of its guest are missing from here on: %s",
 		       events->vm, why);
 		free(events->problem);
@@ -445,10 +525,9 @@ char *vp_guest_events_outcome(const struct vp_guest_events *events)
 {
 	if (!events->writer)
 		return vp_format("events: %s", events->problem ? events->problem : "no reply");
+	const uint64_t none = events->malformed + events->strange + unknown_of(events);
 	VP_AUTO_FREE char *odd =
-	    events->malformed || events->strange
-		? vp_format(", %" PRIu64 " entries were none", events->malformed + events->strange)
-		: vp_strdup("");
+	    none ? vp_format(", %" PRIu64 " entries were none", none) : vp_strdup("");
 	bool of_root = vp_agent_port_is_of_root(events->options.port);
 	return vp_format("ok: it sent %" PRIu64 " events, %" PRIu64
 			 " lost%s; their times are right to %" PRIu64 " ns%s%s%s",

@@ -142,19 +142,27 @@ static struct vp_error *guest_trace_drain(struct vp_instrument *base)
 	return NULL;
 }
 
-/* A counter that was set anew is a VM that was suspended or came from elsewhere. */
+/* What KVM says of the vCPUs' counters: of new ones, and of those that were set anew because the VM
+ * was suspended or came from elsewhere. */
+static void know_vcpus(struct instrument *own)
+{
+	vp_vec_each (&own->guests, guest) {
+		struct vp_vm *vm = vp_vms_find(&own->base.session->vms, vp_guest_events_vm(*guest));
+		if (vm && !vm->end) {
+			vp_vm_read_tsc(vm);
+			vp_guest_events_know(*guest, vm);
+		}
+	}
+}
+
 static void guest_trace_second(struct vp_instrument *base, uint64_t now)
 {
 	struct instrument *own = guest_trace_of(base);
 
 	vp_guest_clock_read(&own->clock);
 	ask_all(own);
+	know_vcpus(own);
 	vp_vec_each (&own->guests, guest) {
-		struct vp_vm *vm = vp_vms_find(&base->session->vms, vp_guest_events_vm(*guest));
-		if (vm && !vm->end) {
-			vp_vm_read_tsc(vm);
-			vp_guest_events_know(*guest, vm);
-		}
 		vp_guest_events_flush(*guest);
 		if (base->session->flight)
 			vp_guest_events_forget(*guest, vp_trace_writer_reach(base->session->trace));
@@ -197,6 +205,7 @@ static struct vp_error *guest_trace_finish(struct vp_instrument *base, uint64_t 
 	uint64_t deadline = vp_clock_monotonic() + END_MS * 1000000ULL;
 
 	hear_while(own, vp_guest_events_is_open, deadline);
+	know_vcpus(own);
 	vp_vec_each (&own->guests, guest) {
 		const struct vp_vm *vm =
 		    vp_vms_find(&base->session->vms, vp_guest_events_vm(*guest));

@@ -53,7 +53,8 @@ static bool compress(struct vp_packer *packer, const struct vp_packet_header *he
 	ZSTD_CCtx_reset(packer->context, ZSTD_reset_session_only);
 	ZSTD_CCtx_setPledgedSrcSize(packer->context, sizeof(*header) + size);
 	while (first.pos < first.size)
-		if (ZSTD_isError(ZSTD_compressStream2(packer->context, out, &first, ZSTD_e_continue)))
+		if (ZSTD_isError(
+			ZSTD_compressStream2(packer->context, out, &first, ZSTD_e_continue)))
 			return false;
 	return ZSTD_compressStream2(packer->context, out, &second, ZSTD_e_end) == 0;
 }
@@ -64,7 +65,8 @@ static size_t pack(struct vp_packer *packer, const struct vp_packet_header *head
 {
 	struct vp_zstd_lead lead = {
 	    .magic = VP_ZSTD_LEAD_MAGIC, .size = LEAD_FIELDS, .header = *header};
-	ZSTD_outBuffer out = {packer->bytes + sizeof(lead), sizeof(packer->bytes) - sizeof(lead), 0};
+	ZSTD_outBuffer out = {packer->bytes + sizeof(lead), sizeof(packer->bytes) - sizeof(lead),
+			      0};
 
 	if (!compress(packer, header, records, header->packet_size / 8 - sizeof(*header), &out))
 		return 0;

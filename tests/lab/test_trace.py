@@ -503,11 +503,11 @@ host pcpus=1 icount=yes
 guest g1 vcpus=1 memory=256 agent=yes qemu="-smp 1,maxcpus=2,sockets=2,cores=1,threads=1"
 command {GUESTS_EVENTS} -o /out/plugged -- sh -c 'lab-guest run g1 pingpong --rounds 200; \
 tests/lab/qmp /run/vlab/g1.qmp device_add driver=host-x86_64-cpu id=new socket-id=1 core-id=0 thread-id=0; \
-until grep -q gained.vCPU /out/said; do sleep 0.1; done; \
-lab-guest run g1 sh -c "echo 1 > /sys/devices/system/cpu/cpu1/online; exec taskset 2 pingpong --rounds 200"' 2>/out/said
-command {GUESTS_EVENTS} -o /out/killed -- sh -c 'lab-guest run g1 pingpong --rounds 2000; lab-guest run g1 killall -9 vperf-agent; \
+lab-guest run g1 sh -c "until [ -e /sys/devices/system/cpu/cpu1/online ]; do sleep 0.1; done; \
+echo 1 > /sys/devices/system/cpu/cpu1/online; exec taskset 2 pingpong --rounds 200"'
+command {GUESTS_EVENTS} -o /out/killed -- sh -c 'lab-guest run g1 pingpong --rounds 2000; lab-guest run g1 sh -c "killall -9 vperf-agent"; \
 tinyvm --cpuid 2000'; echo status $?
-command lab-guest spawn g1 vperf-agent; {GUESTS_EVENTS} -o /out/after -- lab-guest run g1 pingpong --rounds 2000; \
+command lab-guest spawn g1 vperf-agent serve; {GUESTS_EVENTS} -o /out/after -- lab-guest run g1 pingpong --rounds 2000; \
 lab-guest run g1 ls /sys/kernel/tracing/instances
 """.replace("\\\n", "")
 
@@ -517,6 +517,7 @@ def changes_in_guests(run, claims):
     counts = collections.Counter(row["vcpu"] for row in mine if row["event"] == "sched:sched_switch")
     claims.check(len(counts) == 2 and min(counts.values()) >= 400,
                  f"a vCPU that is plugged in: switches by vCPU {dict(counts)}, 400 and more of each were made")
+    claims.check("'g1' gained vCPU 1" in run.command_output(1, "err"), "and it is said")
     said = run.command_output(2, "err")
     claims.check("status 0" in run.command_output(2) and "events of its guest are missing from here on" in said,
                  f"an agent that is killed: {[line for line in said.splitlines() if 'agent' in line]}")
@@ -525,8 +526,10 @@ def changes_in_guests(run, claims):
     kept = sum(row["machine"] == "guest" for row in rows)
     claims.check(done == 2000 and kept > 1000, f"it has sent {kept} events; after it {done} of 2000 exits of another VM")
     in_guest_mode(run, claims, "after", 8000)
-    left = (run.out / "guest-g1" / "workloads.log").read_text().split("pingpong:")[-1]
-    claims.check("vperf" not in left.split("\n", 1)[1], f"an agent after it leaves no tracefs instance behind: {left!r}")
+    log = (run.out / "guest-g1" / "workloads.log").read_text()
+    job = re.search(r"job=(\d+) .* cmd=ls /sys/kernel/tracing/instances\n.*job=\1 .*exit status=0", log)
+    left = job and re.findall(rf"^out job={job[1]} .*", log, re.M)
+    claims.check(left == [], f"no tracefs instance is left in the guest: {left}")
 
 
 TESTS = [("trace: switches of a guest's threads, 1 vCPU", scenario(1), guest_switches),
