@@ -53,7 +53,7 @@ static bool takes_text(struct vp_cursor *cursor, const char *text, size_t size)
 
 static struct vp_error *take_version(struct vp_tracedat *file, struct vp_cursor *cursor)
 {
-	static const char magic[] = "\x17\x08\x44tracing";
+	static const char magic[] = VP_TRACEDAT_MAGIC;
 
 	if (!takes_text(cursor, magic, sizeof(magic) - 1))
 		return vp_error_new("'%s' is no file of trace-cmd", file->source);

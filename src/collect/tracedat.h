@@ -11,6 +11,8 @@
 #include "collect/ring_page.h"
 #include "collect/tracepoint_format.h"
 
+#define VP_TRACEDAT_MAGIC "\x17\x08\x44tracing"
+
 /* At `time`, by the guest's clock, the host's was so much more. */
 struct vp_tracedat_shift {
 	uint64_t time;
