@@ -29,6 +29,11 @@ enum vp_import_kind {
 	VP_IMPORT_LOST,     /* number: events that are missing */
 	VP_IMPORT_STRANGE,  /* number: entries of a CPU that are no events */
 	VP_IMPORT_LEFT_OUT, /* number: fields of events that have no place in a recording */
+	VP_IMPORT_SAMPLING, /* before the begin: there are samples. number: ns between two of them;
+			       cpu: 1 with call chains; bytes: the event that they were taken by */
+	VP_IMPORT_MAPS,     /* bytes: the next piece of the host's symbol map */
+	VP_IMPORT_SAMPLES,  /* bytes: each a struct vp_import_sample and its frames */
+	VP_IMPORT_OTHERS,   /* number: samples of other events, which have no place */
 	VP_IMPORT_END,
 	VP_IMPORT_PROBLEM /* bytes: a sentence; the last of all */
 };
@@ -48,6 +53,16 @@ struct vp_import_mark {
 	uint32_t count;        /* one for both sides */
 	uint32_t side;         /* enum vp_import_side */
 	uint32_t tid, process; /* the host's thread; 0: not known */
+};
+
+struct vp_import_sample {
+	uint64_t time, ip;
+	uint32_t pid, tid; /* the host's */
+	uint16_t mode;     /* enum vp_mode */
+	uint16_t kernel,
+	    user; /* so many u64 behind it: the chain's frames there, innermost first */
+	uint16_t reserved;
+	char comm[16];
 };
 
 struct vp_import_news {

@@ -2,10 +2,8 @@
 /* Files of trace-cmd. */
 #include "collect/importer.h"
 
-#include <string.h>
-
+#include "collect/import_entries.h"
 #include "collect/import_file.h"
-#include "collect/tracedat.h"
 
 enum { USUAL_EVENTS = 1 << 16, LONGEST_NAME = 255 };
 
@@ -15,7 +13,7 @@ struct telling {
 	const struct vp_import_channel *channel;
 	struct vp_tracedat file;
 	struct vp_buffer records;
-	struct vp_map vcpu_of_tid;
+	struct vp_import_entries entries;
 };
 
 static void tell_guests(const struct telling *telling)
@@ -35,48 +33,6 @@ static void tell_guests(const struct telling *telling)
 	}
 }
 
-/* The thread and the vCPU of an event kvm:kvm_entry; false: it is another one. */
-static bool find_vcpu(const struct vp_event_class *class, struct vp_cursor fields, uint32_t *tid,
-		      uint32_t *vcpu)
-{
-	struct vp_event_value value;
-	bool found = false;
-
-	if (strcmp(class->name, "kvm:kvm_entry") != 0)
-		return false;
-	vp_vec_each (&class->fields, field) {
-		if (!vp_event_next_value(&fields, field, &value))
-			return false;
-		if (!strcmp(field->name, "common_pid"))
-			*tid = (uint32_t)value.number;
-		if (!strcmp(field->name, "vcpu_id")) {
-			*vcpu = (uint32_t)value.number;
-			found = true;
-		}
-	}
-	return found;
-}
-
-static void see_event(struct telling *telling, uint32_t class, struct vp_slice raw)
-{
-	const struct vp_event_class *its = &telling->file.classes.at[class];
-	uint32_t tid = 0, vcpu = 0;
-	bool inserted = false;
-
-	if (strcmp(its->name, "kvm:kvm_entry") != 0)
-		return;
-	telling->records.size = 0;
-	if (vp_tracepoint_convert(its, &telling->file.places.at[class], 0, raw,
-				  &telling->records) &&
-	    find_vcpu(its, vp_event_fields((void *)telling->records.bytes), &tid, &vcpu))
-		vp_map_insert(&telling->vcpu_of_tid, tid, vcpu, &inserted);
-	if (inserted)
-		vp_import_tell(
-		    telling->channel,
-		    (struct vp_import_news){.kind = VP_IMPORT_VCPU, .cpu = vcpu, .number = tid},
-		    NULL, 0);
-}
-
 /* Before all: when it was, which classes there are events of, which threads are vCPUs. */
 static void survey(struct telling *telling)
 {
@@ -90,10 +46,10 @@ static void survey(struct telling *telling)
 		while (vp_tracedat_next(&telling->file, &walk, &class, &time, &raw)) {
 			span[0] = time < span[0] ? time : span[0];
 			span[1] = time > span[1] ? time : span[1];
-			see_event(telling, class, raw);
+			vp_import_entries_see(&telling->entries, &telling->file, class, raw, 0,
+					      telling->channel);
 		}
 	}
-	telling->records.size = 0;
 	vp_import_tell(telling->channel, (struct vp_import_news){.kind = VP_IMPORT_SPAN}, span,
 		       sizeof(span));
 }

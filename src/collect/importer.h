@@ -28,5 +28,6 @@ const struct vp_importer *vp_importer_of(const char *path);
 
 const struct vp_importer *vp_importer_tracedat(void);
 const struct vp_importer *vp_importer_ctf(void);
+const struct vp_importer *vp_importer_perf(void);
 
 #endif

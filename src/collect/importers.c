@@ -7,6 +7,7 @@ const struct vp_importer *vp_importer_at(size_t number)
 	const struct vp_importer *const all[] = {
 	    vp_importer_tracedat(),
 	    vp_importer_ctf(),
+	    vp_importer_perf(),
 	};
 
 	return number < VP_ARRAY_SIZE(all) ? all[number] : NULL;

@@ -10,6 +10,7 @@
 #include "recording/import_clock.h"
 #include "recording/import_events.h"
 #include "recording/import_operand.h"
+#include "recording/import_samples.h"
 #include "recording/import_vms.h"
 #include "recording/recording.h"
 #include "recording/trace_writer.h"
@@ -31,7 +32,8 @@ struct source {
 	struct vp_buffer classes;       /* as text */
 	struct vp_trace_writer *writer; /* of a guest: its own */
 	struct vp_import_events events;
-	uint64_t missed, lost, strange, left_out;
+	struct vp_import_samples samples;
+	uint64_t missed, lost, strange, left_out, others;
 };
 
 struct import {
@@ -165,6 +167,22 @@ static void take_machine(struct source *source, uint32_t what, struct vp_slice t
 	vp_buffer_deinit(&clean);
 }
 
+static void take_sampling(struct source *source, const struct vp_import_news *news,
+			  struct vp_slice name)
+{
+	struct vp_recording *about = &source->import->about;
+	struct vp_buffer clean = {0};
+
+	vp_text_clean(name.bytes, name.size < LONGEST_TEXT ? name.size : LONGEST_TEXT, &clean);
+	source->samples.are_there = true;
+	about->period_ns = news->number ? news->number : 1;
+	about->chains = news->cpu != 0;
+	free(about->trigger);
+	about->trigger = vp_strdup(vp_buffer_text(&clean));
+	vp_recording_add_instrument(about, "profile");
+	vp_buffer_deinit(&clean);
+}
+
 static void take_marks(struct source *source, struct vp_slice bytes)
 {
 	struct vp_import_mark mark;
@@ -205,6 +223,11 @@ static struct vp_error *take_about(struct source *source, const struct vp_import
 		return take_thread(source, news);
 	case VP_IMPORT_SPAN:
 		return take_span(source, bytes);
+	case VP_IMPORT_SAMPLING:
+		if (!source->is_host || source->samples.are_there)
+			return unexpected(source);
+		take_sampling(source, news, bytes);
+		return NULL;
 	case VP_IMPORT_BEGIN:
 		source->begun = true;
 		source->id = news->number;
@@ -238,6 +261,19 @@ static struct vp_error *take(struct source *source, const struct vp_import_news 
 	case VP_IMPORT_LEFT_OUT:
 		source->left_out += news->number;
 		return NULL;
+	case VP_IMPORT_OTHERS:
+		source->others += news->number;
+		return NULL;
+	case VP_IMPORT_MAPS:
+		return source->samples.are_there ? vp_import_samples_map(&source->samples, bytes)
+						 : unexpected(source);
+	case VP_IMPORT_SAMPLES:
+		source->cpus = news->cpu >= source->cpus ? news->cpu + 1 : source->cpus;
+		return source->samples.are_there &&
+			       vp_import_samples_take(&source->samples, source->import->host,
+						      news->cpu, bytes)
+			   ? NULL
+			   : unexpected(source);
 	default:
 		return unexpected(source);
 	}
@@ -359,6 +395,8 @@ static struct vp_error *begin_host(struct source *source)
 	struct import *import = source->import;
 	struct vp_recording *about = &import->about;
 
+	if (source->events.given.count)
+		vp_recording_add_instrument(about, "trace");
 	about->start = source->first;
 	about->end = source->last;
 	if (source->hostname) {
@@ -368,7 +406,12 @@ static struct vp_error *begin_host(struct source *source)
 	VP_TRY(vp_vms_write(import->directory, &import->vms.vms));
 	VP_TRY(vp_recording_write(import->directory, about));
 	VP_TRY(vp_trace_writer_create_host(import->directory, about->hostname, &import->host));
-	return vp_trace_writer_define(import->host, &source->events.classes);
+	if (source->samples.are_there)
+		VP_TRY(
+		    vp_import_samples_begin(&source->samples, import->directory, &import->vms.vms));
+	return source->events.given.count
+		   ? vp_trace_writer_define(import->host, &source->events.classes)
+		   : NULL;
 }
 
 static struct vp_error *begin_guest(struct source *source)
@@ -399,6 +442,7 @@ static struct vp_error *flush(const struct source *source)
 	struct vp_trace_writer *writer = writer_of(source);
 
 	for (uint32_t cpu = 0; cpu < source->cpus; cpu++) {
+		vp_trace_flush(writer, (struct vp_stream_id){VP_STREAM_PCPU, cpu}, 0);
 		vp_trace_flush(writer, (struct vp_stream_id){VP_STREAM_TRACE, cpu},
 			       source->is_host && !cpu ? source->lost : 0);
 		vp_trace_flush(writer, (struct vp_stream_id){VP_STREAM_TRACEPOINTS, cpu},
@@ -425,6 +469,8 @@ static void note_what_is_missing(const struct source *source)
 	note_count(source, source->strange,
 		   "entries are no events of the formats that it has, or of a vCPU that is not "
 		   "known, and were skipped");
+	note_count(source, source->others,
+		   "samples of further events were left out: a recording has those of one");
 	note_count(source, source->left_out,
 		   "fields of its events are neither numbers nor text, and were left out");
 }
@@ -473,6 +519,7 @@ static void deinit_source(struct source *source)
 	vp_buffer_deinit(&source->classes);
 	vp_trace_writer_free(source->writer);
 	vp_import_events_deinit(&source->events);
+	vp_import_samples_deinit(&source->samples);
 }
 
 struct vp_error *vp_import(const char *const *operands, size_t count, const char *directory,
@@ -487,7 +534,6 @@ struct vp_error *vp_import(const char *const *operands, size_t count, const char
 	import.about.kernel = vp_strdup("unknown");
 	import.about.period_ns = 1;
 	import.about.by_time = true;
-	vp_recording_add_instrument(&import.about, "trace");
 	struct vp_error *error = import_all(&import, operands, count);
 	vp_vec_each (&import.sources, source)
 		deinit_source(source);
