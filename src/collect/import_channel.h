@@ -31,7 +31,8 @@ enum vp_import_kind {
 	VP_IMPORT_LEFT_OUT, /* number: fields of events that have no place in a recording */
 	VP_IMPORT_SAMPLING, /* before the begin: there are samples. number: ns between two of them;
 			       cpu: 1 with call chains; bytes: the event that they were taken by */
-	VP_IMPORT_MAPS,     /* bytes: the next piece of the host's symbol map */
+	VP_IMPORT_MAPS,     /* bytes: the next piece of the symbol map of the host, or of the VM
+			       of process `number` */
 	VP_IMPORT_SAMPLES,  /* bytes: each a struct vp_import_sample and its frames */
 	VP_IMPORT_OTHERS,   /* number: samples of other events, which have no place */
 	VP_IMPORT_END,
@@ -57,8 +58,9 @@ struct vp_import_mark {
 
 struct vp_import_sample {
 	uint64_t time, ip;
-	uint32_t pid, tid; /* the host's */
-	uint16_t mode;     /* enum vp_mode */
+	uint32_t pid, tid;      /* the host's; of a guest's machine its own */
+	uint32_t machine, vcpu; /* the VMM's process, or 0: it does not say */
+	uint16_t mode;          /* enum vp_mode */
 	uint16_t kernel,
 	    user; /* so many u64 behind it: the chain's frames there, innermost first */
 	uint16_t reserved;

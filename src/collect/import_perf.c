@@ -14,14 +14,20 @@
 #include "maps/proc.h"
 #include "schema/records.h"
 
-enum { USUAL_EVENTS = 1 << 16, MOST_CPUS = 65535, NO_CLASS = VP_TRACEDAT_NO_CLASS };
+enum {
+	MOST_KALLSYMS = 1 << 26,
+	USUAL_EVENTS = 1 << 16,
+	MOST_CPUS = 65535,
+	MOST_MACHINES = 4096,
+	NO_CLASS = VP_TRACEDAT_NO_CLASS
+};
 
 struct vcpu {
 	uint32_t pid, tid;
 };
 
 struct perf {
-	const char *path;
+	char *path, *directory; /* with what perf has beside its data; or NULL */
 	struct vp_slice bytes;
 	const struct vp_import_channel *channel;
 	struct vp_perfdata file;
@@ -37,12 +43,12 @@ struct perf {
 	    *sampled; /* of the first event that is no tracepoint; or NULL */
 	uint64_t samples, others;
 	bool has_chains;
-	VP_VEC(struct vp_buffer) taken; /* of each CPU */
-	struct vp_perf_spaces spaces;
-	VP_VEC(struct vcpu) vcpus;      /* threads that were in a guest */
-	struct vp_map seen;             /* of them */
-	struct vp_maps_writer kallsyms; /* of the kernel that runs here */
-	struct vp_build_id kernel;      /* its */
+	VP_VEC(struct vp_buffer) taken;         /* of each CPU */
+	VP_VEC(struct vp_perf_spaces) machines; /* the host's processes, and of VMs that are told */
+	VP_VEC(struct vcpu) vcpus;              /* threads that were in a guest */
+	struct vp_map seen;                     /* of them */
+	struct vp_maps_writer kallsyms;         /* of the kernel that runs here */
+	struct vp_build_id kernel;              /* its */
 };
 
 static bool is_tracepoint(const struct vp_perfdata_record *record)
@@ -100,6 +106,31 @@ static void see_name(struct perf *perf, const struct vp_perfdata_record *record)
 	vp_buffer_printf(&perf->names, "%" PRIu32 " %.*s\n", tid, (int)name.size, name.bytes);
 }
 
+/* From the beginning. */
+static void begin_spaces(struct perf *perf)
+{
+	vp_vec_each (&perf->machines, spaces)
+		vp_perf_spaces_deinit(spaces);
+	perf->machines.count = 0;
+	vp_vec_push(&perf->machines, (struct vp_perf_spaces){0});
+	vp_perf_spaces_init(&perf->machines.at[0], &perf->file, 0);
+	vp_vec_each (&perf->file.vcpus, vcpu) {
+		bool known = false;
+		vp_vec_each (&perf->machines, spaces)
+			known |= spaces->machine == vcpu->machine;
+		if (known || perf->machines.count == MOST_MACHINES)
+			continue;
+		struct vp_perf_spaces *spaces = vp_vec_push_slot(&perf->machines);
+		vp_perf_spaces_init(spaces, &perf->file, vcpu->machine);
+	}
+}
+
+static void see_spaces(struct perf *perf, const struct vp_perfdata_record *record)
+{
+	vp_vec_each (&perf->machines, spaces)
+		vp_perf_spaces_take(spaces, record);
+}
+
 static unsigned mode_of(const struct vp_perfdata_record *record)
 {
 	unsigned mode = record->misc & PERF_RECORD_MISC_CPUMODE_MASK;
@@ -118,6 +149,8 @@ static void see_sample(struct perf *perf, const struct vp_perfdata_record *recor
 
 	perf->samples++;
 	perf->has_chains |= record->chain.size != 0;
+	if (record->vcpu)
+		return; /* whose it is, is told */
 	if (mode_of(record) == VP_MODE_GUEST_KERNEL || mode_of(record) == VP_MODE_GUEST_USER)
 		vp_map_insert(&perf->seen, record->tid, 0, &inserted);
 	if (inserted)
@@ -141,7 +174,7 @@ static void survey(struct perf *perf)
 		if (!vp_perfdata_at(&perf->file, i, &record))
 			continue;
 		see_name(perf, &record);
-		vp_perf_spaces_take(&perf->spaces, &record);
+		see_spaces(perf, &record);
 		if (record.type != PERF_RECORD_SAMPLE)
 			continue;
 		cpu_of(perf, &record);
@@ -160,6 +193,15 @@ static void survey(struct perf *perf)
 	    0);
 	vp_import_tell(perf->channel, (struct vp_import_news){.kind = VP_IMPORT_SPAN}, perf->span,
 		       sizeof(perf->span));
+}
+
+static void tell_vcpu(const struct perf *perf, uint32_t process, uint32_t tid, uint32_t number)
+{
+	vp_import_tell(perf->channel,
+		       (struct vp_import_news){.kind = VP_IMPORT_VCPU,
+					       .cpu = number,
+					       .number = tid | (uint64_t)process << 32},
+		       NULL, 0);
 }
 
 static int by_thread(const void *a, const void *b)
@@ -182,13 +224,11 @@ static void tell_vcpus(struct perf *perf)
 		number = vcpu->pid == pid ? number + 1 : 0;
 		pid = vcpu->pid;
 		if (!vp_map_find(&perf->entries.vcpu_of_tid, vcpu->tid) && vcpu->tid)
-			vp_import_tell(perf->channel,
-				       (struct vp_import_news){.kind = VP_IMPORT_VCPU,
-							       .cpu = number,
-							       .number = vcpu->tid |
-									 (uint64_t)vcpu->pid << 32},
-				       NULL, 0);
+			tell_vcpu(perf, vcpu->pid, vcpu->tid, number);
 	}
+	vp_vec_each (&perf->file.vcpus, vcpu)
+		if (vcpu->tid != UINT32_MAX && vcpu->tid)
+			tell_vcpu(perf, vcpu->machine, vcpu->tid, vcpu->number);
 }
 
 static const char *name_of(const struct vp_perfdata_attr *attr)
@@ -258,18 +298,44 @@ static void tell_begin(const struct perf *perf)
 		       perf->names.bytes, perf->names.size);
 }
 
+/* What perf keeps of a kernel's symbols beside its data: as in /proc/kallsyms. False: nothing. */
+static bool put_kept_symbols(const struct perf *perf, uint32_t machine, struct vp_maps_writer *maps)
+{
+	VP_AUTO_FREE char *suffix = machine ? vp_format("__%" PRIu32, machine) : vp_strdup("");
+	VP_AUTO_FREE char *path =
+	    vp_format("%s/kcore_dir%s/kallsyms", perf->directory ? perf->directory : "", suffix);
+	struct vp_slice text =
+	    perf->directory ? vp_import_file_beside(path) : (struct vp_slice){"", 0};
+	struct vp_cursor lines = vp_cursor_of(text.bytes, text.size);
+	struct vp_slice line;
+
+	while (vp_cursor_line(&lines, &line)) {
+		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
+		uint64_t address = vp_cursor_hex(&words);
+		struct vp_slice type = vp_cursor_word(&words), name = vp_cursor_word(&words);
+		VP_AUTO_FREE char *word = vp_format("%.*s", (int)name.size, name.bytes);
+		if (vp_cursor_ok(&words) && type.size == 1 && word[0])
+			vp_maps_write_kernel_symbol(maps, address, 0, type.bytes[0], word, NULL);
+	}
+	return text.size != 0;
+}
+
 /* Names of the kernel's functions are this one's, if it is the one that runs here, in its place. */
-static void put_kernel(struct perf *perf, struct vp_maps_writer *maps)
+static void put_kernel(const struct perf *perf, const struct vp_perf_spaces *spaces,
+		       struct vp_maps_writer *maps)
 {
 	const struct vp_build_id id = vp_perfdata_build_id(&perf->file, "[kernel.kallsyms]");
 	VP_AUTO_FREE char *release =
 	    vp_format("%.*s", (int)perf->file.release.size,
 		      perf->file.release.bytes ? perf->file.release.bytes : "");
-	VP_AUTO_FREE char *begin = vp_format("\nk %" PRIx64 " 0 T _text\n", perf->spaces.kernel);
+	VP_AUTO_FREE char *begin = vp_format("\nk %" PRIx64 " 0 T _text\n", spaces->kernel);
 	const struct vp_buffer *own = &perf->kallsyms.buffer;
 
-	vp_maps_write_kernel(maps, release[0] ? release : "unknown", &id);
-	if (id.size && vp_build_id_equal(&id, &perf->kernel) &&
+	if (!spaces->machine)
+		vp_maps_write_kernel(maps, release[0] ? release : "unknown", &id);
+	if (put_kept_symbols(perf, spaces->machine, maps))
+		return;
+	if (!spaces->machine && id.size && vp_build_id_equal(&id, &perf->kernel) &&
 	    memmem(own->bytes, own->size, begin, strlen(begin)))
 		vp_maps_writer_adopt(maps, (struct vp_slice){own->bytes, own->size}, "k");
 	else
@@ -278,20 +344,21 @@ static void put_kernel(struct perf *perf, struct vp_maps_writer *maps)
 					 "have no names");
 }
 
-static void tell_maps(struct perf *perf)
+static void tell_map(const struct perf *perf, struct vp_perf_spaces *spaces)
 {
 	enum { PIECE = 1 << 20 };
 	struct vp_maps_writer maps;
 
 	vp_maps_writer_init(&maps, -1);
-	vp_maps_write_machine(&maps, false, "imported");
-	put_kernel(perf, &maps);
-	vp_perf_spaces_write(&perf->spaces, &maps);
+	vp_maps_write_machine(&maps, spaces->machine != 0, "imported");
+	put_kernel(perf, spaces, &maps);
+	vp_perf_spaces_write(spaces, &maps);
 	if (!vp_maps_writer_finish(&maps))
 		for (size_t at = 0, size; at < maps.buffer.size; at += size) {
 			size = maps.buffer.size - at < PIECE ? maps.buffer.size - at : PIECE;
 			vp_import_tell(perf->channel,
-				       (struct vp_import_news){.kind = VP_IMPORT_MAPS},
+				       (struct vp_import_news){.kind = VP_IMPORT_MAPS,
+							       .number = spaces->machine},
 				       maps.buffer.bytes + at, size);
 		}
 	vp_maps_writer_deinit(&maps);
@@ -338,11 +405,14 @@ static void tell_sample(struct perf *perf, const struct vp_perfdata_record *reco
 					  .ip = record->ip,
 					  .pid = record->pid,
 					  .tid = record->tid,
+					  .machine = record->vcpu ? record->vcpu->machine : 0,
+					  .vcpu = record->vcpu ? record->vcpu->number : 0,
 					  .mode = (uint16_t)mode_of(record)};
-	const char *comm = vp_perf_spaces_comm(&perf->spaces, record->tid);
+	const char *comm = vp_perf_spaces_comm(&perf->machines.at[0], record->tid);
 	size_t place = taken->size;
 
-	memcpy(sample.comm, comm, strnlen(comm, sizeof(sample.comm)));
+	if (!sample.machine)
+		memcpy(sample.comm, comm, strnlen(comm, sizeof(sample.comm)));
 	vp_buffer_append(taken, &sample, sizeof(sample));
 	put_frames(record, &sample, taken);
 	memcpy(taken->bytes + place, &sample, sizeof(sample));
@@ -368,13 +438,12 @@ static void tell_event(struct perf *perf, const struct vp_perfdata_record *recor
 static void tell_events(struct perf *perf)
 {
 	/* Names as they were at each time. */
-	vp_perf_spaces_deinit(&perf->spaces);
-	vp_perf_spaces_init(&perf->spaces, &perf->file);
+	begin_spaces(perf);
 	for (size_t i = 0; i < perf->file.records.count; i++) {
 		struct vp_perfdata_record record;
 		if (!vp_perfdata_at(&perf->file, i, &record))
 			continue;
-		vp_perf_spaces_take(&perf->spaces, &record);
+		see_spaces(perf, &record);
 		if (is_tracepoint(&record))
 			tell_event(perf, &record);
 		else if (is_sample(perf, &record))
@@ -404,13 +473,14 @@ static struct vp_error *tell_all(void *state, const struct vp_import_channel *ch
 		perf->has_formats = true;
 	}
 	find_sampled(perf);
-	vp_perf_spaces_init(&perf->spaces, &perf->file);
+	begin_spaces(perf);
 	tell_about(perf);
 	survey(perf);
 	tell_sampling(perf);
 	tell_begin(perf);
 	if (perf->samples)
-		tell_maps(perf);
+		vp_vec_each (&perf->machines, spaces)
+			tell_map(perf, spaces);
 	tell_events(perf);
 	const struct vp_import_news counts[] = {
 	    {.kind = VP_IMPORT_LOST, .number = perf->file.lost},
@@ -422,9 +492,22 @@ static struct vp_error *tell_all(void *state, const struct vp_import_channel *ch
 	return NULL;
 }
 
-static bool begins_like_one(const char *path)
+/* The file itself, or that of a directory of perf's. */
+static char *find_data(const char *path)
 {
-	return vp_import_file_begins(path, VP_PERFDATA_MAGIC, sizeof(VP_PERFDATA_MAGIC) - 1);
+	static const char magic[] = VP_PERFDATA_MAGIC;
+	VP_AUTO_FREE char *inside = vp_format("%s/data", path);
+
+	if (vp_import_file_begins(path, magic, sizeof(magic) - 1))
+		return vp_strdup(path);
+	return vp_import_file_begins(inside, magic, sizeof(magic) - 1) ? VP_TAKE(inside) : NULL;
+}
+
+static bool has_data(const char *path)
+{
+	VP_AUTO_FREE char *found = find_data(path);
+
+	return found != NULL;
 }
 
 /* While it may be read. */
@@ -445,19 +528,23 @@ static struct vp_error *open_file(const char *path, void **state)
 {
 	struct perf *perf = vp_alloc(sizeof(*perf));
 
-	*perf = (struct perf){.path = path, .span = {UINT64_MAX, 0}};
+	*perf = (struct perf){.path = find_data(path), .span = {UINT64_MAX, 0}};
 	*state = perf;
+	if (!perf->path)
+		return vp_error_new("'%s' is no file of perf record", path);
+	perf->directory = strcmp(perf->path, path) ? vp_strdup(path) : NULL;
 	read_kernel(perf);
-	return vp_import_file_map(path, &perf->bytes);
+	return vp_import_file_map(perf->path, &perf->bytes);
 }
 
 const struct vp_importer *vp_importer_perf(void)
 {
-	static const struct vp_importer importer = {.name = "perf.data",
-						    .summary = "a file of perf record",
-						    .knows = begins_like_one,
-						    .open = open_file,
-						    .tell = tell_all};
+	static const struct vp_importer importer = {
+	    .name = "perf.data",
+	    .summary = "a file of perf record, or its directory with a file data",
+	    .knows = has_data,
+	    .open = open_file,
+	    .tell = tell_all};
 
 	return &importer;
 }

@@ -7,9 +7,10 @@
 
 enum { NOBODY = UINT32_MAX, LONGEST_PATH = 4096, MOST_SPACES = 1 << 20 };
 
-void vp_perf_spaces_init(struct vp_perf_spaces *spaces, const struct vp_perfdata *file)
+void vp_perf_spaces_init(struct vp_perf_spaces *spaces, const struct vp_perfdata *file,
+			 uint32_t machine)
 {
-	*spaces = (struct vp_perf_spaces){.file = file};
+	*spaces = (struct vp_perf_spaces){.file = file, .machine = machine};
 	vp_maps_writer_init(&spaces->mappings, -1);
 	spaces->mappings.buffer.size = 0; /* only lines of mappings are in it */
 }
@@ -125,7 +126,7 @@ static void put_mapping(struct vp_perf_spaces *spaces, const struct vp_perfdata_
 
 	if (mode == PERF_RECORD_MISC_KERNEL && !strncmp(text, "[kernel.kallsyms]", 17))
 		spaces->kernel = where[2] ? where[2] : where[0];
-	if (mode != PERF_RECORD_MISC_USER || !where[1])
+	if ((mode != PERF_RECORD_MISC_USER && mode != PERF_RECORD_MISC_GUEST_USER) || !where[1])
 		return;
 	uint32_t space = space_of(spaces, pid);
 	struct vp_build_id id = given ? *given : vp_perfdata_build_id(spaces->file, text);
@@ -164,6 +165,8 @@ static void take_mapping(struct vp_perf_spaces *spaces, const struct vp_perfdata
 
 void vp_perf_spaces_take(struct vp_perf_spaces *spaces, const struct vp_perfdata_record *record)
 {
+	if (spaces->machine != (record->vcpu ? record->vcpu->machine : 0))
+		return;
 	switch (record->type) {
 	case PERF_RECORD_COMM:
 		take_comm(spaces, record);

@@ -17,6 +17,7 @@ struct vp_perf_space {
 
 struct vp_perf_spaces {
 	const struct vp_perfdata *file;
+	uint32_t machine;                    /* whose: the VMM's process, or 0: the host's */
 	VP_VEC(struct vp_perf_space) spaces; /* by number */
 	struct vp_map space_of_pid, comm_of_tid;
 	struct vp_intern texts;
@@ -24,9 +25,10 @@ struct vp_perf_spaces {
 	uint64_t kernel; /* where the host's kernel begins; 0: it does not say */
 };
 
-void vp_perf_spaces_init(struct vp_perf_spaces *spaces, const struct vp_perfdata *file);
+void vp_perf_spaces_init(struct vp_perf_spaces *spaces, const struct vp_perfdata *file,
+			 uint32_t machine);
 void vp_perf_spaces_deinit(struct vp_perf_spaces *spaces);
-/* The next record: what it says of processes. */
+/* The next record: what it says of processes of that machine. */
 void vp_perf_spaces_take(struct vp_perf_spaces *spaces, const struct vp_perfdata_record *record);
 /* The thread's name by now; "" if nobody said it. */
 const char *vp_perf_spaces_comm(const struct vp_perf_spaces *spaces, uint32_t tid);

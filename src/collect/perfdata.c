@@ -8,6 +8,7 @@
 enum {
 	/* What perf itself writes beside the kernel's records. */
 	FIRST_OF_PERF = 64,
+	ID_INDEX = 69,
 	AUXTRACE = 71,
 	COMPRESSED = 81,
 	COMPRESSED_2 = 83,
@@ -132,6 +133,12 @@ static size_t size_of_ids(uint64_t sample_type)
 	return sizeof(uint64_t) * (size_t)__builtin_popcountll(sample_type & with);
 }
 
+static void skip_if(struct vp_cursor *cursor, uint64_t type, uint64_t bit)
+{
+	if (type & bit)
+		vp_cursor_u64(cursor);
+}
+
 static void take_ids_of_record(const struct vp_perfdata *file, struct vp_slice body,
 			       struct vp_perfdata_record *ret)
 {
@@ -146,6 +153,12 @@ static void take_ids_of_record(const struct vp_perfdata *file, struct vp_slice b
 		vp_cursor_u64(&cursor);
 	if (attr->sample_type & PERF_SAMPLE_TIME)
 		ret->time = vp_cursor_u64(&cursor);
+	if (attr->sample_type & PERF_SAMPLE_ID)
+		ret->id = vp_cursor_u64(&cursor);
+	skip_if(&cursor, attr->sample_type, PERF_SAMPLE_STREAM_ID);
+	skip_if(&cursor, attr->sample_type, PERF_SAMPLE_CPU);
+	if (attr->sample_type & PERF_SAMPLE_IDENTIFIER)
+		ret->id = vp_cursor_u64(&cursor);
 }
 
 /* Which event's sample it is; NULL: nobody's. */
@@ -182,12 +195,6 @@ static void skip_read(struct vp_cursor *cursor, uint64_t format)
 		cursor->failed = true;
 	else
 		vp_cursor_bytes(cursor, (size_t)count * each * sizeof(uint64_t));
-}
-
-static void skip_if(struct vp_cursor *cursor, uint64_t type, uint64_t bit)
-{
-	if (type & bit)
-		vp_cursor_u64(cursor);
 }
 
 static struct vp_slice take_chain(struct vp_cursor *cursor)
@@ -249,16 +256,42 @@ static bool read_record(const struct vp_perfdata *file, uint64_t offset,
 	ret->body = vp_cursor_bytes(&cursor, size - sizeof(struct perf_event_header));
 	if (!vp_cursor_ok(&cursor))
 		return false;
-	if (ret->type == PERF_RECORD_SAMPLE)
-		return take_sample(file, ret->body, ret);
-	if (ret->type < FIRST_OF_PERF)
+	bool good = ret->type != PERF_RECORD_SAMPLE || take_sample(file, ret->body, ret);
+	if (ret->type < FIRST_OF_PERF && ret->type != PERF_RECORD_SAMPLE)
 		take_ids_of_record(file, ret->body, ret);
-	return true;
+	const uint32_t *vcpu = good ? vp_map_find(&file->vcpu_of_id, ret->id) : NULL;
+	ret->vcpu = vcpu ? &file->vcpus.at[*vcpu] : NULL;
+	return good;
 }
 
 bool vp_perfdata_at(const struct vp_perfdata *file, size_t place, struct vp_perfdata_record *ret)
 {
 	return read_record(file, file->records.at[place].offset, ret);
+}
+
+/* Ids, and behind them, if there is more, whose vCPU's each is (struct id_index_entry, …_2). */
+static void take_index(struct vp_perfdata *file, const struct vp_perfdata_record *record)
+{
+	enum { ENTRY = 32, ENTRY_2 = 16 };
+	struct vp_cursor cursor = vp_cursor_of(record->body.bytes, record->body.size);
+	uint64_t count = vp_cursor_u64(&cursor);
+	bool inserted;
+
+	if (count > vp_cursor_left(&cursor) / (ENTRY + ENTRY_2))
+		return;
+	struct vp_slice entries = vp_cursor_bytes(&cursor, (size_t)count * ENTRY);
+	struct vp_cursor ids = vp_cursor_of(entries.bytes, entries.size);
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t id = vp_cursor_u64(&ids);
+		vp_cursor_bytes(&ids, 2 * sizeof(uint64_t)); /* its index and CPU */
+		struct vp_perfdata_vcpu vcpu = {.tid = (uint32_t)vp_cursor_u64(&ids)};
+		vcpu.machine = (uint32_t)vp_cursor_u64(&cursor);
+		vcpu.number = (uint32_t)vp_cursor_u64(&cursor);
+		if (!vcpu.machine)
+			continue;
+		vp_map_insert(&file->vcpu_of_id, id, (uint32_t)file->vcpus.count, &inserted);
+		vp_vec_push(&file->vcpus, vcpu);
+	}
 }
 
 static void count_lost(struct vp_perfdata *file, const struct vp_perfdata_record *record)
@@ -316,6 +349,8 @@ static struct vp_error *find_records(struct vp_perfdata *file, struct section se
 					    "read: record without -z",
 					    file->source);
 		count_lost(file, &record);
+		if (record.type == ID_INDEX)
+			take_index(file, &record);
 		if (record.type < FIRST_OF_PERF)
 			vp_vec_push(&file->records,
 				    ((struct vp_perfdata_place){record.time, section.offset + at}));
@@ -334,10 +369,9 @@ static struct vp_error *parse(struct vp_perfdata *file, struct vp_cursor *cursor
 		return vp_error_new("'%s' is no file of perf record", file->source);
 	uint64_t size = vp_cursor_u64(cursor), attr_size = vp_cursor_u64(cursor);
 	if (size < HEADER_SIZE)
-		return vp_error_new(
-		    "'%s' is in perf's form for pipes: 'perf inject -i FILE -o NEW' "
-		    "makes a file of it",
-		    file->source);
+		return vp_error_new("'%s' is in perf's form for pipes, which is not read: record "
+				    "into a file (perf record -o FILE)",
+				    file->source);
 	struct section attrs = take_section(cursor), data = take_section(cursor);
 	take_section(cursor); /* types of events, as they were once */
 	for (size_t i = 0; i < VP_ARRAY_SIZE(features); i++)
@@ -369,6 +403,8 @@ void vp_perfdata_close(struct vp_perfdata *file)
 {
 	vp_vec_deinit(&file->attrs);
 	vp_map_deinit(&file->attr_of_id);
+	vp_vec_deinit(&file->vcpus);
+	vp_map_deinit(&file->vcpu_of_id);
 	vp_vec_deinit(&file->records);
 }
 

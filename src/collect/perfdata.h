@@ -23,6 +23,12 @@ struct vp_perfdata_attr {
 	bool is_rate, all_have_ids;
 };
 
+/* A vCPU whose samples have an event id of their own (PERF_RECORD_ID_INDEX). */
+struct vp_perfdata_vcpu {
+	uint32_t machine, number; /* its VMM's process; the vCPU */
+	uint32_t tid;             /* its thread, or UINT32_MAX */
+};
+
 /* Where a record is. */
 struct vp_perfdata_place {
 	uint64_t time, offset;
@@ -33,6 +39,8 @@ struct vp_perfdata {
 	struct vp_slice bytes;
 	VP_VEC(struct vp_perfdata_attr) attrs;
 	struct vp_map attr_of_id;
+	VP_VEC(struct vp_perfdata_vcpu) vcpus;
+	struct vp_map vcpu_of_id;
 	VP_VEC(struct vp_perfdata_place) records;   /* by time */
 	struct vp_slice tracing, hostname, release; /* or empty */
 	struct vp_slice build_ids;                  /* of files that samples hit; or empty */
@@ -52,7 +60,8 @@ struct vp_perfdata_record {
 	uint16_t misc;
 	uint64_t time;
 	uint32_t pid, tid, cpu;
-	struct vp_slice body; /* of all but samples: behind the header */
+	const struct vp_perfdata_vcpu *vcpu; /* pid and tid are its guest's; or NULL */
+	struct vp_slice body;                /* of all but samples: behind the header */
 	/* Of samples. */
 	const struct vp_perfdata_attr *attr;
 	uint64_t ip, id;

@@ -265,8 +265,9 @@ static struct vp_error *take(struct source *source, const struct vp_import_news 
 		source->others += news->number;
 		return NULL;
 	case VP_IMPORT_MAPS:
-		return source->samples.are_there ? vp_import_samples_map(&source->samples, bytes)
-						 : unexpected(source);
+		return source->samples.are_there
+			   ? vp_import_samples_map(&source->samples, news->number, bytes)
+			   : unexpected(source);
 	case VP_IMPORT_SAMPLES:
 		source->cpus = news->cpu >= source->cpus ? news->cpu + 1 : source->cpus;
 		return source->samples.are_there &&
@@ -407,8 +408,8 @@ static struct vp_error *begin_host(struct source *source)
 	VP_TRY(vp_recording_write(import->directory, about));
 	VP_TRY(vp_trace_writer_create_host(import->directory, about->hostname, &import->host));
 	if (source->samples.are_there)
-		VP_TRY(
-		    vp_import_samples_begin(&source->samples, import->directory, &import->vms.vms));
+
+		vp_import_samples_begin(&source->samples, import->directory, &import->vms.vms);
 	return source->events.given.count
 		   ? vp_trace_writer_define(import->host, &source->events.classes)
 		   : NULL;
@@ -466,7 +467,7 @@ static void note_what_is_missing(const struct source *source)
 	note_count(source, source->missed,
 		   "places where events are missing: they were lost when it was recorded");
 	note_count(source, source->lost, "events were lost when it was recorded");
-	note_count(source, source->strange,
+	note_count(source, source->strange + source->samples.strange,
 		   "entries are no events of the formats that it has, or of a vCPU that is not "
 		   "known, and were skipped");
 	note_count(source, source->others,

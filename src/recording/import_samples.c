@@ -23,32 +23,42 @@ static void know_vcpus(struct vp_import_samples *samples)
 				      i << VCPU_BITS | (uint16_t)vcpu->number, &inserted);
 }
 
-struct vp_error *vp_import_samples_begin(struct vp_import_samples *samples, const char *directory,
-					 const vp_vms *vms)
+void vp_import_samples_begin(struct vp_import_samples *samples, const char *directory,
+			     const vp_vms *vms)
 {
 	samples->vms = vms;
-	samples->path = vp_recording_maps_path(directory, vms, NULL);
-	samples->fd = open(samples->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (samples->fd < 0)
-		return vp_error_errno(errno, "cannot write '%s'", samples->path);
+	samples->directory = vp_strdup(directory);
 	know_vcpus(samples);
-	return NULL;
 }
 
 void vp_import_samples_deinit(struct vp_import_samples *samples)
 {
-	if (samples->path && samples->fd >= 0)
-		close(samples->fd);
-	free(samples->path);
+	free(samples->directory);
 	vp_map_deinit(&samples->vcpu_of_tid);
 	vp_map_deinit(&samples->task_of_cpu);
 }
 
-struct vp_error *vp_import_samples_map(struct vp_import_samples *samples, struct vp_slice text)
+static const struct vp_vm *vm_of(const struct vp_import_samples *samples, uint64_t process)
 {
-	int status = vp_fd_write_all(samples->fd, text.bytes, text.size);
+	vp_vec_each (samples->vms, vm)
+		if (vm->pid == process)
+			return vm;
+	return NULL;
+}
 
-	return status ? vp_error_errno(-status, "cannot write '%s'", samples->path) : NULL;
+struct vp_error *vp_import_samples_map(struct vp_import_samples *samples, uint64_t process,
+				       struct vp_slice text)
+{
+	const struct vp_vm *vm = process ? vm_of(samples, process) : NULL;
+
+	if (process && !vm)
+		return NULL; /* none of its vCPUs was told */
+	VP_AUTO_FREE char *path = vp_recording_maps_path(samples->directory, samples->vms, vm);
+	VP_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return vp_error_errno(errno, "cannot write '%s'", path);
+	int status = vp_fd_write_all(fd, text.bytes, text.size);
+	return status ? vp_error_errno(-status, "cannot write '%s'", path) : NULL;
 }
 
 /* A sample's frames as they lie behind it: not aligned. */
@@ -128,6 +138,47 @@ static void put_vcpu_sample(struct vp_trace_writer *writer, struct vp_stream_id 
 		vp_trace_append(writer, id, &record);
 }
 
+/* It is told whose vCPU's it is, and which of its guest's threads ran. */
+static bool put_told(const struct vp_import_samples *samples, struct vp_trace_writer *writer,
+		     struct vp_stream_id id, const struct vp_import_sample *sample)
+{
+	const struct vp_vm *vm = vm_of(samples, sample->machine);
+	struct vp_guest_sample record = {.time = sample->time,
+					 .id = VP_ID_guest_sample,
+					 .flags = VP_BY_MEMORY,
+					 .mode = (uint8_t)sample->mode,
+					 .vcpu = (uint16_t)sample->vcpu,
+					 .ip = sample->ip,
+					 .guest_pid = sample->pid,
+					 .guest_tid = sample->tid};
+
+	if (!vm || sample->mode <= VP_MODE_USER)
+		return false;
+	record.vm = vp_vm_id(vm);
+	vp_vec_each (&vm->vcpus, vcpu)
+		if (vcpu->number == sample->vcpu)
+			record.tid = vcpu->tid;
+	vp_trace_append(writer, id, &record);
+	return true;
+}
+
+static void put_own(struct vp_import_samples *samples, struct vp_trace_writer *writer,
+		    struct vp_stream_id id, const struct vp_import_sample *sample,
+		    struct vp_slice frames)
+{
+	const uint32_t *vcpu = vp_map_find(&samples->vcpu_of_tid, sample->tid);
+
+	put_task(samples, writer, id, sample);
+	put_frames(writer, id, sample, VP_MODE_KERNEL, frames.bytes, sample->kernel);
+	put_frames(writer, id, sample, VP_MODE_USER,
+		   frames.bytes + sample->kernel * sizeof(uint64_t), sample->user);
+	if (vcpu)
+		put_vcpu_sample(writer, id, sample, vp_vm_id(&samples->vms->at[*vcpu >> VCPU_BITS]),
+				(uint16_t)*vcpu);
+	else
+		put_sample(writer, id, sample);
+}
+
 bool vp_import_samples_take(struct vp_import_samples *samples, struct vp_trace_writer *writer,
 			    uint32_t cpu, struct vp_slice bytes)
 {
@@ -145,20 +196,15 @@ bool vp_import_samples_take(struct vp_import_samples *samples, struct vp_trace_w
 		bool is_known = sample.mode == VP_MODE_KERNEL || sample.mode == VP_MODE_USER ||
 				sample.mode == VP_MODE_GUEST_KERNEL ||
 				sample.mode == VP_MODE_GUEST_USER;
-		const uint32_t *vcpu = vp_map_find(&samples->vcpu_of_tid, sample.tid);
 		bool in_guest = sample.mode > VP_MODE_USER;
-		if (!vp_cursor_ok(&cursor) || !is_known || (in_guest && !vcpu))
+		if (!vp_cursor_ok(&cursor) || !is_known)
 			return false;
-		put_task(samples, writer, id, &sample);
-		put_frames(writer, id, &sample, VP_MODE_KERNEL, frames.bytes, sample.kernel);
-		put_frames(writer, id, &sample, VP_MODE_USER,
-			   frames.bytes + sample.kernel * sizeof(uint64_t), sample.user);
-		if (vcpu)
-			put_vcpu_sample(writer, id, &sample,
-					vp_vm_id(&samples->vms->at[*vcpu >> VCPU_BITS]),
-					(uint16_t)*vcpu);
+		if (sample.machine)
+			samples->strange += !put_told(samples, writer, id, &sample);
+		else if (in_guest && !vp_map_find(&samples->vcpu_of_tid, sample.tid))
+			samples->strange++;
 		else
-			put_sample(writer, id, &sample);
+			put_own(samples, writer, id, &sample, frames);
 	}
 	return true;
 }

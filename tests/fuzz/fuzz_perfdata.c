@@ -12,7 +12,7 @@ static void look_at(const struct vp_perfdata *file, struct vp_tracedat *formats)
 	struct vp_perf_spaces spaces;
 	struct vp_maps_writer maps;
 
-	vp_perf_spaces_init(&spaces, file);
+	vp_perf_spaces_init(&spaces, file, 0);
 	vp_maps_writer_init(&maps, -1);
 
 	for (size_t i = 0; i < file->records.count; i++) {
