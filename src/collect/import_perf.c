@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -17,7 +18,6 @@
 enum {
 	MOST_KALLSYMS = 1 << 26,
 	USUAL_EVENTS = 1 << 16,
-	MOST_CPUS = 65535,
 	MOST_MACHINES = 4096,
 	NO_CLASS = VP_TRACEDAT_NO_CLASS
 };
@@ -83,7 +83,7 @@ static void tell_records(struct perf *perf, uint32_t cpu)
 
 static uint32_t cpu_of(struct perf *perf, const struct vp_perfdata_record *record)
 {
-	uint32_t cpu = record->cpu < MOST_CPUS ? record->cpu : 0;
+	uint32_t cpu = record->cpu == VP_PERFDATA_NO_CPU ? 0 : record->cpu;
 
 	while (perf->records.count <= cpu) {
 		vp_vec_push(&perf->records, (struct vp_buffer){0});
@@ -411,7 +411,10 @@ static void tell_sample(struct perf *perf, const struct vp_perfdata_record *reco
 	const char *comm = vp_perf_spaces_comm(&perf->machines.at[0], record->tid);
 	size_t place = taken->size;
 
-	if (!sample.machine)
+	/* A thread that nobody named, or that is about to be gone (-1), is called as perf does. */
+	if (!sample.machine && !comm[0] && record->tid)
+		snprintf(sample.comm, sizeof(sample.comm), ":%" PRId32, (int32_t)record->tid);
+	else if (!sample.machine)
 		memcpy(sample.comm, comm, strnlen(comm, sizeof(sample.comm)));
 	vp_buffer_append(taken, &sample, sizeof(sample));
 	put_frames(record, &sample, taken);

@@ -20,7 +20,8 @@ enum {
 	FEATURES = 256,
 	HEADER_SIZE = 104,
 	LEAST_ATTR = 64,
-	MOST_ATTRS = 65536
+	MOST_ATTRS = 65536,
+	MOST_CPUS = 8192 /* of the kernel, on x86 */
 };
 /* Places in struct perf_event_attr; its bits. */
 enum { ATTR_FLAGS = 40, FLAG_RATE = 1 << 10, FLAG_ID_ALL = 1 << 18 };
@@ -229,7 +230,9 @@ static bool take_sample(const struct vp_perfdata *file, struct vp_slice body,
 	skip_if(&cursor, type, PERF_SAMPLE_ID);
 	skip_if(&cursor, type, PERF_SAMPLE_STREAM_ID);
 	if (type & PERF_SAMPLE_CPU)
-		ret->cpu = (uint32_t)vp_cursor_u64(&cursor);
+		ret->cpu = vp_cursor_u32(&cursor);
+	if (type & PERF_SAMPLE_CPU && (vp_cursor_u32(&cursor) || ret->cpu >= MOST_CPUS))
+		return false;
 	skip_if(&cursor, type, PERF_SAMPLE_PERIOD);
 	if (type & PERF_SAMPLE_READ)
 		skip_read(&cursor, ret->attr->read_format);

@@ -23,7 +23,7 @@ struct source {
 	struct vp_import_operand operand;
 	struct vp_import_reader *reader;
 	bool is_host, begun;
-	uint32_t cpus; /* that there are events of */
+	VP_VEC(uint8_t) streams; /* of each CPU: those that there are events of (VP_STREAMS()) */
 	uint64_t first, last, id;
 	char *hostname;
 	size_t vm; /* of a guest: its place */
@@ -61,7 +61,15 @@ static struct vp_trace_writer *writer_of(const struct source *source)
 	return source->is_host ? source->import->host : source->writer;
 }
 
-static void put_name(const struct source *source, uint32_t cpu, uint64_t time, uint32_t tid,
+static void append(struct source *source, struct vp_stream_id id, void *record)
+{
+	while (source->streams.count <= id.pcpu)
+		vp_vec_push(&source->streams, (uint8_t)0);
+	source->streams.at[id.pcpu] |= VP_STREAMS(id.kind);
+	vp_trace_append(writer_of(source), id, record);
+}
+
+static void put_name(struct source *source, uint32_t cpu, uint64_t time, uint32_t tid,
 		     struct vp_slice name)
 {
 	const enum vp_stream_class class =
@@ -70,11 +78,11 @@ static void put_name(const struct source *source, uint32_t cpu, uint64_t time, u
 	size_t size = name.size < sizeof(task.comm) ? name.size : sizeof(task.comm);
 
 	memcpy(task.comm, name.bytes, size);
-	vp_trace_append(writer_of(source), (struct vp_stream_id){class, cpu}, &task);
+	append(source, (struct vp_stream_id){class, cpu}, &task);
 }
 
 /* Each thread's last name: a line is "TID NAME". */
-static void take_names(const struct source *source, struct vp_slice text)
+static void take_names(struct source *source, struct vp_slice text)
 {
 	struct vp_cursor lines = vp_cursor_of(text.bytes, text.size);
 	uint64_t time = vp_import_clock_at(&source->clock, source->first);
@@ -95,7 +103,6 @@ static struct vp_error *take_events(struct source *source, uint32_t cpu, struct 
 	struct vp_cursor records = vp_cursor_of(bytes.bytes, bytes.size);
 	struct vp_import_event event;
 
-	source->cpus = cpu >= source->cpus ? cpu + 1 : source->cpus;
 	source->events.cpu = cpu;
 	while (vp_cursor_left(&records)) {
 		if (!vp_import_events_next(&source->events, &records, &event))
@@ -111,9 +118,20 @@ static struct vp_error *take_events(struct source *source, uint32_t cpu, struct 
 				 event.names[i].comm);
 		const struct vp_stream_id id = {
 		    event.is_own ? VP_STREAM_TRACE : VP_STREAM_TRACEPOINTS, cpu};
-		vp_trace_append(writer_of(source), id, event.record);
+		append(source, id, event.record);
 	}
 	return NULL;
+}
+
+static struct vp_error *take_samples(struct source *source, uint32_t cpu, struct vp_slice bytes)
+{
+	while (source->streams.count <= cpu)
+		vp_vec_push(&source->streams, (uint8_t)0);
+	source->streams.at[cpu] |= VP_STREAMS(VP_STREAM_PCPU);
+	return source->samples.are_there &&
+		       vp_import_samples_take(&source->samples, source->import->host, cpu, bytes)
+		   ? NULL
+		   : unexpected(source);
 }
 
 static struct vp_error *take_thread(const struct source *source, const struct vp_import_news *news)
@@ -269,12 +287,7 @@ static struct vp_error *take(struct source *source, const struct vp_import_news 
 			   ? vp_import_samples_map(&source->samples, news->number, bytes)
 			   : unexpected(source);
 	case VP_IMPORT_SAMPLES:
-		source->cpus = news->cpu >= source->cpus ? news->cpu + 1 : source->cpus;
-		return source->samples.are_there &&
-			       vp_import_samples_take(&source->samples, source->import->host,
-						      news->cpu, bytes)
-			   ? NULL
-			   : unexpected(source);
+		return take_samples(source, news->cpu, bytes);
 	default:
 		return unexpected(source);
 	}
@@ -438,17 +451,20 @@ static struct vp_error *begin(struct source *source)
 	return source->is_host ? begin_host(source) : begin_guest(source);
 }
 
+/* What was lost is said in the first stream. */
 static struct vp_error *flush(const struct source *source)
 {
 	struct vp_trace_writer *writer = writer_of(source);
+	uint64_t lost = source->lost;
 
-	for (uint32_t cpu = 0; cpu < source->cpus; cpu++) {
-		vp_trace_flush(writer, (struct vp_stream_id){VP_STREAM_PCPU, cpu}, 0);
-		vp_trace_flush(writer, (struct vp_stream_id){VP_STREAM_TRACE, cpu},
-			       source->is_host && !cpu ? source->lost : 0);
-		vp_trace_flush(writer, (struct vp_stream_id){VP_STREAM_TRACEPOINTS, cpu},
-			       source->is_host || cpu ? 0 : source->lost);
-	}
+	for (uint32_t cpu = 0; cpu < source->streams.count; cpu++)
+		for (int kind = 0; kind < VP_STREAM_CLASSES; kind++) {
+			const struct vp_stream_id id = {(enum vp_stream_class)kind, cpu};
+			if (!(source->streams.at[cpu] & VP_STREAMS(kind)))
+				continue;
+			vp_trace_flush(writer, id, lost);
+			lost = 0;
+		}
 	int failure = vp_trace_take_failure(writer);
 	return failure
 		   ? vp_error_errno(failure, "cannot write into '%s'", source->import->directory)
@@ -506,7 +522,8 @@ static struct vp_error *import_all(struct import *import, const char *const *ope
 		VP_TRY(import_events_of(source));
 	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
 		about->records[kind] = vp_trace_written(import->host, VP_STREAMS(kind));
-	about->lost[VP_STREAM_TRACE] = import->sources.at[0].lost;
+	const struct source *host = &import->sources.at[0];
+	about->lost[host->samples.are_there ? VP_STREAM_PCPU : VP_STREAM_TRACE] = host->lost;
 	return vp_recording_write(import->directory, about);
 }
 
@@ -515,6 +532,7 @@ static void deinit_source(struct source *source)
 	vp_import_reader_free(source->reader);
 	vp_import_operand_deinit(&source->operand);
 	free(source->hostname);
+	vp_vec_deinit(&source->streams);
 	vp_vec_deinit(&source->timing.marks);
 	vp_import_clock_deinit(&source->clock);
 	vp_buffer_deinit(&source->classes);
