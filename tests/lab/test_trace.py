@@ -428,17 +428,18 @@ def as_trace_cmd(run, claims):
     claims.check(own and vcpus == own, f"trace-cmd: the guest's CPUs are the threads {vcpus}")
 
 
-def imported(run, claims):
-    """What trace-cmd's files become says the same as what they were made of."""
-    again = run.out / "imported"
-    vperf("import", *(str(run.out / "dat" / name) for name in ("host.dat", "guest-g1.dat")), "-o", str(again))
+def imported(run, claims, name, files):
+    """What another format becomes says the same as what it was made of."""
+    again = run.out / f"imported-{name}"
+    vperf("import", *(str(run.out / name / file) for file in files), "-o", str(again))
     for verb, options, key in (("timeline", ("--format", "jsonl"), None), ("sched", ("--format", "json"), "vcpus"),
                                ("sched", ("--format", "json"), "guests"), ("sched", ("--format", "json"), "wakeups")):
         both = [vperf(verb, str(path), *options).stdout for path in (run.recording("chain"), again)]
         both = [json.loads(text)[key] for text in both] if key else [[json.loads(line) for line in text.splitlines()] for text in both]
         same = sum(one == other for one, other in zip(*both))
+        first = next((f", first {one} and {other}" for one, other in zip(*both) if one != other), "")
         claims.check(same == len(both[0]) == len(both[1]) > 0,
-                     f"import: {verb} {key or ''}: {same} of {len(both[0])} rows are the same, of {len(both[1])}")
+                     f"import of {name}: {verb} {key or ''}: {same} of {len(both[0])} rows are the same, of {len(both[1])}{first}")
 
 
 def chain(run, claims):
@@ -447,7 +448,8 @@ def chain(run, claims):
     sched_of_guests(run, claims)
     as_lttng(run, claims)
     as_trace_cmd(run, claims)
-    imported(run, claims)
+    imported(run, claims, "dat", ("host.dat", "guest-g1.dat"))
+    imported(run, claims, "ctf", ("host", "guest-g1"))
 
 
 # Agents that are none, and a recorder beside them that has work of its own, of a known size. What it took of memory is
