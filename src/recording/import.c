@@ -15,7 +15,13 @@
 #include "recording/recording.h"
 #include "recording/trace_writer.h"
 
-enum { MOST_CPUS = 65535, MOST_VCPUS = 1 << 20, MOST_NAMES = 1 << 22, LONGEST_TEXT = 255 };
+enum {
+	MOST_CPUS = 65535,
+	MOST_VCPUS = 1 << 20,
+	MOST_NAMES = 1 << 22,
+	LONGEST_TEXT = 255,
+	MOST_LOOKED_AT = 100
+};
 
 /* One of the files: the host's, or a guest's. */
 struct source {
@@ -205,7 +211,9 @@ static void take_marks(struct source *source, struct vp_slice bytes)
 {
 	struct vp_import_mark mark;
 
-	for (size_t at = 0; bytes.size - at >= sizeof(mark); at += sizeof(mark)) {
+	for (size_t at = 0;
+	     bytes.size - at >= sizeof(mark) && source->timing.marks.count < MOST_VCPUS;
+	     at += sizeof(mark)) {
 		memcpy(&mark, bytes.bytes + at, sizeof(mark));
 		vp_vec_push(&source->timing.marks, mark);
 	}
@@ -333,9 +341,9 @@ static size_t find_vm(struct source *source)
 			return i;
 	if (source->operand.pid)
 		return vp_import_vms_claim(vms, source->operand.pid, source->operand.pid, its);
-	vp_vec_each (&source->timing.marks, mark)
+	for (size_t i = 0; i < source->timing.marks.count && i < MOST_LOOKED_AT; i++)
 		vp_vec_each (&host->timing.marks, other)
-			if (other->vm == mark->vm && other->tid)
+			if (other->vm == source->timing.marks.at[i].vm && other->tid)
 				return vp_import_vms_claim(vms, other->process, other->tid, its);
 	return SIZE_MAX;
 }

@@ -131,7 +131,8 @@ struct vp_import_clock_fit vp_import_clock_make(const struct vp_import_timing *h
 	make_nodes(&bounds, ret, &fit);
 	if (!ret->nodes.count) {
 		struct range range = range_of(bounds.at, bounds.at + bounds.count);
-		struct vp_import_clock_node node = {0, guest->offset - host->offset};
+		struct vp_import_clock_node node = {
+		    0, (int64_t)((uint64_t)guest->offset - (uint64_t)host->offset)};
 		if (range.has_low && range.has_high) {
 			node.shift = middle(range.low, range.high);
 			fit.error_ns = distance(range.low, range.high) / 2 + 1;
@@ -173,8 +174,9 @@ uint64_t vp_import_clock_at(const struct vp_import_clock *clock, uint64_t time)
 	if (low == clock->nodes.count)
 		return shifted(time, from->shift);
 	__int128 growth = (__int128)to->shift - from->shift;
-	return shifted(time, from->shift + growth * (__int128)(time - from->time) /
-					       (__int128)(to->time - from->time));
+	/* What a damaged trace says may be beyond what fits: no overflow. */
+	__int128 grown = (__int128)((unsigned __int128)growth * (time - from->time));
+	return shifted(time, from->shift + grown / (__int128)(to->time - from->time));
 }
 
 void vp_import_clock_deinit(struct vp_import_clock *clock)
