@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf import: what another program traced, as a recording. */
+#include <stdio.h>
 #include <unistd.h>
 
 #include "cmd/verb.h"
+#include "collect/importer.h"
 #include "recording/import.h"
 #include "recording/place.h"
 
@@ -15,8 +17,18 @@ const struct vp_verb *vp_verb_import(void)
 
 struct import {
 	const char *output;
+	bool list;
 	struct vp_texts operands;
 };
+
+static struct vp_error *list_formats(void)
+{
+	const struct vp_importer *importer;
+
+	for (size_t i = 0; (importer = vp_importer_at(i)); i++)
+		printf("%-11s %s\n", importer->name, importer->summary);
+	return NULL;
+}
 
 static struct vp_error *import_with(void *context)
 {
@@ -24,11 +36,14 @@ static struct vp_error *import_with(void *context)
 	vp_notices notes = {0};
 	int lock;
 
+	if (import->list)
+		return list_formats();
 	if (!import->operands.count)
-		return vp_error_usage("expected the host's trace.dat, and those of its guests");
+		return vp_error_usage("expected what was recorded on the host, and then in its "
+				      "guests: 'vperf import --list' lists the formats");
 	VP_TRY(vp_recording_place(import->output, &lock));
 	struct vp_error *error =
-	    vp_import_tracedat(import->operands.at, import->operands.count, import->output, &notes);
+	    vp_import(import->operands.at, import->operands.count, import->output, &notes);
 	if (error)
 		rmdir(import->output); /* unless something was written */
 	vp_vec_each (&notes, note)
@@ -44,6 +59,7 @@ static int run_import(int argc, char **argv)
 	const struct vp_option options[] = {
 	    {'o', "output", VP_OPTION_TEXT, &import.output, "DIR",
 	     "the recording (default: vperf.data)"},
+	    {0, "list", VP_OPTION_FLAG, &import.list, NULL, "list the formats"},
 	};
 
 	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &import.operands,
@@ -52,7 +68,7 @@ static int run_import(int argc, char **argv)
 
 static const struct vp_verb verb = {
     .name = "import",
-    .usage = "[-o DIR] HOST.dat [GUEST.dat]...",
-    .summary = "make a recording of what trace-cmd traced",
+    .usage = "[-o DIR] HOST [[NAME[@PID]:]GUEST]...",
+    .summary = "make a recording of what trace-cmd, LTTng or perf recorded",
     .run = run_import,
 };

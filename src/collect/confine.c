@@ -37,9 +37,10 @@ static const unsigned allowed[] = {
     SYS_mremap,       SYS_brk,   SYS_madvise, SYS_exit,          SYS_exit_group,
     SYS_rt_sigreturn, SYS_futex, SYS_close,   SYS_clock_gettime, SYS_clock_nanosleep,
 };
-/* And for opening files to read. */
+/* And for finding files and opening them to read. */
 static const unsigned allowed_to_reader[] = {
-    SYS_fstat, SYS_newfstatat, SYS_lseek, SYS_mprotect, SYS_getrandom, SYS_sigaltstack,
+    SYS_fstat,     SYS_newfstatat,  SYS_lseek,      SYS_mprotect,
+    SYS_getrandom, SYS_sigaltstack, SYS_getdents64,
 };
 enum { WRITING = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND };
 

@@ -10,7 +10,7 @@ enum {
 	OPTION_CLOCK_RATE = 14,
 	MOST_CPUS = 65535,
 	MOST_SYSTEMS = 65536,
-	NO_CLASS = UINT32_MAX
+	NO_CLASS = VP_TRACEDAT_NO_CLASS
 };
 enum { SHIFT_INTERPOLATES = 1 };
 
@@ -51,9 +51,21 @@ static bool takes_text(struct vp_cursor *cursor, const char *text, size_t size)
 	return have.size == size && !memcmp(have.bytes, text, size);
 }
 
+/* What follows the version. */
+static struct vp_error *take_kind(struct vp_tracedat *file, struct vp_cursor *cursor)
+{
+	struct vp_slice kind = vp_cursor_bytes(cursor, 2);
+	file->page_size = vp_cursor_u32(cursor);
+	if (!vp_cursor_ok(cursor) || kind.bytes[0] != 0 || kind.bytes[1] != 8)
+		return vp_error_new("'%s' is from a big-endian or 32-bit machine", file->source);
+	if (file->page_size < 64 || file->page_size > 1 << 24)
+		return malformed(file, "the size of a page");
+	return NULL;
+}
+
 static struct vp_error *take_version(struct vp_tracedat *file, struct vp_cursor *cursor)
 {
-	static const char magic[] = "\x17\x08\x44tracing";
+	static const char magic[] = VP_TRACEDAT_MAGIC;
 
 	if (!takes_text(cursor, magic, sizeof(magic) - 1))
 		return vp_error_new("'%s' is no file of trace-cmd", file->source);
@@ -62,13 +74,7 @@ static struct vp_error *take_version(struct vp_tracedat *file, struct vp_cursor 
 		return vp_error_new("'%s' is of another version than 6: 'trace-cmd convert "
 				    "--file-version 6 -i FILE -o NEW' makes one of it",
 				    file->source);
-	struct vp_slice kind = vp_cursor_bytes(cursor, 2);
-	file->page_size = vp_cursor_u32(cursor);
-	if (!vp_cursor_ok(cursor) || kind.bytes[0] != 0 || kind.bytes[1] != 8)
-		return vp_error_new("'%s' is from a big-endian or 32-bit machine", file->source);
-	if (file->page_size < 64 || file->page_size > 1 << 24)
-		return malformed(file, "the size of a page");
-	return NULL;
+	return take_kind(file, cursor);
 }
 
 static struct vp_error *take_events(struct vp_tracedat *file, struct vp_cursor *cursor,
@@ -84,6 +90,7 @@ static struct vp_error *take_events(struct vp_tracedat *file, struct vp_cursor *
 	return vp_cursor_ok(cursor) ? NULL : malformed(file, "the formats of its events");
 }
 
+/* Up to the names of threads, which older ones of perf do not have. */
 static struct vp_error *take_formats(struct vp_tracedat *file, struct vp_cursor *cursor)
 {
 	if (!takes_text(cursor, "header_page", sizeof("header_page")))
@@ -102,6 +109,11 @@ static struct vp_error *take_formats(struct vp_tracedat *file, struct vp_cursor 
 	}
 	vp_cursor_bytes(cursor, vp_cursor_u32(cursor)); /* the kernel's symbols */
 	vp_cursor_bytes(cursor, vp_cursor_u32(cursor)); /* formats of trace_printk() */
+	return vp_cursor_ok(cursor) ? NULL : malformed(file, "the formats of its events");
+}
+
+static struct vp_error *take_commands(struct vp_tracedat *file, struct vp_cursor *cursor)
+{
 	file->commands = take_sized(cursor);
 	return vp_cursor_ok(cursor) ? NULL : malformed(file, "the names of its threads");
 }
@@ -212,6 +224,7 @@ static struct vp_error *parse(struct vp_tracedat *file, struct vp_cursor *cursor
 {
 	VP_TRY(take_version(file, cursor));
 	VP_TRY(take_formats(file, cursor));
+	VP_TRY(take_commands(file, cursor));
 	uint32_t cpus = vp_cursor_u32(cursor);
 	if (cpus > MOST_CPUS || !vp_cursor_ok(cursor))
 		return malformed(file, "the number of its CPUs");
@@ -237,6 +250,29 @@ struct vp_error *vp_tracedat_open(const char *source, struct vp_slice bytes,
 
 	*ret = (struct vp_tracedat){.source = source};
 	struct vp_error *error = parse(ret, &cursor);
+	if (error)
+		vp_tracedat_close(ret);
+	return error;
+}
+
+static struct vp_error *parse_formats(struct vp_tracedat *file, struct vp_cursor *cursor)
+{
+	static const char magic[] = VP_TRACEDAT_MAGIC;
+
+	if (!takes_text(cursor, magic, sizeof(magic) - 1))
+		return malformed(file, "the formats of its tracepoints");
+	take_string(cursor); /* perf's version */
+	VP_TRY(take_kind(file, cursor));
+	return take_formats(file, cursor);
+}
+
+struct vp_error *vp_tracedat_open_formats(const char *source, struct vp_slice bytes,
+					  struct vp_tracedat *ret)
+{
+	struct vp_cursor cursor = vp_cursor_of(bytes.bytes, bytes.size);
+
+	*ret = (struct vp_tracedat){.source = source};
+	struct vp_error *error = parse_formats(ret, &cursor);
 	if (error)
 		vp_tracedat_close(ret);
 	return error;
@@ -320,7 +356,7 @@ static uint32_t add_class(struct vp_tracedat *file, const struct vp_tracedat_for
 }
 
 /* Formats are read when there is an event of theirs: there are a thousand more. */
-static uint32_t class_of(struct vp_tracedat *file, uint32_t id)
+uint32_t vp_tracedat_class(struct vp_tracedat *file, uint32_t id)
 {
 	const uint32_t *known = vp_map_find(&file->class_of_id, id);
 	uint32_t class = NO_CLASS;
@@ -364,7 +400,7 @@ bool vp_tracedat_next(struct vp_tracedat *file, struct vp_tracedat_walk *walk, u
 			continue;
 		}
 		struct vp_cursor common = vp_cursor_of(raw->bytes, raw->size);
-		*class = class_of(file, vp_cursor_u16(&common));
+		*class = vp_tracedat_class(file, vp_cursor_u16(&common));
 		if (vp_cursor_ok(&common) && *class != NO_CLASS) {
 			*time = time_of(file, walk->cpu, *time);
 			return true;

@@ -11,6 +11,8 @@
 #include "collect/ring_page.h"
 #include "collect/tracepoint_format.h"
 
+#define VP_TRACEDAT_MAGIC "\x17\x08\x44tracing"
+
 /* At `time`, by the guest's clock, the host's was so much more. */
 struct vp_tracedat_shift {
 	uint64_t time;
@@ -57,7 +59,15 @@ struct vp_tracedat {
 /* Slices are of `bytes`, which stay the caller's, as `source` does. Errors: it is no such file. */
 struct vp_error *vp_tracedat_open(const char *source, struct vp_slice bytes,
 				  struct vp_tracedat *ret) VP_MUST_CHECK;
+/* The same of what perf has of it in its own files: formats only. */
+struct vp_error *vp_tracedat_open_formats(const char *source, struct vp_slice bytes,
+					  struct vp_tracedat *ret) VP_MUST_CHECK;
 void vp_tracedat_close(struct vp_tracedat *file);
+
+enum { VP_TRACEDAT_NO_CLASS = UINT32_MAX };
+/* The place in `classes` of events of that number (common_type), read when it is first asked for.
+ */
+uint32_t vp_tracedat_class(struct vp_tracedat *file, uint32_t id);
 
 /* The events of a CPU; zeroed, with `cpu`, before the first. */
 struct vp_tracedat_walk {

@@ -16,6 +16,7 @@ static const struct conversion {
     {VP_TRACE_PLACE_sched_wakeup_new, {"pid", "target_cpu"}},
     {VP_TRACE_PLACE_kvm_entry, {NULL}},
     {VP_TRACE_PLACE_kvm_exit, {"exit_reason", "guest_rip", "isa"}},
+    {VP_TRACE_PLACE_kvm_exit, {"exit_reason", "guest_rip"}}, /* whose reasons is not said */
     {VP_TRACE_PLACE_kvm_inj_virq, {"vector"}},
     {VP_TRACE_PLACE_kvm_inj_virq, {"irq"}}, /* in older kernels */
     {VP_TRACE_PLACE_irq_handler_entry, {"irq"}},
@@ -128,7 +129,8 @@ static void see_name(struct vp_import_events *events, struct vp_slice comm, uint
 	size_t size = strnlen(comm.bytes, comm.size);
 	uint32_t hash = (uint32_t)XXH64(comm.bytes, size, 0);
 	bool inserted;
-	uint32_t *known = vp_map_insert(&events->comm_of_tid, tid, hash, &inserted);
+	uint64_t key = (uint64_t)events->cpu << 32 | tid;
+	uint32_t *known = vp_map_insert(&events->comm_of_tid, key, hash, &inserted);
 
 	if (!size || !tid || (!inserted && *known == hash) || event->n_names == VP_IMPORT_NAMES)
 		return;

@@ -31,7 +31,8 @@ struct vp_import_events {
 	struct vp_map vcpu_of_tid; /* to a place in `vcpus` */
 	VP_VEC(struct vp_import_vcpu) vcpus;
 	struct vp_buffer record;
-	struct vp_map comm_of_tid; /* a hash of it */
+	uint32_t cpu;              /* whose records are next: they come in order of a CPU's time */
+	struct vp_map comm_of_tid; /* a hash of it, of each CPU */
 };
 
 /* `text`: the classes. Errors: malformed text. */

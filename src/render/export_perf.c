@@ -41,6 +41,7 @@ struct attr {
 struct id {
 	uint64_t id;
 	uint32_t machine, vcpu; /* process of the VM, 0: the host */
+	uint64_t tid;           /* the vCPU's thread, or of all */
 };
 
 /* Of which machine, process and thread a sample is. */
@@ -123,11 +124,12 @@ static void add_ids(struct vp_export *export)
 	const vp_vms *vms = &export->report->vms;
 	bool inserted;
 
-	vp_vec_push(&perf->ids, ((struct id){.id = ID_HOST}));
+	vp_vec_push(&perf->ids, ((struct id){.id = ID_HOST, .tid = UINT64_MAX}));
 	for (uint32_t vm = 0; vm < vms->count; vm++)
 		vp_vec_each (&vms->at[vm].vcpus, vcpu) {
 			uint64_t id = perf->ids.count + ID_HOST;
-			vp_vec_push(&perf->ids, ((struct id){id, vms->at[vm].pid, vcpu->number}));
+			vp_vec_push(&perf->ids, ((struct id){id, vms->at[vm].pid, vcpu->number,
+							     vcpu->tid ? vcpu->tid : UINT64_MAX}));
 			vp_map_insert(&perf->id_of_vcpu, (uint64_t)vm << 32 | vcpu->number,
 				      (uint32_t)id, &inserted);
 		}
@@ -142,8 +144,8 @@ static void put_id_index(struct vp_export *export, size_t from, size_t to)
 	for (size_t i = from; i < to; i++) {
 		put_u64(out, perf->ids.at[i].id);
 		put_u64(out, 0);          /* index */
-		put_u64(out, UINT64_MAX); /* of no pCPU, no thread */
-		put_u64(out, UINT64_MAX);
+		put_u64(out, UINT64_MAX); /* of no pCPU */
+		put_u64(out, perf->ids.at[i].tid);
 	}
 	for (size_t i = from; i < to; i++) {
 		put_u64(out, perf->ids.at[i].machine);

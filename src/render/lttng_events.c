@@ -6,10 +6,11 @@
 #include "schema/exit_reason.h"
 #include "schema/records.h"
 
+enum { NO_THREAD = -1, VMX = 1 /* KVM's number of whose reasons they are */ };
 enum { COMM = 16, USUAL_PRIO = 20, REAL_TIME_PRIOS = 100, PREEMPTED = 0x100, MOST_STATE = 0x7ff };
 
 /* What a value becomes. */
-enum kind { S32, U32, U64, STATE, PRIO, REASON, COMM_TEXT, STRING };
+enum kind { S32, U32, U64, STATE, PRIO, REASON, ISA, COMM_TEXT, STRING };
 
 struct field {
 	const char *name;
@@ -99,6 +100,7 @@ static const struct event events[] = {
      true,
      {{"exit_reason", REASON, {"exit_reason", "reason"}},
       {"guest_rip", U64, {"guest_rip"}},
+      {"isa", ISA, {0}},
       {"vcpu_id", U32, {"vcpu_id", "@vcpu"}}}},
     {"kvm:kvm_inj_virq", "kvm_x86_inj_virq", true, {{"irq", U32, {"irq", "vector"}}}},
 };
@@ -132,6 +134,7 @@ static struct vp_event_field type_of(const struct field *field)
 		break;
 	case U32:
 	case REASON:
+	case ISA:
 		type.is_signed = false;
 		break;
 	case STATE:
@@ -157,6 +160,11 @@ static struct vp_event_field type_of(const struct field *field)
 	return type;
 }
 
+/* The last field of every event. LTTng's tracer has it as a context, if it is asked to: as a field
+ * it costs other readers nothing, and without it a thread that was never switched is unknown. */
+static const struct vp_event_field thread_field = {
+    .name = (char *)"common_pid", .size = 4, .is_signed = true};
+
 static struct vp_error *add_class(const struct event *event, vp_event_classes *classes)
 {
 	struct vp_event_class *class;
@@ -167,7 +175,7 @@ static struct vp_error *add_class(const struct event *event, vp_event_classes *c
 		const struct vp_event_field type = type_of(field);
 		VP_TRY(vp_event_class_add_field(class, &type));
 	}
-	return NULL;
+	return vp_event_class_add_field(class, &thread_field);
 }
 
 struct vp_error *vp_lttng_classes(vp_event_classes *ret)
@@ -201,6 +209,8 @@ static struct vp_slice text_of(const struct vp_script_event *event, const struct
 	const struct vp_script_field *have = find(event, field);
 	const char *text = have ? have->text : takes(field, "@comm") ? event->comm : NULL;
 
+	if (text && !strcmp(text, "-"))
+		return (struct vp_slice){"", 0}; /* it is not known */
 	if (text)
 		return (struct vp_slice){text, strlen(text)};
 	if (have && have->type->shape != VP_EVENT_INTEGER)
@@ -274,6 +284,8 @@ static uint64_t number_of(const struct vp_script_event *event, const struct fiel
 	switch (field->kind) {
 	case REASON:
 		return reason_of(have);
+	case ISA:
+		return VMX;
 	case STATE:
 		return state_of(have);
 	case PRIO:
@@ -321,8 +333,9 @@ bool vp_lttng_convert(const vp_event_classes *classes, const struct vp_script_ev
 		return false;
 	const struct vp_event_class *class = &classes->at[number];
 	vp_event_begin(out, class, event->time);
-	for (size_t i = 0; i < class->fields.count; i++)
+	for (size_t i = 0; i + 1 < class->fields.count; i++)
 		put_field(event, &events[number].fields[i], &class->fields.at[i], out);
+	vp_event_put_integer(out, &thread_field, event->has_tid ? event->tid : (uint64_t)NO_THREAD);
 	return end_of(out, begin);
 }
 
@@ -335,14 +348,15 @@ static const struct vp_event_class *class_named(const vp_event_classes *classes,
 	return class;
 }
 
-/* A record whose numbers and texts have these values, in their order. */
+/* A record whose numbers and texts have these values, in their order; its thread is not said. */
 static void put_made(const struct vp_event_class *class, uint64_t time, const uint64_t *values,
 		     const char *const *texts, struct vp_buffer *out)
 {
 	size_t begin = out->size;
 
 	vp_event_begin(out, class, time);
-	vp_vec_each (&class->fields, type) {
+	for (size_t i = 0; i + 1 < class->fields.count; i++) {
+		const struct vp_event_field *type = &class->fields.at[i];
 		if (type->shape == VP_EVENT_INTEGER) {
 			vp_event_put_integer(out, type, *values++);
 		} else {
@@ -350,6 +364,7 @@ static void put_made(const struct vp_event_class *class, uint64_t time, const ui
 			texts++;
 		}
 	}
+	vp_event_put_integer(out, &thread_field, (uint64_t)NO_THREAD);
 	end_of(out, begin);
 }
 
@@ -392,7 +407,7 @@ void vp_lttng_put_exit(const vp_event_classes *classes, uint64_t time, uint32_t 
 		       struct vp_buffer *out)
 {
 	enum { EXTERNAL_INTERRUPT = 1 };
-	const uint64_t values[] = {EXTERNAL_INTERRUPT, 0, vcpu};
+	const uint64_t values[] = {EXTERNAL_INTERRUPT, 0, VMX, vcpu};
 
 	put_made(class_named(classes, "kvm_x86_exit"), time, values, NULL, out);
 }

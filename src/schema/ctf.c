@@ -62,6 +62,7 @@ static void write_prologue(const struct vp_ctf_trace *trace, struct vp_buffer *o
 						"\ttracer_name = \"lttng-modules\";\n"
 						"\ttracer_major = 2;\n\ttracer_minor = 13;\n"
 						"\ttracer_patchlevel = 0;\n"
+						"\texporter = \"vperf\";\n"
 					      : "\ttracer_name = \"vperf\";\n");
 	vp_buffer_string(out, "\tmachine = ");
 	quoted(out, trace->machine);

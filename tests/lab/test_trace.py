@@ -5,6 +5,7 @@ import collections
 import csv
 import io
 import json
+import pathlib
 import re
 import subprocess
 
@@ -439,17 +440,36 @@ def as_trace_cmd(run, claims):
     claims.check(own and vcpus == own, f"trace-cmd: the guest's CPUs are the threads {vcpus}")
 
 
-def imported(run, claims):
-    """What trace-cmd's files become says the same as what they were made of."""
-    again = run.out / "imported"
-    vperf("import", *(str(run.out / "dat" / name) for name in ("host.dat", "guest-g1.dat")), "-o", str(again))
+def as_kernelshark(run, claims):
+    """KernelShark's own library finds the same events in both files, and that one is the other's guest."""
+    files = [str(run.out / "dat" / name) for name in ("host.dat", "guest-g1.dat")]
+    reader = pathlib.Path(__file__).resolve().parent.parent / "export" / "kernelshark"
+    done = subprocess.run([str(reader), *files], capture_output=True, text=True)
+    if done.returncode == 77:
+        claims.note(f"KernelShark's library is not installed: {done.stdout.strip()}")
+        return
+    found = json.loads(done.stdout)
+    expected = collections.Counter((row["machine"] != "host", row["event"].replace(":", "/"))
+                                   for row in events(run, recording="chain") if ":" in row["event"])
+    found_events = {(bool(stream), name): count for stream, counts in enumerate(found["events"]) for name, count in counts.items()}
+    claims.check(found_events == dict(expected) and found["sorted"],
+                 f"KernelShark: {sum(found_events.values())} events of {sum(expected.values())}, in one order")
+    own = [int(tid) for tid in re.findall(r"^vcpu \d+ (\d+)", (run.recording("chain") / "vms").read_text(), re.M)]
+    claims.check(found["guests"] == [{"guest": 1, "host": 0, "name": "g1", "threads": own}], f"KernelShark: guests {found['guests']}")
+
+
+def imported(run, claims, name, files):
+    """What another format becomes says the same as what it was made of."""
+    again = run.out / f"imported-{name}"
+    vperf("import", *(str(run.out / name / file) for file in files), "-o", str(again))
     for verb, options, key in (("timeline", ("--format", "jsonl"), None), ("sched", ("--format", "json"), "vcpus"),
                                ("sched", ("--format", "json"), "guests"), ("sched", ("--format", "json"), "wakeups")):
         both = [vperf(verb, str(path), *options).stdout for path in (run.recording("chain"), again)]
         both = [json.loads(text)[key] for text in both] if key else [[json.loads(line) for line in text.splitlines()] for text in both]
         same = sum(one == other for one, other in zip(*both))
+        first = next((f", first {one} and {other}" for one, other in zip(*both) if one != other), "")
         claims.check(same == len(both[0]) == len(both[1]) > 0,
-                     f"import: {verb} {key or ''}: {same} of {len(both[0])} rows are the same, of {len(both[1])}")
+                     f"import of {name}: {verb} {key or ''}: {same} of {len(both[0])} rows are the same, of {len(both[1])}{first}")
 
 
 def chain(run, claims):
@@ -458,7 +478,9 @@ def chain(run, claims):
     sched_of_guests(run, claims)
     as_lttng(run, claims)
     as_trace_cmd(run, claims)
-    imported(run, claims)
+    as_kernelshark(run, claims)
+    imported(run, claims, "dat", ("host.dat", "guest-g1.dat"))
+    imported(run, claims, "ctf", ("host", "guest-g1"))
 
 
 # Agents that are none, and a recorder beside them that has work of its own, of a known size. What it took of memory is
