@@ -73,11 +73,6 @@ const char *vp_buffer_text(struct vp_buffer *buffer)
 	return buffer->bytes;
 }
 
-void vp_buffer_count(struct vp_buffer *buffer, uint64_t number)
-{
-	vp_buffer_padded(buffer, number, 0, ' ');
-}
-
 void vp_buffer_padded(struct vp_buffer *buffer, uint64_t number, size_t width, char with)
 {
 	static const char pairs[] = "0001020304050607080910111213141516171819"

@@ -11,8 +11,8 @@ static const char header[] =
     "guest_process,guest_pid,guest_tid,thief,thief_tid\n";
 
 struct csv {
-	struct vp_export_texts cells,
-	    parts; /* by themselves; in a stack, where quotes are around */
+	struct vp_export_texts vms, cells, /* by themselves */
+	    parts;                         /* in a stack, where quotes are around */
 };
 
 /* A spreadsheet takes what begins so for a formula: it gets a ' before it. */
@@ -52,8 +52,11 @@ static void begin(struct vp_export *export)
 {
 	struct csv *csv = export->state;
 
-	csv->cells.put = put_cell;
-	csv->parts.put = put_part;
+	csv->vms = (struct vp_export_texts){.text = vp_export_vm, .put = put_cell, .unknown = ""};
+	csv->cells =
+	    (struct vp_export_texts){.text = vp_export_text, .put = put_cell, .unknown = ""};
+	csv->parts = (struct vp_export_texts){
+	    .text = vp_export_text, .put = put_part, .unknown = "[unknown]"};
 	vp_buffer_string(export->out, header);
 }
 
@@ -71,10 +74,21 @@ static void put_text(const char *text, struct vp_buffer *out)
 	vp_buffer_string(out, ",");
 }
 
-static void put_number(struct csv *csv, const struct vp_export *export, uint32_t text)
+static void put_made(struct vp_export_texts *texts, const struct vp_export *export, uint32_t number)
 {
-	vp_export_texts_put(&csv->cells, export, text, "", export->out);
+	vp_export_texts_put(texts, export, number, export->out);
 	vp_buffer_string(export->out, ",");
+}
+
+/* A sample begins when it ends. */
+static void put_twice(uint64_t time, struct vp_buffer *out)
+{
+	size_t at = out->size;
+
+	put_known(true, time, out);
+	size_t size = out->size - at;
+	char *again = vp_buffer_extend(out, size);
+	memcpy(again, out->bytes + at, size);
 }
 
 static void put_stack(struct csv *csv, const struct vp_export *export,
@@ -84,8 +98,7 @@ static void put_stack(struct csv *csv, const struct vp_export *export,
 
 	for (uint32_t i = 0; i < sample->count; i++) {
 		vp_buffer_string(out, i ? ";" : "\"");
-		vp_export_texts_put(&csv->parts, export, sample->frames[i].function, "[unknown]",
-				    out);
+		vp_export_texts_put(&csv->parts, export, sample->frames[i].function, out);
 	}
 	vp_buffer_string(out, "\",,,,,\n");
 }
@@ -98,19 +111,18 @@ static void put_sample(struct vp_export *export, const struct vp_sample *sample)
 	const char *kind = vp_kind_name(inner->kind);
 
 	vp_buffer_string(out, "sample,");
-	put_known(true, sample->time, out);
-	put_known(true, sample->time, out);
+	put_twice(sample->time, out);
 	put_known(true, sample->weight, out);
 	put_known(sample->pcpu != VP_NONE, sample->pcpu, out);
-	put_text(vp_export_vm(export, inner->vm), out);
+	put_made(&csv->vms, export, inner->vm);
 	put_known(inner->vcpu != VP_NONE, inner->vcpu, out);
-	put_number(csv, export, inner->process);
+	put_made(&csv->cells, export, inner->process);
 	put_known(inner->pid != VP_NONE, inner->pid, out);
 	put_known(sample->tid, sample->tid, out);
 	vp_buffer_string(out, kind ? kind : "");
 	vp_buffer_string(out, ",,");
-	put_number(csv, export, inner->function);
-	put_number(csv, export, inner->module);
+	put_made(&csv->cells, export, inner->function);
+	put_made(&csv->cells, export, inner->module);
 	put_stack(csv, export, sample);
 }
 
@@ -160,6 +172,7 @@ static void deinit(void *state)
 {
 	struct csv *csv = state;
 
+	vp_export_texts_deinit(&csv->vms);
 	vp_export_texts_deinit(&csv->cells);
 	vp_export_texts_deinit(&csv->parts);
 }
