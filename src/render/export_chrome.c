@@ -92,7 +92,7 @@ static void put_name(struct vp_export *export, uint32_t text)
 {
 	struct chrome *chrome = export->state;
 
-	vp_export_texts_put(&chrome->texts, export, text, export->out);
+	vp_export_texts_append(&chrome->texts, export, text, export->out);
 }
 
 static void put_sample(struct vp_export *export, const struct vp_sample *sample)

@@ -6,7 +6,7 @@
 #include "render/lanes.h"
 
 struct jsonl {
-	struct vp_export_texts vms, texts; /* as JSON values */
+	struct vp_export_texts vms, kinds, texts; /* as JSON values */
 };
 
 static void put_quoted(const char *text, struct vp_buffer *out)
@@ -54,34 +54,48 @@ static void put_begin(struct vp_export *export)
 	end_line(&json);
 	jsonl->vms =
 	    (struct vp_export_texts){.text = vp_export_vm, .put = put_quoted, .unknown = "null"};
+	jsonl->kinds =
+	    (struct vp_export_texts){.text = vp_export_kind, .put = put_quoted, .unknown = "null"};
 	jsonl->texts =
 	    (struct vp_export_texts){.text = vp_export_text, .put = put_quoted, .unknown = "null"};
 }
 
-static void put_member(const char *key, uint32_t number, struct vp_buffer *out)
+/* Of a sample's line, and of each of its frames, all but texts, at most. */
+enum { LINE = 384, LINE_OF_FRAME = 64 };
+
+static size_t room_for(struct jsonl *jsonl, const struct vp_export *export,
+		       const struct vp_sample *sample)
 {
-	vp_buffer_string(out, key);
-	if (number == VP_NONE)
-		vp_buffer_string(out, "null");
-	else
-		vp_buffer_count(out, number);
+	const struct vp_frame *inner = &sample->frames[sample->count - 1];
+	size_t room = LINE + vp_export_texts_room(&jsonl->vms, export, inner->vm) +
+		      vp_export_texts_room(&jsonl->texts, export, inner->process);
+
+	for (uint32_t i = 0; i < sample->count; i++) {
+		const struct vp_frame *frame = &sample->frames[i];
+		room += LINE_OF_FRAME;
+		room += vp_export_texts_room(&jsonl->texts, export, frame->function);
+		room += vp_export_texts_room(&jsonl->texts, export, frame->module);
+		room += vp_export_texts_room(&jsonl->kinds, export, frame->kind);
+	}
+	return room;
 }
 
-static void put_frame(const struct vp_export *export, const struct vp_frame *frame)
+static char *put_number(char *at, const char *key, uint32_t number)
 {
-	struct jsonl *jsonl = export->state;
-	struct vp_buffer *out = export->out;
-	const char *kind = vp_kind_name(frame->kind);
+	at = vp_put_text(at, key);
+	return number == VP_NONE ? vp_put_text(at, "null") : vp_put_count(at, number);
+}
 
-	vp_buffer_string(out, "{\"function\": ");
-	vp_export_texts_put(&jsonl->texts, export, frame->function, out);
-	vp_buffer_string(out, ", \"module\": ");
-	vp_export_texts_put(&jsonl->texts, export, frame->module, out);
-	vp_buffer_string(out, kind ? ", \"kind\": \"" : ", \"kind\": null}");
-	if (!kind)
-		return;
-	vp_buffer_string(out, kind);
-	vp_buffer_string(out, "\"}");
+static char *put_frame(char *at, const struct jsonl *jsonl, const struct vp_frame *frame)
+{
+	at = vp_put_text(at, "{\"function\": ");
+	at = vp_export_texts_put(&jsonl->texts, frame->function, at);
+	at = vp_put_text(at, ", \"module\": ");
+	at = vp_export_texts_put(&jsonl->texts, frame->module, at);
+	at = vp_put_text(at, ", \"kind\": ");
+	at = vp_export_texts_put(&jsonl->kinds, frame->kind, at);
+	*at = '}';
+	return at + 1;
 }
 
 /* The process is that of what was hit; frames are from the outermost on. There are millions of
@@ -90,28 +104,29 @@ static void put_sample(struct vp_export *export, const struct vp_sample *sample)
 {
 	const struct vp_frame *inner = &sample->frames[sample->count - 1];
 	struct jsonl *jsonl = export->state;
-	struct vp_buffer *out = export->out;
+	char *at = vp_buffer_room(export->out, room_for(jsonl, export, sample));
 
-	vp_buffer_string(out, "{\"type\": \"sample\", \"time_ns\": ");
-	vp_buffer_count(out, sample->time);
-	vp_buffer_string(out, ", \"weight\": ");
-	vp_buffer_count(out, sample->weight);
-	put_member(", \"pcpu\": ", sample->pcpu, out);
-	vp_buffer_string(out, ", \"vm\": ");
-	vp_export_texts_put(&jsonl->vms, export, inner->vm, out);
-	put_member(", \"vcpu\": ", inner->vcpu, out);
-	vp_buffer_string(out, ", \"process\": ");
-	vp_export_texts_put(&jsonl->texts, export, inner->process, out);
-	put_member(", \"pid\": ", inner->pid, out);
-	vp_buffer_string(out, ", \"host_pid\": ");
-	vp_buffer_count(out, sample->pid);
-	vp_buffer_string(out, ", \"host_tid\": ");
-	vp_buffer_count(out, sample->tid);
+	at = vp_put_text(at, "{\"type\": \"sample\", \"time_ns\": ");
+	at = vp_put_count(at, sample->time);
+	at = vp_put_text(at, ", \"weight\": ");
+	at = vp_put_count(at, sample->weight);
+	at = put_number(at, ", \"pcpu\": ", sample->pcpu);
+	at = vp_put_text(at, ", \"vm\": ");
+	at = vp_export_texts_put(&jsonl->vms, inner->vm, at);
+	at = put_number(at, ", \"vcpu\": ", inner->vcpu);
+	at = vp_put_text(at, ", \"process\": ");
+	at = vp_export_texts_put(&jsonl->texts, inner->process, at);
+	at = put_number(at, ", \"pid\": ", inner->pid);
+	at = vp_put_text(at, ", \"host_pid\": ");
+	at = vp_put_count(at, sample->pid);
+	at = vp_put_text(at, ", \"host_tid\": ");
+	at = vp_put_count(at, sample->tid);
+	at = vp_put_text(at, ", \"frames\": [");
 	for (uint32_t i = 0; i < sample->count; i++) {
-		vp_buffer_string(out, i ? ", " : ", \"frames\": [");
-		put_frame(export, &sample->frames[i]);
+		at = i ? vp_put_text(at, ", ") : at;
+		at = put_frame(at, jsonl, &sample->frames[i]);
 	}
-	vp_buffer_string(out, "]}\n");
+	vp_buffer_end(export->out, vp_put_text(at, "]}\n"));
 }
 
 static void put_slice(struct vp_export *export, const struct vp_state_slice *slice)
@@ -152,6 +167,7 @@ static void deinit(void *state)
 	struct jsonl *jsonl = state;
 
 	vp_export_texts_deinit(&jsonl->vms);
+	vp_export_texts_deinit(&jsonl->kinds);
 	vp_export_texts_deinit(&jsonl->texts);
 }
 

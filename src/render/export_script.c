@@ -45,14 +45,14 @@ static void put_text(const struct vp_export *export, uint32_t text, const char *
 	if (text == VP_NONE)
 		vp_buffer_string(export->out, unknown);
 	else
-		vp_export_texts_put(&script->texts, export, text, export->out);
+		vp_export_texts_append(&script->texts, export, text, export->out);
 }
 
 static void put_vm(const struct vp_export *export, uint32_t vm)
 {
 	struct script *script = export->state;
 
-	vp_export_texts_put(&script->vms, export, vm, export->out);
+	vp_export_texts_append(&script->vms, export, vm, export->out);
 	vp_buffer_string(export->out, "/");
 }
 

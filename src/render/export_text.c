@@ -22,11 +22,25 @@ void vp_export_texts_make(struct vp_export_texts *texts, const struct vp_export 
 	else
 		texts->put(texts->text(export, number), &texts->bytes);
 	made.size = texts->bytes.size - made.at;
-	vp_buffer_fill(&texts->bytes, 0, VP_BUFFER_BLOCK);
-	texts->bytes.size -= VP_BUFFER_BLOCK;
+	vp_buffer_fill(&texts->bytes, 0, VP_PUT_BLOCK);
+	texts->bytes.size -= VP_PUT_BLOCK;
 	while (texts->made.count <= (uint32_t)(number + 1))
 		vp_vec_push(&texts->made, ((struct vp_export_made){.size = SIZE_MAX}));
 	texts->made.at[number + 1] = made;
+}
+
+void vp_export_texts_append(struct vp_export_texts *texts, const struct vp_export *export,
+			    uint32_t number, struct vp_buffer *out)
+{
+	char *at = vp_buffer_room(out, vp_export_texts_room(texts, export, number));
+
+	vp_buffer_end(out, vp_export_texts_put(texts, number, at));
+}
+
+const char *vp_export_kind(const struct vp_export *export, uint32_t kind)
+{
+	(void)export;
+	return vp_kind_name(kind);
 }
 
 void vp_export_put_json(const char *text, struct vp_buffer *out)
