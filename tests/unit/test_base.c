@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -379,6 +380,26 @@ static void test_durations(void **state)
 		assert_string_equal(vp_text_duration(cases[i].ns, text), cases[i].text);
 }
 
+/* As printf() has them, on both sides of each power of ten. */
+static void test_counts(void **state)
+{
+	struct vp_buffer buffer = {0};
+	uint64_t power = 1;
+
+	for (int digits = 1; digits <= 20; digits++, power *= 10)
+		for (uint64_t number = power - 1; number <= power + 1; number++) {
+			char expected[24];
+			snprintf(expected, sizeof(expected), "%" PRIu64, number);
+			buffer.size = 0;
+			vp_buffer_count(&buffer, number);
+			assert_string_equal(vp_buffer_text(&buffer), expected);
+		}
+	buffer.size = 0;
+	vp_buffer_count(&buffer, UINT64_MAX);
+	assert_string_equal(vp_buffer_text(&buffer), "18446744073709551615");
+	vp_buffer_deinit(&buffer);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1) { /* see hash_in_another_process() */
@@ -386,23 +407,15 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_cursor_integers),
-	    cmocka_unit_test(test_cursor_lines),
-	    cmocka_unit_test(test_cursor_words),
-	    cmocka_unit_test(test_cursor_numbers),
-	    cmocka_unit_test(test_buffer),
-	    cmocka_unit_test(test_intern),
-	    cmocka_unit_test(test_map),
-	    cmocka_unit_test(test_files),
-	    cmocka_unit_test(test_errors),
-	    cmocka_unit_test(test_file_pipe),
-	    cmocka_unit_test(test_hash_is_not_foretold),
-	    cmocka_unit_test(test_new_files),
-	    cmocka_unit_test(test_regular_files),
-	    cmocka_unit_test(test_clean),
-	    cmocka_unit_test(test_durations),
-	    cmocka_unit_test(test_out_of_memory),
-	    cmocka_unit_test(test_json),
+	    cmocka_unit_test(test_counts),         cmocka_unit_test(test_cursor_integers),
+	    cmocka_unit_test(test_cursor_lines),   cmocka_unit_test(test_cursor_words),
+	    cmocka_unit_test(test_cursor_numbers), cmocka_unit_test(test_buffer),
+	    cmocka_unit_test(test_intern),         cmocka_unit_test(test_map),
+	    cmocka_unit_test(test_files),          cmocka_unit_test(test_errors),
+	    cmocka_unit_test(test_file_pipe),      cmocka_unit_test(test_hash_is_not_foretold),
+	    cmocka_unit_test(test_new_files),      cmocka_unit_test(test_regular_files),
+	    cmocka_unit_test(test_clean),          cmocka_unit_test(test_durations),
+	    cmocka_unit_test(test_out_of_memory),  cmocka_unit_test(test_json),
 	    cmocka_unit_test(test_json_pretty),
 	};
 
