@@ -175,6 +175,19 @@ packages() {
 	tools/install-packages debian/packages.txt && tools/check-packages build-packages
 }
 
+# Readers that are fetched or take longer than the unit tests may, and a page of ten million samples.
+more_formats() {
+	tools/install-packages tests/packages-more.txt &&
+		tests/export/run --more build/vperf build/bench/gen-recording build/tests/export/make_recording_with_wakeups
+}
+
+large_page() {
+	tests/page/run-large build && return
+	local status=$?
+	[ "$status" -eq 77 ] && [ -z "$may_skip" ] && return 1
+	return "$status"
+}
+
 # Without a way to a minimal Debian there is nothing to install them in; in CI there is.
 packages_installed() {
 	tools/try-packages build-packages build/bench/gen-recording && return
@@ -233,6 +246,10 @@ step "configure, for use" configure build --buildtype=release -Db_ndebug=false -
 step "build, for use, with -Werror" ninja -C build || close
 if [ -n "$full" ] && step "packages: twice the same bytes, lintian" packages; then
 	step "packages: in a minimal Debian 12" packages_installed
+fi
+if [ -n "$full" ] && [ -z "$only" ]; then
+	step "export: newest perf, Hotspot, LTTng's analyses, 1,000 VMs" more_formats
+	step "page: ten million samples" large_page
 fi
 if is_skipped weka; then
 	note_skip "weka: model trees beside WEKA's: by --skip"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Makes a synthetic recording (it says so in its note) or a perf.data of N samples, for timing
- * reports: gen-recording N DIR | gen-recording --perf N FILE PROGRAM.
+ * reports: gen-recording [--all | --vms M] N DIR | gen-recording --perf N FILE PROGRAM. --all: also
+ * call chains of the host's processes, N/10 intervals of vCPUs and N/5 events. --vms: of M VMs, of
+ * which two have symbol maps.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +19,7 @@
 #include "recording/trace_writer.h"
 
 #define KERNEL_TEXT 0xffffffff81000000ULL
-enum { VMM_PID = 1000, AMD_INTR = 0x60, AMD_HLT = 0x78, AMD_NPF = 0x400 };
+enum { CHAIN = 7, AMD_INTR = 0x60, AMD_HLT = 0x78, AMD_NPF = 0x400 };
 
 static VP_NORETURN void die(struct vp_error *error)
 {
@@ -31,12 +33,30 @@ static void check(struct vp_error *error)
 		die(error);
 }
 
-/* Which vCPU is on a pCPU: each has one of each VM, and they take turns. */
-static void sample_of(uint64_t *state, uint32_t pcpu, uint64_t tick, union vp_any_record *record)
+struct wanted {
+	uint64_t samples, vms;
+	bool all;
+};
+
+/* Which vCPU is on a pCPU: each has one of each VM, and they take turns, many of them shorter ones.
+ */
+static uint32_t vm_of(uint64_t vms, uint32_t pcpu, uint64_t tick)
+{
+	return (uint32_t)((vms > GEN_VMS ? tick * GEN_PCPUS : tick / 16) + pcpu) % (uint32_t)vms;
+}
+
+/* Of many VMs these are close together, as no pid is larger than 2^22. */
+static uint32_t pid_of(uint64_t vms, uint32_t vm)
+{
+	return vms > GEN_VMS ? GEN_VMM + vm * (GEN_PCPUS + 1) : GEN_VMM * (vm + 1);
+}
+
+static void sample_of(uint64_t *state, uint64_t vms, uint32_t pcpu, uint64_t tick,
+		      union vp_any_record *record)
 {
 	uint64_t what = gen_random(state) % 100, process = gen_random(state) % GEN_PROCESSES;
-	uint32_t vm = (uint32_t)(tick / 16 + pcpu) % GEN_VMS;
-	uint32_t pid = VMM_PID * (vm + 1), tid = pid + 1 + pcpu;
+	uint32_t vm = vm_of(vms, pcpu, tick);
+	uint32_t pid = pid_of(vms, vm), tid = pid + 1 + pcpu;
 	uint64_t time = GEN_START + tick * GEN_PERIOD + 1000 * pcpu;
 
 	if (what < 75) {
@@ -78,7 +98,34 @@ static void sample_of(uint64_t *state, uint32_t pcpu, uint64_t tick, union vp_an
 	}
 }
 
-static void write_trace(const char *path, uint64_t samples)
+/* The host's processes are all called from one function, and then by any. */
+static void put_chain(struct vp_trace_writer *writer, uint64_t *state, uint32_t pcpu,
+		      const union vp_any_record *record)
+{
+	const struct vp_host_sample *sample = &record->host_sample;
+	struct vp_chain_frames chain = {.time = sample->time,
+					.id = VP_ID_chain_frames,
+					.tid = sample->tid,
+					.mode = VP_MODE_USER,
+					.count = CHAIN,
+					.ips = {sample->ip}};
+
+	for (uint32_t i = 1; i < CHAIN; i++)
+		chain.ips[i] = i + 1 < CHAIN ? gen_address(state, GEN_TEXT) : GEN_TEXT;
+	vp_trace_append(writer, vp_stream_of_pcpu(pcpu), &chain);
+}
+
+static bool has_chain(const union vp_any_record *record)
+{
+	return record->header.id == VP_ID_host_sample && record->host_sample.pid;
+}
+
+static uint64_t end_of(uint64_t samples)
+{
+	return GEN_START + samples / GEN_PCPUS * GEN_PERIOD;
+}
+
+static void write_trace(const char *directory, const char *path, const struct wanted *wanted)
 {
 	static const uint8_t uuid[16] = "synthetic";
 	struct vp_ctf_trace trace = {uuid, "synthetic", "host", 0};
@@ -87,13 +134,20 @@ static void write_trace(const char *path, uint64_t samples)
 	union vp_any_record record;
 
 	check(vp_trace_writer_create(path, &trace, &writer));
-	for (uint64_t i = 0; i < samples; i++) {
+	for (uint64_t i = 0; i < wanted->samples; i++) {
 		uint32_t pcpu = i % GEN_PCPUS;
-		sample_of(&state, pcpu, i / GEN_PCPUS, &record);
+		sample_of(&state, wanted->vms, pcpu, i / GEN_PCPUS, &record);
+		if (wanted->all && has_chain(&record))
+			put_chain(writer, &state, pcpu, &record);
 		vp_trace_append(writer, vp_stream_of_pcpu(pcpu), &record);
 	}
 	for (uint32_t pcpu = 0; pcpu < GEN_PCPUS; pcpu++)
 		vp_trace_flush(writer, vp_stream_of_pcpu(pcpu), 0);
+	if (wanted->all) {
+		check(gen_intervals(directory, writer, wanted->samples / 10,
+				    end_of(wanted->samples)));
+		check(gen_events(writer, wanted->samples / 5, end_of(wanted->samples)));
+	}
 	int failure = vp_trace_take_failure(writer);
 	if (failure)
 		die(vp_error_errno(failure, "cannot write '%s'", path));
@@ -115,7 +169,7 @@ static void write_maps(const char *path, bool guest, const char *name)
 	}
 	for (uint32_t i = 0; i < GEN_PROCESSES; i++) {
 		VP_AUTO_FREE char *comm = vp_format("process%u", i);
-		vp_maps_write_space(&writer, i + 1, guest ? 100 + i : VMM_PID * (i + 1),
+		vp_maps_write_space(&writer, i + 1, guest ? 100 + i : GEN_VMM * (i + 1),
 				    guest ? 0x10000ULL * (i + 1) : 0, 0, 0, comm);
 		vp_maps_write_mapping(&writer, i + 1, GEN_TEXT,
 				      GEN_TEXT + GEN_FUNCTIONS * GEN_FUNCTION_SIZE, GEN_TEXT_OFFSET,
@@ -133,13 +187,15 @@ static void write_maps(const char *path, bool guest, const char *name)
 	vp_maps_writer_deinit(&writer);
 }
 
-static void write_about(const char *directory, uint64_t samples, const vp_vms *vms)
+static void write_about(const char *directory, const struct wanted *wanted, const vp_vms *vms)
 {
 	char note[] = "synthetic: made by bench/gen-recording, not by a machine";
 	struct vp_recording about = {.tool = VPERF_VERSION,
 				     .hostname = "synthetic",
 				     .kernel = "none",
-				     .instruments = "profile",
+				     .instruments =
+					 wanted->all ? "profile intervals trace" : "profile",
+				     .chains = wanted->all,
 				     .trigger = "cpu-clock",
 				     .command = "",
 				     .note = note,
@@ -147,50 +203,65 @@ static void write_about(const char *directory, uint64_t samples, const vp_vms *v
 				     .by_time = true,
 				     .pcpus = GEN_PCPUS,
 				     .start = GEN_START,
-				     .end = GEN_START + samples / GEN_PCPUS * GEN_PERIOD,
-				     .records = {[VP_STREAM_PCPU] = samples}};
+				     .end = end_of(wanted->samples),
+				     .records = {[VP_STREAM_PCPU] = wanted->samples}};
 
 	check(vp_recording_write(directory, &about));
 	check(vp_vms_write(directory, vms));
 }
 
-static void write_recording(const char *directory, uint64_t samples)
+static void write_recording(const char *directory, const struct wanted *wanted)
 {
 	VP_AUTO_FREE char *trace = vp_format("%s/host", directory);
 	vp_vms vms = {0};
 
 	if (mkdir(directory, 0755))
 		die(vp_error_errno(errno, "cannot create '%s'", directory));
-	for (uint32_t i = 0; i < GEN_VMS; i++) {
-		struct vp_vm vm = {.pid = VMM_PID * (i + 1), .at_start = true, .start = GEN_START};
+	for (uint32_t i = 0; i < wanted->vms; i++) {
+		struct vp_vm vm = {
+		    .pid = pid_of(wanted->vms, i), .at_start = true, .start = GEN_START};
 		vm.name = vp_format("vm%u", i);
 		vm.uuid = vm.agent = "";
 		for (uint32_t j = 0; j < GEN_PCPUS; j++)
 			vp_vm_vcpu(&vm, j)->tid = vm.pid + 1 + j;
 		vp_vec_push(&vms, vm);
 	}
-	write_about(directory, samples, &vms);
-	write_trace(trace, samples);
+	write_about(directory, wanted, &vms);
+	write_trace(directory, trace, wanted);
 	VP_AUTO_FREE char *host = vp_recording_maps_path(directory, &vms, NULL);
 	write_maps(host, false, "synthetic");
 	vp_vec_each (&vms, vm) {
+		if (vm - vms.at >= GEN_VMS)
+			break;
 		VP_AUTO_FREE char *guest = vp_recording_maps_path(directory, &vms, vm);
 		write_maps(guest, true, vm->name);
 	}
 }
 
+static int usage(void)
+{
+	fputs(
+	    "usage: gen-recording [--all | --vms M] N DIR | gen-recording --perf N FILE PROGRAM\n",
+	    stderr);
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
-	bool perf = argc == 5 && !strcmp(argv[1], "--perf");
-	uint64_t samples = argc > 2 ? strtoull(argv[perf ? 2 : 1], NULL, 10) : 0;
+	const char *option = argc > 3 ? argv[1] : "";
+	bool perf = argc == 5 && !strcmp(option, "--perf");
+	bool vms = argc == 5 && !strcmp(option, "--vms");
+	bool all = argc == 4 && !strcmp(option, "--all");
+	const struct wanted wanted = {
+	    .samples = argc > 2 ? strtoull(argv[perf ? 2 : argc - 2], NULL, 10) : 0,
+	    .vms = vms ? strtoull(argv[2], NULL, 10) : GEN_VMS,
+	    .all = all};
 
-	if ((!perf && argc != 3) || !samples) {
-		fputs("usage: gen-recording N DIR | gen-recording --perf N FILE PROGRAM\n", stderr);
-		return 2;
-	}
+	if ((!perf && !vms && !all && argc != 3) || !wanted.samples || wanted.vms < GEN_VMS)
+		return usage();
 	if (!perf)
-		write_recording(argv[2], samples);
-	else if (gen_perf_data(argv[3], argv[4], samples))
+		write_recording(argv[argc - 1], &wanted);
+	else if (gen_perf_data(argv[3], argv[4], wanted.samples))
 		die(vp_error_errno(errno, "cannot write '%s'", argv[3]));
 	return 0;
 }

@@ -13,6 +13,7 @@ enum {
 	GEN_FUNCTION_SIZE = 64,
 	GEN_PLACES = 12, /* of a function: where samples hit it */
 	GEN_PERIOD = 1000000,
+	GEN_VMM = 1000, /* process of the first VM; of the next twice that */
 };
 
 #define GEN_TEXT 0x401000ULL /* of the program: as bench/report-speed.sh links it */
@@ -38,6 +39,13 @@ static inline uint64_t gen_address(uint64_t *state, uint64_t base)
 
 	return base + function * GEN_FUNCTION_SIZE + place * (GEN_FUNCTION_SIZE / GEN_PLACES);
 }
+
+struct vp_trace_writer;
+/* Intervals of vCPUs and their counters, as many; and the directory's recipe for them. */
+struct vp_error *gen_intervals(const char *directory, struct vp_trace_writer *writer,
+			       uint64_t count, uint64_t end);
+/* Events of pCPUs on which the VMs' vCPUs take turns, about as many. */
+struct vp_error *gen_events(struct vp_trace_writer *writer, uint64_t count, uint64_t end);
 
 /* Writes a perf.data with `samples` samples of `program`; 0 or -1 with errno. */
 int gen_perf_data(const char *path, const char *program, uint64_t samples);

@@ -204,7 +204,7 @@ static void give_slices(struct streaming *streaming, uint64_t until)
 	}
 }
 
-static void give_sample(void *context, const struct vp_flow *flow, const struct vp_tick *tick,
+static void give_sample(void *context, const struct vp_flow *flow, const struct vp_sink_tick *tick,
 			const uint32_t *stack, uint32_t count)
 {
 	struct streaming *streaming = context;
@@ -213,9 +213,9 @@ static void give_sample(void *context, const struct vp_flow *flow, const struct 
 	    .time = tick->time,
 	    .weight = tick->weight,
 	    .pcpu = tick->pcpu == VP_NONE ? VP_NONE : vp_stream_cpu(streams->at[tick->pcpu]),
-	    .pid = tick->sample ? tick->sample->pid : 0,
-	    .tid = tick->sample ? tick->sample->tid : 0,
-	    .frames = streaming->frames,
+	    .pid = tick->pid,
+	    .tid = tick->tid,
+	    .frames = count == 1 ? &flow->frames.at.at[*stack] : streaming->frames,
 	    .count = count};
 
 	begin_once(streaming);
@@ -223,7 +223,7 @@ static void give_sample(void *context, const struct vp_flow *flow, const struct 
 		return;
 	give_slices(streaming, tick->time);
 	streaming->export.texts = &flow->frames.texts;
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count && count > 1; i++)
 		streaming->frames[i] = flow->frames.at.at[stack[i]];
 	if (streaming->exporter->sample)
 		streaming->exporter->sample(&streaming->export, &sample);
@@ -318,6 +318,7 @@ struct vp_error *vp_export_stream(const struct vp_naming_options *naming,
 	streaming->export = (struct vp_export){
 	    .report = ret, .out = &streaming->out, .state = state, .directory = writer->directory};
 	wanted.columns = VP_COLUMNS_ALL;
+	wanted.chains = false; /* of all stacks there is no total: each sample has its own */
 	wanted.sink = &sink;
 	wanted.events_only = exporter->event && !exporter->sample && !exporter->slice;
 	struct vp_error *error = vp_report_make(naming, &wanted, ret);

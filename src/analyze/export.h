@@ -48,8 +48,9 @@ enum { VP_EXPORT_PIECE = 1 << 16 };
 
 struct vp_exporter {
 	size_t state_size;
-	bool totals;    /* wants each stack once, with all its samples, instead of each sample */
-	bool directory; /* writes files of its own, instead of into `out` */
+	bool totals;      /* wants each stack once, with all its samples, instead of each sample */
+	unsigned columns; /* with totals: the enum vp_frame_column that it shows; 0: all */
+	bool directory;   /* writes files of its own, instead of into `out` */
 	/* In this order, sample() and slice() as often as there are some, by time (slices by that
 	 * of their end), then period(), by the time of their end, then event(), by time; each may
 	 * be NULL. */

@@ -16,17 +16,74 @@ uint32_t vp_flow_part(struct vp_flow *flow, uint32_t vm, uint32_t vcpu)
 	return *part;
 }
 
+static struct vp_sink_tick sink_tick(const struct vp_tick *tick)
+{
+	return (struct vp_sink_tick){.time = tick->time,
+				     .weight = tick->weight,
+				     .pcpu = tick->pcpu,
+				     .pid = tick->sample ? tick->sample->pid : 0,
+				     .tid = tick->sample ? tick->sample->tid : 0};
+}
+
+static void wait_for(struct vp_flow *flow, const struct vp_tick *tick, uint32_t frame, bool given)
+{
+	if (flow->n_waiting == VP_FLOW_WAITING)
+		vp_resolver_flush(flow->resolver);
+	flow->waiting[flow->n_waiting++] =
+	    (struct vp_waiting_tick){.tick = sink_tick(tick), .frame = frame, .given = given};
+}
+
+/* The waiting ticks' frames, on their way from memory when they are asked for. */
+static void name_waiting(struct vp_flow *flow, const struct vp_resolved *samples)
+{
+	for (uint32_t i = 0; i < flow->n_waiting; i++) {
+		struct vp_waiting_tick *waiting = &flow->waiting[i];
+		if (waiting->frame == VP_NONE)
+			waiting->frame = (samples++)->frame;
+		if (waiting->frame != VP_NONE)
+			__builtin_prefetch(&flow->frames.at.at[waiting->frame]);
+	}
+}
+
+void vp_flow_take(void *context, const struct vp_resolved *samples, uint32_t count)
+{
+	struct vp_flow *flow = context;
+
+	vp_totals_take(&flow->totals, samples, count, !flow->sink);
+	name_waiting(flow, samples);
+	for (uint32_t i = 0; i < flow->n_waiting; i++) {
+		const struct vp_waiting_tick *waiting = &flow->waiting[i];
+		if (!waiting->given && waiting->frame != VP_NONE)
+			flow->sink->sample(flow->sink->context, flow, &waiting->tick,
+					   &waiting->frame, 1);
+	}
+	flow->n_waiting = 0;
+}
+
+/* Of a tick with call chains: what waits was before it. */
+static void give_stack(struct vp_flow *flow, const struct vp_tick *tick,
+		       const struct vp_stack *stack)
+{
+	const struct vp_sink_tick given = sink_tick(tick);
+
+	vp_resolver_flush(flow->resolver);
+	flow->sink->sample(flow->sink->context, flow, &given, stack->frames, stack->count);
+}
+
 void vp_flow_code(struct vp_flow *flow, const struct vp_tick *tick, uint32_t part)
 {
+	bool alone = flow->sink && !flow->chains && !tick->chain;
 	struct vp_stack stack;
 
-	if ((flow->chains || flow->sink) && vp_stacks_make(&flow->stacks, tick, part, &stack)) {
+	if (!alone && (flow->chains || flow->sink) &&
+	    vp_stacks_make(&flow->stacks, tick, part, &stack)) {
 		if (flow->chains)
 			vp_totals_add_stack(&flow->totals, stack.frames, stack.count, tick->weight);
 		if (flow->sink)
-			flow->sink->sample(flow->sink->context, flow, tick, stack.frames,
-					   stack.count);
+			give_stack(flow, tick, &stack);
 	}
+	if (flow->sink)
+		wait_for(flow, tick, VP_NONE, !alone);
 	vp_resolver_hand_on(flow->resolver, tick, part);
 }
 
@@ -40,9 +97,10 @@ void vp_flow_host(struct vp_flow *flow, const struct vp_tick *tick, uint32_t par
 
 void vp_flow_frame(struct vp_flow *flow, const struct vp_tick *tick, uint32_t frame)
 {
-	vp_totals_add(&flow->totals, frame, tick->weight);
 	if (flow->sink)
-		flow->sink->sample(flow->sink->context, flow, tick, &frame, 1);
+		wait_for(flow, tick, frame, false);
+	else
+		vp_totals_add(&flow->totals, frame, tick->weight);
 }
 
 void vp_flow_idle(struct vp_flow *flow, const struct vp_tick *tick, uint32_t part)

@@ -11,13 +11,28 @@
 
 struct vp_flow;
 
+/* Of a tick, what is not in its stack. */
+struct vp_sink_tick {
+	uint64_t time, weight;
+	uint32_t pcpu;     /* index of the stream, or VP_NONE */
+	uint32_t pid, tid; /* of the host's thread; 0: none */
+};
+
 /* Who wants each sample as it comes, in the order of their times. */
 struct vp_sample_sink {
 	void *context;
 	/* `stack`: numbers in flow->frames, outermost first; valid during the call. */
-	void (*sample)(void *context, const struct vp_flow *flow, const struct vp_tick *tick,
+	void (*sample)(void *context, const struct vp_flow *flow, const struct vp_sink_tick *tick,
 		       const uint32_t *stack, uint32_t count);
 };
+
+/* A tick that the sink gets when the resolver has named those before it. */
+struct vp_waiting_tick {
+	struct vp_sink_tick tick;
+	uint32_t frame; /* VP_NONE: the resolver's next */
+	bool given;     /* the sink has it already */
+};
+enum { VP_FLOW_WAITING = 64 };
 
 struct vp_flow {
 	const vp_vms *vms;
@@ -32,7 +47,13 @@ struct vp_flow {
 	bool chains;                       /* count stacks */
 	struct vp_map part_of_vcpu;
 	uint32_t idle_frame; /* VP_NONE: there is none yet */
+	/* In the order of their times: each that has no frame is one that the resolver has. */
+	struct vp_waiting_tick waiting[VP_FLOW_WAITING];
+	uint32_t n_waiting;
 };
+
+/* For a resolver: counts what it has named, and gives it to the sink; `flow` is a vp_flow. */
+void vp_flow_take(void *flow, const struct vp_resolved *samples, uint32_t count);
 
 /* The only part of a view that is not of one VM. */
 enum { VP_FLOW_WHOLE = 0 };

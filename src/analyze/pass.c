@@ -66,8 +66,8 @@ static struct vp_error *flow_init(struct vp_flow *flow, const struct vp_profile_
 								     .timeline = timeline,
 								     .filter = &flow->filter,
 								     .frames = &flow->frames,
-								     .take = vp_totals_take,
-								     .context = &flow->totals});
+								     .take = vp_flow_take,
+								     .context = flow});
 	flow->stacks = (struct vp_stacks){.resolver = flow->resolver,
 					  .timeline = timeline,
 					  .naming = naming,

@@ -29,8 +29,8 @@ struct vp_profile_options {
 	bool events_only;  /* samples are not what is asked for: nothing is said of them */
 	bool
 	    by_callees; /* rows with most samples of their own and of what they called come first */
-	const struct vp_sample_sink *sink; /* who wants the samples one by one too, or NULL; these
-					    * come from one thread */
+	const struct vp_sample_sink *sink; /* who wants the samples one by one instead of rows, or
+					    * NULL; these come from one thread */
 	uint32_t jobs;                     /* threads; 0: one */
 	bool jobs_at_most; /* fewer if the recording is so small that more are not worth it */
 };

@@ -300,13 +300,17 @@ static void take_totals(struct vp_profile *profile, struct vp_pass *pass)
 	struct vp_flow *flow = &pass->flow;
 	struct vp_totals *totals = &flow->totals;
 
-	make_rows(profile, flow);
+	profile->frames = flow->frames.at.count;
+	/* Who got each sample by itself has no use for their sums. */
+	if (!pass->input.options->sink) {
+		make_rows(profile, flow);
+		profile->reasons = totals->reasons;
+		totals->reasons = (vp_profile_reasons){0};
+	}
 	profile->texts = flow->frames.texts;
 	flow->frames.texts = (struct vp_intern){0};
 	profile->parts = totals->parts;
 	totals->parts = (vp_profile_parts){0};
-	profile->reasons = totals->reasons;
-	totals->reasons = (vp_profile_reasons){0};
 	memcpy(profile->walks, flow->stacks.walks, sizeof(profile->walks));
 	memcpy(profile->routes, totals->routes, sizeof(profile->routes));
 	profile->unattributed = totals->unattributed;

@@ -30,6 +30,7 @@ struct vp_profile {
 	struct vp_intern texts;
 	vp_profile_parts parts;
 	VP_VEC(struct vp_profile_row) rows;
+	size_t frames; /* different ones: as many as rows, which a sink has instead */
 	vp_profile_reasons reasons;
 	vp_profile_nodes nodes;
 	uint64_t walks[VP_WALKS][VP_WALK_ENDS];

@@ -57,7 +57,7 @@ static void note_profile(struct vp_report *report)
 	vp_vec_each (&profile->parts, part) {
 		with_code += part->kinds[VP_KIND_OS] + part->kinds[VP_KIND_USER];
 	}
-	if (!profile->rows.count)
+	if (!profile->frames)
 		NOTE(report, "%s",
 		     profile->counts.ticks ? "no samples in the recording match the options"
 					   : "the recording has no samples");

@@ -31,13 +31,12 @@ void vp_totals_add(struct vp_totals *totals, uint32_t frame, uint64_t weight)
 	totals->samples.at[frame] += weight;
 }
 
-void vp_totals_take(void *context, const struct vp_resolved *samples, uint32_t count)
+void vp_totals_take(struct vp_totals *totals, const struct vp_resolved *samples, uint32_t count,
+		    bool by_frame)
 {
-	struct vp_totals *totals = context;
-
 	for (uint32_t i = 0; i < count; i++) {
 		const struct vp_resolved *sample = &samples[i];
-		if (sample->frame != VP_NONE)
+		if (by_frame && sample->frame != VP_NONE)
 			vp_totals_add(totals, sample->frame, sample->weight);
 		totals->unattributed += sample->named ? 0 : sample->weight;
 		if (sample->guest)

@@ -52,8 +52,9 @@ void vp_totals_init(struct vp_totals *totals);
 void vp_totals_deinit(struct vp_totals *totals);
 /* Counts `weight` samples in a frame; in a stack of `count` frames, outermost first. */
 void vp_totals_add(struct vp_totals *totals, uint32_t frame, uint64_t weight);
-/* A vp_resolved_fn; `totals` is the context. */
-void vp_totals_take(void *totals, const struct vp_resolved *samples, uint32_t count);
+/* What a resolver has named; `by_frame`: each frame's samples, too. */
+void vp_totals_take(struct vp_totals *totals, const struct vp_resolved *samples, uint32_t count,
+		    bool by_frame);
 void vp_totals_add_stack(struct vp_totals *totals, const uint32_t *frames, uint32_t count,
 			 uint64_t weight);
 /* Frames that were counted without a stack become stacks of themselves. To be called at the end,

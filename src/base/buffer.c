@@ -73,18 +73,58 @@ const char *vp_buffer_text(struct vp_buffer *buffer)
 	return buffer->bytes;
 }
 
+/* Of each number below 100 both digits. */
+static const char pairs[] = "0001020304050607080910111213141516171819"
+			    "2021222324252627282930313233343536373839"
+			    "4041424344454647484950515253545556575859"
+			    "6061626364656667686970717273747576777879"
+			    "8081828384858687888990919293949596979899";
+
+char *vp_put_count(char *at, uint64_t number)
+{
+	/* At least as many digits as numbers of so many bits have. */
+	static const uint64_t tens[] = {0,
+					10,
+					100,
+					1000,
+					10000,
+					100000,
+					1000000,
+					10000000,
+					100000000,
+					1000000000,
+					10000000000,
+					100000000000,
+					1000000000000,
+					10000000000000,
+					100000000000000,
+					1000000000000000,
+					10000000000000000,
+					100000000000000000,
+					1000000000000000000,
+					10000000000000000000U};
+
+	if (number < 10) {
+		*at = (char)('0' + number);
+		return at + 1;
+	}
+	unsigned bits = 64 - (unsigned)__builtin_clzll(number);
+	unsigned digits = bits * 1233 >> 12; /* by log10(2): as many, or one too few */
+	char *end = at + digits + (number >= tens[digits]);
+	for (at = end; number >= 10; number /= 100)
+		memcpy(at -= 2, pairs + 2 * (number % 100), 2);
+	if (number)
+		at[-1] = (char)('0' + number);
+	return end;
+}
+
 void vp_buffer_count(struct vp_buffer *buffer, uint64_t number)
 {
-	vp_buffer_padded(buffer, number, 0, ' ');
+	vp_buffer_end(buffer, vp_put_count(vp_buffer_room(buffer, VP_PUT_COUNT), number));
 }
 
 void vp_buffer_padded(struct vp_buffer *buffer, uint64_t number, size_t width, char with)
 {
-	static const char pairs[] = "0001020304050607080910111213141516171819"
-				    "2021222324252627282930313233343536373839"
-				    "4041424344454647484950515253545556575859"
-				    "6061626364656667686970717273747576777879"
-				    "8081828384858687888990919293949596979899";
 	enum { MOST = 24 };
 	char digits[2 * MOST]; /* and as many behind them: copied are always so many, which is no
 				  call */

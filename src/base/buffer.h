@@ -44,10 +44,46 @@ static inline void vp_buffer_fill(struct vp_buffer *buffer, char with, size_t si
 }
 void vp_buffer_printf(struct vp_buffer *buffer, const char *format, ...) VP_PRINTF(2, 3)
     __attribute__((nonnull(2)));
-/* A number as printf("%llu") has it, many times faster: reports have a hundred thousand rows. */
-void vp_buffer_count(struct vp_buffer *buffer, uint64_t number);
-/* The same behind a character up to a width of at most 24. */
+/* A number as printf("%llu") has it, behind a character up to a width of at most 24. */
 void vp_buffer_padded(struct vp_buffer *buffer, uint64_t number, size_t width, char with);
+/* The same without a width, many times faster than printf(): an export has millions of lines. */
+void vp_buffer_count(struct vp_buffer *buffer, uint64_t number);
+
+/*
+ * Where a line is put together at once, which is twice as fast as to append its parts: room for as
+ * many bytes as it has at most, then parts, each of which returns where the next one goes, then the
+ * end.
+ */
+enum { VP_PUT_BLOCK = 32, VP_PUT_COUNT = 20 };
+static inline char *vp_buffer_room(struct vp_buffer *buffer, size_t size)
+{
+	if (buffer->room - buffer->size < size) {
+		vp_buffer_extend(buffer, size);
+		buffer->size -= size;
+	}
+	return buffer->bytes + buffer->size;
+}
+static inline void vp_buffer_end(struct vp_buffer *buffer, const char *end)
+{
+	buffer->size = (size_t)(end - buffer->bytes);
+}
+static inline char *vp_put_text(char *at, const char *text)
+{
+	size_t size = strlen(text);
+
+	memcpy(at, text, size);
+	return at + size;
+}
+/* By blocks, which is no call: behind both places there is a block more. */
+static inline char *vp_put_blocks(char *at, const char *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i += VP_PUT_BLOCK)
+		memcpy(at + i, bytes + i, VP_PUT_BLOCK);
+	return at + size;
+}
+/* A number of at most VP_PUT_COUNT digits. */
+char *vp_put_count(char *at, uint64_t number);
+
 /* The bytes with a terminating zero (not counted in size); valid until the next change. */
 const char *vp_buffer_text(struct vp_buffer *buffer);
 

@@ -98,7 +98,8 @@ static struct vp_profile_options options_of(const struct export *export)
 					   .n_pcpus = which->pcpus.count,
 					   .columns = VP_COLUMNS_ALL,
 					   .chains = true,
-					   .jobs = 1};
+					   .jobs = 2,
+					   .jobs_at_most = true};
 }
 
 static struct vp_error *write_all(struct export *export, struct vp_report *made)
@@ -110,6 +111,8 @@ static struct vp_error *write_all(struct export *export, struct vp_report *made)
 
 	if (!exporter->totals)
 		return vp_export_stream(&export->naming, &options, exporter, &writer, made);
+	if (exporter->columns)
+		options.columns = exporter->columns;
 	VP_TRY(vp_report_make(&export->naming, &options, made));
 	vp_export_totals(made, exporter, &out);
 	struct vp_error *error = write_piece(export, &out);

@@ -21,16 +21,6 @@ struct chrome {
 	uint64_t flows;
 };
 
-static void put_json_text(const char *text, struct vp_buffer *out)
-{
-	struct vp_buffer quoted = {0};
-	struct vp_json json = vp_json_to(&quoted);
-
-	vp_json_text(&json, NULL, text);
-	vp_buffer_append(out, quoted.bytes + 1, quoted.size - 2);
-	vp_buffer_deinit(&quoted);
-}
-
 static void begin_event(struct vp_export *export, const char *phase, uint32_t process,
 			uint32_t thread)
 {
@@ -68,7 +58,7 @@ static void name_once(struct vp_export *export, const char *what, uint32_t proce
 	vp_buffer_string(export->out, is_process
 					  ? ",\"name\":\"process_name\",\"args\":{\"name\":\""
 					  : ",\"name\":\"thread_name\",\"args\":{\"name\":\"");
-	put_json_text(name, export->out);
+	vp_export_put_json(name, export->out);
 	vp_buffer_string(export->out, what);
 	vp_buffer_string(export->out, "\"}}");
 }
@@ -93,7 +83,8 @@ static void begin(struct vp_export *export)
 {
 	struct chrome *chrome = export->state;
 
-	chrome->texts.put = put_json_text;
+	chrome->texts = (struct vp_export_texts){
+	    .text = vp_export_text, .put = vp_export_put_json, .unknown = "[unknown]"};
 	vp_buffer_string(export->out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
 }
 
@@ -101,7 +92,7 @@ static void put_name(struct vp_export *export, uint32_t text)
 {
 	struct chrome *chrome = export->state;
 
-	vp_export_texts_put(&chrome->texts, export, text, "[unknown]", export->out);
+	vp_export_texts_append(&chrome->texts, export, text, export->out);
 }
 
 static void put_sample(struct vp_export *export, const struct vp_sample *sample)
@@ -154,10 +145,10 @@ static void put_slice(struct vp_export *export, const struct vp_state_slice *sli
 	name_vcpu(export, vm, slice->vcpu, vp_export_vm(export, slice->vm));
 	begin_complete(export, vm, slice->vcpu, slice->begin, slice->end);
 	vp_buffer_string(out, ",\"cat\":\"vcpu\",\"name\":\"");
-	put_json_text(slice->state, out);
+	vp_export_put_json(slice->state, out);
 	if (slice->reason) {
 		vp_buffer_string(out, "\",\"args\":{\"reason\":\"");
-		put_json_text(slice->reason, out);
+		vp_export_put_json(slice->reason, out);
 		vp_buffer_string(out, "\"}}");
 	} else {
 		vp_buffer_string(out, "\"}");
@@ -175,7 +166,7 @@ static void put_pcpu_period(struct vp_export *export, const struct vp_period *pe
 		vp_buffer_string(&name, "idle");
 	else
 		vp_export_put_thread(export, period, &name);
-	put_json_text(vp_buffer_text(&name), export->out);
+	vp_export_put_json(vp_buffer_text(&name), export->out);
 	vp_buffer_string(export->out, "\"}");
 	vp_buffer_deinit(&name);
 }
@@ -212,7 +203,7 @@ static void put_guest_thread(struct vp_export *export, const struct vp_period *p
 	name_once(export, "", process, period->guest_tid, false, comm);
 	begin_complete(export, process, period->guest_tid, period->begin, period->end);
 	vp_buffer_string(export->out, ",\"cat\":\"thread\",\"name\":\"");
-	put_json_text(vp_lane_state_name(period->state), export->out);
+	vp_export_put_json(vp_lane_state_name(period->state), export->out);
 	vp_buffer_string(export->out, "\"}");
 }
 
@@ -224,11 +215,11 @@ static void put_vcpu_period(struct vp_export *export, const struct vp_period *pe
 	name_vcpu(export, period->vm, thread, vp_lanes_vm(export->lanes, period->vm));
 	begin_complete(export, period->vm, thread, period->begin, period->end);
 	vp_buffer_string(out, ",\"cat\":\"vcpu\",\"name\":\"");
-	put_json_text(vp_lane_state_name(period->state), out);
+	vp_export_put_json(vp_lane_state_name(period->state), out);
 	vp_buffer_string(out, "\"");
 	if (period->has_thief) {
 		vp_buffer_string(out, ",\"args\":{\"thief\":\"");
-		put_json_text(period->thief_comm ? period->thief_comm : "-", out);
+		vp_export_put_json(period->thief_comm ? period->thief_comm : "-", out);
 		vp_buffer_printf(out, "\",\"thief_tid\":%" PRIu32 "}", period->thief_tid);
 	}
 	vp_buffer_string(out, "}");

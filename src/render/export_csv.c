@@ -11,8 +11,8 @@ static const char header[] =
     "guest_process,guest_pid,guest_tid,thief,thief_tid\n";
 
 struct csv {
-	struct vp_export_texts cells,
-	    parts; /* by themselves; in a stack, where quotes are around */
+	struct vp_export_texts vms, kinds, cells, /* by themselves */
+	    parts;                                /* in a stack, where quotes are around */
 };
 
 /* A spreadsheet takes what begins so for a formula: it gets a ' before it. */
@@ -52,8 +52,13 @@ static void begin(struct vp_export *export)
 {
 	struct csv *csv = export->state;
 
-	csv->cells.put = put_cell;
-	csv->parts.put = put_part;
+	csv->vms = (struct vp_export_texts){.text = vp_export_vm, .put = put_cell, .unknown = ""};
+	csv->kinds =
+	    (struct vp_export_texts){.text = vp_export_kind, .put = put_cell, .unknown = ""};
+	csv->cells =
+	    (struct vp_export_texts){.text = vp_export_text, .put = put_cell, .unknown = ""};
+	csv->parts = (struct vp_export_texts){
+	    .text = vp_export_text, .put = put_part, .unknown = "[unknown]"};
 	vp_buffer_string(export->out, header);
 }
 
@@ -71,47 +76,70 @@ static void put_text(const char *text, struct vp_buffer *out)
 	vp_buffer_string(out, ",");
 }
 
-static void put_number(struct csv *csv, const struct vp_export *export, uint32_t text)
+/* Of a sample's line all but its texts, at most. */
+enum { LINE = 256 };
+
+static char *put_number_at(char *at, bool known, uint64_t number)
 {
-	vp_export_texts_put(&csv->cells, export, text, "", export->out);
-	vp_buffer_string(export->out, ",");
+	if (known)
+		at = vp_put_count(at, number);
+	*at = ',';
+	return at + 1;
 }
 
-static void put_stack(struct csv *csv, const struct vp_export *export,
-		      const struct vp_sample *sample)
+static char *put_text_at(char *at, const struct vp_export_texts *texts, uint32_t number)
 {
-	struct vp_buffer *out = export->out;
+	at = vp_export_texts_put(texts, number, at);
+	*at = ',';
+	return at + 1;
+}
 
+static size_t room_for(struct csv *csv, const struct vp_export *export,
+		       const struct vp_sample *sample)
+{
+	const struct vp_frame *inner = &sample->frames[sample->count - 1];
+	size_t room = LINE;
+
+	room += vp_export_texts_room(&csv->vms, export, inner->vm);
+	room += vp_export_texts_room(&csv->kinds, export, inner->kind);
+	room += vp_export_texts_room(&csv->cells, export, inner->process);
+	room += vp_export_texts_room(&csv->cells, export, inner->function);
+	room += vp_export_texts_room(&csv->cells, export, inner->module);
+	for (uint32_t i = 0; i < sample->count; i++)
+		room += 1 + vp_export_texts_room(&csv->parts, export, sample->frames[i].function);
+	return room;
+}
+
+static char *put_stack(char *at, const struct csv *csv, const struct vp_sample *sample)
+{
 	for (uint32_t i = 0; i < sample->count; i++) {
-		vp_buffer_string(out, i ? ";" : "\"");
-		vp_export_texts_put(&csv->parts, export, sample->frames[i].function, "[unknown]",
-				    out);
+		*at++ = i ? ';' : '"';
+		at = vp_export_texts_put(&csv->parts, sample->frames[i].function, at);
 	}
-	vp_buffer_string(out, "\",,,,,\n");
+	return vp_put_text(at, "\",,,,,\n");
 }
 
 static void put_sample(struct vp_export *export, const struct vp_sample *sample)
 {
 	const struct vp_frame *inner = &sample->frames[sample->count - 1];
 	struct csv *csv = export->state;
-	struct vp_buffer *out = export->out;
-	const char *kind = vp_kind_name(inner->kind);
+	char *at = vp_buffer_room(export->out, room_for(csv, export, sample));
 
-	vp_buffer_string(out, "sample,");
-	put_known(true, sample->time, out);
-	put_known(true, sample->time, out);
-	put_known(true, sample->weight, out);
-	put_known(sample->pcpu != VP_NONE, sample->pcpu, out);
-	put_text(vp_export_vm(export, inner->vm), out);
-	put_known(inner->vcpu != VP_NONE, inner->vcpu, out);
-	put_number(csv, export, inner->process);
-	put_known(inner->pid != VP_NONE, inner->pid, out);
-	put_known(sample->tid, sample->tid, out);
-	vp_buffer_string(out, kind ? kind : "");
-	vp_buffer_string(out, ",,");
-	put_number(csv, export, inner->function);
-	put_number(csv, export, inner->module);
-	put_stack(csv, export, sample);
+	at = vp_put_text(at, "sample,");
+	at = put_number_at(at, true, sample->time);
+	at = put_number_at(at, true, sample->time);
+	at = put_number_at(at, true, sample->weight);
+	at = put_number_at(at, sample->pcpu != VP_NONE, sample->pcpu);
+	at = put_text_at(at, &csv->vms, inner->vm);
+	at = put_number_at(at, inner->vcpu != VP_NONE, inner->vcpu);
+	at = put_text_at(at, &csv->cells, inner->process);
+	at = put_number_at(at, inner->pid != VP_NONE, inner->pid);
+	at = put_number_at(at, sample->tid, sample->tid);
+	at = put_text_at(at, &csv->kinds, inner->kind);
+	*at++ = ',';
+	at = put_text_at(at, &csv->cells, inner->function);
+	at = put_text_at(at, &csv->cells, inner->module);
+	vp_buffer_end(export->out, put_stack(at, csv, sample));
 }
 
 static void put_slice(struct vp_export *export, const struct vp_state_slice *slice)
@@ -160,6 +188,8 @@ static void deinit(void *state)
 {
 	struct csv *csv = state;
 
+	vp_export_texts_deinit(&csv->vms);
+	vp_export_texts_deinit(&csv->kinds);
 	vp_export_texts_deinit(&csv->cells);
 	vp_export_texts_deinit(&csv->parts);
 }

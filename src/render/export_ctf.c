@@ -152,7 +152,8 @@ static void mark_all(struct vp_export *export, uint64_t first)
 	vp_vec_each (&report->vms, vm)
 		vcpus += vm->vcpus.count;
 	uint64_t room = MARKS * vcpus, time = first > room ? first - room : 0;
-	for (size_t i = 0; i < report->vms.count; i++)
+	/* VMs that only records know have no trace. */
+	for (size_t i = 0; i < report->vms.count && i + 1 < ctf->machines.count; i++)
 		vp_vec_each (&report->vms.at[i].vcpus, vcpu) {
 			mark_vcpu(ctf, &report->vms.at[i], &ctf->machines.at[i + 1], vcpu, time);
 			time += MARKS;

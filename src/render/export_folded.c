@@ -65,7 +65,10 @@ static void put_stack(struct vp_export *export, const struct vp_sample *sample)
 
 const struct vp_exporter *vp_exporter_folded(void)
 {
-	static const struct vp_exporter exporter = {.totals = true, .sample = put_stack};
+	static const struct vp_exporter exporter = {
+	    .totals = true,
+	    .columns = VP_COLUMN_FUNCTION | VP_COLUMN_MODULE | VP_COLUMN_PROCESS | VP_COLUMN_VM,
+	    .sample = put_stack};
 
 	return &exporter;
 }

@@ -3,30 +3,59 @@
 
 #include <inttypes.h>
 
+#include "base/json.h"
 #include "base/text.h"
 
 void vp_export_texts_deinit(struct vp_export_texts *texts)
 {
-	vp_vec_each (&texts->at, text)
-		vp_buffer_deinit(text);
-	vp_vec_deinit(&texts->at);
+	vp_buffer_deinit(&texts->bytes);
+	vp_vec_deinit(&texts->made);
 }
 
-void vp_export_texts_put(struct vp_export_texts *texts, const struct vp_export *export,
-			 uint32_t text, const char *unknown, struct vp_buffer *out)
+void vp_export_texts_make(struct vp_export_texts *texts, const struct vp_export *export,
+			  uint32_t number)
 {
-	if (text == VP_NONE) {
-		vp_buffer_string(out, unknown);
-		return;
-	}
-	while (texts->at.count <= text)
-		vp_vec_push(&texts->at, (struct vp_buffer){0});
-	struct vp_buffer *made = &texts->at.at[text];
-	if (!made->room) {
-		texts->put(vp_intern_text(export->texts, text), made);
-		(void)vp_buffer_text(made); /* there is room, even of an empty one */
-	}
-	vp_buffer_append(out, made->bytes, made->size);
+	struct vp_export_made made = {.at = texts->bytes.size};
+
+	if (number == VP_NONE)
+		vp_buffer_string(&texts->bytes, texts->unknown);
+	else
+		texts->put(texts->text(export, number), &texts->bytes);
+	made.size = texts->bytes.size - made.at;
+	vp_buffer_fill(&texts->bytes, 0, VP_PUT_BLOCK);
+	texts->bytes.size -= VP_PUT_BLOCK;
+	while (texts->made.count <= (uint32_t)(number + 1))
+		vp_vec_push(&texts->made, ((struct vp_export_made){.size = SIZE_MAX}));
+	texts->made.at[number + 1] = made;
+}
+
+void vp_export_texts_append(struct vp_export_texts *texts, const struct vp_export *export,
+			    uint32_t number, struct vp_buffer *out)
+{
+	char *at = vp_buffer_room(out, vp_export_texts_room(texts, export, number));
+
+	vp_buffer_end(out, vp_export_texts_put(texts, number, at));
+}
+
+const char *vp_export_kind(const struct vp_export *export, uint32_t kind)
+{
+	(void)export;
+	return vp_kind_name(kind);
+}
+
+void vp_export_put_json(const char *text, struct vp_buffer *out)
+{
+	struct vp_buffer quoted = {0};
+	struct vp_json json = vp_json_to(&quoted);
+
+	vp_json_text(&json, NULL, text);
+	vp_buffer_append(out, quoted.bytes + 1, quoted.size - 2);
+	vp_buffer_deinit(&quoted);
+}
+
+void vp_export_put_clean(const char *text, struct vp_buffer *out)
+{
+	vp_text_clean(text, strlen(text), out);
 }
 
 bool vp_export_is_code(const struct vp_frame *frame)

@@ -49,6 +49,15 @@ static void fail(struct vp_export *export, struct vp_error *error)
 		export->error = error;
 }
 
+/* There may be more VMs in the end than at the beginning: those that only records know. */
+static void make_machines(struct vp_export *export)
+{
+	struct dat *dat = export->state;
+
+	while (dat->machines.count <= export->report->vms.count)
+		vp_vec_push(&dat->machines, (struct machine){0});
+}
+
 static void begin(struct vp_export *export)
 {
 	struct dat *dat = export->state;
@@ -57,8 +66,7 @@ static void begin(struct vp_export *export)
 	if (error)
 		fail(export, error);
 	dat->has_pages = !error;
-	for (size_t i = 0; i <= export->report->vms.count; i++)
-		vp_vec_push(&dat->machines, (struct machine){0});
+	make_machines(export);
 }
 
 static void deinit_machine(struct machine *machine)
@@ -253,9 +261,10 @@ static void put_guests(const struct vp_export *export, struct vp_buffer *options
 	const vp_vms *vms = &export->report->vms;
 
 	for (size_t i = 0; i < vms->count; i++) {
+		if (!dat->machines.at[i + 1].cpus.count)
+			continue;
 		VP_AUTO_FREE char *part = vp_vm_part(vms, &vms->at[i]);
-		if (dat->machines.at[i + 1].cpus.count)
-			put_guest(&vms->at[i], id_of(export, part), options);
+		put_guest(&vms->at[i], id_of(export, part), options);
 	}
 }
 
@@ -296,12 +305,14 @@ static void end(struct vp_export *export)
 
 	if (export->error)
 		return;
+	make_machines(export);
 	cpu_of(&dat->machines.at[0], 0); /* trace-cmd reads no file without a CPU */
 	write_machine(export, 0, "host");
 	for (size_t i = 0; i < vms->count && !export->error; i++) {
+		if (!dat->machines.at[i + 1].cpus.count)
+			continue;
 		VP_AUTO_FREE char *part = vp_vm_part(vms, &vms->at[i]);
-		if (dat->machines.at[i + 1].cpus.count)
-			write_machine(export, i + 1, part);
+		write_machine(export, i + 1, part);
 	}
 	if (!dat->events)
 		vp_vec_push(&export->notes,

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -407,6 +408,26 @@ static void test_durations(void **state)
 		assert_string_equal(vp_text_duration(cases[i].ns, text), cases[i].text);
 }
 
+/* As printf() has them, on both sides of each power of ten. */
+static void test_counts(void **state)
+{
+	struct vp_buffer buffer = {0};
+	uint64_t power = 1;
+
+	for (int digits = 1; digits <= 20; digits++, power *= 10)
+		for (uint64_t number = power - 1; number <= power + 1; number++) {
+			char expected[24];
+			snprintf(expected, sizeof(expected), "%" PRIu64, number);
+			buffer.size = 0;
+			vp_buffer_count(&buffer, number);
+			assert_string_equal(vp_buffer_text(&buffer), expected);
+		}
+	buffer.size = 0;
+	vp_buffer_count(&buffer, UINT64_MAX);
+	assert_string_equal(vp_buffer_text(&buffer), "18446744073709551615");
+	vp_buffer_deinit(&buffer);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1) { /* see hash_in_another_process() */
@@ -414,6 +435,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_counts),
 	    cmocka_unit_test(test_cursor_integers),
 	    cmocka_unit_test(test_cursor_lines),
 	    cmocka_unit_test(test_cursor_words),

@@ -108,6 +108,7 @@ export interface Row {
   process: string | null;
   vm: string | null; // null: the host
   samples: number;
+  key?: string; // what tells it apart in a stack: made when it is first asked for
 }
 
 /** A place in the tree of stacks. */

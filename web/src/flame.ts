@@ -19,15 +19,18 @@ interface Frame {
 const ROW_HEIGHT = 19;
 const LEAST_WIDTH = 0.0007; // of the graph: narrower frames are not drawn
 const MOST_DRAWN = 4000;
+const NONE = new Map<string, Frame>(); // of the many frames that call nothing: nobody adds to it
 
 function makeFrame(name: string, kind: Frame["kind"], row: Row | null, parent: Frame | null): Frame {
-  return { name, kind, row, value: 0, parent, children: new Map(), before: 0 };
+  return { name, kind, row, value: 0, parent, children: NONE, before: 0 };
 }
 
 function child(parent: Frame, name: string, kind: Frame["kind"], row: Row | null): Frame {
-  const key = row ? `${name}\0${row.module}\0${row.kind}` : name;
+  const key = row ? row.key ??= `${name}\0${row.module}\0${row.kind}` : name;
   let ret = parent.children.get(key);
-  if (!ret) parent.children.set(key, ret = makeFrame(name, kind, row, parent));
+  if (ret) return ret;
+  if (parent.children === NONE) parent.children = new Map();
+  parent.children.set(key, ret = makeFrame(name, kind, row, parent));
   return ret;
 }
 

@@ -11,6 +11,7 @@ const BAR_HEIGHT = 16;
 const AXIS_HEIGHT = 22;
 const LEAST_SPAN = 1000; // ns that the graph shows at least
 const MOST_THREADS = 40; // lanes, at first
+const OTHERS = "rgba(128,128,128,.18)"; // slices that a search does not find
 
 interface Place {
   lane: Lane;
@@ -59,9 +60,15 @@ export class TimelineView {
   private allThreads = false;
   private chosen: Place | null = null;
   private pending = false;
+  /** Of states, then of labels as pCPUs show them: numbers of colours, of which there are few. */
+  private readonly colors: string[] = [OTHERS];
+  private readonly colorOfState: number[];
+  private readonly colorOfLabel: number[];
 
   constructor(private readonly timeline: Timeline) {
     this.to = timeline.lengthNs || 1;
+    this.colorOfState = timeline.states.map((state) => this.colorNumber(stateColor(state)));
+    this.colorOfLabel = timeline.labels.map(({ vm }) => (vm === null ? 0 : this.colorNumber(vmColor(vm))));
     const search = el("input", {
       type: "search", placeholder: "Search threads", "aria-label": "Search threads in the timeline",
       input: (event) => this.search((event.target as HTMLInputElement).value),
@@ -88,7 +95,8 @@ export class TimelineView {
 
   private chooseLanes(): void {
     const threads = this.timeline.lanes.filter((lane) => lane.kind === "thread");
-    const busiest = new Set([...threads].sort((a, b) => busyTime(b) - busyTime(a)).slice(0, this.allThreads ? undefined : MOST_THREADS));
+    const busy = new Map(threads.map((lane) => [lane, busyTime(lane)]));
+    const busiest = new Set([...threads].sort((a, b) => busy.get(b)! - busy.get(a)!).slice(0, this.allThreads ? undefined : MOST_THREADS));
     this.lanes = this.timeline.lanes.filter((lane) => lane.kind !== "thread" || busiest.has(lane));
     this.names.replaceChildren(...this.lanes.map((lane) => el("li", { class: lane.kind, title: lane.title }, lane.title)));
     this.redraw();
@@ -271,43 +279,46 @@ export class TimelineView {
     context.stroke();
   }
 
-  private colorOf(lane: Lane, slice: number): string {
-    const state = this.timeline.states[lane.state[slice]];
-    const vm = lane.kind === "pcpu" && lane.label[slice] >= 0 ? this.timeline.labels[lane.label[slice]].vm : null;
-    return vm ? vmColor(vm) : stateColor(state);
+  private colorNumber(color: string): number {
+    const known = this.colors.indexOf(color);
+    return known >= 0 ? known : this.colors.push(color) - 1;
+  }
+
+  /** A number in `colors`; 0: the search does not find it. */
+  private colorOf(lane: Lane, slice: number): number {
+    if (this.word && !this.matches(lane, slice)) return 0;
+    const ofVm = lane.kind === "pcpu" && lane.label[slice] >= 0 ? this.colorOfLabel[lane.label[slice]] : 0;
+    return ofVm || this.colorOfState[lane.state[slice]];
   }
 
   /** Slices of a pixel or more are boxes; of narrower ones each pixel shows what had most of it. */
   private drawLane(context: CanvasRenderingContext2D, lane: Lane, top: number, width: number): void {
     const scale = width / (this.to - this.from);
     const y = top + (LANE_HEIGHT - BAR_HEIGHT) / 2;
+    const narrow = new Float64Array(this.colors.length);
     let pixel = -1;
-    let most = 0;
-    const narrow = new Map<string, number>();
     const flush = () => {
-      let color = "";
-      most = 0;
-      for (const [name, part] of narrow) if (part > most) [color, most] = [name, part];
-      if (color) {
-        context.fillStyle = color;
+      const most = narrow.reduce((best, part, i) => (part > narrow[best] ? i : best), 0);
+      if (narrow[most] > 0) {
+        context.fillStyle = this.colors[most];
         context.fillRect(pixel, y, 1, BAR_HEIGHT);
+        narrow.fill(0);
       }
-      narrow.clear();
     };
     for (let i = sliceAfter(lane, this.from); i < lane.count && lane.begin[i] < this.to; i++) {
       const left = Math.max((lane.begin[i] - this.from) * scale, 0);
       const right = Math.min((lane.end[i] - this.from) * scale, width);
-      const color = this.matches(lane, i) ? this.colorOf(lane, i) : "rgba(128,128,128,.18)";
+      const color = this.colorOf(lane, i);
       if (right - left >= 1) {
         flush();
-        this.drawSlice(context, lane, i, left, right, y, color);
+        this.drawSlice(context, lane, i, left, right, y, this.colors[color]);
         continue;
       }
       if (Math.floor(left) !== pixel) {
         flush();
         pixel = Math.floor(left);
       }
-      narrow.set(color, (narrow.get(color) ?? 0) + right - left);
+      narrow[color] += right - left;
     }
     flush();
     this.outline(context, lane, y, scale);
