@@ -30,8 +30,12 @@ static struct vp_error *check_vms(const struct vp_profile_options *options, cons
 struct sorted_row {
 	uint64_t samples;
 	uint32_t part, rank, was;
-	const struct vp_profile_row *row;
-	const uint32_t *ranks; /* of texts */
+};
+
+/* What they are compared by, when that is not enough. */
+struct row_order {
+	const struct vp_profile_row *rows; /* as they were */
+	const uint32_t *ranks;             /* of texts */
 };
 
 static int by_number(uint32_t a, uint32_t b)
@@ -45,13 +49,14 @@ static int by_text_rank(const uint32_t *ranks, uint32_t a, uint32_t b)
 }
 
 /* Rows whose samples and functions are the same: some other column tells them apart. */
-static int by_other_columns(const struct sorted_row *left, const struct sorted_row *right)
+static int by_other_columns(const struct row_order *by, const struct sorted_row *left,
+			    const struct sorted_row *right)
 {
-	const struct vp_profile_row *a = left->row, *b = right->row;
-	int order = by_text_rank(left->ranks, a->module, b->module);
+	const struct vp_profile_row *a = &by->rows[left->was], *b = &by->rows[right->was];
+	int order = by_text_rank(by->ranks, a->module, b->module);
 
 	if (!order)
-		order = by_text_rank(left->ranks, a->process, b->process);
+		order = by_text_rank(by->ranks, a->process, b->process);
 	if (!order)
 		order = by_number(a->pid, b->pid);
 	if (!order)
@@ -61,7 +66,7 @@ static int by_other_columns(const struct sorted_row *left, const struct sorted_r
 	return order ? order : by_number(a->kind, b->kind);
 }
 
-static int by_part_and_samples(const void *left, const void *right)
+static int by_part_and_samples(const void *left, const void *right, void *by)
 {
 	const struct sorted_row *a = left, *b = right;
 
@@ -71,7 +76,7 @@ static int by_part_and_samples(const void *left, const void *right)
 		return a->samples > b->samples ? -1 : 1;
 	if (a->rank != b->rank)
 		return a->rank < b->rank ? -1 : 1;
-	return by_other_columns(a, b);
+	return by_other_columns(by, a, b);
 }
 
 struct ranked_text {
@@ -130,13 +135,29 @@ static void sort_reasons(struct vp_profile *profile, const uint32_t *now_at)
 	}
 }
 
+/* Puts each row where it belongs; `sorted` says by its places where the rows were. */
+static void move_rows(struct vp_profile_row *rows, struct sorted_row *sorted, size_t count)
+{
+	for (uint32_t first = 0; first < count; first++) {
+		struct vp_profile_row row = rows[first];
+		uint32_t at = first, was;
+		while ((was = sorted[at].was) != first) {
+			rows[at] = rows[was];
+			sorted[at].was = at;
+			at = was;
+		}
+		rows[at] = row;
+		sorted[at].was = at;
+	}
+}
+
 static void sort_rows(struct vp_profile *profile, bool by_total)
 {
 	size_t count = profile->rows.count;
 	struct sorted_row *sorted = vp_realloc_array(NULL, count + 1, sizeof(*sorted));
 	uint32_t *now_at = vp_realloc_array(NULL, count + 1, sizeof(*now_at));
-	struct vp_profile_row *rows = vp_realloc_array(NULL, count + 1, sizeof(*rows));
 	uint32_t *ranks = rank_texts(&profile->texts);
+	struct row_order order = {profile->rows.at, ranks};
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct vp_profile_row *row = &profile->rows.at[i];
@@ -144,21 +165,16 @@ static void sort_rows(struct vp_profile *profile, bool by_total)
 		sorted[i] = (struct sorted_row){.samples = by_total ? row->total : row->samples,
 						.part = row->part,
 						.rank = rank,
-						.was = i,
-						.row = row,
-						.ranks = ranks};
+						.was = i};
 	}
-	qsort(sorted, count, sizeof(*sorted), by_part_and_samples);
+	qsort_r(sorted, count, sizeof(*sorted), by_part_and_samples, &order);
 	for (uint32_t i = 0; i < count; i++) {
 		struct vp_profile_part *part = &profile->parts.at[sorted[i].part];
-		rows[i] = profile->rows.at[sorted[i].was];
 		now_at[sorted[i].was] = i;
 		if (!part->rows++)
 			part->first_row = i;
 	}
-	free(profile->rows.at);
-	profile->rows.at = rows;
-	profile->rows.room = count + 1;
+	move_rows(profile->rows.at, sorted, count);
 	free(ranks);
 	free(sorted);
 	sort_reasons(profile, now_at);
@@ -273,6 +289,8 @@ static void make_rows(struct vp_profile *profile, const struct vp_flow *flow)
 {
 	const struct vp_totals *totals = &flow->totals;
 
+	profile->rows.room = flow->frames.at.count + 1;
+	profile->rows.at = vp_realloc_array(NULL, profile->rows.room, sizeof(*profile->rows.at));
 	for (uint32_t i = 0; i < flow->frames.at.count; i++) {
 		const struct vp_frame *frame = &flow->frames.at.at[i];
 		vp_vec_push(&profile->rows,
