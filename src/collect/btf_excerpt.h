@@ -8,10 +8,10 @@
 struct btf;
 
 /*
- * From the kernel's BTF, which is the first of `from`, and modules' on top of it, or NULL: all types
- * with a name that one of `wanted` has, too (up to "___", as libbpf sees it). What a pointer points
- * to is left out: it makes no difference to where members are. To be freed with btf__free(); NULL:
- * no memory.
+ * From the kernel's BTF, which is the first of `from`, and modules' on top of it, or NULL: all
+ * types with a name that one of `wanted` has, too (up to "___", as libbpf sees it). What a pointer
+ * points to is left out: it makes no difference to where members are. To be freed with btf__free();
+ * NULL: no memory.
  */
 struct btf *vp_btf_excerpt(const struct btf *const *from, size_t count, const struct btf *wanted);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How the kernel and its modules describe their types (BTF): read once for all who ask. libbpf reads
- * all of it again for each object, and looks through all of it for each type that a program names;
- * it gets the few types that programs need, instead.
+ * How the kernel and its modules describe their types (BTF): read once for all who ask. libbpf
+ * reads all of it again for each object, and looks through all of it for each type that a program
+ * names; it gets the few types that programs need, instead.
  */
 #ifndef VP_COLLECT_KERNEL_BTF_H
 #define VP_COLLECT_KERNEL_BTF_H

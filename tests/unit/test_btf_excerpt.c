@@ -12,7 +12,8 @@
 static struct btf *kernel, *module, *program, *made;
 
 /* struct inner { int a, b; }; struct stranger { int x; };
- * struct outer { struct inner in[3]; struct stranger *far; union { long wide; counter_t small; }; };
+ * struct outer { struct inner in[3]; struct stranger *far; union { long wide; counter_t small; };
+ * };
  */
 static void make_kernel(void)
 {
@@ -60,8 +61,8 @@ static uint32_t count(const char *name)
 	uint32_t found = 0;
 
 	for (uint32_t id = 1; id < btf__type_cnt(made); id++)
-		found += !strcmp(btf__name_by_offset(made, btf__type_by_id(made, id)->name_off),
-				 name);
+		found +=
+		    !strcmp(btf__name_by_offset(made, btf__type_by_id(made, id)->name_off), name);
 	return found;
 }
 
