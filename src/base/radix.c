@@ -14,8 +14,8 @@ static unsigned digit_of(uint64_t key, unsigned digit)
 }
 
 /* Into `to`, by one digit; `places`: how many things have each of its values. */
-static void move_by(unsigned digit, const struct vp_keyed *from, size_t count,
-		    struct vp_keyed *to, size_t places[VALUES])
+static void move_by(unsigned digit, const struct vp_keyed *from, size_t count, struct vp_keyed *to,
+		    size_t places[VALUES])
 {
 	size_t before = 0;
 
