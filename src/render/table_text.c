@@ -11,13 +11,21 @@ enum { MAX_WIDTH = 48 }; /* a longer text pushes the rest of its own line only *
 #define HOT 5.0
 #define WARM 0.5
 
-/* Characters of UTF-8 text: bytes that do not continue one. */
+/* Characters of UTF-8 text: bytes that do not continue one. Eight at a time: there may be half a
+ * million texts. */
 static size_t text_width(const char *text, size_t size)
 {
-	size_t width = 0;
+	const uint64_t each = 0x0101010101010101;
+	size_t width = size, at = 0;
+	uint64_t eight;
 
-	for (size_t i = 0; i < size; i++)
-		width += (text[i] & 0xc0) != 0x80;
+	for (; size - at >= sizeof(eight); at += sizeof(eight)) {
+		memcpy(&eight, text + at, sizeof(eight));
+		if (eight & each << 7)
+			width -= (size_t)__builtin_popcountll(eight >> 7 & ~(eight >> 6) & each);
+	}
+	for (; at < size; at++)
+		width -= (text[at] & 0xc0) == 0x80;
 	return width;
 }
 
