@@ -130,7 +130,8 @@ void vp_fitting_init(struct vp_fitting *fitting, struct vp_kernel_btf *kernel, c
 				       .options = {.sz = sizeof(fitting->options)}};
 	fitting->fd = find_types(fitting->kernel, elf, size);
 	snprintf(fitting->path, sizeof(fitting->path), "/proc/self/fd/%d", fitting->fd);
-	if (fitting->fd >= 0)
+	/* Not where capabilities are the file's: a user's own process is root's there. */
+	if (!access(fitting->path, R_OK))
 		fitting->options.btf_custom_path = fitting->path;
 }
 
