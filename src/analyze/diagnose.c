@@ -140,7 +140,7 @@ static double share_of_functions(const struct vp_table *places, const char *vm, 
 	uint64_t all = 0, here = 0, most = 0;
 
 	for (size_t row = 0; row < vp_table_rows(places); row++) {
-		const struct vp_cell *cells = &places->cells.at[row * places->columns.count];
+		const union vp_cell *cells = &places->cells.at[row * places->columns.count];
 		const char *function = cells[of_function].text;
 		uint64_t count = cells[of_count].count;
 		if (strcmp(cells[of_vm].text, vm) || strcmp(cells[of_reason].text, reason))

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyze/passes.h"
+#include "base/radix.h"
 
 static struct vp_error *check_vms(const struct vp_profile_options *options, const vp_vms *vms)
 {
@@ -25,13 +26,11 @@ static struct vp_error *check_vms(const struct vp_profile_options *options, cons
 	return error;
 }
 
-/* Most rows have few samples, and are told apart by their texts: by their rank, not letter by
- * letter. */
-struct sorted_row {
-	uint64_t samples;
-	uint32_t part, rank, was;
-	const struct vp_profile_row *row;
-	const uint32_t *ranks; /* of texts */
+/* What rows are compared by whose samples and functions are the same: texts by their rank, not
+ * letter by letter. */
+struct row_order {
+	const struct vp_profile_row *rows; /* as they were */
+	const uint32_t *ranks;             /* of texts */
 };
 
 static int by_number(uint32_t a, uint32_t b)
@@ -44,14 +43,16 @@ static int by_text_rank(const uint32_t *ranks, uint32_t a, uint32_t b)
 	return by_number(a == VP_NONE ? 0 : ranks[a], b == VP_NONE ? 0 : ranks[b]);
 }
 
-/* Rows whose samples and functions are the same: some other column tells them apart. */
-static int by_other_columns(const struct sorted_row *left, const struct sorted_row *right)
+/* Some other column tells them apart. */
+static int by_other_columns(const void *left, const void *right, void *context)
 {
-	const struct vp_profile_row *a = left->row, *b = right->row;
-	int order = by_text_rank(left->ranks, a->module, b->module);
+	const struct row_order *by = context;
+	const struct vp_profile_row *a = &by->rows[((const struct vp_keyed *)left)->item];
+	const struct vp_profile_row *b = &by->rows[((const struct vp_keyed *)right)->item];
+	int order = by_text_rank(by->ranks, a->module, b->module);
 
 	if (!order)
-		order = by_text_rank(left->ranks, a->process, b->process);
+		order = by_text_rank(by->ranks, a->process, b->process);
 	if (!order)
 		order = by_number(a->pid, b->pid);
 	if (!order)
@@ -59,19 +60,6 @@ static int by_other_columns(const struct sorted_row *left, const struct sorted_r
 	if (!order)
 		order = by_number(a->vcpu, b->vcpu);
 	return order ? order : by_number(a->kind, b->kind);
-}
-
-static int by_part_and_samples(const void *left, const void *right)
-{
-	const struct sorted_row *a = left, *b = right;
-
-	if (a->part != b->part)
-		return a->part < b->part ? -1 : 1;
-	if (a->samples != b->samples)
-		return a->samples > b->samples ? -1 : 1;
-	if (a->rank != b->rank)
-		return a->rank < b->rank ? -1 : 1;
-	return by_other_columns(a, b);
 }
 
 struct ranked_text {
@@ -130,41 +118,78 @@ static void sort_reasons(struct vp_profile *profile, const uint32_t *now_at)
 	}
 }
 
+/* Puts each row where it belongs; `sorted` says by its places where the rows were. */
+static void move_rows(struct vp_profile_row *rows, struct vp_keyed *sorted, size_t count)
+{
+	for (uint32_t first = 0; first < count; first++) {
+		struct vp_profile_row row = rows[first];
+		uint32_t at = first, was;
+		while ((was = sorted[at].item) != first) {
+			rows[at] = rows[was];
+			sorted[at].item = at;
+			at = was;
+		}
+		rows[at] = row;
+		sorted[at].item = at;
+	}
+}
+
+static uint64_t count_of(const struct vp_profile_row *row, bool by_total)
+{
+	return by_total ? row->total : row->samples;
+}
+
+/* The rows part by part, most samples first, and by the names of their functions. */
+static struct vp_keyed *order_rows(const struct vp_profile *profile, bool by_total)
+{
+	const struct vp_profile_row *rows = profile->rows.at;
+	size_t count = profile->rows.count, end;
+	struct vp_keyed *sorted = vp_realloc_array(NULL, count + 1, sizeof(*sorted));
+	VP_AUTO_FREE uint32_t *ranks = rank_texts(&profile->texts);
+	struct row_order order = {rows, ranks};
+
+	for (uint32_t i = 0; i < count; i++)
+		sorted[i] =
+		    (struct vp_keyed){rows[i].function == VP_NONE ? 0 : ranks[rows[i].function], i};
+	vp_radix_sort(sorted, count);
+	for (size_t i = 0; i < count; i++)
+		sorted[i].key = UINT64_MAX - count_of(&rows[sorted[i].item], by_total);
+	vp_radix_sort(sorted, count);
+	for (size_t i = 0; i < count; i++)
+		sorted[i].key = rows[sorted[i].item].part;
+	vp_radix_sort(sorted, count);
+	for (size_t begin = 0; begin < count; begin = end) {
+		const struct vp_profile_row *first = &rows[sorted[begin].item], *row;
+		for (end = begin + 1; end < count; end++) {
+			row = &rows[sorted[end].item];
+			if (row->part != first->part || row->function != first->function ||
+			    count_of(row, by_total) != count_of(first, by_total))
+				break;
+		}
+		if (end - begin > 1)
+			qsort_r(&sorted[begin], end - begin, sizeof(*sorted), by_other_columns,
+				&order);
+	}
+	return sorted;
+}
+
 static void sort_rows(struct vp_profile *profile, bool by_total)
 {
 	size_t count = profile->rows.count;
-	struct sorted_row *sorted = vp_realloc_array(NULL, count + 1, sizeof(*sorted));
-	uint32_t *now_at = vp_realloc_array(NULL, count + 1, sizeof(*now_at));
-	struct vp_profile_row *rows = vp_realloc_array(NULL, count + 1, sizeof(*rows));
-	uint32_t *ranks = rank_texts(&profile->texts);
+	VP_AUTO_FREE struct vp_keyed *sorted = order_rows(profile, by_total);
+	VP_AUTO_FREE uint32_t *now_at = vp_realloc_array(NULL, count + 1, sizeof(*now_at));
 
 	for (uint32_t i = 0; i < count; i++) {
-		const struct vp_profile_row *row = &profile->rows.at[i];
-		uint32_t rank = row->function == VP_NONE ? 0 : ranks[row->function];
-		sorted[i] = (struct sorted_row){.samples = by_total ? row->total : row->samples,
-						.part = row->part,
-						.rank = rank,
-						.was = i,
-						.row = row,
-						.ranks = ranks};
-	}
-	qsort(sorted, count, sizeof(*sorted), by_part_and_samples);
-	for (uint32_t i = 0; i < count; i++) {
-		struct vp_profile_part *part = &profile->parts.at[sorted[i].part];
-		rows[i] = profile->rows.at[sorted[i].was];
-		now_at[sorted[i].was] = i;
+		struct vp_profile_part *part =
+		    &profile->parts.at[profile->rows.at[sorted[i].item].part];
+		now_at[sorted[i].item] = i;
 		if (!part->rows++)
 			part->first_row = i;
 	}
-	free(profile->rows.at);
-	profile->rows.at = rows;
-	profile->rows.room = count + 1;
-	free(ranks);
-	free(sorted);
+	move_rows(profile->rows.at, sorted, count);
 	sort_reasons(profile, now_at);
 	vp_vec_each (&profile->nodes, node)
 		node->row = now_at[node->row];
-	free(now_at);
 }
 
 struct sorted_node {
@@ -273,6 +298,8 @@ static void make_rows(struct vp_profile *profile, const struct vp_flow *flow)
 {
 	const struct vp_totals *totals = &flow->totals;
 
+	profile->rows.room = flow->frames.at.count + 1;
+	profile->rows.at = vp_realloc_array(NULL, profile->rows.room, sizeof(*profile->rows.at));
 	for (uint32_t i = 0; i < flow->frames.at.count; i++) {
 		const struct vp_frame *frame = &flow->frames.at.at[i];
 		vp_vec_push(&profile->rows,

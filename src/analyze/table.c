@@ -26,17 +26,17 @@ void vp_table_text(struct vp_table *table, const char *text)
 		vp_vec_push(&table->cleaned, vp_text_cleaned(text));
 		text = table->cleaned.at[table->cleaned.count - 1];
 	}
-	vp_vec_push(&table->cells, ((struct vp_cell){.text = text}));
+	vp_vec_push(&table->cells, ((union vp_cell){.text = text}));
 }
 
 void vp_table_count(struct vp_table *table, uint64_t count)
 {
-	vp_vec_push(&table->cells, ((struct vp_cell){.count = count}));
+	vp_vec_push(&table->cells, ((union vp_cell){.count = count}));
 }
 
 void vp_table_percent(struct vp_table *table, double percent)
 {
-	vp_vec_push(&table->cells, ((struct vp_cell){.percent = percent}));
+	vp_vec_push(&table->cells, ((union vp_cell){.percent = percent}));
 }
 
 size_t vp_table_column_of(const struct vp_table *table, const char *key)

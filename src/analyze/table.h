@@ -23,9 +23,9 @@ struct vp_table_column {
 	enum vp_cell_type type;
 };
 
-struct vp_cell {
-	/* Of a text cell; NULL: not known. Owned by whoever the table was made from, or the table
-	 */
+/* Which of these it has, its column's type says. */
+union vp_cell {
+	/* NULL: not known. Owned by whoever the table was made from, or the table. */
 	const char *text;
 	uint64_t count;
 	double percent;
@@ -36,8 +36,8 @@ struct vp_cell {
 
 struct vp_table {
 	VP_VEC(struct vp_table_column) columns;
-	VP_VEC(struct vp_cell) cells; /* row after row */
-	VP_VEC(char *) cleaned;       /* texts that could not be shown as they were */
+	VP_VEC(union vp_cell) cells; /* row after row */
+	VP_VEC(char *) cleaned;      /* texts that could not be shown as they were */
 };
 
 void vp_table_deinit(struct vp_table *table);

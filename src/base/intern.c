@@ -61,6 +61,11 @@ uint32_t vp_intern_string(struct vp_intern *intern, const char *text)
 	return vp_intern_add(intern, text, strlen(text));
 }
 
+bool vp_intern_has(const struct vp_intern *intern, const char *text)
+{
+	return intern->slots && *slot_of(intern, text, strlen(text));
+}
+
 const char *vp_intern_text(const struct vp_intern *intern, uint32_t id)
 {
 	return intern->strings.at[id];

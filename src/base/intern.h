@@ -3,6 +3,7 @@
 #ifndef VP_BASE_INTERN_H
 #define VP_BASE_INTERN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ void vp_intern_deinit(struct vp_intern *intern);
 /* The number of the text (`size` bytes or up to a zero byte; or a string), added if it is new. */
 uint32_t vp_intern_add(struct vp_intern *intern, const char *text, size_t size);
 uint32_t vp_intern_string(struct vp_intern *intern, const char *text);
+bool vp_intern_has(const struct vp_intern *intern, const char *text);
 /* The text of string number `id`; valid as long as the interner. */
 const char *vp_intern_text(const struct vp_intern *intern, uint32_t id);
 

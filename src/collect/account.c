@@ -152,11 +152,11 @@ static struct vp_error *open_states(struct vp_account_source *source)
 	return source->states ? NULL : vp_error_errno(errno, "cannot map the vCPU states");
 }
 
-static struct vp_error *load(struct vp_account_source *source,
-			     const struct vp_account_source_options *options, bool by_plain_loads)
+static struct vp_error *load_fitted(struct vp_account_source *source,
+				    const struct vp_account_source_options *options,
+				    bool by_plain_loads, struct vp_fitting *fitting)
 {
-	VP_TRY(vp_host_expect_btf("accounting"));
-	source->programs = account_bpf__open();
+	source->programs = account_bpf__open_opts(&fitting->options);
 	if (!source->programs)
 		return vp_error_errno(errno, "cannot open the accounting programs");
 	source->programs->rodata->vendor = vp_host_vendor();
@@ -164,7 +164,7 @@ static struct vp_error *load(struct vp_account_source *source,
 	source->programs->rodata->tells_others = options->tells_exits;
 	struct vp_svm_data svm_data;
 	source->programs->rodata->knows_svm_data =
-	    vp_svm_data_open(source->programs->obj, by_plain_loads, &svm_data);
+	    vp_svm_data_open(source->programs->obj, by_plain_loads, fitting->kernel, &svm_data);
 	int result = size_maps(source);
 	if (!result)
 		result = vp_exit_event_share(options->exit_event, source->programs->maps.exit_now);
@@ -184,6 +184,20 @@ static struct vp_error *load(struct vp_account_source *source,
 	return source->vcpus && source->exits && source->sites
 		   ? open_states(source)
 		   : vp_error_errno(errno, "cannot map the account");
+}
+
+static struct vp_error *load(struct vp_account_source *source,
+			     const struct vp_account_source_options *options, bool by_plain_loads)
+{
+	struct vp_fitting fitting;
+	size_t size;
+	const void *elf = account_bpf__elf_bytes(&size);
+
+	VP_TRY(vp_host_expect_btf("accounting"));
+	vp_fitting_init(&fitting, options->kernel, elf, size);
+	struct vp_error *error = load_fitted(source, options, by_plain_loads, &fitting);
+	vp_fitting_deinit(&fitting);
+	return error;
 }
 
 static void note_missing(struct vp_account_source *source, const char *program)

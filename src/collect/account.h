@@ -16,10 +16,13 @@
 
 struct vp_account_source;
 
+struct vp_kernel_btf;
+
 struct vp_account_source_options {
 	bool with_states; /* every stretch of a vCPU's time is kept for vp_account_source_drain() */
 	bool tells_exits; /* to programs of others: vp_account_source_programs() */
 	const struct vp_exit_event *exit_event; /* NULL, or opened before */
+	struct vp_kernel_btf *kernel;           /* read before, or NULL */
 };
 
 /* Loads and attaches the programs; nothing is counted yet. Errors: no permission, a kernel without

@@ -9,6 +9,7 @@
 
 #include "base/vec.h"
 #include "collect/host.h"
+#include "collect/kernel_btf.h"
 #include "collect/source.h"
 #include "conditions.skel.h"
 
@@ -30,13 +31,13 @@ struct vp_condition_watch {
 static struct vp_error *check_kernel(const struct vp_conditions *conditions)
 {
 	VP_TRY(vp_host_expect_btf("condition"));
-	if (!vp_host_has_member("kvm", "task_struct", "preempt_notifiers"))
+	if (!vp_kernel_btf_has_member(NULL, "kvm", "task_struct", "preempt_notifiers"))
 		return vp_error_new(
 		    "option --snapshot-on: this kernel has no KVM whose vCPUs could "
 		    "be watched");
 	if (conditions->wanted[VP_CONDITION_THROTTLED] &&
-	    !vp_host_has_member("kvm", "cfs_rq", "throttle_count") &&
-	    !vp_host_has_member("kvm", "task_struct", "throttled"))
+	    !vp_kernel_btf_has_member(NULL, "kvm", "cfs_rq", "throttle_count") &&
+	    !vp_kernel_btf_has_member(NULL, "kvm", "task_struct", "throttled"))
 		return vp_error_new(
 		    "option --snapshot-on: throttled is not known here: this kernel "
 		    "has no CPU quotas (CONFIG_CFS_BANDWIDTH)");

@@ -9,6 +9,7 @@
 
 #include "bpf/guest_state.h"
 #include "collect/host.h"
+#include "collect/kernel_btf.h"
 #include "guest_state.skel.h"
 #include "maps/proc.h"
 
@@ -19,16 +20,28 @@ struct vp_guest_lister {
 
 enum { READ_ONLY = 2 }; /* KVM_MEM_READONLY: firmware */
 
-struct vp_error *vp_guest_lister_new(struct vp_guest_lister **ret)
+static int load(struct vp_guest_lister *lister)
 {
-	struct vp_guest_lister *lister = vp_alloc(sizeof(*lister));
+	struct vp_fitting fitting;
+	size_t size;
+	const void *elf = guest_state_bpf__elf_bytes(&size);
 	int result = -ENOENT;
 
-	lister->programs = guest_state_bpf__open();
+	vp_fitting_init(&fitting, NULL, elf, size);
+	lister->programs = guest_state_bpf__open_opts(&fitting.options);
 	if (lister->programs) {
 		lister->programs->rodata->vendor = vp_host_vendor();
 		result = guest_state_bpf__load(lister->programs);
 	}
+	vp_fitting_deinit(&fitting);
+	return result;
+}
+
+struct vp_error *vp_guest_lister_new(struct vp_guest_lister **ret)
+{
+	struct vp_guest_lister *lister = vp_alloc(sizeof(*lister));
+	int result = load(lister);
+
 	if (!result) {
 		lister->link = bpf_program__attach_iter(lister->programs->progs.list_guests, NULL);
 		result = lister->link ? 0 : -errno;

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include <bpf/btf.h>
-
 #include "base/file.h"
 
 enum vp_vendor vp_host_vendor(void)
@@ -31,37 +29,6 @@ bool vp_host_has_nested_paging(void)
 	vp_error_free(error);
 	vp_buffer_deinit(&text);
 	return has;
-}
-
-static bool describes(const struct btf *btf, const char *name, const char *member)
-{
-	int id = btf ? btf__find_by_name_kind(btf, name, BTF_KIND_STRUCT) : 0;
-	const struct btf_type *type = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
-
-	if (!type || !member)
-		return type != NULL;
-	for (int i = 0; i < btf_vlen(type); i++) {
-		const char *found = btf__name_by_offset(btf, btf_members(type)[i].name_off);
-		if (found && !strcmp(found, member))
-			return true;
-	}
-	return false;
-}
-
-bool vp_host_has_member(const char *module, const char *name, const char *member)
-{
-	struct btf *kernel = btf__load_vmlinux_btf();
-	struct btf *own = kernel ? btf__load_module_btf(module, kernel) : NULL;
-	bool found = describes(own, name, member) || describes(kernel, name, member);
-
-	btf__free(own);
-	btf__free(kernel);
-	return found;
-}
-
-bool vp_host_has_struct(const char *module, const char *name)
-{
-	return vp_host_has_member(module, name, NULL);
 }
 
 struct vp_error *vp_host_expect_btf(const char *programs)

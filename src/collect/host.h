@@ -14,9 +14,6 @@
 enum vp_vendor vp_host_vendor(void);
 /* Whether AMD's KVM uses nested paging. */
 bool vp_host_has_nested_paging(void);
-/* Whether the BTF of that module, or of the kernel itself, describes the struct; and the member. */
-bool vp_host_has_struct(const char *module, const char *name);
-bool vp_host_has_member(const char *module, const char *name, const char *member);
 
 /* Before programs are opened: an error if the kernel has no BTF that these ("sampling") programs
  * can be fitted to. What libbpf itself says is the caller's to print or not (libbpf_set_print()).

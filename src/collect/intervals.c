@@ -228,12 +228,12 @@ static int fill_counters(const struct vp_intervals *intervals)
 	return result;
 }
 
-static struct vp_error *load(struct vp_intervals *intervals, bool by_plain_loads)
+static struct vp_error *load_fitted(struct vp_intervals *intervals, bool by_plain_loads,
+				    struct vp_fitting *fitting)
 {
 	struct bpf_program *program;
 
-	VP_TRY(vp_host_expect_btf("interval"));
-	intervals->programs = intervals_bpf__open();
+	intervals->programs = intervals_bpf__open_opts(&fitting->options);
 	if (!intervals->programs)
 		return vp_error_errno(errno, "cannot open the interval programs");
 	set_plan(intervals);
@@ -244,7 +244,7 @@ static struct vp_error *load(struct vp_intervals *intervals, bool by_plain_loads
 	}
 	struct vp_svm_data svm_data;
 	intervals->programs->rodata->knows_svm_data =
-	    vp_svm_data_open(intervals->programs->obj, by_plain_loads, &svm_data);
+	    vp_svm_data_open(intervals->programs->obj, by_plain_loads, fitting->kernel, &svm_data);
 	int result = size_maps(intervals);
 	if (!result)
 		result = join_account(intervals);
@@ -256,6 +256,19 @@ static struct vp_error *load(struct vp_intervals *intervals, bool by_plain_loads
 	if (!result)
 		result = fill_counters(intervals);
 	return result ? vp_host_load_error(result, "interval") : NULL;
+}
+
+static struct vp_error *load(struct vp_intervals *intervals, bool by_plain_loads)
+{
+	struct vp_fitting fitting;
+	size_t size;
+	const void *elf = intervals_bpf__elf_bytes(&size);
+
+	VP_TRY(vp_host_expect_btf("interval"));
+	vp_fitting_init(&fitting, intervals->options.kernel, elf, size);
+	struct vp_error *error = load_fitted(intervals, by_plain_loads, &fitting);
+	vp_fitting_deinit(&fitting);
+	return error;
 }
 
 static void note_missing(struct vp_intervals *intervals, const char *what)

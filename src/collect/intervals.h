@@ -15,13 +15,16 @@
 
 struct vp_intervals;
 
+struct vp_kernel_btf;
+
 struct vp_intervals_options {
 	const struct vp_recipe *recipe; /* outlives them */
 	size_t ring_bytes;              /* per pCPU: a power of two, at least a page */
 	/* VM exits are told by these; none: by programs of its own. */
 	struct vp_exit_programs exit_programs;
-	bool only_watched;     /* vCPUs that nobody asked for have no intervals */
-	vp_records_taker take; /* gets whole intervals: an interval and its values */
+	struct vp_kernel_btf *kernel; /* read before, or NULL */
+	bool only_watched;            /* vCPUs that nobody asked for have no intervals */
+	vp_records_taker take;        /* gets whole intervals: an interval and its values */
 	void *context;
 };
 

@@ -10,6 +10,7 @@
 #include "collect/clock.h"
 #include "collect/exit_event.h"
 #include "collect/host.h"
+#include "collect/kernel_btf.h"
 #include "collect/trigger.h"
 #include "collect/vm_scan.h"
 
@@ -59,7 +60,7 @@ static bool probe_kvm(char *detail, size_t size)
 
 static bool probe_kvm_btf(char *detail, size_t size)
 {
-	bool found = vp_host_has_struct("kvm", "kvm_vcpu");
+	bool found = vp_kernel_btf_has_member(NULL, "kvm", "kvm_vcpu", NULL);
 
 	return vp_probe_say(found, detail, size,
 			    found ? "struct kvm_vcpu is in BTF" : "struct kvm_vcpu is not in BTF");
@@ -89,16 +90,17 @@ static bool probe_rip(char *detail, size_t size)
 static bool probe_as_root(char *detail, size_t size)
 {
 	if (vp_host_vendor() == VP_VENDOR_INTEL)
-		return vp_probe_say(vp_host_has_struct("kvm", "kvm_vcpu"), detail, size,
+		return vp_probe_say(vp_kernel_btf_has_member(NULL, "kvm", "kvm_vcpu", NULL), detail,
+				    size,
 				    "by the current task in the guest's memory: CR3 itself only "
 				    "the CPU can read");
 	if (vp_host_vendor() == VP_VENDOR_ARM)
 		return vp_probe_say(false, detail, size, "not supported on Arm");
 	if (vp_host_vendor() == VP_VENDOR_UNKNOWN)
 		return vp_probe_say(false, detail, size, "no KVM");
-	if (vp_host_has_struct("kvm_amd", "vcpu_svm"))
+	if (vp_kernel_btf_has_member(NULL, "kvm_amd", "vcpu_svm", NULL))
 		return vp_probe_say(true, detail, size, "CR3 is read from the VMCB");
-	bool found = vp_host_has_struct("kvm", "kvm_vcpu");
+	bool found = vp_kernel_btf_has_member(NULL, "kvm", "kvm_vcpu", NULL);
 	return vp_probe_say(found, detail, size,
 			    found ? "CR3 is read from the VMCB, located through struct kvm_vcpu"
 				  : "neither struct vcpu_svm nor struct kvm_vcpu is in BTF");

@@ -225,16 +225,17 @@ static enum vp_seen_by seen_by(const struct vp_sampler_options *options)
 	bool by_irq =
 	    options->trigger->by_time &&
 	    (vendor == VP_VENDOR_AMD || (vendor == VP_VENDOR_INTEL && options->exit_event)) &&
-	    vp_host_has_member("kvm", "kvm_vcpu_arch", "handling_intr_from_guest");
+	    vp_kernel_btf_has_member(options->kernel, "kvm", "kvm_vcpu_arch",
+				     "handling_intr_from_guest");
 
 	return by_irq ? VP_SEEN_BY_IRQ : VP_SEEN_BY_PERF;
 }
 
-static struct vp_error *load(struct vp_sampler *sampler, const struct vp_sampler_options *options,
-			     bool by_plain_loads)
+static struct vp_error *load_fitted(struct vp_sampler *sampler,
+				    const struct vp_sampler_options *options, bool by_plain_loads,
+				    struct vp_fitting *fitting)
 {
-	VP_TRY(vp_host_expect_btf("sampling"));
-	sampler->programs = sampler_bpf__open();
+	sampler->programs = sampler_bpf__open_opts(&fitting->options);
 	if (!sampler->programs)
 		return vp_error_errno(errno, "cannot open the sampling programs");
 	sampler->programs->rodata->vendor = sampler->vendor;
@@ -245,7 +246,7 @@ static struct vp_error *load(struct vp_sampler *sampler, const struct vp_sampler
 	VP_TRY(plan_rings(sampler, options->buffer_pages));
 	struct vp_svm_data svm_data;
 	sampler->programs->rodata->knows_svm_data =
-	    vp_svm_data_open(sampler->programs->obj, by_plain_loads, &svm_data);
+	    vp_svm_data_open(sampler->programs->obj, by_plain_loads, fitting->kernel, &svm_data);
 	int result = vp_exit_event_share(options->exit_event, sampler->programs->maps.exit_now);
 	if (!result)
 		result = sampler_bpf__load(sampler->programs);
@@ -255,6 +256,20 @@ static struct vp_error *load(struct vp_sampler *sampler, const struct vp_sampler
 				 .vcpus = bpf_map__fd(sampler->programs->maps.identity_vcpus),
 				 .places = bpf_map__fd(sampler->programs->maps.identity_places)};
 	return result ? vp_host_load_error(result, "sampling") : NULL;
+}
+
+static struct vp_error *load(struct vp_sampler *sampler, const struct vp_sampler_options *options,
+			     bool by_plain_loads)
+{
+	struct vp_fitting fitting;
+	size_t size;
+	const void *elf = sampler_bpf__elf_bytes(&size);
+
+	VP_TRY(vp_host_expect_btf("sampling"));
+	vp_fitting_init(&fitting, options->kernel, elf, size);
+	struct vp_error *error = load_fitted(sampler, options, by_plain_loads, &fitting);
+	vp_fitting_deinit(&fitting);
+	return error;
 }
 
 struct vp_identity *vp_sampler_identity(struct vp_sampler *sampler)

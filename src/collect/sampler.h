@@ -14,6 +14,8 @@
 
 struct vp_sampler;
 
+struct vp_kernel_btf;
+
 /*
  * `trigger` must live as long as the sampler.
  */
@@ -24,6 +26,7 @@ struct vp_sampler_options {
 	bool with_chains;
 	/* On Intel, samples cost less with it (NULL: without). It must live as long. */
 	const struct vp_exit_event *exit_event;
+	struct vp_kernel_btf *kernel; /* read before, or NULL */
 	vp_records_taker take;
 	void *context; /* of `take` */
 };

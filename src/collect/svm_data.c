@@ -76,18 +76,16 @@ static int put_into(struct bpf_program *program, const struct vp_svm_data *data)
 	return bpf_program__set_insns(program, copy, count);
 }
 
-bool vp_svm_data_open(struct bpf_object *programs, bool wanted, struct vp_svm_data *ret)
+bool vp_svm_data_open(struct bpf_object *programs, bool wanted, struct vp_kernel_btf *kernel,
+		      struct vp_svm_data *ret)
 {
 	struct bpf_program *program;
 
 	*ret = (struct vp_svm_data){.fd = -1};
 	if (!wanted || vp_host_vendor() != VP_VENDOR_AMD)
 		return false;
-	struct btf *kernel = btf__load_vmlinux_btf();
-	struct btf *module = kernel ? btf__load_module_btf("kvm_amd", kernel) : NULL;
+	const struct btf *module = vp_kernel_btf_module(kernel, "kvm_amd");
 	ret->type = module ? find_variable(module) : 0;
-	btf__free(module);
-	btf__free(kernel);
 	if (ret->type)
 		ret->fd = open_module("kvm_amd");
 	bool done = ret->fd >= 0;

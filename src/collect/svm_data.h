@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include <bpf/libbpf.h>
+#include "collect/kernel_btf.h"
 
 /* The kernel's variable svm_data (kvm-amd), while programs that use it are loaded. */
 struct vp_svm_data {
@@ -19,7 +19,8 @@ struct vp_svm_data {
  * `wanted`: a kernel that has refused such programs). To be closed when they are loaded, whatever
  * came out.
  */
-bool vp_svm_data_open(struct bpf_object *programs, bool wanted, struct vp_svm_data *ret);
+bool vp_svm_data_open(struct bpf_object *programs, bool wanted, struct vp_kernel_btf *kernel,
+		      struct vp_svm_data *ret);
 void vp_svm_data_close(struct vp_svm_data *data);
 
 #endif

@@ -78,13 +78,13 @@ static int size_maps(struct vp_tracer *tracer)
 	return result;
 }
 
-static struct vp_error *load(struct vp_tracer *tracer, bool by_plain_loads)
+static struct vp_error *load_fitted(struct vp_tracer *tracer, bool by_plain_loads,
+				    struct vp_fitting *fitting)
 {
 	struct bpf_program *program;
 	struct vp_svm_data svm_data;
 
-	VP_TRY(vp_host_expect_btf("trace"));
-	tracer->programs = trace_bpf__open();
+	tracer->programs = trace_bpf__open_opts(&fitting->options);
 	if (!tracer->programs)
 		return vp_error_errno(errno, "cannot open the trace programs");
 	tracer->programs->rodata->vendor = vp_host_vendor();
@@ -98,7 +98,7 @@ static struct vp_error *load(struct vp_tracer *tracer, bool by_plain_loads)
 	tracer->n_cpus = (uint32_t)libbpf_num_possible_cpus();
 	int result = size_maps(tracer);
 	tracer->programs->rodata->knows_svm_data =
-	    vp_svm_data_open(tracer->programs->obj, by_plain_loads, &svm_data);
+	    vp_svm_data_open(tracer->programs->obj, by_plain_loads, fitting->kernel, &svm_data);
 	if (!result)
 		result = vp_exit_event_share(tracer->options.exit_event,
 					     tracer->programs->maps.exit_now);
@@ -110,6 +110,19 @@ static struct vp_error *load(struct vp_tracer *tracer, bool by_plain_loads)
 				 .vcpus = bpf_map__fd(tracer->programs->maps.identity_vcpus),
 				 .places = bpf_map__fd(tracer->programs->maps.identity_places)};
 	return result ? vp_host_load_error(result, "trace") : NULL;
+}
+
+static struct vp_error *load(struct vp_tracer *tracer, bool by_plain_loads)
+{
+	struct vp_fitting fitting;
+	size_t size;
+	const void *elf = trace_bpf__elf_bytes(&size);
+
+	VP_TRY(vp_host_expect_btf("trace"));
+	vp_fitting_init(&fitting, tracer->options.kernel, elf, size);
+	struct vp_error *error = load_fitted(tracer, by_plain_loads, &fitting);
+	vp_fitting_deinit(&fitting);
+	return error;
 }
 
 static struct vp_error *load_as_can_be(struct vp_tracer *tracer)

@@ -14,12 +14,15 @@
 
 struct vp_tracer;
 
+struct vp_kernel_btf;
+
 struct vp_tracer_options {
 	unsigned sets;         /* bits of enum vp_trace_set */
 	size_t ring_bytes;     /* per pCPU: a power of two, at least a page */
 	vp_records_taker take; /* gets a record: of an event, or a vp_task that names a thread */
 	void *context;
 	const struct vp_exit_event *exit_event; /* NULL, or opened before */
+	struct vp_kernel_btf *kernel;           /* read before, or NULL */
 };
 
 /* Loads and attaches the programs of the sets. Nothing is written yet. */

@@ -77,11 +77,11 @@ bool vp_build_id_in_notes(const void *notes, size_t size, struct vp_build_id *id
 	return false;
 }
 
-static bool must_escape(unsigned char c)
-{
-	return c <= ' ' || c == '%' || c == 0x7f;
-}
+/* Neither the end of the text nor to be escaped. */
+static const bool is_plain[256] = {
+    ['!' ... '$'] = true, ['&' ... '~'] = true, [0x80 ... 0xff] = true};
 
+/* Called for each of the kernel's names. */
 void vp_maps_escape(const char *text, struct vp_buffer *buffer)
 {
 	if (!*text) {
@@ -92,17 +92,17 @@ void vp_maps_escape(const char *text, struct vp_buffer *buffer)
 		vp_buffer_string(buffer, "%2d");
 		return;
 	}
-	const char *plain = text;
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-		if (!must_escape(c))
-			continue;
-		char escaped[3] = {'%', hex_digits[c >> 4], hex_digits[c & 15]};
+	for (;; text++) {
+		const char *plain = text;
+		while (is_plain[(unsigned char)*text])
+			text++;
 		vp_buffer_append(buffer, plain, (size_t)(text - plain));
+		unsigned char c = (unsigned char)*text;
+		if (!c)
+			return;
+		char escaped[3] = {'%', hex_digits[c >> 4], hex_digits[c & 15]};
 		vp_buffer_append(buffer, escaped, sizeof(escaped));
-		plain = text + 1;
 	}
-	vp_buffer_append(buffer, plain, (size_t)(text - plain));
 }
 
 void vp_maps_unescape(struct vp_slice word, struct vp_buffer *buffer)

@@ -11,6 +11,7 @@
 #include "collect/exit_event.h"
 #include "collect/exit_programs.h"
 #include "collect/host_maps.h"
+#include "collect/kernel_btf.h"
 #include "recording/guest_watch.h"
 #include "recording/hypervisor.h"
 #include "recording/recording.h"
@@ -94,6 +95,7 @@ struct vp_session {
 	/* Those of the account, if it has any; for instruments that are opened after it. */
 	struct vp_exit_programs exit_programs;
 	struct vp_exit_event *exit_event; /* vp_session_knows_rip() */
+	struct vp_kernel_btf *kernel_btf; /* for those that load programs */
 	vp_vms vms;
 	struct vp_map no_vms;  /* pids that were looked at and have no VM (any more) */
 	struct vp_map varying; /* pids: their VM ended, or they have or had several */

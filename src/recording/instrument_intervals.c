@@ -114,6 +114,7 @@ static struct vp_error *intervals_open(struct vp_instrument *base)
 	    .recipe = own->options.recipe,
 	    .ring_bytes = own->options.ring_bytes,
 	    .exit_programs = base->session->exit_programs,
+	    .kernel = base->session->kernel_btf,
 	    .only_watched = base->session->options.n_vm_names > 0,
 	    .take = take_records,
 	    .context = own,

@@ -34,6 +34,7 @@ static struct vp_error *profile_open(struct vp_instrument *instrument)
 					      .by_memory = options->read_memory,
 					      .with_chains = options->with_chains,
 					      .exit_event = instrument->session->exit_event,
+					      .kernel = instrument->session->kernel_btf,
 					      .take = vp_profile_take,
 					      .context = profile};
 	return vp_sampler_start(&sampling, &profile->sampler);

@@ -102,7 +102,8 @@ static struct vp_error *trace_open(struct vp_instrument *base)
 					      .ring_bytes = own->options.ring_bytes,
 					      .take = vp_instrument_trace_take,
 					      .context = own,
-					      .exit_event = base->session->exit_event};
+					      .exit_event = base->session->exit_event,
+					      .kernel = base->session->kernel_btf};
 
 	VP_TRY(vp_tracer_open(&how, &own->tracer));
 	if (!knows_rip)

@@ -25,6 +25,7 @@ struct vp_session *vp_session_new(const struct vp_session_options *options)
 	session->lock = -1;
 	session->hypervisor = vp_hypervisor_here();
 	session->host_maps = vp_host_maps_new();
+	session->kernel_btf = vp_kernel_btf_new();
 	return session;
 }
 
@@ -43,6 +44,7 @@ void vp_session_free(struct vp_session *session)
 	vp_vec_deinit(&session->instruments);
 	vp_session_flight_free(session);
 	vp_exit_event_close(session->exit_event);
+	vp_kernel_btf_free(session->kernel_btf);
 	vp_guest_watch_free(session->guest_watch);
 	vp_trace_writer_free(session->trace);
 	vp_event_classes_deinit(&session->event_classes);
@@ -175,6 +177,7 @@ static struct vp_error *open_instruments(struct vp_session *session)
 		instrument->ops->free(instrument);
 	}
 	session->instruments.count = kept;
+	vp_kernel_btf_forget(session->kernel_btf);
 	return error;
 }
 

@@ -86,12 +86,13 @@ static void put_part(const struct vp_report *report, const struct vp_profile_par
 		vp_buffer_printf(out, "vCPU %u\n", part->vcpu);
 	put_shares(&report->profile, part, out);
 	vp_report_table(report, part, &table);
-	vp_render_table_text(&table, colour, &text);
-	if (report->graph.shown && report->options.chains)
+	if (report->graph.shown && report->options.chains) {
+		vp_render_table_text(&table, colour, &text);
 		put_graphs(report, part, &text, out);
-	else
-		vp_buffer_append(out, text.bytes, text.size);
-	vp_buffer_deinit(&text);
+		vp_buffer_deinit(&text);
+	} else {
+		vp_render_table_text(&table, colour, out);
+	}
 	put_reasons(report, part, out);
 	size_t hidden = vp_report_hidden(report, part);
 	if (hidden)

@@ -24,7 +24,7 @@ void vp_render_csv_field(const char *text, struct vp_buffer *out)
 	vp_buffer_string(out, "\"");
 }
 
-static void put_csv_cell(const struct vp_table_column *column, const struct vp_cell *cell,
+static void put_csv_cell(const struct vp_table_column *column, const union vp_cell *cell,
 			 struct vp_buffer *out)
 {
 	switch (column->type) {

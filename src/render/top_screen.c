@@ -183,7 +183,7 @@ static void put_heading(struct canvas *canvas)
 	put_line(canvas, "\033[7m");
 }
 
-static const struct vp_cell *cell_of(const struct vp_table *table, size_t row, const char *key)
+static const union vp_cell *cell_of(const struct vp_table *table, size_t row, const char *key)
 {
 	return &table->cells.at[row * table->columns.count + vp_table_column_of(table, key)];
 }

@@ -3,30 +3,6 @@
 
 #include <string.h>
 
-static struct vp_survey_thread *find_thread(struct vp_survey *survey, uint32_t owner, uint32_t tid)
-{
-	bool inserted;
-	uint32_t number = *vp_map_insert(&survey->thread_of_ids, (uint64_t)owner << 32 | tid,
-					 (uint32_t)survey->threads.count, &inserted);
-
-	if (inserted)
-		vp_vec_push(&survey->threads,
-			    ((struct vp_survey_thread){.owner = owner, .tid = tid}));
-	survey->recent[tid % VP_SURVEY_RECENT] = number + 1;
-	return &survey->threads.at[number];
-}
-
-static inline struct vp_survey_thread *thread_of(struct vp_survey *survey, uint32_t owner,
-						 uint32_t tid)
-{
-	uint32_t recent = survey->recent[tid % VP_SURVEY_RECENT];
-	struct vp_survey_thread *thread = recent ? &survey->threads.at[recent - 1] : NULL;
-
-	if (thread && thread->owner == owner && thread->tid == tid)
-		return thread;
-	return find_thread(survey, owner, tid);
-}
-
 /*
  * What a record of a thread says of it. All of them have owner, tid, vendor and vCPU at the same
  * places. Which kind comes next cannot be foretold: what follows does not branch by it.
@@ -34,30 +10,35 @@ static inline struct vp_survey_thread *thread_of(struct vp_survey *survey, uint3
 struct kind {
 	uint8_t of_thread, of_vcpu, by_switch, is_tick;
 	uint8_t reason_at; /* where in the record the exit's reason is */
-	uint16_t flags;    /* those that count */
+	uint8_t size;
+	uint16_t flags; /* those that count */
 };
 
 static const struct kind kinds[VP_ID_MAX + 1] = {
-    [VP_ID_host_sample] = {.of_thread = 1, .is_tick = 1},
+    [VP_ID_host_sample] = {.of_thread = 1, .is_tick = 1, .size = sizeof(struct vp_host_sample)},
     [VP_ID_vcpu_sample] = {.of_thread = 1,
 			   .of_vcpu = 1,
 			   .is_tick = 1,
 			   .reason_at = offsetof(struct vp_vcpu_sample, exit_reason),
+			   .size = sizeof(struct vp_vcpu_sample),
 			   .flags = VP_HAS_EXIT_REASON},
     [VP_ID_guest_sample] = {.of_thread = 1,
 			    .of_vcpu = 1,
 			    .is_tick = 1,
 			    .reason_at = offsetof(struct vp_guest_sample, exit_reason),
+			    .size = sizeof(struct vp_guest_sample),
 			    .flags = VP_HAS_EXIT_REASON},
     [VP_ID_vcpu_in] = {.of_thread = 1,
 		       .of_vcpu = 1,
 		       .by_switch = 1,
 		       .reason_at = offsetof(struct vp_vcpu_in, exit_reason),
+		       .size = sizeof(struct vp_vcpu_in),
 		       .flags = VP_HAS_EXIT_REASON | VP_BLOCKED},
     [VP_ID_vcpu_out] = {.of_thread = 1,
 			.of_vcpu = 1,
 			.by_switch = 1,
 			.reason_at = offsetof(struct vp_vcpu_out, exit_reason),
+			.size = sizeof(struct vp_vcpu_out),
 			.flags = VP_HAS_EXIT_REASON | VP_BLOCKED},
 };
 _Static_assert(offsetof(struct vp_host_sample, pid) == offsetof(struct vp_vcpu_in, vm) &&
@@ -72,28 +53,104 @@ _Static_assert(offsetof(struct vp_host_sample, pid) == offsetof(struct vp_vcpu_i
 		   offsetof(struct vp_guest_sample, vendor) == offsetof(struct vp_vcpu_in, vendor),
 	       "records of threads begin alike");
 
-/* Of a thread that has a record: streams come in the order of their numbers. */
-static inline void see_thread(struct vp_survey *survey, const struct kind *kind,
-			      const struct vp_vcpu_in *record, struct vp_survey_moment now)
+/* Where the thread is and why it had left its guest, by a record that is not older than others of
+ * its stream; streams come in the order of their numbers. */
+static void see_exit(struct vp_survey_thread *thread, const struct vp_vcpu_in *record,
+		     struct vp_survey_moment now)
 {
-	struct vp_survey_thread *thread = thread_of(survey, record->vm, record->tid);
-	struct vp_survey_exit elsewhere, *exit = &elsewhere;
-	uint32_t flags = record->flags & kind->flags, reason;
+	uint32_t reason;
 
-	if (kind->of_vcpu & (!thread->is_vcpu | (now.time < thread->birth.time))) {
+	if (now.time < thread->exit.at.time)
+		return;
+	memcpy(&reason, (const char *)record + kinds[record->id].reason_at, sizeof(reason));
+	thread->exit = (struct vp_survey_exit){now, record->vendor, reason, true};
+}
+
+static void see_place(struct vp_survey_thread *thread, const struct vp_vcpu_in *record,
+		      struct vp_survey_moment now)
+{
+	if (now.time < thread->last.time)
+		return;
+	thread->last = now;
+	thread->blocked = (record->flags & kinds[record->id].flags & VP_BLOCKED) != 0;
+}
+
+/* The thread's last records, which were left for later, are those that count. */
+static void settle(struct vp_survey *survey, struct vp_survey_recent *recent, uint32_t stream)
+{
+	const struct vp_vcpu_in *without = recent->last[0], *with = recent->last[1];
+	struct vp_survey_thread *thread = &survey->threads.at[recent->number];
+	const struct vp_vcpu_in *last = without > with ? without : with;
+
+	if (with)
+		see_exit(thread, with, (struct vp_survey_moment){with->time, stream});
+	if (last)
+		see_place(thread, last, (struct vp_survey_moment){last->time, stream});
+	recent->last[0] = recent->last[1] = NULL;
+}
+
+static void settle_all(struct vp_survey *survey, uint32_t stream)
+{
+	struct vp_survey_recent *recent = survey->pending;
+
+	for (; recent; recent = recent->next) {
+		settle(survey, recent, stream);
+		recent->is_pending = false;
+	}
+	survey->pending = NULL;
+}
+
+static uint32_t thread_add(struct vp_survey *survey, uint32_t owner, uint32_t tid)
+{
+	bool inserted;
+	uint32_t number = *vp_map_insert(&survey->thread_of_ids, (uint64_t)owner << 32 | tid,
+					 (uint32_t)survey->threads.count, &inserted);
+
+	if (inserted)
+		vp_vec_push(&survey->threads,
+			    ((struct vp_survey_thread){.owner = owner, .tid = tid}));
+	return number;
+}
+
+static inline bool is_of(const struct vp_survey_recent *recent, const struct vp_vcpu_in *record)
+{
+	return recent->is_used && recent->tid == record->tid && recent->owner == record->vm;
+}
+
+/* The thread's place among the recent ones, with nothing left for later. */
+static struct vp_survey_recent *recent_of(struct vp_survey *survey, const struct vp_vcpu_in *record,
+					  uint32_t stream)
+{
+	struct vp_survey_recent *recent = &survey->recent[record->tid % VP_SURVEY_RECENT];
+
+	if (recent->is_used)
+		settle(survey, recent, stream);
+	if (is_of(recent, record))
+		return recent;
+	recent->is_used = true;
+	recent->is_born = false;
+	recent->owner = record->vm;
+	recent->tid = record->tid;
+	recent->number = thread_add(survey, record->vm, record->tid);
+	return recent;
+}
+
+static void see_thread(struct vp_survey *survey, const struct kind *kind,
+		       const struct vp_vcpu_in *record, struct vp_survey_moment now)
+{
+	struct vp_survey_recent *recent = recent_of(survey, record, now.stream);
+	struct vp_survey_thread *thread = &survey->threads.at[recent->number];
+
+	recent->is_born |= kind->of_vcpu;
+	if (kind->of_vcpu && (!thread->is_vcpu || now.time < thread->birth.time)) {
 		thread->is_vcpu = true;
 		thread->by_switch = kind->by_switch;
 		thread->vcpu = record->vcpu;
 		thread->birth = now;
 	}
-	if (now.time >= thread->last.time) {
-		thread->last = now;
-		thread->blocked = (flags & VP_BLOCKED) != 0;
-	}
-	memcpy(&reason, (const char *)record + kind->reason_at, sizeof(reason));
-	if ((flags & VP_HAS_EXIT_REASON) && now.time >= thread->exit.at.time)
-		exit = &thread->exit;
-	*exit = (struct vp_survey_exit){now, record->vendor, reason, true};
+	see_place(thread, record, now);
+	if (record->flags & kind->flags & VP_HAS_EXIT_REASON)
+		see_exit(thread, record, now);
 }
 
 static inline void see_tick(struct vp_survey_pcpu *pcpu, const struct vp_host_sample *sample)
@@ -171,6 +228,57 @@ static inline void see(struct vp_survey *survey, struct vp_survey_pcpu *pcpu, un
 	}
 }
 
+/*
+ * Most records are of threads that had one lately, and say only where a thread is and what it left
+ * its guest for: the last one of each thread in a packet tells that. Goes past such records from
+ * the reader's place on, up to one that says more, is not in order or not before `until`.
+ */
+static void pass_by(struct vp_survey *survey, struct vp_survey_pcpu *pcpu,
+		    struct vp_stream_cursor *cursor, uint64_t until, struct vp_survey_moment *now)
+{
+	const struct vp_host_sample *tick_or_not[2] = {NULL, NULL};
+	const char *at = cursor->at, *end = cursor->end;
+	uint64_t time = now->time, records = 0;
+
+	while (end - at >= (ptrdiff_t)sizeof(struct vp_guest_sample)) {
+		const struct vp_vcpu_in *record = (const void *)at;
+		const struct kind *kind = &kinds[record->id <= VP_ID_MAX ? record->id : 0];
+		struct vp_survey_recent *recent = &survey->recent[record->tid % VP_SURVEY_RECENT];
+
+		if (!kind->of_thread || record->time < time || record->time >= until ||
+		    !is_of(recent, record) || kind->of_vcpu > recent->is_born)
+			break;
+		if (!recent->is_pending) {
+			recent->is_pending = true;
+			recent->next = survey->pending;
+			survey->pending = recent;
+		}
+		recent->last[(record->flags & kind->flags & VP_HAS_EXIT_REASON) != 0] = record;
+		tick_or_not[kind->is_tick] = (const void *)record;
+		time = record->time;
+		at += kind->size;
+		records++;
+	}
+	if (tick_or_not[1])
+		see_tick(pcpu, tick_or_not[1]);
+	now->time = time;
+	cursor->at = at;
+	cursor->records += records;
+}
+
+/* The reader's next record; what was left for later is settled before it reads on behind it. */
+static const struct vp_record_header *next_of(struct vp_survey *survey,
+					      struct vp_stream_reader *stream, uint32_t number)
+{
+	const struct vp_stream_cursor *cursor = (const void *)stream;
+	size_t size =
+	    vp_record_size(((const struct vp_record_header *)(const void *)cursor->at)->id);
+
+	if (!size || size > (size_t)(cursor->end - cursor->at))
+		settle_all(survey, number);
+	return vp_stream_next(stream);
+}
+
 static void survey_stream(struct vp_survey *survey, struct vp_stream_reader *stream,
 			  uint32_t number, uint64_t until)
 {
@@ -178,14 +286,20 @@ static void survey_stream(struct vp_survey *survey, struct vp_stream_reader *str
 	struct vp_survey_moment now = {.stream = number};
 	union any record;
 
+	for (size_t i = 0; i < VP_SURVEY_RECENT; i++)
+		survey->recent[i].is_born = false;
 	vp_stream_trust(stream, true);
-	while ((record.header = vp_stream_next(stream)) && record.header->time < until) {
+	while ((record.header = next_of(survey, stream, number)) && record.header->time < until) {
 		uint64_t time = record.header->time;
 		if (!survey->first || (!now.time && time < survey->first))
 			survey->first = time;
 		now.time = time > now.time ? time : now.time;
 		see(survey, pcpu, record, now);
+		/* Each tick is to be seen where there are chains. */
+		if (!pcpu->chain)
+			pass_by(survey, pcpu, (struct vp_stream_cursor *)stream, until, &now);
 	}
+	settle_all(survey, number);
 	vp_stream_trust(stream, false);
 	survey->heads[number] = record.header;
 	survey->last = now.time > survey->last ? now.time : survey->last;

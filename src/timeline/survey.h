@@ -57,6 +57,18 @@ struct vp_survey_pcpu {
 
 enum { VP_SURVEY_RECENT = 256 };
 
+/* A thread that had a record lately. */
+struct vp_survey_recent {
+	uint32_t owner, tid;
+	uint32_t number; /* of the thread */
+	bool is_used;
+	bool is_born;    /* as far as its stream goes: it had a record of a vCPU */
+	bool is_pending; /* in the list of those to be settled */
+	struct vp_survey_recent *next;
+	/* Of the packet at hand: its last records without and with an exit's reason; or NULL. */
+	const struct vp_vcpu_in *last[2];
+};
+
 struct vp_survey {
 	const struct vp_record_header *
 	    *heads;           /* by stream: the first that is not before; NULL: none */
@@ -65,7 +77,8 @@ struct vp_survey {
 	VP_VEC(struct vp_survey_thread) threads;
 	VP_VEC(struct vp_survey_name) names, guest_names;
 	struct vp_map thread_of_ids, name_of_tid, name_of_guest_tid;
-	uint32_t recent[VP_SURVEY_RECENT]; /* threads by the low bits of tid, + 1 */
+	struct vp_survey_recent recent[VP_SURVEY_RECENT]; /* by the low bits of tid */
+	struct vp_survey_recent *pending;                 /* whose records are to be settled */
 };
 
 /* Reads each stream up to its first record that is not before `until`, which is its head. Checksums

@@ -15,6 +15,7 @@
 #include "base/intern.h"
 #include "base/json.h"
 #include "base/map.h"
+#include "base/radix.h"
 #include "base/text.h"
 
 static void test_cursor_integers(void **state)
@@ -95,6 +96,29 @@ static void test_buffer(void **state)
 	vp_buffer_deinit(&buffer);
 }
 
+/* By keys in which few or all digits differ; those of one key stay in their order. */
+static void test_radix(void **state)
+{
+	static const uint64_t masks[] = {0, 0x7, 0xff00, 0xff000000000000ff, UINT64_MAX};
+	struct vp_keyed things[1000];
+	uint64_t random = 1;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(masks); i++) {
+		for (uint32_t at = 0; at < VP_ARRAY_SIZE(things); at++) {
+			random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+			things[at] = (struct vp_keyed){(random ^ random >> 32) & masks[i], at};
+		}
+		vp_radix_sort(things, VP_ARRAY_SIZE(things));
+		for (size_t at = 1; at < VP_ARRAY_SIZE(things); at++) {
+			assert_true(things[at - 1].key <= things[at].key);
+			if (things[at - 1].key == things[at].key)
+				assert_true(things[at - 1].item < things[at].item);
+		}
+	}
+	vp_radix_sort(things, 0);
+	vp_radix_sort(things, 1);
+}
+
 static void test_intern(void **state)
 {
 	struct vp_intern intern = {0};
@@ -108,7 +132,10 @@ static void test_intern(void **state)
 	assert_int_equal(vp_intern_add(&intern, "name 12345", 9), 1234);
 	assert_int_equal(vp_intern_add(&intern, "", 0), 5000);
 	assert_string_equal(vp_intern_text(&intern, 42), "name 42");
+	assert_true(vp_intern_has(&intern, "name 42"));
+	assert_false(vp_intern_has(&intern, "name 5000"));
 	vp_intern_deinit(&intern);
+	assert_false(vp_intern_has(&intern, "name 42"));
 }
 
 static void test_map(void **state)
@@ -442,6 +469,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_cursor_numbers),
 	    cmocka_unit_test(test_buffer),
 	    cmocka_unit_test(test_intern),
+	    cmocka_unit_test(test_radix),
 	    cmocka_unit_test(test_map),
 	    cmocka_unit_test(test_files),
 	    cmocka_unit_test(test_errors),

@@ -50,7 +50,7 @@ static void make_record(struct made *made, uint32_t pcpu, uint64_t tick, bool ch
 	static const char *const names[] = {"alpha", "beta", "gamma"};
 	unsigned vm = any(VMS + 1), vcpu = any(2); /* one VM is in no list */
 	int exit = any(3) ? MADE_INTR : any(2) ? MADE_HLT : MADE_UNKNOWN;
-	uint32_t pid = 50 + any(4);
+	uint32_t pid = 50 + any(2) + 256 * any(2); /* two share the place of recent ones */
 
 	/* A chain's sample may come later, or never. */
 	if (chains && !any(3))

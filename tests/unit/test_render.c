@@ -292,6 +292,34 @@ static void test_summary(void **state)
 	vp_summary_deinit(&summary);
 }
 
+/* Columns are as wide as their characters, of which some are several bytes. */
+static void test_widths(void **state)
+{
+	static const char *const names[] = {"\xc3\xa4\xc3\xb6\xe2\x82\xac", "plain",
+					    "fa\xc3\xa7"
+					    "ade-\xf0\x9f\x98\x80-\xc3\xa9t\xc3\xa9",
+					    ""};
+	struct vp_table table = {0};
+	struct vp_buffer out = {0};
+
+	vp_table_column_add(&table, "name", "Name", "", VP_CELL_TEXT);
+	vp_table_column_add(&table, "count", "Count", "", VP_CELL_COUNT);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++) {
+		vp_table_text(&table, names[i]);
+		vp_table_count(&table, i ? 1 : 12345678);
+	}
+	vp_render_table_text(&table, false, &out);
+	assert_string_equal(vp_buffer_text(&out),
+			    "Name             Count\n"
+			    "\xc3\xa4\xc3\xb6\xe2\x82\xac           12345678\n"
+			    "plain                1\n"
+			    "fa\xc3\xa7"
+			    "ade-\xf0\x9f\x98\x80-\xc3\xa9t\xc3\xa9         1\n"
+			    "                     1\n");
+	vp_buffer_deinit(&out);
+	vp_table_deinit(&table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,6 +332,7 @@ int main(void)
 	    cmocka_unit_test(test_export_ends_at_first_error),
 	    cmocka_unit_test(test_no_chains),
 	    cmocka_unit_test(test_formats),
+	    cmocka_unit_test(test_widths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
