@@ -196,15 +196,20 @@ packages_installed() {
 	return "$status"
 }
 
+# In a few seconds each target does less than its compiler's optimizations take.
 fuzz() {
-	CC=clang configure build-fuzz -Dfuzz=true && ninja -C build-fuzz fuzz-targets &&
+	local optimization=1
+	[ -z "$full" ] || optimization=3
+	CC=clang configure build-fuzz -Dfuzz=true -Doptimization="$optimization" && ninja -C build-fuzz fuzz-targets &&
 		tests/fuzz/run build-fuzz "$fuzz_seconds"
 }
 
 arm64() {
+	local what=lab-programs
+	[ -z "$full" ] || what=all
 	tools/install-packages lab/packages-arm64.txt || return 1
 	tools/configure-cross arm64 build-arm64 --buildtype=release -Db_ndebug=false &&
-		ninja -C build-arm64
+		ninja -C build-arm64 "$what"
 }
 
 # Without Bochs, and without a way to build it, there is no such host.

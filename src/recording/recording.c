@@ -426,5 +426,7 @@ struct vp_error *vp_vms_read(const char *path, vp_vms *ret)
 
 	if (error)
 		vp_vms_deinit(ret);
+	else
+		vp_vms_settle_parts(ret);
 	return error;
 }

@@ -109,6 +109,7 @@ void vp_vms_deinit(vp_vms *vms)
 		free(vm->agent);
 		free(vm->memory);
 		free(vm->vsock);
+		free(vm->part);
 		vp_vec_deinit(&vm->vcpus);
 	}
 	vp_vec_deinit(vms);
@@ -173,6 +174,8 @@ char *vp_vm_part(const vp_vms *vms, const struct vp_vm *vm)
 	struct vp_intern taken = {0};
 	char *part = NULL;
 
+	if (vm->part)
+		return vp_strdup(vm->part);
 	vp_vec_each (vms, other) {
 		free(part);
 		part = unique_part(&taken, other);
@@ -181,4 +184,16 @@ char *vp_vm_part(const vp_vms *vms, const struct vp_vm *vm)
 	}
 	vp_intern_deinit(&taken);
 	return part ? part : plain_part(vm);
+}
+
+void vp_vms_settle_parts(vp_vms *vms)
+{
+	struct vp_intern taken = {0};
+
+	vp_vec_each (vms, vm) {
+		char *part = unique_part(&taken, vm);
+		free(vm->part);
+		vm->part = part;
+	}
+	vp_intern_deinit(&taken);
 }

@@ -39,6 +39,7 @@ struct vp_vm {
 	char
 	    *memory; /* outcome of reading its memory: "ok: …", or a sentence, or "" if not tried */
 	char *agent; /* outcome of asking its agent: "ok", or a sentence, or "" if not asked */
+	char *part; /* vp_vm_part(), once it is settled; or NULL */
 	VP_VEC(struct vp_vcpu) vcpus;
 };
 
@@ -76,6 +77,8 @@ uint64_t vp_vcpu_host_tsc(const struct vp_vcpu *vcpu, uint64_t guest_tsc);
 /* The unique name of the VM's part of a recording, to be freed: guest-NAME, or guest-NAME-PID for a
  * second VM of that name. */
 char *vp_vm_part(const vp_vms *vms, const struct vp_vm *vm);
+/* Settles those of all at once: each by itself takes a look at all before it. */
+void vp_vms_settle_parts(vp_vms *vms);
 /* Whether the VM has one of the names; with none, every VM has. */
 bool vp_vm_is_named(const struct vp_vm *vm, const char *const *names, size_t n_names);
 /* An error if there is no VM of one of the names. */
