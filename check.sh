@@ -253,7 +253,7 @@ if [ -n "$full" ] && step "packages: twice the same bytes, lintian" packages; th
 	step "packages: in a minimal Debian 12" packages_installed
 fi
 if [ -n "$full" ] && [ -z "$only" ]; then
-	step "export: newest perf, Hotspot, LTTng's analyses, 1,000 VMs" more_formats
+	step "export: newest perf, Hotspot, LTTng's analyses, 10,000 VMs" more_formats
 	step "page: ten million samples" large_page
 fi
 if is_skipped weka; then
