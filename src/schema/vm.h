@@ -39,7 +39,7 @@ struct vp_vm {
 	char
 	    *memory; /* outcome of reading its memory: "ok: …", or a sentence, or "" if not tried */
 	char *agent; /* outcome of asking its agent: "ok", or a sentence, or "" if not asked */
-	char *part; /* vp_vm_part(), once it is settled; or NULL */
+	char *part;  /* vp_vm_part(), once it is settled; or NULL */
 	VP_VEC(struct vp_vcpu) vcpus;
 };
 
