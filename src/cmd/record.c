@@ -336,7 +336,7 @@ static int run_record(int argc, char **argv)
 
 static const struct vp_verb verb = {
     .name = "record",
-    .usage = "[-F HZ | -c N] [-e EVENT] [-o DIR] [--vm NAME]... [--stat RECIPE] "
+    .usage = "[-F HZ | -c N] [-e EVENT] [-o DIR] [-z[N]] [--vm NAME]... [--stat RECIPE] "
 	     "[--trace[=SETS]] [--trace-guests[=SETS]] [--flight SIZE [--snapshot-on "
 	     "CONDITION]...] [-- COMMAND [ARG]...]",
     .summary = "sample the host, its VMs and the guests in them",

@@ -70,15 +70,20 @@ static uint32_t class_of(struct perf *perf, const struct vp_perfdata_record *rec
 							  : NO_CLASS;
 }
 
+/* What has gathered of the CPU. */
+static void tell_gathered(struct perf *perf, enum vp_import_kind kind, uint32_t cpu,
+			  struct vp_buffer *gathered)
+{
+	if (gathered->size)
+		vp_import_tell(perf->channel,
+			       (struct vp_import_news){.kind = (uint32_t)kind, .cpu = cpu},
+			       gathered->bytes, gathered->size);
+	gathered->size = 0;
+}
+
 static void tell_records(struct perf *perf, uint32_t cpu)
 {
-	struct vp_buffer *records = &perf->records.at[cpu];
-
-	if (records->size)
-		vp_import_tell(perf->channel,
-			       (struct vp_import_news){.kind = VP_IMPORT_EVENTS, .cpu = cpu},
-			       records->bytes, records->size);
-	records->size = 0;
+	tell_gathered(perf, VP_IMPORT_EVENTS, cpu, &perf->records.at[cpu]);
 }
 
 static uint32_t cpu_of(struct perf *perf, const struct vp_perfdata_record *record)
@@ -388,13 +393,7 @@ static void put_frames(const struct vp_perfdata_record *record, struct vp_import
 
 static void tell_samples(struct perf *perf, uint32_t cpu)
 {
-	struct vp_buffer *taken = &perf->taken.at[cpu];
-
-	if (taken->size)
-		vp_import_tell(perf->channel,
-			       (struct vp_import_news){.kind = VP_IMPORT_SAMPLES, .cpu = cpu},
-			       taken->bytes, taken->size);
-	taken->size = 0;
+	tell_gathered(perf, VP_IMPORT_SAMPLES, cpu, &perf->taken.at[cpu]);
 }
 
 static void tell_sample(struct perf *perf, const struct vp_perfdata_record *record)
