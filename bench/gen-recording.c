@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Makes a synthetic recording (it says so in its note) or a perf.data of N samples, for timing
- * reports: gen-recording [--all | --vms M] N DIR | gen-recording --perf N FILE PROGRAM. --all: also
- * call chains of the host's processes, N/10 intervals of vCPUs and N/5 events. --vms: of M VMs, of
- * which two have symbol maps.
+ * reports: gen-recording [-z] [--all | --vms M] N DIR | gen-recording --perf N FILE PROGRAM. --all:
+ * also call chains of the host's processes, N/10 intervals of vCPUs and N/5 events. --vms: of M VMs,
+ * of which two have symbol maps. -z: streams are compressed.
  */
 #include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "base/file.h"
 #include "gen.h"
 #include "maps/writer.h"
+#include "recording/packet_zstd.h"
 #include "recording/recording.h"
 #include "recording/trace_writer.h"
 
@@ -35,7 +37,7 @@ static void check(struct vp_error *error)
 
 struct wanted {
 	uint64_t samples, vms;
-	bool all;
+	bool all, compressed;
 };
 
 /* Which vCPU is on a pCPU: each has one of each VM, and they take turns, many of them shorter ones.
@@ -134,6 +136,8 @@ static void write_trace(const char *directory, const char *path, const struct wa
 	union vp_any_record record;
 
 	check(vp_trace_writer_create(path, &trace, &writer));
+	if (wanted->compressed)
+		vp_trace_writer_compress(writer, VP_ZSTD_LEVEL_LEAST);
 	for (uint64_t i = 0; i < wanted->samples; i++) {
 		uint32_t pcpu = i % GEN_PCPUS;
 		sample_of(&state, wanted->vms, pcpu, i / GEN_PCPUS, &record);
@@ -201,6 +205,7 @@ static void write_about(const char *directory, const struct wanted *wanted, cons
 				     .note = note,
 				     .period_ns = GEN_PERIOD,
 				     .by_time = true,
+				     .compression = wanted->compressed ? VP_ZSTD_LEVEL_LEAST : 0,
 				     .pcpus = GEN_PCPUS,
 				     .start = GEN_START,
 				     .end = end_of(wanted->samples),
@@ -240,28 +245,40 @@ static void write_recording(const char *directory, const struct wanted *wanted)
 
 static int usage(void)
 {
-	fputs(
-	    "usage: gen-recording [--all | --vms M] N DIR | gen-recording --perf N FILE PROGRAM\n",
-	    stderr);
+	fputs("usage: gen-recording [-z] [--all | --vms M] N DIR | gen-recording --perf N FILE "
+	      "PROGRAM\n",
+	      stderr);
 	return 2;
 }
 
 int main(int argc, char **argv)
 {
-	const char *option = argc > 3 ? argv[1] : "";
-	bool perf = argc == 5 && !strcmp(option, "--perf");
-	bool vms = argc == 5 && !strcmp(option, "--vms");
-	bool all = argc == 4 && !strcmp(option, "--all");
-	const struct wanted wanted = {
-	    .samples = argc > 2 ? strtoull(argv[perf ? 2 : argc - 2], NULL, 10) : 0,
-	    .vms = vms ? strtoull(argv[2], NULL, 10) : GEN_VMS,
-	    .all = all};
+	static const struct option options[] = {{"all", no_argument, NULL, 'a'},
+						{"vms", required_argument, NULL, 'v'},
+						{"perf", no_argument, NULL, 'p'},
+						{0}};
+	struct wanted wanted = {.vms = GEN_VMS};
+	bool perf = false;
+	int option;
 
-	if ((!perf && !vms && !all && argc != 3) || !wanted.samples || wanted.vms < GEN_VMS)
+	while ((option = getopt_long(argc, argv, "z", options, NULL)) != -1) {
+		if (option == '?')
+			return usage();
+		wanted.compressed |= option == 'z';
+		wanted.all |= option == 'a';
+		perf |= option == 'p';
+		if (option == 'v')
+			wanted.vms = strtoull(optarg, NULL, 10);
+	}
+	argv += optind;
+	if (argc - optind != (perf ? 3 : 2))
+		return usage();
+	wanted.samples = strtoull(argv[0], NULL, 10);
+	if (!wanted.samples || wanted.vms < GEN_VMS)
 		return usage();
 	if (!perf)
-		write_recording(argv[argc - 1], &wanted);
-	else if (gen_perf_data(argv[3], argv[4], wanted.samples))
-		die(vp_error_errno(errno, "cannot write '%s'", argv[3]));
+		write_recording(argv[1], &wanted);
+	else if (gen_perf_data(argv[1], argv[2], wanted.samples))
+		die(vp_error_errno(errno, "cannot write '%s'", argv[1]));
 	return 0;
 }
