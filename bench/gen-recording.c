@@ -2,8 +2,8 @@
 /*
  * Makes a synthetic recording (it says so in its note) or a perf.data of N samples, for timing
  * reports: gen-recording [-z] [--all | --vms M] N DIR | gen-recording --perf N FILE PROGRAM. --all:
- * also call chains of the host's processes, N/10 intervals of vCPUs and N/5 events. --vms: of M VMs,
- * of which two have symbol maps. -z: streams are compressed.
+ * also call chains of the host's processes, N/10 intervals of vCPUs and N/5 events. --vms: of M
+ * VMs, of which two have symbol maps. -z: streams are compressed.
  */
 #include <errno.h>
 #include <getopt.h>

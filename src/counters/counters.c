@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "counters/lent.h"
+#include "counters/overflow.h"
 #include "counters/page_read.h"
 
 struct vperf_counters {
@@ -16,8 +17,10 @@ struct vperf_counters {
 	const void *thread;
 	/* The thread, if it may read without a call now: its own counters, or lent ones. */
 	const void *user_reader, *lent_reader;
-	struct vp_counters_group group; /* of ways 1 and 2 */
-	struct vp_counters_lent *lent;  /* of way 3 */
+	struct vp_counters_group group;        /* of ways 1 and 2 */
+	struct vp_counters_lent *lent;         /* of way 3 */
+	struct vp_counters_overflow *overflow; /* of way 3, with a signal; else NULL */
+	unsigned signal_event;
 	/* What the counters showed at the start, and when it was last added up. */
 	uint64_t start[VPERF_MOST_EVENTS], added[VPERF_MOST_EVENTS];
 	int clocks_fd, signal_fd;
@@ -35,12 +38,11 @@ static int check_options(const struct vperf_options *options, unsigned n, struct
 	if (options->way > VPERF_WAY_LENT || options->flags & ~(uint32_t)VPERF_EXACT)
 		return vp_counters_fail(error, VPERF_E_ARGUMENT,
 					"the options have an unknown way or flag");
-	if (options->signal &&
-	    (options->signal < 0 || options->signal > SIGRTMAX || options->event >= n ||
-	     !options->period || options->way == VPERF_WAY_LENT))
+	if (options->signal && (options->signal < 0 || options->signal > SIGRTMAX ||
+				options->event >= n || !options->period))
 		return vp_counters_fail(error, VPERF_E_ARGUMENT,
 					"a signal needs its number, an event of the set and a "
-					"period, and counters of this machine's own");
+					"period");
 	return VPERF_OK;
 }
 
@@ -57,14 +59,42 @@ static int find_events(const char *const *names, unsigned n, struct vp_counters_
 	return VPERF_OK;
 }
 
+static const uint64_t zeros[VPERF_MOST_EVENTS];
+
+static bool read_for_overflow(void *context, uint64_t *values)
+{
+	struct vperf_counters *counters = context;
+
+	return !vp_counters_lent_read(counters->lent, true, zeros, values);
+}
+
+/* A read that the overflow's handler interrupted is made again: it was switched out meanwhile. */
+static void take_off(void *context, const uint64_t *values)
+{
+	struct vperf_counters *counters = context;
+
+	for (unsigned i = 0; i < counters->n; i++) {
+		counters->start[i] += values[i];
+		counters->added[i] += values[i];
+	}
+}
+
 static int open_lent(struct vperf_counters *counters, const struct vp_counters_event *events,
 		     const struct vperf_options *options, struct vperf_error *error)
 {
+	static const struct vp_counters_overflow_ops ops = {read_for_overflow, take_off};
 	int status = vp_counters_lent_open(events, counters->n, options->flags & VPERF_EXACT,
 					   &counters->lent, error);
 
 	counters->way = VPERF_WAY_LENT;
 	counters->reads_exactly = options->flags & VPERF_EXACT;
+	if (status || !options->signal)
+		return status;
+	counters->signal_event = options->event;
+	status = vp_counters_overflow_open(&ops, counters, counters->n, options,
+					   &counters->overflow, error);
+	if (!status)
+		counters->signal_fd = vp_counters_overflow_fd(counters->overflow);
 	return status;
 }
 
@@ -95,7 +125,7 @@ static int open_any(struct vperf_counters *counters, const struct vp_counters_ev
 		return open_lent(counters, events, options, error);
 	struct vperf_error own = {0}, lent = {0};
 	int status = open_own(counters, events, options, &own);
-	if (status && options->way == VPERF_WAY_ANY && !options->signal &&
+	if (status && options->way == VPERF_WAY_ANY &&
 	    (status == VPERF_E_NO_COUNTER || status == VPERF_E_RIGHTS)) {
 		vp_counters_group_close(&counters->group);
 		if (!open_lent(counters, events, options, &lent)) {
@@ -155,6 +185,7 @@ void vperf_counters_close(struct vperf_counters *counters)
 		return;
 	if (counters->thread) {
 		vp_counters_group_close(&counters->group);
+		vp_counters_overflow_close(counters->overflow);
 		vp_counters_lent_close(counters->lent);
 		if (counters->clocks_fd >= 0)
 			close(counters->clocks_fd);
@@ -169,14 +200,18 @@ static int check_running(const struct vperf_counters *counters)
 	return counters->is_running ? VPERF_OK : VPERF_E_ARGUMENT;
 }
 
-/* What the counters show now; of lent ones, exactly if asked for. */
-static inline int show(struct vperf_counters *counters, bool exact, uint64_t *values)
+/* What the counters show now, less `start`; of lent ones, exactly if asked for. */
+static inline int show(struct vperf_counters *counters, bool exact, const uint64_t *start,
+		       uint64_t *values)
 {
-	if (counters->way == VPERF_WAY_USER)
-		return vp_counters_group_user(&counters->group, values);
 	if (counters->way == VPERF_WAY_LENT)
-		return vp_counters_lent_read(counters->lent, exact, values);
-	return vp_counters_group_call(&counters->group, values);
+		return vp_counters_lent_read(counters->lent, exact, start, values);
+	int status = counters->way == VPERF_WAY_USER
+			 ? vp_counters_group_user(&counters->group, values)
+			 : vp_counters_group_call(&counters->group, values);
+	for (unsigned i = 0; !status && i < counters->n; i++)
+		values[i] -= start[i];
+	return status;
 }
 
 int vperf_counters_start(struct vperf_counters *counters)
@@ -193,8 +228,11 @@ int vperf_counters_start(struct vperf_counters *counters)
 	else
 		status = vp_counters_group_enable(&counters->group, true);
 	if (!status)
-		status = show(counters, true, counters->start);
+		status = show(counters, true, zeros, counters->start);
 	memcpy(counters->added, counters->start, sizeof(counters->added));
+	if (!status && counters->overflow)
+		status = vp_counters_overflow_start(counters->overflow,
+						    counters->start[counters->signal_event]);
 	counters->is_running = !status;
 	if (counters->is_running && counters->way == VPERF_WAY_USER)
 		counters->user_reader = counters->thread;
@@ -207,11 +245,8 @@ static __attribute__((noinline)) int read_since_start(struct vperf_counters *cou
 						      uint64_t *values)
 {
 	int status = check_running(counters);
-	if (!status)
-		status = show(counters, exact, values);
-	for (unsigned i = 0; !status && i < counters->n; i++)
-		values[i] -= counters->start[i];
-	return status;
+
+	return status ? status : show(counters, exact, counters->start, values);
 }
 
 /* As few instructions as can be, where that is what matters: no other function is called. */
@@ -252,7 +287,7 @@ int vperf_counters_accumulate(struct vperf_counters *counters, uint64_t *values)
 
 	int status = check_running(counters);
 	if (!status)
-		status = show(counters, false, now);
+		status = show(counters, false, zeros, now);
 	for (unsigned i = 0; !status && i < counters->n; i++) {
 		values[i] += now[i] - counters->added[i];
 		counters->added[i] = now[i];
@@ -262,13 +297,16 @@ int vperf_counters_accumulate(struct vperf_counters *counters, uint64_t *values)
 
 int vperf_counters_stop(struct vperf_counters *counters, uint64_t *values)
 {
-	uint64_t ignored[VPERF_MOST_EVENTS];
-	int status = read_since_start(counters, true, values ? values : ignored);
+	uint64_t own[VPERF_MOST_EVENTS];
+	int status = read_since_start(counters, true, values ? values : own);
 
 	if (status == VPERF_E_ARGUMENT || status == VPERF_E_THREAD)
 		return status;
 	counters->is_running = false;
 	counters->user_reader = counters->lent_reader = NULL;
+	if (counters->overflow && !status)
+		vp_counters_overflow_stop(counters->overflow,
+					  (values ? values : own)[counters->signal_event]);
 	if (counters->way != VPERF_WAY_LENT)
 		vp_counters_group_enable(&counters->group, false);
 	return status;

@@ -34,10 +34,9 @@ static bool publish(const struct vp_counters_lent *lent)
 	       lent->thread->sequence != switches;
 }
 
-int vp_counters_lent_read(struct vp_counters_lent *lent, bool exact, uint64_t *values)
+int vp_counters_lent_read(struct vp_counters_lent *lent, bool exact, const uint64_t *start,
+			  uint64_t *values)
 {
-	const uint64_t start[VPERF_MOST_EVENTS] = {0};
-
 	if ((exact || lent->exact) && !publish(lent))
 		return VPERF_E_LOST;
 	return vp_counters_lent_read_own(lent, start, values) ? VPERF_OK : VPERF_E_LOST;

@@ -58,8 +58,9 @@ struct vp_counters_lent;
 int vp_counters_lent_open(const struct vp_counters_event *events, unsigned n, bool exact,
 			  struct vp_counters_lent **ret, struct vperf_error *error);
 void vp_counters_lent_close(struct vp_counters_lent *lent);
-/* `exact`: forces an exit, even if the set does not want one at each read. */
-int vp_counters_lent_read(struct vp_counters_lent *lent, bool exact, uint64_t *values);
+/* Less `start`. `exact`: forces an exit, even if the set does not want one at each read. */
+int vp_counters_lent_read(struct vp_counters_lent *lent, bool exact, const uint64_t *start,
+			  uint64_t *values);
 int vp_counters_lent_stolen(struct vp_counters_lent *lent, uint64_t *ret);
 
 #endif

@@ -11,6 +11,7 @@
  *   --move 1          and are moved from CPU to CPU, one of them each 2 ms
  *   --reads N         reads in a row, that must not go backwards
  *   --period N        a signal each so many of the first event
+ *   --late 1          and how late they came, by the counter itself
  *   --wait S          before it begins
  */
 #include <errno.h>
@@ -35,7 +36,7 @@ struct settings {
 	const char *events[VPERF_MOST_EVENTS];
 	unsigned n;
 	struct vperf_options options;
-	uint64_t loops, rounds, threads, reads, move;
+	uint64_t loops, rounds, threads, reads, move, late;
 };
 
 struct worker {
@@ -43,7 +44,9 @@ struct worker {
 	unsigned number;
 	pthread_t thread;
 	volatile pid_t tid;
+	struct vperf_counters *counters;
 	volatile uint64_t signals; /* that it got */
+	volatile uint64_t late;    /* events after the overflows, in all */
 };
 
 static struct worker workers[MOST_THREADS];
@@ -133,13 +136,23 @@ static void run_reads(const struct settings *settings)
 	vperf_counters_close(counters);
 }
 
+static void count_signal(struct worker *worker)
+{
+	const struct settings *settings = worker->settings;
+	uint64_t values[VPERF_MOST_EVENTS];
+
+	worker->signals++;
+	if (settings->late && !vperf_counters_read(worker->counters, values))
+		worker->late += values[0] - worker->signals * settings->options.period;
+}
+
 static void on_overflow(int number, siginfo_t *info, void *context)
 {
 	pid_t tid = (pid_t)syscall(SYS_gettid);
 
 	for (unsigned i = 0; i < MOST_THREADS; i++)
 		if (workers[i].tid == tid)
-			workers[i].signals++;
+			count_signal(&workers[i]);
 }
 
 static void bind_to(pid_t tid, unsigned number)
@@ -161,6 +174,7 @@ static void *work(void *context)
 	bind_to(0, 0);
 	worker->tid = (pid_t)syscall(SYS_gettid);
 	struct vperf_counters *counters = open_set(settings);
+	worker->counters = counters;
 	check("start", vperf_counters_start(counters));
 	for (uint64_t i = 0; i < settings->rounds; i++) {
 		known_loop(settings->loops * worker->number);
@@ -173,6 +187,8 @@ static void *work(void *context)
 	       worker->number, 6 * settings->loops * worker->number * settings->rounds,
 	       worker->signals, usage.ru_nvcsw + usage.ru_nivcsw);
 	print_values(values, settings->n);
+	if (settings->late && worker->signals)
+		printf(" late=%" PRIu64, worker->late / worker->signals);
 	printf("\n");
 	vperf_counters_close(counters);
 	worker->tid = 0;
@@ -246,6 +262,8 @@ static void take_option(struct settings *settings, const char *name, const char 
 		settings->move = number;
 	else if (!strcmp(name, "--reads"))
 		settings->reads = number;
+	else if (!strcmp(name, "--late"))
+		settings->late = number;
 	else if (!strcmp(name, "--period")) {
 		settings->options.period = number;
 		settings->options.signal = SIGRTMIN + 1;

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "counters/overflow.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/perf_event.h>
+
+#include "counters/set.h"
+
+/* ns between looks. The first tells the pace; the least is what the kernel's timer takes; the most
+ * is how late a pace that changes may be noticed. */
+enum { FIRST_NS = 200000, LEAST_NS = 10000, MOST_NS = 4000000 };
+enum { MOST_OVERFLOWS = 1024 };
+
+struct vp_counters_overflow {
+	const struct vp_counters_overflow_ops *ops;
+	void *context;
+	unsigned n, event;
+	uint64_t period;
+	int signal, fd;
+	pid_t tid;
+	uint64_t rest[VPERF_MOST_EVENTS]; /* what the handler has beside what it sees itself */
+	uint64_t origin;                  /* what the counter showed when it was 0 */
+	uint64_t sent;                    /* signals since the start */
+	uint64_t count, ns;               /* at the last look, and the thread's time then */
+	bool is_measured;                 /* the handler shall do nothing but what it always does */
+};
+
+/* By the timer's descriptor, which is all that its signal says. A handler has no other place to look
+ * for whom it is called. */
+static _Atomic(struct vp_counters_overflow *) overflows[MOST_OVERFLOWS];
+
+static _Atomic(struct vp_counters_overflow *) *place_of(int fd)
+{
+	for (int i = 0; i < MOST_OVERFLOWS; i++) {
+		_Atomic(struct vp_counters_overflow *) *place =
+		    &overflows[(fd + i) % MOST_OVERFLOWS];
+		struct vp_counters_overflow *overflow = atomic_load(place);
+		if (overflow && overflow->fd == fd)
+			return place;
+	}
+	return NULL;
+}
+
+static bool take_place(struct vp_counters_overflow *overflow)
+{
+	for (int i = 0; i < MOST_OVERFLOWS; i++) {
+		struct vp_counters_overflow *none = NULL;
+		if (atomic_compare_exchange_strong(&overflows[(overflow->fd + i) % MOST_OVERFLOWS],
+						   &none, overflow))
+			return true;
+	}
+	return false;
+}
+
+static uint64_t thread_ns(void)
+{
+	struct timespec now = {0};
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* To this thread, as perf's overflow has it. False: there is no room for more of them. */
+static bool send_signal(const struct vp_counters_overflow *overflow, int number)
+{
+	siginfo_t info;
+
+	memset(&info, 0, sizeof(info));
+	info.si_signo = number;
+	info.si_code = POLL_IN;
+	info.si_band = POLLIN | POLLRDNORM;
+	info.si_fd = overflow->fd;
+	return !syscall(SYS_rt_tgsigqueueinfo, getpid(), overflow->tid, number, &info);
+}
+
+/* Of the signals before the real-time ones, only one waits to be delivered: `in_handler`, the next
+ * goes out at the next look. False: nor can more of the others. */
+static bool send_due(struct vp_counters_overflow *overflow, uint64_t count, bool in_handler)
+{
+	while (overflow->sent < count / overflow->period) {
+		if (!send_signal(overflow, overflow->signal))
+			return false;
+		overflow->sent++;
+		if (in_handler && overflow->signal < SIGRTMIN)
+			break;
+	}
+	return true;
+}
+
+/* Of the thread's own time, until the next overflow at the pace since the last look; a little more,
+ * as too early is once more. */
+static uint64_t time_left(const struct vp_counters_overflow *overflow, uint64_t count, uint64_t now)
+{
+	uint64_t took = now - overflow->ns, counted = count - overflow->count;
+	uint64_t next = (overflow->sent + 1) * overflow->period;
+	__uint128_t time = MOST_NS;
+
+	if (next <= count)
+		return LEAST_NS;
+	if (counted)
+		time = (__uint128_t)(next - count) * took / counted;
+	time += time / 256;
+	return time < LEAST_NS ? LEAST_NS : time > MOST_NS ? MOST_NS : (uint64_t)time;
+}
+
+static int set_timer(const struct vp_counters_overflow *overflow, uint64_t ns)
+{
+	return ioctl(overflow->fd, PERF_EVENT_IOC_PERIOD, &ns) ? -errno : 0;
+}
+
+/* False: the counters cannot tell any more. Else `own` gets what was counted meanwhile. */
+static bool look(struct vp_counters_overflow *overflow, uint64_t *own)
+{
+	uint64_t before[VPERF_MOST_EVENTS], now = thread_ns();
+	bool has_room = true;
+
+	if (!overflow->ops->read(overflow->context, before))
+		return false;
+	uint64_t count = before[overflow->event] - overflow->origin;
+	if (!overflow->is_measured)
+		has_room = send_due(overflow, count, true);
+	uint64_t left = has_room ? time_left(overflow, count, now) : MOST_NS;
+	overflow->count = count;
+	if (!overflow->ops->read(overflow->context, own))
+		return false;
+	for (unsigned i = 0; i < overflow->n; i++)
+		own[i] -= before[i];
+	set_timer(overflow, left);
+	overflow->ns = thread_ns();
+	return true;
+}
+
+static void take_look(struct vp_counters_overflow *overflow)
+{
+	uint64_t own[VPERF_MOST_EVENTS];
+
+	if (!look(overflow, own)) {
+		ioctl(overflow->fd, PERF_EVENT_IOC_DISABLE, 0);
+		return;
+	}
+	if (overflow->is_measured) {
+		memcpy(overflow->rest, own, sizeof(own));
+		overflow->is_measured = false;
+		return;
+	}
+	for (unsigned i = 0; i < overflow->n; i++)
+		own[i] += overflow->rest[i];
+	overflow->origin += own[overflow->event];
+	overflow->ops->take_off(overflow->context, own);
+}
+
+static void on_timer(int number, siginfo_t *info, void *context)
+{
+	_Atomic(struct vp_counters_overflow *) *place = place_of(info->si_fd);
+	struct vp_counters_overflow *overflow = place ? atomic_load(place) : NULL;
+	int errnum = errno;
+
+	if (overflow && overflow->tid == gettid())
+		take_look(overflow);
+	errno = errnum;
+}
+
+/* The highest that has no handler, or already this one; 0: there is none. */
+static int timer_signal(int wanted)
+{
+	struct sigaction action = {.sa_sigaction = on_timer, .sa_flags = SA_SIGINFO | SA_RESTART};
+	struct sigaction before;
+
+	/* What it sends is delivered when it is left, at the instruction that it interrupted. */
+	sigfillset(&action.sa_mask);
+	for (int number = SIGRTMAX; number >= SIGRTMIN; number--) {
+		if (number == wanted || sigaction(number, NULL, &before))
+			continue;
+		if (before.sa_flags & SA_SIGINFO && before.sa_sigaction == on_timer)
+			return number;
+		if (!(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL &&
+		    !sigaction(number, &action, NULL))
+			return number;
+	}
+	return 0;
+}
+
+/* One that user space alone has is not called in the kernel, but takes less rights. */
+static int open_timer(void)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr),
+				       .type = PERF_TYPE_SOFTWARE,
+				       .config = PERF_COUNT_SW_TASK_CLOCK,
+				       .sample_period = FIRST_NS,
+				       .wakeup_events = 1,
+				       .disabled = 1,
+				       .exclude_hv = 1};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd >= 0 || (errno != EACCES && errno != EPERM))
+		return fd;
+	attr.exclude_kernel = 1;
+	return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static int ask_for_timer(struct vp_counters_overflow *overflow, int number)
+{
+	struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = overflow->tid};
+
+	overflow->fd = open_timer();
+	if (overflow->fd < 0 || fcntl(overflow->fd, F_SETOWN_EX, &owner) ||
+	    fcntl(overflow->fd, F_SETSIG, number) || fcntl(overflow->fd, F_SETFL, O_ASYNC))
+		return -errno;
+	return 0;
+}
+
+/* What a call of the handler adds to the counters beside what it sees itself. */
+static int measure_handler(struct vp_counters_overflow *overflow, int number,
+			   struct vperf_error *error)
+{
+	uint64_t shown[3][VPERF_MOST_EVENTS];
+	const struct vp_counters_overflow_ops *ops = overflow->ops;
+	bool can_read = ops->read(overflow->context, shown[0]);
+
+	send_signal(overflow, 0); /* what the call itself takes */
+	can_read = can_read && ops->read(overflow->context, shown[1]);
+	overflow->is_measured = true;
+	send_signal(overflow, number);
+	can_read = can_read && ops->read(overflow->context, shown[2]);
+	if (!can_read)
+		return vp_counters_fail(error, VPERF_E_LOST, "the counters cannot be read");
+	if (overflow->is_measured)
+		return vp_counters_fail(error, VPERF_E_ARGUMENT,
+					"the thread blocks signal %d, which the timer for overflow "
+					"signals takes",
+					number);
+	for (unsigned i = 0; i < overflow->n; i++) {
+		uint64_t all = shown[2][i] - shown[1][i];
+		uint64_t known = shown[1][i] - shown[0][i] + overflow->rest[i];
+		overflow->rest[i] = all > known ? all - known : 0;
+	}
+	return VPERF_OK;
+}
+
+static int set_up(struct vp_counters_overflow *overflow, struct vperf_error *error)
+{
+	int number = timer_signal(overflow->signal);
+
+	if (!number)
+		return vp_counters_fail(error, VPERF_E_SYSTEM,
+					"the timer for overflow signals takes a real-time signal, "
+					"and the program has handlers for all of them");
+	int errnum = -ask_for_timer(overflow, number);
+	if (errnum)
+		return vp_counters_fail(
+		    error, errnum == EACCES || errnum == EPERM ? VPERF_E_RIGHTS : VPERF_E_SYSTEM,
+		    "overflow signals of lent counters take a timer of perf's (task-clock): %s: "
+		    "see kernel.perf_event_paranoid",
+		    strerror(errnum));
+	if (!take_place(overflow))
+		return vp_counters_fail(error, VPERF_E_TOO_MANY,
+					"more than %d sets with overflow signals", MOST_OVERFLOWS);
+	return measure_handler(overflow, number, error);
+}
+
+int vp_counters_overflow_open(const struct vp_counters_overflow_ops *ops, void *context, unsigned n,
+			      const struct vperf_options *options,
+			      struct vp_counters_overflow **ret, struct vperf_error *error)
+{
+	struct vp_counters_overflow *overflow = calloc(1, sizeof(*overflow));
+
+	if (!overflow)
+		return vp_counters_fail(error, VPERF_E_SYSTEM, "out of memory");
+	overflow->ops = ops;
+	overflow->context = context;
+	overflow->n = n;
+	overflow->event = options->event;
+	overflow->period = options->period;
+	overflow->signal = options->signal;
+	overflow->tid = gettid();
+	overflow->fd = -1;
+	int status = set_up(overflow, error);
+	if (status)
+		vp_counters_overflow_close(overflow);
+	else
+		*ret = overflow;
+	return status;
+}
+
+void vp_counters_overflow_close(struct vp_counters_overflow *overflow)
+{
+	if (!overflow)
+		return;
+	if (overflow->fd >= 0) {
+		_Atomic(struct vp_counters_overflow *) *place = place_of(overflow->fd);
+		ioctl(overflow->fd, PERF_EVENT_IOC_DISABLE, 0);
+		if (place)
+			atomic_store(place, NULL);
+		close(overflow->fd);
+	}
+	free(overflow);
+}
+
+int vp_counters_overflow_start(struct vp_counters_overflow *overflow, uint64_t shown)
+{
+	overflow->origin = shown;
+	overflow->sent = overflow->count = 0;
+	overflow->ns = thread_ns();
+	if (set_timer(overflow, FIRST_NS) || ioctl(overflow->fd, PERF_EVENT_IOC_ENABLE, 0))
+		return VPERF_E_SYSTEM;
+	return VPERF_OK;
+}
+
+void vp_counters_overflow_stop(struct vp_counters_overflow *overflow, uint64_t count)
+{
+	ioctl(overflow->fd, PERF_EVENT_IOC_DISABLE, 0);
+	send_due(overflow, count, false);
+}
+
+int vp_counters_overflow_fd(const struct vp_counters_overflow *overflow)
+{
+	return overflow->fd;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Overflow signals of a counter that can be read and cannot interrupt: a timer of the thread's own
+ * time on its CPU, set to when the next overflow is due at the pace so far, looks at the counter.
+ * The timer's signal is the highest real-time one that the program has no use for.
+ */
+#ifndef VP_COUNTERS_OVERFLOW_H
+#define VP_COUNTERS_OVERFLOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "vperf/counters.h"
+
+struct vp_counters_overflow;
+
+/* In the thread whose counters they are, also in a handler of signals; as many values as there are
+ * events. */
+struct vp_counters_overflow_ops {
+	/* What the counters show, exactly; false: they cannot tell any more. */
+	bool (*read)(void *context, uint64_t *values);
+	/* So much of that the handler had, and not the program. */
+	void (*take_off)(void *context, const uint64_t *values);
+};
+
+/* Of `n` events of the calling thread, the signal is sent to it each `period` of one, as the options
+ * say. They can be read, and counting has not begun. */
+int vp_counters_overflow_open(const struct vp_counters_overflow_ops *ops, void *context, unsigned n,
+			      const struct vperf_options *options,
+			      struct vp_counters_overflow **ret, struct vperf_error *error);
+/* NULL is allowed. */
+void vp_counters_overflow_close(struct vp_counters_overflow *overflow);
+/* `shown` is what the counter shows: periods begin there. */
+int vp_counters_overflow_start(struct vp_counters_overflow *overflow, uint64_t shown);
+/* `count` is what was counted in all: what is due of signals is sent. */
+void vp_counters_overflow_stop(struct vp_counters_overflow *overflow, uint64_t count);
+/* What a signal's si_fd names. */
+int vp_counters_overflow_fd(const struct vp_counters_overflow *overflow);
+
+#endif
