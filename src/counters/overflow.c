@@ -18,8 +18,9 @@
 #include "counters/set.h"
 
 /* ns between looks. The first tells the pace; the least is what the kernel's timer takes; the most
- * is how late a pace that changes may be noticed. */
-enum { FIRST_NS = 200000, LEAST_NS = 10000, MOST_NS = 4000000 };
+ * is how late a pace that changes may be noticed. Where it is not known well, the time grows by a
+ * factor. */
+enum { FIRST_NS = 50000, LEAST_NS = 10000, MOST_NS = 4000000, GROWTH = 4 };
 enum { MOST_OVERFLOWS = 1024 };
 
 struct vp_counters_overflow {
@@ -33,11 +34,14 @@ struct vp_counters_overflow {
 	uint64_t origin;                  /* what the counter showed when it was 0 */
 	uint64_t sent;                    /* signals since the start */
 	uint64_t count, ns;               /* at the last look, and the thread's time then */
-	bool is_measured;                 /* the handler shall do nothing but what it always does */
+	struct {
+		uint64_t count, ns;
+	} pace;                 /* in a stretch that was long enough to tell */
+	bool runs, is_measured; /* the latter: the handler does only what it always does */
 };
 
-/* By the timer's descriptor, which is all that its signal says. A handler has no other place to look
- * for whom it is called. */
+/* By the timer's descriptor, which is all that its signal says. A handler has no other place to
+ * look for whom it is called. */
 static _Atomic(struct vp_counters_overflow *) overflows[MOST_OVERFLOWS];
 
 static _Atomic(struct vp_counters_overflow *) *place_of(int fd)
@@ -84,39 +88,58 @@ static bool send_signal(const struct vp_counters_overflow *overflow, int number)
 	return !syscall(SYS_rt_tgsigqueueinfo, getpid(), overflow->tid, number, &info);
 }
 
-/* Of the signals before the real-time ones, only one waits to be delivered: `in_handler`, the next
- * goes out at the next look. False: nor can more of the others. */
-static bool send_due(struct vp_counters_overflow *overflow, uint64_t count, bool in_handler)
+/* Of the signals before the real-time ones, only one waits to be delivered: the next goes out when
+ * it has been. False: nor can more of the others. */
+static bool send_due(struct vp_counters_overflow *overflow, uint64_t count)
 {
+	sigset_t pending;
+
 	while (overflow->sent < count / overflow->period) {
+		if (overflow->signal < SIGRTMIN && !sigpending(&pending) &&
+		    sigismember(&pending, overflow->signal))
+			break;
 		if (!send_signal(overflow, overflow->signal))
 			return false;
 		overflow->sent++;
-		if (in_handler && overflow->signal < SIGRTMIN)
-			break;
 	}
 	return true;
 }
 
-/* Of the thread's own time, until the next overflow at the pace since the last look; a little more,
- * as too early is once more. */
-static uint64_t time_left(const struct vp_counters_overflow *overflow, uint64_t count, uint64_t now)
+/* What was counted since the last look, and in what time. */
+static void learn_pace(struct vp_counters_overflow *overflow, uint64_t counted, uint64_t took)
 {
-	uint64_t took = now - overflow->ns, counted = count - overflow->count;
-	uint64_t next = (overflow->sent + 1) * overflow->period;
-	__uint128_t time = MOST_NS;
-
-	if (next <= count)
-		return LEAST_NS;
-	if (counted)
-		time = (__uint128_t)(next - count) * took / counted;
-	time += time / 256;
-	return time < LEAST_NS ? LEAST_NS : time > MOST_NS ? MOST_NS : (uint64_t)time;
+	if (overflow->pace.count && counted < overflow->period / 8)
+		return;
+	overflow->pace.count = counted;
+	overflow->pace.ns = took;
 }
 
+/* Of the thread's own time, until the next overflow at its pace; a little more, as too early is
+ * once more. */
+static uint64_t time_left(struct vp_counters_overflow *overflow, uint64_t count, uint64_t now)
+{
+	uint64_t took = now - overflow->ns, next = (overflow->sent + 1) * overflow->period;
+	uint64_t most = took * GROWTH < MOST_NS ? took * GROWTH : MOST_NS;
+	__uint128_t time = most;
+
+	learn_pace(overflow, count - overflow->count, took);
+	if (next <= count)
+		return LEAST_NS;
+	if (overflow->pace.count)
+		time = (__uint128_t)(next - count) * overflow->pace.ns / overflow->pace.count;
+	time += time / 64;
+	if (overflow->pace.count >= overflow->period / 8)
+		most = MOST_NS;
+	return time < LEAST_NS ? LEAST_NS : time > most ? most : (uint64_t)time;
+}
+
+/* Once. What it takes to look is not of the time. */
 static int set_timer(const struct vp_counters_overflow *overflow, uint64_t ns)
 {
-	return ioctl(overflow->fd, PERF_EVENT_IOC_PERIOD, &ns) ? -errno : 0;
+	if (ioctl(overflow->fd, PERF_EVENT_IOC_PERIOD, &ns) ||
+	    ioctl(overflow->fd, PERF_EVENT_IOC_REFRESH, 1))
+		return -errno;
+	return 0;
 }
 
 /* False: the counters cannot tell any more. Else `own` gets what was counted meanwhile. */
@@ -129,7 +152,7 @@ static bool look(struct vp_counters_overflow *overflow, uint64_t *own)
 		return false;
 	uint64_t count = before[overflow->event] - overflow->origin;
 	if (!overflow->is_measured)
-		has_room = send_due(overflow, count, true);
+		has_room = send_due(overflow, count);
 	uint64_t left = has_room ? time_left(overflow, count, now) : MOST_NS;
 	overflow->count = count;
 	if (!overflow->ops->read(overflow->context, own))
@@ -166,7 +189,7 @@ static void on_timer(int number, siginfo_t *info, void *context)
 	struct vp_counters_overflow *overflow = place ? atomic_load(place) : NULL;
 	int errnum = errno;
 
-	if (overflow && overflow->tid == gettid())
+	if (overflow && overflow->tid == gettid() && (overflow->runs || overflow->is_measured))
 		take_look(overflow);
 	errno = errnum;
 }
@@ -220,9 +243,9 @@ static int ask_for_timer(struct vp_counters_overflow *overflow, int number)
 	return 0;
 }
 
-/* What a call of the handler adds to the counters beside what it sees itself. */
-static int measure_handler(struct vp_counters_overflow *overflow, int number,
-			   struct vperf_error *error)
+/* What a call of the handler adds to the counters beside what it sees itself: less, if that is less
+ * than what is known already. False: they cannot be read. */
+static bool measure_once(struct vp_counters_overflow *overflow, int number, uint64_t *least)
 {
 	uint64_t shown[3][VPERF_MOST_EVENTS];
 	const struct vp_counters_overflow_ops *ops = overflow->ops;
@@ -233,6 +256,26 @@ static int measure_handler(struct vp_counters_overflow *overflow, int number,
 	overflow->is_measured = true;
 	send_signal(overflow, number);
 	can_read = can_read && ops->read(overflow->context, shown[2]);
+	for (unsigned i = 0; can_read && i < overflow->n; i++) {
+		uint64_t all = shown[2][i] - shown[1][i];
+		uint64_t known = shown[1][i] - shown[0][i] + overflow->rest[i];
+		uint64_t rest = all > known ? all - known : 0;
+		least[i] = rest < least[i] ? rest : least[i];
+	}
+	return can_read;
+}
+
+/* The first time has what is done once only, as faults of pages that are new. */
+static int measure_handler(struct vp_counters_overflow *overflow, int number,
+			   struct vperf_error *error)
+{
+	uint64_t least[VPERF_MOST_EVENTS];
+	bool can_read = true;
+
+	memset(least, 0xff, sizeof(least));
+	for (int i = 0; can_read && i < 3; i++)
+		can_read = measure_once(overflow, number, least);
+	ioctl(overflow->fd, PERF_EVENT_IOC_DISABLE, 0);
 	if (!can_read)
 		return vp_counters_fail(error, VPERF_E_LOST, "the counters cannot be read");
 	if (overflow->is_measured)
@@ -240,11 +283,7 @@ static int measure_handler(struct vp_counters_overflow *overflow, int number,
 					"the thread blocks signal %d, which the timer for overflow "
 					"signals takes",
 					number);
-	for (unsigned i = 0; i < overflow->n; i++) {
-		uint64_t all = shown[2][i] - shown[1][i];
-		uint64_t known = shown[1][i] - shown[0][i] + overflow->rest[i];
-		overflow->rest[i] = all > known ? all - known : 0;
-	}
+	memcpy(overflow->rest, least, sizeof(least));
 	return VPERF_OK;
 }
 
@@ -312,15 +351,16 @@ int vp_counters_overflow_start(struct vp_counters_overflow *overflow, uint64_t s
 	overflow->origin = shown;
 	overflow->sent = overflow->count = 0;
 	overflow->ns = thread_ns();
-	if (set_timer(overflow, FIRST_NS) || ioctl(overflow->fd, PERF_EVENT_IOC_ENABLE, 0))
-		return VPERF_E_SYSTEM;
-	return VPERF_OK;
+	overflow->pace.count = 0;
+	overflow->runs = true;
+	return set_timer(overflow, FIRST_NS) ? VPERF_E_SYSTEM : VPERF_OK;
 }
 
 void vp_counters_overflow_stop(struct vp_counters_overflow *overflow, uint64_t count)
 {
+	overflow->runs = false;
 	ioctl(overflow->fd, PERF_EVENT_IOC_DISABLE, 0);
-	send_due(overflow, count, false);
+	send_due(overflow, count);
 }
 
 int vp_counters_overflow_fd(const struct vp_counters_overflow *overflow)

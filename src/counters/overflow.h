@@ -23,8 +23,8 @@ struct vp_counters_overflow_ops {
 	void (*take_off)(void *context, const uint64_t *values);
 };
 
-/* Of `n` events of the calling thread, the signal is sent to it each `period` of one, as the options
- * say. They can be read, and counting has not begun. */
+/* Of `n` events of the calling thread, the signal is sent to it each `period` of one, as the
+ * options say. They can be read, and counting has not begun. */
 int vp_counters_overflow_open(const struct vp_counters_overflow_ops *ops, void *context, unsigned n,
 			      const struct vperf_options *options,
 			      struct vp_counters_overflow **ret, struct vperf_error *error);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "counters/event.h"
+#include "counters/overflow.h"
 #include "vperf/counters.h"
 
 static struct vperf_counters *open_set(const char *const *events, unsigned n,
@@ -276,13 +277,105 @@ static void test_overflow(void **state)
 	signal(options.signal, SIG_DFL);
 }
 
+static uint64_t taken_off;
+
+static bool read_counter(void *context, uint64_t *values)
+{
+	return vperf_counters_read(context, values) == VPERF_OK;
+}
+
+static void take_off(void *context, const uint64_t *values)
+{
+	taken_off += values[0];
+}
+
+static const struct vp_counters_overflow_ops counter_ops = {read_counter, take_off};
+
+static struct vp_counters_overflow *open_overflow(struct vperf_counters *counters, int number)
+{
+	const struct vperf_options options = {
+	    .size = sizeof(options), .signal = number, .period = 100};
+	struct vp_counters_overflow *overflow;
+	struct vperf_error error;
+
+	int status =
+	    vp_counters_overflow_open(&counter_ops, counters, 1, &options, &overflow, &error);
+	if (status)
+		fail_msg("%d: %s", status, error.text);
+	return overflow;
+}
+
+/* The same of a counter that is read only: as many signals as periods, the last ones at the end. */
+static void check_timed_overflow(int number)
+{
+	const char *const events[] = {"page-faults"};
+	struct sigaction action = {.sa_sigaction = on_overflow, .sa_flags = SA_SIGINFO};
+	struct vperf_counters *counters = open_set(events, 1, NULL);
+	uint64_t first, last;
+
+	sigaction(number, &action, NULL);
+	assert_int_equal(vperf_counters_start(counters), VPERF_OK);
+	struct vp_counters_overflow *overflow = open_overflow(counters, number);
+	expected_thread = gettid();
+	expected_descriptor = vp_counters_overflow_fd(overflow);
+	signals = 0;
+	taken_off = 0;
+	assert_int_equal(vperf_counters_read(counters, &first), VPERF_OK);
+	assert_int_equal(vp_counters_overflow_start(overflow, first), VPERF_OK);
+	for (int i = 0; i < 20; i++)
+		fault(5000);
+	assert_true(signals > 0);
+	assert_int_equal(vperf_counters_read(counters, &last), VPERF_OK);
+	uint64_t count = last - first - taken_off;
+	vp_counters_overflow_stop(overflow, count);
+	assert_in_range(count, 100000, most_faults(100000));
+	assert_int_equal(signals, count / 100);
+	assert_false(wrong_thread);
+	vp_counters_overflow_close(overflow);
+	vperf_counters_close(counters);
+	signal(number, SIG_DFL);
+}
+
+static void test_timed_overflow(void **state)
+{
+	check_timed_overflow(SIGRTMIN + 3);
+	check_timed_overflow(SIGUSR1);
+}
+
+/* Its timer's own signal has to reach the thread. */
+static void test_timer_is_blocked(void **state)
+{
+	const char *const events[] = {"page-faults"};
+	const struct vperf_options options = {
+	    .size = sizeof(options), .signal = SIGUSR1, .period = 100};
+	struct vperf_counters *counters = open_set(events, 1, NULL);
+	struct vp_counters_overflow *overflow;
+	struct vperf_error error;
+	sigset_t all, before;
+
+	assert_int_equal(vperf_counters_start(counters), VPERF_OK);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int status =
+	    vp_counters_overflow_open(&counter_ops, counters, 1, &options, &overflow, &error);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	assert_int_equal(status, VPERF_E_ARGUMENT);
+	assert_non_null(strstr(error.text, "blocks signal"));
+	vperf_counters_close(counters);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_names),    cmocka_unit_test(test_counts_page_faults),
-	    cmocka_unit_test(test_threads),  cmocka_unit_test(test_refuses),
-	    cmocka_unit_test(test_fork),     cmocka_unit_test(test_times),
+	    cmocka_unit_test(test_names),
+	    cmocka_unit_test(test_counts_page_faults),
+	    cmocka_unit_test(test_threads),
+	    cmocka_unit_test(test_refuses),
+	    cmocka_unit_test(test_fork),
+	    cmocka_unit_test(test_times),
 	    cmocka_unit_test(test_overflow),
+	    cmocka_unit_test(test_timed_overflow),
+	    cmocka_unit_test(test_timer_is_blocked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
