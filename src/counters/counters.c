@@ -82,7 +82,8 @@ static void take_off(void *context, const uint64_t *values)
 static int open_lent(struct vperf_counters *counters, const struct vp_counters_event *events,
 		     const struct vperf_options *options, struct vperf_error *error)
 {
-	static const struct vp_counters_overflow_ops ops = {read_for_overflow, take_off};
+	static const struct vp_counters_overflow_ops ops = {.read = read_for_overflow,
+							    .take_off = take_off};
 	int status = vp_counters_lent_open(events, counters->n, options->flags & VPERF_EXACT,
 					   &counters->lent, error);
 
@@ -304,9 +305,10 @@ int vperf_counters_stop(struct vperf_counters *counters, uint64_t *values)
 		return status;
 	counters->is_running = false;
 	counters->user_reader = counters->lent_reader = NULL;
+	unsigned event = counters->signal_event;
 	if (counters->overflow && !status)
 		vp_counters_overflow_stop(counters->overflow,
-					  (values ? values : own)[counters->signal_event]);
+					  counters->start[event] + (values ? values : own)[event]);
 	if (counters->way != VPERF_WAY_LENT)
 		vp_counters_group_enable(&counters->group, false);
 	return status;

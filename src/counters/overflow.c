@@ -29,9 +29,11 @@ struct vp_counters_overflow {
 	unsigned n, event;
 	uint64_t period;
 	int signal, fd;
+	int told_fd; /* in the signal */
 	pid_t tid;
 	uint64_t rest[VPERF_MOST_EVENTS]; /* what the handler has beside what it sees itself */
 	uint64_t origin;                  /* what the counter showed when it was 0 */
+	uint64_t stopped_at;              /* what it showed when it was stopped */
 	uint64_t sent;                    /* signals since the start */
 	uint64_t count, ns;               /* at the last look, and the thread's time then */
 	struct {
@@ -84,23 +86,30 @@ static bool send_signal(const struct vp_counters_overflow *overflow, int number)
 	info.si_signo = number;
 	info.si_code = POLL_IN;
 	info.si_band = POLLIN | POLLRDNORM;
-	info.si_fd = overflow->fd;
+	info.si_fd = number == overflow->signal ? overflow->told_fd : overflow->fd;
 	return !syscall(SYS_rt_tgsigqueueinfo, getpid(), overflow->tid, number, &info);
 }
 
 /* Of the signals before the real-time ones, only one waits to be delivered: the next goes out when
  * it has been. False: nor can more of the others. */
-static bool send_due(struct vp_counters_overflow *overflow, uint64_t count)
+static bool send_due(struct vp_counters_overflow *overflow, uint64_t count, const void *interrupted)
 {
+	const struct vp_counters_overflow_ops *ops = overflow->ops;
 	sigset_t pending;
+	bool goes_on = true;
 
-	while (overflow->sent < count / overflow->period) {
+	while (goes_on && overflow->sent < count / overflow->period) {
 		if (overflow->signal < SIGRTMIN && !sigpending(&pending) &&
 		    sigismember(&pending, overflow->signal))
 			break;
+		goes_on = !ops->tell || ops->tell(overflow->context, interrupted);
 		if (!send_signal(overflow, overflow->signal))
 			return false;
 		overflow->sent++;
+	}
+	if (!goes_on) {
+		overflow->runs = false;
+		overflow->stopped_at = overflow->origin + count;
 	}
 	return true;
 }
@@ -143,7 +152,7 @@ static int set_timer(const struct vp_counters_overflow *overflow, uint64_t ns)
 }
 
 /* False: the counters cannot tell any more. Else `own` gets what was counted meanwhile. */
-static bool look(struct vp_counters_overflow *overflow, uint64_t *own)
+static bool look(struct vp_counters_overflow *overflow, const void *interrupted, uint64_t *own)
 {
 	uint64_t before[VPERF_MOST_EVENTS], now = thread_ns();
 	bool has_room = true;
@@ -152,34 +161,38 @@ static bool look(struct vp_counters_overflow *overflow, uint64_t *own)
 		return false;
 	uint64_t count = before[overflow->event] - overflow->origin;
 	if (!overflow->is_measured)
-		has_room = send_due(overflow, count);
+		has_room = send_due(overflow, count, interrupted);
 	uint64_t left = has_room ? time_left(overflow, count, now) : MOST_NS;
 	overflow->count = count;
 	if (!overflow->ops->read(overflow->context, own))
 		return false;
 	for (unsigned i = 0; i < overflow->n; i++)
 		own[i] -= before[i];
-	set_timer(overflow, left);
+	if (overflow->runs || overflow->is_measured)
+		set_timer(overflow, left);
 	overflow->ns = thread_ns();
 	return true;
 }
 
-static void take_look(struct vp_counters_overflow *overflow)
+static void take_look(struct vp_counters_overflow *overflow, const void *interrupted)
 {
 	uint64_t own[VPERF_MOST_EVENTS];
 
-	if (!look(overflow, own)) {
+	if (!look(overflow, interrupted, own)) {
 		ioctl(overflow->fd, PERF_EVENT_IOC_DISABLE, 0);
 		return;
 	}
 	if (overflow->is_measured) {
 		memcpy(overflow->rest, own, sizeof(own));
+		memset(own, 0, sizeof(own));
+		overflow->ops->take_off(overflow->context, own);
 		overflow->is_measured = false;
 		return;
 	}
 	for (unsigned i = 0; i < overflow->n; i++)
 		own[i] += overflow->rest[i];
-	overflow->origin += own[overflow->event];
+	if (overflow->runs) /* or else counting ended with the look */
+		overflow->origin += own[overflow->event];
 	overflow->ops->take_off(overflow->context, own);
 }
 
@@ -190,7 +203,7 @@ static void on_timer(int number, siginfo_t *info, void *context)
 	int errnum = errno;
 
 	if (overflow && overflow->tid == gettid() && (overflow->runs || overflow->is_measured))
-		take_look(overflow);
+		take_look(overflow, context);
 	errno = errnum;
 }
 
@@ -325,6 +338,7 @@ int vp_counters_overflow_open(const struct vp_counters_overflow_ops *ops, void *
 	overflow->tid = gettid();
 	overflow->fd = -1;
 	int status = set_up(overflow, error);
+	overflow->told_fd = overflow->fd;
 	if (status)
 		vp_counters_overflow_close(overflow);
 	else
@@ -338,7 +352,8 @@ void vp_counters_overflow_close(struct vp_counters_overflow *overflow)
 		return;
 	if (overflow->fd >= 0) {
 		_Atomic(struct vp_counters_overflow *) *place = place_of(overflow->fd);
-		ioctl(overflow->fd, PERF_EVENT_IOC_DISABLE, 0);
+		if (overflow->tid == gettid()) /* and not a forked child's */
+			ioctl(overflow->fd, PERF_EVENT_IOC_DISABLE, 0);
 		if (place)
 			atomic_store(place, NULL);
 		close(overflow->fd);
@@ -356,14 +371,30 @@ int vp_counters_overflow_start(struct vp_counters_overflow *overflow, uint64_t s
 	return set_timer(overflow, FIRST_NS) ? VPERF_E_SYSTEM : VPERF_OK;
 }
 
-void vp_counters_overflow_stop(struct vp_counters_overflow *overflow, uint64_t count)
+void vp_counters_overflow_stop(struct vp_counters_overflow *overflow, uint64_t shown)
 {
 	overflow->runs = false;
+	overflow->stopped_at = shown;
 	ioctl(overflow->fd, PERF_EVENT_IOC_DISABLE, 0);
-	send_due(overflow, count);
+	send_due(overflow, shown - overflow->origin, NULL);
+}
+
+int vp_counters_overflow_resume(struct vp_counters_overflow *overflow, uint64_t shown)
+{
+	overflow->origin += shown - overflow->stopped_at;
+	overflow->count = shown - overflow->origin;
+	overflow->ns = thread_ns();
+	uint64_t left = time_left(overflow, overflow->count, overflow->ns);
+	overflow->runs = true;
+	return set_timer(overflow, left) ? VPERF_E_SYSTEM : VPERF_OK;
 }
 
 int vp_counters_overflow_fd(const struct vp_counters_overflow *overflow)
 {
 	return overflow->fd;
+}
+
+void vp_counters_overflow_set_fd(struct vp_counters_overflow *overflow, int fd)
+{
+	overflow->told_fd = fd;
 }

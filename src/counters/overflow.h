@@ -21,6 +21,9 @@ struct vp_counters_overflow_ops {
 	bool (*read)(void *context, uint64_t *values);
 	/* So much of that the handler had, and not the program. */
 	void (*take_off)(void *context, const uint64_t *values);
+	/* Before each signal, if not NULL: what the timer interrupted (a ucontext_t), or NULL if it
+	 * did not. False: the signal is the last one until counting is resumed. */
+	bool (*tell)(void *context, const void *interrupted);
 };
 
 /* Of `n` events of the calling thread, the signal is sent to it each `period` of one, as the
@@ -32,9 +35,12 @@ int vp_counters_overflow_open(const struct vp_counters_overflow_ops *ops, void *
 void vp_counters_overflow_close(struct vp_counters_overflow *overflow);
 /* `shown` is what the counter shows: periods begin there. */
 int vp_counters_overflow_start(struct vp_counters_overflow *overflow, uint64_t shown);
-/* `count` is what was counted in all: what is due of signals is sent. */
-void vp_counters_overflow_stop(struct vp_counters_overflow *overflow, uint64_t count);
-/* What a signal's si_fd names. */
+/* What is due of signals by then is sent. */
+void vp_counters_overflow_stop(struct vp_counters_overflow *overflow, uint64_t shown);
+/* Counting goes on; the period goes on where it was stopped. */
+int vp_counters_overflow_resume(struct vp_counters_overflow *overflow, uint64_t shown);
+/* What a signal's si_fd names; it may be set to something else. */
 int vp_counters_overflow_fd(const struct vp_counters_overflow *overflow);
+void vp_counters_overflow_set_fd(struct vp_counters_overflow *overflow, int fd);
 
 #endif

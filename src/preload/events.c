@@ -5,7 +5,7 @@
  * the times. Its descriptor stays in here; the one that the program gets can do nothing of itself,
  * so that a call which is not answered here fails, and no number is wrong.
  */
-#include "preload/events.h"
+#include "preload/sampling.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,36 +21,15 @@
 
 #include <linux/perf_event.h>
 
-#include "counters/lent.h"
-
 enum { MOST_DESCRIPTORS = 65536 };
 /* Of struct perf_event_attr, what each kernel has had. */
 enum { ATTR_LEAST = 64 };
 
-/* A thread whose lent counters some events read. */
-struct source {
-	struct source *next;
-	struct vp_counters_lent *lent;
-	pid_t tid;
-	unsigned users;
-};
-
-struct event {
-	int fd, companion;
-	struct source *source;
-	unsigned place;
-	struct event *leader, *next; /* itself, if it leads; the next of its group */
-	uint64_t read_format, id;
-	bool is_on, is_lost, inherits, waits_for_exec;
-	uint32_t made; /* threads and processes, when it was opened */
-	uint64_t count;
-	uint64_t since; /* what the source showed when `count` was brought up to date */
-};
-
 /* By descriptor; looked up without the lock. A program has one kernel, and no other place to keep
  * what it says. */
-static _Atomic(struct event *) events[MOST_DESCRIPTORS];
-static struct source *sources;
+static _Atomic(struct vp_shim_event *) events[MOST_DESCRIPTORS];
+static atomic_int behind_last; /* descriptor that an event had */
+static struct vp_shim_source *sources;
 static uint64_t last_id;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -80,7 +59,7 @@ static void leave(const sigset_t *signals)
 	pthread_sigmask(SIG_SETMASK, signals, NULL);
 }
 
-static struct event *event_of(int fd)
+static struct vp_shim_event *event_of(int fd)
 {
 	return fd >= 0 && fd < MOST_DESCRIPTORS ? atomic_load(&events[fd]) : NULL;
 }
@@ -90,18 +69,19 @@ bool vp_shim_has(int fd)
 {
 	if (!event_of(fd))
 		return false;
-	int flags = fcntl(fd, F_GETFL);
+	/* Not by fcntl(), which is answered here. */
+	long flags = syscall(SYS_fcntl, fd, F_GETFL);
 	return flags >= 0 && flags & O_PATH;
 }
 
-static int get_source(pid_t tid, struct source **ret)
+static int get_source(pid_t tid, struct vp_shim_source **ret)
 {
 	for (*ret = sources; *ret; *ret = (*ret)->next)
 		if ((*ret)->tid == tid) {
 			(*ret)->users++;
 			return 0;
 		}
-	struct source *source = calloc(1, sizeof(*source));
+	struct vp_shim_source *source = calloc(1, sizeof(*source));
 	if (!source)
 		return -ENOMEM;
 	if (vp_counters_lent_attach(tid, &source->lent, NULL)) {
@@ -115,9 +95,9 @@ static int get_source(pid_t tid, struct source **ret)
 	return 0;
 }
 
-static void put_source(struct source *source)
+static void put_source(struct vp_shim_source *source)
 {
-	struct source **at = &sources;
+	struct vp_shim_source **at = &sources;
 
 	if (--source->users)
 		return;
@@ -129,7 +109,8 @@ static void put_source(struct source *source)
 }
 
 /* What of these an event counted, and from when on. */
-static void settle_one(struct event *event, const struct vp_counters_lent_state *state, bool begins)
+static void settle_one(struct vp_shim_event *event, const struct vp_counters_lent_state *state,
+		       bool begins)
 {
 	uint64_t now = state->counts[event->place];
 
@@ -147,13 +128,13 @@ static void settle_one(struct event *event, const struct vp_counters_lent_state 
 }
 
 /* Brings a group up to date; before whatever changes it, too. */
-static void settle(struct event *leader)
+static void settle(struct vp_shim_event *leader)
 {
 	struct vp_counters_lent_state state;
 	bool good = !vp_counters_lent_look(leader->source->lent, &state);
 	bool begins = good && leader->waits_for_exec && state.executed;
 
-	for (struct event *event = leader; event; event = event->next) {
+	for (struct vp_shim_event *event = leader; event; event = event->next) {
 		event->is_lost |= !good;
 		if (good)
 			settle_one(event, &state, begins);
@@ -169,12 +150,13 @@ static bool is_answerable(const struct perf_event_attr *attr, pid_t pid, int cpu
 #ifdef __aarch64__
 	ignored = 3; /* 64 bits wide; readable in user space, which its page then says it is not */
 #endif
-	return pid >= 0 && cpu == -1 && !attr->sample_period && !attr->precise_ip &&
+	return pid >= 0 && cpu == -1 && vp_shim_can_sample(attr, pid) && !attr->precise_ip &&
 	       !attr->exclude_host && !attr->config2 && !(attr->config1 & ~ignored) &&
 	       !(flags & ~(unsigned long)PERF_FLAG_FD_CLOEXEC);
 }
 
-static int open_companion(const struct perf_event_attr *attr, pid_t pid, const struct event *leader)
+static int open_companion(const struct perf_event_attr *attr, pid_t pid,
+			  const struct vp_shim_event *leader)
 {
 	struct perf_event_attr companion = {
 	    .size = sizeof(companion),
@@ -194,7 +176,7 @@ static int open_companion(const struct perf_event_attr *attr, pid_t pid, const s
 	return fd < 0 ? -errno : fd;
 }
 
-static int take_place(struct event *event, const struct perf_event_attr *attr, int refusal)
+static int take_place(struct vp_shim_event *event, const struct perf_event_attr *attr, int refusal)
 {
 	const struct vp_counters_event asked = {.type = attr->type,
 						.config = attr->config,
@@ -214,8 +196,9 @@ static int take_place(struct event *event, const struct perf_event_attr *attr, i
 	return 0;
 }
 
-static void free_event(struct event *event)
+static void free_event(struct vp_shim_event *event)
 {
+	vp_shim_sampling_close(&event->sampling);
 	if (event->source)
 		put_source(event->source);
 	if (event->companion >= 0)
@@ -224,31 +207,31 @@ static void free_event(struct event *event)
 }
 
 /* Its members are on their own then. */
-static void dissolve(struct event *leader)
+static void dissolve(struct vp_shim_event *leader)
 {
-	struct event *next;
+	struct vp_shim_event *next;
 
-	for (struct event *event = leader; event; event = next) {
+	for (struct vp_shim_event *event = leader; event; event = next) {
 		next = event->next;
 		event->next = NULL;
 		event->leader = event;
 	}
 }
 
-static void remove_from_group(struct event *event)
+static void remove_from_group(struct vp_shim_event *event)
 {
 	settle(event->leader);
 	if (event->leader == event) {
 		dissolve(event);
 		return;
 	}
-	struct event *before = event->leader;
+	struct vp_shim_event *before = event->leader;
 	while (before->next != event)
 		before = before->next;
 	before->next = event->next;
 }
 
-static void forget(struct event *event)
+static void forget(struct vp_shim_event *event)
 {
 	remove_from_group(event);
 	atomic_store(&events[event->fd], NULL);
@@ -256,7 +239,8 @@ static void forget(struct event *event)
 }
 
 /* Into its group, and to where its descriptor leads. */
-static int publish_event(struct event *event, struct event *leader, unsigned long flags)
+static int publish_event(struct vp_shim_event *event, struct vp_shim_event *leader,
+			 unsigned long flags)
 {
 	int fd = open("/", O_PATH | (flags & PERF_FLAG_FD_CLOEXEC ? O_CLOEXEC : 0));
 
@@ -278,21 +262,30 @@ static int publish_event(struct event *event, struct event *leader, unsigned lon
 		leader->next = event;
 	}
 	atomic_store(&events[fd], event);
+	if (fd >= behind_last)
+		behind_last = fd + 1;
 	return fd;
 }
 
-static int open_locked(const struct perf_event_attr *attr, pid_t pid, struct event *leader,
+static int open_locked(const struct perf_event_attr *attr, pid_t pid, struct vp_shim_event *leader,
 		       unsigned long flags, int refusal)
 {
-	struct event *event = calloc(1, sizeof(*event));
+	struct vp_shim_event *event = calloc(1, sizeof(*event));
 	pid_t tid = pid ? pid : gettid();
 
 	if (!event)
 		return -ENOMEM;
+	/* Whom to signal is said later. */
+	if (attr->sample_period && !attr->disabled && (!leader || leader->is_on)) {
+		free(event);
+		return -refusal;
+	}
 	event->read_format = attr->read_format;
 	event->inherits = attr->inherit;
 	event->waits_for_exec = attr->enable_on_exec;
 	event->is_on = !attr->disabled;
+	event->sampling.period = attr->sample_period;
+	event->sampling.has_ip = attr->sample_type & PERF_SAMPLE_IP;
 	event->companion = open_companion(attr, pid, leader);
 	int result = event->companion < 0 ? event->companion : 0;
 	if (!result && get_source(tid, &event->source))
@@ -310,7 +303,7 @@ int vp_shim_open(const struct perf_event_attr *given, pid_t pid, int cpu, int gr
 		 unsigned long flags, int refusal)
 {
 	struct perf_event_attr attr = {0};
-	struct event *leader = NULL;
+	struct vp_shim_event *leader = NULL;
 	sigset_t signals;
 
 	if (given->size && given->size < ATTR_LEAST)
@@ -330,7 +323,7 @@ int vp_shim_open(const struct perf_event_attr *given, pid_t pid, int cpu, int gr
 }
 
 /* Enabled and running. */
-static bool read_times(const struct event *event, uint64_t times[2])
+static bool read_times(const struct vp_shim_event *event, uint64_t times[2])
 {
 	uint64_t reading[3];
 
@@ -341,7 +334,7 @@ static bool read_times(const struct event *event, uint64_t times[2])
 	return true;
 }
 
-static size_t put_value(const struct event *event, uint64_t format, uint64_t *words)
+static size_t put_value(const struct vp_shim_event *event, uint64_t format, uint64_t *words)
 {
 	size_t n = 0;
 
@@ -355,7 +348,8 @@ static size_t put_value(const struct event *event, uint64_t format, uint64_t *wo
 
 /* perf_event_open(2), "Reading results": the times come before a group's values, and between an
  * event's value and its number. */
-static size_t put_reading(const struct event *event, const uint64_t times[2], uint64_t *words)
+static size_t put_reading(const struct vp_shim_event *event, const uint64_t times[2],
+			  uint64_t *words)
 {
 	uint64_t format = event->read_format, value[3];
 	bool is_group = format & PERF_FORMAT_GROUP;
@@ -377,7 +371,7 @@ static size_t put_reading(const struct event *event, const uint64_t times[2], ui
 }
 
 /* How many words put_reading() makes at most. */
-static size_t most_words(const struct event *event)
+static size_t most_words(const struct vp_shim_event *event)
 {
 	size_t members = 0;
 
@@ -386,7 +380,7 @@ static size_t most_words(const struct event *event)
 	return 3 + 3 * members;
 }
 
-static bool is_any_lost(const struct event *event)
+static bool is_any_lost(const struct vp_shim_event *event)
 {
 	bool is_lost = event->is_lost;
 
@@ -396,7 +390,7 @@ static bool is_any_lost(const struct event *event)
 	return is_lost;
 }
 
-static ssize_t read_locked(const struct event *event, void *buffer, size_t size)
+static ssize_t read_locked(const struct vp_shim_event *event, void *buffer, size_t size)
 {
 	uint64_t times[2];
 
@@ -419,13 +413,13 @@ ssize_t vp_shim_read(int fd, void *buffer, size_t size)
 	sigset_t signals;
 
 	enter(&signals);
-	const struct event *event = event_of(fd);
+	const struct vp_shim_event *event = event_of(fd);
 	ssize_t result = event ? read_locked(event, buffer, size) : -EBADF;
 	leave(&signals);
 	return result;
 }
 
-static void change(struct event *event, unsigned long request)
+static void change(struct vp_shim_event *event, unsigned long request)
 {
 	if (request == PERF_EVENT_IOC_RESET) {
 		event->count = 0;
@@ -435,20 +429,63 @@ static void change(struct event *event, unsigned long request)
 	event->waits_for_exec &= event->is_on;
 }
 
-static int change_all(struct event *event, unsigned long request, unsigned long argument)
+/* Those that take samples go on or end with what happened to them or to their leader. */
+static int follow_all(struct vp_shim_event *leader)
 {
-	settle(event->leader);
+	int result = 0;
+
+	for (struct vp_shim_event *event = leader; event && !result; event = event->next)
+		result = vp_shim_sampling_follow(event);
+	return result;
+}
+
+static int change_all(struct vp_shim_event *event, unsigned long request, unsigned long argument)
+{
+	struct vp_shim_event *leader = event->leader;
+
+	/* Without a signal nobody would be told. */
+	if (request == PERF_EVENT_IOC_ENABLE && event->sampling.period && !event->sampling.overflow)
+		return -EINVAL;
+	settle(leader);
 	if (ioctl(event->companion, request, argument))
 		return -errno;
 	if (!(argument & PERF_IOC_FLAG_GROUP))
 		change(event, request);
 	else
-		for (event = event->leader; event; event = event->next)
+		for (event = leader; event; event = event->next)
 			change(event, request);
-	return 0;
+	return follow_all(leader);
 }
 
-static int ioctl_locked(struct event *event, unsigned long request, unsigned long argument)
+/* So many overflows more, and then it is disabled. */
+static int refresh(struct vp_shim_event *event, unsigned long overflows)
+{
+	if (!event->sampling.period || !overflows)
+		return -EINVAL;
+	event->sampling.limit += overflows;
+	return change_all(event, PERF_EVENT_IOC_ENABLE, 0);
+}
+
+void vp_shim_disable_here(struct vp_shim_event *event, uint64_t shown)
+{
+	event->count += shown - event->since;
+	event->since = shown;
+	event->is_on = false;
+	ioctl(event->companion, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+/* In a handler of the thread whose events these are: it interrupts nothing that is done under the
+ * lock, as signals are blocked then. */
+void vp_shim_take_off(const struct vp_shim_source *source, const uint64_t *values)
+{
+	for (int fd = 0; fd < behind_last; fd++) {
+		struct vp_shim_event *event = event_of(fd);
+		if (event && event->source == source)
+			event->since += values[event->place];
+	}
+}
+
+static int ioctl_locked(struct vp_shim_event *event, unsigned long request, unsigned long argument)
 {
 	switch (request) {
 	case PERF_EVENT_IOC_ENABLE:
@@ -459,6 +496,7 @@ static int ioctl_locked(struct event *event, unsigned long request, unsigned lon
 		memcpy((void *)argument, &event->id, sizeof(event->id)); // NOLINT: an address
 		return 0;
 	case PERF_EVENT_IOC_REFRESH:
+		return refresh(event, argument);
 	case PERF_EVENT_IOC_PERIOD:
 	case PERF_EVENT_IOC_SET_OUTPUT:
 	case PERF_EVENT_IOC_SET_FILTER:
@@ -474,22 +512,36 @@ int vp_shim_ioctl(int fd, unsigned long request, unsigned long argument)
 	sigset_t signals;
 
 	enter(&signals);
-	struct event *event = event_of(fd);
+	struct vp_shim_event *event = event_of(fd);
 	int result = event ? ioctl_locked(event, request, argument) : -EBADF;
 	leave(&signals);
 	return result;
 }
 
-/* It says that the counter cannot be read in user space; and a buffer for samples stays empty. */
-int vp_shim_mmap(void *address, size_t size, int protection, int flags, off_t offset, void **ret)
+int vp_shim_fcntl(int fd, int command, unsigned long argument)
 {
+	struct vp_shim_event *event = event_of(fd);
+
+	return event && event->sampling.period ? vp_shim_sampling_fcntl(event, command, argument)
+					       : -ENOSYS;
+}
+
+/* It says that the counter cannot be read in user space; where no samples are taken, a buffer for
+ * them stays empty. */
+int vp_shim_mmap(int fd, void *address, size_t size, int protection, int flags, off_t offset,
+		 void **ret)
+{
+	struct vp_shim_event *event = event_of(fd);
 	size_t page = (size_t)getpagesize(), pages = size / page;
 
 	if (!size || size % page || offset || ((pages - 1) & (pages - 2) && pages > 1))
 		return -EINVAL;
+	flags &= MAP_FIXED;
 	struct perf_event_mmap_page *mapped =
-	    mmap(address, size, PROT_READ | PROT_WRITE,
-		 MAP_SHARED | MAP_ANONYMOUS | (flags & MAP_FIXED), -1, 0);
+	    event && event->sampling.period
+		? vp_shim_sampling_map(&event->sampling, address, size, flags)
+		: mmap(address, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | flags,
+		       -1, 0);
 	if (mapped == MAP_FAILED)
 		return -errno;
 	mapped->cap_bit0_is_deprecated = 1;

@@ -21,7 +21,10 @@ int vp_shim_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int gro
 ssize_t vp_shim_read(int fd, void *buffer, size_t size);
 int vp_shim_ioctl(int fd, unsigned long request, unsigned long argument);
 /* 0, or the page as the kernel would map it. */
-int vp_shim_mmap(void *address, size_t size, int protection, int flags, off_t offset, void **ret);
+int vp_shim_mmap(int fd, void *address, size_t size, int protection, int flags, off_t offset,
+		 void **ret);
+/* -ENOSYS: that is the kernel's to answer. */
+int vp_shim_fcntl(int fd, int command, unsigned long argument);
 /* Before the descriptor is closed. */
 void vp_shim_close(int fd);
 

@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
@@ -24,6 +25,7 @@
 typedef long syscall_function(long number, ...);
 typedef ssize_t read_function(int fd, void *buffer, size_t size);
 typedef int ioctl_function(int fd, unsigned long request, ...);
+typedef int fcntl_function(int fd, int command, ...);
 typedef int close_function(int fd);
 typedef void *mmap_function(void *, size_t, int, int, int, off_t);
 
@@ -32,6 +34,7 @@ static struct {
 	syscall_function *syscall;
 	read_function *read;
 	ioctl_function *ioctl;
+	fcntl_function *fcntl;
 	close_function *close;
 	mmap_function *mmap;
 } next;
@@ -44,6 +47,7 @@ static __attribute__((constructor)) void find_next(void)
 	next.syscall = (syscall_function *)dlsym(RTLD_NEXT, "syscall");
 	next.read = (read_function *)dlsym(RTLD_NEXT, "read");
 	next.ioctl = (ioctl_function *)dlsym(RTLD_NEXT, "ioctl");
+	next.fcntl = (fcntl_function *)dlsym(RTLD_NEXT, "fcntl");
 	next.close = (close_function *)dlsym(RTLD_NEXT, "close");
 	next.mmap = (mmap_function *)dlsym(RTLD_NEXT, "mmap");
 	pthread_atfork(vp_shim_lock, vp_shim_unlock, vp_shim_unlock);
@@ -107,6 +111,30 @@ PUBLIC int ioctl(int fd, unsigned long request, ...)
 			       : next.ioctl(fd, request, argument);
 }
 
+PUBLIC int fcntl(int fd, int command, ...)
+{
+	va_list args;
+
+	va_start(args, command);
+	unsigned long argument = va_arg(args, unsigned long);
+	va_end(args);
+	find_next();
+	int result = vp_shim_has(fd) ? vp_shim_fcntl(fd, command, argument) : -ENOSYS;
+	return result == -ENOSYS ? next.fcntl(fd, command, argument) : (int)answer(result);
+}
+
+/* What fcntl() is in programs whose files may be large. */
+PUBLIC int fcntl64(int fd, int command, ...);
+PUBLIC int fcntl64(int fd, int command, ...)
+{
+	va_list args;
+
+	va_start(args, command);
+	unsigned long argument = va_arg(args, unsigned long);
+	va_end(args);
+	return fcntl(fd, command, argument);
+}
+
 PUBLIC int close(int fd)
 {
 	find_next();
@@ -121,7 +149,7 @@ PUBLIC void *mmap(void *address, size_t size, int protection, int flags, int fd,
 	find_next();
 	if (flags & MAP_ANONYMOUS || !vp_shim_has(fd))
 		return next.mmap(address, size, protection, flags, fd, offset);
-	answer(vp_shim_mmap(address, size, protection, flags, offset, &mapped));
+	answer(vp_shim_mmap(fd, address, size, protection, flags, offset, &mapped));
 	return mapped;
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * papi-loops EVENT...: a client of PAPI that knows what it does. Each of three threads, which run
- * at the same time on CPU 0, makes n times 20 million loops of six instructions, and prints what
- * PAPI says of the events: 'thread=N expected=INSTRUCTIONS values=...'. PAPI is looked for when it
- * runs.
+ * papi-loops [--overflow PERIOD] EVENT...: a client of PAPI that knows what it does. Each of three
+ * threads, which run at the same time on CPU 0, makes n times 20 million loops of six instructions,
+ * and prints what PAPI says of the events: 'thread=N expected=INSTRUCTIONS values=...'. With
+ * --overflow also how often PAPI told it of an overflow of the first event, and how often in its
+ * own code: 'signals=N own=N'. PAPI is looked for when it runs.
  */
 #include <dlfcn.h>
 #include <err.h>
@@ -11,6 +12,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "known_loop.h"
 
@@ -25,11 +27,17 @@ struct papi {
 	int (*add)(int, const char *);
 	int (*start)(int);
 	int (*stop)(int, long long *);
+	int (*code)(const char *, int *);
+	int (*overflow)(int, int, int, int, void (*)(int, void *, long long, void *));
 };
+
+/* Of the linker: where the program's own code is. */
+extern const char __executable_start[], etext[]; // NOLINT: its names
+static __thread unsigned long signals, own;
 
 static struct papi papi;
 static char **events;
-static int n_events;
+static int n_events, period;
 
 static void *function(void *library, const char *name)
 {
@@ -46,10 +54,14 @@ static void find_papi(void)
 
 	if (!library)
 		errx(1, "%s", dlerror());
-	papi = (struct papi){
-	    function(library, "PAPI_library_init"),    function(library, "PAPI_thread_init"),
-	    function(library, "PAPI_create_eventset"), function(library, "PAPI_add_named_event"),
-	    function(library, "PAPI_start"),           function(library, "PAPI_stop")};
+	papi = (struct papi){function(library, "PAPI_library_init"),
+			     function(library, "PAPI_thread_init"),
+			     function(library, "PAPI_create_eventset"),
+			     function(library, "PAPI_add_named_event"),
+			     function(library, "PAPI_start"),
+			     function(library, "PAPI_stop"),
+			     function(library, "PAPI_event_name_to_code"),
+			     function(library, "PAPI_overflow")};
 	if (papi.init(VERSION) != VERSION || papi.thread_init(pthread_self))
 		errx(1, "PAPI cannot be initialized");
 }
@@ -58,6 +70,20 @@ static void check(const char *what, int status)
 {
 	if (status)
 		errx(1, "%s: PAPI says %d", what, status);
+}
+
+static void on_overflow(int set, void *address, long long vector, void *context)
+{
+	signals++;
+	own += (const char *)address >= __executable_start && (const char *)address < etext;
+}
+
+static void ask_for_overflow(int set)
+{
+	int code;
+
+	check(events[0], papi.code(events[0], &code));
+	check("overflow", papi.overflow(set, code, period, 0, on_overflow));
 }
 
 static void *work(void *number)
@@ -69,6 +95,8 @@ static void *work(void *number)
 	check("create", papi.create(&set));
 	for (int i = 0; i < n_events; i++)
 		check(events[i], papi.add(set, events[i]));
+	if (period)
+		ask_for_overflow(set);
 	check("start", papi.start(set));
 	for (unsigned long i = 0; i < rounds; i++) {
 		known_loop(LOOPS);
@@ -79,6 +107,8 @@ static void *work(void *number)
 	       rounds * LOOPS * INSTRUCTIONS, values[0]);
 	for (int i = 1; i < n_events; i++)
 		printf(",%lld", values[i]);
+	if (period)
+		printf(" signals=%lu own=%lu switches=0", signals, own);
 	printf("\n");
 	return NULL;
 }
@@ -88,8 +118,13 @@ int main(int argc, char **argv)
 	pthread_t threads[THREADS];
 	cpu_set_t cpu;
 
+	if (argc > 3 && !strcmp(argv[1], "--overflow")) {
+		period = atoi(argv[2]);
+		argc -= 2;
+		argv += 2;
+	}
 	if (argc < 2 || argc > MOST_EVENTS + 1)
-		errx(2, "usage: papi-loops EVENT...");
+		errx(2, "usage: papi-loops [--overflow PERIOD] EVENT...");
 	events = argv + 1;
 	n_events = argc - 1;
 	find_papi();

@@ -289,7 +289,8 @@ static void take_off(void *context, const uint64_t *values)
 	taken_off += values[0];
 }
 
-static const struct vp_counters_overflow_ops counter_ops = {read_counter, take_off};
+static const struct vp_counters_overflow_ops counter_ops = {.read = read_counter,
+							    .take_off = take_off};
 
 static struct vp_counters_overflow *open_overflow(struct vperf_counters *counters, int number)
 {
@@ -327,7 +328,7 @@ static void check_timed_overflow(int number)
 	assert_true(signals > 0);
 	assert_int_equal(vperf_counters_read(counters, &last), VPERF_OK);
 	uint64_t count = last - first - taken_off;
-	vp_counters_overflow_stop(overflow, count);
+	vp_counters_overflow_stop(overflow, last);
 	assert_in_range(count, 100000, most_faults(100000));
 	assert_int_equal(signals, count / 100);
 	assert_false(wrong_thread);

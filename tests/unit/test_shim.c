@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -258,12 +259,13 @@ static void test_page(void **state)
 	size_t page = (size_t)getpagesize();
 	void *mapped = NULL;
 
-	assert_int_equal(vp_shim_mmap(NULL, 4 * page, PROT_READ, MAP_SHARED, 0, &mapped), -EINVAL);
-	assert_int_equal(vp_shim_mmap(NULL, page, PROT_READ, MAP_SHARED, 0, &mapped), 0);
+	assert_int_equal(vp_shim_mmap(fd, NULL, 4 * page, PROT_READ, MAP_SHARED, 0, &mapped),
+			 -EINVAL);
+	assert_int_equal(vp_shim_mmap(fd, NULL, page, PROT_READ, MAP_SHARED, 0, &mapped), 0);
 	const struct perf_event_mmap_page *head = mapped;
 	assert_true(head->cap_bit0_is_deprecated && !head->cap_user_rdpmc && !head->index);
 	munmap(mapped, page);
-	assert_int_equal(vp_shim_mmap(NULL, 5 * page, PROT_READ, MAP_SHARED, 0, &mapped), 0);
+	assert_int_equal(vp_shim_mmap(fd, NULL, 5 * page, PROT_READ, MAP_SHARED, 0, &mapped), 0);
 	head = mapped;
 	assert_int_equal(head->data_size, 4 * page);
 	munmap(mapped, 5 * page);
@@ -278,6 +280,88 @@ static void test_replaced(void **state)
 	assert_int_equal(dup2(STDIN_FILENO, fd), fd);
 	assert_false(vp_shim_has(fd));
 	assert_int_equal(attached, 1);
+	close_event(fd);
+	assert_int_equal(attached, 0);
+}
+
+enum { PERIOD = 10000, SAMPLE_PAGES = 8 };
+static volatile unsigned signals;
+static volatile int told_fd;
+
+static void on_overflow(int number, siginfo_t *info, void *context)
+{
+	signals++;
+	told_fd = info->si_fd;
+}
+
+/* Where its signals go, as PAPI says it. */
+static int open_sampling(struct perf_event_mmap_page **buffer)
+{
+	struct sigaction action = {.sa_sigaction = on_overflow, .sa_flags = SA_SIGINFO};
+	struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = gettid()};
+	struct perf_event_attr attr = attr_of(PERF_COUNT_HW_INSTRUCTIONS, true, 0);
+	void *mapped;
+
+	attr.sample_period = PERIOD;
+	attr.sample_type = PERF_SAMPLE_IP;
+	attr.wakeup_events = 1;
+	int fd = open_attr(&attr, -1);
+	assert_true(fd >= 0);
+	sigaction(SIGRTMIN + 4, &action, NULL);
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), -EINVAL);
+	assert_int_equal(vp_shim_fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK), 0);
+	assert_int_equal(vp_shim_fcntl(fd, F_SETOWN_EX, (unsigned long)&owner), 0);
+	assert_int_equal(vp_shim_fcntl(fd, F_SETSIG, SIGRTMIN + 4), 0);
+	assert_int_equal(vp_shim_fcntl(fd, F_SETOWN, 1), -EINVAL);
+	size_t size = (size_t)getpagesize() * (1 + SAMPLE_PAGES);
+	assert_int_equal(
+	    vp_shim_mmap(fd, NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, 0, &mapped), 0);
+	*buffer = mapped;
+	signals = 0;
+	return fd;
+}
+
+static void happen_often(unsigned times)
+{
+	for (unsigned i = 0; i < times; i++) {
+		lent.counts[0]++;
+		__asm__ volatile("" ::: "memory");
+	}
+}
+
+/* A signal and a sample for each period; and with a limit, no more than that. */
+static void test_sampling(void **state)
+{
+	enum { COUNT = 200 * PERIOD + 5 };
+	struct perf_event_mmap_page *buffer;
+	int fd = open_sampling(&buffer);
+	uint64_t count;
+
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
+	happen_often(COUNT / 2);
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0), 0);
+	happen_often(COUNT);
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
+	happen_often(COUNT - COUNT / 2);
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0), 0);
+	assert_int_equal(vp_shim_read(fd, &count, sizeof(count)), sizeof(count));
+	assert_int_equal(count, COUNT);
+	assert_int_equal(signals, COUNT / PERIOD);
+	assert_int_equal(told_fd, fd);
+	assert_int_equal(buffer->data_head, signals * 16);
+	const struct perf_event_header *first = (void *)((char *)buffer + getpagesize());
+	assert_int_equal(first->type, PERF_RECORD_SAMPLE);
+	assert_int_equal(first->size, 16);
+	assert_true(*(const uint64_t *)(first + 1) != 0);
+
+	signals = 0;
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_RESET, 0), 0);
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_REFRESH, 1), 0);
+	happen_often(COUNT);
+	assert_int_equal(signals, 1);
+	assert_int_equal(vp_shim_read(fd, &count, sizeof(count)), sizeof(count));
+	assert_in_range(count, PERIOD - 5, COUNT - 1);
+	munmap(buffer, (size_t)getpagesize() * (1 + SAMPLE_PAGES));
 	close_event(fd);
 	assert_int_equal(attached, 0);
 }
@@ -306,6 +390,7 @@ int main(void)
 	    cmocka_unit_test_setup(test_exec, setup),     cmocka_unit_test_setup(test_lost, setup),
 	    cmocka_unit_test_setup(test_refuses, setup),  cmocka_unit_test_setup(test_page, setup),
 	    cmocka_unit_test_setup(test_replaced, setup), cmocka_unit_test(test_codes),
+	    cmocka_unit_test_setup(test_sampling, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

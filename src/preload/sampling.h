@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Events that take samples: each period a signal, and before it a record in the mapped buffer with
+ * where the thread was. Only what needs no more than that is answered (PAPI's overflow and
+ * profiles): an event of the calling thread, with the instruction pointer at most in its samples.
+ */
+#ifndef VP_PRELOAD_SAMPLING_H
+#define VP_PRELOAD_SAMPLING_H
+
+#include <linux/perf_event.h>
+
+#include "counters/lent.h"
+#include "counters/overflow.h"
+#include "preload/events.h"
+
+struct vp_shim_sampling {
+	uint64_t period; /* 0: it takes none */
+	bool has_ip, is_async;
+	int signal;                            /* 0: not set yet */
+	struct vp_counters_overflow *overflow; /* NULL: there is no signal yet */
+	bool runs, was_on;
+	uint64_t limit;                    /* overflows until it is disabled; 0: none */
+	uint64_t shown, ip;                /* at the last look */
+	struct perf_event_mmap_page *ring; /* this side's view of it; NULL: not mapped */
+	size_t ring_size;
+	uint64_t head; /* bytes that were put into it */
+};
+
+/* A thread whose lent counters some events read. */
+struct vp_shim_source {
+	struct vp_shim_source *next;
+	struct vp_counters_lent *lent;
+	pid_t tid;
+	unsigned users;
+};
+
+struct vp_shim_event {
+	int fd, companion;
+	struct vp_shim_source *source;
+	unsigned place;
+	struct vp_shim_event *leader, *next; /* itself, if it leads; the next of its group */
+	uint64_t read_format, id;
+	bool is_on, is_lost, inherits, waits_for_exec;
+	uint32_t made; /* threads and processes, when it was opened */
+	uint64_t count;
+	uint64_t since; /* what the source showed when `count` was brought up to date */
+	struct vp_shim_sampling sampling;
+};
+
+/* Whether samples of that kind can be taken. */
+bool vp_shim_can_sample(const struct perf_event_attr *attr, pid_t pid);
+/* After whatever may have switched it on or off; 0, or -errno. */
+int vp_shim_sampling_follow(struct vp_shim_event *event);
+void vp_shim_sampling_close(struct vp_shim_sampling *sampling);
+/* What fcntl(2) says; -ENOSYS: that is the kernel's to answer. */
+int vp_shim_sampling_fcntl(struct vp_shim_event *event, int command, unsigned long argument);
+/* A buffer of that size, for the program and for this side; MAP_FAILED. */
+void *vp_shim_sampling_map(struct vp_shim_sampling *sampling, void *address, size_t size, int flags);
+
+/* events.c: what the handler of an overflow took is not the program's: of each event that is lent. */
+void vp_shim_take_off(const struct vp_shim_source *source, const uint64_t *values);
+/* events.c: it counts no longer, since the source showed that. */
+void vp_shim_disable_here(struct vp_shim_event *event, uint64_t shown);
+
+#endif
