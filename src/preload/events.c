@@ -443,9 +443,6 @@ static int change_all(struct vp_shim_event *event, unsigned long request, unsign
 {
 	struct vp_shim_event *leader = event->leader;
 
-	/* Without a signal nobody would be told. */
-	if (request == PERF_EVENT_IOC_ENABLE && event->sampling.period && !event->sampling.overflow)
-		return -EINVAL;
 	settle(leader);
 	if (ioctl(event->companion, request, argument))
 		return -errno;
@@ -466,10 +463,20 @@ static int refresh(struct vp_shim_event *event, unsigned long overflows)
 	return change_all(event, PERF_EVENT_IOC_ENABLE, 0);
 }
 
-void vp_shim_disable_here(struct vp_shim_event *event, uint64_t shown)
+static void count_until(struct vp_shim_event *event, const uint64_t *shown)
 {
-	event->count += shown - event->since;
-	event->since = shown;
+	if (event->is_on)
+		event->count += shown[event->place] - event->since;
+	event->since = shown[event->place];
+}
+
+/* With their leader, the others of the group count no longer. */
+void vp_shim_disable_here(struct vp_shim_event *event, const uint64_t *shown)
+{
+	count_until(event, shown);
+	if (event->leader == event)
+		for (struct vp_shim_event *other = event->next; other; other = other->next)
+			count_until(other, shown);
 	event->is_on = false;
 	ioctl(event->companion, PERF_EVENT_IOC_DISABLE, 0);
 }

@@ -29,7 +29,7 @@ static bool read_lent(void *context, uint64_t *values)
 	if (vp_counters_lent_look(event->source->lent, &state))
 		return false;
 	memcpy(values, state.counts, sizeof(state.counts));
-	event->sampling.shown = state.counts[event->place];
+	memcpy(event->sampling.shown, state.counts, sizeof(state.counts));
 	return true;
 }
 

@@ -17,10 +17,11 @@ struct vp_shim_sampling {
 	uint64_t period; /* 0: it takes none */
 	bool has_ip, is_async;
 	int signal;                            /* 0: not set yet */
-	struct vp_counters_overflow *overflow; /* NULL: there is no signal yet */
+	struct vp_counters_overflow *overflow; /* NULL: there is no signal yet, it only counts */
 	bool runs, was_on;
 	uint64_t limit;                    /* overflows until it is disabled; 0: none */
-	uint64_t shown, ip;                /* at the last look */
+	uint64_t shown[VPERF_MOST_EVENTS]; /* of all that is lent, at the last look */
+	uint64_t ip;                       /* where the thread was then */
 	struct perf_event_mmap_page *ring; /* this side's view of it; NULL: not mapped */
 	size_t ring_size;
 	uint64_t head; /* bytes that were put into it */
@@ -55,11 +56,13 @@ void vp_shim_sampling_close(struct vp_shim_sampling *sampling);
 /* What fcntl(2) says; -ENOSYS: that is the kernel's to answer. */
 int vp_shim_sampling_fcntl(struct vp_shim_event *event, int command, unsigned long argument);
 /* A buffer of that size, for the program and for this side; MAP_FAILED. */
-void *vp_shim_sampling_map(struct vp_shim_sampling *sampling, void *address, size_t size, int flags);
+void *vp_shim_sampling_map(struct vp_shim_sampling *sampling, void *address, size_t size,
+			   int flags);
 
-/* events.c: what the handler of an overflow took is not the program's: of each event that is lent. */
+/* events.c: what the handler of an overflow took is not the program's: of each event that is lent.
+ */
 void vp_shim_take_off(const struct vp_shim_source *source, const uint64_t *values);
 /* events.c: it counts no longer, since the source showed that. */
-void vp_shim_disable_here(struct vp_shim_event *event, uint64_t shown);
+void vp_shim_disable_here(struct vp_shim_event *event, const uint64_t *shown);
 
 #endif

@@ -270,6 +270,8 @@ def check_papi_overflow(claims, threads):
     found = [(int(line["signals"]), int(line["values"].split(",")[0]) // 1000000, int(line["own"])) for line in threads]
     claims.check(len(found) == 3 and all(abs(due - signals) <= 1 for signals, due, _ in found),
                  f"PAPI_overflow: signals and whole millions of PAPI_TOT_INS {[n[:2] for n in found]}")
+    cycles = [[int(value) for value in line["values"].split(",")] for line in threads]
+    claims.check(all(abs(b - a) < 0.001 * a for a, b in cycles), f"PAPI_overflow: instructions and cycles, here the same: {cycles}")
     claims.check(all(own > 0.9 * signals for signals, _, own in found),
                  f"PAPI_overflow: so many of them where the program's own code was: {[n[2] for n in found]}")
 
