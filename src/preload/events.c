@@ -5,7 +5,7 @@
  * the times. Its descriptor stays in here; the one that the program gets can do nothing of itself,
  * so that a call which is not answered here fails, and no number is wrong.
  */
-#include "preload/sampling.h"
+#include "preload/events.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +21,8 @@
 
 #include <linux/perf_event.h>
 
+#include "preload/sampling.h"
+
 enum { MOST_DESCRIPTORS = 65536 };
 /* Of struct perf_event_attr, what each kernel has had. */
 enum { ATTR_LEAST = 64 };
@@ -28,7 +30,6 @@ enum { ATTR_LEAST = 64 };
 /* By descriptor; looked up without the lock. A program has one kernel, and no other place to keep
  * what it says. */
 static _Atomic(struct vp_shim_event *) events[MOST_DESCRIPTORS];
-static atomic_int behind_last; /* descriptor that an event had */
 static struct vp_shim_source *sources;
 static uint64_t last_id;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -176,6 +177,12 @@ static int open_companion(const struct perf_event_attr *attr, pid_t pid,
 	return fd < 0 ? -errno : fd;
 }
 
+static void join_source(struct vp_shim_event *event)
+{
+	event->next_of_source = event->source->events;
+	event->source->events = event;
+}
+
 static int take_place(struct vp_shim_event *event, const struct perf_event_attr *attr, int refusal)
 {
 	const struct vp_counters_event asked = {.type = attr->type,
@@ -191,16 +198,28 @@ static int take_place(struct vp_shim_event *event, const struct perf_event_attr 
 	if (event->waits_for_exec && state.executed)
 		return -refusal;
 	event->place = (unsigned)place;
+	join_source(event);
 	event->made = state.made;
 	event->since = state.counts[place];
 	return 0;
+}
+
+static void leave_source(struct vp_shim_event *event)
+{
+	struct vp_shim_event **at = &event->source->events;
+
+	while (*at && *at != event)
+		at = &(*at)->next_of_source;
+	if (*at)
+		*at = event->next_of_source;
+	put_source(event->source);
 }
 
 static void free_event(struct vp_shim_event *event)
 {
 	vp_shim_sampling_close(&event->sampling);
 	if (event->source)
-		put_source(event->source);
+		leave_source(event);
 	if (event->companion >= 0)
 		close(event->companion);
 	free(event);
@@ -262,8 +281,6 @@ static int publish_event(struct vp_shim_event *event, struct vp_shim_event *lead
 		leader->next = event;
 	}
 	atomic_store(&events[fd], event);
-	if (fd >= behind_last)
-		behind_last = fd + 1;
 	return fd;
 }
 
@@ -461,35 +478,6 @@ static int refresh(struct vp_shim_event *event, unsigned long overflows)
 		return -EINVAL;
 	event->sampling.limit += overflows;
 	return change_all(event, PERF_EVENT_IOC_ENABLE, 0);
-}
-
-static void count_until(struct vp_shim_event *event, const uint64_t *shown)
-{
-	if (event->is_on)
-		event->count += shown[event->place] - event->since;
-	event->since = shown[event->place];
-}
-
-/* With their leader, the others of the group count no longer. */
-void vp_shim_disable_here(struct vp_shim_event *event, const uint64_t *shown)
-{
-	count_until(event, shown);
-	if (event->leader == event)
-		for (struct vp_shim_event *other = event->next; other; other = other->next)
-			count_until(other, shown);
-	event->is_on = false;
-	ioctl(event->companion, PERF_EVENT_IOC_DISABLE, 0);
-}
-
-/* In a handler of the thread whose events these are: it interrupts nothing that is done under the
- * lock, as signals are blocked then. */
-void vp_shim_take_off(const struct vp_shim_source *source, const uint64_t *values)
-{
-	for (int fd = 0; fd < behind_last; fd++) {
-		struct vp_shim_event *event = event_of(fd);
-		if (event && event->source == source)
-			event->since += values[event->place];
-	}
 }
 
 static int ioctl_locked(struct vp_shim_event *event, unsigned long request, unsigned long argument)

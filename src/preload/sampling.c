@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -33,11 +34,32 @@ static bool read_lent(void *context, uint64_t *values)
 	return true;
 }
 
+/* The handler interrupts nothing that is done under the lock: signals are blocked then. */
 static void take_off(void *context, const uint64_t *values)
 {
-	const struct vp_shim_event *event = context;
+	const struct vp_shim_event *sampled = context;
 
-	vp_shim_take_off(event->source, values);
+	for (struct vp_shim_event *event = sampled->source->events; event;
+	     event = event->next_of_source)
+		event->since += values[event->place];
+}
+
+static void count_until(struct vp_shim_event *event, const uint64_t *shown)
+{
+	if (event->is_on)
+		event->count += shown[event->place] - event->since;
+	event->since = shown[event->place];
+}
+
+/* With their leader, the others of the group count no longer. */
+static void disable(struct vp_shim_event *event, const uint64_t *shown)
+{
+	count_until(event, shown);
+	if (event->leader == event)
+		for (struct vp_shim_event *other = event->next; other; other = other->next)
+			count_until(other, shown);
+	event->is_on = false;
+	ioctl(event->companion, PERF_EVENT_IOC_DISABLE, 0);
 }
 
 static uint64_t place_in_code(const ucontext_t *interrupted)
@@ -83,7 +105,7 @@ static bool tell(void *context, const void *interrupted)
 	if (!sampling->limit || --sampling->limit)
 		return true;
 	sampling->runs = false;
-	vp_shim_disable_here(event, sampling->shown);
+	disable(event, sampling->shown);
 	return false;
 }
 

@@ -7,11 +7,13 @@
 #ifndef VP_PRELOAD_SAMPLING_H
 #define VP_PRELOAD_SAMPLING_H
 
+#include <stdbool.h>
+#include <sys/types.h>
+
 #include <linux/perf_event.h>
 
 #include "counters/lent.h"
 #include "counters/overflow.h"
-#include "preload/events.h"
 
 struct vp_shim_sampling {
 	uint64_t period; /* 0: it takes none */
@@ -33,6 +35,7 @@ struct vp_shim_source {
 	struct vp_counters_lent *lent;
 	pid_t tid;
 	unsigned users;
+	struct vp_shim_event *events; /* that read them */
 };
 
 struct vp_shim_event {
@@ -40,6 +43,7 @@ struct vp_shim_event {
 	struct vp_shim_source *source;
 	unsigned place;
 	struct vp_shim_event *leader, *next; /* itself, if it leads; the next of its group */
+	struct vp_shim_event *next_of_source;
 	uint64_t read_format, id;
 	bool is_on, is_lost, inherits, waits_for_exec;
 	uint32_t made; /* threads and processes, when it was opened */
@@ -58,11 +62,5 @@ int vp_shim_sampling_fcntl(struct vp_shim_event *event, int command, unsigned lo
 /* A buffer of that size, for the program and for this side; MAP_FAILED. */
 void *vp_shim_sampling_map(struct vp_shim_sampling *sampling, void *address, size_t size,
 			   int flags);
-
-/* events.c: what the handler of an overflow took is not the program's: of each event that is lent.
- */
-void vp_shim_take_off(const struct vp_shim_source *source, const uint64_t *values);
-/* events.c: it counts no longer, since the source showed that. */
-void vp_shim_disable_here(struct vp_shim_event *event, const uint64_t *shown);
 
 #endif
