@@ -36,9 +36,9 @@ struct vp_counters_overflow {
 	uint64_t stopped_at;              /* what it showed when it was stopped */
 	uint64_t sent;                    /* signals since the start */
 	uint64_t count, ns;               /* at the last look, and the thread's time then */
-	struct {
+	struct pace {
 		uint64_t count, ns;
-	} pace;                 /* in a stretch that was long enough to tell */
+	} paces[2];             /* in the last two stretches that were long enough to tell */
 	bool runs, is_measured; /* the latter: the handler does only what it always does */
 };
 
@@ -117,10 +117,22 @@ static bool send_due(struct vp_counters_overflow *overflow, uint64_t count, cons
 /* What was counted since the last look, and in what time. */
 static void learn_pace(struct vp_counters_overflow *overflow, uint64_t counted, uint64_t took)
 {
-	if (overflow->pace.count && counted < overflow->period / 8)
+	struct pace *paces = overflow->paces;
+
+	if (paces[0].count && counted < overflow->period / 8)
 		return;
-	overflow->pace.count = counted;
-	overflow->pace.ns = took;
+	if (paces[0].count >= overflow->period / 8)
+		paces[1] = paces[0];
+	paces[0] = (struct pace){counted, took};
+}
+
+/* The faster: time that was stolen from the vCPU is in what the thread seems to have had. */
+static struct pace pace_of(const struct vp_counters_overflow *overflow)
+{
+	struct pace last = overflow->paces[0], before = overflow->paces[1];
+
+	return (__uint128_t)before.count * last.ns > (__uint128_t)last.count * before.ns ? before
+											 : last;
 }
 
 /* Of the thread's own time, until the next overflow at its pace; a little more, as too early is
@@ -132,12 +144,13 @@ static uint64_t time_left(struct vp_counters_overflow *overflow, uint64_t count,
 	__uint128_t time = most;
 
 	learn_pace(overflow, count - overflow->count, took);
+	struct pace pace = pace_of(overflow);
 	if (next <= count)
 		return LEAST_NS;
-	if (overflow->pace.count)
-		time = (__uint128_t)(next - count) * overflow->pace.ns / overflow->pace.count;
+	if (pace.count)
+		time = (__uint128_t)(next - count) * pace.ns / pace.count;
 	time += time / 64;
-	if (overflow->pace.count >= overflow->period / 8)
+	if (pace.count >= overflow->period / 8)
 		most = MOST_NS;
 	return time < LEAST_NS ? LEAST_NS : time > most ? most : (uint64_t)time;
 }
@@ -366,7 +379,7 @@ int vp_counters_overflow_start(struct vp_counters_overflow *overflow, uint64_t s
 	overflow->origin = shown;
 	overflow->sent = overflow->count = 0;
 	overflow->ns = thread_ns();
-	overflow->pace.count = 0;
+	memset(overflow->paces, 0, sizeof(overflow->paces));
 	overflow->runs = true;
 	return set_timer(overflow, FIRST_NS) ? VPERF_E_SYSTEM : VPERF_OK;
 }
