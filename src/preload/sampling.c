@@ -104,8 +104,9 @@ static bool tell(void *context, const void *interrupted)
 	put_sample(sampling);
 	if (!sampling->limit || --sampling->limit)
 		return true;
-	sampling->runs = false;
-	disable(event, sampling->shown);
+	if (sampling->runs)
+		disable(event, sampling->shown);
+	event->is_on = sampling->runs = false;
 	return false;
 }
 

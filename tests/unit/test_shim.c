@@ -369,6 +369,15 @@ static void test_sampling(void **state)
 	uint64_t others;
 	assert_int_equal(vp_shim_read(other, &others, sizeof(others)), sizeof(others));
 	assert_in_range(others, count - 1, count + 1);
+
+	/* It may be found out only at the end. */
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_REFRESH, 1), 0);
+	happen(2 * PERIOD, 2 * PERIOD);
+	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0), 0);
+	assert_int_equal(signals, 2);
+	assert_int_equal(vp_shim_read(fd, &count, sizeof(count)), sizeof(count));
+	assert_int_equal(vp_shim_read(other, &others, sizeof(others)), sizeof(others));
+	assert_in_range(others, count - 2, count + 2);
 	close_event(other);
 	munmap(buffer, (size_t)getpagesize() * (1 + SAMPLE_PAGES));
 	close_event(fd);
