@@ -177,13 +177,11 @@ void vp_trace_writer_free(struct vp_trace_writer *writer)
 	free(writer);
 }
 
-static int create_file(struct vp_trace_writer *writer, struct vp_stream_id id)
+/* Where that fails, it is tried again with each packet. */
+static int create_file(const struct vp_trace_writer *writer, struct stream *stream)
 {
-	int fd = vp_stream_create(writer->path, id, writer->packer != NULL);
-
-	if (fd < 0)
-		writer->failure = errno;
-	return fd;
+	stream->fd = vp_stream_create(writer->path, stream->id, writer->packer != NULL);
+	return stream->fd < 0 ? -errno : 0;
 }
 
 static struct stream *stream_new(struct vp_trace_writer *writer, struct vp_stream_id id)
@@ -191,7 +189,9 @@ static struct stream *stream_new(struct vp_trace_writer *writer, struct vp_strea
 	struct stream *stream = vp_alloc(sizeof(*stream));
 
 	stream->id = id;
-	stream->fd = writer->flight ? -1 : create_file(writer, id);
+	stream->fd = -1;
+	if (!writer->flight)
+		create_file(writer, stream);
 	/* Touched now, so that no page of it is missing while the sampled machine waits. */
 	memset(vp_buffer_extend(&stream->records, USUAL_PACKET), 0, USUAL_PACKET);
 	stream->records.size = 0;
@@ -246,7 +246,11 @@ static int packet_put(const struct vp_trace_writer *writer, struct stream *strea
 		      const struct vp_packet_header *header, const struct vp_run *run)
 {
 	size_t size;
-	int result = vp_packet_write(stream->fd, writer->packer, header, run->bytes, &size);
+	int result = stream->fd < 0 ? create_file(writer, stream) : 0;
+
+	if (result)
+		return result;
+	result = vp_packet_write(stream->fd, writer->packer, header, run->bytes, &size);
 
 	if (!result)
 		stream->file_size += size;

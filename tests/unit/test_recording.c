@@ -2,6 +2,7 @@
 /* Streams as written are read back; damage anywhere costs the packets it hit, and is counted. */
 #include "unit.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -502,6 +503,30 @@ static void test_no_streams(void **state)
 	vp_report_deinit(&report);
 }
 
+/* What cannot be written is lost and said so, with the reason; what comes later is written when it
+ * can be. */
+static void test_stream_cannot_be_created(void **state)
+{
+	struct vp_stream_health health;
+	struct vp_buffer bytes = {0};
+	struct made made;
+
+	made_begin(&made, NAME, 0);
+	temporary_file(STREAM, "", 0);
+	made_idle(&made, 0, 0);
+	vp_trace_flush(made.writer, vp_stream_of_pcpu(0), 0);
+	assert_int_equal(vp_trace_take_failure(made.writer), EEXIST);
+	unlink(STREAM);
+	made_idle(&made, 0, 1);
+	vp_trace_flush(made.writer, vp_stream_of_pcpu(0), 0);
+	assert_int_equal(vp_trace_take_failure(made.writer), 0);
+	made_end(&made, 2);
+	expect_no_error(vp_file_read(STREAM, 1 << 20, &bytes));
+	assert_int_equal(read_stream(bytes.bytes, bytes.size, &health), 1);
+	assert_int_equal(health.lost, 1);
+	vp_buffer_deinit(&bytes);
+}
+
 /* CTF 1.8, appendix C.1: a record or field of such a name makes the metadata unreadable. */
 static void test_names_are_no_keywords(void **state)
 {
@@ -541,6 +566,7 @@ int main(void)
 	    cmocka_unit_test(test_numbers_of_vms),
 	    cmocka_unit_test(test_vms_have_files_of_their_own),
 	    cmocka_unit_test(test_no_streams),
+	    cmocka_unit_test(test_stream_cannot_be_created),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
