@@ -19,8 +19,9 @@
 #include "collect/svm_data.h"
 #include "trace.skel.h"
 
-/* The reader is woken when a fourth of a ring was written. */
-enum { PARTS = 4 };
+/* The reader is woken when a fourth of a ring was written; so many bytes are handed over at once.
+ */
+enum { PARTS = 4, BATCH = 32 * 1024 };
 
 /* A pCPU's ring, and whose it is when libbpf calls back. */
 struct source {
@@ -136,15 +137,24 @@ static struct vp_error *load_as_can_be(struct vp_tracer *tracer)
 	return load(tracer, false);
 }
 
+static void hand_over(struct source *source)
+{
+	const struct vp_tracer_options *options = &source->tracer->options;
+
+	if (source->copy.size)
+		options->take(options->context, source->pcpu, source->copy.bytes,
+			      source->copy.size);
+	source->copy.size = 0;
+}
+
 /* What is in the ring is not ours to change: the taker gets a copy. */
 static int take_record(void *context, void *bytes, size_t size)
 {
 	struct source *source = context;
-	const struct vp_tracer_options *options = &source->tracer->options;
 
-	source->copy.size = 0;
+	if (source->copy.size + size > BATCH)
+		hand_over(source);
 	vp_buffer_append(&source->copy, bytes, size);
-	options->take(options->context, source->pcpu, source->copy.bytes, size);
 	return 0;
 }
 
@@ -323,7 +333,8 @@ struct vp_error *vp_tracer_drain(struct vp_tracer *tracer)
 	if (tracer->lacks_ring)
 		add_rings(tracer);
 	int result = ring_buffer__consume(tracer->rings);
-
+	vp_vec_each (&tracer->sources, source)
+		hand_over(*source);
 	result = result < 0 ? result : rung;
 	return result >= 0 || result == -EINTR
 		   ? NULL

@@ -78,19 +78,23 @@ static bool *has_stream_of(struct instrument *own, uint32_t pcpu)
 	return &own->has_stream.at[pcpu];
 }
 
-void vp_instrument_trace_take(void *instrument, uint32_t pcpu, char *record, size_t size)
+void vp_instrument_trace_take(void *instrument, uint32_t pcpu, char *records, size_t size)
 {
 	struct instrument *own = instrument;
-	const struct vp_record_header *header = (const void *)record;
+	struct vp_session *session = own->base.session;
 
-	own->n_events += header->id >= VP_ID_DEFINED;
 	if (pcpu >= own->has_stream.count || !own->has_stream.at[pcpu]) {
 		*has_stream_of(own, pcpu) = true;
-		vp_session_add_pcpu(own->base.session, pcpu, VP_STREAMS(VP_STREAM_TRACE));
+		vp_session_add_pcpu(session, pcpu, VP_STREAMS(VP_STREAM_TRACE));
 	}
-	number_vm(own->base.session, record);
-	vp_trace_append(own->base.session->trace, (struct vp_stream_id){VP_STREAM_TRACE, pcpu},
-			record);
+	for (char *at = records; at < records + size;) {
+		const struct vp_record_header *header = (const void *)at;
+		own->n_events += header->id >= VP_ID_DEFINED;
+		number_vm(session, at);
+		at += vp_record_length(header);
+	}
+	vp_trace_append_records(session->trace, (struct vp_stream_id){VP_STREAM_TRACE, pcpu},
+				records, size);
 }
 
 static struct vp_error *trace_open(struct vp_instrument *base)
