@@ -31,7 +31,7 @@ enum {
 	FORMAT_MAX = 1 << 16,
 	EVENTS_MAX = 1024, /* each needs a descriptor on every pCPU */
 	NAMES_MAX = 1 << 16,
-	BATCH = 32 * 1024, /* so many bytes of records are handed over at once, or a few more */
+	BATCH = 128 * 1024, /* so many bytes of records are handed over at once, or a few more */
 };
 
 struct tracepoint {

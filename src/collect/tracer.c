@@ -21,7 +21,7 @@
 
 /* The reader is woken when a fourth of a ring was written; so many bytes are handed over at once.
  */
-enum { PARTS = 4, BATCH = 32 * 1024 };
+enum { PARTS = 4, BATCH = 128 * 1024 };
 
 /* A pCPU's ring, and whose it is when libbpf calls back. */
 struct source {
