@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Times `vperf script` on a trace of the scheduler's events against babeltrace2 on the same trace, and
-# against `trace-cmd report` and `perf script` on their own recordings of the same program. Three runs
-# each into /dev/null, the files in the page cache; the median of CPU time per event counts. Needs root.
+# Times `vperf script` and a summary, `vperf sched`, on a trace of the scheduler's events against babeltrace2
+# on the same trace, `trace-cmd report` on the same events as a trace.dat (vperf export), and `perf script` on
+# a recording of its own of the same program. Three runs each into /dev/null, the files in the page cache; the
+# median of CPU time per event counts. Needs root.
 #
 #   bench/script-speed.sh [BUILD-DIR [ROUND-TRIPS]]      (build, 250000)
 set -eu
@@ -11,7 +12,7 @@ trips=${2:-250000}
 work=$(mktemp -d "${TMPDIR:-/tmp}/script-speed.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-for tool in perf babeltrace2; do
+for tool in perf babeltrace2 trace-cmd; do
 	command -v $tool >/dev/null || { echo "script-speed: $tool is needed" >&2; exit 77; }
 done
 [ "$(id -u)" = 0 ] || { echo "script-speed: root is needed" >&2; exit 77; }
@@ -52,18 +53,15 @@ echo "perf bench sched pipe -l $trips, $(nproc) CPUs: $(sed -n 's/^model name.*:
 row "vperf script" "$bytes" "$count" "$build/vperf" script "$work/vperf.data"
 row "vperf script, jsonl" "$bytes" "$count" "$build/vperf" script --format jsonl "$work/vperf.data"
 row "vperf script, csv" "$bytes" "$count" "$build/vperf" script --format csv "$work/vperf.data"
+row "vperf sched" "$bytes" "$count" "$build/vperf" sched "$work/vperf.data"
 row babeltrace2 "$bytes" "$(babeltrace2 "$work/vperf.data/host" | wc -l)" \
 	babeltrace2 "$work/vperf.data/host"
+
+"$build/vperf" export trace.dat "$work/vperf.data" -o "$work/dat" >/dev/null 2>&1
+row "trace-cmd report" "$(size_of "$work/dat/host.dat")" \
+	"$(trace-cmd report -i "$work/dat/host.dat" 2>/dev/null | wc -l)" trace-cmd report -i "$work/dat/host.dat"
 
 perf record -q -a -m 16M "${events[@]}" -o "$work/perf.data" \
 	-- "${program[@]}" >/dev/null 2>&1
 row "perf script" "$(size_of "$work/perf.data")" "$(perf script -i "$work/perf.data" 2>/dev/null | wc -l)" \
 	perf script -i "$work/perf.data"
-
-if trace-cmd record -q -b 40000 "${events[@]}" -o "$work/trace.dat" \
-	"${program[@]}" >/dev/null 2>&1; then
-	row "trace-cmd report" "$(size_of "$work/trace.dat")" \
-		"$(trace-cmd report "$work/trace.dat" 2>/dev/null | wc -l)" trace-cmd report "$work/trace.dat"
-else
-	echo "trace-cmd report     cannot record here (is ftrace locked down?)"
-fi

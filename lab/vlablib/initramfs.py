@@ -205,8 +205,13 @@ APPLETS = ("sh", "ls", "cat", "sleep", "ps", "mount", "tar", "dmesg", "taskset",
            "grep", "kill", "uname", "date", "dd", "true", "false", "echo", "mkdir", "ln", "cp")
 
 
-def guest_base(kernel, programs):
-    """The part of a guest's initramfs that depends on its kernel only."""
+def guest_modules(guest):
+    """The kernel modules that a guest loads: that for a network, if its command line gives it one."""
+    return (*GUEST_MODULES, "virtio_net") if "virtio-net" in guest.qemu else GUEST_MODULES
+
+
+def guest_base(kernel, programs, modules):
+    """The part of a guest's initramfs that depends on its kernel and modules only."""
     busybox = _busybox(kernel.arch)
 
     def make():
@@ -218,11 +223,11 @@ def guest_base(kernel, programs):
         for program in sorted(programs.iterdir()):
             if program.name not in ("lab-init", "labrun"):
                 archive.add_program(program, f"/lab/bin/{program.name}", kernel.arch)
-        _add_modules(archive, kernel, GUEST_MODULES)
+        _add_modules(archive, kernel, modules)
         return archive
 
     return _cached(_digest("guest", kernel.suite, kernel.flavour, kernel.version, kernel.arch.name, programs.name, busybox,
-                           Path(__file__)), make)
+                           *modules, Path(__file__)), make)
 
 
 def job_lines(scenario, where):
@@ -251,7 +256,7 @@ def write_guest(scenario, guest, kernel, programs, path, console):
         own.add_program(_agent(kernel.arch), "/usr/bin/vperf-agent", kernel.arch)
     for source, target in guest.files:
         own.add_program(source, target, kernel.arch)
-    with open(path, "wb") as out, open(guest_base(kernel, programs), "rb") as base:
+    with open(path, "wb") as out, open(guest_base(kernel, programs, guest_modules(guest)), "rb") as base:
         shutil.copyfileobj(base, out)
         out.write(own.bytes())
 

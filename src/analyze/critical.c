@@ -223,8 +223,12 @@ static void resolve_part(struct walk *walk, const struct vp_thread *thread,
 		resolve_sleep(walk, thread, &part->waker, from, to);
 }
 
+/* What a vCPU's thread did for others up to `to`, the guest's thread did that had the vCPU then. */
 static void resolve(struct walk *walk, const struct vp_thread *thread, uint64_t from, uint64_t to)
 {
+	const struct vp_thread *inside = vp_threads_inside(walk->critical->threads, thread, to);
+
+	thread = inside && !is_waiting(walk, inside) ? inside : thread;
 	size_t place = vp_thread_part_before(thread, to);
 
 	if (walk->depth == MOST_DEPTH) {

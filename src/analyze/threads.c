@@ -9,6 +9,8 @@
 #include "base/text.h"
 
 enum { MOST_PARTS = 1 << 25, MOST_THREADS = 1 << 20, EVENTS_AT_ONCE = 1 << 16, DEPTH = 4 };
+/* From an interrupt's end to its soft interrupts it is less. */
+#define AT_ONCE_NS 5000
 /* Soft interrupts by number: include/linux/interrupt.h. */
 enum { SOFTIRQ_TIMER = 1, SOFTIRQ_NET_TX, SOFTIRQ_NET_RX, SOFTIRQ_BLOCK, SOFTIRQ_HRTIMER = 8 };
 /* Of the tracepoint's prev_state the bits of those who sleep or end; preempted ones have another.
@@ -88,6 +90,33 @@ size_t vp_cpu_part_before(const struct vp_cpu *cpu, uint64_t time)
 	return low;
 }
 
+/* The last turn that begins at `time` or before, its place + 1. */
+static size_t turn_at(const struct vp_cpu *cpu, uint64_t time)
+{
+	size_t low = 0, high = cpu->turns.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (cpu->turns.at[middle].begin <= time)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct vp_thread *vp_threads_inside(const struct vp_threads *threads,
+					  const struct vp_thread *thread, uint64_t time)
+{
+	const uint32_t *place = thread->vm ? NULL : vp_map_find(&threads->vcpu_of_tid, thread->tid);
+	const struct vp_cpu *cpu = place ? &threads->cpus.at[*place] : NULL;
+	size_t turn = cpu ? turn_at(cpu, time) : 0;
+
+	return turn && cpu->turns.at[turn - 1].tid
+		   ? vp_threads_find(threads, cpu->vm, cpu->turns.at[turn - 1].tid)
+		   : NULL;
+}
+
 const char *vp_threads_name(struct vp_threads *threads, const char *comm, uint32_t tid)
 {
 	VP_AUTO_FREE char *text = vp_format("%s/%" PRIu32, comm ? comm : "-", tid);
@@ -123,7 +152,8 @@ static void begin_part(struct vp_threads *threads, struct vp_thread *thread, enu
 struct context {
 	struct vp_waker interrupts[DEPTH];
 	unsigned depth;
-	uint32_t tid; /* that has the CPU */
+	uint64_t left; /* when the last one ended */
+	uint32_t tid;  /* that has the CPU */
 	bool known;
 };
 struct contexts {
@@ -150,10 +180,14 @@ static void enter(struct context *context, enum vp_waker_kind kind, uint64_t id,
 		context->depth += context->depth < DEPTH;
 }
 
-static void leave(struct context *context)
+static void leave(struct context *context, uint64_t now)
 {
-	if (context && context->depth)
+	if (!context)
+		return;
+	if (context->depth)
 		context->depth--;
+	if (context->interrupts[context->depth].kind != VP_WAKER_THREAD)
+		context->left = now;
 }
 
 static enum vp_waker_kind kind_of_softirq(uint64_t number)
@@ -165,12 +199,42 @@ static enum vp_waker_kind kind_of_softirq(uint64_t number)
 		   : VP_WAKER_SOFTIRQ;
 }
 
+/*
+ * Packets that a thread of this machine sends are received by a soft interrupt in the thread's own
+ * time, as soon as it lets them; those of a device by one right after the device's interrupt.
+ */
+static void enter_softirq(struct context *context, uint64_t number, uint32_t tid, uint32_t cpu,
+			  uint64_t now)
+{
+	bool is_net = number == SOFTIRQ_NET_RX || number == SOFTIRQ_NET_TX;
+
+	if (is_net && tid && context && !context->depth && now - context->left > AT_ONCE_NS)
+		enter(context, VP_WAKER_THREAD, tid, cpu);
+	else
+		enter(context, kind_of_softirq(number), number, cpu);
+}
+
 static struct vp_waker waker_of(const struct context *context, uint32_t tid, uint32_t cpu)
 {
 	if (context && context->depth)
 		return context->interrupts[context->depth - 1];
 	return (struct vp_waker){
 	    .kind = tid ? VP_WAKER_THREAD : VP_WAKER_UNKNOWN, .id = tid, .cpu = cpu};
+}
+
+static void begin_turn(struct vp_threads *threads, uint32_t vm, uint32_t number, uint64_t now,
+		       uint32_t tid)
+{
+	struct vp_cpu *cpu = cpu_of(threads, vm, number);
+
+	if (now >= threads->to || threads->kept == MOST_PARTS)
+		return;
+	if (cpu->turns.count && now <= threads->from) { /* only the last of these matters */
+		cpu->turns.at[cpu->turns.count - 1] = (struct vp_cpu_turn){now, tid};
+		return;
+	}
+	vp_vec_push(&cpu->turns, ((struct vp_cpu_turn){now, tid}));
+	threads->kept++;
 }
 
 static void take_switch(struct vp_threads *threads, uint32_t vm, uint32_t cpu, uint64_t now,
@@ -183,6 +247,8 @@ static void take_switch(struct vp_threads *threads, uint32_t vm, uint32_t cpu, u
 	struct vp_thread *comes = next ? thread_of(threads, vm, next) : NULL;
 	if (comes)
 		begin_part(threads, comes, VP_STAY_RUNNING, cpu, now);
+	if (vm)
+		begin_turn(threads, vm, cpu, now, next);
 }
 
 /* It sleeps no more. */
@@ -226,8 +292,8 @@ static void take_host_event(struct vp_threads *threads, struct contexts *context
 		      ((const struct vp_trace_irq_handler_entry *)event->header)->irq, event->pcpu);
 		break;
 	case VP_TRACE_PLACE_softirq_entry: {
-		uint32_t vec = ((const struct vp_trace_softirq_entry *)event->header)->vec;
-		enter(context, kind_of_softirq(vec), vec, event->pcpu);
+		const struct vp_trace_softirq_entry *entry = (const void *)event->header;
+		enter_softirq(context, entry->vec, entry->tid, event->pcpu, event->time);
 		break;
 	}
 	case VP_TRACE_PLACE_local_timer_entry:
@@ -236,7 +302,7 @@ static void take_host_event(struct vp_threads *threads, struct contexts *context
 	case VP_TRACE_PLACE_irq_handler_exit:
 	case VP_TRACE_PLACE_softirq_exit:
 	case VP_TRACE_PLACE_local_timer_exit:
-		leave(context);
+		leave(context, event->time);
 		break;
 	default:
 		break;
@@ -308,14 +374,14 @@ static bool ends_in(const char *name, const char *end)
 }
 
 static void take_interrupt(struct context *context, const char *name, const struct values *values,
-			   uint32_t cpu)
+			   uint32_t cpu, uint64_t now)
 {
 	if (ends_in(name, "_exit")) {
-		leave(context);
+		leave(context, now);
 	} else if (!strcmp(name, "irq:irq_handler_entry")) {
 		enter(context, VP_WAKER_DEVICE, values->irq, cpu);
 	} else if (!strcmp(name, "irq:softirq_entry")) {
-		enter(context, kind_of_softirq(values->vec), values->vec, cpu);
+		enter_softirq(context, values->vec, (uint32_t)values->common_pid, cpu, now);
 	} else if (!strcmp(name, "irq_vectors:local_timer_entry")) {
 		enter(context, VP_WAKER_TIMER, 0, cpu);
 	} else if (ends_in(name, "_entry")) { /* another CPU's call: who made it is not known */
@@ -341,7 +407,7 @@ static void take_guest_event(struct guest *guest, const struct vp_event_class *c
 		     waker_of(context, (uint32_t)values.common_pid, cpu),
 		     (uint32_t)values.target_cpu, record->time);
 	else if (!strncmp(name, "irq", 3))
-		take_interrupt(context, name, &values, cpu);
+		take_interrupt(context, name, &values, cpu, record->time);
 }
 
 static void end_all(struct vp_threads *threads, uint32_t vm, uint64_t now)
@@ -381,8 +447,10 @@ static struct vp_error *read_guest(struct vp_threads *threads, const struct vp_g
 }
 
 static struct vp_error *read_guests(struct vp_threads *threads, const char *directory,
-				    const char *vm)
+				    const struct vp_threads_options *options)
 {
+	const char *vm = options->vm;
+
 	const struct vp_feed *feed = vp_lanes_feed(threads->lanes);
 	VP_AUTO_FREE bool *chosen = NULL;
 	bool any = false;
@@ -390,10 +458,10 @@ static struct vp_error *read_guests(struct vp_threads *threads, const char *dire
 	VP_TRY(vp_filter_choose_vms(&feed->vms, vm, &chosen));
 	VP_TRY(vp_guest_traces_find(directory, &feed->vms, &threads->guests));
 	vp_vec_each (&threads->guests, guest) {
-		if (!chosen[guest->vm - feed->vms.at])
-			continue;
-		any = true;
-		VP_TRY(read_guest(threads, guest));
+		bool is_chosen = chosen[guest->vm - feed->vms.at];
+		any |= is_chosen;
+		if (is_chosen || options->others)
+			VP_TRY(read_guest(threads, guest));
 	}
 	return any ? NULL
 		   : vp_error_new("the recording has no events of %s%s%s: 'vperf record "
@@ -430,8 +498,12 @@ static void take_period(void *context, const struct vp_period *period)
 		return;
 	struct vp_cpu *cpu =
 	    cpu_of(threads, of_vcpu ? period->vm : 0, of_vcpu ? period->vcpu : period->pcpu);
-	if (of_vcpu)
+	if (of_vcpu && cpu->tid != period->tid) {
+		bool inserted;
+		uint32_t place = (uint32_t)(cpu - threads->cpus.at);
 		cpu->tid = period->tid;
+		*vp_map_insert(&threads->vcpu_of_tid, cpu->tid, place, &inserted) = place;
+	}
 	part.has_tid = of_vcpu ? period->has_thief : true;
 	part.tid = of_vcpu ? period->thief_tid : period->tid;
 	part.comm = of_vcpu ? period->thief_comm : period->comm;
@@ -449,7 +521,7 @@ static struct vp_error *open_all(const char *directory, const struct vp_threads_
 	while (vp_lanes_read(threads->lanes, EVENTS_AT_ONCE))
 		;
 	VP_TRY(read_host(threads, directory));
-	VP_TRY(read_guests(threads, directory, options->vm));
+	VP_TRY(read_guests(threads, directory, options));
 	if (threads->kept == MOST_PARTS)
 		vp_vec_push(&threads->notes,
 			    vp_strdup("there are more periods than there is room for: ask for "
@@ -471,8 +543,10 @@ void vp_threads_deinit(struct vp_threads *threads)
 {
 	vp_vec_each (&threads->threads, thread)
 		vp_vec_deinit(&thread->parts);
-	vp_vec_each (&threads->cpus, cpu)
+	vp_vec_each (&threads->cpus, cpu) {
 		vp_vec_deinit(&cpu->parts);
+		vp_vec_deinit(&cpu->turns);
+	}
 	vp_vec_each (&threads->notes, note)
 		free(*note);
 	vp_vec_deinit(&threads->notes);
@@ -480,6 +554,7 @@ void vp_threads_deinit(struct vp_threads *threads)
 	vp_vec_deinit(&threads->cpus);
 	vp_map_deinit(&threads->thread_of);
 	vp_map_deinit(&threads->cpu_of);
+	vp_map_deinit(&threads->vcpu_of_tid);
 	vp_guest_traces_deinit(&threads->guests);
 	vp_intern_deinit(&threads->texts);
 	if (threads->lanes)

@@ -56,27 +56,35 @@ struct vp_cpu_part {
 	const char *comm;
 };
 
+/* From when on a guest's thread had the vCPU, by the guest's events. */
+struct vp_cpu_turn {
+	uint64_t begin;
+	uint32_t tid;
+};
+
 struct vp_cpu {
 	uint32_t vm, number;              /* 0: the host's */
 	uint32_t tid;                     /* of a vCPU */
 	VP_VEC(struct vp_cpu_part) parts; /* cut to the time */
+	VP_VEC(struct vp_cpu_turn) turns; /* of a vCPU, up to the time's end */
 };
 
 struct vp_threads {
 	uint64_t from, to;
 	struct vp_lanes *lanes; /* names are theirs, read to the end */
 	vp_guest_traces guests;
-	struct vp_map thread_of, cpu_of;
+	struct vp_map thread_of, cpu_of, vcpu_of_tid;
 	VP_VEC(struct vp_thread) threads;
 	VP_VEC(struct vp_cpu) cpus;
 	struct vp_intern texts;
 	vp_sentences notes;
-	size_t kept; /* parts */
+	size_t kept; /* parts and turns */
 };
 
 struct vp_threads_options {
 	uint64_t from, to; /* CLOCK_MONOTONIC, ns */
-	const char *vm;    /* guests' events only of this one; NULL: of all */
+	const char *vm;    /* which guest's events there have to be; NULL: any */
+	bool others;       /* those of other guests are read, too */
 };
 
 /* Errors: no recording, no host's events, no guest's. */
@@ -87,6 +95,10 @@ void vp_threads_deinit(struct vp_threads *threads);
 const struct vp_thread *vp_threads_find(const struct vp_threads *threads, uint32_t vm,
 					uint32_t tid);
 const struct vp_cpu *vp_threads_cpu(const struct vp_threads *threads, uint32_t vm, uint32_t number);
+/* The guest's thread that had the vCPU whose thread on the host `thread` is; NULL: it is none, or
+ * its guest's events do not say. */
+const struct vp_thread *vp_threads_inside(const struct vp_threads *threads,
+					  const struct vp_thread *thread, uint64_t time);
 /* The last part that begins before `time`, its place + 1; 0: there is none. */
 size_t vp_thread_part_before(const struct vp_thread *thread, uint64_t time);
 size_t vp_cpu_part_before(const struct vp_cpu *cpu, uint64_t time);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct vp_cursor {
 	const char *start;
@@ -25,19 +26,59 @@ struct vp_slice {
 	size_t size;
 };
 
-/* A cursor at the start of `size` bytes, which must outlive it and its slices. */
-struct vp_cursor vp_cursor_of(const void *bytes, size_t size);
-/* False once any read has failed; failed reads return 0 or an empty slice. */
-bool vp_cursor_ok(const struct vp_cursor *cursor);
-/* Bytes read so far, and bytes left. */
-size_t vp_cursor_offset(const struct vp_cursor *cursor);
-size_t vp_cursor_left(const struct vp_cursor *cursor);
+/* What is binary is read inline: an event has a dozen of such reads. */
 
-/* Binary: little-endian integers and raw bytes. */
-uint64_t vp_cursor_u64(struct vp_cursor *cursor);
-uint32_t vp_cursor_u32(struct vp_cursor *cursor);
-uint16_t vp_cursor_u16(struct vp_cursor *cursor);
-struct vp_slice vp_cursor_bytes(struct vp_cursor *cursor, size_t size);
+/* A cursor at the start of `size` bytes, which must outlive it and its slices. */
+static inline struct vp_cursor vp_cursor_of(const void *bytes, size_t size)
+{
+	const char *start = size ? (const char *)bytes : "";
+
+	return (struct vp_cursor){start, start, start + size, false};
+}
+
+/* False once any read has failed; failed reads return 0 or an empty slice. */
+static inline bool vp_cursor_ok(const struct vp_cursor *cursor)
+{
+	return !cursor->failed;
+}
+
+/* Bytes read so far, and bytes left. */
+static inline size_t vp_cursor_offset(const struct vp_cursor *cursor)
+{
+	return (size_t)(cursor->next - cursor->start);
+}
+
+static inline size_t vp_cursor_left(const struct vp_cursor *cursor)
+{
+	return cursor->failed ? 0 : (size_t)(cursor->end - cursor->next);
+}
+
+/* Binary: raw bytes and little-endian integers, as all that vperf runs on has them. */
+static inline struct vp_slice vp_cursor_bytes(struct vp_cursor *cursor, size_t size)
+{
+	if (vp_cursor_left(cursor) < size) {
+		cursor->failed = true;
+		return (struct vp_slice){"", 0};
+	}
+	struct vp_slice slice = {cursor->next, size};
+	cursor->next += size;
+	return slice;
+}
+
+#define VP_CURSOR_INTEGER(bits)                                                                    \
+	static inline uint##bits##_t vp_cursor_u##bits(struct vp_cursor *cursor)                   \
+	{                                                                                          \
+		uint##bits##_t value = 0;                                                          \
+		struct vp_slice slice = vp_cursor_bytes(cursor, sizeof(value));                    \
+                                                                                                   \
+		if (slice.size)                                                                    \
+			memcpy(&value, slice.bytes, sizeof(value));                                \
+		return value;                                                                      \
+	}
+VP_CURSOR_INTEGER(64)
+VP_CURSOR_INTEGER(32)
+VP_CURSOR_INTEGER(16)
+#undef VP_CURSOR_INTEGER
 
 /* Text: the next line without its newline; false at the end of the bytes. */
 bool vp_cursor_line(struct vp_cursor *cursor, struct vp_slice *line);

@@ -125,8 +125,10 @@ static struct vp_error *critical_with(void *context)
 	struct vp_threads threads;
 
 	VP_TRY(choose_all(critical));
-	const struct vp_threads_options options = {
-	    .from = critical->which.from, .to = critical->which.to, .vm = critical->which.vm};
+	const struct vp_threads_options options = {.from = critical->which.from,
+						   .to = critical->which.to,
+						   .vm = critical->which.vm,
+						   .others = true};
 	VP_TRY(vp_threads_open(critical->which.directory, &options, &threads));
 	struct vp_error *error = print_path(critical, &threads);
 	if (!error) {

@@ -171,6 +171,33 @@ static void show_as_printed(struct vp_slice print, struct vp_event_class *event)
 	}
 }
 
+/* As it is in the kernel's record, so it is in the recording. */
+static bool is_plain(const struct vp_tracepoint_place *place, const struct vp_event_field *field)
+{
+	size_t elements = field->shape == VP_EVENT_ARRAY ? field->count : 1;
+
+	return !place->is_dynamic && elements * field->size == place->size;
+}
+
+static void join_fields(const struct vp_event_class *event, vp_tracepoint_places *places)
+{
+	struct vp_tracepoint_place *run = NULL;
+
+	for (size_t i = 0; i < places->count; i++) {
+		struct vp_tracepoint_place *place = &places->at[i];
+		bool plain = is_plain(place, &event->fields.at[i]);
+		if (plain && run && run->offset + run->run == place->offset &&
+		    run->run + place->size <= UINT16_MAX) {
+			run->run = (uint16_t)(run->run + place->size);
+			run->others++;
+			continue;
+		}
+		run = plain ? place : NULL;
+		if (run)
+			run->run = run->size;
+	}
+}
+
 /* Of the common fields only who had the CPU is wanted. */
 static bool is_wanted(const struct line *line)
 {
@@ -205,6 +232,7 @@ struct vp_error *vp_tracepoint_format_parse(const char *source, const char *text
 		vp_error_free(error);
 		return told;
 	}
+	join_fields(event, places);
 	return places->count ? NULL : vp_error_new("'%s' has no fields", source);
 }
 
@@ -261,13 +289,17 @@ bool vp_tracepoint_convert(const struct vp_event_class *event, const vp_tracepoi
 	size_t begin = out->size;
 
 	vp_event_begin(out, event, time);
-	for (size_t i = 0; i < places->count; i++) {
+	for (size_t i = 0; i < places->count; i += 1U + places->at[i].others) {
+		const struct vp_tracepoint_place *place = &places->at[i];
 		struct vp_slice bytes;
-		if (!find_bytes(&places->at[i], raw, &bytes)) {
+		if (place->run && place->offset + place->run <= raw.size) {
+			vp_buffer_append(out, raw.bytes + place->offset, place->run);
+		} else if (!place->run && find_bytes(place, raw, &bytes)) {
+			put_value(&event->fields.at[i], bytes, out);
+		} else {
 			out->size = begin;
 			return false;
 		}
-		put_value(&event->fields.at[i], bytes, out);
 	}
 	struct vp_error *error = vp_event_end(out, begin);
 	bool fits = !error;

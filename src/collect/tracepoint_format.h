@@ -14,6 +14,9 @@ struct vp_tracepoint_place {
 	uint16_t offset, size;
 	bool is_dynamic;  /* there is a u32 with the offset of the data and their size << 16 … */
 	bool is_relative; /* … that offset is from behind it */
+	/* Fields that the kernel's record has in a row as the recording's has, so that they are one
+	 * copy: bytes of them, and how many fields beside this one. 0: it is converted alone. */
+	uint16_t run, others;
 };
 typedef VP_VEC(struct vp_tracepoint_place) vp_tracepoint_places;
 

@@ -31,6 +31,7 @@ enum {
 	FORMAT_MAX = 1 << 16,
 	EVENTS_MAX = 1024, /* each needs a descriptor on every pCPU */
 	NAMES_MAX = 1 << 16,
+	BATCH = 128 * 1024, /* so many bytes of records are handed over at once, or a few more */
 };
 
 struct tracepoint {
@@ -65,8 +66,8 @@ struct vp_tracepoints {
 	VP_VEC(struct source) sources;
 	struct vp_map thread_of_tid;
 	VP_VEC(struct vp_task) threads; /* and their names; "": not known */
-	struct vp_buffer record;
-	char *copy; /* of one record of perf's: it may wrap around */
+	struct vp_buffer records;       /* of a pCPU, to be handed over */
+	char *copy;                     /* of one record of perf's: it may wrap around */
 	char *missing;
 	int epoll;
 };
@@ -325,7 +326,7 @@ void vp_tracepoints_free(struct vp_tracepoints *own)
 	vp_map_deinit(&own->event_of_id);
 	vp_map_deinit(&own->thread_of_tid);
 	vp_vec_deinit(&own->threads);
-	vp_buffer_deinit(&own->record);
+	vp_buffer_deinit(&own->records);
 	free(own->copy);
 	free(own->missing);
 	free(own);
@@ -422,7 +423,7 @@ static void read_name(struct vp_task *task)
 	vp_buffer_deinit(&comm);
 }
 
-/* Hands the thread's name over before its event, if the pCPU's stream has not had it or may have
+/* Puts the thread's name before its event, if the pCPU's stream has not had it or may have
  * forgotten it: a flight recorder keeps the last of each of these places. */
 static void name_thread(struct vp_tracepoints *own, struct source *source, uint64_t time,
 			uint32_t pid, uint32_t tid)
@@ -442,7 +443,7 @@ static void name_thread(struct vp_tracepoints *own, struct source *source, uint6
 	struct vp_task task = *thread;
 	task.time = time;
 	if (task.comm[0])
-		own->options.take(own->options.context, source->pcpu, (char *)&task, sizeof(task));
+		vp_buffer_append(&own->records, &task, sizeof(task));
 }
 
 /* PERF_RECORD_COMM: pid, tid, name, and behind it pid, tid and time of the record. */
@@ -484,13 +485,13 @@ static void take_event(struct vp_tracepoints *own, struct source *source, struct
 	struct vp_slice raw = vp_cursor_bytes(body, vp_cursor_u32(body));
 	const struct tracepoint *event = tracepoint_of(own, raw);
 
-	own->record.size = 0;
-	if (!event || !vp_tracepoint_convert(event->class, &event->places, time, raw, &own->record))
+	if (!event)
+		return;
+	name_thread(own, source, time, pid, tid);
+	if (!vp_tracepoint_convert(event->class, &event->places, time, raw, &own->records))
 		return;
 	source->taken++;
 	source->uncounted += event->counts_time;
-	name_thread(own, source, time, pid, tid);
-	own->options.take(own->options.context, source->pcpu, own->record.bytes, own->record.size);
 }
 
 static void take_perf_record(struct vp_tracepoints *own, struct source *source,
@@ -512,6 +513,14 @@ static void take_perf_record(struct vp_tracepoints *own, struct source *source,
 	}
 }
 
+static void hand_over(struct vp_tracepoints *own, const struct source *source)
+{
+	if (own->records.size)
+		own->options.take(own->options.context, source->pcpu, own->records.bytes,
+				  own->records.size);
+	own->records.size = 0;
+}
+
 static void drain_source(struct vp_tracepoints *own, struct source *source)
 {
 	const char *data = (const char *)source->page + getpagesize();
@@ -530,7 +539,10 @@ static void drain_source(struct vp_tracepoints *own, struct source *source)
 		}
 		take_perf_record(own, source, header);
 		tail += size;
+		if (own->records.size >= BATCH)
+			hand_over(own, source);
 	}
+	hand_over(own, source);
 	__atomic_store_n(&source->page->data_tail, head, __ATOMIC_RELEASE);
 }
 

@@ -25,7 +25,7 @@ struct vp_tracepoints_options {
 	const struct vp_tracepoint_wish *wishes;
 	size_t n_wishes;
 	size_t ring_bytes;     /* per pCPU: a power of two, at least a page */
-	vp_records_taker take; /* gets a record: of an event, or a vp_task that names a thread */
+	vp_records_taker take; /* gets records of events, and vp_tasks that name their threads */
 	void *context;
 };
 

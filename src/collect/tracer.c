@@ -19,14 +19,21 @@
 #include "collect/svm_data.h"
 #include "trace.skel.h"
 
-/* The reader is woken when a fourth of a ring was written. */
-enum { PARTS = 4 };
+/* The reader is woken when a fourth of a ring was written; so many bytes are handed over at once.
+ */
+enum { PARTS = 4, BATCH = 128 * 1024 };
 
-/* A pCPU's ring, and whose it is when libbpf calls back. */
+/*
+ * A pCPU's ring. It is read here rather than by libbpf, which calls back for each record: the
+ * kernel's layout is a page with how far we are, one with how far the programs are, and the data,
+ * mapped twice in a row so that no record wraps around (Documentation/bpf/ringbuf.rst).
+ */
 struct source {
 	struct vp_tracer *tracer;
 	uint32_t pcpu;
 	int map;
+	uint64_t *taken;         /* NULL: not mapped */
+	const uint64_t *written; /* NULL: not mapped */
 	struct vp_buffer copy;
 };
 
@@ -36,7 +43,7 @@ struct vp_tracer {
 	VP_VEC(struct bpf_link *) links;
 	VP_VEC(struct source *) sources; /* one per pCPU that is or was online */
 	bool lacks_ring;                 /* a pCPU came online that has none */
-	struct ring_buffer *rings, *doorbell;
+	struct ring_buffer *doorbell;
 	struct vp_identity identity;
 	const struct vp_trace_cpu *cpus; /* by pCPU */
 	uint32_t n_cpus;
@@ -136,16 +143,70 @@ static struct vp_error *load_as_can_be(struct vp_tracer *tracer)
 	return load(tracer, false);
 }
 
-/* What is in the ring is not ours to change: the taker gets a copy. */
-static int take_record(void *context, void *bytes, size_t size)
+static void hand_over(struct source *source)
 {
-	struct source *source = context;
 	const struct vp_tracer_options *options = &source->tracer->options;
 
+	if (source->copy.size)
+		options->take(options->context, source->pcpu, source->copy.bytes,
+			      source->copy.size);
 	source->copy.size = 0;
-	vp_buffer_append(&source->copy, bytes, size);
-	options->take(options->context, source->pcpu, source->copy.bytes, size);
-	return 0;
+}
+
+/* What is in the ring is not ours to change: the taker gets a copy. */
+static void drain_ring(struct source *source)
+{
+	const size_t page = (size_t)getpagesize(), mask = source->tracer->options.ring_bytes - 1;
+	const char *data = (const char *)source->written + page;
+	uint64_t end = __atomic_load_n(source->written, __ATOMIC_ACQUIRE);
+
+	for (uint64_t at = *source->taken; at < end;) {
+		const char *header = data + (at & mask);
+		uint32_t word = __atomic_load_n((const uint32_t *)header, __ATOMIC_ACQUIRE);
+		size_t size = word & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
+		if (word & BPF_RINGBUF_BUSY_BIT) /* a program is at work on it */
+			break;
+		if (source->copy.size + size > BATCH)
+			hand_over(source);
+		if (!(word & BPF_RINGBUF_DISCARD_BIT))
+			vp_buffer_append(&source->copy, header + BPF_RINGBUF_HDR_SZ, size);
+		at += (size + BPF_RINGBUF_HDR_SZ + 7) / 8 * 8;
+		__atomic_store_n(source->taken, at, __ATOMIC_RELEASE);
+	}
+	hand_over(source);
+}
+
+static size_t data_bytes(const struct source *source)
+{
+	return (size_t)getpagesize() + 2 * source->tracer->options.ring_bytes;
+}
+
+static struct vp_error *map_ring(struct source *source)
+{
+	size_t page = (size_t)getpagesize();
+	void *taken = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, source->map, 0);
+
+	if (taken == MAP_FAILED)
+		return vp_error_errno(errno, "cannot map a ring buffer");
+	source->taken = taken;
+	void *written =
+	    mmap(NULL, data_bytes(source), PROT_READ, MAP_SHARED, source->map, (off_t)page);
+	if (written == MAP_FAILED)
+		return vp_error_errno(errno, "cannot map a ring buffer");
+	source->written = written;
+	return NULL;
+}
+
+static void source_free(struct source *source)
+{
+	if (source->written)
+		munmap((void *)source->written, data_bytes(source));
+	if (source->taken)
+		munmap(source->taken, (size_t)getpagesize());
+	if (source->map >= 0)
+		close(source->map);
+	vp_buffer_deinit(&source->copy);
+	free(source);
 }
 
 static struct vp_error *open_ring(struct vp_tracer *tracer, struct source *source)
@@ -156,14 +217,11 @@ static struct vp_error *open_ring(struct vp_tracer *tracer, struct source *sourc
 	    bpf_map_create(BPF_MAP_TYPE_RINGBUF, "vperf_trace", 0, 0, (uint32_t)bytes, NULL);
 	if (source->map < 0)
 		return vp_error_errno(errno, "cannot create a ring buffer of %zu bytes", bytes);
+	VP_TRY(map_ring(source));
 	if (bpf_map_update_elem(bpf_map__fd(tracer->programs->maps.rings), &source->pcpu,
 				&source->map, BPF_ANY))
 		return vp_error_errno(errno, "cannot pass the ring buffers to the trace programs");
-	if (!tracer->rings)
-		tracer->rings = ring_buffer__new(source->map, take_record, source, NULL);
-	else if (ring_buffer__add(tracer->rings, source->map, take_record, source))
-		return vp_error_errno(errno, "cannot map a ring buffer");
-	return tracer->rings ? NULL : vp_error_errno(errno, "cannot map a ring buffer");
+	return NULL;
 }
 
 /* What comes through the doorbell only wakes the reader; 0 is from a pCPU without a ring. */
@@ -285,14 +343,9 @@ void vp_tracer_free(struct vp_tracer *tracer)
 	vp_vec_each (&tracer->links, link)
 		bpf_link__destroy(*link);
 	vp_vec_deinit(&tracer->links);
-	ring_buffer__free(tracer->rings);
 	ring_buffer__free(tracer->doorbell);
-	vp_vec_each (&tracer->sources, source) {
-		if ((*source)->map >= 0)
-			close((*source)->map);
-		vp_buffer_deinit(&(*source)->copy);
-		free(*source);
-	}
+	vp_vec_each (&tracer->sources, source)
+		source_free(*source);
 	vp_vec_deinit(&tracer->sources);
 	if (tracer->cpus)
 		munmap((void *)tracer->cpus, cpus_size(tracer));
@@ -322,12 +375,12 @@ struct vp_error *vp_tracer_drain(struct vp_tracer *tracer)
 	int rung = ring_buffer__consume(tracer->doorbell);
 	if (tracer->lacks_ring)
 		add_rings(tracer);
-	int result = ring_buffer__consume(tracer->rings);
-
-	result = result < 0 ? result : rung;
-	return result >= 0 || result == -EINTR
+	vp_vec_each (&tracer->sources, source)
+		if ((*source)->written)
+			drain_ring(*source);
+	return rung >= 0 || rung == -EINTR
 		   ? NULL
-		   : vp_error_errno(-result, "cannot read the ring buffers of the trace programs");
+		   : vp_error_errno(-rung, "cannot read the ring buffers of the trace programs");
 }
 
 static uint64_t gpa_of_switches(const struct vp_guest_finding *finding, uint32_t vcpu)

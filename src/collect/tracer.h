@@ -19,7 +19,7 @@ struct vp_kernel_btf;
 struct vp_tracer_options {
 	unsigned sets;         /* bits of enum vp_trace_set */
 	size_t ring_bytes;     /* per pCPU: a power of two, at least a page */
-	vp_records_taker take; /* gets a record: of an event, or a vp_task that names a thread */
+	vp_records_taker take; /* gets records of events, and vp_tasks that name their threads */
 	void *context;
 	const struct vp_exit_event *exit_event; /* NULL, or opened before */
 	struct vp_kernel_btf *kernel;           /* read before, or NULL */

@@ -107,6 +107,35 @@ static struct vp_error *find_tracefs(void)
 	return NULL;
 }
 
+/* Whether this process's instance is the only one, and no event outside of it is on. */
+static bool traces_alone(void)
+{
+	DIR *directory = opendir(TRACEFS "/instances");
+	struct vp_buffer enabled = {0};
+	size_t instances = 0;
+
+	for (struct dirent *entry; directory && (entry = readdir(directory));)
+		instances += entry->d_name[0] != '.';
+	if (directory)
+		closedir(directory);
+	struct vp_error *error = vp_file_read(TRACEFS "/events/enable", FORMAT_MAX, &enabled);
+	bool alone = !error && instances == 1 && !strcmp(vp_buffer_text(&enabled), "0\n");
+	vp_error_free(error);
+	vp_buffer_deinit(&enabled);
+	return alone;
+}
+
+/*
+ * At switches and wake-ups the kernel notes the threads' names in a list, which takes longer than
+ * to write the event. Here the events have the names. Who else traces may want the list, and what
+ * is said of it in one instance holds for all that trace at that time.
+ */
+static void go_without_names(const struct session *session)
+{
+	if (traces_alone())
+		vp_error_free(put_file(session, "trace_options", "norecord-cmd"));
+}
+
 static struct vp_error *make_instance(struct session *session)
 {
 	VP_TRY(find_tracefs());
@@ -123,6 +152,7 @@ static struct vp_error *make_instance(struct session *session)
 	 * clocks. */
 	VP_TRY(put_file(session, "trace_clock", "x86-tsc"));
 	VP_TRY(put_file(session, "options/overwrite", "0"));
+	go_without_names(session);
 	VP_AUTO_FREE char *size = vp_format("%d", RING_KIB);
 	vp_error_free(put_file(session, "buffer_size_kb", size)); /* else as large as it is */
 	return NULL;

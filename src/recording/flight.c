@@ -30,12 +30,6 @@ static struct known *known_of(struct vp_flight *flight, struct vp_stream_id id)
 	return &flight->streams.at[flight->streams.count - 1];
 }
 
-static size_t size_of(const struct vp_record_header *header)
-{
-	return header->id < VP_ID_DEFINED ? vp_record_size(header->id)
-					  : ((const struct vp_defined_record *)header)->size;
-}
-
 /* Events lie where the one before ended, which need not be on 8 bytes. */
 static const struct vp_record_header *record_at(const struct vp_stored_packet *packet, size_t at)
 {
@@ -47,7 +41,7 @@ static void see_overwritten(void *context, const struct vp_stored_packet *packet
 	struct vp_flight *flight = context;
 	struct known *known = known_of(flight, packet->stream);
 
-	for (size_t at = 0; at < packet->size; at += size_of(record_at(packet, at)))
+	for (size_t at = 0; at < packet->size; at += vp_record_length(record_at(packet, at)))
 		vp_stream_state_see(&known->state, record_at(packet, at));
 	known->lost = packet->lost;
 	if (packet->n && packet->last > flight->reach)
@@ -160,7 +154,7 @@ static void cut_begin(const struct writing *writing, struct output *output,
 		if (!is_before(writing, packet->stream, record->time))
 			break;
 		vp_stream_state_see(&output->known.state, record);
-		at += size_of(record);
+		at += vp_record_length(record);
 		packet->n--;
 	}
 	packet->bytes += at;

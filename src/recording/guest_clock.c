@@ -28,10 +28,13 @@ void vp_guest_clock_read(struct vp_guest_clock *clock)
 }
 
 /* The first pair from that counter on; the number of all if there is none. */
-static size_t first_from(const struct vp_guest_clock *clock, uint64_t tsc)
+static size_t first_from(struct vp_guest_clock *clock, uint64_t tsc)
 {
-	size_t low = 0, high = clock->pairs.count;
+	size_t low = 0, high = clock->pairs.count, found = clock->found;
 
+	if (found && found < high && clock->pairs.at[found].tsc >= tsc &&
+	    clock->pairs.at[found - 1].tsc < tsc)
+		return found;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		if (clock->pairs.at[middle].tsc < tsc)
@@ -39,6 +42,7 @@ static size_t first_from(const struct vp_guest_clock *clock, uint64_t tsc)
 		else
 			high = middle;
 	}
+	clock->found = low;
 	return low;
 }
 

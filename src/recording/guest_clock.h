@@ -16,6 +16,7 @@
 
 struct vp_guest_clock {
 	VP_VEC(struct vp_clock_reading) pairs; /* the latest of them, in order */
+	size_t found;                          /* where the last time lay: the next one is near */
 	uint64_t error_ns;                     /* the largest of all times that were converted */
 	uint64_t future;                       /* times that had not come yet; they became now */
 	uint64_t past;                         /* from before the first pair */

@@ -238,27 +238,13 @@ static void put_tasks(struct vp_guest_events *events, uint32_t vcpu)
 	vp_vec_deinit(&events->tasks);
 }
 
-/* Whether it is one of its class, all of it. */
-static bool is_whole(const struct vp_guest_events *events, const struct vp_defined_record *record)
-{
-	const struct vp_event_class *class = vp_event_classes_find(&events->classes, record->id);
-	struct vp_cursor fields = vp_event_fields(record);
-	struct vp_event_value value;
-
-	if (!class)
-		return false;
-	vp_vec_each (&class->fields, field)
-		if (!vp_event_next_value(&fields, field, &value))
-			return false;
-	return !vp_cursor_left(&fields);
-}
-
-static void put_record(struct vp_guest_events *events, const struct vp_vcpu *vcpu,
-		       struct vp_defined_record *record)
+/* Gives it its time; whether it is one to write. */
+static bool complete(struct vp_guest_events *events, const struct vp_vcpu *vcpu,
+		     struct vp_defined_record *record)
 {
 	record->time = vp_guest_clock_at(events->options.clock, vcpu, record->time);
 	if (record->time < events->from || record->time > events->to)
-		return;
+		return false;
 	if (!events->options.flight_bytes &&
 	    events->bytes + record->size > events->options.most_bytes) {
 		if (!events->refused++)
@@ -267,12 +253,37 @@ static void put_record(struct vp_guest_events *events, const struct vp_vcpu *vcp
 			       " MiB of events: later ones are counted as lost (--agent-limit)",
 			       events->vm, events->options.most_bytes >> 20);
 		stream_of(events, vcpu->number)->lost++;
-		return;
+		return false;
 	}
 	events->bytes += record->size;
 	events->written++;
 	events->latest = record->time > events->latest ? record->time : events->latest;
-	vp_trace_append(events->writer, id_of(vcpu->number), record);
+	return true;
+}
+
+/* Up to the first that is no record of its class; returns how many bytes those are. */
+static size_t put_records(struct vp_guest_events *events, const struct vp_vcpu *vcpu, char *bytes,
+			  size_t size)
+{
+	size_t begin = 0, end = 0; /* of those in a row that are to be written */
+
+	while (size - end >= sizeof(struct vp_defined_record)) {
+		struct vp_defined_record *record = (void *)(bytes + end);
+		const struct vp_event_class *class =
+		    vp_event_classes_find(&events->classes, record->id);
+		if (!class || record->size > size - end || !vp_event_is_whole(class, record))
+			break;
+		bool is_wanted = complete(events, vcpu, record);
+		if (!is_wanted && end > begin)
+			vp_trace_append_records(events->writer, id_of(vcpu->number), bytes + begin,
+						end - begin);
+		end += record->size;
+		begin = is_wanted ? begin : end;
+	}
+	if (end > begin)
+		vp_trace_append_records(events->writer, id_of(vcpu->number), bytes + begin,
+					end - begin);
+	return end;
 }
 
 /* NULL: there are too many. */
@@ -304,7 +315,6 @@ static void take_records(void *context, uint32_t number, char *bytes, size_t siz
 {
 	struct vp_guest_events *events = context;
 	const struct vp_vcpu *vcpu = vcpu_of(events, number);
-	struct vp_cursor cursor = vp_cursor_of(bytes, size);
 
 	if (!events->writer) {
 		events->strange++;
@@ -317,17 +327,7 @@ static void take_records(void *context, uint32_t number, char *bytes, size_t siz
 	stream_of(events, number);
 	if (events->from != UINT64_MAX)
 		put_tasks(events, number);
-	while (vp_cursor_left(&cursor)) {
-		struct vp_defined_record *record = (void *)(bytes + vp_cursor_offset(&cursor));
-		struct vp_slice head = vp_cursor_bytes(&cursor, sizeof(*record));
-		if (head.size < sizeof(*record) || record->size < sizeof(*record))
-			break;
-		vp_cursor_bytes(&cursor, record->size - sizeof(*record));
-		if (!vp_cursor_ok(&cursor) || !is_whole(events, record))
-			break;
-		put_record(events, vcpu, record);
-	}
-	events->strange += !vp_cursor_ok(&cursor) || vp_cursor_left(&cursor);
+	events->strange += put_records(events, vcpu, bytes, size) != size;
 }
 
 static void take_lost(void *context, uint32_t number, uint64_t count)

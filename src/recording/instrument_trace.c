@@ -37,8 +37,28 @@ static void see_vcpu(struct vp_session *session, const struct vp_trace_kvm_entry
 		vp_session_vcpu(session, vm, entry->vcpu, entry->tid);
 }
 
+/* Whose the event before was: most are of the same vCPU. While a batch is taken, a VM only ends
+ * when a vCPU has got another thread. */
+struct last_vcpu {
+	bool known;
+	uint32_t pid, tid, id;
+	uint16_t vcpu; /* as was seen last */
+};
+
+static uint32_t id_of_vm(struct vp_session *session, struct last_vcpu *last, uint32_t pid,
+			 uint32_t tid)
+{
+	if (!last->known || last->pid != pid || last->tid != tid)
+		*last = (struct last_vcpu){.known = true,
+					   .pid = pid,
+					   .tid = tid,
+					   .id = vp_session_vm_id(session, pid, tid),
+					   .vcpu = VP_VCPU_UNKNOWN};
+	return last->id;
+}
+
 /* The programs know a VM by its process; it may be one that was not known. */
-static void number_vm(struct vp_session *session, char *record)
+static void number_vm(struct vp_session *session, struct last_vcpu *last, char *record)
 {
 	union {
 		struct vp_record_header header;
@@ -51,19 +71,23 @@ static void number_vm(struct vp_session *session, char *record)
 
 	switch (event->header.id) {
 	case VP_TRACE_ID_kvm_entry:
-		event->entry.vm = vp_session_vm_id(session, event->entry.vm, event->entry.tid);
-		see_vcpu(session, &event->entry);
+		event->entry.vm = id_of_vm(session, last, event->entry.vm, event->entry.tid);
+		if (event->entry.vcpu != last->vcpu) {
+			see_vcpu(session, &event->entry);
+			last->id = vp_session_vm_id(session, last->pid, last->tid);
+		}
+		last->vcpu = event->entry.vcpu;
 		break;
 	case VP_TRACE_ID_kvm_exit:
-		event->exit.vm = vp_session_vm_id(session, event->exit.vm, event->exit.tid);
+		event->exit.vm = id_of_vm(session, last, event->exit.vm, event->exit.tid);
 		hide_place(session, &event->exit);
 		break;
 	case VP_TRACE_ID_kvm_inj_virq:
 		event->injection.vm =
-		    vp_session_vm_id(session, event->injection.vm, event->injection.tid);
+		    id_of_vm(session, last, event->injection.vm, event->injection.tid);
 		break;
 	case VP_TRACE_ID_guest_switch:
-		event->change.vm = vp_session_vm_id(session, event->change.vm, event->change.tid);
+		event->change.vm = id_of_vm(session, last, event->change.vm, event->change.tid);
 		break;
 	case VP_ID_guest_task:
 		event->name.vm = vp_session_vm_id(session, event->name.vm, 0);
@@ -78,19 +102,24 @@ static bool *has_stream_of(struct instrument *own, uint32_t pcpu)
 	return &own->has_stream.at[pcpu];
 }
 
-void vp_instrument_trace_take(void *instrument, uint32_t pcpu, char *record, size_t size)
+void vp_instrument_trace_take(void *instrument, uint32_t pcpu, char *records, size_t size)
 {
 	struct instrument *own = instrument;
-	const struct vp_record_header *header = (const void *)record;
+	struct vp_session *session = own->base.session;
+	struct last_vcpu last = {0};
 
-	own->n_events += header->id >= VP_ID_DEFINED;
 	if (pcpu >= own->has_stream.count || !own->has_stream.at[pcpu]) {
 		*has_stream_of(own, pcpu) = true;
-		vp_session_add_pcpu(own->base.session, pcpu, VP_STREAMS(VP_STREAM_TRACE));
+		vp_session_add_pcpu(session, pcpu, VP_STREAMS(VP_STREAM_TRACE));
 	}
-	number_vm(own->base.session, record);
-	vp_trace_append(own->base.session->trace, (struct vp_stream_id){VP_STREAM_TRACE, pcpu},
-			record);
+	for (char *at = records; at < records + size;) {
+		const struct vp_record_header *header = (const void *)at;
+		own->n_events += header->id >= VP_ID_DEFINED;
+		number_vm(session, &last, at);
+		at += vp_record_length(header);
+	}
+	vp_trace_append_records(session->trace, (struct vp_stream_id){VP_STREAM_TRACE, pcpu},
+				records, size);
 }
 
 static struct vp_error *trace_open(struct vp_instrument *base)

@@ -17,14 +17,17 @@ static struct instrument *tracepoints_of(const struct vp_instrument *base)
 	return (struct instrument *)base;
 }
 
-static void take_tracepoint(void *context, uint32_t pcpu, char *record, size_t size)
+static void take_tracepoints(void *context, uint32_t pcpu, char *records, size_t size)
 {
 	struct instrument *own = context;
-	const struct vp_record_header *header = (const void *)record;
 
-	own->n_events += header->id >= VP_ID_DEFINED;
-	vp_trace_append(own->base.session->trace,
-			(struct vp_stream_id){VP_STREAM_TRACEPOINTS, pcpu}, record);
+	for (const char *at = records; at < records + size;) {
+		const struct vp_record_header *header = (const void *)at;
+		own->n_events += header->id >= VP_ID_DEFINED;
+		at += vp_record_length(header);
+	}
+	vp_trace_append_records(own->base.session->trace,
+				(struct vp_stream_id){VP_STREAM_TRACEPOINTS, pcpu}, records, size);
 }
 
 static struct vp_error *tracepoints_open(struct vp_instrument *base)
@@ -33,7 +36,7 @@ static struct vp_error *tracepoints_open(struct vp_instrument *base)
 	const struct vp_tracepoints_options how = {.wishes = own->options.wishes,
 						   .n_wishes = own->options.n_wishes,
 						   .ring_bytes = own->options.ring_bytes,
-						   .take = take_tracepoint,
+						   .take = take_tracepoints,
 						   .context = own};
 
 	VP_TRY(vp_tracepoints_open(&how, &own->tracepoints));

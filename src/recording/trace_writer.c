@@ -311,17 +311,11 @@ static char *gather(struct vp_trace_writer *writer, struct stream *stream, size_
 	return vp_buffer_extend(&stream->records, size);
 }
 
-static size_t size_of(const struct vp_record_header *header)
-{
-	return header->id < VP_ID_DEFINED ? vp_record_size(header->id)
-					  : ((const struct vp_defined_record *)header)->size;
-}
-
 void vp_trace_append(struct vp_trace_writer *writer, struct vp_stream_id id, void *record)
 {
 	struct stream *stream = stream_of(writer, id);
 	struct vp_record_header *header = record;
-	size_t size = size_of(header);
+	size_t size = vp_record_length(header);
 
 	if (header->time < stream->last_time)
 		header->time = stream->last_time;
@@ -335,7 +329,7 @@ static void raise_times(struct vp_run *run, uint64_t least)
 		if (header->time >= least)
 			break;
 		header->time = least;
-		at += size_of(header);
+		at += vp_record_length(header);
 	}
 	run->first = least;
 	run->last = run->last > least ? run->last : least;
@@ -356,6 +350,31 @@ void vp_trace_append_run(struct vp_trace_writer *writer, struct vp_stream_id id,
 		write_gathered(writer, stream);
 	packet_write(writer, stream, run);
 	stream->last_time = run->last;
+}
+
+void vp_trace_append_records(struct vp_trace_writer *writer, struct vp_stream_id id, char *records,
+			     size_t size)
+{
+	uint64_t least = stream_of(writer, id)->last_time;
+	struct vp_run run = {.bytes = records};
+
+	for (size_t left = size; left;) {
+		struct vp_record_header *header = (void *)(run.bytes + run.size);
+		size_t length = vp_record_length(header);
+		if (run.size + length > VP_RUN_MAX) {
+			vp_trace_append_run(writer, id, &run);
+			run = (struct vp_run){.bytes = run.bytes + run.size};
+		}
+		if (header->time < least)
+			header->time = least;
+		least = run.last = header->time;
+		if (!run.n++)
+			run.first = least;
+		run.size += length;
+		left -= length;
+	}
+	if (run.n)
+		vp_trace_append_run(writer, id, &run);
 }
 
 void vp_trace_flush(struct vp_trace_writer *writer, struct vp_stream_id id, uint64_t lost)

@@ -288,23 +288,46 @@ static void put_csv_known(bool known, uint64_t number, struct vp_buffer *out)
 	vp_buffer_string(out, ",");
 }
 
-static void put_csv_cell(const struct vp_script_event *event, uint32_t column,
-			 struct vp_buffer *out)
+static void put_csv_cell(const struct vp_script_field *field, struct vp_buffer *out)
 {
-	vp_vec_each (&event->fields, field) {
-		struct vp_buffer value = {0};
-		if (field->column != column)
-			continue;
-		if (!is_text(field) && field->type->shape == VP_EVENT_INTEGER) {
-			put_number(field->type, field->value.number, out);
-			break;
-		}
+	struct vp_buffer value = {0};
+
+	if (!is_text(field) && field->type->shape == VP_EVENT_INTEGER) {
+		put_number(field->type, field->value.number, out);
+	} else {
 		put_value(field, &value);
 		vp_render_csv_field(vp_buffer_text(&value), out);
 		vp_buffer_deinit(&value);
-		break;
 	}
 	vp_buffer_string(out, ",");
+}
+
+/* The field of the next column that has one, NULL: none has. */
+static const struct vp_script_field *field_from(const struct vp_script_event *event, size_t column,
+						size_t end)
+{
+	const struct vp_script_field *found = NULL;
+
+	vp_vec_each (&event->fields, field)
+		if (field->column >= column && field->column < end) {
+			end = field->column;
+			found = field;
+		}
+	return found;
+}
+
+/* Most columns are other events'. */
+static void put_csv_cells(const struct vp_script_event *event, size_t count, struct vp_buffer *out)
+{
+	const struct vp_script_field *field;
+	size_t column = 0;
+
+	while ((field = field_from(event, column, count))) {
+		vp_buffer_fill(out, ',', field->column - column);
+		put_csv_cell(field, out);
+		column = field->column + 1;
+	}
+	vp_buffer_fill(out, ',', count - column);
 }
 
 static void put_csv_event(const struct vp_script_event *event,
@@ -329,8 +352,7 @@ static void put_csv_event(const struct vp_script_event *event,
 		put_csv_text(machine_name(event), out);
 		put_csv_text(event->name, out);
 	}
-	for (size_t i = 0; i < count; i++)
-		put_csv_cell(event, (uint32_t)i, out);
+	put_csv_cells(event, count, out);
 	end_csv(out);
 }
 

@@ -55,6 +55,12 @@ struct vp_error *vp_event_class_add_field(struct vp_event_class *event,
 				    field->name, event->name, VP_EVENT_FIELDS_MAX);
 	copy.name = vp_strdup(field->name);
 	copy.is_text = field->is_text && size == 1;
+	if (field->shape == VP_EVENT_INTEGER)
+		event->fixed_size += size;
+	else if (field->shape == VP_EVENT_ARRAY)
+		event->fixed_size += (uint32_t)size * field->count;
+	else
+		event->varies = true;
 	vp_vec_push(&event->fields, copy);
 	return NULL;
 }
@@ -336,4 +342,19 @@ bool vp_event_next_value(struct vp_cursor *record, const struct vp_event_field *
 	size_t count = field->shape == VP_EVENT_SEQUENCE ? vp_cursor_u16(record) : field->count;
 	ret->bytes = vp_cursor_bytes(record, count * field->size);
 	return vp_cursor_ok(record);
+}
+
+bool vp_event_is_whole(const struct vp_event_class *event, const struct vp_defined_record *record)
+{
+	struct vp_event_value value;
+
+	if (record->size < sizeof(*record))
+		return false;
+	if (!event->varies)
+		return record->size - sizeof(*record) == event->fixed_size;
+	struct vp_cursor fields = vp_event_fields(record);
+	vp_vec_each (&event->fields, field)
+		if (!vp_event_next_value(&fields, field, &value))
+			return false;
+	return !vp_cursor_left(&fields);
 }

@@ -44,6 +44,8 @@ struct vp_event_class {
 	uint16_t id;
 	char *name; /* "sched:sched_switch" */
 	VP_VEC(struct vp_event_field) fields;
+	uint32_t fixed_size; /* bytes of those whose length is known … */
+	bool varies;         /* … and there are others */
 };
 typedef VP_VEC(struct vp_event_class) vp_event_classes;
 
@@ -89,5 +91,7 @@ bool vp_event_next_value(struct vp_cursor *record, const struct vp_event_field *
 			 struct vp_event_value *ret);
 /* The fields of a record. */
 struct vp_cursor vp_event_fields(const struct vp_defined_record *record);
+/* Whether the record, of `record->size` bytes, is one of the class and nothing more. */
+bool vp_event_is_whole(const struct vp_event_class *event, const struct vp_defined_record *record);
 
 #endif

@@ -46,6 +46,13 @@ static inline size_t vp_record_size(uint32_t id)
 	return id <= VP_ID_MAX ? sizes[id] : 0;
 }
 
+/* Bytes of a record, of the schema's or of a class that the recording defines. */
+static inline size_t vp_record_length(const struct vp_record_header *header)
+{
+	return header->id < VP_ID_DEFINED ? vp_record_size(header->id)
+					  : ((const struct vp_defined_record *)header)->size;
+}
+
 /* `mode`: enum vp_mode. */
 static inline bool vp_mode_is_guest(uint32_t mode)
 {

@@ -9,6 +9,8 @@
 
 #include <bpf/libbpf.h>
 
+#include "schema/schema.h"
+
 /* What meson takes for a test that was skipped. */
 enum { VP_SKIPPED = 77 };
 
@@ -42,5 +44,11 @@ struct vp_told {
 void vp_told_open(struct vp_told *told, const char *tracepoint, uint32_t argument);
 uint64_t vp_told_read(const struct vp_told *told);
 void vp_told_close(struct vp_told *told);
+
+/* Each of the records that lie in a row, as a const struct vp_record_header *. */
+#define vp_each_record(records, size, header)                                                      \
+	for (const struct vp_record_header *header = (const void *)(records);                      \
+	     (const char *)header < (records) + (size);                                            \
+	     header = (const void *)((const char *)header + vp_record_length(header)))
 
 #endif

@@ -41,10 +41,9 @@ static void see_switch(struct seen *seen, const struct vp_trace_sched_switch *ch
 	seen->slept += change->prev_tid == seen->tid && change->prev_state & 1;
 }
 
-static void take_record(void *context, uint32_t pcpu, char *record, size_t size)
+static void take_record(struct seen *seen, uint32_t pcpu, const union any *any)
 {
-	struct seen *seen = context;
-	const union any *any = (const void *)record;
+	size_t size = vp_record_length(&any->header);
 
 	seen->records++;
 	switch (any->header.id) {
@@ -74,10 +73,15 @@ static void take_record(void *context, uint32_t pcpu, char *record, size_t size)
 	}
 }
 
+static void take_records(void *context, uint32_t pcpu, char *records, size_t size)
+{
+	vp_each_record(records, size, header) take_record(context, pcpu, (const void *)header);
+}
+
 static struct vp_tracer *open_tracer(unsigned sets, size_t ring, struct seen *seen)
 {
 	const struct vp_tracer_options options = {
-	    .sets = sets, .ring_bytes = ring, .take = take_record, .context = seen};
+	    .sets = sets, .ring_bytes = ring, .take = take_records, .context = seen};
 	struct vp_tracer *tracer;
 
 	expect_no_error(vp_tracer_open(&options, &tracer));

@@ -15,7 +15,6 @@
 #include "collect/probe_kernel.h"
 #include "collect/tracepoints.h"
 #include "kernel.h"
-#include "schema/schema.h"
 
 enum { CALLS = 2000, MANY = 50000, PAGE = 4096 };
 
@@ -25,20 +24,17 @@ struct seen {
 	char comm[VP_COMM_SIZE];
 };
 
-static void take_record(void *context, uint32_t pcpu, char *record, size_t size)
+static void take_record(struct seen *seen, const struct vp_record_header *header)
 {
-	struct seen *seen = context;
-	const struct vp_record_header *header = (const void *)record;
-	const struct vp_task *task = (const void *)record;
+	const struct vp_task *task = (const void *)header;
 
 	if (header->id == VP_ID_task) {
-		assert_int_equal(size, sizeof(*task));
 		if (task->tid == vp_own_tid())
 			memcpy(seen->comm, task->comm, sizeof(seen->comm));
 		return;
 	}
 	assert_int_equal(header->id, seen->event->id);
-	struct vp_cursor fields = vp_event_fields((const void *)record);
+	struct vp_cursor fields = vp_event_fields((const void *)header);
 	struct vp_event_value pid, number, arguments;
 	assert_true(vp_event_next_value(&fields, &seen->event->fields.at[0], &pid));
 	assert_true(vp_event_next_value(&fields, &seen->event->fields.at[1], &number));
@@ -49,6 +45,11 @@ static void take_record(void *context, uint32_t pcpu, char *record, size_t size)
 	seen->events++;
 }
 
+static void take_records(void *context, uint32_t pcpu, char *records, size_t size)
+{
+	vp_each_record(records, size, header) take_record(context, header);
+}
+
 /* This thread's calls of getppid(2) while tracing: so many are recorded, and so many lost. */
 static struct vp_tracepoints_loss trace_calls(size_t ring, int calls, struct seen *seen)
 {
@@ -57,7 +58,7 @@ static struct vp_tracepoints_loss trace_calls(size_t ring, int calls, struct see
 	const struct vp_tracepoints_options options = {.wishes = &wish,
 						       .n_wishes = 1,
 						       .ring_bytes = ring,
-						       .take = take_record,
+						       .take = take_records,
 						       .context = seen};
 	struct vp_tracepoints *tracepoints;
 	vp_event_classes classes = {0};
@@ -105,7 +106,7 @@ static void expect_refused(const char *name, const char *filter, const char *sai
 {
 	const struct vp_tracepoint_wish wish = {name, filter};
 	const struct vp_tracepoints_options options = {
-	    .wishes = &wish, .n_wishes = 1, .ring_bytes = PAGE, .take = take_record};
+	    .wishes = &wish, .n_wishes = 1, .ring_bytes = PAGE, .take = take_records};
 	struct vp_tracepoints *tracepoints;
 
 	expect_error(vp_tracepoints_open(&options, &tracepoints), said);
@@ -128,7 +129,7 @@ static void test_optional(void **state)
 	    {.name = "nonsense:*", .optional = true},
 	};
 	struct vp_tracepoints_options options = {
-	    .wishes = wishes, .n_wishes = 3, .ring_bytes = PAGE, .take = take_record};
+	    .wishes = wishes, .n_wishes = 3, .ring_bytes = PAGE, .take = take_records};
 	struct vp_tracepoints *tracepoints;
 
 	expect_no_error(vp_tracepoints_open(&options, &tracepoints));
@@ -153,15 +154,13 @@ struct probed {
 	uint64_t calls, sum, others;
 };
 
-static void take_probe(void *context, uint32_t pcpu, char *record, size_t size)
+static void take_probe(struct probed *probed, const struct vp_record_header *header)
 {
-	struct probed *probed = context;
-	const struct vp_record_header *header = (const void *)record;
 	struct vp_event_value value;
 
 	if (header->id == VP_ID_task)
 		return;
-	struct vp_cursor fields = vp_event_fields((const void *)record);
+	struct vp_cursor fields = vp_event_fields((const void *)header);
 	vp_vec_each (&probed->event->fields, field) {
 		assert_true(vp_event_next_value(&fields, field, &value));
 		if (!strcmp(field->name, "number"))
@@ -170,6 +169,11 @@ static void take_probe(void *context, uint32_t pcpu, char *record, size_t size)
 			probed->others += !vp_slice_is(value.bytes, "of this test");
 	}
 	probed->calls++;
+}
+
+static void take_probes(void *context, uint32_t pcpu, char *records, size_t size)
+{
+	vp_each_record(records, size, header) take_probe(context, header);
 }
 
 /* Calls of a function of this program, with their arguments; nothing of it is left. */
@@ -182,7 +186,7 @@ static void test_user_probe(void **state)
 	const struct vp_tracepoints_options options = {.wishes = &wish,
 						       .n_wishes = 1,
 						       .ring_bytes = 1 << 20,
-						       .take = take_probe,
+						       .take = take_probes,
 						       .context = &probed};
 	struct vp_tracepoints *tracepoints;
 	vp_event_classes classes = {0};

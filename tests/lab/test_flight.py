@@ -189,9 +189,25 @@ def pcpus_come_and_go(run, claims):
     claims.check(f"{told} events, {lost} lost" in said, f"hotplug: events and losses by pCPU {streams}, as was said")
 
 
+# The same condition on 64-bit Arm, where guests' own events are not recorded.
+DELAYED_ON_ARM = """
+host arch=arm64 pcpus=1 icount=yes memory=1280
+guest g1 vcpus=1 memory=256 truth=no
+workload g1 shares a=100
+command mkdir /tmp/f; vperf record --flight 16M --snapshot-on 'steal>20ms' --vm g1 --trace -o /tmp/f/rec -- \
+sh -c 'sleep 0.5; tests/lab/hold 30 > /out/held; sleep 1'; status=$?; cp -r /tmp/f/rec* /out/; exit $status
+""".replace("\\\n", "")
+
+
+def delayed_on_arm(run, claims):
+    name, *delay = fired_once(run, claims)
+    delay_is_there(run, claims, name, *delay)
+
+
 TESTS = [
     ("flight: a delay of 30 ms", DELAYED, delayed_once),
     ("flight: pCPUs off and on", HOTPLUG, pcpus_come_and_go),
 ]
 QUICK = ()
-FULL = [("flight: other conditions", CONDITIONS, other_conditions)]
+FULL = [("flight: other conditions", CONDITIONS, other_conditions),
+        ("flight: a delay of 30 ms, 64-bit Arm", DELAYED_ON_ARM, delayed_on_arm)]

@@ -391,6 +391,44 @@ def critical_path(run, claims):
     claims.check(unknown <= 0.05 * whole, f"critical: {unknown / 1e6:.2f} ms of {whole / 1e6:.1f} ms are not known")
 
 
+# A guest's thread waits for datagrams from another VM's guest, which computes before it answers: tap devices with vhost, and a bridge.
+def _on_bridge(name, number):
+    return (f'guest {name} vcpus=1 memory=192 agent=yes autostart=no qemu="-netdev tap,id=n,ifname=tap{name},script=no,downscript=no,vhost=on '
+            f'-device virtio-net-pci,netdev=n,mac=52:54:00:09:00:0{number}"\n')
+
+
+POST = f"""
+host pcpus=1 icount=yes memory=3072
+{_on_bridge("a", 1)}{_on_bridge("b", 2)}\
+command modprobe -a tun vhost_net bridge; ip link add br0 type bridge; ip link set br0 up; \
+for tap in tapa tapb; do ip tuntap add $tap mode tap; ip link set $tap master br0 up; done; lab-guest start a; lab-guest start b
+command vperf record --no-samples --no-account --no-symbols --no-guest-memory --trace=sched,kvm,irq --trace-guests=sched,irq -m 32M -o /out/post -- \
+sh -c 'lab-guest run b courier 2 1 & sleep 0.3; lab-guest run a courier 1 2 --rounds 100; wait'
+""".replace("\\\n", "")
+
+
+def through_network(run, claims):
+    """The path leads through vhost's threads into the other VM's guest; each part is what the programs measured."""
+    path = json.loads(vperf("critical", str(run.recording("post")), "--vm", "a", "--thread", "courier-caller",
+                            "--format", "json").stdout)
+    whole = path["to_ns"] - path["from_ns"]
+    sums = [sum(row["ns"] for row in path[table]) for table in ("blame", "chain")]
+    claims.check(sums == [whole, whole], f"network: causes and links add up to {sums} of {whole} ns")
+    pids, rounds, times = zip(*(map(int, re.search(r"courier: pid=(\d+) rounds=(\d+) ns=(\d+)", (
+        run.out / f"guest-{name}/workloads.log").read_text()).groups()) for name in "ab"))
+    claims.check(rounds == (100, 100), f"network: {rounds} rounds of both")
+    by = collections.Counter()
+    for row in path["blame"]:
+        by["unknown" if row["cause"] == "unknown" else "caller" if row["thread"] == f"courier-caller/{pids[0]}" and row["cause"] == "guest"
+           else "server" if (row["machine"], row["thread"]) == ("b", f"courier-server/{pids[1]}") else "between"] += row["ns"]
+    claims.near("network: ms of the other guest's thread", by["server"] / 1e6, times[1] / 1e6, 0.05 * times[1] / 1e6)
+    waited = by["server"] + by["between"]
+    claims.near("network: ms that are not the caller's", waited / 1e6, times[0] / 1e6, 0.05 * times[0] / 1e6)
+    vhost = {row["thread"].split("/")[0] for row in path["blame"] if row["machine"] == "host"}
+    claims.check(any(name.startswith("vhost-") for name in vhost), f"network: on the path are the host's {sorted(vhost)}")
+    claims.check(by["unknown"] <= 0.05 * whole, f"network: {by['unknown'] / 1e6:.2f} ms of {whole / 1e6:.1f} ms are not known")
+
+
 def wakeups_made(rows):
     """sched_waking begins one; of one that was under way when the trace began, there is sched_wakeup only."""
     made, waking = 0, set()
@@ -571,6 +609,7 @@ TESTS = [("trace: switches of a guest's threads, 1 vCPU", scenario(1), guest_swi
 QUICK = ()
 FULL = [("trace: switches of a guest's threads, 2 vCPU", scenario(2, rounds=7000), guest_switches),
         ("trace: shares of exact stretches", SHARES, shares),
+        ("trace: critical path through another VM", POST, through_network),
         ("trace: clocks of guests, 2 pCPUs", CLOCKS, clocks),
         ("trace: agents that lie", LYING, lying_agents),
         ("trace: vCPUs and agents that come and go", CHANGES, changes_in_guests)]

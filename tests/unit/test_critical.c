@@ -14,7 +14,8 @@
 #define NAME "test_critical.rec"
 #define AT(ns) (MADE_START + (ns))
 
-enum { VM = 1000, VCPU = 1001, QEMU = 60, THIEF = 50, WAITER = 7, READER = 8, SLEEPS = 1 };
+enum { VM = 1000, VCPU = 1001, QEMU = 60, THIEF = 50, WAITER = 7, READER = 8, SENDER = 9 };
+enum { SLEEPS = 1 };
 
 static void append(struct made *made, uint32_t pcpu, void *record)
 {
@@ -118,7 +119,10 @@ static void make_classes(vp_event_classes *classes)
 
 static const char *name_of(uint32_t tid)
 {
-	return tid == WAITER ? "waiter" : tid == READER ? "reader" : "swapper/0";
+	return tid == WAITER   ? "waiter"
+	       : tid == READER ? "reader"
+	       : tid == SENDER ? "sender"
+			       : "swapper/0";
 }
 
 struct guest {
@@ -155,13 +159,26 @@ static void guest_waking(struct guest *guest, uint64_t ns, uint32_t by, uint32_t
 	put_event(guest, ns, WAKING, (const uint32_t[]){by, tid, 120, 0});
 }
 
+static void guest_begin(struct guest *guest, const char *part, const char *name)
+{
+	*guest = (struct guest){0};
+	make_classes(&guest->classes);
+	expect_no_error(vp_trace_writer_create_guest(NAME, part, name, &guest->writer));
+	expect_no_error(vp_trace_writer_define(guest->writer, &guest->classes));
+}
+
+static void guest_end(struct guest *guest)
+{
+	vp_trace_flush(guest->writer, (struct vp_stream_id){VP_STREAM_TRACEPOINTS, 0}, 0);
+	vp_trace_writer_free(guest->writer);
+	vp_event_classes_deinit(&guest->classes);
+}
+
 static void make_guest(void)
 {
-	struct guest guest = {0};
+	struct guest guest;
 
-	make_classes(&guest.classes);
-	expect_no_error(vp_trace_writer_create_guest(NAME, "guest-vm0", "vm0", &guest.writer));
-	expect_no_error(vp_trace_writer_define(guest.writer, &guest.classes));
+	guest_begin(&guest, "guest-vm0", "vm0");
 	guest_switch(&guest, 30, 0, WAITER);
 	guest_switch(&guest, 100, WAITER, READER);
 	guest_switch(&guest, 150, READER, 0);
@@ -172,28 +189,101 @@ static void make_guest(void)
 	guest_waking(&guest, 280, READER, WAITER);
 	guest_switch(&guest, 290, READER, WAITER);
 	guest_switch(&guest, 320, WAITER, 0);
-	vp_trace_flush(guest.writer, (struct vp_stream_id){VP_STREAM_TRACEPOINTS, 0}, 0);
-	vp_trace_writer_free(guest.writer);
-	vp_event_classes_deinit(&guest.classes);
+	guest_end(&guest);
+}
+
+enum { OTHER_VM = 2000, OTHER_VCPU = 2001, VHOST = 70, NET_RX = 3 };
+
+/* A packet of another VM's guest, which the host's network hands on while that VM's vCPU is out of
+ * its guest; or right after an interrupt of a device. */
+static void make_network_host(struct made *made, bool of_device)
+{
+	put_name(made, VHOST, "vhost");
+	change(made, 1, 6, VHOST, 0, SLEEPS);
+	change(made, 0, 10, 0, VCPU, 0);
+	change(made, 2, 12, 0, OTHER_VCPU, 0);
+	PUT(made, 2, 15, kvm_entry, .tid = OTHER_VCPU, .vm = OTHER_VM, .vcpu = 0);
+	enter(made, 20);
+	leave(made, 110, MADE_HLT);
+	change(made, 0, 120, VCPU, 0, SLEEPS);
+	PUT(made, 2, 195, kvm_exit, .tid = OTHER_VCPU, .vm = OTHER_VM, .reason = MADE_NPF,
+	    .vcpu = 0, .vendor = VP_VENDOR_AMD);
+	if (of_device) {
+		PUT(made, 2, 196, irq_handler_entry, .tid = OTHER_VCPU, .irq = 24);
+		PUT(made, 2, 197, irq_handler_exit, .tid = OTHER_VCPU, .irq = 24);
+	}
+	PUT(made, 2, 198, softirq_entry, .tid = OTHER_VCPU, .vec = NET_RX);
+	wake(made, 2, 200, OTHER_VCPU, VHOST, 1);
+	PUT(made, 2, 202, softirq_exit, .tid = OTHER_VCPU, .vec = NET_RX);
+	change(made, 1, 205, 0, VHOST, 0);
+	PUT(made, 2, 210, kvm_entry, .tid = OTHER_VCPU, .vm = OTHER_VM, .vcpu = 0);
+	wake(made, 1, 230, VHOST, VCPU, 0);
+	change(made, 0, 235, 0, VCPU, 0);
+	enter(made, 238);
+	change(made, 1, 240, VHOST, 0, SLEEPS);
+	PUT(made, 2, 260, kvm_exit, .tid = OTHER_VCPU, .vm = OTHER_VM, .reason = MADE_HLT,
+	    .vcpu = 0, .vendor = VP_VENDOR_AMD);
+	leave(made, 330, MADE_HLT);
+	change(made, 0, 340, VCPU, 0, SLEEPS);
+}
+
+static void make_network_guests(void)
+{
+	struct guest waits, sends;
+
+	guest_begin(&waits, "guest-vm0", "vm0");
+	guest_switch(&waits, 30, 0, WAITER);
+	guest_switch(&waits, 100, WAITER, 0);
+	put_event(&waits, 250, IRQ_ENTRY, (const uint32_t[]){0, 5});
+	guest_waking(&waits, 252, 0, WAITER);
+	put_event(&waits, 254, IRQ_EXIT, (const uint32_t[]){0, 5});
+	guest_switch(&waits, 260, 0, WAITER);
+	guest_switch(&waits, 320, WAITER, 0);
+	guest_end(&waits);
+	guest_begin(&sends, "guest-vm1", "vm1");
+	guest_switch(&sends, 40, 0, SENDER);
+	guest_switch(&sends, 220, SENDER, 0);
+	guest_end(&sends);
+}
+
+static void begin(struct made *made, unsigned n_vms, uint32_t pcpus)
+{
+	vp_event_classes classes = {0};
+
+	(void)!system("rm -rf " NAME);
+	made_begin(made, NAME, n_vms);
+	expect_no_error(vp_trace_event_classes(&classes));
+	expect_no_error(vp_trace_writer_define(made->writer, &classes));
+	vp_event_classes_deinit(&classes);
+	made->pcpus = pcpus;
+}
+
+static void end(struct made *made)
+{
+	for (uint32_t pcpu = 0; pcpu < made->pcpus; pcpu++)
+		vp_trace_flush(made->writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, 0);
+	made_end(made, 10);
 }
 
 static void make(bool with_guest)
 {
-	vp_event_classes classes = {0};
 	struct made made;
 
-	(void)!system("rm -rf " NAME);
-	made_begin(&made, NAME, 1);
-	expect_no_error(vp_trace_event_classes(&classes));
-	expect_no_error(vp_trace_writer_define(made.writer, &classes));
-	vp_event_classes_deinit(&classes);
-	made.pcpus = 2;
+	begin(&made, 1, 2);
 	make_host(&made);
-	for (uint32_t pcpu = 0; pcpu < 2; pcpu++)
-		vp_trace_flush(made.writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, 0);
-	made_end(&made, 10);
+	end(&made);
 	if (with_guest)
 		make_guest();
+}
+
+static void make_network(bool of_device)
+{
+	struct made made;
+
+	begin(&made, 2, 3);
+	make_network_host(&made, of_device);
+	end(&made);
+	make_network_guests();
 }
 
 static const struct vp_threads_options all = {.to = UINT64_MAX, .vm = "vm0"};
@@ -256,6 +346,35 @@ static void test_path(void **state)
 		    "1.000000235,3,hypervisor,vm0,reader/8,\n"
 		    "1.000000238,14,guest,vm0,reader/8,\n"
 		    "1.000000252,3,guest-queue,vm0,reader/8,\n");
+}
+
+#define BEFORE_PACKET "1.000000030,70,guest,vm0,waiter/7,\n"
+#define BEHIND_PACKET                                                                              \
+	"1.000000200,5,host-queue,host,vhost/70,idle pCPU\n"                                       \
+	"1.000000205,25,host,host,vhost/70,\n"                                                     \
+	"1.000000230,5,vcpu-wakeup,vm0,waiter/7,idle pCPU\n"                                       \
+	"1.000000235,3,hypervisor,vm0,waiter/7,\n"                                                 \
+	"1.000000238,14,guest,vm0,waiter/7,\n"                                                     \
+	"1.000000252,8,guest-queue,vm0,waiter/7,\n"                                                \
+	"1.000000260,60,guest,vm0,waiter/7,\n"
+
+/* A packet from another VM: its guest's thread is on the path, if that guest's events are read; one
+ * that a device brought is nobody's. */
+static void test_other_vm(void **state)
+{
+	struct vp_threads_options both = all;
+
+	both.others = true;
+	make_network(false);
+	expect_path(&both, "waiter",
+		    BEFORE_PACKET "1.000000100,95,guest,vm1,sender/9,\n"
+				  "1.000000195,5,hypervisor,vm1,sender/9,\n" BEHIND_PACKET);
+	expect_path(&all, "waiter",
+		    BEFORE_PACKET "1.000000100,100,host,host,-/2001,\n" BEHIND_PACKET);
+	make_network(true);
+	expect_path(&both, "waiter",
+		    BEFORE_PACKET
+		    "1.000000100,100,device,host,vhost/70,host's interrupt 3\n" BEHIND_PACKET);
 }
 
 static void test_blame(void **state)
@@ -325,9 +444,8 @@ static void test_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_path),
-	    cmocka_unit_test(test_blame),
-	    cmocka_unit_test(test_latencies),
+	    cmocka_unit_test(test_path),   cmocka_unit_test(test_other_vm),
+	    cmocka_unit_test(test_blame),  cmocka_unit_test(test_latencies),
 	    cmocka_unit_test(test_errors),
 	};
 

@@ -331,6 +331,30 @@ static void test_bad_size(void **state)
 	vp_event_classes_deinit(&classes);
 }
 
+/* Records of fixed length by that; others by what is in them. */
+static void test_whole_records(void **state)
+{
+	vp_event_classes classes = {0};
+	struct vp_event_class *event;
+	char bytes[64] = {0};
+	struct vp_defined_record *record = (void *)bytes;
+	struct vp_event_field number = {.name = "number", .shape = VP_EVENT_INTEGER, .size = 4};
+	struct vp_event_field array = {
+	    .name = "array", .shape = VP_EVENT_ARRAY, .size = 2, .count = 3};
+	struct vp_event_field text = {.name = "text", .shape = VP_EVENT_STRING};
+
+	expect_no_error(vp_event_classes_add(&classes, "a:b", &event));
+	expect_no_error(vp_event_class_add_field(event, &number));
+	expect_no_error(vp_event_class_add_field(event, &array));
+	for (record->size = 0; record->size < sizeof(bytes); record->size++)
+		assert_int_equal(vp_event_is_whole(event, record), record->size == 12 + 4 + 6);
+	expect_no_error(vp_event_class_add_field(event, &text));
+	memcpy(record->fields + 10, "four", 5);
+	for (record->size = 0; record->size < sizeof(bytes); record->size++)
+		assert_int_equal(vp_event_is_whole(event, record), record->size == 12 + 10 + 5);
+	vp_event_classes_deinit(&classes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -341,6 +365,7 @@ int main(void)
 	    cmocka_unit_test(test_text_from_anywhere),
 	    cmocka_unit_test(test_truncated_record),
 	    cmocka_unit_test(test_bad_size),
+	    cmocka_unit_test(test_whole_records),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -376,6 +376,45 @@ static void test_events_of_vms(void **state)
 	vp_session_free(session);
 }
 
+/* More than a packet holds at once, some of them earlier than the one before, as where an
+ * interrupt's program was first to write: none is lost, and none goes back in time. */
+static void test_events_in_a_row(void **state)
+{
+	enum { MANY = 25000 };
+	static const uint8_t uuid[16];
+	const struct vp_ctf_trace of = {.uuid = uuid, .hostname = "h", .machine = "host"};
+	const struct vp_session_options options = {.directory = NAME};
+	struct vp_session *session = vp_session_new(&options);
+	struct vp_instrument *trace = vp_instrument_trace(&(struct vp_instrument_trace_options){0});
+	struct vp_buffer records = {0};
+	struct vp_stream_reader *reader;
+
+	vp_session_add(session, trace);
+	unlink(NAME "/trace-cpu0");
+	expect_no_error(vp_trace_writer_create(NAME, &of, &session->trace));
+	for (uint32_t i = 0; i < MANY; i++) {
+		const struct vp_trace_sched_switch change = {.time = 1000 + i - 3 * (i % 5 == 1),
+							     .id = VP_TRACE_ID_sched_switch,
+							     .size = VP_TRACE_SIZE_sched_switch,
+							     .next_tid = i};
+		vp_buffer_append(&records, &change, VP_TRACE_SIZE_sched_switch);
+	}
+	vp_instrument_trace_take(trace, 0, records.bytes, records.size);
+	vp_trace_flush(session->trace, (struct vp_stream_id){VP_STREAM_TRACE, 0}, 0);
+	expect_no_error(vp_stream_open(NAME "/trace-cpu0", &reader));
+	for (uint32_t i = 0; i < MANY; i++) {
+		const struct vp_trace_sched_switch *change = (const void *)vp_stream_next(reader);
+		assert_non_null(change);
+		assert_int_equal(change->next_tid, i);
+		assert_int_equal(change->time, 1000 + i - (i % 5 == 1));
+	}
+	assert_null(vp_stream_next(reader));
+	assert_int_equal(vp_trace_written(session->trace, VP_STREAMS(VP_STREAM_TRACE)), MANY);
+	vp_stream_free(reader);
+	vp_buffer_deinit(&records);
+	vp_session_free(session);
+}
+
 /* So do the threads of its guest, and their names. */
 static void test_guests_of_vms(void **state)
 {
@@ -427,6 +466,7 @@ int main(void)
 	    cmocka_unit_test(test_unchosen_chain),     cmocka_unit_test(test_late_chain),
 	    cmocka_unit_test(test_vms_of_one_process), cmocka_unit_test(test_ring_laps),
 	    cmocka_unit_test(test_events_of_vms),      cmocka_unit_test(test_guests_of_vms),
+	    cmocka_unit_test(test_events_in_a_row),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

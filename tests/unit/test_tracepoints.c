@@ -82,6 +82,13 @@ static void test_fields(void **state)
 	expect_field(&parsed, 6, "words", VP_EVENT_SEQUENCE, 2, 0);
 	expect_field(&parsed, 7, "mac", VP_EVENT_ARRAY, 1, 6);
 	expect_field(&parsed, 8, "both", VP_EVENT_ARRAY, 1, 12);
+	/* Copied at once: common_pid to prev_pid; args and filename; mac and both. */
+	const uint16_t runs[] = {24, 0, 0, 0, 24, 0, 0, 18, 0},
+		       others[] = {2, 0, 0, 0, 1, 0, 0, 1, 0};
+	for (size_t i = 0; i < 9; i++) {
+		assert_int_equal(parsed.places.at[i].run, runs[i]);
+		assert_int_equal(parsed.places.at[i].others, others[i]);
+	}
 	parsed_deinit(&parsed);
 }
 
