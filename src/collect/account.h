@@ -88,6 +88,8 @@ struct vp_account_ops {
 	struct vp_error *(*open)(const vp_vms *vms, const struct vp_account_source_options *options,
 				 struct vp_account_source **ret);
 	struct vp_exit_programs (*programs)(const struct vp_account_source *source);
+	/* Right before `begin`, when all else is ready. NULL: nothing is to be done. */
+	struct vp_error *(*prepare)(struct vp_account_source *source);
 	void (*begin)(struct vp_account_source *source, const vp_vms *vms, uint64_t now);
 	/* Takes what has happened; returns up to when everything is known. NULL: it always is. */
 	uint64_t (*gather)(struct vp_account_source *source, uint64_t now);
