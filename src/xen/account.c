@@ -14,7 +14,7 @@ struct xen_account {
 	struct vp_xen *xen;
 	struct vp_xen_buffers *buffers;
 	struct vp_xen_states states;
-	bool running;
+	bool running, paravirtual;
 	uint64_t known;     /* up to when everything is known */
 	uint64_t next_look; /* for what only Xen itself tells: caps, ends */
 	/* When the domains were looked at last, and the time before that. */
@@ -61,6 +61,7 @@ static struct vp_error *account_open(const vp_vms *vms,
 {
 	struct xen_account *account = vp_alloc(sizeof(*account));
 
+	account->paravirtual = options->paravirtual;
 	vp_xen_states_init(&account->states, vp_xen_vendor(), options->with_states);
 	struct vp_error *error = vp_xen_open(&account->xen);
 	if (!error)
@@ -114,8 +115,12 @@ static void seed(struct xen_account *account, const struct vp_xen_domain *domain
 
 static struct vp_error *account_prepare(struct vp_account_source *source)
 {
-	return vp_xen_buffers_start(account_of(source)->buffers,
-				    VP_XEN_TRACE_SCHED | VP_XEN_TRACE_EXITS | VP_XEN_TRACE_PV);
+	const struct xen_account *account = account_of(source);
+	uint32_t mask = VP_XEN_TRACE_SCHED | VP_XEN_TRACE_EXITS;
+
+	if (account->paravirtual)
+		mask |= VP_XEN_TRACE_PV;
+	return vp_xen_buffers_start(account->buffers, mask);
 }
 
 static void account_begin(struct vp_account_source *source, const vp_vms *vms, uint64_t now)
@@ -273,6 +278,7 @@ const struct vp_account_ops *vp_xen_account_ops(void)
 {
 	static const struct vp_account_ops ops = {
 	    .often = true,
+	    .has_paravirtual = true,
 	    .open = account_open,
 	    .prepare = account_prepare,
 	    .begin = account_begin,

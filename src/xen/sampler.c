@@ -17,6 +17,7 @@
 #include "xen/states.h"
 
 #define SECOND 1000000000ULL
+#define LIST_NS (SECOND / 10) /* between two looks for new domains */
 
 struct sampled_vcpu {
 	uint32_t number;
@@ -188,7 +189,7 @@ static void look_at_all(struct vp_guest_sampler *sampler)
 	uint64_t now = vp_clock_monotonic();
 
 	if (now >= sampler->next_list) {
-		sampler->next_list = now + SECOND;
+		sampler->next_list = now + LIST_NS;
 		list_domains(sampler);
 	}
 	vp_vec_each (&sampler->domains, sampled)

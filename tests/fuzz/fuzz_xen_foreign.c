@@ -33,7 +33,8 @@ static void fill(const struct memory *memory, uint64_t frame, char *page)
 static char *map(void *context, const uint64_t *frames, size_t pages, int *errors)
 {
 	struct memory *memory = context;
-	char *at = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *at =
+	    mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (at == MAP_FAILED || ++memory->maps > memory->vanish_after) {
 		if (at != MAP_FAILED)
@@ -41,8 +42,8 @@ static char *map(void *context, const uint64_t *frames, size_t pages, int *error
 		return NULL;
 	}
 	for (size_t i = 0; i < pages; i++) {
-		errors[i] = frames[i] >> 40 ||
-			    (memory->missing && frames[i] % memory->missing == memory->missing - 1u);
+		errors[i] = frames[i] >> 40 || (memory->missing && frames[i] % memory->missing ==
+								       memory->missing - 1u);
 		fill(memory, frames[i], at + i * PAGE);
 		mprotect(at + i * PAGE, PAGE, errors[i] ? PROT_NONE : PROT_READ);
 	}
