@@ -202,9 +202,14 @@ struct vp_error *vp_xen_buffers_open(struct vp_xen *xen, struct vp_xen_buffers *
 
 void vp_xen_buffers_stop(struct vp_xen_buffers *buffers)
 {
-	if (buffers->tracing)
-		buffers->xen->call.tbuf_disable(buffers->xen->control);
+	const struct vp_xen *xen = buffers->xen;
+
+	if (!buffers->tracing)
+		return;
 	buffers->tracing = false;
+	xen->call.tbuf_disable(xen->control);
+	/* Who comes next may not choose. */
+	xen->call.tbuf_set_evt_mask(xen->control, VP_XEN_TRACE_ALL);
 }
 
 void vp_xen_buffers_close(struct vp_xen_buffers *buffers)

@@ -16,6 +16,7 @@ enum {
 	VP_XEN_TRACE_SCHED = 0x00021000, /* TRC_SCHED_MIN: runstates */
 	VP_XEN_TRACE_EXITS = 0x00081000, /* TRC_HVM_ENTRYEXIT */
 	VP_XEN_TRACE_PV = 0x00201000,    /* TRC_PV_ENTRY: hypercalls and traps */
+	VP_XEN_TRACE_ALL = 0x0ffff000,   /* TRC_ALL: what Xen begins with */
 };
 
 /* As in the event of a runstate's change. */
