@@ -242,6 +242,27 @@ def samples_of_guests(run, claims):
     claims.check(other["samples"] > 0 and not any("0x" in str(row) for row in other["rows"]), f"what was not asked for is hidden: {other['rows']}")
 
 
+# A guest with a device model, which is a process of dom0.
+HVM = """
+host hypervisor=xen pcpus=1 icount=yes
+guest hvm memory=192 type=hvm
+workload hvm shares fast=80 slow=20
+command vperf record -d 3 -o /out/hvm
+"""
+
+
+def hvm_guest(run, claims):
+    report = profile(run, "hvm", "hvm")
+    rows = [row for row in report["rows"] if row["process"] == "shares"]
+    check_process(claims, "hvm", report, rows, {"share_a": 80, "share_b": 20})
+    named = sum(row["samples"] for row in rows)
+    claims.check(named >= 0.9 * report["samples"], f"hvm: {named} of {report['samples']} samples are of its process")
+    account = read("account", run, recording="hvm")
+    check_closing(claims, account)
+    exits = read("exits", run, recording="hvm")["exits"]
+    check_parts(claims, [row for row in exits if row["vm"] == "hvm"])
+
+
 # What an administrator does to domains while they are recorded, and guests' memory is read.
 CHANGES = f"""
 host hypervisor=xen pcpus=1 icount=yes
@@ -293,6 +314,6 @@ def changes(run, claims):
 
 TESTS = [("Xen: account", ACCOUNT, account_of_two)]
 FULL = [("Xen: weights and a cap", STEAL, weights), ("Xen: samples of guests", SAMPLES, samples_of_guests),
-        ("Xen of trixie: account", ON_TRIXIE, account_of_two),
+        ("Xen: a guest with a device model", HVM, hvm_guest), ("Xen of trixie: account", ON_TRIXIE, account_of_two),
         ("Xen: domains come, go, are paused and plugged", CHANGES, changes)]
 QUICK = ()
