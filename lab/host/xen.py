@@ -79,8 +79,10 @@ def configuration(spec):
     lines = {"name": spec["name"], "uuid": spec["uuid"], "type": kind, "kernel": spec["image"],
              "ramdisk": spec["initrd"], "extra": f"console=hvc0 quiet panic=-1 rdinit=/init {spec['append']}".strip(),
              "memory": spec["memory"], "vcpus": spec["vcpus"], "on_crash": "destroy", "on_reboot": "destroy"}
-    if kind == "pvh":
+    if kind != "pv":
         lines["tsc_mode"] = "native"  # RDTSCP is wrong under TCG where it is emulated
+    if kind == "hvm":  # with as few devices as there can be
+        lines.update(vga="none", vnc=0, usb=0, nographic=1)
     if spec["weight"]:
         lines["cpu_weight"] = spec["weight"]
     if spec["cap"]:

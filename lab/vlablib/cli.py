@@ -26,7 +26,7 @@ A scenario has one statement per line; '#' starts a comment:
   guest NAME [vcpus=N] [memory=MIB] [pin=PCPU,...] [kernel=SUITE] [flavour=cloud|generic]
            [agent=yes|no] [truth=yes|no] [kallsyms=yes|no] [autostart=yes|no] [start=S] [stop=S]
            [kill=S] [append="..."] [cpu=MODEL] [qemu="..."]
-           [type=pv|pvh] [weight=N] [cap=PERCENT] (these with hypervisor=xen only)
+           [type=pv|pvh|hvm] [weight=N] [cap=PERCENT] (these with hypervisor=xen only)
   workload NAME|host [start=S] [length=S] [copies=N] PROGRAM [ARGUMENT...]
   file NAME SOURCE [PATH-IN-GUEST]
   command-before SHELL COMMAND      on the lab host, guests ready, before T0

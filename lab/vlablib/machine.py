@@ -92,7 +92,8 @@ class Machine:
     def packages_root(self):
         """The lab host's root if that is not the machine's: of packages."""
         if self.xen:
-            return roots.get_dom0(self.scenario.host.kernel)
+            hvm = any(guest.type == "hvm" for guest in self.scenario.guests)
+            return roots.get_dom0(self.scenario.host.kernel, hvm=hvm)
         return roots.get(self.arch) if self.arch.foreign else None
 
     @property

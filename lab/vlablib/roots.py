@@ -18,6 +18,8 @@ MERGED = ("bin", "lib", "lib64", "sbin")
 DOM0 = ("bash", "busybox-static", "coreutils", "diffutils", "grep", "hostname", "iproute2", "kmod", "libbpf-dev",
         "libc-bin", "libelf-dev", "libgomp1", "libiberty-dev", "libjson-c-dev", "libxxhash-dev", "libzstd-dev", "linux-perf", "procps",
         "python3", "sed", "tar", "util-linux", "xen-system-amd64", "zlib1g-dev")
+# The device model of its HVM guests, with what that loads.
+HVM = ("qemu-system-xen", "qemu-system-data", "seabios")
 # What a package's configuration would have made.
 LINKS = {"usr/bin/awk": "mawk", "bin/sh": "bash"}
 
@@ -61,6 +63,6 @@ def get(arch, refresh=False):
     return _get(SUITE, arch, arch.root, refresh)
 
 
-def get_dom0(suite, refresh=False):
-    """The same for a dom0, with the suite's Xen in /boot."""
-    return _get(suite, AMD64, DOM0, refresh)
+def get_dom0(suite, refresh=False, hvm=False):
+    """The same for a dom0, with the suite's Xen in /boot; with `hvm` also for guests with a device model."""
+    return _get(suite, AMD64, DOM0 + HVM if hvm else DOM0, refresh)

@@ -12,7 +12,7 @@ from .kernels import FLAVOURS
 
 VENDORS = ("amd", "intel")
 HYPERVISORS = ("kvm", "xen")
-TYPES = ("pv", "pvh")
+TYPES = ("pv", "pvh", "hvm")
 NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")
 
 

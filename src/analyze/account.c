@@ -318,7 +318,9 @@ void vp_account_check(const struct vp_account *account, uint64_t period_ns, doub
 		double gap = 100 * fabs(sum - (double)times->wall) / (double)times->wall;
 		ret->worst_gap = fmax(ret->worst_gap, gap);
 		ret->exits += times->exits;
-		if (period_ns && times->wall > period_ns)
+		/* Samples of the host itself are no guest's. */
+		if (period_ns && times->wall > period_ns &&
+		    !vp_vm_is_host(&account->vms->at[times->vm]))
 			check_samples(times, period_ns, missing, ret);
 	}
 	vp_vec_each (&account->costs, cost) {

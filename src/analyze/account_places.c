@@ -141,7 +141,9 @@ static int by_cost(const void *a, const void *b)
 {
 	const struct place_row *left = a, *right = b;
 
-	return (left->ns < right->ns) - (left->ns > right->ns);
+	if (left->ns != right->ns)
+		return left->ns < right->ns ? 1 : -1;
+	return (left->count < right->count) - (left->count > right->count);
 }
 
 static void collect(struct vp_account_view *view, const struct vp_naming *naming,
@@ -190,8 +192,9 @@ static void add_place_row(struct vp_account_view *view, enum vp_exits_by by,
 							   detail)),
 			 table);
 	vp_table_count(table, row->count);
-	vp_table_count(table, row->ns);
-	vp_table_count(table, row->count ? row->ns / row->count : 0);
+	bool timed = vp_exit_reason_has_time(row->key.reason);
+	vp_table_count(table, timed ? row->ns : VP_CELL_NO_COUNT);
+	vp_table_count(table, !timed ? VP_CELL_NO_COUNT : row->count ? row->ns / row->count : 0);
 }
 
 void vp_account_places_table(struct vp_account_view *view, const struct vp_naming *naming,

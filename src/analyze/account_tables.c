@@ -165,7 +165,9 @@ static int by_total(const void *a, const void *b)
 {
 	const struct vp_account_cost *left = a, *right = b;
 
-	return (left->total < right->total) - (left->total > right->total);
+	if (left->total != right->total)
+		return left->total < right->total ? 1 : -1;
+	return (left->count < right->count) - (left->count > right->count);
 }
 
 typedef VP_VEC(struct vp_account_cost) vp_costs;
@@ -241,7 +243,9 @@ void vp_account_exits_table(struct vp_account_view *view, struct vp_table *table
 					  ? (uint64_t)((double)cost->count / view->seconds + 0.5)
 					  : 0);
 		for (size_t j = 0; j < VP_ARRAY_SIZE(times); j++)
-			vp_table_count(table, times[j]);
+			vp_table_count(table, vp_exit_reason_has_time(cost->reason)
+						  ? times[j]
+						  : VP_CELL_NO_COUNT);
 	}
 	vp_vec_deinit(&shown);
 }

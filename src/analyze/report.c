@@ -167,6 +167,8 @@ static void note_machines(struct vp_report *report)
 	note_machine(report, "the host", &naming->host, NULL, "");
 	for (size_t i = 0; i < naming->vms.count; i++) {
 		const struct vp_naming_machine *machine = &naming->vms.at[i];
+		if (vp_vm_is_host(&report->vms.at[i])) /* its names are the host's */
+			continue;
 		VP_AUTO_FREE char *name = vp_format("VM '%s'", report->vms.at[i].name);
 		const char *agent = report->vms.at[i].agent;
 		bool refused = !strcmp(machine->state, "none") && agent && agent[0] &&

@@ -27,6 +27,9 @@ static void count_stream(struct vp_stream_reader *stream, struct vp_summary *sum
 			pcpu->events++;
 	if (vp_stream_class_has_defined(vp_stream_class(stream)))
 		pcpu->events_lost += vp_stream_health(stream).lost;
+	if (VP_STREAMS(vp_stream_class(stream)) &
+	    (VP_STREAMS(VP_STREAM_ACCOUNT) | VP_STREAMS(VP_STREAM_STATES)))
+		summary->account_lost += vp_stream_health(stream).lost;
 	summary->vcpu_spans += none.records[VP_ID_vcpu_span];
 }
 

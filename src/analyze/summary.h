@@ -17,6 +17,7 @@ struct vp_summary {
 	VP_VEC(struct vp_summary_pcpu) pcpus;
 	uint64_t events, events_lost; /* of all pCPUs */
 	uint64_t vcpu_spans;          /* records of them */
+	uint64_t account_lost;        /* what the account has not seen */
 	bool has_more; /* than intervals: samples, or the account of the vCPUs' time */
 	bool has_intervals;
 	bool has_trace;

@@ -10,6 +10,7 @@
 #include "collect/host.h"
 #include "collect/pmu.h"
 #include "maps/agent_protocol.h"
+#include "recording/hypervisor.h"
 #include "recording/instrument_account.h"
 #include "recording/instrument_guest_samples.h"
 #include "recording/instrument_guest_trace.h"
@@ -39,7 +40,8 @@ struct record {
 	struct vp_record_events events;
 	unsigned sets, guest_sets; /* of --trace, of --trace-guests */
 	struct vp_texts vms, command;
-	bool chains, no_agent, no_memory, no_symbols, no_samples, no_account, account_events;
+	bool chains, no_agent, no_memory, no_symbols, no_samples, no_account, account_events,
+	    paravirtual;
 	struct vp_record_flight flight;
 	bool quiet;
 	bool as_ever; /* what is asked for is done anyway */
@@ -99,6 +101,12 @@ static struct vp_error *check_options(struct record *record)
 		return vp_error_usage("--no-samples and --no-account leave nothing to record");
 	if (record->account_events && record->no_account)
 		return vp_error_usage("--account-events and --no-account are mutually exclusive");
+	if (record->paravirtual && record->no_account)
+		return vp_error_usage("--paravirtual and --no-account are mutually exclusive");
+	if (record->paravirtual && !vp_hypervisor_here()->account()->has_paravirtual)
+		return vp_error_new("option --paravirtual: guests of %s have exits, which are "
+				    "always counted",
+				    vp_hypervisor_here()->name);
 	VP_TRY(vp_record_flight_check(&record->flight));
 	if (record->compression)
 		VP_TRY(choose_level(record));
@@ -160,7 +168,8 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 	    .with_chains = record->chains || record->call_graph,
 	};
 	const struct vp_account_source_options account = {.with_states = record->account_events,
-							  .tells_exits = record->stat != NULL};
+							  .tells_exits = record->stat != NULL,
+							  .paravirtual = record->paravirtual};
 	const struct vp_instrument_intervals_options intervals = {
 	    .recipe = stat,
 	    .ring_bytes = (record->pages ? record->pages : 256) * (size_t)getpagesize(),
@@ -297,6 +306,8 @@ static int run_record(int argc, char **argv)
 	     "no vCPU accounting (account, steal, exits)"},
 	    {0, "account-events", VP_OPTION_FLAG, &record.account_events, NULL,
 	     "also record every vCPU state change as an event"},
+	    {0, "paravirtual", VP_OPTION_FLAG, &record.paravirtual, NULL,
+	     "on Xen: also count hypercalls and traps of PV guests, for 'vperf exits'"},
 	    {0, "stat", VP_OPTION_TEXT, &record.stat, "RECIPE",
 	     "also count in intervals, like 'vperf stat --recipe RECIPE'"},
 	    {0, "trace", VP_OPTION_MAYBE, &record.trace, "SETS",

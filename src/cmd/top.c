@@ -241,8 +241,8 @@ static struct vp_error *wait_until(struct top *top, struct vp_account_writer *wr
 
 static struct vp_error *watch(struct top *top, struct vp_account_writer *writer)
 {
+	VP_TRY(vp_account_writer_prepare(writer));
 	uint64_t begin = vp_clock_monotonic();
-
 	vp_account_writer_begin(writer, begin);
 	for (uint64_t i = 0; !stop_wanted && (!top->count || i < top->count); i++) {
 		VP_TRY(wait_until(top, writer, begin + top->seconds * 1000000000));

@@ -21,6 +21,7 @@ struct vp_kernel_btf;
 struct vp_account_source_options {
 	bool with_states; /* every stretch of a vCPU's time is kept for vp_account_source_drain() */
 	bool tells_exits; /* to programs of others: vp_account_source_programs() */
+	bool paravirtual; /* also what guests enter the hypervisor for that have no exits */
 	const struct vp_exit_event *exit_event; /* NULL, or opened before */
 	struct vp_kernel_btf *kernel;           /* read before, or NULL */
 };
@@ -84,10 +85,13 @@ struct vp_account_lost vp_account_source_lost(const struct vp_account_source *so
 
 /* Where an account comes from, as operations: these functions, or another hypervisor's. */
 struct vp_account_ops {
-	bool often; /* `gather` must be called at least every 0.1 s */
+	bool often;           /* `gather` must be called at least every 0.1 s */
+	bool has_paravirtual; /* there can be guests without exits */
 	struct vp_error *(*open)(const vp_vms *vms, const struct vp_account_source_options *options,
 				 struct vp_account_source **ret);
 	struct vp_exit_programs (*programs)(const struct vp_account_source *source);
+	/* Right before `begin`, when all else is ready. NULL: nothing is to be done. */
+	struct vp_error *(*prepare)(struct vp_account_source *source);
 	void (*begin)(struct vp_account_source *source, const vp_vms *vms, uint64_t now);
 	/* Takes what has happened; returns up to when everything is known. NULL: it always is. */
 	uint64_t (*gather)(struct vp_account_source *source, uint64_t now);

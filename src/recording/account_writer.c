@@ -80,6 +80,11 @@ void vp_account_writer_number_vms(struct vp_account_writer *writer, vp_account_v
 	writer->vm_id = vm_id;
 }
 
+struct vp_error *vp_account_writer_prepare(struct vp_account_writer *writer)
+{
+	return writer->ops->prepare ? writer->ops->prepare(writer->source) : NULL;
+}
+
 void vp_account_writer_begin(struct vp_account_writer *writer, uint64_t now)
 {
 	writer->ops->begin(writer->source, writer->vms, now);

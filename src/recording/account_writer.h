@@ -30,6 +30,8 @@ struct vp_exit_programs vp_account_writer_programs(const struct vp_account_write
 /* Has records' `vm` be what `vm_id` returns, called with the context of `take`; without it, it is
  * the VMM's pid. */
 void vp_account_writer_number_vms(struct vp_account_writer *writer, vp_account_vm_id vm_id);
+/* Right before it begins: what is opened may have to wait long for the rest. */
+struct vp_error *vp_account_writer_prepare(struct vp_account_writer *writer) VP_MUST_CHECK;
 /* Counts from `now` (CLOCK_MONOTONIC, ns) on. */
 void vp_account_writer_begin(struct vp_account_writer *writer, uint64_t now);
 /* Takes what has happened from where it may not stay long; returns up to when it is known then. */

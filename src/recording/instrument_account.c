@@ -79,6 +79,11 @@ static struct vp_error *account_open(struct vp_instrument *instrument)
 	return NULL;
 }
 
+static struct vp_error *account_prepare(struct vp_instrument *instrument)
+{
+	return vp_account_writer_prepare(account_of(instrument)->writer);
+}
+
 static struct vp_error *account_start(struct vp_instrument *instrument, uint64_t now)
 {
 	vp_account_writer_begin(account_of(instrument)->writer, now);
@@ -150,10 +155,10 @@ static void account_free(struct vp_instrument *instrument)
 #define OPS(own_streams, is_often)                                                                 \
 	{                                                                                          \
 		.name = "account", .classes = (own_streams), .needs_names = true,                  \
-		.often = (is_often), .open = account_open, .start = account_start,                 \
-		.drain = account_drain, .second = account_second, .stop = account_stop,            \
-		.finish = account_finish, .put_files = account_put_files, .lost = account_lost,    \
-		.put_total = account_put_total, .free = account_free                               \
+		.often = (is_often), .open = account_open, .prepare = account_prepare,             \
+		.start = account_start, .drain = account_drain, .second = account_second,          \
+		.stop = account_stop, .finish = account_finish, .put_files = account_put_files,    \
+		.lost = account_lost, .put_total = account_put_total, .free = account_free         \
 	}
 
 struct vp_instrument *vp_instrument_account(const struct vp_account_source_options *options)

@@ -61,7 +61,8 @@ static void put_head(const struct vp_summary *summary, struct vp_buffer *out)
 		vp_buffer_printf(out, "Guests:      sampled apart: %s\n",
 				 recording->guest_sampling);
 	if (vp_recording_has_instrument(recording, "account"))
-		vp_buffer_string(out, "Account:     vCPU time by state\n");
+		vp_buffer_printf(out, "Account:     vCPU time by state, %" PRIu64 " records lost\n",
+				 summary->account_lost);
 	if (summary->has_trace)
 		vp_buffer_printf(out, "Trace:       %" PRIu64 " events, %" PRIu64 " lost\n",
 				 summary->events, summary->events_lost);

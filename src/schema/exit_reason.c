@@ -193,6 +193,59 @@ static const char *const arm_names[] = {
     [VP_ARM_NO_TRAP + 3] = "ILLEGAL",
 };
 
+static const char *const hypercall_names[] = {
+    "set_trap_table",
+    "mmu_update",
+    "set_gdt",
+    "stack_switch",
+    "set_callbacks",
+    "fpu_taskswitch",
+    "sched_op_compat",
+    "platform_op",
+    "set_debugreg",
+    "get_debugreg",
+    "update_descriptor",
+    [12] = "memory_op",
+    "multicall",
+    "update_va_mapping",
+    "set_timer_op",
+    "event_channel_op_compat",
+    "xen_version",
+    "console_io",
+    "physdev_op_compat",
+    "grant_table_op",
+    "vm_assist",
+    "update_va_mapping_otherdomain",
+    "iret",
+    "vcpu_op",
+    "set_segment_base",
+    "mmuext_op",
+    "xsm_op",
+    "nmi_op",
+    "sched_op",
+    "callback_op",
+    "xenoprof_op",
+    "event_channel_op",
+    "physdev_op",
+    "hvm_op",
+    "sysctl",
+    "domctl",
+    "kexec_op",
+    "tmem_op",
+    "argo_op",
+    "xenpmu_op",
+    "dm_op",
+    "hypfs_op",
+    [48] = "mca",
+};
+
+/* By the number of Xen's event. */
+static const char *const work_names[] = {
+    [4] = "page fault",        [5] = "forced invalid opcode", [6] = "privileged instruction",
+    [7] = "4 GB segment",      [8] = "FPU's state",           [9] = "paging fixup",
+    [10] = "GDT or LDT fault", [11] = "page-table write",     [12] = "page-table write",
+};
+
 enum {
 	ARM_WFX = 0x01,
 	AMD_HLT = 0x78,
@@ -219,11 +272,36 @@ static bool amd_range_name(uint32_t reason, char *name)
 	return false;
 }
 
+static bool is_paravirtual(uint32_t reason)
+{
+	return (reason & VP_PARAVIRTUAL_BITS) == VP_PARAVIRTUAL;
+}
+
+static void paravirtual_name(uint32_t number, char *name)
+{
+	uint32_t work = number - VP_PARAVIRTUAL_WORK;
+
+	if (number >= VP_PARAVIRTUAL_WORK && work < VP_ARRAY_SIZE(work_names) && work_names[work])
+		snprintf(name, VP_EXIT_NAME_SIZE, "%s", work_names[work]);
+	else if (number >= VP_PARAVIRTUAL_WORK)
+		snprintf(name, VP_EXIT_NAME_SIZE, "work %u", work);
+	else if (number >= VP_PARAVIRTUAL_TRAP)
+		snprintf(name, VP_EXIT_NAME_SIZE, "trap %u", number - VP_PARAVIRTUAL_TRAP);
+	else if (number < VP_ARRAY_SIZE(hypercall_names) && hypercall_names[number])
+		snprintf(name, VP_EXIT_NAME_SIZE, "%s", hypercall_names[number]);
+	else
+		snprintf(name, VP_EXIT_NAME_SIZE, "hypercall %u", number);
+}
+
 const char *vp_exit_reason_name(uint32_t vendor, uint32_t reason, char name[VP_EXIT_NAME_SIZE])
 {
 	uint32_t basic = vendor == VP_VENDOR_INTEL ? reason & INTEL_BASIC : reason;
 	const char *found = NULL;
 
+	if (is_paravirtual(reason)) {
+		paravirtual_name(reason & ~VP_PARAVIRTUAL_BITS, name);
+		return name;
+	}
 	if (vendor == VP_VENDOR_AMD && basic < VP_ARRAY_SIZE(amd_names))
 		found = amd_names[basic];
 	if (vendor == VP_VENDOR_INTEL && basic < VP_ARRAY_SIZE(intel_names))
@@ -273,8 +351,15 @@ const char *vp_exit_detail_text(uint32_t kind, uint32_t number, char text[VP_EXI
 	return text;
 }
 
+bool vp_exit_reason_has_time(uint32_t reason)
+{
+	return !is_paravirtual(reason);
+}
+
 bool vp_exit_reason_is_halt(uint32_t vendor, uint32_t reason)
 {
+	if (is_paravirtual(reason)) /* that it gives its vCPU up is a hypercall with arguments */
+		return false;
 	if (vendor == VP_VENDOR_AMD)
 		return reason == AMD_HLT || reason == AMD_MWAIT ||
 		       reason == AMD_MWAIT_CONDITIONAL || reason == AMD_IDLE_HLT;

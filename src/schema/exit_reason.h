@@ -5,6 +5,7 @@
  * Numbers and names are the vendors': AMD64 Architecture Programmer's Manual volume 2, appendix C
  * (#VMEXIT codes), Intel SDM volume 3, appendix C (VMX basic exit reasons; where KVM has a name, it
  * is KVM's), and the Arm Architecture Reference Manual for A-profile, ESR_EL2 (exception classes).
+ * Those of paravirtual guests are Xen's (public/xen.h and public/trace.h).
  */
 #ifndef VP_SCHEMA_EXIT_REASON_H
 #define VP_SCHEMA_EXIT_REASON_H
@@ -20,6 +21,8 @@ const char *vp_exit_reason_name(uint32_t vendor, uint32_t reason, char name[VP_E
 /* What an exit was to, by enum vp_detail_kind and number ("port 0x70 out"), in `text`; NULL: it
  * does not say. */
 const char *vp_exit_detail_text(uint32_t kind, uint32_t number, char text[VP_EXIT_NAME_SIZE]);
+/* Whether it is known how long such an exit lasts. */
+bool vp_exit_reason_has_time(uint32_t reason);
 /* The guest executed HLT, MWAIT or WFI: it gave its vCPU up. (Arm: or WFE, which has the same
  * code.) */
 bool vp_exit_reason_is_halt(uint32_t vendor, uint32_t reason);

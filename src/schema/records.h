@@ -334,6 +334,14 @@ enum vp_vendor { VP_VENDOR_UNKNOWN = 0, VP_VENDOR_INTEL = 1, VP_VENDOR_AMD = 2, 
  * this bit and KVM's own code (v6.1, ARM_EXCEPTION_* of arch/arm64/include/asm/kvm_asm.h). */
 #define VP_ARM_NO_TRAP 0x40
 /*
+ * A guest without hardware's help has no exits either. What it enters its hypervisor for is counted
+ * as such, with this pattern, which no vendor's numbers have, and: a hypercall's number; a trap's
+ * vector; or which kind of work it is for the hypervisor. How long it lasts, nobody tells.
+ */
+#define VP_PARAVIRTUAL 0x50000000
+#define VP_PARAVIRTUAL_BITS 0xffff0000
+enum { VP_PARAVIRTUAL_TRAP = 0x1000, VP_PARAVIRTUAL_WORK = 0x2000 };
+/*
  * Bits of `flags`. A late tick: the clock's interrupt came after more than one period, so that what
  * it hit stands for the missed ticks too; each of them is a record of its own with this flag.
  * Hidden: in the guest of a VM that was not asked for. By memory: the guest's current task was read

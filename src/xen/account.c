@@ -14,9 +14,11 @@ struct xen_account {
 	struct vp_xen *xen;
 	struct vp_xen_buffers *buffers;
 	struct vp_xen_states states;
-	bool running;
+	bool running, paravirtual;
 	uint64_t known;     /* up to when everything is known */
 	uint64_t next_look; /* for what only Xen itself tells: caps, ends */
+	/* When the domains were looked at last, and the time before that. */
+	uint64_t looked, looked_before;
 };
 
 /* What is handed out under a name that hides it. */
@@ -59,11 +61,11 @@ static struct vp_error *account_open(const vp_vms *vms,
 {
 	struct xen_account *account = vp_alloc(sizeof(*account));
 
+	account->paravirtual = options->paravirtual;
 	vp_xen_states_init(&account->states, vp_xen_vendor(), options->with_states);
 	struct vp_error *error = vp_xen_open(&account->xen);
 	if (!error)
-		error = vp_xen_buffers_open(account->xen, VP_XEN_TRACE_SCHED | VP_XEN_TRACE_EXITS,
-					    &account->buffers);
+		error = vp_xen_buffers_open(account->xen, &account->buffers);
 	if (error)
 		account_free((struct vp_account_source *)account);
 	else
@@ -111,12 +113,22 @@ static void seed(struct xen_account *account, const struct vp_xen_domain *domain
 	}
 }
 
+static struct vp_error *account_prepare(struct vp_account_source *source)
+{
+	const struct xen_account *account = account_of(source);
+	uint32_t mask = VP_XEN_TRACE_SCHED | VP_XEN_TRACE_EXITS;
+
+	if (account->paravirtual)
+		mask |= VP_XEN_TRACE_PV;
+	return vp_xen_buffers_start(account->buffers, mask);
+}
+
 static void account_begin(struct vp_account_source *source, const vp_vms *vms, uint64_t now)
 {
 	struct xen_account *account = account_of(source);
 	struct vp_xen_domain domain;
 
-	account->states.begin = account->known = now;
+	account->states.begin = account->known = account->looked = now;
 	account->running = true;
 	for (uint32_t next = 0; vp_xen_domain_next(account->xen, next, &domain);
 	     next = domain.id + 1u)
@@ -129,18 +141,19 @@ static void take(void *context, const struct vp_xen_traced *traced)
 	vp_xen_states_take(context, traced);
 }
 
-/* The accounts of domains that are there no more have ended. */
-static void look_for_ends(struct xen_account *account)
+/* Which domains are there no more. */
+static void look_for_ends(struct xen_account *account, uint64_t now)
 {
-	const struct vp_xen_states *states = &account->states;
+	struct vp_xen_states *states = &account->states;
 
+	account->looked_before = account->looked;
+	account->looked = now;
 	for (uint32_t place = 0; place < states->n_places; place++) {
 		const struct vp_account_vcpu *vcpu = &states->vcpus[place];
 		const struct vp_vm vm = {.has_domain = true, .domain = vcpu->pid - 1};
 		struct vp_xen_domain domain;
-		if (vcpu->begin && vcpu->state != VP_STATE_GONE &&
-		    !vp_xen_domain_of(account->xen, &vm, &domain))
-			vp_xen_states_end(&account->states, vm.domain, account->known);
+		states->gone[place] = vcpu->begin && vcpu->state != VP_STATE_GONE &&
+				      !vp_xen_domain_of(account->xen, &vm, &domain);
 	}
 }
 
@@ -154,18 +167,24 @@ static uint64_t account_gather(struct vp_account_source *source, uint64_t now)
 	if (!account->running)
 		known = now;
 	account->known = known > account->known ? known : account->known;
-	if (now >= account->next_look) {
+	/* They did nothing since then, and all that they did before is known. */
+	if (account->known >= account->looked)
+		vp_xen_states_end_gone(&account->states, account->looked_before);
+	if (account->running && now >= account->next_look) {
 		account->next_look = now + SECOND;
 		look_at_caps(account);
-		look_for_ends(account);
+		look_for_ends(account, now);
 	}
 	return account->known;
 }
 
 static void account_end(struct vp_account_source *source)
 {
-	vp_xen_buffers_stop(account_of(source)->buffers);
-	account_of(source)->running = false;
+	struct xen_account *account = account_of(source);
+
+	vp_xen_buffers_stop(account->buffers);
+	account->running = false;
+	look_for_ends(account, vp_clock_monotonic());
 }
 
 static const char *account_missing(const struct vp_account_source *source)
@@ -259,7 +278,9 @@ const struct vp_account_ops *vp_xen_account_ops(void)
 {
 	static const struct vp_account_ops ops = {
 	    .often = true,
+	    .has_paravirtual = true,
 	    .open = account_open,
+	    .prepare = account_prepare,
 	    .begin = account_begin,
 	    .gather = account_gather,
 	    .end = account_end,

@@ -38,6 +38,7 @@ struct vp_xen_buffers {
 	const uint16_t *info; /* struct t_info */
 	size_t info_pages, ring_pages;
 	bool tracing;
+	uint64_t started; /* TSC: what was lost before is not ours */
 	uint64_t lost, taken;
 	VP_VEC(struct ring) rings;                  /* by pCPU */
 	struct vp_clock_reading readings[READINGS]; /* the latest last */
@@ -155,7 +156,7 @@ static void skip_old(struct vp_xen_buffers *buffers)
 	}
 }
 
-static struct vp_error *open_buffers(struct vp_xen_buffers *buffers, uint32_t mask)
+static struct vp_error *open_buffers(struct vp_xen_buffers *buffers)
 {
 	const struct vp_xen *xen = buffers->xen;
 	unsigned long frame = 0, bytes = 0;
@@ -168,19 +169,30 @@ static struct vp_error *open_buffers(struct vp_xen_buffers *buffers, uint32_t ma
 		return vp_error_new("Xen's trace buffers are in use: end the program that reads "
 				    "them, such as xentrace");
 	buffers->tracing = true;
-	if (xen->call.tbuf_set_evt_mask(xen->control, mask))
+	/* Nobody empties the buffers until all else is ready. */
+	if (xen->call.tbuf_set_evt_mask(xen->control, 0))
 		return vp_error_errno(errno, "Xen does not let its events be chosen");
-	skip_old(buffers);
-	note_clocks(buffers);
 	return NULL;
 }
 
-struct vp_error *vp_xen_buffers_open(struct vp_xen *xen, uint32_t mask, struct vp_xen_buffers **ret)
+struct vp_error *vp_xen_buffers_start(struct vp_xen_buffers *buffers, uint32_t mask)
+{
+	const struct vp_xen *xen = buffers->xen;
+
+	skip_old(buffers);
+	note_clocks(buffers);
+	buffers->started = buffers->readings[buffers->n_readings - 1].tsc;
+	if (xen->call.tbuf_set_evt_mask(xen->control, mask))
+		return vp_error_errno(errno, "Xen does not let its events be chosen");
+	return NULL;
+}
+
+struct vp_error *vp_xen_buffers_open(struct vp_xen *xen, struct vp_xen_buffers **ret)
 {
 	struct vp_xen_buffers *buffers = vp_alloc(sizeof(*buffers));
 
 	buffers->xen = xen;
-	struct vp_error *error = open_buffers(buffers, mask);
+	struct vp_error *error = open_buffers(buffers);
 	if (error)
 		vp_xen_buffers_close(buffers);
 	else
@@ -190,9 +202,14 @@ struct vp_error *vp_xen_buffers_open(struct vp_xen *xen, uint32_t mask, struct v
 
 void vp_xen_buffers_stop(struct vp_xen_buffers *buffers)
 {
-	if (buffers->tracing)
-		buffers->xen->call.tbuf_disable(buffers->xen->control);
+	const struct vp_xen *xen = buffers->xen;
+
+	if (!buffers->tracing)
+		return;
 	buffers->tracing = false;
+	xen->call.tbuf_disable(xen->control);
+	/* Who comes next may not choose. */
+	xen->call.tbuf_set_evt_mask(xen->control, VP_XEN_TRACE_ALL);
 }
 
 void vp_xen_buffers_close(struct vp_xen_buffers *buffers)
@@ -222,7 +239,7 @@ static void take_bytes(struct vp_xen_buffers *buffers, struct ring *ring, size_t
 			ring->last_tsc = traced.record.tsc;
 		traced.time = ring->last_tsc;
 		traced.order = buffers->taken++;
-		if (traced.record.event == VP_XEN_LOST)
+		if (traced.record.event == VP_XEN_LOST && traced.record.since >= buffers->started)
 			buffers->lost += traced.record.count;
 		if (traced.record.event != VP_XEN_OTHER)
 			vp_vec_push(&buffers->pending, traced);

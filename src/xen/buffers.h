@@ -16,10 +16,12 @@ struct vp_xen_traced {
 	struct vp_xen_record record;
 };
 
-/* Has events written that are in `mask` (VP_XEN_TRACE_*). Errors: no rights; somebody else reads
+/* Switches the buffers on; nothing is written to them yet. Errors: no rights; somebody else reads
  * the buffers. */
-struct vp_error *vp_xen_buffers_open(struct vp_xen *xen, uint32_t mask,
-				     struct vp_xen_buffers **ret) VP_MUST_CHECK;
+struct vp_error *vp_xen_buffers_open(struct vp_xen *xen, struct vp_xen_buffers **ret) VP_MUST_CHECK;
+/* Has events written from now on that are in `mask` (VP_XEN_TRACE_*). From here on they have to be
+ * drained often. */
+struct vp_error *vp_xen_buffers_start(struct vp_xen_buffers *buffers, uint32_t mask) VP_MUST_CHECK;
 /* No more events are written; those that were can still be read. */
 void vp_xen_buffers_stop(struct vp_xen_buffers *buffers);
 void vp_xen_buffers_close(struct vp_xen_buffers *buffers);
@@ -30,8 +32,8 @@ void vp_xen_buffers_close(struct vp_xen_buffers *buffers);
 uint64_t vp_xen_buffers_drain(struct vp_xen_buffers *buffers,
 			      void (*take)(void *context, const struct vp_xen_traced *traced),
 			      void *context);
-/* Records that Xen had no room for, those that could not be read, and one for each time that
- * somebody else took some. */
+/* Since the start: records that Xen had no room for, those that could not be read, and one for each
+ * time that somebody else took some. */
 uint64_t vp_xen_buffers_lost(const struct vp_xen_buffers *buffers);
 
 #endif

@@ -56,6 +56,8 @@ struct own_table {
 struct vp_xen_foreign {
 	int fd;
 	uint16_t domain;
+	vp_xen_map map;
+	void *context; /* of `map` */
 	struct window windows[WINDOWS];
 	struct window tables[TABLES]; /* of a PV guest: single machine frames */
 	struct own_table own;
@@ -77,12 +79,39 @@ struct vp_error *vp_xen_foreign_open(uint16_t domain, int *ret)
 	return NULL;
 }
 
+static char *map_by_privcmd(void *context, const uint64_t *frames, size_t pages, int *errors)
+{
+	const struct vp_xen_foreign *foreign = context;
+	char *at = mmap(NULL, pages * PAGE, PROT_READ, MAP_SHARED, foreign->fd, 0);
+
+	if (at == MAP_FAILED)
+		return NULL;
+	struct map_batch batch = {.num = (unsigned)pages,
+				  .domain = foreign->domain,
+				  .address = (uintptr_t)at,
+				  .frames = frames,
+				  .errors = errors};
+	/* ENOENT: some have been paged out; which, the errors say. */
+	if (!ioctl(foreign->fd, VP_XEN_MAP_REQUEST, &batch) || errno == ENOENT)
+		return at;
+	munmap(at, pages * PAGE);
+	return NULL;
+}
+
 struct vp_xen_foreign *vp_xen_foreign_new(int fd, uint16_t domain)
 {
 	struct vp_xen_foreign *foreign = vp_alloc(sizeof(*foreign));
 
-	foreign->fd = fd;
-	foreign->domain = domain;
+	*foreign = (struct vp_xen_foreign){
+	    .fd = fd, .domain = domain, .map = map_by_privcmd, .context = foreign};
+	return foreign;
+}
+
+struct vp_xen_foreign *vp_xen_foreign_new_by(vp_xen_map map, void *context)
+{
+	struct vp_xen_foreign *foreign = vp_alloc(sizeof(*foreign));
+
+	*foreign = (struct vp_xen_foreign){.fd = -1, .map = map, .context = context};
 	return foreign;
 }
 
@@ -109,26 +138,6 @@ void vp_xen_foreign_free(struct vp_xen_foreign *foreign)
 	free(foreign);
 }
 
-/* Maps these frames, at most MOST; `errors` says of each whether it is there. NULL: none can be. */
-static char *map_frames(const struct vp_xen_foreign *foreign, const uint64_t *frames, size_t pages,
-			int *errors)
-{
-	char *at = mmap(NULL, pages * PAGE, PROT_READ, MAP_SHARED, foreign->fd, 0);
-
-	if (at == MAP_FAILED)
-		return NULL;
-	struct map_batch batch = {.num = (unsigned)pages,
-				  .domain = foreign->domain,
-				  .address = (uintptr_t)at,
-				  .frames = frames,
-				  .errors = errors};
-	/* ENOENT: some have been paged out; which, the errors say. */
-	if (!ioctl(foreign->fd, VP_XEN_MAP_REQUEST, &batch) || errno == ENOENT)
-		return at;
-	munmap(at, pages * PAGE);
-	return NULL;
-}
-
 /* A word of a machine frame that the guest has. */
 static bool read_machine(struct vp_xen_foreign *foreign, uint64_t address, uint64_t *ret)
 {
@@ -138,7 +147,7 @@ static bool read_machine(struct vp_xen_foreign *foreign, uint64_t address, uint6
 
 	if (!window->at || window->first != frame || now >= window->until) {
 		close_window(window, 1);
-		*window = (struct window){.at = map_frames(foreign, &frame, 1, &error),
+		*window = (struct window){.at = foreign->map(foreign->context, &frame, 1, &error),
 					  .first = frame,
 					  .until = now + SECOND};
 		window->there = !error;
@@ -193,7 +202,7 @@ static char *map(struct vp_xen_foreign *foreign, uint64_t first, size_t pages, i
 
 	for (size_t i = 0; i < pages; i++)
 		frames[i] = foreign->own.root ? machine_frame(foreign, first + i) : first + i;
-	return map_frames(foreign, frames, pages, errors);
+	return foreign->map(foreign->context, frames, pages, errors);
 }
 
 /* struct shared_info of 64-bit x86 (Xen's public/xen.h): its `arch` is behind 32 vCPUs, two bitmaps

@@ -24,6 +24,13 @@ struct vp_xen_foreign;
 /* Maps by the descriptor, which outlives it. */
 struct vp_xen_foreign *vp_xen_foreign_new(int fd, uint16_t domain);
 /*
+ * Maps these frames as pages that lie together, to be unmapped with munmap(); `errors` says of each
+ * whether it is there (0). NULL: none can be.
+ */
+typedef char *(*vp_xen_map)(void *context, const uint64_t *frames, size_t pages, int *errors);
+/* Maps by that function instead. */
+struct vp_xen_foreign *vp_xen_foreign_new_by(vp_xen_map map, void *context);
+/*
  * It is a PV guest, whose memory is told by its own frames; `shared_info` is the machine frame that
  * Xen and it share. False: the guest does not tell which machine frames they are.
  */

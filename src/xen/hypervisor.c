@@ -2,13 +2,18 @@
 #include "xen/hypervisor.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/macros.h"
 #include "xen/account.h"
 #include "xen/buffers.h"
 #include "xen/domains.h"
+#include "xen/foreign.h"
 #include "xen/guest_access.h"
 #include "xen/sampler.h"
+
+enum { FEW_PAGES = 512 };
 
 static struct vp_error *scan(vp_vms *vms, bool at_start)
 {
@@ -92,12 +97,57 @@ static bool probe_trace(char *detail, size_t size)
 	struct vp_error *error = vp_xen_open(&xen);
 
 	if (!error) {
-		error = vp_xen_buffers_open(xen, VP_XEN_TRACE_SCHED, &buffers);
+		error = vp_xen_buffers_open(xen, &buffers);
 		if (buffers)
 			vp_xen_buffers_close(buffers);
 		vp_xen_close(xen);
 	}
 	return vp_probe_say_opened(error, "switched on and mapped", detail, size);
+}
+
+/* Whether any page of its first 2 MiB can be mapped; of a PV guest, also where its frames are. */
+static bool can_read(const struct vp_xen_domain *domain, int fd)
+{
+	struct vp_xen_foreign *foreign = vp_xen_foreign_new(fd, domain->id);
+	unsigned char backed[FEW_PAGES];
+	bool found =
+	    domain->flags & VP_XEN_HVM || vp_xen_foreign_is_pv(foreign, domain->shared_info_frame);
+
+	vp_xen_foreign_backed(foreign, 0, FEW_PAGES, backed);
+	found = found && memchr(backed, true, FEW_PAGES);
+	vp_xen_foreign_free(foreign);
+	return found;
+}
+
+static struct vp_error *read_some(const struct vp_xen_domain *domain)
+{
+	int fd;
+
+	VP_TRY(vp_xen_foreign_open(domain->id, &fd));
+	struct vp_error *error =
+	    can_read(domain, fd)
+		? NULL
+		: vp_error_new("nothing of the memory of domain %u can be mapped", domain->id);
+	close(fd);
+	return error;
+}
+
+static bool probe_memory(char *detail, size_t size)
+{
+	struct vp_xen_domain domain;
+	struct vp_xen *xen;
+	struct vp_error *error = vp_xen_open(&xen);
+	bool found = false;
+
+	if (!error) {
+		found = vp_xen_domain_next(xen, 1, &domain);
+		error = found ? read_some(&domain) : vp_error_new("no guest runs to try it with");
+		vp_xen_close(xen);
+	}
+	char good[64] = "";
+	if (found)
+		snprintf(good, sizeof(good), "that of domain %u can be mapped", domain.id);
+	return vp_probe_say_opened(error, good, detail, size);
 }
 
 static const struct vp_source *source_xen(void)
@@ -107,6 +157,8 @@ static const struct vp_source *source_xen(void)
 	    {"running VMs", "there is only the host to record", false, probe_domains},
 	    {"Xen's trace buffers", "no exact vCPU accounting (account, steal, exits, top)", false,
 	     probe_trace},
+	    {"guests' memory", "samples of guests have no processes and no names", false,
+	     probe_memory},
 	};
 	static const struct vp_source source = {probes, VP_ARRAY_SIZE(probes)};
 

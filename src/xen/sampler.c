@@ -17,10 +17,12 @@
 #include "xen/states.h"
 
 #define SECOND 1000000000ULL
+#define LIST_NS (SECOND / 10) /* between two looks for new domains */
 
 struct sampled_vcpu {
 	uint32_t number;
 	bool known;         /* since when is `accounted` */
+	bool came;          /* while guests were sampled: it had no CPU time before */
 	uint64_t cpu_time;  /* then, ns */
 	uint64_t accounted; /* CPU time up to which samples stand for it */
 	struct vp_xen_last last;
@@ -43,7 +45,8 @@ struct vp_guest_sampler {
 	atomic_bool ending;
 	pthread_mutex_t lock; /* on what follows */
 	VP_VEC(struct sampled) domains;
-	uint64_t next_list; /* when the domains are to be listed again */
+	bool listed;        /* the domains, once */
+	uint64_t next_list; /* when they are to be listed again */
 	VP_VEC(union vp_any_record) records;
 	struct vp_guest_sampler_totals totals;
 };
@@ -88,7 +91,8 @@ static void take_domain(struct vp_guest_sampler *sampler, const struct vp_xen_do
 		vp_error_free(vp_xen_frames_map(sampler->xen, &sampler->frames));
 	for (uint32_t i = (uint32_t)sampled->vcpus.count;
 	     i <= domain->last_vcpu && domain->last_vcpu != UINT32_MAX; i++)
-		vp_vec_push(&sampled->vcpus, (struct sampled_vcpu){.number = i});
+		vp_vec_push(&sampled->vcpus,
+			    ((struct sampled_vcpu){.number = i, .came = sampler->listed}));
 }
 
 static void list_domains(struct vp_guest_sampler *sampler)
@@ -100,6 +104,7 @@ static void list_domains(struct vp_guest_sampler *sampler)
 	for (uint32_t next = 1; vp_xen_domain_next(sampler->xen, next, &domain);
 	     next = domain.id + 1u)
 		take_domain(sampler, &domain);
+	sampler->listed = true;
 	vp_vec_each (&sampler->domains, sampled)
 		if (sampled->gone) {
 			leave_vcpus(sampler, sampled);
@@ -169,8 +174,10 @@ static void look_at_vcpu(struct vp_guest_sampler *sampler, struct sampled *sampl
 	if (xen->call.vcpu_getinfo(xen->control, sampled->domain.id, vcpu->number, &now) ||
 	    !now.online)
 		return;
-	if (!vcpu->known)
+	if (!vcpu->known) {
 		vcpu->accounted = now.cpu_time;
+		sampler->totals.unsampled_ns += vcpu->came ? now.cpu_time : 0;
+	}
 	vcpu->known = true;
 	vcpu->cpu_time = now.cpu_time;
 	if (!now.blocked)
@@ -182,7 +189,7 @@ static void look_at_all(struct vp_guest_sampler *sampler)
 	uint64_t now = vp_clock_monotonic();
 
 	if (now >= sampler->next_list) {
-		sampler->next_list = now + SECOND;
+		sampler->next_list = now + LIST_NS;
 		list_domains(sampler);
 	}
 	vp_vec_each (&sampler->domains, sampled)

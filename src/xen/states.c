@@ -76,7 +76,9 @@ static struct vp_account_vcpu *find(struct vp_xen_states *states, uint32_t domai
 {
 	const uint32_t *found = vp_map_find(&states->places, key_of(domain, vcpu));
 
-	if (!found || states->vcpus[*found].state == VP_STATE_GONE)
+	/* A place that was released may be another's by now. */
+	if (!found || states->vcpus[*found].state == VP_STATE_GONE ||
+	    states->vcpus[*found].tid != vp_xen_tid(domain, vcpu))
 		return add(states, domain, vcpu, now, place);
 	*place = *found;
 	return &states->vcpus[*found];
@@ -266,14 +268,15 @@ static void take_runstate(struct vp_xen_states *states, const struct vp_xen_trac
 }
 
 /* The row of its reason; the last takes those that there is no row for. */
-static struct vp_account_exit *row_of(struct vp_account_exit *rows, struct vp_account_vcpu *vcpu)
+static struct vp_account_exit *row_of(struct vp_account_exit *rows, struct vp_account_vcpu *vcpu,
+				      uint32_t reason)
 {
 	for (uint32_t i = 0; i < vcpu->reasons; i++)
-		if (rows[i].reason == vcpu->reason)
+		if (rows[i].reason == reason)
 			return &rows[i];
 	if (vcpu->reasons == VP_EXIT_REASONS)
 		return &rows[VP_EXIT_REASONS - 1];
-	rows[vcpu->reasons].reason = vcpu->reason;
+	rows[vcpu->reasons].reason = reason;
 	return &rows[vcpu->reasons++];
 }
 
@@ -298,28 +301,29 @@ static void evict(struct vp_xen_states *states, const struct vp_account_site *si
 	states->old_sites.at[index].cost.last = site->last;
 }
 
-static void count_site(struct vp_xen_states *states, uint32_t place,
-		       const struct vp_account_vcpu *vcpu, uint64_t total)
+/* One more exit for that reason at that place, which took so long. */
+static void count_site(struct vp_xen_states *states, uint32_t place, uint64_t ip, uint32_t reason,
+		       uint64_t total, uint64_t now)
 {
-	uint64_t mixed = (vcpu->ip ^ (uint64_t)vcpu->reason << 40) * 0x9e3779b97f4a7c15ULL;
+	uint64_t mixed = (ip ^ (uint64_t)reason << 40) * 0x9e3779b97f4a7c15ULL;
 	struct vp_account_site *site = &states->sites[place][mixed >> 55];
 
 	_Static_assert(VP_EXIT_SITES == 512, "the nine bits above");
-	if (site->count && (site->ip != vcpu->ip || site->reason != vcpu->reason)) {
-		evict(states, site, vcpu->pid);
+	if (site->count && (site->ip != ip || site->reason != reason)) {
+		evict(states, site, states->vcpus[place].pid);
 		*site = (struct vp_account_site){0};
 	}
-	site->ip = vcpu->ip;
-	site->reason = vcpu->reason;
+	site->ip = ip;
+	site->reason = reason;
 	site->count++;
 	site->ns += total;
-	site->last = vcpu->since;
+	site->last = now;
 }
 
 static void count_exit(struct vp_xen_states *states, uint32_t place, struct vp_account_vcpu *vcpu,
 		       uint64_t total)
 {
-	struct vp_account_exit *exit = row_of(states->exits[place], vcpu);
+	struct vp_account_exit *exit = row_of(states->exits[place], vcpu, vcpu->reason);
 
 	exit->count++;
 	exit->total += total;
@@ -330,7 +334,7 @@ static void count_exit(struct vp_xen_states *states, uint32_t place, struct vp_a
 	exit->waking += vcpu->parts[VP_STATE_WAKING];
 	vcpu->exits++;
 	if (vcpu->flags & VP_PLACE_KNOWN)
-		count_site(states, place, vcpu, total);
+		count_site(states, place, vcpu->ip, vcpu->reason, total, vcpu->since);
 	memset(vcpu->parts, 0, sizeof(vcpu->parts));
 }
 
@@ -355,6 +359,17 @@ static void take_entry(struct vp_xen_states *states, uint32_t place, struct vp_a
 	vcpu->flags &= ~(uint32_t)(VP_EXIT_OPEN | VP_REASON_KNOWN | VP_PLACE_KNOWN | VP_EXIT_SPLIT);
 }
 
+/* Xen does not tell when it is done, so there is a count and no time. */
+static void take_work(struct vp_xen_states *states, uint32_t place, struct vp_account_vcpu *vcpu,
+		      const struct vp_xen_traced *traced)
+{
+	row_of(states->exits[place], vcpu, traced->record.reason)->count++;
+	vcpu->exits++;
+	if (traced->record.has_ip)
+		count_site(states, place, traced->record.ip, traced->record.reason, 0,
+			   traced->time);
+}
+
 /* What the vCPU that has the pCPU did. */
 static void take_of_running(struct vp_xen_states *states, const struct vp_xen_traced *traced)
 {
@@ -366,6 +381,8 @@ static void take_of_running(struct vp_xen_states *states, const struct vp_xen_tr
 	struct vp_account_vcpu *vcpu = &states->vcpus[place];
 	if (traced->record.event == VP_XEN_EXIT)
 		take_exit(states, place, vcpu, traced);
+	else if (traced->record.event == VP_XEN_WORK)
+		take_work(states, place, vcpu, traced);
 	else
 		take_entry(states, place, vcpu, traced);
 }
@@ -380,6 +397,7 @@ void vp_xen_states_take(struct vp_xen_states *states, const struct vp_xen_traced
 		break;
 	case VP_XEN_EXIT:
 	case VP_XEN_ENTRY:
+	case VP_XEN_WORK:
 		take_of_running(states, traced);
 		break;
 	default:
@@ -406,14 +424,14 @@ void vp_xen_states_seed(struct vp_xen_states *states, uint32_t domain, uint32_t 
 	}
 }
 
-void vp_xen_states_end(struct vp_xen_states *states, uint32_t domain, uint64_t now)
+void vp_xen_states_end_gone(struct vp_xen_states *states, uint64_t there)
 {
 	for (uint32_t place = 0; place < states->n_places; place++) {
 		struct vp_account_vcpu *vcpu = &states->vcpus[place];
-		if (!vcpu->begin || vcpu->pid != vp_xen_vm_number(domain) ||
-		    vcpu->state == VP_STATE_GONE)
+		if (!states->gone[place])
 			continue;
-		enter(states, vcpu, VP_STATE_GONE, now);
+		states->gone[place] = false;
+		enter(states, vcpu, VP_STATE_GONE, there);
 		vcpu->end = vcpu->since;
 	}
 }
@@ -430,7 +448,7 @@ void vp_xen_states_release(struct vp_xen_states *states, uint32_t place)
 	memset(&states->vcpus[place], 0, sizeof(*states->vcpus));
 	memset(states->exits[place], 0, VP_EXIT_REASONS * sizeof(**states->exits));
 	memset(states->sites[place], 0, VP_EXIT_SITES * sizeof(**states->sites));
-	states->capped[place] = false;
+	states->capped[place] = states->gone[place] = false;
 	for (size_t i = 0; i < states->thieves.count; i++)
 		if (states->thieves.at[i].key.vcpu == place)
 			states->thieves.at[i].cost = (struct vp_thief_cost){0};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "xen/trace.h"
 
+#include "schema/records.h"
+
 /* The word that a record begins with: event, number of words behind the time, whether there is a
  * time. */
 #define EVENT(head) ((head)&0x0fffffff)
@@ -15,6 +17,15 @@ enum {
 	VMENTRY = 0x00081001,
 	VMEXIT = 0x00081002,
 	SVM_VMEXIT = 0x00081003, /* from Xen 4.19 on, 320e644616 */
+	PV = 0x00201000,
+	PV_NUMBER = 0xff,
+	PV_TRAP = 3,
+	PV_MATH_STATE_RESTORE = 8,
+	PV_PTWR_EMULATION = 11,
+	PV_PTWR_EMULATION_PAE = 12,
+	PV_HYPERCALL = 13,           /* TRC_PV_HYPERCALL_V2 */
+	PV_HYPERCALL_NUMBER = 0xfff, /* above are which arguments follow */
+	PV_TRAP_NUMBER = 0xff,       /* above is an error code */
 	EXTRA_MOST = 7,
 };
 
@@ -53,6 +64,35 @@ static void take_exit(const struct words *words, struct vp_xen_record *ret)
 	ret->ip = ret->id & WIDE ? wide(words, 1) : word(words, 1);
 }
 
+/* Where the guest's pc is among the words: first, or behind what was to be written. */
+static unsigned place_of_ip(uint32_t number, unsigned size)
+{
+	return number == PV_PTWR_EMULATION ? 2 * size : number == PV_PTWR_EMULATION_PAE ? 3 : 0;
+}
+
+/* What a PV guest entered Xen for. */
+static void take_work(const struct words *words, uint32_t number, struct vp_xen_record *ret)
+{
+	unsigned size = ret->id & WIDE ? 2 : 1, at = place_of_ip(number, size), least = at + size;
+
+	ret->reason = VP_PARAVIRTUAL | (VP_PARAVIRTUAL_WORK + number);
+	if (number == PV_HYPERCALL) {
+		ret->reason = VP_PARAVIRTUAL | (word(words, 0) & PV_HYPERCALL_NUMBER);
+		least = 1;
+	} else if (number == PV_TRAP) {
+		ret->reason =
+		    VP_PARAVIRTUAL | (VP_PARAVIRTUAL_TRAP + (word(words, size) & PV_TRAP_NUMBER));
+		least = size + 1;
+	} else if (number == PV_MATH_STATE_RESTORE) {
+		least = 0;
+	}
+	if (words->count < least)
+		return;
+	ret->event = VP_XEN_WORK;
+	ret->has_ip = least >= size && number != PV_HYPERCALL;
+	ret->ip = size == 2 ? wide(words, at) : word(words, at);
+}
+
 static void take_event(const struct words *words, struct vp_xen_record *ret)
 {
 	uint32_t narrow = ret->id & ~(uint32_t)WIDE;
@@ -60,12 +100,16 @@ static void take_event(const struct words *words, struct vp_xen_record *ret)
 	if (ret->id == LOST_RECORDS) {
 		ret->event = VP_XEN_LOST;
 		ret->count = word(words, 0);
+		/* The second word is whose the first one was. */
+		ret->since = words->count < 4 ? UINT64_MAX : wide(words, 2);
 	} else if ((ret->id & ~(uint32_t)RUNSTATE_BITS) == RUNSTATE_CHANGE) {
 		take_runstate(words, ret);
 	} else if (narrow == VMENTRY) {
 		ret->event = VP_XEN_ENTRY;
 	} else if (narrow == VMEXIT || narrow == SVM_VMEXIT) {
 		take_exit(words, ret);
+	} else if ((narrow & ~(uint32_t)PV_NUMBER) == PV) {
+		take_work(words, narrow & PV_NUMBER, ret);
 	}
 }
 

@@ -15,6 +15,8 @@
 enum {
 	VP_XEN_TRACE_SCHED = 0x00021000, /* TRC_SCHED_MIN: runstates */
 	VP_XEN_TRACE_EXITS = 0x00081000, /* TRC_HVM_ENTRYEXIT */
+	VP_XEN_TRACE_PV = 0x00201000,    /* TRC_PV_ENTRY: hypercalls and traps */
+	VP_XEN_TRACE_ALL = 0x0ffff000,   /* TRC_ALL: what Xen begins with */
 };
 
 /* As in the event of a runstate's change. */
@@ -25,7 +27,8 @@ enum vp_xen_event {
 	VP_XEN_RUNSTATE, /* domain, vcpu, before, after */
 	VP_XEN_EXIT,     /* reason, ip; of the vCPU that has the pCPU */
 	VP_XEN_ENTRY,    /* of that vCPU */
-	VP_XEN_LOST,     /* count */
+	VP_XEN_WORK, /* for a PV guest: reason, and ip if has_ip; of the vCPU that has the pCPU */
+	VP_XEN_LOST, /* count, since */
 };
 
 struct vp_xen_record {
@@ -35,8 +38,10 @@ struct vp_xen_record {
 	uint16_t domain, vcpu;
 	uint8_t before, after; /* enum vp_xen_runstate */
 	uint32_t reason;
+	bool has_ip;
 	uint64_t ip;
 	uint32_t count;
+	uint64_t since; /* TSC */
 };
 
 /* The next record; false: what follows is none, or it is the end. */

@@ -16,7 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		traced.time = traced.record.tsc ? traced.record.tsc : traced.time;
 		vp_xen_states_take(&states, &traced);
 	}
-	vp_xen_states_end(&states, 1, traced.time);
+	states.gone[0] = true;
+	vp_xen_states_end_gone(&states, traced.time);
 	vp_xen_states_deinit(&states);
 	return 0;
 }

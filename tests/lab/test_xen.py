@@ -18,14 +18,17 @@ guest pv memory=192 type=pv
 guest pvh memory=192 type=pvh
 workload pv shares fast=80 slow=20
 workload pvh shares fast=80 slow=20
-command xentrace -D -e 0xa1000 -T 1 /tmp/trace 2>/dev/null && cp /tmp/trace /out && \\
+command xentrace -D -e 0x2a1000 -T 1 /tmp/trace 2>/dev/null && cp /tmp/trace /out && \\
 xenalyze --svm-mode --cpu-hz {HZ} --summary /tmp/trace >/out/xenalyze.txt 2>/dev/null && \\
 $VPERF_BUILD/tests/lab/trace-of-xen /tmp/trace {HZ} >/out/ours.json
-command xentrace -D -e 0x21000 /tmp/other 2>/dev/null & until [ -s /tmp/other ]; do sleep 0.1; done; \\
+command {RECORD} --account-events --paravirtual -o /out/rec -- {REPOSITORY}/tests/lab/xen-cpu-time 2 >/out/books.json
+command xentrace -D /tmp/other 2>/dev/null & until [ -s /tmp/other ]; do sleep 0.1; done; \\
 {RECORD} -d 1 -o /out/in-use; echo $? >&2; kill $!; wait
-command {RECORD} --account-events -o /out/rec -- {REPOSITORY}/tests/lab/xen-cpu-time 2 >/out/books.json
 command vperf top -n 1 --json >/out/top.json
 """.replace("\\\n", "")
+
+# Its xenalyze knows AMD's exits by their events.
+ON_TRIXIE = ACCOUNT.replace("icount=yes", "icount=yes kernel=trixie").replace("--svm-mode ", "")
 
 WEIGHTS = {"light": 256, "middle": 512, "heavy": 1024}
 GUESTS = "\n".join(f"guest {name} memory=128 type={kind} weight={weight}\nworkload {name} shares a=80 b=20"
@@ -36,6 +39,9 @@ host hypervisor=xen pcpus=1 icount=yes
 command {RECORD} -d 8 -o /out/rec
 command xl sched-credit2 -d heavy -c 20; {RECORD} -d 4 -o /out/capped
 """
+
+WAITING = 5  # enum of vcpu_span's states
+
 
 def named_by_domain(run, recording="rec"):
     """VM's name by domain."""
@@ -65,6 +71,24 @@ def xenalyze_times(lines):
     return found
 
 
+PARAVIRTUAL, TRAP, WORK = 0x50000000, 0x1000, 0x2000  # of a reason's number (src/schema/records.h)
+
+
+def xenalyze_work(lines):
+    """{reason: count} of what a PV guest entered Xen for. Of hypercalls and traps it tells which, in brackets."""
+    numbers = {"page_fault": 4, "emulate privop": 6, "emulate 4g": 7, "math state restore": 8, "paging fixup": 9, "ptwr": 11}
+    found = {}
+    for line in lines:
+        if match := re.match(r"  (\D+)  (\d+)$", line):
+            if match[1] in numbers:
+                found[str(PARAVIRTUAL + WORK + numbers[match[1]])] = int(match[2])
+        elif match := re.match(r"    \S+ +\[ *(\d+)\]: +(\d+)$", line):
+            found[str(PARAVIRTUAL + int(match[1]))] = int(match[2])
+        elif match := re.match(r"    \[(\d+)\] (\d+)$", line):
+            found[str(PARAVIRTUAL + TRAP + int(match[1]))] = int(match[2])
+    return found
+
+
 def against_xenalyze(run, claims):
     """The same trace, read by Xen's tool and by vperf's parser and states."""
     theirs = sections((run.out / "xenalyze.txt").read_text())
@@ -78,9 +102,12 @@ def against_xenalyze(run, claims):
             # A mean is cut to whole ns; what lasts at either end of the trace, xenalyze leaves out.
             claims.check(abs(value - expected) <= count + 0.012 * 1e9,
                          f"domain {key[0]}: {state} for {value} ns, xenalyze {expected} in {count} times")
+        work = {reason: count for reason, count in vcpu["exits"].items() if int(reason) >= PARAVIRTUAL}
+        claims.check(work == xenalyze_work(theirs[key]), f"domain {key[0]}: entered Xen {work}, xenalyze {xenalyze_work(theirs[key])}")
+    claims.check(any(int(reason) >= PARAVIRTUAL for vcpu in ours.values() for reason in vcpu["exits"]), "PV guests enter Xen")
     exits = dict(re.findall(r" VMEXIT_(\w+) +(\d+) ", "\n".join(theirs.get((2, 0), []) + theirs.get((1, 0), []))))
     names = {"96": "INTR", "124": "MSR", "129": "VMMCALL", "120": "HLT"}
-    pvh = next((vcpu for vcpu in ours.values() if vcpu["exits"]), {"exits": {}})
+    pvh = next((vcpu for vcpu in ours.values() if vcpu["exits"].keys() & names.keys()), {"exits": {}})
     found = {names[code]: count for code, count in pvh["exits"].items() if code in names}
     # One may be open when the trace ends.
     claims.check(sum(found.values()) > 300 and
@@ -114,13 +141,18 @@ def against_the_books(run, claims):
 
 def account_of_two(run, claims):
     against_xenalyze(run, claims)
-    claims.check("trace buffers are in use" in run.command_output(2, "err") and
-                 run.command_output(2, "err").split()[-1] == "1", "beside xentrace nothing is recorded, and it is said")
+    # All events again, without being asked for.
+    claims.check("trace buffers are in use" in run.command_output(3, "err") and
+                 run.command_output(3, "err").split()[-1] == "1", "beside xentrace nothing is recorded, and it is said")
     account = read("account", run)
     check_closing(claims, account)
-    check_parts(claims, read("exits", run)["exits"])
+    exits = read("exits", run)["exits"]
+    check_parts(claims, [row for row in exits if row["vm"] == "pvh"])
+    untimed = {row["reason"]: row["count"] for row in exits if row["vm"] == "pv"}
+    claims.check(untimed and all(row["total_ns"] is None for row in exits if row["vm"] != "pvh"), f"the PV guest entered Xen without a time: {untimed}")
+    claims.check(account["checks"]["exits_by_reason"] == sum(row["count"] for row in exits), "exits by reason are all of them")
     against_the_books(run, claims)
-    claims.check(run.info()["lost"] == 0, "no record is lost")
+    claims.check(run.info()["lost"] == 0 and run.info()["account_lost"] == 0, "no record is lost")
     thefts = read("steal", run)["thieves"]
     waits = {vm: sum(row["ns"] for row in account["states"] if row["vm"] == vm and row["state"] in ("waking", "preempted"))
              for vm in ("pv", "pvh")}
@@ -210,6 +242,78 @@ def samples_of_guests(run, claims):
     claims.check(other["samples"] > 0 and not any("0x" in str(row) for row in other["rows"]), f"what was not asked for is hidden: {other['rows']}")
 
 
+# A guest with a device model, which is a process of dom0.
+HVM = """
+host hypervisor=xen pcpus=1 icount=yes
+guest hvm memory=192 type=hvm
+workload hvm shares fast=80 slow=20
+command vperf record -d 3 -o /out/hvm
+"""
+
+
+def hvm_guest(run, claims):
+    report = profile(run, "hvm", "hvm")
+    rows = [row for row in report["rows"] if row["process"] == "shares"]
+    check_process(claims, "hvm", report, rows, {"share_a": 80, "share_b": 20})
+    named = sum(row["samples"] for row in rows)
+    claims.check(named >= 0.9 * report["samples"], f"hvm: {named} of {report['samples']} samples are of its process")
+    account = read("account", run, recording="hvm")
+    check_closing(claims, account)
+    exits = read("exits", run, recording="hvm")["exits"]
+    check_parts(claims, [row for row in exits if row["vm"] == "hvm"])
+
+
+# What an administrator does to domains while they are recorded, and guests' memory is read.
+CHANGES = f"""
+host hypervisor=xen pcpus=1 icount=yes
+guest plugged memory=160 type=pvh vcpus=2
+guest halted memory=128 type=pv
+guest doomed memory=128 type=pvh
+guest late memory=128 type=pv autostart=no
+workload plugged copies=2 shares fast=80 slow=20
+workload halted shares fast=80 slow=20
+workload doomed shares fast=80 slow=20
+workload late shares fast=80 slow=20
+command vperf record --account-events -o /out/rec -- {REPOSITORY}/tests/lab/xen-changes >/out/steps.json
+"""
+
+
+def waiting_ns(rows, vcpu, begin, end):
+    """How long Xen did not let the vCPU run within that time, though nobody had its pCPU."""
+    return sum(max(0, min(int(row["time_ns"]), end) - max(int(row["time_ns"]) - int(row["ns"]), begin))
+               for row in rows if (row["vm"], int(row["vcpu"])) == vcpu and int(row["state"]) == WAITING)
+
+
+def changes(run, claims):
+    steps, rows, info, account = json.loads((run.out / "steps.json").read_text()), spans(run), run.info(), read("account", run)
+    claims.check(info["lost"] == 0 and info["account_lost"] == 0, f"no record is lost: {info['lost']}, {info['account_lost']}")
+    check_closing(claims, account)
+    claims.check(account["checks"].get("samples_agree"), f"samples and account agree: {account['checks']}")
+    for what, vcpu, begun, ended in (("an unplugged vCPU", ("plugged", 1), "unplug", "plug"), ("a paused domain", ("halted", 0), "pause", "unpause")):
+        begin, end = steps[begun][1], steps[ended][0]
+        claims.check(end - begin > 500000000 and waiting_ns(rows, vcpu, begin, end) == end - begin,
+                     f"{what} waits for {waiting_ns(rows, vcpu, begin, end)} of {end - begin} ns")
+        before, after = running_ns(rows, vcpu, int(info["start_ns"]), steps[begun][0]), running_ns(rows, vcpu, steps[ended][1], int(info["end_ns"]))
+        claims.check(before > 0 and after > 0, f"… and ran for {before} ns before and for {after} ns after that")
+    # A domain ends when it is destroyed, not when that is noticed.
+    ends = {vm["domain"]: vm for vm in info["vms"] if vm["ended_during_recording"]}
+    claims.check(len(ends) == 2 and {vm["name"] for vm in ends.values()} == {"doomed", "late"}, f"domains that ended: {ends}")
+    for name, step in (("doomed", "destroy"), ("late", "destroy late")):
+        last = max(int(row["time_ns"]) for row in rows if row["vm"] == name)
+        claims.check(steps[step][0] <= last <= steps[step][1], f"{name}'s account ends {(last - steps[step][0]) / 1e6:.1f} ms after it is to be "
+                     f"destroyed, which takes {(steps[step][1] - steps[step][0]) / 1e6:.1f} ms")
+    late = profile(run, "late")
+    ran = sum(row["ns"] for row in account["states"] if row["vm"] == "late" and row["state"] in ("guest", "kernel"))
+    # It is looked for ten times a second.
+    claims.near("late: CPU time of the samples of a domain that came, ms", late["samples"] * late["period_ns"] / 1e6, ran / 1e6,
+                100 + 3 * late["period_ns"] / 1e6)
+    said = run.command_output(1, "err")
+    for name in ("doomed", "late"):
+        claims.check(f"VM '{name}'" in said and "stopped" in said, f"that {name} stopped is said: {said}")
+
+
 TESTS = [("Xen: account", ACCOUNT, account_of_two)]
-FULL = [("Xen: weights and a cap", STEAL, weights), ("Xen: samples of guests", SAMPLES, samples_of_guests)]
+FULL = [("Xen: weights and a cap", STEAL, weights), ("Xen: samples of guests", SAMPLES, samples_of_guests),
+        ("Xen: a guest with a device model", HVM, hvm_guest), ("Xen of trixie: account", ON_TRIXIE, account_of_two),
+        ("Xen: domains come, go, are paused and plugged", CHANGES, changes)]
 QUICK = ()

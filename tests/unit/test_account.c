@@ -183,6 +183,9 @@ static void test_samples(void **state)
 	assert_true(checks.worst_sample > 5.9 && checks.worst_sample < 6.1);
 	vp_account_check(&account, 1000000, 0.02, &checks);
 	assert_true(checks.samples_agree);
+	vms.at[0].has_domain = true; /* the host itself: not sampled as a guest */
+	vp_account_check(&account, 1000000, 0, &checks);
+	assert_true(checks.samples_agree && !checks.sampled);
 	vp_account_deinit(&account);
 	vp_vms_deinit(&vms);
 }

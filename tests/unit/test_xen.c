@@ -2,6 +2,7 @@
 /* Xen's trace records, and the states of vCPUs that are worked out from them. */
 #include "unit.h"
 
+#include "schema/exit_reason.h"
 #include "xen/states.h"
 
 enum { RUNNING, RUNNABLE, BLOCKED, OFFLINE };
@@ -40,10 +41,50 @@ static void test_records(void **state)
 	assert_int_equal(record.reason, 0x7b);
 	assert_int_equal(READ(0x80081001, 1, 0).event, VP_XEN_ENTRY);
 
-	record = READ(0xc001f001, 1, 0, 42, 0, 0, 0);
+	record = READ(0xc001f001, 1, 0, 42, 0x10002, 5, 6);
 	assert_int_equal(record.event, VP_XEN_LOST);
 	assert_int_equal(record.count, 42);
+	assert_int_equal(record.since, 0x600000005);
+	assert_int_equal(READ(0x9001f001, 1, 0, 42).since, UINT64_MAX);
 	assert_int_equal(READ(0x8001f002, 1, 0).event, VP_XEN_OTHER);
+}
+
+static void expect_work(struct vp_xen_record record, const char *name, uint64_t ip)
+{
+	char text[VP_EXIT_NAME_SIZE];
+
+	assert_int_equal(record.event, VP_XEN_WORK);
+	assert_string_equal(vp_exit_reason_name(VP_VENDOR_INTEL, record.reason, text), name);
+	assert_string_equal(vp_exit_reason_name(VP_VENDOR_AMD, record.reason, text), name);
+	assert_int_equal(record.has_ip, ip != 0);
+	if (ip)
+		assert_int_equal(record.ip, ip);
+	assert_false(vp_exit_reason_has_time(record.reason));
+	assert_false(vp_exit_reason_is_halt(VP_VENDOR_INTEL, record.reason));
+}
+
+/* What a PV guest enters Xen for; the bit 0x100 says that addresses have two words. */
+static void test_work(void **state)
+{
+	expect_work(READ(0x9020100d, 1, 0, 0x0010000c), "memory_op", 0);
+	expect_work(READ(0xb020100d, 1, 0, 0x0050001d, 2, 3), "sched_op", 0);
+	expect_work(READ(0x9020100d, 1, 0, 0xb), "hypercall 11", 0);
+	expect_work(READ(0xb0201103, 1, 0, 0x81000010, 0xffffffff, 0x0000800d), "trap 13",
+		    0xffffffff81000010);
+	expect_work(READ(0xa0201003, 1, 0, 0xc1000010, 7), "trap 7", 0xc1000010);
+	expect_work(READ(0xd0201104, 1, 0, 0x401000, 0, 0x7000, 0, 6), "page fault", 0x401000);
+	expect_work(READ(0xa0201106, 1, 0, 0x81000020, 0xffffffff), "privileged instruction",
+		    0xffffffff81000020);
+	expect_work(READ(0x80201008, 1, 0), "FPU's state", 0);
+	expect_work(READ(0xe020110b, 1, 0, 1, 2, 3, 4, 0x81000030, 0xffffffff), "page-table write",
+		    0xffffffff81000030);
+	expect_work(READ(0xc020100c, 1, 0, 1, 2, 3, 0xc1000030), "page-table write", 0xc1000030);
+	expect_work(READ(0xa0201163, 1, 0, 0x1000, 0), "work 99", 0x1000);
+	/* Without their words: nothing. */
+	assert_int_equal(READ(0x8020100d, 1, 0).event, VP_XEN_OTHER);
+	assert_int_equal(READ(0xa0201103, 1, 0, 0x81000010, 0xffffffff).event, VP_XEN_OTHER);
+	assert_int_equal(READ(0xd020110b, 1, 0, 1, 2, 3, 4, 5).event, VP_XEN_OTHER);
+	assert_int_equal(READ(0x9020200e, 1, 0, 1).event, VP_XEN_OTHER); /* of a multicall */
 }
 
 static void test_cut_short(void **state)
@@ -154,9 +195,11 @@ static void test_thieves(void **state)
 	assert_int_equal(vcpu_of(scene, 2)->preemptions, 1);
 	assert_int_equal(taken(scene, 2, 1, VP_BY_VCPU), 700);
 	assert_int_equal(taken(scene, 2, 0, VP_BY_VCPU), 200);
-	vp_xen_states_end(&scene->states, 1, 3000);
+	scene->states.gone[0] = true; /* of domain 1 */
+	vp_xen_states_end_gone(&scene->states, 3000);
 	assert_int_equal(vcpu_of(scene, 1)->end, 3000);
 	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_PREEMPTED], 500);
+	assert_int_equal(vcpu_of(scene, 2)->end, 0);
 }
 
 static void test_long_wait(void **state)
@@ -207,6 +250,35 @@ static void test_exits(void **state)
 	assert_int_equal(sum, vcpu->since - vcpu->begin);
 }
 
+/* Its count is known, and where it was; the time goes on as the guest's. */
+static void test_counted_work(void **state)
+{
+	struct scene *scene = *state;
+	struct vp_xen_traced traced = {
+	    .time = 1300, .record = {.event = VP_XEN_WORK, .reason = VP_PARAVIRTUAL | 29}};
+
+	vp_xen_states_seed(&scene->states, 1, 0, VP_XEN_RUNNING, 0, 1000);
+	vp_xen_states_take(&scene->states, &traced);
+	traced.record.reason = VP_PARAVIRTUAL | (VP_PARAVIRTUAL_WORK + 4);
+	traced.record.has_ip = true;
+	traced.record.ip = 0x401000;
+	for (; traced.time < 1320; traced.time += 10)
+		vp_xen_states_take(&scene->states, &traced);
+	change(scene, 1400, 0, 1, RUNNING, BLOCKED);
+
+	const struct vp_account_vcpu *vcpu = vcpu_of(scene, 1);
+	assert_int_equal(vcpu->states[VP_STATE_GUEST], 400);
+	assert_int_equal(vcpu->exits, 3);
+	assert_int_equal(vcpu->reasons, 2);
+	assert_int_equal(scene->states.exits[0][0].count, 1);
+	assert_int_equal(scene->states.exits[0][1].count, 2);
+	assert_int_equal(scene->states.exits[0][1].total, 0);
+	uint64_t placed = 0;
+	for (size_t i = 0; i < VP_EXIT_SITES; i++)
+		placed += scene->states.sites[0][i].count;
+	assert_int_equal(placed, 2);
+}
+
 static void test_sites(void **state)
 {
 	struct scene *scene = *state;
@@ -239,6 +311,21 @@ static void test_offline(void **state)
 	change(scene, 1300, 0, 1, RUNNING, OFFLINE);
 	change(scene, 1350, 0, 1, OFFLINE, RUNNABLE);
 	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_THROTTLED], 50);
+}
+
+/* A domain that was destroyed: it was offline since then, and was still listed before. */
+static void test_destroyed(void **state)
+{
+	struct scene *scene = *state;
+
+	vp_xen_states_seed(&scene->states, 1, 0, VP_XEN_RUNNING, 0, 1000);
+	change(scene, 1600, 0, 1, RUNNING, OFFLINE);
+	scene->states.gone[0] = true;
+	vp_xen_states_end_gone(&scene->states, 1500);
+	assert_int_equal(vcpu_of(scene, 1)->end, 1600);
+	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_GUEST], 600);
+	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_WAITING], 0);
+	assert_false(scene->states.gone[0]);
 }
 
 /* One that runs all the time has no switch, and yet exits. */
@@ -275,6 +362,10 @@ static void test_places(void **state)
 	vp_xen_states_seed(&scene->states, 500, 0, VP_XEN_BLOCKED, 0, 2000);
 	assert_int_equal(scene->states.lost.vcpus, 1);
 	assert_int_equal(scene->states.vcpus[5].pid, vp_xen_vm_number(500));
+	/* Who had the place comes again: it is not its any more. */
+	vp_xen_states_seed(&scene->states, 1, 5, VP_XEN_RUNNABLE, 0, 2200);
+	assert_int_equal(scene->states.lost.vcpus, 2);
+	assert_int_equal(scene->states.vcpus[5].asleep, VP_STATE_HALTED);
 }
 
 int main(void)
@@ -282,11 +373,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_records),
 	    cmocka_unit_test(test_cut_short),
+	    cmocka_unit_test(test_work),
 	    cmocka_unit_test_setup_teardown(test_thieves, begin, end),
 	    cmocka_unit_test_setup_teardown(test_long_wait, begin, end),
 	    cmocka_unit_test_setup_teardown(test_exits, begin, end),
+	    cmocka_unit_test_setup_teardown(test_counted_work, begin, end),
 	    cmocka_unit_test_setup_teardown(test_sites, begin, end),
 	    cmocka_unit_test_setup_teardown(test_offline, begin, end),
+	    cmocka_unit_test_setup_teardown(test_destroyed, begin, end),
 	    cmocka_unit_test_setup_teardown(test_seeded, begin, end),
 	    cmocka_unit_test_setup_teardown(test_lost, begin, end),
 	    cmocka_unit_test_setup_teardown(test_places, begin, end),

@@ -2,6 +2,9 @@
 /* Samples of Xen's guests: contexts as Xen writes them, when a sample is due, and whose it is. */
 #include "unit.h"
 
+#include <errno.h>
+#include <sys/mman.h>
+
 #include "xen/guest_samples.h"
 #include "xen/sampler.h"
 
@@ -185,6 +188,98 @@ static void test_sample_of_unknown_guest(void **state)
 	assert_int_equal(told.counts.unnamed, 0);
 }
 
+/* The frames of a machine, some of which are there no more. */
+enum { FRAMES = 16, SHARED_INFO = 1, TOP_TABLE = 2, TABLE = 6, FIRST_OWN = 7 };
+
+struct machine {
+	unsigned char frames[FRAMES][PAGE];
+	bool gone[FRAMES];
+	unsigned maps;
+};
+
+static char *map_machine(void *context, const uint64_t *frames, size_t pages, int *errors)
+{
+	struct machine *machine = context;
+	char *at =
+	    mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(at, MAP_FAILED);
+	machine->maps++;
+	for (size_t i = 0; i < pages; i++) {
+		bool there = frames[i] < FRAMES && !machine->gone[frames[i]];
+		errors[i] = there ? 0 : -EINVAL;
+		if (there)
+			memcpy(at + i * PAGE, machine->frames[frames[i]], PAGE);
+		mprotect(at + i * PAGE, PAGE, there ? PROT_READ : PROT_NONE);
+	}
+	return at;
+}
+
+/* A PV guest's: what it shares with Xen leads to page tables, these to the table of its frames. */
+static struct machine *new_machine(void)
+{
+	static const uint64_t own[] = {FIRST_OWN, FIRST_OWN + 1, 1ULL << 62 | 9, 1ULL << 50};
+	struct machine *machine = calloc(1, sizeof(*machine));
+
+	put_word(machine->frames[SHARED_INFO], 3088, 4); /* how many frames it has */
+	put_word(machine->frames[SHARED_INFO], 3112, TOP_TABLE * PAGE);
+	put_word(machine->frames[SHARED_INFO], 3120, 0x1000); /* where it has their table */
+	for (unsigned level = 0; level < 3; level++)
+		put_word(machine->frames[TOP_TABLE + level], 0, (TOP_TABLE + 1 + level) * PAGE | 1);
+	put_word(machine->frames[TOP_TABLE + 3], 8, TABLE * PAGE | 1);
+	memcpy(machine->frames[TABLE], own, sizeof(own));
+	put_word(machine->frames[FIRST_OWN + 1], 8, 0xabcd);
+	return machine;
+}
+
+static void test_foreign_frames(void **state)
+{
+	static const unsigned char expected[] = {1, 1, 0, 0, 0, 0};
+	struct machine *machine = new_machine();
+	struct vp_xen_foreign *foreign = vp_xen_foreign_new_by(map_machine, machine);
+	unsigned char backed[sizeof(expected)];
+	uint64_t word = 0;
+
+	assert_false(vp_xen_foreign_is_pv(foreign, 99));
+	assert_true(vp_xen_foreign_is_pv(foreign, SHARED_INFO));
+	assert_true(vp_xen_foreign_read(foreign, PAGE + 8, &word, sizeof(word)));
+	assert_int_equal(word, 0xabcd);
+	unsigned maps = machine->maps;
+	assert_true(vp_xen_foreign_read(foreign, PAGE + 16, &word, sizeof(word)));
+	assert_int_equal(machine->maps, maps); /* stays mapped for a while */
+	vp_xen_foreign_backed(foreign, 0, sizeof(backed), backed);
+	assert_memory_equal(backed, expected, sizeof(backed));
+	assert_false(vp_xen_foreign_read(foreign, 2 * PAGE, &word, sizeof(word)));
+	assert_false(vp_xen_foreign_read(foreign, 2 * PAGE - 4, &word, sizeof(word)));
+	machine->gone[FIRST_OWN + 1] = true;
+	vp_xen_foreign_drop(foreign);
+	assert_false(vp_xen_foreign_read(foreign, PAGE + 8, &word, sizeof(word)));
+	assert_true(vp_xen_foreign_read(foreign, 8, &word, sizeof(word)));
+	vp_xen_foreign_free(foreign);
+	free(machine);
+}
+
+/* Its page tables lead nowhere, or to themselves. */
+static void test_foreign_lies(void **state)
+{
+	struct machine *machine = new_machine();
+	uint64_t word;
+
+	put_word(machine->frames[TOP_TABLE + 1], 0, 99 * PAGE | 1);
+	struct vp_xen_foreign *foreign = vp_xen_foreign_new_by(map_machine, machine);
+	assert_true(vp_xen_foreign_is_pv(foreign, SHARED_INFO));
+	assert_false(vp_xen_foreign_read(foreign, PAGE, &word, sizeof(word)));
+	vp_xen_foreign_free(foreign);
+
+	put_word(machine->frames[TOP_TABLE], 0, TOP_TABLE * PAGE | 1);
+	put_word(machine->frames[TOP_TABLE], 8, TOP_TABLE * PAGE); /* not present */
+	foreign = vp_xen_foreign_new_by(map_machine, machine);
+	assert_true(vp_xen_foreign_is_pv(foreign, SHARED_INFO));
+	assert_false(vp_xen_foreign_read(foreign, PAGE, &word, sizeof(word)));
+	vp_xen_foreign_free(foreign);
+	free(machine);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -193,6 +288,8 @@ int main(void)
 	    cmocka_unit_test(test_task),
 	    cmocka_unit_test(test_layout_is_not_believed),
 	    cmocka_unit_test(test_sample_of_unknown_guest),
+	    cmocka_unit_test(test_foreign_frames),
+	    cmocka_unit_test(test_foreign_lies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
