@@ -33,10 +33,9 @@ bool vp_perf_unpack(struct vp_perf_unpacker *unpacker, struct vp_slice piece, si
 {
 	ZSTD_inBuffer in = {piece.bytes, piece.size, 0};
 
-	for (bool full = true; in.pos < in.size || full;) {
+	for (bool full = true; (in.pos < in.size || full) && out->size <= most;) {
 		ZSTD_outBuffer next = {unpacker->bytes, sizeof(unpacker->bytes), 0};
-		if (ZSTD_isError(ZSTD_decompressStream(unpacker->stream, &next, &in)) ||
-		    next.pos > most - out->size)
+		if (ZSTD_isError(ZSTD_decompressStream(unpacker->stream, &next, &in)))
 			return false;
 		vp_buffer_append(out, unpacker->bytes, next.pos);
 		full = next.pos == next.size;

@@ -11,8 +11,8 @@ struct vp_perf_unpacker;
 
 struct vp_perf_unpacker *vp_perf_unpacker_new(void) VP_MUST_CHECK;
 void vp_perf_unpacker_free(struct vp_perf_unpacker *unpacker);
-/* Appends what is in the stream's next piece. False: it is not what zstd wrote there, or `out`
- * would have more than `most` bytes; what is before that is appended. */
+/* Appends what is in the stream's next piece, until `out` has more than `most` bytes. False: it is
+ * not what zstd wrote there; what is before that is appended. */
 bool vp_perf_unpack(struct vp_perf_unpacker *unpacker, struct vp_slice piece, size_t most,
 		    struct vp_buffer *out);
 

@@ -34,8 +34,8 @@ enum {
 /* Places in struct perf_event_attr; its bits. */
 enum { ATTR_FLAGS = 40, FLAG_RATE = 1 << 10, FLAG_ID_ALL = 1 << 18 };
 
-/* As a file may be large. */
-#define MOST_UNPACKED ((size_t)3 << 30)
+/* So much fits beside all else into what the process that reads it may have. */
+#define MOST_UNPACKED ((size_t)1 << 30)
 
 struct section {
 	uint64_t offset, size;
@@ -426,8 +426,8 @@ static void take_record(struct vp_perfdata *file, const struct vp_perfdata_recor
 		vp_vec_push(&file->records, ((struct vp_perfdata_place){record->time, offset}));
 }
 
-static void unpack(struct vp_perfdata *file, const struct vp_perfdata_record *record,
-		   struct unpacking *unpacking)
+static struct vp_error *unpack(struct vp_perfdata *file, const struct vp_perfdata_record *record,
+			       struct unpacking *unpacking)
 {
 	struct vp_cursor cursor = vp_cursor_of(record->body.bytes, record->body.size);
 	struct vp_slice piece = record->body;
@@ -443,6 +443,10 @@ static void unpack(struct vp_perfdata *file, const struct vp_perfdata_record *re
 		file->malformed += !unpacking->failed;
 		unpacking->failed = true;
 	}
+	if (file->unpacked.size > MOST_UNPACKED)
+		return vp_error_new("'%s' has more than 1 GiB compressed in it (perf record -z): "
+				    "record for a shorter time",
+				    file->source);
 	for (; unpacking->seen < file->unpacked.size; unpacking->seen += size) {
 		uint64_t offset = file->bytes.size + unpacking->seen;
 		struct vp_perfdata_record inner;
@@ -454,12 +458,13 @@ static void unpack(struct vp_perfdata *file, const struct vp_perfdata_record *re
 		else
 			file->malformed++;
 	}
+	return NULL;
 }
 
-static void find_records(struct vp_perfdata *file, struct section section, bool is_pipe)
+static struct vp_error *find_records(struct vp_perfdata *file, struct section section, bool is_pipe,
+				     struct unpacking *unpacking)
 {
 	struct vp_slice data = slice_of(file, section);
-	struct unpacking unpacking = {0};
 	uint64_t size;
 
 	for (uint64_t at = 0; at < data.size; at += size) {
@@ -473,24 +478,34 @@ static void find_records(struct vp_perfdata *file, struct section section, bool 
 		if (!read_record(file, section.offset + at, &record))
 			file->malformed++;
 		else if (record.type == COMPRESSED || record.type == COMPRESSED_2)
-			unpack(file, &record, &unpacking);
+			VP_TRY(unpack(file, &record, unpacking));
 		else
 			take_record(file, &record, section.offset + at);
 		if (is_pipe)
 			take_header_record(file, &record,
 					   (struct vp_slice){rest.bytes, (size_t)size});
 	}
-	file->malformed += unpacking.seen < file->unpacked.size;
+	file->malformed += unpacking->seen < file->unpacked.size;
+	return NULL;
+}
+
+static struct vp_error *take_records(struct vp_perfdata *file, struct section section, bool is_pipe)
+{
+	struct unpacking unpacking = {0};
+	struct vp_error *error = find_records(file, section, is_pipe, &unpacking);
+
 	vp_perf_unpacker_free(unpacking.unpacker);
 	if (file->records.count)
 		qsort(file->records.at, file->records.count, sizeof(*file->records.at), by_time);
+	return error;
 }
 
 /* Of perf record -o -: all that is told of the events is among the records. */
 static struct vp_error *parse_pipe(struct vp_perfdata *file)
 {
-	find_records(file, (struct section){PIPE_HEADER_SIZE, file->bytes.size - PIPE_HEADER_SIZE},
-		     true);
+	const struct section records = {PIPE_HEADER_SIZE, file->bytes.size - PIPE_HEADER_SIZE};
+
+	VP_TRY(take_records(file, records, true));
 	file->build_ids = (struct vp_slice){file->gathered.bytes, file->gathered.size};
 	return file->attrs.count ? NULL : malformed(file, "it says of no event that it is of");
 }
@@ -518,8 +533,7 @@ static struct vp_error *parse(struct vp_perfdata *file, struct vp_cursor *cursor
 		return malformed(file, "it ends before its data do");
 	VP_TRY(take_attrs(file, attrs, attr_size));
 	take_features(file, features, data.offset + data.size);
-	find_records(file, data, false);
-	return NULL;
+	return take_records(file, data, false);
 }
 
 struct vp_error *vp_perfdata_open(const char *source, struct vp_slice bytes,
