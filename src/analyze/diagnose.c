@@ -258,7 +258,8 @@ static void measure_reason(const struct vp_account_view *view, const struct vp_t
 	for (size_t row = 0; ns > 0 && next_place(places, name, reason, &row, &place);)
 		if (is_of_rule(rule, &place))
 			see(loss, (uint64_t)(place.ns / ns * (double)cost.ns),
-			    (uint64_t)(place.count / count * (double)cost.count), place.function);
+			    (uint64_t)(place.count / count * (double)cost.count + 0.5),
+			    place.function);
 }
 
 static void measure_exits(const struct vp_account_view *view, const struct vp_table *places,
