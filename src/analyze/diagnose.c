@@ -10,33 +10,64 @@
 static const double preempted_share = 0.02;
 
 struct loss {
-	uint64_t ns, count, most;
-	char who[160];
+	uint64_t ns, count;
+	struct vp_intern names;  /* of those who took or caused it */
+	VP_VEC(uint64_t) shares; /* ns of each */
 };
 
 static void see(struct loss *loss, uint64_t ns, uint64_t count, const char *who)
 {
 	loss->ns += ns;
 	loss->count += count;
-	if (ns <= loss->most)
+	if (!who)
 		return;
-	loss->most = ns;
-	snprintf(loss->who, sizeof(loss->who), "%s", who ? who : "");
+	uint32_t name = vp_intern_string(&loss->names, who);
+	if (name == loss->shares.count)
+		vp_vec_push(&loss->shares, 0);
+	loss->shares.at[name] += ns;
+}
+
+/* Who took most, and how much; NULL: not known. */
+static const char *most_of(const struct loss *loss, uint64_t *ns)
+{
+	const char *who = NULL;
+
+	*ns = 0;
+	for (uint32_t i = 0; i < loss->shares.count; i++) {
+		if (loss->shares.at[i] <= *ns)
+			continue;
+		*ns = loss->shares.at[i];
+		who = vp_intern_text(&loss->names, i);
+	}
+	return who;
 }
 
 /* Whether one of the words in `list` is `word`, or with `within` is in it. */
-static bool has_word(const char *list, const char *word, bool within)
+static bool has_word(const char *list, char between, const char *word, bool within)
 {
+	const char separators[] = {between, 0};
 	char part[64];
 
 	while (*list) {
-		size_t size = strcspn(list, " ");
+		size_t size = strcspn(list, separators);
 		snprintf(part, sizeof(part), "%.*s", (int)size, list);
 		if (within ? strstr(word, part) != NULL : !strcmp(word, part))
 			return true;
 		list += size + (list[size] != 0);
 	}
 	return false;
+}
+
+static bool has_reason(const struct vp_rule *rule, const char *reason)
+{
+	return has_word(rule->reasons, ' ', reason, false);
+}
+
+/* Threads of the kernel that do what interrupts began. */
+static bool is_for_interrupts(const struct vp_account_theft *theft)
+{
+	return theft->flags & 1 &&
+	       (!strncmp(theft->comm, "ksoftirqd/", 10) || !strncmp(theft->comm, "irq/", 4));
 }
 
 static bool works_for(const char *comm, uint32_t pid)
@@ -59,6 +90,8 @@ static unsigned class_of(const struct vp_account *account, const struct vp_accou
 	case VP_BY_TASK:
 		if (theft->owner == own || works_for(theft->comm, pid))
 			return VP_THIEF_VMM;
+		if (is_for_interrupts(theft))
+			return VP_THIEF_DEVICE;
 		return strcmp(theft->comm, "vperf") ? VP_THIEF_TASK : VP_THIEF_TOOL;
 	case VP_BY_DEVICE:
 	case VP_BY_SOFTIRQ:
@@ -113,48 +146,36 @@ static void measure_times(const struct vp_account_view *view, const struct vp_ru
 	}
 }
 
-/* Whether the rule is about exits of that function: those of rules that name it are theirs. */
-static bool is_of_rule(const struct vp_rule *rule, const char *reason, const char *function)
+/* Exits of a reason in a function of the VM's. */
+struct place {
+	const char *reason, *function, *detail; /* the latter two: NULL is not known */
+	double ns, count;
+};
+
+/* Whether the exits are what the rule alone is about. */
+static bool names(const struct vp_rule *rule, const struct place *place)
+{
+	if (rule->details &&
+	    (has_word(rule->details, ',', place->reason, false) ||
+	     (place->detail && has_word(rule->details, ',', place->detail, false))))
+		return true;
+	return rule->functions && place->function && !place->detail &&
+	       has_word(rule->functions, ' ', place->function, true);
+}
+
+/* Whether the rule is about these exits: those that another one names are that one's. */
+static bool is_of_rule(const struct vp_rule *rule, const struct place *place)
 {
 	size_t count;
 	const struct vp_rule *others = vp_rules(&count);
 
 	if (rule->functions)
-		return function && has_word(rule->functions, function, true);
-	for (size_t i = 0; function && i < count; i++)
-		if (others[i].functions && has_word(others[i].reasons, reason, false) &&
-		    has_word(others[i].functions, function, true))
+		return names(rule, place);
+	for (size_t i = 0; i < count; i++)
+		if (others[i].functions && has_reason(&others[i], place->reason) &&
+		    names(&others[i], place))
 			return false;
 	return true;
-}
-
-/* Of the exits of a reason in a VM: how many are in functions of the rule; and the function of most
- * of them. */
-static double share_of_functions(const struct vp_table *places, const char *vm, const char *reason,
-				 const struct vp_rule *rule, const char **who)
-{
-	size_t of_vm = vp_table_column_of(places, "vm"),
-	       of_count = vp_table_column_of(places, "count");
-	size_t of_function = vp_table_column_of(places, "function");
-	size_t of_reason = vp_table_column_of(places, "reason");
-	uint64_t all = 0, here = 0, most = 0;
-
-	for (size_t row = 0; row < vp_table_rows(places); row++) {
-		const union vp_cell *cells = &places->cells.at[row * places->columns.count];
-		const char *function = cells[of_function].text;
-		uint64_t count = cells[of_count].count;
-		if (strcmp(cells[of_vm].text, vm) || strcmp(cells[of_reason].text, reason))
-			continue;
-		all += count;
-		if (!is_of_rule(rule, reason, function))
-			continue;
-		here += count;
-		if (count > most && function) {
-			most = count;
-			*who = function;
-		}
-	}
-	return all ? (double)here / (double)all : !rule->functions;
 }
 
 static bool is_preempted(const struct vp_account_view *view, uint32_t vm)
@@ -172,31 +193,89 @@ static bool is_preempted(const struct vp_account_view *view, uint32_t vm)
 	return vcpus > 1 && (double)lost > preempted_share * (double)wall;
 }
 
+/* What exits of a reason cost, without what others took meanwhile. */
+struct reason_cost {
+	uint64_t ns, count;
+};
+
+static struct reason_cost cost_of(const struct vp_account_view *view, const struct vp_rule *rule,
+				  uint32_t vm, const char *reason)
+{
+	/* What the kernel alone served of these: else they are accesses to the VMM's devices. */
+	bool fault = has_word("NPF EPT_VIOLATION EPT_MISCONFIG", ' ', reason, false);
+	struct reason_cost ret = {0};
+	char name[VP_EXIT_NAME_SIZE];
+
+	vp_vec_each (&view->account->costs, cost) {
+		if (cost->vm != vm || !vp_account_view_shows(view, vm, cost->vcpu) ||
+		    strcmp(vp_exit_reason_name(cost->vendor, cost->reason, name), reason))
+			continue;
+		if (rule->loss != VP_LOSS_EXITS_VMM)
+			ret.ns += cost->kernel;
+		if (rule->loss == VP_LOSS_EXITS_VMM || !fault)
+			ret.ns += cost->vmm;
+		ret.count += cost->count;
+	}
+	return ret;
+}
+
+/* The next one from row *row on. */
+static bool next_place(const struct vp_table *places, const char *vm, const char *reason,
+		       size_t *row, struct place *ret)
+{
+	size_t of_vm = vp_table_column_of(places, "vm"),
+	       of_reason = vp_table_column_of(places, "reason");
+
+	while (*row < vp_table_rows(places)) {
+		const union vp_cell *cells = &places->cells.at[(*row)++ * places->columns.count];
+		if (strcmp(cells[of_vm].text, vm) || strcmp(cells[of_reason].text, reason))
+			continue;
+		*ret = (struct place){
+		    .reason = reason,
+		    .detail = cells[vp_table_column_of(places, "detail")].text,
+		    .function = cells[vp_table_column_of(places, "function")].text,
+		    .ns = (double)cells[vp_table_column_of(places, "total_ns")].count,
+		    .count = (double)cells[vp_table_column_of(places, "count")].count};
+		return true;
+	}
+	return false;
+}
+
+/* A reason's cost, divided among the functions with such exits as these' times are. */
+static void measure_reason(const struct vp_account_view *view, const struct vp_table *places,
+			   const struct vp_rule *rule, uint32_t vm, const char *reason,
+			   struct loss *loss)
+{
+	const char *name = vp_account_view_vm(view, vm);
+	struct reason_cost cost = cost_of(view, rule, vm, reason);
+	struct place place;
+	double ns = 0, count = 0;
+
+	for (size_t row = 0; next_place(places, name, reason, &row, &place);) {
+		ns += place.ns;
+		count += place.count;
+	}
+	for (size_t row = 0; ns > 0 && next_place(places, name, reason, &row, &place);)
+		if (is_of_rule(rule, &place))
+			see(loss, (uint64_t)(place.ns / ns * (double)cost.ns),
+			    (uint64_t)(place.count / count * (double)cost.count + 0.5),
+			    place.function);
+}
+
 static void measure_exits(const struct vp_account_view *view, const struct vp_table *places,
 			  const struct vp_rule *rule, uint32_t vm, struct loss *loss)
 {
 	bool preempted = is_preempted(view, vm);
-	char name[VP_EXIT_NAME_SIZE];
+	char reason[VP_EXIT_NAME_SIZE];
 
 	if ((rule->preempted == VP_RULE_IF_PREEMPTED && !preempted) ||
 	    (rule->preempted == VP_RULE_UNLESS_PREEMPTED && preempted))
 		return;
-	vp_vec_each (&view->account->costs, cost) {
-		const char *who = NULL;
-		if (cost->vm != vm || !vp_account_view_shows(view, vm, cost->vcpu))
-			continue;
-		vp_exit_reason_name(cost->vendor, cost->reason, name);
-		if (!has_word(rule->reasons, name, false))
-			continue;
-		double share =
-		    share_of_functions(places, vp_account_view_vm(view, vm), name, rule, &who);
-		uint64_t ns =
-		    rule->loss == VP_LOSS_EXITS_VMM ? cost->vmm : cost->kernel + cost->vmm;
-		if (rule->loss == VP_LOSS_EXITS &&
-		    has_word("NPF EPT_VIOLATION EPT_MISCONFIG", name, false))
-			ns = cost->kernel;
-		see(loss, (uint64_t)(share * (double)ns), (uint64_t)(share * (double)cost->count),
-		    who);
+	for (const char *at = rule->reasons; *at; at += strspn(at, " ")) {
+		size_t size = strcspn(at, " ");
+		snprintf(reason, sizeof(reason), "%.*s", (int)size, at);
+		measure_reason(view, places, rule, vm, reason, loss);
+		at += size;
 	}
 }
 
@@ -238,6 +317,18 @@ static int by_time(const void *a, const void *b)
 	return (left->ns < right->ns) - (left->ns > right->ns);
 }
 
+static void add_finding(const struct vp_rule *rule, uint32_t vm, const struct loss *loss,
+			double percent, struct vp_diagnosis *ret)
+{
+	struct vp_finding finding = {
+	    .rule = rule, .vm = vm, .ns = loss->ns, .percent = percent, .count = loss->count};
+	const char *who = most_of(loss, &finding.most);
+
+	if (who)
+		finding.who = vp_intern_text(&ret->texts, vp_intern_string(&ret->texts, who));
+	vp_vec_push(&ret->findings, finding);
+}
+
 static void diagnose_vm(const struct vp_account_view *view, const struct vp_table *places,
 			uint32_t vm, struct vp_diagnosis *ret)
 {
@@ -249,18 +340,10 @@ static void diagnose_vm(const struct vp_account_view *view, const struct vp_tabl
 		struct loss loss = {0};
 		measure(view, places, &rules[i], vm, &loss);
 		double percent = 100 * (double)loss.ns / (double)wall;
-		if (percent < rules[i].least)
-			continue;
-		uint32_t who = vp_intern_string(&ret->texts, loss.who);
-		vp_vec_push(&ret->findings,
-			    ((struct vp_finding){
-				.rule = &rules[i],
-				.vm = vm,
-				.ns = loss.ns,
-				.percent = percent,
-				.count = loss.count,
-				.most = loss.most,
-				.who = loss.who[0] ? vp_intern_text(&ret->texts, who) : NULL}));
+		if (percent >= rules[i].least)
+			add_finding(&rules[i], vm, &loss, percent, ret);
+		vp_intern_deinit(&loss.names);
+		vp_vec_deinit(&loss.shares);
 	}
 }
 

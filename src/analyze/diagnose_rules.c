@@ -104,7 +104,9 @@ static const struct vp_rule rules[] = {
      .source = "Intel SDM 3C 26.1.3 (PAUSE-loop exiting); AMD APM 2, 15.14.4"},
     {.id = "exits-timer",
      .loss = VP_LOSS_EXITS,
-     .reasons = "MSR MSR_READ MSR_WRITE PREEMPTION_TIMER APIC_WRITE",
+     .reasons = "MSR MSR_WRITE PREEMPTION_TIMER APIC_WRITE APIC_ACCESS AVIC_NOACCEL",
+     /* IA32_TSC_DEADLINE, the initial count of x2APIC and of xAPIC */
+     .details = "MSR 0x6e0 write,MSR 0x838 write,APIC 0x380 write,PREEMPTION_TIMER",
      .functions = "lapic_next lapic_timer apic_timer clockevents_program apic_write_tscdeadline",
      .least = 5,
      .what = "exits that program the guest's timer",
@@ -115,7 +117,10 @@ static const struct vp_rule rules[] = {
      .source = KERNEL_DOCUMENTATION "timers/no_hz.rst"},
     {.id = "exits-ipi",
      .loss = VP_LOSS_EXITS,
-     .reasons = "MSR MSR_WRITE APIC_WRITE AVIC_INCOMPLETE_IPI AVIC_NOACCEL",
+     .reasons =
+	 "MSR MSR_WRITE APIC_WRITE APIC_ACCESS AVIC_INCOMPLETE_IPI AVIC_NOACCEL VMMCALL VMCALL",
+     /* the interrupt command of x2APIC and of xAPIC */
+     .details = "MSR 0x830 write,APIC 0x300 write,AVIC_INCOMPLETE_IPI",
      .functions = "send_IPI send_ipi smp_call native_apic_icr x2apic_icr",
      .least = 5,
      .what = "exits that send interrupts between vCPUs (IPI)",

@@ -33,9 +33,11 @@ struct vp_rule {
 	const char *id;
 	enum vp_loss loss;
 	unsigned thieves;
-	/* Exits of these reasons, separated by spaces, in functions with one of these words in
-	 * their names; a NULL for functions stands for those of no rule before it. */
-	const char *reasons, *functions;
+	/* Exits of these reasons, separated by spaces, that were to one of these (as 'vperf exits
+	 * --by function' has it, or a reason of which all count; separated by commas), or, if it is
+	 * not known to what, in functions with one of these words in their names. NULL for both
+	 * stands for those of no other rule. */
+	const char *reasons, *details, *functions;
 	enum vp_rule_preempted preempted;
 	double least;         /* percent of the vCPUs' time */
 	const char *what;     /* "… loses … to WHAT" */

@@ -5,6 +5,9 @@ uint32_t vp_flow_part(struct vp_flow *flow, uint32_t vm, uint32_t vcpu)
 {
 	vp_profile_parts *parts = &flow->totals.parts;
 	bool split = flow->per_vcpu && vcpu != VP_NONE, inserted;
+
+	if (!split && flow->unsplit_part != VP_NONE)
+		return flow->unsplit_part;
 	uint32_t *part = vp_map_insert(&flow->part_of_vcpu, split ? vcpu + 1ULL : 0,
 				       (uint32_t)parts->count, &inserted);
 
@@ -13,6 +16,8 @@ uint32_t vp_flow_part(struct vp_flow *flow, uint32_t vm, uint32_t vcpu)
 				       .vm = vm,
 				       .vcpu = split ? flow->timeline->guests.vcpus.at[vcpu].number
 						     : VP_NONE}));
+	if (!split)
+		flow->unsplit_part = *part;
 	return *part;
 }
 
@@ -40,8 +45,12 @@ static void name_waiting(struct vp_flow *flow, const struct vp_resolved *samples
 		struct vp_waiting_tick *waiting = &flow->waiting[i];
 		if (waiting->frame == VP_NONE)
 			waiting->frame = (samples++)->frame;
-		if (waiting->frame != VP_NONE)
-			__builtin_prefetch(&flow->frames.at.at[waiting->frame]);
+		if (waiting->frame == VP_NONE)
+			continue;
+		/* Both lines of memory that it may be in. */
+		const struct vp_frame *frame = &flow->frames.at.at[waiting->frame];
+		__builtin_prefetch(frame);
+		__builtin_prefetch(&frame->vcpu);
 	}
 }
 

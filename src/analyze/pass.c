@@ -54,6 +54,7 @@ static struct vp_error *flow_init(struct vp_flow *flow, const struct vp_profile_
 				 .sink = options->sink,
 				 .per_vcpu = options->per_vcpu,
 				 .chains = options->chains,
+				 .unsplit_part = VP_NONE,
 				 .idle_frame = VP_NONE};
 	VP_TRY(vp_filter_init(&flow->filter, vms, options->vm));
 	flow->filter.comm = options->comm;

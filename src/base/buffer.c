@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/buffer.h"
 
+#include <endian.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -80,42 +81,44 @@ static const char pairs[] = "0001020304050607080910111213141516171819"
 			    "6061626364656667686970717273747576777879"
 			    "8081828384858687888990919293949596979899";
 
+/*
+ * The eight digits of a number below 10^8, the first in the lowest byte: in halves, each in its own
+ * half of a word, then these in halves. A division by 100 or 10 of what is so small is a
+ * multiplication and a shift.
+ */
+static uint64_t eight_digits(uint32_t number)
+{
+	uint64_t fours = number / 10000 | (uint64_t)(number % 10000) << 32;
+	uint64_t hundreds = (fours * 10486 >> 20) & 0x7f0000007f;
+	uint64_t twos = hundreds | (fours - 100 * hundreds) << 16;
+	uint64_t tens = (twos * 103 >> 10) & 0x000f000f000f000f;
+
+	return (tens | (twos - 10 * tens) << 8) + 0x3030303030303030;
+}
+
+static char *put_eight(char *at, uint64_t digits)
+{
+	digits = htole64(digits);
+	memcpy(at, &digits, sizeof(digits));
+	return at + sizeof(digits);
+}
+
 char *vp_put_count(char *at, uint64_t number)
 {
-	/* At least as many digits as numbers of so many bits have. */
-	static const uint64_t tens[] = {0,
-					10,
-					100,
-					1000,
-					10000,
-					100000,
-					1000000,
-					10000000,
-					100000000,
-					1000000000,
-					10000000000,
-					100000000000,
-					1000000000000,
-					10000000000000,
-					100000000000000,
-					1000000000000000,
-					10000000000000000,
-					100000000000000000,
-					1000000000000000000,
-					10000000000000000000U};
+	enum { EIGHT = 100000000 };
 
 	if (number < 10) {
 		*at = (char)('0' + number);
 		return at + 1;
 	}
-	unsigned bits = 64 - (unsigned)__builtin_clzll(number);
-	unsigned digits = bits * 1233 >> 12; /* by log10(2): as many, or one too few */
-	char *end = at + digits + (number >= tens[digits]);
-	for (at = end; number >= 10; number /= 100)
-		memcpy(at -= 2, pairs + 2 * (number % 100), 2);
-	if (number)
-		at[-1] = (char)('0' + number);
-	return end;
+	if (number >= EIGHT)
+		return put_eight(vp_put_count(at, number / EIGHT),
+				 eight_digits((uint32_t)(number % EIGHT)));
+	uint64_t digits = eight_digits((uint32_t)number);
+	/* The zeros in front: what differs from '0' begins behind them. */
+	unsigned zeros = (unsigned)__builtin_ctzll(digits ^ 0x3030303030303030) / 8;
+
+	return put_eight(at, digits >> 8 * zeros) - zeros;
 }
 
 void vp_buffer_count(struct vp_buffer *buffer, uint64_t number)
@@ -123,9 +126,9 @@ void vp_buffer_count(struct vp_buffer *buffer, uint64_t number)
 	vp_buffer_end(buffer, vp_put_count(vp_buffer_room(buffer, VP_PUT_COUNT), number));
 }
 
-void vp_buffer_padded(struct vp_buffer *buffer, uint64_t number, size_t width, char with)
+char *vp_put_padded(char *to, uint64_t number, size_t width, char with)
 {
-	enum { MOST = 24 };
+	enum { MOST = VP_PUT_PADDED };
 	char digits[2 * MOST]; /* and as many behind them: copied are always so many, which is no
 				  call */
 	size_t at = MOST;
@@ -137,7 +140,13 @@ void vp_buffer_padded(struct vp_buffer *buffer, uint64_t number, size_t width, c
 		digits[--at] = (char)('0' + number);
 	if (MOST - at < width)
 		at = width < MOST ? MOST - width : 0;
-	buffer_reserve(buffer, MOST);
-	memcpy(buffer->bytes + buffer->size, digits + at, MOST);
-	buffer->size += MOST - at;
+	memcpy(to, digits + at, MOST);
+	return to + MOST - at;
+}
+
+void vp_buffer_padded(struct vp_buffer *buffer, uint64_t number, size_t width, char with)
+{
+	char *at = vp_buffer_room(buffer, VP_PUT_PADDED);
+
+	vp_buffer_end(buffer, vp_put_padded(at, number, width, with));
 }

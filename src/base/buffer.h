@@ -54,7 +54,7 @@ void vp_buffer_count(struct vp_buffer *buffer, uint64_t number);
  * many bytes as it has at most, then parts, each of which returns where the next one goes, then the
  * end.
  */
-enum { VP_PUT_BLOCK = 32, VP_PUT_COUNT = 20 };
+enum { VP_PUT_BLOCK = 32, VP_PUT_COUNT = 20, VP_PUT_PADDED = 24 };
 static inline char *vp_buffer_room(struct vp_buffer *buffer, size_t size)
 {
 	if (buffer->room - buffer->size < size) {
@@ -81,8 +81,10 @@ static inline char *vp_put_blocks(char *at, const char *bytes, size_t size)
 		memcpy(at + i, bytes + i, VP_PUT_BLOCK);
 	return at + size;
 }
-/* A number of at most VP_PUT_COUNT digits. */
+/* A number of at most VP_PUT_COUNT digits: so many bytes may be written. */
 char *vp_put_count(char *at, uint64_t number);
+/* As vp_buffer_padded(): VP_PUT_PADDED bytes are written, whatever the width. */
+char *vp_put_padded(char *to, uint64_t number, size_t width, char with);
 
 /* The bytes with a terminating zero (not counted in size); valid until the next change. */
 const char *vp_buffer_text(struct vp_buffer *buffer);

@@ -343,6 +343,10 @@ static void put_kernel(const struct perf *perf, const struct vp_perf_spaces *spa
 	if (!spaces->machine && id.size && vp_build_id_equal(&id, &perf->kernel) &&
 	    memmem(own->bytes, own->size, begin, strlen(begin)))
 		vp_maps_writer_adopt(maps, (struct vp_slice){own->bytes, own->size}, "k");
+	else if (!spaces->machine && !id.size)
+		vp_maps_write_note(maps, "the file has no build-id of the kernel (perf record "
+					 "--buildid-mmap keeps them where perf does not by "
+					 "itself), so kernel functions have no names");
 	else
 		vp_maps_write_note(maps, "the samples are of another kernel than the one that runs "
 					 "here, or it has been booted since, so kernel functions "

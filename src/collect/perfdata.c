@@ -5,9 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collect/perf_unpack.h"
+
 enum {
-	/* What perf itself writes beside the kernel's records. */
+	/* What perf itself writes beside the kernel's records. Those of a header: in its form for
+	 * pipes, instead of what a file has around its data. */
 	FIRST_OF_PERF = 64,
+	HEADER_ATTR = 64,
+	HEADER_TRACING = 66,
+	HEADER_BUILD_ID = 67,
+	HEADER_FEATURE = 80,
 	ID_INDEX = 69,
 	AUXTRACE = 71,
 	COMPRESSED = 81,
@@ -19,12 +26,16 @@ enum {
 	FEATURE_RELEASE = 4,
 	FEATURES = 256,
 	HEADER_SIZE = 104,
+	PIPE_HEADER_SIZE = 16,
 	LEAST_ATTR = 64,
 	MOST_ATTRS = 65536,
 	MOST_CPUS = 8192 /* of the kernel, on x86 */
 };
 /* Places in struct perf_event_attr; its bits. */
 enum { ATTR_FLAGS = 40, FLAG_RATE = 1 << 10, FLAG_ID_ALL = 1 << 18 };
+
+/* So much fits beside all else into what the process that reads it may have. */
+#define MOST_UNPACKED ((size_t)1 << 30)
 
 struct section {
 	uint64_t offset, size;
@@ -51,6 +62,17 @@ static struct vp_slice slice_of(const struct vp_perfdata *file, struct section s
 	return (struct vp_slice){file->bytes.bytes + section.offset, (size_t)section.size};
 }
 
+/* What is there, and behind it. */
+static struct vp_slice bytes_from(const struct vp_perfdata *file, uint64_t offset)
+{
+	uint64_t size = file->bytes.size;
+
+	if (offset < size)
+		return (struct vp_slice){file->bytes.bytes + offset, (size_t)(size - offset)};
+	return (struct vp_slice){file->unpacked.bytes + (offset - size),
+				 file->unpacked.size - (size_t)(offset - size)};
+}
+
 static void take_ids(struct vp_perfdata *file, struct vp_slice ids)
 {
 	struct vp_cursor cursor = vp_cursor_of(ids.bytes, ids.size);
@@ -61,7 +83,7 @@ static void take_ids(struct vp_perfdata *file, struct vp_slice ids)
 			      (uint32_t)file->attrs.count - 1, &inserted);
 }
 
-static struct vp_error *take_attr(struct vp_perfdata *file, struct vp_slice bytes)
+static bool take_attr(struct vp_perfdata *file, struct vp_slice bytes)
 {
 	struct vp_cursor cursor = vp_cursor_of(bytes.bytes, bytes.size);
 	struct vp_perfdata_attr attr = {.type = vp_cursor_u32(&cursor)};
@@ -74,11 +96,10 @@ static struct vp_error *take_attr(struct vp_perfdata *file, struct vp_slice byte
 	uint64_t flags = vp_cursor_u64(&cursor);
 	attr.is_rate = flags & FLAG_RATE;
 	attr.all_have_ids = flags & FLAG_ID_ALL;
+	if (!vp_cursor_ok(&cursor) || file->attrs.count == MOST_ATTRS)
+		return false;
 	vp_vec_push(&file->attrs, attr);
-	cursor = vp_cursor_of(bytes.bytes, bytes.size);
-	vp_cursor_bytes(&cursor, bytes.size - sizeof(struct section));
-	take_ids(file, slice_of(file, take_section(&cursor)));
-	return vp_cursor_ok(&cursor) ? NULL : malformed(file, "what it says of its events");
+	return true;
 }
 
 static struct vp_error *take_attrs(struct vp_perfdata *file, struct section section, uint64_t size)
@@ -89,8 +110,14 @@ static struct vp_error *take_attrs(struct vp_perfdata *file, struct section sect
 	if (size < LEAST_ATTR + sizeof(struct section) || size > attrs.size ||
 	    attrs.size / size > MOST_ATTRS)
 		return malformed(file, "the events that it is of");
-	while (vp_cursor_left(&cursor) >= size)
-		VP_TRY(take_attr(file, vp_cursor_bytes(&cursor, (size_t)size)));
+	while (vp_cursor_left(&cursor) >= size) {
+		struct vp_slice attr =
+		    vp_cursor_bytes(&cursor, (size_t)size - sizeof(struct section));
+		struct section ids = take_section(&cursor);
+		if (!take_attr(file, attr))
+			return malformed(file, "what it says of its events");
+		take_ids(file, slice_of(file, ids));
+	}
 	return NULL;
 }
 
@@ -101,6 +128,18 @@ static struct vp_slice text_in(struct vp_slice section)
 	struct vp_slice text = vp_cursor_bytes(&cursor, vp_cursor_u32(&cursor));
 
 	return (struct vp_slice){text.bytes, text.size ? strnlen(text.bytes, text.size) : 0};
+}
+
+static void take_feature(struct vp_perfdata *file, uint64_t feature, struct vp_slice section)
+{
+	if (feature == FEATURE_TRACING)
+		file->tracing = section;
+	if (feature == FEATURE_BUILD_IDS)
+		file->build_ids = section;
+	if (feature == FEATURE_HOSTNAME)
+		file->hostname = text_in(section);
+	if (feature == FEATURE_RELEASE)
+		file->release = text_in(section);
 }
 
 static void take_features(struct vp_perfdata *file, const uint64_t *features, uint64_t offset)
@@ -114,14 +153,7 @@ static void take_features(struct vp_perfdata *file, const uint64_t *features, ui
 		struct vp_slice section = slice_of(file, take_section(&cursor));
 		if (!vp_cursor_ok(&cursor))
 			return;
-		if (feature == FEATURE_TRACING)
-			file->tracing = section;
-		if (feature == FEATURE_BUILD_IDS)
-			file->build_ids = section;
-		if (feature == FEATURE_HOSTNAME)
-			file->hostname = text_in(section);
-		if (feature == FEATURE_RELEASE)
-			file->release = text_in(section);
+		take_feature(file, feature, section);
 	}
 }
 
@@ -243,12 +275,12 @@ static bool take_sample(const struct vp_perfdata *file, struct vp_slice body,
 	return vp_cursor_ok(&cursor);
 }
 
-/* The record at that offset, which is within the file. */
+/* The record at that offset, which is within the file or what was compressed in it. */
 static bool read_record(const struct vp_perfdata *file, uint64_t offset,
 			struct vp_perfdata_record *ret)
 {
-	struct vp_cursor cursor =
-	    vp_cursor_of(file->bytes.bytes + offset, file->bytes.size - (size_t)offset);
+	struct vp_slice bytes = bytes_from(file, offset);
+	struct vp_cursor cursor = vp_cursor_of(bytes.bytes, bytes.size);
 
 	*ret =
 	    (struct vp_perfdata_record){.type = vp_cursor_u32(&cursor), .cpu = VP_PERFDATA_NO_CPU};
@@ -259,6 +291,8 @@ static bool read_record(const struct vp_perfdata *file, uint64_t offset,
 	ret->body = vp_cursor_bytes(&cursor, size - sizeof(struct perf_event_header));
 	if (!vp_cursor_ok(&cursor))
 		return false;
+	if (ret->type < FIRST_OF_PERF && !file->attrs.count)
+		return false; /* in the form for pipes events are told first */
 	bool good = ret->type != PERF_RECORD_SAMPLE || take_sample(file, ret->body, ret);
 	if (ret->type < FIRST_OF_PERF && ret->type != PERF_RECORD_SAMPLE)
 		take_ids_of_record(file, ret->body, ret);
@@ -307,17 +341,27 @@ static void count_lost(struct vp_perfdata *file, const struct vp_perfdata_record
 		file->lost += vp_cursor_u64(&cursor);
 }
 
-/* How long it is, with what is behind it that is no record; 0: it is none. */
-static uint64_t length_at(struct vp_slice data, uint64_t at)
+/* Of a record, what is behind it that is no record itself. */
+static uint64_t size_behind(uint32_t type, struct vp_cursor *body)
 {
-	struct vp_cursor cursor = vp_cursor_of(data.bytes + at, data.size - (size_t)at);
+	if (type == AUXTRACE)
+		return vp_cursor_u64(body);
+	if (type == HEADER_TRACING) /* filled up to whole words */
+		return ((uint64_t)vp_cursor_u32(body) + 7) / 8 * 8;
+	return 0;
+}
+
+/* How long it is, with that; 0: there is no whole one. */
+static uint64_t length_of(struct vp_slice data)
+{
+	struct vp_cursor cursor = vp_cursor_of(data.bytes, data.size);
 	uint32_t type = vp_cursor_u32(&cursor);
 
 	vp_cursor_u16(&cursor);
 	uint16_t size = vp_cursor_u16(&cursor);
-	uint64_t more = type == AUXTRACE ? vp_cursor_u64(&cursor) : 0;
-	if (!vp_cursor_ok(&cursor) || size < sizeof(struct perf_event_header) ||
-	    size > data.size - at || more > data.size - at - size)
+	uint64_t more = size_behind(type, &cursor);
+	if (!vp_cursor_ok(&cursor) || size < sizeof(struct perf_event_header) || size > data.size ||
+	    more > data.size - size)
 		return 0;
 	return size + more;
 }
@@ -331,36 +375,139 @@ static int by_time(const void *a, const void *b)
 	return (left->offset > right->offset) - (left->offset < right->offset);
 }
 
-static struct vp_error *find_records(struct vp_perfdata *file, struct section section)
+static void take_attr_record(struct vp_perfdata *file, struct vp_slice body)
+{
+	struct vp_cursor cursor = vp_cursor_of(body.bytes, body.size);
+
+	vp_cursor_u32(&cursor); /* its type */
+	uint32_t size = vp_cursor_u32(&cursor);
+	if (size >= LEAST_ATTR && size <= body.size &&
+	    take_attr(file, (struct vp_slice){body.bytes, size}))
+		take_ids(file, (struct vp_slice){body.bytes + size, body.size - size});
+	else
+		file->malformed++;
+}
+
+/* What a file has around its data. `behind`: the record and what is behind it. */
+static void take_header_record(struct vp_perfdata *file, const struct vp_perfdata_record *record,
+			       struct vp_slice behind)
+{
+	struct vp_cursor body = vp_cursor_of(record->body.bytes, record->body.size);
+
+	if (record->type == HEADER_ATTR)
+		take_attr_record(file, record->body);
+	if (record->type == HEADER_TRACING) {
+		size_t size = vp_cursor_u32(&body);
+		file->tracing = (struct vp_slice){record->body.bytes + record->body.size, size};
+	}
+	if (record->type == HEADER_BUILD_ID)
+		vp_buffer_append(&file->gathered, behind.bytes, behind.size);
+	if (record->type == HEADER_FEATURE) {
+		uint64_t feature = vp_cursor_u64(&body);
+		if (vp_cursor_ok(&body) && feature != FEATURE_BUILD_IDS)
+			take_feature(file, feature, vp_cursor_rest(&body));
+	}
+}
+
+/* What is compressed: its records, but for the last one if it goes on in the next such piece. */
+struct unpacking {
+	struct vp_perf_unpacker *unpacker;
+	size_t seen; /* of `unpacked` */
+	bool failed;
+};
+
+static void take_record(struct vp_perfdata *file, const struct vp_perfdata_record *record,
+			uint64_t offset)
+{
+	count_lost(file, record);
+	if (record->type == ID_INDEX)
+		take_index(file, record);
+	if (record->type < FIRST_OF_PERF)
+		vp_vec_push(&file->records, ((struct vp_perfdata_place){record->time, offset}));
+}
+
+static struct vp_error *unpack(struct vp_perfdata *file, const struct vp_perfdata_record *record,
+			       struct unpacking *unpacking)
+{
+	struct vp_cursor cursor = vp_cursor_of(record->body.bytes, record->body.size);
+	struct vp_slice piece = record->body;
+	uint64_t size;
+
+	if (record->type == COMPRESSED_2)
+		piece = vp_cursor_bytes(&cursor, (size_t)vp_cursor_u64(&cursor));
+	if (!unpacking->unpacker)
+		unpacking->unpacker = vp_perf_unpacker_new();
+	/* Behind a damaged piece the stream says nothing. */
+	if (unpacking->failed || !vp_cursor_ok(&cursor) ||
+	    !vp_perf_unpack(unpacking->unpacker, piece, MOST_UNPACKED, &file->unpacked)) {
+		file->malformed += !unpacking->failed;
+		unpacking->failed = true;
+	}
+	if (file->unpacked.size > MOST_UNPACKED)
+		return vp_error_new("'%s' has more than 1 GiB compressed in it (perf record -z): "
+				    "record for a shorter time",
+				    file->source);
+	for (; unpacking->seen < file->unpacked.size; unpacking->seen += size) {
+		uint64_t offset = file->bytes.size + unpacking->seen;
+		struct vp_perfdata_record inner;
+		size = length_of(bytes_from(file, offset));
+		if (!size)
+			break;
+		if (read_record(file, offset, &inner))
+			take_record(file, &inner, offset);
+		else
+			file->malformed++;
+	}
+	return NULL;
+}
+
+static struct vp_error *find_records(struct vp_perfdata *file, struct section section, bool is_pipe,
+				     struct unpacking *unpacking)
 {
 	struct vp_slice data = slice_of(file, section);
 	uint64_t size;
 
 	for (uint64_t at = 0; at < data.size; at += size) {
+		struct vp_slice rest = {data.bytes + at, data.size - (size_t)at};
 		struct vp_perfdata_record record;
-		size = length_at(data, at);
+		size = length_of(rest);
 		if (!size) {
 			file->malformed++; /* where the next begins is not known */
 			break;
 		}
-		if (!read_record(file, section.offset + at, &record)) {
+		if (!read_record(file, section.offset + at, &record))
 			file->malformed++;
-			continue;
-		}
-		if (record.type == COMPRESSED || record.type == COMPRESSED_2)
-			return vp_error_new("'%s' is compressed (perf record -z), which is not "
-					    "read: record without -z",
-					    file->source);
-		count_lost(file, &record);
-		if (record.type == ID_INDEX)
-			take_index(file, &record);
-		if (record.type < FIRST_OF_PERF)
-			vp_vec_push(&file->records,
-				    ((struct vp_perfdata_place){record.time, section.offset + at}));
+		else if (record.type == COMPRESSED || record.type == COMPRESSED_2)
+			VP_TRY(unpack(file, &record, unpacking));
+		else
+			take_record(file, &record, section.offset + at);
+		if (is_pipe)
+			take_header_record(file, &record,
+					   (struct vp_slice){rest.bytes, (size_t)size});
 	}
+	file->malformed += unpacking->seen < file->unpacked.size;
+	return NULL;
+}
+
+static struct vp_error *take_records(struct vp_perfdata *file, struct section section, bool is_pipe)
+{
+	struct unpacking unpacking = {0};
+	struct vp_error *error = find_records(file, section, is_pipe, &unpacking);
+
+	vp_perf_unpacker_free(unpacking.unpacker);
 	if (file->records.count)
 		qsort(file->records.at, file->records.count, sizeof(*file->records.at), by_time);
-	return NULL;
+	return error;
+}
+
+/* Of perf record -o -: all that is told of the events is among the records. */
+static struct vp_error *parse_pipe(struct vp_perfdata *file)
+{
+	const struct section records = {PIPE_HEADER_SIZE, file->bytes.size - PIPE_HEADER_SIZE};
+
+	VP_TRY(take_records(file, records, true));
+	file->build_ids = (struct vp_slice){file->gathered.bytes, file->gathered.size};
+	return file->attrs.count ? NULL : malformed(file, "it says of no event that it is of");
 }
 
 static struct vp_error *parse(struct vp_perfdata *file, struct vp_cursor *cursor)
@@ -370,16 +517,15 @@ static struct vp_error *parse(struct vp_perfdata *file, struct vp_cursor *cursor
 
 	if (!vp_slice_is(magic, VP_PERFDATA_MAGIC))
 		return vp_error_new("'%s' is no file of perf record", file->source);
-	uint64_t size = vp_cursor_u64(cursor), attr_size = vp_cursor_u64(cursor);
-	if (size < HEADER_SIZE)
-		return vp_error_new("'%s' is in perf's form for pipes, which is not read: record "
-				    "into a file (perf record -o FILE)",
-				    file->source);
+	uint64_t size = vp_cursor_u64(cursor);
+	if (size == PIPE_HEADER_SIZE)
+		return parse_pipe(file);
+	uint64_t attr_size = vp_cursor_u64(cursor);
 	struct section attrs = take_section(cursor), data = take_section(cursor);
 	take_section(cursor); /* types of events, as they were once */
 	for (size_t i = 0; i < VP_ARRAY_SIZE(features); i++)
 		features[i] = vp_cursor_u64(cursor);
-	if (!vp_cursor_ok(cursor) || data.offset > file->bytes.size)
+	if (!vp_cursor_ok(cursor) || size < HEADER_SIZE || data.offset > file->bytes.size)
 		return malformed(file, "its header");
 	if (!data.size) /* perf was killed: it is the rest, and nothing is behind it */
 		data.size = file->bytes.size - data.offset;
@@ -387,7 +533,7 @@ static struct vp_error *parse(struct vp_perfdata *file, struct vp_cursor *cursor
 		return malformed(file, "it ends before its data do");
 	VP_TRY(take_attrs(file, attrs, attr_size));
 	take_features(file, features, data.offset + data.size);
-	return find_records(file, data);
+	return take_records(file, data, false);
 }
 
 struct vp_error *vp_perfdata_open(const char *source, struct vp_slice bytes,
@@ -409,6 +555,8 @@ void vp_perfdata_close(struct vp_perfdata *file)
 	vp_vec_deinit(&file->vcpus);
 	vp_map_deinit(&file->vcpu_of_id);
 	vp_vec_deinit(&file->records);
+	vp_buffer_deinit(&file->unpacked);
+	vp_buffer_deinit(&file->gathered);
 }
 
 struct vp_build_id vp_perfdata_build_id(const struct vp_perfdata *file, const char *path)

@@ -7,6 +7,7 @@
 #ifndef VP_COLLECT_PERFDATA_H
 #define VP_COLLECT_PERFDATA_H
 
+#include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/error.h"
 #include "base/map.h"
@@ -29,7 +30,7 @@ struct vp_perfdata_vcpu {
 	uint32_t tid;             /* its thread, or UINT32_MAX */
 };
 
-/* Where a record is. */
+/* Where a record is: in the file, or behind its size, in what was compressed there. */
 struct vp_perfdata_place {
 	uint64_t time, offset;
 };
@@ -44,11 +45,13 @@ struct vp_perfdata {
 	VP_VEC(struct vp_perfdata_place) records;   /* by time */
 	struct vp_slice tracing, hostname, release; /* or empty */
 	struct vp_slice build_ids;                  /* of files that samples hit; or empty */
+	struct vp_buffer unpacked;                  /* what was compressed */
+	struct vp_buffer gathered; /* of a file in the form for pipes: the build-ids */
 	uint64_t lost, malformed;
 };
 
-/* Slices are of `bytes`, which stay the caller's, as `source` does. Errors: it is no such file, or
- * in a form that is not read. */
+/* Slices are of `bytes`, which stay the caller's, as `source` does, and of the file. Errors: it is
+ * no such file, or damaged where nothing can be read behind it. */
 struct vp_error *vp_perfdata_open(const char *source, struct vp_slice bytes,
 				  struct vp_perfdata *ret) VP_MUST_CHECK;
 void vp_perfdata_close(struct vp_perfdata *file);

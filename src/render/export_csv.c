@@ -124,10 +124,12 @@ static void put_sample(struct vp_export *export, const struct vp_sample *sample)
 	const struct vp_frame *inner = &sample->frames[sample->count - 1];
 	struct csv *csv = export->state;
 	char *at = vp_buffer_room(export->out, room_for(csv, export, sample));
+	char time[VP_PUT_BLOCK];
+	size_t time_size = (size_t)(put_number_at(time, true, sample->time) - time);
 
 	at = vp_put_text(at, "sample,");
-	at = put_number_at(at, true, sample->time);
-	at = put_number_at(at, true, sample->time);
+	at = vp_put_blocks(at, time, time_size);
+	at = vp_put_blocks(at, time, time_size);
 	at = put_number_at(at, true, sample->weight);
 	at = put_number_at(at, sample->pcpu != VP_NONE, sample->pcpu);
 	at = put_text_at(at, &csv->vms, inner->vm);

@@ -449,6 +449,16 @@ static void test_counts(void **state)
 			vp_buffer_count(&buffer, number);
 			assert_string_equal(vp_buffer_text(&buffer), expected);
 		}
+	/* Each four digits, and each behind others. */
+	for (uint64_t number = 0; number < 10000; number++) {
+		char expected[24];
+		uint64_t before = number * 100010001 + 1234567890000000000;
+		snprintf(expected, sizeof(expected), "%" PRIu64 "%" PRIu64, number, before);
+		buffer.size = 0;
+		vp_buffer_count(&buffer, number);
+		vp_buffer_count(&buffer, before);
+		assert_string_equal(vp_buffer_text(&buffer), expected);
+	}
 	buffer.size = 0;
 	vp_buffer_count(&buffer, UINT64_MAX);
 	assert_string_equal(vp_buffer_text(&buffer), "18446744073709551615");

@@ -15,8 +15,8 @@ struct trigger {
 	uint32_t owner;
 	const char *comm;
 	uint32_t vendor, reason;
-	bool by_vmm;
-	const char *function;
+	bool by_vmm, kernel_thread;
+	const char *function, *detail;
 	uint64_t throttled, wasted, preempted;
 };
 
@@ -34,8 +34,20 @@ static const struct trigger triggers[] = {
     {"halt-polling", .wasted = SECOND / 5},
     {"exits-lock", .vendor = VP_VENDOR_AMD, .reason = 0x77, .preempted = SECOND / 10},
     {"exits-pause", .vendor = VP_VENDOR_AMD, .reason = 0x77},
+    {"steal-irq", .thief = VP_BY_TASK, .kernel_thread = true, .comm = "ksoftirqd/3"},
+    {"steal-task", .thief = VP_BY_TASK, .comm = "ksoftirqd/3"},
+    /* A kernel that can run under Xen has one function for all registers. */
+    {"exits-timer", .vendor = VP_VENDOR_AMD, .reason = 0x7c, .function = "native_write_msr",
+     .detail = "MSR 0x6e0 write"},
+    {"exits-timer", .vendor = VP_VENDOR_INTEL, .reason = 52},
     {"exits-timer", .vendor = VP_VENDOR_AMD, .reason = 0x7c, .function = "lapic_next_deadline"},
+    {"exits-ipi", .vendor = VP_VENDOR_INTEL, .reason = 32, .function = "native_write_msr",
+     .detail = "MSR 0x830 write"},
+    {"exits-ipi", .vendor = VP_VENDOR_AMD, .reason = 0x401, .function = "native_write_msr"},
+    {"exits-ipi", .vendor = VP_VENDOR_AMD, .reason = 0x81, .function = "__send_ipi_mask"},
     {"exits-ipi", .vendor = VP_VENDOR_AMD, .reason = 0x7c, .function = "__x2apic_send_IPI_dest"},
+    {"exits-msr", .vendor = VP_VENDOR_AMD, .reason = 0x7c, .function = "lapic_next_deadline",
+     .detail = "MSR 0x10 read"},
     {"exits-msr", .vendor = VP_VENDOR_AMD, .reason = 0x7c, .function = "native_write_msr"},
     {"exits-port", .vendor = VP_VENDOR_AMD, .reason = 0x7b,
      .function = "serial8250_console_putchar"},
@@ -75,6 +87,7 @@ static void take_thief(struct vp_account *account, const struct trigger *trigger
 				 .kind = (uint8_t)trigger->thief,
 				 .number = 7,
 				 .thief_pid = trigger->owner,
+				 .flags = trigger->kernel_thread,
 				 .ns = 2 * SECOND / 5,
 				 .count = 3};
 
@@ -101,12 +114,16 @@ static void take_exits(struct vp_account *account, const struct trigger *trigger
 	vp_table_column_add(places, "vm", "", "", VP_CELL_TEXT);
 	vp_table_column_add(places, "function", "", "", VP_CELL_TEXT);
 	vp_table_column_add(places, "reason", "", "", VP_CELL_TEXT);
+	vp_table_column_add(places, "detail", "", "", VP_CELL_TEXT);
 	vp_table_column_add(places, "count", "", "", VP_CELL_COUNT);
+	vp_table_column_add(places, "total_ns", "", "", VP_CELL_DURATION);
 	vp_table_text(places, "pid-1000");
 	vp_table_text(places, trigger->function);
 	vp_exit_reason_name(trigger->vendor, trigger->reason, name);
 	vp_table_text(places, *vp_vec_push_slot(&places->cleaned) = vp_strdup(name));
+	vp_table_text(places, trigger->detail);
 	vp_table_count(places, 100);
+	vp_table_count(places, cost.total);
 }
 
 static void test_rules(void **state)
@@ -152,6 +169,45 @@ static void test_rules(void **state)
 	assert_int_equal(seen, count);
 }
 
+/* Who took most took it from both vCPUs; another took more from one of them. */
+static void test_most(void **state)
+{
+	static const struct trigger nothing;
+	static const struct {
+		uint32_t vcpu, tid;
+		uint64_t ns;
+	} taken[] = {{0, 7, SECOND / 10}, {1, 7, SECOND / 10}, {0, 8, SECOND / 8}};
+	vp_vms vms = {0};
+	struct vp_account account;
+	struct vp_account_view view;
+	struct vp_table places = {0};
+	struct vp_diagnosis diagnosis;
+
+	vp_account_init(&account, &vms);
+	take_times(&account, &nothing);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(taken); i++) {
+		struct vp_thief thief = {.vm = VM,
+					 .vcpu = taken[i].vcpu,
+					 .state = VP_STATE_PREEMPTED,
+					 .kind = VP_BY_TASK,
+					 .number = taken[i].tid,
+					 .ns = taken[i].ns,
+					 .count = 1,
+					 .comm = "burner"};
+		take(&account, VP_ID_thief, &thief);
+	}
+	expect_no_error(vp_account_view_init(&view, &account, NULL));
+	vp_diagnose(&view, &places, &diagnosis);
+	assert_int_equal(diagnosis.findings.count, 1);
+	assert_int_equal(diagnosis.findings.at[0].ns, SECOND / 5 + SECOND / 8);
+	assert_string_equal(diagnosis.findings.at[0].who, "burner/7");
+	assert_int_equal(diagnosis.findings.at[0].most, SECOND / 5);
+	vp_diagnosis_deinit(&diagnosis);
+	vp_account_view_deinit(&view);
+	vp_account_deinit(&account);
+	vp_vms_deinit(&vms);
+}
+
 /* Names that a shell or a terminal would obey; and nothing found. */
 static void test_text(void **state)
 {
@@ -178,8 +234,8 @@ static void test_text(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_rules),
-					   cmocka_unit_test(test_text)};
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_rules), cmocka_unit_test(test_most), cmocka_unit_test(test_text)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

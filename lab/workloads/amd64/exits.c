@@ -1,10 +1,12 @@
 /*
- * exits [--cpuid N] [--out N] [--mmio N] [--hlt N] [--syscalls N] [--rate R] [--seconds S]
+ * exits [--cpuid N] [--out N] [--mmio N] [--hlt N] [--syscalls N] [--timers N] [--pages N]
+ *       [--rate R] [--seconds S]
  *
  * Does known numbers of things that leave the guest (and of system calls, which do not): CPUID, an
  * access to an I/O port, a read of a page that belongs to no device, through /dev/mem, a sleep (so
- * that an otherwise idle vCPU executes HLT). The numbers make one round; rounds repeat R times a
- * second for S seconds (default: one round). What was done is printed.
+ * that an otherwise idle vCPU executes HLT), setting a timer that is the vCPU's next one, memory
+ * that was never used. The numbers make one round; rounds repeat R times a second for S seconds
+ * (default: one round). What was done is printed.
  *
  * The port accesses are reads of a PCI configuration word, each a write to port 0xcf8 and a read of
  * 0xcfc by the kernel: an odd N is rounded up. (ioperm() does not work in a guest under TCG, whose
@@ -19,6 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #define PCI_CONFIG "/sys/bus/pci/devices/0000:00:00.0/config"
@@ -26,17 +29,28 @@
 	0xfed40000 /* of a TPM, which lab guests do not have: the VMM answers all ones             \
 		    */
 #define HLT_SLEEP_S 0.001
+#define PAGE 4096UL
 
-enum kind { KIND_CPUID, KIND_OUT, KIND_MMIO, KIND_HLT, KIND_SYSCALL, KIND_COUNT };
+enum kind {
+	KIND_CPUID,
+	KIND_OUT,
+	KIND_MMIO,
+	KIND_HLT,
+	KIND_SYSCALL,
+	KIND_TIMER,
+	KIND_PAGE,
+	KIND_COUNT
+};
 
-static const char *const kind_names[KIND_COUNT] = {"cpuid", "out", "mmio", "hlt", "syscalls"};
+static const char *const kind_names[KIND_COUNT] = {"cpuid",    "out",    "mmio", "hlt",
+						   "syscalls", "timers", "pages"};
 
 struct exits {
 	uint64_t per_round[KIND_COUNT];
 	uint64_t done[KIND_COUNT];
 	double rate, seconds;
 	volatile uint32_t *mmio;
-	int config_fd;
+	int config_fd, timer_fd;
 };
 
 __attribute__((noinline)) static void exits_cpuid(uint64_t n)
@@ -74,6 +88,30 @@ __attribute__((noinline)) static void exits_syscalls(uint64_t n)
 		syscall(SYS_getppid);
 }
 
+/* Earlier than the kernel's next tick, but for one in two hundred; and never due. */
+__attribute__((noinline)) static void exits_timers(int timer_fd, uint64_t n)
+{
+	const struct itimerspec soon = {.it_value.tv_nsec = 20000};
+
+	while (n--)
+		timerfd_settime(timer_fd, 0, &soon, NULL);
+}
+
+__attribute__((noinline)) static void exits_pages(uint64_t n)
+{
+	const size_t size = n * PAGE;
+	char *pages;
+
+	if (!n)
+		return;
+	pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pages == MAP_FAILED || madvise(pages, size, MADV_NOHUGEPAGE))
+		work_usage("--pages: %s", strerror(errno));
+	for (size_t at = 0; at < size; at += PAGE)
+		pages[at] = 1;
+	munmap(pages, size);
+}
+
 static void one_round(struct exits *exits)
 {
 	const uint64_t *n = exits->per_round;
@@ -83,6 +121,8 @@ static void one_round(struct exits *exits)
 	exits_mmio(exits->mmio, n[KIND_MMIO]);
 	exits_hlt(n[KIND_HLT]);
 	exits_syscalls(n[KIND_SYSCALL]);
+	exits_timers(exits->timer_fd, n[KIND_TIMER]);
+	exits_pages(n[KIND_PAGE]);
 	for (int i = 0; i < KIND_COUNT; i++)
 		exits->done[i] += n[i];
 }
@@ -101,7 +141,7 @@ static void set_option(struct exits *exits, const char *option, double value)
 		exits->seconds = value;
 	else
 		work_usage("unknown option '%s': expected --cpuid, --out, --mmio, --hlt, "
-			   "--syscalls, --rate or --seconds",
+			   "--syscalls, --timers, --pages, --rate or --seconds",
 			   option);
 }
 
@@ -122,6 +162,8 @@ static void get_access(struct exits *exits)
 			work_usage("--mmio: /dev/mem: %s", strerror(errno));
 		exits->mmio = page;
 	}
+	if (exits->per_round[KIND_TIMER])
+		exits->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 }
 
 int main(int argc, char **argv)

@@ -1,10 +1,11 @@
 /*
- * tinyvm [--cpuid N] [--out N] [--mmio N] [--hlt N] [--wait S]
+ * tinyvm [--cpuid N] [--out N] [--mmio N] [--hlt N] [--msr N] [--wait S]
  *
  * For the host: a guest of a few instructions in real mode, straight on /dev/kvm, that executes so
- * many CPUIDs, writes to port 0x80, reads of an address without memory, and HLTs (which the VMM
- * just goes on behind: there is no interrupt controller). So every exit is known, and why. Waits S
- * seconds before and behind, so that a recording can begin and end meanwhile.
+ * many CPUIDs, writes to port 0x80, reads of an address without memory, HLTs (which the VMM just
+ * goes on behind: there is no interrupt controller) and reads of a model-specific register. So
+ * every exit is known, and why. Waits S seconds before and behind, so that a recording can begin
+ * and end meanwhile.
  */
 #include "common.h"
 
@@ -51,16 +52,24 @@ static const uint8_t code[] = {
     0xf4,                      /* 43 hlt */
     0x66, 0x4e,                /* 44 dec esi */
     0x75, 0xfb,                /* 46 jnz 43 */
-    0xb0, 0x01,                /* 48 mov al, 1 */
-    0xe6, 0xf4,                /* 4a out 0xf4, al: the end */
+    0x66, 0xbe, 0,    0, 0, 0, /* 48 mov esi, N (msr) */
+    0x66, 0x85, 0xf6,          /* 4e test esi, esi */
+    0x74, 0x0c,                /* 51 jz 5f */
+    0x66, 0xb9, 0x1b, 0, 0, 0, /* 53 mov ecx, 0x1b: that of the APIC's address */
+    0x0f, 0x32,                /* 59 rdmsr */
+    0x66, 0x4e,                /* 5b dec esi */
+    0x75, 0xfa,                /* 5d jnz 59 */
+    0xb0, 0x01,                /* 5f mov al, 1 */
+    0xe6, 0xf4,                /* 61 out 0xf4, al: the end */
 };
 
-enum part { PART_CPUID, PART_OUT, PART_MMIO, PART_HLT, PARTS };
+enum part { PART_CPUID, PART_OUT, PART_MMIO, PART_HLT, PART_MSR, PARTS };
 
 static const struct {
 	const char *option;
 	size_t place; /* of the count in `code` */
-} parts[PARTS] = {{"--cpuid", 0x02}, {"--out", 0x17}, {"--mmio", 0x28}, {"--hlt", 0x3a}};
+} parts[PARTS] = {
+    {"--cpuid", 0x02}, {"--out", 0x17}, {"--mmio", 0x28}, {"--hlt", 0x3a}, {"--msr", 0x4a}};
 
 enum { END_PORT = 0xf4 };
 
