@@ -105,7 +105,10 @@ def _foreign_libraries(program, arch):
 
 
 def shared_libraries(program, arch):
-    """The shared libraries and the loader that a program needs: path in a guest -> path here."""
+    """The shared libraries and the loader that a program needs: path in a guest -> path here. A script has none."""
+    with open(program, "rb") as file:
+        if file.read(4) != b"\x7fELF":
+            return {}
     return _foreign_libraries(program, arch) if arch.foreign else _own_libraries(program)
 
 

@@ -9,7 +9,7 @@ import sys
 from lab import REPOSITORY, run_scenario
 
 sys.path.insert(0, str(REPOSITORY / "lab"))
-from vlablib import roots  # noqa: E402
+from vlablib import papi_tests, roots  # noqa: E402
 from vlablib.arch import ARM64  # noqa: E402
 
 CLIENT = "build-arm64/tests/lab/count-loops"
@@ -333,7 +333,38 @@ def shim(run, claims):
     claims.check(of_perf(ended) == [("instructions:u", "<not supported>")], "nothing is lent any more: not supported")
 
 
+def run_papi_tests(directory):
+    """PAPI's own tests, on a host with a PMU and in a guest with lent counters."""
+    place = papi_tests.get()
+    listed = "".join(f"file g1 {place}/{name} /papi/{name}\n" for name in papi_tests.NAMES)
+    scenario = f"""
+host arch=arm64 pcpus=1 icount=yes memory=2048 cpu=a64fx
+guest g1 vcpus=1 memory=768 truth=no agent=yes cpu=host,pmu=off
+{listed}file g1 {roots.get(ARM64)}/{papi_tests.LIBRARY} /{papi_tests.LIBRARY}
+file g1 build-arm64/src/preload/vperf-perf-shim.so /lib/vperf-perf-shim.so
+file g1 tests/lab/each-test /bin/each-test
+command echo 1 > /proc/sys/kernel/perf_event_paranoid; cp -r {place} /run/papi; tests/lab/each-test /run/papi TESTS_QUIET
+command vperf lend --vm g1 -e instructions:u,cycles:u -q -- lab-guest run g1 \
+sh -c "echo 1 > /proc/sys/kernel/perf_event_paranoid; export {SHIM}; each-test /papi TESTS_QUIET"
+"""
+    return run_scenario(scenario.replace("\\\n", ""), directory)
+
+
+def outcomes(text):
+    """Test -> what it said of itself."""
+    parts = re.split(r"^== ", text, flags=re.MULTILINE)[1:]
+    return {part.split()[0]: (re.findall(r"PASSED|SKIPPED|FAILED", part) or ["nothing"])[-1] for part in parts}
+
+
+def papis_own(run, claims):
+    for where, text in (("on a host with a PMU", run.command_output(1)),
+                        ("with lent counters", "\n".join(outputs(run, "g1")[1]))):
+        found = outcomes(text)
+        for name in papi_tests.NAMES:
+            claims.check(found.get(name) == "PASSED", f"{where}, PAPI's own test '{name}': {found.get(name)}")
+
+
 TESTS = [("64-bit Arm, counters", COUNTERS, counters)]
 QUICK = ()
 FULL = [("64-bit Arm, counters beside a busy VM", BESIDE, beside_a_busy_vm), ("64-bit Arm, counters that end", LASTING, lasting), ("lent counters, x86", X86, x86),
-        ("64-bit Arm, PAPI and perf without a PMU", run_shim, shim)]
+        ("64-bit Arm, PAPI and perf without a PMU", run_shim, shim), ("64-bit Arm, PAPI's own tests", run_papi_tests, papis_own)]
