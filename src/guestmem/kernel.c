@@ -59,9 +59,11 @@ static void read_pages(const struct vp_guest_memory *memory, uint64_t gpa, uint6
 		size_t piece = size - at < LARGE_PAGE ? (size_t)(size - at) : LARGE_PAGE;
 		if (vp_guest_memory_read(memory, gpa + at, bytes + at, piece))
 			continue;
-		for (size_t page = 0; page < piece; page += PAGE)
-			if (!vp_guest_memory_read(memory, gpa + at + page, bytes + at + page, PAGE))
-				memset(bytes + at + page, 0, PAGE);
+		for (size_t page = 0; page < piece; page += PAGE) {
+			size_t part = piece - page < PAGE ? piece - page : PAGE;
+			if (!vp_guest_memory_read(memory, gpa + at + page, bytes + at + page, part))
+				memset(bytes + at + page, 0, part);
+		}
 	}
 }
 
