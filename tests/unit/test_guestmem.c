@@ -601,6 +601,41 @@ static void test_worker_memory(void **state)
 	close_guest(&opened);
 }
 
+/* As where a page of a large read is missing: page by page it goes. */
+static bool read_pages_only(void *context, uint64_t hva, void *bytes, size_t size)
+{
+	const struct vp_guest_snapshot *snapshot = context;
+
+	if (size > 4096 || hva > snapshot->size || size > snapshot->size - hva)
+		return false;
+	memcpy(bytes, snapshot->bytes + hva, size);
+	return true;
+}
+
+/* The tables end within a page: nothing is written behind them. */
+static void test_tables_by_page(void **state)
+{
+	enum { ROOM = 8 << 20, MARK = 0x5a };
+	struct vp_buffer whole = {0}, paged = {0};
+	struct vp_kallsyms tables;
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_OLD);
+	open_kernel(&opened);
+	assert_true(vp_guest_kernel_tables(&opened.kernel, &whole, &tables));
+	assert_true(whole.size > 4096 && whole.size % 4096 && whole.size < ROOM);
+	memset(vp_buffer_extend(&paged, ROOM), MARK, ROOM);
+	opened.snapshot.memory.read = read_pages_only;
+	assert_true(vp_guest_kernel_tables(&opened.kernel, &paged, &tables));
+	assert_int_equal(paged.size, whole.size);
+	assert_memory_equal(paged.bytes, whole.bytes, whole.size);
+	for (size_t i = paged.size; i < ROOM; i++)
+		assert_int_equal(paged.bytes[i], MARK);
+	vp_buffer_deinit(&whole);
+	vp_buffer_deinit(&paged);
+	close_guest(&opened);
+}
+
 /* Without BTF the tasks cannot be told, but the kernel's symbols can. */
 static void test_no_btf(void **state)
 {
@@ -723,6 +758,7 @@ int main(void)
 	    cmocka_unit_test(test_worker),
 	    cmocka_unit_test(test_worker_scans),
 	    cmocka_unit_test(test_worker_memory),
+	    cmocka_unit_test(test_tables_by_page),
 	    cmocka_unit_test(test_no_btf),
 	    cmocka_unit_test(test_derived),
 	    cmocka_unit_test(test_derived_doubt),
