@@ -68,7 +68,8 @@ static bool read_for_overflow(void *context, uint64_t *values)
 	return !vp_counters_lent_read(counters->lent, true, zeros, values);
 }
 
-/* A read that the overflow's handler interrupted is made again: it was switched out meanwhile. */
+/* A read that the overflow's handler interrupted begins again, as the host has published meanwhile:
+ * the handler's own reads force it to. */
 static void take_off(void *context, const uint64_t *values)
 {
 	struct vperf_counters *counters = context;
