@@ -8,12 +8,28 @@ enum { EVENTS_AT_ONCE = 1 << 12 };
 
 const char *vp_export_text(const struct vp_export *export, uint32_t text)
 {
-	return text == VP_NONE ? NULL : vp_intern_text(export->texts, text);
+	return text == VP_NONE ? NULL : export->texts.at[text];
 }
 
 const char *vp_export_vm(const struct vp_export *export, uint32_t vm)
 {
-	return vm == VP_NONE ? NULL : export->report->vms.at[vm].name;
+	return vm == VP_NONE ? NULL : export->vms.at[vm].name;
+}
+
+/* What became known since so many texts and VMs were. */
+static void add_names(const struct vp_intern *texts, size_t from_text, const vp_vms *vms,
+		      size_t from_vm, vp_export_names *ret_texts, vp_vms *ret_vms)
+{
+	for (size_t i = from_text; i < texts->strings.count; i++)
+		vp_vec_push(ret_texts, texts->strings.at[i]);
+	for (size_t i = from_vm; i < vms->count; i++)
+		vp_vec_push(ret_vms, vms->at[i]);
+}
+
+static void forget_names(struct vp_export *export)
+{
+	vp_vec_deinit(&export->texts);
+	vp_vec_deinit(&export->vms);
 }
 
 static struct vp_frame frame_of(const struct vp_profile_row *row)
@@ -70,9 +86,9 @@ void vp_export_totals(const struct vp_report *report, const struct vp_exporter *
 		      struct vp_buffer *out)
 {
 	VP_AUTO_FREE void *state = vp_alloc(exporter->state_size);
-	struct vp_export export = {
-	    .report = report, .texts = &report->profile.texts, .out = out, .state = state};
+	struct vp_export export = {.report = report, .out = out, .state = state};
 
+	add_names(&report->profile.texts, 0, &report->vms, 0, &export.texts, &export.vms);
 	if (exporter->begin)
 		exporter->begin(&export);
 	if (report->options.chains)
@@ -83,19 +99,23 @@ void vp_export_totals(const struct vp_report *report, const struct vp_exporter *
 		exporter->end(&export);
 	if (exporter->deinit)
 		exporter->deinit(state);
+	forget_names(&export);
 }
 
+/* After begin_once() all but what the pass has to do is the exporter's thread's, until it ends. */
 struct streaming {
 	const struct vp_exporter *exporter;
 	const struct vp_export_writer *writer;
 	struct vp_export export;
 	struct vp_buffer out;
-	struct vp_error *error; /* the first */
-	bool begun;
+	struct vp_error *error;          /* the first */
 	struct vp_stream_reader *spans;  /* of the vCPUs' states, or NULL */
 	const struct vp_vcpu_span *span; /* the next, or NULL */
 	struct vp_filter filter;         /* of slices */
-	struct vp_frame frames[VP_STACK_FRAMES];
+	/* The pass's: */
+	struct vp_export_queue queue;
+	size_t texts, vms; /* how many were handed on */
+	bool begun;
 };
 
 static void write_if(struct streaming *streaming, size_t size)
@@ -152,14 +172,19 @@ static bool has_trace(const char *path)
 
 static void begin_once(struct streaming *streaming)
 {
+	const struct vp_report *report = streaming->export.report;
+
 	if (streaming->begun)
 		return;
 	streaming->begun = true;
-	streaming->export.has_periods =
-	    streaming->exporter->period && has_trace(streaming->export.report->path);
+	streaming->vms = report->vms.count;
+	for (size_t i = 0; i < streaming->vms; i++)
+		vp_vec_push(&streaming->export.vms, report->vms.at[i]);
+	streaming->export.has_periods = streaming->exporter->period && has_trace(report->path);
 	streaming->error = open_spans(streaming);
 	if (streaming->exporter->begin)
 		streaming->exporter->begin(&streaming->export);
+	vp_export_queue_begin(&streaming->queue, report->options.jobs > 1);
 }
 
 static bool is_on_pcpus(const struct vp_profile_options *options, uint32_t pcpu)
@@ -173,8 +198,9 @@ static bool is_on_pcpus(const struct vp_profile_options *options, uint32_t pcpu)
 static void give_slice(struct streaming *streaming, const struct vp_vcpu_span *span)
 {
 	const struct vp_report *report = streaming->export.report;
-	const struct vp_vm *vm = vp_vms_find(&report->vms, span->vm);
-	uint32_t number = vm ? (uint32_t)(vm - report->vms.at) : VP_NONE;
+	const vp_vms *vms = &streaming->export.vms;
+	const struct vp_vm *vm = vp_vms_find(vms, span->vm);
+	uint32_t number = vm ? (uint32_t)(vm - vms->at) : VP_NONE;
 	bool exited = span->flags & VP_HAS_EXIT_REASON;
 	char name[VP_EXIT_NAME_SIZE];
 
@@ -204,30 +230,83 @@ static void give_slices(struct streaming *streaming, uint64_t until)
 	}
 }
 
+/* In the exporter's thread. */
+static void take_sample(struct streaming *streaming, const struct vp_sample *sample)
+{
+	if (!streaming->error)
+		give_slices(streaming, sample->time);
+	if (streaming->error)
+		return;
+	if (streaming->exporter->sample)
+		streaming->exporter->sample(&streaming->export, sample);
+	write_if(streaming, VP_EXPORT_PIECE);
+}
+
+static void take_batch(void *context, const struct vp_export_batch *batch)
+{
+	struct streaming *streaming = context;
+	const struct vp_frame *frames = batch->frames.at;
+
+	vp_vec_each (&batch->texts, text)
+		vp_vec_push(&streaming->export.texts, *text);
+	vp_vec_each (&batch->vms, vm)
+		vp_vec_push(&streaming->export.vms, *vm);
+	vp_vec_each (&batch->samples, given) {
+		struct vp_sample sample = *given;
+		sample.frames = frames;
+		frames += sample.count;
+		take_sample(streaming, &sample);
+	}
+}
+
+static void hand_on(struct streaming *streaming, const struct vp_intern *texts, const vp_vms *vms)
+{
+	struct vp_export_batch *batch = vp_export_queue_batch(&streaming->queue);
+
+	add_names(texts, streaming->texts, vms, streaming->vms, &batch->texts, &batch->vms);
+	streaming->texts = texts->strings.count;
+	streaming->vms = vms->count;
+	vp_export_queue_hand_on(&streaming->queue);
+}
+
+/* Of what a vCPU's thread does, the vCPU; of a blank, the one that waits. */
+static struct vp_frame with_vcpu(struct vp_frame frame, uint32_t vcpu)
+{
+	if (frame.kind != VP_KIND_IDLE && frame.kind != VP_KIND_STEAL)
+		frame.vcpu = vcpu;
+	return frame;
+}
+
+/* In the pass. */
 static void give_sample(void *context, const struct vp_flow *flow, const struct vp_sink_tick *tick,
 			const uint32_t *stack, uint32_t count)
 {
 	struct streaming *streaming = context;
 	const vp_stream_readers *streams = flow->timeline->merge.streams;
-	struct vp_sample sample = {
-	    .time = tick->time,
-	    .weight = tick->weight,
-	    .pcpu = tick->pcpu == VP_NONE ? VP_NONE : vp_stream_cpu(streams->at[tick->pcpu]),
-	    .pid = tick->pid,
-	    .tid = tick->tid,
-	    .frames = count == 1 ? &flow->frames.at.at[*stack] : streaming->frames,
-	    .count = count};
 
 	begin_once(streaming);
-	if (streaming->error)
-		return;
-	give_slices(streaming, tick->time);
-	streaming->export.texts = &flow->frames.texts;
-	for (uint32_t i = 0; i < count && count > 1; i++)
-		streaming->frames[i] = flow->frames.at.at[stack[i]];
-	if (streaming->exporter->sample)
-		streaming->exporter->sample(&streaming->export, &sample);
-	write_if(streaming, VP_EXPORT_PIECE);
+	struct vp_export_batch *batch = vp_export_queue_batch(&streaming->queue);
+	vp_vec_push(&batch->samples,
+		    ((struct vp_sample){.time = tick->time,
+					.weight = tick->weight,
+					.pcpu = tick->pcpu == VP_NONE
+						    ? VP_NONE
+						    : vp_stream_cpu(streams->at[tick->pcpu]),
+					.pid = tick->pid,
+					.tid = tick->tid,
+					.count = count}));
+	for (uint32_t i = 0; i < count; i++)
+		vp_vec_push(&batch->frames, with_vcpu(flow->frames.at.at[stack[i]], tick->vcpu));
+	if (batch->samples.count == VP_EXPORT_BATCH)
+		hand_on(streaming, &flow->frames.texts, flow->vms);
+}
+
+/* The exporter's thread ends: all is known now. */
+static void end_samples(struct streaming *streaming, const struct vp_report *report)
+{
+	begin_once(streaming);
+	hand_on(streaming, &report->profile.texts, &report->vms);
+	vp_export_queue_end(&streaming->queue);
 }
 
 static void give_period(void *context, const struct vp_period *period)
@@ -291,11 +370,10 @@ static void give_events(struct streaming *streaming)
 
 static void finish(struct streaming *streaming, struct vp_report *report)
 {
-	begin_once(streaming);
+	end_samples(streaming, report);
 	give_slices(streaming, UINT64_MAX);
 	give_periods(streaming);
 	give_events(streaming);
-	streaming->export.texts = &report->profile.texts;
 	if (!streaming->error && streaming->exporter->end)
 		streaming->exporter->end(&streaming->export);
 	write_if(streaming, 1);
@@ -315,9 +393,14 @@ struct vp_error *vp_export_stream(const struct vp_naming_options *naming,
 	struct vp_profile_options wanted = *options;
 
 	*streaming = (struct streaming){.exporter = exporter, .writer = writer};
+	streaming->queue.take = take_batch;
+	streaming->queue.context = streaming;
 	streaming->export = (struct vp_export){
 	    .report = ret, .out = &streaming->out, .state = state, .directory = writer->directory};
 	wanted.columns = VP_COLUMNS_ALL;
+	/* Frames are much fewer without their vCPUs, which ticks have, too. */
+	if (!vp_view_of(options->view)->of_one_vm)
+		wanted.columns &= ~(unsigned)VP_COLUMN_VCPU;
 	wanted.chains = false; /* of all stacks there is no total: each sample has its own */
 	wanted.sink = &sink;
 	wanted.events_only = exporter->event && !exporter->sample && !exporter->slice;
@@ -330,6 +413,7 @@ struct vp_error *vp_export_stream(const struct vp_naming_options *naming,
 	vp_stream_free(streaming->spans);
 	vp_filter_deinit(&streaming->filter);
 	vp_buffer_deinit(&streaming->out);
+	forget_names(&streaming->export);
 	if (!error && streaming->error)
 		vp_report_deinit(ret);
 	return error ? error : streaming->error;

@@ -6,19 +6,10 @@
 #ifndef VP_ANALYZE_EXPORT_H
 #define VP_ANALYZE_EXPORT_H
 
+#include "analyze/export_queue.h"
 #include "analyze/lanes.h"
 #include "analyze/report.h"
 #include "analyze/script.h"
-
-struct vp_sample {
-	uint64_t time;   /* ns of the host's clock; of a total: 0 */
-	uint64_t weight; /* how many: of a total all of its stack's; else 1, but for idle ticks that
-			  * were filled in */
-	uint32_t pcpu;   /* VP_NONE: not known, or a total */
-	uint32_t pid, tid;             /* of the host's thread; 0: none, or a total */
-	const struct vp_frame *frames; /* outermost first, at least one */
-	uint32_t count;
-};
 
 /* What a vCPU did for a while: there are slices in what 'vperf record --account-events' made. */
 struct vp_state_slice {
@@ -30,9 +21,11 @@ struct vp_state_slice {
 };
 
 struct vp_export {
-	/* What is recorded and of which VMs; what was counted and noted only at the end. */
+	/* What is recorded; which VMs, what was counted and what noted only at the end. */
 	const struct vp_report *report;
-	const struct vp_intern *texts;
+	/* The frames' texts and VMs, by number: as many as there are by now. */
+	vp_export_names texts;
+	vp_vms vms;
 	struct vp_buffer *out; /* where operations write */
 	void *state;           /* the exporter's own, zeroed before begin() */
 	/* Of what vCPUs did, periods are given: they say more than slices. */
@@ -53,7 +46,8 @@ struct vp_exporter {
 	bool directory;   /* writes files of its own, instead of into `out` */
 	/* In this order, sample() and slice() as often as there are some, by time (slices by that
 	 * of their end), then period(), by the time of their end, then event(), by time; each may
-	 * be NULL. */
+	 * be NULL. sample() and slice() run beside the pass that makes the report: of that they may
+	 * use what was there at begin(). */
 	void (*begin)(struct vp_export *export);
 	void (*sample)(struct vp_export *export, const struct vp_sample *sample);
 	void (*slice)(struct vp_export *export, const struct vp_state_slice *slice);

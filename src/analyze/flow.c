@@ -21,11 +21,15 @@ uint32_t vp_flow_part(struct vp_flow *flow, uint32_t vm, uint32_t vcpu)
 	return *part;
 }
 
-static struct vp_sink_tick sink_tick(const struct vp_tick *tick)
+static struct vp_sink_tick sink_tick(const struct vp_flow *flow, const struct vp_tick *tick)
 {
+	uint32_t vcpu =
+	    tick->vcpu == VP_NONE ? VP_NONE : flow->timeline->guests.vcpus.at[tick->vcpu].number;
+
 	return (struct vp_sink_tick){.time = tick->time,
 				     .weight = tick->weight,
 				     .pcpu = tick->pcpu,
+				     .vcpu = vcpu,
 				     .pid = tick->sample ? tick->sample->pid : 0,
 				     .tid = tick->sample ? tick->sample->tid : 0};
 }
@@ -35,7 +39,7 @@ static void wait_for(struct vp_flow *flow, const struct vp_tick *tick, uint32_t 
 	if (flow->n_waiting == VP_FLOW_WAITING)
 		vp_resolver_flush(flow->resolver);
 	flow->waiting[flow->n_waiting++] =
-	    (struct vp_waiting_tick){.tick = sink_tick(tick), .frame = frame, .given = given};
+	    (struct vp_waiting_tick){.tick = sink_tick(flow, tick), .frame = frame, .given = given};
 }
 
 /* The waiting ticks' frames, on their way from memory when they are asked for. */
@@ -73,7 +77,7 @@ void vp_flow_take(void *context, const struct vp_resolved *samples, uint32_t cou
 static void give_stack(struct vp_flow *flow, const struct vp_tick *tick,
 		       const struct vp_stack *stack)
 {
-	const struct vp_sink_tick given = sink_tick(tick);
+	const struct vp_sink_tick given = sink_tick(flow, tick);
 
 	vp_resolver_flush(flow->resolver);
 	flow->sink->sample(flow->sink->context, flow, &given, stack->frames, stack->count);

@@ -15,6 +15,7 @@ struct vp_flow;
 struct vp_sink_tick {
 	uint64_t time, weight;
 	uint32_t pcpu;     /* index of the stream, or VP_NONE */
+	uint32_t vcpu;     /* number of the vCPU whose thread it is, or VP_NONE */
 	uint32_t pid, tid; /* of the host's thread; 0: none */
 };
 

@@ -115,13 +115,13 @@ static void put_sample_id(struct vp_buffer *out, const struct place *place, uint
 
 static uint32_t machine_of(const struct vp_export *export, uint32_t vm)
 {
-	return vm == VP_NONE ? 0 : export->report->vms.at[vm].pid;
+	return vm == VP_NONE ? 0 : export->vms.at[vm].pid;
 }
 
 static void add_ids(struct vp_export *export)
 {
 	struct perf *perf = export->state;
-	const vp_vms *vms = &export->report->vms;
+	const vp_vms *vms = &export->vms;
 	bool inserted;
 
 	vp_vec_push(&perf->ids, ((struct id){.id = ID_HOST, .tid = UINT64_MAX}));
@@ -157,7 +157,7 @@ static void put_id_index(struct vp_export *export, size_t from, size_t to)
 static void put_kernels(struct vp_export *export)
 {
 	struct perf *perf = export->state;
-	const vp_vms *vms = &export->report->vms;
+	const vp_vms *vms = &export->vms;
 
 	for (uint32_t vm = 0; vm <= vms->count; vm++) {
 		uint32_t number = vm == vms->count ? VP_NONE : vm;

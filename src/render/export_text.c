@@ -70,7 +70,7 @@ const char *vp_export_machine(const struct vp_export *export, const struct vp_fr
 
 uint32_t vp_export_vm_id(const struct vp_export *export, uint32_t vm)
 {
-	return vp_vm_id(&export->report->vms.at[vm]);
+	return vp_vm_id(&export->vms.at[vm]);
 }
 
 void vp_export_put_thread(const struct vp_export *export, const struct vp_period *period,

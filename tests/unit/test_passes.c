@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Recordings of everything that a timeline keeps from tick to tick, at random: whoever goes through
- * them, one thread or several, makes the same report, byte by byte, in each view and format.
+ * them, one thread or several, makes the same report, byte by byte, in each view and format; so
+ * does who exports each sample, with a thread of its own or without.
  */
 #include "unit.h"
 
@@ -9,10 +10,11 @@
 
 #include "analyze/report.h"
 #include "make_recording.h"
+#include "render/export.h"
 #include "render/formats.h"
 
 #define NAME "passes.data"
-enum { TICKS = 400, PCPUS = 3, RECORDINGS = 8, VMS = 3 };
+enum { TICKS = 400, MANY_TICKS = 6000, PCPUS = 3, RECORDINGS = 8, VMS = 3 };
 
 static uint64_t random_state;
 
@@ -92,7 +94,7 @@ static void make_record(struct made *made, uint32_t pcpu, uint64_t tick, bool ch
 
 /* By number: with call chains, with ticks that have to be filled in, with a clock that goes back.
  */
-static void make_recording(uint32_t number)
+static void make_recording(uint32_t number, uint64_t ticks)
 {
 	bool chains = number % 2, gaps = number / 2 % 2, backwards = number / 4 % 2;
 	struct made made;
@@ -102,13 +104,13 @@ static void make_recording(uint32_t number)
 	made.pcpus = made.about.pcpus = PCPUS;
 	made.about.by_time = !gaps;
 	made.about.chains = chains;
-	for (uint64_t tick = 1; tick < TICKS; tick++)
+	for (uint64_t tick = 1; tick < ticks; tick++)
 		for (uint32_t pcpu = 0; pcpu < PCPUS; pcpu++) {
 			made.offset = any(MADE_PERIOD / 2);
 			if (!gaps || tick / 16 % 3 != pcpu || !any(10))
 				make_record(&made, pcpu, tick - (backwards && !any(20)), chains);
 		}
-	made_end(&made, TICKS);
+	made_end(&made, ticks);
 }
 
 /* All formats one after another, with what is said beside them. */
@@ -154,7 +156,7 @@ static void test_jobs(void **state)
 {
 	for (uint32_t number = 0; number < RECORDINGS; number++) {
 		bool chains = number % 2;
-		make_recording(number);
+		make_recording(number, TICKS);
 		for (enum vp_view view = 0; view < VP_VIEWS; view++) {
 			const char *vm = view == VP_VIEW_GUEST ? "vm1" : NULL;
 			struct vp_profile_options options[] = {
@@ -179,7 +181,7 @@ static void test_damage(void **state)
 	struct vp_report report;
 	FILE *file;
 
-	make_recording(0);
+	make_recording(0, TICKS);
 	file = fopen(NAME "/host/cpu0", "r+");
 	assert_non_null(file);
 	assert_int_equal(fseek(file, 200, SEEK_SET), 0);
@@ -190,9 +192,54 @@ static void test_damage(void **state)
 	vp_report_deinit(&report);
 }
 
+static struct vp_buffer pieces;
+
+static struct vp_error *keep_piece(void *context, struct vp_buffer *out)
+{
+	vp_buffer_append(&pieces, out->bytes, out->size);
+	return NULL;
+}
+
+static void export_by(uint32_t jobs, enum vp_view view, const struct vp_exporter *exporter)
+{
+	static const struct vp_export_writer writer = {.write = keep_piece};
+	const struct vp_naming_options naming = {.directory = NAME};
+	const struct vp_profile_options options = {
+	    .view = view, .vm = view == VP_VIEW_GUEST ? "vm1" : NULL, .jobs = jobs};
+	struct vp_report report;
+
+	pieces.size = 0;
+	expect_no_error(vp_export_stream(&naming, &options, exporter, &writer, &report));
+	vp_report_deinit(&report);
+}
+
+static void expect_same_export(enum vp_view view, const struct vp_exporter *exporter)
+{
+	export_by(1, view, exporter);
+	VP_AUTO_FREE char *by_one = strdup(vp_buffer_text(&pieces));
+	assert_true(pieces.size > 50 * MANY_TICKS);
+	export_by(2, view, exporter);
+	assert_string_equal(vp_buffer_text(&pieces), by_one);
+}
+
+/* More samples than wait for an exporter at once, and a VM that only they know. */
+static void test_export(void **state)
+{
+	for (uint32_t number = 0; number < 2; number++) {
+		make_recording(number, MANY_TICKS);
+		for (enum vp_view view = 0; view < VP_VIEWS; view++) {
+			expect_same_export(view, vp_exporter_csv());
+			expect_same_export(view, vp_exporter_jsonl());
+			expect_same_export(view, vp_exporter_script());
+		}
+	}
+	vp_buffer_deinit(&pieces);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_jobs),
+					   cmocka_unit_test(test_export),
 					   cmocka_unit_test(test_damage)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
