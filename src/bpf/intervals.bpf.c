@@ -335,6 +335,7 @@ static __always_inline void take_out(struct interval_cpu *cpu, struct vp_subject
 {
 	take_all(cpu, subject);
 	charge(subject, now);
+	close_if_overdue(cpu, subject, now);
 	count_out(subject, runnable);
 	subject->state = runnable ? VP_SUBJECT_WAITING : VP_SUBJECT_BLOCKED;
 	if (task_state(prev) & TASK_DEAD && !runnable) {

@@ -11,11 +11,12 @@
 enum vp_subject_state { VP_SUBJECT_BLOCKED, VP_SUBJECT_RUNNING, VP_SUBJECT_WAITING };
 
 enum vp_subject_flag {
-	VP_SUBJECT_IN_GUEST = 1, /* entered_at says since when */
-	VP_SUBJECT_IN_EXIT = 2,  /* exited_at says since when, `class` why */
-	VP_SUBJECT_SEEN = 4,     /* it had a pCPU */
-	VP_SUBJECT_OVER = 8,     /* its last interval was closed */
-	VP_SUBJECT_ENTERED = 16, /* its guest was entered */
+	VP_SUBJECT_IN_GUEST = 1,     /* entered_at says since when */
+	VP_SUBJECT_IN_EXIT = 2,      /* exited_at says since when, `class` why */
+	VP_SUBJECT_SEEN = 4,         /* it had a pCPU */
+	VP_SUBJECT_OVER = 8,         /* its last interval was closed */
+	VP_SUBJECT_ENTERED = 16,     /* its guest was entered */
+	VP_SUBJECT_WAS_OVERDUE = 32, /* its interval was closed without the trigger */
 };
 
 /* Where sets take turns: asks the pCPU's switcher in user space to switch this one on. */

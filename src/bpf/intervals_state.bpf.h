@@ -89,6 +89,8 @@ const volatile __u64 width = 0;
 /* There is no hypervisor: what a subject has a pCPU for is what it would do in a guest. */
 const volatile __u32 native = 0;
 const volatile __u32 n_counters = 0, n_events = 0, n_cpus = 1;
+/* Counts over the whole interval what the trigger counts; VP_COUNTERS_MAX: no counter does. */
+const volatile __u32 trigger_counter = VP_COUNTERS_MAX;
 const volatile __u32 wants_guest = 0; /* bits of enum vp_guest_count */
 const volatile __u64 ring_half = 0, record_size = 0;
 const volatile struct vp_event_place events[VP_EVENTS_MAX] = {};
@@ -482,12 +484,62 @@ static __always_inline void take_all(struct interval_cpu *cpu, struct vp_subject
 		bpf_get_current_comm(subject->comm, sizeof(subject->comm));
 }
 
+/* What the trigger counted of the subject's interval, by the last reading; -1: not known. */
+static __always_inline __s64 counted_by_trigger(const struct vp_subject *subject)
+{
+	__u32 i = trigger_counter;
+
+	if (i >= VP_COUNTERS_MAX)
+		return -1;
+	const struct vp_reading *now = &subject->counters[i];
+	const struct vp_reading *before = &subject->counters_before[i];
+	if (now->running - before->running != now->enabled - before->enabled)
+		return -1;
+	return now->value - before->value;
+}
+
+/* What the scheduler executes until perf stops the trigger, at most: it may overflow in there. */
+enum { BEHIND_SWITCH = 2000 };
+
+static __always_inline __s64 least_overdue(void)
+{
+	__u64 early = part_width / 64;
+
+	return part_width - (early < BEHIND_SWITCH ? early : BEHIND_SWITCH);
+}
+
+/*
+ * Its thread loses the pCPU, and the trigger's interrupt has not come though it is due, as
+ * interrupts are masked here: where that is so (Arm), perf forgets the overflow now. If it comes
+ * after all, it is not the next one's end.
+ */
+static __always_inline void close_if_overdue(struct interval_cpu *cpu, struct vp_subject *subject,
+					     __u64 now)
+{
+	if (unit != VP_UNIT_EVENT || counted_by_trigger(subject) < least_overdue())
+		return;
+	close_part(cpu, subject, now);
+	subject->flags |= VP_SUBJECT_WAS_OVERDUE;
+}
+
+static __always_inline bool is_closed_already(struct vp_subject *subject)
+{
+	__s64 counted = counted_by_trigger(subject);
+	bool closed = subject->flags & VP_SUBJECT_WAS_OVERDUE && counted >= 0 &&
+		      counted < (__s64)(part_width / 2);
+
+	subject->flags &= ~VP_SUBJECT_WAS_OVERDUE;
+	return closed;
+}
+
 /* What the trigger ends, of the subject that has this pCPU now. */
 static __always_inline void close_here(struct interval_cpu *cpu, struct vp_subject *subject)
 {
 	__u64 now = bpf_ktime_get_ns();
 
 	take_all(cpu, subject);
+	if (is_closed_already(subject))
+		return;
 	close_part(cpu, subject, now);
 	if (multiplexing && unit == VP_UNIT_EVENT)
 		leave_out(&subject->sets, cpu->on, bpf_ktime_get_ns() - now);

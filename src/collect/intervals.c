@@ -157,6 +157,20 @@ static void set_parts(const struct vp_intervals *intervals, struct intervals_bpf
 	}
 }
 
+/* The counter of the same event as the trigger; multiplexed, it does not count all of it. */
+static uint32_t counter_of_trigger(const struct vp_intervals *intervals)
+{
+	const struct vp_recipe *recipe = intervals->options.recipe;
+	uint32_t found = recipe->unit == VP_UNIT_EVENT && !intervals->counters.multiplexed
+			     ? vp_recipe_find(recipe, recipe->unit_name)
+			     : VP_EVENTS_MAX;
+
+	return found < recipe->events.count &&
+		       recipe->events.at[found].event.source == VP_FROM_COUNTER
+		   ? recipe->events.at[found].event.index
+		   : VP_COUNTERS_MAX;
+}
+
 static void set_plan(struct vp_intervals *intervals)
 {
 	const struct vp_recipe *recipe = intervals->options.recipe;
@@ -173,6 +187,7 @@ static void set_plan(struct vp_intervals *intervals)
 	plan->ring_half = intervals->options.ring_bytes / 2;
 	plan->record_size =
 	    sizeof(struct vp_interval) + recipe->events.count * sizeof(struct vp_interval_value);
+	plan->trigger_counter = counter_of_trigger(intervals);
 	plan->takes_new = recipe->per == VP_PER_VCPU && !intervals->options.only_watched;
 	for (size_t i = 0; i < recipe->events.count; i++) {
 		plan->events[i].source = (uint8_t)recipe->events.at[i].event.source;
