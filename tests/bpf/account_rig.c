@@ -47,6 +47,7 @@ static void load(struct rig *rig, enum vp_vendor vendor)
 	size_map(rig->programs->maps.exits, rig->places * VP_EXIT_REASONS);
 	size_map(rig->programs->maps.sites, rig->places * VP_EXIT_SITES);
 	size_map(rig->programs->maps.cpus, rig->pcpus);
+	size_map(rig->programs->maps.exit_now, rig->pcpus);
 	if (rig->places * THIEVES > bpf_map__max_entries(rig->programs->maps.thieves))
 		size_map(rig->programs->maps.thieves, rig->places * THIEVES);
 	size_map(rig->programs->maps.other_thieves, rig->places * VP_TAKEN_STATES);
