@@ -104,7 +104,8 @@ static const char *keep(struct vp_account_view *view, const char *text)
 }
 
 /* One address of a device's, or all of a block of memory. */
-static const char *address_text(struct vp_account_view *view, const struct row_key *key, bool device)
+static const char *address_text(struct vp_account_view *view, const struct row_key *key,
+				bool device)
 {
 	enum { TEXT_SIZE = 48 };
 	uint64_t end = key->address + VP_MEMORY_BLOCK - 1;

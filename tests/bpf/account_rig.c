@@ -41,6 +41,7 @@ static void load(struct rig *rig, enum vp_vendor vendor)
 	rig->programs = account_bpf__open();
 	assert_non_null(rig->programs);
 	rig->programs->rodata->vendor = vendor;
+	rig->programs->rodata->by_memory = vendor == VP_VENDOR_INTEL;
 	size_map(rig->programs->maps.vcpus, rig->places);
 	size_map(rig->programs->maps.places, rig->places);
 	size_map(rig->programs->maps.place_of_tid, rig->places);

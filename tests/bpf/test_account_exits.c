@@ -10,6 +10,7 @@
 #include "account_rig.h"
 #include "base/macros.h"
 #include "bpf/exit_now.h"
+#include "bpf/guest_current.h"
 #include "fake_vcpu.h"
 
 enum {
@@ -329,6 +330,75 @@ static void test_memory_of_intel(void **state)
 	rig_close(rig);
 }
 
+/* A guest's memory: where its pointer to the current task is, tasks, their mm. */
+enum { AT_CURRENT = 0, AT_TASKS = 0x1000, AT_MMS = 0x2000, AT_ROOTS = 0x8000, AT_MM = 0x40 };
+enum { AT_PGD = 0x48, TASK_SIZE = 0x400, GUEST_SIZE = 0x10000 };
+#define DIRECT_MAP 0xffff888000000000ULL
+
+static void put_word(char *memory, uint64_t at, uint64_t word)
+{
+	memcpy(memory + at, &word, sizeof(word));
+}
+
+/* Tasks 0 to 3 of the guest: the last is a thread of its kernel. */
+static void make_guest(const struct rig *rig, char *memory)
+{
+	const struct account_bpf *programs = rig->programs;
+	const struct vp_identity_vm vm = {
+	    .direct_map = DIRECT_MAP, .n_slots = 1, .slots = {{0, GUEST_SIZE, (uintptr_t)memory}}};
+	const struct vp_identity_vcpu vcpu = {.key = (uint64_t)getpid() << 32,
+					      .current_hva = (uintptr_t)memory + AT_CURRENT,
+					      .at_mm = AT_MM,
+					      .at_pgd = AT_PGD};
+	uint32_t place = 0;
+
+	for (uint64_t i = 0; i < 3; i++) {
+		uint64_t mm = AT_MMS + i * TASK_SIZE;
+		put_word(memory, AT_TASKS + i * TASK_SIZE + AT_MM, DIRECT_MAP + mm);
+		put_word(memory, mm + AT_PGD, DIRECT_MAP + AT_ROOTS + 0x1000 * i);
+	}
+	assert_int_equal(
+	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_vms), &place, &vm, BPF_ANY), 0);
+	assert_int_equal(
+	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_vcpus), &place, &vcpu, BPF_ANY),
+	    0);
+	assert_int_equal(bpf_map_update_elem(bpf_map__fd(programs->maps.identity_places), &vcpu.key,
+					     &place, BPF_ANY),
+			 0);
+}
+
+static uint64_t count_of_root(const struct rig *rig, uint64_t root)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < VP_EXIT_SITES; i++)
+		count += rig->sites[i].cr3 == root ? rig->sites[i].count : 0;
+	return count;
+}
+
+/* Whose an exit is: the current task's, which may have changed since, or got another mm (exec). */
+static void test_roots_by_memory(void **state)
+{
+	static char memory[GUEST_SIZE];
+	struct rig *rig = rig_open(VP_VENDOR_INTEL, 1);
+
+	make_guest(rig, memory);
+	for (uint64_t i = 0; i < 80; i++) {
+		put_word(memory, AT_CURRENT, DIRECT_MAP + AT_TASKS + i / 2 % 4 * TASK_SIZE);
+		leave_intel(rig, INTEL_CPUID, 0);
+	}
+	/* Task 3 becomes a program with the address space that was task 2's. */
+	put_word(memory, AT_TASKS + 3 * TASK_SIZE + AT_MM, DIRECT_MAP + AT_MMS + 2 * TASK_SIZE);
+	leave_intel(rig, INTEL_CPUID, 0);
+	vp_run(rig->programs->progs.note_entry, NOWHERE, 0, 0);
+	assert_int_equal(sum_old_sites(rig).count, 0);
+	for (uint64_t i = 0; i < 2; i++)
+		assert_int_equal(count_of_root(rig, AT_ROOTS + 0x1000 * i), 20);
+	assert_int_equal(count_of_root(rig, AT_ROOTS + 0x2000), 21);
+	assert_int_equal(count_of_root(rig, 0), 20);
+	rig_close(rig);
+}
+
 /* A guest that fills its memory leaves functions their room. */
 static void test_more_memory_than_room(void **state)
 {
@@ -455,6 +525,7 @@ int main(void)
 	    cmocka_unit_test(test_ports),
 	    cmocka_unit_test(test_memory),
 	    cmocka_unit_test(test_memory_of_intel),
+	    cmocka_unit_test(test_roots_by_memory),
 	    cmocka_unit_test(test_more_memory_than_room),
 	    cmocka_unit_test(test_more_reasons_than_rows),
 	    cmocka_unit_test(test_sites_are_evicted),

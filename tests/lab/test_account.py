@@ -127,7 +127,7 @@ def perf_counts(run, command):
 def known_addresses(run, claims, *reasons, books, recording="rec", reads=5000):
     """tinyvm's device by its address; all else is the memory that its code is in."""
     rows = read("exits", run, "--by", "address", recording=recording)["exits"]
-    found = {(row["address"], row["what"], row["access"]): row["count"] for row in rows}
+    found = [(row["address"], row["what"], row["access"], row["reason"], row["count"]) for row in rows]
     device = sum(row["count"] for row in rows if row["what"] == "device")
     here = sum(row["count"] for row in rows if (row["address"], row["access"]) == ("0x20000", "read"))
     claims.check(here == device == reads, f"by address: {reads} reads at 0x20000 were done, {found}")
