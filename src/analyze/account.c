@@ -17,7 +17,7 @@ struct theft_key {
 	char comm[VP_COMM_SIZE];
 };
 struct place_key {
-	uint64_t ip, as_root;
+	uint64_t ip, as_root, address;
 	uint32_t vm, reason, vendor, known;
 	uint32_t detail_kind, detail;
 };
@@ -164,10 +164,11 @@ static void take_thief(struct vp_account *account, const struct vp_thief *record
 }
 
 static void take_site(struct vp_account *account, const struct vp_exit_site *record,
-		      uint32_t detail_kind, uint32_t detail)
+		      uint32_t detail_kind, uint32_t detail, uint64_t address)
 {
 	struct place_key key = {.ip = record->ip,
 				.as_root = record->as_root,
+				.address = address,
 				.vm = vm_of(account, record->vm),
 				.reason = record->reason,
 				.vendor = record->vendor,
@@ -183,6 +184,7 @@ static void take_site(struct vp_account *account, const struct vp_exit_site *rec
 									 .vendor = key.vendor,
 									 .detail_kind = detail_kind,
 									 .detail = detail,
+									 .address = address,
 									 .known = key.known,
 									 .ip = key.ip,
 									 .as_root = key.as_root}));
@@ -195,7 +197,14 @@ static void take_site(struct vp_account *account, const struct vp_exit_site *rec
 /* It begins like an exit_site. */
 static void take_site_detail(struct vp_account *account, const struct vp_exit_site_detail *record)
 {
-	take_site(account, (const void *)record, record->detail_kind, record->detail);
+	take_site(account, (const void *)record, record->detail_kind, record->detail,
+		  VP_NO_ADDRESS);
+}
+
+static void take_site_address(struct vp_account *account, const struct vp_exit_site_address *record)
+{
+	take_site(account, (const void *)record, record->detail_kind, record->detail,
+		  record->address);
 }
 
 static void take_sample(struct vp_account *account, const struct vp_guest_sample *record)
@@ -222,10 +231,13 @@ void vp_account_take(struct vp_account *account, const struct vp_record_header *
 		take_thief(account, (const void *)record);
 		break;
 	case VP_ID_exit_site:
-		take_site(account, (const void *)record, VP_DETAIL_NONE, 0);
+		take_site(account, (const void *)record, VP_DETAIL_NONE, 0, VP_NO_ADDRESS);
 		break;
 	case VP_ID_exit_site_detail:
 		take_site_detail(account, (const void *)record);
+		break;
+	case VP_ID_exit_site_address:
+		take_site_address(account, (const void *)record);
 		break;
 	case VP_ID_account_loss:
 		memcpy(&account->lost, record, sizeof(account->lost));

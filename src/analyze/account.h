@@ -48,10 +48,17 @@ struct vp_account_place {
 	uint32_t vm;
 	uint32_t reason, vendor;
 	uint32_t detail_kind, detail; /* enum vp_detail_kind: what it was to */
+	uint64_t address;             /* as of an exit_site_address, or VP_NO_ADDRESS */
 	bool known;                   /* the next two */
 	uint64_t ip, as_root;
 	uint64_t count, ns, last;
 };
+
+static inline bool vp_account_place_is_device(const struct vp_account_place *place)
+{
+	return place->detail_kind == VP_DETAIL_MMIO_READ ||
+	       place->detail_kind == VP_DETAIL_MMIO_WRITE;
+}
 
 struct vp_account {
 	vp_vms *vms; /* the caller's; VMs that only the records know are added */

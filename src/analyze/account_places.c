@@ -13,7 +13,7 @@
 
 /* What rows are told apart by: numbers of texts, or VP_NONE. */
 struct place_row_key {
-	uint32_t vm, function, module, process, pid, reason, vendor, detail_kind, detail;
+	uint32_t vm, function, module, process, pid, reason, vendor, detail;
 };
 
 struct place_row {
@@ -80,7 +80,18 @@ static struct place_row_key unplaced(uint32_t vm, uint32_t reason, uint32_t vend
 				      .process = VP_NONE,
 				      .pid = VP_NONE,
 				      .reason = reason,
-				      .vendor = vendor};
+				      .vendor = vendor,
+				      .detail = VP_NONE};
+}
+
+/* A device's memory with its address; other memory is one for all. */
+static uint32_t name_detail(struct vp_account_view *view, const struct vp_account_place *place)
+{
+	bool device = vp_account_place_is_device(place);
+	char text[VP_EXIT_NAME_SIZE];
+
+	return text_of(view, vp_exit_detail_text(place->detail_kind,
+						 device ? place->address : place->detail, text));
 }
 
 static void name_place(struct vp_account_view *view, const struct vp_naming *naming,
@@ -99,8 +110,7 @@ static void name_place(struct vp_account_view *view, const struct vp_naming *nam
 	if (by != VP_EXITS_BY_FUNCTION)
 		return;
 	name_function(view, machine, space, place, key);
-	key->detail_kind = place->detail_kind;
-	key->detail = place->detail;
+	key->detail = name_detail(view, place);
 }
 
 static struct place_row *row_of(struct vp_key_set *keys, place_rows *rows,
@@ -174,7 +184,7 @@ static void put_name(const struct vp_account_view *view, uint32_t text, struct v
 static void add_place_row(struct vp_account_view *view, enum vp_exits_by by,
 			  const struct place_row *row, struct vp_table *table)
 {
-	char reason[VP_EXIT_NAME_SIZE], detail[VP_EXIT_NAME_SIZE];
+	char reason[VP_EXIT_NAME_SIZE];
 	uint32_t text =
 	    text_of(view, vp_exit_reason_name(row->key.vendor, row->key.reason, reason));
 
@@ -187,10 +197,7 @@ static void add_place_row(struct vp_account_view *view, enum vp_exits_by by,
 	vp_table_count(table, row->key.pid == VP_NONE ? VP_CELL_NO_COUNT : row->key.pid);
 	put_name(view, text, table);
 	if (by == VP_EXITS_BY_FUNCTION)
-		put_name(view,
-			 text_of(view, vp_exit_detail_text(row->key.detail_kind, row->key.detail,
-							   detail)),
-			 table);
+		put_name(view, row->key.detail, table);
 	vp_table_count(table, row->count);
 	bool timed = vp_exit_reason_has_time(row->key.reason);
 	vp_table_count(table, timed ? row->ns : VP_CELL_NO_COUNT);

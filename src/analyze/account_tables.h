@@ -21,7 +21,12 @@ struct vp_account_view {
 	struct vp_intern texts;
 };
 
-enum vp_exits_by { VP_EXITS_BY_REASON, VP_EXITS_BY_FUNCTION, VP_EXITS_BY_PROCESS };
+enum vp_exits_by {
+	VP_EXITS_BY_REASON,
+	VP_EXITS_BY_FUNCTION,
+	VP_EXITS_BY_PROCESS,
+	VP_EXITS_BY_ADDRESS
+};
 
 /* Looks for the VM named `vm` (or with that pid); NULL is all. Errors: there is none. */
 struct vp_error *vp_account_view_init(struct vp_account_view *view,
@@ -48,6 +53,8 @@ void vp_account_exits_table(struct vp_account_view *view, struct vp_table *table
 /* … by the guest's function, or its process, and reason. */
 void vp_account_places_table(struct vp_account_view *view, const struct vp_naming *naming,
 			     enum vp_exits_by by, struct vp_table *table);
+/* … those to memory, by the guest's physical address. */
+void vp_account_addresses_table(struct vp_account_view *view, struct vp_table *table);
 
 /* For the tables: whether the vCPU was asked for; `vcpu` may be VP_NONE. */
 bool vp_account_view_shows(const struct vp_account_view *view, uint32_t vm, uint32_t vcpu);

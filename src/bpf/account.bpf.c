@@ -18,9 +18,12 @@
 #include "bpf/account_exit.bpf.h"
 #include "bpf/account_wait.bpf.h"
 #include "bpf/exit_detail.bpf.h"
+#include "bpf/guest_current.bpf.h"
 
 /* Set by the loader: exits and entries are told to also_exit() and also_entry(). */
 const volatile __u32 tells_others = 0;
+/* … the root of an exit's address space is asked of the guest's memory. */
+const volatile __u32 by_memory = 0;
 
 /*
  * Another instrument's programs take the place of these (freplace: intervals.bpf.c), so that an
@@ -90,11 +93,18 @@ static __always_inline void set_busy(struct vp_account_vcpu *vcpu, __u32 busy)
 	barrier();
 }
 
+/* Memory is filled page by page: it is counted by larger parts. */
+static __always_inline void note_block(struct vp_account_vcpu *vcpu, __u64 address)
+{
+	vcpu->address = address == VP_NO_ADDRESS ? VP_NO_ADDRESS : address & ~(VP_MEMORY_BLOCK - 1);
+}
+
 static __always_inline void note_detail(struct vp_account_vcpu *vcpu,
 					const struct exit_detail *detail)
 {
 	vcpu->detail_kind = detail->kind;
 	vcpu->detail = detail->number;
+	note_block(vcpu, detail->address);
 }
 
 static __always_inline void note_amd(struct vp_account_vcpu *vcpu)
@@ -125,13 +135,37 @@ static __always_inline bool read_intel(struct kvm_vcpu *kvm, __u32 *reason, __u6
 {
 	struct vp_exit_now *now = exit_here();
 
-	*detail = (struct exit_detail){};
+	*detail = (struct exit_detail){.address = VP_NO_ADDRESS};
 	if (!now || !now->known)
 		return read_vmx_exit_reason(kvm, reason) && read_vmx_rip(kvm, ip);
 	*reason = now->reason;
 	*ip = now->rip;
 	detail_of_intel(kvm, now, detail);
 	return true;
+}
+
+/*
+ * The root of the current task's address space, by its page tables' place in the guest's memory, or
+ * 0. It is looked at again when the task or its mm is another one, and otherwise as often as both
+ * surely are the same.
+ */
+static __noinline __u64 root_at_exit(struct vp_account_vcpu *vcpu)
+{
+	if (!vcpu)
+		return 0;
+	__u32 memo = vcpu->guest_place;
+	struct vp_identity_vcpu *guest = find_identity(vcpu->pid, vcpu->number, &memo);
+	if (!guest || !root_is_in_memory(guest))
+		return 0;
+	vcpu->guest_place = memo;
+	__u64 before = guest->task, now = vcpu->since;
+	if (!find_task(guest) || !read_mm(guest)) {
+		guest->failed++;
+		return 0;
+	}
+	guest->good++;
+	bool same = before == guest->task && now - guest->root_read < SURELY_SAME_NS;
+	return root_by_memory(guest, same, now);
 }
 
 /* Its CR3 stays in the VMCS. */
@@ -145,7 +179,7 @@ static __always_inline void note_intel(struct vp_account_vcpu *vcpu)
 	if (basic == VMX_EXTERNAL_INTERRUPT || basic == VMX_PREEMPTION_TIMER)
 		return;
 	note_detail(vcpu, &detail);
-	vcpu->cr3 = 0;
+	vcpu->cr3 = by_memory ? root_at_exit(vcpu) : 0;
 	vcpu->flags |= VP_PLACE_KNOWN;
 }
 
@@ -204,6 +238,7 @@ static __always_inline void note_arm(struct vp_account_vcpu *vcpu,
 		return;
 	vcpu->ip = context->args[2];
 	vcpu->detail_kind = vcpu->detail = 0;
+	vcpu->address = VP_NO_ADDRESS;
 	vcpu->cr3 = 0;
 	vcpu->flags |= VP_PLACE_KNOWN;
 }
@@ -264,6 +299,67 @@ int note_exit(struct bpf_raw_tracepoint_args *context)
 	if (tells_others)
 		also_exit(context->args[0], context->args[1], reason,
 			  known ? now : bpf_ktime_get_ns());
+	return 0;
+}
+
+/* The vCPU that KVM handles an exit to memory for, or 0. */
+static __always_inline struct vp_account_vcpu *at_memory(void)
+{
+	const __u32 known = VP_EXIT_OPEN | VP_REASON_KNOWN | VP_PLACE_KNOWN;
+	__u32 place;
+	struct vp_account_vcpu *vcpu = enabled ? running(0, &place) : 0;
+
+	if (!vcpu || (vcpu->flags & known) != known)
+		return 0;
+	__u32 basic = vcpu->reason & 0xffff;
+	bool memory = vendor == VP_VENDOR_AMD
+			  ? vcpu->reason == AMD_NPF
+			  : basic == VMX_EPT_VIOLATION || basic == VMX_EPT_MISCONFIG;
+	return memory ? vcpu : 0;
+}
+
+/* Intel: KVM has read the address of an EPT violation. v6.0, faa03b39722a "KVM: Add extra
+ * information in kvm_page_fault trace point" put the vCPU before it: a kernel's pointer is
+ * negative, an address is not. */
+SEC("raw_tp/kvm_page_fault")
+int note_fault(struct bpf_raw_tracepoint_args *context)
+{
+	struct vp_account_vcpu *vcpu = at_memory();
+	__u64 first = context->args[0];
+
+	if (vcpu)
+		note_block(vcpu, (__s64)first < 0 ? context->args[1] : first);
+	return 0;
+}
+
+/* A device is where the guest thought of memory. An instruction may go there more than once. */
+static __always_inline void note_device(__u32 kind, __u64 address)
+{
+	struct vp_account_vcpu *vcpu = at_memory();
+
+	if (!vcpu || vcpu->detail_kind == VP_DETAIL_MMIO_READ ||
+	    vcpu->detail_kind == VP_DETAIL_MMIO_WRITE)
+		return;
+	vcpu->detail_kind = kind;
+	vcpu->address = address;
+}
+
+/* kvm_mmio(type, length, address, value) */
+SEC("raw_tp/kvm_mmio")
+int note_mmio(struct bpf_raw_tracepoint_args *context)
+{
+	enum { WRITE = 2 }; /* KVM_TRACE_MMIO_WRITE; below are reads */
+
+	note_device((__u32)context->args[0] == WRITE ? VP_DETAIL_MMIO_WRITE : VP_DETAIL_MMIO_READ,
+		    context->args[2]);
+	return 0;
+}
+
+/* Intel: a write that is not looked at, as somebody only waits for it (virtio's, mostly). */
+SEC("raw_tp/kvm_fast_mmio")
+int note_fast_mmio(struct bpf_raw_tracepoint_args *context)
+{
+	note_device(VP_DETAIL_MMIO_WRITE, context->args[0]);
 	return 0;
 }
 

@@ -50,12 +50,13 @@ enum vp_irq_source {
 };
 
 enum {
-	VP_EXIT_CODES = 256,  /* what a reason is told apart by */
-	VP_EXIT_REASONS = 64, /* different ones of a vCPU; the last one takes the rest */
-	VP_EXIT_SITES = 512,  /* places of the guest that are counted in place: a power of two */
-	VP_SLICES = 128,      /* of a pCPU, kept while a vCPU waits for it: a power of two */
-	VP_TID_BITS = 65536,  /* of the filter of threads' ids: a power of two */
-	VP_MOST_PCPUS = 8192, /* as Linux has (NR_CPUS): a power of two */
+	VP_EXIT_CODES = 256,   /* what a reason is told apart by */
+	VP_EXIT_REASONS = 64,  /* different ones of a vCPU; the last one takes the rest */
+	VP_EXIT_SITES = 512,   /* places of the guest that are counted in place: a power of two */
+	VP_SITE_BLOCKS = 8192, /* blocks of memory that evicted ones are told apart by, at most */
+	VP_SLICES = 128,       /* of a pCPU, kept while a vCPU waits for it: a power of two */
+	VP_TID_BITS = 65536,   /* of the filter of threads' ids: a power of two */
+	VP_MOST_PCPUS = 8192,  /* as Linux has (NR_CPUS): a power of two */
 	/*
 	 * Buckets of a time: four to each power of two from 16 ns on; 0 to 3 are 4 ns each. The
 	 * last takes all from 2^40 ns (18 minutes) on.
@@ -117,6 +118,7 @@ struct vp_account_vcpu {
 	__u64 states[VP_STATE_ROOM]; /* ns up to `since` */
 	__u64 parts[VP_STATE_ROOM];  /* ns since exit_at, all but KERNEL */
 	__u64 ip, cr3;               /* of the guest at the exit */
+	__u64 address;               /* the guest's physical one that it was to, or VP_NO_ADDRESS */
 	__u32 detail_kind, detail;   /* what it was to: enum vp_detail_kind, and a number */
 	__u64 exits, wakeups, preemptions;
 	__u64 polls, poll_wasted; /* halts that polled; ns of those that slept all the same */
@@ -127,6 +129,7 @@ struct vp_account_vcpu {
 	__u32 asleep; /* what it is if UNKNOWN turns out to have been sleep */
 	__u32 reason, flags;
 	__u32 cpu;                        /* whose run queue it waits in */
+	__u32 guest_place;                /* of find_identity() */
 	__u32 soft;                       /* source + 1 of the softirq that is being handled */
 	__u32 busy;                       /* a program that can be interrupted is at work here */
 	__u32 reasons;                    /* how many different ones it had */
@@ -142,14 +145,14 @@ struct vp_account_exit {
 };
 
 struct vp_account_site {
-	__u64 ip, cr3;
+	__u64 ip, cr3, address;
 	__u64 count, ns, last; /* last: when it was there */
 	__u32 detail_kind, detail;
 	__u32 reason, reserved;
 };
 
 struct vp_site_key {
-	__u64 ip, cr3;
+	__u64 ip, cr3, address;
 	__u32 detail_kind, detail;
 	__u32 pid, reason;
 };

@@ -48,21 +48,46 @@ static __noinline __u32 assign_reason(struct vp_account_vcpu *vcpu, __u32 code)
 	return slot;
 }
 
+static __always_inline bool add_to_old(const struct vp_site_key *key,
+				       const struct vp_account_site *site)
+{
+	struct vp_site_cost *cost = bpf_map_lookup_elem(&old_sites, key);
+
+	if (!cost)
+		return false;
+	__sync_fetch_and_add(&cost->count, site->count);
+	__sync_fetch_and_add(&cost->ns, site->ns);
+	cost->last = site->last;
+	return true;
+}
+
+static __always_inline bool is_in_block(const struct vp_site_key *key)
+{
+	return key->address != VP_NO_ADDRESS && key->detail_kind != VP_DETAIL_MMIO_READ &&
+	       key->detail_kind != VP_DETAIL_MMIO_WRITE;
+}
+
+/* A guest that fills its memory has as many blocks as it likes: the last ones share a row without
+ * address, so that functions keep their room. */
 static __always_inline void evict(const struct vp_account_site *site, __u32 pid)
 {
 	struct vp_site_key key = {.ip = site->ip,
 				  .cr3 = site->cr3,
+				  .address = site->address,
 				  .detail_kind = site->detail_kind,
 				  .detail = site->detail,
 				  .pid = pid,
 				  .reason = site->reason};
-	struct vp_site_cost *cost = bpf_map_lookup_elem(&old_sites, &key);
 
-	if (cost) {
-		__sync_fetch_and_add(&cost->count, site->count);
-		__sync_fetch_and_add(&cost->ns, site->ns);
-		cost->last = site->last;
+	if (add_to_old(&key, site))
 		return;
+	if (is_in_block(&key)) {
+		if (old_blocks < VP_SITE_BLOCKS)
+			__sync_fetch_and_add(&old_blocks, 1);
+		else
+			key.address = VP_NO_ADDRESS;
+		if (key.address == VP_NO_ADDRESS && add_to_old(&key, site))
+			return;
 	}
 	struct vp_site_cost first = {site->count, site->ns, site->last};
 	if (bpf_map_update_elem(&old_sites, &key, &first, BPF_NOEXIST))
@@ -77,6 +102,7 @@ static __noinline int replace_site(struct vp_account_site *site, struct vp_accou
 		evict(site, vcpu->pid);
 	site->ip = vcpu->ip;
 	site->cr3 = vcpu->cr3;
+	site->address = vcpu->address;
 	site->reason = vcpu->reason;
 	site->detail_kind = vcpu->detail_kind;
 	site->detail = vcpu->detail;
@@ -86,7 +112,7 @@ static __noinline int replace_site(struct vp_account_site *site, struct vp_accou
 
 static __always_inline void count_site(struct vp_account_vcpu *vcpu, __u32 place, __u64 total)
 {
-	__u64 detail = (__u64)vcpu->detail << 20 ^ vcpu->detail_kind;
+	__u64 detail = (__u64)vcpu->detail << 20 ^ vcpu->detail_kind ^ vcpu->address << 4;
 	__u64 mixed = (vcpu->ip ^ vcpu->cr3 >> 8 ^ (__u64)vcpu->reason << 40 ^ detail) *
 		      0x9e3779b97f4a7c15ULL;
 	__u32 index = (place - 1) * VP_EXIT_SITES + (__u32)(mixed >> 55);
@@ -95,7 +121,8 @@ static __always_inline void count_site(struct vp_account_vcpu *vcpu, __u32 place
 	if (!site)
 		return;
 	if (site->ip != vcpu->ip || site->cr3 != vcpu->cr3 || site->reason != vcpu->reason ||
-	    site->detail != vcpu->detail || site->detail_kind != vcpu->detail_kind || !site->count)
+	    site->detail != vcpu->detail || site->detail_kind != vcpu->detail_kind ||
+	    site->address != vcpu->address || !site->count)
 		replace_site(site, vcpu);
 	site->count++;
 	site->ns += total;

@@ -80,6 +80,7 @@ __u8 may_be_vcpu[VP_TID_BITS];
 struct vp_account_here heres[VP_MOST_PCPUS];
 struct vp_account_lost lost;
 __u64 lost_states;
+__u64 old_blocks; /* blocks of memory in `old_sites` */
 /* Nothing is counted before the loader sets it. */
 volatile __u32 enabled;
 

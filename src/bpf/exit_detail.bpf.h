@@ -2,7 +2,8 @@
 /*
  * What a VM exit was to, as enum vp_detail_kind and a number. Intel has it in the exit's
  * qualification (SDM, volume 3, section 28.2.1), AMD in EXITINFO1 (APM, volume 2, chapter 15).
- * MSRs are named by the guest's ECX.
+ * MSRs are named by the guest's ECX. The address of an access to memory is in AMD's EXITINFO2;
+ * Intel's is in the VMCS, and KVM reads it after its event of the exit.
  */
 #ifndef VP_BPF_EXIT_DETAIL_BPF_H
 #define VP_BPF_EXIT_DETAIL_BPF_H
@@ -13,6 +14,7 @@
 
 struct exit_detail {
 	__u32 kind, number;
+	__u64 address; /* of memory, the guest's physical one; VP_NO_ADDRESS: not known */
 };
 
 enum { AMD_IOIO = 0x7b, AMD_MSR = 0x7c, AMD_NPF = 0x400 };
@@ -26,6 +28,7 @@ enum {
 	VMX_APIC_ACCESS = 44,
 	VMX_EOI_INDUCED = 45,
 	VMX_EPT_VIOLATION = 48,
+	VMX_EPT_MISCONFIG = 49,
 	VMX_APIC_WRITE = 56,
 	VMX_MSR_READ_IMM = 84, /* its number is the qualification */
 	VMX_MSR_WRITE_IMM = 85,
@@ -46,21 +49,22 @@ static __always_inline void detail_of_msr(struct kvm_vcpu *vcpu, bool written,
 static __always_inline void detail_of_amd(struct kvm_vcpu *vcpu, const struct vmcb_view *vmcb,
 					  __u32 reason, struct exit_detail *ret)
 {
-	__u64 info;
+	struct vmcb_info info;
 
-	*ret = (struct exit_detail){};
+	*ret = (struct exit_detail){.address = VP_NO_ADDRESS};
 	if ((reason != AMD_IOIO && reason != AMD_MSR && reason != AMD_NPF) ||
 	    !read_vmcb_info(vmcb, &info))
 		return;
 	if (reason == AMD_IOIO) {
-		ret->kind = info & 1 ? VP_DETAIL_PORT_IN : VP_DETAIL_PORT_OUT;
-		ret->number = info >> 16 & 0xffff;
+		ret->kind = info.first & 1 ? VP_DETAIL_PORT_IN : VP_DETAIL_PORT_OUT;
+		ret->number = info.first >> 16 & 0xffff;
 	} else if (reason == AMD_MSR) {
-		detail_of_msr(vcpu, info & 1, ret);
+		detail_of_msr(vcpu, info.first & 1, ret);
 	} else {
-		ret->kind = info & 0x10  ? VP_DETAIL_MEMORY_FETCH
-			    : info & 0x2 ? VP_DETAIL_MEMORY_WRITE
-					 : VP_DETAIL_MEMORY_READ;
+		ret->kind = info.first & 0x10  ? VP_DETAIL_MEMORY_FETCH
+			    : info.first & 0x2 ? VP_DETAIL_MEMORY_WRITE
+					       : VP_DETAIL_MEMORY_READ;
+		ret->address = info.second;
 	}
 }
 
@@ -82,7 +86,7 @@ static __always_inline void detail_of_intel(struct kvm_vcpu *vcpu, const struct 
 {
 	__u64 info = now->qualification;
 
-	*ret = (struct exit_detail){};
+	*ret = (struct exit_detail){.address = VP_NO_ADDRESS};
 	switch (now->reason & 0xffff) {
 	case VMX_EXCEPTION:
 		ret->kind = VP_DETAIL_EXCEPTION;

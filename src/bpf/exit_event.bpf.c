@@ -19,6 +19,9 @@ struct trace_event_raw_kvm_exit {
 	__u32 intr_info;
 } __attribute__((preserve_access_index));
 
+/* 0 would keep the event from all others who want it (perf). */
+enum { GOES_ON = 1 };
+
 SEC("tp/kvm/kvm_exit")
 int note_exit_now(struct trace_event_raw_kvm_exit *context)
 {
@@ -26,13 +29,13 @@ int note_exit_now(struct trace_event_raw_kvm_exit *context)
 
 	/* Where modules are not described (before 5.11), having the event is all. */
 	if (!now || !bpf_core_field_exists(context->intr_info))
-		return 0;
+		return GOES_ON;
 	now->rip = context->guest_rip;
 	now->qualification = context->info1;
 	now->reason = context->exit_reason;
 	now->interruption = context->intr_info;
 	now->known = 1;
-	return 0;
+	return GOES_ON;
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -82,6 +82,7 @@ struct kvm_vcpu___own_rip {
 enum vmcb_offset {
 	VMCB_EXIT_CODE = 0x70,
 	VMCB_EXIT_INFO_1 = 0x78,
+	VMCB_EXIT_INFO_2 = 0x80,
 	VMCB_NESTED_CTL = 0x90,       /* bit 0: nested paging */
 	VMCB_SAVE_GS = 0x400 + 0x58,  /* base */
 	VMCB_SAVE_IDT = 0x400 + 0x88, /* base */
@@ -100,6 +101,10 @@ struct vmcb_place {
 	__u64 cr3;
 	__u64 between[(VMCB_SAVE_RIP - VMCB_SAVE_CR3) / 8 - 1];
 	__u64 rip;
+};
+
+struct vmcb_info {
+	__u64 first, second;
 };
 
 /*
@@ -280,11 +285,12 @@ static __always_inline bool read_vmcb_place(const struct vmcb_view *vmcb, struct
 	return true;
 }
 
-static __always_inline bool read_vmcb_info(const struct vmcb_view *vmcb, __u64 *ret)
+static __always_inline bool read_vmcb_info(const struct vmcb_view *vmcb, struct vmcb_info *ret)
 {
 	if (!vmcb->loaded)
 		return !bpf_probe_read_kernel(ret, sizeof(*ret), vmcb->at + VMCB_EXIT_INFO_1);
-	*ret = LOAD_VMCB(vmcb->loaded, __u64, VMCB_EXIT_INFO_1);
+	ret->first = LOAD_VMCB(vmcb->loaded, __u64, VMCB_EXIT_INFO_1);
+	ret->second = LOAD_VMCB(vmcb->loaded, __u64, VMCB_EXIT_INFO_2);
 	return true;
 }
 

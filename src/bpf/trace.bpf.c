@@ -116,6 +116,15 @@ struct left {
 	struct exit_detail detail;
 };
 
+/* The page of an access to memory, as VP_DETAIL_MEMORY_* have it. */
+static __always_inline void note_page(struct exit_detail *detail)
+{
+	__u64 page = detail->address >> 12;
+
+	if (detail->address != VP_NO_ADDRESS && page < 0xffffffff)
+		detail->number = page + 1;
+}
+
 /* With a copy of what is known of the VMCB: see number_of(). */
 static __always_inline void leave_amd(struct vp_trace_cpu *cpu, struct kvm_vcpu *kvm,
 				      struct left *left)
@@ -136,6 +145,7 @@ static __always_inline void leave_amd(struct vp_trace_cpu *cpu, struct kvm_vcpu 
 	if (read_vmcb_place(&vmcb, &place))
 		left->rip = place.rip;
 	detail_of_amd(kvm, &vmcb, left->reason, &left->detail);
+	note_page(&left->detail);
 }
 
 /* By KVM's event of this exit, or by KVM. */

@@ -24,15 +24,17 @@ static struct vp_error *choose_all(struct exits *exits)
 {
 	static const char *const names[] = {[VP_EXITS_BY_REASON] = "reason",
 					    [VP_EXITS_BY_FUNCTION] = "function",
-					    [VP_EXITS_BY_PROCESS] = "process"};
+					    [VP_EXITS_BY_PROCESS] = "process",
+					    [VP_EXITS_BY_ADDRESS] = "address"};
 	size_t by = 0;
 
 	VP_TRY(vp_account_options_check(&exits->common));
 	while (by < VP_ARRAY_SIZE(names) && exits->by && strcmp(exits->by, names[by]) != 0)
 		by++;
 	if (by == VP_ARRAY_SIZE(names))
-		return vp_error_usage("option --by: expected reason, function or process, not '%s'",
-				      exits->by);
+		return vp_error_usage(
+		    "option --by: expected reason, function, process or address, not '%s'",
+		    exits->by);
 	exits->chosen = (enum vp_exits_by)by;
 	if (exits->chosen != VP_EXITS_BY_REASON && exits->common.vcpu)
 		return vp_error_usage("--vcpu works only with --by reason: guest addresses are not "
@@ -74,6 +76,8 @@ static struct vp_error *exits_with(void *context)
 	VP_TRY(vp_account_options_open(&exits->common, &rec, &view));
 	if (exits->chosen == VP_EXITS_BY_REASON)
 		vp_account_exits_table(&view, &table.table);
+	else if (exits->chosen == VP_EXITS_BY_ADDRESS)
+		vp_account_addresses_table(&view, &table.table);
 	else
 		error = make_places(exits, &rec, &view, &table.table);
 	if (!error)
@@ -90,7 +94,8 @@ static int run_exits(int argc, char **argv)
 	const struct vp_option options[] = {
 	    VP_ACCOUNT_OPTIONS(&exits.common),
 	    {0, "by", VP_OPTION_TEXT, &exits.by, "WHAT",
-	     "one row per reason, guest function or guest process (default: reason)"},
+	     "one row per reason, guest function, guest process or guest physical address "
+	     "(default: reason)"},
 	    {0, "guest", VP_OPTION_TEXTS, &exits.guests, "NAME=FILE",
 	     "output of 'vperf-agent dump FILE' in this VM's guest; can be repeated"},
 	    {0, "kallsyms", VP_OPTION_TEXTS, &exits.kallsyms, "NAME=FILE",
@@ -110,7 +115,7 @@ static int run_exits(int argc, char **argv)
 
 static const struct vp_verb verb = {
     .name = "exits",
-    .usage = "[--vm NAME] [--by reason|function|process] [OPTION]... [DIR]",
+    .usage = "[--vm NAME] [--by reason|function|process|address] [OPTION]... [DIR]",
     .summary = "show what VM exits cost and what caused them",
     .run = run_exits,
 };

@@ -169,6 +169,7 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 	};
 	const struct vp_account_source_options account = {.with_states = record->account_events,
 							  .tells_exits = record->stat != NULL,
+							  .by_memory = !record->no_memory,
 							  .paravirtual = record->paravirtual};
 	const struct vp_instrument_intervals_options intervals = {
 	    .recipe = stat,

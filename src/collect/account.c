@@ -42,6 +42,7 @@ struct vp_account_source {
 	const struct vp_account_vcpu *vcpus;
 	const struct vp_account_exit *exits;
 	const struct vp_account_site *sites;
+	struct vp_identity identity;
 	char *missing;
 	struct ring_buffer *states; /* NULL: only sums are wanted */
 	void (*take)(void *context, struct vp_vcpu_span *record);
@@ -54,6 +55,9 @@ static const struct {
 } optional[] = {
     {"note_vmm", "time in the VMM is counted as kernel time"},
     {"note_poll", "halt polling is counted as kernel time"},
+    {"note_fault", "exits for the guest's memory have no address"},
+    {"note_mmio", "exits for devices' memory have no address"},
+    {"note_fast_mmio", "notifications of devices have no address"},
     {"note_unthrottle", "a wait that began throttled is counted as throttled until it ends"},
     {"begin_local_timer", "timer interrupts are counted as guest or kernel time"},
     {"begin_device", "device interrupts are counted as guest or kernel time"},
@@ -123,6 +127,30 @@ static int size_maps(struct vp_account_source *source)
 	return result;
 }
 
+/* What is known of guests takes memory: a row of it if they are not looked at. */
+static int size_guests(struct account_bpf *programs)
+{
+	struct bpf_map *of_guests[] = {programs->maps.identity_vms, programs->maps.identity_vcpus,
+				       programs->maps.identity_places,
+				       programs->maps.identity_names};
+	int result = 0;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(of_guests); i++)
+		if (!result && !programs->rodata->by_memory)
+			result = bpf_map__set_max_entries(of_guests[i], 1);
+	return result;
+}
+
+static void find_guests(struct vp_account_source *source)
+{
+	const struct account_bpf *programs = source->programs;
+
+	source->identity =
+	    (struct vp_identity){.vms = bpf_map__fd(programs->maps.identity_vms),
+				 .vcpus = bpf_map__fd(programs->maps.identity_vcpus),
+				 .places = bpf_map__fd(programs->maps.identity_places)};
+}
+
 static int fill_places(const struct vp_account_source *source)
 {
 	int queue = bpf_map__fd(source->programs->maps.places);
@@ -152,6 +180,17 @@ static struct vp_error *open_states(struct vp_account_source *source)
 	return source->states ? NULL : vp_error_errno(errno, "cannot map the vCPU states");
 }
 
+/* Where memory is concerned, what an exit does not say itself: AMD's has the address. */
+static void choose_programs(struct account_bpf *programs)
+{
+	uint32_t vendor = vp_host_vendor();
+
+	bpf_program__set_autoload(programs->progs.note_fault, vendor == VP_VENDOR_INTEL);
+	bpf_program__set_autoload(programs->progs.note_fast_mmio, vendor == VP_VENDOR_INTEL);
+	bpf_program__set_autoload(programs->progs.note_mmio,
+				  vendor == VP_VENDOR_INTEL || vendor == VP_VENDOR_AMD);
+}
+
 static struct vp_error *load_fitted(struct vp_account_source *source,
 				    const struct vp_account_source_options *options,
 				    bool by_plain_loads, struct vp_fitting *fitting)
@@ -162,10 +201,15 @@ static struct vp_error *load_fitted(struct vp_account_source *source,
 	source->programs->rodata->vendor = vp_host_vendor();
 	source->programs->rodata->tell_states = options->with_states;
 	source->programs->rodata->tells_others = options->tells_exits;
+	source->programs->rodata->by_memory =
+	    options->by_memory && vp_host_vendor() == VP_VENDOR_INTEL;
+	choose_programs(source->programs);
 	struct vp_svm_data svm_data;
 	source->programs->rodata->knows_svm_data =
 	    vp_svm_data_open(source->programs->obj, by_plain_loads, fitting->kernel, &svm_data);
 	int result = size_maps(source);
+	if (!result)
+		result = size_guests(source->programs);
 	if (!result)
 		result = vp_exit_event_share(options->exit_event, source->programs->maps.exit_now);
 	if (!result)
@@ -176,6 +220,7 @@ static struct vp_error *load_fitted(struct vp_account_source *source,
 	if (result)
 		return vp_host_load_error(result, "accounting");
 	const struct account_bpf *programs = source->programs;
+	find_guests(source);
 	source->vcpus = map_array(programs->maps.vcpus, source->places, sizeof(*source->vcpus));
 	source->exits = map_array(programs->maps.exits, source->places * VP_EXIT_REASONS,
 				  sizeof(*source->exits));
@@ -244,7 +289,10 @@ static struct vp_error *attach(struct vp_account_source *source)
 	struct bpf_program *program;
 
 	bpf_object__for_each_program(program, source->programs->obj)
-	    VP_TRY(attach_program(source, program));
+	{
+		if (bpf_program__autoload(program))
+			VP_TRY(attach_program(source, program));
+	}
 	return NULL;
 }
 
@@ -281,10 +329,16 @@ struct vp_exit_programs vp_account_source_programs(const struct vp_account_sourc
 					 .entry = bpf_program__fd(programs->progs.note_entry)};
 }
 
+struct vp_identity *vp_account_source_identity(struct vp_account_source *source)
+{
+	return source->programs->rodata->by_memory ? &source->identity : NULL;
+}
+
 void vp_account_source_free(struct vp_account_source *source)
 {
 	if (!source)
 		return;
+	vp_identity_deinit(&source->identity);
 	vp_vec_each (&source->links, link)
 		bpf_link__destroy(*link);
 	vp_vec_deinit(&source->links);
@@ -533,6 +587,7 @@ const struct vp_account_ops *vp_account_source_ops(void)
 	static const struct vp_account_ops ops = {
 	    .open = vp_account_source_open,
 	    .programs = vp_account_source_programs,
+	    .identity = vp_account_source_identity,
 	    .begin = vp_account_source_begin,
 	    .end = vp_account_source_end,
 	    .free = vp_account_source_free,

@@ -11,6 +11,7 @@
 #include "bpf/account.h"
 #include "collect/exit_event.h"
 #include "collect/exit_programs.h"
+#include "collect/identity.h"
 #include "schema/records.h"
 #include "schema/vm.h"
 
@@ -21,6 +22,8 @@ struct vp_kernel_btf;
 struct vp_account_source_options {
 	bool with_states; /* every stretch of a vCPU's time is kept for vp_account_source_drain() */
 	bool tells_exits; /* to programs of others: vp_account_source_programs() */
+	bool by_memory; /* Intel: guests' memory says whose exits are: vp_account_source_identity()
+			 */
 	bool paravirtual; /* also what guests enter the hypervisor for that have no exits */
 	const struct vp_exit_event *exit_event; /* NULL, or opened before */
 	struct vp_kernel_btf *kernel;           /* read before, or NULL */
@@ -33,6 +36,8 @@ struct vp_error *vp_account_source_open(const vp_vms *vms,
 					struct vp_account_source **ret) VP_MUST_CHECK;
 /* The programs that others' may join; none where exits are not told. */
 struct vp_exit_programs vp_account_source_programs(const struct vp_account_source *source);
+/* For telling the programs how guests' current tasks are read; NULL: they do not ask. */
+struct vp_identity *vp_account_source_identity(struct vp_account_source *source);
 /*
  * Counts from now on. The vCPUs of `vms` have an account from `now` (CLOCK_MONOTONIC, ns); what
  * they are doing then is learnt from the first thing that happens to each. Others' begin when they
@@ -90,6 +95,8 @@ struct vp_account_ops {
 	struct vp_error *(*open)(const vp_vms *vms, const struct vp_account_source_options *options,
 				 struct vp_account_source **ret);
 	struct vp_exit_programs (*programs)(const struct vp_account_source *source);
+	/* NULL: guests' memory is not asked. */
+	struct vp_identity *(*identity)(struct vp_account_source *source);
 	/* Right before `begin`, when all else is ready. NULL: nothing is to be done. */
 	struct vp_error *(*prepare)(struct vp_account_source *source);
 	void (*begin)(struct vp_account_source *source, const vp_vms *vms, uint64_t now);

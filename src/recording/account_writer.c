@@ -75,6 +75,11 @@ struct vp_exit_programs vp_account_writer_programs(const struct vp_account_write
 				     : (struct vp_exit_programs){0};
 }
 
+struct vp_identity *vp_account_writer_identity(struct vp_account_writer *writer)
+{
+	return writer->ops->identity ? writer->ops->identity(writer->source) : NULL;
+}
+
 void vp_account_writer_number_vms(struct vp_account_writer *writer, vp_account_vm_id vm_id)
 {
 	writer->vm_id = vm_id;
@@ -427,23 +432,31 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	hand_over(writer, &record, VP_ID_thief);
 }
 
-/* An exit_site begins like an exit_site_detail. */
+static uint16_t id_of_site(const struct vp_site_key *key)
+{
+	if (key->address != VP_NO_ADDRESS)
+		return VP_ID_exit_site_address;
+	return key->detail_kind ? VP_ID_exit_site_detail : VP_ID_exit_site;
+}
+
+/* An exit_site begins like an exit_site_detail, and that like an exit_site_address. */
 static void write_site(struct vp_account_writer *writer, uint32_t vm_id,
 		       const struct vp_site_key *key, const struct vp_site_cost *cost)
 {
-	struct vp_exit_site_detail record = {.vm = vm_id,
-					     .reason = key->reason,
-					     .vendor = writer->vendor,
-					     .flags = VP_SITE_KNOWN,
-					     .ip = key->ip,
-					     .as_root = key->cr3,
-					     .count = cost->count,
-					     .ns = cost->ns,
-					     .last = cost->last,
-					     .detail_kind = key->detail_kind,
-					     .detail = key->detail};
+	struct vp_exit_site_address record = {.vm = vm_id,
+					      .reason = key->reason,
+					      .vendor = writer->vendor,
+					      .flags = VP_SITE_KNOWN,
+					      .ip = key->ip,
+					      .as_root = key->cr3,
+					      .count = cost->count,
+					      .ns = cost->ns,
+					      .last = cost->last,
+					      .detail_kind = key->detail_kind,
+					      .detail = key->detail,
+					      .address = key->address};
 
-	hand_over(writer, &record, key->detail_kind ? VP_ID_exit_site_detail : VP_ID_exit_site);
+	hand_over(writer, &record, id_of_site(key));
 }
 
 static void write_old_site(void *context, const void *key, const void *cost)
@@ -462,6 +475,7 @@ static void write_sites_of(struct vp_account_writer *writer, size_t place)
 	for (size_t i = 0; known->time && i < VP_EXIT_SITES; i++) {
 		struct vp_site_key key = {.ip = sites[i].ip,
 					  .cr3 = sites[i].cr3,
+					  .address = sites[i].address,
 					  .detail_kind = sites[i].detail_kind,
 					  .detail = sites[i].detail,
 					  .reason = sites[i].reason};

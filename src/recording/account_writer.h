@@ -27,6 +27,8 @@ struct vp_error *vp_account_writer_open(const struct vp_account_ops *ops, const 
 					struct vp_account_writer **ret) VP_MUST_CHECK;
 /* The programs that others' may join. */
 struct vp_exit_programs vp_account_writer_programs(const struct vp_account_writer *writer);
+/* How the source is told where guests' current tasks are; NULL: it does not ask. */
+struct vp_identity *vp_account_writer_identity(struct vp_account_writer *writer);
 /* Has records' `vm` be what `vm_id` returns, called with the context of `take`; without it, it is
  * the VMM's pid. */
 void vp_account_writer_number_vms(struct vp_account_writer *writer, vp_account_vm_id vm_id);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "recording/instrument_account.h"
 
+#include <inttypes.h>
+
 #include "collect/clock.h"
 #include "recording/account_writer.h"
+#include "recording/identity_user.h"
 #include "recording/instrument.h"
 
 struct account {
@@ -22,14 +25,22 @@ static uint32_t number_vm(void *context, uint32_t pid, uint32_t tid)
 	return vp_session_vm_id(context, pid, tid);
 }
 
-/* An exit_site begins like an exit_site_detail. */
+static bool is_site(const struct vp_record_header *header)
+{
+	return header->id == VP_ID_exit_site || header->id == VP_ID_exit_site_detail ||
+	       header->id == VP_ID_exit_site_address;
+}
+
+/* An exit_site begins like an exit_site_detail, and that like an exit_site_address. */
 static void hide_site(struct vp_record_header *header)
 {
-	struct vp_exit_site_detail *site = (void *)header;
+	struct vp_exit_site_address *site = (void *)header;
 
 	site->ip = site->as_root = site->flags = 0;
-	if (header->id == VP_ID_exit_site_detail)
+	if (header->id != VP_ID_exit_site)
 		site->detail = site->detail_kind = 0;
+	if (header->id == VP_ID_exit_site_address)
+		site->address = VP_NO_ADDRESS;
 }
 
 /* Code of VMs that were not asked for is not looked at. */
@@ -40,7 +51,7 @@ static void take_account(void *context, struct vp_record_header *header)
 	uint32_t who = ((const struct vp_vcpu_account *)header)->vm;
 
 	/* It tells of all the time since the recorder began, which is not in its snapshots. */
-	bool of_site = header->id == VP_ID_exit_site || header->id == VP_ID_exit_site_detail;
+	bool of_site = is_site(header);
 	if (of_site && session->options.flight)
 		return;
 
@@ -77,6 +88,24 @@ static struct vp_error *account_open(struct vp_instrument *instrument)
 		VP_NOTICE(session, "exits have no place in the guest: the kernel has no event "
 				   "'kvm:kvm_exit'");
 	return NULL;
+}
+
+/* Of the exits that some code of the guest's caused. */
+static char *count_named(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+{
+	struct vp_identity_counts counts = vp_identity_counts(context, pid, finding);
+
+	return vp_format("%" PRIu64 " exits named, %" PRIu64 " not", counts.good, counts.failed);
+}
+
+static void account_watch_guests(struct vp_instrument *instrument)
+{
+	struct vp_identity *identity = vp_account_writer_identity(account_of(instrument)->writer);
+
+	if (!identity)
+		return;
+	const struct vp_guest_user user = vp_identity_user(identity, "exits", count_named);
+	vp_session_watch_guests(instrument->session, &user);
 }
 
 static struct vp_error *account_prepare(struct vp_instrument *instrument)
@@ -155,10 +184,11 @@ static void account_free(struct vp_instrument *instrument)
 #define OPS(own_streams, is_often)                                                                 \
 	{                                                                                          \
 		.name = "account", .classes = (own_streams), .needs_names = true,                  \
-		.often = (is_often), .open = account_open, .prepare = account_prepare,             \
-		.start = account_start, .drain = account_drain, .second = account_second,          \
-		.stop = account_stop, .finish = account_finish, .put_files = account_put_files,    \
-		.lost = account_lost, .put_total = account_put_total, .free = account_free         \
+		.often = (is_often), .open = account_open, .watch_guests = account_watch_guests,   \
+		.prepare = account_prepare, .start = account_start, .drain = account_drain,        \
+		.second = account_second, .stop = account_stop, .finish = account_finish,          \
+		.put_files = account_put_files, .lost = account_lost,                              \
+		.put_total = account_put_total, .free = account_free                               \
 	}
 
 struct vp_instrument *vp_instrument_account(const struct vp_account_source_options *options)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "recording/identity_user.h"
 #include "recording/instrument_profile_private.h"
 
 #include <inttypes.h>
@@ -51,30 +52,6 @@ static void profile_describe(const struct vp_instrument *instrument, struct vp_r
 	about->chains = profile->options.with_chains;
 }
 
-static struct vp_error *profile_identify(void *context, uint32_t number,
-					 const struct vp_guest_state *state,
-					 const struct vp_guest_finding *finding)
-{
-	return vp_identity_tell(context, number, state, finding);
-}
-
-static void profile_forget(void *context, uint32_t pid)
-{
-	vp_identity_forget(context, pid);
-}
-
-static uint64_t count_nowhere(void *context, uint32_t pid, const struct vp_guest_finding *finding)
-{
-	return vp_identity_counts(context, pid, finding).nowhere;
-}
-
-static struct vp_error *change_memory(void *context, uint32_t number,
-				      const struct vp_guest_state *state,
-				      const struct vp_guest_finding *finding)
-{
-	return vp_identity_tell_memory(context, number, state, finding);
-}
-
 static char *count_named(void *context, uint32_t pid, const struct vp_guest_finding *finding)
 {
 	struct vp_identity_counts counts = vp_identity_counts(context, pid, finding);
@@ -85,14 +62,8 @@ static char *count_named(void *context, uint32_t pid, const struct vp_guest_find
 static void profile_watch_guests(struct vp_instrument *instrument)
 {
 	struct vp_profile_instrument *profile = profile_of(instrument);
-	const struct vp_guest_user user = {.context = vp_sampler_identity(profile->sampler),
-					   .name = "samples",
-					   .check_s = 1,
-					   .identify = profile_identify,
-					   .forget = profile_forget,
-					   .count_nowhere = count_nowhere,
-					   .change_memory = change_memory,
-					   .outcome = count_named};
+	const struct vp_guest_user user =
+	    vp_identity_user(vp_sampler_identity(profile->sampler), "samples", count_named);
 
 	if (profile->options.read_memory)
 		vp_session_watch_guests(instrument->session, &user);

@@ -248,12 +248,17 @@ static const char *const work_names[] = {
 
 enum {
 	ARM_WFX = 0x01,
+	ARM_INSTRUCTION_ABORT = 0x20, /* below EL2 */
+	ARM_DATA_ABORT = 0x24,
 	AMD_HLT = 0x78,
 	AMD_MWAIT = 0x8b,
 	AMD_MWAIT_CONDITIONAL = 0x8c,
 	AMD_IDLE_HLT = 0xa6,
+	AMD_NPF = 0x400,
 	INTEL_HLT = 12,
 	INTEL_MWAIT = 36,
+	INTEL_EPT_VIOLATION = 48,
+	INTEL_EPT_MISCONFIG = 49,
 	INTEL_BASIC = 0xffff, /* above are flags, such as a failed entry */
 };
 
@@ -315,11 +320,31 @@ const char *vp_exit_reason_name(uint32_t vendor, uint32_t reason, char name[VP_E
 	return name;
 }
 
-const char *vp_exit_detail_text(uint32_t kind, uint32_t number, char text[VP_EXIT_NAME_SIZE])
+/* "memory read 0x7000"; without a number it is not known where. */
+static const char *memory_text(uint32_t kind, uint64_t number, char text[VP_EXIT_NAME_SIZE])
+{
+	static const char *const texts[] = {[VP_DETAIL_MEMORY_READ] = "memory read",
+					    [VP_DETAIL_MEMORY_WRITE] = "memory write",
+					    [VP_DETAIL_MEMORY_FETCH] = "memory fetch",
+					    [VP_DETAIL_MMIO_READ] = "MMIO read",
+					    [VP_DETAIL_MMIO_WRITE] = "MMIO write"};
+	bool device = kind == VP_DETAIL_MMIO_READ || kind == VP_DETAIL_MMIO_WRITE;
+
+	if (kind >= VP_ARRAY_SIZE(texts) || !texts[kind])
+		return NULL;
+	if (number)
+		snprintf(text, VP_EXIT_NAME_SIZE, "%s 0x%" PRIx64, texts[kind],
+			 device ? number : (number - 1) << 12);
+	else
+		snprintf(text, VP_EXIT_NAME_SIZE, "%s", texts[kind]);
+	return text;
+}
+
+const char *vp_exit_detail_text(uint32_t kind, uint64_t number, char text[VP_EXIT_NAME_SIZE])
 {
 	static const struct {
 		const char *before, *behind;
-		bool decimal, alone;
+		bool decimal;
 	} texts[] = {
 	    [VP_DETAIL_PORT_IN] = {"port ", " in"},
 	    [VP_DETAIL_PORT_OUT] = {"port ", " out"},
@@ -329,9 +354,6 @@ const char *vp_exit_detail_text(uint32_t kind, uint32_t number, char text[VP_EXI
 	    [VP_DETAIL_CR_WRITE] = {"CR", " write", .decimal = true},
 	    [VP_DETAIL_DR_READ] = {"DR", " read", .decimal = true},
 	    [VP_DETAIL_DR_WRITE] = {"DR", " write", .decimal = true},
-	    [VP_DETAIL_MEMORY_READ] = {"memory read", "", .alone = true},
-	    [VP_DETAIL_MEMORY_WRITE] = {"memory write", "", .alone = true},
-	    [VP_DETAIL_MEMORY_FETCH] = {"memory fetch", "", .alone = true},
 	    [VP_DETAIL_EXCEPTION] = {"exception ", "", .decimal = true},
 	    [VP_DETAIL_APIC_READ] = {"APIC ", " read"},
 	    [VP_DETAIL_APIC_WRITE] = {"APIC ", " write"},
@@ -339,16 +361,27 @@ const char *vp_exit_detail_text(uint32_t kind, uint32_t number, char text[VP_EXI
 	};
 
 	if (kind >= VP_ARRAY_SIZE(texts) || !texts[kind].before)
-		return NULL;
-	if (texts[kind].alone)
-		snprintf(text, VP_EXIT_NAME_SIZE, "%s", texts[kind].before);
-	else if (texts[kind].decimal)
-		snprintf(text, VP_EXIT_NAME_SIZE, "%s%" PRIu32 "%s", texts[kind].before, number,
+		return memory_text(kind, number, text);
+	if (texts[kind].decimal)
+		snprintf(text, VP_EXIT_NAME_SIZE, "%s%" PRIu64 "%s", texts[kind].before, number,
 			 texts[kind].behind);
 	else
-		snprintf(text, VP_EXIT_NAME_SIZE, "%s0x%" PRIx32 "%s", texts[kind].before, number,
+		snprintf(text, VP_EXIT_NAME_SIZE, "%s0x%" PRIx64 "%s", texts[kind].before, number,
 			 texts[kind].behind);
 	return text;
+}
+
+bool vp_exit_reason_is_memory(uint32_t vendor, uint32_t reason)
+{
+	if (is_paravirtual(reason))
+		return false;
+	if (vendor == VP_VENDOR_AMD)
+		return reason == AMD_NPF;
+	if (vendor == VP_VENDOR_ARM)
+		return reason == ARM_INSTRUCTION_ABORT || reason == ARM_DATA_ABORT;
+	reason &= INTEL_BASIC;
+	return vendor == VP_VENDOR_INTEL &&
+	       (reason == INTEL_EPT_VIOLATION || reason == INTEL_EPT_MISCONFIG);
 }
 
 bool vp_exit_reason_has_time(uint32_t reason)

@@ -18,9 +18,11 @@ enum { VP_EXIT_NAME_SIZE = 32 };
 
 /* Writes the reason's name into `name`, or its number where it has none, and returns `name`. */
 const char *vp_exit_reason_name(uint32_t vendor, uint32_t reason, char name[VP_EXIT_NAME_SIZE]);
-/* What an exit was to, by enum vp_detail_kind and number ("port 0x70 out"), in `text`; NULL: it
- * does not say. */
-const char *vp_exit_detail_text(uint32_t kind, uint32_t number, char text[VP_EXIT_NAME_SIZE]);
+/* What an exit was to, by enum vp_detail_kind and number ("port 0x70 out"; of a device's memory it
+ * is the address, or 0), in `text`; NULL: it does not say. */
+const char *vp_exit_detail_text(uint32_t kind, uint64_t number, char text[VP_EXIT_NAME_SIZE]);
+/* Whether it is for an access to the guest's memory, or to where a device is instead. */
+bool vp_exit_reason_is_memory(uint32_t vendor, uint32_t reason);
 /* Whether it is known how long such an exit lasts. */
 bool vp_exit_reason_has_time(uint32_t reason);
 /* The guest executed HLT, MWAIT or WFI: it gave its vCPU up. (Arm: or WFE, which has the same

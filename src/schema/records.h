@@ -199,7 +199,7 @@
 #define VP_DETAIL_KINDS_TEXT                                                                       \
 	"0 none, port 1 in, 2 out, MSR 3 read, 4 written, CR 5 read, 6 written, DR 7 read, 8 "     \
 	"written, memory 9 read, 10 written, 11 executed, 12 exception, APIC 13 read, 14 "         \
-	"written, 15 EOI"
+	"written, 15 EOI, device's memory 16 read, 17 written"
 
 #define VP_FIELDS_exit_site(FIELD)                                                                 \
 	FIELD(u16, hex, flags, "1 ip and as_root are known; else the VM is not selected by --vm")  \
@@ -215,6 +215,11 @@
 #define VP_FIELDS_exit_site_detail(FIELD)                                                          \
 	VP_FIELDS_exit_site(FIELD) FIELD(u32, dec, detail_kind, VP_DETAIL_KINDS_TEXT)              \
 	    FIELD(u32, hex, detail, "number of the port, MSR or register; vector; offset")
+
+#define VP_FIELDS_exit_site_address(FIELD)                                                         \
+	VP_FIELDS_exit_site_detail(FIELD)                                                          \
+	    FIELD(u64, hex, address,                                                               \
+		  "guest physical address: of the device's memory, else of the 2 MiB it is in")
 
 #define VP_FIELDS_account_loss(FIELD)                                                              \
 	FIELD(u16, dec, reserved, "0")                                                             \
@@ -273,6 +278,7 @@
 	RECORD(25, account_loss, "what the account missed, since the start of the recording")      \
 	RECORD(26, vcpu_span, "a period of a vCPU in one state")                                   \
 	RECORD(27, exit_site_detail, "the same as exit_site, where the exit says what it was to")  \
+	RECORD(28, exit_site_address, "the same as exit_site_detail, where it was to memory")      \
 	RECORD(30, interval, "end of an interval of a vCPU, task or pCPU")                         \
 	RECORD(31, interval_value, "count of one event in the preceding interval")
 
@@ -373,7 +379,8 @@ enum { VP_IN_USER = 1 };
 enum { VP_STATE_MOVED = 2 };
 /* A bit of an exit_site's `flags`. */
 enum { VP_SITE_KNOWN = 1 };
-/* Values of `detail_kind`: what `detail` is a number of; none of memory. */
+/* Values of `detail_kind`: what `detail` is a number of; of memory, the guest's page + 1, or 0
+ * where the address is not known, or is elsewhere. */
 enum vp_detail_kind {
 	VP_DETAIL_NONE,
 	VP_DETAIL_PORT_IN,
@@ -390,8 +397,14 @@ enum vp_detail_kind {
 	VP_DETAIL_EXCEPTION,
 	VP_DETAIL_APIC_READ,
 	VP_DETAIL_APIC_WRITE,
-	VP_DETAIL_EOI
+	VP_DETAIL_EOI,
+	VP_DETAIL_MMIO_READ,
+	VP_DETAIL_MMIO_WRITE
 };
+/* No address is known. */
+#define VP_NO_ADDRESS 0xffffffffffffffffULL
+/* What an exit to memory that is no device's is counted by: 2 MiB of it. */
+#define VP_MEMORY_BLOCK 0x200000ULL
 /* Bits of an interval's `flags`. */
 enum { VP_INTERVAL_PARTIAL = 1, VP_INTERVAL_LAST = 2 };
 /* Values of a thief's `kind`. */

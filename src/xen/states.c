@@ -283,7 +283,8 @@ static struct vp_account_exit *row_of(struct vp_account_exit *rows, struct vp_ac
 /* A site whose counter another one needs. */
 static void evict(struct vp_xen_states *states, const struct vp_account_site *site, uint32_t vm)
 {
-	struct vp_site_key key = {.ip = site->ip, .pid = vm, .reason = site->reason};
+	struct vp_site_key key = {
+	    .ip = site->ip, .address = VP_NO_ADDRESS, .pid = vm, .reason = site->reason};
 	uint64_t hash = site->ip ^ (uint64_t)vm << 48 ^ (uint64_t)site->reason << 24;
 	bool inserted = false;
 	uint32_t index;
@@ -314,6 +315,7 @@ static void count_site(struct vp_xen_states *states, uint32_t place, uint64_t ip
 		*site = (struct vp_account_site){0};
 	}
 	site->ip = ip;
+	site->address = VP_NO_ADDRESS;
 	site->reason = reason;
 	site->count++;
 	site->ns += total;

@@ -41,12 +41,14 @@ static void load(struct rig *rig, enum vp_vendor vendor)
 	rig->programs = account_bpf__open();
 	assert_non_null(rig->programs);
 	rig->programs->rodata->vendor = vendor;
+	rig->programs->rodata->by_memory = vendor == VP_VENDOR_INTEL;
 	size_map(rig->programs->maps.vcpus, rig->places);
 	size_map(rig->programs->maps.places, rig->places);
 	size_map(rig->programs->maps.place_of_tid, rig->places);
 	size_map(rig->programs->maps.exits, rig->places * VP_EXIT_REASONS);
 	size_map(rig->programs->maps.sites, rig->places * VP_EXIT_SITES);
 	size_map(rig->programs->maps.cpus, rig->pcpus);
+	size_map(rig->programs->maps.exit_now, rig->pcpus);
 	if (rig->places * THIEVES > bpf_map__max_entries(rig->programs->maps.thieves))
 		size_map(rig->programs->maps.thieves, rig->places * THIEVES);
 	size_map(rig->programs->maps.other_thieves, rig->places * VP_TAKEN_STATES);

@@ -9,6 +9,8 @@
 
 #include "account_rig.h"
 #include "base/macros.h"
+#include "bpf/exit_now.h"
+#include "bpf/guest_current.h"
 #include "fake_vcpu.h"
 
 enum {
@@ -17,9 +19,13 @@ enum {
 	ABORT = 0x24,
 	AMD_INTR = 0x60,
 	AMD_CPUID = 0x72,
-	AMD_IOIO = 0x7b
+	AMD_IOIO = 0x7b,
+	AMD_NPF = 0x400
 };
-enum { EXIT_INFO_1 = 0x78 }; /* in the VMCB */
+enum { INTEL_CPUID = 10, EPT_VIOLATION = 48, EPT_MISCONFIG = 49 };
+enum { EXIT_INFO_1 = 0x78, EXIT_INFO_2 = 0x80 }; /* in the VMCB */
+/* Of KVM's event kvm_mmio: a read that the VMM will answer, its answer, a write. */
+enum { MMIO_UNSATISFIED, MMIO_READ, MMIO_WRITE };
 
 /* No memory of the kernel's is there. */
 #define NOWHERE 0xffffff0000001000ULL
@@ -220,6 +226,201 @@ static void test_ports(void **state)
 	fake_vcpu_free(&fake);
 }
 
+static void leave_for_memory(const struct rig *rig, const struct fake_vcpu *fake, uint64_t access,
+			     uint64_t address)
+{
+	const uint64_t info[] = {access, address};
+
+	_Static_assert(EXIT_INFO_2 == EXIT_INFO_1 + sizeof(info[0]), "neighbours");
+	fake_vcpu_leaves(fake, AMD_NPF, 0x400000, 0x5000);
+	memcpy(fake->vmcb + EXIT_INFO_1, info, sizeof(info));
+	vp_run(rig->programs->progs.note_entry, fake->address, 0, 0);
+	vp_run(rig->programs->progs.note_exit, fake->address, 0, 0);
+}
+
+static uint64_t count_at(const struct rig *rig, uint32_t kind, uint64_t address)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < VP_EXIT_SITES; i++)
+		if (rig->sites[i].detail_kind == kind && rig->sites[i].address == address)
+			count += rig->sites[i].count;
+	return count;
+}
+
+/* Pages of memory by 2 MiB; a device's by address, once for each exit, whatever KVM does for it. */
+static void test_memory(void **state)
+{
+	const uint64_t device = 0x38000001004;
+	struct fake_vcpu fake;
+
+	if (!fake_vcpu_make(&fake)) {
+		print_message("skipped: this kernel does not describe struct kvm_vcpu\n");
+		skip();
+	}
+	struct rig *rig = rig_open(VP_VENDOR_AMD, 1);
+	const struct bpf_program *mmio = rig->programs->progs.note_mmio;
+	for (uint64_t i = 0; i < 20; i++) {
+		leave_for_memory(rig, &fake, 2, 0x600000 + 4096 * i);
+		leave_for_memory(rig, &fake, 0, device);
+		vp_run(mmio, MMIO_UNSATISFIED, 4, device);
+		vp_run(mmio, MMIO_READ, 4, device);
+		leave_for_memory(rig, &fake, 2, device);
+		vp_run(mmio, MMIO_WRITE, 4, device);
+		/* Not for memory: it may be said for what KVM has to emulate. */
+		fake_vcpu_leaves(&fake, AMD_CPUID, 0x400000, 0x5000);
+		vp_run(rig->programs->progs.note_entry, fake.address, 0, 0);
+		vp_run(rig->programs->progs.note_exit, fake.address, 0, 0);
+		vp_run(mmio, MMIO_WRITE, 4, device);
+	}
+	vp_run(rig->programs->progs.note_entry, fake.address, 0, 0);
+	assert_int_equal(sum_old_sites(rig).count, 0);
+	assert_int_equal(count_at(rig, VP_DETAIL_MEMORY_WRITE, 0x600000), 20);
+	assert_int_equal(count_at(rig, VP_DETAIL_MMIO_READ, device), 20);
+	assert_int_equal(count_at(rig, VP_DETAIL_MMIO_WRITE, device), 20);
+	assert_int_equal(count_at(rig, VP_DETAIL_NONE, VP_NO_ADDRESS), 20);
+	assert_int_equal(sum_sites(rig, rig_vcpu(rig, vp_own_tid())).sites, 4);
+	rig_close(rig);
+	fake_vcpu_free(&fake);
+}
+
+/* As exit_event.bpf.c notes it before. */
+static void leave_intel(const struct rig *rig, uint32_t reason, uint64_t qualification)
+{
+	const struct vp_exit_now now = {
+	    .rip = 0x1000, .reason = reason, .qualification = qualification, .known = 1};
+	uint32_t pcpu = vp_stay_here();
+
+	vp_run(rig->programs->progs.note_entry, NOWHERE, 0, 0);
+	assert_int_equal(
+	    bpf_map_update_elem(bpf_map__fd(rig->programs->maps.exit_now), &pcpu, &now, BPF_ANY),
+	    0);
+	vp_run(rig->programs->progs.note_exit, NOWHERE, 0, 0);
+}
+
+/* KVM tells the address later, by one event or another; older kernels do not say whose it is. */
+static void test_memory_of_intel(void **state)
+{
+	enum { WRITTEN = 2 };
+	const uint64_t device = 0x38000001004, notify = 0x38000003000;
+	struct rig *rig = rig_open(VP_VENDOR_INTEL, 1);
+	const struct account_bpf *programs = rig->programs;
+
+	for (uint64_t i = 0; i < 20; i++) {
+		leave_intel(rig, EPT_VIOLATION, WRITTEN);
+		if (i % 2)
+			vp_run(programs->progs.note_fault, NOWHERE, 0x600000 + 4096 * i, 0);
+		else
+			vp_run(programs->progs.note_fault, 0x600000 + 4096 * i, WRITTEN, 0);
+		leave_intel(rig, EPT_MISCONFIG, 0);
+		vp_run(programs->progs.note_mmio, MMIO_UNSATISFIED, 4, device);
+		leave_intel(rig, EPT_MISCONFIG, 0);
+		vp_run(programs->progs.note_fast_mmio, notify, 0, 0);
+		leave_intel(rig, EPT_MISCONFIG, 0);
+		leave_intel(rig, INTEL_CPUID, 0);
+		vp_run(programs->progs.note_fault, 0x600000, WRITTEN, 0);
+	}
+	vp_run(programs->progs.note_entry, NOWHERE, 0, 0);
+	assert_int_equal(sum_old_sites(rig).count, 0);
+	assert_int_equal(count_at(rig, VP_DETAIL_MEMORY_WRITE, 0x600000), 20);
+	assert_int_equal(count_at(rig, VP_DETAIL_MMIO_READ, device), 20);
+	assert_int_equal(count_at(rig, VP_DETAIL_MMIO_WRITE, notify), 20);
+	assert_int_equal(count_at(rig, VP_DETAIL_NONE, VP_NO_ADDRESS), 40);
+	assert_int_equal(sum_sites(rig, rig_vcpu(rig, vp_own_tid())).sites, 5);
+	rig_close(rig);
+}
+
+/* A guest's memory: where its pointer to the current task is, tasks, their mm. */
+enum { AT_CURRENT = 0, AT_TASKS = 0x1000, AT_MMS = 0x2000, AT_ROOTS = 0x8000, AT_MM = 0x40 };
+enum { AT_PGD = 0x48, TASK_SIZE = 0x400, GUEST_SIZE = 0x10000 };
+#define DIRECT_MAP 0xffff888000000000ULL
+
+static void put_word(char *memory, uint64_t at, uint64_t word)
+{
+	memcpy(memory + at, &word, sizeof(word));
+}
+
+/* Tasks 0 to 3 of the guest: the last is a thread of its kernel. */
+static void make_guest(const struct rig *rig, char *memory)
+{
+	const struct account_bpf *programs = rig->programs;
+	const struct vp_identity_vm vm = {
+	    .direct_map = DIRECT_MAP, .n_slots = 1, .slots = {{0, GUEST_SIZE, (uintptr_t)memory}}};
+	const struct vp_identity_vcpu vcpu = {.key = (uint64_t)getpid() << 32,
+					      .current_hva = (uintptr_t)memory + AT_CURRENT,
+					      .at_mm = AT_MM,
+					      .at_pgd = AT_PGD};
+	uint32_t place = 0;
+
+	for (uint64_t i = 0; i < 3; i++) {
+		uint64_t mm = AT_MMS + i * TASK_SIZE;
+		put_word(memory, AT_TASKS + i * TASK_SIZE + AT_MM, DIRECT_MAP + mm);
+		put_word(memory, mm + AT_PGD, DIRECT_MAP + AT_ROOTS + 0x1000 * i);
+	}
+	assert_int_equal(
+	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_vms), &place, &vm, BPF_ANY), 0);
+	assert_int_equal(
+	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_vcpus), &place, &vcpu, BPF_ANY),
+	    0);
+	assert_int_equal(bpf_map_update_elem(bpf_map__fd(programs->maps.identity_places), &vcpu.key,
+					     &place, BPF_ANY),
+			 0);
+}
+
+static uint64_t count_of_root(const struct rig *rig, uint64_t root)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < VP_EXIT_SITES; i++)
+		count += rig->sites[i].cr3 == root ? rig->sites[i].count : 0;
+	return count;
+}
+
+/* Whose an exit is: the current task's, which may have changed since, or got another mm (exec). */
+static void test_roots_by_memory(void **state)
+{
+	static char memory[GUEST_SIZE];
+	struct rig *rig = rig_open(VP_VENDOR_INTEL, 1);
+
+	make_guest(rig, memory);
+	for (uint64_t i = 0; i < 80; i++) {
+		put_word(memory, AT_CURRENT, DIRECT_MAP + AT_TASKS + i / 2 % 4 * TASK_SIZE);
+		leave_intel(rig, INTEL_CPUID, 0);
+	}
+	/* Task 3 becomes a program with the address space that was task 2's. */
+	put_word(memory, AT_TASKS + 3 * TASK_SIZE + AT_MM, DIRECT_MAP + AT_MMS + 2 * TASK_SIZE);
+	leave_intel(rig, INTEL_CPUID, 0);
+	vp_run(rig->programs->progs.note_entry, NOWHERE, 0, 0);
+	assert_int_equal(sum_old_sites(rig).count, 0);
+	for (uint64_t i = 0; i < 2; i++)
+		assert_int_equal(count_of_root(rig, AT_ROOTS + 0x1000 * i), 20);
+	assert_int_equal(count_of_root(rig, AT_ROOTS + 0x2000), 21);
+	assert_int_equal(count_of_root(rig, 0), 20);
+	rig_close(rig);
+}
+
+/* A guest that fills its memory leaves functions their room. */
+static void test_more_memory_than_room(void **state)
+{
+	const uint64_t blocks = 3 * VP_SITE_BLOCKS;
+	struct fake_vcpu fake;
+
+	if (!fake_vcpu_make(&fake)) {
+		print_message("skipped: this kernel does not describe struct kvm_vcpu\n");
+		skip();
+	}
+	struct rig *rig = rig_open(VP_VENDOR_AMD, 1);
+	for (uint64_t i = 0; i < blocks; i++)
+		leave_for_memory(rig, &fake, 2, i * VP_MEMORY_BLOCK);
+	vp_run(rig->programs->progs.note_entry, fake.address, 0, 0);
+	struct sum sites = sum_sites(rig, rig_vcpu(rig, vp_own_tid())), old = sum_old_sites(rig);
+	assert_int_equal(sites.count + old.count, blocks);
+	assert_int_equal(old.sites, VP_SITE_BLOCKS + 1);
+	assert_int_equal(rig->programs->bss->lost.sites, 0);
+	rig_close(rig);
+	fake_vcpu_free(&fake);
+}
+
 /* The last row takes all reasons that are too many. */
 static void test_more_reasons_than_rows(void **state)
 {
@@ -322,6 +523,10 @@ int main(void)
 	    cmocka_unit_test(test_unreadable_vcpu),
 	    cmocka_unit_test(test_vmcb),
 	    cmocka_unit_test(test_ports),
+	    cmocka_unit_test(test_memory),
+	    cmocka_unit_test(test_memory_of_intel),
+	    cmocka_unit_test(test_roots_by_memory),
+	    cmocka_unit_test(test_more_memory_than_room),
 	    cmocka_unit_test(test_more_reasons_than_rows),
 	    cmocka_unit_test(test_sites_are_evicted),
 	    cmocka_unit_test(test_sites_are_lost),

@@ -112,9 +112,29 @@ KNOWN = """
 host pcpus=1 icount=yes
 command vperf record --account-events --no-guest-memory --no-agent -o /out/rec -- perf kvm stat record -a -m 4096 -o /tmp/kvm.data \
 tinyvm --cpuid 20000 --out 10000 --mmio 5000 --hlt 3000 --wait 1
-command perf kvm -i /tmp/kvm.data stat report --force
+command perf kvm -i /tmp/kvm.data stat report --force; perf kvm -i /tmp/kvm.data stat report --event=mmio --force
 """.replace("\\\n", "") + test_trace.KNOWN + AGAIN
 DONE = {"CPUID": (20000, 0xe), "IOIO": (10000, 0x20), "HLT": (3000, 0x43)}
+
+
+def perf_counts(run, command):
+    """Reason → count, and address and R or W → count of MMIO, as that command ('perf kvm stat report') printed them."""
+    books = dict(re.findall(r"^ +(\S+) +(\d+) +[\d.]+% +[\d.]+%", run.command_output(command, "err"), re.M))
+    reasons = {PERF_NAMES.get(name, name): int(count) for name, count in books.items() if ":" not in name}
+    return reasons, {name: int(count) for name, count in books.items() if ":" in name}
+
+
+def known_addresses(run, claims, *reasons, books, recording="rec", reads=5000):
+    """tinyvm's device by its address; all else is the memory that its code is in."""
+    rows = read("exits", run, "--by", "address", recording=recording)["exits"]
+    found = [(row["address"], row["what"], row["access"], row["reason"], row["count"]) for row in rows]
+    device = sum(row["count"] for row in rows if row["what"] == "device")
+    here = sum(row["count"] for row in rows if (row["address"], row["access"]) == ("0x20000", "read"))
+    claims.check(here == device == reads, f"by address: {reads} reads at 0x20000 were done, {found}")
+    claims.check({row["reason"] for row in rows} <= set(reasons) and sum(row["count"] for row in rows) == books,
+                 f"… and sum to {books} exits of {' and '.join(reasons)}")
+    claims.check(all(row["address"] == "0x0-0x1fffff" for row in rows if row["what"] != "device"),
+                 "… the others are to its memory")
 
 
 def known_exits(run, claims):
@@ -132,14 +152,15 @@ def known_exits(run, claims):
                 if (row["reason"], row["function"]) == (reason, hex(place))]
         claims.check(here == [count], f"{reason} at {place:#x}: {here} exits, {count} were done")
     details = {row["reason"]: row["detail"] for row in places if row["function"] in ("0x20", "0x31")}
-    claims.check(details == {"IOIO": "port 0x80 out", "NPF": "memory read"}, f"they were to {details}")
+    claims.check(details == {"IOIO": "port 0x80 out", "NPF": "MMIO read 0x20000"}, f"they were to {details}")
+    known_addresses(run, claims, "NPF", books=exits["NPF"]["count"])
     for reason, row in exits.items():
         placed = [place for place in places if place["reason"] == reason]
         claims.check((sum(p["count"] for p in placed), sum(p["total_ns"] for p in placed)) ==
                      (row["count"], row["total_ns"]), f"{reason}: functions sum to the reason")
-    books = dict(re.findall(r"^ +(\S+) +(\d+) +[\d.]+% +[\d.]+%", run.command_output(2, "err"), re.M))
     ours = {name: row["count"] for name, row in exits.items()}
-    theirs = {PERF_NAMES.get(name, name): int(count) for name, count in books.items()}
+    theirs, mmio = perf_counts(run, 2)
+    claims.check(mmio == {"0x20000:R": 5000}, f"MMIO by perf kvm stat: {mmio}, 5000 were done")
     claims.check(theirs and ours == theirs, f"exits {ours}, by perf kvm stat {theirs}")
     check_parts(claims, list(exits.values()))
     account = read("account", run)
@@ -182,6 +203,9 @@ def causes_of_exits(run, claims):
                  f"exits_cpuid of 'exits' did {count('CPUID', 'exits_cpuid')} CPUIDs of {done['cpuid']}")
     claims.check(count("NPF", "exits_mmio") == done["mmio"],
                  f"exits_mmio did {count('NPF', 'exits_mmio')} MMIOs of {done['mmio']}")
+    device = [(row["count"], row["access"]) for row in read("exits", run, "--by", "address", "--vm", "g1")["exits"]
+              if row["address"] == "0xfed40000"]
+    claims.check(device == [(done["mmio"], "read")], f"the address that was read has {device} of {done['mmio']}")
     claims.check(count("IOIO", "pci_conf1_read") == done["out"],
                  f"pci_conf1_read did {count('IOIO', 'pci_conf1_read')} port accesses of {done['out']}")
     halts = sum(row["count"] for row in rows if row["reason"] == "HLT")

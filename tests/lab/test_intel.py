@@ -4,10 +4,11 @@ import collections
 import csv
 import json
 import os
+import re
 import subprocess
 
 from lab import REPOSITORY, sample_times, samples_of, vperf
-from test_account import check_closing, check_parts, read
+from test_account import check_closing, check_parts, known_addresses, perf_counts, read
 from test_chains import LEVELS, check_folded, check_hypervisor, check_user, judge, split_at_kernel, stacks_of
 from test_profile import end, start, workload_share
 from test_stat import rows_of, stat, total
@@ -15,6 +16,8 @@ from test_stat import rows_of, stat, total
 RATE = 997  # samples per second and pCPU
 # What tinyvm's guest does, by the names of VMX's exits; where in it (lab/workloads/amd64/tinyvm.c); and to what.
 DONE = {"CPUID": (2000, 0xe, None), "IO_INSTRUCTION": (1000, 0x20, "port 0x80 out"), "HLT": (300, 0x43, None)}
+
+MEMORY = "EPT_VIOLATION", "EPT_MISCONFIG"
 
 # Flags of a guest_sample.
 AS_ROOT, CPL, BY_MEMORY = 2, 4, 128
@@ -50,6 +53,18 @@ command vperf stat -r exits --no-agent -o /out/exits -- lab-guest busy g1 2
 {end("g1")}
 command vperf stat -e exits,exits:cpuid,exits:io,exits:mmio,exits:halt,exits:page-fault -I 'exits 250' --no-agent \
 -o /out/known -- tinyvm --cpuid 2000 --out 1000 --mmio 500 --hlt 300
+""".replace("\\\n", "")
+
+
+# Two processes of one program take turns; then a VM of known exits alone, beside perf.
+EXITS = HOST + f"""
+command vperf guests --json >/out/guests.json
+command vperf record --no-agent -o /out/rec -- bash -c 'job=$(lab-guest spawn g1 exits --cpuid 700 --out 100 --mmio 50 --rate 2 --seconds 60); \
+lab-guest run g1 exits --cpuid 300 --out 60 --mmio 20 --rate 3 --seconds 4; lab-guest end g1 $job'
+command lab-guest stop g1
+command vperf record --no-samples --no-guest-memory --no-agent -o /out/beside -- perf kvm stat record -a -m 1024 -o /tmp/kvm.data \
+tinyvm --cpuid 2000 --out 1000 --mmio 500 --hlt 300 --wait 1
+command perf kvm -i /tmp/kvm.data stat report --force; perf kvm -i /tmp/kvm.data stat report --event=mmio --force
 """.replace("\\\n", "")
 
 
@@ -131,6 +146,11 @@ def known_exits(run, claims):
         here = [(row["count"], row["detail"]) for row in places if (row["reason"], row["function"]) == (reason, hex(place))]
         claims.check(found == count and here == [(count, detail)],
                      f"{reason}: {found} exits, at {place:#x} {here}, {count} were done")
+    to_device = sum(row["count"] for row in places
+                    if (row["function"], row["detail"]) == ("0x31", "MMIO read 0x20000"))
+    claims.check(to_device == 500, f"{to_device} reads at 0x20000 by the instruction that does them, 500 were done")
+    of_memory = sum(exits[reason]["count"] for reason in MEMORY if reason in exits)
+    known_addresses(run, claims, *MEMORY, books=of_memory, recording="known", reads=500)
     check_closing(claims, read("account", run, recording="known"))
 
 
@@ -194,11 +214,54 @@ def intervals(run, claims):
         claims.check(total(rows, event) == count, f"{event}: {total(rows, event)}, {count} were done")
 
 
+def exits_of_processes(run, claims):
+    """Whose exits are: by the guest's memory, for each of two processes of the same name."""
+    log = (run.out / "guest-g1" / "workloads.log").read_text()
+    pids = re.findall(r"pid=(\d+) start cmd=exits --cpuid (\d+)", log)
+    done = {int(counts["cpuid"]) // int(counts["rounds"]): {name: int(n) for name, n in counts.items()}
+            for counts in (dict(re.findall(r"(\w+)=(\d+)", line))
+                           for line in re.findall(r"exits: (rounds=.*)", log))}
+    claims.check(len(pids) == len(done) == 2, f"two processes did {done}, {pids}")
+    rows = read("exits", run, "--by", "function", "--vm", "g1")["exits"]
+    causes = (("cpuid", "exits_cpuid"), ("out", "pci_conf1_read"), ("mmio", "exits_mmio"))
+    for pid, cpuids in pids:
+        for name, function in causes:
+            found = sum(row["count"] for row in rows
+                        if (row["function"], row["process"], row["pid"]) == (function, "exits", int(pid)))
+            claims.check(found == done[int(cpuids)][name],
+                         f"{function} of process {pid} made {found} exits, {done[int(cpuids)][name]} were done")
+    placed = [row for row in rows if row["function"]]
+    named = sum(row["count"] for row in placed if row["process"] and row["process"][0] not in "[c")
+    claims.note(f"{named} of {sum(row['count'] for row in placed)} exits with a place have a process")
+
+
+def beside_perf(run, claims):
+    """The same exits by perf kvm stat, which ran at the same time."""
+    theirs, mmio = perf_counts(run, 5)
+    ours = {row["reason"]: row["count"] for row in read("exits", run, recording="beside")["exits"]}
+    off = {reason: (ours.get(reason, 0), theirs.get(reason, 0)) for reason in {*ours, *theirs}
+           if abs(ours.get(reason, 0) - theirs.get(reason, 0)) > 1}
+    claims.check(theirs and not off, f"exits {ours}, by perf kvm stat {theirs}: apart {off}")
+    for reason, (count, _, _) in DONE.items():
+        claims.check(ours.get(reason) == count, f"{reason}: {ours.get(reason)} exits, {count} were done")
+    claims.check(mmio == {"0x20000:R": 500}, f"MMIO by perf kvm stat: {mmio}, 500 were done")
+    of_memory = sum(ours.get(reason, 0) for reason in MEMORY)
+    known_addresses(run, claims, *MEMORY, books=of_memory, recording="beside", reads=500)
+
+
+def exits(run, claims):
+    exits_of_processes(run, claims)
+    check_parts(claims, read("exits", run)["exits"])
+    check_closing(claims, read("account", run))
+    beside_perf(run, claims)
+
+
 def on(kernel, scenario):
     return scenario.replace("{kernel}", f"kernel={kernel}")
 
 
 TESTS = [("Intel: profile and account", on("bookworm", PROFILE), intel)]
 QUICK = ()
-FULL = [("Intel: call chains", on("bookworm", CHAINS), chains), ("Intel: intervals", on("bookworm", INTERVALS), intervals)] + \
+FULL = [("Intel: call chains", on("bookworm", CHAINS), chains), ("Intel: intervals", on("bookworm", INTERVALS), intervals),
+        ("Intel: exits of processes", on("bookworm", EXITS), exits)] + \
     [(f"Intel: profile and account, host {host}", on(host, PROFILE), intel) for host in ("trixie", "sid")]

@@ -234,6 +234,69 @@ static void test_tables(void **state)
 	vp_vms_deinit(&vms);
 }
 
+/* 30 exits to memory in all, of which 4 are told nowhere; two functions write to one register. */
+static void add_addresses(struct vp_account *account)
+{
+	static const struct {
+		uint64_t ip, address, count, ns;
+		uint32_t kind;
+	} sites[] = {{0x1000, 0x38000001004, 5, 900, VP_DETAIL_MMIO_WRITE},
+		     {0x2000, 0x38000001004, 1, 100, VP_DETAIL_MMIO_WRITE},
+		     {0x1000, 0x38000001004, 3, 90, VP_DETAIL_MMIO_READ},
+		     {0x1000, 0x200000, 16, 800, VP_DETAIL_MEMORY_WRITE},
+		     {0x3000, VP_NO_ADDRESS, 1, 10, VP_DETAIL_MEMORY_WRITE}};
+	struct vp_exit_account all = {
+	    .vm = 1000, .reason = MADE_NPF, .vendor = VP_VENDOR_AMD, .count = 30, .total = 2000};
+
+	add(account, VP_ID_exit_account, &all);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(sites); i++) {
+		struct vp_exit_site_address site = {.flags = VP_SITE_KNOWN,
+						    .vm = 1000,
+						    .reason = MADE_NPF,
+						    .vendor = VP_VENDOR_AMD,
+						    .ip = sites[i].ip,
+						    .count = sites[i].count,
+						    .ns = sites[i].ns,
+						    .detail_kind = sites[i].kind,
+						    .address = sites[i].address};
+		add(account, VP_ID_exit_site_address, &site);
+	}
+}
+
+/* Exits that are not to memory have no row; what has no address shares one. */
+static void test_addresses(void **state)
+{
+	static const struct vp_naming nothing;
+	vp_vms vms = {0};
+	struct vp_account account;
+	struct vp_account_view view;
+	struct vp_table addresses = {0}, functions = {0};
+	struct vp_buffer out = {0};
+
+	vp_account_init(&account, &vms);
+	add_second(&account, 5);
+	add_addresses(&account);
+	expect_no_error(vp_account_view_init(&view, &account, "pid-1000"));
+	vp_account_addresses_table(&view, &addresses);
+	vp_render_table_csv(&addresses, false, &out);
+	assert_string_equal(vp_buffer_text(&out),
+			    "pid-1000,0x38000001004,device,write,NPF,6,1000,166\n"
+			    "pid-1000,0x200000-0x3fffff,memory,write,NPF,16,800,50\n"
+			    "pid-1000,,,,NPF,5,110,22\n"
+			    "pid-1000,0x38000001004,device,read,NPF,3,90,30\n");
+	out.size = 0;
+	vp_account_places_table(&view, &nothing, VP_EXITS_BY_FUNCTION, &functions);
+	vp_render_table_csv(&functions, false, &out);
+	assert_non_null(strstr(vp_buffer_text(&out), ",NPF,MMIO write 0x38000001004,5,900,"));
+	assert_non_null(strstr(vp_buffer_text(&out), ",NPF,memory write,16,800,"));
+	vp_buffer_deinit(&out);
+	vp_table_deinit(&addresses);
+	vp_table_deinit(&functions);
+	vp_account_view_deinit(&view);
+	vp_account_deinit(&account);
+	vp_vms_deinit(&vms);
+}
+
 /* From the disk: a recording without an account says so; control groups have their paths. */
 static void test_book(void **state)
 {
@@ -304,10 +367,15 @@ static void test_names_are_harmless(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_buckets), cmocka_unit_test(test_quantiles),
-	    cmocka_unit_test(test_sums),    cmocka_unit_test(test_lost_vcpu_is_not_ok),
-	    cmocka_unit_test(test_samples), cmocka_unit_test(test_tables),
-	    cmocka_unit_test(test_book),    cmocka_unit_test(test_names_are_harmless),
+	    cmocka_unit_test(test_buckets),
+	    cmocka_unit_test(test_quantiles),
+	    cmocka_unit_test(test_sums),
+	    cmocka_unit_test(test_lost_vcpu_is_not_ok),
+	    cmocka_unit_test(test_samples),
+	    cmocka_unit_test(test_tables),
+	    cmocka_unit_test(test_addresses),
+	    cmocka_unit_test(test_book),
+	    cmocka_unit_test(test_names_are_harmless),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,12 +77,17 @@ static void test_kvm_names(void **state)
 static void test_exit_details(void **state)
 {
 	static const struct {
-		uint32_t kind, number;
+		uint32_t kind;
+		uint64_t number;
 		const char *text;
 	} details[] = {{VP_DETAIL_PORT_IN, 0x3f8, "port 0x3f8 in"},
 		       {VP_DETAIL_MSR_WRITE, 0x6e0, "MSR 0x6e0 write"},
 		       {VP_DETAIL_CR_WRITE, 4, "CR4 write"},
 		       {VP_DETAIL_MEMORY_FETCH, 0, "memory fetch"},
+		       {VP_DETAIL_MEMORY_READ, 1, "memory read 0x0"},
+		       {VP_DETAIL_MEMORY_WRITE, 0xfed41, "memory write 0xfed40000"},
+		       {VP_DETAIL_MMIO_READ, 0, "MMIO read"},
+		       {VP_DETAIL_MMIO_WRITE, 0x38000001004, "MMIO write 0x38000001004"},
 		       {VP_DETAIL_EXCEPTION, 14, "exception 14"},
 		       {VP_DETAIL_APIC_READ, 0x390, "APIC 0x390 read"},
 		       {VP_DETAIL_EOI, 236, "EOI 236"}};
@@ -92,8 +97,30 @@ static void test_exit_details(void **state)
 		assert_string_equal(vp_exit_detail_text(details[i].kind, details[i].number, text),
 				    details[i].text);
 	assert_null(vp_exit_detail_text(VP_DETAIL_NONE, 7, text));
-	assert_null(vp_exit_detail_text(VP_DETAIL_EOI + 1, 7, text));
+	assert_null(vp_exit_detail_text(VP_DETAIL_MMIO_WRITE + 1, 7, text));
 	assert_null(vp_exit_detail_text(UINT32_MAX, 7, text));
+}
+
+static void test_exits_to_memory(void **state)
+{
+	static const struct {
+		uint32_t vendor, reason;
+		bool memory;
+	} reasons[] = {{VP_VENDOR_AMD, 0x400, true},
+		       {VP_VENDOR_AMD, 0x7b, false},
+		       {VP_VENDOR_AMD, 48, false},
+		       {VP_VENDOR_INTEL, 48, true},
+		       {VP_VENDOR_INTEL, 49, true},
+		       {VP_VENDOR_INTEL, 0x80000031, true},
+		       {VP_VENDOR_INTEL, 30, false},
+		       {VP_VENDOR_ARM, 0x24, true},
+		       {VP_VENDOR_ARM, 0x01, false},
+		       {VP_VENDOR_UNKNOWN, 48, false},
+		       {VP_VENDOR_AMD, VP_PARAVIRTUAL, false}};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(reasons); i++)
+		assert_int_equal(vp_exit_reason_is_memory(reasons[i].vendor, reasons[i].reason),
+				 reasons[i].memory);
 }
 
 static void test_merge_is_in_order(void **state)
@@ -265,6 +292,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exit_names),
 		cmocka_unit_test(test_exit_details),
+		cmocka_unit_test(test_exits_to_memory),
 #if defined(__x86_64__)
 		cmocka_unit_test(test_kvm_names),
 #endif

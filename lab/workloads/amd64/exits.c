@@ -1,13 +1,12 @@
 /*
- * exits [--cpuid N] [--out N] [--mmio N] [--hlt N] [--naps N] [--syscalls N] [--timers N]
- *       [--ipis N] [--pages N] [--rate R] [--seconds S]
+ * exits [--cpuid N] [--out N] [--mmio N] [--hlt N] [--syscalls N] [--timers N] [--pages N]
+ *       [--rate R] [--seconds S]
  *
  * Does known numbers of things that leave the guest (and of system calls, which do not): CPUID, an
  * access to an I/O port, a read of a page that belongs to no device, through /dev/mem, a sleep (so
- * that an otherwise idle vCPU executes HLT; naps are as short as they get), setting a timer that is
- * the vCPU's next one, an interrupt that wakes a thread on the other vCPU (or, every second time,
- * this one from there), memory that was never used. The numbers make one round; rounds repeat R
- * times a second for S seconds (default: one round). What was done is printed.
+ * that an otherwise idle vCPU executes HLT), setting a timer that is the vCPU's next one, memory
+ * that was never used. The numbers make one round; rounds repeat R times a second for S seconds
+ * (default: one round). What was done is printed.
  *
  * The port accesses are reads of a PCI configuration word, each a write to port 0xcf8 and a read of
  * 0xcfc by the kernel: an odd N is rounded up. (ioperm() does not work in a guest under TCG, whose
@@ -18,13 +17,9 @@
 #include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -34,7 +29,6 @@
 	0xfed40000 /* of a TPM, which lab guests do not have: the VMM answers all ones             \
 		    */
 #define HLT_SLEEP_S 0.001
-#define NAP_S 0.000005
 #define PAGE 4096UL
 
 enum kind {
@@ -42,21 +36,14 @@ enum kind {
 	KIND_OUT,
 	KIND_MMIO,
 	KIND_HLT,
-	KIND_NAP,
 	KIND_SYSCALL,
 	KIND_TIMER,
-	KIND_IPI,
 	KIND_PAGE,
 	KIND_COUNT
 };
 
-static const char *const kind_names[KIND_COUNT] = {"cpuid",    "out",    "mmio", "hlt",  "naps",
-						   "syscalls", "timers", "ipis", "pages"};
-
-/* Counters by which two threads wake each other. */
-struct ping {
-	int there, back;
-};
+static const char *const kind_names[KIND_COUNT] = {"cpuid",    "out",    "mmio", "hlt",
+						   "syscalls", "timers", "pages"};
 
 struct exits {
 	uint64_t per_round[KIND_COUNT];
@@ -64,7 +51,6 @@ struct exits {
 	double rate, seconds;
 	volatile uint32_t *mmio;
 	int config_fd, timer_fd;
-	struct ping ping;
 };
 
 __attribute__((noinline)) static void exits_cpuid(uint64_t n)
@@ -90,10 +76,10 @@ __attribute__((noinline)) static void exits_mmio(volatile uint32_t *page, uint64
 		(void)*page;
 }
 
-__attribute__((noinline)) static void exits_hlt(uint64_t n, double seconds)
+__attribute__((noinline)) static void exits_hlt(uint64_t n)
 {
 	while (n--)
-		work_sleep(seconds);
+		work_sleep(HLT_SLEEP_S);
 }
 
 __attribute__((noinline)) static void exits_syscalls(uint64_t n)
@@ -111,17 +97,6 @@ __attribute__((noinline)) static void exits_timers(int timer_fd, uint64_t n)
 		timerfd_settime(timer_fd, 0, &soon, NULL);
 }
 
-/* To and fro: each write wakes the other thread, on its vCPU, which is idle. */
-__attribute__((noinline)) static void exits_ipis(const struct ping *ping, uint64_t n)
-{
-	uint64_t count = 1;
-
-	for (; n; n -= 2)
-		if (write(ping->there, &count, sizeof(count)) < 0 ||
-		    read(ping->back, &count, sizeof(count)) < 0)
-			work_usage("--ipis: %s", strerror(errno));
-}
-
 __attribute__((noinline)) static void exits_pages(uint64_t n)
 {
 	const size_t size = n * PAGE;
@@ -137,38 +112,6 @@ __attribute__((noinline)) static void exits_pages(uint64_t n)
 	munmap(pages, size);
 }
 
-static void *answer(void *of)
-{
-	const struct ping *ping = of;
-	uint64_t count;
-
-	while (read(ping->there, &count, sizeof(count)) > 0 &&
-	       write(ping->back, &count, sizeof(count)) > 0)
-		;
-	return NULL;
-}
-
-/* This thread on the first vCPU, the other one on the second. */
-static void start_other(struct ping *ping)
-{
-	cpu_set_t cpus;
-	pthread_t thread;
-	pthread_attr_t attributes;
-
-	ping->there = eventfd(0, EFD_CLOEXEC);
-	ping->back = eventfd(0, EFD_CLOEXEC);
-	CPU_ZERO(&cpus);
-	CPU_SET(1, &cpus);
-	pthread_attr_init(&attributes);
-	errno = pthread_attr_setaffinity_np(&attributes, sizeof(cpus), &cpus);
-	if (!errno)
-		errno = pthread_create(&thread, &attributes, answer, ping);
-	CPU_ZERO(&cpus);
-	CPU_SET(0, &cpus);
-	if (errno || sched_setaffinity(0, sizeof(cpus), &cpus))
-		work_usage("--ipis: %s (it needs two vCPUs)", strerror(errno));
-}
-
 static void one_round(struct exits *exits)
 {
 	const uint64_t *n = exits->per_round;
@@ -176,11 +119,9 @@ static void one_round(struct exits *exits)
 	exits_cpuid(n[KIND_CPUID]);
 	exits_out(exits->config_fd, n[KIND_OUT]);
 	exits_mmio(exits->mmio, n[KIND_MMIO]);
-	exits_hlt(n[KIND_HLT], HLT_SLEEP_S);
-	exits_hlt(n[KIND_NAP], NAP_S);
+	exits_hlt(n[KIND_HLT]);
 	exits_syscalls(n[KIND_SYSCALL]);
 	exits_timers(exits->timer_fd, n[KIND_TIMER]);
-	exits_ipis(&exits->ping, n[KIND_IPI]);
 	exits_pages(n[KIND_PAGE]);
 	for (int i = 0; i < KIND_COUNT; i++)
 		exits->done[i] += n[i];
@@ -199,8 +140,8 @@ static void set_option(struct exits *exits, const char *option, double value)
 	else if (!strcmp(option, "--seconds"))
 		exits->seconds = value;
 	else
-		work_usage("unknown option '%s': expected --cpuid, --out, --mmio, --hlt, --naps, "
-			   "--syscalls, --timers, --ipis, --pages, --rate or --seconds",
+		work_usage("unknown option '%s': expected --cpuid, --out, --mmio, --hlt, "
+			   "--syscalls, --timers, --pages, --rate or --seconds",
 			   option);
 }
 
@@ -221,14 +162,8 @@ static void get_access(struct exits *exits)
 			work_usage("--mmio: /dev/mem: %s", strerror(errno));
 		exits->mmio = page;
 	}
-	if (exits->per_round[KIND_NAP])
-		prctl(PR_SET_TIMERSLACK, 1);
 	if (exits->per_round[KIND_TIMER])
 		exits->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-	if (exits->per_round[KIND_IPI]) {
-		exits->per_round[KIND_IPI] += exits->per_round[KIND_IPI] % 2;
-		start_other(&exits->ping);
-	}
 }
 
 int main(int argc, char **argv)
