@@ -19,9 +19,10 @@ REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 SCRATCH = "/run/bench"  # on the lab host, in memory: no disk and no share gets into the figures
 
 # Runs on the lab host: `trigger LOG LABEL [DIR]` is the profiler's command, and the profiler its
-# parent. What bpftool says of programs before and after the work goes to DIR.
+# parent. What bpftool says of programs before and after the work goes to DIR; the CPU time of all
+# threads, by name, to LOG.threads.
 TRIGGER = r"""
-import os, socket, subprocess, sys, time
+import glob, json, os, re, socket, subprocess, sys, time
 
 def cpu_ns(pid):
     total = 0
@@ -35,18 +36,40 @@ def note_programs(name):
         with open(f"{sys.argv[3]}/{name}", "w") as out:
             subprocess.run(["bpftool", "-j", "prog", "show"], stdout=out, check=True)
 
+def threads(profiler):
+    found = {}
+    for task in glob.glob("/proc/[0-9]*/task/*"):
+        try:
+            with open(f"{task}/comm") as f:
+                name = re.sub(r"[0-9]+$", "", f.read().strip())
+            with open(f"{task}/schedstat") as f:
+                ns = int(f.read().split()[0])
+        except OSError:  # it is over
+            continue
+        found[task] = ("profiler" if task.startswith(f"/proc/{profiler}/") else name, ns)
+    return found
+
+def note_threads(before, after):
+    spent = {}
+    for task, (name, ns) in after.items():
+        spent[name] = spent.get(name, 0) + ns - before.get(task, (name, 0))[1]
+    with open(sys.argv[1] + ".threads", "a") as log:
+        print(json.dumps({"label": sys.argv[2], "ns": {k: v for k, v in spent.items() if v}}), file=log)
+
 def measured():
     profiler = os.getppid()
     guest = socket.socket(socket.AF_UNIX)
     guest.connect("/run/vlab/g1.work")
     time.sleep(0.5)  # the profiler's own start is over
     note_programs("before")
+    threads_before = threads(profiler)
     before, start = cpu_ns(profiler), time.monotonic()
     guest.sendall(b"go\n")
     answer = b""
     while b"\n" not in answer.partition(b"elapsed_s=")[2]:
         answer += guest.recv(4096)
     own = cpu_ns(profiler) - before
+    note_threads(threads_before, threads(profiler))
     note_programs("after")
     line = [l for l in answer.decode().splitlines() if "elapsed_s=" in l][0]
     with open(sys.argv[1], "a") as log:
@@ -106,6 +129,15 @@ def read_runs(out):
         run = Run(line)
         runs.setdefault(run.label, []).append(run)
     return runs
+
+
+def read_threads(out):
+    """CPU seconds of threads, by label and name; of several runs, the last."""
+    found = {}
+    for line in (out / "runs.threads").read_text().splitlines():
+        row = json.loads(line)
+        found[row["label"]] = {name: ns / 1e9 for name, ns in row["ns"].items()}
+    return found
 
 
 def median(values):

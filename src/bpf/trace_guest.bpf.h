@@ -52,7 +52,7 @@ static __always_inline bool name_guest(struct vp_trace_cpu *cpu, struct vp_ident
 				       .guest_tid = vcpu->tid,
 				       .task = vcpu->task};
 	__builtin_memcpy(record.comm, current->comm, sizeof(record.comm));
-	if (put(cpu, &record, sizeof(record)))
+	if (PUT_RECORD(cpu, record, sizeof(record)))
 		return true;
 	bpf_map_delete_elem(&identity_names, &vcpu->name);
 	vcpu->name = 0;

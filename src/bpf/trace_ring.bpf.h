@@ -3,22 +3,40 @@
 #ifndef VP_BPF_TRACE_RING_H
 #define VP_BPF_TRACE_RING_H
 
+#include "bpf/arch.bpf.h"
 #include "bpf/kernel_ring.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
 #include "bpf/trace.h"
 #include "schema/trace_records.h"
 
+/* Sized by the loader. */
+struct trace_pages {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct vp_trace_page));
+};
+
+/* One ring per pCPU: see struct vp_trace_page. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct trace_pages);
+} rings SEC(".maps");
+
 /*
- * One of the kernel's rings per pCPU. A program here may be interrupted by another one, or, where
- * tracepoints are preemptible, lose the pCPU to one: the kernel's ring takes room for a record
- * under a lock; the sampler's ring, which costs less, has one writer at a time.
+ * A program here may interrupt another one that writes into the pCPU's ring, or, where tracepoints
+ * are preemptible, take the pCPU from it. Its record goes aside, into one of the kernel's rings,
+ * which has a lock, and costs more; the reader puts it where it belongs by its time.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__array(values, struct kernel_ring);
-} rings SEC(".maps");
+} asides SEC(".maps");
 
 /* Wakes the reader now and then; a ring that always has something would never let it sleep. */
 struct {
@@ -34,8 +52,8 @@ struct {
 	__type(value, struct vp_trace_cpu);
 } cpus SEC(".maps");
 
-/* Set by the loader: so many bytes of records wake the reader, a power of two. */
-const volatile __u64 ring_part = 4096;
+/* Set by the loader: a ring's pages, a power of two; so many wake the reader. */
+const volatile __u32 ring_pages = 1, ring_part = 1;
 
 volatile __u32 enabled;
 
@@ -55,26 +73,95 @@ static __noinline int call_for_ring(void)
 	return 0;
 }
 
-/* False, and counted, if there is no room. */
-static __always_inline bool put(struct vp_trace_cpu *cpu, const void *record, __u32 size)
+/*
+ * Who counts first and finds no other count writes into the pages: never two do, whatever comes
+ * between. (A count that returns what it found is not in 5.10.)
+ */
+static __always_inline bool begin(struct vp_trace_cpu *cpu)
 {
-	__u32 here = bpf_get_smp_processor_id();
-	void *ring = bpf_map_lookup_elem(&rings, &here);
-
-	if (!ring || bpf_ringbuf_output(ring, (void *)record, size, BPF_RB_NO_WAKEUP)) {
-		if (!ring && !cpu->lost)
-			call_for_ring();
-		__sync_fetch_and_add(&cpu->lost, 1);
-		return false;
-	}
-	/* What interrupts this may be left out of the sum: the reader looks once a second anyhow.
-	 */
-	__u64 before = cpu->written, after = before + size + BPF_RINGBUF_HDR_SZ;
-	cpu->written = after;
-	if ((before ^ after) & ~(ring_part - 1))
-		bpf_ringbuf_output(&doorbell, &after, sizeof(after), BPF_RB_FORCE_WAKEUP);
-	return true;
+	__sync_fetch_and_add(&cpu->busy, 1);
+	return *(volatile __u64 *)&cpu->busy == 1;
 }
+
+/* False, and counted, if there was no room. */
+static __always_inline bool end(struct vp_trace_cpu *cpu, bool done)
+{
+	__sync_fetch_and_add(&cpu->busy, -1);
+	if (!done)
+		__sync_fetch_and_add(&cpu->lost, 1);
+	return done;
+}
+
+/* The next page can be written: what was in it has been read. */
+static __always_inline bool is_free(const struct vp_trace_cpu *cpu, __u64 head)
+{
+	return head - *(volatile const __u64 *)&cpu->tail <=
+	       (__u64)(ring_pages - 1) * VP_TRACE_PAGE;
+}
+
+/* The page that the next record goes to; 0: there is no ring, or no room in it. */
+static __always_inline struct vp_trace_page *page_for(struct vp_trace_cpu *cpu, __u64 head)
+{
+	__u32 here = cpu->number, number = (__u32)(head / VP_TRACE_PAGE) & (ring_pages - 1);
+
+	if (head % VP_TRACE_PAGE == 0 && !is_free(cpu, head))
+		return 0;
+	void *ring = bpf_map_lookup_elem(&rings, &here);
+	if (!ring && !cpu->lost)
+		call_for_ring();
+	return ring ? bpf_map_lookup_elem(ring, &number) : 0;
+}
+
+static __always_inline void finish_page(struct vp_trace_cpu *cpu, struct vp_trace_page *page,
+					__u64 head, __u64 size)
+{
+	__u64 next = head / VP_TRACE_PAGE + 1;
+
+	page->end = head % VP_TRACE_PAGE + size;
+	store_after(&cpu->head, next * VP_TRACE_PAGE);
+	if (!(next % ring_part))
+		bpf_ringbuf_output(&doorbell, &next, sizeof(next), BPF_RB_FORCE_WAKEUP);
+}
+
+/* The record was written there; it is seen before the new head is. */
+static __always_inline void publish(struct vp_trace_cpu *cpu, struct vp_trace_page *page,
+				    __u64 head, __u64 size)
+{
+	if (head % VP_TRACE_PAGE + size >= VP_TRACE_PAGE)
+		finish_page(cpu, page, head, size);
+	else
+		store_after(&cpu->head, head + size);
+}
+
+static __always_inline bool put_aside(struct vp_trace_cpu *cpu, void *record, __u32 size)
+{
+	__u32 here = cpu->number;
+	void *ring = bpf_map_lookup_elem(&asides, &here);
+
+	return ring && !bpf_ringbuf_output(ring, record, size, BPF_RB_NO_WAKEUP);
+}
+
+/* The first `size` bytes of a record. False, and counted, if there is no room. It is stored by its
+ * fields: a copy of bytes, or an address that is given away, would take its way over the stack. */
+#define PUT_RECORD(cpu, record, size)                                                              \
+	({                                                                                         \
+		bool done = false;                                                                 \
+		_Static_assert(sizeof(record) <= VP_TRACE_SPARE, "a record has room");             \
+		if (begin(cpu)) {                                                                  \
+			__u64 head = (cpu)->head;                                                  \
+			struct vp_trace_page *page = page_for(cpu, head);                          \
+			if (page) {                                                                \
+				char *at = page->records + head % VP_TRACE_PAGE;                   \
+				*(__typeof__(record) *)at = (record);                              \
+				publish(cpu, page, head, size);                                    \
+				done = true;                                                       \
+			}                                                                          \
+		} else {                                                                           \
+			__typeof__(record) copy = (record);                                        \
+			done = put_aside(cpu, &copy, size);                                        \
+		}                                                                                  \
+		end(cpu, done);                                                                    \
+	})
 
 #define PUT(cpu, event, ...) PUT_AT(cpu, event, bpf_ktime_get_ns(), __VA_ARGS__)
 #define PUT_AT(cpu, event, when, ...)                                                              \
@@ -83,7 +170,7 @@ static __always_inline bool put(struct vp_trace_cpu *cpu, const void *record, __
 						  .id = VP_TRACE_ID_##event,                       \
 						  .size = VP_TRACE_SIZE_##event,                   \
 						  __VA_ARGS__};                                    \
-		put(cpu, &record, VP_TRACE_SIZE_##event);                                          \
+		PUT_RECORD(cpu, record, VP_TRACE_SIZE_##event);                                    \
 	})
 
 static __always_inline struct vp_trace_name *name_place(struct vp_trace_cpu *cpu, __u32 tid)
@@ -97,7 +184,7 @@ static __noinline int put_name(struct vp_trace_cpu *cpu, struct vp_task *record,
 		return 0;
 	record->time = bpf_ktime_get_ns();
 	record->id = VP_ID_task;
-	if (!put(cpu, record, sizeof(*record)))
+	if (!PUT_RECORD(cpu, *record, sizeof(*record)))
 		return 0;
 	struct vp_trace_name *name = name_place(cpu, record->tid);
 	name->tid = record->tid;

@@ -66,7 +66,8 @@ struct talker {
 	unsigned sets;
 	const char *name; /* of the guest */
 	int fd, channel;
-	struct vp_buffer payload, records, news;
+	struct vp_buffer payload, news;
+	struct vp_buffer records; /* and before them room for their head */
 	bool begun;
 	uint32_t page_size;
 	vp_event_classes classes;
@@ -76,14 +77,18 @@ struct talker {
 };
 
 /* A stream of packets: each is taken whole or not at all. */
+static void send_packet(const struct talker *talker, const struct vp_buffer *packet)
+{
+	if (write(talker->channel, packet->bytes, packet->size) != (ssize_t)packet->size)
+		_exit(1);
+}
+
 static void tell(struct talker *talker, const struct news *head, const void *bytes, size_t size)
 {
 	talker->news.size = 0;
 	vp_buffer_append(&talker->news, head, sizeof(*head));
 	vp_buffer_append(&talker->news, bytes, size);
-	if (write(talker->channel, talker->news.bytes, talker->news.size) !=
-	    (ssize_t)talker->news.size)
-		_exit(1);
+	send_packet(talker, &talker->news);
 }
 
 static void tell_error(struct talker *talker, enum news_kind kind, struct vp_error *error)
@@ -226,10 +231,13 @@ static struct vp_error *take_begin(struct talker *talker, uint32_t can, struct v
 
 static void tell_records(struct talker *talker, uint32_t vcpu)
 {
-	if (talker->records.size)
-		tell(talker, &(struct news){.kind = NEWS_RECORDS, .vcpu = vcpu},
-		     talker->records.bytes, talker->records.size);
-	talker->records.size = 0;
+	const struct news head = {.kind = NEWS_RECORDS, .vcpu = vcpu};
+
+	if (talker->records.size > sizeof(head)) {
+		memcpy(talker->records.bytes, &head, sizeof(head));
+		send_packet(talker, &talker->records);
+	}
+	talker->records.size = sizeof(head);
 }
 
 /* An entry begins with the kernel's number of its event. */
@@ -267,6 +275,8 @@ static void take_pages(struct talker *talker, uint32_t vcpu, struct vp_cursor *p
 {
 	uint64_t before = talker->malformed;
 
+	if (!talker->records.size)
+		vp_buffer_fill(&talker->records, 0, sizeof(struct news));
 	while (vp_cursor_left(payload)) {
 		size_t left = vp_cursor_left(payload);
 		size_t size = left < talker->page_size ? left : talker->page_size;

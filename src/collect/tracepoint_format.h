@@ -17,6 +17,8 @@ struct vp_tracepoint_place {
 	/* Fields that the kernel's record has in a row as the recording's has, so that they are one
 	 * copy: bytes of them, and how many fields beside this one. 0: it is converted alone. */
 	uint16_t run, others;
+	uint32_t
+	    reach; /* of the first field: bytes that a record has at least, if all are in such */
 };
 typedef VP_VEC(struct vp_tracepoint_place) vp_tracepoint_places;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More than five includes: events, their formats, probes, buffers, threads' names. */
+/* More than five includes: events, their formats, probes, two kinds of buffers, threads' names. */
 #include "collect/tracepoints.h"
 
 #include <errno.h>
@@ -12,30 +12,37 @@
 #include <time.h>
 
 #include "base/file.h"
-#include "base/map.h"
 #include "bpf/trace.h"
 #include "collect/dynamic_events.h"
 #include "collect/pcpus.h"
 #include "collect/perf_event.h"
 #include "collect/pmu.h"
 #include "collect/probe_definition.h"
+#include "collect/ring_page.h"
 #include "collect/source.h"
+#include "collect/thread_names.h"
+#include "collect/trace_instance.h"
 #include "collect/tracepoint_format.h"
 #include "schema/schema.h"
 
 #define TRACING VP_SYSFS "/kernel/tracing"
 #define EVENTS TRACING "/events"
+#define RENAME "task:task_rename"
+
+/* Its fields. */
+enum { RENAMED = 1, RENAMED_TO = 3 };
 
 enum {
 	PARTS = 4, /* the reader is woken when a fourth of a buffer was written */
 	FORMAT_MAX = 1 << 16,
-	EVENTS_MAX = 1024, /* each needs a descriptor on every pCPU */
-	NAMES_MAX = 1 << 16,
+	EVENTS_MAX = 1024,  /* each needs a descriptor on every pCPU */
+	IDS = 1 << 16,      /* the number has 16 bits in an event */
 	BATCH = 128 * 1024, /* so many bytes of records are handed over at once, or a few more */
 };
 
 struct tracepoint {
-	char *name; /* as users know it: a probe has another one in the kernel */
+	char *name;   /* as users know it: a probe has another one in the kernel, … */
+	char *kernel; /* … SYSTEM:EVENT */
 	const char *filter;
 	uint32_t id; /* the kernel's */
 	const struct vp_event_class *class;
@@ -44,10 +51,11 @@ struct tracepoint {
 	vp_tracepoint_places places;
 };
 
-/* A pCPU's buffer. */
+/* A pCPU's buffer: ftrace's, or perf's. */
 struct source {
 	uint32_t pcpu;
-	VP_VEC(int) fds; /* of all tracepoints, in their order; the first has the buffer */
+	int pages;       /* by ftrace; -1: by perf */
+	VP_VEC(int) fds; /* by perf: of all tracepoints; the first has the buffer */
 	struct perf_event_mmap_page *page;
 	uint64_t taken;     /* events that came out of it */
 	uint64_t dropped;   /* that found no room, by the kernel's word */
@@ -61,14 +69,15 @@ struct vp_tracepoints {
 	struct vp_tracepoints_options options;
 	VP_VEC(struct tracepoint) events;
 	struct vp_dynamic_events *probes;
-	struct vp_map event_of_id;
+	uint16_t *place_of_id; /* of the event that the kernel has that number for, from 1 on */
+	struct vp_trace_instance *instance; /* NULL: by perf's buffers */
+	struct tracepoint rename;           /* by ftrace: tells that a thread's name changes */
 	struct vp_pcpus pcpus;
 	VP_VEC(struct source) sources;
-	struct vp_map thread_of_tid;
-	VP_VEC(struct vp_task) threads; /* and their names; "": not known */
-	struct vp_buffer records;       /* of a pCPU, to be handed over */
-	char *copy;                     /* of one record of perf's: it may wrap around */
-	char *missing;
+	struct vp_thread_names names;
+	struct vp_buffer records; /* of a pCPU, to be handed over */
+	char *copy;               /* of a page, or of one record of perf's: it may wrap around */
+	char *missing, *detour;
 	int epoll;
 };
 
@@ -120,18 +129,21 @@ static struct vp_error *add_event(struct vp_tracepoints *own, const char *name, 
 {
 	VP_AUTO_FREE char *path = path_of(name, "format");
 	struct vp_event found = {.of_machine = true};
-	bool is_new;
 
 	VP_TRY(vp_pmu_resolve(VP_SYSFS, name, &found));
-	vp_map_insert(&own->event_of_id, found.config, (uint32_t)own->events.count, &is_new);
-	if (!is_new)
+	if (found.config >= IDS)
+		return vp_error_new("event '%s' has number %" PRIu64 ": expected at most %d", name,
+				    (uint64_t)found.config, IDS - 1);
+	if (own->place_of_id[found.config])
 		return NULL;
 	if (own->events.count == EVENTS_MAX)
 		return vp_error_usage("option --event: expected at most %d tracepoints",
 				      EVENTS_MAX);
 	/* include/trace/events/sched.h: __perf_count(delay), __perf_count(runtime) */
 	bool counts_time = !strncmp(name, "sched:sched_stat_", 17);
+	own->place_of_id[found.config] = (uint16_t)(own->events.count + 1);
 	vp_vec_push(&own->events, ((struct tracepoint){.name = vp_strdup(shown),
+						       .kernel = vp_strdup(name),
 						       .filter = filter,
 						       .id = (uint32_t)found.config,
 						       .counts_time = counts_time}));
@@ -259,9 +271,9 @@ static struct vp_error *map_buffer(struct vp_tracepoints *own, struct source *so
 		   : NULL;
 }
 
-static struct vp_error *open_source(struct vp_tracepoints *own, uint32_t pcpu)
+static struct vp_error *open_by_perf(struct vp_tracepoints *own, uint32_t pcpu)
 {
-	vp_vec_push(&own->sources, (struct source){.pcpu = pcpu});
+	vp_vec_push(&own->sources, ((struct source){.pcpu = pcpu, .pages = -1}));
 	struct source *source = &own->sources.at[own->sources.count - 1];
 
 	vp_vec_each (&own->events, event) {
@@ -272,15 +284,64 @@ static struct vp_error *open_source(struct vp_tracepoints *own, uint32_t pcpu)
 	return NULL;
 }
 
+static struct vp_error *open_by_ftrace(struct vp_tracepoints *own, uint32_t pcpu)
+{
+	struct epoll_event wanted = {.events = EPOLLIN};
+
+	vp_vec_push(&own->sources, ((struct source){.pcpu = pcpu, .pages = -1}));
+	struct source *source = &own->sources.at[own->sources.count - 1];
+	VP_TRY(vp_trace_instance_open_pages(own->instance, pcpu, &source->pages));
+	return epoll_ctl(own->epoll, EPOLL_CTL_ADD, source->pages, &wanted)
+		   ? vp_error_errno(errno, "cannot wait for ftrace's pages")
+		   : NULL;
+}
+
+/* Without it, threads keep the names that they had at first. */
+static void watch_renames(struct vp_tracepoints *own)
+{
+	struct vp_event found = {.of_machine = true};
+	VP_AUTO_FREE char *path = path_of(RENAME, "format");
+
+	own->rename.name = vp_strdup(RENAME);
+	struct vp_error *error = vp_pmu_resolve(VP_SYSFS, RENAME, &found);
+	if (!error)
+		error = read_format(&own->rename, path);
+	if (!error)
+		error = vp_trace_instance_add(own->instance, RENAME, NULL);
+	if (!error && own->rename.places.count > RENAMED_TO)
+		own->rename.id = (uint32_t)found.config;
+	vp_error_free(error);
+}
+
+/* That the kernel makes no instance is no error: perf's buffers cost more, and do, too. */
+static struct vp_error *add_to_instance(struct vp_tracepoints *own)
+{
+	struct vp_error *error =
+	    vp_trace_instance_new(TRACING, own->options.ring_bytes, &own->instance);
+
+	if (error) {
+		own->detour = vp_strdup(vp_error_message(error));
+		vp_error_free(error);
+		return NULL;
+	}
+	watch_renames(own);
+	vp_vec_each (&own->events, event)
+		VP_TRY(vp_trace_instance_add(own->instance, event->kernel, event->filter));
+	return NULL;
+}
+
 static struct vp_error *open_tracepoints(struct vp_tracepoints *own)
 {
 	VP_TRY(add_all(own));
+	if (!own->options.by_perf)
+		VP_TRY(add_to_instance(own));
 	VP_TRY(vp_pcpus_online(&own->pcpus));
 	own->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (own->epoll < 0)
-		return vp_error_errno(errno, "cannot wait for perf events");
+		return vp_error_errno(errno, "cannot wait for events");
 	vp_vec_each (&own->pcpus, pcpu)
-		VP_TRY(open_source(own, (uint32_t)*pcpu));
+		VP_TRY(own->instance ? open_by_ftrace(own, (uint32_t)*pcpu)
+				     : open_by_perf(own, (uint32_t)*pcpu));
 	return NULL;
 }
 
@@ -292,6 +353,7 @@ struct vp_error *vp_tracepoints_open(const struct vp_tracepoints_options *option
 	own->options = *options;
 	own->epoll = -1;
 	own->copy = vp_alloc(UINT16_MAX + 1);
+	own->place_of_id = vp_alloc(IDS * sizeof(*own->place_of_id));
 	own->probes = vp_dynamic_events_new(TRACING, "/proc/kallsyms");
 	struct vp_error *error = open_tracepoints(own);
 	if (error)
@@ -299,6 +361,14 @@ struct vp_error *vp_tracepoints_open(const struct vp_tracepoints_options *option
 	else
 		*ret = own;
 	return error;
+}
+
+static void tracepoint_deinit(struct tracepoint *event)
+{
+	free(event->name);
+	free(event->kernel);
+	vp_event_classes_deinit(&event->own);
+	vp_vec_deinit(&event->places);
 }
 
 void vp_tracepoints_free(struct vp_tracepoints *own)
@@ -311,30 +381,36 @@ void vp_tracepoints_free(struct vp_tracepoints *own)
 		vp_vec_each (&source->fds, fd)
 			close(*fd);
 		vp_vec_deinit(&source->fds);
+		if (source->pages >= 0)
+			close(source->pages);
 	}
+	vp_trace_instance_free(own->instance);
 	vp_dynamic_events_free(own->probes); /* which nobody has open any more */
-	vp_vec_each (&own->events, event) {
-		free(event->name);
-		vp_event_classes_deinit(&event->own);
-		vp_vec_deinit(&event->places);
-	}
+	vp_vec_each (&own->events, event)
+		tracepoint_deinit(event);
+	tracepoint_deinit(&own->rename);
 	if (own->epoll >= 0)
 		close(own->epoll);
 	vp_vec_deinit(&own->sources);
 	vp_vec_deinit(&own->events);
 	vp_vec_deinit(&own->pcpus);
-	vp_map_deinit(&own->event_of_id);
-	vp_map_deinit(&own->thread_of_tid);
-	vp_vec_deinit(&own->threads);
+	free(own->place_of_id);
+	vp_thread_names_deinit(&own->names);
 	vp_buffer_deinit(&own->records);
 	free(own->copy);
 	free(own->missing);
+	free(own->detour);
 	free(own);
 }
 
 const char *vp_tracepoints_missing(const struct vp_tracepoints *own)
 {
 	return own->missing;
+}
+
+const char *vp_tracepoints_detour(const struct vp_tracepoints *own)
+{
+	return own->detour;
 }
 
 unsigned vp_tracepoints_leftover(const struct vp_tracepoints *own)
@@ -370,11 +446,12 @@ static struct vp_error *switch_all(struct vp_tracepoints *own, unsigned long req
 
 struct vp_error *vp_tracepoints_begin(struct vp_tracepoints *own)
 {
-	return switch_all(own, PERF_EVENT_IOC_ENABLE);
+	return own->instance ? vp_trace_instance_switch(own->instance, true)
+			     : switch_all(own, PERF_EVENT_IOC_ENABLE);
 }
 
 /* What perf counts is what happened, whether there was room for it or not. */
-struct vp_error *vp_tracepoints_end(struct vp_tracepoints *own)
+static struct vp_error *end_by_perf(struct vp_tracepoints *own)
 {
 	VP_TRY(switch_all(own, PERF_EVENT_IOC_DISABLE));
 	vp_vec_each (&own->sources, source) {
@@ -391,36 +468,18 @@ struct vp_error *vp_tracepoints_end(struct vp_tracepoints *own)
 	return NULL;
 }
 
+struct vp_error *vp_tracepoints_end(struct vp_tracepoints *own)
+{
+	if (!own->instance)
+		return end_by_perf(own);
+	vp_vec_each (&own->sources, source)
+		source->ended = true;
+	return vp_trace_instance_switch(own->instance, false);
+}
+
 int vp_tracepoints_fd(const struct vp_tracepoints *own)
 {
 	return own->epoll;
-}
-
-static struct vp_task *thread_of(struct vp_tracepoints *own, uint32_t tid, bool *is_new)
-{
-	if (own->threads.count > NAMES_MAX) { /* ids are used again */
-		vp_map_deinit(&own->thread_of_tid);
-		own->threads.count = 0;
-	}
-	uint32_t place =
-	    *vp_map_insert(&own->thread_of_tid, tid, (uint32_t)own->threads.count, is_new);
-	if (*is_new)
-		vp_vec_push(&own->threads, (struct vp_task){.id = VP_ID_task});
-	return &own->threads.at[place];
-}
-
-/* By /proc; a thread that is over already has no name. */
-static void read_name(struct vp_task *task)
-{
-	char path[64];
-	struct vp_buffer comm = {0};
-
-	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%" PRIu32 "/comm", task->pid,
-		 task->tid);
-	vp_error_free(vp_file_read(path, 256, &comm));
-	size_t size = strcspn(vp_buffer_text(&comm), "\n");
-	memcpy(task->comm, comm.bytes, size < sizeof(task->comm) ? size : sizeof(task->comm) - 1);
-	vp_buffer_deinit(&comm);
 }
 
 /* Puts the thread's name before its event, if the pCPU's stream has not had it or may have
@@ -429,21 +488,39 @@ static void name_thread(struct vp_tracepoints *own, struct source *source, uint6
 			uint32_t pid, uint32_t tid)
 {
 	uint32_t *told = &source->told[tid % VP_TRACE_NAMES];
-	bool is_new;
 
 	if (!tid || *told == tid)
 		return;
-	struct vp_task *thread = thread_of(own, tid, &is_new);
-	if (is_new) {
-		thread->pid = pid;
-		thread->tid = tid;
-		read_name(thread);
-	}
 	*told = tid;
-	struct vp_task task = *thread;
+	struct vp_task task = *vp_thread_names_find(&own->names, pid, tid);
 	task.time = time;
 	if (task.comm[0])
 		vp_buffer_append(&own->records, &task, sizeof(task));
+}
+
+/* All streams are told again when they have something of it. */
+static void rename_thread(struct vp_tracepoints *own, uint32_t pid, uint32_t tid,
+			  struct vp_slice comm)
+{
+	vp_thread_names_set(&own->names, pid, tid, comm);
+	vp_vec_each (&own->sources, each)
+		if (each->told[tid % VP_TRACE_NAMES] == tid)
+			each->told[tid % VP_TRACE_NAMES] = 0;
+}
+
+/* task:task_rename: common_pid, pid, oldcomm, newcomm */
+static void take_rename(struct vp_tracepoints *own, struct vp_slice raw)
+{
+	const struct vp_tracepoint_place *who = &own->rename.places.at[RENAMED],
+					 *what = &own->rename.places.at[RENAMED_TO];
+	struct vp_cursor at = vp_cursor_of(raw.bytes, raw.size), to = at;
+
+	vp_cursor_bytes(&at, who->offset);
+	uint32_t tid = vp_cursor_u32(&at);
+	vp_cursor_bytes(&to, what->offset);
+	struct vp_slice comm = vp_cursor_bytes(&to, what->size);
+	if (vp_cursor_ok(&at) && vp_cursor_ok(&to))
+		rename_thread(own, 0, tid, comm);
 }
 
 /* PERF_RECORD_COMM: pid, tid, name, and behind it pid, tid and time of the record. */
@@ -451,47 +528,45 @@ static void take_comm(struct vp_tracepoints *own, struct source *source, struct 
 {
 	uint32_t pid = vp_cursor_u32(body), tid = vp_cursor_u32(body);
 	size_t left = vp_cursor_left(body);
-	bool is_new;
 
 	if (left < 16)
 		return;
 	struct vp_slice comm = vp_cursor_bytes(body, left - 16);
 	vp_cursor_u64(body);
 	uint64_t time = vp_cursor_u64(body);
-	struct vp_task *thread = thread_of(own, tid, &is_new);
-	size_t size = strnlen(comm.bytes, comm.size);
-	*thread = (struct vp_task){.id = VP_ID_task, .pid = pid, .tid = tid};
-	memcpy(thread->comm, comm.bytes,
-	       size < sizeof(thread->comm) ? size : sizeof(thread->comm) - 1);
-	vp_vec_each (&own->sources, each)
-		if (each->told[tid % VP_TRACE_NAMES] == tid)
-			each->told[tid % VP_TRACE_NAMES] = 0;
+	rename_thread(own, pid, tid, comm);
 	name_thread(own, source, time, pid, tid);
 }
 
-/* The kernel's number of the event is the first of the fields that all have. */
-static const struct tracepoint *tracepoint_of(const struct vp_tracepoints *own, struct vp_slice raw)
+/* The kernel's number of the event and the thread are in the fields that all have. */
+static void take_event(struct vp_tracepoints *own, struct source *source, uint64_t time,
+		       uint32_t pid, struct vp_slice raw)
 {
 	struct vp_cursor common = vp_cursor_of(raw.bytes, raw.size);
-	const uint32_t *place = vp_map_find(&own->event_of_id, vp_cursor_u16(&common));
+	uint32_t id = vp_cursor_u16(&common);
+	vp_cursor_u16(&common);
+	uint32_t tid = vp_cursor_u32(&common);
 
-	return vp_cursor_ok(&common) && place ? &own->events.at[*place] : NULL;
-}
-
-static void take_event(struct vp_tracepoints *own, struct source *source, struct vp_cursor *body)
-{
-	uint32_t pid = vp_cursor_u32(body), tid = vp_cursor_u32(body);
-	uint64_t time = vp_cursor_u64(body);
-	struct vp_slice raw = vp_cursor_bytes(body, vp_cursor_u32(body));
-	const struct tracepoint *event = tracepoint_of(own, raw);
-
-	if (!event)
+	if (id && id == own->rename.id)
+		take_rename(own, raw);
+	if (!vp_cursor_ok(&common) || !own->place_of_id[id])
 		return;
+	const struct tracepoint *event = &own->events.at[own->place_of_id[id] - 1];
 	name_thread(own, source, time, pid, tid);
 	if (!vp_tracepoint_convert(event->class, &event->places, time, raw, &own->records))
 		return;
 	source->taken++;
 	source->uncounted += event->counts_time;
+}
+
+static void take_sample(struct vp_tracepoints *own, struct source *source, struct vp_cursor *body)
+{
+	uint32_t pid = vp_cursor_u32(body);
+	vp_cursor_u32(body);
+	uint64_t time = vp_cursor_u64(body);
+	struct vp_slice raw = vp_cursor_bytes(body, vp_cursor_u32(body));
+
+	take_event(own, source, time, pid, raw);
 }
 
 static void take_perf_record(struct vp_tracepoints *own, struct source *source,
@@ -501,7 +576,7 @@ static void take_perf_record(struct vp_tracepoints *own, struct source *source,
 
 	switch (header->type) {
 	case PERF_RECORD_SAMPLE:
-		take_event(own, source, &body);
+		take_sample(own, source, &body);
 		break;
 	case PERF_RECORD_COMM:
 		take_comm(own, source, &body);
@@ -521,7 +596,25 @@ static void hand_over(struct vp_tracepoints *own, const struct source *source)
 	own->records.size = 0;
 }
 
-static void drain_source(struct vp_tracepoints *own, struct source *source)
+static void drain_pages(struct vp_tracepoints *own, struct source *source)
+{
+	struct vp_ring_page page;
+	struct vp_slice entry;
+	uint64_t time;
+	ssize_t size;
+
+	while ((size = read(source->pages, own->copy, (size_t)getpagesize())) > 0) {
+		if (!vp_ring_page_open((struct vp_slice){own->copy, (size_t)size}, &page))
+			break;
+		while (vp_ring_page_next(&page, &time, &entry))
+			take_event(own, source, time, 0, entry);
+		if (own->records.size >= BATCH)
+			hand_over(own, source);
+	}
+	hand_over(own, source);
+}
+
+static void drain_buffer(struct vp_tracepoints *own, struct source *source)
 {
 	const char *data = (const char *)source->page + getpagesize();
 	uint64_t head = __atomic_load_n(&source->page->data_head, __ATOMIC_ACQUIRE);
@@ -548,11 +641,24 @@ static void drain_source(struct vp_tracepoints *own, struct source *source)
 
 void vp_tracepoints_drain(struct vp_tracepoints *own)
 {
-	vp_vec_each (&own->sources, source)
-		drain_source(own, source);
+	vp_vec_each (&own->sources, source) {
+		if (own->instance)
+			drain_pages(own, source);
+		else
+			drain_buffer(own, source);
+	}
 }
 
-static struct vp_tracepoints_loss loss_of(const struct source *source)
+static struct vp_tracepoints_loss loss_in_instance(const struct vp_tracepoints *own,
+						   const struct source *source)
+{
+	uint64_t lost = vp_trace_instance_lost(own->instance, source->pcpu);
+
+	return (struct vp_tracepoints_loss){
+	    .events = lost, .all = source->ended ? source->taken + lost : 0, .full = lost};
+}
+
+static struct vp_tracepoints_loss loss_by_perf(const struct source *source)
 {
 	uint64_t all = source->counted + source->uncounted;
 	uint64_t missing = all > source->taken ? all - source->taken : 0;
@@ -570,7 +676,7 @@ struct vp_tracepoints_loss vp_tracepoints_lost(const struct vp_tracepoints *own,
 {
 	vp_vec_each (&own->sources, source)
 		if (source->pcpu == pcpu)
-			return loss_of(source);
+			return own->instance ? loss_in_instance(own, source) : loss_by_perf(source);
 	return (struct vp_tracepoints_loss){0};
 }
 
@@ -587,7 +693,8 @@ static bool probe_tracepoints(char *detail, size_t size)
 						       .take = take_nothing};
 	struct vp_tracepoints *tracepoints = NULL;
 	struct vp_error *error = vp_tracepoints_open(&options, &tracepoints);
-	bool found = vp_probe_say_opened(error, NULL, detail, size);
+	bool found = vp_probe_say_opened(
+	    error, tracepoints ? vp_tracepoints_detour(tracepoints) : NULL, detail, size);
 
 	vp_tracepoints_free(tracepoints);
 	return found;

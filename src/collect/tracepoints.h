@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any tracepoints of the kernel, as perf has them: each pCPU's events through one of perf's
- * buffers, converted to records of event classes that are made of the tracepoints' formats.
+ * Any tracepoints of the kernel: each pCPU's events through a ring of ftrace's in an instance of
+ * their own, or, where there is none to be had, through one of perf's buffers; converted to records
+ * of event classes that are made of the tracepoints' formats.
  */
 #ifndef VP_COLLECT_TRACEPOINTS_H
 #define VP_COLLECT_TRACEPOINTS_H
@@ -25,6 +26,7 @@ struct vp_tracepoints_options {
 	const struct vp_tracepoint_wish *wishes;
 	size_t n_wishes;
 	size_t ring_bytes;     /* per pCPU: a power of two, at least a page */
+	bool by_perf;          /* ftrace is not asked */
 	vp_records_taker take; /* gets records of events, and vp_tasks that name their threads */
 	void *context;
 };
@@ -41,6 +43,8 @@ struct vp_error *vp_tracepoints_open(const struct vp_tracepoints_options *option
 void vp_tracepoints_free(struct vp_tracepoints *tracepoints);
 /* A sentence on what of the wishes this kernel does not have, or NULL. */
 const char *vp_tracepoints_missing(const struct vp_tracepoints *tracepoints);
+/* Why its events come by perf's buffers rather than by ftrace's, which cost less, or NULL. */
+const char *vp_tracepoints_detour(const struct vp_tracepoints *tracepoints);
 /* How many probes of recorders that were killed it has removed. */
 unsigned vp_tracepoints_leftover(const struct vp_tracepoints *tracepoints);
 /* Adds their classes behind those that there are: their records have these ids. Before begin. */
@@ -54,8 +58,8 @@ void vp_tracepoints_drain(struct vp_tracepoints *tracepoints);
 /* Counts no more; what is left can still be drained. */
 struct vp_error *vp_tracepoints_end(struct vp_tracepoints *tracepoints) VP_MUST_CHECK;
 
-/* Events of the pCPU, since the start. Until the last drain `events` is what the kernel says in its
- * buffer; then it is what perf counted and what is not here, for whatever reason. */
+/* Events of the pCPU, since the start. By perf, until the last drain `events` is what the kernel
+ * says in its buffer; then it is what perf counted and what is not here, for whatever reason. */
 struct vp_tracepoints_loss {
 	uint64_t events;
 	uint64_t all;  /* with those that were recorded; 0 before the end */

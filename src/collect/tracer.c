@@ -5,48 +5,28 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "base/buffer.h"
 #include "base/vec.h"
 #include "bpf/trace.h"
 #include "collect/host.h"
 #include "collect/pcpus.h"
 #include "collect/source.h"
 #include "collect/svm_data.h"
+#include "collect/trace_rings.h"
 #include "trace.skel.h"
-
-/* The reader is woken when a fourth of a ring was written; so many bytes are handed over at once.
- */
-enum { PARTS = 4, BATCH = 128 * 1024 };
-
-/*
- * A pCPU's ring. It is read here rather than by libbpf, which calls back for each record: the
- * kernel's layout is a page with how far we are, one with how far the programs are, and the data,
- * mapped twice in a row so that no record wraps around (Documentation/bpf/ringbuf.rst).
- */
-struct source {
-	struct vp_tracer *tracer;
-	uint32_t pcpu;
-	int map;
-	uint64_t *taken;         /* NULL: not mapped */
-	const uint64_t *written; /* NULL: not mapped */
-	struct vp_buffer copy;
-};
 
 struct vp_tracer {
 	struct vp_tracer_options options;
 	struct trace_bpf *programs;
 	VP_VEC(struct bpf_link *) links;
-	VP_VEC(struct source *) sources; /* one per pCPU that is or was online */
-	bool lacks_ring;                 /* a pCPU came online that has none */
+	struct vp_trace_rings rings; /* one per pCPU that is or was online */
+	bool lacks_ring;             /* a pCPU came online that has none */
+	bool ended;
 	struct ring_buffer *doorbell;
 	struct vp_identity identity;
-	const struct vp_trace_cpu *cpus; /* by pCPU */
-	uint32_t n_cpus;
 	char *missing;
 };
 
@@ -61,13 +41,6 @@ static const struct {
     {"local_timer_exit", "ends of timer interrupts are not recorded"},
 };
 
-static size_t cpus_size(const struct vp_tracer *tracer)
-{
-	size_t page = (size_t)getpagesize(), bytes = tracer->n_cpus * sizeof(*tracer->cpus);
-
-	return (bytes + page - 1) / page * page;
-}
-
 /* What is known of guests takes memory: a row of it if they are not looked at. */
 static int size_maps(struct vp_tracer *tracer)
 {
@@ -75,10 +48,9 @@ static int size_maps(struct vp_tracer *tracer)
 	    tracer->programs->maps.identity_vms, tracer->programs->maps.identity_vcpus,
 	    tracer->programs->maps.identity_places, tracer->programs->maps.identity_names,
 	    tracer->programs->maps.guest_runs};
-	int result = bpf_map__set_max_entries(tracer->programs->maps.cpus, tracer->n_cpus);
+	int result =
+	    vp_trace_rings_plan(&tracer->rings, tracer->programs, tracer->options.ring_bytes);
 
-	if (!result)
-		result = bpf_map__set_max_entries(tracer->programs->maps.rings, tracer->n_cpus);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(of_guests); i++)
 		if (!result && !(tracer->options.sets & VP_TRACE_SET_guest))
 			result = bpf_map__set_max_entries(of_guests[i], 1);
@@ -96,13 +68,11 @@ static struct vp_error *load_fitted(struct vp_tracer *tracer, bool by_plain_load
 		return vp_error_errno(errno, "cannot open the trace programs");
 	tracer->programs->rodata->vendor = vp_host_vendor();
 	tracer->programs->rodata->sees_guests = (tracer->options.sets & VP_TRACE_SET_guest) != 0;
-	tracer->programs->rodata->ring_part = tracer->options.ring_bytes / PARTS;
 	bpf_object__for_each_program(program, tracer->programs->obj)
 	{
 		unsigned set = vp_trace_set_of(bpf_program__name(program));
 		bpf_program__set_autoload(program, set & tracer->options.sets);
 	}
-	tracer->n_cpus = (uint32_t)libbpf_num_possible_cpus();
 	int result = size_maps(tracer);
 	tracer->programs->rodata->knows_svm_data =
 	    vp_svm_data_open(tracer->programs->obj, by_plain_loads, fitting->kernel, &svm_data);
@@ -139,89 +109,9 @@ static struct vp_error *load_as_can_be(struct vp_tracer *tracer)
 	if (!error || !tracer->programs || !tracer->programs->rodata->knows_svm_data)
 		return error;
 	vp_error_free(error);
+	vp_trace_rings_deinit(&tracer->rings);
 	trace_bpf__destroy(tracer->programs);
 	return load(tracer, false);
-}
-
-static void hand_over(struct source *source)
-{
-	const struct vp_tracer_options *options = &source->tracer->options;
-
-	if (source->copy.size)
-		options->take(options->context, source->pcpu, source->copy.bytes,
-			      source->copy.size);
-	source->copy.size = 0;
-}
-
-/* What is in the ring is not ours to change: the taker gets a copy. */
-static void drain_ring(struct source *source)
-{
-	const size_t page = (size_t)getpagesize(), mask = source->tracer->options.ring_bytes - 1;
-	const char *data = (const char *)source->written + page;
-	uint64_t end = __atomic_load_n(source->written, __ATOMIC_ACQUIRE);
-
-	for (uint64_t at = *source->taken; at < end;) {
-		const char *header = data + (at & mask);
-		uint32_t word = __atomic_load_n((const uint32_t *)header, __ATOMIC_ACQUIRE);
-		size_t size = word & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
-		if (word & BPF_RINGBUF_BUSY_BIT) /* a program is at work on it */
-			break;
-		if (source->copy.size + size > BATCH)
-			hand_over(source);
-		if (!(word & BPF_RINGBUF_DISCARD_BIT))
-			vp_buffer_append(&source->copy, header + BPF_RINGBUF_HDR_SZ, size);
-		at += (size + BPF_RINGBUF_HDR_SZ + 7) / 8 * 8;
-		__atomic_store_n(source->taken, at, __ATOMIC_RELEASE);
-	}
-	hand_over(source);
-}
-
-static size_t data_bytes(const struct source *source)
-{
-	return (size_t)getpagesize() + 2 * source->tracer->options.ring_bytes;
-}
-
-static struct vp_error *map_ring(struct source *source)
-{
-	size_t page = (size_t)getpagesize();
-	void *taken = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, source->map, 0);
-
-	if (taken == MAP_FAILED)
-		return vp_error_errno(errno, "cannot map a ring buffer");
-	source->taken = taken;
-	void *written =
-	    mmap(NULL, data_bytes(source), PROT_READ, MAP_SHARED, source->map, (off_t)page);
-	if (written == MAP_FAILED)
-		return vp_error_errno(errno, "cannot map a ring buffer");
-	source->written = written;
-	return NULL;
-}
-
-static void source_free(struct source *source)
-{
-	if (source->written)
-		munmap((void *)source->written, data_bytes(source));
-	if (source->taken)
-		munmap(source->taken, (size_t)getpagesize());
-	if (source->map >= 0)
-		close(source->map);
-	vp_buffer_deinit(&source->copy);
-	free(source);
-}
-
-static struct vp_error *open_ring(struct vp_tracer *tracer, struct source *source)
-{
-	size_t bytes = tracer->options.ring_bytes;
-
-	source->map =
-	    bpf_map_create(BPF_MAP_TYPE_RINGBUF, "vperf_trace", 0, 0, (uint32_t)bytes, NULL);
-	if (source->map < 0)
-		return vp_error_errno(errno, "cannot create a ring buffer of %zu bytes", bytes);
-	VP_TRY(map_ring(source));
-	if (bpf_map_update_elem(bpf_map__fd(tracer->programs->maps.rings), &source->pcpu,
-				&source->map, BPF_ANY))
-		return vp_error_errno(errno, "cannot pass the ring buffers to the trace programs");
-	return NULL;
 }
 
 /* What comes through the doorbell only wakes the reader; 0 is from a pCPU without a ring. */
@@ -235,51 +125,30 @@ static int hear_doorbell(void *context, void *data, size_t size)
 	return 0;
 }
 
-static struct vp_error *add_source(struct vp_tracer *tracer, uint32_t pcpu)
-{
-	struct source *source = vp_alloc(sizeof(*source));
-
-	*source = (struct source){.tracer = tracer, .pcpu = pcpu, .map = -1};
-	vp_vec_push(&tracer->sources, source);
-	return open_ring(tracer, source);
-}
-
-static bool has_source(const struct vp_tracer *tracer, uint32_t pcpu)
-{
-	vp_vec_each (&tracer->sources, source)
-		if ((*source)->pcpu == pcpu)
-			return true;
-	return false;
-}
-
 /* pCPUs that came online; what cannot be had is not tried again, and their events are lost. */
 static void add_rings(struct vp_tracer *tracer)
 {
 	tracer->lacks_ring = false;
-	for (uint32_t pcpu = 0; pcpu < tracer->n_cpus; pcpu++)
-		if (vp_tracer_lost(tracer, pcpu) && !has_source(tracer, pcpu))
-			vp_error_free(add_source(tracer, pcpu));
+	for (uint32_t pcpu = 0; pcpu < tracer->rings.n_cpus; pcpu++)
+		if (vp_tracer_lost(tracer, pcpu) && !vp_trace_rings_has(&tracer->rings, pcpu))
+			vp_error_free(vp_trace_rings_add(&tracer->rings, pcpu));
 }
 
 static struct vp_error *open_rings(struct vp_tracer *tracer)
 {
 	const struct trace_bpf *programs = tracer->programs;
 	struct vp_pcpus pcpus = {0};
-	struct vp_error *error = vp_pcpus_online(&pcpus);
 
+	VP_TRY(vp_trace_rings_map(&tracer->rings));
+	struct vp_error *error = vp_pcpus_online(&pcpus);
 	for (size_t i = 0; !error && i < pcpus.count; i++)
-		error = add_source(tracer, (uint32_t)pcpus.at[i]);
+		error = vp_trace_rings_add(&tracer->rings, (uint32_t)pcpus.at[i]);
 	vp_vec_deinit(&pcpus);
 	VP_TRY(error);
 	tracer->doorbell =
 	    ring_buffer__new(bpf_map__fd(programs->maps.doorbell), hear_doorbell, tracer, NULL);
 	if (!tracer->doorbell)
 		return vp_error_errno(errno, "cannot open the wake-up event of the ring buffers");
-	void *cpus = mmap(NULL, cpus_size(tracer), PROT_READ, MAP_SHARED,
-			  bpf_map__fd(programs->maps.cpus), 0);
-	if (cpus == MAP_FAILED)
-		return vp_error_errno(errno, "cannot map the trace programs' counts");
-	tracer->cpus = cpus;
 	return NULL;
 }
 
@@ -344,11 +213,7 @@ void vp_tracer_free(struct vp_tracer *tracer)
 		bpf_link__destroy(*link);
 	vp_vec_deinit(&tracer->links);
 	ring_buffer__free(tracer->doorbell);
-	vp_vec_each (&tracer->sources, source)
-		source_free(*source);
-	vp_vec_deinit(&tracer->sources);
-	if (tracer->cpus)
-		munmap((void *)tracer->cpus, cpus_size(tracer));
+	vp_trace_rings_deinit(&tracer->rings);
 	trace_bpf__destroy(tracer->programs);
 	vp_identity_deinit(&tracer->identity);
 	free(tracer->missing);
@@ -363,6 +228,7 @@ void vp_tracer_begin(struct vp_tracer *tracer)
 void vp_tracer_end(struct vp_tracer *tracer)
 {
 	tracer->programs->bss->enabled = 0;
+	tracer->ended = true;
 }
 
 int vp_tracer_fd(const struct vp_tracer *tracer)
@@ -375,9 +241,8 @@ struct vp_error *vp_tracer_drain(struct vp_tracer *tracer)
 	int rung = ring_buffer__consume(tracer->doorbell);
 	if (tracer->lacks_ring)
 		add_rings(tracer);
-	vp_vec_each (&tracer->sources, source)
-		if ((*source)->written)
-			drain_ring(*source);
+	vp_trace_rings_drain(&tracer->rings, tracer->ended, tracer->options.take,
+			     tracer->options.context);
 	return rung >= 0 || rung == -EINTR
 		   ? NULL
 		   : vp_error_errno(-rung, "cannot read the ring buffers of the trace programs");
@@ -460,8 +325,7 @@ struct vp_identity *vp_tracer_identity(struct vp_tracer *tracer)
 
 uint64_t vp_tracer_lost(const struct vp_tracer *tracer, uint32_t pcpu)
 {
-	return pcpu < tracer->n_cpus ? __atomic_load_n(&tracer->cpus[pcpu].lost, __ATOMIC_RELAXED)
-				     : 0;
+	return vp_trace_rings_lost(&tracer->rings, pcpu);
 }
 
 uint64_t vp_tracer_untold(const struct vp_tracer *tracer)

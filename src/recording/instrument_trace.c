@@ -102,6 +102,29 @@ static bool *has_stream_of(struct instrument *own, uint32_t pcpu)
 	return &own->has_stream.at[pcpu];
 }
 
+/* As many of the records as a packet holds; their times go on from where the run before ended. */
+static struct vp_run look_through(struct instrument *own, struct last_vcpu *last, char *records,
+				  size_t size)
+{
+	struct vp_run run = {.bytes = records};
+
+	while (run.size < size) {
+		struct vp_record_header *header = (void *)(records + run.size);
+		size_t length = vp_record_length(header);
+		if (run.size + length > VP_RUN_MAX)
+			break;
+		own->n_events += header->id >= VP_ID_DEFINED;
+		number_vm(own->base.session, last, records + run.size);
+		if (header->time < run.last)
+			header->time = run.last;
+		if (!run.n++)
+			run.first = header->time;
+		run.last = header->time;
+		run.size += length;
+	}
+	return run;
+}
+
 void vp_instrument_trace_take(void *instrument, uint32_t pcpu, char *records, size_t size)
 {
 	struct instrument *own = instrument;
@@ -112,14 +135,13 @@ void vp_instrument_trace_take(void *instrument, uint32_t pcpu, char *records, si
 		*has_stream_of(own, pcpu) = true;
 		vp_session_add_pcpu(session, pcpu, VP_STREAMS(VP_STREAM_TRACE));
 	}
-	for (char *at = records; at < records + size;) {
-		const struct vp_record_header *header = (const void *)at;
-		own->n_events += header->id >= VP_ID_DEFINED;
-		number_vm(session, &last, at);
-		at += vp_record_length(header);
+	while (size) {
+		struct vp_run run = look_through(own, &last, records, size);
+		records += run.size;
+		size -= run.size;
+		vp_trace_append_run(session->trace, (struct vp_stream_id){VP_STREAM_TRACE, pcpu},
+				    &run);
 	}
-	vp_trace_append_records(session->trace, (struct vp_stream_id){VP_STREAM_TRACE, pcpu},
-				records, size);
 }
 
 static struct vp_error *trace_open(struct vp_instrument *base)

@@ -21,13 +21,9 @@ static void take_tracepoints(void *context, uint32_t pcpu, char *records, size_t
 {
 	struct instrument *own = context;
 
-	for (const char *at = records; at < records + size;) {
-		const struct vp_record_header *header = (const void *)at;
-		own->n_events += header->id >= VP_ID_DEFINED;
-		at += vp_record_length(header);
-	}
-	vp_trace_append_records(own->base.session->trace,
-				(struct vp_stream_id){VP_STREAM_TRACEPOINTS, pcpu}, records, size);
+	own->n_events += vp_trace_append_records(own->base.session->trace,
+						 (struct vp_stream_id){VP_STREAM_TRACEPOINTS, pcpu},
+						 records, size);
 }
 
 static struct vp_error *tracepoints_open(struct vp_instrument *base)
@@ -43,6 +39,12 @@ static struct vp_error *tracepoints_open(struct vp_instrument *base)
 	if (vp_tracepoints_missing(own->tracepoints))
 		VP_NOTICE(base->session, "the trace is limited on this machine: %s",
 			  vp_tracepoints_missing(own->tracepoints));
+	if (vp_tracepoints_detour(own->tracepoints))
+		VP_NOTICE(
+		    base->session,
+		    "tracepoints are recorded by perf's buffers, which cost more than ftrace's: "
+		    "%s",
+		    vp_tracepoints_detour(own->tracepoints));
 	if (vp_tracepoints_leftover(own->tracepoints))
 		VP_NOTICE(base->session,
 			  "%u probes that a recorder left in the kernel when it was killed were "

@@ -352,10 +352,10 @@ void vp_trace_append_run(struct vp_trace_writer *writer, struct vp_stream_id id,
 	stream->last_time = run->last;
 }
 
-void vp_trace_append_records(struct vp_trace_writer *writer, struct vp_stream_id id, char *records,
-			     size_t size)
+uint64_t vp_trace_append_records(struct vp_trace_writer *writer, struct vp_stream_id id,
+				 char *records, size_t size)
 {
-	uint64_t least = stream_of(writer, id)->last_time;
+	uint64_t least = stream_of(writer, id)->last_time, n_events = 0;
 	struct vp_run run = {.bytes = records};
 
 	for (size_t left = size; left;) {
@@ -368,6 +368,7 @@ void vp_trace_append_records(struct vp_trace_writer *writer, struct vp_stream_id
 		if (header->time < least)
 			header->time = least;
 		least = run.last = header->time;
+		n_events += header->id >= VP_ID_DEFINED;
 		if (!run.n++)
 			run.first = least;
 		run.size += length;
@@ -375,6 +376,7 @@ void vp_trace_append_records(struct vp_trace_writer *writer, struct vp_stream_id
 	}
 	if (run.n)
 		vp_trace_append_run(writer, id, &run);
+	return n_events;
 }
 
 void vp_trace_flush(struct vp_trace_writer *writer, struct vp_stream_id id, uint64_t lost)

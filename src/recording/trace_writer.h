@@ -71,9 +71,10 @@ struct vp_run {
 #define VP_RUN_MAX (VP_PACKET_MAX - sizeof(struct vp_packet_header))
 void vp_trace_append_run(struct vp_trace_writer *writer, struct vp_stream_id id,
 			 struct vp_run *run);
-/* Adds whole records that lie in a row, as vp_trace_append() does with each; any size. */
-void vp_trace_append_records(struct vp_trace_writer *writer, struct vp_stream_id id, char *records,
-			     size_t size);
+/* Adds whole records that lie in a row, as vp_trace_append() does with each; any size. Returns how
+ * many of them are events: of a defined class. */
+uint64_t vp_trace_append_records(struct vp_trace_writer *writer, struct vp_stream_id id,
+				 char *records, size_t size);
 /*
  * Writes what has gathered for the stream, and `lost`, the records lost before they came here since
  * the recording began. Writes nothing if there is nothing new to say.

@@ -9,6 +9,8 @@
 
 #include "base/vec.h"
 #include "bpf/exit_now.h"
+#include "bpf/trace.h"
+#include "collect/trace_rings.h"
 #include "collect/tracer.h"
 #include "fake_vcpu.h"
 #include "kernel.h"
@@ -165,7 +167,7 @@ static void test_full_ring(void **state)
 
 	vp_tracer_begin(wide);
 	vp_tracer_begin(tracer);
-	for (int i = 0; i < 400; i++) {
+	for (int i = 0; i < 2500; i++) {
 		vp_sleep(MS / 10);
 		expect_no_error(vp_tracer_drain(wide));
 	}
@@ -193,71 +195,65 @@ static void test_full_ring(void **state)
 /* The programs by themselves, with a ring of this pCPU. */
 struct rig {
 	struct trace_bpf *programs;
-	struct ring_buffer *ring;
-	int map;
+	struct vp_trace_rings rings;
 	VP_VEC(struct vp_trace_kvm_exit) exits;
 	VP_VEC(struct vp_trace_kvm_entry) entries;
 	VP_VEC(struct vp_trace_kvm_inj_virq) injections;
 };
 
-static int take_kvm(void *context, void *bytes, size_t size)
+static void take_kvm(struct rig *rig, const struct vp_record_header *header)
 {
-	struct rig *rig = context;
-	const struct vp_record_header *header = bytes;
+	size_t size = vp_record_length(header);
 	struct vp_trace_kvm_exit exit = {0};
 	struct vp_trace_kvm_entry entry = {0};
 	struct vp_trace_kvm_inj_virq injection = {0};
 
 	if (header->id == VP_TRACE_ID_kvm_exit && size == sizeof(exit)) {
-		memcpy(&exit, bytes, size);
+		memcpy(&exit, header, size);
 		vp_vec_push(&rig->exits, exit);
 	} else if (header->id == VP_TRACE_ID_kvm_entry && size == sizeof(entry)) {
-		memcpy(&entry, bytes, size);
+		memcpy(&entry, header, size);
 		vp_vec_push(&rig->entries, entry);
 	} else if (header->id == VP_TRACE_ID_kvm_inj_virq && size == sizeof(injection)) {
-		memcpy(&injection, bytes, size);
+		memcpy(&injection, header, size);
 		vp_vec_push(&rig->injections, injection);
 	} else {
 		assert_int_equal(header->id, VP_ID_task);
 	}
-	return 0;
+}
+
+static void take_of_rig(void *context, uint32_t pcpu, char *records, size_t size)
+{
+	vp_each_record(records, size, header) take_kvm(context, (const void *)header);
 }
 
 static struct rig rig_open(uint32_t vendor)
 {
 	struct rig rig = {.programs = trace_bpf__open()};
 	uint32_t pcpu = vp_stay_here();
-	uint32_t count = (uint32_t)libbpf_num_possible_cpus();
 
 	rig.programs->rodata->vendor = vendor;
-	bpf_map__set_max_entries(rig.programs->maps.cpus, count);
-	bpf_map__set_max_entries(rig.programs->maps.rings, count);
-	bpf_map__set_max_entries(rig.programs->maps.exit_now, count);
+	assert_int_equal(vp_trace_rings_plan(&rig.rings, rig.programs, RING), 0);
+	bpf_map__set_max_entries(rig.programs->maps.exit_now, rig.rings.n_cpus);
 	assert_int_equal(trace_bpf__load(rig.programs), 0);
-	rig.map = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "ring", 0, 0, RING, NULL);
-	assert_true(rig.map >= 0);
-	assert_int_equal(
-	    bpf_map_update_elem(bpf_map__fd(rig.programs->maps.rings), &pcpu, &rig.map, BPF_ANY),
-	    0);
+	expect_no_error(vp_trace_rings_map(&rig.rings));
+	expect_no_error(vp_trace_rings_add(&rig.rings, pcpu));
 	rig.programs->bss->enabled = 1;
 	return rig;
 }
 
 static void rig_drain(struct rig *rig)
 {
-	rig->ring = ring_buffer__new(rig->map, take_kvm, rig, NULL);
-	assert_non_null(rig->ring);
-	assert_true(ring_buffer__consume(rig->ring) >= 0);
+	vp_trace_rings_drain(&rig->rings, true, take_of_rig, rig);
 }
 
 static void rig_close(struct rig *rig)
 {
-	ring_buffer__free(rig->ring);
+	vp_trace_rings_deinit(&rig->rings);
 	vp_vec_deinit(&rig->exits);
 	vp_vec_deinit(&rig->entries);
 	vp_vec_deinit(&rig->injections);
 	trace_bpf__destroy(rig->programs);
-	close(rig->map);
 }
 
 /* Two vCPUs by turns, as KVM of v5.17 and later tells of them, then as older ones do. */
@@ -351,6 +347,75 @@ static void test_kvm_of_intel(void **state)
 	fake_vcpu_free(&fake);
 }
 
+static void inject(const struct rig *rig, uint32_t vector)
+{
+	vp_run(rig->programs->progs.kvm_inj_virq, vector, 0, 0);
+}
+
+/* While another program is at work on the pCPU's pages. */
+static void inject_aside(struct rig *rig, uint32_t vector)
+{
+	struct vp_trace_cpu *cpu = &rig->rings.cpus[vp_stay_here()];
+
+	cpu->busy = 1;
+	inject(rig, vector);
+	assert_int_equal(cpu->busy, 1);
+	cpu->busy = 0;
+}
+
+static void expect_injections(const struct rig *rig, size_t count)
+{
+	assert_int_equal(rig->injections.count, count);
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(rig->injections.at[i].vector, (uint16_t)i);
+		assert_true(!i || rig->injections.at[i - 1].time <= rig->injections.at[i].time);
+	}
+}
+
+/* What is written aside takes its place by its time; the last of it waits for what comes next. */
+static void test_aside(void **state)
+{
+	enum { MANY = 4000 };
+	struct rig rig = rig_open(VP_VENDOR_AMD);
+	uint32_t pcpu = vp_stay_here();
+
+	inject_aside(&rig, 0);
+	inject(&rig, 1);
+	inject_aside(&rig, 2);
+	inject_aside(&rig, 3);
+	inject(&rig, 4);
+	inject_aside(&rig, 5);
+	vp_trace_rings_drain(&rig.rings, false, take_of_rig, &rig);
+	expect_injections(&rig, 5);
+	vp_trace_rings_drain(&rig.rings, false, take_of_rig, &rig);
+	expect_injections(&rig, 6);
+	assert_int_equal(vp_trace_rings_lost(&rig.rings, pcpu), 0);
+	for (uint32_t i = 6; i < MANY; i++)
+		inject_aside(&rig, i);
+	rig_drain(&rig);
+	assert_true(rig.injections.count > 6 && rig.injections.count < MANY);
+	expect_injections(&rig, rig.injections.count);
+	assert_int_equal(vp_trace_rings_lost(&rig.rings, pcpu), MANY - rig.injections.count);
+	rig_close(&rig);
+}
+
+/* Several times around the ring, with the reader anywhere in a page. */
+static void test_pages(void **state)
+{
+	enum { ROUNDS = 11, EACH = 9999 };
+	struct rig rig = rig_open(VP_VENDOR_AMD);
+
+	for (uint32_t i = 0; i < ROUNDS * EACH; i++) {
+		inject(&rig, i);
+		if (i % EACH == EACH - 1)
+			vp_trace_rings_drain(&rig.rings, false, take_of_rig, &rig);
+	}
+	expect_injections(&rig, (size_t)ROUNDS * EACH);
+	assert_true(rig.rings.cpus[vp_stay_here()].head > 2 * RING);
+	assert_int_equal(vp_trace_rings_lost(&rig.rings, vp_stay_here()), 0);
+	rig_close(&rig);
+}
+
 #endif
 
 int main(void)
@@ -361,6 +426,8 @@ int main(void)
 		cmocka_unit_test(test_full_ring),
 #if defined(__x86_64__)
 		cmocka_unit_test(test_kvm),
+		cmocka_unit_test(test_aside),
+		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_kvm_of_intel),
 #endif
 	};

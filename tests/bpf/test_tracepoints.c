@@ -51,13 +51,15 @@ static void take_records(void *context, uint32_t pcpu, char *records, size_t siz
 }
 
 /* This thread's calls of getppid(2) while tracing: so many are recorded, and so many lost. */
-static struct vp_tracepoints_loss trace_calls(size_t ring, int calls, struct seen *seen)
+static struct vp_tracepoints_loss trace_calls(size_t ring, int calls, bool by_perf,
+					      struct seen *seen)
 {
 	char filter[64];
 	struct vp_tracepoint_wish wish = {"raw_syscalls:sys_ent*", filter};
 	const struct vp_tracepoints_options options = {.wishes = &wish,
 						       .n_wishes = 1,
 						       .ring_bytes = ring,
+						       .by_perf = by_perf,
 						       .take = take_records,
 						       .context = seen};
 	struct vp_tracepoints *tracepoints;
@@ -66,6 +68,7 @@ static struct vp_tracepoints_loss trace_calls(size_t ring, int calls, struct see
 	snprintf(filter, sizeof(filter), "id == %d && common_pid == %u", SYS_getppid, vp_own_tid());
 	uint32_t pcpu = vp_stay_here();
 	expect_no_error(vp_tracepoints_open(&options, &tracepoints));
+	assert_null(vp_tracepoints_detour(tracepoints));
 	expect_no_error(vp_tracepoints_define(tracepoints, &classes));
 	seen->event = &classes.at[0];
 	expect_no_error(vp_tracepoints_begin(tracepoints));
@@ -79,10 +82,10 @@ static struct vp_tracepoints_loss trace_calls(size_t ring, int calls, struct see
 	return loss;
 }
 
-static void test_every_event(void **state)
+static void test_every_event(void **by_perf)
 {
 	struct seen seen = {0};
-	struct vp_tracepoints_loss loss = trace_calls(1 << 20, CALLS, &seen);
+	struct vp_tracepoints_loss loss = trace_calls(1 << 20, CALLS, *by_perf != NULL, &seen);
 
 	assert_int_equal(seen.events, CALLS);
 	assert_int_equal(seen.others, 0);
@@ -91,10 +94,10 @@ static void test_every_event(void **state)
 	assert_string_equal(seen.comm, "tracepoints");
 }
 
-static void test_full_buffer_is_counted(void **state)
+static void test_full_buffer_is_counted(void **by_perf)
 {
 	struct seen seen = {0};
-	struct vp_tracepoints_loss loss = trace_calls(PAGE, MANY, &seen);
+	struct vp_tracepoints_loss loss = trace_calls(PAGE, MANY, *by_perf != NULL, &seen);
 
 	assert_int_equal(seen.others, 0);
 	assert_true(seen.events > 0 && seen.events < MANY);
@@ -141,10 +144,66 @@ static void test_optional(void **state)
 	expect_error(vp_tracepoints_open(&options, &tracepoints), "this kernel does not have");
 }
 
+/* A thread that takes another name has that from then on. */
+static void test_renamed(void **state)
+{
+	char filter[64];
+	const struct vp_tracepoint_wish wish = {"raw_syscalls:sys_enter", filter};
+	struct seen seen = {0};
+	const struct vp_tracepoints_options options = {.wishes = &wish,
+						       .n_wishes = 1,
+						       .ring_bytes = 1 << 20,
+						       .take = take_records,
+						       .context = &seen};
+	struct vp_tracepoints *tracepoints;
+	vp_event_classes classes = {0};
+
+	snprintf(filter, sizeof(filter), "id == %d && common_pid == %u", SYS_getppid, vp_own_tid());
+	vp_stay_here();
+	expect_no_error(vp_tracepoints_open(&options, &tracepoints));
+	expect_no_error(vp_tracepoints_define(tracepoints, &classes));
+	seen.event = &classes.at[0];
+	expect_no_error(vp_tracepoints_begin(tracepoints));
+	syscall(SYS_getppid);
+	vp_tracepoints_drain(tracepoints);
+	assert_string_equal(seen.comm, "tracepoints");
+	pthread_setname_np(pthread_self(), "another");
+	syscall(SYS_getppid);
+	pthread_setname_np(pthread_self(), "tracepoints");
+	vp_tracepoints_drain(tracepoints);
+	assert_string_equal(seen.comm, "another");
+	assert_int_equal(seen.events, 2);
+	expect_no_error(vp_tracepoints_end(tracepoints));
+	vp_tracepoints_free(tracepoints);
+	vp_event_classes_deinit(&classes);
+}
+
+/* Of a recorder that is killed the kernel goes on with nothing. */
+static void test_killed(void **state)
+{
+	const struct vp_tracepoint_wish wish = {"raw_syscalls:sys_enter", NULL};
+	const struct vp_tracepoints_options options = {
+	    .wishes = &wish, .n_wishes = 1, .ring_bytes = 1 << 20, .take = take_records};
+	struct vp_tracepoints *tracepoints;
+	pid_t process = fork();
+
+	if (!process) {
+		struct vp_error *error = vp_tracepoints_open(&options, &tracepoints);
+		kill(getpid(), error || vp_tracepoints_begin(tracepoints) ? SIGTERM : SIGKILL);
+	}
+	int status;
+	assert_int_equal(waitpid(process, &status, 0), process);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	VP_AUTO_FREE char *path = vp_format("/sys/kernel/tracing/instances/vperf-%d", (int)process);
+	for (int tries = 0; !access(path, F_OK) && tries < 1000; tries++)
+		vp_sleep(10000000);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
 /* Not static: its symbol is what the probe is found by. */
 void probed_function(int number, const char *text);
 
-__attribute__((noinline)) void probed_function(int number, const char *text)
+__attribute__((noinline, noclone)) void probed_function(int number, const char *text)
 {
 	__asm__ volatile("" : : "r"(number), "r"(text) : "memory");
 }
@@ -291,6 +350,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_every_event),
 	    cmocka_unit_test(test_full_buffer_is_counted),
+	    cmocka_unit_test_prestate(test_every_event, "by perf"),
+	    cmocka_unit_test_prestate(test_full_buffer_is_counted, "by perf"),
+	    cmocka_unit_test(test_renamed),
+	    cmocka_unit_test(test_killed),
 	    cmocka_unit_test(test_refused),
 	    cmocka_unit_test(test_optional),
 	    cmocka_unit_test(test_user_probe),
