@@ -434,9 +434,14 @@ const struct vperf_view *vperf_counters_view(struct vperf_counters *counters, un
 	return layout == VPERF_VIEW_1 ? &counters->view : NULL;
 }
 
+/* As a client's read is, wherever that is as exact as asked for. */
 static int read_for_costs(void *context, bool exact, uint64_t *values)
 {
-	return read_since_start(context, exact, values);
+	struct vperf_counters *counters = context;
+
+	if (exact && counters->way == VPERF_WAY_LENT && !counters->reads_exactly)
+		return read_since_start(counters, true, values);
+	return vperf_counters_read(counters, values);
 }
 
 static uint64_t stints_for_costs(void *context)
@@ -456,13 +461,19 @@ int vperf_counters_calibrate(struct vperf_counters *counters, struct vperf_error
 	if (counters->is_running || counters->signal_fd >= 0)
 		return vp_counters_fail(error, VPERF_E_ARGUMENT,
 					"a set that counts, or has a signal, is not calibrated");
-	counters->is_calibrated = false;
+	struct vp_counters_costs costs = {0};
+	/* With what a calibrated set's reads take themselves. */
+	counters->is_calibrated = true;
+	counters->costs = costs;
 	int status = vperf_counters_start(counters);
-	if (status)
-		return vp_counters_fail(error, status, "%s", vperf_status_text(status));
-	status = vp_counters_costs_measure(&ops, counters, counters->n, &counters->costs, error);
-	vperf_counters_stop(counters, NULL);
+	if (status) {
+		vp_counters_fail(error, status, "%s", vperf_status_text(status));
+	} else {
+		status = vp_counters_costs_measure(&ops, counters, counters->n, &costs, error);
+		vperf_counters_stop(counters, NULL);
+	}
 	counters->is_calibrated = !status;
+	counters->costs = costs;
 	return status;
 }
 
