@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * counter-read WAY READS: how long a read of one counter, 'instructions:u', takes in each way that
- * there is: `user`, `call` and `lent` of libvperf; `bare`, the instructions that read perf's page
- * and nothing else; `read`, read(2) of one event; `papi`, PAPI_read() of the libpapi that is found.
- * Prints WAY and ns; under icount a nanosecond is an instruction.
+ * there is: `user`, `call` and `lent` of libvperf; `view`, vperf_view_read() in the loop itself,
+ * and `loop`, the loop without it; `bare`, the instructions that read perf's page and nothing else;
+ * `read`, read(2) of one event; `papi`, PAPI_read() of the libpapi that is found. Prints WAY and
+ * ns; under icount a nanosecond is an instruction.
  */
 #include <dlfcn.h>
 #include <err.h>
@@ -49,6 +50,35 @@ static void time_library(const char *name, uint32_t way, uint32_t flags, unsigne
 	for (unsigned long i = 0; i < reads; i++)
 		vperf_counters_read(counters, &value);
 	say(name, begin, reads);
+	vperf_counters_close(counters);
+}
+
+/* The program's own code, as it would be there: what it reads is in no register before. */
+static void time_view(unsigned long reads)
+{
+	const char *const events[] = {"instructions:u"};
+	struct vperf_options options = {.size = sizeof(options), .way = VPERF_WAY_LENT};
+	struct vperf_counters *counters;
+	struct vperf_error error;
+	uint64_t value = 0, failed = 0;
+
+	if (vperf_counters_open(events, 1, &options, &counters, &error))
+		errx(1, "%s", error.text);
+	const struct vperf_view *view = vperf_counters_view(counters, VPERF_VIEW_1);
+	if (!view || vperf_counters_start(counters))
+		errx(1, "cannot read");
+	double begin = now_ns();
+	for (unsigned long i = 0; i < reads; i++) {
+		failed |= (unsigned)vperf_view_read(view, 0, &value);
+		__asm__ volatile("" ::"r"(value) : "memory");
+	}
+	say("view", begin, reads);
+	begin = now_ns();
+	for (unsigned long i = 0; i < reads; i++)
+		__asm__ volatile("" ::: "memory");
+	say("loop", begin, reads);
+	if (failed)
+		errx(1, "cannot read");
 	vperf_counters_close(counters);
 }
 
@@ -147,7 +177,7 @@ int main(int argc, char **argv)
 	unsigned long reads = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
 
 	if (!reads)
-		errx(2, "usage: counter-read user|call|lent|exact|bare|read|papi READS");
+		errx(2, "usage: counter-read user|call|lent|exact|view|bare|read|papi READS");
 	if (!strcmp(argv[1], "user"))
 		time_library("user", VPERF_WAY_USER, 0, reads);
 	else if (!strcmp(argv[1], "call"))
@@ -156,6 +186,8 @@ int main(int argc, char **argv)
 		time_library("lent", VPERF_WAY_LENT, 0, reads);
 	else if (!strcmp(argv[1], "exact"))
 		time_library("exact", VPERF_WAY_LENT, VPERF_EXACT, reads);
+	else if (!strcmp(argv[1], "view"))
+		time_view(reads);
 	else if (!strcmp(argv[1], "bare"))
 		time_bare(reads);
 	else if (!strcmp(argv[1], "read"))

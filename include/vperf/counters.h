@@ -113,6 +113,83 @@ VPERF_PUBLIC int vperf_counters_descriptor(const struct vperf_counters *counters
 /* A code in words; never NULL. */
 VPERF_PUBLIC const char *vperf_status_text(int status);
 
+/*
+ * What each read itself, and each switch of the thread from one CPU's queue to another thread and
+ * back, adds to the counts is measured, and from then on taken off. The set may not be counting.
+ * See vperf_counters(3) for what that is worth. `error` may be NULL.
+ */
+VPERF_PUBLIC int vperf_counters_calibrate(struct vperf_counters *counters,
+					  struct vperf_error *error);
+
+/* One event of the set, number `event`, as vperf_counters_read() has it. */
+VPERF_PUBLIC int vperf_counters_read_one(struct vperf_counters *counters, unsigned event,
+					 uint64_t *value);
+
+/*
+ * What vperf_view_read() reads lent counters by: its layout stays as it is for as long as the
+ * library knows VPERF_VIEW_1.
+ */
+enum { VPERF_VIEW_1 = 1 };
+
+/* The thread, and the CPU that it runs on: written only while it does not run. Behind these, where
+ * an event's count is, in bytes, is the same in both. */
+struct vperf_view_thread {
+	uint64_t sequence;
+	uint32_t state, cpu;
+};
+
+struct vperf_view_cell {
+	uint64_t marker; /* 0: what the thread had is not known any more */
+	uint64_t others[15];
+};
+
+struct vperf_view {
+	/* The thread, while it may read without a call; else NULL. */
+	const void *reader;
+	const struct vperf_view_thread *thread;
+	const struct vperf_view_cell *cells;
+	struct vperf_counters *counters;
+	struct {
+		uint64_t place, start; /* bytes; what it showed at the start */
+	} events[VPERF_MOST_EVENTS];
+};
+
+/* Of a set, as long as it is open; NULL: this library does not know that layout. */
+VPERF_PUBLIC const struct vperf_view *vperf_counters_view(struct vperf_counters *counters,
+							  unsigned layout);
+
+#define VPERF_BARRIER() __asm__ volatile("" ::: "memory")
+
+/*
+ * As vperf_counters_read_one(), of a set's view. If the set is the calling thread's and of lent
+ * counters that are not to be exact, nothing is called: in some 20 instructions. What is read is of
+ * one moment if the thread was not switched out meanwhile, as a switch changes its sequence.
+ */
+static inline int vperf_view_read(const struct vperf_view *view, unsigned event, uint64_t *value)
+{
+	const void *reader = view->reader;
+	const struct vperf_view_thread *thread = view->thread;
+
+	if (__builtin_expect(reader == __builtin_thread_pointer(), 1)) {
+		uint64_t place = view->events[event].place, start = view->events[event].start;
+		uint64_t sequence = thread->sequence;
+		VPERF_BARRIER();
+		const struct vperf_view_cell *cell = view->cells + thread->cpu;
+		uint64_t count = *(const uint64_t *)((const char *)cell + place) +
+				 *(const uint64_t *)((const char *)thread + place) - start;
+		VPERF_BARRIER();
+		if (__builtin_expect((thread->sequence == sequence) & (cell->marker != 0), 1)) {
+			*value = count;
+			return VPERF_OK;
+		}
+	}
+	uint64_t read;
+	int status = vperf_counters_read_one(view->counters, event, &read);
+	if (!status)
+		*value = read;
+	return status;
+}
+
 #ifdef __cplusplus
 }
 #endif

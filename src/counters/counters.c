@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "counters/costs.h"
 #include "counters/lent.h"
 #include "counters/overflow.h"
 #include "counters/page_read.h"
@@ -21,8 +22,14 @@ struct vperf_counters {
 	struct vp_counters_lent *lent;         /* of way 3 */
 	struct vp_counters_overflow *overflow; /* of way 3, with a signal; else NULL */
 	unsigned signal_event;
-	/* What the counters showed at the start, and when it was last added up. */
+	/* What the counters showed at the start; what of it since then was added up. */
 	uint64_t start[VPERF_MOST_EVENTS], added[VPERF_MOST_EVENTS];
+	struct vperf_view view;
+	bool is_calibrated;
+	struct vp_counters_costs costs;
+	/* Since the start: what reads have cost, how often the thread had been switched in before,
+	 * and what was read last. */
+	uint64_t spent[VPERF_MOST_EVENTS], stints, last[VPERF_MOST_EVENTS];
 	int clocks_fd, signal_fd;
 	struct vp_counters_clocks clocks;
 	uint64_t stolen; /* of lent counters, at the start */
@@ -74,10 +81,19 @@ static void take_off(void *context, const uint64_t *values)
 {
 	struct vperf_counters *counters = context;
 
-	for (unsigned i = 0; i < counters->n; i++) {
+	for (unsigned i = 0; i < counters->n; i++)
 		counters->start[i] += values[i];
-		counters->added[i] += values[i];
-	}
+}
+
+static void make_view(struct vperf_counters *counters)
+{
+	const struct vp_counters_lent *lent = counters->lent;
+
+	counters->view.thread = (const void *)lent->thread;
+	counters->view.cells = (const void *)lent->cells;
+	for (unsigned i = 0; i < counters->n; i++)
+		counters->view.events[i].place = offsetof(struct vp_lent_thread, base) +
+						 lent->places[i] * sizeof(lent->thread->base[0]);
 }
 
 static int open_lent(struct vperf_counters *counters, const struct vp_counters_event *events,
@@ -90,8 +106,11 @@ static int open_lent(struct vperf_counters *counters, const struct vp_counters_e
 
 	counters->way = VPERF_WAY_LENT;
 	counters->reads_exactly = options->flags & VPERF_EXACT;
-	if (status || !options->signal)
+	if (status)
 		return status;
+	make_view(counters);
+	if (!options->signal)
+		return VPERF_OK;
 	counters->signal_event = options->event;
 	status = vp_counters_overflow_open(&ops, counters, counters->n, options,
 					   &counters->overflow, error);
@@ -172,6 +191,7 @@ int vperf_counters_open(const char *const *names, unsigned n, const struct vperf
 	counters->n = n;
 	counters->thread = __builtin_thread_pointer();
 	counters->signal_fd = -1;
+	counters->view.counters = counters;
 	counters->clocks_fd = vp_counters_clocks_open();
 	status = open_any(counters, events, options, error);
 	if (status)
@@ -216,6 +236,23 @@ static inline int show(struct vperf_counters *counters, bool exact, const uint64
 	return status;
 }
 
+/* The ways that are quick: but for what has to be taken off. */
+static void let_read(struct vperf_counters *counters)
+{
+	if (counters->is_calibrated)
+		return;
+	if (counters->way == VPERF_WAY_USER)
+		counters->user_reader = counters->thread;
+	if (counters->way != VPERF_WAY_LENT || counters->reads_exactly)
+		return;
+	counters->lent_reader = counters->thread;
+	for (unsigned i = 0; i < counters->n; i++)
+		counters->view.events[i].start = counters->start[i];
+	/* The overflow's handler would change the start under its hands. */
+	if (!counters->overflow)
+		counters->view.reader = counters->thread;
+}
+
 int vperf_counters_start(struct vperf_counters *counters)
 {
 	int status = VPERF_OK;
@@ -231,15 +268,51 @@ int vperf_counters_start(struct vperf_counters *counters)
 		status = vp_counters_group_enable(&counters->group, true);
 	if (!status)
 		status = show(counters, true, zeros, counters->start);
-	memcpy(counters->added, counters->start, sizeof(counters->added));
+	if (counters->is_calibrated && counters->lent)
+		counters->stints = vp_counters_lent_stints(counters->lent);
+	memset(counters->added, 0, sizeof(counters->added));
+	memset(counters->spent, 0, sizeof(counters->spent));
+	memset(counters->last, 0, sizeof(counters->last));
 	if (!status && counters->overflow)
 		status = vp_counters_overflow_start(counters->overflow,
 						    counters->start[counters->signal_event]);
 	counters->is_running = !status;
-	if (counters->is_running && counters->way == VPERF_WAY_USER)
-		counters->user_reader = counters->thread;
-	if (counters->is_running && counters->way == VPERF_WAY_LENT && !counters->reads_exactly)
-		counters->lent_reader = counters->thread;
+	if (counters->is_running)
+		let_read(counters);
+	return status;
+}
+
+/* The values, and how often the thread had been switched in when they were read. */
+static int show_between_switches(struct vperf_counters *counters, bool exact, uint64_t *values,
+				 uint64_t *stints)
+{
+	int status;
+
+	if (!counters->lent) {
+		*stints = counters->stints;
+		return show(counters, exact, counters->start, values);
+	}
+	do {
+		*stints = vp_counters_lent_stints(counters->lent);
+		status = show(counters, exact, counters->start, values);
+	} while (!status && *stints != vp_counters_lent_stints(counters->lent));
+	return status;
+}
+
+/* Less what counting itself has added. What that is varies a little: no value goes backwards. */
+static int show_calibrated(struct vperf_counters *counters, bool exact, uint64_t *values)
+{
+	const struct vp_counters_costs *costs = &counters->costs;
+	uint64_t stints;
+	int status = show_between_switches(counters, exact, values, &stints);
+
+	for (unsigned i = 0; !status && i < counters->n; i++) {
+		counters->spent[i] += exact ? costs->exact_read[i] : costs->read[i];
+		uint64_t own = counters->spent[i] + (stints - counters->stints) * costs->stint[i];
+		uint64_t value = values[i] > own ? values[i] - own : 0;
+		values[i] = value > counters->last[i] ? value : counters->last[i];
+		counters->last[i] = values[i];
+	}
 	return status;
 }
 
@@ -248,7 +321,11 @@ static __attribute__((noinline)) int read_since_start(struct vperf_counters *cou
 {
 	int status = check_running(counters);
 
-	return status ? status : show(counters, exact, counters->start, values);
+	if (status)
+		return status;
+	if (counters->is_calibrated)
+		return show_calibrated(counters, exact || counters->reads_exactly, values);
+	return show(counters, exact, counters->start, values);
 }
 
 /* As few instructions as can be, where that is what matters: no other function is called. */
@@ -287,9 +364,7 @@ int vperf_counters_accumulate(struct vperf_counters *counters, uint64_t *values)
 {
 	uint64_t now[VPERF_MOST_EVENTS];
 
-	int status = check_running(counters);
-	if (!status)
-		status = show(counters, false, zeros, now);
+	int status = read_since_start(counters, false, now);
 	for (unsigned i = 0; !status && i < counters->n; i++) {
 		values[i] += now[i] - counters->added[i];
 		counters->added[i] = now[i];
@@ -305,7 +380,7 @@ int vperf_counters_stop(struct vperf_counters *counters, uint64_t *values)
 	if (status == VPERF_E_ARGUMENT || status == VPERF_E_THREAD)
 		return status;
 	counters->is_running = false;
-	counters->user_reader = counters->lent_reader = NULL;
+	counters->user_reader = counters->lent_reader = counters->view.reader = NULL;
 	unsigned event = counters->signal_event;
 	if (counters->overflow && !status)
 		vp_counters_overflow_stop(counters->overflow,
@@ -330,6 +405,75 @@ int vperf_counters_times(struct vperf_counters *counters, struct vperf_times *re
 		ret->stolen_least = ret->stolen_most = stolen - counters->stolen;
 		ret->known |= VPERF_KNOWS_STOLEN;
 	}
+	return status;
+}
+
+int vperf_counters_read_one(struct vperf_counters *counters, unsigned event, uint64_t *value)
+{
+	uint64_t values[VPERF_MOST_EVENTS];
+
+	if (!counters) /* of the view of a parent process's set */
+		return VPERF_E_THREAD;
+	int status = vperf_counters_read(counters, values);
+	if (!status && event >= counters->n)
+		return VPERF_E_ARGUMENT;
+	if (!status)
+		*value = values[event];
+	return status;
+}
+
+const struct vperf_view *vperf_counters_view(struct vperf_counters *counters, unsigned layout)
+{
+	_Static_assert(sizeof(struct vperf_view_cell) == sizeof(struct vp_lent_cell) &&
+			   !offsetof(struct vp_lent_cell, marker) &&
+			   !offsetof(struct vp_lent_thread, sequence) &&
+			   offsetof(struct vperf_view_thread, cpu) ==
+			       offsetof(struct vp_lent_thread, cpu),
+		       "the view's layout is that of what the agent shares");
+
+	return layout == VPERF_VIEW_1 ? &counters->view : NULL;
+}
+
+/* As a client's read is, wherever that is as exact as asked for. */
+static int read_for_costs(void *context, bool exact, uint64_t *values)
+{
+	struct vperf_counters *counters = context;
+
+	if (exact && counters->way == VPERF_WAY_LENT && !counters->reads_exactly)
+		return read_since_start(counters, true, values);
+	return vperf_counters_read(counters, values);
+}
+
+static uint64_t stints_for_costs(void *context)
+{
+	return vp_counters_lent_stints(((struct vperf_counters *)context)->lent);
+}
+
+int vperf_counters_calibrate(struct vperf_counters *counters, struct vperf_error *error)
+{
+	const struct vp_counters_costs_ops ops = {
+	    .read = read_for_costs,
+	    .stints = counters->way == VPERF_WAY_LENT ? stints_for_costs : NULL,
+	};
+
+	if (counters->thread != __builtin_thread_pointer())
+		return vp_counters_fail(error, VPERF_E_THREAD, "the set is another thread's");
+	if (counters->is_running || counters->signal_fd >= 0)
+		return vp_counters_fail(error, VPERF_E_ARGUMENT,
+					"a set that counts, or has a signal, is not calibrated");
+	struct vp_counters_costs costs = {0};
+	/* With what a calibrated set's reads take themselves. */
+	counters->is_calibrated = true;
+	counters->costs = costs;
+	int status = vperf_counters_start(counters);
+	if (status) {
+		vp_counters_fail(error, status, "%s", vperf_status_text(status));
+	} else {
+		status = vp_counters_costs_measure(&ops, counters, counters->n, &costs, error);
+		vperf_counters_stop(counters, NULL);
+	}
+	counters->is_calibrated = !status;
+	counters->costs = costs;
 	return status;
 }
 

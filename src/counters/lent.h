@@ -39,11 +39,12 @@ int vp_counters_lent_place(const struct vp_counters_lent *lent,
 /* As exact as can be. Of a thread that runs elsewhere, it waits for the host to publish. */
 int vp_counters_lent_look(const struct vp_counters_lent *lent, struct vp_counters_lent_state *ret);
 
-/* The host, or the agent, has gone, or something was not counted. */
+/* The host, or the agent, has gone, or something was not counted: that is in the marker of a thread
+ * that runs. */
 static inline bool vp_counters_lent_is_lost(const struct vp_counters_lent *lent,
 					    const volatile struct vp_lent_cell *cell)
 {
-	return ((cell->marker ^ lent->marker) | cell->failed | lent->thread->stale) != 0;
+	return cell->marker != lent->marker;
 }
 
 /*

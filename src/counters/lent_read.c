@@ -42,6 +42,13 @@ int vp_counters_lent_read(struct vp_counters_lent *lent, bool exact, const uint6
 	return vp_counters_lent_read_own(lent, start, values) ? VPERF_OK : VPERF_E_LOST;
 }
 
+uint64_t vp_counters_lent_stints(const struct vp_counters_lent *lent)
+{
+	enum { OF_STINT = 4 }; /* two changes when it is switched in, and two when it is out */
+
+	return lent->thread->sequence / OF_STINT;
+}
+
 int vp_counters_lent_stolen(struct vp_counters_lent *lent, uint64_t *ret)
 {
 	const volatile struct vp_lent_thread *thread = lent->thread;
@@ -55,6 +62,14 @@ int vp_counters_lent_stolen(struct vp_counters_lent *lent, uint64_t *ret)
 		*ret = thread->stolen_base + cell->stolen;
 	} while (cell->sequence != sequence || thread->sequence != switches);
 	return vp_counters_lent_is_lost(lent, cell) ? VPERF_E_LOST : VPERF_OK;
+}
+
+/* Of a thread that does not run, the cell says nothing. */
+static int status_of(const struct vp_counters_lent *lent, uint32_t cpu)
+{
+	return vp_counters_lent_is_lost(lent, &lent->cells[cpu]) || lent->thread->stale
+		   ? VPERF_E_LOST
+		   : VPERF_OK;
 }
 
 /* What can be seen of a thread, and when that was. */
@@ -110,8 +125,7 @@ static int look_at_other(const struct vp_counters_lent *lent, struct vp_counters
 		if (!(now.switches % 2) && !memcmp(&now, &last, sizeof(now)) &&
 		    is_new(&first, &now)) {
 			*ret = now.counts;
-			return vp_counters_lent_is_lost(lent, &lent->cells[now.cpu]) ? VPERF_E_LOST
-										     : VPERF_OK;
+			return status_of(lent, now.cpu);
 		}
 		last = now;
 	}
@@ -131,5 +145,5 @@ int vp_counters_lent_look(const struct vp_counters_lent *lent, struct vp_counter
 	while (lent->thread->sequence != look.switches ||
 	       lent->cells[look.cpu].sequence != look.sequence);
 	*ret = look.counts;
-	return vp_counters_lent_is_lost(lent, &lent->cells[look.cpu]) ? VPERF_E_LOST : VPERF_OK;
+	return status_of(lent, look.cpu);
 }

@@ -62,5 +62,7 @@ void vp_counters_lent_close(struct vp_counters_lent *lent);
 int vp_counters_lent_read(struct vp_counters_lent *lent, bool exact, const uint64_t *start,
 			  uint64_t *values);
 int vp_counters_lent_stolen(struct vp_counters_lent *lent, uint64_t *ret);
+/* How often the thread was switched in. */
+uint64_t vp_counters_lent_stints(const struct vp_counters_lent *lent);
 
 #endif

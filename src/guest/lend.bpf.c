@@ -36,7 +36,7 @@ struct irq_desc {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* the CPUs: sized by the loader */
+	__uint(max_entries, 2); /* the CPUs, and nobody's: sized by the loader */
 	__type(key, __u32);
 	__type(value, struct vp_lent_cell);
 } cells SEC(".maps");
@@ -148,7 +148,7 @@ static __always_inline void take_in(struct vp_lent_thread *thread, const struct 
 	for (int i = 0; i < VP_LENT_EVENTS; i++)
 		thread->base[i] -= cell->counts[i];
 	thread->stolen_base -= cell->stolen;
-	thread->cpu = cpu;
+	thread->cpu = thread->stale ? n_cpus : cpu;
 	thread->state = VP_LENT_RUNNING;
 	barrier();
 	thread->sequence++;

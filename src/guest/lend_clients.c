@@ -173,7 +173,7 @@ static void hand_over(const struct vp_lend *lend, struct vp_lend_client *client)
 {
 	struct vp_lent_reply reply = {.version = VP_LENT_VERSION,
 				      .thread = client->place,
-				      .cells = lend->n_cells,
+				      .cells = lend->n_cells + 1,
 				      .events = lend->request->n,
 				      .marker = lend->request->marker};
 	int force = make_force_socket(lend, &client->force);

@@ -16,7 +16,7 @@ static struct vp_error *open_programs(struct vp_lend *lend)
 
 	lend->programs = vp_lend_bpf__open();
 	if (lend->programs)
-		result = bpf_map__set_max_entries(lend->programs->maps.cells, lend->n_cells);
+		result = bpf_map__set_max_entries(lend->programs->maps.cells, lend->n_cells + 1);
 	if (!result)
 		result = vp_lend_bpf__load(lend->programs);
 	return result ? vp_error_errno(-result, "cannot load the lending programs") : NULL;

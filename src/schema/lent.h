@@ -18,18 +18,21 @@
 #define VP_LENT_SOCKET "/run/vperf-lent.sock"
 
 enum {
-	VP_LENT_VERSION = 2,
+	VP_LENT_VERSION = 3,
 	VP_LENT_EVENTS = 8,
 	VP_LENT_NAME_SIZE = 48,
 	VP_LENT_THREADS = 1024, /* with counters at the same time */
 };
 
-/* Of a vCPU. A multiple of a cache line; the host writes what is behind the marker. */
+/* Of a vCPU. A multiple of a cache line; the host writes what is behind the marker. There is one
+ * cell more than CPUs: nobody's, without a marker. */
 struct vp_lent_cell {
-	unsigned long long marker;   /* the guest's: the host writes only while it is here */
+	/* The guest's: the host writes only while it is here, and breaks it when it cannot count.
+	 */
+	unsigned long long marker;
 	unsigned long long sequence; /* of publications, from 1 */
-	unsigned long long failed;   /* not 0: the host could not read a counter */
 	unsigned long long stolen;   /* ns that the vCPU waited for a pCPU */
+	unsigned long long unused;
 	unsigned long long counts[VP_LENT_EVENTS];
 	unsigned long long spare[4];
 };
@@ -40,6 +43,8 @@ enum vp_lent_thread_state { VP_LENT_NEW, VP_LENT_OUT, VP_LENT_RUNNING };
  * look at it meanwhile: the sequence is odd then. */
 struct vp_lent_thread {
 	unsigned long long sequence; /* changes with each switch */
+	/* The CPU's number is that of its cell. Of a thread that has missed something, it is that
+	 * of nobody's: then one look at the marker tells a reader of all that can go wrong. */
 	unsigned int state, cpu;
 	unsigned long long stale; /* publications that did not come though they were forced */
 	unsigned long long stolen_base;
@@ -53,6 +58,9 @@ struct vp_lent_thread {
 
 _Static_assert(sizeof(struct vp_lent_cell) == 128, "no cell lies in two pages");
 _Static_assert(sizeof(struct vp_lent_thread) == 192, "a whole number of cache lines");
+_Static_assert(__builtin_offsetof(struct vp_lent_cell, counts) ==
+		   __builtin_offsetof(struct vp_lent_thread, base),
+	       "an event has one place, in bytes, in both");
 
 /* A client's packet: its own thread, or one that it may trace; and the answer to it, with three
  * descriptors if the status is 0: the cells, the threads, and a socket, each packet to which forces

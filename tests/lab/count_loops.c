@@ -10,6 +10,8 @@
  *   --threads N       all at the same time on CPU 0; thread n does n times the loops
  *   --move 1          and are moved from CPU to CPU, one of them each 2 ms
  *   --reads N         reads in a row, that must not go backwards
+ *   --view 1          of which each is vperf_view_read() of the first event
+ *   --calibrate 1     takes off what counting itself adds
  *   --period N        a signal each so many of the first event
  *   --late 1          and how late they came, by the counter itself
  *   --wait S          before it begins
@@ -36,7 +38,7 @@ struct settings {
 	const char *events[VPERF_MOST_EVENTS];
 	unsigned n;
 	struct vperf_options options;
-	uint64_t loops, rounds, threads, reads, move, late;
+	uint64_t loops, rounds, threads, reads, move, late, view, calibrate;
 };
 
 struct worker {
@@ -66,6 +68,9 @@ static struct vperf_counters *open_set(const struct settings *settings)
 
 	if (status)
 		die("open", status, error.text);
+	status = settings->calibrate ? vperf_counters_calibrate(counters, &error) : VPERF_OK;
+	if (status)
+		die("calibrate", status, error.text);
 	return counters;
 }
 
@@ -111,16 +116,24 @@ static void run_rounds(const struct settings *settings)
 	vperf_counters_close(counters);
 }
 
+static int read_next(struct vperf_counters *counters, const struct vperf_view *view, uint64_t *now)
+{
+	return view ? vperf_view_read(view, 0, now) : vperf_counters_read(counters, now);
+}
+
 static void run_reads(const struct settings *settings)
 {
-	uint64_t now[VPERF_MOST_EVENTS], last[VPERF_MOST_EVENTS] = {0}, backwards = 0, done = 0;
+	uint64_t now[VPERF_MOST_EVENTS] = {0}, last[VPERF_MOST_EVENTS] = {0};
+	uint64_t backwards = 0, done = 0;
 	struct vperf_counters *counters = open_set(settings);
+	const struct vperf_view *view =
+	    settings->view ? vperf_counters_view(counters, VPERF_VIEW_1) : NULL;
 	struct timespec begin, end;
 	int status = vperf_counters_start(counters);
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	while (!status && done < settings->reads) {
-		status = vperf_counters_read(counters, now);
+		status = read_next(counters, view, now);
 		for (unsigned i = 0; !status && i < settings->n; i++) {
 			backwards += now[i] < last[i];
 			last[i] = now[i];
@@ -262,6 +275,10 @@ static void take_option(struct settings *settings, const char *name, const char 
 		settings->move = number;
 	else if (!strcmp(name, "--reads"))
 		settings->reads = number;
+	else if (!strcmp(name, "--view"))
+		settings->view = number;
+	else if (!strcmp(name, "--calibrate"))
+		settings->calibrate = number;
 	else if (!strcmp(name, "--late"))
 		settings->late = number;
 	else if (!strcmp(name, "--period")) {

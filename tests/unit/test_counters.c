@@ -7,10 +7,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "counters/costs.h"
 #include "counters/event.h"
 #include "counters/overflow.h"
 #include "vperf/counters.h"
@@ -208,6 +210,170 @@ static void test_fork(void **state)
 	vperf_counters_close(counters);
 }
 
+/* Lent counters as the agent and the host would have written them: of a thread that is on the
+ * second CPU. The third cell is nobody's. */
+struct lent_memory {
+	struct vperf_view_cell cells[3];
+	struct {
+		struct vperf_view_thread head;
+		uint64_t others[2], base[2];
+	} thread;
+	struct vperf_view view;
+};
+
+static void make_view(struct lent_memory *memory)
+{
+	*memory = (struct lent_memory){
+	    .cells = {{.marker = 5}, {.marker = 5}},
+	    .thread = {{.cpu = 1}, .base = {100, (uint64_t)-500}},
+	    .view = {.reader = __builtin_thread_pointer(),
+		     .thread = &memory->thread.head,
+		     .cells = memory->cells,
+		     .events = {{.place = 32, .start = 40}, {.place = 40, .start = 0}}},
+	};
+	memory->cells[1].others[3] = 1000;
+	memory->cells[1].others[4] = 2000;
+}
+
+static void *read_view(void *view)
+{
+	uint64_t value;
+
+	return (void *)(intptr_t)vperf_view_read(view, 0, &value);
+}
+
+static void test_view(void **state)
+{
+	struct lent_memory memory;
+	uint64_t value = 7;
+	pthread_t thread;
+	void *status;
+
+	make_view(&memory);
+	assert_int_equal(vperf_view_read(&memory.view, 0, &value), VPERF_OK);
+	assert_int_equal(value, 1060);
+	assert_int_equal(vperf_view_read(&memory.view, 1, &value), VPERF_OK);
+	assert_int_equal(value, 1500);
+	/* What else there is to say, the set does, and this one has none. */
+	assert_int_equal(pthread_create(&thread, NULL, read_view, &memory.view), 0);
+	pthread_join(thread, &status);
+	assert_int_equal((intptr_t)status, VPERF_E_THREAD);
+	memory.thread.head.cpu = 2;
+	assert_int_equal(vperf_view_read(&memory.view, 0, &value), VPERF_E_THREAD);
+	memory.thread.head.cpu = 1;
+	memory.cells[1].marker = 0;
+	assert_int_equal(vperf_view_read(&memory.view, 0, &value), VPERF_E_THREAD);
+	memory.cells[1].marker = 5;
+	memory.view.reader = NULL;
+	assert_int_equal(vperf_view_read(&memory.view, 0, &value), VPERF_E_THREAD);
+	assert_int_equal(value, 1500);
+}
+
+/* Of counters that are not lent, what the set says. */
+static void test_view_of_set(void **state)
+{
+	struct vperf_counters *counters =
+	    open_set((const char *const[]){"page-faults", "page-faults"}, 2, NULL);
+	const struct vperf_view *view = vperf_counters_view(counters, VPERF_VIEW_1);
+	uint64_t value = 0, all[2];
+	int status;
+
+	assert_null(vperf_counters_view(counters, VPERF_VIEW_1 + 1));
+	assert_non_null(view);
+	assert_int_equal(vperf_view_read(view, 1, &value), VPERF_E_ARGUMENT);
+	assert_int_equal(vperf_counters_start(counters), VPERF_OK);
+	fault(64);
+	assert_int_equal(vperf_view_read(view, 1, &value), VPERF_OK);
+	assert_true(value >= 64 && value < most_faults(64));
+	assert_int_equal(vperf_view_read(view, 2, &value), VPERF_E_ARGUMENT);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(vperf_view_read(view, 0, &value) == VPERF_E_THREAD ? 0 : 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(vperf_counters_stop(counters, all), VPERF_OK);
+	assert_true(all[1] >= value);
+	vperf_counters_close(counters);
+}
+
+/* Counters that count nothing but what counting adds: 300 for each exact read, 7 for any other, and
+ * 2700 each time that the thread is switched in. */
+struct known_costs {
+	uint64_t of_reads;
+	bool cannot_read;
+};
+
+static uint64_t switches_of_thread(void *context)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return (uint64_t)(usage.ru_nvcsw + usage.ru_nivcsw);
+}
+
+static int read_known(void *context, bool exact, uint64_t *values)
+{
+	struct known_costs *known = context;
+
+	known->of_reads += exact ? 300 : 7;
+	values[0] = known->of_reads + 2700 * switches_of_thread(NULL);
+	values[1] = 12;
+	return known->cannot_read ? VPERF_E_LOST : VPERF_OK;
+}
+
+static void test_costs(void **state)
+{
+	const struct vp_counters_costs_ops ops = {read_known, switches_of_thread},
+					   own = {.read = read_known};
+	struct known_costs known = {0};
+	struct vp_counters_costs costs;
+	struct vperf_error error;
+	cpu_set_t before, after;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	int status = vp_counters_costs_measure(&ops, &known, 2, &costs, &error);
+	if (status == VPERF_E_SYSTEM)
+		skip(); /* a kernel that does not say how often a thread was switched */
+	assert_int_equal(status, VPERF_OK);
+	assert_int_equal(costs.exact_read[0], 300);
+	assert_int_equal(costs.read[0], 7);
+	assert_int_equal(costs.stint[0], 2700);
+	assert_true(!costs.exact_read[1] && !costs.read[1] && !costs.stint[1]);
+	assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
+	assert_true(CPU_EQUAL(&before, &after));
+
+	assert_int_equal(vp_counters_costs_measure(&own, &known, 2, &costs, &error), VPERF_OK);
+	assert_int_equal(costs.stint[0], 0);
+	known.cannot_read = true;
+	assert_int_equal(vp_counters_costs_measure(&ops, &known, 2, &costs, &error), VPERF_E_LOST);
+}
+
+static void test_calibrated(void **state)
+{
+	const char *const events[] = {"page-faults"};
+	struct vperf_options options = {.size = sizeof(options), .signal = SIGIO, .period = 1000};
+	struct vperf_counters *counters = open_set(events, 1, NULL);
+	struct vperf_error error;
+	uint64_t value, last = 0;
+
+	assert_int_equal(vperf_counters_calibrate(counters, &error), VPERF_OK);
+	assert_int_equal(vperf_counters_start(counters), VPERF_OK);
+	assert_int_equal(vperf_counters_calibrate(counters, &error), VPERF_E_ARGUMENT);
+	for (int i = 0; i < 8; i++) {
+		fault(64);
+		assert_int_equal(vperf_counters_read(counters, &value), VPERF_OK);
+		assert_true(value >= last);
+		last = value;
+	}
+	assert_true(value >= 8 * 64UL && value < most_faults(8 * 64));
+	assert_int_equal(vperf_counters_stop(counters, &value), VPERF_OK);
+	vperf_counters_close(counters);
+	counters = open_set(events, 1, &options);
+	assert_int_equal(vperf_counters_calibrate(counters, &error), VPERF_E_ARGUMENT);
+	assert_string_equal(error.text, "a set that counts, or has a signal, is not calibrated");
+	vperf_counters_close(counters);
+}
+
 static void test_times(void **state)
 {
 	const char *const events[] = {"task-clock"};
@@ -373,6 +539,10 @@ int main(void)
 	    cmocka_unit_test(test_threads),
 	    cmocka_unit_test(test_refuses),
 	    cmocka_unit_test(test_fork),
+	    cmocka_unit_test(test_view),
+	    cmocka_unit_test(test_view_of_set),
+	    cmocka_unit_test(test_costs),
+	    cmocka_unit_test(test_calibrated),
 	    cmocka_unit_test(test_times),
 	    cmocka_unit_test(test_overflow),
 	    cmocka_unit_test(test_timed_overflow),

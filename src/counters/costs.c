@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The least of several measurements: whatever comes between, an interrupt say, only adds.
+ *
+ * What a switch adds is seen between two threads on one CPU that do nothing but yield to each
+ * other. A yield for which there is no other thread to run is the same call without the switch.
+ */
+#include "counters/costs.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "counters/set.h"
+
+enum { BATCHES = 16, MOST_BATCHES = 400, OF_BATCH = 16 };
+
+struct measurement {
+	const struct vp_counters_costs_ops *ops;
+	void *context;
+	unsigned n;
+	struct vp_counters_costs *costs;
+};
+
+/* The thread beside the one that counts. */
+struct other {
+	pthread_t thread;
+	_Atomic bool runs, shall_end;
+};
+
+static void read_many(const struct measurement *m)
+{
+	uint64_t ignored[VPERF_MOST_EVENTS];
+
+	for (int i = 0; i < OF_BATCH; i++)
+		m->ops->read(m->context, false, ignored);
+}
+
+static void yield_many(const struct measurement *m)
+{
+	for (int i = 0; i < OF_BATCH; i++)
+		sched_yield();
+}
+
+static uint64_t stints_of(const struct measurement *m)
+{
+	return m->ops->stints ? m->ops->stints(m->context) : 0;
+}
+
+/* What was counted between two exact reads with that between, the least of each event in batches in
+ * which the thread was switched in between `least` and `most` times: of these, the part for each
+ * time, less `known`. False: there was no such batch, or the counters cannot be read. */
+static bool measure(const struct measurement *m, void (*work)(const struct measurement *),
+		    uint64_t least, uint64_t most, const uint64_t *known, uint64_t *ret)
+{
+	uint64_t before[VPERF_MOST_EVENTS], after[VPERF_MOST_EVENTS];
+	unsigned found = 0;
+
+	memset(ret, 0xff, m->n * sizeof(*ret));
+	for (unsigned i = 0; i < MOST_BATCHES && found < BATCHES; i++) {
+		uint64_t stints = stints_of(m);
+		if (m->ops->read(m->context, true, before))
+			return false;
+		if (work)
+			work(m);
+		if (m->ops->read(m->context, true, after))
+			return false;
+		stints = stints_of(m) - stints;
+		if (stints < least || stints > most)
+			continue;
+		found++;
+		for (unsigned j = 0; j < m->n; j++) {
+			uint64_t all = after[j] - before[j];
+			uint64_t rest = all > known[j] ? all - known[j] : 0;
+			rest /= stints ? stints : 1;
+			ret[j] = rest < ret[j] ? rest : ret[j];
+		}
+	}
+	return found > 0;
+}
+
+static void *yield_until_end(void *context)
+{
+	struct other *other = context;
+
+	atomic_store(&other->runs, true);
+	while (!atomic_load(&other->shall_end))
+		sched_yield();
+	return NULL;
+}
+
+/* Where the calling thread is, which is bound there. It gets no signals of the program's. */
+static bool start_other(struct other *other)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	bool good = !pthread_create(&other->thread, NULL, yield_until_end, other);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	while (good && !atomic_load(&other->runs))
+		sched_yield();
+	return good;
+}
+
+static bool measure_switches(const struct measurement *m)
+{
+	static const uint64_t nothing[VPERF_MOST_EVENTS];
+	uint64_t alone[VPERF_MOST_EVENTS];
+	struct other other = {0};
+
+	if (!measure(m, yield_many, 0, 0, nothing, alone) || !start_other(&other))
+		return false;
+	bool good = measure(m, yield_many, 1, OF_BATCH, alone, m->costs->stint);
+	atomic_store(&other.shall_end, true);
+	pthread_join(other.thread, NULL);
+	return good;
+}
+
+static bool measure_stint(const struct measurement *m)
+{
+	cpu_set_t before, here;
+	int cpu = sched_getcpu();
+
+	if (!m->ops->stints)
+		return true;
+	CPU_ZERO(&here);
+	if (cpu < 0 || sched_getaffinity(0, sizeof(before), &before))
+		return false;
+	CPU_SET(cpu, &here);
+	if (sched_setaffinity(0, sizeof(here), &here))
+		return false;
+	bool good = measure_switches(m);
+	sched_setaffinity(0, sizeof(before), &before);
+	return good;
+}
+
+int vp_counters_costs_measure(const struct vp_counters_costs_ops *ops, void *context, unsigned n,
+			      struct vp_counters_costs *ret, struct vperf_error *error)
+{
+	static const uint64_t nothing[VPERF_MOST_EVENTS];
+	struct measurement m = {ops, context, n, ret};
+
+	memset(ret, 0, sizeof(*ret));
+	if (!measure(&m, NULL, 0, 0, nothing, ret->exact_read) ||
+	    !measure(&m, read_many, 0, 0, ret->exact_read, ret->read))
+		return vp_counters_fail(error, VPERF_E_LOST, "the counters cannot be read");
+	for (unsigned i = 0; i < n; i++)
+		ret->read[i] /= OF_BATCH;
+	if (!measure_stint(&m))
+		return vp_counters_fail(error, VPERF_E_SYSTEM,
+					"cannot measure what a switch between threads adds: two "
+					"threads did not take turns on one CPU");
+	return VPERF_OK;
+}

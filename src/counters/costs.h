@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What counting adds to the counts: reads, and switches of the thread. */
+#ifndef VP_COUNTERS_COSTS_H
+#define VP_COUNTERS_COSTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "vperf/counters.h"
+
+/* Of each event; what is the same each time. */
+struct vp_counters_costs {
+	uint64_t read[VPERF_MOST_EVENTS], exact_read[VPERF_MOST_EVENTS];
+	uint64_t stint[VPERF_MOST_EVENTS]; /* from a switch in to the next switch out */
+};
+
+/* Of the calling thread's counters, which count. */
+struct vp_counters_costs_ops {
+	/* As a client reads them; `exact`: as at start and stop. */
+	int (*read)(void *context, bool exact, uint64_t *values);
+	/* How often the thread was switched in; NULL: its switches cost nothing. */
+	uint64_t (*stints)(void *context);
+};
+
+/* Takes some milliseconds, and makes a thread beside the calling one meanwhile. */
+int vp_counters_costs_measure(const struct vp_counters_costs_ops *ops, void *context, unsigned n,
+			      struct vp_counters_costs *ret, struct vperf_error *error);
+
+#endif
