@@ -698,11 +698,31 @@ static struct vp_error *end_sleepers(struct vp_intervals *intervals)
 	return NULL;
 }
 
+static bool is_online(const struct vp_pcpus *online, int pcpu)
+{
+	vp_vec_each (online, each)
+		if (*each == pcpu)
+			return true;
+	return false;
+}
+
+/* Those that have a pCPU. */
+static struct vp_error *end_runners(struct vp_intervals *intervals)
+{
+	struct vp_pcpus online = {0};
+	struct vp_error *error = vp_pcpus_online(&online);
+
+	for (size_t i = 0; !error && i < intervals->pcpus.count; i++)
+		if (is_online(&online, intervals->pcpus.at[i]))
+			error = do_on(intervals, VP_END_HERE, 0, (uint32_t)intervals->pcpus.at[i]);
+	vp_vec_deinit(&online);
+	return error;
+}
+
 struct vp_error *vp_intervals_end(struct vp_intervals *intervals)
 {
 	VP_TRY(switch_triggers(intervals, false));
-	for (size_t i = 0; i < intervals->pcpus.count; i++)
-		VP_TRY(do_on(intervals, VP_END_HERE, 0, (uint32_t)intervals->pcpus.at[i]));
+	VP_TRY(end_runners(intervals));
 	VP_TRY(end_sleepers(intervals));
 	intervals->programs->bss->enabled = 0;
 	return NULL;

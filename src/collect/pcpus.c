@@ -31,14 +31,31 @@ struct vp_error *vp_pcpus_parse(const char *list, const char *source, struct vp_
 	return NULL;
 }
 
-struct vp_error *vp_pcpus_online(struct vp_pcpus *ret)
+static struct vp_error *read_list(const char *path, struct vp_pcpus *ret)
 {
-	static const char path[] = "/sys/devices/system/cpu/online";
 	struct vp_buffer text = {0};
 	struct vp_error *error = vp_file_read(path, 65536, &text);
 
 	if (!error)
 		error = vp_pcpus_parse(vp_buffer_text(&text), path, ret);
 	vp_buffer_deinit(&text);
+	return error;
+}
+
+struct vp_error *vp_pcpus_online(struct vp_pcpus *ret)
+{
+	return read_list("/sys/devices/system/cpu/online", ret);
+}
+
+struct vp_error *vp_pcpus_present(uint32_t *ret)
+{
+	struct vp_pcpus present = {0};
+	struct vp_error *error = read_list("/sys/devices/system/cpu/present", &present);
+
+	*ret = 0;
+	vp_vec_each (&present, pcpu)
+		if ((uint32_t)*pcpu >= *ret)
+			*ret = (uint32_t)*pcpu + 1;
+	vp_vec_deinit(&present);
 	return error;
 }

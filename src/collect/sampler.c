@@ -14,6 +14,7 @@
 #include "base/buffer.h"
 #include "collect/convert.h"
 #include "collect/host.h"
+#include "collect/pcpus.h"
 #include "collect/source.h"
 #include "collect/svm_data.h"
 
@@ -126,16 +127,14 @@ static int hear_doorbell(void *context, void *data, size_t size)
 	return 0;
 }
 
-/* Sizes the rings before they are made. */
+/* Sizes the rings before they are made: for pCPUs, too, that may come online. */
 static struct vp_error *plan_rings(struct vp_sampler *sampler, size_t pages)
 {
 	bool used = sampler->seen_by == VP_SEEN_BY_IRQ;
 	struct bpf_map *map = sampler->programs->maps.rings;
-	uint32_t count = 1;
+	uint32_t count;
 
-	vp_vec_each (&sampler->trigger->pcpus, pcpu)
-		if ((uint32_t)*pcpu >= count)
-			count = (uint32_t)*pcpu + 1;
+	VP_TRY(vp_pcpus_present(&count));
 	VP_TRY(vp_rings_plan(&sampler->rings, count, used ? pages * (size_t)getpagesize() : 0));
 	if (used)
 		sampler->programs->rodata->ring_size = sampler->rings.size;
@@ -160,8 +159,10 @@ static struct vp_error *open_rings(struct vp_sampler *sampler)
 	return NULL;
 }
 
-static struct vp_error *open_buffer(struct vp_sampler *sampler, size_t pages)
+/* Of the pCPUs that are online. */
+static struct vp_error *open_buffer(struct vp_sampler *sampler)
 {
+	size_t pages = sampler->buffer_pages;
 	struct perf_event_attr attr = {
 	    .size = sizeof(attr),
 	    .type = PERF_TYPE_SOFTWARE,
@@ -199,22 +200,25 @@ static void choose_program(const struct vp_sampler *sampler)
 		bpf_program__set_autoload(all[i], all[i] == sampling_program(sampler));
 }
 
-static struct vp_error *attach(struct vp_sampler *sampler, const struct vp_trigger *trigger)
+/* Not by a link of libbpf's: that would start the event at once. */
+static struct vp_error *attach_to(const struct vp_sampler *sampler, int event)
 {
-	int program = bpf_program__fd(sampling_program(sampler));
+	return ioctl(event, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(sampling_program(sampler)))
+		   ? vp_error_errno(errno, "cannot attach the sampling program to event '%s'",
+				    sampler->trigger->name)
+		   : NULL;
+}
 
+static struct vp_error *attach(struct vp_sampler *sampler)
+{
 	sampler->switch_link = bpf_program__attach(sampler->programs->progs.note_vcpu_switch);
 	if (!sampler->switch_link)
 		return vp_error_errno(errno, "cannot attach to tracepoint sched_switch");
 	sampler->rename_link = bpf_program__attach(sampler->programs->progs.note_rename);
 	if (!sampler->rename_link)
 		return vp_error_errno(errno, "cannot attach to tracepoint task_rename");
-	/* Not by a link of libbpf's: that would start the event at once. */
-	vp_vec_each (&trigger->fds, fd)
-		if (ioctl(*fd, PERF_EVENT_IOC_SET_BPF, program))
-			return vp_error_errno(errno,
-					      "cannot attach the sampling program to event '%s'",
-					      trigger->name);
+	vp_vec_each (&sampler->trigger->fds, fd)
+		VP_TRY(attach_to(sampler, *fd));
 	return NULL;
 }
 
@@ -280,9 +284,9 @@ struct vp_identity *vp_sampler_identity(struct vp_sampler *sampler)
 struct vp_error *vp_sampler_start(const struct vp_sampler_options *options, struct vp_sampler **ret)
 {
 	struct vp_sampler *sampler = vp_alloc(sizeof(*sampler));
-	const struct vp_trigger *trigger = options->trigger;
 
-	sampler->trigger = trigger;
+	sampler->trigger = options->trigger;
+	sampler->buffer_pages = options->buffer_pages;
 	sampler->take = options->take;
 	sampler->context = options->context;
 	sampler->with_chains = options->with_chains;
@@ -297,9 +301,9 @@ struct vp_error *vp_sampler_start(const struct vp_sampler_options *options, stru
 	if (!error)
 		error = open_rings(sampler);
 	if (!error && sampler->seen_by == VP_SEEN_BY_PERF)
-		error = open_buffer(sampler, options->buffer_pages);
+		error = open_buffer(sampler);
 	if (!error)
-		error = attach(sampler, trigger);
+		error = attach(sampler);
 	if (error)
 		vp_sampler_free(sampler);
 	else
@@ -316,17 +320,39 @@ static struct vp_error *read_error(int result)
 
 int vp_sampler_fd(const struct vp_sampler *sampler)
 {
-	return sampler->buffer ? perf_buffer__epoll_fd(sampler->buffer)
-			       : ring_buffer__epoll_fd(sampler->doorbell);
+	if (sampler->seen_by == VP_SEEN_BY_IRQ)
+		return ring_buffer__epoll_fd(sampler->doorbell);
+	return sampler->buffer ? perf_buffer__epoll_fd(sampler->buffer) : -1;
 }
 
 struct vp_error *vp_sampler_drain(struct vp_sampler *sampler)
 {
-	if (sampler->buffer)
-		return read_error(drain_buffer(sampler));
+	if (sampler->seen_by == VP_SEEN_BY_PERF)
+		return sampler->buffer ? read_error(drain_buffer(sampler)) : NULL;
 	vp_vec_each (&sampler->trigger->pcpus, pcpu)
 		vp_rings_drain(&sampler->rings, (uint32_t)*pcpu, sampler->take, sampler->context);
 	return read_error(ring_buffer__consume(sampler->doorbell));
+}
+
+/*
+ * A pCPU that goes offline ends its perf buffer for good, and libbpf adds none later. What the
+ * programs cannot write meanwhile, they count.
+ */
+static struct vp_error *open_buffer_again(struct vp_sampler *sampler)
+{
+	vp_vec_each (&sampler->trigger->pcpus, pcpu)
+		bpf_map_delete_elem(bpf_map__fd(sampler->programs->maps.records), pcpu);
+	VP_TRY(read_error(drain_buffer(sampler)));
+	perf_buffer__free(sampler->buffer);
+	sampler->buffer = NULL;
+	return open_buffer(sampler);
+}
+
+struct vp_error *vp_sampler_add(struct vp_sampler *sampler, size_t place)
+{
+	if (sampler->seen_by == VP_SEEN_BY_PERF)
+		VP_TRY(open_buffer_again(sampler));
+	return attach_to(sampler, sampler->trigger->fds.at[place]);
 }
 
 uint64_t vp_sampler_lost(const struct vp_sampler *sampler, uint32_t pcpu)

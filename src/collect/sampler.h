@@ -34,7 +34,9 @@ struct vp_sampler_options {
  * a kernel without what the programs need. */
 struct vp_error *vp_sampler_start(const struct vp_sampler_options *options,
 				  struct vp_sampler **ret) VP_MUST_CHECK;
-/* A descriptor that can be read once a buffer is half full. */
+/* The trigger has a new event at that place of its `fds`, of a pCPU that came online. */
+struct vp_error *vp_sampler_add(struct vp_sampler *sampler, size_t place) VP_MUST_CHECK;
+/* A descriptor that can be read once a buffer is half full; another one after vp_sampler_add(). */
 int vp_sampler_fd(const struct vp_sampler *sampler);
 /* Hands over everything there is, pCPU by pCPU. */
 struct vp_error *vp_sampler_drain(struct vp_sampler *sampler) VP_MUST_CHECK;

@@ -24,6 +24,7 @@ struct vp_sampler {
 	enum vp_vendor vendor;
 	enum vp_seen_by seen_by;
 	bool with_chains;
+	size_t buffer_pages;
 	struct vp_rings rings;
 	struct ring_buffer *doorbell; /* by IRQ */
 	struct perf_buffer *buffer;   /* by perf */

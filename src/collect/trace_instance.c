@@ -15,10 +15,11 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "maps/proc.h"
 
 #define PREFIX "vperf-"
 
-enum { STATS_MAX = 1 << 16, NAMES_MOST = 64, REMOVE_TRIES = 100, REMOVE_WAIT_US = 20000 };
+enum { SWITCHES_MAX = 1 << 16, NAMES_MOST = 64, REMOVE_TRIES = 100, REMOVE_WAIT_US = 20000 };
 
 struct vp_trace_instance {
 	char *tracing, *path;
@@ -140,7 +141,7 @@ static bool traces_alone(const struct vp_trace_instance *own)
 		instances += entry->d_name[0] != '.';
 	if (directory)
 		closedir(directory);
-	vp_error_free(vp_file_read(switches, STATS_MAX, &enabled));
+	vp_error_free(vp_file_read(switches, SWITCHES_MAX, &enabled));
 	bool alone = instances == 1 && !strcmp(vp_buffer_text(&enabled), "0\n");
 	vp_buffer_deinit(&enabled);
 	return alone;
@@ -232,23 +233,8 @@ struct vp_error *vp_trace_instance_open_pages(struct vp_trace_instance *own, uin
 	return *ret < 0 ? vp_error_errno(errno, "cannot open '%s'", path) : NULL;
 }
 
-static uint64_t number_behind(struct vp_buffer *text, const char *key)
+struct vp_error *vp_trace_instance_lost(const struct vp_trace_instance *own, uint32_t pcpu,
+					uint64_t *ret)
 {
-	const char *found = strstr(vp_buffer_text(text), key);
-
-	return found ? strtoull(found + strlen(key), NULL, 10) : 0;
-}
-
-uint64_t vp_trace_instance_lost(const struct vp_trace_instance *own, uint32_t pcpu)
-{
-	VP_AUTO_FREE char *path = vp_format("%s/per_cpu/cpu%" PRIu32 "/stats", own->path, pcpu);
-	struct vp_buffer text = {0};
-	struct vp_error *error = vp_file_read(path, STATS_MAX, &text);
-	uint64_t lost = number_behind(&text, "\ncommit overrun: ") +
-			number_behind(&text, "\noverrun: ") +
-			number_behind(&text, "\ndropped events: ");
-
-	vp_buffer_deinit(&text);
-	vp_error_free(error);
-	return lost;
+	return vp_proc_ftrace_lost(own->path, pcpu, ret);
 }

@@ -34,7 +34,8 @@ struct vp_error *vp_trace_instance_switch(struct vp_trace_instance *instance,
  * there is none, and that can be polled for a fourth of the ring. */
 struct vp_error *vp_trace_instance_open_pages(struct vp_trace_instance *instance, uint32_t pcpu,
 					      int *ret) VP_MUST_CHECK;
-/* Events of the pCPU that found no room. */
-uint64_t vp_trace_instance_lost(const struct vp_trace_instance *instance, uint32_t pcpu);
+/* Events of the pCPU that found no room. Errors: the kernel does not say. */
+struct vp_error *vp_trace_instance_lost(const struct vp_trace_instance *instance, uint32_t pcpu,
+					uint64_t *ret) VP_MUST_CHECK;
 
 #endif

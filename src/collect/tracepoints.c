@@ -51,7 +51,7 @@ struct tracepoint {
 	vp_tracepoint_places places;
 };
 
-/* A pCPU's buffer: ftrace's, or perf's. */
+/* A pCPU's buffer: ftrace's, or perf's, of which it has another one each time it came online. */
 struct source {
 	uint32_t pcpu;
 	int pages;       /* by ftrace; -1: by perf */
@@ -371,19 +371,23 @@ static void tracepoint_deinit(struct tracepoint *event)
 	vp_vec_deinit(&event->places);
 }
 
+static void source_deinit(const struct vp_tracepoints *own, struct source *source)
+{
+	if (source->page)
+		munmap(source->page, own->options.ring_bytes + (size_t)getpagesize());
+	vp_vec_each (&source->fds, fd)
+		close(*fd);
+	vp_vec_deinit(&source->fds);
+	if (source->pages >= 0)
+		close(source->pages);
+}
+
 void vp_tracepoints_free(struct vp_tracepoints *own)
 {
 	if (!own)
 		return;
-	vp_vec_each (&own->sources, source) {
-		if (source->page)
-			munmap(source->page, own->options.ring_bytes + (size_t)getpagesize());
-		vp_vec_each (&source->fds, fd)
-			close(*fd);
-		vp_vec_deinit(&source->fds);
-		if (source->pages >= 0)
-			close(source->pages);
-	}
+	vp_vec_each (&own->sources, source)
+		source_deinit(own, source);
 	vp_trace_instance_free(own->instance);
 	vp_dynamic_events_free(own->probes); /* which nobody has open any more */
 	vp_vec_each (&own->events, event)
@@ -432,15 +436,19 @@ struct vp_error *vp_tracepoints_define(struct vp_tracepoints *own, vp_event_clas
 }
 
 /* PERF_EVENT_IOC_ENABLE or …_DISABLE of all. */
+static struct vp_error *switch_source(const struct source *source, unsigned long request)
+{
+	vp_vec_each (&source->fds, fd)
+		if (ioctl(*fd, request, 0))
+			return vp_error_errno(
+			    errno, "cannot switch the tracepoints of pCPU %" PRIu32, source->pcpu);
+	return NULL;
+}
+
 static struct vp_error *switch_all(struct vp_tracepoints *own, unsigned long request)
 {
 	vp_vec_each (&own->sources, source)
-		vp_vec_each (&source->fds, fd)
-			if (ioctl(*fd, request, 0))
-				return vp_error_errno(errno,
-						      "cannot switch the tracepoints of "
-						      "pCPU %" PRIu32,
-						      source->pcpu);
+		VP_TRY(switch_source(source, request));
 	return NULL;
 }
 
@@ -475,6 +483,33 @@ struct vp_error *vp_tracepoints_end(struct vp_tracepoints *own)
 	vp_vec_each (&own->sources, source)
 		source->ended = true;
 	return vp_trace_instance_switch(own->instance, false);
+}
+
+static bool has_pages(const struct vp_tracepoints *own, uint32_t pcpu)
+{
+	vp_vec_each (&own->sources, source)
+		if (source->pcpu == pcpu && source->pages >= 0)
+			return true;
+	return false;
+}
+
+/* Of perf's events from before the pCPU went, none comes back with it. */
+static struct vp_error *open_late(struct vp_tracepoints *own, uint32_t pcpu)
+{
+	if (own->instance)
+		return open_by_ftrace(own, pcpu);
+	VP_TRY(open_by_perf(own, pcpu));
+	return switch_source(&own->sources.at[own->sources.count - 1], PERF_EVENT_IOC_ENABLE);
+}
+
+struct vp_error *vp_tracepoints_add_pcpu(struct vp_tracepoints *own, uint32_t pcpu)
+{
+	size_t before = own->sources.count;
+	struct vp_error *error = has_pages(own, pcpu) ? NULL : open_late(own, pcpu);
+
+	if (error && own->sources.count > before)
+		source_deinit(own, &own->sources.at[--own->sources.count]);
+	return error;
 }
 
 int vp_tracepoints_fd(const struct vp_tracepoints *own)
@@ -596,7 +631,7 @@ static void hand_over(struct vp_tracepoints *own, const struct source *source)
 	own->records.size = 0;
 }
 
-static void drain_pages(struct vp_tracepoints *own, struct source *source)
+static struct vp_error *drain_pages(struct vp_tracepoints *own, struct source *source)
 {
 	struct vp_ring_page page;
 	struct vp_slice entry;
@@ -605,13 +640,16 @@ static void drain_pages(struct vp_tracepoints *own, struct source *source)
 
 	while ((size = read(source->pages, own->copy, (size_t)getpagesize())) > 0) {
 		if (!vp_ring_page_open((struct vp_slice){own->copy, (size_t)size}, &page))
-			break;
+			return vp_error_new("a page of pCPU %" PRIu32 "'s ring is malformed: "
+					    "expected an entry's header and its length",
+					    source->pcpu);
 		while (vp_ring_page_next(&page, &time, &entry))
 			take_event(own, source, time, 0, entry);
 		if (own->records.size >= BATCH)
 			hand_over(own, source);
 	}
 	hand_over(own, source);
+	return vp_trace_instance_lost(own->instance, source->pcpu, &source->dropped);
 }
 
 static void drain_buffer(struct vp_tracepoints *own, struct source *source)
@@ -639,23 +677,28 @@ static void drain_buffer(struct vp_tracepoints *own, struct source *source)
 	__atomic_store_n(&source->page->data_tail, head, __ATOMIC_RELEASE);
 }
 
-void vp_tracepoints_drain(struct vp_tracepoints *own)
+struct vp_error *vp_tracepoints_drain(struct vp_tracepoints *own)
 {
+	struct vp_error *error = NULL;
+
 	vp_vec_each (&own->sources, source) {
-		if (own->instance)
-			drain_pages(own, source);
-		else
+		struct vp_error *failed = own->instance ? drain_pages(own, source) : NULL;
+		if (!own->instance)
 			drain_buffer(own, source);
+		if (error)
+			vp_error_free(failed);
+		else
+			error = failed;
 	}
+	return error;
 }
 
-static struct vp_tracepoints_loss loss_in_instance(const struct vp_tracepoints *own,
-						   const struct source *source)
+static struct vp_tracepoints_loss loss_by_ftrace(const struct source *source)
 {
-	uint64_t lost = vp_trace_instance_lost(own->instance, source->pcpu);
-
-	return (struct vp_tracepoints_loss){
-	    .events = lost, .all = source->ended ? source->taken + lost : 0, .full = lost};
+	return (struct vp_tracepoints_loss){.events = source->dropped,
+					    .all =
+						source->ended ? source->taken + source->dropped : 0,
+					    .full = source->dropped};
 }
 
 static struct vp_tracepoints_loss loss_by_perf(const struct source *source)
@@ -674,10 +717,18 @@ static struct vp_tracepoints_loss loss_by_perf(const struct source *source)
 
 struct vp_tracepoints_loss vp_tracepoints_lost(const struct vp_tracepoints *own, uint32_t pcpu)
 {
-	vp_vec_each (&own->sources, source)
-		if (source->pcpu == pcpu)
-			return own->instance ? loss_in_instance(own, source) : loss_by_perf(source);
-	return (struct vp_tracepoints_loss){0};
+	struct vp_tracepoints_loss sum = {0};
+
+	vp_vec_each (&own->sources, source) {
+		if (source->pcpu != pcpu)
+			continue;
+		struct vp_tracepoints_loss loss =
+		    own->instance ? loss_by_ftrace(source) : loss_by_perf(source);
+		sum.events += loss.events;
+		sum.all += loss.all;
+		sum.full += loss.full;
+	}
+	return sum;
 }
 
 static void take_nothing(void *context, uint32_t pcpu, char *records, size_t size)

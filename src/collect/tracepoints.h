@@ -53,13 +53,18 @@ struct vp_error *vp_tracepoints_define(struct vp_tracepoints *tracepoints,
 struct vp_error *vp_tracepoints_begin(struct vp_tracepoints *tracepoints) VP_MUST_CHECK;
 /* A descriptor that can be read once a good part of a buffer is full. */
 int vp_tracepoints_fd(const struct vp_tracepoints *tracepoints);
-/* Hands over what there is. */
-void vp_tracepoints_drain(struct vp_tracepoints *tracepoints);
+/* Hands over what there is. Errors: the kernel's pages or its counts of losses cannot be read. */
+struct vp_error *vp_tracepoints_drain(struct vp_tracepoints *tracepoints) VP_MUST_CHECK;
+/* The pCPU came online: has its events be recorded, too. By ftrace they are from its first moment
+ * on, by perf from now on. After begin. */
+struct vp_error *vp_tracepoints_add_pcpu(struct vp_tracepoints *tracepoints,
+					 uint32_t pcpu) VP_MUST_CHECK;
 /* Counts no more; what is left can still be drained. */
 struct vp_error *vp_tracepoints_end(struct vp_tracepoints *tracepoints) VP_MUST_CHECK;
 
-/* Events of the pCPU, since the start. By perf, until the last drain `events` is what the kernel
- * says in its buffer; then it is what perf counted and what is not here, for whatever reason. */
+/* Events of the pCPU, from the start until the last drain. By perf, `events` is what the kernel
+ * says in its buffer; after the end, what perf counted and what is not here, for whatever reason.
+ */
 struct vp_tracepoints_loss {
 	uint64_t events;
 	uint64_t all;  /* with those that were recorded; 0 before the end */

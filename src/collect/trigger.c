@@ -121,10 +121,9 @@ static struct vp_error *check_rate(const struct vp_trigger_options *options, boo
 	return NULL;
 }
 
-static struct vp_error *open_on(const struct vp_trigger *trigger, struct perf_event_attr *attr,
-				int pcpu, int *fd)
+static struct vp_error *open_on(const struct vp_trigger *trigger, int pcpu, int *fd)
 {
-	*fd = vp_perf_event_open(attr, -1, pcpu, -1);
+	*fd = vp_perf_event_open(trigger->attr, -1, pcpu, -1);
 	if (*fd >= 0)
 		return NULL;
 	int errnum = errno;
@@ -140,10 +139,49 @@ static struct vp_error *open_on(const struct vp_trigger *trigger, struct perf_ev
 	return vp_error_errno(errnum, "cannot open event '%s' on pCPU %d", trigger->name, pcpu);
 }
 
+/* pCPUs that were seen, in the order in which they first were. */
+static size_t place_of(struct vp_trigger *trigger, int pcpu)
+{
+	size_t place = 0;
+
+	while (place < trigger->pcpus.count && trigger->pcpus.at[place] != pcpu)
+		place++;
+	if (place == trigger->pcpus.count) {
+		vp_vec_push(&trigger->pcpus, pcpu);
+		vp_vec_push(&trigger->fds, -1);
+		vp_vec_push(&trigger->enabled_at, 0);
+	}
+	return place;
+}
+
+struct vp_error *vp_trigger_add(struct vp_trigger *trigger, int pcpu, size_t *ret)
+{
+	int fd;
+
+	VP_TRY(open_on(trigger, pcpu, &fd));
+	*ret = place_of(trigger, pcpu);
+	int *before = &trigger->fds.at[*ret];
+	if (*before >= 0)
+		close(*before);
+	*before = fd;
+	return NULL;
+}
+
+static struct vp_error *open_online(struct vp_trigger *trigger)
+{
+	struct vp_pcpus pcpus = {0};
+	struct vp_error *error = vp_pcpus_online(&pcpus);
+	size_t place;
+
+	for (size_t i = 0; !error && i < pcpus.count; i++)
+		error = vp_trigger_add(trigger, pcpus.at[i], &place);
+	vp_vec_deinit(&pcpus);
+	return error;
+}
+
 struct vp_error *vp_trigger_open(const struct vp_trigger_options *options, struct vp_trigger *ret)
 {
 	struct perf_event_attr attr;
-	struct vp_pcpus pcpus = {0};
 	const char *event = options->event;
 
 	if (!event)
@@ -154,19 +192,10 @@ struct vp_error *vp_trigger_open(const struct vp_trigger_options *options, struc
 	ret->frequency = frequency_of(options);
 	set_rate(options, &attr, ret);
 	VP_TRY(check_rate(options, ret->by_time, ret->period_ns));
-	VP_TRY(vp_pcpus_online(&pcpus));
 	ret->name = vp_strdup(event);
-
-	struct vp_error *error = NULL;
-	for (size_t i = 0; !error && i < pcpus.count; i++) {
-		int fd;
-		error = open_on(ret, &attr, pcpus.at[i], &fd);
-		if (!error) {
-			vp_vec_push(&ret->fds, fd);
-			vp_vec_push(&ret->pcpus, pcpus.at[i]);
-		}
-	}
-	vp_vec_deinit(&pcpus);
+	ret->attr = vp_alloc(sizeof(attr));
+	*ret->attr = attr;
+	struct vp_error *error = open_online(ret);
 	if (error)
 		vp_trigger_close(ret);
 	return error;
@@ -180,17 +209,28 @@ void vp_trigger_close(struct vp_trigger *trigger)
 	vp_vec_deinit(&trigger->pcpus);
 	vp_vec_deinit(&trigger->enabled_at);
 	free(trigger->name);
+	free(trigger->attr);
 	trigger->name = NULL;
+	trigger->attr = NULL;
+}
+
+static struct vp_error *enable(struct vp_trigger *trigger, size_t place, bool on)
+{
+	trigger->enabled_at.at[place] = vp_clock_monotonic();
+	return ioctl(trigger->fds.at[place], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0)
+		   ? vp_error_errno(errno, "cannot %s event '%s'", on ? "enable" : "disable",
+				    trigger->name)
+		   : NULL;
 }
 
 struct vp_error *vp_trigger_enable(struct vp_trigger *trigger, bool on)
 {
-	trigger->enabled_at.count = 0;
-	vp_vec_each (&trigger->fds, fd) {
-		vp_vec_push(&trigger->enabled_at, vp_clock_monotonic());
-		if (ioctl(*fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0))
-			return vp_error_errno(errno, "cannot %s event '%s'",
-					      on ? "enable" : "disable", trigger->name);
-	}
+	for (size_t place = 0; place < trigger->fds.count; place++)
+		VP_TRY(enable(trigger, place, on));
 	return NULL;
+}
+
+struct vp_error *vp_trigger_enable_one(struct vp_trigger *trigger, size_t place)
+{
+	return enable(trigger, place, true);
 }

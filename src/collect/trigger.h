@@ -22,12 +22,15 @@ struct vp_trigger_options {
 	uint64_t frequency, period;
 };
 
+struct perf_event_attr;
+
 struct vp_trigger {
 	char *name;
 	bool by_time;       /* ticks with wall time, idle or not */
 	uint64_t frequency; /* 0 for a fixed period */
 	uint64_t period_ns; /* wanted time between samples; an estimate of 1 ms for a fixed count */
-	VP_VEC(int) fds;    /* one event per online pCPU, disabled */
+	struct perf_event_attr *attr;
+	VP_VEC(int) fds; /* one event per pCPU of `pcpus`, disabled at first */
 	VP_VEC(int) pcpus;
 	VP_VEC(uint64_t)
 	enabled_at; /* per event, just before: the clock ticks in periods from here */
@@ -38,8 +41,13 @@ struct vp_trigger {
 struct vp_error *vp_trigger_open(const struct vp_trigger_options *options,
 				 struct vp_trigger *ret) VP_MUST_CHECK;
 void vp_trigger_close(struct vp_trigger *trigger);
+/* Opens the event, disabled, on a pCPU that came online: perf ends an event when its pCPU goes
+ * offline, for good. *ret is its place in `fds`. */
+struct vp_error *vp_trigger_add(struct vp_trigger *trigger, int pcpu, size_t *ret) VP_MUST_CHECK;
 /* Enables or disables the events on all pCPUs. */
 struct vp_error *vp_trigger_enable(struct vp_trigger *trigger, bool on) VP_MUST_CHECK;
+/* Enables that one event. */
+struct vp_error *vp_trigger_enable_one(struct vp_trigger *trigger, size_t place) VP_MUST_CHECK;
 /* Whether a hardware counter can be sampled on. */
 bool vp_trigger_has_hardware(void);
 

@@ -299,25 +299,12 @@ static struct vp_error *send_rest(struct session *session)
 	return NULL;
 }
 
-static uint64_t number_behind(struct vp_buffer *text, const char *key)
-{
-	const char *found = strstr(vp_buffer_text(text), key);
-
-	return found ? strtoull(found + strlen(key), NULL, 10) : 0;
-}
-
 static struct vp_error *send_lost(struct session *session)
 {
 	vp_vec_each (&session->cpus, cpu) {
-		VP_AUTO_FREE char *path = vp_format("%s/per_cpu/cpu%zu/stats", session->path,
-						    (size_t)(cpu - session->cpus.at));
-		struct vp_buffer text = {0};
-		struct vp_error *error = vp_file_read(path, FORMAT_MAX, &text);
-		uint64_t lost = number_behind(&text, "\ncommit overrun: ") +
-				number_behind(&text, "\noverrun: ") +
-				number_behind(&text, "\ndropped events: ");
-		vp_buffer_deinit(&text);
-		VP_TRY(error);
+		uint64_t lost;
+		VP_TRY(
+		    vp_proc_ftrace_lost(session->path, (uint32_t)(cpu - session->cpus.at), &lost));
 		if (lost == cpu->lost)
 			continue;
 		VP_TRY(know_vcpu(session, cpu));

@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 
-enum { MAX_MAPS = 256 << 20, MAX_CPUINFO = 64 << 20, MAX_NOTES = 1 << 20 };
+enum { MAX_MAPS = 256 << 20, MAX_CPUINFO = 64 << 20, MAX_NOTES = 1 << 20, MAX_STATS = 1 << 16 };
 /* The kernel hands out a page of lines at a time; a line is a fraction of that. */
 enum { MAX_SYMBOLS_AT_ONCE = 16 * 1024 };
 
@@ -295,4 +295,24 @@ void vp_proc_write_kallsyms(struct vp_maps_writer *writer)
 		vp_maps_write_note(writer,
 				   "'/proc/kallsyms' shows no addresses (see kptr_restrict), "
 				   "so kernel functions have no names");
+}
+
+static uint64_t number_behind(const char *text, const char *key)
+{
+	const char *found = strstr(text, key);
+
+	return found ? strtoull(found + strlen(key), NULL, 10) : 0;
+}
+
+struct vp_error *vp_proc_ftrace_lost(const char *instance, uint32_t cpu, uint64_t *ret)
+{
+	VP_AUTO_FREE char *path = vp_format("%s/per_cpu/cpu%" PRIu32 "/stats", instance, cpu);
+	struct vp_buffer buffer = {0};
+	struct vp_error *error = vp_file_read(path, MAX_STATS, &buffer);
+	const char *text = vp_buffer_text(&buffer);
+
+	*ret = number_behind(text, "\noverrun: ") + number_behind(text, "\ncommit overrun: ") +
+	       number_behind(text, "\ndropped events: ");
+	vp_buffer_deinit(&buffer);
+	return error;
 }

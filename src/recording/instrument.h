@@ -41,6 +41,9 @@ struct vp_instrument_ops {
 	int (*fd)(const struct vp_instrument *instrument);
 	/* Writes the records that have gathered. */
 	struct vp_error *(*drain)(struct vp_instrument *instrument);
+	/* A pCPU came online, which may have been online before. An error is reported, and the
+	 * others go on. */
+	struct vp_error *(*add_pcpu)(struct vp_instrument *instrument, uint32_t pcpu);
 	/* Once a second. */
 	void (*second)(struct vp_instrument *instrument, uint64_t now);
 	struct vp_error *(*stop)(struct vp_instrument *instrument);
@@ -105,6 +108,7 @@ struct vp_session {
 	vp_notices notices;
 	bool said_unwritten;
 	struct vp_session_flight *flight; /* session_flight.c; NULL: records go to disk */
+	int cpu_hotplug;                  /* that pCPUs come and go; -1: it cannot be heard */
 };
 
 #define VP_NOTICE(session, ...) vp_vec_push(&(session)->notices, vp_format(__VA_ARGS__))
@@ -118,8 +122,6 @@ uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid
 bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *vm);
 /* The vCPU's thread is `tid` from now on. */
 void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number, uint32_t tid);
-/* There are streams of these classes of that pCPU, too, which came online meanwhile. */
-void vp_session_add_pcpu(struct vp_session *session, uint32_t pcpu, unsigned classes);
 /* Reports progress, see struct vp_session_options. */
 void vp_session_say(const struct vp_session *session, bool only_agents_left, const char *what);
 /* Sees to it that programs which are attached from now on know where a guest leaves; false: this
@@ -131,6 +133,13 @@ void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_u
 void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm, const char *outcome);
 /* The first of two errors (either may be NULL); the other is freed. */
 struct vp_error *vp_session_first_of(struct vp_error *first, struct vp_error *second) VP_MUST_CHECK;
+
+/* session_pcpus.c: the pCPUs that are online now, and hears from now on of those that come. */
+struct vp_error *vp_session_find_pcpus(struct vp_session *session) VP_MUST_CHECK;
+/* Has the instruments record pCPUs that came online since. */
+void vp_session_watch_pcpus(struct vp_session *session);
+/* There are streams of these classes of that pCPU, too, if it was not online at the start. */
+void vp_session_add_pcpu(struct vp_session *session, uint32_t pcpu, unsigned classes);
 
 /* session_vms.c: takes the VMs from index `from` on, which were just found; starts watching all;
  * checks which have ended, `closely` also which their processes have closed or opened. */

@@ -252,6 +252,12 @@ static struct vp_error *intervals_drain(struct vp_instrument *base)
 	return NULL;
 }
 
+static struct vp_error *intervals_add_pcpu(struct vp_instrument *base, uint32_t pcpu)
+{
+	return vp_error_new("the counters of pCPUs are opened at the start only, so intervals lack "
+			    "what is counted there (start it again)");
+}
+
 static struct vp_error *intervals_stop(struct vp_instrument *base)
 {
 	intervals_of(base)->stopped = true;
@@ -332,6 +338,7 @@ struct vp_instrument *vp_instrument_intervals(const struct vp_instrument_interva
 	    .start = intervals_start,
 	    .fd = intervals_fd,
 	    .drain = intervals_drain,
+	    .add_pcpu = intervals_add_pcpu,
 	    .stop = intervals_stop,
 	    .conclude = intervals_conclude,
 	    .lost = intervals_lost,

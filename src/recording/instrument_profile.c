@@ -69,21 +69,24 @@ static void profile_watch_guests(struct vp_instrument *instrument)
 		vp_session_watch_guests(instrument->session, &user);
 }
 
+/* The event at that place of the trigger's was enabled: its clock ticks from then on. */
+static void expect_ticks(struct vp_profile_instrument *profile, size_t place)
+{
+	const struct vp_trigger *trigger = &profile->trigger;
+
+	if (trigger->by_time)
+		vp_profile_stream(profile, (uint32_t)trigger->pcpus.at[place])->late_from =
+		    trigger->enabled_at.at[place] + 2 * trigger->period_ns;
+}
+
 static struct vp_error *profile_start(struct vp_instrument *instrument, uint64_t now)
 {
 	struct vp_profile_instrument *profile = profile_of(instrument);
-	const struct vp_trigger *trigger = &profile->trigger;
 
 	VP_TRY(vp_trigger_enable(&profile->trigger, true));
-	for (size_t i = 0; trigger->by_time && i < trigger->pcpus.count; i++)
-		vp_profile_stream(profile, (uint32_t)trigger->pcpus.at[i])->late_from =
-		    trigger->enabled_at.at[i] + 2 * trigger->period_ns;
+	for (size_t place = 0; place < profile->trigger.pcpus.count; place++)
+		expect_ticks(profile, place);
 	return NULL;
-}
-
-static int profile_fd(const struct vp_instrument *instrument)
-{
-	return vp_sampler_fd(profile_of(instrument)->sampler);
 }
 
 /* Notes what was lost up to now: gaps in what is drained next may be filled only without losses. */
@@ -101,6 +104,25 @@ static struct vp_error *profile_drain(struct vp_instrument *instrument)
 {
 	note_losses(profile_of(instrument));
 	return vp_sampler_drain(profile_of(instrument)->sampler);
+}
+
+static struct vp_error *profile_add_pcpu(struct vp_instrument *instrument, uint32_t pcpu)
+{
+	struct vp_profile_instrument *profile = profile_of(instrument);
+	size_t place;
+
+	VP_TRY(profile_drain(instrument)); /* its ticks before are of another clock */
+	VP_TRY(vp_trigger_add(&profile->trigger, (int)pcpu, &place));
+	VP_TRY(vp_sampler_add(profile->sampler, place));
+	vp_session_add_pcpu(instrument->session, pcpu, VP_STREAMS(VP_STREAM_PCPU));
+	VP_TRY(vp_trigger_enable_one(&profile->trigger, place));
+	expect_ticks(profile, place);
+	return NULL;
+}
+
+static int profile_fd(const struct vp_instrument *instrument)
+{
+	return vp_sampler_fd(profile_of(instrument)->sampler);
 }
 
 static struct vp_error *profile_stop(struct vp_instrument *instrument)
@@ -143,6 +165,7 @@ struct vp_instrument *vp_instrument_profile(const struct vp_instrument_profile_o
 	    .start = profile_start,
 	    .fd = profile_fd,
 	    .drain = profile_drain,
+	    .add_pcpu = profile_add_pcpu,
 	    .stop = profile_stop,
 	    .lost = profile_lost,
 	    .put_total = profile_put_total,

@@ -71,7 +71,13 @@ static int tracepoints_fd(const struct vp_instrument *base)
 
 static struct vp_error *tracepoints_drain(struct vp_instrument *base)
 {
-	vp_tracepoints_drain(tracepoints_of(base)->tracepoints);
+	return vp_tracepoints_drain(tracepoints_of(base)->tracepoints);
+}
+
+static struct vp_error *tracepoints_add_pcpu(struct vp_instrument *base, uint32_t pcpu)
+{
+	VP_TRY(vp_tracepoints_add_pcpu(tracepoints_of(base)->tracepoints, pcpu));
+	vp_session_add_pcpu(base->session, pcpu, VP_STREAMS(VP_STREAM_TRACEPOINTS));
 	return NULL;
 }
 
@@ -87,18 +93,25 @@ static uint64_t tracepoints_lost(const struct vp_instrument *base, struct vp_str
 	return own->tracepoints ? vp_tracepoints_lost(own->tracepoints, id.pcpu).events : 0;
 }
 
+static void say_lost(struct vp_instrument *base, uint32_t pcpu)
+{
+	struct vp_tracepoints_loss lost =
+	    vp_tracepoints_lost(tracepoints_of(base)->tracepoints, pcpu);
+
+	if (lost.events)
+		VP_NOTICE(base->session,
+			  "pCPU %" PRIu32 ": of %" PRIu64 " events of tracepoints %" PRIu64
+			  " were not recorded; of %" PRIu64 " the kernel says that the "
+			  "buffer was full (-m)",
+			  pcpu, lost.all, lost.events, lost.full);
+}
+
 static void tracepoints_conclude(struct vp_instrument *base)
 {
-	vp_vec_each (&base->session->pcpus, pcpu) {
-		struct vp_tracepoints_loss lost =
-		    vp_tracepoints_lost(tracepoints_of(base)->tracepoints, (uint32_t)*pcpu);
-		if (lost.events)
-			VP_NOTICE(base->session,
-				  "pCPU %d: of %" PRIu64 " events of tracepoints %" PRIu64
-				  " were not recorded; of %" PRIu64 " the kernel says that the "
-				  "buffer was full (-m)",
-				  *pcpu, lost.all, lost.events, lost.full);
-	}
+	vp_vec_each (&base->session->pcpus, pcpu)
+		say_lost(base, (uint32_t)*pcpu);
+	vp_vec_each (&base->session->late_pcpus, late)
+		say_lost(base, late->pcpu);
 }
 
 static void tracepoints_put_total(const struct vp_instrument *base, struct vp_buffer *out)
@@ -124,6 +137,7 @@ vp_instrument_tracepoints(const struct vp_instrument_tracepoints_options *option
 	    .start = tracepoints_start,
 	    .fd = tracepoints_fd,
 	    .drain = tracepoints_drain,
+	    .add_pcpu = tracepoints_add_pcpu,
 	    .stop = tracepoints_stop,
 	    .conclude = tracepoints_conclude,
 	    .lost = tracepoints_lost,

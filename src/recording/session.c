@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "collect/clock.h"
-#include "collect/pcpus.h"
 #include "collect/vm_scan.h"
 #include "recording/instrument.h"
 #include "recording/place.h"
@@ -22,7 +21,7 @@ struct vp_session *vp_session_new(const struct vp_session_options *options)
 	struct vp_session *session = vp_alloc(sizeof(*session));
 
 	session->options = *options;
-	session->lock = -1;
+	session->lock = session->cpu_hotplug = -1;
 	session->hypervisor = vp_hypervisor_here();
 	session->host_maps = vp_host_maps_new();
 	session->kernel_btf = vp_kernel_btf_new();
@@ -58,6 +57,8 @@ void vp_session_free(struct vp_session *session)
 	vp_recording_deinit(&session->about);
 	if (session->lock >= 0)
 		close(session->lock);
+	if (session->cpu_hotplug >= 0)
+		close(session->cpu_hotplug);
 	free(session);
 }
 
@@ -100,12 +101,6 @@ void vp_session_note_agent(struct vp_session *session, struct vp_vm *vm, const c
 	vm->agent = vp_format("%s%s%s", before, before[0] ? "; " : "", outcome);
 	free(before);
 	session->vms_changed = true;
-}
-
-void vp_session_add_pcpu(struct vp_session *session, uint32_t pcpu, unsigned classes)
-{
-	vp_vec_push(&session->late_pcpus, ((struct vp_late_pcpu){pcpu, classes}));
-	VP_NOTICE(session, "pCPU %u came online during the recording", pcpu);
 }
 
 static uint64_t lost_of(const struct vp_session *session, const struct vp_instrument *instrument,
@@ -222,12 +217,8 @@ bool vp_session_needs_names(const struct vp_session *session)
 static struct vp_error *find_vms(struct vp_session *session)
 {
 	const struct vp_session_options *options = &session->options;
-	struct vp_pcpus pcpus = {0};
 
-	VP_TRY(vp_pcpus_online(&pcpus));
-	for (size_t i = 0; i < pcpus.count; i++)
-		vp_vec_push(&session->pcpus, pcpus.at[i]);
-	vp_vec_deinit(&pcpus);
+	VP_TRY(vp_session_find_pcpus(session));
 	VP_TRY(session->hypervisor->scan(&session->vms, true));
 	vp_session_take_vms(session, 0);
 	VP_TRY(vp_vms_expect(&session->vms, options->vm_names, options->n_vm_names));
@@ -373,7 +364,7 @@ static void do_slow_work(struct vp_session *session)
 /* Until one of the instruments has much, or so long. */
 static struct vp_error *wait_for_records(const struct vp_session *session, int timeout_ms)
 {
-	struct pollfd fds[VP_STREAM_CLASSES + VP_FLIGHT_FDS];
+	struct pollfd fds[VP_STREAM_CLASSES + VP_FLIGHT_FDS + 1];
 	int own[VP_FLIGHT_FDS];
 	size_t n_own = 0;
 	nfds_t count = 0;
@@ -389,6 +380,7 @@ static struct vp_error *wait_for_records(const struct vp_session *session, int t
 	timeout_ms = vp_session_flight_wait(session, timeout_ms, own, &n_own);
 	for (size_t i = 0; i < n_own; i++)
 		fds[count++] = (struct pollfd){.fd = own[i], .events = POLLIN};
+	fds[count++] = (struct pollfd){.fd = session->cpu_hotplug, .events = POLLIN};
 	return poll(fds, count, timeout_ms) < 0 && errno != EINTR
 		   ? vp_error_errno(errno, "cannot wait for records")
 		   : NULL;
@@ -407,6 +399,7 @@ struct vp_error *vp_session_drain(struct vp_session *session)
 struct vp_error *vp_session_step(struct vp_session *session, int timeout_ms)
 {
 	VP_TRY(wait_for_records(session, timeout_ms));
+	vp_session_watch_pcpus(session);
 	struct vp_error *error = vp_session_drain(session);
 	do_slow_work(session);
 	flush_all(session);

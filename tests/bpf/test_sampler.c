@@ -115,19 +115,47 @@ static void end(struct scene *scene)
 	vp_trigger_close(&scene->trigger);
 }
 
-static void test_own_samples(void **state)
+static void wait_for_own(struct scene *scene, unsigned wanted)
 {
 	uint64_t until = vp_now() + PATIENCE_S * 1000ULL * MS;
+
+	while (scene->found[scene->pcpu].own < wanted && vp_now() < until) {
+		vp_burn(10 * MS);
+		expect_no_error(vp_sampler_drain(scene->sampler));
+	}
+	assert_true(scene->found[scene->pcpu].own >= wanted);
+}
+
+static void test_own_samples(void **state)
+{
 	static struct scene scene;
 
 	begin(&scene, 64, MS, true);
-	while (scene.found[scene.pcpu].own < 20 && vp_now() < until) {
-		vp_burn(10 * MS);
-		expect_no_error(vp_sampler_drain(scene.sampler));
-	}
-	assert_true(scene.found[scene.pcpu].own >= 20);
+	wait_for_own(&scene, 20);
 	assert_true(scene.found[scene.pcpu].named);
 	assert_true(scene.found[scene.pcpu].chains >= 20);
+	end(&scene);
+}
+
+/* A pCPU's event is over when it goes offline, and another one is opened when it is back. */
+static void test_pcpu_comes_back(void **state)
+{
+	static struct scene scene;
+	size_t place;
+
+	begin(&scene, 64, MS, true);
+	wait_for_own(&scene, 20);
+	expect_no_error(vp_trigger_enable(&scene.trigger, false));
+	expect_no_error(vp_sampler_drain(scene.sampler));
+	unsigned before = scene.found[scene.pcpu].own;
+	vp_burn(20 * MS);
+	expect_no_error(vp_sampler_drain(scene.sampler));
+	assert_int_equal(scene.found[scene.pcpu].own, before);
+	expect_no_error(vp_trigger_add(&scene.trigger, (int)scene.pcpu, &place));
+	assert_int_equal(scene.trigger.pcpus.at[place], scene.pcpu);
+	expect_no_error(vp_sampler_add(scene.sampler, place));
+	expect_no_error(vp_trigger_enable_one(&scene.trigger, place));
+	wait_for_own(&scene, before + 20);
 	end(&scene);
 }
 
@@ -369,7 +397,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_own_samples),  cmocka_unit_test(test_full_buffer),
 	    cmocka_unit_test(test_thousand_vms), cmocka_unit_test(test_laps),
 	    cmocka_unit_test(test_full_rings),   cmocka_unit_test(test_chains_in_rings),
-	    cmocka_unit_test(test_many_threads),
+	    cmocka_unit_test(test_many_threads), cmocka_unit_test(test_pcpu_comes_back),
 	};
 
 	if (argc > 1)

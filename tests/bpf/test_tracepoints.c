@@ -75,7 +75,7 @@ static struct vp_tracepoints_loss trace_calls(size_t ring, int calls, bool by_pe
 	for (int i = 0; i < calls; i++)
 		syscall(SYS_getppid);
 	expect_no_error(vp_tracepoints_end(tracepoints));
-	vp_tracepoints_drain(tracepoints);
+	expect_no_error(vp_tracepoints_drain(tracepoints));
 	struct vp_tracepoints_loss loss = vp_tracepoints_lost(tracepoints, pcpu);
 	vp_tracepoints_free(tracepoints);
 	vp_event_classes_deinit(&classes);
@@ -165,12 +165,12 @@ static void test_renamed(void **state)
 	seen.event = &classes.at[0];
 	expect_no_error(vp_tracepoints_begin(tracepoints));
 	syscall(SYS_getppid);
-	vp_tracepoints_drain(tracepoints);
+	expect_no_error(vp_tracepoints_drain(tracepoints));
 	assert_string_equal(seen.comm, "tracepoints");
 	pthread_setname_np(pthread_self(), "another");
 	syscall(SYS_getppid);
 	pthread_setname_np(pthread_self(), "tracepoints");
-	vp_tracepoints_drain(tracepoints);
+	expect_no_error(vp_tracepoints_drain(tracepoints));
 	assert_string_equal(seen.comm, "another");
 	assert_int_equal(seen.events, 2);
 	expect_no_error(vp_tracepoints_end(tracepoints));
@@ -259,7 +259,7 @@ static void test_user_probe(void **state)
 	for (int i = 0; i < CALLS; i++)
 		probed_function(i, "of this test");
 	expect_no_error(vp_tracepoints_end(tracepoints));
-	vp_tracepoints_drain(tracepoints);
+	expect_no_error(vp_tracepoints_drain(tracepoints));
 	vp_tracepoints_free(tracepoints);
 	assert_int_equal(probed.calls, CALLS - 1);
 	assert_int_equal(probed.sum, CALLS * (CALLS - 1) / 2 - 7);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a flight recorder must show: one delay, found by its condition, and the seconds before it."""
 import bisect
+import collections
 import csv
 import io
 import json
@@ -168,11 +169,33 @@ def other_conditions(run, claims):
 # pCPU 1 goes and comes, then one that was offline at the start comes: work on each of them is recorded.
 HOTPLUG = """
 host pcpus=3 icount=yes
-command cd /sys/devices/system/cpu; echo 0 > cpu2/online; vperf record --trace=sched --no-samples --no-account \
+command cd /sys/devices/system/cpu; echo 0 > cpu2/online; vperf record --trace=sched -e sched:sched_process_exec --no-account \
 -o /out/rec -- sh -c 'shares a=100 --iterations 20; taskset -c 1 shares a=100 --iterations 20; echo 0 > cpu1/online; \
 shares a=100 --iterations 20; echo 1 > cpu1/online; taskset -c 1 shares a=100 --iterations 20; \
 echo 1 > cpu2/online; taskset -c 2 sh -c "shares a=100 --iterations 20; shares a=100 --iterations 20"'
 """.replace("\\\n", "")
+
+
+def time_on(switches, tid):
+    """ns that the thread had the pCPU whose switches these are."""
+    total, since = 0, None
+    for row in switches:
+        if since is not None and int(row["prev_tid"]) == tid:
+            total += int(row["time_ns"]) - since
+        since = int(row["time_ns"]) if int(row["next_tid"]) == tid else None
+    return total
+
+
+def sampled_as_long_as_running(run, claims, switches, threads):
+    lines = vperf("export", "jsonl", str(run.recording("rec")), "-o", "-").stdout.splitlines()
+    period = next(line["period_ns"] for line in map(json.loads, lines) if line["type"] == "recording")
+    samples = collections.Counter((line["pcpu"], line["host_tid"]) for line in map(json.loads, lines) if line["type"] == "sample")
+    for pcpu in (1, 2):
+        for tid in sorted(threads[pcpu], key=int):
+            wanted = time_on(switches[pcpu], int(tid)) / period
+            if wanted >= 20:
+                claims.near(f"hotplug: samples of thread {tid} on pCPU {pcpu}", samples[pcpu, int(tid)], wanted,
+                            3 + 0.05 * wanted)
 
 
 def pcpus_come_and_go(run, claims):
@@ -183,7 +206,13 @@ def pcpus_come_and_go(run, claims):
     claims.check(len(ours[1]) >= 2, f"hotplug: pCPU 1 before it went and after it came: threads {ours[1]}")
     claims.check(len(ours[2]) >= 1, f"hotplug: pCPU 2, which came: threads {ours[2]}")
     said = run.command_output(1, "err")
-    claims.check("pCPU 2 came online during the recording" in said, "hotplug: it is said")
+    claims.check(re.findall(r"pCPU \d (?:went|came) .*", said) ==
+                 ["pCPU 1 went offline", "pCPU 1 came back online", "pCPU 2 came online during the recording"],
+                 "hotplug: it is said")
+    sampled_as_long_as_running(run, claims, of, ours)
+    executed = {pcpu: sum(row["event"] == "sched:sched_process_exec" and int(row["pcpu"]) == pcpu for row in
+                          events(run, "rec", "--event", "sched:sched_process_exec")) for pcpu in range(3)}
+    claims.check(executed[1] >= 2 and executed[2] >= 3, f"hotplug: tracepoints of each pCPU: {executed} programs executed")
     streams = {row["pcpu"]: (row["events"], row["events_lost"]) for row in run.info()["streams"]}
     told, lost = (sum(pair[i] for pair in streams.values()) for i in range(2))
     claims.check(f"{told} events, {lost} lost" in said, f"hotplug: events and losses by pCPU {streams}, as was said")

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How processes and threads of the host are told apart, and one of vperf's own is confined. */
+/* How processes and threads of the host are told apart, one of vperf's own is confined, and what
+ * the kernel says of its pCPUs and rings is read. More than five includes: each test has another
+ * one. */
 #include "unit.h"
 
 #include <pthread.h>
@@ -12,6 +14,7 @@
 #include "collect/account.h"
 #include "collect/clock.h"
 #include "collect/confine.h"
+#include "collect/cpu_hotplug.h"
 #include "collect/guest_state.h"
 #include "maps/proc.h"
 
@@ -170,6 +173,57 @@ static void test_account_of_like_threads(void **state)
 	assert_true(found.wakeups > 0);
 }
 
+static bool is_hotplug(const char *bytes, size_t size, uint32_t *pcpu, bool *online)
+{
+	VP_AUTO_FREE char *copy = memcpy(vp_alloc(size + !size), bytes, size); /* nothing behind */
+
+	return vp_cpu_hotplug_parse(copy, size, pcpu, online);
+}
+
+static void test_pcpus_come_and_go(void **state)
+{
+	static const char came[] = "online@/devices/system/cpu/cpu17\0ACTION=online\0SEQNUM=4";
+	static const char *const others[] = {
+	    "online@/devices/system/cpu/cpu",
+	    "online@/devices/system/cpu/cpu1x",
+	    "online@/devices/system/memory/m1",
+	    "add@/devices/system/cpu/cpu1",
+	    "online@/devices/system/cpu/cpu1/c",
+	    "online@/devices/system/cpu/cpu99999999999999999999",
+	    "libudev",
+	    "online@",
+	    "",
+	};
+	uint32_t pcpu;
+	bool online;
+
+	assert_true(is_hotplug(came, sizeof(came), &pcpu, &online));
+	assert_true(online && pcpu == 17);
+	assert_true(is_hotplug("offline@/devices/system/cpu/cpu0", 32, &pcpu, &online));
+	assert_true(!online && pcpu == 0);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(others); i++)
+		assert_false(is_hotplug(others[i], strlen(others[i]), &pcpu, &online));
+}
+
+static void test_lost_in_a_ring(void **state)
+{
+	static const char stats[] = "entries: 7\noverrun: 20\ncommit overrun: 3\nbytes: 4999\n"
+				    "oldest event ts:     1.5\ndropped events: 100\n";
+	char directory[] = "/tmp/vperf-test-XXXXXX";
+	uint64_t lost;
+
+	assert_non_null(mkdtemp(directory));
+	VP_AUTO_FREE char *command =
+	    vp_format("mkdir -p '%s/per_cpu/cpu3' && printf '%%s' '%s' > '%s/per_cpu/cpu3/stats'",
+		      directory, stats, directory);
+	VP_AUTO_FREE char *removal = vp_format("rm -r '%s'", directory);
+	assert_int_equal(system(command), 0);
+	expect_no_error(vp_proc_ftrace_lost(directory, 3, &lost));
+	assert_int_equal(lost, 123);
+	expect_error(vp_proc_ftrace_lost(directory, 4, &lost), "per_cpu/cpu4/stats");
+	assert_int_equal(system(removal), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +231,8 @@ int main(void)
 	    cmocka_unit_test(test_account_of_like_threads),
 	    cmocka_unit_test(test_confined_is_heard_only_where_asked),
 	    cmocka_unit_test(test_confined_may_make_one_request),
+	    cmocka_unit_test(test_pcpus_come_and_go),
+	    cmocka_unit_test(test_lost_in_a_ring),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
