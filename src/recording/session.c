@@ -457,6 +457,7 @@ static struct vp_error *stop_all(struct vp_session *session)
 
 struct vp_error *vp_session_finish(struct vp_session *session)
 {
+	vp_session_watch_pcpus(session); /* there may be events of such already */
 	struct vp_error *error = stop_all(session);
 
 	error = vp_session_first_of(error, vp_session_drain(session));
