@@ -304,11 +304,15 @@ static void take_value(struct vp_script *script, const struct vp_script_part *pa
 		take_tid(script, value->number, reading);
 		return;
 	case VP_SCRIPT_VM:
-		take_vm(script, value->number, reading);
+		if (value->number != UINT32_MAX)
+			take_vm(script, value->number, reading);
 		return;
 	case VP_SCRIPT_VCPU:
 		event->has_vcpu = value->number != VP_VCPU_UNKNOWN;
 		event->vcpu = (uint32_t)value->number;
+		return;
+	case VP_SCRIPT_PCPU:
+		event->pcpu = (uint32_t)value->number;
 		return;
 	case VP_SCRIPT_VENDOR:
 		reading->vendor = value->number;
@@ -447,7 +451,8 @@ static const struct vp_script_class *class_of(const struct vp_script *script,
 
 	if (!class || !class->chosen || head->time < options->from || head->time > options->to)
 		return NULL;
-	return is_of_pcpus(options, pcpu) ? class : NULL;
+	/* The hypervisor's say of which only with their fields. */
+	return class->of_hypervisor || is_of_pcpus(options, pcpu) ? class : NULL;
 }
 
 static const struct machine *machine_of(const struct vp_script *script, uint32_t stream)
@@ -468,7 +473,7 @@ static void begin_event(struct vp_script *script, const struct machine *machine,
 
 	event->time = head->time;
 	event->pcpu = cpu;
-	event->of_guest = event->has_tid = event->has_vcpu = false;
+	event->of_guest = event->of_hypervisor = event->has_tid = event->has_vcpu = false;
 	event->comm = event->vm = NULL;
 	if (!machine->vm)
 		return;
@@ -495,10 +500,13 @@ static bool take(struct vp_script *script, const struct vp_merge_head *head)
 		return false;
 	}
 	script->event.name = class->name;
+	script->event.of_hypervisor = class->of_hypervisor;
 	if (!read_fields(script, class, head->record, &reading)) {
 		script->unreadable++;
 		return false;
 	}
+	if (class->of_hypervisor && !is_of_pcpus(options, script->event.pcpu))
+		return false;
 	return (!options->vm || reading.of_vm) && (!options->has_tid || reading.of_tid);
 }
 

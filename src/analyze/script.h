@@ -32,8 +32,9 @@ struct vp_script_field {
 
 struct vp_script_event {
 	uint64_t time;
-	uint32_t pcpu; /* VP_NO_PCPU: of none */
-	bool of_guest; /* the guest's own: `tid` and `comm` are, too */
+	uint32_t pcpu;      /* VP_NO_PCPU: of none */
+	bool of_guest;      /* the guest's own: `tid` and `comm` are, too */
+	bool of_hypervisor; /* its own: `pcpu` is, too, and `vm` and `vcpu` had it */
 	bool has_tid, has_vcpu;
 	uint32_t tid, vcpu;
 	const char *comm, *vm; /* clean, or NULL: not known, none */

@@ -76,6 +76,7 @@ static void add_columns(struct vp_script_classes *classes, struct vp_script_part
 	case VP_SCRIPT_TID:
 	case VP_SCRIPT_VM:
 	case VP_SCRIPT_VCPU:
+	case VP_SCRIPT_PCPU:
 	case VP_SCRIPT_VENDOR:
 	case VP_SCRIPT_DETAIL_KIND:
 	case VP_SCRIPT_PREEMPTED:
@@ -103,17 +104,41 @@ static bool is_tracepoint(const struct vp_event_class *event)
 	return event->fields.count && !strcmp(event->fields.at[0].name, "common_pid");
 }
 
+/* collect/hypervisor_events.h */
+static bool is_of_hypervisor(const struct vp_event_class *event)
+{
+	static const char *const first[] = {"pcpu", "vm", "vcpu"};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(first); i++)
+		if (i >= event->fields.count || strcmp(event->fields.at[i].name, first[i]) != 0)
+			return false;
+	return true;
+}
+
+/* Those of the hypervisor's events mean what it says, but for the first three. */
+static enum vp_script_role role_in_hypervisor(const struct vp_event_class *event,
+					      const struct vp_event_field *field)
+{
+	static const enum vp_script_role first[] = {VP_SCRIPT_PCPU, VP_SCRIPT_VM, VP_SCRIPT_VCPU};
+	size_t place = (size_t)(field - event->fields.at);
+
+	return place < VP_ARRAY_SIZE(first) ? first[place] : VP_SCRIPT_PLAIN;
+}
+
 static void add_parts(struct vp_script_classes *classes, struct vp_script_class *class)
 {
 	bool is_defined = class - classes->all.at >= VP_ID_DEFINED;
 	bool raw = is_tracepoint(class->event);
 
+	class->of_hypervisor = is_defined && is_of_hypervisor(class->event);
 	class->name = vp_text_cleaned(class->event->name);
 	vp_vec_each (&class->event->fields, field) {
 		struct vp_script_part part = {
 		    .field = field, .role = raw ? role_in_tracepoint(field) : role_of(field)};
 		if (is_defined && !raw && !strcmp(field->name, "guest_tid"))
 			part.role = VP_SCRIPT_GUEST_TID;
+		if (class->of_hypervisor)
+			part.role = role_in_hypervisor(class->event, field);
 		if (class->chosen)
 			add_columns(classes, &part);
 		vp_vec_push(&class->parts, part);

@@ -16,6 +16,7 @@ enum vp_script_role {
 	VP_SCRIPT_GUEST_TID, /* the same, of a thread of the VM's guest */
 	VP_SCRIPT_VM,
 	VP_SCRIPT_VCPU,
+	VP_SCRIPT_PCPU, /* of the hypervisor's */
 	VP_SCRIPT_VENDOR,
 	VP_SCRIPT_REASON, /* shown by name */
 	VP_SCRIPT_DETAIL, /* what an exit was to: shown in words */
@@ -43,6 +44,7 @@ struct vp_script_class {
 	const struct vp_event_class *event; /* NULL: there is no such class */
 	char *name;                         /* the event's, clean */
 	bool chosen;
+	bool of_hypervisor; /* its first fields are pcpu, vm, vcpu */
 	VP_VEC(struct vp_script_part) parts;
 };
 

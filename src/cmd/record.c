@@ -14,6 +14,7 @@
 #include "recording/instrument_account.h"
 #include "recording/instrument_guest_samples.h"
 #include "recording/instrument_guest_trace.h"
+#include "recording/instrument_hypervisor.h"
 #include "recording/instrument_intervals.h"
 #include "recording/instrument_profile.h"
 #include "recording/instrument_trace.h"
@@ -39,6 +40,7 @@ struct record {
 	unsigned level; /* of --compression-level; 0: not given */
 	struct vp_record_events events;
 	unsigned sets, guest_sets; /* of --trace, of --trace-guests */
+	struct vp_hypervisor_events *hypervisor_events;
 	struct vp_texts vms, command;
 	bool chains, no_agent, no_memory, no_symbols, no_samples, no_account, account_events,
 	    paravirtual;
@@ -77,6 +79,20 @@ static struct vp_error *choose_guest_sets(struct record *record)
 		   : vp_record_guest_sets_parse(record->trace_guests, &record->guest_sets);
 }
 
+static struct vp_error *choose_hypervisor_events(struct record *record)
+{
+	const struct vp_texts *names = &record->events.of_hypervisor;
+
+	if (!names->count)
+		return NULL;
+	if (record->no_account)
+		return vp_error_usage("the hypervisor's own events come with the account: expected "
+				      "no --no-account beside -e %s:%s",
+				      vp_hypervisor_here()->events()->system, names->at[0]);
+	return vp_hypervisor_here()->events()->open(names->at, names->count,
+						    &record->hypervisor_events);
+}
+
 static struct vp_error *choose_level(struct record *record)
 {
 	const char *text = record->compression[0] ? record->compression : "1";
@@ -103,6 +119,7 @@ static struct vp_error *check_options(struct record *record)
 		return vp_error_usage("--account-events and --no-account are mutually exclusive");
 	if (record->paravirtual && record->no_account)
 		return vp_error_usage("--paravirtual and --no-account are mutually exclusive");
+	VP_TRY(choose_hypervisor_events(record));
 	if (record->paravirtual && !vp_hypervisor_here()->account()->has_paravirtual)
 		return vp_error_new("option --paravirtual: guests of %s have exits, which are "
 				    "always counted",
@@ -170,6 +187,7 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 	const struct vp_account_source_options account = {.with_states = record->account_events,
 							  .tells_exits = record->stat != NULL,
 							  .by_memory = !record->no_memory,
+							  .events = record->hypervisor_events,
 							  .paravirtual = record->paravirtual};
 	const struct vp_instrument_intervals_options intervals = {
 	    .recipe = stat,
@@ -200,6 +218,8 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 		vp_session_add(session, vp_instrument_guest_samples(&guest_samples));
 	if (!record->no_account)
 		vp_session_add(session, vp_instrument_account(&account));
+	if (record->hypervisor_events)
+		vp_session_add(session, vp_instrument_hypervisor(record->hypervisor_events));
 	if (record->stat)
 		vp_session_add(session, vp_instrument_intervals(&intervals));
 	if (trace.sets)
@@ -280,7 +300,7 @@ static int run_record(int argc, char **argv)
 	     "hardware counter); SYSTEM:EVENT (may have wildcards): a tracepoint to record; "
 	     "kprobe:FUNCTION or uprobe:BINARY:FUNCTION, and what perf probe has behind it: a "
 	     "probe "
-	     "to record; can be repeated"},
+	     "to record; on Xen xentrace:CLASS or xentrace:EVENT: Xen's own; can be repeated"},
 	    {0, "filter", VP_OPTION_OF_LAST, &record.events.filters, "FILTER",
 	     "record only events of the tracepoint before it that this holds for, such as "
 	     "'prev_pid == 0'"},

@@ -6,6 +6,7 @@
 #include "base/nearest.h"
 #include "collect/probe_definition.h"
 #include "maps/agent_events.h"
+#include "recording/hypervisor.h"
 #include "schema/trace_event.h"
 
 /* Up to the next comma that is not within the slashes of PMU/TERM,.../; a probe is all of it. */
@@ -21,9 +22,29 @@ static size_t name_size(const char *text)
 	return size;
 }
 
+/* What is behind "SYSTEM:", if that is what this host's hypervisor traces; NULL: it is not. */
+static const char *name_in_hypervisor(const char *name)
+{
+	const struct vp_hypervisor *here = vp_hypervisor_here();
+	const char *system = here->events ? here->events()->system : "";
+	size_t size = strlen(system);
+
+	return size && !strncmp(name, system, size) && name[size] == ':' ? name + size + 1 : NULL;
+}
+
 static struct vp_error *add_name(struct vp_record_events *events, const char *name,
 				 const char *filter)
 {
+	const char *in_hypervisor = name_in_hypervisor(name);
+
+	if (in_hypervisor && filter)
+		return vp_error_usage("option --filter: events of the hypervisor, such as '%s', "
+				      "have none",
+				      name);
+	if (in_hypervisor) {
+		vp_vec_push(&events->of_hypervisor, in_hypervisor);
+		return NULL;
+	}
 	if (vp_tracepoints_is_name(name)) {
 		vp_vec_push(&events->wishes,
 			    ((struct vp_tracepoint_wish){.name = name, .filter = filter}));
@@ -101,6 +122,7 @@ void vp_record_events_deinit(struct vp_record_events *events)
 		free(*name);
 	vp_vec_deinit(&events->names);
 	vp_vec_deinit(&events->wishes);
+	vp_vec_deinit(&events->of_hypervisor);
 	vp_vec_deinit(&events->words);
 	vp_vec_deinit(&events->filters);
 }

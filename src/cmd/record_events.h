@@ -11,7 +11,8 @@ struct vp_record_events {
 	/* What they mean. */
 	const char *trigger; /* NULL: none was given */
 	VP_VEC(struct vp_tracepoint_wish) wishes;
-	VP_VEC(char *) names; /* that the above are of */
+	struct vp_texts of_hypervisor; /* names of its own events, without their system's */
+	VP_VEC(char *) names;          /* that the above are of */
 };
 
 /* Adds the tracepoints of sets (enum vp_trace_set), as far as the kernel has them. */

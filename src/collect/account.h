@@ -17,6 +17,7 @@
 
 struct vp_account_source;
 
+struct vp_hypervisor_events;
 struct vp_kernel_btf;
 
 struct vp_account_source_options {
@@ -24,6 +25,7 @@ struct vp_account_source_options {
 	bool tells_exits; /* to programs of others: vp_account_source_programs() */
 	bool by_memory; /* Intel: guests' memory says whose exits are: vp_account_source_identity()
 			 */
+	struct vp_hypervisor_events *events; /* NULL, or what gets the hypervisor's own events */
 	bool paravirtual; /* also what guests enter the hypervisor for that have no exits */
 	const struct vp_exit_event *exit_event; /* NULL, or opened before */
 	struct vp_kernel_btf *kernel;           /* read before, or NULL */

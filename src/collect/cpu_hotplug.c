@@ -14,8 +14,8 @@ enum { FROM_KERNEL = 1 /* the group; udev's own is 2 */, UEVENT_MAX = 8192 };
 int vp_cpu_hotplug_open(void)
 {
 	const struct sockaddr_nl kernel = {.nl_family = AF_NETLINK, .nl_groups = FROM_KERNEL};
-	int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
-			NETLINK_KOBJECT_UEVENT);
+	int fd =
+	    socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
 
 	if (fd >= 0 && !bind(fd, (const struct sockaddr *)&kernel, sizeof(kernel)))
 		return fd;
@@ -26,7 +26,8 @@ int vp_cpu_hotplug_open(void)
 	return -1;
 }
 
-/* "online@/devices/system/cpu/cpu1", then its variables, which say the same (lib/kobject_uevent.c) */
+/* "online@/devices/system/cpu/cpu1", then its variables, which say the same (lib/kobject_uevent.c)
+ */
 bool vp_cpu_hotplug_parse(const char *bytes, size_t size, uint32_t *pcpu, bool *online)
 {
 	static const char path[] = "@/devices/system/cpu/cpu";
@@ -37,11 +38,12 @@ bool vp_cpu_hotplug_parse(const char *bytes, size_t size, uint32_t *pcpu, bool *
 	    memcmp(at, path, strlen(path)) != 0)
 		return false;
 	struct vp_slice action = {bytes, (size_t)(at - bytes)};
-	struct vp_cursor number = vp_cursor_of(at + strlen(path), length - (size_t)(at - bytes) -
-								      strlen(path));
+	struct vp_cursor number =
+	    vp_cursor_of(at + strlen(path), length - (size_t)(at - bytes) - strlen(path));
 	*online = vp_slice_is(action, "online");
 	*pcpu = (uint32_t)vp_cursor_decimal(&number);
-	return (*online || vp_slice_is(action, "offline")) && !number.failed && !vp_cursor_left(&number);
+	return (*online || vp_slice_is(action, "offline")) && !number.failed &&
+	       !vp_cursor_left(&number);
 }
 
 bool vp_cpu_hotplug_read(int fd, void (*hear)(void *context, uint32_t pcpu, bool online),

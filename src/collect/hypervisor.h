@@ -6,6 +6,7 @@
 #include "collect/account.h"
 #include "collect/guest_access.h"
 #include "collect/guest_sampler.h"
+#include "collect/hypervisor_events.h"
 #include "collect/source.h"
 
 struct vp_hypervisor {
@@ -22,6 +23,8 @@ struct vp_hypervisor {
 	const struct vp_guest_access *(*guest_access)(void);
 	/* What samples guests where this host's own samples do not; NULL: they do. */
 	const struct vp_guest_sampler_ops *(*guest_sampler)(void);
+	/* What it traces of itself; NULL: nothing. */
+	const struct vp_hypervisor_events_ops *(*events)(void);
 	/* What `vperf check` asks, one source after another; NULL behind the last. */
 	const struct vp_source *(*source)(size_t number);
 };

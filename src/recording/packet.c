@@ -21,6 +21,7 @@ static const struct {
     [VP_STREAM_TRACE] = {"trace", "trace-cpu", true},
     [VP_STREAM_TRACEPOINTS] = {"tracepoints", "tracepoints-cpu", true},
     [VP_STREAM_GUESTS] = {"guests", "guest-samples", false},
+    [VP_STREAM_HYPERVISOR] = {"hypervisor", "hypervisor", false},
 };
 
 bool vp_stream_class_is_per_pcpu(enum vp_stream_class kind)
@@ -30,7 +31,8 @@ bool vp_stream_class_is_per_pcpu(enum vp_stream_class kind)
 
 bool vp_stream_class_has_defined(enum vp_stream_class kind)
 {
-	return kind == VP_STREAM_TRACE || kind == VP_STREAM_TRACEPOINTS;
+	return kind == VP_STREAM_TRACE || kind == VP_STREAM_TRACEPOINTS ||
+	       kind == VP_STREAM_HYPERVISOR;
 }
 
 const char *vp_stream_class_name(enum vp_stream_class kind)

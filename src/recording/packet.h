@@ -20,6 +20,7 @@ enum vp_stream_class {
 	VP_STREAM_TRACEPOINTS, /* the same by the kernel's own formats: another source, in its order
 				*/
 	VP_STREAM_GUESTS,      /* samples of vCPUs by their own CPU time, where pCPUs' hit none */
+	VP_STREAM_HYPERVISOR,  /* events that the hypervisor traces of itself, of all its pCPUs */
 	VP_STREAM_CLASSES
 };
 #define VP_STREAMS(kind) (1U << (kind))

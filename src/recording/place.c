@@ -32,7 +32,8 @@ static struct vp_error *lock_directory(const char *path, int *lock)
 /* What a recording's folders hold; beside a file its next version may be left, half written. */
 #define HALF_WRITTEN "?(?(.+([0-9a-f])).tmp)"
 #define TRACE_FILES                                                                                \
-	"@(metadata|@(account|vcpus|guest-samples|?(intervals-|trace-|tracepoints-)cpu+([0-9]))"   \
+	"@(metadata|@(account|vcpus|guest-samples|hypervisor|?(intervals-|trace-|tracepoints-)"    \
+	"cpu+([0-9]))"                                                                             \
 	"?(.zst))" HALF_WRITTEN
 #define GUEST_TRACE "guest-*" /* a folder of that name */
 static const struct folder {

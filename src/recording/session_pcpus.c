@@ -52,8 +52,7 @@ static void add_to_all(struct vp_session *session, uint32_t pcpu)
 		VP_NOTICE(session, "pCPU %u came back online", pcpu);
 	vp_vec_each (&session->instruments, instrument) {
 		const struct vp_instrument_ops *ops = (*instrument)->ops;
-		struct vp_error *error =
-		    ops->add_pcpu ? ops->add_pcpu(*instrument, pcpu) : NULL;
+		struct vp_error *error = ops->add_pcpu ? ops->add_pcpu(*instrument, pcpu) : NULL;
 		if (error)
 			VP_NOTICE(session, "%s: pCPU %u, which came online, is not recorded: %s",
 				  ops->name, pcpu, vp_error_message(error));

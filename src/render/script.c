@@ -206,7 +206,7 @@ static void put_json_known(struct vp_json *json, const char *key, bool known, ui
 
 static const char *machine_name(const struct vp_script_event *event)
 {
-	return event->of_guest ? "guest" : "host";
+	return event->of_guest ? "guest" : event->of_hypervisor ? "hypervisor" : "host";
 }
 
 static void put_json_event(const struct vp_script_event *event,

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "collect/clock.h"
 #include "xen/domains.h"
+#include "xen/events.h"
 #include "xen/states.h"
 
 #define SECOND 1000000000ULL
@@ -14,6 +15,7 @@ struct xen_account {
 	struct vp_xen *xen;
 	struct vp_xen_buffers *buffers;
 	struct vp_xen_states states;
+	struct vp_hypervisor_events *events; /* NULL: nobody wants any */
 	bool running, paravirtual;
 	uint64_t known;     /* up to when everything is known */
 	uint64_t next_look; /* for what only Xen itself tells: caps, ends */
@@ -62,6 +64,7 @@ static struct vp_error *account_open(const vp_vms *vms,
 	struct xen_account *account = vp_alloc(sizeof(*account));
 
 	account->paravirtual = options->paravirtual;
+	account->events = options->events;
 	vp_xen_states_init(&account->states, vp_xen_vendor(), options->with_states);
 	struct vp_error *error = vp_xen_open(&account->xen);
 	if (!error)
@@ -120,6 +123,8 @@ static struct vp_error *account_prepare(struct vp_account_source *source)
 
 	if (account->paravirtual)
 		mask |= VP_XEN_TRACE_PV;
+	if (account->events)
+		mask |= vp_xen_events_mask(account->events);
 	return vp_xen_buffers_start(account->buffers, mask);
 }
 
@@ -136,9 +141,18 @@ static void account_begin(struct vp_account_source *source, const vp_vms *vms, u
 	look_at_caps(account);
 }
 
+/* An event is of the vCPU that had the pCPU before it. */
 static void take(void *context, const struct vp_xen_traced *traced)
 {
-	vp_xen_states_take(context, traced);
+	struct xen_account *account = context;
+	const struct vp_account_vcpu *vcpu =
+	    account->events ? vp_xen_states_running(&account->states, traced->pcpu) : NULL;
+
+	if (account->events && traced->time >= account->states.begin)
+		vp_xen_events_add(account->events, traced, vcpu ? vcpu->pid : UINT32_MAX,
+				  vcpu ? vcpu->number : UINT32_MAX);
+	if (traced->record.event != VP_XEN_WORK || account->paravirtual)
+		vp_xen_states_take(&account->states, traced);
 }
 
 /* Which domains are there no more. */
@@ -163,7 +177,9 @@ static uint64_t account_gather(struct vp_account_source *source, uint64_t now)
 
 	if (!account->buffers)
 		return now;
-	uint64_t known = vp_xen_buffers_drain(account->buffers, take, &account->states);
+	uint64_t known = vp_xen_buffers_drain(account->buffers, take, account);
+	if (account->events)
+		vp_xen_events_note_lost(account->events, vp_xen_buffers_lost(account->buffers));
 	if (!account->running)
 		known = now;
 	account->known = known > account->known ? known : account->known;

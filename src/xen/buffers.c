@@ -241,8 +241,7 @@ static void take_bytes(struct vp_xen_buffers *buffers, struct ring *ring, size_t
 		traced.order = buffers->taken++;
 		if (traced.record.event == VP_XEN_LOST && traced.record.since >= buffers->started)
 			buffers->lost += traced.record.count;
-		if (traced.record.event != VP_XEN_OTHER)
-			vp_vec_push(&buffers->pending, traced);
+		vp_vec_push(&buffers->pending, traced);
 	}
 	buffers->lost += !vp_cursor_ok(&cursor);
 }

@@ -9,6 +9,7 @@
 #include "xen/account.h"
 #include "xen/buffers.h"
 #include "xen/domains.h"
+#include "xen/events.h"
 #include "xen/foreign.h"
 #include "xen/guest_access.h"
 #include "xen/sampler.h"
@@ -186,6 +187,7 @@ const struct vp_hypervisor *vp_hypervisor_xen(void)
 	    .account = vp_xen_account_ops,
 	    .guest_access = vp_guest_access_xen,
 	    .guest_sampler = vp_guest_sampler_xen,
+	    .events = vp_xen_events_ops,
 	    .source = source,
 	};
 

@@ -407,6 +407,14 @@ void vp_xen_states_take(struct vp_xen_states *states, const struct vp_xen_traced
 	}
 }
 
+const struct vp_account_vcpu *vp_xen_states_running(const struct vp_xen_states *states,
+						    uint32_t pcpu)
+{
+	uint32_t place = pcpu < states->pcpus.count ? states->pcpus.at[pcpu].place : 0;
+
+	return place ? &states->vcpus[place - 1] : NULL;
+}
+
 void vp_xen_states_seed(struct vp_xen_states *states, uint32_t domain, uint32_t number,
 			enum vp_xen_runstate runstate, uint32_t pcpu_number, uint64_t now)
 {

@@ -74,6 +74,9 @@ static inline uint32_t vp_xen_tid(uint32_t domain, uint32_t vcpu)
 
 void vp_xen_states_init(struct vp_xen_states *states, enum vp_vendor vendor, bool with_spans);
 void vp_xen_states_deinit(struct vp_xen_states *states);
+/* The vCPU that has the pCPU, as far as is known; NULL: none. */
+const struct vp_account_vcpu *vp_xen_states_running(const struct vp_xen_states *states,
+						    uint32_t pcpu);
 /* Its account begins; `runstate` is what it did last, as far as Xen tells, and on that pCPU. */
 void vp_xen_states_seed(struct vp_xen_states *states, uint32_t domain, uint32_t vcpu,
 			enum vp_xen_runstate runstate, uint32_t pcpu, uint64_t now);

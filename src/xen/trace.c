@@ -26,42 +26,36 @@ enum {
 	PV_HYPERCALL = 13,           /* TRC_PV_HYPERCALL_V2 */
 	PV_HYPERCALL_NUMBER = 0xfff, /* above are which arguments follow */
 	PV_TRAP_NUMBER = 0xff,       /* above is an error code */
-	EXTRA_MOST = 7,
 };
 
-struct words {
-	uint32_t at[EXTRA_MOST];
-	unsigned count;
-};
-
-static uint32_t word(const struct words *words, unsigned i)
+static uint32_t word(const struct vp_xen_record *record, unsigned i)
 {
-	return i < words->count ? words->at[i] : 0;
+	return i < record->n_words ? record->words[i] : 0;
 }
 
-static uint64_t wide(const struct words *words, unsigned i)
+static uint64_t wide(const struct vp_xen_record *record, unsigned i)
 {
-	return word(words, i) | (uint64_t)word(words, i + 1) << 32;
+	return word(record, i) | (uint64_t)word(record, i + 1) << 32;
 }
 
-static void take_runstate(const struct words *words, struct vp_xen_record *ret)
+static void take_runstate(struct vp_xen_record *ret)
 {
-	if (!words->count)
+	if (!ret->n_words)
 		return;
 	ret->event = VP_XEN_RUNSTATE;
-	ret->vcpu = (uint16_t)word(words, 0);
-	ret->domain = (uint16_t)(word(words, 0) >> 16);
+	ret->vcpu = (uint16_t)word(ret, 0);
+	ret->domain = (uint16_t)(word(ret, 0) >> 16);
 	ret->before = ret->id >> 8 & 3;
 	ret->after = ret->id >> 4 & 3;
 }
 
-static void take_exit(const struct words *words, struct vp_xen_record *ret)
+static void take_exit(struct vp_xen_record *ret)
 {
-	if (words->count < 2)
+	if (ret->n_words < 2)
 		return;
 	ret->event = VP_XEN_EXIT;
-	ret->reason = word(words, 0);
-	ret->ip = ret->id & WIDE ? wide(words, 1) : word(words, 1);
+	ret->reason = word(ret, 0);
+	ret->ip = ret->id & WIDE ? wide(ret, 1) : word(ret, 1);
 }
 
 /* Where the guest's pc is among the words: first, or behind what was to be written. */
@@ -71,51 +65,50 @@ static unsigned place_of_ip(uint32_t number, unsigned size)
 }
 
 /* What a PV guest entered Xen for. */
-static void take_work(const struct words *words, uint32_t number, struct vp_xen_record *ret)
+static void take_work(uint32_t number, struct vp_xen_record *ret)
 {
 	unsigned size = ret->id & WIDE ? 2 : 1, at = place_of_ip(number, size), least = at + size;
 
 	ret->reason = VP_PARAVIRTUAL | (VP_PARAVIRTUAL_WORK + number);
 	if (number == PV_HYPERCALL) {
-		ret->reason = VP_PARAVIRTUAL | (word(words, 0) & PV_HYPERCALL_NUMBER);
+		ret->reason = VP_PARAVIRTUAL | (word(ret, 0) & PV_HYPERCALL_NUMBER);
 		least = 1;
 	} else if (number == PV_TRAP) {
 		ret->reason =
-		    VP_PARAVIRTUAL | (VP_PARAVIRTUAL_TRAP + (word(words, size) & PV_TRAP_NUMBER));
+		    VP_PARAVIRTUAL | (VP_PARAVIRTUAL_TRAP + (word(ret, size) & PV_TRAP_NUMBER));
 		least = size + 1;
 	} else if (number == PV_MATH_STATE_RESTORE) {
 		least = 0;
 	}
-	if (words->count < least)
+	if (ret->n_words < least)
 		return;
 	ret->event = VP_XEN_WORK;
 	ret->has_ip = least >= size && number != PV_HYPERCALL;
-	ret->ip = size == 2 ? wide(words, at) : word(words, at);
+	ret->ip = size == 2 ? wide(ret, at) : word(ret, at);
 }
 
-static void take_event(const struct words *words, struct vp_xen_record *ret)
+static void take_event(struct vp_xen_record *ret)
 {
 	uint32_t narrow = ret->id & ~(uint32_t)WIDE;
 
 	if (ret->id == LOST_RECORDS) {
 		ret->event = VP_XEN_LOST;
-		ret->count = word(words, 0);
+		ret->count = word(ret, 0);
 		/* The second word is whose the first one was. */
-		ret->since = words->count < 4 ? UINT64_MAX : wide(words, 2);
+		ret->since = ret->n_words < 4 ? UINT64_MAX : wide(ret, 2);
 	} else if ((ret->id & ~(uint32_t)RUNSTATE_BITS) == RUNSTATE_CHANGE) {
-		take_runstate(words, ret);
+		take_runstate(ret);
 	} else if (narrow == VMENTRY) {
 		ret->event = VP_XEN_ENTRY;
 	} else if (narrow == VMEXIT || narrow == SVM_VMEXIT) {
-		take_exit(words, ret);
+		take_exit(ret);
 	} else if ((narrow & ~(uint32_t)PV_NUMBER) == PV) {
-		take_work(words, narrow & PV_NUMBER, ret);
+		take_work(narrow & PV_NUMBER, ret);
 	}
 }
 
 bool vp_xen_record_read(struct vp_cursor *cursor, struct vp_xen_record *ret)
 {
-	struct words words = {0};
 	uint32_t head;
 
 	if (!vp_cursor_left(cursor))
@@ -124,11 +117,11 @@ bool vp_xen_record_read(struct vp_cursor *cursor, struct vp_xen_record *ret)
 	*ret = (struct vp_xen_record){.event = VP_XEN_OTHER, .id = EVENT(head)};
 	if (HAS_TIME(head))
 		ret->tsc = vp_cursor_u64(cursor);
-	words.count = EXTRA(head);
-	for (unsigned i = 0; i < words.count; i++)
-		words.at[i] = vp_cursor_u32(cursor);
+	ret->n_words = EXTRA(head);
+	for (unsigned i = 0; i < ret->n_words; i++)
+		ret->words[i] = vp_cursor_u32(cursor);
 	if (!vp_cursor_ok(cursor))
 		return false;
-	take_event(&words, ret);
+	take_event(ret);
 	return true;
 }

@@ -31,6 +31,8 @@ enum vp_xen_event {
 	VP_XEN_LOST, /* count, since */
 };
 
+enum { VP_XEN_WORDS_MOST = 7 };
+
 struct vp_xen_record {
 	enum vp_xen_event event;
 	uint64_t tsc; /* 0: it has none */
@@ -41,7 +43,9 @@ struct vp_xen_record {
 	bool has_ip;
 	uint64_t ip;
 	uint32_t count;
-	uint64_t since; /* TSC */
+	uint64_t since;  /* TSC */
+	uint8_t n_words; /* what is in the record behind its time */
+	uint32_t words[VP_XEN_WORDS_MOST];
 };
 
 /* The next record; false: what follows is none, or it is the end. */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What must hold in the dom0 of a Xen: see docs/method-xen.md."""
+import collections
 import csv
 import json
 import re
@@ -25,6 +26,8 @@ command {RECORD} --account-events --paravirtual -o /out/rec -- {REPOSITORY}/test
 command xentrace -D /tmp/other 2>/dev/null & until [ -s /tmp/other ]; do sleep 0.1; done; \\
 {RECORD} -d 1 -o /out/in-use; echo $? >&2; kill $!; wait
 command vperf top -n 1 --json >/out/top.json
+command {RECORD} -d 1 --paravirtual --account-events -e xentrace:sched -e xentrace:hvm -e 'xentrace:h*call*,xentrace:page_fault' \
+-e sched:sched_switch -o /out/events
 """.replace("\\\n", "")
 
 # Its xenalyze knows AMD's exits by their events.
@@ -115,6 +118,50 @@ def against_xenalyze(run, claims):
                  f"exits {found}, xenalyze {exits}")
 
 
+def is_hypercall(reason):
+    return not re.match(r"(trap|work) \d+$|page fault$|page-table write$|privileged instruction$|FPU's state$|emulat|.*fault$|invalid", reason)
+
+
+def stretches(rows, domain):
+    """(begin, end) of the turns of that domain's one vCPU, by Xen's own events."""
+    turns, since = [], None
+    for row in rows:
+        if row["machine"] != "hypervisor" or row["domid"] != str(domain):
+            continue
+        if row["event"].endswith("_to_running"):
+            since = int(row["time_ns"])
+        elif row["event"].startswith("xentrace:running_to_"):
+            turns.append((since or 0, int(row["time_ns"])))
+            since = None
+    return turns
+
+
+def own_events(run, claims):
+    """Xen's events one by one: as many as the account has counted, and on the clock of dom0's tracepoints."""
+    rows = list(csv.DictReader(vperf("script", str(run.recording("events")), "--format", "csv").stdout.splitlines()))
+    own = [row for row in rows if row["machine"] == "hypervisor"]
+    counts = collections.Counter((row["vm"], row["event"].split(":")[1].replace("SVM_", "")) for row in own)
+    exits = read("exits", run, recording="events")["exits"]
+    sums = collections.Counter()
+    for row in exits:
+        pv = row["vm"] != "pvh"
+        kind = "page_fault" if row["reason"] == "page fault" else "hypercall" if pv and is_hypercall(row["reason"]) else "VMEXIT"
+        if kind != "VMEXIT" or not pv:
+            sums[row["vm"], kind] += row["count"]
+    for (vm, kind), count in sums.items():
+        slack = kind == "VMEXIT"  # one is open at the end
+        claims.check(abs(counts[vm, kind] - count) <= slack, f"{vm}: {counts[vm, kind]} events {kind}, the account has {count}")
+    claims.check(len(sums) >= 3 and sum(sums.values()) > 1000, f"… {len(sums)} kinds, {sum(sums.values())} events in all")
+    others = collections.Counter(row["number"] for row in own if row["event"] == "xentrace:other")
+    claims.check(sum(others.values()) <= 0.02 * len(own), f"of {len(own)} events of Xen's these have no name: {dict(others)}")
+    turns = stretches(rows, 0)
+    switches = [int(row["time_ns"]) for row in rows if row["event"] == "sched:sched_switch"]
+    inside = [time for time in switches if turns and turns[0][1] <= time <= turns[-1][1]]
+    outside = [time for time in inside if not any(begin <= time <= end for begin, end in turns)]
+    claims.check(len(inside) >= 20 and not outside,
+                 f"{len(inside)} of dom0's own {len(switches)} switches are within the {len(turns)} turns that Xen gave it, but {outside}")
+
+
 def spans(run):
     printed = vperf("script", str(run.recording()), "--format", "csv", "--event", "vcpu_span").stdout
     return list(csv.DictReader(printed.splitlines()))
@@ -152,6 +199,7 @@ def account_of_two(run, claims):
     claims.check(untimed and all(row["total_ns"] is None for row in exits if row["vm"] != "pvh"), f"the PV guest entered Xen without a time: {untimed}")
     claims.check(account["checks"]["exits_by_reason"] == sum(row["count"] for row in exits), "exits by reason are all of them")
     against_the_books(run, claims)
+    own_events(run, claims)
     claims.check(run.info()["lost"] == 0 and run.info()["account_lost"] == 0, "no record is lost")
     thefts = read("steal", run)["thieves"]
     waits = {vm: sum(row["ns"] for row in account["states"] if row["vm"] == vm and row["state"] in ("waking", "preempted"))

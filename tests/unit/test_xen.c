@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include "schema/exit_reason.h"
+#include "xen/events.h"
 #include "xen/states.h"
 
 enum { RUNNING, RUNNABLE, BLOCKED, OFFLINE };
@@ -368,12 +369,99 @@ static void test_places(void **state)
 	assert_int_equal(scene->states.vcpus[5].asleep, VP_STATE_HALTED);
 }
 
+static void expect_no_event(const char *name, const char *said)
+{
+	struct vp_hypervisor_events *events = NULL;
+
+	expect_error(vp_xen_events_ops()->open(&name, 1, &events), said);
+	assert_null(events);
+}
+
+static void add_event(struct vp_hypervisor_events *events, struct vp_xen_record record)
+{
+	const struct vp_xen_traced traced = {.time = 5000, .pcpu = 2, .record = record};
+
+	vp_xen_events_add(events, &traced, 7, 1);
+}
+
+/* The next record is of that event, and its fields behind the first three are these numbers, each
+ * element of a sequence by itself. */
+static void expect_event(const struct vp_buffer *records, size_t *at,
+			 const vp_event_classes *classes, const char *name, size_t count,
+			 const uint64_t *numbers)
+{
+	const struct vp_defined_record *record = (const void *)(records->bytes + *at);
+	const struct vp_event_class *event = vp_event_classes_find(classes, record->id);
+	const uint64_t first[] = {2, 7, 1};
+	struct vp_cursor fields = vp_event_fields(record);
+	size_t seen = 0;
+
+	assert_true(*at < records->size && event);
+	assert_string_equal(event->name, name);
+	assert_int_equal(record->time, 5000);
+	assert_true(vp_event_is_whole(event, record));
+	*at += record->size;
+	vp_vec_each (&event->fields, field) {
+		struct vp_event_value value;
+		size_t place = (size_t)(field - event->fields.at);
+		assert_true(vp_event_next_value(&fields, field, &value));
+		if (place < VP_ARRAY_SIZE(first)) {
+			assert_int_equal(value.number, first[place]);
+			continue;
+		}
+		struct vp_cursor words = vp_cursor_of(value.bytes.bytes, value.bytes.size);
+		if (field->shape == VP_EVENT_INTEGER)
+			assert_true(seen < count && value.number == numbers[seen++]);
+		while (field->shape == VP_EVENT_SEQUENCE && vp_cursor_left(&words))
+			assert_true(seen < count && vp_cursor_u32(&words) == numbers[seen++]);
+	}
+	assert_int_equal(seen, count);
+}
+#define EXPECT_EVENT(name, ...)                                                                    \
+	expect_event(records, &at, &classes, name,                                                 \
+		     sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t),                   \
+		     (const uint64_t[]){__VA_ARGS__})
+
+static void test_events(void **state)
+{
+	static const char *const names[] = {"sched", "CR_*", "page_fault"};
+	struct vp_hypervisor_events *events;
+	vp_event_classes classes = {0};
+	size_t at = 0;
+
+	expect_no_error(vp_xen_events_ops()->open(names, VP_ARRAY_SIZE(names), &events));
+	assert_int_equal(vp_xen_events_mask(events), 0x002af000);
+	expect_no_error(vp_xen_events_ops()->define(events, &classes));
+	add_event(events, READ(0x90021121, 1, 0, 0x00050003));
+	add_event(events, READ(0xb0082108, 1, 0, 4, 0x11, 0x22)); /* the address has two words */
+	add_event(events, READ(0xa0082009, 1, 0, 3, 0x33));
+	add_event(events, READ(0xb0201004, 1, 0, 0x10, 0x20, 6));
+	add_event(events, READ(0xb0022203, 1, 0, 0x00010000, 0xffffffff, 5)); /* a word too few */
+	add_event(events, READ(0x9002ffff, 1, 0, 9));                         /* of a later Xen */
+	add_event(events, READ(0x80081001, 1, 0));                            /* not asked for */
+	add_event(events, READ(0x9001f001, 1, 0, 42));
+	struct vp_buffer *records = vp_xen_events_ops()->take(events);
+	EXPECT_EVENT("xentrace:runnable_to_blocked", 5, 3);
+	EXPECT_EVENT("xentrace:CR_READ", 4, 0x2200000011);
+	EXPECT_EVENT("xentrace:CR_WRITE", 3, 0x33);
+	EXPECT_EVENT("xentrace:page_fault", 0x10, 0x20, 6);
+	EXPECT_EVENT("xentrace:other", 0x22203, 0x10000, 0xffffffff, 5);
+	EXPECT_EVENT("xentrace:other", 0x2ffff, 9);
+	assert_int_equal(at, records->size);
+	assert_int_equal(vp_xen_events_ops()->take(events)->size, 0);
+	vp_xen_events_ops()->free(events);
+	vp_event_classes_deinit(&classes);
+	expect_no_event("domain_wakeup", "did you mean domain_wake");
+	expect_no_event("", "classes of events are gen, sched");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_records),
 	    cmocka_unit_test(test_cut_short),
 	    cmocka_unit_test(test_work),
+	    cmocka_unit_test(test_events),
 	    cmocka_unit_test_setup_teardown(test_thieves, begin, end),
 	    cmocka_unit_test_setup_teardown(test_long_wait, begin, end),
 	    cmocka_unit_test_setup_teardown(test_exits, begin, end),
