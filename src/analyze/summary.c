@@ -25,7 +25,10 @@ static void count_stream(struct vp_stream_reader *stream, struct vp_summary *sum
 			pcpu->records[record->id]++;
 		else
 			pcpu->events++;
-	if (vp_stream_class_has_defined(vp_stream_class(stream)))
+	summary->hypervisor_events += none.events;
+	if (vp_stream_class(stream) == VP_STREAM_HYPERVISOR)
+		summary->hypervisor_events_lost += vp_stream_health(stream).lost;
+	else if (vp_stream_class_has_defined(vp_stream_class(stream)))
 		pcpu->events_lost += vp_stream_health(stream).lost;
 	if (VP_STREAMS(vp_stream_class(stream)) &
 	    (VP_STREAMS(VP_STREAM_ACCOUNT) | VP_STREAMS(VP_STREAM_STATES)))
@@ -80,6 +83,11 @@ struct vp_error *vp_summary_make(const char *directory, struct vp_summary *ret)
 	}
 	if (ret->has_intervals && ret->has_more)
 		add_notes(ret);
+	if (ret->hypervisor_events_lost)
+		vp_vec_push(&ret->report.notes,
+			    vp_format("%" PRIu64
+				      " events of the hypervisor were lost while recording",
+				      ret->hypervisor_events_lost));
 	if (ret->events_lost)
 		vp_vec_push(
 		    &ret->report.notes,

@@ -15,9 +15,10 @@ struct vp_summary_pcpu {
 struct vp_summary {
 	struct vp_report report; /* of the unified view: routes, notes, machines */
 	VP_VEC(struct vp_summary_pcpu) pcpus;
-	uint64_t events, events_lost; /* of all pCPUs */
-	uint64_t vcpu_spans;          /* records of them */
-	uint64_t account_lost;        /* what the account has not seen */
+	uint64_t events, events_lost;                       /* of all pCPUs */
+	uint64_t vcpu_spans;                                /* records of them */
+	uint64_t hypervisor_events, hypervisor_events_lost; /* its own */
+	uint64_t account_lost;                              /* what the account has not seen */
 	bool has_more; /* than intervals: samples, or the account of the vCPUs' time */
 	bool has_intervals;
 	bool has_trace;

@@ -166,6 +166,8 @@ void vp_render_summary_json(const struct vp_summary *summary, struct vp_buffer *
 	put_about(report, &json);
 	put_pcpus(summary, &json);
 	vp_json_count(&json, "vcpu_spans", summary->vcpu_spans);
+	vp_json_count(&json, "hypervisor_events", summary->hypervisor_events);
+	vp_json_count(&json, "hypervisor_events_lost", summary->hypervisor_events_lost);
 	vp_json_count(&json, "account_lost", summary->account_lost);
 	if (summary->has_intervals)
 		put_intervals(&summary->intervals, &json);

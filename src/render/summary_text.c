@@ -168,6 +168,9 @@ void vp_render_summary_text(const struct vp_summary *summary, bool verbose, stru
 	vp_table_deinit(&table);
 	if (summary->vcpu_spans)
 		vp_buffer_printf(out, "\n%" PRIu64 " vCPU state events\n", summary->vcpu_spans);
+	if (summary->hypervisor_events)
+		vp_buffer_printf(out, "\n%" PRIu64 " events of the hypervisor, %" PRIu64 " lost\n",
+				 summary->hypervisor_events, summary->hypervisor_events_lost);
 	if (summary->has_more) {
 		vp_buffer_string(out, "\nHost:\n");
 		put_maps("", report->naming.host.state, report->naming.host.names, verbose, out);

@@ -1,21 +1,54 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A trace buffer of Xen's, and what is made of its records. */
+#include "xen/events.h"
 #include "xen/states.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static struct vp_hypervisor_events *all_events(vp_event_classes *classes)
+{
+	static const char *const all = "all";
+	struct vp_hypervisor_events *events = NULL;
+	struct vp_error *error = vp_xen_events_ops()->open(&all, 1, &events);
+
+	if (error || vp_xen_events_ops()->define(events, classes))
+		abort();
+	return events;
+}
+
+/* Each record is of a class, and as that says. */
+static void check(struct vp_hypervisor_events *events, const vp_event_classes *classes)
+{
+	const struct vp_buffer *records = vp_xen_events_ops()->take(events);
+
+	for (size_t at = 0; at < records->size;) {
+		const struct vp_defined_record *record = (const void *)(records->bytes + at);
+		const struct vp_event_class *event = vp_event_classes_find(classes, record->id);
+		if (!event || record->size > records->size - at ||
+		    !vp_event_is_whole(event, record))
+			abort();
+		at += record->size;
+	}
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	struct vp_cursor cursor = vp_cursor_of(bytes, size);
 	struct vp_xen_traced traced = {0};
 	struct vp_xen_states states;
+	static struct vp_hypervisor_events *events; /* made once: its classes are many */
+	static vp_event_classes classes;
 
+	if (!events)
+		events = all_events(&classes);
 	vp_xen_states_init(&states, VP_VENDOR_AMD, true);
 	while (vp_xen_record_read(&cursor, &traced.record)) {
 		traced.pcpu = (uint32_t)(traced.record.tsc >> 62);
 		traced.time = traced.record.tsc ? traced.record.tsc : traced.time;
 		vp_xen_states_take(&states, &traced);
+		vp_xen_events_add(events, &traced, 1, 0);
 	}
+	check(events, &classes);
 	states.gone[0] = true;
 	vp_xen_states_end_gone(&states, traced.time);
 	vp_xen_states_deinit(&states);

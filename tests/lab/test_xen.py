@@ -152,6 +152,8 @@ def own_events(run, claims):
         slack = kind == "VMEXIT"  # one is open at the end
         claims.check(abs(counts[vm, kind] - count) <= slack, f"{vm}: {counts[vm, kind]} events {kind}, the account has {count}")
     claims.check(len(sums) >= 3 and sum(sums.values()) > 1000, f"… {len(sums)} kinds, {sum(sums.values())} events in all")
+    info = run.info("events")
+    claims.check((info["hypervisor_events"], info["hypervisor_events_lost"]) == (len(own), 0), f"vperf info has the {len(own)} events, none lost")
     others = collections.Counter(row["number"] for row in own if row["event"] == "xentrace:other")
     claims.check(sum(others.values()) <= 0.02 * len(own), f"of {len(own)} events of Xen's these have no name: {dict(others)}")
     turns = stretches(rows, 0)
