@@ -8,9 +8,10 @@ import re
 import subprocess
 
 from lab import REPOSITORY, sample_times, samples_of, vperf
-from test_account import check_closing, check_parts, known_addresses, perf_counts, read
+from test_account import check_closing, check_parts, known_addresses, perf_counts, read, thieves
 from test_chains import LEVELS, check_folded, check_hypervisor, check_user, judge, split_at_kernel, stacks_of
-from test_profile import end, start, workload_share
+from test_identity import check_kernel_symbols, check_samples, check_user_symbols
+from test_profile import end, start, twins, workload_share
 from test_stat import rows_of, stat, total
 
 RATE = 997  # samples per second and pCPU
@@ -66,6 +67,31 @@ command vperf record --no-samples --no-guest-memory --no-agent -o /out/beside --
 tinyvm --cpuid 2000 --out 1000 --mmio 500 --hlt 300 --wait 1
 command perf kvm -i /tmp/kvm.data stat report --force; perf kvm -i /tmp/kvm.data stat report --event=mmio --force
 """.replace("\\\n", "")
+
+
+# Two processes alike under one name's guest; then three burners on the pCPU, as on AMD: test_profile.BUSY, test_account.STOLEN.
+TWINS = HOST.rstrip().replace("memory=128", 'memory=128 qemu="-serial unix:/run/vlab/g1.stat,server=on,wait=off"') + f"""
+guest g2 vcpus=1 memory=128
+workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read go <&3; do head -n 1 /proc/stat >&3; done'
+command vperf guests --json >/out/guests.json
+{start("g1", "shares fast=50 slow=50", "shares fast=50 slow=50")}
+command vperf record --no-agent -o /out/twins -- lab-guest busy g1 3
+{end("g1")}
+{start("g1", "shares a=100")}
+{start("g2", "shares a=100")}
+command mkfifo /run/go; shares a=100 & burner=$!; tests/lab/books /out/books g1 /run/go & \
+vperf record --no-guest-memory --no-agent -o /out/rec -- bash -c 'echo > /run/go; lab-guest busy g1 2; echo > /run/go'; \
+kill $burner; wait
+""".replace("\\\n", "")
+
+# Who and what each sample was, as on AMD: test_identity.SCENARIO.
+IDENTITY = HOST.rstrip() + """ kallsyms=yes
+workload g1 who --procs 2 --threads 2
+workload g1 exits --syscalls 2000 --rate 6
+workload g1 shares fast=80 slow=20
+command vperf guests --json >/out/guests.json
+command vperf record --no-agent -o /out/rec -- lab-guest busy g1 4
+"""
 
 
 def missing():
@@ -256,6 +282,19 @@ def exits(run, claims):
     beside_perf(run, claims)
 
 
+def twins_and_steal(run, claims):
+    finding(run, claims)
+    twins(run, claims)
+    thieves(run, claims)
+
+
+def identity(run, claims):
+    finding(run, claims)
+    check_samples(run, claims)
+    check_kernel_symbols(run, claims)
+    check_user_symbols(run, claims)
+
+
 def on(kernel, scenario):
     return scenario.replace("{kernel}", f"kernel={kernel}")
 
@@ -263,5 +302,6 @@ def on(kernel, scenario):
 TESTS = [("Intel: profile and account", on("bookworm", PROFILE), intel)]
 QUICK = ()
 FULL = [("Intel: call chains", on("bookworm", CHAINS), chains), ("Intel: intervals", on("bookworm", INTERVALS), intervals),
-        ("Intel: exits of processes", on("bookworm", EXITS), exits)] + \
+        ("Intel: exits of processes", on("bookworm", EXITS), exits), ("Intel: twins and stolen time", on("bookworm", TWINS), twins_and_steal),
+        ("Intel: identity", on("bookworm", IDENTITY), identity)] + \
     [(f"Intel: profile and account, host {host}", on(host, PROFILE), intel) for host in ("trixie", "sid")]
