@@ -66,12 +66,12 @@ static void put_samples(const struct vp_account_times *times, uint64_t period_ns
 
 	if (!period_ns)
 		return;
-	vp_buffer_printf(
-	    out,
-	    "; samples show %.1f%% of its time in the guest, exactly it was %.1f%%: they show "
-	    "an interrupt's time as that of what it interrupted, so trust 'vperf account'",
-	    100.0 * (double)times->guest_samples * (double)period_ns / wall,
-	    100.0 * (double)times->states[VP_STATE_GUEST] / wall);
+	vp_buffer_printf(out,
+			 "; samples show %.1f%% of its time in the guest, exactly it was %.1f%%: "
+			 "samples are taken "
+			 "by interrupts themselves, so trust 'vperf account'",
+			 100.0 * (double)times->guest_samples * (double)period_ns / wall,
+			 100.0 * (double)times->states[VP_STATE_GUEST] / wall);
 }
 
 void vp_storm_tell(const struct vp_account *account, uint64_t period_ns, vp_sentences *sentences)
