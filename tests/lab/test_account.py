@@ -406,10 +406,8 @@ def right_in_a_storm(run, claims, instructions, per_ns, most_ns):
     check_closing(claims, account)
     check_parts(claims, read("exits", run)["exits"])
     timers = sum(row["count"] for row in read("steal", run)["thieves"] if row["thief"].startswith("local_timer/"))
-    on_pcpu = seconds_on_pcpu(account)
-    expected = counted * on_pcpu / run.duration_s()
-    claims.check(0.9 * expected <= timers <= counted, f"{timers} timer interrupts while the vCPU had its pCPU, for {on_pcpu:.3f} s of "
-                 f"{run.duration_s():.3f}, in which the kernel counted {counted}")
+    # The kernel counted from before the program's start until behind its end, of which the vCPU had the pCPU most of the time.
+    claims.check(0.75 * counted <= timers <= counted, f"{timers} timer interrupts while the vCPU had its pCPU, of {counted} by the kernel's count")
     guest = sum(row["ns"] for row in account["states"] if row["state"] == "guest")
     own, turns = instructions / per_ns, account["checks"]["exits"] + 1
     claims.check(own <= guest <= own + most_ns * turns, f"guest time: {guest} ns in {turns} turns, {own:.0f} for its instructions: "
