@@ -15,8 +15,8 @@ from . import bochs_build, disks
 from .common import UsageError, need_program, prefer_session, priority, say
 
 INSTRUCTIONS_PER_SECOND = 50000000
-# Others are worse: with corei7_skylake_x's CPUID the kernel gets the timer's rate wrong and takes 470,000 timer
-# interrupts a second, and corei7_icelake_u does not finish booting.
+# Others are worse: by corei7_skylake_x's CPUID the kernel gets the timer's rate wrong and is in a storm of timer
+# interrupts (docs/lab.md), and corei7_icelake_u does not finish booting.
 CPU = "corei7_sandy_bridge_2600k"
 MOST_BACKED = 2048  # MiB of the memory that Bochs keeps in its own; what is used beyond them goes to a file
 PCPUS = 1  # the host boots with two; guests in it do not come up in a reasonable time

@@ -208,9 +208,11 @@ APPLETS = ("sh", "ls", "cat", "sleep", "ps", "mount", "tar", "dmesg", "taskset",
            "grep", "kill", "uname", "date", "dd", "true", "false", "echo", "mkdir", "ln", "cp")
 
 
-def guest_modules(guest):
-    """The kernel modules that a guest loads: that for a network, if its command line gives it one."""
-    return (*GUEST_MODULES, "virtio_net") if "virtio-net" in guest.qemu else GUEST_MODULES
+def guest_modules(scenario, guest):
+    """The kernel modules that a guest loads: also that for a network, if its command line gives it one, and KVM."""
+    network = ("virtio_net",) if "virtio-net" in guest.qemu else ()
+    kvm = (f"kvm-{scenario.host.vendor}",) if guest.kvm and scenario.host.arch == "amd64" else ()
+    return (*GUEST_MODULES, *network, *kvm)
 
 
 def guest_base(kernel, programs, modules):
@@ -259,7 +261,7 @@ def write_guest(scenario, guest, kernel, programs, path, console):
         own.add_program(_agent(kernel.arch), "/usr/bin/vperf-agent", kernel.arch)
     for source, target in guest.files:
         own.add_program(source, target, kernel.arch)
-    with open(path, "wb") as out, open(guest_base(kernel, programs, guest_modules(guest)), "rb") as base:
+    with open(path, "wb") as out, open(guest_base(kernel, programs, guest_modules(scenario, guest)), "rb") as base:
         shutil.copyfileobj(base, out)
         out.write(own.bytes())
 

@@ -47,6 +47,7 @@ class Guest:
     agent: bool = False
     truth: bool = True
     kallsyms: bool = False
+    kvm: bool = False
     autostart: bool = True
     start: float = 0.0
     stop: float = 0.0
@@ -131,11 +132,11 @@ HOST_KEYS = {"arch": _one_of(*ARCHES), "vendor": _one_of(*VENDORS), "hypervisor"
              "accel": _one_of("tcg", "kvm"), "qemu": str}
 GUEST_KEYS = {"vcpus": _count, "memory": _count, "pin": _cpu_list, "kernel": _one_of(*SUITES),
               "flavour": _one_of(*FLAVOURS), "agent": _yes_no, "truth": _yes_no,
-              "kallsyms": _yes_no, "autostart": _yes_no, "start": _seconds, "stop": _seconds,
+              "kallsyms": _yes_no, "kvm": _yes_no, "autostart": _yes_no, "start": _seconds, "stop": _seconds,
               "kill": _seconds, "append": str, "cpu": str, "qemu": str,
               "type": _one_of(*TYPES), "weight": _count, "cap": _count}
 XEN_ONLY = ("type", "weight", "cap")
-KVM_ONLY = ("agent", "cpu", "qemu")
+KVM_ONLY = ("agent", "cpu", "kvm", "qemu")
 WORKLOAD_KEYS = {"start": _seconds, "length": _seconds, "copies": _count}
 VERBATIM = {"command-before": "before", "command": "commands", "command-after": "after"}
 

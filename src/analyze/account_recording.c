@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/storm.h"
 #include "base/text.h"
 #include "recording/trace_reader.h"
 
@@ -104,8 +105,11 @@ static struct vp_error *read_all(struct vp_account_recording *rec)
 	double due = rec->duration * 1e9 / (double)recording->period_ns * recording->pcpus;
 	double sure = (double)(ticks.all - ticks.late);
 	double missing = comparable && sure < due ? 1 - sure / due : 0;
-	vp_account_check(&rec->account, comparable ? recording->period_ns : 0, missing,
-			 &rec->checks);
+	uint64_t period_ns = comparable ? recording->period_ns : 0;
+	vp_account_check(&rec->account, period_ns, missing, &rec->checks);
+	vp_storm_tell(&rec->account, period_ns, &rec->storms);
+	vp_vec_each (&rec->storms, storm)
+		vp_vec_push(&rec->notes, vp_strdup(*storm));
 	vp_vec_each (&rec->account.times, times)
 		if (times->wall)
 			return NULL;
@@ -126,6 +130,50 @@ struct vp_error *vp_account_recording_open(const char *path, struct vp_account_r
 	return error;
 }
 
+static bool has_storm(const struct vp_account *account)
+{
+	struct vp_storm storm;
+
+	vp_vec_each (&account->times, times)
+		if (times->wall && vp_storm_find(account, times, &storm))
+			return true;
+	return false;
+}
+
+/* The account's own records are few, all others only read where they are needed. */
+static bool had_storm(const char *path)
+{
+	VP_AUTO_FREE char *host = vp_format("%s/host", path);
+	struct vp_account_recording rec = {.path = path};
+	vp_stream_readers streams = {0};
+
+	vp_account_init(&rec.account, &rec.vms);
+	struct vp_error *error = vp_trace_open(host, VP_STREAMS(VP_STREAM_ACCOUNT), &streams);
+	if (!error)
+		read_records(&rec, &streams);
+	bool ret = has_storm(&rec.account);
+	vp_error_free(error);
+	vp_trace_close(&streams);
+	vp_account_recording_close(&rec);
+	return ret;
+}
+
+void vp_account_recording_tell_storms(const char *path, vp_sentences *sentences)
+{
+	struct vp_account_recording rec;
+
+	if (!had_storm(path))
+		return;
+	struct vp_error *error = vp_account_recording_open(path, &rec);
+	if (error) {
+		vp_error_free(error);
+		return;
+	}
+	vp_vec_each (&rec.storms, storm)
+		vp_vec_push(sentences, vp_strdup(*storm));
+	vp_account_recording_close(&rec);
+}
+
 void vp_account_recording_close(struct vp_account_recording *rec)
 {
 	vp_recording_deinit(&rec->recording);
@@ -135,4 +183,7 @@ void vp_account_recording_close(struct vp_account_recording *rec)
 	vp_vec_each (&rec->notes, note)
 		free(*note);
 	vp_vec_deinit(&rec->notes);
+	vp_vec_each (&rec->storms, storm)
+		free(*storm);
+	vp_vec_deinit(&rec->storms);
 }

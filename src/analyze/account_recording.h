@@ -16,12 +16,16 @@ struct vp_account_recording {
 	struct vp_account_checks checks;
 	double duration; /* seconds */
 	vp_sentences notes;
+	vp_sentences storms; /* those of the notes that are about them */
 };
 
 /* Reads the account of the recording in directory `path`, which is not copied. Errors: no
  * recording, or one without an account. */
 struct vp_error *vp_account_recording_open(const char *path,
 					   struct vp_account_recording *ret) VP_MUST_CHECK;
+/* For whoever does not look at the account: appends what it has to say of interrupt storms in the
+ * recording at `path` (analyze/storm.h), if there were any. Without an account there is nothing. */
+void vp_account_recording_tell_storms(const char *path, vp_sentences *sentences);
 void vp_account_recording_close(struct vp_account_recording *rec);
 
 #endif

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/account_recording.h"
 #include "base/text.h"
 
 double vp_report_percent(const struct vp_profile_part *part, uint64_t samples)
@@ -234,6 +235,8 @@ static struct vp_error *choose_pcpus(struct vp_report *report, vp_stream_readers
 static void note_all(struct vp_report *report)
 {
 	note_profile(report);
+	if (vp_recording_has_instrument(&report->recording, "account"))
+		vp_account_recording_tell_storms(report->path, &report->notes);
 	note_routes(report);
 	note_walks(report);
 	note_machines(report);

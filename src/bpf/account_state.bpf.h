@@ -84,7 +84,6 @@ __u64 old_blocks; /* blocks of memory in `old_sites` */
 /* Nothing is counted before the loader sets it. */
 volatile __u32 enabled;
 
-enum { AMD_INTR = 0x60, AMD_SMI = 0x62 };
 /* Intel SDM, volume 3, appendix C: the host's own timers and devices. */
 enum { VMX_EXTERNAL_INTERRUPT = 1, VMX_PREEMPTION_TIMER = 52 };
 

@@ -14,9 +14,19 @@ static __always_inline bool regs_are_user(const bpf_user_pt_regs_t *regs)
 #if defined(__TARGET_ARCH_x86)
 	return regs->cs & 3;
 #elif defined(__TARGET_ARCH_arm64)
-	return !(regs->pstate & 0xf); /* PSR_MODE_MASK: EL0 */
+	return !(regs->pstate & 0xf);    /* PSR_MODE_MASK: EL0 */
 #else
 #error "where is the mode in this processor's registers?"
+#endif
+}
+
+/* Whether interrupts were let in where the event hit. */
+static __always_inline bool regs_let_interrupts_in(const bpf_user_pt_regs_t *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->eflags & 1 << 9; /* IF */
+#else
+	return !(regs->pstate & 1 << 7); /* PSTATE.I */
 #endif
 }
 

@@ -133,6 +133,9 @@ struct vcpu_svm {
 /* Exit code of vmcb01 while a guest of the guest runs. */
 enum { VMEXIT_VMRUN = 0x80 };
 
+/* Exit codes for what interrupted the guest: between them there is NMI. */
+enum { AMD_INTR = 0x60, AMD_SMI = 0x62 };
+
 /* Intel VMX. */
 union vmx_exit_reason {
 	__u32 full;

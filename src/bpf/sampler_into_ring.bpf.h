@@ -133,7 +133,7 @@ static __always_inline void put_vcpu_sample(struct place *place, __u32 pid, __u3
 	struct vp_vcpu_sample *record = put_start(place, pid, tid, time);
 
 	record->id = VP_ID_vcpu_sample;
-	record->flags = words->flags;
+	record->flags = words->flags & VP_HAS_EXIT_REASON;
 	record->mode = mode;
 	record->vendor = vendor;
 	record->vcpu = number;
@@ -191,11 +191,12 @@ static __always_inline void put_sample_of_vcpu(struct place *place,
 {
 	__u64 ip = PT_REGS_IP(&context->regs);
 	__u32 number = number_in_ring(place->ring, notifier, vcpu);
-	bool hit = hit_guest(place->ring, vcpu, ip);
+	bool hit = may_have_hit_guest(place->ring, vcpu, &context->regs);
 	struct guest_current current = {};
 	struct vcpu_words words;
 
 	read_vcpu_again(place->ring, vcpu, hit, hit || with_chains, &words);
+	hit = hit && exit_was_by_interrupt(&words);
 	if (by_memory && (hit || with_chains))
 		put_guest_task(place, pid, number, &words, time, &current);
 	if (with_chains) {

@@ -3,6 +3,7 @@
 #ifndef VP_BPF_SAMPLER_VCPU_H
 #define VP_BPF_SAMPLER_VCPU_H
 
+#include "bpf/arch.bpf.h"
 #include "bpf/exit_now.bpf.h"
 #include "bpf/kvm_compat.bpf.h"
 #include "bpf/sampler.h"
@@ -105,11 +106,11 @@ static __always_inline __u32 number_in_ring(struct vp_ring *ring, void *notifier
 }
 
 /*
- * Whether the interrupt hit the guest. KVM lets interrupts of the guest through at one instruction
- * (Intel: or calls their handlers at another), where its mark is always set: seen there once, the
- * mark need not be read again.
+ * Whether KVM takes the interrupt for one of the guest. It lets those in at one instruction (Intel:
+ * or calls their handlers at another), where its mark is always set: seen there once, the mark need
+ * not be read again.
  */
-static __always_inline bool hit_guest(struct vp_ring *ring, struct kvm_vcpu *vcpu, __u64 ip)
+static __always_inline bool hit_by_mark(struct vp_ring *ring, struct kvm_vcpu *vcpu, __u64 ip)
 {
 	if (ring->hit_ip == ip)
 		return true;
@@ -117,6 +118,26 @@ static __always_inline bool hit_guest(struct vp_ring *ring, struct kvm_vcpu *vcp
 		return false;
 	ring->hit_ip = ip;
 	return true;
+}
+
+/*
+ * Whether the interrupt hit the guest, or may have: what came while the host handled an exit waits
+ * for the same instruction, and has the same mark. Intel's KVM calls the handler of the interrupt
+ * that the exit is for itself, with interrupts off; what it lets in is the host's.
+ */
+static __always_inline bool may_have_hit_guest(struct vp_ring *ring, struct kvm_vcpu *vcpu,
+					       const bpf_user_pt_regs_t *regs)
+{
+	if (vendor == VP_VENDOR_INTEL && regs_let_interrupts_in(regs))
+		return false;
+	return hit_by_mark(ring, vcpu, PT_REGS_IP(regs));
+}
+
+/* On AMD the exit's reason tells the two apart, but for a second interrupt behind the first. */
+static __always_inline bool exit_was_by_interrupt(const struct vcpu_words *words)
+{
+	return vendor != VP_VENDOR_AMD || !(words->flags & VP_HAS_EXIT_REASON) ||
+	       (words->exit_reason >= AMD_INTR && words->exit_reason <= AMD_SMI);
 }
 
 #endif

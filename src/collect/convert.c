@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "schema/exit_reason.h"
+
 enum { SAMPLE_FLAGS = VP_HAS_EXIT_REASON | VP_HAS_AS_ROOT | VP_HAS_CPL | VP_BY_MEMORY };
 
 /*
@@ -54,6 +56,12 @@ static void vcpu_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t
 	    .vendor = vendor,
 	    .flags = raw->flags & VP_HAS_EXIT_REASON,
 	};
+}
+
+bool vp_convert_hit_guest(const struct vp_raw_record *raw, uint32_t mode, uint32_t vendor)
+{
+	return vp_mode_is_guest(mode) && (!(raw->flags & VP_HAS_EXIT_REASON) ||
+					  vp_exit_reason_is_interrupt(vendor, raw->exit_reason));
 }
 
 void vp_convert_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t ip, uint32_t vendor,

@@ -11,6 +11,11 @@
 #include "schema/records.h"
 #include "schema/schema.h"
 
+/*
+ * Whether a sample that the kernel takes for the guest's is. KVM lets in what came while it handled
+ * an exit where it lets in what interrupted the guest: the exit's reason tells the two apart.
+ */
+bool vp_convert_hit_guest(const struct vp_raw_record *raw, uint32_t mode, uint32_t vendor);
 /* Converts a raw record of the programs to the schema's. `mode` (enum vp_mode) and `ip` are what
  * the kernel says the sample hit; `vendor`: enum vp_vendor. */
 void vp_convert_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t ip, uint32_t vendor,

@@ -64,12 +64,17 @@ static void make_records(struct made *made, uint32_t mode, uint64_t ip, uint32_t
 	union vp_any_record record;
 
 	if (raw->kind == VP_RAW_SAMPLE) {
+		bool hit_guest = vp_convert_hit_guest(raw, mode, vendor);
+		if (vp_mode_is_guest(mode) && !hit_guest) {
+			mode = VP_MODE_KERNEL;
+			ip = raw->host_ip;
+		}
 		make_task(made, raw);
-		if (raw->flags & VP_RAW_NEW_TASK && vp_mode_is_guest(mode)) {
+		if (raw->flags & VP_RAW_NEW_TASK && hit_guest) {
 			vp_convert_guest_task(raw, &record);
 			vp_buffer_append(&made->records, &record, sizeof(record.guest_task));
 		}
-		put_chains(made, vp_mode_is_guest(mode), raw->time);
+		put_chains(made, hit_guest, raw->time);
 		vp_convert_sample(raw, mode, ip, vendor, &record);
 	} else {
 		vp_convert_switch(raw, vendor, &record);

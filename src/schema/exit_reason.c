@@ -250,11 +250,16 @@ enum {
 	ARM_WFX = 0x01,
 	ARM_INSTRUCTION_ABORT = 0x20, /* below EL2 */
 	ARM_DATA_ABORT = 0x24,
+	AMD_INTR = 0x60,
+	AMD_INIT = 0x63,
 	AMD_HLT = 0x78,
 	AMD_MWAIT = 0x8b,
 	AMD_MWAIT_CONDITIONAL = 0x8c,
 	AMD_IDLE_HLT = 0xa6,
 	AMD_NPF = 0x400,
+	INTEL_EXTERNAL_INTERRUPT = 1,
+	INTEL_INIT = 3,
+	INTEL_OTHER_SMI = 6,
 	INTEL_HLT = 12,
 	INTEL_MWAIT = 36,
 	INTEL_EPT_VIOLATION = 48,
@@ -400,4 +405,15 @@ bool vp_exit_reason_is_halt(uint32_t vendor, uint32_t reason)
 		return reason == ARM_WFX;
 	reason &= INTEL_BASIC;
 	return vendor == VP_VENDOR_INTEL && (reason == INTEL_HLT || reason == INTEL_MWAIT);
+}
+
+bool vp_exit_reason_is_interrupt(uint32_t vendor, uint32_t reason)
+{
+	if (vendor == VP_VENDOR_AMD)
+		return reason >= AMD_INTR && reason <= AMD_INIT;
+	if (vendor == VP_VENDOR_ARM)
+		return reason & VP_ARM_NO_TRAP;
+	reason &= INTEL_BASIC;
+	return vendor != VP_VENDOR_INTEL || reason <= INTEL_EXTERNAL_INTERRUPT ||
+	       (reason >= INTEL_INIT && reason <= INTEL_OTHER_SMI);
 }

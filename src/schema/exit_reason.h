@@ -28,5 +28,8 @@ bool vp_exit_reason_has_time(uint32_t reason);
 /* The guest executed HLT, MWAIT or WFI: it gave its vCPU up. (Arm: or WFE, which has the same
  * code.) */
 bool vp_exit_reason_is_halt(uint32_t vendor, uint32_t reason);
+/* Whether an interrupt or NMI may have been what ended the guest's turn, and not the guest itself
+ * or what KVM had asked for. */
+bool vp_exit_reason_is_interrupt(uint32_t vendor, uint32_t reason);
 
 #endif

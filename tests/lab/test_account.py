@@ -252,13 +252,13 @@ def share(part, whole):
     return 100 * part / whole
 
 
-def thieves(run, claims):
+def thieves(run, claims, recording="rec"):
     books = json.loads((run.out / "books").read_text())
-    account = read("account", run)
-    rows = read("steal", run, "--vm", "g1")["thieves"]
+    account = read("account", run, recording=recording)
+    rows = read("steal", run, "--vm", "g1", recording=recording)["thieves"]
     wall, states = vcpu_of(account, "g1")
     check_closing(claims, account)
-    vms = (run.recording() / "vms").read_text()
+    vms = (run.recording(recording) / "vms").read_text()
     g2 = int(re.search(r"^vm .* g2\n(?:tsc.*\n)*vcpu 0 (\d+)", vms, re.M).group(1))
     # What was recorded and what the kernel's books were read for begin and end some ms apart.
     apart = share(abs(wall - books["ns"]), books["ns"])
@@ -375,6 +375,106 @@ def stolen_time(run, claims):
     check_diagnosis(claims, run, "contended", "quota", "steal-task")
 
 
+# A host under a storm of interrupts: perf's clock, 100,000 a second, while a guest executes a known number of instructions.
+STORM_LOOPS = 200_000_000
+STORM = f"""
+host pcpus=1 icount=yes
+command sysctl -q kernel.perf_cpu_time_max_percent=0 kernel.perf_event_max_sample_rate=1000000; \
+perf record -q -e cpu-clock -c 10000 -a -o /tmp/perf.data -- vperf record --no-guest-memory --no-agent -o /out/rec -- \
+bash -c 'grep LOC /proc/interrupts; tinyvm --loops {STORM_LOOPS}; grep LOC /proc/interrupts'
+command rm -f /tmp/perf.data
+""".replace("\\\n", "")
+
+
+def timer_interrupts(run):
+    """By the kernel's own count, between the two times that the first command printed it."""
+    before, after = (int(count) for count in re.findall(r"LOC: +(\d+)", run.command_output()))
+    return after - before
+
+
+def seconds_on_pcpu(account):
+    """Of its only vCPU's thread."""
+    vcpu, = account["vcpus"]
+    return sum(vcpu[state] for state in ("guest", "kernel", "poll", "vmm", "interrupted")) / 100 * vcpu["wall_ns"] / 1e9
+
+
+def storm_is_told(run, claims, account, timers):
+    """By all who show the account or the profile, with its rate, and what the samples are worth."""
+    on_pcpu, exactly = seconds_on_pcpu(account), account["vcpus"][0]["guest"]
+    told = {verb: " ".join(read(verb, run)["notes"]) for verb in ("account", "steal", "exits", "diagnose", "info")}
+    told["report"] = " ".join(run.report("unified")["notes"])
+    found = {verb: re.findall(r"storm of interrupts: (\d+) a second \(local_timer\).* exactly it was ([\d.]+)%", text)
+             for verb, text in told.items()}
+    claims.check(all(len(rates) == 1 for rates in found.values()) and len({*map(tuple, found.values())}) == 1,
+                 f"all say that there was a storm: {found}")
+    rate, guest = [float(number) for number in (found["account"] or [(0, 0)])[0]]
+    claims.check(abs(rate * on_pcpu - timers) <= 1 + on_pcpu, f"it is of {rate} a second for {on_pcpu:.3f} s: {timers} interrupts")
+    claims.near("guest time that it calls exact, %", guest, exactly, 0.06)
+    claims.note(told["account"])
+
+
+def right_in_a_storm(run, claims, instructions, per_ns, most_ns):
+    """The account, against the kernel's count of interrupts, and what the guest executed. `most_ns`: what a turn of the guest's
+    costs at most of which nothing is the guest's own, but after kvm_entry or before kvm_exit."""
+    account, counted = read("account", run), timer_interrupts(run)
+    check_closing(claims, account)
+    check_parts(claims, read("exits", run)["exits"])
+    timers = sum(row["count"] for row in read("steal", run)["thieves"] if row["thief"].startswith("local_timer/"))
+    # The kernel counted from before the program's start until behind its end, of which the vCPU had the pCPU most of the time.
+    claims.check(0.75 * counted <= timers <= counted, f"{timers} timer interrupts while the vCPU had its pCPU, of {counted} by the kernel's count")
+    guest = sum(row["ns"] for row in account["states"] if row["state"] == "guest")
+    own, turns = instructions / per_ns, account["checks"]["exits"] + 1
+    claims.check(own <= guest <= own + most_ns * turns, f"guest time: {guest} ns in {turns} turns, {own:.0f} for its instructions: "
+                 f"{(guest - own) / turns:.0f} ns more for each turn")
+    storm_is_told(run, claims, account, timers)
+
+
+# A VM of known exits in the guest g1, which has KVM itself, beside perf.
+NESTED = """command vperf record --no-samples --no-guest-memory --no-agent -o /out/nested -- perf kvm stat record -a -m 2048 -o /tmp/nested.data \
+lab-guest run g1 tinyvm --cpuid 300 --out 200 --mmio 100 --hlt 50
+command perf kvm -i /tmp/nested.data stat report --force
+""".replace("\\\n", "")
+
+
+# What an idle guest's ticks and threads make, too, of which vperf's recording has more: it begins before perf's and ends behind it.
+OF_IDLE = {"HLT", "MSR", "MSR_READ", "MSR_WRITE", "INTR", "VINTR", "EXTERNAL_INTERRUPT", "PREEMPTION_TIMER", "INTERRUPT_WINDOW",
+           "NPF", "EPT_VIOLATION", "EPT_MISCONFIG"}
+
+
+def nested_exits(run, claims, command, known, entries):
+    """Exits of the guest's guest, and of the guest's KVM for them. `command`: that of perf's report; `known`: reason to count and
+    place in the guest's guest; `entries`: the reasons for which the guest's KVM enters its guest."""
+    theirs = {name.upper(): count for name, count in perf_counts(run, command)[0].items()}
+    ours = {row["reason"]: row["count"] for row in read("exits", run, recording="nested")["exits"]}
+    off = {reason: (ours.get(reason, 0), theirs.get(reason, 0)) for reason in {*ours, *theirs} - OF_IDLE
+           if ours.get(reason, 0) != theirs.get(reason, 0)}
+    less = {reason for reason in OF_IDLE if ours.get(reason, 0) < theirs.get(reason, 0)}
+    claims.check(len({*ours} - OF_IDLE) > 5 and not off and not less,
+                 f"exits with a guest of the guest {ours}, by perf kvm stat {theirs}: apart {off}, less {less}")
+    entered, done = (sum(counts) for counts in ((ours.get(reason, 0) for reason in entries), (count for count, _ in known.values())))
+    claims.check(entered > done, f"the guest entered its guest {entered} times, for at least {done} exits")
+    places = read("exits", run, "--by", "function", recording="nested")["exits"]
+    for reason, (count, place) in known.items():
+        here = sum(row["count"] for row in places if (row["reason"], row["function"]) == (reason, hex(place)))
+        claims.check(here == count, f"{reason} of the guest's guest at {place:#x}: {here}, {count} were done")
+    check_parts(claims, read("exits", run, recording="nested")["exits"])
+    check_closing(claims, read("account", run, recording="nested"))
+
+
+NESTED_AMD = f"""
+host pcpus=1 icount=yes
+guest g1 vcpus=1 memory=256 kvm=yes
+{NESTED}"""
+
+
+def nested(run, claims):
+    nested_exits(run, claims, 2, {"CPUID": (300, 0xe), "IOIO": (200, 0x20), "HLT": (50, 0x43)}, ("VMRUN",))
+
+
+def storm(run, claims):
+    right_in_a_storm(run, claims, 2 * STORM_LOOPS, 1, 2000)
+
+
 TESTS = [
     ("account: known exits", KNOWN, known_exits),
     ("account: an idling guest", IDLING, idling_guest),
@@ -406,3 +506,4 @@ def matrix_claims(run, claims):
 
 FULL = [(f"account: host {host}", matrix_scenario(host), matrix_claims)
         for host in ("bullseye", "bookworm", "trixie", "sid")]
+FULL += [("account: a storm of interrupts", STORM, storm), ("account: a guest in a guest", NESTED_AMD, nested)]

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Call chains: a known tree of calls in a guest, in user space and into system calls."""
+import collections
+import csv
 import json
 
 from lab import vperf
@@ -97,8 +99,16 @@ def check_children(report, claims):
                  f"callers have what they called: {[shares.get(level) for level in LEVELS]}")
 
 
+def check_hits(run, claims):
+    """A guest with many exits: what waited for their end hit the host."""
+    printed = vperf("script", str(run.recording()), "--format", "csv", "--event", "guest_sample").stdout
+    reasons = collections.Counter(row["exit_reason"] for row in csv.DictReader(printed.splitlines()))
+    claims.check(reasons and {*reasons} <= {"INTR", ""}, f"guest samples ended a turn of the guest: {dict(reasons)}")
+
+
 def chains(run, claims):
     report, stacks = stacks_of(run)
+    check_hits(run, claims)
     check_user(stacks, claims)
     check_kernel(stacks, claims)
     check_walks(report, claims)

@@ -272,6 +272,32 @@ def changes(run, claims):
                  f"what is missing is said: {[note for note in report['notes'] if 'g2' in note]}")
 
 
+# g1 has 64 GiB, of which it uses little; g2's memory is of huge pages. Their kernels are searched for, without registers.
+SPARSE = """
+host pcpus=1 icount=yes append="hugepages=132"
+guest g1 vcpus=1 memory=256 append="mem=256M" qemu="-m 64G -object memory-backend-memfd,id=ram,size=64G -machine memory-backend=ram"
+guest g2 vcpus=1 memory=256 qemu="-object memory-backend-memfd,id=ram,size=256M,hugetlb=on -machine memory-backend=ram"
+command used() {{ for name in g1 g2; do awk -v name=$name '/^(Size|Rss|Shared_Hugetlb|Private_Hugetlb)/ {{ sum[$1] += $2 }} \
+END {{ for (what in sum) print name, what, sum[what] }}' /proc/$(pgrep -f -o "name $name,")/smaps; done; grep HugePages_Free /proc/meminfo; }}; \
+vperf guests --scan --no-cache --json >/dev/null; used >/out/before; vperf guests --scan --no-cache --json >/out/scanned.json; used >/out/after
+""".replace("\\\n", "").replace("{{", "{").replace("}}", "}")
+LITTLE_KIB = 1024  # what guests that do nothing may use meanwhile
+
+
+def memory_that_is_not_there(run, claims):
+    before, after = ({line.rsplit(None, 1)[0] if line[0] == "g" else "free": int(line.split()[-1])
+                      for line in (run.out / name).read_text().replace(" kB", "").splitlines()} for name in ("before", "after"))
+    guests = {guest["vm"]: guest["kernel"] or {} for guest in json.loads((run.out / "scanned.json").read_text())}
+    claims.check({name: kernel.get("found_by") for name, kernel in guests.items()} == {"g1": "scan", "g2": "scan"},
+                 f"both kernels are found by a search: {[(name, kernel.get('physical')) for name, kernel in guests.items()]}")
+    size, rss = before["g1 Size:"], [counts["g1 Rss:"] for counts in (before, after)]
+    claims.check(size > 64 << 20 and rss[0] < 1 << 20 and abs(rss[1] - rss[0]) <= LITTLE_KIB,
+                 f"of {size} KiB the host has {rss[0]}, and {rss[1]} after another search")
+    huge = [counts["g2 Shared_Hugetlb:"] + counts["g2 Private_Hugetlb:"] for counts in (before, after)]
+    claims.check(0 < huge[0] < 256 << 10 and huge[0] == huge[1] and before["free"] == after["free"],
+                 f"of g2's huge pages {huge[0]} KiB are used, and {huge[1]} after another search")
+
+
 SUITES = ("bullseye", "bookworm", "trixie", "sid")
 USUAL = (("bookworm", "sid", 2),)
 
@@ -283,5 +309,6 @@ def tests(pairs):
 
 TESTS = tests(USUAL)
 QUICK = ()
-FULL = [("identity: memory plugged in, a VM that is killed", CHANGES.format(host="bookworm", guest="trixie"), changes)]
+FULL = [("identity: memory plugged in, a VM that is killed", CHANGES.format(host="bookworm", guest="trixie"), changes),
+        ("identity: memory that is not there", SPARSE, memory_that_is_not_there)]
 FULL += tests([(host, guest, vcpus) for host in SUITES for guest in SUITES for vcpus in (1, 4)])

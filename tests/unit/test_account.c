@@ -6,6 +6,7 @@
 #include <json-c/json.h>
 
 #include "analyze/account_tables.h"
+#include "analyze/storm.h"
 #include "make_recording.h"
 #include "render/account.h"
 #include "render/table.h"
@@ -186,6 +187,87 @@ static void test_samples(void **state)
 	vms.at[0].has_domain = true; /* the host itself: not sampled as a guest */
 	vp_account_check(&account, 1000000, 0, &checks);
 	assert_true(checks.samples_agree && !checks.sampled);
+	vp_account_deinit(&account);
+	vp_vms_deinit(&vms);
+}
+
+static size_t storms_told(const struct vp_account *account, uint64_t period_ns, char **last)
+{
+	vp_sentences told = {0};
+
+	vp_storm_tell(account, period_ns, &told);
+	size_t count = told.count;
+	*last = count ? vp_strdup(told.at[count - 1]) : NULL;
+	vp_vec_each (&told, sentence)
+		free(*sentence);
+	vp_vec_deinit(&told);
+	return count;
+}
+
+/* The vCPU of add_second() has a pCPU for 800 ms of each second, 100 ms of them in interrupts. */
+static void test_storm(void **state)
+{
+	struct vp_thief timer = {.vm = 1000,
+				 .state = VP_STATE_IRQ,
+				 .kind = VP_BY_VECTOR,
+				 .number = 236,
+				 .ns = 100000000,
+				 .count = 15999, /* just below 20,000 a second */
+				 .comm = "local_timer"};
+	struct vp_guest_sample sample = {.vm = 1000};
+	struct vp_account account;
+	struct vp_storm storm;
+	vp_vms vms = {0};
+	char *text;
+
+	vp_account_init(&account, &vms);
+	add_second(&account, 5);
+	assert_false(vp_storm_find(&account, &account.times.at[0], &storm));
+	add(&account, VP_ID_thief, &timer);
+	assert_int_equal(storms_told(&account, 1000000, &text), 0);
+	timer.count = 1;
+	timer.ns = 0;
+	add(&account, VP_ID_thief, &timer);
+	assert_true(vp_storm_find(&account, &account.times.at[0], &storm));
+	assert_string_equal(storm.source, "local_timer");
+	assert_true(storm.per_s == 20000 && storm.percent == 10);
+	for (int i = 0; i < 900; i++)
+		add(&account, VP_ID_guest_sample, &sample);
+	assert_int_equal(storms_told(&account, 1000000, &text), 1);
+	assert_string_equal(text,
+			    "VM 'pid-1000': vCPU 0 was in a storm of interrupts: 20000 a "
+			    "second (local_timer) while it had a pCPU, which took 10.0% of "
+			    "its time; of its 2 exits a second 100.0% were HLT; samples show "
+			    "90.0% of its time in the guest, exactly it was 60.0%: samples are "
+			    "taken by interrupts themselves, so trust 'vperf account'");
+	free(text);
+	assert_int_equal(storms_told(&account, 0, &text), 1);
+	assert_null(strstr(text, "samples"));
+	free(text);
+	vp_account_deinit(&account);
+	vp_vms_deinit(&vms);
+}
+
+/* So short a time says nothing of a rate. */
+static void test_no_storm_of_a_moment(void **state)
+{
+	struct vp_vcpu_account times = {
+	    .vm = 1000, .begin = 5, .end = 9000005, .guest = 8000000, .irq = 1000000};
+	struct vp_thief timer = {
+	    .vm = 1000, .state = VP_STATE_IRQ, .kind = VP_BY_VECTOR, .ns = 1000000, .count = 2000};
+	struct vp_account account;
+	struct vp_storm storm;
+	vp_vms vms = {0};
+
+	vp_account_init(&account, &vms);
+	add(&account, VP_ID_vcpu_account, &times);
+	add(&account, VP_ID_thief, &timer);
+	assert_false(vp_storm_find(&account, &account.times.at[0], &storm));
+	times.begin = times.end;
+	times.end = 18000005;
+	add(&account, VP_ID_vcpu_account, &times);
+	assert_true(vp_storm_find(&account, &account.times.at[0], &storm));
+	assert_string_equal(storm.source, "irq 0");
 	vp_account_deinit(&account);
 	vp_vms_deinit(&vms);
 }
@@ -372,6 +454,8 @@ int main(void)
 	    cmocka_unit_test(test_sums),
 	    cmocka_unit_test(test_lost_vcpu_is_not_ok),
 	    cmocka_unit_test(test_samples),
+	    cmocka_unit_test(test_storm),
+	    cmocka_unit_test(test_no_storm_of_a_moment),
 	    cmocka_unit_test(test_tables),
 	    cmocka_unit_test(test_addresses),
 	    cmocka_unit_test(test_book),

@@ -15,6 +15,7 @@
 #include "collect/clock.h"
 #include "collect/confine.h"
 #include "collect/cpu_hotplug.h"
+#include "collect/convert.h"
 #include "collect/guest_state.h"
 #include "maps/proc.h"
 
@@ -224,10 +225,27 @@ static void test_lost_in_a_ring(void **state)
 	assert_int_equal(system(removal), 0);
 }
 
+/* What waited for the end of an exit comes in where the guest's interrupts do. */
+static void test_hits_of_guests(void **state)
+{
+	enum { CPUID = 10, INTERRUPT = 1 };
+	struct vp_raw_record raw = {.flags = VP_HAS_EXIT_REASON | VP_RAW_ON_VCPU,
+				    .exit_reason = CPUID};
+
+	assert_false(vp_convert_hit_guest(&raw, VP_MODE_GUEST_USER, VP_VENDOR_INTEL));
+	raw.exit_reason = INTERRUPT;
+	assert_true(vp_convert_hit_guest(&raw, VP_MODE_GUEST_USER, VP_VENDOR_INTEL));
+	assert_false(vp_convert_hit_guest(&raw, VP_MODE_KERNEL, VP_VENDOR_INTEL));
+	raw.exit_reason = CPUID;
+	raw.flags = VP_RAW_ON_VCPU; /* which is not known, then */
+	assert_true(vp_convert_hit_guest(&raw, VP_MODE_GUEST_KERNEL, VP_VENDOR_INTEL));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_process_is_the_same),
+	    cmocka_unit_test(test_hits_of_guests),
 	    cmocka_unit_test(test_account_of_like_threads),
 	    cmocka_unit_test(test_confined_is_heard_only_where_asked),
 	    cmocka_unit_test(test_confined_may_make_one_request),

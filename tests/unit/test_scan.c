@@ -3,6 +3,7 @@
 #include "opened_guest.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -465,6 +466,45 @@ static void test_own_memory(void **state)
 	}
 }
 
+/* Those that nobody has touched yet. */
+static unsigned long free_huge_pages(void)
+{
+	unsigned long count = 0;
+	char line[128];
+	FILE *file = fopen("/proc/meminfo", "re");
+
+	assert_non_null(file);
+	while (!count && fgets(line, sizeof(line), file))
+		sscanf(line, "HugePages_Free: %lu", &count);
+	fclose(file);
+	return count;
+}
+
+/* A VMM's memory of huge pages (hugetlbfs): looking for a kernel takes none. */
+static void test_huge_pages(void **state)
+{
+	const size_t size = 256 * MIB;
+	enum { TOUCHED = 16 }; /* at least what look_into_own() writes to, of 2 MiB each */
+
+	if (free_huge_pages() < TOUCHED) {
+		print_message("skipped: fewer than 16 huge pages are free (vm.nr_hugepages)\n");
+		skip();
+	}
+	for (int with_kernel = 0; with_kernel < 2; with_kernel++) {
+		VP_AUTO_CLOSE int file = memfd_create("guest", MFD_CLOEXEC | MFD_HUGETLB);
+		assert_true(file >= 0);
+		assert_int_equal(ftruncate(file, (off_t)size), 0);
+		char *huge =
+		    mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+		assert_true(huge != MAP_FAILED);
+		look_into_own(huge, size, with_kernel);
+		unsigned long left = free_huge_pages();
+		look_into_own(huge, size, with_kernel);
+		assert_int_equal(free_huge_pages(), left);
+		munmap(huge, size);
+	}
+}
+
 /* Without knowing what there is, nothing is touched. */
 static void test_backing_unknown(void **state)
 {
@@ -492,6 +532,7 @@ int main(void)
 	    cmocka_unit_test(test_cost_of_lies),
 	    cmocka_unit_test(test_cost_of_false_kernel),
 	    cmocka_unit_test(test_own_memory),
+	    cmocka_unit_test(test_huge_pages),
 	    cmocka_unit_test(test_backing_unknown),
 	};
 

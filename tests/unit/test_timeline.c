@@ -57,6 +57,27 @@ static void test_exit_names(void **state)
 	}
 }
 
+static void test_interrupts(void **state)
+{
+	static const struct {
+		uint32_t vendor, reason;
+		bool interrupt;
+	} exits[] = {
+	    {VP_VENDOR_AMD, 0x60, true},   {VP_VENDOR_AMD, 0x61, true},
+	    {VP_VENDOR_AMD, 0x64, false},  {VP_VENDOR_AMD, 0x72, false},
+	    {VP_VENDOR_AMD, 0x5f, false},  {VP_VENDOR_INTEL, 0, true},
+	    {VP_VENDOR_INTEL, 1, true},    {VP_VENDOR_INTEL, 0x80000021, false},
+	    {VP_VENDOR_INTEL, 2, false},   {VP_VENDOR_INTEL, 6, true},
+	    {VP_VENDOR_INTEL, 7, false},   {VP_VENDOR_INTEL, 52, false},
+	    {VP_VENDOR_ARM, 1, false},     {VP_VENDOR_ARM, VP_ARM_NO_TRAP, true},
+	    {VP_VENDOR_UNKNOWN, 12, true},
+	};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(exits); i++)
+		assert_int_equal(vp_exit_reason_is_interrupt(exits[i].vendor, exits[i].reason),
+				 exits[i].interrupt);
+}
+
 #if defined(__x86_64__)
 /* As this machine's kernel headers have them. */
 static void test_kvm_names(void **state)
@@ -291,6 +312,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exit_names),
+		cmocka_unit_test(test_interrupts),
 		cmocka_unit_test(test_exit_details),
 		cmocka_unit_test(test_exits_to_memory),
 #if defined(__x86_64__)
