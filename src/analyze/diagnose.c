@@ -27,6 +27,12 @@ static void see(struct loss *loss, uint64_t ns, uint64_t count, const char *who)
 	loss->shares.at[name] += ns;
 }
 
+static void forget(struct loss *loss)
+{
+	vp_intern_deinit(&loss->names);
+	vp_vec_deinit(&loss->shares);
+}
+
 /* Who took most, and how much; NULL: not known. */
 static const char *most_of(const struct loss *loss, uint64_t *ns)
 {
@@ -163,12 +169,23 @@ static bool names(const struct vp_rule *rule, const struct place *place)
 	       has_word(rule->functions, ' ', place->function, true);
 }
 
+/* Of exits to memory: whether they are what the rule is about. */
+static bool is_of_memory(const struct vp_rule *rule, const struct place *place)
+{
+	bool device = place->detail ? !strncmp(place->detail, "MMIO ", 5)
+				    : !strcmp(place->reason, "EPT_MISCONFIG");
+
+	return device == (rule->memory == VP_RULE_OF_DEVICES);
+}
+
 /* Whether the rule is about these exits: those that another one names are that one's. */
 static bool is_of_rule(const struct vp_rule *rule, const struct place *place)
 {
 	size_t count;
 	const struct vp_rule *others = vp_rules(&count);
 
+	if (rule->memory)
+		return is_of_memory(rule, place);
 	if (rule->functions)
 		return names(rule, place);
 	for (size_t i = 0; i < count; i++)
@@ -195,14 +212,12 @@ static bool is_preempted(const struct vp_account_view *view, uint32_t vm)
 
 /* What exits of a reason cost, without what others took meanwhile. */
 struct reason_cost {
-	uint64_t ns, count;
+	uint64_t kernel, vmm, count;
 };
 
-static struct reason_cost cost_of(const struct vp_account_view *view, const struct vp_rule *rule,
-				  uint32_t vm, const char *reason)
+static struct reason_cost cost_of(const struct vp_account_view *view, uint32_t vm,
+				  const char *reason)
 {
-	/* What the kernel alone served of these: else they are accesses to the VMM's devices. */
-	bool fault = has_word("NPF EPT_VIOLATION EPT_MISCONFIG", ' ', reason, false);
 	struct reason_cost ret = {0};
 	char name[VP_EXIT_NAME_SIZE];
 
@@ -210,10 +225,8 @@ static struct reason_cost cost_of(const struct vp_account_view *view, const stru
 		if (cost->vm != vm || !vp_account_view_shows(view, vm, cost->vcpu) ||
 		    strcmp(vp_exit_reason_name(cost->vendor, cost->reason, name), reason))
 			continue;
-		if (rule->loss != VP_LOSS_EXITS_VMM)
-			ret.ns += cost->kernel;
-		if (rule->loss == VP_LOSS_EXITS_VMM || !fault)
-			ret.ns += cost->vmm;
+		ret.kernel += cost->kernel;
+		ret.vmm += cost->vmm;
 		ret.count += cost->count;
 	}
 	return ret;
@@ -241,24 +254,44 @@ static bool next_place(const struct vp_table *places, const char *vm, const char
 	return false;
 }
 
+/* All exits of a reason by place. */
+struct places_of_reason {
+	double ns, count;
+	bool told; /* what the exits were to */
+};
+
+static struct places_of_reason sum_places(const struct vp_table *places, const char *vm,
+					  const char *reason)
+{
+	struct places_of_reason ret = {0};
+	struct place place;
+
+	for (size_t row = 0; next_place(places, vm, reason, &row, &place);) {
+		ret.ns += place.ns;
+		ret.count += place.count;
+		ret.told |= place.detail != NULL;
+	}
+	return ret;
+}
+
 /* A reason's cost, divided among the functions with such exits as these' times are. */
 static void measure_reason(const struct vp_account_view *view, const struct vp_table *places,
 			   const struct vp_rule *rule, uint32_t vm, const char *reason,
 			   struct loss *loss)
 {
 	const char *name = vp_account_view_vm(view, vm);
-	struct reason_cost cost = cost_of(view, rule, vm, reason);
+	struct reason_cost cost = cost_of(view, vm, reason);
+	struct places_of_reason all = sum_places(places, name, reason);
+	bool by_server = rule->memory && !all.told;
+	double ns = (double)(!by_server                          ? cost.kernel + cost.vmm
+			     : rule->memory == VP_RULE_OF_MEMORY ? cost.kernel
+								 : cost.vmm);
 	struct place place;
-	double ns = 0, count = 0;
 
-	for (size_t row = 0; next_place(places, name, reason, &row, &place);) {
-		ns += place.ns;
-		count += place.count;
-	}
-	for (size_t row = 0; ns > 0 && next_place(places, name, reason, &row, &place);)
-		if (is_of_rule(rule, &place))
-			see(loss, (uint64_t)(place.ns / ns * (double)cost.ns),
-			    (uint64_t)(place.count / count * (double)cost.count + 0.5),
+	for (size_t row = 0; all.ns > 0 && next_place(places, name, reason, &row, &place);)
+		if (by_server || is_of_rule(rule, &place))
+			see(loss, (uint64_t)(place.ns / all.ns * ns),
+			    (uint64_t)(place.count / all.count * (double)cost.count + 0.5),
 			    place.function);
 }
 
@@ -294,7 +327,6 @@ static void measure(const struct vp_account_view *view, const struct vp_table *p
 		measure_times(view, rule, vm, loss);
 		break;
 	case VP_LOSS_EXITS:
-	case VP_LOSS_EXITS_VMM:
 		measure_exits(view, places, rule, vm, loss);
 		break;
 	}
@@ -317,6 +349,47 @@ static int by_time(const void *a, const void *b)
 	return (left->ns < right->ns) - (left->ns > right->ns);
 }
 
+static const char *keep(struct vp_diagnosis *diagnosis, const char *text)
+{
+	return vp_intern_text(&diagnosis->texts, vp_intern_string(&diagnosis->texts, text));
+}
+
+static void measure_address(const struct vp_table *addresses, size_t row,
+			    const struct vp_rule *rule, const char *vm, struct loss *time,
+			    struct loss *count)
+{
+	const union vp_cell *cells = &addresses->cells.at[row * addresses->columns.count];
+	const char *address = cells[vp_table_column_of(addresses, "address")].text,
+		   *what = rule->memory == VP_RULE_OF_DEVICES ? "device" : "memory";
+
+	if (!address || strcmp(cells[vp_table_column_of(addresses, "vm")].text, vm) != 0 ||
+	    strcmp(cells[vp_table_column_of(addresses, "what")].text, what) != 0)
+		return;
+	see(time, cells[vp_table_column_of(addresses, "total_ns")].count, 0, address);
+	see(count, cells[vp_table_column_of(addresses, "count")].count, 0, address);
+}
+
+/* The one that took most time, by reads and writes together, and how often. */
+static void find_address(const struct vp_account_view *view, const struct vp_table *addresses,
+			 struct vp_finding *finding, struct vp_diagnosis *ret)
+{
+	const char *vm = vp_account_view_vm(view, finding->vm), *most;
+	struct loss time = {0}, count = {0};
+	uint64_t ns;
+
+	if (!finding->rule->memory)
+		return;
+	for (size_t row = 0; row < vp_table_rows(addresses); row++)
+		measure_address(addresses, row, finding->rule, vm, &time, &count);
+	most = most_of(&time, &ns);
+	if (most) {
+		finding->address = keep(ret, most);
+		finding->address_count = count.shares.at[vp_intern_string(&count.names, most)];
+	}
+	forget(&time);
+	forget(&count);
+}
+
 static void add_finding(const struct vp_rule *rule, uint32_t vm, const struct loss *loss,
 			double percent, struct vp_diagnosis *ret)
 {
@@ -325,7 +398,7 @@ static void add_finding(const struct vp_rule *rule, uint32_t vm, const struct lo
 	const char *who = most_of(loss, &finding.most);
 
 	if (who)
-		finding.who = vp_intern_text(&ret->texts, vp_intern_string(&ret->texts, who));
+		finding.who = keep(ret, who);
 	vp_vec_push(&ret->findings, finding);
 }
 
@@ -342,17 +415,18 @@ static void diagnose_vm(const struct vp_account_view *view, const struct vp_tabl
 		double percent = 100 * (double)loss.ns / (double)wall;
 		if (percent >= rules[i].least)
 			add_finding(&rules[i], vm, &loss, percent, ret);
-		vp_intern_deinit(&loss.names);
-		vp_vec_deinit(&loss.shares);
+		forget(&loss);
 	}
 }
 
 void vp_diagnose(const struct vp_account_view *view, const struct vp_table *places,
-		 struct vp_diagnosis *ret)
+		 const struct vp_table *addresses, struct vp_diagnosis *ret)
 {
 	*ret = (struct vp_diagnosis){0};
 	for (uint32_t vm = 0; vm < view->account->vms->count; vm++)
 		diagnose_vm(view, places, vm, ret);
+	vp_vec_each (&ret->findings, finding)
+		find_address(view, addresses, finding, ret);
 	if (ret->findings.count)
 		qsort(ret->findings.at, ret->findings.count, sizeof(*ret->findings.at), by_time);
 }

@@ -18,6 +18,10 @@ struct vp_finding {
 	uint64_t count;  /* how often */
 	uint64_t most;   /* ns of `who` */
 	const char *who; /* who took or caused the most of it; NULL: not known. The diagnosis' */
+	/* The guest's memory that most of it was for, and how often; NULL: not known, or for none.
+	 */
+	const char *address;
+	uint64_t address_count;
 };
 
 struct vp_diagnosis {
@@ -25,9 +29,10 @@ struct vp_diagnosis {
 	struct vp_intern texts;
 };
 
-/* `places`: vp_account_places_table() of the same view by function. */
+/* `places`: vp_account_places_table() of the same view by function; `addresses`:
+ * vp_account_addresses_table(). */
 void vp_diagnose(const struct vp_account_view *view, const struct vp_table *places,
-		 struct vp_diagnosis *ret);
+		 const struct vp_table *addresses, struct vp_diagnosis *ret);
 void vp_diagnosis_deinit(struct vp_diagnosis *diagnosis);
 
 #endif

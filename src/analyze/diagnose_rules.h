@@ -11,8 +11,7 @@ enum vp_loss {
 	VP_LOSS_WAKING,      /* time from a wake-up on, on a pCPU that was idle */
 	VP_LOSS_THROTTLED,   /* time without quota */
 	VP_LOSS_POLL_WASTED, /* time polled before it slept all the same */
-	VP_LOSS_EXITS,       /* time of the host's kernel and the VMM for exits … */
-	VP_LOSS_EXITS_VMM    /* … of the VMM alone */
+	VP_LOSS_EXITS        /* time of the host's kernel and the VMM for exits */
 };
 
 /* Classes of thieves: bits of vp_rule.thieves. */
@@ -29,6 +28,10 @@ enum {
 /* With several vCPUs, of which some wait for their pCPU. */
 enum vp_rule_preempted { VP_RULE_ALWAYS, VP_RULE_IF_PREEMPTED, VP_RULE_UNLESS_PREEMPTED };
 
+/* Exits of one reason can be to both. Where it is not known to which, what the VMM served is taken
+ * for a device's, and what the kernel served for memory. */
+enum vp_rule_memory { VP_RULE_OF_ANY, VP_RULE_OF_DEVICES, VP_RULE_OF_MEMORY };
+
 struct vp_rule {
 	const char *id;
 	enum vp_loss loss;
@@ -39,6 +42,7 @@ struct vp_rule {
 	 * stands for those of no other rule. */
 	const char *reasons, *details, *functions;
 	enum vp_rule_preempted preempted;
+	enum vp_rule_memory memory;
 	double least;         /* percent of the vCPUs' time */
 	const char *what;     /* "… loses … to WHAT" */
 	const char *evidence; /* the verb and its options that show it */

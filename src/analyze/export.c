@@ -16,14 +16,19 @@ const char *vp_export_vm(const struct vp_export *export, uint32_t vm)
 	return vm == VP_NONE ? NULL : export->vms.at[vm].name;
 }
 
+static void add_vms(const vp_vms *vms, size_t from, vp_vms *ret)
+{
+	for (size_t i = from; i < vms->count; i++)
+		vp_vec_push(ret, vms->at[i]);
+}
+
 /* What became known since so many texts and VMs were. */
 static void add_names(const struct vp_intern *texts, size_t from_text, const vp_vms *vms,
 		      size_t from_vm, vp_export_names *ret_texts, vp_vms *ret_vms)
 {
 	for (size_t i = from_text; i < texts->strings.count; i++)
 		vp_vec_push(ret_texts, texts->strings.at[i]);
-	for (size_t i = from_vm; i < vms->count; i++)
-		vp_vec_push(ret_vms, vms->at[i]);
+	add_vms(vms, from_vm, ret_vms);
 }
 
 static void forget_names(struct vp_export *export)
@@ -177,9 +182,8 @@ static void begin_once(struct streaming *streaming)
 	if (streaming->begun)
 		return;
 	streaming->begun = true;
+	add_vms(&report->vms, 0, &streaming->export.vms);
 	streaming->vms = report->vms.count;
-	for (size_t i = 0; i < streaming->vms; i++)
-		vp_vec_push(&streaming->export.vms, report->vms.at[i]);
 	streaming->export.has_periods = streaming->exporter->period && has_trace(report->path);
 	streaming->error = open_spans(streaming);
 	if (streaming->exporter->begin)

@@ -428,7 +428,8 @@ int note_vmm(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
-/* KVM says how long a halt took: what of it was no sleep was polling, until now held for work. */
+/* KVM says how long a halt took: what of it was no sleep was polling, until now held for work; or
+ * the way to the scheduler, where it does not poll. */
 SEC("raw_tp/kvm_vcpu_wakeup")
 int note_poll(struct bpf_raw_tracepoint_args *context)
 {
@@ -441,7 +442,8 @@ int note_poll(struct bpf_raw_tracepoint_args *context)
 		return 0;
 	set_busy(vcpu, 1);
 	charge(vcpu, bpf_ktime_get_ns());
-	if (vcpu->flags & VP_EXIT_OPEN && vcpu->state == VP_STATE_KERNEL) {
+	if (vcpu->flags & VP_EXIT_OPEN && vcpu->state == VP_STATE_KERNEL &&
+	    !(vcpu->flags & VP_POLLS_NOT)) {
 #pragma unroll
 		for (int i = 0; i < VP_STATES; i++)
 			others += vcpu->parts[i];
@@ -458,6 +460,9 @@ int note_poll(struct bpf_raw_tracepoint_args *context)
 		vcpu->polls += ns > 0;
 		vcpu->poll_wasted += slept ? ns : 0;
 	}
+	vcpu->flags &= ~VP_POLLS_NOT;
+	if (polls_not((void *)vcpu->kvm_vcpu))
+		vcpu->flags |= VP_POLLS_NOT;
 	set_busy(vcpu, 0);
 	return 0;
 }

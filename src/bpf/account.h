@@ -35,6 +35,7 @@ enum vp_account_flag {
 	VP_SWITCH_IGNORED = 32,
 	VP_BLOCKED_ONCE = 64, /* in this exit, at block_at */
 	VP_PLACE_KNOWN = 128, /* ip of the exit; cr3 with it */
+	VP_POLLS_NOT = 256,   /* its next halt */
 };
 
 /* Interrupt sources with a counter in each vCPU; above VP_IRQ_DEVICE: that and the number. */

@@ -61,6 +61,7 @@ struct kvm_vcpu_arch {
 struct kvm_vcpu {
 	struct preempt_notifier preempt_notifier;
 	int vcpu_id;
+	unsigned int halt_poll_ns;
 	struct kvm_vcpu_arch arch;
 } CORE;
 
@@ -183,6 +184,15 @@ static __always_inline struct kvm_vcpu *vcpu_of_notifier(void *notifier)
 		return 0;
 	return notifier - bpf_core_field_offset(struct kvm_vcpu, preempt_notifier) -
 	       bpf_core_field_offset(struct preempt_notifier, link);
+}
+
+/* Whether KVM will not poll in the vCPU's next halt, as it has set behind the last one. */
+static __always_inline bool polls_not(struct kvm_vcpu *vcpu)
+{
+	unsigned int ns;
+
+	return bpf_core_type_exists(struct kvm_vcpu) && bpf_core_field_exists(vcpu->halt_poll_ns) &&
+	       !bpf_core_read(&ns, sizeof(ns), &vcpu->halt_poll_ns) && !ns;
 }
 
 /*

@@ -66,17 +66,19 @@ static struct vp_error *diagnose_with(void *context)
 	struct vp_account_recording rec;
 	struct vp_account_view view;
 	struct vp_diagnosis diagnosis;
-	struct vp_table places = {0};
+	struct vp_table places = {0}, addresses = {0};
 
 	VP_TRY(vp_account_options_check(&diagnose->account));
 	VP_TRY(vp_account_options_open(&diagnose->account, &rec, &view));
 	struct vp_error *error = find_places(diagnose, &rec, &view, &places);
 	if (!error) {
-		vp_diagnose(&view, &places, &diagnosis);
+		vp_account_addresses_table(&view, &addresses);
+		vp_diagnose(&view, &places, &addresses, &diagnosis);
 		error = print(diagnose, &diagnosis, &rec);
 		vp_diagnosis_deinit(&diagnosis);
 	}
 	vp_table_deinit(&places);
+	vp_table_deinit(&addresses);
 	vp_account_view_deinit(&view);
 	vp_account_recording_close(&rec);
 	return error;

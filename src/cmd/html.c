@@ -24,6 +24,7 @@ enum table {
 	EXITS,
 	EXITS_BY_FUNCTION,
 	EXITS_BY_PROCESS,
+	EXITS_BY_ADDRESS,
 	SCHED_VCPUS,
 	SCHED_THREADS,
 	SCHED_WAITS,
@@ -128,7 +129,9 @@ static struct vp_error *make_account(struct html *html)
 				&tables[EXITS_BY_FUNCTION].table);
 	vp_account_places_table(&html->view, &html->report.naming, VP_EXITS_BY_PROCESS,
 				&tables[EXITS_BY_PROCESS].table);
-	vp_diagnose(&html->view, &tables[EXITS_BY_FUNCTION].table, &html->diagnosis);
+	vp_account_addresses_table(&html->view, &tables[EXITS_BY_ADDRESS].table);
+	vp_diagnose(&html->view, &tables[EXITS_BY_FUNCTION].table, &tables[EXITS_BY_ADDRESS].table,
+		    &html->diagnosis);
 	html->has_diagnosis = true;
 	return NULL;
 }
@@ -238,6 +241,7 @@ static void name_tables(struct html *html)
 			   [EXITS] = {"exits", "VM exits by reason"},
 			   [EXITS_BY_FUNCTION] = {"exitsByFunction", "VM exits by guest function"},
 			   [EXITS_BY_PROCESS] = {"exitsByProcess", "VM exits by guest process"},
+			   [EXITS_BY_ADDRESS] = {"exitsByAddress", "VM exits by guest address"},
 			   [SCHED_VCPUS] = {"schedVcpus", "vCPUs, by events"},
 			   [SCHED_THREADS] = {"schedThreads", "Threads of guests"},
 			   [SCHED_WAITS] = {"schedWaits", "Waits of vCPUs for a pCPU, by length"},

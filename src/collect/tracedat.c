@@ -309,8 +309,9 @@ static uint64_t shifted(const struct vp_tracedat *file, const struct vp_tracedat
 	__int128 behind = (__int128)time - from->time, growth = (__int128)to->offset - from->offset;
 	if (file->interpolates &&
 	    length > 0) /* damaged offsets may be beyond what fits: no overflow */
-		offset +=
-		    (__int128)((unsigned __int128)behind * (unsigned __int128)growth) / length;
+		offset += (__int128)((unsigned __int128)behind * (unsigned __int128)growth +
+				     (unsigned __int128)length / 2) /
+			  length;
 	unsigned bits = from->fraction_bits < 64 ? (unsigned)from->fraction_bits : 0;
 	return (uint64_t)(((unsigned __int128)time * from->scaling) >> bits) + (uint64_t)offset;
 }

@@ -631,14 +631,18 @@ static void hand_over(struct vp_tracepoints *own, const struct source *source)
 	own->records.size = 0;
 }
 
+/* At most twice what a ring has: events can come faster than they are read, and other pCPUs, the
+ * end and signals would wait for them for ever. */
 static struct vp_error *drain_pages(struct vp_tracepoints *own, struct source *source)
 {
+	const size_t page_size = (size_t)getpagesize();
+	size_t left = 2 * (own->options.ring_bytes / page_size + 1);
 	struct vp_ring_page page;
 	struct vp_slice entry;
 	uint64_t time;
 	ssize_t size;
 
-	while ((size = read(source->pages, own->copy, (size_t)getpagesize())) > 0) {
+	while (left-- && (size = read(source->pages, own->copy, page_size)) > 0) {
 		if (!vp_ring_page_open((struct vp_slice){own->copy, (size_t)size}, &page))
 			return vp_error_new("a page of pCPU %" PRIu32 "'s ring is malformed: "
 					    "expected an entry's header and its length",

@@ -5,6 +5,9 @@
 
 #include "base/text.h"
 
+/* Of what findings about memory have beside their rule's. */
+static const char by_address[] = "exits --by address";
+
 /* A word of a shell's command: quoted unless it is plain. */
 static void put_word(const char *word, struct vp_buffer *out)
 {
@@ -23,10 +26,10 @@ static void put_word(const char *word, struct vp_buffer *out)
 	vp_buffer_string(out, "'");
 }
 
-static void put_command(const struct vp_finding *finding, const struct vp_account_recording *rec,
-			struct vp_buffer *out)
+static void put_command(const char *verb, const struct vp_finding *finding,
+			const struct vp_account_recording *rec, struct vp_buffer *out)
 {
-	vp_buffer_printf(out, "vperf %s --vm", finding->rule->evidence);
+	vp_buffer_printf(out, "vperf %s --vm", verb);
 	put_word(rec->vms.at[finding->vm].name, out);
 	put_word(rec->path, out);
 }
@@ -48,8 +51,15 @@ static void put_finding(const struct vp_finding *finding, size_t number,
 				 vp_text_duration(finding->most, most));
 	if (finding->count || who)
 		vp_buffer_string(out, "\n");
+	if (finding->address)
+		vp_buffer_printf(out, "   most at %s, %" PRIu64 " times\n", finding->address,
+				 finding->address_count);
 	vp_buffer_string(out, "   see:    ");
-	put_command(finding, rec, out);
+	put_command(rule->evidence, finding, rec, out);
+	if (finding->address) {
+		vp_buffer_string(out, "\n           ");
+		put_command(by_address, finding, rec, out);
+	}
 	vp_buffer_printf(out, "\n   try:    %s\n   source: %s\n\n", rule->advice, rule->source);
 }
 
@@ -67,9 +77,11 @@ void vp_render_diagnosis_text(const struct vp_diagnosis *diagnosis,
 static void put_json(const struct vp_finding *finding, const struct vp_account_recording *rec,
 		     struct vp_json *json)
 {
-	struct vp_buffer command = {0};
+	struct vp_buffer command = {0}, addresses = {0};
 
-	put_command(finding, rec, &command);
+	put_command(finding->rule->evidence, finding, rec, &command);
+	if (finding->address)
+		put_command(by_address, finding, rec, &addresses);
 	vp_json_line(json);
 	vp_json_object(json, NULL);
 	vp_json_text(json, "id", finding->rule->id);
@@ -79,12 +91,17 @@ static void put_json(const struct vp_finding *finding, const struct vp_account_r
 	vp_json_count(json, "count", finding->count);
 	vp_json_text(json, "most", finding->who);
 	vp_json_count(json, "most_ns", finding->most);
+	vp_json_text(json, "address", finding->address);
+	vp_json_count(json, "address_count", finding->address_count);
 	vp_json_text(json, "what", finding->rule->what);
 	vp_json_text(json, "evidence", vp_buffer_text(&command));
+	vp_json_text(json, "address_evidence",
+		     finding->address ? vp_buffer_text(&addresses) : NULL);
 	vp_json_text(json, "advice", finding->rule->advice);
 	vp_json_text(json, "source", finding->rule->source);
 	vp_json_object_end(json);
 	vp_buffer_deinit(&command);
+	vp_buffer_deinit(&addresses);
 }
 
 void vp_render_diagnosis_json(const struct vp_diagnosis *diagnosis,

@@ -106,6 +106,24 @@ static void test_poll_is_bounded(void **state)
 	end(&scene);
 }
 
+/* On its way to the scheduler, and back, a vCPU that does not poll has work. */
+static void test_no_poll(void **state)
+{
+	const bool slept = true;
+	struct scene scene = begin();
+
+	rig_exit(scene.rig, ABORT, 0x1000);
+	rig_let_pass(scene.rig, scene.vcpu, 5 * MS);
+	scene.vcpu->flags |= VP_POLLS_NOT;
+	vp_run(scene.rig->programs->progs.note_poll, 4 * MS, slept, 0);
+	assert_int_equal(scene.vcpu->states[VP_STATE_POLL], 0);
+	assert_int_equal(scene.vcpu->polls, 0);
+	assert_int_equal(scene.vcpu->poll_wasted, 0);
+	assert_int_equal(scene.vcpu->flags & VP_POLLS_NOT, 0); /* it is not known of the next one */
+	rig_entry(scene.rig);
+	end(&scene);
+}
+
 /* Of what KVM says after a sleep, the sleep was no polling. */
 static void test_poll_and_sleep(void **state)
 {
@@ -329,6 +347,7 @@ int main(void)
 		cmocka_unit_test(test_vmm),
 		cmocka_unit_test(test_poll),
 		cmocka_unit_test(test_poll_is_bounded),
+		cmocka_unit_test(test_no_poll),
 		cmocka_unit_test(test_poll_and_sleep),
 		cmocka_unit_test(test_seen_first_at_its_exit),
 		cmocka_unit_test(test_late_exit),

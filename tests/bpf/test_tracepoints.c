@@ -105,6 +105,51 @@ static void test_full_buffer_is_counted(void **by_perf)
 	assert_int_equal(loss.events, MANY - seen.events);
 }
 
+static void make_calls(int calls)
+{
+	for (int i = 0; i < calls; i++)
+		syscall(SYS_getppid);
+}
+
+static void take_and_make_more(void *context, uint32_t pcpu, char *records, size_t size)
+{
+	uint64_t *bytes = context;
+
+	*bytes += size;
+	make_calls(MANY);
+}
+
+/* Whoever drains has an end, even if it makes more events than it takes. */
+static void test_endless(void **by_perf)
+{
+	enum { MOST_S = 30 };
+	char filter[64];
+	struct vp_tracepoint_wish wish = {"raw_syscalls:sys_enter", filter};
+	uint64_t bytes = 0;
+	const struct vp_tracepoints_options options = {.wishes = &wish,
+						       .n_wishes = 1,
+						       .ring_bytes = 1 << 20,
+						       .by_perf = *by_perf != NULL,
+						       .take = take_and_make_more,
+						       .context = &bytes};
+	struct vp_tracepoints *tracepoints;
+	vp_event_classes classes = {0};
+
+	snprintf(filter, sizeof(filter), "id == %d && common_pid == %u", SYS_getppid, vp_own_tid());
+	vp_stay_here();
+	expect_no_error(vp_tracepoints_open(&options, &tracepoints));
+	expect_no_error(vp_tracepoints_define(tracepoints, &classes));
+	expect_no_error(vp_tracepoints_begin(tracepoints));
+	make_calls(MANY);
+	alarm(MOST_S);
+	expect_no_error(vp_tracepoints_drain(tracepoints));
+	alarm(0);
+	assert_true(bytes >= options.ring_bytes / 2);
+	expect_no_error(vp_tracepoints_end(tracepoints));
+	vp_tracepoints_free(tracepoints);
+	vp_event_classes_deinit(&classes);
+}
+
 static void expect_refused(const char *name, const char *filter, const char *said)
 {
 	const struct vp_tracepoint_wish wish = {name, filter};
@@ -352,6 +397,8 @@ int main(void)
 	    cmocka_unit_test(test_full_buffer_is_counted),
 	    cmocka_unit_test_prestate(test_every_event, "by perf"),
 	    cmocka_unit_test_prestate(test_full_buffer_is_counted, "by perf"),
+	    cmocka_unit_test(test_endless),
+	    cmocka_unit_test_prestate(test_endless, "by perf"),
 	    cmocka_unit_test(test_renamed),
 	    cmocka_unit_test(test_killed),
 	    cmocka_unit_test(test_refused),

@@ -16,7 +16,7 @@ struct trigger {
 	const char *comm;
 	uint32_t vendor, reason;
 	bool by_vmm, kernel_thread;
-	const char *function, *detail;
+	const char *function, *detail, *address, *what;
 	uint64_t throttled, wasted, preempted;
 };
 
@@ -52,7 +52,13 @@ static const struct trigger triggers[] = {
     {"exits-port", .vendor = VP_VENDOR_AMD, .reason = 0x7b,
      .function = "serial8250_console_putchar"},
     {"exits-port", .vendor = VP_VENDOR_INTEL, .reason = 30, .function = "io_serial_out"},
+    /* By the address, if it is known: the kernel has some part in what the VMM serves. */
+    {"exits-mmio", .vendor = VP_VENDOR_AMD, .reason = 0x400, .detail = "MMIO read 0xfed40000",
+     .address = "0xfed40000", .what = "device"},
+    {"exits-mmio", .vendor = VP_VENDOR_INTEL, .reason = 48, .detail = "MMIO write 0xfed40000"},
     {"exits-mmio", .vendor = VP_VENDOR_AMD, .reason = 0x400, .by_vmm = true},
+    {"faults", .vendor = VP_VENDOR_AMD, .reason = 0x400, .by_vmm = true, .detail = "memory write",
+     .address = "0x0-0x1fffff", .what = "memory"},
     {"faults", .vendor = VP_VENDOR_AMD, .reason = 0x400},
     {"exits-cpuid", .vendor = VP_VENDOR_AMD, .reason = 0x72, .function = "get_cpuid"},
     {"tool-cost", .thief = VP_BY_TASK, .comm = "vperf"},
@@ -126,6 +132,40 @@ static void take_exits(struct vp_account *account, const struct trigger *trigger
 	vp_table_count(places, cost.total);
 }
 
+/* Two accesses to one address, and one that cost more than either to another. */
+static void add_address(const struct trigger *trigger, const char *address, uint64_t ns,
+			struct vp_table *addresses)
+{
+	vp_table_text(addresses, "pid-1000");
+	vp_table_text(addresses, address);
+	vp_table_text(addresses, trigger->what);
+	vp_table_count(addresses, 50);
+	vp_table_count(addresses, ns);
+}
+
+static void take_addresses(const struct trigger *trigger, struct vp_table *addresses)
+{
+	vp_table_column_add(addresses, "vm", "", "", VP_CELL_TEXT);
+	vp_table_column_add(addresses, "address", "", "", VP_CELL_TEXT);
+	vp_table_column_add(addresses, "what", "", "", VP_CELL_TEXT);
+	vp_table_column_add(addresses, "count", "", "", VP_CELL_COUNT);
+	vp_table_column_add(addresses, "total_ns", "", "", VP_CELL_DURATION);
+	add_address(trigger, "0x1000", 3, addresses);
+	add_address(trigger, trigger->address, 2, addresses);
+	add_address(trigger, trigger->address, 2, addresses);
+	add_address(trigger, NULL, 100, addresses);
+}
+
+static void expect_address(const struct trigger *trigger, const struct vp_finding *finding)
+{
+	if (!trigger->address) {
+		assert_null(finding->address);
+		return;
+	}
+	assert_string_equal(finding->address, trigger->address);
+	assert_int_equal(finding->address_count, 100);
+}
+
 static void test_rules(void **state)
 {
 	size_t count, seen = 0;
@@ -136,16 +176,18 @@ static void test_rules(void **state)
 		vp_vms vms = {0};
 		struct vp_account account;
 		struct vp_account_view view;
-		struct vp_table places = {0};
+		struct vp_table places = {0}, addresses = {0};
 		struct vp_diagnosis diagnosis;
 		vp_account_init(&account, &vms);
 		take_times(&account, trigger);
+		if (trigger->address)
+			take_addresses(trigger, &addresses);
 		if (trigger->thief)
 			take_thief(&account, trigger);
 		else if (trigger->reason)
 			take_exits(&account, trigger, &places);
 		expect_no_error(vp_account_view_init(&view, &account, NULL));
-		vp_diagnose(&view, &places, &diagnosis);
+		vp_diagnose(&view, &places, &addresses, &diagnosis);
 		assert_int_equal(diagnosis.findings.count, 1);
 		const struct vp_finding *finding = &diagnosis.findings.at[0];
 		assert_string_equal(finding->rule->id, trigger->id);
@@ -153,8 +195,10 @@ static void test_rules(void **state)
 		assert_true(finding->percent > 19.99 && finding->percent < 20.01);
 		if (trigger->function)
 			assert_string_equal(finding->who, trigger->function);
+		expect_address(trigger, finding);
 		vp_diagnosis_deinit(&diagnosis);
 		vp_table_deinit(&places);
+		vp_table_deinit(&addresses);
 		vp_account_view_deinit(&view);
 		vp_account_deinit(&account);
 		vp_vms_deinit(&vms);
@@ -180,7 +224,7 @@ static void test_most(void **state)
 	vp_vms vms = {0};
 	struct vp_account account;
 	struct vp_account_view view;
-	struct vp_table places = {0};
+	struct vp_table places = {0}, addresses = {0};
 	struct vp_diagnosis diagnosis;
 
 	vp_account_init(&account, &vms);
@@ -197,7 +241,7 @@ static void test_most(void **state)
 		take(&account, VP_ID_thief, &thief);
 	}
 	expect_no_error(vp_account_view_init(&view, &account, NULL));
-	vp_diagnose(&view, &places, &diagnosis);
+	vp_diagnose(&view, &places, &addresses, &diagnosis);
 	assert_int_equal(diagnosis.findings.count, 1);
 	assert_int_equal(diagnosis.findings.at[0].ns, SECOND / 5 + SECOND / 8);
 	assert_string_equal(diagnosis.findings.at[0].who, "burner/7");
@@ -219,13 +263,22 @@ static void test_text(void **state)
 	vp_render_diagnosis_text(&diagnosis, &rec, &out);
 	assert_string_equal(vp_buffer_text(&out), "Nothing stands out.\n");
 	vp_vec_push(&rec.vms, ((struct vp_vm){.name = vp_strdup("a'; rm\033[31m $x")}));
-	vp_vec_push(&diagnosis.findings,
-		    ((struct vp_finding){.rule = &vp_rules(&count)[0], .ns = 5, .who = "b\033"}));
+	vp_vec_push(
+	    &diagnosis.findings,
+	    ((struct vp_finding){
+		.rule = &vp_rules(&count)[0], .ns = 5, .who = "b\033", .address_count = 7}));
 	out.size = 0;
 	vp_render_diagnosis_text(&diagnosis, &rec, &out);
 	assert_non_null(
 	    strstr(vp_buffer_text(&out), "vperf steal --vm 'a'\\''; rm?[31m $x' 'my dir'\n"));
 	assert_null(strchr(vp_buffer_text(&out), '\033'));
+	assert_null(strstr(vp_buffer_text(&out), "--by address"));
+	diagnosis.findings.at[0].address = "0xfed40000";
+	out.size = 0;
+	vp_render_diagnosis_text(&diagnosis, &rec, &out);
+	assert_non_null(strstr(vp_buffer_text(&out), "most at 0xfed40000, 7 times\n"));
+	assert_non_null(
+	    strstr(vp_buffer_text(&out), " vperf exits --by address --vm 'a'\\''; rm?[31m $x'"));
 	vp_buffer_deinit(&out);
 	vp_vec_deinit(&diagnosis.findings);
 	free(rec.vms.at[0].name);

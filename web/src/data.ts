@@ -68,8 +68,11 @@ export interface Finding {
   count: number;
   most: string | null; // who took or caused most of it
   most_ns: number;
+  address: string | null; // of the guest's memory, that most of it was for
+  address_count: number;
   what: string;
   evidence: string; // the command that shows it
+  address_evidence: string | null;
   advice: string;
   source: string;
 }

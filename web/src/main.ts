@@ -30,11 +30,13 @@ function summary(page: Page): HTMLElement {
 
 function finding(of: Finding): HTMLElement {
   const most = of.most ? `Most of it: ${of.most}, ${format.duration(of.most_ns)}. ` : "";
+  const at = of.address ? ` Most at ${of.address}, ${format.count(of.address_count)} times.` : "";
   return el("li", {},
     el("p", {}, el("strong", {}, `VM ${of.vm} loses ${format.duration(of.ns)}, ${format.percent(of.percent)} of its vCPUs' time, to ${of.what}.`)),
-    el("p", {}, `${most}${of.count ? `${format.count(of.count)} times.` : ""}`),
+    el("p", {}, `${most}${of.count ? `${format.count(of.count)} times.` : ""}${at}`),
     el("p", {}, `Try: ${of.advice}. `, el("span", { class: "note" }, `(${of.source})`)),
-    el("p", {}, el("code", {}, of.evidence)));
+    el("p", {}, el("code", {}, of.evidence)),
+    ...(of.address_evidence ? [el("p", {}, el("code", {}, of.address_evidence))] : []));
 }
 
 function diagnosis(findings: Finding[]): HTMLElement {
@@ -59,7 +61,7 @@ function sections(page: Page): { parts: HTMLElement[]; timeline: TimelineView | 
   const timeline = page.timeline ? new TimelineView(unpackTimeline(page.timeline, page.vms)) : null;
   if (timeline) parts.push(section("timeline", "What happened when", timeline.element));
   if (has("schedVcpus")) parts.push(section("sched", "Threads and waits", ...tables(page, "schedVcpus", "schedThreads", "schedWaits", "schedWorst")));
-  if (has("exits")) parts.push(section("exits", "VM exits", ...tables(page, "exits", "exitsByFunction", "exitsByProcess")));
+  if (has("exits")) parts.push(section("exits", "VM exits", ...tables(page, "exits", "exitsByFunction", "exitsByProcess", "exitsByAddress")));
   if (page.intervals) parts.push(section("counters", "Counters", seriesView(page.intervals)));
   return { parts, timeline };
 }
