@@ -14,8 +14,8 @@
 #include "collect/account.h"
 #include "collect/clock.h"
 #include "collect/confine.h"
-#include "collect/cpu_hotplug.h"
 #include "collect/convert.h"
+#include "collect/cpu_hotplug.h"
 #include "collect/guest_state.h"
 #include "maps/proc.h"
 
