@@ -92,16 +92,6 @@ kill $burner; wait
 """.replace("\\\n", "")
 
 
-# Nobody has looked for the guest's kernel before; then the guest is started anew, which puts its kernel elsewhere.
-FOUND = HOST + f"""
-{start("g1", "exits --syscalls 2000 --rate 6", "shares fast=80 slow=20")}
-command vperf record --no-agent -o /out/rec -- bash -c \
-'until grep -q "kernel was found" /out/said; do lab-guest busy g1 0.3; done; lab-guest busy g1 1' 2>/out/said
-command lab-guest stop g1; lab-guest start g1; : >/run/g1.jobs
-{start("g1", "exits --syscalls 2000 --rate 6", "shares fast=80 slow=20")}
-command vperf record --no-agent -o /out/again -- lab-guest busy g1 2 2>/out/said-again
-""".replace("\\\n", "")
-
 # A model whose CPUID says what its clocks are not: see docs/lab.md. A nanosecond by its TSC is 3.5 instructions.
 STORM_LOOPS = 500_000_000
 STORM = f"""
@@ -311,34 +301,6 @@ def identity(run, claims):
     thieves(run, claims, "steal")
 
 
-def guest_rows(run, recording):
-    """The guest's samples with names, in order of time: (whether they are in the kernel, function, process)."""
-    text = vperf("export", "csv", str(run.recording(recording)), "-o", "/dev/stdout").stdout
-    return [(row["state"] == "os", row["function"], row["process"]) for row in csv.DictReader(text.splitlines())
-            if row["type"] == "sample" and row["vm"] == "g1" and row["state"] in ("os", "user")]
-
-
-def found_meanwhile(run, claims):
-    """Names come while it is recorded, and those of the guest's kernel are for the samples from before, too; with a guest that was
-    started anew they are there at once."""
-    said = (run.out / "said").read_text()
-    claims.check("the kernel was found after" in said, f"the recorder says when it found the kernel: {said}")
-    rows = guest_rows(run, "rec")
-    first = next((n for n, (_, _, process) in enumerate(rows) if process in ("shares", "exits")), 0)
-    before = [function for in_kernel, function, _ in rows[:first] if in_kernel]
-    named = sum(not function.startswith("0x") for function in before)
-    claims.check(len(before) > 100 and named >= 0.99 * len(before),
-                 f"{named} of {len(before)} samples of the guest's kernel from before it was found have a function, of {first} samples from before")
-    behind = [process for _, _, process in rows[first:]]
-    named = sum(not process.startswith(("cr3:", "[unknown")) for process in behind)
-    claims.check(len(behind) > 500 and named >= 0.99 * len(behind), f"{named} of {len(behind)} samples from then on have a process")
-    rows = guest_rows(run, "again")
-    named = sum(process in ("shares", "exits") for _, _, process in rows)
-    memory = run.info("again")["vms"][0]["memory"]
-    claims.check(len(rows) > 1000 and named >= 0.9 * len(rows) and "cached kernel pack" in memory,
-                 f"started anew: {named} of {len(rows)} samples have the workload's process: {memory}")
-
-
 def storm(run, claims):
     right_in_a_storm(run, claims, 2 * STORM_LOOPS, 3.5, 2000)
 
@@ -351,6 +313,5 @@ TESTS = [("Intel: profile and account", on("bookworm", PROFILE), intel)]
 QUICK = ()
 FULL = [("Intel: call chains", on("bookworm", CHAINS), chains), ("Intel: intervals", on("bookworm", INTERVALS), intervals),
         ("Intel: exits of processes", on("bookworm", EXITS), exits), ("Intel: identity, twins and stolen time", on("bookworm", IDENTITY), identity),
-        ("Intel: a kernel found while it is recorded", on("bookworm", FOUND), found_meanwhile),
         ("Intel: a storm of interrupts", on("bookworm", STORM), storm)] + \
     [(f"Intel: profile and account, host {host}", on(host, PROFILE), intel) for host in ("trixie", "sid")]
