@@ -13,28 +13,30 @@ enum { VP_IMPORT_MOST_BYTES = 1 << 26 /* at once */ };
  * begin; names; then the events of its CPUs; its end. All times are ns.
  */
 enum vp_import_kind {
-	VP_IMPORT_MACHINE,  /* cpu: enum vp_import_machine; bytes: text */
-	VP_IMPORT_CPUS,     /* number: how many */
-	VP_IMPORT_CLOCK,    /* number, signed: what its clock showed less than the Epoch's */
-	VP_IMPORT_MARKS,    /* bytes: struct vp_import_mark, as many as there are */
-	VP_IMPORT_GUEST,    /* number: the guest's id; bytes: its name */
-	VP_IMPORT_THREAD,   /* cpu: of the guest that was told last; number: the host's thread */
-	VP_IMPORT_VCPU,     /* cpu: of whatever guest; number: a thread that entered one, and from
-			       bit 32 on its process, if that is known */
-	VP_IMPORT_SPAN,     /* times of its first and last event: bytes, two u64 */
-	VP_IMPORT_BEGIN,    /* bytes: event classes as text; number: its id */
-	VP_IMPORT_TASKS,    /* bytes: lines "TID NAME" */
-	VP_IMPORT_EVENTS,   /* bytes: records of the classes, in order of time */
-	VP_IMPORT_MISSED,   /* number: places of a CPU where events are missing */
-	VP_IMPORT_LOST,     /* number: events that are missing */
-	VP_IMPORT_STRANGE,  /* number: entries of a CPU that are no events */
-	VP_IMPORT_LEFT_OUT, /* number: fields of events that have no place in a recording */
-	VP_IMPORT_SAMPLING, /* before the begin: there are samples. number: ns between two of them;
-			       cpu: 1 with call chains; bytes: the event that they were taken by */
-	VP_IMPORT_MAPS,     /* bytes: the next piece of the symbol map of the host, or of the VM
-			       of process `number` */
-	VP_IMPORT_SAMPLES,  /* bytes: each a struct vp_import_sample and its frames */
-	VP_IMPORT_OTHERS,   /* number: samples of other events, which have no place */
+	VP_IMPORT_MACHINE,   /* cpu: enum vp_import_machine; bytes: text */
+	VP_IMPORT_CPUS,      /* number: how many */
+	VP_IMPORT_CLOCK,     /* number, signed: what its clock showed less than the Epoch's */
+	VP_IMPORT_UNSHIFTED, /* what wrote it has not measured how far its clock is from the host's
+			      */
+	VP_IMPORT_MARKS,     /* bytes: struct vp_import_mark, as many as there are */
+	VP_IMPORT_GUEST,     /* number: the guest's id; bytes: its name */
+	VP_IMPORT_THREAD,    /* cpu: of the guest that was told last; number: the host's thread */
+	VP_IMPORT_VCPU,      /* cpu: of whatever guest; number: a thread that entered one, and from
+				bit 32 on its process, if that is known */
+	VP_IMPORT_SPAN,      /* times of its first and last event: bytes, two u64 */
+	VP_IMPORT_BEGIN,     /* bytes: event classes as text; number: its id */
+	VP_IMPORT_TASKS,     /* bytes: lines "TID NAME" */
+	VP_IMPORT_EVENTS,    /* bytes: records of the classes, in order of time */
+	VP_IMPORT_MISSED,    /* number: places of a CPU where events are missing */
+	VP_IMPORT_LOST,      /* number: events that are missing */
+	VP_IMPORT_STRANGE,   /* number: entries of a CPU that are no events */
+	VP_IMPORT_LEFT_OUT,  /* number: fields of events that have no place in a recording */
+	VP_IMPORT_SAMPLING,  /* before the begin: there are samples. number: ns between two of them;
+				cpu: 1 with call chains; bytes: the event that they were taken by */
+	VP_IMPORT_MAPS,      /* bytes: the next piece of the symbol map of the host, or of the VM
+				of process `number` */
+	VP_IMPORT_SAMPLES,   /* bytes: each a struct vp_import_sample and its frames */
+	VP_IMPORT_OTHERS,    /* number: samples of other events, which have no place */
 	VP_IMPORT_END,
 	VP_IMPORT_PROBLEM /* bytes: a sentence; the last of all */
 };

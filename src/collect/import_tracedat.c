@@ -112,6 +112,9 @@ static struct vp_error *tell_all(void *state, const struct vp_import_channel *ch
 	    channel,
 	    (struct vp_import_news){.kind = VP_IMPORT_CPUS, .number = telling->file.cpus.count},
 	    NULL, 0);
+	if (vp_tracedat_is_unshifted(&telling->file))
+		vp_import_tell(channel, (struct vp_import_news){.kind = VP_IMPORT_UNSHIFTED}, NULL,
+			       0);
 	tell_guests(telling);
 	survey(telling);
 	tell_begin(telling);

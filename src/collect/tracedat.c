@@ -4,6 +4,7 @@
 #include <string.h>
 
 enum {
+	OPTION_VERSION = 9, /* of trace-cmd */
 	OPTION_ID = 11,
 	OPTION_TIME_SHIFT = 12,
 	OPTION_GUEST = 13,
@@ -179,6 +180,9 @@ static struct vp_error *take_option(struct vp_tracedat *file, uint16_t id, struc
 	case OPTION_ID:
 		file->id = vp_cursor_u64(&cursor);
 		return NULL;
+	case OPTION_VERSION:
+		file->by_trace_cmd = true;
+		return NULL;
 	case OPTION_GUEST:
 		return take_guest(file, option);
 	case OPTION_TIME_SHIFT:
@@ -276,6 +280,15 @@ struct vp_error *vp_tracedat_open_formats(const char *source, struct vp_slice by
 	if (error)
 		vp_tracedat_close(ret);
 	return error;
+}
+
+bool vp_tracedat_is_unshifted(const struct vp_tracedat *file)
+{
+	bool shifted = false;
+
+	vp_vec_each (&file->cpus, cpu)
+		shifted |= cpu->shifts.count != 0;
+	return file->by_trace_cmd && !shifted;
 }
 
 void vp_tracedat_close(struct vp_tracedat *file)

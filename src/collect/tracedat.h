@@ -44,6 +44,7 @@ struct vp_tracedat {
 	const char *source; /* for errors */
 	uint32_t page_size;
 	uint64_t id; /* 0: it has none */
+	bool by_trace_cmd;
 	bool interpolates;
 	uint32_t mult, shift;     /* ns of its clock's ticks; mult 0: they are ns */
 	struct vp_slice commands; /* lines "PID COMM" */
@@ -62,6 +63,9 @@ struct vp_error *vp_tracedat_open(const char *source, struct vp_slice bytes,
 /* The same of what perf has of it in its own files: formats only. */
 struct vp_error *vp_tracedat_open_formats(const char *source, struct vp_slice bytes,
 					  struct vp_tracedat *ret) VP_MUST_CHECK;
+/* Whether a guest's times are its own, and trace-cmd has not measured how far they are from the
+ * host's. */
+bool vp_tracedat_is_unshifted(const struct vp_tracedat *file);
 void vp_tracedat_close(struct vp_tracedat *file);
 
 enum { VP_TRACEDAT_NO_CLASS = UINT32_MAX };

@@ -237,6 +237,9 @@ static struct vp_error *take_about(struct source *source, const struct vp_import
 		source->timing.has_clock = true;
 		source->timing.offset = (int64_t)news->number;
 		return NULL;
+	case VP_IMPORT_UNSHIFTED:
+		source->timing.is_unshifted = true;
+		return NULL;
 	case VP_IMPORT_MARKS:
 		take_marks(source, bytes);
 		return NULL;
@@ -395,6 +398,11 @@ static void note_clock(const struct source *source, const struct vp_import_clock
 	const char *path = source->operand.path;
 	char *note = NULL;
 
+	if (source->timing.is_unshifted)
+		note = vp_format("times of '%s' are taken to be the host's: trace-cmd has not "
+				 "measured how far its clock is from that (it does if it records "
+				 "both together: -A)",
+				 path);
 	if (fit->way == VP_IMPORT_CLOCK_MESSAGES)
 		note = vp_format("times of '%s' are converted to the host's by %" PRIu64
 				 " messages between both, to within %" PRIu64 " ns",

@@ -16,7 +16,8 @@
 /* What a trace says of its clock. */
 struct vp_import_timing {
 	bool has_clock;
-	int64_t offset; /* from the Epoch to its zero, ns */
+	bool is_unshifted; /* VP_IMPORT_UNSHIFTED */
+	int64_t offset;    /* from the Epoch to its zero, ns */
 	VP_VEC(struct vp_import_mark) marks;
 };
 
