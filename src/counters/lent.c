@@ -66,13 +66,19 @@ static bool map(struct vp_counters_lent *lent, unsigned which, int fd, size_t si
 static int map_all(struct vp_counters_lent *lent, const struct vp_lent_reply *reply,
 		   const int fds[VP_LENT_FDS], struct vperf_error *error)
 {
-	if (reply->thread >= VP_LENT_THREADS ||
+	/* There is one cell more than CPUs. */
+	size_t threads = VP_LENT_THREADS + (size_t)reply->cells - 1;
+
+	if (reply->thread >= VP_LENT_THREADS || !reply->cells ||
 	    !map(lent, 0, fds[VP_LENT_FD_CELLS], reply->cells * sizeof(struct vp_lent_cell)) ||
-	    !map(lent, 1, fds[VP_LENT_FD_THREADS], VP_LENT_THREADS * sizeof(struct vp_lent_thread)))
+	    !map(lent, 1, fds[VP_LENT_FD_THREADS], threads * sizeof(struct vp_lent_thread)))
 		return vp_counters_fail(error, VPERF_E_SYSTEM, "cannot map the lent counters: %s",
 					strerror(errno));
 	lent->cells = lent->maps[0];
 	lent->thread = (struct vp_lent_thread *)lent->maps[1] + reply->thread;
+	lent->stints = (struct vp_lent_stint *)lent->maps[1] + VP_LENT_THREADS;
+	lent->n_cpus = reply->cells - 1;
+	lent->place = reply->thread;
 	lent->marker = reply->marker;
 	return VPERF_OK;
 }
@@ -165,9 +171,11 @@ static int wait_for_switch(const struct vp_counters_lent *lent, struct vperf_err
 	return VPERF_OK;
 }
 
-static int attach(struct vp_counters_lent *lent, struct vperf_error *error)
+static int attach(struct vp_counters_lent *lent, bool adopts, struct vperf_error *error)
 {
-	struct vp_lent_request request = {.version = VP_LENT_VERSION, .tid = (unsigned)lent->tid};
+	struct vp_lent_request request = {.version = VP_LENT_VERSION,
+					  .tid = (unsigned)lent->tid,
+					  .flags = adopts ? VP_LENT_ADOPT : 0};
 	struct vp_lent_reply reply;
 	int fds[VP_LENT_FDS] = {-1, -1, -1};
 	int status = connect_agent(lent, error);
@@ -186,7 +194,8 @@ static int attach(struct vp_counters_lent *lent, struct vperf_error *error)
 	return status;
 }
 
-int vp_counters_lent_attach(pid_t tid, struct vp_counters_lent **ret, struct vperf_error *error)
+int vp_counters_lent_attach(pid_t tid, bool adopts, struct vp_counters_lent **ret,
+			    struct vperf_error *error)
 {
 	struct vp_counters_lent *lent = calloc(1, sizeof(*lent));
 
@@ -194,7 +203,7 @@ int vp_counters_lent_attach(pid_t tid, struct vp_counters_lent **ret, struct vpe
 		return vp_counters_fail(error, VPERF_E_SYSTEM, "out of memory");
 	lent->tid = tid;
 	lent->socket = lent->force = -1;
-	int status = attach(lent, error);
+	int status = attach(lent, adopts, error);
 	if (!status)
 		status = wait_for_switch(lent, error);
 	if (status)
@@ -208,7 +217,7 @@ int vp_counters_lent_open(const struct vp_counters_event *events, unsigned n, bo
 			  struct vp_counters_lent **ret, struct vperf_error *error)
 {
 	struct vp_counters_lent *lent = NULL;
-	int status = vp_counters_lent_attach(gettid(), &lent, error);
+	int status = vp_counters_lent_attach(gettid(), false, &lent, error);
 
 	if (status)
 		return status;

@@ -13,6 +13,8 @@ enum { VP_COUNTERS_MOST_WAITS = 1000, VP_COUNTERS_WAIT_NS = 100000 };
 struct vp_counters_lent {
 	const volatile struct vp_lent_cell *cells;
 	const volatile struct vp_lent_thread *thread;
+	const volatile struct vp_lent_stint *stints; /* one for each CPU */
+	unsigned n_cpus, place;                      /* the latter of the thread */
 	uint64_t marker;
 	unsigned n, places[VPERF_MOST_EVENTS]; /* of the set's events among those lent */
 	bool exact;
@@ -25,19 +27,25 @@ struct vp_counters_lent {
 };
 
 /* Of all that the host lends: what the thread had, and what it had when it first executed a
- * program; how often it did, and how many threads and processes it made. */
+ * program; how often it did, and how many threads and processes it made, in all and until then. */
 struct vp_counters_lent_state {
 	uint64_t counts[VP_LENT_EVENTS], at_exec[VP_LENT_EVENTS];
-	uint32_t executed, made;
+	uint32_t executed, made, made_at_exec;
 };
 
-/* Of any thread that the caller may count; closed as any other. */
-int vp_counters_lent_attach(pid_t tid, struct vp_counters_lent **ret, struct vperf_error *error);
+/* Of any thread that the caller may count; closed as any other. `adopts`: what it makes from then
+ * on is counted as its family. */
+int vp_counters_lent_attach(pid_t tid, bool adopts, struct vp_counters_lent **ret,
+			    struct vperf_error *error);
 /* Where it is among what the host lends, or -1. */
 int vp_counters_lent_place(const struct vp_counters_lent *lent,
 			   const struct vp_counters_event *event);
 /* As exact as can be. Of a thread that runs elsewhere, it waits for the host to publish. */
 int vp_counters_lent_look(const struct vp_counters_lent *lent, struct vp_counters_lent_state *ret);
+/* What its family has had, of all that the host lends, and how many of it live: with those that run
+ * as their vCPUs' last publications have it. */
+int vp_counters_lent_family(const struct vp_counters_lent *lent, uint64_t counts[VP_LENT_EVENTS],
+			    uint32_t *live);
 
 /* The host, or the agent, has gone, or something was not counted: that is in the marker of a thread
  * that runs. */

@@ -89,6 +89,7 @@ static void take_look(const struct vp_counters_lent *lent, struct look *ret)
 	ret->state = thread->state;
 	ret->counts.executed = thread->executed;
 	ret->counts.made = thread->made;
+	ret->counts.made_at_exec = thread->made_at_exec;
 	bool runs = ret->state == VP_LENT_RUNNING;
 	ret->cpu = runs ? thread->cpu : 0;
 	const volatile struct vp_lent_cell *cell = &lent->cells[ret->cpu];
@@ -146,4 +147,57 @@ int vp_counters_lent_look(const struct vp_counters_lent *lent, struct vp_counter
 	       lent->cells[look.cpu].sequence != look.sequence);
 	*ret = look.counts;
 	return status_of(lent, look.cpu);
+}
+
+/* What can be seen of a family. */
+struct family_look {
+	uint64_t counts[VP_LENT_EVENTS], sequence; /* of the stints, added up */
+	uint64_t missed;
+	uint32_t live, unsettled;
+};
+
+static void add_stint(const struct vp_counters_lent *lent, unsigned cpu, struct family_look *ret)
+{
+	const volatile struct vp_lent_stint *stint = &lent->stints[cpu];
+	const volatile struct vp_lent_cell *cell = &lent->cells[cpu];
+
+	ret->unsettled += stint->sequence % 2;
+	if (!stint->runs || stint->place != lent->place || stint->born != lent->thread->born)
+		return;
+	ret->sequence += stint->sequence + cell->sequence;
+	for (unsigned i = 0; i < lent->events; i++)
+		ret->counts[i] += cell->counts[i] - stint->start[i];
+}
+
+static void look_at_family(const struct vp_counters_lent *lent, struct family_look *ret)
+{
+	const volatile struct vp_lent_thread *thread = lent->thread;
+
+	memset(ret, 0, sizeof(*ret)); /* looks are compared by memcmp() */
+	ret->live = thread->live;
+	ret->missed = thread->missed;
+	for (unsigned i = 0; i < lent->events; i++)
+		ret->counts[i] = thread->family[i];
+	for (unsigned cpu = 0; cpu < lent->n_cpus; cpu++)
+		add_stint(lent, cpu, ret);
+}
+
+int vp_counters_lent_family(const struct vp_counters_lent *lent, uint64_t counts[VP_LENT_EVENTS],
+			    uint32_t *live)
+{
+	const struct timespec moment = {.tv_nsec = VP_COUNTERS_WAIT_NS};
+	struct family_look last, now;
+
+	look_at_family(lent, &now);
+	for (int i = 0; i < VP_COUNTERS_MOST_WAITS; i++) {
+		last = now;
+		nanosleep(&moment, NULL);
+		look_at_family(lent, &now);
+		if (!now.unsettled && !memcmp(&now, &last, sizeof(now))) {
+			memcpy(counts, now.counts, sizeof(now.counts));
+			*live = now.live;
+			return now.missed ? VPERF_E_LOST : VPERF_OK;
+		}
+	}
+	return VPERF_E_LOST;
 }

@@ -44,7 +44,8 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, VP_LENT_THREADS);
+	__uint(max_entries,
+	       VP_LENT_THREADS + 1); /* and a stint for each CPU: sized by the loader */
 	__type(key, __u32);
 	__type(value, struct vp_lent_thread);
 } threads SEC(".maps");
@@ -56,6 +57,18 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } places SEC(".maps");
+
+/* Of a thread that a family has: which family. */
+struct kinship {
+	__u32 place, born;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, VP_LEND_MOST_ADOPTED);
+	__type(key, __u32);
+	__type(value, struct kinship);
+} adopted SEC(".maps");
 
 /* The process whose end ends the lending, and the number of CPUs. */
 unsigned int owner = 0;
@@ -163,13 +176,74 @@ static __always_inline bool publish(volatile struct vp_lent_cell *cell)
 	return cell->sequence != before;
 }
 
+/* The family that a thread belongs to; NULL: to none, or nobody wants it counted any more. */
+static __always_inline struct vp_lent_thread *family_of(const struct kinship *kinship)
+{
+	__u32 place = kinship->place;
+	struct vp_lent_thread *family = bpf_map_lookup_elem(&threads, &place);
+
+	return family && family->adopts && family->born == kinship->born ? family : 0;
+}
+
+static __always_inline struct vp_lent_stint *stint_of(__u32 cpu)
+{
+	__u32 place = VP_LENT_THREADS + cpu;
+
+	return bpf_map_lookup_elem(&threads, &place);
+}
+
+/* One of a family leaves the CPU, whose cell is up to date. */
+static __always_inline void end_stint(__u32 cpu, const struct vp_lent_cell *cell,
+				      const struct kinship *kinship, bool stale)
+{
+	struct vp_lent_thread *family = family_of(kinship);
+	struct vp_lent_stint *stint = stint_of(cpu);
+
+	if (!stint || !stint->runs)
+		return;
+	stint->sequence++;
+	barrier();
+	if (family)
+		for (int i = 0; i < VP_LENT_EVENTS; i++)
+			__sync_fetch_and_add(&family->family[i], cell->counts[i] - stint->start[i]);
+	stint->runs = false;
+	barrier();
+	stint->sequence++;
+	if (family && stale)
+		__sync_fetch_and_add(&family->missed, 1);
+}
+
+static __always_inline void begin_stint(__u32 cpu, const struct vp_lent_cell *cell,
+					const struct kinship *kinship, bool stale)
+{
+	struct vp_lent_thread *family = family_of(kinship);
+	struct vp_lent_stint *stint = stint_of(cpu);
+
+	if (!family || !stint)
+		return;
+	stint->sequence++;
+	barrier();
+	for (int i = 0; i < VP_LENT_EVENTS; i++)
+		stint->start[i] = cell->counts[i];
+	stint->place = kinship->place;
+	stint->born = kinship->born;
+	stint->runs = true;
+	barrier();
+	stint->sequence++;
+	if (stale)
+		__sync_fetch_and_add(&family->missed, 1);
+}
+
 SEC("raw_tp/sched_switch")
 int on_switch(struct bpf_raw_tracepoint_args *context)
 {
 	struct task_struct *prev = (struct task_struct *)context->args[1];
 	struct task_struct *next = (struct task_struct *)context->args[2];
-	struct vp_lent_thread *leaves = thread_of(BPF_CORE_READ(prev, pid));
-	struct vp_lent_thread *comes = thread_of(BPF_CORE_READ(next, pid));
+	__u32 leaving = BPF_CORE_READ(prev, pid), coming = BPF_CORE_READ(next, pid);
+	struct vp_lent_thread *leaves = thread_of(leaving);
+	struct vp_lent_thread *comes = thread_of(coming);
+	struct kinship *leaves_adopted = bpf_map_lookup_elem(&adopted, &leaving);
+	struct kinship *comes_adopted = bpf_map_lookup_elem(&adopted, &coming);
 	__u32 cpu = bpf_get_smp_processor_id();
 	volatile struct vp_lent_cell *cell = bpf_map_lookup_elem(&cells, &cpu);
 	bool concerns = false;
@@ -179,6 +253,12 @@ int on_switch(struct bpf_raw_tracepoint_args *context)
 		concerns = true;
 	barrier_var(concerns);
 	if (comes)
+		concerns = true;
+	barrier_var(concerns);
+	if (leaves_adopted)
+		concerns = true;
+	barrier_var(concerns);
+	if (comes_adopted)
 		concerns = true;
 	barrier_var(concerns);
 	if (!concerns || !cell)
@@ -192,6 +272,10 @@ int on_switch(struct bpf_raw_tracepoint_args *context)
 		comes->stale += stale;
 		take_in(comes, (struct vp_lent_cell *)cell, cpu);
 	}
+	if (leaves_adopted)
+		end_stint(cpu, (struct vp_lent_cell *)cell, leaves_adopted, stale);
+	if (comes_adopted)
+		begin_stint(cpu, (struct vp_lent_cell *)cell, comes_adopted, stale);
 	return 0;
 }
 
@@ -227,31 +311,95 @@ static __always_inline struct vp_lent_thread *settle_current(void)
 	return thread;
 }
 
+/* A thread that executes a program in place of its process's first one becomes that one: its number
+ * changes. */
+static __always_inline void rename_adopted(__u32 before)
+{
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+	struct kinship *kinship = before != tid ? bpf_map_lookup_elem(&adopted, &before) : 0;
+	struct kinship copy;
+
+	if (!kinship)
+		return;
+	copy = *kinship;
+	bpf_map_update_elem(&adopted, &tid, &copy, BPF_ANY);
+	bpf_map_delete_elem(&adopted, &before);
+}
+
 /* A client may count a program from its beginning on. */
 SEC("raw_tp/sched_process_exec")
-int on_exec(void *context)
+int on_exec(struct bpf_raw_tracepoint_args *context)
 {
+	rename_adopted((__u32)context->args[1]);
 	struct vp_lent_thread *thread = settle_current();
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct vp_lent_cell *cell = bpf_map_lookup_elem(&cells, &cpu);
 
 	if (!thread || !cell)
 		return 0;
-	if (!thread->executed++)
+	if (!thread->executed++) {
 		__builtin_memcpy(thread->at_exec, thread->base, sizeof(thread->at_exec));
+		thread->made_at_exec = thread->made;
+	}
 	take_in(thread, cell, cpu);
 	return 0;
 }
 
-/* What it makes is not counted with it, and a client may want to know that. */
-SEC("raw_tp/sched_process_fork")
-int on_fork(void *context)
+static __always_inline void adopt(__u32 child, const struct kinship *kinship)
 {
-	struct vp_lent_thread *thread = thread_of((__u32)bpf_get_current_pid_tgid());
+	struct vp_lent_thread *family = family_of(kinship);
 
-	if (thread)
+	if (!family)
+		return;
+	if (bpf_map_update_elem(&adopted, &child, kinship, BPF_ANY))
+		__sync_fetch_and_add(&family->missed, 1);
+	else
+		__sync_fetch_and_add(&family->live, 1);
+}
+
+/* What a thread makes is not counted with it, but as its family, if it wants to have one; and then
+ * what these make, too. The child does not run yet. */
+SEC("raw_tp/sched_process_fork")
+int on_fork(struct bpf_raw_tracepoint_args *context)
+{
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+	__u32 child = BPF_CORE_READ((struct task_struct *)context->args[1], pid);
+	struct kinship *inherited = bpf_map_lookup_elem(&adopted, &tid);
+	__u32 *place = bpf_map_lookup_elem(&places, &tid);
+	struct vp_lent_thread *thread = place ? bpf_map_lookup_elem(&threads, place) : 0;
+	struct kinship own = {};
+
+	if (thread) {
 		thread->made++;
+		own.place = *place;
+		own.born = thread->born;
+	}
+	if (thread && thread->adopts) {
+		struct vp_lent_thread *other = inherited ? family_of(inherited) : 0;
+		if (other) /* it can be in one only */
+			__sync_fetch_and_add(&other->missed, 1);
+		adopt(child, &own);
+	} else if (inherited) {
+		own = *inherited;
+		adopt(child, &own);
+	}
 	return 0;
+}
+
+static __always_inline void leave_family(__u32 tid)
+{
+	struct kinship *kinship = bpf_map_lookup_elem(&adopted, &tid);
+	__u32 cpu = bpf_get_smp_processor_id();
+	volatile struct vp_lent_cell *cell = bpf_map_lookup_elem(&cells, &cpu);
+
+	if (!kinship || !cell)
+		return;
+	bool stale = !publish(cell);
+	end_stint(cpu, (struct vp_lent_cell *)cell, kinship, stale);
+	struct vp_lent_thread *family = family_of(kinship);
+	if (family)
+		__sync_fetch_and_add(&family->live, -1);
+	bpf_map_delete_elem(&adopted, &tid);
 }
 
 /* Whatever ends the owner: nobody takes cells that stand still for counts. */
@@ -262,10 +410,20 @@ int on_exit(struct bpf_raw_tracepoint_args *context)
 	__u32 tid = (__u32)BPF_CORE_READ(task, pid);
 
 	settle_current();
+	leave_family(tid);
 	bpf_map_delete_elem(&places, &tid);
 	if (tid == owner)
 		set_markers(0);
 	return 0;
+}
+
+/* Those that its family still has are in no family then. */
+static __always_inline void clear(struct vp_lent_thread *thread)
+{
+	__u32 born = thread->born + 1;
+
+	__builtin_memset(thread, 0, sizeof(*thread));
+	thread->born = born;
 }
 
 /*
@@ -275,7 +433,6 @@ int on_exit(struct bpf_raw_tracepoint_args *context)
 SEC("raw_tp")
 int command(struct bpf_raw_tracepoint_args *context)
 {
-	const struct vp_lent_thread nobody = {0};
 	__u32 place = (__u32)context->args[1];
 	struct vp_lent_thread *thread;
 
@@ -286,8 +443,10 @@ int command(struct bpf_raw_tracepoint_args *context)
 		set_markers(context->args[1]);
 	} else {
 		thread = bpf_map_lookup_elem(&threads, &place);
-		if (thread)
-			*thread = nobody;
+		if (thread && context->args[0] == VP_LEND_CLEAR)
+			clear(thread);
+		else if (thread)
+			thread->adopts = true;
 	}
 	return 0;
 }

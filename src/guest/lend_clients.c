@@ -205,6 +205,10 @@ static void attach(struct vp_lend *lend, struct vp_lend_client *client,
 	result = give_place(lend, client);
 	if (result)
 		return refuse(client, -result, "too many threads have some");
+	if (request->flags & VP_LENT_ADOPT)
+		result = vp_lend_command(lend, VP_LEND_ADOPT, client->place);
+	if (result)
+		return refuse(client, -result, "what it makes cannot be counted");
 	client->is_attached = true;
 	hand_over(lend, client);
 }
@@ -217,8 +221,12 @@ static void forget(struct vp_lend *lend, size_t i)
 	close(client.fd);
 	if (client.force >= 0)
 		close(client.force);
-	if (client.is_attached && !is_taken(lend, client.place))
+	if (client.is_attached && !is_taken(lend, client.place)) {
 		bpf_map_delete_elem(bpf_map__fd(lend->programs->maps.places), &client.tid);
+		/* What it has made is followed no longer. */
+		int ignored = vp_lend_command(lend, VP_LEND_CLEAR, client.place);
+		(void)ignored;
+	}
 	stop_lending(lend);
 }
 
@@ -242,10 +250,11 @@ void vp_lend_client_accept(struct vp_lend *lend)
 void vp_lend_client_hear(struct vp_lend *lend, size_t i)
 {
 	struct vp_lend_client *client = &lend->clients.at[i];
-	struct vp_lent_request request;
+	struct vp_lent_request request = {0};
 	ssize_t got = recv(client->fd, &request, sizeof(request), MSG_DONTWAIT);
 
-	if (got == sizeof(request) && !client->is_attached)
+	/* That of another version may be shorter. */
+	if (got >= (ssize_t)sizeof(request.version) && !client->is_attached)
 		attach(lend, client, &request);
 	else if (got >= 0 || errno != EAGAIN)
 		forget(lend, i);

@@ -18,6 +18,9 @@ static struct vp_error *open_programs(struct vp_lend *lend)
 	if (lend->programs)
 		result = bpf_map__set_max_entries(lend->programs->maps.cells, lend->n_cells + 1);
 	if (!result)
+		result = bpf_map__set_max_entries(lend->programs->maps.threads,
+						  VP_LENT_THREADS + lend->n_cells);
+	if (!result)
 		result = vp_lend_bpf__load(lend->programs);
 	return result ? vp_error_errno(-result, "cannot load the lending programs") : NULL;
 }

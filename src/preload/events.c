@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The events. Each has a companion: an event of the kernel's that counts nothing, of the same
- * thread and opened alike. By it the kernel says whether this user may count that thread, and keeps
- * the times. Its descriptor stays in here; the one that the program gets can do nothing of itself,
- * so that a call which is not answered here fails, and no number is wrong.
+ * thread and opened alike. By it the kernel says whether this user may count that thread, keeps the
+ * times, and lays out what is read, in which only the counts are put. Its descriptor stays in here;
+ * the one that the program gets can do nothing of itself, so that a call which is not answered here
+ * fails, and no number is wrong.
+ *
+ * The companions of a group are a group of the kernel's, which may have events of the kernel's own,
+ * too, or be led by one. Of these, the companion is the event itself, by another descriptor.
  */
 #include "preload/events.h"
 
@@ -12,6 +16,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -22,6 +27,7 @@
 #include <linux/perf_event.h>
 
 #include "preload/sampling.h"
+#include "preload/settle.h"
 
 enum { MOST_DESCRIPTORS = 65536 };
 /* Of struct perf_event_attr, what each kernel has had. */
@@ -30,9 +36,9 @@ enum { ATTR_LEAST = 64 };
 /* By descriptor; looked up without the lock. A program has one kernel, and no other place to keep
  * what it says. */
 static _Atomic(struct vp_shim_event *) events[MOST_DESCRIPTORS];
-static struct vp_shim_source *sources;
-static uint64_t last_id;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Whether this thread has it: what it opens then is a companion, and no event of the program's. */
+static __thread bool has_lock;
 
 void vp_shim_lock(void)
 {
@@ -52,10 +58,12 @@ static void enter(sigset_t *signals)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, signals);
 	vp_shim_lock();
+	has_lock = true;
 }
 
 static void leave(const sigset_t *signals)
 {
+	has_lock = false;
 	vp_shim_unlock();
 	pthread_sigmask(SIG_SETMASK, signals, NULL);
 }
@@ -65,81 +73,42 @@ static struct vp_shim_event *event_of(int fd)
 	return fd >= 0 && fd < MOST_DESCRIPTORS ? atomic_load(&events[fd]) : NULL;
 }
 
+static bool is_perf_event(int fd)
+{
+	static const char expected[] = "anon_inode:[perf_event]";
+	char path[32], text[sizeof(expected)];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return readlink(path, text, sizeof(text)) == sizeof(expected) - 1 &&
+	       !memcmp(text, expected, sizeof(expected) - 1);
+}
+
 /* Another file may have been put in its place, by dup2() or so. */
 bool vp_shim_has(int fd)
 {
-	if (!event_of(fd))
+	const struct vp_shim_event *event = event_of(fd);
+
+	if (!event || !event->is_answered)
 		return false;
+	if (vp_shim_is_kernels(event))
+		return is_perf_event(fd);
 	/* Not by fcntl(), which is answered here. */
 	long flags = syscall(SYS_fcntl, fd, F_GETFL);
 	return flags >= 0 && flags & O_PATH;
 }
 
-static int get_source(pid_t tid, struct vp_shim_source **ret)
+bool vp_shim_knows(int fd)
 {
-	for (*ret = sources; *ret; *ret = (*ret)->next)
-		if ((*ret)->tid == tid) {
-			(*ret)->users++;
-			return 0;
-		}
-	struct vp_shim_source *source = calloc(1, sizeof(*source));
-	if (!source)
-		return -ENOMEM;
-	if (vp_counters_lent_attach(tid, &source->lent, NULL)) {
-		free(source);
-		return -ENODEV;
-	}
-	source->tid = tid;
-	source->users = 1;
-	source->next = sources;
-	sources = *ret = source;
-	return 0;
+	const struct vp_shim_event *event = event_of(fd);
+
+	return event && (vp_shim_is_kernels(event) ? is_perf_event(fd) : vp_shim_has(fd));
 }
 
-static void put_source(struct vp_shim_source *source)
+int vp_shim_kernels_group(int group_fd)
 {
-	struct vp_shim_source **at = &sources;
+	const struct vp_shim_event *leader = vp_shim_has(group_fd) ? event_of(group_fd) : NULL;
 
-	if (--source->users)
-		return;
-	while (*at != source)
-		at = &(*at)->next;
-	*at = source->next;
-	vp_counters_lent_close(source->lent);
-	free(source);
-}
-
-/* What of these an event counted, and from when on. */
-static void settle_one(struct vp_shim_event *event, const struct vp_counters_lent_state *state,
-		       bool begins)
-{
-	uint64_t now = state->counts[event->place];
-
-	if (event->waits_for_exec && state->executed) {
-		event->waits_for_exec = false;
-		event->is_on = begins = true;
-	}
-	if (begins)
-		event->since = state->at_exec[event->place];
-	if (event->is_on && event->leader->is_on)
-		event->count += now - event->since;
-	event->since = now;
-	/* What its children do is not counted here, and the kernel would. */
-	event->is_lost |= event->inherits && state->made != event->made;
-}
-
-/* Brings a group up to date; before whatever changes it, too. */
-static void settle(struct vp_shim_event *leader)
-{
-	struct vp_counters_lent_state state;
-	bool good = !vp_counters_lent_look(leader->source->lent, &state);
-	bool begins = good && leader->waits_for_exec && state.executed;
-
-	for (struct vp_shim_event *event = leader; event; event = event->next) {
-		event->is_lost |= !good;
-		if (good)
-			settle_one(event, &state, begins);
-	}
+	return leader ? leader->companion : group_fd;
 }
 
 /* What lent counters can do; the rest they cannot. */
@@ -169,7 +138,7 @@ static int open_companion(const struct perf_event_attr *attr, pid_t pid,
 	    .exclude_user = attr->exclude_user,
 	    .exclude_kernel = attr->exclude_kernel,
 	    .exclude_hv = attr->exclude_hv,
-	    .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+	    .read_format = attr->read_format,
 	};
 	int fd = (int)syscall(SYS_perf_event_open, &companion, pid, -1,
 			      leader ? leader->companion : -1, PERF_FLAG_FD_CLOEXEC);
@@ -183,24 +152,29 @@ static void join_source(struct vp_shim_event *event)
 	event->source->events = event;
 }
 
-static int take_place(struct vp_shim_event *event, const struct perf_event_attr *attr, int refusal)
+static int take_place(struct vp_shim_event *event, const struct perf_event_attr *attr,
+		      const struct vp_shim_event *leader, int refusal)
 {
 	const struct vp_counters_event asked = {.type = attr->type,
 						.config = attr->config,
 						.exclude_user = attr->exclude_user,
 						.exclude_kernel = attr->exclude_kernel};
 	int place = vp_counters_lent_place(event->source->lent, &asked);
-	struct vp_counters_lent_state state;
+	bool waits = event->waits_for_exec || (leader && leader->waits_for_exec);
+	struct vp_shim_sight sight;
 
-	if (place < 0 || vp_counters_lent_look(event->source->lent, &state))
+	if (place < 0)
 		return -refusal;
-	/* It has executed one already: where it will the next time is not kept. */
-	if (event->waits_for_exec && state.executed)
+	vp_shim_sight_take(event->source, &sight);
+	/* It has executed one already: where it will the next time is not kept. What it has made
+	 * already is not to be inherited. */
+	if (!sight.is_good || (waits && sight.state.executed) || (event->inherits && sight.live))
 		return -refusal;
 	event->place = (unsigned)place;
 	join_source(event);
-	event->made = state.made;
-	event->since = state.counts[place];
+	event->made = sight.state.made;
+	event->family = sight.family[place];
+	event->since = vp_shim_sight_shows(&sight, event);
 	return 0;
 }
 
@@ -212,7 +186,7 @@ static void leave_source(struct vp_shim_event *event)
 		at = &(*at)->next_of_source;
 	if (*at)
 		*at = event->next_of_source;
-	put_source(event->source);
+	vp_shim_source_put(event->source);
 }
 
 static void free_event(struct vp_shim_event *event)
@@ -234,12 +208,13 @@ static void dissolve(struct vp_shim_event *leader)
 		next = event->next;
 		event->next = NULL;
 		event->leader = event;
+		event->is_answered = !vp_shim_is_kernels(event);
 	}
 }
 
 static void remove_from_group(struct vp_shim_event *event)
 {
-	settle(event->leader);
+	vp_shim_settle(event->leader);
 	if (event->leader == event) {
 		dissolve(event);
 		return;
@@ -250,151 +225,190 @@ static void remove_from_group(struct vp_shim_event *event)
 	before->next = event->next;
 }
 
+/* All of them: one that is lent makes what the kernel says of the others incomplete. */
+static void answer_group(struct vp_shim_event *leader)
+{
+	bool is_lent = false;
+
+	for (struct vp_shim_event *event = leader; event; event = event->next)
+		is_lent |= !vp_shim_is_kernels(event);
+	for (struct vp_shim_event *event = leader; event; event = event->next)
+		event->is_answered = is_lent;
+}
+
 static void forget(struct vp_shim_event *event)
 {
+	struct vp_shim_event *leader = event->leader;
+
 	remove_from_group(event);
 	atomic_store(&events[event->fd], NULL);
 	free_event(event);
+	if (leader != event)
+		answer_group(leader);
 }
 
 /* Into its group, and to where its descriptor leads. */
-static int publish_event(struct vp_shim_event *event, struct vp_shim_event *leader,
-			 unsigned long flags)
+static void publish_event(struct vp_shim_event *event, struct vp_shim_event *leader, int fd)
 {
-	int fd = open("/", O_PATH | (flags & PERF_FLAG_FD_CLOEXEC ? O_CLOEXEC : 0));
-
-	if (fd < 0 || fd >= MOST_DESCRIPTORS) {
-		if (fd >= 0)
-			close(fd);
-		return fd < 0 ? -errno : -EMFILE;
-	}
 	/* One that was closed behind the shim's back. */
 	if (event_of(fd))
 		forget(event_of(fd));
 	event->fd = fd;
-	event->id = ++last_id;
+	if (ioctl(event->companion, PERF_EVENT_IOC_ID, &event->id))
+		event->id = 0;
 	event->leader = leader ? leader : event;
 	if (leader) {
-		settle(leader);
+		vp_shim_settle(leader);
 		while (leader->next)
 			leader = leader->next;
 		leader->next = event;
 	}
+	answer_group(event->leader);
 	atomic_store(&events[fd], event);
-	return fd;
+}
+
+static int open_descriptor(unsigned long flags)
+{
+	int fd = open("/", O_PATH | (flags & PERF_FLAG_FD_CLOEXEC ? O_CLOEXEC : 0));
+
+	if (fd < MOST_DESCRIPTORS)
+		return fd < 0 ? -errno : fd;
+	close(fd);
+	return -EMFILE;
+}
+
+static struct vp_shim_event *new_event(const struct perf_event_attr *attr, pid_t tid)
+{
+	struct vp_shim_event *event = calloc(1, sizeof(*event));
+
+	if (!event)
+		return NULL;
+	event->tid = tid;
+	event->read_format = attr->read_format;
+	event->inherits = attr->inherit;
+	event->waits_for_exec = attr->enable_on_exec;
+	event->is_on = !attr->disabled;
+	event->companion = -1;
+	return event;
 }
 
 static int open_locked(const struct perf_event_attr *attr, pid_t pid, struct vp_shim_event *leader,
 		       unsigned long flags, int refusal)
 {
-	struct vp_shim_event *event = calloc(1, sizeof(*event));
-	pid_t tid = pid ? pid : gettid();
-
+	/* Whom to signal is said later. */
+	if (attr->sample_period && !attr->disabled && (!leader || leader->is_on))
+		return -refusal;
+	struct vp_shim_event *event = new_event(attr, pid ? pid : gettid());
 	if (!event)
 		return -ENOMEM;
-	/* Whom to signal is said later. */
-	if (attr->sample_period && !attr->disabled && (!leader || leader->is_on)) {
-		free(event);
-		return -refusal;
-	}
-	event->read_format = attr->read_format;
-	event->inherits = attr->inherit;
-	event->waits_for_exec = attr->enable_on_exec;
-	event->is_on = !attr->disabled;
 	event->sampling.period = attr->sample_period;
 	event->sampling.has_ip = attr->sample_type & PERF_SAMPLE_IP;
 	event->companion = open_companion(attr, pid, leader);
 	int result = event->companion < 0 ? event->companion : 0;
-	if (!result && get_source(tid, &event->source))
+	if (!result && vp_shim_source_get(event->tid, event->inherits, &event->source))
 		result = -refusal;
 	if (!result)
-		result = take_place(event, attr, refusal);
+		result = take_place(event, attr, leader, refusal);
 	if (!result)
-		result = publish_event(event, leader, flags);
+		result = open_descriptor(flags);
 	if (result < 0)
 		free_event(event);
+	else
+		publish_event(event, leader, result);
 	return result;
+}
+
+/* Of perf_event_attr's versions; false: it is shorter than the first. */
+static bool copy_attr(const struct perf_event_attr *given, struct perf_event_attr *ret)
+{
+	size_t size = given->size ? given->size : ATTR_LEAST;
+
+	*ret = (struct perf_event_attr){0};
+	if (size < ATTR_LEAST)
+		return false;
+	memcpy(ret, given, size < sizeof(*ret) ? size : sizeof(*ret));
+	return true;
+}
+
+bool vp_shim_may_join(const struct perf_event_attr *given, int group_fd)
+{
+	struct perf_event_attr attr;
+
+	/* The kernel would put its companions' counts into the samples. */
+	return !vp_shim_has(group_fd) || !copy_attr(given, &attr) || !attr.sample_period ||
+	       !(attr.sample_type & PERF_SAMPLE_READ);
+}
+
+static void note_locked(int fd, const struct perf_event_attr *attr, pid_t tid,
+			struct vp_shim_event *leader)
+{
+	struct vp_shim_event *event = new_event(attr, tid);
+
+	if (!event)
+		return;
+	event->companion = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (event->companion < 0)
+		free_event(event);
+	else
+		publish_event(event, leader, fd);
+}
+
+void vp_shim_note(int fd, const struct perf_event_attr *given, pid_t pid, int cpu, int group_fd)
+{
+	struct perf_event_attr attr;
+	pid_t tid = pid ? pid : gettid();
+	sigset_t signals;
+
+	if (has_lock || fd >= MOST_DESCRIPTORS || pid < 0 || cpu != -1 || !copy_attr(given, &attr))
+		return;
+	enter(&signals);
+	struct vp_shim_event *leader = event_of(group_fd);
+	/* What is not known of a group, nothing lent can join; nor one whose leader takes samples.
+	 */
+	if (group_fd < 0 ? !attr.sample_period : leader && leader->tid == tid)
+		note_locked(fd, &attr, tid, leader);
+	leave(&signals);
 }
 
 int vp_shim_open(const struct perf_event_attr *given, pid_t pid, int cpu, int group_fd,
 		 unsigned long flags, int refusal)
 {
-	struct perf_event_attr attr = {0};
+	struct perf_event_attr attr;
 	struct vp_shim_event *leader = NULL;
 	sigset_t signals;
 
-	if (given->size && given->size < ATTR_LEAST)
-		return -refusal;
-	size_t size = given->size ? given->size : ATTR_LEAST;
-	memcpy(&attr, given, size < sizeof(attr) ? size : sizeof(attr));
-	if (!is_answerable(&attr, pid, cpu, flags))
+	if (!copy_attr(given, &attr) || !is_answerable(&attr, pid, cpu, flags))
 		return -refusal;
 	enter(&signals);
 	if (group_fd >= 0)
 		leader = event_of(group_fd);
-	bool fits = group_fd < 0 || (leader && leader->leader == leader &&
-				     leader->source->tid == (pid ? pid : gettid()));
-	int result = fits ? open_locked(&attr, pid, leader, flags, refusal) : -EINVAL;
+	int result = -refusal;
+	if (leader && (leader->leader != leader || leader->tid != (pid ? pid : gettid())))
+		result = -EINVAL;
+	else if (group_fd < 0 || leader)
+		result = open_locked(&attr, pid, leader, flags, refusal);
 	leave(&signals);
 	return result;
 }
 
-/* Enabled and running. */
-static bool read_times(const struct vp_shim_event *event, uint64_t times[2])
+/* perf_event_open(2), "Reading results": of a group, the number of its members and the times come
+ * before the values. */
+static void put_counts(const struct vp_shim_event *event, char *bytes, size_t size)
 {
-	uint64_t reading[3];
+	uint64_t format = event->read_format;
+	size_t at = 1 + !!(format & PERF_FORMAT_TOTAL_TIME_ENABLED) +
+		    !!(format & PERF_FORMAT_TOTAL_TIME_RUNNING);
+	size_t each = 1 + !!(format & PERF_FORMAT_ID) + !!(format & PERF_FORMAT_LOST);
 
-	if (read(event->companion, reading, sizeof(reading)) != sizeof(reading))
-		return false;
-	times[0] = reading[1];
-	times[1] = reading[2];
-	return true;
-}
-
-static size_t put_value(const struct vp_shim_event *event, uint64_t format, uint64_t *words)
-{
-	size_t n = 0;
-
-	words[n++] = event->count;
-	if (format & PERF_FORMAT_ID)
-		words[n++] = event->id;
-	if (format & PERF_FORMAT_LOST)
-		words[n++] = 0;
-	return n;
-}
-
-/* perf_event_open(2), "Reading results": the times come before a group's values, and between an
- * event's value and its number. */
-static size_t put_reading(const struct vp_shim_event *event, const uint64_t times[2],
-			  uint64_t *words)
-{
-	uint64_t format = event->read_format, value[3];
-	bool is_group = format & PERF_FORMAT_GROUP;
-	size_t n = 0, of_value = put_value(event, format, value), members = 0;
-
-	words[n++] = value[0]; /* of a group, the number of its members goes here */
-	if (format & PERF_FORMAT_TOTAL_TIME_ENABLED)
-		words[n++] = times[0];
-	if (format & PERF_FORMAT_TOTAL_TIME_RUNNING)
-		words[n++] = times[1];
-	if (!is_group) {
-		memcpy(&words[n], &value[1], (of_value - 1) * sizeof(*words));
-		return n + of_value - 1;
+	if (!(format & PERF_FORMAT_GROUP)) {
+		if (!vp_shim_is_kernels(event))
+			memcpy(bytes, &event->count, sizeof(event->count));
+		return;
 	}
-	for (event = event->leader; event; event = event->next, members++)
-		n += put_value(event, format, &words[n]);
-	words[0] = members;
-	return n;
-}
-
-/* How many words put_reading() makes at most. */
-static size_t most_words(const struct vp_shim_event *event)
-{
-	size_t members = 0;
-
-	for (event = event->leader; event; event = event->next)
-		members++;
-	return 3 + 3 * members;
+	for (event = event->leader; event; event = event->next, at += each)
+		if (!vp_shim_is_kernels(event) && (at + 1) * sizeof(event->count) <= size)
+			memcpy(bytes + at * sizeof(event->count), &event->count,
+			       sizeof(event->count));
 }
 
 static bool is_any_lost(const struct vp_shim_event *event)
@@ -409,20 +423,14 @@ static bool is_any_lost(const struct vp_shim_event *event)
 
 static ssize_t read_locked(const struct vp_shim_event *event, void *buffer, size_t size)
 {
-	uint64_t times[2];
-
-	settle(event->leader);
+	vp_shim_settle(event->leader);
 	/* What the kernel says of an event that it cannot count any more. */
-	if (is_any_lost(event) || !read_times(event, times))
+	if (is_any_lost(event))
 		return 0;
-	uint64_t *words = calloc(most_words(event), sizeof(*words));
-	if (!words)
-		return -ENOMEM;
-	size_t bytes = put_reading(event, times, words) * sizeof(*words);
-	if (bytes <= size)
-		memcpy(buffer, words, bytes);
-	free(words);
-	return bytes <= size ? (ssize_t)bytes : -ENOSPC;
+	ssize_t got = read(event->companion, buffer, size);
+	if (got > 0)
+		put_counts(event, buffer, (size_t)got);
+	return got < 0 ? -errno : got;
 }
 
 ssize_t vp_shim_read(int fd, void *buffer, size_t size)
@@ -460,7 +468,7 @@ static int change_all(struct vp_shim_event *event, unsigned long request, unsign
 {
 	struct vp_shim_event *leader = event->leader;
 
-	settle(leader);
+	vp_shim_settle(leader);
 	if (ioctl(event->companion, request, argument))
 		return -errno;
 	if (!(argument & PERF_IOC_FLAG_GROUP))
@@ -482,11 +490,14 @@ static int refresh(struct vp_shim_event *event, unsigned long overflows)
 
 static int ioctl_locked(struct vp_shim_event *event, unsigned long request, unsigned long argument)
 {
-	switch (request) {
-	case PERF_EVENT_IOC_ENABLE:
-	case PERF_EVENT_IOC_DISABLE:
-	case PERF_EVENT_IOC_RESET:
+	if (request == PERF_EVENT_IOC_ENABLE || request == PERF_EVENT_IOC_DISABLE ||
+	    request == PERF_EVENT_IOC_RESET)
 		return change_all(event, request, argument);
+	if (vp_shim_is_kernels(event)) {
+		int result = ioctl(event->companion, request, argument);
+		return result < 0 ? -errno : result;
+	}
+	switch (request) {
 	case PERF_EVENT_IOC_ID:
 		memcpy((void *)argument, &event->id, sizeof(event->id)); // NOLINT: an address
 		return 0;
@@ -529,6 +540,8 @@ int vp_shim_mmap(int fd, void *address, size_t size, int protection, int flags, 
 	struct vp_shim_event *event = event_of(fd);
 	size_t page = (size_t)getpagesize(), pages = size / page;
 
+	if (event && vp_shim_is_kernels(event))
+		return -ENOSYS;
 	if (!size || size % page || offset || ((pages - 1) & (pages - 2) && pages > 1))
 		return -EINVAL;
 	flags &= MAP_FIXED;

@@ -9,7 +9,9 @@
  * and stops in the thread that it counts.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,8 +24,9 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-/* As sde_lib.h of PAPI 7.0 has them. */
+/* As sde_lib.h of PAPI 7.0 has them; the last two are papi.h's, which PAPI_overflow() passes on. */
 enum { SDE_OK = 0, SDE_EINVAL = -1, SDE_ENOMEM = -2, SDE_ENOEVNT = -7 };
+enum { PAPI_ECMP = -4, PAPI_EPERM = -15 };
 enum { MOST_EVENTS = 128, NAME_SIZE = VP_COUNTERS_NAME_SIZE + 8 };
 static const char prefix[] = "vperf::";
 
@@ -31,6 +34,10 @@ static const char prefix[] = "vperf::";
 struct reader {
 	struct vperf_counters *counters;
 	uint64_t base;
+	/* Of PAPI_overflow(): 0 if it was not called; how often a period was over since it was;
+	 * whether PAPI is told of it. */
+	uint64_t period, overflows;
+	volatile bool tells;
 };
 
 struct event {
@@ -42,6 +49,9 @@ static struct event events[MOST_EVENTS];
 static _Atomic unsigned n_events;
 static uint32_t n_reserved; /* numbers, for vperf's events, in front of libsde's */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* PAPI's function that calls the program's handler. */
+typedef void check_overflow(uint32_t number, long long value);
+static _Atomic(check_overflow *) papi_check_overflow;
 static pthread_key_t readers_key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT, list_once = PTHREAD_ONCE_INIT;
 
@@ -84,10 +94,81 @@ static struct reader *reader_of(const struct event *event)
 	return &readers[event - events];
 }
 
-static int open_counters(const char *name, struct vperf_counters **ret)
+/* PAPI's own, of the library that the caller is in: a program may have loaded it for itself alone.
+ */
+static bool find_papi(const void *caller)
 {
-	const struct vperf_options options = {.size = sizeof(options), .flags = VPERF_EXACT};
+	static const char name[] = "papi_sde_check_overflow_status";
+	Dl_info info = {0};
+	void *library = dladdr(caller, &info) && info.dli_fname
+			    ? dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD)
+			    : NULL;
+	void *found = library ? dlsym(library, name) : find_next(name);
 
+	if (library)
+		dlclose(library);
+	atomic_store(&papi_check_overflow, (check_overflow *)found);
+	return found != NULL;
+}
+
+/* By a set's descriptor, which its signal names. */
+static struct reader *reader_of_signal(struct reader *readers, int fd)
+{
+	for (unsigned i = 0; readers && i < atomic_load(&n_events); i++)
+		if (readers[i].tells && vperf_counters_descriptor(readers[i].counters) == fd)
+			return &readers[i];
+	return NULL;
+}
+
+/*
+ * PAPI calls the program's handler if the value is past the next multiple of the threshold, counted
+ * since PAPI_overflow(). Each signal is of one period: that many of them, and one event, are past
+ * it whatever the counter says by now.
+ */
+static void on_overflow(int signal, siginfo_t *info, void *context)
+{
+	check_overflow *check = atomic_load(&papi_check_overflow);
+	struct reader *readers = pthread_getspecific(readers_key);
+	struct reader *reader = reader_of_signal(readers, info->si_fd);
+	int errnum = errno;
+
+	if (reader) {
+		reader->overflows++;
+		check((uint32_t)(reader - readers),
+		      (long long)(reader->overflows * reader->period + 1));
+	}
+	errno = errnum;
+}
+
+/* The highest real-time one that has no handler, or already this; 0: there is none. */
+static int overflow_signal(void)
+{
+	struct sigaction action = {.sa_sigaction = on_overflow,
+				   .sa_flags = SA_SIGINFO | SA_RESTART};
+	struct sigaction before;
+
+	for (int number = SIGRTMAX; number > SIGRTMIN; number--) {
+		if (sigaction(number, NULL, &before))
+			continue;
+		if (before.sa_flags & SA_SIGINFO && before.sa_sigaction == on_overflow)
+			return number;
+		if (!(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL &&
+		    !sigaction(number, &action, NULL))
+			return number;
+	}
+	return 0;
+}
+
+/* With a signal each `period`, if that is not 0. */
+static int open_counters(const char *name, uint64_t period, struct vperf_counters **ret)
+{
+	const struct vperf_options options = {.size = sizeof(options),
+					      .flags = VPERF_EXACT,
+					      .signal = period ? overflow_signal() : 0,
+					      .period = period};
+
+	if (period && !options.signal)
+		return VPERF_E_SYSTEM;
 	return vperf_counters_open(&name, 1, &options, ret, NULL);
 }
 
@@ -101,7 +182,7 @@ static bool try_event(const char *name, char *description, size_t size)
 	};
 	struct vperf_counters *counters;
 
-	if (open_counters(name, &counters))
+	if (open_counters(name, 0, &counters))
 		return false;
 	snprintf(description, size, "%s of the calling thread (%s)", name,
 		 ways[vperf_counters_way(counters)]);
@@ -166,23 +247,41 @@ PUBLIC int sde_ti_read_counter(uint32_t number, long long *ret)
 	return SDE_OK;
 }
 
+/* From 0, so that a period is over when PAPI's count says so. */
+static int restart(struct reader *reader)
+{
+	reader->tells = false; /* of what is left of the last time */
+	vperf_counters_stop(reader->counters, NULL);
+	reader->base = 0;
+	reader->tells = true;
+	return vperf_counters_start(reader->counters) ? SDE_EINVAL : SDE_OK;
+}
+
+static void close_reader(struct reader *reader)
+{
+	reader->tells = false;
+	vperf_counters_close(reader->counters);
+	reader->counters = NULL;
+}
+
 /* Which PAPI does when it starts to count. */
 static int reset(struct reader *reader, const char *name)
 {
+	if (reader->counters && reader->period && !restart(reader))
+		return SDE_OK;
 	/* A set that has ended, or a parent's, cannot be read again. */
-	if (reader->counters && vperf_counters_read(reader->counters, &reader->base)) {
-		vperf_counters_close(reader->counters);
-		reader->counters = NULL;
-	}
+	if (reader->counters && vperf_counters_read(reader->counters, &reader->base))
+		close_reader(reader);
 	if (reader->counters)
 		return SDE_OK;
-	if (open_counters(name, &reader->counters))
+	if (open_counters(name, reader->period, &reader->counters))
 		return SDE_ENOEVNT;
-	if (!vperf_counters_start(reader->counters) &&
+	if (reader->period && !restart(reader))
+		return SDE_OK;
+	if (!reader->period && !vperf_counters_start(reader->counters) &&
 	    !vperf_counters_read(reader->counters, &reader->base))
 		return SDE_OK;
-	vperf_counters_close(reader->counters);
-	reader->counters = NULL;
+	close_reader(reader);
 	return SDE_EINVAL;
 }
 
@@ -251,15 +350,36 @@ PUBLIC int sde_ti_is_counter_set_to_overflow(uint32_t number)
 	return event_of(number) || !next ? 0 : next(number - sde_numbers());
 }
 
-/* PAPI would look at the counter by a timer, in whatever thread that interrupts. */
+/* The set is opened at once, so that PAPI_overflow() says what stands against it. */
+static int set_overflow(struct reader *reader, const char *name, uint64_t period)
+{
+	struct vperf_counters *counters = NULL;
+	int status = period ? open_counters(name, period, &counters) : VPERF_OK;
+
+	if (status)
+		return status == VPERF_E_RIGHTS ? PAPI_EPERM : PAPI_ECMP;
+	close_reader(reader);
+	reader->counters = counters;
+	reader->period = period;
+	reader->overflows = 0;
+	return SDE_OK;
+}
+
+/* By the thread that uses the set of events, as PAPI wants it. */
 PUBLIC int sde_ti_set_counter_overflow(uint32_t number, int threshold);
 PUBLIC int sde_ti_set_counter_overflow(uint32_t number, int threshold)
 {
 	int (*next)(uint32_t, int) = find_next(__func__);
+	const struct event *event = event_of(number);
 
-	if (event_of(number))
-		return threshold ? SDE_EINVAL : SDE_OK;
-	return next ? next(number - sde_numbers(), threshold) : SDE_EINVAL;
+	if (!event)
+		return next ? next(number - sde_numbers(), threshold) : SDE_EINVAL;
+	struct reader *reader = reader_of(event);
+	if (!reader || threshold < 0)
+		return reader ? SDE_EINVAL : SDE_ENOMEM;
+	if (threshold && !find_papi(__builtin_return_address(0)))
+		return PAPI_ECMP;
+	return set_overflow(reader, event->name + strlen(prefix), (uint64_t)threshold);
 }
 
 PUBLIC char *sde_ti_get_event_name(int number);

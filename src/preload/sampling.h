@@ -34,19 +34,23 @@ struct vp_shim_source {
 	struct vp_shim_source *next;
 	struct vp_counters_lent *lent;
 	pid_t tid;
+	bool adopts; /* what the thread makes is counted, too */
 	unsigned users;
 	struct vp_shim_event *events; /* that read them */
 };
 
 struct vp_shim_event {
 	int fd, companion;
-	struct vp_shim_source *source;
+	pid_t tid;
+	struct vp_shim_source *source; /* NULL: it is an event of the kernel's own */
 	unsigned place;
 	struct vp_shim_event *leader, *next; /* itself, if it leads; the next of its group */
 	struct vp_shim_event *next_of_source;
 	uint64_t read_format, id;
 	bool is_on, is_lost, inherits, waits_for_exec;
-	uint32_t made; /* threads and processes, when it was opened */
+	_Atomic bool is_answered; /* its group has lent ones */
+	uint32_t made;            /* threads and processes, when it was opened */
+	uint64_t family;          /* what such had had then */
 	uint64_t count;
 	uint64_t since; /* what the source showed when `count` was brought up to date */
 	struct vp_shim_sampling sampling;

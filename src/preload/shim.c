@@ -68,19 +68,19 @@ static bool is_for_want_of_counter(int errnum)
 
 static long open_event(const long *arguments)
 {
-	int group = (int)arguments[3];
-	int refusal = EINVAL; /* of what is to join a group that is not the kernel's */
+	const struct perf_event_attr *attr = (const void *)arguments[0]; // NOLINT: an address
+	pid_t pid = (pid_t)arguments[1];
+	int cpu = (int)arguments[2], group = (int)arguments[3];
 
-	if (!vp_shim_has(group)) {
-		long fd = next.syscall(SYS_perf_event_open, arguments[0], arguments[1],
-				       arguments[2], arguments[3], arguments[4]);
-		if (fd >= 0 || !is_for_want_of_counter(errno) || group >= 0)
-			return fd;
-		refusal = errno;
-	}
-	return answer(vp_shim_open((const struct perf_event_attr *)arguments[0],
-				   (pid_t)arguments[1], (int)arguments[2], group,
-				   (unsigned long)arguments[4], refusal));
+	if (!vp_shim_may_join(attr, group))
+		return answer(-EINVAL);
+	long fd = next.syscall(SYS_perf_event_open, attr, pid, cpu, vp_shim_kernels_group(group),
+			       arguments[4]);
+	if (fd >= 0)
+		vp_shim_note((int)fd, attr, pid, cpu, group);
+	if (fd >= 0 || !is_for_want_of_counter(errno))
+		return fd;
+	return answer(vp_shim_open(attr, pid, cpu, group, (unsigned long)arguments[4], errno));
 }
 
 PUBLIC ssize_t read(int fd, void *buffer, size_t size)
@@ -107,8 +107,8 @@ PUBLIC int ioctl(int fd, unsigned long request, ...)
 	unsigned long argument = va_arg(args, unsigned long);
 	va_end(args);
 	find_next();
-	return vp_shim_has(fd) ? (int)answer(vp_shim_ioctl(fd, request, argument))
-			       : next.ioctl(fd, request, argument);
+	return vp_shim_knows(fd) ? (int)answer(vp_shim_ioctl(fd, request, argument))
+				 : next.ioctl(fd, request, argument);
 }
 
 PUBLIC int fcntl(int fd, int command, ...)
@@ -149,7 +149,10 @@ PUBLIC void *mmap(void *address, size_t size, int protection, int flags, int fd,
 	find_next();
 	if (flags & MAP_ANONYMOUS || !vp_shim_has(fd))
 		return next.mmap(address, size, protection, flags, fd, offset);
-	answer(vp_shim_mmap(fd, address, size, protection, flags, offset, &mapped));
+	int result = vp_shim_mmap(fd, address, size, protection, flags, offset, &mapped);
+	if (result == -ENOSYS)
+		return next.mmap(address, size, protection, flags, fd, offset);
+	answer(result);
 	return mapped;
 }
 

@@ -18,10 +18,12 @@
 #define VP_LENT_SOCKET "/run/vperf-lent.sock"
 
 enum {
-	VP_LENT_VERSION = 3,
+	VP_LENT_VERSION = 4,
 	VP_LENT_EVENTS = 8,
 	VP_LENT_NAME_SIZE = 48,
 	VP_LENT_THREADS = 1024, /* with counters at the same time */
+	/* Of a request: what the thread makes from then on is counted, too, apart from it. */
+	VP_LENT_ADOPT = 1,
 };
 
 /* Of a vCPU. A multiple of a cache line; the host writes what is behind the marker. There is one
@@ -50,14 +52,31 @@ struct vp_lent_thread {
 	unsigned long long stolen_base;
 	unsigned long long base[VP_LENT_EVENTS];
 	/* How often it has executed a program, what it had had when it first did, and how many
-	 * threads and processes it has made. */
+	 * threads and processes it has made, in all and until then. */
 	unsigned int executed, made;
 	unsigned long long at_exec[VP_LENT_EVENTS];
-	unsigned long long spare[3];
+	unsigned int made_at_exec;
+	/* Its family is what it has made, and what that has, since a client asked for that: how
+	 * many live, what they had, but for the stints that they are in now, and what of it was
+	 * missed. `born` tells this family from an earlier one of the same place. */
+	unsigned int adopts, live, born;
+	unsigned long long family[VP_LENT_EVENTS];
+	unsigned long long missed;
+};
+
+/* One for each CPU, behind the threads: the stint there of one of a family. It has had
+ * cell[cpu].counts less what that showed when it began. */
+struct vp_lent_stint {
+	unsigned long long sequence; /* changes at its beginning and end; odd while it is changed */
+	unsigned int runs, place, born, unused;
+	unsigned long long start[VP_LENT_EVENTS];
+	unsigned long long spare[21];
 };
 
 _Static_assert(sizeof(struct vp_lent_cell) == 128, "no cell lies in two pages");
-_Static_assert(sizeof(struct vp_lent_thread) == 192, "a whole number of cache lines");
+_Static_assert(sizeof(struct vp_lent_thread) == 256, "a whole number of cache lines");
+_Static_assert(sizeof(struct vp_lent_stint) == sizeof(struct vp_lent_thread),
+	       "both are in one array");
 _Static_assert(__builtin_offsetof(struct vp_lent_cell, counts) ==
 		   __builtin_offsetof(struct vp_lent_thread, base),
 	       "an event has one place, in bytes, in both");
@@ -66,7 +85,7 @@ _Static_assert(__builtin_offsetof(struct vp_lent_cell, counts) ==
  * descriptors if the status is 0: the cells, the threads, and a socket, each packet to which forces
  * the vCPU out of the guest. */
 struct vp_lent_request {
-	unsigned int version, tid;
+	unsigned int version, tid, flags;
 };
 
 struct vp_lent_reply {

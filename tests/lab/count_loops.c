@@ -52,6 +52,9 @@ struct worker {
 };
 
 static struct worker workers[MOST_THREADS];
+/* One calibrates at a time, and none works before all have. */
+static pthread_mutex_t calibration = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t all_are_open;
 
 static void die(const char *what, int status, const char *text)
 {
@@ -186,8 +189,12 @@ static void *work(void *context)
 
 	bind_to(0, 0);
 	worker->tid = (pid_t)syscall(SYS_gettid);
+	pthread_mutex_lock(&calibration);
 	struct vperf_counters *counters = open_set(settings);
+	pthread_mutex_unlock(&calibration);
 	worker->counters = counters;
+	if (settings->calibrate)
+		pthread_barrier_wait(&all_are_open);
 	check("start", vperf_counters_start(counters));
 	for (uint64_t i = 0; i < settings->rounds; i++) {
 		known_loop(settings->loops * worker->number);
@@ -232,6 +239,7 @@ static void run_threads(const struct settings *settings)
 	struct sigaction action = {.sa_sigaction = on_overflow,
 				   .sa_flags = SA_SIGINFO | SA_RESTART};
 
+	pthread_barrier_init(&all_are_open, NULL, (unsigned)settings->threads);
 	if (settings->options.signal)
 		sigaction(settings->options.signal, &action, NULL);
 	for (unsigned i = 0; i < settings->threads; i++) {

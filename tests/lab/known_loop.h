@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A loop whose instructions are known: six each time round. */
+/* A loop whose instructions are known: six each time round. It is at its own address, and no copy
+ * of it at another. */
 #ifndef VP_TESTS_LAB_KNOWN_LOOP_H
 #define VP_TESTS_LAB_KNOWN_LOOP_H
 
-static __attribute__((noinline)) void known_loop(unsigned long loops)
+static __attribute__((noinline, noclone)) void known_loop(unsigned long loops)
 {
 	__asm__ volatile("1:\n"
 			 "	nop\n"

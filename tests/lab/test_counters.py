@@ -9,8 +9,8 @@ import sys
 from lab import REPOSITORY, run_scenario
 
 sys.path.insert(0, str(REPOSITORY / "lab"))
-from vlablib import papi_tests, roots  # noqa: E402
-from vlablib.arch import ARM64  # noqa: E402
+from vlablib import debian_programs, papi_tests, roots  # noqa: E402
+from vlablib.arch import AMD64, ARM64  # noqa: E402
 
 CLIENT = "build-arm64/tests/lab/count-loops"
 SHORT = "--loops 250000 --rounds 20"  # of threads: number n has n times as many
@@ -208,21 +208,48 @@ def lasting(run, claims):
 
 # Without a PMU: time that a thread had. A busy VM takes half of it away, of which the guest's kernel knows nothing.
 CLOCK = "lab-guest run g1 count-loops --event task-clock"
-X86 = f"""
+SDE_CLOCK = "sde:::vperf::task-clock"
+
+
+def run_x86(directory):
+    papi = debian_programs.get(AMD64, ("libpapi7.0",)) / "usr/lib/x86_64-linux-gnu/libpapi.so.7.0"
+    inside = f"""export LD_PRELOAD=/lib/libvperf-papi.so; papi-loops {SDE_CLOCK}; papi-loops --overflow 1000000 {SDE_CLOCK}; \
+export {SHIM}; papi-loops perf::TASK-CLOCK; papi-loops perf::INSTRUCTIONS; true"""
+    scenario = f"""
 host pcpus=1 icount=yes
 guest g1 vcpus=1 memory=256 truth=no agent=yes
 guest g2 vcpus=1 memory=256 truth=no
 file g1 build/tests/lab/count-loops /bin/count-loops
 file g2 build/tests/lab/count-loops /bin/count-loops
+file g1 build/tests/lab/papi-loops /bin/papi-loops
+file g1 {papi} /usr/lib/x86_64-linux-gnu/libpapi.so.7.0
+file g1 build/src/preload/libvperf-papi.so /lib/libvperf-papi.so
+file g1 build/src/preload/vperf-perf-shim.so /lib/vperf-perf-shim.so
 command JOB=$(lab-guest spawn g2 count-loops --event page-faults --threads 2 --rounds 10000); \
 vperf lend --vm g1 -e task-clock -q --json -- sh -c "{CLOCK} --way lent --exact 1 --loops 5000000; \
 {CLOCK} --way call --loops 5000000; {CLOCK} --way lent --threads 3 --rounds 20; \
 {CLOCK} --way lent --threads 3 --rounds 20 --period 1000000 --late 1"; lab-guest end g2 $JOB || true
-""".replace("\\\n", "")
+command vperf lend --vm g1 -e task-clock -q -- lab-guest run g1 sh -c "{inside}"
+"""
+    return run_scenario(scenario.replace("\\\n", ""), directory)
+
+
+def x86_papi(claims, text):
+    """A guest's kernel has its own task-clock, and that is what PAPI counts; a nanosecond is an instruction here."""
+    threads = [line for line in lines_of(text) if "thread" in line]
+    for what, lines in (("software-defined events", threads[:3]), ("with overflow", threads[3:])):
+        check_threads(claims, f"PAPI, x86, task-clock, {what}", lines, 3, 5)
+    found = [(int(line["signals"]), int(line["values"]) // 1000000) for line in threads[3:]]
+    claims.check(len(found) == 3 and all(abs(due - signals) <= 2 for signals, due in found),
+                 f"PAPI_overflow of the kernel's task-clock: calls of the handler and whole ms {found}")
+    claims.check("perf::TASK-CLOCK: PAPI says" in text and "perf::INSTRUCTIONS: PAPI says" in text,
+                 "with the shim, PAPI's component for perf has no events: it finds no PMU, and the host lends none")
 
 
 def x86(run, claims):
-    lent, own, threads, signals = said(run, "g1").values()
+    jobs = said(run, "g1")
+    lent, own, threads, signals = (jobs.get(number, []) for number in (1, 2, 3, 4))
+    x86_papi(claims, "\n".join(outputs(run, "g1")[5]))
     for what, lines, least, most in (("lent", lent, 0.99, 1.04), ("the guest's own", own, 1.5, 3)):
         whole = sum(rounds_of(lines)) / (5 * 30e6)
         claims.check(least < whole < most, f"{what} task-clock of loops of 30 ms beside a busy VM is {whole:.3f} of that")
@@ -245,6 +272,8 @@ def x86(run, claims):
 SHIM = "LD_PRELOAD=/lib/vperf-perf-shim.so"
 PRESETS = "PAPI_TOT_INS PAPI_TOT_CYC"
 SDE = "sde:::vperf::instructions:u"
+FORKS = "sh -c 'count-loops --event page-faults & count-loops --event page-faults --threads 2 --loops 500000 --rounds 1 & wait'"
+IN_FORKS = 30000000 + 9000000  # instructions of their loops
 
 
 def run_shim(directory):
@@ -256,11 +285,13 @@ def run_shim(directory):
     inside = f"""echo 1 > /proc/sys/kernel/perf_event_paranoid; papi_command_line PAPI_TOT_INS; export {SHIM}; \
 papi_command_line {PRESETS} PAPI_BR_MSP; papi-loops {PRESETS}; papi-loops --overflow 1000000 {PRESETS}; papi_avail | grep PAPI_TOT_"""
     sde = f"""echo 3 > /proc/sys/kernel/perf_event_paranoid; export LD_PRELOAD=/lib/libvperf-papi.so; papi-loops {SDE} sde:::vperf::page-faults; \
+papi-loops --overflow 1000000 {SDE}; \
 papi_command_line {SDE} sde:::vperf::branches:u; papi_native_avail | grep vperf::"""
     perf = f"""export {SHIM}; perf stat -x, -e instructions:u,cycles:u count-loops --event page-faults; \
 perf stat -x, -e instructions:u,instructions,page-faults,branches:u true; \
-perf stat -x, -e instructions:u sh -c 'true & wait'; perf stat -x, -e instructions:u,page-faults -- true; \
-perf stat -x, -e '{{page-faults,instructions:u}}' true"""
+perf stat -x, -e instructions:u,page-faults -- true; \
+perf stat -x, -e '{{page-faults,instructions:u}}' true; perf stat -i -x, -e '{{instructions:u,page-faults,cycles:u}}' true; \
+perf stat -x, -e instructions:u -- {FORKS}; perf stat -i -x, -e instructions:u -- {FORKS}"""
     scenario = f"""
 host arch=arm64 pcpus=1 icount=yes memory=2048 cpu=a64fx
 guest g1 vcpus=1 memory=512 truth=no agent=yes cpu=host,pmu=off
@@ -304,9 +335,19 @@ def shim_papi(claims, host, guest):
     claims.check(len(re.findall(r"PAPI_TOT_(?:INS|CYC)\s+\w+\s+Yes", rest)) == 2, "papi_avail has the presets")
 
 
+def check_sde_overflow(claims, threads):
+    """What is due in the last moments before PAPI_stop() is not told any more."""
+    found = [(int(line["signals"]), int(line["values"].split(",")[0]) // 1000000) for line in threads]
+    claims.check(len(found) == 3 and all(0 <= due - signals <= 1 for signals, due in found),
+                 f"PAPI_overflow of a software-defined event: calls of the handler and whole millions {found}")
+
+
 def papi_events(claims, own, text):
     """vperf's counters as software-defined events of PAPI's, which may not use perf here."""
-    check_threads(claims, "software-defined events", lines_of(text), 3, 0.1)
+    threads = [line for line in lines_of(text) if "thread" in line]
+    check_threads(claims, "software-defined events", threads[:3], 3, 0.1)
+    check_threads(claims, "software-defined events with overflow", threads[3:], 3, 1)
+    check_sde_overflow(claims, threads[3:])
     value = re.search(re.escape(SDE) + r" :\s*(\d+)", text)
     claims.check(value and abs(int(value[1]) - own) < 5000,
                  f"papi_command_line says the same by a software-defined event: {value and value[1]}")
@@ -336,11 +377,15 @@ def shim(run, claims):
                  all(value.isdigit() for value in (counted[2], counted[4])) and
                  counted[3] == counted[5] == "<not supported>",
                  f"what the host does not lend is not supported: {found[2:6]}")
-    claims.check(counted[6] == "<not counted>", f"a program that makes another one is not counted: {found[6]}")
-    claims.check(counted[7] == counted[2] and int(counted[8]) > 0,
-                 f"twice the same program has the same count: {counted[7]}, {counted[2]}")
-    claims.check(found[9:11] == [("page-faults", "<not counted>"), ("instructions:u", "<not supported>")],
-                 f"a group of the kernel's is not joined: {found[9:11]}")
+    claims.check(counted[6] == counted[2] and int(counted[7]) > 0,
+                 f"twice the same program has the same count: {counted[6]}, {counted[2]}")
+    claims.check([event for event, _ in found[8:13]] == ["page-faults", "instructions:u", "instructions:u", "page-faults", "cycles:u"] and
+                 abs(int(counted[9]) - int(counted[2])) < 1000 and abs(int(counted[10]) - int(counted[2])) < 1000 and
+                 0 < int(counted[8]) < 1000 and abs(int(counted[11]) - int(counted[8])) < 10,
+                 f"in a group with an event of the kernel's, whichever leads, all are counted: {found[8:13]}")
+    inherited, own = int(counted[13]), int(counted[14])
+    claims.check(IN_FORKS < inherited < 1.03 * IN_FORKS and own < 0.03 * IN_FORKS,
+                 f"what a program makes is counted with it: {inherited}, of which loops have {IN_FORKS}; and is not, with -i: {own}")
     claims.check(of_perf(ended) == [("instructions:u", "<not supported>")], "nothing is lent any more: not supported")
 
 
@@ -377,5 +422,5 @@ def papis_own(run, claims):
 
 TESTS = [("64-bit Arm, counters", COUNTERS, counters)]
 QUICK = ()
-FULL = [("64-bit Arm, counters beside a busy VM", BESIDE, beside_a_busy_vm), ("64-bit Arm, counters that end", LASTING, lasting), ("lent counters, x86", X86, x86),
+FULL = [("64-bit Arm, counters beside a busy VM", BESIDE, beside_a_busy_vm), ("64-bit Arm, counters that end", LASTING, lasting), ("lent counters, x86", run_x86, x86),
         ("64-bit Arm, PAPI and perf without a PMU", run_shim, shim), ("64-bit Arm, PAPI's own tests", run_papi_tests, papis_own)]

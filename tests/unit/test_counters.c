@@ -14,6 +14,7 @@
 
 #include "counters/costs.h"
 #include "counters/event.h"
+#include "counters/lent.h"
 #include "counters/overflow.h"
 #include "vperf/counters.h"
 
@@ -269,6 +270,52 @@ static void test_view(void **state)
 	assert_int_equal(value, 1500);
 }
 
+/* A family of which one runs on the second CPU; on the others run other families. */
+struct family_memory {
+	struct vp_lent_cell cells[4];
+	struct vp_lent_thread threads[2];
+	struct vp_lent_stint stints[3];
+	struct vp_counters_lent lent;
+};
+
+static void make_family(struct family_memory *memory)
+{
+	*memory = (struct family_memory){
+	    .cells = {{.counts = {9000, 9000}}, {.counts = {1000, 5000}}, {.counts = {7000, 7000}}},
+	    .threads = {{.born = 3, .family = {400, 100}, .live = 2}, {.born = 3}},
+	    .stints = {{.runs = 1, .place = 1, .born = 3},
+		       {.runs = 1, .place = 0, .born = 3, .start = {900, 4000}},
+		       {.runs = 1, .place = 0, .born = 2}},
+	    .lent = {.cells = memory->cells,
+		     .thread = &memory->threads[0],
+		     .stints = memory->stints,
+		     .n_cpus = 3,
+		     .events = 2},
+	};
+}
+
+static void test_family(void **state)
+{
+	struct family_memory memory;
+	uint64_t counts[VP_LENT_EVENTS];
+	uint32_t live;
+
+	make_family(&memory);
+	assert_int_equal(vp_counters_lent_family(&memory.lent, counts, &live), VPERF_OK);
+	assert_int_equal(counts[0], 500);
+	assert_int_equal(counts[1], 1100);
+	assert_int_equal(live, 2);
+	memory.stints[1].runs = 0;
+	assert_int_equal(vp_counters_lent_family(&memory.lent, counts, &live), VPERF_OK);
+	assert_int_equal(counts[0], 400);
+	/* It is just being changed, and stays so: its writer has gone. */
+	memory.stints[1].sequence = 1;
+	assert_int_equal(vp_counters_lent_family(&memory.lent, counts, &live), VPERF_E_LOST);
+	memory.stints[1].sequence = 2;
+	memory.threads[0].missed = 1;
+	assert_int_equal(vp_counters_lent_family(&memory.lent, counts, &live), VPERF_E_LOST);
+}
+
 /* Of counters that are not lent, what the set says. */
 static void test_view_of_set(void **state)
 {
@@ -346,6 +393,45 @@ static void test_costs(void **state)
 	assert_int_equal(costs.stint[0], 0);
 	known.cannot_read = true;
 	assert_int_equal(vp_counters_costs_measure(&ops, &known, 2, &costs, &error), VPERF_E_LOST);
+}
+
+static void *spin(void *shall_end)
+{
+	while (!*(volatile bool *)shall_end)
+		;
+	return NULL;
+}
+
+/* Where other threads have the CPU whenever they can, it cannot be told, or is the same. */
+static void test_costs_beside_others(void **state)
+{
+	const struct vp_counters_costs_ops ops = {read_known, switches_of_thread};
+	struct known_costs known = {0};
+	struct vp_counters_costs costs;
+	struct vperf_error error;
+	bool shall_end = false;
+	pthread_t others[2];
+	cpu_set_t before, here;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	CPU_ZERO(&here);
+	CPU_SET(sched_getcpu(), &here);
+	assert_int_equal(sched_setaffinity(0, sizeof(here), &here), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&others[i], NULL, spin, &shall_end), 0);
+	int status = vp_counters_costs_measure(&ops, &known, 2, &costs, &error);
+	*(volatile bool *)&shall_end = true;
+	for (int i = 0; i < 2; i++)
+		pthread_join(others[i], NULL);
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+	if (!switches_of_thread(NULL))
+		skip(); /* a kernel that does not say how often a thread was switched */
+	if (status) {
+		assert_int_equal(status, VPERF_E_SYSTEM);
+		assert_non_null(strstr(error.text, "other threads are busy on this CPU"));
+	} else {
+		assert_int_equal(costs.stint[0], 2700);
+	}
 }
 
 static void test_calibrated(void **state)
@@ -541,7 +627,9 @@ int main(void)
 	    cmocka_unit_test(test_fork),
 	    cmocka_unit_test(test_view),
 	    cmocka_unit_test(test_view_of_set),
+	    cmocka_unit_test(test_family),
 	    cmocka_unit_test(test_costs),
+	    cmocka_unit_test(test_costs_beside_others),
 	    cmocka_unit_test(test_calibrated),
 	    cmocka_unit_test(test_times),
 	    cmocka_unit_test(test_overflow),

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <linux/perf_event.h>
@@ -18,11 +19,14 @@
 #include "preload/events.h"
 
 static struct vp_counters_lent_state lent;
-static bool is_gone;
+static uint64_t family[VP_LENT_EVENTS]; /* of what the thread made */
+static uint32_t live;
+static bool is_gone, is_missed;
 static unsigned attached;
 static const char *const names[] = {"instructions:u", "cycles:u"};
 
-int vp_counters_lent_attach(pid_t tid, struct vp_counters_lent **ret, struct vperf_error *error)
+int vp_counters_lent_attach(pid_t tid, bool adopts, struct vp_counters_lent **ret,
+			    struct vperf_error *error)
 {
 	*ret = calloc(1, sizeof(**ret));
 	assert_non_null(*ret);
@@ -53,6 +57,14 @@ int vp_counters_lent_look(const struct vp_counters_lent *counters,
 {
 	*ret = lent;
 	return is_gone ? VPERF_E_LOST : VPERF_OK;
+}
+
+int vp_counters_lent_family(const struct vp_counters_lent *counters,
+			    uint64_t counts[VP_LENT_EVENTS], uint32_t *ret)
+{
+	memcpy(counts, family, sizeof(family));
+	*ret = live;
+	return is_missed ? VPERF_E_LOST : VPERF_OK;
 }
 
 static void happen(uint64_t instructions, uint64_t cycles)
@@ -105,7 +117,9 @@ static uint64_t value_of(int fd)
 static int setup(void **state)
 {
 	lent = (struct vp_counters_lent_state){.counts = {1000, 5000}};
-	is_gone = false;
+	memset(family, 0, sizeof(family));
+	live = 0;
+	is_gone = is_missed = false;
 	return 0;
 }
 
@@ -206,27 +220,186 @@ static void test_exec(void **state)
 	close_event(fd);
 }
 
-/* What cannot be counted any more ends, as the kernel says it. */
-static void test_lost(void **state)
+/* What a thread makes is counted with it if that is asked for, from then on. */
+static void test_inherits(void **state)
 {
 	struct perf_event_attr attr = attr_of(PERF_COUNT_HW_INSTRUCTIONS, false, 0);
 	uint64_t value;
 
+	lent.made = 1; /* once before, and that has ended */
+	family[0] = 700;
 	attr.inherit = 1;
 	int inherited = open_attr(&attr, -1);
 	if (inherited < 0)
 		skip();
-	int fd = open_event(PERF_COUNT_HW_INSTRUCTIONS, false, 0, -1);
+	int own = open_event(PERF_COUNT_HW_INSTRUCTIONS, false, 0, -1);
+	assert_int_equal(attached, 2);
 	happen(5, 5);
-	assert_int_equal(value_of(inherited), 5);
 	lent.made++;
+	live = 1;
+	family[0] += 40;
+	assert_int_equal(value_of(inherited), 45);
+	assert_int_equal(value_of(own), 5);
+	/* The kernel would not count what is there already. */
+	assert_int_equal(open_attr(&attr, -1), -ENOENT);
+	assert_int_equal(vp_shim_ioctl(inherited, PERF_EVENT_IOC_DISABLE, 0), 0);
+	family[0] += 1000;
+	assert_int_equal(value_of(inherited), 45);
+	is_missed = true;
 	assert_int_equal(vp_shim_read(inherited, &value, sizeof(value)), 0);
+	assert_int_equal(value_of(own), 5);
+	close_event(inherited);
+	close_event(own);
+	assert_int_equal(attached, 0);
+}
+
+/* From the first program on, too; not if the thread has made something before it. */
+static void test_inherits_from_exec(void **state)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_HW_INSTRUCTIONS, true, 0);
+	uint64_t value;
+
+	lent.made = lent.made_at_exec = 2;
+	family[0] = 700;
+	attr.inherit = attr.enable_on_exec = 1;
+	int fd = open_attr(&attr, -1), early = open_attr(&attr, -1);
+	if (fd < 0)
+		skip();
+	happen(100, 100);
+	lent.executed = 1;
+	memcpy(lent.at_exec, lent.counts, sizeof(lent.counts));
+	happen(3, 3);
+	lent.made++;
+	family[0] += 20;
+	assert_int_equal(value_of(fd), 23);
+	lent.made_at_exec = 3;
+	assert_int_equal(vp_shim_read(early, &value, sizeof(value)), 0);
+	close_event(early);
+	close_event(fd);
+}
+
+static int open_kernels(int group, bool disabled, uint64_t format)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr),
+				       .type = PERF_TYPE_SOFTWARE,
+				       .config = PERF_COUNT_SW_PAGE_FAULTS,
+				       .disabled = disabled,
+				       .exclude_kernel = 1,
+				       .read_format = format};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, vp_shim_kernels_group(group),
+			      PERF_FLAG_FD_CLOEXEC);
+
+	if (fd < 0)
+		skip();
+	vp_shim_note(fd, &attr, 0, -1, group);
+	return fd;
+}
+
+static void touch_pages(void)
+{
+	size_t size = 16 * (size_t)getpagesize();
+	volatile char *memory =
+	    mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	for (size_t at = 0; at < size; at += (size_t)getpagesize())
+		memory[at] = 1;
+	munmap((void *)memory, size);
+}
+
+struct two_events {
+	uint64_t n;
+	struct {
+		uint64_t value, id;
+	} events[2];
+};
+
+static void check_two(int leader, int of, unsigned lent_one)
+{
+	struct two_events reading;
+	uint64_t id;
+
+	assert_true(vp_shim_has(of));
+	assert_int_equal(vp_shim_ioctl(leader, PERF_EVENT_IOC_ENABLE, 0), 0);
+	happen(20, 40);
+	touch_pages();
+	assert_int_equal(vp_shim_ioctl(leader, PERF_EVENT_IOC_DISABLE, 0), 0);
+	happen(300, 300);
+	assert_int_equal(vp_shim_read(leader, &reading, sizeof(reading)), sizeof(reading));
+	assert_int_equal(reading.n, 2);
+	assert_int_equal(reading.events[lent_one].value, 20);
+	assert_in_range(reading.events[1 - lent_one].value, 16, 1000);
+	assert_int_equal(vp_shim_ioctl(of, PERF_EVENT_IOC_ID, (unsigned long)&id), 0);
+	assert_int_equal(reading.events[1].id, id);
+	assert_int_equal(vp_shim_read(of, &reading, sizeof(reading)), sizeof(reading));
+	assert_int_equal(reading.events[lent_one].value, 20);
+}
+
+/* Lent events and the kernel's in one group, whichever leads. */
+static void test_joins_kernels(void **state)
+{
+	const uint64_t format = PERF_FORMAT_GROUP | PERF_FORMAT_ID;
+	int leader = open_event(PERF_COUNT_HW_INSTRUCTIONS, true, format, -1);
+	int member = open_kernels(leader, false, format);
+	uint64_t words[8];
+
+	check_two(leader, member, 0);
+	vp_shim_close(leader);
+	close(leader);
+	/* Alone, it is the kernel's. */
+	assert_false(vp_shim_has(member));
+	assert_int_equal(read(member, words, sizeof(words)), 3 * sizeof(uint64_t));
+	vp_shim_close(member);
+	close(member);
+
+	leader = open_kernels(-1, true, format);
+	assert_false(vp_shim_has(leader));
+	member = open_event(PERF_COUNT_HW_INSTRUCTIONS, false, format, leader);
+	check_two(leader, member, 1);
+	assert_true(vp_shim_has(leader));
+	close_event(member);
+	assert_false(vp_shim_has(leader));
+	/* A descriptor that means something else by now. */
+	member = open_event(PERF_COUNT_HW_INSTRUCTIONS, false, format, leader);
+	int other = open("/dev/null", O_RDONLY);
+	assert_int_equal(dup2(other, leader), leader);
+	assert_false(vp_shim_has(leader));
+	close(other);
+	vp_shim_close(leader);
+	close(leader);
+	close_event(member);
+	assert_int_equal(attached, 0);
+}
+
+/* Samples would have the counts of the lent ones' companions. */
+static void test_samples_of_group(void **state)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr),
+				       .type = PERF_TYPE_SOFTWARE,
+				       .config = PERF_COUNT_SW_CPU_CLOCK,
+				       .sample_period = 100000,
+				       .sample_type = PERF_SAMPLE_IP};
+	int leader = open_event(PERF_COUNT_HW_INSTRUCTIONS, true, 0, -1);
+
+	assert_true(vp_shim_may_join(&attr, leader));
+	attr.sample_type |= PERF_SAMPLE_READ;
+	assert_false(vp_shim_may_join(&attr, leader));
+	assert_true(vp_shim_may_join(&attr, -1));
+	close_event(leader);
+}
+
+/* What cannot be counted any more ends, as the kernel says it. */
+static void test_lost(void **state)
+{
+	uint64_t value;
+	int fd = open_event(PERF_COUNT_HW_INSTRUCTIONS, false, 0, -1);
+
+	happen(5, 5);
 	assert_int_equal(value_of(fd), 5);
 	is_gone = true;
 	assert_int_equal(vp_shim_read(fd, &value, sizeof(value)), 0);
 	is_gone = false;
 	assert_int_equal(vp_shim_read(fd, &value, sizeof(value)), 0);
-	close_event(inherited);
 	close_event(fd);
 }
 
@@ -404,11 +577,19 @@ static void test_codes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup(test_counts, setup),   cmocka_unit_test_setup(test_group, setup),
-	    cmocka_unit_test_setup(test_exec, setup),     cmocka_unit_test_setup(test_lost, setup),
-	    cmocka_unit_test_setup(test_refuses, setup),  cmocka_unit_test_setup(test_page, setup),
-	    cmocka_unit_test_setup(test_replaced, setup), cmocka_unit_test(test_codes),
+	    cmocka_unit_test_setup(test_counts, setup),
+	    cmocka_unit_test_setup(test_group, setup),
+	    cmocka_unit_test_setup(test_exec, setup),
+	    cmocka_unit_test_setup(test_lost, setup),
+	    cmocka_unit_test_setup(test_refuses, setup),
+	    cmocka_unit_test_setup(test_page, setup),
+	    cmocka_unit_test_setup(test_replaced, setup),
+	    cmocka_unit_test(test_codes),
 	    cmocka_unit_test_setup(test_sampling, setup),
+	    cmocka_unit_test_setup(test_inherits, setup),
+	    cmocka_unit_test_setup(test_inherits_from_exec, setup),
+	    cmocka_unit_test_setup(test_joins_kernels, setup),
+	    cmocka_unit_test_setup(test_samples_of_group, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,29 @@
+"""Programs of Debian's that no root of a lab host has: fetched once, without what they depend on, into the cache."""
+
+import hashlib
+import subprocess
+import tempfile
+from pathlib import Path
+
+from .common import cache_dir, need_program, publish, say
+from .debian import PrivateApt
+
+SUITE = "bookworm"  # as the root whose libraries they are run with
+
+
+def get(arch, packages):
+    """The directory with these packages unpacked."""
+    key = hashlib.sha256(" ".join((SUITE, arch.name, *packages)).encode()).hexdigest()[:16]
+    place = cache_dir("debian-programs") / key
+
+    def fill(work):
+        say(f"fetching {', '.join(packages)} for {arch.name}")
+        apt = PrivateApt(SUITE, arch)
+        apt.update()
+        with tempfile.TemporaryDirectory(dir=cache_dir("debian-programs"), prefix=".fetch") as name:
+            for deb in apt.download(packages, Path(name)):
+                subprocess.run([need_program("dpkg-deb", "dpkg"), "-x", str(deb), str(work)], check=True)
+        (work / "packages").write_text("".join(f"{name}\n" for name in packages), encoding="ascii")
+
+    publish(place, f"debian-programs-{arch.name}", "packages", False, fill)
+    return place

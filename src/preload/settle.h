@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Threads whose lent counters are read, and what events make of them. */
+#ifndef VP_PRELOAD_SETTLE_H
+#define VP_PRELOAD_SETTLE_H
+
+#include "preload/sampling.h"
+
+/* What can be seen of a source now. */
+struct vp_shim_sight {
+	const struct vp_shim_source *source;
+	struct vp_counters_lent_state state;
+	uint64_t family[VP_LENT_EVENTS]; /* what the thread has made had, beside it */
+	uint32_t live;                   /* of those */
+	bool is_good;
+};
+
+/* One for all events of a thread; `adopts`: with what it makes. 0, or -errno. */
+int vp_shim_source_get(pid_t tid, bool adopts, struct vp_shim_source **ret);
+void vp_shim_source_put(struct vp_shim_source *source);
+void vp_shim_sight_take(const struct vp_shim_source *source, struct vp_shim_sight *ret);
+/* Of the event's counter, with what is inherited, if it is. */
+uint64_t vp_shim_sight_shows(const struct vp_shim_sight *sight, const struct vp_shim_event *event);
+/* Brings a group up to date; before whatever changes it, too. */
+void vp_shim_settle(struct vp_shim_event *leader);
+
+static inline bool vp_shim_is_kernels(const struct vp_shim_event *event)
+{
+	return !event->source;
+}
+
+#endif
