@@ -37,6 +37,7 @@ command vperf guests --json >/out/guests.json
 {start("g1", "shares fast=80 slow=20")}
 command vperf record --no-agent -o /out/rec -- lab-guest busy g1 3
 {end("g1")}
+command lab-guest stop g1
 command vperf record --no-samples --no-agent --no-guest-memory --trace=kvm -o /out/known -- tinyvm --cpuid 2000 --out 1000 --mmio 500 --hlt 300 --msr 200
 """.replace("\\\n", "")
 
