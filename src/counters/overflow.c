@@ -36,6 +36,7 @@ struct vp_counters_overflow {
 	uint64_t stopped_at;              /* what it showed when it was stopped */
 	uint64_t sent;                    /* signals since the start */
 	uint64_t count, ns;               /* at the last look, and the thread's time then */
+	uint64_t look_ns;                 /* what the last look itself took */
 	struct pace {
 		uint64_t count, ns;
 	} paces[2];             /* in the last two stretches that were long enough to tell */
@@ -141,18 +142,22 @@ static uint64_t time_left(struct vp_counters_overflow *overflow, uint64_t count,
 {
 	uint64_t took = now - overflow->ns, next = (overflow->sent + 1) * overflow->period;
 	uint64_t most = took * GROWTH < MOST_NS ? took * GROWTH : MOST_NS;
+	/* The timer runs while its handler ends, too: else a thread may do nothing but look. */
+	uint64_t least = LEAST_NS + overflow->look_ns;
 	__uint128_t time = most;
 
 	learn_pace(overflow, count - overflow->count, took);
 	struct pace pace = pace_of(overflow);
 	if (next <= count)
-		return LEAST_NS;
+		return least;
 	if (pace.count)
 		time = (__uint128_t)(next - count) * pace.ns / pace.count;
 	time += time / 64;
 	if (pace.count >= overflow->period / 8)
 		most = MOST_NS;
-	return time < LEAST_NS ? LEAST_NS : time > most ? most : (uint64_t)time;
+	if (time > most)
+		time = most;
+	return time < least ? least : (uint64_t)time;
 }
 
 /* Once. What it takes to look is not of the time. */
@@ -184,6 +189,7 @@ static bool look(struct vp_counters_overflow *overflow, const void *interrupted,
 	if (overflow->runs || overflow->is_measured)
 		set_timer(overflow, left);
 	overflow->ns = thread_ns();
+	overflow->look_ns = overflow->ns - now;
 	return true;
 }
 
