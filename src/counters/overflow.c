@@ -19,8 +19,8 @@
 
 /* ns between looks. The first tells the pace; the least is what the kernel's timer takes; the most
  * is how late a pace that changes may be noticed. Where it is not known well, the time grows by a
- * factor. */
-enum { FIRST_NS = 50000, LEAST_NS = 10000, MOST_NS = 4000000, GROWTH = 4 };
+ * factor. A thread that gets on by less than this part of its pace spends its time on looks. */
+enum { FIRST_NS = 50000, LEAST_NS = 10000, MOST_NS = 4000000, GROWTH = 4, LEAST_PART = 4 };
 enum { MOST_OVERFLOWS = 1024 };
 
 struct vp_counters_overflow {
@@ -36,7 +36,8 @@ struct vp_counters_overflow {
 	uint64_t stopped_at;              /* what it showed when it was stopped */
 	uint64_t sent;                    /* signals since the start */
 	uint64_t count, ns;               /* at the last look, and the thread's time then */
-	uint64_t look_ns;                 /* what the last look itself took */
+	uint64_t asked_ns;                /* until the timer's next signal, as it was set */
+	uint64_t least_ns;                /* to set it to */
 	struct pace {
 		uint64_t count, ns;
 	} paces[2];             /* in the last two stretches that were long enough to tell */
@@ -136,14 +137,25 @@ static struct pace pace_of(const struct vp_counters_overflow *overflow)
 											 : last;
 }
 
+/* The timer runs while its handler ends, too, and where that takes longer than it is set to, the
+ * thread does nothing but look. So the time between looks grows until it gets on. */
+static void let_get_on(struct vp_counters_overflow *overflow, uint64_t counted)
+{
+	struct pace pace = pace_of(overflow);
+	bool gets_on = (__uint128_t)counted * pace.ns * LEAST_PART >=
+		       (__uint128_t)pace.count * overflow->asked_ns;
+	uint64_t ns = gets_on ? overflow->least_ns / 2 : overflow->least_ns * 2;
+
+	overflow->least_ns = ns < LEAST_NS ? LEAST_NS : ns > MOST_NS ? MOST_NS : ns;
+}
+
 /* Of the thread's own time, until the next overflow at its pace; a little more, as too early is
  * once more. */
 static uint64_t time_left(struct vp_counters_overflow *overflow, uint64_t count, uint64_t now)
 {
 	uint64_t took = now - overflow->ns, next = (overflow->sent + 1) * overflow->period;
 	uint64_t most = took * GROWTH < MOST_NS ? took * GROWTH : MOST_NS;
-	/* The timer runs while its handler ends, too: else a thread may do nothing but look. */
-	uint64_t least = LEAST_NS + overflow->look_ns;
+	uint64_t least = overflow->least_ns;
 	__uint128_t time = most;
 
 	learn_pace(overflow, count - overflow->count, took);
@@ -161,8 +173,9 @@ static uint64_t time_left(struct vp_counters_overflow *overflow, uint64_t count,
 }
 
 /* Once. What it takes to look is not of the time. */
-static int set_timer(const struct vp_counters_overflow *overflow, uint64_t ns)
+static int set_timer(struct vp_counters_overflow *overflow, uint64_t ns)
 {
+	overflow->asked_ns = ns;
 	if (ioctl(overflow->fd, PERF_EVENT_IOC_PERIOD, &ns) ||
 	    ioctl(overflow->fd, PERF_EVENT_IOC_REFRESH, 1))
 		return -errno;
@@ -180,6 +193,7 @@ static bool look(struct vp_counters_overflow *overflow, const void *interrupted,
 	uint64_t count = before[overflow->event] - overflow->origin;
 	if (!overflow->is_measured)
 		has_room = send_due(overflow, count, interrupted);
+	let_get_on(overflow, count - overflow->count);
 	uint64_t left = has_room ? time_left(overflow, count, now) : MOST_NS;
 	overflow->count = count;
 	if (!overflow->ops->read(overflow->context, own))
@@ -189,7 +203,6 @@ static bool look(struct vp_counters_overflow *overflow, const void *interrupted,
 	if (overflow->runs || overflow->is_measured)
 		set_timer(overflow, left);
 	overflow->ns = thread_ns();
-	overflow->look_ns = overflow->ns - now;
 	return true;
 }
 
@@ -385,6 +398,7 @@ int vp_counters_overflow_start(struct vp_counters_overflow *overflow, uint64_t s
 	overflow->origin = shown;
 	overflow->sent = overflow->count = 0;
 	overflow->ns = thread_ns();
+	overflow->least_ns = LEAST_NS;
 	memset(overflow->paces, 0, sizeof(overflow->paces));
 	overflow->runs = true;
 	return set_timer(overflow, FIRST_NS) ? VPERF_E_SYSTEM : VPERF_OK;

@@ -544,15 +544,15 @@ static void take_off(void *context, const uint64_t *values)
 static const struct vp_counters_overflow_ops counter_ops = {.read = read_counter,
 							    .take_off = take_off};
 
-static struct vp_counters_overflow *open_overflow(struct vperf_counters *counters, int number)
+static struct vp_counters_overflow *open_overflow(const struct vp_counters_overflow_ops *ops,
+						  struct vperf_counters *counters, int number)
 {
 	const struct vperf_options options = {
 	    .size = sizeof(options), .signal = number, .period = 100};
 	struct vp_counters_overflow *overflow;
 	struct vperf_error error;
 
-	int status =
-	    vp_counters_overflow_open(&counter_ops, counters, 1, &options, &overflow, &error);
+	int status = vp_counters_overflow_open(ops, counters, 1, &options, &overflow, &error);
 	if (status)
 		fail_msg("%d: %s", status, error.text);
 	return overflow;
@@ -568,7 +568,7 @@ static void check_timed_overflow(int number)
 
 	sigaction(number, &action, NULL);
 	assert_int_equal(vperf_counters_start(counters), VPERF_OK);
-	struct vp_counters_overflow *overflow = open_overflow(counters, number);
+	struct vp_counters_overflow *overflow = open_overflow(&counter_ops, counters, number);
 	expected_thread = gettid();
 	expected_descriptor = vp_counters_overflow_fd(overflow);
 	signals = 0;
@@ -593,6 +593,52 @@ static void test_timed_overflow(void **state)
 {
 	check_timed_overflow(SIGRTMIN + 3);
 	check_timed_overflow(SIGUSR1);
+}
+
+enum { MOST_LOOKS = 5000 };
+static int looks;
+
+/* Takes far longer than the least time to which a timer is set. */
+static void take_off_slowly(void *context, const uint64_t *values)
+{
+	struct timespec now, start;
+
+	take_off(context, values);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+	do
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < 200000 &&
+	       looks < MOST_LOOKS);
+	looks++;
+}
+
+/* A thread gets on though each look takes longer than until the next one is due. */
+static void test_slow_looks(void **state)
+{
+	const char *const events[] = {"page-faults"};
+	const struct vp_counters_overflow_ops ops = {.read = read_counter,
+						     .take_off = take_off_slowly};
+	struct sigaction action = {.sa_sigaction = on_overflow, .sa_flags = SA_SIGINFO};
+	struct vperf_counters *counters = open_set(events, 1, NULL);
+	uint64_t first, last;
+
+	sigaction(SIGUSR1, &action, NULL);
+	assert_int_equal(vperf_counters_start(counters), VPERF_OK);
+	struct vp_counters_overflow *overflow = open_overflow(&ops, counters, SIGUSR1);
+	signals = 0;
+	taken_off = 0;
+	looks = 0;
+	assert_int_equal(vperf_counters_read(counters, &first), VPERF_OK);
+	assert_int_equal(vp_counters_overflow_start(overflow, first), VPERF_OK);
+	for (int i = 0; i < 4; i++)
+		fault(5000);
+	assert_int_equal(vperf_counters_read(counters, &last), VPERF_OK);
+	vp_counters_overflow_stop(overflow, last);
+	assert_true(looks < MOST_LOOKS);
+	assert_int_equal(signals, (last - first - taken_off) / 100);
+	vp_counters_overflow_close(overflow);
+	vperf_counters_close(counters);
+	signal(SIGUSR1, SIG_DFL);
 }
 
 /* Its timer's own signal has to reach the thread. */
@@ -620,21 +666,14 @@ static void test_timer_is_blocked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_names),
-	    cmocka_unit_test(test_counts_page_faults),
-	    cmocka_unit_test(test_threads),
-	    cmocka_unit_test(test_refuses),
-	    cmocka_unit_test(test_fork),
-	    cmocka_unit_test(test_view),
-	    cmocka_unit_test(test_view_of_set),
-	    cmocka_unit_test(test_family),
-	    cmocka_unit_test(test_costs),
-	    cmocka_unit_test(test_costs_beside_others),
-	    cmocka_unit_test(test_calibrated),
-	    cmocka_unit_test(test_times),
-	    cmocka_unit_test(test_overflow),
-	    cmocka_unit_test(test_timed_overflow),
-	    cmocka_unit_test(test_timer_is_blocked),
+	    cmocka_unit_test(test_names),       cmocka_unit_test(test_counts_page_faults),
+	    cmocka_unit_test(test_threads),     cmocka_unit_test(test_refuses),
+	    cmocka_unit_test(test_fork),        cmocka_unit_test(test_view),
+	    cmocka_unit_test(test_view_of_set), cmocka_unit_test(test_family),
+	    cmocka_unit_test(test_costs),       cmocka_unit_test(test_costs_beside_others),
+	    cmocka_unit_test(test_calibrated),  cmocka_unit_test(test_times),
+	    cmocka_unit_test(test_overflow),    cmocka_unit_test(test_timed_overflow),
+	    cmocka_unit_test(test_slow_looks),  cmocka_unit_test(test_timer_is_blocked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
