@@ -166,6 +166,8 @@ void vp_account_recording_tell_storms(const char *path, vp_sentences *sentences)
 		return;
 	struct vp_error *error = vp_account_recording_open(path, &rec);
 	if (error) {
+		vp_vec_push(sentences, vp_format("storms of interrupts are not told of: %s",
+						 vp_error_message(error)));
 		vp_error_free(error);
 		return;
 	}

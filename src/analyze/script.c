@@ -352,9 +352,7 @@ static void take_value(struct vp_script *script, const struct vp_script_part *pa
 static const char *reason_text(struct vp_script *script, const struct vp_script_field *field,
 			       const struct reading *reading)
 {
-	bool told = !strcmp(field->type->name, "reason") || reading->flags & VP_HAS_EXIT_REASON;
-
-	if (!told || field->value.number == UINT32_MAX)
+	if (!(reading->flags & VP_HAS_EXIT_REASON) || field->value.number == UINT32_MAX)
 		return "unknown";
 	return vp_exit_reason_name((uint32_t)reading->vendor, (uint32_t)field->value.number,
 				   script->reason);
@@ -490,7 +488,8 @@ static bool take(struct vp_script *script, const struct vp_merge_head *head)
 {
 	const struct machine *machine = machine_of(script, head->stream);
 	const struct vp_script_options *options = &script->options;
-	struct reading reading = {0};
+	/* A class without flags has events whose reason is known. */
+	struct reading reading = {.flags = VP_HAS_EXIT_REASON};
 
 	learn(script, machine, head->record);
 	begin_event(script, machine, head, &reading);

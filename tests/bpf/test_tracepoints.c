@@ -50,35 +50,59 @@ static void take_records(void *context, uint32_t pcpu, char *records, size_t siz
 	vp_each_record(records, size, header) take_record(context, header);
 }
 
-/* This thread's calls of getppid(2) while tracing: so many are recorded, and so many lost. */
+/* Of this thread's calls of getppid(2). */
+struct tracing {
+	struct vp_tracepoints *tracepoints;
+	vp_event_classes classes;
+	uint32_t pcpu;
+};
+
+static void begin_tracing(struct tracing *tracing, struct vp_tracepoints_options options)
+{
+	char filter[64];
+	const struct vp_tracepoint_wish wish = {"raw_syscalls:sys_ent*", filter};
+
+	options.wishes = &wish;
+	options.n_wishes = 1;
+	*tracing = (struct tracing){.pcpu = vp_stay_here()};
+	snprintf(filter, sizeof(filter), "id == %d && common_pid == %u", SYS_getppid, vp_own_tid());
+	expect_no_error(vp_tracepoints_open(&options, &tracing->tracepoints));
+	assert_null(vp_tracepoints_detour(tracing->tracepoints));
+	expect_no_error(vp_tracepoints_define(tracing->tracepoints, &tracing->classes));
+	if (options.take == take_records) {
+		struct seen *seen = options.context;
+		seen->event = &tracing->classes.at[0];
+	}
+	expect_no_error(vp_tracepoints_begin(tracing->tracepoints));
+}
+
+static void finish_tracing(struct tracing *tracing)
+{
+	vp_tracepoints_free(tracing->tracepoints);
+	vp_event_classes_deinit(&tracing->classes);
+}
+
+static void make_calls(int calls)
+{
+	for (int i = 0; i < calls; i++)
+		syscall(SYS_getppid);
+}
+
+/* So many are recorded, and so many lost. */
 static struct vp_tracepoints_loss trace_calls(size_t ring, int calls, bool by_perf,
 					      struct seen *seen)
 {
-	char filter[64];
-	struct vp_tracepoint_wish wish = {"raw_syscalls:sys_ent*", filter};
-	const struct vp_tracepoints_options options = {.wishes = &wish,
-						       .n_wishes = 1,
-						       .ring_bytes = ring,
-						       .by_perf = by_perf,
-						       .take = take_records,
-						       .context = seen};
-	struct vp_tracepoints *tracepoints;
-	vp_event_classes classes = {0};
+	struct tracing tracing;
 
-	snprintf(filter, sizeof(filter), "id == %d && common_pid == %u", SYS_getppid, vp_own_tid());
-	uint32_t pcpu = vp_stay_here();
-	expect_no_error(vp_tracepoints_open(&options, &tracepoints));
-	assert_null(vp_tracepoints_detour(tracepoints));
-	expect_no_error(vp_tracepoints_define(tracepoints, &classes));
-	seen->event = &classes.at[0];
-	expect_no_error(vp_tracepoints_begin(tracepoints));
-	for (int i = 0; i < calls; i++)
-		syscall(SYS_getppid);
-	expect_no_error(vp_tracepoints_end(tracepoints));
-	expect_no_error(vp_tracepoints_drain(tracepoints));
-	struct vp_tracepoints_loss loss = vp_tracepoints_lost(tracepoints, pcpu);
-	vp_tracepoints_free(tracepoints);
-	vp_event_classes_deinit(&classes);
+	begin_tracing(&tracing, (struct vp_tracepoints_options){.ring_bytes = ring,
+								.by_perf = by_perf,
+								.take = take_records,
+								.context = seen});
+	make_calls(calls);
+	expect_no_error(vp_tracepoints_end(tracing.tracepoints));
+	expect_no_error(vp_tracepoints_drain(tracing.tracepoints));
+	struct vp_tracepoints_loss loss = vp_tracepoints_lost(tracing.tracepoints, tracing.pcpu);
+	finish_tracing(&tracing);
 	return loss;
 }
 
@@ -105,12 +129,6 @@ static void test_full_buffer_is_counted(void **by_perf)
 	assert_int_equal(loss.events, MANY - seen.events);
 }
 
-static void make_calls(int calls)
-{
-	for (int i = 0; i < calls; i++)
-		syscall(SYS_getppid);
-}
-
 static void take_and_make_more(void *context, uint32_t pcpu, char *records, size_t size)
 {
 	uint64_t *bytes = context;
@@ -122,32 +140,21 @@ static void take_and_make_more(void *context, uint32_t pcpu, char *records, size
 /* Whoever drains has an end, even if it makes more events than it takes. */
 static void test_endless(void **by_perf)
 {
-	enum { MOST_S = 30 };
-	char filter[64];
-	struct vp_tracepoint_wish wish = {"raw_syscalls:sys_enter", filter};
+	enum { MOST_S = 30, RING = 1 << 20 };
 	uint64_t bytes = 0;
-	const struct vp_tracepoints_options options = {.wishes = &wish,
-						       .n_wishes = 1,
-						       .ring_bytes = 1 << 20,
-						       .by_perf = *by_perf != NULL,
-						       .take = take_and_make_more,
-						       .context = &bytes};
-	struct vp_tracepoints *tracepoints;
-	vp_event_classes classes = {0};
+	struct tracing tracing;
 
-	snprintf(filter, sizeof(filter), "id == %d && common_pid == %u", SYS_getppid, vp_own_tid());
-	vp_stay_here();
-	expect_no_error(vp_tracepoints_open(&options, &tracepoints));
-	expect_no_error(vp_tracepoints_define(tracepoints, &classes));
-	expect_no_error(vp_tracepoints_begin(tracepoints));
+	begin_tracing(&tracing, (struct vp_tracepoints_options){.ring_bytes = RING,
+								.by_perf = *by_perf != NULL,
+								.take = take_and_make_more,
+								.context = &bytes});
 	make_calls(MANY);
 	alarm(MOST_S);
-	expect_no_error(vp_tracepoints_drain(tracepoints));
+	expect_no_error(vp_tracepoints_drain(tracing.tracepoints));
 	alarm(0);
-	assert_true(bytes >= options.ring_bytes / 2);
-	expect_no_error(vp_tracepoints_end(tracepoints));
-	vp_tracepoints_free(tracepoints);
-	vp_event_classes_deinit(&classes);
+	assert_true(bytes >= RING / 2);
+	expect_no_error(vp_tracepoints_end(tracing.tracepoints));
+	finish_tracing(&tracing);
 }
 
 static void expect_refused(const char *name, const char *filter, const char *said)
@@ -192,35 +199,22 @@ static void test_optional(void **state)
 /* A thread that takes another name has that from then on. */
 static void test_renamed(void **state)
 {
-	char filter[64];
-	const struct vp_tracepoint_wish wish = {"raw_syscalls:sys_enter", filter};
 	struct seen seen = {0};
-	const struct vp_tracepoints_options options = {.wishes = &wish,
-						       .n_wishes = 1,
-						       .ring_bytes = 1 << 20,
-						       .take = take_records,
-						       .context = &seen};
-	struct vp_tracepoints *tracepoints;
-	vp_event_classes classes = {0};
+	struct tracing tracing;
 
-	snprintf(filter, sizeof(filter), "id == %d && common_pid == %u", SYS_getppid, vp_own_tid());
-	vp_stay_here();
-	expect_no_error(vp_tracepoints_open(&options, &tracepoints));
-	expect_no_error(vp_tracepoints_define(tracepoints, &classes));
-	seen.event = &classes.at[0];
-	expect_no_error(vp_tracepoints_begin(tracepoints));
-	syscall(SYS_getppid);
-	expect_no_error(vp_tracepoints_drain(tracepoints));
+	begin_tracing(&tracing, (struct vp_tracepoints_options){
+				    .ring_bytes = 1 << 20, .take = take_records, .context = &seen});
+	make_calls(1);
+	expect_no_error(vp_tracepoints_drain(tracing.tracepoints));
 	assert_string_equal(seen.comm, "tracepoints");
 	pthread_setname_np(pthread_self(), "another");
-	syscall(SYS_getppid);
+	make_calls(1);
 	pthread_setname_np(pthread_self(), "tracepoints");
-	expect_no_error(vp_tracepoints_drain(tracepoints));
+	expect_no_error(vp_tracepoints_drain(tracing.tracepoints));
 	assert_string_equal(seen.comm, "another");
 	assert_int_equal(seen.events, 2);
-	expect_no_error(vp_tracepoints_end(tracepoints));
-	vp_tracepoints_free(tracepoints);
-	vp_event_classes_deinit(&classes);
+	expect_no_error(vp_tracepoints_end(tracing.tracepoints));
+	finish_tracing(&tracing);
 }
 
 /* Of a recorder that is killed the kernel goes on with nothing. */

@@ -320,6 +320,13 @@ static void test_records_of_the_schema(void **state)
 {
 	static const char *const task[] = {"task"};
 	struct vp_script_options options = everything;
+	const struct vp_stream_id states = {VP_STREAM_STATES, VP_NO_PCPU};
+	struct vp_vcpu_span span = {.time = AT(1000000000),
+				    .id = VP_ID_vcpu_span,
+				    .vm = 1000,
+				    .tid = 1001,
+				    .vendor = VP_VENDOR_AMD,
+				    .ns = 1500};
 	struct made made;
 
 	made_begin(&made, NAME, 1);
@@ -327,6 +334,8 @@ static void test_records_of_the_schema(void **state)
 	made_host(&made, 0, 1, 5, VP_MODE_KERNEL);
 	made_out(&made, 0, 2, 0, 0, MADE_HLT, true);
 	made_out(&made, 0, 3, 0, 1, MADE_UNKNOWN, false);
+	vp_trace_append(made.writer, states, (void *)&span);
+	vp_trace_flush(made.writer, states, 0);
 	made_end(&made, 10);
 	char *text = print("text", &everything, NULL);
 	assert_non_null(strstr(text, "            make       5 [000]     1.001000000: host_sample: "
@@ -334,6 +343,7 @@ static void test_records_of_the_schema(void **state)
 	assert_non_null(strstr(text, "vcpu_out: vm=vm0 vcpu=0 flags=0x9 exit_reason=HLT "
 				     "other_tid=0 other_comm=swapper/0\n"));
 	assert_non_null(strstr(text, "vcpu_out: vm=vm0 vcpu=1 flags=0x0 exit_reason=unknown "));
+	assert_non_null(strstr(text, "vcpu_span: vm=vm0 vcpu=0 flags=0x0 state=0 reason=unknown "));
 	assert_null(strstr(text, "task:"));
 	free(text);
 	options.events = task;
