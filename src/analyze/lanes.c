@@ -375,8 +375,7 @@ static void take_exit(struct vp_lanes *lanes, const struct vp_feed_event *event)
 
 	if (!vcpu)
 		return;
-	vcpu->halts =
-	    exit->reason != UINT32_MAX && vp_exit_reason_is_halt(exit->vendor, exit->reason);
+	vcpu->halts = vp_exit_reason_is_halt(exit->vendor, exit->reason);
 	if (vcpu->left_untold)
 		let_go(lanes, vcpu, true, false);
 	if (!vcpu->known || vcpu->state == VP_LANE_GUEST)

@@ -63,6 +63,7 @@ struct vp_script {
 /* What is gathered of a record until all its fields are read. */
 struct reading {
 	bool of_vm, of_tid; /* it is of the VM, of the thread that is asked for */
+	bool has_flags;
 	uint64_t vendor, flags, preempted, vm, detail_kind;
 	size_t reason, detail, state; /* place of the field + 1 */
 };
@@ -328,6 +329,7 @@ static void take_value(struct vp_script *script, const struct vp_script_part *pa
 		break;
 	case VP_SCRIPT_FLAGS:
 		reading->flags = value->number;
+		reading->has_flags = true;
 		break;
 	default:
 		break;
@@ -352,7 +354,10 @@ static void take_value(struct vp_script *script, const struct vp_script_part *pa
 static const char *reason_text(struct vp_script *script, const struct vp_script_field *field,
 			       const struct reading *reading)
 {
-	if (!(reading->flags & VP_HAS_EXIT_REASON) || field->value.number == UINT32_MAX)
+	bool told = reading->has_flags ? reading->flags & VP_HAS_EXIT_REASON
+				       : reading->vendor != VP_VENDOR_UNKNOWN;
+
+	if (!told)
 		return "unknown";
 	return vp_exit_reason_name((uint32_t)reading->vendor, (uint32_t)field->value.number,
 				   script->reason);
@@ -488,8 +493,7 @@ static bool take(struct vp_script *script, const struct vp_merge_head *head)
 {
 	const struct machine *machine = machine_of(script, head->stream);
 	const struct vp_script_options *options = &script->options;
-	/* A class without flags has events whose reason is known. */
-	struct reading reading = {.flags = VP_HAS_EXIT_REASON};
+	struct reading reading = {0};
 
 	learn(script, machine, head->record);
 	begin_event(script, machine, head, &reading);

@@ -33,10 +33,11 @@
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
 	FIELD(u64, hex, guest_rip, "guest program counter; 0: unknown, or VM not selected")        \
 	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
-	FIELD(u32, hex, reason, "why, in the vendor's encoding; 0xffffffff: unknown")              \
+	FIELD(u32, hex, reason, "why, in the vendor's encoding")                                   \
 	FIELD(u32, hex, detail, "number of the port, MSR or register; vector; offset; page + 1")   \
 	FIELD(u16, dec, vcpu, "vCPU number, as in KVM; 65535: unknown")                            \
-	FIELD(u16, dec, vendor, "encoding of reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")    \
+	FIELD(u16, dec, vendor,                                                                    \
+	      "encoding of reason: 0 it is unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                \
 	FIELD(u16, dec, detail_kind, VP_DETAIL_KINDS_TEXT)
 
 #define VP_TRACE_FIELDS_kvm_inj_virq(FIELD)                                                        \

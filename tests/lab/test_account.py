@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the account of the vCPUs' time must show, against the kernels' own books (see docs/lab.md)."""
+import collections
 import csv
 import json
 import re
@@ -59,6 +60,27 @@ echo 4000 > /proc/sys/kernel/ns_last_pid; tinyvm --cpuid $count --wait 1; sleep 
 """.replace("\\\n", "")
 
 
+# A vCPU in a state that the processor refuses to enter; most VMMs end then.
+REFUSED_ENTRIES = 7
+REFUSED = f"""command vperf record --no-agent --trace=kvm -o /out/refused -- tinyvm --cpuid 100 --invalid {REFUSED_ENTRIES}
+"""
+
+
+def refused(run, claims, reason):
+    """An exit has ended with the next entry: the last one has not."""
+    exits = {row["reason"]: row["count"] for row in read("exits", run, recording="refused")["exits"]}
+    claims.check((exits.get("CPUID"), exits.get(reason)) == (100, REFUSED_ENTRIES - 1), f"a vCPU that cannot be entered any more: exits {exits}")
+    traced = exit_reasons(run, "refused")
+    claims.check((traced["CPUID"], traced[reason]) == (100, REFUSED_ENTRIES), f"… by the trace: {dict(traced)}")
+    check_closing(claims, read("account", run, recording="refused"))
+
+
+def exit_reasons(run, recording):
+    """How many exits of each reason the trace has."""
+    printed = vperf("script", str(run.recording(recording)), "--format", "csv", "--event", "kvm_exit").stdout
+    return collections.Counter(row["reason"] for row in csv.DictReader(printed.splitlines()))
+
+
 def number_again(run, claims):
     lines = [line.split() for line in (run.recording("again") / "vms").read_text().splitlines()]
     vms = [(int(words[1]), int(words[2])) for words in lines if words[0] == "vm"]
@@ -113,7 +135,7 @@ host pcpus=1 icount=yes
 command vperf record --account-events --no-guest-memory --no-agent -o /out/rec -- perf kvm stat record -a -m 4096 -o /tmp/kvm.data \
 tinyvm --cpuid 20000 --out 10000 --mmio 5000 --hlt 3000 --wait 1
 command perf kvm -i /tmp/kvm.data stat report --force; perf kvm -i /tmp/kvm.data stat report --event=mmio --force
-""".replace("\\\n", "") + test_trace.KNOWN + AGAIN
+""".replace("\\\n", "") + test_trace.KNOWN + AGAIN + REFUSED
 DONE = {"CPUID": (20000, 0xe), "IOIO": (10000, 0x20), "HLT": (3000, 0x43)}
 
 
@@ -182,6 +204,7 @@ def known_exits(run, claims):
     check_events(claims, account, read("account", run, "--events")["events"])
     test_trace.known_exits(run, claims, DONE)
     number_again(run, claims)
+    refused(run, claims, "INVALID")
     same_on_the_page(run, claims)
 
 

@@ -65,7 +65,7 @@ static void make(void)
 	PUT(&made, 1, 250, softirq_exit, .tid = 0, .vec = 1);
 	PUT(&made, 1, 450, sched_switch, .prev_tid = 0, .next_tid = 77);
 	PUT(&made, 1, 600, sched_switch, .prev_tid = 77, .next_tid = 2001, .preempted = 1);
-	PUT(&made, 1, 700, kvm_exit, .tid = 2001, .vm = 2000, .reason = UINT32_MAX,
+	PUT(&made, 1, 700, kvm_exit, .tid = 2001, .vm = 2000, .reason = MADE_IOIO,
 	    .vcpu = VP_VCPU_UNKNOWN);
 	vp_trace_flush(made.writer, (struct vp_stream_id){VP_STREAM_TRACE, 0}, 0);
 	vp_trace_flush(made.writer, (struct vp_stream_id){VP_STREAM_TRACE, 1}, 5);

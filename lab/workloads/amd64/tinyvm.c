@@ -1,14 +1,15 @@
 /*
  * tinyvm [--cpuid N] [--out N] [--mmio N] [--hlt N] [--msr N] [--pause N] [--loops N] [--vcpus N]
- *        [--wait S]
+ *        [--invalid N] [--wait S]
  * tinyvm [--ipi N] [--tick N [--period US]] [--wait S]
  *
  * A guest of a few instructions in real mode, straight on /dev/kvm, that executes so many CPUIDs,
  * writes to port 0x80, reads of an address without memory, HLTs (which the VMM just goes on behind:
  * there is no interrupt controller), reads of a model-specific register, PAUSEs and loops of two
  * instructions (on each of its vCPUs). So every exit is known, and why; and with loops, how many
- * instructions the guest executes. Waits S seconds before and behind, so that a recording can begin
- * and end meanwhile.
+ * instructions the guest executes. At its end, each vCPU can get a state that the processor refuses
+ * to enter, and is entered so many times (--invalid). Waits S seconds before and behind, so that a
+ * recording can begin and end meanwhile.
  *
  * With --ipi and --tick it has KVM's interrupt controllers, in x2APIC mode: it sends so many
  * interrupts to a second vCPU, which halts between them; then it halts so many times, until the
@@ -163,12 +164,14 @@ struct vm {
 	uint8_t *memory;
 	bool has_apics;
 	double period_us;
+	unsigned invalid_entries; /* of each vCPU */
 };
 
 struct vcpu {
 	int fd;
 	struct kvm_run *run;
 	uint64_t seen[PARTS];
+	unsigned invalid_entries;
 	uint64_t waits, delay; /* of its thread, by the scheduler's books: how often, ns */
 };
 
@@ -267,6 +270,7 @@ static void make_vcpu(const struct vm *vm, unsigned number, struct vcpu *vcpu)
 		fail("mapping the vCPU");
 	if (vm->has_apics)
 		set_cpuid(vm, vcpu->fd);
+	vcpu->invalid_entries = vm->invalid_entries;
 	set_registers(vm, vcpu->fd, number);
 	if (vm->has_apics)
 		start_apic(vm, vcpu->fd, !number && vm->period_us > 0);
@@ -299,6 +303,30 @@ static void run_guest(struct vcpu *vcpu)
 	}
 }
 
+/* A code segment of 64 and of 32 bits at once (AMD APM 2, 15.5.1; Intel SDM 3C, 26.3.1.2). */
+static void enter_invalid(struct vcpu *vcpu, unsigned times)
+{
+	enum { CR0_PE = 1, CR4_PAE = 1 << 5, EFER_LME = 1 << 8, EFER_LMA = 1 << 10 };
+	struct kvm_sregs system;
+
+	if (!times)
+		return;
+	if (ioctl(vcpu->fd, KVM_GET_SREGS, &system))
+		fail("reading registers");
+	system.cr0 |= CR0_PE | 1U << 31; /* paging */
+	system.cr4 |= CR4_PAE;
+	system.efer |= EFER_LME | EFER_LMA;
+	system.cs.l = system.cs.db = 1;
+	if (ioctl(vcpu->fd, KVM_SET_SREGS, &system))
+		fail("setting registers that are invalid");
+	while (times--)
+		if (ioctl(vcpu->fd, KVM_RUN, 0) || vcpu->run->exit_reason != KVM_EXIT_FAIL_ENTRY) {
+			fprintf(stderr, "tinyvm: the entry was to fail: exit %u\n",
+				vcpu->run->exit_reason);
+			_exit(1);
+		}
+}
+
 static void *run_vcpu(void *of)
 {
 	struct vcpu *vcpu = of;
@@ -307,6 +335,7 @@ static void *run_vcpu(void *of)
 	getrusage(RUSAGE_THREAD, &before);
 	vcpu->delay = work_schedstat(gettid()).delay;
 	run_guest(vcpu);
+	enter_invalid(vcpu, vcpu->invalid_entries);
 	vcpu->delay = work_schedstat(gettid()).delay - vcpu->delay;
 	getrusage(RUSAGE_THREAD, &after);
 	vcpu->waits = (uint64_t)(after.ru_nvcsw - before.ru_nvcsw);
@@ -364,6 +393,8 @@ int main(int argc, char **argv)
 			part++;
 		if (part < PARTS)
 			counts[part] = (uint32_t)value;
+		else if (!strcmp(argv[i], "--invalid"))
+			vm.invalid_entries = (unsigned)value;
 		else if (!strcmp(argv[i], "--wait"))
 			wait = value;
 		else if (!strcmp(argv[i], "--period"))
