@@ -42,6 +42,7 @@ struct vp_counters_overflow {
 		uint64_t count, ns;
 	} paces[2];             /* in the last two stretches that were long enough to tell */
 	bool runs, is_measured; /* the latter: the handler does only what it always does */
+	bool is_armed;          /* the timer: a signal of its is to come, or waits */
 };
 
 /* By the timer's descriptor, which is all that its signal says. A handler has no other place to
@@ -172,13 +173,16 @@ static uint64_t time_left(struct vp_counters_overflow *overflow, uint64_t count,
 	return time < least ? least : (uint64_t)time;
 }
 
-/* Once. What it takes to look is not of the time. */
+/* One signal, what it takes to look not being of the time. The kernel adds up what is refreshed: a
+ * timer that is refreshed before its signal has come would send two, and where looks take longer
+ * than until the next, more and more. */
 static int set_timer(struct vp_counters_overflow *overflow, uint64_t ns)
 {
 	overflow->asked_ns = ns;
 	if (ioctl(overflow->fd, PERF_EVENT_IOC_PERIOD, &ns) ||
-	    ioctl(overflow->fd, PERF_EVENT_IOC_REFRESH, 1))
+	    (!overflow->is_armed && ioctl(overflow->fd, PERF_EVENT_IOC_REFRESH, 1)))
 		return -errno;
+	overflow->is_armed = true;
 	return 0;
 }
 
@@ -210,10 +214,8 @@ static void take_look(struct vp_counters_overflow *overflow, const void *interru
 {
 	uint64_t own[VPERF_MOST_EVENTS];
 
-	if (!look(overflow, interrupted, own)) {
-		ioctl(overflow->fd, PERF_EVENT_IOC_DISABLE, 0);
+	if (!look(overflow, interrupted, own))
 		return;
-	}
 	if (overflow->is_measured) {
 		memcpy(overflow->rest, own, sizeof(own));
 		memset(own, 0, sizeof(own));
@@ -234,8 +236,12 @@ static void on_timer(int number, siginfo_t *info, void *context)
 	struct vp_counters_overflow *overflow = place ? atomic_load(place) : NULL;
 	int errnum = errno;
 
-	if (overflow && overflow->tid == gettid() && (overflow->runs || overflow->is_measured))
-		take_look(overflow, context);
+	if (overflow && overflow->tid == gettid()) {
+		if (info->si_code == POLL_HUP) /* the timer's own, and its last */
+			overflow->is_armed = false;
+		if (overflow->runs || overflow->is_measured)
+			take_look(overflow, context);
+	}
 	errno = errnum;
 }
 
@@ -320,7 +326,6 @@ static int measure_handler(struct vp_counters_overflow *overflow, int number,
 	memset(least, 0xff, sizeof(least));
 	for (int i = 0; can_read && i < 3; i++)
 		can_read = measure_once(overflow, number, least);
-	ioctl(overflow->fd, PERF_EVENT_IOC_DISABLE, 0);
 	if (!can_read)
 		return vp_counters_fail(error, VPERF_E_LOST, "the counters cannot be read");
 	if (overflow->is_measured)
@@ -408,7 +413,6 @@ void vp_counters_overflow_stop(struct vp_counters_overflow *overflow, uint64_t s
 {
 	overflow->runs = false;
 	overflow->stopped_at = shown;
-	ioctl(overflow->fd, PERF_EVENT_IOC_DISABLE, 0);
 	send_due(overflow, shown - overflow->origin, NULL);
 }
 

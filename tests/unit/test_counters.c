@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -595,8 +596,25 @@ static void test_timed_overflow(void **state)
 	check_timed_overflow(SIGUSR1);
 }
 
-enum { MOST_LOOKS = 5000 };
-static int looks;
+enum { MOST_LOOKS = 5000, MOST_WAITING = 64 };
+static int looks, most_waiting;
+
+/* How many signals of the timer wait, all being blocked here: they are taken, and sent again. */
+static int waiting_signals(void)
+{
+	const struct timespec now = {0};
+	siginfo_t infos[MOST_WAITING];
+	sigset_t of_timer;
+	int n = 0;
+
+	sigemptyset(&of_timer);
+	sigaddset(&of_timer, SIGRTMAX);
+	while (n < MOST_WAITING && sigtimedwait(&of_timer, &infos[n], &now) > 0)
+		n++;
+	for (int i = 0; i < n; i++)
+		syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), SIGRTMAX, &infos[i]);
+	return n;
+}
 
 /* Takes far longer than the least time to which a timer is set. */
 static void take_off_slowly(void *context, const uint64_t *values)
@@ -610,9 +628,12 @@ static void take_off_slowly(void *context, const uint64_t *values)
 	while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < 200000 &&
 	       looks < MOST_LOOKS);
 	looks++;
+	int waiting = waiting_signals();
+	most_waiting = waiting > most_waiting ? waiting : most_waiting;
 }
 
-/* A thread gets on though each look takes longer than until the next one is due. */
+/* A thread gets on though each look takes longer than until the next one is due, and looks do not
+ * pile up. */
 static void test_slow_looks(void **state)
 {
 	const char *const events[] = {"page-faults"};
@@ -627,7 +648,7 @@ static void test_slow_looks(void **state)
 	struct vp_counters_overflow *overflow = open_overflow(&ops, counters, SIGUSR1);
 	signals = 0;
 	taken_off = 0;
-	looks = 0;
+	looks = most_waiting = 0;
 	assert_int_equal(vperf_counters_read(counters, &first), VPERF_OK);
 	assert_int_equal(vp_counters_overflow_start(overflow, first), VPERF_OK);
 	for (int i = 0; i < 4; i++)
@@ -635,6 +656,7 @@ static void test_slow_looks(void **state)
 	assert_int_equal(vperf_counters_read(counters, &last), VPERF_OK);
 	vp_counters_overflow_stop(overflow, last);
 	assert_true(looks < MOST_LOOKS);
+	assert_int_equal(most_waiting, 1);
 	assert_int_equal(signals, (last - first - taken_off) / 100);
 	vp_counters_overflow_close(overflow);
 	vperf_counters_close(counters);
