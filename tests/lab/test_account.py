@@ -62,7 +62,7 @@ echo 4000 > /proc/sys/kernel/ns_last_pid; tinyvm --cpuid $count --wait 1; sleep 
 
 # A vCPU in a state that the processor refuses to enter; most VMMs end then.
 REFUSED_ENTRIES = 7
-REFUSED = f"""command vperf record --no-agent --trace=kvm -o /out/refused -- tinyvm --cpuid 100 --invalid {REFUSED_ENTRIES}
+REFUSED = f"""command vperf record --no-samples --no-guest-memory --no-agent --trace=kvm -o /out/refused -- tinyvm --cpuid 100 --invalid {REFUSED_ENTRIES}
 """
 
 
