@@ -18,7 +18,7 @@ struct turn {
 struct pcpu {
 	bool known; /* somebody has, or had it last: */
 	uint32_t place;
-	uint64_t begin; /* when the switch to it began */
+	uint64_t begin;        /* when the switch to it began */
 	uint64_t since, until; /* it has it, as far as is known */
 	uint64_t n_turns;
 	struct turn *turns; /* the latest TURNS */
@@ -33,7 +33,7 @@ struct thread_switch {
 struct vcpu {
 	uint32_t vm, number, tid;
 	bool is_host, has_thread;
-	uint32_t thread; /* of the host, that it has */
+	uint32_t thread;                       /* of the host, that it has */
 	VP_VEC(struct thread_switch) switches; /* since its last state's end */
 };
 
@@ -49,10 +49,9 @@ struct vp_lane_states {
 	bool has_host;
 };
 
-struct vp_lane_states *vp_lane_states_new(const struct vp_feed *feed,
-					  void (*tell)(void *context,
-						       const struct vp_period *period),
-					  void *context)
+struct vp_lane_states *
+vp_lane_states_new(const struct vp_feed *feed,
+		   void (*tell)(void *context, const struct vp_period *period), void *context)
 {
 	struct vp_lane_states *states = vp_alloc(sizeof(*states));
 
@@ -290,8 +289,8 @@ static void tell_piece(struct vp_lane_states *states, struct vp_period period, u
 	states->tell(states->context, &period);
 }
 
-/* A wait that ended with a pCPU: in pieces, by who had that meanwhile. The switch to the vCPU is part
- * of the turn before it. */
+/* A wait that ended with a pCPU: in pieces, by who had that meanwhile. The switch to the vCPU is
+ * part of the turn before it. */
 static void tell_wait(struct vp_lane_states *states, struct vp_period period,
 		      const struct pcpu *pcpu)
 {
@@ -333,9 +332,8 @@ static void take_wait(struct vp_lane_states *states, uint32_t place, struct vp_p
 
 static void take_span(struct vp_lane_states *states, const struct vp_vcpu_span *span)
 {
-	uint32_t place = span->state < VP_STATES
-			     ? place_of(states, span->vm, span->vcpu, span->tid)
-			     : NOBODY;
+	uint32_t place =
+	    span->state < VP_STATES ? place_of(states, span->vm, span->vcpu, span->tid) : NOBODY;
 
 	if (place == NOBODY)
 		return;
@@ -358,8 +356,7 @@ static void take_span(struct vp_lane_states *states, const struct vp_vcpu_span *
 /* The host's own scheduler: of a CPU that is one of its VM's vCPUs. */
 static void take_switch(struct vp_lane_states *states, const struct vp_feed_event *event)
 {
-	uint32_t place =
-	    states->has_host ? place_of(states, states->host, event->pcpu, 0) : NOBODY;
+	uint32_t place = states->has_host ? place_of(states, states->host, event->pcpu, 0) : NOBODY;
 
 	if (place == NOBODY || states->vcpus.at[place].switches.count == MOST_SWITCHES)
 		return;
