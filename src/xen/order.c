@@ -20,7 +20,8 @@ static void find_runs(struct vp_xen_order *order, const struct vp_xen_traced *re
 	}
 }
 
-/* Two runs that follow each other, from `at` to `middle` and to `end`, behind what is in `spare`. */
+/* Two runs that follow each other, from `at` to `middle` and to `end`, behind what is in `spare`.
+ */
 static void merge(struct vp_xen_order *order, const struct vp_xen_traced *records, size_t at,
 		  size_t middle, size_t end)
 {
@@ -28,9 +29,8 @@ static void merge(struct vp_xen_order *order, const struct vp_xen_traced *record
 	size_t other = middle;
 
 	while (at < middle || other < end) {
-		bool is_other = at == middle ||
-				(other < end &&
-				 records[places[other]].time < records[places[at]].time);
+		bool is_other = at == middle || (other < end && records[places[other]].time <
+								    records[places[at]].time);
 		vp_vec_push(&order->spare, places[is_other ? other : at]);
 		other += is_other;
 		at += !is_other;

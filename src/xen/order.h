@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The order of records of several buffers by time: each has its own in order, so runs are merged. */
+/* The order of records of several buffers by time: each has its own in order, so runs are merged.
+ */
 #ifndef VP_XEN_ORDER_H
 #define VP_XEN_ORDER_H
 
