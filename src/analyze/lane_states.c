@@ -21,7 +21,7 @@ struct pcpu {
 	uint64_t begin;        /* when the switch to it began */
 	uint64_t since, until; /* it has it, as far as is known */
 	uint64_t n_turns;
-	struct turn *turns; /* the latest TURNS */
+	VP_VEC(struct turn) turns; /* the latest, TURNS at most: the n-th at n % TURNS */
 };
 
 /* Of the host's threads, on its vCPU. */
@@ -70,7 +70,7 @@ void vp_lane_states_free(struct vp_lane_states *states)
 	if (!states)
 		return;
 	vp_vec_each (&states->pcpus, pcpu)
-		free(pcpu->turns);
+		vp_vec_deinit(&pcpu->turns);
 	vp_vec_each (&states->vcpus, vcpu)
 		vp_vec_deinit(&vcpu->switches);
 	vp_vec_deinit(&states->pcpus);
@@ -149,9 +149,13 @@ static void tell_idle(struct vp_lane_states *states, const struct pcpu *pcpu, ui
 
 static void keep_turn(struct pcpu *pcpu, uint64_t begin, uint64_t end, uint32_t place)
 {
-	if (!pcpu->turns)
-		pcpu->turns = vp_alloc(TURNS * sizeof(*pcpu->turns));
-	pcpu->turns[pcpu->n_turns++ % TURNS] = (struct turn){begin, end, place};
+	const struct turn turn = {begin, end, place};
+
+	if (pcpu->turns.count < TURNS)
+		vp_vec_push(&pcpu->turns, turn);
+	else
+		pcpu->turns.at[pcpu->n_turns % TURNS] = turn;
+	pcpu->n_turns++;
 }
 
 /* A vCPU has the pCPU from `now` on, and the switch to it began at `begin`. */
@@ -296,14 +300,17 @@ static void tell_wait(struct vp_lane_states *states, struct vp_period period,
 {
 	uint64_t at = pcpu->n_turns, oldest = at > TURNS ? at - TURNS : 0, done = period.begin;
 
-	while (at > oldest && pcpu->turns[(at - 1) % TURNS].end > period.begin)
+	while (at > oldest && pcpu->turns.at[(at - 1) % TURNS].end > period.begin)
 		at--;
 	for (; at < pcpu->n_turns && done < period.end; at++) {
-		const struct turn *turn = &pcpu->turns[at % TURNS];
+		const struct turn *turn = &pcpu->turns.at[at % TURNS];
 		uint64_t end = at + 1 == pcpu->n_turns ? period.end : turn->end;
-		if (turn->begin > done) {
-			tell_piece(states, period, done, turn->begin, NULL);
-			done = turn->begin;
+		/* Damaged streams may not be in order. */
+		uint64_t begin = turn->begin < period.end ? turn->begin : period.end;
+		end = end < period.end ? end : period.end;
+		if (begin > done) {
+			tell_piece(states, period, done, begin, NULL);
+			done = begin;
 		}
 		if (end > done) {
 			tell_piece(states, period, done, end, turn);
