@@ -173,17 +173,15 @@ static void end_turn(struct vp_lane_states *states, struct pcpu *pcpu)
 	keep_turn(pcpu, pcpu->begin, pcpu->until, pcpu->place);
 }
 
-/* The vCPU got the pCPU at `now` and had waited since `waiting`. If that was before the turn of the
- * one before ended, the pCPU was switched from that one to it; else, until then, there was nobody
- * to run. */
+/* The vCPU got the pCPU at `now`: from the one before it, or after nobody had it since then. */
 static void get_pcpu(struct vp_lane_states *states, struct pcpu *pcpu, uint32_t place,
-		     uint64_t waiting, uint64_t now)
+		     bool was_idle, uint64_t now)
 {
 	uint64_t begin = pcpu->known ? pcpu->until : now;
 
 	if (pcpu->known)
 		end_turn(states, pcpu);
-	if (pcpu->known && waiting > pcpu->until) {
+	if (pcpu->known && was_idle) {
 		tell_idle(states, pcpu, now);
 		keep_turn(pcpu, pcpu->until, now, NOBODY);
 		begin = now;
@@ -322,8 +320,9 @@ static void tell_wait(struct vp_lane_states *states, struct vp_period period,
 }
 
 static void take_wait(struct vp_lane_states *states, uint32_t place, struct vp_period period,
-		      bool got)
+		      uint16_t flags)
 {
+	bool got = flags & VP_STATE_GOT_PCPU;
 	struct pcpu *pcpu = got ? pcpu_of(states, period.pcpu) : NULL;
 
 	period.wait_begin = period.begin;
@@ -333,7 +332,7 @@ static void take_wait(struct vp_lane_states *states, uint32_t place, struct vp_p
 		states->tell(states->context, &period);
 		return;
 	}
-	get_pcpu(states, pcpu, place, period.begin, period.end);
+	get_pcpu(states, pcpu, place, flags & VP_STATE_WAS_IDLE, period.end);
 	tell_wait(states, period, pcpu);
 }
 
@@ -353,7 +352,7 @@ static void take_span(struct vp_lane_states *states, const struct vp_vcpu_span *
 	if (runs) {
 		tell_running(states, vcpu, period);
 	} else if (period.state == VP_LANE_STOLEN || period.state == VP_LANE_WAKING) {
-		take_wait(states, place, period, span->flags & VP_STATE_GOT_PCPU);
+		take_wait(states, place, period, span->flags);
 	} else {
 		set_thread(states, vcpu, &period);
 		states->tell(states->context, &period);

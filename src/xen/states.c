@@ -101,6 +101,15 @@ static bool waits(uint32_t state)
 	return state == VP_STATE_PREEMPTED || state == VP_STATE_WAKING;
 }
 
+/* Whether nobody had the pCPU last, before it is a vCPU's. */
+static bool was_idle(const struct vp_xen_states *states, uint32_t number)
+{
+	const struct vp_xen_pcpu *pcpu =
+	    number < states->pcpus.count ? &states->pcpus.at[number] : NULL;
+
+	return pcpu && pcpu->head && !pcpu->slices[(pcpu->head - 1) % VP_XEN_SLICES].place;
+}
+
 /* It was in `state` for `ns`, and is in `next` from now on. */
 static void tell_span(struct vp_xen_states *states, const struct vp_account_vcpu *vcpu,
 		      uint32_t state, uint32_t next, uint64_t ns, uint64_t now)
@@ -109,18 +118,20 @@ static void tell_span(struct vp_xen_states *states, const struct vp_account_vcpu
 	bool got_pcpu = waits(state) && runs(next);
 
 	vp_vec_push(&states->spans,
-		    ((struct vp_vcpu_span){.time = now,
-					   .id = VP_ID_vcpu_span,
-					   .flags = (has_reason ? VP_HAS_EXIT_REASON : 0) |
-						    (got_pcpu ? VP_STATE_GOT_PCPU : 0),
-					   .vm = vcpu->pid,
-					   .tid = vcpu->tid,
-					   .vcpu = (uint16_t)vcpu->number,
-					   .state = (uint8_t)state,
-					   .vendor = (uint8_t)states->vendor,
-					   .reason = has_reason ? vcpu->reason : 0,
-					   .cpu = vcpu->cpu,
-					   .ns = ns}));
+		    ((struct vp_vcpu_span){
+			.time = now,
+			.id = VP_ID_vcpu_span,
+			.flags = (has_reason ? VP_HAS_EXIT_REASON : 0) |
+				 (got_pcpu ? VP_STATE_GOT_PCPU : 0) |
+				 (got_pcpu && was_idle(states, vcpu->cpu) ? VP_STATE_WAS_IDLE : 0),
+			.vm = vcpu->pid,
+			.tid = vcpu->tid,
+			.vcpu = (uint16_t)vcpu->number,
+			.state = (uint8_t)state,
+			.vendor = (uint8_t)states->vendor,
+			.reason = has_reason ? vcpu->reason : 0,
+			.cpu = vcpu->cpu,
+			.ns = ns}));
 }
 
 /* Closes the present state, at a time that is not before its beginning, and begins another one. */

@@ -497,7 +497,8 @@ static void test_states(void **state)
 	put_state(&made, GUEST_VM, 0, 90, 8, VP_STATE_GUEST, 0);
 	put_state(&made, GUEST_VM, 0, 95, 5, VP_STATE_KERNEL, 0);
 	put_state(&made, GUEST_VM, 0, 110, 15, VP_STATE_HALTED, 0);
-	put_state(&made, GUEST_VM, 0, 120, 10, VP_STATE_WAKING, VP_STATE_GOT_PCPU);
+	put_state(&made, GUEST_VM, 0, 120, 10, VP_STATE_WAKING,
+		  VP_STATE_GOT_PCPU | VP_STATE_WAS_IDLE);
 	put_state(&made, GUEST_VM, 0, 130, 10, VP_STATE_GUEST, 0);
 	put_state(&made, GUEST_VM, 1, 140, 10, VP_STATE_PREEMPTED, VP_STATE_GOT_PCPU);
 	put_state(&made, HOST_VM, 0, 150, 70, VP_STATE_THROTTLED, 0);
