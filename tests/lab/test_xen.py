@@ -217,7 +217,9 @@ def periods(run, claims, recording, ended=()):
     thieves = read("steal", run, recording=recording)["thieves"]
     thefts = sums_of([row | {"thief": "nobody" if row["kind"] == "idle" else row["thief"]} for row in thieves if row["kind"] in ("vcpu", "idle")],
                      "vm", "thief")
-    claims.check(took == thefts and len(took) >= 4, f"{recording}: thieves of periods {dict(took)}, of 'vperf steal' {thefts}")
+    # Some hundred instructions for each switch from Xen's idle vCPU: of which vCPU they are, the states do not tell.
+    slack = 1000 * sum(row["state"] == "idle" for row in pcpus)
+    claims.check(all(abs(took[key] - thefts[key]) <= slack for key in took | thefts) and len(took) >= 4, f"{recording}: thieves of periods {dict(took)}, of 'vperf steal' {thefts}")
     ran = sums_of([row for row in vcpus if row["state"] in ("guest", "host")], "vm")
     had = sums_of([row for row in pcpus if row["state"] == "running"], "vm")
     claims.check(had == ran, f"{recording}: VMs had the pCPU for {dict(had)} ns, their vCPUs ran for {dict(ran)}")
