@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "analyze/filter.h"
+#include "analyze/lane_states.h"
 #include "schema/exit_reason.h"
 
 /*
@@ -45,7 +46,8 @@ struct vp_lanes {
 	VP_VEC(struct pcpu) pcpus;
 	VP_VEC(struct vcpu) vcpus;
 	struct vp_map vcpu_of_tid, vcpu_of_key;
-	struct vp_intern texts; /* names of VMs that the recording does not list */
+	struct vp_intern texts;        /* names of VMs that the recording does not list */
+	struct vp_lane_states *states; /* does all, if the feed tells them; else NULL */
 };
 
 static bool is_of_vm(struct vp_lanes *lanes, const struct vp_period *period)
@@ -426,8 +428,17 @@ static void take_guest_switch(struct vp_lanes *lanes, const struct vp_feed_event
 		go_on(lanes, vcpu, VP_LANE_HOST, event->pcpu, event->time);
 }
 
+static void tell_of_states(void *context, const struct vp_period *period)
+{
+	tell(context, *period);
+}
+
 static void take_event(struct vp_lanes *lanes, const struct vp_feed_event *event)
 {
+	if (lanes->states) {
+		vp_lane_states_take(lanes->states, event);
+		return;
+	}
 	switch (event->place) {
 	case VP_TRACE_PLACE_sched_switch:
 		take_switch(lanes, event);
@@ -455,6 +466,8 @@ static void end(struct vp_lanes *lanes)
 {
 	uint64_t now = lanes->feed.last;
 
+	if (lanes->states)
+		vp_lane_states_end(lanes->states);
 	vp_vec_each (&lanes->vcpus, vcpu) {
 		struct vp_period period = period_of(lanes, vcpu, now);
 		if (period.certainty == VP_LANE_EXACT)
@@ -495,7 +508,10 @@ static struct vp_error *open_all(const char *directory, struct vp_lanes *lanes)
 	VP_TRY(vp_feed_open(directory, &lanes->feed));
 	lanes->opened = true;
 	VP_TRY(vp_filter_choose_vms(&lanes->feed.vms, options->vm, &lanes->chosen));
-	know_vcpus(lanes);
+	if (lanes->feed.by_states)
+		lanes->states = vp_lane_states_new(&lanes->feed, tell_of_states, lanes);
+	else
+		know_vcpus(lanes);
 	return NULL;
 }
 
@@ -519,6 +535,7 @@ void vp_lanes_close(struct vp_lanes *lanes)
 		vp_feed_close(&lanes->feed);
 	vp_vec_each (&lanes->vcpus, vcpu)
 		vp_vec_deinit(&vcpu->held);
+	vp_lane_states_free(lanes->states);
 	free(lanes->chosen);
 	vp_vec_deinit(&lanes->vcpus);
 	vp_vec_deinit(&lanes->pcpus);

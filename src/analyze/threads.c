@@ -469,6 +469,16 @@ static struct vp_error *read_guests(struct vp_threads *threads, const char *dire
 				  vm ? "guest '" : "guests", vm ? vm : "", vm ? "'" : "");
 }
 
+/* Agents are reached over vsock, which domains do not have. */
+static struct vp_error *expect_processes(const struct vp_threads *threads)
+{
+	return vp_lanes_feed(threads->lanes)->by_states
+		   ? vp_error_new("why threads of guests wait is told by the guests' own events, "
+				  "which an agent sends over vsock: VMs that are domains have no "
+				  "vsock")
+		   : NULL;
+}
+
 static struct vp_error *read_host(struct vp_threads *threads, const char *directory)
 {
 	struct contexts contexts = {0};
@@ -518,6 +528,7 @@ static struct vp_error *open_all(const char *directory, const struct vp_threads_
 	    .from = options->from, .to = options->to, .take = take_period, .context = threads};
 
 	VP_TRY(vp_lanes_open(directory, &lanes, &threads->lanes));
+	VP_TRY(expect_processes(threads));
 	while (vp_lanes_read(threads->lanes, EVENTS_AT_ONCE))
 		;
 	VP_TRY(read_host(threads, directory));

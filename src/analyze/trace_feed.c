@@ -46,7 +46,7 @@ static struct vp_error *know_classes(struct vp_feed *feed, const char *host)
 	if (!error)
 		vp_vec_each (&defined, event)
 			know_class(feed, event, &own);
-	if (!error && !defined.count)
+	if (!error && !defined.count && !feed->by_states)
 		error = vp_error_new("the recording has no events: 'vperf record --trace' "
 				     "records them");
 	vp_event_classes_deinit(&own);
@@ -54,16 +54,57 @@ static struct vp_error *know_classes(struct vp_feed *feed, const char *host)
 	return error;
 }
 
+static unsigned streams_of(const struct vp_feed *feed)
+{
+	return VP_STREAMS(VP_STREAM_TRACE) | (feed->by_states ? VP_STREAMS(VP_STREAM_STATES) : 0);
+}
+
+static bool has_domains(const vp_vms *vms)
+{
+	vp_vec_each (vms, vm)
+		if (vm->has_domain)
+			return true;
+	return false;
+}
+
+static bool has_states(const char *host)
+{
+	VP_AUTO_FREE char *path =
+	    vp_stream_find(host, (struct vp_stream_id){VP_STREAM_STATES, VP_NO_PCPU});
+
+	return path != NULL;
+}
+
+static struct vp_error *expect_states(const char *host)
+{
+	return has_states(host)
+		   ? NULL
+		   : vp_error_new("the recording has no states of vCPUs one after another: 'vperf "
+				  "record --trace' records them, or --account-events");
+}
+
 static struct vp_error *open_all(const char *directory, struct vp_feed *feed)
 {
 	VP_AUTO_FREE char *host = vp_format("%s/host", directory);
 
 	VP_TRY(vp_recording_open(directory, &feed->recording, &feed->vms, &feed->notes));
+	feed->by_states = has_domains(&feed->vms);
+	if (feed->by_states)
+		VP_TRY(expect_states(host));
 	VP_TRY(know_classes(feed, host));
-	VP_TRY(vp_trace_open(host, VP_STREAMS(VP_STREAM_TRACE), &feed->streams));
+	VP_TRY(vp_trace_open(host, streams_of(feed), &feed->streams));
 	vp_merge_init(&feed->merge, &feed->streams, NULL);
 	feed->merging = true;
 	return NULL;
+}
+
+bool vp_feed_is_recorded(const char *directory, const struct vp_recording *recording,
+			 const vp_vms *vms)
+{
+	VP_AUTO_FREE char *host = vp_format("%s/host", directory);
+
+	return has_domains(vms) ? has_states(host)
+				: vp_recording_has_instrument(recording, "trace");
 }
 
 struct vp_error *vp_feed_open(const char *directory, struct vp_feed *ret)
@@ -81,6 +122,7 @@ void vp_feed_close(struct vp_feed *feed)
 		vp_merge_deinit(&feed->merge);
 	vp_trace_close(&feed->streams);
 	vp_map_deinit(&feed->comm_of_tid);
+	vp_map_deinit(&feed->pid_of_tid);
 	vp_map_deinit(&feed->comm_of_guest_tid);
 	vp_intern_deinit(&feed->comms);
 	vp_recording_deinit(&feed->recording);
@@ -107,16 +149,42 @@ static void learn(struct vp_feed *feed, struct vp_map *map, uint64_t key, const 
 	vp_buffer_deinit(&clean);
 }
 
+static void learn_task(struct vp_feed *feed, const struct vp_task *task)
+{
+	bool inserted;
+
+	learn(feed, &feed->comm_of_tid, task->tid, task->comm);
+	*vp_map_insert(&feed->pid_of_tid, task->tid, task->pid, &inserted) = task->pid;
+}
+
 static void learn_name(struct vp_feed *feed, const struct vp_record_header *record)
 {
 	const struct vp_guest_task *guest = (const void *)record;
 	const struct vp_task *task = (const void *)record;
 
 	if (record->id == VP_ID_task)
-		learn(feed, &feed->comm_of_tid, task->tid, task->comm);
+		learn_task(feed, task);
 	if (record->id == VP_ID_guest_task && feed->comm_of_guest_tid.count < MOST_GUEST_NAMES)
 		learn(feed, &feed->comm_of_guest_tid, guest_key(guest->vm, guest->guest_tid),
 		      guest->comm);
+}
+
+static void note_time(struct vp_feed *feed, uint64_t time)
+{
+	feed->first = feed->first ? feed->first : time;
+	feed->last = time;
+}
+
+/* False: it is none. */
+static bool read_span(struct vp_feed *feed, const struct vp_merge_head *head,
+		      struct vp_feed_event *ret)
+{
+	if (!feed->by_states || head->record->id != VP_ID_vcpu_span)
+		return false;
+	*ret = (struct vp_feed_event){
+	    .time = head->time, .pcpu = VP_NO_PCPU, .place = VP_FEED_SPAN, .header = head->record};
+	note_time(feed, head->time);
+	return true;
 }
 
 /* False: it is none, or not as its class says. */
@@ -132,7 +200,7 @@ static bool read_event(struct vp_feed *feed, const struct vp_merge_head *head,
 	*ret = (struct vp_feed_event){
 	    .time = head->time,
 	    .pcpu = vp_stream_cpu(feed->streams.at[head->stream]),
-	    .place = (enum vp_trace_place)(feed->place_of_id[index] - 1),
+	    .place = feed->place_of_id[index] - 1U,
 	    .header = head->record,
 	};
 	if (record->size != sizes[ret->place]) {
@@ -140,14 +208,13 @@ static bool read_event(struct vp_feed *feed, const struct vp_merge_head *head,
 		return false;
 	}
 	feed->seen[ret->place]++;
-	feed->first = feed->first ? feed->first : head->time;
-	feed->last = head->time;
+	note_time(feed, head->time);
 	return true;
 }
 
 static void end(struct vp_feed *feed)
 {
-	struct vp_health health = {.classes = VP_STREAMS(VP_STREAM_TRACE)};
+	struct vp_health health = {.classes = streams_of(feed)};
 
 	vp_health_add(&feed->streams, &health);
 	vp_health_sentences(&health, &feed->recording, &feed->notes);
@@ -156,7 +223,12 @@ static void end(struct vp_feed *feed)
 		vp_vec_push(&feed->notes, vp_format("%" PRIu64 " events are not as the recording's "
 						    "event classes say and were skipped",
 						    feed->unreadable));
-	if (!feed->seen[VP_TRACE_PLACE_sched_switch])
+	if (feed->by_states)
+		vp_vec_push(
+		    &feed->notes,
+		    vp_strdup("which threads guests had on their vCPUs is not known, but for "
+			      "the host's own: VMs that are domains are not looked into"));
+	else if (!feed->seen[VP_TRACE_PLACE_sched_switch])
 		vp_vec_push(&feed->notes,
 			    vp_strdup("there are no events of the scheduler (set 'sched'): when a "
 				      "thread did not have a pCPU is not known"));
@@ -169,12 +241,19 @@ bool vp_feed_next(struct vp_feed *feed, struct vp_feed_event *ret)
 
 	while (!feed->ended && (head = vp_merge_next(&feed->merge))) {
 		learn_name(feed, head->record);
-		if (read_event(feed, head, ret))
+		if (read_span(feed, head, ret) || read_event(feed, head, ret))
 			return true;
 	}
 	if (!feed->ended)
 		end(feed);
 	return false;
+}
+
+uint32_t vp_feed_pid(const struct vp_feed *feed, uint32_t tid)
+{
+	const uint32_t *pid = vp_map_find(&feed->pid_of_tid, tid);
+
+	return pid ? *pid : 0;
 }
 
 const char *vp_feed_comm(const struct vp_feed *feed, uint32_t tid)

@@ -150,7 +150,8 @@ static struct vp_error *make_lanes(struct html *html)
 	    .to = UINT64_MAX, .vm = html->vm, .take = take, .context = html};
 	struct vp_page_table *tables = html->tables;
 
-	if (!vp_recording_has_instrument(&html->report.recording, "trace"))
+	if (!vp_feed_is_recorded(html->naming.directory, &html->report.recording,
+				 &html->report.vms))
 		return NULL;
 	VP_TRY(vp_lanes_open(html->naming.directory, &options, &html->lanes));
 	html->has_lanes = true;

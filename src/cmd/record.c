@@ -168,6 +168,13 @@ static uint64_t frequency_of_guests(const struct record *record)
 	return record->frequency || record->period ? record->frequency : GUEST_FREQUENCY;
 }
 
+/* Where VMs are no processes, the host's scheduler does not know when vCPUs run: their states tell.
+ */
+static bool wants_states(const struct record *record)
+{
+	return record->account_events || (record->trace && !vp_hypervisor_here()->has_processes);
+}
+
 static void add_instruments(const struct record *record, const struct vp_recipe *stat, pid_t task,
 			    struct vp_session *session)
 {
@@ -184,7 +191,7 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 	    .read_memory = !record->no_memory && !guests_apart,
 	    .with_chains = record->chains || record->call_graph,
 	};
-	const struct vp_account_source_options account = {.with_states = record->account_events,
+	const struct vp_account_source_options account = {.with_states = wants_states(record),
 							  .tells_exits = record->stat != NULL,
 							  .by_memory = !record->no_memory,
 							  .events = record->hypervisor_events,

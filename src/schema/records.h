@@ -229,7 +229,9 @@
 	FIELD(u64, dec, sites, "exits without guest address: table full")
 
 #define VP_FIELDS_vcpu_span(FIELD)                                                                 \
-	FIELD(u16, hex, flags, "1 reason is known, 2 the time is also in preceding kernel states") \
+	FIELD(u16, hex, flags,                                                                     \
+	      "1 reason is known, 2 the time is also in preceding kernel states, "                 \
+	      "4 it waited, and then got the pCPU `cpu`, 8 which nobody had before")               \
 	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
 	FIELD(u16, dec, vcpu, "vCPU number, as in KVM; 65535: unknown")                            \
@@ -375,8 +377,9 @@ enum vp_chain_end {
 };
 /* A bit of a guest_task's `flags`. */
 enum { VP_IN_USER = 1 };
-/* A bit of a vcpu_span's `flags`: KVM says only afterwards what of its time was polling. */
-enum { VP_STATE_MOVED = 2 };
+/* Bits of a vcpu_span's `flags`: KVM says only afterwards what of its time was polling; a wait
+ * ended with the pCPU `cpu`, and until then nobody had that, which only Xen's tell. */
+enum { VP_STATE_MOVED = 2, VP_STATE_GOT_PCPU = 4, VP_STATE_WAS_IDLE = 8 };
 /* A bit of an exit_site's `flags`. */
 enum { VP_SITE_KNOWN = 1 };
 /* Values of `detail_kind`: what `detail` is a number of; of memory, the guest's page + 1, or 0

@@ -10,6 +10,7 @@
 
 #include "base/vec.h"
 #include "collect/clock.h"
+#include "xen/order.h"
 
 enum {
 	PAGES = 256,         /* of each buffer: 45,000 exits and more */
@@ -39,12 +40,14 @@ struct vp_xen_buffers {
 	size_t info_pages, ring_pages;
 	bool tracing;
 	uint64_t started; /* TSC: what was lost before is not ours */
-	uint64_t lost, taken;
+	uint64_t lost;
 	VP_VEC(struct ring) rings;                  /* by pCPU */
 	struct vp_clock_reading readings[READINGS]; /* the latest last */
 	size_t n_readings;
 	VP_VEC(char) bytes;                   /* of a ring, copied */
 	VP_VEC(struct vp_xen_traced) pending; /* not handed over yet; time is the TSC */
+	VP_VEC(struct vp_xen_traced) later;   /* of these, what stays so */
+	struct vp_xen_order order;            /* of those that are pending */
 };
 
 static void note_clocks(struct vp_xen_buffers *buffers)
@@ -57,15 +60,15 @@ static void note_clocks(struct vp_xen_buffers *buffers)
 	buffers->readings[buffers->n_readings++] = vp_clock_read();
 }
 
-/* On the line through the two readings around it, or nearest to it. */
-static uint64_t time_of(const struct vp_xen_buffers *buffers, uint64_t tsc)
+/* On the line through the two readings around it, or nearest to it. *at is the second one's place
+ * for an earlier time, at least 1. */
+static uint64_t time_of(const struct vp_xen_buffers *buffers, uint64_t tsc, size_t *at)
 {
 	const struct vp_clock_reading *readings = buffers->readings;
-	size_t i = 1;
 
-	while (i + 1 < buffers->n_readings && readings[i].tsc < tsc)
-		i++;
-	const struct vp_clock_reading *a = &readings[i - 1], *b = &readings[i];
+	while (*at + 1 < buffers->n_readings && readings[*at].tsc < tsc)
+		++*at;
+	const struct vp_clock_reading *a = &readings[*at - 1], *b = &readings[*at];
 	double slope =
 	    b->tsc > a->tsc ? (double)(b->monotonic - a->monotonic) / (double)(b->tsc - a->tsc) : 1;
 	return (uint64_t)((int64_t)a->monotonic +
@@ -224,6 +227,8 @@ void vp_xen_buffers_close(struct vp_xen_buffers *buffers)
 	vp_vec_deinit(&buffers->rings);
 	vp_vec_deinit(&buffers->bytes);
 	vp_vec_deinit(&buffers->pending);
+	vp_vec_deinit(&buffers->later);
+	vp_xen_order_deinit(&buffers->order);
 	free(buffers);
 }
 
@@ -231,18 +236,20 @@ void vp_xen_buffers_close(struct vp_xen_buffers *buffers)
 static void take_bytes(struct vp_xen_buffers *buffers, struct ring *ring, size_t size)
 {
 	struct vp_cursor cursor = vp_cursor_of(buffers->bytes.at, size);
-	struct vp_xen_traced traced = {.pcpu = (uint32_t)(ring - buffers->rings.at)};
 
-	while (vp_xen_record_read(&cursor, &traced.record)) {
+	for (;;) {
+		struct vp_xen_traced *traced = vp_vec_push_slot(&buffers->pending);
+		if (!vp_xen_record_read(&cursor, &traced->record))
+			break;
 		/* Some records have no time of their own. */
-		if (traced.record.tsc)
-			ring->last_tsc = traced.record.tsc;
-		traced.time = ring->last_tsc;
-		traced.order = buffers->taken++;
-		if (traced.record.event == VP_XEN_LOST && traced.record.since >= buffers->started)
-			buffers->lost += traced.record.count;
-		vp_vec_push(&buffers->pending, traced);
+		if (traced->record.tsc)
+			ring->last_tsc = traced->record.tsc;
+		traced->time = ring->last_tsc;
+		traced->pcpu = (uint32_t)(ring - buffers->rings.at);
+		if (traced->record.event == VP_XEN_LOST && traced->record.since >= buffers->started)
+			buffers->lost += traced->record.count;
 	}
+	buffers->pending.count--;
 	buffers->lost += !vp_cursor_ok(&cursor);
 }
 
@@ -283,38 +290,39 @@ static void empty(struct vp_xen_buffers *buffers, struct ring *ring)
 	take_bytes(buffers, ring, size);
 }
 
-static int by_time(const void *a, const void *b)
+/* What is pending from the n-th on stays so, in its order. */
+static void keep_later(struct vp_xen_buffers *buffers, size_t n)
 {
-	const struct vp_xen_traced *left = a, *right = b;
-
-	if (left->time != right->time)
-		return left->time < right->time ? -1 : 1;
-	return left->order < right->order ? -1 : left->order > right->order;
+	buffers->later.count = 0;
+	for (size_t i = n; i < buffers->pending.count; i++)
+		vp_vec_push(&buffers->later, buffers->pending.at[buffers->order.places.at[i]]);
+	buffers->pending.count -= n;
+	if (buffers->later.count)
+		memcpy(buffers->pending.at, buffers->later.at,
+		       buffers->later.count * sizeof(*buffers->later.at));
 }
 
 uint64_t vp_xen_buffers_drain(struct vp_xen_buffers *buffers,
 			      void (*take)(void *context, const struct vp_xen_traced *traced),
 			      void *context)
 {
-	size_t done = 0;
+	size_t done = 0, reading = 1;
 
 	note_clocks(buffers);
 	const struct vp_clock_reading *now = &buffers->readings[buffers->n_readings - 1];
 	vp_vec_each (&buffers->rings, ring)
 		empty(buffers, ring);
-	qsort(buffers->pending.at, buffers->pending.count, sizeof(*buffers->pending.at), by_time);
+	vp_xen_order_find(&buffers->order, buffers->pending.at, buffers->pending.count);
 	uint64_t known = buffers->tracing ? now->monotonic - LATE_NS : now->monotonic;
 	for (; done < buffers->pending.count; done++) {
-		struct vp_xen_traced traced = buffers->pending.at[done];
-		traced.time = time_of(buffers, traced.time);
-		if (traced.time > known && buffers->tracing)
+		struct vp_xen_traced *traced = &buffers->pending.at[buffers->order.places.at[done]];
+		uint64_t time = time_of(buffers, traced->time, &reading);
+		if (time > known && buffers->tracing)
 			break;
-		take(context, &traced);
+		traced->time = time;
+		take(context, traced);
 	}
-	buffers->pending.count -= done;
-	if (done && buffers->pending.count)
-		memmove(buffers->pending.at, buffers->pending.at + done,
-			buffers->pending.count * sizeof(*buffers->pending.at));
+	keep_later(buffers, done);
 	return known;
 }
 

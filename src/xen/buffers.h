@@ -8,14 +8,6 @@
 
 struct vp_xen_buffers;
 
-/* A record with where and when it was written. */
-struct vp_xen_traced {
-	uint64_t time; /* CLOCK_MONOTONIC, ns */
-	uint32_t pcpu;
-	uint64_t order; /* among those of one time */
-	struct vp_xen_record record;
-};
-
 /* Switches the buffers on; nothing is written to them yet. Errors: no rights; somebody else reads
  * the buffers. */
 struct vp_error *vp_xen_buffers_open(struct vp_xen *xen, struct vp_xen_buffers **ret) VP_MUST_CHECK;

@@ -91,23 +91,47 @@ static struct vp_xen_pcpu *pcpu_of(struct vp_xen_states *states, uint32_t number
 	return number < PCPUS_MOST ? &states->pcpus.at[number] : NULL;
 }
 
+static bool runs(uint32_t state)
+{
+	return state == VP_STATE_GUEST || state == VP_STATE_KERNEL;
+}
+
+static bool waits(uint32_t state)
+{
+	return state == VP_STATE_PREEMPTED || state == VP_STATE_WAKING;
+}
+
+/* Whether nobody had the pCPU last, before it is a vCPU's. */
+static bool was_idle(const struct vp_xen_states *states, uint32_t number)
+{
+	const struct vp_xen_pcpu *pcpu =
+	    number < states->pcpus.count ? &states->pcpus.at[number] : NULL;
+
+	return pcpu && pcpu->head && !pcpu->slices[(pcpu->head - 1) % VP_XEN_SLICES].place;
+}
+
+/* It was in `state` for `ns`, and is in `next` from now on. */
 static void tell_span(struct vp_xen_states *states, const struct vp_account_vcpu *vcpu,
-		      uint32_t state, uint64_t ns, uint64_t now)
+		      uint32_t state, uint32_t next, uint64_t ns, uint64_t now)
 {
 	bool has_reason = vcpu->flags & VP_REASON_KNOWN;
+	bool got_pcpu = waits(state) && runs(next);
 
 	vp_vec_push(&states->spans,
-		    ((struct vp_vcpu_span){.time = now,
-					   .id = VP_ID_vcpu_span,
-					   .flags = has_reason ? VP_HAS_EXIT_REASON : 0,
-					   .vm = vcpu->pid,
-					   .tid = vcpu->tid,
-					   .vcpu = (uint16_t)vcpu->number,
-					   .state = (uint8_t)state,
-					   .vendor = (uint8_t)states->vendor,
-					   .reason = has_reason ? vcpu->reason : 0,
-					   .cpu = vcpu->cpu,
-					   .ns = ns}));
+		    ((struct vp_vcpu_span){
+			.time = now,
+			.id = VP_ID_vcpu_span,
+			.flags = (has_reason ? VP_HAS_EXIT_REASON : 0) |
+				 (got_pcpu ? VP_STATE_GOT_PCPU : 0) |
+				 (got_pcpu && was_idle(states, vcpu->cpu) ? VP_STATE_WAS_IDLE : 0),
+			.vm = vcpu->pid,
+			.tid = vcpu->tid,
+			.vcpu = (uint16_t)vcpu->number,
+			.state = (uint8_t)state,
+			.vendor = (uint8_t)states->vendor,
+			.reason = has_reason ? vcpu->reason : 0,
+			.cpu = vcpu->cpu,
+			.ns = ns}));
 }
 
 /* Closes the present state, at a time that is not before its beginning, and begins another one. */
@@ -123,7 +147,7 @@ static void enter(struct vp_xen_states *states, struct vp_account_vcpu *vcpu, ui
 		vcpu->flags |= VP_EXIT_SPLIT;
 	}
 	if (states->with_spans && ns)
-		tell_span(states, vcpu, before, ns, now);
+		tell_span(states, vcpu, before, state, ns, now);
 	vcpu->since += ns;
 	vcpu->state = state;
 }
@@ -210,8 +234,7 @@ static uint32_t state_of(const struct vp_xen_states *states, uint32_t place,
 static void believe(const struct vp_xen_states *states, uint32_t place,
 		    struct vp_account_vcpu *vcpu, const struct vp_xen_record *record)
 {
-	bool ran = vcpu->state == VP_STATE_GUEST || vcpu->state == VP_STATE_KERNEL;
-	bool waited = vcpu->state == VP_STATE_PREEMPTED || vcpu->state == VP_STATE_WAKING;
+	bool ran = runs(vcpu->state), waited = waits(vcpu->state);
 
 	if (record->before == VP_XEN_RUNNING && !ran)
 		vcpu->state = VP_STATE_GUEST;
@@ -227,7 +250,7 @@ static void believe(const struct vp_xen_states *states, uint32_t place,
 static void run(struct vp_xen_states *states, uint32_t place, struct vp_account_vcpu *vcpu,
 		struct vp_xen_pcpu *pcpu, uint64_t now)
 {
-	bool waited = vcpu->state == VP_STATE_PREEMPTED || vcpu->state == VP_STATE_WAKING;
+	bool waited = waits(vcpu->state);
 	struct vp_thief_key key = {.vcpu = (uint16_t)place, .state = (uint8_t)vcpu->state};
 
 	if (waited && now > vcpu->since)
@@ -428,6 +451,8 @@ void vp_xen_states_seed(struct vp_xen_states *states, uint32_t domain, uint32_t 
 	if (vcpu && vcpu->state == VP_STATE_UNKNOWN)
 		vcpu->asleep = meanings[runstate];
 	struct vp_xen_pcpu *pcpu = runstate == VP_XEN_RUNNING ? pcpu_of(states, pcpu_number) : NULL;
+	if (vcpu && runstate == VP_XEN_RUNNING)
+		vcpu->cpu = pcpu_number;
 	if (vcpu && pcpu && !pcpu->head) {
 		pcpu->known = true;
 		pcpu->place = place + 1;

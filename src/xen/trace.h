@@ -48,6 +48,13 @@ struct vp_xen_record {
 	uint32_t words[VP_XEN_WORDS_MOST];
 };
 
+/* A record with where and when it was written. */
+struct vp_xen_traced {
+	uint64_t time; /* CLOCK_MONOTONIC, ns */
+	uint32_t pcpu;
+	struct vp_xen_record record;
+};
+
 /* The next record; false: what follows is none, or it is the end. */
 bool vp_xen_record_read(struct vp_cursor *cursor, struct vp_xen_record *ret);
 

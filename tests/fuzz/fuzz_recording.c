@@ -2,9 +2,9 @@
 /*
  * A recording from anywhere: one of its files is the fuzzer's, the others are sound. The first byte
  * chooses: 0 a stream as it is, 1 a stream's records in a packet with a good checksum, 2 `vms`,
- * 3 `recording`, 4 `cgroups`, 5 `host.events`, 6 a compressed stream. All views are made of it and
- * rendered in all formats, the tables of the account, and all events one after another, and the
- * periods made of them.
+ * 3 `recording`, 4 `cgroups`, 5 `host.events`, 6 a compressed stream, 7 as 1, of VMs that are
+ * domains. All views are made of it and rendered in all formats, the tables of the account, and all
+ * events one after another, and the periods made of them.
  */
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +31,10 @@ static const char good_recording[] =
 static const char good_vms[] =
     "vperf-vms 3\nvm 1000 1000 7 1 0 1 3 - one\nvcpu 0 1001\nvcpu 1 1002\n"
     "vm 4196304 2000 8 1 90000000 0 4 - two\nvcpu 0 2001\ntsc 10 0 0\n";
+
+static const char vms_as_domains[] =
+    "vperf-vms 3\nvm 1 1 0 1 0 1 0 - one\ndomain 0\nvcpu 0 4096\nvcpu 1 4097\n"
+    "vm 2 2 0 1 0 1 0 - two\ndomain 1\nvcpu 0 8192\n";
 
 /* What a stream of one class has is the others' in vain: all are to stand it. */
 static const char *const streams[] = {"host/cpu0", "host/account", "host/vcpus", "host/trace-cpu0"};
@@ -352,7 +356,7 @@ static void put_classes(const char *directory)
 
 static void put_all(const char *directory, const uint8_t *bytes, size_t size)
 {
-	uint8_t which = bytes[0] % 7;
+	uint8_t which = bytes[0] % 8;
 
 	put_file(directory, "recording", good_recording, sizeof(good_recording) - 1);
 	put_file(directory, "vms", good_vms, sizeof(good_vms) - 1);
@@ -362,7 +366,9 @@ static void put_all(const char *directory, const uint8_t *bytes, size_t size)
 	put_file(directory, COMPRESSED, "", 0);
 	for (size_t i = 0; which == 0 && i < VP_ARRAY_SIZE(streams); i++)
 		put_file(directory, streams[i], bytes + 1, size - 1);
-	if (which == 1)
+	if (which == 7)
+		put_file(directory, "vms", vms_as_domains, sizeof(vms_as_domains) - 1);
+	if (which == 1 || which == 7)
 		put_packet(directory, bytes + 1, size - 1);
 	else if (which > 1)
 		put_file(directory,

@@ -28,6 +28,7 @@ command xentrace -D /tmp/other 2>/dev/null & until [ -s /tmp/other ]; do sleep 0
 command vperf top -n 1 --json >/out/top.json
 command {RECORD} -d 1 --paravirtual --account-events -e xentrace:sched -e xentrace:hvm -e 'xentrace:h*call*,xentrace:page_fault' \
 -e sched:sched_switch -o /out/events
+command {RECORD} --trace -o /out/dom0 -- sh -c 'i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; read ran rest </proc/$$/schedstat; echo $$ $ran'
 """.replace("\\\n", "")
 
 # Its xenalyze knows AMD's exits by their events.
@@ -188,8 +189,70 @@ def against_the_books(run, claims):
                     look[4] - before, slack)
 
 
+def lanes(run, recording, lane):
+    """Periods, each with its length."""
+    printed = vperf("timeline", str(run.recording(recording)), "--lane", lane, "--format", "csv").stdout
+    return [row | {"ns": int(row["end_ns"]) - int(row["begin_ns"])} for row in csv.DictReader(printed.splitlines())]
+
+
+def sums_of(rows, *keys):
+    sums = collections.Counter()
+    for row in rows:
+        sums[tuple(row[key] for key in keys)] += row["ns"]
+    return +sums
+
+
+def periods(run, claims, recording, ended=()):
+    """'vperf timeline' and 'sched' work out again, from the states one by one, what the recorder has summed."""
+    names = {"guest": "guest", "kernel": "host", "halted": "halted", "waiting": "blocked", "waking": "waking", "preempted": "stolen"}
+    states = read("account", run, recording=recording)["states"]
+    account = sums_of([row | {"period": names[row["state"]]} for row in states], "vm", "period")
+    vcpus, pcpus = lanes(run, recording, "vcpu"), lanes(run, recording, "pcpu")
+    # How long a domain was paused before it ended, the account says to a second.
+    ends = {(vm, "blocked") for vm in ended}
+    told = {key: ns for key, ns in sums_of(vcpus, "vm", "state").items() if key not in ends}
+    account = {key: ns for key, ns in account.items() if key not in ends}
+    claims.check(told == account and sum(state == "guest" for _, state in account) >= 3, f"{recording}: periods of vCPUs sum to the account's {account}")
+    took = sums_of([row for row in vcpus if row["thief_comm"]], "vm", "thief_comm")
+    thieves = read("steal", run, recording=recording)["thieves"]
+    thefts = sums_of([row | {"thief": "nobody" if row["kind"] == "idle" else row["thief"]} for row in thieves if row["kind"] in ("vcpu", "idle")],
+                     "vm", "thief")
+    # Some hundred instructions for each switch from Xen's idle vCPU: of which vCPU they are, the states do not tell.
+    slack = 1000 * sum(row["state"] == "idle" for row in pcpus)
+    claims.check(all(abs(took[key] - thefts[key]) <= slack for key in took | thefts) and len(took) >= 4, f"{recording}: thieves of periods {dict(took)}, of 'vperf steal' {thefts}")
+    ran = sums_of([row for row in vcpus if row["state"] in ("guest", "host")], "vm")
+    had = sums_of([row for row in pcpus if row["state"] == "running"], "vm")
+    claims.check(had == ran, f"{recording}: VMs had the pCPU for {dict(had)} ns, their vCPUs ran for {dict(ran)}")
+    # What is left is Xen's: some hundred instructions for each switch.
+    whole = int(pcpus[-1]["end_ns"]) - int(pcpus[0]["begin_ns"])
+    left = whole - sum(row["ns"] for row in pcpus)
+    claims.check(0 <= left < 2000 * len(pcpus), f"{recording}: of {whole} ns of the pCPU {left} are between {len(pcpus)} periods")
+    sched = json.loads(vperf("sched", str(run.recording(recording)), "--format", "json").stdout)
+    summed = sums_of([{"vm": row["vm"], "state": state, "ns": row[f"{state}_ns"]} for row in sched["vcpus"] for state in names.values()], "vm", "state")
+    claims.check({key: ns for key, ns in summed.items() if key not in ends} == account, f"{recording}: 'vperf sched' sums to the same")
+    return sched
+
+
+def threads_of_dom0(run, claims):
+    """With dom0's own scheduler events its threads are those of its vCPU."""
+    sched = periods(run, claims, "dom0")
+    pid, ran = map(int, run.command_output(6, "out").split())
+    rows = [row for row in sched["threads"] if row["tid"] == pid]
+    claims.check(len(rows) == 1 and rows[0]["vm"] == "Domain-0" and rows[0]["pid"] == pid, f"dom0's thread {pid}: {rows}")
+    if rows:
+        # dom0's own books take for the thread's what its vCPU was preempted for.
+        claims.near(f"ns that dom0's thread had its vCPU ({rows[0]['exact_ns']}) or that was stolen then, and its time in dom0's books",
+                    rows[0]["exact_ns"] + rows[0]["stolen_ns"], ran, 0.01 * ran)
+        claims.check(rows[0]["stolen_ns"] > 0 and rows[0]["thief"].startswith("vCPU 0 of VM pv"), f"… and who took its vCPU: {rows[0]}")
+    claims.check(not any(row["vm"] != "Domain-0" for row in sched["threads"]), "threads of guests are not known")
+    failed = vperf("critical", "--vm", "pvh", "--thread", "1", str(run.recording("dom0")), check=False)
+    claims.check(failed.returncode == 1 and "have no vsock" in failed.stderr, f"'vperf critical' says why not: {failed.stderr}")
+
+
 def account_of_two(run, claims):
     against_xenalyze(run, claims)
+    periods(run, claims, "rec")
+    threads_of_dom0(run, claims)
     # All events again, without being asked for.
     claims.check("trace buffers are in use" in run.command_output(3, "err") and
                  run.command_output(3, "err").split()[-1] == "1", "beside xentrace nothing is recorded, and it is said")
@@ -352,6 +415,7 @@ def changes(run, claims):
         last = max(int(row["time_ns"]) for row in rows if row["vm"] == name)
         claims.check(steps[step][0] <= last <= steps[step][1], f"{name}'s account ends {(last - steps[step][0]) / 1e6:.1f} ms after it is to be "
                      f"destroyed, which takes {(steps[step][1] - steps[step][0]) / 1e6:.1f} ms")
+    periods(run, claims, "rec", ended=("doomed", "late"))
     late = profile(run, "late")
     ran = sum(row["ns"] for row in account["states"] if row["vm"] == "late" and row["state"] in ("guest", "kernel"))
     # It is looked for ten times a second.
@@ -364,6 +428,7 @@ def changes(run, claims):
 
 TESTS = [("Xen: account", ACCOUNT, account_of_two)]
 FULL = [("Xen: weights and a cap", STEAL, weights), ("Xen: samples of guests", SAMPLES, samples_of_guests),
+        ("Xen of trixie: samples of guests", SAMPLES.replace("icount=yes", "icount=yes kernel=trixie"), samples_of_guests),
         ("Xen: a guest with a device model", HVM, hvm_guest), ("Xen of trixie: account", ON_TRIXIE, account_of_two),
         ("Xen: domains come, go, are paused and plugged", CHANGES, changes)]
 QUICK = ()

@@ -7,20 +7,12 @@
 #include <stdio.h>
 
 #include "base/file.h"
+#include "xen/order.h"
 #include "xen/states.h"
 
 enum { CPU_CHANGE = 0x0001f003, FILE_MOST = 1 << 30 };
 
 typedef VP_VEC(struct vp_xen_traced) traced_records;
-
-static int by_time(const void *a, const void *b)
-{
-	const struct vp_xen_traced *left = a, *right = b;
-
-	if (left->time != right->time)
-		return left->time < right->time ? -1 : 1;
-	return left->order < right->order ? -1 : left->order > right->order;
-}
 
 /* xentrace puts a record of its own before those of each pCPU: which one, and how many bytes
  * follow. */
@@ -32,7 +24,7 @@ static void read_all(const struct vp_buffer *file, double ns_per_tick, traced_re
 
 	while (vp_cursor_left(&cursor) >= 4) {
 		struct vp_cursor ahead = cursor;
-		struct vp_xen_traced traced = {.order = ret->count};
+		struct vp_xen_traced traced = {0};
 		uint32_t head = vp_cursor_u32(&ahead);
 		if ((head & 0x0fffffff) == CPU_CHANGE)
 			pcpu = vp_cursor_u32(&ahead) % 4096;
@@ -65,6 +57,7 @@ int main(int argc, char **argv)
 {
 	struct vp_buffer file = {0};
 	struct vp_xen_states states;
+	struct vp_xen_order order = {0};
 	traced_records records = {0};
 
 	if (argc != 3 || !(strtod(argv[2], NULL) > 0))
@@ -75,16 +68,17 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	read_all(&file, 1e9 / strtod(argv[2], NULL), &records);
-	qsort(records.at, records.count, sizeof(*records.at), by_time);
+	vp_xen_order_find(&order, records.at, records.count);
 	vp_xen_states_init(&states, VP_VENDOR_AMD, false);
-	states.begin = records.count ? records.at[0].time : 0;
-	vp_vec_each (&records, traced)
-		vp_xen_states_take(&states, traced);
+	states.begin = records.count ? records.at[order.places.at[0]].time : 0;
+	vp_vec_each (&order.places, place)
+		vp_xen_states_take(&states, &records.at[*place]);
 	printf("[");
 	for (uint32_t place = 0; place < states.n_places; place++)
 		print_vcpu(&states, place);
 	printf("]\n");
 	vp_xen_states_deinit(&states);
+	vp_xen_order_deinit(&order);
 	vp_vec_deinit(&records);
 	vp_buffer_deinit(&file);
 	return 0;

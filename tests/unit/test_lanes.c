@@ -4,6 +4,7 @@
 
 #include "analyze/sched.h"
 #include "base/file.h"
+#include "bpf/account.h"
 #include "make_recording.h"
 #include "render/lanes.h"
 #include "render/table.h"
@@ -445,10 +446,114 @@ static void test_other_recordings(void **state)
 	printed_free(&printed);
 }
 
+enum { HOST_VM = 1000, GUEST_VM = 2000 };
+
+/* A vCPU's state that ended at `ns` of the recording. */
+static void put_state(struct made *made, uint32_t vm, uint32_t cpu, uint64_t ns, uint64_t length,
+		      enum vp_state state, int flags)
+{
+	struct vp_vcpu_span span = {.time = AT(ns),
+				    .id = VP_ID_vcpu_span,
+				    .flags = (uint16_t)flags,
+				    .vm = vm,
+				    .tid = vm + 1,
+				    .state = (uint8_t)state,
+				    .cpu = cpu,
+				    .ns = length};
+
+	vp_trace_append(made->writer, (struct vp_stream_id){VP_STREAM_STATES, VP_NO_PCPU},
+			(void *)&span);
+}
+
+/* VMs that are no processes: the host is one of them. */
+static void begin_domains(struct made *made)
+{
+	begin(made);
+	for (uint32_t i = 0; i < 2; i++) {
+		made->vms.at[i].has_domain = true;
+		made->vms.at[i].domain = i;
+	}
+}
+
+static void finish_domains(struct made *made)
+{
+	vp_trace_flush(made->writer, (struct vp_stream_id){VP_STREAM_STATES, VP_NO_PCPU}, 0);
+	finish(made);
+}
+
+/* The guest is preempted by the host, whose kernel switches threads meanwhile; both sleep; the
+ * guest moves to another pCPU; the host waits until the end. */
+static void test_states(void **state)
+{
+	struct made made;
+
+	begin_domains(&made);
+	put_state(&made, GUEST_VM, 0, 50, 40, VP_STATE_GUEST, 0);
+	put_state(&made, HOST_VM, 0, 52, 42, VP_STATE_PREEMPTED, VP_STATE_GOT_PCPU);
+	change(&made, 0, 60, 50, 51, 0);
+	change(&made, 0, 70, 51, 0, 0);
+	put_state(&made, HOST_VM, 0, 80, 28, VP_STATE_GUEST, 0);
+	put_state(&made, GUEST_VM, 0, 82, 32, VP_STATE_PREEMPTED, VP_STATE_GOT_PCPU);
+	put_state(&made, GUEST_VM, 0, 90, 8, VP_STATE_GUEST, 0);
+	put_state(&made, GUEST_VM, 0, 95, 5, VP_STATE_KERNEL, 0);
+	put_state(&made, GUEST_VM, 0, 110, 15, VP_STATE_HALTED, 0);
+	put_state(&made, GUEST_VM, 0, 120, 10, VP_STATE_WAKING,
+		  VP_STATE_GOT_PCPU | VP_STATE_WAS_IDLE);
+	put_state(&made, GUEST_VM, 0, 130, 10, VP_STATE_GUEST, 0);
+	put_state(&made, GUEST_VM, 1, 140, 10, VP_STATE_PREEMPTED, VP_STATE_GOT_PCPU);
+	put_state(&made, HOST_VM, 0, 150, 70, VP_STATE_THROTTLED, 0);
+	put_state(&made, HOST_VM, 0, 160, 10, VP_STATE_PREEMPTED, 0);
+	put_state(&made, GUEST_VM, 1, 160, 20, VP_STATE_GUEST, 0);
+	finish_domains(&made);
+	expect_lane(VP_LANE_VCPU,
+		    "    1.000000010    40 ns [000] vm1/0 guest\n"
+		    "    1.000000010    42 ns [000] vm0/0 stolen by=vCPU 0 of VM vm1/2001\n"
+		    "    1.000000052     8 ns [000] vm0/0 guest\n"
+		    "    1.000000060    10 ns [000] vm0/0 guest -/51 exact\n"
+		    "    1.000000070    10 ns [000] vm0/0 guest swapper/0 exact\n"
+		    "    1.000000050    32 ns [000] vm1/0 stolen by=vCPU 0 of VM vm0/1001\n"
+		    "    1.000000082     8 ns [000] vm1/0 guest\n"
+		    "    1.000000090     5 ns [000] vm1/0 host\n"
+		    "    1.000000095    15 ns [-] vm1/0 halted\n"
+		    "    1.000000110    10 ns [000] vm1/0 waking by=nobody/0\n"
+		    "    1.000000120    10 ns [000] vm1/0 guest\n"
+		    "    1.000000130    10 ns [001] vm1/0 stolen\n"
+		    "    1.000000080    70 ns [-] vm0/0 blocked swapper/0\n"
+		    "    1.000000150    10 ns [000] vm0/0 stolen swapper/0\n"
+		    "    1.000000140    20 ns [001] vm1/0 guest\n");
+	expect_lane(VP_LANE_PCPU,
+		    "    1.000000010    40 ns [000] vm1/0 running vCPU 0 of VM vm1/2001\n"
+		    "    1.000000052    28 ns [000] vm0/0 running vCPU 0 of VM vm0/1001\n"
+		    "    1.000000082    13 ns [000] vm1/0 running vCPU 0 of VM vm1/2001\n"
+		    "    1.000000095    25 ns [000] idle\n"
+		    "    1.000000120    10 ns [000] vm1/0 running vCPU 0 of VM vm1/2001\n"
+		    "    1.000000130    30 ns [000] idle\n"
+		    "    1.000000140    20 ns [001] vm1/0 running vCPU 0 of VM vm1/2001\n");
+}
+
+/* Of domains, whatever events there are: the scheduler's are of the host's own vCPUs. */
+static void test_no_states(void **state)
+{
+	const struct vp_lanes_options options = {.to = UINT64_MAX};
+	struct vp_lanes *lanes;
+	struct made made;
+
+	begin_domains(&made);
+	change(&made, 0, 60, 50, 51, 0);
+	finish(&made);
+	struct vp_error *error = vp_lanes_open(NAME, &options, &lanes);
+	assert_non_null(error);
+	assert_string_equal(vp_error_message(error),
+			    "the recording has no states of vCPUs one after another: 'vperf record "
+			    "--trace' records them, or --account-events");
+	vp_error_free(error);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_vcpu),        cmocka_unit_test(test_late_exits),
+	    cmocka_unit_test(test_vcpu),        cmocka_unit_test(test_states),
+	    cmocka_unit_test(test_no_states),   cmocka_unit_test(test_late_exits),
 	    cmocka_unit_test(test_losses),      cmocka_unit_test(test_filters),
 	    cmocka_unit_test(test_switches),    cmocka_unit_test(test_sums),
 	    cmocka_unit_test(test_worst_waits), cmocka_unit_test(test_other_recordings),

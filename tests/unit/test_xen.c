@@ -4,6 +4,7 @@
 
 #include "schema/exit_reason.h"
 #include "xen/events.h"
+#include "xen/order.h"
 #include "xen/states.h"
 
 enum { RUNNING, RUNNABLE, BLOCKED, OFFLINE };
@@ -455,9 +456,32 @@ static void test_events(void **state)
 	expect_no_event("", "classes of events are gen, sched");
 }
 
+/* Records of several buffers, one of which is not in order itself. */
+static void test_order(void **state)
+{
+	static const uint64_t times[] = {5, 6, 9, 2, 5, 12, 1, 1, 7, 6, 6, 20};
+	static const uint32_t expected[] = {6, 7, 3, 0, 4, 1, 9, 10, 8, 2, 5, 11};
+	struct vp_xen_traced records[VP_ARRAY_SIZE(times)] = {{0}};
+	struct vp_xen_order order = {0};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(times); i++)
+		records[i].time = times[i];
+	for (int again = 0; again < 2; again++) {
+		vp_xen_order_find(&order, records, VP_ARRAY_SIZE(times));
+		assert_int_equal(order.places.count, VP_ARRAY_SIZE(times));
+		assert_memory_equal(order.places.at, expected, sizeof(expected));
+	}
+	vp_xen_order_find(&order, records, 1);
+	assert_int_equal(order.places.count, 1);
+	vp_xen_order_find(&order, records, 0);
+	assert_int_equal(order.places.count, 0);
+	vp_xen_order_deinit(&order);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_order),
 	    cmocka_unit_test(test_records),
 	    cmocka_unit_test(test_cut_short),
 	    cmocka_unit_test(test_work),
