@@ -44,6 +44,7 @@ void vp_account_deinit(struct vp_account *account)
 	vp_vec_deinit(&account->costs);
 	vp_vec_deinit(&account->thefts);
 	vp_vec_deinit(&account->places);
+	vp_overcommit_deinit(&account->overcommit);
 }
 
 static uint32_t vm_of(struct vp_account *account, uint32_t vm_id)
@@ -72,6 +73,18 @@ static struct vp_account_times *times_of(struct vp_account *account, uint32_t vm
 	return &account->times.at[number];
 }
 
+static void add_crowded(void *context, uint32_t theft, uint64_t ns)
+{
+	struct vp_account *account = context;
+
+	account->thefts.at[theft].crowded += ns;
+}
+
+void vp_account_settle(struct vp_account *account)
+{
+	vp_overcommit_close(&account->overcommit, add_crowded, account);
+}
+
 static void take_times(struct vp_account *account, const struct vp_vcpu_account *record)
 {
 	struct vp_account_times *times = times_of(account, record->vm, record->vcpu);
@@ -88,6 +101,9 @@ static void take_times(struct vp_account *account, const struct vp_vcpu_account 
 	times->preemptions += record->preemptions;
 	times->polls += record->polls;
 	times->poll_wasted += record->poll_wasted;
+	if (vp_overcommit_is_next(&account->overcommit, record->time))
+		vp_account_settle(account);
+	vp_overcommit_take(&account->overcommit, &account->vms->at[times->vm], record);
 }
 
 static struct vp_account_cost *cost_of(struct vp_account *account, uint32_t vm_id, uint32_t vcpu,
@@ -155,6 +171,9 @@ static void take_thief(struct vp_account *account, const struct vp_thief *record
 	}
 	struct vp_account_theft *theft = &account->thefts.at[number];
 	theft->count += record->count;
+	if (record->kind == VP_BY_VCPU)
+		vp_overcommit_take_theft(&account->overcommit, &account->vms->at[key.vm], record,
+					 number);
 	if (record->state == VP_STATE_WAKING)
 		theft->waking += record->ns;
 	else if (record->state == VP_STATE_IRQ)

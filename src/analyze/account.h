@@ -10,9 +10,8 @@
 #include <stdint.h>
 
 #include "analyze/key_set.h"
+#include "analyze/overcommit.h"
 #include "bpf/account.h"
-#include "schema/records.h"
-#include "schema/vm.h"
 
 struct vp_account_times {
 	uint32_t vm; /* index in vms */
@@ -40,6 +39,9 @@ struct vp_account_theft {
 	uint64_t cgroup;
 	char comm[VP_COMM_SIZE + 1];
 	uint64_t preempted, waking, irq; /* ns, by how the vCPU lost its time */
+	/* Of `preempted` and `waking`, what vCPUs took that had no pCPU of their own left
+	 * (analyze/overcommit.h). */
+	uint64_t crowded;
 	uint64_t count;
 };
 
@@ -68,6 +70,8 @@ struct vp_account {
 	VP_VEC(struct vp_account_theft) thefts;
 	VP_VEC(struct vp_account_place) places;
 	struct vp_account_loss lost;
+	/* With `pcpus`, which is the caller's to set before there are records, it is worked out. */
+	struct vp_overcommit overcommit;
 };
 
 /* `vms` stays the caller's and must outlive the account. */
@@ -75,6 +79,9 @@ void vp_account_init(struct vp_account *account, vp_vms *vms);
 void vp_account_deinit(struct vp_account *account);
 /* Takes a record of the account, or a guest_sample; others are nothing to it. */
 void vp_account_take(struct vp_account *account, const struct vp_record_header *record);
+
+/* After the last record: settles what concerns several of them. */
+void vp_account_settle(struct vp_account *account);
 
 /* ns below which `share` (0 to 1) of the exits were; between the bounds of a bucket a straight
  * line. */

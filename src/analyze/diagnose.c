@@ -1,13 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/diagnose.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/storm.h"
+#include "base/text.h"
 #include "schema/exit_reason.h"
 
 /* From this share of a VM's time on its vCPUs count as preempted. */
 static const double preempted_share = 0.02;
+
+/* A vCPU's interrupts that are a storm. */
+struct storm {
+	uint32_t vm, vcpu, kind, id;
+};
+
+/* What findings are made of, beside the account. */
+struct evidence {
+	const struct vp_account_view *view;
+	const struct vp_table *places;
+	VP_VEC(struct storm) storms;
+};
 
 struct loss {
 	uint64_t ns, count;
@@ -85,8 +100,18 @@ static bool works_for(const char *comm, uint32_t pid)
 	       served == pid;
 }
 
-static unsigned class_of(const struct vp_account *account, const struct vp_account_theft *theft)
+static bool is_of_storm(const struct evidence *evidence, const struct vp_account_theft *theft)
 {
+	vp_vec_each (&evidence->storms, storm)
+		if (storm->vm == theft->vm && storm->vcpu == theft->vcpu &&
+		    storm->kind == theft->kind && storm->id == theft->id)
+			return true;
+	return false;
+}
+
+static unsigned class_of(const struct evidence *evidence, const struct vp_account_theft *theft)
+{
+	const struct vp_account *account = evidence->view->account;
 	uint32_t own = vp_vm_id(&account->vms->at[theft->vm]),
 		 pid = account->vms->at[theft->vm].pid;
 
@@ -101,22 +126,41 @@ static unsigned class_of(const struct vp_account *account, const struct vp_accou
 		return strcmp(theft->comm, "vperf") ? VP_THIEF_TASK : VP_THIEF_TOOL;
 	case VP_BY_DEVICE:
 	case VP_BY_SOFTIRQ:
-		return VP_THIEF_DEVICE;
+		return is_of_storm(evidence, theft) ? VP_THIEF_STORM : VP_THIEF_DEVICE;
 	case VP_BY_VECTOR:
-		return VP_THIEF_VECTOR;
+		return is_of_storm(evidence, theft) ? VP_THIEF_STORM : VP_THIEF_VECTOR;
 	default:
 		return 0;
 	}
 }
 
-static void measure_thieves(const struct vp_account_view *view, const struct vp_rule *rule,
+/* ns of the theft that the rule is about, and how often that was: what another VM's vCPUs took is
+ * divided between two rules. */
+static uint64_t part_of(const struct vp_rule *rule, unsigned class,
+			const struct vp_account_theft *theft, uint64_t *count)
+{
+	uint64_t all = theft->preempted + theft->waking + theft->irq;
+	uint64_t crowded = class == VP_THIEF_OTHER_VM && theft->crowded < all ? theft->crowded
+			   : class == VP_THIEF_OTHER_VM                       ? all
+									      : 0;
+	uint64_t ns = rule->loss == VP_LOSS_CROWDED ? crowded : all - crowded;
+
+	*count = all ? (uint64_t)((double)theft->count * ((double)ns / (double)all) + 0.5)
+		     : theft->count;
+	return ns;
+}
+
+static void measure_thieves(const struct evidence *evidence, const struct vp_rule *rule,
 			    uint32_t vm, struct loss *loss)
 {
+	const struct vp_account_view *view = evidence->view;
 	char who[128];
 
 	vp_vec_each (&view->account->thefts, theft) {
+		unsigned class;
+		uint64_t count;
 		if (theft->vm != vm || !vp_account_view_shows(view, vm, theft->vcpu) ||
-		    !(class_of(view->account, theft) & rule->thieves))
+		    !((class = class_of(evidence, theft)) & rule->thieves))
 			continue;
 		const struct vp_vm *of = vp_vms_find(view->account->vms, theft->owner);
 		if (theft->kind == VP_BY_VCPU)
@@ -125,7 +169,8 @@ static void measure_thieves(const struct vp_account_view *view, const struct vp_
 		else
 			snprintf(who, sizeof(who), "%s/%u", theft->comm[0] ? theft->comm : "?",
 				 theft->id);
-		see(loss, theft->preempted + theft->waking + theft->irq, theft->count, who);
+		uint64_t ns = part_of(rule, class, theft, &count);
+		see(loss, ns, count, who);
 	}
 }
 
@@ -312,12 +357,15 @@ static void measure_exits(const struct vp_account_view *view, const struct vp_ta
 	}
 }
 
-static void measure(const struct vp_account_view *view, const struct vp_table *places,
-		    const struct vp_rule *rule, uint32_t vm, struct loss *loss)
+static void measure(const struct evidence *evidence, const struct vp_rule *rule, uint32_t vm,
+		    struct loss *loss)
 {
+	const struct vp_account_view *view = evidence->view;
+
 	switch (rule->loss) {
 	case VP_LOSS_THIEVES:
-		measure_thieves(view, rule, vm, loss);
+	case VP_LOSS_CROWDED:
+		measure_thieves(evidence, rule, vm, loss);
 		break;
 	case VP_LOSS_WAKING:
 		measure_waking(view, vm, loss);
@@ -327,7 +375,9 @@ static void measure(const struct vp_account_view *view, const struct vp_table *p
 		measure_times(view, rule, vm, loss);
 		break;
 	case VP_LOSS_EXITS:
-		measure_exits(view, places, rule, vm, loss);
+		measure_exits(view, evidence->places, rule, vm, loss);
+		break;
+	case VP_LOSS_RECORDS:
 		break;
 	}
 }
@@ -390,8 +440,25 @@ static void find_address(const struct vp_account_view *view, const struct vp_tab
 	forget(&count);
 }
 
-static void add_finding(const struct vp_rule *rule, uint32_t vm, const struct loss *loss,
-			double percent, struct vp_diagnosis *ret)
+/* How many vCPUs wanted to run. */
+static const char *tell_crowd(const struct vp_account_view *view, uint32_t vm,
+			      struct vp_diagnosis *ret)
+{
+	const struct vp_account *account = view->account;
+	struct vp_overcommit_of_vm crowd;
+	char text[160], time[VP_DURATION_SIZE];
+
+	if (!vp_overcommit_of_vm(&account->overcommit, &account->vms->at[vm], &crowd))
+		return NULL;
+	snprintf(text, sizeof(text),
+		 "for %s in all, %.1f vCPUs of the host wanted to run where they may use %u pCPU%s",
+		 vp_text_duration((uint64_t)crowd.ns, time), crowd.wanted, crowd.pcpus,
+		 crowd.pcpus == 1 ? "" : "s");
+	return keep(ret, text);
+}
+
+static void add_finding(const struct vp_account_view *view, const struct vp_rule *rule, uint32_t vm,
+			const struct loss *loss, double percent, struct vp_diagnosis *ret)
 {
 	struct vp_finding finding = {
 	    .rule = rule, .vm = vm, .ns = loss->ns, .percent = percent, .count = loss->count};
@@ -399,36 +466,88 @@ static void add_finding(const struct vp_rule *rule, uint32_t vm, const struct lo
 
 	if (who)
 		finding.who = keep(ret, who);
+	if (rule->loss == VP_LOSS_CROWDED)
+		finding.detail = tell_crowd(view, vm, ret);
 	vp_vec_push(&ret->findings, finding);
 }
 
-static void diagnose_vm(const struct vp_account_view *view, const struct vp_table *places,
-			uint32_t vm, struct vp_diagnosis *ret)
+static void diagnose_vm(const struct evidence *evidence, uint32_t vm, struct vp_diagnosis *ret)
 {
-	uint64_t wall = wall_of(view, vm);
+	uint64_t wall = wall_of(evidence->view, vm);
 	size_t count;
 	const struct vp_rule *rules = vp_rules(&count);
 
 	for (size_t i = 0; wall && i < count; i++) {
 		struct loss loss = {0};
-		measure(view, places, &rules[i], vm, &loss);
+		measure(evidence, &rules[i], vm, &loss);
 		double percent = 100 * (double)loss.ns / (double)wall;
-		if (percent >= rules[i].least)
-			add_finding(&rules[i], vm, &loss, percent, ret);
+		if (rules[i].loss != VP_LOSS_RECORDS && percent >= rules[i].least)
+			add_finding(evidence->view, &rules[i], vm, &loss, percent, ret);
 		forget(&loss);
 	}
 }
 
-void vp_diagnose(const struct vp_account_view *view, const struct vp_table *places,
-		 const struct vp_table *addresses, struct vp_diagnosis *ret)
+/* What the tables of the account had no room for is no record of any stream. */
+static uint64_t lost_beside(const struct vp_account *account, const struct vp_rule *rule)
 {
+	return rule->streams & VP_STREAMS(VP_STREAM_ACCOUNT)
+		   ? account->lost.vcpus + account->lost.thieves + account->lost.sites
+		   : 0;
+}
+
+static void find_losses(const struct vp_account *account, const struct vp_losses *losses,
+			const struct vp_rule *rule, struct vp_diagnosis *ret)
+{
+	uint64_t lost = lost_beside(account, rule), all = 0;
+	bool samples = rule->streams & VP_STREAMS_SAMPLES;
+
+	for (int i = 0; i < VP_STREAM_CLASSES; i++)
+		if (rule->streams & VP_STREAMS(i)) {
+			lost += losses->lost[i];
+			all += losses->records[i];
+		}
+	double percent = rule->least > 0 && lost ? 100 * (double)lost / (double)(lost + all) : 0;
+	if (!lost || percent < rule->least)
+		return;
+	vp_vec_push(&ret->findings,
+		    ((struct vp_finding){.rule = rule,
+					 .vm = VP_FINDING_OF_NO_VM,
+					 .ns = samples ? lost * losses->period_ns : 0,
+					 .percent = percent,
+					 .count = lost}));
+}
+
+static void find_storms(struct evidence *evidence)
+{
+	const struct vp_account *account = evidence->view->account;
+	struct vp_storm storm;
+
+	vp_vec_each (&account->times, times)
+		if (times->wall && vp_storm_find(account, times, &storm))
+			vp_vec_push(&evidence->storms,
+				    ((struct storm){times->vm, times->vcpu, storm.kind, storm.id}));
+}
+
+void vp_diagnose(const struct vp_account_view *view, const struct vp_table *places,
+		 const struct vp_table *addresses, const struct vp_losses *losses,
+		 struct vp_diagnosis *ret)
+{
+	struct evidence evidence = {.view = view, .places = places};
+	size_t count;
+	const struct vp_rule *rules = vp_rules(&count);
+
 	*ret = (struct vp_diagnosis){0};
+	find_storms(&evidence);
 	for (uint32_t vm = 0; vm < view->account->vms->count; vm++)
-		diagnose_vm(view, places, vm, ret);
+		diagnose_vm(&evidence, vm, ret);
 	vp_vec_each (&ret->findings, finding)
 		find_address(view, addresses, finding, ret);
+	for (size_t i = 0; i < count; i++)
+		if (rules[i].loss == VP_LOSS_RECORDS)
+			find_losses(view->account, losses, &rules[i], ret);
 	if (ret->findings.count)
 		qsort(ret->findings.at, ret->findings.count, sizeof(*ret->findings.at), by_time);
+	vp_vec_deinit(&evidence.storms);
 }
 
 void vp_diagnosis_deinit(struct vp_diagnosis *diagnosis)

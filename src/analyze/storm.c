@@ -32,7 +32,9 @@ bool vp_storm_find(const struct vp_account *account, const struct vp_account_tim
 			most = theft;
 	if (!most || ns < LEAST_NS || most->count < LEAST_COUNT)
 		return false;
-	*ret = (struct vp_storm){.per_s = (double)most->count * 1e9 / (double)ns,
+	*ret = (struct vp_storm){.kind = most->kind,
+				 .id = most->id,
+				 .per_s = (double)most->count * 1e9 / (double)ns,
 				 .percent = 100.0 * (double)most->irq / (double)times->wall};
 	if (most->comm[0])
 		snprintf(ret->source, sizeof(ret->source), "%s", most->comm);
