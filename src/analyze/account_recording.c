@@ -94,6 +94,8 @@ static struct vp_error *read_all(struct vp_account_recording *rec)
 	rec->account.overcommit.pcpus = recording->pcpus;
 	struct ticks ticks = read_records(rec, &streams);
 	vp_account_settle(&rec->account);
+	/* There may be more now. */
+	vp_vms_settle_parts(&rec->vms);
 	vp_health_add(&streams, &health);
 	vp_health_sentences(&health, recording, &rec->notes);
 	vp_health_losses(&health, recording, &rec->losses);

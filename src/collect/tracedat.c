@@ -269,7 +269,7 @@ static struct vp_error *open_section(struct vp_tracedat *file,
 	struct vp_buffer bytes = {0};
 	bool good = vp_tracedat_unpack(ret, &bytes);
 	vp_vec_push(&file->unpacked, bytes);
-	*ret = vp_cursor_of(vp_buffer_text(&bytes), bytes.size);
+	*ret = vp_cursor_of(bytes.size ? bytes.bytes : "", bytes.size);
 	return good ? NULL : malformed(file, "a compressed section");
 }
 

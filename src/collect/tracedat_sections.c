@@ -34,9 +34,10 @@ struct vp_error *vp_tracedat_sections_open(const char *source, struct vp_cursor 
 		return vp_error_new("'%s' is damaged: it ends within its first words", source);
 	ret->has_zstd = vp_slice_is(packing, "zstd");
 	if (!ret->has_zstd && !vp_slice_is(packing, "none"))
-		return vp_error_new("'%s' is compressed, and not by zstd: 'trace-cmd convert "
-				    "--compression none -i FILE -o NEW' makes one of it that is not",
-				    source);
+		return vp_error_new(
+		    "'%s' is compressed, and not by zstd: 'trace-cmd convert "
+		    "--compression none -i FILE -o NEW' makes one of it that is not",
+		    source);
 	return NULL;
 }
 

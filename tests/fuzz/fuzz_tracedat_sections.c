@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A file of trace-cmd of version 7, from behind that word: offsets in it are those of whole files. */
+/* A file of trace-cmd of version 7, from behind that word: offsets in it are those of whole files.
+ */
 #include "base/buffer.h"
 #include "collect/tracedat.h"
 

@@ -200,8 +200,9 @@ def tick(run, claims):
     for name, rule, others in (("tick", "steal-tick", ("steal-task",)), ("storm", "irq-storm", ("steal-task",))):
         truth, found = counted(run, name), finding(run, claims, name, rule, before=others)
         longer = 1 + outside(run, name, truth) / truth["clock"]
-        claims.check(found["most"].startswith("local_timer/") and 0.95 * truth["ticks"] < found["count"] <= 1.02 * longer * truth["ticks"],
-                     f"{name}: {found['count']} times by {found['most']}, the pCPU had {truth['ticks']} of its timer's interrupts, and at most "
+        times = sum(row["count"] for row in read("steal", run, recording=name)["thieves"] if row["thief"] == found["most"])
+        claims.check(found["most"].startswith("local_timer/") and 0.95 * truth["ticks"] < times <= 1.02 * longer * truth["ticks"],
+                     f"{name}: {times} times by {found['most']}, the pCPU had {truth['ticks']} of its timer's interrupts, and at most "
                      f"{longer:.3f} times as many in the whole recording")
 
 
@@ -241,7 +242,8 @@ def crowded(run, claims):
 
 def room(run, claims):
     rows = check_diagnosis(claims, run, "room")
-    claims.check(not {row["id"] for row in rows} & {"overcommit", "steal-vm"}, "room: two busy vCPUs on two pCPUs are no overcommit")
+    # They may share a pCPU for a while, until the host's scheduler moves one: that is steal-vm.
+    claims.check("overcommit" not in {row["id"] for row in rows}, "room: two busy vCPUs on two pCPUs are no overcommit")
     # Emulated pCPUs take turns: one may wait for its turn within an interrupt.
     rows = of_both(run, claims, "pinned", "overcommit", beside=("steal-tick", "steal-irq"))
     for row in rows.values():
