@@ -44,21 +44,55 @@ void vp_account_deinit(struct vp_account *account)
 	vp_vec_deinit(&account->costs);
 	vp_vec_deinit(&account->thefts);
 	vp_vec_deinit(&account->places);
+	vp_vec_deinit(&account->of_vms);
+	vp_map_deinit(&account->vm_of_id);
+	vp_overcommit_deinit(&account->overcommit);
+}
+
+static void add_vm(struct vp_account *account, uint32_t number)
+{
+	bool inserted;
+
+	vp_map_insert(&account->vm_of_id, vp_vm_id(&account->vms->at[number]), number, &inserted);
 }
 
 static uint32_t vm_of(struct vp_account *account, uint32_t vm_id)
 {
-	const struct vp_vm *vm = vp_vms_find(account->vms, vm_id);
-
-	if (vm)
-		return (uint32_t)(vm - account->vms->at);
+	while (account->of_vms.count < account->vms->count) {
+		add_vm(account, (uint32_t)account->of_vms.count);
+		vp_vec_push(&account->of_vms, (struct vp_account_of_vm){0});
+	}
+	const uint32_t *known = vp_map_find(&account->vm_of_id, vm_id);
+	if (known)
+		return *known;
 	vp_vec_push(account->vms, ((struct vp_vm){.pid = vm_id & VP_PID_MASK,
 						  .nth = vm_id >> VP_PID_BITS,
 						  .name = vp_format("pid-%u", vm_id),
 						  .uuid = vp_strdup(""),
 						  .agent = vp_strdup("")}));
-	return (uint32_t)account->vms->count - 1;
+	return vm_of(account, vm_id);
 }
+
+const struct vp_vm *vp_account_vm(const struct vp_account *account, uint32_t id)
+{
+	const uint32_t *known = vp_map_find(&account->vm_of_id, id);
+
+	if (known)
+		return &account->vms->at[*known];
+	return account->of_vms.count < account->vms->count ? vp_vms_find(account->vms, id) : NULL;
+}
+
+/* The last one of a kind is behind its VM's others. */
+#define CHAIN(account, part, number)                                                               \
+	do {                                                                                       \
+		struct vp_account_chain *chain = &(account)->of_vms.at[number].part;               \
+		uint32_t place = (uint32_t)(account)->part.count;                                  \
+		if (chain->first)                                                                  \
+			(account)->part.at[chain->last - 1].next = place;                          \
+		else                                                                               \
+			chain->first = place;                                                      \
+		chain->last = place;                                                               \
+	} while (0)
 
 static struct vp_account_times *times_of(struct vp_account *account, uint32_t vm_id, uint32_t vcpu)
 {
@@ -66,10 +100,24 @@ static struct vp_account_times *times_of(struct vp_account *account, uint32_t vm
 	bool inserted;
 	uint32_t number = vp_key_set_add(&account->time_keys, &key, &inserted);
 
-	if (inserted)
+	if (inserted) {
 		vp_vec_push(&account->times,
 			    ((struct vp_account_times){.vm = key.vm, .vcpu = vcpu}));
+		CHAIN(account, times, key.vm);
+	}
 	return &account->times.at[number];
+}
+
+static void add_crowded(void *context, uint32_t theft, uint64_t ns)
+{
+	struct vp_account *account = context;
+
+	account->thefts.at[theft].crowded += ns;
+}
+
+void vp_account_settle(struct vp_account *account)
+{
+	vp_overcommit_close(&account->overcommit, add_crowded, account);
 }
 
 static void take_times(struct vp_account *account, const struct vp_vcpu_account *record)
@@ -88,6 +136,9 @@ static void take_times(struct vp_account *account, const struct vp_vcpu_account 
 	times->preemptions += record->preemptions;
 	times->polls += record->polls;
 	times->poll_wasted += record->poll_wasted;
+	if (vp_overcommit_is_next(&account->overcommit, record->time))
+		vp_account_settle(account);
+	vp_overcommit_take(&account->overcommit, &account->vms->at[times->vm], record);
 }
 
 static struct vp_account_cost *cost_of(struct vp_account *account, uint32_t vm_id, uint32_t vcpu,
@@ -97,10 +148,12 @@ static struct vp_account_cost *cost_of(struct vp_account *account, uint32_t vm_i
 	bool inserted;
 	uint32_t number = vp_key_set_add(&account->cost_keys, &key, &inserted);
 
-	if (inserted)
+	if (inserted) {
 		vp_vec_push(&account->costs,
 			    ((struct vp_account_cost){
 				.vm = key.vm, .vcpu = vcpu, .reason = reason, .vendor = vendor}));
+		CHAIN(account, costs, key.vm);
+	}
 	return &account->costs.at[number];
 }
 
@@ -152,9 +205,13 @@ static void take_thief(struct vp_account *account, const struct vp_thief *record
 						   .flags = key.flags,
 						   .cgroup = key.cgroup};
 		memcpy(theft->comm, key.comm, sizeof(key.comm));
+		CHAIN(account, thefts, key.vm);
 	}
 	struct vp_account_theft *theft = &account->thefts.at[number];
 	theft->count += record->count;
+	if (record->kind == VP_BY_VCPU)
+		vp_overcommit_take_theft(&account->overcommit, &account->vms->at[key.vm], record,
+					 number);
 	if (record->state == VP_STATE_WAKING)
 		theft->waking += record->ns;
 	else if (record->state == VP_STATE_IRQ)

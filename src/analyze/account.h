@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 #include "analyze/key_set.h"
+#include "analyze/overcommit.h"
+#include "base/map.h"
 #include "bpf/account.h"
-#include "schema/records.h"
-#include "schema/vm.h"
 
 struct vp_account_times {
 	uint32_t vm; /* index in vms */
@@ -21,6 +21,7 @@ struct vp_account_times {
 	uint64_t states[VP_STATES];
 	uint64_t exits, wakeups, preemptions, polls, poll_wasted;
 	uint64_t guest_samples, user_samples; /* of the guest; of its user space */
+	uint32_t next;                        /* of its VM, + 1; 0: the last */
 };
 
 /* A vCPU's exits of one reason. */
@@ -30,6 +31,7 @@ struct vp_account_cost {
 	uint64_t count, total, max; /* ns; the next six sum to total */
 	uint64_t kernel, poll, vmm, stolen, blocked, waking;
 	uint64_t buckets[VP_BUCKETS];
+	uint32_t next; /* of its VM */
 };
 
 /* Somebody who had a vCPU's pCPU while it wanted to run. */
@@ -40,7 +42,11 @@ struct vp_account_theft {
 	uint64_t cgroup;
 	char comm[VP_COMM_SIZE + 1];
 	uint64_t preempted, waking, irq; /* ns, by how the vCPU lost its time */
+	/* Of `preempted` and `waking`, what vCPUs took that had no pCPU of their own left
+	 * (analyze/overcommit.h). */
+	uint64_t crowded;
 	uint64_t count;
+	uint32_t next; /* of its VM */
 };
 
 /* A place of a guest and a reason that it exited for. */
@@ -60,6 +66,15 @@ static inline bool vp_account_place_is_device(const struct vp_account_place *pla
 	       place->detail_kind == VP_DETAIL_MMIO_WRITE;
 }
 
+/* The VM's parts of each kind, in the order in which they came: the place of the first and of the
+ * last one, + 1; 0: there is none. */
+struct vp_account_chain {
+	uint32_t first, last;
+};
+struct vp_account_of_vm {
+	struct vp_account_chain times, costs, thefts;
+};
+
 struct vp_account {
 	vp_vms *vms; /* the caller's; VMs that only the records know are added */
 	struct vp_key_set time_keys, cost_keys, theft_keys, place_keys;
@@ -67,7 +82,11 @@ struct vp_account {
 	VP_VEC(struct vp_account_cost) costs;
 	VP_VEC(struct vp_account_theft) thefts;
 	VP_VEC(struct vp_account_place) places;
+	VP_VEC(struct vp_account_of_vm) of_vms; /* by index of the VM; may be shorter */
+	struct vp_map vm_of_id;                 /* all that were there at the last record */
 	struct vp_account_loss lost;
+	/* With `pcpus`, which is the caller's to set before there are records, it is worked out. */
+	struct vp_overcommit overcommit;
 };
 
 /* `vms` stays the caller's and must outlive the account. */
@@ -75,6 +94,19 @@ void vp_account_init(struct vp_account *account, vp_vms *vms);
 void vp_account_deinit(struct vp_account *account);
 /* Takes a record of the account, or a guest_sample; others are nothing to it. */
 void vp_account_take(struct vp_account *account, const struct vp_record_header *record);
+
+/* After the last record: settles what concerns several of them. */
+void vp_account_settle(struct vp_account *account);
+
+/* The VM of that number, or NULL. */
+const struct vp_vm *vp_account_vm(const struct vp_account *account, uint32_t id);
+/* Goes through a VM's times, costs or thefts: `part` is its name in the account. */
+#define vp_account_each_of(account, part, number, item)                                            \
+	for (const __typeof__(*(account)->part.at) *item =                                         \
+		 (number) < (account)->of_vms.count && (account)->of_vms.at[number].part.first     \
+		     ? &(account)->part.at[(account)->of_vms.at[number].part.first - 1]            \
+		     : NULL;                                                                       \
+	     item; item = item->next ? &(account)->part.at[item->next - 1] : NULL)
 
 /* ns below which `share` (0 to 1) of the exits were; between the bounds of a bucket a straight
  * line. */

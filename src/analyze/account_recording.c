@@ -91,9 +91,14 @@ static struct vp_error *read_all(struct vp_account_recording *rec)
 
 	VP_TRY(vp_cgroups_read(rec->path, &rec->cgroups));
 	VP_TRY(vp_trace_open(host, health.classes, &streams));
+	rec->account.overcommit.pcpus = recording->pcpus;
 	struct ticks ticks = read_records(rec, &streams);
+	vp_account_settle(&rec->account);
+	/* There may be more now. */
+	vp_vms_settle_parts(&rec->vms);
 	vp_health_add(&streams, &health);
 	vp_health_sentences(&health, recording, &rec->notes);
+	vp_health_losses(&health, recording, &rec->losses);
 	vp_health_deinit(&health);
 	vp_trace_close(&streams);
 	clean_names(rec);

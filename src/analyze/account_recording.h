@@ -14,6 +14,7 @@ struct vp_account_recording {
 	vp_cgroups cgroups;
 	struct vp_account account;
 	struct vp_account_checks checks;
+	struct vp_losses losses;
 	double duration; /* seconds */
 	vp_sentences notes;
 	vp_sentences storms; /* those of the notes that are about them */

@@ -42,14 +42,13 @@ static const struct vp_vm *served_vm(const struct vp_account_view *view, const c
 	unsigned pid;
 
 	if (sscanf(comm, "vhost-%u", &pid) == 1 || sscanf(comm, "kvm-pit/%u", &pid) == 1)
-		return vp_vms_find(view->account->vms, pid);
+		return vp_account_vm(view->account, pid);
 	return NULL;
 }
 
 static const char *task_text(struct vp_account_view *view, const struct vp_account_theft *theft)
 {
-	const struct vp_vm *own =
-	    theft->owner ? vp_vms_find(view->account->vms, theft->owner) : NULL;
+	const struct vp_vm *own = theft->owner ? vp_account_vm(view->account, theft->owner) : NULL;
 	const struct vp_vm *served = served_vm(view, theft->comm);
 	const char *comm = theft->comm[0] ? theft->comm : "?";
 
@@ -62,7 +61,7 @@ static const char *task_text(struct vp_account_view *view, const struct vp_accou
 
 static const char *thief_text(struct vp_account_view *view, const struct vp_account_theft *theft)
 {
-	const struct vp_vm *vm = vp_vms_find(view->account->vms, theft->owner);
+	const struct vp_vm *vm = vp_account_vm(view->account, theft->owner);
 
 	switch (theft->kind) {
 	case VP_BY_VCPU:
@@ -89,8 +88,9 @@ static void add_thieves(struct vp_account_view *view, const struct vp_account_ti
 	uint64_t named = 0;
 	const uint64_t *states = times->states;
 
-	vp_vec_each (&view->account->thefts, theft) {
-		if (theft->vm != times->vm || theft->vcpu != times->vcpu)
+	vp_account_each_of(view->account, thefts, times->vm, theft)
+	{
+		if (theft->vcpu != times->vcpu)
 			continue;
 		const char *path =
 		    view->cgroups ? vp_cgroups_path(view->cgroups, theft->cgroup) : NULL;

@@ -175,19 +175,23 @@ typedef VP_VEC(struct vp_account_cost) vp_costs;
 /* Costs by VM and reason, over the vCPUs that are shown; dearest first. */
 static void shown_costs(const struct vp_account_view *view, vp_costs *ret)
 {
+	struct key {
+		uint32_t vm, reason, vendor;
+	};
+	struct vp_key_set keys = {.key_size = sizeof(struct key)};
+
 	vp_vec_each (&view->account->costs, cost) {
-		struct vp_account_cost *found = NULL;
+		const struct key key = {cost->vm, cost->reason, cost->vendor};
+		bool inserted;
 		if (!vp_account_view_shows(view, cost->vm, cost->vcpu))
 			continue;
-		vp_vec_each (ret, known)
-			if (known->vm == cost->vm && known->reason == cost->reason &&
-			    known->vendor == cost->vendor)
-				found = known;
-		if (found)
-			vp_account_cost_add(found, cost);
-		else
+		uint32_t number = vp_key_set_add(&keys, &key, &inserted);
+		if (inserted)
 			vp_vec_push(ret, *cost);
+		else
+			vp_account_cost_add(&ret->at[number], cost);
 	}
+	vp_key_set_deinit(&keys);
 	if (ret->count)
 		qsort(ret->at, ret->count, sizeof(*ret->at), by_total);
 }

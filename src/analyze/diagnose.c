@@ -1,13 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/diagnose.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/storm.h"
+#include "base/text.h"
 #include "schema/exit_reason.h"
 
 /* From this share of a VM's time on its vCPUs count as preempted. */
 static const double preempted_share = 0.02;
+
+/* A vCPU's interrupts that are a storm. */
+struct storm {
+	uint32_t vm, vcpu, kind, id;
+};
+
+/* What findings are made of, beside the account. */
+struct evidence {
+	const struct vp_account_view *view;
+	const struct vp_table *places;
+	/* The rows of `places` of each VM, by its name: a chain of row + 1. */
+	struct vp_intern names;
+	VP_VEC(uint32_t) first, next;
+	VP_VEC(struct storm) storms; /* of the VM at hand */
+};
 
 struct loss {
 	uint64_t ns, count;
@@ -85,8 +103,18 @@ static bool works_for(const char *comm, uint32_t pid)
 	       served == pid;
 }
 
-static unsigned class_of(const struct vp_account *account, const struct vp_account_theft *theft)
+static bool is_of_storm(const struct evidence *evidence, const struct vp_account_theft *theft)
 {
+	vp_vec_each (&evidence->storms, storm)
+		if (storm->vm == theft->vm && storm->vcpu == theft->vcpu &&
+		    storm->kind == theft->kind && storm->id == theft->id)
+			return true;
+	return false;
+}
+
+static unsigned class_of(const struct evidence *evidence, const struct vp_account_theft *theft)
+{
+	const struct vp_account *account = evidence->view->account;
 	uint32_t own = vp_vm_id(&account->vms->at[theft->vm]),
 		 pid = account->vms->at[theft->vm].pid;
 
@@ -101,40 +129,61 @@ static unsigned class_of(const struct vp_account *account, const struct vp_accou
 		return strcmp(theft->comm, "vperf") ? VP_THIEF_TASK : VP_THIEF_TOOL;
 	case VP_BY_DEVICE:
 	case VP_BY_SOFTIRQ:
-		return VP_THIEF_DEVICE;
+		return is_of_storm(evidence, theft) ? VP_THIEF_STORM : VP_THIEF_DEVICE;
 	case VP_BY_VECTOR:
-		return VP_THIEF_VECTOR;
+		return is_of_storm(evidence, theft) ? VP_THIEF_STORM : VP_THIEF_VECTOR;
 	default:
 		return 0;
 	}
 }
 
-static void measure_thieves(const struct vp_account_view *view, const struct vp_rule *rule,
+/* ns of the theft that the rule is about, and how often that was: what another VM's vCPUs took is
+ * divided between two rules. */
+static uint64_t part_of(const struct vp_rule *rule, unsigned class,
+			const struct vp_account_theft *theft, uint64_t *count)
+{
+	uint64_t all = theft->preempted + theft->waking + theft->irq;
+	uint64_t crowded = class == VP_THIEF_OTHER_VM && theft->crowded < all ? theft->crowded
+			   : class == VP_THIEF_OTHER_VM                       ? all
+									      : 0;
+	uint64_t ns = rule->loss == VP_LOSS_CROWDED ? crowded : all - crowded;
+
+	*count = all ? (uint64_t)((double)theft->count * ((double)ns / (double)all) + 0.5)
+		     : theft->count;
+	return ns;
+}
+
+static void measure_thieves(const struct evidence *evidence, const struct vp_rule *rule,
 			    uint32_t vm, struct loss *loss)
 {
+	const struct vp_account_view *view = evidence->view;
 	char who[128];
 
-	vp_vec_each (&view->account->thefts, theft) {
-		if (theft->vm != vm || !vp_account_view_shows(view, vm, theft->vcpu) ||
-		    !(class_of(view->account, theft) & rule->thieves))
+	vp_account_each_of(view->account, thefts, vm, theft)
+	{
+		unsigned class;
+		uint64_t count;
+		if (!vp_account_view_shows(view, vm, theft->vcpu) ||
+		    !((class = class_of(evidence, theft)) & rule->thieves))
 			continue;
-		const struct vp_vm *of = vp_vms_find(view->account->vms, theft->owner);
+		const struct vp_vm *of = vp_account_vm(view->account, theft->owner);
 		if (theft->kind == VP_BY_VCPU)
 			snprintf(who, sizeof(who), "vCPU %u of VM %s", theft->id,
 				 of ? of->name : "?");
 		else
 			snprintf(who, sizeof(who), "%s/%u", theft->comm[0] ? theft->comm : "?",
 				 theft->id);
-		see(loss, theft->preempted + theft->waking + theft->irq, theft->count, who);
+		uint64_t ns = part_of(rule, class, theft, &count);
+		see(loss, ns, count, who);
 	}
 }
 
 static void measure_waking(const struct vp_account_view *view, uint32_t vm, struct loss *loss)
 {
-	vp_vec_each (&view->account->thefts, theft)
-		if (theft->vm == vm && theft->kind == VP_BY_NOBODY &&
-		    vp_account_view_shows(view, vm, theft->vcpu))
-			see(loss, theft->waking, theft->count, NULL);
+	vp_account_each_of(view->account, thefts, vm,
+			   theft) if (theft->kind == VP_BY_NOBODY &&
+				      vp_account_view_shows(view, vm, theft->vcpu))
+	    see(loss, theft->waking, theft->count, NULL);
 }
 
 static void measure_times(const struct vp_account_view *view, const struct vp_rule *rule,
@@ -142,9 +191,10 @@ static void measure_times(const struct vp_account_view *view, const struct vp_ru
 {
 	char who[32];
 
-	vp_vec_each (&view->account->times, times) {
+	vp_account_each_of(view->account, times, vm, times)
+	{
 		bool quota = rule->loss == VP_LOSS_THROTTLED;
-		if (times->vm != vm || !vp_account_view_shows(view, vm, times->vcpu))
+		if (!vp_account_view_shows(view, vm, times->vcpu))
 			continue;
 		snprintf(who, sizeof(who), "vCPU %u", times->vcpu);
 		see(loss, quota ? times->states[VP_STATE_THROTTLED] : times->poll_wasted,
@@ -200,9 +250,8 @@ static bool is_preempted(const struct vp_account_view *view, uint32_t vm)
 	uint64_t lost = 0, wall = 0;
 	uint32_t vcpus = 0;
 
-	vp_vec_each (&view->account->times, times) {
-		if (times->vm != vm)
-			continue;
+	vp_account_each_of(view->account, times, vm, times)
+	{
 		vcpus += times->wall != 0;
 		lost += times->states[VP_STATE_PREEMPTED];
 		wall += times->wall;
@@ -221,8 +270,9 @@ static struct reason_cost cost_of(const struct vp_account_view *view, uint32_t v
 	struct reason_cost ret = {0};
 	char name[VP_EXIT_NAME_SIZE];
 
-	vp_vec_each (&view->account->costs, cost) {
-		if (cost->vm != vm || !vp_account_view_shows(view, vm, cost->vcpu) ||
+	vp_account_each_of(view->account, costs, vm, cost)
+	{
+		if (!vp_account_view_shows(view, vm, cost->vcpu) ||
 		    strcmp(vp_exit_reason_name(cost->vendor, cost->reason, name), reason))
 			continue;
 		ret.kernel += cost->kernel;
@@ -232,16 +282,44 @@ static struct reason_cost cost_of(const struct vp_account_view *view, uint32_t v
 	return ret;
 }
 
-/* The next one from row *row on. */
-static bool next_place(const struct vp_table *places, const char *vm, const char *reason,
-		       size_t *row, struct place *ret)
+static void group_places(struct evidence *evidence, const struct vp_table *places)
 {
-	size_t of_vm = vp_table_column_of(places, "vm"),
-	       of_reason = vp_table_column_of(places, "reason");
+	size_t of_vm = vp_table_column_of(places, "vm");
 
-	while (*row < vp_table_rows(places)) {
-		const union vp_cell *cells = &places->cells.at[(*row)++ * places->columns.count];
-		if (strcmp(cells[of_vm].text, vm) || strcmp(cells[of_reason].text, reason))
+	for (size_t row = vp_table_rows(places); row-- > 0;) {
+		const char *vm = places->cells.at[row * places->columns.count + of_vm].text;
+		uint32_t name = vp_intern_string(&evidence->names, vm);
+		if (name == evidence->first.count)
+			vp_vec_push(&evidence->first, 0);
+		vp_vec_push(&evidence->next, evidence->first.at[name]);
+		evidence->first.at[name] = (uint32_t)row + 1;
+	}
+}
+
+/* The first row of the VM, + 1, and the one behind it. */
+static uint32_t first_place(const struct evidence *evidence, const char *vm)
+{
+	struct vp_intern *names = (struct vp_intern *)&evidence->names;
+
+	return vp_intern_has(names, vm) ? evidence->first.at[vp_intern_string(names, vm)] : 0;
+}
+
+static uint32_t place_behind(const struct evidence *evidence, uint32_t row)
+{
+	return evidence->next.at[evidence->next.count - row];
+}
+
+/* The next one from row *row on. */
+static bool next_place(const struct evidence *evidence, const char *reason, uint32_t *row,
+		       struct place *ret)
+{
+	const struct vp_table *places = evidence->places;
+	size_t of_reason = vp_table_column_of(places, "reason");
+
+	while (*row) {
+		const union vp_cell *cells = &places->cells.at[(*row - 1) * places->columns.count];
+		*row = place_behind(evidence, *row);
+		if (strcmp(cells[of_reason].text, reason) != 0)
 			continue;
 		*ret = (struct place){
 		    .reason = reason,
@@ -260,13 +338,13 @@ struct places_of_reason {
 	bool told; /* what the exits were to */
 };
 
-static struct places_of_reason sum_places(const struct vp_table *places, const char *vm,
+static struct places_of_reason sum_places(const struct evidence *evidence, uint32_t row,
 					  const char *reason)
 {
 	struct places_of_reason ret = {0};
 	struct place place;
 
-	for (size_t row = 0; next_place(places, vm, reason, &row, &place);) {
+	while (next_place(evidence, reason, &row, &place)) {
 		ret.ns += place.ns;
 		ret.count += place.count;
 		ret.told |= place.detail != NULL;
@@ -275,30 +353,30 @@ static struct places_of_reason sum_places(const struct vp_table *places, const c
 }
 
 /* A reason's cost, divided among the functions with such exits as these' times are. */
-static void measure_reason(const struct vp_account_view *view, const struct vp_table *places,
-			   const struct vp_rule *rule, uint32_t vm, const char *reason,
-			   struct loss *loss)
+static void measure_reason(const struct evidence *evidence, const struct vp_rule *rule, uint32_t vm,
+			   const char *reason, struct loss *loss)
 {
-	const char *name = vp_account_view_vm(view, vm);
+	const struct vp_account_view *view = evidence->view;
+	uint32_t first = first_place(evidence, vp_account_view_vm(view, vm));
 	struct reason_cost cost = cost_of(view, vm, reason);
-	struct places_of_reason all = sum_places(places, name, reason);
+	struct places_of_reason all = sum_places(evidence, first, reason);
 	bool by_server = rule->memory && !all.told;
 	double ns = (double)(!by_server                          ? cost.kernel + cost.vmm
 			     : rule->memory == VP_RULE_OF_MEMORY ? cost.kernel
 								 : cost.vmm);
 	struct place place;
 
-	for (size_t row = 0; all.ns > 0 && next_place(places, name, reason, &row, &place);)
+	while (all.ns > 0 && next_place(evidence, reason, &first, &place))
 		if (by_server || is_of_rule(rule, &place))
 			see(loss, (uint64_t)(place.ns / all.ns * ns),
 			    (uint64_t)(place.count / all.count * (double)cost.count + 0.5),
 			    place.function);
 }
 
-static void measure_exits(const struct vp_account_view *view, const struct vp_table *places,
-			  const struct vp_rule *rule, uint32_t vm, struct loss *loss)
+static void measure_exits(const struct evidence *evidence, const struct vp_rule *rule, uint32_t vm,
+			  struct loss *loss)
 {
-	bool preempted = is_preempted(view, vm);
+	bool preempted = is_preempted(evidence->view, vm);
 	char reason[VP_EXIT_NAME_SIZE];
 
 	if ((rule->preempted == VP_RULE_IF_PREEMPTED && !preempted) ||
@@ -307,17 +385,20 @@ static void measure_exits(const struct vp_account_view *view, const struct vp_ta
 	for (const char *at = rule->reasons; *at; at += strspn(at, " ")) {
 		size_t size = strcspn(at, " ");
 		snprintf(reason, sizeof(reason), "%.*s", (int)size, at);
-		measure_reason(view, places, rule, vm, reason, loss);
+		measure_reason(evidence, rule, vm, reason, loss);
 		at += size;
 	}
 }
 
-static void measure(const struct vp_account_view *view, const struct vp_table *places,
-		    const struct vp_rule *rule, uint32_t vm, struct loss *loss)
+static void measure(const struct evidence *evidence, const struct vp_rule *rule, uint32_t vm,
+		    struct loss *loss)
 {
+	const struct vp_account_view *view = evidence->view;
+
 	switch (rule->loss) {
 	case VP_LOSS_THIEVES:
-		measure_thieves(view, rule, vm, loss);
+	case VP_LOSS_CROWDED:
+		measure_thieves(evidence, rule, vm, loss);
 		break;
 	case VP_LOSS_WAKING:
 		measure_waking(view, vm, loss);
@@ -327,7 +408,9 @@ static void measure(const struct vp_account_view *view, const struct vp_table *p
 		measure_times(view, rule, vm, loss);
 		break;
 	case VP_LOSS_EXITS:
-		measure_exits(view, places, rule, vm, loss);
+		measure_exits(evidence, rule, vm, loss);
+		break;
+	case VP_LOSS_RECORDS:
 		break;
 	}
 }
@@ -336,9 +419,9 @@ static uint64_t wall_of(const struct vp_account_view *view, uint32_t vm)
 {
 	uint64_t wall = 0;
 
-	vp_vec_each (&view->account->times, times)
-		if (times->vm == vm && vp_account_view_shows(view, vm, times->vcpu))
-			wall += times->wall;
+	vp_account_each_of(view->account, times, vm,
+			   times) if (vp_account_view_shows(view, vm, times->vcpu)) wall +=
+	    times->wall;
 	return wall;
 }
 
@@ -390,8 +473,25 @@ static void find_address(const struct vp_account_view *view, const struct vp_tab
 	forget(&count);
 }
 
-static void add_finding(const struct vp_rule *rule, uint32_t vm, const struct loss *loss,
-			double percent, struct vp_diagnosis *ret)
+/* How many vCPUs wanted to run. */
+static const char *tell_crowd(const struct vp_account_view *view, uint32_t vm,
+			      struct vp_diagnosis *ret)
+{
+	const struct vp_account *account = view->account;
+	struct vp_overcommit_of_vm crowd;
+	char text[160], time[VP_DURATION_SIZE];
+
+	if (!vp_overcommit_of_vm(&account->overcommit, &account->vms->at[vm], &crowd))
+		return NULL;
+	snprintf(text, sizeof(text),
+		 "for %s in all, %.1f vCPUs of the host wanted to run where they may use %u pCPU%s",
+		 vp_text_duration((uint64_t)crowd.ns, time), crowd.wanted, crowd.pcpus,
+		 crowd.pcpus == 1 ? "" : "s");
+	return keep(ret, text);
+}
+
+static void add_finding(const struct vp_account_view *view, const struct vp_rule *rule, uint32_t vm,
+			const struct loss *loss, double percent, struct vp_diagnosis *ret)
 {
 	struct vp_finding finding = {
 	    .rule = rule, .vm = vm, .ns = loss->ns, .percent = percent, .count = loss->count};
@@ -399,36 +499,95 @@ static void add_finding(const struct vp_rule *rule, uint32_t vm, const struct lo
 
 	if (who)
 		finding.who = keep(ret, who);
+	if (rule->loss == VP_LOSS_CROWDED)
+		finding.detail = tell_crowd(view, vm, ret);
 	vp_vec_push(&ret->findings, finding);
 }
 
-static void diagnose_vm(const struct vp_account_view *view, const struct vp_table *places,
-			uint32_t vm, struct vp_diagnosis *ret)
+/* Those of the VM's vCPUs. */
+static void find_storms(struct evidence *evidence, uint32_t vm)
 {
-	uint64_t wall = wall_of(view, vm);
+	const struct vp_account *account = evidence->view->account;
+	struct vp_storm storm;
+
+	evidence->storms.count = 0;
+	vp_account_each_of(account, times, vm,
+			   times) if (times->wall && vp_storm_find(account, times, &storm))
+	    vp_vec_push(&evidence->storms,
+			((struct storm){times->vm, times->vcpu, storm.kind, storm.id}));
+}
+
+static void diagnose_vm(struct evidence *evidence, uint32_t vm, struct vp_diagnosis *ret)
+{
+	uint64_t wall = wall_of(evidence->view, vm);
 	size_t count;
 	const struct vp_rule *rules = vp_rules(&count);
 
+	if (wall)
+		find_storms(evidence, vm);
 	for (size_t i = 0; wall && i < count; i++) {
 		struct loss loss = {0};
-		measure(view, places, &rules[i], vm, &loss);
+		measure(evidence, &rules[i], vm, &loss);
 		double percent = 100 * (double)loss.ns / (double)wall;
-		if (percent >= rules[i].least)
-			add_finding(&rules[i], vm, &loss, percent, ret);
+		if (rules[i].loss != VP_LOSS_RECORDS && percent >= rules[i].least)
+			add_finding(evidence->view, &rules[i], vm, &loss, percent, ret);
 		forget(&loss);
 	}
 }
 
-void vp_diagnose(const struct vp_account_view *view, const struct vp_table *places,
-		 const struct vp_table *addresses, struct vp_diagnosis *ret)
+/* What the tables of the account had no room for is no record of any stream. */
+static uint64_t lost_beside(const struct vp_account *account, const struct vp_rule *rule)
 {
+	return rule->streams & VP_STREAMS(VP_STREAM_ACCOUNT)
+		   ? account->lost.vcpus + account->lost.thieves + account->lost.sites
+		   : 0;
+}
+
+static void find_losses(const struct vp_account *account, const struct vp_losses *losses,
+			const struct vp_rule *rule, struct vp_diagnosis *ret)
+{
+	uint64_t lost = lost_beside(account, rule), all = 0;
+	bool samples = rule->streams & VP_STREAMS_SAMPLES;
+
+	for (int i = 0; i < VP_STREAM_CLASSES; i++)
+		if (rule->streams & VP_STREAMS(i)) {
+			lost += losses->lost[i];
+			all += losses->records[i];
+		}
+	double percent = rule->least > 0 && lost ? 100 * (double)lost / (double)(lost + all) : 0;
+	if (!lost || percent < rule->least)
+		return;
+	vp_vec_push(&ret->findings,
+		    ((struct vp_finding){.rule = rule,
+					 .vm = VP_FINDING_OF_NO_VM,
+					 .ns = samples ? lost * losses->period_ns : 0,
+					 .percent = percent,
+					 .count = lost}));
+}
+
+void vp_diagnose(const struct vp_account_view *view, const struct vp_table *places,
+		 const struct vp_table *addresses, const struct vp_losses *losses,
+		 struct vp_diagnosis *ret)
+{
+	struct evidence evidence = {.view = view, .places = places};
+	size_t count;
+	const struct vp_rule *rules = vp_rules(&count);
+
 	*ret = (struct vp_diagnosis){0};
+	group_places(&evidence, places);
 	for (uint32_t vm = 0; vm < view->account->vms->count; vm++)
-		diagnose_vm(view, places, vm, ret);
+		diagnose_vm(&evidence, vm, ret);
 	vp_vec_each (&ret->findings, finding)
 		find_address(view, addresses, finding, ret);
+	for (size_t i = 0; i < count; i++)
+		if (rules[i].loss == VP_LOSS_RECORDS)
+			find_losses(view->account, losses, &rules[i], ret);
 	if (ret->findings.count)
 		qsort(ret->findings.at, ret->findings.count, sizeof(*ret->findings.at), by_time);
+	vp_vec_deinit(&evidence.storms);
+	vp_vec_deinit(&evidence.first);
+	vp_vec_deinit(&evidence.next);
+	vp_intern_deinit(&evidence.names);
 }
 
 void vp_diagnosis_deinit(struct vp_diagnosis *diagnosis)

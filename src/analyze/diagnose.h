@@ -9,12 +9,15 @@
 
 #include "analyze/account_tables.h"
 #include "analyze/diagnose_rules.h"
+#include "analyze/health.h"
+
+enum { VP_FINDING_OF_NO_VM = UINT32_MAX };
 
 struct vp_finding {
 	const struct vp_rule *rule;
-	uint32_t vm;     /* index in the account's VMs */
-	uint64_t ns;     /* lost */
-	double percent;  /* of the time of the VM's vCPUs */
+	uint32_t vm;     /* index in the account's VMs; VP_FINDING_OF_NO_VM: about the recording */
+	uint64_t ns;     /* lost; of samples, the time that they stand for, of other records 0 */
+	double percent;  /* of the time of the VM's vCPUs; of all records, those that are lost */
 	uint64_t count;  /* how often */
 	uint64_t most;   /* ns of `who` */
 	const char *who; /* who took or caused the most of it; NULL: not known. The diagnosis' */
@@ -22,6 +25,7 @@ struct vp_finding {
 	 */
 	const char *address;
 	uint64_t address_count;
+	const char *detail; /* the rule's own sentence, or NULL. The diagnosis' */
 };
 
 struct vp_diagnosis {
@@ -32,7 +36,8 @@ struct vp_diagnosis {
 /* `places`: vp_account_places_table() of the same view by function; `addresses`:
  * vp_account_addresses_table(). */
 void vp_diagnose(const struct vp_account_view *view, const struct vp_table *places,
-		 const struct vp_table *addresses, struct vp_diagnosis *ret);
+		 const struct vp_table *addresses, const struct vp_losses *losses,
+		 struct vp_diagnosis *ret);
 void vp_diagnosis_deinit(struct vp_diagnosis *diagnosis);
 
 #endif

@@ -2,6 +2,7 @@
 #include "analyze/diagnose_rules.h"
 
 #include "base/macros.h"
+#include "recording/packet.h"
 
 #define KERNEL_DOCUMENTATION "Linux: Documentation/"
 
@@ -16,6 +17,16 @@ static const struct vp_rule rules[] = {
 	 "pin the VMs' vCPUs to different pCPUs, move a VM to another host, or give this VM a "
 	 "larger cpu.weight",
      .source = KERNEL_DOCUMENTATION "admin-guide/cgroup-v2.rst (cpu.weight, cpuset.cpus)"},
+    {.id = "overcommit",
+     .loss = VP_LOSS_CROWDED,
+     .thieves = VP_THIEF_OTHER_VM,
+     .least = 2,
+     .what = "overcommit: the VMs' vCPUs wanted more than all pCPUs that they may use",
+     .evidence = "steal",
+     .advice = "run fewer VMs or vCPUs here, or let them use more pCPUs; cpu.weight only says who "
+	       "loses",
+     .source = KERNEL_DOCUMENTATION
+     "virt/kvm/x86/msr.rst (MSR_KVM_STEAL_TIME), admin-guide/cgroup-v2.rst (cpu.weight)"},
     {.id = "steal-self",
      .loss = VP_LOSS_THIEVES,
      .thieves = VP_THIEF_SAME_VM,
@@ -48,13 +59,26 @@ static const struct vp_rule rules[] = {
      .evidence = "steal",
      .advice = "bind these interrupts to other pCPUs (/proc/irq/N/smp_affinity, irqbalance)",
      .source = KERNEL_DOCUMENTATION "core-api/irq/irq-affinity.rst"},
+    {.id = "irq-storm",
+     .loss = VP_LOSS_THIEVES,
+     .thieves = VP_THIEF_STORM,
+     .least = 3,
+     .what = "a storm of interrupts",
+     .evidence = "steal",
+     .advice =
+	 "find what asks for so many: for local_timer a program with timers (vperf record "
+	 "--trace=timer), for a device its driver's moderation of interrupts (ethtool -C), for "
+	 "calls the pCPUs that send them; or keep it off these pCPUs",
+     .source = KERNEL_DOCUMENTATION
+     "timers/hrtimers.rst, networking/napi.rst (IRQ mitigation), core-api/irq/irq-affinity.rst"},
     {.id = "steal-tick",
      .loss = VP_LOSS_THIEVES,
      .thieves = VP_THIEF_VECTOR,
-     .least = 10,
+     .least = 3,
      .what = "the pCPU's own interrupts: timer ticks and calls of other pCPUs",
      .evidence = "steal",
-     .advice = "boot the host with nohz_full for pCPUs that run one vCPU each",
+     .advice = "boot the host with nohz_full for pCPUs that run one vCPU each, and keep programs "
+	       "with timers off them",
      .source = KERNEL_DOCUMENTATION "timers/no_hz.rst"},
     {.id = "quota",
      .loss = VP_LOSS_THROTTLED,
@@ -185,6 +209,43 @@ static const struct vp_rule rules[] = {
      .evidence = "steal",
      .advice = "record less: no --trace, no -g, a lower rate (-F), --no-guest-memory",
      .source = "vperf: bench/README.md"},
+    {.id = "lost-samples",
+     .loss = VP_LOSS_RECORDS,
+     .streams = VP_STREAMS_SAMPLES,
+     .records = "samples",
+     .least = 0.1,
+     .what = "the profile lacks as much time of pCPUs, and most where most happened",
+     .evidence = "info",
+     .advice = "larger buffers (-m 16M), a lower rate (-F), no call chains (-g)",
+     .source = "vperf: man vperf-record (-m), bench/README.md"},
+    {.id = "lost-account",
+     .loss = VP_LOSS_RECORDS,
+     .streams = VP_STREAMS(VP_STREAM_ACCOUNT) | VP_STREAMS(VP_STREAM_STATES),
+     .records = "events of the account",
+     .what = "its list of states has gaps, or its sums lack what there was no table's room for",
+     .evidence = "info",
+     .advice = "record without --account-events, or leave vperf time of a pCPU",
+     .source = "vperf: docs/method-accounting.md"},
+    {.id = "lost-events",
+     .loss = VP_LOSS_RECORDS,
+     .streams = VP_STREAMS(VP_STREAM_TRACE) | VP_STREAMS(VP_STREAM_TRACEPOINTS) |
+		VP_STREAMS(VP_STREAM_HYPERVISOR),
+     .records = "trace events",
+     .least = 0.1,
+     .what = "timeline, sched and critical have gaps there",
+     .evidence = "info",
+     .advice = "larger buffers (-m 64M), fewer events (--trace=sched, a --filter), or a flight "
+	       "recorder (--flight)",
+     .source = "vperf: man vperf-record (-m, --filter, --flight), docs/method-trace.md"},
+    {.id = "lost-intervals",
+     .loss = VP_LOSS_RECORDS,
+     .streams = VP_STREAMS(VP_STREAM_INTERVALS),
+     .records = "intervals",
+     .least = 0.1,
+     .what = "sums of vperf stat are too small by what was counted in them",
+     .evidence = "info",
+     .advice = "larger buffers (-m 16M), longer intervals",
+     .source = "vperf: man vperf-stat (-m)"},
 };
 
 const struct vp_rule *vp_rules(size_t *count)

@@ -7,11 +7,14 @@
 
 /* What a rule measures of a VM's vCPUs. */
 enum vp_loss {
-	VP_LOSS_THIEVES,     /* time that thieves of a class took while a vCPU wanted to run */
+	VP_LOSS_THIEVES,     /* time that thieves of a class took while a vCPU wanted to run, but
+				for the next: */
+	VP_LOSS_CROWDED,     /* … what of it could not be avoided (analyze/overcommit.h) */
 	VP_LOSS_WAKING,      /* time from a wake-up on, on a pCPU that was idle */
 	VP_LOSS_THROTTLED,   /* time without quota */
 	VP_LOSS_POLL_WASTED, /* time polled before it slept all the same */
-	VP_LOSS_EXITS        /* time of the host's kernel and the VMM for exits */
+	VP_LOSS_EXITS,       /* time of the host's kernel and the VMM for exits */
+	VP_LOSS_RECORDS      /* of no VM: records that the recording lacks */
 };
 
 /* Classes of thieves: bits of vp_rule.thieves. */
@@ -22,7 +25,8 @@ enum {
 	VP_THIEF_VMM = 8,     /* the VM's own: of its VMM, or a kernel thread that works for it */
 	VP_THIEF_TOOL = 16,   /* vperf */
 	VP_THIEF_DEVICE = 32, /* interrupts of devices, soft interrupts */
-	VP_THIEF_VECTOR = 64  /* the pCPU's own interrupts: its timer, calls of other pCPUs */
+	VP_THIEF_VECTOR = 64, /* the pCPU's own interrupts: its timer, calls of other pCPUs */
+	VP_THIEF_STORM = 128  /* of either kind of interrupts, those that are a storm's */
 };
 
 /* With several vCPUs, of which some wait for their pCPU. */
@@ -36,6 +40,8 @@ struct vp_rule {
 	const char *id;
 	enum vp_loss loss;
 	unsigned thieves;
+	unsigned streams;    /* bits (VP_STREAMS()) of classes of streams that lost records … */
+	const char *records; /* … what these are called */
 	/* Exits of these reasons, separated by spaces, that were to one of these (as 'vperf exits
 	 * --by function' has it, or a reason of which all count; separated by commas), or, if it is
 	 * not known to what, in functions with one of these words in their names. NULL for both
@@ -43,8 +49,8 @@ struct vp_rule {
 	const char *reasons, *details, *functions;
 	enum vp_rule_preempted preempted;
 	enum vp_rule_memory memory;
-	double least;         /* percent of the vCPUs' time */
-	const char *what;     /* "… loses … to WHAT" */
+	double least;         /* percent of the vCPUs' time, or of the records; 0: any */
+	const char *what;     /* "… loses … to WHAT"; of records "… were lost: WHAT" */
 	const char *evidence; /* the verb and its options that show it */
 	const char *advice, *source;
 };

@@ -17,6 +17,7 @@ void vp_health_add(const vp_stream_readers *streams, struct vp_health *health)
 		vp_vec_push(&health->streams,
 			    ((struct vp_health_stream){.path = vp_strdup(vp_stream_path(*reader)),
 						       .cpu = vp_stream_cpu(*reader),
+						       .class = vp_stream_class(*reader),
 						       .health = one}));
 		health->records += one.records;
 		health->lost += one.lost;
@@ -47,6 +48,23 @@ uint64_t vp_health_lost(const struct vp_health *health, const struct vp_recordin
 	uint64_t lost = sum_of(recording->lost, health->classes);
 
 	return health->lost > lost ? health->lost : lost;
+}
+
+void vp_health_losses(const struct vp_health *health, const struct vp_recording *recording,
+		      struct vp_losses *ret)
+{
+	struct vp_losses seen = {0};
+
+	ret->period_ns = recording->period_ns;
+	vp_vec_each (&health->streams, stream) {
+		seen.records[stream->class] += stream->health.records;
+		seen.lost[stream->class] += stream->health.lost;
+	}
+	for (int i = 0; i < VP_STREAM_CLASSES; i++) {
+		uint64_t lost = recording->lost[i], records = recording->records[i];
+		ret->lost[i] = seen.lost[i] > lost ? seen.lost[i] : lost;
+		ret->records[i] = seen.records[i] ? seen.records[i] : records;
+	}
 }
 
 void vp_health_sentences(const struct vp_health *health, const struct vp_recording *recording,

@@ -10,6 +10,7 @@
 struct vp_health_stream {
 	char *path;
 	uint32_t cpu;
+	enum vp_stream_class class;
 	struct vp_stream_health health;
 };
 
@@ -28,6 +29,14 @@ void vp_health_deinit(struct vp_health *health);
 /* Records of these streams that were lost: as the streams count them, or as the recorder did, which
  * knows of more. */
 uint64_t vp_health_lost(const struct vp_health *health, const struct vp_recording *recording);
+/* Records of each class of streams: those that there are, and those that were lost. Of an
+ * interrupted recording they are known of the streams that were read only. */
+struct vp_losses {
+	uint64_t records[VP_STREAM_CLASSES], lost[VP_STREAM_CLASSES];
+	uint64_t period_ns; /* what a sample stands for */
+};
+void vp_health_losses(const struct vp_health *health, const struct vp_recording *recording,
+		      struct vp_losses *ret);
 /* Appends a sentence for each thing that is wrong. */
 void vp_health_sentences(const struct vp_health *health, const struct vp_recording *recording,
 			 vp_sentences *sentences);

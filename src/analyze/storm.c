@@ -26,13 +26,14 @@ bool vp_storm_find(const struct vp_account *account, const struct vp_account_tim
 	const struct vp_account_theft *most = NULL;
 	uint64_t ns = on_pcpu(times);
 
-	vp_vec_each (&account->thefts, theft)
-		if (theft->vm == times->vm && theft->vcpu == times->vcpu && theft->irq &&
-		    (!most || theft->count > most->count))
-			most = theft;
+	vp_account_each_of(account, thefts, times->vm,
+			   theft) if (theft->vcpu == times->vcpu && theft->irq &&
+				      (!most || theft->count > most->count)) most = theft;
 	if (!most || ns < LEAST_NS || most->count < LEAST_COUNT)
 		return false;
-	*ret = (struct vp_storm){.per_s = (double)most->count * 1e9 / (double)ns,
+	*ret = (struct vp_storm){.kind = most->kind,
+				 .id = most->id,
+				 .per_s = (double)most->count * 1e9 / (double)ns,
 				 .percent = 100.0 * (double)most->irq / (double)times->wall};
 	if (most->comm[0])
 		snprintf(ret->source, sizeof(ret->source), "%s", most->comm);
@@ -48,10 +49,9 @@ static void put_exits(const struct vp_account *account, const struct vp_account_
 	const struct vp_account_cost *most = NULL;
 	char name[VP_EXIT_NAME_SIZE];
 
-	vp_vec_each (&account->costs, cost)
-		if (cost->vm == times->vm && cost->vcpu == times->vcpu &&
-		    (!most || cost->count > most->count))
-			most = cost;
+	vp_account_each_of(account, costs, times->vm,
+			   cost) if (cost->vcpu == times->vcpu &&
+				     (!most || cost->count > most->count)) most = cost;
 	if (most && times->exits)
 		vp_buffer_printf(out, "; of its %.0f exits a second %.1f%% were %s",
 				 (double)times->exits * 1e9 / (double)times->wall,

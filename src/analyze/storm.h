@@ -12,6 +12,7 @@
 /* The most frequent interrupts of a vCPU's pCPU, while the vCPU had it. */
 struct vp_storm {
 	char source[VP_COMM_SIZE + 1];
+	uint32_t kind, id; /* of it, as the account has it */
 	double per_s;
 	double percent; /* of the vCPU's time that they took */
 };

@@ -73,7 +73,7 @@ static struct vp_error *diagnose_with(void *context)
 	struct vp_error *error = find_places(diagnose, &rec, &view, &places);
 	if (!error) {
 		vp_account_addresses_table(&view, &addresses);
-		vp_diagnose(&view, &places, &addresses, &diagnosis);
+		vp_diagnose(&view, &places, &addresses, &rec.losses, &diagnosis);
 		error = print(diagnose, &diagnosis, &rec);
 		vp_diagnosis_deinit(&diagnosis);
 	}

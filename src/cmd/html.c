@@ -131,7 +131,7 @@ static struct vp_error *make_account(struct html *html)
 				&tables[EXITS_BY_PROCESS].table);
 	vp_account_addresses_table(&html->view, &tables[EXITS_BY_ADDRESS].table);
 	vp_diagnose(&html->view, &tables[EXITS_BY_FUNCTION].table, &tables[EXITS_BY_ADDRESS].table,
-		    &html->diagnosis);
+		    &html->account.losses, &html->diagnosis);
 	html->has_diagnosis = true;
 	return NULL;
 }

@@ -3,12 +3,22 @@
 
 #include <string.h>
 
+#include "collect/tracedat_sections.h"
+
 enum {
+	OPTION_DONE = 0,
+	OPTION_BUFFER = 3, /* it, and those from 16 on: version 7 only */
+	OPTION_CPUS = 8,
 	OPTION_VERSION = 9, /* of trace-cmd */
 	OPTION_ID = 11,
 	OPTION_TIME_SHIFT = 12,
 	OPTION_GUEST = 13,
 	OPTION_CLOCK_RATE = 14,
+	OPTION_FTRACE_FORMATS = 17,
+	OPTION_FORMATS = 18,
+	OPTION_COMMANDS = 21,
+	OPTION_TEXT = 22,
+	MOST_OPTION_SECTIONS = 4096,
 	MOST_CPUS = 65535,
 	MOST_SYSTEMS = 65536,
 	NO_CLASS = VP_TRACEDAT_NO_CLASS
@@ -52,28 +62,36 @@ static bool takes_text(struct vp_cursor *cursor, const char *text, size_t size)
 	return have.size == size && !memcmp(have.bytes, text, size);
 }
 
-/* What follows the version. */
-static struct vp_error *take_kind(struct vp_tracedat *file, struct vp_cursor *cursor)
+static struct vp_error *take_page_size(struct vp_tracedat *file, struct vp_cursor *cursor)
 {
-	struct vp_slice kind = vp_cursor_bytes(cursor, 2);
 	file->page_size = vp_cursor_u32(cursor);
-	if (!vp_cursor_ok(cursor) || kind.bytes[0] != 0 || kind.bytes[1] != 8)
-		return vp_error_new("'%s' is from a big-endian or 32-bit machine", file->source);
-	if (file->page_size < 64 || file->page_size > 1 << 24)
+	if (!vp_cursor_ok(cursor) || file->page_size < 64 || file->page_size > 1 << 24)
 		return malformed(file, "the size of a page");
 	return NULL;
 }
 
-static struct vp_error *take_version(struct vp_tracedat *file, struct vp_cursor *cursor)
+/* What follows the version. */
+static struct vp_error *take_kind(struct vp_tracedat *file, struct vp_cursor *cursor)
+{
+	struct vp_slice kind = vp_cursor_bytes(cursor, 2);
+
+	if (!vp_cursor_ok(cursor) || kind.bytes[0] != 0 || kind.bytes[1] != 8)
+		return vp_error_new("'%s' is from a big-endian or 32-bit machine", file->source);
+	return take_page_size(file, cursor);
+}
+
+static struct vp_error *take_version(struct vp_tracedat *file, struct vp_cursor *cursor,
+				     bool *in_sections)
 {
 	static const char magic[] = VP_TRACEDAT_MAGIC;
 
 	if (!takes_text(cursor, magic, sizeof(magic) - 1))
 		return vp_error_new("'%s' is no file of trace-cmd", file->source);
 	struct vp_slice version = take_string(cursor);
-	if (!vp_slice_is(version, "6"))
-		return vp_error_new("'%s' is of another version than 6: 'trace-cmd convert "
-				    "--file-version 6 -i FILE -o NEW' makes one of it",
+	*in_sections = vp_slice_is(version, "7");
+	if (!*in_sections && !vp_slice_is(version, "6"))
+		return vp_error_new("'%s' is of another version than 6 or 7: 'trace-cmd convert "
+				    "--file-version 7 -i FILE -o NEW' makes one of it",
 				    file->source);
 	return take_kind(file, cursor);
 }
@@ -91,6 +109,19 @@ static struct vp_error *take_events(struct vp_tracedat *file, struct vp_cursor *
 	return vp_cursor_ok(cursor) ? NULL : malformed(file, "the formats of its events");
 }
 
+static struct vp_error *take_systems(struct vp_tracedat *file, struct vp_cursor *cursor)
+{
+	uint32_t systems = vp_cursor_u32(cursor);
+
+	if (systems > MOST_SYSTEMS)
+		return malformed(file, "the number of its event systems");
+	for (uint32_t i = 0; i < systems; i++) {
+		struct vp_slice system = take_string(cursor);
+		VP_TRY(take_events(file, cursor, system));
+	}
+	return NULL;
+}
+
 /* Up to the names of threads, which older ones of perf do not have. */
 static struct vp_error *take_formats(struct vp_tracedat *file, struct vp_cursor *cursor)
 {
@@ -101,13 +132,7 @@ static struct vp_error *take_formats(struct vp_tracedat *file, struct vp_cursor 
 		return malformed(file, "no description of an event's header");
 	take_sized(cursor);
 	VP_TRY(take_events(file, cursor, (struct vp_slice){"ftrace", 6}));
-	uint32_t systems = vp_cursor_u32(cursor);
-	if (systems > MOST_SYSTEMS)
-		return malformed(file, "the number of its event systems");
-	for (uint32_t i = 0; i < systems; i++) {
-		struct vp_slice system = take_string(cursor);
-		VP_TRY(take_events(file, cursor, system));
-	}
+	VP_TRY(take_systems(file, cursor));
 	vp_cursor_bytes(cursor, vp_cursor_u32(cursor)); /* the kernel's symbols */
 	vp_cursor_bytes(cursor, vp_cursor_u32(cursor)); /* formats of trace_printk() */
 	return vp_cursor_ok(cursor) ? NULL : malformed(file, "the formats of its events");
@@ -224,9 +249,169 @@ static struct vp_error *take_cpus(struct vp_tracedat *file, struct vp_cursor *cu
 	return vp_cursor_ok(cursor) ? NULL : malformed(file, "the places of its CPUs' events");
 }
 
+struct option {
+	uint16_t id;
+	struct vp_slice bytes;
+};
+typedef VP_VEC(struct option) option_list;
+
+/* The section's bytes, as they were before they were compressed. */
+static struct vp_error *open_section(struct vp_tracedat *file,
+				     const struct vp_tracedat_sections *sections, uint64_t offset,
+				     struct vp_cursor *ret)
+{
+	struct vp_tracedat_section section;
+
+	VP_TRY(vp_tracedat_sections_at(sections, offset, &section));
+	*ret = vp_cursor_of(section.bytes.bytes, section.bytes.size);
+	if (!section.is_packed)
+		return NULL;
+	struct vp_buffer bytes = {0};
+	bool good = vp_tracedat_unpack(ret, &bytes);
+	vp_vec_push(&file->unpacked, bytes);
+	*ret = vp_cursor_of(bytes.size ? bytes.bytes : "", bytes.size);
+	return good ? NULL : malformed(file, "a compressed section");
+}
+
+/* Of all its sections: the last option of each says where the next one is. */
+static struct vp_error *gather_options(struct vp_tracedat *file,
+				       const struct vp_tracedat_sections *sections,
+				       option_list *ret)
+{
+	uint64_t next = sections->options;
+
+	for (size_t i = 0; next; i++) {
+		struct vp_cursor cursor;
+		struct option option;
+		if (i == MOST_OPTION_SECTIONS)
+			return malformed(file, "the sections of its options");
+		VP_TRY(open_section(file, sections, next, &cursor));
+		do {
+			option.id = vp_cursor_u16(&cursor);
+			option.bytes = vp_cursor_bytes(&cursor, vp_cursor_u32(&cursor));
+			if (!vp_cursor_ok(&cursor))
+				return malformed(file, "its options");
+			vp_vec_push(ret, option);
+		} while (option.id != OPTION_DONE);
+		struct vp_cursor done = vp_cursor_of(option.bytes.bytes, option.bytes.size);
+		next = vp_cursor_u64(&done);
+	}
+	return NULL;
+}
+
+static struct vp_error *add_cpus(struct vp_tracedat *file, uint32_t count)
+{
+	if (count > MOST_CPUS)
+		return malformed(file, "the number of its CPUs");
+	while (file->cpus.count < count)
+		vp_vec_push(&file->cpus, (struct vp_tracedat_cpu){0});
+	return NULL;
+}
+
+/* That of the trace itself, which has no name; those of other instances are left out, as trace-cmd
+ * does of files of version 6. */
+static const struct option *find_buffer(const option_list *all)
+{
+	vp_vec_each (all, option)
+		if (option->id == OPTION_BUFFER && option->bytes.size > 8 &&
+		    !option->bytes.bytes[8])
+			return option;
+	return NULL;
+}
+
+static struct vp_error *take_buffer(struct vp_tracedat *file,
+				    const struct vp_tracedat_sections *sections,
+				    struct vp_slice option)
+{
+	struct vp_cursor cursor = vp_cursor_of(option.bytes, option.size);
+	struct vp_tracedat_section section;
+
+	VP_TRY(vp_tracedat_sections_at(sections, vp_cursor_u64(&cursor), &section));
+	take_string(&cursor); /* the instance */
+	take_string(&cursor); /* its clock */
+	VP_TRY(take_page_size(file, &cursor));
+	uint32_t count = vp_cursor_u32(&cursor);
+	for (uint32_t i = 0; i < count && vp_cursor_ok(&cursor); i++) {
+		uint32_t number = vp_cursor_u32(&cursor);
+		uint64_t offset = vp_cursor_u64(&cursor), size = vp_cursor_u64(&cursor);
+		if (!vp_cursor_ok(&cursor) || number >= MOST_CPUS)
+			break;
+		VP_TRY(add_cpus(file, number + 1));
+		struct vp_tracedat_cpu *cpu = &file->cpus.at[number];
+		/* The number of compressed pieces is not in their size. */
+		if (section.is_packed && size)
+			size += sizeof(uint32_t);
+		VP_TRY(vp_tracedat_sections_range(sections, offset, size, &cpu->pages));
+		cpu->is_packed = section.is_packed;
+	}
+	return vp_cursor_ok(&cursor) ? NULL : malformed(file, "the places of its CPUs' events");
+}
+
+/* One that says where a section is, which is taken. */
+static struct vp_error *take_section(struct vp_tracedat *file,
+				     const struct vp_tracedat_sections *sections,
+				     const struct option *option)
+{
+	struct vp_cursor place = vp_cursor_of(option->bytes.bytes, option->bytes.size), cursor;
+
+	VP_TRY(open_section(file, sections, vp_cursor_u64(&place), &cursor));
+	switch (option->id) {
+	case OPTION_FTRACE_FORMATS:
+		return take_events(file, &cursor, (struct vp_slice){"ftrace", 6});
+	case OPTION_FORMATS:
+		return take_systems(file, &cursor);
+	default:
+		return take_commands(file, &cursor);
+	}
+}
+
+static struct vp_error *take_sections(struct vp_tracedat *file,
+				      const struct vp_tracedat_sections *sections,
+				      const option_list *all)
+{
+	const struct option *buffer = find_buffer(all);
+
+	vp_vec_each (all, option) {
+		struct vp_cursor cursor = vp_cursor_of(option->bytes.bytes, option->bytes.size);
+		if (option->id == OPTION_TEXT && !buffer)
+			return vp_error_new(
+			    "'%s' has text (trace-cmd's latency format) and no events",
+			    file->source);
+		if (option->id == OPTION_CPUS)
+			VP_TRY(add_cpus(file, vp_cursor_u32(&cursor)));
+	}
+	if (!buffer)
+		return malformed(file, "no places of its CPUs' events");
+	VP_TRY(take_buffer(file, sections, buffer->bytes));
+	vp_vec_each (all, option)
+		if (option->id == OPTION_FTRACE_FORMATS || option->id == OPTION_FORMATS ||
+		    option->id == OPTION_COMMANDS)
+			VP_TRY(take_section(file, sections, option));
+		else
+			VP_TRY(take_option(file, option->id, option->bytes));
+	return NULL;
+}
+
+static struct vp_error *parse_sections(struct vp_tracedat *file, struct vp_cursor *cursor)
+{
+	struct vp_tracedat_sections sections;
+	option_list all = {0};
+
+	VP_TRY(vp_tracedat_sections_open(file->source, cursor, &sections));
+	struct vp_error *error = gather_options(file, &sections, &all);
+	if (!error)
+		error = take_sections(file, &sections, &all);
+	vp_vec_deinit(&all);
+	return error;
+}
+
 static struct vp_error *parse(struct vp_tracedat *file, struct vp_cursor *cursor)
 {
-	VP_TRY(take_version(file, cursor));
+	bool in_sections = false;
+
+	VP_TRY(take_version(file, cursor, &in_sections));
+	if (in_sections)
+		return parse_sections(file, cursor);
 	VP_TRY(take_formats(file, cursor));
 	VP_TRY(take_commands(file, cursor));
 	uint32_t cpus = vp_cursor_u32(cursor);
@@ -305,6 +490,9 @@ void vp_tracedat_close(struct vp_tracedat *file)
 	vp_vec_each (&file->places, places)
 		vp_vec_deinit(places);
 	vp_vec_deinit(&file->places);
+	vp_vec_each (&file->unpacked, unpacked)
+		vp_buffer_deinit(unpacked);
+	vp_vec_deinit(&file->unpacked);
 }
 
 static uint64_t shifted(const struct vp_tracedat *file, const struct vp_tracedat_cpu *cpu,
@@ -387,13 +575,51 @@ uint32_t vp_tracedat_class(struct vp_tracedat *file, uint32_t id)
 	return class;
 }
 
+/* The next pages that were compressed together. */
+static bool open_piece(const struct vp_tracedat_cpu *cpu, struct vp_tracedat_walk *walk)
+{
+	if (!walk->pieces.start) {
+		walk->pieces = vp_cursor_of(cpu->pages.bytes, cpu->pages.size);
+		walk->pieces_left = cpu->pages.size ? vp_cursor_u32(&walk->pieces) : 0;
+	}
+	if (!walk->pieces_left)
+		return false;
+	walk->pieces_left--;
+	walk->piece.size = walk->offset = 0;
+	if (vp_tracedat_unpack(&walk->pieces, &walk->piece))
+		return true;
+	walk->malformed++;
+	walk->pieces_left = 0;
+	return false;
+}
+
+/* The next page, whatever is in it; false behind the last. */
+static bool next_page(struct vp_tracedat *file, struct vp_tracedat_walk *walk, struct vp_slice *ret)
+{
+	const struct vp_tracedat_cpu *cpu = &file->cpus.at[walk->cpu];
+	struct vp_slice pages = cpu->pages;
+
+	do {
+		if (cpu->is_packed)
+			pages = (struct vp_slice){walk->piece.bytes, walk->piece.size};
+		if (pages.size - walk->offset >= file->page_size) {
+			*ret = (struct vp_slice){pages.bytes + walk->offset, file->page_size};
+			walk->offset += file->page_size;
+			return true;
+		}
+	} while (cpu->is_packed && open_piece(cpu, walk));
+	if (cpu->is_packed) {
+		vp_buffer_deinit(&walk->piece);
+		walk->offset = 0;
+	}
+	return false;
+}
+
 static bool open_page(struct vp_tracedat *file, struct vp_tracedat_walk *walk)
 {
-	struct vp_slice pages = file->cpus.at[walk->cpu].pages;
+	struct vp_slice page;
 
-	while (pages.size - walk->offset >= file->page_size) {
-		struct vp_slice page = {pages.bytes + walk->offset, file->page_size};
-		walk->offset += file->page_size;
+	while (next_page(file, walk, &page)) {
 		if (vp_ring_page_open(page, &walk->page)) {
 			walk->missed += walk->page.missed;
 			walk->in_page = true;

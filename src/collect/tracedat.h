@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A file of trace-cmd (trace.dat, version 6; Documentation/trace-cmd/trace-cmd.dat.v6.5.txt): the
- * formats of its events, what it says of its guests and its clock, its CPUs' ring buffers. Own code
- * rather than libtracecmd: formats and pages are read as those of agents are, within bounds.
+ * A file of trace-cmd (trace.dat, version 6 or 7; Documentation/trace-cmd/trace-cmd.dat.v6.5.txt,
+ * trace-cmd.dat.v7.5.txt): the formats of its events, what it says of its guests and its clock, its
+ * CPUs' ring buffers. Own code rather than libtracecmd: formats and pages are read as those of
+ * agents are, within bounds.
  */
 #ifndef VP_COLLECT_TRACEDAT_H
 #define VP_COLLECT_TRACEDAT_H
@@ -22,6 +23,7 @@ struct vp_tracedat_shift {
 
 struct vp_tracedat_cpu {
 	struct vp_slice pages;
+	bool is_packed; /* … are compressed, in pieces of some pages each */
 	VP_VEC(struct vp_tracedat_shift) shifts; /* by time; empty: its clock is the host's */
 };
 
@@ -55,6 +57,7 @@ struct vp_tracedat {
 	struct vp_map class_of_id;
 	vp_event_classes classes;
 	VP_VEC(vp_tracepoint_places) places;
+	VP_VEC(struct vp_buffer) unpacked; /* what slices are of that are not of the file */
 };
 
 /* Slices are of `bytes`, which stay the caller's, as `source` does. Errors: it is no such file. */
@@ -73,11 +76,16 @@ enum { VP_TRACEDAT_NO_CLASS = UINT32_MAX };
  */
 uint32_t vp_tracedat_class(struct vp_tracedat *file, uint32_t id);
 
-/* The events of a CPU; zeroed, with `cpu`, before the first. */
+/* The events of a CPU; zeroed, with `cpu`, before the first. What it holds is freed behind the
+ * last. */
 struct vp_tracedat_walk {
 	uint32_t cpu;
-	size_t offset; /* of the next page */
+	size_t offset; /* of the next page, in `pages` of the CPU, or in `piece` */
 	bool in_page;
+	struct vp_cursor
+	    pieces; /* of pages that are compressed: the next ones; once there was one */
+	struct vp_buffer piece; /* … until there are no more events */
+	uint32_t pieces_left;
 	struct vp_ring_page page;
 	uint64_t missed,
 	    malformed; /* places where events are missing; pages, or events, that are none */

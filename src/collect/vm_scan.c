@@ -7,6 +7,7 @@
 #include <glob.h>
 #include <inttypes.h>
 #include <linux/kcmp.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -17,7 +18,7 @@
 #include "collect/vsock_path.h"
 #include "maps/proc.h"
 
-enum { CMDLINE_MAX = 4 * 1024 * 1024 };
+enum { CMDLINE_MAX = 4 * 1024 * 1024, PCPUS_MAX = 8192 };
 
 typedef VP_VEC(uint32_t) descriptors;
 
@@ -221,6 +222,7 @@ static void add_vm(vp_vms *vms, uint32_t pid, uint32_t fd, bool alone, bool at_s
 	else
 		read_vcpus(vm);
 	vp_vm_read_tsc(vm);
+	vp_vm_read_pcpus(vm);
 }
 
 /* One that has not ended, as far as is known. */
@@ -293,4 +295,37 @@ void vp_vm_read_tsc(struct vp_vm *vm)
 		vcpu->tsc_frac_bits = (uint32_t)bits;
 		vcpu->has_tsc = true;
 	}
+}
+
+/* As the kernel lists them. */
+static char *list_of(const cpu_set_t *set, size_t size)
+{
+	struct vp_buffer text = {0};
+
+	for (size_t cpu = 0; cpu < 8 * size; cpu++) {
+		size_t first = cpu;
+		if (!CPU_ISSET_S(cpu, size, set))
+			continue;
+		while (cpu + 1 < 8 * size && CPU_ISSET_S(cpu + 1, size, set))
+			cpu++;
+		vp_buffer_printf(&text, cpu > first ? "%s%zu-%zu" : "%s%zu", text.size ? "," : "",
+				 first, cpu);
+	}
+	char *list = vp_strdup(vp_buffer_text(&text));
+	vp_buffer_deinit(&text);
+	return list;
+}
+
+void vp_vm_read_pcpus(struct vp_vm *vm)
+{
+	size_t size = CPU_ALLOC_SIZE(PCPUS_MAX);
+	cpu_set_t *set = vp_alloc(size);
+
+	vp_vec_each (&vm->vcpus, vcpu) {
+		if (!vcpu->tid || vm->has_domain || sched_getaffinity((pid_t)vcpu->tid, size, set))
+			continue;
+		free(vcpu->pcpus);
+		vcpu->pcpus = list_of(set, size);
+	}
+	free(set);
 }

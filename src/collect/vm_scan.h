@@ -21,5 +21,7 @@ bool vp_vm_has_exited(const struct vp_vm *vm);
 bool vp_vm_is_gone(const struct vp_vm *vm);
 /* Reads the TSC offset and scaling of every vCPU from KVM's debugfs, as far as they are there. */
 void vp_vm_read_tsc(struct vp_vm *vm);
+/* Which pCPUs each vCPU may run on, as far as its thread is there. */
+void vp_vm_read_pcpus(struct vp_vm *vm);
 
 #endif

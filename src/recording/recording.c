@@ -342,6 +342,8 @@ static void write_vm(struct vp_buffer *out, const struct vp_vm *vm)
 			vp_buffer_printf(out, "tsc %" PRIx64 " %" PRIx64 " %u\n",
 					 (uint64_t)vcpu->tsc_offset, vcpu->tsc_ratio,
 					 vcpu->tsc_frac_bits);
+		if (vcpu->pcpus)
+			vp_buffer_printf(out, "pcpus %s\n", vcpu->pcpus);
 	}
 }
 
@@ -394,7 +396,8 @@ static void parse_tsc(struct vp_cursor *line, struct vp_vcpu *vcpu)
 	vcpu->has_tsc = vp_cursor_ok(line) && vcpu->tsc_frac_bits < 64;
 }
 
-/* Takes one line of `vms`; vcpu, tsc, agent and memory lines belong to the vm line before them. */
+/* Takes one line of `vms`; vcpu, tsc, pcpus, agent and memory lines belong to the vm line before
+ * them. */
 static void vms_line(struct vp_cursor *line, void *into)
 {
 	vp_vms *vms = into;
@@ -409,6 +412,8 @@ static void vms_line(struct vp_cursor *line, void *into)
 		vp_vec_push(&vm->vcpus, vcpu);
 	} else if (vm && vm->vcpus.count && vp_slice_is(key, "tsc")) {
 		parse_tsc(line, &vm->vcpus.at[vm->vcpus.count - 1]);
+	} else if (vm && vm->vcpus.count && vp_slice_is(key, "pcpus")) {
+		read_text(line, &vm->vcpus.at[vm->vcpus.count - 1].pcpus);
 	} else if (vm && vp_slice_is(key, "domain")) {
 		vm->domain = (uint32_t)vp_cursor_decimal(line);
 		vm->has_domain = true;

@@ -469,8 +469,10 @@ struct vp_error *vp_session_finish(struct vp_session *session)
 	flush_all(session);
 	vp_session_check_vms(session, true);
 	vp_vec_each (&session->vms, vm)
-		if (!vm->end)
+		if (!vm->end) {
 			vp_vm_read_tsc(vm);
+			vp_vm_read_pcpus(vm);
+		}
 	/* What is small first: there may be no room for the maps. */
 	error = vp_session_first_of(error, write_end(session));
 	bool names = vp_session_needs_names(session);

@@ -228,8 +228,10 @@ static struct vp_error *write_all(struct vp_session *session, const char *direct
 	struct vp_error *error = write_streams(session, directory, about);
 
 	vp_vec_each (&session->vms, vm)
-		if (!vm->end)
+		if (!vm->end) {
 			vp_vm_read_tsc(vm);
+			vp_vm_read_pcpus(vm);
+		}
 	error = vp_session_first_of(error, vp_recording_write(directory, about));
 	error = vp_session_first_of(error, vp_vms_write(directory, &session->vms));
 	error = vp_session_first_of(error, put_files(session, directory));

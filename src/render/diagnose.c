@@ -29,28 +29,51 @@ static void put_word(const char *word, struct vp_buffer *out)
 static void put_command(const char *verb, const struct vp_finding *finding,
 			const struct vp_account_recording *rec, struct vp_buffer *out)
 {
-	vp_buffer_printf(out, "vperf %s --vm", verb);
-	put_word(rec->vms.at[finding->vm].name, out);
+	vp_buffer_printf(out, "vperf %s", verb);
+	if (finding->vm != VP_FINDING_OF_NO_VM) {
+		vp_buffer_string(out, " --vm");
+		put_word(rec->vms.at[finding->vm].name, out);
+	}
 	put_word(rec->path, out);
+}
+
+static void put_head(const struct vp_finding *finding, const struct vp_account_recording *rec,
+		     struct vp_buffer *out)
+{
+	const struct vp_rule *rule = finding->rule;
+	char lost[VP_DURATION_SIZE];
+
+	if (finding->vm == VP_FINDING_OF_NO_VM) {
+		vp_buffer_printf(out, "vperf lost %" PRIu64 " %s", finding->count, rule->records);
+		if (finding->percent > 0)
+			vp_buffer_printf(out, ", %.1f%% of them", finding->percent);
+		vp_buffer_printf(out, ": %s\n", rule->what);
+		return;
+	}
+	VP_AUTO_FREE char *vm = vp_text_cleaned(rec->vms.at[finding->vm].name);
+	vp_buffer_printf(out, "VM %s loses %s, %.1f%% of its vCPUs' time, to %s\n", vm,
+			 vp_text_duration(finding->ns, lost), finding->percent, rule->what);
+	if (finding->count)
+		vp_buffer_printf(out, "   %" PRIu64 " times%s", finding->count,
+				 finding->who ? "; " : "\n");
+	else if (finding->who)
+		vp_buffer_string(out, "   ");
 }
 
 static void put_finding(const struct vp_finding *finding, size_t number,
 			const struct vp_account_recording *rec, struct vp_buffer *out)
 {
 	const struct vp_rule *rule = finding->rule;
-	VP_AUTO_FREE char *vm = vp_text_cleaned(rec->vms.at[finding->vm].name);
 	VP_AUTO_FREE char *who = finding->who ? vp_text_cleaned(finding->who) : NULL;
-	char lost[VP_DURATION_SIZE], most[VP_DURATION_SIZE];
+	char most[VP_DURATION_SIZE];
 
-	vp_buffer_printf(out, "%zu. VM %s loses %s, %.1f%% of its vCPUs' time, to %s\n", number, vm,
-			 vp_text_duration(finding->ns, lost), finding->percent, rule->what);
-	if (finding->count)
-		vp_buffer_printf(out, "   %" PRIu64 " times", finding->count);
+	vp_buffer_printf(out, "%zu. ", number);
+	put_head(finding, rec, out);
 	if (who)
-		vp_buffer_printf(out, "%smost of it: %s, %s", finding->count ? "; " : "   ", who,
+		vp_buffer_printf(out, "most of it: %s, %s\n", who,
 				 vp_text_duration(finding->most, most));
-	if (finding->count || who)
-		vp_buffer_string(out, "\n");
+	if (finding->detail)
+		vp_buffer_printf(out, "   %s\n", finding->detail);
 	if (finding->address)
 		vp_buffer_printf(out, "   most at %s, %" PRIu64 " times\n", finding->address,
 				 finding->address_count);
@@ -85,7 +108,8 @@ static void put_json(const struct vp_finding *finding, const struct vp_account_r
 	vp_json_line(json);
 	vp_json_object(json, NULL);
 	vp_json_text(json, "id", finding->rule->id);
-	vp_json_text(json, "vm", rec->vms.at[finding->vm].name);
+	vp_json_text(json, "vm",
+		     finding->vm == VP_FINDING_OF_NO_VM ? NULL : rec->vms.at[finding->vm].name);
 	vp_json_count(json, "ns", finding->ns);
 	vp_json_number(json, "percent", finding->percent);
 	vp_json_count(json, "count", finding->count);
@@ -93,6 +117,8 @@ static void put_json(const struct vp_finding *finding, const struct vp_account_r
 	vp_json_count(json, "most_ns", finding->most);
 	vp_json_text(json, "address", finding->address);
 	vp_json_count(json, "address_count", finding->address_count);
+	vp_json_text(json, "records", finding->rule->records);
+	vp_json_text(json, "detail", finding->detail);
 	vp_json_text(json, "what", finding->rule->what);
 	vp_json_text(json, "evidence", vp_buffer_text(&command));
 	vp_json_text(json, "address_evidence",

@@ -110,6 +110,8 @@ void vp_vms_deinit(vp_vms *vms)
 		free(vm->memory);
 		free(vm->vsock);
 		free(vm->part);
+		vp_vec_each (&vm->vcpus, vcpu)
+			free(vcpu->pcpus);
 		vp_vec_deinit(&vm->vcpus);
 	}
 	vp_vec_deinit(vms);

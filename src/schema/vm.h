@@ -16,6 +16,8 @@ struct vp_vcpu {
 	int64_t tsc_offset;
 	uint64_t tsc_ratio;
 	uint32_t tsc_frac_bits;
+	char
+	    *pcpus; /* that it may run on, as the kernel lists them ("0-3,8"), or NULL: not known */
 };
 
 /* PIDs are below this power of two (PID_MAX_LIMIT of 64-bit kernels). */

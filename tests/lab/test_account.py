@@ -282,7 +282,7 @@ def thieves(run, claims, recording="rec"):
     wall, states = vcpu_of(account, "g1")
     check_closing(claims, account)
     vms = (run.recording(recording) / "vms").read_text()
-    g2 = int(re.search(r"^vm .* g2\n(?:tsc.*\n)*vcpu 0 (\d+)", vms, re.M).group(1))
+    g2 = int(re.search(r"^vm .* g2\n(?:tsc.*\n|pcpus.*\n)*vcpu 0 (\d+)", vms, re.M).group(1))
     # What was recorded and what the kernel's books were read for begin and end some ms apart.
     apart = share(abs(wall - books["ns"]), books["ns"])
     burner = max((t for t in books["threads"] if t["comm"] == "shares"), key=lambda t: t["run_ns"])
@@ -390,9 +390,9 @@ def idling_guest(run, claims):
 def stolen_time(run, claims):
     thieves(run, claims)
     quota(run, claims)
-    rows = check_diagnosis(claims, run, "rec", "steal-vm", "steal-task")
+    rows = check_diagnosis(claims, run, "rec", "overcommit", "steal-task")
     most = {row["id"]: row["most"] for row in rows if row["vm"] == "g1"}
-    claims.check(most.get("steal-vm") == "vCPU 0 of VM g2" and most.get("steal-task", "").startswith("shares/"),
+    claims.check(most.get("overcommit") == "vCPU 0 of VM g2" and most.get("steal-task", "").startswith("shares/"),
                  f"the thieves of g1 by name: {most}")
     check_diagnosis(claims, run, "alone", "quota")
     check_diagnosis(claims, run, "contended", "quota", "steal-task")

@@ -30,7 +30,16 @@ host pcpus=1 icount=yes
 guest g1 vcpus=1 memory=256
 command tests/lab/causes tick
 """
-TOOL = TICK.replace("tick", "tool")
+TICK = TICK.replace("tick", "tick storm")
+TOOL = TICK.replace("tick storm", "tool lost")
+# The same two guests, where they share the only pCPU, and where there are two.
+CROWDED = """
+host pcpus=1 icount=yes
+guest g1 vcpus=1 memory=256
+guest g2 vcpus=1 memory=256
+command tests/lab/causes quiet overcommit collisions
+"""
+ROOM = CROWDED.replace("pcpus=1", "pcpus=2").replace("quiet overcommit collisions", "room pinned")
 
 
 # At most; in virtual time these are instructions.
@@ -55,7 +64,7 @@ def check_evidence(claims, name, rows):
     """The commands that the findings name: each runs, and shows who took or caused most, and where."""
     for row in rows:
         shown = vperf(*shlex.split(row["evidence"])[1:], check=False)
-        named = row["most"] or row["vm"]
+        named = row["most"] or row["vm"] or str(row["count"])
         if "vperf account" in row["evidence"]:
             named = row["vm"]  # its table has the vCPUs' numbers
         claims.check(shown.returncode == 0 and named in shown.stdout, f"{name}: the evidence of {row['id']} shows {named}")
@@ -70,7 +79,7 @@ def finding(run, claims, name, rule, behind=(), before=()):
     check_evidence(claims, name, rows)
     found = [row["id"] for row in rows]
     at = found.index(rule) if rule in found else len(found)
-    claims.check(len({row["vm"] for row in rows}) == 1 and set(found[:at]) <= set(before) and set(found[at + 1:]) <= {*before, *behind},
+    claims.check(len({row["vm"] for row in rows if row["vm"]}) <= 1 and set(found[:at]) <= set(before) and set(found[at + 1:]) <= {*before, *behind},
                  f"{name}: {rule} is among {found}, before it are at most {list(before)}, behind it also {list(behind)}")
     return rows[at] if at < len(found) else {"ns": 0, "most_ns": 0, "count": 0, "most": "", "percent": 0, "address": "", "address_count": 0}
 
@@ -188,11 +197,66 @@ def ipi(run, claims):
 
 
 def tick(run, claims):
-    truth, found = counted(run, "tick"), finding(run, claims, "tick", "steal-tick", before=("steal-task",))
-    longer = 1 + outside(run, "tick", truth) / truth["clock"]
-    claims.check(found["most"].startswith("local_timer/") and 0.95 * truth["ticks"] < found["count"] <= 1.02 * longer * truth["ticks"],
-                 f"{found['count']} times by {found['most']}, the pCPU had {truth['ticks']} of its timer's interrupts, and at most {longer:.3f} "
-                 "times as many in the whole recording")
+    for name, rule, others in (("tick", "steal-tick", ("steal-task",)), ("storm", "irq-storm", ("steal-task",))):
+        truth, found = counted(run, name), finding(run, claims, name, rule, before=others)
+        longer = 1 + outside(run, name, truth) / truth["clock"]
+        times = sum(row["count"] for row in read("steal", run, recording=name)["thieves"] if row["thief"] == found["most"])
+        claims.check(found["most"].startswith("local_timer/") and 0.95 * truth["ticks"] < times <= 1.02 * longer * truth["ticks"],
+                     f"{name}: {times} times by {found['most']}, the pCPU had {truth['ticks']} of its timer's interrupts, and at most "
+                     f"{longer:.3f} times as many in the whole recording")
+
+
+def of_both(run, claims, name, rule, beside=()):
+    """{VM: its finding}, which is the only one it has but for `beside` and what tasks of the host take; the scheduler counted as much."""
+    truth, rows = counted(run, name), check_diagnosis(claims, run, name, rule)
+    check_evidence(claims, name, rows)
+    claims.check(sorted(row["vm"] for row in rows if row["id"] == rule) == ["g1", "g2"] and {row["id"] for row in rows} <= {rule, "steal-task", *beside},
+                 f"{name}: {rule} is found of g1 and of g2, and of neither another one")
+    is_part(claims, f"{name}: all that was stolen (run delay)", stolen_by_tasks(run, name), truth["delay"], outside(run, name, truth))
+    for row in rows:
+        if row["id"] == rule:
+            claims.check(row["most"] == OTHERS[row["vm"]], f"{name}: {row['vm']} lost most to {row['most']}")
+    return {row["vm"]: row for row in rows if row["id"] == rule}
+
+
+OTHERS = {"g1": "vCPU 0 of VM g2", "g2": "vCPU 0 of VM g1"}
+
+
+def by_each_other(run, name):
+    rows = read("steal", run, recording=name)["thieves"]
+    return sum(row["ns"] for row in rows if row["kind"] == "vcpu" and row["thief"] == OTHERS[row["vm"]])
+
+
+def crowded(run, claims):
+    check_diagnosis(claims, run, "quiet", only=True)
+    rows = of_both(run, claims, "overcommit", "overcommit")
+    claims.check(sum(row["ns"] for row in rows.values()) == by_each_other(run, "overcommit"),
+                 f"overcommit: all of the {by_each_other(run, 'overcommit')} ns that both took from each other")
+    for row in rows.values():
+        claims.near(f"overcommit: {row['vm']}, % of its busy vCPU's time", row["percent"], 50, 4)
+        claims.check("2.0 vCPUs" in row["detail"] and row["detail"].endswith(" 1 pCPU"), f"overcommit: {row['detail']}")
+    rows = of_both(run, claims, "collisions", "steal-vm")
+    claims.check(sum(row["ns"] for row in rows.values()) == by_each_other(run, "collisions"),
+                 f"collisions: all of the {by_each_other(run, 'collisions')} ns that both took from each other, and no overcommit")
+
+
+def room(run, claims):
+    rows = check_diagnosis(claims, run, "room")
+    # They may share a pCPU for a while, until the host's scheduler moves one: that is steal-vm.
+    claims.check("overcommit" not in {row["id"] for row in rows}, "room: two busy vCPUs on two pCPUs are no overcommit")
+    # Emulated pCPUs take turns: one may wait for its turn within an interrupt.
+    rows = of_both(run, claims, "pinned", "overcommit", beside=("steal-tick", "steal-irq"))
+    for row in rows.values():
+        claims.near(f"pinned: {row['vm']}, % of its busy vCPU's time", row["percent"], 50, 4)
+        claims.check(row["detail"].endswith(" 1 pCPU"), f"pinned: {row['detail']}")
+
+
+def lost(run, claims):
+    for kind in ("events", "samples", "account"):
+        rows = check_diagnosis(claims, run, f"lost_{kind}", f"lost-{kind}")
+        check_evidence(claims, f"lost_{kind}", rows)
+        found = [row for row in rows if row["vm"] is None]
+        claims.check([row["id"] for row in found] == [f"lost-{kind}"], f"lost_{kind}: nothing else was lost: {[row['id'] for row in found]}")
 
 
 def tool(run, claims):
@@ -201,9 +265,11 @@ def tool(run, claims):
     clock = outside(run, "tool", truth)
     claims.check(clock < 2 * truth["clock"], f"vperf ends when its command has: {clock / 1e6:.0f} ms more than {truth['clock'] / 1e6:.0f} ms")
     is_part(claims, "taken by vperf (its CPU time)", found["ns"], truth["run"], outside(run, "tool", truth))
+    lost(run, claims)
 
 
 TESTS = []
 QUICK = ()
 FULL = [("diagnose: causes", CAUSES, causes), ("diagnose: VMs alone", ALONE, alone), ("diagnose: spinning", SPINNING, spinning),
-        ("diagnose: interrupts between vCPUs", IPI, ipi), ("diagnose: timers", TICK, tick), ("diagnose: vperf itself", TOOL, tool)]
+        ("diagnose: interrupts between vCPUs", IPI, ipi), ("diagnose: timers", TICK, tick), ("diagnose: more vCPUs than pCPUs", CROWDED, crowded),
+        ("diagnose: as many vCPUs as pCPUs", ROOM, room), ("diagnose: vperf itself", TOOL, tool)]

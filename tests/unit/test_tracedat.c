@@ -219,7 +219,12 @@ static void test_damage(void **state)
 		free(part);
 	}
 	expect_refused("PERFILE2........", 16, "is no file of trace-cmd");
-	expect_refused("\x17\x08\x44tracing7\0\0\x08", 14, "trace-cmd convert");
+	expect_refused("\x17\x08\x44tracing8\0\0\x08", 14, "trace-cmd convert");
+	expect_refused("\x17\x08\x44tracing7\0\0\x08", 14, "is damaged: the size of a page");
+	expect_refused("\x17\x08\x44tracing7\0\0\x08\0\x10\0\0zlib\0001\0\x01\0\0\0\0\0\0\0", 33,
+		       "not by zstd");
+	expect_refused("\x17\x08\x44tracing7\0\0\x08\0\x10\0\0none\0\0\x01\0\0\0\0\x01\0\0", 32,
+		       "ends before");
 	expect_refused("\x17\x08\x44tracing6\0\x01\x08\0\0\0\0", 18, "big-endian");
 	/* An event without a format is none. */
 	char *text = memmem(bytes.bytes, bytes.size, "ID: 7", 5);

@@ -62,7 +62,7 @@ export interface Intervals {
 /** What costs a VM time (vperf diagnose). */
 export interface Finding {
   id: string;
-  vm: string;
+  vm: string | null; // null: it is about the recording, which lost `count` records
   ns: number;
   percent: number;
   count: number;
@@ -70,6 +70,8 @@ export interface Finding {
   most_ns: number;
   address: string | null; // of the guest's memory, that most of it was for
   address_count: number;
+  records: string | null; // what those are called
+  detail: string | null;
   what: string;
   evidence: string; // the command that shows it
   address_evidence: string | null;
