@@ -423,7 +423,7 @@ def counters(run, claims):
 
 
 TESTS = [("Xen: account", ACCOUNT, account_of_two)]
-FULL = [("Xen: counters of programs", COUNTERS, counters), ("Xen: weights and a cap", STEAL, weights), ("Xen: samples of guests", SAMPLES, samples_of_guests),
+FULL = [("Xen: libvperf", COUNTERS, counters), ("Xen: weights and a cap", STEAL, weights), ("Xen: samples of guests", SAMPLES, samples_of_guests),
         ("Xen: a guest with a device model", HVM, hvm_guest), ("Xen of trixie: account", ON_TRIXIE, account_of_two),
         ("Xen: domains come, go, are paused and plugged", CHANGES, changes)]
 QUICK = ()
