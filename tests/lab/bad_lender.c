@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * bad-lender overwrite | version: for a guest to which counters are lent, what its own root may do to
- * them. 'overwrite' fills the cells of all its CPUs with ones, which only a program in its kernel
- * can; 'version' answers one client as an agent of another version would.
+ * bad-lender overwrite | version: for a guest to which counters are lent, what its own root may do
+ * to them. 'overwrite' fills the cells of all its CPUs with ones, which only a program in its
+ * kernel can; 'version' answers one client as an agent of another version would.
  */
 #include <err.h>
 #include <linux/bpf.h>
@@ -30,9 +30,8 @@ static int open_if_cells(uint32_t id, uint32_t *n_cells)
 	struct bpf_map_info info = {0};
 	union bpf_attr open_attr = {.map_id = id};
 	int fd = bpf(BPF_MAP_GET_FD_BY_ID, &open_attr);
-	union bpf_attr attr = {.info = {.bpf_fd = (uint32_t)fd,
-					.info_len = sizeof(info),
-					.info = (uintptr_t)&info}};
+	union bpf_attr attr = {
+	    .info = {.bpf_fd = (uint32_t)fd, .info_len = sizeof(info), .info = (uintptr_t)&info}};
 
 	if (fd < 0 || bpf(BPF_OBJ_GET_INFO_BY_FD, &attr))
 		return -1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * move-vcpus together|apart MS PROGRAM [ARGUMENT]...: on a host, while the program runs, the threads
- * of all vCPUs are moved to another pCPU each MS ms: all to one that is chosen at random, or each to
- * one of its own. Says 'moved=N' on stderr, the number of threads that were, and leaves them where
- * they were before. Its exit status is the program's.
+ * move-vcpus together|apart MS PROGRAM [ARGUMENT]...: on a host, while the program runs, the
+ * threads of all vCPUs are moved to another pCPU each MS ms: all to one that is chosen at random,
+ * or each to one of its own. Says 'moved=N' on stderr, the number of threads that were, and leaves
+ * them where they were before. Its exit status is the program's.
  */
 #include <dirent.h>
 #include <err.h>
@@ -80,8 +80,8 @@ static unsigned move_to(pid_t thread, unsigned number)
 
 	CPU_ZERO(&cpu);
 	CPU_SET(number, &cpu);
-	bool moves = !sched_getaffinity(thread, sizeof(before), &before) &&
-		     !CPU_EQUAL(&cpu, &before);
+	bool moves =
+	    !sched_getaffinity(thread, sizeof(before), &before) && !CPU_EQUAL(&cpu, &before);
 	sched_setaffinity(thread, sizeof(cpu), &cpu);
 	return moves;
 }

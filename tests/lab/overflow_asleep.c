@@ -114,8 +114,8 @@ static unsigned work_and_sleep(void)
 {
 	known_loop(loops);
 	unsigned before = signals;
-	pid_t pid = clone(look_meanwhile, stack + sizeof(stack),
-			  CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+	pid_t pid =
+	    clone(look_meanwhile, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
 	if (pid < 0)
 		err(1, "clone");
 	known_loop(loops / PART_AFTERWARDS);
