@@ -79,6 +79,27 @@ static struct vp_error *find_event(const char *name, struct vp_event *ret)
 	return vp_pmu_resolve(VP_SYSFS, name, ret);
 }
 
+static const char no_counters_left[] = "KVM hands the whole PMU to guests that have one "
+				       "(enable_mediated_pmu): while one of these runs, "
+				       "the host can count nothing of any guest";
+
+/* Linux 7.0 (860bcb1021f5), off by default. */
+static bool hands_out_pmu(void)
+{
+	static const char *const files[] = {"/sys/module/kvm_intel/parameters/enable_mediated_pmu",
+					    "/sys/module/kvm_amd/parameters/enable_mediated_pmu"};
+	bool found = false;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(files); i++) {
+		struct vp_buffer text = {0};
+		struct vp_error *error = vp_file_read(files[i], 16, &text);
+		found |= !error && vp_buffer_text(&text)[0] == 'Y';
+		vp_error_free(error);
+		vp_buffer_deinit(&text);
+	}
+	return found;
+}
+
 /* Of the vCPU's thread while it is in the guest; all the time, or not at all. */
 static struct vp_error *open_counter(struct vp_lender *lender, const char *name,
 				     const struct vp_event *event, uint32_t tid, uint32_t place)
@@ -88,6 +109,8 @@ static struct vp_error *open_counter(struct vp_lender *lender, const char *name,
 	attr.exclude_host = 1;
 	attr.pinned = 1;
 	int fd = vp_perf_event_open(&attr, (int)tid, -1, -1);
+	if (fd < 0 && errno == EOPNOTSUPP && hands_out_pmu())
+		return vp_error_new("cannot count '%s' of a guest: %s", name, no_counters_left);
 	if (fd < 0 && (errno == ENOENT || errno == EOPNOTSUPP || errno == EINVAL))
 		return vp_error_errno(errno, "this host cannot count '%s' of a guest", name);
 	if (fd < 0)
@@ -282,12 +305,23 @@ struct vp_lender_totals vp_lender_totals(const struct vp_lender *lender)
 	return totals;
 }
 
-static bool probe_lending(char *detail, size_t size)
+static struct vp_error *try_lending(void)
 {
 	struct host_lend_bpf *programs = NULL;
-	struct vp_error *error = load(&programs);
 
+	if (vp_host_vendor() == VP_VENDOR_UNKNOWN)
+		return vp_error_new("there is no KVM: only its guests can be lent counters");
+	VP_TRY(load(&programs));
 	host_lend_bpf__destroy(programs);
+	if (hands_out_pmu())
+		return vp_error_new("%s", no_counters_left);
+	return NULL;
+}
+
+static bool probe_lending(char *detail, size_t size)
+{
+	struct vp_error *error = try_lending();
+
 	return vp_probe_say_opened(error, error ? NULL : "loaded", detail, size);
 }
 

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 
 #include "counters/event.h"
 #include "vperf/counters.h"
@@ -53,6 +54,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 typedef void check_overflow(uint32_t number, long long value);
 static _Atomic(check_overflow *) papi_check_overflow;
 static pthread_key_t readers_key;
+/* What the signal of an overflow interrupted, for as long as PAPI may ask for it. */
+static __thread const ucontext_t *interrupted __attribute__((tls_model("initial-exec")));
 static pthread_once_t key_once = PTHREAD_ONCE_INIT, list_once = PTHREAD_ONCE_INIT;
 
 /* libsde's function of that name; NULL: the program has no libsde. */
@@ -134,11 +137,58 @@ static void on_overflow(int signal, siginfo_t *info, void *context)
 
 	if (reader) {
 		reader->overflows++;
+		interrupted = context;
 		check((uint32_t)(reader - readers),
 		      (long long)(reader->overflows * reader->period + 1));
+		interrupted = NULL;
 	}
 	errno = errnum;
 }
+
+/*
+ * PAPI takes where it is itself for where the thread was: the first thing that it asks for is its
+ * own context. It gets the one that was interrupted; all others get what they ask for. That is
+ * written by the C library's function of the frame that calls it, so nothing may be between.
+ */
+static int give_interrupted(ucontext_t *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->uc_mcontext = interrupted->uc_mcontext;
+	interrupted = NULL;
+	return 0;
+}
+
+typedef int give_context(ucontext_t *ret);
+give_context *vp_papi_context_giver(void);
+give_context *vp_papi_context_giver(void)
+{
+	return interrupted ? give_interrupted : (give_context *)find_next("getcontext");
+}
+
+#if defined(__x86_64__)
+__asm__(".pushsection .text\n"
+	".globl getcontext\n"
+	".type getcontext, @function\n"
+	"getcontext:\n"
+	"	push %rdi\n"
+	"	call vp_papi_context_giver\n"
+	"	pop %rdi\n"
+	"	jmp *%rax\n"
+	".size getcontext, . - getcontext\n"
+	".popsection\n");
+#elif defined(__aarch64__)
+__asm__(".pushsection .text\n"
+	".globl getcontext\n"
+	".type getcontext, %function\n"
+	"getcontext:\n"
+	"	stp x30, x0, [sp, #-16]!\n"
+	"	bl vp_papi_context_giver\n"
+	"	mov x16, x0\n"
+	"	ldp x30, x0, [sp], #16\n"
+	"	br x16\n"
+	".size getcontext, . - getcontext\n"
+	".popsection\n");
+#endif
 
 /* The highest real-time one that has no handler, or already this; 0: there is none. */
 static int overflow_signal(void)

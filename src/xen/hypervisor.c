@@ -168,9 +168,9 @@ static const struct vp_source *source_xen(void)
 
 static const struct vp_source *source(size_t number)
 {
-	const struct vp_source *(*const all[])(void) = {vp_source_host,        source_xen,
-							vp_source_sampler,     vp_source_intervals,
-							vp_source_tracepoints, vp_source_machine};
+	const struct vp_source *(*const all[])(void) = {
+	    vp_source_host,        source_xen,     vp_source_sampler, vp_source_intervals,
+	    vp_source_tracepoints, vp_source_lend, vp_source_machine};
 
 	return number < VP_ARRAY_SIZE(all) ? all[number]() : NULL;
 }

@@ -7,23 +7,29 @@
  *   --way any|user|call|lent, --exact 1
  *   --loops N         of six instructions each, between two reads (default: 1000000)
  *   --rounds N        so many times (default: 5)
+ *   --pages N         and N pages of new memory behind each of them
  *   --threads N       all at the same time on CPU 0; thread n does n times the loops
- *   --move 1          and are moved from CPU to CPU, one of them each 2 ms
+ *   --move MS         and are moved from CPU to CPU, each MS ms one of them, at random
+ *   --turns 1         and take turns: while one works, the others sleep
  *   --reads N         reads in a row, that must not go backwards
  *   --view 1          of which each is vperf_view_read() of the first event
  *   --calibrate 1     takes off what counting itself adds
  *   --period N        a signal each so many of the first event
  *   --late 1          and how late they came, by the counter itself
  *   --wait S          before it begins
+ *   --user N          as that user
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -38,13 +44,14 @@ struct settings {
 	const char *events[VPERF_MOST_EVENTS];
 	unsigned n;
 	struct vperf_options options;
-	uint64_t loops, rounds, threads, reads, move, late, view, calibrate;
+	uint64_t loops, rounds, pages, threads, reads, move, turns, late, view, calibrate;
 };
 
 struct worker {
 	const struct settings *settings;
 	unsigned number;
 	pthread_t thread;
+	sem_t turn;
 	volatile pid_t tid;
 	struct vperf_counters *counters;
 	volatile uint64_t signals; /* that it got */
@@ -89,6 +96,29 @@ static void print_values(const uint64_t *values, unsigned n)
 		printf("%s%" PRIu64, i ? "," : "", values[i]);
 }
 
+static char *new_pages(uint64_t n)
+{
+	size_t size = n * (size_t)getpagesize();
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED || madvise(memory, size, MADV_NOHUGEPAGE))
+		die("mmap", 1, "no memory");
+	return memory;
+}
+
+static void touch_pages(volatile char *pages, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		pages[i * (size_t)getpagesize()] = 1;
+}
+
+static void run_round(const struct settings *settings)
+{
+	known_loop(settings->loops);
+	if (settings->pages)
+		touch_pages(new_pages(settings->pages), settings->pages);
+}
+
 /* Rounds of the same loop between two reads; and two reads with nothing between. */
 static void run_rounds(const struct settings *settings)
 {
@@ -101,7 +131,7 @@ static void run_rounds(const struct settings *settings)
 	for (uint64_t round = 0; round < 2 * settings->rounds; round++) {
 		check("read", vperf_counters_read(counters, before));
 		if (round % 2)
-			known_loop(settings->loops);
+			run_round(settings);
 		check("read", vperf_counters_read(counters, after));
 		for (unsigned i = 0; i < settings->n; i++)
 			after[i] -= before[i];
@@ -171,13 +201,35 @@ static void on_overflow(int number, siginfo_t *info, void *context)
 			count_signal(&workers[i]);
 }
 
-static void bind_to(pid_t tid, unsigned number)
+/* Whether it was bound to another one before. */
+static bool bind_to(pid_t tid, unsigned number)
 {
-	cpu_set_t cpu;
+	cpu_set_t cpu, before;
 
 	CPU_ZERO(&cpu);
 	CPU_SET(number, &cpu);
+	bool moves = !sched_getaffinity(tid, sizeof(before), &before) && !CPU_EQUAL(&cpu, &before);
 	sched_setaffinity(tid, sizeof(cpu), &cpu);
+	return moves;
+}
+
+/* Until it is this one's turn, and the one before has gone to sleep: on the lab's Arm host a
+ * counter counts what all pCPUs execute. */
+static void await_turn(struct worker *worker)
+{
+	if (!worker->settings->turns)
+		return;
+	while (sem_wait(&worker->turn) && errno == EINTR)
+		;
+	usleep(1000);
+}
+
+static void end_turn(struct worker *worker)
+{
+	const struct settings *settings = worker->settings;
+
+	if (settings->turns)
+		sem_post(&workers[worker->number % settings->threads].turn);
 }
 
 static void *work(void *context)
@@ -197,7 +249,9 @@ static void *work(void *context)
 		pthread_barrier_wait(&all_are_open);
 	check("start", vperf_counters_start(counters));
 	for (uint64_t i = 0; i < settings->rounds; i++) {
+		await_turn(worker);
 		known_loop(settings->loops * worker->number);
+		end_turn(worker);
 		if (i % 4 == 3)
 			sched_yield();
 	}
@@ -220,16 +274,14 @@ static void move_threads(const struct settings *settings)
 {
 	unsigned cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN), alive = 1, moves = 0;
 
-	for (unsigned i = 0; alive; i++) {
-		usleep(2000);
+	while (alive) {
+		usleep((useconds_t)settings->move * 1000);
 		alive = 0;
 		for (unsigned j = 0; j < settings->threads; j++)
 			alive += workers[j].tid != 0;
-		pid_t tid = workers[i % settings->threads].tid;
-		if (tid) {
-			bind_to(tid, (i / (unsigned)settings->threads + i) % cpus);
-			moves++;
-		}
+		pid_t tid = workers[(uint64_t)random() % settings->threads].tid;
+		if (tid)
+			moves += bind_to(tid, (unsigned)random() % cpus);
 	}
 	printf("moves=%u\n", moves);
 }
@@ -244,8 +296,10 @@ static void run_threads(const struct settings *settings)
 		sigaction(settings->options.signal, &action, NULL);
 	for (unsigned i = 0; i < settings->threads; i++) {
 		workers[i] = (struct worker){.settings = settings, .number = i + 1};
-		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
+		sem_init(&workers[i].turn, 0, !i);
 	}
+	for (unsigned i = 0; i < settings->threads; i++)
+		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
 	if (settings->move)
 		move_threads(settings);
 	for (unsigned i = 0; i < settings->threads; i++)
@@ -263,6 +317,12 @@ static uint32_t way_of(const char *name)
 	return 0;
 }
 
+static void take_user(uid_t user)
+{
+	if (setresuid(user, user, user))
+		die("--user", 1, strerror(errno));
+}
+
 static void take_option(struct settings *settings, const char *name, const char *value)
 {
 	uint64_t number = strtoull(value, NULL, 0);
@@ -277,6 +337,8 @@ static void take_option(struct settings *settings, const char *name, const char 
 		settings->loops = number;
 	else if (!strcmp(name, "--rounds"))
 		settings->rounds = number;
+	else if (!strcmp(name, "--pages"))
+		settings->pages = number;
 	else if (!strcmp(name, "--threads") && number <= MOST_THREADS)
 		settings->threads = number;
 	else if (!strcmp(name, "--move"))
@@ -287,6 +349,8 @@ static void take_option(struct settings *settings, const char *name, const char 
 		settings->view = number;
 	else if (!strcmp(name, "--calibrate"))
 		settings->calibrate = number;
+	else if (!strcmp(name, "--turns"))
+		settings->turns = number;
 	else if (!strcmp(name, "--late"))
 		settings->late = number;
 	else if (!strcmp(name, "--period")) {
@@ -294,6 +358,8 @@ static void take_option(struct settings *settings, const char *name, const char 
 		settings->options.signal = SIGRTMIN + 1;
 	} else if (!strcmp(name, "--wait"))
 		usleep((useconds_t)(strtod(value, NULL) * 1e6));
+	else if (!strcmp(name, "--user"))
+		take_user((uid_t)number);
 	else
 		die("option", 2, name);
 }

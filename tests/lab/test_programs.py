@@ -125,6 +125,10 @@ def programs(run, claims):
                          for event in EVENTS[:2]), key=abs)
             claims.check(abs(worst) < MOST_OFF[way], f"{way}, {placement}: instructions and cycles of {', '.join(PROGRAMS)} are at "
                          f"most {worst:.4f} % off the native ones, less than {MOST_OFF[way]}")
+    busy = [how for guest in ("g1", "g2") for how in re.findall(
+        rf"job=(\d+) copy=1 pid=\d+ start cmd={BUSY}\n(?:.*\n)*?t=\S+ job=\1 copy=1 pid=\d+ exit (\S+)",
+        (run.out / f"guest-{guest}" / "workloads.log").read_text())]
+    claims.check([how for _, how in busy] == 2 * ["signal=15"], f"the busy neighbours worked until they were told to end: {busy}")
     moves = [int(n) for guest in ("g1", "g2") for lines in outputs(run, guest).values()
              for n in re.findall(r"^moves=(\d+)", "\n".join(lines), re.MULTILINE)]
     claims.check(len(moves) == 2 * len(PROGRAMS) * RUNS and min(moves) > 3, f"'moved' are {moves} moves from vCPU to vCPU")

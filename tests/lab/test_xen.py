@@ -7,6 +7,7 @@ import re
 
 from lab import REPOSITORY, vperf
 from test_account import check_closing, check_parts, read
+from test_counters import lines_of, said
 
 HZ = 1000000000  # of the TSC in virtual time
 RECORD = "vperf record --no-samples --no-symbols"
@@ -426,8 +427,67 @@ def changes(run, claims):
         claims.check(f"VM '{name}'" in said and "stopped" in said, f"that {name} stopped is said: {said}")
 
 
+# libvperf in dom0 and in guests of each kind, which have no PMU here: what their kernels count, and what Xen says that it took.
+NS, PAGES, ROUNDS = 30000000, 100, 5  # of the loop between two reads: an instruction is a nanosecond
+COUNT = f"count-loops --event task-clock --event page-faults --loops {NS // 6} --pages {PAGES}"
+KINDS = ("pv", "pvh", "hvm")
+
+
+def beside(busy, command):
+    return (f"JOB=$(lab-guest spawn {busy} count-loops --event page-faults --threads 2 --rounds 10000); {command}; "
+            f"lab-guest end {busy} $JOB || true")
+
+
+COUNTERS = "host hypervisor=xen pcpus=1 icount=yes\n" + "".join(
+    f"guest {kind} memory=160 type={kind} truth=no\nfile {kind} build/tests/lab/count-loops /bin/count-loops\n" for kind in KINDS) + f"""
+command build/tests/lab/{COUNT}; build/tests/lab/count-loops; build/tests/lab/count-loops --way lent; true
+command {'; '.join(f"lab-guest run {kind} {COUNT}; lab-guest run {kind} count-loops" for kind in KINDS)}; true
+command {beside("pvh", f"build/tests/lab/{COUNT}; lab-guest run pv {COUNT}")}
+command {beside("pv", f"lab-guest run pvh {COUNT}; lab-guest run hvm {COUNT}")}
+command vperf check --json; true
+"""
+
+
+def check_counts(claims, where, lines):
+    ways = [line["way"] for line in lines if "way" in line]
+    claims.check(ways == ["2"], f"{where}: the way that is chosen is {ways}, a call")
+    faults = [int(line["loop"].split(",")[1]) for line in lines if "loop" in line]
+    claims.check(faults == ROUNDS * [PAGES], f"{where}: {PAGES} new pages are {faults} page faults")
+
+
+def check_times(claims, where, lines, shared):
+    """What the thread had is what its kernel thinks that it had, less what was stolen."""
+    clock = sum(int(line["loop"].split(",")[0]) for line in lines if "loop" in line)
+    times = next((line for line in lines if "on_cpu" in line), {})
+    on_cpu, least, most = (int(times.get(key, 0)) for key in ("on_cpu", "stolen_least", "stolen_most"))
+    had = ROUNDS * NS
+    claims.check(times.get("known") == "3" and on_cpu - most <= 1.02 * had and had <= on_cpu - least,
+                 f"{where}: of {on_cpu / 1e6:.1f} ms on its vCPU, {least / 1e6:.1f} to {most / 1e6:.1f} are stolen: "
+                 f"loops of {had / 1e6:.0f} ms are within")
+    share = clock / had
+    claims.check(share > 1.4 if shared else 1 <= share < 1.05, f"{where}: task-clock of the loops is {share:.3f} of them")
+
+
+def counters(run, claims):
+    alone, shared = (lines_of(run.command_output(number)) for number in (1, 3))
+    check_counts(claims, "dom0", alone[:-2])
+    check_times(claims, "dom0", alone[:-2], False)
+    check_times(claims, "dom0 beside a busy guest", shared, True)
+    errors = [line.get("error") for line in alone[-2:]]
+    claims.check(errors == ["-5", "-6"], f"dom0: without a PMU, and lent ones: {errors}")
+    lending = next(probe for probe in json.loads(run.command_output(5)) if probe["name"] == "lending counters")
+    claims.check(not lending["found"] and "no KVM" in lending["detail"], f"'vperf check': {lending['detail']}")
+    for kind in KINDS:
+        jobs = [lines for lines in said(run, kind).values() if "way" in lines[0] or "error" in lines[0]]
+        runs = [lines for lines in jobs if len(lines) > 1 and "loop" in lines[2]]
+        check_counts(claims, kind, runs[0])
+        check_times(claims, kind, runs[0], False)
+        check_times(claims, f"{kind} beside a busy guest", runs[1], True)
+        claims.check([lines[0]["error"] for lines in jobs if "error" in lines[0]] == ["-5"], f"{kind}: there is no PMU, and that is told")
+
+
 TESTS = [("Xen: account", ACCOUNT, account_of_two)]
-FULL = [("Xen: weights and a cap", STEAL, weights), ("Xen: samples of guests", SAMPLES, samples_of_guests),
+FULL = [("Xen: libvperf", COUNTERS, counters), ("Xen: weights and a cap", STEAL, weights), ("Xen: samples of guests", SAMPLES, samples_of_guests),
         ("Xen of trixie: samples of guests", SAMPLES.replace("icount=yes", "icount=yes kernel=trixie"), samples_of_guests),
         ("Xen: a guest with a device model", HVM, hvm_guest), ("Xen of trixie: account", ON_TRIXIE, account_of_two),
         ("Xen: domains come, go, are paused and plugged", CHANGES, changes)]
