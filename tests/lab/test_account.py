@@ -352,16 +352,19 @@ def live_screen(run, claims):
                      facts["cursor"], f"after {name} the terminal is as it was; status {facts['status']}")
 
 
-def live(run, claims):
+def top_seconds(run, claims, seconds):
+    """What 'vperf top --json' says of the one vCPU, a row for each second."""
     text = (run.out / "top.json").read_text()
     screens = [json.loads(screen + "}") for screen in text.split("\n}\n") if screen]
-    claims.check(len(screens) == 3, f"{len(screens)} screens of 3")
-    for screen in screens:
-        rows = screen["vcpus"]
-        claims.check(len(rows) == 1, f"{len(rows)} vCPU of 1")
-        for row in rows:
-            total = sum(row[state] for state in STATES)
-            claims.near("states of a second, %", total, 100, 0.1)
+    claims.check([len(screen["vcpus"]) for screen in screens] == [1] * seconds, f"{len(screens)} screens of {seconds}, one vCPU in each")
+    rows = [screen["vcpus"][0] for screen in screens]
+    for row in rows:
+        claims.near("states of a second, %", sum(row[state] for state in STATES), 100, 0.1)
+    return rows
+
+
+def live(run, claims):
+    top_seconds(run, claims, 3)
     claims.check("status 0" in run.command_output(3) and "Exits/s" in run.command_output(3),
                  "vperf top works without a terminal")
     live_lines(run, claims)

@@ -8,7 +8,7 @@ import re
 import subprocess
 
 from lab import REPOSITORY, sample_times, samples_of, vperf
-from test_account import NESTED, REFUSED, check_closing, check_parts, known_addresses, nested_exits, perf_counts, read, refused, right_in_a_storm, thieves
+from test_account import NESTED, REFUSED, check_closing, check_parts, known_addresses, nested_exits, perf_counts, read, refused, right_in_a_storm, thieves, top_seconds
 from test_chains import LEVELS, check_folded, check_hypervisor, check_user, judge, split_at_kernel, stacks_of
 from test_identity import check_kernel_symbols, check_samples, check_user_symbols
 from test_profile import end, start, twins, workload_share
@@ -54,6 +54,7 @@ command vperf guests --json >/out/guests.json
 {start("g1", "shares fast=80 slow=20")}
 command vperf stat -r software --no-agent -o /out/time -- lab-guest busy g1 2
 command vperf stat -r exits --no-agent -o /out/exits -- lab-guest busy g1 2
+command vperf top -n 2 -d 1 --json >/out/top.json
 {end("g1")}
 command vperf stat -e exits,exits:cpuid,exits:io,exits:mmio,exits:halt,exits:page-fault -I 'exits 250' --no-agent \
 -o /out/known -- tinyvm --cpuid 2000 --out 1000 --mmio 500 --hlt 300
@@ -75,7 +76,7 @@ command perf kvm -i /tmp/kvm.data stat report --force; perf kvm -i /tmp/kvm.data
 LATER = HOST + """
 command vperf guests --json >/out/guests.json; lab-guest stop g1
 command vperf record --no-agent -o /out/rec -- bash -c 'lab-guest start g1; job=$(lab-guest spawn g1 shares fast=80 slow=20); \
-until ls /out/rec/guest-g1.maps; do lab-guest busy g1 0.2; done; lab-guest busy g1 2; lab-guest end g1 $job' >/dev/null 2>&1
+lab-guest busy g1 20; lab-guest end g1 $job'
 """.replace("\\\n", "")
 
 
@@ -256,6 +257,8 @@ def intervals(run, claims):
     rows = [row for row in stat(run, "known")["intervals"] if not row["subject"].startswith("g1/")]
     for event, count in (("exits:cpuid", 2000), ("exits:io", 1000), ("exits:mmio", 500), ("exits:halt", 300)):
         claims.check(total(rows, event) == count, f"{event}: {total(rows, event)}, {count} were done")
+    guest = [row["guest"] for row in top_seconds(run, claims, 2)]
+    claims.check(all(share > 80 for share in guest), f"by vperf top, a busy guest executes in {guest} % of each second")
 
 
 def exits_of_processes(run, claims):
