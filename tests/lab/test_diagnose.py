@@ -252,7 +252,7 @@ def room(run, claims):
 
 
 def lost(run, claims):
-    for kind in ("events", "samples", "account"):
+    for kind in ("events", "samples", "account", "intervals"):
         rows = check_diagnosis(claims, run, f"lost_{kind}", f"lost-{kind}")
         check_evidence(claims, f"lost_{kind}", rows)
         found = [row for row in rows if row["vm"] is None]
