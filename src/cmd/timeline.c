@@ -26,6 +26,7 @@ struct timeline {
 	const struct vp_lanes_format *how;
 	struct vp_lanes_layout layout;
 	struct vp_buffer out;
+	uint64_t periods; /* printed */
 };
 
 static void take(void *context, const struct vp_period *period)
@@ -38,6 +39,7 @@ static void take(void *context, const struct vp_period *period)
 	if (timeline->chosen == THREAD && !period->has_guest)
 		return;
 	timeline->how->period(period, &timeline->layout, &timeline->out);
+	timeline->periods++;
 }
 
 static struct vp_error *choose_all(struct timeline *timeline)
@@ -86,6 +88,17 @@ static struct vp_error *print_periods(struct timeline *timeline)
 	return error;
 }
 
+static void say_notes(const struct timeline *timeline)
+{
+	vp_vec_each (&vp_lanes_feed(timeline->layout.lanes)->notes, note)
+		vp_verb_say(verb.name, *note);
+	if (timeline->periods)
+		return;
+	VP_AUTO_FREE char *text =
+	    vp_format("no periods of lane '%s' are in what was asked for", timeline->lane);
+	vp_verb_say(verb.name, text);
+}
+
 static struct vp_error *timeline_with(void *context)
 {
 	struct timeline *timeline = context;
@@ -103,8 +116,7 @@ static struct vp_error *timeline_with(void *context)
 	timeline->layout.lanes = lanes;
 	struct vp_error *error = print_periods(timeline);
 	if (!error)
-		vp_vec_each (&vp_lanes_feed(lanes)->notes, note)
-			vp_verb_say(verb.name, *note);
+		say_notes(timeline);
 	vp_lanes_close(lanes);
 	return error;
 }

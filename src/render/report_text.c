@@ -121,10 +121,12 @@ void vp_render_report_text(const struct vp_report *report, bool colour, struct v
 
 	vp_buffer_printf(out, "# vperf report of '%s': view %s%s%s\n", report->path,
 			 vp_view_of(report->profile.view)->name, vm ? " of VM " : "", vm ? vm : "");
-	vp_buffer_printf(out, "# host %s, kernel %s, %u pCPUs, trigger %s every %s, %.3f s\n",
-			 recording->hostname, recording->kernel, recording->pcpus,
-			 recording->trigger, vp_text_duration(recording->period_ns, period),
-			 report->duration);
+	vp_buffer_printf(out, "# host %s, kernel %s, %u pCPUs", recording->hostname,
+			 recording->kernel, recording->pcpus);
+	if (recording->trigger[0]) /* there may be no samples */
+		vp_buffer_printf(out, ", trigger %s every %s", recording->trigger,
+				 vp_text_duration(recording->period_ns, period));
+	vp_buffer_printf(out, ", %.3f s\n", report->duration);
 	if (recording->guest_sampling[0])
 		vp_buffer_printf(out, "# guests sampled apart: %s\n", recording->guest_sampling);
 	vp_render_notes(&report->notes, report->verbose, out);
