@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The demonstration: installs what is missing, builds vperf, boots a KVM host with two guests in an
-# emulated machine, profiles it for 15 s from the host alone, and shows who burned the CPU, where each
-# vCPU's time went and what VM exits cost.
+# emulated machine, profiles it from the host alone, and shows who burned the CPU, where each vCPU's
+# time went and what VM exits cost. Two to three minutes.
 #
 # usage: ./demo.sh [DIR]     the recording and the lab's logs go to DIR (a new temporary directory)
 set -euo pipefail

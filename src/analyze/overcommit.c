@@ -7,6 +7,10 @@
 /* More crowds than that are taken for one that may use all pCPUs. */
 enum { PCPUS_MAX = 65536, WORD_BITS = 64, WORDS = PCPUS_MAX / WORD_BITS, CROWDS_MAX = 1024 };
 
+/* A time in which less than this part was wanted more than there is, is not called crowded: a guest
+ * that is idle has its ticks. */
+enum { NOTABLE_PART = 20 };
+
 /* Where it is not known, all; a kernel's list is never that. */
 static const char everywhere[] = "";
 
@@ -176,8 +180,10 @@ static void explain(struct vp_overcommit *overcommit, struct vp_crowd *crowd, ui
 	if (more <= 0 || taken <= 0)
 		return;
 	crowd->shed += more;
-	crowd->crowded_ns += (double)length;
-	crowd->crowded_wanted += wanted;
+	if (more * NOTABLE_PART >= room) {
+		crowd->crowded_ns += (double)length;
+		crowd->crowded_wanted += wanted;
+	}
 	vp_vec_each (&crowd->within, number)
 		overcommit->crowds.at[*number].left *= 1 - fmin(more / taken, 1);
 }
