@@ -186,6 +186,15 @@ static int set_timer(struct vp_counters_overflow *overflow, uint64_t ns)
 	return 0;
 }
 
+/* It stays armed, but for longer than any program runs: a signal that comes while the thread
+ * executes another program would end that. */
+static void hold_timer(struct vp_counters_overflow *overflow)
+{
+	uint64_t never = 1ULL << 60;
+
+	ioctl(overflow->fd, PERF_EVENT_IOC_PERIOD, &never);
+}
+
 /* False: the counters cannot tell any more. Else `own` gets what was counted meanwhile. */
 static bool look(struct vp_counters_overflow *overflow, const void *interrupted, uint64_t *own)
 {
@@ -326,6 +335,7 @@ static int measure_handler(struct vp_counters_overflow *overflow, int number,
 	memset(least, 0xff, sizeof(least));
 	for (int i = 0; can_read && i < 3; i++)
 		can_read = measure_once(overflow, number, least);
+	hold_timer(overflow);
 	if (!can_read)
 		return vp_counters_fail(error, VPERF_E_LOST, "the counters cannot be read");
 	if (overflow->is_measured)
@@ -413,6 +423,7 @@ void vp_counters_overflow_stop(struct vp_counters_overflow *overflow, uint64_t s
 {
 	overflow->runs = false;
 	overflow->stopped_at = shown;
+	hold_timer(overflow);
 	send_due(overflow, shown - overflow->origin, NULL);
 }
 

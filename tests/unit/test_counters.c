@@ -616,17 +616,23 @@ static int waiting_signals(void)
 	return n;
 }
 
-/* Takes far longer than the least time to which a timer is set. */
-static void take_off_slowly(void *context, const uint64_t *values)
+/* Of the thread's own time. */
+static void work(long ns)
 {
 	struct timespec now, start;
 
-	take_off(context, values);
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
 	do
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < 200000 &&
-	       looks < MOST_LOOKS);
+	while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < ns);
+}
+
+/* Takes far longer than the least time to which a timer is set. */
+static void take_off_slowly(void *context, const uint64_t *values)
+{
+	take_off(context, values);
+	if (looks < MOST_LOOKS)
+		work(200000);
 	looks++;
 	int waiting = waiting_signals();
 	most_waiting = waiting > most_waiting ? waiting : most_waiting;
@@ -663,6 +669,32 @@ static void test_slow_looks(void **state)
 	signal(SIGUSR1, SIG_DFL);
 }
 
+/* What is stopped sends nothing: another program, that the thread executes then, would end by it.
+ */
+static void test_stopped_timer(void **state)
+{
+	const char *const events[] = {"page-faults"};
+	struct vperf_counters *counters = open_set(events, 1, NULL);
+	sigset_t all, before;
+	uint64_t shown;
+
+	assert_int_equal(vperf_counters_start(counters), VPERF_OK);
+	struct vp_counters_overflow *overflow = open_overflow(&counter_ops, counters, SIGUSR1);
+	for (int stops = 0; stops < 2; stops++) {
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &before);
+		work(20000000);
+		int waiting = waiting_signals();
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+		assert_int_equal(waiting, 0);
+		assert_int_equal(vperf_counters_read(counters, &shown), VPERF_OK);
+		assert_int_equal(vp_counters_overflow_start(overflow, shown), VPERF_OK);
+		vp_counters_overflow_stop(overflow, shown);
+	}
+	vp_counters_overflow_close(overflow);
+	vperf_counters_close(counters);
+}
+
 /* Its timer's own signal has to reach the thread. */
 static void test_timer_is_blocked(void **state)
 {
@@ -688,14 +720,23 @@ static void test_timer_is_blocked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_names),       cmocka_unit_test(test_counts_page_faults),
-	    cmocka_unit_test(test_threads),     cmocka_unit_test(test_refuses),
-	    cmocka_unit_test(test_fork),        cmocka_unit_test(test_view),
-	    cmocka_unit_test(test_view_of_set), cmocka_unit_test(test_family),
-	    cmocka_unit_test(test_costs),       cmocka_unit_test(test_costs_beside_others),
-	    cmocka_unit_test(test_calibrated),  cmocka_unit_test(test_times),
-	    cmocka_unit_test(test_overflow),    cmocka_unit_test(test_timed_overflow),
-	    cmocka_unit_test(test_slow_looks),  cmocka_unit_test(test_timer_is_blocked),
+	    cmocka_unit_test(test_names),
+	    cmocka_unit_test(test_counts_page_faults),
+	    cmocka_unit_test(test_threads),
+	    cmocka_unit_test(test_refuses),
+	    cmocka_unit_test(test_fork),
+	    cmocka_unit_test(test_view),
+	    cmocka_unit_test(test_view_of_set),
+	    cmocka_unit_test(test_family),
+	    cmocka_unit_test(test_costs),
+	    cmocka_unit_test(test_costs_beside_others),
+	    cmocka_unit_test(test_calibrated),
+	    cmocka_unit_test(test_times),
+	    cmocka_unit_test(test_overflow),
+	    cmocka_unit_test(test_timed_overflow),
+	    cmocka_unit_test(test_slow_looks),
+	    cmocka_unit_test(test_stopped_timer),
+	    cmocka_unit_test(test_timer_is_blocked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
