@@ -34,6 +34,19 @@ struct vp_slice vp_cursor_word(struct vp_cursor *cursor)
 	return word;
 }
 
+struct vp_slice vp_cursor_string(struct vp_cursor *cursor)
+{
+	const char *end = memchr(cursor->next, 0, vp_cursor_left(cursor));
+
+	if (!end) {
+		cursor->failed = true;
+		return (struct vp_slice){"", 0};
+	}
+	struct vp_slice text = vp_cursor_bytes(cursor, (size_t)(end - cursor->next));
+	vp_cursor_bytes(cursor, 1);
+	return text;
+}
+
 struct vp_slice vp_cursor_rest(struct vp_cursor *cursor)
 {
 	return vp_cursor_bytes(cursor, vp_cursor_left(cursor));

@@ -30,20 +30,6 @@ static struct vp_error *malformed(const struct vp_tracedat *file, const char *wh
 	return vp_error_new("'%s' is damaged: %s", file->source, what);
 }
 
-/* Up to a zero byte, without it. */
-static struct vp_slice take_string(struct vp_cursor *cursor)
-{
-	const char *end = memchr(cursor->next, 0, vp_cursor_left(cursor));
-
-	if (!end) {
-		cursor->failed = true;
-		return (struct vp_slice){"", 0};
-	}
-	struct vp_slice text = vp_cursor_bytes(cursor, (size_t)(end - cursor->next));
-	vp_cursor_bytes(cursor, 1);
-	return text;
-}
-
 static struct vp_slice take_sized(struct vp_cursor *cursor)
 {
 	uint64_t size = vp_cursor_u64(cursor);
@@ -87,7 +73,7 @@ static struct vp_error *take_version(struct vp_tracedat *file, struct vp_cursor 
 
 	if (!takes_text(cursor, magic, sizeof(magic) - 1))
 		return vp_error_new("'%s' is no file of trace-cmd", file->source);
-	struct vp_slice version = take_string(cursor);
+	struct vp_slice version = vp_cursor_string(cursor);
 	*in_sections = vp_slice_is(version, "7");
 	if (!*in_sections && !vp_slice_is(version, "6"))
 		return vp_error_new("'%s' is of another version than 6 or 7: 'trace-cmd convert "
@@ -116,7 +102,7 @@ static struct vp_error *take_systems(struct vp_tracedat *file, struct vp_cursor 
 	if (systems > MOST_SYSTEMS)
 		return malformed(file, "the number of its event systems");
 	for (uint32_t i = 0; i < systems; i++) {
-		struct vp_slice system = take_string(cursor);
+		struct vp_slice system = vp_cursor_string(cursor);
 		VP_TRY(take_events(file, cursor, system));
 	}
 	return NULL;
@@ -147,7 +133,7 @@ static struct vp_error *take_commands(struct vp_tracedat *file, struct vp_cursor
 static struct vp_error *take_guest(struct vp_tracedat *file, struct vp_slice option)
 {
 	struct vp_cursor cursor = vp_cursor_of(option.bytes, option.size);
-	struct vp_tracedat_guest guest = {.name = take_string(&cursor)};
+	struct vp_tracedat_guest guest = {.name = vp_cursor_string(&cursor)};
 
 	guest.id = vp_cursor_u64(&cursor);
 	uint32_t count = vp_cursor_u32(&cursor);
@@ -327,8 +313,8 @@ static struct vp_error *take_buffer(struct vp_tracedat *file,
 	struct vp_tracedat_section section;
 
 	VP_TRY(vp_tracedat_sections_at(sections, vp_cursor_u64(&cursor), &section));
-	take_string(&cursor); /* the instance */
-	take_string(&cursor); /* its clock */
+	vp_cursor_string(&cursor); /* the instance */
+	vp_cursor_string(&cursor); /* its clock */
 	VP_TRY(take_page_size(file, &cursor));
 	uint32_t count = vp_cursor_u32(&cursor);
 	for (uint32_t i = 0; i < count && vp_cursor_ok(&cursor); i++) {
@@ -450,7 +436,7 @@ static struct vp_error *parse_formats(struct vp_tracedat *file, struct vp_cursor
 
 	if (!takes_text(cursor, magic, sizeof(magic) - 1))
 		return malformed(file, "the formats of its tracepoints");
-	take_string(cursor); /* perf's version */
+	vp_cursor_string(cursor); /* perf's version */
 	VP_TRY(take_kind(file, cursor));
 	return take_formats(file, cursor);
 }

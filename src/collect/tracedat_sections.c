@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "collect/tracedat_sections.h"
 
-#include <string.h>
 #include <zstd.h>
 
 #include "base/alloc.h"
@@ -9,26 +8,13 @@
 /* trace-cmd makes pieces of some pages; a section of formats is a few megabytes. */
 enum { MOST_UNPACKED = 64 * 1024 * 1024 };
 
-static struct vp_slice take_string(struct vp_cursor *cursor)
-{
-	const char *end = memchr(cursor->next, 0, vp_cursor_left(cursor));
-
-	if (!end) {
-		cursor->failed = true;
-		return (struct vp_slice){"", 0};
-	}
-	struct vp_slice text = vp_cursor_bytes(cursor, (size_t)(end - cursor->next));
-	vp_cursor_bytes(cursor, 1);
-	return text;
-}
-
 struct vp_error *vp_tracedat_sections_open(const char *source, struct vp_cursor *cursor,
 					   struct vp_tracedat_sections *ret)
 {
 	*ret = (struct vp_tracedat_sections){
 	    .source = source, .bytes = {cursor->start, (size_t)(cursor->end - cursor->start)}};
-	struct vp_slice packing = take_string(cursor);
-	take_string(cursor); /* its version */
+	struct vp_slice packing = vp_cursor_string(cursor);
+	vp_cursor_string(cursor); /* its version */
 	ret->options = vp_cursor_u64(cursor);
 	if (!vp_cursor_ok(cursor))
 		return vp_error_new("'%s' is damaged: it ends within its first words", source);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A file of trace-cmd, from behind what every one begins with. */
-#include "base/buffer.h"
-#include "collect/tracedat.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+#include "fuzz_tracedat.h"
 
 static const char head[] = "\x17\x08\x44tracing6\0\0\x08\x40\0\0\0"
 			   "header_page\0\0\0\0\0\0\0\0\0"
@@ -11,28 +8,6 @@ static const char head[] = "\x17\x08\x44tracing6\0\0\x08\x40\0\0\0"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	struct vp_buffer file = {0}, out = {0};
-	struct vp_tracedat read;
-	struct vp_slice raw;
-	uint32_t class;
-	uint64_t time;
-
-	vp_buffer_append(&file, head, sizeof(head));
-	vp_buffer_append(&file, bytes, size);
-	struct vp_error *error =
-	    vp_tracedat_open("fuzz", (struct vp_slice){file.bytes, file.size}, &read);
-	for (uint32_t cpu = 0; !error && cpu < read.cpus.count; cpu++) {
-		struct vp_tracedat_walk walk = {.cpu = cpu};
-		while (vp_tracedat_next(&read, &walk, &class, &time, &raw)) {
-			out.size = 0;
-			vp_tracepoint_convert(&read.classes.at[class], &read.places.at[class], time,
-					      raw, &out);
-		}
-	}
-	if (!error)
-		vp_tracedat_close(&read);
-	vp_error_free(error);
-	vp_buffer_deinit(&out);
-	vp_buffer_deinit(&file);
+	read_tracedat((struct vp_slice){head, sizeof(head)}, bytes, size);
 	return 0;
 }
