@@ -14,6 +14,7 @@ const struct vp_hypervisor *vp_hypervisor_kvm(void)
 	    .look_at = vp_vm_look_at,
 	    .has_exited = vp_vm_has_exited,
 	    .is_gone = vp_vm_is_gone,
+	    .generation = vp_vm_generation,
 	    .has_processes = true,
 	    .guest_access = vp_guest_access_kvm,
 	    .account = vp_account_source_ops,

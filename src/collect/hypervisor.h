@@ -18,7 +18,8 @@ struct vp_hypervisor {
 	struct vp_vm *(*look_at)(vp_vms *vms, uint32_t id, bool at_start);
 	bool (*has_exited)(const struct vp_vm *vm);
 	bool (*is_gone)(const struct vp_vm *vm);
-	bool has_processes; /* a VM's number is that of a process of this host */
+	uint64_t (*generation)(void); /* NULL: VMs that are there have to be looked at */
+	bool has_processes;           /* a VM's number is that of a process of this host */
 	const struct vp_account_ops *(*account)(void);
 	const struct vp_guest_access *(*guest_access)(void);
 	/* What samples guests where this host's own samples do not; NULL: they do. */

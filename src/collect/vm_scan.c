@@ -4,12 +4,14 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
 #include <linux/kcmp.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/alloc.h"
@@ -17,6 +19,8 @@
 #include "collect/clock.h"
 #include "collect/vsock_path.h"
 #include "maps/proc.h"
+
+#define DEBUGFS "/sys/kernel/debug/kvm"
 
 enum { CMDLINE_MAX = 4 * 1024 * 1024, PCPUS_MAX = 8192 };
 
@@ -38,6 +42,18 @@ static void add_descriptor(descriptors *found, uint32_t pid, uint32_t fd)
 	vp_vec_push(found, fd);
 }
 
+/* Whether the link of a descriptor says that it is a VM. */
+static bool is_vm(int folder, const char *link)
+{
+	char target[64];
+	ssize_t size = readlinkat(folder, link, target, sizeof(target) - 1);
+
+	if (size <= 0)
+		return false;
+	target[size] = 0;
+	return !strcmp(target, "anon_inode:kvm-vm");
+}
+
 /* The process's descriptors that are VMs of KVM's, one of each. */
 static descriptors open_vms(uint32_t pid)
 {
@@ -47,16 +63,9 @@ static descriptors open_vms(uint32_t pid)
 
 	if (!directory)
 		return found;
-	for (struct dirent *entry; (entry = readdir(directory));) {
-		char target[64];
-		ssize_t size =
-		    readlinkat(dirfd(directory), entry->d_name, target, sizeof(target) - 1);
-		if (size <= 0)
-			continue;
-		target[size] = 0;
-		if (!strcmp(target, "anon_inode:kvm-vm"))
+	for (struct dirent *entry; (entry = readdir(directory));)
+		if (is_vm(dirfd(directory), entry->d_name))
 			add_descriptor(&found, pid, (uint32_t)strtoul(entry->d_name, NULL, 10));
-	}
 	closedir(directory);
 	return found;
 }
@@ -180,10 +189,8 @@ static bool read_number_of(const char *pattern, bool only, int64_t *ret)
  * called by the process and the descriptor that it got the VM by. */
 static bool read_debug_number(const struct vp_vm *vm, uint32_t vcpu, const char *file, int64_t *ret)
 {
-	static const char folder[] = "/sys/kernel/debug/kvm";
-	VP_AUTO_FREE char *own =
-	    vp_format("%s/%u-%u/vcpu%u/%s", folder, vm->pid, vm->fd, vcpu, file);
-	VP_AUTO_FREE char *any = vp_format("%s/%u-*/vcpu%u/%s", folder, vm->pid, vcpu, file);
+	VP_AUTO_FREE char *own = vp_format(DEBUGFS "/%u-%u/vcpu%u/%s", vm->pid, vm->fd, vcpu, file);
+	VP_AUTO_FREE char *any = vp_format(DEBUGFS "/%u-*/vcpu%u/%s", vm->pid, vcpu, file);
 
 	return read_number_of(own, false, ret) || read_number_of(any, true, ret);
 }
@@ -271,15 +278,33 @@ bool vp_vm_has_exited(const struct vp_vm *vm)
 	return started && started != vm->started; /* the number is another process's by now */
 }
 
+static bool has_open_vm(uint32_t pid)
+{
+	descriptors found = open_vms(pid);
+	bool has = found.count;
+
+	vp_vec_deinit(&found);
+	return has;
+}
+
 bool vp_vm_is_gone(const struct vp_vm *vm)
 {
-	descriptors found = open_vms(vm->pid);
-	bool gone = true;
+	if (vp_vm_has_exited(vm))
+		return true;
+	if (!vm->fd)
+		return !has_open_vm(vm->pid);
+	VP_AUTO_FREE char *path = vp_format("/proc/%u/fd/%u", vm->pid, vm->fd);
+	return !is_vm(AT_FDCWD, path);
+}
 
-	vp_vec_each (&found, fd)
-		gone &= vm->fd && *fd != vm->fd;
-	vp_vec_deinit(&found);
-	return gone;
+uint64_t vp_vm_generation(void)
+{
+	struct stat folder; /* each VM has one in it; its own time changes when one of these goes */
+
+	if (stat(DEBUGFS, &folder))
+		return 0;
+	return (uint64_t)folder.st_ctim.tv_sec * 1000000000 + (uint64_t)folder.st_ctim.tv_nsec +
+	       folder.st_nlink;
 }
 
 void vp_vm_read_tsc(struct vp_vm *vm)

@@ -19,6 +19,8 @@ struct vp_vm *vp_vm_look_at(vp_vms *vms, uint32_t pid, bool at_start);
 bool vp_vm_has_exited(const struct vp_vm *vm);
 /* The same, or it has closed the VM. */
 bool vp_vm_is_gone(const struct vp_vm *vm);
+/* A number that is another one once any VM was opened or closed; 0: KVM's debugfs is not there. */
+uint64_t vp_vm_generation(void);
 /* Reads the TSC offset and scaling of every vCPU from KVM's debugfs, as far as they are there. */
 void vp_vm_read_tsc(struct vp_vm *vm);
 /* Which pCPUs each vCPU may run on, as far as its thread is there. */

@@ -100,8 +100,9 @@ struct vp_session {
 	struct vp_exit_event *exit_event; /* vp_session_knows_rip() */
 	struct vp_kernel_btf *kernel_btf; /* for those that load programs */
 	vp_vms vms;
-	struct vp_map no_vms;  /* pids that were looked at and have no VM (any more) */
-	struct vp_map varying; /* pids: their VM ended, or they have or had several */
+	struct vp_map no_vms;   /* pids that were looked at and have no VM (any more) */
+	struct vp_map varying;  /* pids: their VM ended, or they have or had several */
+	uint64_t vm_generation; /* of the hypervisor, when more VMs were looked for last */
 	bool vms_changed;
 	uint64_t seconds;     /* of slow work done */
 	uint64_t next_second; /* when to look for what changes slowly */

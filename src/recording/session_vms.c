@@ -106,22 +106,25 @@ uint32_t vp_session_vm_id(struct vp_session *session, uint32_t pid, uint32_t tid
 	return vm ? vp_vm_id(vm) : pid;
 }
 
-/* `closely`: also VMs that their process has closed, for which its descriptors are gone through. */
+static void note_end(struct vp_session *session, struct vp_vm *vm)
+{
+	char place[32];
+
+	vm->end = vp_clock_monotonic();
+	session->vms_changed = true;
+	note_varying(session, vm->pid);
+	VP_NOTICE(session, "VM '%s' (%s) stopped during the recording", vm->name,
+		  vp_vm_place(vm, place));
+}
+
+/* `closely`: also VMs that their process has closed. */
 static void note_ends(struct vp_session *session, bool closely)
 {
 	const struct vp_hypervisor *hypervisor = session->hypervisor;
 
-	vp_vec_each (&session->vms, vm) {
-		if (vm->end ||
-		    !(hypervisor->has_exited(vm) || (closely && hypervisor->is_gone(vm))))
-			continue;
-		vm->end = vp_clock_monotonic();
-		session->vms_changed = true;
-		note_varying(session, vm->pid);
-		char place[32];
-		VP_NOTICE(session, "VM '%s' (%s) stopped during the recording", vm->name,
-			  vp_vm_place(vm, place));
-	}
+	vp_vec_each (&session->vms, vm)
+		if (!vm->end && (closely ? hypervisor->is_gone(vm) : hypervisor->has_exited(vm)))
+			note_end(session, vm);
 }
 
 void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number, uint32_t tid)
@@ -130,8 +133,8 @@ void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t numb
 	struct vp_vcpu *vcpu = vp_vm_vcpu(vm, number);
 
 	/* Another thread: the process's number may be another's by now, and this its VM's. */
-	if (vcpu->tid && vcpu->tid != tid)
-		note_ends(session, false);
+	if (!vm->end && vcpu->tid && vcpu->tid != tid && session->hypervisor->has_exited(vm))
+		note_end(session, vm);
 	if (vm->end)
 		return;
 	session->vms_changed |= vcpu->tid != tid;
@@ -140,11 +143,23 @@ void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t numb
 		VP_NOTICE(session, "VM '%s' gained vCPU %u during the recording", vm->name, number);
 }
 
+/* Whether VMs may have come since this was asked last. */
+static bool may_be_more_vms(struct vp_session *session)
+{
+	uint64_t before = session->vm_generation;
+
+	session->vm_generation =
+	    session->hypervisor->generation ? session->hypervisor->generation() : 0;
+	return !session->vm_generation || session->vm_generation != before;
+}
+
 /* A process may open another VM beside the one that it has. */
 static void find_more_vms(struct vp_session *session)
 {
 	size_t before = session->vms.count;
 
+	if (!may_be_more_vms(session))
+		return;
 	for (size_t i = 0; i < before; i++)
 		if (!session->vms.at[i].end)
 			session->hypervisor->look_at(&session->vms, session->vms.at[i].pid, false);

@@ -532,4 +532,27 @@ def matrix_claims(run, claims):
 
 FULL = [(f"account: host {host}", matrix_scenario(host), matrix_claims)
         for host in ("bullseye", "bookworm", "trixie", "sid")]
-FULL += [("account: a storm of interrupts", STORM, storm), ("account: a guest in a guest", NESTED_AMD, nested)]
+# VMs of one process that lives on: the first closed before the next is opened, and both open at once. Between them more
+# time passes than from one look for new VMs to the next.
+VMS_APART_S = 12
+VMS_OF_ONE = f"""
+host pcpus=1 icount=yes
+command vperf record --no-guest-memory --no-agent -o /out/closed -- tinyvm --cpuid 1000 --wait {VMS_APART_S} --vms 2 --close 1
+command vperf record --no-guest-memory --no-agent -o /out/open -- tinyvm --cpuid 1000 --wait {VMS_APART_S} --vms 2
+"""
+
+
+def vms_of_one(run, claims):
+    for number, (name, ends) in enumerate((("closed", 2), ("open", 1)), 1):
+        text = (run.recording(name) / "vms").read_text()
+        vms = [line.split() for line in text.splitlines() if line.startswith("vm ")]
+        said = run.command_output(number, "err").count("stopped during the recording")
+        claims.check(len(vms) == 2 and vms[0][2] == vms[1][2], f"{name}: two VMs of one process: {vms}")
+        counts = [row["count"] for row in read("exits", run, recording=name)["exits"] if row["reason"] == "CPUID"]
+        claims.check(counts == [1000, 1000], f"{name}: CPUIDs of each: {counts}")
+        claims.check(said >= ends, f"{name}: {said} ends of VMs are said, at least {ends}")
+        check_closing_of_all(claims, read("account", run, recording=name))
+
+
+FULL += [("account: a storm of interrupts", STORM, storm), ("account: a guest in a guest", NESTED_AMD, nested),
+         ("account: VMs of one process", VMS_OF_ONE, vms_of_one)]

@@ -1,6 +1,6 @@
 /*
  * tinyvm [--cpuid N] [--out N] [--mmio N] [--hlt N] [--msr N] [--pause N] [--loops N] [--vcpus N]
- *        [--invalid N] [--wait S]
+ *        [--invalid N] [--wait S] [--vms N [--close 1]]
  * tinyvm [--ipi N] [--tick N [--period US]] [--wait S]
  *
  * A guest of a few instructions in real mode, straight on /dev/kvm, that executes so many CPUIDs,
@@ -9,7 +9,8 @@
  * instructions (on each of its vCPUs). So every exit is known, and why; and with loops, how many
  * instructions the guest executes. At its end, each vCPU can get a state that the processor refuses
  * to enter, and is entered so many times (--invalid). Waits S seconds before and behind, so that a
- * recording can begin and end meanwhile.
+ * recording can begin and end meanwhile. It does all that in so many VMs one after another (--vms),
+ * each in a thread of its own; those that have run stay open, or are closed (--close 1).
  *
  * With --ipi and --tick it has KVM's interrupt controllers, in x2APIC mode: it sends so many
  * interrupts to a second vCPU, which halts between them; then it halts so many times, until the
@@ -377,13 +378,64 @@ static void print_done(const struct vm *vm, const uint32_t counts[PARTS], const 
 	work_summary();
 }
 
+/* What one VM is made of, and for how long there is nothing before and behind its run. */
+struct plan {
+	uint32_t counts[PARTS];
+	struct vm vm;
+	unsigned n_vcpus;
+	double wait;
+	bool closes;
+};
+
+static void close_vm(const struct vm *vm, const struct vcpu *vcpus, unsigned count)
+{
+	int size = ioctl(vm->kvm, KVM_GET_VCPU_MMAP_SIZE, 0);
+
+	for (unsigned i = 0; i < count; i++) { /* the mapping holds the vCPU, and that its VM */
+		munmap(vcpus[i].run, (size_t)size);
+		close(vcpus[i].fd);
+	}
+	munmap(vm->memory, MEMORY_SIZE);
+	close(vm->fd);
+	close(vm->kvm);
+}
+
+static void *run_vm(void *of)
+{
+	const struct plan *plan = of;
+	struct vcpu vcpus[MOST_VCPUS] = {0};
+	struct vm vm = plan->vm;
+
+	make_vm(plan->counts, &vm);
+	for (unsigned i = 0; i < plan->n_vcpus; i++)
+		make_vcpu(&vm, i, &vcpus[i]);
+	work_sleep(plan->wait);
+	run_vcpus(&vm, vcpus, plan->n_vcpus);
+	work_sleep(plan->wait);
+	print_done(&vm, plan->counts, vcpus, plan->n_vcpus);
+	if (plan->closes) {
+		close_vm(&vm, vcpus, plan->n_vcpus);
+		work_sleep(plan->wait);
+	}
+	return NULL;
+}
+
+static void run_vms(struct plan *plan, unsigned count)
+{
+	pthread_t thread;
+
+	if (count == 1)
+		run_vm(plan);
+	for (unsigned i = 0; count > 1 && i < count; i++)
+		if (pthread_create(&thread, NULL, run_vm, plan) || pthread_join(thread, NULL))
+			fail("starting a VM's thread");
+}
+
 int main(int argc, char **argv)
 {
-	uint32_t counts[PARTS] = {0};
-	struct vcpu vcpus[MOST_VCPUS] = {0};
-	struct vm vm = {0};
-	unsigned n_vcpus = 1;
-	double wait = 0, period_us = 200;
+	struct plan plan = {.n_vcpus = 1};
+	unsigned n_vms = 1;
+	double period_us = 200;
 
 	work_init("tinyvm");
 	for (int i = 1; i < argc; i += 2) {
@@ -392,31 +444,29 @@ int main(int argc, char **argv)
 		while (part < PARTS && strcmp(argv[i], parts[part].option))
 			part++;
 		if (part < PARTS)
-			counts[part] = (uint32_t)value;
+			plan.counts[part] = (uint32_t)value;
 		else if (!strcmp(argv[i], "--invalid"))
-			vm.invalid_entries = (unsigned)value;
+			plan.vm.invalid_entries = (unsigned)value;
 		else if (!strcmp(argv[i], "--wait"))
-			wait = value;
+			plan.wait = value;
+		else if (!strcmp(argv[i], "--vms") && value >= 1)
+			n_vms = (unsigned)value;
+		else if (!strcmp(argv[i], "--close"))
+			plan.closes = value != 0;
 		else if (!strcmp(argv[i], "--period"))
 			period_us = value;
 		else if (!strcmp(argv[i], "--vcpus") && value >= 1 && value <= MOST_VCPUS)
-			n_vcpus = (unsigned)value;
+			plan.n_vcpus = (unsigned)value;
 		else
 			work_usage("unknown option '%s', or not 1 to %d vCPUs", argv[i],
 				   MOST_VCPUS);
 	}
-	vm.has_apics = counts[PART_IPI] || counts[PART_TICK];
-	vm.period_us = counts[PART_TICK] ? period_us : 0;
-	if (vm.has_apics && (counts[PART_HLT] || n_vcpus > 1))
-		work_usage("--ipi and --tick go with neither --hlt nor --vcpus");
-	if (counts[PART_IPI])
-		n_vcpus = 2;
-	make_vm(counts, &vm);
-	for (unsigned i = 0; i < n_vcpus; i++)
-		make_vcpu(&vm, i, &vcpus[i]);
-	work_sleep(wait);
-	run_vcpus(&vm, vcpus, n_vcpus);
-	work_sleep(wait);
-	print_done(&vm, counts, vcpus, n_vcpus);
+	plan.vm.has_apics = plan.counts[PART_IPI] || plan.counts[PART_TICK];
+	plan.vm.period_us = plan.counts[PART_TICK] ? period_us : 0;
+	if (plan.vm.has_apics && (plan.counts[PART_HLT] || plan.n_vcpus > 1 || n_vms > 1))
+		work_usage("--ipi and --tick go with none of --hlt, --vcpus and --vms");
+	if (plan.counts[PART_IPI])
+		plan.n_vcpus = 2;
+	run_vms(&plan, n_vms);
 	return 0;
 }
