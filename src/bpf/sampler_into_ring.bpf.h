@@ -107,8 +107,7 @@ static __always_inline struct vp_vcpu_sample *put_start(struct place *place, __u
 
 static __always_inline void put_guest_sample(struct place *place, __u32 pid, __u32 tid,
 					     __u32 number, const struct vcpu_words *words,
-					     const struct guest_current *current, __u64 host_ip,
-					     __u64 time)
+					     const struct guest_current *current, __u64 time)
 {
 	struct vp_guest_sample *record = (void *)put_start(place, pid, tid, time);
 	record->id = VP_ID_guest_sample;
@@ -117,7 +116,6 @@ static __always_inline void put_guest_sample(struct place *place, __u32 pid, __u
 	record->vendor = vendor;
 	record->vcpu = number;
 	record->ip = words->ip;
-	record->host_ip = host_ip;
 	record->as_root = words->as_root;
 	record->exit_reason = words->exit_reason;
 	record->cpl = words->cpl;
@@ -210,7 +208,7 @@ static __always_inline void put_sample_of_vcpu(struct place *place,
 		put_chains(place, context, &subject, &current, tid, hit, time);
 	}
 	if (hit)
-		put_guest_sample(place, pid, tid, number, &words, &current, ip, time);
+		put_guest_sample(place, pid, tid, number, &words, &current, time);
 	else
 		put_vcpu_sample(place, pid, tid, number, &words, ip, host_mode(context), time);
 }

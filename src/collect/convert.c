@@ -29,7 +29,6 @@ static void guest_sample(const struct vp_raw_record *raw, uint64_t ip, uint32_t 
 	    .tid = raw->tid,
 	    .mode = guest_mode(raw, ip),
 	    .ip = ip,
-	    .host_ip = raw->host_ip,
 	    .as_root = raw->as_root,
 	    .vcpu = raw->vcpu,
 	    .exit_reason = raw->exit_reason,

@@ -13,7 +13,7 @@ struct vp_hypervisor {
 	const char *name;
 	enum vp_vendor (*vendor)(void); /* of its exits' reasons */
 	/* See collect/vm_scan.h: the VMs that run now; those that records call `id`; whether one is
-	 * gone. */
+	 * gone, as far as that is cheap to know, and in any case. */
 	struct vp_error *(*scan)(vp_vms *vms, bool at_start);
 	struct vp_vm *(*look_at)(vp_vms *vms, uint32_t id, bool at_start);
 	bool (*has_exited)(const struct vp_vm *vm);

@@ -272,10 +272,7 @@ struct vp_error *vp_vm_scan(vp_vms *vms, bool at_start)
 
 bool vp_vm_has_exited(const struct vp_vm *vm)
 {
-	if (kill((pid_t)vm->pid, 0) && errno == ESRCH)
-		return true;
-	uint64_t started = vm->started ? vp_proc_start_time(vm->pid) : 0;
-	return started && started != vm->started; /* the number is another process's by now */
+	return kill((pid_t)vm->pid, 0) && errno == ESRCH;
 }
 
 static bool has_open_vm(uint32_t pid)
@@ -289,7 +286,9 @@ static bool has_open_vm(uint32_t pid)
 
 bool vp_vm_is_gone(const struct vp_vm *vm)
 {
-	if (vp_vm_has_exited(vm))
+	uint64_t started = vm->started ? vp_proc_start_time(vm->pid) : 0;
+
+	if (vp_vm_has_exited(vm) || (started && started != vm->started))
 		return true;
 	if (!vm->fd)
 		return !has_open_vm(vm->pid);

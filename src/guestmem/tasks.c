@@ -4,13 +4,47 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/macros.h"
 #include "base/map.h"
 
 enum {
 	MOST_TASKS = 1 << 17,
 	MOST_CPUS = 8192,   /* what Linux can be configured for on x86 */
 	MOST_TID = 4 << 20, /* PID_MAX_LIMIT */
+	TASK_BYTES = 4096, /* all that is read of one lies in less, in all kernels that were seen */
 };
+
+/* The part of a task_struct that is read at once: each read is a system call, or a hypercall. */
+struct task_bytes {
+	uint64_t first; /* offset in the struct */
+	unsigned char bytes[TASK_BYTES];
+};
+
+static bool read_task_bytes(const struct vp_guest_kernel *kernel, uint64_t place,
+			    struct task_bytes *ret)
+{
+	const struct vp_kernel_pack *pack = &kernel->pack;
+	const uint64_t fields[][2] = {{pack->at.task_pid, 4},
+				      {pack->at.task_tgid, 4},
+				      {pack->at.task_mm, 8},
+				      {pack->at.task_tasks, 8},
+				      {pack->at.task_comm, 16}};
+	uint64_t end = 0;
+
+	ret->first = UINT64_MAX;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(fields); i++) {
+		uint64_t begin = fields[i][0], behind = begin + fields[i][1];
+		ret->first = begin < ret->first ? begin : ret->first;
+		end = behind > end ? behind : end;
+	}
+	return end - ret->first <= sizeof(ret->bytes) &&
+	       vp_guest_view_read(&kernel->view, place + ret->first, ret->bytes, end - ret->first);
+}
+
+static void take_field(const struct task_bytes *task, uint32_t offset, void *ret, size_t size)
+{
+	memcpy(ret, task->bytes + (offset - task->first), size);
+}
 
 bool vp_guest_task_read(const struct vp_guest_kernel *kernel, uint64_t place,
 			struct vp_guest_task *ret)
@@ -18,15 +52,18 @@ bool vp_guest_task_read(const struct vp_guest_kernel *kernel, uint64_t place,
 	const struct vp_guest_view *view = &kernel->view;
 	const struct vp_kernel_pack *pack = &kernel->pack;
 	struct vp_guest_page page;
+	struct task_bytes bytes;
 	uint64_t pgd;
 
 	*ret = (struct vp_guest_task){.place = place};
-	if (kernel->lacks || place % 8 ||
-	    !vp_guest_view_u32(view, place + pack->at.task_pid, &ret->tid) ||
-	    !vp_guest_view_u32(view, place + pack->at.task_tgid, &ret->tgid) ||
-	    !vp_guest_view_u64(view, place + pack->at.task_mm, &ret->mm) ||
-	    !vp_guest_view_read(view, place + pack->at.task_comm, ret->comm, sizeof(ret->comm)))
+	if (kernel->lacks || place % 8 || !read_task_bytes(kernel, place, &bytes))
 		return false;
+	take_field(&bytes, pack->at.task_pid, &ret->tid, sizeof(ret->tid));
+	take_field(&bytes, pack->at.task_tgid, &ret->tgid, sizeof(ret->tgid));
+	take_field(&bytes, pack->at.task_mm, &ret->mm, sizeof(ret->mm));
+	take_field(&bytes, pack->at.task_comm, ret->comm, sizeof(ret->comm));
+	take_field(&bytes, pack->at.task_tasks, &ret->next, sizeof(ret->next));
+	ret->next -= pack->at.task_tasks;
 	if (ret->mm && vp_guest_view_u64(view, ret->mm + pack->at.mm_pgd, &pgd) &&
 	    vp_guest_view_translate(view, pgd, &page))
 		ret->root = page.gpa;
@@ -41,7 +78,7 @@ void vp_guest_tasks_each(const struct vp_guest_kernel *kernel,
 			 void *context, bool *damaged)
 {
 	uint64_t first = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.init_task);
-	uint64_t link = kernel->pack.at.task_tasks, next, place = first;
+	uint64_t place = first;
 	struct vp_map seen = {0};
 	bool is_new = true;
 
@@ -49,11 +86,10 @@ void vp_guest_tasks_each(const struct vp_guest_kernel *kernel,
 	for (uint32_t i = 0; !*damaged && i < MOST_TASKS; i++) {
 		struct vp_guest_task task;
 		vp_map_insert(&seen, place, 0, &is_new);
-		*damaged = !is_new || !vp_guest_view_u64(&kernel->view, place + link, &next) ||
-			   (i && !vp_guest_task_read(kernel, place, &task));
+		*damaged = !is_new || !vp_guest_task_read(kernel, place, &task);
 		if (*damaged || (i && !each(context, &task)))
 			break;
-		place = next - link;
+		place = task.next;
 		if (place == first)
 			break;
 	}
@@ -73,7 +109,7 @@ static bool maps_kernel(const struct vp_guest_kernel *kernel, const struct vp_gu
 
 struct vp_error *vp_guest_kernel_check(const struct vp_guest_kernel *kernel)
 {
-	uint64_t idle = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.init_task), next;
+	uint64_t idle = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.init_task);
 	struct vp_guest_task task;
 
 	if (kernel->lacks)
@@ -82,9 +118,7 @@ struct vp_error *vp_guest_kernel_check(const struct vp_guest_kernel *kernel)
 	    strncmp(task.comm, "swapper", 7) != 0)
 		return vp_error_new(
 		    "the kernel pack does not match: the first task is not the idle task");
-	if (!vp_guest_view_u64(&kernel->view, idle + kernel->pack.at.task_tasks, &next) ||
-	    !vp_guest_task_read(kernel, next - kernel->pack.at.task_tasks, &task) ||
-	    task.tid != 1 || task.tgid != 1)
+	if (!vp_guest_task_read(kernel, task.next, &task) || task.tid != 1 || task.tgid != 1)
 		return vp_error_new("the kernel pack does not match, or the guest is still "
 				    "booting: no process 1 after the idle task");
 	if (!maps_kernel(kernel, &task))
@@ -115,13 +149,11 @@ static bool has_pair(const struct vp_guest_kernel *kernel, uint64_t root)
 
 bool vp_guest_kernel_isolates(const struct vp_guest_kernel *kernel)
 {
-	uint64_t idle = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.init_task), next;
+	uint64_t idle = vp_guest_kernel_symbol(kernel, kernel->pack.symbol.init_task);
 	struct vp_guest_task task;
 
-	return !kernel->lacks &&
-	       vp_guest_view_u64(&kernel->view, idle + kernel->pack.at.task_tasks, &next) &&
-	       vp_guest_task_read(kernel, next - kernel->pack.at.task_tasks, &task) &&
-	       has_pair(kernel, task.root);
+	return vp_guest_task_read(kernel, idle, &task) &&
+	       vp_guest_task_read(kernel, task.next, &task) && has_pair(kernel, task.root);
 }
 
 static bool read_cpu(const struct vp_guest_kernel *kernel, uint32_t number, uint64_t base,

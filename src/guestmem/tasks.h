@@ -7,6 +7,7 @@
 
 struct vp_guest_task {
 	uint64_t place; /* of its task_struct */
+	uint64_t next;  /* the same of the next process's, where this one is its group's leader */
 	uint64_t mm;    /* 0: a kernel thread, or a task that is ending */
 	uint64_t root;  /* physical address of its page tables; 0: none */
 	uint32_t tgid, tid;

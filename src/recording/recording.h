@@ -18,11 +18,11 @@
 #ifndef VP_RECORDING_RECORDING_H
 #define VP_RECORDING_RECORDING_H
 
-/* The version of all that is in the directory, in the first line of `recording` and `vms`: one more
+/* The version of all that is in the directory, in the first line of `recording` and `vms`: higher
  * whenever an older vperf would misread it. Others are refused. */
-#define VP_RECORDING_FORMAT "3"
+#define VP_RECORDING_FORMAT "5"
 /* In that of `recording` if streams are compressed: vperf 0.2 would find none. */
-#define VP_RECORDING_FORMAT_COMPRESSED "4"
+#define VP_RECORDING_FORMAT_COMPRESSED "6"
 #define VP_RECORDING_MAGIC "vperf-recording "
 
 #include <stdbool.h>

@@ -117,7 +117,7 @@ static void note_end(struct vp_session *session, struct vp_vm *vm)
 		  vp_vm_place(vm, place));
 }
 
-/* `closely`: also VMs that their process has closed. */
+/* `closely`: also VMs that their process has closed, or whose number is another process's. */
 static void note_ends(struct vp_session *session, bool closely)
 {
 	const struct vp_hypervisor *hypervisor = session->hypervisor;
@@ -133,7 +133,7 @@ void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t numb
 	struct vp_vcpu *vcpu = vp_vm_vcpu(vm, number);
 
 	/* Another thread: the process's number may be another's by now, and this its VM's. */
-	if (!vm->end && vcpu->tid && vcpu->tid != tid && session->hypervisor->has_exited(vm))
+	if (!vm->end && vcpu->tid && vcpu->tid != tid && session->hypervisor->is_gone(vm))
 		note_end(session, vm);
 	if (vm->end)
 		return;

@@ -48,7 +48,6 @@
 	      "encoding of exit_reason: 0 unknown, 1 Intel VMX, 2 AMD SVM, 3 Arm")                 \
 	FIELD(u16, dec, vcpu, "vCPU number, as in KVM; 65535: unknown")                            \
 	FIELD(u64, hex, ip, "guest program counter")                                               \
-	FIELD(u64, hex, host_ip, "host program counter: where KVM entered the guest")              \
 	FIELD(u64, hex, as_root,                                                                   \
 	      "guest address-space root (CR3 on x86) as the vCPU holds it; on Intel that of the "  \
 	      "current task, by the guest's memory")                                               \

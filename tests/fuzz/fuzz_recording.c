@@ -26,14 +26,14 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static const char good_recording[] =
-    "vperf-recording 3\ntrigger cycles\nperiod_ns 1000000\nby_time 0\n"
+    "vperf-recording 5\ntrigger cycles\nperiod_ns 1000000\nby_time 0\n"
     "pcpus 2\nstart 1\nrecords 3\nlost 0\nend 100000000\n";
 static const char good_vms[] =
-    "vperf-vms 3\nvm 1000 1000 7 1 0 1 3 - one\nvcpu 0 1001\nvcpu 1 1002\n"
+    "vperf-vms 5\nvm 1000 1000 7 1 0 1 3 - one\nvcpu 0 1001\nvcpu 1 1002\n"
     "vm 4196304 2000 8 1 90000000 0 4 - two\nvcpu 0 2001\ntsc 10 0 0\n";
 
 static const char vms_as_domains[] =
-    "vperf-vms 3\nvm 1 1 0 1 0 1 0 - one\ndomain 0\nvcpu 0 4096\nvcpu 1 4097\n"
+    "vperf-vms 5\nvm 1 1 0 1 0 1 0 - one\ndomain 0\nvcpu 0 4096\nvcpu 1 4097\n"
     "vm 2 2 0 1 0 1 0 - two\ndomain 1\nvcpu 0 8192\n";
 
 /* What a stream of one class has is the others' in vain: all are to stand it. */

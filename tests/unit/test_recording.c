@@ -339,16 +339,16 @@ static void test_missing_files(void **state)
 	assert_true(is_noted(&report, "/vms"));
 	vp_report_deinit(&report);
 
-	temporary_file(NAME "/vms", "vperf-vms 3\nvm what\n", 20);
+	temporary_file(NAME "/vms", "vperf-vms 5\nvm what\n", 20);
 	expect_no_error(report_on(&report));
 	assert_true(is_noted(&report, "line 2"));
 	vp_report_deinit(&report);
 
-	temporary_file(NAME "/recording", "vperf-recording 3\nstart 1\n", 26);
+	temporary_file(NAME "/recording", "vperf-recording 5\nstart 1\n", 26);
 	expect_error(report_on(&report), "period_ns");
 	temporary_file(NAME "/recording", "vperf-recording 1\nstart 1\n", 26);
 	expect_error(report_on(&report),
-		     "is in recording format 1, this vperf reads formats 3 and 4");
+		     "is in recording format 1, this vperf reads formats 5 and 6");
 	temporary_file(NAME "/recording", "vperf-recording 10\nstart 1\n", 27);
 	expect_error(report_on(&report), "is in recording format 10");
 	temporary_file(NAME "/recording", "vperf-record", 12);
@@ -486,7 +486,7 @@ static void test_numbers_of_vms(void **state)
 	vp_vms_deinit(&written);
 	vp_vms_deinit(&read);
 	/* A number that is not its process's is damage. */
-	static const char wrong[] = "vperf-vms 3\nvm 4194382 77 0 1 0 1 0 - x\n";
+	static const char wrong[] = "vperf-vms 5\nvm 4194382 77 0 1 0 1 0 - x\n";
 	temporary_file(NAME "/vms", wrong, strlen(wrong));
 	expect_error(vp_vms_read(NAME, &read), "line 2");
 }
