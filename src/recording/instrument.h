@@ -147,6 +147,8 @@ void vp_session_add_pcpu(struct vp_session *session, uint32_t pcpu, unsigned cla
 void vp_session_take_vms(struct vp_session *session, size_t from);
 void vp_session_watch_vms(struct vp_session *session);
 void vp_session_check_vms(struct vp_session *session, bool closely);
+/* Whether VMs may have come since this was asked last. */
+bool vp_session_may_be_new_vms(struct vp_session *session);
 
 /* session_maps.c: symbol maps of the host, and of the guests from their memory and from their
  * agents. */

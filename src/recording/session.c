@@ -219,6 +219,7 @@ static struct vp_error *find_vms(struct vp_session *session)
 	const struct vp_session_options *options = &session->options;
 
 	VP_TRY(vp_session_find_pcpus(session));
+	(void)vp_session_may_be_new_vms(session); /* from now on: those of now are found here */
 	VP_TRY(session->hypervisor->scan(&session->vms, true));
 	vp_session_take_vms(session, 0);
 	VP_TRY(vp_vms_expect(&session->vms, options->vm_names, options->n_vm_names));

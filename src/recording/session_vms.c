@@ -143,8 +143,7 @@ void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t numb
 		VP_NOTICE(session, "VM '%s' gained vCPU %u during the recording", vm->name, number);
 }
 
-/* Whether VMs may have come since this was asked last. */
-static bool may_be_more_vms(struct vp_session *session)
+bool vp_session_may_be_new_vms(struct vp_session *session)
 {
 	uint64_t before = session->vm_generation;
 
@@ -158,7 +157,7 @@ static void find_more_vms(struct vp_session *session)
 {
 	size_t before = session->vms.count;
 
-	if (!may_be_more_vms(session))
+	if (!vp_session_may_be_new_vms(session))
 		return;
 	for (size_t i = 0; i < before; i++)
 		if (!session->vms.at[i].end)
