@@ -76,6 +76,7 @@ static struct vp_error *account_open(struct vp_instrument *instrument)
 	bool knows_rip = !session->hypervisor->has_processes || vp_session_knows_rip(session);
 	account->options.exit_event = session->exit_event;
 	account->options.kernel = session->kernel_btf;
+	account->options.guest_sampler = session->guest_sampler;
 	const struct vp_hypervisor *hypervisor = session->hypervisor;
 	VP_TRY(vp_account_writer_open(hypervisor->account(), &session->vms, hypervisor->vendor(),
 				      &account->options, take_account, session, &account->writer));
@@ -106,6 +107,11 @@ static void account_watch_guests(struct vp_instrument *instrument)
 		return;
 	const struct vp_guest_user user = vp_identity_user(identity, "exits", count_named);
 	vp_session_watch_guests(instrument->session, &user);
+}
+
+static void account_describe(const struct vp_instrument *instrument, struct vp_recording *about)
+{
+	about->states = account_of(instrument)->options.with_states;
 }
 
 static struct vp_error *account_prepare(struct vp_instrument *instrument)
@@ -184,11 +190,11 @@ static void account_free(struct vp_instrument *instrument)
 #define OPS(own_streams, is_often)                                                                 \
 	{                                                                                          \
 		.name = "account", .classes = (own_streams), .needs_names = true,                  \
-		.often = (is_often), .open = account_open, .watch_guests = account_watch_guests,   \
-		.prepare = account_prepare, .start = account_start, .drain = account_drain,        \
-		.second = account_second, .stop = account_stop, .finish = account_finish,          \
-		.put_files = account_put_files, .lost = account_lost,                              \
-		.put_total = account_put_total, .free = account_free                               \
+		.often = (is_often), .open = account_open, .describe = account_describe,           \
+		.watch_guests = account_watch_guests, .prepare = account_prepare,                  \
+		.start = account_start, .drain = account_drain, .second = account_second,          \
+		.stop = account_stop, .finish = account_finish, .put_files = account_put_files,    \
+		.lost = account_lost, .put_total = account_put_total, .free = account_free         \
 	}
 
 struct vp_instrument *vp_instrument_account(const struct vp_account_source_options *options)

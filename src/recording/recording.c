@@ -136,14 +136,18 @@ static uint64_t sum_of(const uint64_t counts[VP_STREAM_CLASSES])
 	return sum;
 }
 
+/* With streams of states after those without, compressed after uncompressed. */
+static const char *const formats[] = {VP_RECORDING_FORMAT, VP_RECORDING_FORMAT_COMPRESSED,
+				      VP_RECORDING_FORMAT_STATES,
+				      VP_RECORDING_FORMAT_STATES_COMPRESSED};
+
 struct vp_error *vp_recording_write(const char *path, const struct vp_recording *recording)
 {
 	struct vp_buffer out = {0};
 	VP_AUTO_FREE char *file = vp_format("%s/recording", path);
 
 	vp_buffer_printf(&out, VP_RECORDING_MAGIC "%s\n",
-			 recording->compression ? VP_RECORDING_FORMAT_COMPRESSED
-						: VP_RECORDING_FORMAT);
+			 formats[2 * recording->states + (recording->compression != 0)]);
 	write_text(&out, "tool", recording->tool);
 	write_text(&out, "hostname", recording->hostname);
 	write_text(&out, "kernel", recording->kernel);
@@ -259,13 +263,13 @@ static struct vp_error *check_version(const char *file, const char *magic, struc
 				    magic, VP_RECORDING_FORMAT);
 	VP_AUTO_FREE char *raw = vp_strndup(line.bytes + size, line.size - size);
 	version = vp_text_cleaned(raw);
-	return strcmp(version, VP_RECORDING_FORMAT) &&
-		       strcmp(version, VP_RECORDING_FORMAT_COMPRESSED)
-		   ? vp_error_new("'%s' is in recording format %s, this vperf reads formats %s and "
-				  "%s: use the vperf that recorded it",
-				  file, version, VP_RECORDING_FORMAT,
-				  VP_RECORDING_FORMAT_COMPRESSED)
-		   : NULL;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(formats); i++)
+		if (!strcmp(version, formats[i]))
+			return NULL;
+	return vp_error_new("'%s' is in recording format %s, this vperf reads formats %s to %s: "
+			    "use the vperf that recorded it",
+			    file, version, VP_RECORDING_FORMAT,
+			    VP_RECORDING_FORMAT_STATES_COMPRESSED);
 }
 
 /* Reads a text file of this directory line by line; the first begins with `magic`. */

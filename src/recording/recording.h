@@ -23,6 +23,9 @@
 #define VP_RECORDING_FORMAT "3"
 /* In that of `recording` if streams are compressed: vperf 0.2 would find none. */
 #define VP_RECORDING_FORMAT_COMPRESSED "4"
+/* The same if the states of vCPUs are in short (packet_states.h). */
+#define VP_RECORDING_FORMAT_STATES "5"
+#define VP_RECORDING_FORMAT_STATES_COMPRESSED "6"
 #define VP_RECORDING_MAGIC "vperf-recording "
 
 #include <stdbool.h>
@@ -46,6 +49,7 @@ struct vp_recording {
 	uint64_t period_ns;   /* wanted time between two samples of a pCPU */
 	bool by_time;         /* the trigger ticks with wall time, idle or not (cpu-clock) */
 	bool chains;          /* call chains were taken */
+	bool states; /* there is a stream of vCPUs' states; not known of one that was read */
 	uint32_t compression; /* zstd's level at which streams are compressed; 0: they are not */
 	uint32_t pcpus;       /* how many were sampled */
 	uint64_t start, end;  /* host CLOCK_MONOTONIC, ns; end 0: interrupted */
