@@ -145,7 +145,7 @@ static void put_shares(const struct instrument *own, const struct vp_guest_sampl
 		vp_buffer_printf(
 		    out,
 		    " (%.1f %% of the CPU time) and %" PRIu64
-		    " at exits for interrupts (%.1f %%; of %.1f %% the process is not known)",
+		    " at exits for interrupts (%.1f %%; whose %.1f %% are, only the address tells)",
 		    100 * (double)(own->samples - totals->exit_periods) / (double)own->samples,
 		    totals->exits, 100 * (double)totals->exit_periods / (double)own->samples,
 		    100 * (double)totals->unknown_periods / (double)own->samples);
