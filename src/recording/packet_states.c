@@ -43,9 +43,8 @@ static void name(struct named *named, size_t number, const struct vp_vcpu_span *
 
 static bool can_be_short(const struct named *named, size_t number, const struct vp_vcpu_span *span)
 {
-	return number < named->count &&
-	       span->time - span->ns == named->spans[number].time && span->cpu <= UINT8_MAX &&
-	       span->flags <= UINT8_MAX && span->reason <= UINT16_MAX;
+	return number < named->count && span->time - span->ns == named->spans[number].time &&
+	       span->cpu <= UINT8_MAX && span->flags <= UINT8_MAX && span->reason <= UINT16_MAX;
 }
 
 static void put(struct vp_buffer *out, const void *record, size_t size)
@@ -135,8 +134,7 @@ size_t vp_states_unpack(const char *records, size_t size, struct vp_buffer *ret)
 			return at;
 		memcpy(&header, records + at, sizeof(header));
 		size_t length = vp_record_size(header.id);
-		if (!length || length > size - at ||
-		    !unpack_record(&named, records + at, ret))
+		if (!length || length > size - at || !unpack_record(&named, records + at, ret))
 			return at;
 		at += length;
 	}

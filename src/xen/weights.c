@@ -22,8 +22,7 @@ void vp_xen_weights_exit(struct vp_xen_weights *weights, uint64_t period, uint64
 
 	weights->ran = ran;
 	if (due)
-		vp_vec_push(&weights->exits,
-			    ((struct vp_xen_exit_place){time, ip, due}));
+		vp_vec_push(&weights->exits, ((struct vp_xen_exit_place){time, ip, due}));
 }
 
 static bool same_process(const struct vp_guest_sample *one, const struct vp_guest_sample *other)
@@ -57,9 +56,8 @@ static void take_exits(struct vp_xen_weights *weights, const struct vp_guest_sam
 	weights->exits.count = 0;
 }
 
-void vp_xen_weights_context(struct vp_xen_weights *weights, uint64_t period,
-			    struct vp_xen_ran ran, const struct vp_guest_sample *sample,
-			    struct vp_xen_weighed out)
+void vp_xen_weights_context(struct vp_xen_weights *weights, uint64_t period, struct vp_xen_ran ran,
+			    const struct vp_guest_sample *sample, struct vp_xen_weighed out)
 {
 	uint64_t due = vp_xen_periods_due(ran.ns, period, &weights->accounted);
 	size_t count = weights->exits.count;
@@ -69,8 +67,8 @@ void vp_xen_weights_context(struct vp_xen_weights *weights, uint64_t period,
 		due += last->periods;
 		weights->exits.count--;
 	}
-	take_exits(weights, sample,
-		   weights->has_context && same_process(&weights->context, sample), out);
+	take_exits(weights, sample, weights->has_context && same_process(&weights->context, sample),
+		   out);
 	if (due)
 		out.take(out.context, sample, due);
 	weights->ran = ran.ns;

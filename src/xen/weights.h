@@ -31,8 +31,8 @@ struct vp_xen_ran {
 
 /* A vCPU's samples of both kinds; all zeros at first. */
 struct vp_xen_weights {
-	uint64_t ran;       /* the latest CPU time that was told, ns */
-	uint64_t accounted; /* CPU time up to which samples stand for it */
+	uint64_t ran;                           /* the latest CPU time that was told, ns */
+	uint64_t accounted;                     /* CPU time up to which samples stand for it */
 	VP_VEC(struct vp_xen_exit_place) exits; /* since the context before */
 	bool has_context;
 	struct vp_guest_sample context; /* the one before */
@@ -54,9 +54,8 @@ void vp_xen_weights_exit(struct vp_xen_weights *weights, uint64_t period, uint64
  * process, of that one, else of an unknown one. Then comes the context's own sample, which takes
  * the place of an exit right before it: the vCPU has not gone on since.
  */
-void vp_xen_weights_context(struct vp_xen_weights *weights, uint64_t period,
-			    struct vp_xen_ran ran, const struct vp_guest_sample *sample,
-			    struct vp_xen_weighed out);
+void vp_xen_weights_context(struct vp_xen_weights *weights, uint64_t period, struct vp_xen_ran ran,
+			    const struct vp_guest_sample *sample, struct vp_xen_weighed out);
 /* No context will come soon, or none at all: the exits are of an unknown process, of the vCPU that
  * `who` has. */
 void vp_xen_weights_flush(struct vp_xen_weights *weights, const struct vp_guest_sample *who,

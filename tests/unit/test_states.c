@@ -67,8 +67,8 @@ static void test_many_vcpus(void **state)
 	for (uint32_t round = 1; round <= 2; round++)
 		for (uint32_t vcpu = 0; vcpu < 300; vcpu++)
 			add(&records, 0x2000 + vcpu, 1000 * round + vcpu, 1000, 0);
-	assert_int_equal(packed_size(&records), 344 * sizeof(struct vp_vcpu_span) +
-						    256 * sizeof(struct vp_vcpu_next));
+	assert_int_equal(packed_size(&records),
+			 344 * sizeof(struct vp_vcpu_span) + 256 * sizeof(struct vp_vcpu_next));
 	vp_buffer_deinit(&records);
 }
 
