@@ -172,6 +172,8 @@ static void tell_exit(struct xen_account *account, const struct vp_xen_traced *t
 	if (!vcpu || traced->time < account->states.begin)
 		return;
 	uint32_t domain = vcpu->pid - 1;
+	if (!domain) /* whose kernel samples itself */
+		return;
 	if (ran(account, domain, vcpu->number, traced->time, &had) && !had.open_exit)
 		vp_xen_sampler_exit(account->sampler, domain, vcpu->number, traced->time, had.ns,
 				    traced->record.ip);

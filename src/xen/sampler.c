@@ -385,6 +385,15 @@ static void flush_exits(struct vp_guest_sampler *sampler, struct sampled *sample
 	}
 }
 
+/* No sample will stand for what is left of the CPU time. */
+static void leave_rest(struct vp_guest_sampler *sampler, struct vp_xen_weights *weights)
+{
+	if (weights->ran <= weights->accounted)
+		return;
+	sampler->totals.unsampled_ns += weights->ran - weights->accounted;
+	weights->accounted = weights->ran;
+}
+
 void vp_xen_sampler_known(struct vp_guest_sampler *sampler, uint64_t time,
 			  struct vp_xen_runner runner)
 {
@@ -397,9 +406,8 @@ void vp_xen_sampler_known(struct vp_guest_sampler *sampler, uint64_t time,
 			if (runner.ran(runner.context, sampled->domain.id, vcpu->number, time,
 				       &ran))
 				vcpu->weights.ran = ran.ns;
-			if (time == UINT64_MAX && vcpu->weights.ran > vcpu->weights.accounted)
-				sampler->totals.unsampled_ns +=
-				    vcpu->weights.ran - vcpu->weights.accounted;
+			if (time == UINT64_MAX)
+				leave_rest(sampler, &vcpu->weights);
 		}
 	}
 	pthread_mutex_unlock(&sampler->lock);
