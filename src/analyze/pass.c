@@ -26,7 +26,8 @@ static void see(struct vp_pass_counts *counts, const struct vp_tick *tick)
 	} else if (vp_tick_is_guest(tick)) {
 		const struct vp_guest_sample *sample = (const void *)tick->sample;
 		counts->guest_samples++;
-		counts->no_root += !(sample->flags & (VP_HAS_AS_ROOT | VP_HIDDEN | VP_BY_MEMORY));
+		counts->no_root += !(sample->flags &
+				     (VP_HAS_AS_ROOT | VP_HIDDEN | VP_BY_MEMORY | VP_AT_INTERRUPT));
 		counts->late += (sample->flags & VP_LATE) != 0;
 	} else if (tick->sample->id == VP_ID_vcpu_sample) {
 		const struct vp_vcpu_sample *sample = (const void *)tick->sample;

@@ -32,9 +32,10 @@ struct context {
 	uint32_t vcpu;  /* number, or VP_NONE */
 	uint32_t space; /* of the machine's names, or VP_NONE */
 	uint32_t process, pid;
-	uint32_t kernel;    /* 0, 1 */
-	uint32_t hidden;    /* 0, 1: filtered out */
-	uint32_t by_memory; /* 0, 1: the guest's memory told the process */
+	uint32_t kernel;     /* 0, 1 */
+	uint32_t hidden;     /* 0, 1: filtered out */
+	uint32_t by_memory;  /* 0, 1: the guest's memory told the process */
+	uint32_t by_address; /* 0, 1: only the address told it */
 };
 
 /* What an address space is looked up by. */
@@ -55,6 +56,7 @@ struct space_slot {
 struct context_slot {
 	uint64_t id;   /* root or pid */
 	uint64_t root; /* of a guest sample with a pid, or 0 */
+	uint64_t page; /* of one whose process the page tells, else 0 */
 	uint64_t from, to;
 	uint32_t vm, vcpu, mode, comm, part;
 	uint32_t by_pid;
@@ -84,10 +86,10 @@ struct pending_sample {
 enum { MAX_PENDING = 48 };
 
 /* Parts of frame_slot.frame. The highest number stands for "not shown". */
-#define FRAME_BITS 29
+#define FRAME_BITS 28
 #define FRAME_MASK ((1u << FRAME_BITS) - 1)
 #define FRAME_UNNAMED (1u << 31)
-#define FRAME_ROUTE(slot) ((slot) >> FRAME_BITS & 3)
+#define FRAME_ROUTE(slot) ((slot) >> FRAME_BITS & 7)
 
 struct vp_resolver {
 	struct vp_resolver_setup setup;
@@ -112,7 +114,8 @@ const char *vp_route_name(enum vp_route route)
 	static const char *const names[] = {[VP_ROUTE_NONE] = "none",
 					    [VP_ROUTE_CR3] = "cr3",
 					    [VP_ROUTE_KERNEL] = "kernel-symbols",
-					    [VP_ROUTE_MEMORY] = "memory"};
+					    [VP_ROUTE_MEMORY] = "memory",
+					    [VP_ROUTE_ADDRESS] = "address"};
 
 	return names[route];
 }
@@ -216,12 +219,38 @@ static const struct space_slot *space_of_tick(struct vp_resolver *resolver,
 	return space;
 }
 
+/*
+ * At an exit for an interrupt nothing is known but the place. If the process that the samples
+ * around it had has no code there, it was another one's turn: the one that has, unless there are
+ * several.
+ */
+static struct space_slot space_of_page(struct vp_resolver *resolver, const struct vp_tick *tick,
+				       const struct context_slot *slot, struct space_slot claimed)
+{
+	const struct vp_names *names = vp_naming_machine(resolver->setup.naming, slot->vm)->names;
+	const char *comm;
+	uint32_t pid;
+
+	if (!names || (slot->id && claimed.space == VP_NAMES_NO_SPACE))
+		return claimed;
+	uint32_t space =
+	    vp_names_space_by_address(names, claimed.space, tick->sample->ip, tick->time);
+	if (space == claimed.space)
+		return claimed;
+	if (!vp_names_process(names, space, &comm, &pid))
+		return *space_of(resolver, slot->vm, false, 0, tick->time);
+	return *space_of(resolver, slot->vm, true, pid, tick->time);
+}
+
 /* Makes the context of a sample, and notes in the slot how long it is good. */
 static void find_context(struct vp_resolver *resolver, const struct vp_tick *tick,
 			 struct context_slot *slot)
 {
-	const struct space_slot *space = space_of_tick(resolver, tick, slot);
-	bool guest = slot->vm != VP_NONE, by_memory = guest && slot->by_pid;
+	const struct space_slot claimed = *space_of_tick(resolver, tick, slot);
+	const struct space_slot space =
+	    slot->page ? space_of_page(resolver, tick, slot, claimed) : claimed;
+	bool guest = slot->vm != VP_NONE, as_claimed = space.space == claimed.space;
+	bool by_memory = guest && slot->by_pid && as_claimed;
 	bool kernel = slot->mode == VP_MODE_KERNEL || slot->mode == VP_MODE_GUEST_KERNEL;
 	struct context context = {
 	    .part = slot->part,
@@ -230,13 +259,14 @@ static void find_context(struct vp_resolver *resolver, const struct vp_tick *tic
 	    .vcpu = slot->vcpu == VP_NONE
 			? VP_NONE
 			: resolver->setup.timeline->guests.vcpus.at[slot->vcpu].number,
-	    .space = space->space,
-	    .process = space->process,
+	    .space = space.space,
+	    .process = space.process,
 	    .pid = by_memory ? (uint32_t)slot->id
-		   : guest   ? space->pid
+		   : guest   ? space.pid
 			     : tick->sample->pid,
 	    .kernel = kernel,
 	    .by_memory = by_memory,
+	    .by_address = !as_claimed && space.space != VP_NAMES_NO_SPACE,
 	};
 	bool inserted;
 
@@ -244,12 +274,12 @@ static void find_context(struct vp_resolver *resolver, const struct vp_tick *tic
 		context.process = comm_text(resolver, tick->comm);
 	/* A root that no process has is the kernel's own, as its idle loop and its threads use it,
 	 * or that of a process on its way out. */
-	if (guest && !by_memory && kernel && space->space == VP_NAMES_NO_SPACE &&
+	if (guest && !by_memory && kernel && space.space == VP_NAMES_NO_SPACE &&
 	    vp_naming_machine(resolver->setup.naming, slot->vm)->names)
 		context.process = vp_frames_text(resolver->setup.frames, "[kernel]");
 	context.hidden = is_hidden(resolver, tick, &context);
-	slot->from = space->from;
-	slot->to = space->to;
+	slot->from = space.from;
+	slot->to = space.to;
 	slot->context = vp_key_set_add(&resolver->context_keys, &context, &inserted);
 }
 
@@ -277,17 +307,19 @@ uint32_t vp_resolver_context(struct vp_resolver *resolver, const struct vp_tick 
 		wanted.id = wanted.by_pid ? guest->guest_pid : root;
 		wanted.root = wanted.by_pid ? root : 0;
 		wanted.vm = tick->vm;
+		if (guest->flags & VP_AT_INTERRUPT && tick->mode == VP_MODE_GUEST_USER)
+			wanted.page = tick->sample->ip >> 12;
 	}
 	/* A root's low bits are mostly zero: the product's high bits depend on all of them. */
-	uint64_t hash =
-	    (wanted.id ^ wanted.root ^ (uint64_t)wanted.vm << 56 ^ (uint64_t)wanted.vcpu << 48 ^
-	     (uint64_t)wanted.comm << 32 ^ (uint64_t)part << 8 ^ wanted.mode) *
-	    0x9e3779b97f4a7c15ULL;
+	uint64_t hash = (wanted.id ^ wanted.root ^ wanted.page ^ (uint64_t)wanted.vm << 56 ^
+			 (uint64_t)wanted.vcpu << 48 ^ (uint64_t)wanted.comm << 32 ^
+			 (uint64_t)part << 8 ^ wanted.mode) *
+			0x9e3779b97f4a7c15ULL;
 	struct context_slot *slot = &resolver->contexts[hash >> (64 - CONTEXT_BITS)];
 	if (slot->context != VP_NONE && slot->id == wanted.id && slot->root == wanted.root &&
-	    slot->vm == wanted.vm && slot->comm == wanted.comm && slot->mode == wanted.mode &&
-	    slot->part == part && slot->by_pid == wanted.by_pid && slot->vcpu == wanted.vcpu &&
-	    tick->time >= slot->from && tick->time <= slot->to)
+	    slot->page == wanted.page && slot->vm == wanted.vm && slot->comm == wanted.comm &&
+	    slot->mode == wanted.mode && slot->part == part && slot->by_pid == wanted.by_pid &&
+	    slot->vcpu == wanted.vcpu && tick->time >= slot->from && tick->time <= slot->to)
 		return slot->context;
 	*slot = wanted;
 	find_context(resolver, tick, slot);
@@ -370,6 +402,7 @@ static void resolve(struct vp_resolver *resolver, uint32_t number, uint64_t ip, 
 	    context.kernel && machine->kernel ? machine->kernel : machine->names;
 	struct vp_name name = {0};
 	uint32_t route = context.by_memory                    ? VP_ROUTE_MEMORY
+			 : context.by_address                 ? VP_ROUTE_ADDRESS
 			 : context.space != VP_NAMES_NO_SPACE ? VP_ROUTE_CR3
 							      : VP_ROUTE_NONE;
 

@@ -26,7 +26,8 @@ static const struct vp_verb verb;
 
 enum {
 	MOST_PAGES = 1 << 20,
-	GUEST_FREQUENCY = 97, /* where guests are sampled apart */
+	GUEST_FREQUENCY = 97,       /* where guests are sampled apart */
+	INTERRUPTS_FREQUENCY = 997, /* … at exits for interrupts, too, which costs them nothing */
 };
 
 const struct vp_verb *vp_verb_record(void)
@@ -43,7 +44,7 @@ struct record {
 	struct vp_hypervisor_events *hypervisor_events;
 	struct vp_texts vms, command;
 	bool chains, no_agent, no_memory, no_symbols, no_samples, no_account, account_events,
-	    paravirtual;
+	    paravirtual, interrupts;
 	struct vp_record_flight flight;
 	bool quiet;
 	bool as_ever; /* what is asked for is done anyway */
@@ -107,6 +108,18 @@ static struct vp_error *choose_level(struct record *record)
 	return NULL;
 }
 
+static struct vp_error *check_interrupts(const struct record *record)
+{
+	if (record->no_account || record->no_samples)
+		return vp_error_usage("--interrupts and %s are mutually exclusive",
+				      record->no_account ? "--no-account" : "--no-samples");
+	return vp_guest_samples_needed()
+		   ? NULL
+		   : vp_error_new("option --interrupts: guests of %s are hit by this host's own "
+				  "samples",
+				  vp_hypervisor_here()->name);
+}
+
 static struct vp_error *check_options(struct record *record)
 {
 	if (record->frequency && record->period)
@@ -124,6 +137,8 @@ static struct vp_error *check_options(struct record *record)
 		return vp_error_new("option --paravirtual: guests of %s have exits, which are "
 				    "always counted",
 				    vp_hypervisor_here()->name);
+	if (record->interrupts)
+		VP_TRY(check_interrupts(record));
 	VP_TRY(vp_record_flight_check(&record->flight));
 	if (record->compression)
 		VP_TRY(choose_level(record));
@@ -165,7 +180,9 @@ static struct vp_error *read_recipe(const struct record *record, struct vp_recip
  * This host has the same period, so that shares can be compared, unless -c gives it another. */
 static uint64_t frequency_of_guests(const struct record *record)
 {
-	return record->frequency || record->period ? record->frequency : GUEST_FREQUENCY;
+	if (record->frequency || record->period)
+		return record->frequency;
+	return record->interrupts ? INTERRUPTS_FREQUENCY : GUEST_FREQUENCY;
 }
 
 /* Where VMs are no processes, the host's scheduler does not know when vCPUs run: their states tell.
@@ -180,9 +197,14 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 {
 	const bool guests_apart = vp_guest_samples_needed();
 	const uint64_t frequency = guests_apart ? frequency_of_guests(record) : record->frequency;
+	const uint64_t period_ns = 1000000000 / (frequency ? frequency : GUEST_FREQUENCY);
 	const struct vp_instrument_guest_samples_options guest_samples = {
-	    .period_ns = 1000000000 / (frequency ? frequency : GUEST_FREQUENCY),
-	    .read_memory = !record->no_memory};
+	    .period_ns = period_ns,
+	    .look_ns = record->interrupts && period_ns < 1000000000 / GUEST_FREQUENCY
+			   ? 1000000000 / GUEST_FREQUENCY
+			   : period_ns,
+	    .read_memory = !record->no_memory,
+	    .at_interrupts = record->interrupts};
 	const struct vp_instrument_profile_options profile = {
 	    .trigger = {.event = record->events.trigger,
 			.frequency = frequency,
@@ -299,7 +321,8 @@ static int run_record(int argc, char **argv)
 				.flight = {.most = UINT64_MAX}};
 	const struct vp_option options[] = {
 	    {'F', "freq", VP_OPTION_COUNT, &record.frequency, "HZ",
-	     "samples per second and pCPU (default: 997; on Xen 97, of each vCPU's CPU time)"},
+	     "samples per second and pCPU (default: 997; on Xen 97, of each vCPU's CPU time, or "
+	     "997 with --interrupts)"},
 	    {'c', "count", VP_OPTION_COUNT, &record.period, "N",
 	     "sample every N events; every N ns for cpu-clock"},
 	    {'e', "event", VP_OPTION_TEXTS, &record.events.words, "EVENT",
@@ -336,6 +359,8 @@ static int run_record(int argc, char **argv)
 	     "also record every vCPU state change as an event"},
 	    {0, "paravirtual", VP_OPTION_FLAG, &record.paravirtual, NULL,
 	     "on Xen: also count hypercalls and traps of PV guests, for 'vperf exits'"},
+	    {0, "interrupts", VP_OPTION_FLAG, &record.interrupts, NULL,
+	     "on Xen: also sample HVM and PVH guests where they are left for interrupts"},
 	    {0, "stat", VP_OPTION_TEXT, &record.stat, "RECIPE",
 	     "also count in intervals, like 'vperf stat --recipe RECIPE'"},
 	    {0, "trace", VP_OPTION_MAYBE, &record.trace, "SETS",

@@ -17,6 +17,7 @@
 
 struct vp_account_source;
 
+struct vp_guest_sampler;
 struct vp_hypervisor_events;
 struct vp_kernel_btf;
 
@@ -26,6 +27,8 @@ struct vp_account_source_options {
 	bool by_memory; /* Intel: guests' memory says whose exits are: vp_account_source_identity()
 			 */
 	struct vp_hypervisor_events *events; /* NULL, or what gets the hypervisor's own events */
+	/* NULL, or what is to be told where guests were left for interrupts. */
+	struct vp_guest_sampler *guest_sampler;
 	bool paravirtual; /* also what guests enter the hypervisor for that have no exits */
 	const struct vp_exit_event *exit_event; /* NULL, or opened before */
 	struct vp_kernel_btf *kernel;           /* read before, or NULL */

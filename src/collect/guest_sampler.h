@@ -14,7 +14,9 @@ struct vp_guest_sampler;
 
 struct vp_guest_sampler_options {
 	uint64_t period_ns; /* of a vCPU's CPU time */
-	bool with_tasks;    /* ask guests' memory who runs, once it was told how */
+	uint64_t look_ns;   /* how often vCPUs are looked at */
+	bool at_interrupts; /* also where vCPUs left their guests for interrupts, which the account
+			       tells, if there is one */
 };
 
 struct vp_guest_sampler_totals {
@@ -23,6 +25,9 @@ struct vp_guest_sampler_totals {
 	uint64_t pause, most_ns; /* how long vCPUs stood still for that, ns; and the longest */
 	uint64_t unsampled_ns;   /* CPU time that no sample stands for */
 	uint64_t lost;           /* samples there was no room for */
+	/* Of vCPUs that left their guests for interrupts: how many of them are samples, for how
+	 * many periods these stand, and for how many of these the process is not known. */
+	uint64_t exits, exit_periods, unknown_periods;
 };
 
 /* How many samples of a VM were named by its memory, and how many were not. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "recording/packet_states.h"
 #include "recording/packet_zstd.h"
 #include "recording/stream_state.h"
 
@@ -111,13 +112,21 @@ static void write_packet(struct writing *writing, struct output *output,
 	    .events_discarded = packet->lost,
 	    .cpu_id = packet->stream.pcpu,
 	};
-	size_t size;
+	const char *bytes = packet->bytes;
+	struct vp_buffer states = {0};
+	size_t size = packet->size;
 
-	vp_packet_finish(&header, writing->uuid, packet->bytes, packet->size);
+	if (packet->stream.kind == VP_STREAM_STATES && size) {
+		vp_states_pack(bytes, size, &states);
+		bytes = states.bytes;
+		size = states.size;
+	}
+	vp_packet_finish(&header, writing->uuid, bytes, size);
 	output->last_time = packet->last;
 	if (!writing->result)
 		writing->result =
-		    vp_packet_write(output->fd, writing->packer, &header, packet->bytes, &size);
+		    vp_packet_write(output->fd, writing->packer, &header, bytes, &size);
+	vp_buffer_deinit(&states);
 	writing->counts.records[packet->stream.kind] += packet->n;
 }
 

@@ -97,8 +97,9 @@ struct vp_session {
 	bool wants_unwind_tables;           /* of guests' kernels */
 	/* Those of the account, if it has any; for instruments that are opened after it. */
 	struct vp_exit_programs exit_programs;
-	struct vp_exit_event *exit_event; /* vp_session_knows_rip() */
-	struct vp_kernel_btf *kernel_btf; /* for those that load programs */
+	struct vp_guest_sampler *guest_sampler; /* NULL: guests are not sampled apart; likewise */
+	struct vp_exit_event *exit_event;       /* vp_session_knows_rip() */
+	struct vp_kernel_btf *kernel_btf;       /* for those that load programs */
 	vp_vms vms;
 	struct vp_map no_vms;   /* pids that were looked at and have no VM (any more) */
 	struct vp_map varying;  /* pids: their VM ended, or they have or had several */

@@ -76,6 +76,7 @@ static struct vp_error *account_open(struct vp_instrument *instrument)
 	bool knows_rip = !session->hypervisor->has_processes || vp_session_knows_rip(session);
 	account->options.exit_event = session->exit_event;
 	account->options.kernel = session->kernel_btf;
+	account->options.guest_sampler = session->guest_sampler;
 	const struct vp_hypervisor *hypervisor = session->hypervisor;
 	VP_TRY(vp_account_writer_open(hypervisor->account(), &session->vms, hypervisor->vendor(),
 				      &account->options, take_account, session, &account->writer));

@@ -28,10 +28,15 @@ bool vp_guest_samples_needed(void)
 static struct vp_error *samples_open(struct vp_instrument *base)
 {
 	struct instrument *own = own_of(base);
-	const struct vp_guest_sampler_options options = {.period_ns = own->options.period_ns};
+	const struct vp_guest_sampler_options options = {.period_ns = own->options.period_ns,
+							 .look_ns = own->options.look_ns,
+							 .at_interrupts =
+							     own->options.at_interrupts};
 
 	own->ops = base->session->hypervisor->guest_sampler();
-	return own->ops->open(&options, &own->sampler);
+	VP_TRY(own->ops->open(&options, &own->sampler));
+	base->session->guest_sampler = own->sampler;
+	return NULL;
 }
 
 /* Without other samples, these are the recording's. */
@@ -131,26 +136,44 @@ static struct vp_error *samples_stop(struct vp_instrument *base)
 	return NULL;
 }
 
+/* Which sampler gave which share. */
+static void put_shares(const struct instrument *own, const struct vp_guest_sampler_totals *totals,
+		       struct vp_buffer *out)
+{
+	vp_buffer_printf(out, "%" PRIu64 " %s", totals->samples, own->ops->how);
+	if (own->options.at_interrupts && own->samples)
+		vp_buffer_printf(
+		    out,
+		    " (%.1f %% of the CPU time) and %" PRIu64
+		    " at exits for interrupts (%.1f %%; whose %.1f %% are, only the address tells)",
+		    100 * (double)(own->samples - totals->exit_periods) / (double)own->samples,
+		    totals->exits, 100 * (double)totals->exit_periods / (double)own->samples,
+		    100 * (double)totals->unknown_periods / (double)own->samples);
+}
+
 /* What they cost is said with the recording. */
 static struct vp_error *samples_finish(struct vp_instrument *base, uint64_t end)
 {
-	const struct instrument *own = own_of(base);
+	struct instrument *own = own_of(base);
+	VP_TRY(samples_drain(base)); /* what the account told last */
 	struct vp_recording *about = &base->session->about;
 	struct vp_guest_sampler_totals totals = own->ops->totals(own->sampler);
 	uint64_t mean = totals.samples ? totals.pause / totals.samples : 0;
 	double seconds = (double)(end - about->start) / 1e9;
 
+	struct vp_buffer shares = {0};
+	put_shares(own, &totals, &shares);
 	free(about->guest_sampling);
 	about->guest_sampling = vp_format(
-	    "%" PRIu64
-	    " %s, one each %.3f ms of a vCPU's CPU time, %.1f a second; a vCPU stood still "
+	    "%s, one each %.3f ms of a vCPU's CPU time, %.1f a second; a vCPU stood still "
 	    "for %.1f us each (at most %.1f us), %.3f %% of the time of one; CPU time without "
 	    "samples: "
 	    "%.1f ms",
-	    totals.samples, own->ops->how, (double)own->options.period_ns / 1e6,
+	    vp_buffer_text(&shares), (double)own->options.period_ns / 1e6,
 	    seconds > 0 ? (double)totals.samples / seconds : 0, (double)mean / 1e3,
 	    (double)totals.most_ns / 1e3, seconds > 0 ? (double)totals.pause / seconds / 1e7 : 0,
 	    (double)totals.unsampled_ns / 1e6);
+	vp_buffer_deinit(&shares);
 	return NULL;
 }
 

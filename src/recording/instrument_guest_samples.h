@@ -10,7 +10,11 @@ struct vp_instrument;
 
 struct vp_instrument_guest_samples_options {
 	uint64_t period_ns; /* of a vCPU's CPU time */
+	uint64_t look_ns;   /* how often vCPUs are looked at */
 	bool read_memory;   /* name samples by guests' memory */
+	/* Also where guests are left for interrupts: the account, which tells, is to be in the
+	 * session behind this instrument. */
+	bool at_interrupts;
 };
 
 /* Whether guests of this host need it. */

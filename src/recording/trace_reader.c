@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "recording/packet_states.h"
 #include "recording/packet_zstd.h"
 
 /* So much is read at once, while it is whole packets: that of many streams stays in the caches. */
@@ -33,6 +34,7 @@ struct vp_stream_reader {
 	size_t packet_at;             /* in the window: where the next packet begins */
 	size_t at_hand;               /* … and where the one whose records the cursor has began */
 	struct vp_unpacker *unpacker; /* of a compressed stream; else NULL */
+	struct vp_buffer states;      /* the records of a packet of states, in full */
 	struct vp_stream_health health;
 };
 
@@ -106,6 +108,7 @@ void vp_stream_free(struct vp_stream_reader *stream)
 	if (!stream->borrowed)
 		close(stream->fd);
 	vp_unpacker_free(stream->unpacker);
+	vp_buffer_deinit(&stream->states);
 	free(stream->window);
 	free(stream->path);
 	free(stream);
@@ -216,6 +219,28 @@ static bool window_has_packet(const struct vp_stream_reader *stream)
 	return found.size && found.size <= left;
 }
 
+static void note_packet(struct vp_stream_reader *stream)
+{
+	note_damage(stream, stream->at_hand, stream->packet_at - stream->at_hand);
+}
+
+/* The cursor goes through what the packet's records stand for. */
+static void take_states(struct vp_stream_reader *stream)
+{
+	struct vp_stream_cursor *cursor = &stream->cursor;
+	size_t size = (size_t)(cursor->end - cursor->at);
+
+	stream->states.size = 0;
+	if (vp_states_unpack(cursor->at, size, &stream->states) != size)
+		note_packet(stream);
+	size = stream->states.size;
+	/* Room for a header, as behind all packets. */
+	memset(vp_buffer_extend(&stream->states, sizeof(struct vp_record_header)), 0,
+	       sizeof(struct vp_record_header));
+	cursor->at = stream->states.bytes;
+	cursor->end = cursor->at + size;
+}
+
 /* Has the cursor go through the packet. */
 static void packet_take(struct vp_stream_reader *stream, const struct found *found,
 			const char *packet)
@@ -229,6 +254,8 @@ static void packet_take(struct vp_stream_reader *stream, const struct found *fou
 	stream->cursor.end = packet + vp_packet_header_size(header);
 	stream->at_hand = stream->packet_at;
 	stream->packet_at += found->size;
+	if (stream->kind == VP_STREAM_STATES)
+		take_states(stream);
 }
 
 /* Finds the next good packet; false at the end of the file. */
@@ -262,7 +289,7 @@ static void drop_rest(struct vp_stream_reader *stream)
 	struct vp_stream_cursor *cursor = &stream->cursor;
 
 	if (stream->unpacker) /* no byte of the file is known to be the one */
-		note_damage(stream, stream->at_hand, stream->packet_at - stream->at_hand);
+		note_packet(stream);
 	else
 		note_damage(stream, (size_t)(cursor->at - stream->window),
 			    (size_t)(cursor->end - cursor->at));

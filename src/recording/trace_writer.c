@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/vec.h"
 #include "collect/clock.h"
+#include "recording/packet_states.h"
 #include "recording/packet_zstd.h"
 
 /* A shorter run is copied into the packet at hand; a longer one is a packet of its own. */
@@ -35,6 +36,7 @@ struct vp_trace_writer {
 	int failure;
 	struct vp_flight *flight;          /* NULL: packets go to files */
 	struct vp_packer *packer;          /* NULL: they are not compressed there */
+	struct vp_buffer states;           /* a packet of them, as its file has it */
 	struct vp_buffer metadata, events; /* what the files of that name are to hold */
 };
 
@@ -169,6 +171,7 @@ void vp_trace_writer_free(struct vp_trace_writer *writer)
 	}
 	vp_flight_free(writer->flight);
 	vp_packer_free(writer->packer);
+	vp_buffer_deinit(&writer->states);
 	vp_buffer_deinit(&writer->metadata);
 	vp_buffer_deinit(&writer->events);
 	free(writer->path);
@@ -259,6 +262,21 @@ static int packet_put(const struct vp_trace_writer *writer, struct stream *strea
 	return result;
 }
 
+/* The run as its file has it. */
+static struct vp_run filed(struct vp_trace_writer *writer, const struct stream *stream,
+			   const struct vp_run *run)
+{
+	struct vp_run ret = *run;
+
+	if (stream->id.kind != VP_STREAM_STATES || !run->size)
+		return ret;
+	writer->states.size = 0;
+	vp_states_pack(run->bytes, run->size, &writer->states);
+	ret.bytes = writer->states.bytes;
+	ret.size = writer->states.size;
+	return ret;
+}
+
 static void packet_write(struct vp_trace_writer *writer, struct stream *stream,
 			 const struct vp_run *run)
 {
@@ -268,8 +286,9 @@ static void packet_write(struct vp_trace_writer *writer, struct stream *stream,
 		packet_keep(writer, stream, run);
 		return;
 	}
-	packet_finish(writer, stream, run, &header);
-	int result = packet_put(writer, stream, &header, run);
+	const struct vp_run out = filed(writer, stream, run);
+	packet_finish(writer, stream, &out, &header);
+	int result = packet_put(writer, stream, &header, &out);
 	if (result) {
 		writer->failure = -result;
 		stream->unwritten += run->n;

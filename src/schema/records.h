@@ -40,7 +40,8 @@
 	FIELD(u16, hex, flags,                                                                     \
 	      "1 exit_reason is known, 2 as_root is known, 4 cpl is known, 16 a late tick, "       \
 	      "32 VM not selected by --vm: ip and as_root are 0, "                                 \
-	      "128 guest_pid and guest_tid are known, by the guest's memory")                      \
+	      "128 guest_pid and guest_tid are known, by the guest's memory, "                     \
+	      "512 at a VM exit for an interrupt, by the hypervisor's trace")                      \
 	FIELD(u32, dec, vm, "number of the VM in the recording")                                   \
 	FIELD(u32, dec, tid, "thread of the vCPU")                                                 \
 	FIELD(u8, dec, mode, "what the sample hit: 4 guest kernel, 5 guest user space")            \
@@ -52,7 +53,9 @@
 	      "guest address-space root (CR3 on x86) as the vCPU holds it; on Intel that of the "  \
 	      "current task, by the guest's memory")                                               \
 	FIELD(u32, hex, exit_reason, "reason of the last VM exit, in the vendor's encoding")       \
-	FIELD(u32, dec, cpl, "guest privilege level, 0 to 3; on Intel 0 or 3, by the address")     \
+	FIELD(u32, dec, cpl,                                                                       \
+	      "guest privilege level, 0 to 3; on Intel, and with flag 512, 0 or 3, by the "        \
+	      "address")                                                                           \
 	FIELD(u32, dec, guest_pid, "guest pid (tgid); see flags")                                  \
 	FIELD(u32, dec, guest_tid, "its thread")
 
@@ -227,6 +230,17 @@
 	FIELD(u64, dec, thieves, "intervals of stolen time without a thief: table full")           \
 	FIELD(u64, dec, sites, "exits without guest address: table full")
 
+/* In the files of streams of states only: readers make vcpu_spans of them
+ * (recording/packet_states.h). */
+#define VP_FIELDS_vcpu_next(FIELD)                                                                 \
+	FIELD(u8, dec, which,                                                                      \
+	      "its vCPU: 0 that of the packet's first vcpu_span, 1 of the first vcpu_span of "     \
+	      "another one, ...; what this record does not tell of it is as there")                \
+	FIELD(u8, dec, state, "as in vcpu_span; it began when the vCPU's record before ended")     \
+	FIELD(u8, hex, flags, "as in vcpu_span")                                                   \
+	FIELD(u8, dec, cpu, "as in vcpu_span")                                                     \
+	FIELD(u16, hex, reason, "as in vcpu_span")
+
 #define VP_FIELDS_vcpu_span(FIELD)                                                                 \
 	FIELD(u16, hex, flags,                                                                     \
 	      "1 reason is known, 2 the time is also in preceding kernel states, "                 \
@@ -280,6 +294,7 @@
 	RECORD(26, vcpu_span, "a period of a vCPU in one state")                                   \
 	RECORD(27, exit_site_detail, "the same as exit_site, where the exit says what it was to")  \
 	RECORD(28, exit_site_address, "the same as exit_site_detail, where it was to memory")      \
+	RECORD(29, vcpu_next, "the vCPU's next period in one state, in short")                     \
 	RECORD(30, interval, "end of an interval of a vCPU, task or pCPU")                         \
 	RECORD(31, interval_value, "count of one event in the preceding interval")
 
@@ -364,6 +379,7 @@ enum vp_flag {
 	VP_ENDED = 64,
 	VP_BY_MEMORY = 128,
 	VP_HAS_STACK = 256,
+	VP_AT_INTERRUPT = 512,
 };
 /* Values of a chain_frames' `end`. */
 enum vp_chain_end {

@@ -75,6 +75,9 @@ static const struct vp_field_type account_loss_fields[] = {VP_FIELDS_account_los
 #define RECORD_STRUCT struct vp_vcpu_span
 static const struct vp_field_type vcpu_span_fields[] = {VP_FIELDS_vcpu_span(FIELD_ENTRY)};
 #undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_vcpu_next
+static const struct vp_field_type vcpu_next_fields[] = {VP_FIELDS_vcpu_next(FIELD_ENTRY)};
+#undef RECORD_STRUCT
 
 #define RECORD_STRUCT struct vp_interval
 static const struct vp_field_type interval_fields[] = {VP_FIELDS_interval(FIELD_ENTRY)};

@@ -288,6 +288,33 @@ static const struct vp_names_mapping *find_mapping(const struct vp_names *names,
 	return NULL;
 }
 
+static bool has_code(const struct vp_names *names, uint32_t space, uint64_t addr, uint64_t time)
+{
+	const struct vp_maps_space *life = &names->maps.spaces.at[space];
+	bool varies = false;
+
+	return life->start_ns <= time && (!life->end_ns || life->end_ns > time) &&
+	       find_mapping(names, space, addr, time, &varies);
+}
+
+uint32_t vp_names_space_by_address(const struct vp_names *names, uint32_t first, uint64_t addr,
+				   uint64_t host_ns)
+{
+	uint64_t time = vp_names_machine_time(names, host_ns);
+	uint32_t found = VP_NAMES_NO_SPACE;
+
+	if (first < names->spaces.count && has_code(names, first, addr, time))
+		return first;
+	for (uint32_t space = 0; space < names->spaces.count; space++) {
+		if (!has_code(names, space, addr, time))
+			continue;
+		if (found != VP_NAMES_NO_SPACE)
+			return VP_NAMES_NO_SPACE;
+		found = space;
+	}
+	return found;
+}
+
 static bool find_own_jit(struct vp_names *names, uint32_t space, uint64_t addr,
 			 struct vp_name *name)
 {

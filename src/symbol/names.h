@@ -78,6 +78,12 @@ const struct vp_names *vp_names_second(const struct vp_names *names);
  */
 uint32_t vp_names_space_by_root(const struct vp_names *names, uint64_t cr3, uint64_t host_ns);
 uint32_t vp_names_space_by_pid(const struct vp_names *names, uint32_t pid, uint64_t host_ns);
+/*
+ * The one whose code that address is, for a sample that tells no more: `first`, if it is one of
+ * several. VP_NAMES_NO_SPACE if there is none, or several and not `first`. The second is not asked.
+ */
+uint32_t vp_names_space_by_address(const struct vp_names *names, uint32_t first, uint64_t addr,
+				   uint64_t host_ns);
 /* Process of an address space; false if `space` is none. */
 bool vp_names_process(const struct vp_names *names, uint32_t space, const char **comm,
 		      uint32_t *pid);

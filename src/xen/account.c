@@ -7,6 +7,7 @@
 #include "collect/clock.h"
 #include "xen/domains.h"
 #include "xen/events.h"
+#include "xen/sampler.h"
 #include "xen/states.h"
 
 #define SECOND 1000000000ULL
@@ -16,6 +17,8 @@ struct xen_account {
 	struct vp_xen_buffers *buffers;
 	struct vp_xen_states states;
 	struct vp_hypervisor_events *events; /* NULL: nobody wants any */
+	struct vp_guest_sampler *sampler;    /* NULL: nobody asks for guests' exits */
+	uint64_t next_context;               /* the sampler's, ns: at least so late */
 	bool running, paravirtual;
 	uint64_t known;     /* up to when everything is known */
 	uint64_t next_look; /* for what only Xen itself tells: caps, ends */
@@ -65,6 +68,8 @@ static struct vp_error *account_open(const vp_vms *vms,
 
 	account->paravirtual = options->paravirtual;
 	account->events = options->events;
+	if (options->guest_sampler && vp_xen_sampler_wants_exits(options->guest_sampler))
+		account->sampler = options->guest_sampler;
 	vp_xen_states_init(&account->states, vp_xen_vendor(), options->with_states);
 	struct vp_error *error = vp_xen_open(&account->xen);
 	if (!error)
@@ -128,6 +133,21 @@ static struct vp_error *account_prepare(struct vp_account_source *source)
 	return vp_xen_buffers_start(account->buffers, mask);
 }
 
+static bool ran(void *context, uint32_t domain, uint32_t vcpu, uint64_t time,
+		struct vp_xen_ran *ret)
+{
+	const struct xen_account *account = context;
+	const uint64_t until = time < UINT64_MAX ? time : account->known;
+
+	return vp_xen_states_ran(&account->states, domain, vcpu, until, ret);
+}
+
+static void weigh_contexts(struct xen_account *account, uint64_t time)
+{
+	account->next_context =
+	    vp_xen_sampler_weigh(account->sampler, time, (struct vp_xen_runner){ran, account});
+}
+
 static void account_begin(struct vp_account_source *source, const vp_vms *vms, uint64_t now)
 {
 	struct xen_account *account = account_of(source);
@@ -139,12 +159,35 @@ static void account_begin(struct vp_account_source *source, const vp_vms *vms, u
 	     next = domain.id + 1u)
 		seed(account, &domain, now);
 	look_at_caps(account);
+	if (account->sampler)
+		weigh_contexts(account, 0);
+}
+
+/* The exit is not part of the states yet. */
+static void tell_exit(struct xen_account *account, const struct vp_xen_traced *traced)
+{
+	const struct vp_account_vcpu *vcpu = vp_xen_states_running(&account->states, traced->pcpu);
+	struct vp_xen_ran had;
+
+	if (!vcpu || traced->time < account->states.begin)
+		return;
+	uint32_t domain = vcpu->pid - 1;
+	if (!domain) /* whose kernel samples itself */
+		return;
+	if (ran(account, domain, vcpu->number, traced->time, &had) && !had.open_exit)
+		vp_xen_sampler_exit(account->sampler, domain, vcpu->number, traced->time, had.ns,
+				    traced->record.ip);
 }
 
 /* An event is of the vCPU that had the pCPU before it. */
 static void take(void *context, const struct vp_xen_traced *traced)
 {
 	struct xen_account *account = context;
+
+	if (account->sampler && traced->time >= account->next_context)
+		weigh_contexts(account, traced->time);
+	if (account->sampler && vp_xen_states_is_interrupt(&account->states, &traced->record))
+		tell_exit(account, traced);
 	const struct vp_account_vcpu *vcpu =
 	    account->events ? vp_xen_states_running(&account->states, traced->pcpu) : NULL;
 
@@ -177,12 +220,19 @@ static uint64_t account_gather(struct vp_account_source *source, uint64_t now)
 
 	if (!account->buffers)
 		return now;
+	account->next_context = 0; /* there may be new ones */
 	uint64_t known = vp_xen_buffers_drain(account->buffers, take, account);
 	if (account->events)
 		vp_xen_events_note_lost(account->events, vp_xen_buffers_lost(account->buffers));
 	if (!account->running)
 		known = now;
 	account->known = known > account->known ? known : account->known;
+	if (account->sampler) {
+		weigh_contexts(account, account->known);
+		vp_xen_sampler_known(account->sampler,
+				     account->running ? account->known : UINT64_MAX,
+				     (struct vp_xen_runner){ran, account});
+	}
 	/* They did nothing since then, and all that they did before is known. */
 	if (account->known >= account->looked)
 		vp_xen_states_end_gone(&account->states, account->looked_before);

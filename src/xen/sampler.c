@@ -24,8 +24,9 @@ struct sampled_vcpu {
 	bool known;         /* since when is `accounted` */
 	bool came;          /* while guests were sampled: it had no CPU time before */
 	uint64_t cpu_time;  /* then, ns */
-	uint64_t accounted; /* CPU time up to which samples stand for it */
+	uint64_t accounted; /* CPU time up to which samples stand for it, or contexts were read */
 	struct vp_xen_last last;
+	struct vp_xen_weights weights; /* if the account tells of exits */
 };
 
 /* A domain, or one that was. */
@@ -34,6 +35,12 @@ struct sampled {
 	bool gone;
 	struct vp_xen_told told;
 	VP_VEC(struct sampled_vcpu) vcpus;
+};
+
+/* A context that was read, of which it is not known yet how much it stands for. */
+struct look {
+	uint16_t domain, vcpu;
+	union vp_any_record task, sample;
 };
 
 struct vp_guest_sampler {
@@ -48,19 +55,13 @@ struct vp_guest_sampler {
 	bool listed;        /* the domains, once */
 	uint64_t next_list; /* when they are to be listed again */
 	VP_VEC(union vp_any_record) records;
+	VP_VEC(struct look) looks; /* in order of time */
+	bool told;                 /* the account tells of exits … */
+	uint64_t known;            /* … and has told all up to here */
 	struct vp_guest_sampler_totals totals;
 };
 
 enum { MOST_RECORDS = 1 << 18 }; /* that wait to be taken */
-
-uint64_t vp_xen_periods_due(uint64_t cpu_time, uint64_t period, uint64_t *accounted)
-{
-	int64_t passed = (int64_t)(cpu_time - *accounted) + (int64_t)(period / 2);
-	uint64_t due = passed > 0 ? (uint64_t)passed / period : 0;
-
-	*accounted += due * period;
-	return due;
-}
 
 static struct sampled *sampled_of(struct vp_guest_sampler *sampler, uint32_t domain)
 {
@@ -75,6 +76,8 @@ static struct sampled *sampled_of(struct vp_guest_sampler *sampler, uint32_t dom
 /* What is left of the vCPUs' CPU time goes without samples. */
 static void leave_vcpus(struct vp_guest_sampler *sampler, struct sampled *sampled)
 {
+	if (sampler->told) /* they may have run until now, as the account will tell */
+		return;
 	vp_vec_each (&sampled->vcpus, vcpu)
 		if (vcpu->known && vcpu->cpu_time > vcpu->accounted)
 			sampler->totals.unsampled_ns += vcpu->cpu_time - vcpu->accounted;
@@ -122,27 +125,40 @@ static bool put(struct vp_guest_sampler *sampler, const union vp_any_record *rec
 	return true;
 }
 
-static void put_sample(struct vp_guest_sampler *sampler, struct sampled *sampled,
-		       struct sampled_vcpu *vcpu, const struct vp_xen_place *place)
+static void put_sample(struct vp_guest_sampler *sampler, const struct vp_guest_sample *sample,
+		       uint64_t periods)
 {
-	union vp_any_record task, sample;
+	union vp_any_record record = {.guest_sample = *sample};
 
-	vp_xen_sample_make(&sampled->told, place, &vcpu->last, &task, &sample);
-	if (task.header.id)
-		put(sampler, &task);
+	sampler->totals.late += periods - 1;
+	record.guest_sample.flags |= VP_LATE;
+	for (uint64_t i = 1; i < periods; i++)
+		put(sampler, &record);
+	record.guest_sample.flags &= (uint16_t)~VP_LATE;
+	put(sampler, &record);
+}
+
+static void put_context(struct vp_guest_sampler *sampler, struct sampled *sampled,
+			struct sampled_vcpu *vcpu, const struct vp_xen_place *place)
+{
+	struct look look = {.domain = (uint16_t)place->domain, .vcpu = (uint16_t)place->vcpu};
+
+	vp_xen_sample_make(&sampled->told, place, &vcpu->last, &look.task, &look.sample);
 	sampler->totals.samples++;
-	sampler->totals.late += place->periods - 1;
-	sample.guest_sample.flags |= VP_LATE;
-	for (uint64_t i = 1; i < place->periods; i++)
-		put(sampler, &sample);
-	sample.guest_sample.flags &= (uint16_t)~VP_LATE;
-	put(sampler, &sample);
+	if (sampler->told) {
+		vp_vec_push(&sampler->looks, look);
+		return;
+	}
+	if (look.task.header.id)
+		put(sampler, &look.task);
+	put_sample(sampler, &look.sample.guest_sample, place->periods);
 }
 
 static void sample_vcpu(struct vp_guest_sampler *sampler, struct sampled *sampled,
 			struct sampled_vcpu *vcpu)
 {
-	const uint64_t period = sampler->options.period_ns;
+	const uint64_t period =
+	    sampler->told ? sampler->options.look_ns : sampler->options.period_ns;
 	struct vp_xen_place place = {.domain = sampled->domain.id, .vcpu = vcpu->number};
 
 	place.periods = vp_xen_periods_due(vcpu->cpu_time, period, &vcpu->accounted);
@@ -153,7 +169,7 @@ static void sample_vcpu(struct vp_guest_sampler *sampler, struct sampled *sample
 	    vp_xen_context_read(sampler->xen, &sampled->domain, vcpu->number, &place.context);
 	uint64_t pause = vp_clock_monotonic() - place.time;
 	if (!read) {
-		sampler->totals.unsampled_ns += place.periods * period;
+		sampler->totals.unsampled_ns += sampler->told ? 0 : place.periods * period;
 		return;
 	}
 	if (!(sampled->domain.flags & VP_XEN_HVM))
@@ -161,7 +177,7 @@ static void sample_vcpu(struct vp_guest_sampler *sampler, struct sampled *sample
 	sampler->totals.pause += pause;
 	if (pause > sampler->totals.most_ns)
 		sampler->totals.most_ns = pause;
-	put_sample(sampler, sampled, vcpu, &place);
+	put_context(sampler, sampled, vcpu, &place);
 }
 
 /* One that is blocked is not at work: its CPU time waits for a look that finds it so. */
@@ -176,7 +192,7 @@ static void look_at_vcpu(struct vp_guest_sampler *sampler, struct sampled *sampl
 		return;
 	if (!vcpu->known) {
 		vcpu->accounted = now.cpu_time;
-		sampler->totals.unsampled_ns += vcpu->came ? now.cpu_time : 0;
+		sampler->totals.unsampled_ns += vcpu->came && !sampler->told ? now.cpu_time : 0;
 	}
 	vcpu->known = true;
 	vcpu->cpu_time = now.cpu_time;
@@ -194,7 +210,8 @@ static void look_at_all(struct vp_guest_sampler *sampler)
 	}
 	vp_vec_each (&sampler->domains, sampled)
 		vp_vec_each (&sampled->vcpus, vcpu)
-			look_at_vcpu(sampler, sampled, vcpu);
+			if (!sampled->gone)
+				look_at_vcpu(sampler, sampled, vcpu);
 }
 
 static void sleep_until(uint64_t time)
@@ -209,7 +226,7 @@ static void sleep_until(uint64_t time)
 static void *run(void *context)
 {
 	struct vp_guest_sampler *sampler = context;
-	const uint64_t period = sampler->options.period_ns;
+	const uint64_t period = sampler->options.look_ns;
 	uint64_t next = vp_clock_monotonic();
 
 	while (!sampler->ending) {
@@ -268,18 +285,177 @@ static void sampler_end(struct vp_guest_sampler *sampler)
 		leave_vcpus(sampler, sampled);
 }
 
+/* Whose exits these are, and of which sampler. */
+struct taker {
+	struct vp_guest_sampler *sampler;
+	struct sampled *sampled;
+};
+
+static void take_weighed(void *context, const struct vp_guest_sample *sample, uint64_t periods)
+{
+	const struct taker *taker = context;
+	struct vp_guest_sampler_totals *totals = &taker->sampler->totals;
+	bool named = sample->flags & VP_BY_MEMORY;
+
+	put_sample(taker->sampler, sample, periods);
+	if (!(sample->flags & VP_AT_INTERRUPT))
+		return;
+	totals->exits++;
+	totals->exit_periods += periods;
+	totals->unknown_periods += sample->flags & VP_HAS_AS_ROOT ? 0 : periods;
+	*(named ? &taker->sampled->told.counts.named : &taker->sampled->told.counts.unnamed) +=
+	    taker->sampled->told.known ? periods : 0;
+}
+
+static struct sampled_vcpu *vcpu_of(struct vp_guest_sampler *sampler, uint32_t domain,
+				    uint32_t number)
+{
+	struct sampled *sampled = sampled_of(sampler, domain);
+
+	while (sampled->vcpus.count <= number)
+		vp_vec_push(&sampled->vcpus,
+			    ((struct sampled_vcpu){.number = (uint32_t)sampled->vcpus.count,
+						   .came = sampler->listed}));
+	return &sampled->vcpus.at[number];
+}
+
+bool vp_xen_sampler_wants_exits(const struct vp_guest_sampler *sampler)
+{
+	return sampler->options.at_interrupts;
+}
+
+static void weigh(struct vp_guest_sampler *sampler, const struct look *look,
+		  struct vp_xen_runner runner)
+{
+	const struct vp_guest_sample *sample = &look->sample.guest_sample;
+	struct vp_xen_weights *weights = &vcpu_of(sampler, look->domain, look->vcpu)->weights;
+	struct taker taker = {sampler, sampled_of(sampler, look->domain)};
+	struct vp_xen_ran ran = {.ns = weights->ran};
+
+	if (look->task.header.id)
+		put(sampler, &look->task);
+	runner.ran(runner.context, look->domain, look->vcpu, sample->time, &ran);
+	vp_xen_weights_context(weights, sampler->options.period_ns, ran, sample,
+			       (struct vp_xen_weighed){take_weighed, &taker});
+}
+
+uint64_t vp_xen_sampler_weigh(struct vp_guest_sampler *sampler, uint64_t time,
+			      struct vp_xen_runner runner)
+{
+	uint64_t next = UINT64_MAX;
+	size_t done = 0;
+
+	pthread_mutex_lock(&sampler->lock);
+	sampler->told = true;
+	while (done < sampler->looks.count && sampler->looks.at[done].sample.header.time <= time)
+		weigh(sampler, &sampler->looks.at[done++], runner);
+	sampler->looks.count -= done;
+	if (sampler->looks.count) {
+		memmove(sampler->looks.at, sampler->looks.at + done,
+			sampler->looks.count * sizeof(*sampler->looks.at));
+		next = sampler->looks.at[0].sample.header.time;
+	}
+	pthread_mutex_unlock(&sampler->lock);
+	return next;
+}
+
+void vp_xen_sampler_exit(struct vp_guest_sampler *sampler, uint32_t domain, uint32_t vcpu,
+			 uint64_t time, uint64_t ran, uint64_t ip)
+{
+	pthread_mutex_lock(&sampler->lock);
+	vp_xen_weights_exit(&vcpu_of(sampler, domain, vcpu)->weights, sampler->options.period_ns,
+			    time, ran, ip);
+	pthread_mutex_unlock(&sampler->lock);
+}
+
+/* Those for which no context has come for long. */
+static void flush_exits(struct vp_guest_sampler *sampler, struct sampled *sampled, uint64_t before)
+{
+	struct taker taker = {sampler, sampled};
+
+	vp_vec_each (&sampled->vcpus, vcpu) {
+		const struct vp_guest_sample who = {
+		    .id = VP_ID_guest_sample,
+		    .vm = vp_xen_vm_number(sampled->domain.id),
+		    .tid = vp_xen_tid(sampled->domain.id, vcpu->number),
+		    .vcpu = (uint16_t)vcpu->number};
+		if (vcpu->weights.exits.count && vcpu->weights.exits.at[0].time < before)
+			vp_xen_weights_flush(&vcpu->weights, &who,
+					     (struct vp_xen_weighed){take_weighed, &taker});
+	}
+}
+
+/* No sample will stand for what is left of the CPU time. */
+static void leave_rest(struct vp_guest_sampler *sampler, struct vp_xen_weights *weights)
+{
+	if (weights->ran <= weights->accounted)
+		return;
+	sampler->totals.unsampled_ns += weights->ran - weights->accounted;
+	weights->accounted = weights->ran;
+}
+
+void vp_xen_sampler_known(struct vp_guest_sampler *sampler, uint64_t time,
+			  struct vp_xen_runner runner)
+{
+	pthread_mutex_lock(&sampler->lock);
+	sampler->known = time;
+	vp_vec_each (&sampler->domains, sampled) {
+		flush_exits(sampler, sampled, time == UINT64_MAX ? time : time - SECOND);
+		vp_vec_each (&sampled->vcpus, vcpu) {
+			struct vp_xen_ran ran;
+			if (runner.ran(runner.context, sampled->domain.id, vcpu->number, time,
+				       &ran))
+				vcpu->weights.ran = ran.ns;
+			if (time == UINT64_MAX)
+				leave_rest(sampler, &vcpu->weights);
+		}
+	}
+	pthread_mutex_unlock(&sampler->lock);
+}
+
+static int by_time(const void *one, const void *other)
+{
+	const struct vp_record_header *a = one, *b = other;
+
+	if (a->time != b->time)
+		return a->time < b->time ? -1 : 1;
+	return (a->id != VP_ID_guest_task) - (b->id != VP_ID_guest_task);
+}
+
+/* Up to when no more records will come. */
+static uint64_t complete_until(const struct vp_guest_sampler *sampler)
+{
+	uint64_t until = sampler->told ? sampler->known : UINT64_MAX;
+
+	if (sampler->looks.count && sampler->looks.at[0].sample.header.time < until)
+		until = sampler->looks.at[0].sample.header.time;
+	vp_vec_each (&sampler->domains, sampled)
+		vp_vec_each (&sampled->vcpus, vcpu)
+			if (vcpu->weights.exits.count && vcpu->weights.exits.at[0].time < until)
+				until = vcpu->weights.exits.at[0].time;
+	return until;
+}
+
 static void sampler_drain(struct vp_guest_sampler *sampler,
 			  void (*take)(void *context, union vp_any_record *record), void *context)
 {
 	VP_VEC(union vp_any_record) taken = {0};
+	size_t done = 0;
 
 	/* Taking a record may mean to look for its VM. */
 	pthread_mutex_lock(&sampler->lock);
+	uint64_t until = complete_until(sampler);
 	memcpy(&taken, &sampler->records, sizeof(taken));
 	memset(&sampler->records, 0, sizeof(sampler->records));
+	if (sampler->told && taken.count)
+		qsort(taken.at, taken.count, sizeof(*taken.at), by_time);
+	while (done < taken.count && taken.at[done].header.time < until)
+		done++;
+	for (size_t i = done; i < taken.count; i++)
+		vp_vec_push(&sampler->records, taken.at[i]);
 	pthread_mutex_unlock(&sampler->lock);
-	vp_vec_each (&taken, record)
-		take(context, record);
+	for (size_t i = 0; i < done; i++)
+		take(context, &taken.at[i]);
 	vp_vec_deinit(&taken);
 }
 
@@ -324,8 +500,11 @@ static void sampler_free(struct vp_guest_sampler *sampler)
 	sampler_end(sampler);
 	vp_vec_each (&sampler->domains, sampled) {
 		vp_xen_told_forget(&sampled->told);
+		vp_vec_each (&sampled->vcpus, vcpu)
+			vp_xen_weights_deinit(&vcpu->weights);
 		vp_vec_deinit(&sampled->vcpus);
 	}
+	vp_vec_deinit(&sampler->looks);
 	vp_vec_deinit(&sampler->domains);
 	vp_vec_deinit(&sampler->records);
 	pthread_mutex_destroy(&sampler->lock);

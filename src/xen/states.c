@@ -354,12 +354,14 @@ static void count_exit(struct vp_xen_states *states, uint32_t place, struct vp_a
 	exit->total += total;
 	exit->max = total > exit->max ? total : exit->max;
 	exit->buckets[vp_bucket_of(total)]++;
-	exit->stolen += vcpu->parts[VP_STATE_PREEMPTED] + vcpu->parts[VP_STATE_THROTTLED];
-	exit->blocked += vcpu->parts[VP_STATE_HALTED] + vcpu->parts[VP_STATE_WAITING];
-	exit->waking += vcpu->parts[VP_STATE_WAKING];
 	vcpu->exits++;
 	if (vcpu->flags & VP_PLACE_KNOWN)
 		count_site(states, place, vcpu->ip, vcpu->reason, total, vcpu->since);
+	if (!(vcpu->flags & VP_EXIT_SPLIT)) /* all of it is the kernel's */
+		return;
+	exit->stolen += vcpu->parts[VP_STATE_PREEMPTED] + vcpu->parts[VP_STATE_THROTTLED];
+	exit->blocked += vcpu->parts[VP_STATE_HALTED] + vcpu->parts[VP_STATE_WAITING];
+	exit->waking += vcpu->parts[VP_STATE_WAKING];
 	memset(vcpu->parts, 0, sizeof(vcpu->parts));
 }
 
@@ -436,6 +438,30 @@ const struct vp_account_vcpu *vp_xen_states_running(const struct vp_xen_states *
 	uint32_t place = pcpu < states->pcpus.count ? states->pcpus.at[pcpu].place : 0;
 
 	return place ? &states->vcpus[place - 1] : NULL;
+}
+
+bool vp_xen_states_ran(const struct vp_xen_states *states, uint32_t domain, uint32_t number,
+		       uint64_t time, struct vp_xen_ran *ret)
+{
+	const uint32_t *place = vp_map_find(&states->places, key_of(domain, number));
+	const struct vp_account_vcpu *vcpu = place ? &states->vcpus[*place] : NULL;
+
+	if (!vcpu || vcpu->tid != vp_xen_tid(domain, number))
+		return false;
+	uint32_t state = vcpu->state == VP_STATE_UNKNOWN ? vcpu->asleep : vcpu->state;
+	ret->ns = vcpu->states[VP_STATE_GUEST] + vcpu->states[VP_STATE_KERNEL] +
+		  (runs(state) && time > vcpu->since ? time - vcpu->since : 0);
+	ret->open_exit = vcpu->flags & VP_EXIT_OPEN ? vcpu->exit_at : 0;
+	return true;
+}
+
+bool vp_xen_states_is_interrupt(const struct vp_xen_states *states,
+				const struct vp_xen_record *record)
+{
+	const uint32_t intel = 1, amd = 0x60; /* external interrupt; INTR */
+
+	return record->event == VP_XEN_EXIT &&
+	       record->reason == (states->vendor == VP_VENDOR_INTEL ? intel : amd);
 }
 
 void vp_xen_states_seed(struct vp_xen_states *states, uint32_t domain, uint32_t number,

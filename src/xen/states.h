@@ -11,6 +11,7 @@
 #include "bpf/account.h"
 #include "schema/records.h"
 #include "xen/buffers.h"
+#include "xen/weights.h"
 
 enum {
 	VP_XEN_PLACES = 1024, /* of vCPUs at a time */
@@ -77,6 +78,13 @@ void vp_xen_states_deinit(struct vp_xen_states *states);
 /* The vCPU that has the pCPU, as far as is known; NULL: none. */
 const struct vp_account_vcpu *vp_xen_states_running(const struct vp_xen_states *states,
 						    uint32_t pcpu);
+/* What the vCPU has had of its pCPUs up to then, which is not before what was taken last; false: it
+ * has no account. */
+bool vp_xen_states_ran(const struct vp_xen_states *states, uint32_t domain, uint32_t vcpu,
+		       uint64_t time, struct vp_xen_ran *ret);
+/* Whether the record is of a guest that is left for an interrupt. */
+bool vp_xen_states_is_interrupt(const struct vp_xen_states *states,
+				const struct vp_xen_record *record);
 /* Its account begins; `runstate` is what it did last, as far as Xen tells, and on that pCPU. */
 void vp_xen_states_seed(struct vp_xen_states *states, uint32_t domain, uint32_t vcpu,
 			enum vp_xen_runstate runstate, uint32_t pcpu, uint64_t now);

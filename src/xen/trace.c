@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "xen/trace.h"
 
+#include <string.h>
+
 #include "schema/records.h"
 
 /* The word that a record begins with: event, number of words behind the time, whether there is a
@@ -114,14 +116,23 @@ bool vp_xen_record_read(struct vp_cursor *cursor, struct vp_xen_record *ret)
 	if (!vp_cursor_left(cursor))
 		return false;
 	head = vp_cursor_u32(cursor);
-	*ret = (struct vp_xen_record){.event = VP_XEN_OTHER, .id = EVENT(head)};
-	if (HAS_TIME(head))
-		ret->tsc = vp_cursor_u64(cursor);
+	memset(ret, 0, offsetof(struct vp_xen_record, words));
+	ret->event = VP_XEN_OTHER;
+	ret->id = EVENT(head);
 	ret->n_words = EXTRA(head);
-	for (unsigned i = 0; i < ret->n_words; i++)
-		ret->words[i] = vp_cursor_u32(cursor);
+	/* There are hundreds of thousands of records a second: checked once, and copied with what
+	 * follows, if there is enough, since a fixed size is copied in two instructions. */
+	size_t time = HAS_TIME(head) ? sizeof(ret->tsc) : 0;
+	size_t size = ret->n_words * sizeof(ret->words[0]);
+	struct vp_slice rest = vp_cursor_bytes(cursor, time + size);
 	if (!vp_cursor_ok(cursor))
 		return false;
+	if (time)
+		memcpy(&ret->tsc, rest.bytes, sizeof(ret->tsc));
+	if (size + vp_cursor_left(cursor) >= sizeof(ret->words))
+		memcpy(ret->words, rest.bytes + time, sizeof(ret->words));
+	else
+		memcpy(ret->words, rest.bytes + time, size);
 	take_event(ret);
 	return true;
 }

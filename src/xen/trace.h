@@ -43,9 +43,9 @@ struct vp_xen_record {
 	bool has_ip;
 	uint64_t ip;
 	uint32_t count;
-	uint64_t since;  /* TSC */
-	uint8_t n_words; /* what is in the record behind its time */
-	uint32_t words[VP_XEN_WORDS_MOST];
+	uint64_t since;                    /* TSC */
+	uint8_t n_words;                   /* what is in the record behind its time … */
+	uint32_t words[VP_XEN_WORDS_MOST]; /* … and, behind those, anything */
 };
 
 /* A record with where and when it was written. */

@@ -5,7 +5,7 @@ import csv
 import json
 import re
 
-from lab import REPOSITORY, vperf
+from lab import REPOSITORY, share_bound, vperf
 from test_account import check_closing, check_parts, read
 from test_counters import lines_of, said
 
@@ -356,6 +356,53 @@ def samples_of_guests(run, claims):
     claims.check(other["samples"] > 0 and not any("0x" in str(row) for row in other["rows"]), f"what was not asked for is hidden: {other['rows']}")
 
 
+# A PVH guest is sampled where it is left for interrupts, too; a PV guest has no exits.
+INTERRUPTS = """
+host hypervisor=xen pcpus=1 icount=yes
+guest pv memory=192 type=pv
+guest pvh memory=192 type=pvh
+workload pv shares fast=80 slow=20
+workload pvh shares fast=80 slow=20
+workload pvh shares left=30 right=70
+command vperf record --interrupts -F 1009 -d 6 -o /out/rec
+"""
+AT_INTERRUPT = 512  # of a guest_sample's flags
+
+
+def interrupts(run, claims):
+    said = vperf("info", str(run.recording())).stdout
+    printed = vperf("script", str(run.recording()), "--format", "csv", "--event", "guest_sample").stdout
+    samples = list(csv.DictReader(printed.splitlines()))
+    exits = [row for row in samples if int(row["flags"], 16) & AT_INTERRUPT]
+    found = re.search(r"(\d+) by the vCPU's context from Xen \(([\d.]+) % of the CPU time\) and (\d+) at exits for interrupts \(([\d.]+) %;", said)
+    claims.check(found is not None, f"which sampler gave what is said: {said}")
+    if found:
+        claims.near("% of the samples that are of exits, as said", float(found[4]), 100 * len(exits) / len(samples), 0.06)
+        claims.check(found[0] in vperf("report", "--view", "guest", "--vm", "pvh", str(run.recording())).stdout, "… in the report, too")
+    claims.check({row["vm"] for row in exits} == {"pvh"}, "samples at exits are of the PVH guest")
+    # Several may stand at one place: late ticks.
+    placed = collections.Counter(row["vm"] for row in samples if not int(row["flags"], 16) & 16)
+    places = placed["pvh"]
+    seconds = (int(samples[-1]["time_ns"]) - int(samples[0]["time_ns"])) / 1e9
+    claims.check(places > 3 * 97 * seconds / 2, f"{places} places in {seconds:.1f} s of half a pCPU: more than three times as many as at 97 Hz")
+    claims.check([int(row["time_ns"]) for row in samples] == sorted(int(row["time_ns"]) for row in samples), "samples of both kinds are in order")
+    for vm, processes in (("pvh", [{"share_a": 80, "share_b": 20}, {"share_a": 30, "share_b": 70}]), ("pv", [{"share_a": 80, "share_b": 20}])):
+        report = profile(run, vm)
+        pids = sorted({row["pid"] for row in report["rows"] if row["process"] == "shares"})
+        claims.check(len(pids) == len(processes), f"{vm}: 'shares' are {pids}")
+        for pid, expected in zip(pids, processes):
+            found = {row["function"]: row["samples"] for row in report["rows"] if row["pid"] == pid}
+            count = placed[vm] / len(processes)
+            for name, percent in expected.items():
+                claims.near(f"{vm}, process {pid}: {name}, % of about {count:.0f} places", 100 * found.get(name, 0) / sum(found.values()), percent,
+                            share_bound(percent, count, 0))
+        named = sum(row["samples"] for row in report["rows"] if row["pid"] in pids and row["function"] in ("share_a", "share_b"))
+        claims.check(named >= 0.98 * report["samples"], f"{vm}: {named} of {report['samples']} samples are of these processes' functions")
+        ran = sum(row["ns"] for row in read("account", run)["states"] if row["vm"] == vm and row["state"] in ("guest", "kernel"))
+        claims.near(f"{vm}: CPU time of the samples, and what is said to have none, ms", report["samples"] * report["period_ns"] / 1e6, ran / 1e6,
+                    (float(re.search(r"CPU time without samples: ([\d.]+) ms", said)[1]) if found else 0) + 3 * report["period_ns"] / 1e6)
+
+
 # A guest with a device model, which is a process of dom0.
 HVM = """
 host hypervisor=xen pcpus=1 icount=yes
@@ -488,6 +535,7 @@ def counters(run, claims):
 
 TESTS = [("Xen: account", ACCOUNT, account_of_two)]
 FULL = [("Xen: libvperf", COUNTERS, counters), ("Xen: weights and a cap", STEAL, weights), ("Xen: samples of guests", SAMPLES, samples_of_guests),
+        ("Xen: samples at interrupts", INTERRUPTS, interrupts),
         ("Xen of trixie: samples of guests", SAMPLES.replace("icount=yes", "icount=yes kernel=trixie"), samples_of_guests),
         ("Xen: a guest with a device model", HVM, hvm_guest), ("Xen of trixie: account", ON_TRIXIE, account_of_two),
         ("Xen: domains come, go, are paused and plugged", CHANGES, changes)]

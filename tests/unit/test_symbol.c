@@ -74,6 +74,24 @@ static void test_roots_are_used_again(void **state)
 	vp_names_free(names);
 }
 
+/* By nothing but an address of its code. */
+static void test_space_by_address(void **state)
+{
+	struct vp_names *names = load();
+	const uint32_t none = VP_NAMES_NO_SPACE;
+
+	assert_int_equal(vp_names_space_by_address(names, none, 0x400100, SECOND), 0);
+	assert_int_equal(vp_names_space_by_address(names, none, 0x402000, SECOND), none);
+	assert_int_equal(vp_names_space_by_address(names, none, 0x400100, 5 * SECOND / 2), none);
+	/* The child has its parent's code: which of both it was, only the caller knows. */
+	assert_int_equal(vp_names_space_by_address(names, none, 0x400100, 13 * SECOND / 4), 1);
+	assert_int_equal(vp_names_space_by_address(names, none, 0x400100, 4 * SECOND), none);
+	assert_int_equal(vp_names_space_by_address(names, 1, 0x400100, 4 * SECOND), 1);
+	assert_int_equal(vp_names_space_by_address(names, 2, 0x400100, 4 * SECOND), 2);
+	assert_int_equal(vp_names_space_by_address(names, 3, 0x400100, 4 * SECOND), none);
+	vp_names_free(names);
+}
+
 static void test_clock(void **state)
 {
 	/* The machine's clock is 10 s behind and twice as slow. */
@@ -328,6 +346,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_roots_are_used_again),
+	    cmocka_unit_test(test_space_by_address),
 	    cmocka_unit_test(test_clock),
 	    cmocka_unit_test(test_functions),
 	    cmocka_unit_test(test_mappings_over_time),

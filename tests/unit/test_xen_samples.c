@@ -80,6 +80,94 @@ static void test_periods(void **state)
 	assert_int_equal(sum, (cpu_time - 1400 + 50) / 100);
 }
 
+struct taken {
+	unsigned count;
+	uint64_t periods;
+	struct vp_guest_sample samples[8];
+	uint64_t weights[8];
+};
+
+static void take_weighed(void *context, const struct vp_guest_sample *sample, uint64_t periods)
+{
+	struct taken *taken = context;
+
+	taken->samples[taken->count] = *sample;
+	taken->weights[taken->count++] = periods;
+	taken->periods += periods;
+}
+
+static struct vp_guest_sample context_of(uint64_t time, uint32_t pid)
+{
+	return (struct vp_guest_sample){.time = time,
+					.flags = VP_HAS_CPL | VP_HAS_AS_ROOT | VP_BY_MEMORY,
+					.vm = 2,
+					.as_root = 0x1000 * pid,
+					.guest_pid = pid,
+					.guest_tid = pid,
+					.mode = VP_MODE_GUEST_KERNEL};
+}
+
+/* Exits for interrupts between contexts: all samples together stand for the vCPU's CPU time. */
+static void test_weights(void **state)
+{
+	struct vp_xen_weights weights = {0};
+	struct taken taken = {0};
+	const struct vp_xen_weighed out = {take_weighed, &taken};
+	struct vp_guest_sample context = context_of(1000, 7);
+	const uint64_t kernel = 0xffffffff81000000;
+
+	vp_xen_weights_exit(&weights, 100, 900, 90, 0x401000);
+	vp_xen_weights_exit(&weights, 100, 910, 100, 0x402000); /* none is due */
+	assert_int_equal(taken.count, 0);
+	vp_xen_weights_context(&weights, 100, (struct vp_xen_ran){190, 0}, &context, out);
+	assert_int_equal(taken.count, 2);
+	/* Whose the first one is nobody knows: there was no context before it. */
+	assert_int_equal(taken.samples[0].time, 900);
+	assert_int_equal(taken.samples[0].ip, 0x401000);
+	assert_int_equal(taken.samples[0].flags, VP_HAS_CPL | VP_AT_INTERRUPT);
+	assert_int_equal(taken.samples[0].mode, VP_MODE_GUEST_USER);
+	assert_int_equal(taken.samples[0].cpl, 3);
+	assert_int_equal(taken.samples[0].guest_pid, 0);
+	assert_int_equal(taken.samples[0].as_root, 0);
+	assert_int_equal(taken.samples[1].time, 1000);
+	assert_int_equal(taken.samples[1].guest_pid, 7);
+
+	/* Between two contexts of one process. The exit at which the vCPU still is, is the second
+	 * one, and a context that nothing is left for is no sample. */
+	taken.count = 0;
+	vp_xen_weights_exit(&weights, 100, 1100, 500, kernel);
+	vp_xen_weights_exit(&weights, 100, 1200, 600, 0x403000);
+	context.time = 1300;
+	vp_xen_weights_context(&weights, 100, (struct vp_xen_ran){610, 1200}, &context, out);
+	assert_int_equal(taken.count, 2);
+	assert_int_equal(taken.weights[0], 3);
+	assert_int_equal(taken.samples[0].mode, VP_MODE_GUEST_KERNEL);
+	assert_int_equal(taken.samples[0].cpl, 0);
+	assert_int_equal(taken.samples[0].guest_pid, 7);
+	assert_int_equal(taken.weights[1], 1);
+	assert_int_equal(taken.samples[1].time, 1300);
+	assert_false(taken.samples[1].flags & VP_AT_INTERRUPT);
+
+	/* Between two processes. */
+	taken.count = 0;
+	context = context_of(1500, 8);
+	vp_xen_weights_exit(&weights, 100, 1400, 700, 0x404000);
+	vp_xen_weights_context(&weights, 100, (struct vp_xen_ran){710, 0}, &context, out);
+	assert_int_equal(taken.count, 1);
+	assert_int_equal(taken.samples[0].guest_pid, 0);
+
+	/* No context any more. */
+	taken.count = 0;
+	vp_xen_weights_exit(&weights, 100, 1600, 1000, 0x405000);
+	vp_xen_weights_flush(&weights, &context, out);
+	assert_int_equal(taken.count, 1);
+	assert_int_equal(taken.weights[0], 3);
+	assert_int_equal(taken.samples[0].guest_pid, 0);
+	assert_int_equal(taken.samples[0].vm, 2);
+	assert_int_equal(taken.periods, 10);
+	vp_xen_weights_deinit(&weights);
+}
+
 enum { PAGES = 8, PAGE = 4096 };
 #define DIRECT_MAP 0xffff888000000000ULL
 #define IMAGE 0xffffffff81000000ULL
@@ -285,6 +373,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_context),
 	    cmocka_unit_test(test_periods),
+	    cmocka_unit_test(test_weights),
 	    cmocka_unit_test(test_task),
 	    cmocka_unit_test(test_layout_is_not_believed),
 	    cmocka_unit_test(test_sample_of_unknown_guest),
