@@ -299,23 +299,41 @@ static void put_value(const struct vp_event_field *field, struct vp_slice bytes,
 	}
 }
 
+/* By words, without a call: a run is of a few. */
+static inline char *put_run(char *to, const char *from, size_t size)
+{
+	for (; size >= sizeof(uint64_t); size -= sizeof(uint64_t)) {
+		memcpy(to, from, sizeof(uint64_t));
+		to += sizeof(uint64_t);
+		from += sizeof(uint64_t);
+	}
+	if (size & sizeof(uint32_t)) {
+		memcpy(to, from, sizeof(uint32_t));
+		to += sizeof(uint32_t);
+		from += sizeof(uint32_t);
+	}
+	for (size &= sizeof(uint32_t) - 1; size; size--)
+		*to++ = *from++;
+	return to;
+}
+
 /* All fields are in runs: the record has one length. */
 static bool convert_runs(const struct vp_event_class *event, const vp_tracepoint_places *places,
 			 uint64_t time, struct vp_slice raw, struct vp_buffer *out)
 {
-	struct vp_defined_record header = {.time = time, .id = event->id};
-	size_t size = sizeof(header) + event->fixed_size;
+	const struct vp_tracepoint_place *place = places->at, *end = place + places->count;
+	size_t size = sizeof(struct vp_defined_record) + event->fixed_size;
 
-	if (raw.size < places->at[0].reach || size > UINT16_MAX)
+	if (raw.size < place->reach || size > UINT16_MAX)
 		return false;
-	header.size = (uint16_t)size;
-	char *at = vp_buffer_extend(out, size);
-	memcpy(at, &header, sizeof(header));
-	at += sizeof(header);
-	for (size_t i = 0; i < places->count; i += 1U + places->at[i].others) {
-		memcpy(at, raw.bytes + places->at[i].offset, places->at[i].run);
-		at += places->at[i].run;
-	}
+	struct vp_defined_record *record = (void *)vp_buffer_room(out, size);
+	record->time = time;
+	record->id = event->id;
+	record->size = (uint16_t)size;
+	char *at = record->fields;
+	for (; place < end; place += 1U + place->others)
+		at = put_run(at, raw.bytes + place->offset, place->run);
+	vp_buffer_end(out, at);
 	return true;
 }
 
