@@ -30,6 +30,7 @@ enum news_kind {
 	NEWS_GONE,
 	NEWS_CLASSES,
 	NEWS_TASKS,
+	NEWS_CLOCK,
 	NEWS_RECORDS,
 	NEWS_LOST,
 	NEWS_MALFORMED,
@@ -299,6 +300,16 @@ static void take_tasks(struct talker *talker, struct vp_cursor *payload)
 	}
 }
 
+static struct vp_error *take_clock(struct talker *talker, struct vp_cursor *payload)
+{
+	struct vp_slice clock = vp_cursor_bytes(payload, sizeof(struct vp_events_clock));
+
+	if (!vp_cursor_ok(payload))
+		return malformed(talker, "a clock");
+	tell(talker, &(struct news){.kind = NEWS_CLOCK}, clock.bytes, clock.size);
+	return NULL;
+}
+
 static struct vp_error *take_frame(struct talker *talker, const struct vp_events_frame *frame,
 				   struct vp_cursor *payload)
 {
@@ -317,6 +328,8 @@ static struct vp_error *take_frame(struct talker *talker, const struct vp_events
 	case VP_EVENTS_TASKS:
 		take_tasks(talker, payload);
 		return NULL;
+	case VP_EVENTS_CLOCK:
+		return take_clock(talker, payload);
 	case VP_EVENTS_PAGES:
 		take_pages(talker, frame->vcpu, payload);
 		return NULL;
@@ -443,6 +456,10 @@ static void take_news(struct vp_agent_events *events, size_t size,
 		break;
 	case NEWS_TASKS:
 		taker->tasks(taker->context, (const void *)news->bytes, tasks);
+		break;
+	case NEWS_CLOCK:
+		if (size >= sizeof(struct vp_events_clock))
+			taker->clock(taker->context, (const void *)news->bytes);
 		break;
 	case NEWS_RECORDS:
 		taker->records(taker->context, news->vcpu, news->bytes, size);
