@@ -299,51 +299,12 @@ static void put_value(const struct vp_event_field *field, struct vp_slice bytes,
 	}
 }
 
-/* By words, without a call: a run is of a few. */
-static inline char *put_run(char *to, const char *from, size_t size)
-{
-	for (; size >= sizeof(uint64_t); size -= sizeof(uint64_t)) {
-		memcpy(to, from, sizeof(uint64_t));
-		to += sizeof(uint64_t);
-		from += sizeof(uint64_t);
-	}
-	if (size & sizeof(uint32_t)) {
-		memcpy(to, from, sizeof(uint32_t));
-		to += sizeof(uint32_t);
-		from += sizeof(uint32_t);
-	}
-	for (size &= sizeof(uint32_t) - 1; size; size--)
-		*to++ = *from++;
-	return to;
-}
-
-/* All fields are in runs: the record has one length. */
-static bool convert_runs(const struct vp_event_class *event, const vp_tracepoint_places *places,
-			 uint64_t time, struct vp_slice raw, struct vp_buffer *out)
-{
-	const struct vp_tracepoint_place *place = places->at, *end = place + places->count;
-	size_t size = sizeof(struct vp_defined_record) + event->fixed_size;
-
-	if (raw.size < place->reach || size > UINT16_MAX)
-		return false;
-	struct vp_defined_record *record = (void *)vp_buffer_room(out, size);
-	record->time = time;
-	record->id = event->id;
-	record->size = (uint16_t)size;
-	char *at = record->fields;
-	for (; place < end; place += 1U + place->others)
-		at = put_run(at, raw.bytes + place->offset, place->run);
-	vp_buffer_end(out, at);
-	return true;
-}
-
-bool vp_tracepoint_convert(const struct vp_event_class *event, const vp_tracepoint_places *places,
-			   uint64_t time, struct vp_slice raw, struct vp_buffer *out)
+bool vp_tracepoint_convert_fields(const struct vp_event_class *event,
+				  const vp_tracepoint_places *places, uint64_t time,
+				  struct vp_slice raw, struct vp_buffer *out)
 {
 	size_t begin = out->size;
 
-	if (places->at[0].reach)
-		return convert_runs(event, places, time, raw, out);
 	vp_event_begin(out, event, time);
 	for (size_t i = 0; i < places->count; i += 1U + places->at[i].others) {
 		const struct vp_tracepoint_place *place = &places->at[i];

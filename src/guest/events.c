@@ -29,6 +29,7 @@ enum {
 	CLOCK_MS = 10, /* between pairs of clocks, at least */
 	CLOCK_TRIES = 8,
 	PIPE_BYTES = 1 << 18,
+	MESSAGE_BYTES = 1 << 16, /* what vsock sends at once */
 	FORMAT_MAX = 1 << 16,
 };
 
@@ -57,7 +58,7 @@ struct session {
 	int pipe[2];
 	char *path; /* of the instance */
 	VP_VEC(struct cpu) cpus;
-	char *page;
+	char *page, *message;
 	size_t page_size;
 	uint64_t ms_to_lost;
 	uint64_t clock_ns; /* when the host was told last of the counter */
@@ -277,17 +278,22 @@ static struct vp_error *send_clock(struct session *session)
 	return put_frame(session, VP_EVENTS_CLOCK, 0, &clock, sizeof(clock));
 }
 
-/* From the pipe, in which they are nobody's any more, to the host. */
+/* From the pipe, in which they are nobody's any more, to the host: by a copy, since what is spliced
+ * to a socket is a message of its own for each page, which takes longer. */
 static struct vp_error *send_pages(struct session *session, struct cpu *cpu, size_t size)
 {
 	VP_TRY(know_vcpu(session, cpu));
 	VP_TRY(send_clock(session));
 	VP_TRY(put_head(session, VP_EVENTS_PAGES, cpu->vcpu, size));
 	while (size) {
-		ssize_t sent = splice(session->pipe[0], NULL, session->host, NULL, size, 0);
-		if (sent <= 0)
-			return gone(sent ? errno : EPIPE);
-		size -= (size_t)sent;
+		size_t most = size < MESSAGE_BYTES ? size : MESSAGE_BYTES;
+		ssize_t taken = read(session->pipe[0], session->message, most);
+		if (taken <= 0)
+			return vp_error_errno(taken ? errno : EPIPE, "cannot read its pipe");
+		int result = vp_fd_write_all(session->host, session->message, (size_t)taken);
+		if (result)
+			return gone(-result);
+		size -= (size_t)taken;
 	}
 	return NULL;
 }
@@ -422,6 +428,7 @@ static void end(struct session *session)
 	vp_vec_deinit(&session->cpus);
 	free(session->path);
 	free(session->page);
+	free(session->message);
 }
 
 int vp_events_serve(int fd, unsigned sets, unsigned ring_kib)
@@ -430,6 +437,7 @@ int vp_events_serve(int fd, unsigned sets, unsigned ring_kib)
 	    .host = fd, .ring_kib = ring_kib, .page_size = (size_t)getpagesize()};
 
 	session.page = vp_alloc(session.page_size);
+	session.message = vp_alloc(MESSAGE_BYTES);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	struct vp_error *error = begin(&session, sets);
 	bool begun = !error;

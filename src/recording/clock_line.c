@@ -57,7 +57,8 @@ static void note_error(struct vp_clock_line *line, const struct vp_clock_point *
 	uint64_t length = after->ns - before->ns, span = after->from - before->from;
 	/* What is between two numbers of the slower clock is not seen, nor what is rounded off. */
 	uint64_t unseen = 2 + length / (after->to - before->to) + length / span;
-	unsigned __int128 error = reads + reads * away / span + length * STEADY_PPM / 1000000 + unseen;
+	unsigned __int128 error =
+	    reads + reads * away / span + length * STEADY_PPM / 1000000 + unseen;
 
 	if (error > line->error_ns)
 		line->error_ns = error < UINT32_MAX ? (uint64_t)error : UINT32_MAX;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What one clock showed when another one did, by pairs of both that are read while a recording runs.
- * Between two pairs, and before and after all, it is a straight line.
+ * What one clock showed when another one did, by pairs of both that are read while a recording
+ * runs. Between two pairs, and before and after all, it is a straight line.
  */
 #ifndef VP_RECORDING_CLOCK_LINE_H
 #define VP_RECORDING_CLOCK_LINE_H

@@ -279,11 +279,21 @@ static bool complete(struct vp_guest_events *events, const struct vp_vcpu *vcpu,
 	return true;
 }
 
+static void put_run(struct vp_guest_events *events, uint32_t vcpu, struct vp_run *run)
+{
+	char *end = run->bytes + run->size;
+
+	if (run->n)
+		vp_trace_append_run(events->writer, id_of(vcpu), run);
+	*run = (struct vp_run){.bytes = end};
+}
+
 /* Up to the first that is no record of its class; returns how many bytes those are. */
 static size_t put_records(struct vp_guest_events *events, const struct vp_vcpu *vcpu, char *bytes,
 			  size_t size)
 {
-	size_t begin = 0, end = 0; /* of those in a row that are to be written */
+	struct vp_run run = {.bytes = bytes};
+	size_t end = 0;
 
 	while (size - end >= sizeof(struct vp_defined_record)) {
 		struct vp_defined_record *record = (void *)(bytes + end);
@@ -292,15 +302,21 @@ static size_t put_records(struct vp_guest_events *events, const struct vp_vcpu *
 		if (!class || record->size > size - end || !vp_event_is_whole(class, record))
 			break;
 		bool is_wanted = complete(events, vcpu, record);
-		if (!is_wanted && end > begin)
-			vp_trace_append_records(events->writer, id_of(vcpu->number), bytes + begin,
-						end - begin);
+		if (!is_wanted || run.size + record->size > VP_RUN_MAX)
+			put_run(events, vcpu->number, &run);
 		end += record->size;
-		begin = is_wanted ? begin : end;
+		if (!is_wanted) {
+			run.bytes = bytes + end;
+			continue;
+		}
+		if (!run.n++)
+			run.first = record->time;
+		else if (record->time < run.last)
+			record->time = run.last;
+		run.last = record->time;
+		run.size += record->size;
 	}
-	if (end > begin)
-		vp_trace_append_records(events->writer, id_of(vcpu->number), bytes + begin,
-					end - begin);
+	put_run(events, vcpu->number, &run);
 	return end;
 }
 
