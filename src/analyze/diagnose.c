@@ -411,6 +411,7 @@ static void measure(const struct evidence *evidence, const struct vp_rule *rule,
 		measure_exits(evidence, rule, vm, loss);
 		break;
 	case VP_LOSS_RECORDS:
+	case VP_LOSS_GUEST_EVENTS:
 		break;
 	}
 }
@@ -529,7 +530,7 @@ static void diagnose_vm(struct evidence *evidence, uint32_t vm, struct vp_diagno
 		struct loss loss = {0};
 		measure(evidence, &rules[i], vm, &loss);
 		double percent = 100 * (double)loss.ns / (double)wall;
-		if (rules[i].loss != VP_LOSS_RECORDS && percent >= rules[i].least)
+		if (rules[i].loss < VP_LOSS_RECORDS && percent >= rules[i].least)
 			add_finding(evidence->view, &rules[i], vm, &loss, percent, ret);
 		forget(&loss);
 	}
@@ -565,6 +566,22 @@ static void find_losses(const struct vp_account *account, const struct vp_losses
 					 .count = lost}));
 }
 
+static void find_guest_losses(const struct vp_account *account, const struct vp_rule *rule,
+			      struct vp_diagnosis *ret)
+{
+	for (uint32_t i = 0; i < account->vms->count; i++) {
+		const struct vp_vm *vm = &account->vms->at[i];
+		double lost = (double)vm->guest_events_lost, all = lost + (double)vm->guest_events;
+		double percent = lost > 0 ? 100 * lost / all : 0;
+		if (lost > 0 && percent >= rule->least)
+			vp_vec_push(&ret->findings,
+				    ((struct vp_finding){.rule = rule,
+							 .vm = i,
+							 .percent = percent,
+							 .count = vm->guest_events_lost}));
+	}
+}
+
 void vp_diagnose(const struct vp_account_view *view, const struct vp_table *places,
 		 const struct vp_table *addresses, const struct vp_losses *losses,
 		 struct vp_diagnosis *ret)
@@ -582,6 +599,8 @@ void vp_diagnose(const struct vp_account_view *view, const struct vp_table *plac
 	for (size_t i = 0; i < count; i++)
 		if (rules[i].loss == VP_LOSS_RECORDS)
 			find_losses(view->account, losses, &rules[i], ret);
+		else if (rules[i].loss == VP_LOSS_GUEST_EVENTS)
+			find_guest_losses(view->account, &rules[i], ret);
 	if (ret->findings.count)
 		qsort(ret->findings.at, ret->findings.count, sizeof(*ret->findings.at), by_time);
 	vp_vec_deinit(&evidence.storms);

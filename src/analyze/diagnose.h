@@ -17,7 +17,8 @@ struct vp_finding {
 	const struct vp_rule *rule;
 	uint32_t vm;     /* index in the account's VMs; VP_FINDING_OF_NO_VM: about the recording */
 	uint64_t ns;     /* lost; of samples, the time that they stand for, of other records 0 */
-	double percent;  /* of the time of the VM's vCPUs; of all records, those that are lost */
+	double percent;  /* of the time of the VM's vCPUs; of all records, or of the guest's events,
+			  * those that are lost */
 	uint64_t count;  /* how often */
 	uint64_t most;   /* ns of `who` */
 	const char *who; /* who took or caused the most of it; NULL: not known. The diagnosis' */

@@ -237,6 +237,17 @@ static const struct vp_rule rules[] = {
      .advice = "larger buffers (-m 64M), fewer events (--trace=sched, a --filter), or a flight "
 	       "recorder (--flight)",
      .source = "vperf: man vperf-record (-m, --filter, --flight), docs/method-trace.md"},
+    {.id = "lost-guest-events",
+     .loss = VP_LOSS_GUEST_EVENTS,
+     .records = "of its guest's events",
+     .least = 0.1,
+     .what = "sched and critical have gaps in that guest",
+     .evidence = "info",
+     .advice =
+	 "fewer events (--trace-guests=sched), more memory for them in the guest (vperf-agent "
+	 "serve --ring 32768), a higher --agent-limit",
+     .source =
+	 "vperf: man vperf-agent (--ring), vperf-record (--agent-limit), docs/method-trace.md"},
     {.id = "lost-intervals",
      .loss = VP_LOSS_RECORDS,
      .streams = VP_STREAMS(VP_STREAM_INTERVALS),

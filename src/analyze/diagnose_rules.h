@@ -14,7 +14,8 @@ enum vp_loss {
 	VP_LOSS_THROTTLED,   /* time without quota */
 	VP_LOSS_POLL_WASTED, /* time polled before it slept all the same */
 	VP_LOSS_EXITS,       /* time of the host's kernel and the VMM for exits */
-	VP_LOSS_RECORDS      /* of no VM: records that the recording lacks */
+	VP_LOSS_RECORDS,     /* of no VM: records that the recording lacks */
+	VP_LOSS_GUEST_EVENTS /* of the guest's own, that it lacks */
 };
 
 /* Classes of thieves: bits of vp_rule.thieves. */
@@ -50,7 +51,7 @@ struct vp_rule {
 	enum vp_rule_preempted preempted;
 	enum vp_rule_memory memory;
 	double least;         /* percent of the vCPUs' time, or of the records; 0: any */
-	const char *what;     /* "… loses … to WHAT"; of records "… were lost: WHAT" */
+	const char *what;     /* "… loses … to WHAT"; of records "… lost …: WHAT" */
 	const char *evidence; /* the verb and its options that show it */
 	const char *advice, *source;
 };

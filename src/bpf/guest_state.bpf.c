@@ -58,6 +58,31 @@ struct kvm_vcpu___vm {
 	struct kvm *kvm;
 } CORE;
 
+/* 64-bit Arm: since v6.4 (47053904e182 "KVM: arm64: timers: Convert per-vcpu virtual offset to a
+ * global value") the counter's offset is the VM's … */
+struct arch_timer_vm_data {
+	__u64 voffset;
+} CORE;
+struct kvm_arch___arm {
+	struct arch_timer_vm_data timer_data;
+} CORE;
+struct kvm___arm {
+	struct kvm_arch___arm arch;
+} CORE;
+
+/* … and before, since v5.10 (41ce82f63c06 "KVM: arm64: timers: Move timer registers to the sys_regs
+ * file"), among the vCPU's registers. */
+enum vcpu_sysreg { CNTVOFF_EL2 = 1 };
+struct kvm_cpu_context {
+	__u64 sys_regs[1];
+} CORE;
+struct kvm_vcpu_arch___arm {
+	struct kvm_cpu_context ctxt;
+} CORE;
+struct kvm_vcpu___arm {
+	struct kvm_vcpu_arch___arm arch;
+} CORE;
+
 struct kvm_memory_slot {
 	__u64 base_gfn;
 	unsigned long npages;
@@ -183,6 +208,26 @@ static __always_inline __u64 saved(const void *vmcb, __u32 offset)
 	return value;
 }
 
+/* Of x86, KVM tells it in debugfs. */
+static __always_inline bool read_counter_offset(struct kvm_vcpu *vcpu, __u64 *ret)
+{
+	struct kvm___arm *kvm = (void *)BPF_CORE_READ((struct kvm_vcpu___vm *)vcpu, kvm);
+	struct kvm_vcpu___arm *arm = (void *)vcpu;
+
+	if (bpf_core_field_exists(kvm->arch.timer_data)) {
+		barrier(); /* or both ways are prepared for: one is of another kernel */
+		return !bpf_core_read(ret, sizeof(*ret), &kvm->arch.timer_data.voffset);
+	}
+	if (bpf_core_field_exists(arm->arch.ctxt) &&
+	    bpf_core_enum_value_exists(enum vcpu_sysreg, CNTVOFF_EL2)) {
+		barrier();
+		__u32 place = bpf_core_field_offset(arm->arch.ctxt.sys_regs) +
+			      bpf_core_enum_value(enum vcpu_sysreg, CNTVOFF_EL2) * sizeof(*ret);
+		return !bpf_probe_read_kernel(ret, sizeof(*ret), (void *)vcpu + place);
+	}
+	return false;
+}
+
 /* Intel's are in the VMCS: not in memory that anybody but the processor may read. */
 static __always_inline void list_vcpu(struct seq_file *seq, __u32 pid, struct kvm_vcpu *vcpu)
 {
@@ -190,6 +235,7 @@ static __always_inline void list_vcpu(struct seq_file *seq, __u32 pid, struct kv
 	void *vmcb = vendor == 2 ? vmcb_of(vcpu) : 0;
 
 	item.cpu.vcpu = BPF_CORE_READ(vcpu, vcpu_id);
+	item.cpu.has_counter = read_counter_offset(vcpu, &item.cpu.counter_offset);
 	if (vmcb) {
 		bool nested_paging = saved(vmcb, VMCB_NESTED_CTL) & 1;
 		item.cpu.cr3 =

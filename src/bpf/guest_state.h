@@ -18,7 +18,8 @@ struct vp_guest_item {
 		} slot;
 		/* 0: not known */
 		struct {
-			__u32 vcpu, reserved;
+			__u32 vcpu, has_counter; /* the next one is known */
+			__u64 counter_offset;    /* Arm: the host's counter less the guest's */
 			__u64 cr3, cr4, lstar, idt, gs_base, kernel_gs_base;
 		} cpu;
 	};

@@ -499,6 +499,8 @@ int do_here(struct bpf_raw_tracepoint_args *context)
 		cpu->switcher = (__u32)context->args[1];
 	} else if (command == VP_BEGIN_HERE) {
 		begin_here(cpu);
+	} else if (command == VP_FORGET_HERE) {
+		__builtin_memset(cpu->now, 0, sizeof(cpu->now));
 	} else {
 		struct vp_subject *subject =
 		    subject_at(command == VP_END_HERE ? cpu->place : (__u32)context->args[1]);

@@ -84,6 +84,7 @@ struct vp_event_place {
 /* What a run of the program `do_here` does. */
 enum vp_interval_command {
 	VP_BEGIN_HERE = 1, /* on the pCPU where it runs: whoever has it */
+	VP_FORGET_HERE,    /* its counters are to be others, which have counted nothing yet */
 	VP_END_HERE,
 	VP_END_SUBJECT,  /* the one whose place comes with it; it has no pCPU */
 	VP_SWITCHES_HERE /* the thread that comes with it switches the sets of this pCPU */

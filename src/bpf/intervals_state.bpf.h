@@ -372,8 +372,10 @@ static __always_inline void put_record(const struct vp_subject *subject, __u64 n
 	__u32 here = bpf_get_smp_processor_id();
 	void *ring = bpf_map_lookup_elem(&rings, &here);
 
-	if (!ring)
+	if (!ring) { /* of a pCPU that came online a moment ago */
+		__sync_fetch_and_add(&lost.intervals, 1);
 		return;
+	}
 	__u64 wake = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > ring_half ? BPF_RB_FORCE_WAKEUP
 									    : BPF_RB_NO_WAKEUP;
 	struct interval_record *record = bpf_ringbuf_reserve(ring, record_size, 0);

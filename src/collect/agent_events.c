@@ -10,7 +10,6 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/map.h"
 #include "collect/agent_client.h"
 #include "collect/confine.h"
 #include "collect/ring_page.h"
@@ -22,6 +21,7 @@ enum {
 	USUAL_NEWS = 1 << 15, /* a longer one is that by a record at most */
 	NEWS_MAX = USUAL_NEWS + UINT16_MAX,
 	CLASSES_MAX = 64,
+	IDS = 1 << 16, /* the number has 16 bits in an event */
 };
 
 enum news_kind {
@@ -30,6 +30,7 @@ enum news_kind {
 	NEWS_GONE,
 	NEWS_CLASSES,
 	NEWS_TASKS,
+	NEWS_CLOCK,
 	NEWS_RECORDS,
 	NEWS_LOST,
 	NEWS_MALFORMED,
@@ -72,7 +73,7 @@ struct talker {
 	uint32_t page_size;
 	vp_event_classes classes;
 	VP_VEC(struct tracepoint) tracepoints; /* the classes' */
-	struct vp_map class_of_id;             /* by the kernel's number */
+	uint8_t *class_of_id;                  /* by the kernel's number: + 1; 0: there is none */
 	uint64_t malformed;
 };
 
@@ -192,17 +193,16 @@ static struct vp_error *take_format(struct talker *talker, struct vp_cursor *pay
 	struct vp_event_class *class;
 	struct vp_slice name;
 	uint32_t id;
-	bool is_new;
 
 	if (!vp_cursor_line(payload, &name) || !vp_events_is_allowed(name) ||
 	    talker->classes.count == CLASSES_MAX)
 		return malformed(talker, "an event that was not asked for");
 	struct vp_slice text = vp_cursor_rest(payload);
-	if (!vp_tracepoint_format_id(text, &id))
+	if (!vp_tracepoint_format_id(text, &id) || id >= IDS)
 		return malformed(talker, "an event without a number");
-	vp_map_insert(&talker->class_of_id, id, (uint32_t)talker->classes.count, &is_new);
-	if (!is_new)
+	if (talker->class_of_id[id])
 		return malformed(talker, "two events of one number");
+	talker->class_of_id[id] = (uint8_t)(talker->classes.count + 1);
 	VP_AUTO_FREE char *copy = vp_strndup(name.bytes, name.size);
 	VP_TRY(vp_event_classes_add(&talker->classes, copy, &class));
 	struct tracepoint *tracepoint = vp_vec_push_slot(&talker->tracepoints);
@@ -243,13 +243,14 @@ static void tell_records(struct talker *talker, uint32_t vcpu)
 /* An entry begins with the kernel's number of its event. */
 static void take_entry(struct talker *talker, uint64_t time, struct vp_slice entry)
 {
-	struct vp_cursor common = vp_cursor_of(entry.bytes, entry.size);
-	const uint32_t *place = vp_map_find(&talker->class_of_id, vp_cursor_u16(&common));
+	uint16_t id = 0;
 
-	if (!vp_cursor_ok(&common) || !place ||
-	    !vp_tracepoint_convert(&talker->classes.at[*place],
-				   &talker->tracepoints.at[*place].places, time, entry,
-				   &talker->records))
+	if (entry.size >= sizeof(id))
+		memcpy(&id, entry.bytes, sizeof(id));
+	size_t place = talker->class_of_id[id];
+	if (!place || !vp_tracepoint_convert(&talker->classes.at[place - 1],
+					     &talker->tracepoints.at[place - 1].places, time, entry,
+					     &talker->records))
 		talker->malformed++;
 }
 
@@ -299,6 +300,16 @@ static void take_tasks(struct talker *talker, struct vp_cursor *payload)
 	}
 }
 
+static struct vp_error *take_clock(struct talker *talker, struct vp_cursor *payload)
+{
+	struct vp_slice clock = vp_cursor_bytes(payload, sizeof(struct vp_events_clock));
+
+	if (!vp_cursor_ok(payload))
+		return malformed(talker, "a clock");
+	tell(talker, &(struct news){.kind = NEWS_CLOCK}, clock.bytes, clock.size);
+	return NULL;
+}
+
 static struct vp_error *take_frame(struct talker *talker, const struct vp_events_frame *frame,
 				   struct vp_cursor *payload)
 {
@@ -317,6 +328,8 @@ static struct vp_error *take_frame(struct talker *talker, const struct vp_events
 	case VP_EVENTS_TASKS:
 		take_tasks(talker, payload);
 		return NULL;
+	case VP_EVENTS_CLOCK:
+		return take_clock(talker, payload);
 	case VP_EVENTS_PAGES:
 		take_pages(talker, frame->vcpu, payload);
 		return NULL;
@@ -356,6 +369,7 @@ static void talk(void *context, int channel)
 	struct talker *talker = context;
 
 	talker->channel = channel;
+	talker->class_of_id = vp_alloc(IDS);
 	connect_agent(talker);
 	int keep[] = {talker->fd, talker->channel};
 	if (!tell_connection(talker) || !vp_confine(keep, VP_ARRAY_SIZE(keep), 0))
@@ -443,6 +457,10 @@ static void take_news(struct vp_agent_events *events, size_t size,
 		break;
 	case NEWS_TASKS:
 		taker->tasks(taker->context, (const void *)news->bytes, tasks);
+		break;
+	case NEWS_CLOCK:
+		if (size >= sizeof(struct vp_events_clock))
+			taker->clock(taker->context, (const void *)news->bytes);
 		break;
 	case NEWS_RECORDS:
 		taker->records(taker->context, news->vcpu, news->bytes, size);

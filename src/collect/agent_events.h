@@ -30,7 +30,9 @@ struct vp_agent_events_taker {
 	/* As vp_event_classes_write() has them; once, before all others. */
 	void (*classes)(void *context, struct vp_slice text);
 	void (*tasks)(void *context, const struct vp_events_task *tasks, size_t count);
-	/* Records of these classes; their times are the guest's TSC. */
+	/* Their times are not the guest's counter's; this is what it was at one of them. */
+	void (*clock)(void *context, const struct vp_events_clock *clock);
+	/* Records of these classes; their times are the guest's counter's, or as `clock` says. */
 	void (*records)(void *context, uint32_t vcpu, char *bytes, size_t size);
 	/* Of the vCPU since the start: that found no room in the guest. */
 	void (*lost)(void *context, uint32_t vcpu, uint64_t count);

@@ -3,18 +3,7 @@
 
 #include <time.h>
 
-#if defined(__x86_64__)
-#include <x86intrin.h>
-static uint64_t read_tsc(void)
-{
-	return __rdtsc();
-}
-#else
-static uint64_t read_tsc(void)
-{
-	return 0;
-}
-#endif
+#include "maps/proc.h"
 
 static uint64_t read_ns(clockid_t clock)
 {
@@ -35,7 +24,7 @@ struct vp_clock_reading vp_clock_read(void)
 
 	for (int i = 0; i < 8; i++) {
 		uint64_t before = vp_clock_monotonic();
-		uint64_t tsc = read_tsc();
+		uint64_t tsc = vp_clock_counter();
 		uint64_t realtime = read_ns(CLOCK_REALTIME);
 		uint64_t after = vp_clock_monotonic();
 		if (after - before < best.error_ns)

@@ -8,7 +8,7 @@
 struct vp_clock_reading {
 	uint64_t monotonic; /* CLOCK_MONOTONIC, ns */
 	uint64_t realtime;  /* CLOCK_REALTIME, ns */
-	uint64_t tsc;       /* 0 where the machine has none that user space may read */
+	uint64_t tsc;       /* vp_clock_counter() */
 	uint32_t error_ns;  /* the readings lie within this many nanoseconds */
 };
 

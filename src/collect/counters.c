@@ -170,6 +170,43 @@ struct vp_error *vp_counters_open(const struct vp_recipe *recipe, const struct v
 	return error;
 }
 
+static void close_on(int pcpu, struct vp_counters *counters)
+{
+	size_t kept = 0;
+
+	vp_vec_each (&counters->open, counter) {
+		if (counter->pcpu == pcpu)
+			close(counter->fd);
+		else
+			counters->open.at[kept++] = *counter;
+	}
+	counters->open.count = kept;
+}
+
+static struct vp_error *add_on(const struct vp_recipe *recipe, int pcpu,
+			       struct vp_counters *counters)
+{
+	if (counters->multiplexed)
+		return vp_error_new("events that take turns (set) are counted only on pCPUs that "
+				    "were online all the time (start it again)");
+	VP_TRY(open_on(recipe, pcpu, counters));
+	VP_TRY(try_beside_trigger(recipe, pcpu, counters));
+	if (!counters->multiplexed)
+		return NULL;
+	counters->multiplexed = false;
+	return vp_error_new("its hardware counters are fewer than other pCPUs'");
+}
+
+struct vp_error *vp_counters_add(const struct vp_recipe *recipe, int pcpu,
+				 struct vp_counters *counters)
+{
+	close_on(pcpu, counters);
+	struct vp_error *error = add_on(recipe, pcpu, counters);
+	if (error)
+		close_on(pcpu, counters);
+	return error;
+}
+
 void vp_counters_close(struct vp_counters *counters)
 {
 	vp_vec_each (&counters->open, counter)

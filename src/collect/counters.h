@@ -31,6 +31,12 @@ struct vp_counters {
  */
 struct vp_error *vp_counters_open(const struct vp_recipe *recipe, const struct vp_pcpus *pcpus,
 				  struct vp_counters *ret) VP_MUST_CHECK;
+/*
+ * The same on one more pCPU, or one that was offline: what was open there counts no more, and is
+ * closed. Errors, too: the sets are multiplexed, or do not fit at once.
+ */
+struct vp_error *vp_counters_add(const struct vp_recipe *recipe, int pcpu,
+				 struct vp_counters *counters) VP_MUST_CHECK;
 /* Closes all counters. */
 void vp_counters_close(struct vp_counters *counters);
 /* The descriptor of the set's group on a pCPU, or -1: this machine has none of its events. */

@@ -80,6 +80,9 @@ static void take_item(vp_guest_states *states, const struct vp_guest_item *item)
 	if (item->kind == VP_ITEM_SLOT && !(item->slot.flags & READ_ONLY))
 		vp_guest_memory_add(&state->memory, item->slot.gpa, item->slot.size,
 				    item->slot.hva);
+	if (item->kind == VP_ITEM_VCPU && item->cpu.has_counter)
+		vp_vec_push(&state->counters,
+			    ((struct vp_guest_counter){item->cpu.vcpu, item->cpu.counter_offset}));
 	if (item->kind == VP_ITEM_VCPU)
 		vp_vec_push(&state->vcpus, ((struct vp_guest_registers){
 					       .vcpu = item->cpu.vcpu,
@@ -126,6 +129,21 @@ struct vp_error *vp_guest_lister_read_one(struct vp_guest_lister *lister, uint32
 	return vp_error_new("this host's kernel does not expose KVM's memory slots");
 }
 
+struct vp_error *vp_guest_lister_read_counters(struct vp_guest_lister *lister, struct vp_vm *vm)
+{
+	vp_guest_states states = {0};
+	struct vp_error *error = vp_guest_lister_read(lister, vm->pid, &states);
+
+	if (!error && states.count)
+		vp_vec_each (&states.at[0].counters, counter) {
+			struct vp_vcpu *vcpu = vp_vm_vcpu(vm, counter->vcpu);
+			vcpu->tsc_offset = -(int64_t)counter->offset;
+			vcpu->has_tsc = true;
+		}
+	vp_guest_states_deinit(&states);
+	return error;
+}
+
 struct vp_error *vp_guest_state_expect_same(const struct vp_guest_state *state)
 {
 	return state->started && vp_proc_start_time(state->pid) == state->started
@@ -147,6 +165,7 @@ void vp_guest_state_deinit(struct vp_guest_state *state)
 {
 	vp_guest_memory_deinit(&state->memory);
 	vp_vec_deinit(&state->vcpus);
+	vp_vec_deinit(&state->counters);
 }
 
 void vp_guest_states_deinit(vp_guest_states *states)

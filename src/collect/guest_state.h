@@ -4,6 +4,13 @@
 #define VP_COLLECT_GUEST_STATE_H
 
 #include "guestmem/memory.h"
+#include "schema/vm.h"
+
+/* Of a vCPU, where KVM's memory has it: how much less its counter shows than the host's. */
+struct vp_guest_counter {
+	uint32_t vcpu;
+	uint64_t offset;
+};
 
 struct vp_guest_state {
 	uint32_t pid;                  /* of the VMM */
@@ -11,6 +18,7 @@ struct vp_guest_state {
 	uint64_t detail;               /* what struct vp_guest_access needs to know again */
 	struct vp_guest_memory memory; /* its slots; nothing reads it yet */
 	VP_VEC(struct vp_guest_registers) vcpus;
+	VP_VEC(struct vp_guest_counter) counters; /* 64-bit Arm */
 };
 typedef VP_VEC(struct vp_guest_state) vp_guest_states;
 
@@ -25,6 +33,9 @@ struct vp_error *vp_guest_lister_read(struct vp_guest_lister *lister, uint32_t p
 /* The VM of process `pid`. Errors: the process has ended, KVM does not show its memory slots. */
 struct vp_error *vp_guest_lister_read_one(struct vp_guest_lister *lister, uint32_t pid,
 					  vp_guest_states *states) VP_MUST_CHECK;
+/* How far each of the VM's counters is from the host's: 64-bit Arm, where debugfs does not tell. */
+struct vp_error *vp_guest_lister_read_counters(struct vp_guest_lister *lister,
+					       struct vp_vm *vm) VP_MUST_CHECK;
 /* An error if the process with that pid is not the one any more that had it before the listing. */
 struct vp_error *vp_guest_state_expect_same(const struct vp_guest_state *state) VP_MUST_CHECK;
 /* Where in the VMM's memory that word of the guest is, 8 bytes; 0: nowhere. */

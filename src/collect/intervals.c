@@ -41,7 +41,7 @@ struct vp_intervals {
 	struct vp_pcpus pcpus;
 	VP_VEC(struct bpf_link *) links;
 	VP_VEC(int) triggers;
-	struct source *sources; /* one per pCPU of `pcpus` */
+	VP_VEC(struct source *) sources; /* one per pCPU of `pcpus` */
 	struct ring_buffer *rings;
 	struct vp_multiplex *multiplex; /* NULL: sets are not multiplexed */
 	VP_VEC(struct thread) watched;
@@ -229,14 +229,18 @@ static int fill_places(const struct vp_intervals *intervals)
 	return result;
 }
 
+static uint32_t place_of_counter(uint32_t number, uint32_t pcpu)
+{
+	return number * (uint32_t)libbpf_num_possible_cpus() + pcpu;
+}
+
 static int fill_counters(const struct vp_intervals *intervals)
 {
 	int map = bpf_map__fd(intervals->programs->maps.counters);
-	uint32_t cpus = (uint32_t)libbpf_num_possible_cpus();
 	int result = 0;
 
 	vp_vec_each (&intervals->counters.open, counter) {
-		uint32_t index = counter->number * cpus + (uint32_t)counter->pcpu;
+		uint32_t index = place_of_counter(counter->number, (uint32_t)counter->pcpu);
 		if (!result)
 			result = bpf_map_update_elem(map, &index, &counter->fd, BPF_ANY);
 	}
@@ -371,18 +375,19 @@ static struct vp_error *open_ring(struct vp_intervals *intervals, struct source 
 	return intervals->rings ? NULL : vp_error_errno(errno, "cannot map a ring buffer");
 }
 
+static struct vp_error *add_source(struct vp_intervals *intervals, uint32_t pcpu)
+{
+	struct source *source = vp_alloc(sizeof(*source));
+
+	*source = (struct source){.intervals = intervals, .pcpu = pcpu, .map = -1, .requests = -1};
+	vp_vec_push(&intervals->sources, source);
+	return open_ring(intervals, source);
+}
+
 static struct vp_error *open_rings(struct vp_intervals *intervals)
 {
-	size_t count = intervals->pcpus.count;
-
-	intervals->sources = vp_alloc(count * sizeof(*intervals->sources));
-	for (size_t i = 0; i < count; i++)
-		intervals->sources[i] = (struct source){.intervals = intervals,
-							.pcpu = (uint32_t)intervals->pcpus.at[i],
-							.map = -1,
-							.requests = -1};
-	for (size_t i = 0; i < count; i++)
-		VP_TRY(open_ring(intervals, &intervals->sources[i]));
+	for (size_t i = 0; i < intervals->pcpus.count; i++)
+		VP_TRY(add_source(intervals, (uint32_t)intervals->pcpus.at[i]));
 	return NULL;
 }
 
@@ -406,16 +411,21 @@ static struct vp_error *open_trigger(struct vp_intervals *intervals, int tid, in
 	return NULL;
 }
 
-/* Triggers of pCPUs; those of threads come with the threads. */
-static struct vp_error *open_triggers(struct vp_intervals *intervals)
+/* The trigger of a pCPU; those of threads come with the threads. */
+static struct vp_error *open_pcpu_trigger(struct vp_intervals *intervals, int pcpu)
 {
 	const struct vp_recipe *recipe = intervals->options.recipe;
 
 	if (recipe->unit == VP_UNIT_EXITS ||
 	    (recipe->unit == VP_UNIT_EVENT && recipe->per != VP_PER_PCPU))
 		return NULL;
+	return open_trigger(intervals, -1, pcpu);
+}
+
+static struct vp_error *open_triggers(struct vp_intervals *intervals)
+{
 	for (size_t i = 0; i < intervals->pcpus.count; i++)
-		VP_TRY(open_trigger(intervals, -1, intervals->pcpus.at[i]));
+		VP_TRY(open_pcpu_trigger(intervals, intervals->pcpus.at[i]));
 	return NULL;
 }
 
@@ -446,7 +456,7 @@ static struct vp_error *start_multiplex(struct vp_intervals *intervals)
 	VP_AUTO_FREE int *rings = vp_alloc(count * sizeof(*rings));
 
 	for (size_t i = 0; i < count; i++) {
-		struct source *source = &intervals->sources[i];
+		struct source *source = intervals->sources.at[i];
 		VP_TRY(make_ring(intervals->programs->maps.requests, source->pcpu,
 				 (size_t)getpagesize(), &source->requests));
 		rings[i] = source->requests;
@@ -456,7 +466,7 @@ static struct vp_error *start_multiplex(struct vp_intervals *intervals)
 	for (size_t i = 0; i < count; i++)
 		VP_TRY(do_on(intervals, VP_SWITCHES_HERE,
 			     vp_multiplex_thread(intervals->multiplex, i),
-			     intervals->sources[i].pcpu));
+			     intervals->sources.at[i]->pcpu));
 	if (!vp_multiplex_delay(intervals->multiplex))
 		return NULL;
 	VP_AUTO_FREE char *sentence = vp_format(
@@ -519,6 +529,16 @@ struct vp_error *vp_intervals_open(const struct vp_intervals_options *options,
 	return open_with(&alone, ret);
 }
 
+static void source_free(struct source *source)
+{
+	if (source->requests >= 0)
+		close(source->requests);
+	if (source->map >= 0)
+		close(source->map);
+	vp_buffer_deinit(&source->copy);
+	free(source);
+}
+
 void vp_intervals_free(struct vp_intervals *intervals)
 {
 	if (!intervals)
@@ -531,14 +551,9 @@ void vp_intervals_free(struct vp_intervals *intervals)
 	vp_vec_deinit(&intervals->triggers);
 	ring_buffer__free(intervals->rings);
 	vp_multiplex_stop(intervals->multiplex);
-	for (size_t i = 0; intervals->sources && i < intervals->pcpus.count; i++) {
-		if (intervals->sources[i].requests >= 0)
-			close(intervals->sources[i].requests);
-		if (intervals->sources[i].map >= 0)
-			close(intervals->sources[i].map);
-		vp_buffer_deinit(&intervals->sources[i].copy);
-	}
-	free(intervals->sources);
+	vp_vec_each (&intervals->sources, source)
+		source_free(*source);
+	vp_vec_deinit(&intervals->sources);
 	intervals_bpf__destroy(intervals->programs);
 	vp_counters_close(&intervals->counters);
 	vp_vec_deinit(&intervals->pcpus);
@@ -669,6 +684,44 @@ struct vp_error *vp_intervals_begin(struct vp_intervals *intervals)
 	return switch_triggers(intervals, true);
 }
 
+static bool is_online(const struct vp_pcpus *online, int pcpu)
+{
+	vp_vec_each (online, each)
+		if (*each == pcpu)
+			return true;
+	return false;
+}
+
+/* The programs have none of its counters, and take the next ones for new. */
+static struct vp_error *forget_counters(struct vp_intervals *intervals, uint32_t pcpu)
+{
+	int map = bpf_map__fd(intervals->programs->maps.counters);
+
+	for (uint32_t i = 0; i < intervals->options.recipe->n_counters; i++) {
+		uint32_t index = place_of_counter(i, pcpu);
+		if (bpf_map_delete_elem(map, &index) && errno != ENOENT)
+			return vp_error_errno(errno, "cannot take a counter from the programs");
+	}
+	return do_on(intervals, VP_FORGET_HERE, 0, pcpu);
+}
+
+struct vp_error *vp_intervals_add_pcpu(struct vp_intervals *intervals, uint32_t pcpu)
+{
+	bool is_new = !is_online(&intervals->pcpus, (int)pcpu);
+
+	if (is_new) {
+		VP_TRY(add_source(intervals, pcpu));
+		vp_vec_push(&intervals->pcpus, (int)pcpu);
+	}
+	VP_TRY(forget_counters(intervals, pcpu));
+	VP_TRY(vp_counters_add(intervals->options.recipe, (int)pcpu, &intervals->counters));
+	int result = fill_counters(intervals);
+	if (result)
+		return vp_error_errno(-result, "cannot pass its counters to the programs");
+	VP_TRY(open_pcpu_trigger(intervals, (int)pcpu));
+	return is_new && intervals->begun ? do_on(intervals, VP_BEGIN_HERE, 0, pcpu) : NULL;
+}
+
 int vp_intervals_fd(const struct vp_intervals *intervals)
 {
 	return ring_buffer__epoll_fd(intervals->rings);
@@ -696,14 +749,6 @@ static struct vp_error *end_sleepers(struct vp_intervals *intervals)
 		before = &key;
 	}
 	return NULL;
-}
-
-static bool is_online(const struct vp_pcpus *online, int pcpu)
-{
-	vp_vec_each (online, each)
-		if (*each == pcpu)
-			return true;
-	return false;
 }
 
 /* Those that have a pCPU. */

@@ -62,6 +62,9 @@ void vp_intervals_forget_agent(struct vp_intervals *intervals, uint32_t pid);
 uint32_t vp_intervals_unknown(const struct vp_intervals *intervals, uint32_t pid);
 /* Starts counting: every subject's first interval begins. */
 struct vp_error *vp_intervals_begin(struct vp_intervals *intervals) VP_MUST_CHECK;
+/* Counts on a pCPU that came online, or came back, from now on. Errors: its counters cannot be
+ * opened; they take turns. */
+struct vp_error *vp_intervals_add_pcpu(struct vp_intervals *intervals, uint32_t pcpu) VP_MUST_CHECK;
 /* A descriptor that can be read once a buffer is half full. */
 int vp_intervals_fd(const struct vp_intervals *intervals);
 /* Hands over what there is. */

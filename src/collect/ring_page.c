@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "collect/ring_page.h"
 
-/* Of an entry's first word: type or length, then the time since the entry before. */
-enum { TYPE_BITS = 5, DELTA_BITS = 27 };
-enum { LONG_ENTRY = 0, PADDING = 29, TIME_EXTEND = 30, TIME_STAMP = 31 };
+enum { TYPE_BITS = VP_RING_TYPE_BITS, DELTA_BITS = 27 };
+enum { LONG_ENTRY = VP_RING_LONG, PADDING = VP_RING_PADDING, TIME_EXTEND = 30, TIME_STAMP = 31 };
 #define TYPE_MASK ((1U << TYPE_BITS) - 1)
 /* An absolute time has no room for the highest bits: they are those of the time before. */
 #define STAMP_BITS 59
@@ -46,15 +45,25 @@ static struct vp_slice take_long(struct vp_cursor *data)
 	return entry;
 }
 
-bool vp_ring_page_next(struct vp_ring_page *page, uint64_t *time, struct vp_slice *entry)
+/* Nothing follows what is malformed. */
+static bool end_malformed(struct vp_ring_page *page)
+{
+	page->malformed = true;
+	page->data.next = page->data.end;
+	return false;
+}
+
+bool vp_ring_page_next_other(struct vp_ring_page *page, uint64_t *time, struct vp_slice *entry)
 {
 	struct vp_cursor *data = &page->data;
 
 	while (vp_cursor_left(data)) {
 		uint32_t word = vp_cursor_u32(data), type = word & TYPE_MASK;
 		uint64_t delta = word >> TYPE_BITS;
-		if (type == PADDING && !delta) /* the rest of the page */
+		if (type == PADDING && !delta) { /* the rest of the page */
+			data->next = data->end;
 			return false;
+		}
 		if (type >= TIME_EXTEND)
 			delta |= (uint64_t)vp_cursor_u32(data) << DELTA_BITS;
 		page->time = type == TIME_STAMP ? absolute(page->time, delta) : page->time + delta;
@@ -63,9 +72,8 @@ bool vp_ring_page_next(struct vp_ring_page *page, uint64_t *time, struct vp_slic
 		struct vp_slice bytes = type == LONG_ENTRY || type == PADDING
 					    ? take_long(data)
 					    : vp_cursor_bytes(data, (size_t)type * 4);
-		page->malformed = !vp_cursor_ok(data);
-		if (page->malformed)
-			return false;
+		if (!vp_cursor_ok(data))
+			return end_malformed(page);
 		if (type == PADDING) /* an entry that was taken back */
 			continue;
 		*time = page->time;

@@ -21,7 +21,32 @@ struct vp_ring_page {
 
 /* Begins with the page's header. False: it has no room for what it says that it holds. */
 bool vp_ring_page_open(struct vp_slice bytes, struct vp_ring_page *ret) VP_MUST_CHECK;
-/* The next entry, and the time that the ring's clock showed; false: there are no more. */
-bool vp_ring_page_next(struct vp_ring_page *page, uint64_t *time, struct vp_slice *entry);
+/* Of an entry's first word: type or length, then the time since the entry before. */
+enum { VP_RING_TYPE_BITS = 5, VP_RING_LONG = 0, VP_RING_PADDING = 29 };
+
+/* One that is no usual one. */
+bool vp_ring_page_next_other(struct vp_ring_page *page, uint64_t *time, struct vp_slice *entry);
+/* The next entry, and the time that the ring's clock showed; false: there are no more. Inline: most
+ * are of a few words, and whoever reads pages does little else. */
+static inline bool vp_ring_page_next(struct vp_ring_page *page, uint64_t *time,
+				     struct vp_slice *entry)
+{
+	const char *at = page->data.next;
+	size_t left = (size_t)(page->data.end - at);
+	uint32_t word;
+
+	if (left >= sizeof(word)) {
+		memcpy(&word, at, sizeof(word));
+		uint32_t type = word & ((1U << VP_RING_TYPE_BITS) - 1);
+		size_t size = type * sizeof(word);
+		if (type != VP_RING_LONG && type < VP_RING_PADDING && size <= left - sizeof(word)) {
+			page->data.next = at + sizeof(word) + size;
+			*time = page->time += word >> VP_RING_TYPE_BITS;
+			*entry = (struct vp_slice){at + sizeof(word), size};
+			return true;
+		}
+	}
+	return vp_ring_page_next_other(page, time, entry);
+}
 
 #endif

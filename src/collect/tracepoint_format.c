@@ -299,33 +299,12 @@ static void put_value(const struct vp_event_field *field, struct vp_slice bytes,
 	}
 }
 
-/* All fields are in runs: the record has one length. */
-static bool convert_runs(const struct vp_event_class *event, const vp_tracepoint_places *places,
-			 uint64_t time, struct vp_slice raw, struct vp_buffer *out)
-{
-	struct vp_defined_record header = {.time = time, .id = event->id};
-	size_t size = sizeof(header) + event->fixed_size;
-
-	if (raw.size < places->at[0].reach || size > UINT16_MAX)
-		return false;
-	header.size = (uint16_t)size;
-	char *at = vp_buffer_extend(out, size);
-	memcpy(at, &header, sizeof(header));
-	at += sizeof(header);
-	for (size_t i = 0; i < places->count; i += 1U + places->at[i].others) {
-		memcpy(at, raw.bytes + places->at[i].offset, places->at[i].run);
-		at += places->at[i].run;
-	}
-	return true;
-}
-
-bool vp_tracepoint_convert(const struct vp_event_class *event, const vp_tracepoint_places *places,
-			   uint64_t time, struct vp_slice raw, struct vp_buffer *out)
+bool vp_tracepoint_convert_fields(const struct vp_event_class *event,
+				  const vp_tracepoint_places *places, uint64_t time,
+				  struct vp_slice raw, struct vp_buffer *out)
 {
 	size_t begin = out->size;
 
-	if (places->at[0].reach)
-		return convert_runs(event, places, time, raw, out);
 	vp_event_begin(out, event, time);
 	for (size_t i = 0; i < places->count; i += 1U + places->at[i].others) {
 		const struct vp_tracepoint_place *place = &places->at[i];

@@ -75,8 +75,9 @@ struct vp_tracepoints {
 	struct vp_pcpus pcpus;
 	VP_VEC(struct source) sources;
 	struct vp_thread_names names;
-	struct vp_buffer records; /* of a pCPU, to be handed over */
-	char *copy;               /* of a page, or of one record of perf's: it may wrap around */
+	struct vp_buffer records;          /* of a pCPU, to be handed over, … */
+	struct vp_tracepoints_batch batch; /* … and what is known of them */
+	char *copy; /* of a page, or of one record of perf's: it may wrap around */
 	char *missing, *detour;
 	int epoll;
 };
@@ -517,20 +518,37 @@ int vp_tracepoints_fd(const struct vp_tracepoints *own)
 	return own->epoll;
 }
 
+/* One more record is there. */
+static void note_record(struct vp_tracepoints *own, uint64_t time, bool is_event)
+{
+	if (!own->batch.n++)
+		own->batch.first = time;
+	own->batch.last = time;
+	own->batch.n_events += is_event;
+}
+
+static void put_name(struct vp_tracepoints *own, uint64_t time, uint32_t pid, uint32_t tid)
+{
+	struct vp_task task = *vp_thread_names_find(&own->names, pid, tid);
+
+	if (!task.comm[0])
+		return;
+	task.time = time;
+	vp_buffer_append(&own->records, &task, sizeof(task));
+	note_record(own, time, false);
+}
+
 /* Puts the thread's name before its event, if the pCPU's stream has not had it or may have
  * forgotten it: a flight recorder keeps the last of each of these places. */
-static void name_thread(struct vp_tracepoints *own, struct source *source, uint64_t time,
-			uint32_t pid, uint32_t tid)
+static inline void name_thread(struct vp_tracepoints *own, struct source *source, uint64_t time,
+			       uint32_t pid, uint32_t tid)
 {
 	uint32_t *told = &source->told[tid % VP_TRACE_NAMES];
 
 	if (!tid || *told == tid)
 		return;
 	*told = tid;
-	struct vp_task task = *vp_thread_names_find(&own->names, pid, tid);
-	task.time = time;
-	if (task.comm[0])
-		vp_buffer_append(&own->records, &task, sizeof(task));
+	put_name(own, time, pid, tid);
 }
 
 /* All streams are told again when they have something of it. */
@@ -558,6 +576,12 @@ static void take_rename(struct vp_tracepoints *own, struct vp_slice raw)
 		rename_thread(own, 0, tid, comm);
 }
 
+/* Not before what was taken last. */
+static uint64_t in_order(const struct vp_tracepoints *own, uint64_t time)
+{
+	return time < own->batch.last ? own->batch.last : time;
+}
+
 /* PERF_RECORD_COMM: pid, tid, name, and behind it pid, tid and time of the record. */
 static void take_comm(struct vp_tracepoints *own, struct source *source, struct vp_cursor *body)
 {
@@ -570,26 +594,33 @@ static void take_comm(struct vp_tracepoints *own, struct source *source, struct 
 	vp_cursor_u64(body);
 	uint64_t time = vp_cursor_u64(body);
 	rename_thread(own, pid, tid, comm);
-	name_thread(own, source, time, pid, tid);
+	name_thread(own, source, in_order(own, time), pid, tid);
 }
 
-/* The kernel's number of the event and the thread are in the fields that all have. */
-static void take_event(struct vp_tracepoints *own, struct source *source, uint64_t time,
-		       uint32_t pid, struct vp_slice raw)
-{
-	struct vp_cursor common = vp_cursor_of(raw.bytes, raw.size);
-	uint32_t id = vp_cursor_u16(&common);
-	vp_cursor_u16(&common);
-	uint32_t tid = vp_cursor_u32(&common);
+/* The fields that all have: of them the kernel's number of the event, and the thread. */
+struct common {
+	uint16_t id, flags;
+	uint32_t tid;
+};
 
-	if (id && id == own->rename.id)
-		take_rename(own, raw);
-	if (!vp_cursor_ok(&common) || !own->place_of_id[id])
+static inline void take_event(struct vp_tracepoints *own, struct source *source, uint64_t time,
+			      uint32_t pid, struct vp_slice raw)
+{
+	struct common common;
+
+	if (raw.size < sizeof(common))
 		return;
-	const struct tracepoint *event = &own->events.at[own->place_of_id[id] - 1];
-	name_thread(own, source, time, pid, tid);
+	memcpy(&common, raw.bytes, sizeof(common));
+	if (common.id && common.id == own->rename.id)
+		take_rename(own, raw);
+	if (!own->place_of_id[common.id])
+		return;
+	const struct tracepoint *event = &own->events.at[own->place_of_id[common.id] - 1];
+	time = in_order(own, time);
+	name_thread(own, source, time, pid, common.tid);
 	if (!vp_tracepoint_convert(event->class, &event->places, time, raw, &own->records))
 		return;
+	note_record(own, time, true);
 	source->taken++;
 	source->uncounted += event->counts_time;
 }
@@ -625,9 +656,11 @@ static void take_perf_record(struct vp_tracepoints *own, struct source *source,
 
 static void hand_over(struct vp_tracepoints *own, const struct source *source)
 {
-	if (own->records.size)
-		own->options.take(own->options.context, source->pcpu, own->records.bytes,
-				  own->records.size);
+	own->batch.bytes = own->records.bytes;
+	own->batch.size = own->records.size;
+	if (own->batch.size)
+		own->options.take(own->options.context, source->pcpu, &own->batch);
+	own->batch = (struct vp_tracepoints_batch){0};
 	own->records.size = 0;
 }
 
@@ -735,7 +768,7 @@ struct vp_tracepoints_loss vp_tracepoints_lost(const struct vp_tracepoints *own,
 	return sum;
 }
 
-static void take_nothing(void *context, uint32_t pcpu, char *records, size_t size)
+static void take_nothing(void *context, uint32_t pcpu, const struct vp_tracepoints_batch *batch)
 {
 }
 

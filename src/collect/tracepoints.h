@@ -22,12 +22,20 @@ struct vp_tracepoint_wish {
 	bool optional;      /* that there is none is no error */
 };
 
+/* Records of events, and vp_tasks that name their threads, of a pCPU: in order of time, `n` of them
+ * of which `n_events` are events, from `first` to `last`. */
+struct vp_tracepoints_batch {
+	char *bytes;
+	size_t size;
+	uint64_t n, n_events, first, last;
+};
+
 struct vp_tracepoints_options {
 	const struct vp_tracepoint_wish *wishes;
 	size_t n_wishes;
-	size_t ring_bytes;     /* per pCPU: a power of two, at least a page */
-	bool by_perf;          /* ftrace is not asked */
-	vp_records_taker take; /* gets records of events, and vp_tasks that name their threads */
+	size_t ring_bytes; /* per pCPU: a power of two, at least a page */
+	bool by_perf;      /* ftrace is not asked */
+	void (*take)(void *context, uint32_t pcpu, const struct vp_tracepoints_batch *batch);
 	void *context;
 };
 

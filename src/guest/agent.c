@@ -48,7 +48,8 @@ void vp_agent_note_clock(struct vp_agent *agent)
 		agent->clocks.count = kept;
 	}
 	struct vp_agent_clock *now = vp_vec_push_slot(&agent->clocks);
-	vp_clock_pair(&now->mono_ns, &now->tsc, &now->error_ns);
+	vp_clock_pair(CLOCK_MONOTONIC, VP_AGENT_CLOCK_TRIES, &now->mono_ns, &now->tsc,
+		      &now->error_ns);
 }
 
 struct scan {

@@ -11,6 +11,8 @@
 #include "maps/agent_counts.h"
 #include "maps/agent_lend.h"
 
+enum { VP_AGENT_CLOCK_TRIES = 100 };
+
 struct vp_agent_clock {
 	uint64_t mono_ns, tsc, error_ns;
 };
@@ -53,12 +55,19 @@ int vp_lend_serve(int fd, const struct vp_lend_request *request) VP_MUST_CHECK;
 
 /*
  * Sends the events of these sets (bits of enum vp_events_set) to the host at the other end of `fd`
- * until it shuts its direction; 0 or negative errno. For a process of its own.
+ * until it shuts its direction; 0 or negative errno. For a process of its own. `ring_kib`: of each
+ * CPU.
  */
-int vp_events_serve(int fd, unsigned sets) VP_MUST_CHECK;
+int vp_events_serve(int fd, unsigned sets, unsigned ring_kib) VP_MUST_CHECK;
+
+struct vp_agent_serve_options {
+	unsigned port;     /* of vsock */
+	unsigned ring_kib; /* of each CPU, for events */
+	bool symbols;
+};
 
 /* Answers requests until SIGTERM or SIGINT. */
-struct vp_error *vp_agent_serve(unsigned port, bool symbols) VP_MUST_CHECK;
+struct vp_error *vp_agent_serve(const struct vp_agent_serve_options *options) VP_MUST_CHECK;
 /*
  * Asks the agent that serves on this machine, and copies its answer to `fd`. *served is false if
  * there is none.

@@ -209,7 +209,7 @@ int vp_agent_dump(struct vp_agent *agent, int fd, bool symbols)
 	vp_proc_write_machine(&dump.writer, true);
 	vp_vec_each (&agent->clocks, clock)
 		vp_maps_write_clock(&dump.writer, clock->mono_ns, clock->tsc, clock->error_ns);
-	vp_clock_pair(&now.mono_ns, &now.tsc, &now.error_ns);
+	vp_clock_pair(CLOCK_MONOTONIC, VP_AGENT_CLOCK_TRIES, &now.mono_ns, &now.tsc, &now.error_ns);
 	vp_maps_write_clock(&dump.writer, now.mono_ns, now.tsc, now.error_ns);
 	vp_proc_write_kallsyms(&dump.writer);
 

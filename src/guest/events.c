@@ -26,10 +26,24 @@
 enum {
 	LOOK_MS = 40, /* for whole pages: the ring holds far more than comes in that time */
 	LOST_MS = 1000,
-	RING_KIB = 4096, /* of each CPU */
+	CLOCK_MS = 10, /* between pairs of clocks, at least */
+	CLOCK_TRIES = 8,
 	PIPE_BYTES = 1 << 18,
+	MESSAGE_BYTES = 1 << 16, /* what vsock sends at once */
 	FORMAT_MAX = 1 << 16,
 };
+
+/*
+ * The host knows how the guest's counter differs from its own, and nothing of its other clocks. On
+ * 64-bit Arm no trace clock is the counter: this one is made of it by one factor that stays.
+ */
+#if defined(__aarch64__)
+#define TRACE_CLOCK "mono_raw"
+enum { CLOCK_IS_COUNTER = 0 };
+#else
+#define TRACE_CLOCK "x86-tsc"
+enum { CLOCK_IS_COUNTER = 1 };
+#endif
 
 struct cpu {
 	int pages; /* its trace_pipe_raw; -1: there is none */
@@ -40,12 +54,14 @@ struct cpu {
 
 struct session {
 	int host, signals;
+	unsigned ring_kib; /* of each CPU */
 	int pipe[2];
 	char *path; /* of the instance */
 	VP_VEC(struct cpu) cpus;
-	char *page;
+	char *page, *message;
 	size_t page_size;
 	uint64_t ms_to_lost;
+	uint64_t clock_ns; /* when the host was told last of the counter */
 };
 
 static struct vp_error *put_file(const struct session *session, const char *name, const char *text)
@@ -148,12 +164,10 @@ static struct vp_error *make_instance(struct session *session)
 	}
 	session->path = path;
 	VP_TRY(put_file(session, "tracing_on", "0"));
-	/* The host knows how the guest's counter differs from its own, and nothing of its other
-	 * clocks. */
-	VP_TRY(put_file(session, "trace_clock", "x86-tsc"));
+	VP_TRY(put_file(session, "trace_clock", TRACE_CLOCK));
 	VP_TRY(put_file(session, "options/overwrite", "0"));
 	go_without_names(session);
-	VP_AUTO_FREE char *size = vp_format("%d", RING_KIB);
+	VP_AUTO_FREE char *size = vp_format("%u", session->ring_kib);
 	vp_error_free(put_file(session, "buffer_size_kb", size)); /* else as large as it is */
 	return NULL;
 }
@@ -250,16 +264,36 @@ static struct vp_error *know_vcpu(struct session *session, struct cpu *cpu)
 	return cpu->is_known ? NULL : vp_guest_cpus(note_vcpu, session);
 }
 
-/* From the pipe, in which they are nobody's any more, to the host. */
+/* What the counter is, unless that was said only now. */
+static struct vp_error *send_clock(struct session *session)
+{
+	struct vp_events_clock clock;
+
+	if (CLOCK_IS_COUNTER)
+		return NULL;
+	vp_clock_pair(CLOCK_MONOTONIC_RAW, CLOCK_TRIES, &clock.ns, &clock.counter, &clock.error_ns);
+	if (session->clock_ns && clock.ns - session->clock_ns < CLOCK_MS * 1000000ULL)
+		return NULL;
+	session->clock_ns = clock.ns;
+	return put_frame(session, VP_EVENTS_CLOCK, 0, &clock, sizeof(clock));
+}
+
+/* From the pipe, in which they are nobody's any more, to the host: by a copy, since what is spliced
+ * to a socket is a message of its own for each page, which takes longer. */
 static struct vp_error *send_pages(struct session *session, struct cpu *cpu, size_t size)
 {
 	VP_TRY(know_vcpu(session, cpu));
+	VP_TRY(send_clock(session));
 	VP_TRY(put_head(session, VP_EVENTS_PAGES, cpu->vcpu, size));
 	while (size) {
-		ssize_t sent = splice(session->pipe[0], NULL, session->host, NULL, size, 0);
-		if (sent <= 0)
-			return gone(sent ? errno : EPIPE);
-		size -= (size_t)sent;
+		size_t most = size < MESSAGE_BYTES ? size : MESSAGE_BYTES;
+		ssize_t taken = read(session->pipe[0], session->message, most);
+		if (taken <= 0)
+			return vp_error_errno(taken ? errno : EPIPE, "cannot read its pipe");
+		int result = vp_fd_write_all(session->host, session->message, (size_t)taken);
+		if (result)
+			return gone(-result);
+		size -= (size_t)taken;
 	}
 	return NULL;
 }
@@ -288,10 +322,11 @@ static struct vp_error *send_full(struct session *session, bool *any)
 static struct vp_error *send_rest(struct session *session)
 {
 	vp_vec_each (&session->cpus, cpu) {
-		size_t left = ((size_t)RING_KIB << 10) / session->page_size + 1;
+		size_t left = ((size_t)session->ring_kib << 10) / session->page_size + 1;
 		ssize_t size;
 		while (left-- && (size = read(cpu->pages, session->page, session->page_size)) > 0) {
 			VP_TRY(know_vcpu(session, cpu));
+			VP_TRY(send_clock(session));
 			VP_TRY(put_frame(session, VP_EVENTS_PAGES, cpu->vcpu, session->page,
 					 (size_t)size));
 		}
@@ -344,6 +379,7 @@ static struct vp_error *send_all(struct session *session)
 	bool any = false;
 	enum wish wish;
 
+	VP_TRY(send_clock(session));
 	VP_TRY(put_file(session, "tracing_on", "1"));
 	while ((wish = wait_for_wish(session, any)) != STOP) {
 		if (wish == FLUSH)
@@ -392,13 +428,16 @@ static void end(struct session *session)
 	vp_vec_deinit(&session->cpus);
 	free(session->path);
 	free(session->page);
+	free(session->message);
 }
 
-int vp_events_serve(int fd, unsigned sets)
+int vp_events_serve(int fd, unsigned sets, unsigned ring_kib)
 {
-	struct session session = {.host = fd, .page_size = (size_t)getpagesize()};
+	struct session session = {
+	    .host = fd, .ring_kib = ring_kib, .page_size = (size_t)getpagesize()};
 
 	session.page = vp_alloc(session.page_size);
+	session.message = vp_alloc(MESSAGE_BYTES);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	struct vp_error *error = begin(&session, sets);
 	bool begun = !error;

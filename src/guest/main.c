@@ -12,15 +12,20 @@
 #include "maps/agent_protocol.h"
 
 static const char usage[] =
-    "usage: vperf-agent serve [--port N] [--no-symbols]\n       vperf-agent dump FILE|- "
+    "usage: vperf-agent serve [--port N] [--ring KIB] [--no-symbols]\n       vperf-agent dump "
+    "FILE|- "
     "[--no-symbols]\n\nReports this guest's processes, mappings and symbols to vperf on the "
     "host.\n\n  serve         track processes and answer the host over vsock\n  dump          "
     "write what the running agent knows, or else the current state\n  --port N      vsock port to "
-    "serve on (733)\n  --no-symbols  leave out the symbols of programs and libraries\n  --help, "
+    "serve on (733)\n  --ring KIB    memory of each CPU for this kernel's events, while the host "
+    "traces them (4096)\n  --no-symbols  leave out the symbols of programs and libraries\n  "
+    "--help, "
     "--version\n";
 
+enum { USUAL_RING_KIB = 4096, MOST_RING_KIB = 1 << 20 };
+
 struct options {
-	unsigned port;
+	unsigned port, ring_kib;
 	bool no_symbols;
 };
 
@@ -56,26 +61,32 @@ static struct vp_error *dump(const char *path, const struct options *options)
 	return result ? vp_error_errno(-result, "cannot write '%s'", path) : NULL;
 }
 
+static struct vp_error *parse_number(const char *option, unsigned most, unsigned *ret)
+{
+	char *end;
+	unsigned long long number = strtoull(optarg, &end, 10);
+
+	if (!*optarg || *end || optarg[0] == '-' || !number || number > most)
+		return vp_error_usage("%s: expected a number from 1 to %u, got '%s'", option, most,
+				      optarg);
+	*ret = (unsigned)number;
+	return NULL;
+}
+
 static struct vp_error *parse_options(int argc, char **argv, struct options *options)
 {
-	static const struct option known[] = {{"port", required_argument, NULL, 'p'},
-					      {"no-symbols", no_argument, NULL, 'n'},
-					      {"help", no_argument, NULL, 'h'},
-					      {"version", no_argument, NULL, 'v'},
-					      {0}};
-	unsigned long long port;
-	char *end;
-
+	static const struct option known[] = {
+	    {"port", required_argument, NULL, 'p'}, {"ring", required_argument, NULL, 'r'},
+	    {"no-symbols", no_argument, NULL, 'n'}, {"help", no_argument, NULL, 'h'},
+	    {"version", no_argument, NULL, 'v'},    {0}};
 	opterr = 0;
 	for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
 		switch (option) {
 		case 'p':
-			port = strtoull(optarg, &end, 10);
-			if (!*optarg || *end || optarg[0] == '-' || !port || port >= UINT32_MAX)
-				return vp_error_usage("--port: expected a number from 1 to %u, "
-						      "got '%s'",
-						      UINT32_MAX - 1, optarg);
-			options->port = (unsigned)port;
+			VP_TRY(parse_number("--port", UINT32_MAX - 1, &options->port));
+			break;
+		case 'r':
+			VP_TRY(parse_number("--ring", MOST_RING_KIB, &options->ring_kib));
 			break;
 		case 'n':
 			options->no_symbols = true;
@@ -96,11 +107,12 @@ static struct vp_error *parse_options(int argc, char **argv, struct options *opt
 
 static struct vp_error *run(int argc, char **argv)
 {
-	struct options options = {.port = VP_AGENT_PORT};
+	struct options options = {.port = VP_AGENT_PORT, .ring_kib = USUAL_RING_KIB};
 
 	VP_TRY(parse_options(argc, argv, &options));
 	if (argc - optind == 1 && !strcmp(argv[optind], "serve"))
-		return vp_agent_serve(options.port, !options.no_symbols);
+		return vp_agent_serve(&(struct vp_agent_serve_options){
+		    options.port, options.ring_kib, !options.no_symbols});
 	if (argc - optind == 2 && !strcmp(argv[optind], "dump"))
 		return dump(argv[optind + 1], &options);
 	return vp_error_usage("expected 'serve' or 'dump FILE|-', see --help");

@@ -27,7 +27,7 @@ enum event_kind { EVENT_SIGNAL, EVENT_VSOCK, EVENT_SOCKET, EVENT_BUFFER };
 
 struct server {
 	struct vp_agent agent;
-	bool symbols;
+	struct vp_agent_serve_options options;
 	int epoll_fd, signal_fd, vsock_fd, socket_fd;
 	unsigned answers; /* children that answer */
 	bool stopping;
@@ -177,9 +177,9 @@ static int answer(struct server *server, int fd)
 		return vp_lend_serve(fd, &lend);
 	unsigned sets;
 	if (vp_events_request_parse(line, &sets))
-		return vp_events_serve(fd, sets);
+		return vp_events_serve(fd, sets, server->options.ring_kib);
 	if (!strcmp(request, VP_AGENT_REQUEST))
-		return vp_agent_dump(&server->agent, fd, server->symbols);
+		return vp_agent_dump(&server->agent, fd, server->options.symbols);
 	if (!strcmp(request, VP_AGENT_REQUEST_NO_SYMBOLS))
 		return vp_agent_dump(&server->agent, fd, false);
 	return refuse(fd, "error expected 'vperf-request 1 dump [no-symbols]', "
@@ -268,15 +268,15 @@ static struct vp_error *server_loop(struct server *server)
 	return NULL;
 }
 
-struct vp_error *vp_agent_serve(unsigned port, bool symbols)
+struct vp_error *vp_agent_serve(const struct vp_agent_serve_options *options)
 {
 	struct server server = {
-	    .symbols = symbols, .epoll_fd = -1, .signal_fd = -1, .vsock_fd = -1, .socket_fd = -1};
+	    .options = *options, .epoll_fd = -1, .signal_fd = -1, .vsock_fd = -1, .socket_fd = -1};
 
 	vp_agent_start(&server.agent);
 	vp_vec_each (&server.agent.notes, note)
 		fprintf(stderr, "vperf-agent: %s\n", *note);
-	struct vp_error *error = server_start(&server, port);
+	struct vp_error *error = server_start(&server, options->port);
 	if (!error) {
 		fprintf(stderr, "vperf-agent: watching\n");
 		error = server_loop(&server);

@@ -27,12 +27,17 @@ static const struct {
 	      {VP_EVENTS_SET_irq, "irq:irq_handler_exit"},
 	      {VP_EVENTS_SET_irq, "irq:softirq_entry"},
 	      {VP_EVENTS_SET_irq, "irq:softirq_exit"},
+#if defined(__aarch64__) /* a guest of KVM has its host's architecture */
+	      {VP_EVENTS_SET_irq, "ipi:ipi_entry"},
+	      {VP_EVENTS_SET_irq, "ipi:ipi_exit"},
+#else
 	      {VP_EVENTS_SET_irq, "irq_vectors:local_timer_entry"},
 	      {VP_EVENTS_SET_irq, "irq_vectors:local_timer_exit"},
 	      {VP_EVENTS_SET_irq, "irq_vectors:reschedule_entry"},
 	      {VP_EVENTS_SET_irq, "irq_vectors:reschedule_exit"},
 	      {VP_EVENTS_SET_irq, "irq_vectors:call_function_single_entry"},
 	      {VP_EVENTS_SET_irq, "irq_vectors:call_function_single_exit"},
+#endif
 	      {VP_EVENTS_SET_block, "block:block_rq_insert"},
 	      {VP_EVENTS_SET_block, "block:block_rq_issue"},
 	      {VP_EVENTS_SET_block, "block:block_rq_complete"},

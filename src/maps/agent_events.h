@@ -6,11 +6,13 @@
  *   vperf-request 1 events SET...
  *
  * and the agent answers with the line "vperf-events 1" and then frames: a header (struct
- * vp_events_frame, little endian) and `size` bytes. It sends until the host shuts its direction of
- * the connection; then what is left, and an end. If its frame VP_EVENTS_BEGIN says that it can
- * (VP_EVENTS_CAN_FLUSH), the host may send a byte, which it answers with what it has up to then,
- * and VP_EVENTS_FLUSHED. Which events a set has is said here and nowhere else: the host cannot ask
- * for others, and takes no others.
+ * vp_events_frame, little endian) and `size` bytes. Times in pages are the guest's counter; where
+ * its kernel has no trace clock that is (64-bit Arm), they are another clock's, and frames
+ * VP_EVENTS_CLOCK, the first before all pages, say what the counter was when. It sends until the
+ * host shuts its direction of the connection; then what is left, and an end. If its frame
+ * VP_EVENTS_BEGIN says that it can (VP_EVENTS_CAN_FLUSH), the host may send a byte, which it
+ * answers with what it has up to then, and VP_EVENTS_FLUSHED. Which events a set has is said here
+ * and nowhere else: the host cannot ask for others, and takes no others.
  */
 #ifndef VP_MAPS_AGENT_EVENTS_H
 #define VP_MAPS_AGENT_EVENTS_H
@@ -31,7 +33,8 @@ enum vp_events_kind {
 	VP_EVENTS_PAGES,      /* whole pages of the ring of `vcpu` */
 	VP_EVENTS_LOST,       /* a u64: events of `vcpu` that found no room, since the start */
 	VP_EVENTS_END,
-	VP_EVENTS_FLUSHED
+	VP_EVENTS_FLUSHED,
+	VP_EVENTS_CLOCK /* a struct vp_events_clock */
 };
 
 enum {
@@ -52,6 +55,12 @@ struct vp_events_frame {
 struct vp_events_task {
 	uint32_t pid, tid;
 	char comm[16];
+};
+
+struct vp_events_clock {
+	uint64_t ns;       /* of the clock that times in pages have … */
+	uint64_t counter;  /* … and the counter then … */
+	uint64_t error_ns; /* … but for so much */
 };
 
 /* Bits. */

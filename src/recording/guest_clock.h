@@ -10,16 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/vec.h"
-#include "collect/clock.h"
+#include "recording/clock_line.h"
 #include "schema/vm.h"
 
 struct vp_guest_clock {
-	VP_VEC(struct vp_clock_reading) pairs; /* the latest of them, in order */
-	size_t found;                          /* where the last time lay: the next one is near */
-	uint64_t error_ns;                     /* the largest of all times that were converted */
-	uint64_t future;                       /* times that had not come yet; they became now */
-	uint64_t past;                         /* from before the first pair */
+	struct vp_clock_line line; /* from the host's counter to its CLOCK_MONOTONIC */
+	bool has_counter;          /* the host has one that can be read */
+	uint64_t future;           /* times that had not come yet; they became now */
+	uint64_t past;             /* from before the first pair */
 };
 
 /* Reads the host's clocks. */

@@ -36,6 +36,7 @@ struct vp_guest_events {
 	struct vp_trace_writer *writer; /* NULL: nothing came yet */
 	vp_event_classes classes;
 	VP_VEC(struct vp_vcpu) vcpus; /* of which the counter is known */
+	struct vp_clock_line line; /* from its events' times to its counter, if they are not that */
 	VP_VEC(struct stream) streams;
 	VP_VEC(struct early) early;
 	size_t early_bytes;
@@ -103,6 +104,7 @@ void vp_guest_events_free(struct vp_guest_events *events)
 	vp_trace_writer_free(events->writer);
 	vp_event_classes_deinit(&events->classes);
 	vp_vec_deinit(&events->vcpus);
+	vp_clock_line_deinit(&events->line);
 	vp_vec_deinit(&events->streams);
 	vp_vec_each (&events->early, early)
 		vp_buffer_deinit(&early->records);
@@ -238,11 +240,27 @@ static void put_tasks(struct vp_guest_events *events, uint32_t vcpu)
 	vp_vec_deinit(&events->tasks);
 }
 
+static void take_clock(void *context, const struct vp_events_clock *clock)
+{
+	struct vp_guest_events *events = context;
+
+	vp_clock_line_add(&events->line, &(struct vp_clock_point){.from = clock->ns,
+								  .to = clock->counter,
+								  .ns = clock->ns,
+								  .error_ns = clock->error_ns});
+}
+
+static uint64_t counter_at(struct vp_guest_events *events, uint64_t time)
+{
+	return events->line.points.count ? vp_clock_line_at(&events->line, time) : time;
+}
+
 /* Gives it its time; whether it is one to write. */
 static bool complete(struct vp_guest_events *events, const struct vp_vcpu *vcpu,
 		     struct vp_defined_record *record)
 {
-	record->time = vp_guest_clock_at(events->options.clock, vcpu, record->time);
+	record->time =
+	    vp_guest_clock_at(events->options.clock, vcpu, counter_at(events, record->time));
 	if (record->time < events->from || record->time > events->to)
 		return false;
 	if (!events->options.flight_bytes &&
@@ -261,11 +279,21 @@ static bool complete(struct vp_guest_events *events, const struct vp_vcpu *vcpu,
 	return true;
 }
 
+static void put_run(struct vp_guest_events *events, uint32_t vcpu, struct vp_run *run)
+{
+	char *end = run->bytes + run->size;
+
+	if (run->n)
+		vp_trace_append_run(events->writer, id_of(vcpu), run);
+	*run = (struct vp_run){.bytes = end};
+}
+
 /* Up to the first that is no record of its class; returns how many bytes those are. */
 static size_t put_records(struct vp_guest_events *events, const struct vp_vcpu *vcpu, char *bytes,
 			  size_t size)
 {
-	size_t begin = 0, end = 0; /* of those in a row that are to be written */
+	struct vp_run run = {.bytes = bytes};
+	size_t end = 0;
 
 	while (size - end >= sizeof(struct vp_defined_record)) {
 		struct vp_defined_record *record = (void *)(bytes + end);
@@ -274,15 +302,21 @@ static size_t put_records(struct vp_guest_events *events, const struct vp_vcpu *
 		if (!class || record->size > size - end || !vp_event_is_whole(class, record))
 			break;
 		bool is_wanted = complete(events, vcpu, record);
-		if (!is_wanted && end > begin)
-			vp_trace_append_records(events->writer, id_of(vcpu->number), bytes + begin,
-						end - begin);
+		if (!is_wanted || run.size + record->size > VP_RUN_MAX)
+			put_run(events, vcpu->number, &run);
 		end += record->size;
-		begin = is_wanted ? begin : end;
+		if (!is_wanted) {
+			run.bytes = bytes + end;
+			continue;
+		}
+		if (!run.n++)
+			run.first = record->time;
+		else if (record->time < run.last)
+			record->time = run.last;
+		run.last = record->time;
+		run.size += record->size;
 	}
-	if (end > begin)
-		vp_trace_append_records(events->writer, id_of(vcpu->number), bytes + begin,
-					end - begin);
+	put_run(events, vcpu->number, &run);
 	return end;
 }
 
@@ -408,6 +442,7 @@ bool vp_guest_events_hear(struct vp_guest_events *events, int timeout_ms)
 	const struct vp_agent_events_taker taker = {.context = events,
 						    .classes = take_classes,
 						    .tasks = take_tasks,
+						    .clock = take_clock,
 						    .records = take_records,
 						    .lost = take_lost,
 						    .malformed = take_malformed};
@@ -532,7 +567,7 @@ char *vp_guest_events_outcome(const struct vp_guest_events *events)
 	return vp_format("ok: it sent %" PRIu64 " events, %" PRIu64
 			 " lost%s; their times are right to %" PRIu64 " ns%s%s%s",
 			 events->written, vp_guest_events_lost(events), odd,
-			 events->options.clock->error_ns,
+			 events->options.clock->line.error_ns + events->line.error_ns,
 			 of_root ? "" : ", from an unprivileged vsock port",
 			 events->problem ? "; " : "", events->problem ? events->problem : "");
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: guests and their events, and what their clocks are by. */
 #include "recording/instrument_guest_trace.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <sys/epoll.h>
 
+#include "collect/clock.h"
+#include "collect/guest_state.h"
+#include "collect/host.h"
 #include "collect/vm_scan.h"
 #include "recording/guest_events.h"
 #include "recording/instrument.h"
@@ -21,6 +25,7 @@ struct instrument {
 	struct vp_instrument_guest_trace_options options;
 	struct vp_guest_clock clock;
 	VP_VEC(struct vp_guest_events *) guests;
+	struct vp_guest_lister *lister; /* of vCPUs' counters: where KVM has them in its memory */
 	int epoll;
 	uint64_t began; /* 0: not yet */
 };
@@ -38,10 +43,10 @@ static struct vp_error *guest_trace_open(struct vp_instrument *base)
 	if (own->epoll < 0)
 		return vp_error_errno(errno, "cannot wait for guests' events");
 	vp_guest_clock_read(&own->clock);
-	return own->clock.pairs.at[0].tsc
-		   ? NULL
-		   : vp_error_new("guests' events need a time-stamp counter that this machine "
-				  "does not have");
+	if (!own->clock.has_counter)
+		return vp_error_new("guests' events need a time-stamp counter that this machine "
+				    "does not have");
+	return vp_host_vendor() == VP_VENDOR_ARM ? vp_guest_lister_new(&own->lister) : NULL;
 }
 
 static bool is_asked(const struct instrument *own, const struct vp_vm *vm)
@@ -52,7 +57,15 @@ static bool is_asked(const struct instrument *own, const struct vp_vm *vm)
 	return false;
 }
 
-static void ask(struct instrument *own, const struct vp_vm *vm)
+/* How KVM says that the counters of the VM's vCPUs differ from the host's. */
+static void read_counters(struct instrument *own, struct vp_vm *vm)
+{
+	vp_vm_read_tsc(vm);
+	if (own->lister)
+		vp_error_free(vp_guest_lister_read_counters(own->lister, vm));
+}
+
+static void ask(struct instrument *own, struct vp_vm *vm)
 {
 	struct vp_session *session = own->base.session;
 	VP_AUTO_FREE char *part = vp_vm_part(&session->vms, vm);
@@ -66,8 +79,10 @@ static void ask(struct instrument *own, const struct vp_vm *vm)
 	    .notices = &session->notices,
 	    .clock = &own->clock,
 	};
-	struct vp_guest_events *guest = vp_guest_events_new(&options, vm, part);
 	struct epoll_event wanted = {.events = EPOLLIN};
+
+	read_counters(own, vm);
+	struct vp_guest_events *guest = vp_guest_events_new(&options, vm, part);
 
 	vp_vec_push(&own->guests, guest);
 	if (vp_guest_events_fd(guest) >= 0)
@@ -149,7 +164,7 @@ static void know_vcpus(struct instrument *own)
 	vp_vec_each (&own->guests, guest) {
 		struct vp_vm *vm = vp_vms_find(&own->base.session->vms, vp_guest_events_vm(*guest));
 		if (vm && !vm->end) {
-			vp_vm_read_tsc(vm);
+			read_counters(own, vm);
 			vp_guest_events_know(*guest, vm);
 		}
 	}
@@ -229,6 +244,8 @@ static void guest_trace_conclude(struct vp_instrument *base)
 		uint64_t lost = vp_guest_events_lost(*guest);
 		if (!vm)
 			continue;
+		vm->guest_events = vp_guest_events_count(*guest);
+		vm->guest_events_lost = lost;
 		vp_session_note_agent(base->session, vm, outcome);
 		if (vp_guest_events_count(*guest))
 			VP_NOTICE(base->session, "VM '%s': its agent: %s", vm->name, outcome);
@@ -268,6 +285,7 @@ static void guest_trace_free(struct vp_instrument *base)
 		vp_guest_events_free(*guest);
 	vp_vec_deinit(&own->guests);
 	vp_guest_clock_deinit(&own->clock);
+	vp_guest_lister_free(own->lister);
 	if (own->epoll >= 0)
 		close(own->epoll);
 	free(base);

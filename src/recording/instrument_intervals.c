@@ -254,8 +254,9 @@ static struct vp_error *intervals_drain(struct vp_instrument *base)
 
 static struct vp_error *intervals_add_pcpu(struct vp_instrument *base, uint32_t pcpu)
 {
-	return vp_error_new("the counters of pCPUs are opened at the start only, so intervals lack "
-			    "what is counted there (start it again)");
+	VP_TRY(vp_intervals_add_pcpu(intervals_of(base)->intervals, pcpu));
+	vp_session_add_pcpu(base->session, pcpu, VP_STREAMS(VP_STREAM_INTERVALS));
+	return NULL;
 }
 
 static struct vp_error *intervals_stop(struct vp_instrument *base)

@@ -17,13 +17,18 @@ static struct instrument *tracepoints_of(const struct vp_instrument *base)
 	return (struct instrument *)base;
 }
 
-static void take_tracepoints(void *context, uint32_t pcpu, char *records, size_t size)
+static void take_tracepoints(void *context, uint32_t pcpu, const struct vp_tracepoints_batch *batch)
 {
 	struct instrument *own = context;
+	struct vp_trace_writer *writer = own->base.session->trace;
+	const struct vp_stream_id stream = {VP_STREAM_TRACEPOINTS, pcpu};
+	struct vp_run run = {batch->bytes, batch->size, batch->n, batch->first, batch->last};
 
-	own->n_events += vp_trace_append_records(own->base.session->trace,
-						 (struct vp_stream_id){VP_STREAM_TRACEPOINTS, pcpu},
-						 records, size);
+	own->n_events += batch->n_events;
+	if (run.size <= VP_RUN_MAX)
+		vp_trace_append_run(writer, stream, &run);
+	else
+		vp_trace_append_records(writer, stream, batch->bytes, batch->size);
 }
 
 static struct vp_error *tracepoints_open(struct vp_instrument *base)

@@ -336,6 +336,9 @@ static void write_vm(struct vp_buffer *out, const struct vp_vm *vm)
 		write_text(out, "agent", vm->agent);
 	if (vm->memory && vm->memory[0])
 		write_text(out, "memory", vm->memory);
+	if (vm->guest_events || vm->guest_events_lost)
+		vp_buffer_printf(out, "guest-events %" PRIu64 " %" PRIu64 "\n", vm->guest_events,
+				 vm->guest_events_lost);
 	vp_vec_each (&vm->vcpus, vcpu) {
 		vp_buffer_printf(out, "vcpu %u %u\n", vcpu->number, vcpu->tid);
 		if (vcpu->has_tsc)
@@ -396,8 +399,8 @@ static void parse_tsc(struct vp_cursor *line, struct vp_vcpu *vcpu)
 	vcpu->has_tsc = vp_cursor_ok(line) && vcpu->tsc_frac_bits < 64;
 }
 
-/* Takes one line of `vms`; vcpu, tsc, pcpus, agent and memory lines belong to the vm line before
- * them. */
+/* Takes one line of `vms`; vcpu, tsc, pcpus, agent, memory and guest-events lines belong to the vm
+ * line before them. */
 static void vms_line(struct vp_cursor *line, void *into)
 {
 	vp_vms *vms = into;
@@ -421,6 +424,9 @@ static void vms_line(struct vp_cursor *line, void *into)
 		read_text(line, &vm->agent);
 	} else if (vm && vp_slice_is(key, "memory")) {
 		read_text(line, &vm->memory);
+	} else if (vm && vp_slice_is(key, "guest-events")) {
+		vm->guest_events = vp_cursor_decimal(line);
+		vm->guest_events_lost = vp_cursor_decimal(line);
 	}
 }
 

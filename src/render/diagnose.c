@@ -43,14 +43,17 @@ static void put_head(const struct vp_finding *finding, const struct vp_account_r
 	const struct vp_rule *rule = finding->rule;
 	char lost[VP_DURATION_SIZE];
 
-	if (finding->vm == VP_FINDING_OF_NO_VM) {
-		vp_buffer_printf(out, "vperf lost %" PRIu64 " %s", finding->count, rule->records);
+	VP_AUTO_FREE char *vm = finding->vm == VP_FINDING_OF_NO_VM
+				    ? NULL
+				    : vp_text_cleaned(rec->vms.at[finding->vm].name);
+	if (rule->records) {
+		vp_buffer_printf(out, "%s%s lost %" PRIu64 " %s", vm ? "VM " : "vperf",
+				 vm ? vm : "", finding->count, rule->records);
 		if (finding->percent > 0)
 			vp_buffer_printf(out, ", %.1f%% of them", finding->percent);
 		vp_buffer_printf(out, ": %s\n", rule->what);
 		return;
 	}
-	VP_AUTO_FREE char *vm = vp_text_cleaned(rec->vms.at[finding->vm].name);
 	vp_buffer_printf(out, "VM %s loses %s, %.1f%% of its vCPUs' time, to %s\n", vm,
 			 vp_text_duration(finding->ns, lost), finding->percent, rule->what);
 	if (finding->count)

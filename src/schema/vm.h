@@ -42,6 +42,8 @@ struct vp_vm {
 	    *memory; /* outcome of reading its memory: "ok: …", or a sentence, or "" if not tried */
 	char *agent; /* outcome of asking its agent: "ok", or a sentence, or "" if not asked */
 	char *part;  /* vp_vm_part(), once it is settled; or NULL */
+	uint64_t guest_events;      /* recorded ones of its guest, which its agent sent … */
+	uint64_t guest_events_lost; /* … and those that were lost */
 	VP_VEC(struct vp_vcpu) vcpus;
 };
 

@@ -45,9 +45,18 @@ static void take_record(struct seen *seen, const struct vp_record_header *header
 	seen->events++;
 }
 
-static void take_records(void *context, uint32_t pcpu, char *records, size_t size)
+static void take_records(void *context, uint32_t pcpu, const struct vp_tracepoints_batch *batch)
 {
-	vp_each_record(records, size, header) take_record(context, header);
+	uint64_t n = 0, n_events = 0;
+
+	vp_each_record(batch->bytes, batch->size, header)
+	{
+		assert_in_range(header->time, batch->first, batch->last);
+		n++;
+		n_events += header->id >= VP_ID_DEFINED;
+		take_record(context, header);
+	}
+	assert_true(n == batch->n && n_events == batch->n_events);
 }
 
 /* Of this thread's calls of getppid(2). */
@@ -129,11 +138,12 @@ static void test_full_buffer_is_counted(void **by_perf)
 	assert_int_equal(loss.events, MANY - seen.events);
 }
 
-static void take_and_make_more(void *context, uint32_t pcpu, char *records, size_t size)
+static void take_and_make_more(void *context, uint32_t pcpu,
+			       const struct vp_tracepoints_batch *batch)
 {
 	uint64_t *bytes = context;
 
-	*bytes += size;
+	*bytes += batch->size;
 	make_calls(MANY);
 }
 
@@ -269,9 +279,9 @@ static void take_probe(struct probed *probed, const struct vp_record_header *hea
 	probed->calls++;
 }
 
-static void take_probes(void *context, uint32_t pcpu, char *records, size_t size)
+static void take_probes(void *context, uint32_t pcpu, const struct vp_tracepoints_batch *batch)
 {
-	vp_each_record(records, size, header) take_probe(context, header);
+	vp_each_record(batch->bytes, batch->size, header) take_probe(context, header);
 }
 
 /* Calls of a function of this program, with their arguments; nothing of it is left. */

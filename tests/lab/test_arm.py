@@ -4,6 +4,7 @@ import json
 import re
 
 from lab import vperf
+from test_trace import guests_own_events
 
 HOST = "host arch=arm64 pcpus=1 icount=yes memory=1280\n"
 
@@ -248,6 +249,20 @@ def linux_guest(run, claims):
                  f"the agent counted {totals}")
 
 
+# A guest's own events, whose kernel has no trace clock that is the counter.
+GUEST_EVENTS = HOST + """
+guest g1 vcpus=2 memory=256 truth=no agent=yes
+command vperf record --trace=sched,kvm --trace-guests=sched,irq,syscalls --no-account --no-samples --no-guest-memory --no-symbols \
+-m 64M -o /out/guests -- lab-guest run g1 pingpong --rounds 8000
+""".replace("\\\n", "")
+
+
+def guest_events(run, claims):
+    guests_own_events(run, claims, 100000)
+    offsets = re.findall(r"^tsc ([0-9a-f]+) ", (run.recording("guests") / "vms").read_text(), re.M)
+    claims.check(len(offsets) == 2 and "0" not in offsets, f"guests: offsets of the vCPUs' counters {offsets}")
+
+
 # All of it there: the unit tests, and models that are WEKA's to the last digit.
 WHOLE = HOST + """
 command cd /tmp && for test in $(dirname $(command -v vperf))/tests/unit/test_*; do \
@@ -265,4 +280,5 @@ def whole(run, claims):
 TESTS = [("64-bit Arm", PORT, port), ("64-bit Arm, intervals", INTERVALS, intervals)]
 QUICK = ("64-bit Arm",)
 FULL = [("64-bit Arm, sets", ROTATION, rotation), ("64-bit Arm, guest", GUEST, linux_guest),
+        ("64-bit Arm, guest's events", GUEST_EVENTS, guest_events),
         ("64-bit Arm, whole", WHOLE, whole)]

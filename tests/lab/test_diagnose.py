@@ -32,6 +32,11 @@ command tests/lab/causes tick
 """
 TICK = TICK.replace("tick", "tick storm")
 TOOL = TICK.replace("tick storm", "tool lost")
+GUEST_EVENTS = """
+host pcpus=1 icount=yes
+guest g1 vcpus=1 memory=256 agent=yes
+command tests/lab/causes lost_guest
+"""
 # The same two guests, where they share the only pCPU, and where there are two.
 CROWDED = """
 host pcpus=1 icount=yes
@@ -259,6 +264,17 @@ def lost(run, claims):
         claims.check([row["id"] for row in found] == [f"lost-{kind}"], f"lost_{kind}: nothing else was lost: {[row['id'] for row in found]}")
 
 
+def lost_in_guest(run, claims):
+    """All system calls of a program, each of which is two events, were recorded or lost."""
+    rows = check_diagnosis(claims, run, "lost_guest-events", "lost-guest-events")
+    found = {row["id"]: row for row in rows}["lost-guest-events"]
+    told, lost = map(int, re.search(r"^guest-events (\d+) (\d+)$", (run.recording("lost_guest-events") / "vms").read_text(), re.M).groups())
+    claims.check(found["vm"] == "g1" and found["count"] == lost and not found["ns"], f"lost in the guest: {found['count']} of {found['vm']}")
+    claims.near("lost in the guest, %", found["percent"], 100 * lost / (told + lost), 0.01)
+    claims.check(told > 1000 and 400000 <= told + lost <= 430000,
+                 f"lost in the guest: {lost}, and {told} recorded: 100,000 bytes were read and written one by one, by 400,000 events and a few")
+
+
 def tool(run, claims):
     truth, found = counted(run, "tool"), finding(run, claims, "tool", "tool-cost", before=("steal-task",))
     claims.check(found["most"].startswith("vperf/"), f"vperf names itself: {found['most']}")
@@ -272,4 +288,4 @@ TESTS = []
 QUICK = ()
 FULL = [("diagnose: causes", CAUSES, causes), ("diagnose: VMs alone", ALONE, alone), ("diagnose: spinning", SPINNING, spinning),
         ("diagnose: interrupts between vCPUs", IPI, ipi), ("diagnose: timers", TICK, tick), ("diagnose: more vCPUs than pCPUs", CROWDED, crowded),
-        ("diagnose: as many vCPUs as pCPUs", ROOM, room), ("diagnose: vperf itself", TOOL, tool)]
+        ("diagnose: as many vCPUs as pCPUs", ROOM, room), ("diagnose: vperf itself", TOOL, tool), ("diagnose: losses in a guest", GUEST_EVENTS, lost_in_guest)]

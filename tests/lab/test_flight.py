@@ -219,7 +219,7 @@ def pcpus_come_and_go(run, claims):
     claims.check((told, lost) == (events_said + tracepoints, lost_said), f"hotplug: events and losses by pCPU {streams}, as was said")
 
 
-# The same condition on 64-bit Arm, where guests' own events are not recorded.
+# The same condition on 64-bit Arm, without the guest's own events.
 DELAYED_ON_ARM = """
 host arch=arm64 pcpus=1 icount=yes memory=1280
 guest g1 vcpus=1 memory=256 truth=no

@@ -320,6 +320,37 @@ def matrix_claims(run, claims):
     check_chain(claims, report, "tasks")
 
 
-FULL = [("stat: inflation", INFLATION, inflation), ("stat: costs of exits", COSTS, costs)] + [
+# pCPU 1 goes and comes, then one that was offline at the start comes; each dd makes 40,000 system calls on its own pCPU.
+CALLS = "dd if=/dev/zero of=/dev/null bs=1 count=20000 2>/dev/null"
+HOTPLUG = f"""
+host pcpus=3 icount=yes
+command cd /sys/devices/system/cpu; echo 0 > cpu2/online; vperf stat -e raw_syscalls:sys_enter,task-clock,time -I 50 --per pcpu -o /out/hotplug -- \
+sh -c 'taskset -c 1 {CALLS}; echo 0 > cpu1/online; sleep 0.2; echo 1 > cpu1/online; echo 1 > cpu2/online; sleep 0.5; \
+taskset -c 1 {CALLS}; taskset -c 2 {CALLS}'
+""".replace("\\\n", "")
+
+
+def pcpus_come_and_go(run, claims):
+    report = stat(run, "hotplug")
+    check_chain(claims, report, "hotplug")
+    of = {}
+    for row in report["intervals"]:
+        of.setdefault(row["subject"], []).append(row)
+    claims.check(len(of) == 3, f"hotplug: intervals of {sorted(of)}")
+    done = dict(zip(sorted(of), (None, 80000, 40000)))
+    for name, rows in sorted(of.items()):
+        if done[name]:  # the programs' beginnings and ends, and what else is there now and then
+            claims.near(f"hotplug: system calls on {name}", total(rows, "raw_syscalls:sys_enter"), done[name], 0.05 * done[name])
+        claims.check(all(0 <= value["counted"] < 1 << 40 for row in rows for value in row["events"].values()),
+                     f"hotplug: no count of {name} is absurd")
+    late = rows_of(report, max(of))
+    clock, time = (total(late[2:], event) for event in ("task-clock", "time"))
+    claims.near("hotplug: task-clock of the pCPU that came, % of the time", 100 * clock / time, 100, 2)
+    said = run.command_output(1, "err")
+    claims.check("pCPU 1 came back online" in said and "pCPU 2 came online during the recording" in said and "is not recorded" not in said,
+                 f"hotplug: it is said: {[line for line in said.splitlines() if 'pCPU' in line]}")
+
+
+FULL = [("stat: pCPUs that come and go", HOTPLUG, pcpus_come_and_go), ("stat: inflation", INFLATION, inflation), ("stat: costs of exits", COSTS, costs)] + [
     (f"stat: host {host}", matrix_scenario(host), matrix_claims)
     for host in ("bullseye", "bookworm", "trixie", "sid")]

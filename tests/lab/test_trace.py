@@ -280,9 +280,9 @@ def clocks(run, claims):
     claims.check(len(offsets) == 4 and "0" not in offsets, f"clocks: offsets of their counters {offsets}")
 
 
-def guests_own_events(run, claims):
+def guests_own_events(run, claims, least=3000):
     """And each of the guest's own number of switches is there."""
-    mine = in_guest_mode(run, claims, "guests", 3000)
+    mine = in_guest_mode(run, claims, "guests", least)
     found = re.search(r"pingpong: pid=(\d+) child=(\d+) rounds=\d+ switches=(\d+)\s*$",
                       (run.out / "guest-g1" / "workloads.log").read_text(), re.M)
     players, counted = found.groups()[:2], int(found.group(3))
@@ -298,7 +298,7 @@ def guests_own_events(run, claims):
                  f"{counted} by its own count")
     text = subprocess.run(["babeltrace2", str(run.recording("guests") / "guest-g1")], capture_output=True, text=True,
                           check=True).stdout
-    found = len(re.findall(r"^\[[^\]]*\].* (?:sched|irq|irq_vectors|raw_syscalls):\w+: \{", text, re.M))
+    found = len(re.findall(r"^\[[^\]]*\].* (?:sched|irq|irq_vectors|ipi|raw_syscalls):\w+: \{", text, re.M))
     claims.check(found == len(mine), f"guests: babeltrace2 has {found} of its events")
 
 

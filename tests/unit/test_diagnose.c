@@ -19,6 +19,7 @@ struct trigger {
 	const char *function, *detail, *address, *what;
 	uint64_t throttled, wasted, preempted;
 	uint32_t pcpus, count; /* of the host, 0: not known; how often, 0: 3 times */
+	bool of_guest;         /* its guest's events were lost, 1 of 5 */
 	unsigned lost;         /* bit of a class of streams that lost 1 of 5 records */
 };
 
@@ -35,6 +36,7 @@ static const struct trigger triggers[] = {
     {"lost-events", .lost = VP_STREAMS(VP_STREAM_TRACE)},
     {"lost-events", .lost = VP_STREAMS(VP_STREAM_TRACEPOINTS)},
     {"lost-intervals", .lost = VP_STREAMS(VP_STREAM_INTERVALS)},
+    {"lost-guest-events", .of_guest = true},
     {"steal-task", .thief = VP_BY_TASK, .comm = "burner"},
     {"steal-vmm", .thief = VP_BY_TASK, .owner = VM, .comm = "qemu"},
     {"steal-vmm", .thief = VP_BY_TASK, .comm = "vhost-1000"},
@@ -184,7 +186,11 @@ static void expect_loss(const struct trigger *trigger, const struct vp_finding *
 {
 	bool of_samples = trigger->lost == VP_STREAMS(VP_STREAM_PCPU);
 
-	if (finding->rule->loss != VP_LOSS_RECORDS) {
+	if (finding->rule->loss == VP_LOSS_GUEST_EVENTS) {
+		assert_int_equal(finding->vm, 0);
+		assert_int_equal(finding->count, 100);
+		assert_int_equal(finding->ns, 0);
+	} else if (finding->rule->loss != VP_LOSS_RECORDS) {
 		assert_int_equal(finding->vm, 0);
 		assert_int_equal(finding->ns, 2 * SECOND / 5);
 	} else {
@@ -223,6 +229,8 @@ static void test_rules(void **state)
 		else if (trigger->reason)
 			take_exits(&account, trigger, &places);
 		vp_account_settle(&account);
+		vms.at[0].guest_events = trigger->of_guest ? 400 : 0;
+		vms.at[0].guest_events_lost = trigger->of_guest ? 100 : 0;
 		expect_no_error(vp_account_view_init(&view, &account, NULL));
 		vp_diagnose(&view, &places, &addresses, &losses, &diagnosis);
 		assert_int_equal(diagnosis.findings.count, 1);

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "collect/agent_events.h"
 #include "collect/ring_page.h"
+#include "recording/clock_line.h"
 #include "schema/event_class.h"
 
 /* Little endian, as all kernels that there are pages of. */
@@ -170,12 +171,14 @@ static void put_good(struct vp_buffer *out)
 {
 	const struct vp_events_task task = {.pid = 7, .tid = 7, .comm = "seven"};
 	const uint32_t page_size = 4096;
+	const struct vp_events_clock clock = {.ns = 4000, .counter = 777, .error_ns = 3};
 	const uint64_t lost = 12;
 
 	vp_buffer_string(out, VP_EVENTS_HEAD);
 	put_format(out, "sched:sched_switch");
 	put_frame(out, VP_EVENTS_BEGIN, 0, &page_size, sizeof(page_size));
 	put_frame(out, VP_EVENTS_TASKS, 0, &task, sizeof(task));
+	put_frame(out, VP_EVENTS_CLOCK, 0, &clock, sizeof(clock));
 	put_pages(out);
 	put_frame(out, VP_EVENTS_LOST, 1, &lost, sizeof(lost));
 }
@@ -186,6 +189,7 @@ struct heard {
 	uint32_t vcpu;
 	size_t tasks;
 	uint64_t lost, malformed;
+	struct vp_events_clock clock;
 };
 
 static void take_classes(void *context, struct vp_slice text)
@@ -197,6 +201,11 @@ static void take_tasks(void *context, const struct vp_events_task *tasks, size_t
 {
 	assert_string_equal(tasks[0].comm, "seven");
 	((struct heard *)context)->tasks += count;
+}
+
+static void take_clock(void *context, const struct vp_events_clock *clock)
+{
+	((struct heard *)context)->clock = *clock;
 }
 
 static void take_records(void *context, uint32_t vcpu, char *bytes, size_t size)
@@ -222,6 +231,7 @@ static enum vp_agent_events_state hear(const struct vp_buffer *said, struct hear
 	const struct vp_agent_events_taker taker = {.context = heard,
 						    .classes = take_classes,
 						    .tasks = take_tasks,
+						    .clock = take_clock,
 						    .records = take_records,
 						    .lost = take_lost,
 						    .malformed = take_malformed};
@@ -271,6 +281,7 @@ static void expect_events(const struct heard *heard)
 	assert_int_equal(vp_cursor_u32(&fields), 100);
 	assert_true(heard->vcpu == 1 && heard->tasks == 1);
 	assert_true(heard->lost == 12 && heard->malformed == 1);
+	assert_true(heard->clock.ns == 4000 && heard->clock.counter == 777);
 	vp_event_classes_deinit(&classes);
 }
 
@@ -308,6 +319,7 @@ static void test_agents_that_go_wrong(void **state)
 	const struct vp_events_frame late = {VP_EVENTS_FORMAT, 0, 0, 0};
 	const struct vp_events_frame unknown = {77, 0, 0, 0};
 	const struct vp_events_frame cut = {VP_EVENTS_PAGES, 0, 100, 0};
+	const struct vp_events_frame no_clock = {VP_EVENTS_CLOCK, 0, 0, 0};
 
 	expect_gone("", 0, "has ended");
 	expect_gone(&cut, sizeof(cut), "has ended");
@@ -315,6 +327,7 @@ static void test_agents_that_go_wrong(void **state)
 	expect_gone(&no_vcpu, sizeof(no_vcpu), "the number of a vCPU");
 	expect_gone(&late, sizeof(late), "a frame out of order");
 	expect_gone(&unknown, sizeof(unknown), "no known kind");
+	expect_gone(&no_clock, sizeof(no_clock), "a clock");
 }
 
 static void expect_refused(const char *text, const char *event, const char *why)
@@ -339,6 +352,61 @@ static void test_refusals(void **state)
 	expect_refused(VP_EVENTS_HEAD, "kvm:kvm_exit", "an event that was not asked for");
 }
 
+static void add_point(struct vp_clock_line *line, uint64_t from, uint64_t to, uint64_t error_ns)
+{
+	const struct vp_clock_point point = {from, to, from, error_ns};
+
+	vp_clock_line_add(line, &point);
+}
+
+/* From nanoseconds to a counter of 50 MHz, by pairs that are 40 ms apart. */
+static void test_clock_line(void **state)
+{
+	struct vp_clock_line line = {0};
+
+	add_point(&line, 1000000000, 5000000, 100);
+	assert_int_equal(vp_clock_line_at(&line, 2000000000), 5000000);
+	add_point(&line, 1001000000, 5050000, 100); /* makes way for the next one … */
+	assert_int_equal(vp_clock_line_at(&line, 1000500000), 5025000);
+	add_point(&line, 1002000000, 5100000, 100); /* … which is within 20 ms of the first, too */
+	assert_int_equal(line.points.count, 2);
+	line.error_ns = 0;
+	add_point(&line, 1040000000, 7000000, 100);
+	add_point(&line, 1080000000, 9000000, 200);
+	assert_int_equal(line.points.count, 4);
+	assert_int_equal(vp_clock_line_at(&line, 1060000000), 8000000);
+	/* Of both pairs, of 40 ms, and of a count that is 20 ns. */
+	assert_int_equal(line.error_ns, 100 + 200 + 40 + 2 + 20 + 1);
+	/* Outside it goes on as straight, and is less sure. */
+	assert_int_equal(vp_clock_line_at(&line, 1100000000), 10000000);
+	assert_int_equal(line.error_ns, 300 + 150 + 40 + 2 + 20 + 1);
+	assert_int_equal(vp_clock_line_at(&line, 999000000), 4950000);
+	/* What is not later is none. */
+	add_point(&line, 1070000000, 9500000, 0);
+	add_point(&line, 1090000000, 8900000, 0);
+	assert_int_equal(line.points.count, 4);
+	for (uint64_t i = 0; i < 10000; i++)
+		add_point(&line, 2000000000 + i * 40000000, 60000000 + i * 2000000, 1);
+	assert_true(line.points.count < 4097);
+	assert_int_equal(vp_clock_line_at(&line, 2000000000 + 9999 * 40000000ULL - 20),
+			 60000000 + 9999 * 2000000ULL - 1);
+	vp_clock_line_deinit(&line);
+}
+
+/* Numbers of an agent's own making end somewhere. */
+static void test_absurd_clock(void **state)
+{
+	struct vp_clock_line line = {0};
+
+	add_point(&line, 0, 0, UINT64_MAX);
+	add_point(&line, 1, UINT64_MAX, UINT64_MAX);
+	add_point(&line, UINT64_MAX, UINT64_MAX, UINT64_MAX);
+	vp_clock_line_at(&line, UINT64_MAX);
+	vp_clock_line_at(&line, 0);
+	assert_int_equal(line.error_ns, UINT32_MAX);
+	vp_clock_line_deinit(&line);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -348,6 +416,8 @@ int main(void)
 	    cmocka_unit_test(test_agent),
 	    cmocka_unit_test(test_agents_that_go_wrong),
 	    cmocka_unit_test(test_refusals),
+	    cmocka_unit_test(test_clock_line),
+	    cmocka_unit_test(test_absurd_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -381,7 +381,9 @@ static void test_vms_are_read_back(void **state)
 			    ((struct vp_vm){.pid = 1,
 					    .name = vp_strdup(texts[i]),
 					    .uuid = vp_strdup(texts[VP_ARRAY_SIZE(texts) - 1 - i]),
-					    .agent = vp_strdup("no\nvcpu 9 9")}));
+					    .agent = vp_strdup("no\nvcpu 9 9"),
+					    .guest_events = 7 * i,
+					    .guest_events_lost = i}));
 	mkdir(NAME, 0755);
 	expect_no_error(vp_vms_write(NAME, &written));
 	expect_no_error(vp_vms_read(NAME, &read));
@@ -390,6 +392,8 @@ static void test_vms_are_read_back(void **state)
 		assert_string_equal(read.at[i].name, written.at[i].name);
 		assert_string_equal(read.at[i].uuid, written.at[i].uuid);
 		assert_string_equal(read.at[i].agent, "no vcpu 9 9");
+		assert_int_equal(read.at[i].guest_events, 7 * i);
+		assert_int_equal(read.at[i].guest_events_lost, i);
 		assert_int_equal(read.at[i].vcpus.count, 0);
 	}
 	vp_vms_deinit(&written);

@@ -62,7 +62,7 @@ export interface Intervals {
 /** What costs a VM time (vperf diagnose). */
 export interface Finding {
   id: string;
-  vm: string | null; // null: it is about the recording, which lost `count` records
+  vm: string | null; // null: it is about the recording
   ns: number;
   percent: number;
   count: number;
@@ -70,7 +70,7 @@ export interface Finding {
   most_ns: number;
   address: string | null; // of the guest's memory, that most of it was for
   address_count: number;
-  records: string | null; // what those are called
+  records: string | null; // it is about `count` records that were lost, which are called so
   detail: string | null;
   what: string;
   evidence: string; // the command that shows it

@@ -31,11 +31,11 @@ function summary(page: Page): HTMLElement {
 function finding(of: Finding): HTMLElement {
   const most = of.most ? `Most of it: ${of.most}, ${format.duration(of.most_ns)}. ` : "";
   const at = of.address ? ` Most at ${of.address}, ${format.count(of.address_count)} times.` : "";
-  const head = of.vm === null ? `vperf lost ${format.count(of.count)} ${of.records}${of.percent ? `, ${format.percent(of.percent)} of them` : ""}: ${of.what}.`
+  const head = of.records !== null ? `${of.vm === null ? "vperf" : `VM ${of.vm}`} lost ${format.count(of.count)} ${of.records}${of.percent ? `, ${format.percent(of.percent)} of them` : ""}: ${of.what}.`
     : `VM ${of.vm} loses ${format.duration(of.ns)}, ${format.percent(of.percent)} of its vCPUs' time, to ${of.what}.`;
   return el("li", {},
     el("p", {}, el("strong", {}, head)),
-    ...(of.vm === null ? [] : [el("p", {}, `${most}${of.count ? `${format.count(of.count)} times.` : ""}${at}`)]),
+    ...(of.records !== null ? [] : [el("p", {}, `${most}${of.count ? `${format.count(of.count)} times.` : ""}${at}`)]),
     ...(of.detail ? [el("p", {}, `${of.detail[0].toUpperCase()}${of.detail.slice(1)}.`)] : []),
     el("p", {}, `Try: ${of.advice}. `, el("span", { class: "note" }, `(${of.source})`)),
     el("p", {}, el("code", {}, of.evidence)),
