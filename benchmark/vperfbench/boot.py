@@ -12,6 +12,8 @@ from .common import BenchError, program, sync_directory, write_whole
 
 UNIT = "vperf-bench.service"
 UNITS = Path("/etc/systemd/system")
+EFI_VARIABLES = Path("/sys/firmware/efi/efivars")
+VENDOR = "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"  # of the variables of systemd's boot loader interface
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ class Grub:
 
 
 class SystemdBoot:
-    """systemd-boot, by bootctl."""
+    """systemd-boot, by bootctl: an EFI variable has the entry that is booted once. Entries that start another program than a kernel are left out."""
 
     name = "systemd-boot"
 
@@ -137,9 +139,9 @@ class SystemdBoot:
 
     def fault(self) -> str:
         """Why it cannot boot something once, or ""."""
-        if not Path("/sys/firmware/efi/efivars").is_dir():
-            return "there are no EFI variables"
-        return "" if program("bootctl") else "the program bootctl is missing"
+        if not booted_by_systemd_boot():
+            return "there are entries of systemd-boot, but another loader booted this machine (no EFI variable LoaderInfo says so)"
+        return "" if program("bootctl") else "the program bootctl is missing (Debian package systemd-boot)"
 
     def once(self, entry: Entry) -> None:
         """Boot it the next time, and only then."""
@@ -147,17 +149,27 @@ class SystemdBoot:
 
     def forget(self) -> None:
         """Boot as always the next time."""
-        _run("bootctl", "set-oneshot", "")
+        if (EFI_VARIABLES / f"LoaderEntryOneShot-{VENDOR}").exists():
+            _run("bootctl", "set-oneshot", "")
 
 
-def find() -> Grub | SystemdBoot | None:
+def booted_by_systemd_boot() -> bool:
+    """Whether it booted this machine, which may have files of other loaders, too: it says so in an EFI variable, after four bytes of flags."""
+    try:
+        return (EFI_VARIABLES / f"LoaderInfo-{VENDOR}").read_bytes()[4:].decode("utf-16-le", "replace").startswith("systemd-boot")
+    except OSError:
+        return False
+
+
+def find(root: Path = Path("/")) -> Grub | SystemdBoot | None:
     """The machine's."""
-    if Path("/boot/grub/grub.cfg").is_file():
-        return Grub(Path("/boot/grub"))
-    for directory in ("/efi/loader/entries", "/boot/efi/loader/entries", "/boot/loader/entries"):
-        if Path(directory).is_dir():
-            return SystemdBoot(Path(directory))
-    return None
+    grub = root / "boot/grub"
+    if (grub / "grub.cfg").is_file() and not booted_by_systemd_boot():
+        return Grub(grub)
+    for directory in ("efi/loader/entries", "boot/efi/loader/entries", "boot/loader/entries"):
+        if (root / directory).is_dir():
+            return SystemdBoot(root / directory)
+    return Grub(grub) if (grub / "grub.cfg").is_file() else None
 
 
 def pick(entries: list[Entry], kernel: str, named: str, xen: bool) -> Entry | None:

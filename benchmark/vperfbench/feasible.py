@@ -1,7 +1,9 @@
 """Whether a plan can work on this machine: asked before the first step."""
 
 import os
+import platform
 import shutil
+import subprocess
 from pathlib import Path
 
 from . import boot, guest, xenguest
@@ -27,12 +29,25 @@ def _programs(plan: Plan) -> None:
         for name, package in TRACERS[own.tracer].needs.items():
             if not program(name):
                 _refuse(plan, f"{key}.tracer", f"'{name}' is not installed (package {package})")
+        if TRACERS[own.tracer].module:
+            _module(plan, key, own)
         if own.tracer != "none" and os.geteuid() != 0:
             _refuse(plan, f"{key}.tracer", f"only root can use {own.tracer}")
         if own.cpus and not program("taskset"):
             _refuse(plan, f"{key}.cpus", "'taskset' is not installed (Debian package util-linux)")
         if own.cpus and max(int(word) for part in own.cpus.split(",") for word in part.split("-")) >= (os.cpu_count() or 1):
             _refuse(plan, f"{key}.cpus", f"there are {os.cpu_count()} CPUs here, the first is 0: '{own.cpus}' has others")
+
+
+def _module(plan: Plan, key: str, own: Configuration) -> None:
+    """The tracer's module is loaded, or there for the kernel that will run."""
+    name, loaded, package = TRACERS[own.tracer].module
+    kernel = own.kernel or platform.release()
+    if not own.kernel and os.path.exists(loaded):
+        return
+    done = subprocess.run([program("modinfo") or "modinfo", "-k", kernel, "-n", name], check=False, capture_output=True) if program("modinfo") else None
+    if not done or done.returncode:
+        _refuse(plan, f"{key}.tracer", f"kernel {kernel} has no module {name} (package {package}, built for that kernel): {own.tracer} cannot trace it")
 
 
 def _place(plan: Plan, own: Configuration) -> None:

@@ -56,8 +56,8 @@ finish
 
 
 def kernel_of(configuration: Configuration) -> Path:
-    """The kernel's file: the one that the plan names, or the one that runs here."""
-    return Path(configuration.guest_kernel or f"/boot/vmlinuz-{platform.release()}")
+    """The kernel's file: the one that the plan names, or the one that runs here when the guest does."""
+    return Path(configuration.guest_kernel or f"/boot/vmlinuz-{configuration.kernel or platform.release()}")
 
 
 def _release(image: Path) -> str:
@@ -89,7 +89,7 @@ def fault(configuration: Configuration) -> tuple[str, str]:
         return "where", "busybox is not installed (Debian package busybox-static)"
     if not program("mke2fs"):
         return "where", "mke2fs is not installed (Debian package e2fsprogs)"
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+    if not configuration.kernel and not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "where", "/dev/kvm cannot be opened: is this machine a KVM host, and this user allowed to?"
     if not os.access(image, os.R_OK):
         return key, f"the kernel '{image}' cannot be read"

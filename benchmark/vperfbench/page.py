@@ -64,14 +64,15 @@ def picture(group: list[Cell]) -> str:
 
 def _table(group: list[Cell]) -> str:
     head = "".join(f'<th{" class=word" if word else ""}>{text}</th>' for text, word in (
-        ("configuration", True), ("n", False), ("mean", False), ("±", False), ("% of baseline", False), ("p", False),
+        ("configuration", True), ("n", False), ("mean", False), ("±", False), ("% of baseline", False), ("±", False), ("p", False),
         ("", True), ("what vperf saw", True)))
     rows = []
     for cell in group:
         mark = ' class="word real"' if cell.verdict.startswith("really") else " class=word"
         rows.append(f"<tr><td class=word>{escape(cell.configuration)}</td><td>{len(cell.values)}</td>"
                     f"<td>{number(cell.mean)}</td><td>{number(cell.half_width, 2)}</td>"
-                    f"<td>{'-' if cell.percent is None else f'{cell.percent:.2f}'}</td><td>{number(cell.corrected_p, 2)}</td>"
+                    f"<td>{'-' if cell.percent is None else f'{cell.percent:.2f}'}</td><td>{number(cell.percent_half_width, 2)}</td>"
+                    f"<td>{number(cell.corrected_p, 2)}</td>"
                     f"<td{mark}>{escape(cell.verdict)}</td><td class=word>{escape(saw(cell))}</td></tr>")
     return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
 

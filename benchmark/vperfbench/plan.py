@@ -225,7 +225,8 @@ def _test(name: str, table: Table, limit: float) -> Test:
     scale = table.whole("scale", 1, 1, 10000)
     if "use" in table.values:
         kind = KINDS[table.choice("use", KINDS, "")]
-        test = Test(name, kind.command, kind.prepare, kind.figure, caches, limit, scale, kind.needs)
+        figure = _figure(table) if "figure" in table.values else kind.figure
+        test = Test(name, kind.command, kind.prepare, figure, caches, limit, scale, kind.needs)
     else:
         if "command" not in table.values:
             raise table.wrong("command", f"is missing: expected a command, or use = one of {', '.join(KINDS)}")

@@ -17,7 +17,7 @@ def statement(results: Results) -> str:
     return (f"A difference is called real if {STATEMENT[results.compare]} gives p < {alpha:.4g} after Holm's correction for "
             f"{results.comparisons} comparison{'s' * (results.comparisons != 1)} with '{results.baseline}': among all of "
             f"them, the chance that any is called real by mistake is at most {100 * alpha:.3g} %. Intervals are of the mean, "
-            f"{100 * results.confidence:.4g} %, by Student, each for itself.")
+            f"{100 * results.confidence:.4g} %, by Student, and, in percent, of the difference from the baseline, by Welch; each for itself.")
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -63,12 +63,13 @@ def text(results: Results) -> str:
         first = group[0]
         unit = f", {first.unit}" if first.unit else ""
         lines.append(f"{first.test} ({first.cache} cache{unit}; {first.better} is better)")
-        rows = [["configuration", "n", "mean", "+-", "% of baseline", "p", "", "what vperf saw"]]
+        rows = [["configuration", "n", "mean", "+-", "% of baseline", "+-", "p", "", "what vperf saw"]]
         for cell in group:
             rows.append([cell.configuration, str(len(cell.values)), number(cell.mean), number(cell.half_width, 2),
-                         "-" if cell.percent is None else f"{cell.percent:.2f}", number(cell.corrected_p, 2), cell.verdict,
+                         "-" if cell.percent is None else f"{cell.percent:.2f}", number(cell.percent_half_width, 2),
+                         number(cell.corrected_p, 2), cell.verdict,
                          saw(cell)])
-        lines += ["  " + line for line in _columns(rows, {0, 6, 7})] + [""]
+        lines += ["  " + line for line in _columns(rows, {0, 7, 8})] + [""]
     lines.append(statement(results))
     for failure in results.failures:
         lines.append(f"{failure['status']}: step {failure['step']}, {failure['configuration']}, {failure['test']} "
@@ -78,7 +79,7 @@ def text(results: Results) -> str:
 
 
 CSV = ("test", "cache", "configuration", "unit", "better", "repeat", "figure", "n", "mean", "half_width", "percent_of_baseline",
-       "p", "corrected_p", "verdict", "steal_percent", "exits", "tracer_bytes")
+       "percent_half_width", "p", "corrected_p", "verdict", "steal_percent", "exits", "tracer_bytes")
 
 
 def to_csv(results: Results) -> str:
@@ -92,7 +93,7 @@ def to_csv(results: Results) -> str:
         for repeat, value in enumerate(cell.values or [None]):
             writer.writerow([cell.test, cell.cache, cell.configuration, cell.unit, cell.better,
                              "" if value is None else repeat + 1, value, len(cell.values), cell.mean, cell.half_width,
-                             cell.percent, cell.p, cell.corrected_p, cell.verdict, seen.get("steal"), seen.get("exits"),
+                             cell.percent, cell.percent_half_width, cell.p, cell.corrected_p, cell.verdict, seen.get("steal"), seen.get("exits"),
                              cell.tracer_bytes])
     return out.getvalue()
 

@@ -27,6 +27,7 @@ class Cell:
     mean: float | None = None
     half_width: float | None = None
     percent: float | None = None
+    percent_half_width: float | None = None
     p: float | None = None
     corrected_p: float | None = None
     verdict: str = ""
@@ -101,6 +102,9 @@ def _compare(plan: Plan, cells: dict[tuple, Cell], baseline: str, compare: str) 
         base = cells[(test, cache, baseline)]
         if cell.mean is not None and base.mean:
             cell.percent = 100 * cell.mean / base.mean
+            if cell is not base:
+                half = statistics.difference_half_width(cell.values, base.values, plan.confidence)
+                cell.percent_half_width = half and 100 * half / abs(base.mean)
         if configuration != baseline and cell.values and base.values:
             cell.p = statistics.TESTS[compare](cell.values, base.values).p
             asked.append(cell)

@@ -88,12 +88,16 @@ class Machine:
         """What has to be put back at the end."""
         active = [name for name in plan.stop_services if subprocess.run(
             [program("systemctl") or "systemctl", "is-active", "--quiet", name], check=False).returncode == 0]
-        return {"kernel": self.kernel(), "reboots": reboots, "services": active,
+        return {"kernel": self.kernel(), "xen": self.under_xen(), "reboots": reboots, "services": active,
                 "governors": environment.governors() if plan.governor else {}}
 
     def run(self, job: step.Job) -> dict:
         """A step."""
         return step.run(job)
+
+
+def _named(kernel: str, xen: bool) -> str:
+    return kernel + " under Xen" * xen
 
 
 class Runner:
@@ -138,12 +142,11 @@ class Runner:
         here, xen = self.machine.kernel(), self.machine.under_xen()
         self.state.values["boot"] = None
         if (here, xen) == (wanted["kernel"], wanted["xen"]):
-            say(f"the machine runs {here}, as asked")
+            say(f"the machine runs {_named(here, xen)}, as asked")
             self.state.values["served"] = {"boot": self.machine.boot_id(), "entry": wanted["entry"], "block": None}
             self.state.enter("running")
             return True
-        came = here + (" under Xen" if xen else "")
-        asked = wanted["kernel"] + (" under Xen" if wanted["xen"] else "")
+        came, asked = _named(here, xen), _named(wanted["kernel"], wanted["xen"])
         self._say(f"asked for kernel {asked}, the machine came back with {came}")
         return self._wrong_kernel(wanted, f"kernel {asked} did not come up: the machine came back with {came}")
 
@@ -184,7 +187,7 @@ class Runner:
         self.machine.boot_once(kernel, named, xen)  # first: if the power fails after it, that kernel runs all the same
         self.state.values["boot"] = {"kernel": kernel, "entry": named, "xen": xen, "from": self.machine.boot_id()}
         self.state.enter("booting")
-        say(f"rebooting into kernel {kernel}")
+        say(f"rebooting into kernel {_named(kernel, xen)}")
         self._reboot()
 
     def _reboot(self) -> None:
@@ -249,8 +252,9 @@ class Runner:
             self.state.enter(phase, why)
         finally:
             self.machine.unprepare(original)
-        if original["reboots"] and self.machine.kernel() != original["kernel"]:
-            say(f"rebooting into the usual kernel (it was {original['kernel']})")
+        usual = original["kernel"], original["xen"]
+        if original["reboots"] and (self.machine.kernel(), self.machine.under_xen()) != usual:
+            say(f"rebooting into the usual kernel (it was {_named(*usual)})")
             self._reboot()
 
     def go(self) -> str:

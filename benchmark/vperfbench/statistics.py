@@ -68,16 +68,31 @@ class Comparison:
     why: str = ""
 
 
+def _errors(one: list[float], other: list[float]) -> tuple[float, float]:
+    """Of the difference of two means: its standard error, and the degrees of freedom by Welch and Satterthwaite."""
+    first, second = stdev(one) ** 2 / len(one), stdev(other) ** 2 / len(other)
+    if first + second == 0:
+        return 0.0, math.inf
+    return math.sqrt(first + second), (first + second) ** 2 / (first ** 2 / (len(one) - 1) + second ** 2 / (len(other) - 1))
+
+
+def difference_half_width(one: list[float], other: list[float], confidence: float = 0.95) -> float | None:
+    """Of the interval of the difference of two means, by Welch; None with fewer than two values of each."""
+    if min(len(one), len(other)) < 2:
+        return None
+    error, freedom = _errors(one, other)
+    return t_quantile(confidence, freedom) * error if error else 0.0
+
+
 def welch(one: list[float], other: list[float]) -> Comparison:
     """Whether the means differ, by Welch's t test (variances may differ)."""
     if min(len(one), len(other)) < 2:
         return Comparison("Welch", None, "needs two values of each")
-    first, second = stdev(one) ** 2 / len(one), stdev(other) ** 2 / len(other)
+    error, freedom = _errors(one, other)
     difference = fmean(one) - fmean(other)
-    if first + second == 0:
+    if not error:
         return Comparison("Welch", 1.0 if difference == 0 else 0.0, "the values of each do not vary")
-    freedom = (first + second) ** 2 / (first ** 2 / (len(one) - 1) + second ** 2 / (len(other) - 1))
-    return Comparison("Welch", t_two_sided(difference / math.sqrt(first + second), freedom))
+    return Comparison("Welch", t_two_sided(difference / error, freedom))
 
 
 def _counts_of_u(m: int, n: int) -> list[int]:

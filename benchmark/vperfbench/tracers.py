@@ -16,6 +16,7 @@ class Tracer:
     background: tuple = ()
     needs: dict = field(default_factory=dict)
     recording: bool = False  # {out}/recording can be asked by vperf
+    module: tuple = ()  # of the kernel: its name, what is there once it is loaded, its Debian package
 
     def fill(self, words: tuple, out: Path, options: list[str]) -> list[str]:
         """The words of a command."""
@@ -35,6 +36,8 @@ def _vperf(title: str, *options: str) -> Tracer:
 
 TRACERS = {
     "none": Tracer("nothing records"),
+    "vperf-off": Tracer("nothing records any more: vperf record of everything has ended", start=(
+        ("vperf", "record", "-q", "--trace", "{options}", "-o", "{out}/before", "--", "true"), ("rm", "-rf", "{out}/before")), needs=VPERF),
     "vperf": _vperf("vperf record: samples, account, guests' memory"),
     "vperf-samples": _vperf("vperf record: samples only", "--no-account", "--no-guest-memory"),
     "vperf-account": _vperf("vperf record: the account only", "--no-samples", "--no-guest-memory"),
@@ -48,11 +51,14 @@ TRACERS = {
     "trace-cmd": Tracer("trace-cmd record", ("trace-cmd", "record", "-q", "-e", "kvm", "-e", "sched:sched_switch", "-e",
                                              "sched:sched_wakeup", "{options}", "-o", "{out}/trace.dat"),
                         needs={"trace-cmd": "trace-cmd"}),
+    # KVM's events where there is a probe for them: it is built where the kernel's whole source is.
     "lttng": Tracer("LTTng, kernel tracer", start=(
         ("lttng", "create", "vperf-bench", "--output={out}/lttng"),
-        ("lttng", "enable-event", "-s", "vperf-bench", "-k", "sched_switch,sched_waking,kvm_x86_exit,kvm_x86_entry"),
+        ("lttng", "enable-channel", "-s", "vperf-bench", "-k", "{options}", "all"),
+        ("lttng", "enable-event", "-s", "vperf-bench", "-k", "-c", "all", "sched_switch,sched_wakeup,sched_wakeup_new"),
+        ("sh", "-c", "! lttng list -k | grep -q kvm_x86_exit || lttng enable-event -s vperf-bench -k -c all kvm_x86_exit,kvm_x86_entry"),
         ("lttng", "start", "vperf-bench")), stop=(("lttng", "stop", "vperf-bench"), ("lttng", "destroy", "vperf-bench")),
-        needs={"lttng": "lttng-tools"}),
+        needs={"lttng": "lttng-tools"}, module=("lttng-tracer", "/proc/lttng", "lttng-modules-dkms")),
     "xentrace": Tracer("xentrace", background=("xentrace", "-D", "-e", "all", "{options}", "{out}/xentrace"),
                        needs={"xentrace": "xen-utils"}),
 }

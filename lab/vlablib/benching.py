@@ -6,6 +6,8 @@ import signal
 import sys
 from pathlib import Path
 
+from . import debian_programs
+from .arch import AMD64
 from .common import REPO, LabError
 from .reproduction import call, run_lab
 
@@ -13,19 +15,26 @@ BENCH = REPO / "benchmark/vperf-bench"
 LIMIT = 64 << 10  # bytes of a plan; it goes by a line of the scenario
 
 
-def scenario(plan: str, host: str) -> str:
-    """The host, and what it does; the benchmark's directory is then DIR/bench."""
+def scenario(plan: str, host: str, before: str = "true") -> str:
+    """The host, and what it does; `before`: for its shell. The benchmark's directory is then DIR/bench."""
     held = base64.b64encode(plan.encode()).decode()
     return (f"host {host}\ncommand echo {held} | base64 -d > /tmp/plan.toml\n"
-            f"command {BENCH} check /tmp/plan.toml && {{ {BENCH} run /tmp/plan.toml -o /tmp/bench; echo $? > /out/status; }}\n"
+            f"command {before}; {BENCH} check /tmp/plan.toml && {{ {BENCH} run /tmp/plan.toml -o /tmp/bench; echo $? > /out/status; }}\n"
             "command cp -r /tmp/bench /out/bench\n")
 
 
-def run(plan: str, host: str, out: Path) -> Path:
+def dbench() -> str:
+    """For a lab host's shell: dbench, of which nothing is installed on the machine."""
+    root = debian_programs.get(AMD64, ("dbench", "libpopt0"))
+    return (f"ln -s {root}/usr/share/dbench /usr/share/dbench; export PATH=$PATH:{root}/usr/bin "
+            f"LD_LIBRARY_PATH={root}/usr/lib/x86_64-linux-gnu:$LD_LIBRARY_PATH")
+
+
+def run(plan: str, host: str, out: Path, before: str = "true") -> Path:
     """The benchmark's directory."""
     if len(plan) > LIMIT:
         raise LabError(f"the plan has {len(plan)} bytes, at most {LIMIT} can be passed on")
-    run_lab(scenario(plan, host), out)
+    run_lab(scenario(plan, host, before), out)
     return out / "lab/bench"
 
 

@@ -10,7 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from . import bootdisk
+from . import bootdisk, initramfs
+from .arch import AMD64
 from .common import REPO, LabError, UsageError, cache_dir, need_program, prefer_session, priority, say
 
 HOME = "/opt/bench"  # there: the program, the plan, and DIR with the results
@@ -29,9 +30,11 @@ StandardError=journal+console
 WantedBy=multi-user.target
 """
 # Off when all is over: nothing runs, nothing is to be booted.
-WATCH = f"""echo "BOOTED $(uname -r)" > /dev/console
+VARIABLE = "/sys/firmware/efi/efivars/LoaderEntryOneShot-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
+WATCH = f"""echo "BOOTED $(uname -r)$(sed 's/^/ under /' /sys/hypervisor/type)" > /dev/console
 while sleep 2; do
 	if grep -qE '"phase": "(done|stopped)"' {DIRECTORY}/state.json && ! pgrep -f vperf-benc[h] && [ "$(uname -r)" = @USUAL@ ]; then
+		[ ! -e {VARIABLE} ] || echo "ONCE MORE" > /dev/console
 		systemctl poweroff
 		exit
 	fi
@@ -62,6 +65,8 @@ def _put(image: Path, plan: Path, work: Path) -> None:
     commands = [f"mkdir {HOME}", f"mkdir {HOME}/vperfbench", f"write {plan} {HOME}/plan.toml", f"write {work}/watch {HOME}/watch",
                 f"write {REPO}/benchmark/vperf-bench {HOME}/vperf-bench"]
     commands += [f"write {path} {HOME}/vperfbench/{path.name}" for path in sorted((REPO / "benchmark/vperfbench").glob("*.py"))]
+    tinyvm = initramfs.build_programs(AMD64) / "tinyvm"  # for plans: a VM of KVM that needs no VMM
+    commands += [f"write {tinyvm} {HOME}/tinyvm", f"set_inode_field {HOME}/tinyvm mode 0100755"]
     wants = "/etc/systemd/system/multi-user.target.wants"
     for name, text in units.items():
         (work / name).write_text(text, encoding="ascii")
@@ -72,14 +77,14 @@ def _put(image: Path, plan: Path, work: Path) -> None:
 class Reboots:
     """The machine: on, off, on again."""
 
-    def __init__(self, image: Path, out: Path, cut: str, limit: float) -> None:
-        self.image, self.out, self.cut, self.limit = image, out, cut, limit
+    def __init__(self, image: Path, out: Path, cut: str, limit: float, more: list[str]) -> None:
+        self.image, self.out, self.cut, self.limit, self.more = image, out, cut, limit, more
         self.cuts = 0
 
     def _power(self, number: int) -> tuple[subprocess.Popen, Path]:
         console = self.out / f"console-{number}.log"
         console.touch()
-        process = subprocess.Popen([*priority(), *bootdisk.qemu(self.image, console)], stdin=subprocess.DEVNULL,
+        process = subprocess.Popen([*priority(), *bootdisk.qemu(self.image, console, self.more)], stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         prefer_session(process, True)
         return process, console
@@ -110,7 +115,7 @@ class Reboots:
             process.wait()
 
 
-def run(plan: Path, out: Path, cut: str, limit: float) -> dict:
+def run(plan: Path, out: Path, cut: str, limit: float, uefi: bool) -> dict:
     """The plan on the machine; what is said of it. The benchmark's directory is then out/bench."""
     if out.exists() and any(out.iterdir()):
         raise UsageError(f"the output directory '{out}' is not empty")
@@ -120,14 +125,15 @@ def run(plan: Path, out: Path, cut: str, limit: float) -> dict:
         image = Path(name) / "image"
         subprocess.run(["cp", "--sparse=always", "--reflink=auto", str(base), str(image)], check=True)
         _put(image, plan, Path(name))
-        machine = Reboots(image, out, cut, limit)
+        machine = Reboots(image, out, cut, limit, bootdisk.firmware(Path(name)) if uefi else [])
         machine.run()
         _debugfs(image, [f"rdump {DIRECTORY} {out}"])
         environment = _debugfs(image, ["cat /boot/grub/grubenv"])
         units = _debugfs(image, ["ls -p /etc/systemd/system"])
     consoles = "".join(path.read_text(errors="replace") for path in sorted(out.glob("console-*.log")))
-    result = {"cuts": machine.cuts, "boots": re.findall(r"BOOTED (\S+)", consoles), "panics": consoles.count("Kernel panic"),
-              "next-entry": re.findall(r"^next_entry=(.*)$", environment, re.MULTILINE), "unit-left": "vperf-bench.service" in units}
+    once = re.findall(r"^next_entry=(.*)$", environment, re.MULTILINE) + re.findall("ONCE MORE", consoles)
+    result = {"cuts": machine.cuts, "boots": re.findall(r"BOOTED (\S+(?: under \w+)?)", consoles), "panics": consoles.count("Kernel panic"),
+              "next-entry": once, "unit-left": "vperf-bench.service" in units}
     (out / "result.json").write_text(json.dumps(result, indent=1) + "\n", encoding="ascii")
     return result
 
@@ -135,19 +141,21 @@ def run(plan: Path, out: Path, cut: str, limit: float) -> dict:
 def main(argv: list[str]) -> int:
     """Its options; returns the exit status."""
     parser = argparse.ArgumentParser("reboot", description=__doc__)
-    parser.add_argument("plan", metavar="PLAN", type=Path, help="a plan of vperf-bench; in it @OLDER@ and @USUAL@ stand for the "
-                        f"disk's kernels, {bootdisk.BROKEN} is one that cannot come up")
+    parser.add_argument("plan", metavar="PLAN", type=Path, help="a plan of vperf-bench; in it @OLDER@, @USUAL@ and @GENERIC@ stand for "
+                        f"the disk's kernels, of which Xen can boot the last, {bootdisk.BROKEN} is one that cannot come up")
     parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="for the benchmark's directory and the consoles")
     parser.add_argument("--cut", metavar="PATTERN", default="", help="the power fails when the console says this")
+    parser.add_argument("--uefi", action="store_true", help="systemd-boot on UEFI; default: GRUB on a BIOS")
     parser.add_argument("--timeout", metavar="S", type=float, default=1800.0, help="default: %(default).0f")
     args = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        older, usual = bootdisk.versions()
+        older, usual, generic = bootdisk.versions()
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as plan:
-            plan.write(args.plan.read_text(encoding="utf-8").replace("@OLDER@", older).replace("@USUAL@", usual))
+            text = args.plan.read_text(encoding="utf-8")
+            plan.write(text.replace("@OLDER@", older).replace("@USUAL@", usual).replace("@GENERIC@", generic))
             plan.flush()
-            print(json.dumps(run(Path(plan.name), args.out.absolute(), args.cut, args.timeout)))
+            print(json.dumps(run(Path(plan.name), args.out.absolute(), args.cut, args.timeout, args.uefi)))
         return 0
     except (UsageError, OSError) as error:
         print(f"reboot: {error}", file=sys.stderr)

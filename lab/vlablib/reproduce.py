@@ -13,10 +13,10 @@ from .reproduction import Reproduction, Row
 
 NAMES: dict[str, Reproduction] = {**reproduce_profile.NAMES, **reproduce_trace.NAMES, **reproduce_counts.NAMES}
 LEFT_OUT = {
-    "profile-tables (3 to 16), profile-figure-17": "what was published in numbers is not at hand: nothing to compare with",
-    "counters-* by SPEC CPU2006 (figures 10 to 13)": "likewise, and the programs cannot be had",
-    "cpi-tree, cpi-merged": "likewise, and no emulated PMU counts what such trees are made of (cache and TLB misses)",
-    "trace-guests": "the tracer in one and in four guests of Xen: vperf has no agent in guests of Xen"}
+    "profile-figure-17": "what it shows, and its numbers, are not at hand",
+    "counters-* with SPEC CPU2006 (figures 10 to 13)": "the programs cannot be had: counters-programs has others",
+    "cpi-* by the PMU's events": "no emulated PMU counts what published trees are made of (cache and TLB misses): software events are",
+    "trace-guests on Xen": "vperf has no agent in guests of Xen: on KVM"}
 
 
 def _list() -> int:

@@ -15,6 +15,27 @@ workload g1 shor 1397 8
 command lab-guest busy g1 40
 command vperf record --no-guest-memory -o /out/rec -- lab-guest busy g1 15
 """
+# Two guests that want the same pCPU, with functions of known shares.
+SHARES = {"g1": (80, 20), "g2": (60, 40)}
+GUESTS = """host pcpus=1 icount=yes
+guest g1 vcpus=1 memory=256 agent=yes
+guest g2 vcpus=1 memory=256 agent=yes
+workload g1 shares a=80 b=20
+workload g2 shares a=60 b=40
+command lab-guest busy g1 1
+command vperf record -o /out/rec -- sleep 12
+"""
+CLOSE = 2.0  # points of 100
+# The same work in a guest: alone, sampled from the host, and sampled in the guest, whose timer KVM then injects at each sample.
+WORK = "shares a=80 b=20 --iterations 2000"
+INJECTED = f"""host pcpus=1 icount=yes memory=3072
+guest g1 vcpus=1 memory=512 truth=no
+file g1 /usr/bin/perf /bin/perf
+command lab-guest run g1 {WORK}
+command lab-guest run g1 {WORK}
+command vperf record -q --no-agent --no-account --no-guest-memory -F 1000 -o /run/rec -- lab-guest run g1 {WORK}
+command lab-guest run g1 perf record -q -e cpu-clock -F 1000 -a -o /perf.data {WORK}
+"""
 SHOR_ORDER = ("quantum_toffoli", "quantum_sigma_x", "quantum_cnot")
 RATES = (100, 1000, 4000)
 
@@ -41,6 +62,55 @@ def _read_shor(out: Path) -> list[Row]:
         if row["process"] == "shor" and row["kind"] == "user":
             counts[row["function"]] = counts.get(row["function"], 0) + row["samples"]
     return shor_rows(counts)
+
+
+def guest_rows(counts: dict[str, dict[str, int]], unnamed: dict[str, float], stolen: dict[str, tuple[float, str]]) -> list[Row]:
+    """Of each guest: samples of its program by function, percent of its samples without a name, percent of its time that was stolen and by whom."""
+    rows = []
+    for guest, wanted in SHARES.items():
+        total = sum(counts[guest].values())
+        if not total:
+            raise LabError(f"there are no samples of the program 'shares' in {guest}")
+        found = [100 * counts[guest].get(name, 0) / total for name in ("share_a", "share_b")]
+        rows.append(Row(f"{guest}: its two functions, % of the program's samples; known to be {wanted[0]} and {wanted[1]}",
+                        NOT_AT_HAND + f"accurate for all guests, sampled from the host alone (its abstract); here: within {CLOSE:.0f} points",
+                        ", ".join(f"{share:.1f}" for share in found), all(abs(a - b) < CLOSE for a, b in zip(found, wanted))))
+        share, thief = stolen[guest]
+        other = next(name for name in SHARES if name != guest)
+        rows.append(Row(f"{guest}: % of its time in which it had to wait, and for whom", NOT_AT_HAND + f"on the host's time axis; here: about half, for {other}",
+                        f"{share:.1f}, {thief}", abs(share - 50) < 5 and other in thief))
+    return rows + [Row("samples of guests without a function, %", "-", ", ".join(f"{guest} {share:.2f}" for guest, share in unnamed.items()), None)]
+
+
+def _read_guests(out: Path) -> list[Row]:
+    recording, counts, unnamed, stolen = str(out / "lab/rec"), {}, {}, {}
+    for guest in SHARES:
+        counts[guest] = {}
+        rows = json.loads(vperf("report", recording, "--view", "guest", "--vm", guest, "--format", "json"))["rows"]
+        own = [row for row in rows if row["kind"] in ("user", "kernel")]
+        for row in own:
+            if row["process"] == "shares" and row["kind"] == "user":
+                counts[guest][row["function"]] = counts[guest].get(row["function"], 0) + row["samples"]
+        without = sum(row["samples"] for row in own if not row["function"] or row["function"].startswith("0x"))
+        unnamed[guest] = 100 * without / max(sum(row["samples"] for row in own), 1)
+        wall = sum(row["wall_ns"] for row in json.loads(vperf("account", recording, "--vm", guest, "--json"))["vcpus"])
+        thieves = sorted(json.loads(vperf("steal", recording, "--vm", guest, "--json"))["thieves"], key=lambda row: -row["ns"])
+        stolen[guest] = (100 * sum(row["ns"] for row in thieves) / wall, thieves[0]["thief"] if thieves else "nobody")
+    return guest_rows(counts, unnamed, stolen)
+
+
+def injected_rows(seconds: list[float]) -> list[Row]:
+    """Of how long the work took: warming up, alone, sampled from the host, sampled in the guest."""
+    if len(seconds) != 4:
+        raise LabError(f"the guest's program said {len(seconds)} times how long it took, not four times")
+    host, guest = (100 * (took / seconds[1] - 1) for took in seconds[2:])
+    return [Row("% that a guest's work takes longer, sampled at 1000 Hz: from the host, and in the guest", NOT_AT_HAND +
+                "less without interrupts injected into the guest than with them (its abstract)", f"{host:.3f}, {guest:.3f}", host < guest)]
+
+
+def _read_injected(out: Path) -> list[Row]:
+    log = (out / "lab/guest-g1/workloads.log").read_text(encoding="utf-8")
+    return injected_rows([float(word) for word in re.findall(r"elapsed_s=([0-9.]+)", log)])
 
 
 def _run_rates(out: Path) -> None:
@@ -72,6 +142,14 @@ NAMES = {
     "profile-shor": Reproduction(
         "the hot functions of libquantum's Shor in a guest, seen from the host", SOURCE,
         "libquantum of Debian, linked statically, on an emulated host that counts instructions", lambda out: run_lab(SHOR, out), _read_shor),
+    "profile-guests": Reproduction(
+        "two guests at once: functions of each, and who waits for whom", SOURCE + ", tables 3 to 16",
+        "programs whose functions have known shares for the published ones, on one pCPU of an emulated host", lambda out: run_lab(GUESTS, out),
+        _read_guests),
+    "profile-injection": Reproduction(
+        "sampling from the host against sampling in the guest", SOURCE + ", its overhead beside that of an earlier study",
+        "perf record in the guest for the earlier study, which injected the PMU's interrupts: here KVM injects the timer's", lambda out: run_lab(INJECTED, out),
+        _read_injected),
     "profile-overhead": Reproduction(
         "what sampling from the host costs a guest, by its rate", SOURCE + ", figure 16",
         "two functions that compute, on an emulated host that counts instructions; cpu-clock for hardware counters", _run_rates,

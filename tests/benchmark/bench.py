@@ -36,6 +36,7 @@ class FakeMachine:
         self.usual = self.here = kernel
         self.boots, self.work = boots or {}, work or (lambda job: {"figure": 1.0})
         self.boot, self.once, self.log, self.xen = 1, None, [], False
+        self.usual_xen, self.no_xen = False, False
         self.left, self.unit, self.down = 1 << 40, False, False
 
     def kernel(self):
@@ -61,9 +62,9 @@ class FakeMachine:
 
     def restart(self):
         """By a power cut, too: the boot loader forgets what it boots once."""
-        wanted, self.once = self.once or (self.usual, False), None
+        wanted, self.once = self.once or (self.usual, self.usual_xen), None
         self.boot += 1
-        self.here, self.xen = self.boots.get(wanted[0], wanted[0]), wanted[1]
+        self.here, self.xen = self.boots.get(wanted[0], wanted[0]), wanted[1] and not self.no_xen
         self.log.append(("booted", self.here))
 
     def prepare(self, plan, original, directory):
@@ -74,7 +75,7 @@ class FakeMachine:
         self.log.append(("unprepared",))
 
     def describe(self, plan, reboots):
-        return {"kernel": self.here, "reboots": reboots, "services": [], "governors": {}}
+        return {"kernel": self.here, "xen": self.xen, "reboots": reboots, "services": [], "governors": {}}
 
     def run(self, job):
         job.directory.mkdir(parents=True)

@@ -91,6 +91,61 @@ class Loader(unittest.TestCase):
         self.assertEqual([(entry.id, entry.kernel) for entry in entries], [("a.conf", "6.1.0-9-amd64"), ("b.conf", "6.12.1-amd64")])
 
 
+class Machine(unittest.TestCase):
+    """Which loader is asked where a machine has files of both."""
+
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.root = Path(place.name)
+        self.variables = self.root / "efivars"
+        self.variables.mkdir()
+        for name, value in (("EFI_VARIABLES", self.variables), ("program", lambda program: program)):
+            patch = mock.patch.object(boot, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def add(self, *files):
+        for name in files:
+            (self.root / name).parent.mkdir(parents=True)
+            (self.root / name).write_text("title Debian\nversion 6.1\nlinux /vmlinuz\n")
+
+    def say(self, text):
+        (self.variables / f"LoaderInfo-{boot.VENDOR}").write_bytes(b"\6\0\0\0" + (text + "\0").encode("utf-16-le"))
+
+    def test_none(self):
+        self.assertIsNone(boot.find(self.root))
+
+    def test_both(self):
+        self.add("boot/grub/grub.cfg", "efi/loader/entries/a.conf")
+        self.assertEqual(boot.find(self.root).name, "grub")
+        self.say("rEFInd 0.13")
+        self.assertEqual(boot.find(self.root).name, "grub")
+        self.say("systemd-boot 252.39-1~deb12u2")
+        loader = boot.find(self.root)
+        self.assertEqual((loader.name, loader.fault(), [entry.kernel for entry in loader.entries()]), ("systemd-boot", "", ["6.1"]))
+
+    def test_another_booted(self):
+        self.add("boot/efi/loader/entries/a.conf")
+        self.assertIn("another loader booted this machine", boot.find(self.root).fault())
+        self.say("systemd-boot 252")
+        with mock.patch.object(boot, "program", lambda program: None):
+            self.assertIn("bootctl is missing", boot.find(self.root).fault())
+
+    def test_once(self):
+        self.add("efi/loader/entries/a.conf")
+        self.say("systemd-boot 252")
+        loader = boot.find(self.root)
+        with mock.patch.object(boot, "_run") as run:
+            loader.once(loader.entries()[0])
+            self.assertEqual(run.call_args.args, ("bootctl", "set-oneshot", "a.conf"))
+            loader.forget()  # nothing is to be forgotten, and bootctl would fail
+            self.assertEqual(run.call_count, 1)
+            (self.variables / f"LoaderEntryOneShot-{boot.VENDOR}").touch()
+            loader.forget()
+            self.assertEqual(run.call_args.args, ("bootctl", "set-oneshot", ""))
+
+
 class Unit(unittest.TestCase):
     def test_words(self):
         with tempfile.TemporaryDirectory() as name, mock.patch.object(boot, "UNITS", Path(name)), \

@@ -8,7 +8,7 @@ from pathlib import Path
 from unittest import mock
 
 import bench
-from vperfbench import environment, feasible, order
+from vperfbench import boot, environment, feasible, order
 from vperfbench.common import PlanError
 from vperfbench.plan import load
 
@@ -65,6 +65,11 @@ class Refused(unittest.TestCase):
         many = "".join(f"[configuration.c{i}]\n" for i in range(200)) + "[test.t]\ncommand = 'x'"
         self.refused("repeats = 1000\n" + many, "this would be 200000 steps")
 
+    def test_figure_of_a_ready_made_test(self):
+        """It has one, and may be given another."""
+        for more, figure in (("", "elapsed"), ("figure = 'cpu'", "cpu")):
+            self.assertEqual(bench.plan_of("[configuration.a]\n[test.t]\nuse = 'compile'\n" + more).tests["t"].figure.kind, figure)
+
     def test_no_file(self):
         with self.assertRaisesRegex(PlanError, "cannot be read: No such file"):
             load(Path("/nonexistent/plan.toml"))
@@ -90,6 +95,41 @@ class Feasible(unittest.TestCase):
         self.refused("[configuration.b]\nkernel = '1.2.3'\n[test.t]\ncommand = 'x'", "say --may-reboot if it may")
         self.refused("governor = 'loud'\n" + SMALL, "governor: 'loud' is none of this machine's")
         self.refused(SMALL + "[configuration.g]\nwhere = 'kvm-guest'\nguest-kernel = '/nonexistent'", "configuration.g.")
+
+    def test_module_of_a_tracer(self):
+        """LTTng's programs are of no use where its modules are not: for the kernel that runs, or that is to be booted."""
+        traced = "[configuration.b]\ntracer = 'lttng'"
+        with mock.patch.object(feasible.subprocess, "run", return_value=mock.Mock(returncode=1)) as run:
+            with mock.patch("platform.release", return_value="6.1-x"):
+                self.refused(SMALL + traced, "configuration.b.tracer: kernel 6.1-x has no module lttng-tracer (package lttng-modules-dkms", ("lttng", "modinfo"))
+                self.assertEqual(run.call_args.args[0], ["modinfo", "-k", "6.1-x", "-n", "lttng-tracer"])
+                self.refused(SMALL + traced, "kernel 6.1-x has no module", ("lttng",))
+            with mock.patch("os.path.exists", return_value=True):  # what is loaded says nothing about another kernel
+                self.refused(traced + "\nkernel = '6.12-y'\n[test.t]\ncommand = 'x'", "kernel 6.12-y has no module", ("lttng", "modinfo"), True)
+                with mock.patch.object(feasible, "program", lambda name: name), mock.patch("os.geteuid", return_value=0):
+                    feasible.check(bench.plan_of("least-free = 0\n" + SMALL + traced), False)
+
+    def test_kernels_that_are_not_there(self):
+        """What the boot loader cannot boot is refused, with what it can; Xen with a kernel is an entry of its own."""
+        entries = [boot.Entry("a", "Debian", "6.1", False, "quiet"), boot.Entry("b", "with Xen", "6.1", True, "panic=5")]
+        loader = mock.Mock(entries=lambda: entries, fault=lambda: "")
+        loader.name = "grub"
+        one, test = "[configuration.a]\nkernel = '{}'\n{}\n", "[test.t]\ncommand = 'x'"
+        there = ("sh", "systemctl")
+        with mock.patch.object(boot, "find", lambda: loader), mock.patch.object(Path, "is_dir", lambda path: True):
+            known = "; its kernels are: 6.1, 6.1 under Xen"
+            self.refused(one.format("5.0", "") + test, "configuration.a.kernel: grub has no entry with kernel 5.0" + known, there, True)
+            self.refused(one.format("6.1", "boot-entry = 'c'") + test, "configuration.a.boot-entry: grub has no entry 'c'" + known, there, True)
+            self.refused(one.format("5.0", "where = 'xen-dom0'") + test, "grub has no entry with kernel 5.0 under Xen" + known, there, True)
+            self.refused(one.format("6.1", "where = 'xen-dom0'") + test, "only root can reboot", (), True)
+            with mock.patch.object(feasible, "program", lambda name: name), mock.patch("os.geteuid", return_value=0):
+                for where, count in (("machine", 1), ("xen-dom0", 0)):  # a note about the entry that would wait for somebody
+                    notes = feasible.check(bench.plan_of("least-free = 0\n" + one.format("6.1", f"where = '{where}'") + test), True)
+                    self.assertEqual(sum("has no panic=SECONDS" in note for note in notes), count)
+            loader.fault = lambda: "GRUB cannot write to /boot/grub"
+            self.refused(one.format("6.1", "") + test, "configuration.a.kernel: GRUB cannot write", there, True)
+        with mock.patch.object(boot, "find", lambda: None), mock.patch.object(Path, "is_dir", lambda path: True):
+            self.refused(one.format("6.1", "") + test, "no boot loader was found", there, True)
 
     def test_xen(self):
         for kind, features, dom0 in (("xen", "00002f05", True), ("xen", "00002705", False), ("xen", "what", False), ("", "", False)):

@@ -50,6 +50,22 @@ class Profile(unittest.TestCase):
         with self.assertRaises(LabError):
             profile.shor_rows({})
 
+    def test_guests(self):
+        counts = {"g1": {"share_a": 810, "share_b": 190}, "g2": {"share_a": 600, "share_b": 400}}
+        stolen = {"g1": (49.0, "VM g2"), "g2": (51.0, "VM g1")}
+        rows = profile.guest_rows(counts, {"g1": 0.1, "g2": 0}, stolen)
+        self.assertEqual(holds(rows), [True] * 4 + [None])
+        counts["g1"]["share_a"], stolen["g2"] = 600, (51.0, "VM g2")
+        self.assertEqual(holds(profile.guest_rows(counts, {}, stolen)), [False, True, True, False, None])
+        with self.assertRaises(LabError):
+            profile.guest_rows({"g1": {}, "g2": {}}, {}, stolen)
+
+    def test_injected(self):
+        self.assertEqual(holds(profile.injected_rows([1.1, 1.0, 1.003, 1.02])), [True])
+        self.assertEqual(holds(profile.injected_rows([1.1, 1.0, 1.03, 1.02])), [False])
+        with self.assertRaises(LabError):
+            profile.injected_rows([1.0])
+
     def rates(self, **percents):
         return holds(profile.rate_rows({rate: RATE.format(percents[f"at{rate}"]) for rate in (100, 1000)}))
 
@@ -91,15 +107,27 @@ class Trace(unittest.TestCase):
         self.assertEqual(trace.plain_size(packet(1000, 100) + packet(500, 7)), 1500)
         self.assertEqual(trace.plain_size(b""), 0)
 
-    def modes(self, **more):
-        cells = [{"test": test, "configuration": mode, "percent": 100 + more.get(mode, 0)}
-                 for test in (*trace.WORK, "pipe") for mode in ("off", "flight", "disk", "trace-cmd")]
+    def test_guests(self):
+        seconds = {name: ([9, 1.0, 1.01] if name == "g1" else [9]) + [4.0, 4.1] for name in trace.GUESTS}
+        sent = {name: [(10, 0)] * 4 for name in ("one", "four")}
+        self.assertEqual(holds(trace.guest_rows(seconds, sent)), [True, True])
+        sent["four"][2] = (10, 1)
+        seconds["g1"][2] = 1.2
+        self.assertEqual(holds(trace.guest_rows(seconds, sent)), [False, False])
+        with self.assertRaises(LabError):
+            trace.guest_rows(seconds | {"g4": [1.0]}, sent)
+        self.assertEqual(trace.SENT.findall('"agent":"ok: it sent 12 events, 3 lost; …", "VM g1: it sent 12 events, 3 lost"'), [("12", "3")])
+
+    def modes(self, better="less", **more):
+        cells = [{"test": test, "configuration": mode, "percent": 100 + more.get(mode, 0) * (1 if better == "less" else -1), "better": better,
+                  "percent_half_width": None if mode == "none" else 0.1} for test in (*trace.WORK, *trace.SWITCHING) for mode in trace.MODES_OF]
         return holds(trace.mode_rows({"cells": cells, "failures": []}))
 
     def test_modes(self):
-        self.assertEqual(self.modes(flight=1, disk=2, **{"trace-cmd": 9}), [True, True, None, None, None])
-        self.assertEqual(self.modes(flight=6, disk=2), [False, True, None, None, None])
-        self.assertEqual(self.modes(flight=1, disk=7), [True, False, None, None, None])
+        self.assertEqual(self.modes(flight=1, disk=2, **{"trace-cmd": 9}), [True] * 3 + [None] * 5)
+        self.assertEqual(self.modes(flight=6, disk=2), [True, False, True] + [None] * 5)
+        self.assertEqual(self.modes("more", flight=1, disk=7), [True, True, False] + [None] * 5)
+        self.assertAlmostEqual(trace.cost_of({"percent": 80, "better": "more"}), 25)
         with self.assertRaises(LabError):
             trace.mode_rows({"cells": [{"test": "compress", "configuration": "disk", "percent": None}], "failures": ["why"]})
 
@@ -120,13 +148,39 @@ class Counts(unittest.TestCase):
         self.assertEqual(holds(counts.inflation_rows(comparison, {"cpuid": 600000})), [False, None])
 
 
+    def tree(self, correlation):
+        leaf = {"rule": 1, "coefficients": [{"input": "exits:io", "value": 3}]}
+        return {"cross_validation": {"correlation": correlation},
+                "tree": {"rules": 2, "root": {"input": "exits:cpuid", "cut": 1, "below": leaf, "above": {"rule": 2, "coefficients": []}}}}
+
+    def test_programs(self):
+        line = "   {:8} {:18} {:5} {:15.4f} {:15.4f} {:15.4f}\n"
+        def text(off):
+            return "   gzip     native, millions   1.0 2.0\n" + "".join(
+                line.format(program, placement, way, off if (way, program) == ("lent", "shor") else -0.01, 0.02, 5)
+                for program in ("gzip", "openssl", "sqlite3", "shor") for placement in ("alone", "both at once", "beside a busy VM", "moved")
+                for way in ("PMU", "lent"))
+        rows = counts.program_rows(text(0.1))
+        self.assertEqual((holds(rows), rows[0].ours.split(", ")[0]), ([True] * 8, "gzip 0.99990 1.00020"))
+        self.assertEqual(holds(counts.program_rows(text(-0.9))).count(False), 4)
+        with self.assertRaises(LabError):
+            counts.program_rows("NOT OK: the lab died\n")
+
+    def test_trees(self):
+        rows = counts.tree_rows("virtualized", self.tree(0.95))
+        self.assertEqual((holds(rows), rows[1].ours), ([True, True], "exits:cpuid, exits:io"))
+        self.assertEqual(holds(counts.tree_rows("virtualized", self.tree(0.8))), [False, True])
+        leaf = {"cross_validation": {"correlation": 1.0}, "tree": {"rules": 1, "root": {"rule": 1, "coefficients": [{"input": "time:guest", "value": 1}]}}}
+        self.assertEqual(holds(counts.tree_rows("native", leaf)), [True, False])
+
+
 class Bench(unittest.TestCase):
     def test_plan_is_passed_on(self):
-        text = benching.scenario(trace.MODES, "pcpus=1")
+        text = benching.scenario(trace.PLAN, "pcpus=1")
         held = re.search(r"^command echo (\S+) \| base64 -d > /tmp/plan.toml$", text, re.MULTILINE)
         plan = plans.parse(base64.b64decode(held[1]).decode(), "plan.toml")
-        self.assertEqual(list(plan.configurations), ["off", "flight", "disk", "trace-cmd"])
-        self.assertEqual(list(plan.tests), [*trace.WORK, "pipe"])
+        self.assertEqual(list(plan.configurations), list(trace.MODES_OF))
+        self.assertEqual(list(plan.tests), [*trace.WORK, *trace.SWITCHING])
         with self.assertRaisesRegex(LabError, "at most 65536"):
             benching.run("x" * 70000, "", None)
 

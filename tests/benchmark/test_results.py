@@ -59,6 +59,9 @@ class Known(unittest.TestCase):
         self.assertEqual({name: cell.verdict for name, cell in self.cells.items()},
                          {"plain": "baseline", "slow": "really larger", "same": "no difference shown", "broken": "no figure"})
         self.assertAlmostEqual(self.cells["slow"].percent, 120)
+        # Both deviate by 0.0791, five of each: eight degrees of freedom, t 2.306.
+        self.assertAlmostEqual(self.cells["slow"].percent_half_width, 10 * 2.306004 * (2 * 0.00625 / 5) ** .5, 4)
+        self.assertIsNone(self.cells["plain"].percent_half_width)
         self.assertEqual(self.results.comparisons, 2)
         self.assertAlmostEqual(self.cells["slow"].corrected_p, 2 * self.cells["slow"].p)
         other = results.collect(self.plan, self.state, "slow", "mann-whitney")
@@ -72,7 +75,7 @@ class Known(unittest.TestCase):
 
     def test_text(self):
         text = report.text(self.results)
-        self.assertRegex(text, r"slow +5 +12 +0\.098 +120\.00 .* really larger +steal 2\.5 %, 100 exits \(HLT 60, CPUID 40\), thief")
+        self.assertRegex(text, r"slow +5 +12 +0\.098 +120\.00 +1\.2 .* really larger +steal 2\.5 %, 100 exits \(HLT 60, CPUID 40\), thief")
         self.assertIn("p < 0.05 after Holm's correction for 2 comparisons with 'plain'", text)
 
     def test_overview(self):

@@ -85,6 +85,27 @@ class Boots(Case):
         self.assertEqual(self.go(machine).counts(), {"done": 10})
         self.assertEqual(set(seen), {("bare", False), ("dom0", True)})
 
+    def test_back_from_xen(self):
+        """The usual kernel, but under Xen, is not what the machine was found with."""
+        for under in (False, True):
+            machine = bench.FakeMachine("6.1")
+            machine.usual_xen = machine.xen = under
+            self.directory = self.directory.with_name(f"xen-{under}")
+            self.start("[configuration.bare]\nkernel = '6.1'\n[configuration.dom0]\nkernel = '6.1'\nwhere = 'xen-dom0'\n"
+                       "[test.t]\ncommand = 'x'", machine)
+            self.assertEqual(self.go(machine).phase, "done")
+            self.assertEqual((machine.here, machine.xen, machine.once), ("6.1", under, None))
+
+    def test_xen_that_does_not_come_up(self):
+        machine = bench.FakeMachine("6.1")
+        machine.no_xen = True
+        self.start("[configuration.bare]\nkernel = '6.1'\n[configuration.dom0]\nkernel = '6.1'\nwhere = 'xen-dom0'\n"
+                   "[test.t]\ncommand = 'x'", machine)
+        state = self.go(machine)
+        self.assertEqual((state.phase, state.counts()), ("done", {"done": 5, "left-out": 5}))
+        self.assertEqual({step["why"] for step in state.steps if step["status"] == "left-out"},
+                         {"kernel 6.1 under Xen did not come up: the machine came back with 6.1"})
+
     def test_power_cuts(self):
         """In each step, one after another: nothing is lost but that step, which is done again."""
         for cut in range(1, 16):

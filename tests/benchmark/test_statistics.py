@@ -28,6 +28,15 @@ class Welch(unittest.TestCase):
         other = [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5, 24.4]
         self.assertAlmostEqual(statistics.welch(one, other).p, 0.021, 3)
 
+    def test_interval_of_the_difference(self):
+        """It ends at zero for the confidence that p leaves."""
+        one, other = [10.0, 10.4, 9.9, 10.3], [9.7, 9.9, 10.0]
+        difference = sum(one) / 4 - sum(other) / 3
+        p = statistics.welch(one, other).p
+        self.assertAlmostEqual(statistics.difference_half_width(one, other, 1 - p), difference, 6)
+        self.assertEqual(statistics.difference_half_width([5, 5], [6, 6]), 0)
+        self.assertIsNone(statistics.difference_half_width([5], [6, 7]))
+
     def test_without_variance(self):
         self.assertEqual(statistics.welch([5, 5], [5, 5]).p, 1)
         self.assertEqual(statistics.welch([5, 5], [6, 6]).p, 0)

@@ -9,9 +9,10 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import bench
-from vperfbench import seen, step
+from vperfbench import seen, step, tracers
 
 PROGRAM = bench.SOURCE / "vperf-bench"
 SMALL = bench.HEAD + "[configuration.a]\ndirectory = '{0}'\n[test.t]\n"
@@ -81,6 +82,29 @@ class Runs(Case):
         self.fails("command = '''[ ! -e ../once ] || sleep 300; touch ../once'''\ntime-limit = 1",
                    "the test took longer than its time limit of 1 s")
         self.assertLess(time.monotonic() - began, 60)
+
+    def test_preparation_that_hangs(self):
+        self.fails("prepare = 'sleep 300'\ncommand = 'true'\ntime-limit = 0.5", "the hot run took longer than 0.5 s")
+        (self.place / "step").rename(self.place / "first")
+        self.fails("prepare = '[ ! -e ../once ] || sleep 300; touch ../once'\ncommand = 'true'\ntime-limit = 0.5",
+                   "the preparation took longer than 0.5 s")
+
+    def test_tracer_that_hangs(self):
+        """It is ended, with all that it began."""
+        step.adopt_orphans()
+        mark = self.place / "pid"
+        hangs = tracers.Tracer("it hangs", ("sh", "-c", f"echo $$ > {mark}; \"$@\"; sleep 300", "sh"))
+        with mock.patch.dict(step.TRACERS, {"none": hangs}), mock.patch.object(step, "GRACE", -28):
+            self.fails("command = 'true'\ntime-limit = 1", "the tracer did not end within")
+        self.assertFalse(Path(f"/proc/{mark.read_text().strip()}").exists())
+
+    def test_tracer_that_fails(self):
+        for script, sentence in (("echo no such event >&2; exit 3", "nothing was measured, the tracer ended with status 3: no such event"),
+                                 ("\"$@\"; echo lost >&2; exit 4", "the tracer it fails ended with status 4: lost")):
+            fails = tracers.Tracer("it fails", ("sh", "-c", script, "sh"))
+            with self.subTest(script), mock.patch.dict(step.TRACERS, {"none": fails}):
+                self.fails("command = 'true'", sentence)
+            (self.place / "step").rename(self.place / f"after {sentence[:20]}")
 
     def test_what_is_left_behind_is_ended(self):
         step.adopt_orphans()

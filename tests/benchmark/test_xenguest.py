@@ -56,6 +56,11 @@ class Packed(unittest.TestCase):
             self.assertEqual(xenguest.fault(own["g"], ["tar"]), ("", ""))
             self.assertEqual(xenguest.fault(own["h"], []), ("programs", "'no-such' is not installed"))
 
+    def test_kernel_of_another_boot(self):
+        """The guest's is the one that the machine will have been booted with."""
+        own = bench.plan_of(GUEST.replace("vcpus = 2", "kernel = '6.1-x'")).configurations["g"]
+        self.assertEqual(xenguest.kernel_of(own), Path("/boot/vmlinuz-6.1-x"))
+
 
 class Console(unittest.TestCase):
     def setUp(self):

@@ -6,7 +6,7 @@ import subprocess
 
 from lab import BUILD_ARM64, REPOSITORY, Run
 
-SHORT = ["trace-sizes-kvm"]
+SHORT = ["trace-sizes-kvm", "profile-guests", "profile-injection"]
 if (BUILD_ARM64 / "vperf").exists():
     SHORT.insert(0, "counters-threads")
 
