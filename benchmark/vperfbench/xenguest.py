@@ -188,8 +188,8 @@ class XenGuest:
     def _xl(self, *arguments: str) -> str:
         done = subprocess.run([program("xl") or "xl", *arguments], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         if done.returncode:
-            last = " | ".join(done.stderr.strip().splitlines()[-3:])
-            raise BenchError(f"xl {arguments[0]} ended with status {done.returncode}: {last}")
+            first = " | ".join(done.stderr.strip().splitlines()[:3])  # the cause; then, at length, what it was taken back with
+            raise BenchError(f"xl {arguments[0]} ended with status {done.returncode}: {first}")
         return done.stdout.strip()
 
     def _domain(self) -> str:

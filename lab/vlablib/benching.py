@@ -6,7 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
-from . import debian_programs
+from . import debian_programs, xen
 from .arch import AMD64
 from .common import REPO, LabError
 from .reproduction import call, run_lab
@@ -47,6 +47,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--hypervisor", choices=("kvm", "xen"), default="kvm", help="default: %(default)s")
     parser.add_argument("--pcpus", type=int, default=1, metavar="N", help="default: %(default)s")
     parser.add_argument("--memory", type=int, default=3072, metavar="MIB", help="default: %(default)s")
+    parser.add_argument("--guest-memory", type=int, default=512, metavar="MIB", help="of that, what dom0 leaves to the plan's guest of Xen; default: "
+                        "%(default)s")
     args = parser.parse_args(argv)
     if args.out.exists() and (not args.out.is_dir() or any(args.out.iterdir())):
         parser.error(f"--out {args.out}: expected a new or an empty directory")
@@ -54,8 +56,9 @@ def main(argv: list[str]) -> int:
     try:
         plan = args.plan.read_text(encoding="utf-8")
         args.out.mkdir(parents=True, exist_ok=True)
+        guests = f"xl mem-set 0 {args.memory - xen.OVERHEAD - args.guest_memory}" if args.hypervisor == "xen" else "true"
         directory = run(plan, f"pcpus={args.pcpus} memory={args.memory} hypervisor={args.hypervisor}" + " icount=yes" * args.icount,
-                        args.out.absolute())
+                        args.out.absolute(), guests)
         print(call(str(BENCH), "report", str(directory)), end="")
         return int((directory.parent / "status").read_text(encoding="ascii"))
     except (OSError, UnicodeDecodeError) as error:

@@ -15,6 +15,7 @@ from unittest import mock
 
 import bench
 from vperfbench import xenguest
+from vperfbench.common import BenchError
 
 GUEST = "[configuration.g]\nwhere = 'xen-guest'\nmemory = '256M'\nvcpus = 2\ncpus = '1-2'\nguest-config = 'a = 1'\n[test.t]\ncommand = 'true'\n"
 
@@ -46,6 +47,17 @@ class Packed(unittest.TestCase):
         text = xenguest.XenGuest(own, [], Path('/a "b"')).settings()
         for line in ('type = "pvh"', "memory = 256", "vcpus = 2", 'cpus = "1-2"', "a = 1", 'ramdisk = "/a \\"b\\"/initramfs"'):
             self.assertIn(line + "\n", text)
+
+    def test_xl_that_fails(self):
+        """It says the cause first, then what it did about it."""
+        with tempfile.TemporaryDirectory() as name:
+            xl = Path(name) / "xl"
+            xl.write_text("#!/bin/sh\nfor what in no-memory b c d e f; do echo $what >&2; done\nexit 3\n")
+            xl.chmod(0o755)
+            guest = xenguest.XenGuest(bench.plan_of(GUEST).configurations["g"], [], Path(name))
+            with mock.patch.object(xenguest, "program", lambda _: str(xl)), \
+                    self.assertRaisesRegex(BenchError, r"^xl create ended with status 3: no-memory \| b \| c$"):
+                guest._xl("create")
 
     def test_faults(self):
         own = bench.plan_of(GUEST + "[configuration.h]\nwhere = 'xen-guest'\nprograms = ['no-such']\n").configurations

@@ -7,9 +7,10 @@ import shutil
 import subprocess
 import sys
 
-from lab import REPOSITORY, Run
+from lab import REPOSITORY, Run, run_scenario
 
 sys.path.insert(0, str(REPOSITORY / "lab"))
+from vlablib import debian_programs  # noqa: E402
 from vlablib.arch import AMD64  # noqa: E402
 from vlablib.common import cache_dir  # noqa: E402
 
@@ -87,6 +88,28 @@ command = "cat file; uname -r; @EXITS@ --cpuid {CPUIDS}"
 figure = {{ pattern = '(?s)prepared.*cpuid=(\\d+)', unit = "exits" }}
 cache = ["cold"]
 """
+# Tests that come with vperf-bench, under nothing and two who record. In real time: sysbench counts for ten seconds.
+PEERS = """
+repeats = 1
+least-free = 0
+[settle]
+seconds = 0
+[configuration.plain]
+directory = "/tmp"
+[configuration.perf-kvm]
+directory = "/tmp"
+tracer = "perf-kvm"
+[configuration.account]
+directory = "/tmp"
+tracer = "vperf-account"
+[test.sysbench]
+use = "sysbench-cpu"
+cache = ["cold"]
+[test.database]
+use = "database"
+cache = ["cold"]
+"""
+SYSBENCH = ("sysbench", "libaio1", "libluajit-5.1-2", "libluajit-5.1-common", "libmariadb3", "libpq5", "libldap-2.5-0", "libsasl2-2")
 UNKNOWN = """
 [configuration.a]
 kernel = "1.2.3-none"
@@ -192,6 +215,24 @@ def without_guest(run, claims):
     tracers(run, claims)
     wrong(run, claims)
     full(run, claims)
+
+
+def run_peers(directory):
+    """PEERS, on a host with sysbench, of which nothing is installed on the machine."""
+    root = debian_programs.get(AMD64, SYSBENCH)
+    libraries = f"LD_LIBRARY_PATH={root}/usr/lib/x86_64-linux-gnu"
+    lines = [put("peers", PEERS), f"command export PATH=$PATH:{root}/usr/bin {libraries}; {BENCH} run /tmp/peers.toml -o /tmp/peers; echo $? > /out/peers.status",
+             f"command {BENCH} report --format json -o /out/peers.json /tmp/peers", "command cp -r /tmp/peers/steps /out/peers.steps"]
+    return run_scenario("\n".join(["host pcpus=1 memory=3072", *lines, ""]), directory)
+
+
+def peers(run, claims):
+    """Each has its figure, and what records has recorded."""
+    found, results = cells(run, "peers")
+    claims.check(results["steps"] == {"done": 6} and status(run, "peers") == 0, f"all steps are done: {results['steps']}, {results['failures']}")
+    for (test, configuration), cell in sorted(found.items()):
+        claims.check(len(cell["values"]) == 1 and cell["values"][0] > 0 and (cell["tracer_bytes"] > 0) == (configuration != "plain"),
+                     f"{test}, {configuration}: {cell['values']} {cell['unit']}, {cell['tracer_bytes']:.0f} bytes recorded")
 
 
 # In a dom0, beside a guest that wants the same pCPU.
@@ -391,6 +432,7 @@ def reboots(run, claims):
 
 TESTS = QUICK = ()
 FULL = [("bench: tracers", scenario("tracers", "wrong"), without_guest), ("bench: a guest", scenario("guest"), guest), ("bench: dom0", XEN, dom0),
+        ("bench: perf kvm, sysbench, a database", run_peers, peers),
         ("bench: reboots", reboot(REBOOTS, "--cut", "step 3 of"), reboots),
         ("bench: reboots by systemd-boot", reboot(REBOOTS, "--uefi", "--cut", "step 3 of"), reboots),
         ("bench: reboots into Xen", reboot(XEN_REBOOTS, "--cut", r"step \d of 3: dom0"), xen_reboots)]
