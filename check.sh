@@ -127,7 +127,7 @@ configure() {
 # meson shows the end of a test's output, which may be leaks only: where it failed is shown again.
 run_meson_tests() {
 	meson test -C build-dev --print-errorlogs --no-rebuild "$@" && return
-	grep -E '^\[ *(ERROR|LINE) *\]' build-dev/meson-logs/testlog.txt
+	grep -E '^\[ *(ERROR|LINE) *\]|^NOT OK|^[A-Za-z.]+(Error|Expired)' build-dev/meson-logs/testlog.txt
 	return 1
 }
 
