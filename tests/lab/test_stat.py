@@ -321,12 +321,12 @@ def matrix_claims(run, claims):
 
 
 # pCPU 1 goes and comes, then one that was offline at the start comes; each dd makes 40,000 system calls on its own pCPU.
-CALLS = "dd if=/dev/zero of=/dev/null bs=1 count=20000 2>/dev/null"
+WRITES = "dd if=/dev/zero of=/dev/null bs=1 count=20000 2>/dev/null"
 HOTPLUG = f"""
 host pcpus=3 icount=yes
 command cd /sys/devices/system/cpu; echo 0 > cpu2/online; vperf stat -e raw_syscalls:sys_enter,task-clock,time -I 50 --per pcpu -o /out/hotplug -- \
-sh -c 'taskset -c 1 {CALLS}; echo 0 > cpu1/online; sleep 0.2; echo 1 > cpu1/online; echo 1 > cpu2/online; sleep 0.5; \
-taskset -c 1 {CALLS}; taskset -c 2 {CALLS}'
+sh -c 'taskset -c 1 {WRITES}; echo 0 > cpu1/online; sleep 0.2; echo 1 > cpu1/online; echo 1 > cpu2/online; sleep 0.5; \
+taskset -c 1 {WRITES}; taskset -c 2 {WRITES}'
 """.replace("\\\n", "")
 
 
