@@ -302,14 +302,17 @@ def weights(run, claims):
     claims.check(states.get("throttled", 0) > 50, f"heavy is throttled: {states}")
 
 
-# Both kinds of guests, sampled and named from dom0 alone; one has two busy processes, which share its vCPU.
-SAMPLES = """
+# Both kinds of guests; one has two busy processes, which share its vCPU.
+BUSY = """
 host hypervisor=xen pcpus=1 icount=yes
 guest pv memory=192 type=pv
 guest pvh memory=192 type=pvh
 workload pv shares fast=80 slow=20
 workload pvh shares fast=80 slow=20
 workload pvh shares left=30 right=70
+"""
+# They are sampled and named from dom0 alone.
+SAMPLES = BUSY + """
 command vperf guests --json >/out/guests.json
 command vperf record -d 6 -o /out/both
 command vperf record -F 997 --no-guest-memory --vm pvh -d 4 -o /out/often
@@ -357,13 +360,7 @@ def samples_of_guests(run, claims):
 
 
 # A PVH guest is sampled where it is left for interrupts, too; a PV guest has no exits.
-INTERRUPTS = """
-host hypervisor=xen pcpus=1 icount=yes
-guest pv memory=192 type=pv
-guest pvh memory=192 type=pvh
-workload pv shares fast=80 slow=20
-workload pvh shares fast=80 slow=20
-workload pvh shares left=30 right=70
+INTERRUPTS = BUSY + """
 command vperf record --interrupts -F 1009 -d 6 -o /out/rec
 """
 AT_INTERRUPT = 512  # of a guest_sample's flags
