@@ -3,8 +3,10 @@
  * Where each vCPU's time goes, exactly: every change of what a vCPU does closes the state before.
  * Nothing is sent to user space: counters are in maps that it reads when it likes.
  *
- * kvm_entry and kvm_exit are the hot path: one look at the pCPU's vCPU, one clock, one addition. A
- * vCPU's entry in `vcpus` is written by its own pCPU or under the lock of its run queue; what can
+ * kvm_entry and kvm_exit are the hot path: one look at the pCPU's vCPU, one clock, one addition.
+ * What lies between two entries if only an interrupt hit the guest, mostly the host's own tick or a
+ * sample, is noted for the pCPU, without a look at the vCPU, and counted at the second. A vCPU's
+ * entry in `vcpus` is written by its own pCPU or under the lock of its run queue; what can
  * interrupt a program (interrupts, and where tracepoints are preemptible the scheduler) leaves the
  * entry alone while it is busy.
  */
@@ -25,6 +27,9 @@
 const volatile __u32 tells_others = 0;
 /* … the root of an exit's address space is asked of the guest's memory. */
 const volatile __u32 by_memory = 0;
+/* … an interrupt that hits the guest may be counted with its exit: see note_hit(). Not where
+ * stretches are told one by one, or exits are told to others. */
+const volatile __u32 counts_hits = 0;
 
 /*
  * Another instrument's programs take the place of these (freplace: intervals.bpf.c), so that an
@@ -281,7 +286,7 @@ static __always_inline void begin_exit(struct vp_account_vcpu *vcpu, __u32 place
  */
 static __always_inline bool is_exit_of_hit(struct vp_account_here *here)
 {
-	struct vmcb *vmcb = here->hit ? loaded_vmcb(here->vmcb) : 0;
+	struct vmcb *vmcb = here->hit ? loaded_vmcb(here->in_guest) : 0;
 
 	if (!vmcb || here->hit_reason)
 		return false;
@@ -426,7 +431,6 @@ static __always_inline bool account_hit(struct vp_account_here *here, __u64 kvm,
 	struct vp_account_exit *exit = count_exit(vcpu, place, reason, now - at);
 	if (exit)
 		exit->stolen += irq;
-	here->in_guest = 1;
 	return true;
 }
 
@@ -456,10 +460,8 @@ static __always_inline void account_entry(struct bpf_raw_tracepoint_args *contex
 	clear_exit(vcpu);
 	vcpu->state = VP_STATE_GUEST;
 	set_busy(vcpu, 0);
-	if (knows_svm_data && !tell_states && !tells_others) {
-		here->vmcb = vcpu->vmcb.vmcb;
-		here->in_guest = 1;
-	}
+	if (counts_hits)
+		here->in_guest = vcpu->vmcb.vmcb;
 }
 
 SEC("raw_tp/kvm_entry")
@@ -577,7 +579,6 @@ static __always_inline void count_irq(struct vp_account_vcpu *vcpu, __u32 place,
 /* It hit the guest: the program that comes next counts it. */
 static __always_inline void note_hit(struct vp_account_here *here, __u32 source)
 {
-	here->in_guest = 0;
 	here->hit_at = here->irq_at;
 	here->hit_end = bpf_ktime_get_ns();
 	here->hit = source + 1;
@@ -590,7 +591,7 @@ static __always_inline void end_hard(__u32 source)
 	if (here->irq_source != source + 1)
 		return;
 	here->irq_source = 0;
-	if (here->in_guest && source < VP_IRQ_SOURCES) {
+	if (here->in_guest && !here->hit && source < VP_IRQ_SOURCES) {
 		note_hit(here, source);
 		return;
 	}

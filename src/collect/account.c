@@ -209,6 +209,8 @@ static struct vp_error *load_fitted(struct vp_account_source *source,
 	struct vp_svm_data svm_data;
 	source->programs->rodata->knows_svm_data =
 	    vp_svm_data_open(source->programs->obj, by_plain_loads, fitting->kernel, &svm_data);
+	source->programs->rodata->counts_hits = source->programs->rodata->knows_svm_data &&
+						!options->with_states && !options->tells_exits;
 	int result = size_maps(source);
 	if (!result)
 		result = size_guests(source->programs);
