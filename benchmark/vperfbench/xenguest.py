@@ -18,6 +18,7 @@ from .plan import Configuration
 
 MODULES = "json, os, resource, select, signal, subprocess, sys, time"  # measure.py's
 PYTHON = ("-S", "-E")
+FEW_DEVICES = {"vga": "none", "vnc": 0, "usb": 0, "nographic": 1}  # of an HVM guest's device model
 END_LIMIT = 30  # seconds to switch itself off in
 # Its console has lines of its own, with a mark; kernels say other things there.
 INIT = """#!/bin/busybox sh
@@ -182,7 +183,8 @@ class XenGuest:
         own = self.configuration
         values = {"name": self.name, "type": own.guest_type, "kernel": str(kernel_of(own)), "ramdisk": str(self.share / "initramfs"),
                   "extra": f"console=hvc0 quiet panic=-1 rdinit=/init {own.guest_append}".strip(), "memory": own.memory >> 20,
-                  "vcpus": own.vcpus, "on_crash": "destroy", "on_reboot": "destroy", **({"cpus": own.cpus} if own.cpus else {})}
+                  "vcpus": own.vcpus, "on_crash": "destroy", "on_reboot": "destroy", **({"cpus": own.cpus} if own.cpus else {}),
+                  **(FEW_DEVICES if own.guest_type == "hvm" else {})}
         return "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()) + own.guest_config + "\n"
 
     def _xl(self, *arguments: str) -> str:
