@@ -48,11 +48,19 @@ read -t 20 end; poweroff -f
 FILES = ("kernel", "failed", "stdout", "stderr", "measured.json")
 
 
+def _device_models() -> list[Path]:
+    """Where Debian has it, and where Xen's own build puts it."""
+    return [path for folder, name in (("/usr/libexec", "xen-qemu-system-i386"), ("/usr/lib", "xen*/bin/qemu-system-i386"),
+                                      ("/usr/local/lib", "xen*/bin/qemu-system-i386")) for path in Path(folder).glob(name)]
+
+
 def fault(configuration: Configuration, needs: list[str]) -> tuple[str, str]:
     """(key, why) if no such guest can be started here, else ("", "")."""
     for name, package in (("xl", "xen-utils"), ("xenstore-read", "xenstore-utils"), ("busybox", "busybox-static"), ("ldd", "libc-bin")):
         if not program(name):
             return "where", f"{name} is not installed (Debian package {package})"
+    if configuration.guest_type == "hvm" and not _device_models():
+        return "guest-type", "there is no device model for guests of this type (Debian package qemu-system-xen)"
     image = kernel_of(configuration)
     if not os.access(image, os.R_OK):
         return "guest-kernel" if configuration.guest_kernel else "where", f"the kernel '{image}' cannot be read"
