@@ -226,8 +226,10 @@ static void end(struct vp_feed *feed)
 	if (feed->by_states)
 		vp_vec_push(
 		    &feed->notes,
-		    vp_strdup("which threads guests had on their vCPUs is not known, but for "
-			      "the host's own: VMs that are domains are not looked into"));
+		    vp_strdup("which threads guests had on their vCPUs is not known, but for the "
+			      "host's own: no program of the host runs at a domain's exits, to "
+			      "look; 'vperf report --view guest' has the guests' processes, by "
+			      "samples"));
 	else if (!feed->seen[VP_TRACE_PLACE_sched_switch])
 		vp_vec_push(&feed->notes,
 			    vp_strdup("there are no events of the scheduler (set 'sched'): when a "

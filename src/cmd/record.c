@@ -37,14 +37,15 @@ const struct vp_verb *vp_verb_record(void)
 
 struct record {
 	uint64_t frequency, period, pages, duration, agent_port, agent_seconds, agent_megabytes;
-	const char *output, *call_graph, *stat, *trace, *trace_guests, *compression;
+	const char *output, *call_graph, *stat, *trace, *trace_guests, *compression, *interrupts;
 	unsigned level; /* of --compression-level; 0: not given */
 	struct vp_record_events events;
 	unsigned sets, guest_sets; /* of --trace, of --trace-guests */
 	struct vp_hypervisor_events *hypervisor_events;
 	struct vp_texts vms, command;
 	bool chains, no_agent, no_memory, no_symbols, no_samples, no_account, account_events,
-	    paravirtual, interrupts;
+	    paravirtual;
+	enum vp_guest_interrupts at; /* of --interrupts */
 	struct vp_record_flight flight;
 	bool quiet;
 	bool as_ever; /* what is asked for is done anyway */
@@ -108,11 +109,20 @@ static struct vp_error *choose_level(struct record *record)
 	return NULL;
 }
 
-static struct vp_error *check_interrupts(const struct record *record)
+static struct vp_error *choose_interrupts(struct record *record)
 {
+	const char *text = record->interrupts, *trigger = record->events.trigger;
+
+	if (text[0] && strcmp(text, "exits") != 0 && strcmp(text, "pmu") != 0)
+		return vp_error_usage("option --interrupts: expected exits or pmu, not '%s'", text);
+	record->at = strcmp(text, "pmu") == 0 ? VP_INTERRUPTS_COUNTERS : VP_INTERRUPTS_EXITS;
 	if (record->no_account || record->no_samples)
 		return vp_error_usage("--interrupts and %s are mutually exclusive",
 				      record->no_account ? "--no-account" : "--no-samples");
+	if (record->at == VP_INTERRUPTS_COUNTERS && trigger && strcmp(trigger, "cpu-clock") != 0)
+		return vp_error_usage("--interrupts=pmu and -e %s are mutually exclusive: counters "
+				      "count in all domains then",
+				      trigger);
 	return vp_guest_samples_needed()
 		   ? NULL
 		   : vp_error_new("option --interrupts: guests of %s are hit by this host's own "
@@ -138,7 +148,7 @@ static struct vp_error *check_options(struct record *record)
 				    "always counted",
 				    vp_hypervisor_here()->name);
 	if (record->interrupts)
-		VP_TRY(check_interrupts(record));
+		VP_TRY(choose_interrupts(record));
 	VP_TRY(vp_record_flight_check(&record->flight));
 	if (record->compression)
 		VP_TRY(choose_level(record));
@@ -192,6 +202,13 @@ static bool wants_states(const struct record *record)
 	return record->account_events || (record->trace && !vp_hypervisor_here()->has_processes);
 }
 
+/* Where guests are sampled apart, a counter may count in them, too, and the clock does not. */
+static const char *trigger_of(const struct record *record)
+{
+	return record->events.trigger || !vp_guest_samples_needed() ? record->events.trigger
+								    : "cpu-clock";
+}
+
 static void add_instruments(const struct record *record, const struct vp_recipe *stat, pid_t task,
 			    struct vp_session *session)
 {
@@ -204,9 +221,9 @@ static void add_instruments(const struct record *record, const struct vp_recipe 
 			   ? 1000000000 / GUEST_FREQUENCY
 			   : period_ns,
 	    .read_memory = !record->no_memory,
-	    .at_interrupts = record->interrupts};
+	    .interrupts = record->at};
 	const struct vp_instrument_profile_options profile = {
-	    .trigger = {.event = record->events.trigger,
+	    .trigger = {.event = trigger_of(record),
 			.frequency = frequency,
 			.period = record->period},
 	    .buffer_pages = record->pages ? record->pages : 512,
@@ -359,8 +376,10 @@ static int run_record(int argc, char **argv)
 	     "also record every vCPU state change as an event"},
 	    {0, "paravirtual", VP_OPTION_FLAG, &record.paravirtual, NULL,
 	     "on Xen: also count hypercalls and traps of PV guests, for 'vperf exits'"},
-	    {0, "interrupts", VP_OPTION_FLAG, &record.interrupts, NULL,
-	     "on Xen: also sample HVM and PVH guests where they are left for interrupts"},
+	    {0, "interrupts", VP_OPTION_MAYBE, &record.interrupts, "AT",
+	     "on Xen: also sample guests at interrupts; AT is exits (default): HVM and PVH guests "
+	     "where they are left for interrupts; pmu: all where a hardware counter interrupts "
+	     "them"},
 	    {0, "stat", VP_OPTION_TEXT, &record.stat, "RECIPE",
 	     "also count in intervals, like 'vperf stat --recipe RECIPE'"},
 	    {0, "trace", VP_OPTION_MAYBE, &record.trace, "SETS",

@@ -12,11 +12,17 @@
 
 struct vp_guest_sampler;
 
+/* Where guests are sampled beside looks at their vCPUs. */
+enum vp_guest_interrupts {
+	VP_INTERRUPTS_NONE,
+	VP_INTERRUPTS_EXITS,    /* where they left for interrupts, which the account tells */
+	VP_INTERRUPTS_COUNTERS, /* where a hardware counter interrupted them */
+};
+
 struct vp_guest_sampler_options {
-	uint64_t period_ns; /* of a vCPU's CPU time */
-	uint64_t look_ns;   /* how often vCPUs are looked at */
-	bool at_interrupts; /* also where vCPUs left their guests for interrupts, which the account
-			       tells, if there is one */
+	uint64_t period_ns;                  /* of a vCPU's CPU time */
+	uint64_t look_ns;                    /* how often vCPUs are looked at */
+	enum vp_guest_interrupts interrupts; /* other than _NONE needs an account */
 };
 
 struct vp_guest_sampler_totals {
@@ -25,9 +31,13 @@ struct vp_guest_sampler_totals {
 	uint64_t pause, most_ns; /* how long vCPUs stood still for that, ns; and the longest */
 	uint64_t unsampled_ns;   /* CPU time that no sample stands for */
 	uint64_t lost;           /* samples there was no room for */
-	/* Of vCPUs that left their guests for interrupts: how many of them are samples, for how
-	 * many periods these stand, and for how many of these the process is not known. */
+	/* Of places at interrupts: how many of them are samples, for how many periods these stand,
+	 * and for how many of these the process is not known. */
 	uint64_t exits, exit_periods, unknown_periods;
+	/* Interrupts of counters that hit this host's own vCPUs, and the hypervisor; and on how
+	 * many pCPUs there were any. */
+	uint64_t own, hypervisor;
+	unsigned pcpus;
 };
 
 /* How many samples of a VM were named by its memory, and how many were not. */
@@ -40,7 +50,8 @@ struct vp_guest_sampler_ops {
 	struct vp_error *(*open)(const struct vp_guest_sampler_options *options,
 				 struct vp_guest_sampler **ret);
 	struct vp_error *(*begin)(struct vp_guest_sampler *sampler);
-	void (*end)(struct vp_guest_sampler *sampler);
+	/* Errors: something is not as it was before. */
+	struct vp_error *(*end)(struct vp_guest_sampler *sampler);
 	/* Hands over the records that have gathered, in order of time: guest_task, guest_sample. */
 	void (*drain)(struct vp_guest_sampler *sampler,
 		      void (*take)(void *context, union vp_any_record *record), void *context);

@@ -30,8 +30,7 @@ static struct vp_error *samples_open(struct vp_instrument *base)
 	struct instrument *own = own_of(base);
 	const struct vp_guest_sampler_options options = {.period_ns = own->options.period_ns,
 							 .look_ns = own->options.look_ns,
-							 .at_interrupts =
-							     own->options.at_interrupts};
+							 .interrupts = own->options.interrupts};
 
 	own->ops = base->session->hypervisor->guest_sampler();
 	VP_TRY(own->ops->open(&options, &own->sampler));
@@ -132,23 +131,31 @@ static struct vp_error *samples_drain(struct vp_instrument *base)
 
 static struct vp_error *samples_stop(struct vp_instrument *base)
 {
-	own_of(base)->ops->end(own_of(base)->sampler);
-	return NULL;
+	return own_of(base)->ops->end(own_of(base)->sampler);
 }
 
 /* Which sampler gave which share. */
 static void put_shares(const struct instrument *own, const struct vp_guest_sampler_totals *totals,
 		       struct vp_buffer *out)
 {
+	const bool counters = own->options.interrupts == VP_INTERRUPTS_COUNTERS;
+
 	vp_buffer_printf(out, "%" PRIu64 " %s", totals->samples, own->ops->how);
-	if (own->options.at_interrupts && own->samples)
+	if (own->options.interrupts && own->samples)
 		vp_buffer_printf(
 		    out,
 		    " (%.1f %% of the CPU time) and %" PRIu64
-		    " at exits for interrupts (%.1f %%; whose %.1f %% are, only the address tells)",
+		    " at %s (%.1f %%; whose %.1f %% are, only the address tells)",
 		    100 * (double)(own->samples - totals->exit_periods) / (double)own->samples,
-		    totals->exits, 100 * (double)totals->exit_periods / (double)own->samples,
+		    totals->exits,
+		    counters ? "interrupts of a hardware counter" : "exits for interrupts",
+		    100 * (double)totals->exit_periods / (double)own->samples,
 		    100 * (double)totals->unknown_periods / (double)own->samples);
+	if (counters)
+		vp_buffer_printf(out,
+				 ", the counter's interrupts on %u pCPUs, of which %" PRIu64
+				 " hit this host's own vCPUs and %" PRIu64 " the hypervisor",
+				 totals->pcpus, totals->own, totals->hypervisor);
 }
 
 /* What they cost is said with the recording. */

@@ -6,15 +6,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collect/guest_sampler.h"
+
 struct vp_instrument;
 
 struct vp_instrument_guest_samples_options {
 	uint64_t period_ns; /* of a vCPU's CPU time */
 	uint64_t look_ns;   /* how often vCPUs are looked at */
 	bool read_memory;   /* name samples by guests' memory */
-	/* Also where guests are left for interrupts: the account, which tells, is to be in the
-	 * session behind this instrument. */
-	bool at_interrupts;
+	/* Other than none: the account, which tells what it takes, is to be in the session behind
+	 * this instrument. */
+	enum vp_guest_interrupts interrupts;
 };
 
 /* Whether guests of this host need it. */

@@ -12,9 +12,10 @@
 #include "xen/events.h"
 #include "xen/foreign.h"
 #include "xen/guest_access.h"
+#include "xen/pmu.h"
 #include "xen/sampler.h"
 
-enum { FEW_PAGES = 512 };
+enum { FEW_PAGES = 512, PROBE_HZ = 97 };
 
 static struct vp_error *scan(vp_vms *vms, bool at_start)
 {
@@ -106,6 +107,18 @@ static bool probe_trace(char *detail, size_t size)
 	return vp_probe_say_opened(error, "switched on and mapped", detail, size);
 }
 
+static bool probe_pmu(char *detail, size_t size)
+{
+	struct vp_xen_pmu *pmu = NULL;
+	struct vp_error *error = vp_xen_pmu_open(PROBE_HZ, &pmu);
+
+	vp_xen_pmu_free(pmu);
+	return vp_probe_say_opened(error,
+				   "dom0's counter can interrupt all domains; not tried on real "
+				   "hardware",
+				   detail, size);
+}
+
 /* Whether any page of its first 2 MiB can be mapped; of a PV guest, also where its frames are. */
 static bool can_read(const struct vp_xen_domain *domain, int fd)
 {
@@ -158,6 +171,8 @@ static const struct vp_source *source_xen(void)
 	    {"running VMs", "there is only the host to record", false, probe_domains},
 	    {"Xen's trace buffers", "no exact vCPU accounting (account, steal, exits, top)", false,
 	     probe_trace},
+	    {"Xen's PMU", "no samples of guests by a hardware counter (record --interrupts=pmu)",
+	     false, probe_pmu},
 	    {"guests' memory", "samples of guests have no processes and no names", false,
 	     probe_memory},
 	};

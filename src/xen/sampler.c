@@ -14,6 +14,7 @@
 #include "xen/domains.h"
 #include "xen/frames.h"
 #include "xen/guest_samples.h"
+#include "xen/pmu.h"
 #include "xen/states.h"
 
 #define SECOND 1000000000ULL
@@ -37,9 +38,11 @@ struct sampled {
 	VP_VEC(struct sampled_vcpu) vcpus;
 };
 
-/* A context that was read, of which it is not known yet how much it stands for. */
+/* A context that was read, of which it is not known yet how much it stands for; or where a counter
+ * interrupted a vCPU: then no more than time and address are known. */
 struct look {
 	uint16_t domain, vcpu;
+	bool counted;
 	union vp_any_record task, sample;
 };
 
@@ -47,6 +50,7 @@ struct vp_guest_sampler {
 	struct vp_guest_sampler_options options;
 	struct vp_xen *xen;
 	struct vp_xen_frames frames; /* empty as long as there is no PV guest */
+	struct vp_xen_pmu *pmu;      /* NULL: counters do not interrupt guests */
 	pthread_t thread;
 	bool running;
 	atomic_bool ending;
@@ -253,6 +257,8 @@ static struct vp_error *sampler_open(const struct vp_guest_sampler_options *opti
 	pthread_mutex_init(&sampler->lock, NULL);
 	/* Its own: a handle is for one thread. */
 	struct vp_error *error = vp_xen_open(&sampler->xen);
+	if (!error && options->interrupts == VP_INTERRUPTS_COUNTERS)
+		error = vp_xen_pmu_open(1000000000 / options->period_ns, &sampler->pmu);
 	if (error)
 		sampler_free(sampler);
 	else
@@ -270,19 +276,23 @@ static struct vp_error *sampler_begin(struct vp_guest_sampler *sampler)
 	int failure = pthread_create(&sampler->thread, NULL, run, sampler);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	sampler->running = !failure;
-	return failure ? vp_error_errno(failure, "cannot start the thread that samples guests")
-		       : NULL;
+	if (failure)
+		return vp_error_errno(failure, "cannot start the thread that samples guests");
+	return sampler->pmu ? vp_xen_pmu_begin(sampler->pmu) : NULL;
 }
 
-static void sampler_end(struct vp_guest_sampler *sampler)
+static struct vp_error *sampler_end(struct vp_guest_sampler *sampler)
 {
+	struct vp_error *error = sampler->pmu ? vp_xen_pmu_end(sampler->pmu) : NULL;
+
 	if (!sampler->running)
-		return;
+		return error;
 	sampler->ending = true;
 	pthread_join(sampler->thread, NULL);
 	sampler->running = false;
 	vp_vec_each (&sampler->domains, sampled)
 		leave_vcpus(sampler, sampled);
+	return error;
 }
 
 /* Whose exits these are, and of which sampler. */
@@ -319,9 +329,31 @@ static struct sampled_vcpu *vcpu_of(struct vp_guest_sampler *sampler, uint32_t d
 	return &sampled->vcpus.at[number];
 }
 
+bool vp_xen_sampler_wants_account(const struct vp_guest_sampler *sampler)
+{
+	return sampler->options.interrupts != VP_INTERRUPTS_NONE;
+}
+
 bool vp_xen_sampler_wants_exits(const struct vp_guest_sampler *sampler)
 {
-	return sampler->options.at_interrupts;
+	return sampler->options.interrupts == VP_INTERRUPTS_EXITS;
+}
+
+/* They come from one vCPU of dom0 after another: into the order of time. */
+static void take_counted(void *context, const struct vp_xen_pmu_place *place)
+{
+	struct vp_guest_sampler *sampler = context;
+	struct look look = {.domain = (uint16_t)place->domain,
+			    .vcpu = (uint16_t)place->vcpu,
+			    .counted = true,
+			    .sample.guest_sample = {
+				.time = place->time, .id = VP_ID_guest_sample, .ip = place->ip}};
+	size_t at = sampler->looks.count;
+
+	vp_vec_push(&sampler->looks, look);
+	for (; at && sampler->looks.at[at - 1].sample.header.time > place->time; at--)
+		sampler->looks.at[at] = sampler->looks.at[at - 1];
+	sampler->looks.at[at] = look;
 }
 
 static void weigh(struct vp_guest_sampler *sampler, const struct look *look,
@@ -335,6 +367,11 @@ static void weigh(struct vp_guest_sampler *sampler, const struct look *look,
 	if (look->task.header.id)
 		put(sampler, &look->task);
 	runner.ran(runner.context, look->domain, look->vcpu, sample->time, &ran);
+	if (look->counted) {
+		vp_xen_weights_exit(weights, sampler->options.period_ns, sample->time, ran.ns,
+				    sample->ip);
+		return;
+	}
 	vp_xen_weights_context(weights, sampler->options.period_ns, ran, sample,
 			       (struct vp_xen_weighed){take_weighed, &taker});
 }
@@ -347,6 +384,8 @@ uint64_t vp_xen_sampler_weigh(struct vp_guest_sampler *sampler, uint64_t time,
 
 	pthread_mutex_lock(&sampler->lock);
 	sampler->told = true;
+	if (sampler->pmu)
+		vp_xen_pmu_drain(sampler->pmu, take_counted, sampler);
 	while (done < sampler->looks.count && sampler->looks.at[done].sample.header.time <= time)
 		weigh(sampler, &sampler->looks.at[done++], runner);
 	sampler->looks.count -= done;
@@ -477,10 +516,22 @@ static void sampler_forget(struct vp_guest_sampler *sampler, uint32_t pid)
 	pthread_mutex_unlock(&sampler->lock);
 }
 
+static void add_counted(const struct vp_xen_pmu *pmu, struct vp_guest_sampler_totals *totals)
+{
+	const struct vp_xen_pmu_totals counted = vp_xen_pmu_totals(pmu);
+
+	totals->own = counted.of[VP_XEN_PMU_DOM0];
+	totals->hypervisor = counted.of[VP_XEN_PMU_XEN];
+	totals->lost += counted.lost;
+	totals->pcpus = (unsigned)__builtin_popcountll(counted.pcpus);
+}
+
 static struct vp_guest_sampler_totals sampler_totals(struct vp_guest_sampler *sampler)
 {
 	pthread_mutex_lock(&sampler->lock);
 	struct vp_guest_sampler_totals totals = sampler->totals;
+	if (sampler->pmu)
+		add_counted(sampler->pmu, &totals);
 	pthread_mutex_unlock(&sampler->lock);
 	return totals;
 }
@@ -497,7 +548,8 @@ static void sampler_free(struct vp_guest_sampler *sampler)
 {
 	if (!sampler)
 		return;
-	sampler_end(sampler);
+	vp_error_free(sampler_end(sampler));
+	vp_xen_pmu_free(sampler->pmu);
 	vp_vec_each (&sampler->domains, sampled) {
 		vp_xen_told_forget(&sampled->told);
 		vp_vec_each (&sampled->vcpus, vcpu)

@@ -9,8 +9,10 @@
 
 const struct vp_guest_sampler_ops *vp_guest_sampler_xen(void);
 
-/* Whether the sampler wants to be told by the account where vCPUs left their guests for interrupts.
- * If so, from its first call on samples are handed over only as far as it has told all. */
+/* Whether the account is to say how long vCPUs ran. If so, from its first call on samples are
+ * handed over only as far as it has told all. */
+bool vp_xen_sampler_wants_account(const struct vp_guest_sampler *sampler);
+/* … and where they left their guests for interrupts. */
 bool vp_xen_sampler_wants_exits(const struct vp_guest_sampler *sampler);
 
 /* What the account knows of a vCPU at a time; false: nothing. */
@@ -20,8 +22,9 @@ struct vp_xen_runner {
 	void *context;
 };
 
-/* In order of time with the next function: the contexts that were read up to `time`. Returns when
- * the next one was; UINT64_MAX: there is none yet. */
+/* In order of time with the next function: the contexts that were read up to `time`, and the places
+ * at which counters interrupted vCPUs. Returns when the next one was; UINT64_MAX: there is none
+ * yet. */
 uint64_t vp_xen_sampler_weigh(struct vp_guest_sampler *sampler, uint64_t time,
 			      struct vp_xen_runner runner);
 /* A vCPU, which had had the pCPU for `ran` ns, left its guest at that place for an interrupt. */

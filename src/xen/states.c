@@ -71,17 +71,30 @@ static struct vp_account_vcpu *add(struct vp_xen_states *states, uint32_t domain
 	return entry;
 }
 
+/* A place that was released may be another's by now. */
+static bool has_ended(const struct vp_xen_states *states, uint32_t place, uint32_t domain,
+		      uint32_t vcpu)
+{
+	return states->vcpus[place].state == VP_STATE_GONE ||
+	       states->vcpus[place].tid != vp_xen_tid(domain, vcpu);
+}
+
+/*
+ * A vCPU that has ended and goes offline is nothing new: Xen 4.20 has such an event of a domain
+ * that was destroyed, up to a second after it left Xen's list. NULL, too, without a place for it.
+ */
 static struct vp_account_vcpu *find(struct vp_xen_states *states, uint32_t domain, uint32_t vcpu,
-				    uint64_t now, uint32_t *place)
+				    uint64_t now, bool offline, uint32_t *place)
 {
 	const uint32_t *found = vp_map_find(&states->places, key_of(domain, vcpu));
+	const bool ended = found && has_ended(states, *found, domain, vcpu);
 
-	/* A place that was released may be another's by now. */
-	if (!found || states->vcpus[*found].state == VP_STATE_GONE ||
-	    states->vcpus[*found].tid != vp_xen_tid(domain, vcpu))
+	if (ended && offline)
+		return NULL;
+	if (!found || ended)
 		return add(states, domain, vcpu, now, place);
 	*place = *found;
-	return &states->vcpus[*found];
+	return &states->vcpus[*place];
 }
 
 static struct vp_xen_pcpu *pcpu_of(struct vp_xen_states *states, uint32_t number)
@@ -275,8 +288,8 @@ static void take_runstate(struct vp_xen_states *states, const struct vp_xen_trac
 			have_pcpu(states, pcpu, 0, traced->time);
 		return;
 	}
-	struct vp_account_vcpu *vcpu =
-	    find(states, record->domain, record->vcpu, traced->time, &place);
+	struct vp_account_vcpu *vcpu = find(states, record->domain, record->vcpu, traced->time,
+					    record->after == VP_XEN_OFFLINE, &place);
 	if (!vcpu)
 		return;
 	if (record->before == VP_XEN_RUNNING)
@@ -472,7 +485,7 @@ void vp_xen_states_seed(struct vp_xen_states *states, uint32_t domain, uint32_t 
 					    [VP_XEN_BLOCKED] = VP_STATE_HALTED,
 					    [VP_XEN_OFFLINE] = VP_STATE_WAITING};
 	uint32_t place;
-	struct vp_account_vcpu *vcpu = find(states, domain, number, now, &place);
+	struct vp_account_vcpu *vcpu = find(states, domain, number, now, false, &place);
 
 	if (vcpu && vcpu->state == VP_STATE_UNKNOWN)
 		vcpu->asleep = meanings[runstate];

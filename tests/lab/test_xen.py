@@ -30,10 +30,17 @@ command vperf top -n 1 --json >/out/top.json
 command {RECORD} -d 1 --paravirtual --account-events -e xentrace:sched -e xentrace:hvm -e 'xentrace:h*call*,xentrace:page_fault' \
 -e sched:sched_switch -o /out/events
 command {RECORD} --trace -o /out/dom0 -- sh -c 'i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; read ran rest </proc/$$/schedstat; echo $$ $ran'
+command vperf check --json; vperf record --interrupts=pmu -d 1 -o /out/pmu; echo $? >&2; vperf record --interrupts=pmu -e cycles -d 1 -o /out/pmu; echo $? >&2
 """.replace("\\\n", "")
 
+
+def of_trixie(scenario):
+    """The same with Debian 13's Xen and dom0."""
+    return scenario.replace("icount=yes", "icount=yes kernel=trixie")
+
+
 # Its xenalyze knows AMD's exits by their events.
-ON_TRIXIE = ACCOUNT.replace("icount=yes", "icount=yes kernel=trixie").replace("--svm-mode ", "")
+ON_TRIXIE = of_trixie(ACCOUNT).replace("--svm-mode ", "")
 
 WEIGHTS = {"light": 256, "middle": 512, "heavy": 1024}
 GUESTS = "\n".join(f"guest {name} memory=128 type={kind} weight={weight}\nworkload {name} shares a=80 b=20"
@@ -250,8 +257,18 @@ def threads_of_dom0(run, claims):
     claims.check(failed.returncode == 1 and "have no vsock" in failed.stderr, f"'vperf critical' says why not: {failed.stderr}")
 
 
+def no_counters(run, claims):
+    """Here is no PMU that Xen could lend."""
+    probe = next(probe for probe in json.loads(run.command_output(7, "out")) if probe["name"] == "Xen's PMU")
+    claims.check(not probe["found"] and "Xen lends no counters" in probe["detail"], f"'vperf check': {probe}")
+    first, status, second, *rest = run.command_output(7, "err").splitlines()
+    claims.check(status == "1" and first == f"vperf record: {probe['detail']}", f"'vperf record --interrupts=pmu' says the same: {first}")
+    claims.check(rest[-1] == "2" and "mutually exclusive" in second, f"… and with -e cycles: {second}")
+
+
 def account_of_two(run, claims):
     against_xenalyze(run, claims)
+    no_counters(run, claims)
     periods(run, claims, "rec")
     threads_of_dom0(run, claims)
     # All events again, without being asked for.
@@ -533,7 +550,9 @@ def counters(run, claims):
 TESTS = [("Xen: account", ACCOUNT, account_of_two)]
 FULL = [("Xen: libvperf", COUNTERS, counters), ("Xen: weights and a cap", STEAL, weights), ("Xen: samples of guests", SAMPLES, samples_of_guests),
         ("Xen: samples at interrupts", INTERRUPTS, interrupts),
-        ("Xen of trixie: samples of guests", SAMPLES.replace("icount=yes", "icount=yes kernel=trixie"), samples_of_guests),
-        ("Xen: a guest with a device model", HVM, hvm_guest), ("Xen of trixie: account", ON_TRIXIE, account_of_two),
-        ("Xen: domains come, go, are paused and plugged", CHANGES, changes)]
+        ("Xen: a guest with a device model", HVM, hvm_guest), ("Xen: domains come, go, are paused and plugged", CHANGES, changes),
+        ("Xen of trixie: account", ON_TRIXIE, account_of_two), ("Xen of trixie: weights and a cap", of_trixie(STEAL), weights),
+        ("Xen of trixie: samples of guests", of_trixie(SAMPLES), samples_of_guests),
+        ("Xen of trixie: a guest with a device model", of_trixie(HVM), hvm_guest),
+        ("Xen of trixie: domains come, go, are paused and plugged", of_trixie(CHANGES), changes)]
 QUICK = ()

@@ -328,6 +328,13 @@ static void test_destroyed(void **state)
 	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_GUEST], 600);
 	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_WAITING], 0);
 	assert_false(scene->states.gone[0]);
+	/* Xen 4.20 has one more event of it, later. */
+	change(scene, 2000, 0, 1, BLOCKED, OFFLINE);
+	assert_int_equal(scene->states.n_places, 1);
+	assert_int_equal(vcpu_of(scene, 1)->end, 1600);
+	/* Its number is another domain's. */
+	change(scene, 3000, 0, 1, RUNNABLE, RUNNING);
+	assert_int_equal(scene->states.n_places, 2);
 }
 
 /* One that runs all the time has no switch, and yet exits. */

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * In a Xen dom0: where a vCPU of any domain was when a counter interrupted it. Xen writes that into
+ * a page for each vCPU of dom0 and sends the interrupt to dom0's kernel (arch/x86/xen/pmu.c), whose
+ * perf event it is; the program runs at its overflow, on the vCPU whose page it is.
+ */
+#include <linux/bpf.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bpf/xen_pmu.h"
+
+struct xen_pmu_regs {
+	__u64 ip;
+} __attribute__((preserve_access_index));
+
+struct xen_pmu_arch {
+	union {
+		struct xen_pmu_regs regs;
+	} r;
+} __attribute__((preserve_access_index));
+
+struct xen_pmu_data {
+	__u32 vcpu_id, pcpu_id;
+	__u16 domain_id;
+	struct xen_pmu_arch pmu;
+} __attribute__((preserve_access_index));
+
+struct xenpmu {
+	struct xen_pmu_data *xenpmu_data;
+} __attribute__((preserve_access_index));
+
+/* Absent without CONFIG_XEN_HAVE_VPMU. */
+extern const struct xenpmu xenpmu_shared __ksym __weak;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} places SEC(".maps");
+
+__u64 lost = 0; /* that found no room in the ring */
+
+SEC("perf_event")
+int take_place(void *context)
+{
+	struct xen_pmu_data *page;
+	struct vp_xen_pmu_place *place;
+
+	if (!&xenpmu_shared)
+		return 0;
+	page = BPF_CORE_READ((const struct xenpmu *)bpf_this_cpu_ptr(&xenpmu_shared), xenpmu_data);
+	if (!page)
+		return 0;
+	place = bpf_ringbuf_reserve(&places, sizeof(*place), 0);
+	if (!place) {
+		__sync_fetch_and_add(&lost, 1);
+		return 0;
+	}
+	place->time = bpf_ktime_get_ns();
+	place->ip = BPF_CORE_READ(page, pmu.r.regs.ip);
+	place->domain = BPF_CORE_READ(page, domain_id);
+	place->vcpu = BPF_CORE_READ(page, vcpu_id);
+	place->pcpu = BPF_CORE_READ(page, pcpu_id);
+	place->reserved = 0;
+	bpf_ringbuf_submit(place, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

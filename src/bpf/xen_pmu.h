@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What bpf/xen_pmu.bpf.c tells user space, in its ring. */
+#ifndef VP_BPF_XEN_PMU_H
+#define VP_BPF_XEN_PMU_H
+
+/* What Xen says of an interrupt of a counter (struct xen_pmu_data of its public/pmu.h). */
+struct vp_xen_pmu_place {
+	__u64 time; /* CLOCK_MONOTONIC, ns, when dom0 was told */
+	__u64 ip;
+	__u32 domain; /* or one of those that Xen reserves */
+	__u32 vcpu, pcpu;
+	__u32 reserved;
+};
+
+#endif
