@@ -155,6 +155,7 @@ class Guest:
 
     def __init__(self, configuration: Configuration, share: Path, disk: Path) -> None:
         self.configuration, self.share, self.disk = configuration, share, disk
+        self.name = f"vperf-bench-{configuration.name}"
         self.process: subprocess.Popen | None = None
 
     def start(self, files: dict[str, str], scale: int, cold: bool, python: str) -> None:
@@ -194,7 +195,7 @@ class Guest:
         pin = ["taskset", "-c", own.cpus] if own.cpus else []
         disk = str(self.disk if own.disk == "virtual" else own.disk)
         share = str(self.share).replace(",", ",,")
-        return [*pin, "qemu-system-x86_64", "-name", f"vperf-bench-{own.name}", "-accel", "kvm", "-cpu",
+        return [*pin, "qemu-system-x86_64", "-name", self.name, "-accel", "kvm", "-cpu",
                 own.guest_cpu, "-smp", str(own.vcpus), "-m", f"{own.memory >> 20}M",
                 "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial",
                 f"file:{share}/console", "-kernel", str(image), "-initrd", str(initramfs), "-append",

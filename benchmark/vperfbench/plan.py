@@ -249,7 +249,7 @@ def _configuration(name: str, table: Table) -> Configuration:
         table.choice("tracer", TRACERS, "none"), words, table.text("cpus"), table.text("directory", default.directory),
         table.whole("vcpus", 1, 1, 512), table.size("memory", default.memory), table.text("disk", "virtual"),
         table.size("disk-size", default.disk_size), table.text("guest-kernel"), table.text("guest-append"), table.text("guest-cpu", "host"),
-        table.choice("guest-type", ("pv", "pvh"), default.guest_type), table.text("guest-config"), table.words("programs"))
+        table.choice("guest-type", ("pv", "pvh", "hvm"), default.guest_type), table.text("guest-config"), table.words("programs"))
     if made.cpus and not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", made.cpus):
         raise table.wrong("cpus", f"expected a list such as 0-3,8, not '{made.cpus}'")
     if made.boot_entry and not made.kernel:

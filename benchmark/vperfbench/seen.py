@@ -1,4 +1,4 @@
-"""What vperf saw in a step: where the vCPUs' time went, who stole of it, which VM exits there were."""
+"""What vperf saw in a step, of all VMs or of the one that the test ran in: where the vCPUs' time went, who stole of it, which VM exits there were."""
 
 import json
 import subprocess
@@ -7,8 +7,8 @@ from pathlib import Path
 from .common import program, write_json
 
 
-def _ask(verb: str, recording: Path) -> dict:
-    done = subprocess.run([program("vperf") or "vperf", verb, str(recording), "--json"], capture_output=True, text=True,
+def _ask(verb: str, recording: Path, machine: list[str]) -> dict:
+    done = subprocess.run([program("vperf") or "vperf", verb, *machine, str(recording), "--json"], capture_output=True, text=True,
                           check=False, timeout=600, stdin=subprocess.DEVNULL)
     if done.returncode:
         raise ValueError(done.stderr.strip()[-200:] or f"vperf {verb} ended with status {done.returncode}")
@@ -33,10 +33,11 @@ def summary(account: dict, exits: dict, steal: dict) -> dict:
             "thief": thieves[0]["thief"] if thieves and thieves[0]["ns"] else ""}
 
 
-def look(recording: Path, keep: Path) -> dict:
-    """What there is to say of a recording; "why" if nothing. vperf's own answers are kept."""
+def look(recording: Path, keep: Path, vm: str = "") -> dict:
+    """What there is to say of a recording, or of that VM in it; "why" if nothing. vperf's own answers are kept."""
+    machine = ["--vm", vm] if vm else []
     try:
-        answers = {verb: _ask(verb, recording) for verb in ("account", "exits", "steal")}
+        answers = {verb: _ask(verb, recording, machine) for verb in ("account", "exits", "steal")}
         write_json(keep / "seen.json", answers)
         return summary(answers["account"], answers["exits"], answers["steal"])
     except (ValueError, KeyError, OSError, subprocess.TimeoutExpired) as error:

@@ -246,7 +246,7 @@ def _in_guest(job: Job, tracing: Tracing) -> dict:
     if measured["status"] is None:
         raise StepFailed(f"the guest did not answer: {read_text(share / 'failed') or 'no word of it'}")
     return {**_judge(job, measured, share), "noise": noise.between(before, after),
-            "guest-kernel": read_text(share / "kernel")}
+            "guest": machine.name, "guest-kernel": read_text(share / "kernel")}
 
 
 def run(job: Job) -> dict:
@@ -266,5 +266,6 @@ def run(job: Job) -> dict:
         result["noise"]["warnings"].append({"what": "the machine was busy when the step began", "percent": settled["busy"]})
     if tracing.tracer.recording:
         recordings = sorted(tracing.out.glob("recording*"))  # a flight recorder puts a time after the name
-        result["seen"] = seen.look(recordings[-1], job.directory) if recordings else {"why": "there is no recording"}
+        result["seen"] = (seen.look(recordings[-1], job.directory, result.get("guest", "")) if recordings else
+                          {"why": "there is no recording"})
     return result

@@ -18,6 +18,7 @@ from .plan import Configuration
 
 MODULES = "json, os, resource, select, signal, subprocess, sys, time"  # measure.py's
 PYTHON = ("-S", "-E")
+FEW_DEVICES = {"vga": "none", "vnc": 0, "usb": 0, "nographic": 1}  # of an HVM guest's device model
 END_LIMIT = 30  # seconds to switch itself off in
 # Its console has lines of its own, with a mark; kernels say other things there.
 INIT = """#!/bin/busybox sh
@@ -47,11 +48,19 @@ read -t 20 end; poweroff -f
 FILES = ("kernel", "failed", "stdout", "stderr", "measured.json")
 
 
+def _device_models() -> list[Path]:
+    """Where Debian has it, and where Xen's own build puts it."""
+    return [path for folder, name in (("/usr/libexec", "xen-qemu-system-i386"), ("/usr/lib", "xen*/bin/qemu-system-i386"),
+                                      ("/usr/local/lib", "xen*/bin/qemu-system-i386")) for path in Path(folder).glob(name)]
+
+
 def fault(configuration: Configuration, needs: list[str]) -> tuple[str, str]:
     """(key, why) if no such guest can be started here, else ("", "")."""
     for name, package in (("xl", "xen-utils"), ("xenstore-read", "xenstore-utils"), ("busybox", "busybox-static"), ("ldd", "libc-bin")):
         if not program(name):
             return "where", f"{name} is not installed (Debian package {package})"
+    if configuration.guest_type == "hvm" and not _device_models():
+        return "guest-type", "there is no device model for guests of this type (Debian package qemu-system-xen)"
     image = kernel_of(configuration)
     if not os.access(image, os.R_OK):
         return "guest-kernel" if configuration.guest_kernel else "where", f"the kernel '{image}' cannot be read"
@@ -182,7 +191,8 @@ class XenGuest:
         own = self.configuration
         values = {"name": self.name, "type": own.guest_type, "kernel": str(kernel_of(own)), "ramdisk": str(self.share / "initramfs"),
                   "extra": f"console=hvc0 quiet panic=-1 rdinit=/init {own.guest_append}".strip(), "memory": own.memory >> 20,
-                  "vcpus": own.vcpus, "on_crash": "destroy", "on_reboot": "destroy", **({"cpus": own.cpus} if own.cpus else {})}
+                  "vcpus": own.vcpus, "on_crash": "destroy", "on_reboot": "destroy", **({"cpus": own.cpus} if own.cpus else {}),
+                  **(FEW_DEVICES if own.guest_type == "hvm" else {})}
         return "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()) + own.guest_config + "\n"
 
     def _xl(self, *arguments: str) -> str:

@@ -16,7 +16,8 @@ from .common import REPO, LabError, UsageError, cache_dir, need_program, prefer_
 
 HOME = "/opt/bench"  # there: the program, the plan, and DIR with the results
 DIRECTORY = "/var/lib/bench"
-SILENCE = 400  # seconds; a boot tells something every few, on a busy machine too
+SILENCE = 400  # seconds; a boot tells something every few, on a busy machine too …
+FIRMWARE = 900  # … but UEFI's firmware, which loads kernels from disk, beside other labs
 START = f"""[Unit]
 Description=the benchmark begins
 ConditionPathExists=!{DIRECTORY}/state.json
@@ -108,7 +109,7 @@ class Reboots:
                     process.wait()
                     self.cuts, told = 1, 0
                     process, console = self._power(1)
-                if time.monotonic() > until or time.monotonic() - heard > SILENCE:
+                if time.monotonic() > until or time.monotonic() - heard > (FIRMWARE if self.more else SILENCE):
                     raise LabError(f"the machine hangs, or was not off after {self.limit:.0f} s; the end of its console: {text[-500:]}")
         finally:
             process.kill()

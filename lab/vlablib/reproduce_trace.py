@@ -171,8 +171,8 @@ def plain_size(data: bytes) -> int:
     """Of a compressed stream: its bytes without compression, as each packet says (docs/format.md)."""
     place = size = 0
     while place < len(data):
-        size += int.from_bytes(data[place + 12 + 48:place + 12 + 56], "little") // 8
-        place += 12 + 80 + int.from_bytes(data[place + 8:place + 12], "little")
+        size += int.from_bytes(data[place + 20 + 48:place + 20 + 56], "little") // 8
+        place += 20 + 80 + int.from_bytes(data[place + 8:place + 12], "little")
     return size
 
 

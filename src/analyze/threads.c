@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/filter.h"
+#include "base/search.h"
 #include "base/text.h"
 
 enum { MOST_PARTS = 1 << 25, MOST_THREADS = 1 << 20, EVENTS_AT_ONCE = 1 << 16, DEPTH = 4 };
@@ -64,45 +65,18 @@ const struct vp_cpu *vp_threads_cpu(const struct vp_threads *threads, uint32_t v
 
 size_t vp_thread_part_before(const struct vp_thread *thread, uint64_t time)
 {
-	size_t low = 0, high = thread->parts.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (thread->parts.at[middle].begin < time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return VP_FIRST(i, thread->parts.count, thread->parts.at[i].begin >= time);
 }
 
 size_t vp_cpu_part_before(const struct vp_cpu *cpu, uint64_t time)
 {
-	size_t low = 0, high = cpu->parts.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (cpu->parts.at[middle].begin < time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return VP_FIRST(i, cpu->parts.count, cpu->parts.at[i].begin >= time);
 }
 
 /* The last turn that begins at `time` or before, its place + 1. */
 static size_t turn_at(const struct vp_cpu *cpu, uint64_t time)
 {
-	size_t low = 0, high = cpu->turns.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (cpu->turns.at[middle].begin <= time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return VP_FIRST(i, cpu->turns.count, cpu->turns.at[i].begin > time);
 }
 
 const struct vp_thread *vp_threads_inside(const struct vp_threads *threads,

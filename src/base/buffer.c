@@ -74,13 +74,6 @@ const char *vp_buffer_text(struct vp_buffer *buffer)
 	return buffer->bytes;
 }
 
-/* Of each number below 100 both digits. */
-static const char pairs[] = "0001020304050607080910111213141516171819"
-			    "2021222324252627282930313233343536373839"
-			    "4041424344454647484950515253545556575859"
-			    "6061626364656667686970717273747576777879"
-			    "8081828384858687888990919293949596979899";
-
 /*
  * The eight digits of a number below 10^8, the first in the lowest byte: in halves, each in its own
  * half of a word, then these in halves. A division by 100 or 10 of what is so small is a
@@ -103,20 +96,27 @@ static char *put_eight(char *at, uint64_t digits)
 	return at + sizeof(digits);
 }
 
+/* How many zeros are in front of the last digit. */
+static unsigned zeros_of(uint64_t digits)
+{
+	uint64_t others = (digits ^ 0x3030303030303030) | 1ULL << 56;
+
+	return (unsigned)__builtin_ctzll(others) / 8;
+}
+
+enum { EIGHT_DIGITS = 100000000 };
+
 char *vp_put_count(char *at, uint64_t number)
 {
-	enum { EIGHT = 100000000 };
-
 	if (number < 10) {
 		*at = (char)('0' + number);
 		return at + 1;
 	}
-	if (number >= EIGHT)
-		return put_eight(vp_put_count(at, number / EIGHT),
-				 eight_digits((uint32_t)(number % EIGHT)));
+	if (number >= EIGHT_DIGITS)
+		return put_eight(vp_put_count(at, number / EIGHT_DIGITS),
+				 eight_digits((uint32_t)(number % EIGHT_DIGITS)));
 	uint64_t digits = eight_digits((uint32_t)number);
-	/* The zeros in front: what differs from '0' begins behind them. */
-	unsigned zeros = (unsigned)__builtin_ctzll(digits ^ 0x3030303030303030) / 8;
+	unsigned zeros = zeros_of(digits);
 
 	return put_eight(at, digits >> 8 * zeros) - zeros;
 }
@@ -128,20 +128,16 @@ void vp_buffer_count(struct vp_buffer *buffer, uint64_t number)
 
 char *vp_put_padded(char *to, uint64_t number, size_t width, char with)
 {
-	enum { MOST = VP_PUT_PADDED };
-	char digits[2 * MOST]; /* and as many behind them: copied are always so many, which is no
-				  call */
-	size_t at = MOST;
+	if (number >= EIGHT_DIGITS)
+		return put_eight(
+		    vp_put_padded(to, number / EIGHT_DIGITS, width > 8 ? width - 8 : 0, with),
+		    eight_digits((uint32_t)(number % EIGHT_DIGITS)));
+	uint64_t digits = eight_digits((uint32_t)number);
+	unsigned zeros = zeros_of(digits), size = 8 - zeros;
+	size_t before = width > size ? width - size : 0;
 
-	memset(digits, with, sizeof(digits));
-	for (; number >= 10; number /= 100)
-		memcpy(digits + (at -= 2), pairs + 2 * (number % 100), 2);
-	if (number || at == MOST)
-		digits[--at] = (char)('0' + number);
-	if (MOST - at < width)
-		at = width < MOST ? MOST - width : 0;
-	memcpy(to, digits + at, MOST);
-	return to + MOST - at;
+	memset(to, with, VP_PUT_PADDED - 8); /* always so many, which is no call */
+	return put_eight(to + before, digits >> 8 * zeros) - zeros;
 }
 
 void vp_buffer_padded(struct vp_buffer *buffer, uint64_t number, size_t width, char with)

@@ -54,7 +54,7 @@ void vp_buffer_count(struct vp_buffer *buffer, uint64_t number);
  * many bytes as it has at most, then parts, each of which returns where the next one goes, then the
  * end.
  */
-enum { VP_PUT_BLOCK = 32, VP_PUT_COUNT = 20, VP_PUT_PADDED = 24 };
+enum { VP_PUT_BLOCK = 32, VP_PUT_COUNT = 20, VP_PUT_PADDED = 32 };
 static inline char *vp_buffer_room(struct vp_buffer *buffer, size_t size)
 {
 	if (buffer->room - buffer->size < size) {

@@ -16,6 +16,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "bpf/account_exit.bpf.h"
+#include "bpf/account_irq.bpf.h"
 #include "bpf/account_wait.bpf.h"
 #include "bpf/exit_detail.bpf.h"
 #include "bpf/guest_current.bpf.h"
@@ -43,6 +44,13 @@ __noinline int also_entry(__u64 now)
 	return 0;
 }
 
+static __always_inline void set_busy(struct vp_account_vcpu *vcpu, __u32 busy)
+{
+	barrier();
+	*(volatile __u32 *)&vcpu->busy = busy;
+	barrier();
+}
+
 /* The place of the vCPU that runs here, when the pCPU's note of it is wrong or missing. `known` is
  * its struct kvm_vcpu, or 0. */
 __noinline __u32 look_again(__u64 known)
@@ -52,6 +60,8 @@ __noinline __u32 look_again(__u64 known)
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 place = find_place((__u32)id);
 
+	changeable(here);
+	here->hit = here->hit_reason = 0;
 	if (!place)
 		place = make_place((__u32)id, id >> 32, bpf_ktime_get_ns());
 	struct vp_account_vcpu *vcpu = place ? vcpu_at(place) : 0;
@@ -73,24 +83,26 @@ __noinline __u32 look_again(__u64 known)
 	return place;
 }
 
-static __always_inline struct vp_account_vcpu *running(struct kvm_vcpu *kvm, __u32 *place)
+/* The vCPU that runs here; its place is here->vcpu. */
+static __always_inline struct vp_account_vcpu *running(struct kvm_vcpu *kvm,
+						       struct vp_account_here *here)
 {
-	struct vp_account_here *here = this_here();
 	struct vp_account_vcpu *vcpu = here->vcpu ? vcpu_at(here->vcpu) : 0;
 
-	if (vcpu && (vcpu->kvm_vcpu == (__u64)kvm || !kvm)) {
-		*place = here->vcpu;
+	if (vcpu && (vcpu->kvm_vcpu == (__u64)kvm || !kvm))
 		return vcpu;
-	}
-	*place = look_again((__u64)kvm);
-	return *place ? vcpu_at(*place) : 0;
+	__u32 place = look_again((__u64)kvm);
+	return place ? vcpu_at(place) : 0;
 }
 
-static __always_inline void set_busy(struct vp_account_vcpu *vcpu, __u32 busy)
+/* An interrupt may come at any time: what it finds counted is whole, or it leaves the entry alone.
+ */
+static __always_inline void begin_change(struct vp_account_here *here, struct vp_account_vcpu *vcpu)
 {
-	barrier();
-	*(volatile __u32 *)&vcpu->busy = busy;
-	barrier();
+	here->in_guest = 0;
+	set_busy(vcpu, 1);
+	if (here->hit)
+		count_hit(here, vcpu);
 }
 
 /* Memory is filled page by page: it is counted by larger parts. */
@@ -263,22 +275,39 @@ static __always_inline void begin_exit(struct vp_account_vcpu *vcpu, __u32 place
 	vcpu->flags |= VP_EXIT_OPEN;
 }
 
+/*
+ * The exit was for the interrupt that end_hard() has noted, and for nothing else: the entry counts
+ * all of it. Where the VMCB is not that of the entry, or not known, it is an exit as others.
+ */
+static __always_inline bool is_exit_of_hit(struct vp_account_here *here)
+{
+	struct vmcb *vmcb = here->hit ? loaded_vmcb(here->vmcb) : 0;
+
+	if (!vmcb || here->hit_reason)
+		return false;
+	__u32 reason = LOAD_VMCB(vmcb, __u32, VMCB_EXIT_CODE);
+	if (reason < AMD_INTR || reason > AMD_SMI)
+		return false;
+	here->hit_reason = reason;
+	return true;
+}
+
 /* False: there is no account of the vCPU. */
 static __always_inline bool account_exit(struct bpf_raw_tracepoint_args *context, __u32 *reason,
 					 __u64 *now)
 {
-	__u64 first = context->args[0];
-	__u32 place;
+	struct vp_account_here *here = this_here();
 
-	if (!enabled)
+	if (!enabled || is_exit_of_hit(here))
 		return false;
+	__u64 first = context->args[0];
 	void *kvm = (void *)((__s64)first < 0 ? first : context->args[1]);
 	/* Arm's tracepoints do not name the vCPU. */
-	struct vp_account_vcpu *vcpu = running(vendor == VP_VENDOR_ARM ? 0 : kvm, &place);
+	struct vp_account_vcpu *vcpu = running(vendor == VP_VENDOR_ARM ? 0 : kvm, here);
 	if (!vcpu)
 		return false;
-	set_busy(vcpu, 1);
-	begin_exit(vcpu, place);
+	begin_change(here, vcpu);
+	begin_exit(vcpu, here->vcpu);
 	if (vendor == VP_VENDOR_ARM)
 		note_arm(vcpu, context);
 	else
@@ -306,8 +335,8 @@ int note_exit(struct bpf_raw_tracepoint_args *context)
 static __always_inline struct vp_account_vcpu *at_memory(void)
 {
 	const __u32 known = VP_EXIT_OPEN | VP_REASON_KNOWN | VP_PLACE_KNOWN;
-	__u32 place;
-	struct vp_account_vcpu *vcpu = enabled ? running(0, &place) : 0;
+	struct vp_account_here *here = this_here();
+	struct vp_account_vcpu *vcpu = enabled ? running(0, here) : 0;
 
 	if (!vcpu || (vcpu->flags & known) != known)
 		return 0;
@@ -373,16 +402,47 @@ static __noinline int note_slow_entry(struct vp_account_vcpu *vcpu, __u32 place,
 	return 0;
 }
 
+/*
+ * The end of an exit that was for an interrupt only: guest, interrupt, host kernel, all at once.
+ * KVM enters guests with interrupts off: nothing comes in between.
+ */
+static __always_inline bool account_hit(struct vp_account_here *here, __u64 kvm, __u64 now)
+{
+	__u32 reason = here->hit_reason, place = here->vcpu, source = here->hit - 1;
+	struct vp_account_vcpu *vcpu = vcpu_at(place);
+
+	if (!vcpu || vcpu->kvm_vcpu != kvm)
+		return false;
+	__u64 at = here->hit_at, end = here->hit_end;
+	__u64 guest = at - vcpu->since, irq = end - at, kernel = now - end;
+	if ((__s64)(guest | irq | kernel) < 0)
+		return false;
+	here->hit = here->hit_reason = 0;
+	vcpu->states[VP_STATE_GUEST] += guest;
+	vcpu->states[VP_STATE_IRQ] += irq;
+	vcpu->states[VP_STATE_KERNEL] += kernel;
+	vcpu->since = now;
+	add_irq(vcpu, source, irq);
+	struct vp_account_exit *exit = count_exit(vcpu, place, reason, now - at);
+	if (exit)
+		exit->stolen += irq;
+	here->in_guest = 1;
+	return true;
+}
+
 static __always_inline void account_entry(struct bpf_raw_tracepoint_args *context, __u64 now)
 {
 	const __u32 whole = VP_EXIT_OPEN | VP_REASON_KNOWN;
 	void *kvm = vendor == VP_VENDOR_ARM ? 0 : (void *)context->args[0];
-	__u32 place;
-	struct vp_account_vcpu *vcpu = running(kvm, &place);
+	struct vp_account_here *here = this_here();
 
+	if (here->hit_reason && account_hit(here, (__u64)kvm, now))
+		return;
+	struct vp_account_vcpu *vcpu = running(kvm, here);
 	if (!vcpu)
 		return;
-	set_busy(vcpu, 1);
+	__u32 place = here->vcpu;
+	begin_change(here, vcpu);
 	__u64 passed = now - vcpu->since;
 	if (vcpu->state == VP_STATE_KERNEL && (__s64)passed >= 0) {
 		vcpu->states[VP_STATE_KERNEL] += passed;
@@ -396,15 +456,21 @@ static __always_inline void account_entry(struct bpf_raw_tracepoint_args *contex
 	clear_exit(vcpu);
 	vcpu->state = VP_STATE_GUEST;
 	set_busy(vcpu, 0);
+	if (knows_svm_data && !tell_states && !tells_others) {
+		here->vmcb = vcpu->vmcb.vmcb;
+		here->in_guest = 1;
+	}
 }
 
 SEC("raw_tp/kvm_entry")
 int note_entry(struct bpf_raw_tracepoint_args *context)
 {
-	if (!enabled && !tells_others)
+	__u32 counts = enabled;
+
+	if (!counts && !tells_others)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
-	if (enabled)
+	if (counts)
 		account_entry(context, now);
 	if (tells_others)
 		also_entry(now);
@@ -414,12 +480,12 @@ int note_entry(struct bpf_raw_tracepoint_args *context)
 SEC("raw_tp/kvm_userspace_exit")
 int note_vmm(struct bpf_raw_tracepoint_args *context)
 {
-	__u32 place;
-	struct vp_account_vcpu *vcpu = enabled ? running(0, &place) : 0;
+	struct vp_account_here *here = this_here();
+	struct vp_account_vcpu *vcpu = enabled ? running(0, here) : 0;
 
 	if (!vcpu)
 		return 0;
-	set_busy(vcpu, 1);
+	begin_change(here, vcpu);
 	if (vcpu->state == VP_STATE_UNKNOWN)
 		vcpu->state = VP_STATE_KERNEL;
 	charge(vcpu, bpf_ktime_get_ns());
@@ -435,12 +501,12 @@ int note_poll(struct bpf_raw_tracepoint_args *context)
 {
 	__u64 ns = context->args[0], others = 0;
 	bool slept = context->args[1] & 1;
-	__u32 place;
-	struct vp_account_vcpu *vcpu = enabled ? running(0, &place) : 0;
+	struct vp_account_here *here = this_here();
+	struct vp_account_vcpu *vcpu = enabled ? running(0, here) : 0;
 
 	if (!vcpu)
 		return 0;
-	set_busy(vcpu, 1);
+	begin_change(here, vcpu);
 	charge(vcpu, bpf_ktime_get_ns());
 	if (vcpu->flags & VP_EXIT_OPEN && vcpu->state == VP_STATE_KERNEL &&
 	    !(vcpu->flags & VP_POLLS_NOT)) {
@@ -465,14 +531,6 @@ int note_poll(struct bpf_raw_tracepoint_args *context)
 		vcpu->flags |= VP_POLLS_NOT;
 	set_busy(vcpu, 0);
 	return 0;
-}
-
-/* The vCPU at that place, which an interrupt takes the pCPU from, if it may be changed now. */
-static __always_inline struct vp_account_vcpu *changeable(__u32 place)
-{
-	struct vp_account_vcpu *vcpu = place && enabled ? vcpu_at(place) : 0;
-
-	return !vcpu || vcpu->busy || vcpu->flags & VP_SWITCH_IGNORED ? 0 : vcpu;
 }
 
 /* The state that the interrupt came into ends with its begin. */
@@ -502,35 +560,27 @@ static __always_inline void begin_hard(__u32 source)
 		return;
 	here->irq_source = source + 1;
 	here->irq_at = bpf_ktime_get_ns();
-	struct vp_account_vcpu *vcpu = tell_states ? changeable(here->vcpu) : 0;
+	struct vp_account_vcpu *vcpu = tell_states ? changeable(here) : 0;
 	if (vcpu)
 		end_hit_state(vcpu, here->irq_at);
-}
-
-/* The time up to now was the interrupt's, whatever the vCPU's state is. */
-static __always_inline __u64 charge_irq(struct vp_account_vcpu *vcpu, __u64 now)
-{
-	__u64 passed = now - vcpu->since;
-
-	if ((__s64)passed <= 0)
-		return 0;
-	vcpu->states[VP_STATE_IRQ] += passed;
-	vcpu->since = now;
-	tell_state(vcpu, VP_STATE_IRQ, 0, passed, now);
-	if (vcpu->flags & VP_EXIT_OPEN)
-		vcpu->parts[VP_STATE_IRQ] += passed;
-	return passed;
 }
 
 static __always_inline void count_irq(struct vp_account_vcpu *vcpu, __u32 place, __u32 source,
 				      __u64 passed)
 {
-	if (source < VP_IRQ_SOURCES) {
-		vcpu->irq_ns[source & (VP_IRQ_SOURCES - 1)] += passed;
-		vcpu->irq_count[source & (VP_IRQ_SOURCES - 1)]++;
-	} else {
+	if (source < VP_IRQ_SOURCES)
+		add_irq(vcpu, source, passed);
+	else
 		add_thief(place, VP_BY_DEVICE, VP_STATE_IRQ, source - VP_IRQ_DEVICE, passed);
-	}
+}
+
+/* It hit the guest: the program that comes next counts it. */
+static __always_inline void note_hit(struct vp_account_here *here, __u32 source)
+{
+	here->in_guest = 0;
+	here->hit_at = here->irq_at;
+	here->hit_end = bpf_ktime_get_ns();
+	here->hit = source + 1;
 }
 
 static __always_inline void end_hard(__u32 source)
@@ -540,19 +590,22 @@ static __always_inline void end_hard(__u32 source)
 	if (here->irq_source != source + 1)
 		return;
 	here->irq_source = 0;
-	__u32 place = here->vcpu;
-	struct vp_account_vcpu *vcpu = changeable(place);
+	if (here->in_guest && source < VP_IRQ_SOURCES) {
+		note_hit(here, source);
+		return;
+	}
+	struct vp_account_vcpu *vcpu = changeable(here);
 	if (!vcpu)
 		return;
 	end_hit_state(vcpu, here->irq_at);
-	count_irq(vcpu, place, source, charge_irq(vcpu, bpf_ktime_get_ns()));
+	count_irq(vcpu, here->vcpu, source, charge_irq(vcpu, bpf_ktime_get_ns()));
 }
 
 /* A softirq: hard interrupts come in between, and other states' programs do not. */
 static __always_inline void begin_soft(__u32 source)
 {
 	struct vp_account_here *here = this_here();
-	struct vp_account_vcpu *vcpu = changeable(here->vcpu);
+	struct vp_account_vcpu *vcpu = changeable(here);
 
 	if (!vcpu || vcpu->soft)
 		return;
@@ -567,7 +620,7 @@ static __always_inline void begin_soft(__u32 source)
 static __always_inline void end_soft(__u32 source)
 {
 	struct vp_account_here *here = this_here();
-	struct vp_account_vcpu *vcpu = changeable(here->vcpu);
+	struct vp_account_vcpu *vcpu = changeable(here);
 
 	if (!vcpu || vcpu->soft != source + 1)
 		return;

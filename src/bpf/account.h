@@ -192,7 +192,13 @@ struct vp_account_here {
 	__u32 tid;        /* of the thread that has it */
 	__u64 irq_at;     /* when the hard interrupt began … */
 	__u32 irq_source; /* … that is being handled while that vCPU has the pCPU: source + 1 */
-	__u32 padding[11];
+	__u32 in_guest;   /* that vCPU, since its last entry: no program has told otherwise */
+	__u64 vmcb;       /* of that entry */
+	/* Of an interrupt that hit the guest, and is not counted yet: source + 1, or 0, … */
+	__u32 hit;
+	__u32 hit_reason; /* … that of the exit, if it was for nothing else, or 0 */
+	__u64 hit_at, hit_end;
+	__u32 padding[2];
 };
 
 struct vp_account_cpu {

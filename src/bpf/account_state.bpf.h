@@ -96,7 +96,10 @@ static __always_inline struct vp_account_vcpu *vcpu_at(__u32 place)
 
 static __always_inline struct vp_account_here *here_of(__u32 cpu)
 {
-	return &heres[cpu & (VP_MOST_PCPUS - 1)];
+	struct vp_account_here *here = &heres[cpu & (VP_MOST_PCPUS - 1)];
+
+	barrier_var(here); /* or the compiler works it out again and again */
+	return here;
 }
 
 static __always_inline struct vp_account_here *this_here(void)

@@ -3,7 +3,7 @@
 #ifndef VP_BPF_ACCOUNT_WAIT_H
 #define VP_BPF_ACCOUNT_WAIT_H
 
-#include "bpf/account_state.bpf.h"
+#include "bpf/account_irq.bpf.h"
 
 static __always_inline void add_thief(__u32 place, __u32 kind, __u32 state, __u32 id, __u64 ns)
 {
@@ -271,7 +271,8 @@ int BPF_PROG(note_switch, bool preempted, struct task_struct *prev, struct task_
 	__u32 out = here->vcpu ? here->vcpu : place_of(prev, now), in = place_of(next, now);
 	struct vp_account_vcpu *vcpu;
 	here->vcpu = out;
-	here->irq_source = 0;
+	changeable(here);
+	here->irq_source = here->in_guest = here->hit = here->hit_reason = 0;
 	if (cpu->waiting)
 		end_slice(cpu, out, prev, now);
 	if (out && (vcpu = vcpu_at(out)))

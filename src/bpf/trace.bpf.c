@@ -56,7 +56,7 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 		name_task(cpu, task);                                                              \
 		name_current(cpu, id);                                                             \
 		PUT(cpu, event, .tid = (__u32)id, .woken_tid = task->pid,                          \
-		    .target_cpu = task_cpu(task));                                                 \
+		    .target_cpu = (__u16)task_cpu(task));                                          \
 		return 0;                                                                          \
 	}
 

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf export: a recording in the format of another program. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "cmd/event_options.h"
 #include "cmd/naming_options.h"
 #include "cmd/verb.h"
+#include "recording/decompress.h"
 #include "render/formats.h"
 
 static const struct vp_verb verb;
@@ -136,6 +139,26 @@ static struct vp_error *export_to_file(struct export *export)
 	return status ? vp_error_errno(-status, "cannot write '%s'", export->output) : NULL;
 }
 
+static struct vp_error *decompress(struct export *export)
+{
+	const struct vp_event_options *which = &export->which;
+	uint64_t damaged;
+
+	if (which->time || which->vm || which->cpus)
+		return vp_error_usage("format %s has the whole recording: expected no %s",
+				      export->format->name,
+				      which->time ? "--time"
+				      : which->vm ? "--vm"
+						  : "--cpu");
+	VP_TRY(vp_recording_decompress(which->directory, export->directory, &damaged));
+	if (damaged) {
+		VP_AUTO_FREE char *note = vp_format(
+		    "%" PRIu64 " bytes of the recording are damaged and left out", damaged);
+		vp_verb_say(verb.name, note);
+	}
+	return NULL;
+}
+
 static struct vp_error *export_to_directory(struct export *export)
 {
 	if (!export->output)
@@ -146,7 +169,8 @@ static struct vp_error *export_to_directory(struct export *export)
 	export->directory = realpath(export->output, NULL);
 	if (!export->directory)
 		return vp_error_errno(errno, "cannot find '%s'", export->output);
-	struct vp_error *error = export_to_file(export);
+	struct vp_error *error =
+	    export->format->exporter ? export_to_file(export) : decompress(export);
 	if (error)
 		rmdir(export->output); /* unless something was written */
 	free(export->directory);
@@ -161,7 +185,7 @@ static struct vp_error *export_with(void *context)
 	if (export->list)
 		return list_formats();
 	VP_TRY(choose_all(export));
-	if (export->format->exporter()->directory)
+	if (!export->format->exporter || export->format->exporter()->directory)
 		return export_to_directory(export);
 	if (!export->output)
 		return export_to_file(export);

@@ -22,6 +22,8 @@ enum {
 	MOST_PLACES = 8192, /* each has 70 KiB */
 	COPY_TRIES = 10000, /* of an entry that is being written */
 	ENTRIES_AT_ONCE = 512,
+	LARGEST_KEY = sizeof(struct vp_site_key), /* of the maps that are read so */
+	LARGEST_VALUE = sizeof(struct vp_site_cost),
 	/* Thieves to each place. Reading them costs by how many there might be. */
 	THIEVES = 15,
 	/* Places in guests beyond those that are counted in place, to each vCPU. */
@@ -493,8 +495,9 @@ static void each_entry(int map, size_t key_size, size_t value_size,
 		       void (*take)(void *context, const void *key, const void *value),
 		       void *context)
 {
-	VP_AUTO_FREE char *keys = vp_alloc(ENTRIES_AT_ONCE * key_size);
-	VP_AUTO_FREE char *values = vp_alloc(ENTRIES_AT_ONCE * value_size);
+	/* Not on the heap, where they would be cleared each second. */
+	_Alignas(uint64_t) char keys[ENTRIES_AT_ONCE * LARGEST_KEY];
+	_Alignas(uint64_t) char values[ENTRIES_AT_ONCE * LARGEST_VALUE];
 	uint32_t at = 0, next = 0, count;
 	bool first = true;
 	int result;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/search.h"
 
 enum { MOST_RULES = 1 << 20, MOST_ENTRIES = 1 << 24, MOST_BYTES = 512 << 20 };
 
@@ -157,16 +158,9 @@ void vp_orc_deinit(struct vp_orc *orc)
 
 const struct vp_orc_rule *vp_orc_find(const struct vp_orc *orc, uint64_t address)
 {
-	size_t low = 0, high = orc->entries.count;
+	size_t above = VP_FIRST(i, orc->entries.count, orc->entries.at[i].from > address);
 
-	while (low < high) { /* the first that begins above the address */
-		size_t middle = low + (high - low) / 2;
-		if (orc->entries.at[middle].from <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? &orc->rules.at[orc->entries.at[low - 1].rule] : NULL;
+	return above ? &orc->rules.at[orc->entries.at[above - 1].rule] : NULL;
 }
 
 void vp_orc_writer_init(struct vp_orc_writer *writer, const char *release,

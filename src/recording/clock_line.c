@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/search.h"
+
 enum {
 	MOST_POINTS = 4096,
 	STEADY_PPM = 1, /* taken for what the speed of a clock changes by unseen */
@@ -33,20 +35,13 @@ void vp_clock_line_add(struct vp_clock_line *line, const struct vp_clock_point *
 
 size_t vp_clock_line_find(struct vp_clock_line *line, uint64_t from)
 {
-	size_t low = 0, high = line->points.count, found = line->found;
+	size_t found = line->found;
 
-	if (found && found < high && line->points.at[found].from >= from &&
+	if (found && found < line->points.count && line->points.at[found].from >= from &&
 	    line->points.at[found - 1].from < from)
 		return found;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (line->points.at[middle].from < from)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	line->found = low;
-	return low;
+	line->found = VP_FIRST(i, line->points.count, line->points.at[i].from >= from);
+	return line->found;
 }
 
 /* `away` is how far it is from the nearer of both, if it is not between them. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/map.h"
+#include "base/search.h"
 
 /* Within so long clocks are taken to go at one speed. */
 #define WINDOW_NS 1000000000ULL
@@ -157,21 +158,13 @@ static uint64_t shifted(uint64_t time, __int128 shift)
 
 uint64_t vp_import_clock_at(const struct vp_import_clock *clock, uint64_t time)
 {
-	size_t low = 0, high = clock->nodes.count;
-
-	if (!high)
+	if (!clock->nodes.count)
 		return time;
-	while (low < high) {
-		size_t half = low + (high - low) / 2;
-		if (clock->nodes.at[half].time <= time)
-			low = half + 1;
-		else
-			high = half;
-	}
-	if (!low)
+	size_t later = VP_FIRST(i, clock->nodes.count, clock->nodes.at[i].time > time);
+	if (!later)
 		return shifted(time, clock->nodes.at[0].shift);
-	const struct vp_import_clock_node *from = &clock->nodes.at[low - 1], *to = from + 1;
-	if (low == clock->nodes.count)
+	const struct vp_import_clock_node *from = &clock->nodes.at[later - 1], *to = from + 1;
+	if (later == clock->nodes.count)
 		return shifted(time, from->shift);
 	__int128 growth = (__int128)to->shift - from->shift;
 	/* What a damaged trace says may be beyond what fits: no overflow. */

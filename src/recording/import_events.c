@@ -208,10 +208,11 @@ static bool put_own(const struct vp_import_events *events, enum vp_trace_place p
 		    .preempted = (values[2] & PREEMPTED) != 0);
 		return true;
 	case VP_TRACE_PLACE_sched_wakeup:
-		PUT(sched_wakeup, .tid = tid, .woken_tid = first, .target_cpu = second);
+		PUT(sched_wakeup, .tid = tid, .woken_tid = first, .target_cpu = (uint16_t)second);
 		return true;
 	case VP_TRACE_PLACE_sched_wakeup_new:
-		PUT(sched_wakeup_new, .tid = tid, .woken_tid = first, .target_cpu = second);
+		PUT(sched_wakeup_new, .tid = tid, .woken_tid = first,
+		    .target_cpu = (uint16_t)second);
 		return true;
 	case VP_TRACE_PLACE_irq_handler_entry:
 		PUT(irq_handler_entry, .tid = tid, .irq = first);

@@ -13,11 +13,13 @@ enum { LEAD_FIELDS = sizeof(struct vp_zstd_lead) - 8 };
 
 struct vp_packer {
 	ZSTD_CCtx *context;
+	struct vp_splitter splitter;
 	char bytes[VP_ZSTD_PACKET_MAX];
 };
 
 struct vp_unpacker {
 	ZSTD_DCtx *context;
+	char split[VP_PACKET_MAX];
 	char bytes[VP_PACKET_MAX + sizeof(struct vp_record_header)];
 };
 
@@ -44,35 +46,23 @@ void vp_packer_free(struct vp_packer *packer)
 	free(packer);
 }
 
-/* Header and records lie apart: they are given one after the other. */
-static bool compress(struct vp_packer *packer, const struct vp_packet_header *header,
-		     const void *records, size_t size, ZSTD_outBuffer *out)
-{
-	ZSTD_inBuffer first = {header, sizeof(*header), 0}, second = {records, size, 0};
-
-	ZSTD_CCtx_reset(packer->context, ZSTD_reset_session_only);
-	ZSTD_CCtx_setPledgedSrcSize(packer->context, sizeof(*header) + size);
-	while (first.pos < first.size)
-		if (ZSTD_isError(
-			ZSTD_compressStream2(packer->context, out, &first, ZSTD_e_continue)))
-			return false;
-	return ZSTD_compressStream2(packer->context, out, &second, ZSTD_e_end) == 0;
-}
-
 /* What the file gets, in the packer's memory; none if there was no memory for it. */
 static size_t pack(struct vp_packer *packer, const struct vp_packet_header *header,
-		   const void *records)
+		   const char *records)
 {
+	size_t size = header->packet_size / 8 - sizeof(*header);
 	struct vp_zstd_lead lead = {
 	    .magic = VP_ZSTD_LEAD_MAGIC, .size = LEAD_FIELDS, .header = *header};
-	ZSTD_outBuffer out = {packer->bytes + sizeof(lead), sizeof(packer->bytes) - sizeof(lead),
-			      0};
 
-	if (!compress(packer, header, records, header->packet_size / 8 - sizeof(*header), &out))
+	lead.split = vp_records_split(&packer->splitter, records, size, header->timestamp_begin);
+	size_t compressed = ZSTD_compress2(
+	    packer->context, packer->bytes + sizeof(lead), sizeof(packer->bytes) - sizeof(lead),
+	    lead.split.count ? packer->splitter.bytes : records, vp_split_size(lead.split, size));
+	if (ZSTD_isError(compressed))
 		return 0;
-	lead.compressed = (uint32_t)out.pos;
+	lead.compressed = (uint32_t)compressed;
 	memcpy(packer->bytes, &lead, sizeof(lead));
-	return sizeof(lead) + out.pos;
+	return sizeof(lead) + compressed;
 }
 
 int vp_packet_write(int fd, struct vp_packer *packer, const struct vp_packet_header *header,
@@ -116,15 +106,29 @@ void vp_unpacker_free(struct vp_unpacker *unpacker)
 	free(unpacker);
 }
 
+/* The records of that size whose compressed bytes these are, into the unpacker's memory. */
+static bool unpack(struct vp_unpacker *unpacker, const struct vp_zstd_lead *lead, const char *bytes,
+		   size_t size)
+{
+	char *records = unpacker->bytes + sizeof(lead->header);
+	char *to = lead->split.count ? unpacker->split : records;
+	size_t split = vp_split_size(lead->split, size);
+
+	if (split > size ||
+	    ZSTD_decompressDCtx(unpacker->context, to, split, bytes, lead->compressed) != split)
+		return false;
+	return !lead->split.count || vp_records_join(lead->split, unpacker->split,
+						     lead->header.timestamp_begin, records, size);
+}
+
 const char *vp_unpacker_unpack(struct vp_unpacker *unpacker, const struct vp_zstd_lead *lead,
 			       const char *bytes)
 {
 	uint64_t size = vp_packet_header_size(&lead->header);
 
-	if (ZSTD_decompressDCtx(unpacker->context, unpacker->bytes, VP_PACKET_MAX, bytes,
-				lead->compressed) != size ||
-	    memcmp(unpacker->bytes, &lead->header, sizeof(lead->header)) != 0)
+	if (!unpack(unpacker, lead, bytes, size - sizeof(lead->header)))
 		return NULL;
+	memcpy(unpacker->bytes, &lead->header, sizeof(lead->header));
 	memset(unpacker->bytes + size, 0, sizeof(struct vp_record_header));
 	return unpacker->bytes;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Compressed packets. A stream's file NAME.zst is one that zstd(1) reads: each packet is a frame of
- * its own, so that it is whole or not there, and decompressing the file gives the stream's CTF.
- * Before each is a frame that zstd(1) passes over: how large the next one is, and the packet's
+ * Compressed packets. In a stream's file NAME.zst each packet's records are a frame of zstd's of
+ * their own, so that they are whole or not there, split (packet_split.h). Before each is a frame
+ * that zstd(1) passes over: how large the next one is, how its records are split, and the packet's
  * header, so that packets are found and told apart without decompressing them.
  */
 #ifndef VP_RECORDING_PACKET_ZSTD_H
 #define VP_RECORDING_PACKET_ZSTD_H
 
-#include "recording/packet.h"
+#include "recording/packet_split.h"
 
 /* Levels are zstd's. */
 enum { VP_ZSTD_LEVEL_LEAST = 1, VP_ZSTD_LEVEL_MOST = 22 };
@@ -17,8 +17,9 @@ enum { VP_ZSTD_LEVEL_LEAST = 1, VP_ZSTD_LEVEL_MOST = 22 };
 #define VP_ZSTD_LEAD_MAGIC 0x184D2A5Eu
 struct vp_zstd_lead {
 	uint32_t magic;
-	uint32_t size;       /* bytes of the two fields behind it */
+	uint32_t size;       /* bytes of the fields behind it */
 	uint32_t compressed; /* bytes of the frame behind this one */
+	struct vp_split split;
 	struct vp_packet_header header;
 } __attribute__((packed));
 

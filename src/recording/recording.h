@@ -20,9 +20,9 @@
 
 /* The version of all that is in the directory, in the first line of `recording` and `vms`: higher
  * whenever an older vperf would misread it. Others are refused. */
-#define VP_RECORDING_FORMAT "5"
+#define VP_RECORDING_FORMAT "6"
 /* In that of `recording` if streams are compressed: vperf 0.2 would find none. */
-#define VP_RECORDING_FORMAT_COMPRESSED "6"
+#define VP_RECORDING_FORMAT_COMPRESSED "7"
 #define VP_RECORDING_MAGIC "vperf-recording "
 
 #include <stdbool.h>

@@ -258,8 +258,8 @@ static void packet_take(struct vp_stream_reader *stream, const struct found *fou
 		take_states(stream);
 }
 
-/* Finds the next good packet; false at the end of the file. */
-static bool packet_next(struct vp_stream_reader *stream)
+/* The next good packet, which the window's reader is at; NULL at the end of the file. */
+static const char *packet_find(struct vp_stream_reader *stream, struct found *found)
 {
 	for (;;) {
 		if (!window_has_packet(stream))
@@ -268,19 +268,37 @@ static bool packet_next(struct vp_stream_reader *stream)
 			window_refill(stream, WINDOW);
 		size_t left = stream->filled - stream->packet_at;
 		if (!left)
-			return false;
+			return NULL;
 
 		const char *bytes = stream->window + stream->packet_at;
-		struct found found = packet_at(stream, bytes, left);
+		*found = packet_at(stream, bytes, left);
 		const char *packet =
-		    found.size && found.size <= left ? packet_bytes(stream, &found, bytes) : NULL;
-		if (packet) {
-			packet_take(stream, &found, packet);
-			return true;
-		}
+		    found->size && found->size <= left ? packet_bytes(stream, found, bytes) : NULL;
+		if (packet)
+			return packet;
 		stream->health.cut_off = left < LONGEST;
 		skip_damage(stream, left);
 	}
+}
+
+static bool packet_next(struct vp_stream_reader *stream)
+{
+	struct found found;
+	const char *packet = packet_find(stream, &found);
+
+	if (packet)
+		packet_take(stream, &found, packet);
+	return packet;
+}
+
+const struct vp_packet_header *vp_stream_next_packet(struct vp_stream_reader *stream)
+{
+	struct found found;
+	const char *packet = packet_find(stream, &found);
+
+	if (packet)
+		stream->packet_at += found.size;
+	return (const void *)packet;
 }
 
 /* The checksum is right, but here is no record: the rest of the packet is as good as damaged. */

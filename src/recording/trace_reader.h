@@ -64,6 +64,9 @@ static inline const struct vp_record_header *vp_stream_next(struct vp_stream_rea
 	cursor->records++;
 	return record;
 }
+/* The next packet as a stream that is not compressed has it: vp_packet_header_size() bytes, valid
+ * until the next call; NULL at the end. Not for a reader of records. */
+const struct vp_packet_header *vp_stream_next_packet(struct vp_stream_reader *stream);
 /*
  * Goes on with the first packet that begins in the file's last `bytes`. For a second reader of a
  * stream that wants only its end: what lies before a packet there counts as damage.

@@ -18,8 +18,8 @@ struct vp_report_format {
 /* What 'vperf export' writes. */
 struct vp_export_format {
 	const char *name;
-	const char *summary; /* one line */
-	const struct vp_exporter *(*exporter)(void);
+	const char *summary;                         /* one line */
+	const struct vp_exporter *(*exporter)(void); /* NULL: all files, without compression */
 };
 
 const struct vp_export_format *vp_export_formats(size_t *count);

@@ -10,14 +10,33 @@
 
 #define SECOND 1000000000
 
-static void put_number(const struct vp_event_field *type, uint64_t number, struct vp_buffer *out)
+/* What a number takes at most, and may be written of. */
+enum { NUMBER = VP_PUT_COUNT + 8 };
+
+static char *put_hex_at(char *at, uint64_t number)
+{
+	unsigned digits = (67 - (unsigned)__builtin_clzll(number | 1)) / 4;
+
+	at = vp_put_text(at, "0x");
+	for (unsigned i = digits; i; number >>= 4)
+		at[--i] = "0123456789abcdef"[number & 15];
+	return at + digits;
+}
+
+static char *put_number_at(char *at, const struct vp_event_field *type, uint64_t number)
 {
 	if (type->is_hex)
-		vp_buffer_printf(out, "0x%" PRIx64, number);
-	else if (type->is_signed)
-		vp_buffer_printf(out, "%" PRId64, (int64_t)number);
-	else
-		vp_buffer_count(out, number);
+		return put_hex_at(at, number);
+	if (type->is_signed && (int64_t)number < 0) {
+		*at++ = '-';
+		number = -number;
+	}
+	return vp_put_count(at, number);
+}
+
+static void put_number(const struct vp_event_field *type, uint64_t number, struct vp_buffer *out)
+{
+	vp_buffer_end(out, put_number_at(vp_buffer_room(out, NUMBER), type, number));
 }
 
 /* The integers of an array or a sequence. */
@@ -67,71 +86,76 @@ static void put_value(const struct vp_script_field *field, struct vp_buffer *out
 	}
 }
 
-/* A few bytes with room for as many as there are of most names: no call of memcpy(). */
-static inline void put_short(const char *text, size_t size, struct vp_buffer *out)
+/* A text at a place with room for it: no call of memcpy() for those as short as most are. */
+static inline char *put_at(char *at, const char *text, size_t size)
 {
-	if (size > 16 || out->room - out->size < 16) {
-		vp_buffer_append(out, text, size);
-		return;
-	}
-	char *place = out->bytes + out->size;
-	if (size >= 8) {
-		memcpy(place, text, 8);
-		memcpy(place + size - 8, text + size - 8, 8);
+	if (size > 16) {
+		memcpy(at, text, size);
+	} else if (size >= 8) {
+		memcpy(at, text, 8);
+		memcpy(at + size - 8, text + size - 8, 8);
 	} else if (size >= 4) {
-		memcpy(place, text, 4);
-		memcpy(place + size - 4, text + size - 4, 4);
+		memcpy(at, text, 4);
+		memcpy(at + size - 4, text + size - 4, 4);
 	} else {
 		for (size_t i = 0; i < size; i++)
-			place[i] = text[i];
+			at[i] = text[i];
 	}
-	out->size += size;
+	return at + size;
 }
 
-/* Text or a number, with a character before it up to that width, and what is to be behind it. Not
- * by printf, which took three fourths of the time. */
-static inline void put_padded(const char *text, size_t width, const char *behind,
-			      struct vp_buffer *out)
+static inline char *put_byte(char *at, char byte)
 {
-	size_t size = strlen(text);
-
-	if (size < width)
-		put_short("                ", width - size, out);
-	put_short(text, size, out);
-	vp_buffer_string(out, behind);
-}
-
-static inline void put_padded_count(uint64_t number, size_t width, char with, const char *behind,
-				    struct vp_buffer *out)
-{
-	vp_buffer_padded(out, number, width, with);
-	vp_buffer_string(out, behind);
+	*at = byte;
+	return at + 1;
 }
 
 /* As perf script has it: who, where, when, what. */
 static void put_text_head(const struct vp_script_event *event, unsigned shown,
 			  struct vp_buffer *out)
 {
-	if (shown & VP_SHOW_COMM)
-		put_padded(event->comm ? event->comm : "-", 16, " ", out);
-	if (shown & VP_SHOW_TID && event->has_tid)
-		put_padded_count(event->tid, 7, ' ', " ", out);
-	else if (shown & VP_SHOW_TID)
-		put_padded("-", 7, " ", out);
-	if (shown & VP_SHOW_CPU && event->pcpu == VP_NO_PCPU) {
-		vp_buffer_string(out, "[-] ");
-	} else if (shown & VP_SHOW_CPU) {
-		vp_buffer_string(out, "[");
-		put_padded_count(event->pcpu, 3, '0', "] ", out);
+	enum { WIDTH = 16, REST = 4 * VP_PUT_PADDED };
+	const char *comm = event->comm ? event->comm : "-";
+	size_t comm_size = strlen(comm), name_size = strlen(event->name);
+	char *at = vp_buffer_room(out, WIDTH + comm_size + name_size + REST);
+
+	if (shown & VP_SHOW_COMM) {
+		at = put_at(at, "                ", comm_size < WIDTH ? WIDTH - comm_size : 0);
+		at = put_byte(put_at(at, comm, comm_size), ' ');
 	}
+	if (shown & VP_SHOW_TID)
+		at = event->has_tid ? put_byte(vp_put_padded(at, event->tid, 7, ' '), ' ')
+				    : vp_put_text(at, "      - ");
+	if (shown & VP_SHOW_CPU && event->pcpu == VP_NO_PCPU)
+		at = vp_put_text(at, "[-] ");
+	else if (shown & VP_SHOW_CPU)
+		at = vp_put_text(vp_put_padded(put_byte(at, '['), event->pcpu, 3, '0'), "] ");
 	if (shown & VP_SHOW_TIME) {
-		put_padded_count(event->time / SECOND, 5, ' ', ".", out);
-		put_padded_count(event->time % SECOND, 9, '0', ": ", out);
+		at = put_byte(vp_put_padded(at, event->time / SECOND, 5, ' '), '.');
+		at = vp_put_text(vp_put_padded(at, event->time % SECOND, 9, '0'), ": ");
 	}
-	if (shown & VP_SHOW_EVENT) {
-		vp_buffer_string(out, event->name);
-		vp_buffer_string(out, ": ");
+	if (shown & VP_SHOW_EVENT)
+		at = vp_put_text(put_at(at, event->name, name_size), ": ");
+	vp_buffer_end(out, at);
+}
+
+/* "NAME=VALUE " */
+static void put_text_field(const struct vp_script_field *field, struct vp_buffer *out)
+{
+	size_t text_size = field->text ? strlen(field->text) : 0;
+	char *at = vp_buffer_room(out, field->name_size + text_size + NUMBER + 2);
+
+	at = put_byte(put_at(at, field->name, field->name_size), '=');
+	if (field->text) {
+		at = put_at(at, field->text, text_size);
+	} else if (!is_text(field) && field->type->shape == VP_EVENT_INTEGER) {
+		at = put_number_at(at, field->type, field->value.number);
+	} else {
+		vp_buffer_end(out, at);
+		put_value(field, out);
+		at = vp_buffer_room(out, 1);
 	}
+	vp_buffer_end(out, put_byte(at, ' '));
 }
 
 static void put_text_event(const struct vp_script_event *event,
@@ -142,19 +166,17 @@ static void put_text_event(const struct vp_script_event *event,
 	put_text_head(event, shown, out);
 	if (shown & VP_SHOW_VM && event->vm) {
 		vp_buffer_string(out, event->of_guest ? "guest=" : "vm=");
-		put_padded(event->vm, 0, " ", out);
+		vp_buffer_string(out, event->vm);
+		vp_buffer_string(out, " ");
 	}
 	if (shown & VP_SHOW_VCPU && event->has_vcpu) {
 		vp_buffer_string(out, "vcpu=");
-		put_padded_count(event->vcpu, 1, '0', " ", out);
+		vp_buffer_count(out, event->vcpu);
+		vp_buffer_string(out, " ");
 	}
 	if (shown & VP_SHOW_FIELDS)
-		vp_vec_each (&event->fields, field) {
-			put_short(field->name, field->name_size, out);
-			vp_buffer_string(out, "=");
-			put_value(field, out);
-			vp_buffer_string(out, " ");
-		}
+		vp_vec_each (&event->fields, field)
+			put_text_field(field, out);
 	if (out->size && out->bytes[out->size - 1] == ' ')
 		out->size--;
 	vp_buffer_string(out, "\n");

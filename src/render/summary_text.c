@@ -75,7 +75,9 @@ static void put_head(const struct vp_summary *summary, struct vp_buffer *out)
 	put_flight(recording, out);
 	if (recording->command[0])
 		vp_buffer_printf(out, "Command:     %s\n", recording->command);
-	vp_buffer_printf(out, "Lost:        %" PRIu64 " records\n\n", report->lost);
+	if (vp_recording_has_instrument(recording, "profile"))
+		vp_buffer_printf(out, "Samples:     %" PRIu64 " records lost\n", report->lost);
+	vp_buffer_string(out, "\n");
 }
 
 static void put_clock(const struct vp_clock_map *clock, struct vp_buffer *out)

@@ -16,12 +16,12 @@
 	FIELD(u32, dec, prev_tid, "thread that left the pCPU; 0: the idle task")                   \
 	FIELD(u32, dec, next_tid, "thread that got it")                                            \
 	FIELD(u16, hex, prev_state, "bits of the kernel: why it left; 0: it is runnable")          \
-	FIELD(u16, dec, preempted, "1: it was preempted, whatever `prev_state` is")
+	FIELD(u8, dec, preempted, "1: it was preempted, whatever `prev_state` is")
 
 #define VP_TRACE_FIELDS_sched_wakeup(FIELD)                                                        \
 	FIELD(u32, dec, tid, "thread that had the pCPU: the waker, or who was interrupted")        \
 	FIELD(u32, dec, woken_tid, "thread that was woken")                                        \
-	FIELD(u32, dec, target_cpu, "pCPU whose run queue it is in")
+	FIELD(u16, dec, target_cpu, "pCPU whose run queue it is in")
 #define VP_TRACE_FIELDS_sched_wakeup_new(FIELD) VP_TRACE_FIELDS_sched_wakeup(FIELD)
 
 #define VP_TRACE_FIELDS_kvm_entry(FIELD)                                                           \

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/text.h"
 
 /* The last symbol of the kernel or a module has no next one to end it. */
@@ -134,16 +135,8 @@ static void name_module(struct vp_names *names, const struct vp_names_kernel_sym
 
 void vp_names_find_kernel(struct vp_names *names, uint64_t addr, struct vp_name *name)
 {
-	size_t low = 0, high = names->kernel.count;
-
-	while (low < high) { /* the first that starts above addr */
-		size_t middle = low + (high - low) / 2;
-		if (names->kernel.at[middle].addr <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	const struct vp_names_kernel_symbol *symbol = low ? &names->kernel.at[low - 1] : NULL;
+	size_t above = VP_FIRST(i, names->kernel.count, names->kernel.at[i].addr > addr);
+	const struct vp_names_kernel_symbol *symbol = above ? &names->kernel.at[above - 1] : NULL;
 	name->module = "[kernel]";
 	if (names->kernel_text && addr >= names->kernel_text)
 		name->module_offset = addr - names->kernel_text;
@@ -152,8 +145,8 @@ void vp_names_find_kernel(struct vp_names *names, uint64_t addr, struct vp_name 
 	name->function = vp_names_function_text(names, symbol->name);
 	name->function_offset = addr - symbol->addr;
 	name->function_size = symbol->end - symbol->addr;
-	if (low < names->kernel.count && names->kernel.at[low].addr < symbol->end)
-		name->function_size = names->kernel.at[low].addr - symbol->addr;
+	if (above < names->kernel.count && names->kernel.at[above].addr < symbol->end)
+		name->function_size = names->kernel.at[above].addr - symbol->addr;
 	if (symbol->module)
 		name_module(names, symbol, addr, name);
 }

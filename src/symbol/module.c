@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
+
 static void remember_image(struct vp_names *names, const char *id, size_t size, uint32_t image)
 {
 	uint32_t key = vp_intern_add(&names->image_ids, id, size);
@@ -138,48 +140,35 @@ static void find_in_text(struct vp_names *names, const struct vp_maps_image *ima
 			 struct vp_name *name)
 {
 	const struct vp_maps_symbol *symbols = names->maps.symbols.at + image->first;
-	size_t low = 0, high = image->count;
+	size_t above = VP_FIRST(i, image->count, symbols[i].addr > offset);
 
-	while (low < high) { /* the first that starts above */
-		size_t middle = low + (high - low) / 2;
-		if (symbols[middle].addr <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low)
+	if (!above)
 		return;
-	const struct vp_maps_symbol *symbol = &symbols[low - 1];
+	const struct vp_maps_symbol *symbol = &symbols[above - 1];
 	if (symbol->size && offset - symbol->addr >= symbol->size)
 		return;
 	name->function = vp_names_function_text(names, symbol->name);
 	name->function_offset = offset - symbol->addr;
-	name->function_size = size_to_next(symbol->addr, symbol->size, low < image->count,
-					   low < image->count ? symbols[low].addr : 0);
+	name->function_size = size_to_next(symbol->addr, symbol->size, above < image->count,
+					   above < image->count ? symbols[above].addr : 0);
 }
 
 static void find_in_file(struct vp_names *names, const struct vp_image *image, uint64_t offset,
 			 struct vp_name *name)
 {
 	const struct vp_image_symbol *symbols = image->symbols.at;
-	size_t low = 0, high = image->symbols.count;
+	size_t above = VP_FIRST(i, image->symbols.count, symbols[i].offset > offset);
 
-	while (low < high) { /* the first that starts above */
-		size_t middle = low + (high - low) / 2;
-		if (symbols[middle].offset <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low)
+	if (!above)
 		return;
-	const struct vp_image_symbol *symbol = &symbols[low - 1];
+	const struct vp_image_symbol *symbol = &symbols[above - 1];
 	if (symbol->size && offset - symbol->offset >= symbol->size)
 		return;
 	name->function = vp_names_function(names, vp_image_symbol_name(image, symbol));
 	name->function_offset = offset - symbol->offset;
-	name->function_size = size_to_next(symbol->offset, symbol->size, low < image->symbols.count,
-					   low < image->symbols.count ? symbols[low].offset : 0);
+	name->function_size =
+	    size_to_next(symbol->offset, symbol->size, above < image->symbols.count,
+			 above < image->symbols.count ? symbols[above].offset : 0);
 }
 
 void vp_names_find_in_module(struct vp_names *names, uint32_t number, uint64_t offset,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/text.h"
 #include "symbol/demangle.h"
 
@@ -243,19 +244,12 @@ static const struct vp_names_mapping *find_own_mapping(const struct vp_names *na
 {
 	const struct vp_names_space *owner = &names->spaces.at[space];
 	const struct vp_names_mapping *first, *best = NULL;
-	size_t low = 0, high = owner->mappings;
 
 	if (!owner->mappings)
 		return NULL;
 	first = names->mappings.at + owner->first_mapping;
-	while (low < high) { /* the first that starts above addr */
-		size_t middle = low + (high - low) / 2;
-		if (first[middle].start <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (size_t i = low, looked = 0; i-- > 0 && looked < MAX_OVERLAPS; looked++) {
+	size_t above = VP_FIRST(i, owner->mappings, first[i].start > addr);
+	for (size_t i = above, looked = 0; i-- > 0 && looked < MAX_OVERLAPS; looked++) {
 		const struct vp_names_mapping *mapping = &first[i];
 		if (mapping->highest_end <= addr)
 			break;
@@ -320,21 +314,14 @@ static bool find_own_jit(struct vp_names *names, uint32_t space, uint64_t addr,
 {
 	const struct vp_names_space *owner = &names->spaces.at[space];
 	const struct vp_maps_jit *first;
-	size_t low = 0, high = owner->jits;
 
 	if (!owner->jits)
 		return false;
 	first = names->maps.jit.at + owner->first_jit;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (first[middle].symbol.addr <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || addr - first[low - 1].symbol.addr >= first[low - 1].symbol.size)
+	size_t above = VP_FIRST(i, owner->jits, first[i].symbol.addr > addr);
+	if (!above || addr - first[above - 1].symbol.addr >= first[above - 1].symbol.size)
 		return false;
-	const struct vp_maps_symbol *symbol = &first[low - 1].symbol;
+	const struct vp_maps_symbol *symbol = &first[above - 1].symbol;
 	name->function = vp_names_function_text(names, symbol->name);
 	name->function_offset = addr - symbol->addr;
 	return true;

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/search.h"
+
 /*
  * A life is noted to begin a little after it does, and to end, on Linux 6.16 and later, before the
  * process tears its memory down.
@@ -122,20 +124,13 @@ static uint32_t find_life(const struct vp_names *names, const struct vp_names_by
 	const struct vp_names_lives *lives = &index->lives.at[*which];
 	const uint32_t *order = index->order.at + lives->first;
 	uint64_t time = vp_names_machine_time(names, host_ns);
-	size_t low = 0, high = lives->count;
+	size_t later = VP_FIRST(i, lives->count, names->maps.spaces.at[order[i]].start_ns > time);
 
-	while (low < high) { /* the first life that starts after `time` */
-		size_t middle = low + (high - low) / 2;
-		if (names->maps.spaces.at[order[middle]].start_ns <= time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	uint64_t best; /* distance */
 	if (__builtin_add_overflow(names->clock.error_ns, LATE_NS, &best))
 		best = UINT64_MAX;
 	uint32_t found = VP_NAMES_NO_SPACE;
-	for (size_t i = low ? low - 1 : 0; i <= low && i < lives->count; i++) {
+	for (size_t i = later ? later - 1 : 0; i <= later && i < lives->count; i++) {
 		uint64_t far = distance(&names->maps.spaces.at[order[i]], time);
 		if (far <= best && (found == VP_NAMES_NO_SPACE || far < best)) {
 			best = far;

@@ -39,7 +39,7 @@ class Refused(unittest.TestCase):
                 ("on-failure = 'panic'\n" + SMALL, "on-failure: 'panic' is unknown: expected one of go-on, again, stop"),
                 ("least-free = 'much'\n" + SMALL, "least-free: expected a size"),
                 ("[configuration.x]\nwhere = 'xen-guest'\ndisk = '/dev/sda'\n" + SMALL, "x.disk: is for where = kvm-guest, and this is xen-guest"),
-                ("[configuration.x]\nwhere = 'xen-guest'\nguest-type = 'hvm'\n" + SMALL, "x.guest-type: 'hvm' is unknown: expected one of pv, pvh"),
+                ("[configuration.x]\nwhere = 'xen-guest'\nguest-type = 'qemu'\n" + SMALL, "x.guest-type: 'qemu' is unknown: expected one of pv, pvh, hvm"),
                 ("[configuration.x]\nwhere = 'kvm-guest'\nprograms = ['tar']\n" + SMALL, "x.programs: is for where = xen-guest, and this is"),
                 ("configuration = 3\n[test.t]\ncommand = 'x'", "configuration: expected a table"),
                 (SMALL + "[configuration.'a b']", "configuration.a b: a name has"),

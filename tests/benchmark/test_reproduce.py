@@ -102,7 +102,7 @@ class Trace(unittest.TestCase):
     def test_plain_size(self):
         def packet(plain, compressed):
             head = struct.pack("<I16sIQQQQ", 0xc1fc1fc1, b"", 0, 1, 2, 8 * plain, 8 * plain).ljust(80, b"\0")
-            return struct.pack("<III", 0x184d2a5e, 84, compressed) + head + bytes(compressed)
+            return struct.pack("<IIIII", 0x184d2a5e, 92, compressed, 0, 0) + head + bytes(compressed)
 
         self.assertEqual(trace.plain_size(packet(1000, 100) + packet(500, 7)), 1500)
         self.assertEqual(trace.plain_size(b""), 0)

@@ -60,13 +60,17 @@ class Packed(unittest.TestCase):
                 guest._xl("create")
 
     def test_faults(self):
-        own = bench.plan_of(GUEST + "[configuration.h]\nwhere = 'xen-guest'\nprograms = ['no-such']\n").configurations
+        own = bench.plan_of(GUEST + "[configuration.h]\nwhere = 'xen-guest'\nprograms = ['no-such']\n"
+                            "[configuration.m]\nwhere = 'xen-guest'\nguest-type = 'hvm'\n").configurations
         with mock.patch.object(xenguest, "program", lambda name: None if name in ("xl", "no-such") else name):
             self.assertEqual(xenguest.fault(own["g"], [])[0], "where")
         with mock.patch.object(xenguest, "program", lambda name: None if name == "no-such" else name), \
                 mock.patch.object(xenguest.os, "access", lambda path, mode: True):
             self.assertEqual(xenguest.fault(own["g"], ["tar"]), ("", ""))
             self.assertEqual(xenguest.fault(own["h"], []), ("programs", "'no-such' is not installed"))
+            for models, key in (([], "guest-type"), ([Path("/m")], "")):
+                with mock.patch.object(xenguest, "_device_models", lambda found=models: found):
+                    self.assertEqual(xenguest.fault(own["m"], [])[0], key)
 
     def test_kernel_of_another_boot(self):
         """The guest's is the one that the machine will have been booted with."""

@@ -109,8 +109,12 @@ void rig_entry(const struct rig *rig)
 
 void rig_let_pass(struct rig *rig, struct vp_account_vcpu *vcpu, uint64_t ns)
 {
-	for (uint32_t i = 0; i < rig->pcpus; i++)
-		rig->programs->bss->heres[i].irq_at -= ns;
+	for (uint32_t i = 0; i < rig->pcpus; i++) {
+		struct vp_account_here *here = &rig->programs->bss->heres[i];
+		here->irq_at -= ns;
+		here->hit_at -= ns;
+		here->hit_end -= ns;
+	}
 	vcpu->begin -= ns;
 	vcpu->since -= ns;
 	vcpu->exit_at -= ns;

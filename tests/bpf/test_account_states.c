@@ -310,6 +310,95 @@ static void test_vectors(void **state)
 	assert_int_equal(sum, scene.vcpu->states[VP_STATE_IRQ]);
 	end(&scene);
 }
+
+/* A timer interrupt of 1 ms, 2 ms after what was last. */
+static void interrupt(const struct scene *scene)
+{
+	const struct account_bpf *programs = scene->rig->programs;
+
+	rig_let_pass(scene->rig, scene->vcpu, 2 * MS);
+	vp_run(programs->progs.begin_local_timer, 0, 0, 0);
+	rig_let_pass(scene->rig, scene->vcpu, MS);
+	vp_run(programs->progs.end_local_timer, 0, 0, 0);
+}
+
+/* One that hits the guest, on a host where an entry says that it may. */
+static void hit_guest(const struct scene *scene)
+{
+	for (uint32_t i = 0; i < scene->rig->pcpus; i++)
+		scene->rig->programs->bss->heres[i].in_guest = 1;
+	interrupt(scene);
+}
+
+static void expect_hits(const struct scene *scene, uint64_t count)
+{
+	const struct vp_account_vcpu *vcpu = scene->vcpu;
+
+	assert_int_equal(vcpu->irq_count[VP_IRQ_LOCAL_TIMER], count);
+	assert_int_equal(vcpu->irq_ns[VP_IRQ_LOCAL_TIMER], vcpu->states[VP_STATE_IRQ]);
+	assert_true(vcpu->states[VP_STATE_IRQ] >= count * MS);
+	assert_true(vcpu->states[VP_STATE_GUEST] >= count * 2 * MS);
+	rig_expect_whole(vcpu);
+}
+
+/* Counted by whichever program comes next, once. */
+static void test_hits(void **state)
+{
+	struct scene scene = begin();
+	const struct account_bpf *programs = scene.rig->programs;
+
+	rig_exit(scene.rig, ABORT, 0x1000);
+	rig_entry(scene.rig);
+	hit_guest(&scene);
+	expect_hits(&scene, 0);
+	rig_exit(scene.rig, ABORT, 0x1000);
+	expect_hits(&scene, 1);
+	rig_entry(scene.rig);
+	expect_hits(&scene, 1);
+	assert_int_equal(rig_exits(scene.rig, scene.vcpu, ABORT)->stolen,
+			 scene.vcpu->states[VP_STATE_IRQ]);
+
+	hit_guest(&scene);
+	expect_hits(&scene, 1);
+	vp_run(programs->progs.note_vmm, 0, 0, 0);
+	expect_hits(&scene, 2);
+	rig_exit(scene.rig, ABORT, 0x1000);
+	rig_entry(scene.rig);
+	hit_guest(&scene);
+	interrupt(&scene); /* in the host's kernel, behind the first */
+	assert_int_equal(scene.vcpu->irq_count[VP_IRQ_LOCAL_TIMER], 4);
+	assert_true(scene.vcpu->states[VP_STATE_GUEST] >= 3 * 2 * MS);
+	rig_exit(scene.rig, ABORT, 0x1000);
+	rig_entry(scene.rig);
+	end(&scene);
+}
+
+/* All of an exit that was for the interrupt only is counted at the entry. */
+static void test_exit_of_hit(void **state)
+{
+	enum { INTERRUPT = 0x60 };
+	struct scene scene = begin();
+
+	rig_exit(scene.rig, ABORT, 0x1000);
+	rig_entry(scene.rig);
+	uint64_t exits = scene.vcpu->exits, kernel = scene.vcpu->states[VP_STATE_KERNEL];
+	hit_guest(&scene);
+	for (uint32_t i = 0; i < scene.rig->pcpus; i++)
+		scene.rig->programs->bss->heres[i].hit_reason = INTERRUPT;
+	rig_let_pass(scene.rig, scene.vcpu, 3 * MS);
+	rig_entry(scene.rig);
+	expect_hits(&scene, 1);
+	assert_int_equal(scene.vcpu->exits, exits + 1);
+	kernel = scene.vcpu->states[VP_STATE_KERNEL] - kernel;
+	assert_true(kernel >= 3 * MS);
+	const struct vp_account_exit *exit = rig_exits(scene.rig, scene.vcpu, INTERRUPT);
+	assert_int_equal(exit->count, 1);
+	assert_int_equal(exit->stolen, scene.vcpu->states[VP_STATE_IRQ]);
+	assert_int_equal(exit->total, kernel + exit->stolen);
+	rig_entry(scene.rig);
+	assert_int_equal(scene.vcpu->exits, exits + 1);
+	end(&scene);
+}
 #endif
 
 /* Any sequence at all: nothing is in two states, or in none. */
@@ -358,6 +447,8 @@ int main(void)
 		cmocka_unit_test(test_nested_and_alone),
 #if defined(__x86_64__)
 		cmocka_unit_test(test_vectors),
+		cmocka_unit_test(test_hits),
+		cmocka_unit_test(test_exit_of_hit),
 #endif
 		cmocka_unit_test(test_any_sequence),
 	};

@@ -16,8 +16,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static const char good_recording[] =
-    "vperf-recording 5\nperiod_ns 1000000\npcpus 2\nstart 1\nrecords 3\nlost 0\nend 100000000\n";
-static const char good_vms[] = "vperf-vms 5\nvm 1000 1000 7 1 0 1 3 - one\nvcpu 0 1001\n";
+    "vperf-recording 6\nperiod_ns 1000000\npcpus 2\nstart 1\nrecords 3\nlost 0\nend 100000000\n";
+static const char good_vms[] = "vperf-vms 6\nvm 1000 1000 7 1 0 1 3 - one\nvcpu 0 1001\n";
 static const char good_recipe[] = "per task\ncount instructions cycles exits\nset branches\n";
 
 static void put_file(const char *directory, const char *name, const void *bytes, size_t size)

@@ -12,8 +12,9 @@
 
 #include "analyze/account_tables.h"
 #include "analyze/sched.h"
+#include "base/alloc.h"
 #include "base/file.h"
-#include "recording/packet.h"
+#include "recording/packet_split.h"
 #include "render/account.h"
 #include "render/export.h"
 #include "render/lanes.h"
@@ -26,14 +27,14 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static const char good_recording[] =
-    "vperf-recording 5\ntrigger cycles\nperiod_ns 1000000\nby_time 0\n"
+    "vperf-recording 6\ntrigger cycles\nperiod_ns 1000000\nby_time 0\n"
     "pcpus 2\nstart 1\nrecords 3\nlost 0\nend 100000000\n";
 static const char good_vms[] =
-    "vperf-vms 5\nvm 1000 1000 7 1 0 1 3 - one\nvcpu 0 1001\nvcpu 1 1002\n"
+    "vperf-vms 6\nvm 1000 1000 7 1 0 1 3 - one\nvcpu 0 1001\nvcpu 1 1002\n"
     "vm 4196304 2000 8 1 90000000 0 4 - two\nvcpu 0 2001\ntsc 10 0 0\n";
 
 static const char vms_as_domains[] =
-    "vperf-vms 5\nvm 1 1 0 1 0 1 0 - one\ndomain 0\nvcpu 0 4096\nvcpu 1 4097\n"
+    "vperf-vms 6\nvm 1 1 0 1 0 1 0 - one\ndomain 0\nvcpu 0 4096\nvcpu 1 4097\n"
     "vm 2 2 0 1 0 1 0 - two\ndomain 1\nvcpu 0 8192\n";
 
 /* What a stream of one class has is the others' in vain: all are to stand it. */
@@ -380,6 +381,33 @@ static void put_all(const char *directory, const uint8_t *bytes, size_t size)
 			 bytes + 1, size - 1);
 }
 
+/* Whatever is joined is records, and is joined again after it was split. */
+static void join(const uint8_t *bytes, size_t size)
+{
+	static struct vp_splitter splitter;
+	struct vp_split split;
+
+	if (size < sizeof(split))
+		return;
+	memcpy(&split, bytes, sizeof(split));
+	size_t left = size - sizeof(split);
+	split.bytes %= sizeof(uint64_t) + 1;
+	split.count %= left / (sizeof(struct vp_record_header) - sizeof(uint64_t)) + 1;
+	size_t whole = left + split.count * (sizeof(uint64_t) - split.bytes);
+	if (whole > VP_PACKET_MAX || vp_split_size(split, whole) != left)
+		return;
+	VP_AUTO_FREE char *from = vp_alloc(left + 1), *records = vp_alloc(whole + 1),
+			  *again = vp_alloc(whole + 1);
+	memcpy(from, bytes + sizeof(split), left);
+	if (!vp_records_join(split, from, 7, records, whole))
+		return;
+	split = vp_records_split(&splitter, records, whole, 7);
+	if (vp_split_size(split, whole) > left ||
+	    !vp_records_join(split, splitter.bytes, 7, again, whole) ||
+	    memcmp(records, again, whole) != 0)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	static char directory[] = "fuzz-recording.XXXXXX";
@@ -394,6 +422,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	if (!made && mkdir(host, 0700))
 		abort();
 	made = true;
+	join(bytes, size);
 	put_all(directory, bytes, size);
 	for (unsigned view = VP_VIEW_HOST; view <= VP_VIEW_UNIFIED; view++) {
 		report(directory, &(struct vp_profile_options){.view = view, .vm = "one"});

@@ -4,7 +4,7 @@ import json
 import re
 
 from lab import vperf
-from test_trace import guests_own_events
+from test_trace import events, guests_own_events, outside_of_guest_mode
 
 HOST = "host arch=arm64 pcpus=1 icount=yes memory=1280\n"
 
@@ -249,7 +249,7 @@ def linux_guest(run, claims):
                  f"the agent counted {totals}")
 
 
-# A guest's own events, whose kernel has no trace clock that is the counter.
+# A guest's own events, whose kernel has no trace clock that is the counter. Since 6.4 KVM has the counter's offset elsewhere.
 GUEST_EVENTS = HOST + """
 guest g1 vcpus=2 memory=256 truth=no agent=yes
 command vperf record --trace=sched,kvm --trace-guests=sched,irq,syscalls --no-account --no-samples --no-guest-memory --no-symbols \
@@ -261,6 +261,27 @@ def guest_events(run, claims):
     guests_own_events(run, claims, 100000)
     offsets = re.findall(r"^tsc ([0-9a-f]+) ", (run.recording("guests") / "vms").read_text(), re.M)
     claims.check(len(offsets) == 2 and "0" not in offsets, f"guests: offsets of the vCPUs' counters {offsets}")
+
+
+# While the VM stands still, its guest's counter does: KVM's offset is another one then.
+SUSPENDED = HOST + """
+guest g1 vcpus=1 memory=256 truth=no agent=yes
+command vperf record --trace=sched,kvm --trace-guests=sched --no-account --no-samples --no-guest-memory --no-symbols \
+-m 64M -o /out/suspended -- sh -c 'lab-guest run g1 pingpong --rounds 1000; tests/lab/qmp /run/vlab/g1.qmp stop; sleep 0.5; \
+tests/lab/qmp /run/vlab/g1.qmp cont; sleep 2; lab-guest run g1 pingpong --rounds 3000'
+""".replace("\\\n", "")
+
+
+def suspended(run, claims):
+    said = re.findall(r"VM 'g1': .*was set anew.*", run.command_output(1, "err"))
+    claims.check(len(said) == 1, f"suspended: {said}")
+    rows = events(run, recording="suspended")
+    threads = sorted({row["tid"] for row in rows if row["machine"] == "guest" and row["comm"] == "pingpong"}, key=int)
+    last = [row for row in rows if row["machine"] == "guest" and row["tid"] in threads[-2:]]
+    bound = int(re.search(r"their times are right to (\d+) ns", (run.recording("suspended") / "vms").read_text())[1])
+    inside, outside = outside_of_guest_mode(rows, last, bound)
+    claims.check(len(threads) == 4 and inside > 6000 and not outside,
+                 f"suspended: {inside} events of the last 2 of {len(threads)} threads, {len(outside)} of them more than {bound} ns outside of guest mode {outside[:5]}")
 
 
 # All of it there: the unit tests, and models that are WEKA's to the last digit.
@@ -281,4 +302,6 @@ TESTS = [("64-bit Arm", PORT, port), ("64-bit Arm, intervals", INTERVALS, interv
 QUICK = ("64-bit Arm",)
 FULL = [("64-bit Arm, sets", ROTATION, rotation), ("64-bit Arm, guest", GUEST, linux_guest),
         ("64-bit Arm, guest's events", GUEST_EVENTS, guest_events),
+        ("64-bit Arm, guest's events, host trixie", GUEST_EVENTS.replace("arch=arm64", "arch=arm64 kernel=trixie"), guest_events),
+        ("64-bit Arm, a guest that was suspended", SUSPENDED, suspended),
         ("64-bit Arm, whole", WHOLE, whole)]

@@ -69,19 +69,21 @@ directory = "/tmp"
 command = "head -c 1200000 /dev/zero; cat /proc/uptime >&2"
 cache = ["cold"]
 """
-GUEST = f"""
+GUEST = """
 repeats = 1
 least-free = 0
 [settle]
 seconds = 0
-[configuration.guest]
+""" + "".join(f"""
+[configuration.{name}]
 directory = "/tmp"
 where = "kvm-guest"
 tracer = "vperf-account"
 memory = "256M"
-disk-size = "64M"
+{disk}
 guest-kernel = "@KERNEL@"
 guest-cpu = "{AMD64.guest_cpu}"
+""" for name, disk in (("guest", 'disk-size = "64M"'), ("block", 'disk = "/dev/ram0"'))) + f"""
 [test.cpuid]
 prepare = "echo prepared > file"
 command = "cat file; uname -r; @EXITS@ --cpuid {CPUIDS}"
@@ -136,14 +138,14 @@ mount -o remount,size=64M /tmp/full; {BENCH} resume /tmp/full/out; echo $? >> /o
 """.replace("\\\n", "")
 
 
-def scenario(*names):
-    """A host that carries out these plans, after it was asked for what cannot work."""
+def scenario(*names, before="true", after="true"):
+    """A host that carries out these plans, after it was asked for what cannot work; shell commands before and after."""
     lines = [put("unknown", UNKNOWN), f"command {BENCH} check /tmp/unknown.toml > /out/refused 2>&1; echo $? >> /out/refused"]
     for name in names:
         lines += [put(name, PLANS[name]), f"command {BENCH} run /tmp/{name}.toml -o /tmp/{name}; echo $? > /out/{name}.status",
                   f"command {BENCH} report --format json -o /out/{name}.json /tmp/{name}",
                   f"command cp -r /tmp/{name}/steps /out/{name}.steps"]
-    return "\n".join(["host pcpus=1 icount=yes memory=3072", *lines, FILLING if "wrong" in names else ""])
+    return "\n".join(["host pcpus=1 icount=yes memory=3072", f"command {before}", *lines, FILLING if "wrong" in names else "", f"command {after}", ""])
 
 
 def cells(run, name):
@@ -197,12 +199,14 @@ def full(run, claims):
 def guest(run, claims):
     """In a guest: its figure, and what vperf saw of it."""
     found, _ = cells(run, "guest")
-    cell = found["cpuid", "guest"]
-    claims.check(cell["values"] == [CPUIDS], f"the test in the guest said {cell['values']} CPUIDs of {CPUIDS}")
-    seen = cell["seen"] or {}
-    counted = seen.get("reasons", {}).get("CPUID", 0)
-    # Each start of a program asks the CPU some dozen things more.
-    claims.check(CPUIDS <= counted <= 1.5 * CPUIDS, f"vperf saw {counted:.0f} exits by CPUID in that step: {seen.get('why', '')}")
+    for name in ("guest", "block"):
+        cell = found["cpuid", name]
+        claims.check(cell["values"] == [CPUIDS], f"{name}: the test in the guest said {cell['values']} CPUIDs of {CPUIDS}")
+        seen = cell["seen"] or {}
+        counted = seen.get("reasons", {}).get("CPUID", 0)
+        # Each start of a program asks the CPU some dozen things more.
+        claims.check(CPUIDS <= counted <= 1.5 * CPUIDS, f"{name}: vperf saw {counted:.0f} exits by CPUID in that step: {seen.get('why', '')}")
+    claims.check((run.out / "block.file").read_text() == "prepared\n", "what the test wrote is on the block device that was its disk")
     output = "".join(path.read_text() for path in run.out.glob("guest.steps/*/guest/stdout"))
     claims.check("6.1.0" in output, "the test ran on the guest's kernel")
     claims.check(status(run, "guest") == 0, "the exit status says that all went well")
@@ -315,6 +319,9 @@ def dom0(run, claims):
     for kind in ("pv", "pvh"):
         mine = found["loop", kind]["seen"] or {}
         claims.check(mine.get("steal", 0) > 10 and (kind == "pv" or sum(mine.get("reasons", {}).values()) > 0), f"{kind}: vperf saw {mine}")
+    told = [json.loads(path.read_text()) for path in run.out.glob("xen-guest.steps/*/result.json")]
+    machines = [(result["guest"], result["seen"]["vms"]) for result in told]
+    claims.check(len(machines) == 2 and all(vms == [name] for name, vms in machines), f"of the step's own guest: {machines}")
     hypervisors = {json.loads(path.read_text())["hypervisor"] for path in run.out.glob("dom0.steps/*/environment.json")}
     claims.check(hypervisors == {"xen"}, f"the environment says so: {hypervisors}")
 
@@ -436,7 +443,7 @@ def reboots(run, claims):
 
 
 TESTS = QUICK = ()
-FULL = [("bench: tracers", scenario("tracers", "wrong"), without_guest), ("bench: a guest", scenario("guest"), guest), ("bench: dom0", XEN, dom0),
+FULL = [("bench: tracers", scenario("tracers", "wrong"), without_guest), ("bench: a guest", scenario("guest", before="modprobe brd rd_nr=1 rd_size=65536", after="debugfs -R 'cat test/file' /dev/ram0 > /out/block.file"), guest), ("bench: dom0", XEN, dom0),
         ("bench: perf kvm, sysbench, a database", run_peers, peers),
         ("bench: reboots", reboot(REBOOTS, "--cut", "step 3 of"), reboots),
         ("bench: reboots by systemd-boot", reboot(REBOOTS, "--uefi", "--cut", "step 3 of"), reboots),

@@ -219,12 +219,12 @@ def pcpus_come_and_go(run, claims):
     claims.check((told, lost) == (events_said + tracepoints, lost_said), f"hotplug: events and losses by pCPU {streams}, as was said")
 
 
-# The same condition on 64-bit Arm, without the guest's own events.
+# The same condition on 64-bit Arm.
 DELAYED_ON_ARM = """
 host arch=arm64 pcpus=1 icount=yes memory=1280
-guest g1 vcpus=1 memory=256 truth=no
+guest g1 vcpus=1 memory=256 truth=no agent=yes
 workload g1 shares a=100
-command mkdir /tmp/f; vperf record --flight 16M --snapshot-on 'steal>20ms' --vm g1 --trace -o /tmp/f/rec -- \
+command mkdir /tmp/f; vperf record --flight 16M --snapshot-on 'steal>20ms' --vm g1 --trace --trace-guests -o /tmp/f/rec -- \
 sh -c 'sleep 0.5; tests/lab/hold 30 > /out/held; sleep 1'; status=$?; cp -r /tmp/f/rec* /out/; exit $status
 """.replace("\\\n", "")
 
@@ -232,6 +232,7 @@ sh -c 'sleep 0.5; tests/lab/hold 30 > /out/held; sleep 1'; status=$?; cp -r /tmp
 def delayed_on_arm(run, claims):
     name, *delay = fired_once(run, claims)
     delay_is_there(run, claims, name, *delay)
+    guests_events(run, claims, name, *delay[2:])
 
 
 TESTS = [

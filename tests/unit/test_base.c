@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "base/radix.h"
+#include "base/search.h"
 #include "base/text.h"
 
 static void test_cursor_integers(void **state)
@@ -465,6 +466,23 @@ static void test_counts(void **state)
 	vp_buffer_deinit(&buffer);
 }
 
+static void test_first(void **state)
+{
+	static const int sorted[] = {1, 3, 3, 3, 7};
+	enum { COUNT = VP_ARRAY_SIZE(sorted) };
+
+	for (int wanted = 0; wanted < 9; wanted++) {
+		size_t first = 0, behind = 0;
+		while (first < COUNT && sorted[first] < wanted)
+			first++;
+		while (behind < COUNT && sorted[behind] <= wanted)
+			behind++;
+		assert_int_equal(VP_FIRST(i, COUNT, sorted[i] >= wanted), first);
+		assert_int_equal(VP_FIRST(i, COUNT, sorted[i] > wanted), behind);
+	}
+	assert_int_equal(VP_FIRST(i, 0, sorted[i] > 0), 0);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1) { /* see hash_in_another_process() */
@@ -472,6 +490,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_first),
 	    cmocka_unit_test(test_counts),
 	    cmocka_unit_test(test_cursor_integers),
 	    cmocka_unit_test(test_cursor_lines),
