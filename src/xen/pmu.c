@@ -52,7 +52,8 @@ static struct vp_error *load(struct vp_xen_pmu *pmu)
 	pmu->programs = xen_pmu_bpf__open_and_load();
 	if (!pmu->programs)
 		return vp_error_errno(errno, "cannot load the program that reads Xen's PMU pages");
-	pmu->ring = ring_buffer__new(bpf_map__fd(pmu->programs->maps.places), take_place, pmu, NULL);
+	pmu->ring =
+	    ring_buffer__new(bpf_map__fd(pmu->programs->maps.places), take_place, pmu, NULL);
 	return pmu->ring ? NULL : vp_error_errno(errno, "cannot map the ring of Xen's PMU pages");
 }
 

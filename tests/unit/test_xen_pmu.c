@@ -70,7 +70,7 @@ static void test_whose(void **state)
 		uint32_t domain;
 		enum vp_xen_pmu_whose whose;
 	} cases[] = {
-	    {0, VP_XEN_PMU_DOM0},      {1, VP_XEN_PMU_GUEST},   {0x7fef, VP_XEN_PMU_GUEST},
+	    {0, VP_XEN_PMU_DOM0},      {1, VP_XEN_PMU_GUEST},    {0x7fef, VP_XEN_PMU_GUEST},
 	    {0x7ff0, VP_XEN_PMU_DOM0}, {0x7ff2, VP_XEN_PMU_XEN}, /* DOMID_SELF, DOMID_XEN */
 	    {0x7fff, VP_XEN_PMU_XEN},                            /* its idle vCPUs */
 	};
