@@ -22,8 +22,7 @@ struct xen_account {
 	bool running, paravirtual, tells_exits;
 	uint64_t known;     /* up to when everything is known */
 	uint64_t next_look; /* for what only Xen itself tells: caps, ends */
-	/* When the domains were looked at last, and the time before that. */
-	uint64_t looked, looked_before;
+	uint64_t looked;    /* when the domains were looked at last */
 };
 
 /* What is handed out under a name that hides it. */
@@ -205,15 +204,15 @@ static void look_for_ends(struct xen_account *account, uint64_t now)
 {
 	struct vp_xen_states *states = &account->states;
 
-	account->looked_before = account->looked;
-	account->looked = now;
 	for (uint32_t place = 0; place < states->n_places; place++) {
 		const struct vp_account_vcpu *vcpu = &states->vcpus[place];
 		const struct vp_vm vm = {.has_domain = true, .domain = vcpu->pid - 1};
 		struct vp_xen_domain domain;
-		states->gone[place] = vcpu->begin && vcpu->state != VP_STATE_GONE &&
-				      !vp_xen_domain_of(account->xen, &vm, &domain);
+		if (vcpu->begin && vcpu->state != VP_STATE_GONE &&
+		    !vp_xen_domain_of(account->xen, &vm, &domain))
+			vp_xen_states_tell_gone(states, place, account->looked);
 	}
+	account->looked = now;
 }
 
 static uint64_t account_gather(struct vp_account_source *source, uint64_t now)
@@ -237,7 +236,7 @@ static uint64_t account_gather(struct vp_account_source *source, uint64_t now)
 	}
 	/* They did nothing since then, and all that they did before is known. */
 	if (account->known >= account->looked)
-		vp_xen_states_end_gone(&account->states, account->looked_before);
+		vp_xen_states_end_gone(&account->states);
 	if (account->running && now >= account->next_look) {
 		account->next_look = now + SECOND;
 		look_at_caps(account);

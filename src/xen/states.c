@@ -498,14 +498,20 @@ void vp_xen_states_seed(struct vp_xen_states *states, uint32_t domain, uint32_t 
 	}
 }
 
-void vp_xen_states_end_gone(struct vp_xen_states *states, uint64_t there)
+void vp_xen_states_tell_gone(struct vp_xen_states *states, uint32_t place, uint64_t there)
+{
+	if (!states->was_there[place])
+		states->was_there[place] = there;
+}
+
+void vp_xen_states_end_gone(struct vp_xen_states *states)
 {
 	for (uint32_t place = 0; place < states->n_places; place++) {
 		struct vp_account_vcpu *vcpu = &states->vcpus[place];
-		if (!states->gone[place])
+		if (!states->was_there[place])
 			continue;
-		states->gone[place] = false;
-		enter(states, vcpu, VP_STATE_GONE, there);
+		enter(states, vcpu, VP_STATE_GONE, states->was_there[place]);
+		states->was_there[place] = 0;
 		vcpu->end = vcpu->since;
 	}
 }
@@ -522,7 +528,8 @@ void vp_xen_states_release(struct vp_xen_states *states, uint32_t place)
 	memset(&states->vcpus[place], 0, sizeof(*states->vcpus));
 	memset(states->exits[place], 0, VP_EXIT_REASONS * sizeof(**states->exits));
 	memset(states->sites[place], 0, VP_EXIT_SITES * sizeof(**states->sites));
-	states->capped[place] = states->gone[place] = false;
+	states->capped[place] = false;
+	states->was_there[place] = 0;
 	for (size_t i = 0; i < states->thieves.count; i++)
 		if (states->thieves.at[i].key.vcpu == place)
 			states->thieves.at[i].cost = (struct vp_thief_cost){0};

@@ -46,9 +46,10 @@ struct vp_xen_states {
 	struct vp_account_exit *exits[VP_XEN_PLACES]; /* VP_EXIT_REASONS, or NULL */
 	struct vp_account_site *sites[VP_XEN_PLACES]; /* VP_EXIT_SITES, or NULL */
 	bool capped[VP_XEN_PLACES]; /* offline because its domain has used up its cap */
-	bool gone[VP_XEN_PLACES];   /* its domain is there no more */
-	struct vp_map places;       /* by domain and vCPU */
-	uint32_t n_places;          /* that have ever been used */
+	/* ns: its domain is gone, and was still there then; 0: it is there */
+	uint64_t was_there[VP_XEN_PLACES];
+	struct vp_map places; /* by domain and vCPU */
+	uint32_t n_places;    /* that have ever been used */
 	VP_VEC(uint32_t) free_places;
 	VP_VEC(struct vp_xen_pcpu) pcpus;
 	struct vp_map thief_numbers;
@@ -89,9 +90,12 @@ bool vp_xen_states_is_interrupt(const struct vp_xen_states *states,
 void vp_xen_states_seed(struct vp_xen_states *states, uint32_t domain, uint32_t vcpu,
 			enum vp_xen_runstate runstate, uint32_t pcpu, uint64_t now);
 void vp_xen_states_take(struct vp_xen_states *states, const struct vp_xen_traced *traced);
+/* Its domain is gone; it was still there at the time `there`, ns. Told again, the first time stays.
+ */
+void vp_xen_states_tell_gone(struct vp_xen_states *states, uint32_t place, uint64_t there);
 /* The accounts end of vCPUs whose domain is gone: with the last thing that they did, but not before
- * that time, when it was still there. */
-void vp_xen_states_end_gone(struct vp_xen_states *states, uint64_t there);
+ * the time when it was still there. */
+void vp_xen_states_end_gone(struct vp_xen_states *states);
 /* Whether the domain has a cap: its vCPUs are offline when it is used up. */
 void vp_xen_states_cap(struct vp_xen_states *states, uint32_t domain, bool capped);
 /* The place becomes free. */

@@ -197,8 +197,8 @@ static void test_thieves(void **state)
 	assert_int_equal(vcpu_of(scene, 2)->preemptions, 1);
 	assert_int_equal(taken(scene, 2, 1, VP_BY_VCPU), 700);
 	assert_int_equal(taken(scene, 2, 0, VP_BY_VCPU), 200);
-	scene->states.gone[0] = true; /* of domain 1 */
-	vp_xen_states_end_gone(&scene->states, 3000);
+	vp_xen_states_tell_gone(&scene->states, 0, 3000); /* of domain 1 */
+	vp_xen_states_end_gone(&scene->states);
 	assert_int_equal(vcpu_of(scene, 1)->end, 3000);
 	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_PREEMPTED], 500);
 	assert_int_equal(vcpu_of(scene, 2)->end, 0);
@@ -322,12 +322,11 @@ static void test_destroyed(void **state)
 
 	vp_xen_states_seed(&scene->states, 1, 0, VP_XEN_RUNNING, 0, 1000);
 	change(scene, 1600, 0, 1, RUNNING, OFFLINE);
-	scene->states.gone[0] = true;
-	vp_xen_states_end_gone(&scene->states, 1500);
+	vp_xen_states_tell_gone(&scene->states, 0, 1500);
+	vp_xen_states_end_gone(&scene->states);
 	assert_int_equal(vcpu_of(scene, 1)->end, 1600);
 	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_GUEST], 600);
 	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_WAITING], 0);
-	assert_false(scene->states.gone[0]);
 	/* Xen 4.20 has one more event of it, later. */
 	change(scene, 2000, 0, 1, BLOCKED, OFFLINE);
 	assert_int_equal(scene->states.n_places, 1);
@@ -335,6 +334,20 @@ static void test_destroyed(void **state)
 	/* Its number is another domain's. */
 	change(scene, 3000, 0, 1, RUNNABLE, RUNNING);
 	assert_int_equal(scene->states.n_places, 2);
+}
+
+/* It was missed at two looks before all that it did was known: it ended before the first. */
+static void test_missed_twice(void **state)
+{
+	struct scene *scene = *state;
+
+	vp_xen_states_seed(&scene->states, 1, 0, VP_XEN_RUNNING, 0, 1000);
+	change(scene, 1600, 0, 1, RUNNING, RUNNABLE);
+	vp_xen_states_tell_gone(&scene->states, 0, 1500);
+	vp_xen_states_tell_gone(&scene->states, 0, 2500);
+	vp_xen_states_end_gone(&scene->states);
+	assert_int_equal(vcpu_of(scene, 1)->end, 1600);
+	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_PREEMPTED], 0);
 }
 
 /* One that runs all the time has no switch, and yet exits. */
@@ -500,6 +513,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_sites, begin, end),
 	    cmocka_unit_test_setup_teardown(test_offline, begin, end),
 	    cmocka_unit_test_setup_teardown(test_destroyed, begin, end),
+	    cmocka_unit_test_setup_teardown(test_missed_twice, begin, end),
 	    cmocka_unit_test_setup_teardown(test_seeded, begin, end),
 	    cmocka_unit_test_setup_teardown(test_lost, begin, end),
 	    cmocka_unit_test_setup_teardown(test_places, begin, end),
