@@ -57,7 +57,7 @@ struct vp_pass_input {
 	bool *stop;
 };
 
-struct vp_pass {
+struct vp_pass { /* one thread's */
 	struct vp_pass_input input;
 	vp_vms *vms; /* the input's, or `own`: those, and behind them those that only the records
 			know */
@@ -68,7 +68,7 @@ struct vp_pass {
 	struct vp_pass_counts counts;
 	size_t unnamed;      /* addresses without a name */
 	uint64_t begin, end; /* digests of the timeline */
-};
+} __attribute__((aligned(VP_APART)));
 
 /* Which columns the rows have: enum vp_frame_column. */
 unsigned vp_pass_columns(const struct vp_profile_options *options);

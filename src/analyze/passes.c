@@ -107,7 +107,7 @@ static struct vp_error *make_by_several(const struct vp_pass_input *input, uint3
 
 	if (!vp_stretches_choose(input->streams, jobs, cuts))
 		return NULL;
-	ret->at = vp_alloc(jobs * sizeof(*ret->at));
+	ret->at = vp_alloc_apart(jobs * sizeof(*ret->at));
 	struct vp_error *error = workers_init(workers, jobs, cuts, input, ret, &stop);
 	*done = !error && run_all(workers, jobs, &stop) && !stop && merge_all(ret);
 	for (uint32_t i = 0; i < jobs; i++) {
@@ -122,7 +122,7 @@ static struct vp_error *make_by_several(const struct vp_pass_input *input, uint3
 
 static struct vp_error *make_by_one(const struct vp_pass_input *input, struct vp_passes *ret)
 {
-	ret->at = vp_alloc(sizeof(*ret->at));
+	ret->at = vp_alloc_apart(sizeof(*ret->at));
 	ret->count = 1;
 	struct vp_error *error = vp_pass_init(ret->at, input);
 	if (error)

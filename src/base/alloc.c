@@ -28,6 +28,16 @@ void *vp_alloc(size_t size)
 	return memory;
 }
 
+void *vp_alloc_apart(size_t size)
+{
+	size_t whole = size < SIZE_MAX - VP_APART ? (size / VP_APART + 1) * VP_APART : 0;
+	void *memory = whole ? aligned_alloc(VP_APART, whole) : NULL;
+
+	if (!memory)
+		vp_alloc_failed();
+	return memset(memory, 0, whole);
+}
+
 void *vp_realloc_array(void *old, size_t count, size_t size)
 {
 	void *memory = vp_realloc_try(old, count, size);

@@ -19,6 +19,10 @@
 
 /* `size` zeroed bytes; free() them. */
 void *vp_alloc(size_t size) __attribute__((malloc, returns_nonnull)) VP_MUST_CHECK;
+/* The same, for what one thread writes all the time: nothing else lies in its cache lines, or in
+ * those that are fetched with them. */
+#define VP_APART 128
+void *vp_alloc_apart(size_t size) __attribute__((malloc, returns_nonnull)) VP_MUST_CHECK;
 /* Resizes `old` (or NULL) to `count` items of `size` bytes each; added bytes are not zeroed. */
 void *vp_realloc_array(void *old, size_t count, size_t size)
     __attribute__((returns_nonnull)) VP_MUST_CHECK;

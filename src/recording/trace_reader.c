@@ -65,7 +65,7 @@ struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret)
 	if (fd < 0)
 		return vp_error_errno(errno, "cannot open stream '%s'", path);
 	posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-	struct vp_stream_reader *stream = vp_alloc(sizeof(*stream));
+	struct vp_stream_reader *stream = vp_alloc_apart(sizeof(*stream));
 	stream->path = vp_strdup(path);
 	set_id(stream);
 	stream->fd = fd;
@@ -76,7 +76,7 @@ struct vp_error *vp_stream_open(const char *path, struct vp_stream_reader **ret)
 
 struct vp_stream_reader *vp_stream_again(const struct vp_stream_reader *of)
 {
-	struct vp_stream_reader *stream = vp_alloc(sizeof(*stream));
+	struct vp_stream_reader *stream = vp_alloc_apart(sizeof(*stream));
 
 	stream->path = vp_strdup(of->path);
 	set_id(stream);
