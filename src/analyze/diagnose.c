@@ -601,6 +601,11 @@ void vp_diagnose(const struct vp_account_view *view, const struct vp_table *plac
 			find_losses(view->account, losses, &rules[i], ret);
 		else if (rules[i].loss == VP_LOSS_GUEST_EVENTS)
 			find_guest_losses(view->account, &rules[i], ret);
+	vp_vec_each (&ret->findings, finding)
+		finding->words =
+		    vp_rule_words(finding->rule, finding->vm == VP_FINDING_OF_NO_VM
+						     ? NULL
+						     : &view->account->vms->at[finding->vm]);
 	if (ret->findings.count)
 		qsort(ret->findings.at, ret->findings.count, sizeof(*ret->findings.at), by_time);
 	vp_vec_deinit(&evidence.storms);

@@ -15,6 +15,7 @@ enum { VP_FINDING_OF_NO_VM = UINT32_MAX };
 
 struct vp_finding {
 	const struct vp_rule *rule;
+	struct vp_rule_words words; /* the rule's, for that VM */
 	uint32_t vm;     /* index in the account's VMs; VP_FINDING_OF_NO_VM: about the recording */
 	uint64_t ns;     /* lost; of samples, the time that they stand for, of other records 0 */
 	double percent;  /* of the time of the VM's vCPUs; of all records, or of the guest's events,

@@ -16,7 +16,11 @@ static const struct vp_rule rules[] = {
      .advice =
 	 "pin the VMs' vCPUs to different pCPUs, move a VM to another host, or give this VM a "
 	 "larger cpu.weight",
-     .source = KERNEL_DOCUMENTATION "admin-guide/cgroup-v2.rst (cpu.weight, cpuset.cpus)"},
+     .source = KERNEL_DOCUMENTATION "admin-guide/cgroup-v2.rst (cpu.weight, cpuset.cpus)",
+     .of_domains = {.advice = "pin the domains' vCPUs to different pCPUs (xl vcpu-pin), move one "
+			      "to another host, or give this one a larger weight (xl sched-credit2 "
+			      "-d NAME -w WEIGHT); for dom0: dom0_max_vcpus=, dom0_vcpus_pin",
+		    .source = "Xen: man xl (vcpu-pin, sched-credit2), docs/misc/xen-command-line"}},
     {.id = "overcommit",
      .loss = VP_LOSS_CROWDED,
      .thieves = VP_THIEF_OTHER_VM,
@@ -34,7 +38,10 @@ static const struct vp_rule rules[] = {
      .what = "its own other vCPUs: it has more busy vCPUs than pCPUs that they may use",
      .evidence = "steal",
      .advice = "give the VM fewer vCPUs, or more pCPUs",
-     .source = KERNEL_DOCUMENTATION "scheduler/sched-domains.rst; kvm-pv: steal time in msr.rst"},
+     .source = KERNEL_DOCUMENTATION "scheduler/sched-domains.rst; kvm-pv: steal time in msr.rst",
+     .of_domains = {.advice = "give the domain fewer vCPUs (xl vcpu-set), or more pCPUs (xl "
+			      "vcpu-pin, xl cpupool-cpu-add)",
+		    .source = "Xen: man xl (vcpu-set, vcpu-pin, cpupool-cpu-add)"}},
     {.id = "steal-task",
      .loss = VP_LOSS_THIEVES,
      .thieves = VP_THIEF_TASK,
@@ -86,7 +93,10 @@ static const struct vp_rule rules[] = {
      .what = "the CPU quota of its cgroup",
      .evidence = "steal",
      .advice = "raise cpu.max of the VM's cgroup, or allow bursts (cpu.max.burst)",
-     .source = KERNEL_DOCUMENTATION "scheduler/sched-bwc.rst"},
+     .source = KERNEL_DOCUMENTATION "scheduler/sched-bwc.rst",
+     .of_domains = {.what = "the cap of its domain",
+		    .advice = "raise the cap (xl sched-credit2 -d NAME -c PERCENT; 0: none)",
+		    .source = "Xen: man xl (sched-credit2)"}},
     {.id = "wakeup",
      .loss = VP_LOSS_WAKING,
      .least = 3,
@@ -95,7 +105,10 @@ static const struct vp_rule rules[] = {
      .advice =
 	 "more halt polling (kvm.halt_poll_ns, haltpoll in the guest), or idle states that end "
 	 "sooner (PM QoS, idle=)",
-     .source = KERNEL_DOCUMENTATION "virt/kvm/halt-polling.rst, admin-guide/pm/cpuidle.rst"},
+     .source = KERNEL_DOCUMENTATION "virt/kvm/halt-polling.rst, admin-guide/pm/cpuidle.rst",
+     .of_domains = {.advice = "idle states that end sooner (xenpm set-max-cstate, max_cstate=), or "
+			      "pCPUs of its own (xl vcpu-pin)",
+		    .source = "Xen: man xenpm, docs/misc/xen-command-line (max_cstate)"}},
     {.id = "halt-polling",
      .loss = VP_LOSS_POLL_WASTED,
      .least = 5,
@@ -114,7 +127,10 @@ static const struct vp_rule rules[] = {
      .advice =
 	 "paravirtual spinlocks in the guest (kvm-pv-unhalt), fewer vCPUs, or vCPUs that are not "
 	 "preempted",
-     .source = KERNEL_DOCUMENTATION "virt/kvm/x86/cpuid.rst (KVM_FEATURE_PV_UNHALT)"},
+     .source = KERNEL_DOCUMENTATION "virt/kvm/x86/cpuid.rst (KVM_FEATURE_PV_UNHALT)",
+     .of_domains = {.advice = "paravirtual spinlocks in the guest (not xen_nopvspin), fewer vCPUs, "
+			      "or vCPUs that are not preempted",
+		    .source = KERNEL_DOCUMENTATION "kernel-parameters.txt (xen_nopvspin)"}},
     {.id = "exits-pause",
      .loss = VP_LOSS_EXITS,
      .reasons = "PAUSE PAUSE_INSTRUCTION",
@@ -125,7 +141,10 @@ static const struct vp_rule rules[] = {
      .advice =
 	 "look for a contended lock in that function; kvm's ple_gap and pause_filter_count say "
 	 "after how long spinning exits",
-     .source = "Intel SDM 3C 26.1.3 (PAUSE-loop exiting); AMD APM 2, 15.14.4"},
+     .source = "Intel SDM 3C 26.1.3 (PAUSE-loop exiting); AMD APM 2, 15.14.4",
+     .of_domains = {.advice = "look for a contended lock in that function; Xen's ple_gap and "
+			      "ple_window say after how long spinning exits",
+		    .source = "Xen: docs/misc/xen-command-line (ple_gap, ple_window)"}},
     {.id = "exits-timer",
      .loss = VP_LOSS_EXITS,
      .reasons = "MSR MSR_WRITE PREEMPTION_TIMER APIC_WRITE APIC_ACCESS AVIC_NOACCEL",
@@ -152,7 +171,11 @@ static const struct vp_rule rules[] = {
      .advice =
 	 "APICv, AVIC or IPI virtualization on the host; paravirtual IPIs and TLB flushes in the "
 	 "guest; fewer wake-ups across vCPUs",
-     .source = KERNEL_DOCUMENTATION "virt/kvm/x86/cpuid.rst (KVM_FEATURE_PV_SEND_IPI)"},
+     .source = KERNEL_DOCUMENTATION "virt/kvm/x86/cpuid.rst (KVM_FEATURE_PV_SEND_IPI)",
+     .of_domains =
+	 {.advice =
+	      "APICv or AVIC (Xen's avic=) on the host; fewer wake-ups across vCPUs in the guest",
+	  .source = "Xen: docs/misc/xen-command-line (avic)"}},
     {.id = "exits-msr",
      .loss = VP_LOSS_EXITS,
      .reasons = "MSR MSR_READ MSR_WRITE",
@@ -162,7 +185,10 @@ static const struct vp_rule rules[] = {
      .advice =
 	 "see which register that function uses; x2APIC with APICv or AVIC, and paravirtual EOI, "
 	 "take most of them away",
-     .source = KERNEL_DOCUMENTATION "virt/kvm/x86/msr.rst (MSR_KVM_PV_EOI_EN)"},
+     .source = KERNEL_DOCUMENTATION "virt/kvm/x86/msr.rst (MSR_KVM_PV_EOI_EN)",
+     .of_domains = {.advice = "see which register that function uses; x2APIC with APICv or AVIC "
+			      "takes most of them away",
+		    .source = "Xen: docs/misc/xen-command-line (apicv, avic)"}},
     {.id = "exits-port",
      .loss = VP_LOSS_EXITS,
      .reasons = "IOIO IO_INSTRUCTION",
@@ -172,7 +198,10 @@ static const struct vp_rule rules[] = {
      .advice =
 	 "replace the emulated device (serial console, IDE, VGA, ACPI PM timer as clock) by a "
 	 "virtio one, or silence its driver",
-     .source = "QEMU: system/devices/virtio; Linux: Documentation/virt/kvm/x86/timekeeping.rst"},
+     .source = "QEMU: system/devices/virtio; Linux: Documentation/virt/kvm/x86/timekeeping.rst",
+     .of_domains = {.advice = "replace the emulated device (serial console, IDE, VGA, ACPI PM "
+			      "timer as clock) by a paravirtual one, or silence its driver",
+		    .source = "Xen: man xl.cfg (xen_platform_pci)"}},
     {.id = "exits-mmio",
      .loss = VP_LOSS_EXITS,
      .reasons = "NPF EPT_VIOLATION EPT_MISCONFIG",
@@ -181,7 +210,11 @@ static const struct vp_rule rules[] = {
      .what = "exits of device memory (MMIO) that the VMM or KVM serves",
      .evidence = "exits --by function",
      .advice = "a virtio device with ioeventfd or vhost instead of an emulated one",
-     .source = KERNEL_DOCUMENTATION "virt/kvm/api.rst (KVM_IOEVENTFD)"},
+     .source = KERNEL_DOCUMENTATION "virt/kvm/api.rst (KVM_IOEVENTFD)",
+     .of_domains =
+	 {.advice =
+	      "paravirtual drivers (xen-netfront, xen-blkfront) instead of an emulated device",
+	  .source = "Xen: man xl.cfg (xen_platform_pci)"}},
     {.id = "faults",
      .loss = VP_LOSS_EXITS,
      .reasons = "NPF EPT_VIOLATION EPT_MISCONFIG",
@@ -192,7 +225,12 @@ static const struct vp_rule rules[] = {
      .advice =
 	 "back the guest with huge pages, allocate its memory at its start (prealloc), and keep "
 	 "balloon, swap and KSM from breaking it up",
-     .source = KERNEL_DOCUMENTATION "admin-guide/mm/transhuge.rst, hugetlbpage.rst"},
+     .source = KERNEL_DOCUMENTATION "admin-guide/mm/transhuge.rst, hugetlbpage.rst",
+     .of_domains =
+	 {.advice = "give the domain all of its memory at its start (memory = maxmem), and keep "
+		    "ballooning and paging from breaking up its superpages",
+	  .source =
+	      "Xen: man xl.cfg (memory, maxmem), docs/misc/xen-command-line (hap_1gb, hap_2mb)"}},
     {.id = "exits-cpuid",
      .loss = VP_LOSS_EXITS,
      .reasons = "CPUID",
@@ -258,6 +296,22 @@ static const struct vp_rule rules[] = {
      .advice = "larger buffers (-m 16M), longer intervals",
      .source = "vperf: man vperf-stat (-m)"},
 };
+
+struct vp_rule_words vp_rule_words(const struct vp_rule *rule, const struct vp_vm *vm)
+{
+	const struct vp_rule_words *other = &rule->of_domains;
+	struct vp_rule_words words = {rule->what, rule->advice, rule->source};
+
+	if (!vm || !vm->has_domain)
+		return words;
+	if (other->what)
+		words.what = other->what;
+	if (other->advice) {
+		words.advice = other->advice;
+		words.source = other->source;
+	}
+	return words;
+}
 
 const struct vp_rule *vp_rules(size_t *count)
 {

@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include "recording/recording.h"
+
 /* What a rule measures of a VM's vCPUs. */
 enum vp_loss {
 	VP_LOSS_THIEVES,     /* time that thieves of a class took while a vCPU wanted to run, but
@@ -54,8 +56,14 @@ struct vp_rule {
 	const char *what;     /* "… loses … to WHAT"; of records "… lost …: WHAT" */
 	const char *evidence; /* the verb and its options that show it */
 	const char *advice, *source;
+	/* The last three where VMs are domains, which the hypervisor schedules; NULL: the same. */
+	struct vp_rule_words {
+		const char *what, *advice, *source;
+	} of_domains;
 };
 
+/* What the rule says of a VM: NULL, of none. */
+struct vp_rule_words vp_rule_words(const struct vp_rule *rule, const struct vp_vm *vm);
 const struct vp_rule *vp_rules(size_t *count);
 
 #endif

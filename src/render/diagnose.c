@@ -51,11 +51,12 @@ static void put_head(const struct vp_finding *finding, const struct vp_account_r
 				 vm ? vm : "", finding->count, rule->records);
 		if (finding->percent > 0)
 			vp_buffer_printf(out, ", %.1f%% of them", finding->percent);
-		vp_buffer_printf(out, ": %s\n", rule->what);
+		vp_buffer_printf(out, ": %s\n", finding->words.what);
 		return;
 	}
 	vp_buffer_printf(out, "VM %s loses %s, %.1f%% of its vCPUs' time, to %s\n", vm,
-			 vp_text_duration(finding->ns, lost), finding->percent, rule->what);
+			 vp_text_duration(finding->ns, lost), finding->percent,
+			 finding->words.what);
 	if (finding->count)
 		vp_buffer_printf(out, "   %" PRIu64 " times%s", finding->count,
 				 finding->who ? "; " : "\n");
@@ -86,7 +87,8 @@ static void put_finding(const struct vp_finding *finding, size_t number,
 		vp_buffer_string(out, "\n           ");
 		put_command(by_address, finding, rec, out);
 	}
-	vp_buffer_printf(out, "\n   try:    %s\n   source: %s\n\n", rule->advice, rule->source);
+	vp_buffer_printf(out, "\n   try:    %s\n   source: %s\n\n", finding->words.advice,
+			 finding->words.source);
 }
 
 void vp_render_diagnosis_text(const struct vp_diagnosis *diagnosis,
@@ -122,12 +124,12 @@ static void put_json(const struct vp_finding *finding, const struct vp_account_r
 	vp_json_count(json, "address_count", finding->address_count);
 	vp_json_text(json, "records", finding->rule->records);
 	vp_json_text(json, "detail", finding->detail);
-	vp_json_text(json, "what", finding->rule->what);
+	vp_json_text(json, "what", finding->words.what);
 	vp_json_text(json, "evidence", vp_buffer_text(&command));
 	vp_json_text(json, "address_evidence",
 		     finding->address ? vp_buffer_text(&addresses) : NULL);
-	vp_json_text(json, "advice", finding->rule->advice);
-	vp_json_text(json, "source", finding->rule->source);
+	vp_json_text(json, "advice", finding->words.advice);
+	vp_json_text(json, "source", finding->words.source);
 	vp_json_object_end(json);
 	vp_buffer_deinit(&command);
 	vp_buffer_deinit(&addresses);
