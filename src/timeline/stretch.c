@@ -12,7 +12,7 @@ enum {
 	LEAST_PROBES = 8, /* … but of each at least so many */
 };
 /* What looking at a record costs, of what it costs to count it. */
-#define SURVEY_COST 0.2
+#define SURVEY_COST 0.1
 
 /* So many bytes of a stream were written about then. */
 struct probe {
