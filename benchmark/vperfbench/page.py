@@ -3,7 +3,7 @@
 import math
 from html import escape
 
-from .report import number, overview, saw, statement
+from .report import failed_steps, number, overview, saw, statement
 from .results import Cell, Results
 
 WIDTH, LABEL, ROW = 720, 170, 26
@@ -99,10 +99,8 @@ def to_html(results: Results) -> str:
         unit = f"{escape(first.unit)}; " if first.unit else ""
         parts.append(f"<h2>{escape(first.test)}</h2><p>{first.cache} cache; {unit}{first.better} is better</p>"
                      f"{picture(group)}{_table(group)}")
-    failures = [f"{failure['status']}: step {failure['step']}, {failure['configuration']}, {failure['test']}: {failure['why']}"
-                for failure in results.failures]
     steps = ", ".join(f"{count} {escape(status)}" for status, count in results.steps.items())
     return (f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(results.name)}</title>'
             f"<style>{STYLE}</style></head><body><h1>{escape(results.name)}</h1><p>Steps: {steps}.</p>{''.join(parts)}"
-            f"<p>{escape(statement(results))}</p>{_list('Steps without a figure', failures)}{_list('Notes', results.notes)}"
+            f"<p>{escape(statement(results))}</p>{_list('Steps without a figure', failed_steps(results))}{_list('Notes', results.notes)}"
             "</body></html>\n")

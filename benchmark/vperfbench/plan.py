@@ -3,6 +3,7 @@
 TOML. Everything that can be refused by reading it alone is refused here, in one sentence that names file and key.
 """
 
+import difflib
 import re
 import shlex
 import tomllib
@@ -124,8 +125,13 @@ class Table:
     def __init__(self, file: str, where: str, values: object) -> None:
         self.file, self.where = file, where
         if not isinstance(values, dict):
-            raise PlanError(f"{file}: {where}: expected a table")
-        self.values = dict(values)
+            raise PlanError(f"{file}: {where}: expected a table" + (f", not a list of them ([[{where}]])" if isinstance(values, list) else ""))
+        self.values, self.asked = dict(values), []
+
+    def take(self, key: str, default: object) -> object:
+        """What the key has."""
+        self.asked.append(key)
+        return self.values.pop(key, default)
 
     def wrong(self, key: str, text: str) -> PlanError:
         """The sentence."""
@@ -133,9 +139,9 @@ class Table:
 
     def text(self, key: str, default: str | None = "") -> str:
         """A string; None as default: it has to be there."""
-        if key not in self.values and default is None:
+        value = self.take(key, default)
+        if value is None:
             raise self.wrong(key, "is missing")
-        value = self.values.pop(key, default)
         if not isinstance(value, str):
             raise self.wrong(key, f"expected text, not {value!r}")
         return value
@@ -149,7 +155,7 @@ class Table:
 
     def number(self, key: str, default: float, low: float, high: float) -> float:
         """A number within limits."""
-        value = self.values.pop(key, default)
+        value = self.take(key, default)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
             raise self.wrong(key, f"expected a number from {low:g} to {high:g}, not {value!r}")
         return value
@@ -163,7 +169,7 @@ class Table:
 
     def size(self, key: str, default: int) -> int:
         """Bytes: a number, or text as 256M."""
-        value = self.values.pop(key, default)
+        value = self.take(key, default)
         match = re.fullmatch(r"(\d{1,15})([KMG]?)", str(value))
         if isinstance(value, bool) or not match:
             raise self.wrong(key, f"expected a size such as 512M, not {value!r}")
@@ -171,7 +177,7 @@ class Table:
 
     def words(self, key: str, allowed: tuple | None = None, default: tuple = ()) -> tuple:
         """A list of texts."""
-        value = self.values.pop(key, list(default))
+        value = self.take(key, list(default))
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self.wrong(key, f"expected a list of texts, not {value!r}")
         for item in value:
@@ -182,12 +188,13 @@ class Table:
     def table(self, key: str) -> "Table":
         """A table in it."""
         where = f"{self.where}.{key}" if self.where else key
-        return Table(self.file, where, self.values.pop(key, {}))
+        return Table(self.file, where, self.take(key, {}))
 
     def end(self) -> None:
         """Nothing may be left."""
         for key in self.values:
-            raise self.wrong(key, "is unknown")
+            near = difflib.get_close_matches(key, self.asked, 1)
+            raise self.wrong(key, f"is unknown: did you mean '{near[0]}'?" if near else f"is unknown: expected one of {', '.join(self.asked)}")
 
 
 def _named(parent: Table, key: str) -> dict[str, Table]:
@@ -214,7 +221,11 @@ def _figure(table: Table) -> Figure:
         figure = Figure("pattern", own.text("unit", ""), own.choice("better", ("less", "more"), "less"), pattern)
         own.end()
         return figure
-    return Figure(table.choice("figure", ("elapsed", "cpu"), "elapsed"))
+    value = table.text("figure", "elapsed")
+    if value not in ("elapsed", "cpu"):
+        raise table.wrong("figure", f"'{value}' is unknown: expected elapsed, cpu, or a pattern to look for in the output: "
+                                    "{ pattern = 'took ([0-9.]+) s', unit = 's' }")
+    return Figure(value)
 
 
 def _test(name: str, table: Table, limit: float) -> Test:

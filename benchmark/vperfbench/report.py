@@ -54,6 +54,16 @@ def _columns(rows: list[list[str]], left: set[int]) -> list[str]:
                       for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in rows]
 
 
+def failed_steps(results: Results) -> list[str]:
+    """A line for all steps that have no figure for the same reason."""
+    steps = {}
+    for failure in results.failures:
+        alike = failure["status"], failure["configuration"], failure["test"], failure["cache"], failure["why"]
+        steps.setdefault(alike, []).append(str(failure["step"]))
+    return [f"{status}: step{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}: {configuration}, {test} ({cache}): {why}"
+            for (status, configuration, test, cache, why), numbers in steps.items()]
+
+
 def text(results: Results) -> str:
     """Tables for a terminal."""
     lines = [f"{results.name}: " + ", ".join(f"{count} {status}" for status, count in results.steps.items()), ""]
@@ -71,9 +81,7 @@ def text(results: Results) -> str:
                          saw(cell)])
         lines += ["  " + line for line in _columns(rows, {0, 7, 8})] + [""]
     lines.append(statement(results))
-    for failure in results.failures:
-        lines.append(f"{failure['status']}: step {failure['step']}, {failure['configuration']}, {failure['test']} "
-                     f"({failure['cache']}): {failure['why']}")
+    lines += failed_steps(results)
     lines += [f"note: {note}" for note in results.notes]
     return "\n".join(lines) + "\n"
 

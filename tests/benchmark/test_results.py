@@ -77,6 +77,9 @@ class Known(unittest.TestCase):
         text = report.text(self.results)
         self.assertRegex(text, r"slow +5 +12 +0\.098 +120\.00 +1\.2 .* really larger +steal 2\.5 %, 100 exits \(HLT 60, CPUID 40\), thief")
         self.assertIn("p < 0.05 after Holm's correction for 2 comparisons with 'plain'", text)
+        failed = [line for line in text.splitlines() if line.startswith("failed: ")]
+        self.assertEqual(len(failed), 1, failed)  # five steps, for one reason
+        self.assertRegex(failed[0], r"^failed: steps \d+(, \d+){4}: broken, \S+ \(hot\): ")
 
     def test_overview(self):
         self.assertEqual(report.overview(self.results), [["% of 'plain'", "plain", "slow", "same", "broken"],
