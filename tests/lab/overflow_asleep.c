@@ -3,10 +3,13 @@
  * overflow-asleep any|user|call|lent EVENT PERIOD LOOPS: a thread that does not run when it would
  * get the signal of an overflow. It executes LOOPS of six instructions and goes to sleep in the
  * kernel (vfork) until another task has looked at it, which executes as many of the same meanwhile.
- * Then it executes an eighth as many.
- * Prints one line: 'before', 'asleep' and 'after', the signals that the thread had before it went
- * to sleep, while it slept and at the end; 'pending', whether one was waiting for it; 'strangers',
- * signals that another thread got; 'switches' of the thread; 'value', its counter at the end.
+ * Then it executes an eighth as many. With lent counters, whose overflows no interrupt tells of, it
+ * reads its counter (exactly: the host does not publish it otherwise until it has to interrupt the
+ * guest), and goes to sleep as soon as a period is full of which it has no signal yet.
+ * Prints one line: 'at', its counter when it went to sleep, as far as it knows; 'before', 'asleep'
+ * and 'after', the signals that the thread had before it went to sleep, while it slept and at the
+ * end; 'pending', whether one was waiting for it; 'strangers', signals that another thread got;
+ * 'switches' of the thread; 'value', its counter at the end.
  */
 #include <err.h>
 #include <inttypes.h>
@@ -22,7 +25,13 @@
 #include "known_loop.h"
 #include "vperf/counters.h"
 
-enum { SIZE_OF_STACK = 65536, ASLEEP_US = 50000, PART_AFTERWARDS = 8 };
+enum {
+	SIZE_OF_STACK = 65536,
+	ASLEEP_US = 50000,
+	PART_AFTERWARDS = 8,
+	PIECE = 50,
+	MOST_PERIODS = 20
+};
 
 static pid_t own;
 static unsigned long loops;
@@ -91,12 +100,36 @@ static uint32_t way_of(const char *name)
 	errx(2, "'%s' is no way", name);
 }
 
+static uint64_t value_of(struct vperf_counters *counters)
+{
+	uint64_t value;
+
+	if (vperf_counters_read(counters, &value))
+		errx(1, "cannot read");
+	return value;
+}
+
+/* Until as many periods are full as it has signals, and one more. Its counter then. */
+static uint64_t work_up_to_overflow(struct vperf_counters *counters, uint64_t period)
+{
+	uint64_t value = 0;
+
+	for (uint64_t full = 0; full < MOST_PERIODS; full++) {
+		while ((value = value_of(counters)) / period <= full)
+			known_loop(PIECE);
+		if (signals <= full)
+			return value;
+	}
+	errx(1, "no signal came later than its overflow");
+}
+
 static struct vperf_counters *open_counter(char **argv)
 {
 	const struct sigaction action = {.sa_sigaction = on_overflow,
 					 .sa_flags = SA_SIGINFO | SA_RESTART};
 	const struct vperf_options options = {.size = sizeof(options),
 					      .way = way_of(argv[1]),
+					      .flags = VPERF_EXACT,
 					      .signal = SIGRTMIN + 1,
 					      .period = strtoull(argv[3], NULL, 0)};
 	const char *const events[] = {argv[2]};
@@ -110,9 +143,8 @@ static struct vperf_counters *open_counter(char **argv)
 }
 
 /* The signals before. */
-static unsigned work_and_sleep(void)
+static unsigned go_to_sleep(void)
 {
-	known_loop(loops);
 	unsigned before = signals;
 	pid_t pid =
 	    clone(look_meanwhile, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
@@ -124,7 +156,7 @@ static unsigned work_and_sleep(void)
 
 int main(int argc, char **argv)
 {
-	uint64_t value = 0;
+	uint64_t at = 0, value = 0;
 
 	if (argc != 5)
 		errx(2, "usage: overflow-asleep WAY EVENT PERIOD LOOPS");
@@ -135,13 +167,18 @@ int main(int argc, char **argv)
 	long switched = switches();
 	if (vperf_counters_start(counters))
 		errx(1, "cannot start");
-	unsigned before = work_and_sleep(), after = signals;
+	if (vperf_counters_way(counters) == VPERF_WAY_LENT)
+		at = work_up_to_overflow(counters, strtoull(argv[3], NULL, 0));
+	else
+		known_loop(loops);
+	unsigned before = go_to_sleep(), after = signals;
 	if (vperf_counters_stop(counters, &value))
 		errx(1, "cannot stop");
 	switched = switches() - switched;
-	printf("before=%u asleep=%u pending=%d after=%u strangers=%u switches=%ld value=%" PRIu64
+	printf("at=%" PRIu64
+	       " before=%u asleep=%u pending=%d after=%u strangers=%u switches=%ld value=%" PRIu64
 	       "\n",
-	       before, signals_asleep, pending, after, strangers, switched, value);
+	       at, before, signals_asleep, pending, after, strangers, switched, value);
 	vperf_counters_close(counters);
 	return 0;
 }

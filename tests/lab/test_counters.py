@@ -102,13 +102,13 @@ def check_signals(claims, what, lines, late=False):
                  f"dropped as the thread was switched out: {lost} of {sum(switches for *_, switches in found)} times")
 
 
-def check_lent_signals(claims, what, lines, percent):
-    """No interrupt tells of these overflows: a timer looks. What that takes is not in the counts."""
+def check_lent_signals(claims, what, lines, percent, latest):
+    """No interrupt tells of these overflows: a timer looks, never too early. What that takes is not in the counts."""
     check_signals(claims, what, lines)
     check_threads(claims, f"{what}, with signals", lines, 3, percent)
     late = [int(line.get("late", 1000000)) for line in lines if "thread" in line]
-    claims.check(len(late) == 3 and all(0 < n < 100000 for n in late),
-                 f"{what}: signals come {late} late on average, of 1000000, less than 100000")
+    claims.check(len(late) == 3 and all(0 < n < latest for n in late),
+                 f"{what}: signals come {late} late on average, of 1000000, less than {latest}")
 
 
 def split_at(lines, key):
@@ -141,7 +141,7 @@ def counters(run, claims):
     check_threads(claims, "lent, threads moved from vCPU to vCPU", jobs[2], 4, 0.5)
     moves = next((int(line["moves"]) for line in jobs[2] if "moves" in line), 0)
     claims.check(moves > 10, f"they were moved {moves} times")
-    check_lent_signals(claims, "lent", jobs[3], 0.5)
+    check_lent_signals(claims, "lent", jobs[3], 0.5, 100000)
     check_calibrated(claims, *jobs[4:6])
     summary = json.loads(run.command_output(3))
     claims.check(summary["vcpus"] == 2 and summary["published"] > 100 and not summary["unread"] and
@@ -181,9 +181,9 @@ def check_errors(run, claims, jobs):
 
 
 # Long: reads beside threads that take the vCPU away, so that the reader is moved; and what ends suddenly. And a thread that sleeps
-# when it would get a signal: the overflow is in the call by which it goes to sleep; of a lent counter, just before it.
+# when it would get a signal: the overflow is in the call by which it goes to sleep; of a lent counter, right before it.
 READS = 10000000
-ASLEEP, ASLEEP_LENT = "overflow-asleep call cycles 1000000 165000", "overflow-asleep lent instructions:u 1000000 166800"
+ASLEEP, ASLEEP_LENT = "overflow-asleep call cycles 1000000 165000", "overflow-asleep lent instructions:u 1000000 165000"
 LASTING = SETUP + f"""
 file g1 build-arm64/tests/lab/overflow-asleep /bin/overflow-asleep
 file g2 build-arm64/tests/lab/overflow-asleep /bin/overflow-asleep
@@ -197,12 +197,15 @@ command vperf lend --vm g1 -e instructions:u -q -- sh -c '{{ sleep 0.3; lab-gues
 """.replace("\\\n", "")
 
 
-def check_asleep(claims, what, lines, is_pending):
-    """Its signal is there when it runs again, and nothing of what ran meanwhile."""
+def check_asleep(claims, what, lines, is_lent=False):
+    """Its signal is there when it runs again, and nothing of what ran meanwhile. Of a lent counter it may be pending meanwhile, or be
+    sent only then."""
     found = {key: int(value) for key, value in lines[0].items()}
-    claims.check([found[key] for key in ("before", "asleep", "after", "strangers")] == [0, 0, 1, 0] and found["switches"] > 0 and
-                 found["pending"] == is_pending, f"{what}: a thread that sleeps when its signal is due gets it when it runs again: {found}")
-    own = 6 * 165000 * 9 // 8
+    due = found["at"] // 1000000 if is_lent else 1
+    claims.check([found[key] for key in ("before", "asleep", "after", "strangers")] == [due - 1, due - 1, due, 0] and found["switches"] > 0 and
+                 due > 0 and (is_lent or found["pending"] == 1),
+                 f"{what}: a thread that sleeps when its signal is due gets it when it runs again: {found}")
+    own = found["at"] + 6 * 165000 // 8 if is_lent else 6 * 165000 * 9 // 8
     claims.check(own < found["value"] < own + 100000, f"{what}: of what another thread executes meanwhile, as much again, "
                  f"nothing is in its count of {found['value']}")
 
@@ -219,9 +222,9 @@ def lasting(run, claims):
                  f"after {reads[2]['reads']} reads, none of them backwards, the agent's death is told")
     claims.check("the agent of guest CID 3 has ended" in run.command_output(4, "err"), "and so it is to the host")
     claims.check(jobs[-1][0].get("error") == "-5", "a client then gets none")
-    check_asleep(claims, "on the host", lines_of(run.command_output(2)), 1)
-    check_asleep(claims, "a guest with a PMU", said(run, "g2")[1], 1)
-    check_asleep(claims, "lent", next(lines for lines in jobs if "asleep" in lines[0]), 0)
+    check_asleep(claims, "on the host", lines_of(run.command_output(2)))
+    check_asleep(claims, "a guest with a PMU", said(run, "g2")[1])
+    check_asleep(claims, "lent", next(lines for lines in jobs if "asleep" in lines[0]), is_lent=True)
 
 
 # What clients, administrators and a guest's root may do wrong, or to others.
@@ -372,7 +375,8 @@ def x86(run, claims):
         whole = sum(rounds_of(lines)) / (5 * 30e6)
         claims.check(least < whole < most, f"{what} task-clock of loops of 30 ms beside a busy VM is {whole:.3f} of that")
     check_threads(claims, "lent task-clock", threads, 3, 4)
-    check_lent_signals(claims, "lent task-clock", signals, 8)
+    # The timer is the guest's, which does not know when its vCPU does not run: how late it is, depends on the busy VM.
+    check_lent_signals(claims, "lent task-clock", signals, 8, 1000000)
     times = next(line for line in lent if "on_cpu" in line)
     share = int(times["stolen_most"]) / int(times["on_cpu"])
     claims.check(0.3 < share < 0.7 and times["stolen_least"] == times["stolen_most"],
