@@ -56,13 +56,13 @@ struct vp_rule {
 	const char *what;     /* "… loses … to WHAT"; of records "… lost …: WHAT" */
 	const char *evidence; /* the verb and its options that show it */
 	const char *advice, *source;
-	/* The last three where VMs are domains, which the hypervisor schedules; NULL: the same. */
+	/* `what`, `advice` and `source` of VMs that are domains; NULL: the same. */
 	struct vp_rule_words {
 		const char *what, *advice, *source;
 	} of_domains;
 };
 
-/* What the rule says of a VM: NULL, of none. */
+/* What the rule says of the VM; of none, if that is NULL. */
 struct vp_rule_words vp_rule_words(const struct vp_rule *rule, const struct vp_vm *vm);
 const struct vp_rule *vp_rules(size_t *count);
 

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "analyze/view.h"
+#include "base/alloc.h"
 
 struct vp_profile_options {
 	enum vp_view view;

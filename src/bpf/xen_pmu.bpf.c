@@ -31,7 +31,8 @@ struct xenpmu {
 	struct xen_pmu_data *xenpmu_data;
 } __attribute__((preserve_access_index));
 
-/* Absent without CONFIG_XEN_HAVE_VPMU. */
+/* The kernel's: libbpf has no other way to name a variable of it. Absent without
+ * CONFIG_XEN_HAVE_VPMU. */
 extern const struct xenpmu xenpmu_shared __ksym __weak;
 
 struct {
