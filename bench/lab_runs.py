@@ -84,6 +84,10 @@ guest g1 vcpus=1 memory=256 pin=0 truth=no {guest} qemu="-serial unix:/run/vlab/
 workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read go <&3; do {work} | tail -n 1 >&3; done'
 """
 
+# icount counts each round of `rep movs`: where the processor has ERMS or FSRM, the kernel copies by bytes.
+WORDS = "cpu=max,-erms,-fsrm"
+WORDS_HELP = "a processor without ERMS and FSRM: the kernel copies memory by words, of which each counts, not by bytes"
+
 
 def trigger(label, programs=""):
     """The command that a profiler is to run; `programs` is where to note what its programs cost."""

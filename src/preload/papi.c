@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
+#include <unwind.h>
 
 #include "counters/event.h"
 #include "vperf/counters.h"
@@ -121,6 +122,29 @@ static struct reader *reader_of_signal(struct reader *readers, int fd)
 		if (readers[i].tells && vperf_counters_descriptor(readers[i].counters) == fd)
 			return &readers[i];
 	return NULL;
+}
+
+static _Unwind_Reason_Code find_sprofil(struct _Unwind_Context *context, void *found)
+{
+	Dl_info info = {0};
+
+	if (!dladdr((void *)(_Unwind_GetIP(context) - 1), &info) || !info.dli_sname)
+		return _URC_NO_REASON;
+	*(bool *)found = !strcmp(info.dli_sname, "PAPI_sprofil");
+	return *(bool *)found ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+/*
+ * PAPI_profil() asks for overflow as PAPI_overflow() does, with a handler of PAPI's that does
+ * nothing: its component for software-defined events fills no profile. Only who calls tells the two
+ * apart.
+ */
+static bool called_for_profile(void)
+{
+	bool found = false;
+
+	_Unwind_Backtrace(find_sprofil, &found);
+	return found;
 }
 
 /*
@@ -427,7 +451,7 @@ PUBLIC int sde_ti_set_counter_overflow(uint32_t number, int threshold)
 	struct reader *reader = reader_of(event);
 	if (!reader || threshold < 0)
 		return reader ? SDE_EINVAL : SDE_ENOMEM;
-	if (threshold && !find_papi(__builtin_return_address(0)))
+	if (threshold && (!find_papi(__builtin_return_address(0)) || called_for_profile()))
 		return PAPI_ECMP;
 	return set_overflow(reader, event->name + strlen(prefix), (uint64_t)threshold);
 }

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * papi-loops [--overflow PERIOD] EVENT...: a client of PAPI that knows what it does. Each of three
- * threads, which run at the same time on CPU 0, makes n times 5 million loops of six instructions,
- * and prints what PAPI says of the events: 'thread=N expected=INSTRUCTIONS values=...'. With
+ * papi-loops [--overflow PERIOD | --profile] EVENT...: a client of PAPI that knows what it does.
+ * Each of three threads, which run at the same time on CPU 0, makes n times 5 million loops of six
+ * instructions, and prints what PAPI says of the events: 'thread=N expected=INSTRUCTIONS
+ * values=...'. With
  * --overflow also how often PAPI told it of an overflow of the first event, and how often in the
- * loop: 'signals=N in_loop=N'. PAPI is looked for when it runs.
+ * loop: 'signals=N in_loop=N'. With --profile, only what PAPI_profil() and PAPI_sprofil() of the
+ * first event return: 'profil=STATUS sprofil=STATUS'. PAPI is looked for when it runs.
  */
 #include <dlfcn.h>
 #include <err.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +24,14 @@ enum { THREADS = 3, MOST_EVENTS = 4, ROUNDS = 20, LOOPS = 250000, INSTRUCTIONS =
 /* As papi.h of version 7.0 has them. */
 enum { VERSION = 7 << 24, NONE = -1 };
 
+/* PAPI_sprofil_t */
+struct range {
+	void *buckets;
+	unsigned bytes;
+	void *begin;
+	unsigned scale;
+};
+
 struct papi {
 	int (*init)(int);
 	int (*thread_init)(unsigned long (*)(void));
@@ -30,6 +41,8 @@ struct papi {
 	int (*stop)(int, long long *);
 	int (*code)(const char *, int *);
 	int (*overflow)(int, int, int, int, void (*)(int, void *, long long, void *));
+	int (*profil)(void *, unsigned, void *, unsigned, int, int, int, int);
+	int (*sprofil)(struct range *, int, int, int, int, int);
 };
 
 enum { LOOP_BYTES = 64 }; /* known_loop() has no more */
@@ -61,7 +74,9 @@ static void find_papi(void)
 			     function(library, "PAPI_start"),
 			     function(library, "PAPI_stop"),
 			     function(library, "PAPI_event_name_to_code"),
-			     function(library, "PAPI_overflow")};
+			     function(library, "PAPI_overflow"),
+			     function(library, "PAPI_profil"),
+			     function(library, "PAPI_sprofil")};
 	if (papi.init(VERSION) != VERSION || papi.thread_init(pthread_self))
 		errx(1, "PAPI cannot be initialized");
 }
@@ -84,6 +99,20 @@ static void ask_for_overflow(int set)
 
 	check(events[0], papi.code(events[0], &code));
 	check("overflow", papi.overflow(set, code, period, 0, on_overflow));
+}
+
+static void ask_for_profile(void)
+{
+	static uint16_t buckets[LOOP_BYTES];
+	struct range range = {buckets, sizeof(buckets), (void *)known_loop, 65536};
+	int set = NONE, code, profil;
+
+	check("create", papi.create(&set));
+	check(events[0], papi.add(set, events[0]));
+	check(events[0], papi.code(events[0], &code));
+	profil = papi.profil(range.buckets, range.bytes, range.begin, range.scale, set, code,
+			     1000000, 0);
+	printf("profil=%d sprofil=%d\n", profil, papi.sprofil(&range, 1, set, code, 1000000, 0));
 }
 
 static void *work(void *number)
@@ -116,6 +145,7 @@ static void *work(void *number)
 int main(int argc, char **argv)
 {
 	pthread_t threads[THREADS];
+	bool profile = false;
 	cpu_set_t cpu;
 
 	if (argc > 3 && !strcmp(argv[1], "--overflow")) {
@@ -123,11 +153,20 @@ int main(int argc, char **argv)
 		argc -= 2;
 		argv += 2;
 	}
+	if (argc > 2 && !strcmp(argv[1], "--profile")) {
+		profile = true;
+		argc--;
+		argv++;
+	}
 	if (argc < 2 || argc > MOST_EVENTS + 1)
-		errx(2, "usage: papi-loops [--overflow PERIOD] EVENT...");
+		errx(2, "usage: papi-loops [--overflow PERIOD | --profile] EVENT...");
 	events = argv + 1;
 	n_events = argc - 1;
 	find_papi();
+	if (profile) {
+		ask_for_profile();
+		return 0;
+	}
 	CPU_ZERO(&cpu);
 	CPU_SET(0, &cpu);
 	sched_setaffinity(0, sizeof(cpu), &cpu);

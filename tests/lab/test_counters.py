@@ -333,7 +333,7 @@ SDE_CLOCK = "sde:::vperf::task-clock"
 def run_x86(directory):
     papi = debian_programs.get(AMD64, ("libpapi7.0",)) / "usr/lib/x86_64-linux-gnu/libpapi.so.7.0"
     inside = f"""export LD_PRELOAD=/lib/libvperf-papi.so; papi-loops {SDE_CLOCK}; papi-loops --overflow 1000000 {SDE_CLOCK}; \
-export {SHIM}; papi-loops perf::TASK-CLOCK; papi-loops perf::INSTRUCTIONS; true"""
+papi-loops --profile {SDE_CLOCK}; export {SHIM}; papi-loops perf::TASK-CLOCK; papi-loops perf::INSTRUCTIONS; true"""
     scenario = f"""
 host pcpus=1 icount=yes
 guest g1 vcpus=1 memory=256 truth=no agent=yes
@@ -363,6 +363,8 @@ def x86_papi(claims, text):
     claims.check(len(found) == 3 and all(abs(due - signals) <= 2 for signals, due in found),
                  f"PAPI_overflow of the kernel's task-clock: calls of the handler and whole ms {found}")
     check_in_loop(claims, "PAPI_overflow of the kernel's task-clock", threads[3:])
+    claims.check("profil=-4 sprofil=-4" in text,
+                 "PAPI_profil and PAPI_sprofil of a software-defined event, which PAPI cannot fill, say PAPI_ECMP")
     claims.check("perf::TASK-CLOCK: PAPI says" in text and "perf::INSTRUCTIONS: PAPI says" in text,
                  "with the shim, PAPI's component for perf has no events: it finds no PMU, and the host lends none")
 
