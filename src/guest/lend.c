@@ -20,14 +20,26 @@
 #include "guest/agent.h"
 #include "guest/lend_private.h"
 
-/* Anybody may ask; only one host at a time may lend. */
+enum { ENDING_TRIES = 100, ENDING_WAIT_US = 20000 };
+
+static bool is_lent(const struct sockaddr_un *address)
+{
+	VP_AUTO_CLOSE int other = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	return other >= 0 && !connect(other, (const struct sockaddr *)address, sizeof(*address));
+}
+
+/* Anybody may ask; only one host at a time may lend. One that has just ended may not be noticed yet
+ * by the process that serves it. */
 static struct vp_error *listen_clients(struct vp_lend *lend)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = VP_LENT_SOCKET};
-	VP_AUTO_CLOSE int other = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	if (other >= 0 && !connect(other, (struct sockaddr *)&address, sizeof(address)))
-		return vp_error_new("another host program lends to this guest");
+	for (int tries = 0; is_lent(&address); tries++) {
+		if (tries == ENDING_TRIES)
+			return vp_error_new("another host program lends to this guest");
+		usleep(ENDING_WAIT_US);
+	}
 	unlink(VP_LENT_SOCKET); /* left by one that was killed */
 	lend->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	mode_t mask = umask(0111);

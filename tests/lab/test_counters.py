@@ -340,6 +340,7 @@ guest g1 vcpus=1 memory=256 truth=no agent=yes
 guest g2 vcpus=1 memory=256 truth=no
 file g1 build/tests/lab/count-loops /bin/count-loops
 file g2 build/tests/lab/count-loops /bin/count-loops
+file g1 tests/lab/stop-lender /bin/stop-lender
 file g1 build/tests/lab/papi-loops /bin/papi-loops
 file g1 {papi} /usr/lib/x86_64-linux-gnu/libpapi.so.7.0
 file g1 build/src/preload/libvperf-papi.so /lib/libvperf-papi.so
@@ -350,6 +351,9 @@ vperf lend --vm g1 -e task-clock -q --json -- sh -c "{CLOCK} --way lent --exact 
 {CLOCK} --way lent --threads 3 --rounds 20 --period 1000000 --late 1"; lab-guest end g2 $JOB || true
 command vperf lend --vm g1 -e task-clock -q -- lab-guest run g1 sh -c "{inside}"
 command vperf lend --vm g1 -e instructions -- true; true
+command vperf lend --vm g1 -e task-clock -q -- lab-guest run g1 stop-lender; {{ sleep 0.5; lab-guest run g1 sh -c 'killall -CONT vperf-agent'; }} & \
+vperf lend --vm g1 -e task-clock -q -- {CLOCK} --way lent --exact 1 --loops 5000000; wait
+command vperf lend --vm g1 -e task-clock -q -- sh -c "vperf lend --vm g1 -e task-clock -- true; true"
 """
     return run_scenario(scenario.replace("\\\n", ""), directory)
 
@@ -390,6 +394,10 @@ def x86(run, claims):
                  f"{int(times['on_cpu']) / 1e6:.0f} ms are")
     summary = json.loads(run.command_output(1))
     claims.check(summary["published"] > 100 and not summary["unwritten"], f"the host: {summary}")
+    rounds = sum(rounds_of(jobs[max(jobs)])) / (5 * 30e6)
+    claims.check(0.99 < rounds < 1.04, f"lent again while the agent has not noticed the first one's end: loops of 30 ms are {rounds:.3f} of that")
+    told = run.command_output(5, "err")
+    claims.check("another host program lends to this guest" in told, f"a second one beside the first is told: {told}")
     told = run.command_output(3, "err")
     claims.check("this host cannot count 'instructions' of a guest" in told, f"what a host without a PMU cannot lend is told: {told}")
 
