@@ -291,6 +291,7 @@ command lab-guest run g2 count-loops {LONG}; \
 {MOVER} together {MOVE_MS} lab-guest run g2 count-loops {LONG}; {MOVER} apart {MOVE_MS} lab-guest run g2 count-loops {TURNS}
 command JOB=$(lab-guest spawn g1 {BUSY}); {MOVER} together {MOVE_MS} sh -c "lab-guest run g2 count-loops {LONG}; \
 lab-guest run g2 count-loops --event cycles:u {OVERFLOWS}"; lab-guest end g1 $JOB || true
+command echo 0 > /sys/devices/system/cpu/cpu0/online; lab-guest run g2 count-loops {LONG}
 """.replace("\\\n", "")
 
 
@@ -317,6 +318,7 @@ def moved(run, claims):
     check_moved(claims, "PMU", pmu)
     check_moved(claims, "lent", lent)
     check_signals(claims, "PMU, vCPUs moved beside a busy VM", pmu[4], late=True)
+    check_threads(claims, "PMU, a VM on a pCPU of its own, the other one offline", pmu[5], 3, 0.1)
     check_signals(claims, "lent, vCPUs moved beside a busy VM", lent[4])
     read = {key: int(value) for line in reads for key, value in line.items() if value.isdigit()}
     claims.check(read.get("reads") == READS and read.get("backwards") == read.get("status") == 0 and read.get("moves", 0) > 0,
