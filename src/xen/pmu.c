@@ -16,12 +16,15 @@
 /* Numbers from here on are no domains (Xen's public/xen.h); this one is who asks. */
 #define FIRST_RESERVED 0x7ff0
 
+enum { PCPUS_MOST = 1 << 16 }; /* Xen has at most 16,384 */
+
 struct vp_xen_pmu {
 	struct vp_xen_pmu_mode mode;
 	struct xen_pmu_bpf *programs;
 	struct ring_buffer *ring;
 	struct vp_trigger trigger;
 	struct vp_xen_pmu_totals totals;
+	VP_VEC(bool) seen; /* by pCPU */
 	void (*take)(void *context, const struct vp_xen_pmu_place *place);
 	void *context;
 };
@@ -33,6 +36,14 @@ enum vp_xen_pmu_whose vp_xen_pmu_whose(const struct vp_xen_pmu_place *place)
 	return place->domain > FIRST_RESERVED ? VP_XEN_PMU_XEN : VP_XEN_PMU_GUEST;
 }
 
+static void note_pcpu(struct vp_xen_pmu *pmu, uint32_t pcpu)
+{
+	while (pmu->seen.count <= pcpu)
+		vp_vec_push(&pmu->seen, false);
+	pmu->totals.n_pcpus += !pmu->seen.at[pcpu];
+	pmu->seen.at[pcpu] = true;
+}
+
 static int take_place(void *context, void *data, size_t size)
 {
 	struct vp_xen_pmu *pmu = context;
@@ -40,8 +51,8 @@ static int take_place(void *context, void *data, size_t size)
 	enum vp_xen_pmu_whose whose = vp_xen_pmu_whose(place);
 
 	pmu->totals.of[whose]++;
-	if (place->pcpu < 64)
-		pmu->totals.pcpus |= 1ULL << place->pcpu;
+	if (place->pcpu < PCPUS_MOST)
+		note_pcpu(pmu, place->pcpu);
 	if (whose == VP_XEN_PMU_GUEST)
 		pmu->take(pmu->context, place);
 	return 0;
@@ -126,5 +137,6 @@ void vp_xen_pmu_free(struct vp_xen_pmu *pmu)
 	vp_trigger_close(&pmu->trigger);
 	ring_buffer__free(pmu->ring);
 	xen_pmu_bpf__destroy(pmu->programs);
+	vp_vec_deinit(&pmu->seen);
 	free(pmu);
 }

@@ -21,7 +21,7 @@ enum vp_xen_pmu_whose { VP_XEN_PMU_GUEST, VP_XEN_PMU_DOM0, VP_XEN_PMU_XEN };
 struct vp_xen_pmu_totals {
 	uint64_t of[VP_XEN_PMU_XEN + 1]; /* enum vp_xen_pmu_whose */
 	uint64_t lost;                   /* that found no room */
-	uint64_t pcpus; /* bits of those on which there were any, of the first 64 */
+	uint32_t n_pcpus;                /* on which there were any */
 };
 
 enum vp_xen_pmu_whose vp_xen_pmu_whose(const struct vp_xen_pmu_place *place);

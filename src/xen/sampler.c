@@ -523,7 +523,7 @@ static void add_counted(const struct vp_xen_pmu *pmu, struct vp_guest_sampler_to
 	totals->own = counted.of[VP_XEN_PMU_DOM0];
 	totals->hypervisor = counted.of[VP_XEN_PMU_XEN];
 	totals->lost += counted.lost;
-	totals->pcpus = (unsigned)__builtin_popcountll(counted.pcpus);
+	totals->pcpus = counted.n_pcpus;
 }
 
 static struct vp_guest_sampler_totals sampler_totals(struct vp_guest_sampler *sampler)
