@@ -31,10 +31,6 @@ struct xenpmu {
 	struct xen_pmu_data *xenpmu_data;
 } __attribute__((preserve_access_index));
 
-/* The kernel's: libbpf has no other way to name a variable of it. Absent without
- * CONFIG_XEN_HAVE_VPMU. */
-extern const struct xenpmu xenpmu_shared __ksym __weak;
-
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20);
@@ -45,12 +41,13 @@ __u64 lost = 0; /* that found no room in the ring */
 SEC("perf_event")
 int take_place(void *context)
 {
+	const struct xenpmu *shared;
 	struct xen_pmu_data *page;
 	struct vp_xen_pmu_place *place;
 
-	if (!&xenpmu_shared)
-		return 0;
-	page = BPF_CORE_READ((const struct xenpmu *)bpf_this_cpu_ptr(&xenpmu_shared), xenpmu_data);
+	asm volatile("%0 = " VP_XENPMU_SHARED_TEXT " ll" : "=r"(shared));
+	shared = bpf_this_cpu_ptr(shared);
+	page = BPF_CORE_READ(shared, xenpmu_data);
 	if (!page)
 		return 0;
 	place = bpf_ringbuf_reserve(&places, sizeof(*place), 0);

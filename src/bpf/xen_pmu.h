@@ -12,4 +12,9 @@ struct vp_xen_pmu_place {
 	__u32 reserved;
 };
 
+/* What stands in the program where the loader puts the kernel's variable xenpmu_shared: see
+ * collect/kernel_variable.h. */
+#define VP_XENPMU_SHARED 0x787066786e706d75
+#define VP_XENPMU_SHARED_TEXT "0x787066786e706d75"
+
 #endif

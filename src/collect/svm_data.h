@@ -10,7 +10,6 @@
 /* The kernel's variable svm_data (kvm-amd), while programs that use it are loaded. */
 struct vp_svm_data {
 	int fd; /* of the module's BTF; -1: this kernel does not describe it */
-	unsigned type;
 };
 
 /*

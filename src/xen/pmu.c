@@ -9,6 +9,8 @@
 #include <bpf/libbpf.h>
 
 #include "base/alloc.h"
+#include "collect/kernel_btf.h"
+#include "collect/kernel_variable.h"
 #include "collect/trigger.h"
 #include "xen/pmu_mode.h"
 #include "xen_pmu.skel.h"
@@ -58,10 +60,29 @@ static int take_place(void *context, void *data, size_t size)
 	return 0;
 }
 
+static struct vp_error *put_pages(struct vp_xen_pmu *pmu)
+{
+	struct vp_kernel_btf *kernel = vp_kernel_btf_new();
+	const struct btf *types = vp_kernel_btf_all(kernel);
+	const struct vp_kernel_variable pages = {
+	    .mark = VP_XENPMU_SHARED,
+	    .type = types ? vp_kernel_variable_find(types, "xenpmu_shared") : 0};
+	int status = pages.type ? vp_kernel_variable_put(pmu->programs->obj, &pages) : 0;
+
+	vp_kernel_btf_free(kernel);
+	if (!pages.type)
+		return vp_error_new("dom0's kernel does not describe its variable xenpmu_shared "
+				    "(CONFIG_XEN_HAVE_VPMU and CONFIG_DEBUG_INFO_BTF)");
+	return status ? vp_error_errno(-status, "cannot change the program for Xen's PMU pages")
+		      : NULL;
+}
+
 static struct vp_error *load(struct vp_xen_pmu *pmu)
 {
-	pmu->programs = xen_pmu_bpf__open_and_load();
-	if (!pmu->programs)
+	pmu->programs = xen_pmu_bpf__open();
+	if (pmu->programs)
+		VP_TRY(put_pages(pmu));
+	if (!pmu->programs || xen_pmu_bpf__load(pmu->programs))
 		return vp_error_errno(errno, "cannot load the program that reads Xen's PMU pages");
 	pmu->ring =
 	    ring_buffer__new(bpf_map__fd(pmu->programs->maps.places), take_place, pmu, NULL);
