@@ -86,7 +86,11 @@ workload g1 sh -c 'stty -F /dev/ttyS1 raw -echo; exec 3<>/dev/ttyS1; while read 
 
 # icount counts each round of `rep movs`: where the processor has ERMS or FSRM, the kernel copies by bytes.
 WORDS = "cpu=max,-erms,-fsrm"
-WORDS_HELP = "a processor without ERMS and FSRM: the kernel copies memory by words, of which each counts, not by bytes"
+
+
+def add_words(parser):
+    parser.add_argument("--words", dest="host", action="store_const", const=WORDS, default="",
+                        help="a processor without ERMS and FSRM: the kernel copies memory by words, of which each counts, not by bytes")
 
 
 def trigger(label, programs=""):
