@@ -47,6 +47,9 @@ int vp_kernel_variable_put(struct bpf_object *programs, const struct vp_kernel_v
 	int status = 0;
 
 	bpf_object__for_each_program(program, programs)
-		status = status ? status : put_into(program, variable);
+	{
+		if (!status)
+			status = put_into(program, variable);
+	}
 	return status;
 }
