@@ -21,13 +21,15 @@ unsigned vp_pass_columns(const struct vp_profile_options *options)
 static void see(struct vp_pass_counts *counts, const struct vp_tick *tick)
 {
 	counts->ticks += tick->weight;
+	counts->samples += tick->sample != NULL;
 	if (!tick->sample) {
 		counts->filled += tick->weight;
 	} else if (vp_tick_is_guest(tick)) {
 		const struct vp_guest_sample *sample = (const void *)tick->sample;
-		counts->guest_samples++;
-		counts->no_root += !(sample->flags &
-				     (VP_HAS_AS_ROOT | VP_HIDDEN | VP_BY_MEMORY | VP_AT_INTERRUPT));
+		counts->guest_samples += tick->weight;
+		if (!(sample->flags &
+		      (VP_HAS_AS_ROOT | VP_HIDDEN | VP_BY_MEMORY | VP_AT_INTERRUPT)))
+			counts->no_root += tick->weight;
 		counts->late += (sample->flags & VP_LATE) != 0;
 	} else if (tick->sample->id == VP_ID_vcpu_sample) {
 		const struct vp_vcpu_sample *sample = (const void *)tick->sample;
@@ -221,6 +223,7 @@ static void merge_counts(struct vp_pass *pass, const struct vp_pass *next)
 {
 	struct vp_pass_counts *counts = &pass->counts;
 
+	counts->samples += next->counts.samples;
 	counts->guest_samples += next->counts.guest_samples;
 	counts->ticks += next->counts.ticks;
 	counts->late += next->counts.late;

@@ -38,6 +38,8 @@ struct vp_profile_options {
 
 /* What is counted of every tick, whatever the view. */
 struct vp_pass_counts {
+	uint64_t samples; /* in the recording: how many, whatever they weigh */
+	/* The rest by weight, in the recording's unit. */
 	uint64_t guest_samples;
 	uint64_t ticks;        /* of all pCPUs */
 	uint64_t late, filled; /* ticks taken late; filled in for idle pCPUs */

@@ -2,6 +2,7 @@
 #include "analyze/report.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "analyze/account_recording.h"
@@ -10,6 +11,25 @@
 double vp_report_percent(const struct vp_profile_part *part, uint64_t samples)
 {
 	return part->samples ? 100.0 * (double)samples / (double)part->samples : 0.0;
+}
+
+const char *vp_report_amount(const struct vp_report *report, uint64_t weight,
+			     char text[VP_AMOUNT_SIZE])
+{
+	_Static_assert(VP_AMOUNT_SIZE >= VP_DURATION_SIZE, "a duration fits");
+	if (report->recording.weigh == VP_WEIGH_TIME)
+		return vp_text_duration(weight, text);
+	snprintf(text, VP_AMOUNT_SIZE, "%" PRIu64 " %s", weight,
+		 vp_recording_unit(&report->recording));
+	return text;
+}
+
+const char *vp_report_weight_key(const struct vp_report *report)
+{
+	static const char *const keys[] = {
+	    [VP_WEIGH_TICKS] = "samples", [VP_WEIGH_TIME] = "ns", [VP_WEIGH_EVENTS] = "events"};
+
+	return keys[report->recording.weigh];
 }
 
 const char *vp_report_vm(const struct vp_report *report, const struct vp_profile_part *part)
@@ -49,12 +69,33 @@ size_t vp_report_hidden(const struct vp_report *report, const struct vp_profile_
 
 #define NOTE(report, ...) vp_vec_push(&(report)->notes, vp_format(__VA_ARGS__))
 
+/* What the percentages are of. */
+static void note_weights(struct vp_report *report)
+{
+	const struct vp_recording *recording = &report->recording;
+	uint64_t samples = report->profile.counts.samples;
+
+	if (recording->weigh == VP_WEIGH_TIME)
+		NOTE(report,
+		     "%" PRIu64
+		     " samples of event '%s', weighted by time: each counts for the time "
+		     "since the previous sample of its pCPU",
+		     samples, recording->trigger);
+	if (recording->weigh == VP_WEIGH_EVENTS)
+		NOTE(report,
+		     "%" PRIu64
+		     " samples of event '%s', weighted by its count: each counts for the "
+		     "events since the previous sample, not for time",
+		     samples, recording->trigger);
+}
+
 static void note_profile(struct vp_report *report)
 {
 	const struct vp_profile *profile = &report->profile;
 	uint64_t with_code = 0;
-	char period[VP_DURATION_SIZE];
+	char text[VP_AMOUNT_SIZE], whole[VP_AMOUNT_SIZE];
 
+	note_weights(report);
 	vp_vec_each (&profile->parts, part) {
 		with_code += part->kinds[VP_KIND_OS] + part->kinds[VP_KIND_USER];
 	}
@@ -64,16 +105,15 @@ static void note_profile(struct vp_report *report)
 					   : "the recording has no samples");
 	if (profile->view == VP_VIEW_UNIFIED)
 		with_code += profile->counts.guest_samples;
-	NOTE(report,
-	     "unattributed: %" PRIu64 " of %" PRIu64 " code samples have no function name (%.2f%%)",
-	     profile->unattributed, with_code,
+	NOTE(report, "unattributed: %s of %s in code have no function name (%.2f%%)",
+	     vp_report_amount(report, profile->unattributed, text),
+	     vp_report_amount(report, with_code, whole),
 	     with_code ? 100.0 * (double)profile->unattributed / (double)with_code : 0.0);
 	if (profile->counts.filled)
 		NOTE(report,
-		     "event '%s' does not count on idle pCPUs: %" PRIu64
-		     " idle samples were added, one per %s",
-		     report->recording.trigger, profile->counts.filled,
-		     vp_text_duration(report->recording.period_ns, period));
+		     "event '%s' does not count on idle pCPUs: %s without samples count as idle",
+		     report->recording.trigger,
+		     vp_report_amount(report, profile->counts.filled, text));
 	if (profile->counts.late)
 		NOTE(report,
 		     "%" PRIu64 " samples were taken late and charged to what was running then "
@@ -83,10 +123,10 @@ static void note_profile(struct vp_report *report)
 	if (profile->counts.no_root &&
 	    profile->counts.no_root >= profile->counts.guest_samples / 100)
 		NOTE(report,
-		     "%" PRIu64 " of %" PRIu64
-		     " guest samples have no address-space root (with Intel EPT it is known only "
-		     "from the guest's memory): their user-space samples have no process",
-		     profile->counts.no_root, profile->counts.guest_samples);
+		     "%s of %s in guests have no address-space root (with Intel EPT it is known "
+		     "only from the guest's memory): their user-space samples have no process",
+		     vp_report_amount(report, profile->counts.no_root, text),
+		     vp_report_amount(report, profile->counts.guest_samples, whole));
 }
 
 /* `why`: why there is no symbol map, if that is known; `remedy`: a clause, or nothing. */
@@ -315,8 +355,23 @@ void vp_report_deinit(struct vp_report *report)
 	vp_vec_deinit(&report->notes);
 }
 
-static void add_columns(const struct vp_profile *profile, bool by_callees, struct vp_table *table)
+static void add_weight_column(const struct vp_report *report, struct vp_table *table)
 {
+	const struct vp_recording *recording = &report->recording;
+	const char *key = vp_report_weight_key(report);
+
+	if (recording->weigh == VP_WEIGH_TIME)
+		vp_table_column_add(table, key, "Time", "", VP_CELL_DURATION);
+	else
+		vp_table_column_add(
+		    table, key, recording->weigh == VP_WEIGH_TICKS ? "Samples" : recording->trigger,
+		    "", VP_CELL_COUNT);
+}
+
+static void add_columns(const struct vp_report *report, struct vp_table *table)
+{
+	const struct vp_profile *profile = &report->profile;
+	bool by_callees = report->options.by_callees;
 	static const struct {
 		enum vp_frame_column column;
 		const char *key, *header;
@@ -332,7 +387,7 @@ static void add_columns(const struct vp_profile *profile, bool by_callees, struc
 		vp_table_column_add(table, "children", "Children", "%", VP_CELL_PERCENT);
 	vp_table_column_add(table, "percent", by_callees ? "Self" : "Percent", "%",
 			    VP_CELL_PERCENT);
-	vp_table_column_add(table, "samples", "Samples", "", VP_CELL_COUNT);
+	add_weight_column(report, table);
 	vp_table_column_add(table, "kind", "Kind", "", VP_CELL_TEXT);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(columns); i++)
 		if (profile->columns & columns[i].column)
@@ -368,7 +423,7 @@ void vp_report_table(const struct vp_report *report, const struct vp_profile_par
 			 : profile->columns & VP_COLUMN_PROCESS ? VP_COLUMN_PROCESS
 								: 0;
 
-	add_columns(profile, report->options.by_callees, table);
+	add_columns(report, table);
 	for (size_t left = vp_report_rows(report, part); left; left--, row++) {
 		if (report->options.by_callees)
 			vp_table_percent(table, vp_report_percent(part, row->total));

@@ -39,6 +39,12 @@ void vp_report_deinit(struct vp_report *report);
 
 /* `samples` in percent of the part's; 0 if it has none. */
 double vp_report_percent(const struct vp_profile_part *part, uint64_t samples);
+enum { VP_AMOUNT_SIZE = 96 };
+/* A sum of weights with its unit: "3 samples", "1.5 ms", "3 cycles". */
+const char *vp_report_amount(const struct vp_report *report, uint64_t weight,
+			     char text[VP_AMOUNT_SIZE]);
+/* The key of such sums in machine output: "samples", "ns" or "events". */
+const char *vp_report_weight_key(const struct vp_report *report);
 /* Name of the VM a part is of, or NULL: all. */
 const char *vp_report_vm(const struct vp_report *report, const struct vp_profile_part *part);
 /* What rows are in the order of: samples, or those of what they called as well. */

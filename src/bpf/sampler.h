@@ -66,6 +66,7 @@ struct vp_raw_record {
 	/* Of the guest's current task, with VP_BY_MEMORY. */
 	__u32 guest_pid, guest_tid;
 	__u64 guest_task; /* the guest's address of its task_struct */
+	__u64 events;     /* of the trigger since the sample before: its period */
 	char guest_comm[16];
 };
 

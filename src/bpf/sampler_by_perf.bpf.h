@@ -107,6 +107,7 @@ static __always_inline void sample_by_perf(struct bpf_perf_event_data *context, 
 	    .tid = (__u32)id,
 	    .vcpu = VP_VCPU_UNKNOWN,
 	    .host_ip = PT_REGS_IP(&context->regs),
+	    .events = context->sample_period,
 	};
 
 	bpf_get_current_comm(record.comm, sizeof(record.comm));

@@ -115,6 +115,12 @@ void vp_convert_guest_task(const struct vp_raw_record *raw, union vp_any_record 
 	memcpy(ret->guest_task.comm, raw->guest_comm, sizeof(ret->guest_task.comm));
 }
 
+void vp_convert_period(const struct vp_raw_record *raw, union vp_any_record *ret)
+{
+	ret->sample_period = (struct vp_sample_period){
+	    .time = raw->time, .id = VP_ID_sample_period, .events = raw->events};
+}
+
 void vp_convert_task(const struct vp_raw_record *raw, union vp_any_record *ret)
 {
 	ret->task = (struct vp_task){

@@ -22,6 +22,8 @@ void vp_convert_sample(const struct vp_raw_record *raw, uint32_t mode, uint64_t 
 		       union vp_any_record *ret);
 void vp_convert_switch(const struct vp_raw_record *raw, uint32_t vendor, union vp_any_record *ret);
 void vp_convert_guest_task(const struct vp_raw_record *raw, union vp_any_record *ret);
+/* The weight of the sample that follows. */
+void vp_convert_period(const struct vp_raw_record *raw, union vp_any_record *ret);
 void vp_convert_task(const struct vp_raw_record *raw, union vp_any_record *ret);
 
 #endif

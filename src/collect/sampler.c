@@ -58,9 +58,10 @@ static void put_chains(struct made *made, bool hit_guest, uint64_t time)
 	made->chains.size = 0;
 }
 
-static void make_records(struct made *made, uint32_t mode, uint64_t ip, uint32_t vendor,
-			 const struct vp_raw_record *raw)
+static void make_records(const struct vp_sampler *sampler, struct made *made, uint32_t mode,
+			 uint64_t ip, const struct vp_raw_record *raw)
 {
+	uint32_t vendor = sampler->vendor;
 	union vp_any_record record;
 
 	if (raw->kind == VP_RAW_SAMPLE) {
@@ -73,6 +74,11 @@ static void make_records(struct made *made, uint32_t mode, uint64_t ip, uint32_t
 		if (raw->flags & VP_RAW_NEW_TASK && hit_guest) {
 			vp_convert_guest_task(raw, &record);
 			vp_buffer_append(&made->records, &record, sizeof(record.guest_task));
+		}
+		if (sampler->trigger->weigh == VP_WEIGH_EVENTS &&
+		    raw->events != sampler->trigger->events) {
+			vp_convert_period(raw, &record);
+			vp_buffer_append(&made->records, &record, sizeof(record.sample_period));
 		}
 		put_chains(made, hit_guest, raw->time);
 		vp_convert_sample(raw, mode, ip, vendor, &record);
@@ -108,8 +114,8 @@ static enum bpf_perf_event_ret take_event(void *context, int pcpu, struct perf_e
 	if (raw.kind == VP_RAW_CHAIN)
 		take_chains(made, event);
 	else if (event->raw_size >= sizeof(raw))
-		make_records(made, header->misc & PERF_RECORD_MISC_CPUMODE_MASK, event->ip,
-			     sampler->vendor, &raw);
+		make_records(sampler, made, header->misc & PERF_RECORD_MISC_CPUMODE_MASK, event->ip,
+			     &raw);
 	return LIBBPF_PERF_EVENT_CONT;
 }
 

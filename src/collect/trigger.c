@@ -50,6 +50,30 @@ static bool ticks_always(const struct perf_event_attr *attr)
 		 attr->exclude_guest);
 }
 
+/*
+ * Whether the event counts whenever the pCPU is not idle: then the samples of a steered frequency
+ * are as far apart in time as they should be once the kernel has found the period. Until then, and
+ * after each idle time, they come too densely, so that each stands for the time since the last.
+ */
+static bool counts_busy_time(const struct perf_event_attr *attr)
+{
+	return attr->type == PERF_TYPE_HARDWARE &&
+	       (attr->config == PERF_COUNT_HW_CPU_CYCLES ||
+		attr->config == PERF_COUNT_HW_REF_CPU_CYCLES ||
+		attr->config == PERF_COUNT_HW_BUS_CYCLES) &&
+	       !(attr->exclude_user || attr->exclude_kernel || attr->exclude_host ||
+		 attr->exclude_guest);
+}
+
+/* A fixed number of events, or events that are no time, are what they are. */
+static enum vp_weigh weigh_of(const struct vp_trigger_options *options, bool by_time,
+			      const struct perf_event_attr *attr)
+{
+	if (by_time)
+		return VP_WEIGH_TICKS;
+	return counts_busy_time(attr) && !options->period ? VP_WEIGH_TIME : VP_WEIGH_EVENTS;
+}
+
 bool vp_trigger_has_hardware(void)
 {
 	const struct vp_event cycles = {.type = PERF_TYPE_HARDWARE,
@@ -189,6 +213,8 @@ struct vp_error *vp_trigger_open(const struct vp_trigger_options *options, struc
 	*ret = (struct vp_trigger){0};
 	VP_TRY(attr_of(event, &attr));
 	ret->by_time = ticks_always(&attr);
+	ret->weigh = weigh_of(options, ret->by_time, &attr);
+	ret->events = ret->weigh == VP_WEIGH_EVENTS ? options->period : 0;
 	ret->frequency = frequency_of(options);
 	set_rate(options, &attr, ret);
 	VP_TRY(check_rate(options, ret->by_time, ret->period_ns));

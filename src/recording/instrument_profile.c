@@ -49,6 +49,8 @@ static void profile_describe(const struct vp_instrument *instrument, struct vp_r
 	about->trigger = vp_strdup(profile->trigger.name);
 	about->period_ns = profile->trigger.period_ns;
 	about->by_time = profile->trigger.by_time;
+	about->weigh = profile->trigger.weigh;
+	about->events = profile->trigger.events;
 	about->chains = profile->options.with_chains;
 }
 

@@ -30,6 +30,20 @@ void vp_recording_deinit(struct vp_recording *recording)
 	*recording = (struct vp_recording){0};
 }
 
+const char *vp_recording_unit(const struct vp_recording *recording)
+{
+	if (recording->weigh == VP_WEIGH_TICKS)
+		return "samples";
+	return recording->weigh == VP_WEIGH_TIME ? "ns" : recording->trigger;
+}
+
+uint64_t vp_recording_unit_ns(const struct vp_recording *recording)
+{
+	if (recording->weigh == VP_WEIGH_TICKS)
+		return recording->period_ns;
+	return recording->weigh == VP_WEIGH_TIME ? 1 : 0;
+}
+
 void vp_recording_describe(struct vp_recording *recording, const char *command)
 {
 	struct utsname names;
@@ -136,14 +150,15 @@ static uint64_t sum_of(const uint64_t counts[VP_STREAM_CLASSES])
 	return sum;
 }
 
+static const char *const weigh_names[] = {
+    [VP_WEIGH_TICKS] = "ticks", [VP_WEIGH_TIME] = "time", [VP_WEIGH_EVENTS] = "events"};
+
 struct vp_error *vp_recording_write(const char *path, const struct vp_recording *recording)
 {
 	struct vp_buffer out = {0};
 	VP_AUTO_FREE char *file = vp_format("%s/recording", path);
 
-	vp_buffer_printf(&out, VP_RECORDING_MAGIC "%s\n",
-			 recording->compression ? VP_RECORDING_FORMAT_COMPRESSED
-						: VP_RECORDING_FORMAT);
+	vp_buffer_string(&out, VP_RECORDING_MAGIC VP_RECORDING_FORMAT "\n");
 	write_text(&out, "tool", recording->tool);
 	write_text(&out, "hostname", recording->hostname);
 	write_text(&out, "kernel", recording->kernel);
@@ -160,6 +175,9 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	}
 	write_number(&out, "period_ns", recording->period_ns);
 	write_number(&out, "by_time", recording->by_time);
+	write_text(&out, "weigh", weigh_names[recording->weigh]);
+	if (recording->weigh == VP_WEIGH_EVENTS)
+		write_number(&out, "events", recording->events);
 	write_number(&out, "chains", recording->chains);
 	if (recording->compression)
 		write_number(&out, "compression", recording->compression);
@@ -200,6 +218,15 @@ static void read_streams(struct vp_cursor *line, struct vp_recording *recording)
 		}
 }
 
+static void read_weigh(struct vp_cursor *line, struct vp_recording *recording)
+{
+	struct vp_slice name = vp_cursor_word(line);
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(weigh_names); i++)
+		if (vp_slice_is(name, weigh_names[i]))
+			recording->weigh = (enum vp_weigh)i;
+}
+
 /* Takes one line of `recording`; an unknown key is a newer version's and is passed over. */
 static void recording_line(struct vp_cursor *line, void *into)
 {
@@ -222,6 +249,7 @@ static void recording_line(struct vp_cursor *line, void *into)
 		const char *key;
 		uint64_t *value;
 	} numbers[] = {{"period_ns", &recording->period_ns},
+		       {"events", &recording->events},
 		       {"begun", &recording->begun},
 		       {"start", &recording->start},
 		       {"end", &recording->end}};
@@ -236,8 +264,13 @@ static void recording_line(struct vp_cursor *line, void *into)
 			*numbers[i].value = vp_cursor_decimal(line);
 	if (vp_slice_is(key, "streams"))
 		read_streams(line, recording);
-	if (vp_slice_is(key, "by_time"))
+	if (vp_slice_is(key, "by_time")) {
 		recording->by_time = vp_cursor_decimal(line) != 0;
+		/* 0.2 does not say how samples weigh. */
+		recording->weigh = recording->by_time ? VP_WEIGH_TICKS : VP_WEIGH_TIME;
+	}
+	if (vp_slice_is(key, "weigh"))
+		read_weigh(line, recording);
 	if (vp_slice_is(key, "chains"))
 		recording->chains = vp_cursor_decimal(line) != 0;
 	if (vp_slice_is(key, "compression"))
@@ -251,6 +284,7 @@ typedef void (*line_taker)(struct vp_cursor *line, void *into);
 /* The first line of a file is `magic` and the version of its format. */
 static struct vp_error *check_version(const char *file, const char *magic, struct vp_slice line)
 {
+	static const char *const formats[] = {VP_RECORDING_FORMATS_READ};
 	size_t size = strlen(magic);
 	VP_AUTO_FREE char *version = NULL;
 
@@ -259,13 +293,12 @@ static struct vp_error *check_version(const char *file, const char *magic, struc
 				    magic, VP_RECORDING_FORMAT);
 	VP_AUTO_FREE char *raw = vp_strndup(line.bytes + size, line.size - size);
 	version = vp_text_cleaned(raw);
-	return strcmp(version, VP_RECORDING_FORMAT) &&
-		       strcmp(version, VP_RECORDING_FORMAT_COMPRESSED)
-		   ? vp_error_new("'%s' is in recording format %s, this vperf reads formats %s and "
-				  "%s: use the vperf that recorded it",
-				  file, version, VP_RECORDING_FORMAT,
-				  VP_RECORDING_FORMAT_COMPRESSED)
-		   : NULL;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(formats); i++)
+		if (!strcmp(version, formats[i]))
+			return NULL;
+	return vp_error_new("'%s' is in recording format %s, this vperf reads formats %s to %s: "
+			    "use the vperf that recorded it",
+			    file, version, formats[0], VP_RECORDING_FORMAT);
 }
 
 /* Reads a text file of this directory line by line; the first begins with `magic`. */

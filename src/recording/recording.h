@@ -20,9 +20,9 @@
 
 /* The version of all that is in the directory, in the first line of `recording` and `vms`: higher
  * whenever an older vperf would misread it. Others are refused. */
-#define VP_RECORDING_FORMAT "6"
-/* In that of `recording` if streams are compressed: vperf 0.2 would find none. */
-#define VP_RECORDING_FORMAT_COMPRESSED "7"
+#define VP_RECORDING_FORMAT "8"
+/* Formats of earlier releases, which are read as well: 6 and, with compressed streams, 7 (0.2). */
+#define VP_RECORDING_FORMATS_READ "6", "7", VP_RECORDING_FORMAT
 #define VP_RECORDING_MAGIC "vperf-recording "
 
 #include <stdbool.h>
@@ -31,6 +31,7 @@
 #include "base/error.h"
 #include "recording/packet.h"
 #include "schema/vm.h"
+#include "schema/weigh.h"
 
 struct vp_recording {
 	char *tool; /* version of vperf */
@@ -45,6 +46,8 @@ struct vp_recording {
 				or "" */
 	uint64_t period_ns;   /* wanted time between two samples of a pCPU */
 	bool by_time;         /* the trigger ticks with wall time, idle or not (cpu-clock) */
+	enum vp_weigh weigh;
+	uint64_t events;      /* of a sample without a sample_period record; for VP_WEIGH_EVENTS */
 	bool chains;          /* call chains were taken */
 	uint32_t compression; /* zstd's level at which streams are compressed; 0: they are not */
 	uint32_t pcpus;       /* how many were sampled */
@@ -58,6 +61,10 @@ struct vp_recording {
 };
 
 void vp_recording_deinit(struct vp_recording *recording);
+/* The unit of weights: "samples", "ns", or the name of the event. */
+const char *vp_recording_unit(const struct vp_recording *recording);
+/* Nanoseconds per unit of weight; 0: weights are no times. */
+uint64_t vp_recording_unit_ns(const struct vp_recording *recording);
 /* Says that this program records on this machine now. `command` may be NULL. */
 void vp_recording_describe(struct vp_recording *recording, const char *command);
 /* Whether the instrument of that name recorded; adds one. */

@@ -112,7 +112,9 @@ static void put_sample(struct vp_export *export, const struct vp_sample *sample)
 	put_time(",\"s\":\"t\",\"cat\":\"sample\",\"ts\":", sample->time, out);
 	vp_buffer_string(out, ",\"name\":\"");
 	put_name(export, inner->function);
-	vp_buffer_string(out, "\",\"args\":{\"samples\":");
+	vp_buffer_string(out, "\",\"args\":{\"");
+	vp_buffer_string(out, vp_report_weight_key(export->report));
+	vp_buffer_string(out, "\":");
 	vp_buffer_count(out, sample->weight);
 	vp_buffer_string(out, ",\"kind\":\"");
 	vp_buffer_string(out, kind ? kind : "-");

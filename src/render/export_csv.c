@@ -6,9 +6,10 @@
 #include "render/lanes.h"
 #include "render/table.h"
 
-static const char header[] =
-    "type,begin_ns,end_ns,samples,pcpu,vm,vcpu,process,pid,tid,state,reason,function,module,stack,"
-    "guest_process,guest_pid,guest_tid,thief,thief_tid\n";
+/* %s: the key of weights. */
+#define HEADER                                                                                     \
+	"type,begin_ns,end_ns,%s,pcpu,vm,vcpu,process,pid,tid,state,reason,function,module,stack," \
+	"guest_process,guest_pid,guest_tid,thief,thief_tid\n"
 
 struct csv {
 	struct vp_export_texts vms, kinds, cells, /* by themselves */
@@ -59,7 +60,7 @@ static void begin(struct vp_export *export)
 	    (struct vp_export_texts){.text = vp_export_text, .put = put_cell, .unknown = ""};
 	csv->parts = (struct vp_export_texts){
 	    .text = vp_export_text, .put = put_part, .unknown = "[unknown]"};
-	vp_buffer_string(export->out, header);
+	vp_buffer_printf(export->out, HEADER, vp_report_weight_key(export->report));
 }
 
 static void put_known(bool known, uint64_t number, struct vp_buffer *out)

@@ -51,6 +51,7 @@ static void put_begin(struct vp_export *export)
 	vp_json_count(&json, "pcpus", recording->pcpus);
 	vp_json_text(&json, "trigger", recording->trigger);
 	vp_json_count(&json, "period_ns", recording->period_ns);
+	vp_json_text(&json, "unit", vp_recording_unit(recording));
 	end_line(&json);
 	jsonl->vms =
 	    (struct vp_export_texts){.text = vp_export_vm, .put = put_quoted, .unknown = "null"};

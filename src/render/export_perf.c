@@ -364,7 +364,7 @@ static void put_sample(struct vp_export *export, const struct vp_sample *sample)
 	const struct vp_frame *inner = &sample->frames[sample->count - 1];
 	struct perf *perf = export->state;
 	struct place place = place_of(export, sample);
-	uint64_t ip = 0, unit = export->report->recording.period_ns;
+	uint64_t ip = 0, unit = vp_recording_unit_ns(&export->report->recording);
 	uint32_t misc = 0;
 
 	tell_thread(export, &place, inner->process, sample->time);

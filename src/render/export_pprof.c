@@ -84,13 +84,16 @@ static void begin(struct vp_export *export)
 	const struct vp_recording *recording = &export->report->recording;
 
 	pprof->functions.key_size = 2 * sizeof(uint32_t);
-	pprof->unit = recording->period_ns;
+	pprof->unit = vp_recording_unit_ns(recording);
 	(void)string_of(export, ""); /* the first one is empty */
-	put_type(export, PROFILE_SAMPLE_TYPE, "samples", "count");
+	if (recording->weigh == VP_WEIGH_TICKS)
+		put_type(export, PROFILE_SAMPLE_TYPE, "samples", "count");
+	else if (recording->weigh == VP_WEIGH_EVENTS)
+		put_type(export, PROFILE_SAMPLE_TYPE, recording->trigger, "count");
 	if (pprof->unit) {
 		put_type(export, PROFILE_SAMPLE_TYPE, "time", "nanoseconds");
 		put_type(export, PROFILE_PERIOD_TYPE, "time", "nanoseconds");
-		vp_pb_count(export->out, PROFILE_PERIOD, pprof->unit);
+		vp_pb_count(export->out, PROFILE_PERIOD, recording->period_ns);
 	}
 	vp_pb_count(export->out, PROFILE_DURATION, (uint64_t)(export->report->duration * 1e9));
 }
@@ -185,7 +188,8 @@ static void put_stack(struct vp_export *export, const struct vp_sample *sample)
 	pprof->sample.size = pprof->locations.size = pprof->values.size = 0;
 	for (uint32_t i = sample->count; i-- > 0;)
 		vp_pb_varint(&pprof->locations, location_of(export, &sample->frames[i]));
-	vp_pb_varint(&pprof->values, sample->weight);
+	if (export->report->recording.weigh != VP_WEIGH_TIME)
+		vp_pb_varint(&pprof->values, sample->weight);
 	if (pprof->unit)
 		vp_pb_varint(&pprof->values, sample->weight * pprof->unit);
 	vp_pb_message(&pprof->sample, SAMPLE_LOCATION, &pprof->locations);

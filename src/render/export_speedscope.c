@@ -29,7 +29,8 @@ static void begin(struct vp_export *export)
 	const struct vp_recording *recording = &export->report->recording;
 
 	speedscope->frames.key_size = sizeof(struct key);
-	speedscope->unit = recording->period_ns ? recording->period_ns : 1;
+	uint64_t unit = vp_recording_unit_ns(recording);
+	speedscope->unit = unit ? unit : 1;
 	vp_buffer_string(export->out,
 			 "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
 			 "\"exporter\":\"vperf " VPERF_VERSION "\",\"activeProfileIndex\":0,"
@@ -91,7 +92,8 @@ static void end(struct vp_export *export)
 	vp_buffer_string(out, "],\n\"weights\":[");
 	vp_buffer_append(out, speedscope->weights.bytes, speedscope->weights.size);
 	vp_buffer_string(out, "],\"unit\":");
-	vp_buffer_string(out, export->report->recording.period_ns ? "\"nanoseconds\"" : "\"none\"");
+	vp_buffer_string(out, vp_recording_unit_ns(&export->report->recording) ? "\"nanoseconds\""
+									       : "\"none\"");
 	vp_buffer_string(out, ",\"startValue\":0,\"endValue\":");
 	vp_buffer_count(out, speedscope->total);
 	vp_buffer_string(out, "}],\n\"shared\":{\"frames\":");

@@ -103,6 +103,8 @@ void vp_page_put_profile(const struct vp_report *report, const char *key, struct
 	vp_json_object(json, key);
 	vp_json_text(json, "path", report->path);
 	vp_json_count(json, "samples", samples);
+	vp_json_text(json, "unit", vp_recording_unit(&report->recording));
+	vp_json_count(json, "samplesTaken", profile->counts.samples);
 	vp_json_number(json, "durationS", report->duration);
 	vp_json_array(json, "vms");
 	vp_vec_each (&report->vms, vm)

@@ -35,7 +35,7 @@ static void put_part(const struct vp_report *report, const struct vp_profile_par
 		vp_json_count(json, "vcpu", report->options.vcpu);
 	else
 		put_row_number(json, "vcpu", part->vcpu);
-	vp_json_count(json, "samples", part->samples);
+	vp_json_count(json, vp_report_weight_key(report), part->samples);
 	put_shares(part, json);
 }
 
@@ -79,7 +79,7 @@ static void put_row(const struct vp_report *report, const struct vp_profile_row 
 	const struct vp_profile *profile = &report->profile;
 
 	vp_json_object(json, NULL);
-	vp_json_count(json, "samples", row->samples);
+	vp_json_count(json, vp_report_weight_key(report), row->samples);
 	vp_json_raw(json, "percent", percent_of(percent, row->samples));
 	if (report->options.chains)
 		vp_json_count(json, "total", row->total);
@@ -140,7 +140,7 @@ static void put_stack(const struct vp_report *report, uint32_t node, struct vp_j
 	const struct vp_profile_row *outermost = &profile->rows.at[rows[0]];
 
 	vp_json_object(json, NULL);
-	vp_json_count(json, "samples", profile->nodes.at[node].samples);
+	vp_json_count(json, vp_report_weight_key(report), profile->nodes.at[node].samples);
 	vp_json_text(json, "vm",
 		     outermost->vm == VP_NONE ? NULL : report->vms.at[outermost->vm].name);
 	vp_json_text(json, "process", vp_profile_text(profile, outermost->process));
@@ -222,6 +222,8 @@ void vp_render_report_json(const struct vp_report *report, bool colour, struct v
 	vp_json_double(&json, "duration_s", report->duration);
 	vp_json_count(&json, "period_ns", report->recording.period_ns);
 	vp_json_bool(&json, "interrupted", !report->recording.end);
+	vp_json_text(&json, "unit", vp_recording_unit(&report->recording));
+	vp_json_count(&json, "samples_taken", profile->counts.samples);
 	vp_json_count(&json, "ticks", profile->counts.ticks);
 	vp_json_count(&json, "late_ticks", profile->counts.late);
 	vp_json_count(&json, "unattributed", profile->unattributed);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* More than five includes: text is the format that shows every part of a report. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "analyze/notes.h"
@@ -10,23 +11,47 @@
 #include "render/table.h"
 #include "schema/exit_reason.h"
 
-static void put_shares(const struct vp_profile *profile, const struct vp_profile_part *part,
+static void put_total(const struct vp_report *report, const struct vp_profile_part *part,
+		      struct vp_buffer *out)
+{
+	const struct vp_recording *recording = &report->recording;
+	char amount[VP_AMOUNT_SIZE];
+
+	if (recording->weigh == VP_WEIGH_TIME)
+		vp_buffer_printf(out, "Total time: %s   ",
+				 vp_report_amount(report, part->samples, amount));
+	else
+		vp_buffer_printf(out, "Total %s: %" PRIu64 "   ", vp_recording_unit(recording),
+				 part->samples);
+}
+
+static void put_shares(const struct vp_report *report, const struct vp_profile_part *part,
 		       struct vp_buffer *out)
 {
-	bool guest = profile->view == VP_VIEW_GUEST;
+	bool guest = report->profile.view == VP_VIEW_GUEST;
 	double os = vp_report_percent(part, part->kinds[VP_KIND_OS]);
 	double user = vp_report_percent(part, part->kinds[VP_KIND_USER]);
 	double idle = vp_report_percent(part, part->kinds[VP_KIND_IDLE]);
 	double steal = vp_report_percent(part, part->kinds[VP_KIND_STEAL]);
 	double vm = vp_report_percent(part, part->kinds[VP_KIND_VM]);
 
-	vp_buffer_printf(out, "Total samples: %" PRIu64 "   ", part->samples);
+	put_total(report, part, out);
 	if (guest)
 		vp_buffer_printf(out, "OS:USER:IDLE:steal = %.2f%% : %.2f%% : %.2f%% : %.2f%%\n\n",
 				 os, user, idle, steal);
 	else
 		vp_buffer_printf(out, "VM:OS:USER:IDLE = %.2f%% : %.2f%% : %.2f%% : %.2f%%\n\n", vm,
 				 os, user, idle);
+}
+
+/* Of ticks the number alone. */
+static const char *put_count(const struct vp_report *report, uint64_t weight,
+			     char text[VP_AMOUNT_SIZE])
+{
+	if (report->recording.weigh == VP_WEIGH_TIME)
+		return vp_report_amount(report, weight, text);
+	snprintf(text, VP_AMOUNT_SIZE, "%" PRIu64, weight);
+	return text;
 }
 
 static void put_reasons(const struct vp_report *report, const struct vp_profile_part *part,
@@ -40,6 +65,7 @@ static void put_reasons(const struct vp_report *report, const struct vp_profile_
 		if (!row->reasons)
 			continue;
 		const char *label = vp_profile_text(profile, row->function);
+		char amount[VP_AMOUNT_SIZE];
 		vp_buffer_printf(out, "%s  %s:", any ? "" : "\nLast VM exit before stolen time:\n",
 				 label ? label : "[steal]");
 		any = true;
@@ -47,12 +73,12 @@ static void put_reasons(const struct vp_report *report, const struct vp_profile_
 			const struct vp_profile_reason *reason =
 			    &profile->reasons.at[row->first_reason + i];
 			char name[VP_EXIT_NAME_SIZE];
-			vp_buffer_printf(out, "%s %s %" PRIu64, i ? "," : "",
+			vp_buffer_printf(out, "%s %s %s", i ? "," : "",
 					 reason->exit.known
 					     ? vp_exit_reason_name(reason->exit.vendor,
 								   reason->exit.reason, name)
 					     : "unknown",
-					 reason->count);
+					 put_count(report, reason->count, amount));
 		}
 		vp_buffer_string(out, "\n");
 	}
@@ -84,7 +110,7 @@ static void put_part(const struct vp_report *report, const struct vp_profile_par
 
 	if (part->vcpu != VP_NONE)
 		vp_buffer_printf(out, "vCPU %u\n", part->vcpu);
-	put_shares(&report->profile, part, out);
+	put_shares(report, part, out);
 	vp_report_table(report, part, &table);
 	if (report->graph.shown && report->options.chains) {
 		vp_render_table_text(&table, colour, &text);

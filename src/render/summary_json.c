@@ -131,6 +131,7 @@ static void put_about(const struct vp_report *report, struct vp_json *json)
 	vp_json_text(json, "guest_sampling", recording->guest_sampling);
 	vp_json_count(json, "compression_level", recording->compression);
 	vp_json_bool(json, "by_time", recording->by_time);
+	vp_json_text(json, "unit", vp_recording_unit(recording));
 	vp_json_text(json, "command", recording->command);
 	vp_json_count(json, "period_ns", recording->period_ns);
 	vp_json_double(json, "rate_hz", 1e9 / (double)recording->period_ns);

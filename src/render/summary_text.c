@@ -15,10 +15,20 @@ static void put_trigger(const struct vp_recording *recording, struct vp_buffer *
 {
 	char period[VP_DURATION_SIZE];
 
-	vp_buffer_printf(out, "Trigger:     %s, every %s (%.1f samples per second and pCPU)%s\n",
-			 recording->trigger, vp_text_duration(recording->period_ns, period),
-			 1e9 / (double)recording->period_ns,
-			 recording->by_time ? "" : "; idle pCPUs are not sampled");
+	if (recording->weigh == VP_WEIGH_EVENTS && recording->events)
+		vp_buffer_printf(out, "Trigger:     %s, every %" PRIu64 " events\n",
+				 recording->trigger, recording->events);
+	else
+		vp_buffer_printf(out,
+				 "Trigger:     %s, every %s (%.1f samples per second and pCPU)%s\n",
+				 recording->trigger, vp_text_duration(recording->period_ns, period),
+				 1e9 / (double)recording->period_ns,
+				 recording->by_time ? "" : "; idle pCPUs are not sampled");
+	if (recording->weigh == VP_WEIGH_TIME)
+		vp_buffer_string(out,
+				 "Weights:     by time: ns since the pCPU's previous sample\n");
+	if (recording->weigh == VP_WEIGH_EVENTS)
+		vp_buffer_printf(out, "Weights:     by %s, not by time\n", recording->trigger);
 }
 
 static void put_plan(const struct vp_interval_recording *rec, struct vp_buffer *out)

@@ -101,6 +101,13 @@
 	FIELD(u64, hex, address, "the guest's address of the first of `words`")                    \
 	FIELD(words16, hex, words, "part of the guest kernel's stack")
 
+#define VP_FIELDS_sample_period(FIELD)                                                             \
+	FIELD(u16, dec, reserved, "0")                                                             \
+	FIELD(u32, dec, reserved_2, "0")                                                           \
+	FIELD(u64, dec, events,                                                                    \
+	      "events of the trigger that the next sample of this stream "                         \
+	      "stands for")
+
 #define VP_FIELDS_task(FIELD)                                                                      \
 	FIELD(u16, dec, reserved, "0")                                                             \
 	FIELD(u32, dec, pid, "process of the thread")                                              \
@@ -284,6 +291,7 @@
 	RECORD(9, guest_regs, "guest registers at the next sample of this vCPU")                   \
 	RECORD(10, chain_frames, "call chain of the next sample of this thread in the stream")     \
 	RECORD(11, chain_stack, "stack of the guest at the next sample of this thread")            \
+	RECORD(12, sample_period, "weight of the next sample of this stream")                      \
 	RECORD(20, vcpu_account,                                                                   \
 	       "times of a vCPU by state in an interval; they sum to its length")                  \
 	RECORD(21, exit_account, "a vCPU's exits of one reason in an interval")                    \

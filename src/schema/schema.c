@@ -34,6 +34,9 @@ static const struct vp_field_type chain_frames_fields[] = {VP_FIELDS_chain_frame
 #define RECORD_STRUCT struct vp_chain_stack
 static const struct vp_field_type chain_stack_fields[] = {VP_FIELDS_chain_stack(FIELD_ENTRY)};
 #undef RECORD_STRUCT
+#define RECORD_STRUCT struct vp_sample_period
+static const struct vp_field_type sample_period_fields[] = {VP_FIELDS_sample_period(FIELD_ENTRY)};
+#undef RECORD_STRUCT
 #define RECORD_STRUCT struct vp_task
 static const struct vp_field_type task_fields[] = {VP_FIELDS_task(FIELD_ENTRY)};
 #undef RECORD_STRUCT

@@ -132,6 +132,7 @@ static void place_ticks(struct vp_timeline *timeline, struct vp_survey *survey)
 		struct vp_pcpu *pcpu = &timeline->pcpus.at[i];
 		if (survey->pcpus.at[i].ticked)
 			pcpu->last_tick = survey->pcpus.at[i].last_tick;
+		pcpu->events = survey->pcpus.at[i].events;
 		pcpu->chain = survey->pcpus.at[i].chain;
 		survey->pcpus.at[i].chain = NULL;
 		if (period && !pcpu->of_vcpus && now > pcpu->last_tick &&
@@ -197,6 +198,8 @@ static void digest_pcpu(XXH3_state_t *state, const struct vp_pcpu *pcpu, bool fi
 
 	if (fills)
 		XXH3_64bits_update(state, &pcpu->last_tick, sizeof(pcpu->last_tick));
+	if (pcpu->events)
+		XXH3_64bits_update(state, &pcpu->events, sizeof(pcpu->events));
 	if (!chain || chain->used)
 		return;
 	XXH3_64bits_update(state, &chain->tid, sizeof(chain->tid));

@@ -157,6 +157,7 @@ static inline void see_tick(struct vp_survey_pcpu *pcpu, const struct vp_host_sa
 {
 	pcpu->last_tick = sample->time;
 	pcpu->ticked = true;
+	pcpu->events = 0;
 	if (pcpu->chain)
 		(void)vp_chain_use(pcpu->chain, sample->tid, sample->flags & VP_LATE);
 }
@@ -188,6 +189,7 @@ union any {
 	const struct vp_vcpu_in *in;
 	const struct vp_task *task;
 	const struct vp_guest_task *guest_task;
+	const struct vp_sample_period *period;
 };
 
 static void see_name(struct vp_survey *survey, union any record, struct vp_survey_moment now)
@@ -217,6 +219,9 @@ static inline void see(struct vp_survey *survey, struct vp_survey_pcpu *pcpu, un
 	case VP_ID_task:
 	case VP_ID_guest_task:
 		see_name(survey, record, now);
+		break;
+	case VP_ID_sample_period:
+		pcpu->events = record.period->events;
 		break;
 	case VP_ID_guest_regs:
 	case VP_ID_chain_frames:

@@ -52,6 +52,7 @@ struct vp_survey_name {
 struct vp_survey_pcpu {
 	uint64_t last_tick; /* if there was one */
 	bool ticked;
+	uint64_t events;        /* as in struct vp_pcpu */
 	struct vp_chain *chain; /* or NULL */
 };
 

@@ -20,7 +20,13 @@ void vp_timeline_init(struct vp_timeline *timeline, const struct vp_recording *r
 	}
 	for (size_t i = 0; i < VP_OCCUPANTS; i++)
 		timeline->occupants[i].tid = timeline->occupants[i].owner = VP_NONE;
-	if (recording->by_time || !recording->start || recording->period_ns > FILL_PERIOD_MAX)
+	timeline->weigh = recording->weigh;
+	timeline->tick_weight = recording->weigh == VP_WEIGH_TICKS  ? 1
+				: recording->weigh == VP_WEIGH_TIME ? recording->period_ns
+				: recording->events                 ? recording->events
+								    : 1;
+	if (recording->weigh != VP_WEIGH_TIME || !recording->start ||
+	    recording->period_ns > FILL_PERIOD_MAX)
 		return;
 	timeline->fill_period = recording->period_ns;
 	timeline->next_fill = recording->start;
@@ -123,6 +129,13 @@ static void take_switch(struct vp_timeline *timeline, uint32_t pcpu, const struc
 	see_vcpu(timeline, pcpu, vcpu, in->vendor, in->exit_reason, in->flags);
 }
 
+static void take_period(struct vp_timeline *timeline, const struct vp_merge_head *head)
+{
+	const struct vp_sample_period *period = (const void *)head->record;
+
+	timeline->pcpus.at[head->stream].events = period->events;
+}
+
 static void take_chain(struct vp_timeline *timeline, const struct vp_merge_head *head)
 {
 	struct vp_pcpu *pcpu = &timeline->pcpus.at[head->stream];
@@ -132,16 +145,32 @@ static void take_chain(struct vp_timeline *timeline, const struct vp_merge_head 
 	vp_chain_take(pcpu->chain, head->record);
 }
 
+/* A tick of vCPUs' own CPU time is one of their clock, whatever the pCPUs' trigger is. */
+static inline uint64_t weight_of(const struct vp_timeline *timeline, struct vp_pcpu *pcpu,
+				 uint64_t time)
+{
+	uint64_t weight = timeline->tick_weight;
+
+	if (__builtin_expect(timeline->weigh == VP_WEIGH_TICKS, 1) || pcpu->of_vcpus)
+		return weight;
+	if (timeline->weigh == VP_WEIGH_TIME) {
+		weight = time > pcpu->last_tick ? time - pcpu->last_tick : 0;
+		pcpu->last_tick = time;
+	} else if (pcpu->events) {
+		weight = pcpu->events;
+		pcpu->events = 0;
+	}
+	return weight;
+}
+
 static inline void tick_of_sample(struct vp_timeline *timeline, const struct vp_merge_head *head,
 				  struct vp_tick *tick)
 {
 	const struct vp_host_sample *sample = (const void *)head->record;
 	const struct vp_occupant *occupant = occupy(timeline, sample->pid, sample->tid);
 
-	timeline->pcpus.at[head->stream].last_tick = head->time;
 	*tick = (struct vp_tick){
 	    .time = head->time,
-	    .weight = 1,
 	    .pcpu = head->stream,
 	    .of_vcpu = timeline->pcpus.at[head->stream].of_vcpus,
 	    .sample = sample,
@@ -205,8 +234,8 @@ static inline void take_host_sample(struct vp_timeline *timeline, const struct v
 }
 
 /* Takes one record; true if it is a tick. */
-static bool take_record(struct vp_timeline *timeline, const struct vp_merge_head *head,
-			struct vp_tick *tick)
+static inline bool take_record(struct vp_timeline *timeline, const struct vp_merge_head *head,
+			       struct vp_tick *tick)
 {
 	switch (head->record->id) {
 	case VP_ID_host_sample:
@@ -227,6 +256,9 @@ static bool take_record(struct vp_timeline *timeline, const struct vp_merge_head
 	case VP_ID_vcpu_in:
 	case VP_ID_vcpu_out: /* the same fields at the same places */
 		take_switch(timeline, head->stream, (const void *)head->record);
+		return false;
+	case VP_ID_sample_period:
+		take_period(timeline, head);
 		return false;
 	case VP_ID_guest_regs:
 	case VP_ID_chain_frames:
@@ -256,7 +288,7 @@ static bool fill_gap(struct vp_timeline *timeline, uint64_t now, struct vp_tick 
 		uint64_t missed = (now - pcpu->last_tick - period / 2 - 1) / period;
 		pcpu->last_tick += missed * period;
 		*tick = (struct vp_tick){.time = pcpu->last_tick,
-					 .weight = missed,
+					 .weight = missed * period,
 					 .pcpu = timeline->fill_at,
 					 .vm = VP_NONE,
 					 .vcpu = VP_NONE,
@@ -273,18 +305,37 @@ static bool fill_gap(struct vp_timeline *timeline, uint64_t now, struct vp_tick 
 	return false;
 }
 
+/* The time since the last sample of each pCPU, one pCPU a call. */
+static bool fill_ends(struct vp_timeline *timeline, uint64_t end, struct vp_tick *tick)
+{
+	for (; timeline->end_at < timeline->pcpus.count; timeline->end_at++) {
+		struct vp_pcpu *pcpu = &timeline->pcpus.at[timeline->end_at];
+		if (pcpu->of_vcpus || end <= pcpu->last_tick)
+			continue;
+		*tick = (struct vp_tick){.time = end,
+					 .weight = end - pcpu->last_tick,
+					 .pcpu = timeline->end_at,
+					 .vm = VP_NONE,
+					 .vcpu = VP_NONE,
+					 .comm = VP_NONE};
+		pcpu->last_tick = end;
+		return true;
+	}
+	return false;
+}
+
 /* At the end of all streams: what is left until the recording's end. */
 static bool fill_rest(struct vp_timeline *timeline, struct vp_tick *tick)
 {
 	if (!timeline->fill_period)
 		return false;
 	uint64_t end = timeline->fill_end ? timeline->fill_end : timeline->last;
-	if (fill_gap(timeline, end, tick))
+	if (fill_gap(timeline, end, tick) || fill_ends(timeline, end, tick))
 		return true;
 	uint64_t start = timeline->fill_start;
-	uint64_t missed = end > start ? (end - start) / timeline->fill_period : 0;
+	uint64_t unseen = end > start ? end - start : 0;
 	*tick = (struct vp_tick){.time = end,
-				 .weight = missed * timeline->unseen_pcpus,
+				 .weight = unseen * timeline->unseen_pcpus,
 				 .pcpu = VP_NONE,
 				 .vm = VP_NONE,
 				 .vcpu = VP_NONE,
@@ -328,6 +379,8 @@ bool vp_timeline_next(struct vp_timeline *timeline, struct vp_tick *tick)
 			return true;
 		}
 		if (take_record(timeline, head, tick)) {
+			tick->weight =
+			    weight_of(timeline, &timeline->pcpus.at[head->stream], head->time);
 			find_chain(timeline, tick);
 			return true;
 		}

@@ -23,6 +23,7 @@ enum { VP_OCCUPANTS = 256 };
 
 struct vp_pcpu {
 	uint64_t last_tick;
+	uint64_t events;        /* weight of the next sample; 0: that of the recording */
 	bool of_vcpus;          /* no pCPU: the stream has vCPUs' samples by their own CPU time */
 	struct vp_chain *chain; /* NULL: no sample of this pCPU has call chains so far */
 };
@@ -36,11 +37,15 @@ struct vp_timeline {
 	VP_VEC(struct vp_pcpu) pcpus;               /* by stream */
 	struct vp_occupant occupants[VP_OCCUPANTS]; /* by the low bits of tid */
 
+	enum vp_weigh weigh;
+	uint64_t tick_weight; /* of a tick of a clock, or a sample that does not give its own */
+
 	/* Ticks filled in for pCPUs that were idle, where the trigger does not tick with time. */
 	uint64_t fill_period; /* ns; 0: nothing is filled in */
 	uint64_t next_fill;   /* no pCPU's gap is long enough before this time */
 	uint64_t fill_start, fill_end;
 	uint32_t unseen_pcpus; /* were sampled, but have no stream: idle throughout */
+	uint32_t end_at;       /* the pCPU whose end is to be filled next */
 	uint32_t fill_at;      /* the pCPU to look at next, while filling up to `now` */
 	bool filling;
 	const struct vp_merge_head *pending; /* the record that waits until gaps are filled */
@@ -51,7 +56,8 @@ struct vp_timeline {
 
 struct vp_tick {
 	uint64_t time;
-	uint64_t weight; /* number of ticks: 1, or as many as were filled in at once */
+	uint64_t weight; /* in the recording's unit: ticks (as many as were filled in at once), ns
+			    or events */
 	uint32_t pcpu;   /* index of the stream; VP_NONE: none in particular */
 	bool of_vcpu; /* by that vCPU's own CPU time: it tells nothing of others, and of no pCPU */
 	/* The sample: its pid (or VM number), tid, mode and ip are at the same place in all three

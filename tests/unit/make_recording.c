@@ -163,6 +163,13 @@ void made_host(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t pid, ui
 	host_sample(made, pcpu, tick, pid, pid, mode);
 }
 
+void made_period(struct made *made, uint32_t pcpu, uint64_t tick, uint64_t events)
+{
+	union vp_any_record record = {.sample_period = {.events = events}};
+
+	append(made, pcpu, tick, VP_ID_sample_period, &record);
+}
+
 void made_idle(struct made *made, uint32_t pcpu, uint64_t tick)
 {
 	host_sample(made, pcpu, tick, 0, 0, VP_MODE_KERNEL);

@@ -45,6 +45,8 @@ void made_in_kvm(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, u
 void made_in_vmm(struct made *made, uint32_t pcpu, uint64_t tick, unsigned vm, unsigned vcpu);
 void made_host(struct made *made, uint32_t pcpu, uint64_t tick, uint32_t pid, uint32_t mode);
 void made_idle(struct made *made, uint32_t pcpu, uint64_t tick);
+/* The next sample of the stream stands for so many events. */
+void made_period(struct made *made, uint32_t pcpu, uint64_t tick, uint64_t events);
 /* Call chains of the next sample of that thread: where its vCPU's guest is; frames of one side
  * (enum vp_mode), innermost first; a piece of the guest kernel's stack. */
 void made_regs(struct made *made, uint32_t pcpu, uint64_t tick, const struct vp_guest_regs *regs);

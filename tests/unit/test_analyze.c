@@ -268,6 +268,7 @@ static void test_gaps_are_filled(void **state)
 
 	made_begin(&made, NAME, 1);
 	made.about.by_time = false;
+	made.about.weigh = VP_WEIGH_TIME;
 	made.about.pcpus = 3;
 	for (uint64_t tick = 1; tick <= 10; tick++)
 		made_guest(&made, 0, tick, 0, 0, VP_MODE_GUEST_USER, MADE_HLT);
@@ -275,14 +276,70 @@ static void test_gaps_are_filled(void **state)
 	made_end(&made, 100);
 
 	struct vp_report report = guest_view(NULL);
-	expect_shares(&report.profile.parts.at[0], 0, 10, 89, 0);
+	expect_shares(&report.profile.parts.at[0], 0, 10 * MADE_PERIOD, 90 * MADE_PERIOD, 0);
 	vp_report_deinit(&report);
 
 	report = view(&(struct vp_profile_options){.view = VP_VIEW_HOST});
 	/* 100 ticks for each of three pCPUs, the third without a stream. */
-	assert_in_range(report.profile.parts.at[0].samples, 299, 300);
-	assert_int_equal(report.profile.parts.at[0].kinds[VP_KIND_VM], 10);
-	assert_int_equal(report.profile.parts.at[0].kinds[VP_KIND_USER], 1);
+	assert_int_equal(report.profile.parts.at[0].samples, 300 * MADE_PERIOD);
+	assert_int_equal(report.profile.parts.at[0].kinds[VP_KIND_VM], 10 * MADE_PERIOD);
+	assert_int_equal(report.profile.parts.at[0].kinds[VP_KIND_USER], MADE_PERIOD);
+	expect_closed(&report);
+	vp_report_deinit(&report);
+}
+
+/* The kernel finds the period of a frequency by trying: at first samples come too densely. */
+static void test_dense_samples_weigh_less(void **state)
+{
+	struct made made;
+
+	made_begin(&made, NAME, 0);
+	made.about.by_time = false;
+	made.about.weigh = VP_WEIGH_TIME;
+	made.about.pcpus = 1;
+	for (made.offset = 100; made.offset <= 50000; made.offset += 100)
+		made_host(&made, 0, 0, 77, VP_MODE_KERNEL);
+	made.offset = 50000;
+	for (uint64_t tick = 1; tick < 100; tick++)
+		made_host(&made, 0, tick, 77, VP_MODE_USER);
+	made_end(&made, 100);
+
+	struct vp_report report = view(&(struct vp_profile_options){.view = VP_VIEW_HOST});
+	const struct vp_profile_part *whole = &report.profile.parts.at[0];
+	assert_int_equal(whole->samples, 100 * MADE_PERIOD);
+	assert_int_equal(whole->kinds[VP_KIND_OS], 50000);
+	assert_int_equal(whole->kinds[VP_KIND_USER], 99 * MADE_PERIOD);
+	assert_int_equal(whole->kinds[VP_KIND_IDLE], MADE_PERIOD - 50000); /* up to the end */
+	assert_int_equal(report.profile.counts.samples, 599);
+	expect_closed(&report);
+	vp_report_deinit(&report);
+}
+
+static void test_events_weigh_by_their_periods(void **state)
+{
+	struct made made;
+
+	made_begin(&made, NAME, 0);
+	made.about.by_time = false;
+	made.about.weigh = VP_WEIGH_EVENTS;
+	made.about.events = 7;
+	free(made.about.trigger);
+	made.about.trigger = strdup("cache-misses");
+	made_period(&made, 0, 1, 1000000);
+	made_host(&made, 0, 1, 77, VP_MODE_USER);
+	made_host(&made, 0, 50, 77, VP_MODE_KERNEL); /* no period: the recording's */
+	made_period(&made, 1, 60, 1000);
+	made_host(&made, 1, 60, 77, VP_MODE_USER);
+	made_end(&made, 100);
+
+	struct vp_report report = view(&(struct vp_profile_options){.view = VP_VIEW_HOST});
+	const struct vp_profile_part *whole = &report.profile.parts.at[0];
+	char amount[VP_AMOUNT_SIZE];
+	assert_int_equal(whole->samples, 1001007); /* gaps are nobody's */
+	assert_int_equal(whole->kinds[VP_KIND_OS], 7);
+	assert_string_equal(vp_report_amount(&report, whole->samples, amount),
+			    "1001007 cache-misses");
+	assert_string_equal(vp_report_weight_key(&report), "events");
 	expect_closed(&report);
 	vp_report_deinit(&report);
 }
@@ -489,6 +546,8 @@ int main(void)
 	    cmocka_unit_test(test_moves_between_pcpus),
 	    cmocka_unit_test(test_comes_and_goes),
 	    cmocka_unit_test(test_gaps_are_filled),
+	    cmocka_unit_test(test_dense_samples_weigh_less),
+	    cmocka_unit_test(test_events_weigh_by_their_periods),
 	    cmocka_unit_test(test_columns_and_filters),
 	    cmocka_unit_test(test_unlisted_vms),
 	    cmocka_unit_test(test_wrong_requests),

@@ -14,7 +14,7 @@
 #include "render/formats.h"
 
 #define NAME "passes.data"
-enum { TICKS = 400, MANY_TICKS = 6000, PCPUS = 3, RECORDINGS = 8, VMS = 3 };
+enum { TICKS = 400, MANY_TICKS = 6000, PCPUS = 3, RECORDINGS = 16, VMS = 3 };
 
 static uint64_t random_state;
 
@@ -92,21 +92,26 @@ static void make_record(struct made *made, uint32_t pcpu, uint64_t tick, bool ch
 	}
 }
 
-/* By number: with call chains, with ticks that have to be filled in, with a clock that goes back.
- */
+/* By number: with call chains, with ticks that have to be filled in, with a clock that goes back,
+ * weighted by events. */
 static void make_recording(uint32_t number, uint64_t ticks)
 {
 	bool chains = number % 2, gaps = number / 2 % 2, backwards = number / 4 % 2;
+	bool events = number / 8 % 2;
 	struct made made;
 
 	random_state = 0x9e3779b97f4a7c15ULL * (number + 1);
 	made_begin(&made, NAME, VMS);
 	made.pcpus = made.about.pcpus = PCPUS;
 	made.about.by_time = !gaps;
+	made.about.weigh = events ? VP_WEIGH_EVENTS : gaps ? VP_WEIGH_TIME : VP_WEIGH_TICKS;
+	made.about.events = 3;
 	made.about.chains = chains;
 	for (uint64_t tick = 1; tick < ticks; tick++)
 		for (uint32_t pcpu = 0; pcpu < PCPUS; pcpu++) {
 			made.offset = any(MADE_PERIOD / 2);
+			if (events && any(3))
+				made_period(&made, pcpu, tick, 1 + any(1000));
 			if (!gaps || tick / 16 % 3 != pcpu || !any(10))
 				make_record(&made, pcpu, tick - (backwards && !any(20)), chains);
 		}

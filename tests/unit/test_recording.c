@@ -384,7 +384,7 @@ static void test_missing_files(void **state)
 	expect_error(report_on(&report), "period_ns");
 	temporary_file(NAME "/recording", "vperf-recording 1\nstart 1\n", 26);
 	expect_error(report_on(&report),
-		     "is in recording format 1, this vperf reads formats 6 and 7");
+		     "is in recording format 1, this vperf reads formats 6 to 8");
 	temporary_file(NAME "/recording", "vperf-recording 10\nstart 1\n", 27);
 	expect_error(report_on(&report), "is in recording format 10");
 	temporary_file(NAME "/recording", "vperf-record", 12);

@@ -20,6 +20,8 @@ export interface Table {
 interface PackedProfile {
   path: string;
   samples: number;
+  unit: string;
+  samplesTaken: number;
   durationS: number;
   vms: string[];
   texts: string[];
@@ -125,7 +127,9 @@ export interface StackNode {
 
 export interface Profile {
   path: string;
-  samples: number;
+  samples: number; // the sum of all weights
+  unit: string; // of weights: "samples", "ns" or an event's name
+  samplesTaken: number;
   durationS: number;
   leastSamples: number;
   rows: Row[];
@@ -208,8 +212,8 @@ export function unpackProfile(packed: PackedProfile): Profile {
   }
   // Without call chains each row is a stack of its own.
   if (!nodes.length) rows.forEach((row, i) => nodes.push({ parent: -1, row: i, samples: row.samples }));
-  const { path, samples, durationS, leastSamples } = packed;
-  return { path, samples, durationS, leastSamples, rows, nodes };
+  const { path, samples, unit, samplesTaken, durationS, leastSamples } = packed;
+  return { path, samples, unit, samplesTaken, durationS, leastSamples, rows, nodes };
 }
 
 function laneTitle(packed: PackedLane, vm: string | null): string {

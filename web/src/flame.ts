@@ -180,7 +180,7 @@ export class FlameGraph {
     const row = frame.row;
     const place = row ? ` (${[row.module, row.kind === "os" ? "kernel" : row.kind].filter(Boolean).join(", ")})` : "";
     const change = this.before ? `, ${format.percent(100 * frame.before)} before` : "";
-    return `${frame.name}${place}: ${format.count(frame.value)} samples, ${format.percent(100 * share)}${change}`;
+    return `${frame.name}${place}: ${format.weight(frame.value, this.profile.unit)}, ${format.percent(100 * share)}${change}`;
   }
 
   private draw(): void {

@@ -20,6 +20,11 @@ export function count(value: number): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: 2 });
 }
 
+/** A sum of weights of samples in their unit: "12 samples", "3.20 ms". */
+export function weight(value: number, unit: string): string {
+  return unit === "ns" ? duration(value) : `${count(value)} ${unit}`;
+}
+
 /** Short, for axes: "12.3 k", "4.1 M". */
 export function amount(value: number): string {
   const size = Math.abs(value);

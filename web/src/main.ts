@@ -16,7 +16,8 @@ function facts(page: Page): HTMLElement {
     ["Time", format.duration(page.durationS * 1e9)],
     ["Recorded", page.instruments],
   ];
-  if (page.profile) rows.push(["Samples", `${format.count(page.profile.samples)}, by ${page.trigger} each ${format.duration(page.periodNs)}`]);
+  if (page.profile) rows.push(["Samples", `${format.count(page.profile.samplesTaken)}, by ${page.trigger} ${
+    page.profile.unit === "samples" ? `each ${format.duration(page.periodNs)}` : page.profile.unit === "ns" ? "weighted by time" : "weighted by its count"}`]);
   if (page.command) rows.push(["Command", page.command]);
   return el("dl", {}, ...rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 }
