@@ -169,6 +169,16 @@ static struct vp_error *vm_load(const struct vp_naming_options *options, const v
 	return NULL;
 }
 
+/* Notes of the host's map are about something that is missing in it. */
+static void note_missing(struct vp_naming_machine *host)
+{
+	if (!host->complete || !vp_names_maps(host->names)->notes.count)
+		return;
+	host->complete = false;
+	free(host->state);
+	host->state = vp_strdup("incomplete");
+}
+
 struct vp_error *vp_naming_load(const struct vp_naming_options *options,
 				const struct vp_recording *recording, const vp_vms *vms,
 				const vp_stream_readers *streams, struct vp_naming *ret)
@@ -184,6 +194,7 @@ struct vp_error *vp_naming_load(const struct vp_naming_options *options,
 	if (error)
 		return error;
 	machine_load(ret, path, &how, &ret->host);
+	note_missing(&ret->host);
 	vp_host_clock_read(streams, &clock);
 	vp_vec_each (vms, vm) {
 		if (!error)

@@ -129,6 +129,15 @@ static void note_profile(struct vp_report *report)
 		     vp_report_amount(report, profile->counts.guest_samples, whole));
 }
 
+static void note_incomplete(struct vp_report *report, const char *name, const struct vp_maps *maps)
+{
+	vp_vec_each (&maps->notes, note) {
+		VP_AUTO_FREE char *text = vp_maps_string(maps, *note);
+		VP_AUTO_FREE char *clean = vp_text_cleaned(text);
+		NOTE(report, "%s: the symbol map is incomplete: %s", name, clean);
+	}
+}
+
 /* `why`: why there is no symbol map, if that is known; `remedy`: a clause, or nothing. */
 static void note_machine(struct vp_report *report, const char *name,
 			 const struct vp_naming_machine *machine, const char *why,
@@ -136,7 +145,9 @@ static void note_machine(struct vp_report *report, const char *name,
 {
 	if (!strcmp(machine->state, "complete"))
 		return;
-	if (!strcmp(machine->state, "cut off"))
+	if (!strcmp(machine->state, "incomplete"))
+		note_incomplete(report, name, vp_names_maps(machine->names));
+	else if (!strcmp(machine->state, "cut off"))
 		NOTE(report, "%s: the symbol map is truncated: some names may be missing", name);
 	else if (!machine->kernel)
 		NOTE(report, "%s: no symbol map (%s): code is shown as addresses%s", name,

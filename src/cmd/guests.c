@@ -91,7 +91,8 @@ static struct vp_error *inspect_guest(const struct guests *guests, void *lister,
 
 	struct vp_error *error = access->list(lister, ret->vm->pid, &state);
 	if (!error)
-		error = vp_guest_reader_start(access, &state, packs->at, packs->count, -1, &reader);
+		error =
+		    vp_guest_reader_start(access, &state, packs->at, packs->count, -1, 0, &reader);
 	if (!error)
 		error = access->expect_same(&state);
 	if (!error)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/io.h"
 #include "cmd/terminal.h"
 #include "cmd/verb.h"
 #include <bpf/libbpf.h>
@@ -48,6 +49,8 @@ static int flushed(int status)
 
 int main(int argc, char **argv)
 {
+	if (!vp_open_standard_files())
+		return VP_ERROR_FAILURE;
 	if (argc < 2) {
 		help(stderr);
 		return VP_ERROR_USAGE;

@@ -210,11 +210,11 @@ static void talk(void *context, int channel)
 	struct vp_error *error = prepare_waiting(talker);
 	if (!error) {
 		int keep[] = {talker->fd, talker->channel};
-		if (!vp_confine(keep, VP_ARRAY_SIZE(keep), 0))
-			_exit(1);
+		error = vp_confine(keep, VP_ARRAY_SIZE(keep), 0, 0);
 		talker->fd = keep[0];
 		talker->channel = keep[1];
-		error = listen_to(talker);
+		if (!error)
+			error = listen_to(talker);
 	}
 	tell_error(talker, NEWS_GONE, error);
 }

@@ -372,11 +372,12 @@ static void talk(void *context, int channel)
 	talker->class_of_id = vp_alloc(IDS);
 	connect_agent(talker);
 	int keep[] = {talker->fd, talker->channel};
-	if (!tell_connection(talker) || !vp_confine(keep, VP_ARRAY_SIZE(keep), 0))
+	if (!tell_connection(talker))
 		_exit(1);
+	struct vp_error *error = vp_confine(keep, VP_ARRAY_SIZE(keep), 0, 0);
 	talker->fd = keep[0];
 	talker->channel = keep[1];
-	tell_error(talker, NEWS_GONE, listen_to(talker));
+	tell_error(talker, NEWS_GONE, error ? error : listen_to(talker));
 }
 
 static struct vp_error *start_talker(struct talker *talker, struct vp_agent_events **ret)

@@ -9,21 +9,19 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cursor.h"
 
 enum { NOBODY = 65534, FIRST_KEPT = 3, MOST_KEPT = 8 };
-/* Room for the images and symbols of a guest, and for nothing that would hurt the host. The shadow
- * that AddressSanitizer keeps of all addresses is more than any limit. */
-#ifdef __SANITIZE_ADDRESS__
-#define MOST_MEMORY RLIM_INFINITY
-#else
-#define MOST_MEMORY (4ULL << 30)
-#endif
+/* Mappings of files and of guests' memory need addresses, but no memory. */
+#define MOST_ADDRESSES (4ULL << 30)
 
 #if defined(__x86_64__)
 #define THIS_ARCH AUDIT_ARCH_X86_64
@@ -173,11 +171,44 @@ static bool keep_reader_capabilities(void)
 	return !syscall(SYS_capset, &header, keep);
 }
 
-static bool limit_resources(void)
+/* Bytes of address space, and of it of private writable memory, that this process has now. */
+static bool measure_memory(uint64_t *addresses, uint64_t *data)
 {
-	const struct rlimit memory = {MOST_MEMORY, MOST_MEMORY}, none = {0, 0};
+	VP_AUTO_CLOSE int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	char text[256];
+	ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof(text));
 
-	return !setrlimit(RLIMIT_AS, &memory) && !setrlimit(RLIMIT_CORE, &none);
+	if (size <= 0)
+		return false;
+	struct vp_cursor words = vp_cursor_of(text, (size_t)size);
+	*addresses = vp_cursor_decimal(&words) * page;
+	for (int i = 0; i < 4; i++) /* resident, shared, text, lib */
+		vp_cursor_word(&words);
+	*data = vp_cursor_decimal(&words) * page;
+	return vp_cursor_ok(&words);
+}
+
+/* An administrator's own limit that is lower stays. */
+static bool limit_to(int resource, uint64_t most)
+{
+	struct rlimit limit;
+
+	if (getrlimit(resource, &limit))
+		return false;
+	limit.rlim_max = most < limit.rlim_max ? most : limit.rlim_max;
+	limit.rlim_cur = limit.rlim_max;
+	return !setrlimit(resource, &limit);
+}
+
+static bool limit_resources(uint64_t memory, uint64_t most_file)
+{
+	uint64_t addresses, data;
+
+	return measure_memory(&addresses, &data) && signal(SIGXFSZ, SIG_IGN) != SIG_ERR &&
+	       limit_to(RLIMIT_AS, addresses + MOST_ADDRESSES) &&
+	       limit_to(RLIMIT_DATA, data + memory) && limit_to(RLIMIT_FSIZE, most_file) &&
+	       limit_to(RLIMIT_CORE, 0);
 }
 
 static bool give_up_privileges(void)
@@ -186,15 +217,36 @@ static bool give_up_privileges(void)
 	       !prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-bool vp_confine(int *fds, size_t count, unsigned long request)
+static bool become_nobody(void)
 {
-	return keep_descriptors(fds, count) && limit_resources() && !setgroups(0, NULL) &&
-	       !setresgid(NOBODY, NOBODY, NOBODY) && !setresuid(NOBODY, NOBODY, NOBODY) &&
-	       give_up_privileges() && limit_system_calls(request);
+	return !setgroups(0, NULL) && !setresgid(NOBODY, NOBODY, NOBODY) &&
+	       !setresuid(NOBODY, NOBODY, NOBODY);
 }
 
-bool vp_confine_to_reading(int *fds, size_t count)
+/* `failed`: the step that did, or NULL. */
+static struct vp_error *confined(const char *failed)
 {
-	return keep_descriptors(fds, count) && limit_resources() && keep_reader_capabilities() &&
-	       give_up_privileges() && limit_to_reading();
+	return failed ? vp_error_errno(errno, "cannot confine a reading process: %s", failed)
+		      : NULL;
+}
+
+static const char no_descriptors[] = "its descriptors", no_limits[] = "its resource limits",
+		  no_rights[] = "its privileges", no_filter[] = "its system calls";
+
+struct vp_error *vp_confine(int *fds, size_t count, unsigned long request, uint64_t most_file)
+{
+	return confined(!keep_descriptors(fds, count)                     ? no_descriptors
+			: !limit_resources(VP_CONFINED_MEMORY, most_file) ? no_limits
+			: !become_nobody() || !give_up_privileges()       ? no_rights
+			: !limit_system_calls(request)                    ? no_filter
+									  : NULL);
+}
+
+struct vp_error *vp_confine_to_reading(int *fds, size_t count, uint64_t most_file)
+{
+	return confined(!keep_descriptors(fds, count)                            ? no_descriptors
+			: !limit_resources(VP_CONFINED_READER_MEMORY, most_file) ? no_limits
+			: !keep_reader_capabilities() || !give_up_privileges()   ? no_rights
+			: !limit_to_reading()                                    ? no_filter
+										 : NULL);
 }

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/cursor.h"
+#include "base/io.h"
 
 enum {
 	PIECE = 65536,
@@ -49,11 +50,11 @@ struct vp_error *vp_guest_answer_take(int channel, int timeout_ms, struct vp_buf
 	struct pollfd ready = {.fd = channel, .events = POLLIN};
 
 	*done = is_whole(heard);
-	while (!*done && poll(&ready, 1, timeout_ms) > 0) {
+	while (!*done && vp_poll(&ready, 1, timeout_ms) > 0) {
 		char *room = vp_buffer_extend(heard, PIECE);
-		ssize_t got = recv(channel, room, PIECE, MSG_DONTWAIT);
+		ssize_t got = vp_recv(channel, room, PIECE, MSG_DONTWAIT);
 		heard->size -= PIECE - (size_t)(got > 0 ? got : 0);
-		if (!got || (got < 0 && errno != EAGAIN && errno != EINTR))
+		if (!got || (got < 0 && errno != EAGAIN))
 			return vp_error_new("the guest memory reader has died");
 		if (heard->size > MOST_ANSWER)
 			return vp_error_new(

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "collect/confine.h"
 #include "collect/worker_process.h"
 #include "guestmem/worker.h"
@@ -27,9 +28,21 @@ struct work {
 	const struct vp_buffer *packs;
 	size_t n_packs;
 	int dump;
+	uint64_t most_dump;
 };
 
 enum { CHANNEL = VP_GUEST_ACCESS_FDS, DUMP, KEPT };
+
+/* As the answer to the first request. */
+static VP_NORETURN void refuse(int channel, const struct vp_error *error)
+{
+	struct vp_buffer answer = {0};
+
+	vp_buffer_string(&answer, "error ");
+	vp_maps_escape(vp_error_message(error), &answer);
+	vp_buffer_string(&answer, "\n.\n");
+	_exit(vp_fd_write_all(channel, answer.bytes, answer.size) != 0);
+}
 
 /* In the new process: gives up everything, then reads until nobody asks any more. */
 static void read_guest(void *context, int channel)
@@ -45,9 +58,12 @@ static void read_guest(void *context, int channel)
 
 	void *prepared = work->access->prepare ? work->access->prepare(work->state) : NULL;
 	memcpy(keep, work->fds, VP_GUEST_ACCESS_FDS * sizeof(*keep));
-	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed) ||
-	    !vp_confine(keep, VP_ARRAY_SIZE(keep), work->access->request))
+	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed))
 		_exit(1);
+	struct vp_error *error =
+	    vp_confine(keep, VP_ARRAY_SIZE(keep), work->access->request, work->most_dump);
+	if (error)
+		refuse(keep[CHANNEL], error);
 	work->access->read_by(work->state, prepared, keep, &guest);
 	options.channel = keep[CHANNEL];
 	options.dump = keep[DUMP];
@@ -57,10 +73,10 @@ static void read_guest(void *context, int channel)
 struct vp_error *vp_guest_reader_start(const struct vp_guest_access *access,
 				       const struct vp_guest_state *state,
 				       const struct vp_buffer *packs, size_t n_packs, int dump,
-				       struct vp_guest_reader **ret)
+				       uint64_t most_dump, struct vp_guest_reader **ret)
 {
 	int fds[VP_GUEST_ACCESS_FDS] = {-1, -1};
-	struct work work = {access, state, fds, packs, n_packs, dump};
+	struct work work = {access, state, fds, packs, n_packs, dump, most_dump};
 	struct vp_worker_process worker;
 
 	struct vp_error *error = access->open_memory(state, fds);

@@ -12,7 +12,9 @@
 #include "collect/clock.h"
 #include "collect/confine.h"
 
-enum { MOST_SECONDS = 120 };
+enum { MOST_SECONDS = 120, NOT_CONFINED = 2 };
+/* Bytes of text: symbols of the programs of a host take some 100 MiB at most. */
+#define MOST_TEXT (1ULL << 30)
 
 struct reading {
 	struct vp_mapped *images;
@@ -28,8 +30,8 @@ static VP_NORETURN void run_reader(struct reading *reading)
 	struct vp_maps_writer writer = {0};
 	int keep[] = {reading->text};
 
-	if (!vp_confine_to_reading(keep, VP_ARRAY_SIZE(keep)))
-		_exit(1);
+	if (vp_confine_to_reading(keep, VP_ARRAY_SIZE(keep), MOST_TEXT))
+		_exit(NOT_CONFINED);
 	writer.fd = keep[0];
 	for (size_t i = 0; i < reading->count; i++) {
 		struct vp_mapped *image = &reading->images[i];
@@ -49,47 +51,65 @@ static void take_build_ids(const struct reading *reading)
 			reading->images[i].build_id = reading->build_ids[i];
 }
 
-static void take_text(const struct reading *reading, struct vp_maps_writer *writer)
+static struct vp_error *take_text(const struct reading *reading, struct vp_maps_writer *writer)
 {
 	struct stat status;
 
-	if (fstat(reading->text, &status) || !status.st_size)
-		return;
+	if (reading->text < 0 || fstat(reading->text, &status) || !status.st_size)
+		return NULL;
 	size_t size = (size_t)status.st_size;
 	char *text = mmap(NULL, size, PROT_READ, MAP_SHARED, reading->text, 0);
 	if (text == MAP_FAILED)
-		return;
+		return vp_error_errno(errno, "cannot map their symbols");
 	vp_maps_writer_adopt(writer, (struct vp_slice){text, size}, "is");
 	munmap(text, size);
+	return NULL;
 }
 
-/* Whether it ended well, and in time: a user's file system may let a reader wait for ever. */
-static bool await_reader(pid_t process)
+static struct vp_error *judge(int status, bool late)
+{
+	if (late)
+		return vp_error_new("reading them took longer than %d s", MOST_SECONDS);
+	if (WIFSIGNALED(status))
+		return vp_error_new("the process that read them was killed by signal %d",
+				    WTERMSIG(status));
+	if (WEXITSTATUS(status) == NOT_CONFINED)
+		return vp_error_new("the process that reads them could not be confined");
+	return status ? vp_error_new("their symbols need more than %llu MiB", MOST_TEXT >> 20)
+		      : NULL;
+}
+
+/* At most so long: a user's file system may let a reader wait for ever. */
+static struct vp_error *await_reader(pid_t process)
 {
 	uint64_t end = vp_clock_monotonic() + MOST_SECONDS * 1000000000ULL;
+	bool late = false;
 	int status;
 
 	for (pid_t ended; (ended = waitpid(process, &status, WNOHANG)) != process;) {
 		if (ended < 0 && errno != EINTR)
-			return false;
-		if (vp_clock_monotonic() > end)
+			return vp_error_errno(errno, "the process that reads them was lost");
+		late = vp_clock_monotonic() > end;
+		if (late)
 			kill(process, SIGKILL);
 		usleep(1000);
 	}
-	return status == 0;
+	return judge(status, late);
 }
 
-static bool read_images(struct reading *reading)
+static struct vp_error *read_images(struct reading *reading)
 {
+	if (reading->build_ids == MAP_FAILED || reading->text < 0)
+		return vp_error_errno(errno, "cannot get memory for their symbols");
 	pid_t process = fork();
-
 	if (process == 0)
 		run_reader(reading);
-	return process > 0 && await_reader(process);
+	return process > 0 ? await_reader(process)
+			   : vp_error_errno(errno, "cannot start a process to read them");
 }
 
-void vp_host_images_write(struct vp_maps_writer *writer, struct vp_mapped *images, size_t count,
-			  bool with_symbols)
+struct vp_error *vp_host_images_write(struct vp_maps_writer *writer, struct vp_mapped *images,
+				      size_t count, bool with_symbols)
 {
 	struct reading reading = {.images = images, .count = count, .with_symbols = with_symbols};
 	size_t size = (count + 1) * sizeof(*reading.build_ids);
@@ -98,14 +118,15 @@ void vp_host_images_write(struct vp_maps_writer *writer, struct vp_mapped *image
 
 	reading.text = text;
 	reading.build_ids = shared;
-	bool whole = shared != MAP_FAILED && text >= 0 && read_images(&reading);
-	if (!whole)
-		vp_maps_write_note(
-		    writer,
-		    "not all files of host processes could be read: some symbols are missing");
-	if (shared == MAP_FAILED)
-		return;
-	take_build_ids(&reading);
-	take_text(&reading, writer);
-	munmap(shared, size);
+	struct vp_error *error = read_images(&reading);
+	if (shared != MAP_FAILED) {
+		take_build_ids(&reading);
+		struct vp_error *problem = take_text(&reading, writer);
+		if (error)
+			vp_error_free(problem);
+		else
+			error = problem;
+		munmap(shared, size);
+	}
+	return error;
 }

@@ -11,8 +11,9 @@
 
 #include "maps/mapped.h"
 
-/* Writes the images and, if wanted, their symbols, and completes their build-ids. */
-void vp_host_images_write(struct vp_maps_writer *writer, struct vp_mapped *images, size_t count,
-			  bool with_symbols);
+/* Writes the images and, if wanted, their symbols, and completes their build-ids. Errors: why some
+ * are missing; the others are written. */
+struct vp_error *vp_host_images_write(struct vp_maps_writer *writer, struct vp_mapped *images,
+				      size_t count, bool with_symbols) VP_MUST_CHECK;
 
 #endif

@@ -30,8 +30,8 @@ static void read_file(void *context, int channel)
 
 	struct vp_error *error = job->importer->open(job->path, &state);
 	struct vp_import_channel confined = {channel};
-	if (!vp_confine_to_reading(&confined.fd, 1))
-		_exit(1);
+	if (!error)
+		error = vp_confine_to_reading(&confined.fd, 1, 0);
 	if (!error)
 		error = job->importer->tell(state, &confined);
 	if (!error)

@@ -15,6 +15,8 @@
 /* Pairs of the clocks closer to each other than this tell nothing new. */
 #define CLOCK_EVERY_NS 1000000000ULL
 enum { MAX_CLOCKS = 256 };
+/* Bytes of one process's /proc/PID/maps that are read. */
+enum { MOST_MAPS = 64 << 20 };
 
 static uint64_t now_ns(void)
 {
@@ -58,14 +60,14 @@ struct scan {
 	bool any;
 };
 
-static void see_mapping(void *context, const struct vp_proc_mapping *mapping)
+static bool see_mapping(void *context, const struct vp_proc_mapping *mapping)
 {
 	struct scan *scan = context;
 	struct vp_tracker_event event = {.time_ns = now_ns(), .tgid = scan->pid};
 
 	/* The page at the top that emulates old system calls is no file's, and everybody's. */
 	if (!strcmp(mapping->path, "[vsyscall]"))
-		return;
+		return true;
 	if (!scan->any) { /* a kernel thread never gets here */
 		event.kind = VP_TRACKER_EXISTING;
 		vp_proc_comm(scan->pid, event.comm);
@@ -84,13 +86,15 @@ static void see_mapping(void *context, const struct vp_proc_mapping *mapping)
 	    .image = vp_tracker_image(scan->tracker, NULL, mapping->path),
 	};
 	vp_tracker_add(scan->tracker, &event);
+	return true;
 }
 
 static void see_process(void *context, uint32_t pid)
 {
 	struct scan scan = {.tracker = context, .pid = pid};
+	size_t bytes = MOST_MAPS;
 
-	vp_proc_mappings(pid, see_mapping, &scan);
+	vp_proc_mappings(pid, &bytes, see_mapping, &scan);
 }
 
 static void look_around(struct vp_agent *agent)

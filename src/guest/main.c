@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/io.h"
 #include "guest/agent.h"
 #include "maps/agent_protocol.h"
 
@@ -130,6 +131,8 @@ void vp_alloc_failed(void)
 
 int main(int argc, char **argv)
 {
+	if (!vp_open_standard_files())
+		return VP_ERROR_FAILURE;
 	struct vp_error *error = run(argc, argv);
 	int status = error ? (int)vp_error_kind(error) : 0;
 

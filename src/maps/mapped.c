@@ -63,18 +63,22 @@ bool vp_mapped_write(struct vp_maps_writer *writer, struct vp_mapped *mapped, bo
 	return try_file(writer, mapped, mapped->path, "", with_symbols);
 }
 
-static void keep_vdso(void *context, const struct vp_proc_mapping *mapping)
+static bool keep_vdso(void *context, const struct vp_proc_mapping *mapping)
 {
-	if (!strcmp(mapping->path, "[vdso]"))
+	bool found = !strcmp(mapping->path, "[vdso]");
+
+	if (found)
 		*(struct vp_proc_mapping *)context = *mapping;
+	return !found;
 }
 
 void vp_mapped_write_vdso(struct vp_maps_writer *writer)
 {
 	struct vp_proc_mapping vdso = {0};
 	struct vp_image image = {0};
+	size_t bytes = SIZE_MAX;
 
-	vp_proc_mappings((uint32_t)getpid(), keep_vdso, &vdso);
+	vp_proc_mappings((uint32_t)getpid(), &bytes, keep_vdso, &vdso);
 	if (!vdso.end)
 		return;
 	struct vp_error *error = vp_image_read_memory((const void *)(uintptr_t)vdso.start,

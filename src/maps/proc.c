@@ -8,14 +8,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/io.h"
+#include "base/map.h"
 
-enum { MAX_MAPS = 256 << 20, MAX_CPUINFO = 64 << 20, MAX_NOTES = 1 << 20, MAX_STATS = 1 << 16 };
+enum {
+	MAX_MAPS_AT_ONCE = 64 << 10,
+	MAX_CPUINFO = 64 << 20,
+	MAX_NOTES = 1 << 20,
+	MAX_STATS = 1 << 16
+};
 /* The kernel hands out a page of lines at a time; a line is a fraction of that. */
 enum { MAX_SYMBOLS_AT_ONCE = 16 * 1024 };
 
@@ -47,23 +55,63 @@ static bool parse_mapping(struct vp_slice line, struct vp_proc_mapping *mapping,
 	return vp_cursor_ok(&start) && vp_cursor_ok(&end) && vp_cursor_ok(&words);
 }
 
-bool vp_proc_mappings(uint32_t pid,
-		      void (*each)(void *context, const struct vp_proc_mapping *mapping),
-		      void *context)
+struct mappings_reading {
+	bool (*each)(void *context, const struct vp_proc_mapping *mapping);
+	void *context;
+	struct vp_buffer path;
+};
+
+/* The whole lines of some bytes, until `each` has enough (then false); *used: bytes of them. */
+static bool take_mappings(struct mappings_reading *reading, const char *bytes, size_t size,
+			  size_t *used)
+{
+	struct vp_proc_mapping mapping;
+	const char *end;
+
+	for (*used = 0; (end = memchr(bytes + *used, '\n', size - *used));) {
+		struct vp_slice line = {bytes + *used, (size_t)(end - bytes) - *used};
+		*used += line.size + 1;
+		if (parse_mapping(line, &mapping, &reading->path) &&
+		    !reading->each(reading->context, &mapping))
+			return false;
+	}
+	return true;
+}
+
+/* A line has a path of at most PATH_MAX bytes, each of which may be escaped as four. */
+static enum vp_proc_mappings read_mappings(int fd, size_t *most, struct mappings_reading *reading)
+{
+	char bytes[MAX_MAPS_AT_ONCE];
+	size_t kept = 0, used;
+	ssize_t got;
+
+	while ((got = vp_read(fd, bytes + kept, sizeof(bytes) - kept)) > 0) {
+		kept += (size_t)got;
+		bool more = take_mappings(reading, bytes, kept, &used) && (size_t)got < *most;
+		*most -= (size_t)got < *most ? (size_t)got : *most;
+		if (!more)
+			return VP_PROC_STOPPED;
+		kept -= used;
+		memmove(bytes, bytes + used, kept);
+	}
+	return got ? VP_PROC_GONE : VP_PROC_ALL;
+}
+
+enum vp_proc_mappings
+vp_proc_mappings(uint32_t pid, size_t *bytes,
+		 bool (*each)(void *context, const struct vp_proc_mapping *mapping), void *context)
 {
 	VP_AUTO_FREE char *file = vp_format("/proc/%u/maps", pid);
-	struct vp_buffer text = {0}, path = {0};
-	struct vp_proc_mapping mapping;
-	struct vp_slice line;
-	VP_AUTO_ERROR struct vp_error *error = vp_file_read(file, MAX_MAPS, &text);
+	struct mappings_reading reading = {each, context, {0}};
+	VP_AUTO_CLOSE int fd = open(file, O_RDONLY | O_CLOEXEC);
 
-	struct vp_cursor cursor = vp_cursor_of(text.bytes, text.size);
-	while (!error && vp_cursor_line(&cursor, &line))
-		if (parse_mapping(line, &mapping, &path))
-			each(context, &mapping);
-	vp_buffer_deinit(&text);
-	vp_buffer_deinit(&path);
-	return !error;
+	if (fd < 0)
+		return VP_PROC_GONE;
+	if (!*bytes)
+		return VP_PROC_STOPPED;
+	enum vp_proc_mappings result = read_mappings(fd, bytes, &reading);
+	vp_buffer_deinit(&reading.path);
+	return result;
 }
 
 struct vp_error *vp_proc_processes(void (*each)(void *context, uint32_t pid), void *context)
@@ -95,23 +143,53 @@ bool vp_proc_comm(uint32_t pid, char comm[16])
 	return !error;
 }
 
-uint64_t vp_proc_start_time(uint32_t pid)
+/* Of /proc/PID/stat: numbers behind the process's name, which may hold anything. */
+enum { STAT_STARTED = 19, STAT_CODE = 23, STAT_STACK = 25, STAT_FIELDS };
+
+/* Those from STAT_STARTED on; all are 0 if the process is gone. */
+static void read_stat(uint32_t pid, uint64_t fields[STAT_FIELDS])
 {
-	enum { FIELDS_BEFORE = 19 }; /* behind the name, which may hold anything */
 	VP_AUTO_FREE char *file = vp_format("/proc/%u/stat", pid);
 	struct vp_buffer text = {0};
 	VP_AUTO_ERROR struct vp_error *error = vp_file_read(file, 4096, &text);
 	const char *name_end = error ? NULL : strrchr(vp_buffer_text(&text), ')');
-	uint64_t time = 0;
 
+	memset(fields, 0, STAT_FIELDS * sizeof(*fields));
 	if (name_end && name_end[1] == ' ') {
 		struct vp_cursor words = vp_cursor_of(name_end + 2, strlen(name_end + 2));
-		for (int i = 0; i < FIELDS_BEFORE; i++)
+		for (int i = 0; i < STAT_STARTED; i++)
 			vp_cursor_word(&words);
-		time = vp_cursor_decimal(&words);
+		for (int i = STAT_STARTED; i < STAT_FIELDS; i++)
+			fields[i] = vp_cursor_decimal(&words);
 	}
 	vp_buffer_deinit(&text);
-	return time;
+}
+
+uint64_t vp_proc_start_time(uint32_t pid)
+{
+	uint64_t fields[STAT_FIELDS];
+
+	read_stat(pid, fields);
+	return fields[STAT_STARTED];
+}
+
+uint64_t vp_proc_program(uint32_t pid)
+{
+	VP_AUTO_FREE char *file = vp_format("/proc/%u/exe", pid);
+	uint64_t fields[STAT_FIELDS];
+	struct stat exe = {0};
+
+	read_stat(pid, fields);
+	if (!fields[STAT_STARTED])
+		return 0;
+	if (stat(file, &exe)) /* a kernel thread has none */
+		exe = (struct stat){0};
+	const uint64_t parts[] = {fields[STAT_STARTED], fields[STAT_CODE], fields[STAT_STACK],
+				  exe.st_dev, exe.st_ino};
+	uint64_t hash = 0;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(parts); i++)
+		hash = vp_hash64(hash ^ parts[i]);
+	return hash ? hash : 1;
 }
 
 uint32_t vp_proc_inner_pid(uint32_t pid)

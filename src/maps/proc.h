@@ -15,13 +15,21 @@ struct vp_proc_mapping {
 	const char *path; /* as the kernel has it; "//anon" without one */
 };
 
+enum vp_proc_mappings {
+	VP_PROC_GONE,    /* no such process, or not to the end */
+	VP_PROC_STOPPED, /* `each` had enough, or the bytes were used up */
+	VP_PROC_ALL,
+};
 /*
- * Calls `each` for every executable mapping in /proc/PID/maps. False if there is no such process
- * (or there is no more).
+ * Calls `each` for every executable mapping in /proc/PID/maps until it returns false. The process's
+ * user decides how many there are: at most *bytes of text are read, and subtracted from it.
  */
-bool vp_proc_mappings(uint32_t pid,
-		      void (*each)(void *context, const struct vp_proc_mapping *mapping),
-		      void *context);
+enum vp_proc_mappings
+vp_proc_mappings(uint32_t pid, size_t *bytes,
+		 bool (*each)(void *context, const struct vp_proc_mapping *mapping), void *context);
+/* Identifies the program that the process executes: changes with exec, not with a new name. 0: it
+ * is gone. */
+uint64_t vp_proc_program(uint32_t pid);
 /* Calls `each` with the pid of every process in /proc. */
 struct vp_error *vp_proc_processes(void (*each)(void *context, uint32_t pid),
 				   void *context) VP_MUST_CHECK;

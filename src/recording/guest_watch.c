@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/map.h"
@@ -27,6 +28,8 @@ enum {
 	MOST_SEEN = 1 << 20,
 };
 #define SECOND 1000000000ULL
+/* Bytes of a guest's symbol maps that are kept in memory, that of a lost reader included. */
+#define MOST_TEXT (256ULL << 20)
 
 /* Leaving: its memory is not what it was; what is known so far is being written. */
 enum guest_state { GUEST_FINDING, GUEST_READY, GUEST_CHECKING, GUEST_LEAVING, GUEST_LOST };
@@ -226,6 +229,18 @@ static struct vp_error *ask_to_find(struct guest *guest)
 		   : vp_guest_reader_ask(guest->reader, "find");
 }
 
+static uint64_t text_size(int text)
+{
+	struct stat status;
+
+	return text >= 0 && !fstat(text, &status) ? (uint64_t)status.st_size : 0;
+}
+
+static uint64_t most_text(const struct guest *guest)
+{
+	return MOST_TEXT - text_size(guest->last_text);
+}
+
 static struct vp_error *start_reader(struct vp_guest_watch *watch, struct guest *guest)
 {
 	if (!watch->lister)
@@ -235,7 +250,8 @@ static struct vp_error *start_reader(struct vp_guest_watch *watch, struct guest 
 	if (guest->text < 0)
 		return vp_error_errno(errno, "cannot allocate memory for the symbol map");
 	VP_TRY(vp_guest_reader_start(watch->access, &guest->memory, watch->packs.at,
-				     watch->packs.count, guest->text, &guest->reader));
+				     watch->packs.count, guest->text, most_text(guest),
+				     &guest->reader));
 	VP_TRY(watch->access->expect_same(&guest->memory));
 	guest->nowhere = 0;
 	guest->searching = false;
@@ -608,6 +624,14 @@ static struct vp_error *copy_text(int from, off_t at, const char *path)
 	return result ? vp_error_errno(-result, "cannot write '%s'", path) : NULL;
 }
 
+static void tell_truncated(struct vp_guest_watch *watch, const struct guest *guest)
+{
+	vp_vec_push(watch->notices,
+		    vp_format("VM '%s': the symbol map from guest memory was truncated at %" PRIu64
+			      " MiB: some names are missing",
+			      guest->name, most_text(guest) >> 20));
+}
+
 static struct vp_error *dump(struct guest *guest, bool symbols)
 {
 	struct vp_slice answer;
@@ -640,6 +664,8 @@ struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct 
 		if (!error)
 			error = dump(guest, watch->symbols);
 		*written = !error;
+		if (!error && text_size(guest->text) == most_text(guest))
+			tell_truncated(watch, guest);
 		if (!error)
 			return copy_text(guest->text, 0, path);
 		lose(watch, guest, error);

@@ -151,10 +151,10 @@ void vp_session_check_vms(struct vp_session *session, bool closely);
 /* Whether VMs may have come since this was asked last. */
 bool vp_session_may_be_new_vms(struct vp_session *session);
 
-/* session_maps.c: symbol maps of the host, and of the guests from their memory and from their
- * agents. */
-struct vp_error *vp_session_write_maps(struct vp_session *session,
-				       const char *directory) VP_MUST_CHECK;
+/* session_maps.c: symbol maps of the host, of what was seen from `from` on, and of the guests from
+ * their memory and from their agents. */
+struct vp_error *vp_session_write_maps(struct vp_session *session, const char *directory,
+				       uint64_t from) VP_MUST_CHECK;
 void vp_session_ask_agents(struct vp_session *session);
 
 /* session.c, for session_flight.c: has all that instruments know up to now flushed, and returns

@@ -28,6 +28,16 @@ struct vp_error *vp_packet_store_new(size_t bytes, vp_packet_taker overwritten, 
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (room == MAP_FAILED)
 		return vp_error_errno(errno, "cannot get %zu bytes of memory to record in", bytes);
+	/* Processes that are forked from this one have no use for it: as their copy, it would be in
+	 * memory once more when it was overwritten here. */
+	if (madvise(room, bytes, MADV_DONTFORK)) {
+		int failure = errno;
+		munmap(room, bytes);
+		return vp_error_errno(failure,
+				      "cannot keep %zu bytes of memory from child "
+				      "processes",
+				      bytes);
+	}
 	*ret = vp_alloc(sizeof(**ret));
 	**ret = (struct vp_packet_store){
 	    .room = room, .size = bytes, .overwritten = overwritten, .context = context};

@@ -479,7 +479,8 @@ struct vp_error *vp_session_finish(struct vp_session *session)
 	bool names = vp_session_needs_names(session);
 	if (names)
 		error = vp_session_first_of(
-		    error, vp_session_write_maps(session, session->options.directory));
+		    error, vp_session_write_maps(session, session->options.directory,
+						 session->flight ? session->about.start : 0));
 	vp_session_note_guests(session);
 	vp_vec_each (&session->instruments, instrument)
 		if ((*instrument)->ops->conclude)

@@ -130,6 +130,7 @@ void vp_session_flight_mark(struct vp_session *session, uint64_t now)
 		return;
 	uint64_t reach = vp_trace_writer_reach(session->trace);
 	size_t gone = 0;
+	vp_host_maps_forget(session->host_maps, reach);
 	while (gone < flight->marks.count && flight->marks.at[gone] < reach)
 		gone++;
 	if (gone)
@@ -237,7 +238,7 @@ static struct vp_error *write_all(struct vp_session *session, const char *direct
 	error = vp_session_first_of(error, put_files(session, directory));
 	if (error || !vp_session_needs_names(session))
 		return error;
-	error = vp_session_write_maps(session, directory);
+	error = vp_session_write_maps(session, directory, about->start);
 	vp_session_note_guests(session);
 	return vp_session_first_of(error, vp_vms_write(directory, &session->vms));
 }

@@ -5,12 +5,18 @@
 #include "collect/agent_client.h"
 #include "recording/instrument.h"
 
-static struct vp_error *write_host_maps(struct vp_session *session, const char *directory)
+static struct vp_error *write_host_maps(struct vp_session *session, const char *directory,
+					uint64_t from)
 {
 	VP_AUTO_FREE char *path = vp_recording_maps_path(directory, &session->vms, NULL);
+	char *problem;
 
 	vp_session_say(session, false, "writing host symbols");
-	return vp_host_maps_write(session->host_maps, path, session->options.with_symbols);
+	struct vp_error *error =
+	    vp_host_maps_write(session->host_maps, path, from, session->options.with_symbols);
+	while ((problem = vp_host_maps_take_problem(session->host_maps)))
+		vp_vec_push(&session->notices, problem);
+	return error;
 }
 
 /* The tables that the guest kernel's part of call chains needs. */
@@ -50,9 +56,10 @@ static struct vp_error *go_on(struct vp_session *session)
 	return session->about.end ? NULL : vp_session_drain(session);
 }
 
-struct vp_error *vp_session_write_maps(struct vp_session *session, const char *directory)
+struct vp_error *vp_session_write_maps(struct vp_session *session, const char *directory,
+				       uint64_t from)
 {
-	struct vp_error *error = write_host_maps(session, directory);
+	struct vp_error *error = write_host_maps(session, directory, from);
 
 	if (!session->guest_watch)
 		return error;

@@ -4,9 +4,12 @@
  * one. */
 #include "unit.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,7 +51,7 @@ static VP_NORETURN void say_confined(int kept)
 	for (size_t i = 0; i < VP_ARRAY_SIZE(others); i++)
 		if (dup2(kept, others[i]) < 0)
 			_exit(1);
-	if (!vp_confine(&kept, 1, 0))
+	if (vp_confine(&kept, 1, 0, 0))
 		_exit(1);
 	for (size_t i = 0; i < VP_ARRAY_SIZE(others); i++)
 		if (write(others[i], "bad", 3) != 3)
@@ -84,7 +87,7 @@ static bool outlives_request(int fd, unsigned long allowed, unsigned long reques
 
 	if (child == 0) {
 		int number;
-		if (!vp_confine(&fd, 1, allowed))
+		if (vp_confine(&fd, 1, allowed, 0))
 			_exit(1);
 		/* Directly: the sanitizers do more on the way. */
 		syscall(SYS_exit_group, syscall(SYS_ioctl, fd, request, &number) != 0);
@@ -109,6 +112,88 @@ static void test_confined_may_make_one_request(void **state)
 	assert_false(outlives_request(ends[0], 0, FIONREAD));
 	close(ends[0]);
 	close(ends[1]);
+}
+
+/* In a process of its own, confined, beside `mapped` bytes that it inherits: what mmap() says of
+ * `bytes` more, or -1. */
+static int room_when_confined(size_t mapped, size_t bytes)
+{
+	void *inherited = mmap(NULL, mapped, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int status;
+
+	assert_ptr_not_equal(inherited, MAP_FAILED);
+	pid_t child = fork();
+	if (child == 0) {
+		if (vp_confine(NULL, 0, 0, 0))
+			_exit(2);
+		long result = syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		syscall(SYS_exit_group, result == -1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	munmap(inherited, mapped);
+	return WIFEXITED(status) && WEXITSTATUS(status) < 2 ? !WEXITSTATUS(status) : -1;
+}
+
+/* A flight recorder of many GiB has readers, too; none of them may have more than its share. */
+static void test_confined_memory_is_its_own(void **state)
+{
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(room_when_confined(1 << 20, 1 << 20), true);
+	assert_int_equal(room_when_confined(6ULL << 30, 512 << 20), true);
+	assert_int_equal(room_when_confined(1 << 20, VP_CONFINED_MEMORY + (1 << 20)), false);
+	assert_int_equal(room_when_confined(6ULL << 30, VP_CONFINED_MEMORY + (1 << 20)), false);
+}
+
+/* What it writes to memory is the host's. */
+static void test_confined_files_are_limited(void **state)
+{
+	enum { MOST = 100000 };
+	int file = memfd_create("test", MFD_CLOEXEC), status;
+	struct stat written;
+
+	if (geteuid() != 0)
+		skip();
+	assert_true(file >= 0);
+	pid_t child = fork();
+	if (child == 0) {
+		static char bytes[MOST / 3];
+		if (vp_confine(&file, 1, 0, MOST))
+			_exit(2);
+		for (int i = 0; i < 10; i++)
+			if (write(file, bytes, sizeof(bytes)) < 0)
+				syscall(SYS_exit_group, errno == EFBIG ? 0 : 3);
+		syscall(SYS_exit_group, 4);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(fstat(file, &written), 0);
+	assert_int_equal(written.st_size, MOST);
+	close(file);
+}
+
+/* Without the rights to become nobody: why there is no reader is an answer. */
+static void test_reader_says_why_it_is_not_confined(void **state)
+{
+	int status;
+
+	if (geteuid() != 0)
+		skip();
+	pid_t child = fork();
+	if (child == 0) {
+		if (setresuid(65534, 65534, 65534))
+			_exit(2);
+		struct vp_error *error = vp_confine(NULL, 0, 0, 0);
+		_exit(!error ||
+		      !strstr(vp_error_message(error), "cannot confine a reading process: "
+						       "its privileges: "));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 struct sleeper {
@@ -249,6 +334,9 @@ int main(void)
 	    cmocka_unit_test(test_account_of_like_threads),
 	    cmocka_unit_test(test_confined_is_heard_only_where_asked),
 	    cmocka_unit_test(test_confined_may_make_one_request),
+	    cmocka_unit_test(test_confined_memory_is_its_own),
+	    cmocka_unit_test(test_confined_files_are_limited),
+	    cmocka_unit_test(test_reader_says_why_it_is_not_confined),
 	    cmocka_unit_test(test_pcpus_come_and_go),
 	    cmocka_unit_test(test_lost_in_a_ring),
 	};

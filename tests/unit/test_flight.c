@@ -44,6 +44,36 @@ static void take_kept(void *context, const struct vp_stored_packet *packet)
 	told->count++;
 }
 
+/* Bytes of address space of this process. */
+static size_t mapped(void)
+{
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	if (file && fscanf(file, "%lu", &pages) != 1)
+		pages = 0;
+	fclose(file);
+	return pages * (size_t)getpagesize();
+}
+
+/* Readers are forked while a flight recorder records: what is overwritten then is not in memory
+ * once more for each of them. */
+static void test_store_is_not_inherited(void **state)
+{
+	struct vp_packet_store *store;
+	size_t bytes = 16 * ROOM, before = mapped();
+	int status;
+
+	expect_no_error(vp_packet_store_new(bytes, take_overwritten, NULL, &store));
+	assert_true(mapped() >= before + bytes);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(mapped() >= before + bytes);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	vp_packet_store_free(store);
+}
+
 /* All sizes, again and again around the room: what is left is the newest, in order, whole. */
 static void test_store(void **state)
 {
@@ -304,9 +334,13 @@ static void test_control(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_store),          cmocka_unit_test(test_store_too_small),
-	    cmocka_unit_test(test_state_survives), cmocka_unit_test(test_cut),
-	    cmocka_unit_test(test_losses_alone),   cmocka_unit_test(test_control),
+	    cmocka_unit_test(test_store),
+	    cmocka_unit_test(test_store_is_not_inherited),
+	    cmocka_unit_test(test_store_too_small),
+	    cmocka_unit_test(test_state_survives),
+	    cmocka_unit_test(test_cut),
+	    cmocka_unit_test(test_losses_alone),
+	    cmocka_unit_test(test_control),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

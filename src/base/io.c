@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { STANDARD_FILES = 3 }; /* 0 to 2 */
+
+#define AGAIN(call)                                                                                \
+	({                                                                                         \
+		__typeof__(call) vp_result;                                                        \
+		do                                                                                 \
+			vp_result = (call);                                                        \
+		while (vp_result < 0 && errno == EINTR);                                           \
+		vp_result;                                                                         \
+	})
+
+ssize_t vp_read(int fd, void *bytes, size_t size)
+{
+	return AGAIN(read(fd, bytes, size));
+}
+
+ssize_t vp_pread(int fd, void *bytes, size_t size, off_t at)
+{
+	return AGAIN(pread(fd, bytes, size, at));
+}
+
+ssize_t vp_pwrite(int fd, const void *bytes, size_t size, off_t at)
+{
+	return AGAIN(pwrite(fd, bytes, size, at));
+}
+
+ssize_t vp_recv(int fd, void *bytes, size_t size, int flags)
+{
+	return AGAIN(recv(fd, bytes, size, flags));
+}
+
+ssize_t vp_recvmsg(int fd, struct msghdr *message, int flags)
+{
+	return AGAIN(recvmsg(fd, message, flags));
+}
+
+ssize_t vp_send(int fd, const void *bytes, size_t size, int flags)
+{
+	return AGAIN(send(fd, bytes, size, flags));
+}
+
+ssize_t vp_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	return AGAIN(sendmsg(fd, message, flags));
+}
+
+int vp_accept(int listener, int flags)
+{
+	return AGAIN(accept4(listener, NULL, NULL, flags));
+}
+
+int vp_connect(int fd, const struct sockaddr *address, socklen_t size)
+{
+	struct pollfd made = {.fd = fd, .events = POLLOUT};
+	int errnum = 0;
+	socklen_t length = sizeof(errnum);
+
+	int result = connect(fd, address, size);
+	if (!result || errno != EINTR)
+		return result;
+	if (vp_poll(&made, 1, -1) < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &errnum, &length))
+		return -1;
+	errno = errnum;
+	return errnum ? -1 : 0;
+}
+
+pid_t vp_waitpid(pid_t pid, int *status, int options)
+{
+	return AGAIN(waitpid(pid, status, options));
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+int vp_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	uint64_t end = now_ms() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0);
+	int left = timeout_ms, result;
+
+	while ((result = poll(fds, count, left)) < 0 && errno == EINTR) {
+		uint64_t now = now_ms();
+		if (timeout_ms >= 0)
+			left = now < end ? (int)(end - now) : 0;
+	}
+	return result;
+}
+
+int vp_poll_or_signal(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	int result = poll(fds, count, timeout_ms);
+
+	return result < 0 && errno == EINTR ? 0 : result;
+}
+
+void vp_sleep_us(uint64_t us)
+{
+	struct timespec left = {.tv_sec = (time_t)(us / 1000000),
+				.tv_nsec = (long)(us % 1000000) * 1000};
+
+	while (nanosleep(&left, &left) && errno == EINTR)
+		;
+}
+
+bool vp_open_standard_files(void)
+{
+	int fd;
+
+	/* Each new one is the lowest that is free. Not O_CLOEXEC: programs that are started need
+	 * them, too. */
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd < STANDARD_FILES);
+	return fd >= 0 && !close(fd);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* System calls go on when a signal interrupts them; the first three descriptors are always open. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "collect/clock.h"
+#include "collect/guest_answer.h"
+
+enum { EVERY_US = 2000, LATER_US = 60000 };
+
+static volatile sig_atomic_t signals;
+
+static void count_signal(int number)
+{
+	signals++;
+}
+
+/* Signals that are handled, as SIGCHLD, SIGUSR2 or SIGWINCH are, one after another. */
+static void interrupt(bool on)
+{
+	const struct itimerval often = {{0, on ? EVERY_US : 0}, {0, on ? EVERY_US : 0}};
+	struct sigaction action = {.sa_handler = count_signal};
+
+	sigaction(SIGALRM, &action, NULL);
+	signals = 0;
+	setitimer(ITIMER_REAL, &often, NULL);
+}
+
+/* A process that does `act` after a while, and ends. */
+static pid_t later(void (*act)(int fd), int fd)
+{
+	pid_t child = fork();
+
+	if (child)
+		return child;
+	usleep(LATER_US);
+	act(fd);
+	_exit(0);
+}
+
+static void write_one(int fd)
+{
+	_exit(write(fd, "x", 1) != 1);
+}
+
+static void write_answer(int fd)
+{
+	_exit(write(fd, "wrote 1\n.\n", 10) != 10);
+}
+
+static void end_well(pid_t child)
+{
+	int status;
+
+	assert_true(signals > 0);
+	assert_int_equal(vp_waitpid(child, &status, 0), child);
+	interrupt(false);
+	assert_int_equal(status, 0);
+}
+
+static void test_reads_go_on(void **state)
+{
+	char byte;
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	pid_t child = later(write_one, ends[1]);
+	interrupt(true);
+	assert_int_equal(vp_read(ends[0], &byte, 1), 1);
+	end_well(child);
+	child = later(write_one, ends[1]);
+	interrupt(true);
+	assert_int_equal(vp_recv(ends[0], &byte, 1, 0), 1);
+	end_well(child);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void test_poll_waits_for_its_time(void **state)
+{
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	struct pollfd ready = {.fd = ends[0], .events = POLLIN};
+	interrupt(true);
+	uint64_t begin = vp_clock_monotonic();
+	assert_int_equal(vp_poll(&ready, 1, LATER_US / 1000), 0);
+	assert_true(vp_clock_monotonic() - begin >= (LATER_US - 1000) * 1000ULL);
+	assert_int_equal(vp_poll_or_signal(&ready, 1, 60000), 0); /* such a loop has to look */
+	begin = vp_clock_monotonic();
+	vp_sleep_us(LATER_US);
+	assert_true(vp_clock_monotonic() - begin >= LATER_US * 1000ULL);
+	pid_t child = later(write_one, ends[1]);
+	assert_int_equal(vp_poll(&ready, 1, -1), 1);
+	end_well(child);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void connect_to(int listener)
+{
+	struct sockaddr_un address;
+	socklen_t size = sizeof(address);
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	_exit(getsockname(listener, (struct sockaddr *)&address, &size) ||
+	      vp_connect(fd, (struct sockaddr *)&address, size));
+}
+
+static void test_accept_goes_on(void **state)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	/* A name of the kernel's choice. */
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(sa_family_t)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	pid_t child = later(connect_to, listener);
+	interrupt(true);
+	int connection = vp_accept(listener, SOCK_CLOEXEC);
+	assert_true(connection >= 0);
+	end_well(child);
+	close(connection);
+	close(listener);
+}
+
+/* A guest's symbol map is not given up because COMMAND ended or a snapshot was asked for. */
+static void test_answer_is_waited_for(void **state)
+{
+	struct vp_buffer heard = {0};
+	struct vp_slice answer;
+	bool done = false;
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	pid_t child = later(write_answer, ends[1]);
+	interrupt(true);
+	expect_no_error(vp_guest_answer_take(ends[0], 60000, &heard, &done, &answer));
+	assert_true(done);
+	assert_memory_equal(answer.bytes, "wrote 1\n", 8);
+	end_well(child);
+	vp_buffer_deinit(&heard);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* In a process of its own, without those of 0 to 2 that are in `closed`. */
+static void open_without(unsigned closed)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		for (int fd = 0; fd < 3; fd++)
+			if (closed & 1U << fd)
+				close(fd);
+		bool good = vp_open_standard_files();
+		for (int fd = 0; fd < 3; fd++)
+			good = good && fcntl(fd, F_GETFD) == 0; /* for programs it starts, too */
+		int next = open("/", O_RDONLY);
+		_exit(!good || next < 3);
+	}
+	assert_int_equal(vp_waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+static void test_standard_files(void **state)
+{
+	for (unsigned closed = 0; closed < 8; closed++)
+		open_without(closed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_reads_go_on),    cmocka_unit_test(test_poll_waits_for_its_time),
+	    cmocka_unit_test(test_accept_goes_on), cmocka_unit_test(test_answer_is_waited_for),
+	    cmocka_unit_test(test_standard_files),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
