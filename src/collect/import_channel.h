@@ -37,6 +37,7 @@ enum vp_import_kind {
 				of process `number` */
 	VP_IMPORT_SAMPLES,   /* bytes: each a struct vp_import_sample and its frames */
 	VP_IMPORT_OTHERS,    /* number: samples of other events, which have no place */
+	VP_IMPORT_NOTE,      /* at any time. bytes: a sentence for the user, without its end */
 	VP_IMPORT_END,
 	VP_IMPORT_PROBLEM /* bytes: a sentence; the last of all */
 };

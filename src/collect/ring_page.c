@@ -10,12 +10,12 @@ enum { LONG_ENTRY = VP_RING_LONG, PADDING = VP_RING_PADDING, TIME_EXTEND = 30, T
 #define COMMIT_MASK 0xfffffU
 #define MISSED_EVENTS (1U << 31)
 
-bool vp_ring_page_open(struct vp_slice bytes, struct vp_ring_page *ret)
+bool vp_ring_page_open_of(struct vp_slice bytes, unsigned long_size, struct vp_ring_page *ret)
 {
 	struct vp_cursor page = vp_cursor_of(bytes.bytes, bytes.size);
 
 	*ret = (struct vp_ring_page){.time = vp_cursor_u64(&page)};
-	uint32_t commit = (uint32_t)vp_cursor_u64(&page);
+	uint32_t commit = long_size == 4 ? vp_cursor_u32(&page) : (uint32_t)vp_cursor_u64(&page);
 	ret->missed = commit & MISSED_EVENTS;
 	struct vp_slice data = vp_cursor_bytes(&page, commit & COMMIT_MASK);
 	ret->data = vp_cursor_of(data.bytes, data.size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A page of ftrace's ring buffer (trace_pipe_raw; kernel/trace/ring_buffer.c), made by a kernel of
- * 64 bits: whoever it is from is not believed.
+ * A page of ftrace's ring buffer (trace_pipe_raw; kernel/trace/ring_buffer.c): its source is not
+ * trusted.
  */
 #ifndef VP_COLLECT_RING_PAGE_H
 #define VP_COLLECT_RING_PAGE_H
@@ -19,8 +19,15 @@ struct vp_ring_page {
 	bool malformed; /* what follows the last entry is none */
 };
 
-/* Begins with the page's header. False: it has no room for what it says that it holds. */
-bool vp_ring_page_open(struct vp_slice bytes, struct vp_ring_page *ret) VP_MUST_CHECK;
+/* `bytes` start with the page's header, of a kernel whose long has `long_size` bytes (4 or 8).
+ * False: there is no room for what it says that it holds. */
+bool vp_ring_page_open_of(struct vp_slice bytes, unsigned long_size,
+			  struct vp_ring_page *ret) VP_MUST_CHECK;
+/* Of a kernel of 64 bits, as is this one. */
+static inline bool vp_ring_page_open(struct vp_slice bytes, struct vp_ring_page *ret)
+{
+	return vp_ring_page_open_of(bytes, 8, ret);
+}
 /* Of an entry's first word: type or length, then the time since the entry before. */
 enum { VP_RING_TYPE_BITS = 5, VP_RING_LONG = 0, VP_RING_PADDING = 29 };
 

@@ -7,13 +7,15 @@
 
 enum {
 	OPTION_DONE = 0,
-	OPTION_BUFFER = 3, /* it, and those from 16 on: version 7 only */
+	OPTION_BUFFER = 3, /* of version 6: of an instance */
+	OPTION_CLOCK = 7,
 	OPTION_CPUS = 8,
 	OPTION_VERSION = 9, /* of trace-cmd */
 	OPTION_ID = 11,
 	OPTION_TIME_SHIFT = 12,
 	OPTION_GUEST = 13,
 	OPTION_CLOCK_RATE = 14,
+	OPTION_HEADERS = 16, /* it and those after it: version 7 only */
 	OPTION_FTRACE_FORMATS = 17,
 	OPTION_FORMATS = 18,
 	OPTION_COMMANDS = 21,
@@ -21,7 +23,7 @@ enum {
 	MOST_OPTION_SECTIONS = 4096,
 	MOST_CPUS = 65535,
 	MOST_SYSTEMS = 65536,
-	NO_CLASS = VP_TRACEDAT_NO_CLASS
+	MOST_BUFFERS = 1024
 };
 enum { SHIFT_INTERPOLATES = 1 };
 
@@ -48,22 +50,54 @@ static bool takes_text(struct vp_cursor *cursor, const char *text, size_t size)
 	return have.size == size && !memcmp(have.bytes, text, size);
 }
 
-static struct vp_error *take_page_size(struct vp_tracedat *file, struct vp_cursor *cursor)
+static struct vp_error *take_page_size(const struct vp_tracedat *file, struct vp_cursor *cursor,
+				       uint32_t *ret)
 {
-	file->page_size = vp_cursor_u32(cursor);
-	if (!vp_cursor_ok(cursor) || file->page_size < 64 || file->page_size > 1 << 24)
+	*ret = vp_cursor_u32(cursor);
+	if (!vp_cursor_ok(cursor) || *ret < 64 || *ret > 1 << 24)
 		return malformed(file, "the size of a page");
 	return NULL;
 }
 
-/* What follows the version. */
+/* What follows the version: byte order, size of a long, size of a page. */
 static struct vp_error *take_kind(struct vp_tracedat *file, struct vp_cursor *cursor)
 {
 	struct vp_slice kind = vp_cursor_bytes(cursor, 2);
 
-	if (!vp_cursor_ok(cursor) || kind.bytes[0] != 0 || kind.bytes[1] != 8)
-		return vp_error_new("'%s' is from a big-endian or 32-bit machine", file->source);
-	return take_page_size(file, cursor);
+	if (!vp_cursor_ok(cursor) || kind.bytes[0] != 0)
+		return vp_error_new("'%s' is from a big-endian machine, which is not supported",
+				    file->source);
+	file->long_size = (uint8_t)kind.bytes[1];
+	if (file->long_size != 4 && file->long_size != 8)
+		return malformed(file, "the size of a word");
+	return take_page_size(file, cursor, &file->page_size);
+}
+
+/* The kernel's word is that of the page's field "commit": a program of 32 bits may have written the
+ * file. */
+static void take_page_header(struct vp_tracedat *file, struct vp_slice text)
+{
+	static const char name[] = " commit;", label[] = "size:";
+	const char *end = text.bytes + text.size;
+	const char *at = memmem(text.bytes, text.size, name, sizeof(name) - 1);
+
+	at = at ? memmem(at, (size_t)(end - at), label, sizeof(label) - 1) : NULL;
+	if (!at || end - at <= (ptrdiff_t)sizeof(label) - 1)
+		return;
+	char digit = at[sizeof(label) - 1];
+	if (digit == '4' || digit == '8')
+		file->long_size = (uint32_t)(digit - '0');
+}
+
+static struct vp_error *take_headers(struct vp_tracedat *file, struct vp_cursor *cursor)
+{
+	if (!takes_text(cursor, "header_page", sizeof("header_page")))
+		return malformed(file, "no description of a page");
+	take_page_header(file, take_sized(cursor));
+	if (!takes_text(cursor, "header_event", sizeof("header_event")))
+		return malformed(file, "no description of an event's header");
+	take_sized(cursor);
+	return NULL;
 }
 
 static struct vp_error *take_version(struct vp_tracedat *file, struct vp_cursor *cursor,
@@ -111,12 +145,7 @@ static struct vp_error *take_systems(struct vp_tracedat *file, struct vp_cursor 
 /* Up to the names of threads, which older ones of perf do not have. */
 static struct vp_error *take_formats(struct vp_tracedat *file, struct vp_cursor *cursor)
 {
-	if (!takes_text(cursor, "header_page", sizeof("header_page")))
-		return malformed(file, "no description of a page");
-	take_sized(cursor);
-	if (!takes_text(cursor, "header_event", sizeof("header_event")))
-		return malformed(file, "no description of an event's header");
-	take_sized(cursor);
+	VP_TRY(take_headers(file, cursor));
 	VP_TRY(take_events(file, cursor, (struct vp_slice){"ftrace", 6}));
 	VP_TRY(take_systems(file, cursor));
 	vp_cursor_bytes(cursor, vp_cursor_u32(cursor)); /* the kernel's symbols */
@@ -151,6 +180,24 @@ static struct vp_error *take_guest(struct vp_tracedat *file, struct vp_slice opt
 	return malformed(file, "what it says of a guest");
 }
 
+static void take_shifts_of_cpu(struct vp_tracedat *file, uint32_t cpu, struct vp_cursor *cursor)
+{
+	uint32_t count = vp_cursor_u32(cursor);
+	struct vp_slice all = vp_cursor_bytes(cursor, (size_t)count * 24);
+	struct vp_cursor times = vp_cursor_of(all.bytes, all.size / 3);
+	struct vp_cursor offsets = vp_cursor_of(all.bytes + all.size / 3, all.size / 3);
+	struct vp_cursor scalings = vp_cursor_of(all.bytes + all.size / 3 * 2, all.size / 3);
+
+	while (file->shifts.count <= cpu)
+		vp_vec_push(&file->shifts, (struct vp_tracedat_shifts){0});
+	for (uint32_t i = 0; vp_cursor_ok(cursor) && i < count; i++) {
+		struct vp_tracedat_shift shift = {vp_cursor_u64(&times),
+						  (int64_t)vp_cursor_u64(&offsets),
+						  vp_cursor_u64(&scalings), 0};
+		vp_vec_push(&file->shifts.at[cpu].of, shift);
+	}
+}
+
 static struct vp_error *take_shifts(struct vp_tracedat *file, struct vp_slice option)
 {
 	struct vp_cursor cursor = vp_cursor_of(option.bytes, option.size);
@@ -158,29 +205,62 @@ static struct vp_error *take_shifts(struct vp_tracedat *file, struct vp_slice op
 	vp_cursor_u64(&cursor); /* the host's id */
 	file->interpolates = vp_cursor_u32(&cursor) & SHIFT_INTERPOLATES;
 	uint32_t cpus = vp_cursor_u32(&cursor);
-	if (cpus > file->cpus.count)
+	if (cpus > MOST_CPUS || file->shifts.count)
 		return malformed(file, "the CPUs that it has offsets for");
-	for (uint32_t cpu = 0; cpu < cpus; cpu++) {
-		uint32_t count = vp_cursor_u32(&cursor);
-		struct vp_slice all = vp_cursor_bytes(&cursor, (size_t)count * 24);
-		struct vp_cursor times = vp_cursor_of(all.bytes, all.size / 3);
-		struct vp_cursor offsets = vp_cursor_of(all.bytes + all.size / 3, all.size / 3);
-		struct vp_cursor scalings =
-		    vp_cursor_of(all.bytes + all.size / 3 * 2, all.size / 3);
-		for (uint32_t i = 0; vp_cursor_ok(&cursor) && i < count; i++) {
-			struct vp_tracedat_shift shift = {vp_cursor_u64(&times),
-							  (int64_t)vp_cursor_u64(&offsets),
-							  vp_cursor_u64(&scalings), 0};
-			vp_vec_push(&file->cpus.at[cpu].shifts, shift);
-		}
-	}
+	for (uint32_t cpu = 0; cpu < cpus && vp_cursor_ok(&cursor); cpu++)
+		take_shifts_of_cpu(file, cpu, &cursor);
 	if (!vp_cursor_ok(&cursor))
 		return malformed(file, "its offsets from the host's clock");
 	/* Older files have no fractions. */
 	for (uint32_t cpu = 0; cpu < cpus && vp_cursor_left(&cursor); cpu++)
-		vp_vec_each (&file->cpus.at[cpu].shifts, shift)
+		vp_vec_each (&file->shifts.at[cpu].of, shift)
 			shift->fraction_bits = vp_cursor_u64(&cursor);
 	return vp_cursor_ok(&cursor) ? NULL : malformed(file, "the fractions of its clock's rate");
+}
+
+/* "local [global] mono", as the kernel's trace_clock has it: the one in brackets. */
+static void take_clock(struct vp_tracedat *file, struct vp_slice text)
+{
+	const char *from = text.size ? memchr(text.bytes, '[', text.size) : NULL;
+	const char *end = text.bytes + text.size;
+	const char *to = from ? memchr(from, ']', (size_t)(end - from)) : NULL;
+
+	if (to)
+		file->buffers.at[0].clock = (struct vp_slice){from + 1, (size_t)(to - from - 1)};
+}
+
+static struct vp_error *add_buffer(struct vp_tracedat *file, struct vp_slice name,
+				   struct vp_tracedat_buffer **ret)
+{
+	if (file->buffers.count == MOST_BUFFERS)
+		return malformed(file, "the number of its instances");
+	vp_vec_push(&file->buffers,
+		    ((struct vp_tracedat_buffer){.name = name, .page_size = file->page_size}));
+	*ret = &file->buffers.at[file->buffers.count - 1];
+	return NULL;
+}
+
+/* Of version 6. */
+static struct vp_error *take_instance(struct vp_tracedat *file, struct vp_slice option)
+{
+	struct vp_cursor cursor = vp_cursor_of(option.bytes, option.size);
+	uint64_t offset = vp_cursor_u64(&cursor);
+	struct vp_slice name = vp_cursor_string(&cursor);
+	struct vp_tracedat_buffer *buffer;
+
+	if (!vp_cursor_ok(&cursor))
+		return malformed(file, "an instance");
+	VP_TRY(add_buffer(file, name, &buffer));
+	buffer->offset = offset;
+	return NULL;
+}
+
+static struct vp_error *set_cpus(struct vp_tracedat *file, uint32_t count)
+{
+	if (count > MOST_CPUS)
+		return malformed(file, "the number of its CPUs");
+	file->cpus = count;
+	return NULL;
 }
 
 static struct vp_error *take_option(struct vp_tracedat *file, uint16_t id, struct vp_slice option)
@@ -190,6 +270,9 @@ static struct vp_error *take_option(struct vp_tracedat *file, uint16_t id, struc
 	switch (id) {
 	case OPTION_ID:
 		file->id = vp_cursor_u64(&cursor);
+		return NULL;
+	case OPTION_CLOCK:
+		take_clock(file, option);
 		return NULL;
 	case OPTION_VERSION:
 		file->by_trace_cmd = true;
@@ -216,21 +299,30 @@ static struct vp_error *take_options(struct vp_tracedat *file, struct vp_cursor 
 		if (!id)
 			return NULL;
 		struct vp_slice option = vp_cursor_bytes(cursor, vp_cursor_u32(cursor));
-		VP_TRY(take_option(file, id, option));
+		struct vp_cursor number = vp_cursor_of(option.bytes, option.size);
+		if (id == OPTION_BUFFER)
+			VP_TRY(take_instance(file, option));
+		else if (id == OPTION_CPUS)
+			VP_TRY(set_cpus(file, vp_cursor_u32(&number)));
+		else
+			VP_TRY(take_option(file, id, option));
 	}
 }
 
-static struct vp_error *take_cpus(struct vp_tracedat *file, struct vp_cursor *cursor)
+static struct vp_error *take_cpus(const struct vp_tracedat *file, struct vp_cursor *cursor,
+				  struct vp_tracedat_buffer *buffer)
 {
-	struct vp_cursor whole = vp_cursor_of(cursor->start, (size_t)(cursor->end - cursor->start));
+	struct vp_slice whole = {cursor->start, (size_t)(cursor->end - cursor->start)};
 
-	vp_vec_each (&file->cpus, cpu) {
+	for (uint32_t cpu = 0; cpu < file->cpus && vp_cursor_ok(cursor); cpu++) {
 		uint64_t offset = vp_cursor_u64(cursor), size = vp_cursor_u64(cursor);
-		struct vp_cursor at = whole;
-		if (offset > vp_cursor_left(&whole) || size > vp_cursor_left(&whole) - offset)
+		struct vp_tracedat_cpu *its = vp_vec_push_slot(&buffer->cpus);
+		*its = (struct vp_tracedat_cpu){.pages = {"", 0}};
+		if (!size)
+			continue;
+		if (offset > whole.size || size > whole.size - offset)
 			return malformed(file, "it ends before the events of its CPUs do");
-		vp_cursor_bytes(&at, (size_t)offset);
-		cpu->pages = vp_cursor_bytes(&at, (size_t)size);
+		its->pages = (struct vp_slice){whole.bytes + offset, (size_t)size};
 	}
 	return vp_cursor_ok(cursor) ? NULL : malformed(file, "the places of its CPUs' events");
 }
@@ -285,24 +377,12 @@ static struct vp_error *gather_options(struct vp_tracedat *file,
 	return NULL;
 }
 
-static struct vp_error *add_cpus(struct vp_tracedat *file, uint32_t count)
+/* An instance's, or the trace's own, which has no name. */
+static struct vp_error *begin_buffer(struct vp_tracedat *file, struct vp_slice name,
+				     struct vp_tracedat_buffer **ret)
 {
-	if (count > MOST_CPUS)
-		return malformed(file, "the number of its CPUs");
-	while (file->cpus.count < count)
-		vp_vec_push(&file->cpus, (struct vp_tracedat_cpu){0});
-	return NULL;
-}
-
-/* That of the trace itself, which has no name; those of other instances are left out, as trace-cmd
- * does of files of version 6. */
-static const struct option *find_buffer(const option_list *all)
-{
-	vp_vec_each (all, option)
-		if (option->id == OPTION_BUFFER && option->bytes.size > 8 &&
-		    !option->bytes.bytes[8])
-			return option;
-	return NULL;
+	*ret = &file->buffers.at[0];
+	return name.size || (*ret)->cpus.count ? add_buffer(file, name, ret) : NULL;
 }
 
 static struct vp_error *take_buffer(struct vp_tracedat *file,
@@ -311,19 +391,23 @@ static struct vp_error *take_buffer(struct vp_tracedat *file,
 {
 	struct vp_cursor cursor = vp_cursor_of(option.bytes, option.size);
 	struct vp_tracedat_section section;
+	struct vp_tracedat_buffer *buffer;
 
 	VP_TRY(vp_tracedat_sections_at(sections, vp_cursor_u64(&cursor), &section));
-	vp_cursor_string(&cursor); /* the instance */
-	vp_cursor_string(&cursor); /* its clock */
-	VP_TRY(take_page_size(file, &cursor));
+	struct vp_slice name = vp_cursor_string(&cursor);
+	VP_TRY(begin_buffer(file, name, &buffer));
+	buffer->clock = vp_cursor_string(&cursor);
+	VP_TRY(take_page_size(file, &cursor, &buffer->page_size));
 	uint32_t count = vp_cursor_u32(&cursor);
 	for (uint32_t i = 0; i < count && vp_cursor_ok(&cursor); i++) {
 		uint32_t number = vp_cursor_u32(&cursor);
 		uint64_t offset = vp_cursor_u64(&cursor), size = vp_cursor_u64(&cursor);
 		if (!vp_cursor_ok(&cursor) || number >= MOST_CPUS)
 			break;
-		VP_TRY(add_cpus(file, number + 1));
-		struct vp_tracedat_cpu *cpu = &file->cpus.at[number];
+		while (buffer->cpus.count <= number)
+			vp_vec_push(&buffer->cpus, (struct vp_tracedat_cpu){0});
+		file->cpus = number >= file->cpus ? number + 1 : file->cpus;
+		struct vp_tracedat_cpu *cpu = &buffer->cpus.at[number];
 		/* The number of compressed pieces is not in their size. */
 		if (section.is_packed && size)
 			size += sizeof(uint32_t);
@@ -342,6 +426,8 @@ static struct vp_error *take_section(struct vp_tracedat *file,
 
 	VP_TRY(open_section(file, sections, vp_cursor_u64(&place), &cursor));
 	switch (option->id) {
+	case OPTION_HEADERS:
+		return take_headers(file, &cursor);
 	case OPTION_FTRACE_FORMATS:
 		return take_events(file, &cursor, (struct vp_slice){"ftrace", 6});
 	case OPTION_FORMATS:
@@ -351,29 +437,45 @@ static struct vp_error *take_section(struct vp_tracedat *file,
 	}
 }
 
+static struct vp_error *take_buffers(struct vp_tracedat *file,
+				     const struct vp_tracedat_sections *sections,
+				     const option_list *all)
+{
+	bool has_text = false, has_buffer = false;
+
+	vp_vec_each (all, option) {
+		struct vp_cursor cursor = vp_cursor_of(option->bytes.bytes, option->bytes.size);
+		if (option->id == OPTION_CPUS)
+			VP_TRY(set_cpus(file, vp_cursor_u32(&cursor)));
+		has_text |= option->id == OPTION_TEXT;
+		has_buffer |= option->id == OPTION_BUFFER;
+	}
+	if (!has_buffer && has_text)
+		return vp_error_new("'%s' has text (trace-cmd's latency format) and no events",
+				    file->source);
+	if (!has_buffer)
+		return malformed(file, "no places of its CPUs' events");
+	vp_vec_each (all, option)
+		if (option->id == OPTION_BUFFER)
+			VP_TRY(take_buffer(file, sections, option->bytes));
+	return NULL;
+}
+
+static bool is_section(uint16_t id)
+{
+	return id == OPTION_HEADERS || id == OPTION_FTRACE_FORMATS || id == OPTION_FORMATS ||
+	       id == OPTION_COMMANDS;
+}
+
 static struct vp_error *take_sections(struct vp_tracedat *file,
 				      const struct vp_tracedat_sections *sections,
 				      const option_list *all)
 {
-	const struct option *buffer = find_buffer(all);
-
-	vp_vec_each (all, option) {
-		struct vp_cursor cursor = vp_cursor_of(option->bytes.bytes, option->bytes.size);
-		if (option->id == OPTION_TEXT && !buffer)
-			return vp_error_new(
-			    "'%s' has text (trace-cmd's latency format) and no events",
-			    file->source);
-		if (option->id == OPTION_CPUS)
-			VP_TRY(add_cpus(file, vp_cursor_u32(&cursor)));
-	}
-	if (!buffer)
-		return malformed(file, "no places of its CPUs' events");
-	VP_TRY(take_buffer(file, sections, buffer->bytes));
+	VP_TRY(take_buffers(file, sections, all));
 	vp_vec_each (all, option)
-		if (option->id == OPTION_FTRACE_FORMATS || option->id == OPTION_FORMATS ||
-		    option->id == OPTION_COMMANDS)
+		if (is_section(option->id))
 			VP_TRY(take_section(file, sections, option));
-		else
+		else if (option->id != OPTION_CLOCK || !file->buffers.at[0].clock.size)
 			VP_TRY(take_option(file, option->id, option->bytes));
 	return NULL;
 }
@@ -391,31 +493,90 @@ static struct vp_error *parse_sections(struct vp_tracedat *file, struct vp_curso
 	return error;
 }
 
+/* After the places of the trace's own events: the clocks of the kernel, with the one in use in
+ * brackets. Older files have none. */
+static void take_clocks(struct vp_tracedat *file, struct vp_cursor *cursor)
+{
+	struct vp_slice text = take_sized(cursor);
+
+	if (vp_cursor_ok(cursor) && !file->buffers.at[0].clock.size)
+		take_clock(file, text);
+}
+
+/* Of version 6: what is at its offset. */
+static struct vp_error *take_instance_cpus(const struct vp_tracedat *file, struct vp_slice whole,
+					   struct vp_tracedat_buffer *buffer)
+{
+	static const char pages[10] = "flyrecord";
+	struct vp_cursor cursor = vp_cursor_of(whole.bytes, whole.size);
+
+	if (buffer->offset > whole.size)
+		return malformed(file, "the places of an instance's events");
+	vp_cursor_bytes(&cursor, (size_t)buffer->offset);
+	/* Otherwise it is text. */
+	return takes_text(&cursor, pages, sizeof(pages)) ? take_cpus(file, &cursor, buffer) : NULL;
+}
+
+static struct vp_error *parse_old(struct vp_tracedat *file, struct vp_cursor *cursor)
+{
+	static const char options[10] = "options  ", pages[10] = "flyrecord",
+			  text[10] = "latency  ";
+
+	VP_TRY(take_formats(file, cursor));
+	VP_TRY(take_commands(file, cursor));
+	VP_TRY(set_cpus(file, vp_cursor_u32(cursor)));
+	struct vp_slice kind = vp_cursor_bytes(cursor, sizeof(pages));
+	if (kind.size && !memcmp(kind.bytes, options, sizeof(options))) {
+		VP_TRY(take_options(file, cursor));
+		kind = vp_cursor_bytes(cursor, sizeof(pages));
+	}
+	if (!vp_cursor_ok(cursor))
+		return malformed(file, "it ends before the places of its CPUs' events");
+	if (!memcmp(kind.bytes, text, sizeof(text)))
+		return vp_error_new("'%s' has text (trace-cmd's latency format) and no events",
+				    file->source);
+	if (memcmp(kind.bytes, pages, sizeof(pages)) != 0)
+		return malformed(file, "no places of its CPUs' events");
+	VP_TRY(take_cpus(file, cursor, &file->buffers.at[0]));
+	take_clocks(file, cursor);
+	const struct vp_slice whole = {cursor->start, (size_t)(cursor->end - cursor->start)};
+	for (size_t i = 1; i < file->buffers.count; i++)
+		VP_TRY(take_instance_cpus(file, whole, &file->buffers.at[i]));
+	return NULL;
+}
+
+static enum vp_tracedat_clock clock_of(const struct vp_tracedat *file, struct vp_slice name)
+{
+	static const struct {
+		const char *name;
+		enum vp_tracedat_clock clock;
+	} others[] = {{"uptime", VP_TRACEDAT_TICKS},
+		      {"counter", VP_TRACEDAT_COUNTER},
+		      {"x86-tsc", VP_TRACEDAT_CYCLES},
+		      {"ppc-tb", VP_TRACEDAT_CYCLES}};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(others); i++)
+		if (vp_slice_is(name, others[i].name))
+			return others[i].clock == VP_TRACEDAT_CYCLES && file->mult
+				   ? VP_TRACEDAT_NS
+				   : others[i].clock;
+	return VP_TRACEDAT_NS;
+}
+
 static struct vp_error *parse(struct vp_tracedat *file, struct vp_cursor *cursor)
 {
 	bool in_sections = false;
+	struct vp_tracedat_buffer *own;
 
 	VP_TRY(take_version(file, cursor, &in_sections));
-	if (in_sections)
-		return parse_sections(file, cursor);
-	VP_TRY(take_formats(file, cursor));
-	VP_TRY(take_commands(file, cursor));
-	uint32_t cpus = vp_cursor_u32(cursor);
-	if (cpus > MOST_CPUS || !vp_cursor_ok(cursor))
-		return malformed(file, "the number of its CPUs");
-	for (uint32_t cpu = 0; cpu < cpus; cpu++)
-		vp_vec_push(&file->cpus, (struct vp_tracedat_cpu){0});
-	static const char options[10] = "options  ", pages[10] = "flyrecord";
-	if (!takes_text(cursor, options, sizeof(options)))
-		return malformed(file, "no options");
-	VP_TRY(take_options(file, cursor));
-	bool has_pages = takes_text(cursor, pages, sizeof(pages));
-	if (!vp_cursor_ok(cursor))
-		return malformed(file, "it ends before the places of its CPUs' events");
-	if (!has_pages)
-		return vp_error_new("'%s' has text (trace-cmd's latency format) and no events",
-				    file->source);
-	return take_cpus(file, cursor);
+	VP_TRY(add_buffer(file, (struct vp_slice){"", 0}, &own));
+	VP_TRY(in_sections ? parse_sections(file, cursor) : parse_old(file, cursor));
+	vp_vec_each (&file->buffers, buffer) {
+		if (!buffer->clock.size) /* an instance of version 6 has that of the trace */
+			buffer->clock = file->buffers.at[0].clock;
+		buffer->counts = clock_of(file, buffer->clock);
+	}
+	return NULL;
 }
 
 struct vp_error *vp_tracedat_open(const char *source, struct vp_slice bytes,
@@ -457,16 +618,37 @@ bool vp_tracedat_is_unshifted(const struct vp_tracedat *file)
 {
 	bool shifted = false;
 
-	vp_vec_each (&file->cpus, cpu)
-		shifted |= cpu->shifts.count != 0;
+	vp_vec_each (&file->shifts, shifts)
+		shifted |= shifts->of.count != 0;
 	return file->by_trace_cmd && !shifted;
+}
+
+bool vp_tracedat_same_clock(const struct vp_tracedat *file, size_t one, size_t other)
+{
+	static const char *const scheduler[] = {"", "local", "global", "perf"};
+	struct vp_slice names[] = {file->buffers.at[one].clock, file->buffers.at[other].clock};
+	unsigned of_scheduler = 0;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(scheduler); i++)
+		for (size_t which = 0; which < VP_ARRAY_SIZE(names); which++)
+			of_scheduler |= vp_slice_is(names[which], scheduler[i]) ? 1U << which : 0;
+	return of_scheduler == 3 || (names[0].size == names[1].size &&
+				     !memcmp(names[0].bytes, names[1].bytes, names[0].size));
+}
+
+static void close_buffer(struct vp_tracedat_buffer *buffer)
+{
+	vp_vec_deinit(&buffer->cpus);
 }
 
 void vp_tracedat_close(struct vp_tracedat *file)
 {
-	vp_vec_each (&file->cpus, cpu)
-		vp_vec_deinit(&cpu->shifts);
-	vp_vec_deinit(&file->cpus);
+	vp_vec_each (&file->buffers, buffer)
+		close_buffer(buffer);
+	vp_vec_deinit(&file->buffers);
+	vp_vec_each (&file->shifts, shifts)
+		vp_vec_deinit(&shifts->of);
+	vp_vec_deinit(&file->shifts);
 	vp_vec_each (&file->guests, guest)
 		vp_vec_deinit(&guest->threads);
 	vp_vec_deinit(&file->guests);
@@ -479,159 +661,4 @@ void vp_tracedat_close(struct vp_tracedat *file)
 	vp_vec_each (&file->unpacked, unpacked)
 		vp_buffer_deinit(unpacked);
 	vp_vec_deinit(&file->unpacked);
-}
-
-static uint64_t shifted(const struct vp_tracedat *file, const struct vp_tracedat_cpu *cpu,
-			uint64_t time)
-{
-	size_t place = 0, last = cpu->shifts.count - 1;
-
-	if (!last)
-		return time + (uint64_t)cpu->shifts.at[0].offset;
-	/* The one before, and the next; behind the last, the last two: as trace-cmd does. */
-	while (place + 1 < last && cpu->shifts.at[place + 1].time <= time)
-		place++;
-	const struct vp_tracedat_shift *from = &cpu->shifts.at[place], *to = from + 1;
-	__int128 offset = from->offset, length = (__int128)to->time - from->time;
-	__int128 behind = (__int128)time - from->time, growth = (__int128)to->offset - from->offset;
-	if (file->interpolates &&
-	    length > 0) /* damaged offsets may be beyond what fits: no overflow */
-		offset += (__int128)((unsigned __int128)behind * (unsigned __int128)growth +
-				     (unsigned __int128)length / 2) /
-			  length;
-	unsigned bits = from->fraction_bits < 64 ? (unsigned)from->fraction_bits : 0;
-	return (uint64_t)(((unsigned __int128)time * from->scaling) >> bits) + (uint64_t)offset;
-}
-
-static uint64_t time_of(const struct vp_tracedat *file, uint32_t cpu, uint64_t time)
-{
-	if (file->cpus.at[cpu].shifts.count)
-		time = shifted(file, &file->cpus.at[cpu], time);
-	return file->mult ? (uint64_t)(((unsigned __int128)time * file->mult) >> file->shift)
-			  : time;
-}
-
-/* "name: sched_switch" */
-static struct vp_slice name_of(struct vp_slice text)
-{
-	struct vp_cursor lines = vp_cursor_of(text.bytes, text.size);
-	struct vp_slice line;
-
-	if (!vp_cursor_line(&lines, &line) || line.size < 6 || memcmp(line.bytes, "name: ", 6) != 0)
-		return (struct vp_slice){"", 0};
-	return (struct vp_slice){line.bytes + 6, line.size - 6};
-}
-
-static uint32_t add_class(struct vp_tracedat *file, const struct vp_tracedat_format *format)
-{
-	struct vp_slice name = name_of(format->text);
-	VP_AUTO_FREE char *whole = vp_format("%.*s:%.*s", (int)format->system.size,
-					     format->system.bytes, (int)name.size, name.bytes);
-	vp_tracepoint_places places = {0};
-	struct vp_event_class *class;
-	struct vp_error *error = vp_event_classes_add(&file->classes, whole, &class);
-
-	if (error) {
-		vp_error_free(error);
-		return NO_CLASS;
-	}
-	error = vp_tracepoint_format_parse(whole, format->text.bytes, format->text.size, class,
-					   &places);
-	vp_vec_push(&file->places, places);
-	bool good = !error;
-	vp_error_free(error);
-	return good ? (uint32_t)file->classes.count - 1 : NO_CLASS;
-}
-
-/* Formats are read when there is an event of theirs: there are a thousand more. */
-uint32_t vp_tracedat_class(struct vp_tracedat *file, uint32_t id)
-{
-	const uint32_t *known = vp_map_find(&file->class_of_id, id);
-	uint32_t class = NO_CLASS;
-	bool inserted;
-
-	if (known)
-		return *known;
-	vp_vec_each (&file->formats, format)
-		if (format->id == id) {
-			class = add_class(file, format);
-			break;
-		}
-	vp_map_insert(&file->class_of_id, id, class, &inserted);
-	return class;
-}
-
-/* The next pages that were compressed together. */
-static bool open_piece(const struct vp_tracedat_cpu *cpu, struct vp_tracedat_walk *walk)
-{
-	if (!walk->pieces.start) {
-		walk->pieces = vp_cursor_of(cpu->pages.bytes, cpu->pages.size);
-		walk->pieces_left = cpu->pages.size ? vp_cursor_u32(&walk->pieces) : 0;
-	}
-	if (!walk->pieces_left)
-		return false;
-	walk->pieces_left--;
-	walk->piece.size = walk->offset = 0;
-	if (vp_tracedat_unpack(&walk->pieces, &walk->piece))
-		return true;
-	walk->malformed++;
-	walk->pieces_left = 0;
-	return false;
-}
-
-/* The next page, whatever is in it; false behind the last. */
-static bool next_page(struct vp_tracedat *file, struct vp_tracedat_walk *walk, struct vp_slice *ret)
-{
-	const struct vp_tracedat_cpu *cpu = &file->cpus.at[walk->cpu];
-	struct vp_slice pages = cpu->pages;
-
-	do {
-		if (cpu->is_packed)
-			pages = (struct vp_slice){walk->piece.bytes, walk->piece.size};
-		if (pages.size - walk->offset >= file->page_size) {
-			*ret = (struct vp_slice){pages.bytes + walk->offset, file->page_size};
-			walk->offset += file->page_size;
-			return true;
-		}
-	} while (cpu->is_packed && open_piece(cpu, walk));
-	if (cpu->is_packed) {
-		vp_buffer_deinit(&walk->piece);
-		walk->offset = 0;
-	}
-	return false;
-}
-
-static bool open_page(struct vp_tracedat *file, struct vp_tracedat_walk *walk)
-{
-	struct vp_slice page;
-
-	while (next_page(file, walk, &page)) {
-		if (vp_ring_page_open(page, &walk->page)) {
-			walk->missed += walk->page.missed;
-			walk->in_page = true;
-			return true;
-		}
-		walk->malformed++;
-	}
-	return false;
-}
-
-bool vp_tracedat_next(struct vp_tracedat *file, struct vp_tracedat_walk *walk, uint32_t *class,
-		      uint64_t *time, struct vp_slice *raw)
-{
-	while (walk->in_page || open_page(file, walk)) {
-		if (!vp_ring_page_next(&walk->page, time, raw)) {
-			walk->malformed += walk->page.malformed;
-			walk->in_page = false;
-			continue;
-		}
-		struct vp_cursor common = vp_cursor_of(raw->bytes, raw->size);
-		*class = vp_tracedat_class(file, vp_cursor_u16(&common));
-		if (vp_cursor_ok(&common) && *class != NO_CLASS) {
-			*time = time_of(file, walk->cpu, *time);
-			return true;
-		}
-		walk->malformed++;
-	}
-	return false;
 }

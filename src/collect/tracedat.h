@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A file of trace-cmd (trace.dat, version 6 or 7; Documentation/trace-cmd/trace-cmd.dat.v6.5.txt,
- * trace-cmd.dat.v7.5.txt): the formats of its events, what it says of its guests and its clock, its
- * CPUs' ring buffers. Own code rather than libtracecmd: formats and pages are read as those of
- * agents are, within bounds.
+ * trace-cmd.dat.v7.5.txt): event formats, guests, clocks, and the ring buffers of the trace and of
+ * its instances. Own code; docs/method-trace.md says why libtracecmd cannot be used.
  */
 #ifndef VP_COLLECT_TRACEDAT_H
 #define VP_COLLECT_TRACEDAT_H
@@ -21,10 +20,32 @@ struct vp_tracedat_shift {
 	uint64_t scaling, fraction_bits;
 };
 
+/* The time shifts of a CPU, by time; empty: its clock is the host's. */
+struct vp_tracedat_shifts {
+	VP_VEC(struct vp_tracedat_shift) of;
+};
+
 struct vp_tracedat_cpu {
 	struct vp_slice pages;
 	bool is_packed; /* … are compressed, in pieces of some pages each */
-	VP_VEC(struct vp_tracedat_shift) shifts; /* by time; empty: its clock is the host's */
+};
+
+/* How a buffer's clock counts. */
+enum vp_tracedat_clock {
+	VP_TRACEDAT_NS,
+	VP_TRACEDAT_TICKS,   /* "uptime": 10 ms */
+	VP_TRACEDAT_CYCLES,  /* of a rate that the file does not have */
+	VP_TRACEDAT_COUNTER, /* events: no time at all */
+};
+
+/* A set of ring buffers: the trace's own, or those of an instance. */
+struct vp_tracedat_buffer {
+	struct vp_slice name;  /* empty: the trace's own */
+	struct vp_slice clock; /* its name; empty: the file does not say */
+	uint64_t offset;       /* of version 6: of its places */
+	enum vp_tracedat_clock counts;
+	uint32_t page_size;
+	VP_VEC(struct vp_tracedat_cpu) cpus;
 };
 
 struct vp_tracedat_thread {
@@ -45,13 +66,16 @@ struct vp_tracedat_format {
 struct vp_tracedat {
 	const char *source; /* for errors */
 	uint32_t page_size;
-	uint64_t id; /* 0: it has none */
+	uint32_t long_size; /* of the kernel that wrote the pages: 4 or 8 */
+	uint64_t id;        /* 0: it has none */
 	bool by_trace_cmd;
 	bool interpolates;
 	uint32_t mult, shift;     /* ns of its clock's ticks; mult 0: they are ns */
 	struct vp_slice commands; /* lines "PID COMM" */
 	VP_VEC(struct vp_tracedat_format) formats;
-	VP_VEC(struct vp_tracedat_cpu) cpus;
+	uint32_t cpus;
+	VP_VEC(struct vp_tracedat_buffer) buffers; /* the trace's own is the first */
+	VP_VEC(struct vp_tracedat_shifts) shifts;  /* by CPU */
 	VP_VEC(struct vp_tracedat_guest) guests;
 	/* Of the formats that were asked for. */
 	struct vp_map class_of_id;
@@ -69,6 +93,8 @@ struct vp_error *vp_tracedat_open_formats(const char *source, struct vp_slice by
 /* Whether a guest's times are its own, and trace-cmd has not measured how far they are from the
  * host's. */
 bool vp_tracedat_is_unshifted(const struct vp_tracedat *file);
+/* Whether the clocks of two buffers show the same time. */
+bool vp_tracedat_same_clock(const struct vp_tracedat *file, size_t one, size_t other);
 void vp_tracedat_close(struct vp_tracedat *file);
 
 enum { VP_TRACEDAT_NO_CLASS = UINT32_MAX };
@@ -76,10 +102,10 @@ enum { VP_TRACEDAT_NO_CLASS = UINT32_MAX };
  */
 uint32_t vp_tracedat_class(struct vp_tracedat *file, uint32_t id);
 
-/* The events of a CPU; zeroed, with `cpu`, before the first. What it holds is freed behind the
- * last. */
+/* The events of a CPU in one buffer; zeroed, with `cpu` and `buffer`, before the first. What it
+ * holds is freed after the last. */
 struct vp_tracedat_walk {
-	uint32_t cpu;
+	uint32_t cpu, buffer;
 	size_t offset; /* of the next page, in `pages` of the CPU, or in `piece` */
 	bool in_page;
 	struct vp_cursor

@@ -20,6 +20,8 @@ enum {
 	MOST_VCPUS = 1 << 20,
 	MOST_NAMES = 1 << 22,
 	LONGEST_TEXT = 255,
+	LONGEST_NOTE = 1000,
+	MOST_NOTES = 100,
 	MOST_LOOKED_AT = 100
 };
 
@@ -40,6 +42,7 @@ struct source {
 	struct vp_import_events events;
 	struct vp_import_samples samples;
 	uint64_t missed, lost, strange, left_out, others;
+	unsigned notes;
 };
 
 struct import {
@@ -219,6 +222,18 @@ static void take_marks(struct source *source, struct vp_slice bytes)
 	}
 }
 
+static void take_note(struct source *source, struct vp_slice text)
+{
+	struct vp_buffer clean = {0};
+
+	if (source->notes++ >= MOST_NOTES)
+		return;
+	vp_text_clean(text.bytes, text.size < LONGEST_NOTE ? text.size : LONGEST_NOTE, &clean);
+	vp_vec_push(source->import->notes,
+		    vp_format("'%s': %s", source->operand.path, vp_buffer_text(&clean)));
+	vp_buffer_deinit(&clean);
+}
+
 /* Of what is said before its begin. */
 static struct vp_error *take_about(struct source *source, const struct vp_import_news *news,
 				   struct vp_slice bytes)
@@ -228,6 +243,9 @@ static struct vp_error *take_about(struct source *source, const struct vp_import
 	switch ((enum vp_import_kind)news->kind) {
 	case VP_IMPORT_MACHINE:
 		take_machine(source, news->cpu, bytes);
+		return NULL;
+	case VP_IMPORT_NOTE:
+		take_note(source, bytes);
 		return NULL;
 	case VP_IMPORT_CPUS:
 		if (source->is_host)
@@ -292,6 +310,9 @@ static struct vp_error *take(struct source *source, const struct vp_import_news 
 		return NULL;
 	case VP_IMPORT_OTHERS:
 		source->others += news->number;
+		return NULL;
+	case VP_IMPORT_NOTE:
+		take_note(source, bytes);
 		return NULL;
 	case VP_IMPORT_MAPS:
 		return source->samples.are_there

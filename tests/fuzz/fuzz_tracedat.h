@@ -21,7 +21,7 @@ static inline void read_tracedat(struct vp_slice head, const uint8_t *bytes, siz
 	vp_buffer_append(&file, bytes, size);
 	struct vp_error *error =
 	    vp_tracedat_open("fuzz", (struct vp_slice){file.bytes, file.size}, &read);
-	for (uint32_t cpu = 0; !error && cpu < read.cpus.count; cpu++) {
+	for (uint32_t cpu = 0; !error && cpu < read.cpus; cpu++) {
 		struct vp_tracedat_walk walk = {.cpu = cpu};
 		while (vp_tracedat_next(&read, &walk, &class, &time, &raw)) {
 			out.size = 0;

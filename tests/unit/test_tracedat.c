@@ -98,7 +98,7 @@ static void test_events(void **state)
 
 	write_file(&options);
 	read_file(&bytes, &file);
-	assert_int_equal(file.cpus.count, 2);
+	assert_int_equal(file.cpus, 2);
 	assert_true(vp_slice_is(file.commands, "77 CPU 0/KVM\n"));
 	struct vp_tracedat_walk walk = {.cpu = 1};
 	for (next = 1; vp_tracedat_next(&file, &walk, &class, &time, &raw); next += 2) {
