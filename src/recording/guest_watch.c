@@ -16,8 +16,11 @@
 
 enum {
 	ANSWER_S = 30, /* seconds that an answer may take while samples are taken */
-	RETRY_S = 3,   /* a guest that was just started has no kernel yet */
-	MOST_TRIES = 40,
+	/* A guest that was just started, or reboots, has no kernel yet: at first the next try is
+	 * soon, then the pause doubles with each one. */
+	RETRY_S = 3,
+	QUICK_TRIES = 20,
+	LONGEST_RETRY_S = 60,
 	/* Tries after which it is told that the kernel of a VM that was just started is missing. */
 	TRIES_OF_NEW = 10,
 	DUMP_MS = 60000,
@@ -50,7 +53,9 @@ struct guest {
 	uint64_t lost_at;     /* what had been found was lost then; 0: it was not */
 	uint64_t lost_ns;     /* how long it was lost before it was found again … */
 	char *lost_why;       /* … and why, the last time */
-	unsigned tries;
+	unsigned tries; /* since its kernel was known last */
+	bool ended;	/* the VM did: its map is read once more, and then nothing */
+	bool put_away;	/* its map is where it belongs, and kept here no more */
 	uint64_t added;       /* when looking for its kernel began */
 	unsigned quiet_tries; /* how many may fail before the user is told */
 	bool told_missing;    /* and was told */
@@ -108,18 +113,22 @@ static void guest_stop(struct guest *guest)
 	guest->text = -1;
 }
 
+static void guest_deinit(struct guest *guest)
+{
+	guest_stop(guest);
+	if (guest->last_text >= 0)
+		close(guest->last_text);
+	free(guest->lost_why);
+	free(guest->name);
+	free(guest->problem);
+}
+
 void vp_guest_watch_free(struct vp_guest_watch *watch)
 {
 	if (!watch)
 		return;
-	vp_vec_each (&watch->guests, guest) {
-		guest_stop(guest);
-		if (guest->last_text >= 0)
-			close(guest->last_text);
-		free(guest->lost_why);
-		free(guest->name);
-		free(guest->problem);
-	}
+	vp_vec_each (&watch->guests, guest)
+		guest_deinit(guest);
 	vp_vec_deinit(&watch->guests);
 	vp_vec_deinit(&watch->users);
 	if (watch->lister)
@@ -142,7 +151,16 @@ static struct guest *guest_of(const struct vp_guest_watch *watch, uint32_t vm)
 
 static bool vmm_runs(const struct vp_guest_watch *watch, const struct guest *guest)
 {
-	return watch->access->runs(guest->pid);
+	return !guest->ended && watch->access->runs(guest->pid);
+}
+
+static unsigned retry_s(const struct guest *guest)
+{
+	unsigned pause = RETRY_S;
+
+	for (unsigned i = QUICK_TRIES; i < guest->tries && pause < LONGEST_RETRY_S; i++)
+		pause *= 2;
+	return pause < LONGEST_RETRY_S ? pause : LONGEST_RETRY_S;
 }
 
 static void tell_lost(struct vp_guest_watch *watch, struct guest *guest, const char *why)
@@ -153,8 +171,8 @@ static void tell_lost(struct vp_guest_watch *watch, struct guest *guest, const c
 	if (vmm_runs(watch, guest))
 		vp_vec_push(watch->notices,
 			    vp_format("VM '%s': guest memory is not read for now: %s; searching "
-				      "for the kernel again every %d s",
-				      guest->name, why, RETRY_S));
+				      "for the kernel again every %d to %d s",
+				      guest->name, why, RETRY_S, LONGEST_RETRY_S));
 }
 
 static void tell_found_again(struct vp_guest_watch *watch, struct guest *guest)
@@ -174,8 +192,8 @@ static void tell_missing(struct vp_guest_watch *watch, struct guest *guest, cons
 		return;
 	guest->told_missing = true;
 	vp_vec_push(watch->notices, vp_format("VM '%s': the kernel has not been found, guest "
-					      "memory is not read: %s; searching every %d s",
-					      guest->name, why, RETRY_S));
+					      "memory is not read: %s; searching every %d to %d s",
+					      guest->name, why, RETRY_S, LONGEST_RETRY_S));
 }
 
 static void tell_searching(struct vp_guest_watch *watch, struct guest *guest)
@@ -195,8 +213,12 @@ static void tell_found(struct vp_guest_watch *watch, struct guest *guest)
 					      guest->name, (double)passed / SECOND));
 }
 
+/* Users know guests by their processes: a number that is another VM's by now is that VM's. */
 static void forget(struct vp_guest_watch *watch, const struct guest *guest)
 {
+	vp_vec_each (&watch->guests, other)
+		if (other != guest && other->pid == guest->pid && !other->ended)
+			return;
 	vp_vec_each (&watch->users, user)
 		user->forget(user->context, guest->pid);
 }
@@ -217,7 +239,7 @@ static void lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_er
 	guest->problem = vp_strdup(vp_error_message(error));
 	vp_error_free(error);
 	guest->state = GUEST_LOST;
-	guest->next = vp_clock_monotonic() + RETRY_S * SECOND;
+	guest->next = vp_clock_monotonic() + retry_s(guest) * SECOND;
 }
 
 /* A scan begins where the kernel was before. */
@@ -268,13 +290,11 @@ static void try_start(struct vp_guest_watch *watch, struct guest *guest)
 		lose(watch, guest, error);
 }
 
-/* The VM's process is gone: its number is another VM's. */
-static void retire(struct vp_guest_watch *watch, struct guest *guest)
+/* The VM has ended. What its reader knows is still to be written. */
+static void end_guest(struct vp_guest_watch *watch, struct guest *guest)
 {
 	forget(watch, guest);
-	guest_stop(guest);
-	guest->state = GUEST_LOST;
-	guest->tries = MOST_TRIES;
+	guest->ended = true;
 }
 
 /* One that no guest has of which more is to come. */
@@ -298,8 +318,8 @@ void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
 	if (guest_of(watch, vp_vm_id(vm)))
 		return;
 	vp_vec_each (&watch->guests, guest)
-		if (guest->pid == vm->pid)
-			retire(watch, guest);
+		if (guest->pid == vm->pid && !guest->ended)
+			end_guest(watch, guest);
 	uint32_t number = free_number(watch); /* before there is a guest more */
 	vp_vec_push(&watch->guests,
 		    ((struct guest){.vm = vp_vm_id(vm),
@@ -370,6 +390,7 @@ static struct vp_error *take_finding(struct vp_guest_watch *watch, struct guest 
 		VP_TRY(identify(watch, guest));
 	keep_pack(watch, &guest->finding);
 	keep_place(watch, guest);
+	guest->tries = 0;
 	if (guest->lost_at)
 		tell_found_again(watch, guest);
 	else if (guest->told_missing)
@@ -548,6 +569,23 @@ static void check(struct vp_guest_watch *watch, struct guest *guest)
 		lose(watch, guest, error);
 }
 
+/* A map is written by what the reader knows; then there is no more use in it. */
+static void step_ended(struct vp_guest_watch *watch, struct guest *guest)
+{
+	struct vp_error *error = NULL;
+
+	if (guest->state == GUEST_FINDING)
+		error = vp_error_new("the VM ended before its kernel was found");
+	else if (guest->state == GUEST_READY && vp_guest_reader_listens(guest->reader, 0))
+		leave(watch, guest, vp_error_new("the VM ended"));
+	else if (guest->state == GUEST_READY)
+		error = wait_for_reader(guest, vp_clock_monotonic());
+	else if (guest->state != GUEST_LOST)
+		hear(watch, guest, 0);
+	if (error)
+		lose(watch, guest, error);
+}
+
 static bool is_asked(const struct guest *guest)
 {
 	return guest->state == GUEST_FINDING || guest->state == GUEST_CHECKING ||
@@ -560,11 +598,13 @@ void vp_guest_watch_step(struct vp_guest_watch *watch)
 
 	vp_vec_each (&watch->guests, guest) {
 		bool due = now >= guest->next;
-		if (is_asked(guest))
+		if (guest->ended)
+			step_ended(watch, guest);
+		else if (is_asked(guest))
 			hear(watch, guest, 0);
 		else if (guest->state == GUEST_READY && due && !guest->finding.lacks)
 			check(watch, guest);
-		else if (guest->state == GUEST_LOST && due && guest->tries < MOST_TRIES)
+		else if (guest->state == GUEST_LOST && due && vmm_runs(watch, guest))
 			try_start(watch, guest);
 	}
 }
@@ -670,10 +710,45 @@ struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct 
 			return copy_text(guest->text, 0, path);
 		lose(watch, guest, error);
 	}
-	if (!guest || guest->last_text < 0)
+	if (!guest || (guest->last_text < 0 && !guest->put_away))
 		return NULL;
 	*written = true;
-	return copy_text(guest->last_text, 0, path);
+	return guest->put_away ? NULL : copy_text(guest->last_text, 0, path);
+}
+
+void vp_guest_watch_end(struct vp_guest_watch *watch, const struct vp_vm *vm)
+{
+	struct guest *guest = guest_of(watch, vp_vm_id(vm));
+
+	if (guest && !guest->ended)
+		end_guest(watch, guest);
+}
+
+struct vp_error *vp_guest_watch_put_away(struct vp_guest_watch *watch, const struct vp_vm *vm,
+					 const char *path, bool *done)
+{
+	struct guest *guest = guest_of(watch, vp_vm_id(vm));
+
+	*done = !guest || (guest->ended && guest->state == GUEST_LOST);
+	if (!guest || !*done || guest->last_text < 0)
+		return NULL;
+	VP_TRY(copy_text(guest->last_text, 0, path));
+	close(guest->last_text);
+	guest->last_text = -1;
+	guest->put_away = true;
+	return NULL;
+}
+
+void vp_guest_watch_drop(struct vp_guest_watch *watch, const struct vp_vm *vm)
+{
+	struct guest *guest = guest_of(watch, vp_vm_id(vm));
+
+	if (!guest)
+		return;
+	if (!guest->ended)
+		end_guest(watch, guest);
+	guest_deinit(guest);
+	*guest = watch->guests.at[--watch->guests.count];
 }
 
 struct vp_error *vp_guest_watch_unwind_tables(struct vp_guest_watch *watch, const struct vp_vm *vm,
@@ -713,7 +788,8 @@ char *vp_guest_watch_state(const struct vp_guest_watch *watch, const struct vp_v
 
 	if (!guest)
 		return vp_strdup("");
-	if (vm->end && (guest->last_text >= 0 || guest->state == GUEST_READY))
+	if (vm->end &&
+	    (guest->last_text >= 0 || guest->put_away || guest->state == GUEST_READY))
 		return vp_strdup("the VM ended: mappings date from when each process was first "
 				 "seen; symbols of kernel modules and files are missing");
 	if (guest->problem)

@@ -72,6 +72,15 @@ struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct 
 struct vp_error *vp_guest_watch_unwind_tables(struct vp_guest_watch *watch, const struct vp_vm *vm,
 					      const char *path,
 					      struct vp_error **problem) VP_MUST_CHECK;
+/* The VM has ended: its process may be another VM's from now on. vp_guest_watch_step() has its
+ * reader write what it knows, and ends it. */
+void vp_guest_watch_end(struct vp_guest_watch *watch, const struct vp_vm *vm);
+/* After that, without waiting: once its symbol map is complete, or there is none, *done is true and
+ * the map is at `path` and no more in memory. After an error, vp_guest_watch_dump() has it. */
+struct vp_error *vp_guest_watch_put_away(struct vp_guest_watch *watch, const struct vp_vm *vm,
+					 const char *path, bool *done) VP_MUST_CHECK;
+/* Nothing that is recorded refers to the VM any more. */
+void vp_guest_watch_drop(struct vp_guest_watch *watch, const struct vp_vm *vm);
 /* The outcome as a sentence, "ok: …" or why not; to be freed. */
 char *vp_guest_watch_state(const struct vp_guest_watch *watch,
 			   const struct vp_vm *vm) VP_MUST_CHECK;

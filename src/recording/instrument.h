@@ -59,6 +59,9 @@ struct vp_instrument_ops {
 					uint64_t from);
 	/* The guests' symbol maps were read: reports the outcome (notices, the VMs' states). */
 	void (*conclude)(struct vp_instrument *instrument);
+	/* No record that is kept is of the VM of that number, which ended; there may be another one
+	 * of that number soon. */
+	void (*forget_vm)(struct vp_instrument *instrument, uint32_t id);
 	void (*free)(struct vp_instrument *instrument);
 
 	/* Records of a stream that were lost on their way here, from the start on. */
@@ -101,6 +104,7 @@ struct vp_session {
 	struct vp_exit_event *exit_event;       /* vp_session_knows_rip() */
 	struct vp_kernel_btf *kernel_btf;       /* for those that load programs */
 	vp_vms vms;
+	uint64_t vms_forgotten; /* that were in `vms` until no packet in memory was of them */
 	struct vp_map no_vms;   /* pids that were looked at and have no VM (any more) */
 	struct vp_map varying;  /* pids: their VM ended, or they have or had several */
 	uint64_t vm_generation; /* of the hypervisor, when more VMs were looked for last */
@@ -148,6 +152,10 @@ void vp_session_add_pcpu(struct vp_session *session, uint32_t pcpu, unsigned cla
 void vp_session_take_vms(struct vp_session *session, size_t from);
 void vp_session_watch_vms(struct vp_session *session);
 void vp_session_check_vms(struct vp_session *session, bool closely);
+/* Of VMs that have ended: writes what is known of their guests; forgets those that ended well before
+ * that time, and all that is known of them. */
+void vp_session_put_away_vms(struct vp_session *session);
+void vp_session_forget_vms(struct vp_session *session, uint64_t before);
 /* Whether VMs may have come since this was asked last. */
 bool vp_session_may_be_new_vms(struct vp_session *session);
 

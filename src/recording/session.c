@@ -140,8 +140,9 @@ char *vp_session_totals(const struct vp_session *session)
 		(*instrument)->ops->put_total(*instrument, &text);
 	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
 		lost += lost_records(session, kind);
-	vp_buffer_printf(&text, "%llu lost, %zu VM%s", (unsigned long long)lost, session->vms.count,
-			 session->vms.count == 1 ? "" : "s");
+	uint64_t vms = session->vms.count + session->vms_forgotten;
+	vp_buffer_printf(&text, "%llu lost, %llu VM%s", (unsigned long long)lost,
+			 (unsigned long long)vms, vms == 1 ? "" : "s");
 	char *totals = vp_strdup(vp_buffer_text(&text));
 	vp_buffer_deinit(&text);
 	return totals;
@@ -359,6 +360,7 @@ static void do_slow_work(struct vp_session *session)
 	do_second(session, now);
 	vp_map_deinit(&session->no_vms); /* pids are used again */
 	vp_session_check_vms(session, ++session->seconds % CLOSELY_S == 0);
+	vp_session_put_away_vms(session);
 	vp_error_free(write_vms(session)); /* tried again in a second */
 }
 

@@ -139,6 +139,8 @@ void vp_session_flight_mark(struct vp_session *session, uint64_t now)
 	flight->marks.count -= gone;
 	vp_vec_push(&flight->marks, now);
 	watch_chosen(session);
+	vp_session_forget_vms(session, reach);
+	flight->n_watched = flight->watch ? session->vms.count : 0;
 }
 
 static bool has_account(const struct vp_session *session)

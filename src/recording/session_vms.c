@@ -4,6 +4,9 @@
 #include "collect/vm_scan.h"
 #include "recording/instrument.h"
 
+/* A VM that has ended may still be named by records for so long, ns: as the one that had a pCPU. */
+#define FORGET_AFTER 15000000000ULL
+
 bool vp_session_is_chosen(const struct vp_session *session, const struct vp_vm *vm)
 {
 	return vp_vm_is_named(vm, session->options.vm_names, session->options.n_vm_names);
@@ -113,6 +116,8 @@ static void note_end(struct vp_session *session, struct vp_vm *vm)
 	vm->end = vp_clock_monotonic();
 	session->vms_changed = true;
 	note_varying(session, vm->pid);
+	if (session->guest_watch)
+		vp_guest_watch_end(session->guest_watch, vm);
 	VP_NOTICE(session, "VM '%s' (%s) stopped during the recording", vm->name,
 		  vp_vm_place(vm, place));
 }
@@ -170,4 +175,54 @@ void vp_session_check_vms(struct vp_session *session, bool closely)
 	note_ends(session, closely);
 	if (closely && !session->about.end)
 		find_more_vms(session);
+}
+
+/* Of a recording on disk: the maps of VMs that have ended are in their places at once, and not in
+ * memory until its end. */
+static void put_away_map(struct vp_session *session, struct vp_vm *vm)
+{
+	VP_AUTO_FREE char *path =
+	    vp_recording_maps_path(session->options.directory, &session->vms, vm);
+	struct vp_error *error =
+	    vp_guest_watch_put_away(session->guest_watch, vm, path, &vm->is_put_away);
+
+	if (error)
+		VP_NOTICE(session, "VM '%s': %s; trying again at the end", vm->name,
+			  vp_error_message(error));
+	vp_error_free(error);
+}
+
+void vp_session_put_away_vms(struct vp_session *session)
+{
+	if (session->flight || !session->guest_watch || !vp_session_needs_names(session))
+		return;
+	vp_vec_each (&session->vms, vm)
+		if (vm->end && !vm->is_put_away)
+			put_away_map(session, vm);
+}
+
+static void forget_vm(struct vp_session *session, struct vp_vm *vm)
+{
+	vp_vec_each (&session->instruments, instrument)
+		if ((*instrument)->ops->forget_vm)
+			(*instrument)->ops->forget_vm(*instrument, vp_vm_id(vm));
+	if (session->guest_watch)
+		vp_guest_watch_drop(session->guest_watch, vm);
+	vp_vm_deinit(vm);
+}
+
+/* The order stays: parts of recordings are called by it. */
+void vp_session_forget_vms(struct vp_session *session, uint64_t before)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < session->vms.count; i++) {
+		struct vp_vm *vm = &session->vms.at[i];
+		if (vm->end && vm->end + FORGET_AFTER < before)
+			forget_vm(session, vm);
+		else
+			session->vms.at[kept++] = *vm;
+	}
+	session->vms_forgotten += session->vms.count - kept;
+	session->vms.count = kept;
 }

@@ -101,19 +101,23 @@ const char *vp_vm_place(const struct vp_vm *vm, char text[32])
 	return text;
 }
 
+void vp_vm_deinit(struct vp_vm *vm)
+{
+	free(vm->name);
+	free(vm->uuid);
+	free(vm->agent);
+	free(vm->memory);
+	free(vm->vsock);
+	free(vm->part);
+	vp_vec_each (&vm->vcpus, vcpu)
+		free(vcpu->pcpus);
+	vp_vec_deinit(&vm->vcpus);
+}
+
 void vp_vms_deinit(vp_vms *vms)
 {
-	vp_vec_each (vms, vm) {
-		free(vm->name);
-		free(vm->uuid);
-		free(vm->agent);
-		free(vm->memory);
-		free(vm->vsock);
-		free(vm->part);
-		vp_vec_each (&vm->vcpus, vcpu)
-			free(vcpu->pcpus);
-		vp_vec_deinit(&vm->vcpus);
-	}
+	vp_vec_each (vms, vm)
+		vp_vm_deinit(vm);
 	vp_vec_deinit(vms);
 }
 

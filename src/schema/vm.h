@@ -42,6 +42,7 @@ struct vp_vm {
 	    *memory; /* outcome of reading its memory: "ok: …", or a sentence, or "" if not tried */
 	char *agent; /* outcome of asking its agent: "ok", or a sentence, or "" if not asked */
 	char *part;  /* vp_vm_part(), once it is settled; or NULL */
+	bool is_put_away; /* its guest's symbol map is written; while it is recorded */
 	uint64_t guest_events;      /* recorded ones of its guest, which its agent sent … */
 	uint64_t guest_events_lost; /* … and those that were lost */
 	VP_VEC(struct vp_vcpu) vcpus;
@@ -90,6 +91,7 @@ struct vp_error *vp_vms_expect(const vp_vms *vms, const char *const *names,
 			       size_t n_names) VP_MUST_CHECK;
 /* "process 123" or "domain 4", in `text`. */
 const char *vp_vm_place(const struct vp_vm *vm, char text[32]);
+void vp_vm_deinit(struct vp_vm *vm);
 void vp_vms_deinit(vp_vms *vms);
 
 #endif

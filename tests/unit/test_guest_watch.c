@@ -1,14 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is said of guests whose kernel is not found, while they are recorded. */
+/* Guests that are watched while they are recorded: found, rebooted, ended, or never found. */
 #include "unit.h"
 
+#include <dirent.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "collect/kernel_places.h"
+#include "guest_builder.h"
 #include "recording/guest_watch.h"
+
+uint64_t __real_vp_clock_monotonic(void);
+uint64_t __wrap_vp_clock_monotonic(void);
+
+/* The time that the watch sees is this later than the clock's. */
+static uint64_t shift;
+
+uint64_t __wrap_vp_clock_monotonic(void)
+{
+	return __real_vp_clock_monotonic() + shift;
+}
 
 static void forget(void *context, uint32_t pid)
 {
@@ -99,13 +115,249 @@ static void test_places_are_remembered(void **state)
 	assert_int_equal(vp_kernel_place_recall(folder, "other"), 0);
 }
 
+/* The memory of a guest whose VMM is a process of this test's. */
+static struct guest_builder *guest;
+
+static struct vp_error *open_guest(void **lister)
+{
+	*lister = &guest;
+	return NULL;
+}
+
+static void close_guest(void *lister)
+{
+}
+
+static struct vp_error *list_guest(void *lister, uint32_t pid, struct vp_guest_state *ret)
+{
+	const struct vp_guest_registers registers = {.cr3 = BUILT_CR3,
+						     .lstar = BUILT_TEXT + AT_ENTRY};
+
+	if (kill((pid_t)pid, 0))
+		return vp_error_new("process %u ended", pid);
+	*ret = (struct vp_guest_state){.pid = pid, .started = 1};
+	vp_guest_memory_add(&ret->memory, BUILT_IMAGE_GPA, BUILT_IMAGE, (uintptr_t)guest->image);
+	vp_guest_memory_add(&ret->memory, 0, BUILT_LOW, (uintptr_t)guest->low);
+	vp_vec_push(&ret->vcpus, registers);
+	return NULL;
+}
+
+static struct vp_error *expect_same(const struct vp_guest_state *state)
+{
+	return NULL;
+}
+
+static struct vp_error *identify(void *context, uint32_t number, const struct vp_guest_state *state,
+				 const struct vp_guest_finding *finding)
+{
+	return NULL;
+}
+
+static char *outcome(void *context, uint32_t pid, const struct vp_guest_finding *finding)
+{
+	return vp_strdup("named");
+}
+
+/* A process with the guest's memory. */
+static pid_t start_vmm(void)
+{
+	int ready[2];
+	char byte;
+
+	assert_false(pipe(ready));
+	pid_t pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (size_t i = 0; i < sizeof(*guest); i += 4096)
+			*(volatile char *)((char *)guest + i);
+		_exit(write(ready[1], "", 1) != 1 || pause());
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void end_vmm(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* What the watch needs, for all tests with that guest. */
+static struct vp_guest_access access_built;
+
+static struct vp_guest_watch *watch_built(vp_notices *notices, unsigned *forgotten)
+{
+	const struct vp_guest_user user = {.context = forgotten,
+					   .name = "samples",
+					   .check_s = 1,
+					   .identify = identify,
+					   .forget = forget,
+					   .outcome = outcome};
+
+	access_built = *vp_guest_access_kvm();
+	access_built.open = open_guest;
+	access_built.close = close_guest;
+	access_built.list = list_guest;
+	access_built.expect_same = expect_same;
+	guest = mmap(NULL, sizeof(*guest), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	assert_true(guest != MAP_FAILED);
+	built_kernel(guest, BUILT_OLD);
+	struct vp_guest_watch *watch =
+	    vp_guest_watch_new(&access_built, notices, "test_guest_watch.dir", true);
+	vp_guest_watch_join(watch, &user);
+	return watch;
+}
+
+static void free_built(struct vp_guest_watch *watch, vp_notices *notices)
+{
+	vp_guest_watch_free(watch);
+	vp_notices_deinit(notices);
+	munmap(guest, sizeof(*guest));
+}
+
+enum { MOST_STEPS = 20000 };
+
+static void step(struct vp_guest_watch *watch)
+{
+	shift += 100000000; /* 0.1 s in the time of one millisecond */
+	usleep(1000);
+	vp_guest_watch_step(watch);
+}
+
+static bool step_until(struct vp_guest_watch *watch, const struct vp_vm *vm, bool found)
+{
+	for (int i = 0; i < MOST_STEPS && vp_guest_watch_has_found(watch, vm) != found; i++)
+		step(watch);
+	return vp_guest_watch_has_found(watch, vm) == found;
+}
+
+/* Every reboot starts the count of tries anew, and a guest that is off for an hour is found. */
+static void test_reboots(void **state)
+{
+	static char before[sizeof(*guest)];
+	vp_notices notices = {0};
+	unsigned forgotten = 0;
+	struct vp_guest_watch *watch = watch_built(&notices, &forgotten);
+	struct vp_vm vm = {.pid = (uint32_t)start_vmm(), .name = "g1", .at_start = true};
+
+	memcpy(before, guest, sizeof(before));
+	vp_guest_watch_add(watch, &vm);
+	assert_true(step_until(watch, &vm, true));
+	for (int i = 0; i < 9; i++) {
+		memset(guest, 0, sizeof(*guest));
+		assert_true(step_until(watch, &vm, false));
+		/* 30 s, and an hour with tries once a minute. */
+		for (int tries = 0; tries < (i == 8 ? 60 : 0); tries++) {
+			shift += 60000000000;
+			step(watch);
+		}
+		for (int steps = 0; steps < 300; steps++)
+			step(watch);
+		memcpy(guest, before, sizeof(before));
+		assert_true(step_until(watch, &vm, true));
+	}
+	end_vmm((pid_t)vm.pid);
+	free_built(watch, &notices);
+}
+
+static unsigned count_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	assert_non_null(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+static void put_away(struct vp_guest_watch *watch, const struct vp_vm *vm, const char *path)
+{
+	struct vp_buffer text = {0};
+	bool done = false;
+
+	for (int i = 0; i < MOST_STEPS && !done; i++) {
+		step(watch);
+		expect_no_error(vp_guest_watch_put_away(watch, vm, path, &done));
+	}
+	assert_true(done);
+	expect_no_error(vp_file_read(path, 1 << 20, &text));
+	assert_non_null(strstr(vp_buffer_text(&text), "vperf-maps "));
+	assert_non_null(strstr(vp_buffer_text(&text), "\nend "));
+	vp_buffer_deinit(&text);
+}
+
+/* The maps of VMs that ended are on disk, and nothing of them is left in memory. */
+static void test_ended(void **state)
+{
+	static const char path[] = "test_guest_watch.maps";
+	vp_notices notices = {0};
+	unsigned forgotten = 0;
+	struct vp_guest_watch *watch = watch_built(&notices, &forgotten);
+	unsigned before = count_descriptors();
+	bool written;
+
+	for (int i = 0; i < 3; i++) {
+		struct vp_vm vm = {.pid = (uint32_t)start_vmm(), .name = "ci"};
+		unlink(path);
+		vp_guest_watch_add(watch, &vm);
+		assert_true(step_until(watch, &vm, true));
+		assert_true(count_descriptors() > before);
+		end_vmm((pid_t)vm.pid);
+		vm.end = 1;
+		vp_guest_watch_end(watch, &vm);
+		put_away(watch, &vm, path);
+		assert_int_equal(count_descriptors(), before);
+		/* It is not written again, and how it went is known. */
+		unlink(path);
+		expect_no_error(vp_guest_watch_dump(watch, &vm, path, &written));
+		assert_true(written && access(path, F_OK));
+		VP_AUTO_FREE char *ended = vp_guest_watch_state(watch, &vm);
+		assert_non_null(strstr(ended, "the VM ended"));
+		vp_guest_watch_drop(watch, &vm);
+		VP_AUTO_FREE char *none = vp_guest_watch_state(watch, &vm);
+		assert_string_equal(none, "");
+	}
+	free_built(watch, &notices);
+}
+
+/* A VM whose process's number is the next VM's: its map is kept, and the next VM's names, too. */
+static void test_number_used_again(void **state)
+{
+	static const char path[] = "test_guest_watch.maps";
+	vp_notices notices = {0};
+	unsigned forgotten = 0;
+	struct vp_guest_watch *watch = watch_built(&notices, &forgotten);
+	struct vp_vm first = {.pid = (uint32_t)start_vmm(), .name = "first"}, second = first;
+
+	vp_guest_watch_add(watch, &first);
+	assert_true(step_until(watch, &first, true));
+	first.end = 1;
+	second.nth = 1;
+	vp_guest_watch_add(watch, &second);
+	unsigned then = forgotten;
+	put_away(watch, &first, path);
+	assert_true(step_until(watch, &second, true));
+	assert_int_equal(forgotten, then);
+	end_vmm((pid_t)first.pid);
+	free_built(watch, &notices);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_reboots),
+	    cmocka_unit_test(test_ended),
+	    cmocka_unit_test(test_number_used_again),
 	    cmocka_unit_test(test_not_found_is_told_at_once),
 	    cmocka_unit_test(test_what_is_not_told),
 	    cmocka_unit_test(test_places_are_remembered),
 	};
 
+	setenv("XDG_CACHE_HOME", "test_guest_watch.cache", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

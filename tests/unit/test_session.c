@@ -398,9 +398,50 @@ static void test_number_used_again(void **state)
 	}
 }
 
+static void add_vm(struct vp_session *session, uint32_t pid, uint64_t end)
+{
+	struct vp_vm *vm = vp_vec_push_slot(&session->vms);
+
+	*vm = (struct vp_vm){.pid = pid, .end = end, .name = vp_format("vm-%u", pid)};
+}
+
+static void note_forgotten(struct vp_instrument *instrument, uint32_t id)
+{
+	fake_of(instrument)->records += id;
+}
+
+/* VMs that ended before all that a flight recorder has are nowhere any more, but counted. */
+static void test_ended_vms_are_forgotten(void **state)
+{
+	static const struct vp_instrument_ops ops = {.forget_vm = note_forgotten,
+						     .put_total = fake_put_total,
+						     .lost = fake_lost,
+						     .free = fake_free};
+	struct vp_session *session = vp_session_new(&(struct vp_session_options){0});
+	struct fake *fake = vp_alloc(sizeof(*fake));
+	unsigned freed = 0;
+
+	*fake = (struct fake){.base.ops = &ops, .freed = &freed};
+	vp_session_add(session, &fake->base);
+	add_vm(session, 10, 5000000000);
+	add_vm(session, 11, 0);
+	add_vm(session, 12, 90000000000);
+	vp_session_forget_vms(session, 0); /* nothing was overwritten yet */
+	assert_int_equal(session->vms.count, 3);
+	vp_session_forget_vms(session, 100000000000);
+	assert_int_equal(session->vms.count, 2);
+	assert_int_equal(session->vms.at[0].pid, 11);
+	assert_int_equal(session->vms.at[1].pid, 12); /* records may still name it */
+	assert_int_equal(fake->records, 10);
+	VP_AUTO_FREE char *totals = vp_session_totals(session);
+	assert_non_null(strstr(totals, "3 VMs"));
+	vp_session_free(session);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_ended_vms_are_forgotten),
 	    cmocka_unit_test(test_streams_and_losses),
 	    cmocka_unit_test(test_first_error),
 	    cmocka_unit_test(test_absence),
