@@ -18,7 +18,7 @@
 #include "maps/agent_protocol.h"
 
 /* Of waiting for an agent. */
-enum { TRIES = 40, RETRY_S = 3, CONNECT_S = 5 };
+enum { QUICK_TRIES = 20, RETRY_S = 3, LONGEST_RETRY_S = 60, CONNECT_S = 5 };
 
 struct transfer {
 	int fd, out;
@@ -318,16 +318,20 @@ struct vp_error *vp_agent_connect(const struct vp_agent_address *address, unsign
 						    seconds, ret);
 }
 
-struct vp_error *vp_agent_await(const struct vp_agent_address *address,
+struct vp_error *vp_agent_await(const struct vp_agent_address *address, unsigned tries,
 				void (*absent)(void *context, struct vp_error *error),
 				void *context, int *ret)
 {
-	for (int tries = 0;; tries++) {
+	unsigned pause = RETRY_S;
+
+	for (unsigned done = 1;; done++) {
 		struct vp_error *error = vp_agent_connect(address, CONNECT_S, ret);
-		if (!error || tries == TRIES)
+		if (!error || done == tries)
 			return error;
 		absent(context, error);
-		sleep(RETRY_S);
+		sleep(pause);
+		if (done >= QUICK_TRIES)
+			pause = 2 * pause < LONGEST_RETRY_S ? 2 * pause : LONGEST_RETRY_S;
 	}
 }
 

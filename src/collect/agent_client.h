@@ -53,10 +53,11 @@ char *vp_agent_port_standing(unsigned port) VP_MUST_CHECK;
 struct vp_error *vp_agent_connect(const struct vp_agent_address *address, unsigned seconds,
 				  int *ret) VP_MUST_CHECK;
 /*
- * The same, tried again for minutes: a guest that was just started has no agent yet. Each error but
- * the last is given to absent(), which frees it.
+ * The same, tried again, `tries` times or (0) without an end, every few seconds and then ever less
+ * often: a guest that was just started has no agent yet. Each error but the last is given to
+ * absent(), which frees it.
  */
-struct vp_error *vp_agent_await(const struct vp_agent_address *address,
+struct vp_error *vp_agent_await(const struct vp_agent_address *address, unsigned tries,
 				void (*absent)(void *context, struct vp_error *error),
 				void *context, int *ret) VP_MUST_CHECK;
 /*

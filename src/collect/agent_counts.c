@@ -15,7 +15,7 @@
 #include "collect/confine.h"
 #include "collect/worker_process.h"
 
-enum { LONGEST_LINE = 256 };
+enum { LONGEST_LINE = 256, LEND_TRIES = 40 };
 
 enum news_kind {
 	NEWS_ABSENT,
@@ -78,7 +78,10 @@ static void connect_agent(struct talker *talker)
 {
 	if (talker->fd >= 0)
 		return;
-	struct vp_error *error = vp_agent_await(&talker->address, tell_absent, talker, &talker->fd);
+	/* Somebody waits for what is lent, and wants to know that there is nobody to lend it to. */
+	unsigned tries = talker->lend.n ? LEND_TRIES : 0;
+	struct vp_error *error =
+	    vp_agent_await(&talker->address, tries, tell_absent, talker, &talker->fd);
 
 	if (!error)
 		return;

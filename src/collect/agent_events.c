@@ -131,7 +131,8 @@ static void connect_agent(struct talker *talker)
 {
 	if (talker->fd >= 0)
 		return;
-	struct vp_error *error = vp_agent_await(&talker->address, tell_absent, talker, &talker->fd);
+	struct vp_error *error =
+	    vp_agent_await(&talker->address, 0, tell_absent, talker, &talker->fd);
 
 	if (!error)
 		return;

@@ -11,11 +11,20 @@ struct agent {
 	uint32_t id; /* its VM's number in the recording */
 	uint32_t pid;
 	char *vm;                       /* its name */
-	uint32_t wanted;                /* bits of enum vp_guest_count */
+	uint32_t wanted;                /* bits of enum vp_guest_count … */
+	uint32_t asked_for;             /* … and those of the first time */
 	struct vp_agent_counts *counts; /* NULL: there is none, or none any more */
 	enum vp_agent_counts_state state;
 	char *problem; /* why there is none */
+	uint64_t next; /* when it is asked again, if there is none */
+	unsigned failures;
+	uint64_t gone_at; /* since when counts are missing that were there; 0: they are not */
+	uint64_t missing; /* ns of before that, in all */
 };
+
+/* Seconds until an agent that is gone is asked again: at first, and at most. */
+enum { AGAIN_S = 3, LONGEST_AGAIN_S = 60 };
+#define SECOND 1000000000ULL
 
 struct vp_guest_agents {
 	struct vp_intervals *intervals;
@@ -37,15 +46,19 @@ struct vp_guest_agents *vp_guest_agents_new(struct vp_intervals *intervals, unsi
 	return agents;
 }
 
+static void agent_deinit(struct agent *agent)
+{
+	vp_agent_counts_free(agent->counts);
+	free(agent->vm);
+	free(agent->problem);
+}
+
 void vp_guest_agents_free(struct vp_guest_agents *agents)
 {
 	if (!agents)
 		return;
-	vp_vec_each (&agents->agents, agent) {
-		vp_agent_counts_free(agent->counts);
-		free(agent->vm);
-		free(agent->problem);
-	}
+	vp_vec_each (&agents->agents, agent)
+		agent_deinit(agent);
 	vp_vec_deinit(&agents->agents);
 	vp_guest_lister_free(agents->lister);
 	free(agents);
@@ -90,6 +103,16 @@ static void miss(struct vp_guest_agents *agents, struct agent *agent, const char
 	agent->problem = vp_strdup(why);
 }
 
+static void pause_asking(struct agent *agent)
+{
+	uint64_t pause = AGAIN_S * SECOND, longest = LONGEST_AGAIN_S * SECOND;
+
+	for (unsigned i = 0; i < agent->failures && pause < longest; i++)
+		pause *= 2;
+	agent->failures++;
+	agent->next = vp_clock_monotonic() + (pause < longest ? pause : longest);
+}
+
 static void end(struct vp_guest_agents *agents, struct agent *agent)
 {
 	VP_AUTO_FREE char *names = name_events(agent->wanted);
@@ -97,8 +120,14 @@ static void end(struct vp_guest_agents *agents, struct agent *agent)
 
 	if (agent->state == VP_AGENT_COUNTING) {
 		vp_intervals_forget_agent(agents->intervals, agent->pid);
-		NOTICE(agents, "VM '%s': %s %s missing from here on: %s", agent->vm, names,
-		       is_one(agent->wanted) ? "is" : "are", why);
+		if (agent->wanted && !agent->gone_at)
+			NOTICE(agents,
+			       "VM '%s': %s %s missing from here on: %s; asking its agent again "
+			       "every %d to %d s",
+			       agent->vm, names, is_one(agent->wanted) ? "is" : "are", why, AGAIN_S,
+			       LONGEST_AGAIN_S);
+		agent->gone_at = agent->gone_at ? agent->gone_at : vp_clock_monotonic();
+		free(agent->problem);
 		agent->problem = vp_strdup(why);
 	} else {
 		miss(agents, agent, why);
@@ -106,6 +135,18 @@ static void end(struct vp_guest_agents *agents, struct agent *agent)
 	vp_agent_counts_free(agent->counts);
 	agent->counts = NULL;
 	agent->state = VP_AGENT_GONE;
+	pause_asking(agent);
+}
+
+static void say_back(struct vp_guest_agents *agents, struct agent *agent)
+{
+	VP_AUTO_FREE char *names = name_events(agent->wanted);
+	uint64_t passed = vp_clock_monotonic() - agent->gone_at;
+
+	agent->missing += passed;
+	agent->gone_at = 0;
+	NOTICE(agents, "VM '%s': %s %s counted again after %.1f s", agent->vm, names,
+	       is_one(agent->wanted) ? "is" : "are", (double)passed / SECOND);
 }
 
 static struct vp_error *read_state(struct vp_guest_agents *agents, uint32_t pid,
@@ -139,6 +180,9 @@ static void take_places(struct vp_guest_agents *agents, struct agent *agent)
 	vp_error_free(error);
 	agent->wanted &= ~left;
 	agent->state = VP_AGENT_COUNTING;
+	agent->failures = 0;
+	if (agent->gone_at && agent->wanted)
+		say_back(agents, agent);
 }
 
 static void hear(struct vp_guest_agents *agents, struct agent *agent, int timeout_ms)
@@ -161,6 +205,43 @@ bool vp_guest_agents_asked(const struct vp_guest_agents *agents, const struct vp
 	return agent_of(agents, vp_vm_id(vm)) != NULL;
 }
 
+static void start(struct vp_guest_agents *agents, struct agent *agent, const struct vp_vm *vm)
+{
+	const struct vp_agent_address address = vp_agent_address_of(vm, agents->port);
+	struct vp_error *error =
+	    vp_agent_is_addressed(&address)
+		? vp_agent_counts_start(&address, agent->wanted, &agent->counts)
+		: vp_error_new("the VM has no vsock device");
+
+	agent->state = VP_AGENT_ASKED;
+	if (error) {
+		miss(agents, agent, vp_error_message(error));
+		pause_asking(agent);
+	}
+	vp_error_free(error);
+}
+
+void vp_guest_agents_again(struct vp_guest_agents *agents, const struct vp_vm *vm)
+{
+	struct agent *agent = agent_of(agents, vp_vm_id(vm));
+
+	if (!agent || agent->counts || !agent->asked_for || vm->end ||
+	    vp_clock_monotonic() < agent->next)
+		return;
+	agent->wanted = agent->asked_for;
+	start(agents, agent, vm);
+}
+
+void vp_guest_agents_forget(struct vp_guest_agents *agents, uint32_t id)
+{
+	struct agent *agent = agent_of(agents, id);
+
+	if (!agent)
+		return;
+	agent_deinit(agent);
+	*agent = agents->agents.at[--agents->agents.count];
+}
+
 void vp_guest_agents_ask(struct vp_guest_agents *agents, const struct vp_vm *vm)
 {
 	uint32_t wanted = vp_intervals_unknown(agents->intervals, vm->pid);
@@ -168,17 +249,13 @@ void vp_guest_agents_ask(struct vp_guest_agents *agents, const struct vp_vm *vm)
 	if (vp_guest_agents_asked(agents, vm))
 		return;
 	struct agent *agent = vp_vec_push_slot(&agents->agents);
-	*agent = (struct agent){
-	    .id = vp_vm_id(vm), .pid = vm->pid, .vm = vp_strdup(vm->name), .wanted = wanted};
-	if (!wanted)
-		return;
-	const struct vp_agent_address address = vp_agent_address_of(vm, agents->port);
-	struct vp_error *error = vp_agent_is_addressed(&address)
-				     ? vp_agent_counts_start(&address, wanted, &agent->counts)
-				     : vp_error_new("the VM has no vsock device");
-	if (error)
-		miss(agents, agent, vp_error_message(error));
-	vp_error_free(error);
+	*agent = (struct agent){.id = vp_vm_id(vm),
+				.pid = vm->pid,
+				.vm = vp_strdup(vm->name),
+				.wanted = wanted,
+				.asked_for = wanted};
+	if (wanted)
+		start(agents, agent, vm);
 }
 
 void vp_guest_agents_settle(struct vp_guest_agents *agents, unsigned timeout_ms)
@@ -203,12 +280,17 @@ char *vp_guest_agents_state(const struct vp_guest_agents *agents, const struct v
 
 	if (!agent || (!agent->wanted && !agent->problem))
 		return vp_strdup("");
-	if (agent->state != VP_AGENT_COUNTING || !agent->wanted)
+	bool has_counted = agent->state == VP_AGENT_COUNTING || agent->gone_at;
+	if (!has_counted || !agent->wanted)
 		return vp_strdup(agent->problem ? agent->problem : "no reply");
+	uint64_t missing =
+	    agent->missing + (agent->gone_at ? vp_clock_monotonic() - agent->gone_at : 0);
+	VP_AUTO_FREE char *gap =
+	    missing ? vp_format("; not for %.1f s", (double)missing / SECOND) : vp_strdup("");
 	VP_AUTO_FREE char *names = name_events(agent->wanted);
 	VP_AUTO_FREE char *standing = vp_agent_port_standing(agents->port);
 	bool of_root = vp_agent_port_is_of_root(agents->port);
-	return vp_format("ok: it counted %s%s%s%s%s", names, of_root ? "" : ", ",
-			 of_root ? "" : standing + strlen("ok: "), agent->problem ? "; " : "",
+	return vp_format("ok: it counted %s%s%s%s%s%s", names, of_root ? "" : ", ",
+			 of_root ? "" : standing + strlen("ok: "), gap, agent->problem ? "; " : "",
 			 agent->problem ? agent->problem : "");
 }

@@ -18,6 +18,10 @@ struct vp_guest_agents *vp_guest_agents_new(struct vp_intervals *intervals, unsi
 void vp_guest_agents_free(struct vp_guest_agents *agents);
 /* Asks the VM's agent for what is not known of its guest now; only the first time. */
 void vp_guest_agents_ask(struct vp_guest_agents *agents, const struct vp_vm *vm);
+/* Asks an agent that is gone again, ever less often: its guest may have rebooted. */
+void vp_guest_agents_again(struct vp_guest_agents *agents, const struct vp_vm *vm);
+/* Nothing that is recorded refers to that VM any more. */
+void vp_guest_agents_forget(struct vp_guest_agents *agents, uint32_t id);
 /* Whether that was done. */
 bool vp_guest_agents_asked(const struct vp_guest_agents *agents, const struct vp_vm *vm);
 /* Waits until all have answered or are known to be absent, at most `timeout_ms`. */

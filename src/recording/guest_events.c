@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "collect/agent_client.h"
+#include "collect/clock.h"
 #include "recording/trace_writer.h"
 
 /* What is taken of one guest before the others and the host's own rings have their turn. */
@@ -23,8 +24,16 @@ struct early {
 /* Of one of its vCPUs. */
 struct stream {
 	uint32_t vcpu;
-	uint64_t lost; /* in the guest, by its own word */
+	uint64_t lost;        /* in the guest, by its own word … */
+	uint64_t lost_before; /* … of this, by agents before this one */
 };
+
+/* A kernel that boots may have other events than the one before it, or the same with other fields;
+ * a guest cannot have more of them kept than this. */
+enum { MOST_CLASSES = 1024 };
+/* Seconds until an agent that is gone is asked again: at first, and at most. */
+enum { AGAIN_S = 3, LONGEST_AGAIN_S = 60 };
+#define SECOND 1000000000ULL
 
 struct vp_guest_events {
 	struct vp_guest_events_options options;
@@ -33,8 +42,13 @@ struct vp_guest_events {
 	struct vp_agent_events *agent; /* NULL: there is none to ask, or none any more */
 	enum vp_agent_events_state state;
 	char *problem;
+	uint64_t next;                  /* when it is asked again, without an agent */
+	unsigned failures;              /* since records came last */
+	uint64_t gone_at;               /* since when they are missing; 0: they are not */
+	uint64_t missing;               /* ns of before that, in all */
 	struct vp_trace_writer *writer; /* NULL: nothing came yet */
 	vp_event_classes classes;
+	VP_VEC(uint16_t) ids;         /* of `classes`, by index: this agent's classes */
 	VP_VEC(struct vp_vcpu) vcpus; /* of which the counter is known */
 	struct vp_clock_line line; /* from its events' times to its counter, if they are not that */
 	VP_VEC(struct stream) streams;
@@ -42,7 +56,8 @@ struct vp_guest_events {
 	size_t early_bytes;
 	VP_VEC(struct vp_events_task) tasks; /* until there is a stream */
 	uint64_t from, to;                   /* what is recorded */
-	uint64_t bytes, written, malformed, strange;
+	uint64_t tasks_from;                 /* the names are known from then on */
+	uint64_t bytes, written, malformed, malformed_before, strange;
 	uint64_t refused; /* not written: there were too many */
 	uint64_t latest;  /* of their times */
 	bool is_short;    /* its room was too small for a snapshot's time: that was said */
@@ -103,6 +118,7 @@ void vp_guest_events_free(struct vp_guest_events *events)
 	vp_agent_events_free(events->agent);
 	vp_trace_writer_free(events->writer);
 	vp_event_classes_deinit(&events->classes);
+	vp_vec_deinit(&events->ids);
 	vp_vec_deinit(&events->vcpus);
 	vp_clock_line_deinit(&events->line);
 	vp_vec_deinit(&events->streams);
@@ -147,7 +163,7 @@ void vp_guest_events_know(struct vp_guest_events *events, const struct vp_vm *vm
 			take_early(events, vcpu->number);
 			continue;
 		}
-		if (events->writer &&
+		if (events->agent && events->writer &&
 		    (known->tsc_offset != vcpu->tsc_offset || known->tsc_ratio != vcpu->tsc_ratio))
 			NOTICE(events,
 			       "VM '%s': the time-stamp counter of vCPU %u was set anew: times of "
@@ -171,17 +187,42 @@ static struct vp_stream_id id_of(uint32_t vcpu)
 	return (struct vp_stream_id){VP_STREAM_TRACEPOINTS, vcpu};
 }
 
-static struct vp_error *make_trace(struct vp_guest_events *events, struct vp_slice text)
+/* The agent's classes; they are its guest's kernel's, which may be another one than before. */
+static struct vp_error *join_classes(struct vp_guest_events *events, struct vp_slice text)
 {
 	VP_AUTO_FREE char *source = vp_format("the event formats of the agent of '%s'", events->vm);
+	vp_event_classes more = {0};
 
-	VP_TRY(vp_event_classes_parse(source, text.bytes, text.size, &events->classes));
+	VP_TRY(vp_event_classes_parse(source, text.bytes, text.size, &more));
+	vp_vec_deinit(&events->ids);
+	for (size_t i = 0; i < more.count; i++)
+		vp_vec_push(&events->ids, 0);
+	if (vp_event_classes_join(&events->classes, &more, MOST_CLASSES, events->ids.at))
+		return NULL;
+	vp_event_classes_deinit(&more);
+	return vp_error_new("%s: more than %d kinds of events", source, MOST_CLASSES);
+}
+
+static struct vp_error *make_trace(struct vp_guest_events *events)
+{
 	VP_TRY(vp_trace_writer_create_guest(events->options.directory, events->part, events->vm,
 					    &events->writer));
 	if (events->options.compression)
 		vp_trace_writer_compress(events->writer, (int)events->options.compression);
 	if (events->options.flight_bytes)
 		VP_TRY(vp_trace_writer_keep(events->writer, events->options.flight_bytes));
+	return NULL;
+}
+
+static struct vp_error *know_classes(struct vp_guest_events *events, struct vp_slice text)
+{
+	size_t before = events->classes.count;
+
+	VP_TRY(join_classes(events, text));
+	if (!events->writer)
+		VP_TRY(make_trace(events));
+	else if (events->classes.count == before)
+		return NULL;
 	return vp_trace_writer_define(events->writer, &events->classes);
 }
 
@@ -207,15 +248,28 @@ static void say_missing(struct vp_guest_events *events)
 	vp_buffer_deinit(&missing);
 }
 
+static void say_back(struct vp_guest_events *events)
+{
+	uint64_t passed = vp_clock_monotonic() - events->gone_at;
+
+	events->missing += passed;
+	events->gone_at = 0;
+	NOTICE(events, "VM '%s': its agent sends events again after %.1f s", events->vm,
+	       (double)passed / SECOND);
+}
+
 static void take_classes(void *context, struct vp_slice text)
 {
 	struct vp_guest_events *events = context;
-	struct vp_error *error = events->writer ? NULL : make_trace(events, text);
+	bool is_first = !events->writer;
+	struct vp_error *error = know_classes(events, text);
 
 	if (error)
 		have_problem(events, vp_error_message(error));
-	else
+	else if (is_first)
 		say_missing(events);
+	if (!error && events->gone_at)
+		say_back(events);
 	vp_error_free(error);
 }
 
@@ -233,7 +287,10 @@ static void put_tasks(struct vp_guest_events *events, uint32_t vcpu)
 {
 	vp_vec_each (&events->tasks, known) {
 		struct vp_task task = {
-		    .time = events->from, .id = VP_ID_task, .pid = known->pid, .tid = known->tid};
+		    .time = events->tasks_from > events->from ? events->tasks_from : events->from,
+		    .id = VP_ID_task,
+		    .pid = known->pid,
+		    .tid = known->tid};
 		memcpy(task.comm, known->comm, sizeof(task.comm));
 		vp_trace_append(events->writer, id_of(vcpu), &task);
 	}
@@ -288,6 +345,14 @@ static void put_run(struct vp_guest_events *events, uint32_t vcpu, struct vp_run
 	*run = (struct vp_run){.bytes = end};
 }
 
+/* Of the agent's; 0: it has none of that number. */
+static uint16_t id_here(const struct vp_guest_events *events, uint16_t id)
+{
+	size_t index = (size_t)id - VP_ID_DEFINED;
+
+	return index < events->ids.count ? events->ids.at[index] : 0;
+}
+
 /* Up to the first that is no record of its class; returns how many bytes those are. */
 static size_t put_records(struct vp_guest_events *events, const struct vp_vcpu *vcpu, char *bytes,
 			  size_t size)
@@ -297,6 +362,7 @@ static size_t put_records(struct vp_guest_events *events, const struct vp_vcpu *
 
 	while (size - end >= sizeof(struct vp_defined_record)) {
 		struct vp_defined_record *record = (void *)(bytes + end);
+		record->id = id_here(events, record->id);
 		const struct vp_event_class *class =
 		    vp_event_classes_find(&events->classes, record->id);
 		if (!class || record->size > size - end || !vp_event_is_whole(class, record))
@@ -359,6 +425,7 @@ static void take_records(void *context, uint32_t number, char *bytes, size_t siz
 		return;
 	}
 	stream_of(events, number);
+	events->failures = 0;
 	if (events->from != UINT64_MAX)
 		put_tasks(events, number);
 	events->strange += put_records(events, vcpu, bytes, size) != size;
@@ -375,7 +442,8 @@ static void take_lost(void *context, uint32_t number, uint64_t count)
 		else
 			events->strange++;
 	} else if (!events->refused) {
-		stream_of(events, number)->lost = count;
+		struct stream *stream = stream_of(events, number);
+		stream->lost = stream->lost_before + count;
 	}
 }
 
@@ -409,7 +477,7 @@ static void take_malformed(void *context, uint64_t count)
 {
 	struct vp_guest_events *events = context;
 
-	events->malformed = count;
+	events->malformed = events->malformed_before + count;
 }
 
 /* No more is wanted, or none will come. */
@@ -417,6 +485,17 @@ static void close_agent(struct vp_guest_events *events)
 {
 	vp_agent_events_free(events->agent);
 	events->agent = NULL;
+	events->state = VP_AGENT_EVENTS_ASKED;
+}
+
+static void pause_asking(struct vp_guest_events *events, uint64_t now)
+{
+	uint64_t pause = AGAIN_S * SECOND;
+
+	for (unsigned i = 0; i < events->failures && pause < LONGEST_AGAIN_S * SECOND; i++)
+		pause *= 2;
+	events->failures++;
+	events->next = now + (pause < LONGEST_AGAIN_S * SECOND ? pause : LONGEST_AGAIN_S * SECOND);
 }
 
 static void end_agent(struct vp_guest_events *events)
@@ -427,14 +506,52 @@ static void end_agent(struct vp_guest_events *events)
 	if (is_unasked)
 		why = "its agent was ended";
 	if ((events->state == VP_AGENT_EVENTS_GONE || is_unasked) && events->writer) {
-		NOTICE(events, "VM '%s': events of its guest are missing from here on: %s",
-		       events->vm, why);
+		if (!events->gone_at)
+			NOTICE(events,
+			       "VM '%s': events of its guest are missing from here on: %s; asking "
+			       "its agent again every %d to %d s",
+			       events->vm, why, AGAIN_S, LONGEST_AGAIN_S);
+		events->gone_at = events->gone_at ? events->gone_at : vp_clock_monotonic();
 		free(events->problem);
 		events->problem = vp_strdup(why);
 	} else if (events->state == VP_AGENT_EVENTS_GONE) {
 		have_problem(events, why);
 	}
 	close_agent(events);
+	pause_asking(events, vp_clock_monotonic());
+}
+
+/* Nothing that the next agent says goes on where the one before ended. */
+static void begin_anew(struct vp_guest_events *events)
+{
+	vp_vec_each (&events->streams, stream)
+		stream->lost_before = stream->lost;
+	vp_vec_each (&events->early, early) {
+		events->strange += early->records.size != 0;
+		vp_buffer_deinit(&early->records);
+	}
+	vp_vec_deinit(&events->early);
+	events->early_bytes = 0;
+	vp_vec_deinit(&events->tasks);
+	events->tasks_from = events->latest;
+	events->malformed_before = events->malformed;
+	uint64_t error_ns = events->line.error_ns;
+	vp_clock_line_deinit(&events->line);
+	events->line = (struct vp_clock_line){.error_ns = error_ns};
+}
+
+bool vp_guest_events_again(struct vp_guest_events *events, const struct vp_vm *vm, uint64_t now)
+{
+	if (events->agent || now < events->next || events->to != UINT64_MAX)
+		return false;
+	begin_anew(events);
+	struct vp_error *error = start(events, vm);
+	if (error) {
+		have_problem(events, vp_error_message(error));
+		pause_asking(events, now);
+	}
+	vp_error_free(error);
+	return events->agent;
 }
 
 bool vp_guest_events_hear(struct vp_guest_events *events, int timeout_ms)
@@ -521,10 +638,9 @@ static uint64_t reach_of(struct vp_guest_events *events, uint64_t from)
 	return reach + 1;
 }
 
-struct vp_error *vp_guest_events_snapshot(struct vp_guest_events *events, const char *directory,
+struct vp_error *vp_guest_events_snapshot(struct vp_guest_events *events, const char *path,
 					  uint64_t from)
 {
-	VP_AUTO_FREE char *path = vp_format("%s/%s", directory, events->part);
 	struct vp_trace_counts counts;
 
 	return events->writer
@@ -538,6 +654,7 @@ void vp_guest_events_forget(struct vp_guest_events *events, uint64_t reach)
 		return;
 	vp_trace_writer_free(events->writer);
 	events->writer = NULL;
+	vp_event_classes_deinit(&events->classes);
 	if (!events->problem)
 		events->problem = vp_strdup("they were overwritten");
 }
@@ -564,10 +681,16 @@ char *vp_guest_events_outcome(const struct vp_guest_events *events)
 	VP_AUTO_FREE char *odd =
 	    none ? vp_format(", %" PRIu64 " entries were none", none) : vp_strdup("");
 	bool of_root = vp_agent_port_is_of_root(events->options.port);
+	uint64_t now = events->to < vp_clock_monotonic() ? events->to : vp_clock_monotonic();
+	uint64_t missing = events->missing +
+			   (events->gone_at && now > events->gone_at ? now - events->gone_at : 0);
+	VP_AUTO_FREE char *gap =
+	    missing ? vp_format("; none of %.1f s: %s", (double)missing / SECOND, events->problem)
+	    : events->problem ? vp_format("; %s", events->problem)
+			      : vp_strdup("");
 	return vp_format("ok: it sent %" PRIu64 " events, %" PRIu64
-			 " lost%s; their times are right to %" PRIu64 " ns%s%s%s",
+			 " lost%s; their times are right to %" PRIu64 " ns%s%s",
 			 events->written, vp_guest_events_lost(events), odd,
 			 events->options.clock->line.error_ns + events->line.error_ns,
-			 of_root ? "" : ", from an unprivileged vsock port",
-			 events->problem ? "; " : "", events->problem ? events->problem : "");
+			 of_root ? "" : ", from an unprivileged vsock port", gap);
 }

@@ -28,13 +28,16 @@ struct vp_guest_events_options {
 struct vp_guest_events *vp_guest_events_new(const struct vp_guest_events_options *options,
 					    const struct vp_vm *vm, const char *part);
 void vp_guest_events_free(struct vp_guest_events *events);
+/* Once a second while the VM runs: asks an agent that is gone again, ever less often; true if
+ * vp_guest_events_fd() is another one now. */
+bool vp_guest_events_again(struct vp_guest_events *events, const struct vp_vm *vm, uint64_t now);
 /* The VM's number in the recording. */
 uint32_t vp_guest_events_vm(const struct vp_guest_events *events);
 /* A descriptor that can be read when there is something to hear; -1: there never is. */
 int vp_guest_events_fd(const struct vp_guest_events *events);
 /* Its vCPUs, and how their counters differ from the host's now. */
 void vp_guest_events_know(struct vp_guest_events *events, const struct vp_vm *vm);
-/* Takes what there is, for which it waits so long at most. False: there will be no more. */
+/* Takes what there is, for which it waits so long at most. False: there is no agent to hear. */
 bool vp_guest_events_hear(struct vp_guest_events *events, int timeout_ms);
 /* Whether it is still not known if there is an agent. */
 bool vp_guest_events_is_asking(const struct vp_guest_events *events);
@@ -49,8 +52,9 @@ void vp_guest_events_flush(struct vp_guest_events *events);
 /* Has the agent send what it has up to now; whether it is still at that. */
 void vp_guest_events_hasten(struct vp_guest_events *events);
 bool vp_guest_events_is_hastened(const struct vp_guest_events *events);
-/* Of events that are kept: writes those from `from` on to that recording's part of the guest. */
-struct vp_error *vp_guest_events_snapshot(struct vp_guest_events *events, const char *directory,
+/* Of events that are kept: writes those from `from` on to `path`, a recording's part of the guest.
+ */
+struct vp_error *vp_guest_events_snapshot(struct vp_guest_events *events, const char *path,
 					  uint64_t from) VP_MUST_CHECK;
 /* Gives the room back of one that is over, if all its events are from before that time. */
 void vp_guest_events_forget(struct vp_guest_events *events, uint64_t reach);

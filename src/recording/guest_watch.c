@@ -53,9 +53,9 @@ struct guest {
 	uint64_t lost_at;     /* what had been found was lost then; 0: it was not */
 	uint64_t lost_ns;     /* how long it was lost before it was found again … */
 	char *lost_why;       /* … and why, the last time */
-	unsigned tries; /* since its kernel was known last */
-	bool ended;	/* the VM did: its map is read once more, and then nothing */
-	bool put_away;	/* its map is where it belongs, and kept here no more */
+	unsigned tries;       /* since its kernel was known last */
+	bool ended;           /* the VM did: its map is read once more, and then nothing */
+	bool put_away;        /* its map is where it belongs, and kept here no more */
 	uint64_t added;       /* when looking for its kernel began */
 	unsigned quiet_tries; /* how many may fail before the user is told */
 	bool told_missing;    /* and was told */
@@ -788,8 +788,7 @@ char *vp_guest_watch_state(const struct vp_guest_watch *watch, const struct vp_v
 
 	if (!guest)
 		return vp_strdup("");
-	if (vm->end &&
-	    (guest->last_text >= 0 || guest->put_away || guest->state == GUEST_READY))
+	if (vm->end && (guest->last_text >= 0 || guest->put_away || guest->state == GUEST_READY))
 		return vp_strdup("the VM ended: mappings date from when each process was first "
 				 "seen; symbols of kernel modules and files are missing");
 	if (guest->problem)

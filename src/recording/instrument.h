@@ -152,8 +152,8 @@ void vp_session_add_pcpu(struct vp_session *session, uint32_t pcpu, unsigned cla
 void vp_session_take_vms(struct vp_session *session, size_t from);
 void vp_session_watch_vms(struct vp_session *session);
 void vp_session_check_vms(struct vp_session *session, bool closely);
-/* Of VMs that have ended: writes what is known of their guests; forgets those that ended well before
- * that time, and all that is known of them. */
+/* Of VMs that have ended: writes what is known of their guests; forgets those that ended well
+ * before that time, and all that is known of them. */
 void vp_session_put_away_vms(struct vp_session *session);
 void vp_session_forget_vms(struct vp_session *session, uint64_t before);
 /* Whether VMs may have come since this was asked last. */

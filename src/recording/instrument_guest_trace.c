@@ -27,7 +27,8 @@ struct instrument {
 	VP_VEC(struct vp_guest_events *) guests;
 	struct vp_guest_lister *lister; /* of vCPUs' counters: where KVM has them in its memory */
 	int epoll;
-	uint64_t began; /* 0: not yet */
+	uint64_t began;     /* 0: not yet */
+	uint64_t forgotten; /* events of VMs of which nothing is kept any more */
 };
 
 static struct instrument *guest_trace_of(const struct vp_instrument *base)
@@ -65,6 +66,14 @@ static void read_counters(struct instrument *own, struct vp_vm *vm)
 		vp_error_free(vp_guest_lister_read_counters(own->lister, vm));
 }
 
+static void wait_for(struct instrument *own, const struct vp_guest_events *guest)
+{
+	struct epoll_event wanted = {.events = EPOLLIN};
+
+	if (vp_guest_events_fd(guest) >= 0)
+		epoll_ctl(own->epoll, EPOLL_CTL_ADD, vp_guest_events_fd(guest), &wanted);
+}
+
 static void ask(struct instrument *own, struct vp_vm *vm)
 {
 	struct vp_session *session = own->base.session;
@@ -79,14 +88,12 @@ static void ask(struct instrument *own, struct vp_vm *vm)
 	    .notices = &session->notices,
 	    .clock = &own->clock,
 	};
-	struct epoll_event wanted = {.events = EPOLLIN};
 
 	read_counters(own, vm);
 	struct vp_guest_events *guest = vp_guest_events_new(&options, vm, part);
 
 	vp_vec_push(&own->guests, guest);
-	if (vp_guest_events_fd(guest) >= 0)
-		epoll_ctl(own->epoll, EPOLL_CTL_ADD, vp_guest_events_fd(guest), &wanted);
+	wait_for(own, guest);
 	if (own->began)
 		vp_guest_events_begin(guest, own->began);
 }
@@ -170,6 +177,17 @@ static void know_vcpus(struct instrument *own)
 	}
 }
 
+/* A guest that has rebooted has a new agent. */
+static void ask_again(struct instrument *own, uint64_t now)
+{
+	vp_vec_each (&own->guests, guest) {
+		const struct vp_vm *vm =
+		    vp_vms_find(&own->base.session->vms, vp_guest_events_vm(*guest));
+		if (vm && !vm->end && vp_guest_events_again(*guest, vm, now))
+			wait_for(own, *guest);
+	}
+}
+
 static void guest_trace_second(struct vp_instrument *base, uint64_t now)
 {
 	struct instrument *own = guest_trace_of(base);
@@ -177,6 +195,7 @@ static void guest_trace_second(struct vp_instrument *base, uint64_t now)
 	vp_guest_clock_read(&own->clock);
 	ask_all(own);
 	know_vcpus(own);
+	ask_again(own, now);
 	vp_vec_each (&own->guests, guest) {
 		vp_guest_events_flush(*guest);
 		if (base->session->flight)
@@ -197,11 +216,18 @@ static void guest_trace_hasten(struct vp_instrument *base)
 static struct vp_error *guest_trace_put_streams(struct vp_instrument *base, const char *directory,
 						uint64_t from)
 {
+	const vp_vms *vms = &base->session->vms;
 	struct vp_error *error = NULL;
 
-	vp_vec_each (&guest_trace_of(base)->guests, guest)
-		error =
-		    vp_session_first_of(error, vp_guest_events_snapshot(*guest, directory, from));
+	vp_vec_each (&guest_trace_of(base)->guests, guest) {
+		const struct vp_vm *vm = vp_vms_find(vms, vp_guest_events_vm(*guest));
+		/* As that snapshot's list of VMs has it. */
+		VP_AUTO_FREE char *part = vm ? vp_vm_part(vms, vm) : NULL;
+		VP_AUTO_FREE char *path = vp_format("%s/%s", directory, part ? part : "");
+		if (part)
+			error = vp_session_first_of(error,
+						    vp_guest_events_snapshot(*guest, path, from));
+	}
 	return error;
 }
 
@@ -270,11 +296,27 @@ static uint64_t guest_trace_lost(const struct vp_instrument *base, struct vp_str
 
 static void guest_trace_put_total(const struct vp_instrument *base, struct vp_buffer *out)
 {
-	uint64_t count = 0;
+	uint64_t count = guest_trace_of(base)->forgotten;
 
 	vp_vec_each (&guest_trace_of(base)->guests, guest)
 		count += vp_guest_events_count(*guest);
 	vp_buffer_printf(out, "%" PRIu64 " events of guests, ", count);
+}
+
+static void guest_trace_forget_vm(struct vp_instrument *base, uint32_t id)
+{
+	struct instrument *own = guest_trace_of(base);
+	size_t kept = 0;
+
+	vp_vec_each (&own->guests, guest) {
+		if (vp_guest_events_vm(*guest) != id) {
+			own->guests.at[kept++] = *guest;
+			continue;
+		}
+		own->forgotten += vp_guest_events_count(*guest);
+		vp_guest_events_free(*guest);
+	}
+	own->guests.count = kept;
 }
 
 static void guest_trace_free(struct vp_instrument *base)
@@ -309,6 +351,7 @@ vp_instrument_guest_trace(const struct vp_instrument_guest_trace_options *option
 	    .conclude = guest_trace_conclude,
 	    .lost = guest_trace_lost,
 	    .put_total = guest_trace_put_total,
+	    .forget_vm = guest_trace_forget_vm,
 	    .free = guest_trace_free,
 	};
 	struct instrument *own = vp_alloc(sizeof(*own));

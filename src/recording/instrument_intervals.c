@@ -190,6 +190,8 @@ static void ask_agents(struct instrument *own)
 	vp_vec_each (&own->base.session->vms, vm)
 		if (is_agents_turn(own, vm))
 			vp_guest_agents_ask(own->agents, vm);
+		else
+			vp_guest_agents_again(own->agents, vm);
 }
 
 /* What guests' memory does not tell. */
@@ -316,6 +318,12 @@ static void intervals_put_total(const struct vp_instrument *base, struct vp_buff
 	vp_buffer_printf(out, "%" PRIu64 " intervals, ", intervals_of(base)->n_intervals);
 }
 
+static void intervals_forget_vm(struct vp_instrument *base, uint32_t id)
+{
+	if (intervals_of(base)->agents)
+		vp_guest_agents_forget(intervals_of(base)->agents, id);
+}
+
 static void intervals_free(struct vp_instrument *base)
 {
 	struct instrument *own = intervals_of(base);
@@ -344,6 +352,7 @@ struct vp_instrument *vp_instrument_intervals(const struct vp_instrument_interva
 	    .conclude = intervals_conclude,
 	    .lost = intervals_lost,
 	    .put_total = intervals_put_total,
+	    .forget_vm = intervals_forget_vm,
 	    .free = intervals_free,
 	};
 	struct instrument *own = vp_alloc(sizeof(*own));

@@ -76,6 +76,55 @@ void vp_event_classes_deinit(vp_event_classes *classes)
 	vp_vec_deinit(classes);
 }
 
+static bool is_same_field(const struct vp_event_field *one, const struct vp_event_field *other)
+{
+	return !strcmp(one->name, other->name) && one->shape == other->shape &&
+	       one->size == other->size && one->is_signed == other->is_signed &&
+	       one->is_hex == other->is_hex && one->is_text == other->is_text &&
+	       one->count == other->count;
+}
+
+static bool is_same_class(const struct vp_event_class *one, const struct vp_event_class *other)
+{
+	if (strcmp(one->name, other->name) != 0 || one->fields.count != other->fields.count)
+		return false;
+	for (size_t i = 0; i < one->fields.count; i++)
+		if (!is_same_field(&one->fields.at[i], &other->fields.at[i]))
+			return false;
+	return true;
+}
+
+static uint16_t id_of_same(const vp_event_classes *classes, const struct vp_event_class *event)
+{
+	vp_vec_each (classes, known)
+		if (is_same_class(known, event))
+			return known->id;
+	return 0;
+}
+
+bool vp_event_classes_join(vp_event_classes *classes, vp_event_classes *more, size_t most,
+			   uint16_t *ids)
+{
+	size_t added = 0;
+
+	for (size_t i = 0; i < more->count; i++) {
+		ids[i] = id_of_same(classes, &more->at[i]);
+		added += !ids[i];
+	}
+	if (classes->count + added > most)
+		return false;
+	for (size_t i = 0; i < more->count; i++) {
+		if (ids[i])
+			continue;
+		ids[i] = (uint16_t)(VP_ID_DEFINED + classes->count);
+		vp_vec_push(classes, more->at[i]);
+		classes->at[classes->count - 1].id = ids[i];
+		more->at[i] = (struct vp_event_class){0}; /* moved */
+	}
+	vp_event_classes_deinit(more);
+	return true;
+}
+
 const struct vp_event_class *vp_event_classes_find(const vp_event_classes *classes, uint32_t id)
 {
 	return id >= VP_ID_DEFINED && id - VP_ID_DEFINED < classes->count

@@ -57,6 +57,11 @@ struct vp_error *vp_event_classes_add(vp_event_classes *classes, const char *nam
 struct vp_error *vp_event_class_add_field(struct vp_event_class *event,
 					  const struct vp_event_field *field) VP_MUST_CHECK;
 void vp_event_classes_deinit(vp_event_classes *classes);
+/* Adds those classes of `more` that are not there yet, name and fields; ids[i] is the id in
+ * `classes` of the class at index i of `more`, which is left empty. False: there would be more than
+ * `most`; then nothing is added. */
+bool vp_event_classes_join(vp_event_classes *classes, vp_event_classes *more, size_t most,
+			   uint16_t *ids) VP_MUST_CHECK;
 /* The class of that id, or NULL. */
 const struct vp_event_class *vp_event_classes_find(const vp_event_classes *classes, uint32_t id);
 

@@ -40,8 +40,8 @@ struct vp_vm {
 	bool at_start;       /* it ran before the recording did */
 	char
 	    *memory; /* outcome of reading its memory: "ok: …", or a sentence, or "" if not tried */
-	char *agent; /* outcome of asking its agent: "ok", or a sentence, or "" if not asked */
-	char *part;  /* vp_vm_part(), once it is settled; or NULL */
+	char *agent;      /* outcome of asking its agent: "ok", or a sentence, or "" if not asked */
+	char *part;       /* vp_vm_part(), once it is settled; or NULL */
 	bool is_put_away; /* its guest's symbol map is written; while it is recorded */
 	uint64_t guest_events;      /* recorded ones of its guest, which its agent sent … */
 	uint64_t guest_events_lost; /* … and those that were lost */

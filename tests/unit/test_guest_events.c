@@ -8,9 +8,23 @@
 
 #include "base/file.h"
 #include "collect/agent_events.h"
+#include "collect/clock.h"
 #include "collect/ring_page.h"
 #include "recording/clock_line.h"
+#include "recording/guest_events.h"
 #include "schema/event_class.h"
+#include "socket_vmm.h"
+
+uint64_t __real_vp_clock_monotonic(void);
+uint64_t __wrap_vp_clock_monotonic(void);
+
+/* Those who wait see a time that is this later than the clock's. */
+static uint64_t shift;
+
+uint64_t __wrap_vp_clock_monotonic(void)
+{
+	return __real_vp_clock_monotonic() + shift;
+}
 
 /* Little endian, as all kernels that there are pages of. */
 static void put(struct vp_buffer *out, uint64_t value, size_t size)
@@ -407,6 +421,94 @@ static void test_absurd_clock(void **state)
 	vp_clock_line_deinit(&line);
 }
 
+#define VSOCK "test_guest_events.vsock"
+#define RECORDING "test_guest_events.dir"
+
+/* The same event, but its kernel has a field more. */
+static void put_changed(struct vp_buffer *out)
+{
+	static const char format[] = "sched:sched_switch\nname: x\nID: 314\nformat:\n"
+				     "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n"
+				     "\tfield:int x;\toffset:8;\tsize:4;\tsigned:1;\n"
+				     "\tfield:short y;\toffset:8;\tsize:2;\tsigned:1;\n";
+	const uint32_t page_size = 4096;
+	const uint64_t lost = 12;
+
+	vp_buffer_string(out, VP_EVENTS_HEAD);
+	put_frame(out, VP_EVENTS_FORMAT, 0, format, sizeof(format) - 1);
+	put_frame(out, VP_EVENTS_BEGIN, 0, &page_size, sizeof(page_size));
+	put_pages(out);
+	put_frame(out, VP_EVENTS_LOST, 1, &lost, sizeof(lost));
+}
+
+/* The agent of a guest that reboots after each answer, the third time with another kernel. */
+static void answer_reboots(int fd, int boot)
+{
+	struct vp_buffer said = {0};
+
+	if (boot < 2)
+		put_good(&said);
+	else
+		put_changed(&said);
+	if (vp_fd_write_all(fd, said.bytes, said.size))
+		_exit(1);
+	vp_buffer_deinit(&said);
+}
+
+static void expect_classes(size_t count)
+{
+	vp_event_classes classes = {0};
+	struct vp_buffer text = {0};
+
+	expect_no_error(vp_file_read(RECORDING "/guest-g.events", 1 << 20, &text));
+	expect_no_error(vp_event_classes_parse("file", text.bytes, text.size, &classes));
+	assert_int_equal(classes.count, count);
+	vp_event_classes_deinit(&classes);
+	vp_buffer_deinit(&text);
+}
+
+/* All boots' events are recorded, each by its own kernel's formats, and losses add up. */
+static void test_reboots(void **state)
+{
+	vp_notices notices = {0};
+	struct vp_guest_clock clock = {0};
+	const struct vp_guest_events_options options = {.directory = RECORDING,
+							.sets = VP_EVENTS_SET_sched,
+							.most_bytes = 1 << 20,
+							.notices = &notices,
+							.clock = &clock};
+	struct vp_vm vm = {.pid = (uint32_t)start_socket_vmm(VSOCK, 4, answer_reboots),
+			   .name = "g",
+			   .vsock = VSOCK};
+
+	assert_int_equal(system("rm -rf " RECORDING " && mkdir " RECORDING), 0);
+	vp_guest_clock_read(&clock);
+	vp_vm_vcpu(&vm, 1)->has_tsc = true;
+	struct vp_guest_events *events = vp_guest_events_new(&options, &vm, "guest-g");
+	vp_guest_events_begin(events, 0);
+	for (uint64_t boot = 1; boot <= 4; boot++) {
+		while (vp_guest_events_hear(events, 1000))
+			;
+		assert_int_equal(vp_guest_events_count(events), 2 * boot);
+		assert_int_equal(vp_guest_events_lost(events), 12 * boot);
+		assert_int_equal(vp_guest_events_fd(events), -1);
+		expect_classes(boot < 3 ? 1 : 2);
+		/* Not at once. */
+		assert_false(vp_guest_events_again(events, &vm, vp_clock_monotonic()));
+		shift += 4000000000;
+		if (boot < 4)
+			assert_true(vp_guest_events_again(events, &vm, vp_clock_monotonic()));
+	}
+	VP_AUTO_FREE char *outcome = vp_guest_events_outcome(events);
+	assert_non_null(strstr(outcome, "ok: it sent 8 events, 48 lost"));
+	assert_non_null(strstr(outcome, "none of 1")); /* of 16 s and more, with what it took */
+	assert_int_equal(waitpid((pid_t)vm.pid, NULL, 0), vm.pid);
+	vp_guest_events_free(events);
+	vp_guest_clock_deinit(&clock);
+	vp_vec_deinit(&vm.vcpus);
+	vp_notices_deinit(&notices);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -418,6 +520,7 @@ int main(void)
 	    cmocka_unit_test(test_refusals),
 	    cmocka_unit_test(test_clock_line),
 	    cmocka_unit_test(test_absurd_clock),
+	    cmocka_unit_test(test_reboots),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -201,8 +201,8 @@ static struct vp_guest_watch *watch_built(vp_notices *notices, unsigned *forgott
 	access_built.close = close_guest;
 	access_built.list = list_guest;
 	access_built.expect_same = expect_same;
-	guest = mmap(NULL, sizeof(*guest), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		     0);
+	guest =
+	    mmap(NULL, sizeof(*guest), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(guest != MAP_FAILED);
 	built_kernel(guest, BUILT_OLD);
 	struct vp_guest_watch *watch =
