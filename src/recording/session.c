@@ -360,7 +360,8 @@ static void do_slow_work(struct vp_session *session)
 	do_second(session, now);
 	vp_map_deinit(&session->no_vms); /* pids are used again */
 	vp_session_check_vms(session, ++session->seconds % CLOSELY_S == 0);
-	vp_session_put_away_vms(session);
+	if (!session->flight && vp_session_needs_names(session))
+		vp_session_put_away_vms(session);
 	vp_error_free(write_vms(session)); /* tried again in a second */
 }
 

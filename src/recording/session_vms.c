@@ -194,7 +194,7 @@ static void put_away_map(struct vp_session *session, struct vp_vm *vm)
 
 void vp_session_put_away_vms(struct vp_session *session)
 {
-	if (session->flight || !session->guest_watch || !vp_session_needs_names(session))
+	if (!session->guest_watch)
 		return;
 	vp_vec_each (&session->vms, vm)
 		if (vm->end && !vm->is_put_away)
