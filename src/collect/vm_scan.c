@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "collect/clock.h"
+#include "collect/vmm_command.h"
 #include "collect/vsock_path.h"
 #include "maps/proc.h"
 
@@ -70,72 +71,23 @@ static descriptors open_vms(uint32_t pid)
 	return found;
 }
 
-/* The value in "guest=NAME,debug-threads=on" or "NAME,…": up to the first comma (",," is one). */
-static char *name_of_value(const char *value)
-{
-	if (!strncmp(value, "guest=", 6))
-		value += 6;
-	struct vp_buffer name = {0};
-	for (; *value && (*value != ',' || value[1] == ','); value++) {
-		if (*value == ',')
-			value++;
-		vp_buffer_append(&name, value, 1);
-	}
-	char *text = vp_strdup(vp_buffer_text(&name));
-	vp_buffer_deinit(&name);
-	return text;
-}
-
-/* The number behind KEY=N or "KEY":N in an argument; 0 if there is none. */
-static uint32_t number_behind(const char *argument, const char *key)
-{
-	const char *found = strstr(argument, key);
-
-	if (!found)
-		return 0;
-	found += strlen(key);
-	while (*found == '"' || *found == ':' || *found == '=' || *found == ' ')
-		found++;
-	return (uint32_t)strtoul(found, NULL, 10);
-}
-
-static void take_argument(struct vp_vm *vm, const char *argument, const char *next)
-{
-	bool names =
-	    !strcmp(argument, "-name") || !strcmp(argument, "--name") || !strcmp(argument, "--id");
-
-	if (names && next && !vm->name) {
-		vm->name = name_of_value(next);
-	} else if (!strcmp(argument, "-uuid") && next) {
-		free(vm->uuid);
-		vm->uuid = vp_strdup(next);
-	}
-	if (!vm->cid)
-		vm->cid = number_behind(argument, "guest-cid");
-}
-
 static void read_command_line(struct vp_vm *vm)
 {
 	VP_AUTO_FREE char *path = vp_format("/proc/%u/cmdline", vm->pid);
 	struct vp_buffer text = {0};
-	struct vp_error *error = vp_file_read(path, CMDLINE_MAX, &text);
 
-	if (!error) {
-		const char *next = vp_buffer_text(&text), *end = next + text.size;
-		while (next < end) {
-			const char *argument = next;
-			next += strlen(next) + 1;
-			take_argument(vm, argument, next < end ? next : NULL);
-		}
+	vp_error_free(vp_file_read(path, CMDLINE_MAX, &text));
+	struct vp_vmm_command command = vp_vmm_command_read(text.bytes, text.size);
+	vm->name = command.name ? VP_TAKE(command.name) : vp_format("vm-%u", vm->pid);
+	if (command.uuid) {
+		free(vm->uuid);
+		vm->uuid = VP_TAKE(command.uuid);
 	}
-	vp_error_free(error);
+	vm->cid = command.cid;
+	if (!vm->cid)
+		vm->vsock = vp_vsock_path_find("/proc", vm->pid, &command);
+	vp_vmm_command_deinit(&command);
 	vp_buffer_deinit(&text);
-	if (!vm->cid && !vm->vsock)
-		vm->vsock = vp_vsock_path_find("/proc", vm->pid);
-	if (!vm->name || !vm->name[0]) {
-		free(vm->name);
-		vm->name = vp_format("vm-%u", vm->pid);
-	}
 }
 
 /* vCPU threads by the name that QEMU gives them with debug-threads=on: "CPU 3/KVM". */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Finds VMs by themselves: any process that holds a KVM VM open, whatever VMM it is. Names come
- * from its command line (QEMU and libvirt -name, firecracker --id, kvmtool --name), else "vm-PID".
+ * from its command line (vmm_command.h), else "vm-PID".
  */
 #ifndef VP_COLLECT_VM_SCAN_H
 #define VP_COLLECT_VM_SCAN_H

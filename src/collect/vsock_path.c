@@ -21,7 +21,6 @@
 #include "base/map.h"
 
 enum {
-	CMDLINE_MAX = 1 << 20,
 	SOCKETS_MAX = 64 << 20,
 	LISTENS = 0x10000, /* __SO_ACCEPTCON: in /proc/net/unix */
 	LINE_MAX = 32,     /* of what the VMM answers */
@@ -32,35 +31,6 @@ static char *seen_from_here(const char *proc, uint32_t pid, const char *path, si
 {
 	return vp_format("%s/%" PRIu32 "/%s/%.*s", proc, pid, path[0] == '/' ? "root" : "cwd",
 			 (int)size, path);
-}
-
-/* "cid=3,socket=/run/x.vsock": the socket; false: there is none. */
-static bool find_socket(const char *value, struct vp_slice *ret)
-{
-	for (const char *next = value; *next; next += strcspn(next, ","), next += *next == ',') {
-		if (strncmp(next, "socket=", 7) != 0)
-			continue;
-		*ret = (struct vp_slice){next + 7, strcspn(next + 7, ",")};
-		return ret->size > 0;
-	}
-	return false;
-}
-
-/* The argument behind `option`, or behind "OPTION="; NULL: there is none. */
-static const char *value_of(const struct vp_buffer *cmdline, const char *option)
-{
-	const char *next = cmdline->bytes, *end = next + cmdline->size;
-	size_t size = strlen(option);
-
-	while (next < end) {
-		const char *argument = next;
-		next += strlen(next) + 1;
-		if (!strncmp(argument, option, size) && argument[size] == '=')
-			return argument + size + 1;
-		if (!strcmp(argument, option) && next < end)
-			return next;
-	}
-	return NULL;
 }
 
 /* Numbers of the process's sockets. */
@@ -127,30 +97,11 @@ static char *find_listening(const char *proc, uint32_t pid, const char *api)
 	return path_here;
 }
 
-static bool is_firecracker(const char *program)
+char *vp_vsock_path_find(const char *proc, uint32_t pid, const struct vp_vmm_command *command)
 {
-	const char *slash = strrchr(program, '/');
-
-	return !strncmp(slash ? slash + 1 : program, "firecracker", 11);
-}
-
-char *vp_vsock_path_find(const char *proc, uint32_t pid)
-{
-	VP_AUTO_FREE char *path = vp_format("%s/%" PRIu32 "/cmdline", proc, pid);
-	struct vp_buffer cmdline = {0};
-	struct vp_slice socket;
-	char *found = NULL;
-
-	vp_error_free(vp_file_read(path, CMDLINE_MAX, &cmdline));
-	if (cmdline.size && vp_buffer_text(&cmdline)) {
-		const char *vsock = value_of(&cmdline, "--vsock");
-		if (vsock && find_socket(vsock, &socket))
-			found = seen_from_here(proc, pid, socket.bytes, socket.size);
-		else if (is_firecracker(cmdline.bytes))
-			found = find_listening(proc, pid, value_of(&cmdline, "--api-sock"));
-	}
-	vp_buffer_deinit(&cmdline);
-	return found;
+	if (command->vsock)
+		return seen_from_here(proc, pid, command->vsock, strlen(command->vsock));
+	return command->is_firecracker ? find_listening(proc, pid, command->api) : NULL;
 }
 
 static uint64_t now_ms(void)

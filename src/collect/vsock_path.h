@@ -10,14 +10,15 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "collect/vmm_command.h"
 
 /*
  * The path of that socket of a VMM's process, as it can be reached from here, to be freed; NULL:
- * it has none, or it is not known which it is. By its command line (Cloud Hypervisor: --vsock
- * cid=N,socket=PATH), or by what it listens at (Firecracker, which is told by its API). `proc` is
+ * it has none, or it is not known which it is. By its command line (Cloud Hypervisor), or by what
+ * it listens at (Firecracker, which is told by its API). `proc` is
  * "/proc".
  */
-char *vp_vsock_path_find(const char *proc, uint32_t pid);
+char *vp_vsock_path_find(const char *proc, uint32_t pid, const struct vp_vmm_command *command);
 /* Connects to the guest's port by it; process `pid` must be who listens there. It has so long. *ret
  * is a socket on which reading and writing wait. */
 struct vp_error *vp_vsock_path_connect(const char *path, uint32_t pid, unsigned port,

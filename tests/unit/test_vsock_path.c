@@ -39,12 +39,13 @@ static void put_socket(int fd, int inode)
 /* `expected`: where it is found, NULL: nowhere. */
 static void expect_path(const char *cmdline, size_t size, const char *expected)
 {
-	temporary_file(PROC "/77/cmdline", cmdline, size);
-	VP_AUTO_FREE char *found = vp_vsock_path_find(PROC, 77);
+	struct vp_vmm_command command = vp_vmm_command_read(cmdline, size);
+	VP_AUTO_FREE char *found = vp_vsock_path_find(PROC, 77, &command);
 
 	if (expected && found)
 		assert_string_equal(found, expected);
 	assert_int_equal(!found, !expected);
+	vp_vmm_command_deinit(&command);
 }
 #define EXPECT_PATH(cmdline, expected) expect_path(cmdline, sizeof(cmdline), expected)
 
@@ -69,7 +70,9 @@ static void test_which_socket(void **state)
 	/* QEMU listens at several, none of which is one. */
 	EXPECT_PATH("qemu-system-x86_64\0--api-sock\0/run/api.socket", NULL);
 	EXPECT_PATH("", NULL);
-	assert_null(vp_vsock_path_find(PROC, 78));
+	/* What is a tenant's text is no option, and other VMMs have no such socket. */
+	EXPECT_PATH("cloud-hypervisor\0--cmdline\0--vsock=socket=/tmp/ch.vsock", NULL);
+	EXPECT_PATH("qemu-system-x86_64\0-append\0--vsock=socket=/tmp/ch.vsock", NULL);
 }
 
 /* A VMM, as whom this process listens: it takes one connection, and answers that with `ok`. Behind
