@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { STANDARD_FILES = 3 }; /* 0 to 2 */
+/* 0 to 2; the kernel's fs.nr_open is at least this, and 4096 pCPUs need a 60th of it. */
+enum { STANDARD_FILES = 3, MOST_FILES = 1 << 20 };
 
 #define AGAIN(call)                                                                                \
 	({                                                                                         \
@@ -114,6 +116,25 @@ void vp_sleep_us(uint64_t us)
 
 	while (nanosleep(&left, &left) && errno == EINTR)
 		;
+}
+
+void vp_raise_file_limit(struct rlimit *before)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, before))
+		*before = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
+	limit = *before;
+	if (limit.rlim_max < MOST_FILES) { /* with CAP_SYS_RESOURCE */
+		limit.rlim_cur = limit.rlim_max = MOST_FILES;
+		if (!setrlimit(RLIMIT_NOFILE, &limit))
+			return;
+	}
+	limit = (struct rlimit){before->rlim_max, before->rlim_max};
+	if (limit.rlim_cur > MOST_FILES)
+		limit.rlim_cur = MOST_FILES;
+	if (limit.rlim_cur > before->rlim_cur)
+		(void)!setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 bool vp_open_standard_files(void)

@@ -31,6 +31,12 @@ int vp_poll(struct pollfd *fds, nfds_t count, int timeout_ms) VP_MUST_CHECK;
 /* The same for a loop that has to see what a signal handler did: 0 after a signal, too. */
 int vp_poll_or_signal(struct pollfd *fds, nfds_t count, int timeout_ms) VP_MUST_CHECK;
 void vp_sleep_us(uint64_t us);
+struct rlimit;
+/*
+ * Raises this process's limit of open descriptors as far as it may: a few are needed for each pCPU.
+ * *before is the limit as it was, for programs that are started: select() in them knows 1024.
+ */
+void vp_raise_file_limit(struct rlimit *before);
 /*
  * Opens /dev/null as each of the descriptors 0 to 2 that is closed, so that none of them becomes
  * something of this program's own, into which its messages would go. False: it cannot.

@@ -7,12 +7,16 @@
 #include <stdio.h>
 #include <stdnoreturn.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/io.h"
 
 static volatile sig_atomic_t stop_wanted, snapshot_wanted;
+static struct rlimit files_before; /* the limit of open descriptors … */
+static bool files_raised;          /* … until it was raised */
 
 static void on_signal(int signal)
 {
@@ -64,6 +68,12 @@ bool vp_command_stop_wanted(void)
 	return stop_wanted;
 }
 
+void vp_command_raise_file_limit(void)
+{
+	vp_raise_file_limit(&files_before);
+	files_raised = true;
+}
+
 /* Waits for a byte and becomes the command: as little as can be is done here, since it counts as
  * the command's. */
 static noreturn void become(const char *verb, const char **argv, int go)
@@ -73,6 +83,8 @@ static noreturn void become(const char *verb, const char **argv, int go)
 	if (read(go, &byte, 1) != 1)
 		_exit(0);
 	signal(SIGPIPE, SIG_DFL);
+	if (files_raised)
+		(void)!setrlimit(RLIMIT_NOFILE, &files_before);
 	execvp(argv[0], (char *const *)argv);
 	fprintf(stderr, "vperf %s: cannot run '%s': %s\n", verb, argv[0], strerror(errno));
 	_exit(127);

@@ -20,6 +20,8 @@ struct vp_error *vp_command_prepare(const char *verb, const struct vp_texts *wor
 				    struct vp_command *ret) VP_MUST_CHECK;
 /* Lets the prepared command run. */
 void vp_command_go(struct vp_command *command);
+/* Raises the limit of open descriptors for this program; commands get the limit as it was. */
+void vp_command_raise_file_limit(void);
 /* True once the command has ended; *status is then what waitpid() said. */
 bool vp_command_ended(struct vp_command *command, int *status);
 /* The words as one text, to be freed. */

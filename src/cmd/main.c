@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/io.h"
+#include "cmd/command.h"
 #include "cmd/terminal.h"
 #include "cmd/verb.h"
 #include <bpf/libbpf.h>
@@ -51,6 +52,7 @@ int main(int argc, char **argv)
 {
 	if (!vp_open_standard_files())
 		return VP_ERROR_FAILURE;
+	vp_command_raise_file_limit();
 	if (argc < 2) {
 		help(stderr);
 		return VP_ERROR_USAGE;

@@ -334,8 +334,7 @@ static int run_record(int argc, char **argv)
 	struct record record = {.output = "vperf.data",
 				.agent_port = VP_AGENT_PORT,
 				.agent_seconds = 60,
-				.agent_megabytes = 512,
-				.flight = {.most = UINT64_MAX}};
+				.agent_megabytes = 512};
 	const struct vp_option options[] = {
 	    {'F', "freq", VP_OPTION_COUNT, &record.frequency, "HZ",
 	     "samples per second and pCPU (default: 997; on Xen 97, of each vCPU's CPU time, or "

@@ -2,12 +2,14 @@
 #include "cmd/record_flight.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "recording/packet_store.h"
 
-/* Bytes, with K, M or G behind them for powers of 1024, as perf has them. */
-static struct vp_error *parse_size(const char *text, size_t *ret)
+/* Bytes, with K, M or G behind them for powers of 1024, as perf has them; at least so many. */
+static struct vp_error *parse_size(const char *option, const char *text, uint64_t least,
+				   uint64_t *ret)
 {
 	static const char suffixes[] = "KMG";
 	char *end;
@@ -20,21 +22,23 @@ static struct vp_error *parse_size(const char *text, size_t *ret)
 	good = good && (!*end || (suffix && !end[1]));
 	for (long i = 0; good && suffix && i <= suffix - suffixes; i++)
 		good = !__builtin_mul_overflow(value, 1024, &value);
-	if (!good || value < VP_PACKET_STORE_LEAST)
-		return vp_error_usage("option --flight: expected a size of at least %dM such as "
-				      "64M, with K, M or G, not '%s'",
-				      VP_PACKET_STORE_LEAST >> 20, text);
+	if (!good || value < least)
+		return vp_error_usage("option --%s: expected a size of at least %" PRIu64
+				      "M such as 64M, with K, M or G, not '%s'",
+				      option, least >> 20, text);
 	*ret = value;
 	return NULL;
 }
 
 static struct vp_error *expect_flight(const struct vp_record_flight *flight)
 {
-	const char *option = flight->conditions.count     ? "snapshot-on"
-			     : flight->after              ? "snapshot-after"
-			     : flight->every              ? "snapshot-every"
-			     : flight->most != UINT64_MAX ? "snapshot-max"
-							  : NULL;
+	const char *option = flight->conditions.count ? "snapshot-on"
+			     : flight->after          ? "snapshot-after"
+			     : flight->every          ? "snapshot-every"
+			     : flight->most           ? "snapshot-max"
+			     : flight->all            ? "snapshot-size"
+			     : flight->left           ? "snapshot-free"
+						      : NULL;
 
 	return option ? vp_error_usage("option --%s needs --flight SIZE", option) : NULL;
 }
@@ -45,8 +49,16 @@ struct vp_error *vp_record_flight_check(struct vp_record_flight *flight)
 
 	if (!flight->size)
 		return expect_flight(flight);
-	*options = (struct vp_flight_options){.every_ns = 10000000000ULL, .most = flight->most};
-	VP_TRY(parse_size(flight->size, &options->bytes));
+	*options = (struct vp_flight_options){
+	    .every_ns = 10000000000ULL,
+	    .limits = {.count = flight->most ? flight->most : VP_RECORD_SNAPSHOTS,
+		       .bytes = VP_RECORD_SNAPSHOT_BYTES,
+		       .free_bytes = VP_SNAPSHOT_FREE_DEFAULT}};
+	VP_TRY(parse_size("flight", flight->size, VP_PACKET_STORE_LEAST, &options->bytes));
+	if (flight->all)
+		VP_TRY(parse_size("snapshot-size", flight->all, 1 << 20, &options->limits.bytes));
+	if (flight->left)
+		VP_TRY(parse_size("snapshot-free", flight->left, 0, &options->limits.free_bytes));
 	vp_vec_each (&flight->conditions, text)
 		VP_TRY(vp_conditions_add(&options->conditions, *text, strlen(*text)));
 	if (flight->after)

@@ -6,11 +6,16 @@
 #include "cmd/options.h"
 #include "recording/session.h"
 
+/* Of snapshots by conditions, if nothing else is asked for; --help says so. */
+#define VP_RECORD_SNAPSHOTS 100
+#define VP_RECORD_SNAPSHOT_BYTES (10ULL << 30)
+
 struct vp_record_flight {
 	const char *size; /* NULL: it is none */
 	const char *after, *every;
+	const char *all, *left; /* of --snapshot-size, of --snapshot-free */
 	struct vp_texts conditions;
-	uint64_t most;
+	uint64_t most;                    /* 0: not given */
 	struct vp_flight_options options; /* what these say */
 };
 
@@ -41,9 +46,22 @@ struct vp_record_flight {
 	     &(flight)->every,                                                                     \
 	     "TIME",                                                                               \
 	     "by conditions not sooner than TIME after another (default: 10s)"},                   \
+	    {0,                                                                                    \
+	     "snapshot-max",                                                                       \
+	     VP_OPTION_COUNT,                                                                      \
+	     &(flight)->most,                                                                      \
+	     "N",                                                                                  \
+	     "at most N snapshots by conditions (default: 100)"},                                  \
+	    {0,                                                                                    \
+	     "snapshot-size",                                                                      \
+	     VP_OPTION_TEXT,                                                                       \
+	     &(flight)->all,                                                                       \
+	     "SIZE",                                                                               \
+	     "at most SIZE for all snapshots by conditions together (default: 10G)"},              \
 	{                                                                                          \
-		0, "snapshot-max", VP_OPTION_COUNT, &(flight)->most, "N",                          \
-		    "by conditions at most N snapshots (default: no limit)"                        \
+		0, "snapshot-free", VP_OPTION_TEXT, &(flight)->left, "SIZE",                       \
+		    "no snapshot by a condition that leaves less than SIZE of the disk free "      \
+		    "(default: 1G, or a tenth of a smaller file system)"                           \
 	}
 
 /* Sets `options`. Errors: an option's value, or one that needs --flight. */

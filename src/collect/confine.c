@@ -54,13 +54,33 @@ static bool drop_standard_files(void)
 	return null >= 0;
 }
 
+/* All but the standard ones and those of `fds`: there may be as many as this process may have, and
+ * what follows needs some. */
+static void close_others(const int *fds, size_t count)
+{
+	unsigned from = FIRST_KEPT, next;
+
+	do {
+		next = ~0U;
+		for (size_t i = 0; i < count; i++)
+			if (fds[i] >= 0 && (unsigned)fds[i] >= from && (unsigned)fds[i] < next)
+				next = (unsigned)fds[i];
+		if (from < next)
+			syscall(SYS_close_range, from, next == ~0U ? next : next - 1, 0);
+		from = next + 1;
+	} while (next != ~0U);
+}
+
 /* Moves the descriptors to FIRST_KEPT … and closes all others. */
 static bool keep_descriptors(int *fds, size_t count)
 {
 	int next = FIRST_KEPT;
 
-	if (count > MOST_KEPT)
+	if (count > MOST_KEPT) {
+		errno = EINVAL;
 		return false;
+	}
+	close_others(fds, count);
 	/* First out of the way, then into place: their numbers may be each other's. */
 	for (size_t i = 0; i < count; i++)
 		if (fds[i] >= 0 &&

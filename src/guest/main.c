@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/file.h"
 #include "base/io.h"
@@ -131,8 +132,11 @@ void vp_alloc_failed(void)
 
 int main(int argc, char **argv)
 {
+	struct rlimit before;
+
 	if (!vp_open_standard_files())
 		return VP_ERROR_FAILURE;
+	vp_raise_file_limit(&before);
 	struct vp_error *error = run(argc, argv);
 	int status = error ? (int)vp_error_kind(error) : 0;
 

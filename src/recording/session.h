@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "recording/snapshot_limits.h"
 #include "schema/condition.h"
 
 struct vp_session;
@@ -18,11 +19,11 @@ struct vp_instrument;
 
 /* Records stay in memory, where the oldest are overwritten, until somebody asks for them. */
 struct vp_flight_options {
-	size_t bytes;                    /* of memory */
-	struct vp_conditions conditions; /* on which a snapshot is taken */
-	uint64_t after_ns;               /* so long after the condition was seen */
-	uint64_t every_ns;               /* not sooner again */
-	uint64_t most;                   /* of these snapshots */
+	size_t bytes;                     /* of memory */
+	struct vp_conditions conditions;  /* on which a snapshot is taken */
+	uint64_t after_ns;                /* so long after the condition was seen */
+	uint64_t every_ns;                /* not sooner again */
+	struct vp_snapshot_limits limits; /* of these snapshots */
 };
 
 struct vp_session_options {

@@ -25,7 +25,8 @@ struct vp_session_flight {
 	struct vp_fired fired;            /* what is to be written about */
 	uint64_t due;                     /* when; 0: nothing is */
 	uint64_t arm_at; /* when to look for conditions again; 0: they are looked for */
-	uint64_t n_by_condition;
+	struct vp_snapshots by_condition;
+	uint64_t without_room;  /* conditions for which there was no room on the disk */
 	VP_VEC(uint64_t) marks; /* times up to which the account was written, that are in memory */
 };
 
@@ -245,7 +246,8 @@ static struct vp_error *write_all(struct vp_session *session, const char *direct
 	return vp_session_first_of(error, vp_vms_write(directory, &session->vms));
 }
 
-struct vp_error *vp_session_snapshot(struct vp_session *session, const char *cause, char **ret)
+/* *ret is the directory of one that failed, too, or NULL. */
+static struct vp_error *snapshot(struct vp_session *session, const char *cause, char **ret)
 {
 	VP_AUTO_FREE char *clean = vp_text_cleaned(cause);
 	struct vp_recording about = session->about;
@@ -260,7 +262,13 @@ struct vp_error *vp_session_snapshot(struct vp_session *session, const char *cau
 	about.start = reach_of(session);
 	about.cause = clean;
 	VP_TRY(make_directory(session, ret));
-	struct vp_error *error = write_all(session, *ret, &about);
+	return write_all(session, *ret, &about);
+}
+
+struct vp_error *vp_session_snapshot(struct vp_session *session, const char *cause, char **ret)
+{
+	struct vp_error *error = snapshot(session, cause, ret);
+
 	if (error) {
 		free(*ret);
 		*ret = NULL;
@@ -344,25 +352,47 @@ static char *describe(struct vp_session *session, const struct vp_fired *fired)
 	return sentence;
 }
 
-static void snapshot_by_condition(struct vp_session *session)
+/* What was written of one that failed counts, too. */
+static void take_snapshot(struct vp_session *session, const char *cause)
 {
 	struct vp_session_flight *flight = session->flight;
-	VP_AUTO_FREE char *cause = describe(session, &flight->fired);
 	VP_AUTO_FREE char *path = NULL;
-	VP_AUTO_ERROR struct vp_error *error = vp_session_snapshot(session, cause, &path);
+	VP_AUTO_ERROR struct vp_error *error = snapshot(session, cause, &path);
 
-	flight->due = 0;
-	flight->n_by_condition++;
+	if (path)
+		vp_snapshots_add(&flight->by_condition, path);
 	if (error)
 		VP_NOTICE(session, "%s; no snapshot: %s", cause, vp_error_message(error));
 	else
 		VP_NOTICE(session, "%s; snapshot in '%s'", cause, path);
-	if (flight->n_by_condition < session->options.flight->most) {
-		flight->arm_at = flight->fired.time + session->options.flight->every_ns;
+	flight->without_room = 0;
+}
+
+/* Only the first of some in a row is reported: the disk may stay full for weeks. */
+static void skip_snapshot(struct vp_session *session, const char *cause, const char *why)
+{
+	if (!session->flight->without_room++)
+		VP_NOTICE(session, "%s; no snapshot: %s", cause, why);
+}
+
+static void snapshot_by_condition(struct vp_session *session)
+{
+	struct vp_session_flight *flight = session->flight;
+	const struct vp_snapshot_limits *limits = &session->options.flight->limits;
+	VP_AUTO_FREE char *cause = describe(session, &flight->fired);
+	VP_AUTO_FREE char *no_room =
+	    vp_snapshots_no_room(&flight->by_condition, limits, session->options.directory);
+
+	flight->due = 0;
+	if (no_room)
+		skip_snapshot(session, cause, no_room);
+	else
+		take_snapshot(session, cause);
+	flight->arm_at = flight->fired.time + session->options.flight->every_ns;
+	VP_AUTO_FREE char *used_up = vp_snapshots_used_up(&flight->by_condition, limits);
+	if (!used_up)
 		return;
-	}
-	VP_NOTICE(session, "no more snapshots by condition: there were %llu",
-		  (unsigned long long)flight->n_by_condition);
+	VP_NOTICE(session, "no more snapshots by condition: %s", used_up);
 	vp_condition_watch_free(flight->watch);
 	flight->watch = NULL;
 }

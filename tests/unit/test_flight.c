@@ -44,6 +44,14 @@ static void take_kept(void *context, const struct vp_stored_packet *packet)
 	told->count++;
 }
 
+static void expect_text(char *text, const char *part)
+{
+	assert_non_null(text);
+	if (!strstr(text, part))
+		fail_msg("'%s' does not say '%s'", text, part);
+	free(text);
+}
+
 /* Bytes of address space of this process. */
 static size_t mapped(void)
 {
@@ -331,10 +339,40 @@ static void test_control(void **state)
 	vp_error_free(error);
 }
 
+/* Conditions may hold for weeks: what is written of them is limited. */
+static void test_snapshot_limits(void **state)
+{
+	struct vp_snapshot_limits limits = {.count = 3, .bytes = 1 << 20, .free_bytes = 0};
+	struct vp_snapshots taken = {0};
+	static char bytes[300000];
+
+	memset(bytes, 1, sizeof(bytes));
+	mkdir(NAME ".one", 0700);
+	temporary_file(NAME ".one/file", bytes, sizeof(bytes));
+	assert_null(vp_snapshots_used_up(&taken, &limits));
+	assert_null(vp_snapshots_no_room(&taken, &limits, "."));
+	vp_snapshots_add(&taken, NAME ".one");
+	assert_in_range(taken.bytes, sizeof(bytes), sizeof(bytes) + 65536);
+	assert_null(vp_snapshots_used_up(&taken, &limits));
+	vp_snapshots_add(&taken, NAME ".one");
+	assert_null(vp_snapshots_used_up(&taken, &limits));
+	vp_snapshots_add(&taken, NAME ".one"); /* the fourth would be more than 1 MiB, too */
+	expect_text(vp_snapshots_used_up(&taken, &limits), "3 were taken (--snapshot-max)");
+	limits.count = 100;
+	expect_text(vp_snapshots_used_up(&taken, &limits), "(--snapshot-size)");
+	limits.bytes = 2 << 20;
+	assert_null(vp_snapshots_used_up(&taken, &limits));
+	limits.free_bytes = 1ULL << 60;
+	expect_text(vp_snapshots_no_room(&taken, &limits, "."), "(--snapshot-free)");
+	unlink(NAME ".one/file");
+	rmdir(NAME ".one");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_store),
+	    cmocka_unit_test(test_snapshot_limits),
 	    cmocka_unit_test(test_store_is_not_inherited),
 	    cmocka_unit_test(test_store_too_small),
 	    cmocka_unit_test(test_state_survives),

@@ -306,7 +306,7 @@ static void expect_about(const char *directory, const char *cause, uint64_t begu
 /* Nothing is on disk until a snapshot; each has all up to then; at the end the recording itself. */
 static void test_flight(void **state)
 {
-	const struct vp_flight_options flight = {.bytes = 1 << 20, .most = UINT64_MAX};
+	const struct vp_flight_options flight = {.bytes = 1 << 20};
 	struct scene scene;
 	VP_AUTO_FREE char *first = NULL;
 	VP_AUTO_FREE char *second = NULL;
