@@ -147,7 +147,7 @@ note_refused_programs() {
 }
 
 order_of_folders() {
-	tools/check-includes && tools/check-below-cmd
+	tools/check-includes && tools/check-below-cmd && tools/check-interrupts
 }
 
 # Its own "there is no WEKA here" is no reason to skip it: it was installed.

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/io.h"
 #include "base/seed.h"
 
 struct vp_error *vp_file_read(const char *path, size_t limit, struct vp_buffer *buffer)
@@ -24,7 +25,7 @@ struct vp_error *vp_file_read(const char *path, size_t limit, struct vp_buffer *
 		if (!place)
 			return vp_error_new("'%s' does not fit into memory: read %zu bytes", path,
 					    buffer->size - before);
-		ssize_t got = read(fd, place, CHUNK);
+		ssize_t got = vp_read(fd, place, CHUNK);
 		int errnum = errno;
 		buffer->size -= CHUNK - (got > 0 ? (size_t)got : 0);
 		if (got < 0 && errnum == EINTR)

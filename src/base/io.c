@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -34,6 +35,11 @@ ssize_t vp_pread(int fd, void *bytes, size_t size, off_t at)
 ssize_t vp_pwrite(int fd, const void *bytes, size_t size, off_t at)
 {
 	return AGAIN(pwrite(fd, bytes, size, at));
+}
+
+ssize_t vp_write(int fd, const void *bytes, size_t size)
+{
+	return AGAIN(write(fd, bytes, size));
 }
 
 ssize_t vp_recv(int fd, void *bytes, size_t size, int flags)
@@ -67,7 +73,8 @@ int vp_connect(int fd, const struct sockaddr *address, socklen_t size)
 	int errnum = 0;
 	socklen_t length = sizeof(errnum);
 
-	int result = connect(fd, address, size);
+	int result = address->sa_family == AF_UNIX ? AGAIN(connect(fd, address, size))
+						   : connect(fd, address, size);
 	if (!result || errno != EINTR)
 		return result;
 	if (vp_poll(&made, 1, -1) < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &errnum, &length))
@@ -109,10 +116,20 @@ int vp_poll_or_signal(struct pollfd *fds, nfds_t count, int timeout_ms)
 	return result < 0 && errno == EINTR ? 0 : result;
 }
 
+int vp_epoll_wait(int fd, struct epoll_event *events, int count)
+{
+	return AGAIN(epoll_wait(fd, events, count, -1));
+}
+
 void vp_sleep_us(uint64_t us)
 {
-	struct timespec left = {.tv_sec = (time_t)(us / 1000000),
-				.tv_nsec = (long)(us % 1000000) * 1000};
+	vp_sleep_ns(us * 1000);
+}
+
+void vp_sleep_ns(uint64_t ns)
+{
+	struct timespec left = {.tv_sec = (time_t)(ns / 1000000000),
+				.tv_nsec = (long)(ns % 1000000000)};
 
 	while (nanosleep(&left, &left) && errno == EINTR)
 		;

@@ -80,7 +80,7 @@ static noreturn void become(const char *verb, const char **argv, int go)
 {
 	char byte;
 
-	if (read(go, &byte, 1) != 1)
+	if (vp_read(go, &byte, 1) != 1)
 		_exit(0);
 	signal(SIGPIPE, SIG_DFL);
 	if (files_raised)
@@ -114,7 +114,7 @@ struct vp_error *vp_command_prepare(const char *verb, const struct vp_texts *wor
 
 void vp_command_go(struct vp_command *command)
 {
-	if (command->pid && write(command->go, "", 1) != 1)
+	if (command->pid && vp_write(command->go, "", 1) != 1)
 		stop_wanted = 1;
 	if (command->pid)
 		close(command->go);
@@ -122,7 +122,7 @@ void vp_command_go(struct vp_command *command)
 
 bool vp_command_ended(struct vp_command *command, int *status)
 {
-	if (!command->pid || waitpid(command->pid, status, WNOHANG) != command->pid)
+	if (!command->pid || vp_waitpid(command->pid, status, WNOHANG) != command->pid)
 		return false;
 	command->pid = 0;
 	return true;

@@ -30,7 +30,7 @@ void vp_alloc_failed(void)
 {
 	static const char message[] = "vperf: out of memory\n";
 	vp_terminal_end();
-	ssize_t written = write(STDERR_FILENO, message, sizeof(message) - 1);
+	ssize_t written = vp_write(STDERR_FILENO, message, sizeof(message) - 1);
 
 	(void)written;
 	_exit(VP_ERROR_FAILURE);

@@ -8,6 +8,8 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/io.h"
 #include "base/macros.h"
 
 #define ENTER "\033[?1049h\033[?25l" /* the other screen, no cursor */
@@ -19,7 +21,7 @@ static volatile sig_atomic_t is_begun, has_keys, is_changed;
 
 static void write_all(const char *text)
 {
-	if (write(STDOUT_FILENO, text, strlen(text)) < 0)
+	if (vp_fd_write_all(STDOUT_FILENO, text, strlen(text)))
 		return; /* there is nobody to tell */
 }
 
@@ -117,9 +119,9 @@ size_t vp_terminal_read(int ms, char *bytes, size_t size)
 {
 	struct pollfd keyboard = {.fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN};
 
-	if (poll(&keyboard, 1, ms) <= 0)
+	if (vp_poll_or_signal(&keyboard, 1, ms) <= 0)
 		return 0;
-	ssize_t got = read(STDIN_FILENO, bytes, size);
+	ssize_t got = vp_read(STDIN_FILENO, bytes, size);
 	if (got <= 0)
 		has_keys = 0; /* nobody types any more */
 	return got > 0 ? (size_t)got : 0;

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/file.h"
 #include "base/text.h"
 
 static void print_help(const struct vp_verb *verb, const struct vp_option *options,
@@ -61,7 +62,8 @@ struct vp_error *vp_verb_recording(const struct vp_texts *operands, const char *
 
 struct vp_error *vp_verb_print(const struct vp_buffer *text)
 {
-	bool written = !text->size || fwrite(text->bytes, 1, text->size, stdout) == text->size;
+	/* stdio takes a signal for an error. */
+	bool written = !fflush(stdout) && !vp_fd_write_all(STDOUT_FILENO, text->bytes, text->size);
 
-	return written && !fflush(stdout) ? NULL : vp_error_new("cannot write to standard output");
+	return written ? NULL : vp_error_new("cannot write to standard output");
 }

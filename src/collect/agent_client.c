@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/io.h"
 #include "collect/vsock_path.h"
 #include "maps/agent_protocol.h"
 
@@ -48,9 +49,7 @@ static struct vp_error *wait_ready(const struct transfer *transfer, short events
 	uint64_t wait = left < idle ? left : idle;
 	int result;
 
-	do
-		result = poll(&ready, 1, (int)(wait < 3600000 ? wait : 3600000));
-	while (result < 0 && errno == EINTR);
+	result = vp_poll(&ready, 1, (int)(wait < 3600000 ? wait : 3600000));
 	if (result > 0)
 		return NULL;
 	if (result < 0)
@@ -71,7 +70,7 @@ static struct vp_error *send_request(struct transfer *transfer)
 
 	while (left) {
 		VP_TRY(wait_ready(transfer, POLLOUT));
-		ssize_t sent = send(transfer->fd, next, left, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t sent = vp_send(transfer->fd, next, left, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (sent < 0 && errno != EINTR && errno != EAGAIN)
 			return vp_error_errno(errno, "cannot send a request to the agent of %s",
 					      transfer->name);
@@ -161,7 +160,7 @@ static struct vp_error *receive(struct transfer *transfer)
 
 	for (;;) {
 		VP_TRY(wait_ready(transfer, POLLIN));
-		ssize_t got = recv(transfer->fd, piece, sizeof(piece), MSG_DONTWAIT);
+		ssize_t got = vp_recv(transfer->fd, piece, sizeof(piece), MSG_DONTWAIT);
 		if (got < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (got < 0)
@@ -271,7 +270,7 @@ static struct vp_error *connect_guest(int fd, unsigned cid, unsigned port, const
 {
 	struct sockaddr_vm address = {.svm_family = AF_VSOCK, .svm_cid = cid, .svm_port = port};
 	struct pollfd ready = {.fd = fd, .events = POLLOUT};
-	int errnum = 0, result = connect(fd, (struct sockaddr *)&address, sizeof(address));
+	int errnum = 0, result = vp_connect(fd, (struct sockaddr *)&address, sizeof(address));
 	socklen_t size = sizeof(errnum);
 
 	if (!result)
@@ -279,9 +278,7 @@ static struct vp_error *connect_guest(int fd, unsigned cid, unsigned port, const
 	if (errno != EINPROGRESS)
 		return vp_error_errno(errno, "no agent reachable in %s at vsock port %u", name,
 				      port);
-	do
-		result = poll(&ready, 1, 1000 * (int)seconds);
-	while (result < 0 && errno == EINTR);
+	result = vp_poll(&ready, 1, 1000 * (int)seconds);
 	if (result == 0)
 		errnum = ETIMEDOUT;
 	else if (result < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &errnum, &size))
@@ -329,7 +326,7 @@ struct vp_error *vp_agent_await(const struct vp_agent_address *address, unsigned
 		if (!error || done == tries)
 			return error;
 		absent(context, error);
-		sleep(pause);
+		vp_sleep_us(pause * 1000000ULL);
 		if (done >= QUICK_TRIES)
 			pause = 2 * pause < LONGEST_RETRY_S ? 2 * pause : LONGEST_RETRY_S;
 	}

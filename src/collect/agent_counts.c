@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/io.h"
 #include "collect/agent_client.h"
 #include "collect/confine.h"
 #include "collect/worker_process.h"
@@ -55,7 +56,7 @@ struct talker {
 
 static void tell(const struct talker *talker, const struct news *news)
 {
-	if (write(talker->channel, news, sizeof(*news)) != sizeof(*news))
+	if (vp_write(talker->channel, news, sizeof(*news)) != sizeof(*news))
 		_exit(1);
 }
 
@@ -186,7 +187,7 @@ static struct vp_error *listen_to(struct talker *talker)
 	VP_TRY(ask(talker));
 	for (;;) {
 		char *room = vp_buffer_extend(&talker->heard, PIECE);
-		ssize_t got = read(talker->fd, room, PIECE);
+		ssize_t got = vp_read(talker->fd, room, PIECE);
 		talker->heard.size -= PIECE - (size_t)(got > 0 ? got : 0);
 		if (got > 0) {
 			VP_TRY(take_lines(talker));
@@ -197,7 +198,7 @@ static struct vp_error *listen_to(struct talker *talker)
 					    VP_COUNTS_KEEP_S);
 		} else if (got == 0) {
 			return vp_error_new("the agent of %s has ended", talker->name);
-		} else if (errno != EINTR) {
+		} else {
 			return vp_error_errno(errno, "the connection to the agent of %s broke",
 					      talker->name);
 		}
@@ -329,11 +330,11 @@ enum vp_agent_counts_state vp_agent_counts_hear(struct vp_agent_counts *counts, 
 	struct news news;
 
 	while (counts->state != VP_AGENT_GONE &&
-	       poll(&ready, 1, counts->state == before ? timeout_ms : 0) > 0) {
-		ssize_t got = recv(counts->worker.channel, &news, sizeof(news), MSG_DONTWAIT);
+	       vp_poll(&ready, 1, counts->state == before ? timeout_ms : 0) > 0) {
+		ssize_t got = vp_recv(counts->worker.channel, &news, sizeof(news), MSG_DONTWAIT);
 		if (got == sizeof(news)) {
 			take_news(counts, &news);
-		} else if (got >= 0 || (errno != EAGAIN && errno != EINTR)) {
+		} else if (got >= 0 || errno != EAGAIN) {
 			take_problem(counts, died, sizeof(died));
 			counts->state = VP_AGENT_GONE;
 		}

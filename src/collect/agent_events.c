@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/io.h"
 #include "collect/agent_client.h"
 #include "collect/confine.h"
 #include "collect/ring_page.h"
@@ -80,7 +81,7 @@ struct talker {
 /* A stream of packets: each is taken whole or not at all. */
 static void send_packet(const struct talker *talker, const struct vp_buffer *packet)
 {
-	if (write(talker->channel, packet->bytes, packet->size) != (ssize_t)packet->size)
+	if (vp_write(talker->channel, packet->bytes, packet->size) != (ssize_t)packet->size)
 		_exit(1);
 }
 
@@ -118,7 +119,7 @@ static bool tell_connection(const struct talker *talker)
 	fds->cmsg_type = SCM_RIGHTS;
 	fds->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(fds), &talker->fd, sizeof(int));
-	return sendmsg(talker->channel, &message, MSG_NOSIGNAL) == sizeof(head);
+	return vp_sendmsg(talker->channel, &message, MSG_NOSIGNAL) == sizeof(head);
 }
 
 static void tell_absent(void *talker, struct vp_error *error)
@@ -154,7 +155,7 @@ static struct vp_error *ask(const struct talker *talker)
 static struct vp_error *read_all(const struct talker *talker, void *bytes, size_t size)
 {
 	for (size_t done = 0; done < size;) {
-		ssize_t got = read(talker->fd, (char *)bytes + done, size - done);
+		ssize_t got = vp_read(talker->fd, (char *)bytes + done, size - done);
 		if (got == 0)
 			return vp_error_new("the agent of %s has ended", talker->name);
 		if (got < 0 && errno != EINTR)
@@ -506,7 +507,7 @@ static ssize_t receive(struct vp_agent_events *events)
 				 .msg_iovlen = 1,
 				 .msg_control = &control,
 				 .msg_controllen = sizeof(control.bytes)};
-	ssize_t got = recvmsg(events->worker.channel, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t got = vp_recvmsg(events->worker.channel, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return -1;
@@ -531,7 +532,7 @@ enum vp_agent_events_state vp_agent_events_hear(struct vp_agent_events *events, 
 	struct pollfd ready = {.fd = events->worker.channel, .events = POLLIN};
 
 	for (size_t heard = 0; events->state < VP_AGENT_EVENTS_ENDED && heard < most;) {
-		if (poll(&ready, 1, heard ? 0 : timeout_ms) <= 0)
+		if (vp_poll(&ready, 1, heard ? 0 : timeout_ms) <= 0)
 			break;
 		ssize_t size = receive(events);
 		if (size < 0)
@@ -545,7 +546,7 @@ enum vp_agent_events_state vp_agent_events_hear(struct vp_agent_events *events, 
 void vp_agent_events_flush(struct vp_agent_events *events)
 {
 	if (events->state == VP_AGENT_EVENTS_SENDING && events->can_flush &&
-	    send(events->connection, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+	    vp_send(events->connection, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
 		events->flushes++;
 }
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/cursor.h"
+#include "base/io.h"
 
 enum { NOBODY = 65534, FIRST_KEPT = 3, MOST_KEPT = 8 };
 /* Mappings of files and of guests' memory need addresses, but no memory. */
@@ -197,7 +198,7 @@ static bool measure_memory(uint64_t *addresses, uint64_t *data)
 	VP_AUTO_CLOSE int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	char text[256];
-	ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	ssize_t size = fd < 0 ? -1 : vp_read(fd, text, sizeof(text));
 
 	if (size <= 0)
 		return false;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+#include "base/io.h"
 #include "collect/perf_event.h"
 
 static bool is_missing(int errnum)
@@ -96,7 +97,7 @@ static struct vp_error *try_set(const struct vp_counters *counters, uint32_t set
 	int leader = vp_counters_leader(counters, set, pcpu);
 
 	VP_TRY(switch_set(counters, set, pcpu, true));
-	if (leader >= 0 && read(leader, &reading, sizeof(reading)) < 0)
+	if (leader >= 0 && vp_read(leader, &reading, sizeof(reading)) < 0)
 		return vp_error_errno(errno, "cannot read set %" PRIu32 " on pCPU %d", set, pcpu);
 	*fits = reading.running;
 	return NULL;

@@ -13,6 +13,7 @@
 
 #include "base/cursor.h"
 #include "base/file.h"
+#include "base/io.h"
 #include "base/text.h"
 #include "collect/probe_binary.h"
 #include "collect/probe_kernel.h"
@@ -109,7 +110,7 @@ void vp_dynamic_events_free(struct vp_dynamic_events *own)
 		    vp_format("-:" GROUP "%d/%s\n", (int)getpid(), event->name);
 		for (int tries = 0; tries < 20 && write_line(own, event->of_user, order) == -EBUSY;
 		     tries++)
-			usleep(10000);
+			vp_sleep_us(10000);
 		free(event->name);
 		free(event->shown);
 	}

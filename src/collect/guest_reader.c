@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/io.h"
 #include "collect/confine.h"
 #include "collect/worker_process.h"
 #include "guestmem/worker.h"
@@ -105,7 +106,7 @@ void vp_guest_reader_free(struct vp_guest_reader *reader)
 /* A reader that has died must not end this program; one that is stuck must not hold it. */
 static struct vp_error *send_request(struct vp_guest_reader *reader, const char *text, size_t size)
 {
-	ssize_t sent = send(reader->worker.channel, text, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+	ssize_t sent = vp_send(reader->worker.channel, text, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 	return sent == (ssize_t)size ? NULL
 				     : vp_error_new("the guest memory reader does not respond");
@@ -115,7 +116,7 @@ bool vp_guest_reader_listens(const struct vp_guest_reader *reader, int timeout_m
 {
 	struct pollfd room = {.fd = reader->worker.channel, .events = POLLOUT};
 
-	return poll(&room, 1, timeout_ms) > 0;
+	return vp_poll(&room, 1, timeout_ms) > 0;
 }
 
 struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char *format, ...)

@@ -7,6 +7,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/io.h"
 #include "bpf/guest_state.h"
 #include "collect/host.h"
 #include "collect/kernel_btf.h"
@@ -106,7 +107,7 @@ struct vp_error *vp_guest_lister_read(struct vp_guest_lister *lister, uint32_t p
 
 	if (fd < 0)
 		return vp_error_errno(-fd, "cannot list KVM's memory slots");
-	while ((got = read(fd, items, sizeof(items))) > 0 || (got < 0 && errno == EAGAIN))
+	while ((got = vp_read(fd, items, sizeof(items))) > 0 || (got < 0 && errno == EAGAIN))
 		for (ssize_t i = 0; i < got / (ssize_t)sizeof(*items); i++)
 			take_item(states, &items[i]);
 	if (got)

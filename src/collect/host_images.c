@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "base/alloc.h"
+#include "base/io.h"
 #include "collect/clock.h"
 #include "collect/confine.h"
 
@@ -86,13 +87,13 @@ static struct vp_error *await_reader(pid_t process)
 	bool late = false;
 	int status;
 
-	for (pid_t ended; (ended = waitpid(process, &status, WNOHANG)) != process;) {
-		if (ended < 0 && errno != EINTR)
+	for (pid_t ended; (ended = vp_waitpid(process, &status, WNOHANG)) != process;) {
+		if (ended < 0)
 			return vp_error_errno(errno, "the process that reads them was lost");
 		late = vp_clock_monotonic() > end;
 		if (late)
 			kill(process, SIGKILL);
-		usleep(1000);
+		vp_sleep_us(1000);
 	}
 	return judge(status, late);
 }

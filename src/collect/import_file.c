@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/io.h"
 
 enum { LONGEST_MAGIC = 16 };
 #define MOST_FILE (3ULL << 30) /* what the process has address space for, and some more */
@@ -18,7 +19,7 @@ bool vp_import_file_begins(const char *path, const char *magic, size_t size)
 	VP_AUTO_CLOSE int fd = vp_file_open_regular(path, UINT64_MAX, 0);
 	char bytes[LONGEST_MAGIC];
 
-	return fd >= 0 && size <= sizeof(bytes) && pread(fd, bytes, size, 0) == (ssize_t)size &&
+	return fd >= 0 && size <= sizeof(bytes) && vp_pread(fd, bytes, size, 0) == (ssize_t)size &&
 	       !memcmp(bytes, magic, size);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/io.h"
 #include "collect/confine.h"
 #include "collect/worker_process.h"
 
@@ -74,7 +75,7 @@ struct vp_error *vp_import_reader_start(const char *path, struct vp_import_reade
 static bool read_all(int fd, void *bytes, size_t size)
 {
 	for (size_t done = 0; done < size;) {
-		ssize_t got = read(fd, (char *)bytes + done, size - done);
+		ssize_t got = vp_read(fd, (char *)bytes + done, size - done);
 		if (got == 0 || (got < 0 && errno != EINTR))
 			return false;
 		done += got > 0 ? (size_t)got : 0;

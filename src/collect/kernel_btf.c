@@ -9,6 +9,7 @@
 #include <bpf/btf.h>
 
 #include "base/alloc.h"
+#include "base/io.h"
 #include "base/macros.h"
 #include "collect/btf_excerpt.h"
 
@@ -98,7 +99,7 @@ static int put_types(const struct btf *types)
 	const void *bytes = btf__raw_data(types, &size);
 	int fd = bytes ? memfd_create("types", MFD_CLOEXEC) : -1;
 
-	if (fd < 0 || write(fd, bytes, size) == (ssize_t)size)
+	if (fd < 0 || vp_write(fd, bytes, size) == (ssize_t)size)
 		return fd;
 	close(fd);
 	return -1;

@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/io.h"
 #include "maps/proc.h"
 
 #define PREFIX "vperf-"
@@ -46,7 +47,7 @@ static struct vp_error *set(const struct vp_trace_instance *own, const char *nam
 static void remove_directory(const char *path)
 {
 	for (int tries = 0; rmdir(path) && errno == EBUSY && tries < REMOVE_TRIES; tries++)
-		usleep(REMOVE_WAIT_US);
+		vp_sleep_us(REMOVE_WAIT_US);
 }
 
 /* "vperf-PID" or "vperf-PID-N" of a process that is over. */
@@ -106,8 +107,7 @@ static void keep(const char *path, int alive)
 	if (dup2(alive, 0) < 0)
 		_exit(1);
 	close_range(1, ~0U, 0);
-	while (read(0, &byte, 1) < 0 && errno == EINTR)
-		;
+	(void)!vp_read(0, &byte, 1);
 	remove_directory(path);
 	_exit(0);
 }
@@ -196,7 +196,7 @@ void vp_trace_instance_free(struct vp_trace_instance *own)
 	if (own->alive >= 0)
 		close(own->alive);
 	if (own->keeper > 0)
-		waitpid(own->keeper, NULL, 0);
+		vp_waitpid(own->keeper, NULL, 0);
 	free(own->path);
 	free(own->tracing);
 	free(own);

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/file.h"
+#include "base/io.h"
 #include "bpf/trace.h"
 #include "collect/dynamic_events.h"
 #include "collect/pcpus.h"
@@ -466,7 +467,7 @@ static struct vp_error *end_by_perf(struct vp_tracepoints *own)
 	vp_vec_each (&own->sources, source) {
 		vp_vec_each (&source->fds, fd) {
 			uint64_t count;
-			if (read(*fd, &count, sizeof(count)) != sizeof(count))
+			if (vp_read(*fd, &count, sizeof(count)) != sizeof(count))
 				return vp_error_errno(errno, "cannot read a count of pCPU %" PRIu32,
 						      source->pcpu);
 			if (!own->events.at[fd - source->fds.at].counts_time)
@@ -675,7 +676,7 @@ static struct vp_error *drain_pages(struct vp_tracepoints *own, struct source *s
 	uint64_t time;
 	ssize_t size;
 
-	while (left-- && (size = read(source->pages, own->copy, page_size)) > 0) {
+	while (left-- && (size = vp_read(source->pages, own->copy, page_size)) > 0) {
 		if (!vp_ring_page_open((struct vp_slice){own->copy, (size_t)size}, &page))
 			return vp_error_new("a page of pCPU %" PRIu32 "'s ring is malformed: "
 					    "expected an entry's header and its length",

@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/cursor.h"
 #include "base/file.h"
+#include "base/io.h"
 #include "base/map.h"
 
 enum {
@@ -122,7 +123,7 @@ static int connect_path(int fd, const char *path)
 	if (place < 0)
 		return -errno;
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", place);
-	return connect(fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
+	return vp_connect(fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
 }
 
 static bool is_of_process(int fd, uint32_t pid)
@@ -142,13 +143,11 @@ static int read_line(int fd, uint64_t deadline, char line[LINE_MAX])
 		struct pollfd ready = {.fd = fd, .events = POLLIN};
 		uint64_t now = now_ms();
 		int left = now < deadline ? (int)(deadline - now) : 0;
-		int result = poll(&ready, 1, left);
-		if (result < 0 && errno == EINTR)
-			continue;
+		int result = vp_poll(&ready, 1, left);
 		if (result <= 0)
 			return result ? -errno : -ETIMEDOUT;
-		ssize_t got = recv(fd, line + size, 1, MSG_DONTWAIT);
-		if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		ssize_t got = vp_recv(fd, line + size, 1, MSG_DONTWAIT);
+		if (got < 0 && errno == EAGAIN)
 			continue;
 		if (got <= 0)
 			return got ? -errno : -ECONNREFUSED; /* so it says that nobody listens */
@@ -164,7 +163,7 @@ static struct vp_error *ask_for_port(int fd, const char *path, unsigned port, un
 	VP_AUTO_FREE char *request = vp_format("CONNECT %u\n", port);
 	char line[LINE_MAX] = "";
 	size_t size = strlen(request);
-	ssize_t sent = send(fd, request, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+	ssize_t sent = vp_send(fd, request, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 	int result = sent == (ssize_t)size ? 0 : sent < 0 ? -errno : -EPROTO;
 
 	if (!result)

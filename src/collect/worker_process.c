@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/io.h"
+
 static void leave_signals_to_parent(void)
 {
 	signal(SIGINT, SIG_IGN);
@@ -44,6 +46,5 @@ void vp_worker_process_end(struct vp_worker_process *worker)
 {
 	close(worker->channel);
 	kill(worker->process, SIGKILL);
-	while (waitpid(worker->process, NULL, 0) < 0 && errno == EINTR)
-		;
+	vp_waitpid(worker->process, NULL, 0);
 }

@@ -12,6 +12,16 @@
 
 #include "counters/lent.h"
 
+/* This is in programs of others, whose signals are their own. */
+#define AGAIN(call)                                                                                \
+	({                                                                                         \
+		__typeof__(call) vperf_result;                                                     \
+		do                                                                                 \
+			vperf_result = (call);                                                     \
+		while (vperf_result < 0 && errno == EINTR);                                        \
+		vperf_result;                                                                      \
+	})
+
 static int no_agent(struct vperf_error *error, int errnum)
 {
 	return vp_counters_fail(error, VPERF_E_NOT_LENT,
@@ -28,7 +38,7 @@ static int connect_agent(struct vp_counters_lent *lent, struct vperf_error *erro
 	if (lent->socket < 0)
 		return vp_counters_fail(error, VPERF_E_SYSTEM, "cannot make a socket: %s",
 					strerror(errno));
-	if (connect(lent->socket, (struct sockaddr *)&address, sizeof(address)))
+	if (AGAIN(connect(lent->socket, (struct sockaddr *)&address, sizeof(address))))
 		return no_agent(error, errno);
 	return VPERF_OK;
 }
@@ -45,7 +55,7 @@ static bool receive(int socket, struct vp_lent_reply *reply, int fds[VP_LENT_FDS
 				 .msg_iovlen = 1,
 				 .msg_control = &control,
 				 .msg_controllen = sizeof(control)};
-	ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+	ssize_t got = AGAIN(recvmsg(socket, &message, MSG_CMSG_CLOEXEC));
 	struct cmsghdr *header = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
 
 	if (header && header->cmsg_type == SCM_RIGHTS &&
@@ -182,7 +192,7 @@ static int attach(struct vp_counters_lent *lent, bool adopts, struct vperf_error
 
 	if (status)
 		return status;
-	if (send(lent->socket, &request, sizeof(request), MSG_NOSIGNAL) != sizeof(request) ||
+	if (AGAIN(send(lent->socket, &request, sizeof(request), MSG_NOSIGNAL)) != sizeof(request) ||
 	    !receive(lent->socket, &reply, fds))
 		status = no_agent(error, errno ? errno : EPROTO);
 	else

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "base/io.h"
 #include "maps/proc.h"
 
 /* An event is in its buffer this long after the time it bears, at the latest. */
@@ -165,12 +166,9 @@ void vp_agent_drain(struct vp_agent *agent)
 
 void vp_agent_catch_up(struct vp_agent *agent)
 {
-	struct timespec settle = {.tv_nsec = SETTLE_NS};
-
 	look_around(agent);
 	uint64_t until = now_ns();
-	while (nanosleep(&settle, &settle) && errno == EINTR)
-		;
+	vp_sleep_ns(SETTLE_NS);
 	vp_agent_drain(agent);
 	vp_tracker_apply(&agent->tracker, until);
 }

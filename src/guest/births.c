@@ -8,6 +8,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/io.h"
 #include "guest/births.h"
 #include "guest/births.skel.h"
 #include "guest/direct_map.h"
@@ -71,7 +72,7 @@ static int run_iterator(struct bpf_program *program, int (*each)(void *, void *,
 	size_t filled = 0;
 
 	while (fd >= 0) {
-		ssize_t got = read(fd, (char *)births + filled, sizeof(births) - filled);
+		ssize_t got = vp_read(fd, (char *)births + filled, sizeof(births) - filled);
 		if (got < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		result = got < 0 ? -errno : 0;

@@ -13,6 +13,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/file.h"
+#include "base/io.h"
 #include "guest/agent.h"
 #include "guest/counts.h"
 #include "guest/counts.skel.h"
@@ -201,7 +202,7 @@ static void hold(int fd)
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &lease, sizeof(lease));
 	do
-		got = read(fd, bytes, sizeof(bytes));
+		got = vp_read(fd, bytes, sizeof(bytes));
 	while (got > 0 || (got < 0 && errno == EINTR));
 	if (got < 0 && errno == EAGAIN) {
 		int ignored = vp_fd_write_all(fd, too_long, sizeof(too_long) - 1);

@@ -16,6 +16,7 @@
 #include <sys/time.h>
 
 #include "base/file.h"
+#include "base/io.h"
 #include "guest/agent.h"
 #include "guest/cpus.h"
 #include "maps/agent_events.h"
@@ -287,7 +288,7 @@ static struct vp_error *send_pages(struct session *session, struct cpu *cpu, siz
 	VP_TRY(put_head(session, VP_EVENTS_PAGES, cpu->vcpu, size));
 	while (size) {
 		size_t most = size < MESSAGE_BYTES ? size : MESSAGE_BYTES;
-		ssize_t taken = read(session->pipe[0], session->message, most);
+		ssize_t taken = vp_read(session->pipe[0], session->message, most);
 		if (taken <= 0)
 			return vp_error_errno(taken ? errno : EPIPE, "cannot read its pipe");
 		int result = vp_fd_write_all(session->host, session->message, (size_t)taken);
@@ -324,7 +325,8 @@ static struct vp_error *send_rest(struct session *session)
 	vp_vec_each (&session->cpus, cpu) {
 		size_t left = ((size_t)session->ring_kib << 10) / session->page_size + 1;
 		ssize_t size;
-		while (left-- && (size = read(cpu->pages, session->page, session->page_size)) > 0) {
+		while (left-- &&
+		       (size = vp_read(cpu->pages, session->page, session->page_size)) > 0) {
 			VP_TRY(know_vcpu(session, cpu));
 			VP_TRY(send_clock(session));
 			VP_TRY(put_frame(session, VP_EVENTS_PAGES, cpu->vcpu, session->page,
@@ -358,9 +360,10 @@ static enum wish wait_for_wish(const struct session *session, bool any)
 			       {.fd = session->signals, .events = POLLIN}};
 	char byte;
 
-	if (!poll(fds, VP_ARRAY_SIZE(fds), any ? 0 : LOOK_MS))
+	if (!vp_poll(fds, VP_ARRAY_SIZE(fds), any ? 0 : LOOK_MS))
 		return MORE;
-	return !fds[1].revents && recv(session->host, &byte, 1, MSG_DONTWAIT) == 1 ? FLUSH : STOP;
+	return !fds[1].revents && vp_recv(session->host, &byte, 1, MSG_DONTWAIT) == 1 ? FLUSH
+										      : STOP;
 }
 
 /* All that there is up to now. */

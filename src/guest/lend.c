@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/io.h"
 #include "guest/agent.h"
 #include "guest/lend_private.h"
 
@@ -26,7 +27,7 @@ static bool is_lent(const struct sockaddr_un *address)
 {
 	VP_AUTO_CLOSE int other = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	return other >= 0 && !connect(other, (const struct sockaddr *)address, sizeof(*address));
+	return other >= 0 && !vp_connect(other, (const struct sockaddr *)address, sizeof(*address));
 }
 
 /* Anybody may ask; only one host at a time may lend. One that has just ended may not be noticed yet
@@ -38,7 +39,7 @@ static struct vp_error *listen_clients(struct vp_lend *lend)
 	for (int tries = 0; is_lent(&address); tries++) {
 		if (tries == ENDING_TRIES)
 			return vp_error_new("another host program lends to this guest");
-		usleep(ENDING_WAIT_US);
+		vp_sleep_us(ENDING_WAIT_US);
 	}
 	unlink(VP_LENT_SOCKET); /* left by one that was killed */
 	lend->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -99,7 +100,7 @@ static bool hear_host(struct vp_lend *lend, short events)
 
 	clock_gettime(CLOCK_BOOTTIME, &now);
 	if (events) {
-		ssize_t got = recv(lend->host, bytes, sizeof(bytes), MSG_DONTWAIT);
+		ssize_t got = vp_recv(lend->host, bytes, sizeof(bytes), MSG_DONTWAIT);
 		lend->heard = now.tv_sec;
 		return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 	}
@@ -123,7 +124,7 @@ static void serve_clients(struct vp_lend *lend)
 		vp_vec_push(&fds, ((struct pollfd){.fd = lend->listener, .events = POLLIN}));
 		vp_vec_each (&lend->clients, client)
 			vp_vec_push(&fds, ((struct pollfd){.fd = client->fd, .events = POLLIN}));
-		if (poll(fds.at, fds.count, 1000) < 0 && errno != EINTR)
+		if (vp_poll(fds.at, fds.count, 1000) < 0 && errno != EINTR)
 			break;
 		goes_on = hear_host(lend, fds.at[0].revents);
 		for (size_t i = fds.count; i-- > 2;)

@@ -10,6 +10,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/io.h"
 #include "guest/lend.skel.h"
 #include "guest/lend_private.h"
 
@@ -157,7 +158,7 @@ static void send_reply(const struct vp_lend_client *client, struct vp_lent_reply
 		control.header.cmsg_len = CMSG_LEN(n * sizeof(*fds));
 		memcpy(CMSG_DATA(&control.header), fds, n * sizeof(*fds));
 	}
-	ssize_t ignored = sendmsg(client->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	ssize_t ignored = vp_sendmsg(client->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 	(void)ignored;
 }
 
@@ -232,7 +233,7 @@ static void forget(struct vp_lend *lend, size_t i)
 
 void vp_lend_client_accept(struct vp_lend *lend)
 {
-	int fd = accept4(lend->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = vp_accept(lend->listener, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
 
@@ -251,7 +252,7 @@ void vp_lend_client_hear(struct vp_lend *lend, size_t i)
 {
 	struct vp_lend_client *client = &lend->clients.at[i];
 	struct vp_lent_request request = {0};
-	ssize_t got = recv(client->fd, &request, sizeof(request), MSG_DONTWAIT);
+	ssize_t got = vp_recv(client->fd, &request, sizeof(request), MSG_DONTWAIT);
 
 	/* That of another version may be shorter. */
 	if (got >= (ssize_t)sizeof(request.version) && !client->is_attached)

@@ -7,6 +7,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/io.h"
 #include "guest/lend.skel.h"
 #include "guest/lend_private.h"
 
@@ -53,12 +54,11 @@ int vp_lend_command(const struct vp_lend *lend, enum vp_lend_command command, ui
 static struct vp_error *find_device(struct vp_lend *lend)
 {
 #ifdef __aarch64__
-	const struct timespec moment = {.tv_nsec = 5000000};
 	struct bpf_link *link = bpf_program__attach(lend->programs->progs.find_device);
 	volatile unsigned long long *device = &lend->programs->bss->device;
 
 	for (int i = 0; link && !*device && i < 200; i++)
-		nanosleep(&moment, NULL);
+		vp_sleep_us(5000);
 	bpf_link__destroy(link);
 	if (!*device)
 		return vp_error_new("cannot find this guest's interrupt controller");

@@ -124,7 +124,7 @@ static struct vp_error *run(int argc, char **argv)
 void vp_alloc_failed(void)
 {
 	static const char message[] = "vperf-agent: out of memory\n";
-	ssize_t written = write(STDERR_FILENO, message, sizeof(message) - 1);
+	ssize_t written = vp_write(STDERR_FILENO, message, sizeof(message) - 1);
 
 	(void)written;
 	_exit(1);

@@ -14,6 +14,7 @@
 #include <linux/vm_sockets.h>
 
 #include "base/file.h"
+#include "base/io.h"
 #include "guest/agent.h"
 #include "maps/agent_events.h"
 #include "maps/agent_protocol.h"
@@ -72,7 +73,7 @@ static int open_socket(bool serve)
 	mode_t mask = umask(0177);
 	int result = serve ? bind(fd, (struct sockaddr *)&address, sizeof(address)) ||
 				 listen(fd, MAX_ANSWERS)
-			   : connect(fd, (struct sockaddr *)&address, sizeof(address));
+			   : vp_connect(fd, (struct sockaddr *)&address, sizeof(address));
 	int errnum = errno;
 	umask(mask);
 	if (!result)
@@ -140,7 +141,7 @@ static bool read_request(int fd, char *request, size_t room)
 	size_t size = 0;
 
 	while (size + 1 < room) {
-		ssize_t got = read(fd, request + size, room - 1 - size);
+		ssize_t got = vp_read(fd, request + size, room - 1 - size);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
@@ -190,7 +191,7 @@ static int answer(struct server *server, int fd)
 
 static void on_connection(struct server *server, int listener, bool vsock)
 {
-	VP_AUTO_CLOSE int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	VP_AUTO_CLOSE int fd = vp_accept(listener, SOCK_CLOEXEC);
 
 	if (fd < 0 || (vsock && !is_from_host(fd)))
 		return;
@@ -211,10 +212,10 @@ static void on_signals(struct server *server)
 {
 	struct signalfd_siginfo info;
 
-	while (read(server->signal_fd, &info, sizeof(info)) == sizeof(info))
+	while (vp_read(server->signal_fd, &info, sizeof(info)) == sizeof(info))
 		if (info.ssi_signo != SIGCHLD)
 			server->stopping = true;
-	while (waitpid(-1, NULL, WNOHANG) > 0)
+	while (vp_waitpid(-1, NULL, WNOHANG) > 0)
 		server->answers--;
 }
 
@@ -259,8 +260,8 @@ static struct vp_error *server_loop(struct server *server)
 	struct epoll_event events[16];
 
 	while (!server->stopping) {
-		int count = epoll_wait(server->epoll_fd, events, VP_ARRAY_SIZE(events), -1);
-		if (count < 0 && errno != EINTR)
+		int count = vp_epoll_wait(server->epoll_fd, events, VP_ARRAY_SIZE(events));
+		if (count < 0)
 			return vp_error_errno(errno, "cannot wait for events");
 		for (int i = 0; i < count; i++)
 			on_event(server, (enum event_kind)events[i].data.u32);
@@ -302,7 +303,7 @@ struct vp_error *vp_agent_ask(int fd, bool symbols, bool *served)
 	if (!*served)
 		return NULL;
 	int result = vp_fd_write_all(agent, request, strlen(request));
-	while (!result && (got = read(agent, piece, sizeof(piece))) > 0)
+	while (!result && (got = vp_read(agent, piece, sizeof(piece))) > 0)
 		result = vp_fd_write_all(fd, piece, (size_t)got);
 	if (!result && got < 0)
 		result = -errno;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/cursor.h"
+#include "base/io.h"
 
 bool vp_guest_memory_add(struct vp_guest_memory *memory, uint64_t gpa, uint64_t size, uint64_t hva)
 {
@@ -151,7 +152,7 @@ static bool read_file(void *context, uint64_t hva, void *bytes, size_t size)
 	char *to = bytes;
 
 	while (size) {
-		ssize_t got = pread(files->memory, to, size, (off_t)hva);
+		ssize_t got = vp_pread(files->memory, to, size, (off_t)hva);
 		if (got <= 0)
 			return false;
 		to += got;
@@ -171,7 +172,7 @@ static void ask_pagemap(void *context, uint64_t hva, size_t pages, unsigned char
 		piece = pages - at < VP_ARRAY_SIZE(entries) ? pages - at : VP_ARRAY_SIZE(entries);
 		uint64_t place = (hva / VP_GUEST_PAGE + at) * sizeof(*entries);
 		ssize_t got =
-		    pread(files->pagemap, entries, piece * sizeof(*entries), (off_t)place);
+		    vp_pread(files->pagemap, entries, piece * sizeof(*entries), (off_t)place);
 		size_t known = got > 0 ? (size_t)got / sizeof(*entries) : 0;
 		for (size_t i = 0; i < piece; i++)
 			ret[at + i] = i < known && entries[i] >> 63;

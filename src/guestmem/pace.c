@@ -3,6 +3,8 @@
 
 #include <time.h>
 
+#include "base/io.h"
+
 #define SECOND 1000000000ULL
 #define MIB (1ULL << 20)
 /* Read between two looks at the clocks. */
@@ -30,10 +32,8 @@ static uint64_t own_cpu(void *context)
 
 static void own_sleep(void *context, uint64_t ns)
 {
-	const struct timespec time = {(time_t)(ns / SECOND), (long)(ns % SECOND)};
-
 	(void)context;
-	clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
+	vp_sleep_ns(ns);
 }
 
 void vp_pace_init(struct vp_pace *pace, const struct vp_pace_clock *clock)

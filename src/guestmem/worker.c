@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/io.h"
 #include "guestmem/counts.h"
 #include "guestmem/dump.h"
 #include "guestmem/orc.h"
@@ -118,7 +119,7 @@ static struct vp_error *find_cpus(const struct vp_guest_kernel *kernel, vp_guest
 		if (!unsettled || looks + 1 == MOST_LOOKS)
 			return error;
 		vp_error_free(error);
-		usleep(LOOK_US);
+		vp_sleep_us(LOOK_US);
 	}
 	return NULL;
 }
@@ -359,7 +360,7 @@ void vp_guest_worker_run(const struct vp_guest_worker_options *options)
 	ssize_t got;
 
 	parse_packs(&worker);
-	while ((got = read(options->channel, bytes, sizeof(bytes))) > 0) {
+	while ((got = vp_read(options->channel, bytes, sizeof(bytes))) > 0) {
 		vp_buffer_append(&requests, bytes, (size_t)got);
 		struct vp_cursor cursor = vp_cursor_of(requests.bytes, requests.size);
 		const char *end;

@@ -366,7 +366,7 @@ void vp_proc_write_kallsyms(struct vp_maps_writer *writer)
 				   strerror(errno));
 		return;
 	}
-	while ((got = read(fd, bytes + kept, sizeof(bytes) - kept)) > 0) {
+	while ((got = vp_read(fd, bytes + kept, sizeof(bytes) - kept)) > 0) {
 		kept += (size_t)got;
 		size_t written = write_kernel_symbols(writer, bytes, kept, &seen);
 		kept -= written;

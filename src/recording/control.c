@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/io.h"
 #include "base/text.h"
 
 #define NAME "control"
@@ -59,7 +60,7 @@ static bool may_ask(int connection)
 
 int vp_control_accept(int listener)
 {
-	int connection = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int connection = vp_accept(listener, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (connection < 0 || may_ask(connection))
 		return connection;
@@ -72,7 +73,7 @@ void vp_control_answer(int connection, const char *path, const struct vp_error *
 	VP_AUTO_FREE char *answer =
 	    error ? vp_format("error %s\n", vp_error_message(error)) : vp_format("ok %s\n", path);
 	/* Who does not wait for it any more need not have it. */
-	ssize_t sent = send(connection, answer, strlen(answer), MSG_NOSIGNAL);
+	ssize_t sent = vp_send(connection, answer, strlen(answer), MSG_NOSIGNAL);
 
 	(void)sent;
 	close(connection);
@@ -120,15 +121,13 @@ struct vp_error *vp_control_ask(const char *path, char **ret)
 
 	*ret = NULL;
 	VP_AUTO_CLOSE int fd = open_socket(path, &address, &directory);
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)))
+	if (fd < 0 || vp_connect(fd, (const struct sockaddr *)&address, sizeof(address)))
 		return no_recorder(errno, path);
 	while (got > 0 && answer.size < MOST_ANSWER) {
 		char bytes[512];
-		got = recv(fd, bytes, sizeof(bytes), 0);
+		got = vp_recv(fd, bytes, sizeof(bytes), 0);
 		if (got > 0)
 			vp_buffer_append(&answer, bytes, (size_t)got);
-		else if (got < 0 && errno == EINTR)
-			got = 1;
 	}
 	struct vp_error *error = take_answer(path, &answer, ret);
 	vp_buffer_deinit(&answer);

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/io.h"
 #include "recording/recording.h"
 #include "recording/trace_reader.h"
 
@@ -33,7 +34,7 @@ static struct vp_error *copy_bytes(const char *from, const char *path, int to)
 
 	if (fd < 0)
 		return vp_error_errno(errno, "cannot open '%s'", from);
-	while (!status && (got = read(fd, piece, PIECE)) > 0)
+	while (!status && (got = vp_read(fd, piece, PIECE)) > 0)
 		status = vp_fd_write_all(to, piece, (size_t)got);
 	if (status)
 		return cannot_write(path, -status);

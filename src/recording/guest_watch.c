@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/io.h"
 #include "base/map.h"
 #include "collect/clock.h"
 #include "collect/kernel_places.h"
@@ -654,7 +655,7 @@ static struct vp_error *copy_text(int from, off_t at, const char *path)
 	int result = vp_new_file_create(&out, path, 0644);
 	ssize_t got;
 
-	for (; !result && (got = pread(from, bytes, 1 << 20, at)) > 0; at += got)
+	for (; !result && (got = vp_pread(from, bytes, 1 << 20, at)) > 0; at += got)
 		result = vp_fd_write_all(out.fd, bytes, (size_t)got);
 	/* What there was room for on a full disk is kept: it is seen to be cut off. */
 	if (out.name && (!result || result == -ENOSPC || result == -EDQUOT)) {

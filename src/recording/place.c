@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/io.h"
 #include "recording/recording.h"
 
 /* Locks the directory; one that cannot be locked at all (on some network file systems) is let be.
@@ -74,7 +75,7 @@ static bool is_recording(int directory)
 	struct stat status;
 
 	return fd >= 0 && !fstat(fd, &status) && S_ISREG(status.st_mode) &&
-	       read(fd, bytes, sizeof(bytes)) == sizeof(bytes) &&
+	       vp_read(fd, bytes, sizeof(bytes)) == sizeof(bytes) &&
 	       !memcmp(bytes, first, sizeof(bytes));
 }
 

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "base/io.h"
 #include "collect/clock.h"
 #include "collect/vm_scan.h"
 #include "recording/instrument.h"
@@ -385,7 +386,7 @@ static struct vp_error *wait_for_records(const struct vp_session *session, int t
 	for (size_t i = 0; i < n_own; i++)
 		fds[count++] = (struct pollfd){.fd = own[i], .events = POLLIN};
 	fds[count++] = (struct pollfd){.fd = session->cpu_hotplug, .events = POLLIN};
-	return poll(fds, count, timeout_ms) < 0 && errno != EINTR
+	return vp_poll_or_signal(fds, count, timeout_ms) < 0
 		   ? vp_error_errno(errno, "cannot wait for records")
 		   : NULL;
 }

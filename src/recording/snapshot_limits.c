@@ -47,8 +47,7 @@ char *vp_snapshots_used_up(const struct vp_snapshots *snapshots,
 	return NULL;
 }
 
-static uint64_t bytes_to_leave(const struct vp_snapshot_limits *limits,
-			       const struct statvfs *disk)
+static uint64_t bytes_to_leave(const struct vp_snapshot_limits *limits, const struct statvfs *disk)
 {
 	uint64_t tenth = disk->f_blocks * disk->f_frsize / 10;
 

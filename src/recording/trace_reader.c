@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/io.h"
 #include "recording/packet_states.h"
 #include "recording/packet_zstd.h"
 
@@ -124,8 +125,8 @@ static void window_refill(struct vp_stream_reader *stream, size_t most)
 	stream->packet_at = 0;
 	while (stream->filled < most) {
 		ssize_t got =
-		    pread(stream->fd, stream->window + stream->filled, most - stream->filled,
-			  (off_t)(stream->offset + stream->filled));
+		    vp_pread(stream->fd, stream->window + stream->filled, most - stream->filled,
+			     (off_t)(stream->offset + stream->filled));
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
@@ -373,7 +374,7 @@ uint64_t vp_stream_size(const struct vp_stream_reader *stream)
 static bool find_packet_in(const struct vp_stream_reader *stream, char piece[PROBE],
 			   uint64_t *offset, struct found *found)
 {
-	ssize_t got = pread(stream->fd, piece, PROBE, (off_t)*offset);
+	ssize_t got = vp_pread(stream->fd, piece, PROBE, (off_t)*offset);
 	const char *end = piece + (got > 0 ? got : 0);
 
 	for (const char *at = piece; (size_t)(end - at) >= begin_size(stream); at++) {
@@ -406,7 +407,7 @@ static bool find_packet(const struct vp_stream_reader *stream, uint64_t *offset,
 static struct found packet_of_file(const struct vp_stream_reader *stream, uint64_t offset)
 {
 	char bytes[sizeof(struct vp_zstd_lead)];
-	ssize_t got = pread(stream->fd, bytes, begin_size(stream), (off_t)offset);
+	ssize_t got = vp_pread(stream->fd, bytes, begin_size(stream), (off_t)offset);
 
 	return packet_at(stream, bytes, got > 0 ? (size_t)got : 0);
 }

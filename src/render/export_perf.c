@@ -10,6 +10,7 @@
 #include <linux/perf_event.h>
 
 #include "base/file.h"
+#include "base/io.h"
 #include "render/export.h"
 #include "render/export_text.h"
 #include "render/perf_symbols.h"
@@ -395,7 +396,7 @@ static void end(struct vp_export *export)
 	write_out(export);
 	perf->header.data.size = perf->written;
 	if (!export->error &&
-	    pwrite(perf->fd, &perf->header, sizeof(perf->header), 0) != sizeof(perf->header))
+	    vp_pwrite(perf->fd, &perf->header, sizeof(perf->header), 0) != sizeof(perf->header))
 		fail(export, errno, "data");
 	if (!export->error)
 		export->error = vp_perf_symbols_write(&perf->symbols, &export->report->vms);

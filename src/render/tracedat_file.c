@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/io.h"
 
 enum {
 	PAGE_HEAD = 16,    /* u64 time, u64 bytes of events */
@@ -165,7 +166,8 @@ static int copy_pages(int to, const struct vp_dat_cpu *cpu, const struct vp_dat_
 	char page[VP_DAT_PAGE];
 
 	vp_vec_each (&cpu->pages, place) {
-		ssize_t got = pread(pages->fd, page, sizeof(page), (off_t)(*place * VP_DAT_PAGE));
+		ssize_t got =
+		    vp_pread(pages->fd, page, sizeof(page), (off_t)(*place * VP_DAT_PAGE));
 		if (got != sizeof(page))
 			return got < 0 ? -errno : -EIO;
 		int status = vp_fd_write_all(to, page, sizeof(page));

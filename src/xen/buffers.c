@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/vec.h"
 #include "collect/clock.h"
 #include "xen/order.h"
@@ -128,13 +129,12 @@ static struct vp_error *map_info(struct vp_xen_buffers *buffers, unsigned long f
 /* Whether somebody takes records out of the buffers. */
 static bool others_read(const struct vp_xen_buffers *buffers)
 {
-	const struct timespec time = {.tv_nsec = LOOK_NS};
 	VP_VEC(uint32_t) before = {0};
 	bool found = false;
 
 	vp_vec_each (&buffers->rings, ring)
 		vp_vec_push(&before, atomic_load(&ring->head->consumed));
-	nanosleep(&time, NULL);
+	vp_sleep_ns(LOOK_NS);
 	for (size_t i = 0; i < buffers->rings.count; i++)
 		found |= atomic_load(&buffers->rings.at[i].head->consumed) != before.at[i];
 	vp_vec_deinit(&before);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/io.h"
 
 static const char all[] = "all";
 
@@ -32,7 +33,7 @@ static struct vp_error *not_read(int errnum, const char *path)
 static int read_word(const char *path, char *text, size_t size)
 {
 	VP_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t count = fd < 0 ? -1 : read(fd, text, size - 1);
+	ssize_t count = fd < 0 ? -1 : vp_read(fd, text, size - 1);
 
 	if (count < 0)
 		return errno;
@@ -47,7 +48,7 @@ static int write_word(const char *path, const char *word)
 	VP_AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
 	VP_AUTO_FREE char *line = vp_format("%s\n", word);
 
-	return fd < 0 || write(fd, line, strlen(line)) < 0 ? errno : 0;
+	return fd < 0 || vp_write(fd, line, strlen(line)) < 0 ? errno : 0;
 }
 
 struct vp_error *vp_xen_pmu_mode_read(struct vp_xen_pmu_mode *mode)
