@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "collect/clock.h"
+#include "collect/vcpu_numbers.h"
 #include "collect/vmm_command.h"
 #include "collect/vsock_path.h"
 #include "maps/proc.h"
@@ -90,30 +91,6 @@ static void read_command_line(struct vp_vm *vm)
 	vp_buffer_deinit(&text);
 }
 
-/* vCPU threads by the name that QEMU gives them with debug-threads=on: "CPU 3/KVM". */
-static void read_threads(struct vp_vm *vm)
-{
-	VP_AUTO_FREE char *path = vp_format("/proc/%u/task", vm->pid);
-	DIR *directory = opendir(path);
-
-	if (!directory)
-		return;
-	for (struct dirent *entry; (entry = readdir(directory));) {
-		struct vp_buffer text = {0};
-		VP_AUTO_FREE char *comm = vp_format("%s/%s/comm", path, entry->d_name);
-		unsigned number;
-		int end = 0;
-		struct vp_error *error = entry->d_name[0] == '.' ? vp_error_new("no thread")
-								 : vp_file_read(comm, 256, &text);
-		if (!error && sscanf(vp_buffer_text(&text), "CPU %u/KVM%n", &number, &end) == 1 &&
-		    end)
-			vp_vm_vcpu(vm, number)->tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
-		vp_error_free(error);
-		vp_buffer_deinit(&text);
-	}
-	closedir(directory);
-}
-
 /* The first file of the pattern's; with `only` it must be the only one. */
 static bool read_number_of(const char *pattern, bool only, int64_t *ret)
 {
@@ -147,18 +124,6 @@ static bool read_debug_number(const struct vp_vm *vm, uint32_t vcpu, const char 
 	return read_number_of(own, false, ret) || read_number_of(any, true, ret);
 }
 
-/*
- * Of a process with several VMs: threads' names do not say whose they are, KVM's debugfs does.
- * v6.1, e36de87d34a7 "KVM: debugfs: expose pid of vcpu threads".
- */
-static void read_vcpus(struct vp_vm *vm)
-{
-	int64_t tid = 0;
-
-	for (uint32_t number = 0; read_debug_number(vm, number, "pid", &tid); number++)
-		vp_vm_vcpu(vm, number)->tid = (uint32_t)tid;
-}
-
 static void add_vm(vp_vms *vms, uint32_t pid, uint32_t fd, bool alone, bool at_start)
 {
 	uint32_t nth = 0;
@@ -176,10 +141,7 @@ static void add_vm(vp_vms *vms, uint32_t pid, uint32_t fd, bool alone, bool at_s
 			     .agent = vp_strdup(""),
 			     .memory = vp_strdup("")};
 	read_command_line(vm);
-	if (alone)
-		read_threads(vm);
-	else
-		read_vcpus(vm);
+	vp_vcpu_numbers_read("/proc", DEBUGFS, alone, vm);
 	vp_vm_read_tsc(vm);
 	vp_vm_read_pcpus(vm);
 }

@@ -132,11 +132,26 @@ static void note_ends(struct vp_session *session, bool closely)
 			note_end(session, vm);
 }
 
+/* Records have KVM's number of the vCPU that a thread runs: a guess for that thread was wrong. */
+static void correct_vcpus(struct vp_vm *vm, uint32_t number, uint32_t tid)
+{
+	size_t kept = 0;
+
+	vp_vec_each (&vm->vcpus, vcpu) {
+		if (vcpu->is_guessed && vcpu->tid == tid && vcpu->number != number)
+			free(vcpu->pcpus);
+		else
+			vm->vcpus.at[kept++] = *vcpu;
+	}
+	vm->vcpus.count = kept;
+}
+
 void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t number, uint32_t tid)
 {
 	size_t before = vm->vcpus.count;
-	struct vp_vcpu *vcpu = vp_vm_vcpu(vm, number);
 
+	correct_vcpus(vm, number, tid);
+	struct vp_vcpu *vcpu = vp_vm_vcpu(vm, number);
 	/* Another thread: the process's number may be another's by now, and this its VM's. */
 	if (!vm->end && vcpu->tid && vcpu->tid != tid && session->hypervisor->is_gone(vm))
 		note_end(session, vm);
@@ -144,6 +159,7 @@ void vp_session_vcpu(struct vp_session *session, struct vp_vm *vm, uint32_t numb
 		return;
 	session->vms_changed |= vcpu->tid != tid;
 	vcpu->tid = tid;
+	vcpu->is_guessed = false;
 	if (session->about.start && vm->vcpus.count > before && before && vm->at_start)
 		VP_NOTICE(session, "VM '%s' gained vCPU %u during the recording", vm->name, number);
 }

@@ -12,6 +12,7 @@
 struct vp_vcpu {
 	uint32_t number;
 	uint32_t tid;
+	bool is_guessed; /* the number is the VMM's own, until a record has KVM's */
 	bool has_tsc; /* the next two are known: guest TSC = (host TSC * ratio >> frac) + offset */
 	int64_t tsc_offset;
 	uint64_t tsc_ratio;

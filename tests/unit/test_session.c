@@ -410,6 +410,29 @@ static void note_forgotten(struct vp_instrument *instrument, uint32_t id)
 	fake_of(instrument)->records += id;
 }
 
+/* A thread's name has the VMM's number; a record has KVM's, and there is no vCPU of the first. */
+static void test_vcpu_numbers_are_kvms(void **state)
+{
+	struct vp_session *session = vp_session_new(&(struct vp_session_options){0});
+	static const uint32_t kvms[] = {0, 1, 2, 4, 5, 6};
+
+	add_vm(session, 10, 0);
+	struct vp_vm *vm = &session->vms.at[0];
+	for (uint32_t i = 0; i < VP_ARRAY_SIZE(kvms); i++)
+		*vp_vm_vcpu(vm, i) =
+		    (struct vp_vcpu){.number = i, .tid = 100 + i, .is_guessed = true};
+	for (uint32_t i = VP_ARRAY_SIZE(kvms); i--;)
+		vp_session_vcpu(session, vm, kvms[i], 100 + i);
+	assert_int_equal(vm->vcpus.count, VP_ARRAY_SIZE(kvms));
+	for (uint32_t i = 0; i < VP_ARRAY_SIZE(kvms); i++)
+		assert_int_equal(vp_vm_vcpu(vm, kvms[i])->tid, 100 + i);
+	/* One thread may run several, by turns. */
+	vp_session_vcpu(session, vm, 7, 100);
+	assert_int_equal(vm->vcpus.count, VP_ARRAY_SIZE(kvms) + 1);
+	assert_null(vp_session_take_notice(session));
+	vp_session_free(session);
+}
+
 /* VMs that ended before all that a flight recorder has are nowhere any more, but counted. */
 static void test_ended_vms_are_forgotten(void **state)
 {
@@ -442,6 +465,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_ended_vms_are_forgotten),
+	    cmocka_unit_test(test_vcpu_numbers_are_kvms),
 	    cmocka_unit_test(test_streams_and_losses),
 	    cmocka_unit_test(test_first_error),
 	    cmocka_unit_test(test_absence),
