@@ -2,6 +2,8 @@
 /* Agents that count for intervals, of guests that reboot. What the intervals know is the test's. */
 #include "unit.h"
 
+#include <stdio.h>
+
 #include "collect/clock.h"
 #include "collect/intervals.h"
 #include "recording/guest_agents.h"
@@ -74,14 +76,14 @@ struct vp_error *__wrap_vp_guest_lister_read_one(struct vp_guest_lister *lister,
 /* The second time, the agent is not ready yet. */
 static void answer(int fd, int number)
 {
-	VP_AUTO_FREE char *good = vp_format("vperf-counts 1\nmarker 1000\ncount 0 %s 2000\nend 3\n",
-					    vp_counts_event_name(0));
-	const char *text = number == 1 ? "error not yet\n" : good;
+	char text[128] = "error not yet\n", byte;
+	bool counts = number != 1;
 
-	char byte;
-
-	if (vp_fd_write_all(fd, text, strlen(text)) ||
-	    (text == good && read(reboots[0], &byte, 1) != 1))
+	if (counts)
+		snprintf(text, sizeof(text),
+			 "vperf-counts 1\nmarker 1000\ncount 0 %s 2000\nend 3\n",
+			 vp_counts_event_name(0));
+	if (vp_fd_write_all(fd, text, strlen(text)) || (counts && read(reboots[0], &byte, 1) != 1))
 		_exit(1);
 }
 
