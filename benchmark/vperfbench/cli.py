@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from . import feasible, page, plan as plans, report, results, runner
-from .common import BenchError, PlanError, say
+from .common import BenchError, PlanError, say, write_whole
 from .state import LOCK, Lock, State, holder
 from .statistics import TESTS
 from .tests import KINDS
@@ -93,6 +93,8 @@ def _go(plan: plans.Plan, state: State, machine: runner.Machine) -> int:
 
 
 def _run(args: argparse.Namespace, script: Path) -> int:
+    if str(args.output) == "-":
+        raise PlanError("--output -: the results are a directory, they cannot be written to standard output")
     plan = plans.load(args.plan)
     directory = args.output.absolute()
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
@@ -185,11 +187,11 @@ def _report(args: argparse.Namespace) -> int:
     if args.baseline and args.baseline not in plan.configurations:
         raise PlanError(f"--baseline {args.baseline}: is no configuration: expected one of {', '.join(plan.configurations)}")
     text = RENDER[args.format](results.collect(plan, state, args.baseline, args.compare))
-    if not args.output:
+    if not args.output or str(args.output) == "-":
         sys.stdout.write(text)
         return 0
     try:
-        args.output.write_text(text, encoding="utf-8")
+        write_whole(args.output, text)
     except OSError as error:
         raise BenchError(f"--output {args.output}: cannot be written: {error.strerror}") from error
     return 0

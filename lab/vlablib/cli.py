@@ -41,6 +41,13 @@ repository), VLAB_ACCEL (tcg or kvm). The whole story is in docs/lab.md.
 """
 
 
+def _directory(text):
+    """A directory's name: not '-', which stands for standard output elsewhere."""
+    if text == "-":
+        raise argparse.ArgumentTypeError("expected a directory, which cannot be standard output")
+    return text
+
+
 def _parser():
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("vlab", description=DESCRIPTION, epilog=EPILOG, formatter_class=raw)
@@ -50,7 +57,7 @@ def _parser():
         verb = verbs.add_parser(name, help=text, description=text, epilog=EPILOG, formatter_class=raw)
         verb.add_argument("scenario", metavar="SCENARIO", help="a scenario file, or the name of one in "
                           "lab/scenarios without .scn")
-        verb.add_argument("--out", metavar="DIR", help="directory for the results; on the lab host it "
+        verb.add_argument("--out", metavar="DIR", type=_directory, help="directory for the results; on the lab host it "
                           "is /out (default: a new one under ./vlab-out)")
         verb.add_argument("--force", action="store_true", help="use DIR even if it holds an earlier run")
         verb.add_argument("--set", metavar="T.KEY=VALUE", action="append", default=[],

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/alloc.h"
@@ -120,15 +121,32 @@ int vp_new_file_create_output(struct vp_new_file *file, const char *path, unsign
 	return file->fd < 0 ? -errno : 0;
 }
 
+void vp_file_sync_parent(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	VP_AUTO_FREE char *folder =
+	    slash ? vp_strndup(path, (size_t)(slash - path) + 1) : vp_strdup(".");
+	VP_AUTO_CLOSE int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0)
+		fsync(fd); /* some file systems cannot */
+}
+
 int vp_new_file_publish(struct vp_new_file *file)
 {
 	int fd = file->fd;
 
 	file->fd = -1;
-	if (close(fd) || (file->name && rename(file->name, file->path)))
-		return -errno;
+	int result = file->name && fsync(fd) && errno != EINVAL ? -errno : 0;
+	if (close(fd) && !result)
+		result = -errno;
+	if (!result && file->name && rename(file->name, file->path))
+		result = -errno;
+	if (result || !file->name)
+		return result;
 	free(file->name);
 	file->name = NULL;
+	vp_file_sync_parent(file->path);
 	return 0;
 }
 

@@ -39,14 +39,18 @@ int vp_new_file_create(struct vp_new_file *file, const char *path, unsigned mode
  * of being replaced. */
 int vp_new_file_create_output(struct vp_new_file *file, const char *path,
 			      unsigned mode) VP_MUST_CHECK;
-/* 0 or -errno. */
+/* Writes what was renamed in the folder of `path` through to the disk, as far as that can be done.
+ */
+void vp_file_sync_parent(const char *path);
+/* The file is on disk before it has its name, unless it is a device or pipe. 0 or -errno. */
 int vp_new_file_publish(struct vp_new_file *file) VP_MUST_CHECK;
 /* Closes it, and removes it if it was not published. */
 void vp_new_file_deinit(struct vp_new_file *file);
 #define VP_AUTO_NEW_FILE VP_CLEANUP(vp_new_file_deinit)
 
 /*
- * Replaces `path` at once: written beside it, then renamed, so that readers see all or nothing.
+ * Replaces `path` at once: written beside it, to the disk, then renamed, so that readers see all or
+ * nothing, after a crash, too.
  * Only on a full disk the file is written over instead, as far as its own room goes.
  */
 struct vp_error *vp_file_publish(const char *path, const void *bytes, size_t size) VP_MUST_CHECK;

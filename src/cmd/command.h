@@ -12,20 +12,26 @@
 struct vp_command {
 	pid_t pid;
 	int go;
+	int result;       /* the child writes errno here if it cannot be executed */
+	const char *name; /* of the program, as in `words` */
 };
 
-/* Forks; COMMAND is executed after vp_command_go(). `verb` is named in the message if that fails.
- * Errors: no process. */
-struct vp_error *vp_command_prepare(const char *verb, const struct vp_texts *words,
+/* Forks; COMMAND is executed after vp_command_go(). Errors: there is no such program, or no
+ * process. */
+struct vp_error *vp_command_prepare(const struct vp_texts *words,
 				    struct vp_command *ret) VP_MUST_CHECK;
-/* Lets the prepared command run. */
-void vp_command_go(struct vp_command *command);
+/* Executes the prepared command. Errors: it cannot be executed. */
+struct vp_error *vp_command_go(struct vp_command *command) VP_MUST_CHECK;
 /* Raises the limit of open descriptors for this program; commands get the limit as it was. */
 void vp_command_raise_file_limit(void);
 /* True once the command has ended; *status is then what waitpid() said. */
 bool vp_command_ended(struct vp_command *command, int *status);
 /* The words as one text, to be freed. */
 char *vp_command_text(const struct vp_texts *words);
+
+/* What this process creates from now on only its user can read, unless it is to be `shared`: then
+ * the umask decides, as it does for COMMAND. */
+void vp_command_keep_private(bool shared);
 
 /* From now on SIGINT, SIGTERM and SIGHUP only say that it is time to stop. */
 void vp_command_catch_signals(void);

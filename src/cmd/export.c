@@ -9,9 +9,9 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "cmd/command.h"
 #include "cmd/event_options.h"
 #include "cmd/naming_options.h"
-#include "cmd/verb.h"
 #include "recording/decompress.h"
 #include "render/formats.h"
 
@@ -27,7 +27,7 @@ struct export
 	struct vp_event_options which;
 	const char *output, *symfs;
 	struct vp_texts guests, kallsyms;
-	bool list;
+	bool list, shared;
 	const struct vp_export_format *format;
 	struct vp_naming_options naming;
 	struct vp_new_file file;
@@ -185,6 +185,7 @@ static struct vp_error *export_with(void *context)
 	if (export->list)
 		return list_formats();
 	VP_TRY(choose_all(export));
+	vp_command_keep_private(export->shared);
 	if (!export->format->exporter || export->format->exporter()->directory)
 		return export_to_directory(export);
 	if (!export->output)
@@ -203,6 +204,8 @@ static int run_export(int argc, char **argv)
 	const struct vp_option options[] = {
 	    {'o', "output", VP_OPTION_TEXT, &export.output, "FILE",
 	     "write to FILE; -: to standard output"},
+	    {0, "shared", VP_OPTION_FLAG, &export.shared, NULL,
+	     "let others read what is written, as the umask allows (default: only you)"},
 	    {0, "list", VP_OPTION_FLAG, &export.list, NULL, "list the formats"},
 	    VP_EVENT_OPTIONS(&export.which),
 	    {0, "guest", VP_OPTION_TEXTS, &export.guests, "NAME=FILE",

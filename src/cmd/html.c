@@ -217,7 +217,7 @@ static struct vp_error *write_page(struct html *html)
 		shown[page.n_tables++] = html->tables[i];
 	}
 	vp_render_page(&page, &out);
-	struct vp_error *error = vp_file_publish_output(html->output, out.bytes, out.size);
+	struct vp_error *error = vp_verb_write(html->output, &out);
 	vp_buffer_deinit(&out);
 	return error;
 }
@@ -296,7 +296,8 @@ static int run_html(int argc, char **argv)
 	const struct vp_option options[] = {
 	    {'i', "input", VP_OPTION_TEXT, &html.input, "DIR",
 	     "recording directory (default: vperf.data)"},
-	    {'o', "output", VP_OPTION_TEXT, &html.output, "FILE", "write the page to FILE"},
+	    {'o', "output", VP_OPTION_TEXT, &html.output, "FILE",
+	     "write the page to FILE; -: to standard output"},
 	    {0, "diff", VP_OPTION_TEXT, &html.before, "DIR",
 	     "compare with the recording in DIR: its flame graph is the one before"},
 	    {0, "vm", VP_OPTION_TEXT, &html.vm, "NAME", "only this VM (name, or pid of its VMM)"},

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf import: what another program traced, as a recording. */
 #include <stdio.h>
-#include <unistd.h>
 
-#include "cmd/verb.h"
+#include "cmd/command.h"
 #include "collect/importer.h"
 #include "recording/import.h"
 #include "recording/place.h"
@@ -17,7 +16,7 @@ const struct vp_verb *vp_verb_import(void)
 
 struct import {
 	const char *output;
-	bool list;
+	bool list, shared;
 	struct vp_texts operands;
 };
 
@@ -34,22 +33,23 @@ static struct vp_error *import_with(void *context)
 {
 	const struct import *import = context;
 	vp_notices notes = {0};
-	int lock;
+	struct vp_place place;
 
 	if (import->list)
 		return list_formats();
 	if (!import->operands.count)
 		return vp_error_usage("expected what was recorded on the host, and then in its "
 				      "guests: 'vperf import --list' lists the formats");
-	VP_TRY(vp_recording_place(import->output, &lock));
+	vp_command_keep_private(import->shared);
+	VP_TRY(vp_place_claim(import->output, &place));
 	struct vp_error *error =
-	    vp_import(import->operands.at, import->operands.count, import->output, &notes);
-	if (error)
-		rmdir(import->output); /* unless something was written */
+	    vp_import(import->operands.at, import->operands.count, place.now, &notes);
+	if (!error)
+		error = vp_place_publish(&place);
 	vp_vec_each (&notes, note)
 		vp_verb_say(verb.name, *note);
 	vp_notices_deinit(&notes);
-	close(lock);
+	vp_place_leave(&place);
 	return error;
 }
 
@@ -59,6 +59,8 @@ static int run_import(int argc, char **argv)
 	const struct vp_option options[] = {
 	    {'o', "output", VP_OPTION_TEXT, &import.output, "DIR",
 	     "the recording (default: vperf.data)"},
+	    {0, "shared", VP_OPTION_FLAG, &import.shared, NULL,
+	     "let others read the recording, as the umask allows (default: only you)"},
 	    {0, "list", VP_OPTION_FLAG, &import.list, NULL, "list the formats"},
 	};
 

@@ -99,7 +99,7 @@ static struct vp_error *serve(struct lend *lend, const struct vp_vm *vm, struct 
 		if (!lends || said)
 			continue;
 		said = true;
-		vp_command_go(command);
+		VP_TRY(vp_command_go(command));
 		if (!lend->quiet) {
 			VP_AUTO_FREE char *text = vp_format(
 			    "%s: lent to '%s', %zu vCPU%s", lend->events, vm->name,
@@ -118,7 +118,7 @@ static struct vp_error *lend_to(struct lend *lend, const struct vp_vm *vm)
 
 	vp_command_catch_signals();
 	if (lend->command.count)
-		VP_TRY(vp_command_prepare(verb.name, &lend->command, &command));
+		VP_TRY(vp_command_prepare(&lend->command, &command));
 	struct vp_error *error = vp_lender_open(vm, (const char *const *)lend->names.at,
 						lend->names.count, (unsigned)lend->port, &lender);
 	if (!error)

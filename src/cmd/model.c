@@ -118,7 +118,7 @@ struct vp_error *vp_model_read(const struct vp_model_options *options, const cha
 
 struct vp_error *vp_model_publish(const char *path, struct vp_buffer *text)
 {
-	struct vp_error *error = vp_file_publish_output(path, text->bytes, text->size);
+	struct vp_error *error = vp_verb_write(path, text);
 
 	vp_buffer_deinit(text);
 	return error;

@@ -171,7 +171,11 @@ static struct vp_error *use_tree(const struct vp_model_options *options, const s
 		VP_TRY(predict(options, tree, data, out));
 	else
 		VP_TRY(put_tree(options, tree, seconds, data, out));
-	return options->save ? vp_model_save(options->save, tree, data) : NULL;
+	if (!options->save)
+		return NULL;
+	struct vp_buffer text = {0};
+	vp_model_save(tree, data, &text);
+	return vp_model_publish(options->save, &text);
 }
 
 struct vp_error *vp_model_tree(const struct vp_model_options *options, struct vp_buffer *out)

@@ -111,6 +111,17 @@ struct parser {
 	char **argv;
 };
 
+/* "--trace sched" would run a command 'sched' instead of recording these events. */
+static struct vp_error *expect_attached(const struct parser *parser, const struct vp_option *option)
+{
+	const char *word = parser->next < parser->argc ? parser->argv[parser->next] : "-";
+
+	if (word[0] == '-' || !option->is_value || !option->is_value(word))
+		return NULL;
+	return vp_error_usage("option --%s: its value must be attached: --%s=%s", option->name,
+			      option->name, word);
+}
+
 /* Sets an option from the text that came with it, or from the next word. */
 static struct vp_error *take_value(struct parser *parser, const struct vp_option *option,
 				   const char *attached)
@@ -118,8 +129,11 @@ static struct vp_error *take_value(struct parser *parser, const struct vp_option
 	if (option->type == VP_OPTION_FLAG)
 		return attached ? vp_error_usage("option --%s takes no value", option->name)
 				: set_option(option, NULL);
-	if (option->type == VP_OPTION_MAYBE)
+	if (option->type == VP_OPTION_MAYBE) {
+		if (!attached)
+			VP_TRY(expect_attached(parser, option));
 		return set_option(option, attached ? attached : "");
+	}
 	if (!attached && parser->next == parser->argc)
 		return vp_error_usage("option --%s requires an argument (%s)", option->name,
 				      option->argument);

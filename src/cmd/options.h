@@ -35,6 +35,9 @@ struct vp_option {
 	void *value;          /* of the type's kind, in the verb's own struct */
 	const char *argument; /* what --help calls it; NULL for a flag */
 	const char *help;
+	/* VP_OPTION_MAYBE: whether a word that follows by itself looks like the value, which
+	 * belongs behind a '='. */
+	bool (*is_value)(const char *word);
 };
 
 /*

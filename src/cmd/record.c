@@ -47,10 +47,28 @@ struct record {
 	    paravirtual;
 	enum vp_guest_interrupts at; /* of --interrupts */
 	struct vp_record_flight flight;
-	bool quiet;
+	bool quiet, shared;
 	bool as_ever; /* what is asked for is done anyway */
 	int status;   /* of COMMAND */
 };
+
+static bool is_level(const char *word)
+{
+	return word[0] && !word[strspn(word, "0123456789")];
+}
+
+static bool is_place_of_interrupts(const char *word)
+{
+	return !strcmp(word, "exits") || !strcmp(word, "pmu");
+}
+
+static bool is_sets(const char *word)
+{
+	unsigned sets;
+	VP_AUTO_ERROR struct vp_error *error = vp_trace_sets_parse(word, &sets);
+
+	return word[0] && !error;
+}
 
 static struct vp_error *check_most(const char *option, uint64_t value, uint64_t most)
 {
@@ -298,7 +316,7 @@ static struct vp_error *record_session(struct record *record, const struct vp_re
 	if (record->flight.size)
 		vp_command_catch_snapshot_signal();
 	if (record->command.count)
-		VP_TRY(vp_command_prepare(verb.name, &record->command, &command));
+		VP_TRY(vp_command_prepare(&record->command, &command));
 	const struct vp_record_loop loop = {.verb = verb.name,
 					    .duration = record->duration ? record->duration
 									 : stat->duration,
@@ -320,6 +338,7 @@ static struct vp_error *record_with(void *context)
 	struct vp_recipe stat = {0};
 
 	VP_TRY(check_options(record));
+	vp_command_keep_private(record->shared);
 	if (geteuid() != 0)
 		return vp_error_new("sampling the host requires root (try sudo)");
 	struct vp_error *error = read_recipe(record, &stat);
@@ -352,8 +371,10 @@ static int run_record(int argc, char **argv)
 	     "'prev_pid == 0'"},
 	    {'o', "output", VP_OPTION_TEXT, &record.output, "DIR",
 	     "recording directory (default: vperf.data)"},
+	    {0, "shared", VP_OPTION_FLAG, &record.shared, NULL,
+	     "let others read the recording, as the umask allows (default: only you)"},
 	    {'z', "compression-level", VP_OPTION_MAYBE, &record.compression, "N",
-	     "compress the streams with zstd at level N, 1 (the fastest, default) to 22"},
+	     "compress the streams with zstd at level N, 1 (the fastest, default) to 22", is_level},
 	    {'g', "call-chains", VP_OPTION_FLAG, &record.chains, NULL,
 	     "record call chains of host and guests"},
 	    {0, "call-graph", VP_OPTION_TEXT, &record.call_graph, "MODE",
@@ -378,15 +399,18 @@ static int run_record(int argc, char **argv)
 	    {0, "interrupts", VP_OPTION_MAYBE, &record.interrupts, "AT",
 	     "on Xen: also sample guests at interrupts; AT is exits (default): HVM and PVH guests "
 	     "where they are left for interrupts; pmu: all where a hardware counter interrupts "
-	     "them"},
+	     "them",
+	     is_place_of_interrupts},
 	    {0, "stat", VP_OPTION_TEXT, &record.stat, "RECIPE",
 	     "also count in intervals, like 'vperf stat --recipe RECIPE'"},
 	    {0, "trace", VP_OPTION_MAYBE, &record.trace, "SETS",
 	     "also record events: sched, kvm, irq, guest (default: these), block, net, "
-	     "syscalls, timer, separated by commas"},
+	     "syscalls, timer, separated by commas",
+	     is_sets},
 	    {0, "trace-guests", VP_OPTION_MAYBE, &record.trace_guests, "SETS",
 	     "also record the guests' own events, which their agents send: sched, irq (default: "
-	     "these), block, net, syscalls, timer, separated by commas"},
+	     "these), block, net, syscalls, timer, separated by commas",
+	     is_sets},
 	    VP_RECORD_FLIGHT_OPTIONS(&record.flight),
 	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,
 	     "no samples: only vCPU accounting, --stat and --trace"},

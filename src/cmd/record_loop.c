@@ -114,7 +114,8 @@ struct vp_error *vp_record_loop_run(const struct vp_record_loop *loop, struct vp
 	clear_progress(loop); /* of what was before */
 	VP_TRY(vp_session_start(loop->session));
 	print_notices(loop);
-	vp_command_go(command);
+	VP_TRY(vp_command_go(command));
+	VP_TRY(vp_session_publish(loop->session));
 	struct vp_error *error = run_until_end(loop, command, status);
 	if (command->pid)
 		kill(command->pid, SIGTERM);

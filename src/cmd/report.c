@@ -160,6 +160,15 @@ static struct vp_error *choose_graph_word(struct report *report, const char *wor
 	return NULL;
 }
 
+static bool is_graph_word(const char *word)
+{
+	struct report report = {0};
+	VP_AUTO_FREE char *first = vp_strndup(word, strcspn(word, ","));
+	VP_AUTO_ERROR struct vp_error *error = choose_graph_word(&report, first);
+
+	return !error;
+}
+
 /* As perf has it: callers below functions, or with --children, callees. */
 static struct vp_error *choose_graph(struct report *report)
 {
@@ -328,7 +337,8 @@ static int run_report(int argc, char **argv)
 	     "sort rows by their own samples only"},
 	    {'g', "call-graph", VP_OPTION_MAYBE, &report.call_graph, "HOW",
 	     "call graph below each row: graph or none, minimum percentage, caller or callee, "
-	     "separated by commas (default: graph,0.5)"},
+	     "separated by commas (default: graph,0.5)",
+	     is_graph_word},
 	    {0, "per-vcpu", VP_OPTION_FLAG, &report.per_vcpu, NULL,
 	     "separate rows or tables per vCPU"},
 	    {0, "per-process", VP_OPTION_FLAG, &report.per_process, NULL,

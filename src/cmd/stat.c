@@ -85,9 +85,10 @@ static struct vp_error *record_recipe(const struct vp_stat_options *options,
 	struct vp_command command = {0};
 
 	VP_TRY(check(options, recipe));
+	vp_command_keep_private(options->shared);
 	vp_command_catch_signals();
 	if (options->command.count)
-		VP_TRY(vp_command_prepare(verb.name, &options->command, &command));
+		VP_TRY(vp_command_prepare(&options->command, &command));
 	const struct vp_instrument_intervals_options intervals = {
 	    .recipe = recipe,
 	    .ring_bytes = options->pages * (size_t)getpagesize(),
@@ -168,6 +169,8 @@ static int run_stat(int argc, char **argv)
 	     "'instructions 60M')"},
 	    {'o', "output", VP_OPTION_TEXT, &stat.output, "DIR",
 	     "recording directory (default: vperf.stat)"},
+	    {0, "shared", VP_OPTION_FLAG, &stat.shared, NULL,
+	     "let others read the recording, as the umask allows (default: only you)"},
 	    {0, "native", VP_OPTION_FLAG, &stat.native, NULL,
 	     "count COMMAND and its children, without a hypervisor"},
 	    {0, "per", VP_OPTION_TEXT, &stat.per, "WHAT",

@@ -2,6 +2,7 @@
 #include "cmd/verb.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -66,4 +67,10 @@ struct vp_error *vp_verb_print(const struct vp_buffer *text)
 	bool written = !fflush(stdout) && !vp_fd_write_all(STDOUT_FILENO, text->bytes, text->size);
 
 	return written ? NULL : vp_error_new("cannot write to standard output");
+}
+
+struct vp_error *vp_verb_write(const char *path, const struct vp_buffer *text)
+{
+	return strcmp(path, "-") ? vp_file_publish_output(path, text->bytes, text->size)
+				 : vp_verb_print(text);
 }

@@ -33,6 +33,9 @@ struct vp_error *vp_verb_recording(const struct vp_texts *operands, const char *
 /* Prints all of it to stdout. */
 struct vp_error *vp_verb_print(const struct vp_buffer *text) VP_MUST_CHECK;
 
+/* Writes all of it to the file that -o names; "-" is standard output. */
+struct vp_error *vp_verb_write(const char *path, const struct vp_buffer *text) VP_MUST_CHECK;
+
 const struct vp_verb *vp_verb_record(void);
 const struct vp_verb *vp_verb_report(void);
 const struct vp_verb *vp_verb_info(void);

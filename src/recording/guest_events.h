@@ -13,7 +13,7 @@
 struct vp_guest_events;
 
 struct vp_guest_events_options {
-	const char *directory; /* the recording's */
+	const char *directory; /* the recording's; its name may change where it lies */
 	unsigned port;         /* of the agents, 0: the usual one */
 	unsigned sets;         /* bits of enum vp_events_set */
 	uint64_t most_bytes;   /* of one guest's events */

@@ -72,8 +72,9 @@ struct vp_guest_watch {
 	const struct vp_guest_access *access;
 	void *lister; /* the access's; NULL: see lister_problem */
 	char *lister_problem;
-	char *cache, *own_cache; /* folders of kernel packs: the user's, the recording's */
-	bool symbols;            /* go into symbol maps */
+	char *cache;           /* the user's folder of kernel packs */
+	const char *directory; /* the recording's, which may be renamed */
+	bool symbols;          /* go into symbol maps */
 	vp_pack_texts packs;
 	VP_VEC(struct guest) guests;
 	struct vp_map seen; /* VMM's pid << 32 | tgid → hash of the process's name */
@@ -90,7 +91,7 @@ struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_access *access, 
 	watch->notices = notices;
 	watch->symbols = symbols;
 	watch->cache = vp_pack_cache_folder();
-	watch->own_cache = vp_format("%s/packs", directory);
+	watch->directory = directory;
 	vp_pack_cache_load(watch->cache, &watch->packs);
 	if (error)
 		watch->lister_problem = vp_strdup(vp_error_message(error));
@@ -138,7 +139,6 @@ void vp_guest_watch_free(struct vp_guest_watch *watch)
 	vp_map_deinit(&watch->seen);
 	free(watch->lister_problem);
 	free(watch->cache);
-	free(watch->own_cache);
 	free(watch);
 }
 
@@ -338,7 +338,8 @@ void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
 /* Packs are a help for the next time: that one could not be kept is no reason to stop. */
 static void keep_pack(struct vp_guest_watch *watch, const struct vp_guest_finding *finding)
 {
-	const char *folders[] = {watch->own_cache, watch->cache};
+	VP_AUTO_FREE char *own = vp_format("%s/packs", watch->directory);
+	const char *folders[] = {own, watch->cache};
 	size_t count = finding->cached ? 1 : 2;
 
 	for (size_t i = 0; i < count && finding->pack; i++)

@@ -41,8 +41,9 @@ struct vp_guest_user {
 
 /*
  * `notices` gets a sentence when a kernel is not found at once, when what was found is lost, and
- * when it is found after that. `symbols`: whether symbol maps have those of the kernel and of
- * files.
+ * when it is found after that. `directory` is the recording's: its name is read when something is
+ * written there, and must stay where it is. `symbols`: whether symbol maps have those of the kernel
+ * and of files.
  */
 struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_access *access, vp_notices *notices,
 					  const char *directory, bool symbols);

@@ -14,6 +14,7 @@
 #include "collect/kernel_btf.h"
 #include "recording/guest_watch.h"
 #include "recording/hypervisor.h"
+#include "recording/place.h"
 #include "recording/recording.h"
 #include "recording/session.h"
 #include "recording/trace_writer.h"
@@ -94,7 +95,7 @@ struct vp_session {
 	VP_VEC(struct vp_late_pcpu) late_pcpus;
 	struct vp_trace_writer *trace;
 	vp_event_classes event_classes; /* to which `prepare` adds those that it defines */
-	int lock;                       /* on the directory */
+	struct vp_place place;          /* its directory */
 	struct vp_host_maps *host_maps;
 	struct vp_guest_watch *guest_watch; /* NULL: guests' memory is not read */
 	bool wants_unwind_tables;           /* of guests' kernels */

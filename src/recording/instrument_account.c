@@ -157,7 +157,7 @@ static struct vp_error *account_finish(struct vp_instrument *instrument, uint64_
 	vp_account_writer_write(account->writer, end, true);
 	if (account->options.with_states)
 		vp_account_writer_write_states(account->writer, true);
-	return account_put_files(instrument, instrument->session->options.directory);
+	return account_put_files(instrument, instrument->session->place.now);
 }
 
 /* What the account itself missed is a record of its own (account_loss); these did not come here. */

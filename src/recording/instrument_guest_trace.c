@@ -79,7 +79,7 @@ static void ask(struct instrument *own, struct vp_vm *vm)
 	struct vp_session *session = own->base.session;
 	VP_AUTO_FREE char *part = vp_vm_part(&session->vms, vm);
 	const struct vp_guest_events_options options = {
-	    .directory = session->options.directory,
+	    .directory = session->place.now,
 	    .port = own->options.port,
 	    .sets = own->options.sets,
 	    .most_bytes = session->options.agent_bytes,

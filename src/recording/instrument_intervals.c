@@ -222,7 +222,7 @@ static struct vp_error *intervals_put_files(struct vp_instrument *base, const ch
 
 static struct vp_error *intervals_prepare(struct vp_instrument *base)
 {
-	struct vp_error *error = intervals_put_files(base, base->session->options.directory);
+	struct vp_error *error = intervals_put_files(base, base->session->place.now);
 
 	if (!error)
 		watch_agents(intervals_of(base));

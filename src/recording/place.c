@@ -5,13 +5,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/io.h"
+#include "base/seed.h"
 #include "recording/recording.h"
 
 /* Locks the directory; one that cannot be locked at all (on some network file systems) is let be.
@@ -183,11 +187,26 @@ static struct vp_error *each_guest_file(int directory, const char *path, file_ta
 	return error;
 }
 
-static struct vp_error *remove_recording(int directory, const char *path)
+static struct vp_error *expect_own_files(int directory, const char *path)
 {
 	for (size_t i = 0; i < VP_ARRAY_SIZE(folders); i++)
 		VP_TRY(each_file(directory, path, &folders[i], expect_own));
-	VP_TRY(each_guest_file(directory, path, expect_own, false));
+	return each_guest_file(directory, path, expect_own, false);
+}
+
+static bool is_empty(int directory)
+{
+	DIR *entries = open_entries(directory, ".");
+	bool empty = entries && !next_entry(entries);
+
+	if (entries)
+		closedir(entries);
+	return empty;
+}
+
+static struct vp_error *remove_recording(int directory, const char *path)
+{
+	VP_TRY(expect_own_files(directory, path));
 	VP_TRY(each_guest_file(directory, path, remove_own, true));
 	for (size_t i = 0; i < VP_ARRAY_SIZE(folders); i++) {
 		VP_TRY(each_file(directory, path, &folders[i], remove_own));
@@ -196,7 +215,7 @@ static struct vp_error *remove_recording(int directory, const char *path)
 			return vp_error_errno(errno, "cannot remove '%s/%s'", path,
 					      folders[i].name);
 	}
-	if (unlinkat(directory, "recording", 0) || rmdir(path))
+	if ((unlinkat(directory, "recording", 0) && errno != ENOENT) || rmdir(path))
 		return vp_error_errno(errno, "cannot remove '%s'", path);
 	return NULL;
 }
@@ -217,34 +236,112 @@ static struct vp_error *clear_old(const char *path)
 	return !rmdir(path) ? NULL : vp_error_new("'%s' exists and is not a recording", path);
 }
 
-static struct vp_error *make_way(const char *path)
+/* Whether PATH.old can be removed. */
+static struct vp_error *expect_old_removable(const char *path)
 {
 	VP_AUTO_FREE char *old = vp_format("%s.old", path);
 	VP_AUTO_CLOSE int lock = -1;
 	struct stat status;
 
+	if (lstat(old, &status))
+		return errno == ENOENT ? NULL : vp_error_errno(errno, "cannot stat '%s'", old);
+	if (!S_ISDIR(status.st_mode))
+		return vp_error_new("'%s' exists and is not a directory", old);
+	VP_TRY(lock_directory(old, &lock));
+	if (is_recording(lock))
+		return expect_own_files(lock, old);
+	return is_empty(lock) ? NULL : vp_error_new("'%s' exists and is not a recording", old);
+}
+
+/* *lock is on the older recording, or -1 if there is none. */
+static struct vp_error *expect_replaceable(const char *path, int *lock)
+{
+	struct stat status;
+
+	*lock = -1;
 	if (stat(path, &status))
 		return errno == ENOENT ? NULL : vp_error_errno(errno, "cannot stat '%s'", path);
 	if (!S_ISDIR(status.st_mode))
 		return vp_error_new("'%s' exists and is not a directory", path);
-	VP_TRY(lock_directory(path, &lock));
-	if (!is_recording(lock))
-		return !rmdir(path) ? NULL
-				    : vp_error_new("'%s' exists and is not a recording", path);
+	VP_TRY(lock_directory(path, lock));
+	struct vp_error *error = NULL;
+	if (is_recording(*lock))
+		error = expect_old_removable(path);
+	else if (!is_empty(*lock))
+		error = vp_error_new("'%s' exists and is not a recording", path);
+	if (error) {
+		close(*lock);
+		*lock = -1;
+	}
+	return error;
+}
+
+struct vp_error *vp_place_claim(const char *path, struct vp_place *ret)
+{
+	*ret = VP_NO_PLACE;
+	if (!strcmp(path, "-"))
+		return vp_error_usage("option -o: a recording is a directory, it cannot be written "
+				      "to standard output");
+	ret->path = vp_strdup(path);
+	for (size_t size = strlen(path); size > 1 && ret->path[size - 1] == '/'; size--)
+		ret->path[size - 1] = 0; /* so that ".old" goes behind the name */
+	struct vp_error *error = expect_replaceable(ret->path, &ret->older);
+	if (!error) {
+		ret->now = vp_format("%s.%016" PRIx64 ".new", ret->path, vp_seed_new());
+		if (mkdir(ret->now, 0777))
+			error = vp_error_errno(errno, "cannot create directory '%s'", ret->now);
+		else
+			error = lock_directory(ret->now, &ret->lock);
+	}
+	if (error)
+		vp_place_leave(ret);
+	return error;
+}
+
+/* An older recording becomes PATH.old; an empty directory goes. */
+static struct vp_error *make_way(const struct vp_place *place)
+{
+	VP_AUTO_FREE char *old = vp_format("%s.old", place->path);
+
+	if (place->older < 0)
+		return NULL;
+	if (!is_recording(place->older))
+		return !rmdir(place->path) || errno == ENOENT
+			   ? NULL
+			   : vp_error_errno(errno, "cannot remove '%s'", place->path);
 	VP_TRY(clear_old(old));
-	if (rename(path, old))
-		return vp_error_errno(errno, "cannot rename '%s' to '%s'", path, old);
+	return rename(place->path, old)
+		   ? vp_error_errno(errno, "cannot rename '%s' to '%s'", place->path, old)
+		   : NULL;
+}
+
+struct vp_error *vp_place_publish(struct vp_place *place)
+{
+	VP_TRY(make_way(place));
+	/* An empty directory would be replaced: what is there by now is somebody else's. */
+	if (renameat2(AT_FDCWD, place->now, AT_FDCWD, place->path, RENAME_NOREPLACE) &&
+	    (errno != EINVAL || rename(place->now, place->path)))
+		return vp_error_errno(errno, "cannot rename '%s' to '%s'", place->now, place->path);
+	strcpy(place->now, place->path); /* the shorter one */
+	place->is_published = true;
+	vp_file_sync_parent(place->path);
 	return NULL;
 }
 
-struct vp_error *vp_recording_place(const char *path, int *lock)
+void vp_place_leave(struct vp_place *place)
 {
-	VP_AUTO_FREE char *bare = vp_strdup(path);
+	VP_AUTO_ERROR struct vp_error *error = NULL;
 
-	for (size_t size = strlen(bare); size > 1 && bare[size - 1] == '/'; size--)
-		bare[size - 1] = 0; /* so that ".old" goes behind the name */
-	VP_TRY(make_way(bare));
-	if (mkdir(bare, 0755)) /* what is there by now was made by somebody else */
-		return vp_error_errno(errno, "cannot create directory '%s'", path);
-	return lock_directory(bare, lock);
+	if (place->lock >= 0 && !place->is_published) {
+		error = remove_recording(place->lock, place->now);
+		if (error)
+			rmdir(place->now);
+	}
+	if (place->lock >= 0)
+		close(place->lock);
+	if (place->older >= 0)
+		close(place->older);
+	free(place->path);
+	free(place->now);
+	*place = VP_NO_PLACE;
 }

@@ -7,7 +7,6 @@
 #include "collect/clock.h"
 #include "collect/vm_scan.h"
 #include "recording/instrument.h"
-#include "recording/place.h"
 #include "recording/session_flight.h"
 
 enum {
@@ -22,7 +21,8 @@ struct vp_session *vp_session_new(const struct vp_session_options *options)
 	struct vp_session *session = vp_alloc(sizeof(*session));
 
 	session->options = *options;
-	session->lock = session->cpu_hotplug = -1;
+	session->place = VP_NO_PLACE;
+	session->cpu_hotplug = -1;
 	session->hypervisor = vp_hypervisor_here();
 	session->host_maps = vp_host_maps_new();
 	session->kernel_btf = vp_kernel_btf_new();
@@ -56,8 +56,7 @@ void vp_session_free(struct vp_session *session)
 	vp_vec_deinit(&session->late_pcpus);
 	vp_notices_deinit(&session->notices);
 	vp_recording_deinit(&session->about);
-	if (session->lock >= 0)
-		close(session->lock);
+	vp_place_leave(&session->place);
 	if (session->cpu_hotplug >= 0)
 		close(session->cpu_hotplug);
 	free(session);
@@ -89,7 +88,7 @@ void vp_session_watch_guests(struct vp_session *session, const struct vp_guest_u
 	if (!session->guest_watch)
 		session->guest_watch =
 		    vp_guest_watch_new(session->hypervisor->guest_access(), &session->notices,
-				       session->options.directory, session->options.with_symbols);
+				       session->place.now, session->options.with_symbols);
 	vp_guest_watch_join(session->guest_watch, user);
 }
 
@@ -233,14 +232,12 @@ static struct vp_error *find_vms(struct vp_session *session)
 
 struct vp_error *vp_session_open(struct vp_session *session)
 {
-	const char *directory = session->options.directory;
-
+	VP_TRY(vp_place_claim(session->options.directory, &session->place));
+	const char *directory = session->place.now;
 	VP_TRY(find_vms(session));
 	VP_TRY(open_instruments(session));
 	describe(session);
 	VP_TRY(vp_session_flight_open(session));
-	/* Only now that recording works is an older one moved away. */
-	VP_TRY(vp_recording_place(directory, &session->lock));
 	VP_TRY(vp_trace_writer_create_host(directory, session->about.hostname, &session->trace));
 	if (session->options.compression)
 		vp_trace_writer_compress(session->trace, (int)session->options.compression);
@@ -302,11 +299,18 @@ static void flush_class(struct vp_session *session, enum vp_stream_class kind)
 	}
 }
 
-static void flush_all(struct vp_session *session)
+/* 0, or why something could not be written. */
+static int write_out(struct vp_session *session)
 {
 	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++)
 		flush_class(session, kind);
-	int failure = vp_trace_take_failure(session->trace);
+	return vp_trace_take_failure(session->trace);
+}
+
+static void flush_all(struct vp_session *session)
+{
+	int failure = write_out(session);
+
 	if (failure && !session->said_unwritten) {
 		VP_NOTICE(session, "cannot write to '%s': %s; records are being lost, and counted",
 			  session->options.directory, strerror(failure));
@@ -320,7 +324,7 @@ struct vp_error *vp_session_start(struct vp_session *session)
 	append_clocks(session);
 	session->about.start = vp_clock_monotonic();
 	session->next_second = session->about.start + SECOND;
-	VP_TRY(vp_recording_write(session->options.directory, &session->about));
+	VP_TRY(vp_recording_write(session->place.now, &session->about));
 	vp_vec_each (&session->instruments, instrument)
 		if ((*instrument)->ops->start)
 			VP_TRY((*instrument)->ops->start(*instrument, session->about.start));
@@ -328,12 +332,21 @@ struct vp_error *vp_session_start(struct vp_session *session)
 	return NULL;
 }
 
+struct vp_error *vp_session_publish(struct vp_session *session)
+{
+	int failure = write_out(session); /* the clocks, at the least */
+
+	if (failure)
+		return vp_error_errno(failure, "cannot write to '%s'", session->place.now);
+	return vp_place_publish(&session->place);
+}
+
 static struct vp_error *write_vms(struct vp_session *session)
 {
 	struct vp_error *error = NULL;
 
 	if (session->vms_changed)
-		error = vp_vms_write(session->options.directory, &session->vms);
+		error = vp_vms_write(session->place.now, &session->vms);
 	session->vms_changed = error != NULL;
 	return error;
 }
@@ -423,7 +436,7 @@ uint64_t vp_session_gather(struct vp_session *session)
 
 static struct vp_error *write_end(struct vp_session *session)
 {
-	const char *directory = session->options.directory;
+	const char *directory = session->place.now;
 	struct vp_recording *about = &session->about;
 
 	for (int kind = 0; !session->flight && kind < VP_STREAM_CLASSES; kind++) {
@@ -483,7 +496,7 @@ struct vp_error *vp_session_finish(struct vp_session *session)
 	bool names = vp_session_needs_names(session);
 	if (names)
 		error = vp_session_first_of(
-		    error, vp_session_write_maps(session, session->options.directory,
+		    error, vp_session_write_maps(session, session->place.now,
 						 session->flight ? session->about.start : 0));
 	vp_session_note_guests(session);
 	vp_vec_each (&session->instruments, instrument)

@@ -48,11 +48,17 @@ struct vp_session_options {
 struct vp_session *vp_session_new(const struct vp_session_options *options);
 /* Has the instrument record, too: before vp_session_open(). It is the session's from now on. */
 void vp_session_add(struct vp_session *session, struct vp_instrument *instrument);
-/* Finds the VMs, loads the BPF programs, makes the directory. Nothing is recorded yet. Errors: no
+/* Claims the directory, finds the VMs, loads the BPF programs. Nothing is recorded yet. Errors: no
  * permission, a kernel without what an instrument needs, a directory that cannot be used. */
 struct vp_error *vp_session_open(struct vp_session *session) VP_MUST_CHECK;
 /* Starts every instrument. */
 struct vp_error *vp_session_start(struct vp_session *session) VP_MUST_CHECK;
+/*
+ * What there is so far is a good recording: its directory takes the name of the options, and an
+ * older one of that name makes way. Before, vp_session_free() leaves nothing behind. Errors:
+ * nothing can be written; something else has the name by now.
+ */
+struct vp_error *vp_session_publish(struct vp_session *session) VP_MUST_CHECK;
 /* Waits up to `timeout_ms` for records and writes what there is. */
 struct vp_error *vp_session_step(struct vp_session *session, int timeout_ms) VP_MUST_CHECK;
 /*

@@ -72,7 +72,7 @@ struct vp_error *vp_session_flight_place(struct vp_session *session)
 	VP_TRY(vp_trace_writer_keep(session->trace, session->options.flight->bytes));
 	/* Some file systems have no sockets. */
 	VP_AUTO_ERROR struct vp_error *error =
-	    vp_control_listen(session->options.directory, &session->flight->listener);
+	    vp_control_listen(session->place.now, &session->flight->listener);
 	if (error)
 		VP_NOTICE(session, "%s: only SIGUSR2 asks for a snapshot", vp_error_message(error));
 	return NULL;
@@ -84,7 +84,7 @@ void vp_session_flight_free(struct vp_session *session)
 
 	if (!flight)
 		return;
-	vp_control_close(session->options.directory, flight->listener);
+	vp_control_close(session->place.now, flight->listener);
 	vp_condition_watch_free(flight->watch);
 	vp_vec_deinit(&flight->marks);
 	free(flight);
@@ -289,7 +289,7 @@ struct vp_error *vp_session_flight_finish(struct vp_session *session)
 		VP_NOTICE(session,
 			  "%llu times a condition held without a snapshot: too soon after another",
 			  (unsigned long long)unheard);
-	return write_streams(session, session->options.directory, &session->about);
+	return write_streams(session, session->place.now, &session->about);
 }
 
 static void put_thief(const struct vp_fired *fired, struct vp_buffer *out)

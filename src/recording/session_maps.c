@@ -92,7 +92,7 @@ static char *outcome_of(const struct vp_error *error, const struct vp_agent_resu
 static void ask_agent(struct vp_session *session, struct vp_vm *vm)
 {
 	const struct vp_session_options *options = &session->options;
-	VP_AUTO_FREE char *path = vp_recording_agent_path(options->directory, &session->vms, vm);
+	VP_AUTO_FREE char *path = vp_recording_agent_path(session->place.now, &session->vms, vm);
 	struct vp_agent_limits limits = {.bytes = options->agent_bytes,
 					 .seconds_idle = options->agent_seconds,
 					 .seconds_total = options->agent_seconds,

@@ -29,7 +29,9 @@ struct stream {
 };
 
 struct vp_trace_writer {
-	char *path, *hostname, *machine;
+	char *part; /* its folder in `directory`; NULL: `directory` is the trace itself */
+	const char *directory;
+	char *own_directory, *hostname, *machine;
 	int64_t realtime_offset_ns;
 	uint8_t uuid[16];
 	VP_VEC(struct stream *) streams[VP_STREAM_CLASSES]; /* by pCPU; NULL where there is none */
@@ -47,21 +49,35 @@ static struct vp_error *publish(const char *path, const char *suffix, const stru
 	return vp_file_publish(file, text->bytes, text->size);
 }
 
+/* The folder's path now, to be freed. */
+static char *path_of(const struct vp_trace_writer *writer)
+{
+	return writer->part ? vp_format("%s/%s", writer->directory, writer->part)
+			    : vp_strdup(writer->directory);
+}
+
 static struct vp_error *write_metadata(struct vp_trace_writer *writer,
 				       const struct vp_ctf_trace *trace)
 {
 	writer->metadata.size = 0;
 	vp_schema_ctf_metadata(trace, &writer->metadata);
-	return publish(writer->path, "/metadata", &writer->metadata);
+	VP_AUTO_FREE char *path = path_of(writer);
+	return publish(path, "/metadata", &writer->metadata);
 }
 
-struct vp_error *vp_trace_writer_create(const char *path, const struct vp_ctf_trace *trace,
-					struct vp_trace_writer **ret)
+static struct vp_error *create(const char *directory, const char *part,
+			       const struct vp_ctf_trace *trace, struct vp_trace_writer **ret)
 {
-	if (mkdir(path, 0755) && errno != EEXIST)
-		return vp_error_errno(errno, "cannot create directory '%s'", path);
 	struct vp_trace_writer *writer = vp_alloc(sizeof(*writer));
-	writer->path = vp_strdup(path);
+
+	writer->directory = directory;
+	writer->part = part ? vp_strdup(part) : NULL;
+	VP_AUTO_FREE char *path = path_of(writer);
+	if (mkdir(path, 0777) && errno != EEXIST) {
+		int errnum = errno;
+		vp_trace_writer_free(writer);
+		return vp_error_errno(errnum, "cannot create directory '%s'", path);
+	}
 	writer->hostname = vp_strdup(trace->hostname);
 	writer->machine = vp_strdup(trace->machine);
 	writer->realtime_offset_ns = trace->realtime_offset_ns;
@@ -74,8 +90,21 @@ struct vp_error *vp_trace_writer_create(const char *path, const struct vp_ctf_tr
 	return error;
 }
 
-static struct vp_error *create_machine(const char *path, const char *machine, const char *hostname,
-				       struct vp_trace_writer **ret)
+struct vp_error *vp_trace_writer_create(const char *path, const struct vp_ctf_trace *trace,
+					struct vp_trace_writer **ret)
+{
+	char *own = vp_strdup(path);
+	struct vp_error *error = create(own, NULL, trace, ret);
+
+	if (error)
+		free(own);
+	else
+		(*ret)->own_directory = own;
+	return error;
+}
+
+static struct vp_error *create_machine(const char *directory, const char *part, const char *machine,
+				       const char *hostname, struct vp_trace_writer **ret)
 {
 	struct vp_clock_reading clock = vp_clock_read();
 	uint8_t uuid[16];
@@ -90,23 +119,19 @@ static struct vp_error *create_machine(const char *path, const char *machine, co
 	    .machine = machine,
 	    .realtime_offset_ns = (int64_t)(clock.realtime - clock.monotonic),
 	};
-	return vp_trace_writer_create(path, &trace, ret);
+	return create(directory, part, &trace, ret);
 }
 
 struct vp_error *vp_trace_writer_create_host(const char *directory, const char *hostname,
 					     struct vp_trace_writer **ret)
 {
-	VP_AUTO_FREE char *path = vp_format("%s/host", directory);
-
-	return create_machine(path, "host", hostname, ret);
+	return create_machine(directory, "host", "host", hostname, ret);
 }
 
 struct vp_error *vp_trace_writer_create_guest(const char *directory, const char *part,
 					      const char *hostname, struct vp_trace_writer **ret)
 {
-	VP_AUTO_FREE char *path = vp_format("%s/%s", directory, part);
-
-	return create_machine(path, "guest", hostname, ret);
+	return create_machine(directory, part, "guest", hostname, ret);
 }
 
 struct vp_error *vp_trace_writer_define(struct vp_trace_writer *writer,
@@ -120,7 +145,8 @@ struct vp_error *vp_trace_writer_define(struct vp_trace_writer *writer,
 
 	writer->events.size = 0;
 	vp_event_classes_write(classes, &writer->events);
-	VP_TRY(publish(writer->path, ".events", &writer->events));
+	VP_AUTO_FREE char *path = path_of(writer);
+	VP_TRY(publish(path, ".events", &writer->events));
 	return write_metadata(writer, &trace);
 }
 
@@ -142,7 +168,7 @@ uint64_t vp_trace_writer_reach(const struct vp_trace_writer *writer)
 struct vp_error *vp_trace_writer_snapshot(const struct vp_trace_writer *writer, const char *path,
 					  uint64_t from, struct vp_trace_counts *ret)
 {
-	if (mkdir(path, 0755) && errno != EEXIST)
+	if (mkdir(path, 0777) && errno != EEXIST)
 		return vp_error_errno(errno, "cannot create directory '%s'", path);
 	VP_TRY(publish(path, "/metadata", &writer->metadata));
 	if (writer->events.size)
@@ -174,7 +200,8 @@ void vp_trace_writer_free(struct vp_trace_writer *writer)
 	vp_buffer_deinit(&writer->states);
 	vp_buffer_deinit(&writer->metadata);
 	vp_buffer_deinit(&writer->events);
-	free(writer->path);
+	free(writer->part);
+	free(writer->own_directory);
 	free(writer->hostname);
 	free(writer->machine);
 	free(writer);
@@ -183,7 +210,9 @@ void vp_trace_writer_free(struct vp_trace_writer *writer)
 /* Where that fails, it is tried again with each packet. */
 static int create_file(const struct vp_trace_writer *writer, struct stream *stream)
 {
-	stream->fd = vp_stream_create(writer->path, stream->id, writer->packer != NULL);
+	VP_AUTO_FREE char *path = path_of(writer);
+
+	stream->fd = vp_stream_create(path, stream->id, writer->packer != NULL);
 	return stream->fd < 0 ? -errno : 0;
 }
 

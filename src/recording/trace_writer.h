@@ -20,7 +20,9 @@ struct vp_trace_writer;
 /* Creates directory `path` and its metadata; `trace` says who the machine is. */
 struct vp_error *vp_trace_writer_create(const char *path, const struct vp_ctf_trace *trace,
 					struct vp_trace_writer **ret) VP_MUST_CHECK;
-/* The same of the host of the recording in `directory`, which is this machine. */
+/* The same of the host of the recording in `directory`, which is this machine. The name is read
+ * each time that something is created in it: it may be changed where it lies, with the directory's.
+ */
 struct vp_error *vp_trace_writer_create_host(const char *directory, const char *hostname,
 					     struct vp_trace_writer **ret) VP_MUST_CHECK;
 /* The same of a VM's guest, in `directory`/PART (vp_vm_part()); times are the host's all the same.

@@ -86,11 +86,9 @@ static struct json_object *save_node(const struct vp_m5 *tree, const struct vp_m
 	return object;
 }
 
-struct vp_error *vp_model_save(const char *path, const struct vp_m5 *tree,
-			       const struct vp_data *data)
+void vp_model_save(const struct vp_m5 *tree, const struct vp_data *data, struct vp_buffer *text)
 {
 	struct json_object *root = json_object_new_object();
-	struct vp_buffer text = {0};
 
 	add(root, "format", json_object_new_string(FORMAT));
 	add(root, "target", json_object_new_int64((int64_t)data->target));
@@ -103,12 +101,9 @@ struct vp_error *vp_model_save(const char *path, const struct vp_m5 *tree,
 	add(root, "columns", save_columns(tree, data));
 	add(root, "inputs", save_inputs(tree));
 	add(root, "root", save_node(tree, tree->root));
-	vp_buffer_string(&text, json_object_to_json_string_ext(root, JSON_C_TO_STRING_SPACED));
-	vp_buffer_string(&text, "\n");
-	struct vp_error *error = vp_file_publish_output(path, text.bytes, text.size);
-	vp_buffer_deinit(&text);
+	vp_buffer_string(text, json_object_to_json_string_ext(root, JSON_C_TO_STRING_SPACED));
+	vp_buffer_string(text, "\n");
 	json_object_put(root);
-	return error;
 }
 
 /* What is being read, and the first thing that is wrong with it. */

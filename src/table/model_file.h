@@ -3,12 +3,12 @@
 #ifndef VP_TABLE_MODEL_FILE_H
 #define VP_TABLE_MODEL_FILE_H
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "stats/m5.h"
 
-/* Writes the tree and the columns of the data set that it was learnt from. */
-struct vp_error *vp_model_save(const char *path, const struct vp_m5 *tree,
-			       const struct vp_data *data) VP_MUST_CHECK;
+/* Appends the tree and the columns of the data set that it was learnt from, as a file has them. */
+void vp_model_save(const struct vp_m5 *tree, const struct vp_data *data, struct vp_buffer *text);
 /* Reads them back; *schema is a data set of these columns without rows. */
 struct vp_error *vp_model_load(const char *path, struct vp_m5 **tree,
 			       struct vp_data *schema) VP_MUST_CHECK;

@@ -9,13 +9,20 @@
 
 struct given {
 	uint64_t pages;
+	const char *trace;
 	struct vp_texts events, filters;
 };
+
+static bool is_sets(const char *word)
+{
+	return !strcmp(word, "sched") || !strcmp(word, "sched,irq");
+}
 
 static struct vp_error *parse(struct given *given, int argc, char **argv)
 {
 	const struct vp_option options[] = {
 	    {'m', "mmap-pages", VP_OPTION_PAGES, &given->pages, "PAGES", ""},
+	    {'t', "trace", VP_OPTION_MAYBE, &given->trace, "SETS", "", is_sets},
 	    {'e', "event", VP_OPTION_TEXTS, &given->events, "EVENT", ""},
 	    {0, "filter", VP_OPTION_OF_LAST, &given->filters, "FILTER", ""},
 	};
@@ -23,7 +30,10 @@ static struct vp_error *parse(struct given *given, int argc, char **argv)
 	bool help;
 
 	*given = (struct given){0};
-	return vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv, false, &rest, &help);
+	struct vp_error *error =
+	    vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv, false, &rest, &help);
+	vp_vec_deinit(&rest);
+	return error;
 }
 
 static uint64_t pages_of(const char *text)
@@ -52,6 +62,23 @@ static void test_pages(void **state)
 	}
 }
 
+/* A value behind a blank would be taken for the command to run. */
+static void test_optional_values_are_attached(void **state)
+{
+	char *apart[] = {"record", "--trace", "sched", "-m", "5"};
+	char *letter[] = {"record", "-t", "sched,irq", "-m", "5"};
+	char *attached[] = {"record", "--trace=sched", "-m", "5"};
+	char *command[] = {"record", "--trace", "sleep", "5"};
+	struct given given;
+
+	expect_error(parse(&given, 5, apart), "must be attached: --trace=sched");
+	expect_error(parse(&given, 5, letter), "must be attached: --trace=sched,irq");
+	expect_no_error(parse(&given, 4, attached));
+	assert_string_equal(given.trace, "sched");
+	expect_no_error(parse(&given, 4, command));
+	assert_string_equal(given.trace, "");
+}
+
 static void test_filters_are_of_the_last_event(void **state)
 {
 	char *argv[] = {"record", "-e", "a:b", "-e", "c:d", "--filter", "x", "-e", "e:f"};
@@ -73,6 +100,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_pages),
+	    cmocka_unit_test(test_optional_values_are_attached),
 	    cmocka_unit_test(test_filters_are_of_the_last_event),
 	};
 

@@ -2,6 +2,7 @@
 /* The place of a recording: an older one makes way, what is no recording or in use does not. */
 #include "unit.h"
 
+#include <glob.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,11 +22,23 @@ static void clean(void)
 
 static void place_and_close(const char *path)
 {
-	int lock = -1;
+	struct vp_place place;
 
-	expect_no_error(vp_recording_place(path, &lock));
-	assert_true(lock >= 0);
-	close(lock);
+	expect_no_error(vp_place_claim(path, &place));
+	assert_true(place.lock >= 0);
+	expect_no_error(vp_place_publish(&place));
+	vp_place_leave(&place);
+}
+
+/* Nothing is left of a claim that is not published. */
+static void expect_refused(const char *path, const char *why)
+{
+	struct vp_place place;
+	glob_t found;
+
+	expect_error(vp_place_claim(path, &place), why);
+	assert_int_equal(place.lock, -1);
+	assert_int_equal(glob(NAME ".*.new", 0, NULL, &found), GLOB_NOMATCH);
 }
 
 static void make_recording(const char *path)
@@ -91,38 +104,31 @@ static void test_older_makes_way(void **state)
 
 static void test_others_do_not(void **state)
 {
-	int lock = -1;
-
 	clean();
 	mkdir(NAME, 0755);
 	temporary_file(NAME "/precious", "1", 1);
-	expect_error(vp_recording_place(NAME, &lock), "is not a recording");
-	expect_error(vp_recording_place(NAME "/precious", &lock), "not a directory");
-	assert_int_equal(lock, -1);
+	expect_refused(NAME, "is not a recording");
+	expect_refused(NAME "/precious", "not a directory");
 	assert_int_equal(access(NAME "/precious", F_OK), 0);
 }
 
 /* A directory of somebody else's may have a file of that name. */
 static void test_name_alone_does_not(void **state)
 {
-	int lock = -1;
-
 	clean();
 	mkdir(NAME, 0755);
 	temporary_file(NAME "/recording", "of a concert", 12);
-	expect_error(vp_recording_place(NAME, &lock), "is not a recording");
+	expect_refused(NAME, "is not a recording");
 	assert_int_equal(access(NAME "/recording", F_OK), 0);
 	assert_int_equal(unlink(NAME "/recording"), 0);
 	temporary_file("test_place.elsewhere", FIRST_LINE, strlen(FIRST_LINE));
 	assert_int_equal(symlink("../test_place.elsewhere", NAME "/recording"), 0);
-	expect_error(vp_recording_place(NAME, &lock), "is not a recording");
+	expect_refused(NAME, "is not a recording");
 }
 
 static void expect_old_stays(const char *why)
 {
-	int lock = -1;
-
-	expect_error(vp_recording_place(NAME, &lock), why);
+	expect_refused(NAME, why);
 	assert_int_equal(access(NAME "/recording", F_OK), 0);
 	assert_int_equal(access(OLD "/recording", F_OK), 0);
 	assert_int_equal(access(OLD "/host/cpu12", F_OK), 0);
@@ -154,18 +160,63 @@ static void test_old_with_others_stays(void **state)
 	clean();
 }
 
-static void test_one_recorder_at_a_time(void **state)
+/* Until it is published, a new recording leaves older ones as they are. */
+static void test_claim_moves_nothing(void **state)
 {
-	int lock = -1, second = -1;
+	struct vp_place place;
+	char now[128];
 
 	clean();
-	expect_no_error(vp_recording_place(NAME, &lock));
-	expect_error(vp_recording_place(NAME, &second), "another 'vperf record'");
-	make_recording(NAME);
-	expect_error(vp_recording_place(NAME, &second), "another 'vperf record'");
-	assert_int_equal(second, -1);
-	close(lock);
 	place_and_close(NAME);
+	make_whole(NAME);
+	place_and_close(NAME);
+	make_recording(NAME);
+	expect_no_error(vp_place_claim(NAME, &place));
+	snprintf(now, sizeof(now), "%s", place.now);
+	make_whole(place.now);
+	assert_int_equal(access(NAME "/recording", F_OK), 0);
+	assert_int_equal(access(OLD "/host/cpu12", F_OK), 0);
+	vp_place_leave(&place);
+	assert_int_not_equal(access(now, F_OK), 0);
+	assert_int_equal(access(NAME "/recording", F_OK), 0);
+	assert_int_equal(access(OLD "/host/cpu12", F_OK), 0);
+	clean();
+}
+
+/* Of what somebody put there meanwhile nothing is removed. */
+static void test_name_is_taken_meanwhile(void **state)
+{
+	struct vp_place place;
+
+	clean();
+	expect_no_error(vp_place_claim(NAME, &place));
+	mkdir(NAME, 0755);
+	expect_error(vp_place_publish(&place), "cannot rename");
+	vp_place_leave(&place);
+	assert_int_equal(rmdir(NAME), 0);
+}
+
+static void test_not_to_standard_output(void **state)
+{
+	expect_refused("-", "a recording is a directory");
+	assert_int_not_equal(access("-", F_OK), 0);
+}
+
+static void test_one_recorder_at_a_time(void **state)
+{
+	struct vp_place place;
+
+	clean();
+	expect_no_error(vp_place_claim(NAME, &place));
+	expect_no_error(vp_place_publish(&place));
+	expect_refused(NAME, "another 'vperf record'");
+	make_recording(NAME);
+	expect_refused(NAME, "another 'vperf record'");
+	vp_place_leave(&place);
+	expect_no_error(vp_place_claim(NAME, &place)); /* from the claim on */
+	expect_error(vp_place_claim(NAME, &(struct vp_place){0}), "another 'vperf record'");
+	expect_no_error(vp_place_publish(&place));
+	vp_place_leave(&place);
 	clean();
 }
 
@@ -186,7 +237,7 @@ static void test_socket_left(void **state)
 	assert_int_equal(access(OLD "/recording", F_OK), 0);
 	temporary_file(OLD "/control", "", 0);
 	make_recording(NAME);
-	expect_error(vp_recording_place(NAME, &listener), "control");
+	expect_refused(NAME, "control");
 	clean();
 }
 
@@ -197,6 +248,9 @@ int main(void)
 	    cmocka_unit_test(test_others_do_not),
 	    cmocka_unit_test(test_name_alone_does_not),
 	    cmocka_unit_test(test_old_with_others_stays),
+	    cmocka_unit_test(test_claim_moves_nothing),
+	    cmocka_unit_test(test_name_is_taken_meanwhile),
+	    cmocka_unit_test(test_not_to_standard_output),
 	    cmocka_unit_test(test_one_recorder_at_a_time),
 	    cmocka_unit_test(test_socket_left),
 	};

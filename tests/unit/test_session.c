@@ -136,6 +136,7 @@ static void begin(struct scene *scene)
 static void start(struct scene *scene)
 {
 	expect_no_error(vp_session_start(scene->session));
+	expect_no_error(vp_session_publish(scene->session));
 	scene->session->next_second = UINT64_MAX;
 }
 
@@ -266,12 +267,53 @@ static void test_full_disk(void **state)
 	assert_int_equal(notices, 1);
 	scene.profile->records = SAMPLES;
 	expect_no_error(vp_session_finish(scene.session));
-	/* The three, and the clocks' record that waited with the first. */
-	assert_int_equal(scene.session->about.lost[VP_STREAM_PCPU], 4);
+	assert_int_equal(scene.session->about.lost[VP_STREAM_PCPU], 3);
 	assert_int_equal(scene.session->about.lost[VP_STREAM_INTERVALS], 0);
 	end(&scene);
 	assert_int_equal(count(VP_STREAMS_ALL, VP_ID_host_sample), SAMPLES);
 	assert_int_equal(count(VP_STREAMS_ALL, VP_ID_interval), INTERVALS);
+}
+
+static void expect_older_stays(void)
+{
+	struct vp_recording about;
+
+	expect_no_error(vp_recording_read(NAME, &about));
+	assert_string_equal(about.note, "older");
+	vp_recording_deinit(&about);
+	assert_int_not_equal(access(NAME ".old", F_OK), 0);
+}
+
+/* Whatever keeps a recording from being begun, an older one stays where it is. */
+static void test_failed_start_leaves_older(void **state)
+{
+	const struct rlimit none = {0, RLIM_INFINITY};
+	struct vp_recording older = {.note = "older", .period_ns = 1};
+	struct rlimit before;
+	struct scene scene;
+
+	begin(&scene);
+	assert_int_equal(mkdir(NAME, 0700), 0);
+	expect_no_error(vp_recording_write(NAME, &older));
+	scene.profile->fails_to_open = "no programs";
+	expect_message(vp_session_open(scene.session), "no programs");
+	expect_older_stays();
+	end(&scene);
+
+	const struct vp_session_options options = {.directory = NAME};
+	scene = (struct scene){.session = vp_session_new(&options)};
+	scene.profile = add(&scene, &profile_ops, VP_STREAM_PCPU, SAMPLES);
+	scene.intervals = add(&scene, &intervals_ops, VP_STREAM_INTERVALS, INTERVALS);
+	expect_no_error(vp_session_open(scene.session));
+	expect_no_error(vp_session_start(scene.session));
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &before);
+	setrlimit(RLIMIT_FSIZE, &none);
+	expect_error(vp_session_publish(scene.session), "cannot write to");
+	setrlimit(RLIMIT_FSIZE, &before);
+	expect_older_stays();
+	end(&scene);
+	expect_older_stays();
 }
 
 static uint64_t count_in(const char *directory, uint32_t id)
@@ -470,6 +512,7 @@ int main(void)
 	    cmocka_unit_test(test_first_error),
 	    cmocka_unit_test(test_absence),
 	    cmocka_unit_test(test_full_disk),
+	    cmocka_unit_test(test_failed_start_leaves_older),
 	    cmocka_unit_test(test_flight),
 	    cmocka_unit_test(test_wait),
 	    cmocka_unit_test(test_number_used_again),
