@@ -60,7 +60,7 @@ static void put_quoted(const char *text, struct vp_buffer *out)
 			vp_buffer_printf(out, "\\u%04x", byte);
 		else
 			vp_buffer_append(out, "?", 1);
-		text++;
+		text += byte < 0x80 ? 1 : vp_text_unclean_size(text, strlen(text));
 	}
 	vp_buffer_append(out, "\"", 1);
 }

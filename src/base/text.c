@@ -7,8 +7,42 @@
 
 #include "base/alloc.h"
 
-/* Length of the well-formed, printable UTF-8 character at `text`, or 0. */
-static size_t character_size(const unsigned char *text, size_t left)
+/*
+ * Characters that change how others are shown, or are not shown at all: with them, text can look
+ * like other text. Unicode's Default_Ignorable_Code_Point, Bidi_Control, line and paragraph
+ * separators, annotations, and code points that are no characters. In order.
+ */
+static const struct {
+	uint32_t first, last;
+} hidden[] =
+    {
+	{0x00ad, 0x00ad},   {0x034f, 0x034f},   {0x061c, 0x061c},    {0x115f, 0x1160},
+	{0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f},    {0x2028, 0x202e},
+	{0x2060, 0x206f},   {0x3164, 0x3164},   {0xfdd0, 0xfdef},    {0xfe00, 0xfe0f},
+	{0xfeff, 0xfeff},   {0xffa0, 0xffa0},   {0xfff0, 0xfffb},    {0xfffe, 0xffff},
+	{0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0x10ffff}, /* and private use beyond */
+};
+
+static bool is_hidden(uint32_t character)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(hidden) && hidden[i].first <= character; i++)
+		if (character <= hidden[i].last)
+			return true;
+	return false;
+}
+
+/* The code point of a well-formed character of two bytes or more. */
+static uint32_t decode(const unsigned char *text, size_t size)
+{
+	uint32_t character = text[0] & (0x7fU >> size);
+
+	for (size_t i = 1; i < size; i++)
+		character = character << 6 | (text[i] & 0x3f);
+	return character;
+}
+
+/* Length of the well-formed UTF-8 character at `text` that is no control character, or 0. */
+static size_t encoded_size(const unsigned char *text, size_t left)
 {
 	unsigned char first = text[0];
 	size_t size;
@@ -40,6 +74,21 @@ static size_t character_size(const unsigned char *text, size_t left)
 	return size;
 }
 
+/* The same of a character that is shown as itself. */
+static size_t character_size(const unsigned char *text, size_t left)
+{
+	size_t size = encoded_size(text, left);
+
+	return size > 1 && is_hidden(decode(text, size)) ? 0 : size;
+}
+
+size_t vp_text_unclean_size(const char *text, size_t size)
+{
+	size_t hidden_size = encoded_size((const unsigned char *)text, size);
+
+	return hidden_size ? hidden_size : 1;
+}
+
 size_t vp_text_clean_size(const char *text, size_t size)
 {
 	const unsigned char *bytes = (const unsigned char *)text;
@@ -54,12 +103,26 @@ size_t vp_text_clean_size(const char *text, size_t size)
 
 void vp_text_clean(const char *text, size_t size, struct vp_buffer *buffer)
 {
-	for (size_t at = 0; at < size; at++) {
+	for (size_t at = 0; at < size;) {
 		size_t clean = vp_text_clean_size(text + at, size - at);
 		vp_buffer_append(buffer, text + at, clean);
 		at += clean;
+		if (at == size)
+			return;
+		vp_buffer_append(buffer, "?", 1);
+		at += vp_text_unclean_size(text + at, size - at);
+	}
+}
+
+void vp_text_clean_lines(const char *text, size_t size, struct vp_buffer *buffer)
+{
+	for (size_t at = 0; at < size; at++) {
+		size_t from = at;
+		while (at < size && text[at] != '\n' && text[at] != '\t')
+			at++;
+		vp_text_clean(text + from, at - from, buffer);
 		if (at < size)
-			vp_buffer_append(buffer, "?", 1);
+			vp_buffer_append(buffer, text + at, 1);
 	}
 }
 

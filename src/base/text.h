@@ -8,12 +8,17 @@
 #include "base/buffer.h"
 
 /*
- * Appends `size` bytes of text with everything that could harm a terminal or a JSON reader replaced
- * by '?': control characters (C0, DEL, C1) and what is not UTF-8.
+ * Appends `size` bytes of text with everything that could harm a terminal or a JSON reader, or
+ * mislead whoever reads it, replaced by '?': control characters (C0, DEL, C1), what is not UTF-8,
+ * and characters that change the direction of others or are not shown.
  */
 void vp_text_clean(const char *text, size_t size, struct vp_buffer *buffer);
+/* The same of several lines: line feeds and tabs stay. */
+void vp_text_clean_lines(const char *text, size_t size, struct vp_buffer *buffer);
 /* How many of the bytes, from the first on, do no harm. */
 size_t vp_text_clean_size(const char *text, size_t size);
+/* Of text that begins with something harmful: how many bytes of it one '?' replaces. */
+size_t vp_text_unclean_size(const char *text, size_t size);
 /* vp_text_clean() as a string of its own. */
 char *vp_text_cleaned(const char *text) __attribute__((returns_nonnull)) VP_MUST_CHECK;
 /* Whether the above would leave it as it is. */

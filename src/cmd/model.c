@@ -8,6 +8,7 @@
 
 #include "analyze/intervals.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "table/reader.h"
 
 static const struct vp_verb verb;
@@ -198,12 +199,15 @@ static struct vp_error *run_kind(struct vp_model_options *options, struct vp_buf
 static struct vp_error *run_and_print(void *context)
 {
 	struct vp_model_options *options = context;
-	struct vp_buffer out = {0};
+	struct vp_buffer out = {0}, clean = {0};
 	struct vp_error *error = run_kind(options, &out);
 
+	/* Names of columns and values are of whoever made the data. */
+	vp_text_clean_lines(out.bytes, out.size, &clean);
 	if (!error)
-		error = vp_verb_print(&out);
+		error = vp_verb_print(&clean);
 	vp_buffer_deinit(&out);
+	vp_buffer_deinit(&clean);
 	return error;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf model compare: what virtualization adds, by groups of events. */
 #include "analyze/model_compare.h"
+#include "base/text.h"
 #include "cmd/model.h"
 #include "render/model.h"
 #include "render/model_compare.h"
@@ -63,8 +64,11 @@ static struct vp_error *put_comparison(const struct vp_model_options *options,
 		VP_TRY(put_tree(options, merged, &json, out));
 	}
 	if (options->svg) {
+		struct vp_buffer clean = {0};
 		vp_render_comparison_svg(comparison, &file);
-		VP_TRY(vp_model_publish(options->svg, &file));
+		vp_text_clean_lines(file.bytes, file.size, &clean);
+		vp_buffer_deinit(&file);
+		VP_TRY(vp_model_publish(options->svg, &clean));
 	}
 	if (options->merged) {
 		vp_table_write_csv(merged, &file);

@@ -313,11 +313,45 @@ static void test_clean(void **state)
 	assert_string_equal(vp_buffer_text(&result),
 			    "a?[31m\xc3\xa9???\xe2\x82\xac???\xf0\x9f\x98\x80?");
 	vp_buffer_deinit(&result);
+	vp_text_clean_lines("a\n\x1b"
+			    "b\n\n",
+			    6, &result);
+	assert_string_equal(vp_buffer_text(&result), "a\n?b\n\n");
+	vp_buffer_deinit(&result);
 	char *cleaned = vp_text_cleaned("two\nlines");
 	assert_string_equal(cleaned, "two?lines");
 	free(cleaned);
 	assert_true(vp_text_is_clean("\xc3\xa9 and e") && vp_text_is_clean(""));
 	assert_false(vp_text_is_clean("\xc3") || vp_text_is_clean("\x7f"));
+}
+
+/* Each of them is one '?', in text and in JSON; their neighbours stay. */
+static void test_clean_hidden(void **state)
+{
+	static const char *const hidden[] = {
+	    "\u200b",     "\u200c",     "\u200d",     "\u200e",     "\u200f", "\u2028",
+	    "\u2029",     "\u202a",     "\u202b",     "\u202c",     "\u202d", "\u202e",
+	    "\u2060",     "\u2066",     "\u2067",     "\u2068",     "\u2069", "\u206f",
+	    "\u061c",     "\u00ad",     "\ufeff",     "\u3164",     "\ufff9", "\uffff",
+	    "\U000e0001", "\U000e007f", "\U000e0100", "\U0010ffff", "\u180e", "\ufe0f"};
+	static const char *const shown[] = {"\u00ac", "\u00ae",     "\u2010", "\u2027", "\u202f",
+					    "\u205f", "\u2070",     "\u061b", "\u061d", "\ufffd",
+					    "\uff9f", "\U0001f600", "\u4e2d"};
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(hidden) + VP_ARRAY_SIZE(shown); i++) {
+		bool is_shown = i >= VP_ARRAY_SIZE(hidden);
+		const char *one = is_shown ? shown[i - VP_ARRAY_SIZE(hidden)] : hidden[i];
+		VP_AUTO_FREE char *dirty = vp_format("a%sb%s", one, one);
+		VP_AUTO_FREE char *clean = vp_text_cleaned(dirty);
+		VP_AUTO_FREE char *quoted = vp_format("\"%s\"", is_shown ? dirty : "a?b?");
+		struct vp_buffer out = {0};
+		struct vp_json json = vp_json_to(&out);
+		assert_string_equal(clean, is_shown ? dirty : "a?b?");
+		assert_int_equal(vp_text_is_clean(one), is_shown);
+		vp_json_text(&json, NULL, dirty);
+		assert_string_equal(vp_buffer_text(&out), quoted);
+		vp_buffer_deinit(&out);
+	}
 }
 
 static void test_json(void **state)
@@ -490,27 +524,17 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_first),
-	    cmocka_unit_test(test_counts),
-	    cmocka_unit_test(test_cursor_integers),
-	    cmocka_unit_test(test_cursor_lines),
-	    cmocka_unit_test(test_cursor_words),
-	    cmocka_unit_test(test_cursor_numbers),
-	    cmocka_unit_test(test_buffer),
-	    cmocka_unit_test(test_intern),
-	    cmocka_unit_test(test_radix),
-	    cmocka_unit_test(test_map),
-	    cmocka_unit_test(test_files),
-	    cmocka_unit_test(test_errors),
-	    cmocka_unit_test(test_file_pipe),
-	    cmocka_unit_test(test_hash_is_not_foretold),
-	    cmocka_unit_test(test_new_files),
-	    cmocka_unit_test(test_outputs),
-	    cmocka_unit_test(test_regular_files),
-	    cmocka_unit_test(test_clean),
-	    cmocka_unit_test(test_durations),
-	    cmocka_unit_test(test_out_of_memory),
-	    cmocka_unit_test(test_json),
+	    cmocka_unit_test(test_first),           cmocka_unit_test(test_counts),
+	    cmocka_unit_test(test_cursor_integers), cmocka_unit_test(test_cursor_lines),
+	    cmocka_unit_test(test_cursor_words),    cmocka_unit_test(test_cursor_numbers),
+	    cmocka_unit_test(test_buffer),          cmocka_unit_test(test_intern),
+	    cmocka_unit_test(test_radix),           cmocka_unit_test(test_map),
+	    cmocka_unit_test(test_files),           cmocka_unit_test(test_errors),
+	    cmocka_unit_test(test_file_pipe),       cmocka_unit_test(test_hash_is_not_foretold),
+	    cmocka_unit_test(test_new_files),       cmocka_unit_test(test_outputs),
+	    cmocka_unit_test(test_regular_files),   cmocka_unit_test(test_clean),
+	    cmocka_unit_test(test_clean_hidden),    cmocka_unit_test(test_durations),
+	    cmocka_unit_test(test_out_of_memory),   cmocka_unit_test(test_json),
 	    cmocka_unit_test(test_json_pretty),
 	};
 
