@@ -10,6 +10,8 @@
 #define NO_CLOCK_ERROR (UINT64_MAX / 4)
 #define ROUNDING_NS 1000
 
+#define HOST "host" /* in place of a VM's name */
+
 static const char *file_of(const vp_naming_files *files, const char *vm)
 {
 	vp_vec_each (files, file)
@@ -19,10 +21,10 @@ static const char *file_of(const vp_naming_files *files, const char *vm)
 }
 
 static struct vp_error *check_files(const vp_naming_files *files, const vp_vms *vms,
-				    const char *option)
+				    const char *option, bool host_too)
 {
 	vp_vec_each (files, file) {
-		bool found = false;
+		bool found = host_too && !strcmp(file->vm, HOST);
 		vp_vec_each (vms, vm)
 			found |= !strcmp(vm->name, file->vm);
 		if (!found)
@@ -186,14 +188,17 @@ struct vp_error *vp_naming_load(const struct vp_naming_options *options,
 	struct vp_host_clock clock;
 	struct vp_names_options how = {.root = options->symfs};
 	VP_AUTO_FREE char *path = vp_recording_maps_path(options->directory, vms, NULL);
-	struct vp_error *error = check_files(&options->maps, vms, "guest");
+	struct vp_error *error = check_files(&options->maps, vms, "guest", false);
 
 	*ret = (struct vp_naming){0};
 	if (!error)
-		error = check_files(&options->kernels, vms, "kallsyms");
+		error = check_files(&options->kernels, vms, "kallsyms", true);
 	if (error)
 		return error;
 	machine_load(ret, path, &how, &ret->host);
+	const char *kernel = file_of(&options->kernels, HOST);
+	if (kernel)
+		error = vp_names_load_kallsyms(kernel, &ret->host.kernel);
 	note_missing(&ret->host);
 	vp_host_clock_read(streams, &clock);
 	vp_vec_each (vms, vm) {

@@ -18,6 +18,7 @@ struct vp_cursor {
 	const char *next;
 	const char *end;
 	bool failed;
+	bool swaps; /* integers are of the other byte order */
 };
 
 /* A piece of the cursor's bytes; not terminated. */
@@ -33,7 +34,7 @@ static inline struct vp_cursor vp_cursor_of(const void *bytes, size_t size)
 {
 	const char *start = size ? (const char *)bytes : "";
 
-	return (struct vp_cursor){start, start, start + size, false};
+	return (struct vp_cursor){start, start, start + size, false, false};
 }
 
 /* False once any read has failed; failed reads return 0 or an empty slice. */
@@ -53,7 +54,7 @@ static inline size_t vp_cursor_left(const struct vp_cursor *cursor)
 	return cursor->failed ? 0 : (size_t)(cursor->end - cursor->next);
 }
 
-/* Binary: raw bytes and little-endian integers, as all that vperf runs on has them. */
+/* Binary: raw bytes and integers, little-endian as on all that vperf runs on, unless `swaps`. */
 static inline struct vp_slice vp_cursor_bytes(struct vp_cursor *cursor, size_t size)
 {
 	if (vp_cursor_left(cursor) < size) {
@@ -73,7 +74,7 @@ static inline struct vp_slice vp_cursor_bytes(struct vp_cursor *cursor, size_t s
                                                                                                    \
 		if (slice.size)                                                                    \
 			memcpy(&value, slice.bytes, sizeof(value));                                \
-		return value;                                                                      \
+		return cursor->swaps ? __builtin_bswap##bits(value) : value;                       \
 	}
 VP_CURSOR_INTEGER(64)
 VP_CURSOR_INTEGER(32)

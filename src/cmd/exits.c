@@ -99,7 +99,7 @@ static int run_exits(int argc, char **argv)
 	    {0, "guest", VP_OPTION_TEXTS, &exits.guests, "NAME=FILE",
 	     "output of 'vperf-agent dump FILE' in this VM's guest; can be repeated"},
 	    {0, "kallsyms", VP_OPTION_TEXTS, &exits.kallsyms, "NAME=FILE",
-	     "System.map or kallsyms of this VM's guest; can be repeated"},
+	     "System.map or kallsyms of this VM's guest, or of 'host'; can be repeated"},
 	    {0, "symfs", VP_OPTION_TEXT, &exits.symfs, "DIR",
 	     "look for files with symbols under DIR"},
 	};

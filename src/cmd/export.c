@@ -211,7 +211,7 @@ static int run_export(int argc, char **argv)
 	    {0, "guest", VP_OPTION_TEXTS, &export.guests, "NAME=FILE",
 	     "output of 'vperf-agent dump FILE' in this VM's guest; can be repeated"},
 	    {0, "kallsyms", VP_OPTION_TEXTS, &export.kallsyms, "NAME=FILE",
-	     "System.map or kallsyms of this VM's guest; can be repeated"},
+	     "System.map or kallsyms of this VM's guest, or of 'host'; can be repeated"},
 	    {0, "symfs", VP_OPTION_TEXT, &export.symfs, "DIR",
 	     "look for files with symbols under DIR"},
 	};

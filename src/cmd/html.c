@@ -304,7 +304,7 @@ static int run_html(int argc, char **argv)
 	    {0, "guest", VP_OPTION_TEXTS, &html.guests, "NAME=FILE",
 	     "output of 'vperf-agent dump FILE' in this VM's guest; can be repeated"},
 	    {0, "kallsyms", VP_OPTION_TEXTS, &html.kallsyms, "NAME=FILE",
-	     "System.map or kallsyms of this VM's guest; can be repeated"},
+	     "System.map or kallsyms of this VM's guest, or of 'host'; can be repeated"},
 	    {0, "symfs", VP_OPTION_TEXT, &html.symfs, "DIR",
 	     "look for files with symbols under DIR"},
 	};

@@ -17,6 +17,7 @@ const struct vp_verb *vp_verb_import(void)
 struct import {
 	const char *output;
 	bool list, shared;
+	struct vp_import_options options;
 	struct vp_texts operands;
 };
 
@@ -42,8 +43,8 @@ static struct vp_error *import_with(void *context)
 				      "guests: 'vperf import --list' lists the formats");
 	vp_command_keep_private(import->shared);
 	VP_TRY(vp_place_claim(import->output, &place));
-	struct vp_error *error =
-	    vp_import(import->operands.at, import->operands.count, place.now, &notes);
+	struct vp_error *error = vp_import(import->operands.at, import->operands.count,
+					   &import->options, place.now, &notes);
 	if (!error)
 		error = vp_place_publish(&place);
 	vp_vec_each (&notes, note)
@@ -61,6 +62,8 @@ static int run_import(int argc, char **argv)
 	     "the recording (default: vperf.data)"},
 	    {0, "shared", VP_OPTION_FLAG, &import.shared, NULL,
 	     "let others read the recording, as the umask allows (default: only you)"},
+	    {'e', "event", VP_OPTION_TEXT, &import.options.event, "NAME",
+	     "of perf.data: samples of that event (default: the first with samples)"},
 	    {0, "list", VP_OPTION_FLAG, &import.list, NULL, "list the formats"},
 	};
 
@@ -70,7 +73,7 @@ static int run_import(int argc, char **argv)
 
 static const struct vp_verb verb = {
     .name = "import",
-    .usage = "[-o DIR] HOST [[NAME[@PID]:]GUEST]...",
+    .usage = "[-o DIR] [-e EVENT] HOST [[NAME[@PID]:]GUEST]...",
     .summary = "make a recording of what trace-cmd, LTTng or perf recorded",
     .run = run_import,
 };

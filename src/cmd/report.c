@@ -353,7 +353,7 @@ static int run_report(int argc, char **argv)
 	    {0, "guest", VP_OPTION_TEXTS, &report.guests, "NAME=FILE",
 	     "output of 'vperf-agent dump FILE' in this VM's guest; can be repeated"},
 	    {0, "kallsyms", VP_OPTION_TEXTS, &report.kallsyms, "NAME=FILE",
-	     "System.map or kallsyms of this VM's guest; can be repeated"},
+	     "System.map or kallsyms of this VM's guest, or of 'host'; can be repeated"},
 	    {0, "guest-kallsyms", VP_OPTION_TEXTS, &report.kallsyms_too, "NAME=FILE",
 	     "same as --kallsyms"},
 	    {0, "symfs", VP_OPTION_TEXT, &report.symfs, "DIR",

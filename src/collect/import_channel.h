@@ -31,12 +31,11 @@ enum vp_import_kind {
 	VP_IMPORT_LOST,      /* number: events that are missing */
 	VP_IMPORT_STRANGE,   /* number: entries of a CPU that are no events */
 	VP_IMPORT_LEFT_OUT,  /* number: fields of events that have no place in a recording */
-	VP_IMPORT_SAMPLING,  /* before the begin: there are samples. number: ns between two of them;
-				cpu: 1 with call chains; bytes: the event that they were taken by */
+	VP_IMPORT_SAMPLING,  /* before the begin: there are samples. bytes: struct
+				vp_import_sampling, then the name of the event */
 	VP_IMPORT_MAPS,      /* bytes: the next piece of the symbol map of the host, or of the VM
 				of process `number` */
 	VP_IMPORT_SAMPLES,   /* bytes: each a struct vp_import_sample and its frames */
-	VP_IMPORT_OTHERS,    /* number: samples of other events, which have no place */
 	VP_IMPORT_NOTE,      /* at any time. bytes: a sentence for the user, without its end */
 	VP_IMPORT_END,
 	VP_IMPORT_PROBLEM /* bytes: a sentence; the last of all */
@@ -59,8 +58,16 @@ struct vp_import_mark {
 	uint32_t tid, process; /* the host's thread; 0: not known */
 };
 
+struct vp_import_sampling {
+	/* Of a clock that ticks evenly: ns between two samples, which count 1 each. 0: each counts
+	 * for its `period`. */
+	uint64_t tick_ns;
+	uint32_t has_chains, reserved;
+};
+
 struct vp_import_sample {
 	uint64_t time, ip;
+	uint64_t period;        /* number of events that it stands for */
 	uint32_t pid, tid;      /* the host's; of a guest's machine its own */
 	uint32_t machine, vcpu; /* the VMM's process, or 0: it does not say */
 	uint16_t mode;          /* enum vp_mode */
@@ -68,6 +75,11 @@ struct vp_import_sample {
 	    user; /* so many u64 behind it: the chain's frames there, innermost first */
 	uint16_t reserved;
 	char comm[16];
+};
+
+/* What the user asked for. */
+struct vp_import_options {
+	const char *event; /* whose samples to import; NULL: of the first with some */
 };
 
 struct vp_import_news {

@@ -415,10 +415,12 @@ static bool has_trace(const char *path)
 	return found != NULL;
 }
 
-static struct vp_error *open_trace(const char *path, void **state)
+static struct vp_error *open_trace(const char *path, const struct vp_import_options *options,
+				   void **state)
 {
 	struct ctf *ctf = vp_alloc(sizeof(*ctf));
 
+	(void)options;
 	*ctf = (struct ctf){.path = find_trace(path), .span = {UINT64_MAX, 0}};
 	ctf->events.babeltrace = &ctf->bt;
 	*state = ctf;

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* More than five includes: two kinds of events of perf record, tracepoints, by the formats that the
- * file has, and samples of one other. */
+ * file has, and samples of one event. */
 #include "collect/importer.h"
 
 #include <inttypes.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "base/file.h"
 #include "collect/import_entries.h"
 #include "collect/import_file.h"
-#include "collect/perf_spaces.h"
-#include "maps/proc.h"
+#include "collect/perf_choice.h"
+#include "collect/perf_kernel.h"
 #include "schema/records.h"
 
 enum {
-	MOST_KALLSYMS = 1 << 26,
 	USUAL_EVENTS = 1 << 16,
 	MOST_MACHINES = 4096,
+	MOST_FILES = 8192, /* of perf record --threads */
 	NO_CLASS = VP_TRACEDAT_NO_CLASS
 };
 
@@ -28,7 +29,8 @@ struct vcpu {
 
 struct perf {
 	char *path, *directory; /* with what perf has beside its data; or NULL */
-	struct vp_slice bytes;
+	const char *event;      /* asked for; or NULL */
+	VP_VEC(struct vp_slice) files;
 	const struct vp_import_channel *channel;
 	struct vp_perfdata file;
 	bool has_formats;
@@ -39,16 +41,14 @@ struct perf {
 	struct vp_map named;
 	uint64_t span[2], strange;
 	/* Samples: */
-	const struct vp_perfdata_attr
-	    *sampled; /* of the first event that is no tracepoint; or NULL */
-	uint64_t samples, others;
+	struct vp_perf_choice choice;
+	uint64_t samples, shortest, longest; /* of the event; of their periods */
 	bool has_chains;
 	VP_VEC(struct vp_buffer) taken;         /* of each CPU */
 	VP_VEC(struct vp_perf_spaces) machines; /* the host's processes, and of VMs that are told */
 	VP_VEC(struct vcpu) vcpus;              /* threads that were in a guest */
 	struct vp_map seen;                     /* of them */
-	struct vp_maps_writer kallsyms;         /* of the kernel that runs here */
-	struct vp_build_id kernel;              /* its */
+	struct vp_perf_kernel kernel;           /* that runs here */
 };
 
 static bool is_tracepoint(const struct vp_perfdata_record *record)
@@ -56,14 +56,9 @@ static bool is_tracepoint(const struct vp_perfdata_record *record)
 	return record->type == PERF_RECORD_SAMPLE && record->attr->type == PERF_TYPE_TRACEPOINT;
 }
 
-static bool is_sample(const struct perf *perf, const struct vp_perfdata_record *record)
-{
-	return record->type == PERF_RECORD_SAMPLE && record->attr == perf->sampled;
-}
-
 static uint32_t class_of(struct perf *perf, const struct vp_perfdata_record *record)
 {
-	struct vp_cursor common = vp_cursor_of(record->raw.bytes, record->raw.size);
+	struct vp_cursor common = vp_perfdata_cursor(record, record->raw);
 	uint16_t id = vp_cursor_u16(&common);
 
 	return perf->has_formats && vp_cursor_ok(&common) ? vp_tracedat_class(&perf->formats, id)
@@ -119,7 +114,7 @@ static void begin_spaces(struct perf *perf)
 	perf->machines.count = 0;
 	vp_vec_push(&perf->machines, (struct vp_perf_spaces){0});
 	vp_perf_spaces_init(&perf->machines.at[0], &perf->file, 0);
-	vp_vec_each (&perf->file.vcpus, vcpu) {
+	vp_vec_each (&perf->file.events.vcpus, vcpu) {
 		bool known = false;
 		vp_vec_each (&perf->machines, spaces)
 			known |= spaces->machine == vcpu->machine;
@@ -136,12 +131,16 @@ static void see_spaces(struct perf *perf, const struct vp_perfdata_record *recor
 		vp_perf_spaces_take(spaces, record);
 }
 
+/* In a guest as convert.c has it: KVM may report a wrong mode, so the address tells. Who names the
+ * vCPU knows better. */
 static unsigned mode_of(const struct vp_perfdata_record *record)
 {
 	unsigned mode = record->misc & PERF_RECORD_MISC_CPUMODE_MASK;
 
 	if (mode == PERF_RECORD_MISC_GUEST_KERNEL || mode == PERF_RECORD_MISC_GUEST_USER)
-		return mode; /* enum vp_mode has the same numbers */
+		return record->vcpu       ? mode /* enum vp_mode has the same numbers */
+		       : record->ip >> 63 ? VP_MODE_GUEST_KERNEL
+					  : VP_MODE_GUEST_USER;
 	if (mode == PERF_RECORD_MISC_USER)
 		return VP_MODE_USER;
 	/* Of a kernel, of what is below it, or unknown: by its half of the address space. */
@@ -151,11 +150,16 @@ static unsigned mode_of(const struct vp_perfdata_record *record)
 static void see_sample(struct perf *perf, const struct vp_perfdata_record *record)
 {
 	bool inserted = false;
+	uint64_t period;
 
-	perf->samples++;
+	for (size_t from = 0; vp_perf_choice_next(&perf->choice, record, &from, &period);) {
+		perf->samples++;
+		perf->shortest = period < perf->shortest ? period : perf->shortest;
+		perf->longest = period > perf->longest ? period : perf->longest;
+	}
 	perf->has_chains |= record->chain.size != 0;
 	if (record->vcpu)
-		return; /* whose it is, is told */
+		return; /* it is named */
 	if (mode_of(record) == VP_MODE_GUEST_KERNEL || mode_of(record) == VP_MODE_GUEST_USER)
 		vp_map_insert(&perf->seen, record->tid, 0, &inserted);
 	if (inserted)
@@ -174,10 +178,10 @@ static void see_tracepoint(struct perf *perf, const struct vp_perfdata_record *r
 /* Before all: when it was, which classes there are events of, which threads are vCPUs. */
 static void survey(struct perf *perf)
 {
-	for (size_t i = 0; i < perf->file.records.count; i++) {
-		struct vp_perfdata_record record;
-		if (!vp_perfdata_at(&perf->file, i, &record))
-			continue;
+	struct vp_perfdata_record record;
+
+	perf->shortest = UINT64_MAX;
+	for (vp_perfdata_rewind(&perf->file); vp_perfdata_next(&perf->file, &record);) {
 		see_name(perf, &record);
 		see_spaces(perf, &record);
 		if (record.type != PERF_RECORD_SAMPLE)
@@ -187,10 +191,8 @@ static void survey(struct perf *perf)
 		perf->span[1] = record.time > perf->span[1] ? record.time : perf->span[1];
 		if (is_tracepoint(&record))
 			see_tracepoint(perf, &record);
-		else if (is_sample(perf, &record))
+		if (vp_perf_choice_has(&perf->choice, &record))
 			see_sample(perf, &record);
-		else
-			perf->others++;
 	}
 	vp_import_tell(
 	    perf->channel,
@@ -231,52 +233,55 @@ static void tell_vcpus(struct perf *perf)
 		if (!vp_map_find(&perf->entries.vcpu_of_tid, vcpu->tid) && vcpu->tid)
 			tell_vcpu(perf, vcpu->pid, vcpu->tid, number);
 	}
-	vp_vec_each (&perf->file.vcpus, vcpu)
+	vp_vec_each (&perf->file.events.vcpus, vcpu)
 		if (vcpu->tid != UINT32_MAX && vcpu->tid)
 			tell_vcpu(perf, vcpu->machine, vcpu->tid, vcpu->number);
 }
 
-static const char *name_of(const struct vp_perfdata_attr *attr)
-{
-	static const char *const hardware[] = {"cycles",       "instructions", "cache-references",
-					       "cache-misses", "branches",     "branch-misses"};
-	static const char *const software[] = {"cpu-clock", "task-clock", "page-faults",
-					       "context-switches"};
-
-	if (attr->type == PERF_TYPE_HARDWARE && attr->config < VP_ARRAY_SIZE(hardware))
-		return hardware[attr->config];
-	if (attr->type == PERF_TYPE_SOFTWARE && attr->config < VP_ARRAY_SIZE(software))
-		return software[attr->config];
-	return "an event of perf's";
-}
-
-/* How far two samples of a CPU are apart: as it was asked for; of a counter, as they were. */
-static uint64_t period_of(const struct perf *perf)
-{
-	const struct vp_perfdata_attr *attr = perf->sampled;
-	bool is_clock = attr->type == PERF_TYPE_SOFTWARE && attr->config <= 1;
-	uint64_t length = perf->span[1] - perf->span[0];
-
-	if (attr->is_rate)
-		return attr->period && attr->period <= 1000000000 ? 1000000000 / attr->period : 1;
-	if (is_clock)
-		return attr->period ? attr->period : 1;
-	return length / (perf->samples / (perf->records.count + 1) + 1) + 1;
-}
-
+/* A clock that ticks evenly counts ticks, as vperf's own does; all else counts its events. */
 static void tell_sampling(struct perf *perf)
 {
-	const char *name;
+	bool is_tick = perf->choice.is_clock && perf->shortest == perf->longest && perf->shortest;
+	const struct vp_import_sampling sampling = {.tick_ns = is_tick ? perf->shortest : 0,
+						    .has_chains = perf->has_chains};
+	struct vp_buffer bytes = {0};
 
 	if (!perf->samples)
 		return;
 	tell_vcpus(perf);
-	name = name_of(perf->sampled);
-	vp_import_tell(perf->channel,
-		       (struct vp_import_news){.kind = VP_IMPORT_SAMPLING,
-					       .cpu = perf->has_chains,
-					       .number = period_of(perf)},
-		       name, strlen(name));
+	vp_buffer_append(&bytes, &sampling, sizeof(sampling));
+	vp_buffer_string(&bytes, perf->choice.name);
+	vp_import_tell(perf->channel, (struct vp_import_news){.kind = VP_IMPORT_SAMPLING},
+		       bytes.bytes, bytes.size);
+	vp_buffer_deinit(&bytes);
+}
+
+static void tell_note(const struct perf *perf, const char *text)
+{
+	vp_import_tell(perf->channel, (struct vp_import_news){.kind = VP_IMPORT_NOTE}, text,
+		       strlen(text));
+}
+
+/* What is not as somebody may expect it. */
+static void tell_notes(const struct perf *perf)
+{
+	const struct vp_perfdata *file = &perf->file;
+	VP_AUTO_FREE char *others = vp_perf_choice_others(&perf->choice);
+
+	if (others)
+		tell_note(perf, others);
+	if (file->is_cut)
+		tell_note(perf, "the file ends before its data do: the rest is missing");
+	if (file->aux)
+		tell_note(perf, "the data of hardware traces (Processor Trace, SPE, CoreSight) in "
+				"it are left out: 'perf inject --itrace' makes samples of them");
+	if (file->events.swaps && file->tracing.size)
+		tell_note(perf, "tracepoints of a machine of the other byte order are left out");
+	if (perf->samples && !file->has_times)
+		tell_note(perf, "samples have no time: they follow each other 1 ns apart, in the "
+				"order of the file");
+	if (perf->samples && !file->has_cpus)
+		tell_note(perf, "samples have no CPU: pCPU 0 stands for all");
 }
 
 static void tell_about(const struct perf *perf)
@@ -303,56 +308,6 @@ static void tell_begin(const struct perf *perf)
 		       perf->names.bytes, perf->names.size);
 }
 
-/* What perf keeps of a kernel's symbols beside its data: as in /proc/kallsyms. False: nothing. */
-static bool put_kept_symbols(const struct perf *perf, uint32_t machine, struct vp_maps_writer *maps)
-{
-	VP_AUTO_FREE char *suffix = machine ? vp_format("__%" PRIu32, machine) : vp_strdup("");
-	VP_AUTO_FREE char *path =
-	    vp_format("%s/kcore_dir%s/kallsyms", perf->directory ? perf->directory : "", suffix);
-	struct vp_slice text =
-	    perf->directory ? vp_import_file_beside(path) : (struct vp_slice){"", 0};
-	struct vp_cursor lines = vp_cursor_of(text.bytes, text.size);
-	struct vp_slice line;
-
-	while (vp_cursor_line(&lines, &line)) {
-		struct vp_cursor words = vp_cursor_of(line.bytes, line.size);
-		uint64_t address = vp_cursor_hex(&words);
-		struct vp_slice type = vp_cursor_word(&words), name = vp_cursor_word(&words);
-		VP_AUTO_FREE char *word = vp_format("%.*s", (int)name.size, name.bytes);
-		if (vp_cursor_ok(&words) && type.size == 1 && word[0])
-			vp_maps_write_kernel_symbol(maps, address, 0, type.bytes[0], word, NULL);
-	}
-	return text.size != 0;
-}
-
-/* Names of the kernel's functions are this one's, if it is the one that runs here, in its place. */
-static void put_kernel(const struct perf *perf, const struct vp_perf_spaces *spaces,
-		       struct vp_maps_writer *maps)
-{
-	const struct vp_build_id id = vp_perfdata_build_id(&perf->file, "[kernel.kallsyms]");
-	VP_AUTO_FREE char *release =
-	    vp_format("%.*s", (int)perf->file.release.size,
-		      perf->file.release.bytes ? perf->file.release.bytes : "");
-	VP_AUTO_FREE char *begin = vp_format("\nk %" PRIx64 " 0 T _text\n", spaces->kernel);
-	const struct vp_buffer *own = &perf->kallsyms.buffer;
-
-	if (!spaces->machine)
-		vp_maps_write_kernel(maps, release[0] ? release : "unknown", &id);
-	if (put_kept_symbols(perf, spaces->machine, maps))
-		return;
-	if (!spaces->machine && id.size && vp_build_id_equal(&id, &perf->kernel) &&
-	    memmem(own->bytes, own->size, begin, strlen(begin)))
-		vp_maps_writer_adopt(maps, (struct vp_slice){own->bytes, own->size}, "k");
-	else if (!spaces->machine && !id.size)
-		vp_maps_write_note(maps, "the file has no build-id of the kernel (perf record "
-					 "--buildid-mmap keeps them where perf does not by "
-					 "itself), so kernel functions have no names");
-	else
-		vp_maps_write_note(maps, "the samples are of another kernel than the one that runs "
-					 "here, or it has been booted since, so kernel functions "
-					 "have no names");
-}
-
 static void tell_map(const struct perf *perf, struct vp_perf_spaces *spaces)
 {
 	enum { PIECE = 1 << 20 };
@@ -360,7 +315,7 @@ static void tell_map(const struct perf *perf, struct vp_perf_spaces *spaces)
 
 	vp_maps_writer_init(&maps, -1);
 	vp_maps_write_machine(&maps, spaces->machine != 0, "imported");
-	put_kernel(perf, spaces, &maps);
+	vp_perf_kernel_write(&perf->kernel, perf->directory, &perf->file, spaces, &maps);
 	vp_perf_spaces_write(spaces, &maps);
 	if (!vp_maps_writer_finish(&maps))
 		for (size_t at = 0, size; at < maps.buffer.size; at += size) {
@@ -381,7 +336,7 @@ static void put_frames(const struct vp_perfdata_record *record, struct vp_import
 	uint16_t *const counts[] = {&sample->kernel, &sample->user};
 
 	for (size_t side = 0; side < VP_ARRAY_SIZE(sides); side++) {
-		struct vp_cursor cursor = vp_cursor_of(record->chain.bytes, record->chain.size);
+		struct vp_cursor cursor = vp_perfdata_cursor(record, record->chain);
 		bool is_its = false;
 		while (vp_cursor_left(&cursor)) {
 			uint64_t ip = vp_cursor_u64(&cursor);
@@ -400,12 +355,13 @@ static void tell_samples(struct perf *perf, uint32_t cpu)
 	tell_gathered(perf, VP_IMPORT_SAMPLES, cpu, &perf->taken.at[cpu]);
 }
 
-static void tell_sample(struct perf *perf, const struct vp_perfdata_record *record)
+static void tell_sample(struct perf *perf, const struct vp_perfdata_record *record, uint64_t period)
 {
 	uint32_t cpu = cpu_of(perf, record);
 	struct vp_buffer *taken = &perf->taken.at[cpu];
 	struct vp_import_sample sample = {.time = record->time,
 					  .ip = record->ip,
+					  .period = period,
 					  .pid = record->pid,
 					  .tid = record->tid,
 					  .machine = record->vcpu ? record->vcpu->machine : 0,
@@ -441,19 +397,29 @@ static void tell_event(struct perf *perf, const struct vp_perfdata_record *recor
 		tell_records(perf, cpu);
 }
 
+static void tell_samples_of(struct perf *perf, const struct vp_perfdata_record *record)
+{
+	uint64_t period;
+
+	for (size_t from = 0; vp_perf_choice_next(&perf->choice, record, &from, &period);)
+		tell_sample(perf, record, period);
+}
+
 static void tell_events(struct perf *perf)
 {
+	struct vp_perfdata_record record;
+
 	/* Names as they were at each time. */
 	begin_spaces(perf);
-	for (size_t i = 0; i < perf->file.records.count; i++) {
-		struct vp_perfdata_record record;
-		if (!vp_perfdata_at(&perf->file, i, &record))
-			continue;
+	vp_perf_choice_rewind(&perf->choice);
+	for (vp_perfdata_rewind(&perf->file); vp_perfdata_next(&perf->file, &record);) {
 		see_spaces(perf, &record);
+		if (record.type != PERF_RECORD_SAMPLE)
+			continue;
 		if (is_tracepoint(&record))
 			tell_event(perf, &record);
-		else if (is_sample(perf, &record))
-			tell_sample(perf, &record);
+		if (vp_perf_choice_has(&perf->choice, &record))
+			tell_samples_of(perf, &record);
 	}
 	for (uint32_t cpu = 0; cpu < perf->records.count; cpu++) {
 		tell_records(perf, cpu);
@@ -461,11 +427,14 @@ static void tell_events(struct perf *perf)
 	}
 }
 
-static void find_sampled(struct perf *perf)
+/* Of a machine of the other byte order tracepoints cannot be read. */
+static struct vp_error *open_formats(struct perf *perf)
 {
-	vp_vec_each (&perf->file.attrs, attr)
-		if (!perf->sampled && attr->type != PERF_TYPE_TRACEPOINT)
-			perf->sampled = attr;
+	if (!perf->file.tracing.size || perf->file.events.swaps)
+		return NULL;
+	VP_TRY(vp_tracedat_open_formats(perf->path, perf->file.tracing, &perf->formats));
+	perf->has_formats = true;
+	return NULL;
 }
 
 static struct vp_error *tell_all(void *state, const struct vp_import_channel *channel)
@@ -473,16 +442,14 @@ static struct vp_error *tell_all(void *state, const struct vp_import_channel *ch
 	struct perf *perf = state;
 
 	perf->channel = channel;
-	VP_TRY(vp_perfdata_open(perf->path, perf->bytes, &perf->file));
-	if (perf->file.tracing.size) {
-		VP_TRY(vp_tracedat_open_formats(perf->path, perf->file.tracing, &perf->formats));
-		perf->has_formats = true;
-	}
-	find_sampled(perf);
+	VP_TRY(vp_perfdata_open(perf->path, perf->files.at, perf->files.count, &perf->file));
+	VP_TRY(open_formats(perf));
+	VP_TRY(vp_perf_choice_make(&perf->file, perf->event, &perf->choice));
 	begin_spaces(perf);
 	tell_about(perf);
 	survey(perf);
 	tell_sampling(perf);
+	tell_notes(perf);
 	tell_begin(perf);
 	if (perf->samples)
 		vp_vec_each (&perf->machines, spaces)
@@ -490,23 +457,33 @@ static struct vp_error *tell_all(void *state, const struct vp_import_channel *ch
 	tell_events(perf);
 	const struct vp_import_news counts[] = {
 	    {.kind = VP_IMPORT_LOST, .number = perf->file.lost},
-	    {.kind = VP_IMPORT_STRANGE, .number = perf->strange + perf->file.malformed},
-	    {.kind = VP_IMPORT_OTHERS, .number = perf->others},
+	    {.kind = VP_IMPORT_STRANGE,
+	     .number = perf->strange + vp_perfdata_malformed(&perf->file)},
 	};
 	for (size_t i = 0; i < VP_ARRAY_SIZE(counts); i++)
 		vp_import_tell(channel, counts[i], NULL, 0);
 	return NULL;
 }
 
+static bool is_data(const char *path)
+{
+	static const char *const magics[] = {VP_PERFDATA_MAGIC, VP_PERFDATA_MAGIC_1,
+					     VP_PERFDATA_MAGIC_SWAPPED};
+	bool is_one = false;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(magics); i++)
+		is_one |= vp_import_file_begins(path, magics[i], strlen(magics[i]));
+	return is_one;
+}
+
 /* The file itself, or that of a directory of perf's. */
 static char *find_data(const char *path)
 {
-	static const char magic[] = VP_PERFDATA_MAGIC;
 	VP_AUTO_FREE char *inside = vp_format("%s/data", path);
 
-	if (vp_import_file_begins(path, magic, sizeof(magic) - 1))
+	if (is_data(path))
 		return vp_strdup(path);
-	return vp_import_file_begins(inside, magic, sizeof(magic) - 1) ? VP_TAKE(inside) : NULL;
+	return is_data(inside) ? VP_TAKE(inside) : NULL;
 }
 
 static bool has_data(const char *path)
@@ -516,31 +493,39 @@ static bool has_data(const char *path)
 	return found != NULL;
 }
 
-/* While it may be read. */
-static void read_kernel(struct perf *perf)
+/* data.0, data.1 … beside it: records without a header, one file for each of perf's threads. */
+static struct vp_error *map_files(struct perf *perf)
 {
-	struct vp_buffer notes = {0};
-	struct vp_error *error = vp_file_read("/sys/kernel/notes", 1 << 16, &notes);
+	struct vp_slice bytes;
 
-	if (!error)
-		vp_build_id_in_notes(notes.bytes, notes.size, &perf->kernel);
-	vp_error_free(error);
-	vp_buffer_deinit(&notes);
-	vp_maps_writer_init(&perf->kallsyms, -1);
-	vp_proc_write_kallsyms(&perf->kallsyms);
+	VP_TRY(vp_import_file_map(perf->path, &bytes));
+	vp_vec_push(&perf->files, bytes);
+	for (int i = 0; perf->directory && i < MOST_FILES; i++) {
+		VP_AUTO_FREE char *path = vp_format("%s.%d", perf->path, i);
+		if (access(path, F_OK))
+			break;
+		struct stat status;
+		if (stat(path, &status) || !status.st_size)
+			continue;
+		VP_TRY(vp_import_file_map(path, &bytes));
+		vp_vec_push(&perf->files, bytes);
+	}
+	return NULL;
 }
 
-static struct vp_error *open_file(const char *path, void **state)
+static struct vp_error *open_file(const char *path, const struct vp_import_options *options,
+				  void **state)
 {
 	struct perf *perf = vp_alloc(sizeof(*perf));
 
-	*perf = (struct perf){.path = find_data(path), .span = {UINT64_MAX, 0}};
+	*perf = (struct perf){
+	    .path = find_data(path), .event = options->event, .span = {UINT64_MAX, 0}};
 	*state = perf;
 	if (!perf->path)
 		return vp_error_new("'%s' is no file of perf record", path);
 	perf->directory = strcmp(perf->path, path) ? vp_strdup(path) : NULL;
-	read_kernel(perf);
-	return vp_import_file_map(perf->path, &perf->bytes);
+	vp_perf_kernel_read(&perf->kernel);
+	return map_files(perf);
 }
 
 const struct vp_importer *vp_importer_perf(void)
@@ -548,6 +533,7 @@ const struct vp_importer *vp_importer_perf(void)
 	static const struct vp_importer importer = {
 	    .name = "perf.data",
 	    .summary = "a file of perf record, or its directory with a file data",
+	    .has_samples = true,
 	    .knows = has_data,
 	    .open = open_file,
 	    .tell = tell_all};

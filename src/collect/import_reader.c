@@ -22,6 +22,7 @@ struct vp_import_reader {
 struct job {
 	const struct vp_importer *importer;
 	const char *path;
+	const struct vp_import_options *options;
 };
 
 static void read_file(void *context, int channel)
@@ -29,7 +30,7 @@ static void read_file(void *context, int channel)
 	const struct job *job = context;
 	void *state = NULL;
 
-	struct vp_error *error = job->importer->open(job->path, &state);
+	struct vp_error *error = job->importer->open(job->path, job->options, &state);
 	struct vp_import_channel confined = {channel};
 	if (!error)
 		error = vp_confine_to_reading(&confined.fd, 1, 0);
@@ -59,13 +60,17 @@ static struct vp_error *unknown_format(const char *path)
 	return error;
 }
 
-struct vp_error *vp_import_reader_start(const char *path, struct vp_import_reader **ret)
+struct vp_error *vp_import_reader_start(const char *path, const struct vp_import_options *options,
+					struct vp_import_reader **ret)
 {
-	struct job job = {vp_importer_of(path), path};
+	struct job job = {vp_importer_of(path), path, options};
 	struct vp_worker_process worker;
 
 	if (!job.importer)
 		return unknown_format(path);
+	if (options->event && !job.importer->has_samples)
+		return vp_error_new("option --event: '%s' has no samples: it is of format %s", path,
+				    job.importer->name);
 	VP_TRY(vp_worker_process_start(SOCK_STREAM, read_file, &job, &worker));
 	*ret = vp_alloc(sizeof(**ret));
 	**ret = (struct vp_import_reader){.worker = worker, .path = path};

@@ -10,7 +10,7 @@
 struct vp_import_reader;
 
 /* Errors: it is of no format that is known, there is no such process. `path` stays the caller's. */
-struct vp_error *vp_import_reader_start(const char *path,
+struct vp_error *vp_import_reader_start(const char *path, const struct vp_import_options *options,
 					struct vp_import_reader **ret) VP_MUST_CHECK;
 /* What it says next; valid until the next call. Errors: what it says of the file, or that it ended
  * too early. */

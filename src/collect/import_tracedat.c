@@ -258,10 +258,12 @@ static struct vp_error *tell_all(void *state, const struct vp_import_channel *ch
 	return NULL;
 }
 
-static struct vp_error *open_file(const char *path, void **state)
+static struct vp_error *open_file(const char *path, const struct vp_import_options *options,
+				  void **state)
 {
 	struct telling *telling = vp_alloc(sizeof(*telling));
 
+	(void)options;
 	*telling = (struct telling){.path = path};
 	*state = telling;
 	return vp_import_file_map(path, &telling->bytes);

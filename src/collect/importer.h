@@ -13,10 +13,12 @@
 
 struct vp_importer {
 	const char *name, *summary;
+	bool has_samples;                /* of events that can be chosen */
 	bool (*knows)(const char *path); /* whether it looks like one of its own */
 	/* What it needs from this machine, and the file; its state is for tell() and goes with the
 	 * process. */
-	struct vp_error *(*open)(const char *path, void **state);
+	struct vp_error *(*open)(const char *path, const struct vp_import_options *options,
+				 void **state);
 	/* All of it, but for its end: without any rights, but to read. */
 	struct vp_error *(*tell)(void *state, const struct vp_import_channel *channel);
 };

@@ -2,6 +2,7 @@
 #include "collect/perf_spaces.h"
 
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -70,7 +71,7 @@ static void take_comm(struct vp_perf_spaces *spaces, const struct vp_perfdata_re
 {
 	uint32_t tid = 0;
 	struct vp_slice name = vp_perfdata_comm(record, &tid);
-	struct vp_cursor cursor = vp_cursor_of(record->body.bytes, record->body.size);
+	struct vp_cursor cursor = vp_perfdata_cursor(record, record->body);
 	uint32_t pid = vp_cursor_u32(&cursor);
 	uint32_t number = vp_intern_add(&spaces->texts, name.bytes, name.size);
 	bool inserted;
@@ -85,7 +86,7 @@ static void take_comm(struct vp_perf_spaces *spaces, const struct vp_perfdata_re
 
 static void take_fork(struct vp_perf_spaces *spaces, const struct vp_perfdata_record *record)
 {
-	struct vp_cursor cursor = vp_cursor_of(record->body.bytes, record->body.size);
+	struct vp_cursor cursor = vp_perfdata_cursor(record, record->body);
 	uint32_t pid = vp_cursor_u32(&cursor), parent = vp_cursor_u32(&cursor);
 	uint32_t tid = vp_cursor_u32(&cursor), parent_tid = vp_cursor_u32(&cursor);
 	const uint32_t *comm = vp_map_find(&spaces->comm_of_tid, parent_tid);
@@ -105,7 +106,7 @@ static void take_fork(struct vp_perf_spaces *spaces, const struct vp_perfdata_re
 
 static void take_exit(struct vp_perf_spaces *spaces, const struct vp_perfdata_record *record)
 {
-	struct vp_cursor cursor = vp_cursor_of(record->body.bytes, record->body.size);
+	struct vp_cursor cursor = vp_perfdata_cursor(record, record->body);
 	uint32_t pid = vp_cursor_u32(&cursor);
 
 	vp_cursor_u32(&cursor);
@@ -113,6 +114,23 @@ static void take_exit(struct vp_perf_spaces *spaces, const struct vp_perfdata_re
 	const uint32_t *found = vp_map_find(&spaces->space_of_pid, pid);
 	if (vp_cursor_ok(&cursor) && pid == tid && found)
 		spaces->spaces.at[*found].end = record->time;
+}
+
+/* "[kernel.kallsyms]_text": perf has the symbol's address for the mapping's offset in its file. */
+static void take_kernel(struct vp_perf_spaces *spaces, const uint64_t where[3],
+			const struct vp_build_id *given, const char *text)
+{
+	static const char host[] = "[kernel.kallsyms]", guest[] = "[guest.kernel.kallsyms";
+	bool is_host = !strncmp(text, host, sizeof(host) - 1);
+
+	if (!is_host && strncmp(text, guest, sizeof(guest) - 1) != 0)
+		return;
+	const char *symbol = strchr(text, ']');
+	snprintf(spaces->kernel_symbol, sizeof(spaces->kernel_symbol), "%s",
+		 symbol && symbol[1] ? symbol + 1 : "_text");
+	spaces->kernel = where[2] ? where[2] : where[0];
+	if (given)
+		spaces->kernel_id = *given;
 }
 
 static void put_mapping(struct vp_perf_spaces *spaces, const struct vp_perfdata_record *record,
@@ -124,8 +142,8 @@ static void put_mapping(struct vp_perf_spaces *spaces, const struct vp_perfdata_
 	    vp_format("%.*s", (int)(size < LONGEST_PATH ? size : LONGEST_PATH), path.bytes);
 	unsigned mode = record->misc & PERF_RECORD_MISC_CPUMODE_MASK;
 
-	if (mode == PERF_RECORD_MISC_KERNEL && !strncmp(text, "[kernel.kallsyms]", 17))
-		spaces->kernel = where[2] ? where[2] : where[0];
+	if (mode == PERF_RECORD_MISC_KERNEL || mode == PERF_RECORD_MISC_GUEST_KERNEL)
+		take_kernel(spaces, where, given, text);
 	if ((mode != PERF_RECORD_MISC_USER && mode != PERF_RECORD_MISC_GUEST_USER) || !where[1])
 		return;
 	uint32_t space = space_of(spaces, pid);
@@ -137,7 +155,7 @@ static void put_mapping(struct vp_perf_spaces *spaces, const struct vp_perfdata_
 
 static void take_mapping(struct vp_perf_spaces *spaces, const struct vp_perfdata_record *record)
 {
-	struct vp_cursor cursor = vp_cursor_of(record->body.bytes, record->body.size);
+	struct vp_cursor cursor = vp_perfdata_cursor(record, record->body);
 	uint32_t pid = vp_cursor_u32(&cursor);
 
 	vp_cursor_u32(&cursor); /* the thread */

@@ -22,7 +22,10 @@ struct vp_perf_spaces {
 	struct vp_map space_of_pid, comm_of_tid;
 	struct vp_intern texts;
 	struct vp_maps_writer mappings;
-	uint64_t kernel; /* where the host's kernel begins; 0: it does not say */
+	/* Where the kernel is: the address of that symbol; 0: it does not say. */
+	uint64_t kernel;
+	char kernel_symbol[32];
+	struct vp_build_id kernel_id; /* if the record of its mapping has it */
 };
 
 void vp_perf_spaces_init(struct vp_perf_spaces *spaces, const struct vp_perfdata *file,

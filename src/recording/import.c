@@ -41,12 +41,13 @@ struct source {
 	struct vp_trace_writer *writer; /* of a guest: its own */
 	struct vp_import_events events;
 	struct vp_import_samples samples;
-	uint64_t missed, lost, strange, left_out, others;
+	uint64_t missed, lost, strange, left_out;
 	unsigned notes;
 };
 
 struct import {
 	const char *directory;
+	const struct vp_import_options *options; /* for the host's file */
 	vp_notices *notes;
 	struct vp_recording about;
 	struct vp_import_vms vms;
@@ -194,20 +195,29 @@ static void take_machine(struct source *source, uint32_t what, struct vp_slice t
 	vp_buffer_deinit(&clean);
 }
 
-static void take_sampling(struct source *source, const struct vp_import_news *news,
-			  struct vp_slice name)
+static struct vp_error *take_sampling(struct source *source, struct vp_slice bytes)
 {
 	struct vp_recording *about = &source->import->about;
+	struct vp_import_sampling sampling;
 	struct vp_buffer clean = {0};
 
+	if (!source->is_host || source->samples.are_there || bytes.size < sizeof(sampling))
+		return unexpected(source);
+	memcpy(&sampling, bytes.bytes, sizeof(sampling));
+	const struct vp_slice name = {bytes.bytes + sizeof(sampling),
+				      bytes.size - sizeof(sampling)};
 	vp_text_clean(name.bytes, name.size < LONGEST_TEXT ? name.size : LONGEST_TEXT, &clean);
 	source->samples.are_there = true;
-	about->period_ns = news->number ? news->number : 1;
-	about->chains = news->cpu != 0;
+	source->samples.by_period = !sampling.tick_ns;
+	about->weigh = sampling.tick_ns ? VP_WEIGH_TICKS : VP_WEIGH_EVENTS;
+	about->by_time = sampling.tick_ns != 0;
+	about->period_ns = sampling.tick_ns ? sampling.tick_ns : 1;
+	about->chains = sampling.has_chains != 0;
 	free(about->trigger);
 	about->trigger = vp_strdup(vp_buffer_text(&clean));
 	vp_recording_add_instrument(about, "profile");
 	vp_buffer_deinit(&clean);
+	return NULL;
 }
 
 static void take_marks(struct source *source, struct vp_slice bytes)
@@ -271,10 +281,7 @@ static struct vp_error *take_about(struct source *source, const struct vp_import
 	case VP_IMPORT_SPAN:
 		return take_span(source, bytes);
 	case VP_IMPORT_SAMPLING:
-		if (!source->is_host || source->samples.are_there)
-			return unexpected(source);
-		take_sampling(source, news, bytes);
-		return NULL;
+		return take_sampling(source, bytes);
 	case VP_IMPORT_BEGIN:
 		source->begun = true;
 		source->id = news->number;
@@ -308,9 +315,6 @@ static struct vp_error *take(struct source *source, const struct vp_import_news 
 	case VP_IMPORT_LEFT_OUT:
 		source->left_out += news->number;
 		return NULL;
-	case VP_IMPORT_OTHERS:
-		source->others += news->number;
-		return NULL;
 	case VP_IMPORT_NOTE:
 		take_note(source, bytes);
 		return NULL;
@@ -331,7 +335,10 @@ static struct vp_error *hear_about(struct source *source)
 	struct vp_import_news news;
 	struct vp_slice bytes;
 
-	VP_TRY(vp_import_reader_start(source->operand.path, &source->reader));
+	const struct vp_import_options none = {0};
+	VP_TRY(vp_import_reader_start(source->operand.path,
+				      source->is_host ? source->import->options : &none,
+				      &source->reader));
 	while (!source->begun) {
 		VP_TRY(vp_import_reader_next(source->reader, &news, &bytes));
 		VP_TRY(take_about(source, &news, bytes));
@@ -523,8 +530,6 @@ static void note_what_is_missing(const struct source *source)
 	note_count(source, source->strange + source->samples.strange,
 		   "entries are no events of the formats that it has, or of a vCPU that is not "
 		   "known, and were skipped");
-	note_count(source, source->others,
-		   "samples of further events were left out: a recording has those of one");
 	note_count(source, source->left_out,
 		   "fields of its events are neither numbers nor text, and were left out");
 }
@@ -578,10 +583,11 @@ static void deinit_source(struct source *source)
 	vp_import_samples_deinit(&source->samples);
 }
 
-struct vp_error *vp_import(const char *const *operands, size_t count, const char *directory,
+struct vp_error *vp_import(const char *const *operands, size_t count,
+			   const struct vp_import_options *options, const char *directory,
 			   vp_notices *notes)
 {
-	struct import import = {.directory = directory, .notes = notes};
+	struct import import = {.directory = directory, .options = options, .notes = notes};
 
 	vp_recording_describe(&import.about, operands[0]);
 	free(import.about.hostname);

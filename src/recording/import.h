@@ -4,6 +4,7 @@
 #define VP_RECORDING_IMPORT_H
 
 #include "base/error.h"
+#include "collect/import_channel.h"
 #include "recording/notices.h"
 
 /*
@@ -12,7 +13,8 @@
  * and empty. `notes` gets what is missing or assumed. Errors: one cannot be read, which VM's a
  * guest is is not known, the recording cannot be written.
  */
-struct vp_error *vp_import(const char *const *operands, size_t count, const char *directory,
+struct vp_error *vp_import(const char *const *operands, size_t count,
+			   const struct vp_import_options *options, const char *directory,
 			   vp_notices *notes) VP_MUST_CHECK;
 
 #endif

@@ -138,6 +138,17 @@ static void put_vcpu_sample(struct vp_trace_writer *writer, struct vp_stream_id 
 		vp_trace_append(writer, id, &record);
 }
 
+/* The weight of the sample that follows. */
+static void put_period(const struct vp_import_samples *samples, struct vp_trace_writer *writer,
+		       struct vp_stream_id id, const struct vp_import_sample *sample)
+{
+	struct vp_sample_period record = {
+	    .time = sample->time, .id = VP_ID_sample_period, .events = sample->period};
+
+	if (samples->by_period)
+		vp_trace_append(writer, id, &record);
+}
+
 /* It is told whose vCPU's it is, and which of its guest's threads ran. */
 static bool put_told(const struct vp_import_samples *samples, struct vp_trace_writer *writer,
 		     struct vp_stream_id id, const struct vp_import_sample *sample)
@@ -158,6 +169,7 @@ static bool put_told(const struct vp_import_samples *samples, struct vp_trace_wr
 	vp_vec_each (&vm->vcpus, vcpu)
 		if (vcpu->number == sample->vcpu)
 			record.tid = vcpu->tid;
+	put_period(samples, writer, id, sample);
 	vp_trace_append(writer, id, &record);
 	return true;
 }
@@ -172,6 +184,7 @@ static void put_own(struct vp_import_samples *samples, struct vp_trace_writer *w
 	put_frames(writer, id, sample, VP_MODE_KERNEL, frames.bytes, sample->kernel);
 	put_frames(writer, id, sample, VP_MODE_USER,
 		   frames.bytes + sample->kernel * sizeof(uint64_t), sample->user);
+	put_period(samples, writer, id, sample);
 	if (vcpu)
 		put_vcpu_sample(writer, id, sample, vp_vm_id(&samples->vms->at[*vcpu >> VCPU_BITS]),
 				(uint16_t)*vcpu);

@@ -11,7 +11,7 @@
 #include "schema/vm.h"
 
 struct vp_import_samples {
-	bool are_there;
+	bool are_there, by_period; /* each counts for its period */
 	char *directory;
 	const vp_vms *vms;
 	struct vp_map vcpu_of_tid; /* place of the VM, from bit 16 on, and its vCPU */

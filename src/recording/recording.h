@@ -61,6 +61,11 @@ struct vp_recording {
 };
 
 void vp_recording_deinit(struct vp_recording *recording);
+/* Whether it is known how far samples are apart: perf's files do not always say. */
+static inline bool vp_recording_has_period(const struct vp_recording *recording)
+{
+	return recording->period_ns > 1;
+}
 /* The unit of weights: "samples", "ns", or the name of the event. */
 const char *vp_recording_unit(const struct vp_recording *recording);
 /* Nanoseconds per unit of weight; 0: weights are no times. */

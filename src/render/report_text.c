@@ -150,8 +150,9 @@ void vp_render_report_text(const struct vp_report *report, bool colour, struct v
 	vp_buffer_printf(out, "# host %s, kernel %s, %u pCPUs", recording->hostname,
 			 recording->kernel, recording->pcpus);
 	if (recording->trigger[0]) /* there may be no samples */
-		vp_buffer_printf(out, ", trigger %s every %s", recording->trigger,
-				 vp_text_duration(recording->period_ns, period));
+		vp_buffer_printf(out, ", trigger %s", recording->trigger);
+	if (recording->trigger[0] && vp_recording_has_period(recording))
+		vp_buffer_printf(out, " every %s", vp_text_duration(recording->period_ns, period));
 	vp_buffer_printf(out, ", %.3f s\n", report->duration);
 	if (recording->guest_sampling[0])
 		vp_buffer_printf(out, "# guests sampled apart: %s\n", recording->guest_sampling);

@@ -133,8 +133,9 @@ static void put_about(const struct vp_report *report, struct vp_json *json)
 	vp_json_bool(json, "by_time", recording->by_time);
 	vp_json_text(json, "unit", vp_recording_unit(recording));
 	vp_json_text(json, "command", recording->command);
-	vp_json_count(json, "period_ns", recording->period_ns);
-	vp_json_double(json, "rate_hz", 1e9 / (double)recording->period_ns);
+	bool has_period = vp_recording_has_period(recording);
+	vp_json_count(json, "period_ns", has_period ? recording->period_ns : 0);
+	vp_json_double(json, "rate_hz", has_period ? 1e9 / (double)recording->period_ns : 0);
 	vp_json_double(json, "duration_s", report->duration);
 	vp_json_count(json, "pcpus", recording->pcpus);
 	vp_json_count(json, "lost", report->lost);

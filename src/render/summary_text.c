@@ -18,6 +18,8 @@ static void put_trigger(const struct vp_recording *recording, struct vp_buffer *
 	if (recording->weigh == VP_WEIGH_EVENTS && recording->events)
 		vp_buffer_printf(out, "Trigger:     %s, every %" PRIu64 " events\n",
 				 recording->trigger, recording->events);
+	else if (!vp_recording_has_period(recording))
+		vp_buffer_printf(out, "Trigger:     %s\n", recording->trigger);
 	else
 		vp_buffer_printf(out,
 				 "Trigger:     %s, every %s (%.1f samples per second and pCPU)%s\n",

@@ -6,7 +6,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-static void look_at(const struct vp_perfdata *file, struct vp_tracedat *formats)
+static void look_at(struct vp_perfdata *file, struct vp_tracedat *formats)
 {
 	struct vp_buffer out = {0};
 	struct vp_perf_spaces spaces;
@@ -15,10 +15,8 @@ static void look_at(const struct vp_perfdata *file, struct vp_tracedat *formats)
 	vp_perf_spaces_init(&spaces, file, 0);
 	vp_maps_writer_init(&maps, -1);
 
-	for (size_t i = 0; i < file->records.count; i++) {
-		struct vp_perfdata_record record;
-		if (!vp_perfdata_at(file, i, &record))
-			continue;
+	struct vp_perfdata_record record;
+	for (vp_perfdata_rewind(file); vp_perfdata_next(file, &record);) {
 		vp_perf_spaces_take(&spaces, &record);
 		struct vp_cursor common = vp_cursor_of(record.raw.bytes, record.raw.size);
 		uint32_t class = vp_tracedat_class(formats, vp_cursor_u16(&common));
@@ -42,8 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 
 	vp_buffer_append(&whole, VP_PERFDATA_MAGIC, sizeof(VP_PERFDATA_MAGIC) - 1);
 	vp_buffer_append(&whole, bytes, size);
-	struct vp_error *error =
-	    vp_perfdata_open("fuzz", (struct vp_slice){whole.bytes, whole.size}, &file);
+	const struct vp_slice bytes_of_file = {whole.bytes, whole.size};
+	struct vp_error *error = vp_perfdata_open("fuzz", &bytes_of_file, 1, &file);
 	if (!error) {
 		error = vp_tracedat_open_formats("fuzz", file.tracing, &formats);
 		if (error)
