@@ -5,6 +5,7 @@ import errno
 import fcntl
 import json
 import os
+import stat
 import time
 from pathlib import Path
 
@@ -109,21 +110,44 @@ class State:
         return self.directory / "steps" / f"{step['number']:05d}.{step['attempts']}"
 
 
+def _open_lock(path: Path, flags: int) -> int:
+    """The lock file, if it is a regular file of root's or this user's: in a folder that all may write to, anybody
+    could have put a link there, or a file that says whom to signal."""
+    handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1 or status.st_uid not in (0, os.geteuid()):
+        os.close(handle)
+        raise OSError(errno.EPERM, "it is not a regular file of root's or this user's")
+    return handle
+
+
+def _owner(handle: int) -> tuple:
+    """The process that holds the lock, by the kernel, and the directory that the file names."""
+    text = os.pread(handle, 65536, 0).decode(errors="replace").strip()
+    process, _, where = text.partition(" ")
+    status = os.fstat(handle)
+    inode = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    holders = [line.split()[4] for line in read_text(Path("/proc/locks")).splitlines()
+               if line.split()[1:2] == ["FLOCK"] and line.split()[5] == inode]
+    return (process, where) if process in holders else ("", "")
+
+
 class Lock:
     """One benchmark on a machine, and in a directory, at a time. Held as long as the process lives."""
 
     def __init__(self, path: Path, directory: Path) -> None:
         try:
-            self.handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except PermissionError:
-            self.handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # another user's: to be waited for, not written
+            try:
+                self.handle = _open_lock(path, os.O_RDWR | os.O_CREAT)
+            except PermissionError:
+                self.handle = _open_lock(path, os.O_RDONLY)  # root's: to be waited for, not written
         except OSError as error:
             raise BenchError(f"{path}: the lock cannot be opened: {error.strerror}") from error
         try:
             fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            owner = " ".join(_owner(self.handle)).strip() or "unknown"
             os.close(self.handle)
-            owner = read_text(path) or "unknown"
             raise BenchError(f"another vperf-bench runs on this machine (process and directory: {owner}): two would "
                              "disturb each other") from None
         try:
@@ -140,13 +164,13 @@ class Lock:
 def holder(directory: Path) -> int | None:
     """The process that runs the benchmark of a directory, if one does."""
     try:
-        handle = os.open(LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        handle = _open_lock(LOCK, os.O_RDONLY)
     except OSError:
         return None
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        process, _, where = read_text(LOCK).partition(" ")
+        process, where = _owner(handle)
         return int(process) if process.isdigit() and where == str(directory) else None
     finally:
         os.close(handle)

@@ -192,9 +192,11 @@ static struct vp_error *choose_graph(struct report *report)
 
 static uint32_t count_own_pcpus(void)
 {
-	cpu_set_t pcpus;
+	cpu_set_t pcpus[8]; /* of 1,024 each: the kernel refuses fewer bits than it has pCPUs */
 
-	return sched_getaffinity(0, sizeof(pcpus), &pcpus) ? 1 : (uint32_t)CPU_COUNT(&pcpus);
+	return sched_getaffinity(0, sizeof(pcpus), pcpus)
+		   ? 1
+		   : (uint32_t)CPU_COUNT_S(sizeof(pcpus), pcpus);
 }
 
 static struct vp_error *choose_jobs(struct report *report)

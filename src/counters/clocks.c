@@ -6,6 +6,7 @@
  * /proc/stat per CPU. It does not say which thread was on that CPU. So all that is certain is that
  * no more was stolen from a thread than from the CPUs that it may have run on.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@
 #endif
 
 /* The kernel adds up what was stolen at its ticks, of 10 ms at most, and shows whole ones. */
-enum { STEAL_SLACK_TICKS = 2, STAT_SIZE = 1 << 16 };
+enum { STEAL_SLACK_TICKS = 2, PIECE = 1 << 12, MOST_CPUS = 8192 };
 
 int vp_counters_clocks_open(void)
 {
@@ -48,12 +49,12 @@ static uint64_t read_on_cpu(int fd)
 /* The only CPU that the thread may run on, or -1. */
 static int only_cpu(void)
 {
-	cpu_set_t set;
+	cpu_set_t set[MOST_CPUS / CPU_SETSIZE];
 
-	if (sched_getaffinity(0, sizeof(set), &set) || CPU_COUNT(&set) != 1)
+	if (sched_getaffinity(0, sizeof(set), set) || CPU_COUNT_S(sizeof(set), set) != 1)
 		return -1;
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &set))
+	for (int cpu = 0; cpu < MOST_CPUS; cpu++)
+		if (CPU_ISSET_S(cpu, sizeof(set), set))
 			return cpu;
 	return -1;
 }
@@ -65,34 +66,52 @@ static uint64_t tick_ns(void)
 	return 1000000000 / (uint64_t)(ticks > 0 ? ticks : 100);
 }
 
-/* The eighth number of the line "cpuN ..." of /proc/stat, or of "cpu " (proc(5)): steal. */
-static uint64_t steal_of_line(const char *text, const char *name)
+/* The eighth number of a line "cpuN ..." of /proc/stat, or of "cpu " (proc(5)): steal. */
+static bool parse_steal(const char *line, const char *name, uint64_t *ns)
 {
-	const char *line = strstr(text, name);
-	unsigned long long steal = 0;
+	unsigned long long steal;
+	size_t size = strlen(name);
 
-	if (!line || sscanf(line + strlen(name), "%*u %*u %*u %*u %*u %*u %*u %llu", &steal) != 1)
-		return 0;
-	return steal * tick_ns();
+	if (strncmp(line, name, size) != 0 ||
+	    sscanf(line + size, "%*u %*u %*u %*u %*u %*u %*u %llu", &steal) != 1)
+		return false;
+	*ns = steal * tick_ns();
+	return true;
+}
+
+uint64_t vp_counters_steal_of(int fd, int cpu)
+{
+	char text[PIECE + 1], name[24] = "cpu ";
+	size_t size = 0;
+	uint64_t ns = 0;
+	ssize_t got;
+
+	if (cpu >= 0)
+		snprintf(name, sizeof(name), "cpu%d ", cpu);
+	while ((got = read(fd, text + size, PIECE - size)) > 0 || (got < 0 && errno == EINTR)) {
+		char *line = text, *end;
+		size += got > 0 ? (size_t)got : 0;
+		text[size] = 0;
+		for (; (end = strchr(line, '\n')); line = end + 1)
+			if (parse_steal(line, name, &ns))
+				return ns;
+		/* The lines of CPUs are short, and come before the long one of interrupts. */
+		size -= (size_t)(line - text);
+		if (size == PIECE)
+			return 0;
+		memmove(text, line, size);
+	}
+	return 0;
 }
 
 static uint64_t read_steal(int cpu)
 {
-	char text[STAT_SIZE], name[24] = "cpu ";
 	int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
-	size_t size = 0;
-	ssize_t got;
+	uint64_t ns = fd < 0 ? 0 : vp_counters_steal_of(fd, cpu);
 
-	if (fd < 0)
-		return 0;
-	while (size < sizeof(text) - 1 &&
-	       (got = read(fd, text + size, sizeof(text) - 1 - size)) > 0)
-		size += (size_t)got;
-	close(fd);
-	text[size] = 0;
-	if (cpu >= 0)
-		snprintf(name, sizeof(name), "\ncpu%d ", cpu);
-	return steal_of_line(text, name);
+	if (fd >= 0)
+		close(fd);
+	return ns;
 }
 
 void vp_counters_clocks_read(int fd, struct vp_counters_clocks *ret)

@@ -122,19 +122,19 @@ static bool measure_switches(const struct measurement *m)
 
 static bool measure_stint(const struct measurement *m)
 {
-	cpu_set_t before, here;
+	cpu_set_t before[8], here[8]; /* of 1,024 CPUs each */
 	int cpu = sched_getcpu();
 
 	if (!m->ops->stints)
 		return true;
-	CPU_ZERO(&here);
-	if (cpu < 0 || sched_getaffinity(0, sizeof(before), &before))
+	CPU_ZERO_S(sizeof(here), here);
+	if (cpu < 0 || sched_getaffinity(0, sizeof(before), before))
 		return false;
-	CPU_SET(cpu, &here);
-	if (sched_setaffinity(0, sizeof(here), &here))
+	CPU_SET_S(cpu, sizeof(here), here);
+	if (sched_setaffinity(0, sizeof(here), here))
 		return false;
 	bool good = measure_switches(m);
-	sched_setaffinity(0, sizeof(before), &before);
+	sched_setaffinity(0, sizeof(before), before);
 	return good;
 }
 

@@ -47,6 +47,8 @@ struct vp_counters_clocks {
 
 /* A descriptor that vp_counters_clocks_read() reads the time on a CPU from, or -1. */
 int vp_counters_clocks_open(void);
+/* Nanoseconds stolen from a CPU, or from all (-1), by an open /proc/stat. */
+uint64_t vp_counters_steal_of(int fd, int cpu);
 void vp_counters_clocks_read(int fd, struct vp_counters_clocks *ret);
 /* The times between; but for lent counters, which know better, also what was stolen. */
 void vp_counters_clocks_between(int fd, const struct vp_counters_clocks *start,

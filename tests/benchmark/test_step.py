@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Steps that really run: their figure, their time limit, what they leave behind; and the whole program."""
+import fcntl
 import json
 import os
 import subprocess
@@ -178,6 +179,39 @@ class Program(Case):
         self.assertIn("interrupted", self.run_it("status", out).stdout)
         self.assertIn("vperf-bench was killed during it", self.run_it("resume", out).stderr)
         self.assertEqual(json.loads(self.run_it("status", "--json", out).stdout)["steps"], {"done": 2})
+
+    def test_lock_of_others(self):
+        """Neither followed nor believed: in /run/lock anybody can make files."""
+        plan = self.write_plan("least-free = 0\n" + bench.HEAD + f"[configuration.a]\ndirectory = '{self.place}'\n[test.t]\ncommand = 'true'\n")
+        victim, lock, out = self.place / "victim", self.place / "lock", self.place / "out"
+        victim.write_text("root's")
+        lock.symlink_to(victim)
+        self.assertIn("the lock cannot be opened", self.run_it("run", plan, "-o", out, status=1).stderr)
+        self.assertEqual(victim.read_text(), "root's")
+        lock.unlink()
+        os.link(victim, lock)
+        self.assertIn("the lock cannot be opened", self.run_it("run", plan, "-o", out, status=1).stderr)
+        self.assertEqual(victim.read_text(), "root's")
+        lock.unlink()
+        self.run_it("run", plan, "-o", out)
+        with open(lock, "r+") as handle:  # held by this process, and says that it is another
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            handle.write(f"1 {out}\n")
+            handle.flush()
+            self.assertNotIn("process 1", self.run_it("status", out).stdout)
+            handle.seek(0)
+            handle.truncate()
+            handle.write(f"{os.getpid()} {out}\n")
+            handle.flush()
+            self.assertIn(f"process {os.getpid()}", self.run_it("status", out).stdout)
+
+    def test_lock_of_another_user(self):
+        if os.geteuid():
+            self.skipTest("needs root to make another user's file")
+        plan = self.write_plan("least-free = 0\n" + bench.HEAD + f"[configuration.a]\ndirectory = '{self.place}'\n[test.t]\ncommand = 'true'\n")
+        (self.place / "lock").write_text("")
+        os.chown(self.place / "lock", 65534, 65534)
+        self.assertIn("not a regular file of root's", self.run_it("run", plan, "-o", self.place / "out", status=1).stderr)
 
     def test_wrong_usage(self):
         self.run_it(status=2)
