@@ -40,32 +40,48 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Whether this thread has it: what it opens then is a companion, and no event of the program's. */
 static __thread bool has_lock;
 
-void vp_shim_lock(void)
-{
-	pthread_mutex_lock(&lock);
-}
+/* The process whose events these are; 0: it has none yet. A child of vfork() has its parent's
+ * memory. */
+static _Atomic pid_t owner;
+static __thread sigset_t signals_at_fork;
 
-void vp_shim_unlock(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-/* A signal's handler may read counters, too. */
+/* A signal's handler may read counters, too: it must not wait for a lock that its own thread has.
+ */
 static void enter(sigset_t *signals)
 {
 	sigset_t all;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, signals);
-	vp_shim_lock();
+	pthread_mutex_lock(&lock);
 	has_lock = true;
 }
 
 static void leave(const sigset_t *signals)
 {
 	has_lock = false;
-	vp_shim_unlock();
+	pthread_mutex_unlock(&lock);
 	pthread_sigmask(SIG_SETMASK, signals, NULL);
+}
+
+void vp_shim_lock(void)
+{
+	enter(&signals_at_fork);
+}
+
+void vp_shim_unlock(void)
+{
+	if (atomic_load(&owner))
+		atomic_store(&owner, getpid());
+	leave(&signals_at_fork);
+}
+
+/* False in a child of vfork(): its descriptors are its own, the events are its parent's. */
+static bool is_owner(void)
+{
+	pid_t nobody = 0, own = getpid();
+
+	return atomic_compare_exchange_strong(&owner, &nobody, own) || nobody == own;
 }
 
 static struct vp_shim_event *event_of(int fd)
@@ -359,7 +375,8 @@ void vp_shim_note(int fd, const struct perf_event_attr *given, pid_t pid, int cp
 	pid_t tid = pid ? pid : gettid();
 	sigset_t signals;
 
-	if (has_lock || fd >= MOST_DESCRIPTORS || pid < 0 || cpu != -1 || !copy_attr(given, &attr))
+	if (has_lock || !is_owner() || fd >= MOST_DESCRIPTORS || pid < 0 || cpu != -1 ||
+	    !copy_attr(given, &attr))
 		return;
 	enter(&signals);
 	struct vp_shim_event *leader = event_of(group_fd);
@@ -377,7 +394,7 @@ int vp_shim_open(const struct perf_event_attr *given, pid_t pid, int cpu, int gr
 	struct vp_shim_event *leader = NULL;
 	sigset_t signals;
 
-	if (!copy_attr(given, &attr) || !is_answerable(&attr, pid, cpu, flags))
+	if (!is_owner() || !copy_attr(given, &attr) || !is_answerable(&attr, pid, cpu, flags))
 		return -refusal;
 	enter(&signals);
 	if (group_fd >= 0)
@@ -517,6 +534,8 @@ int vp_shim_ioctl(int fd, unsigned long request, unsigned long argument)
 {
 	sigset_t signals;
 
+	if (!is_owner())
+		return -EBADF;
 	enter(&signals);
 	struct vp_shim_event *event = event_of(fd);
 	int result = event ? ioctl_locked(event, request, argument) : -EBADF;
@@ -565,7 +584,7 @@ void vp_shim_close(int fd)
 {
 	sigset_t signals;
 
-	if (!event_of(fd))
+	if (!event_of(fd) || !is_owner())
 		return;
 	enter(&signals);
 	if (event_of(fd))

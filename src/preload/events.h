@@ -33,10 +33,11 @@ int vp_shim_mmap(int fd, void *address, size_t size, int protection, int flags, 
 		 void **ret);
 /* -ENOSYS: that is the kernel's to answer. */
 int vp_shim_fcntl(int fd, int command, unsigned long argument);
-/* Before the descriptor is closed. */
+/* Before the descriptor is closed. In a child of vfork() nothing happens: the event is its
+ * parent's. */
 void vp_shim_close(int fd);
 
-/* Around a fork(): the child has the events, too. */
+/* Around a fork(), which signals must not interrupt: the child has the events, too. */
 void vp_shim_lock(void);
 void vp_shim_unlock(void);
 

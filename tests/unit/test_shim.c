@@ -7,10 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <linux/perf_event.h>
@@ -574,6 +576,63 @@ static void test_codes(void **state)
 	assert_false(vp_counters_event_same(&instructions, &raw));
 }
 
+/* A child of vfork() that closes its descriptors has its parent's memory: the events stay. */
+static void test_child_of_vfork_closes(void **state)
+{
+	int fd = open_event(PERF_COUNT_HW_INSTRUCTIONS, false, 0, -1);
+	pid_t child = vfork();
+
+	if (!child) {
+		vp_shim_close(fd);
+		_exit(vp_shim_ioctl(fd, PERF_EVENT_IOC_RESET, 0) != -EBADF);
+	}
+	int status = -1;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_true(vp_shim_has(fd));
+	happen(30, 0);
+	assert_int_equal(value_of(fd), 30);
+	close_event(fd);
+}
+
+static int read_in_handler;
+static volatile sig_atomic_t handled;
+
+static void read_counter(int signal)
+{
+	uint64_t value;
+
+	handled += vp_shim_read(read_in_handler, &value, sizeof(value)) == sizeof(value);
+}
+
+static void raise_within_fork(void)
+{
+	raise(SIGUSR1);
+}
+
+/* A signal whose handler reads a counter, as PAPI's for overflows does, while fork() is under way:
+ * between the shim's part and the kernel's. A handler that has to wait for the lock waits for ever,
+ * with all signals blocked: then the test's time limit ends it. */
+static void test_signal_during_fork(void **state)
+{
+	struct sigaction action = {.sa_handler = read_counter}, before;
+
+	read_in_handler = open_event(PERF_COUNT_HW_INSTRUCTIONS, false, 0, -1);
+	/* The one that is registered last is called first. */
+	assert_int_equal(pthread_atfork(raise_within_fork, NULL, NULL), 0);
+	assert_int_equal(pthread_atfork(vp_shim_lock, vp_shim_unlock, vp_shim_unlock), 0);
+	sigaction(SIGUSR1, &action, &before);
+	pid_t child = fork();
+	if (!child) /* has the event, and no pending signal */
+		_exit(!vp_shim_has(read_in_handler) || handled != 0);
+	int status = -1;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(handled, 1);
+	sigaction(SIGUSR1, &before, NULL);
+	close_event(read_in_handler);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -590,6 +649,8 @@ int main(void)
 	    cmocka_unit_test_setup(test_inherits_from_exec, setup),
 	    cmocka_unit_test_setup(test_joins_kernels, setup),
 	    cmocka_unit_test_setup(test_samples_of_group, setup),
+	    cmocka_unit_test_setup(test_child_of_vfork_closes, setup),
+	    cmocka_unit_test_setup(test_signal_during_fork, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
