@@ -18,14 +18,19 @@
 #include "collect/svm_data.h"
 
 enum {
-	SPARE_PLACES = 64,  /* for vCPUs that come later */
-	MOST_PLACES = 8192, /* each has 70 KiB */
+	/* For vCPUs that come later: so many, and so many to each pCPU. */
+	SPARE_PLACES = 256,
+	SPARE_PLACES_OF_PCPU = 32,
+	MOST_PLACES = 8192,
+	PLACE_BYTES = 70 << 10,
+	MEMORY_SHARE = 128, /* of the host's memory, for more than SPARE_PLACES spare ones */
 	COPY_TRIES = 10000, /* of an entry that is being written */
 	ENTRIES_AT_ONCE = 512,
 	LARGEST_KEY = sizeof(struct vp_site_key), /* of the maps that are read so */
 	LARGEST_VALUE = sizeof(struct vp_site_cost),
-	/* Thieves to each place. Reading them costs by how many there might be. */
+	/* Thieves to each place, and at least. Reading them costs by how many there might be. */
 	THIEVES = 15,
+	LEAST_THIEVES = 4096,
 	/* Places in guests beyond those that are counted in place, to each vCPU. */
 	OLD_SITES = 32,
 	/* Threads whose names are kept, to each pCPU. */
@@ -96,6 +101,26 @@ static size_t count_vcpus(const vp_vms *vms)
 	return count;
 }
 
+/* As many vCPUs as may come to a host of this size. */
+static size_t wanted_places(const vp_vms *vms)
+{
+	size_t pcpus = (size_t)libbpf_num_possible_cpus(), known = 2 * count_vcpus(vms);
+	size_t spare = SPARE_PLACES_OF_PCPU * pcpus;
+	size_t bytes = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)getpagesize();
+	size_t affordable = bytes / MEMORY_SHARE / PLACE_BYTES;
+
+	spare = spare < affordable ? spare : affordable;
+	spare = spare > SPARE_PLACES ? spare : SPARE_PLACES;
+	return known + spare < MOST_PLACES ? known + spare : MOST_PLACES;
+}
+
+static size_t most_thieves(const struct vp_account_source *source)
+{
+	size_t wanted = source->places * THIEVES;
+
+	return wanted > LEAST_THIEVES ? wanted : LEAST_THIEVES;
+}
+
 /* Sizes the maps before they are made. */
 static int size_maps(struct vp_account_source *source)
 {
@@ -105,7 +130,8 @@ static int size_maps(struct vp_account_source *source)
 	int result = bpf_map__set_max_entries(programs->maps.vcpus, places);
 
 	if (!result)
-		result = bpf_map__set_max_entries(programs->maps.thieves, places * THIEVES);
+		result = bpf_map__set_max_entries(programs->maps.thieves,
+						  (uint32_t)most_thieves(source));
 	if (!result)
 		result = bpf_map__set_max_entries(programs->maps.other_thieves,
 						  places * VP_TAKEN_STATES);
@@ -305,9 +331,8 @@ struct vp_error *vp_account_source_open(const vp_vms *vms,
 					struct vp_account_source **ret)
 {
 	struct vp_account_source *source = vp_alloc(sizeof(*source));
-	size_t wanted = 2 * count_vcpus(vms) + SPARE_PLACES;
 
-	source->places = wanted < MOST_PLACES ? wanted : MOST_PLACES;
+	source->places = wanted_places(vms);
 	struct vp_error *error = load(source, options, true);
 	if (error && source->programs && source->programs->rodata->knows_svm_data) {
 		vp_error_free(error);
@@ -551,6 +576,24 @@ void vp_account_source_thieves(const struct vp_account_source *source,
 			   sizeof(struct vp_thief_cost), take_others, &others);
 }
 
+static void forget_thieves(const struct vp_account_source *source, const struct vp_thief_key *keys,
+			   size_t count,
+			   void (*take)(void *context, const void *key, const void *cost),
+			   void *context)
+{
+	int map = bpf_map__fd(source->programs->maps.thieves);
+	struct vp_thief_cost cost;
+
+	for (size_t i = 0; i < count; i++) {
+		/* At once since Linux 5.14; before, what is added in between is lost. */
+		int result = bpf_map_lookup_and_delete_elem(map, &keys[i], &cost);
+		if (result && !bpf_map_lookup_elem(map, &keys[i], &cost))
+			result = bpf_map_delete_elem(map, &keys[i]);
+		if (!result)
+			take(context, &keys[i], &cost);
+	}
+}
+
 void vp_account_source_old_sites(const struct vp_account_source *source,
 				 void (*take)(void *context, const void *key, const void *cost),
 				 void *context)
@@ -603,6 +646,8 @@ const struct vp_account_ops *vp_account_source_ops(void)
 	    .exits = vp_account_source_exits,
 	    .sites = vp_account_source_sites,
 	    .thieves = vp_account_source_thieves,
+	    .forget_thieves = forget_thieves,
+	    .most_thieves = most_thieves,
 	    .old_sites = vp_account_source_old_sites,
 	    .task = vp_account_source_task,
 	    .drain = vp_account_source_drain,

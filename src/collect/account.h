@@ -121,6 +121,16 @@ struct vp_account_ops {
 	void (*thieves)(const struct vp_account_source *source,
 			void (*take)(void *context, const void *key, const void *cost),
 			void *context);
+	/*
+	 * Makes room in the table of thieves: removes these, of which `take` gets the last counts;
+	 * if one takes time again, it begins with nothing. most_thieves: how many there is room
+	 * for. Both or none.
+	 */
+	void (*forget_thieves)(const struct vp_account_source *source,
+			       const struct vp_thief_key *keys, size_t count,
+			       void (*take)(void *context, const void *key, const void *cost),
+			       void *context);
+	size_t (*most_thieves)(const struct vp_account_source *source);
 	void (*old_sites)(const struct vp_account_source *source,
 			  void (*take)(void *context, const void *key, const void *cost),
 			  void *context);

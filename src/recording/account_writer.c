@@ -14,6 +14,10 @@ enum { COPY_TRIES = 1000 };
  * still name it as the one that had it.
  */
 #define RELEASE_AFTER 10000000000ULL
+/* How long a thief that takes nothing keeps its entry in the source's table; and when that is more
+ * than half full. */
+#define IDLE_NS 10000000000ULL
+#define IDLE_WHEN_FULL_NS 1000000000ULL
 
 /* What was handed over of a vCPU so far. */
 struct known {
@@ -29,6 +33,14 @@ struct device_name {
 	char text[VP_COMM_SIZE];
 };
 
+/* Who took a vCPU's time, as it was handed over. */
+struct known_thief {
+	struct vp_thief_key key;
+	struct vp_thief_cost cost;
+	uint64_t changed; /* when it last took some */
+	bool is_listed;   /* in the source's table, by the last look at it */
+};
+
 struct vp_account_writer {
 	const struct vp_account_ops *ops;
 	struct vp_account_source *source;
@@ -40,7 +52,7 @@ struct vp_account_writer {
 	uint64_t now;
 	struct known *known;      /* by place */
 	struct vp_map thief_keys; /* index in `thieves` */
-	VP_VEC(struct vp_thief_cost) thieves;
+	VP_VEC(struct known_thief) thieves;
 	struct vp_account_lost lost;
 	vp_cgroups cgroups;
 	struct vp_map device_numbers; /* index in `devices` */
@@ -413,8 +425,11 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	uint32_t index =
 	    *vp_map_insert(&writer->thief_keys, number, (uint32_t)writer->thieves.count, &inserted);
 	if (inserted)
-		vp_vec_push(&writer->thieves, (struct vp_thief_cost){0});
-	struct vp_thief_cost *before = &writer->thieves.at[index];
+		vp_vec_push(&writer->thieves,
+			    ((struct known_thief){.key = *key, .changed = writer->now}));
+	struct known_thief *known = &writer->thieves.at[index];
+	struct vp_thief_cost *before = &known->cost;
+	known->is_listed = true;
 	if (cost->ns == before->ns || !writer->ops->vcpu(writer->source, key->vcpu, &vcpu))
 		return;
 	uint32_t vm_id = vm_of_place(writer, key->vcpu, vcpu.pid);
@@ -429,6 +444,7 @@ static void write_thief(void *context, const void *thief_key, const void *thief_
 	};
 	name_thief(writer, key, &record);
 	*before = *cost;
+	known->changed = writer->now;
 	hand_over(writer, &record, VP_ID_thief);
 }
 
@@ -507,14 +523,56 @@ static void write_losses(struct vp_account_writer *writer)
 /* What was handed over of who took that vCPU's time: the next one's counts begin at 0. */
 static void forget_thieves(struct vp_account_writer *writer, uint32_t place)
 {
-	const struct vp_map *keys = &writer->thief_keys;
+	vp_vec_each (&writer->thieves, thief)
+		if (thief->key.vcpu == place)
+			thief->cost = (struct vp_thief_cost){0};
+}
 
-	for (size_t i = 0; keys->slots && i <= keys->mask; i++) {
-		struct vp_thief_key key;
-		memcpy(&key, &keys->slots[i].key, sizeof(key));
-		if (keys->slots[i].used && key.vcpu == place)
-			writer->thieves.at[keys->slots[i].value] = (struct vp_thief_cost){0};
+/* Those that are no longer in the source's table; the rest have new numbers. */
+static void drop_unlisted_thieves(struct vp_account_writer *writer)
+{
+	size_t kept = 0;
+	bool inserted;
+
+	vp_map_deinit(&writer->thief_keys);
+	vp_vec_each (&writer->thieves, thief) {
+		uint64_t number;
+		if (!thief->is_listed)
+			continue;
+		thief->is_listed = false;
+		memcpy(&number, &thief->key, sizeof(number));
+		vp_map_insert(&writer->thief_keys, number, (uint32_t)kept, &inserted);
+		writer->thieves.at[kept++] = *thief;
 	}
+	writer->thieves.count = kept;
+}
+
+/*
+ * Threads come and go, and the table has room for so many: those that took nothing for a while make
+ * room for others. The fuller it is, the shorter that while is.
+ */
+static void recycle_thieves(struct vp_account_writer *writer)
+{
+	const struct vp_account_ops *ops = writer->ops;
+	VP_VEC(struct vp_thief_key) idle = {0};
+
+	if (ops->forget_thieves) {
+		bool full = writer->thieves.count > ops->most_thieves(writer->source) / 2;
+		uint64_t idle_ns = full ? IDLE_WHEN_FULL_NS : IDLE_NS;
+		vp_vec_each (&writer->thieves, thief)
+			if (thief->is_listed && thief->key.kind != VP_BY_MANY &&
+			    writer->now - thief->changed >= idle_ns)
+				vp_vec_push(&idle, thief->key);
+		ops->forget_thieves(writer->source, idle.at, idle.count, write_thief, writer);
+		vp_vec_each (&idle, key) {
+			uint64_t number;
+			memcpy(&number, key, sizeof(number));
+			writer->thieves.at[*vp_map_find(&writer->thief_keys, number)].is_listed =
+			    false;
+		}
+	}
+	drop_unlisted_thieves(writer);
+	vp_vec_deinit(&idle);
 }
 
 /* All of the vCPUs that have ended was handed over but where their guests exited. */
@@ -550,8 +608,10 @@ void vp_account_writer_write(struct vp_account_writer *writer, uint64_t now, boo
 	if (all)
 		write_sites(writer);
 	write_losses(writer);
-	if (!all) /* the last time */
-		release_ended(writer);
+	if (all) /* the last time */
+		return;
+	recycle_thieves(writer);
+	release_ended(writer);
 }
 
 static void keep_state(void *context, struct vp_vcpu_span *record)
