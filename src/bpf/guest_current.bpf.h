@@ -28,6 +28,13 @@ struct {
 	__type(value, struct vp_identity_vcpu);
 } identity_vcpus SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, VP_IDENTITY_SLOTS);
+	__type(key, __u32);
+	__type(value, struct vp_identity_slot);
+} identity_slots SEC(".maps");
+
 /* Where in it a vCPU is: by VMM's process << 32 | vCPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -88,22 +95,40 @@ static __always_inline __u64 gpa_in_kernel(const struct vp_identity_vm *vm, __u6
 }
 
 /*
- * Where in the VMM a struct at that address of the guest's kernel is; 0: nowhere. A global
- * function: the verifier looks at it once, not once for each way to it.
+ * Where in the VMM so many bytes of the guest's physical memory are, in one slot; 0: nowhere. A
+ * global function: the verifier looks at it once, not once for each way to it.
  */
+__noinline __u64 hva_in_slots(__u32 first, __u32 count, __u64 gpa, __u32 size)
+{
+	/* The first slot that begins beyond it is between these. */
+	__u32 low = 0, high = count;
+
+	for (int i = 0; i <= VP_IDENTITY_SLOT_BITS && low < high; i++) {
+		__u32 middle = (low + high) / 2, place = first + middle;
+		struct vp_identity_slot *slot = bpf_map_lookup_elem(&identity_slots, &place);
+		if (!slot)
+			return 0;
+		if (slot->gpa > gpa)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	__u32 place = first + low - 1;
+	struct vp_identity_slot *slot = low ? bpf_map_lookup_elem(&identity_slots, &place) : 0;
+	if (!slot)
+		return 0;
+	__u64 at = gpa - slot->gpa;
+	return at < slot->size && slot->size - at >= size ? slot->hva + at : 0;
+}
+
+/* Where in the VMM a struct at that address of the guest's kernel is; 0: nowhere. */
 __noinline __u64 hva_in_kernel(__u32 number, __u64 va, __u32 size)
 {
 	struct vp_identity_vm *vm = bpf_map_lookup_elem(&identity_vms, &number);
 
 	if (!vm)
 		return 0;
-	__u64 gpa = gpa_in_kernel(vm, va);
-	for (int i = 0; i < VP_IDENTITY_SLOTS && i < vm->n_slots; i++) {
-		__u64 at = gpa - vm->slots[i].gpa;
-		if (at < vm->slots[i].size && vm->slots[i].size - at >= size)
-			return vm->slots[i].hva + at;
-	}
-	return 0;
+	return hva_in_slots(vm->first_slot, vm->n_slots, gpa_in_kernel(vm, va), size);
 }
 
 /* Intel: the processor keeps the address space's root to itself. */

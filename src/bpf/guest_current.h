@@ -5,8 +5,13 @@
 
 #include <linux/types.h>
 
-/* More slots than a VM has RAM slots: holes below 4 GiB, and memory that was plugged in. */
-enum { VP_IDENTITY_SLOTS = 16, VP_IDENTITY_VMS = 4096, VP_IDENTITY_VCPUS = 16384 };
+/* Slots are those of all VMs together. */
+enum {
+	VP_IDENTITY_SLOTS = 65536,
+	VP_IDENTITY_SLOT_BITS = 16,
+	VP_IDENTITY_VMS = 4096,
+	VP_IDENTITY_VCPUS = 16384
+};
 
 /* Guest RAM at guest physical address `gpa` is at `hva` in the VMM. */
 struct vp_identity_slot {
@@ -17,9 +22,8 @@ struct vp_identity_slot {
 struct vp_identity_vm {
 	__u64 direct_map;
 	__u64 image_va, image_size, image_gpa;
-	__u64 levels; /* of page tables */
-	__u64 n_slots;
-	struct vp_identity_slot slots[VP_IDENTITY_SLOTS];
+	__u64 levels;              /* of page tables */
+	__u32 first_slot, n_slots; /* in order of their addresses */
 };
 
 /* A vCPU. The guest decides what is read here, so nothing of it is trusted beyond its slots. */

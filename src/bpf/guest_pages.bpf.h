@@ -20,12 +20,7 @@ __noinline __u64 hva_of_gpa(__u32 number, __u64 gpa)
 
 	if (!vm)
 		return 0;
-	for (int i = 0; i < VP_IDENTITY_SLOTS && i < vm->n_slots; i++) {
-		__u64 at = gpa - vm->slots[i].gpa;
-		if (at < vm->slots[i].size && vm->slots[i].size - at >= sizeof(__u64))
-			return vm->slots[i].hva + at;
-	}
-	return 0;
+	return hva_in_slots(vm->first_slot, vm->n_slots, gpa, sizeof(__u64));
 }
 
 /* The same of a virtual address of the address space with that root; 0: not mapped now. */

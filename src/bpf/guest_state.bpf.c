@@ -105,66 +105,57 @@ struct kvm_memory_slot___hash {
 	struct hlist_node id_node[2];
 } CORE;
 
-enum { BUCKETS = 128, MOST_AT_ONCE = 16, MOST_IN_ARRAY = 512, PAGE_BITS = 12 };
+enum { BUCKETS = 128, MOST_IN_BUCKET = 1024, ARRAY_PIECE = 256, PAGE_BITS = 12 };
 
 /* Only this process, or all if it is 0. */
 __u32 only_pid = 0;
 
-/* Slots to be told of together: a program that lists has so many at a time. */
-struct vp_guest_item found[MOST_AT_ONCE] = {};
+/* The slots that were found; beyond what there is room for, they are only counted. */
+struct vp_guest_listed_slot found[VP_LISTED_SLOTS] = {};
+__u32 n_found = 0;
 
 /*
  * Functions that take numbers only: the verifier goes through them once, not once for each slot
  * that there may be.
  */
-__noinline int find_slot(__u64 address, __u32 number, __u32 pid)
+__noinline int find_slot(__u64 address, __u32 pid)
 {
 	struct kvm_memory_slot *slot = (void *)address;
+	__u32 place = n_found++;
 
-	if (number >= MOST_AT_ONCE)
+	if (place >= VP_LISTED_SLOTS)
 		return 0;
-	struct vp_guest_item *item = &found[number];
-	item->kind = VP_ITEM_SLOT;
+	struct vp_guest_listed_slot *item = &found[place];
 	item->pid = pid;
-	item->slot.gpa = BPF_CORE_READ(slot, base_gfn) << PAGE_BITS;
-	item->slot.size = BPF_CORE_READ(slot, npages) << PAGE_BITS;
-	item->slot.hva = BPF_CORE_READ(slot, userspace_addr);
-	item->slot.flags = BPF_CORE_READ(slot, flags);
+	item->gpa = BPF_CORE_READ(slot, base_gfn) << PAGE_BITS;
+	item->size = BPF_CORE_READ(slot, npages) << PAGE_BITS;
+	item->hva = BPF_CORE_READ(slot, userspace_addr);
+	item->flags = BPF_CORE_READ(slot, flags);
 	return 0;
 }
 
 /* The slots of a list, whose nodes are so far inside them. */
-__noinline __u32 find_list(__u64 head, __u64 place, __u32 pid)
+__noinline int find_list(__u64 head, __u64 place, __u32 pid)
 {
 	__u64 node = 0;
-	__u32 number = 0;
 
 	bpf_probe_read_kernel(&node, sizeof(node), (void *)head);
-	for (; number < MOST_AT_ONCE && node; number++) {
-		find_slot(node - place, number, pid);
+	for (int i = 0; i < MOST_IN_BUCKET && node; i++) {
+		find_slot(node - place, pid);
 		bpf_probe_read_kernel(&node, sizeof(node), (void *)node);
 	}
-	return number;
+	return 0;
 }
 
 /* The slots of an array, from one on. */
-__noinline __u32 find_array(__u64 first, __u32 count, __u32 pid)
+__noinline int find_array(__u64 first, __u32 count, __u32 pid)
 {
-	__u32 number = 0;
-
-	for (; number < MOST_AT_ONCE && number < count; number++)
-		find_slot(first + number * bpf_core_type_size(struct kvm_memory_slot), number, pid);
-	return number;
+	for (__u32 i = 0; i < ARRAY_PIECE && i < count; i++)
+		find_slot(first + i * bpf_core_type_size(struct kvm_memory_slot), pid);
+	return 0;
 }
 
-static __always_inline void put_found(struct seq_file *seq, __u32 number)
-{
-	if (number <= MOST_AT_ONCE)
-		bpf_seq_write(seq, found, number * sizeof(found[0]));
-}
-
-static __always_inline void list_hash(struct seq_file *seq, __u32 pid,
-				      struct kvm_memslots___hash *slots)
+static __always_inline void list_hash(__u32 pid, struct kvm_memslots___hash *slots)
 {
 	struct kvm_memory_slot___hash *shape = 0;
 	__u32 active = BPF_CORE_READ(slots, node_idx) & 1;
@@ -172,21 +163,19 @@ static __always_inline void list_hash(struct seq_file *seq, __u32 pid,
 	__u64 heads = (__u64)slots + bpf_core_field_offset(slots->id_hash);
 
 	for (int i = 0; i < BUCKETS; i++)
-		put_found(seq, find_list(heads + i * sizeof(void *), place, pid));
+		find_list(heads + i * sizeof(void *), place, pid);
 }
 
-static __always_inline void list_array(struct seq_file *seq, __u32 pid,
-				       struct kvm_memslots___array *slots)
+static __always_inline void list_array(__u32 pid, struct kvm_memslots___array *slots)
 {
 	__u32 used = BPF_CORE_READ(slots, used_slots);
 	__u64 first = (__u64)slots + bpf_core_field_offset(slots->memslots);
 
-	for (__u32 i = 0; i < MOST_IN_ARRAY && i < used; i += MOST_AT_ONCE)
-		put_found(seq, find_array(first + i * bpf_core_type_size(struct kvm_memory_slot),
-					  used - i, pid));
+	for (__u32 i = 0; i < VP_LISTED_SLOTS && i < used; i += ARRAY_PIECE)
+		find_array(first + i * bpf_core_type_size(struct kvm_memory_slot), used - i, pid);
 }
 
-static __always_inline void list_slots(struct seq_file *seq, __u32 pid, struct kvm *kvm)
+static __always_inline void list_slots(__u32 pid, struct kvm *kvm)
 {
 	struct kvm_memslots *slots = BPF_CORE_READ(kvm, memslots[0]);
 	struct kvm_memslots___hash *hash = (void *)slots;
@@ -195,9 +184,9 @@ static __always_inline void list_slots(struct seq_file *seq, __u32 pid, struct k
 	if (!slots)
 		return;
 	if (bpf_core_field_exists(hash->id_hash))
-		list_hash(seq, pid, hash);
+		list_hash(pid, hash);
 	else if (bpf_core_field_exists(array->used_slots))
-		list_array(seq, pid, array);
+		list_array(pid, array);
 }
 
 static __always_inline __u64 saved(const void *vmcb, __u32 offset)
@@ -231,20 +220,20 @@ static __always_inline bool read_counter_offset(struct kvm_vcpu *vcpu, __u64 *re
 /* Intel's are in the VMCS: not in memory that anybody but the processor may read. */
 static __always_inline void list_vcpu(struct seq_file *seq, __u32 pid, struct kvm_vcpu *vcpu)
 {
-	struct vp_guest_item item = {.kind = VP_ITEM_VCPU, .pid = pid};
+	struct vp_guest_item item = {.pid = pid};
 	void *vmcb = vendor == 2 ? vmcb_of(vcpu) : 0;
 
-	item.cpu.vcpu = BPF_CORE_READ(vcpu, vcpu_id);
-	item.cpu.has_counter = read_counter_offset(vcpu, &item.cpu.counter_offset);
+	item.vcpu = BPF_CORE_READ(vcpu, vcpu_id);
+	item.has_counter = read_counter_offset(vcpu, &item.counter_offset);
 	if (vmcb) {
 		bool nested_paging = saved(vmcb, VMCB_NESTED_CTL) & 1;
-		item.cpu.cr3 =
+		item.cr3 =
 		    nested_paging ? saved(vmcb, VMCB_SAVE_CR3) : BPF_CORE_READ(vcpu, arch.cr3);
-		item.cpu.cr4 = saved(vmcb, VMCB_SAVE_CR4);
-		item.cpu.lstar = saved(vmcb, VMCB_SAVE_LSTAR);
-		item.cpu.idt = saved(vmcb, VMCB_SAVE_IDT);
-		item.cpu.gs_base = saved(vmcb, VMCB_SAVE_GS);
-		item.cpu.kernel_gs_base = saved(vmcb, VMCB_SAVE_KERNEL_GS);
+		item.cr4 = saved(vmcb, VMCB_SAVE_CR4);
+		item.lstar = saved(vmcb, VMCB_SAVE_LSTAR);
+		item.idt = saved(vmcb, VMCB_SAVE_IDT);
+		item.gs_base = saved(vmcb, VMCB_SAVE_GS);
+		item.kernel_gs_base = saved(vmcb, VMCB_SAVE_KERNEL_GS);
 	}
 	bpf_seq_write(seq, &item, sizeof(item));
 }
@@ -282,7 +271,7 @@ int list_guests(struct bpf_iter__task_file *context)
 	if (!mm || BPF_CORE_READ(kvm, mm) != mm)
 		return 0;
 	if (vm)
-		list_slots(context->meta->seq, pid, kvm);
+		list_slots(pid, kvm);
 	else
 		list_vcpu(context->meta->seq, pid, data);
 	return 0;

@@ -5,24 +5,23 @@
 
 #include <linux/types.h>
 
-enum vp_guest_item_kind { VP_ITEM_SLOT = 1, VP_ITEM_VCPU = 2 };
+/* KVM allows 32,764 (KVM_USER_MEM_SLOTS), and needs three itself. */
+enum { VP_LISTED_SLOTS = 32768 };
 
-struct vp_guest_item {
-	__u32 kind;
+/* In the program's own memory, since what it writes for one file is limited to 32 KiB. */
+struct vp_guest_listed_slot {
+	__u64 gpa, size, hva;
+	__u32 flags;
 	__u32 pid; /* of the VMM */
-	union {
-		struct {
-			__u64 gpa, size, hva;
-			__u32 flags;
-			__u32 reserved;
-		} slot;
-		/* 0: not known */
-		struct {
-			__u32 vcpu, has_counter; /* the next one is known */
-			__u64 counter_offset;    /* Arm: the host's counter less the guest's */
-			__u64 cr3, cr4, lstar, idt, gs_base, kernel_gs_base;
-		} cpu;
-	};
+};
+
+/* A vCPU; 0: not known. */
+struct vp_guest_item {
+	__u32 pid;               /* of the VMM */
+	__u32 vcpu, has_counter; /* the next one is known */
+	__u32 reserved;
+	__u64 counter_offset; /* Arm: the host's counter less the guest's */
+	__u64 cr3, cr4, lstar, idt, gs_base, kernel_gs_base;
 };
 
 #endif

@@ -160,6 +160,7 @@ static int size_guests(struct account_bpf *programs)
 {
 	struct bpf_map *of_guests[] = {programs->maps.identity_vms, programs->maps.identity_vcpus,
 				       programs->maps.identity_places,
+				       programs->maps.identity_slots,
 				       programs->maps.identity_names};
 	int result = 0;
 
@@ -176,6 +177,7 @@ static void find_guests(struct vp_account_source *source)
 	source->identity =
 	    (struct vp_identity){.vms = bpf_map__fd(programs->maps.identity_vms),
 				 .vcpus = bpf_map__fd(programs->maps.identity_vcpus),
+				 .slots = bpf_map__fd(programs->maps.identity_slots),
 				 .places = bpf_map__fd(programs->maps.identity_places)};
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/io.h"
 #include "bpf/guest_state.h"
+#include "collect/device_memory.h"
 #include "collect/host.h"
 #include "collect/kernel_btf.h"
 #include "guest_state.skel.h"
@@ -78,29 +79,53 @@ static void take_item(vp_guest_states *states, const struct vp_guest_item *item)
 {
 	struct vp_guest_state *state = state_of(states, item->pid);
 
-	if (item->kind == VP_ITEM_SLOT && !(item->slot.flags & READ_ONLY))
-		vp_guest_memory_add(&state->memory, item->slot.gpa, item->slot.size,
-				    item->slot.hva);
-	if (item->kind == VP_ITEM_VCPU && item->cpu.has_counter)
+	if (item->has_counter)
 		vp_vec_push(&state->counters,
-			    ((struct vp_guest_counter){item->cpu.vcpu, item->cpu.counter_offset}));
-	if (item->kind == VP_ITEM_VCPU)
-		vp_vec_push(&state->vcpus, ((struct vp_guest_registers){
-					       .vcpu = item->cpu.vcpu,
-					       .cr3 = item->cpu.cr3,
-					       .cr4 = item->cpu.cr4,
-					       .lstar = item->cpu.lstar,
-					       .idt = item->cpu.idt,
-					       .gs_base = item->cpu.gs_base,
-					       .kernel_gs_base = item->cpu.kernel_gs_base}));
+			    ((struct vp_guest_counter){item->vcpu, item->counter_offset}));
+	vp_vec_push(&state->vcpus,
+		    ((struct vp_guest_registers){.vcpu = item->vcpu,
+						 .cr3 = item->cr3,
+						 .cr4 = item->cr4,
+						 .lstar = item->lstar,
+						 .idt = item->idt,
+						 .gs_base = item->gs_base,
+						 .kernel_gs_base = item->kernel_gs_base}));
 }
 
-struct vp_error *vp_guest_lister_read(struct vp_guest_lister *lister, uint32_t pid,
-				      vp_guest_states *states)
+/* Those of RAM: what firmware is in cannot be written to. */
+static struct vp_error *take_slots(const struct vp_guest_lister *lister, uint32_t pid,
+				   vp_guest_states *states)
 {
-	uint64_t started = pid ? vp_proc_start_time(pid) : 0;
+	uint32_t count = lister->programs->bss->n_found;
+	vp_device_ranges devices = vp_device_memory_of(pid);
+	struct vp_error *error = NULL;
+
+	if (count > VP_LISTED_SLOTS)
+		error = vp_error_new("the VM of process %u has more than %d memory slots", pid,
+				     VP_LISTED_SLOTS);
+	for (uint32_t i = 0; i < count && !error; i++) {
+		const struct vp_guest_listed_slot *slot = &lister->programs->bss->found[i];
+		struct vp_guest_state *state = state_of(states, slot->pid);
+		if (slot->flags & READ_ONLY ||
+		    vp_device_memory_has(&devices, slot->hva, slot->size))
+			continue;
+		if (state->memory.slots.count == VP_GUEST_SLOTS_MAX)
+			error = vp_error_new("the VM of process %u has more than %d memory slots "
+					     "of RAM",
+					     pid, VP_GUEST_SLOTS_MAX);
+		else
+			vp_guest_memory_add(&state->memory, slot->gpa, slot->size, slot->hva);
+	}
+	vp_vec_deinit(&devices);
+	return error;
+}
+
+static struct vp_error *list(struct vp_guest_lister *lister, uint32_t pid, vp_guest_states *states)
+{
+	uint64_t started = vp_proc_start_time(pid);
 
 	lister->programs->bss->only_pid = pid;
+	lister->programs->bss->n_found = 0;
 	VP_AUTO_CLOSE int fd = bpf_iter_create(bpf_link__fd(lister->link));
 	struct vp_guest_item items[64];
 	ssize_t got;
@@ -122,7 +147,8 @@ struct vp_error *vp_guest_lister_read_one(struct vp_guest_lister *lister, uint32
 {
 	uint64_t started = vp_proc_start_time(pid);
 
-	VP_TRY(vp_guest_lister_read(lister, pid, states));
+	VP_TRY(list(lister, pid, states));
+	VP_TRY(take_slots(lister, pid, states));
 	if (states->count)
 		return NULL;
 	if (!started || vp_proc_start_time(pid) != started)
@@ -133,7 +159,7 @@ struct vp_error *vp_guest_lister_read_one(struct vp_guest_lister *lister, uint32
 struct vp_error *vp_guest_lister_read_counters(struct vp_guest_lister *lister, struct vp_vm *vm)
 {
 	vp_guest_states states = {0};
-	struct vp_error *error = vp_guest_lister_read(lister, vm->pid, &states);
+	struct vp_error *error = list(lister, vm->pid, &states);
 
 	if (!error && states.count)
 		vp_vec_each (&states.at[0].counters, counter) {
@@ -155,11 +181,7 @@ struct vp_error *vp_guest_state_expect_same(const struct vp_guest_state *state)
 
 uint64_t vp_guest_state_hva(const struct vp_guest_state *state, uint64_t gpa)
 {
-	vp_vec_each (&state->memory.slots, slot)
-		if (gpa - slot->gpa < slot->size &&
-		    slot->size - (gpa - slot->gpa) >= sizeof(uint64_t))
-			return slot->hva + (gpa - slot->gpa);
-	return 0;
+	return vp_guest_memory_hva(&state->memory, gpa, sizeof(uint64_t));
 }
 
 void vp_guest_state_deinit(struct vp_guest_state *state)

@@ -27,10 +27,8 @@ struct vp_guest_lister;
 /* Loads the program that lists them; needs root. */
 struct vp_error *vp_guest_lister_new(struct vp_guest_lister **ret) VP_MUST_CHECK;
 void vp_guest_lister_free(struct vp_guest_lister *lister);
-/* Lists the VM of process `pid`, or all VMs (and not when they started) if it is 0. */
-struct vp_error *vp_guest_lister_read(struct vp_guest_lister *lister, uint32_t pid,
-				      vp_guest_states *states) VP_MUST_CHECK;
-/* The VM of process `pid`. Errors: the process has ended, KVM does not show its memory slots. */
+/* The VM of process `pid`. Errors: the process has ended, KVM does not show its memory slots, or
+ * there are more of them than are looked at. */
 struct vp_error *vp_guest_lister_read_one(struct vp_guest_lister *lister, uint32_t pid,
 					  vp_guest_states *states) VP_MUST_CHECK;
 /* How far each of the VM's counters is from the host's: 64-bit Arm, where debugfs does not tell. */

@@ -12,27 +12,73 @@ static uint64_t key_of(uint32_t pid, uint32_t vcpu)
 	return (uint64_t)pid << 32 | vcpu;
 }
 
-static struct vp_error *fill_vm(const struct vp_guest_state *state,
-				const struct vp_guest_finding *finding, struct vp_identity_vm *vm)
+/* The first gap between ranges that is large enough; its index is where the range belongs. */
+static bool find_gap(const struct vp_identity *identity, uint32_t count, size_t *index,
+		     uint32_t *first)
 {
-	*vm = (struct vp_identity_vm){.direct_map = finding->direct_map,
-				      .image_va = finding->text,
-				      .image_size = finding->size,
-				      .image_gpa = finding->gpa,
-				      .levels = finding->levels};
-	if (state->memory.slots.count > VP_IDENTITY_SLOTS)
-		return vp_error_new(
-		    "the VM has %zu memory slots: only the first %d are used at a sample",
-		    state->memory.slots.count, VP_IDENTITY_SLOTS);
-	vp_vec_each (&state->memory.slots, slot)
-		vm->slots[vm->n_slots++] =
-		    (struct vp_identity_slot){slot->gpa, slot->size, slot->hva};
+	*first = 0;
+	for (*index = 0; *index < identity->ranges.count; ++*index) {
+		const struct vp_identity_range *range = &identity->ranges.at[*index];
+		if (range->first - *first >= count)
+			return true;
+		*first = range->first + range->count;
+	}
+	return VP_IDENTITY_SLOTS - *first >= count;
+}
+
+static void add_range(struct vp_identity *identity, size_t index,
+		      const struct vp_identity_range *range)
+{
+	vp_vec_push(&identity->ranges, *range);
+	for (size_t i = identity->ranges.count - 1; i > index; i--)
+		identity->ranges.at[i] = identity->ranges.at[i - 1];
+	identity->ranges.at[index] = *range;
+}
+
+/* All that the VM has but the one that begins there. */
+static void drop_ranges(struct vp_identity *identity, uint32_t number, uint32_t but)
+{
+	size_t kept = 0;
+
+	vp_vec_each (&identity->ranges, range)
+		if (range->number != number || range->first == but)
+			identity->ranges.at[kept++] = *range;
+	identity->ranges.count = kept;
+}
+
+/* The slots are in an order of their own: programs search them by halves. */
+static struct vp_error *put_slots(struct vp_identity *identity, uint32_t number,
+				  const struct vp_guest_memory *memory, uint32_t *first)
+{
+	uint32_t count = (uint32_t)memory->slots.count;
+	size_t index;
+
+	if (!find_gap(identity, count, &index, first))
+		return vp_error_new("no table entries left for its %u memory slots", count);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct vp_guest_slot *slot = &memory->slots.at[i];
+		const struct vp_identity_slot entry = {slot->gpa, slot->size, slot->hva};
+		uint32_t place = *first + i;
+		if (bpf_map_update_elem(identity->slots, &place, &entry, BPF_ANY))
+			return vp_error_errno(errno, "no table entry left for a memory slot");
+	}
+	add_range(identity, index, &(struct vp_identity_range){number, *first, count});
 	return NULL;
+}
+
+static struct vp_identity_vm vm_of(const struct vp_guest_finding *finding)
+{
+	return (struct vp_identity_vm){.direct_map = finding->direct_map,
+				       .image_va = finding->text,
+				       .image_size = finding->size,
+				       .image_gpa = finding->gpa,
+				       .levels = finding->levels};
 }
 
 void vp_identity_deinit(struct vp_identity *identity)
 {
 	vp_vec_deinit(&identity->free);
+	vp_vec_deinit(&identity->ranges);
 }
 
 static bool find_place(struct vp_identity *identity, uint64_t key, uint32_t *ret)
@@ -93,12 +139,16 @@ struct vp_error *vp_identity_tell_memory(struct vp_identity *identity, uint32_t 
 					 const struct vp_guest_state *state,
 					 const struct vp_guest_finding *finding)
 {
-	struct vp_identity_vm vm;
+	struct vp_identity_vm vm = vm_of(finding);
 
-	VP_TRY(fill_vm(state, finding, &vm));
-	return bpf_map_update_elem(identity->vms, &number, &vm, BPF_ANY)
-		   ? vp_error_errno(errno, "no table entry left for another VM")
-		   : NULL;
+	if (number >= VP_IDENTITY_VMS)
+		return vp_error_new("no table entry left for another VM");
+	VP_TRY(put_slots(identity, number, &state->memory, &vm.first_slot));
+	vm.n_slots = (uint32_t)state->memory.slots.count;
+	if (bpf_map_update_elem(identity->vms, &number, &vm, BPF_ANY))
+		return vp_error_errno(errno, "no table entry left for another VM");
+	drop_ranges(identity, number, vm.first_slot);
+	return NULL;
 }
 
 struct vp_error *vp_identity_tell(struct vp_identity *identity, uint32_t number,

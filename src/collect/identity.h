@@ -9,10 +9,16 @@
 #include "base/vec.h"
 #include "collect/guest_reader.h"
 
+/* Slots of the VM of that number. */
+struct vp_identity_range {
+	uint32_t number, first, count;
+};
+
 struct vp_identity {
-	int vms, vcpus, places; /* maps */
-	VP_VEC(uint32_t) free;  /* places that vCPUs had, below … */
+	int vms, vcpus, places, slots; /* maps */
+	VP_VEC(uint32_t) free;         /* places that vCPUs had, below … */
 	uint32_t used;
+	VP_VEC(struct vp_identity_range) ranges; /* of slots, in order */
 };
 
 /* How often the current task was read, or was not, or was in no slot of the VM's memory. */

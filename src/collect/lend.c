@@ -259,12 +259,10 @@ static struct vp_error *take_cells(struct vp_lender *lender, const struct vp_gue
 static struct vp_error *begin_lending(struct vp_lender *lender)
 {
 	vp_guest_states states = {0};
-	struct vp_error *error = vp_guest_lister_read(lender->lister, lender->pid, &states);
+	struct vp_error *error = vp_guest_lister_read_one(lender->lister, lender->pid, &states);
 
 	if (!error)
-		error = states.count
-			    ? take_cells(lender, &states.at[0])
-			    : vp_error_new("this host's kernel does not expose KVM's memory slots");
+		error = take_cells(lender, &states.at[0]);
 	vp_guest_states_deinit(&states);
 	lender->lends = !error;
 	return error;

@@ -269,6 +269,7 @@ static struct vp_error *load_fitted(struct vp_sampler *sampler,
 	sampler->identity =
 	    (struct vp_identity){.vms = bpf_map__fd(sampler->programs->maps.identity_vms),
 				 .vcpus = bpf_map__fd(sampler->programs->maps.identity_vcpus),
+				 .slots = bpf_map__fd(sampler->programs->maps.identity_slots),
 				 .places = bpf_map__fd(sampler->programs->maps.identity_places)};
 	return result ? vp_host_load_error(result, "sampling") : NULL;
 }

@@ -45,9 +45,9 @@ static const struct {
 static int size_maps(struct vp_tracer *tracer)
 {
 	struct bpf_map *of_guests[] = {
-	    tracer->programs->maps.identity_vms, tracer->programs->maps.identity_vcpus,
-	    tracer->programs->maps.identity_places, tracer->programs->maps.identity_names,
-	    tracer->programs->maps.guest_runs};
+	    tracer->programs->maps.identity_vms,    tracer->programs->maps.identity_vcpus,
+	    tracer->programs->maps.identity_places, tracer->programs->maps.identity_slots,
+	    tracer->programs->maps.identity_names,  tracer->programs->maps.guest_runs};
 	int result =
 	    vp_trace_rings_plan(&tracer->rings, tracer->programs, tracer->options.ring_bytes);
 
@@ -85,6 +85,7 @@ static struct vp_error *load_fitted(struct vp_tracer *tracer, bool by_plain_load
 	tracer->identity =
 	    (struct vp_identity){.vms = bpf_map__fd(tracer->programs->maps.identity_vms),
 				 .vcpus = bpf_map__fd(tracer->programs->maps.identity_vcpus),
+				 .slots = bpf_map__fd(tracer->programs->maps.identity_slots),
 				 .places = bpf_map__fd(tracer->programs->maps.identity_places)};
 	return result ? vp_host_load_error(result, "trace") : NULL;
 }

@@ -7,6 +7,21 @@
 #include "base/cursor.h"
 #include "base/io.h"
 
+/* Where the first slot is that begins beyond that address, or would be. */
+static size_t first_beyond(const struct vp_guest_memory *memory, uint64_t gpa)
+{
+	size_t low = 0, high = memory->slots.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (memory->slots.at[middle].gpa > gpa)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
 bool vp_guest_memory_add(struct vp_guest_memory *memory, uint64_t gpa, uint64_t size, uint64_t hva)
 {
 	uint64_t end;
@@ -14,31 +29,31 @@ bool vp_guest_memory_add(struct vp_guest_memory *memory, uint64_t gpa, uint64_t 
 	if (!size || __builtin_add_overflow(gpa, size, &end) ||
 	    __builtin_add_overflow(hva, size, &end) || memory->slots.count == VP_GUEST_SLOTS_MAX)
 		return false;
-	vp_vec_push(&memory->slots, ((struct vp_guest_slot){gpa, size, hva}));
+	size_t place = first_beyond(memory, gpa);
+	vp_vec_push(&memory->slots, ((struct vp_guest_slot){0}));
+	struct vp_guest_slot *slot = &memory->slots.at[place];
+	memmove(slot + 1, slot, (memory->slots.count - 1 - place) * sizeof(*slot));
+	*slot = (struct vp_guest_slot){gpa, size, hva};
 	return true;
 }
 
-static bool has_slot(const struct vp_guest_memory *memory, const struct vp_guest_slot *wanted)
+static bool is_same(const struct vp_guest_slot *one, const struct vp_guest_slot *other)
 {
-	vp_vec_each (&memory->slots, slot)
-		if (slot->gpa == wanted->gpa && slot->size == wanted->size &&
-		    slot->hva == wanted->hva)
-			return true;
-	return false;
+	return one->gpa == other->gpa && one->size == other->size && one->hva == other->hva;
 }
 
 bool vp_guest_memory_change(struct vp_guest_memory *memory, const struct vp_guest_memory *now)
 {
-	size_t before = memory->slots.count, kept = 0;
+	bool same = memory->slots.count == now->slots.count;
 
-	vp_vec_each (&memory->slots, slot)
-		if (has_slot(now, slot))
-			memory->slots.at[kept++] = *slot;
-	memory->slots.count = kept;
+	for (size_t i = 0; i < now->slots.count && same; i++)
+		same = is_same(&memory->slots.at[i], &now->slots.at[i]);
+	if (same)
+		return false;
+	memory->slots.count = 0;
 	vp_vec_each (&now->slots, slot)
-		if (!has_slot(memory, slot))
-			vp_guest_memory_add(memory, slot->gpa, slot->size, slot->hva);
-	return kept != before || memory->slots.count != kept;
+		vp_guest_memory_add(memory, slot->gpa, slot->size, slot->hva);
+	return true;
 }
 
 void vp_guest_memory_deinit(struct vp_guest_memory *memory)
@@ -48,10 +63,17 @@ void vp_guest_memory_deinit(struct vp_guest_memory *memory)
 
 static const struct vp_guest_slot *slot_of(const struct vp_guest_memory *memory, uint64_t gpa)
 {
-	vp_vec_each (&memory->slots, slot)
-		if (gpa - slot->gpa < slot->size)
-			return slot;
-	return NULL;
+	size_t beyond = first_beyond(memory, gpa);
+	const struct vp_guest_slot *slot = beyond ? &memory->slots.at[beyond - 1] : NULL;
+
+	return slot && gpa - slot->gpa < slot->size ? slot : NULL;
+}
+
+uint64_t vp_guest_memory_hva(const struct vp_guest_memory *memory, uint64_t gpa, size_t size)
+{
+	const struct vp_guest_slot *slot = slot_of(memory, gpa);
+
+	return slot && slot->size - (gpa - slot->gpa) >= size ? slot->hva + (gpa - slot->gpa) : 0;
 }
 
 uint64_t vp_guest_memory_left(const struct vp_guest_memory *memory, uint64_t gpa)

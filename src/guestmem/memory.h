@@ -19,7 +19,7 @@ struct vp_guest_slot {
 	uint64_t gpa, size, hva;
 };
 
-enum { VP_GUEST_SLOTS_MAX = 512 };
+enum { VP_GUEST_SLOTS_MAX = 2048 };
 
 struct vp_guest_memory {
 	VP_VEC(struct vp_guest_slot) slots;
@@ -44,9 +44,10 @@ static inline uint64_t vp_guest_memory_physical(const struct vp_guest_memory *me
 
 enum { VP_GUEST_PAGE = 4096 };
 
-/* Adds a slot; false for one that makes no sense: empty, beyond the address space, too many. */
+/* Adds a slot in its place: they are in order of their guest physical addresses. False for one that
+ * makes no sense: empty, beyond the address space, too many. */
 bool vp_guest_memory_add(struct vp_guest_memory *memory, uint64_t gpa, uint64_t size, uint64_t hva);
-/* Makes the slots those of `now`; those that stay keep their order. True if any has changed. */
+/* Makes the slots those of `now`. True if any has changed. */
 bool vp_guest_memory_change(struct vp_guest_memory *memory, const struct vp_guest_memory *now);
 void vp_guest_memory_deinit(struct vp_guest_memory *memory);
 /* Reads guest physical memory; it may cross from slot to slot. */
@@ -58,6 +59,8 @@ bool vp_guest_memory_read(const struct vp_guest_memory *memory, uint64_t gpa, vo
  */
 size_t vp_guest_memory_copy(const struct vp_guest_memory *memory, uint64_t gpa, void *bytes,
 			    size_t size);
+/* Where in the VMM so many bytes are that are in one slot; 0: nowhere. */
+uint64_t vp_guest_memory_hva(const struct vp_guest_memory *memory, uint64_t gpa, size_t size);
 /* How many bytes of one slot there are from `gpa` on; 0: none. */
 uint64_t vp_guest_memory_left(const struct vp_guest_memory *memory, uint64_t gpa);
 

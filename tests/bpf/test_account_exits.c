@@ -344,8 +344,8 @@ static void put_word(char *memory, uint64_t at, uint64_t word)
 static void make_guest(const struct rig *rig, char *memory)
 {
 	const struct account_bpf *programs = rig->programs;
-	const struct vp_identity_vm vm = {
-	    .direct_map = DIRECT_MAP, .n_slots = 1, .slots = {{0, GUEST_SIZE, (uintptr_t)memory}}};
+	const struct vp_identity_vm vm = {.direct_map = DIRECT_MAP, .n_slots = 1};
+	const struct vp_identity_slot slot = {0, GUEST_SIZE, (uintptr_t)memory};
 	const struct vp_identity_vcpu vcpu = {.key = (uint64_t)getpid() << 32,
 					      .current_hva = (uintptr_t)memory + AT_CURRENT,
 					      .at_mm = AT_MM,
@@ -359,6 +359,9 @@ static void make_guest(const struct rig *rig, char *memory)
 	}
 	assert_int_equal(
 	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_vms), &place, &vm, BPF_ANY), 0);
+	assert_int_equal(
+	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_slots), &place, &slot, BPF_ANY),
+	    0);
 	assert_int_equal(
 	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_vcpus), &place, &vcpu, BPF_ANY),
 	    0);

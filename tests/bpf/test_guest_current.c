@@ -7,6 +7,7 @@
 #include <bpf/bpf.h>
 
 #include "bpf/guest_current.h"
+#include "collect/identity.h"
 #include "kernel.h"
 #include "schema/records.h"
 
@@ -49,11 +50,8 @@ static void put_task(struct guest *guest, uint32_t at, uint64_t tgid, uint64_t m
 
 static void open_guest(struct guest *guest, uint32_t vendor)
 {
-	const struct vp_identity_vm vm = {
-	    .direct_map = DIRECT_MAP,
-	    .levels = 4,
-	    .n_slots = 1,
-	    .slots = {{GPA, MEMORY, (uint64_t)(uintptr_t)guest->memory}}};
+	const struct vp_identity_vm vm = {.direct_map = DIRECT_MAP, .levels = 4, .n_slots = 1};
+	const struct vp_identity_slot slot = {GPA, MEMORY, (uint64_t)(uintptr_t)guest->memory};
 	const struct vp_identity_vcpu vcpu = {.key = 1ULL << 32,
 					      .current_hva = (uint64_t)(uintptr_t)guest->memory,
 					      .at_ids = AT_IDS,
@@ -71,6 +69,8 @@ static void open_guest(struct guest *guest, uint32_t vendor)
 	const struct guest_current_bpf *programs = guest->programs;
 	assert_int_equal(
 	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_vms), &zero, &vm, 0), 0);
+	assert_int_equal(
+	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_slots), &zero, &slot, 0), 0);
 	assert_int_equal(
 	    bpf_map_update_elem(bpf_map__fd(programs->maps.identity_vcpus), &zero, &vcpu, 0), 0);
 	assert_int_equal(
@@ -119,6 +119,59 @@ static void test_root_by_memory(void **state)
 	guest_current_bpf__destroy(guest.programs);
 }
 
+/* That many slots, of which one, with so many before it, is the guest's memory. */
+static void tell_slots(struct guest *guest, struct vp_identity *identity, uint32_t number,
+		       uint32_t count, uint32_t before)
+{
+	const struct vp_guest_finding finding = {.direct_map = DIRECT_MAP, .levels = 4};
+	struct vp_guest_state state = {.pid = 1};
+
+	vp_guest_memory_add(&state.memory, GPA, MEMORY, (uintptr_t)guest->memory);
+	for (uint32_t i = 0; i < before; i++)
+		vp_guest_memory_add(&state.memory, 16 * i, 16, 8);
+	for (uint32_t i = before + 1; i < count; i++)
+		vp_guest_memory_add(&state.memory, GPA + MEMORY + 4096ULL * i, 4096, 8);
+	assert_int_equal(state.memory.slots.count, count);
+	expect_no_error(vp_identity_tell_memory(identity, number, &state, &finding));
+	vp_guest_state_deinit(&state);
+}
+
+/* However many memory slots a VM has, its memory is found among them, and so is another VM's. */
+static void test_many_slots(void **state)
+{
+	static const uint32_t counts[] = {1, 2, 3, 16, 17, 300, 512, VP_GUEST_SLOTS_MAX};
+	static struct guest guest;
+
+	open_guest(&guest, VP_VENDOR_INTEL);
+	struct vp_identity identity = {.vms = bpf_map__fd(guest.programs->maps.identity_vms),
+				       .slots = bpf_map__fd(guest.programs->maps.identity_slots)};
+	for (size_t i = 0; i < VP_ARRAY_SIZE(counts); i++)
+		for (uint32_t before = 0; before < counts[i]; before += 1 + counts[i] / 5) {
+			tell_slots(&guest, &identity, 1, counts[i], before); /* another VM's */
+			tell_slots(&guest, &identity, 0, counts[i], before);
+			put_word(&guest, CURRENT, va_of(OTHER_TASK));
+			expect(&guest, 100 * MS, 0, 8, 0);
+			put_word(&guest, CURRENT, va_of(TASK));
+			expect(&guest, 100 * MS, 0, 7, 0x5000);
+		}
+	assert_int_equal(identity.ranges.count, 2); /* what a VM had before is free again */
+	/* Until there is no room, which is said. */
+	struct vp_guest_state full = {.pid = 1};
+	const struct vp_guest_finding finding = {.direct_map = DIRECT_MAP};
+	for (uint64_t i = 0; i < VP_GUEST_SLOTS_MAX; i++)
+		vp_guest_memory_add(&full.memory, i << 12, 4096, 8);
+	struct vp_error *error = NULL;
+	for (uint32_t vm = 2; vm < VP_IDENTITY_SLOTS / VP_GUEST_SLOTS_MAX + 2 && !error; vm++)
+		error = vp_identity_tell_memory(&identity, vm, &full, &finding);
+	assert_non_null(error);
+	vp_error_free(error);
+	put_word(&guest, CURRENT, va_of(OTHER_TASK));
+	expect(&guest, 100 * MS, 0, 8, 0);
+	vp_guest_state_deinit(&full);
+	vp_identity_deinit(&identity);
+	guest_current_bpf__destroy(guest.programs);
+}
+
 /* Where there is nothing of the guest there is no root, but no harm either. */
 static void test_root_of_liars(void **state)
 {
@@ -152,6 +205,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_root_by_memory),
 	    cmocka_unit_test(test_root_of_liars),
+	    cmocka_unit_test(test_many_slots),
 	    cmocka_unit_test(test_root_told),
 	};
 

@@ -85,8 +85,8 @@ static void tell_places(const struct trace_bpf *programs)
 {
 	uint32_t zero = 0;
 	uint64_t key = (uint64_t)getpid() << 32 | 3;
-	const struct vp_identity_vm vm = {
-	    .direct_map = DIRECT, .n_slots = 1, .slots = {{0, sizeof(guest), (uint64_t)&guest}}};
+	const struct vp_identity_vm vm = {.direct_map = DIRECT, .n_slots = 1};
+	const struct vp_identity_slot slot = {0, sizeof(guest), (uint64_t)&guest};
 	const struct vp_identity_vcpu vcpu = {.key = key,
 					      .current_hva = (uint64_t)&guest.current,
 					      .at_ids = AT_IDS,
@@ -95,6 +95,7 @@ static void tell_places(const struct trace_bpf *programs)
 					 .chosen_hva = (uint64_t)&guest.chosen};
 
 	put(programs->maps.identity_vms, &zero, &vm);
+	put(programs->maps.identity_slots, &zero, &slot);
 	put(programs->maps.guest_runs, &zero, &run);
 	put(programs->maps.identity_vcpus, &zero, &vcpu);
 	put(programs->maps.identity_places, &key, &zero);

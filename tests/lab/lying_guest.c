@@ -118,7 +118,7 @@ static struct vp_error *run(const char *vm, char **words, int count, int *status
 
 	VP_TRY(find_vm(vm, &pid));
 	VP_TRY(vp_guest_lister_new(&lister));
-	VP_TRY(vp_guest_lister_read(lister, pid, &states));
+	VP_TRY(vp_guest_lister_read_one(lister, pid, &states));
 	if (!states.count)
 		return vp_error_new("KVM's memory slots are not to be had");
 	VP_AUTO_FREE char *path = vp_format("/proc/%u/mem", pid);
