@@ -12,6 +12,7 @@
 
 #include "bpf/guest_state.h"
 #include "bpf/kvm_compat.bpf.h"
+#include "bpf/kvm_slots.bpf.h"
 
 struct seq_file;
 
@@ -47,15 +48,8 @@ struct task_struct___mm {
 	struct mm_struct *mm;
 } CORE;
 
-struct kvm_memslots;
-
-struct kvm {
+struct kvm___mm {
 	struct mm_struct *mm;
-	struct kvm_memslots *memslots[1]; /* of address space 0: not of system management mode */
-} CORE;
-
-struct kvm_vcpu___vm {
-	struct kvm *kvm;
 } CORE;
 
 /* 64-bit Arm: since v6.4 (47053904e182 "KVM: arm64: timers: Convert per-vcpu virtual offset to a
@@ -113,6 +107,8 @@ __u32 only_pid = 0;
 /* The slots that were found; beyond what there is room for, they are only counted. */
 struct vp_guest_listed_slot found[VP_LISTED_SLOTS] = {};
 __u32 n_found = 0;
+/* Of the slots that were listed last: another number once any of them has changed. */
+__u64 generation = 0;
 
 /*
  * Functions that take numbers only: the verifier goes through them once, not once for each slot
@@ -183,6 +179,7 @@ static __always_inline void list_slots(__u32 pid, struct kvm *kvm)
 
 	if (!slots)
 		return;
+	generation = slots_generation(kvm);
 	if (bpf_core_field_exists(hash->id_hash))
 		list_hash(pid, hash);
 	else if (bpf_core_field_exists(array->used_slots))
@@ -268,7 +265,7 @@ int list_guests(struct bpf_iter__task_file *context)
 	void *data = BPF_CORE_READ(file, private_data);
 	struct kvm *kvm = vm ? data : BPF_CORE_READ((struct kvm_vcpu___vm *)data, kvm);
 	struct mm_struct *mm = BPF_CORE_READ((struct task_struct___mm *)task, mm);
-	if (!mm || BPF_CORE_READ(kvm, mm) != mm)
+	if (!mm || BPF_CORE_READ((struct kvm___mm *)kvm, mm) != mm)
 		return 0;
 	if (vm)
 		list_slots(pid, kvm);

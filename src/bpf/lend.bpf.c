@@ -12,16 +12,21 @@
 #include <bpf/bpf_helpers.h>
 #include <stdbool.h>
 
+#include "bpf/kvm_slots.bpf.h"
 #include "bpf/lend.h"
 #include "schema/lent.h"
 
 struct sched_info {
 	unsigned long long run_delay;
-} __attribute__((preserve_access_index));
+} CORE;
 
-struct task_struct {
+struct task_struct___waits {
 	struct sched_info sched_info;
-} __attribute__((preserve_access_index));
+} CORE;
+
+/* Of the VM's memory slots when the cells were found in them; others may have other memory at the
+ * cells' places. */
+volatile __u64 generation = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -43,14 +48,14 @@ enum bpf_func_id___here { BPF_FUNC_get_current_task_btf___here = 158 };
  * any memory, without a call. */
 static __always_inline __u64 run_delay(void)
 {
-	struct task_struct *task;
+	struct task_struct___waits *task;
 
 	if (bpf_core_enum_value_exists(enum bpf_func_id___here,
 				       BPF_FUNC_get_current_task_btf___here)) {
-		task = bpf_get_current_task_btf();
+		task = (void *)bpf_get_current_task_btf();
 		return task->sched_info.run_delay;
 	}
-	task = (struct task_struct *)bpf_get_current_task();
+	task = (void *)bpf_get_current_task();
 	return BPF_CORE_READ(task, sched_info.run_delay);
 }
 
@@ -69,6 +74,28 @@ static __always_inline bool read_events(const struct vp_lend_vcpu *vcpu, struct 
 	return true;
 }
 
+/* Of 64-bit Arm, the tracepoint has the guest's program counter instead. */
+static __always_inline struct kvm_vcpu *entering_vcpu(const struct bpf_raw_tracepoint_args *context)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	if (vendor != VP_VENDOR_ARM)
+		return (void *)context->args[0];
+	void *notifier = BPF_CORE_READ(task, preempt_notifiers.first);
+	return notifier ? vcpu_of_notifier(notifier) : 0;
+}
+
+/* Whether the VM that this thread is in has the memory that it had. */
+static __always_inline bool memory_is_same(const struct bpf_raw_tracepoint_args *context)
+{
+	struct kvm_vcpu *vcpu = entering_vcpu(context);
+
+	/* A VM entry's argument is a vCPU in all kernels that describe KVM's modules. */
+	if (!vcpu || !generation || !bpf_core_type_exists(struct kvm_vcpu___vm))
+		return false;
+	return slots_generation(BPF_CORE_READ((struct kvm_vcpu___vm *)vcpu, kvm)) == generation;
+}
+
 static __always_inline struct vp_lend_vcpu *vcpu_of(__u32 tid)
 {
 	for (__u32 i = 0; i < VP_LEND_TRIES; i++) {
@@ -83,7 +110,7 @@ static __always_inline struct vp_lend_vcpu *vcpu_of(__u32 tid)
 }
 
 SEC("raw_tp/kvm_entry")
-int publish(void *context)
+int publish(struct bpf_raw_tracepoint_args *context)
 {
 	__u32 tid = (__u32)bpf_get_current_pid_tgid();
 	struct vp_lend_vcpu *vcpu = vcpu_of(tid);
@@ -95,6 +122,10 @@ int publish(void *context)
 	if (bpf_probe_read_user(&marker, sizeof(marker), (void *)vcpu->hva) ||
 	    marker != vcpu->marker) {
 		vcpu->idle++;
+		return 0;
+	}
+	if (!memory_is_same(context)) {
+		vcpu->moved++;
 		return 0;
 	}
 	if (!read_events(vcpu, &cell)) {

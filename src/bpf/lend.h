@@ -17,7 +17,8 @@ struct vp_lend_vcpu {
 	unsigned int first, n; /* of its events in the array of all */
 	unsigned long long sequence;
 	unsigned long long published, idle, unwritten,
-	    unread; /* entries: idle ones had no client */
+	    unread;               /* entries: idle ones had no client */
+	unsigned long long moved; /* entries at which the memory slots were not the known ones */
 };
 
 #endif

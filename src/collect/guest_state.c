@@ -116,6 +116,8 @@ static struct vp_error *take_slots(const struct vp_guest_lister *lister, uint32_
 		else
 			vp_guest_memory_add(&state->memory, slot->gpa, slot->size, slot->hva);
 	}
+	if (states->count)
+		states->at[0].generation = lister->programs->bss->generation;
 	vp_vec_deinit(&devices);
 	return error;
 }
@@ -126,6 +128,7 @@ static struct vp_error *list(struct vp_guest_lister *lister, uint32_t pid, vp_gu
 
 	lister->programs->bss->only_pid = pid;
 	lister->programs->bss->n_found = 0;
+	lister->programs->bss->generation = 0;
 	VP_AUTO_CLOSE int fd = bpf_iter_create(bpf_link__fd(lister->link));
 	struct vp_guest_item items[64];
 	ssize_t got;

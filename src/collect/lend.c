@@ -13,6 +13,7 @@
 #include "collect/agent_counts.h"
 #include "collect/guest_state.h"
 #include "collect/host.h"
+#include "collect/kernel_btf.h"
 #include "collect/perf_event.h"
 #include "collect/pmu.h"
 #include "collect/source.h"
@@ -21,6 +22,7 @@
 struct lent_vcpu {
 	uint32_t number, tid, first, place;
 	bool has_cell;
+	uint64_t hva; /* of the cell */
 };
 
 struct vp_lender {
@@ -30,7 +32,8 @@ struct vp_lender {
 	struct vp_guest_lister *lister;
 	struct vp_agent_counts *agent;
 	bool lends;
-	uint32_t n; /* events */
+	uint64_t moved; /* VM entries with other memory slots, when they were listed last */
+	uint32_t n;     /* events */
 	VP_VEC(struct lent_vcpu) vcpus;
 	VP_VEC(int) fds;
 };
@@ -51,9 +54,16 @@ static struct vp_error *why_not_loaded(int result)
 static struct vp_error *load(struct host_lend_bpf **ret)
 {
 	VP_TRY(vp_host_expect_btf("lending"));
-	struct host_lend_bpf *programs = host_lend_bpf__open();
-	int result = programs ? host_lend_bpf__load(programs) : -errno;
+	struct vp_fitting fitting;
+	size_t size;
+	const void *elf = host_lend_bpf__elf_bytes(&size);
 
+	vp_fitting_init(&fitting, NULL, elf, size);
+	struct host_lend_bpf *programs = host_lend_bpf__open_opts(&fitting.options);
+	if (programs)
+		programs->rodata->vendor = vp_host_vendor();
+	int result = programs ? host_lend_bpf__load(programs) : -errno;
+	vp_fitting_deinit(&fitting);
 	if (result) {
 		host_lend_bpf__destroy(programs);
 		return why_not_loaded(result);
@@ -251,21 +261,64 @@ static struct vp_error *take_cells(struct vp_lender *lender, const struct vp_gue
 		if (!put_vcpu(lender, vcpu, &entry))
 			return vp_error_errno(errno, "cannot tell the lending program of vCPU %u",
 					      vcpu->number);
+		vcpu->hva = entry.hva;
 		vcpu->has_cell = true;
 	}
 	return NULL;
 }
 
-static struct vp_error *begin_lending(struct vp_lender *lender)
+/* The VM's memory slots are others now: where the cells still are, lending goes on. */
+static struct vp_error *expect_cells(const struct vp_lender *lender,
+				     const struct vp_guest_state *state)
+{
+	const struct vp_agent_places *places = vp_agent_counts_places(lender->agent);
+
+	vp_vec_each (&lender->vcpus, vcpu)
+		if (hva_of_cell(state, places, vcpu->number) != vcpu->hva)
+			return vp_error_new("the VM's memory changed: the cell of vCPU %u is not "
+					    "where it was",
+					    vcpu->number);
+	return NULL;
+}
+
+static struct vp_error *find_cells(struct vp_lender *lender)
 {
 	vp_guest_states states = {0};
 	struct vp_error *error = vp_guest_lister_read_one(lender->lister, lender->pid, &states);
 
 	if (!error)
-		error = take_cells(lender, &states.at[0]);
+		error = lender->lends ? expect_cells(lender, &states.at[0])
+				      : take_cells(lender, &states.at[0]);
+	/* Until it is told, the program writes nothing. */
+	if (!error)
+		lender->programs->bss->generation = states.at[0].generation;
 	vp_guest_states_deinit(&states);
 	lender->lends = !error;
 	return error;
+}
+
+static uint64_t count_moved(const struct vp_lender *lender)
+{
+	uint64_t moved = 0;
+
+	vp_vec_each (&lender->vcpus, vcpu) {
+		struct vp_lend_vcpu entry;
+		if (vcpu->has_cell &&
+		    !bpf_map_lookup_elem(bpf_map__fd(lender->programs->maps.vcpus), &vcpu->place,
+					 &entry))
+			moved += entry.moved;
+	}
+	return moved;
+}
+
+static struct vp_error *follow_memory(struct vp_lender *lender)
+{
+	uint64_t moved = count_moved(lender);
+
+	if (moved == lender->moved)
+		return NULL;
+	lender->moved = moved;
+	return find_cells(lender);
 }
 
 struct vp_error *vp_lender_step(struct vp_lender *lender, int timeout_ms, bool *lends)
@@ -275,7 +328,9 @@ struct vp_error *vp_lender_step(struct vp_lender *lender, int timeout_ms, bool *
 	if (state == VP_AGENT_GONE)
 		return vp_error_new("%s", vp_agent_counts_problem(lender->agent));
 	if (state == VP_AGENT_COUNTING && !lender->lends)
-		VP_TRY(begin_lending(lender));
+		VP_TRY(find_cells(lender));
+	else if (lender->lends)
+		VP_TRY(follow_memory(lender));
 	*lends = lender->lends;
 	return NULL;
 }
@@ -298,7 +353,7 @@ struct vp_lender_totals vp_lender_totals(const struct vp_lender *lender)
 		totals.published += entry.published;
 		totals.idle += entry.idle;
 		totals.unread += entry.unread;
-		totals.unwritten += entry.unwritten;
+		totals.unwritten += entry.unwritten + entry.moved;
 	}
 	return totals;
 }

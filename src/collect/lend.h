@@ -14,7 +14,7 @@ struct vp_lender_totals {
 	uint64_t published;
 	uint64_t idle;      /* no client in the guest: nothing was read or written */
 	uint64_t unread;    /* a counter could not be read: clients are told */
-	uint64_t unwritten; /* the guest's memory was not there */
+	uint64_t unwritten; /* the guest's memory was not there, or was being changed */
 };
 
 /*

@@ -12,10 +12,12 @@
 
 #include "base/macros.h"
 
-/* The VMCB is the first page, struct kvm_vcpu lies behind it. */
+/* The VMCB is the first page, struct kvm_vcpu lies behind it, and then struct kvm and its slots. */
 enum {
 	PAGE = 4096,
-	ROOM = 64 * PAGE,
+	ROOM = 128 * PAGE,
+	AT_KVM = 64 * PAGE,
+	AT_SLOTS = 120 * PAGE,
 	EXIT_CODE = 0x70,
 	SAVE_CR3 = 0x400 + 0x150,
 	SAVE_RIP = 0x400 + 0x178,
@@ -84,10 +86,43 @@ static void place_vcpu(struct fake_vcpu *fake, int at_vmcb, int at_number)
 	memcpy(fake->bytes + PAGE + at_vmcb, &vmcb, sizeof(vmcb));
 }
 
+/* Its VM, with a set of memory slots. */
+static void place_vm(struct fake_vcpu *fake, const struct btf *btf)
+{
+	int at_kvm = find_member(btf, find_struct(btf, "kvm_vcpu"), "kvm");
+	int at_slots = find_member(btf, find_struct(btf, "kvm"), "memslots");
+	int at_generation = find_member(btf, find_struct(btf, "kvm_memslots"), "generation");
+	uint64_t first = fake->address - PAGE, kvm = first + AT_KVM, slots = first + AT_SLOTS;
+
+	assert_true(at_kvm >= 0 && at_slots >= 0 && at_slots < AT_SLOTS - AT_KVM);
+	assert_true(at_generation >= 0);
+	memcpy(fake->bytes + PAGE + at_kvm, &kvm, sizeof(kvm));
+	memcpy(fake->bytes + AT_KVM + at_slots, &slots, sizeof(slots));
+	fake->generation = (void *)(fake->bytes + AT_SLOTS + at_generation);
+}
+
+/* The kernel's types; those of KVM may be its module's. */
+static struct btf *load_types(struct btf **kernel)
+{
+	struct btf *module = NULL;
+
+	*kernel = btf__load_vmlinux_btf();
+	if (!find_struct(*kernel, "kvm_vcpu"))
+		module = btf__load_module_btf("kvm_amd", *kernel);
+	return module ? module : *kernel;
+}
+
+static void free_types(struct btf *types, struct btf *kernel)
+{
+	if (types != kernel)
+		btf__free(types);
+	btf__free(kernel);
+}
+
 bool fake_vcpu_make(struct fake_vcpu *ret)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
-	struct btf *btf = btf__load_vmlinux_btf();
+	struct btf *kernel, *btf = load_types(&kernel);
 	const struct btf_type *vcpu = find_struct(btf, "kvm_vcpu");
 	int at_vmcb = find_member(btf, find_struct(btf, "vcpu_svm"), "vmcb");
 	int at_number = find_member(btf, vcpu, "vcpu_id");
@@ -95,9 +130,10 @@ bool fake_vcpu_make(struct fake_vcpu *ret)
 
 	if (at_vmcb < 0 && vcpu)
 		at_vmcb = (int)vcpu->size;
-	btf__free(btf);
-	if (at_number < 0 || at_vmcb < 0)
+	if (at_number < 0 || at_vmcb < 0) {
+		free_types(btf, kernel);
 		return false;
+	}
 	assert_true(PAGE + at_vmcb + (int)sizeof(uint64_t) <= ROOM);
 	ret->map =
 	    bpf_map_create(BPF_MAP_TYPE_ARRAY, "fake_vcpu", sizeof(uint32_t), ROOM, 1, &options);
@@ -105,6 +141,8 @@ bool fake_vcpu_make(struct fake_vcpu *ret)
 	ret->bytes = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_SHARED, ret->map, 0);
 	assert_true(ret->bytes != MAP_FAILED);
 	place_vcpu(ret, at_vmcb, at_number);
+	place_vm(ret, btf);
+	free_types(btf, kernel);
 	ret->rip = ret->bytes + PAGE + at_rip;
 	return true;
 }

@@ -12,6 +12,7 @@ struct fake_vcpu {
 	uint64_t address; /* of struct kvm_vcpu */
 	uint32_t *number; /* its member vcpu_id */
 	char *vmcb;
+	uint64_t *generation; /* of its VM's memory slots */
 	char *rip; /* as KVM keeps Intel's, with the word behind it that says whether it does */
 };
 
