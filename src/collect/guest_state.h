@@ -15,7 +15,7 @@ struct vp_guest_counter {
 struct vp_guest_state {
 	uint32_t pid;                  /* of the VMM */
 	uint64_t started;              /* when, as /proc/PID/stat has it; 0: not known */
-	uint64_t generation; /* of its memory slots, as KVM counts their changes */
+	uint64_t generation;           /* of its memory slots, as KVM counts their changes */
 	uint64_t detail;               /* what struct vp_guest_access needs to know again */
 	struct vp_guest_memory memory; /* its slots; nothing reads it yet */
 	VP_VEC(struct vp_guest_registers) vcpus;
