@@ -10,10 +10,10 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/confine.h"
 #include "base/file.h"
 #include "base/io.h"
 #include "collect/agent_client.h"
-#include "collect/confine.h"
 #include "collect/worker_process.h"
 
 enum { LONGEST_LINE = 256, LEND_TRIES = 40 };

@@ -9,10 +9,10 @@
 #include <sys/time.h>
 
 #include "base/alloc.h"
+#include "base/confine.h"
 #include "base/file.h"
 #include "base/io.h"
 #include "collect/agent_client.h"
-#include "collect/confine.h"
 #include "collect/ring_page.h"
 #include "collect/tracepoint_format.h"
 #include "collect/worker_process.h"

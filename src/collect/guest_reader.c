@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/confine.h"
 #include "base/file.h"
 #include "base/io.h"
-#include "collect/confine.h"
 #include "collect/worker_process.h"
 #include "guestmem/worker.h"
 

@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 
 #include "base/alloc.h"
+#include "base/confine.h"
 #include "base/io.h"
 #include "collect/clock.h"
-#include "collect/confine.h"
 
 enum { MOST_SECONDS = 120, NOT_CONFINED = 2 };
 /* Bytes of text: symbols of the programs of a host take some 100 MiB at most. */

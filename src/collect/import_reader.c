@@ -8,8 +8,8 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/confine.h"
 #include "base/io.h"
-#include "collect/confine.h"
 #include "collect/worker_process.h"
 
 struct vp_import_reader {

@@ -4,16 +4,27 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
+#include "base/confine.h"
 #include "base/file.h"
+#include "base/io.h"
 #include "guest/agent.h"
 #include "maps/mapped.h"
 #include "maps/proc.h"
 #include "maps/writer.h"
 
-enum { MAX_JIT_LINES = 4 << 20, MAX_JIT_FILE = 256 << 20 };
+enum {
+	MAX_JIT_LINES = 4 << 20,
+	MAX_JIT_FILE = 256 << 20,
+	MAX_JIT_LINE = 64 << 10,
+	MOST_SECONDS = 300,
+	NOT_CONFINED = 2,
+	LOOK_US = 2000,
+};
 
 struct dump {
 	struct vp_agent *agent;
@@ -109,20 +120,36 @@ static void write_jit_line(struct dump *dump, uint64_t id, char *line)
 	vp_maps_write_jit(&dump->writer, id, addr, size, rest);
 }
 
+/* Whole lines of it; the start of another one stays, unless it is too long for one. */
+static void write_jit_lines(struct dump *dump, uint64_t id, struct vp_buffer *text)
+{
+	char *next = text->bytes, *end = next + text->size, *newline;
+
+	while ((newline = memchr(next, '\n', (size_t)(end - next)))) {
+		*newline = 0;
+		write_jit_line(dump, id, next);
+		next = newline + 1;
+	}
+	size_t left = (size_t)(end - next);
+	memmove(text->bytes, next, left);
+	text->size = left < MAX_JIT_LINE ? left : 0;
+}
+
+/* In pieces, by read() only: nothing else is allowed here. */
 static void write_jit_file(struct dump *dump, uint64_t id, const char *path)
 {
-	VP_AUTO_FREE char *line = NULL;
-	size_t room = 0;
-
 	/* Anybody may put a link or a pipe there. */
-	int fd = vp_file_open_regular(path, MAX_JIT_FILE, O_NOFOLLOW);
-	if (fd < 0)
-		return;
-	VP_AUTO_FCLOSE FILE *file = fdopen(fd, "r");
-	if (!file)
-		return;
-	while (getline(&line, &room, file) > 0)
-		write_jit_line(dump, id, line);
+	VP_AUTO_CLOSE int fd = vp_file_open_regular(path, MAX_JIT_FILE, O_NOFOLLOW);
+	struct vp_buffer text = {0};
+	ssize_t got = 1;
+
+	while (fd >= 0 && got > 0) {
+		char *room = vp_buffer_extend(&text, MAX_JIT_LINE);
+		got = vp_read(fd, room, MAX_JIT_LINE);
+		text.size -= MAX_JIT_LINE - (size_t)(got > 0 ? got : 0);
+		write_jit_lines(dump, id, &text);
+	}
+	vp_buffer_deinit(&text);
 }
 
 static void write_live_jit(struct dump *dump)
@@ -200,6 +227,55 @@ static void write_losses(struct dump *dump)
 				   MAX_JIT_LINES);
 }
 
+/* What users have made: their files, what their programs wrote, which names they have. */
+static int dump_processes(struct dump *dump)
+{
+	const struct vp_tracker *tracker = &dump->agent->tracker;
+
+	/* Images first: reading them tells the build-ids that mappings bear. */
+	find_users(dump);
+	for (uint32_t i = 0; i < tracker->images.count; i++)
+		write_image(dump, i);
+	vp_vec_each (&tracker->spaces, space)
+		write_space(dump, space);
+	if (dump->symbols) {
+		write_live_jit(dump);
+		write_left_jit(dump);
+	}
+	write_losses(dump);
+	return vp_maps_writer_finish(&dump->writer);
+}
+
+/* In a process that may read, and write to the dump; a file that breaks it breaks nothing else. */
+static VP_NORETURN void dump_confined(struct dump *dump)
+{
+	int keep[] = {dump->writer.fd};
+
+	if (vp_confine_to_reading(keep, VP_ARRAY_SIZE(keep), INT64_MAX))
+		_exit(NOT_CONFINED);
+	dump->writer.fd = keep[0];
+	_exit(dump_processes(dump) ? 1 : 0);
+}
+
+/* A file system of a user's may let it wait for ever. */
+static int await_dump(pid_t process)
+{
+	int status = 0;
+	pid_t ended;
+
+	for (uint64_t waited = 0; !(ended = vp_waitpid(process, &status, WNOHANG));
+	     waited += LOOK_US) {
+		if (waited > MOST_SECONDS * 1000000ULL)
+			kill(process, SIGKILL);
+		vp_sleep_us(LOOK_US);
+	}
+	if (ended < 0)
+		return -errno;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_CONFINED)
+		return -EPERM;
+	return status ? -EIO : 0;
+}
+
 int vp_agent_dump(struct vp_agent *agent, int fd, bool symbols)
 {
 	struct dump dump = {.agent = agent, .symbols = symbols};
@@ -211,23 +287,13 @@ int vp_agent_dump(struct vp_agent *agent, int fd, bool symbols)
 		vp_maps_write_clock(&dump.writer, clock->mono_ns, clock->tsc, clock->error_ns);
 	vp_clock_pair(CLOCK_MONOTONIC, VP_AGENT_CLOCK_TRIES, &now.mono_ns, &now.tsc, &now.error_ns);
 	vp_maps_write_clock(&dump.writer, now.mono_ns, now.tsc, now.error_ns);
-	vp_proc_write_kallsyms(&dump.writer);
-
-	/* Images first: reading them tells the build-ids that mappings bear. */
-	find_users(&dump);
-	for (uint32_t i = 0; i < agent->tracker.images.count; i++)
-		write_image(&dump, i);
+	vp_proc_write_kallsyms(&dump.writer); /* the kernel's own: addresses take a right more */
 	if (symbols)
 		vp_mapped_write_vdso(&dump.writer);
-	vp_vec_each (&agent->tracker.spaces, space)
-		write_space(&dump, space);
-	if (symbols) {
-		write_live_jit(&dump);
-		write_left_jit(&dump);
-	}
-	write_losses(&dump);
-	int result = vp_maps_writer_finish(&dump.writer);
+	pid_t process = fork();
+	if (process == 0)
+		dump_confined(&dump);
+	int result = process > 0 ? await_dump(process) : -errno;
 	vp_maps_writer_deinit(&dump.writer);
-	free(dump.live);
 	return result;
 }

@@ -21,7 +21,7 @@
 #include "guest/agent.h"
 #include "guest/lend_private.h"
 
-enum { ENDING_TRIES = 100, ENDING_WAIT_US = 20000 };
+enum { ENDING_TRIES = 100, ENDING_WAIT_US = 20000, DEAF_MS = 100 };
 
 static bool is_lent(const struct sockaddr_un *address)
 {
@@ -111,6 +111,14 @@ static bool hear_host(struct vp_lend *lend, short events)
 	return false;
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 /* Until the host goes. */
 static void serve_clients(struct vp_lend *lend)
 {
@@ -119,19 +127,22 @@ static void serve_clients(struct vp_lend *lend)
 
 	hear_host(lend, POLLIN);
 	while (goes_on) {
+		bool hears = now_ms() >= lend->deaf_until;
+		int newcomers = hears ? lend->listener : -1;
 		fds.count = 0;
 		vp_vec_push(&fds, ((struct pollfd){.fd = lend->host, .events = POLLIN}));
-		vp_vec_push(&fds, ((struct pollfd){.fd = lend->listener, .events = POLLIN}));
+		vp_vec_push(&fds, ((struct pollfd){.fd = newcomers, .events = POLLIN}));
 		vp_vec_each (&lend->clients, client)
 			vp_vec_push(&fds, ((struct pollfd){.fd = client->fd, .events = POLLIN}));
-		if (vp_poll(fds.at, fds.count, 1000) < 0 && errno != EINTR)
+		if (vp_poll(fds.at, fds.count, hears ? 1000 : DEAF_MS) < 0 && errno != EINTR)
 			break;
 		goes_on = hear_host(lend, fds.at[0].revents);
 		for (size_t i = fds.count; i-- > 2;)
 			if (fds.at[i].revents)
 				vp_lend_client_hear(lend, i - 2);
+		vp_lend_clients_expire(lend, now_ms());
 		if (fds.at[1].revents)
-			vp_lend_client_accept(lend);
+			vp_lend_client_accept(lend, now_ms());
 	}
 	vp_vec_deinit(&fds);
 }

@@ -14,7 +14,15 @@
 #include "guest/lend.skel.h"
 #include "guest/lend_private.h"
 
-enum { MOST_CLIENTS = 2 * VP_LENT_THREADS, MOST_OF_USER = VP_LENT_THREADS / 4 };
+enum {
+	MOST_CLIENTS = 2 * VP_LENT_THREADS,
+	MOST_OF_USER = VP_LENT_THREADS / 4,
+	/* That have not asked yet, of one user; they have so long for it. */
+	MOST_SILENT = 32,
+	SILENT_MS = 3000,
+	/* While this process has no descriptor left, nobody new is listened to. */
+	PAUSE_MS = 200,
+};
 
 static void detach(struct vp_lend *lend)
 {
@@ -46,6 +54,8 @@ static int start_lending(struct vp_lend *lend)
 
 static void stop_lending(struct vp_lend *lend)
 {
+	if (!lend->links[0])
+		return;
 	vp_vec_each (&lend->clients, client)
 		if (client->is_attached)
 			return;
@@ -231,21 +241,54 @@ static void forget(struct vp_lend *lend, size_t i)
 	stop_lending(lend);
 }
 
-void vp_lend_client_accept(struct vp_lend *lend)
+/* Those of a user that have said nothing yet make room for the next one's: the oldest goes. */
+static void limit_silent(struct vp_lend *lend, uint32_t uid)
+{
+	size_t count = 0, oldest = 0;
+
+	for (size_t i = 0; i < lend->clients.count; i++) {
+		const struct vp_lend_client *client = &lend->clients.at[i];
+		if (client->is_attached || client->uid != uid)
+			continue;
+		if (!count++ || client->since < lend->clients.at[oldest].since)
+			oldest = i;
+	}
+	if (count >= MOST_SILENT)
+		forget(lend, oldest);
+}
+
+void vp_lend_clients_expire(struct vp_lend *lend, uint64_t now_ms)
+{
+	for (size_t i = lend->clients.count; i-- > 0;) {
+		const struct vp_lend_client *client = &lend->clients.at[i];
+		if (!client->is_attached && now_ms - client->since > SILENT_MS)
+			forget(lend, i);
+	}
+}
+
+void vp_lend_client_accept(struct vp_lend *lend, uint64_t now_ms)
 {
 	int fd = vp_accept(lend->listener, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
 
-	if (fd < 0)
+	if (fd < 0) {
+		/* The one that waits would wake this process again at once. */
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			lend->deaf_until = now_ms + PAUSE_MS;
 		return;
-	if (lend->clients.count >= MOST_CLIENTS ||
-	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size)) {
+	}
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size)) {
 		close(fd);
 		return;
 	}
-	vp_vec_push(&lend->clients,
-		    ((struct vp_lend_client){.fd = fd, .force = -1, .uid = peer.uid}));
+	limit_silent(lend, peer.uid);
+	if (lend->clients.count >= MOST_CLIENTS) {
+		close(fd);
+		return;
+	}
+	vp_vec_push(&lend->clients, ((struct vp_lend_client){
+					.fd = fd, .force = -1, .uid = peer.uid, .since = now_ms}));
 }
 
 void vp_lend_client_hear(struct vp_lend *lend, size_t i)

@@ -15,6 +15,7 @@ struct vp_lend_bpf;
 struct vp_lend_client {
 	int fd, force; /* its connection; our end of its forcing socket */
 	uint32_t uid, tid, place;
+	uint64_t since;   /* when it came, ms */
 	bool is_attached; /* it has asked for its counters, and got them */
 };
 
@@ -29,7 +30,8 @@ struct vp_lend {
 	const volatile struct vp_lent_cell *cells;
 	uint32_t n_cells;
 	int host, listener;
-	int64_t heard; /* of the host, s */
+	int64_t heard;       /* of the host, s */
+	uint64_t deaf_until; /* ms: no new client is accepted before */
 	VP_VEC(struct vp_lend_client) clients;
 };
 
@@ -40,8 +42,11 @@ struct vp_error *vp_lend_load(struct vp_lend *lend) VP_MUST_CHECK;
 int vp_lend_command(const struct vp_lend *lend, enum vp_lend_command command,
 		    uint64_t argument) VP_MUST_CHECK;
 
-/* A new client; what client number `i` says, or that it has gone. */
-void vp_lend_client_accept(struct vp_lend *lend);
+/* A new client; times are those of a clock that only goes on. */
+void vp_lend_client_accept(struct vp_lend *lend, uint64_t now_ms);
+/* Those that have said nothing for too long are gone. */
+void vp_lend_clients_expire(struct vp_lend *lend, uint64_t now_ms);
+/* What client number `i` says, or that it has gone. */
 void vp_lend_client_hear(struct vp_lend *lend, size_t i);
 
 #endif

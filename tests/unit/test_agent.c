@@ -4,7 +4,9 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,9 +19,11 @@
 #include "collect/guest_places.h"
 #include "guest/agent.h"
 #include "guest/direct_map.h"
+#include "guest/lend_private.h"
 #include "guest/tracker.h"
 #include "maps/agent_lend.h"
 #include "maps/agent_protocol.h"
+#include "maps/mapped.h"
 #include "maps/maps.h"
 
 static void add(struct vp_tracker *tracker, uint64_t time, enum vp_tracker_kind kind, uint32_t tgid,
@@ -556,6 +560,23 @@ static uint32_t find_space(const struct vp_maps *maps, uint32_t tgid)
 	return UINT32_MAX;
 }
 
+bool __real_vp_mapped_write(struct vp_maps_writer *writer, struct vp_mapped *mapped, bool symbols);
+bool __wrap_vp_mapped_write(struct vp_maps_writer *writer, struct vp_mapped *mapped, bool symbols);
+
+/* Users' files are read where little can be done but that. */
+bool __wrap_vp_mapped_write(struct vp_maps_writer *writer, struct vp_mapped *mapped, bool symbols)
+{
+	struct vp_buffer text = {0};
+
+	expect_no_error(vp_file_read("/proc/self/status", 1 << 20, &text));
+	if (!strstr(vp_buffer_text(&text), "\nSeccomp:\t2\n") ||
+	    !strstr(vp_buffer_text(&text), "\nNoNewPrivs:\t1\n") ||
+	    open("test_agent.forbidden", O_WRONLY | O_CREAT, 0600) >= 0)
+		_exit(1);
+	vp_buffer_deinit(&text);
+	return __real_vp_mapped_write(writer, mapped, symbols);
+}
+
 /* Of this machine, with whatever rights the test has: its own process is there, with its mappings.
  */
 static void test_dump(void **state)
@@ -586,6 +607,82 @@ static void test_dump(void **state)
 	vp_maps_deinit(&maps);
 }
 
+#define CLIENTS "test_agent.clients"
+enum { SILENT = 40, MOST_SILENT = 32 };
+
+static int listen_clients(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = CLIENTS};
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	unlink(CLIENTS);
+	assert_false(bind(listener, (struct sockaddr *)&address, sizeof(address)));
+	assert_false(listen(listener, SILENT));
+	return listener;
+}
+
+static int connect_client(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = CLIENTS};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	assert_false(connect(fd, (struct sockaddr *)&address, sizeof(address)));
+	return fd;
+}
+
+/* Clients that say nothing: a user has some of them, for a while. */
+static void test_silent_clients(void **state)
+{
+	struct vp_lend lend = {.host = -1, .listener = listen_clients()};
+	int fds[SILENT];
+	char byte;
+
+	for (int i = 0; i < SILENT; i++) {
+		fds[i] = connect_client();
+		vp_lend_client_accept(&lend, 1000 + (uint64_t)i);
+	}
+	assert_int_equal(lend.clients.count, MOST_SILENT);
+	for (int i = 0; i < SILENT; i++) /* the oldest are gone */
+		assert_int_equal(recv(fds[i], &byte, 1, MSG_DONTWAIT), i < 8 ? 0 : -1);
+	lend.clients.at[0].is_attached = true;
+	vp_lend_clients_expire(&lend, 3000);
+	assert_int_equal(lend.clients.count, MOST_SILENT);
+	vp_lend_clients_expire(&lend, 5000);
+	assert_int_equal(lend.clients.count, 1);
+	for (int i = 0; i < SILENT; i++)
+		close(fds[i]);
+	close(lend.clients.at[0].fd);
+	vp_vec_deinit(&lend.clients);
+	close(lend.listener);
+}
+
+/* Without a descriptor for a new client the listener is left alone for a moment: it would be ready
+ * again and again. */
+static void test_no_descriptors(void **state)
+{
+	struct vp_lend lend = {.host = -1, .listener = listen_clients()};
+	struct rlimit before, none;
+	int fd = connect_client(), next = dup(fd);
+
+	assert_false(getrlimit(RLIMIT_NOFILE, &before));
+	none = before;
+	none.rlim_cur = (rlim_t)next;
+	close(next);
+	assert_false(setrlimit(RLIMIT_NOFILE, &none));
+	vp_lend_client_accept(&lend, 1000);
+	assert_false(setrlimit(RLIMIT_NOFILE, &before));
+	assert_true(!lend.clients.count && lend.deaf_until > 1000);
+	lend.deaf_until = 0;
+	vp_lend_client_accept(&lend, 2000);
+	assert_true(lend.clients.count == 1 && !lend.deaf_until);
+	vp_lend_client_accept(&lend, 3000); /* nobody is there */
+	assert_false(lend.deaf_until);
+	close(lend.clients.at[0].fd);
+	vp_vec_deinit(&lend.clients);
+	close(lend.listener);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -604,6 +701,8 @@ int main(void)
 	    cmocka_unit_test(test_counts_of_liars),
 	    cmocka_unit_test(test_counts_places),
 	    cmocka_unit_test(test_dump),
+	    cmocka_unit_test(test_silent_clients),
+	    cmocka_unit_test(test_no_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/confine.h"
 #include "collect/account.h"
 #include "collect/clock.h"
-#include "collect/confine.h"
 #include "collect/convert.h"
 #include "collect/cpu_hotplug.h"
 #include "collect/guest_state.h"

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "collect/confine.h"
+#include "base/confine.h"
 #include "collect/host_images.h"
 #include "elf_builder.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "collect/confine.h"
+#include "base/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -124,6 +124,18 @@ static void allow(struct filter *filter, const unsigned *calls, size_t count)
 	}
 }
 
+/* vp_file_read() makes what it has opened wait. Whatever else fcntl() does is not allowed. */
+static void allow_waiting(struct filter *filter)
+{
+	const unsigned low = offsetof(struct seccomp_data, args[1]); /* little endian */
+
+	add(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 4));
+	add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low));
+	add(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_SETFL, 0, 1));
+	add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+	add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+}
+
 /* The last one: what is looked at behind it is not the call's number any more. */
 static void allow_opening_to_read(struct filter *filter)
 {
@@ -172,6 +184,7 @@ static bool limit_to_reading(void)
 	begin_filter(&filter);
 	allow(&filter, allowed, VP_ARRAY_SIZE(allowed));
 	allow(&filter, allowed_to_reader, VP_ARRAY_SIZE(allowed_to_reader));
+	allow_waiting(&filter);
 	allow_opening_to_read(&filter);
 	return end_filter(&filter, SECCOMP_RET_ERRNO | EPERM);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Takes every right from this process but that to use what it has open. */
-#ifndef VP_COLLECT_CONFINE_H
-#define VP_COLLECT_CONFINE_H
+#ifndef VP_BASE_CONFINE_H
+#define VP_BASE_CONFINE_H
 
 #include <stddef.h>
 #include <stdint.h>
