@@ -57,12 +57,15 @@ static void read_guest(void *context, int channel)
 						  .packs = work->packs,
 						  .n_packs = work->n_packs};
 
-	void *prepared = work->access->prepare ? work->access->prepare(work->state) : NULL;
+	void *prepared = NULL;
+	struct vp_error *error =
+	    work->access->prepare ? work->access->prepare(work->state, &prepared) : NULL;
+	if (error)
+		refuse(channel, error);
 	memcpy(keep, work->fds, VP_GUEST_ACCESS_FDS * sizeof(*keep));
 	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed))
 		_exit(1);
-	struct vp_error *error =
-	    vp_confine(keep, VP_ARRAY_SIZE(keep), work->access->request, work->most_dump);
+	error = vp_confine(keep, VP_ARRAY_SIZE(keep), work->access->request, work->most_dump);
 	if (error)
 		refuse(keep[CHANNEL], error);
 	work->access->read_by(work->state, prepared, keep, &guest);

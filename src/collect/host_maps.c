@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <xxhash.h>
 
@@ -11,6 +12,7 @@
 #include "base/intern.h"
 #include "base/map.h"
 #include "collect/host_images.h"
+#include "collect/host_jit.h"
 #include "maps/proc.h"
 
 enum {
@@ -32,6 +34,7 @@ struct mapping {
 /* What one exec made: its spaces under several names share it. */
 struct program {
 	uint64_t identity; /* vp_proc_program(); 0: it was gone */
+	uid_t uid;         /* whose it is, if it was there */
 	VP_VEC(struct mapping) mappings;
 	size_t path_bytes;
 	bool cut;
@@ -251,12 +254,22 @@ static void push_space(struct vp_host_maps *maps, const struct space *space)
 	vp_vec_push(&maps->spaces, *space);
 }
 
+/* Nobody's if the process is gone. */
+static uid_t user_of(uint32_t pid)
+{
+	VP_AUTO_FREE char *path = vp_format("/proc/%u", pid);
+	struct stat status;
+
+	return stat(path, &status) ? (uid_t)-1 : status.st_uid;
+}
+
 /* Nothing is read if the process is gone, or another program: its samples stay without names. */
 static uint32_t new_program(struct vp_host_maps *maps, const struct space *space, uint64_t identity)
 {
 	uint32_t number = (uint32_t)maps->programs.count;
 
-	vp_vec_push(&maps->programs, (struct program){.identity = identity});
+	vp_vec_push(&maps->programs,
+		    ((struct program){.identity = identity, .uid = user_of(space->pid)}));
 	if (identity && has_name(space->pid, space->comm))
 		read_mappings(maps, space->pid, number, &maps->may_read);
 	return number;
@@ -412,11 +425,39 @@ static void write_images(struct vp_host_maps *maps, struct vp_maps_writer *write
 		vp_mapped_write_vdso(writer);
 }
 
-/* Further spaces of a program have its mappings as a child has its parent's. */
-static void write_spaces(const struct vp_host_maps *maps, struct vp_maps_writer *writer)
+static bool has_generated_code(const struct vp_host_maps *maps, const struct program *program)
 {
-	uint32_t *first = vp_realloc_array(NULL, maps->programs.count + 1, sizeof(*first));
+	vp_vec_each (&program->mappings, mapping)
+		if (!vp_mapped_is_file(vp_intern_text(&maps->paths, mapping->path)))
+			return true;
+	return false;
+}
 
+/* Names of generated code. `first`: the first space of each program. */
+static void write_jit(const struct vp_host_maps *maps, const uint32_t *first,
+		      struct vp_maps_writer *writer, struct vp_error **problem)
+{
+	VP_VEC(struct vp_host_jit) jits = {0};
+
+	vp_vec_each (&maps->processes, process) {
+		const struct space *space = &maps->spaces.at[process->latest];
+		const struct program *program = &maps->programs.at[space->program];
+		if (program->identity && has_generated_code(maps, program))
+			vp_vec_push(&jits,
+				    ((struct vp_host_jit){.space = first[space->program],
+							  .pid = space->pid,
+							  .uid = program->uid,
+							  .is_alive = vp_proc_program(space->pid) ==
+								      program->identity}));
+	}
+	*problem = vp_host_jit_write(writer, jits.at, jits.count);
+	vp_vec_deinit(&jits);
+}
+
+/* Further spaces of a program have its mappings as a child has its parent's. */
+static void write_spaces(const struct vp_host_maps *maps, uint32_t *first,
+			 struct vp_maps_writer *writer)
+{
 	memset(first, 0xff, (maps->programs.count + 1) * sizeof(*first));
 	for (uint32_t i = 0; i < maps->spaces.count; i++) {
 		const struct space *space = &maps->spaces.at[i];
@@ -433,7 +474,6 @@ static void write_spaces(const struct vp_host_maps *maps, struct vp_maps_writer 
 					      mapping->pgoff, 0,
 					      &maps->images.at[mapping->path].build_id,
 					      vp_intern_text(&maps->paths, mapping->path));
-	free(first);
 }
 
 /* As a note in the map, and to the user if there is `more` than was said before. */
@@ -448,7 +488,7 @@ static void tell(struct vp_host_maps *maps, struct vp_maps_writer *writer, char 
 }
 
 static void tell_losses(struct vp_host_maps *maps, struct vp_maps_writer *writer,
-			const struct vp_error *images)
+			const struct vp_error *images, const struct vp_error *jit)
 {
 	const struct losses *lost = &maps->lost, *told = &maps->told;
 
@@ -457,6 +497,12 @@ static void tell_losses(struct vp_host_maps *maps, struct vp_maps_writer *writer
 		     vp_format("some files of host programs were not read (%s): some of their "
 			       "functions have no names",
 			       vp_error_message(images)),
+		     true);
+	if (jit)
+		tell(maps, writer,
+		     vp_format("some perf maps of host programs were not read (%s): generated code "
+			       "of theirs has no names",
+			       vp_error_message(jit)),
 		     true);
 	if (lost->unseen)
 		tell(maps, writer,
@@ -489,14 +535,17 @@ static void tell_losses(struct vp_host_maps *maps, struct vp_maps_writer *writer
 
 static void write_all(struct vp_host_maps *maps, struct vp_maps_writer *writer, bool with_symbols)
 {
-	struct vp_error *images = NULL;
+	VP_AUTO_FREE uint32_t *first =
+	    vp_realloc_array(NULL, maps->programs.count + 1, sizeof(*first));
+	VP_AUTO_ERROR struct vp_error *images = NULL, *jit = NULL;
 
 	vp_proc_write_machine(writer, false);
 	vp_proc_write_kallsyms(writer);
 	write_images(maps, writer, with_symbols, &images);
-	write_spaces(maps, writer);
-	tell_losses(maps, writer, images);
-	vp_error_free(images);
+	write_spaces(maps, first, writer);
+	if (with_symbols)
+		write_jit(maps, first, writer, &jit);
+	tell_losses(maps, writer, images, jit);
 }
 
 struct vp_error *vp_host_maps_write(struct vp_host_maps *maps, const char *path, uint64_t from,

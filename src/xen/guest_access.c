@@ -106,19 +106,18 @@ static uint64_t translate(void *context, uint64_t address)
 }
 
 /* Without Xen's table, nothing of a PV guest is found. */
-static void *prepare(const struct vp_guest_state *state)
+static struct vp_error *prepare(const struct vp_guest_state *state, void **ret)
 {
 	struct reading *reading = vp_alloc(sizeof(*reading));
 	struct vp_xen *xen = NULL;
 
+	*ret = reading;
 	if (!state->detail)
-		return reading;
-	struct vp_error *error = vp_xen_open(&xen);
-	if (!error)
-		error = vp_xen_frames_map(xen, &reading->frames);
-	vp_error_free(error);
+		return NULL;
+	VP_TRY(vp_xen_open(&xen));
+	struct vp_error *error = vp_xen_frames_map(xen, &reading->frames);
 	vp_xen_close(xen);
-	return reading;
+	return error;
 }
 
 static void read_by(const struct vp_guest_state *state, void *prepared,

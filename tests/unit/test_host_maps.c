@@ -191,9 +191,63 @@ static void test_missing_reader_is_told(void **state)
 	vp_host_maps_free(maps);
 }
 
+/* Whether the written map names code at that address. */
+static bool names_code(const char *text, uintptr_t address, const char *name)
+{
+	char line[128];
+
+	snprintf(line, sizeof(line), " %lx 20 %s\n", (unsigned long)address, name);
+	return strstr(text, line) != NULL;
+}
+
+static char *written_with_symbols(const char *map, const char *line, uid_t owner, const char *link)
+{
+	struct vp_host_maps *maps = vp_host_maps_new();
+	struct vp_buffer text = {0};
+
+	unlink(map);
+	if (link) {
+		temporary_file("test_host_maps.elsewhere", line, strlen(line));
+		VP_AUTO_FREE char *target = realpath("test_host_maps.elsewhere", NULL);
+		assert_int_equal(symlink(target, map), 0);
+	} else {
+		temporary_file(map, line, strlen(line));
+		assert_int_equal(chown(map, owner, (gid_t)-1), 0);
+	}
+	vp_host_maps_see(maps, (uint32_t)getpid(), NULL, SECOND);
+	expect_no_error(vp_host_maps_write(maps, NAME, 0, true));
+	expect_no_error(vp_file_read(NAME, 512 << 20, &text));
+	char *copy = vp_strdup(vp_buffer_text(&text));
+	vp_buffer_deinit(&text);
+	vp_host_maps_free(maps);
+	return copy;
+}
+
+/* As perf report reads them: /tmp/perf-PID.map of the process's user, or root's. */
+static void test_generated_code_has_names(void **state)
+{
+	char *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char map[64], line[128];
+
+	assert_ptr_not_equal(code, MAP_FAILED);
+	snprintf(map, sizeof(map), "/tmp/perf-%d.map", (int)getpid());
+	snprintf(line, sizeof(line), "%lx 20 LHot;::spin\nbroken\n", (unsigned long)code);
+	VP_AUTO_FREE char *own = written_with_symbols(map, line, getuid(), NULL);
+	assert_true(names_code(own, (uintptr_t)code, "LHot;::spin"));
+	if (getuid() == 0) {
+		VP_AUTO_FREE char *others = written_with_symbols(map, line, 65534, NULL);
+		assert_false(names_code(others, (uintptr_t)code, "LHot;::spin"));
+	}
+	VP_AUTO_FREE char *linked = written_with_symbols(map, line, getuid(), "link");
+	assert_false(names_code(linked, (uintptr_t)code, "LHot;::spin"));
+	unlink(map);
+	munmap(code, 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_generated_code_has_names),
 	    cmocka_unit_test(test_names_share_mappings),
 	    cmocka_unit_test(test_names_are_bounded),
 	    cmocka_unit_test(test_processes_are_bounded),
