@@ -38,6 +38,8 @@ struct vp_guest_sampler_totals {
 	 * many pCPUs there were any. */
 	uint64_t own, hypervisor;
 	unsigned pcpus;
+	/* Why processes of some guests are not known, or NULL; the sampler's. */
+	const char *problem;
 };
 
 /* How many samples of a VM were named by its memory, and how many were not. */

@@ -11,7 +11,12 @@ struct reading {
 	struct vp_mapped *images;
 	size_t count;
 	bool with_symbols;
-	struct vp_build_id *build_ids; /* shared with the process that reads */
+	struct shared *shared; /* with the process that reads */
+};
+
+struct shared {
+	size_t unread;
+	struct vp_build_id build_ids[];
 };
 
 /* In the process that reads. */
@@ -23,8 +28,8 @@ static void write_images(struct vp_maps_writer *writer, void *context)
 		struct vp_mapped *image = &reading->images[i];
 		if (!vp_mapped_is_file(image->path))
 			continue;
-		vp_mapped_write(writer, image, reading->with_symbols);
-		reading->build_ids[i] = image->build_id;
+		reading->shared->unread += !vp_mapped_write(writer, image, reading->with_symbols);
+		reading->shared->build_ids[i] = image->build_id;
 	}
 }
 
@@ -32,24 +37,26 @@ static void write_images(struct vp_maps_writer *writer, void *context)
 static void take_build_ids(const struct reading *reading)
 {
 	for (size_t i = 0; i < reading->count; i++)
-		if (reading->build_ids[i].size <= VP_BUILD_ID_MAX)
-			reading->images[i].build_id = reading->build_ids[i];
+		if (reading->shared->build_ids[i].size <= VP_BUILD_ID_MAX)
+			reading->images[i].build_id = reading->shared->build_ids[i];
 }
 
 struct vp_error *vp_host_images_write(struct vp_maps_writer *writer, struct vp_mapped *images,
-				      size_t count, bool with_symbols)
+				      size_t count, bool with_symbols, size_t *unread)
 {
-	size_t size = (count + 1) * sizeof(struct vp_build_id);
+	size_t size = sizeof(struct shared) + count * sizeof(struct vp_build_id);
 	void *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct reading reading = {
-	    .images = images, .count = count, .with_symbols = with_symbols, .build_ids = shared};
+	    .images = images, .count = count, .with_symbols = with_symbols, .shared = shared};
 	const struct vp_confined_text text = {
 	    .write = write_images, .context = &reading, .keywords = "is"};
 
+	*unread = 0;
 	if (shared == MAP_FAILED)
 		return vp_error_errno(errno, "cannot get memory for their symbols");
 	struct vp_error *error = vp_confined_text_write(writer, &text);
 	take_build_ids(&reading);
+	*unread = reading.shared->unread < count ? reading.shared->unread : count;
 	munmap(shared, size);
 	return error;
 }

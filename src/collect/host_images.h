@@ -11,9 +11,11 @@
 
 #include "maps/mapped.h"
 
-/* Writes the images and, if wanted, their symbols, and completes their build-ids. Errors: why some
- * are missing; the others are written. */
+/* Writes the images and, if wanted, their symbols, and completes their build-ids; *unread: how many
+ * files could not be read, or are other ones by now. Errors: why some are missing; the others are
+ * written. */
 struct vp_error *vp_host_images_write(struct vp_maps_writer *writer, struct vp_mapped *images,
-				      size_t count, bool with_symbols) VP_MUST_CHECK;
+				      size_t count, bool with_symbols,
+				      size_t *unread) VP_MUST_CHECK;
 
 #endif

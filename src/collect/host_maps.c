@@ -420,7 +420,15 @@ static void write_images(struct vp_host_maps *maps, struct vp_maps_writer *write
 {
 	for (uint32_t i = 0; i < maps->images.count; i++)
 		maps->images.at[i].path = vp_intern_text(&maps->paths, i);
-	*problem = vp_host_images_write(writer, maps->images.at, maps->images.count, with_symbols);
+	size_t unread;
+
+	*problem = vp_host_images_write(writer, maps->images.at, maps->images.count, with_symbols,
+					&unread);
+	if (unread)
+		vp_maps_write_note(writer,
+				   "%zu files of host programs could not be read, or were replaced "
+				   "since: their functions have no names",
+				   unread);
 	if (with_symbols)
 		vp_mapped_write_vdso(writer);
 }

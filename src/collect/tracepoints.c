@@ -312,6 +312,13 @@ static void watch_renames(struct vp_tracepoints *own)
 		error = vp_trace_instance_add(own->instance, RENAME, NULL);
 	if (!error && own->rename.places.count > RENAMED_TO)
 		own->rename.id = (uint32_t)found.config;
+	if (error) {
+		char *before = own->missing;
+		own->missing =
+		    vp_format("%s%sthreads that are renamed keep their former names: %s",
+			      before ? before : "", before ? "; " : "", vp_error_message(error));
+		free(before);
+	}
 	vp_error_free(error);
 }
 

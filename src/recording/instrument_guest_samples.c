@@ -168,6 +168,9 @@ static struct vp_error *samples_finish(struct vp_instrument *base, uint64_t end)
 	uint64_t mean = totals.samples ? totals.pause / totals.samples : 0;
 	double seconds = (double)(end - about->start) / 1e9;
 
+	if (totals.problem)
+		VP_NOTICE(base->session, "samples of PV guests have no processes: %s",
+			  totals.problem);
 	struct vp_buffer shares = {0};
 	put_shares(own, &totals, &shares);
 	free(about->guest_sampling);

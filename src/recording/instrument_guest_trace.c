@@ -29,6 +29,7 @@ struct instrument {
 	int epoll;
 	uint64_t began;     /* 0: not yet */
 	uint64_t forgotten; /* events of VMs of which nothing is kept any more */
+	bool said_counters;
 };
 
 static struct instrument *guest_trace_of(const struct vp_instrument *base)
@@ -62,8 +63,16 @@ static bool is_asked(const struct instrument *own, const struct vp_vm *vm)
 static void read_counters(struct instrument *own, struct vp_vm *vm)
 {
 	vp_vm_read_tsc(vm);
-	if (own->lister)
-		vp_error_free(vp_guest_lister_read_counters(own->lister, vm));
+	if (!own->lister)
+		return;
+	VP_AUTO_ERROR struct vp_error *error = vp_guest_lister_read_counters(own->lister, vm);
+	if (error && !vp_vm_has_exited(vm) && !own->said_counters) {
+		own->said_counters = true;
+		VP_NOTICE(own->base.session,
+			  "VM '%s': how its counters differ from the host's is not known, so times "
+			  "of its own events may be off: %s",
+			  vm->name, vp_error_message(error));
+	}
 }
 
 static void wait_for(struct instrument *own, const struct vp_guest_events *guest)

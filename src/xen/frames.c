@@ -28,16 +28,18 @@ static struct vp_error *map_pieces(const struct vp_xen *xen, const uint64_t *fir
 
 struct vp_error *vp_xen_frames_map(const struct vp_xen *xen, struct vp_xen_frames *ret)
 {
-	unsigned long last = 0;
+	unsigned long frames = 0;
 
 	*ret = (struct vp_xen_frames){0};
-	if (xen->call.maximum_ram_page(xen->control, &last) || !last)
-		return vp_error_errno(errno, "Xen does not tell how much memory there is");
-	size_t pieces = (size_t)(((last + 1) * sizeof(uint64_t) + PIECE - 1) / PIECE);
+	/* Xen's max_page: how many frames there are. For one piece more it has no answer. */
+	if (xen->call.maximum_ram_page(xen->control, &frames) || !frames)
+		return vp_error_errno(errno, "Xen does not report how much memory there is");
+	size_t pieces = (size_t)((frames * sizeof(uint64_t) + PIECE - 1) / PIECE);
 	uint64_t *firsts = vp_alloc(pieces * sizeof(*firsts));
 	struct vp_error *error =
 	    xen->call.machphys_mfn_list(xen->control, pieces, firsts)
-		? vp_error_errno(errno, "Xen does not tell where its table of frames is")
+		? vp_error_errno(errno, "Xen does not report where its table of %lu frames is",
+				 frames)
 		: map_pieces(xen, firsts, pieces, ret);
 	free(firsts);
 	return error;

@@ -31,13 +31,14 @@ static struct vp_vm *look_at(vp_vms *vms, uint32_t id, bool at_start)
 {
 	size_t before = vms->count;
 	struct vp_xen *xen;
-	struct vp_error *error = id ? vp_xen_open(&xen) : vp_error_new("no domain");
 
-	if (!error) {
+	if (!id)
+		return NULL;
+	VP_AUTO_ERROR struct vp_error *error = vp_xen_open(&xen);
+	if (!error) { /* else it is looked for again with its next event */
 		vp_xen_domains_add(xen, id - 1, at_start, vms);
 		vp_xen_close(xen);
 	}
-	vp_error_free(error);
 	return vms->count > before ? &vms->at[before] : NULL;
 }
 

@@ -50,6 +50,7 @@ struct vp_guest_sampler {
 	struct vp_guest_sampler_options options;
 	struct vp_xen *xen;
 	struct vp_xen_frames frames; /* empty as long as there is no PV guest */
+	char *frames_problem;        /* why they cannot be mapped, or NULL */
 	struct vp_xen_pmu *pmu;      /* NULL: counters do not interrupt guests */
 	pthread_t thread;
 	bool running;
@@ -88,14 +89,24 @@ static void leave_vcpus(struct vp_guest_sampler *sampler, struct sampled *sample
 	sampled->vcpus.count = 0;
 }
 
+/* Without Xen's table of frames, processes of PV guests are not known. */
+static void need_frames(struct vp_guest_sampler *sampler)
+{
+	if (sampler->frames.count || sampler->frames_problem)
+		return;
+	VP_AUTO_ERROR struct vp_error *error = vp_xen_frames_map(sampler->xen, &sampler->frames);
+	if (error)
+		sampler->frames_problem = vp_strdup(vp_error_message(error));
+}
+
 static void take_domain(struct vp_guest_sampler *sampler, const struct vp_xen_domain *domain)
 {
 	struct sampled *sampled = sampled_of(sampler, domain->id);
 
 	sampled->domain = *domain;
 	sampled->gone = false;
-	if (!(domain->flags & VP_XEN_HVM) && !sampler->frames.count) /* without it: no processes */
-		vp_error_free(vp_xen_frames_map(sampler->xen, &sampler->frames));
+	if (!(domain->flags & VP_XEN_HVM))
+		need_frames(sampler);
 	for (uint32_t i = (uint32_t)sampled->vcpus.count;
 	     i <= domain->last_vcpu && domain->last_vcpu != UINT32_MAX; i++)
 		vp_vec_push(&sampled->vcpus,
@@ -530,6 +541,7 @@ static struct vp_guest_sampler_totals sampler_totals(struct vp_guest_sampler *sa
 {
 	pthread_mutex_lock(&sampler->lock);
 	struct vp_guest_sampler_totals totals = sampler->totals;
+	totals.problem = sampler->frames_problem;
 	if (sampler->pmu)
 		add_counted(sampler->pmu, &totals);
 	pthread_mutex_unlock(&sampler->lock);
@@ -561,6 +573,7 @@ static void sampler_free(struct vp_guest_sampler *sampler)
 	vp_vec_deinit(&sampler->records);
 	pthread_mutex_destroy(&sampler->lock);
 	vp_xen_frames_unmap(&sampler->frames);
+	free(sampler->frames_problem);
 	vp_xen_close(sampler->xen);
 	free(sampler);
 }

@@ -290,7 +290,7 @@ where = "{where}"
 command = "true"
 """ for where in ("machine", "kvm-guest")}
 XEN = "\n".join([
-    "host hypervisor=xen pcpus=1 icount=yes", "guest pvh memory=128 type=pvh", "workload pvh shares a=80 b=20",
+    "host hypervisor=xen pcpus=1 icount=yes memory=4096", "guest pvh memory=128 type=pvh", "workload pvh shares a=80 b=20",
     *(line for where, text in NO_XEN.items() for line in (
         put(where, text), f"command {BENCH} check /tmp/{where}.toml > /out/{where} 2>&1; echo $? >> /out/{where}")),
     "command xl mem-set 0 2200",

@@ -15,7 +15,7 @@ RECORD = "vperf record --no-samples --no-symbols"
 # Two busy guests on one pCPU. The same trace is read by Xen's own tool and by vperf; another time the same seconds are counted by
 # vperf and by the hypervisor.
 ACCOUNT = f"""
-host hypervisor=xen pcpus=1 icount=yes
+host hypervisor=xen pcpus=1 icount=yes memory=4096
 guest pv memory=192 type=pv
 guest pvh memory=192 type=pvh
 workload pv shares fast=80 slow=20
@@ -46,7 +46,7 @@ WEIGHTS = {"light": 256, "middle": 512, "heavy": 1024}
 GUESTS = "\n".join(f"guest {name} memory=128 type={kind} weight={weight}\nworkload {name} shares a=80 b=20"
                    for (name, weight), kind in zip(WEIGHTS.items(), ("pv", "pvh", "pvh")))
 STEAL = f"""
-host hypervisor=xen pcpus=1 icount=yes
+host hypervisor=xen pcpus=1 icount=yes memory=5120
 {GUESTS}
 command {RECORD} -d 8 -o /out/rec
 command xl sched-credit2 -d heavy -c 20; {RECORD} -d 4 -o /out/capped
@@ -324,7 +324,7 @@ def weights(run, claims):
 
 # Both kinds of guests; one has two busy processes, which share its vCPU.
 BUSY = """
-host hypervisor=xen pcpus=1 icount=yes
+host hypervisor=xen pcpus=1 icount=yes memory=4096
 guest pv memory=192 type=pv
 guest pvh memory=192 type=pvh
 workload pv shares fast=80 slow=20
@@ -422,7 +422,7 @@ def interrupts(run, claims):
 
 # A guest with a device model, which is a process of dom0.
 HVM = """
-host hypervisor=xen pcpus=1 icount=yes
+host hypervisor=xen pcpus=1 icount=yes memory=6144
 guest hvm memory=192 type=hvm
 workload hvm shares fast=80 slow=20
 command vperf record -d 3 -o /out/hvm
@@ -443,7 +443,7 @@ def hvm_guest(run, claims):
 
 # What an administrator does to domains while they are recorded, and guests' memory is read.
 CHANGES = f"""
-host hypervisor=xen pcpus=1 icount=yes
+host hypervisor=xen pcpus=1 icount=yes memory=4500
 guest plugged memory=160 type=pvh vcpus=2
 guest halted memory=128 type=pv
 guest doomed memory=128 type=pvh
@@ -502,7 +502,7 @@ def beside(busy, command):
             f"lab-guest end {busy} $JOB || true")
 
 
-COUNTERS = "host hypervisor=xen pcpus=1 icount=yes\n" + "".join(
+COUNTERS = "host hypervisor=xen pcpus=1 icount=yes memory=4096\n" + "".join(
     f"guest {kind} memory=160 type={kind} truth=no\nfile {kind} build/tests/lab/count-loops /bin/count-loops\n" for kind in KINDS) + f"""
 command build/tests/lab/{COUNT}; build/tests/lab/count-loops; build/tests/lab/count-loops --way lent; true
 command {'; '.join(f"lab-guest run {kind} {COUNT}; lab-guest run {kind} count-loops" for kind in KINDS)}; true

@@ -29,7 +29,9 @@ static void test_images(void **state)
 	elf_builder_finish(&elf);
 	temporary_file(FILE_NAME, elf.bytes, sizeof(elf.bytes));
 	vp_maps_writer_init(&writer, -1);
-	expect_no_error(vp_host_images_write(&writer, images, 3, true));
+	size_t unread;
+	expect_no_error(vp_host_images_write(&writer, images, 3, true, &unread));
+	assert_int_equal(unread, 1); /* /nonexistent; [heap] is no file */
 	assert_int_equal(writer.lines, 3);
 	const char *text = vp_buffer_text(&writer.buffer);
 	assert_non_null(strstr(text, "\ni deadbeef /"));

@@ -2,8 +2,11 @@
 /* Xen's trace records, and the states of vCPUs that are worked out from them. */
 #include "unit.h"
 
+#include <sys/mman.h>
+
 #include "schema/exit_reason.h"
 #include "xen/events.h"
+#include "xen/frames.h"
 #include "xen/order.h"
 #include "xen/states.h"
 
@@ -498,9 +501,58 @@ static void test_order(void **state)
 	vp_xen_order_deinit(&order);
 }
 
+static unsigned long frames_there;
+
+static int tell_frames(void *xen, unsigned long *ret)
+{
+	*ret = frames_there; /* Xen's max_page: one more than the last */
+	return 0;
+}
+
+/* As Xen does it: a piece of its table that there is not is no answer at all. */
+static int tell_table(void *xen, unsigned long max, uint64_t *ret)
+{
+	unsigned long pieces = (frames_there * 8 + (2 << 20) - 1) / (2 << 20);
+
+	if (max > pieces)
+		return -1;
+	for (unsigned long i = 0; i < max; i++)
+		ret[i] = 512 * i;
+	return 0;
+}
+
+static void *map_table(void *memory, uint32_t domain, int protection, size_t pages,
+		       const uint64_t *frames, int *errors)
+{
+	return mmap(NULL, pages * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+/* Memory ends at a multiple of 1 GiB on most hosts: there the table ends with a whole piece. */
+static void test_table_of_frames(void **state)
+{
+	static const unsigned long gib = 1UL << 18;
+	const unsigned long sizes[] = {gib / 2,     5 * gib / 2, 5 * gib,
+				       5 * gib + 1, 6 * gib - 1, 1024 * gib};
+	struct vp_xen xen = {.call = {.maximum_ram_page = tell_frames,
+				      .machphys_mfn_list = tell_table,
+				      .memory_map = map_table}};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		struct vp_xen_frames frames;
+		frames_there = sizes[i];
+		expect_no_error(vp_xen_frames_map(&xen, &frames));
+		assert_true(frames.count >= frames_there);
+		assert_int_equal(vp_xen_frames_translate(&frames, (frames_there - 1) * 4096 + 5),
+				 5);
+		assert_int_equal(vp_xen_frames_translate(&frames, frames.count * 4096), UINT64_MAX);
+		vp_xen_frames_unmap(&frames);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_table_of_frames),
 	    cmocka_unit_test(test_order),
 	    cmocka_unit_test(test_records),
 	    cmocka_unit_test(test_cut_short),
