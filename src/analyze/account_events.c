@@ -39,8 +39,8 @@ struct vp_error *vp_account_events_table(struct vp_account_view *view, const cha
 
 	if (!path)
 		return vp_error_new(
-		    "the recording '%s' has no account events: record with --account-events",
-		    directory);
+		    "the recording '%s' has no account events%s", directory,
+		    vp_recording_advice_at(directory, ": record with --account-events"));
 	VP_TRY(vp_stream_open(path, &stream));
 	add_columns(table);
 	for (uint64_t rows = 0; (record = vp_stream_next(stream));) {

@@ -118,9 +118,10 @@ static struct vp_error *read_all(struct vp_account_recording *rec)
 	vp_vec_each (&rec->account.times, times)
 		if (times->wall)
 			return NULL;
-	return vp_error_new("the recording '%s' has no vCPU accounting: no VM ran, or it was "
-			    "recorded with --no-account",
-			    rec->path);
+	return vp_error_new("the recording '%s' has no vCPU accounting: %s", rec->path,
+			    recording->imported ? "it was imported"
+						: "no VM ran, or it was recorded with "
+						  "--no-account");
 }
 
 struct vp_error *vp_account_recording_open(const char *path, struct vp_account_recording *ret)

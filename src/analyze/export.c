@@ -250,6 +250,7 @@ static void take_batch(void *context, const struct vp_export_batch *batch)
 {
 	struct streaming *streaming = context;
 	const struct vp_frame *frames = batch->frames.at;
+	const struct vp_frame_place *places = batch->places.at;
 
 	vp_vec_each (&batch->texts, text)
 		vp_vec_push(&streaming->export.texts, *text);
@@ -258,7 +259,9 @@ static void take_batch(void *context, const struct vp_export_batch *batch)
 	vp_vec_each (&batch->samples, given) {
 		struct vp_sample sample = *given;
 		sample.frames = frames;
+		sample.places = places;
 		frames += sample.count;
+		places += sample.count;
 		take_sample(streaming, &sample);
 	}
 }
@@ -283,7 +286,7 @@ static struct vp_frame with_vcpu(struct vp_frame frame, uint32_t vcpu)
 
 /* In the pass. */
 static void give_sample(void *context, const struct vp_flow *flow, const struct vp_sink_tick *tick,
-			const uint32_t *stack, uint32_t count)
+			const uint32_t *stack, const struct vp_frame_place *places, uint32_t count)
 {
 	struct streaming *streaming = context;
 	const vp_stream_readers *streams = flow->timeline->merge.streams;
@@ -299,8 +302,10 @@ static void give_sample(void *context, const struct vp_flow *flow, const struct 
 					.pid = tick->pid,
 					.tid = tick->tid,
 					.count = count}));
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
 		vp_vec_push(&batch->frames, with_vcpu(flow->frames.at.at[stack[i]], tick->vcpu));
+		vp_vec_push(&batch->places, places[i]);
+	}
 	if (batch->samples.count == VP_EXPORT_BATCH)
 		hand_on(streaming, &flow->frames.texts, flow->vms);
 }

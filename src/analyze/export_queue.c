@@ -47,6 +47,7 @@ static void empty(struct vp_export_batch *batch)
 {
 	batch->samples.count = 0;
 	batch->frames.count = 0;
+	batch->places.count = 0;
 	batch->texts.count = 0;
 	batch->vms.count = 0;
 }
@@ -78,6 +79,7 @@ void vp_export_queue_end(struct vp_export_queue *queue)
 	for (uint32_t i = 0; i < VP_EXPORT_BATCHES; i++) {
 		vp_vec_deinit(&queue->batches[i].samples);
 		vp_vec_deinit(&queue->batches[i].frames);
+		vp_vec_deinit(&queue->batches[i].places);
 		vp_vec_deinit(&queue->batches[i].texts);
 		vp_vec_deinit(&queue->batches[i].vms);
 	}

@@ -18,14 +18,16 @@ struct vp_sample {
 	uint64_t weight; /* how many: of a total all of its stack's; else 1, but for idle ticks that
 			  * were filled in */
 	uint32_t pcpu;   /* VP_NONE: not known, or a total */
-	uint32_t pid, tid;             /* of the host's thread; 0: none, or a total */
-	const struct vp_frame *frames; /* outermost first, at least one */
+	uint32_t pid, tid;                   /* of the host's thread; 0: none, or a total */
+	const struct vp_frame *frames;       /* outermost first, at least one */
+	const struct vp_frame_place *places; /* of a total: NULL */
 	uint32_t count;
 };
 
 struct vp_export_batch {
-	VP_VEC(struct vp_sample) samples; /* by time; without their `frames` */
+	VP_VEC(struct vp_sample) samples; /* by time; without their `frames` and `places` */
 	VP_VEC(struct vp_frame) frames;   /* of one sample after another */
+	VP_VEC(struct vp_frame_place) places;
 	/* What became known since the batch before. The strings are the pass's. */
 	vp_export_names texts;
 	vp_vms vms;

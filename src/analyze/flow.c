@@ -38,8 +38,11 @@ static void wait_for(struct vp_flow *flow, const struct vp_tick *tick, uint32_t 
 {
 	if (flow->n_waiting == VP_FLOW_WAITING)
 		vp_resolver_flush(flow->resolver);
-	flow->waiting[flow->n_waiting++] =
-	    (struct vp_waiting_tick){.tick = sink_tick(flow, tick), .frame = frame, .given = given};
+	flow->waiting[flow->n_waiting++] = (struct vp_waiting_tick){
+	    .tick = sink_tick(flow, tick),
+	    .frame = frame,
+	    .place = {.ip = frame == VP_NONE && tick->sample ? tick->sample->ip : 0},
+	    .given = given};
 }
 
 /* The waiting ticks' frames, on their way from memory when they are asked for. */
@@ -47,8 +50,10 @@ static void name_waiting(struct vp_flow *flow, const struct vp_resolved *samples
 {
 	for (uint32_t i = 0; i < flow->n_waiting; i++) {
 		struct vp_waiting_tick *waiting = &flow->waiting[i];
-		if (waiting->frame == VP_NONE)
+		if (waiting->frame == VP_NONE) {
+			waiting->place.start = samples->start;
 			waiting->frame = (samples++)->frame;
+		}
 		if (waiting->frame == VP_NONE)
 			continue;
 		/* Both lines of memory that it may be in. */
@@ -68,7 +73,7 @@ void vp_flow_take(void *context, const struct vp_resolved *samples, uint32_t cou
 		const struct vp_waiting_tick *waiting = &flow->waiting[i];
 		if (!waiting->given && waiting->frame != VP_NONE)
 			flow->sink->sample(flow->sink->context, flow, &waiting->tick,
-					   &waiting->frame, 1);
+					   &waiting->frame, &waiting->place, 1);
 	}
 	flow->n_waiting = 0;
 }
@@ -80,7 +85,8 @@ static void give_stack(struct vp_flow *flow, const struct vp_tick *tick,
 	const struct vp_sink_tick given = sink_tick(flow, tick);
 
 	vp_resolver_flush(flow->resolver);
-	flow->sink->sample(flow->sink->context, flow, &given, stack->frames, stack->count);
+	flow->sink->sample(flow->sink->context, flow, &given, stack->frames, stack->places,
+			   stack->count);
 }
 
 void vp_flow_code(struct vp_flow *flow, const struct vp_tick *tick, uint32_t part)

@@ -30,6 +30,12 @@ struct vp_frame {
 	uint32_t vcpu; /* its number */
 };
 
+/* The address that a frame is at in a stack, and where its function begins, as far as that is
+ * known: the address itself if not. 0: it is no code. */
+struct vp_frame_place {
+	uint64_t ip, start;
+};
+
 struct vp_frames {
 	unsigned columns; /* enum vp_frame_column */
 	struct vp_intern texts;

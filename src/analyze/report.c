@@ -225,9 +225,11 @@ static void note_machines(struct vp_report *report)
 		const char *agent = report->vms.at[i].agent;
 		bool refused = !strcmp(machine->state, "none") && agent && agent[0] &&
 			       strncmp(agent, "ok", 2) != 0;
-		note_machine(
-		    report, name, machine, refused ? agent : NULL,
-		    "; 'vperf record' without --no-guest-memory reads names from guest memory");
+		note_machine(report, name, machine, refused ? agent : NULL,
+			     vp_recording_advice(
+				 &report->recording,
+				 "; 'vperf record' without --no-guest-memory reads names from "
+				 "guest memory"));
 		note_source(report, &report->vms.at[i], machine);
 		if (machine->names && machine->clock.basis == VP_CLOCK_UNKNOWN)
 			NOTE(report,
@@ -343,9 +345,9 @@ struct vp_error *vp_report_make(const struct vp_naming_options *naming,
 	struct vp_error *error =
 	    vp_recording_open(naming->directory, &ret->recording, &ret->vms, &ret->notes);
 	if (!error && options->needs_chains && !ret->recording.chains)
-		error = vp_error_new("the recording '%s' has no call chains: record with "
-				     "'vperf record -g'",
-				     naming->directory);
+		error = vp_error_new(
+		    "the recording '%s' has no call chains%s", naming->directory,
+		    vp_recording_advice(&ret->recording, ": record with 'vperf record -g'"));
 	ret->options.chains &= ret->recording.chains;
 	ret->options.by_callees &= ret->options.chains;
 	if (!error)

@@ -484,8 +484,10 @@ void vp_resolver_flush(struct vp_resolver *resolver)
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct pending_sample *sample = &resolver->pending[i];
-		uint32_t slot = frame_slot(resolver, sample)->frame, frame = slot & FRAME_MASK;
+		const struct frame_slot *found = frame_slot(resolver, sample);
+		uint32_t slot = found->frame, frame = slot & FRAME_MASK;
 		resolved[i] = (struct vp_resolved){.weight = sample->weight,
+						   .start = found->start,
 						   .frame = frame == FRAME_MASK ? VP_NONE : frame,
 						   .route = FRAME_ROUTE(slot),
 						   .named = !(slot & FRAME_UNNAMED),
@@ -507,12 +509,14 @@ static inline struct frame_set *set_of(const struct vp_resolver *resolver, uint6
 }
 
 uint32_t vp_resolver_frame(struct vp_resolver *resolver, uint32_t context, uint64_t ip,
-			   uint64_t time)
+			   uint64_t time, uint64_t *start)
 {
 	struct pending_sample sample = {
 	    .set = set_of(resolver, context, ip), .ip = ip, .time = time, .context = context};
-	uint32_t frame = frame_slot(resolver, &sample)->frame & FRAME_MASK;
+	const struct frame_slot *slot = frame_slot(resolver, &sample);
+	uint32_t frame = slot->frame & FRAME_MASK;
 
+	*start = slot->start;
 	return frame == FRAME_MASK ? VP_NONE : frame;
 }
 

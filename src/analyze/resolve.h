@@ -26,6 +26,7 @@ const char *vp_route_name(enum vp_route route);
 
 struct vp_resolved {
 	uint64_t weight;
+	uint64_t start; /* where its function begins */
 	uint32_t frame; /* VP_NONE: filtered out */
 	uint32_t route; /* enum vp_route */
 	bool named;     /* its function is known */
@@ -56,9 +57,10 @@ void vp_resolver_free(struct vp_resolver *resolver);
 /* The context of a tick's sample, which belongs to that part of the view. */
 uint32_t vp_resolver_context(struct vp_resolver *resolver, const struct vp_tick *tick,
 			     uint32_t part);
-/* Names an address in a context. Returns the frame; VP_NONE: filtered out. */
+/* Names an address in a context. Returns the frame; VP_NONE: filtered out. *start: where its
+ * function begins. */
 uint32_t vp_resolver_frame(struct vp_resolver *resolver, uint32_t context, uint64_t ip,
-			   uint64_t time);
+			   uint64_t time, uint64_t *start);
 /* Names the tick's sample and hands it to `take`: many at once, so that their places in the cache
  * come from memory together. */
 void vp_resolver_hand_on(struct vp_resolver *resolver, const struct vp_tick *tick, uint32_t part);

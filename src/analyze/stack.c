@@ -31,10 +31,12 @@ static void note_walk(struct vp_stacks *stacks, enum vp_walk walk, enum vp_walk_
 	stacks->walks[walk][end]++;
 }
 
-static void push(struct vp_stack *stack, uint32_t frame)
+static void push(struct vp_stack *stack, uint32_t frame, struct vp_frame_place place)
 {
-	if (frame != VP_NONE && stack->count < VP_STACK_FRAMES)
-		stack->frames[stack->count++] = frame;
+	if (frame == VP_NONE || stack->count == VP_STACK_FRAMES)
+		return;
+	stack->places[stack->count] = place;
+	stack->frames[stack->count++] = frame;
 }
 
 /* What `tick` would be if it had hit another side of the same thread. */
@@ -53,9 +55,12 @@ static void push_frames(struct vp_stacks *stacks, const struct vp_tick *tick, ui
 {
 	uint32_t context = count ? vp_resolver_context(stacks->resolver, tick, part) : 0;
 
-	for (uint32_t i = count; i-- > 0;)
-		push(stack, vp_resolver_frame(stacks->resolver, context, ips[i] - (calls && i),
-					      tick->time));
+	for (uint32_t i = count; i-- > 0;) {
+		struct vp_frame_place place = {.ip = ips[i]};
+		uint32_t frame = vp_resolver_frame(stacks->resolver, context, ips[i] - (calls && i),
+						   tick->time, &place.start);
+		push(stack, frame, place);
+	}
 }
 
 static enum vp_walk_end end_of_walk(const struct vp_chain_walk *walk)
@@ -185,7 +190,8 @@ static void push_guest_of_vcpu(struct vp_stacks *stacks, const struct vp_tick *t
 	guest.comm = vp_timeline_guest_comm(stacks->timeline, &sample);
 	push_guest(stacks, &guest, part, stack);
 	if (stack->count)
-		push(stack, boundary_frame(stacks, stack->frames[stack->count - 1]));
+		push(stack, boundary_frame(stacks, stack->frames[stack->count - 1]),
+		     (struct vp_frame_place){0});
 }
 
 static void push_host(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
@@ -226,9 +232,10 @@ static void push_all(struct vp_stacks *stacks, const struct vp_tick *tick, uint3
 bool vp_stacks_make(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
 		    struct vp_stack *stack)
 {
+	struct vp_frame_place place = {.ip = tick->sample->ip};
 	uint32_t hit =
 	    vp_resolver_frame(stacks->resolver, vp_resolver_context(stacks->resolver, tick, part),
-			      tick->sample->ip, tick->time);
+			      tick->sample->ip, tick->time, &place.start);
 
 	stack->count = 0;
 	if (hit == VP_NONE)
@@ -237,6 +244,6 @@ bool vp_stacks_make(struct vp_stacks *stacks, const struct vp_tick *tick, uint32
 		push_all(stacks, tick, part, stack);
 	/* What was hit is what is counted, whatever the walks were of. */
 	if (!stack->count || stack->frames[stack->count - 1] != hit)
-		push(stack, hit);
+		push(stack, hit, place);
 	return true;
 }

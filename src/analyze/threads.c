@@ -438,9 +438,11 @@ static struct vp_error *read_guests(struct vp_threads *threads, const char *dire
 			VP_TRY(read_guest(threads, guest));
 	}
 	return any ? NULL
-		   : vp_error_new("the recording has no events of %s%s%s: 'vperf record "
-				  "--trace-guests' records them by the guest's agent",
-				  vm ? "guest '" : "guests", vm ? vm : "", vm ? "'" : "");
+		   : vp_error_new("the recording has no events of %s%s%s%s",
+				  vm ? "guest '" : "guests", vm ? vm : "", vm ? "'" : "",
+				  vp_recording_advice(&feed->recording,
+						      ": 'vperf record --trace-guests' records "
+						      "them by the guest's agent"));
 }
 
 /* Agents are reached over vsock, which domains do not have. */

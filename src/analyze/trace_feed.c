@@ -47,8 +47,9 @@ static struct vp_error *know_classes(struct vp_feed *feed, const char *host)
 		vp_vec_each (&defined, event)
 			know_class(feed, event, &own);
 	if (!error && !defined.count && !feed->by_states)
-		error = vp_error_new("the recording has no events: 'vperf record --trace' "
-				     "records them");
+		error = vp_error_new(
+		    "the recording has no events%s",
+		    vp_recording_advice(&feed->recording, ": 'vperf record --trace' records them"));
 	vp_event_classes_deinit(&own);
 	vp_event_classes_deinit(&defined);
 	return error;
@@ -232,8 +233,9 @@ static void end(struct vp_feed *feed)
 			      "samples"));
 	else if (!feed->seen[VP_TRACE_PLACE_sched_switch])
 		vp_vec_push(&feed->notes,
-			    vp_strdup("there are no events of the scheduler (set 'sched'): when a "
-				      "thread did not have a pCPU is not known"));
+			    vp_format("there are no events of the scheduler%s: when a thread did "
+				      "not have a pCPU is not known",
+				      vp_recording_advice(&feed->recording, " (set 'sched')")));
 	feed->ended = true;
 }
 

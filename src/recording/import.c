@@ -336,6 +336,9 @@ static struct vp_error *hear_about(struct source *source)
 	struct vp_slice bytes;
 
 	const struct vp_import_options none = {0};
+	const struct vp_importer *importer = vp_importer_of(source->operand.path);
+	if (source->is_host && importer)
+		source->import->about.imported = vp_strdup(importer->name);
 	VP_TRY(vp_import_reader_start(source->operand.path,
 				      source->is_host ? source->import->options : &none,
 				      &source->reader));

@@ -24,6 +24,7 @@ void vp_recording_deinit(struct vp_recording *recording)
 	free(recording->trigger);
 	free(recording->command);
 	free(recording->note);
+	free(recording->imported);
 	free(recording->guest_sampling);
 	free(recording->mode);
 	free(recording->cause);
@@ -127,6 +128,23 @@ bool vp_recording_is_of_intervals(const char *path)
 	return alone;
 }
 
+const char *vp_recording_advice(const struct vp_recording *recording, const char *advice)
+{
+	return recording->imported ? "" : advice;
+}
+
+const char *vp_recording_advice_at(const char *path, const char *advice)
+{
+	struct vp_recording about;
+	VP_AUTO_ERROR struct vp_error *error = vp_recording_read(path, &about);
+
+	if (error) /* the advice is right for most */
+		return advice;
+	const char *text = vp_recording_advice(&about, advice);
+	vp_recording_deinit(&about);
+	return text;
+}
+
 /* One line `KEY VALUE`; newlines inside the value become blanks. */
 static void write_text(struct vp_buffer *out, const char *key, const char *value)
 {
@@ -166,6 +184,8 @@ struct vp_error *vp_recording_write(const char *path, const struct vp_recording 
 	write_text(&out, "trigger", recording->trigger);
 	write_text(&out, "command", recording->command);
 	write_text(&out, "note", recording->note);
+	if (recording->imported)
+		write_text(&out, "imported", recording->imported);
 	if (recording->guest_sampling && recording->guest_sampling[0])
 		write_text(&out, "guest_sampling", recording->guest_sampling);
 	if (recording->mode && recording->mode[0]) {
@@ -242,6 +262,7 @@ static void recording_line(struct vp_cursor *line, void *into)
 		     {"instruments", &recording->instruments},
 		     {"command", &recording->command},
 		     {"note", &recording->note},
+		     {"imported", &recording->imported},
 		     {"guest_sampling", &recording->guest_sampling},
 		     {"mode", &recording->mode},
 		     {"cause", &recording->cause}};

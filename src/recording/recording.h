@@ -42,6 +42,7 @@ struct vp_recording {
 	char *instruments;    /* that recorded, by name: "profile account" */
 	char *command;        /* what was run, or "" */
 	char *note;           /* why something is missing, or "" */
+	char *imported;       /* the format that it was imported from; or NULL */
 	char *guest_sampling; /* how guests were sampled, if not with this host, and what that cost;
 				or "" */
 	uint64_t period_ns;   /* wanted time between two samples of a pCPU */
@@ -61,6 +62,11 @@ struct vp_recording {
 };
 
 void vp_recording_deinit(struct vp_recording *recording);
+/* What to do about something missing, with options of vperf record: "" if another program recorded
+ * it. */
+const char *vp_recording_advice(const struct vp_recording *recording, const char *advice);
+/* The same, of the recording in the directory. */
+const char *vp_recording_advice_at(const char *path, const char *advice);
 /* Whether it is known how far samples are apart: perf's files do not always say. */
 static inline bool vp_recording_has_period(const struct vp_recording *recording)
 {

@@ -204,8 +204,10 @@ static void note_what_is_missing(struct vp_export *export)
 
 	if (!ctf->begun)
 		vp_vec_push(&export->notes,
-			    vp_strdup("the recording has no events: 'vperf record --trace' records "
-				      "them"));
+			    vp_format("the recording has no events%s",
+				      vp_recording_advice(&export->report->recording,
+							  ": 'vperf record --trace' records "
+							  "them")));
 	for (uint32_t i = 0; i < ctf->n_left_out.count; i++)
 		vp_buffer_printf(&text, "%s%" PRIu64 " %s", i ? ", " : "", ctf->n_left_out.at[i],
 				 vp_intern_text(&ctf->left_out, i));

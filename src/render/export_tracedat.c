@@ -316,8 +316,10 @@ static void end(struct vp_export *export)
 	}
 	if (!dat->events)
 		vp_vec_push(&export->notes,
-			    vp_strdup("the recording has no events: 'vperf record --trace' records "
-				      "them"));
+			    vp_format("the recording has no events%s",
+				      vp_recording_advice(&export->report->recording,
+							  ": 'vperf record --trace' records "
+							  "them")));
 	note_count(export, dat->homeless, "it is not known which CPU they are of");
 	note_count(export, dat->too_long, "they are longer than a page");
 }
