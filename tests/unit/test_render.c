@@ -170,8 +170,8 @@ static void test_script(void **state)
 	assert_string_equal(exported(vp_exporter_script(), vm0),
 			    "vm0/wo;rk,er    81 [000]     1.001000000:    1000000 cpu-clock: \n"
 			    "\t          400000 compute+0x0 (/usr/bin/worker)\n\n");
-	assert_non_null(
-	    strstr(exported(vp_exporter_script(), guest), "\t               0 [steal] (host) ([unknown])\n"));
+	assert_non_null(strstr(exported(vp_exporter_script(), guest),
+			       "\t               0 [steal] (host) ([unknown])\n"));
 	vp_buffer_deinit(&written);
 }
 
