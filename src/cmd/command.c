@@ -85,19 +85,19 @@ void vp_command_raise_file_limit(void)
 	files_raised = true;
 }
 
-/* Waits for a byte and becomes the command: as little as can be is done here, since it counts as
- * the command's. */
+/* Waits for a byte and becomes the command: nothing else is done in between, since it counts as the
+ * command's. */
 static noreturn void become(const char **argv, int go, int result)
 {
 	char byte;
 
-	if (vp_read(go, &byte, 1) != 1)
-		_exit(0);
 	signal(SIGPIPE, SIG_DFL);
 	if (files_raised)
 		(void)!setrlimit(RLIMIT_NOFILE, &files_before);
 	if (has_own_umask)
 		umask(users_umask);
+	if (vp_read(go, &byte, 1) != 1)
+		_exit(0);
 	execvp(argv[0], (char *const *)argv);
 	int errnum = errno;
 	(void)!vp_write(result, &errnum, sizeof(errnum));

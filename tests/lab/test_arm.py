@@ -15,7 +15,29 @@ command vperf record --account -q -o /out/rec -- tinyvm --hvc 1000 --mmio 500 --
 command perf stat -x, -e instructions:G tinyvm --loops 100000 --rounds 10
 command perf stat -x, -e instructions:u counted --loops 1000000
 command perf stat -x, -e instructions:u counted --loops 2000000
+command vperf record -q -o /out/busy -- counted --loops 100000000
+command vperf record -q -o /out/idle -- sleep 1
+command vperf record -q -e instructions -c 100000 -o /out/fixed -- counted --loops 10000000
 """
+
+
+def weights(run, claims):
+    """Samples of cycles at a frequency weigh by time, whose sum is the pCPU's from the first moment on, however densely
+    they come at first and after idle time; at a fixed number of events, by that."""
+    for name in ("busy", "idle"):
+        report = json.loads(vperf("report", "--view", "host", "--format", "json", str(run.out / name)).stdout)
+        claims.check(report["unit"] == "ns", f"{name}: the unit of samples of cycles is {report['unit']}")
+        info = json.loads(vperf("info", "--json", str(run.out / name)).stdout)
+        elapsed = info["end_ns"] - info["start_ns"]
+        claims.near(f"{name}: ns of all rows, of {elapsed} that passed", report["ns"], elapsed, elapsed / 1000)
+        claims.check(sum(row["ns"] for row in report["rows"]) == report["ns"], f"{name}: rows sum to the whole")
+        busy = sum(row["ns"] for row in report["rows"] if row["process"] == "counted") / elapsed
+        claims.check(busy > 0.9 if name == "busy" else busy == 0, f"{name}: counted has {100 * busy:.1f} % of the time")
+    report = json.loads(vperf("report", "--view", "host", "--format", "json", str(run.out / "fixed")).stdout)
+    claims.check(report["unit"] == "instructions" and report["events"] == 100000 * report["samples_taken"],
+                 f"{report['samples_taken']} samples of 100000 each are {report['events']} {report['unit']}")
+    own = sum(row["events"] for row in report["rows"] if row["process"] == "counted")
+    claims.near("instructions of 10000000 loops of 6, by samples", own, 60000000, 1500000)
 
 
 def parse_counts(text):
@@ -35,6 +57,7 @@ def port(run, claims):
     guest, one, two = (next(iter(parse_counts(run.command_output(n, "err")).values())) for n in (3, 4, 5))
     claims.near("instructions of a guest of 10 x 100000 loops of 6", guest, 6000000, 100)
     claims.near("instructions of 1000000 loops of 6", two - one, 6000000, 1000)
+    weights(run, claims)
 
 
 # Intervals of a loop of known instructions, each recipe on the same work; and of a guest's.
