@@ -7,7 +7,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cursor.h"
@@ -517,6 +519,37 @@ static void test_first(void **state)
 	assert_int_equal(VP_FIRST(i, 0, sorted[i] > 0), 0);
 }
 
+/* The calls of this program, in their order: these stand in for libc's. */
+static char calls[64];
+
+int fsync(int fd)
+{
+	struct stat status;
+
+	if (strlen(calls) < sizeof(calls) - 2 && !fstat(fd, &status))
+		strcat(calls, S_ISDIR(status.st_mode) ? "d" : "f");
+	return (int)syscall(SYS_fsync, fd);
+}
+
+int rename(const char *from, const char *to)
+{
+	if (strlen(calls) < sizeof(calls) - 2)
+		strcat(calls, "r");
+	return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+/* After a crash there is the file before or the new one, and not an empty one. */
+static void test_published_file_is_on_disk(void **state)
+{
+	calls[0] = 0;
+	expect_no_error(vp_file_publish("test_base.published", "text", 4));
+	assert_string_equal(calls, "frd"); /* file, rename, folder */
+	calls[0] = 0;
+	expect_no_error(vp_file_publish_output("/dev/null", "text", 4));
+	assert_string_equal(calls, "");
+	unlink("test_base.published");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1) { /* see hash_in_another_process() */
@@ -524,17 +557,29 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_first),           cmocka_unit_test(test_counts),
-	    cmocka_unit_test(test_cursor_integers), cmocka_unit_test(test_cursor_lines),
-	    cmocka_unit_test(test_cursor_words),    cmocka_unit_test(test_cursor_numbers),
-	    cmocka_unit_test(test_buffer),          cmocka_unit_test(test_intern),
-	    cmocka_unit_test(test_radix),           cmocka_unit_test(test_map),
-	    cmocka_unit_test(test_files),           cmocka_unit_test(test_errors),
-	    cmocka_unit_test(test_file_pipe),       cmocka_unit_test(test_hash_is_not_foretold),
-	    cmocka_unit_test(test_new_files),       cmocka_unit_test(test_outputs),
-	    cmocka_unit_test(test_regular_files),   cmocka_unit_test(test_clean),
-	    cmocka_unit_test(test_clean_hidden),    cmocka_unit_test(test_durations),
-	    cmocka_unit_test(test_out_of_memory),   cmocka_unit_test(test_json),
+	    cmocka_unit_test(test_published_file_is_on_disk),
+	    cmocka_unit_test(test_first),
+	    cmocka_unit_test(test_counts),
+	    cmocka_unit_test(test_cursor_integers),
+	    cmocka_unit_test(test_cursor_lines),
+	    cmocka_unit_test(test_cursor_words),
+	    cmocka_unit_test(test_cursor_numbers),
+	    cmocka_unit_test(test_buffer),
+	    cmocka_unit_test(test_intern),
+	    cmocka_unit_test(test_radix),
+	    cmocka_unit_test(test_map),
+	    cmocka_unit_test(test_files),
+	    cmocka_unit_test(test_errors),
+	    cmocka_unit_test(test_file_pipe),
+	    cmocka_unit_test(test_hash_is_not_foretold),
+	    cmocka_unit_test(test_new_files),
+	    cmocka_unit_test(test_outputs),
+	    cmocka_unit_test(test_regular_files),
+	    cmocka_unit_test(test_clean),
+	    cmocka_unit_test(test_clean_hidden),
+	    cmocka_unit_test(test_durations),
+	    cmocka_unit_test(test_out_of_memory),
+	    cmocka_unit_test(test_json),
 	    cmocka_unit_test(test_json_pretty),
 	};
 
