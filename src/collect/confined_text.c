@@ -57,7 +57,7 @@ static struct vp_error *judge(int status, bool late)
 }
 
 /* At most so long: a user's file system may let a reader wait for ever. */
-static struct vp_error *await_writer(pid_t process)
+static struct vp_error *await_writer(pid_t process, const struct vp_meanwhile *meanwhile)
 {
 	uint64_t end = vp_clock_monotonic() + MOST_SECONDS * 1000000000ULL;
 	bool late = false;
@@ -70,6 +70,7 @@ static struct vp_error *await_writer(pid_t process)
 		if (late)
 			kill(process, SIGKILL);
 		vp_sleep_us(1000);
+		vp_meanwhile(meanwhile);
 	}
 	return judge(status, late);
 }
@@ -86,7 +87,7 @@ struct vp_error *vp_confined_text_write(struct vp_maps_writer *writer,
 		run_writer(text, fd);
 	if (process < 0)
 		return vp_error_errno(errno, "cannot start a process to read them");
-	struct vp_error *error = await_writer(process);
+	struct vp_error *error = await_writer(process, text->meanwhile);
 	struct vp_error *problem = take_lines(fd, text->keywords, writer);
 	if (!error)
 		return problem;

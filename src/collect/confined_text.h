@@ -6,6 +6,7 @@
 #ifndef VP_COLLECT_CONFINED_TEXT_H
 #define VP_COLLECT_CONFINED_TEXT_H
 
+#include "base/meanwhile.h"
 #include "maps/writer.h"
 
 struct vp_confined_text {
@@ -13,6 +14,7 @@ struct vp_confined_text {
 	void (*write)(struct vp_maps_writer *writer, void *context);
 	void *context;
 	const char *keywords; /* the first letters of the lines that are taken over */
+	const struct vp_meanwhile *meanwhile; /* while it is waited for; or NULL */
 };
 
 /* Errors: why some lines are missing; the others are written. */

@@ -122,6 +122,11 @@ bool vp_guest_reader_listens(const struct vp_guest_reader *reader, int timeout_m
 	return vp_poll(&room, 1, timeout_ms) > 0;
 }
 
+int vp_guest_reader_fd(const struct vp_guest_reader *reader)
+{
+	return reader->worker.channel;
+}
+
 struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char *format, ...)
 {
 	char text[128];

@@ -26,6 +26,8 @@ void vp_guest_reader_free(struct vp_guest_reader *reader);
 
 /* Whether there is room for a request within that time; none is while it has many to answer. */
 bool vp_guest_reader_listens(const struct vp_guest_reader *reader, int timeout_ms);
+/* Can be read when there is an answer. */
+int vp_guest_reader_fd(const struct vp_guest_reader *reader);
 /* Sends a request of guestmem/worker.h, without its newline. */
 struct vp_error *vp_guest_reader_ask(struct vp_guest_reader *reader, const char *format, ...)
     VP_PRINTF(2, 3) VP_MUST_CHECK;

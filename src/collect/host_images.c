@@ -42,14 +42,15 @@ static void take_build_ids(const struct reading *reading)
 }
 
 struct vp_error *vp_host_images_write(struct vp_maps_writer *writer, struct vp_mapped *images,
-				      size_t count, bool with_symbols, size_t *unread)
+				      size_t count, bool with_symbols,
+				      const struct vp_meanwhile *meanwhile, size_t *unread)
 {
 	size_t size = sizeof(struct shared) + count * sizeof(struct vp_build_id);
 	void *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct reading reading = {
 	    .images = images, .count = count, .with_symbols = with_symbols, .shared = shared};
 	const struct vp_confined_text text = {
-	    .write = write_images, .context = &reading, .keywords = "is"};
+	    .write = write_images, .context = &reading, .keywords = "is", .meanwhile = meanwhile};
 
 	*unread = 0;
 	if (shared == MAP_FAILED)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/meanwhile.h"
 #include "maps/mapped.h"
 
 /* Writes the images and, if wanted, their symbols, and completes their build-ids; *unread: how many
@@ -16,6 +17,7 @@
  * written. */
 struct vp_error *vp_host_images_write(struct vp_maps_writer *writer, struct vp_mapped *images,
 				      size_t count, bool with_symbols,
+				      const struct vp_meanwhile *meanwhile,
 				      size_t *unread) VP_MUST_CHECK;
 
 #endif

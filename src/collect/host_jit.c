@@ -84,11 +84,11 @@ static void write_maps(struct vp_maps_writer *writer, void *context)
 }
 
 struct vp_error *vp_host_jit_write(struct vp_maps_writer *writer, const struct vp_host_jit *jits,
-				   size_t count)
+				   size_t count, const struct vp_meanwhile *meanwhile)
 {
 	struct reading reading = {.jits = jits, .count = count};
 	const struct vp_confined_text text = {
-	    .write = write_maps, .context = &reading, .keywords = "j"};
+	    .write = write_maps, .context = &reading, .keywords = "j", .meanwhile = meanwhile};
 
 	return count ? vp_confined_text_write(writer, &text) : NULL;
 }

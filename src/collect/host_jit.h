@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include "base/meanwhile.h"
 #include "maps/writer.h"
 
 /* A process that has, or had, executable memory of no file. */
@@ -19,6 +20,7 @@ struct vp_host_jit {
 /* Writes what the processes' maps name, as far as the files are of the process's user or root's.
  * Errors: why some are missing; the others are written. */
 struct vp_error *vp_host_jit_write(struct vp_maps_writer *writer, const struct vp_host_jit *jits,
-				   size_t count) VP_MUST_CHECK;
+				   size_t count,
+				   const struct vp_meanwhile *meanwhile) VP_MUST_CHECK;
 
 #endif

@@ -21,6 +21,7 @@ enum {
 	ALL_MAPPINGS = 1 << 21,
 	READ_PER_SECOND = 32 << 20, /* bytes of /proc/PID/maps */
 	READ_AT_END = 512 << 20,
+	MOST_PENDING = 1 << 16,
 	FEW = 64, /* spaces that are no longer needed cost nothing */
 };
 #define SECOND 1000000000ULL
@@ -54,6 +55,14 @@ struct process {
 	bool is_same; /* in that second it was found to be the same program under many names */
 };
 
+/* What vp_host_maps_see() was told. */
+struct seen {
+	uint32_t pid;
+	bool has_comm;
+	char comm[16];
+	uint64_t time;
+};
+
 struct losses {
 	uint64_t unseen; /* samples of programs that were not looked at */
 	uint64_t stale;  /* samples of programs under a name that was not kept */
@@ -73,6 +82,9 @@ struct vp_host_maps {
 	uint32_t in_second;
 	size_t may_read;
 	struct losses lost, told;
+	bool is_writing; /* a map: spaces and images stay as they are; of what is seen then … */
+	VP_VEC(struct seen) pending; /* … this is new */
+	const struct vp_meanwhile *meanwhile;
 	VP_VEC(char *) problems;
 };
 
@@ -102,6 +114,7 @@ void vp_host_maps_free(struct vp_host_maps *maps)
 	if (!maps)
 		return;
 	drop_tables(maps);
+	vp_vec_deinit(&maps->pending);
 	vp_vec_each (&maps->problems, problem)
 		free(*problem);
 	vp_vec_deinit(&maps->problems);
@@ -312,13 +325,32 @@ static void add_space(struct vp_host_maps *maps, struct space *before, uint32_t 
 	push_space(maps, &space);
 }
 
+/* Now, or once the map is written. */
+static void see_new(struct vp_host_maps *maps, struct space *before, uint32_t pid, const char *comm,
+		    uint64_t time)
+{
+	struct seen seen = {.pid = pid, .has_comm = comm != NULL, .time = time};
+
+	if (!maps->is_writing) {
+		add_space(maps, before, pid, comm, time);
+		return;
+	}
+	if (maps->pending.count == MOST_PENDING) {
+		maps->lost.unseen++;
+		return;
+	}
+	if (comm)
+		memcpy(seen.comm, comm, strnlen(comm, sizeof(seen.comm) - 1));
+	vp_vec_push(&maps->pending, seen);
+}
+
 void vp_host_maps_see(struct vp_host_maps *maps, uint32_t pid, const char *comm, uint64_t time)
 {
 	struct process *process = process_of(maps, pid);
 	struct space *latest = process ? &maps->spaces.at[process->latest] : NULL;
 
 	if (!latest) {
-		add_space(maps, NULL, pid, comm, time);
+		see_new(maps, NULL, pid, comm, time);
 		return;
 	}
 	if (time > latest->seen)
@@ -327,7 +359,14 @@ void vp_host_maps_see(struct vp_host_maps *maps, uint32_t pid, const char *comm,
 	if (!comm || time < latest->start)
 		return;
 	if (latest->end ? time >= latest->end : is_other_program(latest, comm))
-		add_space(maps, latest, pid, comm, time);
+		see_new(maps, latest, pid, comm, time);
+}
+
+static void see_pending(struct vp_host_maps *maps)
+{
+	vp_vec_each (&maps->pending, seen)
+		vp_host_maps_see(maps, seen->pid, seen->has_comm ? seen->comm : NULL, seen->time);
+	vp_vec_deinit(&maps->pending);
 }
 
 /* The program with all its mappings, in the new state; its number there. */
@@ -423,7 +462,7 @@ static void write_images(struct vp_host_maps *maps, struct vp_maps_writer *write
 	size_t unread;
 
 	*problem = vp_host_images_write(writer, maps->images.at, maps->images.count, with_symbols,
-					&unread);
+					maps->meanwhile, &unread);
 	if (unread)
 		vp_maps_write_note(writer,
 				   "%zu files of host programs could not be read, or were replaced "
@@ -458,7 +497,7 @@ static void write_jit(const struct vp_host_maps *maps, const uint32_t *first,
 							  .is_alive = vp_proc_program(space->pid) ==
 								      program->identity}));
 	}
-	*problem = vp_host_jit_write(writer, jits.at, jits.count);
+	*problem = vp_host_jit_write(writer, jits.at, jits.count, maps->meanwhile);
 	vp_vec_deinit(&jits);
 }
 
@@ -557,7 +596,7 @@ static void write_all(struct vp_host_maps *maps, struct vp_maps_writer *writer, 
 }
 
 struct vp_error *vp_host_maps_write(struct vp_host_maps *maps, const char *path, uint64_t from,
-				    bool with_symbols)
+				    bool with_symbols, const struct vp_meanwhile *meanwhile)
 {
 	VP_AUTO_NEW_FILE struct vp_new_file file;
 	struct vp_maps_writer writer;
@@ -568,8 +607,12 @@ struct vp_error *vp_host_maps_write(struct vp_host_maps *maps, const char *path,
 	if (from)
 		keep_from(maps, from);
 	read_again(maps);
+	maps->is_writing = true;
+	maps->meanwhile = meanwhile;
 	vp_maps_writer_init(&writer, file.fd);
 	write_all(maps, &writer, with_symbols);
+	maps->is_writing = false;
+	see_pending(maps);
 	result = vp_maps_writer_finish(&writer);
 	vp_maps_writer_deinit(&writer);
 

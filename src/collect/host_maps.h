@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/meanwhile.h"
 
 struct vp_host_maps;
 
@@ -44,7 +45,8 @@ void vp_host_maps_count(const struct vp_host_maps *maps, size_t *spaces, size_t 
 /* Writes the host's symbol map to `path`, without the symbols of files unless `with_symbols`; drops
  * before what was last seen before `from`. Errors: it cannot be written. */
 struct vp_error *vp_host_maps_write(struct vp_host_maps *maps, const char *path, uint64_t from,
-				    bool with_symbols) VP_MUST_CHECK;
+				    bool with_symbols,
+				    const struct vp_meanwhile *meanwhile) VP_MUST_CHECK;
 /* A sentence about names that are missing in what was written, or NULL; each is handed out once,
  * and again when there are more. To be freed. */
 char *vp_host_maps_take_problem(struct vp_host_maps *maps);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "recording/guest_watch.h"
+#include "recording/guest_watch_private.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,12 +8,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
-#include "base/io.h"
-#include "base/map.h"
 #include "collect/clock.h"
 #include "collect/kernel_places.h"
-#include "collect/pack_cache.h"
 
 enum {
 	ANSWER_S = 30, /* seconds that an answer may take while samples are taken */
@@ -24,7 +20,6 @@ enum {
 	LONGEST_RETRY_S = 60,
 	/* Tries after which it is told that the kernel of a VM that was just started is missing. */
 	TRIES_OF_NEW = 10,
-	DUMP_MS = 60000,
 	/* A scan for the kernel may take minutes: the start is not held up for longer. */
 	SEARCH_MS = 1000,
 	/* Processes whose mappings are asked for in a second, and that are remembered. */
@@ -32,54 +27,6 @@ enum {
 	MOST_SEEN = 1 << 20,
 };
 #define SECOND 1000000000ULL
-/* Bytes of a guest's symbol maps that are kept in memory, that of a lost reader included. */
-#define MOST_TEXT (256ULL << 20)
-
-/* Leaving: its memory is not what it was; what is known so far is being written. */
-enum guest_state { GUEST_FINDING, GUEST_READY, GUEST_CHECKING, GUEST_LEAVING, GUEST_LOST };
-
-struct guest {
-	uint32_t vm; /* its number in the recording */
-	uint32_t pid;
-	uint32_t number; /* for its users */
-	enum guest_state state;
-	struct vp_guest_reader *reader;
-	int text;      /* where the reader writes the symbol map */
-	int last_text; /* what was written when it was lost; -1: nothing */
-	struct vp_guest_finding finding;
-	struct vp_guest_state memory;
-	uint64_t nowhere;     /* tasks that were in no slot, until the slots were looked at last */
-	uint64_t asked, next; /* when it was asked; when it is to be asked again */
-	uint64_t busy_since;  /* the reader does not listen since then; 0: it does */
-	uint64_t lost_at;     /* what had been found was lost then; 0: it was not */
-	uint64_t lost_ns;     /* how long it was lost before it was found again … */
-	char *lost_why;       /* … and why, the last time */
-	unsigned tries;       /* since its kernel was known last */
-	bool ended;           /* the VM did: its map is read once more, and then nothing */
-	bool put_away;        /* its map is where it belongs, and kept here no more */
-	uint64_t added;       /* when looking for its kernel began */
-	unsigned quiet_tries; /* how many may fail before the user is told */
-	bool told_missing;    /* and was told */
-	bool searching;       /* its memory is gone through for the kernel: bytes, of all */
-	uint64_t searched, to_search;
-	uint64_t banner_gpa; /* where a scan found its kernel the last time; 0: not known */
-	char *name, *problem;
-};
-
-struct vp_guest_watch {
-	VP_VEC(struct vp_guest_user) users;
-	vp_notices *notices;
-	const struct vp_guest_access *access;
-	void *lister; /* the access's; NULL: see lister_problem */
-	char *lister_problem;
-	char *cache;           /* the user's folder of kernel packs */
-	const char *directory; /* the recording's, which may be renamed */
-	bool symbols;          /* go into symbol maps */
-	vp_pack_texts packs;
-	VP_VEC(struct guest) guests;
-	struct vp_map seen; /* VMM's pid << 32 | tgid → hash of the process's name */
-	uint64_t second, seen_in_second;
-};
 
 struct vp_guest_watch *vp_guest_watch_new(const struct vp_guest_access *access, vp_notices *notices,
 					  const char *directory, bool symbols)
@@ -120,6 +67,7 @@ static void guest_deinit(struct guest *guest)
 	guest_stop(guest);
 	if (guest->last_text >= 0)
 		close(guest->last_text);
+	vp_error_free(guest->lacks_tables);
 	free(guest->lost_why);
 	free(guest->name);
 	free(guest->problem);
@@ -142,7 +90,7 @@ void vp_guest_watch_free(struct vp_guest_watch *watch)
 	free(watch);
 }
 
-static struct guest *guest_of(const struct vp_guest_watch *watch, uint32_t vm)
+struct guest *vp_guest_of(const struct vp_guest_watch *watch, uint32_t vm)
 {
 	vp_vec_each (&watch->guests, guest)
 		if (guest->vm == vm)
@@ -225,7 +173,7 @@ static void forget(struct vp_guest_watch *watch, const struct guest *guest)
 }
 
 /* Nothing of the guest is known by its memory from now on. */
-static void lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *error)
+void vp_guest_lose(struct vp_guest_watch *watch, struct guest *guest, struct vp_error *error)
 {
 	bool was_found = guest->state == GUEST_READY || guest->state == GUEST_CHECKING ||
 			 guest->state == GUEST_LEAVING;
@@ -252,16 +200,16 @@ static struct vp_error *ask_to_find(struct guest *guest)
 		   : vp_guest_reader_ask(guest->reader, "find");
 }
 
-static uint64_t text_size(int text)
+uint64_t vp_guest_text_size(int text)
 {
 	struct stat status;
 
 	return text >= 0 && !fstat(text, &status) ? (uint64_t)status.st_size : 0;
 }
 
-static uint64_t most_text(const struct guest *guest)
+uint64_t vp_guest_most_text(const struct guest *guest)
 {
-	return MOST_TEXT - text_size(guest->last_text);
+	return VP_GUEST_MOST_TEXT - vp_guest_text_size(guest->last_text);
 }
 
 static struct vp_error *start_reader(struct vp_guest_watch *watch, struct guest *guest)
@@ -273,7 +221,7 @@ static struct vp_error *start_reader(struct vp_guest_watch *watch, struct guest 
 	if (guest->text < 0)
 		return vp_error_errno(errno, "cannot allocate memory for the symbol map");
 	VP_TRY(vp_guest_reader_start(watch->access, &guest->memory, watch->packs.at,
-				     watch->packs.count, guest->text, most_text(guest),
+				     watch->packs.count, guest->text, vp_guest_most_text(guest),
 				     &guest->reader));
 	VP_TRY(watch->access->expect_same(&guest->memory));
 	guest->nowhere = 0;
@@ -288,7 +236,7 @@ static void try_start(struct vp_guest_watch *watch, struct guest *guest)
 
 	guest->tries++;
 	if (error)
-		lose(watch, guest, error);
+		vp_guest_lose(watch, guest, error);
 }
 
 /* The VM has ended. What its reader knows is still to be written. */
@@ -316,7 +264,7 @@ static uint32_t free_number(const struct vp_guest_watch *watch)
 
 void vp_guest_watch_add(struct vp_guest_watch *watch, const struct vp_vm *vm)
 {
-	if (guest_of(watch, vp_vm_id(vm)))
+	if (vp_guest_of(watch, vp_vm_id(vm)))
 		return;
 	vp_vec_each (&watch->guests, guest)
 		if (guest->pid == vm->pid && !guest->ended)
@@ -411,7 +359,7 @@ static void leave(struct vp_guest_watch *watch, struct guest *guest, struct vp_e
 	struct vp_error *error = vp_guest_reader_ask(guest->reader, "dump %d", watch->symbols);
 	if (error) {
 		vp_error_free(error);
-		lose(watch, guest, reason);
+		vp_guest_lose(watch, guest, reason);
 		return;
 	}
 	free(guest->problem);
@@ -421,7 +369,7 @@ static void leave(struct vp_guest_watch *watch, struct guest *guest, struct vp_e
 	guest->state = GUEST_LEAVING;
 }
 
-static void keep_last_text(struct guest *guest)
+void vp_guest_keep_text(struct guest *guest)
 {
 	if (guest->last_text >= 0)
 		close(guest->last_text);
@@ -448,7 +396,7 @@ static struct vp_error *take_answer(struct vp_guest_watch *watch, struct guest *
 			return NULL;
 	}
 	if (guest->state == GUEST_LEAVING) {
-		keep_last_text(guest);
+		vp_guest_keep_text(guest);
 		return vp_error_new("%s", guest->problem);
 	}
 	guest->state = GUEST_READY;
@@ -457,7 +405,7 @@ static struct vp_error *take_answer(struct vp_guest_watch *watch, struct guest *
 }
 
 /* Looks whether the answer has come that the guest waits for. */
-static void hear(struct vp_guest_watch *watch, struct guest *guest, int timeout_ms)
+void vp_guest_hear(struct vp_guest_watch *watch, struct guest *guest, int timeout_ms)
 {
 	struct vp_slice answer;
 	bool done;
@@ -471,7 +419,7 @@ static void hear(struct vp_guest_watch *watch, struct guest *guest, int timeout_
 	if (refused && guest->state == GUEST_CHECKING)
 		leave(watch, guest, error);
 	else if (error)
-		lose(watch, guest, error);
+		vp_guest_lose(watch, guest, error);
 }
 
 static bool searches_long(const struct guest *guest)
@@ -487,7 +435,7 @@ void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms)
 	vp_vec_each (&watch->guests, guest)
 		while (guest->state == GUEST_FINDING && vp_clock_monotonic() < end &&
 		       !searches_long(guest))
-			hear(watch, guest, 20);
+			vp_guest_hear(watch, guest, 20);
 	vp_vec_each (&watch->guests, guest)
 		if (guest->state == GUEST_FINDING && guest->searching)
 			tell_searching(watch, guest);
@@ -497,13 +445,13 @@ void vp_guest_watch_settle(struct vp_guest_watch *watch, unsigned timeout_ms)
 
 bool vp_guest_watch_has_found(const struct vp_guest_watch *watch, const struct vp_vm *vm)
 {
-	const struct guest *guest = guest_of(watch, vp_vm_id(vm));
+	const struct guest *guest = vp_guest_of(watch, vp_vm_id(vm));
 
 	return guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
 }
 
 /* Memory may have been plugged in or out: it is looked for again. */
-static struct vp_error *refresh_memory(struct vp_guest_watch *watch, struct guest *guest)
+struct vp_error *vp_guest_refresh_memory(struct vp_guest_watch *watch, struct guest *guest)
 {
 	struct vp_guest_state now;
 	struct vp_error *error = watch->access->list(watch->lister, guest->pid, &now);
@@ -535,7 +483,7 @@ static struct vp_error *refresh_if_needed(struct vp_guest_watch *watch, struct g
 	if (nowhere == guest->nowhere)
 		return NULL;
 	guest->nowhere = nowhere;
-	return refresh_memory(watch, guest);
+	return vp_guest_refresh_memory(watch, guest);
 }
 
 /* A reader that has much to look at is asked when it has: that is no reason to lose the guest. */
@@ -568,7 +516,7 @@ static void check(struct vp_guest_watch *watch, struct guest *guest)
 	struct vp_error *error = ask_to_check(watch, guest);
 
 	if (error)
-		lose(watch, guest, error);
+		vp_guest_lose(watch, guest, error);
 }
 
 /* A map is written by what the reader knows; then there is no more use in it. */
@@ -583,9 +531,9 @@ static void step_ended(struct vp_guest_watch *watch, struct guest *guest)
 	else if (guest->state == GUEST_READY)
 		error = wait_for_reader(guest, vp_clock_monotonic());
 	else if (guest->state != GUEST_LOST)
-		hear(watch, guest, 0);
+		vp_guest_hear(watch, guest, 0);
 	if (error)
-		lose(watch, guest, error);
+		vp_guest_lose(watch, guest, error);
 }
 
 static bool is_asked(const struct guest *guest)
@@ -603,7 +551,7 @@ void vp_guest_watch_step(struct vp_guest_watch *watch)
 		if (guest->ended)
 			step_ended(watch, guest);
 		else if (is_asked(guest))
-			hear(watch, guest, 0);
+			vp_guest_hear(watch, guest, 0);
 		else if (guest->state == GUEST_READY && due && !guest->finding.lacks)
 			check(watch, guest);
 		else if (guest->state == GUEST_LOST && due && vmm_runs(watch, guest))
@@ -633,7 +581,7 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task
 	 */
 	if (known && (*known == hash || task->guest_tid != task->guest_pid))
 		return;
-	struct guest *guest = guest_of(watch, task->vm);
+	struct guest *guest = vp_guest_of(watch, task->vm);
 	bool listens = guest && (guest->state == GUEST_READY || guest->state == GUEST_CHECKING);
 	if (!listens || !may_ask(watch, task->time))
 		return;
@@ -648,102 +596,17 @@ void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task
 	vp_error_free(error);
 }
 
-/* Copies the file `from`, from the byte `at` on. */
-static struct vp_error *copy_text(int from, off_t at, const char *path)
-{
-	VP_AUTO_NEW_FILE struct vp_new_file out;
-	VP_AUTO_FREE char *bytes = vp_alloc(1 << 20);
-	int result = vp_new_file_create(&out, path, 0644);
-	ssize_t got;
-
-	for (; !result && (got = vp_pread(from, bytes, 1 << 20, at)) > 0; at += got)
-		result = vp_fd_write_all(out.fd, bytes, (size_t)got);
-	/* What there was room for on a full disk is kept: it is seen to be cut off. */
-	if (out.name && (!result || result == -ENOSPC || result == -EDQUOT)) {
-		int published = vp_new_file_publish(&out);
-		result = published ? published : result;
-	}
-	return result ? vp_error_errno(-result, "cannot write '%s'", path) : NULL;
-}
-
-static void tell_truncated(struct vp_guest_watch *watch, const struct guest *guest)
-{
-	vp_vec_push(watch->notices,
-		    vp_format("VM '%s': the symbol map from guest memory was truncated at %" PRIu64
-			      " MiB: some names are missing",
-			      guest->name, most_text(guest) >> 20));
-}
-
-static struct vp_error *dump(struct guest *guest, bool symbols)
-{
-	struct vp_slice answer;
-	bool done;
-
-	if (!vp_guest_reader_listens(guest->reader, DUMP_MS))
-		return vp_error_new("the guest memory reader did not respond for %d s",
-				    DUMP_MS / 1000);
-	/* There may be one of before. */
-	if (ftruncate(guest->text, 0) || lseek(guest->text, 0, SEEK_SET))
-		return vp_error_errno(errno, "cannot write the guest's symbol map");
-	VP_TRY(vp_guest_reader_ask(guest->reader, "dump %d", symbols));
-	VP_TRY(vp_guest_reader_wait(guest->reader, DUMP_MS, &done, &answer));
-	return done ? NULL : vp_error_new("writing the guest's symbol map took too long");
-}
-
-struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct vp_vm *vm,
-				     const char *path, bool *written)
-{
-	struct guest *guest = guest_of(watch, vp_vm_id(vm));
-
-	*written = false;
-	/* One answer at a time; that to a check may be that the guest has to be left. */
-	while (guest && (guest->state == GUEST_CHECKING || guest->state == GUEST_LEAVING)) {
-		guest->asked = vp_clock_monotonic();
-		hear(watch, guest, DUMP_MS);
-	}
-	if (guest && guest->state == GUEST_READY) {
-		struct vp_error *error = vm->end ? NULL : refresh_memory(watch, guest);
-		if (!error)
-			error = dump(guest, watch->symbols);
-		*written = !error;
-		if (!error && text_size(guest->text) == most_text(guest))
-			tell_truncated(watch, guest);
-		if (!error)
-			return copy_text(guest->text, 0, path);
-		lose(watch, guest, error);
-	}
-	if (!guest || (guest->last_text < 0 && !guest->put_away))
-		return NULL;
-	*written = true;
-	return guest->put_away ? NULL : copy_text(guest->last_text, 0, path);
-}
-
 void vp_guest_watch_end(struct vp_guest_watch *watch, const struct vp_vm *vm)
 {
-	struct guest *guest = guest_of(watch, vp_vm_id(vm));
+	struct guest *guest = vp_guest_of(watch, vp_vm_id(vm));
 
 	if (guest && !guest->ended)
 		end_guest(watch, guest);
 }
 
-struct vp_error *vp_guest_watch_put_away(struct vp_guest_watch *watch, const struct vp_vm *vm,
-					 const char *path, bool *done)
-{
-	struct guest *guest = guest_of(watch, vp_vm_id(vm));
-
-	*done = !guest || (guest->ended && guest->state == GUEST_LOST);
-	if (!guest || !*done || guest->last_text < 0)
-		return NULL;
-	VP_TRY(copy_text(guest->last_text, 0, path));
-	close(guest->last_text);
-	guest->last_text = -1;
-	guest->put_away = true;
-	return NULL;
-}
-
 void vp_guest_watch_drop(struct vp_guest_watch *watch, const struct vp_vm *vm)
 {
-	struct guest *guest = guest_of(watch, vp_vm_id(vm));
+	struct guest *guest = vp_guest_of(watch, vp_vm_id(vm));
 
 	if (!guest)
 		return;
@@ -751,25 +614,6 @@ void vp_guest_watch_drop(struct vp_guest_watch *watch, const struct vp_vm *vm)
 		end_guest(watch, guest);
 	guest_deinit(guest);
 	*guest = watch->guests.at[--watch->guests.count];
-}
-
-struct vp_error *vp_guest_watch_unwind_tables(struct vp_guest_watch *watch, const struct vp_vm *vm,
-					      const char *path, struct vp_error **problem)
-{
-	struct guest *guest = guest_of(watch, vp_vm_id(vm));
-	struct vp_slice answer;
-	bool done = false;
-
-	*problem = NULL;
-	if (!guest || guest->state != GUEST_READY)
-		return NULL;
-	off_t before = lseek(guest->text, 0, SEEK_END);
-	*problem = vp_guest_reader_ask(guest->reader, "orc");
-	if (!*problem)
-		*problem = vp_guest_reader_wait(guest->reader, DUMP_MS, &done, &answer);
-	if (!*problem && !done)
-		*problem = vp_error_new("reading the unwind tables took too long");
-	return *problem || before < 0 ? NULL : copy_text(guest->text, before, path);
 }
 
 static char *outcome_of(const struct vp_guest_watch *watch, const struct guest *guest)
@@ -786,7 +630,7 @@ static char *outcome_of(const struct vp_guest_watch *watch, const struct guest *
 
 char *vp_guest_watch_state(const struct vp_guest_watch *watch, const struct vp_vm *vm)
 {
-	const struct guest *guest = guest_of(watch, vp_vm_id(vm));
+	const struct guest *guest = vp_guest_of(watch, vp_vm_id(vm));
 
 	if (!guest)
 		return vp_strdup("");

@@ -9,6 +9,7 @@
 #define VP_RECORDING_GUEST_WATCH_H
 
 #include "base/error.h"
+#include "base/meanwhile.h"
 #include "collect/guest_reader.h"
 #include "recording/notices.h"
 #include "schema/records.h"
@@ -61,15 +62,20 @@ void vp_guest_watch_step(struct vp_guest_watch *watch);
 /* A sample hit user space of that thread of a guest, which was not hit lately. */
 void vp_guest_watch_see(struct vp_guest_watch *watch, const struct vp_guest_task *task);
 /*
- * Has the VM's symbol map written to `path`: as it is now or, if the VM has ended or its memory is
- * not what it was, as it was known before. *written is false if there is none.
+ * Has all guests' readers write symbol maps, and unwind tables if wanted, at once: for `timeout_ms`
+ * at most in all, whatever any of them does. Those that are late by then are lost as at any other
+ * time.
+ */
+void vp_guest_watch_write(struct vp_guest_watch *watch, bool tables, unsigned timeout_ms,
+			  const struct vp_meanwhile *meanwhile);
+/*
+ * After that, writes the VM's symbol map to `path`: as it is now or, if the VM has ended or its
+ * memory is not what it was, as it was known before. *written is false if there is none.
  */
 struct vp_error *vp_guest_watch_dump(struct vp_guest_watch *watch, const struct vp_vm *vm,
 				     const char *path, bool *written) VP_MUST_CHECK;
-/*
- * After that, has the unwind tables of the guest's kernel written to `path`; *problem says why
- * there are none, and is the caller's.
- */
+/* The same of the unwind tables of the guest's kernel; *problem says why there are none, and is the
+ * caller's. */
 struct vp_error *vp_guest_watch_unwind_tables(struct vp_guest_watch *watch, const struct vp_vm *vm,
 					      const char *path,
 					      struct vp_error **problem) VP_MUST_CHECK;

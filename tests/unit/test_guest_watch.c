@@ -314,6 +314,7 @@ static void test_ended(void **state)
 		assert_int_equal(count_descriptors(), before);
 		/* It is not written again, and how it went is known. */
 		unlink(path);
+		vp_guest_watch_write(watch, false, 60000, NULL);
 		expect_no_error(vp_guest_watch_dump(watch, &vm, path, &written));
 		assert_true(written && access(path, F_OK));
 		VP_AUTO_FREE char *ended = vp_guest_watch_state(watch, &vm);
@@ -321,6 +322,66 @@ static void test_ended(void **state)
 		vp_guest_watch_drop(watch, &vm);
 		VP_AUTO_FREE char *none = vp_guest_watch_state(watch, &vm);
 		assert_string_equal(none, "");
+	}
+	free_built(watch, &notices);
+}
+
+/* The process that was started last. */
+static pid_t last_child(void)
+{
+	VP_AUTO_FREE char *path = vp_format("/proc/self/task/%d/children", getpid());
+	struct vp_buffer text = {0};
+
+	expect_no_error(vp_file_read(path, 4096, &text));
+	struct vp_cursor words = vp_cursor_of(text.bytes, text.size);
+	uint64_t pid = 0;
+	while (vp_cursor_left(&words))
+		pid = vp_cursor_decimal(&words);
+	vp_buffer_deinit(&text);
+	return (pid_t)pid;
+}
+
+static void pass_5_s(void *context)
+{
+	unsigned *calls = context;
+
+	++*calls;
+	shift += 5000000000;
+}
+
+/* Guests that do not answer are waited for at once, for one time, while records are taken. */
+static void test_one_deadline_for_all(void **state)
+{
+	enum { GUESTS = 4, MS = 60000 };
+	static const char path[] = "test_guest_watch.maps";
+	vp_notices notices = {0};
+	unsigned forgotten = 0, calls = 0;
+	const struct vp_meanwhile meanwhile = {pass_5_s, &calls};
+	struct vp_guest_watch *watch = watch_built(&notices, &forgotten);
+	struct vp_vm vms[GUESTS];
+	bool written;
+
+	for (int i = 0; i < GUESTS; i++) {
+		vms[i] =
+		    (struct vp_vm){.pid = (uint32_t)start_vmm(), .name = "g", .at_start = true};
+		vp_guest_watch_add(watch, &vms[i]);
+		pid_t reader = last_child();
+		assert_true(step_until(watch, &vms[i], true));
+		if (i + 1 < GUESTS) /* it neither reads nor writes any more */
+			kill(reader, SIGSTOP);
+	}
+	uint64_t begin = shift;
+	vp_guest_watch_write(watch, false, MS, &meanwhile);
+	assert_in_range(shift - begin, MS * 1000000ULL - 5000000000, MS * 1000000ULL + 5000000000);
+	assert_true(calls >= MS / 5000 - 1);
+	for (int i = 0; i < GUESTS; i++) {
+		expect_no_error(vp_guest_watch_dump(watch, &vms[i], path, &written));
+		assert_int_equal(written, i + 1 == GUESTS);
+		assert_int_equal(vp_guest_watch_has_found(watch, &vms[i]), i + 1 == GUESTS);
+		VP_AUTO_FREE char *outcome = vp_guest_watch_state(watch, &vms[i]);
+		if (!written)
+			assert_non_null(strstr(outcome, "took longer than 60 s"));
+		end_vmm((pid_t)vms[i].pid);
 	}
 	free_built(watch, &notices);
 }
@@ -352,6 +413,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_reboots),
 	    cmocka_unit_test(test_ended),
+	    cmocka_unit_test(test_one_deadline_for_all),
 	    cmocka_unit_test(test_number_used_again),
 	    cmocka_unit_test(test_not_found_is_told_at_once),
 	    cmocka_unit_test(test_what_is_not_told),

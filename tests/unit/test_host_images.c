@@ -30,7 +30,7 @@ static void test_images(void **state)
 	temporary_file(FILE_NAME, elf.bytes, sizeof(elf.bytes));
 	vp_maps_writer_init(&writer, -1);
 	size_t unread;
-	expect_no_error(vp_host_images_write(&writer, images, 3, true, &unread));
+	expect_no_error(vp_host_images_write(&writer, images, 3, true, NULL, &unread));
 	assert_int_equal(unread, 1); /* /nonexistent; [heap] is no file */
 	assert_int_equal(writer.lines, 3);
 	const char *text = vp_buffer_text(&writer.buffer);

@@ -49,7 +49,7 @@ static char *written(struct vp_host_maps *maps, uint64_t from)
 {
 	struct vp_buffer text = {0};
 
-	expect_no_error(vp_host_maps_write(maps, NAME, from, false));
+	expect_no_error(vp_host_maps_write(maps, NAME, from, false, NULL));
 	expect_no_error(vp_file_read(NAME, 256 << 20, &text));
 	char *copy = vp_strdup(vp_buffer_text(&text));
 	vp_buffer_deinit(&text);
@@ -167,6 +167,28 @@ static void test_forgets(void **state)
 	vp_host_maps_free(maps);
 }
 
+/* Samples are taken while a map is written; what they are of is in the next one. */
+static void see_many(void *context)
+{
+	for (unsigned i = 0; i < 500; i++)
+		vp_host_maps_see(context, NO_PROCESS + i, "late", 2 * SECOND + i);
+}
+
+static void test_sees_while_it_writes(void **state)
+{
+	struct vp_host_maps *maps = vp_host_maps_new();
+	const struct vp_meanwhile meanwhile = {see_many, maps};
+
+	see_under_name(maps, 0, SECOND);
+	expect_no_error(vp_host_maps_write(maps, NAME, 0, true, &meanwhile));
+	assert_int_equal(count_spaces(maps), 501); /* and it was called */
+	struct vp_maps read;
+	expect_no_error(vp_maps_load(NAME, &read));
+	assert_int_equal(read.spaces.count, 1);
+	vp_maps_deinit(&read);
+	vp_host_maps_free(maps);
+}
+
 /* What cannot be read for want of descriptors is missing, and that is said. */
 static void test_missing_reader_is_told(void **state)
 {
@@ -180,7 +202,7 @@ static void test_missing_reader_is_told(void **state)
 	close(next);
 	now = (struct rlimit){(rlim_t)next + 1, before.rlim_max}; /* one, for the map itself */
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
-	struct vp_error *error = vp_host_maps_write(maps, NAME, 0, true);
+	struct vp_error *error = vp_host_maps_write(maps, NAME, 0, true, NULL);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	expect_no_error(error);
 	expect_problem(maps, "some files of host programs were not read");
@@ -215,7 +237,7 @@ static char *written_with_symbols(const char *map, const char *line, uid_t owner
 		assert_int_equal(chown(map, owner, (gid_t)-1), 0);
 	}
 	vp_host_maps_see(maps, (uint32_t)getpid(), NULL, SECOND);
-	expect_no_error(vp_host_maps_write(maps, NAME, 0, true));
+	expect_no_error(vp_host_maps_write(maps, NAME, 0, true, NULL));
 	expect_no_error(vp_file_read(NAME, 512 << 20, &text));
 	char *copy = vp_strdup(vp_buffer_text(&text));
 	vp_buffer_deinit(&text);
@@ -254,6 +276,7 @@ int main(void)
 	    cmocka_unit_test(test_mappings_are_bounded),
 	    cmocka_unit_test(test_forgets),
 	    cmocka_unit_test(test_missing_reader_is_told),
+	    cmocka_unit_test(test_sees_while_it_writes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
