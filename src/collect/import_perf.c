@@ -359,10 +359,11 @@ static void tell_sample(struct perf *perf, const struct vp_perfdata_record *reco
 {
 	uint32_t cpu = cpu_of(perf, record);
 	struct vp_buffer *taken = &perf->taken.at[cpu];
+	/* A thread that ends has no number any more: perf takes it for the idle one. */
 	struct vp_import_sample sample = {.time = record->time,
 					  .ip = record->ip,
 					  .period = period,
-					  .pid = record->pid,
+					  .pid = record->tid ? record->pid : 0,
 					  .tid = record->tid,
 					  .machine = record->vcpu ? record->vcpu->machine : 0,
 					  .vcpu = record->vcpu ? record->vcpu->number : 0,

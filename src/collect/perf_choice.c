@@ -6,20 +6,26 @@
 #include <string.h>
 
 enum { MOST_LISTED = 50 };
+#define MODIFIERS ":ukhpPGHSDIWe"
 
 static bool is_chosen(const struct vp_perf_choice *choice, const struct vp_perfdata_attr *attr)
 {
 	return choice->chosen.at[attr - choice->file->events.attrs.at];
 }
 
-/* "cycles" is also "cycles:ppp" and cpu_core/cycles/. */
+/* "cycles" is also "cycles:ppp" and cpu_core/cycles/, and the other way round. */
 static bool is_called(const struct vp_perfdata *file, const struct vp_perfdata_attr *attr,
 		      const char *wanted)
 {
 	VP_AUTO_FREE char *name = vp_perfdata_event_name(file, attr);
 	VP_AUTO_FREE char *hybrid = vp_perfdata_hybrid_name(file, attr);
 	size_t size = strlen(wanted);
+	const char *modifiers = strrchr(wanted, ':');
 
+	/* perf adds modifiers to names that the file does not have. */
+	if (modifiers && !attr->name.size && !modifiers[strspn(modifiers, MODIFIERS)] &&
+	    strlen(name) == (size_t)(modifiers - wanted) && !strncmp(name, wanted, strlen(name)))
+		return true;
 	return !strcmp(name, wanted) || (hybrid && !strcmp(hybrid, wanted)) ||
 	       (!strncmp(name, wanted, size) && name[size] == ':') ||
 	       (hybrid && !strncmp(hybrid, wanted, size) && hybrid[size] == ':');

@@ -14,10 +14,12 @@
 #include "render/export.h"
 #include "render/export_text.h"
 #include "render/perf_symbols.h"
+#include "schema/event.h"
 
 enum {
 	RECORD_FINISHED_ROUND = 68,
 	RECORD_ID_INDEX = 69,
+	FEATURE_EVENTS = 12,
 	ID_HOST = 1,
 	IDS_AT_ONCE = 1000, /* of a record, whose size has 16 bits */
 	ROUND = 4096,       /* samples between two rounds: perf keeps that many in memory */
@@ -184,6 +186,25 @@ static void put_kernels(struct vp_export *export)
 	}
 }
 
+/* What samples that count for events were taken by: perf knows it by its name (put_event_name()),
+ * whatever it counted. */
+static void set_event(const struct vp_recording *recording, struct perf_event_attr *attr)
+{
+	const char *name = recording->trigger;
+	struct vp_event event;
+
+	if (recording->weigh != VP_WEIGH_EVENTS)
+		return;
+	attr->sample_period = recording->events ? recording->events : 1;
+	attr->config = PERF_COUNT_SW_DUMMY;
+	if (vp_event_find((struct vp_slice){name, strcspn(name, ":")}, &event) &&
+	    event.source == VP_FROM_COUNTER &&
+	    (event.type == PERF_TYPE_HARDWARE || event.type == PERF_TYPE_SOFTWARE)) {
+		attr->type = event.type;
+		attr->config = event.config;
+	}
+}
+
 static void fill_attr(const struct vp_export *export, struct perf_event_attr *attr)
 {
 	*attr = (struct perf_event_attr){.type = PERF_TYPE_SOFTWARE,
@@ -198,6 +219,7 @@ static void fill_attr(const struct vp_export *export, struct perf_event_attr *at
 					 .mmap = 1,
 					 .mmap2 = 1,
 					 .comm = 1};
+	set_event(&export->report->recording, attr);
 }
 
 static void put_header(struct vp_export *export)
@@ -216,6 +238,34 @@ static void put_header(struct vp_export *export)
 	vp_vec_each (&perf->ids, id)
 		put_u64(export->out, id->id);
 	vp_buffer_append(export->out, &attr, sizeof(attr));
+}
+
+/* After the data (HEADER_EVENT_DESC): one event, with its attr, name and ids. */
+static void put_event_name(struct vp_export *export)
+{
+	enum { WORD = 64 };
+	struct perf *perf = export->state;
+	const char *name = export->report->recording.trigger;
+	uint32_t size = (uint32_t)(strlen(name) / WORD + 1) * WORD;
+	struct perf_event_attr attr;
+	struct vp_buffer text = {0};
+
+	fill_attr(export, &attr);
+	put_u32(&text, 1);
+	put_u32(&text, sizeof(attr));
+	vp_buffer_append(&text, &attr, sizeof(attr));
+	put_u32(&text, (uint32_t)perf->ids.count);
+	put_u32(&text, size);
+	vp_buffer_string(&text, name);
+	vp_buffer_fill(&text, 0, size - strlen(name));
+	vp_vec_each (&perf->ids, id)
+		put_u64(&text, id->id);
+	put_u64(export->out,
+		perf->header.data.offset + perf->header.data.size + sizeof(struct section));
+	put_u64(export->out, text.size);
+	vp_buffer_append(export->out, text.bytes, text.size);
+	vp_buffer_deinit(&text);
+	perf->header.features[0] |= 1ULL << FEATURE_EVENTS;
 }
 
 static void begin(struct vp_export *export)
@@ -395,6 +445,10 @@ static void end(struct vp_export *export)
 
 	write_out(export);
 	perf->header.data.size = perf->written;
+	if (export->report->recording.weigh == VP_WEIGH_EVENTS) {
+		put_event_name(export);
+		write_out(export);
+	}
 	if (!export->error &&
 	    vp_pwrite(perf->fd, &perf->header, sizeof(perf->header), 0) != sizeof(perf->header))
 		fail(export, errno, "data");
