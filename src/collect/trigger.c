@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/io.h"
 #include "collect/clock.h"
 #include "collect/pcpus.h"
 #include "collect/perf_event.h"
@@ -259,4 +260,14 @@ struct vp_error *vp_trigger_enable(struct vp_trigger *trigger, bool on)
 struct vp_error *vp_trigger_enable_one(struct vp_trigger *trigger, size_t place)
 {
 	return enable(trigger, place, true);
+}
+
+uint64_t vp_trigger_count(const struct vp_trigger *trigger)
+{
+	uint64_t sum = 0, reading[4]; /* the value comes first, whatever else is read */
+
+	vp_vec_each (&trigger->fds, fd)
+		if (vp_read(*fd, reading, sizeof(reading)) >= (ssize_t)sizeof(*reading))
+			sum += reading[0];
+	return sum;
 }

@@ -49,6 +49,8 @@ void vp_trigger_close(struct vp_trigger *trigger);
 struct vp_error *vp_trigger_add(struct vp_trigger *trigger, int pcpu, size_t *ret) VP_MUST_CHECK;
 /* Enables or disables the events on all pCPUs. */
 struct vp_error *vp_trigger_enable(struct vp_trigger *trigger, bool on) VP_MUST_CHECK;
+/* Events so far on all pCPUs that are online, by perf's own count. */
+uint64_t vp_trigger_count(const struct vp_trigger *trigger);
 /* Enables that one event. */
 struct vp_error *vp_trigger_enable_one(struct vp_trigger *trigger, size_t place) VP_MUST_CHECK;
 /* Whether a hardware counter can be sampled on. */

@@ -4,6 +4,9 @@
 
 #include <inttypes.h>
 
+/* Of the events, that are reported if no sample stands for them. */
+#define MISSED_SHARE 0.02
+
 static struct vp_profile_instrument *profile_of(const struct vp_instrument *instrument)
 {
 	return (struct vp_profile_instrument *)instrument;
@@ -132,6 +135,29 @@ static struct vp_error *profile_stop(struct vp_instrument *instrument)
 	return vp_trigger_enable(&profile_of(instrument)->trigger, false);
 }
 
+/* The kernel stops a counter that interrupts too often until its next tick: what happens then has
+ * no samples. Where samples weigh by time, that time is the next one's. */
+static struct vp_error *profile_finish(struct vp_instrument *instrument, uint64_t end)
+{
+	const struct vp_profile_instrument *profile = profile_of(instrument);
+	struct vp_recording *about = &instrument->session->about;
+	uint64_t counted = vp_trigger_count(&profile->trigger);
+	/* Those after the last sample of each pCPU are no loss. */
+	uint64_t known = profile->events + profile->most_events * profile->trigger.fds.count;
+
+	if (profile->trigger.weigh != VP_WEIGH_EVENTS ||
+	    (double)known >= (1 - MISSED_SHARE) * (double)counted)
+		return NULL;
+	free(about->note);
+	about->note = vp_format("samples stand for %.1f%% of %" PRIu64
+				" '%s' events: the kernel throttled sampling, or samples were "
+				"lost; a longer period or a lower frequency avoids that",
+				100.0 * (double)profile->events / (double)counted, counted,
+				profile->trigger.name);
+	VP_NOTICE(instrument->session, "%s", about->note);
+	return NULL;
+}
+
 static uint64_t profile_lost(const struct vp_instrument *instrument, struct vp_stream_id id)
 {
 	const struct vp_sampler *sampler = profile_of(instrument)->sampler;
@@ -169,6 +195,7 @@ struct vp_instrument *vp_instrument_profile(const struct vp_instrument_profile_o
 	    .drain = profile_drain,
 	    .add_pcpu = profile_add_pcpu,
 	    .stop = profile_stop,
+	    .finish = profile_finish,
 	    .lost = profile_lost,
 	    .put_total = profile_put_total,
 	    .free = profile_free,

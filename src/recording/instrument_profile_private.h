@@ -13,6 +13,7 @@ struct vp_profile_stream {
 	char comm[VP_COMM_SIZE];
 	uint64_t late_from;               /* a sample after this time is more than a period late */
 	uint64_t lost;                    /* records lost before this drain */
+	uint64_t events;                  /* weight of the next sample; 0: the trigger's */
 	bool may_fill;                    /* a gap in this drain is no loss: nothing was lost */
 	uint32_t vcpu_vm, vcpu_tid, vcpu; /* noted last: VM number, thread and its vCPU number */
 };
@@ -25,6 +26,8 @@ struct vp_profile_instrument {
 	struct vp_map vcpu_tids; /* (VMM's pid, vCPU) -> tid, as the session knows it */
 	VP_VEC(struct vp_profile_stream) streams; /* by pCPU */
 	uint64_t samples, late;
+	/* With VP_WEIGH_EVENTS: those that the samples stand for, and a sample at most. */
+	uint64_t events, most_events;
 };
 
 /* What is known of that pCPU's records. */

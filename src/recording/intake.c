@@ -120,6 +120,9 @@ static void see_record(struct vp_profile_instrument *profile, struct vp_profile_
 	if (profile->base.session->varying.count)
 		set_vm(profile->base.session, record);
 	switch (record->header.id) {
+	case VP_ID_sample_period:
+		stream->events = record->sample_period.events;
+		break;
 	case VP_ID_task:
 		stream->tid = record->task.tid;
 		memcpy(stream->comm, record->task.comm, sizeof(stream->comm));
@@ -254,6 +257,17 @@ static void put_late_ticks(struct stretch *stretch, const union vp_any_record *s
 	}
 }
 
+/* What the sample at hand stands for. */
+static void weigh(struct vp_profile_instrument *profile, struct vp_profile_stream *stream)
+{
+	uint64_t events = stream->events ? stream->events : profile->trigger.events;
+
+	profile->events += events;
+	if (events > profile->most_events)
+		profile->most_events = events;
+	stream->events = 0;
+}
+
 void vp_profile_take(void *context, uint32_t pcpu, char *records, size_t size)
 {
 	struct vp_profile_instrument *profile = context;
@@ -267,6 +281,7 @@ void vp_profile_take(void *context, uint32_t pcpu, char *records, size_t size)
 		see_record(profile, stream, record);
 		if (record->header.id <= VP_ID_guest_sample) { /* the first three are samples */
 			profile->samples++;
+			weigh(profile, stream);
 			if (record->header.time >= stream->late_from)
 				put_late_ticks(&stretch, record);
 			stream->late_from += tick;

@@ -149,7 +149,10 @@ void vp_render_report_text(const struct vp_report *report, bool colour, struct v
 			 vp_view_of(report->profile.view)->name, vm ? " of VM " : "", vm ? vm : "");
 	vp_buffer_printf(out, "# host %s, kernel %s, %u pCPUs", recording->hostname,
 			 recording->kernel, recording->pcpus);
-	if (recording->trigger[0]) /* there may be no samples */
+	if (recording->weigh == VP_WEIGH_EVENTS && recording->events)
+		vp_buffer_printf(out, ", trigger %s every %" PRIu64 " events", recording->trigger,
+				 recording->events);
+	else if (recording->trigger[0]) /* there may be no samples */
 		vp_buffer_printf(out, ", trigger %s", recording->trigger);
 	if (recording->trigger[0] && vp_recording_has_period(recording))
 		vp_buffer_printf(out, " every %s", vp_text_duration(recording->period_ns, period));
