@@ -20,6 +20,8 @@
 
 /* Of waiting for an agent. */
 enum { QUICK_TRIES = 20, RETRY_S = 3, LONGEST_RETRY_S = 60, CONNECT_S = 5 };
+/* Of an agent that closed the connection without a map. */
+enum { AGAIN_S = 1 };
 
 struct transfer {
 	int fd, out;
@@ -196,33 +198,53 @@ static struct vp_agent_limits usual_limits(const struct vp_agent_limits *limits)
 	return usual;
 }
 
+/* What came is stored if it is a map, whole or not; `error` is why it is not. */
+static struct vp_error *store_result(const struct transfer *transfer, struct vp_new_file *out,
+				     const char *path, struct vp_error *error,
+				     struct vp_agent_result *result)
+{
+	result->truncated = error != NULL;
+	if (!is_map_text(transfer))
+		return error
+			   ? error
+			   : vp_error_new("malformed reply from the agent of %s: not a symbol map",
+					  transfer->name);
+	int failure = vp_new_file_publish(out);
+	if (failure) {
+		vp_error_free(error);
+		return vp_error_errno(-failure, "cannot write '%s'", path);
+	}
+	result->bytes = transfer->bytes;
+	return error;
+}
+
+static struct vp_error *open_transfer(struct transfer *transfer, const char *path,
+				      const struct vp_agent_limits *limits, struct vp_new_file *out)
+{
+	int failure = vp_new_file_create(out, path, 0644);
+
+	transfer->limits = usual_limits(limits);
+	transfer->deadline_ms = now_ms() + 1000ULL * transfer->limits.seconds_total;
+	transfer->out = out->fd;
+	return failure ? vp_error_errno(-failure, "cannot create a file beside '%s'", path) : NULL;
+}
+
+static struct vp_error *converse(struct transfer *transfer)
+{
+	VP_TRY(send_request(transfer));
+	return receive(transfer);
+}
+
 struct vp_error *vp_agent_fetch_from(int fd, const char *name, const char *path_out,
 				     const struct vp_agent_limits *limits,
 				     struct vp_agent_result *result)
 {
-	struct transfer transfer = {.fd = fd, .name = name, .limits = usual_limits(limits)};
+	struct transfer transfer = {.fd = fd, .name = name};
 	VP_AUTO_NEW_FILE struct vp_new_file out;
-	int failure = vp_new_file_create(&out, path_out, 0644);
 
 	*result = (struct vp_agent_result){0};
-	if (failure)
-		return vp_error_errno(-failure, "cannot create a file beside '%s'", path_out);
-	transfer.out = out.fd;
-	transfer.deadline_ms = now_ms() + 1000ULL * transfer.limits.seconds_total;
-	struct vp_error *error = send_request(&transfer);
-	if (!error)
-		error = receive(&transfer);
-	result->truncated = error != NULL;
-	if (!is_map_text(&transfer))
-		return error ? error
-			     : vp_error_new(
-				   "malformed reply from the agent of %s: not a symbol map", name);
-	if ((failure = vp_new_file_publish(&out))) {
-		vp_error_free(error);
-		return vp_error_errno(-failure, "cannot write '%s'", path_out);
-	}
-	result->bytes = transfer.bytes;
-	return error;
+	VP_TRY(open_transfer(&transfer, path_out, limits, &out));
+	return store_result(&transfer, &out, path_out, converse(&transfer), result);
 }
 
 bool vp_agent_port_is_of_root(unsigned port)
@@ -332,14 +354,60 @@ struct vp_error *vp_agent_await(const struct vp_agent_address *address, unsigned
 	}
 }
 
+/* Whether all that it said is that it is busy with others. */
+static bool is_busy(const struct transfer *transfer)
+{
+	VP_AUTO_FREE char *words = refusal(transfer);
+
+	return words && !strcmp(words, VP_AGENT_TOO_MANY);
+}
+
+/* One connection, and all that the agent says. *again: it is there, and may say more the next time.
+ */
+static struct vp_error *try_once(struct transfer *transfer, const struct vp_agent_address *address,
+				 bool *again)
+{
+	uint64_t now = now_ms();
+	uint64_t left = transfer->deadline_ms > now ? (transfer->deadline_ms - now) / 1000 + 1 : 1;
+	unsigned idle = transfer->limits.seconds_idle;
+	VP_AUTO_CLOSE int fd = -1;
+
+	VP_TRY(vp_agent_connect(address, left < idle ? (unsigned)left : idle, &fd));
+	transfer->fd = fd;
+	struct vp_error *error = converse(transfer);
+	transfer->fd = -1;
+	*again = error && (!transfer->bytes || is_busy(transfer));
+	return error;
+}
+
+/* Until the deadline, with what came so far thrown away. */
+static bool may_try_again(struct transfer *transfer)
+{
+	if (now_ms() + 1000ULL * AGAIN_S >= transfer->deadline_ms || ftruncate(transfer->out, 0) ||
+	    lseek(transfer->out, 0, SEEK_SET))
+		return false;
+	transfer->bytes = transfer->tail_size = 0;
+	sleep(AGAIN_S);
+	return true;
+}
+
+/* The file is there before the agent is connected to: an agent does not wait for a request for
+ * long, and where files are slow, by then it had closed the connection. */
 struct vp_error *vp_agent_fetch(const struct vp_agent_address *address, const char *path_out,
 				const struct vp_agent_limits *limits,
 				struct vp_agent_result *result)
 {
 	VP_AUTO_FREE char *name = vp_agent_address_name(address);
-	VP_AUTO_CLOSE int fd = -1;
+	struct transfer transfer = {.fd = -1, .name = name};
+	VP_AUTO_NEW_FILE struct vp_new_file out;
+	bool again = false;
 
 	*result = (struct vp_agent_result){0};
-	VP_TRY(vp_agent_connect(address, usual_limits(limits).seconds_idle, &fd));
-	return vp_agent_fetch_from(fd, name, path_out, limits, result);
+	VP_TRY(open_transfer(&transfer, path_out, limits, &out));
+	struct vp_error *error = try_once(&transfer, address, &again);
+	while (error && again && may_try_again(&transfer)) {
+		vp_error_free(error);
+		error = try_once(&transfer, address, &again);
+	}
+	return store_result(&transfer, &out, path_out, error, result);
 }

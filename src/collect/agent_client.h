@@ -61,9 +61,10 @@ struct vp_error *vp_agent_await(const struct vp_agent_address *address, unsigned
 				void (*absent)(void *context, struct vp_error *error),
 				void *context, int *ret) VP_MUST_CHECK;
 /*
- * Asks the agent and stores its answer at `path_out`. Errors: no agent there, it stopped or hung or
- * sent too much; then what did come is stored too and result says how much. A refusal is not
- * stored, nor what is not a symbol map.
+ * Asks the agent and stores its answer at `path_out`. An agent that says nothing, or that it is
+ * busy, is asked again until limits->seconds_total have passed. Errors: no agent there, it stopped
+ * or hung or sent too much; then what did come is stored too and result says how much. A refusal is
+ * not stored, nor what is not a symbol map.
  */
 struct vp_error *vp_agent_fetch(const struct vp_agent_address *address, const char *path_out,
 				const struct vp_agent_limits *limits,

@@ -196,7 +196,7 @@ static void on_connection(struct server *server, int listener, bool vsock)
 	if (fd < 0 || (vsock && !is_from_host(fd)))
 		return;
 	if (server->answers >= MAX_ANSWERS) {
-		int ignored = refuse(fd, "error too many requests at the same time\n");
+		int ignored = refuse(fd, "error " VP_AGENT_TOO_MANY "\n");
 		(void)ignored;
 		return;
 	}

@@ -20,4 +20,7 @@ enum { VP_AGENT_PORTS_OF_ROOT = 1024 };
 #define VP_AGENT_REQUEST_NO_SYMBOLS "vperf-request 1 dump no-symbols\n"
 enum { VP_AGENT_MAX_REQUEST = 512 };
 
+/* A refusal "error …" that is only for now: others are being answered. */
+#define VP_AGENT_TOO_MANY "too many requests at the same time"
+
 #endif

@@ -25,6 +25,7 @@
 #include "maps/agent_protocol.h"
 #include "maps/mapped.h"
 #include "maps/maps.h"
+#include "socket_vmm.h"
 
 static void add(struct vp_tracker *tracker, uint64_t time, enum vp_tracker_kind kind, uint32_t tgid,
 		uint32_t parent, uint64_t root, const char *comm)
@@ -287,6 +288,45 @@ static void test_refusals(void **state)
 }
 
 /* Any program of a guest can listen at a port above 1023. */
+/* An agent on a busy machine: it closes the connection, then has too many others, then answers. */
+static void answer_late(int fd, int number)
+{
+	static const char *const answers[] = {"", "error " VP_AGENT_TOO_MANY "\n",
+					      "vperf-maps 1\nend 1\n"};
+
+	if (vp_fd_write_all(fd, answers[number], strlen(answers[number])))
+		_exit(1);
+}
+
+/* One that refuses for good is asked once. */
+static void refuse_all(int fd, int number)
+{
+	static const char answer[] = "error not for you\n";
+
+	if (vp_fd_write_all(fd, answer, sizeof(answer) - 1))
+		_exit(1);
+}
+
+static void test_asked_again(void **state)
+{
+	static const char path[] = "test_agent.vsock";
+	struct vp_agent_address address = {.path = path,
+					   .pid = (uint32_t)start_socket_vmm(path, 3, answer_late)};
+	struct vp_agent_result result;
+
+	unlink("test_agent.maps");
+	expect_no_error(vp_agent_fetch(&address, "test_agent.maps", NULL, &result));
+	assert_int_equal(result.bytes, 19);
+	check_stored(19);
+	assert_int_equal(waitpid((pid_t)address.pid, NULL, 0), address.pid);
+	address.pid = (uint32_t)start_socket_vmm(path, 1, refuse_all);
+	expect_error(vp_agent_fetch(&address, "test_agent.maps", NULL, &result), "not for you");
+	assert_int_equal(waitpid((pid_t)address.pid, NULL, 0), address.pid);
+	/* Nobody is there any more: that is known at once. */
+	expect_error(vp_agent_fetch(&address, "test_agent.maps", NULL, &result),
+		     "cannot connect to the VMM's vsock");
+}
+
 static void test_ports(void **state)
 {
 	const struct {
@@ -693,6 +733,7 @@ int main(void)
 	    cmocka_unit_test(test_direct_map),
 	    cmocka_unit_test(test_transfer),
 	    cmocka_unit_test(test_refusals),
+	    cmocka_unit_test(test_asked_again),
 	    cmocka_unit_test(test_ports),
 	    cmocka_unit_test(test_counts_request),
 	    cmocka_unit_test(test_lend_request),
