@@ -12,7 +12,7 @@
 
 #include "bpf/guest_state.h"
 #include "bpf/kvm_compat.bpf.h"
-#include "bpf/kvm_slots.bpf.h"
+#include "bpf/kvm_protection.bpf.h"
 
 struct seq_file;
 
@@ -109,6 +109,8 @@ struct vp_guest_listed_slot found[VP_LISTED_SLOTS] = {};
 __u32 n_found = 0;
 /* Of the slots that were listed last: another number once any of them has changed. */
 __u64 generation = 0;
+/* enum vp_guest_protection of the VM that was listed last. */
+__u32 protection = 0;
 
 /*
  * Functions that take numbers only: the verifier goes through them once, not once for each slot
@@ -267,10 +269,16 @@ int list_guests(struct bpf_iter__task_file *context)
 	struct mm_struct *mm = BPF_CORE_READ((struct task_struct___mm *)task, mm);
 	if (!mm || BPF_CORE_READ((struct kvm___mm *)kvm, mm) != mm)
 		return 0;
-	if (vm)
-		list_slots(pid, kvm);
-	else
+	if (!vm && !protection)
+		protection = protection_of_vcpu(data);
+	if (!vm) {
 		list_vcpu(context->meta->seq, pid, data);
+		return 0;
+	}
+	__u32 of_vm = protection_of(kvm);
+	if (of_vm)
+		protection = of_vm;
+	list_slots(pid, kvm);
 	return 0;
 }
 

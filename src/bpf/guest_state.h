@@ -5,6 +5,19 @@
 
 #include <linux/types.h>
 
+/* How a VM's memory is kept from the host; the last one if that is all that is known. */
+enum vp_guest_protection {
+	VP_NOT_PROTECTED,
+	VP_PROTECTED_SEV,
+	VP_PROTECTED_SEV_ES,
+	VP_PROTECTED_SNP,
+	VP_PROTECTED_TDX,
+	VP_PROTECTED_PKVM,
+	VP_PROTECTED_BY_KVM, /* memory that only the guest has (KVM_X86_SW_PROTECTED_VM) */
+	VP_PROTECTED_REGISTERS,
+	VP_GUEST_PROTECTIONS
+};
+
 /* KVM allows 32,764 (KVM_USER_MEM_SLOTS), and needs three itself. */
 enum { VP_LISTED_SLOTS = 32768 };
 

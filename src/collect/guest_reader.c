@@ -83,7 +83,9 @@ struct vp_error *vp_guest_reader_start(const struct vp_guest_access *access,
 	struct work work = {access, state, fds, packs, n_packs, dump, most_dump};
 	struct vp_worker_process worker;
 
-	struct vp_error *error = access->open_memory(state, fds);
+	struct vp_error *error = vp_guest_state_expect_open(state);
+	if (!error)
+		error = access->open_memory(state, fds);
 	if (!error)
 		error = vp_worker_process_start(SOCK_STREAM, read_guest, &work, &worker);
 	for (size_t i = 0; i < VP_GUEST_ACCESS_FDS; i++)

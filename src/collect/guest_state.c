@@ -116,10 +116,31 @@ static struct vp_error *take_slots(const struct vp_guest_lister *lister, uint32_
 		else
 			vp_guest_memory_add(&state->memory, slot->gpa, slot->size, slot->hva);
 	}
-	if (states->count)
-		states->at[0].generation = lister->programs->bss->generation;
 	vp_vec_deinit(&devices);
 	return error;
+}
+
+static const char *const protections[VP_GUEST_PROTECTIONS] = {
+    [VP_PROTECTED_SEV] = "AMD SEV",
+    [VP_PROTECTED_SEV_ES] = "AMD SEV-ES",
+    [VP_PROTECTED_SNP] = "AMD SEV-SNP",
+    [VP_PROTECTED_TDX] = "Intel TDX",
+    [VP_PROTECTED_PKVM] = "pKVM",
+    [VP_PROTECTED_BY_KVM] = "KVM's protected memory",
+    [VP_PROTECTED_REGISTERS] = "its registers are encrypted, too",
+};
+
+/* Whoever does not look at this has no slots to read or write. */
+static void take_protection(const struct vp_guest_lister *lister, struct vp_guest_state *state)
+{
+	uint32_t protection = lister->programs->bss->protection;
+
+	state->generation = lister->programs->bss->generation;
+	if (!protection)
+		return;
+	state->protected_by =
+	    protections[protection < VP_GUEST_PROTECTIONS ? protection : VP_PROTECTED_REGISTERS];
+	vp_guest_memory_deinit(&state->memory);
 }
 
 static struct vp_error *list(struct vp_guest_lister *lister, uint32_t pid, vp_guest_states *states)
@@ -129,6 +150,7 @@ static struct vp_error *list(struct vp_guest_lister *lister, uint32_t pid, vp_gu
 	lister->programs->bss->only_pid = pid;
 	lister->programs->bss->n_found = 0;
 	lister->programs->bss->generation = 0;
+	lister->programs->bss->protection = VP_NOT_PROTECTED;
 	VP_AUTO_CLOSE int fd = bpf_iter_create(bpf_link__fd(lister->link));
 	struct vp_guest_item items[64];
 	ssize_t got;
@@ -152,8 +174,10 @@ struct vp_error *vp_guest_lister_read_one(struct vp_guest_lister *lister, uint32
 
 	VP_TRY(list(lister, pid, states));
 	VP_TRY(take_slots(lister, pid, states));
-	if (states->count)
+	if (states->count) {
+		take_protection(lister, &states->at[0]);
 		return NULL;
+	}
 	if (!started || vp_proc_start_time(pid) != started)
 		return vp_error_new("process %u ended before the VM's memory could be read", pid);
 	return vp_error_new("this host's kernel does not expose KVM's memory slots");
@@ -180,6 +204,14 @@ struct vp_error *vp_guest_state_expect_same(const struct vp_guest_state *state)
 		   ? NULL
 		   : vp_error_new("process %u no longer is the VM's process: the pid was reused",
 				  state->pid);
+}
+
+struct vp_error *vp_guest_state_expect_open(const struct vp_guest_state *state)
+{
+	return state->protected_by ? vp_error_new("memory encrypted (%s): names of the guest's "
+						  "processes and kernel functions are missing",
+						  state->protected_by)
+				   : NULL;
 }
 
 uint64_t vp_guest_state_hva(const struct vp_guest_state *state, uint64_t gpa)

@@ -287,6 +287,8 @@ static struct vp_error *find_cells(struct vp_lender *lender)
 	struct vp_error *error = vp_guest_lister_read_one(lender->lister, lender->pid, &states);
 
 	if (!error)
+		error = vp_guest_state_expect_open(&states.at[0]);
+	if (!error)
 		error = lender->lends ? expect_cells(lender, &states.at[0])
 				      : take_cells(lender, &states.at[0]);
 	/* Until it is told, the program writes nothing. */

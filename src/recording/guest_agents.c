@@ -165,6 +165,8 @@ static void take_places(struct vp_guest_agents *agents, struct agent *agent)
 	struct vp_error *error = read_state(agents, agent->pid, &states);
 
 	if (!error)
+		error = vp_guest_state_expect_open(&states.at[0]);
+	if (!error)
 		error = vp_intervals_take_agent(agents->intervals, &states.at[0], places);
 	vp_guest_states_deinit(&states);
 	uint32_t left = error ? agent->wanted

@@ -137,6 +137,10 @@ static void tell_found_again(struct vp_guest_watch *watch, struct guest *guest)
 /* Its kernel was not found yet: that is not to be a surprise at the end. */
 static void tell_missing(struct vp_guest_watch *watch, struct guest *guest, const char *why)
 {
+	if (guest->is_protected && !guest->told_missing) {
+		guest->told_missing = true;
+		vp_vec_push(watch->notices, vp_format("VM '%s': %s", guest->name, why));
+	}
 	if (guest->told_missing || guest->tries < guest->quiet_tries || !vmm_runs(watch, guest))
 		return;
 	guest->told_missing = true;
@@ -217,6 +221,8 @@ static struct vp_error *start_reader(struct vp_guest_watch *watch, struct guest 
 	if (!watch->lister)
 		return vp_error_new("%s", watch->lister_problem);
 	VP_TRY(watch->access->list(watch->lister, guest->pid, &guest->memory));
+	guest->is_protected = guest->memory.protected_by != NULL;
+	VP_TRY(vp_guest_state_expect_open(&guest->memory));
 	guest->text = memfd_create("vperf-guest-maps", MFD_CLOEXEC);
 	if (guest->text < 0)
 		return vp_error_errno(errno, "cannot allocate memory for the symbol map");
@@ -460,6 +466,12 @@ struct vp_error *vp_guest_refresh_memory(struct vp_guest_watch *watch, struct gu
 		vp_error_free(error);
 		return NULL;
 	}
+	guest->is_protected = now.protected_by != NULL;
+	struct vp_error *closed = vp_guest_state_expect_open(&now);
+	if (closed) {
+		vp_guest_state_deinit(&now);
+		return closed;
+	}
 	bool changed = vp_guest_memory_change(&guest->memory.memory, &now.memory);
 	vp_guest_state_deinit(&now);
 	if (!changed)
@@ -554,7 +566,8 @@ void vp_guest_watch_step(struct vp_guest_watch *watch)
 			vp_guest_hear(watch, guest, 0);
 		else if (guest->state == GUEST_READY && due && !guest->finding.lacks)
 			check(watch, guest);
-		else if (guest->state == GUEST_LOST && due && vmm_runs(watch, guest))
+		else if (guest->state == GUEST_LOST && due && !guest->is_protected &&
+			 vmm_runs(watch, guest))
 			try_start(watch, guest);
 	}
 }

@@ -34,9 +34,10 @@ struct guest {
 	uint64_t lost_ns;     /* how long it was lost before it was found again … */
 	char *lost_why;       /* … and why, the last time */
 	unsigned tries;       /* since its kernel was known last */
-	bool ended;           /* the VM did: its map is read once more, and then nothing */
-	bool put_away;        /* its map is where it belongs, and kept here no more */
-	uint64_t added;       /* when looking for its kernel began */
+	bool is_protected; /* its memory is kept from the host: there is no use in trying again */
+	bool ended;        /* the VM did: its map is read once more, and then nothing */
+	bool put_away;     /* its map is where it belongs, and kept here no more */
+	uint64_t added;    /* when looking for its kernel began */
 	unsigned quiet_tries; /* how many may fail before the user is told */
 	bool told_missing;    /* and was told */
 	bool searching;       /* its memory is gone through for the kernel: bytes, of all */

@@ -86,6 +86,20 @@ static void place_vcpu(struct fake_vcpu *fake, int at_vmcb, int at_number)
 	memcpy(fake->bytes + PAGE + at_vmcb, &vmcb, sizeof(vmcb));
 }
 
+static void place_protection(struct fake_vcpu *fake, const struct btf *btf)
+{
+	int arch = find_member(btf, find_struct(btf, "kvm"), "arch");
+	int type = find_member(btf, find_struct(btf, "kvm_arch"), "vm_type");
+	int sev = find_member(btf, find_struct(btf, "kvm_svm"), "sev_info");
+	int vcpu_arch = find_member(btf, find_struct(btf, "kvm_vcpu"), "arch");
+	int registers =
+	    find_member(btf, find_struct(btf, "kvm_vcpu_arch"), "guest_state_protected");
+
+	fake->vm_type = type >= 0 && arch >= 0 ? fake->bytes + AT_KVM + arch + type : NULL;
+	fake->sev_info = sev >= 0 && sev < AT_SLOTS - AT_KVM ? fake->bytes + AT_KVM + sev : NULL;
+	fake->is_protected = registers >= 0 ? fake->bytes + PAGE + vcpu_arch + registers : NULL;
+}
+
 /* Its VM, with a set of memory slots. */
 static void place_vm(struct fake_vcpu *fake, const struct btf *btf)
 {
@@ -98,6 +112,8 @@ static void place_vm(struct fake_vcpu *fake, const struct btf *btf)
 	assert_true(at_generation >= 0);
 	memcpy(fake->bytes + PAGE + at_kvm, &kvm, sizeof(kvm));
 	memcpy(fake->bytes + AT_KVM + at_slots, &slots, sizeof(slots));
+	fake->kvm_address = kvm;
+	place_protection(fake, btf);
 	fake->generation = (void *)(fake->bytes + AT_SLOTS + at_generation);
 }
 

@@ -12,7 +12,10 @@ struct fake_vcpu {
 	uint64_t address; /* of struct kvm_vcpu */
 	uint32_t *number; /* its member vcpu_id */
 	char *vmcb;
-	uint64_t *generation; /* of its VM's memory slots */
+	uint64_t
+	    kvm_address; /* of its struct kvm, and what that and the vCPU have of protection: */
+	char *vm_type, *sev_info, *is_protected; /* NULL: this kernel has no such member */
+	uint64_t *generation;                    /* of its VM's memory slots */
 	char *rip; /* as KVM keeps Intel's, with the word behind it that says whether it does */
 };
 

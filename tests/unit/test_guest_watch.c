@@ -128,6 +128,9 @@ static void close_guest(void *lister)
 {
 }
 
+static const char *protection; /* of the guest's memory; NULL: none */
+static unsigned listed;
+
 static struct vp_error *list_guest(void *lister, uint32_t pid, struct vp_guest_state *ret)
 {
 	const struct vp_guest_registers registers = {.cr3 = BUILT_CR3,
@@ -135,7 +138,10 @@ static struct vp_error *list_guest(void *lister, uint32_t pid, struct vp_guest_s
 
 	if (kill((pid_t)pid, 0))
 		return vp_error_new("process %u ended", pid);
-	*ret = (struct vp_guest_state){.pid = pid, .started = 1};
+	listed++;
+	*ret = (struct vp_guest_state){.pid = pid, .started = 1, .protected_by = protection};
+	if (protection)
+		return NULL;
 	vp_guest_memory_add(&ret->memory, BUILT_IMAGE_GPA, BUILT_IMAGE, (uintptr_t)guest->image);
 	vp_guest_memory_add(&ret->memory, 0, BUILT_LOW, (uintptr_t)guest->low);
 	vp_vec_push(&ret->vcpus, registers);
@@ -408,6 +414,31 @@ static void test_number_used_again(void **state)
 	free_built(watch, &notices);
 }
 
+/* Memory that is kept from the host is not looked into, not even once, and that is said. */
+static void test_protected(void **state)
+{
+	vp_notices notices = {0};
+	unsigned forgotten = 0;
+	struct vp_guest_watch *watch = watch_built(&notices, &forgotten);
+	struct vp_vm vm = {.pid = (uint32_t)start_vmm(), .name = "secret"};
+	unsigned before = count_descriptors();
+
+	protection = "AMD SEV-SNP";
+	listed = 0;
+	vp_guest_watch_add(watch, &vm);
+	for (int i = 0; i < 2000; i++)
+		step(watch);
+	protection = NULL;
+	assert_int_equal(listed, 1);
+	assert_int_equal(count_descriptors(), before); /* nothing of it was opened */
+	assert_int_equal(notices.count, 1);
+	assert_non_null(strstr(notices.at[0], "VM 'secret': memory encrypted (AMD SEV-SNP)"));
+	VP_AUTO_FREE char *outcome = vp_guest_watch_state(watch, &vm);
+	assert_non_null(strstr(outcome, "memory encrypted (AMD SEV-SNP)"));
+	end_vmm((pid_t)vm.pid);
+	free_built(watch, &notices);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -415,6 +446,7 @@ int main(void)
 	    cmocka_unit_test(test_ended),
 	    cmocka_unit_test(test_one_deadline_for_all),
 	    cmocka_unit_test(test_number_used_again),
+	    cmocka_unit_test(test_protected),
 	    cmocka_unit_test(test_not_found_is_told_at_once),
 	    cmocka_unit_test(test_what_is_not_told),
 	    cmocka_unit_test(test_places_are_remembered),
