@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 
 #include "base/io.h"
+#include "collect/host_rules.h"
 #include "collect/perf_event.h"
 
 static bool is_missing(int errnum)
@@ -16,6 +17,11 @@ static bool is_missing(int errnum)
 
 static struct vp_error *open_error(int errnum, const char *name, int pcpu)
 {
+	const char *lockdown = vp_host_lockdown("/sys");
+
+	if ((errnum == EACCES || errnum == EPERM) && lockdown && !geteuid())
+		return vp_error_new("cannot open event '%s': this kernel is locked down (%s)", name,
+				    lockdown);
 	if (errnum == EACCES || errnum == EPERM)
 		return vp_error_errno(
 		    errnum, "cannot open event '%s' (root or CAP_PERFMON is needed)", name);
@@ -40,6 +46,7 @@ static struct vp_error *open_one(const struct vp_recipe_event *event, int pcpu, 
 	attr.read_format = PERF_FORMAT_TOTAL_TIME_RUNNING;
 	/* What is counted all the time is before the sets. */
 	attr.pinned = !event->set && event->event.type != PERF_TYPE_SOFTWARE;
+	VP_TRY(vp_perf_event_refuse(event->name, &attr));
 	int fd = vp_perf_event_open(&attr, -1, pcpu, event->set ? *leader : -1);
 	if (fd < 0 && is_missing(errno)) {
 		note_missing(counters, event->name);
@@ -244,6 +251,7 @@ struct vp_error *vp_counter_trigger(const struct vp_recipe *recipe, uint64_t per
 	/* It is not multiplexed with the sets. */
 	attr.pinned = attr.type != PERF_TYPE_SOFTWARE;
 	attr.inherit = inherit;
+	VP_TRY(vp_perf_event_refuse(recipe->unit_name, &attr));
 	*fd = vp_perf_event_open(&attr, tid, pcpu, -1);
 	if (*fd >= 0)
 		return NULL;

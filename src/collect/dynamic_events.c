@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "collect/host_rules.h"
 #include "collect/probe_binary.h"
 #include "collect/probe_kernel.h"
 
@@ -266,9 +267,13 @@ static struct vp_error *refused(const struct vp_dynamic_events *own,
 		    "event '%s': this kernel has no %s (is tracefs mounted at '%s'?)",
 		    definition->text, definition->of_user ? "user probes" : "kernel probes",
 		    own->tracing);
+	const char *lockdown = vp_host_lockdown("/sys");
+	if ((errnum == EPERM || errnum == EACCES) && lockdown)
+		return vp_error_new("event '%s': this kernel is locked down (%s) and allows no "
+				    "probes",
+				    definition->text, lockdown);
 	if (errnum == EPERM || errnum == EACCES)
-		return vp_error_new("event '%s': the kernel allows no probes (lockdown?)",
-				    definition->text);
+		return vp_error_new("event '%s': the kernel allows no probes", definition->text);
 	if (clean)
 		return vp_error_usage("event '%s': the kernel does not take it: %s",
 				      definition->text, clean);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "collect/host_rules.h"
 
 enum vp_vendor vp_host_vendor(void)
 {
@@ -43,6 +44,13 @@ struct vp_error *vp_host_expect_btf(const char *programs)
 
 struct vp_error *vp_host_load_error(int result, const char *programs)
 {
+	const char *lockdown = vp_host_lockdown("/sys");
+
+	/* In that mode the kernel lets no program read its memory, whoever loads it. */
+	if (lockdown && !strcmp(lockdown, "confidentiality"))
+		return vp_error_new("cannot load the %s programs: this kernel is locked down "
+				    "(confidentiality), and lets no program read its memory",
+				    programs);
 	if (result == -EPERM || result == -EACCES)
 		return vp_error_new(
 		    "cannot load BPF programs: root (or CAP_BPF and CAP_PERFMON) is needed");

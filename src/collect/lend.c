@@ -13,6 +13,7 @@
 #include "collect/agent_counts.h"
 #include "collect/guest_state.h"
 #include "collect/host.h"
+#include "collect/host_rules.h"
 #include "collect/kernel_btf.h"
 #include "collect/perf_event.h"
 #include "collect/pmu.h"
@@ -40,15 +41,12 @@ struct vp_lender {
 
 static struct vp_error *why_not_loaded(int result)
 {
-	struct vp_buffer text = {0};
-	struct vp_error *error = vp_file_read("/sys/kernel/security/lockdown", 256, &text);
-	bool locked = !error && !strstr(vp_buffer_text(&text), "[none]");
+	const char *lockdown = vp_host_lockdown(VP_SYSFS);
 
-	vp_error_free(error);
-	vp_buffer_deinit(&text);
-	return locked ? vp_error_new("this kernel is locked down (Secure Boot): no program may "
-				     "write to guests' memory")
-		      : vp_host_load_error(result, "lending");
+	return lockdown ? vp_error_new("this kernel is locked down (%s, as by Secure Boot): no "
+				       "program may write to guests' memory",
+				       lockdown)
+			: vp_host_load_error(result, "lending");
 }
 
 static struct vp_error *load(struct host_lend_bpf **ret)
@@ -90,25 +88,8 @@ static struct vp_error *find_event(const char *name, struct vp_event *ret)
 }
 
 static const char no_counters_left[] = "KVM hands the whole PMU to guests that have one "
-				       "(enable_mediated_pmu): while one of these runs, "
-				       "the host can count nothing of any guest";
-
-/* Linux 7.0 (860bcb1021f5), off by default. */
-static bool hands_out_pmu(void)
-{
-	static const char *const files[] = {"/sys/module/kvm_intel/parameters/enable_mediated_pmu",
-					    "/sys/module/kvm_amd/parameters/enable_mediated_pmu"};
-	bool found = false;
-
-	for (size_t i = 0; i < VP_ARRAY_SIZE(files); i++) {
-		struct vp_buffer text = {0};
-		struct vp_error *error = vp_file_read(files[i], 16, &text);
-		found |= !error && vp_buffer_text(&text)[0] == 'Y';
-		vp_error_free(error);
-		vp_buffer_deinit(&text);
-	}
-	return found;
-}
+				       "(enable_mediated_pmu): while the host counts "
+				       "something of a guest, no VM could start";
 
 /* Of the vCPU's thread while it is in the guest; all the time, or not at all. */
 static struct vp_error *open_counter(struct vp_lender *lender, const char *name,
@@ -118,9 +99,9 @@ static struct vp_error *open_counter(struct vp_lender *lender, const char *name,
 
 	attr.exclude_host = 1;
 	attr.pinned = 1;
-	int fd = vp_perf_event_open(&attr, (int)tid, -1, -1);
-	if (fd < 0 && errno == EOPNOTSUPP && hands_out_pmu())
+	if (vp_host_event_blocks_vms(VP_SYSFS, &attr))
 		return vp_error_new("cannot count '%s' of a guest: %s", name, no_counters_left);
+	int fd = vp_perf_event_open(&attr, (int)tid, -1, -1);
 	if (fd < 0 && (errno == ENOENT || errno == EOPNOTSUPP || errno == EINVAL))
 		return vp_error_errno(errno, "this host cannot count '%s' of a guest", name);
 	if (fd < 0)
@@ -368,7 +349,7 @@ static struct vp_error *try_lending(void)
 		return vp_error_new("there is no KVM: only its guests can be lent counters");
 	VP_TRY(load(&programs));
 	host_lend_bpf__destroy(programs);
-	if (hands_out_pmu())
+	if (vp_host_has_mediated_pmu(VP_SYSFS))
 		return vp_error_new("%s", no_counters_left);
 	return NULL;
 }

@@ -10,6 +10,7 @@
 #include "collect/clock.h"
 #include "collect/exit_event.h"
 #include "collect/host.h"
+#include "collect/host_rules.h"
 #include "collect/kernel_btf.h"
 #include "collect/trigger.h"
 #include "collect/vm_scan.h"
@@ -106,8 +107,25 @@ static bool probe_as_root(char *detail, size_t size)
 				  : "neither struct vcpu_svm nor struct kvm_vcpu is in BTF");
 }
 
+static bool probe_lockdown(char *detail, size_t size)
+{
+	const char *mode = vp_host_lockdown("/sys");
+
+	if (!mode)
+		return vp_probe_say(true, detail, size, "not locked down");
+	return vp_probe_say(false, detail, size,
+			    strcmp(mode, "integrity")
+				? "locked down (confidentiality): no program may read the "
+				  "kernel's memory"
+				: "locked down (integrity): no program may write to users' memory");
+}
+
 static bool probe_hardware(char *detail, size_t size)
 {
+	if (vp_host_has_mediated_pmu("/sys"))
+		return vp_probe_say(false, detail, size,
+				    "KVM hands the PMU to guests (enable_mediated_pmu): no VM "
+				    "could start while a counter is sampled");
 	bool found = vp_trigger_has_hardware();
 
 	return vp_probe_say(found, detail, size,
@@ -211,6 +229,9 @@ const struct vp_source *vp_source_guests(void)
 const struct vp_source *vp_source_machine(void)
 {
 	static const struct vp_probe probes[] = {
+	    {"lockdown",
+	     "integrity: no vperf lend; confidentiality: no BPF programs, so nothing is recorded",
+	     false, probe_lockdown},
 	    {"hardware counter", "samples are triggered by cpu-clock instead of cycles", false,
 	     probe_hardware},
 	    {"kernel symbols", "host kernel functions have no names", false, probe_kallsyms},

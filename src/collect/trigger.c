@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/io.h"
 #include "collect/clock.h"
+#include "collect/host_rules.h"
 #include "collect/pcpus.h"
 #include "collect/perf_event.h"
 #include "collect/pmu.h"
@@ -152,6 +153,10 @@ static struct vp_error *open_on(const struct vp_trigger *trigger, int pcpu, int 
 	if (*fd >= 0)
 		return NULL;
 	int errnum = errno;
+	const char *lockdown = vp_host_lockdown(VP_SYSFS);
+	if ((errnum == EACCES || errnum == EPERM) && lockdown && !geteuid())
+		return vp_error_new("cannot open event '%s': this kernel is locked down (%s)",
+				    trigger->name, lockdown);
 	if (errnum == EACCES || errnum == EPERM)
 		return vp_error_errno(errnum,
 				      "cannot open event '%s' on pCPU %d (root or "
@@ -209,10 +214,12 @@ struct vp_error *vp_trigger_open(const struct vp_trigger_options *options, struc
 	struct perf_event_attr attr;
 	const char *event = options->event;
 
+	*ret =
+	    (struct vp_trigger){.gives_way_to_vms = !event && vp_host_has_mediated_pmu(VP_SYSFS)};
 	if (!event)
 		event = vp_trigger_has_hardware() ? "cycles" : "cpu-clock";
-	*ret = (struct vp_trigger){0};
 	VP_TRY(attr_of(event, &attr));
+	VP_TRY(vp_perf_event_refuse(event, &attr));
 	ret->by_time = ticks_always(&attr);
 	ret->weigh = weigh_of(options, ret->by_time, &attr);
 	ret->events = ret->weigh == VP_WEIGH_EVENTS ? options->period : 0;

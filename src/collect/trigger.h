@@ -27,8 +27,10 @@ struct perf_event_attr;
 
 struct vp_trigger {
 	char *name;
-	bool by_time;       /* ticks with wall time, idle or not */
-	uint64_t frequency; /* 0 for a fixed period */
+	bool gives_way_to_vms; /* it is no hardware counter, since that would keep VMs from starting
+				*/
+	bool by_time;          /* ticks with wall time, idle or not */
+	uint64_t frequency;    /* 0 for a fixed period */
 	uint64_t period_ns; /* wanted time between samples; an estimate of 1 ms for a fixed count */
 	enum vp_weigh weigh;
 	uint64_t events; /* per sample, where that is fixed; else 0: each sample gives its own */

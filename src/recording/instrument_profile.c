@@ -30,6 +30,10 @@ static struct vp_error *profile_open(struct vp_instrument *instrument)
 
 	VP_TRY(vp_trigger_open(&options->trigger, &profile->trigger));
 	note_low_frequency(profile);
+	if (profile->trigger.gives_way_to_vms)
+		VP_NOTICE(instrument->session,
+			  "sampling by cpu-clock instead of cycles: KVM hands the PMU to guests "
+			  "(enable_mediated_pmu), and no VM could start while cycles are sampled");
 	instrument->session->wants_unwind_tables |= options->with_chains;
 	if (profile->trigger.by_time)
 		vp_session_knows_rip(instrument->session);
