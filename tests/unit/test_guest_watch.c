@@ -226,11 +226,18 @@ static void free_built(struct vp_guest_watch *watch, vp_notices *notices)
 
 enum { MOST_STEPS = 20000 };
 
-static void step(struct vp_guest_watch *watch)
+/* So much time in that of one millisecond. What readers have to do must not take them as long as
+ * the watch waits for it, on a busy machine neither: that is 1.5 s with the usual step. */
+static void step_by(struct vp_guest_watch *watch, uint64_t ms)
 {
-	shift += 100000000; /* 0.1 s in the time of one millisecond */
+	shift += ms * 1000000;
 	usleep(1000);
 	vp_guest_watch_step(watch);
+}
+
+static void step(struct vp_guest_watch *watch)
+{
+	step_by(watch, 20);
 }
 
 static bool step_until(struct vp_guest_watch *watch, const struct vp_vm *vm, bool found)
@@ -261,7 +268,7 @@ static void test_reboots(void **state)
 			step(watch);
 		}
 		for (int steps = 0; steps < 300; steps++)
-			step(watch);
+			step_by(watch, 100);
 		memcpy(guest, before, sizeof(before));
 		assert_true(step_until(watch, &vm, true));
 	}
@@ -365,17 +372,18 @@ static void test_one_deadline_for_all(void **state)
 	const struct vp_meanwhile meanwhile = {pass_5_s, &calls};
 	struct vp_guest_watch *watch = watch_built(&notices, &forgotten);
 	struct vp_vm vms[GUESTS];
+	pid_t readers[GUESTS];
 	bool written;
 
 	for (int i = 0; i < GUESTS; i++) {
 		vms[i] =
 		    (struct vp_vm){.pid = (uint32_t)start_vmm(), .name = "g", .at_start = true};
 		vp_guest_watch_add(watch, &vms[i]);
-		pid_t reader = last_child();
+		readers[i] = last_child();
 		assert_true(step_until(watch, &vms[i], true));
-		if (i + 1 < GUESTS) /* it neither reads nor writes any more */
-			kill(reader, SIGSTOP);
 	}
+	for (int i = 0; i + 1 < GUESTS; i++) /* they neither read nor write any more */
+		kill(readers[i], SIGSTOP);
 	uint64_t begin = shift;
 	vp_guest_watch_write(watch, false, MS, &meanwhile);
 	assert_in_range(shift - begin, MS * 1000000ULL - 5000000000, MS * 1000000ULL + 5000000000);
@@ -427,7 +435,7 @@ static void test_protected(void **state)
 	listed = 0;
 	vp_guest_watch_add(watch, &vm);
 	for (int i = 0; i < 2000; i++)
-		step(watch);
+		step_by(watch, 100);
 	protection = NULL;
 	assert_int_equal(listed, 1);
 	assert_int_equal(count_descriptors(), before); /* nothing of it was opened */
