@@ -386,15 +386,16 @@ static void test_one_deadline_for_all(void **state)
 		kill(readers[i], SIGSTOP);
 	uint64_t begin = shift;
 	vp_guest_watch_write(watch, false, MS, &meanwhile);
-	assert_in_range(shift - begin, MS * 1000000ULL - 5000000000, MS * 1000000ULL + 5000000000);
-	assert_true(calls >= MS / 5000 - 1);
+	/* One that owes the answer to a check has half of it. */
+	assert_in_range(shift - begin, MS * 500000ULL - 5000000000, MS * 1000000ULL + 5000000000);
+	assert_int_equal(calls, (shift - begin) / 5000000000);
 	for (int i = 0; i < GUESTS; i++) {
 		expect_no_error(vp_guest_watch_dump(watch, &vms[i], path, &written));
 		assert_int_equal(written, i + 1 == GUESTS);
 		assert_int_equal(vp_guest_watch_has_found(watch, &vms[i]), i + 1 == GUESTS);
 		VP_AUTO_FREE char *outcome = vp_guest_watch_state(watch, &vms[i]);
-		if (!written)
-			assert_non_null(strstr(outcome, "took longer than 60 s"));
+		assert_true(written || strstr(outcome, "took longer than 60 s") ||
+			    strstr(outcome, "took too long"));
 		end_vmm((pid_t)vms[i].pid);
 	}
 	free_built(watch, &notices);
