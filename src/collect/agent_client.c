@@ -387,7 +387,7 @@ static bool may_try_again(struct transfer *transfer)
 	    lseek(transfer->out, 0, SEEK_SET))
 		return false;
 	transfer->bytes = transfer->tail_size = 0;
-	sleep(AGAIN_S);
+	vp_sleep_us(AGAIN_S * 1000000ULL);
 	return true;
 }
 
