@@ -69,7 +69,7 @@ size_t vp_report_hidden(const struct vp_report *report, const struct vp_profile_
 
 #define NOTE(report, ...) vp_vec_push(&(report)->notes, vp_format(__VA_ARGS__))
 
-/* What the percentages are of. */
+/* Notes the unit that percentages refer to. */
 static void note_weights(struct vp_report *report)
 {
 	const struct vp_recording *recording = &report->recording;

@@ -29,7 +29,7 @@ bool vp_command_ended(struct vp_command *command, int *status);
 /* The words as one text, to be freed. */
 char *vp_command_text(const struct vp_texts *words);
 
-/* What this process creates from now on only its user can read, unless it is to be `shared`: then
+/* Files created from now on are readable only by their user, unless they are to be `shared`: then
  * the umask decides, as it does for COMMAND. */
 void vp_command_keep_private(bool shared);
 

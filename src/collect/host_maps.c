@@ -35,7 +35,7 @@ struct mapping {
 /* What one exec made: its spaces under several names share it. */
 struct program {
 	uint64_t identity; /* vp_proc_program(); 0: it was gone */
-	uid_t uid;         /* whose it is, if it was there */
+	uid_t uid;         /* owner; -1: the process was gone */
 	VP_VEC(struct mapping) mappings;
 	size_t path_bytes;
 	bool cut;
@@ -267,7 +267,7 @@ static void push_space(struct vp_host_maps *maps, const struct space *space)
 	vp_vec_push(&maps->spaces, *space);
 }
 
-/* Nobody's if the process is gone. */
+/* The owner of the process; -1 if it is gone. */
 static uid_t user_of(uint32_t pid)
 {
 	VP_AUTO_FREE char *path = vp_format("/proc/%u", pid);

@@ -33,7 +33,7 @@ struct device_name {
 	char text[VP_COMM_SIZE];
 };
 
-/* Who took a vCPU's time, as it was handed over. */
+/* A thief, with the counts recorded so far. */
 struct known_thief {
 	struct vp_thief_key key;
 	struct vp_thief_cost cost;

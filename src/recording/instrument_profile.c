@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-/* Of the events, that are reported if no sample stands for them. */
+/* Events without samples are reported from this share on. */
 #define MISSED_SHARE 0.02
 
 static struct vp_profile_instrument *profile_of(const struct vp_instrument *instrument)

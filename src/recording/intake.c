@@ -257,7 +257,7 @@ static void put_late_ticks(struct stretch *stretch, const union vp_any_record *s
 	}
 }
 
-/* What the sample at hand stands for. */
+/* Adds the events of the current sample. */
 static void weigh(struct vp_profile_instrument *profile, struct vp_profile_stream *stream)
 {
 	uint64_t events = stream->events ? stream->events : profile->trigger.events;

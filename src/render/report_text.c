@@ -44,7 +44,7 @@ static void put_shares(const struct vp_report *report, const struct vp_profile_p
 				 os, user, idle);
 }
 
-/* Of ticks the number alone. */
+/* The sum with its unit, except ticks: the number alone. */
 static const char *put_count(const struct vp_report *report, uint64_t weight,
 			     char text[VP_AMOUNT_SIZE])
 {

@@ -192,7 +192,7 @@ static void test_thieves_are_named_for_ever(void **state)
 		vp_account_writer_write(writer, now, false);
 		assert_true(source.table.count <= ROOM);
 	}
-	/* Whose entry was taken away had 3 ns more until then. */
+	/* Each entry that was removed got 3 ns more before its removal. */
 	uint64_t gone = 5000 * 8 - source.table.count;
 	assert_int_equal(recorded_ns, stolen + 3 * gone);
 	assert_int_equal(recorded_count, 5000 * 8);

@@ -183,7 +183,7 @@ static void test_claim_moves_nothing(void **state)
 	clean();
 }
 
-/* Of what somebody put there meanwhile nothing is removed. */
+/* A directory that somebody else made meanwhile stays. */
 static void test_name_is_taken_meanwhile(void **state)
 {
 	struct vp_place place;
