@@ -227,6 +227,10 @@ void vp_guest_agents_again(struct vp_guest_agents *agents, const struct vp_vm *v
 {
 	struct agent *agent = agent_of(agents, vp_vm_id(vm));
 
+	if (agent && agent->counts && vm->end && agent->state != VP_AGENT_COUNTING) {
+		vp_agent_counts_free(agent->counts); /* it never will */
+		agent->counts = NULL;
+	}
 	if (!agent || agent->counts || !agent->asked_for || vm->end ||
 	    vp_clock_monotonic() < agent->next)
 		return;

@@ -554,6 +554,12 @@ bool vp_guest_events_again(struct vp_guest_events *events, const struct vp_vm *v
 	return events->agent;
 }
 
+void vp_guest_events_give_up(struct vp_guest_events *events)
+{
+	if (events->agent && events->state < VP_AGENT_EVENTS_SENDING)
+		close_agent(events);
+}
+
 bool vp_guest_events_hear(struct vp_guest_events *events, int timeout_ms)
 {
 	const struct vp_agent_events_taker taker = {.context = events,
@@ -650,7 +656,9 @@ struct vp_error *vp_guest_events_snapshot(struct vp_guest_events *events, const 
 
 void vp_guest_events_forget(struct vp_guest_events *events, uint64_t reach)
 {
-	if (events->agent || !events->writer || events->latest >= reach)
+	bool sends = events->agent && events->state == VP_AGENT_EVENTS_SENDING;
+
+	if (sends || !events->writer || events->latest >= reach)
 		return;
 	vp_trace_writer_free(events->writer);
 	events->writer = NULL;

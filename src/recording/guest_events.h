@@ -31,6 +31,8 @@ void vp_guest_events_free(struct vp_guest_events *events);
 /* Once a second while the VM runs: asks an agent that is gone again, ever less often; true if
  * vp_guest_events_fd() is another one now. */
 bool vp_guest_events_again(struct vp_guest_events *events, const struct vp_vm *vm, uint64_t now);
+/* The VM has ended: an agent that does not send by now never will. */
+void vp_guest_events_give_up(struct vp_guest_events *events);
 /* The VM's number in the recording. */
 uint32_t vp_guest_events_vm(const struct vp_guest_events *events);
 /* A descriptor that can be read when there is something to hear; -1: there never is. */

@@ -192,7 +192,9 @@ static void ask_again(struct instrument *own, uint64_t now)
 	vp_vec_each (&own->guests, guest) {
 		const struct vp_vm *vm =
 		    vp_vms_find(&own->base.session->vms, vp_guest_events_vm(*guest));
-		if (vm && !vm->end && vp_guest_events_again(*guest, vm, now))
+		if (vm && vm->end)
+			vp_guest_events_give_up(*guest);
+		else if (vm && vp_guest_events_again(*guest, vm, now))
 			wait_for(own, *guest);
 	}
 }

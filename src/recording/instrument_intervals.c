@@ -179,7 +179,8 @@ static bool is_agents_turn(const struct instrument *own, const struct vp_vm *vm)
 	const struct vp_session *session = own->base.session;
 	uint64_t waited = vp_clock_monotonic() - vm->start;
 
-	return vp_session_is_chosen(session, vm) && !vp_guest_agents_asked(own->agents, vm) &&
+	return vp_session_is_chosen(session, vm) && !vm->end &&
+	       !vp_guest_agents_asked(own->agents, vm) &&
 	       (!own->in_memory || vm->at_start ||
 		vp_guest_watch_has_found(session->guest_watch, vm) ||
 		waited > BOOT_MS * 1000000ULL);

@@ -570,7 +570,8 @@ def lying_agents(run, claims):
         lost = sum(row["events_lost"] for row in run.info(name)["streams"])
         claims.check(done == 2000 and not lost, f"lying agents: {name}: {done} of 2000 exits of the host's own VM, {lost} lost")
         mine = sum(row["machine"] == "guest" for row in rows)
-        claims.check(mine == few if few else mine > 10, f"lying agents: {name}: {mine} events of the guest stay")
+        # It is asked again after 3 s, and says the same.
+        claims.check(mine > 0 and mine % few == 0 if few else mine > 10, f"lying agents: {name}: {mine} events of the guest stay")
         memory[name] = int((run.out / f"{name}.memory").read_text().split()[1])
     claims.check(all(kib < memory["honest"] + 16384 for kib in memory.values()),
                  f"lying agents: none makes the recorder take 16 MiB more: {memory} KiB")

@@ -100,6 +100,19 @@ static void hear_out(struct vp_guest_agents *agents, const struct vp_vm *vm)
 	vp_guest_agents_settle(agents, 0);
 }
 
+static size_t count_words(const char *path)
+{
+	struct vp_buffer text = {0};
+	size_t count = 0;
+
+	expect_no_error(vp_file_read(path, 4096, &text));
+	struct vp_cursor words = vp_cursor_of(text.bytes, text.size);
+	for (; vp_cursor_left(&words); count++)
+		vp_cursor_word(&words);
+	vp_buffer_deinit(&text);
+	return count;
+}
+
 static void test_reboots(void **state)
 {
 	vp_notices notices = {0};
@@ -119,6 +132,14 @@ static void test_reboots(void **state)
 	VP_AUTO_FREE char *outcome = vp_guest_agents_state(agents, &vm);
 	assert_non_null(strstr(outcome, "ok: it counted guest:"));
 	assert_non_null(strstr(outcome, "; not for "));
+	/* It is waited for while the VM runs, and no longer. */
+	char state_of_child[64];
+	snprintf(state_of_child, sizeof(state_of_child), "/proc/self/task/%d/children", getpid());
+	vp_guest_agents_settle(agents, 100);
+	assert_int_equal(count_words(state_of_child), 1);
+	vm.end = 1;
+	vp_guest_agents_again(agents, &vm);
+	assert_int_equal(count_words(state_of_child), 0);
 	vp_guest_agents_forget(agents, vp_vm_id(&vm));
 	assert_false(vp_guest_agents_asked(agents, &vm));
 	vp_guest_agents_free(agents);
