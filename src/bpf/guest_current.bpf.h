@@ -95,10 +95,11 @@ static __always_inline __u64 gpa_in_kernel(const struct vp_identity_vm *vm, __u6
 }
 
 /*
- * Where in the VMM so many bytes of the guest's physical memory are, in one slot; 0: nowhere. A
- * global function: the verifier looks at it once, not once for each way to it.
+ * Where in the VMM so many bytes of the guest's physical memory are, in one slot; 0: nowhere. Part
+ * of the global functions that call it, which the verifier looks at once, not once for each way to
+ * them: one more call would take too much of the stack at VM exits of `vperf record --trace`.
  */
-__noinline __u64 hva_in_slots(__u32 first, __u32 count, __u64 gpa, __u32 size)
+static __always_inline __u64 hva_in_slots(__u32 first, __u32 count, __u64 gpa, __u32 size)
 {
 	/* The first slot that begins beyond it is between these. */
 	__u32 low = 0, high = count;
