@@ -324,12 +324,12 @@ struct vp_error *vp_session_start(struct vp_session *session)
 	append_clocks(session);
 	session->about.start = vp_clock_monotonic();
 	session->next_second = session->about.start + SECOND;
-	VP_TRY(vp_recording_write(session->place.now, &session->about));
 	vp_vec_each (&session->instruments, instrument)
 		if ((*instrument)->ops->start)
 			VP_TRY((*instrument)->ops->start(*instrument, session->about.start));
 	vp_session_flight_start(session);
-	return NULL;
+	/* Afterwards: waiting for the disk is no time of the recording without samples. */
+	return vp_recording_write(session->place.now, &session->about);
 }
 
 struct vp_error *vp_session_publish(struct vp_session *session)
