@@ -95,9 +95,9 @@ static __always_inline __u64 gpa_in_kernel(const struct vp_identity_vm *vm, __u6
 }
 
 /*
- * Where in the VMM so many bytes of the guest's physical memory are, in one slot; 0: nowhere. Part
- * of the global functions that call it, which the verifier looks at once, not once for each way to
- * them: one more call would take too much of the stack at VM exits of `vperf record --trace`.
+ * Translates a guest-physical range that lies in one memory slot to the VMM's address; 0: no slot
+ * has it. Inlined into the global functions that call it: one more call would exceed the stack
+ * limit at VM exits of `vperf record --trace`. The verifier checks each of these functions once.
  */
 static __always_inline __u64 hva_in_slots(__u32 first, __u32 count, __u64 gpa, __u32 size)
 {

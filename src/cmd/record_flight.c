@@ -7,7 +7,7 @@
 
 #include "recording/packet_store.h"
 
-/* Bytes, with K, M or G behind them for powers of 1024, as perf has them; at least so many. */
+/* Bytes, or K, M, G as powers of 1024, as in perf; at least `least`. */
 static struct vp_error *parse_size(const char *option, const char *text, uint64_t least,
 				   uint64_t *ret)
 {

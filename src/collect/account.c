@@ -18,7 +18,7 @@
 #include "collect/svm_data.h"
 
 enum {
-	/* For vCPUs that come later: so many, and so many to each pCPU. */
+	/* Spare slots for vCPUs that start later: at least, and per pCPU. */
 	SPARE_PLACES = 256,
 	SPARE_PLACES_OF_PCPU = 32,
 	MOST_PLACES = 8192,

@@ -198,7 +198,7 @@ static struct vp_agent_limits usual_limits(const struct vp_agent_limits *limits)
 	return usual;
 }
 
-/* What came is stored if it is a map, whole or not; `error` is why it is not. */
+/* Stores the reply if it is a map, complete or truncated; `error`: why it was truncated. */
 static struct vp_error *store_result(const struct transfer *transfer, struct vp_new_file *out,
 				     const char *path, struct vp_error *error,
 				     struct vp_agent_result *result)

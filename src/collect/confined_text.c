@@ -56,7 +56,7 @@ static struct vp_error *judge(int status, bool late)
 		      : NULL;
 }
 
-/* At most so long: a user's file system may let a reader wait for ever. */
+/* Bounded: a user's file system may block a reader for ever. */
 static struct vp_error *await_writer(pid_t process, const struct vp_meanwhile *meanwhile)
 {
 	uint64_t end = vp_clock_monotonic() + MOST_SECONDS * 1000000000ULL;

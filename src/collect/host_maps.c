@@ -32,7 +32,7 @@ struct mapping {
 	uint32_t path; /* in paths */
 };
 
-/* What one exec made: its spaces under several names share it. */
+/* A program, from its exec on; shared by its spaces under several names. */
 struct program {
 	uint64_t identity; /* vp_proc_program(); 0: it was gone */
 	uid_t uid;         /* owner; -1: the process was gone */
@@ -55,7 +55,7 @@ struct process {
 	bool is_same; /* in that second it was found to be the same program under many names */
 };
 
-/* What vp_host_maps_see() was told. */
+/* The arguments of a vp_host_maps_see() that waits while a map is written. */
 struct seen {
 	uint32_t pid;
 	bool has_comm;
@@ -441,7 +441,7 @@ void vp_host_maps_count(const struct vp_host_maps *maps, size_t *spaces, size_t 
 	*mappings = maps->n_mappings;
 }
 
-/* What programs that still run have mapped since. */
+/* Reads the mappings of running programs again. */
 static void read_again(struct vp_host_maps *maps)
 {
 	size_t bytes = READ_AT_END;
@@ -523,7 +523,7 @@ static void write_spaces(const struct vp_host_maps *maps, uint32_t *first,
 					      vp_intern_text(&maps->paths, mapping->path));
 }
 
-/* As a note in the map, and to the user if there is `more` than was said before. */
+/* Writes a note to the map; also queues it for the user if there is `more` than reported before. */
 static void tell(struct vp_host_maps *maps, struct vp_maps_writer *writer, char *sentence,
 		 bool more)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What this host's kernel does not allow, or what would harm its VMs: for sentences, before
- * anything is tried. */
+/* Restrictions of this host's kernel, and events that would harm its VMs: checked before anything
+ * is tried, so that errors name the reason. */
 #ifndef VP_COLLECT_HOST_RULES_H
 #define VP_COLLECT_HOST_RULES_H
 

@@ -31,7 +31,7 @@ enum vp_import_kind {
 	VP_IMPORT_LOST,      /* number: events that are missing */
 	VP_IMPORT_STRANGE,   /* number: entries of a CPU that are no events */
 	VP_IMPORT_LEFT_OUT,  /* number: fields of events that have no place in a recording */
-	VP_IMPORT_SAMPLING,  /* before the begin: there are samples. bytes: struct
+	VP_IMPORT_SAMPLING,  /* before the start: there are samples. bytes: struct
 				vp_import_sampling, then the name of the event */
 	VP_IMPORT_MAPS,      /* bytes: the next piece of the symbol map of the host, or of the VM
 				of process `number` */
@@ -77,7 +77,7 @@ struct vp_import_sample {
 	char comm[16];
 };
 
-/* What the user asked for. */
+/* Options of vperf import. */
 struct vp_import_options {
 	const char *event; /* whose samples to import; NULL: of the first with some */
 };

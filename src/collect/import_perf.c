@@ -262,7 +262,7 @@ static void tell_note(const struct perf *perf, const char *text)
 		       strlen(text));
 }
 
-/* What is not as somebody may expect it. */
+/* Reports what of the file is left out, and what its samples lack. */
 static void tell_notes(const struct perf *perf)
 {
 	const struct vp_perfdata *file = &perf->file;

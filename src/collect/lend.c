@@ -272,7 +272,7 @@ static struct vp_error *find_cells(struct vp_lender *lender)
 	if (!error)
 		error = lender->lends ? expect_cells(lender, &states.at[0])
 				      : take_cells(lender, &states.at[0]);
-	/* Until it is told, the program writes nothing. */
+	/* The program writes nothing until it has the new generation. */
 	if (!error)
 		lender->programs->bss->generation = states.at[0].generation;
 	vp_guest_states_deinit(&states);

@@ -387,7 +387,7 @@ static struct vp_error *take_records(struct vp_perfdata *file, struct section da
 	return read_through(file);
 }
 
-/* Of perf record -o -: all that is said of the events is among the records. */
+/* Pipe mode (perf record -o -): event attributes come as records. */
 static struct vp_error *parse_pipe(struct vp_perfdata *file, const struct vp_slice *files)
 {
 	const struct section records = {PIPE_HEADER_SIZE, file->bytes.size - PIPE_HEADER_SIZE};
