@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/klog.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/socket.h>
@@ -25,6 +26,11 @@
 #define CONNECT_TRIES 300
 #define CONNECT_PAUSE_US 50000
 #define AGENT_TRIES 1200
+
+/* Actions of klogctl() (syslog(2)), which glibc gives no names. */
+enum { KLOG_READ_ALL = 3, KLOG_CONSOLE_LEVEL = 8, KLOG_SIZE = 10 };
+/* The kernel's warnings reach the console, and everything worse. */
+enum { LEVEL_WARNING = 4 };
 
 struct guest {
 	char name[64];
@@ -182,6 +188,19 @@ static void copy_file(const char *from, const char *to)
 		close(out);
 }
 
+/* The kernel's whole log: the tests look for warnings and crashed programs in it. */
+static void save_kernel_log(const char *path)
+{
+	int size = klogctl(KLOG_SIZE, NULL, 0);
+	char *text = size > 0 ? malloc((size_t)size) : NULL;
+	int n = text ? klogctl(KLOG_READ_ALL, text, size) : -1;
+	FILE *log = n >= 0 ? fopen(path, "we") : NULL;
+
+	if (!log || fwrite(text, 1, (size_t)n, log) != (size_t)n || fclose(log))
+		complain("'%s': %s", path, strerror(errno));
+	free(text);
+}
+
 static void start_agent(void)
 {
 	pid_t pid = fork();
@@ -280,6 +299,7 @@ static void run_guest(struct guest *guest)
 		copy_file("/proc/stat", "/out/stat.after");
 	if (guest->kallsyms)
 		copy_file("/proc/kallsyms", "/out/kallsyms");
+	save_kernel_log("/out/kernel.log");
 	send_files(fd);
 }
 
@@ -296,6 +316,8 @@ int main(void)
 	setenv("PATH", "/lab/bin:/usr/bin:/usr/sbin:/bin:/sbin", 1);
 	setenv("HOME", "/", 1);
 	read_conf(&guest);
+	if (!guest.console) /* there the console carries the lab's own lines */
+		klogctl(KLOG_CONSOLE_LEVEL, NULL, LEVEL_WARNING + 1);
 	load_modules();
 	loopback_up();
 	run_guest(&guest);

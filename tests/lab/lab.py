@@ -17,13 +17,18 @@ VPERF = BUILD / "vperf"
 # For lab hosts of 64-bit Arm: see tools/configure-cross.
 BUILD_ARM64 = pathlib.Path(os.environ.get("VPERF_BUILD_ARM64", REPOSITORY / "build-arm64"))
 
-# The emulator's failures, not vperf's: the lab host or a guest in it dies or hangs (docs/lab.md).
+# The lab host or a guest in it died or hangs. vperf may be the cause: such a run has failed.
 LAB_FAILURES = re.compile(r"lab failed.*|guest \S+ ended by itself.*|guest \S+ hangs.*")
 
+# Lines of a host's or a guest's console or kernel log that tell of damage, whoever did it.
+COMPLAINTS = re.compile(r"\bWARNING:|\bBUG:|kernel BUG at|\bOops\b|soft lockup|hard LOCKUP|rcu: .*\bstall|self-detected stall|detected stalls|"
+                        r"blocked for more than|segfault at|\btraps: |general protection fault|unhandled (signal|exception)|Kernel panic|"
+                        r"Unable to handle kernel")
+# A scenario names what its kernels may complain of, in a comment: one regular expression each.
+EXPECTED = re.compile(r"^# kernels may say: (.+)$", re.M)
 
-# A run whose pCPUs took more of their ticks late than this, in percent, says nothing of shares: the
-# machine that emulates the lab host stalled. It is void, whatever its claims would say. At more than
-# 1000 Hz the emulated host is always late: such recordings are for claims about other things.
+# A recording with more late ticks than this, in percent, tells nothing of shares, and its test has failed. At more than 1000 Hz
+# the emulated host is always late: such recordings are for claims about other things.
 MOST_LATE, LEAST_PERIOD_NS = 15, 1000000
 # Standard errors that chance may move a share by: once in 16,000 claims.
 SIGMAS = 4
@@ -125,19 +130,31 @@ class Run:
         facts = self.facts(recording)
         return (int(facts["end"]) - int(facts["start"])) / 1e9
 
-    def disturbance(self):
-        """Why this run says nothing, or None: looked at before any claim is."""
+    def lab_failure(self):
+        """The sentence that says that the lab died or that a guest in it hangs, or None."""
         failure = LAB_FAILURES.search(self.messages)
-        if failure:
-            return failure.group()[:300]
+        return failure and failure.group()[:300]
+
+    def late_recordings(self):
+        """Those with too many late ticks, each with the share that was late, in percent."""
+        ret = []
         for path in sorted(self.out.glob("*/recording")):
-            name = path.parent.name
             done = vperf("report", str(path.parent), "--format", "json", check=False)
             report = json.loads(done.stdout) if done.returncode == 0 else {"ticks": 0, "late_ticks": 0}
             if report.get("period_ns", 0) >= LEAST_PERIOD_NS and late_share(report) > MOST_LATE / 100:
-                return (f"{100 * late_share(report):.1f} % of the ticks of '{name}' came late, more than "
-                        f"{MOST_LATE} %")
-        return None
+                ret.append((path.parent.name, 100 * late_share(report)))
+        return ret
+
+    def complaints(self):
+        """What the kernels of the hosts and the guests complained of, without what the scenario expects."""
+        scenario = self.out / "scenario.scn"
+        expected = [re.compile(each) for each in EXPECTED.findall(scenario.read_text() if scenario.exists() else "")]
+        ret = []
+        for path in sorted([*self.out.rglob("console*.log"), *self.out.rglob("kernel.log")]):
+            for line in path.read_text(errors="replace").splitlines():
+                if COMPLAINTS.search(line) and not any(each.search(line) for each in expected):
+                    ret.append(f"{path.relative_to(self.out)}: {line.strip()[:200]}")
+        return ret
 
 
 def vperf(*arguments, check=True):

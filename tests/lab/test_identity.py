@@ -212,7 +212,7 @@ def identity(run, claims):
 # g1 gets memory while it is recorded, above 4 GiB, and then new processes: once what it has set aside
 # for tasks is full, the kernel puts more of them there. g2 is killed.
 CHANGES = """
-host pcpus=1 kernel={host}
+host pcpus=1 icount=yes kernel={host}
 guest g1 vcpus=1 memory=256 kernel={guest} append=memhp_default_state=online_kernel \
 qemu="-m slots=2,maxmem=1G"
 guest g2 vcpus=1 memory=256 kernel={guest}

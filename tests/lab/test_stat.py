@@ -292,7 +292,7 @@ QUICK = ()
 
 def matrix_scenario(host):
     return f"""
-host pcpus=2 kernel={host}
+host pcpus=2 icount=yes kernel={host}
 guest g1 vcpus=1 memory=256 pin=1 kernel={host}
 workload g1 shares a=100
 command vperf stat -r recipes/software.recipe -o /out/vcpu -- tinyvm --cpuid 20000 --out 3000 --wait 1
