@@ -45,6 +45,10 @@ class Claims:
         """A line that is no claim."""
         self.lines.append(f"   {text}")
 
+    def skip(self, why):
+        """Something was not looked at, for want of a peer."""
+        self.lines.append(f"skipped: {self.test}: {why}")
+
     def check(self, holds, text):
         self.lines.append(f"{'ok' if holds else 'NOT OK'}: {self.test}: {text}")
         if holds:

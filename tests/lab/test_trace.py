@@ -504,7 +504,7 @@ def as_kernelshark(run, claims):
     reader = pathlib.Path(__file__).resolve().parent.parent / "export" / "kernelshark"
     done = subprocess.run([str(reader), *files], capture_output=True, text=True)
     if done.returncode == 77:
-        claims.note(f"KernelShark's library is not installed: {done.stdout.strip()}")
+        claims.skip(f"KernelShark's library is not installed: {done.stdout.strip()}")
         return
     found = json.loads(done.stdout)
     expected = collections.Counter((row["machine"] != "host", row["event"].replace(":", "/"))
