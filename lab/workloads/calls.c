@@ -8,28 +8,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { ROUNDS = 2000000, READS = 2000, BYTES = 4096 };
 
 static int zero = -1;
 static bool burn = true;
-
-/* Inline, since the C library's function has no frame of its own. */
-static inline long read_zero(void *bytes, long size)
-{
-#ifdef __x86_64__
-	long result;
-
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(0L), "D"((long)zero), "S"(bytes), "d"(size)
-			 : "rcx", "r11", "memory");
-	return result;
-#else
-	return read(zero, bytes, (size_t)size);
-#endif
-}
 
 __attribute__((noipa)) static unsigned level_6(unsigned x)
 {
@@ -42,7 +25,7 @@ __attribute__((noipa)) static unsigned level_6(unsigned x)
 			x += i;
 	else
 		for (int i = 0; i < READS; i++)
-			x += (unsigned)read_zero(bytes, sizeof(bytes));
+			x += (unsigned)work_read(zero, bytes, sizeof(bytes));
 	return x;
 }
 

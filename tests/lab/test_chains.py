@@ -13,6 +13,16 @@ workload g1 calls --both
 workload g1 exits --cpuid 1000 --rate 50
 command vperf record -g --no-agent -o /out/rec -- lab-guest busy g1 2
 """
+# Two processes of a VM that are in user space and in the same system call by turns, and a third one in another VM.
+TOGETHER = """
+host pcpus=1 icount=yes kernel={host}
+guest g1 vcpus=1 memory=256 kernel={guest}
+guest g2 vcpus=1 memory=256 kernel={guest}
+workload g1 calls --both
+workload g1 modes 20 20
+workload g2 modes 20 20
+command vperf record -g --no-agent -o /out/rec -- lab-guest busy g1 4
+"""
 
 READ = ["entry_SYSCALL_64_after_hwframe", "do_syscall_64", "ksys_read", "vfs_read"]
 LEVELS = ["main", *(f"level_{n}" for n in range(1, 7))]
@@ -82,8 +92,10 @@ def check_hypervisor(stacks, claims):
         frames = stack["frames"]
         return "[hypervisor]" in frames and "kvm_arch_vcpu_ioctl_run" in frames and \
             frames.index("[hypervisor]") > 0
-    claims.check(count(stacks, crosses) > 0,
-                 f"{count(stacks, crosses)} samples of KVM at work are in the guest's stacks")
+    at_work = [stack for stack in stacks if "[hypervisor]" in stack["frames"] and "kvm_arch_vcpu_ioctl_run" in stack["frames"]]
+    found, total = count(at_work, crosses), count(at_work, lambda stack: True)
+    claims.check(total > 50 and 0.95 * total <= found <= total,
+                 f"{found} of {total} samples of KVM at work are in the guest's stacks, after its own frames")
 
 
 def check_folded(run, claims):
@@ -121,6 +133,26 @@ def chains(run, claims):
     check_folded(run, claims)
 
 
+# Process → the frames that only it has.
+OWN = {"calls": {*LEVELS} - {"main"}, "modes": {"modes_user", "modes_kernel"}}
+
+
+def chains_of_several(run, claims):
+    """No chain has frames of another process or VM, in user space nor where a system call joins both."""
+    stacks = json.loads(vperf("report", str(run.recording()), "--format", "json").stdout)["stacks"]
+    for vm, process in (("g1", "calls"), ("g1", "modes"), ("g2", "modes")):
+        of_it = [stack for stack in stacks if (stack["vm"], stack["process"]) == (vm, process)]
+        others = set().union(*(frames for name, frames in OWN.items() if name != process))
+        strange = [stack["frames"] for stack in of_it if others & {*stack["frames"]}]
+        inside = [stack for stack in of_it if "vfs_read" in stack["frames"]]
+        joined = count(inside, lambda stack, own=OWN[process]: stack["frames"][0] != "vfs_read" and bool(own & {*stack["frames"]}))
+        total, reads = count(of_it, lambda stack: True), count(inside, lambda stack: True)
+        claims.check(total > 400 and not strange, f"{vm}, {process}: {total} samples, none with a frame of the other process: {strange[:1]}")
+        claims.check(reads > 100 and 0.98 * reads <= joined <= reads, f"{vm}, {process}: {joined} of {reads} samples in read(2) have its own frames below")
+    vms = {stack["vm"] for stack in stacks if OWN["calls"] & {*stack["frames"]}}
+    claims.check(vms == {"g1"}, f"the known tree is in the stacks of {vms}")
+
+
 SUITES = ("bullseye", "bookworm", "trixie", "sid")
 USUAL = (("bookworm", "trixie"),)
 
@@ -134,7 +166,7 @@ def test(host, guest, name="", how=""):
             SCENARIO.format(host=host, guest=guest, how=how), chains)
 
 
-TESTS = [test(*pair) for pair in USUAL]
-QUICK = [name for name, _, _ in TESTS]
+TESTS = [test(*pair) for pair in USUAL] + [("chains: two processes, two VMs", TOGETHER.format(host="bookworm", guest="bookworm"), chains_of_several)]
+QUICK = [test(*pair)[0] for pair in USUAL]
 FULL = [test(host, guest) for host in SUITES for guest in SUITES if (host, guest) not in USUAL] + \
     [test("bookworm", "bookworm", *paging) for paging in PAGING]

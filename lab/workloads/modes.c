@@ -1,0 +1,106 @@
+/*
+ * modes USER KERNEL [--timer US] [--seconds S]
+ *
+ * Spends known shares of its time in user space and in the kernel: by turns USER pieces of
+ * computation and KERNEL system calls, read(2) of /dev/zero. Each piece is the same work every time,
+ * so that the shortest one is a piece that nothing interrupted. With --timer a timer's signal also
+ * interrupts it, once in so many microseconds. Prints the time of the pieces without
+ * interrupts, and of all of it.
+ */
+#include "common.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { LOOPS = 5000, BYTES = 65536 };
+
+/* Pieces of one kind: how many there were, and the shortest. */
+struct pieces {
+	uint64_t count, least;
+};
+
+static void add(struct pieces *pieces, uint64_t ns)
+{
+	if (!pieces->count++ || ns < pieces->least)
+		pieces->least = ns;
+}
+
+__attribute__((noipa)) static void modes_user(struct pieces *pieces)
+{
+	uint64_t began = work_now();
+
+	for (volatile int i = 0; i < LOOPS; i++)
+		;
+	add(pieces, work_now() - began);
+}
+
+__attribute__((noipa)) static void modes_kernel(struct pieces *pieces, int zero)
+{
+	static char bytes[BYTES];
+	uint64_t began = work_now();
+
+	for (long n, left = BYTES; left; left -= n) { /* a signal ends a call early */
+		n = work_read(zero, bytes, (size_t)left);
+		if (n <= 0)
+			work_usage("/dev/zero cannot be read");
+	}
+	add(pieces, work_now() - began);
+}
+
+static void ignore(int signal)
+{
+	(void)signal;
+}
+
+static void start_timer(double us)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
+	long ns = (long)(us * 1000);
+	struct itimerspec every = {{ns / 1000000000, ns % 1000000000},
+				   {ns / 1000000000, ns % 1000000000}};
+	timer_t timer;
+
+	signal(SIGALRM, ignore); /* a timer of a signal that is ignored may not be set at all */
+	if (us > 0 && (timer_create(CLOCK_MONOTONIC, &event, &timer) ||
+		       timer_settime(timer, 0, &every, NULL)))
+		work_usage("a timer cannot be set");
+}
+
+int main(int argc, char **argv)
+{
+	struct pieces user = {0}, kernel = {0};
+	double timer_us = 0;
+	uint64_t began, in_user, in_kernel;
+	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+	work_init("modes");
+	if (argc < 3)
+		work_usage("expected USER KERNEL [--timer US] [--seconds S]");
+	in_user = (uint64_t)work_number("USER", argv[1]);
+	in_kernel = (uint64_t)work_number("KERNEL", argv[2]);
+	for (int i = 3; i < argc; i += 2) {
+		if (!strcmp(argv[i], "--timer"))
+			timer_us = work_number(argv[i], argv[i + 1]);
+		else if (!strcmp(argv[i], "--seconds"))
+			work_limit(work_number(argv[i], argv[i + 1]));
+		else
+			work_usage("unknown option '%s': expected --timer or --seconds", argv[i]);
+	}
+	start_timer(timer_us);
+	began = work_now();
+	while (!work_over()) {
+		for (uint64_t i = 0; i < in_user; i++)
+			modes_user(&user);
+		for (uint64_t i = 0; i < in_kernel; i++)
+			modes_kernel(&kernel, zero);
+	}
+	printf("modes: user_ns=%llu kernel_ns=%llu all_ns=%llu\n",
+	       (unsigned long long)(user.count * user.least),
+	       (unsigned long long)(kernel.count * kernel.least),
+	       (unsigned long long)(work_now() - began));
+	work_summary();
+	return 0;
+}
