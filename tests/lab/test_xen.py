@@ -336,7 +336,9 @@ SAMPLES = BUSY + """
 command vperf guests --json >/out/guests.json
 command vperf record -d 6 -o /out/both
 command vperf record -F 997 --no-guest-memory --vm pvh -d 4 -o /out/often
+command vperf record -F 997 -d 18 -o /out/many
 """
+MOST_POINTS = 3  # what chance may move a share by, of that many samples
 
 
 def profile(run, vm, recording="rec"):
@@ -369,6 +371,16 @@ def samples_of_guests(run, claims):
         # A sample stands for a period of CPU time, from the half of one on.
         claims.near(f"{vm}: CPU time of the samples, ms", report["samples"] * report["period_ns"] / 1e6, ran / 1e6,
                     3 * report["period_ns"] / 1e6)
+    for vm, processes in (("pvh", [{"share_a": 80, "share_b": 20}, {"share_a": 30, "share_b": 70}]), ("pv", [{"share_a": 80, "share_b": 20}])):
+        report = profile(run, vm, "many")
+        pids = sorted({row["pid"] for row in report["rows"] if row["process"] == "shares"})
+        for pid, expected in zip(pids, processes):
+            rows = [row for row in report["rows"] if row["pid"] == pid and row["function"] in expected]
+            total = sum(row["samples"] for row in rows)
+            for name, percent in expected.items():
+                found = 100 * sum(row["samples"] for row in rows if row["function"] == name) / total
+                claims.check(share_bound(percent, total, 0) <= MOST_POINTS and abs(found - percent) <= MOST_POINTS,
+                             f"{vm}, process {pid}: {name} has {found:.2f} % of {total} samples, expected {percent} +- {MOST_POINTS}")
     claims.check("a vCPU stood still for" in vperf("info", str(run.recording("both"))).stdout, "what the samples cost is said")
     often = profile(run, "pvh", "often")
     check_process(claims, "pvh at 997 Hz, two processes", often, [row for row in often["rows"] if row["kind"] == "user"], {})
