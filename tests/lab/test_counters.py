@@ -37,7 +37,7 @@ command vperf lend --vm g1 -e instructions:u,instructions -q --json -- sh -c "{L
 {LENT} --threads 4 {SHORT}; {LENT} --threads 4 {SHORT} --move 2; {LENT} --threads 3 {UNEVEN} --period 1000000 --late 1; \
 {LENT_KERNEL}; {LENT_KERNEL} --calibrate 1"
 command vperf lend --vm g1 -e PAPI_TOT_INS; vperf lend --vm g1 -e cycles -q -- {LENT}; lab-guest run g1 count-loops; true
-command vperf lend --vm g1 -e instructions:u -q -- sh -c '{{ sleep 0.3; vperf lend --vm g1 -e cycles; kill -9 $PPID; }} & \
+command vperf lend --vm g1 -e instructions:u -q -- sh -c '{{ tests/lab/await g1 busy count-loops; vperf lend --vm g1 -e cycles; kill -9 $PPID; }} & \
 {LENT} --reads 100000000 --view 1'; lab-guest wait g1
 """.replace("\\\n", "")
 
@@ -192,7 +192,7 @@ vperf lend --vm g1 -e instructions:u -q --json -- sh -c "{LENT} --reads {READS};
 command build-arm64/tests/lab/{ASLEEP}; lab-guest run g2 {ASLEEP}; vperf lend --vm g1 -e instructions:u -q -- lab-guest run g1 {ASLEEP_LENT}
 command vperf lend --vm g1 -e instructions:u -q -- sh -c "sleep 0.2; kill -9 \\$PPID"; \
 vperf lend --vm g1 -e instructions:u -q -- {LENT} --exact 1
-command vperf lend --vm g1 -e instructions:u -q -- sh -c '{{ sleep 0.3; lab-guest run g1 sh -c "killall -9 vperf-agent"; }} & \
+command vperf lend --vm g1 -e instructions:u -q -- sh -c '{{ tests/lab/await g1 busy count-loops; lab-guest run g1 sh -c "killall -9 vperf-agent"; }} & \
 {LENT} --reads 100000000; wait'; lab-guest run g1 count-loops; true
 """.replace("\\\n", "")
 
@@ -236,9 +236,9 @@ command echo 3 > /proc/sys/kernel/perf_event_paranoid; {CLIENT} --user {NOBODY};
 {CLIENT} --event nonsense; true
 command vperf lend --vm g1 -e instructions:u -q --json -- sh -c "lab-guest run g1 sh -c 'echo 3 > /proc/sys/kernel/perf_event_paranoid'; \
 {LENT} --exact 1 --user {NOBODY}; lab-guest run g1 count-loops --way lent --event branches:u; \
-lab-guest spawn g1 {LONG_READS} > /dev/null; sleep 0.3; lab-guest run g1 sh -c 'killall -9 count-loops'; {LENT} --exact 1; \
-lab-guest spawn g1 {LONG_READS} > /dev/null; sleep 0.3; lab-guest run g1 bad-lender overwrite; sleep 0.1; {LENT} --exact 1"
-command lab-guest run g1 sh -c 'killall -9 vperf-agent; bad-lender version & sleep 0.2; count-loops --way lent'; true
+lab-guest spawn g1 {LONG_READS} > /dev/null; tests/lab/await g1 busy count-loops; lab-guest run g1 sh -c 'killall -9 count-loops'; {LENT} --exact 1; \
+lab-guest spawn g1 {LONG_READS} > /dev/null; tests/lab/await g1 busy count-loops; lab-guest run g1 bad-lender overwrite; tests/lab/await g1 gone count-loops; {LENT} --exact 1"
+command lab-guest run g1 sh -c 'killall -9 vperf-agent; rm -f /run/vperf-lent.sock; bad-lender version & until grep -q "00010000 .*vperf-lent" /proc/net/unix; do usleep 10000; done; count-loops --way lent'; true
 command vperf lend --vm g1 -e instructions:u -- true; vperf lend --vm nobody -e cycles -- true; vperf lend --vm g1 -e cycles:h -- true; \
 vperf lend --vm g1 -e {','.join(9 * ['cycles'])} -- true; setpriv --reuid {NOBODY} --clear-groups $(command -v vperf) lend --vm g1 -e cycles -- true; true
 """.replace("\\\n", "")
