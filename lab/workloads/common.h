@@ -27,7 +27,7 @@ bool work_over(void);
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t work_now(void);
 
-/* read(2), inline where it can be: the C library's function has no frame of its own in call chains. */
+/* read(2), inline where it can be: the C library's function has no frame in call chains. */
 static inline long work_read(int fd, void *bytes, size_t size)
 {
 #ifdef __x86_64__

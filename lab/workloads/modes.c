@@ -2,9 +2,9 @@
  * modes USER KERNEL [--timer US] [--seconds S]
  *
  * Spends known shares of its time in user space and in the kernel: by turns USER pieces of
- * computation and KERNEL system calls, read(2) of /dev/zero. Each piece is the same work every time,
- * so that the shortest one is a piece that nothing interrupted. With --timer a timer's signal also
- * interrupts it, once in so many microseconds. Prints the time of the pieces without
+ * computation and KERNEL system calls, read(2) of /dev/zero. Each piece is the same work every
+ * time, so that the shortest one is a piece that nothing interrupted. With --timer a timer's signal
+ * also interrupts it, once in so many microseconds. Prints the time of the pieces without
  * interrupts, and of all of it.
  */
 #include "common.h"
