@@ -4,6 +4,7 @@ import collections
 import csv
 import json
 import re
+import statistics
 
 import test_trace
 from lab import page_of, vperf
@@ -95,7 +96,8 @@ def vmm_time(claims, run, ours):
         elif int(command, 16) == KVM_RUN and tid in left:
             turns.append(time - left[tid])
     claims.check(len(turns) == 5001, f"{len(turns)} turns in the VMM by perf's record of ioctl(KVM_RUN), 5000 port accesses and a last halt were done")
-    claims.near("a port access's time in the VMM, ns, by perf's record of system calls", ours, sum(turns[:5000]) / 5000, 2 * HANDLERS_NS)
+    # The median: in some of them another task has the pCPU, which the account does not count as the VMM's.
+    claims.near("a port access's time in the VMM, ns, by perf's record of system calls", ours, statistics.median(turns), 2 * HANDLERS_NS)
 
 
 def exit_reasons(run, recording):
