@@ -82,17 +82,22 @@ def guest_rows(counts: dict[str, dict[str, int]], unnamed: dict[str, float], sto
     return rows + [Row("samples of guests without a function, %", "-", ", ".join(f"{guest} {share:.2f}" for guest, share in unnamed.items()), None)]
 
 
+def unnamed_share(rows: list[dict]) -> float:
+    """Of the rows of view guest: percent of the samples of code, user space and kernel, whose function is not known."""
+    code = [row for row in rows if row["kind"] in ("os", "user")]
+    without = sum(row["samples"] for row in code if not row["function"] or row["function"].startswith("0x"))
+    return 100 * without / max(sum(row["samples"] for row in code), 1)
+
+
 def _read_guests(out: Path) -> list[Row]:
     recording, counts, unnamed, stolen = str(out / "lab/rec"), {}, {}, {}
     for guest in SHARES:
         counts[guest] = {}
         rows = json.loads(vperf("report", recording, "--view", "guest", "--vm", guest, "--format", "json"))["rows"]
-        own = [row for row in rows if row["kind"] in ("user", "kernel")]
-        for row in own:
+        for row in rows:
             if row["process"] == "shares" and row["kind"] == "user":
                 counts[guest][row["function"]] = counts[guest].get(row["function"], 0) + row["samples"]
-        without = sum(row["samples"] for row in own if not row["function"] or row["function"].startswith("0x"))
-        unnamed[guest] = 100 * without / max(sum(row["samples"] for row in own), 1)
+        unnamed[guest] = unnamed_share(rows)
         wall = sum(row["wall_ns"] for row in json.loads(vperf("account", recording, "--vm", guest, "--json"))["vcpus"])
         thieves = sorted(json.loads(vperf("steal", recording, "--vm", guest, "--json"))["thieves"], key=lambda row: -row["ns"])
         stolen[guest] = (100 * sum(row["ns"] for row in thieves) / wall, thieves[0]["thief"] if thieves else "nobody")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 from . import benching, lttng
@@ -99,16 +100,22 @@ def mode_rows(results: dict) -> list[Row]:
                        f"{more['flight']:.2f} against {more['disk']:.2f}; not compared: it is the tracer's own process that writes", None)]
 
 
-def xen_rows(theirs: int, ours: int, plain: int, spans: int, events: int) -> list[Row]:
-    """Of bytes of both tools and what these are for: records of xentrace, states of vperf, compressed and not."""
+def xen_rows(plain: int, packed: int, plain_peer: int, packed_peer: int, spans: int, events: int) -> list[Row]:
+    """Of bytes of vperf's states and of xentrace's records (the peer), each without compression and with it: what was published
+    says nothing of any."""
     if not events or not spans:
         raise LabError(f"there are {events} records of xentrace, {spans} states in vperf's recording")
-    each = ours / spans / (theirs / events)
-    return [Row("bytes, LTTng's / xentrace's", f"{LOW:.2f} to {HIGH:.2f}",
-                f"{ours / spans:.1f} a state / {theirs / events:.1f} a record = {each:.2f}", each < 1),
-            Row(f"the same in whole traces of {SECONDS} s", ", ".join(f"{a}/{b} MB" for a, b in SIZES),
-                f"{ours} / {theirs} bytes = {ours / theirs:.2f} ({spans} states, {events} records)", ours < theirs),
-            Row("without -z", "-", f"{plain / spans:.1f} bytes a state, {plain} in all", None)]
+
+    def each(ours: int, theirs: int) -> str:
+        return f"{ours / spans:.1f} a state / {theirs / events:.1f} a record = {ours / spans / (theirs / events):.2f}"
+
+    def whole(ours: int, theirs: int) -> str:
+        return f"{ours} / {theirs} bytes = {ours / theirs:.2f} ({spans} states, {events} records)"
+
+    return [Row("bytes, LTTng's / xentrace's, neither compressed", f"{LOW:.2f} to {HIGH:.2f}", each(plain, plain_peer), plain / spans < plain_peer / events),
+            Row(f"the same in whole traces of {SECONDS} s", ", ".join(f"{a}/{b} MB" for a, b in SIZES), whole(plain, plain_peer), plain < plain_peer),
+            Row("both compressed (vperf record -z; zstd of xentrace's file)", "-", each(packed, packed_peer), None),
+            Row("the same in whole traces", "-", whole(packed, packed_peer), None)]
 
 
 # The work in one guest and in four, each alone and traced; the first run warms up.
@@ -177,10 +184,12 @@ def plain_size(data: bytes) -> int:
 
 
 def _read_xen(out: Path) -> list[Row]:
-    events, theirs = records_of((out / "lab/trace").read_bytes())
+    trace = (out / "lab/trace").read_bytes()
+    events, theirs = records_of(trace)
+    packed = subprocess.run(["zstd", "-q", "-c"], input=trace, check=True, capture_output=True).stdout
     files = [path.read_bytes() for path in (out / "lab/rec/host").glob("*.zst")]
     spans = vperf("script", str(out / "lab/rec"), "--format", "csv", "--event", "vcpu_span").count("\n") - 1
-    return xen_rows(theirs, sum(map(len, files)), sum(map(plain_size, files)), spans, events)
+    return xen_rows(sum(map(plain_size, files)), sum(map(len, files)), theirs, len(packed), spans, events)
 
 
 def _run_sizes(out: Path) -> None:
@@ -188,16 +197,20 @@ def _run_sizes(out: Path) -> None:
     (out / "printed").write_text(text, encoding="utf-8")
 
 
+# Rows of bench/trace-cost, which are compared only with what is compressed as they are.
+ALIKE = {"neither compressed": ("vperf record --trace", "trace-cmd record, not compressed"),
+         "both compressed": ("vperf record --trace -z", "trace-cmd record")}
+
+
 def size_rows(text: str) -> list[Row]:
     """Of what bench/trace-cost printed."""
-    peer, tools = "trace-cmd record", ("vperf record --trace", "vperf record --trace -z")
-    found = {tool: [float(word) for word in match[1].split()] for tool in (peer, *tools)
+    found = {tool: [float(word) for word in match[1].split()] for pair in ALIKE.values() for tool in pair
              if (match := re.search(rf"^{tool} +\S+ +\S+ +(\S+ +\S+)$", text, re.MULTILINE))}
-    if len(found) != 3:
+    if len(found) != 2 * len(ALIKE):
         raise LabError(f"bench/trace-cost printed no sizes: {text[-300:]}")
-    return [Row(f"bytes per event, {kind}: {tool} / the peer's", f"{LOW:.2f} to {HIGH:.2f}",
+    return [Row(f"bytes per event, {kind}, {how}: {tool} / {peer}", f"{LOW:.2f} to {HIGH:.2f}",
                 f"{ours:.1f} / {theirs:.1f} = {ours / theirs:.2f}", ours < theirs)
-            for tool in tools for kind, ours, theirs in zip(("kvm", "sched"), found[tool], found[peer])]
+            for how, (tool, peer) in ALIKE.items() for kind, ours, theirs in zip(("kvm", "sched"), found[tool], found[peer])]
 
 
 NAMES = {

@@ -24,6 +24,7 @@ instructions that are added    exit+entry  switch+wakeup  bytes per event: kvm  
 vperf record --trace                  990            944                  29.8   24.2
 vperf record --trace -z               1100           1050                   4.1    3.6
 trace-cmd record                     1247           2007                  {}   {}
+trace-cmd record, not compressed     1246           2006                  75.2   65.9
 vperf/trace-cmd: 0.794 0.470
 """
 RATE = """guest's work alone: 1.500000 s, runs differ by 2 us (2 runs; simulated: icount, 1 instruction = 1 ns)
@@ -60,6 +61,11 @@ class Profile(unittest.TestCase):
         with self.assertRaises(LabError):
             profile.guest_rows({"g1": {}, "g2": {}}, {}, stolen)
 
+    def test_unnamed(self):
+        rows = [{"kind": kind, "function": function, "samples": samples} for kind, function, samples in (
+            ("user", "share_a", 80), ("os", "native_write_msr", 10), ("os", "0xffffffff81000000", 6), ("user", "", 4), ("idle", "", 1000))]
+        self.assertEqual(profile.unnamed_share(rows), 10)
+
     def test_injected(self):
         self.assertEqual(holds(profile.injected_rows([1.1, 1.0, 1.003, 1.02])), [True])
         self.assertEqual(holds(profile.injected_rows([1.1, 1.0, 1.03, 1.02])), [False])
@@ -79,9 +85,11 @@ class Profile(unittest.TestCase):
 
 class Trace(unittest.TestCase):
     def test_sizes_on_kvm(self):
-        rows = trace.size_rows(SIZES.format("40.0", "20.0"))
-        self.assertEqual(holds(rows), [True, False, True, True])
-        self.assertEqual((rows[0].published, rows[0].ours), ("0.55 to 0.75", "29.8 / 40.0 = 0.74"))
+        rows = trace.size_rows(SIZES.format("5.5", "3.1"))
+        self.assertEqual(holds(rows), [True, True, True, False])
+        self.assertEqual([(row.published, row.ours) for row in rows[::2]], [("0.55 to 0.75", "29.8 / 75.2 = 0.40"), ("0.55 to 0.75", "4.1 / 5.5 = 0.75")])
+        with self.assertRaises(LabError):
+            trace.size_rows("\n".join(line for line in SIZES.splitlines() if "not compressed" not in line))
         with self.assertRaises(LabError):
             trace.size_rows("bench: the lab run failed\n")
 
@@ -94,10 +102,13 @@ class Trace(unittest.TestCase):
         self.assertEqual(trace.records_of(b""), (0, 0))
 
     def test_sizes_on_xen(self):
-        self.assertEqual(holds(trace.xen_rows(1600, 900, 4000, 100, 100)), [True, True, None])
-        self.assertEqual(holds(trace.xen_rows(1600, 900, 4000, 50, 100)), [False, True, None])
+        rows = trace.xen_rows(900, 300, 1600, 400, 100, 100)
+        self.assertEqual(holds(rows), [True, True, None, None])
+        self.assertEqual([row.ours[-4:] for row in rows[::2]], ["0.56", "0.75"])
+        self.assertEqual(holds(trace.xen_rows(900, 300, 1600, 400, 50, 100)), [False, True, None, None])
+        self.assertEqual(holds(trace.xen_rows(4000, 300, 1600, 400, 300, 100)), [True, False, None, None])
         with self.assertRaises(LabError):
-            trace.xen_rows(0, 900, 4000, 100, 0)
+            trace.xen_rows(4000, 300, 0, 0, 100, 0)
 
     def test_plain_size(self):
         def packet(plain, compressed):

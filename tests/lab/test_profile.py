@@ -159,8 +159,7 @@ def functions_of_shor(report, in_guest):
     """Function -> samples of the program, and their sum."""
     counts = {}
     for row in report["rows"]:
-        is_user = row["kind"] in ("user", "host-user")
-        if row["process"] == "shor" and is_user and bool(row["vm"]) == in_guest:
+        if row["process"] == "shor" and row["kind"] == "user" and bool(row["vm"]) == in_guest:
             counts[row["function"]] = counts.get(row["function"], 0) + row["samples"]
     return counts, sum(counts.values())
 

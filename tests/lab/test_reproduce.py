@@ -4,11 +4,10 @@ import json
 import shutil
 import subprocess
 
-from lab import BUILD_ARM64, REPOSITORY, Run
+from lab import REPOSITORY, Run
 
-SHORT = ["trace-sizes-kvm", "profile-guests", "profile-injection"]
-if (BUILD_ARM64 / "vperf").exists():
-    SHORT.insert(0, "counters-threads")
+ON_ARM = ("reproduce: counters-threads",)  # needs a vperf for 64-bit Arm
+SHORT = ["counters-threads", "trace-sizes-kvm", "profile-guests", "profile-injection"]
 
 
 def reproduce(name):
