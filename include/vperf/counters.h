@@ -162,8 +162,9 @@ VPERF_PUBLIC const struct vperf_view *vperf_counters_view(struct vperf_counters 
 
 /*
  * As vperf_counters_read_one(), of a set's view. If the set is the calling thread's and of lent
- * counters that are not to be exact, nothing is called: on 64-bit Arm it takes 20 instructions. What is read is of
- * one moment if the thread was not switched out meanwhile, as a switch changes its sequence.
+ * counters that are not to be exact, nothing is called: on 64-bit Arm it takes 20 instructions. The
+ * value is of one moment if the thread was not switched out meanwhile, as a switch changes its
+ * sequence.
  */
 static inline int vperf_view_read(const struct vperf_view *view, unsigned event, uint64_t *value)
 {

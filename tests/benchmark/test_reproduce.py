@@ -89,7 +89,7 @@ class Trace(unittest.TestCase):
         self.assertEqual(holds(rows), [True, True, True, False])
         self.assertEqual([(row.published, row.ours) for row in rows[::2]], [("0.55 to 0.75", "29.8 / 75.2 = 0.40"), ("0.55 to 0.75", "4.1 / 5.5 = 0.75")])
         with self.assertRaises(LabError):
-            trace.size_rows("\n".join(line for line in SIZES.splitlines() if "not compressed" not in line))
+            trace.size_rows("\n".join(line for line in SIZES.format("5.5", "3.1").splitlines() if "not compressed" not in line))
         with self.assertRaises(LabError):
             trace.size_rows("bench: the lab run failed\n")
 
