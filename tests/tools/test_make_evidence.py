@@ -161,6 +161,24 @@ class Check(unittest.TestCase):
         self.call("--commits")
         self.assertEqual(self.complaints(), [])
 
+    def dates(self, section):
+        rows = tool.read_table(self.root / "docs/evidence/figures.tsv", tool.COLUMNS)
+        return {figure: (row["commit"], row["date"]) for row in rows if row["section"] == section for figure in row["figures"].split("; ")}
+
+    def test_figures_keep_their_dates(self):
+        before = self.dates("Speed")
+        self.replace("README.md", "0.85 times", "0.90 times")
+        subprocess.run(["git", "-C", self.root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "second"], check=True)
+        self.call("--state", "README.md: Speed", "--measured", "2026-03-03")
+        after = self.dates("Speed")
+        commit, date = after.pop("0.90 times")
+        self.assertNotEqual(commit, self.commit)
+        self.assertEqual(date, "2026-03-03")
+        self.assertEqual(after, {figure: when for figure, when in before.items() if figure != "0.85 times"})
+        self.assertEqual(self.complaints(), [])
+        self.call("--state", "README.md: Speed", "--measured", "2026-04-04")
+        self.assertEqual({date for _, date in self.dates("Speed").values()}, {"2026-04-04"})
+
     def results(self, date, commit, failed="0"):
         path = self.root / "results"
         tool.slices.write_results({"account: known exits": dict(zip(tool.slices.COLUMNS, ("account: known exits", date, commit, "7", failed, "61")))}, path)
