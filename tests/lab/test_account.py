@@ -362,9 +362,9 @@ def quota(run, claims):
                 share(200_000_000, wall))
     alone = share(states.get("preempted", 0), wall)
     wall, states = vcpu_of(read("account", run, recording="contended"), "g1")
-    claims.check(states.get("preempted", 0) > 0.08 * wall and states.get("throttled", 0) > 0.3 * wall,
-                 f"with a competitor: throttled {share(states.get('throttled', 0), wall):.1f} %, "
-                 f"preempted {share(states.get('preempted', 0), wall):.1f} %")
+    # It has 30 of each 100 ms, as the competitor has meanwhile, and is throttled for the other 40; what begins and ends cuts off a period.
+    for state, percent in (("preempted", 30), ("throttled", 40)):
+        claims.near(f"with a competitor: {state}, %", share(states.get(state, 0), wall), percent, 3 + share(100_000_000, wall))
     contended = share(states.get("preempted", 0), wall)
     claims.check(alone < contended / 2, f"preempted {alone:.2f} % without a competitor (what asks for the guest's "
                                         f"pCPU time runs all the same), {contended:.2f} % with one")
@@ -372,7 +372,7 @@ def quota(run, claims):
     tasks = [row for row in rows if row["kind"] in ("task", "kthread")]
     first = max(tasks, key=lambda row: row["taken_ns"])
     part = share(first["taken_ns"], states.get("preempted", 1))
-    claims.check(first["thief"].startswith("shares/") and part > 50,
+    claims.check(first["thief"].startswith("shares/") and 80 <= part <= 100,
                  f"of the competition {part:.1f} % is the burner's: {first['thief']}")
 
 
@@ -416,8 +416,9 @@ def top_seconds(run, claims, seconds):
 def books_of_halts(run, claims):
     """States of the account against what KVM and the scheduler have of the same vCPU, between two readings of theirs."""
     before, after = map(json.loads, run.command_output(4).splitlines()[-2:])
-    begin, end = before["begin"], after["end"]
-    unsure = before["end"] - begin + end - after["begin"]
+    began = int(run.facts("live")["start"])  # events count from it
+    begin, end = before["begin"] - began, after["end"] - began
+    unsure = before["end"] - before["begin"] + after["end"] - after["begin"]
     found = collections.Counter()
     for event in read("account", run, "--events", recording="live")["events"]:
         if event["vm"] == "g1":
@@ -426,11 +427,12 @@ def books_of_halts(run, claims):
     on_pcpu = sum(found[state] for state in ("guest", "kernel", "vmm", "interrupted"))
     grown = {name: after[name] - before[name] for name in before}
     polled = grown["halt_poll_success_ns"] + grown["halt_poll_fail_ns"]
-    for what, ours, theirs in (("polling, by KVM's statistics", found["poll"], polled),
-                               ("halted and waking, by KVM's statistics", found["halted"] + found["waking"], grown["halt_wait_ns"]),
-                               ("on a pCPU, by the scheduler's book", on_pcpu, grown["ran_ns"])):
-        claims.check(theirs > 20_000_000, f"{what}: {theirs / 1e6:.2f} ms")
-        claims.near(f"{what}, ms", ours / 1e6, theirs / 1e6, 0.02 * theirs / 1e6 + unsure / 1e6)
+    # KVM's time of a wait has the way to the scheduler and back, 3 us each, which are the kernel's in the account.
+    for what, ours, theirs, most in (("polling, by KVM's statistics", found["poll"], polled, 0.02),
+                                     ("halted and waking, by KVM's statistics", found["halted"] + found["waking"], grown["halt_wait_ns"], 0.05),
+                                     ("on a pCPU, by the scheduler's book", on_pcpu, grown["ran_ns"], 0.02)):
+        claims.check(theirs > 20_000_000, f"{what}: there are {theirs / 1e6:.2f} ms of it")
+        claims.near(f"{what}, ms", ours / 1e6, theirs / 1e6, (most * theirs + unsure) / 1e6)
 
 
 def live(run, claims):
@@ -442,8 +444,6 @@ def live(run, claims):
     live_screen(run, claims)
     account = read("account", run, recording="live")
     check_closing(claims, account)
-    claims.check(all(row["halted"] > 0 and row["wakeups_per_s"] > 0 for row in account["vcpus"]),
-                 "the vCPUs halted and were woken")
     claims.check("samples_agree" not in account["checks"], "no samples, nothing to compare")
     claims.check("status 1" in run.command_output(5) and
                  "no VM 'nobody'" in run.command_output(5, "err"), "an unknown VM: one sentence")
