@@ -106,6 +106,21 @@ static void test_cut_short(void **state)
 	assert_int_equal(READ(0x80021121, 1, 0).event, VP_XEN_OTHER);
 }
 
+/* A record that has fewer words than its event may have: the rest is 0, not what follows it. */
+static void test_short_record(void **state)
+{
+	static const uint32_t words[] = {0xa0081102, 0x10,   0x2,    0x60,   0x11aee7eb,
+					 0x5620,     0x5620, 0x5620, 0x5620, 0x5620,
+					 0x5620,     0x5620, 0x5620, 0x5620};
+	struct vp_cursor cursor = vp_cursor_of(words, sizeof(words));
+	struct vp_xen_record record;
+
+	assert_true(vp_xen_record_read(&cursor, &record));
+	assert_int_equal(record.event, VP_XEN_EXIT);
+	assert_int_equal(record.reason, 0x60);
+	assert_int_equal(record.ip, 0x11aee7eb);
+}
+
 struct scene {
 	struct vp_xen_states states;
 };
@@ -225,6 +240,84 @@ static void test_long_wait(void **state)
 	assert_int_equal(sum + taken(scene, 1, 0, VP_BY_UNKNOWN), time - 2000);
 }
 
+/* Who had the pCPU before the wait began is charged from then on. */
+static void test_wait_within_slice(void **state)
+{
+	struct scene *scene = *state;
+
+	vp_xen_states_seed(&scene->states, 2, 0, VP_XEN_RUNNING, 0, 1000);
+	change(scene, 1500, 1, 1, BLOCKED, RUNNABLE);
+	change(scene, 1900, 0, 2, RUNNING, BLOCKED);
+	change(scene, 1900, 0, 1, RUNNABLE, RUNNING);
+	assert_int_equal(vcpu_of(scene, 1)->states[VP_STATE_WAKING], 400);
+	assert_int_equal(taken(scene, 1, 2, VP_BY_VCPU), 400);
+	assert_int_equal(taken(scene, 1, 0, VP_BY_UNKNOWN), 0);
+	/* The place of one that was released is charged nothing from before. */
+	uint32_t place = (uint32_t)(vcpu_of(scene, 1) - scene->states.vcpus);
+	vp_xen_states_release(&scene->states, place);
+	vp_vec_each (&scene->states.thieves, found)
+		assert_true(found->key.vcpu != place || !found->cost.ns);
+}
+
+/* The latest span of a domain's vCPU 0. */
+static const struct vp_vcpu_span *last_span(const struct scene *scene, uint32_t domain)
+{
+	for (size_t i = scene->states.spans.count; i--;)
+		if (scene->states.spans.at[i].vm == vp_xen_vm_number(domain))
+			return &scene->states.spans.at[i];
+	fail_msg("domain %u has no span", domain);
+	return NULL;
+}
+
+static void test_spans(void **state)
+{
+	struct scene *scene = *state;
+	const unsigned got = VP_STATE_GOT_PCPU, idle = VP_STATE_WAS_IDLE;
+
+	vp_xen_states_seed(&scene->states, 2, 0, VP_XEN_RUNNING, 0, 1000);
+	change(scene, 1100, 0, 1, BLOCKED, RUNNABLE);
+	change(scene, 1200, 0, 2, RUNNING, BLOCKED);
+	change(scene, 1200, 0, 1, RUNNABLE, RUNNING);
+	assert_int_equal(last_span(scene, 1)->state, VP_STATE_WAKING);
+	assert_int_equal(last_span(scene, 1)->flags & (got | idle), got);
+	step(scene, 1300, VP_XEN_EXIT, 0x78, 0x5000);
+	step(scene, 1350, VP_XEN_ENTRY, 0, 0);
+	assert_int_equal(last_span(scene, 1)->state, VP_STATE_KERNEL);
+	assert_int_equal(last_span(scene, 1)->ns, 50);
+	assert_true(last_span(scene, 1)->flags & VP_HAS_EXIT_REASON);
+	assert_int_equal(last_span(scene, 1)->reason, 0x78);
+	change(scene, 1400, 0, 1, RUNNING, BLOCKED); /* the exit is over */
+	assert_int_equal(last_span(scene, 1)->state, VP_STATE_GUEST);
+	assert_false(last_span(scene, 1)->flags & VP_HAS_EXIT_REASON);
+	change(scene, 1400, 0, VP_XEN_DOMID_IDLE, RUNNABLE, RUNNING);
+	change(scene, 1500, 0, 1, BLOCKED, RUNNABLE);
+	change(scene, 1510, 0, VP_XEN_DOMID_IDLE, RUNNING, RUNNABLE);
+	change(scene, 1510, 0, 1, RUNNABLE, RUNNING);
+	assert_int_equal(last_span(scene, 1)->flags & (got | idle), got | idle);
+}
+
+/* Time in Xen is time that the vCPU had a pCPU, too, up to the moment that is asked for. */
+static void test_ran(void **state)
+{
+	struct scene *scene = *state;
+	struct vp_xen_ran ran;
+
+	assert_false(vp_xen_states_ran(&scene->states, 1, 0, 1000, &ran));
+	change(scene, 1100, 0, 1, RUNNABLE, RUNNING);
+	step(scene, 1200, VP_XEN_EXIT, 0x60, 0x4000);
+	step(scene, 1250, VP_XEN_ENTRY, 0, 0);
+	assert_true(vp_xen_states_ran(&scene->states, 1, 0, 1300, &ran));
+	assert_int_equal(ran.ns, 200);
+	assert_int_equal(ran.open_exit, 0);
+	step(scene, 1400, VP_XEN_EXIT, 0x60, 0x4000);
+	assert_true(vp_xen_states_ran(&scene->states, 1, 0, 1410, &ran));
+	assert_int_equal(ran.ns, 310);
+	assert_int_equal(ran.open_exit, 1400);
+	change(scene, 1450, 0, 1, RUNNING, BLOCKED);
+	assert_true(vp_xen_states_ran(&scene->states, 1, 0, 2000, &ran));
+	assert_int_equal(ran.ns, 350);
+}
+
 static void test_exits(void **state)
 {
 	struct scene *scene = *state;
@@ -249,6 +342,17 @@ static void test_exits(void **state)
 	assert_int_equal(rows[1].waking, 40);
 	assert_int_equal(vcpu->states[VP_STATE_KERNEL], 50 + 10 + 10);
 	assert_int_equal(vcpu->states[VP_STATE_HALTED], 90);
+	/* Another one, in which it is preempted and waits at its cap: none of the blocked time. */
+	vp_xen_states_cap(&scene->states, 1, true);
+	change(scene, 1470, 0, 1, RUNNING, RUNNABLE);
+	change(scene, 1500, 0, 1, RUNNABLE, OFFLINE);
+	change(scene, 1600, 0, 1, OFFLINE, RUNNABLE);
+	change(scene, 1605, 0, 1, RUNNABLE, RUNNING);
+	step(scene, 1610, VP_XEN_ENTRY, 0, 0);
+	assert_int_equal(rows[0].total, 50 + 150);
+	assert_int_equal(rows[0].stolen, 30 + 100);
+	assert_int_equal(rows[0].waking, 5);
+	assert_int_equal(rows[0].blocked, 0);
 	uint64_t sum = 0;
 	for (int i = 0; i < VP_STATES; i++)
 		sum += vcpu->states[i];
@@ -556,10 +660,14 @@ int main(void)
 	    cmocka_unit_test(test_order),
 	    cmocka_unit_test(test_records),
 	    cmocka_unit_test(test_cut_short),
+	    cmocka_unit_test(test_short_record),
 	    cmocka_unit_test(test_work),
 	    cmocka_unit_test(test_events),
 	    cmocka_unit_test_setup_teardown(test_thieves, begin, end),
 	    cmocka_unit_test_setup_teardown(test_long_wait, begin, end),
+	    cmocka_unit_test_setup_teardown(test_wait_within_slice, begin, end),
+	    cmocka_unit_test_setup_teardown(test_spans, begin, end),
+	    cmocka_unit_test_setup_teardown(test_ran, begin, end),
 	    cmocka_unit_test_setup_teardown(test_exits, begin, end),
 	    cmocka_unit_test_setup_teardown(test_counted_work, begin, end),
 	    cmocka_unit_test_setup_teardown(test_sites, begin, end),

@@ -2,6 +2,7 @@
 /* Xen's trace buffers: what is asked of Xen and when, what counts as lost. Xen is a page here. */
 #include "unit.h"
 
+#include "base/io.h"
 #include "collect/clock.h"
 #include "xen/buffers.h"
 
@@ -47,20 +48,28 @@ static int unmap(void *memory, void *address, size_t pages)
 	return 0;
 }
 
-/* Writes a record as Xen does: behind the others. */
-static void produce(uint32_t event, const uint32_t *words, uint32_t count)
+/* Writes a record as Xen does: behind the others, and from the ring's end on at its begin; its
+ * counts go to twice the ring's size. */
+static void produce_at(uint64_t tsc, uint32_t event, const uint32_t *words, uint32_t count)
 {
-	uint64_t tsc = vp_clock_read().tsc;
+	enum { SIZE = PAGE - 8 };
 	uint32_t head = 1U << 31 | count << 28 | event, produced;
-	unsigned char *at;
+	unsigned char record[12 + 4 * 7];
 
 	memcpy(&produced, ring + 4, sizeof(produced));
-	at = ring + 8 + produced;
-	memcpy(at, &head, 4);
-	memcpy(at + 4, &tsc, 8);
-	memcpy(at + 12, words, 4 * count);
-	produced += 12 + 4 * count;
+	memcpy(record, &head, 4);
+	memcpy(record + 4, &tsc, 8);
+	memcpy(record + 12, words, 4 * count);
+	for (size_t i = 0; i < 12 + 4 * count; i++) {
+		ring[8 + produced % SIZE] = record[i];
+		produced = (produced + 1) % (2 * SIZE);
+	}
 	memcpy(ring + 4, &produced, sizeof(produced));
+}
+
+static void produce(uint32_t event, const uint32_t *words, uint32_t count)
+{
+	produce_at(vp_clock_read().tsc, event, words, count);
 }
 
 static void produce_switch(void)
@@ -126,6 +135,62 @@ static void test_start(void **state)
 	free(xen);
 }
 
+/* Records that go over the ring's end are whole, lap after lap. */
+static void test_laps(void **state)
+{
+	struct vp_xen *xen = new_xen();
+	struct vp_xen_buffers *buffers;
+	unsigned switches = 0;
+
+	expect_no_error(vp_xen_buffers_open(xen, &buffers));
+	expect_no_error(vp_xen_buffers_start(buffers, VP_XEN_TRACE_SCHED));
+	vp_xen_buffers_stop(buffers);
+	for (unsigned i = 0; i < 100; i++) {
+		for (unsigned n = 0; n < 10; n++)
+			produce(0x00021021, (const uint32_t[]){1 << 16, i, n}, 3);
+		vp_xen_buffers_drain(buffers, count, &switches);
+		assert_int_equal(switches, 10 * (i + 1));
+	}
+	assert_int_equal(vp_xen_buffers_lost(buffers), 0);
+	/* Another program read some: what those were, nobody knows here. */
+	produce_switch();
+	memcpy(ring, ring + 4, 4);
+	produce_switch();
+	vp_xen_buffers_drain(buffers, count, &switches);
+	assert_int_equal(switches, 1001);
+	assert_int_equal(vp_xen_buffers_lost(buffers), 1);
+	vp_xen_buffers_close(buffers);
+	free(xen);
+}
+
+/* While Xen traces, what is so new that another pCPU's may still come before it waits. */
+static void test_new_records_wait(void **state)
+{
+	struct vp_xen *xen = new_xen();
+	struct vp_xen_buffers *buffers;
+	unsigned switches = 0;
+
+	expect_no_error(vp_xen_buffers_open(xen, &buffers));
+	expect_no_error(vp_xen_buffers_start(buffers, VP_XEN_TRACE_SCHED));
+	struct vp_clock_reading before = vp_clock_read();
+	produce_at(before.tsc, 0x00021021, (const uint32_t[]){1 << 16}, 1);
+	vp_sleep_us(50000);
+	struct vp_clock_reading now = vp_clock_read();
+	/* As far ahead as the clock went since. */
+	produce_at(now.tsc + (now.tsc - before.tsc) * 1000, 0x00021021, (const uint32_t[]){1 << 16},
+		   1);
+	for (unsigned i = 0; i < 100 && !switches; i++)
+		vp_xen_buffers_drain(buffers, count, &switches);
+	assert_int_equal(switches, 1);
+	vp_xen_buffers_drain(buffers, count, &switches);
+	assert_int_equal(switches, 1);
+	vp_xen_buffers_stop(buffers); /* now nothing comes any more */
+	vp_xen_buffers_drain(buffers, count, &switches);
+	assert_int_equal(switches, 2);
+	vp_xen_buffers_close(buffers);
+	free(xen);
+}
+
 /* Xen is left as it began: off, and with all events for who switches it on next. */
 static void test_stop(void **state)
 {
@@ -158,6 +223,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_start),
+	    cmocka_unit_test(test_laps),
+	    cmocka_unit_test(test_new_records_wait),
 	    cmocka_unit_test(test_stop),
 	    cmocka_unit_test(test_lists_are_not_believed),
 	};

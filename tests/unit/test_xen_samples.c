@@ -156,12 +156,22 @@ static void test_weights(void **state)
 	assert_int_equal(taken.count, 1);
 	assert_int_equal(taken.samples[0].guest_pid, 0);
 
+	/* Between two address spaces of one process: it has executed another program. */
+	taken.count = 0;
+	context.time = 1600;
+	context.as_root += 0x1000;
+	vp_xen_weights_exit(&weights, 100, 1550, 800, 0x404000);
+	vp_xen_weights_context(&weights, 100, (struct vp_xen_ran){810, 0}, &context, out);
+	assert_int_equal(taken.count, 1);
+	assert_int_equal(taken.samples[0].guest_pid, 0);
+	assert_int_equal(taken.samples[0].as_root, 0);
+
 	/* No context any more. */
 	taken.count = 0;
-	vp_xen_weights_exit(&weights, 100, 1600, 1000, 0x405000);
+	vp_xen_weights_exit(&weights, 100, 1700, 1000, 0x405000);
 	vp_xen_weights_flush(&weights, &context, out);
 	assert_int_equal(taken.count, 1);
-	assert_int_equal(taken.weights[0], 3);
+	assert_int_equal(taken.weights[0], 2);
 	assert_int_equal(taken.samples[0].guest_pid, 0);
 	assert_int_equal(taken.samples[0].vm, 2);
 	assert_int_equal(taken.periods, 10);
@@ -368,6 +378,68 @@ static void test_foreign_lies(void **state)
 	free(machine);
 }
 
+static char *map_guest(void *context, const uint64_t *frames, size_t pages, int *errors)
+{
+	const struct guest *guest = context;
+	char *at =
+	    mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(at, MAP_FAILED);
+	for (size_t i = 0; i < pages; i++) {
+		errors[i] = frames[i] < PAGES ? 0 : -EINVAL;
+		if (!errors[i])
+			memcpy(at + i * PAGE, guest->memory + frames[i] * PAGE, PAGE);
+	}
+	return at;
+}
+
+/* The task's name is recorded before its first sample, and again only if it changes. */
+static void test_samples_with_names(void **state)
+{
+	struct guest *guest = new_guest();
+	struct vp_xen_told told = {.known = true,
+				   .kernel = guest->kernel,
+				   .fd = -1,
+				   .foreign = vp_xen_foreign_new_by(map_guest, guest)};
+	struct vp_xen_last last = {0};
+	struct vp_xen_place place = {.time = 77,
+				     .domain = 5,
+				     .vcpu = 1,
+				     .periods = 3,
+				     .context = {.ip = 0x401000, .root = 0x6000, .user = true}};
+	union vp_any_record task, sample;
+
+	vp_vec_push(&told.cpus, ((struct vp_guest_place){.cpu = 1, .current_gpa = 0x100}));
+	vp_xen_sample_make(&told, &place, &last, &task, &sample);
+	assert_int_equal(sample.guest_sample.flags, VP_HAS_AS_ROOT | VP_HAS_CPL | VP_BY_MEMORY);
+	assert_int_equal(sample.guest_sample.guest_pid, 12);
+	assert_int_equal(sample.guest_sample.guest_tid, 13);
+	assert_int_equal(task.header.id, VP_ID_guest_task);
+	assert_int_equal(task.guest_task.guest_tid, 13);
+	assert_int_equal(task.guest_task.flags, VP_IN_USER);
+	assert_string_equal(task.guest_task.comm, "shares");
+	assert_int_equal(told.counts.named, 3);
+	assert_int_equal(told.counts.unnamed, 0);
+	vp_xen_sample_make(&told, &place, &last, &task, &sample);
+	assert_int_equal(task.header.id, 0);
+	assert_int_equal(sample.guest_sample.guest_pid, 12);
+	place.context.user = false;
+	vp_xen_sample_make(&told, &place, &last, &task, &sample);
+	assert_int_equal(task.header.id, VP_ID_guest_task);
+	assert_int_equal(told.counts.named, 9);
+	/* The vCPU has gone on to another address space. */
+	place.context.root = 0x4000;
+	vp_xen_sample_make(&told, &place, &last, &task, &sample);
+	assert_int_equal(task.header.id, 0);
+	assert_int_equal(sample.guest_sample.guest_pid, 0);
+	assert_false(sample.guest_sample.flags & VP_BY_MEMORY);
+	assert_int_equal(told.counts.named, 9);
+	assert_int_equal(told.counts.unnamed, 3);
+	vp_xen_foreign_free(told.foreign);
+	vp_vec_deinit(&told.cpus);
+	free(guest);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -377,6 +449,7 @@ int main(void)
 	    cmocka_unit_test(test_task),
 	    cmocka_unit_test(test_layout_is_not_believed),
 	    cmocka_unit_test(test_sample_of_unknown_guest),
+	    cmocka_unit_test(test_samples_with_names),
 	    cmocka_unit_test(test_foreign_frames),
 	    cmocka_unit_test(test_foreign_lies),
 	};
