@@ -130,6 +130,122 @@ static void test_mappings_seen_twice(void **state)
 	vp_tracker_deinit(&tracker);
 }
 
+/* Files that are deleted while they are mapped are the same ones. */
+static void test_images(void **state)
+{
+	struct vp_tracker tracker;
+
+	vp_tracker_init(&tracker);
+	uint32_t image = vp_tracker_image(&tracker, NULL, "/lib/x");
+	assert_int_equal(vp_tracker_image(&tracker, NULL, "/lib/x (deleted)"), image);
+	assert_string_equal(tracker.images.at[image].path, "/lib/x");
+	assert_int_not_equal(vp_tracker_image(&tracker, NULL, "/lib/y"), image);
+	vp_tracker_deinit(&tracker);
+}
+
+/* The end of the process that had the number before was not seen. */
+static void test_number_is_used_again(void **state)
+{
+	struct vp_tracker tracker;
+
+	vp_tracker_init(&tracker);
+	add(&tracker, 1, VP_TRACKER_EXISTING, 10, 0, 0x1000, "shell");
+	add(&tracker, 2, VP_TRACKER_FORK, 11, 10, 0x2000, "first");
+	add(&tracker, 5, VP_TRACKER_FORK, 11, 10, 0x3000, "second");
+	vp_tracker_apply(&tracker, 9);
+	assert_int_equal(tracker.spaces.count, 3);
+	assert_int_equal(tracker.spaces.at[0].children, 2);
+	assert_int_equal(tracker.spaces.at[1].end_ns, 5);
+	assert_int_equal(tracker.spaces.at[2].end_ns, 0);
+	assert_int_equal(vp_tracker_space_of(&tracker, 11), 2);
+	vp_tracker_deinit(&tracker);
+}
+
+/* A child of vfork() is renamed: the address space is its parent's, and so is the name. */
+static void test_name_of_shared_space(void **state)
+{
+	struct vp_tracker tracker;
+	struct vp_tracker_event fork = {
+	    .time_ns = 2, .kind = VP_TRACKER_FORK, .tgid = 11, .parent = 10, .shared = 1};
+
+	vp_tracker_init(&tracker);
+	add(&tracker, 1, VP_TRACKER_EXISTING, 10, 0, 0x1000, "shell");
+	vp_tracker_add(&tracker, &fork);
+	add(&tracker, 3, VP_TRACKER_COMM, 11, 0, 0, "child");
+	vp_tracker_apply(&tracker, 9);
+	assert_string_equal(tracker.spaces.at[0].comm, "shell");
+	add(&tracker, 10, VP_TRACKER_COMM, 10, 0, 0, "renamed");
+	vp_tracker_apply(&tracker, 19);
+	assert_string_equal(tracker.spaces.at[0].comm, "renamed");
+	vp_tracker_deinit(&tracker);
+}
+
+/* Another part of a file is another mapping. One that is only seen was there from the begin on. */
+static void test_parts_of_a_file(void **state)
+{
+	struct vp_tracker tracker;
+	struct vp_tracker_event map = {.time_ns = 4,
+				       .kind = VP_TRACKER_MAP_SEEN,
+				       .tgid = 11,
+				       .start = 0x400000,
+				       .end = 0x401000,
+				       .pgoff = 0x5000};
+
+	vp_tracker_init(&tracker);
+	map.image = vp_tracker_image(&tracker, NULL, "/bin/sh");
+	add(&tracker, 1, VP_TRACKER_EXISTING, 10, 0, 0x1000, "shell");
+	add(&tracker, 2, VP_TRACKER_FORK, 11, 10, 0x2000, "shell");
+	add_map(&tracker, 3, VP_TRACKER_MAP, 11, 0x400000, "/bin/sh");
+	vp_tracker_add(&tracker, &map);
+	vp_tracker_apply(&tracker, 9);
+	assert_int_equal(count_mappings(&tracker, 1), 2);
+	assert_int_equal(tracker.mappings.at[0].from_ns, 3);
+	assert_int_equal(tracker.mappings.at[1].pgoff, 0x5000);
+	assert_int_equal(tracker.mappings.at[1].from_ns, 2);
+	vp_tracker_deinit(&tracker);
+}
+
+/* Of what has ended the older half is forgotten; parents of what is kept stay, and are found. */
+static void test_older_half_is_forgotten(void **state)
+{
+	struct vp_tracker tracker;
+	uint64_t time = 1;
+
+	vp_tracker_init(&tracker);
+	add(&tracker, time++, VP_TRACKER_EXISTING, 1, 0, 0x1000, "init");
+	for (uint32_t pid = 100; pid < 140; pid++) {
+		add(&tracker, time++, VP_TRACKER_FORK, pid, 1, 0x2000, "parent");
+		add(&tracker, time++, VP_TRACKER_FORK, 1000 + pid, pid, 0x3000, "child");
+		add(&tracker, time++, VP_TRACKER_EXIT, pid, 0, 0, "");
+	}
+	vp_tracker_apply(&tracker, time);
+	assert_int_equal(tracker.spaces.count, 81);
+	/* Its children live: their parents are needed for their names. */
+	tracker.max_bytes = 1;
+	add(&tracker, time++, VP_TRACKER_COMM, 1, 0, 0, "init");
+	vp_tracker_apply(&tracker, time);
+	assert_int_equal(tracker.forgotten, 0);
+	for (uint32_t pid = 100; pid < 120; pid++)
+		add(&tracker, time++, VP_TRACKER_EXIT, 1000 + pid, 0, 0, "");
+	vp_tracker_apply(&tracker, time);
+	add(&tracker, time++, VP_TRACKER_COMM, 1, 0, 0, "init");
+	vp_tracker_apply(&tracker, time);
+	/* The first that ended, at once; then its parent, and half of the others. */
+	assert_int_equal(tracker.forgotten, 1 + 1 + 10);
+	assert_int_equal(tracker.spaces.count + tracker.forgotten, 81);
+	/* Those that ended last are there, with their parents. */
+	for (uint32_t i = 1; i < tracker.spaces.count; i++) {
+		const struct vp_tracker_space *space = &tracker.spaces.at[i];
+		assert_true(space->parent < i);
+		if (space->tgid > 1000)
+			assert_int_equal(tracker.spaces.at[space->parent].tgid + 1000, space->tgid);
+		else
+			assert_int_equal(tracker.spaces.at[space->parent].tgid, 1);
+		assert_true(space->tgid < 1000 || space->tgid > 1110);
+	}
+	vp_tracker_deinit(&tracker);
+}
+
 static void test_memory_is_bounded(void **state)
 {
 	struct vp_tracker tracker;
@@ -729,6 +845,11 @@ int main(void)
 	    cmocka_unit_test(test_life_of_a_process),
 	    cmocka_unit_test(test_vfork),
 	    cmocka_unit_test(test_mappings_seen_twice),
+	    cmocka_unit_test(test_images),
+	    cmocka_unit_test(test_number_is_used_again),
+	    cmocka_unit_test(test_name_of_shared_space),
+	    cmocka_unit_test(test_parts_of_a_file),
+	    cmocka_unit_test(test_older_half_is_forgotten),
 	    cmocka_unit_test(test_memory_is_bounded),
 	    cmocka_unit_test(test_direct_map),
 	    cmocka_unit_test(test_transfer),

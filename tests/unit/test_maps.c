@@ -118,6 +118,40 @@ static void test_malformed_lines_are_skipped(void **state)
 	vp_maps_deinit(&maps);
 }
 
+/* So many sentences are kept, and all are counted. */
+static void test_many_malformed_lines(void **state)
+{
+	struct vp_buffer text = {0};
+	struct vp_maps maps;
+
+	vp_buffer_string(&text, "vperf-maps 1\n");
+	for (size_t i = 0; i < 50; i++)
+		vp_buffer_string(&text, "what is this\n");
+	vp_buffer_string(&text, "end 51\n");
+	expect_no_error(vp_maps_parse("text", &text, &maps));
+	assert_int_equal(maps.warning_count, 50);
+	assert_int_equal(maps.warnings.count, 20);
+	assert_true(maps.complete);
+	vp_maps_deinit(&maps);
+}
+
+static void test_lines_are_not_believed(void **state)
+{
+	struct vp_maps maps = parse("vperf-maps 1\naddress-bits 4 kpti 0\na 1 10 0 0 0 x\n"
+				    "m 1 2000 2000 0 0 - /empty\nm 1 2000 2001 0 0 - /tiny\n"
+				    "i ab /one\ns 1 2 of-one\ni 0 /odd\ns 3 4 of-none\nend 9\n");
+
+	assert_int_equal(maps.levels, 4);
+	assert_false(maps.kpti);
+	assert_int_equal(maps.mappings.count, 1);
+	check_string(&maps, maps.mappings.at[0].path, "/tiny");
+	assert_int_equal(maps.images.count, 1);
+	assert_int_equal(maps.images.at[0].count, 1);
+	assert_int_equal(maps.symbols.count, 1);
+	assert_int_equal(maps.warning_count, 3);
+	vp_maps_deinit(&maps);
+}
+
 static void test_cut_off(void **state)
 {
 	struct vp_maps maps = parse("vperf-maps 1\nmachine guest x\na 1 2 3 0");
@@ -201,6 +235,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_round_trip),
 	    cmocka_unit_test(test_malformed_lines_are_skipped),
+	    cmocka_unit_test(test_many_malformed_lines),
+	    cmocka_unit_test(test_lines_are_not_believed),
 	    cmocka_unit_test(test_cut_off),
 	    cmocka_unit_test(test_other_files),
 	    cmocka_unit_test(test_ids_are_unique_and_parents_come_first),
