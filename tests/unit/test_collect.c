@@ -326,6 +326,48 @@ static void test_hits_of_guests(void **state)
 	assert_true(vp_convert_hit_guest(&raw, VP_MODE_GUEST_KERNEL, VP_VENDOR_INTEL));
 }
 
+/* What is recorded of a sample in a guest: who it was, and flags that are the record's own. */
+static void test_conversion(void **state)
+{
+	const struct vp_raw_record raw = {.time = 5,
+					  .pid = 100,
+					  .tid = 101,
+					  .vcpu = 3,
+					  .as_root = 0x1000,
+					  .exit_reason = 0x60,
+					  .cpl = 3,
+					  .guest_pid = 7,
+					  .guest_tid = 8,
+					  .other_tid = 55,
+					  .kind = VP_RAW_VCPU_OUT,
+					  .flags = VP_HAS_EXIT_REASON | VP_HAS_AS_ROOT |
+						   VP_HAS_CPL | VP_BLOCKED | VP_RAW_ON_VCPU};
+	struct vp_raw_record in = raw;
+	union vp_any_record record;
+
+	memset(&record, 0, sizeof(record));
+	vp_convert_sample(&raw, VP_MODE_GUEST_KERNEL, 0x401000, VP_VENDOR_AMD, &record);
+	assert_int_equal(record.header.id, VP_ID_guest_sample);
+	assert_int_equal(record.guest_sample.vm, 100);
+	assert_int_equal(record.guest_sample.tid, 101);
+	assert_int_equal(record.guest_sample.guest_pid, 7);
+	assert_int_equal(record.guest_sample.guest_tid, 8);
+	assert_int_equal(record.guest_sample.mode, VP_MODE_GUEST_USER); /* by its level */
+	assert_int_equal(record.guest_sample.flags,
+			 VP_HAS_EXIT_REASON | VP_HAS_AS_ROOT | VP_HAS_CPL);
+	vp_convert_sample(&raw, VP_MODE_KERNEL, 0x401000, VP_VENDOR_AMD, &record);
+	assert_int_equal(record.header.id, VP_ID_vcpu_sample);
+	assert_int_equal(record.vcpu_sample.flags, VP_HAS_EXIT_REASON);
+	assert_int_equal(record.vcpu_sample.vcpu, 3);
+	vp_convert_switch(&raw, VP_VENDOR_AMD, &record);
+	assert_int_equal(record.header.id, VP_ID_vcpu_out);
+	assert_int_equal(record.vcpu_out.flags, VP_HAS_EXIT_REASON | VP_BLOCKED);
+	assert_int_equal(record.vcpu_out.other_tid, 55);
+	in.kind = VP_RAW_VCPU_IN;
+	vp_convert_switch(&in, VP_VENDOR_AMD, &record);
+	assert_int_equal(record.header.id, VP_ID_vcpu_in);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +381,7 @@ int main(void)
 	    cmocka_unit_test(test_reader_says_why_it_is_not_confined),
 	    cmocka_unit_test(test_pcpus_come_and_go),
 	    cmocka_unit_test(test_lost_in_a_ring),
+	    cmocka_unit_test(test_conversion),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -250,6 +250,77 @@ static void test_names_and_sizes(void **state)
 	vp_event_classes_deinit(&classes);
 }
 
+/* Elements are whole ones. */
+static void test_odd_bytes(void **state)
+{
+	struct vp_event_field field = {.name = "s", .shape = VP_EVENT_SEQUENCE, .size = 4};
+	struct vp_buffer out = {0};
+	uint16_t count;
+
+	vp_event_put_bytes(&out, &field, "abcdefghij", 10);
+	assert_int_equal(out.size, sizeof(count) + 8);
+	memcpy(&count, out.bytes, sizeof(count));
+	assert_int_equal(count, 2);
+	out.size = 0;
+	field.shape = VP_EVENT_ARRAY;
+	field.count = 3;
+	vp_event_put_bytes(&out, &field, "abcdefghij", 10);
+	assert_int_equal(out.size, 12);
+	assert_memory_equal(out.bytes, "abcdefgh\0\0\0\0", 12);
+	vp_buffer_deinit(&out);
+}
+
+/* Fields that have one name in CTF are told apart by their numbers. */
+static void test_like_names(void **state)
+{
+	struct vp_event_field field = {.name = "ret", .shape = VP_EVENT_INTEGER, .size = 4};
+	vp_event_classes classes = {0};
+	struct vp_event_class *event;
+	struct vp_buffer out = {0};
+
+	expect_no_error(vp_event_classes_add(&classes, "e", &event));
+	expect_no_error(vp_event_class_add_field(event, &field));
+	field.is_signed = true;
+	expect_no_error(vp_event_class_add_field(event, &field));
+	vp_event_classes_ctf(&classes, &out);
+	assert_non_null(strstr(vp_buffer_text(&out), "u32 _ret;"));
+	assert_non_null(strstr(vp_buffer_text(&out), "s32 _ret_1;"));
+	vp_buffer_deinit(&out);
+	vp_event_classes_deinit(&classes);
+}
+
+static vp_event_classes one_class(bool is_signed)
+{
+	struct vp_event_field field = {
+	    .name = "ret", .shape = VP_EVENT_INTEGER, .size = 4, .is_signed = is_signed};
+	vp_event_classes classes = {0};
+	struct vp_event_class *event;
+
+	expect_no_error(vp_event_classes_add(&classes, "e", &event));
+	expect_no_error(vp_event_class_add_field(event, &field));
+	return classes;
+}
+
+/* Classes that are known have no new numbers, and need no room. */
+static void test_joined(void **state)
+{
+	vp_event_classes classes = {0}, same = one_class(false), other = one_class(true),
+			 again = one_class(true), more = make_classes();
+	uint16_t ids[2];
+
+	assert_true(vp_event_classes_join(&classes, &same, 2, ids));
+	assert_int_equal(ids[0], VP_ID_DEFINED);
+	assert_true(vp_event_classes_join(&classes, &other, 2, ids));
+	assert_int_equal(ids[0], VP_ID_DEFINED + 1);
+	assert_true(vp_event_classes_join(&classes, &again, 2, ids));
+	assert_int_equal(ids[0], VP_ID_DEFINED + 1);
+	assert_int_equal(classes.count, 2);
+	assert_false(vp_event_classes_join(&classes, &more, 3, ids));
+	assert_int_equal(classes.count, 2);
+	vp_event_classes_deinit(&more);
+	vp_event_classes_deinit(&classes);
+}
+
 static void expect_refused(const char *text, const char *why)
 {
 	vp_event_classes classes;
@@ -362,6 +433,9 @@ int main(void)
 	    cmocka_unit_test(test_clocks_are_each_machines_own),
 	    cmocka_unit_test(test_babeltrace),
 	    cmocka_unit_test(test_names_and_sizes),
+	    cmocka_unit_test(test_odd_bytes),
+	    cmocka_unit_test(test_like_names),
+	    cmocka_unit_test(test_joined),
 	    cmocka_unit_test(test_text_from_anywhere),
 	    cmocka_unit_test(test_truncated_record),
 	    cmocka_unit_test(test_bad_size),

@@ -70,6 +70,54 @@ static void test_memory_bounds(void **state)
 	vp_guest_snapshot_deinit(&snapshot);
 }
 
+struct patchy {
+	char bytes[4 * VP_GUEST_PAGE];
+};
+
+/* The third page cannot be read, whatever the host says. */
+static bool read_patchy(void *context, uint64_t hva, void *bytes, size_t size)
+{
+	const struct patchy *patchy = context;
+
+	if (hva + size > 2 * VP_GUEST_PAGE && hva < 3 * VP_GUEST_PAGE)
+		return false;
+	memcpy(bytes, patchy->bytes + hva, size);
+	return true;
+}
+
+/* What cannot be read is zeros, not what was there before. */
+static void test_copy_of_holes(void **state)
+{
+	static struct patchy patchy;
+	struct vp_guest_memory memory = {.read = read_patchy, .context = &patchy};
+	char bytes[sizeof(patchy.bytes)];
+
+	memset(patchy.bytes, 0x11, sizeof(patchy.bytes));
+	memset(bytes, 0xee, sizeof(bytes));
+	assert_true(vp_guest_memory_add(&memory, 0, sizeof(bytes), 0));
+	assert_int_equal(vp_guest_memory_copy(&memory, 0, bytes, sizeof(bytes)), 3 * VP_GUEST_PAGE);
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		assert_int_equal(bytes[i], i / VP_GUEST_PAGE == 2 ? 0 : 0x11);
+	vp_guest_memory_deinit(&memory);
+}
+
+/* A page that the host has on its disk is not had: reading would bring it. */
+static void test_swapped_out(void **state)
+{
+	const uint64_t entries[] = {1ULL << 63 | 7, 1ULL << 62 | 9, 0, 1ULL << 63 | 1ULL << 55 | 8};
+	struct vp_guest_files files = {memfd_create("memory", MFD_CLOEXEC),
+				       memfd_create("pagemap", MFD_CLOEXEC)};
+	struct vp_guest_memory memory = {0};
+	unsigned char backed[5];
+
+	assert_int_equal(pwrite(files.pagemap, entries, sizeof(entries), 0), sizeof(entries));
+	vp_guest_memory_by_files(&memory, &files);
+	memory.backed(memory.context, 0, sizeof(backed), backed);
+	assert_memory_equal(backed, "\1\0\0\1\0", sizeof(backed));
+	close(files.memory);
+	close(files.pagemap);
+}
+
 /* Tables at 0x1000, 0x2000, … lead to a page at 0x6000, with 4 and with 5 levels. */
 /* Memory is plugged in and out. */
 /* Counts what is read of the memory below. */
@@ -234,6 +282,85 @@ static void test_current_task_is_none(void **state)
 	close_guest(&opened);
 }
 
+/* vCPUs are numbered by APIC ids, which need not be the kernel's numbers of its CPUs. */
+static void test_apic_ids(void **state)
+{
+	vp_guest_cpus cpus = {0};
+	struct opened opened;
+	bool unsettled;
+	uint64_t area;
+
+	built_kernel(&guest, BUILT_OLD);
+	memcpy(&area, guest.image + AT_PER_CPU, sizeof(area));
+	put32(built_at(&guest, area + PERCPU_APICID), 6);
+	open_kernel(&opened);
+	expect_no_error(vp_guest_cpus_find(&opened.kernel, &cpus, &unsettled));
+	assert_int_equal(cpus.count, 1);
+	assert_int_equal(cpus.at[0].cpu, 0);
+	assert_int_equal(cpus.at[0].vcpu, 6);
+	vp_vec_deinit(&cpus);
+	close_guest(&opened);
+}
+
+static void test_threads(void **state)
+{
+	struct vp_guest_task task;
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_NEW);
+	uint64_t thread = built_object(&guest, BUILT_TASK, 16);
+	built_task(&guest, thread, 300, 301, built_mm(&guest), "worker");
+	open_kernel(&opened);
+	assert_true(vp_guest_task_read(&opened.kernel, thread, &task));
+	assert_int_equal(task.tgid, 300);
+	assert_int_equal(task.tid, 301);
+	close_guest(&opened);
+}
+
+/* Gives process 1 page tables of its own: two, of which the second is for user space. */
+static uint64_t built_own_tables(void)
+{
+	uint64_t tables = built_object(&guest, 2 * VP_GUEST_PAGE, 2 * VP_GUEST_PAGE), init, mm;
+
+	memcpy(&init, guest.image + AT_INIT_TASK + guest.pack.at.task_tasks, sizeof(init));
+	init -= guest.pack.at.task_tasks;
+	memcpy(&mm, built_at(&guest, init + guest.pack.at.task_mm), sizeof(mm));
+	built_put64(&guest, mm + guest.pack.at.mm_pgd, tables);
+	memcpy(built_at(&guest, tables), guest.low + BUILT_CR3, VP_GUEST_PAGE);
+	built_put64(&guest, tables + 8, 0x5000 | 7);
+	built_put64(&guest, tables + VP_GUEST_PAGE + 8, 0x5000 | 0x67);
+	return tables;
+}
+
+static void test_page_table_isolation(void **state)
+{
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_OLD);
+	uint64_t tables = built_own_tables();
+	open_kernel(&opened);
+	expect_no_error(vp_guest_kernel_check(&opened.kernel));
+	assert_true(vp_guest_kernel_isolates(&opened.kernel));
+	close_guest(&opened);
+	/* What follows the tables are others. */
+	built_put64(&guest, tables + VP_GUEST_PAGE + 16, 0x6000 | 7);
+	open_kernel(&opened);
+	assert_false(vp_guest_kernel_isolates(&opened.kernel));
+	close_guest(&opened);
+}
+
+/* Page tables without the kernel are not those of process 1. */
+static void test_tables_without_kernel(void **state)
+{
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_OLD);
+	built_put64(&guest, built_own_tables() + 8 * 511, 0);
+	open_kernel(&opened);
+	expect_error(vp_guest_kernel_check(&opened.kernel), "do not map the kernel");
+	close_guest(&opened);
+}
+
 static void test_no_kernel(void **state)
 {
 	struct opened opened;
@@ -392,6 +519,16 @@ static void test_mapping_list(void **state)
 	assert_int_equal(seen.mappings[1].end, 0x502000);
 	close_guest(&opened);
 
+	built_put64(&guest, first + guest.pack.at.vma_flags, 3); /* not executable */
+	open_kernel(&opened);
+	opened.kernel.pack.at.mm_maple_root = VP_PACK_NONE;
+	seen.count = 0;
+	assert_true(vp_guest_mappings_each(&opened.kernel, mm, keep_mapping, &seen));
+	assert_int_equal(seen.count, 1);
+	assert_int_equal(seen.mappings[0].end, 0x502000);
+	close_guest(&opened);
+	built_put64(&guest, first + guest.pack.at.vma_flags, 5);
+
 	built_put64(&guest, second + guest.pack.at.vma_next, first); /* a ring */
 	open_kernel(&opened);
 	opened.kernel.pack.at.mm_maple_root = VP_PACK_NONE;
@@ -428,9 +565,11 @@ static void test_maple_tree(void **state)
 	uint64_t c = built_vma(&guest, 0x7ff000000000, 0x7ff000001000, 0, 0);
 	const uint64_t low[][2] = {
 	    {0x3fffff, 0}, {0x400fff, a}, {0x4fffff, 0}, {0x501fff, b}, {0x6fffffffffff, 0}};
-	const uint64_t high[][2] = {{0x7fefffffffff, 0}, {0x7ff000000fff, c}, {UINT64_MAX, 0}};
+	/* Behind its last slot a node has what was in it before. */
+	const uint64_t high[][2] = {
+	    {0x7fefffffffff, 0}, {0x7ff000000fff, c}, {UINT64_MAX, 0}, {UINT64_MAX, a}};
 	const uint64_t both[][2] = {{0x6fffffffffff, maple_node(LEAF, low, 5)},
-				    {UINT64_MAX, maple_node(LEAF, high, 3)}};
+				    {UINT64_MAX, maple_node(LEAF, high, 4)}};
 	uint64_t root = maple_node(ARANGE, both, 2) | ROOT;
 	built_put64(&guest, mm + guest.pack.at.mm_maple_root, root);
 	open_kernel(&opened);
@@ -746,6 +885,12 @@ int main(void)
 	    cmocka_unit_test(test_page_walk),
 	    cmocka_unit_test(test_kernel_found),
 	    cmocka_unit_test(test_current_task_is_none),
+	    cmocka_unit_test(test_copy_of_holes),
+	    cmocka_unit_test(test_swapped_out),
+	    cmocka_unit_test(test_apic_ids),
+	    cmocka_unit_test(test_threads),
+	    cmocka_unit_test(test_page_table_isolation),
+	    cmocka_unit_test(test_tables_without_kernel),
 	    cmocka_unit_test(test_no_kernel),
 	    cmocka_unit_test(test_pack_text),
 	    cmocka_unit_test(test_pack_cached),

@@ -8,7 +8,8 @@
 #include "cmd/options.h"
 
 struct given {
-	uint64_t pages;
+	uint64_t pages, count;
+	bool verbose, help;
 	const char *trace;
 	struct vp_texts events, filters;
 };
@@ -18,22 +19,31 @@ static bool is_sets(const char *word)
 	return !strcmp(word, "sched") || !strcmp(word, "sched,irq");
 }
 
-static struct vp_error *parse(struct given *given, int argc, char **argv)
+/* `rest`: where operands end options, they and what follows; else NULL. */
+static struct vp_error *parse_with(struct given *given, int argc, char **argv,
+				   struct vp_texts *rest)
 {
 	const struct vp_option options[] = {
+	    {'n', "count", VP_OPTION_COUNT, &given->count, "N", ""},
+	    {'v', "verbose", VP_OPTION_FLAG, &given->verbose, NULL, ""},
 	    {'m', "mmap-pages", VP_OPTION_PAGES, &given->pages, "PAGES", ""},
 	    {'t', "trace", VP_OPTION_MAYBE, &given->trace, "SETS", "", is_sets},
 	    {'e', "event", VP_OPTION_TEXTS, &given->events, "EVENT", ""},
 	    {0, "filter", VP_OPTION_OF_LAST, &given->filters, "FILTER", ""},
 	};
-	struct vp_texts rest = {0};
-	bool help;
+	struct vp_texts operands = {0};
 
 	*given = (struct given){0};
 	struct vp_error *error =
-	    vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv, false, &rest, &help);
-	vp_vec_deinit(&rest);
+	    vp_options_parse(options, VP_ARRAY_SIZE(options), argc, argv, rest != NULL,
+			     rest ? rest : &operands, &given->help);
+	vp_vec_deinit(&operands);
 	return error;
+}
+
+static struct vp_error *parse(struct given *given, int argc, char **argv)
+{
+	return parse_with(given, argc, argv, NULL);
 }
 
 static uint64_t pages_of(const char *text)
@@ -60,6 +70,66 @@ static void test_pages(void **state)
 		struct given given;
 		expect_error(parse(&given, 3, argv), "option --mmap-pages: expected");
 	}
+}
+
+static void test_counts(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t count;
+	} good[] = {{"7", 7}, {"3k", 3000}, {"3K", 3000}, {"2M", 2000000}, {"1G", 1000000000}};
+	static const char *const bad[] = {"0", "-1", "", "k", "1kB", "1kk", "1T", "20000000000G"};
+	struct given given;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(good); i++) {
+		char *argv[] = {"top", "-n", (char *)good[i].text};
+		expect_no_error(parse(&given, 3, argv));
+		assert_int_equal(given.count, good[i].count);
+	}
+	for (size_t i = 0; i < VP_ARRAY_SIZE(bad); i++) {
+		char *argv[] = {"top", "--count", (char *)bad[i]};
+		expect_error(parse(&given, 3, argv), "option --count: expected a positive number");
+	}
+}
+
+static void test_missing_and_needless_values(void **state)
+{
+	char *missing[] = {"top", "-v", "--count", NULL};
+	char *letter[] = {"top", "-vn", NULL};
+	char *needless[] = {"top", "--verbose=yes"};
+	char *joined[] = {"top", "-vn7"};
+	struct given given;
+
+	expect_error(parse(&given, 3, missing), "option --count requires an argument (N)");
+	expect_error(parse(&given, 2, letter), "option --count requires an argument (N)");
+	expect_error(parse(&given, 2, needless), "option --verbose takes no value");
+	expect_no_error(parse(&given, 2, joined));
+	assert_true(given.verbose);
+	assert_int_equal(given.count, 7);
+}
+
+/* Behind the first operand, or behind "--", everything is the command's. */
+static void test_operands(void **state)
+{
+	char *command[] = {"record", "-v", "sleep", "-n", "--help"};
+	char *dashes[] = {"record", "--", "-v", "-n"};
+	char *mixed[] = {"report", "DIR", "-v"};
+	struct vp_texts rest = {0};
+	struct given given;
+
+	expect_no_error(parse_with(&given, 5, command, &rest));
+	assert_true(given.verbose);
+	assert_false(given.help);
+	assert_int_equal(rest.count, 3);
+	assert_string_equal(rest.at[2], "--help");
+	rest.count = 0;
+	expect_no_error(parse_with(&given, 4, dashes, &rest));
+	assert_false(given.verbose);
+	assert_int_equal(rest.count, 2);
+	assert_string_equal(rest.at[0], "-v");
+	vp_vec_deinit(&rest);
+	expect_no_error(parse(&given, 3, mixed));
+	assert_true(given.verbose);
 }
 
 /* A value behind a blank would be taken for the command to run. */
@@ -100,6 +170,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_pages),
+	    cmocka_unit_test(test_counts),
+	    cmocka_unit_test(test_missing_and_needless_values),
+	    cmocka_unit_test(test_operands),
 	    cmocka_unit_test(test_optional_values_are_attached),
 	    cmocka_unit_test(test_filters_are_of_the_last_event),
 	};

@@ -75,6 +75,7 @@ static void test_found(void **state)
 	assert_counter("cpu/cache-misses/", 4, 0x412e);
 	assert_counter("cpu/event=0x3c/", 4, 0x3c);
 	assert_counter("cpu/event=0xf3c,umask=16,edge/", 4, 0xf0004103cULL);
+	assert_counter("cpu/event=0xa3c/", 4, 0xa0000003cULL);
 	assert_counter("cpu/instructions,edge/k", 4, 0x400c0);
 	assert_counter("cpu/config=0x1234,umask=0xff/", 4, 0xff34);
 	assert_counter("msr/tsc/", 9, 0);

@@ -172,6 +172,7 @@ static void test_csv(void **state)
 
 	assert_null(read_text(text, &data));
 	assert_int_equal(data.rows, 3);
+	assert_string_equal(data.columns.at[0].name, "name");
 	assert_string_equal(data.columns.at[1].name, "a \"b\"");
 	assert_int_equal(data.columns.at[0].type, VP_COLUMN_NOMINAL);
 	assert_string_equal(data.columns.at[0].labels.at[0], "two\nlines");
@@ -193,6 +194,29 @@ static void test_csv_separators(void **state)
 		assert_true(value(&data, 0, 0) == 1 && value(&data, 1, 0) == 2);
 		vp_data_deinit(&data);
 	}
+}
+
+/* A word in quotes is one, whatever it looks like; separators in quotes are none. */
+static void test_csv_quotes(void **state)
+{
+	struct vp_data data;
+
+	assert_null(read_text("\"a,b\";c\n\"NA\";1,5\n\"?\";2\nNA;?\n", &data));
+	assert_int_equal(data.columns.count, 2);
+	assert_string_equal(data.columns.at[0].name, "a,b");
+	assert_int_equal(data.columns.at[0].labels.count, 2);
+	assert_string_equal(data.columns.at[0].labels.at[0], "NA");
+	assert_string_equal(data.columns.at[0].labels.at[1], "?");
+	assert_int_equal(data.columns.at[0].line, 2);
+	assert_true(isnan(value(&data, 0, 2)));
+	assert_int_equal(data.columns.at[1].type, VP_COLUMN_NUMERIC);
+	assert_true(value(&data, 1, 0) == 1.5 && value(&data, 1, 1) == 2);
+	assert_true(isnan(value(&data, 1, 2)));
+	vp_data_deinit(&data);
+	/* Between commas, none is a number's. */
+	assert_null(read_text("a,b\n\"1,5\",2\n", &data));
+	assert_int_equal(data.columns.at[0].type, VP_COLUMN_NOMINAL);
+	vp_data_deinit(&data);
 }
 
 /* Every number is the nearest double, as strtod() has it. */
@@ -293,7 +317,7 @@ int main(void)
 	    cmocka_unit_test(test_csv_refuses),  cmocka_unit_test(test_dates),
 	    cmocka_unit_test(test_numbers),      cmocka_unit_test(test_decimal_comma),
 	    cmocka_unit_test(test_dates_refuse), cmocka_unit_test(test_arff_dates),
-	    cmocka_unit_test(test_decimals),
+	    cmocka_unit_test(test_decimals),     cmocka_unit_test(test_csv_quotes),
 	};
 
 	setenv("TZ", "UTC", 1);

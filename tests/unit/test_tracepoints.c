@@ -11,6 +11,7 @@
 #include "collect/dynamic_events.h"
 #include "collect/probe_kernel.h"
 #include "collect/tracepoint_format.h"
+#include "maps/agent_events.h"
 #include "schema/trace_event.h"
 
 #define COMMON                                                                                     \
@@ -155,9 +156,36 @@ static void test_bad_records(void **state)
 	for (size_t size = 0; size < 90; size++)
 		assert_false(vp_tracepoint_convert(parsed.event, &parsed.places, 1,
 						   (struct vp_slice){raw, size}, &out));
+	/* A text without an end has its own bytes only. */
+	const uint32_t name = 3 << 16 | 80;
+	memcpy(raw + 28, &name, 4);
+	assert_true(vp_tracepoint_convert(parsed.event, &parsed.places, 1, whole, &out));
+	assert_non_null(memmem(out.bytes, out.size, "dis", 4));
+	out.size = 0;
 	memcpy(raw + 28, "\377\377\377\377", 4);
 	assert_false(vp_tracepoint_convert(parsed.event, &parsed.places, 1, whole, &out));
 	assert_int_equal(out.size, 0);
+	vp_buffer_deinit(&out);
+	parsed_deinit(&parsed);
+}
+
+/* Of numbers alone: whole, or not at all. */
+static void test_cut_numbers(void **state)
+{
+	static const char format[] = "\tfield:int a;\toffset:8;\tsize:4;\tsigned:1;\n"
+				     "\tfield:int b;\toffset:12;\tsize:4;\tsigned:1;\n";
+	struct parsed parsed;
+	struct vp_buffer out = {0};
+
+	expect_no_error(parse(&parsed, format));
+	for (size_t size = 1; size <= 16; size++) {
+		VP_AUTO_FREE char *raw = vp_alloc(size);
+		struct vp_slice slice = {raw, size};
+		assert_int_equal(
+		    vp_tracepoint_convert_fields(parsed.event, &parsed.places, 1, slice, &out),
+		    size == 16);
+	}
+	assert_int_equal(out.size, sizeof(struct vp_defined_record) + 8);
 	vp_buffer_deinit(&out);
 	parsed_deinit(&parsed);
 }
@@ -235,6 +263,18 @@ static void test_sets(void **state)
 	expect_no_error(vp_trace_sets_parse("", &sets));
 	assert_int_equal(sets, VP_TRACE_SETS_ALL);
 	vp_record_events_deinit(&events);
+}
+
+static void test_guest_sets(void **state)
+{
+	unsigned sets;
+
+	expect_no_error(vp_record_guest_sets_parse("", &sets));
+	assert_int_equal(sets, VP_EVENTS_SET_sched | VP_EVENTS_SET_irq);
+	expect_no_error(vp_record_guest_sets_parse("block,timer", &sets));
+	assert_int_equal(sets, VP_EVENTS_SET_block | VP_EVENTS_SET_timer);
+	expect_error(vp_record_guest_sets_parse("block,tmer", &sets),
+		     "not 'tmer' (did you mean timer");
 }
 
 static void test_probe_definitions(void **state)
@@ -409,9 +449,11 @@ int main(void)
 	    cmocka_unit_test(test_fields),
 	    cmocka_unit_test(test_records),
 	    cmocka_unit_test(test_bad_records),
+	    cmocka_unit_test(test_cut_numbers),
 	    cmocka_unit_test(test_bad_formats),
 	    cmocka_unit_test(test_words_of_events),
 	    cmocka_unit_test(test_sets),
+	    cmocka_unit_test(test_guest_sets),
 	    cmocka_unit_test(test_probe_definitions),
 	    cmocka_unit_test(test_no_probe_definitions),
 	    cmocka_unit_test(test_functions_of_kernel),

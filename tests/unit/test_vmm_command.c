@@ -90,6 +90,7 @@ static const struct expected of_qemu[] = {
     /* Later options add to earlier ones. */
     LINE("qemu\0-name\0one\0-name\0debug-threads=on", .name = "one"),
     LINE("qemu\0-name\0one\0-name\0process=p,guest=two", .name = "two"),
+    LINE("qemu\0-name\0guest=one,guest=two", .name = "two"),
     LINE("qemu\0-name\0process=p"),
     LINE("qemu\0-name\0"),
     LINE("qemu\0-name"),
