@@ -226,16 +226,6 @@ intel() {
 	return 77
 }
 
-# The README's demonstration, as it stands there.
-demonstration() {
-	local out
-	out=$(mktemp -d)
-	./demo.sh "$out" >"$out/printed" && tests/readme --demo "$out/printed"
-	local status=$?
-	rm -rf "$out"
-	return "$status"
-}
-
 lab_tests() {
 	local began=$SECONDS said
 	VPERF_BUILD=$PWD/build tests/lab/run ${full:+--full} ${quick:+--quick} ${slice:+--slice} --only "$only" --results build/lab-tests.tsv | tee "$log"
@@ -298,6 +288,5 @@ if is_skipped lab; then
 	note_skip "lab: a real KVM host with real guests: by --skip"
 else
 	lab_tests
-	[ -n "$only$quick" ] || step "demo.sh, and what README.md shows of it" demonstration
 fi
 close

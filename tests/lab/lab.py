@@ -191,7 +191,9 @@ def sample_times(run, recording="rec"):
 
 def is_virtual(scenario):
     """Whether time in that lab is counted in instructions, and does not depend on the machine's load."""
-    return not callable(scenario) and ("icount=yes" in scenario or "vendor=intel" in scenario)
+    if callable(scenario):
+        return getattr(scenario, "is_virtual", False)
+    return "icount=yes" in scenario or "vendor=intel" in scenario
 
 
 def run_scenario(text, directory, timeout=900, silence=300):
