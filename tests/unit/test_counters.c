@@ -34,6 +34,48 @@ static struct vperf_counters *open_set(const char *const *events, unsigned n,
 	return counters;
 }
 
+/* What a group's leader says when it is read: a file in its place. */
+static int read_group_of(unsigned n, const uint64_t *words, size_t count, uint64_t *values)
+{
+	struct vp_counters_group group = {.n = n};
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	if (count)
+		assert_int_equal(write(ends[1], words, count * sizeof(*words)),
+				 (ssize_t)(count * sizeof(*words)));
+	close(ends[1]);
+	group.fds[0] = ends[0];
+	int status = vp_counters_group_call(&group, values);
+	close(ends[0]);
+	return status;
+}
+
+/* Counted all the time, or not at all: what had its counters for a part of it is told, and what the
+ * kernel says nothing of. */
+static void test_groups_that_lost_their_counters(void **state)
+{
+	const struct vp_counters_group closed = {.n = 2, .fds = {-1}};
+	uint64_t values[VPERF_MOST_EVENTS] = {0};
+
+	assert_int_equal(read_group_of(2, (uint64_t[]){2, 90, 90, 11, 22}, 5, values), VPERF_OK);
+	assert_int_equal(values[0], 11);
+	assert_int_equal(values[1], 22);
+	assert_int_equal(values[2], 0);
+	assert_int_equal(read_group_of(2, (uint64_t[]){2, 90, 89, 11, 22}, 5, values),
+			 VPERF_E_LOST);
+	assert_int_equal(read_group_of(2, (uint64_t[]){3, 90, 90, 11, 22}, 5, values),
+			 VPERF_E_LOST);
+	assert_int_equal(read_group_of(2, (uint64_t[]){2, 90, 90, 11}, 4, values), VPERF_E_LOST);
+	assert_int_equal(read_group_of(2, NULL, 0, values), VPERF_E_LOST);
+	assert_int_equal(read_group_of(1, (uint64_t[]){33, 90, 90}, 3, values), VPERF_OK);
+	assert_int_equal(values[0], 33);
+	assert_int_equal(read_group_of(1, (uint64_t[]){33, 90, 91}, 3, values), VPERF_E_LOST);
+	assert_int_equal(read_group_of(1, (uint64_t[]){33, 90}, 2, values), VPERF_E_LOST);
+	assert_int_equal(read_group_of(1, NULL, 0, values), VPERF_E_LOST);
+	assert_int_equal(vp_counters_group_call(&closed, values), VPERF_E_SYSTEM);
+}
+
 /* Touches that many pages for the first time. */
 static void fault(size_t pages)
 {
@@ -503,32 +545,67 @@ static void *idle(void *stop)
 	return NULL;
 }
 
+/* What a thread that had signals at overflows found. */
+struct overflows {
+	int number; /* of the signal */
+	int status; /* that of the first call that failed */
+	int told_before_end;
+	uint64_t count;
+};
+
+static void *overflow_in_thread(void *context)
+{
+	const char *const events[] = {"task-clock", "page-faults"};
+	struct overflows *of = context;
+	struct vperf_options options = {
+	    .size = sizeof(options), .signal = of->number, .event = 1, .period = 100};
+	struct vperf_counters *counters;
+	uint64_t values[2] = {0};
+
+	of->status = vperf_counters_open(events, 2, &options, &counters, NULL);
+	if (of->status)
+		return NULL;
+	expected_thread = gettid();
+	expected_descriptor = vperf_counters_descriptor(counters);
+	of->status = vperf_counters_start(counters);
+	fault(10000);
+	if (!of->status)
+		of->status = vperf_counters_stop(counters, values);
+	of->count = values[1];
+	vperf_counters_close(counters);
+	return NULL;
+}
+
+/* Runs that in a thread that is not the process's first, which does nothing meanwhile: the kernel
+ * would give that any signal that is not for one thread alone. */
+static void count_in_thread(void *(*run)(void *), struct overflows *of)
+{
+	struct sigaction action = {.sa_sigaction = on_overflow, .sa_flags = SA_SIGINFO};
+	pthread_t thread;
+
+	signals = wrong_thread = 0;
+	sigaction(of->number, &action, NULL);
+	assert_int_equal(pthread_create(&thread, NULL, run, of), 0);
+	pthread_join(thread, NULL);
+	signal(of->number, SIG_DFL);
+	assert_int_equal(of->status, VPERF_OK);
+	assert_false(wrong_thread);
+}
+
 /* One signal each 100 page faults, to the thread that has them, though others run. */
 static void test_overflow(void **state)
 {
-	const char *const events[] = {"task-clock", "page-faults"};
-	struct vperf_options options = {
-	    .size = sizeof(options), .signal = SIGRTMIN + 3, .event = 1, .period = 100};
-	struct sigaction action = {.sa_sigaction = on_overflow, .sa_flags = SA_SIGINFO};
-	struct vperf_counters *counters = open_set(events, 2, &options);
+	struct overflows of = {.number = SIGRTMIN + 3};
 	bool stop = false;
-	uint64_t values[2];
 	pthread_t other;
 
-	expected_thread = gettid();
-	expected_descriptor = vperf_counters_descriptor(counters);
-	sigaction(options.signal, &action, NULL);
+	vperf_counters_close(open_set((const char *const[]){"page-faults"}, 1, NULL));
 	assert_int_equal(pthread_create(&other, NULL, idle, &stop), 0);
-	assert_int_equal(vperf_counters_start(counters), VPERF_OK);
-	fault(10000);
-	assert_int_equal(vperf_counters_stop(counters, values), VPERF_OK);
+	count_in_thread(overflow_in_thread, &of);
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	pthread_join(other, NULL);
-	assert_in_range(values[1], 10000, most_faults(10000));
-	assert_int_equal(signals, values[1] / 100);
-	assert_false(wrong_thread);
-	vperf_counters_close(counters);
-	signal(options.signal, SIG_DFL);
+	assert_in_range(of.count, 10000, most_faults(10000));
+	assert_int_equal(signals, of.count / 100);
 }
 
 static uint64_t taken_off;
@@ -560,35 +637,54 @@ static struct vp_counters_overflow *open_overflow(const struct vp_counters_overf
 	return overflow;
 }
 
+static void *timed_overflow_in_thread(void *context)
+{
+	const char *const events[] = {"page-faults"};
+	struct overflows *of = context;
+	const struct vperf_options options = {
+	    .size = sizeof(options), .signal = of->number, .period = 100};
+	struct vp_counters_overflow *overflow = NULL;
+	struct vperf_counters *counters;
+	uint64_t first = 0, last = 0;
+
+	of->status = vperf_counters_open(events, 1, NULL, &counters, NULL);
+	if (of->status)
+		return NULL;
+	of->status = vperf_counters_start(counters);
+	if (!of->status)
+		of->status =
+		    vp_counters_overflow_open(&counter_ops, counters, 1, &options, &overflow, NULL);
+	if (!of->status) {
+		expected_thread = gettid();
+		expected_descriptor = vp_counters_overflow_fd(overflow);
+		taken_off = 0;
+		of->status = vperf_counters_read(counters, &first);
+	}
+	if (!of->status)
+		of->status = vp_counters_overflow_start(overflow, first);
+	for (int i = 0; i < 20; i++)
+		fault(5000);
+	of->told_before_end = signals;
+	if (!of->status)
+		of->status = vperf_counters_read(counters, &last);
+	of->count = last - first - taken_off;
+	if (!of->status)
+		vp_counters_overflow_stop(overflow, last);
+	vp_counters_overflow_close(overflow);
+	vperf_counters_close(counters);
+	return NULL;
+}
+
 /* The same of a counter that is read only: as many signals as periods, the last ones at the end. */
 static void check_timed_overflow(int number)
 {
-	const char *const events[] = {"page-faults"};
-	struct sigaction action = {.sa_sigaction = on_overflow, .sa_flags = SA_SIGINFO};
-	struct vperf_counters *counters = open_set(events, 1, NULL);
-	uint64_t first, last;
+	struct overflows of = {.number = number};
 
-	sigaction(number, &action, NULL);
-	assert_int_equal(vperf_counters_start(counters), VPERF_OK);
-	struct vp_counters_overflow *overflow = open_overflow(&counter_ops, counters, number);
-	expected_thread = gettid();
-	expected_descriptor = vp_counters_overflow_fd(overflow);
-	signals = 0;
-	taken_off = 0;
-	assert_int_equal(vperf_counters_read(counters, &first), VPERF_OK);
-	assert_int_equal(vp_counters_overflow_start(overflow, first), VPERF_OK);
-	for (int i = 0; i < 20; i++)
-		fault(5000);
-	assert_true(signals > 0);
-	assert_int_equal(vperf_counters_read(counters, &last), VPERF_OK);
-	uint64_t count = last - first - taken_off;
-	vp_counters_overflow_stop(overflow, last);
-	assert_in_range(count, 100000, most_faults(100000));
-	assert_int_equal(signals, count / 100);
-	assert_false(wrong_thread);
-	vp_counters_overflow_close(overflow);
-	vperf_counters_close(counters);
-	signal(number, SIG_DFL);
+	vperf_counters_close(open_set((const char *const[]){"page-faults"}, 1, NULL));
+	count_in_thread(timed_overflow_in_thread, &of);
+	assert_true(of.told_before_end > 0);
+	assert_in_range(of.count, 100000, most_faults(100000));
+	assert_int_equal(signals, of.count / 100);
 }
 
 static void test_timed_overflow(void **state)
@@ -753,6 +849,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_steal_of_many_cpus),
 	    cmocka_unit_test(test_names),
+	    cmocka_unit_test(test_groups_that_lost_their_counters),
 	    cmocka_unit_test(test_counts_page_faults),
 	    cmocka_unit_test(test_threads),
 	    cmocka_unit_test(test_refuses),
