@@ -292,9 +292,185 @@ static void test_linear(void **state)
 	model = vp_linear_build(&data, rows, n, &options);
 	assert_true(model->terms[1].coefficient == 0);
 	assert_true(model->terms[0].coefficient > 1);
+	assert_true(isnan(model->terms[0].error) && isnan(model->constant_error));
 	vp_linear_free(model);
 	free(rows);
 	vp_data_deinit(&data);
+}
+
+/* A data set of those columns, by column, of which the last is the target. */
+static void data_of(struct vp_data *data, size_t rows, size_t k, const double *columns)
+{
+	*data = (struct vp_data){.name = vp_strdup("given"), .rows = rows, .target = k};
+	for (size_t j = 0; j <= k; j++) {
+		struct vp_column *column =
+		    vp_data_column_add(data, vp_format("x%zu", j), VP_COLUMN_NUMERIC);
+		column->values = vp_alloc(rows * sizeof(double));
+		memcpy(column->values, columns + j * rows, rows * sizeof(double));
+	}
+}
+
+static struct vp_linear *fit_all(const struct vp_data *data)
+{
+	static const struct vp_linear_options options;
+	size_t n;
+	VP_AUTO_FREE uint32_t *rows = vp_data_known_rows(data, &n);
+
+	return vp_linear_build(data, rows, n, &options);
+}
+
+static void assert_close(double value, double expected)
+{
+	assert_near(value, expected, fabs(expected) * 1e-9);
+}
+
+/* NIST's Statistical Reference Datasets, "Norris" (simple regression), with the certified values.
+ */
+static void test_norris(void **state)
+{
+	enum { N = 36 };
+	static const double columns[2 * N] = {
+	    0.2, 337.4, 118.2, 884.6, 10.1,  226.5, 666.3, 996.3, 448.6, 777.0, 558.2, 0.4,
+	    0.6, 775.5, 666.9, 338.0, 447.5, 11.6,  556.0, 228.1, 995.8, 887.6, 120.2, 0.3,
+	    0.3, 556.8, 339.1, 887.2, 999.0, 779.0, 11.1,  118.3, 229.2, 669.1, 448.9, 0.5,
+	    0.1, 338.8, 118.1, 888.0, 9.2,   228.1, 668.5, 998.5, 449.1, 778.9, 559.2, 0.3,
+	    0.1, 778.1, 668.8, 339.3, 448.9, 10.8,  557.7, 228.3, 998.0, 888.8, 119.6, 0.3,
+	    0.6, 557.6, 339.3, 888.0, 998.5, 778.9, 10.2,  117.6, 228.9, 668.4, 449.2, 0.2};
+	struct vp_data data;
+	double mean = 0, squares = 0;
+
+	data_of(&data, N, 1, columns);
+	struct vp_linear *model = fit_all(&data);
+	assert_close(model->constant, -0.262323073774029);
+	assert_close(model->constant_error, 0.232818234301152);
+	assert_close(model->terms[0].coefficient, 1.00211681802045);
+	assert_close(model->terms[0].error, 0.429796848199937e-03);
+	assert_close(model->residual, 0.884796396144373);
+	assert_close(model->terms[0].inflation, 1);
+	/* The textbook's leverage. */
+	for (size_t i = 0; i < N; i++)
+		mean += columns[i] / N;
+	for (size_t i = 0; i < N; i++)
+		squares += (columns[i] - mean) * (columns[i] - mean);
+	assert_close(model->terms[0].mean, mean);
+	assert_close(model->terms[0].sd, sqrt(squares / (N - 1)));
+	for (size_t i = 0; i < N; i++)
+		assert_close(vp_linear_leverage(model, &data, i),
+			     1.0 / N + (columns[i] - mean) * (columns[i] - mean) / squares);
+	vp_linear_free(model);
+	vp_data_deinit(&data);
+}
+
+/* "Longley" (multiple regression, of predictors that nearly depend on each other); the variance
+ * inflation is that of exact fractions. */
+static void test_longley(void **state)
+{
+	enum { N = 16, K = 6 };
+	static const double columns[(K + 1) * N] = {
+	    83.0,   88.5,   88.2,   89.5,   96.2,   98.1,   99.0,   100.0,  101.2,  104.6,  108.4,
+	    110.8,  112.6,  114.2,  115.7,  116.9,  234289, 259426, 258054, 284599, 328975, 346999,
+	    365385, 363112, 397469, 419180, 442769, 444546, 482704, 502601, 518173, 554894, 2356,
+	    2325,   3682,   3351,   2099,   1932,   1870,   3578,   2904,   2822,   2936,   4681,
+	    3813,   3931,   4806,   4007,   1590,   1456,   1616,   1650,   3099,   3594,   3547,
+	    3350,   3048,   2857,   2798,   2637,   2552,   2514,   2572,   2827,   107608, 108632,
+	    109773, 110929, 112075, 113270, 115094, 116219, 117388, 118734, 120445, 121950, 123366,
+	    125368, 127852, 130081, 1947,   1948,   1949,   1950,   1951,   1952,   1953,   1954,
+	    1955,   1956,   1957,   1958,   1959,   1960,   1961,   1962,   60323,  61122,  60171,
+	    61187,  63221,  63639,  64989,  63761,  66019,  67857,  68169,  66513,  68655,  69564,
+	    69331,  70551};
+	static const struct {
+		double coefficient, error, inflation;
+	} certified[K] = {
+	    {15.0618722713733, 84.9149257747669, 135.53243828000322},
+	    {-0.358191792925910e-01, 0.334910077722432e-01, 1788.5134827181773},
+	    {-2.02022980381683, 0.488399681651699, 33.61889059604987},
+	    {-1.03322686717359, 0.214274163161675, 3.588930193445543},
+	    {-0.511041056535807e-01, 0.226073200069370, 399.1510223126395},
+	    {1829.15146461355, 455.478499142212, 758.9805974068944},
+	};
+	struct vp_data data;
+
+	data_of(&data, N, K, columns);
+	struct vp_linear *model = fit_all(&data);
+	assert_int_equal(model->rank, K);
+	for (size_t j = 0; j < K; j++) {
+		assert_close(model->terms[j].coefficient, certified[j].coefficient);
+		assert_close(model->terms[j].error, certified[j].error);
+		assert_close(model->terms[j].inflation, certified[j].inflation);
+		assert_false(model->terms[j].unclear);
+	}
+	assert_close(model->constant, -3482258.63459582);
+	assert_close(model->constant_error, 890420.383607373);
+	assert_close(model->residual, 304.854073561965);
+	vp_linear_free(model);
+	vp_data_deinit(&data);
+}
+
+/* Eight rows of three columns that are orthogonal to each other, with mean 0. */
+static double orthogonal(size_t column, size_t row)
+{
+	return row & (size_t)1 << column ? 1 : -1;
+}
+
+/* Predictors that are sums of three such columns, by these parts; how many groups they are. */
+static size_t groups_of(size_t k, const double parts[][3], uint32_t *groups)
+{
+	enum { N = 8, MOST = 4 };
+	double columns[(MOST + 1) * N] = {0};
+	struct vp_data data;
+
+	for (size_t j = 0; j < k; j++)
+		for (size_t i = 0; i < N; i++)
+			for (size_t part = 0; part < 3; part++)
+				columns[j * N + i] += parts[j][part] * orthogonal(part, i);
+	for (size_t i = 0; i < N; i++)
+		columns[k * N + i] = (double)(i * i);
+	data_of(&data, N, k, columns);
+	struct vp_linear *model = fit_all(&data);
+	size_t count = vp_linear_group(model, &data);
+	for (size_t j = 0; j < k; j++)
+		groups[j] = model->terms[j].group;
+	vp_linear_free(model);
+	vp_data_deinit(&data);
+	return count;
+}
+
+/* The second column of a pair that correlates so much with the first. */
+#define CORRELATES(r)                                                                              \
+	{                                                                                          \
+		(r), sqrt(1 - (r) * (r)), 0                                                        \
+	}
+
+static void test_groups(void **state)
+{
+	uint32_t groups[4];
+	const double alike[][3] = {{1, 0, 0}, CORRELATES(0.91)};
+	const double opposite[][3] = {{1, 0, 0}, CORRELATES(-0.91)};
+	const double different[][3] = {{1, 0, 0}, CORRELATES(0.89)};
+	/* The first and the last correlate by 0.66 only. */
+	const double chain[][3] = {{1, 0, 0}, {0, 0, 5}, CORRELATES(0.91), {0.66, 0.75127, 0}};
+	/* The last is of both others, and more of the second: its variance is inflated by 10.8. */
+	const double inflated[][3] = {{1, 0, 0}, {0, 1, 0}, {0.6, 0.74, 0.303974}};
+	/* The same, by 9.4. */
+	const double less[][3] = {{1, 0, 0}, {0, 1, 0}, {0.6, 0.73, 0.327}};
+
+	assert_int_equal(groups_of(2, alike, groups), 1);
+	assert_int_equal(groups[1], 0);
+	assert_int_equal(groups_of(2, opposite, groups), 1);
+	assert_int_equal(groups_of(2, different, groups), 2);
+	assert_int_equal(groups[0], 0);
+	assert_int_equal(groups[1], 1);
+	assert_int_equal(groups_of(4, chain, groups), 2);
+	assert_int_equal(groups[0], 0);
+	assert_int_equal(groups[1], 1);
+	assert_int_equal(groups[2], 0);
+	assert_int_equal(groups[3], 0);
+	assert_int_equal(groups_of(3, inflated, groups), 2);
+	assert_int_equal(groups[0], 0);
+	assert_int_equal(groups[1], 1);
+	assert_int_equal(groups[2], 1);
+	assert_int_equal(groups_of(3, less, groups), 3);
+	assert_int_equal(groups[2], 2);
 }
 
 /* A column on another scale that is the sum of two, and one that is nearly another. */
@@ -376,6 +552,9 @@ int main(void)
 	    cmocka_unit_test(test_split),
 	    cmocka_unit_test(test_score),
 	    cmocka_unit_test(test_linear),
+	    cmocka_unit_test(test_norris),
+	    cmocka_unit_test(test_longley),
+	    cmocka_unit_test(test_groups),
 	    cmocka_unit_test(test_dependent_columns),
 	    cmocka_unit_test(test_tree),
 	};
