@@ -509,6 +509,33 @@ static void test_reboots(void **state)
 	vp_notices_deinit(&notices);
 }
 
+/* Times from before the first pair of clocks, and such that have not come yet, are not known: they
+ * are taken for the nearest that is, and counted. */
+static void test_times_outside(void **state)
+{
+	struct vp_guest_clock clock = {0};
+	const struct vp_vcpu vcpu = {.has_tsc = true, .tsc_offset = 100};
+	struct vp_clock_point point = {.from = 1000, .to = 500000000, .ns = 500000000};
+
+	vp_clock_line_add(&clock.line, &point);
+	point.from += 100;
+	point.to = point.ns += 100000000;
+	vp_clock_line_add(&clock.line, &point);
+	assert_int_equal(vp_guest_clock_at(&clock, &vcpu, 1150), 550000000);
+	assert_int_equal(clock.past, 0);
+	assert_int_equal(vp_guest_clock_at(&clock, &vcpu, 1099), 500000000);
+	assert_int_equal(vp_guest_clock_at(&clock, &vcpu, 900), 500000000);
+	assert_int_equal(clock.past, 2);
+	assert_int_equal(vp_guest_clock_at(&clock, &vcpu, 1200), 600000000);
+	assert_int_equal(clock.past, 2);
+	assert_int_equal(clock.future, 0);
+	uint64_t now = vp_guest_clock_at(&clock, &vcpu, UINT64_MAX);
+	assert_int_equal(now, clock.line.points.at[clock.line.points.count - 1].to);
+	assert_int_equal(clock.future, 1);
+	assert_int_equal(clock.past, 2);
+	vp_guest_clock_deinit(&clock);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -520,6 +547,7 @@ int main(void)
 	    cmocka_unit_test(test_refusals),
 	    cmocka_unit_test(test_clock_line),
 	    cmocka_unit_test(test_absurd_clock),
+	    cmocka_unit_test(test_times_outside),
 	    cmocka_unit_test(test_reboots),
 	};
 

@@ -157,44 +157,148 @@ static void test_clock_in_between(void **state)
 	assert_int_equal(out[3].header.time, START + 3 * PERIOD);
 }
 
+/* The process of a second VM, and the thread of its vCPU 3. */
+enum { OTHER = 2000, OTHER_THREAD = 2001 };
+
+static void add_other(struct vp_session *session)
+{
+	struct vp_vm vm = {.pid = OTHER, .name = vp_strdup("other"), .uuid = vp_strdup("")};
+
+	vm.agent = vp_strdup("");
+	vm.memory = vp_strdup("");
+	vp_vm_vcpu(&vm, 3)->tid = OTHER_THREAD;
+	vp_vec_push(&session->vms, vm);
+}
+
+/* Of a VM that was not asked for, that it ran is all that is recorded; of the one that was, all. */
 static void test_unchosen_vm(void **state)
 {
 	static const char *const names[] = {"other"};
-	struct vp_guest_sample sample = guest_at(START + PERIOD);
+	struct vp_guest_sample in[] = {guest_at(START + PERIOD), guest_at(START + PERIOD + 1)};
 	struct vp_profile_instrument *profile = profile_make();
-	union vp_any_record out[1];
+	union vp_any_record out[2];
 
 	profile->base.session->options.vm_names = names;
 	profile->base.session->options.n_vm_names = 1;
-	vp_profile_take(profile, 0, (char *)&sample, sizeof(sample));
-	assert_int_equal(read_back(profile, 1, out), 1);
-	assert_int_equal(out[0].guest_sample.ip, 0);
-	assert_int_equal(out[0].guest_sample.as_root, 0);
-	assert_int_equal(out[0].guest_sample.flags, VP_HIDDEN);
+	add_other(profile->base.session);
+	for (int i = 0; i < 2; i++) {
+		in[i].guest_pid = 44;
+		in[i].guest_tid = 45;
+		in[i].exit_reason = 0x78;
+		in[i].flags |= VP_BY_MEMORY | VP_HAS_EXIT_REASON;
+	}
+	in[1].vm = OTHER;
+	in[1].tid = OTHER_THREAD;
+	vp_profile_take(profile, 0, (char *)in, sizeof(in));
+	assert_int_equal(read_back(profile, 2, out), 2);
+	struct vp_guest_sample hidden = out[0].guest_sample, whole = out[1].guest_sample;
+	assert_int_equal(hidden.ip, 0);
+	assert_int_equal(hidden.as_root, 0);
+	assert_int_equal(hidden.guest_pid, 0);
+	assert_int_equal(hidden.guest_tid, 0);
+	assert_int_equal(hidden.flags, VP_HIDDEN | VP_HAS_EXIT_REASON);
+	assert_int_equal(hidden.vm, GUEST);
+	assert_int_equal(hidden.tid, GUEST + 1);
+	assert_int_equal(hidden.vcpu, 3);
+	assert_int_equal(hidden.exit_reason, 0x78);
+	in[1].vcpu = 3; /* as its thread's name said */
+	assert_memory_equal(&whole, &in[1], sizeof(whole));
 }
 
 static void test_unchosen_chain(void **state)
 {
 	static const char *const names[] = {"other"};
-	struct vp_guest_regs regs = {.time = START,
-				     .id = VP_ID_guest_regs,
-				     .vm = GUEST,
-				     .tid = GUEST + 1,
-				     .flags = VP_HAS_AS_ROOT | VP_HAS_STACK,
-				     .ip = 1,
-				     .sp = 2,
-				     .bp = 3,
-				     .as_root = 4};
+	struct vp_guest_regs in[2] = {{.time = START,
+				       .id = VP_ID_guest_regs,
+				       .vm = GUEST,
+				       .tid = GUEST + 1,
+				       .flags = VP_HAS_AS_ROOT | VP_HAS_STACK | VP_BY_MEMORY,
+				       .guest_pid = 44,
+				       .guest_tid = 45,
+				       .ip = 1,
+				       .sp = 2,
+				       .bp = 3,
+				       .as_root = 4}};
 	struct vp_profile_instrument *profile = profile_make();
-	union vp_any_record out[1];
+	union vp_any_record out[2];
 
 	profile->base.session->options.vm_names = names;
 	profile->base.session->options.n_vm_names = 1;
-	vp_profile_take(profile, 0, (char *)&regs, sizeof(regs));
-	assert_int_equal(read_back(profile, 1, out), 1);
-	const struct vp_guest_regs *hidden = &out[0].guest_regs;
-	assert_int_equal(hidden->ip | hidden->sp | hidden->bp | hidden->as_root, 0);
-	assert_int_equal(hidden->flags, VP_HIDDEN);
+	add_other(profile->base.session);
+	in[1] = in[0];
+	in[1].vm = OTHER;
+	in[1].tid = OTHER_THREAD;
+	vp_profile_take(profile, 0, (char *)in, sizeof(in));
+	assert_int_equal(read_back(profile, 2, out), 2);
+	struct vp_guest_regs hidden = out[0].guest_regs, whole = out[1].guest_regs;
+	assert_int_equal(hidden.ip | hidden.sp | hidden.bp | hidden.as_root, 0);
+	assert_int_equal(hidden.guest_pid | hidden.guest_tid, 0);
+	assert_int_equal(hidden.flags, VP_HIDDEN);
+	assert_int_equal(hidden.vm, GUEST);
+	assert_memory_equal(&whole, &in[1], sizeof(whole));
+}
+
+/* Samples of two VMs on one pCPU, by turns: each vCPU's number is of its own VM, and so are threads
+ * that a record tells. */
+static void test_vcpus_of_two_vms(void **state)
+{
+	struct vp_profile_instrument *profile = profile_make();
+	struct vp_session *session = profile->base.session;
+	struct vp_guest_sample in[6];
+	union vp_any_record out[6];
+
+	add_other(session);
+	for (unsigned i = 0; i < 6; i++) {
+		bool other = i % 2;
+		in[i] = guest_at(START + i);
+		in[i].vm = other ? OTHER : GUEST;
+		in[i].tid = in[i].vm + 1 + i / 2;
+		/* The kernel tells the number of the second ones; the third are not known. */
+		in[i].vcpu = (uint16_t)(i / 2 == 1 ? 5U + other : VP_VCPU_UNKNOWN);
+	}
+	vp_profile_take(profile, 0, (char *)in, sizeof(in));
+	assert_int_equal(session->vms.count, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct vp_vm *vm = &session->vms.at[i];
+		assert_int_equal(vm->vcpus.count, 2);
+		assert_int_equal(vm->vcpus.at[1].number, 5 + i);
+		assert_int_equal(vm->vcpus.at[1].tid, vm->pid + 2);
+	}
+	assert_int_equal(read_back(profile, 6, out), 6);
+	for (unsigned i = 0; i < 6; i++) {
+		static const uint16_t numbers[] = {3, 3, 5, 6, VP_VCPU_UNKNOWN, VP_VCPU_UNKNOWN};
+		assert_int_equal(out[i].guest_sample.vm, i % 2 ? OTHER : GUEST);
+		assert_int_equal(out[i].guest_sample.vcpu, numbers[i]);
+	}
+}
+
+/* One thread may run several vCPUs by turns, and then another VM's: each is noted. */
+static void test_vcpus_of_one_thread(void **state)
+{
+	static const uint32_t vms[] = {GUEST, GUEST, OTHER, GUEST, OTHER};
+	static const uint16_t numbers[] = {5, 7, 7, 5, 8};
+	struct vp_profile_instrument *profile = profile_make();
+	struct vp_session *session = profile->base.session;
+	union vp_any_record out[1];
+
+	add_other(session);
+	for (unsigned i = 0; i < VP_ARRAY_SIZE(vms); i++) {
+		struct vp_guest_sample sample = guest_at(START + i);
+		sample.vm = vms[i];
+		sample.tid = 77;
+		sample.vcpu = numbers[i];
+		vp_profile_take(profile, 0, (char *)&sample, sizeof(sample));
+	}
+	for (size_t i = 0; i < 2; i++) {
+		static const uint32_t seen[][2] = {{5, 7}, {7, 8}};
+		const struct vp_vm *vm = &session->vms.at[i];
+		assert_int_equal(vm->vcpus.count, 3); /* and the one that was known */
+		for (size_t j = 0; j < 2; j++) {
+			assert_int_equal(vm->vcpus.at[1 + j].number, seen[i][j]);
+			assert_int_equal(vm->vcpus.at[1 + j].tid, 77);
+		}
+	}
+	assert_int_equal(read_back(profile, 1, out), VP_ARRAY_SIZE(vms));
 }
 
 /* Two VMs of one process: the vCPU's thread tells which one a record is about. */
@@ -461,11 +565,12 @@ static void test_guests_of_vms(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_late_ticks),         cmocka_unit_test(test_gaps),
-	    cmocka_unit_test(test_clock_in_between),   cmocka_unit_test(test_unchosen_vm),
-	    cmocka_unit_test(test_unchosen_chain),     cmocka_unit_test(test_late_chain),
-	    cmocka_unit_test(test_vms_of_one_process), cmocka_unit_test(test_ring_laps),
-	    cmocka_unit_test(test_events_of_vms),      cmocka_unit_test(test_guests_of_vms),
+	    cmocka_unit_test(test_late_ticks),          cmocka_unit_test(test_gaps),
+	    cmocka_unit_test(test_clock_in_between),    cmocka_unit_test(test_unchosen_vm),
+	    cmocka_unit_test(test_unchosen_chain),      cmocka_unit_test(test_vcpus_of_two_vms),
+	    cmocka_unit_test(test_vcpus_of_one_thread), cmocka_unit_test(test_late_chain),
+	    cmocka_unit_test(test_vms_of_one_process),  cmocka_unit_test(test_ring_laps),
+	    cmocka_unit_test(test_events_of_vms),       cmocka_unit_test(test_guests_of_vms),
 	    cmocka_unit_test(test_events_in_a_row),
 	};
 

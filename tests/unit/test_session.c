@@ -19,13 +19,15 @@
 #define NAME "test_session.rec"
 
 enum { SAMPLES = 3, INTERVALS = 2 };
+/* A pCPU that came online later, and another such. */
+enum { LATE = 40, LATER = 41 };
 
 /* An instrument that writes so many records of one class at its last `drain`. */
 struct fake {
 	struct vp_instrument base;
 	enum vp_stream_class kind;
 	unsigned records;
-	uint64_t lost;
+	uint64_t lost, lost_late;
 	const char *fails_to_open, *fails_to_stop, *fails_to_drain, *fails_to_finish;
 	bool stopped, finished;
 	int fd;
@@ -82,9 +84,12 @@ static struct vp_error *fake_finish(struct vp_instrument *instrument, uint64_t e
 
 static uint64_t fake_lost(const struct vp_instrument *instrument, struct vp_stream_id id)
 {
-	bool first = (int)id.pcpu == instrument->session->pcpus.at[0];
+	const struct fake *fake = fake_of(instrument);
 
-	return first ? fake_of(instrument)->lost : 0;
+	assert_int_equal(id.kind, fake->kind);
+	if (id.pcpu == LATE || id.pcpu == LATER)
+		return fake->lost_late + id.pcpu;
+	return (int)id.pcpu == instrument->session->pcpus.at[0] ? fake->lost : 0;
 }
 
 static void fake_put_total(const struct vp_instrument *instrument, struct vp_buffer *out)
@@ -198,6 +203,33 @@ static void test_streams_and_losses(void **state)
 	assert_int_equal(count(VP_STREAMS(VP_STREAM_PCPU), VP_ID_host_sample), SAMPLES);
 	assert_int_equal(count(VP_STREAMS(VP_STREAM_PCPU), VP_ID_interval), 0);
 	assert_int_equal(count(VP_STREAMS(VP_STREAM_INTERVALS), VP_ID_interval), INTERVALS);
+}
+
+/* Those of pCPUs that came later count, too, where they have a stream of that class. */
+static void test_losses_of_late_pcpus(void **state)
+{
+	struct scene scene;
+	struct vp_recording about;
+
+	begin(&scene);
+	scene.profile->lost = 5;
+	scene.profile->lost_late = 1000;
+	scene.intervals->lost = 7;
+	scene.intervals->lost_late = 2000;
+	expect_no_error(vp_session_open(scene.session));
+	start(&scene);
+	vp_vec_push(&scene.session->late_pcpus,
+		    ((struct vp_late_pcpu){LATE, VP_STREAMS(VP_STREAM_PCPU)}));
+	vp_vec_push(&scene.session->late_pcpus,
+		    ((struct vp_late_pcpu){LATER, VP_STREAMS(VP_STREAM_PCPU) |
+						      VP_STREAMS(VP_STREAM_INTERVALS)}));
+	expect_no_error(vp_session_step(scene.session, 0));
+	expect_no_error(vp_session_finish(scene.session));
+	end(&scene);
+	expect_no_error(vp_recording_read(NAME, &about));
+	assert_int_equal(about.lost[VP_STREAM_PCPU], 5 + 1000 + LATE + 1000 + LATER);
+	assert_int_equal(about.lost[VP_STREAM_INTERVALS], 7 + 2000 + LATER);
+	vp_recording_deinit(&about);
 }
 
 /* The first error of the end is told, and does not keep anything from being written. */
@@ -443,6 +475,63 @@ static void test_number_used_again(void **state)
 	}
 }
 
+/* Processes in which there is one more VM than is known, whose vCPUs' threads are known, too. */
+static unsigned searches;
+static uint32_t process_with_new, new_thread;
+
+static struct vp_vm *find_new(vp_vms *vms, uint32_t pid, bool at_start)
+{
+	searches++;
+	if (pid != process_with_new)
+		return NULL;
+	process_with_new = 0;
+	struct vp_vm vm = {.pid = pid, .name = vp_strdup("new"), .memory = vp_strdup("")};
+	vp_vec_each (vms, other)
+		vm.nth += other->pid == pid;
+	vp_vm_vcpu(&vm, 0)->tid = new_thread;
+	vp_vec_push(vms, vm);
+	return &vms->at[vms->count - 1];
+}
+
+/* Where all VMs of a process are known to have ended, a thread that is a vCPU all the same is
+ * another one's: it is looked for, in that process, once a second. */
+static void test_new_vm_of_known_process(void **state)
+{
+	struct vp_session *session = vp_session_new(&(struct vp_session_options){0});
+	struct vp_hypervisor hypervisor = *vp_hypervisor_kvm();
+
+	hypervisor.look_at = find_new;
+	session->hypervisor = &hypervisor;
+	for (uint32_t pid = 10; pid <= 20; pid += 10)
+		for (uint32_t nth = 0; nth < 2; nth++) {
+			struct vp_vm vm = {.pid = pid, .nth = nth, .name = vp_strdup("x")};
+			vm.end = pid == 20 || !nth ? 5 : 0;
+			vp_vm_vcpu(&vm, 0)->tid = pid + 1 + nth;
+			vp_vec_push(&session->vms, vm);
+		}
+	vp_session_take_vms(session, 0);
+	/* The second VM of the first process runs. */
+	searches = 0;
+	assert_int_equal(vp_session_vm_id(session, 10, 12), 10 | 1 << VP_PID_BITS);
+	assert_int_equal(searches, 0);
+	/* Those of the second do not, and there is none other, or there is. */
+	assert_int_equal(vp_session_vm_id(session, 20, 22), 20 | 1 << VP_PID_BITS);
+	assert_int_equal(vp_session_vm_id(session, 20, 21), 20);
+	assert_int_equal(searches, 1);
+	vp_map_deinit(&session->no_vms);
+	process_with_new = 20;
+	new_thread = 21; /* which had been a vCPU of the first one */
+	assert_int_equal(vp_session_vm_id(session, 20, 21), 20 | 2 << VP_PID_BITS);
+	assert_int_equal(searches, 2);
+	assert_int_equal(session->vms.count, 5);
+	VP_AUTO_FREE char *notice = vp_session_take_notice(session);
+	assert_string_equal(notice, "VM 'new' (process 20) started during the recording");
+	assert_true(session->vms_changed);
+	assert_int_equal(vp_session_vm_id(session, 20, 21), 20 | 2 << VP_PID_BITS);
+	assert_int_equal(searches, 2);
+	vp_session_free(session);
+}
+
 static void add_vm(struct vp_session *session, uint32_t pid, uint64_t end)
 {
 	struct vp_vm *vm = vp_vec_push_slot(&session->vms);
@@ -588,6 +677,7 @@ int main(void)
 	    cmocka_unit_test(test_ended_vms_are_forgotten),
 	    cmocka_unit_test(test_vcpu_numbers_are_kvms),
 	    cmocka_unit_test(test_streams_and_losses),
+	    cmocka_unit_test(test_losses_of_late_pcpus),
 	    cmocka_unit_test(test_first_error),
 	    cmocka_unit_test(test_absence),
 	    cmocka_unit_test(test_full_disk),
@@ -595,6 +685,7 @@ int main(void)
 	    cmocka_unit_test(test_flight),
 	    cmocka_unit_test(test_wait),
 	    cmocka_unit_test(test_number_used_again),
+	    cmocka_unit_test(test_new_vm_of_known_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
