@@ -365,9 +365,8 @@ def quota(run, claims):
     # It has 30 of each 100 ms, as the competitor has meanwhile, and is throttled for the other 40; what begins and ends cuts off a period.
     for state, percent in (("preempted", 30), ("throttled", 40)):
         claims.near(f"with a competitor: {state}, %", share(states.get(state, 0), wall), percent, 3 + share(100_000_000, wall))
-    contended = share(states.get("preempted", 0), wall)
-    claims.check(alone < contended / 2, f"preempted {alone:.2f} % without a competitor (what asks for the guest's "
-                                        f"pCPU time runs all the same), {contended:.2f} % with one")
+    # What asks for the guest's pCPU time runs all the same.
+    claims.near("without a competitor: preempted, %", alone, 1, 1)
     rows = read("steal", run, recording="contended")["thieves"]
     tasks = [row for row in rows if row["kind"] in ("task", "kthread")]
     first = max(tasks, key=lambda row: row["taken_ns"])
@@ -597,7 +596,8 @@ def matrix_claims(run, claims):
     claims.check(account["checks"]["samples_agree"],
                  f"samples are off by {account['checks']['samples_off_points']:.2f} points")
     exits = {row["reason"]: row["count"] for row in read("exits", run)["exits"]}
-    claims.check(exits.get("CPUID", 0) > 1000, f"{exits.get('CPUID', 0)} CPUIDs")
+    done = int(re.findall(r"exits: .*cpuid=(\d+)", (run.out / "guest-g1" / "workloads.log").read_text())[-1])
+    claims.check(done >= 2500 and done <= exits.get("CPUID", 0) <= done + 300, f"{exits.get('CPUID', 0)} CPUIDs, {done} were done by 'exits', some by the start of programs")
     check_parts(claims, read("exits", run)["exits"])
 
 
