@@ -26,8 +26,9 @@ struct vp_error *vp_filter_choose_vms(const vp_vms *vms, const char *vm, bool **
 	}
 	struct vp_error *error = NULL;
 	if (vm && !any)
-		error = vp_error_new("the recording has no VM '%s'; it has %s", vm,
-				     known.size ? vp_buffer_text(&known) : "none");
+		error = known.size ? vp_error_new("there is no VM '%s'; the VMs are %s", vm,
+						  vp_buffer_text(&known))
+				   : vp_error_new("there is no VM '%s', nor any other VM", vm);
 	vp_buffer_deinit(&known);
 	if (error)
 		free(chosen);

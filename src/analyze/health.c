@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/text.h"
 
@@ -107,17 +108,28 @@ static void clean(char **text)
 	free(before);
 }
 
-struct vp_error *vp_recording_open(const char *directory, struct vp_recording *recording,
-				   vp_vms *vms, vp_sentences *sentences)
+static struct vp_error *expect_recording(const char *directory)
 {
+	VP_AUTO_FREE char *file = vp_format("%s/recording", directory);
 	struct stat status;
 
+	if (stat(directory, &status) && errno == ENOENT)
+		return vp_error_new("there is no recording '%s': run 'vperf record' first, or name "
+				    "a recording",
+				    directory);
 	if (stat(directory, &status))
 		return vp_error_errno(errno, "cannot open recording '%s'", directory);
-	if (!S_ISDIR(status.st_mode))
+	if (!S_ISDIR(status.st_mode) || (access(file, F_OK) && errno == ENOENT))
 		return vp_error_new(
 		    "'%s' is not a recording: expected a directory written by 'vperf record'",
 		    directory);
+	return NULL;
+}
+
+struct vp_error *vp_recording_open(const char *directory, struct vp_recording *recording,
+				   vp_vms *vms, vp_sentences *sentences)
+{
+	VP_TRY(expect_recording(directory));
 	VP_TRY(vp_recording_read(directory, recording));
 	struct vp_error *error = vp_vms_read(directory, vms);
 	if (error)

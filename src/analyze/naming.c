@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "timeline/guests.h"
 
@@ -186,11 +187,15 @@ struct vp_error *vp_naming_load(const struct vp_naming_options *options,
 				const vp_stream_readers *streams, struct vp_naming *ret)
 {
 	struct vp_host_clock clock;
+	struct stat symfs;
 	struct vp_names_options how = {.root = options->symfs};
 	VP_AUTO_FREE char *path = vp_recording_maps_path(options->directory, vms, NULL);
 	struct vp_error *error = check_files(&options->maps, vms, "guest", false);
 
 	*ret = (struct vp_naming){0};
+	if (!error && options->symfs && (stat(options->symfs, &symfs) || !S_ISDIR(symfs.st_mode)))
+		error =
+		    vp_error_usage("option --symfs: there is no directory '%s'", options->symfs);
 	if (!error)
 		error = check_files(&options->kernels, vms, "kallsyms", true);
 	if (error)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/nearest.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -16,23 +17,28 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Levenshtein's distance, row by row of its table. */
+/*
+ * Letters to change, insert, delete, or swap with the next one: the optimal string alignment
+ * distance, row by row of its table. Two rows before the current one are kept, for swaps.
+ */
 static size_t distance_of(struct vp_slice wanted, const char *name, size_t size)
 {
-	size_t row[VP_NEAREST_SIZE];
+	size_t rows[3][VP_NEAREST_SIZE];
 
 	for (size_t j = 0; j <= size; j++)
-		row[j] = j;
+		rows[0][j] = j;
 	for (size_t i = 1; i <= wanted.size; i++) {
-		size_t diagonal = row[0];
+		size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *top = rows[(i + 1) % 3];
 		row[0] = i;
 		for (size_t j = 1; j <= size; j++) {
-			size_t change = diagonal + (wanted.bytes[i - 1] != name[j - 1]);
-			diagonal = row[j];
-			row[j] = least(change, least(row[j], row[j - 1]) + 1);
+			bool differs = wanted.bytes[i - 1] != name[j - 1];
+			row[j] = least(above[j - 1] + differs, least(above[j], row[j - 1]) + 1);
+			if (i > 1 && j > 1 && wanted.bytes[i - 1] == name[j - 2] &&
+			    wanted.bytes[i - 2] == name[j - 1])
+				row[j] = least(row[j], top[j - 2] + 1);
 		}
 	}
-	return row[size];
+	return rows[wanted.size % 3][size];
 }
 
 /* Nearer than a half of the letters that are different; a part of a name is near it. */

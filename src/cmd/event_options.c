@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd/verb.h"
+#include "recording/recording.h"
 
 enum { SECOND_DIGITS = 9 };
 #define SECOND 1000000000ULL
@@ -54,7 +55,9 @@ static struct vp_error *choose_time(struct vp_event_options *options)
 		return vp_error_usage("option --time: expected FROM,TO in seconds, such as "
 				      "12.5,13 or 12.5,, not '%s'",
 				      text);
-	return NULL;
+	return options->from <= options->to
+		   ? NULL
+		   : vp_error_usage("option --time: FROM is after TO in '%s'", text);
 }
 
 static struct vp_error *choose_cpus(struct vp_event_options *options)
@@ -70,12 +73,30 @@ static struct vp_error *choose_cpus(struct vp_event_options *options)
 	return NULL;
 }
 
+/* A window that has nothing of the recording is a mistake, and not an empty result. */
+static struct vp_error *expect_overlap(const struct vp_event_options *options)
+{
+	struct vp_recording about;
+	VP_AUTO_ERROR struct vp_error *unread = vp_recording_read(options->directory, &about);
+
+	if (unread) /* reported when it is opened */
+		return NULL;
+	uint64_t start = about.start, end = about.end ? about.end : UINT64_MAX;
+	vp_recording_deinit(&about);
+	if (options->to >= start && options->from <= end)
+		return NULL;
+	return vp_error_usage("option --time: '%s' is outside of the recording, which covers "
+			      "%.3f,%.3f",
+			      options->time, (double)start / SECOND, (double)end / SECOND);
+}
+
 struct vp_error *vp_event_options_check(struct vp_event_options *options)
 {
 	VP_TRY(choose_time(options));
 	VP_TRY(choose_cpus(options));
-	return vp_verb_recording(&options->operands, options->input, "vperf.data",
-				 &options->directory);
+	VP_TRY(vp_verb_recording(&options->operands, options->input, "vperf.data",
+				 &options->directory));
+	return options->time ? expect_overlap(options) : NULL;
 }
 
 void vp_event_options_deinit(struct vp_event_options *options)

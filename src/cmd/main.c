@@ -5,6 +5,8 @@
 
 #include "base/alloc.h"
 #include "base/io.h"
+#include "base/nearest.h"
+#include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/terminal.h"
 #include "cmd/verb.h"
@@ -16,6 +18,14 @@ static const struct vp_verb *(*const verbs[])(void) = {
     vp_verb_sched,  vp_verb_critical, vp_verb_guests, vp_verb_info,     vp_verb_check,
     vp_verb_model,  vp_verb_export,   vp_verb_import, vp_verb_snapshot, vp_verb_html,
     vp_verb_lend};
+
+static const struct vp_verb *find_verb(const char *name)
+{
+	for (size_t i = 0; i < VP_ARRAY_SIZE(verbs); i++)
+		if (!strcmp(name, verbs[i]()->name))
+			return verbs[i]();
+	return NULL;
+}
 
 static void help(FILE *out)
 {
@@ -48,8 +58,48 @@ static int flushed(int status)
 	return (fflush(stdout) || ferror(stdout)) && !status ? 1 : status;
 }
 
+/* The exit status of a word that is no verb. */
+static int unknown_word(const char *word)
+{
+	struct vp_nearest nearest;
+
+	vp_nearest_init(&nearest, (struct vp_slice){word, strlen(word)});
+	for (size_t i = 0; i < VP_ARRAY_SIZE(verbs); i++)
+		vp_nearest_add(&nearest, verbs[i]()->name);
+	VP_AUTO_FREE char *meant = word[0] == '-' ? vp_strdup("") : vp_nearest_text(&nearest);
+	VP_AUTO_FREE char *clean = vp_text_cleaned(word);
+	fprintf(stderr, "vperf: unknown %s '%s'%s\nTry 'vperf --help'.\n",
+		word[0] == '-' ? "option" : "verb", clean, meant);
+	return VP_ERROR_USAGE;
+}
+
+/* "vperf help", and "vperf help VERB", which is "vperf VERB --help". */
+static int show_help(const char *name)
+{
+	char *words[] = {(char *)name, "--help", NULL};
+	const struct vp_verb *verb = name ? find_verb(name) : NULL;
+
+	if (name && !verb)
+		return unknown_word(name);
+	if (verb)
+		return verb->run(2, words);
+	help(stdout);
+	return 0;
+}
+
+static bool is_one_of(const char *word, const char *const *words)
+{
+	for (; *words; words++)
+		if (!strcmp(word, *words))
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
+	static const char *const help_words[] = {"--help", "-h", "help", NULL};
+	static const char *const version_words[] = {"--version", "-v", "-V", "version", NULL};
+
 	if (!vp_open_standard_files())
 		return VP_ERROR_FAILURE;
 	vp_command_raise_file_limit();
@@ -57,18 +107,13 @@ int main(int argc, char **argv)
 		help(stderr);
 		return VP_ERROR_USAGE;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
-		help(stdout);
-		return flushed(0);
-	}
-	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version")) {
+	if (is_one_of(argv[1], help_words))
+		return flushed(show_help(argc > 2 ? argv[2] : NULL));
+	if (is_one_of(argv[1], version_words)) {
 		printf("vperf %s\n", VPERF_VERSION);
 		return flushed(0);
 	}
 	libbpf_set_print(print_of_libbpf);
-	for (size_t i = 0; i < VP_ARRAY_SIZE(verbs); i++)
-		if (!strcmp(argv[1], verbs[i]()->name))
-			return flushed(verbs[i]()->run(argc - 1, argv + 1));
-	fprintf(stderr, "vperf: unknown verb '%s'\nTry 'vperf --help'.\n", argv[1]);
-	return VP_ERROR_USAGE;
+	const struct vp_verb *verb = find_verb(argv[1]);
+	return verb ? flushed(verb->run(argc - 1, argv + 1)) : unknown_word(argv[1]);
 }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cmd/options.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/nearest.h"
 
 static const struct vp_option *find_long(const struct vp_option *options, size_t n_options,
 					 const char *word, size_t size)
@@ -12,6 +16,20 @@ static const struct vp_option *find_long(const struct vp_option *options, size_t
 		if (!strncmp(options[i].name, word, size) && !options[i].name[size])
 			return &options[i];
 	return NULL;
+}
+
+/* The error of an option that does not exist; it names those that are spelled like it. */
+static struct vp_error *unknown_long(const struct vp_option *options, size_t n_options,
+				     const char *word, size_t size)
+{
+	struct vp_nearest nearest;
+
+	vp_nearest_init(&nearest, (struct vp_slice){word, size});
+	for (size_t i = 0; i < n_options; i++)
+		vp_nearest_add(&nearest, options[i].name);
+	vp_nearest_add(&nearest, "help");
+	VP_AUTO_FREE char *meant = vp_nearest_text(&nearest);
+	return vp_error_usage("unknown option '--%.*s'%s", (int)size, word, meant);
 }
 
 static const struct vp_option *find_letter(const struct vp_option *options, size_t n_options,
@@ -30,11 +48,12 @@ static struct vp_error *set_count(const struct vp_option *option, const char *te
 		uint64_t factor;
 	} suffixes[] = {{0, 1}, {'k', 1000}, {'K', 1000}, {'M', 1000000}, {'G', 1000000000}};
 	char *end;
+	errno = 0;
 	uint64_t value = strtoull(text, &end, 10);
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(suffixes); i++) {
 		if (*end != suffixes[i].suffix || (*end && end[1]) || end == text ||
-		    text[0] == '-' || value == 0)
+		    text[0] == '-' || value == 0 || errno)
 			continue;
 		if (__builtin_mul_overflow(value, suffixes[i].factor, &value))
 			break;
@@ -43,6 +62,32 @@ static struct vp_error *set_count(const struct vp_option *option, const char *te
 	}
 	return vp_error_usage("option --%s: expected a positive number, not '%s'", option->name,
 			      text);
+}
+
+static struct vp_error *set_seconds(const struct vp_option *option, const char *text)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = {{"", 1e9},   {"s", 1e9},  {"ms", 1e6},   {"us", 1e3},
+		     {"ns", 1.0}, {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}};
+	size_t size = strspn(text, "0123456789."); /* no hexadecimal, sign or exponent */
+	VP_AUTO_FREE char *number = vp_strndup(text, size);
+	char *end;
+	double value = strtod(number, &end);
+
+	for (size_t i = 0; size && !*end && i < VP_ARRAY_SIZE(units); i++) {
+		double ns = value * units[i].ns + 0.5;
+		if (strcmp(text + size, units[i].name) != 0)
+			continue;
+		if (ns < 1 || ns > (double)VP_OPTION_MOST_SECONDS * 1e9)
+			break;
+		*(uint64_t *)option->value = (uint64_t)ns;
+		return NULL;
+	}
+	return vp_error_usage("option --%s: expected a time such as 5, 0.3, 500ms or 10m, "
+			      "not '%s'",
+			      option->name, text);
 }
 
 static struct vp_error *set_pages(const struct vp_option *option, const char *text)
@@ -100,6 +145,8 @@ static struct vp_error *set_option(const struct vp_option *option, const char *t
 		return set_pages(option, text);
 	case VP_OPTION_COUNT:
 		return set_count(option, text);
+	case VP_OPTION_SECONDS:
+		return set_seconds(option, text);
 	}
 	return NULL;
 }
@@ -147,7 +194,7 @@ static struct vp_error *take_long(struct parser *parser, const char *word)
 	const struct vp_option *option = find_long(parser->options, parser->n_options, word, size);
 
 	if (!option)
-		return vp_error_usage("unknown option '--%.*s'", (int)size, word);
+		return unknown_long(parser->options, parser->n_options, word, size);
 	return take_value(parser, option, equals ? equals + 1 : NULL);
 }
 

@@ -19,8 +19,13 @@ enum vp_option_type {
 			      table, and has its place there; others get NULL */
 	VP_OPTION_PAGES, /* uint64_t: a number of pages; or of bytes with B, K, M or G behind it, as
 			    perf has it: rounded up to a power of two of pages */
-	VP_OPTION_COUNT, /* uint64_t: a positive number, with k, M or G behind it if wanted */
+	VP_OPTION_COUNT, /* uint64_t: a positive number, with k, M or G after it if wanted */
+	VP_OPTION_SECONDS, /* uint64_t, ns: a time above 0 in seconds, with a fraction (0.3) or a
+			      unit (500ms, 10s, 5m) if wanted */
 };
+
+/* The longest time of VP_OPTION_SECONDS. */
+enum { VP_OPTION_MOST_SECONDS = 1000000000 };
 
 struct vp_texts {
 	const char **at;

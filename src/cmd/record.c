@@ -36,7 +36,7 @@ const struct vp_verb *vp_verb_record(void)
 }
 
 struct record {
-	uint64_t frequency, period, pages, duration, agent_port, agent_seconds, agent_megabytes;
+	uint64_t frequency, period, pages, duration_ns, agent_port, agent_seconds, agent_megabytes;
 	const char *output, *call_graph, *stat, *trace, *trace_guests, *compression, *interrupts;
 	unsigned level; /* of --compression-level; 0: not given */
 	struct vp_record_events events;
@@ -175,7 +175,6 @@ static struct vp_error *check_options(struct record *record)
 	if (record->trace_guests)
 		VP_TRY(choose_guest_sets(record));
 	VP_TRY(check_most("freq", record->frequency, 100000000));
-	VP_TRY(check_most("duration", record->duration, 1000000000));
 	VP_TRY(check_most("agent-port", record->agent_port, UINT32_MAX - 1));
 	VP_TRY(check_most("agent-timeout", record->agent_seconds, 86400));
 	VP_TRY(check_most("agent-limit", record->agent_megabytes, 1 << 20));
@@ -317,12 +316,12 @@ static struct vp_error *record_session(struct record *record, const struct vp_re
 		vp_command_catch_snapshot_signal();
 	if (record->command.count)
 		VP_TRY(vp_command_prepare(&record->command, &command));
-	const struct vp_record_loop loop = {.verb = verb.name,
-					    .duration = record->duration ? record->duration
-									 : stat->duration,
-					    .quiet = record->quiet,
-					    .output = record->output,
-					    .session = vp_session_new(&options)};
+	const struct vp_record_loop loop = {
+	    .verb = verb.name,
+	    .duration_ns = record->duration_ns ? record->duration_ns : stat->duration * 1000000000,
+	    .quiet = record->quiet,
+	    .output = record->output,
+	    .session = vp_session_new(&options)};
 	add_instruments(record, stat, command.pid, loop.session);
 	struct vp_error *error = vp_session_open(loop.session);
 	vp_command_catch_signals();
@@ -381,8 +380,9 @@ static int run_record(int argc, char **argv)
 	     "same as -g; MODE is fp (frame pointers for user space)"},
 	    {0, "vm", VP_OPTION_TEXTS, &record.vms, "NAME",
 	     "inspect only this VM's guest; can be repeated"},
-	    {'d', "duration", VP_OPTION_COUNT, &record.duration, "S",
-	     "stop after S seconds (default: when COMMAND ends or at Ctrl-C)"},
+	    {'d', "duration", VP_OPTION_SECONDS, &record.duration_ns, "S",
+	     "stop after this time, such as 5, 0.3, 500ms or 10m (default: when COMMAND ends or at "
+	     "Ctrl-C)"},
 	    {'m', "mmap-pages", VP_OPTION_PAGES, &record.pages, "PAGES",
 	     "buffer size per pCPU: pages, a power of two, or bytes such as 4M (default: 512; 256 "
 	     "for --stat, 1024 for --trace)"},

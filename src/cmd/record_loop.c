@@ -78,11 +78,11 @@ static void take_snapshot(const struct vp_record_loop *loop)
  */
 static int step_ms(const struct vp_record_loop *loop, uint64_t passed)
 {
-	uint64_t left = loop->duration * SECOND - passed;
+	uint64_t left = loop->duration_ns - passed;
 	uint64_t step = passed / 1000000;
 
 	step = step < FIRST_STEP_MS ? FIRST_STEP_MS : step < STEP_MS ? step : STEP_MS;
-	return loop->duration && left < step * 1000000 ? (int)(left / 1000000) + 1 : (int)step;
+	return loop->duration_ns && left < step * 1000000 ? (int)(left / 1000000) + 1 : (int)step;
 }
 
 static struct vp_error *run_until_end(const struct vp_record_loop *loop, struct vp_command *command,
@@ -92,7 +92,7 @@ static struct vp_error *run_until_end(const struct vp_record_loop *loop, struct 
 
 	while (!vp_command_stop_wanted() && !vp_command_ended(command, status)) {
 		uint64_t now = vp_clock_monotonic();
-		if (loop->duration && now - since >= loop->duration * SECOND)
+		if (loop->duration_ns && now - since >= loop->duration_ns)
 			break;
 		VP_TRY(vp_session_step(loop->session, step_ms(loop, now - since)));
 		print_notices(loop);

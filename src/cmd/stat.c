@@ -98,8 +98,9 @@ static struct vp_error *record_recipe(const struct vp_stat_options *options,
 	    .agent_port = (unsigned)options->agent_port,
 	};
 	const struct vp_record_loop loop = {.verb = verb.name,
-					    .duration = options->duration ? options->duration
-									  : recipe->duration,
+					    .duration_ns = options->duration_ns
+							       ? options->duration_ns
+							       : recipe->duration * 1000000000,
 					    .quiet = options->quiet,
 					    .output = options->output,
 					    .session = make_session(options, text, &intervals)};
@@ -165,7 +166,8 @@ static int run_stat(int argc, char **argv)
 	    {'e', "event", VP_OPTION_TEXTS, &stat.events, "EVENTS",
 	     "events to count, separated by commas; {EVENT,EVENT} is a group; can be repeated"},
 	    {'I', "interval", VP_OPTION_TEXT, &stat.interval, "MS",
-	     "with -e: interval length in ms, or as in a recipe, such as 'exits 1000' (default: "
+	     "with -e: interval length in ms, with a unit such as 1s, or as in a recipe, such as "
+	     "'exits 1000' (default: "
 	     "'instructions 60M')"},
 	    {'o', "output", VP_OPTION_TEXT, &stat.output, "DIR",
 	     "recording directory (default: vperf.stat)"},
@@ -176,9 +178,10 @@ static int run_stat(int argc, char **argv)
 	    {0, "per", VP_OPTION_TEXT, &stat.per, "WHAT",
 	     "interval per vcpu, task or pcpu (default: as in the recipe)"},
 	    {0, "vm", VP_OPTION_TEXTS, &stat.vms, "NAME", "only this VM's vCPUs; can be repeated"},
-	    {'d', "duration", VP_OPTION_COUNT, &stat.duration, "S",
-	     "stop after S seconds (default: the recipe's duration, the end of COMMAND, or "
-	     "Ctrl-C)"},
+	    {'d', "duration", VP_OPTION_SECONDS, &stat.duration_ns, "S",
+	     "stop after this time, such as 5, 0.3, 500ms or 10m (default: the recipe's duration, "
+	     "the "
+	     "end of COMMAND, or Ctrl-C)"},
 	    {'m', "mmap-pages", VP_OPTION_PAGES, &stat.pages, "PAGES",
 	     "buffer size per pCPU: pages, a power of two, or bytes such as 4M (default: 256)"},
 	    {0, "no-guest-memory", VP_OPTION_FLAG, &stat.no_memory, NULL,

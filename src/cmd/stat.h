@@ -9,7 +9,7 @@
 struct vp_stat_options {
 	const char *recipe, *interval, *output, *per;
 	struct vp_texts events, vms, command;
-	uint64_t duration, pages, agent_port;
+	uint64_t duration_ns, pages, agent_port;
 	bool native, no_memory, no_agent, list, quiet, shared;
 	int status; /* of COMMAND, as waitpid() gives it */
 };

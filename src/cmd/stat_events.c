@@ -72,6 +72,8 @@ struct vp_error *vp_stat_recipe(const struct vp_stat_options *options, struct vp
 
 	if (interval && !interval[strspn(interval, "0123456789")])
 		vp_buffer_printf(&text, "interval time %sms", interval);
+	else if (interval && interval[0] >= '0' && interval[0] <= '9')
+		vp_buffer_printf(&text, "interval time %s", interval);
 	else if (interval)
 		vp_buffer_printf(&text, "interval %s", interval);
 	vp_vec_each (&options->events, events)

@@ -21,7 +21,9 @@
 static const struct vp_verb verb;
 static volatile sig_atomic_t stop_wanted;
 
-enum { EXIT_ROWS = 10, STEAL_ROWS = 12, MOST_SECONDS = 86400, GATHER_MS = 100 };
+enum { EXIT_ROWS = 10, STEAL_ROWS = 12, GATHER_MS = 100 };
+#define LEAST_DELAY_NS 100000000ULL
+#define MOST_DELAY_NS (86400 * 1000000000ULL)
 
 const struct vp_verb *vp_verb_top(void)
 {
@@ -29,7 +31,7 @@ const struct vp_verb *vp_verb_top(void)
 }
 
 struct top {
-	uint64_t count, seconds;
+	uint64_t count, delay_ns;
 	const char *vm;
 	bool json, csv;
 	struct vp_texts operands;
@@ -245,7 +247,7 @@ static struct vp_error *watch(struct top *top, struct vp_account_writer *writer)
 	uint64_t begin = vp_clock_monotonic();
 	vp_account_writer_begin(writer, begin);
 	for (uint64_t i = 0; !stop_wanted && (!top->count || i < top->count); i++) {
-		VP_TRY(wait_until(top, writer, begin + top->seconds * 1000000000));
+		VP_TRY(wait_until(top, writer, begin + top->delay_ns));
 		if (top->screen.quit)
 			break;
 		uint64_t now = vp_clock_monotonic();
@@ -265,9 +267,8 @@ static struct vp_error *top_with(void *context)
 		return vp_error_usage(
 		    "unexpected argument '%s': to read a recording use 'vperf account'",
 		    top->operands.at[0]);
-	if (top->seconds > MOST_SECONDS)
-		return vp_error_usage("option --delay: expected at most %d seconds, not %" PRIu64,
-				      MOST_SECONDS, top->seconds);
+	if (top->delay_ns < LEAST_DELAY_NS || top->delay_ns > MOST_DELAY_NS)
+		return vp_error_usage("option --delay: expected 0.1 to 86400 seconds");
 	if (top->json && top->csv)
 		return vp_error_usage("options --json and --csv exclude each other");
 	if (geteuid() != 0)
@@ -290,12 +291,12 @@ static struct vp_error *top_with(void *context)
 
 static int run_top(int argc, char **argv)
 {
-	struct top top = {.seconds = 1, .screen.order.sort = VP_LIVE_STEAL};
+	struct top top = {.delay_ns = 1000000000, .screen.order.sort = VP_LIVE_STEAL};
 	const struct vp_option options[] = {
 	    {'n', "count", VP_OPTION_COUNT, &top.count, "N",
 	     "exit after N updates (default: at Ctrl-C)"},
-	    {'d', "delay", VP_OPTION_COUNT, &top.seconds, "S",
-	     "seconds between updates (default: 1)"},
+	    {'d', "delay", VP_OPTION_SECONDS, &top.delay_ns, "S",
+	     "seconds between updates, such as 0.5 (default: 1)"},
 	    {0, "vm", VP_OPTION_TEXT, &top.vm, "NAME", "only this VM (name, or pid of its VMM)"},
 	    {0, "json", VP_OPTION_FLAG, &top.json, NULL, "print one JSON object per update"},
 	    {0, "csv", VP_OPTION_FLAG, &top.csv, NULL, "print a line per vCPU and update"},

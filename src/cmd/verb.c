@@ -56,7 +56,8 @@ struct vp_error *vp_verb_recording(const struct vp_texts *operands, const char *
 	size_t given = operands->count + (input != NULL);
 
 	if (given > 1)
-		return vp_error_usage("expected one recording, not %zu", given);
+		return vp_error_usage("expected one recording, not %zu: '%s' and '%s'", given,
+				      input ? input : operands->at[0], operands->at[input ? 0 : 1]);
 	*ret = operands->count ? operands->at[0] : input ? input : otherwise;
 	return NULL;
 }

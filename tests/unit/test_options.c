@@ -8,7 +8,7 @@
 #include "cmd/options.h"
 
 struct given {
-	uint64_t pages, count;
+	uint64_t pages, count, delay_ns;
 	bool verbose, help;
 	const char *trace;
 	struct vp_texts events, filters;
@@ -25,6 +25,7 @@ static struct vp_error *parse_with(struct given *given, int argc, char **argv,
 {
 	const struct vp_option options[] = {
 	    {'n', "count", VP_OPTION_COUNT, &given->count, "N", ""},
+	    {'d', "delay", VP_OPTION_SECONDS, &given->delay_ns, "S", ""},
 	    {'v', "verbose", VP_OPTION_FLAG, &given->verbose, NULL, ""},
 	    {'m', "mmap-pages", VP_OPTION_PAGES, &given->pages, "PAGES", ""},
 	    {'t', "trace", VP_OPTION_MAYBE, &given->trace, "SETS", "", is_sets},
@@ -44,6 +45,75 @@ static struct vp_error *parse_with(struct given *given, int argc, char **argv,
 static struct vp_error *parse(struct given *given, int argc, char **argv)
 {
 	return parse_with(given, argc, argv, NULL);
+}
+
+static uint64_t delay_of(const char *text)
+{
+	char *argv[] = {"top", "-d", (char *)text};
+	struct given given;
+
+	expect_no_error(parse(&given, 3, argv));
+	return given.delay_ns;
+}
+
+static void expect_no_delay(const char *text)
+{
+	char *argv[] = {"top", "-d", (char *)text};
+	struct given given;
+
+	VP_AUTO_FREE char *message = vp_format(
+	    "option --delay: expected a time such as 5, 0.3, 500ms or 10m, not '%s'", text);
+	expect_error(parse(&given, 3, argv), message);
+}
+
+static void test_seconds(void **state)
+{
+	static const char *const wrong[] = {"",      "0",   "0.0",   "-1",  "1e3",    "0x5",
+					    "1.2.3", "0,5", "s",     "5 s", "5sec",   "1000000001",
+					    "nan",   "inf", "0.1ns", ".",   "300000h"};
+
+	assert_int_equal(delay_of("5"), 5000000000);
+	assert_int_equal(delay_of("0.3"), 300000000);
+	assert_int_equal(delay_of(".5s"), 500000000);
+	assert_int_equal(delay_of("500ms"), 500000000);
+	assert_int_equal(delay_of("1.5us"), 1500);
+	assert_int_equal(delay_of("7ns"), 7);
+	assert_int_equal(delay_of("2m"), 120000000000);
+	assert_int_equal(delay_of("2min"), 120000000000);
+	assert_int_equal(delay_of("1h"), 3600000000000);
+	assert_int_equal(delay_of("1000000000"), 1000000000000000000);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(wrong); i++)
+		expect_no_delay(wrong[i]);
+}
+
+/* An unknown option names those that are spelled like it, letters that changed places included. */
+static void test_suggestions(void **state)
+{
+	static const struct {
+		const char *word, *message;
+	} words[] = {{"--trcae=x", "unknown option '--trcae' (did you mean trace?)"},
+		     {"--verbos", "unknown option '--verbos' (did you mean verbose?)"},
+		     {"--hlep", "unknown option '--hlep' (did you mean help?)"},
+		     {"--zzzzzz", "unknown option '--zzzzzz'"}};
+	struct given given;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(words); i++) {
+		char *argv[] = {"top", (char *)words[i].word};
+		struct vp_error *error = parse(&given, 2, argv);
+		assert_non_null(error);
+		assert_string_equal(vp_error_message(error), words[i].message);
+		assert_int_equal(vp_error_kind(error), VP_ERROR_USAGE);
+		vp_error_free(error);
+	}
+}
+
+/* A number that is too large is printed as it was given. */
+static void test_too_large(void **state)
+{
+	char *argv[] = {"record", "-n", "99999999999999999999"};
+	struct given given;
+
+	expect_error(parse(&given, 3, argv), "not '99999999999999999999'");
 }
 
 static uint64_t pages_of(const char *text)
@@ -169,6 +239,9 @@ static void test_filters_are_of_the_last_event(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_seconds),
+	    cmocka_unit_test(test_suggestions),
+	    cmocka_unit_test(test_too_large),
 	    cmocka_unit_test(test_pages),
 	    cmocka_unit_test(test_counts),
 	    cmocka_unit_test(test_missing_and_needless_values),

@@ -309,9 +309,9 @@ static void test_unknown_names(void **state)
 	options = everything;
 	options.vm = "nobody";
 	expect_error(vp_script_open(NAME, &options, &script),
-		     "the recording has no VM 'nobody'; it has vm0 (1000), vm1 (2000)");
+		     "there is no VM 'nobody'; the VMs are vm0 (1000), vm1 (2000)");
 	expect_error(vp_script_open("nowhere", &everything, &script),
-		     "cannot open recording 'nowhere'");
+		     "there is no recording 'nowhere'");
 	assert_null(vp_script_format_named("xml"));
 }
 
