@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""tools/check-words: which constructions it finds in documents, and how its list of known hits shrinks."""
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+TOOL = pathlib.Path(__file__).resolve().parent.parent.parent / "tools" / "check-words"
+loader = importlib.machinery.SourceFileLoader("check_words", str(TOOL))
+tool = importlib.util.module_from_spec(importlib.util.spec_from_loader("check_words", loader))
+loader.exec_module(tool)
+
+BAD = {
+    "opens-relative": ["What finds no room is lost.", "Whose a sample is follows.", "Of a sample the host is known.", "Has the agent send it.",
+                       "So many of the waits.", "First. Who takes them may change them.", "`vperf record`: what was lost is counted."],
+    "is-said": ["How long is said at the end.", "It was not told."],
+    "so-many": ["Stop after so many seconds."],
+    "behind": ["The row behind it."],
+    "beside": ["Beside other tools it is fast."],
+    "has-be": ["It has what gathers elsewhere be sent.", "They had the pages be read."],
+    "be-had": ["These cannot be had."],
+    "not-there": ["The agent is not there.", "This was not tried."],
+    "begin-noun": ["From the begin to the end."],
+    "percent-space": ["It takes 0.3 % longer."],
+}
+GOOD = ["What is a steal?", "Of course it runs.", "It is so far untested.", "The agent has to be asked.", "It has a name that may be long.",
+        "So it is counted.", "The kernel begins a slice.", "It takes 0.3% longer.", "Exit status 1, e.g. What it returns.", "Events are reported."]
+PAGE = """.\\" What a comment has is no matter.
+.TH VPERF 1
+.SH SYNOPSIS
+.B What it takes
+.SH DESCRIPTION
+.BR vperf (1)
+reports samples. What
+.B is lost
+is counted.
+.nf
+What is code is left out.
+.fi
+.TP
+.B What a tag has
+The text \\fBbehind\\fR it.
+"""
+
+
+class Words(unittest.TestCase):
+    def patterns(self, text, document="README.md"):
+        return [hit.pattern for hit in tool.hits_of(document, text)]
+
+    def test_bad(self):
+        for pattern, sentences in BAD.items():
+            for sentence in sentences:
+                self.assertEqual(self.patterns(sentence), [pattern], sentence)
+        self.assertEqual(set(BAD), set(tool.PATTERNS))
+
+    def test_good(self):
+        for sentence in GOOD:
+            self.assertEqual(self.patterns(sentence), [], sentence)
+
+    def test_lengths(self):
+        self.assertEqual(self.patterns("x" * 100), [])
+        self.assertEqual(self.patterns("x" * 101), ["long-line"])
+        self.assertEqual(self.patterns(f"See https://example.org/{'x' * 100}"), [])
+        self.assertEqual(self.patterns(f"| {'x' * 101} |"), [])
+        self.assertEqual(self.patterns("\n".join(["a few words here"] * 8 + ["and three more."])), [])
+        self.assertEqual(self.patterns("\n".join(["a few words here"] * 9)), ["long-sentence"])
+        self.assertEqual(self.patterns("`one span of code`\n" * 35), [])
+        self.assertEqual(self.patterns("\n".join(["- a few words here"] * 9)), [])
+
+    def test_markdown(self):
+        text = "# What a head says\n\nSome text.\nWhat follows\nis bad.\n\n    What is code\n\n```\nbehind\n```\n\n| a | What a cell has |\n\n<!-- What a comment has -->\n"
+        self.assertEqual([(hit.line, hit.pattern) for hit in tool.hits_of("README.md", text)], [(1, "opens-relative"), (4, "opens-relative"), (13, "opens-relative")])
+
+    def test_lists(self):
+        text = "- one item\n\n    What continues it.\n\nText.\n\n    What is code.\n"
+        self.assertEqual([hit.line for hit in tool.hits_of("README.md", text)], [3])
+
+    def test_man_page(self):
+        self.assertEqual([(hit.line, hit.pattern) for hit in tool.hits_of("docs/man/vperf.1", PAGE)], [(7, "opens-relative"), (15, "behind")])
+
+
+class Known(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self.scratch.cleanup)
+        self.root = pathlib.Path(self.scratch.name)
+        (self.root / "tools").mkdir()
+        (self.root / "docs").mkdir()
+        self.write("README.md", "It is behind.\n\nBehind it is one.\n")
+        self.write("docs/evidence.md", "What is generated.\n")
+        self.known("2\tbehind\tREADME.md\n")
+
+    def write(self, name, text):
+        (self.root / name).write_text(text, encoding="utf-8")
+
+    def known(self, text):
+        self.write(tool.KNOWN, f"# a comment\n{text}")
+
+    def run_tool(self, *arguments):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            status = tool.main(arguments, self.root)
+        return status, printed.getvalue()
+
+    def test_known(self):
+        self.assertEqual(self.run_tool(), (0, ""))
+        self.assertEqual(self.run_tool("--all")[1].count("behind (after)"), 2)
+
+    def test_new_hit(self):
+        self.write("docs/new.md", "What is new.\n")
+        status, printed = self.run_tool()
+        self.assertEqual(status, 1)
+        self.assertIn("docs/new.md:1: opens-relative", printed)
+        self.known("1\tbehind\tREADME.md\n")
+        self.assertIn("README.md: 2 times behind, 1 known:", self.run_tool()[1])
+
+    def test_gone(self):
+        self.write("README.md", "The one behind it.\n")
+        status, printed = self.run_tool()
+        self.assertEqual((status, "README.md has 1 times behind, not 2: run tools/check-words --lower" in printed), (1, True))
+        self.assertEqual(self.run_tool("--lower"), (0, ""))
+        self.assertIn("1\tbehind\tREADME.md\n", (self.root / tool.KNOWN).read_text(encoding="utf-8"))
+        self.write("README.md", "Nothing.\n")
+        self.run_tool("--lower")
+        self.assertNotIn("README.md", (self.root / tool.KNOWN).read_text(encoding="utf-8"))
+
+    def test_lower_never_raises(self):
+        self.known("1\tbehind\tREADME.md\n")
+        self.assertEqual(self.run_tool("--lower")[0], 1)
+        self.assertIn("1\tbehind\tREADME.md\n", (self.root / tool.KNOWN).read_text(encoding="utf-8"))
+
+    def test_document_gone(self):
+        self.known("2\tbehind\tREADME.md\n3\tbeside\tdocs/old.md\n")
+        self.assertIn("docs/old.md has 0 times beside, not 3", self.run_tool()[1])
+
+    def test_wrong_list(self):
+        for line in ("two\tbehind\tREADME.md\n", "0\tbehind\tREADME.md\n", "2\tbelow\tREADME.md\n", "2 behind README.md\n"):
+            self.known(line)
+            with self.assertRaises(SystemExit, msg=line):
+                self.run_tool()
+
+
+if __name__ == "__main__":
+    unittest.main()
