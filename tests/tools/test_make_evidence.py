@@ -52,6 +52,9 @@ class Figures(unittest.TestCase):
     def test_markdown(self):
         self.assertEqual(self.found(README), {"vperf": "0.3%", "Speed": "4400 instructions; 0.85 times; 2 to 4 ms; 778 ms; 0.47; 3 of 4"})
 
+    def test_figure_over_two_lines_of_a_list(self):
+        self.assertEqual(self.found("# Head\n\n- every interval of 250\n  exits has 250\n"), {"Head": "250 exits"})
+
     def test_lines(self):
         self.assertEqual([number for _, number in tool.markdown(README)["Speed"]], [9, 10, 10, 14, 14, 15])
 
