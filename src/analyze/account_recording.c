@@ -120,8 +120,9 @@ static struct vp_error *read_all(struct vp_account_recording *rec)
 			return NULL;
 	return vp_error_new("the recording '%s' has no vCPU accounting: %s", rec->path,
 			    recording->imported ? "it was imported"
-						: "no VM ran, or it was recorded with "
-						  "--no-account");
+			    : vp_recording_has_instrument(recording, "account")
+				? "no VM ran"
+				: "it was recorded with --no-account");
 }
 
 struct vp_error *vp_account_recording_open(const char *path, struct vp_account_recording *ret)

@@ -114,7 +114,9 @@ static struct vp_error *make_account(struct html *html)
 {
 	struct vp_page_table *tables = html->tables;
 
-	if (!vp_recording_has_instrument(&html->report.recording, "account"))
+	/* Without VMs the page is the host's profile. */
+	if (!vp_recording_has_instrument(&html->report.recording, "account") ||
+	    !html->report.vms.count)
 		return NULL;
 	VP_TRY(vp_account_recording_open(html->naming.directory, &html->account));
 	html->has_account = true;
