@@ -100,7 +100,10 @@ def every_verb(run, claims, name):
     _, begin, end = map(int, (run.out / "held").read_text().split())
     steal = json.loads(vperf("steal", str(run.recording(name)), "--json").stdout)["thieves"]
     taken = sum(row["ns"] for row in steal if row["thief"].startswith("thief/"))
-    claims.near("flight: vperf steal names the thief, ms", taken / 1e6, (end - begin) / 1e6, 1)
+    # Its interpreter's start took some of the pCPU, too, before it held it.
+    most = states.get("preempted", 0) + states.get("waking", 0)
+    claims.check(end - begin - 1_000_000 <= taken <= most,
+                 f"flight: vperf steal names the thief, with {taken / 1e6:.1f} ms: {(end - begin) / 1e6:.1f} at once, {most / 1e6:.1f} are stolen by all")
     report = run.report("guest", "--vm", "g1", recording=name)
     shares = sum(row["samples"] for row in report["rows"] if row.get("function") == "share_a")
     claims.check(shares > 100, f"flight: {shares} samples in the guest's share_a, by name")
