@@ -115,12 +115,10 @@ struct vp_profile_node vp_totals_node(const struct vp_totals *totals, uint32_t n
 uint32_t vp_totals_reason(struct vp_totals *totals, uint32_t frame, const struct vp_exit *exit)
 {
 	struct vp_exit reason = exit->known ? *exit : (struct vp_exit){0};
-	uint64_t key = (uint64_t)frame << 34 | (uint64_t)(reason.vendor & 3) << 32 | reason.reason;
+	uint64_t key = (uint64_t)frame << 35 | (uint64_t)reason.known << 34 |
+		       (uint64_t)(reason.vendor & 3) << 32 | reason.reason;
 	bool inserted;
 
-	/* No exit has vendor 3: it stands for "not known". */
-	if (!reason.known)
-		key |= 3ULL << 32;
 	uint32_t *number =
 	    vp_map_insert(&totals->reason_of, key, (uint32_t)totals->reasons.count, &inserted);
 	if (inserted)

@@ -185,6 +185,28 @@ static void test_nested_crowds(void **state)
 	end();
 }
 
+/* What the inner crowd explains of a theft is not divided again in the outer one. */
+static void test_shares(void **state)
+{
+	static const char *const lists[VMS] = {"0", "0", NULL};
+
+	begin(2, lists);
+	want(0, 0, SECOND);
+	want(1, 0, SECOND / 5);
+	want(2, 0, SECOND);
+	want(2, 1, SECOND / 5 * 2);
+	take(0, 0, SECOND / 5); /* of 0.4 s a half, then of 0.2 + 0.6 s another half */
+	take(1, 0, SECOND / 5);
+	take(2, 0, SECOND / 10 * 3);
+	take(2, 1, SECOND / 10 * 3);
+	vp_account_settle(&account);
+	for (uint32_t vm = 0; vm < VMS; vm++)
+		assert_in_range(crowded_of(vm, 0), SECOND / 20 * 3 - 1, SECOND / 20 * 3 + 1);
+	assert_in_range(crowded_of(2, 1), SECOND / 20 * 3 - 1, SECOND / 20 * 3 + 1);
+	expect_crowd(2, 2, 2.6, SECOND);
+	end();
+}
+
 /* A crowd that came first, and one that may use a part of its pCPUs, in either order. */
 static void test_order_of_crowds(void **state)
 {
@@ -230,21 +252,21 @@ static void test_lists(void **state)
 /* pCPUs beyond the first 64, and lists that overlap but are not within each other. */
 static void test_within(void **state)
 {
-	static const char *const lists[VMS] = {"60-70", "66,69", "69-71"};
+	static const char *const lists[VMS] = {"66,69", "60-70", "69-71"};
 
 	begin(128, lists);
 	for (uint32_t vm = 0; vm < VMS; vm++)
 		want(vm, 0, SECOND);
-	want(0, 1, SECOND);
+	want(1, 1, SECOND);
 	const struct vp_crowd *crowds = account.overcommit.crowds.at;
 	assert_int_equal(account.overcommit.crowds.count, 4);
-	assert_int_equal(crowds[0].within.count, 2);
-	assert_int_equal(crowds[0].within.at[0], 0);
-	assert_int_equal(crowds[0].within.at[1], 1);
-	assert_int_equal(crowds[1].within.count, 1);
+	assert_int_equal(crowds[0].within.count, 1);
+	assert_int_equal(crowds[1].within.count, 2);
+	assert_int_equal(crowds[1].within.at[0], 0);
+	assert_int_equal(crowds[1].within.at[1], 1);
 	assert_int_equal(crowds[2].within.count, 1);
 	assert_int_equal(crowds[3].within.count, 4);
-	static const uint32_t by_size[] = {1, 2, 0, 3};
+	static const uint32_t by_size[] = {0, 2, 1, 3};
 	assert_memory_equal(account.overcommit.by_size.at, by_size, sizeof(by_size));
 	end();
 }
@@ -269,6 +291,25 @@ static void test_not_known(void **state)
 	assert_int_equal(crowded_of(0, 0), 0);
 	assert_int_equal(crowded_of(1, 0), 0); /* it is alone */
 	end();
+	/* What domains lost to each other does not count. */
+	begin(1, anywhere);
+	vms.at[0].has_domain = true;
+	want(1, 0, SECOND);
+	want(2, 0, SECOND / 2);
+	for (uint32_t vm = 0; vm < VMS; vm++)
+		take(vm, 0, SECOND / 2);
+	vp_account_settle(&account);
+	assert_int_equal(crowded_of(0, 0), 0);
+	assert_int_equal(crowded_of(1, 0), SECOND / 4);
+	assert_int_equal(crowded_of(2, 0), SECOND / 4);
+	end();
+	/* More is wanted, but no vCPU took anything. */
+	begin(1, anywhere);
+	want(0, 0, SECOND);
+	want(1, 0, SECOND);
+	vp_account_settle(&account);
+	expect_no_crowd(0);
+	end();
 }
 
 /* Intervals do not begin and end at the same time: the longest counts. Others than vCPUs take
@@ -276,10 +317,12 @@ static void test_not_known(void **state)
 static void test_length(void **state)
 {
 	begin(1, anywhere);
-	TAKE(&account, vcpu_account, .time = now, .vm = FIRST_VM, .begin = 100, .end = 900,
+	TAKE(&account, vcpu_account, .time = now, .vm = FIRST_VM, .begin = 400, .end = 1200,
 	     .guest = 800);
-	TAKE(&account, vcpu_account, .time = now, .vm = SECOND_VM, .begin = 0, .end = 1000,
-	     .preempted = 600);
+	TAKE(&account, vcpu_account, .time = now, .vm = SECOND_VM, .begin = 300, .end = 1300,
+	     .preempted = 500);
+	TAKE(&account, vcpu_account, .time = now, .vm = SECOND_VM, .vcpu = 1, .begin = 350,
+	     .end = 1100, .preempted = 100);
 	take(1, 0, 500);
 	TAKE(&account, thief, .time = now, .vm = FIRST_VM, .state = VP_STATE_PREEMPTED,
 	     .kind = VP_BY_TASK, .ns = 500, .count = 1);
@@ -298,6 +341,7 @@ int main(void)
 	    cmocka_unit_test(test_nested_crowds),   cmocka_unit_test(test_order_of_crowds),
 	    cmocka_unit_test(test_lists),           cmocka_unit_test(test_within),
 	    cmocka_unit_test(test_not_known),       cmocka_unit_test(test_length),
+	    cmocka_unit_test(test_shares),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
