@@ -327,8 +327,9 @@ static const char maps[] = "vperf-maps 1\n"
 
 static const uint64_t user[] = {0x7f0012345678, 0x7f0012348000 + 1};
 
-/* A sample of the guest's user space, one of its kernel, one of KVM at work for that. */
-static void make_recording_with(uint16_t flags)
+/* A sample of the guest's user space, one of its kernel, one of KVM at work for that. The kernel was
+ * entered from `below`, as far as the walk of the task's user space says. */
+static void make_recording_from(uint16_t flags, const uint64_t *below)
 {
 	static const uint64_t host[] = {0xffffffff81000000, 0xffffffff81000100};
 	struct vp_guest_regs regs = {.vm = 1000,
@@ -355,7 +356,7 @@ static void make_recording_with(uint16_t flags)
 		made_regs(&made, 0, tick, &regs);
 		for (size_t i = 0; i < 3; i++)
 			made_stack(&made, 0, tick, &pieces[i]);
-		made_frames(&made, 0, tick, 1001, VP_MODE_GUEST_USER, user, 2, VP_CHAIN_NO_FRAME);
+		made_frames(&made, 0, tick, 1001, VP_MODE_GUEST_USER, below, 2, VP_CHAIN_NO_FRAME);
 		if (tick == 2)
 			made_guest_at(&made, 0, tick, VP_MODE_GUEST_KERNEL, at_inner.ip);
 	}
@@ -365,6 +366,11 @@ static void make_recording_with(uint16_t flags)
 	made_end(&made, 5);
 	temporary_file(NAME "/guest-vm0.maps", maps, sizeof(maps) - 1);
 	temporary_file(NAME "/guest-vm0.orc", tables, sizeof(tables) - 1);
+}
+
+static void make_recording_with(uint16_t flags)
+{
+	make_recording_from(flags, user);
 }
 
 static void make_recording(void)
@@ -424,6 +430,104 @@ static void test_folded(void **state)
 	assert_int_equal(report.profile.walks[VP_WALK_HOST][VP_WALK_WHOLE], 1);
 	vp_buffer_deinit(&out);
 	vp_report_deinit(&report);
+}
+
+/* What lies at the top of the task's stack is of another time: the kernel's own chain leads
+ * elsewhere. */
+static void test_other_user_space(void **state)
+{
+	static const uint64_t elsewhere[] = {0x7f0012345000, 0x7f0012348000 + 1};
+	struct vp_buffer out = {0};
+
+	make_recording_from(VP_HAS_AS_ROOT | VP_HAS_STACK, elsewhere);
+	struct vp_report report = report_on(false);
+	vp_export_totals(&report, vp_exporter_folded(), &out);
+	assert_string_equal(
+	    vp_buffer_text(&out),
+	    "host;[idle] 1\n"
+	    "[vm0];worker;entry_[k];inner_[k];irq_[k];outer_[k];inner_[k] 1\n"
+	    "[vm0];worker;entry_[k];inner_[k];irq_[k];outer_[k];inner_[k];[hypervisor];"
+	    "0xffffffff810000ff_[k];0xffffffff81000000_[k] 1\n"
+	    "[vm0];worker;main;compute 1\n");
+	assert_int_equal(report.profile.walks[VP_WALK_GUEST_USER][VP_WALK_NO_FRAME], 1);
+	assert_int_equal(report.profile.walks[VP_WALK_GUEST_USER][VP_WALK_NOT_WALKED], 2);
+	assert_int_equal(report.profile.walks[VP_WALK_GUEST_KERNEL][VP_WALK_WHOLE], 2);
+	vp_buffer_deinit(&out);
+	vp_report_deinit(&report);
+}
+
+/* In the host's view a vCPU's stack is the host's: user space, then the kernel. */
+static void test_host_stacks(void **state)
+{
+	static const uint64_t inside[] = {0x400000}, of_user[] = {0x1000, 0x2001};
+	static const uint64_t of_kernel[] = {0xffffffff81000000};
+	const struct vp_naming_options naming = {.directory = NAME};
+	struct vp_profile_options options = {.view = VP_VIEW_HOST, .chains = true};
+	struct vp_guest_regs regs = {.vm = 2000,
+				     .tid = 2002,
+				     .mode = VP_MODE_GUEST_USER,
+				     .flags = VP_HAS_AS_ROOT,
+				     .ip = 0x400000};
+	struct vp_buffer out = {0};
+	struct vp_report report;
+	struct made made;
+
+	made_begin(&made, NAME, 2);
+	for (uint64_t tick = 1; tick < 3; tick++) {
+		made_regs(&made, 0, tick, &regs);
+		made_frames(&made, 0, tick, 2002, VP_MODE_GUEST_USER, inside, 1, VP_CHAIN_WHOLE);
+		made_frames(&made, 0, tick, 2002, VP_MODE_USER, of_user, 2, VP_CHAIN_WHOLE);
+		made_frames(&made, 0, tick, 2002, VP_MODE_KERNEL, of_kernel, 1, VP_CHAIN_TOO_DEEP);
+		made_in_kvm(&made, 0, tick, 1, 1, MADE_NPF);
+	}
+	made_frames(&made, 0, 3, 77, VP_MODE_USER, of_user, 2, VP_CHAIN_UNREADABLE);
+	made_host(&made, 0, 3, 77, VP_MODE_USER);
+	/* What was hit is counted, whatever the walk was of; other ends of walks. */
+	made_frames(&made, 0, 4, 78, VP_MODE_USER, of_user, 1, VP_CHAIN_FAILED);
+	made_host(&made, 0, 4, 78, VP_MODE_USER);
+	made_frames(&made, 0, 5, 79, VP_MODE_USER, of_user, 0, VP_CHAIN_WHOLE);
+	made_host(&made, 0, 5, 79, VP_MODE_USER);
+	made_end(&made, 6);
+	expect_no_error(vp_report_make(&naming, &options, &report));
+	vp_export_totals(&report, vp_exporter_folded(), &out);
+	assert_string_equal(vp_buffer_text(&out),
+			    "host;[unknown];0xffffffff82000000 1\n"
+			    "host;[unknown];0x1000;0xffffffff82000000 1\n"
+			    "host;[unknown];0x2000;0x1000;0xffffffff82000000 1\n"
+			    "host;[unknown];0x2000;0x1000;0xffffffff81000000_[k] 2\n");
+	static const uint64_t ends[VP_WALK_ENDS] = {[VP_WALK_TOO_DEEP] = 2,
+						    [VP_WALK_UNREADABLE] = 1,
+						    [VP_WALK_NOT_WALKED] = 2};
+	assert_memory_equal(report.profile.walks[VP_WALK_HOST], ends, sizeof(ends));
+	out.size = 0;
+	vp_report_deinit(&report);
+	/* In the unified view, the guest's are in place of the VMM's. */
+	options.view = VP_VIEW_UNIFIED;
+	expect_no_error(vp_report_make(&naming, &options, &report));
+	vp_export_totals(&report, vp_exporter_folded(), &out);
+	assert_non_null(strstr(vp_buffer_text(&out), "\n[vm1];[unknown];0x400000;[hypervisor];"
+						     "0xffffffff81000000_[k] 2\n"));
+	vp_buffer_deinit(&out);
+	vp_report_deinit(&report);
+}
+
+static void test_walk_names(void **state)
+{
+	static const char *const walks[] = {"guest user space", "guest kernels", "the host"};
+	static const char *const ends[] = {"whole",
+					   "ended at code without frame pointers",
+					   "too deep",
+					   "unreadable page",
+					   "no unwind table",
+					   "stack copy too short",
+					   "unknown register",
+					   "unknown stack pointer",
+					   "not unwound"};
+
+	for (enum vp_walk walk = 0; walk < VP_WALKS; walk++)
+		assert_string_equal(vp_walk_name(walk), walks[walk]);
+	for (enum vp_walk_end end = 0; end < VP_WALK_ENDS; end++)
+		assert_string_equal(vp_walk_end_name(end), ends[end]);
 }
 
 static const struct vp_profile_row *row_of(const struct vp_report *report, const char *function)
@@ -506,6 +610,8 @@ int main(void)
 	    cmocka_unit_test(test_no_stack_pointer), cmocka_unit_test(test_folded),
 	    cmocka_unit_test(test_totals),           cmocka_unit_test(test_graph),
 	    cmocka_unit_test(test_no_tables),
+	    cmocka_unit_test(test_other_user_space), cmocka_unit_test(test_host_stacks),
+	    cmocka_unit_test(test_walk_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

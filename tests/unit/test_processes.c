@@ -92,10 +92,10 @@ static void end(struct vp_profile_options options)
 	    "k ffffffff81000000 1000 T first_kernel\n"
 	    "a 0 71 5000 0 %llu old\na 1 72 5000 %llu 0 new\na 2 73 7000 0 0 third\n"
 	    "m 0 400000 401000 0 0 - /bin/old\nm 1 400000 401000 0 0 - /bin/new\n"
-	    "m 2 600000 601000 0 0 - /bin/third\n"
+	    "m 2 600000 601000 0 0 - /bin/third\nm 2 401000 402000 0 0 - /bin/third\n"
 	    "i - /bin/old\ns 0 100 old_code\ns 100 100 old_more\n"
 	    "i - /bin/new\ns 0 100 new_code\n"
-	    "i - /bin/third\ns 0 100 third_code\nend 17\n",
+	    "i - /bin/third\ns 0 100 third_code\nend 18\n",
 	    (unsigned long long)AT(10), (unsigned long long)AT(10));
 	static const char second[] = "vperf-maps 1\nmachine guest -\nsource memory\n"
 				     "k ffffffff81000000 1000 T second_kernel\n"
@@ -211,6 +211,31 @@ static void test_by_memory(void **state)
 	vp_report_deinit(&report);
 }
 
+/* An agent knows a process of vfork(2) by its parent's page tables only. */
+static void test_vfork(void **state)
+{
+	static const char agent[] = "vperf-maps 1\nmachine guest -\n"
+				    "a 0 80 a000 0 0 parent\nm 0 500000 501000 0 0 - /bin/parent\n"
+				    "i - /bin/parent\ns 0 100 parent_code\nend 6\n";
+	const struct vp_naming_options naming = {.directory = NAME};
+	struct vp_profile_options options = unified;
+
+	begin();
+	name_guest(1, 0, 81, "child");
+	by_memory(2, 0, USER, 0xa000, 81, 0x500010);
+	by_memory(3, 1, USER, 0xa000, 81, 0x500010); /* its guest has no agent */
+	by_memory(4, 0, USER, 0xa000, 80, 0x500010);
+	end(unified);
+	vp_report_deinit(&report);
+	temporary_file(NAME "/agent-vm0.maps", agent, sizeof(agent) - 1);
+	options.per_process = true;
+	expect_no_error(vp_report_make(&naming, &options, &report));
+	expect_row(0, "parent_code", "child", 81, 1);
+	expect_row(1, "0x500010", "-", 81, 1);
+	expect_row(0, "parent_code", "parent", 80, 1);
+	vp_report_deinit(&report);
+}
+
 /* At an interrupt only the place is sure: the process that the samples around it had, if its code
  * is there; else the only one that has code there. */
 static void test_at_interrupts(void **state)
@@ -218,19 +243,21 @@ static void test_at_interrupts(void **state)
 	begin();
 	at_interrupt(1, 0, USER, 0x5000, 0x400010);
 	at_interrupt(2, 0, USER, 0x5000, 0x600010); /* third's turn */
+	at_interrupt(2, 0, USER, 0x5000, 0x400010);
+	at_interrupt(2, 0, USER, 0x5000, 0x401010); /* the page behind it is third's */
 	at_interrupt(3, 0, USER, 0, 0x600020);
 	at_interrupt(4, 0, USER, 0x5000, 0x700010); /* nobody's */
 	at_interrupt(5, 0, KERNEL, 0x5000, 0xffffffff81000010);
 	at_interrupt(6, 0, USER, 0x9000, 0x400010); /* a root that nobody has is believed */
 	at_interrupt(12, 0, USER, 0x7000, 0x400010); /* new's */
 	end(unified);
-	expect_row(0, "old_code", "old", 71, 1);
-	expect_row(0, "third_code", "third", 73, 2);
+	expect_row(0, "old_code", "old", 71, 2);
+	expect_row(0, "third_code", "third", 73, 3);
 	expect_row(0, "0x700010", "-", 0, 1);
 	expect_row(0, "first_kernel", "old", 71, 1);
 	expect_row(0, "0x400010", "cr3:0x9000", 0, 1);
 	expect_row(0, "new_code", "new", 72, 1);
-	expect_routes(2, 2, 0, 0, 3);
+	expect_routes(2, 3, 0, 0, 4);
 	vp_report_deinit(&report);
 }
 
@@ -330,6 +357,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_roots_used_again), cmocka_unit_test(test_unknown_roots),
 	    cmocka_unit_test(test_by_memory),        cmocka_unit_test(test_at_interrupts),
+	    cmocka_unit_test(test_vfork),
 	    cmocka_unit_test(test_host_threads),     cmocka_unit_test(test_filters),
 	    cmocka_unit_test(test_many_addresses),   cmocka_unit_test(test_functions),
 	};
