@@ -46,11 +46,10 @@ static void take_times(uint32_t vm, uint32_t vcpu, uint64_t begin, uint64_t by)
 static void expect_times(uint32_t vm, uint32_t vcpu, uint64_t by)
 {
 	const struct vp_account_times *times = times_of(vm, vcpu);
-	static const enum vp_state order[] = {VP_STATE_GUEST,     VP_STATE_KERNEL,
-					      VP_STATE_POLL,      VP_STATE_VMM,
-					      VP_STATE_HALTED,    VP_STATE_WAITING,
-					      VP_STATE_WAKING,    VP_STATE_PREEMPTED,
-					      VP_STATE_THROTTLED, VP_STATE_IRQ};
+	static const enum vp_state order[] = {
+	    VP_STATE_GUEST,     VP_STATE_KERNEL,  VP_STATE_POLL,   VP_STATE_VMM,
+	    VP_STATE_HALTED,    VP_STATE_WAITING, VP_STATE_WAKING, VP_STATE_PREEMPTED,
+	    VP_STATE_THROTTLED, VP_STATE_IRQ};
 
 	assert_int_equal(times->vm, vm);
 	assert_int_equal(times->tid, 1000 * (vm + 1) + vcpu + 1);
@@ -107,8 +106,8 @@ static const struct vp_account_cost *cost_of(uint32_t vm, uint32_t vcpu, uint32_
 {
 	const struct vp_account_cost *found = NULL;
 
-	vp_account_each_of(&account, costs, vm, cost) if (cost->vcpu == vcpu &&
-							  cost->reason == reason) found = cost;
+	vp_account_each_of(&account, costs, vm,
+			   cost) if (cost->vcpu == vcpu && cost->reason == reason) found = cost;
 	assert_non_null(found);
 	return found;
 }
@@ -252,8 +251,8 @@ static void test_thefts(void **state)
 /* Thieves that differ in one thing are different ones. */
 static void test_thieves_told_apart(void **state)
 {
-	const struct vp_thief thief = {.vm = FIRST_VM, .kind = VP_BY_TASK, .number = 7,
-				       .thief_pid = 6, .comm = "a"};
+	const struct vp_thief thief = {
+	    .vm = FIRST_VM, .kind = VP_BY_TASK, .number = 7, .thief_pid = 6, .comm = "a"};
 	struct vp_thief others[] = {thief, thief, thief, thief, thief, thief, thief, thief};
 
 	others[1].cgroup = 1;
@@ -319,7 +318,8 @@ static void test_details(void **state)
 {
 	for (uint32_t i = 0; i < 4; i++)
 		TAKE(&account, exit_site_detail, .vm = SECOND_VM, .flags = VP_SITE_KNOWN,
-		     .count = 1 + i, .detail_kind = VP_DETAIL_PORT_IN + i / 2, .detail = 0x70 + i % 2);
+		     .count = 1 + i, .detail_kind = VP_DETAIL_PORT_IN + i / 2,
+		     .detail = 0x70 + i % 2);
 	for (uint64_t i = 0; i < 2; i++)
 		TAKE(&account, exit_site_address, .vm = SECOND_VM, .flags = VP_SITE_KNOWN,
 		     .count = 10 + i, .detail_kind = VP_DETAIL_MMIO_READ, .detail = 9,
@@ -514,15 +514,14 @@ static void test_check_of_samples(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_times),           TEST(test_vms),
-	    TEST(test_costs),           TEST(test_buckets),
-	    TEST(test_quantiles),       TEST(test_cost_add),
-	    TEST(test_thefts),          TEST(test_thieves_told_apart),
-	    TEST(test_places),          TEST(test_details),
-	    TEST(test_samples),         TEST(test_losses),
-	    TEST(test_kinds),
-	    TEST(test_check_of_states), TEST(test_check_of_exits),
-	    TEST(test_check_of_samples),
+	    TEST(test_times),          TEST(test_vms),
+	    TEST(test_costs),          TEST(test_buckets),
+	    TEST(test_quantiles),      TEST(test_cost_add),
+	    TEST(test_thefts),         TEST(test_thieves_told_apart),
+	    TEST(test_places),         TEST(test_details),
+	    TEST(test_samples),        TEST(test_losses),
+	    TEST(test_kinds),          TEST(test_check_of_states),
+	    TEST(test_check_of_exits), TEST(test_check_of_samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

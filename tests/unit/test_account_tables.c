@@ -42,8 +42,9 @@ static void look_at(const char *vm)
 
 static void test_state_names(void **state)
 {
-	static const char *const names[] = {"guest",  "kernel",  "poll",   "vmm",       "halted",
-					    "waiting", "waking", "preempted", "throttled", "interrupted"};
+	static const char *const names[] = {"guest",     "kernel",     "poll",   "vmm",
+					    "halted",    "waiting",    "waking", "preempted",
+					    "throttled", "interrupted"};
 
 	for (size_t i = 0; i < VP_STATES; i++)
 		assert_string_equal(vp_state_name(i), names[i]);
@@ -124,31 +125,33 @@ static void test_order_of_vcpus(void **state)
 
 static void test_vcpus(void **state)
 {
-	TAKE(&account, vcpu_account, .vm = SECOND_VM, .vcpu = 1, .end = 2 * SECOND,
-	     .guest = SECOND, .kernel = SECOND / 5, .poll = SECOND / 50, .vmm = SECOND / 25,
-	     .halted = SECOND / 10, .waiting = SECOND / 20, .waking = SECOND / 100,
-	     .preempted = SECOND / 40, .throttled = SECOND / 200, .irq = SECOND / 400,
-	     .exits = 41, .wakeups = 20, .preemptions = 9, .polls = 6, .poll_wasted = 777);
+	TAKE(&account, vcpu_account, .vm = SECOND_VM, .vcpu = 1, .end = 2 * SECOND, .guest = SECOND,
+	     .kernel = SECOND / 5, .poll = SECOND / 50, .vmm = SECOND / 25, .halted = SECOND / 10,
+	     .waiting = SECOND / 20, .waking = SECOND / 100, .preempted = SECOND / 40,
+	     .throttled = SECOND / 200, .irq = SECOND / 400, .exits = 41, .wakeups = 20,
+	     .preemptions = 9, .polls = 6, .poll_wasted = 777);
 	TAKE(&account, vcpu_account, .vm = FIRST_VM, .vcpu = 0, .end = SECOND / 4,
 	     .guest = SECOND / 4, .exits = 1, .polls = 2);
 	vp_account_vcpus_table(&view, &table);
-	expect_csv(&table, true,
-		   "vm,vcpu,wall_ns,guest,kernel,poll,vmm,halted,waiting,waking,preempted,throttled,"
-		   "interrupted,exits_per_s,wakeups_per_s,preemptions_per_s,polls,poll_wasted_ns\n"
-		   "alpha,0,250000000,100,0,0,0,0,0,0,0,0,0,4,0,0,2,0\n"
-		   "beta,1,2000000000,50,10,1,2,5,2.5,0.5,1.25,0.25,0.125,21,10,5,6,777\n");
+	expect_csv(
+	    &table, true,
+	    "vm,vcpu,wall_ns,guest,kernel,poll,vmm,halted,waiting,waking,preempted,throttled,"
+	    "interrupted,exits_per_s,wakeups_per_s,preemptions_per_s,polls,poll_wasted_ns\n"
+	    "alpha,0,250000000,100,0,0,0,0,0,0,0,0,0,4,0,0,2,0\n"
+	    "beta,1,2000000000,50,10,1,2,5,2.5,0.5,1.25,0.25,0.125,21,10,5,6,777\n");
 	/* With samples, the guest's time is divided as they are. */
 	for (int i = 0; i < 4; i++)
 		TAKE(&account, guest_sample, .vm = SECOND_VM, .vcpu = 1,
 		     .mode = i ? VP_MODE_GUEST_USER : VP_MODE_GUEST_KERNEL);
 	look_at("beta");
 	vp_account_vcpus_table(&view, &table);
-	expect_csv(&table, true,
-		   "vm,vcpu,wall_ns,guest,kernel,poll,vmm,halted,waiting,waking,preempted,throttled,"
-		   "interrupted,guest_user,guest_kernel,exits_per_s,wakeups_per_s,"
-		   "preemptions_per_s,polls,poll_wasted_ns\n"
-		   "beta,1,2000000000,50,10,1,2,5,2.5,0.5,1.25,0.25,0.125,37.5,12.5,21,10,5,6,"
-		   "777\n");
+	expect_csv(
+	    &table, true,
+	    "vm,vcpu,wall_ns,guest,kernel,poll,vmm,halted,waiting,waking,preempted,throttled,"
+	    "interrupted,guest_user,guest_kernel,exits_per_s,wakeups_per_s,"
+	    "preemptions_per_s,polls,poll_wasted_ns\n"
+	    "beta,1,2000000000,50,10,1,2,5,2.5,0.5,1.25,0.25,0.125,37.5,12.5,21,10,5,6,"
+	    "777\n");
 	look_at("alpha"); /* it has none */
 	vp_account_vcpus_table(&view, &table);
 	expect_csv(&table, false, "alpha,0,250000000,100,0,0,0,0,0,0,0,0,0,4,0,0,2,0\n");
@@ -327,8 +330,7 @@ static void test_rest(void **state)
 		     .state = how == 0   ? VP_STATE_PREEMPTED
 			      : how == 1 ? VP_STATE_WAKING
 					 : VP_STATE_IRQ,
-		     .kind = VP_BY_TASK, .number = 5, .ns = 10, .count = 1,
-		     .comm = "t");
+		     .kind = VP_BY_TASK, .number = 5, .ns = 10, .count = 1, .comm = "t");
 	steal(SECOND_VM, 0, VP_BY_TASK, 5, 0, 100, "t");
 	vp_account_steal_table(&view, &table);
 	expect_csv(&table, false,

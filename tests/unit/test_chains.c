@@ -327,8 +327,8 @@ static const char maps[] = "vperf-maps 1\n"
 
 static const uint64_t user[] = {0x7f0012345678, 0x7f0012348000 + 1};
 
-/* A sample of the guest's user space, one of its kernel, one of KVM at work for that. The kernel was
- * entered from `below`, as far as the walk of the task's user space says. */
+/* A sample of the guest's user space, one of its kernel, one of KVM at work for that. The kernel
+ * was entered from `below`, as far as the walk of the task's user space says. */
 static void make_recording_from(uint16_t flags, const uint64_t *below)
 {
 	static const uint64_t host[] = {0xffffffff81000000, 0xffffffff81000100};
@@ -495,9 +495,8 @@ static void test_host_stacks(void **state)
 			    "host;[unknown];0x1000;0xffffffff82000000 1\n"
 			    "host;[unknown];0x2000;0x1000;0xffffffff82000000 1\n"
 			    "host;[unknown];0x2000;0x1000;0xffffffff81000000_[k] 2\n");
-	static const uint64_t ends[VP_WALK_ENDS] = {[VP_WALK_TOO_DEEP] = 2,
-						    [VP_WALK_UNREADABLE] = 1,
-						    [VP_WALK_NOT_WALKED] = 2};
+	static const uint64_t ends[VP_WALK_ENDS] = {
+	    [VP_WALK_TOO_DEEP] = 2, [VP_WALK_UNREADABLE] = 1, [VP_WALK_NOT_WALKED] = 2};
 	assert_memory_equal(report.profile.walks[VP_WALK_HOST], ends, sizeof(ends));
 	out.size = 0;
 	vp_report_deinit(&report);
@@ -609,9 +608,8 @@ int main(void)
 	    cmocka_unit_test(test_guest_tables),     cmocka_unit_test(test_chain_records),
 	    cmocka_unit_test(test_no_stack_pointer), cmocka_unit_test(test_folded),
 	    cmocka_unit_test(test_totals),           cmocka_unit_test(test_graph),
-	    cmocka_unit_test(test_no_tables),
-	    cmocka_unit_test(test_other_user_space), cmocka_unit_test(test_host_stacks),
-	    cmocka_unit_test(test_walk_names),
+	    cmocka_unit_test(test_no_tables),        cmocka_unit_test(test_other_user_space),
+	    cmocka_unit_test(test_host_stacks),      cmocka_unit_test(test_walk_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

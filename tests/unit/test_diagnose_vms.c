@@ -54,11 +54,11 @@ static void expect_findings(const char *expected)
 
 	diagnose();
 	vp_vec_each (&diagnosis.findings, finding)
-		vp_buffer_printf(&out, "%s %s %llu %llu %s\n",
-				 finding->vm == VP_FINDING_OF_NO_VM ? "-" : vms.at[finding->vm].name,
-				 finding->rule->id, (unsigned long long)finding->ns,
-				 (unsigned long long)finding->count,
-				 finding->who ? finding->who : "-");
+		vp_buffer_printf(
+		    &out, "%s %s %llu %llu %s\n",
+		    finding->vm == VP_FINDING_OF_NO_VM ? "-" : vms.at[finding->vm].name,
+		    finding->rule->id, (unsigned long long)finding->ns,
+		    (unsigned long long)finding->count, finding->who ? finding->who : "-");
 	assert_string_equal(vp_buffer_text(&out), expected);
 	vp_buffer_deinit(&out);
 	vp_diagnosis_deinit(&diagnosis);
@@ -160,8 +160,8 @@ static void test_words(void **state)
 		words = vp_rule_words(rule, &domain);
 		bool other = rule->of_domains.advice;
 		assert_int_equal(other, rule->of_domains.source != NULL);
-		assert_ptr_equal(words.what, rule->of_domains.what ? rule->of_domains.what
-								   : rule->what);
+		assert_ptr_equal(words.what,
+				 rule->of_domains.what ? rule->of_domains.what : rule->what);
 		assert_ptr_equal(words.advice, other ? rule->of_domains.advice : rule->advice);
 		assert_ptr_equal(words.source, other ? rule->of_domains.source : rule->source);
 	}
@@ -292,8 +292,7 @@ static void test_lock_holder(void **state)
 	for (size_t i = 0; i < VP_ARRAY_SIZE(cases); i++) {
 		for (uint32_t vcpu = 0; vcpu < cases[i].vcpus; vcpu++) {
 			TAKE(&account, vcpu_account, .vm = SECOND_VM, .vcpu = vcpu, .end = SECOND,
-			     .guest = SECOND - cases[i].preempted,
-			     .preempted = cases[i].preempted);
+			     .guest = SECOND - cases[i].preempted, .preempted = cases[i].preempted);
 			take_exits(SECOND_VM, vcpu, PAUSE, 5, 20 * PERCENT, 0);
 		}
 		TAKE(&account, guest_sample, .vm = SECOND_VM, .vcpu = 1); /* not accounted for */
@@ -466,10 +465,10 @@ static void test_guest_losses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_rules),       TEST(test_words),        TEST(test_of_which_vm),
+	    TEST(test_rules),       TEST(test_words),          TEST(test_of_which_vm),
 	    TEST(test_classes),     TEST(test_names_of_vcpus), TEST(test_waking_and_quota),
-	    TEST(test_lock_holder), TEST(test_places),       TEST(test_named_exits),
-	    TEST(test_addresses),   TEST(test_overcommit),   TEST(test_storm),
+	    TEST(test_lock_holder), TEST(test_places),         TEST(test_named_exits),
+	    TEST(test_addresses),   TEST(test_overcommit),     TEST(test_storm),
 	    TEST(test_losses),      TEST(test_guest_losses),
 	};
 

@@ -232,11 +232,10 @@ static void test_lists(void **state)
 	static const struct {
 		const char *list;
 		uint32_t pcpus; /* 0: all */
-	} lists[] = {{"0", 1},      {"3,5", 2},     {"0-2,4", 4},      {"0,2-3,6-7", 5},
-		     {"0-6", 7},    {"0-7", 0},     {"", 0},	      {"x", 0},
-		     {"3-1", 0},    {"1-", 0},	    {"1;2", 0},	      {"2,1", 0},
-		     {"1-3,3", 0},  {"65535", 1},   {"65536", 0},     {"1-65536", 0},
-		     {"63-64", 2},  {"0-62,64", 0}, {"1,", 1}};
+	} lists[] = {{"0", 1},       {"3,5", 2},   {"0-2,4", 4},   {"0,2-3,6-7", 5}, {"0-6", 7},
+		     {"0-7", 0},     {"", 0},      {"x", 0},       {"3-1", 0},       {"1-", 0},
+		     {"1;2", 0},     {"2,1", 0},   {"1-3,3", 0},   {"65535", 1},     {"65536", 0},
+		     {"1-65536", 0}, {"63-64", 2}, {"0-62,64", 0}, {"1,", 1}};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(lists); i++) {
 		const char *const of_vms[VMS] = {lists[i].list, NULL, NULL};
@@ -336,11 +335,11 @@ static void test_length(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_wanted),          cmocka_unit_test(test_notable),
-	    cmocka_unit_test(test_each_interval),   cmocka_unit_test(test_crowds),
-	    cmocka_unit_test(test_nested_crowds),   cmocka_unit_test(test_order_of_crowds),
-	    cmocka_unit_test(test_lists),           cmocka_unit_test(test_within),
-	    cmocka_unit_test(test_not_known),       cmocka_unit_test(test_length),
+	    cmocka_unit_test(test_wanted),        cmocka_unit_test(test_notable),
+	    cmocka_unit_test(test_each_interval), cmocka_unit_test(test_crowds),
+	    cmocka_unit_test(test_nested_crowds), cmocka_unit_test(test_order_of_crowds),
+	    cmocka_unit_test(test_lists),         cmocka_unit_test(test_within),
+	    cmocka_unit_test(test_not_known),     cmocka_unit_test(test_length),
 	    cmocka_unit_test(test_shares),
 	};
 

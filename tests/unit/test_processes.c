@@ -9,7 +9,7 @@
 #include "make_recording.h"
 
 #define NAME "test_processes.rec"
-#define AT(tick) (MADE_START + (tick) * MADE_PERIOD)
+#define AT(tick) (MADE_START + (tick)*MADE_PERIOD)
 
 static struct vp_report report;
 static struct made made;
@@ -87,16 +87,16 @@ static void begin(void)
 static void end(struct vp_profile_options options)
 {
 	struct vp_naming_options naming = {.directory = NAME};
-	VP_AUTO_FREE char *first = vp_format(
-	    "vperf-maps 1\nmachine guest -\nsource memory\n"
-	    "k ffffffff81000000 1000 T first_kernel\n"
-	    "a 0 71 5000 0 %llu old\na 1 72 5000 %llu 0 new\na 2 73 7000 0 0 third\n"
-	    "m 0 400000 401000 0 0 - /bin/old\nm 1 400000 401000 0 0 - /bin/new\n"
-	    "m 2 600000 601000 0 0 - /bin/third\nm 2 401000 402000 0 0 - /bin/third\n"
-	    "i - /bin/old\ns 0 100 old_code\ns 100 100 old_more\n"
-	    "i - /bin/new\ns 0 100 new_code\n"
-	    "i - /bin/third\ns 0 100 third_code\nend 18\n",
-	    (unsigned long long)AT(10), (unsigned long long)AT(10));
+	VP_AUTO_FREE char *first =
+	    vp_format("vperf-maps 1\nmachine guest -\nsource memory\n"
+		      "k ffffffff81000000 1000 T first_kernel\n"
+		      "a 0 71 5000 0 %llu old\na 1 72 5000 %llu 0 new\na 2 73 7000 0 0 third\n"
+		      "m 0 400000 401000 0 0 - /bin/old\nm 1 400000 401000 0 0 - /bin/new\n"
+		      "m 2 600000 601000 0 0 - /bin/third\nm 2 401000 402000 0 0 - /bin/third\n"
+		      "i - /bin/old\ns 0 100 old_code\ns 100 100 old_more\n"
+		      "i - /bin/new\ns 0 100 new_code\n"
+		      "i - /bin/third\ns 0 100 third_code\nend 18\n",
+		      (unsigned long long)AT(10), (unsigned long long)AT(10));
 	static const char second[] = "vperf-maps 1\nmachine guest -\nsource memory\n"
 				     "k ffffffff81000000 1000 T second_kernel\n"
 				     "a 0 71 5000 0 0 other\n"
@@ -118,8 +118,7 @@ static void expect_row(uint32_t vm, const char *function, const char *process, u
 		const char *comm = vp_profile_text(&report.profile, row->process);
 		if (row->vm == vm &&
 		    !strcmp(vp_profile_text(&report.profile, row->function), function) &&
-		    !strcmp(comm ? comm : "-", process) &&
-		    row->pid == (pid ? pid : VP_NONE)) {
+		    !strcmp(comm ? comm : "-", process) && row->pid == (pid ? pid : VP_NONE)) {
 			assert_int_equal(row->samples, samples);
 			return;
 		}
@@ -248,7 +247,7 @@ static void test_at_interrupts(void **state)
 	at_interrupt(3, 0, USER, 0, 0x600020);
 	at_interrupt(4, 0, USER, 0x5000, 0x700010); /* nobody's */
 	at_interrupt(5, 0, KERNEL, 0x5000, 0xffffffff81000010);
-	at_interrupt(6, 0, USER, 0x9000, 0x400010); /* a root that nobody has is believed */
+	at_interrupt(6, 0, USER, 0x9000, 0x400010);  /* a root that nobody has is believed */
 	at_interrupt(12, 0, USER, 0x7000, 0x400010); /* new's */
 	end(unified);
 	expect_row(0, "old_code", "old", 71, 2);
@@ -355,11 +354,15 @@ static void test_functions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_roots_used_again), cmocka_unit_test(test_unknown_roots),
-	    cmocka_unit_test(test_by_memory),        cmocka_unit_test(test_at_interrupts),
+	    cmocka_unit_test(test_roots_used_again),
+	    cmocka_unit_test(test_unknown_roots),
+	    cmocka_unit_test(test_by_memory),
+	    cmocka_unit_test(test_at_interrupts),
 	    cmocka_unit_test(test_vfork),
-	    cmocka_unit_test(test_host_threads),     cmocka_unit_test(test_filters),
-	    cmocka_unit_test(test_many_addresses),   cmocka_unit_test(test_functions),
+	    cmocka_unit_test(test_host_threads),
+	    cmocka_unit_test(test_filters),
+	    cmocka_unit_test(test_many_addresses),
+	    cmocka_unit_test(test_functions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,8 +64,8 @@ static const struct vp_frame whole = {.part = 1,
 
 static uint32_t *field_of(struct vp_frame *frame, size_t field)
 {
-	uint32_t *fields[] = {&frame->part, &frame->kind, &frame->function, &frame->module,
-			      &frame->process, &frame->pid, &frame->vm, &frame->vcpu};
+	uint32_t *fields[] = {&frame->part,    &frame->kind, &frame->function, &frame->module,
+			      &frame->process, &frame->pid,  &frame->vm,       &frame->vcpu};
 
 	return fields[field];
 }
@@ -214,7 +214,11 @@ static void test_samples(void **state)
 	static const struct vp_resolved samples[] = {
 	    {.weight = 5, .frame = 2, .route = VP_ROUTE_CR3, .named = true, .guest = true},
 	    {.weight = 7, .frame = 0, .route = VP_ROUTE_MEMORY, .named = false, .guest = true},
-	    {.weight = 11, .frame = VP_NONE, .route = VP_ROUTE_MEMORY, .named = true, .guest = true},
+	    {.weight = 11,
+	     .frame = VP_NONE,
+	     .route = VP_ROUTE_MEMORY,
+	     .named = true,
+	     .guest = true},
 	    {.weight = 13, .frame = 2, .route = VP_ROUTE_NONE, .named = false, .guest = false},
 	    {.weight = 100, .frame = 9}};
 	struct vp_totals totals;
@@ -303,12 +307,10 @@ static void test_closed_stacks(void **state)
 /* By frame, vendor and number; an exit that is not known is one of its own. */
 static void test_reasons(void **state)
 {
-	static const struct vp_exit exits[] = {{VP_VENDOR_AMD, 0x60, true},
-					       {VP_VENDOR_INTEL, 0x60, true},
-					       {VP_VENDOR_AMD, 0x61, true},
-					       {VP_VENDOR_UNKNOWN, 0, true},
-					       {VP_VENDOR_UNKNOWN, 0, false},
-					       {VP_VENDOR_ARM, 0, true}};
+	static const struct vp_exit exits[] = {
+	    {VP_VENDOR_AMD, 0x60, true},   {VP_VENDOR_INTEL, 0x60, true},
+	    {VP_VENDOR_AMD, 0x61, true},   {VP_VENDOR_UNKNOWN, 0, true},
+	    {VP_VENDOR_UNKNOWN, 0, false}, {VP_VENDOR_ARM, 0, true}};
 	struct vp_totals totals;
 
 	vp_totals_init(&totals);
@@ -419,7 +421,7 @@ static void make_nodes(struct vp_profile *profile)
 	put_node(profile, 5, 2, 7);       /* main read parse read */
 	put_node(profile, VP_NONE, 2, 4); /* read */
 	put_node(profile, VP_NONE, 4, 9); /* idle */
-	put_node(profile, 8, 0, 0);	  /* no stack ends there */
+	put_node(profile, 8, 0, 0);       /* no stack ends there */
 }
 
 static void test_paths(void **state)
@@ -495,8 +497,8 @@ static void test_filters(void **state)
 	vp_vms vms = {0};
 
 	for (uint32_t i = 0; i < VP_ARRAY_SIZE(names); i++)
-		vp_vec_push(&vms, ((struct vp_vm){.pid = 1000 * (i + 1),
-						  .name = vp_strdup(names[i])}));
+		vp_vec_push(&vms,
+			    ((struct vp_vm){.pid = 1000 * (i + 1), .name = vp_strdup(names[i])}));
 	expect_no_error(vp_filter_init(&filter, &vms, NULL));
 	assert_true(filter.all_vms && vp_filter_has_vm(&filter, 0) &&
 		    vp_filter_has_vm(&filter, 7) && vp_filter_has_vm(&filter, VP_NONE));
@@ -538,20 +540,13 @@ static void test_filters(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_keys),
-	    cmocka_unit_test(test_keys_of_one_hash),
-	    cmocka_unit_test(test_columns),
-	    cmocka_unit_test(test_kinds),
-	    cmocka_unit_test(test_views_by_name),
-	    cmocka_unit_test(test_columns_of_options),
-	    cmocka_unit_test(test_merged_frames),
-	    cmocka_unit_test(test_samples),
-	    cmocka_unit_test(test_stacks),
-	    cmocka_unit_test(test_closed_stacks),
-	    cmocka_unit_test(test_reasons),
-	    cmocka_unit_test(test_merge),
-	    cmocka_unit_test(test_paths),
-	    cmocka_unit_test(test_call_trees),
+	    cmocka_unit_test(test_keys),          cmocka_unit_test(test_keys_of_one_hash),
+	    cmocka_unit_test(test_columns),       cmocka_unit_test(test_kinds),
+	    cmocka_unit_test(test_views_by_name), cmocka_unit_test(test_columns_of_options),
+	    cmocka_unit_test(test_merged_frames), cmocka_unit_test(test_samples),
+	    cmocka_unit_test(test_stacks),        cmocka_unit_test(test_closed_stacks),
+	    cmocka_unit_test(test_reasons),       cmocka_unit_test(test_merge),
+	    cmocka_unit_test(test_paths),         cmocka_unit_test(test_call_trees),
 	    cmocka_unit_test(test_filters),
 	};
 

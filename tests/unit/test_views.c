@@ -95,8 +95,7 @@ static void make_shared(void)
 static void test_guest_view(void **state)
 {
 	make_shared();
-	look((struct vp_profile_options){
-	    .view = VP_VIEW_GUEST, .vm = "vm0", .per_vcpu = true});
+	look((struct vp_profile_options){.view = VP_VIEW_GUEST, .vm = "vm0", .per_vcpu = true});
 	assert_int_equal(report.profile.parts.count, 2);
 	uint32_t first = part_of(0, 0), second = part_of(0, 1);
 	expect_kinds(first, 0, 3, 0, 7, 0);
@@ -107,8 +106,7 @@ static void test_guest_view(void **state)
 	expect_row(second, "[steal] (vm1)", 2); /* KVM at work for it is its, too */
 	expect_row(second, "[steal] (host)", 1);
 	vp_report_deinit(&report);
-	look((struct vp_profile_options){
-	    .view = VP_VIEW_GUEST, .vm = "vm1", .per_vcpu = true});
+	look((struct vp_profile_options){.view = VP_VIEW_GUEST, .vm = "vm1", .per_vcpu = true});
 	first = part_of(1, 0);
 	second = part_of(1, 1);
 	expect_kinds(first, 0, 1, 0, 9, 0);
@@ -135,9 +133,8 @@ static void test_guest_view(void **state)
 	expect_row(0, "[steal] (vm0)", 3);
 	vp_report_deinit(&report);
 	/* With the column, rows of both vCPUs are told apart. */
-	look((struct vp_profile_options){.view = VP_VIEW_GUEST,
-					 .vm = "vm1",
-					 .columns = VP_COLUMN_FUNCTION | VP_COLUMN_VCPU});
+	look((struct vp_profile_options){
+	    .view = VP_VIEW_GUEST, .vm = "vm1", .columns = VP_COLUMN_FUNCTION | VP_COLUMN_VCPU});
 	uint64_t of_vcpu[2] = {0};
 	vp_vec_each (&report.profile.rows, at)
 		if (!strcmp(vp_profile_text(&report.profile, at->function), "[steal] (vm0)"))
@@ -267,10 +264,11 @@ static void test_privilege_level(void **state)
 	static const struct {
 		uint32_t mode, cpl;
 		bool known, kernel;
-	} samples[] = {{VP_MODE_GUEST_USER, 0, true, true},    {VP_MODE_GUEST_USER, 0, true, true},
-		       {VP_MODE_GUEST_KERNEL, 3, true, false}, {VP_MODE_GUEST_KERNEL, 1, true, true},
-		       {VP_MODE_GUEST_USER, 0, false, false},  {VP_MODE_GUEST_USER, 3, true, false},
-		       {VP_MODE_GUEST_KERNEL, 3, false, true}, {VP_MODE_GUEST_USER, 2, true, true}};
+	} samples[] = {
+	    {VP_MODE_GUEST_USER, 0, true, true},    {VP_MODE_GUEST_USER, 0, true, true},
+	    {VP_MODE_GUEST_KERNEL, 3, true, false}, {VP_MODE_GUEST_KERNEL, 1, true, true},
+	    {VP_MODE_GUEST_USER, 0, false, false},  {VP_MODE_GUEST_USER, 3, true, false},
+	    {VP_MODE_GUEST_KERNEL, 3, false, true}, {VP_MODE_GUEST_USER, 2, true, true}};
 	struct made made;
 	uint64_t kernel = 0;
 
@@ -307,14 +305,11 @@ static void test_vendors(void **state)
 		uint8_t vendor;
 		uint32_t reason;
 		bool known, blocked, idle;
-	} exits[] = {{VP_VENDOR_AMD, 0x78, true, true, true},
-		     {VP_VENDOR_AMD, 12, true, true, false},
-		     {VP_VENDOR_INTEL, 12, true, true, true},
-		     {VP_VENDOR_INTEL, 0x78, true, true, false},
-		     {VP_VENDOR_ARM, 1, true, false, true},
-		     {VP_VENDOR_ARM, 12, true, true, false},
-		     {VP_VENDOR_UNKNOWN, 0, false, true, true},
-		     {VP_VENDOR_UNKNOWN, 0, false, false, false}};
+	} exits[] = {
+	    {VP_VENDOR_AMD, 0x78, true, true, true},   {VP_VENDOR_AMD, 12, true, true, false},
+	    {VP_VENDOR_INTEL, 12, true, true, true},   {VP_VENDOR_INTEL, 0x78, true, true, false},
+	    {VP_VENDOR_ARM, 1, true, false, true},     {VP_VENDOR_ARM, 12, true, true, false},
+	    {VP_VENDOR_UNKNOWN, 0, false, true, true}, {VP_VENDOR_UNKNOWN, 0, false, false, false}};
 
 	for (size_t i = 0; i < VP_ARRAY_SIZE(exits); i++) {
 		struct vp_vcpu_out out = {.vm = 2000,
@@ -349,9 +344,8 @@ static void test_times_and_pcpus(void **state)
 	static const int second[] = {1}, none[] = {5};
 	const struct vp_naming_options naming = {.directory = NAME};
 	const uint64_t from = MADE_START + 3 * MADE_PERIOD + 10;
-	struct vp_profile_options options = {.view = VP_VIEW_UNIFIED,
-					     .from = from,
-					     .to = MADE_START + 7 * MADE_PERIOD + 10};
+	struct vp_profile_options options = {
+	    .view = VP_VIEW_UNIFIED, .from = from, .to = MADE_START + 7 * MADE_PERIOD + 10};
 
 	make_shared();
 	look(options);
@@ -366,8 +360,7 @@ static void test_times_and_pcpus(void **state)
 	expect_kinds(0, 2, 0, 0, 0, 8);
 	assert_int_equal(report.recording.pcpus, 1);
 	vp_report_deinit(&report);
-	options = (struct vp_profile_options){
-	    .view = VP_VIEW_UNIFIED, .pcpus = none, .n_pcpus = 1};
+	options = (struct vp_profile_options){.view = VP_VIEW_UNIFIED, .pcpus = none, .n_pcpus = 1};
 	expect_error(vp_report_make(&naming, &options, &report), "none of the requested pCPUs");
 }
 
@@ -375,13 +368,11 @@ static void test_times_and_pcpus(void **state)
 static void test_counts(void **state)
 {
 	struct vp_host_sample host = {.pid = 77, .tid = 77, .mode = VP_MODE_USER, .flags = VP_LATE};
-	struct vp_vcpu_sample in_kvm = {.vm = 1000,
-					.tid = 1001,
-					.mode = VP_MODE_KERNEL,
-					.flags = VP_LATE};
+	struct vp_vcpu_sample in_kvm = {
+	    .vm = 1000, .tid = 1001, .mode = VP_MODE_KERNEL, .flags = VP_LATE};
 	struct vp_guest_sample guest = {.vm = 2000, .tid = 2001, .mode = VP_MODE_GUEST_USER};
-	static const uint16_t flags[] = {VP_LATE,   VP_HAS_AS_ROOT, VP_HIDDEN, VP_BY_MEMORY,
-					 VP_AT_INTERRUPT, VP_HAS_CPL,   0};
+	static const uint16_t flags[] = {VP_LATE,         VP_HAS_AS_ROOT, VP_HIDDEN, VP_BY_MEMORY,
+					 VP_AT_INTERRUPT, VP_HAS_CPL,     0};
 	struct made made;
 
 	made_begin(&made, NAME, 2);
