@@ -7,39 +7,11 @@
 
 #include "analyze/critical.h"
 #include "analyze/guest_sched.h"
-#include "make_recording.h"
+#include "made_events.h"
 #include "render/table.h"
-#include "schema/trace_event.h"
 
 #define NAME "test_critical.rec"
-#define AT(ns) (MADE_START + (ns))
-
 enum { VM = 1000, VCPU = 1001, QEMU = 60, THIEF = 50, WAITER = 7, READER = 8, SENDER = 9 };
-enum { SLEEPS = 1 };
-
-static void append(struct made *made, uint32_t pcpu, void *record)
-{
-	vp_trace_append(made->writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, record);
-}
-
-#define PUT(made, pcpu, ns, event, ...)                                                            \
-	append(made, pcpu,                                                                         \
-	       &(struct vp_trace_##event){.time = AT(ns),                                          \
-					  .id = VP_TRACE_ID_##event,                               \
-					  .size = VP_TRACE_SIZE_##event,                           \
-					  __VA_ARGS__})
-
-static void change(struct made *made, uint32_t pcpu, uint64_t ns, uint32_t prev, uint32_t next,
-		   uint16_t state)
-{
-	PUT(made, pcpu, ns, sched_switch, .prev_tid = prev, .next_tid = next, .prev_state = state);
-}
-
-static void wake(struct made *made, uint32_t pcpu, uint64_t ns, uint32_t by, uint32_t tid,
-		 uint32_t target)
-{
-	PUT(made, pcpu, ns, sched_wakeup, .tid = by, .woken_tid = tid, .target_cpu = target);
-}
 
 static void enter(struct made *made, uint64_t ns)
 {
@@ -50,14 +22,6 @@ static void leave(struct made *made, uint64_t ns, uint32_t reason)
 {
 	PUT(made, 0, ns, kvm_exit, .tid = VCPU, .vm = VM, .reason = reason, .vcpu = 0,
 	    .vendor = VP_VENDOR_AMD);
-}
-
-static void put_name(struct made *made, uint32_t tid, const char *comm)
-{
-	struct vp_task task = {.time = AT(1), .id = VP_ID_task, .pid = tid, .tid = tid};
-
-	memcpy(task.comm, comm, strlen(comm));
-	append(made, 0, &task);
 }
 
 static void make_host(struct made *made)
@@ -81,42 +45,6 @@ static void make_host(struct made *made)
 	change(made, 0, 340, VCPU, 0, SLEEPS);
 }
 
-/* The guest's tracepoints, with the fields that matter and one that does not. */
-static struct vp_event_class *add_class(vp_event_classes *classes, const char *name,
-					const char *const *fields)
-{
-	struct vp_event_class *class;
-
-	expect_no_error(vp_event_classes_add(classes, name, &class));
-	for (; *fields; fields++) {
-		bool is_text = strstr(*fields, "comm") && strcmp(*fields, "common_pid") != 0;
-		const struct vp_event_field field = {.name = (char *)*fields,
-						     .shape = is_text ? VP_EVENT_ARRAY
-								      : VP_EVENT_INTEGER,
-						     .size = is_text ? 1 : 4,
-						     .is_text = is_text,
-						     .count = is_text ? 16 : 0};
-		expect_no_error(vp_event_class_add_field(class, &field));
-	}
-	return class;
-}
-
-enum class { SWITCH, WAKING, IRQ_ENTRY, IRQ_EXIT };
-
-static void make_classes(vp_event_classes *classes)
-{
-	static const char *const of_switch[] = {"common_pid", "prev_comm", "prev_pid", "prev_state",
-						"next_comm",  "next_pid",  NULL};
-	static const char *const of_waking[] = {"common_pid", "comm",       "pid",
-						"prio",       "target_cpu", NULL};
-	static const char *const of_irq[] = {"common_pid", "irq", NULL};
-
-	add_class(classes, "sched:sched_switch", of_switch);
-	add_class(classes, "sched:sched_waking", of_waking);
-	add_class(classes, "irq:irq_handler_entry", of_irq);
-	add_class(classes, "irq:irq_handler_exit", of_irq);
-}
-
 static const char *name_of(uint32_t tid)
 {
 	return tid == WAITER   ? "waiter"
@@ -125,60 +53,11 @@ static const char *name_of(uint32_t tid)
 			       : "swapper/0";
 }
 
-struct guest {
-	vp_event_classes classes;
-	struct vp_trace_writer *writer;
-};
-
-static void put_event(struct guest *guest, uint64_t ns, enum class which, const uint32_t *values)
-{
-	const struct vp_event_class *class = &guest->classes.at[which];
-	struct vp_buffer out = {0};
-
-	vp_event_begin(&out, class, AT(ns));
-	for (size_t i = 0, value = 0; i < class->fields.count; i++) {
-		const struct vp_event_field *field = &class->fields.at[i];
-		const char *name = name_of(values[value]); /* a name is before its thread */
-		if (field->is_text)
-			vp_event_put_bytes(&out, field, name, strlen(name));
-		else
-			vp_event_put_integer(&out, field, values[value++]);
-	}
-	expect_no_error(vp_event_end(&out, 0));
-	vp_trace_append(guest->writer, (struct vp_stream_id){VP_STREAM_TRACEPOINTS, 0}, out.bytes);
-	vp_buffer_deinit(&out);
-}
-
-static void guest_switch(struct guest *guest, uint64_t ns, uint32_t prev, uint32_t next)
-{
-	put_event(guest, ns, SWITCH, (const uint32_t[]){prev, prev, prev ? SLEEPS : 0, next});
-}
-
-static void guest_waking(struct guest *guest, uint64_t ns, uint32_t by, uint32_t tid)
-{
-	put_event(guest, ns, WAKING, (const uint32_t[]){by, tid, 120, 0});
-}
-
-static void guest_begin(struct guest *guest, const char *part, const char *name)
-{
-	*guest = (struct guest){0};
-	make_classes(&guest->classes);
-	expect_no_error(vp_trace_writer_create_guest(NAME, part, name, &guest->writer));
-	expect_no_error(vp_trace_writer_define(guest->writer, &guest->classes));
-}
-
-static void guest_end(struct guest *guest)
-{
-	vp_trace_flush(guest->writer, (struct vp_stream_id){VP_STREAM_TRACEPOINTS, 0}, 0);
-	vp_trace_writer_free(guest->writer);
-	vp_event_classes_deinit(&guest->classes);
-}
-
 static void make_guest(void)
 {
 	struct guest guest;
 
-	guest_begin(&guest, "guest-vm0", "vm0");
+	guest_begin(&guest, NAME, "guest-vm0", "vm0");
 	guest_switch(&guest, 30, 0, WAITER);
 	guest_switch(&guest, 100, WAITER, READER);
 	guest_switch(&guest, 150, READER, 0);
@@ -231,7 +110,7 @@ static void make_network_guests(void)
 {
 	struct guest waits, sends;
 
-	guest_begin(&waits, "guest-vm0", "vm0");
+	guest_begin(&waits, NAME, "guest-vm0", "vm0");
 	guest_switch(&waits, 30, 0, WAITER);
 	guest_switch(&waits, 100, WAITER, 0);
 	put_event(&waits, 250, IRQ_ENTRY, (const uint32_t[]){0, 5});
@@ -240,36 +119,17 @@ static void make_network_guests(void)
 	guest_switch(&waits, 260, 0, WAITER);
 	guest_switch(&waits, 320, WAITER, 0);
 	guest_end(&waits);
-	guest_begin(&sends, "guest-vm1", "vm1");
+	guest_begin(&sends, NAME, "guest-vm1", "vm1");
 	guest_switch(&sends, 40, 0, SENDER);
 	guest_switch(&sends, 220, SENDER, 0);
 	guest_end(&sends);
-}
-
-static void begin(struct made *made, unsigned n_vms, uint32_t pcpus)
-{
-	vp_event_classes classes = {0};
-
-	(void)!system("rm -rf " NAME);
-	made_begin(made, NAME, n_vms);
-	expect_no_error(vp_trace_event_classes(&classes));
-	expect_no_error(vp_trace_writer_define(made->writer, &classes));
-	vp_event_classes_deinit(&classes);
-	made->pcpus = pcpus;
-}
-
-static void end(struct made *made)
-{
-	for (uint32_t pcpu = 0; pcpu < made->pcpus; pcpu++)
-		vp_trace_flush(made->writer, (struct vp_stream_id){VP_STREAM_TRACE, pcpu}, 0);
-	made_end(made, 10);
 }
 
 static void make(bool with_guest)
 {
 	struct made made;
 
-	begin(&made, 1, 2);
+	begin(&made, NAME, 1, 2);
 	make_host(&made);
 	end(&made);
 	if (with_guest)
@@ -280,7 +140,7 @@ static void make_network(bool of_device)
 {
 	struct made made;
 
-	begin(&made, 2, 3);
+	begin(&made, NAME, 2, 3);
 	make_network_host(&made, of_device);
 	end(&made);
 	make_network_guests();

@@ -59,7 +59,8 @@ static void see(struct made *made, uint32_t pcpu, uint64_t ns, uint32_t vcpu, ui
 		uint32_t switches, uint16_t flags)
 {
 	PUT(made, pcpu, ns, guest_switch, .tid = CPU0 + vcpu, .vm = VM, .guest_tid = tid,
-	    .guest_pid = tid, .switches = switches, .vcpu = (uint16_t)vcpu, .switch_flags = flags);
+	    .guest_pid = tid ? tid + 100 : 0, .switches = switches, .vcpu = (uint16_t)vcpu,
+	    .switch_flags = flags);
 }
 
 static void change(struct made *made, uint32_t pcpu, uint64_t ns, uint32_t prev, uint32_t next,
@@ -298,9 +299,10 @@ static void test_filters(void **state)
 	    vp_buffer_text(&printed.out),
 	    "lane,begin_ns,end_ns,pcpu,state,tid,comm,vm,vcpu,guest_tid,guest_pid,guest_comm,"
 	    "certainty,switches,thief_tid,thief_comm\n"
-	    "thread,1000000090,1000000100,0,guest,1001,CPU 0/KVM,vm0,0,7,7,worker,uncertain,5,,\n"
-	    "thread,1000000100,1000000110,0,host,1001,CPU 0/KVM,vm0,0,8,8,other,,0,,\n"
-	    "thread,1000000110,1000000112,0,guest,1001,CPU 0/KVM,vm0,0,8,8,other,uncertain,1,,\n");
+	    "thread,1000000090,1000000100,0,guest,1001,CPU 0/KVM,vm0,0,7,107,worker,uncertain,5,,\n"
+	    "thread,1000000100,1000000110,0,host,1001,CPU 0/KVM,vm0,0,8,108,other,,0,,\n"
+	    "thread,1000000110,1000000112,0,guest,1001,CPU "
+	    "0/KVM,vm0,0,8,108,other,uncertain,1,,\n");
 	assert_int_equal(printed.switches.made, 5);
 	printed_free(&printed);
 	printed = (struct printed){.lane = VP_LANE_VCPU};
@@ -310,7 +312,7 @@ static void test_filters(void **state)
 			    "\"end_ns\": 1000000070, "
 			    "\"pcpu\": 0, \"state\": \"stolen\", \"tid\": 1001, \"comm\": "
 			    "\"CPU 0/KVM\", \"vm\": \"vm0\", \"vcpu\": 0, \"guest_tid\": 7, "
-			    "\"guest_pid\": 7, \"guest_comm\": \"worker\", \"certainty\": null, "
+			    "\"guest_pid\": 107, \"guest_comm\": \"worker\", \"certainty\": null, "
 			    "\"switches\": 0, \"thief_tid\": 50, \"thief_comm\": \"thief\"}\n");
 	printed_free(&printed);
 	printed = (struct printed){.lane = VP_LANE_VCPU};
@@ -362,8 +364,8 @@ static void expect_sums(struct vp_sched *sums, struct vp_lanes *lanes)
 	vp_sched_thread_table(sums, lanes, &tables[1]);
 	expect_table(&tables[1], "vm,vcpu,pid,tid,comm,exact_ns,uncertain_ns,host_ns,stolen_ns,"
 				 "thief_ns,thief\n"
-				 "vm0,0,7,7,worker,20,15,20,15,10,-/51\n"
-				 "vm0,0,8,8,other,0,25,15,0,0,\n"
+				 "vm0,0,107,7,worker,20,15,20,15,10,-/51\n"
+				 "vm0,0,108,8,other,0,25,15,0,0,\n"
 				 "vm0,0,0,0,swapper,10,0,20,10,10,swapper/0\n");
 	vp_sched_wait_table(sums, &tables[2]);
 	expect_table(&tables[2], "from_ns,wakeups,preemptions\n8,1,1\n");

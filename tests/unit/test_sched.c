@@ -271,6 +271,8 @@ static void tell(void *context, const struct vp_period *period)
 				 certain[period->certainty]);
 	if (period->has_thief)
 		vp_buffer_printf(&told->out, " by %s", period->thief_comm);
+	if (period->state == VP_LANE_STOLEN || period->state == VP_LANE_WAKING)
+		vp_buffer_printf(&told->out, " since %llu", (unsigned long long)period->wait_begin);
 	vp_buffer_string(&told->out, period->wait_ends ? " ends\n" : "\n");
 }
 
@@ -365,7 +367,8 @@ static void test_states(void **state)
 		begin_states(&told);
 		span(&told, SECOND, 1, 3, 140, 40, states[i].state, 0);
 		span(&told, SECOND, 1, 3, 150, 40, VP_STATES, 0); /* none */
-		VP_AUTO_FREE char *expected = vp_format("2000/1 100-140 %s\n", states[i].name);
+		VP_AUTO_FREE char *expected =
+		    vp_format("2000/1 100-140 %s%s\n", states[i].name, i < 8 ? "" : " since 100");
 		expect_states(&told, expected);
 	}
 }
@@ -384,14 +387,14 @@ static void test_pieces(void **state)
 	span(&told, SECOND, 1, 3, 160, 10, VP_STATE_GUEST, 0);
 	span(&told, FIRST, 0, 4, 170, 60, VP_STATE_PREEMPTED, 0);
 	expect_states(&told, "1000/0 100-110 guest\n"
-			     "1000/1 105-120 stolen by vCPU 0 of VM dom0 ends\n"
+			     "1000/1 105-120 stolen by vCPU 0 of VM dom0 since 105 ends\n"
 			     "1000/1 120-130 guest\n"
-			     "2000/1 90-100 waking\n"
-			     "2000/1 100-110 waking by vCPU 0 of VM dom0\n"
-			     "2000/1 110-130 waking by vCPU 1 of VM dom0\n"
-			     "2000/1 130-150 waking by nobody ends\n"
+			     "2000/1 90-100 waking since 90\n"
+			     "2000/1 100-110 waking by vCPU 0 of VM dom0 since 90\n"
+			     "2000/1 110-130 waking by vCPU 1 of VM dom0 since 90\n"
+			     "2000/1 130-150 waking by nobody since 90 ends\n"
 			     "2000/1 150-160 guest\n"
-			     "1000/0 110-170 stolen\n");
+			     "1000/0 110-170 stolen since 110\n");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
