@@ -273,6 +273,171 @@ static void test_second_is_cut_off(void **state)
 	}
 }
 
+/* By build-id, else by path: a file with another build-id at the same path is another file. An
+ * image may be in the text twice, first without symbols. */
+static void test_images(void **state)
+{
+	static const char images[] = "vperf-maps 1\n"
+				     "i aa11 /bin/x\n"
+				     "s 0 100 of_aa11\n"
+				     "i - /bin/y\n"
+				     "s 0 100 without_id\n"
+				     "i cc33 /bin/z\n"
+				     "i cc33 /bin/z\n"
+				     "s 0 100 later\n"
+				     "i dd44 /bin/w\n"
+				     "a 1 100 5000 0 0 p\n"
+				     "m 1 1000 2000 0 0 aa11 /bin/x\n"
+				     "m 1 3000 4000 0 0 bb22 /bin/x\n"
+				     "m 1 5000 6000 0 0 - /bin/x\n"
+				     "m 1 7000 8000 0 0 aa11 /bin/moved\n"
+				     "m 1 9000 a000 0 0 bb22 /bin/y\n"
+				     "m 1 b000 c000 0 0 cc33 /bin/z\n"
+				     "m 1 d000 e000 0 0 dd44 /bin/w\n"
+				     "m 1 f000 10000 80 0 aa11 /bin/x\n"
+				     "end 18\n";
+	const struct vp_names_options alone = {.no_files = true};
+	struct vp_names *names;
+	struct vp_name name;
+
+	temporary_file(NAMES, images, sizeof(images) - 1);
+	expect_no_error(vp_names_load(NAMES, &alone, &names));
+	assert_int_equal(vp_names_maps(names)->warning_count, 0);
+	expect_name(names, 0, 0x1010, 0, "of_aa11", "/bin/x");
+	expect_name(names, 0, 0x3010, 0, NULL, "/bin/x");
+	expect_name(names, 0, 0x5010, 0, "of_aa11", "/bin/x");
+	expect_name(names, 0, 0x7010, 0, "of_aa11", "/bin/moved");
+	expect_name(names, 0, 0x9010, 0, "without_id", "/bin/y");
+	expect_name(names, 0, 0xb010, 0, "later", "/bin/z");
+	expect_name(names, 0, 0xd010, 0, NULL, "/bin/w");
+	/* How far an answer is good: to the function's end, or the mapping's. */
+	vp_names_find(names, 0, false, 0xf010, 0, &name);
+	assert_string_equal(name.function, "of_aa11");
+	assert_int_equal(name.function_offset, 0x90);
+	assert_int_equal(name.function_size, 0x100);
+	assert_int_equal(name.module_offset, 0x90);
+	vp_names_free(names);
+}
+
+/* Sizes are known, or go to the next symbol; one may lie within another. */
+static void test_sizes(void **state)
+{
+	static const char sizes[] = "vperf-maps 1\n"
+				    "i - /bin/x\n"
+				    "s 300 40 third\n"
+				    "s 100 0 first\n"
+				    "s 200 200 second\n"
+				    "s 400 0 last\n"
+				    "a 1 100 5000 0 0 p\n"
+				    "m 1 1000 1480 0 0 - /bin/x\n"
+				    "end 8\n";
+	static const struct {
+		uint64_t at;
+		const char *function;
+		uint64_t offset, size;
+	} expected[] = {{0xff, NULL, 0, 0},
+			{0x100, "first", 0, 0x100},
+			{0x1ff, "first", 0xff, 0x100},
+			{0x200, "second", 0, 0x100},
+			{0x2ff, "second", 0xff, 0x100},
+			{0x300, "third", 0, 0x40},
+			{0x33f, "third", 0x3f, 0x40},
+			{0x340, NULL, 0, 0},
+			{0x400, "last", 0, 0},
+			{0x47f, "last", 0x7f, 0}};
+	struct vp_names *names;
+	struct vp_name name;
+
+	temporary_file(NAMES, sizes, sizeof(sizes) - 1);
+	expect_no_error(vp_names_load(NAMES, NULL, &names));
+	for (size_t i = 0; i < VP_ARRAY_SIZE(expected); i++) {
+		vp_names_find(names, 0, false, 0x1000 + expected[i].at, 0, &name);
+		if (expected[i].function)
+			assert_string_equal(name.function, expected[i].function);
+		else
+			assert_null(name.function);
+		assert_int_equal(name.function_offset, expected[i].offset);
+		assert_int_equal(name.function_size, expected[i].size);
+	}
+	vp_names_free(names);
+}
+
+/* Of symbols at one address: global before local before others, few leading underscores before
+ * either. What has no size ends at the next symbol of its module, else after 64 KiB. */
+static void test_kernel_symbols(void **state)
+{
+	static const char kernel[] = "vperf-maps 1\n"
+				     "k ffffffff81000000 0 T _text\n"
+				     "k ffffffff81000100 0 t local_one\n"
+				     "k ffffffff81000100 0 T global_one\n"
+				     "k ffffffff81000200 0 T __global\n"
+				     "k ffffffff81000200 0 t local\n"
+				     "k ffffffff81000300 0 W weak\n"
+				     "k ffffffff81000300 0 t local_two\n"
+				     "k ffffffff81000400 0 t ___three\n"
+				     "k ffffffff81000400 0 T ____four\n"
+				     "k ffffffff81000500 0 T _one\n"
+				     "k ffffffff81000500 0 T __two\n"
+				     "k ffffffff81000600 0 T no_size\n"
+				     "k ffffffff81100000 10 T sized\n"
+				     "k ffffffffc0000000 0 t in_module kvm\n"
+				     "k ffffffffc0100000 0 t elsewhere other\n"
+				     "end 16\n";
+	static const struct {
+		uint64_t at;
+		const char *function, *module;
+		uint64_t size, module_offset;
+	} expected[] = {
+	    {0xffffffff81000100, "global_one", "[kernel]", 0x100, 0x100},
+	    {0xffffffff810001ff, "global_one", "[kernel]", 0x100, 0x1ff},
+	    {0xffffffff81000200, "local", "[kernel]", 0x100, 0x200},
+	    {0xffffffff81000300, "local_two", "[kernel]", 0x100, 0x300},
+	    {0xffffffff81000400, "____four", "[kernel]", 0x100, 0x400},
+	    {0xffffffff81000500, "_one", "[kernel]", 0x100, 0x500},
+	    {0xffffffff81000600, "no_size", "[kernel]", 0xffa00, 0x600},
+	    {0xffffffff810fffff, "no_size", "[kernel]", 0xffa00, 0xfffff},
+	    {0xffffffff8110000f, "sized", "[kernel]", 0x10, 0x10000f},
+	    {0xffffffff81100010, NULL, "[kernel]", 0, 0x100010},
+	    {0xffffffffc000ffff, "in_module", "[kvm]", 0x10000, 0xffff},
+	    {0xffffffffc0010000, NULL, "[kernel]", 0, 0xffffffffc0010000 - 0xffffffff81000000},
+	    {0xffffffffc0100004, "elsewhere", "[other]", 0x10000, 4},
+	    {0xffffffff80ffffff, NULL, "[kernel]", 0, 0xffffffff80ffffff}};
+	struct vp_names *names;
+	struct vp_name name;
+
+	temporary_file(NAMES, kernel, sizeof(kernel) - 1);
+	expect_no_error(vp_names_load(NAMES, NULL, &names));
+	for (size_t i = 0; i < VP_ARRAY_SIZE(expected); i++) {
+		vp_names_find(names, VP_NAMES_NO_SPACE, true, expected[i].at, 0, &name);
+		if (expected[i].function)
+			assert_string_equal(name.function, expected[i].function);
+		else
+			assert_null(name.function);
+		assert_string_equal(name.module, expected[i].module);
+		assert_int_equal(name.function_size, expected[i].size);
+		assert_int_equal(name.module_offset, expected[i].module_offset);
+	}
+	vp_names_free(names);
+}
+
+/* A line through two instants, or one speed from one on; nothing before the clock's begin. */
+static void test_clocks(void **state)
+{
+	struct vp_names_clock clock = {
+	    .instants = 1, .machine_ns = {SECOND}, .host_ns = {10 * SECOND}};
+	struct vp_names *names = load();
+
+	vp_names_set_clock(names, &clock);
+	assert_int_equal(pid_by_root(names, 0x5000, 10 * SECOND), 100);
+	assert_int_equal(pid_by_root(names, 0x5000, 11 * SECOND + 19999999), 100);
+	assert_int_equal(pid_by_root(names, 0x5000, 11 * SECOND + 20000000), 0); /* 20 ms late */
+	assert_int_equal(pid_by_root(names, 0x5000, 12 * SECOND - 20000001), 0);
+	assert_int_equal(pid_by_root(names, 0x5000, 12 * SECOND - 20000000), 200);
+	assert_int_equal(pid_by_root(names, 0x5000, 12 * SECOND), 200);
+	assert_int_equal(pid_by_root(names, 0x5000, 5), 100); /* before it began */
+	vp_names_free(names);
+}
+
 static void test_kallsyms(void **state)
 {
 	static const char system_map[] = "ffffffff81000000 T _text\nffffffff81000010 t work\n"
@@ -353,6 +518,10 @@ int main(void)
 	    cmocka_unit_test(test_kernel),
 	    cmocka_unit_test(test_second),
 	    cmocka_unit_test(test_second_is_cut_off),
+	    cmocka_unit_test(test_images),
+	    cmocka_unit_test(test_sizes),
+	    cmocka_unit_test(test_kernel_symbols),
+	    cmocka_unit_test(test_clocks),
 	    cmocka_unit_test(test_kallsyms),
 	    cmocka_unit_test(test_demangle),
 	    cmocka_unit_test(test_demangle_is_bounded),
