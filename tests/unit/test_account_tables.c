@@ -574,7 +574,7 @@ static void test_no_events(void **state)
 	expect_error(vp_account_events_table(&view, NAME, AT(0), &table),
 		     "has no account events: record with --account-events");
 	expect_error(vp_account_view_init(&view, &account, "gamma"),
-		     "no VM 'gamma'; it has alpha (1000), beta (2000)");
+		     "'gamma'; the VMs are alpha (1000), beta (2000)");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

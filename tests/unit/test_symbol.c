@@ -367,6 +367,7 @@ static void test_sizes(void **state)
 static void test_kernel_symbols(void **state)
 {
 	static const char kernel[] = "vperf-maps 1\n"
+				     "k ffffffff81100000 10 T sized\n"
 				     "k ffffffff81000000 0 T _text\n"
 				     "k ffffffff81000100 0 t local_one\n"
 				     "k ffffffff81000100 0 T global_one\n"
@@ -379,7 +380,6 @@ static void test_kernel_symbols(void **state)
 				     "k ffffffff81000500 0 T _one\n"
 				     "k ffffffff81000500 0 T __two\n"
 				     "k ffffffff81000600 0 T no_size\n"
-				     "k ffffffff81100000 10 T sized\n"
 				     "k ffffffffc0000000 0 t in_module kvm\n"
 				     "k ffffffffc0100000 0 t elsewhere other\n"
 				     "end 16\n";
@@ -417,6 +417,44 @@ static void test_kernel_symbols(void **state)
 		assert_int_equal(name.function_size, expected[i].size);
 		assert_int_equal(name.module_offset, expected[i].module_offset);
 	}
+	vp_names_free(names);
+}
+
+/* Lives, mappings and generated code, in whatever order the text has them. */
+static void test_order(void **state)
+{
+	static const char lives[] = "vperf-maps 1\n"
+				    "a 3 103 5000 3000000000 4000000000 third\n"
+				    "a 1 101 5000 1000000000 2000000000 first\n"
+				    "a 4 104 4000 0 0 other\n"
+				    "a 2 102 5000 2000000000 3000000000 second\n"
+				    "m 4 9000 a000 0 0 - /bin/high\n"
+				    "m 4 1000 2000 0 0 - /bin/low\n"
+				    "m 4 5000 6000 0 0 - /bin/middle\n"
+				    "j 4 9300 10 code_c\n"
+				    "j 4 9100 10 code_a\n"
+				    "j 4 9200 10 code_b\n"
+				    "i - /bin/low\n"
+				    "s 300 10 low_c\n"
+				    "s 100 10 low_a\n"
+				    "s 200 10 low_b\n"
+				    "end 15\n";
+	struct vp_names *names;
+	const uint32_t other = 2;
+
+	temporary_file(NAMES, lives, sizeof(lives) - 1);
+	expect_no_error(vp_names_load(NAMES, NULL, &names));
+	assert_int_equal(pid_by_root(names, 0x5000, 3 * SECOND / 2), 101);
+	assert_int_equal(pid_by_root(names, 0x5000, 5 * SECOND / 2), 102);
+	assert_int_equal(pid_by_root(names, 0x5000, 7 * SECOND / 2), 103);
+	assert_int_equal(pid_by_root(names, 0x4000, 7 * SECOND / 2), 104);
+	expect_name(names, other, 0x1100, 0, "low_a", "/bin/low");
+	expect_name(names, other, 0x1200, 0, "low_b", "/bin/low");
+	expect_name(names, other, 0x1300, 0, "low_c", "/bin/low");
+	expect_name(names, other, 0x5000, 0, NULL, "/bin/middle");
+	expect_name(names, other, 0x9100, 0, "code_a", "/bin/high");
+	expect_name(names, other, 0x9200, 0, "code_b", "/bin/high");
+	expect_name(names, other, 0x9300, 0, "code_c", "/bin/high");
 	vp_names_free(names);
 }
 
@@ -521,6 +559,7 @@ int main(void)
 	    cmocka_unit_test(test_images),
 	    cmocka_unit_test(test_sizes),
 	    cmocka_unit_test(test_kernel_symbols),
+	    cmocka_unit_test(test_order),
 	    cmocka_unit_test(test_clocks),
 	    cmocka_unit_test(test_kallsyms),
 	    cmocka_unit_test(test_demangle),

@@ -532,9 +532,9 @@ static void test_filters(void **state)
 		vp_filter_deinit(&filter);
 	}
 	expect_error(vp_filter_init(&filter, &vms, "5000"),
-		     "no VM '5000'; it has alpha (1000), 2000 (2000), alpha (3000), gamma (4000)");
+		     "'5000'; the VMs are alpha (1000), 2000 (2000), alpha (3000), gamma (4000)");
 	vp_vms_deinit(&vms);
-	expect_error(vp_filter_init(&filter, &(vp_vms){0}, "x"), "no VM 'x'; it has none");
+	expect_error(vp_filter_init(&filter, &(vp_vms){0}, "x"), "no VM 'x', nor any other");
 }
 
 int main(void)
