@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "analyze/script_classes.h"
 
+#include <fnmatch.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -192,6 +193,12 @@ static const char *without_system(const char *name)
 	return colon ? colon + 1 : name;
 }
 
+/* `pattern`: a name, or with wildcards as fnmatch(3) has them. */
+static bool is_named(const char *name, const char *pattern)
+{
+	return !strcmp(name, pattern) || !fnmatch(pattern, name, 0);
+}
+
 static bool choose_by_name(struct vp_script_classes *classes, const char *name,
 			   struct vp_nearest *nearest)
 {
@@ -201,7 +208,7 @@ static bool choose_by_name(struct vp_script_classes *classes, const char *name,
 		if (!class->event)
 			continue;
 		const char *its = class->event->name;
-		if (!strcmp(its, name) || !strcmp(without_system(its), name))
+		if (is_named(its, name) || is_named(without_system(its), name))
 			found = class->chosen = true;
 		vp_nearest_add(nearest, strchr(name, ':') ? its : without_system(its));
 	}

@@ -24,6 +24,7 @@ struct script {
 	/* What the words mean. */
 	const struct vp_script_format *chosen;
 	unsigned shown;
+	uint64_t limit; /* events; 0: all */
 	struct vp_script_options options;
 	VP_VEC(const char *) events;
 	char *event_words;
@@ -90,10 +91,11 @@ static struct vp_error *print_events(const struct script *script, struct vp_scri
 	const struct vp_script_event *event;
 	struct vp_error *error = NULL;
 	struct vp_buffer out = {0};
+	uint64_t left = script->limit ? script->limit : UINT64_MAX;
 
 	if (script->chosen->begin)
 		script->chosen->begin(&layout, &out);
-	while (!error && (event = vp_script_next(events))) {
+	while (!error && left-- && (event = vp_script_next(events))) {
 		script->chosen->event(event, &layout, &out);
 		if (out.size >= PIECE)
 			error = write_piece(&out);
@@ -133,7 +135,9 @@ static int run_script(int argc, char **argv)
 	    {0, "tid", VP_OPTION_TEXT, &script.tid, "TID",
 	     "only events that this host thread was running at, or is named in"},
 	    {'e', "event", VP_OPTION_TEXT, &script.event, "NAMES",
-	     "only these events, separated by commas, such as kvm_exit,sched:sched_switch"},
+	     "only these events, separated by commas, such as kvm_exit,sched:sched_switch; may "
+	     "have wildcards"},
+	    {0, "limit", VP_OPTION_COUNT, &script.limit, "N", "print only the first N events"},
 	    {'F', "fields", VP_OPTION_TEXT, &script.fields, "NAMES",
 	     "print only these: comm, tid, cpu, time, vm, vcpu, event, fields, separated by "
 	     "commas"},

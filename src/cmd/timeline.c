@@ -27,7 +27,13 @@ struct timeline {
 	struct vp_lanes_layout layout;
 	struct vp_buffer out;
 	uint64_t periods; /* printed */
+	uint64_t limit;   /* at most this many are; 0: all */
 };
+
+static bool is_full(const struct timeline *timeline)
+{
+	return timeline->limit && timeline->periods >= timeline->limit;
+}
 
 static void take(void *context, const struct vp_period *period)
 {
@@ -37,6 +43,8 @@ static void take(void *context, const struct vp_period *period)
 	if (of_pcpu != (timeline->chosen == PCPU))
 		return;
 	if (timeline->chosen == THREAD && !period->has_guest)
+		return;
+	if (is_full(timeline))
 		return;
 	timeline->how->period(period, &timeline->layout, &timeline->out);
 	timeline->periods++;
@@ -80,7 +88,7 @@ static struct vp_error *print_periods(struct timeline *timeline)
 	if (timeline->how->begin)
 		timeline->how->begin(&timeline->out);
 	while (more && !error) {
-		more = vp_lanes_read(timeline->layout.lanes, EVENTS_AT_ONCE);
+		more = vp_lanes_read(timeline->layout.lanes, EVENTS_AT_ONCE) && !is_full(timeline);
 		if (timeline->out.size >= PIECE || !more)
 			error = write_piece(timeline);
 	}
@@ -130,6 +138,7 @@ static int run_timeline(int argc, char **argv)
 	    VP_EVENT_OPTIONS(&timeline.which),
 	    {0, "format", VP_OPTION_TEXT, &timeline.format, "FORMAT",
 	     "text, jsonl or csv (default: text)"},
+	    {0, "limit", VP_OPTION_COUNT, &timeline.limit, "N", "print only the first N periods"},
 	};
 	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
 				 &timeline.which.operands, timeline_with, &timeline);
