@@ -170,6 +170,7 @@ class Program(Case):
         process = subprocess.Popen([sys.executable, str(PROGRAM), "run", str(plan), "-o", str(out)], env=lock,
                                    stderr=subprocess.DEVNULL)
         while not (self.place / "began").exists():
+            self.assertIsNone(process.poll())
             time.sleep(0.05)
         self.assertIn(f"{process.pid} {out}", self.run_it("run", plan, "-o", self.place / "other", status=1).stderr)
         self.assertIn(f"process {process.pid}", self.run_it("status", out).stdout)

@@ -6,9 +6,12 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
+#include <linux/membarrier.h>
 
 #include "account_rig.h"
 #include "base/alloc.h"
@@ -99,6 +102,14 @@ static void expect_accounts(const struct rig *rig, const struct member *members,
 	assert_int_equal(rig->programs->bss->lost.sites, 0);
 }
 
+/* Until none is at work that was when this began: that is when RCU's readers of now have ended,
+ * which the kernel waits for here, unless some of its pCPUs are without ticks (nohz_full). */
+static void wait_for_programs(void)
+{
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		vp_sleep(50000000);
+}
+
 /* ns of a thread's own time for an exit and an entry, calls of the test included. */
 static double measure(struct rig *rig, uint32_t count)
 {
@@ -112,7 +123,7 @@ static double measure(struct rig *rig, uint32_t count)
 	pthread_barrier_wait(&crowd.all);
 	pthread_barrier_wait(&crowd.all);
 	rig->programs->bss->enabled = 0;
-	vp_sleep(50000000); /* until no program is at work that saw it count */
+	wait_for_programs();
 	expect_accounts(rig, members, count);
 	pthread_barrier_wait(&crowd.all);
 	for (uint32_t i = 0; i < count; i++) {

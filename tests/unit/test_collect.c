@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -213,7 +214,10 @@ static void *sleep_often(void *context)
 	return NULL;
 }
 
-/* The account of vCPU `number` after a while; false if programs cannot be loaded here. */
+enum { DEADLINE_S = 60 };
+
+/* The account of vCPU `number` when it has been woken, or when that has taken far too long; false
+ * if programs cannot be loaded here. */
 static bool account_of(const vp_vms *vms, uint32_t number, struct vp_account_vcpu *ret)
 {
 	struct vp_account_source *source;
@@ -224,11 +228,15 @@ static bool account_of(const vp_vms *vms, uint32_t number, struct vp_account_vcp
 		vp_error_free(error);
 		return false;
 	}
-	vp_account_source_begin(source, vms, vp_clock_monotonic());
-	usleep(100000);
-	for (size_t i = 0; i < vp_account_source_places(source); i++)
-		if (vp_account_source_vcpu(source, i, ret) && ret->number == number)
-			break;
+	uint64_t begin = vp_clock_monotonic();
+	vp_account_source_begin(source, vms, begin);
+	do {
+		for (size_t i = 0; i < vp_account_source_places(source); i++)
+			if (vp_account_source_vcpu(source, i, ret) && ret->number == number)
+				break;
+		sched_yield();
+	} while (!(ret->number == number && ret->wakeups) &&
+		 vp_clock_monotonic() - begin < DEADLINE_S * 1000000000ULL);
 	vp_account_source_free(source);
 	return true;
 }
@@ -244,7 +252,7 @@ static void test_account_of_like_threads(void **state)
 
 	assert_int_equal(pthread_create(&sleeper.thread, NULL, sleep_often, &sleeper), 0);
 	while (!__atomic_load_n(&sleeper.tid, __ATOMIC_ACQUIRE))
-		usleep(100);
+		sched_yield();
 	for (uint32_t i = 1; i <= LIKE; i++)
 		vp_vm_vcpu(&vm, i)->tid = sleeper.tid + i * VP_TID_BITS;
 	vp_vm_vcpu(&vm, LIKE + 1)->tid = sleeper.tid;

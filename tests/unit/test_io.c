@@ -3,8 +3,11 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -14,13 +17,14 @@
 #include "collect/clock.h"
 #include "collect/guest_answer.h"
 
-enum { EVERY_US = 2000, LATER_US = 60000 };
+enum { EVERY_US = 2000, ENOUGH = 10, LATER_US = 60000 };
 
-static volatile sig_atomic_t signals;
+/* How many came; another process sees it, too. */
+static atomic_uint *signals;
 
 static void count_signal(int number)
 {
-	signals++;
+	++*signals;
 }
 
 /* Signals that are handled, as SIGCHLD, SIGUSR2 or SIGWINCH are, one after another. */
@@ -30,18 +34,19 @@ static void interrupt(bool on)
 	struct sigaction action = {.sa_handler = count_signal};
 
 	sigaction(SIGALRM, &action, NULL);
-	signals = 0;
+	*signals = 0;
 	setitimer(ITIMER_REAL, &often, NULL);
 }
 
-/* A process that does `act` after a while, and ends. */
+/* A process that does `act` when this one has been interrupted some times, and ends. */
 static pid_t later(void (*act)(int fd), int fd)
 {
+	*signals = 0;
 	pid_t child = fork();
-
 	if (child)
 		return child;
-	usleep(LATER_US);
+	while (*signals < ENOUGH)
+		sched_yield();
 	act(fd);
 	_exit(0);
 }
@@ -60,7 +65,7 @@ static void end_well(pid_t child)
 {
 	int status;
 
-	assert_true(signals > 0);
+	assert_true(*signals >= ENOUGH);
 	assert_int_equal(vp_waitpid(child, &status, 0), child);
 	interrupt(false);
 	assert_int_equal(status, 0);
@@ -186,5 +191,9 @@ int main(void)
 	    cmocka_unit_test(test_standard_files),
 	};
 
+	signals =
+	    mmap(NULL, sizeof(*signals), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (signals == MAP_FAILED)
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
