@@ -152,6 +152,179 @@ static void test_numbers_are_packed(void **state)
 	vp_buffer_deinit(&out);
 }
 
+/* A report of two VMs, as far as the page's profile is concerned. */
+static struct vp_report report_of_two_vms(void)
+{
+	struct vp_report report = {.path = "rec", .recording = {.by_time = true}};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct vp_vm vm = {.pid = 2000 - 1000 * i, .name = vp_format("vm%u", i)};
+		vp_vec_push(&report.vms, vm);
+	}
+	return report;
+}
+
+static void free_report(struct vp_report *report)
+{
+	vp_vms_deinit(&report->vms);
+	vp_intern_deinit(&report->profile.texts);
+	vp_vec_deinit(&report->profile.parts);
+	vp_vec_deinit(&report->profile.rows);
+	vp_vec_deinit(&report->profile.nodes);
+}
+
+/* In base64, by packing the same numbers. */
+static char *packed(const uint64_t *numbers, size_t count)
+{
+	struct vp_buffer bytes = {0}, out = {0};
+	struct vp_json json = vp_json_to(&out);
+
+	for (size_t i = 0; i < count; i++)
+		vp_page_pack(&bytes, numbers[i]);
+	vp_json_object(&json, NULL);
+	vp_page_put_packed(&json, "x", &bytes);
+	vp_json_object_end(&json);
+	char *text = vp_strdup(vp_buffer_text(&out) + strlen("{\"x\": "));
+	text[strlen(text) - 1] = 0;
+	vp_buffer_deinit(&out);
+	return text;
+}
+
+static void expect_part(const char *text, const char *key, const uint64_t *numbers, size_t count)
+{
+	VP_AUTO_FREE char *data = packed(numbers, count);
+	VP_AUTO_FREE char *part = vp_format("\"%s\": %s", key, data);
+
+	if (!strstr(text, part))
+		fail_msg("'%s' is not in '%s'", part, text);
+}
+
+/* Each row is its VM's, process's and function's; a node says which row it is of, and how far
+ * before it its caller is. */
+static void test_profile_of_two_vms(void **state)
+{
+	struct vp_report report = report_of_two_vms();
+	struct vp_profile *profile = &report.profile;
+	struct vp_buffer out = {0};
+	struct vp_json json = vp_json_to(&out);
+	static const struct vp_profile_row rows[] = {
+	    {.kind = 3,
+	     .function = 0,
+	     .module = VP_NONE,
+	     .process = VP_NONE,
+	     .vm = VP_NONE,
+	     .samples = 5},
+	    {.kind = 4, .function = 1, .module = 3, .process = 2, .vm = 0, .samples = 6},
+	    {.kind = VP_NONE,
+	     .function = VP_NONE,
+	     .module = 1,
+	     .process = 3,
+	     .vm = 1,
+	     .samples = 700},
+	};
+	static const struct vp_profile_node nodes[] = {{.parent = VP_NONE, .row = 2, .samples = 0},
+						       {.parent = 0, .row = 1, .samples = 6},
+						       {.parent = VP_NONE, .row = 0, .samples = 5},
+						       {.parent = 1, .row = 2, .samples = 700}};
+	static const uint64_t row_data[] = {4, 1, 0, 0, 0, 5, 5, 2, 4, 3, 1, 6, 0, 0, 2, 4, 2, 700};
+	static const uint64_t node_data[] = {0, 2, 0, 1, 1, 6, 0, 0, 5, 2, 2, 700};
+
+	for (const char *c = "abcd"; *c; c++)
+		vp_intern_string(&profile->texts, (char[]){*c, 0});
+	for (size_t i = 0; i < VP_ARRAY_SIZE(rows); i++)
+		vp_vec_push(&profile->rows, rows[i]);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(nodes); i++)
+		vp_vec_push(&profile->nodes, nodes[i]);
+	vp_vec_push(&profile->parts, ((struct vp_profile_part){.samples = 11}));
+	vp_vec_push(&profile->parts, ((struct vp_profile_part){.samples = 700}));
+	vp_json_object(&json, NULL);
+	vp_page_put_profile(&report, "profile", &json);
+	vp_json_object_end(&json);
+	const char *text = vp_buffer_text(&out);
+	assert_non_null(strstr(text, "\"samples\": 711,"));
+	assert_non_null(strstr(text, "\"rows\": 3,"));
+	assert_non_null(strstr(text, "\"nodes\": 4,"));
+	assert_non_null(strstr(text, "\"leastSamples\": 1,"));
+	assert_non_null(strstr(text, "\"vms\": [\"vm0\", \"vm1\"]"));
+	assert_non_null(strstr(text, "\"texts\": [\"a\", \"b\", \"c\", \"d\"]"));
+	expect_part(text, "rowData", row_data, VP_ARRAY_SIZE(row_data));
+	expect_part(text, "nodeData", node_data, VP_ARRAY_SIZE(node_data));
+	vp_buffer_deinit(&out);
+	free_report(&report);
+}
+
+static struct vp_period of(enum vp_lane lane, uint32_t pcpu, uint32_t vm, uint32_t vcpu,
+			   uint64_t begin, uint64_t end, enum vp_lane_state state)
+{
+	struct vp_period period = of_vcpu(begin, end, state);
+
+	period.lane = lane;
+	period.pcpu = pcpu;
+	period.vm = vm;
+	period.vcpu = (uint16_t)vcpu;
+	period.tid = vm + 1 + vcpu;
+	return period;
+}
+
+/* Lanes of two VMs of two vCPUs each, and of a pCPU: each is called by its VM's place in the list,
+ * and has its own slices. */
+static void test_lanes_of_two_vms(void **state)
+{
+	struct vp_report report = report_of_two_vms();
+	struct vp_buffer out = {0};
+	struct vp_json json = vp_json_to(&out);
+	struct vp_lane_store store;
+	static const uint64_t begins[2][2] = {{3, 0}, {10, 5}},
+			      ends[2][2] = {{301, 302}, {390, 304}};
+
+	vp_lane_store_init(&store, 100);
+	for (uint32_t vm = 0; vm < 2; vm++)
+		for (uint32_t vcpu = 0; vcpu < 2; vcpu++) {
+			uint64_t begin = 500 + begins[vm][vcpu];
+			struct vp_period first = of(VP_LANE_VCPU, 2 * vm + vcpu, 2000 - 1000 * vm,
+						    vcpu, begin, begin + 100, VP_LANE_GUEST);
+			struct vp_period second =
+			    of(VP_LANE_VCPU, VP_NO_PCPU, 2000 - 1000 * vm, vcpu, begin + 107,
+			       begin + ends[vm][vcpu], VP_LANE_HALTED);
+			vp_lane_store_take(&store, &first);
+			vp_lane_store_take(&store, &second);
+		}
+	vp_lane_store_close(&store);
+	vp_json_object(&json, NULL);
+	vp_page_put_lanes(&store, &report, &json);
+	vp_json_object_end(&json);
+	const char *text = vp_buffer_text(&out);
+	assert_non_null(strstr(text, "\"beginNs\": 500,"));
+	assert_non_null(strstr(text, "\"lengthNs\": 400,"));
+	for (uint32_t vm = 0; vm < 2; vm++)
+		for (uint32_t vcpu = 0; vcpu < 2; vcpu++) {
+			VP_AUTO_FREE char *head = vp_format(
+			    "{\"kind\": \"vcpu\", \"number\": %u, \"vm\": %u, ", vcpu, vm + 1);
+			const char *lane = strstr(text, head);
+			if (!lane)
+				fail_msg("'%s' is not in '%s'", head, text);
+			const uint64_t data[] = {begins[vm][vcpu],
+						 100,
+						 VP_LANE_GUEST,
+						 0,
+						 2 * vm + vcpu + 1,
+						 0,
+						 7,
+						 ends[vm][vcpu] - 107,
+						 VP_LANE_HALTED,
+						 0,
+						 0,
+						 0};
+			VP_AUTO_FREE char *rest =
+			    vp_strndup(lane, (size_t)(strchr(lane, '}') - lane));
+			assert_non_null(strstr(rest, "\"slices\": 2,"));
+			expect_part(rest, "data", data, VP_ARRAY_SIZE(data));
+		}
+	vp_buffer_deinit(&out);
+	vp_lane_store_deinit(&store);
+	free_report(&report);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -160,6 +333,8 @@ int main(void)
 	    cmocka_unit_test(test_slices_do_not_overlap),
 	    cmocka_unit_test(test_bins_keep_what_was_counted),
 	    cmocka_unit_test(test_numbers_are_packed),
+	    cmocka_unit_test(test_profile_of_two_vms),
+	    cmocka_unit_test(test_lanes_of_two_vms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
