@@ -9,7 +9,7 @@
 struct vp_record_loop {
 	const char *verb;
 	uint64_t duration_ns; /* 0: until COMMAND ends or Ctrl-C */
-	bool quiet;        /* no progress, no summary */
+	bool quiet;           /* no progress, no summary */
 	const char *output;
 	struct vp_session *session; /* open */
 };
