@@ -135,11 +135,14 @@ struct vp_error *vp_recording_open(const char *directory, struct vp_recording *r
 	if (error)
 		SAY(sentences, "%s; VMs are named by pid", vp_error_message(error));
 	vp_error_free(error);
-	char **texts[] = {&recording->instruments, &recording->tool,    &recording->hostname,
-			  &recording->kernel,      &recording->trigger, &recording->command,
-			  &recording->note};
+	char **texts[] = {&recording->instruments, &recording->tool,           &recording->hostname,
+			  &recording->kernel,      &recording->trigger,        &recording->note,
+			  &recording->command,     &recording->guest_sampling, &recording->mode,
+			  &recording->cause};
 	for (size_t i = 0; i < VP_ARRAY_SIZE(texts); i++)
 		clean(texts[i]);
+	if (recording->imported)
+		clean(&recording->imported);
 	vp_vec_each (vms, vm) {
 		clean(&vm->name);
 		clean(&vm->uuid);
