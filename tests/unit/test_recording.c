@@ -392,9 +392,9 @@ static void test_missing_files(void **state)
 	temporary_file(NAME "/recording", "", 0);
 	expect_error(report_on(&report), "/recording");
 	unlink(NAME "/recording");
-	expect_error(report_on(&report), "/recording");
+	expect_error(report_on(&report), "'" NAME "' is not a recording");
 	unlink(NAME "/host/cpu0");
-	expect_error(report_on(&report), "/recording");
+	expect_error(report_on(&report), "'" NAME "' is not a recording");
 }
 
 /* A VM's name and uuid are what somebody wrote on a command line. */
