@@ -47,6 +47,8 @@ enum {
 	PERCPU_APICID = 0x20,
 	BUILT_CR3 = 0x1000,
 	BUILT_SYMBOLS = 1200,
+	BUILT_LONG = 700, /* this symbol's name has BUILT_LONG_NAME bytes */
+	BUILT_LONG_NAME = 200,
 	BUILT_ORC = 5, /* entries of the unwind tables */
 };
 
@@ -322,6 +324,15 @@ static inline size_t built_names(struct guest_builder *guest, size_t at, uint32_
 		size_t length = strlen(symbol.name) + 1;
 		if (i % 256 == 0)
 			markers[i / 256] = (uint32_t)(at - start);
+		if (i == BUILT_LONG) { /* a length of more than 127 has two bytes */
+			length = BUILT_LONG_NAME + 1;
+			guest->image[at++] = (char)(0x80 | (length & 0x7f));
+			guest->image[at++] = (char)(length >> 7);
+			guest->image[at++] = symbol.type;
+			memset(guest->image + at, 'x', BUILT_LONG_NAME);
+			at += BUILT_LONG_NAME;
+			continue;
+		}
 		guest->image[at++] = (char)length;
 		guest->image[at++] = symbol.type;
 		memcpy(guest->image + at, symbol.name, length - 1);

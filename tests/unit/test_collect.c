@@ -5,11 +5,13 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -29,9 +31,11 @@ static void test_process_is_the_same(void **state)
 	struct vp_guest_state guest = {.pid = (uint32_t)getpid()};
 
 	expect_error(vp_guest_state_expect_same(&guest), "the pid was reused");
+	uint64_t started = vp_proc_start_time(guest.pid);
 	prctl(PR_SET_NAME, "a) R 1 2 (3");
 	guest.started = vp_proc_start_time(guest.pid);
 	assert_true(guest.started > 1);
+	assert_int_equal(guest.started, started);
 	expect_no_error(vp_guest_state_expect_same(&guest));
 	guest.started--;
 	expect_error(vp_guest_state_expect_same(&guest), "the pid was reused");
@@ -146,6 +150,30 @@ static void test_confined_memory_is_its_own(void **state)
 	assert_int_equal(room_when_confined(6ULL << 30, 512 << 20), true);
 	assert_int_equal(room_when_confined(1 << 20, VP_CONFINED_MEMORY + (1 << 20)), false);
 	assert_int_equal(room_when_confined(6ULL << 30, VP_CONFINED_MEMORY + (1 << 20)), false);
+}
+
+/* With as many descriptors as it may have. */
+static void test_confined_without_a_free_descriptor(void **state)
+{
+	const struct rlimit few = {64, 64};
+	int status;
+
+	if (geteuid() != 0)
+		skip();
+	pid_t child = fork();
+	if (child == 0) {
+		int fd = open("/dev/null", O_RDONLY), kept = fd;
+		if (setrlimit(RLIMIT_NOFILE, &few))
+			_exit(2);
+		while (dup(fd) >= 0)
+			;
+		if (errno != EMFILE || vp_confine(&kept, 1, 0, 0))
+			_exit(3);
+		syscall(SYS_exit_group, 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 /* What it writes to memory is the host's. */
@@ -386,6 +414,7 @@ int main(void)
 	    cmocka_unit_test(test_confined_may_make_one_request),
 	    cmocka_unit_test(test_confined_memory_is_its_own),
 	    cmocka_unit_test(test_confined_files_are_limited),
+	    cmocka_unit_test(test_confined_without_a_free_descriptor),
 	    cmocka_unit_test(test_reader_says_why_it_is_not_confined),
 	    cmocka_unit_test(test_pcpus_come_and_go),
 	    cmocka_unit_test(test_lost_in_a_ring),

@@ -33,6 +33,10 @@ static void add_symbols(struct elf_builder *elf)
 	elf_builder_symbol(elf, "label", ELF_BUILDER_VADDR + 0x40, 0, plain, 1);
 	elf_builder_symbol(elf, ".Llocal", ELF_BUILDER_VADDR + 0x48, 0, plain, 1);
 	elf_builder_symbol(elf, "imported", 0, 0, global, SHN_UNDEF);
+	/* Where it is called from, in an executable that is not relocated. */
+	elf_builder_symbol(elf, "imported_too", ELF_BUILDER_VADDR + 0x60, 0, global, SHN_UNDEF);
+	elf_builder_symbol(elf, "$x", ELF_BUILDER_VADDR + 0x70, 0, plain, 1); /* ARM's */
+	elf_builder_symbol(elf, "behind", ELF_BUILDER_VADDR + 0x1000, 8, global, 1);
 	elf_builder_symbol(elf, "data", ELF_BUILDER_VADDR + 0x50, 8,
 			   ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT), 1);
 	elf_builder_symbol(elf, "outside", 0x900000, 8, global, 1);

@@ -226,6 +226,16 @@ static void test_page_walk(void **state)
 		view.levels = 6;
 		assert_false(vp_guest_view_walk(&view, va, &page));
 		close_guest(&opened);
+		/* A page of 1 GiB: the table at level 3 has it. */
+		put64(guest.low + 0x1000 * (levels - 2) + 8 * (levels - 3 + 3), 5ULL << 30 | 0x85);
+		open_guest(&opened);
+		view = (struct vp_guest_view){
+		    .memory = &opened.snapshot.memory, .root = 0x1000, .levels = levels};
+		uint64_t inside = va & ((1 << 30) - 1);
+		assert_true(vp_guest_view_walk(&view, va + 0x123, &page));
+		assert_int_equal(page.gpa, (5ULL << 30) + inside + 0x123);
+		assert_int_equal(page.left, (1 << 30) - inside - 0x123);
+		close_guest(&opened);
 	}
 }
 
@@ -242,6 +252,7 @@ static void test_kernel_found(void **state)
 			expect_no_error(find_kernel(&opened, scan, NULL));
 			assert_int_equal(opened.kernel.text, BUILT_TEXT);
 			assert_string_equal(opened.kernel.pack.release, "6.1.0-built");
+			assert_int_equal(opened.kernel.view.image_size, 8 * 0x200000);
 			assert_int_equal(opened.kernel.pack.build_id.size, 20);
 			assert_memory_equal(&opened.kernel.pack.at, &guest.pack.at,
 					    sizeof(guest.pack.at));
@@ -358,6 +369,23 @@ static void test_tables_without_kernel(void **state)
 	built_put64(&guest, built_own_tables() + 8 * 511, 0);
 	open_kernel(&opened);
 	expect_error(vp_guest_kernel_check(&opened.kernel), "do not map the kernel");
+	close_guest(&opened);
+}
+
+/* A text that goes over the end of a page. */
+static void test_text_over_pages(void **state)
+{
+	char text[32];
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_OLD);
+	uint64_t place = built_object(&guest, 2 * VP_GUEST_PAGE, VP_GUEST_PAGE) + VP_GUEST_PAGE - 3;
+	strcpy(built_at(&guest, place), "abcdefgh");
+	open_kernel(&opened);
+	assert_true(vp_guest_view_string(&opened.kernel.view, place, text, sizeof(text)));
+	assert_string_equal(text, "abcdefgh");
+	assert_false(
+	    vp_guest_view_string(&opened.kernel.view, place, text, 8)); /* its end is not there */
 	close_guest(&opened);
 }
 
@@ -907,6 +935,7 @@ int main(void)
 	    cmocka_unit_test(test_no_btf),
 	    cmocka_unit_test(test_derived),
 	    cmocka_unit_test(test_derived_doubt),
+	    cmocka_unit_test(test_text_over_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

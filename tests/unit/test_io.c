@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/io.h"
 #include "collect/clock.h"
 #include "collect/guest_answer.h"
@@ -85,6 +86,47 @@ static void test_reads_go_on(void **state)
 	interrupt(true);
 	assert_int_equal(vp_recv(ends[0], &byte, 1, 0), 1);
 	end_well(child);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+enum { LARGE = 4 << 20 };
+
+/* Reads what is counted up from 0, in whole, slowly. */
+static void read_numbers(int fd)
+{
+	static uint32_t numbers[LARGE / sizeof(uint32_t)];
+	size_t size = 0;
+
+	for (ssize_t got; size < LARGE; size += (size_t)got)
+		if ((got = read(fd, (char *)numbers + size, LARGE - size)) <= 0)
+			_exit(1);
+	for (uint32_t i = 0; i < LARGE / sizeof(uint32_t); i++)
+		if (numbers[i] != i)
+			_exit(2);
+	_exit(0);
+}
+
+/* What is written in parts goes on where it was interrupted. */
+static void test_writes_go_on(void **state)
+{
+	static uint32_t numbers[LARGE / sizeof(uint32_t)];
+	char *bytes = (char *)numbers;
+	int ends[2];
+
+	for (uint32_t i = 0; i < LARGE / sizeof(uint32_t); i++)
+		numbers[i] = i;
+	assert_int_equal(pipe(ends), 0);
+	for (int in_parts = 0; in_parts < 2; in_parts++) {
+		struct iovec parts[] = {
+		    {bytes, 0}, {bytes, LARGE / 2 + 3}, {bytes + LARGE / 2 + 3, LARGE / 2 - 3}};
+		pid_t child = later(read_numbers, ends[0]);
+		interrupt(true);
+		assert_int_equal(in_parts ? vp_fd_write_parts(ends[1], parts, 3)
+					  : vp_fd_write_all(ends[1], numbers, LARGE),
+				 0);
+		end_well(child);
+	}
 	close(ends[0]);
 	close(ends[1]);
 }
@@ -188,7 +230,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_reads_go_on),    cmocka_unit_test(test_poll_waits_for_its_time),
 	    cmocka_unit_test(test_accept_goes_on), cmocka_unit_test(test_answer_is_waited_for),
-	    cmocka_unit_test(test_standard_files),
+	    cmocka_unit_test(test_standard_files), cmocka_unit_test(test_writes_go_on),
 	};
 
 	signals =

@@ -6,6 +6,7 @@ struct counted {
 	unsigned count;
 	uint64_t entry, current;
 	bool current_is_percpu;
+	size_t longest;
 };
 
 static bool count_symbol(void *context, const struct vp_kallsyms_symbol *symbol)
@@ -13,6 +14,8 @@ static bool count_symbol(void *context, const struct vp_kallsyms_symbol *symbol)
 	struct counted *counted = context;
 
 	counted->count++;
+	if (strlen(symbol->name) > counted->longest)
+		counted->longest = strlen(symbol->name);
 	if (!strcmp(symbol->name, "entry_SYSCALL_64"))
 		counted->entry = symbol->addr;
 	if (!strcmp(symbol->name, "current_task")) {
@@ -34,12 +37,27 @@ static void test_kallsyms_layouts(void **state)
 		assert_true(vp_kallsyms_each(&tables, guest.image, sizeof(guest.image),
 					     count_symbol, &counted));
 		assert_int_equal(counted.count, BUILT_SYMBOLS);
+		assert_int_equal(counted.longest, BUILT_LONG_NAME);
 		assert_int_equal(counted.entry, BUILT_TEXT + AT_ENTRY);
 		assert_int_equal(counted.current_is_percpu, layout == BUILT_OLD);
 		assert_int_equal(counted.current, layout == BUILT_OLD
 						      ? PERCPU_CURRENT
 						      : BUILT_TEXT + AT_END + PERCPU_CURRENT);
 	}
+}
+
+/* Symbols are in the order of their addresses: what is in another order are no offsets of them. */
+static void test_kallsyms_out_of_order(void **state)
+{
+	struct vp_kallsyms tables;
+	char *at;
+
+	built_kernel(&guest, BUILT_NEW);
+	expect_no_error(vp_kallsyms_find(guest.image, sizeof(guest.image), BUILT_TEXT, &tables));
+	at = guest.image + tables.offsets + 4 * (BUILT_SYMBOLS / 2);
+	put32(at, AT_ENTRY);
+	expect_error(vp_kallsyms_find(guest.image, sizeof(guest.image), BUILT_TEXT, &tables),
+		     "unknown layout");
 }
 
 /* One byte that is not as it was: the tables are not found, or still hold together. */
@@ -71,6 +89,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_kallsyms_layouts),
+	    cmocka_unit_test(test_kallsyms_out_of_order),
 	    cmocka_unit_test(test_kallsyms_damaged),
 	};
 

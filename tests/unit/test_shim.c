@@ -510,17 +510,17 @@ static void happen_often(unsigned times)
 /* A signal and a sample for each period; and with a limit, no more than that. */
 static void test_sampling(void **state)
 {
-	enum { COUNT = 200 * PERIOD + 5 };
+	enum { COUNT = 200 * PERIOD + 5, FIRST = COUNT / 2 + PERIOD / 2 };
 	struct perf_event_mmap_page *buffer;
 	int fd = open_sampling(&buffer);
 	uint64_t count;
 
 	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
-	happen_often(COUNT / 2);
+	happen_often(FIRST); /* and half a period, which counts for the next one */
 	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0), 0);
 	happen_often(COUNT);
 	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
-	happen_often(COUNT - COUNT / 2);
+	happen_often(COUNT - FIRST);
 	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0), 0);
 	assert_int_equal(vp_shim_read(fd, &count, sizeof(count)), sizeof(count));
 	assert_int_equal(count, COUNT);
