@@ -3,9 +3,12 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -839,6 +842,76 @@ static void test_no_descriptors(void **state)
 	close(fd);
 }
 
+static int connect_agent(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = VP_AGENT_SOCKET};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	for (int i = 0; connect(fd, (struct sockaddr *)&address, sizeof(address)); i++) {
+		assert_in_range(i, 0, 3000);
+		usleep(10000);
+	}
+	return fd;
+}
+
+/* What the agent says at once. */
+static void expect_reply(int fd, const char *begin)
+{
+	char reply[64] = "";
+
+	assert_true(recv(fd, reply, strlen(begin), MSG_WAITALL) >= 0);
+	assert_string_equal(reply, begin);
+	close(fd);
+}
+
+static const struct vp_agent_serve_options serve_options = {.port = 9739, .ring_kib = 64};
+
+/* In a /run of this process's own. It is the last test: that stays. */
+static void test_server(void **state)
+{
+	struct stat about;
+	int status;
+
+	if (geteuid() != 0 || unshare(CLONE_NEWNS) ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("tmpfs", "/run", "tmpfs", 0, NULL))
+		skip();
+	pid_t server = fork();
+	if (server == 0)
+		_exit(vp_agent_serve(&serve_options) != NULL);
+	close(connect_agent());
+	/* It tells kernel addresses. */
+	assert_int_equal(stat(VP_AGENT_SOCKET, &about), 0);
+	assert_int_equal(about.st_mode & 0777, 0600);
+	/* A second one ends, and the first goes on. */
+	pid_t second = fork();
+	if (second == 0) {
+		struct vp_error *error = vp_agent_serve(&serve_options);
+		_exit(!error || !strstr(vp_error_message(error), "is already running"));
+	}
+	assert_int_equal(waitpid(second, &status, 0), second);
+	assert_int_equal(status, 0);
+	/* More than answer at the same time, one after the other. */
+	for (int i = 0; i < 20; i++) {
+		int fd = connect_agent();
+		assert_int_equal(write(fd, "x\n", 2), 2);
+		expect_reply(fd, "error expected 'vperf-request 1 dump");
+		usleep(20000);
+	}
+	/* In pieces. */
+	int fd = connect_agent();
+	size_t size = strlen(VP_AGENT_REQUEST_NO_SYMBOLS);
+	assert_int_equal(write(fd, VP_AGENT_REQUEST_NO_SYMBOLS, 5), 5);
+	usleep(50000);
+	assert_int_equal(write(fd, VP_AGENT_REQUEST_NO_SYMBOLS + 5, size - 5), size - 5);
+	expect_reply(fd, "vperf-maps ");
+	assert_int_equal(kill(server, SIGTERM), 0);
+	assert_int_equal(waitpid(server, &status, 0), server);
+	assert_int_equal(status, 0);
+	assert_int_equal(access(VP_AGENT_SOCKET, F_OK), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -865,6 +938,7 @@ int main(void)
 	    cmocka_unit_test(test_dump),
 	    cmocka_unit_test(test_silent_clients),
 	    cmocka_unit_test(test_no_descriptors),
+	    cmocka_unit_test(test_server),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
