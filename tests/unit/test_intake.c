@@ -338,6 +338,25 @@ static void test_vms_of_one_process(void **state)
 	assert_int_equal(out[3].host_sample.pid, GUEST); /* a process, not a VM */
 }
 
+/* Of a process's VMs one that runs is meant, even if one that ended had the thread. */
+static void test_vm_of_thread(void **state)
+{
+	struct vp_vm ended = {.pid = GUEST, .end = 5}, runs = {.pid = GUEST};
+	vp_vms vms = {0};
+
+	vp_vm_vcpu(&ended, 0)->tid = GUEST + 1;
+	vp_vm_vcpu(&runs, 0)->tid = GUEST + 2;
+	vp_vec_push(&vms, ended);
+	vp_vec_push(&vms, runs);
+	assert_ptr_equal(vp_vms_of_thread(&vms, GUEST, GUEST + 1), &vms.at[1]);
+	assert_ptr_equal(vp_vms_of_thread(&vms, GUEST, GUEST + 3), &vms.at[1]);
+	vms.at[1].end = 9;
+	assert_ptr_equal(vp_vms_of_thread(&vms, GUEST, GUEST + 1), &vms.at[0]);
+	assert_ptr_equal(vp_vms_of_thread(&vms, GUEST, GUEST + 3), &vms.at[1]);
+	assert_null(vp_vms_of_thread(&vms, GUEST + 1, GUEST + 1));
+	vp_vms_deinit(&vms);
+}
+
 /* The ticks that a late sample stands for have its call chain: it is before them. */
 static void test_late_chain(void **state)
 {
@@ -571,7 +590,7 @@ int main(void)
 	    cmocka_unit_test(test_vcpus_of_one_thread), cmocka_unit_test(test_late_chain),
 	    cmocka_unit_test(test_vms_of_one_process),  cmocka_unit_test(test_ring_laps),
 	    cmocka_unit_test(test_events_of_vms),       cmocka_unit_test(test_guests_of_vms),
-	    cmocka_unit_test(test_events_in_a_row),
+	    cmocka_unit_test(test_events_in_a_row),     cmocka_unit_test(test_vm_of_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

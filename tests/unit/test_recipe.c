@@ -99,6 +99,9 @@ static void test_units(void **state)
 	assert_int_equal(recipe.unit, VP_UNIT_TIME);
 	assert_int_equal(recipe.width, 1500000);
 	vp_recipe_deinit(&recipe);
+	expect_no_error(parse("interval instructions 60K\ncount exits", &recipe));
+	assert_int_equal(recipe.width, 60000);
+	vp_recipe_deinit(&recipe);
 	expect_no_error(parse("interval exits 1k\ncount time:exits:io", &recipe));
 	assert_int_equal(recipe.unit, VP_UNIT_EXITS);
 	assert_int_equal(recipe.width, 1000);
