@@ -536,6 +536,45 @@ static void test_times_outside(void **state)
 	vp_guest_clock_deinit(&clock);
 }
 
+/* A stamp has all but a time's highest bits; what is padded was taken back; a long entry
+ * has its length in a word, which counts itself. */
+static void test_ring_page_times(void **state)
+{
+	const uint64_t begin = (3ULL << 59) + 1000;
+	const uint32_t words[] = {
+	    1 | 5 << 5,      0xa,                      /* an entry of a word, 5 ns later */
+	    31 | 0x123 << 5, 7,                        /* a stamp: 7 << 27 | 0x123 */
+	    2 | 0 << 5,      0xb, 0xc, 29 | 3 << 5, 4, /* taken back: nothing in it */
+	    0 | 1 << 5,      12,  0xd, 0xe,         30 | 2 << 5, 1, /* a time that is long */
+	    1 | 1 << 5,      0xf};
+	const uint64_t commit = sizeof(words);
+	char bytes[16 + sizeof(words)];
+	struct vp_ring_page page;
+	struct vp_slice entry;
+	uint64_t time;
+
+	memcpy(bytes, &begin, 8);
+	memcpy(bytes + 8, &commit, 8);
+	memcpy(bytes + 16, words, sizeof(words));
+	assert_true(vp_ring_page_open((struct vp_slice){bytes, sizeof(bytes)}, &page));
+	assert_true(vp_ring_page_next(&page, &time, &entry));
+	assert_int_equal(time, begin + 5);
+	assert_int_equal(entry.size, 4);
+	const uint64_t stamp = (3ULL << 59) + (7ULL << 27 | 0x123);
+	assert_true(vp_ring_page_next(&page, &time, &entry));
+	assert_true(time == stamp);
+	assert_int_equal(entry.size, 8);
+	assert_true(vp_ring_page_next(&page, &time, &entry));
+	assert_true(time == stamp + 3 + 1);
+	assert_int_equal(entry.size, 8);
+	assert_memory_equal(entry.bytes, "\x0d\0\0\0\x0e\0\0\0", 8);
+	assert_true(vp_ring_page_next(&page, &time, &entry));
+	assert_true(time == stamp + 4 + (1ULL << 27 | 2) + 1);
+	assert_memory_equal(entry.bytes, "\x0f\0\0\0", 4);
+	assert_false(vp_ring_page_next(&page, &time, &entry));
+	assert_false(page.malformed || page.missed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -549,6 +588,7 @@ int main(void)
 	    cmocka_unit_test(test_absurd_clock),
 	    cmocka_unit_test(test_times_outside),
 	    cmocka_unit_test(test_reboots),
+	    cmocka_unit_test(test_ring_page_times),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

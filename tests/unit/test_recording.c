@@ -138,6 +138,25 @@ static void test_garbage_between_packets(void **state)
 	vp_buffer_deinit(&bytes);
 }
 
+/* A packet that begins in the last bytes that are looked at in one go. */
+static void test_packet_behind_much_garbage(void **state)
+{
+	struct vp_buffer bytes = make_stream();
+	const size_t window = 2 * (size_t)VP_ZSTD_PACKET_MAX;
+
+	for (size_t size = window - 5; size <= window + 1; size++) {
+		struct vp_buffer mixed = {0};
+		struct vp_stream_health health;
+		memset(vp_buffer_extend(&mixed, size), 'x', size);
+		vp_buffer_append(&mixed, bytes.bytes, bytes.size);
+		assert_int_equal(read_stream(mixed.bytes, mixed.size, &health), PACKETS * RECORDS);
+		assert_int_equal(health.damaged, size);
+		assert_int_equal(health.damaged_at, 0);
+		vp_buffer_deinit(&mixed);
+	}
+	vp_buffer_deinit(&bytes);
+}
+
 /* Where the compressed packets begin, and where the last one ends. */
 static void find_packets(const struct vp_buffer *bytes, size_t starts[PACKETS + 1])
 {
@@ -608,6 +627,7 @@ int main(void)
 	    cmocka_unit_test(test_vms_have_files_of_their_own),
 	    cmocka_unit_test(test_no_streams),
 	    cmocka_unit_test(test_stream_cannot_be_created),
+	    cmocka_unit_test(test_packet_behind_much_garbage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -318,6 +318,34 @@ static void test_widths(void **state)
 	vp_table_deinit(&table);
 }
 
+/* Numbers as wide as they are printed, with what is rounded up, and no blanks at a line's end. */
+static void test_numbers(void **state)
+{
+	static const struct {
+		uint64_t count;
+		double percent;
+		const char *text;
+	} rows[] = {{VP_CELL_NO_COUNT, 9.996, "-"}, {7, 0.004, "b"}, {99, 1.236, "c"}};
+	struct vp_table table = {0};
+	struct vp_buffer out = {0};
+
+	vp_table_column_add(&table, "percent", "%", "", VP_CELL_PERCENT);
+	vp_table_column_add(&table, "count", "N", "", VP_CELL_COUNT);
+	vp_table_column_add(&table, "text", "Long header", "", VP_CELL_TEXT);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(rows); i++) {
+		vp_table_percent(&table, rows[i].percent);
+		vp_table_count(&table, rows[i].count);
+		vp_table_text(&table, rows[i].text);
+	}
+	vp_render_table_text(&table, false, &out);
+	assert_string_equal(vp_buffer_text(&out), "     %   N  Long header\n"
+						  "10.00%   -  -\n"
+						  " 0.00%   7  b\n"
+						  " 1.24%  99  c\n");
+	vp_buffer_deinit(&out);
+	vp_table_deinit(&table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -331,6 +359,7 @@ int main(void)
 	    cmocka_unit_test(test_no_chains),
 	    cmocka_unit_test(test_formats),
 	    cmocka_unit_test(test_widths),
+	    cmocka_unit_test(test_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
