@@ -87,7 +87,18 @@ static void test_page_cache(void **state)
 	assert_true(vp_guest_file_read(&file, 64 * 4096, &byte, 1) && byte == 'b');
 	assert_true(vp_guest_file_read(&file, 65 * 4096, &byte, 1) && byte == 'c');
 	assert_false(vp_guest_file_read(&file, 100 * 4096, &byte, 1));
+	file.size = 64 * 4096 + 1; /* a file ends within its last page */
+	assert_true(vp_guest_file_read(&file, 64 * 4096, &byte, 1));
+	assert_false(vp_guest_file_read(&file, 64 * 4096 + 1, &byte, 1));
+	file.size = 100 * 4096;
 	file.pages = BUILT_DIRECT + BUILT_LOW + 0x1000000 + 2; /* a node that is nowhere */
+	assert_false(vp_guest_file_read(&file, 0, &byte, 1));
+	close_guest(&opened);
+
+	built_put64(&guest, low + slots,
+		    page_struct(pages) | 1); /* a value, such as of a swapped page */
+	open_kernel(&opened);
+	assert_true(vp_guest_file_open(&opened.kernel, handle, &file));
 	assert_false(vp_guest_file_read(&file, 0, &byte, 1));
 	close_guest(&opened);
 
@@ -430,6 +441,35 @@ static void test_folder_lies(void **state)
 	}
 }
 
+/* Of programs of 64 bits only. */
+static void test_build_id(void **state)
+{
+	struct vp_guest_file file;
+	struct vp_build_id id;
+	struct opened opened;
+	struct elf_builder elf;
+
+	for (int odd = 0; odd < 3; odd++) {
+		elf_builder_init(&elf);
+		elf.segment.p_type = PT_NOTE;
+		elf.segment.p_offset = ELF_BUILDER_NOTE;
+		elf.segment.p_filesz = 20;
+		if (odd)
+			elf.header.e_ident[odd == 1 ? EI_CLASS : EI_DATA] ^= 3;
+		elf_builder_finish(&elf);
+		built_kernel(&guest, BUILT_NEW);
+		uint64_t page = built_object(&guest, 4096, 4096);
+		memcpy(built_at(&guest, page), elf.bytes, 4096);
+		uint64_t handle = built_object(&guest, 256, 16);
+		built_page_cache(&guest, handle, page_struct(page - BUILT_DIRECT), 4096);
+		open_kernel(&opened);
+		assert_true(vp_guest_file_open(&opened.kernel, handle, &file));
+		assert_int_equal(vp_guest_file_build_id(&file, &id), !odd);
+		assert_int_equal(id.size, odd ? 0 : 4);
+		close_guest(&opened);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -437,7 +477,7 @@ int main(void)
 	    cmocka_unit_test(test_dump),           cmocka_unit_test(test_dump_gone),
 	    cmocka_unit_test(test_big_file),       cmocka_unit_test(test_big_lies),
 	    cmocka_unit_test(test_generated_code), cmocka_unit_test(test_generated_code_holes),
-	    cmocka_unit_test(test_folder_lies),
+	    cmocka_unit_test(test_folder_lies),    cmocka_unit_test(test_build_id),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -420,6 +420,7 @@ static void test_refuses(void **state)
 	assert_int_equal(open_attr(&attr, -1), -ENOENT);
 	attr.sample_period = 0;
 	assert_int_equal(vp_shim_open(&attr, -1, 0, -1, 0, ENOENT), -ENOENT);
+	assert_int_equal(vp_shim_open(&attr, 0, 0, -1, 0, ENOENT), -ENOENT); /* on one CPU */
 	attr.size = 8;
 	assert_int_equal(open_attr(&attr, -1), -ENOENT);
 	assert_int_equal(vp_shim_ioctl(fd, PERF_EVENT_IOC_REFRESH, 1), -EINVAL);

@@ -114,6 +114,10 @@ static void test_dates(void **state)
 	assert_date("dd MMMM yyyy", "3 January 2001", 978480000000);
 	assert_date("E dd.MM.yyyy", "Wednesday 03.01.2001", 978480000000);
 	assert_date("hh:mm a", "11:05 PM", 83100000);
+	assert_date("hh:mm a", "12:30 PM", 45000000);
+	assert_date("hh:mm a", "12:30 AM", 1800000);
+	assert_date("yyyy-MM-dd", "1582-10-04", -12219379200000);
+	assert_date("yyyy-MM-dd", "1582-10-15", -12219292800000);
 	assert_date("k 'o''clock'", "24 o'clock", 0);
 	assert_date("mm:ss.SSS", "10:20.5", 620005);
 	assert_date("yyyy-MM-dd HH:mm:ss Z", "2001-01-01 00:00:00 +0200", 978300000000);
@@ -135,6 +139,8 @@ static void test_dates_refuse(void **state)
 	    {"Z", "+02"},
 	    {"dd MMM", "3 Jun."},
 	    {"'T'H", "t1"},
+	    {"yyyy-MM-dd", "2001-04-31"},
+	    {"yyyy-MM-dd", "2100-02-29"},
 	};
 	double ms;
 
