@@ -496,6 +496,19 @@ static void test_counts(void **state)
 		vp_buffer_count(&buffer, before);
 		assert_string_equal(vp_buffer_text(&buffer), expected);
 	}
+	/* Wider than that, and not: of few digits and of many. */
+	static const uint64_t some[] = {0, 7, 99999999, 100000000, 1234567890123, UINT64_MAX};
+	for (size_t i = 0; i < VP_ARRAY_SIZE(some); i++)
+		for (int width = 0; width <= 20; width++) {
+			char expected[48];
+			snprintf(expected, sizeof(expected), "%*" PRIu64 "|%0*" PRIu64, width,
+				 some[i], width, some[i]);
+			buffer.size = 0;
+			vp_buffer_padded(&buffer, some[i], (size_t)width, ' ');
+			vp_buffer_string(&buffer, "|");
+			vp_buffer_padded(&buffer, some[i], (size_t)width, '0');
+			assert_string_equal(vp_buffer_text(&buffer), expected);
+		}
 	buffer.size = 0;
 	vp_buffer_count(&buffer, UINT64_MAX);
 	assert_string_equal(vp_buffer_text(&buffer), "18446744073709551615");

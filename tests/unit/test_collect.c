@@ -23,6 +23,7 @@
 #include "collect/convert.h"
 #include "collect/cpu_hotplug.h"
 #include "collect/guest_state.h"
+#include "collect/thread_names.h"
 #include "maps/proc.h"
 
 /* A pid is given to another process when the first has ended. */
@@ -404,6 +405,26 @@ static void test_conversion(void **state)
 	assert_int_equal(record.header.id, VP_ID_vcpu_in);
 }
 
+/* A thread's name is what it was told to be last; its process is read where it is not told. */
+static void test_thread_names(void **state)
+{
+	struct vp_thread_names names = {0};
+	uint32_t pid = (uint32_t)getpid();
+
+	prctl(PR_SET_NAME, "first");
+	assert_string_equal(vp_thread_names_find(&names, 0, pid)->comm, "first");
+	assert_int_equal(vp_thread_names_find(&names, 0, pid)->pid, pid);
+	prctl(PR_SET_NAME, "second"); /* which nobody told */
+	assert_string_equal(vp_thread_names_find(&names, 0, pid)->comm, "first");
+	vp_thread_names_set(&names, 0, pid, (struct vp_slice){"third, and more than 16", 23});
+	assert_string_equal(vp_thread_names_find(&names, 0, pid)->comm, "third, and more");
+	assert_int_equal(vp_thread_names_find(&names, 0, pid)->pid, pid);
+	vp_thread_names_set(&names, 7, 1 << 23, (struct vp_slice){"new\0old", 7});
+	assert_string_equal(vp_thread_names_find(&names, 0, 1 << 23)->comm, "new");
+	assert_int_equal(vp_thread_names_find(&names, 0, 1 << 23)->pid, 7);
+	vp_thread_names_deinit(&names);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -419,6 +440,7 @@ int main(void)
 	    cmocka_unit_test(test_pcpus_come_and_go),
 	    cmocka_unit_test(test_lost_in_a_ring),
 	    cmocka_unit_test(test_conversion),
+	    cmocka_unit_test(test_thread_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -824,8 +824,9 @@ static void test_steal_of_many_cpus(void **state)
 	assert_non_null(file);
 	fprintf(file, "cpu  1 2 3 4 5 6 7 999 0 0\n");
 	for (int cpu = 0; cpu < CPUS; cpu++)
-		fprintf(file, "cpu%d 123456789 0 123456789 123456789 0 0 1234 %d 0 0\n", cpu,
-			7 * cpu);
+		if (cpu != 5) /* is offline; there are cpu50 and cpu500 */
+			fprintf(file, "cpu%d 123456789 0 123456789 123456789 0 0 1234 %d 0 0\n",
+				cpu, 7 * cpu);
 	fprintf(file, "intr 1");
 	for (int i = 0; i < 10000; i++)
 		fprintf(file, " %d", i);
@@ -841,6 +842,8 @@ static void test_steal_of_many_cpus(void **state)
 	assert_int_equal(vp_counters_steal_of(fileno(file), -1), 999 * tick);
 	rewind(file);
 	assert_int_equal(vp_counters_steal_of(fileno(file), CPUS), 0);
+	rewind(file);
+	assert_int_equal(vp_counters_steal_of(fileno(file), 5), 0);
 	fclose(file);
 }
 

@@ -203,6 +203,26 @@ static void test_long_lines(void **state)
 	vp_maps_deinit(&maps);
 }
 
+/* Names that would make a line too long are cut: the line is read. */
+static void test_long_names(void **state)
+{
+	struct vp_maps_writer writer;
+	struct vp_maps maps;
+	char name[6000];
+
+	memset(name, ' ', sizeof(name)); /* each is three bytes of a line */
+	name[sizeof(name) - 1] = 0;
+	vp_maps_writer_init(&writer, -1);
+	vp_maps_write_machine(&writer, true, "g");
+	vp_maps_write_kernel_symbol(&writer, 0x1000, 0, 'T', name, NULL);
+	assert_int_equal(vp_maps_writer_finish(&writer), 0);
+	expect_no_error(vp_maps_parse("text", &writer.buffer, &maps));
+	vp_maps_writer_deinit(&writer);
+	assert_int_equal(maps.warning_count, 0);
+	assert_int_equal(maps.kernel.count, 1);
+	vp_maps_deinit(&maps);
+}
+
 static void test_escapes(void **state)
 {
 	struct vp_buffer text = {0};
@@ -243,6 +263,7 @@ int main(void)
 	    cmocka_unit_test(test_long_lines),
 	    cmocka_unit_test(test_escapes),
 	    cmocka_unit_test(test_build_ids),
+	    cmocka_unit_test(test_long_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,6 +225,27 @@ static void test_csv_quotes(void **state)
 	vp_data_deinit(&data);
 }
 
+/* What is written is read again: names and labels with quotes, every digit, and what is missing. */
+static void test_csv_round_trip(void **state)
+{
+	static const char text[] =
+	    "\"a \"\"b\"\", c\",d\n\"x\"\"y\",0.1234567890123\n,?\n\"z\",3\n";
+	struct vp_data data, again;
+	struct vp_buffer out = {0};
+
+	assert_null(read_text(text, &data));
+	vp_table_write_csv(&data, &out);
+	assert_null(read_text(vp_buffer_text(&out), &again));
+	assert_int_equal(again.rows, 3);
+	assert_string_equal(again.columns.at[0].name, "a \"b\", c");
+	assert_string_equal(again.columns.at[0].labels.at[0], "x\"y");
+	assert_true(isnan(value(&again, 0, 1)) && isnan(value(&again, 1, 1)));
+	assert_true(value(&again, 1, 0) == 0.1234567890123 && value(&again, 1, 2) == 3);
+	vp_buffer_deinit(&out);
+	vp_data_deinit(&data);
+	vp_data_deinit(&again);
+}
+
 /* Every number is the nearest double, as strtod() has it. */
 static void test_numbers(void **state)
 {
@@ -318,12 +339,19 @@ static void test_decimals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_arff),         cmocka_unit_test(test_arff_refuses),
-	    cmocka_unit_test(test_csv),          cmocka_unit_test(test_csv_separators),
-	    cmocka_unit_test(test_csv_refuses),  cmocka_unit_test(test_dates),
-	    cmocka_unit_test(test_numbers),      cmocka_unit_test(test_decimal_comma),
-	    cmocka_unit_test(test_dates_refuse), cmocka_unit_test(test_arff_dates),
-	    cmocka_unit_test(test_decimals),     cmocka_unit_test(test_csv_quotes),
+	    cmocka_unit_test(test_arff),
+	    cmocka_unit_test(test_arff_refuses),
+	    cmocka_unit_test(test_csv),
+	    cmocka_unit_test(test_csv_separators),
+	    cmocka_unit_test(test_csv_refuses),
+	    cmocka_unit_test(test_dates),
+	    cmocka_unit_test(test_numbers),
+	    cmocka_unit_test(test_decimal_comma),
+	    cmocka_unit_test(test_dates_refuse),
+	    cmocka_unit_test(test_arff_dates),
+	    cmocka_unit_test(test_decimals),
+	    cmocka_unit_test(test_csv_quotes),
+	    cmocka_unit_test(test_csv_round_trip),
 	};
 
 	setenv("TZ", "UTC", 1);
