@@ -174,6 +174,153 @@ static void test_merge_is_in_order(void **state)
 	vp_trace_close(&streams);
 }
 
+/* Records of the same time come in the order of their streams, whatever their number is. */
+static void test_merge_of_equal_times(void **state)
+{
+	for (uint32_t n = 1; n < 9; n++) {
+		vp_stream_readers streams = {0};
+		const struct vp_merge_head *head;
+		struct vp_merge merge;
+		struct made made;
+		made_begin(&made, NAME, 0);
+		for (uint32_t pcpu = 0; pcpu < n; pcpu++)
+			for (uint64_t tick = 0; tick < 3 + pcpu; tick++)
+				made_idle(&made, pcpu, tick);
+		made_end(&made, 1);
+		expect_no_error(vp_trace_open(NAME "/host", VP_STREAMS(VP_STREAM_PCPU), &streams));
+		vp_merge_init(&merge, &streams, NULL);
+		for (uint64_t tick = 0; tick < 3 + n - 1; tick++)
+			for (uint32_t pcpu = tick < 3 ? 0 : (uint32_t)tick - 2; pcpu < n; pcpu++) {
+				head = vp_merge_next(&merge);
+				assert_non_null(head);
+				assert_int_equal(head->time, MADE_START + tick * MADE_PERIOD);
+				assert_int_equal(head->stream, pcpu);
+			}
+		assert_null(vp_merge_next(&merge));
+		vp_merge_deinit(&merge);
+		vp_trace_close(&streams);
+	}
+	struct vp_merge nothing;
+	const vp_stream_readers none = {0};
+	vp_merge_init(&nothing, &none, NULL);
+	assert_null(vp_merge_next(&nothing));
+	vp_merge_deinit(&nothing);
+}
+
+/* Each vCPU is at home on one pCPU; the others of that stay. */
+static void test_homes(void **state)
+{
+	struct vp_guests guests;
+	vp_vms vms = {0};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct vp_vm vm = {.pid = 5 + i, .name = vp_strdup("x")};
+		for (uint32_t vcpu = 0; vcpu < 2; vcpu++)
+			vp_vm_vcpu(&vm, vcpu)->tid = 10 * (i + 1) + vcpu;
+		vp_vec_push(&vms, vm);
+	}
+	vp_guests_init(&guests, &vms, 3);
+	assert_int_equal(guests.vcpus.count, 4);
+	for (uint32_t vcpu = 0; vcpu < 4; vcpu++) {
+		assert_int_equal(guests.vcpus.at[vcpu].vm, vcpu / 2);
+		assert_int_equal(guests.vcpus.at[vcpu].number, vcpu % 2);
+		assert_int_equal(guests.vcpus.at[vcpu].home, VP_NONE);
+		assert_int_equal(
+		    vp_guests_vcpu(&guests, 5 + vcpu / 2, 10 * (vcpu / 2 + 1) + vcpu % 2), vcpu);
+		vp_guests_move(&guests, vcpu, 1);
+	}
+	/* Another process's thread of that number is no vCPU. */
+	assert_int_equal(vp_guests_vcpu(&guests, 6, 10), VP_NONE);
+	assert_int_equal(vp_guests_vcpu(&guests, 5, 99), VP_NONE);
+	assert_int_equal(vp_guests_vm(&guests, 7), VP_NONE);
+	assert_int_equal(guests.homes.at[1].vcpus.count, 4);
+	vp_guests_move(&guests, 1, 2);
+	assert_int_equal(guests.homes.at[1].vcpus.count, 3);
+	assert_int_equal(guests.homes.at[1].vcpus.at[0], 0);
+	assert_int_equal(guests.homes.at[1].vcpus.at[1], 3);
+	assert_int_equal(guests.homes.at[1].vcpus.at[2], 2);
+	assert_int_equal(guests.homes.at[2].vcpus.at[0], 1);
+	assert_int_equal(guests.vcpus.at[1].home, 2);
+	vp_guests_move(&guests, 1, VP_NONE);
+	assert_int_equal(guests.homes.at[2].vcpus.count, 0);
+	assert_int_equal(guests.vcpus.at[1].home, VP_NONE);
+	/* A new thread of a vCPU, and a vCPU and a VM that only records know. */
+	uint32_t generation = guests.generation;
+	assert_int_equal(vp_guests_vcpu_add(&guests, 6, 77, 1), 3);
+	assert_int_equal(guests.vcpus.at[3].tid, 77);
+	assert_true(guests.generation > generation);
+	assert_int_equal(vp_guests_vcpu_add(&guests, 6, 78, 5), 4);
+	assert_int_equal(guests.vcpus.at[4].number, 5);
+	assert_int_equal(vp_guests_vcpu_add(&guests, 8, 79, 1), 5);
+	assert_int_equal(guests.vcpus.at[5].vm, 2);
+	assert_string_equal(vms.at[2].name, "pid-8");
+	assert_int_equal(vp_guests_vcpu_add(&guests, 8, 79, 1), 5);
+	vp_guests_deinit(&guests);
+	vp_vms_deinit(&vms);
+}
+
+/* Which VMs there are, by each kind of record of a vCPU. */
+static void test_discover(void **state)
+{
+	struct made made;
+	vp_vms vms = {0};
+
+	made_begin(&made, NAME, 0);
+	made_guest(&made, 0, 1, 4, 0, VP_MODE_GUEST_USER, MADE_INTR);
+	made_in_kvm(&made, 0, 2, 1, 0, MADE_INTR);
+	made_host(&made, 0, 3, 9000, VP_MODE_USER);
+	made_in(&made, 1, 1, 2, 0, MADE_INTR);
+	made_out(&made, 1, 2, 3, 0, MADE_INTR, false);
+	made_guest(&made, 1, 3, 4, 1, VP_MODE_GUEST_USER, MADE_INTR);
+	made_end(&made, 5);
+	expect_no_error(vp_guests_discover(NAME "/host", &vms));
+	static const uint32_t pids[] = {5000, 2000, 3000, 4000};
+	assert_int_equal(vms.count, VP_ARRAY_SIZE(pids));
+	for (size_t i = 0; i < VP_ARRAY_SIZE(pids); i++)
+		assert_int_equal(vms.at[i].pid, pids[i]);
+	vp_vms_deinit(&vms);
+}
+
+/* The first clock_sync and the last one; a counter that does not run forward gives no speed. */
+static void test_host_clock(void **state)
+{
+	for (int round = 0; round < 3; round++) {
+		vp_stream_readers streams = {0};
+		struct vp_host_clock clock;
+		struct made made;
+		made_begin(&made, NAME, 0);
+		for (uint64_t i = 0; i < 4; i++) {
+			struct vp_clock_sync record = {.time = MADE_START + i * MADE_PERIOD,
+						       .id = VP_ID_clock_sync,
+						       .error_ns = (uint32_t)(10 + i),
+						       .tsc = round == 2   ? 0
+							      : round && i ? 5
+									   : 1000 + 500 * i,
+						       .realtime = MADE_START + 77};
+			vp_trace_append(made.writer, vp_stream_of_pcpu(0), &record);
+		}
+		made_idle(&made, 0, 9);
+		made_end(&made, 10);
+		expect_no_error(vp_trace_open(NAME "/host", VP_STREAMS(VP_STREAM_PCPU), &streams));
+		vp_host_clock_read(&streams, &clock);
+		assert_int_equal(clock.count, 2 - round);
+		assert_int_equal(clock.realtime_offset_ns, 77);
+		if (round < 2) {
+			assert_int_equal(clock.pair[0].ns, MADE_START);
+			assert_int_equal(clock.pair[0].tsc, 1000);
+			assert_int_equal(clock.pair[0].error_ns, 10);
+		}
+		if (!round) {
+			assert_int_equal(clock.pair[1].ns, MADE_START + 3 * MADE_PERIOD);
+			assert_int_equal(clock.pair[1].tsc, 2500);
+			assert_int_equal(clock.pair[1].error_ns, 13);
+			assert_int_equal(vp_host_clock_at(&clock, 1500), MADE_START + MADE_PERIOD);
+			assert_int_equal(vp_host_clock_at(&clock, 500), MADE_START - MADE_PERIOD);
+		}
+		vp_trace_close(&streams);
+	}
+}
+
 /* A host whose counter runs at 2.5 GHz: 0 at 100 s. */
 static const struct vp_host_clock host = {
     2, {{100 * SECOND, 0, 100}, {200 * SECOND, 250 * SECOND, 100}}};
@@ -319,6 +466,10 @@ int main(void)
 		cmocka_unit_test(test_kvm_names),
 #endif
 		cmocka_unit_test(test_vms_of_one_number),
+		cmocka_unit_test(test_merge_of_equal_times),
+		cmocka_unit_test(test_homes),
+		cmocka_unit_test(test_discover),
+		cmocka_unit_test(test_host_clock),
 		cmocka_unit_test(test_merge_is_in_order),
 		cmocka_unit_test(test_guest_clock_by_counter),
 		cmocka_unit_test(test_error_of_guest_clock),
