@@ -12,6 +12,7 @@
 #include "make_recording.h"
 #include "render/export.h"
 #include "render/report.h"
+#include "render/table.h"
 #include "symbol/unwind.h"
 #include "timeline/chain.h"
 
@@ -557,6 +558,60 @@ static void test_totals(void **state)
 	vp_report_deinit(&report);
 }
 
+/* Each column that there may be, with each row's own. */
+static void test_report_table(void **state)
+{
+	const struct vp_naming_options naming = {.directory = NAME};
+	struct vp_profile_options options = {.view = VP_VIEW_UNIFIED,
+					     .chains = true,
+					     .by_callees = true,
+					     .per_process = true,
+					     .per_vcpu = true};
+	struct vp_buffer out = {0};
+	struct vp_table table = {0};
+	struct vp_report report;
+
+	make_recording();
+	expect_no_error(vp_report_make(&naming, &options, &report));
+	report.limit = 3;
+	vp_report_table(&report, &report.profile.parts.at[0], &table);
+	vp_render_table_csv(&table, true, &out);
+	assert_string_equal(vp_buffer_text(&out),
+			    "children,percent,samples,kind,vm,vcpu,process,pid,module,function\n"
+			    "75,25,1,user,vm0,0,worker,81,/usr/bin/worker,compute\n"
+			    "75,0,0,user,vm0,0,worker,81,/usr/bin/worker,main\n"
+			    "50,0,0,os,vm0,0,worker,81,[kernel],entry\n");
+	vp_table_deinit(&table);
+	vp_report_deinit(&report);
+	/* Labels stand in the innermost column there is; where a column is not known, it is empty.
+	 */
+	static const struct {
+		unsigned columns;
+		const char *csv;
+	} columns[] = {{VP_COLUMN_PROCESS, "percent,samples,kind,process\n"
+					   "50,2,,worker\n25,1,os,\n25,1,idle,[idle]\n"},
+		       {VP_COLUMN_MODULE | VP_COLUMN_PROCESS,
+			"percent,samples,kind,process,module\n"
+			"25,1,os,,\n25,1,idle,,[idle]\n"
+			"25,1,user,worker,/usr/bin/worker\n25,1,os,worker,[kernel]\n"},
+		       {VP_COLUMN_VM | VP_COLUMN_PID, "percent,samples,kind,vm,pid\n"
+						      "50,2,,vm0,81\n25,1,os,host,1000\n"
+						      "25,1,idle,host,\n"}};
+	options = (struct vp_profile_options){.view = VP_VIEW_UNIFIED};
+	for (size_t i = 0; i < VP_ARRAY_SIZE(columns); i++) {
+		options.columns = columns[i].columns;
+		expect_no_error(vp_report_make(&naming, &options, &report));
+		table = (struct vp_table){0};
+		out.size = 0;
+		vp_report_table(&report, &report.profile.parts.at[0], &table);
+		vp_render_table_csv(&table, true, &out);
+		assert_string_equal(vp_buffer_text(&out), columns[i].csv);
+		vp_table_deinit(&table);
+		vp_report_deinit(&report);
+	}
+	vp_buffer_deinit(&out);
+}
+
 static void test_graph(void **state)
 {
 	make_recording();
@@ -608,8 +663,9 @@ int main(void)
 	    cmocka_unit_test(test_guest_tables),     cmocka_unit_test(test_chain_records),
 	    cmocka_unit_test(test_no_stack_pointer), cmocka_unit_test(test_folded),
 	    cmocka_unit_test(test_totals),           cmocka_unit_test(test_graph),
-	    cmocka_unit_test(test_no_tables),        cmocka_unit_test(test_other_user_space),
-	    cmocka_unit_test(test_host_stacks),      cmocka_unit_test(test_walk_names),
+	    cmocka_unit_test(test_report_table),     cmocka_unit_test(test_no_tables),
+	    cmocka_unit_test(test_other_user_space), cmocka_unit_test(test_host_stacks),
+	    cmocka_unit_test(test_walk_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,6 +119,17 @@ static void test_clocks_by_counter(void **state)
 	vp_naming_lifetime(machine, 1, &from, &to);
 	assert_int_equal(from, SECOND / 10 * 16 + 1000);
 	assert_true(to == UINT64_MAX);
+	/* With two instants, the guest's clock may have another speed. */
+	struct vp_naming_machine slow = *machine;
+	slow.clock = (struct vp_clock_map){
+	    .basis = VP_CLOCK_BY_TSC,
+	    .instants = 2,
+	    .guest_ns = {SECOND / 10, SECOND / 10 * 3},
+	    .host_ns = {10 * SECOND, 10 * SECOND + SECOND / 10 * 4},
+	};
+	vp_naming_lifetime(&slow, 0, &from, &to);
+	assert_int_equal(from, SECOND / 10 * 102 + 1000);
+	assert_int_equal(to, SECOND / 10 * 106 - 1000);
 	vp_naming_lifetime(machine, 2, &from, &to); /* there is none: good for once */
 	assert_true(from > to);
 	assert_ptr_equal(vp_naming_machine(&report.naming, VP_NONE), &report.naming.host);
@@ -182,6 +193,13 @@ static void test_given_maps(void **state)
 		     "cannot use 'nowhere' for VM 'vm1': no such file");
 	vp_vec_deinit(&naming.maps);
 	vp_vec_deinit(&naming.kernels);
+	naming.symfs = "test_naming.map"; /* no folder */
+	expect_error(vp_report_make(&naming, &options, &report), "test_naming.map");
+	naming.symfs = "nowhere";
+	expect_error(vp_report_make(&naming, &options, &report), "nowhere");
+	naming.symfs = NAME;
+	look(naming);
+	vp_report_deinit(&report);
 }
 
 /* What is missing in a map, or malformed, is said of the machine. */
