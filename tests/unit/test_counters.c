@@ -118,6 +118,50 @@ static void test_names(void **state)
 	assert_false(vp_counters_event_find("", &event));
 }
 
+/* Each of perf's names, and PAPI's, is an event of its own or another name of one before it. */
+static void test_names_of_one_event(void **state)
+{
+	static const char *const same[][2] = {
+	    {"cycles", "cpu-cycles"},
+	    {"cycles", "PAPI_TOT_CYC"},
+	    {"branches", "branch-instructions"},
+	    {"branches", "PAPI_BR_INS"},
+	    {"page-faults", "faults"},
+	    {"context-switches", "cs"},
+	    {"cpu-migrations", "migrations"},
+	    {"instructions", "PAPI_TOT_INS"},
+	    {"r1a8", "r01A8"},
+	    {"cycles", "cycles:ku"},
+	};
+	struct vp_counters_event event, other;
+
+	for (size_t i = 0; i < VP_ARRAY_SIZE(same); i++) {
+		assert_true(vp_counters_event_find(same[i][0], &event));
+		assert_true(vp_counters_event_find(same[i][1], &other));
+		assert_true(vp_counters_event_same(&event, &other));
+		assert_string_equal(event.name, same[i][0]);
+		assert_string_equal(other.name, same[i][0]);
+	}
+	unsigned n = 0;
+	for (; vp_counters_event_name(n); n++) {
+		assert_true(vp_counters_event_find(vp_counters_event_name(n), &event));
+		for (unsigned i = 0; i < n; i++) {
+			assert_true(vp_counters_event_find(vp_counters_event_name(i), &other));
+			assert_int_equal(vp_counters_event_same(&event, &other),
+					 !strcmp(event.name, other.name));
+		}
+	}
+	assert_true(n > 20);
+	for (const char *both = "cycles:uk"; both; both = both[7] == 'u' ? "cycles:ku" : NULL) {
+		assert_true(vp_counters_event_find(both, &event));
+		assert_true(!event.exclude_user && !event.exclude_kernel);
+	}
+	assert_true(vp_counters_event_find("cycles:k", &event));
+	assert_true(event.exclude_user && !event.exclude_kernel);
+	assert_true(vp_counters_event_find("r123456789abcdef0", &event));
+	assert_int_equal(event.config, 0x123456789abcdef0);
+}
+
 static void test_counts_page_faults(void **state)
 {
 	const char *const events[] = {"page-faults", "task-clock"};
@@ -852,6 +896,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_steal_of_many_cpus),
 	    cmocka_unit_test(test_names),
+	    cmocka_unit_test(test_names_of_one_event),
 	    cmocka_unit_test(test_groups_that_lost_their_counters),
 	    cmocka_unit_test(test_counts_page_faults),
 	    cmocka_unit_test(test_threads),

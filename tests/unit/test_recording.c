@@ -603,9 +603,82 @@ static void test_names_are_no_keywords(void **state)
 	}
 }
 
+static void expect_same_about(const struct vp_recording *read, const struct vp_recording *written)
+{
+	assert_string_equal(read->tool, written->tool);
+	assert_string_equal(read->hostname, written->hostname);
+	assert_string_equal(read->kernel, written->kernel);
+	assert_string_equal(read->trigger, written->trigger);
+	assert_string_equal(read->instruments, written->instruments);
+	assert_string_equal(read->command, written->command);
+	assert_string_equal(read->note, written->note);
+	assert_string_equal(read->imported, written->imported);
+	assert_string_equal(read->guest_sampling, written->guest_sampling);
+	assert_string_equal(read->mode, written->mode);
+	assert_string_equal(read->cause, written->cause);
+	assert_int_equal(read->begun, written->begun);
+	assert_int_equal(read->period_ns, written->period_ns);
+	assert_int_equal(read->by_time, written->by_time);
+	assert_int_equal(read->weigh, written->weigh);
+	assert_int_equal(read->events, written->weigh == VP_WEIGH_EVENTS ? written->events : 0);
+	assert_int_equal(read->chains, written->chains);
+	assert_int_equal(read->compression, written->compression);
+	assert_int_equal(read->pcpus, written->pcpus);
+	assert_int_equal(read->start, written->start);
+	assert_int_equal(read->end, written->end);
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++) {
+		assert_int_equal(read->records[kind], written->records[kind]);
+		assert_int_equal(read->lost[kind], written->lost[kind]);
+	}
+}
+
+/* All that is known of a recording is read back, whatever samples weigh. */
+static void test_about_is_read_back(void **state)
+{
+	struct vp_recording written = {.tool = "0.9",
+				       .hostname = "here",
+				       .kernel = "6.1-x",
+				       .trigger = "cycles",
+				       .instruments = "profile account",
+				       .command = "make -j2",
+				       .note = "no stacks",
+				       .imported = "perf.data",
+				       .guest_sampling = "at exits",
+				       .mode = "flight",
+				       .cause = "asked for",
+				       .begun = 11,
+				       .period_ns = 12,
+				       .events = 13,
+				       .compression = 14,
+				       .pcpus = 15,
+				       .start = 16,
+				       .end = 17};
+	static const uint64_t units[] = {
+	    [VP_WEIGH_TICKS] = 12, [VP_WEIGH_TIME] = 1, [VP_WEIGH_EVENTS] = 0};
+	struct vp_recording read;
+
+	for (int kind = 0; kind < VP_STREAM_CLASSES; kind++) {
+		written.records[kind] = 100 + (uint64_t)kind;
+		written.lost[kind] = 200 + (uint64_t)kind;
+	}
+	written.records[1] = 0;
+	assert_int_equal(system("rm -rf about && mkdir about"), 0);
+	for (int weigh = 0; weigh < 3; weigh++) {
+		written.weigh = (enum vp_weigh)weigh;
+		written.by_time = weigh % 2;
+		written.chains = !written.by_time;
+		expect_no_error(vp_recording_write("about", &written));
+		expect_no_error(vp_recording_read("about", &read));
+		expect_same_about(&read, &written);
+		assert_int_equal(vp_recording_unit_ns(&read), units[weigh]);
+		vp_recording_deinit(&read);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_about_is_read_back),
 	    cmocka_unit_test(test_names_are_no_keywords),
 	    cmocka_unit_test(test_whole_stream),
 	    cmocka_unit_test(test_truncation_at_every_offset),

@@ -567,6 +567,36 @@ static void test_vcpu_numbers_are_kvms(void **state)
 	vp_session_free(session);
 }
 
+static uint64_t generation;
+
+static uint64_t generation_now(void)
+{
+	return generation;
+}
+
+/* Where the hypervisor tells when a VM came, there can be new ones only then; where it does not,
+ * always. */
+static void test_generations(void **state)
+{
+	struct vp_session *session = vp_session_new(&(struct vp_session_options){0});
+	struct vp_hypervisor hypervisor = *vp_hypervisor_kvm();
+	static const struct {
+		uint64_t generation;
+		bool may_be_new;
+	} looks[] = {{5, true}, {5, false}, {6, true}, {6, false}, {0, true}, {0, true}, {6, true}};
+
+	session->hypervisor = &hypervisor;
+	hypervisor.generation = generation_now;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(looks); i++) {
+		generation = looks[i].generation;
+		assert_int_equal(vp_session_may_be_new_vms(session), looks[i].may_be_new);
+	}
+	hypervisor.generation = NULL;
+	for (int i = 0; i < 2; i++)
+		assert_true(vp_session_may_be_new_vms(session));
+	vp_session_free(session);
+}
+
 /* VMs that ended before all that a flight recorder has are nowhere any more, but counted. */
 static void test_ended_vms_are_forgotten(void **state)
 {
@@ -685,6 +715,7 @@ int main(void)
 	    cmocka_unit_test(test_flight),
 	    cmocka_unit_test(test_wait),
 	    cmocka_unit_test(test_number_used_again),
+	    cmocka_unit_test(test_generations),
 	    cmocka_unit_test(test_new_vm_of_known_process),
 	};
 
