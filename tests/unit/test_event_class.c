@@ -237,6 +237,13 @@ static void test_names_and_sizes(void **state)
 	field.size = 1;
 	field.name = "a\nb";
 	expect_error(vp_event_class_add_field(event, &field), "is not a valid");
+	field.name = "a";
+	while (event->fields.count < VP_EVENT_FIELDS_MAX)
+		expect_no_error(vp_event_class_add_field(event, &field));
+	expect_error(vp_event_class_add_field(event, &field), "at most 1024");
+	assert_int_equal(event->fixed_size, VP_EVENT_FIELDS_MAX);
+	vp_event_classes_deinit(&classes);
+	expect_no_error(vp_event_classes_add(&classes, "e", &event));
 	/* Of a sequence that is too long as much as can be is kept; of a record nothing. */
 	field = (struct vp_event_field){.name = "s", .shape = VP_EVENT_SEQUENCE, .size = 1};
 	expect_no_error(vp_event_class_add_field(event, &field));

@@ -503,6 +503,58 @@ static void test_dependent_columns(void **state)
 	vp_data_deinit(&data);
 }
 
+/* Each group's rows are predicted by what the others' say: here that is off by what the target of
+ * one group has more than that of the other. A row whose target is not known teaches nothing. */
+static void test_leave_group_out(void **state)
+{
+	enum { N = 11 };
+	static const uint32_t groups[N] = {0, 1, 0, 1, 1, 0, 1, 0, 1, 1, 0};
+	const struct vp_linear_options options = {0};
+	const struct vp_learner learner = vp_linear_learner(&options);
+	struct vp_score scores[2] = {{0}, {0}};
+	double columns[2 * N], predicted[N];
+	struct vp_data data;
+
+	for (size_t i = 0; i < N; i++) {
+		columns[i] = (double)(i * i);
+		columns[N + i] = 3 * columns[i] + 100 * groups[i];
+	}
+	columns[N + 4] = NAN;
+	data_of(&data, N, 1, columns);
+	vp_leave_group_out(&learner, &data, groups, 2, scores, predicted);
+	for (size_t i = 0; i < N; i++)
+		assert_near(predicted[i], 3 * columns[i] + 100 * (1 - (double)groups[i]), 1e-9);
+	assert_near(scores[0].n, 5, 0);
+	assert_near(scores[1].n, 5, 0);
+	for (size_t i = 0; i < 2; i++)
+		assert_near(vp_score_mae(&scores[i]), 100, 1e-9);
+	vp_data_deinit(&data);
+}
+
+/* Labels in the order of the target's means; one that no row has is where the mean of all is. */
+static void test_labels_by_mean(void **state)
+{
+	static const char *const labels[] = {"high", "none", "low", "middle"};
+	static const uint32_t expected[] = {3, 2, 0, 1};
+	static const double columns[] = {0, 2, 0, 3, 2, /* target */ 10, 0, 12, 4, 1};
+	struct vp_inputs inputs = {0};
+	struct vp_data data;
+	size_t n;
+
+	data_of(&data, 5, 1, columns);
+	struct vp_column *column = &data.columns.at[0];
+	column->type = VP_COLUMN_NOMINAL;
+	column->labels = (struct vp_labels){vp_realloc_array(NULL, 4, sizeof(char *)), 4, 4};
+	for (size_t i = 0; i < 4; i++)
+		column->labels.at[i] = vp_strdup(labels[i]);
+	VP_AUTO_FREE uint32_t *rows = vp_data_known_rows(&data, &n);
+	vp_inputs_learn(&inputs, &data, rows, n);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(inputs.ranks[0][i], expected[i]);
+	vp_inputs_deinit(&inputs);
+	vp_data_deinit(&data);
+}
+
 static double step(const double *x, struct vp_random *random)
 {
 	return x[0] <= 5 ? 3 * x[1] : 100 - 2 * x[2];
@@ -555,6 +607,8 @@ int main(void)
 	    cmocka_unit_test(test_norris),
 	    cmocka_unit_test(test_longley),
 	    cmocka_unit_test(test_groups),
+	    cmocka_unit_test(test_leave_group_out),
+	    cmocka_unit_test(test_labels_by_mean),
 	    cmocka_unit_test(test_dependent_columns),
 	    cmocka_unit_test(test_tree),
 	};
