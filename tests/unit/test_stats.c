@@ -32,17 +32,30 @@ static void test_random(void **state)
 	assert_int_equal(vp_random_below(&random, 8), 5);
 }
 
+/* However often, all rows are there; and each comes to be at each place, of as few as two. */
 static void test_shuffle_keeps_all(void **state)
 {
-	uint32_t rows[] = {0, 1, 2, 3, 4, 5, 6, 7}, seen = 0;
-	struct vp_random random;
+	enum { N = 8 };
 
-	vp_random_init(&random, 1);
-	vp_random_shuffle(&random, rows, 8);
-	for (size_t i = 0; i < 8; i++)
-		seen |= 1U << rows[i];
-	assert_int_equal(seen, 0xff);
-	assert_int_not_equal(rows[7], 7);
+	for (uint32_t n = 1; n <= N; n++) {
+		uint32_t at[N] = {0};
+		struct vp_random random;
+		vp_random_init(&random, n);
+		for (int again = 0; again < 300; again++) {
+			VP_AUTO_FREE uint32_t *rows = vp_alloc(n * sizeof(*rows));
+			uint32_t seen = 0;
+			for (uint32_t i = 0; i < n; i++)
+				rows[i] = i;
+			vp_random_shuffle(&random, rows, n);
+			for (uint32_t i = 0; i < n; i++) {
+				seen |= 1U << rows[i];
+				at[i] |= 1U << rows[i];
+			}
+			assert_int_equal(seen, (1U << n) - 1);
+		}
+		for (uint32_t i = 0; i < n; i++)
+			assert_int_equal(at[i], (1U << n) - 1);
+	}
 }
 
 /*
