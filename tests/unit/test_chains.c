@@ -312,6 +312,51 @@ static void test_chain_records(void **state)
 	assert_int_equal(chain.n_stack, VP_CHAIN_STACKS);
 }
 
+/* What begins a chain: registers, another thread's record, the first one after a sample. */
+static void test_chain_begins(void **state)
+{
+	struct vp_chain chain = {0};
+	struct vp_guest_regs regs = {.id = VP_ID_guest_regs, .tid = 5, .ip = 77};
+	struct vp_chain_stack stack = {.id = VP_ID_chain_stack, .tid = 5, .address = 0x100};
+	struct vp_chain_frames frames = {.id = VP_ID_chain_frames,
+					 .tid = 5,
+					 .mode = VP_MODE_KERNEL,
+					 .count = 2,
+					 .end = VP_CHAIN_WHOLE,
+					 .ips = {1, 2}};
+
+	vp_chain_take(&chain, (void *)&stack);
+	vp_chain_take(&chain, (void *)&stack);
+	vp_chain_take(&chain, (void *)&frames);
+	frames.mode = VP_MODE_GUEST_USER;
+	vp_chain_take(&chain, (void *)&frames);
+	assert_int_equal(chain.n_stack, 2);
+	assert_int_equal(chain.host_kernel.count, 2);
+	assert_int_equal(chain.guest_user.count, 2);
+	assert_false(chain.has_regs);
+	vp_chain_take(&chain, (void *)&regs);
+	assert_true(chain.has_regs && chain.regs.ip == 77);
+	assert_int_equal(chain.n_stack + chain.host_kernel.count + chain.guest_user.count, 0);
+	vp_chain_take(&chain, (void *)&stack);
+	assert_int_equal(chain.stack[0].address, 0x100);
+	frames.tid = 6; /* nobody had the chain of thread 5 */
+	frames.mode = VP_MODE_USER;
+	vp_chain_take(&chain, (void *)&frames);
+	assert_false(chain.has_regs);
+	assert_int_equal(chain.n_stack, 0);
+	assert_int_equal(chain.tid, 6);
+	assert_false(vp_chain_use(&chain, 5, true));
+	assert_true(vp_chain_use(&chain, 6, false));
+	frames.mode = VP_MODE_KERNEL;
+	vp_chain_take(&chain, (void *)&frames); /* of the next sample */
+	assert_int_equal(chain.host_user.count, 0);
+	assert_int_equal(chain.host_kernel.count, 2);
+	frames.mode = VP_MODE_GUEST_KERNEL; /* none of these are walked */
+	vp_chain_take(&chain, (void *)&frames);
+	assert_int_equal(chain.host_kernel.count + chain.host_user.count + chain.guest_user.count,
+			 2);
+}
+
 static const char maps[] = "vperf-maps 1\n"
 			   "machine guest vm0\n"
 			   "k 1000 0 T inner\n"
@@ -663,9 +708,9 @@ int main(void)
 	    cmocka_unit_test(test_guest_tables),     cmocka_unit_test(test_chain_records),
 	    cmocka_unit_test(test_no_stack_pointer), cmocka_unit_test(test_folded),
 	    cmocka_unit_test(test_totals),           cmocka_unit_test(test_graph),
-	    cmocka_unit_test(test_report_table),     cmocka_unit_test(test_no_tables),
-	    cmocka_unit_test(test_other_user_space), cmocka_unit_test(test_host_stacks),
-	    cmocka_unit_test(test_walk_names),
+	    cmocka_unit_test(test_report_table),     cmocka_unit_test(test_chain_begins),
+	    cmocka_unit_test(test_no_tables),        cmocka_unit_test(test_other_user_space),
+	    cmocka_unit_test(test_host_stacks),      cmocka_unit_test(test_walk_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

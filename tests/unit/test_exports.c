@@ -122,7 +122,7 @@ static void make(void)
 	made.offset = 10;
 	made_host(&made, 1, 1, 77, VP_MODE_USER);
 	made.offset = 20;
-	made_in_kvm(&made, 0, 1, 1, 1, MADE_NPF);
+	made_in_kvm(&made, 0, 1, 1, 0, MADE_NPF);
 	made_idle(&made, 1, 2);
 	made_guest(&made, 0, 3, 0, 0, VP_MODE_GUEST_KERNEL, MADE_INTR);
 	span(&made, 2000, 1, 1000000, 400000, VP_STATE_GUEST, 0);
@@ -145,7 +145,7 @@ static void test_stream(void **state)
 		      "1000000 0 2000/2002 1: vm1/1 user worker work@400010+10\n"
 		      "slice -999995-1000005 vm0/0 0 halted HLT\n"
 		      "1000010 1 77/77 1: host/-1 user task 0xffffffff82000000@ffffffff82000000+0\n"
-		      "1000020 0 2000/2002 1: host/1 os - 0xffffffff81000000@ffffffff81000000+0\n"
+		      "1000020 0 2000/2001 1: host/0 os - 0xffffffff81000000@ffffffff81000000+0\n"
 		      "2000020 1 0/0 1: host/-1 idle - [idle]@0+0\n"
 		      "3000020 0 1000/1001 1: vm0/0 os cr3:0x1000 0x400000@400000+0\n"
 		      "slice 3500000-4000000 vm1/0 0 preempted -\n"
@@ -154,7 +154,7 @@ static void test_stream(void **state)
 		      "begin\n"
 		      "slice 600000-1000000 vm1/1 1 guest -\n"
 		      "1000000 0 2000/2002 1: vm1/1 vm - [vm1]@0+0\n"
-		      "1000020 0 2000/2002 1: host/1 os - 0xffffffff81000000@ffffffff81000000+0\n"
+		      "1000020 0 2000/2001 1: host/0 os - 0xffffffff81000000@ffffffff81000000+0\n"
 		      "slice 3500000-4000000 vm1/0 0 preempted -\n"
 		      "end\n");
 }
@@ -167,8 +167,10 @@ static void test_blanks(void **state)
 		      "begin\n"
 		      "slice 600000-1000000 vm1/1 1 guest -\n"
 		      "1000000 0 2000/2002 1: vm1/1 user worker work@400010+10\n"
-		      "1000020 0 2000/2002 1: vm1/1 steal - [steal] (host)@0+0\n"
+		      "1000020 0 2000/2001 1: vm1/1 steal - [steal] (on vcpu0)@0+0\n"
+		      "1000020 0 2000/2001 1: vm1/0 steal - [steal] (host)@0+0\n"
 		      "3000020 0 1000/1001 1: vm1/1 steal - [steal] (vm0)@0+0\n"
+		      "3000020 0 1000/1001 1: vm1/0 steal - [steal] (vm0)@0+0\n"
 		      "slice 3500000-4000000 vm1/0 0 preempted -\n"
 		      "end\n");
 }
@@ -185,7 +187,7 @@ static void test_filters(void **state)
 		      "begin\n"
 		      "slice -999995-1000005 vm0/0 0 halted HLT\n"
 		      "1000010 1 77/77 1: host/-1 user task 0xffffffff82000000@ffffffff82000000+0\n"
-		      "1000020 0 2000/2002 1: host/1 os - 0xffffffff81000000@ffffffff81000000+0\n"
+		      "1000020 0 2000/2001 1: host/0 os - 0xffffffff81000000@ffffffff81000000+0\n"
 		      "2000020 1 0/0 1: host/-1 idle - [idle]@0+0\n"
 		      "end\n");
 	expect_export(
@@ -193,7 +195,6 @@ static void test_filters(void **state)
 	    "begin\n"
 	    "slice 600000-1000000 vm1/1 1 guest -\n"
 	    "1000000 0 2000/2002 1: vm1/1 user worker work@400010+10\n"
-	    "1000020 0 2000/2002 1: host/1 os - 0xffffffff81000000@ffffffff81000000+0\n"
 	    "end\n");
 	expect_export(
 	    (struct vp_profile_options){.view = VP_VIEW_UNIFIED, .pcpus = second, .n_pcpus = 1},
