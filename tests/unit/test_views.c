@@ -438,22 +438,22 @@ static void test_gaps(void **state)
 	made_guest(&made, 1, 0, 1, 1, VP_MODE_GUEST_KERNEL, MADE_INTR);
 	made.offset = 1;
 	made_guest(&made, 1, 2, 1, 1, VP_MODE_GUEST_KERNEL, MADE_INTR); /* just in time, too */
-	made.offset = MADE_PERIOD / 2 + 3;
-	made_guest(&made, 1, 3, 1, 1, VP_MODE_GUEST_KERNEL, MADE_INTR); /* too late by 2 ns */
+	made.offset = MADE_PERIOD / 2 + 2;
+	made_guest(&made, 1, 3, 1, 1, VP_MODE_GUEST_KERNEL, MADE_INTR); /* too late by 1 ns */
 	made_end(&made, 10);
 	look((struct vp_profile_options){.view = VP_VIEW_UNIFIED});
 	const struct vp_profile_part *part = &report.profile.parts.at[0];
 	assert_int_equal(part->samples, 20 * MADE_PERIOD);
-	assert_int_equal(part->kinds[VP_KIND_VM], 5 * MADE_PERIOD + 3);
-	assert_int_equal(part->kinds[VP_KIND_IDLE], 15 * MADE_PERIOD - 3);
+	assert_int_equal(part->kinds[VP_KIND_VM], 5 * MADE_PERIOD + 2);
+	assert_int_equal(part->kinds[VP_KIND_IDLE], 15 * MADE_PERIOD - 2);
 	assert_int_equal(report.profile.counts.filled, part->kinds[VP_KIND_IDLE]);
 	assert_int_equal(report.profile.counts.samples, 5);
 	vp_report_deinit(&report);
 	/* By VM: a filled tick of a pCPU is idleness of the pCPU, and stolen from its vCPU. */
 	look((struct vp_profile_options){.view = VP_VIEW_GUEST, .vm = "vm1"});
 	part = &report.profile.parts.at[0];
-	assert_int_equal(part->kinds[VP_KIND_OS], 5 * MADE_PERIOD / 2 + 3);
-	assert_int_equal(part->kinds[VP_KIND_STEAL], 15 * MADE_PERIOD / 2 - 3);
+	assert_int_equal(part->kinds[VP_KIND_OS], 5 * MADE_PERIOD / 2 + 2);
+	assert_int_equal(part->kinds[VP_KIND_STEAL], 15 * MADE_PERIOD / 2 - 2);
 	vp_report_deinit(&report);
 }
 
