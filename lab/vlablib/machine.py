@@ -85,6 +85,11 @@ class Machine:
         return self.scenario.host.hypervisor == "xen"
 
     @property
+    def firmware(self):
+        """Whether a guest boots by firmware, of which an emulated processor takes a minute."""
+        return any(guest.type == "hvm" for guest in self.scenario.guests)
+
+    @property
     def console_device(self):
         """The lab host's console, by its name in /dev."""
         return "hvc0" if self.xen else self.arch.console
@@ -92,8 +97,7 @@ class Machine:
     def packages_root(self):
         """The lab host's root if that is not the machine's: of packages."""
         if self.xen:
-            hvm = any(guest.type == "hvm" for guest in self.scenario.guests)
-            return roots.get_dom0(self.scenario.host.kernel, hvm=hvm)
+            return roots.get_dom0(self.scenario.host.kernel, hvm=self.firmware)
         return roots.get(self.arch) if self.arch.foreign else None
 
     @property
@@ -182,7 +186,7 @@ class Machine:
             if line.startswith("error: "):
                 raise LabError(line[7:])
             if line.startswith("starting "):
-                self.guests_late = time.monotonic() + GUEST_LIMIT * self.slow * int(line.split()[1])
+                self.guests_late = time.monotonic() + GUEST_LIMIT * self.slow * (2 if self.firmware else 1) * int(line.split()[1])
             if line == "go" or line.startswith("command: "):
                 self.guests_late = None
             say(line)
