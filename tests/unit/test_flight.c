@@ -10,6 +10,7 @@
 #include "recording/control.h"
 #include "recording/recording.h"
 #include "recording/session.h"
+#include "recording/stream_state.h"
 #include "recording/trace_reader.h"
 #include "recording/trace_writer.h"
 
@@ -368,6 +369,28 @@ static void test_snapshot_limits(void **state)
 	rmdir(NAME ".one");
 }
 
+/* Names of guests' threads: each VM has its own numbers. Two may share a place, by chance. */
+static void test_names_of_guests_are_kept(void **state)
+{
+	struct vp_stream_state kept = {0};
+	struct vp_buffer out = {0};
+
+	for (uint32_t i = 0; i < 8; i++) {
+		const struct vp_guest_task task = {.time = i,
+						   .id = VP_ID_guest_task,
+						   .vm = 100 + i / 4,
+						   .guest_pid = 7,
+						   .guest_tid = 7 + i % 4};
+		vp_stream_state_see(&kept, (const void *)&task);
+	}
+	uint64_t n = vp_stream_state_put(&kept, 50, &out);
+	assert_in_range(n, 6, 8);
+	assert_int_equal(out.size, n * sizeof(struct vp_guest_task));
+	assert_int_equal(((const struct vp_guest_task *)(const void *)out.bytes)->time, 50);
+	vp_buffer_deinit(&out);
+	vp_stream_state_deinit(&kept);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +402,7 @@ int main(void)
 	    cmocka_unit_test(test_cut),
 	    cmocka_unit_test(test_losses_alone),
 	    cmocka_unit_test(test_control),
+	    cmocka_unit_test(test_names_of_guests_are_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
