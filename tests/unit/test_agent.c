@@ -858,8 +858,10 @@ static int connect_agent(void)
 /* What the agent says at once. */
 static void expect_reply(int fd, const char *begin)
 {
+	const struct timeval patience = {.tv_sec = 30};
 	char reply[64] = "";
 
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	assert_true(recv(fd, reply, strlen(begin), MSG_WAITALL) >= 0);
 	assert_string_equal(reply, begin);
 	close(fd);
