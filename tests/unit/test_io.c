@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -225,12 +226,54 @@ static void test_standard_files(void **state)
 		open_without(closed);
 }
 
+/* The limits of a process that has these and no capabilities, once they were raised; *before is
+ * what they were. */
+static struct rlimit raised(rlim_t soft, rlim_t hard, struct rlimit *before)
+{
+	struct rlimit found[2] = {0};
+	int pipes[2];
+
+	assert_int_equal(pipe(pipes), 0);
+	pid_t pid = fork();
+	if (!pid) {
+		const struct rlimit limit = {soft, hard};
+		bool may = !setrlimit(RLIMIT_NOFILE, &limit) && (geteuid() || !setuid(65534));
+		vp_raise_file_limit(&found[0]);
+		getrlimit(RLIMIT_NOFILE, &found[1]);
+		_exit(!may || write(pipes[1], found, sizeof(found)) != sizeof(found));
+	}
+	close(pipes[1]);
+	assert_int_equal(read(pipes[0], found, sizeof(found)), sizeof(found));
+	close(pipes[0]);
+	waitpid(pid, NULL, 0);
+	*before = found[0];
+	return found[1];
+}
+
+/* The soft limit of open files becomes the hard one, as COMMAND's limits stay known. */
+static void test_file_limit(void **state)
+{
+	struct rlimit before, after = raised(100, 1000, &before);
+
+	assert_int_equal(before.rlim_cur, 100);
+	assert_int_equal(before.rlim_max, 1000);
+	assert_int_equal(after.rlim_cur, 1000);
+	assert_int_equal(after.rlim_max, 1000);
+	after = raised(1000, 1000, &before);
+	assert_int_equal(after.rlim_cur, 1000);
+	assert_int_equal(after.rlim_max, 1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_reads_go_on),    cmocka_unit_test(test_poll_waits_for_its_time),
-	    cmocka_unit_test(test_accept_goes_on), cmocka_unit_test(test_answer_is_waited_for),
-	    cmocka_unit_test(test_standard_files), cmocka_unit_test(test_writes_go_on),
+	    cmocka_unit_test(test_file_limit),
+	    cmocka_unit_test(test_reads_go_on),
+	    cmocka_unit_test(test_poll_waits_for_its_time),
+	    cmocka_unit_test(test_accept_goes_on),
+	    cmocka_unit_test(test_answer_is_waited_for),
+	    cmocka_unit_test(test_standard_files),
+	    cmocka_unit_test(test_writes_go_on),
 	};
 
 	signals =

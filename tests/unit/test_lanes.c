@@ -316,6 +316,12 @@ static void test_filters(void **state)
 			    "\"switches\": 0, \"thief_tid\": 50, \"thief_comm\": \"thief\"}\n");
 	printed_free(&printed);
 	printed = (struct printed){.lane = VP_LANE_VCPU};
+	/* Its idle thread, which is number 0 and known, before it halts. */
+	print(&printed, "jsonl", (struct vp_lanes_options){.from = AT(142), .to = AT(148)});
+	assert_non_null(
+	    strstr(vp_buffer_text(&printed.out), "\"guest_tid\": 0, \"guest_pid\": 0, "));
+	printed_free(&printed);
+	printed = (struct printed){.lane = VP_LANE_VCPU};
 	print(&printed, "text", (struct vp_lanes_options){.vm = "vm1"});
 	assert_int_equal(printed.out.size, 0);
 	print(&printed, "text", (struct vp_lanes_options){.pcpus = second, .n_pcpus = 1});
