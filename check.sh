@@ -6,7 +6,7 @@
 # usage: ./check.sh [--quick | --full | --slice] [--only WORD] [--skip NAME]... [--no-skips]
 #   --quick      only what takes five minutes together, for work in between
 #   --full       the matrix of host and guest kernels too, and longer fuzzing
-#   --slice      a twentieth of the lab tests of --full, too: the one of this commit (as CI does)
+#   --slice      a twentieth of the lab tests of --full, too: the one of this commit
 #   --only WORD  builds, then only the lab tests whose name has WORD
 #   --skip NAME  without weka, arm64, intel, bpf or lab; the last lines say so
 #   --no-skips   what is skipped has failed, but for what tests/may-skip lists, with reasons (for CI)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The lab tests of `--full` in slices, one of which each CI run adds to the default tests; and the results of lab tests, by test.
+"""The lab tests of `--full` in slices, for CI to add one of them to the default tests; and the results of lab tests, by test.
 
 A slice follows from the number of commits: 20 commits in a row have all of them.
 """
@@ -12,6 +12,7 @@ import lab
 
 SLICES = 20
 USUAL_S = 100  # of a test, on an idle core
+CORES = 2  # of the machine that the slices are made for
 # Those that take much longer. This table, not the results, decides what is in a slice: so 20 commits in a row have everything.
 LONG_S = {"bench: reboots": 924, "bench: reboots into Xen": 798, "bench: reboots by systemd-boot": 760, "64-bit Arm, PAPI's own tests": 400,
           "64-bit Arm, counters of programs": 400, "64-bit Arm, profile by overflow, and switches": 400, "profile: libquantum as published": 300}
@@ -49,11 +50,11 @@ def result_row(test, claims, seconds):
                               f"{seconds:.0f}")))
 
 
-def slice_of(tests, number, cores):
+def slice_of(tests, number):
     """Those of `tests` (name, scenario, check) that are in a slice, and about how long they take: longest first, each into the slice
-    that has least so far. A test in real time has the machine for itself, so it counts as much as `cores` of the others."""
+    that has least so far. A test in real time has the machine for itself, so it counts as much as CORES of the others."""
     def seconds(test):
-        return LONG_S.get(test[0], USUAL_S) * (1 if lab.is_virtual(test[1]) else cores)
+        return LONG_S.get(test[0], USUAL_S) * (1 if lab.is_virtual(test[1]) else CORES)
 
     filled = [[0.0, each, []] for each in range(SLICES)]
     for test in sorted(tests, key=lambda test: -seconds(test)):
@@ -61,4 +62,4 @@ def slice_of(tests, number, cores):
         least[0] += seconds(test)
         least[2].append(test)
     chosen = filled[number % SLICES]
-    return chosen[2], chosen[0] / cores
+    return chosen[2], chosen[0] / CORES
