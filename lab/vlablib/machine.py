@@ -1,7 +1,6 @@
 """The lab host: one process of an emulator on this machine, watched until its work is done."""
 
 import json
-import os
 import re
 import shutil
 import signal

@@ -8,7 +8,7 @@ import re
 import statistics
 import subprocess
 
-from lab import late_share, rows_named, sample_times, samples_of, share_of, steal_rows, vperf
+from lab import late_share, rows_named, samples_of, share_of, steal_rows, vperf
 
 RATE = 997  # samples per second and pCPU, as usual
 
