@@ -30,7 +30,7 @@ def workload_share(claims, report, what, expected):
 
 
 # One guest on one pCPU in virtual time, with 4 levels of page tables on host and guest, and KPTI.
-STAT = "perf stat -x, -a -e kvm:kvm_inj_virq -o /out/{file} --append sleep 0.4"
+STAT = "perf stat -x, -a -e kvm:kvm_inj_virq -o /out/{file} --append sleep 1"
 BUSY = f"""
 host pcpus=1 icount=yes kaslr=yes cpu=max,+svm,+npt,-vgif,-v-vmsave-vmload,-la57
 guest g1 vcpus=1 memory=320 agent=yes append="pti=on"
