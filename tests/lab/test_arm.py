@@ -32,8 +32,10 @@ def weights(run, claims):
         elapsed = info["end_ns"] - info["start_ns"]
         claims.near(f"{name}: ns of all rows, of {elapsed} that passed", report["ns"], elapsed, elapsed / 1000)
         claims.check(sum(row["ns"] for row in report["rows"]) == report["ns"], f"{name}: rows sum to the whole")
-        busy = sum(row["ns"] for row in report["rows"] if row["process"] == "counted") / elapsed
-        claims.check(busy > 0.9 if name == "busy" else busy == 0, f"{name}: counted has {100 * busy:.1f} % of the time")
+        # 600 million instructions, one a nanosecond, and the start of the program. The first sample after idle time comes late, and
+        # has some of its time.
+        own = sum(row["ns"] for row in report["rows"] if row["process"] == "counted")
+        claims.near(f"{name}: ms of counted", own / 1e6, 600 if name == "busy" else 0, 100 if name == "busy" else 0)
     report = json.loads(vperf("report", "--view", "host", "--format", "json", str(run.out / "fixed")).stdout)
     claims.check(report["unit"] == "instructions" and report["events"] == 10000000 * report["samples_taken"],
                  f"{report['samples_taken']} samples of 10000000 each are {report['events']} {report['unit']}")
