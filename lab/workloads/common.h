@@ -27,6 +27,17 @@ bool work_over(void);
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t work_now(void);
 
+/* The next of a fixed series of random numbers; `*state` is not 0. Programs vary the length of
+ * their turns by it: a program that repeats itself can fall into step with samples, which then
+ * always meet the same function. */
+static inline uint64_t work_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
 /* read(2), inline where it can be: the C library's function has no frame in call chains. */
 static inline long work_read(int fd, void *bytes, size_t size)
 {

@@ -1,11 +1,11 @@
 /*
  * modes USER KERNEL [--timer US] [--seconds S]
  *
- * Spends known shares of its time in user space and in the kernel: by turns USER pieces of
- * computation and KERNEL system calls, read(2) of /dev/zero. Each piece is the same work every
- * time, so that the shortest one is a piece that nothing interrupted. With --timer a timer's signal
- * also interrupts it, once in so many microseconds. Prints the time of the pieces without
- * interrupts, and of all of it.
+ * Spends known shares of its time in user space and in the kernel: of USER + KERNEL pieces, in
+ * random order, USER are computation and KERNEL are system calls, read(2) of /dev/zero. Each piece
+ * is the same work every time, so that the shortest one is a piece that nothing interrupted. With
+ * --timer a timer's signal also interrupts it, once in so many microseconds. Prints the time of the
+ * pieces without interrupts, and of all of it.
  */
 #include "common.h"
 
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 {
 	struct pieces user = {0}, kernel = {0};
 	double timer_us = 0;
-	uint64_t began, in_user, in_kernel;
+	uint64_t began, in_user, in_kernel, random = 1;
 	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 
 	work_init("modes");
@@ -81,6 +81,8 @@ int main(int argc, char **argv)
 		work_usage("expected USER KERNEL [--timer US] [--seconds S]");
 	in_user = (uint64_t)work_number("USER", argv[1]);
 	in_kernel = (uint64_t)work_number("KERNEL", argv[2]);
+	if (!(in_user + in_kernel))
+		work_usage("USER and KERNEL are both 0");
 	for (int i = 3; i < argc; i += 2) {
 		if (!strcmp(argv[i], "--timer"))
 			timer_us = work_number(argv[i], argv[i + 1]);
@@ -92,9 +94,9 @@ int main(int argc, char **argv)
 	start_timer(timer_us);
 	began = work_now();
 	while (!work_over()) {
-		for (uint64_t i = 0; i < in_user; i++)
+		if (work_random(&random) % (in_user + in_kernel) < in_user)
 			modes_user(&user);
-		for (uint64_t i = 0; i < in_kernel; i++)
+		else
 			modes_kernel(&kernel, zero);
 	}
 	printf("modes: user_ns=%llu kernel_ns=%llu all_ns=%llu\n",

@@ -3,7 +3,8 @@
  *
  * Functions of known share: share_a gets the first percentage, share_b the second, … Every slice
  * runs each function in turn, for a number of identical loop rounds in proportion to its share, so
- * that a share of time is a share of rounds however fast the CPU is at the moment.
+ * that a share of time is a share of rounds however fast the CPU is at the moment. Slices have
+ * random lengths.
  */
 #include "common.h"
 
@@ -17,7 +18,7 @@
 
 #define SHARES_MAX 8
 #define SLICE_ROUNDS                                                                               \
-	100000 /* rounds of all functions in one slice: well below 1 ms on bare metal */
+	100000 /* of all functions in an average slice: well below 1 ms on bare metal */
 
 typedef uint64_t share_fn(uint64_t seed, uint64_t rounds);
 
@@ -64,12 +65,14 @@ static volatile uint64_t sink;
 static void *burn(void *argument)
 {
 	const struct plan *plan = argument;
-	uint64_t seed = 1;
+	uint64_t seed = 1, random = 1;
 	uint64_t slices = 0;
 
 	while (plan->slices ? slices < plan->slices : !work_over()) {
+		uint64_t part = 512 + work_random(&random) % 1024; /* of 1024, 1 on average */
+
 		for (size_t i = 0; i < plan->count; i++)
-			seed = functions[i](seed, plan->rounds[i]);
+			seed = functions[i](seed, plan->rounds[i] * part / 1024);
 		slices++;
 	}
 	sink = seed;
