@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include <bpf/bpf.h>
+#include <linux/sockios.h>
 
 #include "base/file.h"
 #include "bpf/intervals.h"
@@ -113,6 +115,21 @@ static void test_vfork(void **state)
 	assert_true(tracker.spaces.at[0].end_ns == 0);
 	assert_int_equal(tracker.spaces.at[1].start_ns, 3);
 	assert_int_equal(tracker.spaces.at[1].tgid, 11);
+	vp_tracker_deinit(&tracker);
+}
+
+/* Events of one time count in the order in which they came. */
+static void test_events_of_one_time(void **state)
+{
+	struct vp_tracker tracker;
+
+	vp_tracker_init(&tracker);
+	add(&tracker, 1, VP_TRACKER_EXISTING, 10, 0, 0x1000, "shell");
+	add(&tracker, 5, VP_TRACKER_COMM, 10, 0, 0, "first");
+	add(&tracker, 5, VP_TRACKER_COMM, 10, 0, 0, "second");
+	add(&tracker, 5, VP_TRACKER_COMM, 10, 0, 0, "third");
+	vp_tracker_apply(&tracker, 9);
+	assert_string_equal(tracker.spaces.at[0].comm, "third");
 	vp_tracker_deinit(&tracker);
 }
 
@@ -867,6 +884,18 @@ static void expect_reply(int fd, const char *begin)
 	close(fd);
 }
 
+/* Until the other side has read all that was written. */
+static void wait_until_read(int fd)
+{
+	int unread = 1;
+
+	for (int i = 0; unread; i++) {
+		assert_in_range(i, 0, 3000);
+		usleep(10000);
+		assert_false(ioctl(fd, SIOCOUTQ, &unread));
+	}
+}
+
 static const struct vp_agent_serve_options serve_options = {.port = 9739, .ring_kib = 64};
 
 /* In a /run of this process's own. It is the last test: that stays. */
@@ -905,7 +934,7 @@ static void test_server(void **state)
 	int fd = connect_agent();
 	size_t size = strlen(VP_AGENT_REQUEST_NO_SYMBOLS);
 	assert_int_equal(write(fd, VP_AGENT_REQUEST_NO_SYMBOLS, 5), 5);
-	usleep(50000);
+	wait_until_read(fd);
 	assert_int_equal(write(fd, VP_AGENT_REQUEST_NO_SYMBOLS + 5, size - 5), size - 5);
 	expect_reply(fd, "vperf-maps ");
 	assert_int_equal(kill(server, SIGTERM), 0);
@@ -919,6 +948,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_life_of_a_process),
 	    cmocka_unit_test(test_vfork),
+	    cmocka_unit_test(test_events_of_one_time),
 	    cmocka_unit_test(test_mappings_seen_twice),
 	    cmocka_unit_test(test_images),
 	    cmocka_unit_test(test_number_is_used_again),

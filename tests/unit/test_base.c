@@ -534,11 +534,16 @@ static void test_first(void **state)
 
 /* The calls of this program, in their order: these stand in for libc's. */
 static char calls[64];
+static int full_disk; /* errno of fsync() */
 
 int fsync(int fd)
 {
 	struct stat status;
 
+	if (full_disk) {
+		errno = full_disk;
+		return -1;
+	}
 	if (strlen(calls) < sizeof(calls) - 2 && !fstat(fd, &status))
 		strcat(calls, S_ISDIR(status.st_mode) ? "d" : "f");
 	return (int)syscall(SYS_fsync, fd);
@@ -563,6 +568,32 @@ static void test_published_file_is_on_disk(void **state)
 	unlink("test_base.published");
 }
 
+/* Without room for a second file, the text goes into the file that is there, and is all of it. */
+static void test_full_disk(void **state)
+{
+	static const int full[] = {ENOSPC, EDQUOT};
+	struct vp_buffer text = {0};
+
+	for (unsigned i = 0; i < VP_ARRAY_SIZE(full); i++) {
+		temporary_file("test_base.full", "a longer text", 13);
+		full_disk = full[i];
+		expect_no_error(vp_file_publish("test_base.full", "short", 5));
+		full_disk = 0;
+		text.size = 0;
+		expect_no_error(vp_file_read("test_base.full", 100, &text));
+		assert_string_equal(vp_buffer_text(&text), "short");
+	}
+	/* Another error is one, and leaves the file as it was. */
+	full_disk = EIO;
+	expect_error(vp_file_publish("test_base.full", "new", 3), "cannot write 'test_base.full'");
+	full_disk = 0;
+	text.size = 0;
+	expect_no_error(vp_file_read("test_base.full", 100, &text));
+	assert_string_equal(vp_buffer_text(&text), "short");
+	vp_buffer_deinit(&text);
+	unlink("test_base.full");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1) { /* see hash_in_another_process() */
@@ -571,6 +602,7 @@ int main(int argc, char **argv)
 	}
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_published_file_is_on_disk),
+	    cmocka_unit_test(test_full_disk),
 	    cmocka_unit_test(test_first),
 	    cmocka_unit_test(test_counts),
 	    cmocka_unit_test(test_cursor_integers),
