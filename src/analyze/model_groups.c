@@ -68,12 +68,13 @@ static char *trim(char *text)
 static struct vp_error *take_group(struct vp_model_groups *groups, struct vp_linear *model,
 				   const struct vp_data *data, char *line, const char *where)
 {
-	char *colon = strchr(line, ':'), *rest;
+	char *colon, *rest;
 
 	line[strcspn(line, "#")] = 0;
 	if (!*trim(line))
 		return NULL;
-	if (!colon || !*colon)
+	colon = strchr(line, ':');
+	if (!colon)
 		return vp_error_new("%s: expected 'NAME: COLUMN, COLUMN …'", where);
 	*colon = 0;
 	uint32_t group = (uint32_t)groups->at.count;

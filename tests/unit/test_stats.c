@@ -175,6 +175,42 @@ static void test_nnls(void **state)
 	assert_near(b[1], 1, 1e-12);
 }
 
+/* At the optimum nothing falls in any direction that is allowed, whatever left and came back. */
+static void test_nnls_optimum(void **state)
+{
+	enum { N = 5, ROWS = 7 };
+	struct vp_random random;
+	unsigned zeros = 0;
+
+	vp_random_init(&random, 9);
+	for (int again = 0; again < 500; again++) {
+		double a[ROWS][N], y[ROWS], products[N * N] = {0}, with_target[N] = {0}, b[N];
+		for (int row = 0; row < ROWS; row++) {
+			for (int i = 0; i < N; i++)
+				a[row][i] = (double)vp_random_below(&random, 200) - 60;
+			y[row] = (double)vp_random_below(&random, 200) - 100;
+			for (int i = 0; i < N; i++) {
+				for (int j = 0; j <= i; j++)
+					products[i * N + j] += a[row][i] * a[row][j];
+				with_target[i] += a[row][i] * y[row];
+			}
+		}
+		for (int i = 0; i < N; i++)
+			for (int j = i + 1; j < N; j++)
+				products[i * N + j] = products[j * N + i];
+		vp_nnls(products, with_target, N, b);
+		for (int i = 0; i < N; i++) {
+			double slope = with_target[i];
+			for (int j = 0; j < N; j++)
+				slope -= products[i * N + j] * b[j];
+			assert_true(b[i] >= 0 && slope <= 1e-6);
+			assert_true(b[i] == 0 || slope >= -1e-6);
+			zeros += b[i] == 0;
+		}
+	}
+	assert_in_range(zeros, 500, 2000); /* both kinds are frequent */
+}
+
 static void test_quantiles(void **state)
 {
 	double values[] = {4, 1, 3, 2, 100};
@@ -611,6 +647,7 @@ int main(void)
 	    cmocka_unit_test(test_order_of_many),
 	    cmocka_unit_test(test_solve),
 	    cmocka_unit_test(test_nnls),
+	    cmocka_unit_test(test_nnls_optimum),
 	    cmocka_unit_test(test_quantiles),
 	    cmocka_unit_test(test_least_squares),
 	    cmocka_unit_test(test_rank_deficient),
