@@ -10,6 +10,7 @@
 #include "elf_builder.h"
 #include "guestmem/dump.h"
 #include "guestmem/elf_tables.h"
+#include "guestmem/images.h"
 #include "guestmem/process.h"
 
 static void test_paths(void **state)
@@ -308,6 +309,68 @@ static void test_big_file(void **state)
 			       "headers%20are%20not%20in%20the%20guest's%20page%20cache"));
 }
 
+/* Names of a file whose build-id is another one by now would be wrong. */
+static void test_file_that_changed(void **state)
+{
+	const struct vp_build_id same = vp_build_id_of("\xde\xad\xbe\xef", 4),
+				 other = vp_build_id_of("\xde\xad\xbe\xee", 4);
+	struct vp_guest_images images;
+	struct vp_maps_writer writer;
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_NEW);
+	struct root root = built_root(&guest);
+	uint64_t handle = built_file(&guest, built_dentry(&guest, root.dentry, "big"), root.mnt);
+	built_big_file(handle, (1U << BIG_PARTS) - 1);
+	open_kernel(&opened);
+	vp_maps_writer_init(&writer, -1);
+	vp_guest_images_init(&images, &opened.kernel, &writer);
+	vp_guest_images_write(&images, &(struct vp_guest_image){"/big", other, handle});
+	const char *text = vp_buffer_text(&writer.buffer);
+	assert_non_null(strstr(text, "i deadbeee /big\n"));
+	assert_null(strstr(text, "\ns "));
+	assert_non_null(strstr(text, "'/big':%20it%20changed%20since%20it%20was%20mapped"));
+	vp_guest_images_write(&images, &(struct vp_guest_image){"/big", same, handle});
+	text = vp_buffer_text(&writer.buffer);
+	assert_non_null(strstr(text, "\ni deadbeef /big\ns 1010 10 far_function\n"));
+	vp_maps_writer_deinit(&writer);
+	close_guest(&opened);
+}
+
+static size_t count_of(const char *text, const char *part)
+{
+	size_t count = 0;
+
+	for (const char *at = text; (at = strstr(at, part)); at++)
+		count++;
+	return count;
+}
+
+/* Of very many files without symbols, only how many there are. */
+static void test_files_without_notes(void **state)
+{
+	enum { FILES = 107, TOLD = 100 };
+	struct vp_guest_images images;
+	struct vp_maps_writer writer;
+	struct opened opened;
+
+	built_kernel(&guest, BUILT_NEW);
+	open_kernel(&opened);
+	vp_maps_writer_init(&writer, -1);
+	vp_guest_images_init(&images, &opened.kernel, &writer);
+	for (unsigned i = 0; i < FILES; i++) {
+		VP_AUTO_FREE char *path = vp_format("/file%u", i);
+		vp_guest_images_write(&images, &(struct vp_guest_image){.path = path});
+	}
+	vp_guest_images_finish(&images);
+	const char *text = vp_buffer_text(&writer.buffer);
+	assert_int_equal(count_of(text, "cannot%20be%20located"), TOLD);
+	assert_int_equal(count_of(text, "\ni - /file"), FILES);
+	assert_non_null(strstr(text, "function%20names%20of%207%20more%20files"));
+	vp_maps_writer_deinit(&writer);
+	close_guest(&opened);
+}
+
 /* Headers that claim more than what is read of a file, and tables beyond its end. */
 static void test_big_lies(void **state)
 {
@@ -473,11 +536,18 @@ static void test_build_id(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_paths),          cmocka_unit_test(test_page_cache),
-	    cmocka_unit_test(test_dump),           cmocka_unit_test(test_dump_gone),
-	    cmocka_unit_test(test_big_file),       cmocka_unit_test(test_big_lies),
-	    cmocka_unit_test(test_generated_code), cmocka_unit_test(test_generated_code_holes),
-	    cmocka_unit_test(test_folder_lies),    cmocka_unit_test(test_build_id),
+	    cmocka_unit_test(test_paths),
+	    cmocka_unit_test(test_page_cache),
+	    cmocka_unit_test(test_dump),
+	    cmocka_unit_test(test_dump_gone),
+	    cmocka_unit_test(test_big_file),
+	    cmocka_unit_test(test_big_lies),
+	    cmocka_unit_test(test_file_that_changed),
+	    cmocka_unit_test(test_files_without_notes),
+	    cmocka_unit_test(test_generated_code),
+	    cmocka_unit_test(test_generated_code_holes),
+	    cmocka_unit_test(test_folder_lies),
+	    cmocka_unit_test(test_build_id),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
