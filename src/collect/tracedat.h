@@ -2,7 +2,7 @@
 /*
  * A file of trace-cmd (trace.dat, version 6 or 7; Documentation/trace-cmd/trace-cmd.dat.v6.5.txt,
  * trace-cmd.dat.v7.5.txt): event formats, guests, clocks, and the ring buffers of the trace and of
- * its instances. Own code; docs/method-trace.md says why libtracecmd cannot be used.
+ * its instances. Own code; docs/evidence/trace.md says why libtracecmd is not used.
  */
 #ifndef VP_COLLECT_TRACEDAT_H
 #define VP_COLLECT_TRACEDAT_H
