@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What programs as people have them cost, natively and in guests, by the guest's PMU and by lent counters: how
 far the counts are from the native ones in each placement of the VM, and a profile by overflow signals beside
-perf's (docs/method-counters.md has the tables)."""
+perf's (docs/evidence/counters.md has the tables)."""
 import math
 import re
 import subprocess

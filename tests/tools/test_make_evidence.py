@@ -124,6 +124,10 @@ class Check(unittest.TestCase):
         self.replace("README.md", "## Speed", "## Size\n\nIt has 3 MiB.\n\n## Speed")
         self.assertEqual(self.complaints(), ['README.md: "Size" has figures (3 MiB) and no entry in docs/evidence/figures.tsv'])
 
+    def test_evidence_documents(self):
+        (self.root / "docs/evidence/start.md").write_text("# Start\n\n## Measured\n\nA start takes 603 ms.\n")
+        self.assertEqual(self.complaints(), ['docs/evidence/start.md: "Measured" has figures (603 ms) and no entry in docs/evidence/figures.tsv'])
+
     def test_section_that_is_gone(self):
         self.replace("bench/README.md", "778 ms", "long")
         self.assertEqual(self.complaints(), ['docs/evidence/figures.tsv: bench/README.md has no section "Benchmarks" with figures'])
