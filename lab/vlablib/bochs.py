@@ -1,4 +1,4 @@
-"""The lab host in Bochs: the one emulator with Intel's VMX (docs/lab.md, "A lab host of Intel").
+"""The lab host in Bochs: the one emulator with Intel's VMX (docs/lab.md, "Intel").
 
 Its time is a number of instructions, whatever icount= says: so many of them are a virtual second.
 No 9p: root and results are disks; progress comes over the second serial port.
