@@ -278,7 +278,7 @@ def two_vcpus_on_one_pcpu(run, claims):
 
 TWO_PCPUS = f"""
 host pcpus=2 icount=yes
-guest g1 vcpus=2 memory=256 pin=0,1
+guest g1 vcpus=2 memory=256 pin=0,1 agent=yes
 {start("g1", "shares fast=80 slow=20", "shares fast=80 slow=20")}
 command nice -n -15 vperf record --no-guest-memory -o /out/rec -- lab-guest busy g1 20
 """
@@ -287,9 +287,11 @@ command nice -n -15 vperf record --no-guest-memory -o /out/rec -- lab-guest busy
 def two_vcpus_on_two_pcpus(run, claims):
     report = run.report("guest", "--vm", "g1")
     workload_share(claims, report, "share_a of the workload", 80)
-    wall, thieves = account_of(run, "rec", "g1")
-    exact = 100 * sum(row["ns"] for row in thieves) / sum(wall.values())
-    claims.share("steal of both vCPUs, by samples; by the account", sum(row["samples"] for row in steal_rows(report)), report, exact, 1)
+    # No share of steal: here pCPUs take turns, and a handler that is cut by a turn's end takes as long as the other pCPU's turn, which
+    # the account has as the interrupt's, and samples, which are interrupts, never see.
+    ticks = run.duration_s() * RATE
+    for vcpu in run.report("guest", "--vm", "g1", "--per-vcpu")["vcpus"]:
+        claims.near(f"vCPU {vcpu['vcpu']}: samples of rate x time", vcpu["samples"], ticks, 2 + 1e-3 * ticks)
 
 
 # The recorder says what it has noticed; the next step waits for that.
