@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Samples with their names, and what vCPUs were doing, as a stream for formats of other programs.
- * An exporter is one file that fills one table of operations and one line in render/formats.c.
+ * An exporter is one file that fills one table of operations and one line in cmd/common/formats.c.
  */
 #ifndef VP_ANALYZE_EXPORT_H
 #define VP_ANALYZE_EXPORT_H

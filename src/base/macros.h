@@ -4,6 +4,7 @@
 #define VP_BASE_MACROS_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,6 +13,9 @@
 #define VP_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define VP_NORETURN __attribute__((noreturn))
 #define VP_CLEANUP(fn) __attribute__((cleanup(fn)))
+
+/* An index that is none. */
+#define VP_NONE UINT32_MAX
 
 #define VP_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -7,9 +7,9 @@
 #include "base/io.h"
 #include "base/nearest.h"
 #include "base/text.h"
-#include "cmd/command.h"
-#include "cmd/terminal.h"
-#include "cmd/verb.h"
+#include "cmd/common/command.h"
+#include "cmd/common/terminal.h"
+#include "cmd/common/verb.h"
 #include <bpf/libbpf.h>
 
 static const struct vp_verb *(*const verbs[])(void) = {

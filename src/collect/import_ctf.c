@@ -12,7 +12,7 @@
 #include "collect/ctf_events.h"
 
 enum { USUAL_EVENTS = 1 << 16, MOST_CPUS = 4096, MOST_MARKS = 1 << 20, MOST_NAMES = 1 << 20 };
-enum { NO_CLASS = UINT32_MAX, BEHIND_MARKS = 3 /* ns, as render/export_ctf.c writes them */ };
+enum { NO_CLASS = UINT32_MAX, BEHIND_MARKS = 3 /* ns, as export/export_ctf.c writes them */ };
 
 struct cpu {
 	uint32_t first, current; /* threads */

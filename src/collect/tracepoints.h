@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "collect/rings.h"
 #include "schema/event_class.h"
 
 struct vp_tracepoint_wish {

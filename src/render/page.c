@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "render/page.h"
 
-#include "render/diagnose.h"
 #include "render/page_frame.h"
 #include "render/page_parts.h"
+#include "render/render_diagnose.h"
 
 static const char *cell_type(enum vp_cell_type type)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The page's counters over time. */
-#include "render/intervals.h"
 #include "render/page_parts.h"
+#include "render/render_intervals.h"
 
 enum { MOST_NUMBERS = 300000 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The page's timeline: each lane's slices in order of time. */
-#include "render/lanes.h"
 #include "render/page_parts.h"
+#include "render/render_lanes.h"
 
 /* A VM in the page's list of them, from 1; 0: none, or not in it. */
 static uint32_t vm_place(const struct vp_report *report, uint32_t vm)

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "render/report.h"
+#include "render/render_report.h"
 #include "schema/exit_reason.h"
 
 static void put_row_number(struct vp_json *json, const char *key, uint32_t number)

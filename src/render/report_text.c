@@ -7,8 +7,8 @@
 #include "analyze/notes.h"
 #include "base/text.h"
 #include "render/call_graph.h"
-#include "render/report.h"
-#include "render/table.h"
+#include "render/render_report.h"
+#include "render/render_table.h"
 #include "schema/exit_reason.h"
 
 static void put_total(const struct vp_report *report, const struct vp_profile_part *part,

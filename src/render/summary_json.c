@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/json.h"
 #include "base/text.h"
-#include "render/summary.h"
+#include "render/render_summary.h"
 
 static void put_pcpus(const struct vp_summary *summary, struct vp_json *json)
 {

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "render/intervals.h"
-#include "render/report.h"
-#include "render/summary.h"
-#include "render/table.h"
+#include "render/render_intervals.h"
+#include "render/render_report.h"
+#include "render/render_summary.h"
+#include "render/render_table.h"
 
 /* Notes of a symbol map, without -v. */
 enum { SHOWN_NOTES = 5 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <string.h>
 
-#include "render/table.h"
+#include "render/render_table.h"
 
 /* strpbrk() takes ten times as long for a short one. */
 static bool needs_quotes(const char *text)

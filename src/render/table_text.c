@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "render/table.h"
+#include "render/render_table.h"
 
 enum { MAX_WIDTH = 48 }; /* a longer text pushes the rest of its own line only */
 

@@ -17,8 +17,6 @@
 #include "recording/trace_reader.h"
 #include "schema/records.h"
 
-#define VP_NONE UINT32_MAX
-
 struct vp_exit {
 	uint32_t vendor;
 	uint32_t reason;

@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "recording/packet.h"
-#include "render/intervals.h"
+#include "render/render_intervals.h"
 #include "table/reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

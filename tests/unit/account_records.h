@@ -4,7 +4,7 @@
 #define VP_TESTS_ACCOUNT_RECORDS_H
 
 #include "analyze/account_tables.h"
-#include "render/table.h"
+#include "render/render_table.h"
 #include "unit.h"
 
 enum { FIRST_VM = 1000, SECOND_VM = 2000 };

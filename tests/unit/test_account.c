@@ -8,8 +8,8 @@
 #include "analyze/account_tables.h"
 #include "analyze/storm.h"
 #include "make_recording.h"
-#include "render/account.h"
-#include "render/table.h"
+#include "render/render_account.h"
+#include "render/render_table.h"
 #include "schema/schema.h"
 
 #define NAME "test_account.rec"

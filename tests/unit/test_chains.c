@@ -7,12 +7,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "export/exporters.h"
 #include "guest_builder.h"
 #include "guestmem/orc.h"
 #include "make_recording.h"
-#include "render/export.h"
-#include "render/report.h"
-#include "render/table.h"
+#include "render/render_report.h"
+#include "render/render_table.h"
 #include "symbol/unwind.h"
 #include "timeline/chain.h"
 

@@ -8,7 +8,7 @@
 #include "analyze/critical.h"
 #include "analyze/guest_sched.h"
 #include "made_events.h"
-#include "render/table.h"
+#include "render/render_table.h"
 
 #define NAME "test_critical.rec"
 enum { VM = 1000, VCPU = 1001, QEMU = 60, THIEF = 50, WAITER = 7, READER = 8, SENDER = 9 };

@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "analyze/account_recording.h"
-#include "render/diagnose.h"
+#include "render/render_diagnose.h"
 #include "schema/exit_reason.h"
 
 enum { VM = 1000, OTHER = 2000, SECOND = 1000000000 };

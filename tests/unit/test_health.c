@@ -5,7 +5,7 @@
 #include "analyze/lane_store.h"
 #include "analyze/summary.h"
 #include "make_recording.h"
-#include "render/table.h"
+#include "render/render_table.h"
 
 #define NAME "test_health.rec"
 

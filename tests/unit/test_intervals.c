@@ -7,7 +7,7 @@
 
 #include "analyze/intervals.h"
 #include "make_recording.h"
-#include "render/intervals.h"
+#include "render/render_intervals.h"
 #include "table/reader.h"
 
 #define NAME "test_intervals.rec"

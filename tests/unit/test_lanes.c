@@ -6,8 +6,8 @@
 #include "base/file.h"
 #include "bpf/account.h"
 #include "make_recording.h"
-#include "render/lanes.h"
-#include "render/table.h"
+#include "render/render_lanes.h"
+#include "render/render_table.h"
 #include "schema/trace_event.h"
 
 #define NAME "test_lanes.rec"

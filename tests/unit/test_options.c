@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cmd/options.h"
+#include "cmd/common/options.h"
 
 struct given {
 	uint64_t pages, count, delay_ns;

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "analyze/report.h"
+#include "cmd/common/formats.h"
+#include "export/exporters.h"
 #include "make_recording.h"
-#include "render/export.h"
-#include "render/formats.h"
 
 #define NAME "passes.data"
 enum { TICKS = 400, MANY_TICKS = 6000, PCPUS = 3, RECORDINGS = 16, VMS = 3 };

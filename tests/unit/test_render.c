@@ -5,11 +5,11 @@
 #include <json-c/json.h>
 #include <stdio.h>
 
+#include "cmd/common/formats.h"
 #include "make_recording.h"
-#include "render/formats.h"
-#include "render/report.h"
-#include "render/summary.h"
-#include "render/table.h"
+#include "render/render_report.h"
+#include "render/render_summary.h"
+#include "render/render_table.h"
 
 #define NAME "test_render.rec"
 

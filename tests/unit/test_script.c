@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "make_recording.h"
-#include "render/script.h"
+#include "render/render_script.h"
 #include "schema/trace_event.h"
 
 #define NAME "test_script.rec"

@@ -7,7 +7,7 @@
 
 #include "analyze/critical.h"
 #include "analyze/guest_sched.h"
-#include "render/table.h"
+#include "render/render_table.h"
 
 #define NAME "test_threads.rec"
 

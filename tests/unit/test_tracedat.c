@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "collect/tracedat.h"
-#include "render/tracedat_file.h"
+#include "export/tracedat_file.h"
 
 #define NAME "test_tracedat.dat"
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cmd/record_events.h"
+#include "cmd/host/record_events.h"
 #include "collect/dynamic_events.h"
 #include "collect/probe_kernel.h"
 #include "collect/tracepoint_format.h"

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "cmd/common/account_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "render/render_account.h"
+#include "render/render_table.h"
+
+static struct vp_error *choose_account_format(struct vp_account_options *options)
+{
+	static const char *const names[] = {
+	    [VP_FORMAT_TEXT] = "text", [VP_FORMAT_JSON] = "json", [VP_FORMAT_CSV] = "csv"};
+
+	if ((options->format != NULL) + options->json + options->csv > 1)
+		return vp_error_usage("more than one output format given");
+	options->chosen = options->json  ? VP_FORMAT_JSON
+			  : options->csv ? VP_FORMAT_CSV
+					 : VP_FORMAT_TEXT;
+	if (!options->format)
+		return NULL;
+	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++)
+		if (!strcmp(options->format, names[i])) {
+			options->chosen = (enum vp_account_format)i;
+			return NULL;
+		}
+	return vp_error_usage("option --format: expected text, json or csv, not '%s'",
+			      options->format);
+}
+
+struct vp_error *vp_account_options_check(struct vp_account_options *options)
+{
+	char *end;
+
+	VP_TRY(choose_account_format(options));
+	if (options->vcpu) {
+		options->number = strtoull(options->vcpu, &end, 10);
+		if (end == options->vcpu || *end || options->vcpu[0] == '-')
+			return vp_error_usage("option --vcpu: expected a number, not '%s'",
+					      options->vcpu);
+		options->has_vcpu = true;
+	}
+	return vp_verb_recording(&options->operands, options->input, "vperf.data",
+				 &options->directory);
+}
+
+struct vp_error *vp_account_options_open(const struct vp_account_options *options,
+					 struct vp_account_recording *rec,
+					 struct vp_account_view *view)
+{
+	VP_TRY(vp_account_recording_open(options->directory, rec));
+	struct vp_error *error = vp_account_view_init(view, &rec->account, options->vm);
+	if (error) {
+		vp_account_recording_close(rec);
+		return error;
+	}
+	view->cgroups = &rec->cgroups;
+	view->seconds = rec->duration;
+	view->has_vcpu = options->has_vcpu;
+	view->vcpu = options->number;
+	view->limit = options->limit;
+	return NULL;
+}
+
+static void print_json(const struct vp_account_recording *rec, const struct vp_named_table *tables,
+		       size_t n_tables, struct vp_buffer *out)
+{
+	struct vp_json json = vp_json_to(out);
+
+	vp_json_object(&json, NULL);
+	vp_render_account_json(rec, &json);
+	for (size_t i = 0; i < n_tables; i++)
+		vp_render_table_json(&tables[i].table, tables[i].key, &json);
+	vp_json_line(&json);
+	vp_json_object_end(&json);
+	vp_buffer_string(out, "\n");
+}
+
+static void print_text(const struct vp_account_recording *rec, const char *verb,
+		       const struct vp_named_table *tables, size_t n_tables, bool checks,
+		       struct vp_buffer *out)
+{
+	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+
+	vp_render_account_head(rec, verb, out);
+	for (size_t i = 0; i < n_tables; i++) {
+		vp_render_table_text(&tables[i].table, colour, out);
+		vp_buffer_string(out, "\n");
+	}
+	if (checks)
+		vp_render_checks(&rec->checks, out);
+}
+
+struct vp_error *vp_account_print(const struct vp_account_options *options,
+				  const struct vp_account_recording *rec, const char *verb,
+				  const struct vp_named_table *tables, size_t n_tables, bool checks)
+{
+	struct vp_buffer out = {0};
+
+	if (options->chosen == VP_FORMAT_JSON)
+		print_json(rec, tables, n_tables, &out);
+	else if (options->chosen == VP_FORMAT_CSV)
+		vp_render_table_csv(&tables[0].table, true, &out);
+	else
+		print_text(rec, verb, tables, n_tables, checks, &out);
+	if (options->chosen == VP_FORMAT_CSV)
+		vp_vec_each (&rec->notes, note)
+			vp_verb_say(verb, *note);
+	struct vp_error *error = vp_verb_print(&out);
+	vp_buffer_deinit(&out);
+	return error;
+}

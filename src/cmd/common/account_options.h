@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What vperf account, steal and exits share: their options, and how they print. */
+#ifndef VP_CMD_COMMON_ACCOUNT_OPTIONS_H
+#define VP_CMD_COMMON_ACCOUNT_OPTIONS_H
+
+#include "analyze/account_recording.h"
+#include "analyze/account_tables.h"
+#include "cmd/common/verb.h"
+
+enum vp_account_format { VP_FORMAT_TEXT, VP_FORMAT_JSON, VP_FORMAT_CSV };
+
+struct vp_account_options {
+	const char *input, *vm, *vcpu, *format;
+	uint64_t limit;
+	bool json, csv, events;
+	struct vp_texts operands;
+	/* What the words mean. */
+	const char *directory;
+	enum vp_account_format chosen;
+	bool has_vcpu;
+	uint64_t number;
+};
+
+/* The options that the verbs have in common, for their tables. */
+#define VP_ACCOUNT_OPTIONS(options)                                                                \
+	{'i',                                                                                      \
+	 "input",                                                                                  \
+	 VP_OPTION_TEXT,                                                                           \
+	 &(options)->input,                                                                        \
+	 "DIR",                                                                                    \
+	 "recording directory (default: vperf.data)"},                                             \
+	    {0,                                                                                    \
+	     "vm",                                                                                 \
+	     VP_OPTION_TEXT,                                                                       \
+	     &(options)->vm,                                                                       \
+	     "NAME",                                                                               \
+	     "only this VM (name, or pid of its VMM)"},                                            \
+	    {0, "vcpu", VP_OPTION_TEXT, &(options)->vcpu, "N", "only this vCPU"},                  \
+	    {0,                                                                                    \
+	     "format",                                                                             \
+	     VP_OPTION_TEXT,                                                                       \
+	     &(options)->format,                                                                   \
+	     "FORMAT",                                                                             \
+	     "text, json or csv (default: text)"},                                                 \
+	    {0, "json", VP_OPTION_FLAG, &(options)->json, NULL, "same as --format json"},          \
+	    {0, "csv", VP_OPTION_FLAG, &(options)->csv, NULL, "same as --format csv"},             \
+	{                                                                                          \
+		0, "limit", VP_OPTION_COUNT, &(options)->limit, "N", "print only the first N rows" \
+	}
+
+/* Says what the words mean, or what is wrong with them. */
+struct vp_error *vp_account_options_check(struct vp_account_options *options) VP_MUST_CHECK;
+/* Opens the recording and what the options show of it. */
+struct vp_error *vp_account_options_open(const struct vp_account_options *options,
+					 struct vp_account_recording *rec,
+					 struct vp_account_view *view) VP_MUST_CHECK;
+
+/* A table, and what it is called in JSON. */
+struct vp_named_table {
+	const char *key;
+	struct vp_table table;
+};
+
+/* Prints to stdout; CSV is the first table alone. With text, the checks end it if wanted. */
+struct vp_error *vp_account_print(const struct vp_account_options *options,
+				  const struct vp_account_recording *rec, const char *verb,
+				  const struct vp_named_table *tables, size_t n_tables,
+				  bool checks) VP_MUST_CHECK;
+
+#endif

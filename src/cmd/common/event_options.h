@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Options that the verbs about recorded events have in common: which time, which pCPUs. */
+#ifndef VP_CMD_COMMON_EVENT_OPTIONS_H
+#define VP_CMD_COMMON_EVENT_OPTIONS_H
+
+#include "cmd/common/options.h"
+#include "collect/pcpus.h"
+
+struct vp_event_options {
+	const char *input, *time, *vm, *cpus;
+	struct vp_texts operands;
+	/* What the words mean. */
+	const char *directory;
+	uint64_t from, to; /* CLOCK_MONOTONIC, ns */
+	struct vp_pcpus pcpus;
+};
+
+#define VP_EVENT_OPTIONS(options)                                                                  \
+	{'i',                                                                                      \
+	 "input",                                                                                  \
+	 VP_OPTION_TEXT,                                                                           \
+	 &(options)->input,                                                                        \
+	 "DIR",                                                                                    \
+	 "recording directory (default: vperf.data)"},                                             \
+	    {0,                                                                                    \
+	     "time",                                                                               \
+	     VP_OPTION_TEXT,                                                                       \
+	     &(options)->time,                                                                     \
+	     "FROM,TO",                                                                            \
+	     "only what is from FROM to TO, in seconds as printed; either may be left out"},       \
+	    {0,                                                                                    \
+	     "vm",                                                                                 \
+	     VP_OPTION_TEXT,                                                                       \
+	     &(options)->vm,                                                                       \
+	     "NAME",                                                                               \
+	     "only this VM and its vCPUs' threads (name, or pid of its VMM)"},                     \
+	{                                                                                          \
+		'C', "cpu", VP_OPTION_TEXT, &(options)->cpus, "LIST",                              \
+		    "only these pCPUs, such as 0-3,8"                                              \
+	}
+
+/* Errors: what cannot be understood, more than one recording. */
+struct vp_error *vp_event_options_check(struct vp_event_options *options) VP_MUST_CHECK;
+void vp_event_options_deinit(struct vp_event_options *options);
+
+#endif

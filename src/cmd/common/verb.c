@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "cmd/common/verb.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+
+static void print_help(const struct vp_verb *verb, const struct vp_option *options,
+		       size_t n_options)
+{
+	printf("vperf %s: %s\n\nUsage: vperf %s %s\n\nOptions:\n", verb->name, verb->summary,
+	       verb->name, verb->usage);
+	vp_options_help(options, n_options);
+}
+
+void vp_verb_say(const char *verb, const char *sentence)
+{
+	VP_AUTO_FREE char *clean = vp_text_cleaned(sentence);
+
+	fprintf(stderr, "vperf %s: %s\n", verb, clean);
+}
+
+/* Returns the error's exit status. */
+static int fail(const struct vp_verb *verb, struct vp_error *error)
+{
+	int status = (int)vp_error_kind(error);
+
+	vp_verb_say(verb->name, vp_error_message(error));
+	if (status == VP_ERROR_USAGE)
+		fprintf(stderr, "Try 'vperf %s --help'.\n", verb->name);
+	vp_error_free(error);
+	return status;
+}
+
+int vp_verb_run(const struct vp_verb *verb, const struct vp_option *options, size_t n_options,
+		int argc, char **argv, struct vp_texts *operands,
+		struct vp_error *(*act)(void *context), void *context)
+{
+	bool help;
+	struct vp_error *error =
+	    vp_options_parse(options, n_options, argc, argv, verb->takes_command, operands, &help);
+
+	if (!error && help)
+		print_help(verb, options, n_options);
+	else if (!error)
+		error = act(context);
+	vp_vec_deinit(operands);
+	return error ? fail(verb, error) : 0;
+}
+
+struct vp_error *vp_verb_recording(const struct vp_texts *operands, const char *input,
+				   const char *otherwise, const char **ret)
+{
+	size_t given = operands->count + (input != NULL);
+
+	if (given > 1)
+		return vp_error_usage("expected one recording, not %zu: '%s' and '%s'", given,
+				      input ? input : operands->at[0], operands->at[input ? 0 : 1]);
+	*ret = operands->count ? operands->at[0] : input ? input : otherwise;
+	return NULL;
+}
+
+struct vp_error *vp_verb_print(const struct vp_buffer *text)
+{
+	/* stdio takes a signal for an error. */
+	bool written = !fflush(stdout) && !vp_fd_write_all(STDOUT_FILENO, text->bytes, text->size);
+
+	return written ? NULL : vp_error_new("cannot write to standard output");
+}
+
+struct vp_error *vp_verb_write(const char *path, const struct vp_buffer *text)
+{
+	return strcmp(path, "-") ? vp_file_publish_output(path, text->bytes, text->size)
+				 : vp_verb_print(text);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf check: what this host can do for vperf. */
+#include <stdio.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "cmd/common/verb.h"
+#include "recording/hypervisor.h"
+
+static const struct vp_verb verb;
+
+const struct vp_verb *vp_verb_check(void)
+{
+	return &verb;
+}
+
+struct check {
+	bool json;
+	bool lacks; /* something that is needed */
+	struct vp_texts operands;
+};
+
+static void print_text(const struct vp_probe *probe, bool found, const char *detail)
+{
+	printf("%-4s %-25s %s\n", found ? "yes" : "no", probe->name, detail);
+	if (!found)
+		printf("     %-25s without it: %s\n", "", probe->cost);
+}
+
+static void put_json(const struct vp_probe *probe, bool found, const char *detail,
+		     struct vp_json *json)
+{
+	vp_json_object(json, NULL);
+	vp_json_text(json, "name", probe->name);
+	vp_json_bool(json, "found", found);
+	vp_json_text(json, "detail", detail);
+	vp_json_bool(json, "needed", probe->needed);
+	vp_json_text(json, "without", probe->cost);
+	vp_json_object_end(json);
+}
+
+static void check_probe(struct check *check, const struct vp_probe *probe, struct vp_json *json)
+{
+	char detail[512];
+	bool found = probe->run(detail, sizeof(detail));
+	VP_AUTO_FREE char *clean = vp_text_cleaned(detail);
+
+	check->lacks |= probe->needed && !found;
+	if (check->json)
+		put_json(probe, found, clean, json);
+	else
+		print_text(probe, found, clean);
+}
+
+static struct vp_error *check_with(void *context)
+{
+	struct check *check = context;
+	const struct vp_hypervisor *hypervisor = vp_hypervisor_here();
+	const struct vp_source *source;
+
+	if (check->operands.count)
+		return vp_error_usage("unexpected argument '%s'", check->operands.at[0]);
+	struct vp_buffer out = {0};
+	struct vp_json json = vp_json_to(&out);
+	vp_json_pretty(&json, true);
+	vp_json_array(&json, NULL);
+	for (size_t number = 0; (source = hypervisor->source(number)); number++)
+		for (size_t i = 0; i < source->n_probes; i++)
+			check_probe(check, &source->probes[i], &json);
+	vp_json_array_end(&json);
+	vp_buffer_string(&out, "\n");
+	struct vp_error *error = check->json ? vp_verb_print(&out) : NULL;
+	vp_buffer_deinit(&out);
+	return error;
+}
+
+static int run_check(int argc, char **argv)
+{
+	struct check check = {0};
+	const struct vp_option options[] = {
+	    {0, "json", VP_OPTION_FLAG, &check.json, NULL, "print JSON instead of a table"},
+	};
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
+				 &check.operands, check_with, &check);
+
+	return status ? status : check.lacks;
+}
+
+static const struct vp_verb verb = {
+    .name = "check",
+    .usage = "[--json]",
+    .summary = "check what this host supports, and what each missing feature costs",
+    .run = run_check,
+};

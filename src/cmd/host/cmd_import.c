@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf import: what another program traced, as a recording. */
+#include <stdio.h>
+
+#include "cmd/common/command.h"
+#include "collect/importer.h"
+#include "recording/import.h"
+#include "recording/place.h"
+
+static const struct vp_verb verb;
+
+const struct vp_verb *vp_verb_import(void)
+{
+	return &verb;
+}
+
+struct import {
+	const char *output;
+	bool list, shared;
+	struct vp_import_options options;
+	struct vp_texts operands;
+};
+
+static struct vp_error *list_formats(void)
+{
+	const struct vp_importer *importer;
+
+	for (size_t i = 0; (importer = vp_importer_at(i)); i++)
+		printf("%-11s %s\n", importer->name, importer->summary);
+	return NULL;
+}
+
+static struct vp_error *import_with(void *context)
+{
+	const struct import *import = context;
+	vp_notices notes = {0};
+	struct vp_place place;
+
+	if (import->list)
+		return list_formats();
+	if (!import->operands.count)
+		return vp_error_usage("expected what was recorded on the host, and then in its "
+				      "guests: 'vperf import --list' lists the formats");
+	vp_command_keep_private(import->shared);
+	VP_TRY(vp_place_claim(import->output, &place));
+	struct vp_error *error = vp_import(import->operands.at, import->operands.count,
+					   &import->options, place.now, &notes);
+	if (!error)
+		error = vp_place_publish(&place);
+	vp_vec_each (&notes, note)
+		vp_verb_say(verb.name, *note);
+	vp_notices_deinit(&notes);
+	vp_place_leave(&place);
+	return error;
+}
+
+static int run_import(int argc, char **argv)
+{
+	struct import import = {.output = "vperf.data"};
+	const struct vp_option options[] = {
+	    {'o', "output", VP_OPTION_TEXT, &import.output, "DIR",
+	     "the recording (default: vperf.data)"},
+	    {0, "shared", VP_OPTION_FLAG, &import.shared, NULL,
+	     "let others read the recording, as the umask allows (default: only you)"},
+	    {'e', "event", VP_OPTION_TEXT, &import.options.event, "NAME",
+	     "of perf.data: samples of that event (default: the first with samples)"},
+	    {0, "list", VP_OPTION_FLAG, &import.list, NULL, "list the formats"},
+	};
+
+	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &import.operands,
+			   import_with, &import);
+}
+
+static const struct vp_verb verb = {
+    .name = "import",
+    .usage = "[-o DIR] [-e EVENT] HOST [[NAME[@PID]:]GUEST]...",
+    .summary = "make a recording of what trace-cmd, LTTng or perf recorded",
+    .run = run_import,
+};

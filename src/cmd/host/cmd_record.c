@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: the verb that joins all instruments. */
+/* vperf record: samples every layer of this host until COMMAND ends or Ctrl-C. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cmd/host/cmd_stat.h"
+#include "cmd/host/record_events.h"
+#include "cmd/host/record_flight.h"
+#include "collect/host.h"
+#include "collect/pmu.h"
+#include "maps/agent_protocol.h"
+#include "recording/hypervisor.h"
+#include "recording/instrument_account.h"
+#include "recording/instrument_guest_samples.h"
+#include "recording/instrument_guest_trace.h"
+#include "recording/instrument_hypervisor.h"
+#include "recording/instrument_intervals.h"
+#include "recording/instrument_profile.h"
+#include "recording/instrument_trace.h"
+#include "recording/instrument_tracepoints.h"
+#include "recording/packet_zstd.h"
+#include "schema/trace_event.h"
+
+static const struct vp_verb verb;
+
+enum {
+	MOST_PAGES = 1 << 20,
+	GUEST_FREQUENCY = 97,       /* where guests are sampled apart */
+	INTERRUPTS_FREQUENCY = 997, /* … at exits for interrupts, too, which costs them nothing */
+};
+
+const struct vp_verb *vp_verb_record(void)
+{
+	return &verb;
+}
+
+struct record {
+	uint64_t frequency, period, pages, duration_ns, agent_port, agent_seconds, agent_megabytes;
+	const char *output, *call_graph, *stat, *trace, *trace_guests, *compression, *interrupts;
+	unsigned level; /* of --compression-level; 0: not given */
+	struct vp_record_events events;
+	unsigned sets, guest_sets; /* of --trace, of --trace-guests */
+	struct vp_hypervisor_events *hypervisor_events;
+	struct vp_texts vms, command;
+	bool chains, no_agent, no_memory, no_symbols, no_samples, no_account, account_events,
+	    paravirtual;
+	enum vp_guest_interrupts at; /* of --interrupts */
+	struct vp_record_flight flight;
+	bool quiet, shared;
+	bool as_ever; /* what is asked for is done anyway */
+	int status;   /* of COMMAND */
+};
+
+static bool is_level(const char *word)
+{
+	return word[0] && !word[strspn(word, "0123456789")];
+}
+
+static bool is_place_of_interrupts(const char *word)
+{
+	return !strcmp(word, "exits") || !strcmp(word, "pmu");
+}
+
+static bool is_sets(const char *word)
+{
+	unsigned sets;
+	VP_AUTO_ERROR struct vp_error *error = vp_trace_sets_parse(word, &sets);
+
+	return word[0] && !error;
+}
+
+static struct vp_error *check_most(const char *option, uint64_t value, uint64_t most)
+{
+	return value <= most
+		   ? NULL
+		   : vp_error_usage("option --%s: expected at most %" PRIu64 ", not %" PRIu64,
+				    option, most, value);
+}
+
+/* Without SETS all that can be. */
+static struct vp_error *choose_sets(struct record *record)
+{
+	bool readable = !record->no_memory && vp_host_vendor() != VP_VENDOR_ARM;
+
+	VP_TRY(vp_trace_sets_parse(record->trace, &record->sets));
+	if (!record->trace[0] && !readable)
+		record->sets &= ~(unsigned)VP_TRACE_SET_guest;
+	vp_record_events_add_sets(&record->events, record->sets);
+	return record->no_memory && record->sets & VP_TRACE_SET_guest
+		   ? vp_error_usage("--trace=guest and --no-guest-memory are mutually exclusive")
+		   : NULL;
+}
+
+static struct vp_error *choose_guest_sets(struct record *record)
+{
+	return record->no_agent
+		   ? vp_error_usage("--trace-guests and --no-agent are mutually exclusive")
+		   : vp_record_guest_sets_parse(record->trace_guests, &record->guest_sets);
+}
+
+static struct vp_error *choose_hypervisor_events(struct record *record)
+{
+	const struct vp_texts *names = &record->events.of_hypervisor;
+
+	if (!names->count)
+		return NULL;
+	if (record->no_account)
+		return vp_error_usage("the hypervisor's own events come with the account: expected "
+				      "no --no-account beside -e %s:%s",
+				      vp_hypervisor_here()->events()->system, names->at[0]);
+	return vp_hypervisor_here()->events()->open(names->at, names->count,
+						    &record->hypervisor_events);
+}
+
+static struct vp_error *choose_level(struct record *record)
+{
+	const char *text = record->compression[0] ? record->compression : "1";
+	char *end;
+	unsigned long level = strtoul(text, &end, 10);
+
+	if (*end || level < VP_ZSTD_LEVEL_LEAST || level > VP_ZSTD_LEVEL_MOST)
+		return vp_error_usage("option --compression-level: expected %d (the fastest) to %d "
+				      "(the smallest), not '%s'",
+				      VP_ZSTD_LEVEL_LEAST, VP_ZSTD_LEVEL_MOST, text);
+	record->level = (unsigned)level;
+	return NULL;
+}
+
+static struct vp_error *choose_interrupts(struct record *record)
+{
+	const char *text = record->interrupts, *trigger = record->events.trigger;
+
+	if (text[0] && strcmp(text, "exits") != 0 && strcmp(text, "pmu") != 0)
+		return vp_error_usage("option --interrupts: expected exits or pmu, not '%s'", text);
+	record->at = strcmp(text, "pmu") == 0 ? VP_INTERRUPTS_COUNTERS : VP_INTERRUPTS_EXITS;
+	if (record->no_account || record->no_samples)
+		return vp_error_usage("--interrupts and %s are mutually exclusive",
+				      record->no_account ? "--no-account" : "--no-samples");
+	if (record->at == VP_INTERRUPTS_COUNTERS && trigger && strcmp(trigger, "cpu-clock") != 0)
+		return vp_error_usage("--interrupts=pmu and -e %s are mutually exclusive: counters "
+				      "count in all domains then",
+				      trigger);
+	return vp_guest_samples_needed()
+		   ? NULL
+		   : vp_error_new("option --interrupts: guests of %s are hit by this host's own "
+				  "samples",
+				  vp_hypervisor_here()->name);
+}
+
+static struct vp_error *check_options(struct record *record)
+{
+	if (record->frequency && record->period)
+		return vp_error_usage("-F and -c are mutually exclusive");
+	VP_TRY(vp_record_events_choose(&record->events));
+	if (record->no_samples && record->no_account && !record->stat && !record->trace &&
+	    !record->trace_guests && !record->events.wishes.count)
+		return vp_error_usage("--no-samples and --no-account leave nothing to record");
+	if (record->account_events && record->no_account)
+		return vp_error_usage("--account-events and --no-account are mutually exclusive");
+	if (record->paravirtual && record->no_account)
+		return vp_error_usage("--paravirtual and --no-account are mutually exclusive");
+	VP_TRY(choose_hypervisor_events(record));
+	if (record->paravirtual && !vp_hypervisor_here()->account()->has_paravirtual)
+		return vp_error_new("option --paravirtual: guests of %s have exits, which are "
+				    "always counted",
+				    vp_hypervisor_here()->name);
+	if (record->interrupts)
+		VP_TRY(choose_interrupts(record));
+	VP_TRY(vp_record_flight_check(&record->flight));
+	if (record->compression)
+		VP_TRY(choose_level(record));
+	if (record->trace)
+		VP_TRY(choose_sets(record));
+	if (record->trace_guests)
+		VP_TRY(choose_guest_sets(record));
+	VP_TRY(check_most("freq", record->frequency, 100000000));
+	VP_TRY(check_most("agent-port", record->agent_port, UINT32_MAX - 1));
+	VP_TRY(check_most("agent-timeout", record->agent_seconds, 86400));
+	VP_TRY(check_most("agent-limit", record->agent_megabytes, 1 << 20));
+	if (record->call_graph && strcmp(record->call_graph, "fp") != 0)
+		return vp_error_usage("option --call-graph: expected fp, not '%s'",
+				      record->call_graph);
+	if (record->pages & (record->pages - 1) || record->pages > MOST_PAGES)
+		return vp_error_usage("option --mmap-pages: expected a power of two up to %d, "
+				      "not %" PRIu64,
+				      MOST_PAGES, record->pages);
+	return NULL;
+}
+
+/* *stat is the recipe of --stat. */
+static struct vp_error *read_recipe(const struct record *record, struct vp_recipe *stat)
+{
+	VP_AUTO_FREE char *path = NULL;
+
+	if (!record->stat)
+		return NULL;
+	VP_TRY(vp_stat_recipe_path(record->stat, &path));
+	VP_TRY(vp_recipe_read(path, stat));
+	VP_TRY(vp_pmu_resolve_recipe(VP_SYSFS, path, stat));
+	return stat->per == VP_PER_TASK && !record->command.count
+		   ? vp_error_usage("option --stat: the recipe is 'per task': expected -- COMMAND")
+		   : NULL;
+}
+
+/* Where guests are sampled apart, each sample costs them a pause: fewer, unless more are asked for.
+ * This host has the same period, so that shares can be compared, unless -c gives it another. */
+static uint64_t frequency_of_guests(const struct record *record)
+{
+	if (record->frequency || record->period)
+		return record->frequency;
+	return record->interrupts ? INTERRUPTS_FREQUENCY : GUEST_FREQUENCY;
+}
+
+/* Where VMs are no processes, the host's scheduler does not know when vCPUs run: their states tell.
+ */
+static bool wants_states(const struct record *record)
+{
+	return record->account_events || (record->trace && !vp_hypervisor_here()->has_processes);
+}
+
+/* Where guests are sampled apart, a counter may count in them, too, and the clock does not. */
+static const char *trigger_of(const struct record *record)
+{
+	return record->events.trigger || !vp_guest_samples_needed() ? record->events.trigger
+								    : "cpu-clock";
+}
+
+static void add_instruments(const struct record *record, const struct vp_recipe *stat, pid_t task,
+			    struct vp_session *session)
+{
+	const bool guests_apart = vp_guest_samples_needed();
+	const uint64_t frequency = guests_apart ? frequency_of_guests(record) : record->frequency;
+	const uint64_t period_ns = 1000000000 / (frequency ? frequency : GUEST_FREQUENCY);
+	const struct vp_instrument_guest_samples_options guest_samples = {
+	    .period_ns = period_ns,
+	    .look_ns = record->interrupts && period_ns < 1000000000 / GUEST_FREQUENCY
+			   ? 1000000000 / GUEST_FREQUENCY
+			   : period_ns,
+	    .read_memory = !record->no_memory,
+	    .interrupts = record->at};
+	const struct vp_instrument_profile_options profile = {
+	    .trigger = {.event = trigger_of(record),
+			.frequency = frequency,
+			.period = record->period},
+	    .buffer_pages = record->pages ? record->pages : 512,
+	    .read_memory = !record->no_memory && !guests_apart,
+	    .with_chains = record->chains || record->call_graph,
+	};
+	const struct vp_account_source_options account = {.with_states = wants_states(record),
+							  .tells_exits = record->stat != NULL,
+							  .by_memory = !record->no_memory,
+							  .events = record->hypervisor_events,
+							  .paravirtual = record->paravirtual};
+	const struct vp_instrument_intervals_options intervals = {
+	    .recipe = stat,
+	    .ring_bytes = (record->pages ? record->pages : 256) * (size_t)getpagesize(),
+	    .task = (uint32_t)task,
+	    .read_guest_memory = !record->no_memory,
+	    .ask_agents = !record->no_agent,
+	    .agent_port = (unsigned)record->agent_port,
+	};
+
+	const struct vp_instrument_trace_options trace = {
+	    .sets = record->sets & VP_TRACE_SETS_ALL,
+	    .ring_bytes = (record->pages ? record->pages : 1024) * (size_t)getpagesize(),
+	};
+
+	const struct vp_instrument_tracepoints_options tracepoints = {
+	    .wishes = record->events.wishes.at,
+	    .n_wishes = record->events.wishes.count,
+	    .ring_bytes = trace.ring_bytes,
+	};
+
+	const struct vp_instrument_guest_trace_options guest_trace = {
+	    .sets = record->guest_sets, .port = (unsigned)record->agent_port};
+
+	if (!record->no_samples)
+		vp_session_add(session, vp_instrument_profile(&profile));
+	if (!record->no_samples && guests_apart)
+		vp_session_add(session, vp_instrument_guest_samples(&guest_samples));
+	if (!record->no_account)
+		vp_session_add(session, vp_instrument_account(&account));
+	if (record->hypervisor_events)
+		vp_session_add(session, vp_instrument_hypervisor(record->hypervisor_events));
+	if (record->stat)
+		vp_session_add(session, vp_instrument_intervals(&intervals));
+	if (trace.sets)
+		vp_session_add(session, vp_instrument_trace(&trace));
+	if (tracepoints.n_wishes)
+		vp_session_add(session, vp_instrument_tracepoints(&tracepoints));
+	if (guest_trace.sets)
+		vp_session_add(session, vp_instrument_guest_trace(&guest_trace));
+}
+
+static struct vp_error *record_session(struct record *record, const struct vp_recipe *stat)
+{
+	VP_AUTO_FREE char *command_text = vp_command_text(&record->command);
+	struct vp_command command = {0};
+	const struct vp_session_options options = {
+	    .flight = record->flight.size ? &record->flight.options : NULL,
+	    .directory = record->output,
+	    .command = command_text,
+	    .compression = record->level,
+	    .vm_names = record->vms.at,
+	    .n_vm_names = record->vms.count,
+	    .with_symbols = !record->no_symbols,
+	    .ask_agents = !record->no_agent,
+	    .agent_port = (unsigned)record->agent_port,
+	    .agent_seconds = (unsigned)record->agent_seconds,
+	    .agent_bytes = record->agent_megabytes << 20,
+	    .progress = record->quiet ? NULL : vp_record_loop_progress,
+	};
+
+	if (record->flight.size)
+		vp_command_catch_snapshot_signal();
+	if (record->command.count)
+		VP_TRY(vp_command_prepare(&record->command, &command));
+	const struct vp_record_loop loop = {
+	    .verb = verb.name,
+	    .duration_ns = record->duration_ns ? record->duration_ns : stat->duration * 1000000000,
+	    .quiet = record->quiet,
+	    .output = record->output,
+	    .session = vp_session_new(&options)};
+	add_instruments(record, stat, command.pid, loop.session);
+	struct vp_error *error = vp_session_open(loop.session);
+	vp_command_catch_signals();
+	if (!error)
+		error = vp_record_loop_run(&loop, &command, &record->status);
+	vp_session_free(loop.session);
+	return error;
+}
+
+static struct vp_error *record_with(void *context)
+{
+	struct record *record = context;
+	struct vp_recipe stat = {0};
+
+	VP_TRY(check_options(record));
+	vp_command_keep_private(record->shared);
+	if (geteuid() != 0)
+		return vp_error_new("sampling the host requires root (try sudo)");
+	struct vp_error *error = read_recipe(record, &stat);
+	if (!error)
+		error = record_session(record, &stat);
+	vp_recipe_deinit(&stat);
+	return error;
+}
+
+static int run_record(int argc, char **argv)
+{
+	struct record record = {.output = "vperf.data",
+				.agent_port = VP_AGENT_PORT,
+				.agent_seconds = 60,
+				.agent_megabytes = 512};
+	const struct vp_option options[] = {
+	    {'F', "freq", VP_OPTION_COUNT, &record.frequency, "HZ",
+	     "samples per second and pCPU (default: 997; on Xen 97, of each vCPU's CPU time, or "
+	     "997 with --interrupts)"},
+	    {'c', "count", VP_OPTION_COUNT, &record.period, "N",
+	     "sample every N events; every N ns for cpu-clock"},
+	    {'e', "event", VP_OPTION_TEXTS, &record.events.words, "EVENT",
+	     "event to sample on: a perf event or rHEX (default: cycles, or cpu-clock without a "
+	     "hardware counter); SYSTEM:EVENT (may have wildcards): a tracepoint to record; "
+	     "kprobe:FUNCTION or uprobe:BINARY:FUNCTION, and what perf probe has behind it: a "
+	     "probe "
+	     "to record; on Xen xentrace:CLASS or xentrace:EVENT: Xen's own; can be repeated"},
+	    {0, "filter", VP_OPTION_OF_LAST, &record.events.filters, "FILTER",
+	     "record only events of the tracepoint before it that this holds for, such as "
+	     "'prev_pid == 0'"},
+	    {'o', "output", VP_OPTION_TEXT, &record.output, "DIR",
+	     "recording directory (default: vperf.data)"},
+	    {0, "shared", VP_OPTION_FLAG, &record.shared, NULL,
+	     "let others read the recording, as the umask allows (default: only you)"},
+	    {'z', "compression-level", VP_OPTION_MAYBE, &record.compression, "N",
+	     "compress the streams with zstd at level N, 1 (the fastest, default) to 22", is_level},
+	    {'g', "call-chains", VP_OPTION_FLAG, &record.chains, NULL,
+	     "record call chains of host and guests"},
+	    {0, "call-graph", VP_OPTION_TEXT, &record.call_graph, "MODE",
+	     "same as -g; MODE is fp (frame pointers for user space)"},
+	    {0, "vm", VP_OPTION_TEXTS, &record.vms, "NAME",
+	     "inspect only this VM's guest; can be repeated"},
+	    {'d', "duration", VP_OPTION_SECONDS, &record.duration_ns, "S",
+	     "stop after this time, such as 5, 0.3, 500ms or 10m (default: when COMMAND ends or at "
+	     "Ctrl-C)"},
+	    {'m', "mmap-pages", VP_OPTION_PAGES, &record.pages, "PAGES",
+	     "buffer size per pCPU: pages, a power of two, or bytes such as 4M (default: 512; 256 "
+	     "for --stat, 1024 for --trace)"},
+	    {'a', "all-cpus", VP_OPTION_FLAG, &record.as_ever, NULL,
+	     "ignored: all pCPUs are always sampled"},
+	    {0, "account", VP_OPTION_FLAG, &record.as_ever, NULL,
+	     "ignored: vCPU accounting is on by default"},
+	    {0, "no-account", VP_OPTION_FLAG, &record.no_account, NULL,
+	     "no vCPU accounting (account, steal, exits)"},
+	    {0, "account-events", VP_OPTION_FLAG, &record.account_events, NULL,
+	     "also record every vCPU state change as an event"},
+	    {0, "paravirtual", VP_OPTION_FLAG, &record.paravirtual, NULL,
+	     "on Xen: also count hypercalls and traps of PV guests, for 'vperf exits'"},
+	    {0, "interrupts", VP_OPTION_MAYBE, &record.interrupts, "AT",
+	     "on Xen: also sample guests at interrupts; AT is exits (default): HVM and PVH guests "
+	     "where they are left for interrupts; pmu: all where a hardware counter interrupts "
+	     "them",
+	     is_place_of_interrupts},
+	    {0, "stat", VP_OPTION_TEXT, &record.stat, "RECIPE",
+	     "also count in intervals, like 'vperf stat --recipe RECIPE'"},
+	    {0, "trace", VP_OPTION_MAYBE, &record.trace, "SETS",
+	     "also record events: sched, kvm, irq, guest (default: these), block, net, "
+	     "syscalls, timer, separated by commas",
+	     is_sets},
+	    {0, "trace-guests", VP_OPTION_MAYBE, &record.trace_guests, "SETS",
+	     "also record the guests' own events, which their agents send: sched, irq (default: "
+	     "these), block, net, syscalls, timer, separated by commas",
+	     is_sets},
+	    VP_RECORD_FLIGHT_OPTIONS(&record.flight),
+	    {0, "no-samples", VP_OPTION_FLAG, &record.no_samples, NULL,
+	     "no samples: only vCPU accounting, --stat and --trace"},
+	    {0, "no-agent", VP_OPTION_FLAG, &record.no_agent, NULL,
+	     "do not query guest agents at the end"},
+	    {0, "guest-memory", VP_OPTION_FLAG, &record.as_ever, NULL,
+	     "ignored: guest memory is read by default"},
+	    {0, "no-guest-memory", VP_OPTION_FLAG, &record.no_memory, NULL,
+	     "do not read guest memory: names only from agents and files"},
+	    {0, "no-symbols", VP_OPTION_FLAG, &record.no_symbols, NULL,
+	     "record only build-ids, no symbol tables of files"},
+	    {0, "agent-port", VP_OPTION_COUNT, &record.agent_port, "PORT",
+	     "vsock port of the guest agents (default: 733)"},
+	    {0, "agent-timeout", VP_OPTION_COUNT, &record.agent_seconds, "S",
+	     "timeout for one agent's reply, in seconds (default: 60)"},
+	    {0, "agent-limit", VP_OPTION_COUNT, &record.agent_megabytes, "MIB",
+	     "maximum size of one agent's reply, in MiB (default: 512)"},
+	    {'q', "quiet", VP_OPTION_FLAG, &record.quiet, NULL, "no progress, no summary"},
+	};
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
+				 &record.command, record_with, &record);
+
+	vp_vec_deinit(&record.vms);
+	vp_record_events_deinit(&record.events);
+	vp_vec_deinit(&record.flight.conditions);
+	/* A command that the user's Ctrl-C ended did not fail. */
+	return status ? status : record.status != 0 && !vp_command_stop_wanted();
+}
+
+static const struct vp_verb verb = {
+    .name = "record",
+    .usage = "[-F HZ | -c N] [-e EVENT] [-o DIR] [-z[N]] [--vm NAME]... [--stat RECIPE] "
+	     "[--trace[=SETS]] [--trace-guests[=SETS]] [--flight SIZE [--snapshot-on "
+	     "CONDITION]...] [-- COMMAND [ARG]...]",
+    .summary = "sample the host, its VMs and the guests in them",
+    .takes_command = true,
+    .run = run_record,
+};

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of vperf stat share. */
+#ifndef VP_CMD_HOST_CMD_STAT_H
+#define VP_CMD_HOST_CMD_STAT_H
+
+#include "cmd/host/record_loop.h"
+#include "schema/recipe.h"
+
+struct vp_stat_options {
+	const char *recipe, *interval, *output, *per;
+	struct vp_texts events, vms, command;
+	uint64_t duration_ns, pages, agent_port;
+	bool native, no_memory, no_agent, list, quiet, shared;
+	int status; /* of COMMAND, as waitpid() gives it */
+};
+
+/* The path of a recipe: a file's, or that of one that comes with vperf. To be freed. */
+struct vp_error *vp_stat_recipe_path(const char *name, char **ret) VP_MUST_CHECK;
+/* The recipe of --event and --interval. */
+struct vp_error *vp_stat_recipe(const struct vp_stat_options *options,
+				struct vp_recipe *ret) VP_MUST_CHECK;
+/* `vperf stat report`: argv[0] is "report". */
+int vp_stat_report(int argc, char **argv);
+
+#endif

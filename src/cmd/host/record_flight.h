@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The options of 'vperf record' that make it a flight recorder. */
+#ifndef VP_CMD_HOST_RECORD_FLIGHT_H
+#define VP_CMD_HOST_RECORD_FLIGHT_H
+
+#include "cmd/common/options.h"
+#include "recording/session.h"
+
+/* Of snapshots by conditions, if nothing else is asked for; --help says so. */
+#define VP_RECORD_SNAPSHOTS 100
+#define VP_RECORD_SNAPSHOT_BYTES (10ULL << 30)
+
+struct vp_record_flight {
+	const char *size; /* NULL: it is none */
+	const char *after, *every;
+	const char *all, *left; /* of --snapshot-size, of --snapshot-free */
+	struct vp_texts conditions;
+	uint64_t most;                    /* 0: not given */
+	struct vp_flight_options options; /* what these say */
+};
+
+#define VP_RECORD_FLIGHT_OPTIONS(flight)                                                           \
+	{0,                                                                                        \
+	 "flight",                                                                                 \
+	 VP_OPTION_TEXT,                                                                           \
+	 &(flight)->size,                                                                          \
+	 "SIZE",                                                                                   \
+	 "keep the latest records in SIZE of memory (64M), write them when asked: vperf "          \
+	 "snapshot, SIGUSR2, --snapshot-on; at the end in any case"},                              \
+	    {0,                                                                                    \
+	     "snapshot-on",                                                                        \
+	     VP_OPTION_TEXTS,                                                                      \
+	     &(flight)->conditions,                                                                \
+	     "CONDITION",                                                                          \
+	     "take a snapshot when steal>TIME, wakeup>TIME, exit>TIME or throttled; can be "       \
+	     "repeated"},                                                                          \
+	    {0,                                                                                    \
+	     "snapshot-after",                                                                     \
+	     VP_OPTION_TEXT,                                                                       \
+	     &(flight)->after,                                                                     \
+	     "TIME",                                                                               \
+	     "so long after the condition (default: 0)"},                                          \
+	    {0,                                                                                    \
+	     "snapshot-every",                                                                     \
+	     VP_OPTION_TEXT,                                                                       \
+	     &(flight)->every,                                                                     \
+	     "TIME",                                                                               \
+	     "by conditions not sooner than TIME after another (default: 10s)"},                   \
+	    {0,                                                                                    \
+	     "snapshot-max",                                                                       \
+	     VP_OPTION_COUNT,                                                                      \
+	     &(flight)->most,                                                                      \
+	     "N",                                                                                  \
+	     "at most N snapshots by conditions (default: 100)"},                                  \
+	    {0,                                                                                    \
+	     "snapshot-size",                                                                      \
+	     VP_OPTION_TEXT,                                                                       \
+	     &(flight)->all,                                                                       \
+	     "SIZE",                                                                               \
+	     "at most SIZE for all snapshots by conditions together (default: 10G)"},              \
+	{                                                                                          \
+		0, "snapshot-free", VP_OPTION_TEXT, &(flight)->left, "SIZE",                       \
+		    "no snapshot by a condition that leaves less than SIZE of the disk free "      \
+		    "(default: 1G, or a tenth of a smaller file system)"                           \
+	}
+
+/* Sets `options`. Errors: an option's value, or one that needs --flight. */
+struct vp_error *vp_record_flight_check(struct vp_record_flight *flight) VP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "cmd/host/record_loop.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cmd/common/verb.h"
+#include "collect/clock.h"
+
+#define SECOND 1000000000ULL
+/* What a `kill -9` loses at most, in milliseconds. */
+enum { FIRST_STEP_MS = 10, STEP_MS = 1000 };
+
+static bool shows_progress(const struct vp_record_loop *loop)
+{
+	return !loop->quiet && isatty(STDERR_FILENO);
+}
+
+static void clear_progress(const struct vp_record_loop *loop)
+{
+	if (shows_progress(loop))
+		fputs("\r\033[K", stderr);
+}
+
+void vp_record_loop_progress(const char *what, bool only_agents_left)
+{
+	VP_AUTO_FREE char *clean = vp_text_cleaned(what);
+
+	if (only_agents_left) {
+		signal(SIGINT, SIG_DFL);
+		signal(SIGTERM, SIG_DFL);
+	}
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K%s%s ", clean, only_agents_left ? ", Ctrl-C to skip" : "");
+}
+
+static void print_notices(const struct vp_record_loop *loop)
+{
+	for (char *notice; (notice = vp_session_take_notice(loop->session)); free(notice))
+		vp_verb_say(loop->verb, notice);
+}
+
+static void print_progress(const struct vp_record_loop *loop, uint64_t since)
+{
+	VP_AUTO_FREE char *totals = vp_session_totals(loop->session);
+
+	fprintf(stderr, "\rrecording: %" PRIu64 " s, %s ",
+		(uint64_t)((vp_clock_monotonic() - since) / SECOND), totals);
+}
+
+static void print_summary(const struct vp_record_loop *loop)
+{
+	VP_AUTO_FREE char *totals = vp_session_totals(loop->session);
+
+	if (!loop->quiet)
+		fprintf(stderr, "[ vperf %s: %s, in '%s' ]\n", loop->verb, totals, loop->output);
+}
+
+/* A snapshot that a signal asked for; that there is none does not end the recording. */
+static void take_snapshot(const struct vp_record_loop *loop)
+{
+	VP_AUTO_FREE char *path = NULL;
+	VP_AUTO_ERROR struct vp_error *error = vp_session_snapshot(loop->session, "SIGUSR2", &path);
+	VP_AUTO_FREE char *sentence = error ? vp_format("no snapshot: %s", vp_error_message(error))
+					    : vp_format("snapshot in '%s'", path);
+
+	clear_progress(loop);
+	vp_verb_say(loop->verb, sentence);
+}
+
+/*
+ * A full buffer, a signal and the end of COMMAND cut the wait short: each step costs a wake-up. The
+ * first ones are short, as long as what has passed: what a short COMMAND maps is read while it
+ * runs.
+ */
+static int step_ms(const struct vp_record_loop *loop, uint64_t passed)
+{
+	uint64_t left = loop->duration_ns - passed;
+	uint64_t step = passed / 1000000;
+
+	step = step < FIRST_STEP_MS ? FIRST_STEP_MS : step < STEP_MS ? step : STEP_MS;
+	return loop->duration_ns && left < step * 1000000 ? (int)(left / 1000000) + 1 : (int)step;
+}
+
+static struct vp_error *run_until_end(const struct vp_record_loop *loop, struct vp_command *command,
+				      int *status)
+{
+	uint64_t since = vp_clock_monotonic(), shown = since;
+
+	while (!vp_command_stop_wanted() && !vp_command_ended(command, status)) {
+		uint64_t now = vp_clock_monotonic();
+		if (loop->duration_ns && now - since >= loop->duration_ns)
+			break;
+		VP_TRY(vp_session_step(loop->session, step_ms(loop, now - since)));
+		print_notices(loop);
+		if (vp_command_take_snapshot_wanted())
+			take_snapshot(loop);
+		if (shows_progress(loop) && now - shown >= SECOND) {
+			print_progress(loop, since);
+			shown = now;
+		}
+	}
+	signal(SIGCHLD, SIG_DFL); /* what follows need not expect it */
+	clear_progress(loop);
+	return NULL;
+}
+
+struct vp_error *vp_record_loop_run(const struct vp_record_loop *loop, struct vp_command *command,
+				    int *status)
+{
+	clear_progress(loop); /* of what was before */
+	VP_TRY(vp_session_start(loop->session));
+	print_notices(loop);
+	VP_TRY(vp_command_go(command));
+	VP_TRY(vp_session_publish(loop->session));
+	struct vp_error *error = run_until_end(loop, command, status);
+	if (command->pid)
+		kill(command->pid, SIGTERM);
+
+	struct vp_error *end_error = vp_session_finish(loop->session);
+	clear_progress(loop);
+	print_notices(loop);
+	print_summary(loop);
+	if (!error)
+		return end_error;
+	vp_error_free(end_error);
+	return error;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf stat -e and -I: a recipe from options, spelled as perf stat spells them. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cmd/host/cmd_stat.h"
+
+/* The next of the names that commas part, but for commas within PMU/…/ and {…}; {} are left out. */
+static struct vp_slice next_name(const char **text, bool *in_set)
+{
+	bool within = false;
+
+	*in_set |= **text == '{';
+	*text += **text == '{';
+	struct vp_slice name = {*text, 0};
+	for (; **text && (within || !strchr(",}", **text)); ++*text)
+		within ^= **text == '/';
+	name.size = (size_t)(*text - name.bytes);
+	return name;
+}
+
+static struct vp_error *unknown_event(struct vp_slice name)
+{
+	VP_AUTO_FREE char *sentence = vp_event_unknown(name);
+
+	return vp_error_usage("option --event: %s", sentence);
+}
+
+static struct vp_error *take_event_name(struct vp_slice name, const char *events,
+					struct vp_buffer *text)
+{
+	struct vp_event event;
+
+	if (!name.size)
+		return vp_error_usage(
+		    "option --event: expected events separated by commas, not '%s'", events);
+	if (!vp_event_find(name, &event))
+		return unknown_event(name);
+	vp_buffer_printf(text, " %.*s", (int)name.size, name.bytes);
+	return NULL;
+}
+
+/* A line for each event, or for those of one set: {EVENT,EVENT}. */
+static struct vp_error *take_events(const char *events, struct vp_buffer *text)
+{
+	bool in_set = false, was_in_set = false;
+
+	for (const char *next = events;; next++) {
+		struct vp_slice name = next_name(&next, &in_set);
+		if (!was_in_set)
+			vp_buffer_string(text, in_set ? "\nset" : "\ncount");
+		VP_TRY(take_event_name(name, events, text));
+		if (*next == '}' && in_set) {
+			in_set = false;
+			next++;
+		}
+		was_in_set = in_set;
+		if (!*next)
+			break;
+		if (*next != ',')
+			return vp_error_usage("option --event: expected ',' before '%s'", next);
+	}
+	return in_set ? vp_error_usage("option --event: expected '}' at the end of '%s'", events)
+		      : NULL;
+}
+
+struct vp_error *vp_stat_recipe(const struct vp_stat_options *options, struct vp_recipe *ret)
+{
+	const char *interval = options->interval;
+	struct vp_buffer text = {0};
+	struct vp_error *error = NULL;
+
+	if (interval && !interval[strspn(interval, "0123456789")])
+		vp_buffer_printf(&text, "interval time %sms", interval);
+	else if (interval && interval[0] >= '0' && interval[0] <= '9')
+		vp_buffer_printf(&text, "interval time %s", interval);
+	else if (interval)
+		vp_buffer_printf(&text, "interval %s", interval);
+	vp_vec_each (&options->events, events)
+		if (!error)
+			error = take_events(*events, &text);
+	if (!error)
+		error = vp_recipe_parse("the options", text.bytes, text.size, ret);
+	vp_buffer_deinit(&text);
+	return error;
+}

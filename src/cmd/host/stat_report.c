@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf stat report: a recording of intervals as a table, or as data for models. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/host/cmd_stat.h"
+#include "render/render_intervals.h"
+#include "table/reader.h"
+
+static const struct vp_verb verb;
+
+struct report {
+	const char *input, *format, *base, *vm;
+	uint64_t per;
+	bool raw, partial, subjects, live;
+	struct vp_texts operands;
+};
+
+static struct vp_error *put_data(const struct report *report,
+				 const struct vp_interval_recording *rec, const char *base,
+				 double per, bool arff, struct vp_buffer *out)
+{
+	struct vp_interval_choice choice = {
+	    .base = base,
+	    .per = per,
+	    .vm = report->vm,
+	    .partial = report->partial,
+	    .subjects = report->subjects,
+	    .live = report->live,
+	};
+	struct vp_data data;
+
+	VP_TRY(vp_interval_data(rec, &choice, &data));
+	if (arff)
+		vp_table_write_arff(&data, out);
+	else
+		vp_table_write_csv(&data, out);
+	vp_data_deinit(&data);
+	return NULL;
+}
+
+static struct vp_error *put_recording(const struct report *report,
+				      const struct vp_interval_recording *rec,
+				      struct vp_buffer *out)
+{
+	const char *format = report->format ? report->format : "text";
+	const char *base = report->base  ? report->base
+			   : report->raw ? NULL
+					 : vp_interval_usual_base(rec);
+
+	double per = report->per ? (double)report->per : 1000;
+
+	if (report->raw && report->base)
+		return vp_error_usage("--raw and --base are mutually exclusive");
+	if (base && vp_recipe_find(&rec->recipe, base) == VP_EVENTS_MAX)
+		return vp_error_new("'%s' has no counts of '%s'", rec->path, base);
+	if (!strcmp(format, "csv") || !strcmp(format, "arff"))
+		return put_data(report, rec, base, per, !strcmp(format, "arff"), out);
+	if (!strcmp(format, "json"))
+		vp_render_intervals_json(rec, out);
+	else if (!strcmp(format, "text"))
+		vp_render_intervals_text(rec, base, per, out);
+	else
+		return vp_error_usage("option --format: expected text, csv, arff or json, not '%s'",
+				      format);
+	return NULL;
+}
+
+static struct vp_error *report_with(void *context)
+{
+	const struct report *report = context;
+	struct vp_interval_recording rec;
+	struct vp_buffer out = {0};
+	const char *directory;
+
+	VP_TRY(vp_verb_recording(&report->operands, report->input, "vperf.stat", &directory));
+	VP_TRY(vp_interval_recording_open(directory, &rec));
+	struct vp_error *error = put_recording(report, &rec, &out);
+	if (!error)
+		error = vp_verb_print(&out);
+	vp_buffer_deinit(&out);
+	vp_interval_recording_close(&rec);
+	return error;
+}
+
+int vp_stat_report(int argc, char **argv)
+{
+	struct report report = {0};
+	const struct vp_option options[] = {
+	    {'i', "input", VP_OPTION_TEXT, &report.input, "DIR",
+	     "recording directory (default: vperf.stat)"},
+	    {0, "format", VP_OPTION_TEXT, &report.format, "FORMAT",
+	     "text: sums; csv, arff: one row per interval; json: both (default: text)"},
+	    {0, "base", VP_OPTION_TEXT, &report.base, "EVENT",
+	     "normalize by this event (default: instructions, if counted)"},
+	    {0, "per", VP_OPTION_COUNT, &report.per, "N",
+	     "with --base: values per N of that event (default: 1000)"},
+	    {0, "raw", VP_OPTION_FLAG, &report.raw, NULL, "do not normalize"},
+	    {0, "vm", VP_OPTION_TEXT, &report.vm, "NAME", "csv, arff: only this VM's intervals"},
+	    {0, "subjects", VP_OPTION_FLAG, &report.subjects, NULL,
+	     "csv, arff: add a column with the vCPU, task or pCPU"},
+	    {0, "live", VP_OPTION_FLAG, &report.live, NULL,
+	     "csv, arff: add running time columns per event, from 0 to 1"},
+	    {0, "partial", VP_OPTION_FLAG, &report.partial, NULL,
+	     "csv, arff: include intervals that ended early"},
+	};
+
+	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &report.operands,
+			   report_with, &report);
+}
+
+static const struct vp_verb verb = {
+    .name = "stat report",
+    .usage = "[--format FORMAT] [--base EVENT] [DIR]",
+    .summary = "show the counts of an interval recording",
+};

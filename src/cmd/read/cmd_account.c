@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf account: what each vCPU did, exactly, and whether that is all of the time. */
+#include "cmd/common/account_options.h"
+
+static const struct vp_verb verb;
+
+const struct vp_verb *vp_verb_account(void)
+{
+	return &verb;
+}
+
+static struct vp_error *print_sums(const struct vp_account_options *options,
+				   const struct vp_account_recording *rec,
+				   struct vp_account_view *view)
+{
+	struct vp_named_table tables[] = {{.key = "states"}, {.key = "vcpus"}};
+
+	vp_account_states_table(view, &tables[0].table);
+	vp_account_vcpus_table(view, &tables[1].table);
+	struct vp_error *error =
+	    vp_account_print(options, rec, verb.name, tables, VP_ARRAY_SIZE(tables), true);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(tables); i++)
+		vp_table_deinit(&tables[i].table);
+	return error;
+}
+
+static struct vp_error *print_events(const struct vp_account_options *options,
+				     const struct vp_account_recording *rec,
+				     struct vp_account_view *view)
+{
+	struct vp_named_table table = {.key = "events"};
+	struct vp_error *error =
+	    vp_account_events_table(view, rec->path, rec->recording.start, &table.table);
+
+	if (!error)
+		error = vp_account_print(options, rec, verb.name, &table, 1, false);
+	vp_table_deinit(&table.table);
+	return error;
+}
+
+static struct vp_error *account_with(void *context)
+{
+	struct vp_account_options *options = context;
+	struct vp_account_recording rec;
+	struct vp_account_view view;
+
+	VP_TRY(vp_account_options_check(options));
+	VP_TRY(vp_account_options_open(options, &rec, &view));
+	struct vp_error *error =
+	    options->events ? print_events(options, &rec, &view) : print_sums(options, &rec, &view);
+	vp_account_view_deinit(&view);
+	vp_account_recording_close(&rec);
+	return error;
+}
+
+static int run_account(int argc, char **argv)
+{
+	struct vp_account_options account = {0};
+	const struct vp_option options[] = {
+	    VP_ACCOUNT_OPTIONS(&account),
+	    {0, "events", VP_OPTION_FLAG, &account.events, NULL,
+	     "list every vCPU state change (needs 'vperf record --account-events')"}};
+
+	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &account.operands,
+			   account_with, &account);
+}
+
+static const struct vp_verb verb = {
+    .name = "account",
+    .usage = "[--vm NAME] [--vcpu N] [--events] [--format FORMAT] [DIR]",
+    .summary = "show what each vCPU did, to the nanosecond",
+    .run = run_account,
+};

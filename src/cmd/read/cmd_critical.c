@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it joins options, the path and all forms of tables. */
+/* vperf critical: what a guest's thread waited for, through all layers. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyze/critical.h"
+#include "base/json.h"
+#include "cmd/common/event_options.h"
+#include "cmd/common/verb.h"
+#include "render/render_account.h"
+#include "render/render_table.h"
+
+static const struct vp_verb verb;
+
+enum table { BLAME, CHAIN, TABLES };
+static const char *const table_names[TABLES] = {"blame", "chain"};
+static const char *const titles[TABLES] = {"Causes", "Critical path"};
+
+const struct vp_verb *vp_verb_critical(void)
+{
+	return &verb;
+}
+
+struct critical {
+	struct vp_event_options which;
+	const char *thread, *format, *table;
+	bool shown[TABLES];
+	struct vp_table tables[TABLES];
+};
+
+static struct vp_error *choose_all(struct critical *critical)
+{
+	bool found = !critical->table;
+
+	if (strcmp(critical->format, "text") != 0 && strcmp(critical->format, "json") != 0 &&
+	    strcmp(critical->format, "csv") != 0)
+		return vp_error_usage("option --format: expected text, json or csv, not '%s'",
+				      critical->format);
+	for (int i = 0; i < TABLES; i++) {
+		critical->shown[i] = !critical->table || !strcmp(critical->table, table_names[i]);
+		found |= critical->shown[i];
+	}
+	if (!found)
+		return vp_error_usage("option --table: expected blame or chain, not '%s'",
+				      critical->table);
+	if (!critical->table && !strcmp(critical->format, "csv"))
+		critical->shown[CHAIN] = false;
+	VP_TRY(vp_event_options_check(&critical->which));
+	if (!critical->which.vm || !critical->thread)
+		return vp_error_usage("expected --vm NAME and --thread TID or NAME");
+	return critical->which.pcpus.count
+		   ? vp_error_usage("option --cpu: a path goes wherever it leads to")
+		   : NULL;
+}
+
+static void put_json(const struct critical *critical, const struct vp_critical *path,
+		     struct vp_buffer *out)
+{
+	struct vp_json json = vp_json_to(out);
+
+	vp_json_object(&json, NULL);
+	vp_json_line(&json);
+	vp_json_text(&json, "vm", critical->which.vm);
+	vp_json_count(&json, "tid", path->thread->tid);
+	vp_json_text(&json, "comm", path->thread->comm);
+	vp_json_count(&json, "from_ns", path->from);
+	vp_json_count(&json, "to_ns", path->to);
+	for (int i = 0; i < TABLES; i++)
+		if (critical->shown[i])
+			vp_render_table_json(&critical->tables[i], table_names[i], &json);
+	vp_json_line(&json);
+	vp_json_object_end(&json);
+	vp_buffer_string(out, "\n");
+}
+
+static void put_text(const struct critical *critical, struct vp_buffer *out)
+{
+	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+
+	for (int i = 0; i < TABLES; i++) {
+		if (!critical->shown[i])
+			continue;
+		vp_buffer_printf(out, "%s# %s\n", out->size ? "\n" : "", titles[i]);
+		vp_render_table_text(&critical->tables[i], colour, out);
+	}
+}
+
+static struct vp_error *print(struct critical *critical, struct vp_critical *path)
+{
+	struct vp_buffer out = {0};
+
+	vp_critical_blame_table(path, &critical->tables[BLAME]);
+	vp_critical_chain_table(path, &critical->tables[CHAIN]);
+	if (!strcmp(critical->format, "json"))
+		put_json(critical, path, &out);
+	else if (!strcmp(critical->format, "text"))
+		put_text(critical, &out);
+	for (int i = 0; !strcmp(critical->format, "csv") && i < TABLES; i++)
+		if (critical->shown[i])
+			vp_render_table_csv(&critical->tables[i], true, &out);
+	struct vp_error *error = vp_verb_print(&out);
+	vp_buffer_deinit(&out);
+	return error;
+}
+
+static struct vp_error *print_path(struct critical *critical, struct vp_threads *threads)
+{
+	const struct vp_thread *thread;
+	struct vp_critical path;
+
+	VP_TRY(vp_critical_choose(threads, critical->which.vm, critical->thread, &thread));
+	struct vp_error *error = vp_critical_find(threads, thread, &path);
+	if (!error)
+		error = print(critical, &path);
+	vp_critical_deinit(&path);
+	return error;
+}
+
+static struct vp_error *critical_with(void *context)
+{
+	struct critical *critical = context;
+	struct vp_threads threads;
+
+	VP_TRY(choose_all(critical));
+	const struct vp_threads_options options = {.from = critical->which.from,
+						   .to = critical->which.to,
+						   .vm = critical->which.vm,
+						   .others = true};
+	VP_TRY(vp_threads_open(critical->which.directory, &options, &threads));
+	struct vp_error *error = print_path(critical, &threads);
+	if (!error) {
+		vp_vec_each (&threads.notes, note)
+			vp_verb_say(verb.name, *note);
+		vp_vec_each (&vp_lanes_feed(threads.lanes)->notes, note)
+			vp_verb_say(verb.name, *note);
+	}
+	vp_threads_deinit(&threads);
+	return error;
+}
+
+static int run_critical(int argc, char **argv)
+{
+	struct critical critical = {.format = "text"};
+	const struct vp_option options[] = {
+	    VP_EVENT_OPTIONS(&critical.which),
+	    {0, "thread", VP_OPTION_TEXT, &critical.thread, "TID|NAME",
+	     "the guest's thread: its number in the guest, or its name"},
+	    {0, "table", VP_OPTION_TEXT, &critical.table, "TABLE",
+	     "only blame or chain (default: both; blame for csv)"},
+	    {0, "format", VP_OPTION_TEXT, &critical.format, "FORMAT",
+	     "text, json or csv (default: text)"},
+	};
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
+				 &critical.which.operands, critical_with, &critical);
+
+	vp_event_options_deinit(&critical.which);
+	for (int i = 0; i < TABLES; i++)
+		vp_table_deinit(&critical.tables[i]);
+	return status;
+}
+
+static const struct vp_verb verb = {
+    .name = "critical",
+    .usage = "--vm NAME --thread TID|NAME [--time FROM,TO] [OPTION]... [DIR]",
+    .summary = "show what a guest's thread waited for, through guest, hypervisor and host",
+    .run = run_critical,
+};

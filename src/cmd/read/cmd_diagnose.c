@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf diagnose: what costs VMs most, in words. */
+#include "cmd/common/account_options.h"
+#include "render/render_account.h"
+#include "render/render_diagnose.h"
+
+static const struct vp_verb verb;
+
+const struct vp_verb *vp_verb_diagnose(void)
+{
+	return &verb;
+}
+
+struct diagnose {
+	struct vp_account_options account;
+	const char *symfs;
+	bool json;
+};
+
+/* Exits by the guests' functions. */
+static struct vp_error *find_places(const struct diagnose *diagnose,
+				    struct vp_account_recording *rec, struct vp_account_view *view,
+				    struct vp_table *places)
+{
+	VP_AUTO_FREE char *host = vp_format("%s/host", rec->path);
+	const struct vp_naming_options options = {.directory = rec->path, .symfs = diagnose->symfs};
+	vp_stream_readers streams = {0};
+	struct vp_naming naming;
+
+	VP_TRY(vp_trace_open(host, VP_STREAMS(VP_STREAM_PCPU), &streams));
+	struct vp_error *error =
+	    vp_naming_load(&options, &rec->recording, &rec->vms, &streams, &naming);
+	if (!error) {
+		vp_account_places_table(view, &naming, VP_EXITS_BY_FUNCTION, places);
+		vp_naming_deinit(&naming);
+	}
+	vp_trace_close(&streams);
+	return error;
+}
+
+static struct vp_error *print(const struct diagnose *diagnose, const struct vp_diagnosis *diagnosis,
+			      const struct vp_account_recording *rec)
+{
+	struct vp_buffer out = {0};
+	struct vp_json json = vp_json_to(&out);
+
+	if (diagnose->json) {
+		vp_json_object(&json, NULL);
+		vp_render_account_json(rec, &json);
+		vp_render_diagnosis_json(diagnosis, rec, &json);
+		vp_json_line(&json);
+		vp_json_object_end(&json);
+		vp_buffer_string(&out, "\n");
+	} else {
+		vp_render_account_head(rec, verb.name, &out);
+		vp_render_diagnosis_text(diagnosis, rec, &out);
+	}
+	struct vp_error *error = vp_verb_print(&out);
+	vp_buffer_deinit(&out);
+	return error;
+}
+
+static struct vp_error *diagnose_with(void *context)
+{
+	struct diagnose *diagnose = context;
+	struct vp_account_recording rec;
+	struct vp_account_view view;
+	struct vp_diagnosis diagnosis;
+	struct vp_table places = {0}, addresses = {0};
+
+	VP_TRY(vp_account_options_check(&diagnose->account));
+	VP_TRY(vp_account_options_open(&diagnose->account, &rec, &view));
+	struct vp_error *error = find_places(diagnose, &rec, &view, &places);
+	if (!error) {
+		vp_account_addresses_table(&view, &addresses);
+		vp_diagnose(&view, &places, &addresses, &rec.losses, &diagnosis);
+		error = print(diagnose, &diagnosis, &rec);
+		vp_diagnosis_deinit(&diagnosis);
+	}
+	vp_table_deinit(&places);
+	vp_table_deinit(&addresses);
+	vp_account_view_deinit(&view);
+	vp_account_recording_close(&rec);
+	return error;
+}
+
+static int run_diagnose(int argc, char **argv)
+{
+	struct diagnose diagnose = {0};
+	const struct vp_option options[] = {
+	    {'i', "input", VP_OPTION_TEXT, &diagnose.account.input, "DIR",
+	     "recording directory (default: vperf.data)"},
+	    {0, "vm", VP_OPTION_TEXT, &diagnose.account.vm, "NAME",
+	     "only this VM (name, or pid of its VMM)"},
+	    {0, "json", VP_OPTION_FLAG, &diagnose.json, NULL, "print JSON"},
+	    {0, "symfs", VP_OPTION_TEXT, &diagnose.symfs, "DIR",
+	     "look for files with symbols under DIR"},
+	};
+
+	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
+			   &diagnose.account.operands, diagnose_with, &diagnose);
+}
+
+static const struct vp_verb verb = {
+    .name = "diagnose",
+    .usage = "[--vm NAME] [--json] [DIR]",
+    .summary = "say what costs VMs most, and what to try",
+    .run = run_diagnose,
+};

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf exits: what VM exits cost, and which code of the guest caused them. */
+#include <string.h>
+
+#include "cmd/common/account_options.h"
+#include "cmd/common/naming_options.h"
+
+static const struct vp_verb verb;
+
+const struct vp_verb *vp_verb_exits(void)
+{
+	return &verb;
+}
+
+struct exits {
+	struct vp_account_options common;
+	const char *by, *symfs;
+	struct vp_texts guests, kallsyms;
+	enum vp_exits_by chosen;
+	struct vp_naming_options naming;
+};
+
+static struct vp_error *choose_all(struct exits *exits)
+{
+	static const char *const names[] = {[VP_EXITS_BY_REASON] = "reason",
+					    [VP_EXITS_BY_FUNCTION] = "function",
+					    [VP_EXITS_BY_PROCESS] = "process",
+					    [VP_EXITS_BY_ADDRESS] = "address"};
+	size_t by = 0;
+
+	VP_TRY(vp_account_options_check(&exits->common));
+	while (by < VP_ARRAY_SIZE(names) && exits->by && strcmp(exits->by, names[by]) != 0)
+		by++;
+	if (by == VP_ARRAY_SIZE(names))
+		return vp_error_usage(
+		    "option --by: expected reason, function, process or address, not '%s'",
+		    exits->by);
+	exits->chosen = (enum vp_exits_by)by;
+	if (exits->chosen != VP_EXITS_BY_REASON && exits->common.vcpu)
+		return vp_error_usage("--vcpu works only with --by reason: guest addresses are not "
+				      "recorded per vCPU");
+	exits->naming.directory = exits->common.directory;
+	exits->naming.symfs = exits->symfs;
+	VP_TRY(vp_naming_options_take(&exits->guests, "guest", &exits->naming.maps));
+	return vp_naming_options_take(&exits->kallsyms, "kallsyms", &exits->naming.kernels);
+}
+
+/* Names come from the symbol map, and times of processes from the clocks in the trace. */
+static struct vp_error *make_places(const struct exits *exits, struct vp_account_recording *rec,
+				    struct vp_account_view *view, struct vp_table *table)
+{
+	VP_AUTO_FREE char *host = vp_format("%s/host", rec->path);
+	vp_stream_readers streams = {0};
+	struct vp_naming naming;
+
+	VP_TRY(vp_trace_open(host, VP_STREAMS(VP_STREAM_PCPU), &streams));
+	struct vp_error *error =
+	    vp_naming_load(&exits->naming, &rec->recording, &rec->vms, &streams, &naming);
+	if (!error) {
+		vp_account_places_table(view, &naming, exits->chosen, table);
+		vp_naming_deinit(&naming);
+	}
+	vp_trace_close(&streams);
+	return error;
+}
+
+static struct vp_error *exits_with(void *context)
+{
+	struct exits *exits = context;
+	struct vp_account_recording rec;
+	struct vp_account_view view;
+	struct vp_named_table table = {.key = "exits"};
+	struct vp_error *error = NULL;
+
+	VP_TRY(choose_all(exits));
+	VP_TRY(vp_account_options_open(&exits->common, &rec, &view));
+	if (exits->chosen == VP_EXITS_BY_REASON)
+		vp_account_exits_table(&view, &table.table);
+	else if (exits->chosen == VP_EXITS_BY_ADDRESS)
+		vp_account_addresses_table(&view, &table.table);
+	else
+		error = make_places(exits, &rec, &view, &table.table);
+	if (!error)
+		error = vp_account_print(&exits->common, &rec, verb.name, &table, 1, false);
+	vp_table_deinit(&table.table);
+	vp_account_view_deinit(&view);
+	vp_account_recording_close(&rec);
+	return error;
+}
+
+static int run_exits(int argc, char **argv)
+{
+	struct exits exits = {0};
+	const struct vp_option options[] = {
+	    VP_ACCOUNT_OPTIONS(&exits.common),
+	    {0, "by", VP_OPTION_TEXT, &exits.by, "WHAT",
+	     "one row per reason, guest function, guest process or guest physical address "
+	     "(default: reason)"},
+	    {0, "guest", VP_OPTION_TEXTS, &exits.guests, "NAME=FILE",
+	     "output of 'vperf-agent dump FILE' in this VM's guest; can be repeated"},
+	    {0, "kallsyms", VP_OPTION_TEXTS, &exits.kallsyms, "NAME=FILE",
+	     "System.map or kallsyms of this VM's guest, or of 'host'; can be repeated"},
+	    {0, "symfs", VP_OPTION_TEXT, &exits.symfs, "DIR",
+	     "look for files with symbols under DIR"},
+	};
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
+				 &exits.common.operands, exits_with, &exits);
+
+	vp_vec_deinit(&exits.guests);
+	vp_vec_deinit(&exits.kallsyms);
+	vp_vec_deinit(&exits.naming.maps);
+	vp_vec_deinit(&exits.naming.kernels);
+	return status;
+}
+
+static const struct vp_verb verb = {
+    .name = "exits",
+    .usage = "[--vm NAME] [--by reason|function|process|address] [OPTION]... [DIR]",
+    .summary = "show what VM exits cost and what caused them",
+    .run = run_exits,
+};

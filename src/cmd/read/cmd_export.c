@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf export: a recording in the format of another program. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "cmd/common/command.h"
+#include "cmd/common/event_options.h"
+#include "cmd/common/formats.h"
+#include "cmd/common/naming_options.h"
+#include "recording/decompress.h"
+
+static const struct vp_verb verb;
+
+const struct vp_verb *vp_verb_export(void)
+{
+	return &verb;
+}
+
+struct export
+{
+	struct vp_event_options which;
+	const char *output, *symfs;
+	struct vp_texts guests, kallsyms;
+	bool list, shared;
+	const struct vp_export_format *format;
+	struct vp_naming_options naming;
+	struct vp_new_file file;
+	char *directory; /* of a format that is one */
+};
+
+static struct vp_error *list_formats(void)
+{
+	size_t count;
+	const struct vp_export_format *formats = vp_export_formats(&count);
+
+	for (size_t i = 0; i < count; i++)
+		printf("%-11s %s\n", formats[i].name, formats[i].summary);
+	return NULL;
+}
+
+/* The first operand. */
+static struct vp_error *choose_format(struct export *export)
+{
+	struct vp_texts *operands = &export->which.operands;
+
+	if (!operands->count)
+		return vp_error_usage("expected a format: 'vperf export --list' lists them");
+	export->format = vp_export_format_named(operands->at[0]);
+	if (!export->format)
+		return vp_error_usage("there is no format '%s': 'vperf export --list' lists them",
+				      operands->at[0]);
+	operands->count--;
+	memmove(operands->at, operands->at + 1, operands->count * sizeof(*operands->at));
+	return NULL;
+}
+
+static struct vp_error *choose_all(struct export *export)
+{
+	VP_TRY(choose_format(export));
+	VP_TRY(vp_event_options_check(&export->which));
+	VP_TRY(vp_naming_options_take(&export->guests, "guest", &export->naming.maps));
+	VP_TRY(vp_naming_options_take(&export->kallsyms, "kallsyms", &export->naming.kernels));
+	if (!export->output && isatty(STDOUT_FILENO))
+		return vp_error_usage("expected -o FILE, or - for standard output");
+	if (export->output && !strcmp(export->output, "-"))
+		export->output = NULL;
+	export->naming.directory = export->which.directory;
+	export->naming.symfs = export->symfs;
+	return NULL;
+}
+
+static struct vp_error *write_piece(void *context, struct vp_buffer *out)
+{
+	const struct export *export = context;
+	struct vp_error *error = NULL;
+	int status;
+
+	if (!export->output)
+		error = vp_verb_print(out);
+	else if ((status = vp_fd_write_all(export->file.fd, out->bytes, out->size)))
+		error = vp_error_errno(-status, "cannot write '%s'", export->output);
+	out->size = 0;
+	return error;
+}
+
+static struct vp_profile_options options_of(const struct export *export)
+{
+	const struct vp_event_options *which = &export->which;
+
+	return (struct vp_profile_options){.view = VP_VIEW_UNIFIED,
+					   .vm = which->vm,
+					   .from = which->from,
+					   .to = which->to == UINT64_MAX ? 0 : which->to,
+					   .pcpus = which->pcpus.at,
+					   .n_pcpus = which->pcpus.count,
+					   .columns = VP_COLUMNS_ALL,
+					   .chains = true,
+					   .jobs = 2,
+					   .jobs_at_most = true};
+}
+
+static struct vp_error *write_all(struct export *export, struct vp_report *made)
+{
+	const struct vp_exporter *exporter = export->format->exporter();
+	const struct vp_export_writer writer = {export, export->directory, write_piece};
+	struct vp_profile_options options = options_of(export);
+	struct vp_buffer out = {0};
+
+	if (!exporter->totals)
+		return vp_export_stream(&export->naming, &options, exporter, &writer, made);
+	if (exporter->columns)
+		options.columns = exporter->columns;
+	VP_TRY(vp_report_make(&export->naming, &options, made));
+	vp_export_totals(made, exporter, &out);
+	struct vp_error *error = write_piece(export, &out);
+	vp_buffer_deinit(&out);
+	if (error)
+		vp_report_deinit(made);
+	return error;
+}
+
+/* The file appears when it is complete. */
+static struct vp_error *export_to_file(struct export *export)
+{
+	struct vp_report made;
+	int status;
+
+	VP_TRY(write_all(export, &made));
+	vp_vec_each (&made.notes, note)
+		vp_verb_say(verb.name, *note);
+	vp_report_deinit(&made);
+	status = export->output && !export->directory ? vp_new_file_publish(&export->file) : 0;
+	return status ? vp_error_errno(-status, "cannot write '%s'", export->output) : NULL;
+}
+
+static struct vp_error *decompress(struct export *export)
+{
+	const struct vp_event_options *which = &export->which;
+	uint64_t damaged;
+
+	if (which->time || which->vm || which->cpus)
+		return vp_error_usage("format %s has the whole recording: expected no %s",
+				      export->format->name,
+				      which->time ? "--time"
+				      : which->vm ? "--vm"
+						  : "--cpu");
+	VP_TRY(vp_recording_decompress(which->directory, export->directory, &damaged));
+	if (damaged) {
+		VP_AUTO_FREE char *note = vp_format(
+		    "%" PRIu64 " bytes of the recording are damaged and left out", damaged);
+		vp_verb_say(verb.name, note);
+	}
+	return NULL;
+}
+
+static struct vp_error *export_to_directory(struct export *export)
+{
+	if (!export->output)
+		return vp_error_usage("format %s is a directory: expected -o DIR",
+				      export->format->name);
+	if (mkdir(export->output, 0755))
+		return vp_error_errno(errno, "cannot make '%s'", export->output);
+	export->directory = realpath(export->output, NULL);
+	if (!export->directory)
+		return vp_error_errno(errno, "cannot find '%s'", export->output);
+	struct vp_error *error =
+	    export->format->exporter ? export_to_file(export) : decompress(export);
+	if (error)
+		rmdir(export->output); /* unless something was written */
+	free(export->directory);
+	return error;
+}
+
+static struct vp_error *export_with(void *context)
+{
+	struct export *export = context;
+	int status;
+
+	if (export->list)
+		return list_formats();
+	VP_TRY(choose_all(export));
+	vp_command_keep_private(export->shared);
+	if (!export->format->exporter || export->format->exporter()->directory)
+		return export_to_directory(export);
+	if (!export->output)
+		return export_to_file(export);
+	status = vp_new_file_create_output(&export->file, export->output, 0644);
+	if (status)
+		return vp_error_errno(-status, "cannot write '%s'", export->output);
+	struct vp_error *error = export_to_file(export);
+	vp_new_file_deinit(&export->file);
+	return error;
+}
+
+static int run_export(int argc, char **argv)
+{
+	struct export export = {0};
+	const struct vp_option options[] = {
+	    {'o', "output", VP_OPTION_TEXT, &export.output, "FILE",
+	     "write to FILE; -: to standard output"},
+	    {0, "shared", VP_OPTION_FLAG, &export.shared, NULL,
+	     "let others read what is written, as the umask allows (default: only you)"},
+	    {0, "list", VP_OPTION_FLAG, &export.list, NULL, "list the formats"},
+	    VP_EVENT_OPTIONS(&export.which),
+	    {0, "guest", VP_OPTION_TEXTS, &export.guests, "NAME=FILE",
+	     "output of 'vperf-agent dump FILE' in this VM's guest; can be repeated"},
+	    {0, "kallsyms", VP_OPTION_TEXTS, &export.kallsyms, "NAME=FILE",
+	     "System.map or kallsyms of this VM's guest, or of 'host'; can be repeated"},
+	    {0, "symfs", VP_OPTION_TEXT, &export.symfs, "DIR",
+	     "look for files with symbols under DIR"},
+	};
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
+				 &export.which.operands, export_with, &export);
+
+	vp_event_options_deinit(&export.which);
+	vp_vec_deinit(&export.guests);
+	vp_vec_deinit(&export.kallsyms);
+	vp_vec_deinit(&export.naming.maps);
+	vp_vec_deinit(&export.naming.kernels);
+	return status;
+}
+
+static const struct vp_verb verb = {
+    .name = "export",
+    .usage = "FORMAT [-o FILE] [--vm NAME] [OPTION]... [DIR]",
+    .summary = "write a recording in the format of another program",
+    .run = run_export,
+};

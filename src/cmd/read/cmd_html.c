@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: the page has a part of every kind of answer. */
+/* vperf html: a recording as one page for a browser. */
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/account_recording.h"
+#include "analyze/account_tables.h"
+#include "analyze/sched.h"
+#include "base/file.h"
+#include "cmd/common/naming_options.h"
+#include "cmd/common/verb.h"
+#include "render/page.h"
+#include "render/page_frame.h"
+
+static const struct vp_verb verb;
+
+enum { MOST_SLICES = 500000, EVENTS_AT_ONCE = 1 << 16, MOST_ROWS = 2000, WORST_WAITS = 100 };
+
+enum table {
+	STATES,
+	VCPUS,
+	STEAL,
+	EXITS,
+	EXITS_BY_FUNCTION,
+	EXITS_BY_PROCESS,
+	EXITS_BY_ADDRESS,
+	SCHED_VCPUS,
+	SCHED_THREADS,
+	SCHED_WAITS,
+	SCHED_WORST,
+	TABLES
+};
+
+const struct vp_verb *vp_verb_html(void)
+{
+	return &verb;
+}
+
+struct html {
+	const char *input, *output, *before, *vm, *symfs;
+	struct vp_texts guests, kallsyms, operands;
+	/* What the words mean. */
+	struct vp_naming_options naming, naming_before;
+	/* What was made of the recording. */
+	struct vp_report report, report_before;
+	struct vp_account_recording account;
+	struct vp_account_view view;
+	struct vp_diagnosis diagnosis;
+	struct vp_lanes *lanes;
+	struct vp_lane_store store;
+	struct vp_sched sched;
+	struct vp_interval_recording intervals;
+	bool has_report, has_before, has_account, has_diagnosis, has_lanes, has_intervals;
+	struct vp_page_table tables[TABLES];
+	vp_sentences notes; /* the texts are the parts' */
+};
+
+static struct vp_error *choose_all(struct html *html)
+{
+	if (!vp_page_frame())
+		return vp_error_new(
+		    "this vperf was built without it: install esbuild and build again "
+		    "(README.md)");
+	if (!html->output)
+		return vp_error_usage("expected -o FILE.html");
+	VP_TRY(
+	    vp_verb_recording(&html->operands, html->input, "vperf.data", &html->naming.directory));
+	html->naming.symfs = html->symfs;
+	VP_TRY(vp_naming_options_take(&html->guests, "guest", &html->naming.maps));
+	VP_TRY(vp_naming_options_take(&html->kallsyms, "kallsyms", &html->naming.kernels));
+	html->naming_before = html->naming;
+	html->naming_before.directory = html->before;
+	return NULL;
+}
+
+static struct vp_error *make_report(const struct html *html, const struct vp_naming_options *naming,
+				    struct vp_report *ret)
+{
+	const struct vp_profile_options options = {
+	    .view = VP_VIEW_UNIFIED,
+	    .vm = html->vm,
+	    .columns = VP_COLUMN_FUNCTION | VP_COLUMN_MODULE | VP_COLUMN_PROCESS | VP_COLUMN_VM,
+	    .chains = true,
+	    .jobs = 2,
+	    .jobs_at_most = true};
+
+	return vp_report_make(naming, &options, ret);
+}
+
+static struct vp_error *make_profiles(struct html *html)
+{
+	VP_TRY(make_report(html, &html->naming, &html->report));
+	html->has_report = true;
+	if (!html->before)
+		return NULL;
+	VP_TRY(make_report(html, &html->naming_before, &html->report_before));
+	html->has_before = true;
+	return NULL;
+}
+
+/* Long tables are in order of what they cost: the page has their begin. */
+static void shorten(struct vp_page_table *table)
+{
+	size_t rows = vp_table_rows(&table->table);
+
+	if (rows <= MOST_ROWS)
+		return;
+	table->left_out = rows - MOST_ROWS;
+	table->table.cells.count = MOST_ROWS * table->table.columns.count;
+}
+
+static struct vp_error *make_account(struct html *html)
+{
+	struct vp_page_table *tables = html->tables;
+
+	/* Without VMs the page is the host's profile. */
+	if (!vp_recording_has_instrument(&html->report.recording, "account") ||
+	    !html->report.vms.count)
+		return NULL;
+	VP_TRY(vp_account_recording_open(html->naming.directory, &html->account));
+	html->has_account = true;
+	VP_TRY(vp_account_view_init(&html->view, &html->account.account, html->vm));
+	html->view.cgroups = &html->account.cgroups;
+	html->view.seconds = html->account.duration;
+	vp_account_states_table(&html->view, &tables[STATES].table);
+	vp_account_vcpus_table(&html->view, &tables[VCPUS].table);
+	vp_account_steal_table(&html->view, &tables[STEAL].table);
+	vp_account_exits_table(&html->view, &tables[EXITS].table);
+	vp_account_places_table(&html->view, &html->report.naming, VP_EXITS_BY_FUNCTION,
+				&tables[EXITS_BY_FUNCTION].table);
+	vp_account_places_table(&html->view, &html->report.naming, VP_EXITS_BY_PROCESS,
+				&tables[EXITS_BY_PROCESS].table);
+	vp_account_addresses_table(&html->view, &tables[EXITS_BY_ADDRESS].table);
+	vp_diagnose(&html->view, &tables[EXITS_BY_FUNCTION].table, &tables[EXITS_BY_ADDRESS].table,
+		    &html->account.losses, &html->diagnosis);
+	html->has_diagnosis = true;
+	return NULL;
+}
+
+static void take(void *context, const struct vp_period *period)
+{
+	struct html *html = context;
+
+	vp_lane_store_take(&html->store, period);
+	vp_sched_take(&html->sched, period);
+}
+
+static struct vp_error *make_lanes(struct html *html)
+{
+	const struct vp_lanes_options options = {
+	    .to = UINT64_MAX, .vm = html->vm, .take = take, .context = html};
+	struct vp_page_table *tables = html->tables;
+
+	if (!vp_feed_is_recorded(html->naming.directory, &html->report.recording,
+				 &html->report.vms))
+		return NULL;
+	VP_TRY(vp_lanes_open(html->naming.directory, &options, &html->lanes));
+	html->has_lanes = true;
+	while (vp_lanes_read(html->lanes, EVENTS_AT_ONCE))
+		;
+	vp_lane_store_close(&html->store);
+	vp_sched_vcpu_table(&html->sched, html->lanes, &tables[SCHED_VCPUS].table);
+	vp_sched_thread_table(&html->sched, html->lanes, &tables[SCHED_THREADS].table);
+	vp_sched_wait_table(&html->sched, &tables[SCHED_WAITS].table);
+	vp_sched_worst_table(&html->sched, html->lanes, &tables[SCHED_WORST].table);
+	return NULL;
+}
+
+static struct vp_error *make_intervals(struct html *html)
+{
+	if (!vp_recording_has_intervals(html->naming.directory))
+		return NULL;
+	VP_TRY(vp_interval_recording_open(html->naming.directory, &html->intervals));
+	html->has_intervals = true;
+	return NULL;
+}
+
+/* Each note once, whoever says it. */
+static void add_notes(struct html *html, const vp_sentences *notes)
+{
+	vp_vec_each (notes, note) {
+		bool known = false;
+		vp_vec_each (&html->notes, other)
+			known |= !strcmp(*other, *note);
+		if (!known)
+			vp_vec_push(&html->notes, *note);
+	}
+}
+
+static void gather_notes(struct html *html)
+{
+	add_notes(html, &html->report.notes);
+	if (html->has_account)
+		add_notes(html, &html->account.notes);
+	if (html->has_lanes)
+		add_notes(html, &vp_lanes_feed(html->lanes)->notes);
+	if (html->has_intervals)
+		add_notes(html, &html->intervals.notes);
+}
+
+static struct vp_error *write_page(struct html *html)
+{
+	struct vp_page_table shown[TABLES];
+	struct vp_page page = {.report = &html->report,
+			       .before = html->has_before ? &html->report_before : NULL,
+			       .tables = shown,
+			       .diagnosis = html->has_diagnosis ? &html->diagnosis : NULL,
+			       .account = &html->account,
+			       .lanes = html->has_lanes ? &html->store : NULL,
+			       .intervals = html->has_intervals ? &html->intervals : NULL,
+			       .notes = &html->notes};
+	struct vp_buffer out = {0};
+
+	for (int i = 0; i < TABLES; i++) {
+		if (!html->tables[i].table.columns.count)
+			continue;
+		shorten(&html->tables[i]);
+		shown[page.n_tables++] = html->tables[i];
+	}
+	vp_render_page(&page, &out);
+	struct vp_error *error = vp_verb_write(html->output, &out);
+	vp_buffer_deinit(&out);
+	return error;
+}
+
+static struct vp_error *make_all(struct html *html)
+{
+	VP_TRY(make_profiles(html));
+	VP_TRY(make_account(html));
+	VP_TRY(make_lanes(html));
+	VP_TRY(make_intervals(html));
+	gather_notes(html);
+	return write_page(html);
+}
+
+static void name_tables(struct html *html)
+{
+	static const struct {
+		const char *key, *title;
+	} names[TABLES] = {[STATES] = {"states", "States of vCPUs"},
+			   [VCPUS] = {"vcpus", "vCPUs"},
+			   [STEAL] = {"steal", "Who took the vCPUs' time"},
+			   [EXITS] = {"exits", "VM exits by reason"},
+			   [EXITS_BY_FUNCTION] = {"exitsByFunction", "VM exits by guest function"},
+			   [EXITS_BY_PROCESS] = {"exitsByProcess", "VM exits by guest process"},
+			   [EXITS_BY_ADDRESS] = {"exitsByAddress", "VM exits by guest address"},
+			   [SCHED_VCPUS] = {"schedVcpus", "vCPUs, by events"},
+			   [SCHED_THREADS] = {"schedThreads", "Threads of guests"},
+			   [SCHED_WAITS] = {"schedWaits", "Waits of vCPUs for a pCPU, by length"},
+			   [SCHED_WORST] = {"schedWorst", "Longest waits of vCPUs for a pCPU"}};
+
+	for (int i = 0; i < TABLES; i++) {
+		html->tables[i].key = names[i].key;
+		html->tables[i].title = names[i].title;
+	}
+}
+
+static void close_all(struct html *html)
+{
+	for (int i = 0; i < TABLES; i++)
+		vp_table_deinit(&html->tables[i].table);
+	vp_vec_deinit(&html->notes);
+	if (html->has_intervals)
+		vp_interval_recording_close(&html->intervals);
+	if (html->has_lanes)
+		vp_lanes_close(html->lanes);
+	vp_lane_store_deinit(&html->store);
+	vp_sched_deinit(&html->sched);
+	if (html->has_diagnosis)
+		vp_diagnosis_deinit(&html->diagnosis);
+	if (html->has_account) {
+		vp_account_view_deinit(&html->view);
+		vp_account_recording_close(&html->account);
+	}
+	if (html->has_before)
+		vp_report_deinit(&html->report_before);
+	if (html->has_report)
+		vp_report_deinit(&html->report);
+}
+
+static struct vp_error *html_with(void *context)
+{
+	struct html *html = context;
+
+	VP_TRY(choose_all(html));
+	vp_lane_store_init(&html->store, MOST_SLICES);
+	html->sched.most_waits = WORST_WAITS;
+	name_tables(html);
+	struct vp_error *error = make_all(html);
+	close_all(html);
+	return error;
+}
+
+static int run_html(int argc, char **argv)
+{
+	struct html html = {0};
+	const struct vp_option options[] = {
+	    {'i', "input", VP_OPTION_TEXT, &html.input, "DIR",
+	     "recording directory (default: vperf.data)"},
+	    {'o', "output", VP_OPTION_TEXT, &html.output, "FILE",
+	     "write the page to FILE; -: to standard output"},
+	    {0, "diff", VP_OPTION_TEXT, &html.before, "DIR",
+	     "compare with the recording in DIR: its flame graph is the one before"},
+	    {0, "vm", VP_OPTION_TEXT, &html.vm, "NAME", "only this VM (name, or pid of its VMM)"},
+	    {0, "guest", VP_OPTION_TEXTS, &html.guests, "NAME=FILE",
+	     "output of 'vperf-agent dump FILE' in this VM's guest; can be repeated"},
+	    {0, "kallsyms", VP_OPTION_TEXTS, &html.kallsyms, "NAME=FILE",
+	     "System.map or kallsyms of this VM's guest, or of 'host'; can be repeated"},
+	    {0, "symfs", VP_OPTION_TEXT, &html.symfs, "DIR",
+	     "look for files with symbols under DIR"},
+	};
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &html.operands,
+				 html_with, &html);
+
+	vp_vec_deinit(&html.guests);
+	vp_vec_deinit(&html.kallsyms);
+	vp_vec_deinit(&html.naming.maps);
+	vp_vec_deinit(&html.naming.kernels);
+	return status;
+}
+
+static const struct vp_verb verb = {
+    .name = "html",
+    .usage = "[--diff DIR] [OPTION]... [DIR] -o FILE.html",
+    .summary = "show a recording as one page for a browser",
+    .run = run_html,
+};

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf info: what a recording is, and what it lacks. */
+#include <stdio.h>
+
+#include "cmd/common/verb.h"
+#include "render/render_summary.h"
+
+static const struct vp_verb verb;
+
+const struct vp_verb *vp_verb_info(void)
+{
+	return &verb;
+}
+
+struct info {
+	const char *input;
+	bool json, verbose;
+	struct vp_texts operands;
+};
+
+static struct vp_error *info_with(void *context)
+{
+	const struct info *info = context;
+	struct vp_summary summary;
+	struct vp_buffer out = {0};
+	const char *directory;
+
+	VP_TRY(vp_verb_recording(&info->operands, info->input, "vperf.data", &directory));
+	VP_TRY(vp_summary_make(directory, &summary));
+	if (info->json)
+		vp_render_summary_json(&summary, &out);
+	else
+		vp_render_summary_text(&summary, info->verbose, &out);
+	struct vp_error *error = vp_verb_print(&out);
+	vp_buffer_deinit(&out);
+	vp_summary_deinit(&summary);
+	return error;
+}
+
+static int run_info(int argc, char **argv)
+{
+	struct info info = {0};
+	const struct vp_option options[] = {
+	    {'i', "input", VP_OPTION_TEXT, &info.input, "DIR",
+	     "recording directory (default: vperf.data)"},
+	    {0, "json", VP_OPTION_FLAG, &info.json, NULL, "print JSON"},
+	    {'v', "verbose", VP_OPTION_FLAG, &info.verbose, NULL, "print all notes"},
+	};
+
+	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &info.operands,
+			   info_with, &info);
+}
+
+static const struct vp_verb verb = {
+    .name = "info",
+    .usage = "[-v] [--json] [DIR]",
+    .summary = "describe a recording and what it lacks",
+    .run = run_info,
+};

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf model: a column explained by the others, on any table of numbers. */
+#include "cmd/read/cmd_model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/intervals.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "table/reader.h"
+
+static const struct vp_verb verb;
+
+const struct vp_verb *vp_verb_model(void)
+{
+	return &verb;
+}
+
+/* Each word but one becomes a column of numbers; so many numbers at most, 4 GiB. */
+#define MOST_NUMBERS ((size_t)1 << 29)
+
+static struct vp_error *check_labels(const struct vp_data *data, const char *path)
+{
+	size_t inputs = 0;
+
+	vp_vec_each (&data->columns, column) {
+		inputs += column->labels.count;
+		if (inputs > MOST_NUMBERS / data->rows)
+			return vp_error_new("%s: column '%s' has %zu different values, each a "
+					    "predictor for %zu rows: expected fewer",
+					    path, column->name, column->labels.count, data->rows);
+	}
+	return NULL;
+}
+
+static struct vp_error *check_rows(const struct vp_data *data, const char *path)
+{
+	const char *target = data->columns.at[data->target].name;
+	size_t known;
+
+	free(vp_data_known_rows(data, &known));
+	if (!known)
+		return vp_error_new("%s: column '%s', the target, is missing in every row", path,
+				    target);
+	if (known == 1)
+		return vp_error_new(
+		    "%s: column '%s', the target: expected at least 2 rows that have "
+		    "it, found 1",
+		    path, target);
+	return NULL;
+}
+
+/* The column of workloads explains nothing: only a check looks at it. */
+static struct vp_error *find_workload(const struct vp_model_options *options, struct vp_data *data,
+				      const char *path)
+{
+	size_t index = vp_data_find(data, options->workload);
+
+	if (index == VP_DATA_NONE || index == data->target)
+		return vp_error_new("%s: option --workload: expected a column other than the "
+				    "target, not '%s'",
+				    path, options->workload);
+	if (strcmp(options->operands.at[0], "check"))
+		vp_data_column_remove(data, index);
+	return NULL;
+}
+
+/* A file, or a recording of intervals: events by 1000 instructions, where they were counted. */
+static struct vp_error *read_data(const struct vp_model_options *options, const char *path,
+				  struct vp_data *data)
+{
+	struct vp_interval_recording rec;
+
+	if (!vp_recording_has_intervals(path))
+		return vp_table_read(path, data);
+	VP_TRY(vp_interval_recording_open(path, &rec));
+	struct vp_interval_choice choice = {.base = vp_interval_usual_base(&rec),
+					    .per = 1000,
+					    .subjects = options->workload != NULL};
+	struct vp_error *error = vp_interval_data(&rec, &choice, data);
+	vp_interval_recording_close(&rec);
+	return error;
+}
+
+static struct vp_error *words_error(const struct vp_data *data, const char *path)
+{
+	const struct vp_column *target = &data->columns.at[data->target];
+	VP_AUTO_FREE char *place =
+	    target->line ? vp_format("%s:%zu", path, target->line) : vp_strdup(path);
+
+	return vp_error_new("%s: column %zu ('%s') is nominal: expected a numeric target", place,
+			    data->target + 1, target->name);
+}
+
+struct vp_error *vp_model_read(const struct vp_model_options *options, const char *path,
+			       struct vp_data *data)
+{
+	struct vp_error *error = NULL;
+
+	VP_TRY(read_data(options, path, data));
+	if (options->target)
+		data->target = vp_data_find(data, options->target);
+	if (data->target == VP_DATA_NONE)
+		error = vp_error_new("%s: no column '%s'", path, options->target);
+	else if (data->columns.at[data->target].type != VP_COLUMN_NUMERIC)
+		error = words_error(data, path);
+	if (!error)
+		error = check_rows(data, path);
+	if (!error && options->workload)
+		error = find_workload(options, data, path);
+	if (!error)
+		error = check_labels(data, path);
+	if (error)
+		vp_data_deinit(data);
+	return error;
+}
+
+struct vp_error *vp_model_publish(const char *path, struct vp_buffer *text)
+{
+	struct vp_error *error = vp_verb_write(path, text);
+
+	vp_buffer_deinit(text);
+	return error;
+}
+
+struct vp_error *vp_model_folds(const struct vp_model_options *options, const struct vp_data *data,
+				size_t *folds)
+{
+	*folds = options->folds;
+	if (*folds == 1)
+		return vp_error_usage("option --cv: expected at least 2 folds");
+	if (*folds > data->rows)
+		return vp_error_new(
+		    "option --cv: expected at most as many folds as rows (%zu), not %zu",
+		    data->rows, *folds);
+	return NULL;
+}
+
+struct vp_m5_options vp_model_tree_options(const struct vp_model_options *options)
+{
+	return (struct vp_m5_options){
+	    .unpruned = options->unpruned,
+	    .unsmoothed = options->unsmoothed,
+	    .regression = options->regression,
+	    .minimum = options->minimum ? (double)options->minimum : 4,
+	    .nonneg = options->nonneg,
+	};
+}
+
+static const struct {
+	const char *name;
+	struct vp_error *(*run)(const struct vp_model_options *options, struct vp_buffer *out);
+	size_t least, most; /* files */
+} kinds[] = {
+    {"linear", vp_model_linear, 1, 1},
+    {"tree", vp_model_tree, 0, 1},
+    {"compare", vp_model_compare, 2, 2},
+    {"check", vp_model_check, 1, 1},
+};
+
+static struct vp_error *choose_model_format(struct vp_model_options *options)
+{
+	static const char *const names[] = {[VP_MODEL_TEXT] = "text",
+					    [VP_MODEL_JSON] = "json",
+					    [VP_MODEL_CSV] = "csv",
+					    [VP_MODEL_DOT] = "dot"};
+
+	for (size_t i = 0; options->format && i < VP_ARRAY_SIZE(names); i++)
+		if (!strcmp(options->format, names[i])) {
+			options->chosen = (enum vp_model_format)i;
+			return NULL;
+		}
+	return options->format ? vp_error_usage("option --format: expected text, json, csv or dot, "
+						"not '%s'",
+						options->format)
+			       : NULL;
+}
+
+static struct vp_error *run_kind(struct vp_model_options *options, struct vp_buffer *out)
+{
+	const char *kind = options->operands.count ? options->operands.at[0] : NULL;
+	size_t files = kind ? options->operands.count - 1 : 0;
+
+	VP_TRY(choose_model_format(options));
+	for (size_t i = 0; kind && i < VP_ARRAY_SIZE(kinds); i++) {
+		if (strcmp(kind, kinds[i].name))
+			continue;
+		if (files < kinds[i].least || files > kinds[i].most)
+			return vp_error_usage("%s: expected %zu data files, not %zu", kind,
+					      kinds[i].most, files);
+		return kinds[i].run(options, out);
+	}
+	return kind ? vp_error_usage("unknown model kind '%s'", kind)
+		    : vp_error_usage("expected a model kind: linear, tree, compare or check");
+}
+
+static struct vp_error *run_and_print(void *context)
+{
+	struct vp_model_options *options = context;
+	struct vp_buffer out = {0}, clean = {0};
+	struct vp_error *error = run_kind(options, &out);
+
+	/* Names of columns and values are of whoever made the data. */
+	vp_text_clean_lines(out.bytes, out.size, &clean);
+	if (!error)
+		error = vp_verb_print(&clean);
+	vp_buffer_deinit(&out);
+	vp_buffer_deinit(&clean);
+	return error;
+}
+
+static int run_model(int argc, char **argv)
+{
+	struct vp_model_options o = {0};
+	const struct vp_option options[] = {
+	    {0, "target", VP_OPTION_TEXT, &o.target, "NAME", "target column (default: the last)"},
+	    {0, "groups", VP_OPTION_TEXT, &o.groups, "FILE", "linear, compare: groups of columns"},
+	    {0, "nonneg", VP_OPTION_FLAG, &o.nonneg, NULL, "nonnegative coefficients only"},
+	    {0, "cv", VP_OPTION_COUNT, &o.folds, "FOLDS", "cross-validate, as WEKA does"},
+	    {0, "format", VP_OPTION_TEXT, &o.format, "FORMAT",
+	     "text, json, csv or dot (default: text)"},
+	    {'N', "unpruned", VP_OPTION_FLAG, &o.unpruned, NULL, "tree: do not prune"},
+	    {'U', "unsmoothed", VP_OPTION_FLAG, &o.unsmoothed, NULL, "tree: do not smooth"},
+	    {'R', "regression", VP_OPTION_FLAG, &o.regression, NULL, "tree: constant leaves"},
+	    {'M', "min", VP_OPTION_COUNT, &o.minimum, "ROWS",
+	     "tree: minimum rows to split a node (default: 4)"},
+	    {0, "predict", VP_OPTION_TEXT, &o.predict, "FILE", "tree: predict these rows"},
+	    {0, "save", VP_OPTION_TEXT, &o.save, "FILE", "tree: save the model to FILE"},
+	    {0, "load", VP_OPTION_TEXT, &o.load, "FILE", "tree: load the model from FILE"},
+	    {0, "path", VP_OPTION_TEXT, &o.path, "NAME",
+	     "compare: path length column (default: number of rows)"},
+	    {0, "svg", VP_OPTION_TEXT, &o.svg, "FILE", "compare: write an SVG chart"},
+	    {0, "merged", VP_OPTION_TEXT, &o.merged, "FILE",
+	     "compare: write both data sets to one CSV file"},
+	    {0, "workload", VP_OPTION_TEXT, &o.workload, "NAME",
+	     "workload column, not a predictor; check: leave one workload out"},
+	};
+
+	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &o.operands,
+			   run_and_print, &o);
+}
+
+static const struct vp_verb verb = {
+    .name = "model",
+    .usage = "linear|tree|compare|check [OPTION]... DATA [DATA]",
+    .summary = "explain one column of a table by the others: regression, model trees",
+    .run = run_model,
+};

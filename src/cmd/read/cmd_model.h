@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the kinds of vperf model share. */
+#ifndef VP_CMD_READ_CMD_MODEL_H
+#define VP_CMD_READ_CMD_MODEL_H
+
+#include "analyze/model_groups.h"
+#include "base/buffer.h"
+#include "cmd/common/verb.h"
+#include "stats/evaluate.h"
+
+enum vp_model_format { VP_MODEL_TEXT, VP_MODEL_JSON, VP_MODEL_CSV, VP_MODEL_DOT };
+
+struct vp_model_options {
+	const char *target, *groups, *format, *predict, *save, *load, *svg, *merged, *workload,
+	    *path;
+	uint64_t folds, minimum;
+	bool nonneg, unpruned, unsmoothed, regression;
+	struct vp_texts operands;
+	/* What the words mean. */
+	enum vp_model_format chosen;
+};
+
+/* Reads a data set and finds the target in it; it has rows whose target is known. */
+struct vp_error *vp_model_read(const struct vp_model_options *options, const char *path,
+			       struct vp_data *data) VP_MUST_CHECK;
+/* Writes a file of --svg or --merged; frees `text`. */
+struct vp_error *vp_model_publish(const char *path, struct vp_buffer *text) VP_MUST_CHECK;
+/* The number of folds of --cv; 0: none. An error if there are not enough rows. */
+struct vp_error *vp_model_folds(const struct vp_model_options *options, const struct vp_data *data,
+				size_t *folds) VP_MUST_CHECK;
+/* The tree's options, and a regression (to be freed) on all rows of known target. */
+struct vp_m5_options vp_model_tree_options(const struct vp_model_options *options);
+
+struct vp_linear *vp_model_fit_linear(const struct vp_model_options *options,
+				      const struct vp_data *data);
+/* The groups of --groups, else proposed ones. */
+struct vp_error *vp_model_groups_choose(const struct vp_model_options *options,
+					struct vp_model_groups *groups, struct vp_linear *model,
+					const struct vp_data *data) VP_MUST_CHECK;
+
+/* The kinds: each appends what it has to say to `out`. */
+struct vp_error *vp_model_tree(const struct vp_model_options *options,
+			       struct vp_buffer *out) VP_MUST_CHECK;
+
+struct vp_error *vp_model_linear(const struct vp_model_options *options,
+				 struct vp_buffer *out) VP_MUST_CHECK;
+
+struct vp_error *vp_model_compare(const struct vp_model_options *options,
+				  struct vp_buffer *out) VP_MUST_CHECK;
+struct vp_error *vp_model_check(const struct vp_model_options *options,
+				struct vp_buffer *out) VP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it joins options, sums and all forms of tables. */
+/* vperf sched: what became of guests' threads and their vCPUs, and who made them wait. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyze/guest_sched.h"
+#include "analyze/sched.h"
+#include "base/json.h"
+#include "cmd/common/event_options.h"
+#include "cmd/common/verb.h"
+#include "render/render_account.h"
+#include "render/render_table.h"
+
+static const struct vp_verb verb;
+
+enum { EVENTS_AT_ONCE = 1 << 16, WORST = 10, MOST_WORST = 100000 };
+
+/* Those of guests' own events come last. */
+enum table { VCPUS, THREADS, WAITS, WORST_WAITS, GUESTS, WAKEUPS, WORST_WAKEUPS, TABLES };
+static const char *const table_names[TABLES] = {"vcpus",  "threads", "waits",        "worst",
+						"guests", "wakeups", "worst-wakeups"};
+static const char *const titles[TABLES] = {"vCPUs",
+					   "Threads of guests, by vCPU",
+					   "Waits of vCPUs for a pCPU, by length",
+					   "Longest waits of vCPUs for a pCPU",
+					   "Threads of guests, by their own events",
+					   "Wake-ups of guests' threads, by latency",
+					   "Longest latencies of wake-ups of guests' threads"};
+
+const struct vp_verb *vp_verb_sched(void)
+{
+	return &verb;
+}
+
+struct sched {
+	struct vp_event_options which;
+	const char *format, *table;
+	uint64_t worst;
+	/* What the words mean. */
+	bool shown[TABLES];
+	bool of_guests; /* there are tables of theirs */
+	struct vp_sched sums;
+	struct vp_threads threads; /* their texts are in the tables */
+	struct vp_table tables[TABLES];
+};
+
+static void take(void *context, const struct vp_period *period)
+{
+	vp_sched_take(context, period);
+}
+
+static struct vp_error *choose_tables(struct sched *sched)
+{
+	bool found = !sched->table && strcmp(sched->format, "csv") != 0;
+
+	for (int i = 0; i < TABLES; i++)
+		sched->shown[i] = found;
+	if (!sched->table && !found)
+		found = sched->shown[THREADS] = true;
+	for (int i = 0; sched->table && i < TABLES; i++)
+		if (!strcmp(sched->table, table_names[i]))
+			found = sched->shown[i] = true;
+	return found ? NULL
+		     : vp_error_usage("option --table: expected vcpus, threads, waits, worst, "
+				      "guests, wakeups or worst-wakeups, not '%s'",
+				      sched->table);
+}
+
+static struct vp_error *choose_all(struct sched *sched)
+{
+	if (strcmp(sched->format, "text") != 0 && strcmp(sched->format, "json") != 0 &&
+	    strcmp(sched->format, "csv") != 0)
+		return vp_error_usage("option --format: expected text, json or csv, not '%s'",
+				      sched->format);
+	if (sched->worst > MOST_WORST)
+		return vp_error_usage("option --worst: expected at most %d", MOST_WORST);
+	sched->sums.most_waits = sched->worst;
+	VP_TRY(choose_tables(sched));
+	return vp_event_options_check(&sched->which);
+}
+
+static void fill_tables(struct sched *sched, struct vp_lanes *lanes)
+{
+	vp_sched_vcpu_table(&sched->sums, lanes, &sched->tables[VCPUS]);
+	vp_sched_thread_table(&sched->sums, lanes, &sched->tables[THREADS]);
+	vp_sched_wait_table(&sched->sums, &sched->tables[WAITS]);
+	vp_sched_worst_table(&sched->sums, lanes, &sched->tables[WORST_WAITS]);
+}
+
+static bool is_shown(const struct sched *sched, int table)
+{
+	return sched->shown[table] && (table < GUESTS || sched->of_guests);
+}
+
+static void put_json(const struct sched *sched, const struct vp_feed *feed, struct vp_buffer *out)
+{
+	struct vp_json json = vp_json_to(out);
+
+	vp_json_object(&json, NULL);
+	vp_json_line(&json);
+	vp_json_pretty(&json, true);
+	vp_json_array(&json, "notes");
+	vp_vec_each (&feed->notes, note)
+		vp_json_text(&json, NULL, *note);
+	vp_json_array_end(&json);
+	vp_json_pretty(&json, false);
+	for (int i = 0; i < TABLES; i++)
+		if (is_shown(sched, i))
+			vp_render_table_json(&sched->tables[i], table_names[i], &json);
+	vp_json_line(&json);
+	vp_json_object_end(&json);
+	vp_buffer_string(out, "\n");
+}
+
+static void put_text(const struct sched *sched, struct vp_buffer *out)
+{
+	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+
+	for (int i = 0; i < TABLES; i++) {
+		if (!is_shown(sched, i))
+			continue;
+		vp_buffer_printf(out, "%s# %s\n", out->size ? "\n" : "", titles[i]);
+		vp_render_table_text(&sched->tables[i], colour, out);
+	}
+}
+
+static void put_csv(const struct sched *sched, struct vp_buffer *out)
+{
+	for (int i = 0; i < TABLES; i++)
+		if (is_shown(sched, i))
+			vp_render_table_csv(&sched->tables[i], true, out);
+}
+
+/* Without a table of theirs in the options: if there are any such events. */
+static struct vp_error *fill_guest_tables(struct sched *sched, const struct vp_feed *feed)
+{
+	const struct vp_threads_options options = {
+	    .from = sched->which.from, .to = sched->which.to, .vm = sched->which.vm};
+	const char *directory = sched->which.directory;
+	bool wanted = sched->shown[GUESTS] || sched->shown[WAKEUPS] || sched->shown[WORST_WAKEUPS];
+	struct vp_threads threads;
+
+	if (!wanted || (!sched->table && !vp_guest_traces_any(directory, &feed->vms, options.vm)))
+		return NULL;
+	VP_TRY(vp_threads_open(directory, &options, &threads));
+	struct vp_guest_sched sums = {.threads = &threads, .most_worst = sched->worst};
+	vp_guest_sched_sum(&sums);
+	vp_guest_sched_thread_table(&sums, &sched->tables[GUESTS]);
+	vp_guest_sched_wakeup_table(&sums, &sched->tables[WAKEUPS]);
+	vp_guest_sched_worst_table(&sums, &sched->tables[WORST_WAKEUPS]);
+	vp_vec_each (&threads.notes, note)
+		vp_verb_say(verb.name, *note);
+	sched->of_guests = true;
+	vp_guest_sched_deinit(&sums);
+	sched->threads = threads;
+	return NULL;
+}
+
+static struct vp_error *print(struct sched *sched, struct vp_lanes *lanes)
+{
+	const struct vp_feed *feed = vp_lanes_feed(lanes);
+	struct vp_buffer out = {0};
+
+	while (vp_lanes_read(lanes, EVENTS_AT_ONCE))
+		;
+	fill_tables(sched, lanes);
+	VP_TRY(fill_guest_tables(sched, feed));
+	if (!strcmp(sched->format, "json"))
+		put_json(sched, feed, &out);
+	else if (!strcmp(sched->format, "csv"))
+		put_csv(sched, &out);
+	else
+		put_text(sched, &out);
+	struct vp_error *error = vp_verb_print(&out);
+	vp_buffer_deinit(&out);
+	if (!error && strcmp(sched->format, "json") != 0)
+		vp_vec_each (&feed->notes, note)
+			vp_verb_say(verb.name, *note);
+	if (!error && sched->sums.left_out)
+		vp_verb_say(verb.name, "there were more threads than there is room for: some are "
+				       "left out");
+	return error;
+}
+
+static struct vp_error *sched_with(void *context)
+{
+	struct sched *sched = context;
+
+	VP_TRY(choose_all(sched));
+	const struct vp_lanes_options options = {.from = sched->which.from,
+						 .to = sched->which.to,
+						 .vm = sched->which.vm,
+						 .pcpus = sched->which.pcpus.at,
+						 .n_pcpus = sched->which.pcpus.count,
+						 .take = take,
+						 .context = &sched->sums};
+	struct vp_lanes *lanes;
+	VP_TRY(vp_lanes_open(sched->which.directory, &options, &lanes));
+	struct vp_error *error = print(sched, lanes);
+	vp_lanes_close(lanes);
+	return error;
+}
+
+static int run_sched(int argc, char **argv)
+{
+	struct sched sched = {.format = "text", .worst = WORST};
+	const struct vp_option options[] = {
+	    VP_EVENT_OPTIONS(&sched.which),
+	    {0, "table", VP_OPTION_TEXT, &sched.table, "TABLE",
+	     "only vcpus, threads, waits, worst, or with guests' own events guests, wakeups, "
+	     "worst-wakeups (default: all; threads for csv)"},
+	    {0, "worst", VP_OPTION_COUNT, &sched.worst, "N",
+	     "so many of the longest waits and wake-ups (default: 10)"},
+	    {0, "format", VP_OPTION_TEXT, &sched.format, "FORMAT",
+	     "text, json or csv (default: text)"},
+	};
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
+				 &sched.which.operands, sched_with, &sched);
+
+	vp_event_options_deinit(&sched.which);
+	vp_sched_deinit(&sched.sums);
+	vp_threads_deinit(&sched.threads);
+	for (int i = 0; i < TABLES; i++)
+		vp_table_deinit(&sched.tables[i]);
+	return status;
+}
+
+static const struct vp_verb verb = {
+    .name = "sched",
+    .usage = "[--vm NAME] [--table TABLE] [OPTION]... [DIR]",
+    .summary = "show what guests' threads got of their vCPUs, and who made them wait",
+    .run = run_sched,
+};

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf script: the events of a recording, a line each. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "cmd/common/event_options.h"
+#include "cmd/common/verb.h"
+#include "render/render_script.h"
+
+static const struct vp_verb verb;
+
+enum { PIECE = 64 * 1024 };
+
+const struct vp_verb *vp_verb_script(void)
+{
+	return &verb;
+}
+
+struct script {
+	struct vp_event_options which;
+	const char *tid, *event, *format, *fields;
+	/* What the words mean. */
+	const struct vp_script_format *chosen;
+	unsigned shown;
+	uint64_t limit; /* events; 0: all */
+	struct vp_script_options options;
+	VP_VEC(const char *) events;
+	char *event_words;
+};
+
+static struct vp_error *choose_tid(struct script *script)
+{
+	char *end;
+
+	if (!script->tid)
+		return NULL;
+	unsigned long long tid = strtoull(script->tid, &end, 10);
+	if (!isdigit((unsigned char)script->tid[0]) || *end || tid > UINT32_MAX)
+		return vp_error_usage("option --tid: expected the number of a thread, not '%s'",
+				      script->tid);
+	script->options.has_tid = true;
+	script->options.tid = (uint32_t)tid;
+	return NULL;
+}
+
+static void choose_events(struct script *script)
+{
+	char *rest = NULL;
+
+	script->event_words = vp_strdup(script->event ? script->event : "");
+	for (char *word = strtok_r(script->event_words, ",", &rest); word;
+	     word = strtok_r(NULL, ",", &rest))
+		vp_vec_push(&script->events, word);
+	script->options.events = script->events.at;
+	script->options.n_events = script->events.count;
+}
+
+static struct vp_error *choose_all(struct script *script)
+{
+	script->chosen = vp_script_format_named(script->format);
+	if (!script->chosen)
+		return vp_error_usage("option --format: expected text, jsonl or csv, not '%s'",
+				      script->format);
+	script->shown = VP_SHOW_ALL;
+	if (script->fields)
+		VP_TRY(vp_script_shown_parse(script->fields, &script->shown));
+	VP_TRY(choose_tid(script));
+	choose_events(script);
+	VP_TRY(vp_event_options_check(&script->which));
+	script->options.from = script->which.from;
+	script->options.to = script->which.to;
+	script->options.vm = script->which.vm;
+	script->options.pcpus = script->which.pcpus.at;
+	script->options.n_pcpus = script->which.pcpus.count;
+	return NULL;
+}
+
+static struct vp_error *write_piece(struct vp_buffer *out)
+{
+	struct vp_error *error = vp_verb_print(out);
+
+	out->size = 0;
+	return error;
+}
+
+static struct vp_error *print_events(const struct script *script, struct vp_script *events)
+{
+	const struct vp_script_layout layout = {vp_script_columns(events), script->shown};
+	const struct vp_script_event *event;
+	struct vp_error *error = NULL;
+	struct vp_buffer out = {0};
+	uint64_t left = script->limit ? script->limit : UINT64_MAX;
+
+	if (script->chosen->begin)
+		script->chosen->begin(&layout, &out);
+	while (!error && left-- && (event = vp_script_next(events))) {
+		script->chosen->event(event, &layout, &out);
+		if (out.size >= PIECE)
+			error = write_piece(&out);
+	}
+	if (!error)
+		error = write_piece(&out);
+	vp_buffer_deinit(&out);
+	return error;
+}
+
+static struct vp_error *print_recording(const struct script *script)
+{
+	struct vp_script *events;
+
+	VP_TRY(vp_script_open(script->which.directory, &script->options, &events));
+	struct vp_error *error = print_events(script, events);
+	if (!error)
+		vp_vec_each (vp_script_notes(events), note)
+			vp_verb_say(verb.name, *note);
+	vp_script_close(events);
+	return error;
+}
+
+static struct vp_error *script_with(void *context)
+{
+	struct script *script = context;
+	struct vp_error *error = choose_all(script);
+
+	return error ? error : print_recording(script);
+}
+
+static int run_script(int argc, char **argv)
+{
+	struct script script = {.format = "text"};
+	const struct vp_option options[] = {
+	    VP_EVENT_OPTIONS(&script.which),
+	    {0, "tid", VP_OPTION_TEXT, &script.tid, "TID",
+	     "only events that this host thread was running at, or is named in"},
+	    {'e', "event", VP_OPTION_TEXT, &script.event, "NAMES",
+	     "only these events, separated by commas, such as kvm_exit,sched:sched_switch; may "
+	     "have wildcards"},
+	    {0, "limit", VP_OPTION_COUNT, &script.limit, "N", "print only the first N events"},
+	    {'F', "fields", VP_OPTION_TEXT, &script.fields, "NAMES",
+	     "print only these: comm, tid, cpu, time, vm, vcpu, event, fields, separated by "
+	     "commas"},
+	    {0, "format", VP_OPTION_TEXT, &script.format, "FORMAT",
+	     "text, jsonl or csv (default: text)"},
+	};
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
+				 &script.which.operands, script_with, &script);
+
+	vp_event_options_deinit(&script.which);
+	vp_vec_deinit(&script.events);
+	free(script.event_words);
+	return status;
+}
+
+static const struct vp_verb verb = {
+    .name = "script",
+    .usage = "[--vm NAME] [--event NAME[,NAME]...] [OPTION]... [DIR]",
+    .summary = "print the events of a recording",
+    .run = run_script,
+};

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf steal: who had the pCPU of a vCPU that wanted to run. */
+#include "cmd/common/account_options.h"
+
+static const struct vp_verb verb;
+
+const struct vp_verb *vp_verb_steal(void)
+{
+	return &verb;
+}
+
+static struct vp_error *steal_with(void *context)
+{
+	struct vp_account_options *options = context;
+	struct vp_account_recording rec;
+	struct vp_account_view view;
+	struct vp_named_table table = {.key = "thieves"};
+
+	VP_TRY(vp_account_options_check(options));
+	VP_TRY(vp_account_options_open(options, &rec, &view));
+	vp_account_steal_table(&view, &table.table);
+	struct vp_error *error = vp_account_print(options, &rec, verb.name, &table, 1, false);
+	vp_table_deinit(&table.table);
+	vp_account_view_deinit(&view);
+	vp_account_recording_close(&rec);
+	return error;
+}
+
+static int run_steal(int argc, char **argv)
+{
+	struct vp_account_options steal = {0};
+	const struct vp_option options[] = {VP_ACCOUNT_OPTIONS(&steal)};
+
+	return vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv, &steal.operands,
+			   steal_with, &steal);
+}
+
+static const struct vp_verb verb = {
+    .name = "steal",
+    .usage = "[--vm NAME] [--vcpu N] [--format FORMAT] [DIR]",
+    .summary = "show who took the vCPUs' time",
+    .run = run_steal,
+};

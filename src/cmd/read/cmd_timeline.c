@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vperf timeline: who ran where and in which state, as periods. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/common/event_options.h"
+#include "cmd/common/verb.h"
+#include "render/render_lanes.h"
+
+static const struct vp_verb verb;
+
+enum { PIECE = 64 * 1024, EVENTS_AT_ONCE = 256 };
+
+enum lane { PCPU, VCPU, THREAD };
+
+const struct vp_verb *vp_verb_timeline(void)
+{
+	return &verb;
+}
+
+struct timeline {
+	struct vp_event_options which;
+	const char *lane, *format;
+	/* What the words mean. */
+	enum lane chosen;
+	const struct vp_lanes_format *how;
+	struct vp_lanes_layout layout;
+	struct vp_buffer out;
+	uint64_t periods; /* printed */
+	uint64_t limit;   /* at most this many are; 0: all */
+};
+
+static bool is_full(const struct timeline *timeline)
+{
+	return timeline->limit && timeline->periods >= timeline->limit;
+}
+
+static void take(void *context, const struct vp_period *period)
+{
+	struct timeline *timeline = context;
+	bool of_pcpu = period->lane == VP_LANE_PCPU;
+
+	if (of_pcpu != (timeline->chosen == PCPU))
+		return;
+	if (timeline->chosen == THREAD && !period->has_guest)
+		return;
+	if (is_full(timeline))
+		return;
+	timeline->how->period(period, &timeline->layout, &timeline->out);
+	timeline->periods++;
+}
+
+static struct vp_error *choose_all(struct timeline *timeline)
+{
+	static const char *const lanes[] = {"pcpu", "vcpu", "thread"};
+	bool found = false;
+
+	timeline->how = vp_lanes_format_named(timeline->format);
+	if (!timeline->how)
+		return vp_error_usage("option --format: expected text, jsonl or csv, not '%s'",
+				      timeline->format);
+	for (size_t i = 0; i < VP_ARRAY_SIZE(lanes); i++) {
+		if (strcmp(lanes[i], timeline->lane) != 0)
+			continue;
+		timeline->chosen = (enum lane)i;
+		found = true;
+	}
+	if (!found)
+		return vp_error_usage("option --lane: expected pcpu, vcpu or thread, not '%s'",
+				      timeline->lane);
+	timeline->layout.of_threads = timeline->chosen == THREAD;
+	return vp_event_options_check(&timeline->which);
+}
+
+static struct vp_error *write_piece(struct timeline *timeline)
+{
+	struct vp_error *error = vp_verb_print(&timeline->out);
+
+	timeline->out.size = 0;
+	return error;
+}
+
+static struct vp_error *print_periods(struct timeline *timeline)
+{
+	struct vp_error *error = NULL;
+	bool more = true;
+
+	if (timeline->how->begin)
+		timeline->how->begin(&timeline->out);
+	while (more && !error) {
+		more = vp_lanes_read(timeline->layout.lanes, EVENTS_AT_ONCE) && !is_full(timeline);
+		if (timeline->out.size >= PIECE || !more)
+			error = write_piece(timeline);
+	}
+	vp_buffer_deinit(&timeline->out);
+	return error;
+}
+
+static void say_notes(const struct timeline *timeline)
+{
+	vp_vec_each (&vp_lanes_feed(timeline->layout.lanes)->notes, note)
+		vp_verb_say(verb.name, *note);
+	if (timeline->periods)
+		return;
+	VP_AUTO_FREE char *text =
+	    vp_format("no periods of lane '%s' are in what was asked for", timeline->lane);
+	vp_verb_say(verb.name, text);
+}
+
+static struct vp_error *timeline_with(void *context)
+{
+	struct timeline *timeline = context;
+
+	VP_TRY(choose_all(timeline));
+	const struct vp_lanes_options options = {.from = timeline->which.from,
+						 .to = timeline->which.to,
+						 .vm = timeline->which.vm,
+						 .pcpus = timeline->which.pcpus.at,
+						 .n_pcpus = timeline->which.pcpus.count,
+						 .take = take,
+						 .context = timeline};
+	struct vp_lanes *lanes;
+	VP_TRY(vp_lanes_open(timeline->which.directory, &options, &lanes));
+	timeline->layout.lanes = lanes;
+	struct vp_error *error = print_periods(timeline);
+	if (!error)
+		say_notes(timeline);
+	vp_lanes_close(lanes);
+	return error;
+}
+
+static int run_timeline(int argc, char **argv)
+{
+	struct timeline timeline = {.lane = "vcpu", .format = "text"};
+	const struct vp_option options[] = {
+	    {0, "lane", VP_OPTION_TEXT, &timeline.lane, "LANE",
+	     "periods of each pcpu, vcpu or thread of a guest (default: vcpu)"},
+	    VP_EVENT_OPTIONS(&timeline.which),
+	    {0, "format", VP_OPTION_TEXT, &timeline.format, "FORMAT",
+	     "text, jsonl or csv (default: text)"},
+	    {0, "limit", VP_OPTION_COUNT, &timeline.limit, "N", "print only the first N periods"},
+	};
+	int status = vp_verb_run(&verb, options, VP_ARRAY_SIZE(options), argc, argv,
+				 &timeline.which.operands, timeline_with, &timeline);
+
+	vp_event_options_deinit(&timeline.which);
+	return status;
+}
+
+static const struct vp_verb verb = {
+    .name = "timeline",
+    .usage = "[--lane pcpu|vcpu|thread] [--vm NAME] [OPTION]... [DIR]",
+    .summary = "print who ran where and in which state",
+    .run = run_timeline,
+};

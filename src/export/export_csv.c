@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A line of comma-separated values for each sample, slice and period. */
+#include "base/text.h"
+#include "export/export_text.h"
+#include "export/exporters.h"
+#include "render/render_lanes.h"
+#include "render/render_table.h"
+
+/* %s: the key of weights. */
+#define HEADER                                                                                     \
+	"type,begin_ns,end_ns,%s,pcpu,vm,vcpu,process,pid,tid,state,reason,function,module,stack," \
+	"guest_process,guest_pid,guest_tid,thief,thief_tid\n"
+
+struct csv {
+	struct vp_export_texts vms, kinds, cells, /* by themselves */
+	    parts;                                /* in a stack, where quotes are around */
+};
+
+/* A spreadsheet takes what begins so for a formula: it gets a ' before it. */
+static bool is_formula(const char *text)
+{
+	return *text && strchr("=+-@\t", *text);
+}
+
+static void put_cell(const char *text, struct vp_buffer *out)
+{
+	struct vp_buffer clean = {0};
+
+	if (is_formula(text) && text[1])
+		vp_buffer_string(&clean, "'");
+	vp_text_clean(text, strlen(text), &clean);
+	vp_render_csv_field(vp_buffer_text(&clean), out);
+	vp_buffer_deinit(&clean);
+}
+
+static void put_part(const char *text, struct vp_buffer *out)
+{
+	struct vp_buffer clean = {0};
+
+	vp_text_clean(text, strlen(text), &clean);
+	for (size_t i = 0; i < clean.size; i++) {
+		char at = clean.bytes[i];
+		vp_buffer_append(out,
+				 at == '"'   ? "\"\""
+				 : at == ';' ? ":"
+					     : &at,
+				 at == '"' ? 2 : 1);
+	}
+	vp_buffer_deinit(&clean);
+}
+
+static void begin(struct vp_export *export)
+{
+	struct csv *csv = export->state;
+
+	csv->vms = (struct vp_export_texts){.text = vp_export_vm, .put = put_cell, .unknown = ""};
+	csv->kinds =
+	    (struct vp_export_texts){.text = vp_export_kind, .put = put_cell, .unknown = ""};
+	csv->cells =
+	    (struct vp_export_texts){.text = vp_export_text, .put = put_cell, .unknown = ""};
+	csv->parts = (struct vp_export_texts){
+	    .text = vp_export_text, .put = put_part, .unknown = "[unknown]"};
+	vp_buffer_printf(export->out, HEADER, vp_report_weight_key(export->report));
+}
+
+static void put_known(bool known, uint64_t number, struct vp_buffer *out)
+{
+	if (known)
+		vp_buffer_count(out, number);
+	vp_buffer_string(out, ",");
+}
+
+static void put_text(const char *text, struct vp_buffer *out)
+{
+	if (text)
+		put_cell(text, out);
+	vp_buffer_string(out, ",");
+}
+
+/* Of a sample's line all but its texts, at most. */
+enum { LINE = 256 };
+
+static char *put_number_at(char *at, bool known, uint64_t number)
+{
+	if (known)
+		at = vp_put_count(at, number);
+	*at = ',';
+	return at + 1;
+}
+
+static char *put_text_at(char *at, const struct vp_export_texts *texts, uint32_t number)
+{
+	at = vp_export_texts_put(texts, number, at);
+	*at = ',';
+	return at + 1;
+}
+
+static size_t room_for(struct csv *csv, const struct vp_export *export,
+		       const struct vp_sample *sample)
+{
+	const struct vp_frame *inner = &sample->frames[sample->count - 1];
+	size_t room = LINE;
+
+	room += vp_export_texts_room(&csv->vms, export, inner->vm);
+	room += vp_export_texts_room(&csv->kinds, export, inner->kind);
+	room += vp_export_texts_room(&csv->cells, export, inner->process);
+	room += vp_export_texts_room(&csv->cells, export, inner->function);
+	room += vp_export_texts_room(&csv->cells, export, inner->module);
+	for (uint32_t i = 0; i < sample->count; i++)
+		room += 1 + vp_export_texts_room(&csv->parts, export, sample->frames[i].function);
+	return room;
+}
+
+static char *put_stack(char *at, const struct csv *csv, const struct vp_sample *sample)
+{
+	for (uint32_t i = 0; i < sample->count; i++) {
+		*at++ = i ? ';' : '"';
+		at = vp_export_texts_put(&csv->parts, sample->frames[i].function, at);
+	}
+	return vp_put_text(at, "\",,,,,\n");
+}
+
+static void put_sample(struct vp_export *export, const struct vp_sample *sample)
+{
+	const struct vp_frame *inner = &sample->frames[sample->count - 1];
+	struct csv *csv = export->state;
+	char *at = vp_buffer_room(export->out, room_for(csv, export, sample));
+	char time[VP_PUT_BLOCK];
+	size_t time_size = (size_t)(put_number_at(time, true, sample->time) - time);
+
+	at = vp_put_text(at, "sample,");
+	at = vp_put_blocks(at, time, time_size);
+	at = vp_put_blocks(at, time, time_size);
+	at = put_number_at(at, true, sample->weight);
+	at = put_number_at(at, sample->pcpu != VP_NONE, sample->pcpu);
+	at = put_text_at(at, &csv->vms, inner->vm);
+	at = put_number_at(at, inner->vcpu != VP_NONE, inner->vcpu);
+	at = put_text_at(at, &csv->cells, inner->process);
+	at = put_number_at(at, inner->pid != VP_NONE, inner->pid);
+	at = put_number_at(at, sample->tid, sample->tid);
+	at = put_text_at(at, &csv->kinds, inner->kind);
+	*at++ = ',';
+	at = put_text_at(at, &csv->cells, inner->function);
+	at = put_text_at(at, &csv->cells, inner->module);
+	vp_buffer_end(export->out, put_stack(at, csv, sample));
+}
+
+static void put_slice(struct vp_export *export, const struct vp_state_slice *slice)
+{
+	struct vp_buffer *out = export->out;
+
+	vp_buffer_string(out, "slice,");
+	put_known(true, slice->begin, out);
+	put_known(true, slice->end, out);
+	vp_buffer_string(out, ",");
+	put_known(slice->pcpu != VP_NONE, slice->pcpu, out);
+	put_text(vp_export_vm(export, slice->vm), out);
+	put_known(true, slice->vcpu, out);
+	vp_buffer_string(out, ",,,");
+	put_text(slice->state, out);
+	put_text(slice->reason, out);
+	vp_buffer_string(out, ",,,,,,,\n");
+}
+
+static void put_period(struct vp_export *export, const struct vp_period *period)
+{
+	struct vp_buffer *out = export->out;
+
+	vp_buffer_string(out, period->lane == VP_LANE_PCPU ? "pcpu," : "vcpu,");
+	put_known(true, period->begin, out);
+	put_known(true, period->end, out);
+	vp_buffer_string(out, ",");
+	put_known(period->pcpu != VP_NO_PCPU, period->pcpu, out);
+	put_text(period->has_vcpu ? vp_lanes_vm(export->lanes, period->vm) : NULL, out);
+	put_known(period->has_vcpu && period->vcpu != VP_VCPU_UNKNOWN, period->vcpu, out);
+	put_text(period->comm, out);
+	vp_buffer_string(out, ",");
+	put_known(true, period->tid, out);
+	put_text(vp_lane_state_name(period->state), out);
+	vp_buffer_string(out, ",,,,");
+	put_text(period->has_guest ? period->guest_comm : NULL, out);
+	put_known(period->has_guest, period->guest_pid, out);
+	put_known(period->has_guest, period->guest_tid, out);
+	put_text(period->has_thief ? period->thief_comm : NULL, out);
+	if (period->has_thief)
+		vp_buffer_count(out, period->thief_tid);
+	vp_buffer_string(out, "\n");
+}
+
+static void deinit(void *state)
+{
+	struct csv *csv = state;
+
+	vp_export_texts_deinit(&csv->vms);
+	vp_export_texts_deinit(&csv->kinds);
+	vp_export_texts_deinit(&csv->cells);
+	vp_export_texts_deinit(&csv->parts);
+}
+
+const struct vp_exporter *vp_exporter_csv(void)
+{
+	static const struct vp_exporter exporter = {.state_size = sizeof(struct csv),
+						    .begin = begin,
+						    .sample = put_sample,
+						    .slice = put_slice,
+						    .period = put_period,
+						    .deinit = deinit};
+
+	return &exporter;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A profile for pprof (perftools.profiles.Profile, github.com/google/pprof/proto/profile.proto),
+ * not compressed, which pprof reads as well. Machines, vCPUs, processes and states are labels.
+ */
+#include "analyze/key_set.h"
+#include "export/exporters.h"
+#include "export/protobuf.h"
+
+/* Fields, by the messages that have them. */
+enum {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE = 2,
+	PROFILE_MAPPING = 3,
+	PROFILE_LOCATION = 4,
+	PROFILE_FUNCTION = 5,
+	PROFILE_STRING = 6,
+	PROFILE_DURATION = 10,
+	PROFILE_PERIOD_TYPE = 11,
+	PROFILE_PERIOD = 12,
+	PROFILE_COMMENT = 13,
+	TYPE_TYPE = 1,
+	TYPE_UNIT = 2,
+	SAMPLE_LOCATION = 1,
+	SAMPLE_VALUE = 2,
+	SAMPLE_LABEL = 3,
+	LABEL_KEY = 1,
+	LABEL_STRING = 2,
+	LABEL_NUMBER = 3,
+	LABEL_UNIT = 4,
+	MAPPING_ID = 1,
+	MAPPING_FILE = 5,
+	MAPPING_HAS_FUNCTIONS = 7,
+	LOCATION_ID = 1,
+	LOCATION_MAPPING = 2,
+	LOCATION_LINE = 4,
+	LINE_FUNCTION = 1,
+	FUNCTION_ID = 1,
+	FUNCTION_NAME = 2,
+	FUNCTION_SYSTEM_NAME = 3,
+	FUNCTION_FILE = 4
+};
+
+struct pprof {
+	struct vp_intern strings;
+	struct vp_key_set functions; /* function, module */
+	struct vp_map mappings;      /* module -> number from 1 */
+	struct vp_buffer sample, locations, values, message, line;
+	uint64_t unit; /* ns of a sample, or 0 */
+};
+
+/* The text's number; a new one is written. */
+static uint64_t string_of(struct vp_export *export, const char *text)
+{
+	struct pprof *pprof = export->state;
+	size_t before = pprof->strings.strings.count;
+	uint32_t number = vp_intern_string(&pprof->strings, text);
+
+	if (pprof->strings.strings.count > before)
+		vp_pb_text(export->out, PROFILE_STRING, text);
+	return number;
+}
+
+static void put_message(struct vp_export *export, uint32_t field)
+{
+	struct pprof *pprof = export->state;
+
+	vp_pb_message(export->out, field, &pprof->message);
+	pprof->message.size = 0;
+}
+
+static void put_type(struct vp_export *export, uint32_t field, const char *type, const char *unit)
+{
+	struct pprof *pprof = export->state;
+
+	vp_pb_count(&pprof->message, TYPE_TYPE, string_of(export, type));
+	vp_pb_count(&pprof->message, TYPE_UNIT, string_of(export, unit));
+	put_message(export, field);
+}
+
+static void begin(struct vp_export *export)
+{
+	struct pprof *pprof = export->state;
+	const struct vp_recording *recording = &export->report->recording;
+
+	pprof->functions.key_size = 2 * sizeof(uint32_t);
+	pprof->unit = vp_recording_unit_ns(recording);
+	(void)string_of(export, ""); /* the first one is empty */
+	if (recording->weigh == VP_WEIGH_TICKS)
+		put_type(export, PROFILE_SAMPLE_TYPE, "samples", "count");
+	else if (recording->weigh == VP_WEIGH_EVENTS)
+		put_type(export, PROFILE_SAMPLE_TYPE, recording->trigger, "count");
+	if (pprof->unit) {
+		put_type(export, PROFILE_SAMPLE_TYPE, "time", "nanoseconds");
+		put_type(export, PROFILE_PERIOD_TYPE, "time", "nanoseconds");
+		vp_pb_count(export->out, PROFILE_PERIOD, recording->period_ns);
+	}
+	vp_pb_count(export->out, PROFILE_DURATION, (uint64_t)(export->report->duration * 1e9));
+}
+
+static uint32_t mapping_of(struct vp_export *export, uint32_t module)
+{
+	struct pprof *pprof = export->state;
+	bool inserted;
+
+	if (module == VP_NONE)
+		return 0;
+	uint32_t number =
+	    *vp_map_insert(&pprof->mappings, module, pprof->mappings.count + 1, &inserted);
+	if (inserted) {
+		uint64_t file = string_of(export, vp_export_text(export, module));
+		vp_pb_count(&pprof->message, MAPPING_ID, number);
+		vp_pb_count(&pprof->message, MAPPING_FILE, file);
+		vp_pb_count(&pprof->message, MAPPING_HAS_FUNCTIONS, 1);
+		put_message(export, PROFILE_MAPPING);
+	}
+	return number;
+}
+
+/* Each function is a location of its own, of the same number. */
+static void put_function(struct vp_export *export, uint64_t number, const struct vp_frame *frame)
+{
+	struct pprof *pprof = export->state;
+	const char *name = vp_export_text(export, frame->function);
+	const char *module = vp_export_text(export, frame->module);
+	uint64_t string = string_of(export, name ? name : "[unknown]");
+	uint64_t file = string_of(export, module ? module : "");
+	uint32_t mapping = mapping_of(export, frame->module);
+
+	vp_pb_count(&pprof->message, FUNCTION_ID, number);
+	vp_pb_count(&pprof->message, FUNCTION_NAME, string);
+	vp_pb_count(&pprof->message, FUNCTION_SYSTEM_NAME, string);
+	vp_pb_count(&pprof->message, FUNCTION_FILE, file);
+	put_message(export, PROFILE_FUNCTION);
+	pprof->line.size = 0;
+	vp_pb_count(&pprof->line, LINE_FUNCTION, number);
+	vp_pb_count(&pprof->message, LOCATION_ID, number);
+	if (mapping)
+		vp_pb_count(&pprof->message, LOCATION_MAPPING, mapping);
+	vp_pb_message(&pprof->message, LOCATION_LINE, &pprof->line);
+	put_message(export, PROFILE_LOCATION);
+}
+
+static uint64_t location_of(struct vp_export *export, const struct vp_frame *frame)
+{
+	struct pprof *pprof = export->state;
+	const uint32_t key[2] = {frame->function, frame->module};
+	bool inserted;
+	uint64_t number = 1 + (uint64_t)vp_key_set_add(&pprof->functions, key, &inserted);
+
+	if (inserted)
+		put_function(export, number, frame);
+	return number;
+}
+
+static void put_label(struct vp_export *export, const char *key, const char *text)
+{
+	struct pprof *pprof = export->state;
+
+	if (!text || !*text)
+		return;
+	vp_pb_count(&pprof->message, LABEL_KEY, string_of(export, key));
+	vp_pb_count(&pprof->message, LABEL_STRING, string_of(export, text));
+	vp_pb_message(&pprof->sample, SAMPLE_LABEL, &pprof->message);
+	pprof->message.size = 0;
+}
+
+/* pprof takes a number of 0 without a unit for none: it gets one. */
+static void put_number(struct vp_export *export, const char *key, uint32_t number)
+{
+	struct pprof *pprof = export->state;
+
+	if (number == VP_NONE)
+		return;
+	vp_pb_count(&pprof->message, LABEL_KEY, string_of(export, key));
+	vp_pb_count(&pprof->message, LABEL_NUMBER, number);
+	vp_pb_count(&pprof->message, LABEL_UNIT, string_of(export, "number"));
+	vp_pb_message(&pprof->sample, SAMPLE_LABEL, &pprof->message);
+	pprof->message.size = 0;
+}
+
+static void put_stack(struct vp_export *export, const struct vp_sample *sample)
+{
+	const struct vp_frame *inner = &sample->frames[sample->count - 1];
+	struct pprof *pprof = export->state;
+	const char *vm = vp_export_vm(export, inner->vm);
+
+	pprof->sample.size = pprof->locations.size = pprof->values.size = 0;
+	for (uint32_t i = sample->count; i-- > 0;)
+		vp_pb_varint(&pprof->locations, location_of(export, &sample->frames[i]));
+	if (export->report->recording.weigh != VP_WEIGH_TIME)
+		vp_pb_varint(&pprof->values, sample->weight);
+	if (pprof->unit)
+		vp_pb_varint(&pprof->values, sample->weight * pprof->unit);
+	vp_pb_message(&pprof->sample, SAMPLE_LOCATION, &pprof->locations);
+	vp_pb_message(&pprof->sample, SAMPLE_VALUE, &pprof->values);
+	put_label(export, "vm", vm ? vm : "host");
+	put_number(export, "vcpu", inner->vcpu);
+	put_label(export, "state", vp_kind_name(inner->kind));
+	put_label(export, "process", vp_export_text(export, inner->process));
+	put_number(export, "pid", inner->pid);
+	vp_pb_message(export->out, PROFILE_SAMPLE, &pprof->sample);
+}
+
+static void end(struct vp_export *export)
+{
+	vp_vec_each (&export->report->notes, note)
+		vp_pb_count(export->out, PROFILE_COMMENT, string_of(export, *note));
+}
+
+static void deinit(void *state)
+{
+	struct pprof *pprof = state;
+
+	vp_intern_deinit(&pprof->strings);
+	vp_key_set_deinit(&pprof->functions);
+	vp_map_deinit(&pprof->mappings);
+	vp_buffer_deinit(&pprof->sample);
+	vp_buffer_deinit(&pprof->locations);
+	vp_buffer_deinit(&pprof->values);
+	vp_buffer_deinit(&pprof->message);
+	vp_buffer_deinit(&pprof->line);
+}
+
+const struct vp_exporter *vp_exporter_pprof(void)
+{
+	static const struct vp_exporter exporter = {.state_size = sizeof(struct pprof),
+						    .totals = true,
+						    .begin = begin,
+						    .sample = put_stack,
+						    .end = end,
+						    .deinit = deinit};
+
+	return &exporter;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Samples as perf script prints those with call chains (--ns): a line with thread, CPU, time,
+ * period and event, then a line for each frame, innermost first. A guest's process has its VM
+ * before it: VM/PROCESS.
+ */
+#include <inttypes.h>
+
+#include "export/export_text.h"
+#include "export/exporters.h"
+
+#define SECOND 1000000000
+
+struct script {
+	struct vp_export_texts vms, processes, functions, modules, guest_modules;
+	char *event;
+	uint64_t unit; /* perf's periods of a clock are ns */
+};
+
+/* Readers take what follows a blank for the next field. */
+static void put_word(const char *text, struct vp_buffer *out)
+{
+	size_t from = out->size;
+
+	vp_export_put_clean(text, out);
+	for (size_t i = from; i < out->size; i++)
+		if (out->bytes[i] == ' ')
+			out->bytes[i] = '_';
+}
+
+static void put_vm(const char *name, struct vp_buffer *out)
+{
+	put_word(name, out);
+	vp_buffer_string(out, "/");
+}
+
+/* "web server 2" would be process 2. */
+static void put_process(const char *name, struct vp_buffer *out)
+{
+	bool has_number = false;
+
+	for (const char *at = name; *at; at++)
+		has_number |= at[0] == ' ' && at[1] >= '0' && at[1] <= '9';
+	(has_number || name[0] == ' ' || name[0] == '#' ? put_word : vp_export_put_clean)(
+	    name[0] ? name : "-", out);
+}
+
+/* perf's names of kernels. */
+static void put_file(const char *name, const char *kernel, struct vp_buffer *out)
+{
+	vp_buffer_string(out, " (");
+	if (strcmp(name, "[kernel]") != 0)
+		put_word(name, out);
+	else
+		vp_buffer_string(out, kernel);
+	vp_buffer_string(out, ")");
+}
+
+static void put_module(const char *name, struct vp_buffer *out)
+{
+	put_file(name, "[kernel.kallsyms]", out);
+}
+
+static void put_guest_module(const char *name, struct vp_buffer *out)
+{
+	put_file(name, "[guest.kernel.kallsyms]", out);
+}
+
+static char *event_of(const struct vp_recording *recording)
+{
+	struct vp_buffer name = {0};
+
+	put_word(recording->trigger[0] ? recording->trigger : "samples", &name);
+	char *event = vp_strdup(vp_buffer_text(&name));
+	vp_buffer_deinit(&name);
+	return event;
+}
+
+static void begin(struct vp_export *export)
+{
+	const struct vp_recording *recording = &export->report->recording;
+	struct script *script = export->state;
+
+	script->event = event_of(recording);
+	script->unit = recording->weigh == VP_WEIGH_TICKS ? recording->period_ns : 1;
+	script->vms = (struct vp_export_texts){.text = vp_export_vm, .put = put_vm, .unknown = ""};
+	script->processes =
+	    (struct vp_export_texts){.text = vp_export_text, .put = put_process, .unknown = ""};
+	script->functions = (struct vp_export_texts){
+	    .text = vp_export_text, .put = vp_export_put_clean, .unknown = "[unknown]"};
+	script->modules = (struct vp_export_texts){
+	    .text = vp_export_text, .put = put_module, .unknown = " ([unknown])"};
+	script->guest_modules = script->modules;
+	script->guest_modules.put = put_guest_module;
+}
+
+/* All of a sample's lines but their texts, and of each of its frames', at most. */
+enum { LINES = 256, LINE_OF_FRAME = 64 };
+
+static char *put_when(char *at, uint32_t pcpu, uint64_t time)
+{
+	*at++ = ' ';
+	if (pcpu != VP_NONE) {
+		*at++ = '[';
+		at = vp_put_padded(at, pcpu, 3, '0');
+		at = vp_put_text(at, "] ");
+	}
+	at = vp_put_padded(at, time / SECOND, 5, ' ');
+	*at++ = '.';
+	at = vp_put_padded(at, time % SECOND, 9, '0');
+	return vp_put_text(at, ": ");
+}
+
+static struct vp_export_texts *modules_of(struct script *script, const struct vp_frame *frame)
+{
+	return frame->vm == VP_NONE ? &script->modules : &script->guest_modules;
+}
+
+static size_t room_for(struct script *script, const struct vp_export *export,
+		       const struct vp_sample *sample)
+{
+	const struct vp_frame *inner = &sample->frames[sample->count - 1];
+	size_t room = LINES + strlen(script->event) +
+		      vp_export_texts_room(&script->vms, export, inner->vm) +
+		      vp_export_texts_room(&script->processes, export, inner->process);
+
+	for (uint32_t i = 0; i < sample->count; i++) {
+		const struct vp_frame *frame = &sample->frames[i];
+		room += LINE_OF_FRAME;
+		room += vp_export_texts_room(&script->functions, export, frame->function);
+		room += vp_export_texts_room(modules_of(script, frame), export, frame->module);
+	}
+	return room;
+}
+
+/* An address without a name has a text that says where it is, and no function that it is in. Of a
+ * return address it is where the call ends. */
+static bool is_unnamed(const char *text, const struct vp_frame_place *place)
+{
+	const char *plus = text ? strrchr(text, '+') : NULL;
+	bool is_address = text && (!strncmp(text, "0x", 2) || (plus && !strncmp(plus, "+0x", 3)));
+
+	return is_address && place->ip - place->start <= 1;
+}
+
+static char *put_frame(char *at, struct vp_export *export, const struct vp_frame *frame,
+		       const struct vp_frame_place *place)
+{
+	struct script *script = export->state;
+	const char *text = vp_export_text(export, frame->function);
+	bool is_unknown = is_unnamed(text, place);
+	char number[32];
+
+	*at++ = '\t';
+	snprintf(number, sizeof(number), "%16" PRIx64 " ", place->ip);
+	at = vp_put_text(at, number);
+	at = is_unknown ? vp_put_text(at, "[unknown]")
+			: vp_export_texts_put(&script->functions, frame->function, at);
+	if (place->ip && text && !is_unknown) {
+		snprintf(number, sizeof(number), "+0x%" PRIx64, place->ip - place->start);
+		at = vp_put_text(at, number);
+	}
+	at = vp_export_texts_put(modules_of(script, frame), frame->module, at);
+	*at = '\n';
+	return at + 1;
+}
+
+/* perf calls a thread without a name by its number, and what idles the swapper. */
+static char *put_thread(char *at, const struct script *script, const struct vp_sample *sample)
+{
+	const struct vp_frame *inner = &sample->frames[sample->count - 1];
+	bool in_guest = inner->vm != VP_NONE, idle = inner->kind == VP_KIND_IDLE;
+	uint32_t tid = idle && !in_guest                   ? 0
+		       : in_guest && inner->pid != VP_NONE ? inner->pid
+							   : sample->tid;
+	char number[16], *start = at;
+
+	at = vp_export_texts_put(&script->vms, inner->vm, at);
+	if (inner->process != VP_NONE) {
+		at = vp_export_texts_put(&script->processes, inner->process, at);
+	} else if (idle) {
+		at = vp_put_text(at, "swapper");
+	} else {
+		*at++ = ':';
+		at = vp_put_count(at, tid);
+	}
+	if (at == start + 1) /* speedscope wants two characters before a blank */
+		*at++ = ' ';
+	snprintf(number, sizeof(number), " %5" PRIu32, tid);
+	return vp_put_text(at, number);
+}
+
+static void put_sample(struct vp_export *export, const struct vp_sample *sample)
+{
+	struct script *script = export->state;
+	char *at = vp_buffer_room(export->out, room_for(script, export, sample));
+
+	at = put_thread(at, script, sample);
+	at = put_when(at, sample->pcpu, sample->time);
+	at = vp_put_padded(at, sample->weight * script->unit, 10, ' ');
+	*at++ = ' ';
+	at = vp_put_text(at, script->event);
+	at = vp_put_text(at, ": \n");
+	for (uint32_t i = sample->count; i-- > 0;)
+		at = put_frame(at, export, &sample->frames[i], &sample->places[i]);
+	*at++ = '\n';
+	vp_buffer_end(export->out, at);
+}
+
+static void deinit(void *state)
+{
+	struct script *script = state;
+
+	free(script->event);
+	vp_export_texts_deinit(&script->vms);
+	vp_export_texts_deinit(&script->processes);
+	vp_export_texts_deinit(&script->functions);
+	vp_export_texts_deinit(&script->modules);
+	vp_export_texts_deinit(&script->guest_modules);
+}
+
+const struct vp_exporter *vp_exporter_script(void)
+{
+	static const struct vp_exporter exporter = {.state_size = sizeof(struct script),
+						    .begin = begin,
+						    .sample = put_sample,
+						    .deinit = deinit};
+
+	return &exporter;
+}

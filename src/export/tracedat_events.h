@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Events as ftrace has them in its ring buffer, and the formats that say where their fields are. */
+#ifndef VP_EXPORT_TRACEDAT_EVENTS_H
+#define VP_EXPORT_TRACEDAT_EVENTS_H
+
+#include "analyze/script.h"
+#include "base/buffer.h"
+
+enum vp_ftrace_shape { VP_FTRACE_NUMBER, VP_FTRACE_ARRAY, VP_FTRACE_DYNAMIC };
+
+struct vp_ftrace_field {
+	char *name;
+	enum vp_ftrace_shape shape;
+	uint16_t size; /* bytes of a number, or of each one */
+	uint16_t count;
+	uint16_t offset;
+	bool is_signed, is_hex, is_text;
+	uint32_t from; /* place in the event, or in the table of vperf's own events */
+};
+
+/* Of all events of a class. */
+struct vp_ftrace_format {
+	char *name; /* "sched:sched_switch" */
+	uint16_t id;
+	uint16_t size;                   /* of what is at fixed places */
+	const struct vp_ftrace_own *own; /* NULL: the kernel's tracepoint, with its fields */
+	VP_VEC(struct vp_ftrace_field) fields;
+};
+
+/* The format of events like this one. */
+void vp_ftrace_format_make(const struct vp_script_event *event, uint16_t id,
+			   struct vp_ftrace_format *ret);
+void vp_ftrace_format_deinit(struct vp_ftrace_format *format);
+/* Whether the event is one of that format. */
+bool vp_ftrace_format_is_of(const struct vp_ftrace_format *format,
+			    const struct vp_script_event *event);
+/* As in the kernel's tracefs: events/SYSTEM/NAME/format. */
+void vp_ftrace_format_text(const struct vp_ftrace_format *format, struct vp_buffer *out);
+/* The event's bytes. */
+void vp_ftrace_put(const struct vp_ftrace_format *format, const struct vp_script_event *event,
+		   struct vp_buffer *out);
+
+#endif

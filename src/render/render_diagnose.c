@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "render/render_diagnose.h"
+
+#include <inttypes.h>
+
+#include "base/text.h"
+
+/* Of what findings about memory have beside their rule's. */
+static const char by_address[] = "exits --by address";
+
+/* A word of a shell's command: quoted unless it is plain. */
+static void put_word(const char *word, struct vp_buffer *out)
+{
+	static const char plain[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-+:";
+	VP_AUTO_FREE char *clean = vp_text_cleaned(word);
+
+	vp_buffer_string(out, " ");
+	if (*clean && !clean[strspn(clean, plain)]) {
+		vp_buffer_string(out, clean);
+		return;
+	}
+	vp_buffer_string(out, "'");
+	for (const char *at = clean; *at; at++)
+		vp_buffer_append(out, *at == '\'' ? "'\\''" : at, *at == '\'' ? 4 : 1);
+	vp_buffer_string(out, "'");
+}
+
+static void put_command(const char *verb, const struct vp_finding *finding,
+			const struct vp_account_recording *rec, struct vp_buffer *out)
+{
+	vp_buffer_printf(out, "vperf %s", verb);
+	if (finding->vm != VP_FINDING_OF_NO_VM) {
+		vp_buffer_string(out, " --vm");
+		put_word(rec->vms.at[finding->vm].name, out);
+	}
+	put_word(rec->path, out);
+}
+
+static void put_head(const struct vp_finding *finding, const struct vp_account_recording *rec,
+		     struct vp_buffer *out)
+{
+	const struct vp_rule *rule = finding->rule;
+	char lost[VP_DURATION_SIZE];
+
+	VP_AUTO_FREE char *vm = finding->vm == VP_FINDING_OF_NO_VM
+				    ? NULL
+				    : vp_text_cleaned(rec->vms.at[finding->vm].name);
+	if (rule->records) {
+		vp_buffer_printf(out, "%s%s lost %" PRIu64 " %s", vm ? "VM " : "vperf",
+				 vm ? vm : "", finding->count, rule->records);
+		if (finding->percent > 0)
+			vp_buffer_printf(out, ", %.1f%% of them", finding->percent);
+		vp_buffer_printf(out, ": %s\n", finding->words.what);
+		return;
+	}
+	vp_buffer_printf(out, "VM %s loses %s, %.1f%% of its vCPUs' time, to %s\n", vm,
+			 vp_text_duration(finding->ns, lost), finding->percent,
+			 finding->words.what);
+	if (finding->count)
+		vp_buffer_printf(out, "   %" PRIu64 " times%s", finding->count,
+				 finding->who ? "; " : "\n");
+	else if (finding->who)
+		vp_buffer_string(out, "   ");
+}
+
+static void put_finding(const struct vp_finding *finding, size_t number,
+			const struct vp_account_recording *rec, struct vp_buffer *out)
+{
+	const struct vp_rule *rule = finding->rule;
+	VP_AUTO_FREE char *who = finding->who ? vp_text_cleaned(finding->who) : NULL;
+	char most[VP_DURATION_SIZE];
+
+	vp_buffer_printf(out, "%zu. ", number);
+	put_head(finding, rec, out);
+	if (who)
+		vp_buffer_printf(out, "most of it: %s, %s\n", who,
+				 vp_text_duration(finding->most, most));
+	if (finding->detail)
+		vp_buffer_printf(out, "   %s\n", finding->detail);
+	if (finding->address)
+		vp_buffer_printf(out, "   most at %s, %" PRIu64 " times\n", finding->address,
+				 finding->address_count);
+	vp_buffer_string(out, "   see:    ");
+	put_command(rule->evidence, finding, rec, out);
+	if (finding->address) {
+		vp_buffer_string(out, "\n           ");
+		put_command(by_address, finding, rec, out);
+	}
+	vp_buffer_printf(out, "\n   try:    %s\n   source: %s\n\n", finding->words.advice,
+			 finding->words.source);
+}
+
+void vp_render_diagnosis_text(const struct vp_diagnosis *diagnosis,
+			      const struct vp_account_recording *rec, struct vp_buffer *out)
+{
+	size_t number = 0;
+
+	vp_vec_each (&diagnosis->findings, finding)
+		put_finding(finding, ++number, rec, out);
+	if (!number)
+		vp_buffer_string(out, "Nothing stands out.\n");
+}
+
+static void put_json(const struct vp_finding *finding, const struct vp_account_recording *rec,
+		     struct vp_json *json)
+{
+	struct vp_buffer command = {0}, addresses = {0};
+
+	put_command(finding->rule->evidence, finding, rec, &command);
+	if (finding->address)
+		put_command(by_address, finding, rec, &addresses);
+	vp_json_line(json);
+	vp_json_object(json, NULL);
+	vp_json_text(json, "id", finding->rule->id);
+	vp_json_text(json, "vm",
+		     finding->vm == VP_FINDING_OF_NO_VM ? NULL : rec->vms.at[finding->vm].name);
+	vp_json_count(json, "ns", finding->ns);
+	vp_json_number(json, "percent", finding->percent);
+	vp_json_count(json, "count", finding->count);
+	vp_json_text(json, "most", finding->who);
+	vp_json_count(json, "most_ns", finding->most);
+	vp_json_text(json, "address", finding->address);
+	vp_json_count(json, "address_count", finding->address_count);
+	vp_json_text(json, "records", finding->rule->records);
+	vp_json_text(json, "detail", finding->detail);
+	vp_json_text(json, "what", finding->words.what);
+	vp_json_text(json, "evidence", vp_buffer_text(&command));
+	vp_json_text(json, "address_evidence",
+		     finding->address ? vp_buffer_text(&addresses) : NULL);
+	vp_json_text(json, "advice", finding->words.advice);
+	vp_json_text(json, "source", finding->words.source);
+	vp_json_object_end(json);
+	vp_buffer_deinit(&command);
+	vp_buffer_deinit(&addresses);
+}
+
+void vp_render_diagnosis_json(const struct vp_diagnosis *diagnosis,
+			      const struct vp_account_recording *rec, struct vp_json *json)
+{
+	vp_json_line(json);
+	vp_json_array(json, "findings");
+	vp_vec_each (&diagnosis->findings, finding)
+		put_json(finding, rec, json);
+	vp_json_array_end(json);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Findings for people, and as JSON. */
+#ifndef VP_RENDER_RENDER_DIAGNOSE_H
+#define VP_RENDER_RENDER_DIAGNOSE_H
+
+#include "analyze/account_recording.h"
+#include "analyze/diagnose.h"
+#include "base/json.h"
+
+void vp_render_diagnosis_text(const struct vp_diagnosis *diagnosis,
+			      const struct vp_account_recording *rec, struct vp_buffer *out);
+/* A member "findings" of the object at hand. */
+void vp_render_diagnosis_json(const struct vp_diagnosis *diagnosis,
+			      const struct vp_account_recording *rec, struct vp_json *json);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "render/render_guests.h"
+
+#include <inttypes.h>
+
+#include "analyze/table.h"
+#include "base/json.h"
+#include "guestmem/view.h"
+#include "render/render_table.h"
+
+/* How far KASLR has moved the kernel. */
+static uint64_t slide_of(const struct vp_guest_finding *finding)
+{
+	return finding->text - VP_KERNEL_LINKED;
+}
+
+static void put_guest(const struct vp_guest_answer *answer, struct vp_buffer *out)
+{
+	const struct vp_guest_finding *finding = &answer->finding;
+
+	vp_buffer_printf(out, "VM %s (%s)\n", answer->vm->name,
+			 vp_vm_place(answer->vm, (char[32]){""}));
+	if (answer->problem)
+		vp_buffer_printf(out, "  %s\n", answer->problem);
+	if (finding->dropped)
+		vp_buffer_printf(out, "  a cached kernel pack was rejected: %s\n",
+				 finding->dropped);
+	if (!finding->banner)
+		return;
+	vp_buffer_printf(out, "  %s\n  build-id ", finding->banner);
+	vp_build_id_put(&finding->build_id, out);
+	vp_buffer_printf(
+	    out,
+	    ", at 0x%" PRIx64 " (KASLR slide 0x%" PRIx64 ", physical 0x%" PRIx64
+	    "), %u-level paging\n  %s, %s; %zu CPUs, %zu processes\n%s",
+	    finding->text, slide_of(finding), finding->gpa, finding->levels,
+	    finding->scanned ? "found by memory scan" : "found from the vCPU registers",
+	    finding->cached    ? "cached kernel pack"
+	    : finding->derived ? "symbols read"
+			       : "symbols and BTF read",
+	    finding->cpus.count, answer->processes.count,
+	    finding->derived
+		? "  no BTF: struct offsets were derived; tasks are known, mappings are not\n"
+		: "");
+}
+
+static void fill_table(const vp_guest_answers *answers, struct vp_table *table)
+{
+	vp_table_column_add(table, "vm", "VM", "", VP_CELL_TEXT);
+	vp_table_column_add(table, "pid", "PID", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "process", "Process", "", VP_CELL_TEXT);
+	vp_vec_each (answers, answer)
+		vp_vec_each (&answer->processes, process) {
+			vp_table_text(table, answer->vm->name);
+			vp_table_count(table, process->tgid);
+			vp_table_text(table, process->comm);
+		}
+}
+
+void vp_render_guests_text(const vp_guest_answers *answers, struct vp_buffer *out)
+{
+	struct vp_table table = {0};
+
+	vp_vec_each (answers, answer)
+		put_guest(answer, out);
+	fill_table(answers, &table);
+	vp_render_table_text(&table, false, out);
+	vp_table_deinit(&table);
+}
+
+void vp_render_guests_csv(const vp_guest_answers *answers, struct vp_buffer *out)
+{
+	struct vp_table table = {0};
+
+	fill_table(answers, &table);
+	vp_render_table_csv(&table, true, out);
+	vp_table_deinit(&table);
+}
+
+static void put_cpus(const struct vp_guest_finding *finding, struct vp_json *json)
+{
+	vp_json_array(json, "cpus");
+	vp_vec_each (&finding->cpus, cpu) {
+		vp_json_object(json, NULL);
+		vp_json_count(json, "vcpu", cpu->vcpu);
+		vp_json_count(json, "cpu", cpu->cpu);
+		vp_json_hex(json, "current_at", cpu->current_gpa);
+		vp_json_object_end(json);
+	}
+	vp_json_array_end(json);
+}
+
+static void put_kernel(const struct vp_guest_finding *finding, struct vp_json *json)
+{
+	struct vp_buffer build_id = {0};
+
+	vp_build_id_put(&finding->build_id, &build_id);
+	vp_json_object(json, "kernel");
+	vp_json_text(json, "banner", finding->banner);
+	vp_json_text(json, "build_id", vp_buffer_text(&build_id));
+	vp_json_hex(json, "text", finding->text);
+	vp_json_hex(json, "kaslr_slide", slide_of(finding));
+	vp_json_hex(json, "physical", finding->gpa);
+	vp_json_hex(json, "direct_map", finding->direct_map);
+	vp_json_count(json, "paging_levels", finding->levels);
+	vp_json_text(json, "found_by", finding->scanned ? "scan" : "registers");
+	vp_json_text(json, "pack", finding->cached ? "cached" : "read");
+	vp_json_bool(json, "derived", finding->derived);
+	vp_json_text(json, "dropped_pack", finding->dropped);
+	put_cpus(finding, json);
+	vp_json_object_end(json);
+	vp_buffer_deinit(&build_id);
+}
+
+static void put_answer(const struct vp_guest_answer *answer, struct vp_json *json)
+{
+	vp_json_object(json, NULL);
+	vp_json_text(json, "vm", answer->vm->name);
+	vp_json_count(json, "pid", answer->vm->pid);
+	vp_json_text(json, "problem", answer->problem);
+	if (answer->finding.banner)
+		put_kernel(&answer->finding, json);
+	else
+		vp_json_null(json, "kernel");
+	vp_json_array(json, "processes");
+	vp_vec_each (&answer->processes, process) {
+		vp_json_object(json, NULL);
+		vp_json_count(json, "pid", process->tgid);
+		vp_json_text(json, "process", process->comm);
+		vp_json_hex(json, "root", process->root);
+		vp_json_object_end(json);
+	}
+	vp_json_array_end(json);
+	vp_json_object_end(json);
+}
+
+void vp_render_guests_json(const vp_guest_answers *answers, struct vp_buffer *out)
+{
+	struct vp_json json = vp_json_to(out);
+
+	vp_json_pretty(&json, true);
+	vp_json_array(&json, NULL);
+	vp_vec_each (answers, answer)
+		put_answer(answer, &json);
+	vp_json_array_end(&json);
+	vp_buffer_string(out, "\n");
+}

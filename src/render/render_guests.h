@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What 'vperf guests' prints, appended to `out`. */
+#ifndef VP_RENDER_RENDER_GUESTS_H
+#define VP_RENDER_RENDER_GUESTS_H
+
+#include "collect/guest_reader.h"
+#include "schema/vm.h"
+
+/* What one VM answered, its texts cleaned; `problem` is why something is missing, or NULL. */
+struct vp_guest_answer {
+	const struct vp_vm *vm;
+	struct vp_guest_finding finding;
+	vp_guest_processes processes;
+	char *problem;
+};
+typedef VP_VEC(struct vp_guest_answer) vp_guest_answers;
+
+void vp_render_guests_text(const vp_guest_answers *answers, struct vp_buffer *out);
+void vp_render_guests_json(const vp_guest_answers *answers, struct vp_buffer *out);
+/* A line per process. */
+void vp_render_guests_csv(const vp_guest_answers *answers, struct vp_buffer *out);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A report in each of its formats, appended to `out`. */
+#ifndef VP_RENDER_RENDER_REPORT_H
+#define VP_RENDER_RENDER_REPORT_H
+
+#include <stdbool.h>
+
+#include "analyze/report.h"
+#include "base/buffer.h"
+
+/* Notes as '#' lines. Those that are alike are folded into one, unless `verbose`. */
+void vp_render_notes(const vp_sentences *notes, bool verbose, struct vp_buffer *out);
+/* For people: notes as '#' lines, the shares, the table, the exits behind stolen time. */
+void vp_render_report_text(const struct vp_report *report, bool colour, struct vp_buffer *out);
+/* `colour` is for text alone. */
+void vp_render_report_csv(const struct vp_report *report, bool colour, struct vp_buffer *out);
+void vp_render_report_json(const struct vp_report *report, bool colour, struct vp_buffer *out);
+
+#endif

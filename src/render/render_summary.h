@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What 'vperf info' prints, appended to `out`. */
+#ifndef VP_RENDER_RENDER_SUMMARY_H
+#define VP_RENDER_RENDER_SUMMARY_H
+
+#include "analyze/summary.h"
+#include "base/buffer.h"
+
+void vp_render_summary_text(const struct vp_summary *summary, bool verbose, struct vp_buffer *out);
+void vp_render_summary_json(const struct vp_summary *summary, struct vp_buffer *out);
+
+#endif
