@@ -3,7 +3,7 @@
  * A profile for pprof (perftools.profiles.Profile, github.com/google/pprof/proto/profile.proto),
  * not compressed, which pprof reads as well. Machines, vCPUs, processes and states are labels.
  */
-#include "analyze/key_set.h"
+#include "analyze/common/key_set.h"
 #include "export/exporters.h"
 #include "export/protobuf.h"
 

@@ -3,7 +3,7 @@
  * A profile for speedscope (https://www.speedscope.app/file-format-schema.json): each stack once,
  * below its machine and process.
  */
-#include "analyze/key_set.h"
+#include "analyze/common/key_set.h"
 #include "base/json.h"
 #include "export/export_text.h"
 #include "export/exporters.h"

@@ -3,7 +3,7 @@
 #ifndef VP_EXPORT_EXPORT_TEXT_H
 #define VP_EXPORT_EXPORT_TEXT_H
 
-#include "analyze/export.h"
+#include "analyze/report/export.h"
 
 /* Where a text is. */
 struct vp_export_made {

@@ -3,7 +3,7 @@
 #ifndef VP_EXPORT_EXPORTERS_H
 #define VP_EXPORT_EXPORTERS_H
 
-#include "analyze/export.h"
+#include "analyze/report/export.h"
 
 /* One line per stack, as flame graph tools read it: MACHINE;PROCESS;FUNCTION COUNT, with call
  * chains all functions from the outermost on. */

@@ -7,7 +7,7 @@
 #ifndef VP_EXPORT_LTTNG_EVENTS_H
 #define VP_EXPORT_LTTNG_EVENTS_H
 
-#include "analyze/script.h"
+#include "analyze/trace/script.h"
 #include "schema/event_class.h"
 
 /* What an exporter makes up: what a thread is, and marks that pair a guest with its VM. */

@@ -6,7 +6,7 @@
 #ifndef VP_EXPORT_PERF_SYMBOLS_H
 #define VP_EXPORT_PERF_SYMBOLS_H
 
-#include "analyze/key_set.h"
+#include "analyze/common/key_set.h"
 #include "base/error.h"
 #include "base/intern.h"
 #include "schema/vm.h"

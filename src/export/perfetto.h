@@ -3,8 +3,8 @@
 #ifndef VP_EXPORT_PERFETTO_H
 #define VP_EXPORT_PERFETTO_H
 
-#include "analyze/export.h"
-#include "analyze/key_set.h"
+#include "analyze/common/key_set.h"
+#include "analyze/report/export.h"
 #include "export/protobuf.h"
 
 /* Fields, by the messages that have them. */

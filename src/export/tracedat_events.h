@@ -3,7 +3,7 @@
 #ifndef VP_EXPORT_TRACEDAT_EVENTS_H
 #define VP_EXPORT_TRACEDAT_EVENTS_H
 
-#include "analyze/script.h"
+#include "analyze/trace/script.h"
 #include "base/buffer.h"
 
 enum vp_ftrace_shape { VP_FTRACE_NUMBER, VP_FTRACE_ARRAY, VP_FTRACE_DYNAMIC };

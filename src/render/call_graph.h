@@ -2,7 +2,7 @@
 #ifndef VP_RENDER_CALL_GRAPH_H
 #define VP_RENDER_CALL_GRAPH_H
 
-#include "analyze/report.h"
+#include "analyze/report/report.h"
 #include "base/buffer.h"
 
 /* Appends the call tree of a row, as report->graph asks; nothing if the row has none. */

@@ -7,11 +7,11 @@
 #ifndef VP_RENDER_PAGE_H
 #define VP_RENDER_PAGE_H
 
-#include "analyze/account_recording.h"
-#include "analyze/diagnose.h"
-#include "analyze/interval_bins.h"
-#include "analyze/lane_store.h"
-#include "analyze/report.h"
+#include "analyze/account/account_recording.h"
+#include "analyze/model/interval_bins.h"
+#include "analyze/report/diagnose.h"
+#include "analyze/report/report.h"
+#include "analyze/trace/lane_store.h"
 #include "base/buffer.h"
 
 struct vp_page_table {

@@ -3,9 +3,9 @@
 #ifndef VP_RENDER_PAGE_PARTS_H
 #define VP_RENDER_PAGE_PARTS_H
 
-#include "analyze/interval_bins.h"
-#include "analyze/lane_store.h"
-#include "analyze/report.h"
+#include "analyze/model/interval_bins.h"
+#include "analyze/report/report.h"
+#include "analyze/trace/lane_store.h"
 #include "base/json.h"
 
 /* Each is a member of the object at hand. */

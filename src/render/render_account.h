@@ -3,8 +3,8 @@
 #ifndef VP_RENDER_RENDER_ACCOUNT_H
 #define VP_RENDER_RENDER_ACCOUNT_H
 
-#include "analyze/account_recording.h"
-#include "analyze/table.h"
+#include "analyze/account/account_recording.h"
+#include "analyze/common/table.h"
 #include "base/json.h"
 
 /* What the recording is, and what is wrong with it: lines that begin with #. */

@@ -3,8 +3,8 @@
 #ifndef VP_RENDER_RENDER_DIAGNOSE_H
 #define VP_RENDER_RENDER_DIAGNOSE_H
 
-#include "analyze/account_recording.h"
-#include "analyze/diagnose.h"
+#include "analyze/account/account_recording.h"
+#include "analyze/report/diagnose.h"
 #include "base/json.h"
 
 void vp_render_diagnosis_text(const struct vp_diagnosis *diagnosis,

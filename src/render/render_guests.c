@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "analyze/table.h"
+#include "analyze/common/table.h"
 #include "base/json.h"
 #include "guestmem/view.h"
 #include "render/render_table.h"

@@ -3,7 +3,7 @@
 #ifndef VP_RENDER_RENDER_INTERVALS_H
 #define VP_RENDER_RENDER_INTERVALS_H
 
-#include "analyze/intervals.h"
+#include "analyze/model/intervals.h"
 #include "base/buffer.h"
 
 /* What was counted, in a sentence; to be freed. */

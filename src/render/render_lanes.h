@@ -3,7 +3,7 @@
 #ifndef VP_RENDER_RENDER_LANES_H
 #define VP_RENDER_RENDER_LANES_H
 
-#include "analyze/lanes.h"
+#include "analyze/trace/lanes.h"
 
 struct vp_lanes_layout {
 	struct vp_lanes *lanes; /* names of VMs */

@@ -2,7 +2,7 @@
 #ifndef VP_RENDER_RENDER_MODEL_CHECK_H
 #define VP_RENDER_RENDER_MODEL_CHECK_H
 
-#include "analyze/model_check.h"
+#include "analyze/model/model_check.h"
 #include "base/buffer.h"
 
 /* Unexplained and influential rows are named, at most a screenful of them. */

@@ -2,7 +2,7 @@
 #ifndef VP_RENDER_RENDER_MODEL_COMPARE_H
 #define VP_RENDER_RENDER_MODEL_COMPARE_H
 
-#include "analyze/model_compare.h"
+#include "analyze/model/model_compare.h"
 #include "base/json.h"
 
 /* Append to `out`; `key` as in base/json.h. */

@@ -2,7 +2,7 @@
 #ifndef VP_RENDER_RENDER_MODEL_LINEAR_H
 #define VP_RENDER_RENDER_MODEL_LINEAR_H
 
-#include "analyze/model_groups.h"
+#include "analyze/model/model_groups.h"
 #include "base/json.h"
 
 /* A regression's coefficients and contributions, its groups, the columns it could not use. */

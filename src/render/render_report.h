@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "analyze/report.h"
+#include "analyze/report/report.h"
 #include "base/buffer.h"
 
 /* Notes as '#' lines. Those that are alike are folded into one, unless `verbose`. */

@@ -3,7 +3,7 @@
 #ifndef VP_RENDER_RENDER_SCRIPT_H
 #define VP_RENDER_RENDER_SCRIPT_H
 
-#include "analyze/script.h"
+#include "analyze/trace/script.h"
 
 /* What is printed of an event: bits. */
 enum vp_script_shown {

@@ -3,7 +3,7 @@
 #ifndef VP_RENDER_RENDER_SUMMARY_H
 #define VP_RENDER_RENDER_SUMMARY_H
 
-#include "analyze/summary.h"
+#include "analyze/report/summary.h"
 #include "base/buffer.h"
 
 void vp_render_summary_text(const struct vp_summary *summary, bool verbose, struct vp_buffer *out);

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "analyze/table.h"
+#include "analyze/common/table.h"
 #include "base/buffer.h"
 
 /* Columns aligned, numbers to the right; the last column takes what it needs. */

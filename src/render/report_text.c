@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyze/notes.h"
+#include "analyze/common/notes.h"
 #include "base/text.h"
 #include "render/call_graph.h"
 #include "render/render_report.h"

@@ -3,7 +3,7 @@
 #ifndef VP_RENDER_TOP_H
 #define VP_RENDER_TOP_H
 
-#include "analyze/live.h"
+#include "analyze/report/live.h"
 #include "base/buffer.h"
 
 /* What the user chose; zeroed at first, but for `order`. */
@@ -25,7 +25,7 @@ struct vp_top_screen {
 	double seconds; /* the length of the last update */
 	const struct vp_live *live;
 	const vp_vms *vms;
-	/* Of the VMs that are shown, as analyze/account_tables.h makes them. */
+	/* Of the VMs that are shown, as analyze/account/account_tables.h makes them. */
 	const struct vp_table *exits, *thieves;
 };
 

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analyze/account_tables.h"
-#include "analyze/sched.h"
+#include "analyze/account/account_tables.h"
+#include "analyze/trace/sched.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "export/exporters.h"

@@ -207,7 +207,7 @@ def same_times(claims, exits, theirs):
 
 
 STORMS = {"exits-cpuid": ("CPUID", "0xe"), "exits-port": ("IOIO", "0x20")}
-LEAST = 3.0  # percent of the vCPU's time, from which these rules speak (src/analyze/diagnose_rules.c)
+LEAST = 3.0  # percent of the vCPU's time, from which these rules speak (src/analyze/report/diagnose_rules.c)
 
 
 def storms_are_found(run, claims, exits):

@@ -3,7 +3,7 @@
 #ifndef VP_TESTS_ACCOUNT_RECORDS_H
 #define VP_TESTS_ACCOUNT_RECORDS_H
 
-#include "analyze/account_tables.h"
+#include "analyze/account/account_tables.h"
 #include "render/render_table.h"
 #include "unit.h"
 

@@ -5,8 +5,8 @@
 
 #include <json-c/json.h>
 
-#include "analyze/account_tables.h"
-#include "analyze/storm.h"
+#include "analyze/account/account_tables.h"
+#include "analyze/account/storm.h"
 #include "make_recording.h"
 #include "render/render_account.h"
 #include "render/render_table.h"

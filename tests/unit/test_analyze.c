@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "analyze/notes.h"
-#include "analyze/report.h"
+#include "analyze/common/notes.h"
+#include "analyze/report/report.h"
 #include "make_recording.h"
 
 #define NAME "test_analyze.rec"

@@ -5,8 +5,8 @@
  */
 #include "unit.h"
 
-#include "analyze/critical.h"
-#include "analyze/guest_sched.h"
+#include "analyze/trace/critical.h"
+#include "analyze/trace/guest_sched.h"
 #include "made_events.h"
 #include "render/render_table.h"
 

@@ -2,7 +2,7 @@
 /* Each rule of 'vperf diagnose': what triggers it, and that it does so alone. */
 #include "unit.h"
 
-#include "analyze/account_recording.h"
+#include "analyze/account/account_recording.h"
 #include "render/render_diagnose.h"
 #include "schema/exit_reason.h"
 

@@ -2,7 +2,7 @@
 /* Findings of two VMs with two vCPUs each: of which VM, from which share on, by whom and where. */
 #include "account_records.h"
 
-#include "analyze/diagnose.h"
+#include "analyze/report/diagnose.h"
 
 enum { SECOND = 1000000000, PERCENT = SECOND / 100, PAUSE = 0x77, IOIO = 0x7b, MSR = 0x7c };
 

@@ -2,7 +2,7 @@
 /* What an exporter is given of a recording of two VMs: samples, slices of vCPUs' states, totals. */
 #include "unit.h"
 
-#include "analyze/export.h"
+#include "analyze/report/export.h"
 #include "bpf/account.h"
 #include "make_recording.h"
 

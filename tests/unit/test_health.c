@@ -2,8 +2,8 @@
 /* What recordings of two VMs lack, how they are summed up, and what their rows are ordered by. */
 #include "unit.h"
 
-#include "analyze/lane_store.h"
-#include "analyze/summary.h"
+#include "analyze/report/summary.h"
+#include "analyze/trace/lane_store.h"
 #include "make_recording.h"
 #include "render/render_table.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "analyze/intervals.h"
+#include "analyze/model/intervals.h"
 #include "make_recording.h"
 #include "render/render_intervals.h"
 #include "table/reader.h"

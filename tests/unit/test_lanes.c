@@ -2,7 +2,7 @@
 /* Periods of pCPUs, vCPUs and guests' threads, made of events of a made recording. */
 #include "unit.h"
 
-#include "analyze/sched.h"
+#include "analyze/trace/sched.h"
 #include "base/file.h"
 #include "bpf/account.h"
 #include "make_recording.h"

@@ -5,8 +5,8 @@
 
 #include "unit.h"
 
-#include "analyze/interval_bins.h"
-#include "analyze/lane_store.h"
+#include "analyze/model/interval_bins.h"
+#include "analyze/trace/lane_store.h"
 #include "render/page_parts.h"
 
 enum { VM = 1000 };

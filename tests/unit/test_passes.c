@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "analyze/report.h"
+#include "analyze/report/report.h"
 #include "cmd/common/formats.h"
 #include "export/exporters.h"
 #include "make_recording.h"

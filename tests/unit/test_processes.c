@@ -5,7 +5,7 @@
  */
 #include "unit.h"
 
-#include "analyze/report.h"
+#include "analyze/report/report.h"
 #include "make_recording.h"
 
 #define NAME "test_processes.rec"

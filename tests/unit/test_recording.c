@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyze/report.h"
+#include "analyze/report/report.h"
 #include "base/file.h"
 #include "make_recording.h"
 #include "recording/decompress.h"

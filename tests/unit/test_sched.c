@@ -2,8 +2,8 @@
 /* Sums over periods of two VMs' vCPUs: whose time, which thread's, and for whom a wait was. */
 #include "unit.h"
 
-#include "analyze/lane_states.h"
-#include "analyze/sched.h"
+#include "analyze/trace/lane_states.h"
+#include "analyze/trace/sched.h"
 #include "bpf/account.h"
 
 enum { FIRST = 1000, SECOND = 2000, THIEF = 50, OTHER = 60 };

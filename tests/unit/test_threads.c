@@ -5,8 +5,8 @@
  */
 #include "made_events.h"
 
-#include "analyze/critical.h"
-#include "analyze/guest_sched.h"
+#include "analyze/trace/critical.h"
+#include "analyze/trace/guest_sched.h"
 #include "render/render_table.h"
 
 #define NAME "test_threads.rec"

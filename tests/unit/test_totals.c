@@ -2,10 +2,10 @@
 /* Frames and totals: what is told apart, what is counted where, and what is left after a merge. */
 #include "unit.h"
 
-#include "analyze/call_tree.h"
-#include "analyze/filter.h"
-#include "analyze/totals.h"
-#include "analyze/view.h"
+#include "analyze/common/filter.h"
+#include "analyze/profile/call_tree.h"
+#include "analyze/profile/totals.h"
+#include "analyze/profile/view.h"
 #include "schema/schema.h"
 
 static void test_keys(void **state)

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "analyze/report.h"
+#include "analyze/report/report.h"
 #include "make_recording.h"
 
 #define NAME "test_views.rec"

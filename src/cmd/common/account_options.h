@@ -3,8 +3,8 @@
 #ifndef VP_CMD_COMMON_ACCOUNT_OPTIONS_H
 #define VP_CMD_COMMON_ACCOUNT_OPTIONS_H
 
-#include "analyze/account_recording.h"
-#include "analyze/account_tables.h"
+#include "analyze/account/account_recording.h"
+#include "analyze/account/account_tables.h"
 #include "cmd/common/verb.h"
 
 enum vp_account_format { VP_FORMAT_TEXT, VP_FORMAT_JSON, VP_FORMAT_CSV };

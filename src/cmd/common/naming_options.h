@@ -2,7 +2,7 @@
 #ifndef VP_CMD_COMMON_NAMING_OPTIONS_H
 #define VP_CMD_COMMON_NAMING_OPTIONS_H
 
-#include "analyze/naming.h"
+#include "analyze/common/naming.h"
 #include "cmd/common/options.h"
 
 /* Splits each NAME=FILE at its first '='; the words are the caller's argv. */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyze/account_tables.h"
+#include "analyze/account/account_tables.h"
 #include "cmd/common/terminal.h"
 #include "cmd/common/verb.h"
 #include "collect/clock.h"

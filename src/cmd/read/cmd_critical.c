@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyze/critical.h"
+#include "analyze/trace/critical.h"
 #include "base/json.h"
 #include "cmd/common/event_options.h"
 #include "cmd/common/verb.h"

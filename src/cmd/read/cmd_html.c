@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyze/account_recording.h"
-#include "analyze/account_tables.h"
-#include "analyze/sched.h"
+#include "analyze/account/account_recording.h"
+#include "analyze/account/account_tables.h"
+#include "analyze/trace/sched.h"
 #include "base/file.h"
 #include "cmd/common/naming_options.h"
 #include "cmd/common/verb.h"

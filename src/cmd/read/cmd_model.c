@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyze/intervals.h"
+#include "analyze/model/intervals.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "table/reader.h"

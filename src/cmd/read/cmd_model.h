@@ -3,7 +3,7 @@
 #ifndef VP_CMD_READ_CMD_MODEL_H
 #define VP_CMD_READ_CMD_MODEL_H
 
-#include "analyze/model_groups.h"
+#include "analyze/model/model_groups.h"
 #include "base/buffer.h"
 #include "cmd/common/verb.h"
 #include "stats/evaluate.h"

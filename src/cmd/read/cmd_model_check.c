@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf model check: whether a model of this data can be believed. */
-#include "analyze/model_check.h"
+#include "analyze/model/model_check.h"
 
 #include "cmd/read/cmd_model.h"
 #include "render/render_model_check.h"

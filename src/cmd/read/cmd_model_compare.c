@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* vperf model compare: what virtualization adds, by groups of events. */
-#include "analyze/model_compare.h"
+#include "analyze/model/model_compare.h"
 #include "base/text.h"
 #include "cmd/read/cmd_model.h"
 #include "render/render_model.h"

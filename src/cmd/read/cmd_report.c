@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyze/notes.h"
-#include "analyze/report.h"
+#include "analyze/common/notes.h"
+#include "analyze/report/report.h"
 #include "cmd/common/formats.h"
 #include "cmd/common/naming_options.h"
 #include "cmd/common/verb.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyze/guest_sched.h"
-#include "analyze/sched.h"
+#include "analyze/trace/guest_sched.h"
+#include "analyze/trace/sched.h"
 #include "base/json.h"
 #include "cmd/common/event_options.h"
 #include "cmd/common/verb.h"

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/account/account.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What the parts of an account are found by; no padding. */
+struct time_key {
+	uint32_t vm, vcpu;
+};
+struct cost_key {
+	uint32_t vm, vcpu, reason, vendor;
+};
+struct theft_key {
+	uint64_t cgroup;
+	uint32_t vm, vcpu, kind, id, owner, flags;
+	char comm[VP_COMM_SIZE];
+};
+struct place_key {
+	uint64_t ip, as_root, address;
+	uint32_t vm, reason, vendor, known;
+	uint32_t detail_kind, detail;
+};
+
+/* Percent that the states' sum may be off. */
+#define CLOSE_PERCENT 0.1
+
+void vp_account_init(struct vp_account *account, vp_vms *vms)
+{
+	*account = (struct vp_account){.vms = vms};
+	account->time_keys.key_size = sizeof(struct time_key);
+	account->cost_keys.key_size = sizeof(struct cost_key);
+	account->theft_keys.key_size = sizeof(struct theft_key);
+	account->place_keys.key_size = sizeof(struct place_key);
+}
+
+void vp_account_deinit(struct vp_account *account)
+{
+	vp_key_set_deinit(&account->time_keys);
+	vp_key_set_deinit(&account->cost_keys);
+	vp_key_set_deinit(&account->theft_keys);
+	vp_key_set_deinit(&account->place_keys);
+	vp_vec_deinit(&account->times);
+	vp_vec_deinit(&account->costs);
+	vp_vec_deinit(&account->thefts);
+	vp_vec_deinit(&account->places);
+	vp_vec_deinit(&account->of_vms);
+	vp_map_deinit(&account->vm_of_id);
+	vp_overcommit_deinit(&account->overcommit);
+}
+
+static void add_vm(struct vp_account *account, uint32_t number)
+{
+	bool inserted;
+
+	vp_map_insert(&account->vm_of_id, vp_vm_id(&account->vms->at[number]), number, &inserted);
+}
+
+static uint32_t vm_of(struct vp_account *account, uint32_t vm_id)
+{
+	while (account->of_vms.count < account->vms->count) {
+		add_vm(account, (uint32_t)account->of_vms.count);
+		vp_vec_push(&account->of_vms, (struct vp_account_of_vm){0});
+	}
+	const uint32_t *known = vp_map_find(&account->vm_of_id, vm_id);
+	if (known)
+		return *known;
+	vp_vec_push(account->vms, ((struct vp_vm){.pid = vm_id & VP_PID_MASK,
+						  .nth = vm_id >> VP_PID_BITS,
+						  .name = vp_format("pid-%u", vm_id),
+						  .uuid = vp_strdup(""),
+						  .agent = vp_strdup("")}));
+	return vm_of(account, vm_id);
+}
+
+const struct vp_vm *vp_account_vm(const struct vp_account *account, uint32_t id)
+{
+	const uint32_t *known = vp_map_find(&account->vm_of_id, id);
+
+	if (known)
+		return &account->vms->at[*known];
+	return account->of_vms.count < account->vms->count ? vp_vms_find(account->vms, id) : NULL;
+}
+
+/* The last one of a kind is behind its VM's others. */
+#define CHAIN(account, part, number)                                                               \
+	do {                                                                                       \
+		struct vp_account_chain *chain = &(account)->of_vms.at[number].part;               \
+		uint32_t place = (uint32_t)(account)->part.count;                                  \
+		if (chain->first)                                                                  \
+			(account)->part.at[chain->last - 1].next = place;                          \
+		else                                                                               \
+			chain->first = place;                                                      \
+		chain->last = place;                                                               \
+	} while (0)
+
+static struct vp_account_times *times_of(struct vp_account *account, uint32_t vm_id, uint32_t vcpu)
+{
+	struct time_key key = {vm_of(account, vm_id), vcpu};
+	bool inserted;
+	uint32_t number = vp_key_set_add(&account->time_keys, &key, &inserted);
+
+	if (inserted) {
+		vp_vec_push(&account->times,
+			    ((struct vp_account_times){.vm = key.vm, .vcpu = vcpu}));
+		CHAIN(account, times, key.vm);
+	}
+	return &account->times.at[number];
+}
+
+static void add_crowded(void *context, uint32_t theft, uint64_t ns)
+{
+	struct vp_account *account = context;
+
+	account->thefts.at[theft].crowded += ns;
+}
+
+void vp_account_settle(struct vp_account *account)
+{
+	vp_overcommit_close(&account->overcommit, add_crowded, account);
+}
+
+static void take_times(struct vp_account *account, const struct vp_vcpu_account *record)
+{
+	struct vp_account_times *times = times_of(account, record->vm, record->vcpu);
+	const uint64_t states[VP_STATES] = {
+	    record->guest,   record->kernel, record->poll,      record->vmm,       record->halted,
+	    record->waiting, record->waking, record->preempted, record->throttled, record->irq};
+
+	times->tid = record->tid;
+	times->wall += record->end > record->begin ? record->end - record->begin : 0;
+	for (size_t i = 0; i < VP_STATES; i++)
+		times->states[i] += states[i];
+	times->exits += record->exits;
+	times->wakeups += record->wakeups;
+	times->preemptions += record->preemptions;
+	times->polls += record->polls;
+	times->poll_wasted += record->poll_wasted;
+	if (vp_overcommit_is_next(&account->overcommit, record->time))
+		vp_account_settle(account);
+	vp_overcommit_take(&account->overcommit, &account->vms->at[times->vm], record);
+}
+
+static struct vp_account_cost *cost_of(struct vp_account *account, uint32_t vm_id, uint32_t vcpu,
+				       uint32_t reason, uint32_t vendor)
+{
+	struct cost_key key = {vm_of(account, vm_id), vcpu, reason, vendor};
+	bool inserted;
+	uint32_t number = vp_key_set_add(&account->cost_keys, &key, &inserted);
+
+	if (inserted) {
+		vp_vec_push(&account->costs,
+			    ((struct vp_account_cost){
+				.vm = key.vm, .vcpu = vcpu, .reason = reason, .vendor = vendor}));
+		CHAIN(account, costs, key.vm);
+	}
+	return &account->costs.at[number];
+}
+
+static void take_cost(struct vp_account *account, const struct vp_exit_account *record)
+{
+	struct vp_account_cost *cost =
+	    cost_of(account, record->vm, record->vcpu, record->reason, record->vendor);
+
+	cost->count += record->count;
+	cost->total += record->total;
+	cost->max = record->max > cost->max ? record->max : cost->max;
+	cost->kernel += record->kernel;
+	cost->poll += record->poll;
+	cost->vmm += record->vmm;
+	cost->stolen += record->stolen;
+	cost->blocked += record->blocked;
+	cost->waking += record->waking;
+}
+
+static void take_bucket(struct vp_account *account, const struct vp_exit_bucket *record)
+{
+	struct vp_account_cost *cost =
+	    cost_of(account, record->vm, record->vcpu, record->reason, record->vendor);
+
+	if (record->bucket < VP_BUCKETS)
+		cost->buckets[record->bucket] += record->count;
+}
+
+static void take_thief(struct vp_account *account, const struct vp_thief *record)
+{
+	struct theft_key key = {.cgroup = record->cgroup,
+				.vm = vm_of(account, record->vm),
+				.vcpu = record->vcpu,
+				.kind = record->kind,
+				.id = record->number,
+				.owner = record->thief_pid,
+				.flags = record->flags};
+	bool inserted;
+
+	memcpy(key.comm, record->comm, sizeof(key.comm));
+	uint32_t number = vp_key_set_add(&account->theft_keys, &key, &inserted);
+	if (inserted) {
+		struct vp_account_theft *theft = vp_vec_push_slot(&account->thefts);
+		*theft = (struct vp_account_theft){.vm = key.vm,
+						   .vcpu = key.vcpu,
+						   .kind = key.kind,
+						   .id = key.id,
+						   .owner = key.owner,
+						   .flags = key.flags,
+						   .cgroup = key.cgroup};
+		memcpy(theft->comm, key.comm, sizeof(key.comm));
+		CHAIN(account, thefts, key.vm);
+	}
+	struct vp_account_theft *theft = &account->thefts.at[number];
+	theft->count += record->count;
+	if (record->kind == VP_BY_VCPU)
+		vp_overcommit_take_theft(&account->overcommit, &account->vms->at[key.vm], record,
+					 number);
+	if (record->state == VP_STATE_WAKING)
+		theft->waking += record->ns;
+	else if (record->state == VP_STATE_IRQ)
+		theft->irq += record->ns;
+	else
+		theft->preempted += record->ns;
+}
+
+static void take_site(struct vp_account *account, const struct vp_exit_site *record,
+		      uint32_t detail_kind, uint32_t detail, uint64_t address)
+{
+	struct place_key key = {.ip = record->ip,
+				.as_root = record->as_root,
+				.address = address,
+				.vm = vm_of(account, record->vm),
+				.reason = record->reason,
+				.vendor = record->vendor,
+				.known = record->flags & VP_SITE_KNOWN,
+				.detail_kind = detail_kind,
+				.detail = detail};
+	bool inserted;
+	uint32_t number = vp_key_set_add(&account->place_keys, &key, &inserted);
+
+	if (inserted)
+		vp_vec_push(&account->places, ((struct vp_account_place){.vm = key.vm,
+									 .reason = key.reason,
+									 .vendor = key.vendor,
+									 .detail_kind = detail_kind,
+									 .detail = detail,
+									 .address = address,
+									 .known = key.known,
+									 .ip = key.ip,
+									 .as_root = key.as_root}));
+	struct vp_account_place *place = &account->places.at[number];
+	place->count += record->count;
+	place->ns += record->ns;
+	place->last = record->last > place->last ? record->last : place->last;
+}
+
+/* It begins like an exit_site. */
+static void take_site_detail(struct vp_account *account, const struct vp_exit_site_detail *record)
+{
+	take_site(account, (const void *)record, record->detail_kind, record->detail,
+		  VP_NO_ADDRESS);
+}
+
+static void take_site_address(struct vp_account *account, const struct vp_exit_site_address *record)
+{
+	take_site(account, (const void *)record, record->detail_kind, record->detail,
+		  record->address);
+}
+
+static void take_sample(struct vp_account *account, const struct vp_guest_sample *record)
+{
+	struct vp_account_times *times = times_of(account, record->vm, record->vcpu);
+
+	times->guest_samples++;
+	times->user_samples += record->mode == VP_MODE_GUEST_USER;
+}
+
+void vp_account_take(struct vp_account *account, const struct vp_record_header *record)
+{
+	switch (record->id) {
+	case VP_ID_vcpu_account:
+		take_times(account, (const void *)record);
+		break;
+	case VP_ID_exit_account:
+		take_cost(account, (const void *)record);
+		break;
+	case VP_ID_exit_bucket:
+		take_bucket(account, (const void *)record);
+		break;
+	case VP_ID_thief:
+		take_thief(account, (const void *)record);
+		break;
+	case VP_ID_exit_site:
+		take_site(account, (const void *)record, VP_DETAIL_NONE, 0, VP_NO_ADDRESS);
+		break;
+	case VP_ID_exit_site_detail:
+		take_site_detail(account, (const void *)record);
+		break;
+	case VP_ID_exit_site_address:
+		take_site_address(account, (const void *)record);
+		break;
+	case VP_ID_account_loss:
+		memcpy(&account->lost, record, sizeof(account->lost));
+		break;
+	case VP_ID_guest_sample:
+		take_sample(account, (const void *)record);
+		break;
+	default:
+		break;
+	}
+}
+
+uint64_t vp_account_quantile(const struct vp_account_cost *cost, double share)
+{
+	uint64_t all = 0, below = 0;
+
+	for (size_t i = 0; i < VP_BUCKETS; i++)
+		all += cost->buckets[i];
+	double wanted = share * (double)all;
+	for (uint32_t i = 0; i < VP_BUCKETS; i++) {
+		uint64_t here = cost->buckets[i];
+		if (here && (double)(below + here) >= wanted) {
+			double begin = (double)vp_bucket_begin(i);
+			double end =
+			    i + 1 < VP_BUCKETS ? (double)vp_bucket_begin(i + 1) : (double)cost->max;
+			end = end > (double)cost->max ? (double)cost->max : end;
+			double at = begin + (end - begin) * (wanted - (double)below) / (double)here;
+			return at > 0 ? (uint64_t)at : 0;
+		}
+		below += here;
+	}
+	return 0;
+}
+
+void vp_account_cost_add(struct vp_account_cost *to, const struct vp_account_cost *from)
+{
+	to->count += from->count;
+	to->total += from->total;
+	to->max = from->max > to->max ? from->max : to->max;
+	to->kernel += from->kernel;
+	to->poll += from->poll;
+	to->vmm += from->vmm;
+	to->stolen += from->stolen;
+	to->blocked += from->blocked;
+	to->waking += from->waking;
+	for (size_t i = 0; i < VP_BUCKETS; i++)
+		to->buckets[i] += from->buckets[i];
+}
+
+/*
+ * Compares one vCPU's samples with its account. A tick that comes due while the host has interrupts
+ * off, in a handler or around an entry, waits; KVM lets it in right behind the next exit, where it
+ * counts as the guest's. So samples may show the interrupts' and the kernel's time as the guest's.
+ */
+static void check_samples(const struct vp_account_times *times, uint64_t period_ns, double missing,
+			  struct vp_account_checks *checks)
+{
+	double wall = (double)times->wall, ticks = wall / (double)period_ns;
+	double least = (double)times->states[VP_STATE_GUEST] / wall;
+	double most =
+	    least + (double)(times->states[VP_STATE_IRQ] + times->states[VP_STATE_KERNEL]) / wall;
+	double sampled = (double)times->guest_samples / ticks;
+	/* Where next to nothing is expected, one sample more or less says nothing. */
+	double error = 3 * sqrt(least * (1 - least) / ticks) + 3 / ticks + missing;
+	double off = fmax(fmax(least - sampled, sampled - most), 0);
+
+	checks->sampled = true;
+	checks->samples_agree &= off <= error;
+	if (100 * off >= checks->worst_sample) {
+		checks->worst_sample = 100 * off;
+		checks->sample_error = 100 * error;
+	}
+}
+
+static bool near(uint64_t a, uint64_t b, double percent)
+{
+	return fabs((double)a - (double)b) <= percent / 100 * fmax((double)a, (double)b) + 2;
+}
+
+void vp_account_check(const struct vp_account *account, uint64_t period_ns, double missing,
+		      struct vp_account_checks *ret)
+{
+	*ret = (struct vp_account_checks){.samples_agree = true};
+	vp_vec_each (&account->times, times) {
+		double sum = 0;
+		if (!times->wall)
+			continue;
+		for (size_t i = 0; i < VP_STATES; i++)
+			sum += (double)times->states[i];
+		double gap = 100 * fabs(sum - (double)times->wall) / (double)times->wall;
+		ret->worst_gap = fmax(ret->worst_gap, gap);
+		ret->exits += times->exits;
+		/* Samples of the host itself are no guest's. */
+		if (period_ns && times->wall > period_ns &&
+		    !vp_vm_is_host(&account->vms->at[times->vm]))
+			check_samples(times, period_ns, missing, ret);
+	}
+	vp_vec_each (&account->costs, cost) {
+		ret->exits_by_reason += cost->count;
+		ret->exit_ns += cost->total;
+		ret->part_ns += cost->kernel + cost->poll + cost->vmm + cost->stolen +
+				cost->blocked + cost->waking;
+	}
+	ret->closes = ret->worst_gap <= CLOSE_PERCENT;
+	ret->exits_agree = near(ret->exits, ret->exits_by_reason, CLOSE_PERCENT);
+	ret->parts_sum = ret->exit_ns == ret->part_ns;
+	ret->lost_events = account->lost.vcpus;
+	ret->all_placed = !ret->lost_events;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The exact account of the vCPUs' time (bpf/account.bpf.c), summed up over a recording or over any
+ * row of its records: what each vCPU did, what its exits cost, who took its pCPU.
+ */
+#ifndef VP_ANALYZE_ACCOUNT_ACCOUNT_H
+#define VP_ANALYZE_ACCOUNT_ACCOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analyze/account/overcommit.h"
+#include "analyze/common/key_set.h"
+#include "base/map.h"
+#include "bpf/account.h"
+
+struct vp_account_times {
+	uint32_t vm; /* index in vms */
+	uint32_t vcpu, tid;
+	uint64_t wall; /* ns: the lengths of its intervals; the states sum to it */
+	uint64_t states[VP_STATES];
+	uint64_t exits, wakeups, preemptions, polls, poll_wasted;
+	uint64_t guest_samples, user_samples; /* of the guest; of its user space */
+	uint32_t next;                        /* of its VM, + 1; 0: the last */
+};
+
+/* A vCPU's exits of one reason. */
+struct vp_account_cost {
+	uint32_t vm, vcpu;
+	uint32_t reason, vendor;
+	uint64_t count, total, max; /* ns; the next six sum to total */
+	uint64_t kernel, poll, vmm, stolen, blocked, waking;
+	uint64_t buckets[VP_BUCKETS];
+	uint32_t next; /* of its VM */
+};
+
+/* Somebody who had a vCPU's pCPU while it wanted to run. */
+struct vp_account_theft {
+	uint32_t vm, vcpu;
+	uint32_t kind; /* enum vp_thief_record */
+	uint32_t id, owner, flags;
+	uint64_t cgroup;
+	char comm[VP_COMM_SIZE + 1];
+	uint64_t preempted, waking, irq; /* ns, by how the vCPU lost its time */
+	/* Of `preempted` and `waking`, what vCPUs took that had no pCPU of their own left
+	 * (analyze/account/overcommit.h). */
+	uint64_t crowded;
+	uint64_t count;
+	uint32_t next; /* of its VM */
+};
+
+/* A place of a guest and a reason that it exited for. */
+struct vp_account_place {
+	uint32_t vm;
+	uint32_t reason, vendor;
+	uint32_t detail_kind, detail; /* enum vp_detail_kind: what it was to */
+	uint64_t address;             /* as of an exit_site_address, or VP_NO_ADDRESS */
+	bool known;                   /* the next two */
+	uint64_t ip, as_root;
+	uint64_t count, ns, last;
+};
+
+static inline bool vp_account_place_is_device(const struct vp_account_place *place)
+{
+	return place->detail_kind == VP_DETAIL_MMIO_READ ||
+	       place->detail_kind == VP_DETAIL_MMIO_WRITE;
+}
+
+/* The VM's parts of each kind, in the order in which they came: the place of the first and of the
+ * last one, + 1; 0: there is none. */
+struct vp_account_chain {
+	uint32_t first, last;
+};
+struct vp_account_of_vm {
+	struct vp_account_chain times, costs, thefts;
+};
+
+struct vp_account {
+	vp_vms *vms; /* the caller's; VMs that only the records know are added */
+	struct vp_key_set time_keys, cost_keys, theft_keys, place_keys;
+	VP_VEC(struct vp_account_times) times;
+	VP_VEC(struct vp_account_cost) costs;
+	VP_VEC(struct vp_account_theft) thefts;
+	VP_VEC(struct vp_account_place) places;
+	VP_VEC(struct vp_account_of_vm) of_vms; /* by index of the VM; may be shorter */
+	struct vp_map vm_of_id;                 /* all that were there at the last record */
+	struct vp_account_loss lost;
+	/* With `pcpus`, which is the caller's to set before there are records, it is worked out. */
+	struct vp_overcommit overcommit;
+};
+
+/* `vms` stays the caller's and must outlive the account. */
+void vp_account_init(struct vp_account *account, vp_vms *vms);
+void vp_account_deinit(struct vp_account *account);
+/* Takes a record of the account, or a guest_sample; others are nothing to it. */
+void vp_account_take(struct vp_account *account, const struct vp_record_header *record);
+
+/* After the last record: settles what concerns several of them. */
+void vp_account_settle(struct vp_account *account);
+
+/* The VM of that number, or NULL. */
+const struct vp_vm *vp_account_vm(const struct vp_account *account, uint32_t id);
+/* Goes through a VM's times, costs or thefts: `part` is its name in the account. */
+#define vp_account_each_of(account, part, number, item)                                            \
+	for (const __typeof__(*(account)->part.at) *item =                                         \
+		 (number) < (account)->of_vms.count && (account)->of_vms.at[number].part.first     \
+		     ? &(account)->part.at[(account)->of_vms.at[number].part.first - 1]            \
+		     : NULL;                                                                       \
+	     item; item = item->next ? &(account)->part.at[item->next - 1] : NULL)
+
+/* ns below which `share` (0 to 1) of the exits were; between the bounds of a bucket a straight
+ * line. */
+uint64_t vp_account_quantile(const struct vp_account_cost *cost, double share);
+/* Adds the exits of `from` to those of `to`. */
+void vp_account_cost_add(struct vp_account_cost *to, const struct vp_account_cost *from);
+
+/* What must hold if the account is right. */
+struct vp_account_checks {
+	double worst_gap;    /* of the states' sum from wall time, percent; the worst vCPU's */
+	bool sampled;        /* the next two mean something */
+	double worst_sample; /* sampled share of guest time less the exact one, in points … */
+	double sample_error; /* … and the bound of what chance and ticks that came late do to it */
+	uint64_t exits, exits_by_reason;
+	uint64_t exit_ns, part_ns; /* total of all exits, and of their parts */
+	uint64_t lost_events;      /* of vCPUs that there was no place for: their time is nowhere */
+	bool closes, samples_agree, exits_agree, parts_sum, all_placed;
+};
+
+/* `period_ns`: of the samples, or 0 if there are none to compare with; `missing`: the share (0 to
+ * 1) of ticks that came late or never. */
+void vp_account_check(const struct vp_account *account, uint64_t period_ns, double missing,
+		      struct vp_account_checks *ret);
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What exits cost, by the guest's code that caused them. */
+#include "analyze/account/account_tables.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "schema/exit_reason.h"
+#include "timeline/guests.h"
+
+/* The page table's address in CR3: below it the PCID or flags, above it flags. */
+#define ROOT_MASK 0x000ffffffffff000ULL
+
+/* What rows are told apart by: numbers of texts, or VP_NONE. */
+struct place_row_key {
+	uint32_t vm, function, module, process, pid, reason, vendor, detail;
+};
+
+struct place_row {
+	struct place_row_key key;
+	uint64_t count, ns;
+};
+
+typedef VP_VEC(struct place_row) place_rows;
+
+static uint32_t text_of(struct vp_account_view *view, const char *text)
+{
+	return text ? vp_intern_string(&view->texts, text) : VP_NONE;
+}
+
+static uint32_t made_text(struct vp_account_view *view, char *text)
+{
+	uint32_t number = vp_intern_string(&view->texts, text);
+
+	free(text);
+	return number;
+}
+
+static void name_process(struct vp_account_view *view, struct vp_names *names, uint32_t space,
+			 const struct vp_account_place *place, struct place_row_key *key)
+{
+	uint64_t root = place->as_root & ROOT_MASK;
+	bool kernel = (int64_t)place->ip < 0;
+	const char *comm;
+
+	if (names && vp_names_process(names, space, &comm, &key->pid))
+		key->process = text_of(view, comm);
+	else if (kernel && (names || !root))
+		key->process = text_of(view, "[kernel]");
+	else if (!root)
+		key->process = text_of(view, "[unknown]");
+	else
+		key->process = made_text(view, vp_format("cr3:0x%" PRIx64, root));
+}
+
+static void name_function(struct vp_account_view *view, const struct vp_naming_machine *machine,
+			  uint32_t space, const struct vp_account_place *place,
+			  struct place_row_key *key)
+{
+	bool kernel = (int64_t)place->ip < 0;
+	struct vp_names *names = kernel && machine->kernel ? machine->kernel : machine->names;
+	struct vp_name name = {0};
+
+	if (names)
+		vp_names_find(names, names == machine->names ? space : VP_NAMES_NO_SPACE, kernel,
+			      place->ip, place->last, &name);
+	key->module = text_of(view, name.module);
+	key->function =
+	    name.function ? text_of(view, name.function)
+	    : name.module
+		? made_text(view, vp_format("%s+0x%" PRIx64, name.module, name.module_offset))
+		: made_text(view, vp_format("0x%" PRIx64, place->ip));
+}
+
+static struct place_row_key unplaced(uint32_t vm, uint32_t reason, uint32_t vendor)
+{
+	return (struct place_row_key){.vm = vm,
+				      .function = VP_NONE,
+				      .module = VP_NONE,
+				      .process = VP_NONE,
+				      .pid = VP_NONE,
+				      .reason = reason,
+				      .vendor = vendor,
+				      .detail = VP_NONE};
+}
+
+/* A device's memory with its address; other memory is one for all. */
+static uint32_t name_detail(struct vp_account_view *view, const struct vp_account_place *place)
+{
+	bool device = vp_account_place_is_device(place);
+	char text[VP_EXIT_NAME_SIZE];
+
+	return text_of(view, vp_exit_detail_text(place->detail_kind,
+						 device ? place->address : place->detail, text));
+}
+
+static void name_place(struct vp_account_view *view, const struct vp_naming *naming,
+		       enum vp_exits_by by, const struct vp_account_place *place,
+		       struct place_row_key *key)
+{
+	static const struct vp_naming_machine nothing;
+	const struct vp_naming_machine *machine =
+	    place->vm < naming->vms.count ? &naming->vms.at[place->vm] : &nothing;
+	uint32_t space = VP_NAMES_NO_SPACE;
+
+	*key = unplaced(place->vm, place->reason, place->vendor);
+	if (machine->names)
+		space = vp_names_space_by_root(machine->names, place->as_root, place->last);
+	name_process(view, machine->names, space, place, key);
+	if (by != VP_EXITS_BY_FUNCTION)
+		return;
+	name_function(view, machine, space, place, key);
+	key->detail = name_detail(view, place);
+}
+
+static struct place_row *row_of(struct vp_key_set *keys, place_rows *rows,
+				const struct place_row_key *key)
+{
+	bool inserted;
+	uint32_t number = vp_key_set_add(keys, key, &inserted);
+
+	if (inserted)
+		vp_vec_push(rows, ((struct place_row){.key = *key}));
+	return &rows->at[number];
+}
+
+/* Exits that no code of the guest's caused (interrupts of the host), or whose place is not known:
+ * what the account by reason has beyond that by place. */
+static void add_unplaced(const struct vp_account_view *view, struct vp_key_set *keys,
+			 place_rows *rows)
+{
+	vp_vec_each (&view->account->costs, cost) {
+		struct place_row_key key = unplaced(cost->vm, cost->reason, cost->vendor);
+		if (!vp_account_view_shows(view, cost->vm, VP_NONE))
+			continue;
+		struct place_row *row = row_of(keys, rows, &key);
+		row->count += cost->count;
+		row->ns += cost->total;
+	}
+	vp_vec_each (&view->account->places, place) {
+		struct place_row_key key = unplaced(place->vm, place->reason, place->vendor);
+		if (!place->known || !vp_account_view_shows(view, place->vm, VP_NONE))
+			continue;
+		struct place_row *row = row_of(keys, rows, &key);
+		row->count -= place->count < row->count ? place->count : row->count;
+		row->ns -= place->ns < row->ns ? place->ns : row->ns;
+	}
+}
+
+static int by_cost(const void *a, const void *b)
+{
+	const struct place_row *left = a, *right = b;
+
+	if (left->ns != right->ns)
+		return left->ns < right->ns ? 1 : -1;
+	return (left->count < right->count) - (left->count > right->count);
+}
+
+static void collect(struct vp_account_view *view, const struct vp_naming *naming,
+		    enum vp_exits_by by, place_rows *rows)
+{
+	struct vp_key_set keys = {.key_size = sizeof(struct place_row_key)};
+
+	add_unplaced(view, &keys, rows);
+	vp_vec_each (&view->account->places, place) {
+		struct place_row_key key;
+		if (!place->known || !vp_account_view_shows(view, place->vm, VP_NONE))
+			continue;
+		name_place(view, naming, by, place, &key);
+		struct place_row *row = row_of(&keys, rows, &key);
+		row->count += place->count;
+		row->ns += place->ns;
+	}
+	vp_key_set_deinit(&keys);
+	if (rows->count)
+		qsort(rows->at, rows->count, sizeof(*rows->at), by_cost);
+}
+
+static void put_name(const struct vp_account_view *view, uint32_t text, struct vp_table *table)
+{
+	vp_table_text(table, text == VP_NONE ? NULL : vp_intern_text(&view->texts, text));
+}
+
+static void add_place_row(struct vp_account_view *view, enum vp_exits_by by,
+			  const struct place_row *row, struct vp_table *table)
+{
+	char reason[VP_EXIT_NAME_SIZE];
+	uint32_t text =
+	    text_of(view, vp_exit_reason_name(row->key.vendor, row->key.reason, reason));
+
+	vp_table_text(table, vp_account_view_vm(view, row->key.vm));
+	if (by == VP_EXITS_BY_FUNCTION) {
+		put_name(view, row->key.function, table);
+		put_name(view, row->key.module, table);
+	}
+	put_name(view, row->key.process, table);
+	vp_table_count(table, row->key.pid == VP_NONE ? VP_CELL_NO_COUNT : row->key.pid);
+	put_name(view, text, table);
+	if (by == VP_EXITS_BY_FUNCTION)
+		put_name(view, row->key.detail, table);
+	vp_table_count(table, row->count);
+	bool timed = vp_exit_reason_has_time(row->key.reason);
+	vp_table_count(table, timed ? row->ns : VP_CELL_NO_COUNT);
+	vp_table_count(table, !timed ? VP_CELL_NO_COUNT : row->count ? row->ns / row->count : 0);
+}
+
+void vp_account_places_table(struct vp_account_view *view, const struct vp_naming *naming,
+			     enum vp_exits_by by, struct vp_table *table)
+{
+	place_rows rows = {0};
+
+	vp_table_column_add(table, "vm", "VM", "", VP_CELL_TEXT);
+	if (by == VP_EXITS_BY_FUNCTION) {
+		vp_table_column_add(table, "function", "Function", "", VP_CELL_TEXT);
+		vp_table_column_add(table, "module", "Module", "", VP_CELL_TEXT);
+	}
+	vp_table_column_add(table, "process", "Process", "", VP_CELL_TEXT);
+	vp_table_column_add(table, "pid", "PID", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "reason", "Reason", "", VP_CELL_TEXT);
+	if (by == VP_EXITS_BY_FUNCTION)
+		vp_table_column_add(table, "detail", "Detail", "", VP_CELL_TEXT);
+	vp_table_column_add(table, "count", "Count", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "total_ns", "Total", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "mean_ns", "Mean", "ns", VP_CELL_DURATION);
+	collect(view, naming, by, &rows);
+	for (size_t i = 0, left = view->limit ? view->limit : SIZE_MAX; i < rows.count && left; i++)
+		if (rows.at[i].count) {
+			add_place_row(view, by, &rows.at[i], table);
+			left--;
+		}
+	vp_vec_deinit(&rows);
+}

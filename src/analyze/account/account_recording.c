@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/account/account_recording.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "analyze/account/storm.h"
+#include "base/text.h"
+#include "recording/trace_reader.h"
+
+#define NOTE(rec, ...) vp_vec_push(&(rec)->notes, vp_format(__VA_ARGS__))
+
+/* Ticks of the trace, and those of them that came late: what had the pCPU at their time is a guess.
+ */
+struct ticks {
+	uint64_t all, late;
+};
+
+static void count_tick(const struct vp_record_header *record, struct ticks *ticks)
+{
+	uint32_t flags;
+
+	if (record->id == VP_ID_host_sample)
+		flags = ((const struct vp_host_sample *)record)->flags;
+	else if (record->id == VP_ID_vcpu_sample)
+		flags = ((const struct vp_vcpu_sample *)record)->flags;
+	else if (record->id == VP_ID_guest_sample)
+		flags = ((const struct vp_guest_sample *)record)->flags;
+	else
+		return;
+	ticks->all++;
+	ticks->late += (flags & VP_LATE) != 0;
+}
+
+static struct ticks read_records(struct vp_account_recording *rec, vp_stream_readers *streams)
+{
+	const struct vp_record_header *record;
+	struct ticks ticks = {0};
+
+	vp_vec_each (streams, stream)
+		while ((record = vp_stream_next(*stream))) {
+			count_tick(record, &ticks);
+			vp_account_take(&rec->account, record);
+		}
+	return ticks;
+}
+
+static void note_losses(struct vp_account_recording *rec)
+{
+	const struct vp_account_loss *lost = &rec->account.lost;
+
+	if (lost->vcpus)
+		NOTE(rec,
+		     "%" PRIu64
+		     " events belong to vCPUs without an account: the account table was full",
+		     (uint64_t)lost->vcpus);
+	if (lost->thieves)
+		NOTE(
+		    rec,
+		    "%" PRIu64
+		    " intervals of stolen time are charged to thieves beyond the table: only their "
+		    "sum per vCPU is known, not each thief",
+		    (uint64_t)lost->thieves);
+	if (lost->sites)
+		NOTE(rec,
+		     "%" PRIu64 " exits are missing from the account by function: the table of "
+		     "guest addresses was full",
+		     (uint64_t)lost->sites);
+}
+
+static void clean_names(struct vp_account_recording *rec)
+{
+	vp_vec_each (&rec->account.thefts, theft) {
+		VP_AUTO_FREE char *comm = vp_text_cleaned(theft->comm);
+		snprintf(theft->comm, sizeof(theft->comm), "%s", comm);
+	}
+	vp_vec_each (&rec->cgroups, cgroup) {
+		char *path = cgroup->path;
+		cgroup->path = vp_text_cleaned(path);
+		free(path);
+	}
+}
+
+static struct vp_error *read_all(struct vp_account_recording *rec)
+{
+	VP_AUTO_FREE char *host = vp_format("%s/host", rec->path);
+	vp_stream_readers streams = {0};
+	struct vp_health health = {.classes = VP_STREAMS_SAMPLES | VP_STREAMS(VP_STREAM_ACCOUNT) |
+					      VP_STREAMS(VP_STREAM_STATES)};
+	const struct vp_recording *recording = &rec->recording;
+
+	VP_TRY(vp_cgroups_read(rec->path, &rec->cgroups));
+	VP_TRY(vp_trace_open(host, health.classes, &streams));
+	rec->account.overcommit.pcpus = recording->pcpus;
+	struct ticks ticks = read_records(rec, &streams);
+	vp_account_settle(&rec->account);
+	/* There may be more now. */
+	vp_vms_settle_parts(&rec->vms);
+	vp_health_add(&streams, &health);
+	vp_health_sentences(&health, recording, &rec->notes);
+	vp_health_losses(&health, recording, &rec->losses);
+	vp_health_deinit(&health);
+	vp_trace_close(&streams);
+	clean_names(rec);
+	note_losses(rec);
+	uint64_t end = recording->end;
+	rec->duration = end > recording->start ? (double)(end - recording->start) / 1e9 : 0;
+	/* An interrupted recording does not say how many ticks were due. */
+	bool comparable = ticks.all && recording->by_time && rec->duration > 0;
+	double due = rec->duration * 1e9 / (double)recording->period_ns * recording->pcpus;
+	double sure = (double)(ticks.all - ticks.late);
+	double missing = comparable && sure < due ? 1 - sure / due : 0;
+	uint64_t period_ns = comparable ? recording->period_ns : 0;
+	vp_account_check(&rec->account, period_ns, missing, &rec->checks);
+	vp_storm_tell(&rec->account, period_ns, &rec->storms);
+	vp_vec_each (&rec->storms, storm)
+		vp_vec_push(&rec->notes, vp_strdup(*storm));
+	vp_vec_each (&rec->account.times, times)
+		if (times->wall)
+			return NULL;
+	return vp_error_new("the recording '%s' has no vCPU accounting: %s", rec->path,
+			    recording->imported ? "it was imported"
+			    : vp_recording_has_instrument(recording, "account")
+				? "no VM ran"
+				: "it was recorded with --no-account");
+}
+
+struct vp_error *vp_account_recording_open(const char *path, struct vp_account_recording *ret)
+{
+	*ret = (struct vp_account_recording){.path = path};
+	vp_account_init(&ret->account, &ret->vms);
+	struct vp_error *error = vp_recording_open(path, &ret->recording, &ret->vms, &ret->notes);
+	if (!error)
+		error = read_all(ret);
+	if (error)
+		vp_account_recording_close(ret);
+	return error;
+}
+
+static bool has_storm(const struct vp_account *account)
+{
+	struct vp_storm storm;
+
+	vp_vec_each (&account->times, times)
+		if (times->wall && vp_storm_find(account, times, &storm))
+			return true;
+	return false;
+}
+
+/* The account's own records are few, all others only read where they are needed. */
+static bool had_storm(const char *path)
+{
+	VP_AUTO_FREE char *host = vp_format("%s/host", path);
+	struct vp_account_recording rec = {.path = path};
+	vp_stream_readers streams = {0};
+
+	vp_account_init(&rec.account, &rec.vms);
+	struct vp_error *error = vp_trace_open(host, VP_STREAMS(VP_STREAM_ACCOUNT), &streams);
+	if (!error)
+		read_records(&rec, &streams);
+	bool ret = has_storm(&rec.account);
+	vp_error_free(error);
+	vp_trace_close(&streams);
+	vp_account_recording_close(&rec);
+	return ret;
+}
+
+void vp_account_recording_tell_storms(const char *path, vp_sentences *sentences)
+{
+	struct vp_account_recording rec;
+
+	if (!had_storm(path))
+		return;
+	struct vp_error *error = vp_account_recording_open(path, &rec);
+	if (error) {
+		vp_vec_push(sentences, vp_format("storms of interrupts are not told of: %s",
+						 vp_error_message(error)));
+		vp_error_free(error);
+		return;
+	}
+	vp_vec_each (&rec.storms, storm)
+		vp_vec_push(sentences, vp_strdup(*storm));
+	vp_account_recording_close(&rec);
+}
+
+void vp_account_recording_close(struct vp_account_recording *rec)
+{
+	vp_recording_deinit(&rec->recording);
+	vp_vms_deinit(&rec->vms);
+	vp_cgroups_deinit(&rec->cgroups);
+	vp_account_deinit(&rec->account);
+	vp_vec_each (&rec->notes, note)
+		free(*note);
+	vp_vec_deinit(&rec->notes);
+	vp_vec_each (&rec->storms, storm)
+		free(*storm);
+	vp_vec_deinit(&rec->storms);
+}

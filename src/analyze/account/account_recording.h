@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The account of a recording, with all that is needed to judge it. */
+#ifndef VP_ANALYZE_ACCOUNT_ACCOUNT_RECORDING_H
+#define VP_ANALYZE_ACCOUNT_ACCOUNT_RECORDING_H
+
+#include "analyze/account/account.h"
+#include "analyze/common/health.h"
+#include "recording/cgroups.h"
+
+struct vp_account_recording {
+	const char *path;
+	struct vp_recording recording;
+	vp_vms vms;
+	vp_cgroups cgroups;
+	struct vp_account account;
+	struct vp_account_checks checks;
+	struct vp_losses losses;
+	double duration; /* seconds */
+	vp_sentences notes;
+	vp_sentences storms; /* those of the notes that are about them */
+};
+
+/* Reads the account of the recording in directory `path`, which is not copied. Errors: no
+ * recording, or one without an account. */
+struct vp_error *vp_account_recording_open(const char *path,
+					   struct vp_account_recording *ret) VP_MUST_CHECK;
+/* For whoever does not look at the account: appends what it has to say of interrupt storms in the
+ * recording at `path` (analyze/account/storm.h), if there were any. Without an account there is
+ * nothing. */
+void vp_account_recording_tell_storms(const char *path, vp_sentences *sentences);
+void vp_account_recording_close(struct vp_account_recording *rec);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* An account as tables. Texts in the cells belong to the view, the account or the VMs. */
+#ifndef VP_ANALYZE_ACCOUNT_ACCOUNT_TABLES_H
+#define VP_ANALYZE_ACCOUNT_ACCOUNT_TABLES_H
+
+#include "analyze/account/account.h"
+#include "analyze/common/naming.h"
+#include "analyze/common/table.h"
+#include "base/intern.h"
+#include "recording/cgroups.h"
+
+struct vp_account_view {
+	const struct vp_account *account;
+	const vp_cgroups *cgroups; /* or NULL */
+	double seconds;            /* what rates are of */
+	bool *chosen;              /* by number of the VM; NULL: all */
+	size_t n_chosen;
+	bool has_vcpu;
+	uint64_t vcpu;
+	uint64_t limit; /* rows at most; 0: all */
+	struct vp_intern texts;
+};
+
+enum vp_exits_by {
+	VP_EXITS_BY_REASON,
+	VP_EXITS_BY_FUNCTION,
+	VP_EXITS_BY_PROCESS,
+	VP_EXITS_BY_ADDRESS
+};
+
+/* Looks for the VM named `vm` (or with that pid); NULL is all. Errors: there is none. */
+struct vp_error *vp_account_view_init(struct vp_account_view *view,
+				      const struct vp_account *account,
+				      const char *vm) VP_MUST_CHECK;
+void vp_account_view_deinit(struct vp_account_view *view);
+
+/* "guest", "kernel", …; `state`: enum vp_state, below VP_STATES. */
+const char *vp_state_name(size_t state);
+/* vm, vcpu, state, ns, percent: a row for each state that was. */
+void vp_account_states_table(struct vp_account_view *view, struct vp_table *table);
+/* A row for each vCPU: percent of each state, rates of what happened. */
+void vp_account_vcpus_table(struct vp_account_view *view, struct vp_table *table);
+/*
+ * Every stretch of the vCPUs' time, in order of its end; begin in ns since `start`. Errors: the
+ * recording in `directory` was made without them.
+ */
+struct vp_error *vp_account_events_table(struct vp_account_view *view, const char *directory,
+					 uint64_t start, struct vp_table *table) VP_MUST_CHECK;
+/* Who took each vCPU's time. */
+void vp_account_steal_table(struct vp_account_view *view, struct vp_table *table);
+/* Exits and what they cost, by reason. */
+void vp_account_exits_table(struct vp_account_view *view, struct vp_table *table);
+/* … by the guest's function, or its process, and reason. */
+void vp_account_places_table(struct vp_account_view *view, const struct vp_naming *naming,
+			     enum vp_exits_by by, struct vp_table *table);
+/* … those to memory, by the guest's physical address. */
+void vp_account_addresses_table(struct vp_account_view *view, struct vp_table *table);
+
+/* For the tables: whether the vCPU was asked for; `vcpu` may be VP_NONE. */
+bool vp_account_view_shows(const struct vp_account_view *view, uint32_t vm, uint32_t vcpu);
+/* Name of an exit reason; the view's. */
+const char *vp_account_view_reason(struct vp_account_view *view, uint32_t vendor, uint32_t reason);
+/* Name of the VM with index `vm`; the account's. */
+static inline const char *vp_account_view_vm(const struct vp_account_view *view, uint32_t vm)
+{
+	return view->account->vms->at[vm].name;
+}
+/* The columns that say which vCPU a row is about, and a row's cells of them. */
+void vp_account_add_vcpu_columns(struct vp_table *table);
+void vp_account_put_vcpu(const struct vp_account_view *view, uint32_t vm, uint32_t vcpu,
+			 struct vp_table *table);
+
+#endif

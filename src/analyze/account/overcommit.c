@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/account/overcommit.h"
+
+#include <math.h>
+#include <string.h>
+
+/* More crowds than that are taken for one that may use all pCPUs. */
+enum { PCPUS_MAX = 65536, WORD_BITS = 64, WORDS = PCPUS_MAX / WORD_BITS, CROWDS_MAX = 1024 };
+
+/* A time in which less than this part was wanted more than there is, is not called crowded: a guest
+ * that is idle has its ticks. */
+enum { NOTABLE_PART = 20 };
+
+/* Where it is not known, all; a kernel's list is never that. */
+static const char everywhere[] = "";
+
+void vp_overcommit_deinit(struct vp_overcommit *overcommit)
+{
+	vp_vec_each (&overcommit->crowds, crowd) {
+		free(crowd->pcpus);
+		vp_vec_deinit(&crowd->within);
+	}
+	vp_vec_deinit(&overcommit->crowds);
+	vp_vec_deinit(&overcommit->by_size);
+	vp_vec_deinit(&overcommit->thefts);
+	vp_intern_deinit(&overcommit->lists);
+}
+
+static struct vp_crowd *crowd_at(struct vp_overcommit *overcommit, size_t place)
+{
+	return &overcommit->crowds.at[overcommit->by_size.at[place]];
+}
+
+static bool is_within(const struct vp_crowd *crowd, const struct vp_crowd *other)
+{
+	if (!other->pcpus)
+		return true;
+	for (size_t i = 0; i < WORDS; i++)
+		if (!crowd->pcpus || crowd->pcpus[i] & ~other->pcpus[i])
+			return false;
+	return true;
+}
+
+/* Behind those that may use fewer pCPUs. */
+static void add_by_size(struct vp_overcommit *overcommit, uint32_t number)
+{
+	const struct vp_crowd *crowd = &overcommit->crowds.at[number];
+	size_t place = overcommit->by_size.count;
+
+	vp_vec_push(&overcommit->by_size, number);
+	for (; place > 0; place--) {
+		const struct vp_crowd *before = crowd_at(overcommit, place - 1);
+		if (before->n_pcpus < crowd->n_pcpus ||
+		    (before->n_pcpus == crowd->n_pcpus && (before->pcpus || !crowd->pcpus)))
+			break;
+		overcommit->by_size.at[place] = overcommit->by_size.at[place - 1];
+	}
+	overcommit->by_size.at[place] = number;
+}
+
+static void relate(struct vp_overcommit *overcommit, uint32_t number)
+{
+	struct vp_crowd *crowd = &overcommit->crowds.at[number];
+
+	for (uint32_t i = 0; i < overcommit->crowds.count; i++) {
+		struct vp_crowd *other = &overcommit->crowds.at[i];
+		if (is_within(other, crowd))
+			vp_vec_push(&crowd->within, i);
+		if (i != number && is_within(crowd, other))
+			vp_vec_push(&other->within, number);
+	}
+}
+
+/* Reads a list that ascends, as the kernel's do. How many there are; 0: it is none. */
+static uint32_t read_list(const char *next, uint64_t *pcpus)
+{
+	uint32_t count = 0;
+	unsigned long least = 0;
+
+	while (*next) {
+		char *end;
+		unsigned long first = strtoul(next, &end, 10), last = first;
+		if (end != next && *end == '-')
+			last = strtoul(end + 1, &end, 10);
+		if (end == next || first < least || last < first || last >= PCPUS_MAX ||
+		    (*end && *end != ','))
+			return 0;
+		for (unsigned long pcpu = first; pcpu <= last; pcpu++, count++)
+			pcpus[pcpu / WORD_BITS] |= 1ULL << pcpu % WORD_BITS;
+		least = last + 1;
+		next = *end == ',' ? end + 1 : end;
+	}
+	return count;
+}
+
+/* What is no list stands for all pCPUs, as does one of all. */
+static struct vp_crowd make_crowd(const char *list, uint32_t n_all)
+{
+	struct vp_crowd ret = {.n_pcpus = n_all, .pcpus = vp_alloc(WORDS * sizeof(*ret.pcpus))};
+	uint32_t count = read_list(list, ret.pcpus);
+
+	if (count && count < n_all) {
+		ret.n_pcpus = count;
+		return ret;
+	}
+	free(ret.pcpus);
+	ret.pcpus = NULL;
+	return ret;
+}
+
+static const char *list_of(const struct vp_vm *vm, uint32_t number)
+{
+	vp_vec_each (&vm->vcpus, vcpu)
+		if (vcpu->number == number && vcpu->pcpus)
+			return vcpu->pcpus;
+	return everywhere;
+}
+
+static uint32_t crowd_of(struct vp_overcommit *overcommit, const struct vp_vm *vm, uint32_t vcpu)
+{
+	const char *list = list_of(vm, vcpu);
+
+	if (overcommit->crowds.count == CROWDS_MAX && !vp_intern_has(&overcommit->lists, list))
+		list = everywhere;
+	uint32_t number = vp_intern_string(&overcommit->lists, list);
+
+	if (number == overcommit->crowds.count) {
+		vp_vec_push(&overcommit->crowds, make_crowd(list, overcommit->pcpus));
+		add_by_size(overcommit, number);
+		relate(overcommit, number);
+	}
+	return number;
+}
+
+bool vp_overcommit_is_next(const struct vp_overcommit *overcommit, uint64_t time)
+{
+	return overcommit->end && overcommit->time != time;
+}
+
+void vp_overcommit_take(struct vp_overcommit *overcommit, const struct vp_vm *vm,
+			const struct vp_vcpu_account *record)
+{
+	/* On Xen it is not known how many pCPUs the hypervisor has. */
+	if (!overcommit->pcpus || vm->has_domain)
+		return;
+	uint32_t number = crowd_of(overcommit, vm, record->vcpu);
+	overcommit->time = record->time;
+	if (!overcommit->end || record->begin < overcommit->begin)
+		overcommit->begin = record->begin;
+	if (record->end > overcommit->end)
+		overcommit->end = record->end;
+	overcommit->crowds.at[number].wanted += record->guest + record->kernel + record->vmm +
+						record->waking + record->preempted + record->irq;
+}
+
+void vp_overcommit_take_theft(struct vp_overcommit *overcommit, const struct vp_vm *vm,
+			      const struct vp_thief *record, uint32_t theft)
+{
+	if (!overcommit->pcpus || vm->has_domain)
+		return;
+	uint32_t number = crowd_of(overcommit, vm, record->vcpu);
+	overcommit->crowds.at[number].taken += record->ns;
+	vp_vec_push(&overcommit->thefts,
+		    ((struct vp_crowd_theft){.crowd = number, .ns = record->ns, .theft = theft}));
+}
+
+/* What those who may only use the crowd's pCPUs wanted more than these had, explains as much of
+ * what vCPUs took from them. */
+static void explain(struct vp_overcommit *overcommit, struct vp_crowd *crowd, uint64_t length)
+{
+	double wanted = 0, shed = 0, taken = 0, room = (double)length * crowd->n_pcpus;
+
+	vp_vec_each (&crowd->within, number) {
+		const struct vp_crowd *other = &overcommit->crowds.at[*number];
+		wanted += (double)other->wanted;
+		shed += other->shed;
+		taken += (double)other->taken * other->left;
+	}
+	double more = wanted - shed - room;
+	if (more <= 0 || taken <= 0)
+		return;
+	crowd->shed += more;
+	if (more * NOTABLE_PART >= room) {
+		crowd->crowded_ns += (double)length;
+		crowd->crowded_wanted += wanted;
+	}
+	vp_vec_each (&crowd->within, number)
+		overcommit->crowds.at[*number].left *= 1 - fmin(more / taken, 1);
+}
+
+void vp_overcommit_close(struct vp_overcommit *overcommit,
+			 void (*crowded)(void *context, uint32_t theft, uint64_t ns), void *context)
+{
+	uint64_t length = overcommit->end - overcommit->begin;
+
+	vp_vec_each (&overcommit->crowds, crowd) {
+		crowd->shed = 0;
+		crowd->left = 1;
+	}
+	for (size_t i = 0; i < overcommit->by_size.count; i++)
+		explain(overcommit, crowd_at(overcommit, i), length);
+	vp_vec_each (&overcommit->thefts, theft)
+		crowded(
+		    context, theft->theft,
+		    (uint64_t)((1 - overcommit->crowds.at[theft->crowd].left) * (double)theft->ns +
+			       0.5));
+	vp_vec_each (&overcommit->crowds, crowd)
+		crowd->wanted = crowd->taken = 0;
+	overcommit->thefts.count = 0;
+	overcommit->time = overcommit->begin = overcommit->end = 0;
+}
+
+/* Whether vCPUs of the VM are of a crowd that may use no others than this one. */
+static bool has_of(const struct vp_overcommit *overcommit, const struct vp_crowd *crowd,
+		   const struct vp_vm *vm)
+{
+	if (!crowd->pcpus)
+		return true;
+	vp_vec_each (&crowd->within, number)
+		vp_vec_each (&vm->vcpus, vcpu)
+			if (vcpu->pcpus &&
+			    !strcmp(vcpu->pcpus, vp_intern_text(&overcommit->lists, *number)))
+				return true;
+	return false;
+}
+
+bool vp_overcommit_of_vm(const struct vp_overcommit *overcommit, const struct vp_vm *vm,
+			 struct vp_overcommit_of_vm *ret)
+{
+	const struct vp_crowd *most = NULL;
+
+	vp_vec_each (&overcommit->crowds, crowd)
+		if (has_of(overcommit, crowd, vm) &&
+		    (!most || crowd->crowded_ns > most->crowded_ns))
+			most = crowd;
+	if (!most || most->crowded_ns <= 0)
+		return false;
+	*ret = (struct vp_overcommit_of_vm){.pcpus = most->n_pcpus,
+					    .wanted = most->crowded_wanted / most->crowded_ns,
+					    .ns = most->crowded_ns};
+	return true;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Overcommit: when more vCPUs wanted to run than there are pCPUs that they may use. The account's
+ * intervals (a second each) say how long each vCPU wanted to run. What is more than the pCPUs had
+ * is time that vCPUs had to lose to each other, wherever they ran; what they lost beyond that, they
+ * would not have lost on other pCPUs. Within an interval demand may rise and fall, so this is the
+ * least that overcommit can have cost.
+ */
+#ifndef VP_ANALYZE_ACCOUNT_OVERCOMMIT_H
+#define VP_ANALYZE_ACCOUNT_OVERCOMMIT_H
+
+#include "base/intern.h"
+#include "schema/records.h"
+#include "schema/vm.h"
+
+/* vCPUs that may use the same pCPUs. */
+struct vp_crowd {
+	uint64_t *pcpus;         /* a bit for each; NULL: all that there are */
+	uint32_t n_pcpus;        /* how many */
+	VP_VEC(uint32_t) within; /* the crowds that may use no others, itself one of them */
+	uint64_t wanted, taken;  /* in the interval: wanted to run; taken by vCPUs, ns … */
+	double shed;             /* … demand that there was no pCPU for */
+	double left;             /* … share of `taken` that is not explained yet */
+	double crowded_ns,
+	    crowded_wanted; /* in all: while more wanted to run, ns; what wanted to */
+};
+
+/* A vCPU's time that another one took, in the interval. */
+struct vp_crowd_theft {
+	uint32_t crowd;
+	uint64_t ns;
+	uint32_t theft; /* as it was told */
+};
+
+struct vp_overcommit {
+	uint32_t pcpus; /* of the host; 0: not known, and nothing is worked out */
+	struct vp_intern lists;
+	VP_VEC(struct vp_crowd) crowds; /* by number of their list */
+	VP_VEC(uint32_t) by_size;
+	uint64_t time, begin, end;
+	VP_VEC(struct vp_crowd_theft) thefts;
+};
+
+void vp_overcommit_deinit(struct vp_overcommit *overcommit);
+/* Whether the record is not of the interval at hand, which is to be closed before it is taken. */
+bool vp_overcommit_is_next(const struct vp_overcommit *overcommit, uint64_t time);
+void vp_overcommit_take(struct vp_overcommit *overcommit, const struct vp_vm *vm,
+			const struct vp_vcpu_account *record);
+/* Time of the VM's vCPU that another vCPU took; `theft` is the caller's number for it. */
+void vp_overcommit_take_theft(struct vp_overcommit *overcommit, const struct vp_vm *vm,
+			      const struct vp_thief *record, uint32_t theft);
+/* Ends the interval: adds to crowded() of each theft what could not be avoided of it. */
+void vp_overcommit_close(struct vp_overcommit *overcommit,
+			 void (*crowded)(void *context, uint32_t theft, uint64_t ns),
+			 void *context);
+
+/* What is to be said of a VM: the pCPUs for which more of all vCPUs wanted to run. */
+struct vp_overcommit_of_vm {
+	uint32_t pcpus;
+	double wanted; /* vCPUs, while that was so, on average */
+	double ns;     /* for so long */
+};
+/* Whether it was so. */
+bool vp_overcommit_of_vm(const struct vp_overcommit *overcommit, const struct vp_vm *vm,
+			 struct vp_overcommit_of_vm *ret);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which samples are shown: those of a VM, a vCPU, a process. */
+#ifndef VP_ANALYZE_COMMON_FILTER_H
+#define VP_ANALYZE_COMMON_FILTER_H
+
+#include "base/error.h"
+#include "recording/recording.h"
+
+struct vp_filter {
+	const char *comm; /* NULL: whatever its name */
+	uint64_t pid;     /* 0: whichever */
+	bool has_vcpu;
+	uint64_t vcpu;
+	bool all_vms;
+	bool *chosen;    /* by number of the VM */
+	size_t n_chosen; /* how many there are flags for: later VMs are shown if all are */
+};
+
+/* The VMs that `vm` (a name or a pid) means, as a new array of flags; all if it is NULL. */
+struct vp_error *vp_filter_choose_vms(const vp_vms *vms, const char *vm, bool **ret) VP_MUST_CHECK;
+
+/* `vm`: a name or a pid, or NULL: all. The other members are the caller's to set. */
+struct vp_error *vp_filter_init(struct vp_filter *filter, const vp_vms *vms,
+				const char *vm) VP_MUST_CHECK;
+void vp_filter_deinit(struct vp_filter *filter);
+/* `vm`: number of a VM. */
+bool vp_filter_has_vm(const struct vp_filter *filter, uint32_t vm);
+/* `vcpu`: number of a vCPU, or VP_NONE: nobody's. */
+bool vp_filter_has_vcpu(const struct vp_filter *filter, uint32_t vcpu);
+/* Whether only some processes are shown. */
+bool vp_filter_is_of_process(const struct vp_filter *filter);
+/* Whether only something of all machines is shown. */
+bool vp_filter_hides_any(const struct vp_filter *filter);
+
+#endif

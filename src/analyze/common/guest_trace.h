@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The traces of guests in a recording: events that their agents sent. */
+#ifndef VP_ANALYZE_COMMON_GUEST_TRACE_H
+#define VP_ANALYZE_COMMON_GUEST_TRACE_H
+
+#include "base/vec.h"
+#include "recording/recording.h"
+#include "schema/schema.h"
+
+struct vp_guest_trace {
+	const struct vp_vm *vm;
+	char *path;
+	vp_event_classes classes;
+};
+typedef VP_VEC(struct vp_guest_trace) vp_guest_traces;
+
+/* Those of the recording in `directory`; `vms` outlive them. */
+struct vp_error *vp_guest_traces_find(const char *directory, const vp_vms *vms,
+				      vp_guest_traces *ret) VP_MUST_CHECK;
+/* Whether there are any: of all VMs, or of the one of that name (`vm`). */
+bool vp_guest_traces_any(const char *directory, const vp_vms *vms, const char *vm);
+void vp_guest_traces_deinit(vp_guest_traces *traces);
+/* Has `take` told each name of a thread that a record of these classes says. */
+void vp_guest_trace_names(const vp_event_classes *classes, const struct vp_record_header *record,
+			  void (*take)(void *context, uint32_t tid, struct vp_slice comm),
+			  void *context);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a recording lacks: records lost, bytes damaged, an end that never came. */
+#ifndef VP_ANALYZE_COMMON_HEALTH_H
+#define VP_ANALYZE_COMMON_HEALTH_H
+
+#include "base/vec.h"
+#include "recording/recording.h"
+#include "recording/trace_reader.h"
+
+struct vp_health_stream {
+	char *path;
+	uint32_t cpu;
+	enum vp_stream_class class;
+	struct vp_stream_health health;
+};
+
+struct vp_health {
+	unsigned classes; /* of streams (VP_STREAMS()) that are read */
+	VP_VEC(struct vp_health_stream) streams;
+	uint64_t records, lost, damaged;
+	uint32_t cut_off; /* streams that end inside a packet */
+};
+
+typedef VP_VEC(char *) vp_sentences;
+
+/* Takes up how reading the streams went; call it after the last record. */
+void vp_health_add(const vp_stream_readers *streams, struct vp_health *health);
+void vp_health_deinit(struct vp_health *health);
+/* Records of these streams that were lost: as the streams count them, or as the recorder did, which
+ * knows of more. */
+uint64_t vp_health_lost(const struct vp_health *health, const struct vp_recording *recording);
+/* Records of each class of streams: those that there are, and those that were lost. Of an
+ * interrupted recording they are known of the streams that were read only. */
+struct vp_losses {
+	uint64_t records[VP_STREAM_CLASSES], lost[VP_STREAM_CLASSES];
+	uint64_t period_ns; /* what a sample stands for */
+};
+void vp_health_losses(const struct vp_health *health, const struct vp_recording *recording,
+		      struct vp_losses *ret);
+/* Appends a sentence for each thing that is wrong. */
+void vp_health_sentences(const struct vp_health *health, const struct vp_recording *recording,
+			 vp_sentences *sentences);
+
+/* Reads `recording` and `vms`; a damaged `vms` costs the VMs' names and a sentence. */
+struct vp_error *vp_recording_open(const char *directory, struct vp_recording *recording,
+				   vp_vms *vms, vp_sentences *sentences) VP_MUST_CHECK;
+
+#endif

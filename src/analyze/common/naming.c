@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/common/naming.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "timeline/guests.h"
+
+/* Without any relation of the clocks: every life of a root is as near as every other. */
+#define NO_CLOCK_ERROR (UINT64_MAX / 4)
+#define ROUNDING_NS 1000
+
+#define HOST "host" /* in place of a VM's name */
+
+static const char *file_of(const vp_naming_files *files, const char *vm)
+{
+	vp_vec_each (files, file)
+		if (!strcmp(file->vm, vm))
+			return file->path;
+	return NULL;
+}
+
+static struct vp_error *check_files(const vp_naming_files *files, const vp_vms *vms,
+				    const char *option, bool host_too)
+{
+	vp_vec_each (files, file) {
+		bool found = host_too && !strcmp(file->vm, HOST);
+		vp_vec_each (vms, vm)
+			found |= !strcmp(vm->name, file->vm);
+		if (!found)
+			return vp_error_new("--%s %s=%s: the recording has no VM named '%s'",
+					    option, file->vm, file->path, file->vm);
+	}
+	return NULL;
+}
+
+static void note_warnings(struct vp_naming *naming, const char *path, const struct vp_maps *maps)
+{
+	if (!maps->warning_count)
+		return;
+	vp_vec_push(&naming->notes, vp_format("'%s': %llu malformed lines were skipped; %s", path,
+					      (unsigned long long)maps->warning_count,
+					      maps->warnings.count ? maps->warnings.at[0] : ""));
+}
+
+/* Reads a symbol map, or says in the machine's state why there is none. */
+static void machine_load(struct vp_naming *naming, const char *path,
+			 const struct vp_names_options *options, struct vp_naming_machine *machine)
+{
+	if (access(path, F_OK) && errno == ENOENT) {
+		machine->state = vp_strdup("none");
+		return;
+	}
+	struct vp_error *error = vp_names_load(path, options, &machine->names);
+	if (error) {
+		machine->state = vp_strdup(vp_error_message(error));
+		vp_error_free(error);
+		return;
+	}
+	const struct vp_maps *maps = vp_names_maps(machine->names);
+	machine->complete = maps->complete;
+	machine->state = vp_strdup(maps->complete ? "complete" : "cut off");
+	note_warnings(naming, path, maps);
+}
+
+/* Tables that cannot be used cost the kernel's part of call chains, and a note. */
+static void load_unwind_tables(struct vp_naming *naming, const char *path,
+			       struct vp_naming_machine *machine)
+{
+	if (access(path, F_OK) && errno == ENOENT)
+		return;
+	struct vp_error *error = vp_orc_load(path, &machine->unwind);
+	if (error)
+		vp_vec_push(&naming->notes, vp_strdup(vp_error_message(error)));
+	else if (!machine->unwind.whole)
+		vp_vec_push(&naming->notes, vp_format("'%s' is truncated", path));
+	vp_error_free(error);
+}
+
+static void set_clock(struct vp_naming_machine *machine)
+{
+	const struct vp_clock_map *map = &machine->clock;
+	struct vp_names_clock clock = {.instants = map->instants, .error_ns = map->error_ns};
+
+	for (unsigned i = 0; i < map->instants; i++) {
+		clock.machine_ns[i] = map->guest_ns[i];
+		clock.host_ns[i] = map->host_ns[i];
+	}
+	if (map->basis == VP_CLOCK_UNKNOWN)
+		clock.error_ns = NO_CLOCK_ERROR;
+	vp_names_set_clock(machine->names, &clock);
+}
+
+/* `dumped` says that the symbol map was made at the recording's end, not at some other time. */
+static void relate_clocks(const struct vp_recording *recording, const struct vp_host_clock *host,
+			  const struct vp_vm *vm, bool dumped, struct vp_naming_machine *machine)
+{
+	const struct vp_maps *maps = vp_names_maps(machine->names);
+	VP_VEC(struct vp_clock_pair) pairs = {0};
+	uint64_t end = recording->end ? recording->end : recording->start;
+
+	if (maps->from_memory) {
+		machine->clock = (struct vp_clock_map){.basis = VP_CLOCK_SAME};
+		set_clock(machine);
+		return;
+	}
+	vp_vec_each (&maps->clocks, clock)
+		vp_vec_push(&pairs,
+			    ((struct vp_clock_pair){clock->mono_ns, clock->tsc, clock->error_ns}));
+	vp_clock_map_by_tsc(host, vm, pairs.at, pairs.count, recording->start, end,
+			    &machine->clock);
+	if (machine->clock.basis == VP_CLOCK_UNKNOWN && dumped && pairs.count && recording->end)
+		vp_clock_map_by_dump(pairs.at[pairs.count - 1].ns, recording->end, &machine->clock);
+	vp_vec_deinit(&pairs);
+	set_clock(machine);
+}
+
+/* What the agent said is added to what the guest's memory told, or is all that there is. */
+static void load_agent(struct vp_naming *naming, const char *path,
+		       const struct vp_names_options *options, const struct vp_recording *recording,
+		       const struct vp_host_clock *host, const struct vp_vm *vm,
+		       struct vp_naming_machine *machine)
+{
+	struct vp_naming_machine agent = {0};
+
+	if (access(path, F_OK) && errno == ENOENT)
+		return;
+	machine_load(naming, path, options, &agent);
+	if (agent.names)
+		relate_clocks(recording, host, vm, true, &agent);
+	if (!machine->names) {
+		free(machine->state);
+		agent.kernel = machine->kernel;
+		*machine = agent;
+		return;
+	}
+	machine->agent_state = agent.state;
+	machine->agent_clock = agent.clock;
+	vp_names_set_second(machine->names, agent.names);
+}
+
+static struct vp_error *vm_load(const struct vp_naming_options *options, const vp_vms *vms,
+				const struct vp_vm *vm, const struct vp_recording *recording,
+				const struct vp_host_clock *host, struct vp_naming *naming)
+{
+	const char *given = file_of(&options->maps, vm->name);
+	const char *kernel = file_of(&options->kernels, vm->name);
+	VP_AUTO_FREE char *own = vp_recording_maps_path(options->directory, vms, vm);
+	struct vp_naming_machine *machine = vp_vec_push_slot(&naming->vms);
+	/* A guest's text may name any path: this machine's files are none of its own. */
+	struct vp_names_options how = {.root = options->symfs, .no_files = !options->symfs};
+
+	*machine = (struct vp_naming_machine){0};
+	machine_load(naming, given ? given : own, &how, machine);
+	if (given && !machine->names)
+		return vp_error_new("cannot use '%s' for VM '%s': %s", given, vm->name,
+				    strcmp(machine->state, "none") ? machine->state
+								   : "no such file");
+	if (kernel)
+		VP_TRY(vp_names_load_kallsyms(kernel, &machine->kernel));
+	if (machine->names)
+		relate_clocks(recording, host, vm, !given, machine);
+	if (!given) {
+		VP_AUTO_FREE char *said = vp_recording_agent_path(options->directory, vms, vm);
+		load_agent(naming, said, &how, recording, host, vm, machine);
+	}
+	if (recording->chains) {
+		VP_AUTO_FREE char *tables = vp_recording_orc_path(options->directory, vms, vm);
+		load_unwind_tables(naming, tables, machine);
+	}
+	return NULL;
+}
+
+/* Notes of the host's map are about something that is missing in it. */
+static void note_missing(struct vp_naming_machine *host)
+{
+	if (!host->complete || !vp_names_maps(host->names)->notes.count)
+		return;
+	host->complete = false;
+	free(host->state);
+	host->state = vp_strdup("incomplete");
+}
+
+struct vp_error *vp_naming_load(const struct vp_naming_options *options,
+				const struct vp_recording *recording, const vp_vms *vms,
+				const vp_stream_readers *streams, struct vp_naming *ret)
+{
+	struct vp_host_clock clock;
+	struct stat symfs;
+	struct vp_names_options how = {.root = options->symfs};
+	VP_AUTO_FREE char *path = vp_recording_maps_path(options->directory, vms, NULL);
+	struct vp_error *error = check_files(&options->maps, vms, "guest", false);
+
+	*ret = (struct vp_naming){0};
+	if (!error && options->symfs && (stat(options->symfs, &symfs) || !S_ISDIR(symfs.st_mode)))
+		error =
+		    vp_error_usage("option --symfs: there is no directory '%s'", options->symfs);
+	if (!error)
+		error = check_files(&options->kernels, vms, "kallsyms", true);
+	if (error)
+		return error;
+	machine_load(ret, path, &how, &ret->host);
+	const char *kernel = file_of(&options->kernels, HOST);
+	if (kernel)
+		error = vp_names_load_kallsyms(kernel, &ret->host.kernel);
+	note_missing(&ret->host);
+	vp_host_clock_read(streams, &clock);
+	vp_vec_each (vms, vm) {
+		if (!error)
+			error = vm_load(options, vms, vm, recording, &clock, ret);
+	}
+	if (error)
+		vp_naming_deinit(ret);
+	return error;
+}
+
+static void machine_deinit(struct vp_naming_machine *machine)
+{
+	vp_names_free(machine->names);
+	vp_names_free(machine->kernel);
+	vp_orc_deinit(&machine->unwind);
+	free(machine->state);
+	free(machine->agent_state);
+}
+
+void vp_naming_deinit(struct vp_naming *naming)
+{
+	machine_deinit(&naming->host);
+	vp_vec_each (&naming->vms, machine)
+		machine_deinit(machine);
+	vp_vec_deinit(&naming->vms);
+	vp_vec_each (&naming->notes, note)
+		free(*note);
+	vp_vec_deinit(&naming->notes);
+	*naming = (struct vp_naming){0};
+}
+
+/* Host time of one of the guest's times; the inverse of what symbol/ does. */
+static uint64_t host_time(const struct vp_clock_map *map, uint64_t guest_ns)
+{
+	if (!map->instants)
+		return guest_ns;
+	__int128 since = (__int128)guest_ns - map->guest_ns[0];
+	if (map->instants == 2 && map->guest_ns[1] > map->guest_ns[0])
+		since = since * ((__int128)map->host_ns[1] - map->host_ns[0]) /
+			((__int128)map->guest_ns[1] - map->guest_ns[0]);
+	since += map->host_ns[0];
+	return since < 0 ? 0 : since > (__int128)UINT64_MAX ? UINT64_MAX : (uint64_t)since;
+}
+
+void vp_naming_lifetime(const struct vp_naming_machine *machine, uint32_t space, uint64_t *from,
+			uint64_t *to)
+{
+	uint64_t start, end;
+
+	*from = UINT64_MAX;
+	*to = 0;
+	if (!vp_names_life(machine->names, space, &start, &end))
+		return;
+	*from = start ? host_time(&machine->clock, start) + ROUNDING_NS : 0;
+	*to = UINT64_MAX;
+	if (end) {
+		*to = host_time(&machine->clock, end);
+		*to = *to > ROUNDING_NS ? *to - ROUNDING_NS : 0;
+	}
+}
+
+const struct vp_naming_machine *vp_naming_machine(const struct vp_naming *naming, uint32_t vm)
+{
+	static const struct vp_naming_machine nothing;
+
+	if (vm == VP_NONE)
+		return &naming->host;
+	return vm < naming->vms.count ? &naming->vms.at[vm] : &nothing;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: each source of names has a type here. */
+/*
+ * Names for every machine of a recording: the symbol map that belongs to each, and how a guest's
+ * clock relates to the host's. What could not be had is a sentence, not an error.
+ */
+#ifndef VP_ANALYZE_COMMON_NAMING_H
+#define VP_ANALYZE_COMMON_NAMING_H
+
+#include "base/vec.h"
+#include "recording/recording.h"
+#include "recording/trace_reader.h"
+#include "symbol/names.h"
+#include "symbol/unwind.h"
+#include "timeline/clock_map.h"
+
+/* A file that the user names for a VM: NAME=FILE. */
+struct vp_naming_file {
+	const char *vm, *path;
+};
+typedef VP_VEC(struct vp_naming_file) vp_naming_files;
+
+struct vp_naming_options {
+	const char *directory;   /* of the recording */
+	const char *symfs;       /* folder that holds the machines' files, or NULL */
+	vp_naming_files maps;    /* guests' dumps */
+	vp_naming_files kernels; /* guests' System.map or kallsyms */
+};
+
+struct vp_naming_machine {
+	struct vp_names *names;  /* NULL: there is no symbol map; its second is the agent's */
+	struct vp_names *kernel; /* kernel names that the user gave, or NULL */
+	struct vp_orc unwind;    /* of its kernel; without entries: there are no tables */
+	struct vp_clock_map clock;
+	bool complete; /* the symbol map has its end */
+	char *state;   /* one sentence on the symbol map */
+	/* With a symbol map from guest memory, that of the agent: as above; NULL: there is none.
+	 */
+	struct vp_clock_map agent_clock;
+	char *agent_state;
+};
+
+struct vp_naming {
+	struct vp_naming_machine host;
+	VP_VEC(struct vp_naming_machine) vms; /* by number of the VM */
+	VP_VEC(char *) notes;
+};
+
+/* Errors: only files that the user named; whatever else is missing is in states and notes. */
+struct vp_error *vp_naming_load(const struct vp_naming_options *options,
+				const struct vp_recording *recording, const vp_vms *vms,
+				const vp_stream_readers *streams,
+				struct vp_naming *ret) VP_MUST_CHECK;
+void vp_naming_deinit(struct vp_naming *naming);
+/* The names of a VM, or with VP_NONE those of the host; never NULL. */
+const struct vp_naming_machine *vp_naming_machine(const struct vp_naming *naming, uint32_t vm);
+
+/*
+ * Host times between which `space` stays the answer for its root or pid; `from` > `to` if it is
+ * good for one look-up only.
+ */
+void vp_naming_lifetime(const struct vp_naming_machine *machine, uint32_t space, uint64_t *from,
+			uint64_t *to);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/common/table.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+void vp_table_deinit(struct vp_table *table)
+{
+	vp_vec_deinit(&table->columns);
+	vp_vec_deinit(&table->cells);
+	vp_vec_each (&table->cleaned, text)
+		free(*text);
+	vp_vec_deinit(&table->cleaned);
+}
+
+void vp_table_column_add(struct vp_table *table, const char *key, const char *header,
+			 const char *unit, enum vp_cell_type type)
+{
+	vp_vec_push(&table->columns, ((struct vp_table_column){key, header, unit, type}));
+}
+
+void vp_table_text(struct vp_table *table, const char *text)
+{
+	if (text && !vp_text_is_clean(text)) {
+		vp_vec_push(&table->cleaned, vp_text_cleaned(text));
+		text = table->cleaned.at[table->cleaned.count - 1];
+	}
+	vp_vec_push(&table->cells, ((union vp_cell){.text = text}));
+}
+
+void vp_table_count(struct vp_table *table, uint64_t count)
+{
+	vp_vec_push(&table->cells, ((union vp_cell){.count = count}));
+}
+
+void vp_table_percent(struct vp_table *table, double percent)
+{
+	vp_vec_push(&table->cells, ((union vp_cell){.percent = percent}));
+}
+
+size_t vp_table_column_of(const struct vp_table *table, const char *key)
+{
+	size_t place = 0;
+
+	while (place < table->columns.count && strcmp(table->columns.at[place].key, key) != 0)
+		place++;
+	return place;
+}
+
+size_t vp_table_rows(const struct vp_table *table)
+{
+	return table->columns.count ? table->cells.count / table->columns.count : 0;
+}

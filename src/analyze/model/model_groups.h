@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Groups of predictors, given by the user or proposed, and what each contributes. */
+#ifndef VP_ANALYZE_MODEL_MODEL_GROUPS_H
+#define VP_ANALYZE_MODEL_MODEL_GROUPS_H
+
+#include "base/error.h"
+#include "stats/linear.h"
+
+struct vp_model_group {
+	char *name;
+	double contribution; /* percent of the target's mean */
+	double part;         /* in the target's unit */
+	size_t members;
+};
+
+struct vp_model_groups {
+	VP_VEC(struct vp_model_group) at;
+};
+
+/* Proposed from the data: named by their first member and how many more there are. */
+void vp_model_groups_propose(struct vp_model_groups *groups, struct vp_linear *model,
+			     const struct vp_data *data);
+/*
+ * From a file of lines "NAME: COLUMN, COLUMN …"; '#' begins a comment; a column may end in '*' for
+ * all that begin so. Columns in no line are groups of their own.
+ */
+struct vp_error *vp_model_groups_read(struct vp_model_groups *groups, const char *path,
+				      struct vp_linear *model,
+				      const struct vp_data *data) VP_MUST_CHECK;
+void vp_model_groups_deinit(struct vp_model_groups *groups);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/profile/flow.h"
+
+uint32_t vp_flow_part(struct vp_flow *flow, uint32_t vm, uint32_t vcpu)
+{
+	vp_profile_parts *parts = &flow->totals.parts;
+	bool split = flow->per_vcpu && vcpu != VP_NONE, inserted;
+
+	if (!split && flow->unsplit_part != VP_NONE)
+		return flow->unsplit_part;
+	uint32_t *part = vp_map_insert(&flow->part_of_vcpu, split ? vcpu + 1ULL : 0,
+				       (uint32_t)parts->count, &inserted);
+
+	if (inserted)
+		vp_vec_push(parts, ((struct vp_profile_part){
+				       .vm = vm,
+				       .vcpu = split ? flow->timeline->guests.vcpus.at[vcpu].number
+						     : VP_NONE}));
+	if (!split)
+		flow->unsplit_part = *part;
+	return *part;
+}
+
+static struct vp_sink_tick sink_tick(const struct vp_flow *flow, const struct vp_tick *tick)
+{
+	uint32_t vcpu =
+	    tick->vcpu == VP_NONE ? VP_NONE : flow->timeline->guests.vcpus.at[tick->vcpu].number;
+
+	return (struct vp_sink_tick){.time = tick->time,
+				     .weight = tick->weight,
+				     .pcpu = tick->pcpu,
+				     .vcpu = vcpu,
+				     .pid = tick->sample ? tick->sample->pid : 0,
+				     .tid = tick->sample ? tick->sample->tid : 0};
+}
+
+static void wait_for(struct vp_flow *flow, const struct vp_tick *tick, uint32_t frame, bool given)
+{
+	if (flow->n_waiting == VP_FLOW_WAITING)
+		vp_resolver_flush(flow->resolver);
+	flow->waiting[flow->n_waiting++] = (struct vp_waiting_tick){
+	    .tick = sink_tick(flow, tick),
+	    .frame = frame,
+	    .place = {.ip = frame == VP_NONE && tick->sample ? tick->sample->ip : 0},
+	    .given = given};
+}
+
+/* The waiting ticks' frames, on their way from memory when they are asked for. */
+static void name_waiting(struct vp_flow *flow, const struct vp_resolved *samples)
+{
+	for (uint32_t i = 0; i < flow->n_waiting; i++) {
+		struct vp_waiting_tick *waiting = &flow->waiting[i];
+		if (waiting->frame == VP_NONE) {
+			waiting->place.start = samples->start;
+			waiting->frame = (samples++)->frame;
+		}
+		if (waiting->frame == VP_NONE)
+			continue;
+		/* Both lines of memory that it may be in. */
+		const struct vp_frame *frame = &flow->frames.at.at[waiting->frame];
+		__builtin_prefetch(frame);
+		__builtin_prefetch(&frame->vcpu);
+	}
+}
+
+void vp_flow_take(void *context, const struct vp_resolved *samples, uint32_t count)
+{
+	struct vp_flow *flow = context;
+
+	vp_totals_take(&flow->totals, samples, count, !flow->sink);
+	name_waiting(flow, samples);
+	for (uint32_t i = 0; i < flow->n_waiting; i++) {
+		const struct vp_waiting_tick *waiting = &flow->waiting[i];
+		if (!waiting->given && waiting->frame != VP_NONE)
+			flow->sink->sample(flow->sink->context, flow, &waiting->tick,
+					   &waiting->frame, &waiting->place, 1);
+	}
+	flow->n_waiting = 0;
+}
+
+/* Of a tick with call chains: what waits was before it. */
+static void give_stack(struct vp_flow *flow, const struct vp_tick *tick,
+		       const struct vp_stack *stack)
+{
+	const struct vp_sink_tick given = sink_tick(flow, tick);
+
+	vp_resolver_flush(flow->resolver);
+	flow->sink->sample(flow->sink->context, flow, &given, stack->frames, stack->places,
+			   stack->count);
+}
+
+void vp_flow_code(struct vp_flow *flow, const struct vp_tick *tick, uint32_t part)
+{
+	bool alone = flow->sink && !flow->chains && !tick->chain;
+	struct vp_stack stack;
+
+	if (!alone && (flow->chains || flow->sink) &&
+	    vp_stacks_make(&flow->stacks, tick, part, &stack)) {
+		if (flow->chains)
+			vp_totals_add_stack(&flow->totals, stack.frames, stack.count, tick->weight);
+		if (flow->sink)
+			give_stack(flow, tick, &stack);
+	}
+	if (flow->sink)
+		wait_for(flow, tick, VP_NONE, !alone);
+	vp_resolver_hand_on(flow->resolver, tick, part);
+}
+
+void vp_flow_host(struct vp_flow *flow, const struct vp_tick *tick, uint32_t part)
+{
+	bool kernel = tick->mode == VP_MODE_KERNEL;
+
+	flow->totals.parts.at[part].kinds[kernel ? VP_KIND_OS : VP_KIND_USER] += tick->weight;
+	vp_flow_code(flow, tick, part);
+}
+
+void vp_flow_frame(struct vp_flow *flow, const struct vp_tick *tick, uint32_t frame)
+{
+	if (flow->sink)
+		wait_for(flow, tick, frame, false);
+	else
+		vp_totals_add(&flow->totals, frame, tick->weight);
+}
+
+void vp_flow_idle(struct vp_flow *flow, const struct vp_tick *tick, uint32_t part)
+{
+	flow->totals.parts.at[part].kinds[VP_KIND_IDLE] += tick->weight;
+	if (vp_filter_hides_any(&flow->filter))
+		return;
+	if (flow->idle_frame == VP_NONE)
+		flow->idle_frame = vp_flow_label(flow, "[idle]",
+						 (struct vp_frame){.part = part,
+								   .kind = VP_KIND_IDLE,
+								   .vm = VP_NONE,
+								   .vcpu = VP_NONE,
+								   .pid = VP_NONE});
+	vp_flow_frame(flow, tick, flow->idle_frame);
+}
+
+uint32_t vp_flow_label(struct vp_flow *flow, const char *label, struct vp_frame frame)
+{
+	frame.function = vp_frames_text(&flow->frames, label);
+	frame.module = frame.process = VP_NONE;
+	return vp_frames_add(&flow->frames, &frame);
+}

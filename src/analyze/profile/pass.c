@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/profile/pass.h"
+
+#include <string.h>
+
+#include "timeline/stretch.h"
+
+unsigned vp_pass_columns(const struct vp_profile_options *options)
+{
+	const struct vp_view_ops *view = vp_view_of(options->view);
+	unsigned columns = options->columns ? options->columns : view->columns;
+
+	if (options->per_process)
+		columns |= VP_COLUMN_PROCESS | VP_COLUMN_PID;
+	if (options->per_vcpu && !view->of_one_vm)
+		columns |= VP_COLUMN_VCPU | VP_COLUMN_VM;
+	return columns;
+}
+
+/* Notes what is counted of every tick, whatever the view. */
+static void see(struct vp_pass_counts *counts, const struct vp_tick *tick)
+{
+	counts->ticks += tick->weight;
+	counts->samples += tick->sample != NULL;
+	if (!tick->sample) {
+		counts->filled += tick->weight;
+	} else if (vp_tick_is_guest(tick)) {
+		const struct vp_guest_sample *sample = (const void *)tick->sample;
+		counts->guest_samples += tick->weight;
+		if (!(sample->flags &
+		      (VP_HAS_AS_ROOT | VP_HIDDEN | VP_BY_MEMORY | VP_AT_INTERRUPT)))
+			counts->no_root += tick->weight;
+		counts->late += (sample->flags & VP_LATE) != 0;
+	} else if (tick->sample->id == VP_ID_vcpu_sample) {
+		const struct vp_vcpu_sample *sample = (const void *)tick->sample;
+		counts->late += (sample->flags & VP_LATE) != 0;
+	} else {
+		counts->late += (tick->sample->flags & VP_LATE) != 0;
+	}
+}
+
+static void flow_deinit(struct vp_flow *flow)
+{
+	vp_filter_deinit(&flow->filter);
+	vp_frames_deinit(&flow->frames);
+	vp_resolver_free(flow->resolver);
+	vp_totals_deinit(&flow->totals);
+	vp_map_deinit(&flow->part_of_vcpu);
+}
+
+static struct vp_error *flow_init(struct vp_flow *flow, const struct vp_profile_options *options,
+				  const vp_vms *vms, const struct vp_naming *naming,
+				  struct vp_timeline *timeline)
+{
+	*flow = (struct vp_flow){.vms = vms,
+				 .timeline = timeline,
+				 .sink = options->sink,
+				 .per_vcpu = options->per_vcpu,
+				 .chains = options->chains,
+				 .unsplit_part = VP_NONE,
+				 .idle_frame = VP_NONE};
+	VP_TRY(vp_filter_init(&flow->filter, vms, options->vm));
+	flow->filter.comm = options->comm;
+	flow->filter.pid = options->pid;
+	flow->filter.has_vcpu = options->has_vcpu;
+	flow->filter.vcpu = options->vcpu;
+	vp_frames_init(&flow->frames, vp_pass_columns(options));
+	vp_totals_init(&flow->totals);
+	flow->resolver = vp_resolver_new(&(struct vp_resolver_setup){.naming = naming,
+								     .timeline = timeline,
+								     .filter = &flow->filter,
+								     .frames = &flow->frames,
+								     .take = vp_flow_take,
+								     .context = flow});
+	flow->stacks = (struct vp_stacks){.resolver = flow->resolver,
+					  .timeline = timeline,
+					  .naming = naming,
+					  .frames = &flow->frames,
+					  .hosts_only = vp_view_of(options->view)->hosts_only};
+	return NULL;
+}
+
+struct vp_error *vp_pass_init(struct vp_pass *pass, const struct vp_pass_input *input)
+{
+	*pass = (struct vp_pass){.input = *input};
+	pass->given = input->vms->count;
+	pass->vms = input->stop ? &pass->own : input->vms;
+	if (input->stop)
+		vp_vec_each (input->vms, vm)
+			vp_vec_push(&pass->own, *vm);
+	return flow_init(&pass->flow, input->options, pass->vms, input->naming, &pass->timeline);
+}
+
+void vp_pass_deinit(struct vp_pass *pass)
+{
+	flow_deinit(&pass->flow);
+	vp_timeline_deinit(&pass->timeline);
+	for (size_t i = pass->given; i < pass->own.count; i++) {
+		struct vp_vm *vm = &pass->own.at[i];
+		free(vm->name);
+		free(vm->uuid);
+		free(vm->agent);
+		free(vm->memory);
+	}
+	vp_vec_deinit(&pass->own);
+}
+
+static bool is_stopped(const struct vp_pass *pass)
+{
+	return pass->input.stop && __atomic_load_n(pass->input.stop, __ATOMIC_RELAXED);
+}
+
+/* Packets that are damaged, which a later stretch's survey took for good. */
+static bool is_damaged(const struct vp_pass *pass)
+{
+	vp_vec_each (pass->input.streams, stream)
+		if (vp_stream_health(*stream).damaged)
+			return true;
+	return false;
+}
+
+static void stop_if_worthless(struct vp_pass *pass)
+{
+	if (vp_resolver_is_full(pass->flow.resolver) || (pass->input.until && is_damaged(pass)))
+		__atomic_store_n(pass->input.stop, true, __ATOMIC_RELAXED);
+}
+
+/* How many ticks pass between two looks at whether they are worth counting. */
+enum { LOOK_EVERY = 1 << 16 };
+
+static bool is_in_time(const struct vp_profile_options *options, uint64_t time)
+{
+	return time >= options->from && (!options->to || time <= options->to);
+}
+
+static void run_view(const struct vp_view_ops *view, struct vp_pass *pass)
+{
+	VP_AUTO_FREE void *state = vp_alloc(view->state_size);
+	const struct vp_profile_options *options = pass->input.options;
+	struct vp_flow *flow = &pass->flow;
+	struct vp_tick tick;
+	uint32_t left = LOOK_EVERY;
+
+	if (!view->of_one_vm)
+		vp_flow_part(flow, VP_NONE, VP_NONE);
+	while (vp_timeline_next(&pass->timeline, &tick)) {
+		if (is_in_time(options, tick.time)) {
+			see(&pass->counts, &tick);
+			view->tick(state, flow, &tick);
+		}
+		if (--left)
+			continue;
+		left = LOOK_EVERY;
+		if (pass->input.stop)
+			stop_if_worthless(pass);
+		if (is_stopped(pass))
+			break;
+	}
+	if (view->deinit)
+		view->deinit(state);
+	vp_resolver_flush(flow->resolver);
+}
+
+void vp_pass_run(struct vp_pass *pass)
+{
+	const struct vp_pass_input *input = &pass->input;
+
+	vp_stretch_init(&pass->timeline, input->recording, pass->vms, input->streams, input->from,
+			input->until);
+	pass->begin = input->from ? vp_stretch_digest(&pass->timeline) : 0;
+	run_view(vp_view_of(input->options->view), pass);
+	pass->end = input->until ? vp_stretch_digest(&pass->timeline) : 0;
+	(void)vp_resolver_unnamed(pass->flow.resolver, &pass->unnamed);
+	if (input->stop)
+		stop_if_worthless(pass);
+}
+
+/* Numbers of `next`'s parts in `pass`. */
+static uint32_t *merge_parts(struct vp_pass *pass, const struct vp_pass *next)
+{
+	vp_profile_parts *parts = &pass->flow.totals.parts;
+	const vp_profile_parts *others = &next->flow.totals.parts;
+	uint32_t *numbers = vp_realloc_array(NULL, others->count, sizeof(*numbers));
+
+	for (uint32_t i = 0; i < others->count; i++) {
+		const struct vp_profile_part *other = &others->at[i];
+		uint32_t at = 0;
+		while (at < parts->count &&
+		       (parts->at[at].vcpu != other->vcpu ||
+			(other->vcpu != VP_NONE && parts->at[at].vm != other->vm)))
+			at++;
+		if (at == parts->count)
+			vp_vec_push(parts, ((struct vp_profile_part){.vm = other->vm,
+								     .vcpu = other->vcpu}));
+		numbers[i] = at;
+	}
+	return numbers;
+}
+
+/* Numbers of `next`'s texts in `pass`. False: one pass would not have told all addresses without a
+ * name apart. */
+static bool merge_texts(struct vp_pass *pass, const struct vp_pass *next, size_t *unnamed,
+			uint32_t **ret)
+{
+	struct vp_intern *texts = &pass->flow.frames.texts;
+	const struct vp_intern *others = &next->flow.frames.texts;
+	uint32_t *numbers = vp_realloc_array(NULL, others->strings.count, sizeof(*numbers));
+	size_t count, before;
+	const uint32_t *addresses = vp_resolver_unnamed(next->flow.resolver, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		before = texts->strings.count;
+		(void)vp_intern_string(texts, vp_intern_text(others, addresses[i]));
+		*unnamed += texts->strings.count > before;
+	}
+	for (uint32_t i = 0; i < others->strings.count; i++)
+		numbers[i] = vp_intern_string(texts, vp_intern_text(others, i));
+	*ret = numbers;
+	return *unnamed < VP_RESOLVER_UNNAMED;
+}
+
+static void merge_counts(struct vp_pass *pass, const struct vp_pass *next)
+{
+	struct vp_pass_counts *counts = &pass->counts;
+
+	counts->samples += next->counts.samples;
+	counts->guest_samples += next->counts.guest_samples;
+	counts->ticks += next->counts.ticks;
+	counts->late += next->counts.late;
+	counts->filled += next->counts.filled;
+	counts->no_root += next->counts.no_root;
+	for (uint32_t walk = 0; walk < VP_WALKS; walk++)
+		for (uint32_t end = 0; end < VP_WALK_ENDS; end++)
+			pass->flow.stacks.walks[walk][end] += next->flow.stacks.walks[walk][end];
+	if (!pass->timeline.first)
+		pass->timeline.first = next->timeline.first;
+	if (next->timeline.last > pass->timeline.last)
+		pass->timeline.last = next->timeline.last;
+}
+
+/* VMs that became known since. */
+static void merge_vms(struct vp_pass *pass, const struct vp_pass *next)
+{
+	for (size_t i = pass->own.count; i < next->own.count; i++) {
+		struct vp_vm vm = next->own.at[i];
+		vm.name = vp_strdup(vm.name);
+		vm.uuid = vp_strdup(vm.uuid);
+		vm.agent = vp_strdup(vm.agent);
+		vm.memory = vp_strdup(vm.memory);
+		vp_vec_push(&pass->own, vm);
+	}
+}
+
+bool vp_pass_merge(struct vp_pass *pass, const struct vp_pass *next)
+{
+	VP_AUTO_FREE uint32_t *part_of = NULL, *text_of = NULL, *frame_of = NULL;
+
+	if (pass->end != next->begin || is_stopped(next) ||
+	    !merge_texts(pass, next, &pass->unnamed, &text_of))
+		return false;
+	part_of = merge_parts(pass, next);
+	frame_of = vp_frames_merge(&pass->flow.frames, &next->flow.frames, part_of, text_of);
+	vp_totals_merge(&pass->flow.totals, &next->flow.totals, part_of, frame_of);
+	merge_counts(pass, next);
+	merge_vms(pass, next);
+	pass->end = next->end;
+	return true;
+}
+
+void vp_pass_close(struct vp_pass *pass)
+{
+	vp_vms *vms = pass->input.vms;
+
+	for (size_t i = pass->given; i < pass->own.count; i++)
+		vp_vec_push(vms, pass->own.at[i]);
+	pass->own.count = 0;
+	if (pass->input.options->chains)
+		vp_totals_close_stacks(&pass->flow.totals);
+	if (!pass->flow.totals.parts.count)
+		vp_flow_part(&pass->flow, VP_NONE, VP_NONE);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A profile: where the ticks of a recording went, by function and process: a view's totals as rows
+ * in order.
+ */
+#ifndef VP_ANALYZE_PROFILE_PROFILE_H
+#define VP_ANALYZE_PROFILE_PROFILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analyze/profile/pass.h"
+
+/* Texts are numbers in vp_profile.texts, or VP_NONE: unknown, or not the same for all of the row.
+ */
+struct vp_profile_row {
+	uint32_t part;
+	uint32_t kind;
+	uint32_t function, module, process, pid;
+	uint32_t vm;   /* VP_NONE: the host */
+	uint32_t vcpu; /* its number */
+	uint64_t samples;
+	uint64_t total;                 /* with chains: in which it is anywhere in the stack */
+	uint32_t first_reason, reasons; /* in vp_profile.reasons, most frequent first */
+};
+
+struct vp_profile {
+	enum vp_view view;
+	unsigned columns;
+	struct vp_intern texts;
+	vp_profile_parts parts;
+	VP_VEC(struct vp_profile_row) rows;
+	size_t frames; /* different ones: as many as rows, which a sink has instead */
+	vp_profile_reasons reasons;
+	vp_profile_nodes nodes;
+	uint64_t walks[VP_WALKS][VP_WALK_ENDS];
+	uint64_t routes[VP_ROUTES];
+	uint64_t unattributed; /* samples whose function is not known */
+	struct vp_pass_counts counts;
+	uint32_t jobs;        /* threads that it was made by */
+	uint64_t first, last; /* ns; of the records */
+};
+
+/*
+ * Goes through the whole recording, by as many threads as the options say: each goes through a
+ * stretch of its time. What is made is the same whatever their number. `vms` may grow. Errors: an
+ * unknown VM, or none for view guest.
+ */
+struct vp_error *vp_profile_make(const struct vp_profile_options *options,
+				 const struct vp_recording *recording, vp_vms *vms,
+				 const vp_stream_readers *streams, const struct vp_naming *naming,
+				 struct vp_profile *ret) VP_MUST_CHECK;
+void vp_profile_deinit(struct vp_profile *profile);
+
+/* The part's rows, or NULL if it has none. */
+static inline const struct vp_profile_row *vp_profile_rows(const struct vp_profile *profile,
+							   const struct vp_profile_part *part)
+{
+	return part->rows ? &profile->rows.at[part->first_row] : NULL;
+}
+
+/* The text with that number, or NULL; the profile's. */
+static inline const char *vp_profile_text(const struct vp_profile *profile, uint32_t text)
+{
+	return text == VP_NONE ? NULL : vp_intern_text(&profile->texts, text);
+}
+
+#endif

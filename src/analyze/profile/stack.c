@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/profile/stack.h"
+
+const char *vp_walk_name(enum vp_walk walk)
+{
+	static const char *const names[] = {[VP_WALK_GUEST_USER] = "guest user space",
+					    [VP_WALK_GUEST_KERNEL] = "guest kernels",
+					    [VP_WALK_HOST] = "the host"};
+
+	return names[walk];
+}
+
+const char *vp_walk_end_name(enum vp_walk_end end)
+{
+	static const char *const names[] = {[VP_WALK_WHOLE] = "whole",
+					    [VP_WALK_NO_FRAME] =
+						"ended at code without frame pointers",
+					    [VP_WALK_TOO_DEEP] = "too deep",
+					    [VP_WALK_UNREADABLE] = "unreadable page",
+					    [VP_WALK_NO_RULE] = "no unwind table",
+					    [VP_WALK_NO_STACK] = "stack copy too short",
+					    [VP_WALK_NO_REGISTER] = "unknown register",
+					    [VP_WALK_NO_POINTER] = "unknown stack pointer",
+					    [VP_WALK_NOT_WALKED] = "not unwound"};
+
+	return names[end];
+}
+
+static void note_walk(struct vp_stacks *stacks, enum vp_walk walk, enum vp_walk_end end)
+{
+	stacks->walks[walk][end]++;
+}
+
+static void push(struct vp_stack *stack, uint32_t frame, struct vp_frame_place place)
+{
+	if (frame == VP_NONE || stack->count == VP_STACK_FRAMES)
+		return;
+	stack->places[stack->count] = place;
+	stack->frames[stack->count++] = frame;
+}
+
+/* What `tick` would be if it had hit another side of the same thread. */
+static struct vp_tick with_mode(const struct vp_tick *tick, uint32_t mode)
+{
+	struct vp_tick other = *tick;
+
+	other.mode = mode;
+	return other;
+}
+
+/* Pushes addresses of `tick`'s side, which come innermost first. `calls`: all but the first are
+ * return addresses, whose calls are before them. */
+static void push_frames(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
+			const uint64_t *ips, uint32_t count, bool calls, struct vp_stack *stack)
+{
+	uint32_t context = count ? vp_resolver_context(stacks->resolver, tick, part) : 0;
+
+	for (uint32_t i = count; i-- > 0;) {
+		struct vp_frame_place place = {.ip = ips[i]};
+		uint32_t frame = vp_resolver_frame(stacks->resolver, context, ips[i] - (calls && i),
+						   tick->time, &place.start);
+		push(stack, frame, place);
+	}
+}
+
+static enum vp_walk_end end_of_walk(const struct vp_chain_walk *walk)
+{
+	static const uint8_t ends[] = {[VP_CHAIN_WHOLE] = VP_WALK_WHOLE,
+				       [VP_CHAIN_TOO_DEEP] = VP_WALK_TOO_DEEP,
+				       [VP_CHAIN_UNREADABLE] = VP_WALK_UNREADABLE,
+				       [VP_CHAIN_NO_FRAME] = VP_WALK_NO_FRAME};
+
+	return walk->count && walk->end < VP_ARRAY_SIZE(ends) ? ends[walk->end]
+							      : VP_WALK_NOT_WALKED;
+}
+
+static enum vp_walk_end end_of_unwind(enum vp_unwind_end end)
+{
+	static const uint8_t ends[] = {[VP_UNWIND_USER] = VP_WALK_WHOLE,
+				       [VP_UNWIND_OUTERMOST] = VP_WALK_WHOLE,
+				       [VP_UNWIND_NO_RULE] = VP_WALK_NO_RULE,
+				       [VP_UNWIND_NO_STACK] = VP_WALK_NO_STACK,
+				       [VP_UNWIND_NO_REGISTER] = VP_WALK_NO_REGISTER,
+				       [VP_UNWIND_TOO_DEEP] = VP_WALK_TOO_DEEP};
+
+	return ends[end];
+}
+
+static void push_guest_user(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
+			    struct vp_stack *stack)
+{
+	const struct vp_chain_walk *walk = &tick->chain->guest_user;
+	struct vp_tick user = with_mode(tick, VP_MODE_GUEST_USER);
+
+	note_walk(stacks, VP_WALK_GUEST_USER, end_of_walk(walk));
+	push_frames(stacks, &user, part, walk->ips, walk->count, true, stack);
+}
+
+/* Of the guest's kernel what was hit, and before it the user space that the task came from: there
+ * is no chain between them that could prove it. */
+static void push_behind_kernel(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
+			       struct vp_stack *stack)
+{
+	const struct vp_chain *chain = tick->chain;
+	bool with_user = chain->guest_user.count > 0;
+	uint64_t ip = chain->regs.ip;
+
+	note_walk(stacks, VP_WALK_GUEST_KERNEL,
+		  with_user ? VP_WALK_NO_POINTER : VP_WALK_NOT_WALKED);
+	if (with_user)
+		push_guest_user(stacks, tick, part, stack);
+	push_frames(stacks, tick, part, &ip, 1, false, stack);
+}
+
+/*
+ * The guest kernel's frames, and before them those of the user space that it was entered from: what
+ * lies at the top of the task's stack is believed only if the kernel's own chain leads to it.
+ */
+static void push_guest_kernel(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
+			      struct vp_stack *stack)
+{
+	const struct vp_chain *chain = tick->chain;
+	const struct vp_orc *tables = &vp_naming_machine(stacks->naming, tick->vm)->unwind;
+	const struct vp_unwind_registers from = {chain->regs.ip, chain->regs.sp, chain->regs.bp};
+	struct vp_unwind *unwind = &stacks->unwind;
+
+	if (!(chain->regs.flags & VP_HAS_STACK)) {
+		push_behind_kernel(stacks, tick, part, stack);
+		return;
+	}
+	if (!tables->entries.count) {
+		note_walk(stacks, VP_WALK_GUEST_KERNEL, VP_WALK_NOT_WALKED);
+		push_frames(stacks, tick, part, &from.ip, 1, false, stack);
+		return;
+	}
+	vp_unwind_kernel(tables, &from, chain->stack, chain->n_stack, unwind);
+	note_walk(stacks, VP_WALK_GUEST_KERNEL, end_of_unwind(unwind->end));
+	if (unwind->end == VP_UNWIND_USER && chain->guest_user.count &&
+	    unwind->user_ip == chain->guest_user.ips[0])
+		push_guest_user(stacks, tick, part, stack);
+	else if (unwind->end == VP_UNWIND_USER)
+		note_walk(stacks, VP_WALK_GUEST_USER, VP_WALK_NOT_WALKED);
+	push_frames(stacks, tick, part, unwind->at, unwind->count, false, stack);
+}
+
+static void push_guest(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
+		       struct vp_stack *stack)
+{
+	if (tick->mode == VP_MODE_GUEST_KERNEL)
+		push_guest_kernel(stacks, tick, part, stack);
+	else
+		push_guest_user(stacks, tick, part, stack);
+}
+
+/* Stands between the frames of a guest and those of the host that works for it. */
+static uint32_t boundary_frame(struct vp_stacks *stacks, uint32_t below)
+{
+	const struct vp_frame *frame = &stacks->frames->at.at[below];
+	struct vp_frame boundary = {.part = frame->part,
+				    .kind = VP_KIND_VM,
+				    .function = vp_frames_text(stacks->frames, "[hypervisor]"),
+				    .module = VP_NONE,
+				    .process = frame->process,
+				    .pid = frame->pid,
+				    .vm = frame->vm,
+				    .vcpu = frame->vcpu};
+
+	return vp_frames_add(stacks->frames, &boundary);
+}
+
+/* The guest's frames of a vCPU that the host is at work for. */
+static void push_guest_of_vcpu(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
+			       struct vp_stack *stack)
+{
+	const struct vp_guest_regs *regs = &tick->chain->regs;
+	struct vp_guest_sample sample = {.time = tick->time,
+					 .id = VP_ID_guest_sample,
+					 .flags = regs->flags,
+					 .vm = regs->vm,
+					 .tid = regs->tid,
+					 .mode = regs->mode,
+					 .ip = regs->ip,
+					 .as_root = regs->as_root,
+					 .guest_pid = regs->guest_pid,
+					 .guest_tid = regs->guest_tid};
+	struct vp_tick guest = *tick;
+
+	guest.sample = (const void *)&sample;
+	guest.mode = regs->mode;
+	guest.comm = vp_timeline_guest_comm(stacks->timeline, &sample);
+	push_guest(stacks, &guest, part, stack);
+	if (stack->count)
+		push(stack, boundary_frame(stacks, stack->frames[stack->count - 1]),
+		     (struct vp_frame_place){0});
+}
+
+static void push_host(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
+		      bool with_user, struct vp_stack *stack)
+{
+	const struct vp_chain *chain = tick->chain;
+	struct vp_tick user = with_mode(tick, VP_MODE_USER),
+		       kernel = with_mode(tick, VP_MODE_KERNEL);
+	const struct vp_chain_walk *inner =
+	    tick->mode == VP_MODE_KERNEL ? &chain->host_kernel : &chain->host_user;
+
+	note_walk(stacks, VP_WALK_HOST, end_of_walk(inner));
+	if (with_user)
+		push_frames(stacks, &user, part, chain->host_user.ips, chain->host_user.count, true,
+			    stack);
+	push_frames(stacks, &kernel, part, chain->host_kernel.ips, chain->host_kernel.count, true,
+		    stack);
+}
+
+static void push_all(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
+		     struct vp_stack *stack)
+{
+	const struct vp_chain *chain = tick->chain;
+	bool for_guest = tick->sample->id == VP_ID_vcpu_sample && chain->has_regs &&
+			 chain->regs.flags & VP_HAS_AS_ROOT && tick->vm != VP_NONE &&
+			 !stacks->hosts_only;
+
+	if (vp_tick_is_guest(tick)) {
+		if (chain->has_regs)
+			push_guest(stacks, tick, part, stack);
+		return;
+	}
+	if (for_guest)
+		push_guest_of_vcpu(stacks, tick, part, stack);
+	push_host(stacks, tick, part, !for_guest, stack);
+}
+
+bool vp_stacks_make(struct vp_stacks *stacks, const struct vp_tick *tick, uint32_t part,
+		    struct vp_stack *stack)
+{
+	struct vp_frame_place place = {.ip = tick->sample->ip};
+	uint32_t hit =
+	    vp_resolver_frame(stacks->resolver, vp_resolver_context(stacks->resolver, tick, part),
+			      tick->sample->ip, tick->time, &place.start);
+
+	stack->count = 0;
+	if (hit == VP_NONE)
+		return false;
+	if (tick->chain)
+		push_all(stacks, tick, part, stack);
+	/* What was hit is what is counted, whatever the walks were of. */
+	if (!stack->count || stack->frames[stack->count - 1] != hit)
+		push(stack, hit, place);
+	return true;
+}

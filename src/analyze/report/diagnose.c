@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/report/diagnose.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/account/storm.h"
+#include "base/text.h"
+#include "schema/exit_reason.h"
+
+/* From this share of a VM's time on its vCPUs count as preempted. */
+static const double preempted_share = 0.02;
+
+/* A vCPU's interrupts that are a storm. */
+struct storm {
+	uint32_t vm, vcpu, kind, id;
+};
+
+/* What findings are made of, beside the account. */
+struct evidence {
+	const struct vp_account_view *view;
+	const struct vp_table *places;
+	/* The rows of `places` of each VM, by its name: a chain of row + 1. */
+	struct vp_intern names;
+	VP_VEC(uint32_t) first, next;
+	VP_VEC(struct storm) storms; /* of the VM at hand */
+};
+
+struct loss {
+	uint64_t ns, count;
+	struct vp_intern names;  /* of those who took or caused it */
+	VP_VEC(uint64_t) shares; /* ns of each */
+};
+
+static void see(struct loss *loss, uint64_t ns, uint64_t count, const char *who)
+{
+	loss->ns += ns;
+	loss->count += count;
+	if (!who)
+		return;
+	uint32_t name = vp_intern_string(&loss->names, who);
+	if (name == loss->shares.count)
+		vp_vec_push(&loss->shares, 0);
+	loss->shares.at[name] += ns;
+}
+
+static void forget(struct loss *loss)
+{
+	vp_intern_deinit(&loss->names);
+	vp_vec_deinit(&loss->shares);
+}
+
+/* Who took most, and how much; NULL: not known. */
+static const char *most_of(const struct loss *loss, uint64_t *ns)
+{
+	const char *who = NULL;
+
+	*ns = 0;
+	for (uint32_t i = 0; i < loss->shares.count; i++) {
+		if (loss->shares.at[i] <= *ns)
+			continue;
+		*ns = loss->shares.at[i];
+		who = vp_intern_text(&loss->names, i);
+	}
+	return who;
+}
+
+/* Whether one of the words in `list` is `word`, or with `within` is in it. */
+static bool has_word(const char *list, char between, const char *word, bool within)
+{
+	const char separators[] = {between, 0};
+	char part[64];
+
+	while (*list) {
+		size_t size = strcspn(list, separators);
+		snprintf(part, sizeof(part), "%.*s", (int)size, list);
+		if (within ? strstr(word, part) != NULL : !strcmp(word, part))
+			return true;
+		list += size + (list[size] != 0);
+	}
+	return false;
+}
+
+static bool has_reason(const struct vp_rule *rule, const char *reason)
+{
+	return has_word(rule->reasons, ' ', reason, false);
+}
+
+/* Threads of the kernel that do what interrupts began. */
+static bool is_for_interrupts(const struct vp_account_theft *theft)
+{
+	return theft->flags & 1 &&
+	       (!strncmp(theft->comm, "ksoftirqd/", 10) || !strncmp(theft->comm, "irq/", 4));
+}
+
+static bool works_for(const char *comm, uint32_t pid)
+{
+	unsigned served;
+
+	return (sscanf(comm, "vhost-%u", &served) == 1 ||
+		sscanf(comm, "kvm-pit/%u", &served) == 1) &&
+	       served == pid;
+}
+
+static bool is_of_storm(const struct evidence *evidence, const struct vp_account_theft *theft)
+{
+	vp_vec_each (&evidence->storms, storm)
+		if (storm->vm == theft->vm && storm->vcpu == theft->vcpu &&
+		    storm->kind == theft->kind && storm->id == theft->id)
+			return true;
+	return false;
+}
+
+static unsigned class_of(const struct evidence *evidence, const struct vp_account_theft *theft)
+{
+	const struct vp_account *account = evidence->view->account;
+	uint32_t own = vp_vm_id(&account->vms->at[theft->vm]),
+		 pid = account->vms->at[theft->vm].pid;
+
+	switch (theft->kind) {
+	case VP_BY_VCPU:
+		return theft->owner == own ? VP_THIEF_SAME_VM : VP_THIEF_OTHER_VM;
+	case VP_BY_TASK:
+		if (theft->owner == own || works_for(theft->comm, pid))
+			return VP_THIEF_VMM;
+		if (is_for_interrupts(theft))
+			return VP_THIEF_DEVICE;
+		return strcmp(theft->comm, "vperf") ? VP_THIEF_TASK : VP_THIEF_TOOL;
+	case VP_BY_DEVICE:
+	case VP_BY_SOFTIRQ:
+		return is_of_storm(evidence, theft) ? VP_THIEF_STORM : VP_THIEF_DEVICE;
+	case VP_BY_VECTOR:
+		return is_of_storm(evidence, theft) ? VP_THIEF_STORM : VP_THIEF_VECTOR;
+	default:
+		return 0;
+	}
+}
+
+/* ns of the theft that the rule is about, and how often that was: what another VM's vCPUs took is
+ * divided between two rules. */
+static uint64_t part_of(const struct vp_rule *rule, unsigned class,
+			const struct vp_account_theft *theft, uint64_t *count)
+{
+	uint64_t all = theft->preempted + theft->waking + theft->irq;
+	uint64_t crowded = class == VP_THIEF_OTHER_VM && theft->crowded < all ? theft->crowded
+			   : class == VP_THIEF_OTHER_VM                       ? all
+									      : 0;
+	uint64_t ns = rule->loss == VP_LOSS_CROWDED ? crowded : all - crowded;
+
+	*count = all ? (uint64_t)((double)theft->count * ((double)ns / (double)all) + 0.5)
+		     : theft->count;
+	return ns;
+}
+
+static void measure_thieves(const struct evidence *evidence, const struct vp_rule *rule,
+			    uint32_t vm, struct loss *loss)
+{
+	const struct vp_account_view *view = evidence->view;
+	char who[128];
+
+	vp_account_each_of(view->account, thefts, vm, theft)
+	{
+		unsigned class;
+		uint64_t count;
+		if (!vp_account_view_shows(view, vm, theft->vcpu) ||
+		    !((class = class_of(evidence, theft)) & rule->thieves))
+			continue;
+		const struct vp_vm *of = vp_account_vm(view->account, theft->owner);
+		if (theft->kind == VP_BY_VCPU)
+			snprintf(who, sizeof(who), "vCPU %u of VM %s", theft->id,
+				 of ? of->name : "?");
+		else
+			snprintf(who, sizeof(who), "%s/%u", theft->comm[0] ? theft->comm : "?",
+				 theft->id);
+		uint64_t ns = part_of(rule, class, theft, &count);
+		see(loss, ns, count, who);
+	}
+}
+
+static void measure_waking(const struct vp_account_view *view, uint32_t vm, struct loss *loss)
+{
+	vp_account_each_of(view->account, thefts, vm,
+			   theft) if (theft->kind == VP_BY_NOBODY &&
+				      vp_account_view_shows(view, vm, theft->vcpu))
+	    see(loss, theft->waking, theft->count, NULL);
+}
+
+static void measure_times(const struct vp_account_view *view, const struct vp_rule *rule,
+			  uint32_t vm, struct loss *loss)
+{
+	char who[32];
+
+	vp_account_each_of(view->account, times, vm, times)
+	{
+		bool quota = rule->loss == VP_LOSS_THROTTLED;
+		if (!vp_account_view_shows(view, vm, times->vcpu))
+			continue;
+		snprintf(who, sizeof(who), "vCPU %u", times->vcpu);
+		see(loss, quota ? times->states[VP_STATE_THROTTLED] : times->poll_wasted,
+		    quota ? 0 : times->polls, who);
+	}
+}
+
+/* Exits of a reason in a function of the VM's. */
+struct place {
+	const char *reason, *function, *detail; /* the latter two: NULL is not known */
+	double ns, count;
+};
+
+/* Whether the exits are what the rule alone is about. */
+static bool names(const struct vp_rule *rule, const struct place *place)
+{
+	if (rule->details &&
+	    (has_word(rule->details, ',', place->reason, false) ||
+	     (place->detail && has_word(rule->details, ',', place->detail, false))))
+		return true;
+	return rule->functions && place->function && !place->detail &&
+	       has_word(rule->functions, ' ', place->function, true);
+}
+
+/* Of exits to memory: whether they are what the rule is about. */
+static bool is_of_memory(const struct vp_rule *rule, const struct place *place)
+{
+	bool device = place->detail ? !strncmp(place->detail, "MMIO ", 5)
+				    : !strcmp(place->reason, "EPT_MISCONFIG");
+
+	return device == (rule->memory == VP_RULE_OF_DEVICES);
+}
+
+/* Whether the rule is about these exits: those that another one names are that one's. */
+static bool is_of_rule(const struct vp_rule *rule, const struct place *place)
+{
+	size_t count;
+	const struct vp_rule *others = vp_rules(&count);
+
+	if (rule->memory)
+		return is_of_memory(rule, place);
+	if (rule->functions)
+		return names(rule, place);
+	for (size_t i = 0; i < count; i++)
+		if (others[i].functions && has_reason(&others[i], place->reason) &&
+		    names(&others[i], place))
+			return false;
+	return true;
+}
+
+static bool is_preempted(const struct vp_account_view *view, uint32_t vm)
+{
+	uint64_t lost = 0, wall = 0;
+	uint32_t vcpus = 0;
+
+	vp_account_each_of(view->account, times, vm, times)
+	{
+		vcpus += times->wall != 0;
+		lost += times->states[VP_STATE_PREEMPTED];
+		wall += times->wall;
+	}
+	return vcpus > 1 && (double)lost > preempted_share * (double)wall;
+}
+
+/* What exits of a reason cost, without what others took meanwhile. */
+struct reason_cost {
+	uint64_t kernel, vmm, count;
+};
+
+static struct reason_cost cost_of(const struct vp_account_view *view, uint32_t vm,
+				  const char *reason)
+{
+	struct reason_cost ret = {0};
+	char name[VP_EXIT_NAME_SIZE];
+
+	vp_account_each_of(view->account, costs, vm, cost)
+	{
+		if (!vp_account_view_shows(view, vm, cost->vcpu) ||
+		    strcmp(vp_exit_reason_name(cost->vendor, cost->reason, name), reason))
+			continue;
+		ret.kernel += cost->kernel;
+		ret.vmm += cost->vmm;
+		ret.count += cost->count;
+	}
+	return ret;
+}
+
+static void group_places(struct evidence *evidence, const struct vp_table *places)
+{
+	size_t of_vm = vp_table_column_of(places, "vm");
+
+	for (size_t row = vp_table_rows(places); row-- > 0;) {
+		const char *vm = places->cells.at[row * places->columns.count + of_vm].text;
+		uint32_t name = vp_intern_string(&evidence->names, vm);
+		if (name == evidence->first.count)
+			vp_vec_push(&evidence->first, 0);
+		vp_vec_push(&evidence->next, evidence->first.at[name]);
+		evidence->first.at[name] = (uint32_t)row + 1;
+	}
+}
+
+/* The first row of the VM, + 1, and the one behind it. */
+static uint32_t first_place(const struct evidence *evidence, const char *vm)
+{
+	struct vp_intern *names = (struct vp_intern *)&evidence->names;
+
+	return vp_intern_has(names, vm) ? evidence->first.at[vp_intern_string(names, vm)] : 0;
+}
+
+static uint32_t place_behind(const struct evidence *evidence, uint32_t row)
+{
+	return evidence->next.at[evidence->next.count - row];
+}
+
+/* The next one from row *row on. */
+static bool next_place(const struct evidence *evidence, const char *reason, uint32_t *row,
+		       struct place *ret)
+{
+	const struct vp_table *places = evidence->places;
+	size_t of_reason = vp_table_column_of(places, "reason");
+
+	while (*row) {
+		const union vp_cell *cells = &places->cells.at[(*row - 1) * places->columns.count];
+		*row = place_behind(evidence, *row);
+		if (strcmp(cells[of_reason].text, reason) != 0)
+			continue;
+		*ret = (struct place){
+		    .reason = reason,
+		    .detail = cells[vp_table_column_of(places, "detail")].text,
+		    .function = cells[vp_table_column_of(places, "function")].text,
+		    .ns = (double)cells[vp_table_column_of(places, "total_ns")].count,
+		    .count = (double)cells[vp_table_column_of(places, "count")].count};
+		return true;
+	}
+	return false;
+}
+
+/* All exits of a reason by place. */
+struct places_of_reason {
+	double ns, count;
+	bool told; /* what the exits were to */
+};
+
+static struct places_of_reason sum_places(const struct evidence *evidence, uint32_t row,
+					  const char *reason)
+{
+	struct places_of_reason ret = {0};
+	struct place place;
+
+	while (next_place(evidence, reason, &row, &place)) {
+		ret.ns += place.ns;
+		ret.count += place.count;
+		ret.told |= place.detail != NULL;
+	}
+	return ret;
+}
+
+/* A reason's cost, divided among the functions with such exits as these' times are. */
+static void measure_reason(const struct evidence *evidence, const struct vp_rule *rule, uint32_t vm,
+			   const char *reason, struct loss *loss)
+{
+	const struct vp_account_view *view = evidence->view;
+	uint32_t first = first_place(evidence, vp_account_view_vm(view, vm));
+	struct reason_cost cost = cost_of(view, vm, reason);
+	struct places_of_reason all = sum_places(evidence, first, reason);
+	bool by_server = rule->memory && !all.told;
+	double ns = (double)(!by_server                          ? cost.kernel + cost.vmm
+			     : rule->memory == VP_RULE_OF_MEMORY ? cost.kernel
+								 : cost.vmm);
+	struct place place;
+
+	while (all.ns > 0 && next_place(evidence, reason, &first, &place))
+		if (by_server || is_of_rule(rule, &place))
+			see(loss, (uint64_t)(place.ns / all.ns * ns),
+			    (uint64_t)(place.count / all.count * (double)cost.count + 0.5),
+			    place.function);
+}
+
+static void measure_exits(const struct evidence *evidence, const struct vp_rule *rule, uint32_t vm,
+			  struct loss *loss)
+{
+	bool preempted = is_preempted(evidence->view, vm);
+	char reason[VP_EXIT_NAME_SIZE];
+
+	if ((rule->preempted == VP_RULE_IF_PREEMPTED && !preempted) ||
+	    (rule->preempted == VP_RULE_UNLESS_PREEMPTED && preempted))
+		return;
+	for (const char *at = rule->reasons; *at; at += strspn(at, " ")) {
+		size_t size = strcspn(at, " ");
+		snprintf(reason, sizeof(reason), "%.*s", (int)size, at);
+		measure_reason(evidence, rule, vm, reason, loss);
+		at += size;
+	}
+}
+
+static void measure(const struct evidence *evidence, const struct vp_rule *rule, uint32_t vm,
+		    struct loss *loss)
+{
+	const struct vp_account_view *view = evidence->view;
+
+	switch (rule->loss) {
+	case VP_LOSS_THIEVES:
+	case VP_LOSS_CROWDED:
+		measure_thieves(evidence, rule, vm, loss);
+		break;
+	case VP_LOSS_WAKING:
+		measure_waking(view, vm, loss);
+		break;
+	case VP_LOSS_THROTTLED:
+	case VP_LOSS_POLL_WASTED:
+		measure_times(view, rule, vm, loss);
+		break;
+	case VP_LOSS_EXITS:
+		measure_exits(evidence, rule, vm, loss);
+		break;
+	case VP_LOSS_RECORDS:
+	case VP_LOSS_GUEST_EVENTS:
+		break;
+	}
+}
+
+static uint64_t wall_of(const struct vp_account_view *view, uint32_t vm)
+{
+	uint64_t wall = 0;
+
+	vp_account_each_of(view->account, times, vm,
+			   times) if (vp_account_view_shows(view, vm, times->vcpu)) wall +=
+	    times->wall;
+	return wall;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct vp_finding *left = a, *right = b;
+
+	return (left->ns < right->ns) - (left->ns > right->ns);
+}
+
+static const char *keep(struct vp_diagnosis *diagnosis, const char *text)
+{
+	return vp_intern_text(&diagnosis->texts, vp_intern_string(&diagnosis->texts, text));
+}
+
+static void measure_address(const struct vp_table *addresses, size_t row,
+			    const struct vp_rule *rule, const char *vm, struct loss *time,
+			    struct loss *count)
+{
+	const union vp_cell *cells = &addresses->cells.at[row * addresses->columns.count];
+	const char *address = cells[vp_table_column_of(addresses, "address")].text,
+		   *what = rule->memory == VP_RULE_OF_DEVICES ? "device" : "memory";
+
+	if (!address || strcmp(cells[vp_table_column_of(addresses, "vm")].text, vm) != 0 ||
+	    strcmp(cells[vp_table_column_of(addresses, "what")].text, what) != 0)
+		return;
+	see(time, cells[vp_table_column_of(addresses, "total_ns")].count, 0, address);
+	see(count, cells[vp_table_column_of(addresses, "count")].count, 0, address);
+}
+
+/* The one that took most time, by reads and writes together, and how often. */
+static void find_address(const struct vp_account_view *view, const struct vp_table *addresses,
+			 struct vp_finding *finding, struct vp_diagnosis *ret)
+{
+	const char *vm = vp_account_view_vm(view, finding->vm), *most;
+	struct loss time = {0}, count = {0};
+	uint64_t ns;
+
+	if (!finding->rule->memory)
+		return;
+	for (size_t row = 0; row < vp_table_rows(addresses); row++)
+		measure_address(addresses, row, finding->rule, vm, &time, &count);
+	most = most_of(&time, &ns);
+	if (most) {
+		finding->address = keep(ret, most);
+		finding->address_count = count.shares.at[vp_intern_string(&count.names, most)];
+	}
+	forget(&time);
+	forget(&count);
+}
+
+/* How many vCPUs wanted to run. */
+static const char *tell_crowd(const struct vp_account_view *view, uint32_t vm,
+			      struct vp_diagnosis *ret)
+{
+	const struct vp_account *account = view->account;
+	struct vp_overcommit_of_vm crowd;
+	char text[160], time[VP_DURATION_SIZE];
+
+	if (!vp_overcommit_of_vm(&account->overcommit, &account->vms->at[vm], &crowd))
+		return NULL;
+	snprintf(text, sizeof(text),
+		 "for %s in all, %.1f vCPUs of the host wanted to run where they may use %u pCPU%s",
+		 vp_text_duration((uint64_t)crowd.ns, time), crowd.wanted, crowd.pcpus,
+		 crowd.pcpus == 1 ? "" : "s");
+	return keep(ret, text);
+}
+
+static void add_finding(const struct vp_account_view *view, const struct vp_rule *rule, uint32_t vm,
+			const struct loss *loss, double percent, struct vp_diagnosis *ret)
+{
+	struct vp_finding finding = {
+	    .rule = rule, .vm = vm, .ns = loss->ns, .percent = percent, .count = loss->count};
+	const char *who = most_of(loss, &finding.most);
+
+	if (who)
+		finding.who = keep(ret, who);
+	if (rule->loss == VP_LOSS_CROWDED)
+		finding.detail = tell_crowd(view, vm, ret);
+	vp_vec_push(&ret->findings, finding);
+}
+
+/* Those of the VM's vCPUs. */
+static void find_storms(struct evidence *evidence, uint32_t vm)
+{
+	const struct vp_account *account = evidence->view->account;
+	struct vp_storm storm;
+
+	evidence->storms.count = 0;
+	vp_account_each_of(account, times, vm,
+			   times) if (times->wall && vp_storm_find(account, times, &storm))
+	    vp_vec_push(&evidence->storms,
+			((struct storm){times->vm, times->vcpu, storm.kind, storm.id}));
+}
+
+static void diagnose_vm(struct evidence *evidence, uint32_t vm, struct vp_diagnosis *ret)
+{
+	uint64_t wall = wall_of(evidence->view, vm);
+	size_t count;
+	const struct vp_rule *rules = vp_rules(&count);
+
+	if (wall)
+		find_storms(evidence, vm);
+	for (size_t i = 0; wall && i < count; i++) {
+		struct loss loss = {0};
+		measure(evidence, &rules[i], vm, &loss);
+		double percent = 100 * (double)loss.ns / (double)wall;
+		if (rules[i].loss < VP_LOSS_RECORDS && percent >= rules[i].least)
+			add_finding(evidence->view, &rules[i], vm, &loss, percent, ret);
+		forget(&loss);
+	}
+}
+
+/* What the tables of the account had no room for is no record of any stream. */
+static uint64_t lost_beside(const struct vp_account *account, const struct vp_rule *rule)
+{
+	return rule->streams & VP_STREAMS(VP_STREAM_ACCOUNT)
+		   ? account->lost.vcpus + account->lost.thieves + account->lost.sites
+		   : 0;
+}
+
+static void find_losses(const struct vp_account *account, const struct vp_losses *losses,
+			const struct vp_rule *rule, struct vp_diagnosis *ret)
+{
+	uint64_t lost = lost_beside(account, rule), all = 0;
+	bool samples = rule->streams & VP_STREAMS_SAMPLES;
+
+	for (int i = 0; i < VP_STREAM_CLASSES; i++)
+		if (rule->streams & VP_STREAMS(i)) {
+			lost += losses->lost[i];
+			all += losses->records[i];
+		}
+	double percent = rule->least > 0 && lost ? 100 * (double)lost / (double)(lost + all) : 0;
+	if (!lost || percent < rule->least)
+		return;
+	vp_vec_push(&ret->findings,
+		    ((struct vp_finding){.rule = rule,
+					 .vm = VP_FINDING_OF_NO_VM,
+					 .ns = samples ? lost * losses->period_ns : 0,
+					 .percent = percent,
+					 .count = lost}));
+}
+
+static void find_guest_losses(const struct vp_account *account, const struct vp_rule *rule,
+			      struct vp_diagnosis *ret)
+{
+	for (uint32_t i = 0; i < account->vms->count; i++) {
+		const struct vp_vm *vm = &account->vms->at[i];
+		double lost = (double)vm->guest_events_lost, all = lost + (double)vm->guest_events;
+		double percent = lost > 0 ? 100 * lost / all : 0;
+		if (lost > 0 && percent >= rule->least)
+			vp_vec_push(&ret->findings,
+				    ((struct vp_finding){.rule = rule,
+							 .vm = i,
+							 .percent = percent,
+							 .count = vm->guest_events_lost}));
+	}
+}
+
+void vp_diagnose(const struct vp_account_view *view, const struct vp_table *places,
+		 const struct vp_table *addresses, const struct vp_losses *losses,
+		 struct vp_diagnosis *ret)
+{
+	struct evidence evidence = {.view = view, .places = places};
+	size_t count;
+	const struct vp_rule *rules = vp_rules(&count);
+
+	*ret = (struct vp_diagnosis){0};
+	group_places(&evidence, places);
+	for (uint32_t vm = 0; vm < view->account->vms->count; vm++)
+		diagnose_vm(&evidence, vm, ret);
+	vp_vec_each (&ret->findings, finding)
+		find_address(view, addresses, finding, ret);
+	for (size_t i = 0; i < count; i++)
+		if (rules[i].loss == VP_LOSS_RECORDS)
+			find_losses(view->account, losses, &rules[i], ret);
+		else if (rules[i].loss == VP_LOSS_GUEST_EVENTS)
+			find_guest_losses(view->account, &rules[i], ret);
+	vp_vec_each (&ret->findings, finding)
+		finding->words =
+		    vp_rule_words(finding->rule, finding->vm == VP_FINDING_OF_NO_VM
+						     ? NULL
+						     : &view->account->vms->at[finding->vm]);
+	if (ret->findings.count)
+		qsort(ret->findings.at, ret->findings.count, sizeof(*ret->findings.at), by_time);
+	vp_vec_deinit(&evidence.storms);
+	vp_vec_deinit(&evidence.first);
+	vp_vec_deinit(&evidence.next);
+	vp_intern_deinit(&evidence.names);
+}
+
+void vp_diagnosis_deinit(struct vp_diagnosis *diagnosis)
+{
+	vp_vec_deinit(&diagnosis->findings);
+	vp_intern_deinit(&diagnosis->texts);
+}

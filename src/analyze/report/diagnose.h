@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What costs a VM most: findings by the time that its vCPUs lost, from the exact account. Rules are
+ * data (diagnose_rules.c): what they measure, from which share on it is worth a word, and what to
+ * try, each with where that is known from.
+ */
+#ifndef VP_ANALYZE_REPORT_DIAGNOSE_H
+#define VP_ANALYZE_REPORT_DIAGNOSE_H
+
+#include "analyze/account/account_tables.h"
+#include "analyze/common/health.h"
+#include "analyze/report/diagnose_rules.h"
+
+enum { VP_FINDING_OF_NO_VM = UINT32_MAX };
+
+struct vp_finding {
+	const struct vp_rule *rule;
+	struct vp_rule_words words; /* the rule's, for that VM */
+	uint32_t vm;     /* index in the account's VMs; VP_FINDING_OF_NO_VM: about the recording */
+	uint64_t ns;     /* lost; of samples, the time that they stand for, of other records 0 */
+	double percent;  /* of the time of the VM's vCPUs; of all records, or of the guest's events,
+			  * those that are lost */
+	uint64_t count;  /* how often */
+	uint64_t most;   /* ns of `who` */
+	const char *who; /* who took or caused the most of it; NULL: not known. The diagnosis' */
+	/* The guest's memory that most of it was for, and how often; NULL: not known, or for none.
+	 */
+	const char *address;
+	uint64_t address_count;
+	const char *detail; /* the rule's own sentence, or NULL. The diagnosis' */
+};
+
+struct vp_diagnosis {
+	VP_VEC(struct vp_finding) findings; /* the most time first */
+	struct vp_intern texts;
+};
+
+/* `places`: vp_account_places_table() of the same view by function; `addresses`:
+ * vp_account_addresses_table(). */
+void vp_diagnose(const struct vp_account_view *view, const struct vp_table *places,
+		 const struct vp_table *addresses, const struct vp_losses *losses,
+		 struct vp_diagnosis *ret);
+void vp_diagnosis_deinit(struct vp_diagnosis *diagnosis);
+
+#endif

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/trace/guest_sched.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* What the vCPU did between two times, by its state, and the longest that another had its pCPU. */
+struct split {
+	uint64_t ns[VP_LANE_STATES];
+	const struct vp_cpu_part *theft;
+	uint64_t theft_ns;
+};
+
+static void split_time(const struct vp_threads *threads, uint32_t vm, uint32_t vcpu, uint64_t from,
+		       uint64_t to, struct split *ret)
+{
+	const struct vp_cpu *cpu = vp_threads_cpu(threads, vm, vcpu);
+
+	*ret = (struct split){0};
+	for (size_t place = cpu ? vp_cpu_part_before(cpu, to) : 0; place; place--) {
+		const struct vp_cpu_part *part = &cpu->parts.at[place - 1];
+		uint64_t begin = part->begin > from ? part->begin : from;
+		uint64_t end = part->end < to ? part->end : to;
+		if (end <= from)
+			break;
+		ret->ns[part->state] += end - begin;
+		if (part->has_tid && part->tid && end - begin > ret->theft_ns) {
+			ret->theft = part;
+			ret->theft_ns = end - begin;
+		}
+	}
+}
+
+static uint64_t not_on_pcpu(const struct split *split)
+{
+	return split->ns[VP_LANE_STOLEN] + split->ns[VP_LANE_WAKING] + split->ns[VP_LANE_HALTED] +
+	       split->ns[VP_LANE_BLOCKED];
+}
+
+/* The vCPU in whose queue it is: where it runs then. */
+static uint32_t cpu_of(const struct vp_thread *thread, const struct vp_thread_part *part)
+{
+	bool is_last = part + 1 == thread->parts.at + thread->parts.count;
+
+	return !is_last && part[1].stay == VP_STAY_RUNNING ? part[1].cpu : part->cpu;
+}
+
+static void add_part(struct vp_guest_sched *sched, const struct vp_thread *thread,
+		     const struct vp_thread_part *part, struct vp_guest_time *time)
+{
+	const struct vp_threads *threads = sched->threads;
+	uint64_t begin = part->begin > threads->from ? part->begin : threads->from;
+	uint64_t end = part->end < threads->to ? part->end : threads->to;
+	struct split split;
+
+	if (part->stay == VP_STAY_ASLEEP) {
+		time->asleep += end - begin;
+		return;
+	}
+	split_time(threads, thread->vm, cpu_of(thread, part), begin, end, &split);
+	if (part->stay == VP_STAY_RUNNING) {
+		time->on_cpu += split.ns[VP_LANE_GUEST];
+		time->host += split.ns[VP_LANE_HOST];
+	} else {
+		time->runnable += split.ns[VP_LANE_GUEST] + split.ns[VP_LANE_HOST];
+	}
+	time->off += not_on_pcpu(&split);
+	if (split.theft_ns > time->thief_ns) {
+		time->thief_ns = split.theft_ns;
+		time->thief = vp_threads_name(sched->threads, split.theft->comm, split.theft->tid);
+	}
+}
+
+/*
+ * The vCPU was woken for the interrupt in which it woke the thread at `time`: that was in the first
+ * stretch of guest mode since. Its wait for a pCPU is the result; NULL: it was awake already.
+ */
+static const struct vp_cpu_part *woken_for(const struct vp_threads *threads, uint32_t vm,
+					   uint32_t vcpu, uint64_t time)
+{
+	const struct vp_cpu *cpu = vp_threads_cpu(threads, vm, vcpu);
+	bool in_guest = false;
+
+	for (size_t place = cpu ? vp_cpu_part_before(cpu, time) : 0; place; place--) {
+		const struct vp_cpu_part *part = &cpu->parts.at[place - 1];
+		if (part->state == VP_LANE_WAKING)
+			return part;
+		if (part->state == VP_LANE_GUEST && in_guest)
+			return NULL;
+		in_guest |= part->state == VP_LANE_GUEST;
+		if (part->state != VP_LANE_GUEST && part->state != VP_LANE_HOST)
+			return NULL;
+	}
+	return NULL;
+}
+
+static void keep_worst(struct vp_guest_sched *sched, const struct vp_wakeup *wakeup)
+{
+	size_t at = sched->worst.count;
+
+	if (at == sched->most_worst && (!at || sched->worst.at[at - 1].ns >= wakeup->ns))
+		return;
+	if (at == sched->most_worst)
+		at--;
+	else
+		vp_vec_push(&sched->worst, *wakeup);
+	for (; at && sched->worst.at[at - 1].ns < wakeup->ns; at--)
+		sched->worst.at[at] = sched->worst.at[at - 1];
+	sched->worst.at[at] = *wakeup;
+}
+
+static uint32_t bucket_of(uint64_t ns)
+{
+	uint32_t bucket = 0;
+
+	while (ns > 1 && bucket < VP_GUEST_SCHED_BUCKETS - 1) {
+		ns >>= 1;
+		bucket++;
+	}
+	return bucket;
+}
+
+static void add_wakeup(struct vp_guest_sched *sched, const struct vp_thread *thread,
+		       const struct vp_thread_part *part)
+{
+	struct vp_wakeup wakeup = {.thread = thread, .part = part, .begin = part->begin};
+	const struct vp_cpu_part *waking = NULL;
+	struct split split;
+
+	if (part->waker.kind != VP_WAKER_THREAD)
+		waking = woken_for(sched->threads, thread->vm, part->waker.cpu, part->begin);
+	if (waking) {
+		wakeup.begin = waking->begin;
+		wakeup.parts[VP_WAKEUP_VCPU] = waking->end - waking->begin;
+		wakeup.parts[VP_WAKEUP_INJECTION] = part->begin - waking->end;
+	}
+	split_time(sched->threads, thread->vm, cpu_of(thread, part), part->begin, part->end,
+		   &split);
+	uint64_t halted = split.ns[VP_LANE_HALTED] + split.ns[VP_LANE_BLOCKED];
+	wakeup.parts[VP_WAKEUP_VCPU] += split.ns[VP_LANE_WAKING];
+	wakeup.parts[VP_WAKEUP_INJECTION] += halted;
+	wakeup.parts[VP_WAKEUP_SCHEDULING] =
+	    part->end - part->begin - halted - split.ns[VP_LANE_WAKING];
+	wakeup.ns = part->end - wakeup.begin;
+	sched->whole[bucket_of(wakeup.ns)]++;
+	for (int i = 0; i < VP_WAKEUP_PARTS; i++)
+		if (wakeup.parts[i])
+			sched->by_part[i][bucket_of(wakeup.parts[i])]++;
+	keep_worst(sched, &wakeup);
+}
+
+static bool is_whole_wakeup(const struct vp_threads *threads, const struct vp_thread_part *part)
+{
+	return part->stay == VP_STAY_RUNNABLE && part->woken && part->ended &&
+	       part->begin >= threads->from && part->end <= threads->to;
+}
+
+void vp_guest_sched_sum(struct vp_guest_sched *sched)
+{
+	vp_vec_each (&sched->threads->threads, thread) {
+		struct vp_guest_time time = {.thread = thread};
+		if (!thread->vm || !thread->parts.count)
+			continue;
+		vp_vec_each (&thread->parts, part) {
+			add_part(sched, thread, part, &time);
+			if (is_whole_wakeup(sched->threads, part))
+				add_wakeup(sched, thread, part);
+		}
+		vp_vec_push(&sched->times, time);
+	}
+}
+
+void vp_guest_sched_deinit(struct vp_guest_sched *sched)
+{
+	vp_vec_deinit(&sched->times);
+	vp_vec_deinit(&sched->worst);
+}
+
+static uint64_t awake(const struct vp_guest_time *time)
+{
+	return time->on_cpu + time->host + time->runnable + time->off;
+}
+
+static int by_awake(const void *one, const void *other)
+{
+	const struct vp_guest_time *first = one, *second = other;
+	uint64_t a = awake(first), b = awake(second);
+
+	if (a != b)
+		return a < b ? 1 : -1;
+	return (first->thread > second->thread) - (first->thread < second->thread);
+}
+
+static void add_thread_columns(struct vp_table *table)
+{
+	vp_table_column_add(table, "vm", "VM", "", VP_CELL_TEXT);
+	vp_table_column_add(table, "tid", "TID", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "comm", "Thread", "", VP_CELL_TEXT);
+}
+
+static void put_thread(const struct vp_guest_sched *sched, const struct vp_thread *thread,
+		       struct vp_table *table)
+{
+	vp_table_text(table, vp_lanes_vm(sched->threads->lanes, thread->vm));
+	vp_table_count(table, thread->tid);
+	vp_table_text(table, thread->comm);
+}
+
+void vp_guest_sched_thread_table(struct vp_guest_sched *sched, struct vp_table *table)
+{
+	add_thread_columns(table);
+	vp_table_column_add(table, "on_cpu_ns", "On CPU", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "host_ns", "Host", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "runnable_ns", "Runnable", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "off_ns", "vCPU off", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "asleep_ns", "Asleep", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "theft_ns", "Longest", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "thief", "by", "", VP_CELL_TEXT);
+	if (sched->times.count)
+		qsort(sched->times.at, sched->times.count, sizeof(*sched->times.at), by_awake);
+	vp_vec_each (&sched->times, time) {
+		put_thread(sched, time->thread, table);
+		vp_table_count(table, time->on_cpu);
+		vp_table_count(table, time->host);
+		vp_table_count(table, time->runnable);
+		vp_table_count(table, time->off);
+		vp_table_count(table, time->asleep);
+		vp_table_count(table, time->thief_ns);
+		vp_table_text(table, time->thief);
+	}
+}
+
+static bool has_any(const struct vp_guest_sched *sched, int bucket)
+{
+	uint64_t any = sched->whole[bucket];
+
+	for (int i = 0; i < VP_WAKEUP_PARTS; i++)
+		any |= sched->by_part[i][bucket];
+	return any;
+}
+
+/* From the first bucket that has any to the last. */
+void vp_guest_sched_wakeup_table(const struct vp_guest_sched *sched, struct vp_table *table)
+{
+	int first = 0, last = VP_GUEST_SCHED_BUCKETS - 1;
+
+	vp_table_column_add(table, "from_ns", "From", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "wakeups", "Wake-ups", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "vcpu", "vCPU's wake-up", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "injection", "Injection", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "scheduling", "Scheduling", "", VP_CELL_COUNT);
+	while (first <= last && !has_any(sched, first))
+		first++;
+	while (last >= first && !has_any(sched, last))
+		last--;
+	for (int i = first; i <= last; i++) {
+		vp_table_count(table, i ? 1ULL << i : 0);
+		vp_table_count(table, sched->whole[i]);
+		for (int part = 0; part < VP_WAKEUP_PARTS; part++)
+			vp_table_count(table, sched->by_part[part][i]);
+	}
+}
+
+static const char *waker_text(struct vp_guest_sched *sched, const struct vp_wakeup *wakeup)
+{
+	static const char *const kinds[] = {[VP_WAKER_TIMER] = "timer",
+					    [VP_WAKER_DEVICE] = "device",
+					    [VP_WAKER_SOFTIRQ] = "softirq"};
+	const struct vp_waker *waker = &wakeup->part->waker;
+	const struct vp_thread *thread =
+	    waker->kind == VP_WAKER_THREAD
+		? vp_threads_find(sched->threads, wakeup->thread->vm, waker->id)
+		: NULL;
+
+	if (waker->kind == VP_WAKER_THREAD)
+		return vp_threads_name(sched->threads, thread ? thread->comm : NULL, waker->id);
+	return kinds[waker->kind];
+}
+
+void vp_guest_sched_worst_table(struct vp_guest_sched *sched, struct vp_table *table)
+{
+	struct vp_intern *texts = &sched->threads->texts;
+	const uint64_t second = 1000000000;
+
+	add_thread_columns(table);
+	vp_table_column_add(table, "ns", "Latency", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "vcpu_ns", "vCPU's wake-up", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "injection_ns", "Injection", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "scheduling_ns", "Scheduling", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "at_s", "At", "s", VP_CELL_TEXT);
+	vp_table_column_add(table, "waker", "Woken by", "", VP_CELL_TEXT);
+	vp_vec_each (&sched->worst, wakeup) {
+		VP_AUTO_FREE char *at = vp_format("%" PRIu64 ".%09" PRIu64, wakeup->begin / second,
+						  wakeup->begin % second);
+		put_thread(sched, wakeup->thread, table);
+		vp_table_count(table, wakeup->ns);
+		for (int i = 0; i < VP_WAKEUP_PARTS; i++)
+			vp_table_count(table, wakeup->parts[i]);
+		vp_table_text(table, vp_intern_text(texts, vp_intern_string(texts, at)));
+		vp_table_text(table, waker_text(sched, wakeup));
+	}
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Sums over periods (analyze/trace/lanes.h): what vCPUs did, what became of the threads of guests
+ * on them, how long vCPUs waited for a pCPU, and which waits were the longest.
+ */
+#ifndef VP_ANALYZE_TRACE_SCHED_H
+#define VP_ANALYZE_TRACE_SCHED_H
+
+#include "analyze/common/table.h"
+#include "analyze/trace/lanes.h"
+#include "base/map.h"
+
+enum { VP_SCHED_BUCKETS = 40 }; /* of waits: n has those from 2^n ns on */
+
+struct vp_sched_vcpu {
+	uint32_t vm, vcpu, tid;
+	uint64_t ns[VP_LANE_STATES];
+	uint64_t exact, uncertain, unknown; /* ns in guest mode */
+	/* The wait at hand: who had its pCPU for the longest. */
+	uint64_t wait_begin, thief_ns;
+	uint32_t thief_tid;
+	const char *thief_comm;
+};
+
+struct vp_sched_thread {
+	uint32_t vcpu; /* place in `vcpus` */
+	uint32_t tid, pid;
+	const char *comm;
+	uint64_t exact, uncertain; /* ns in guest mode, from when it was current */
+	uint64_t host, stolen;     /* ns of its vCPU while it was current */
+};
+
+struct vp_sched_theft {
+	uint32_t thread; /* place in `threads` */
+	uint32_t tid;
+	const char *comm;
+	uint64_t ns;
+};
+
+struct vp_sched_wait {
+	uint32_t vcpu; /* place in `vcpus` */
+	bool woken;    /* or preempted */
+	uint64_t begin, ns;
+	bool has_guest;
+	uint32_t guest_tid;
+	const char *guest_comm;
+	uint32_t thief_tid;
+	const char *thief_comm; /* NULL: not known */
+	bool has_thief;
+};
+
+struct vp_sched {
+	VP_VEC(struct vp_sched_vcpu) vcpus;
+	VP_VEC(struct vp_sched_thread) threads;
+	VP_VEC(struct vp_sched_theft) thefts;
+	struct vp_map vcpu_of, thread_of, theft_of;
+	uint64_t woken[VP_SCHED_BUCKETS], preempted[VP_SCHED_BUCKETS];
+	size_t most_waits; /* so many of the longest are kept: the longest first */
+	VP_VEC(struct vp_sched_wait) waits;
+	uint64_t left_out; /* periods of threads and thefts for which there was no room */
+	struct vp_intern texts;
+};
+
+void vp_sched_deinit(struct vp_sched *sched);
+void vp_sched_take(struct vp_sched *sched, const struct vp_period *period);
+
+/* Tables of what was summed; texts are of `sched` and `lanes`. */
+void vp_sched_vcpu_table(const struct vp_sched *sched, struct vp_lanes *lanes,
+			 struct vp_table *table);
+void vp_sched_thread_table(struct vp_sched *sched, struct vp_lanes *lanes, struct vp_table *table);
+void vp_sched_wait_table(const struct vp_sched *sched, struct vp_table *table);
+void vp_sched_worst_table(struct vp_sched *sched, struct vp_lanes *lanes, struct vp_table *table);
+
+#endif

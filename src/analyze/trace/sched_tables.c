@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "analyze/trace/sched.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static const char *text_of(struct vp_sched *sched, const char *comm, uint32_t tid)
+{
+	VP_AUTO_FREE char *text = vp_format("%s/%" PRIu32, comm ? comm : "-", tid);
+
+	return vp_intern_text(&sched->texts, vp_intern_string(&sched->texts, text));
+}
+
+static void put_vcpu(const struct vp_sched_vcpu *vcpu, struct vp_lanes *lanes,
+		     struct vp_table *table)
+{
+	vp_table_text(table, vp_lanes_vm(lanes, vcpu->vm));
+	vp_table_count(table, vcpu->vcpu == VP_VCPU_UNKNOWN ? VP_CELL_NO_COUNT : vcpu->vcpu);
+}
+
+static void add_vcpu_columns(struct vp_table *table)
+{
+	vp_table_column_add(table, "vm", "VM", "", VP_CELL_TEXT);
+	vp_table_column_add(table, "vcpu", "vCPU", "", VP_CELL_COUNT);
+}
+
+static void put_switches(const struct vp_lane_switches *switches, struct vp_table *table)
+{
+	bool known = switches->begins || switches->made;
+
+	vp_table_count(table, known ? switches->seen : VP_CELL_NO_COUNT);
+	vp_table_count(table, known ? switches->made : VP_CELL_NO_COUNT);
+	vp_table_count(table, switches->jumps);
+}
+
+void vp_sched_vcpu_table(const struct vp_sched *sched, struct vp_lanes *lanes,
+			 struct vp_table *table)
+{
+	add_vcpu_columns(table);
+	vp_table_column_add(table, "tid", "TID", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "guest_ns", "Guest", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "host_ns", "Host", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "stolen_ns", "Stolen", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "waking_ns", "Wake-up", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "halted_ns", "Halted", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "blocked_ns", "Blocked", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "exact_ns", "Exact", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "uncertain_ns", "Uncertain", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "exact_percent", "Exact %", "%", VP_CELL_PERCENT);
+	vp_table_column_add(table, "switches_seen", "Seen", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "switches_made", "Of switches", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "jumps", "Jumps", "", VP_CELL_COUNT);
+	vp_vec_each (&sched->vcpus, vcpu) {
+		const struct vp_lane_switches switches =
+		    vp_lanes_switches(lanes, vcpu->vm, vcpu->vcpu, vcpu->tid);
+		uint64_t guest = vcpu->ns[VP_LANE_GUEST];
+		put_vcpu(vcpu, lanes, table);
+		vp_table_count(table, vcpu->tid);
+		for (int state = VP_LANE_GUEST; state < VP_LANE_STATES; state++)
+			vp_table_count(table, vcpu->ns[state]);
+		vp_table_count(table, vcpu->exact);
+		vp_table_count(table, vcpu->uncertain);
+		vp_table_percent(table, guest ? 100.0 * (double)vcpu->exact / (double)guest : 0);
+		put_switches(&switches, table);
+	}
+}
+
+static uint64_t time_of(const struct vp_sched_thread *thread)
+{
+	return thread->exact + thread->uncertain + thread->host + thread->stolen;
+}
+
+/* A thread, and the theft that took most of it; or NULL. */
+struct order {
+	const struct vp_sched_thread *thread;
+	const struct vp_sched_theft *theft;
+};
+
+/* Of the same time: as they were seen first. */
+static int by_time(const void *one, const void *other)
+{
+	const struct vp_sched_thread *first = ((const struct order *)one)->thread;
+	const struct vp_sched_thread *second = ((const struct order *)other)->thread;
+	uint64_t a = time_of(first), b = time_of(second);
+
+	return a != b ? (a < b) - (a > b) : (first > second) - (first < second);
+}
+
+static struct order *order_of(const struct vp_sched *sched)
+{
+	struct order *order = vp_alloc(sched->threads.count * sizeof(*order) + 1);
+
+	for (size_t i = 0; i < sched->threads.count; i++)
+		order[i] = (struct order){&sched->threads.at[i], NULL};
+	vp_vec_each (&sched->thefts, theft) {
+		struct order *its = &order[theft->thread];
+		if (!its->theft || its->theft->ns < theft->ns)
+			its->theft = theft;
+	}
+	qsort(order, sched->threads.count, sizeof(*order), by_time);
+	return order;
+}
+
+void vp_sched_thread_table(struct vp_sched *sched, struct vp_lanes *lanes, struct vp_table *table)
+{
+	VP_AUTO_FREE struct order *order = order_of(sched);
+
+	add_vcpu_columns(table);
+	vp_table_column_add(table, "pid", "PID", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "tid", "TID", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "comm", "Thread", "", VP_CELL_TEXT);
+	vp_table_column_add(table, "exact_ns", "On CPU", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "uncertain_ns", "Uncertain", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "host_ns", "Host", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "stolen_ns", "Stolen", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "thief_ns", "Most", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "thief", "by", "", VP_CELL_TEXT);
+	for (size_t i = 0; i < sched->threads.count; i++) {
+		const struct vp_sched_thread *thread = order[i].thread;
+		const struct vp_sched_theft *theft = order[i].theft;
+		put_vcpu(&sched->vcpus.at[thread->vcpu], lanes, table);
+		vp_table_count(table, thread->pid);
+		vp_table_count(table, thread->tid);
+		vp_table_text(table, thread->comm);
+		vp_table_count(table, thread->exact);
+		vp_table_count(table, thread->uncertain);
+		vp_table_count(table, thread->host);
+		vp_table_count(table, thread->stolen);
+		vp_table_count(table, theft ? theft->ns : 0);
+		vp_table_text(table, theft ? text_of(sched, theft->comm, theft->tid) : NULL);
+	}
+}
+
+/* From the first bucket that has any to the last. */
+void vp_sched_wait_table(const struct vp_sched *sched, struct vp_table *table)
+{
+	int first = 0, last = VP_SCHED_BUCKETS - 1;
+
+	vp_table_column_add(table, "from_ns", "From", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "wakeups", "Wake-ups", "", VP_CELL_COUNT);
+	vp_table_column_add(table, "preemptions", "Preemptions", "", VP_CELL_COUNT);
+	while (first <= last && !sched->woken[first] && !sched->preempted[first])
+		first++;
+	while (last >= first && !sched->woken[last] && !sched->preempted[last])
+		last--;
+	for (int i = first; i <= last; i++) {
+		vp_table_count(table, i ? 1ULL << i : 0);
+		vp_table_count(table, sched->woken[i]);
+		vp_table_count(table, sched->preempted[i]);
+	}
+}
+
+void vp_sched_worst_table(struct vp_sched *sched, struct vp_lanes *lanes, struct vp_table *table)
+{
+	const uint64_t second = 1000000000;
+
+	add_vcpu_columns(table);
+	vp_table_column_add(table, "ns", "Waited", "ns", VP_CELL_DURATION);
+	vp_table_column_add(table, "after", "After", "", VP_CELL_TEXT);
+	vp_table_column_add(table, "at_s", "At", "s", VP_CELL_TEXT);
+	vp_table_column_add(table, "guest_thread", "Guest's thread", "", VP_CELL_TEXT);
+	vp_table_column_add(table, "thief", "Mostly for", "", VP_CELL_TEXT);
+	vp_vec_each (&sched->waits, wait) {
+		VP_AUTO_FREE char *at =
+		    vp_format("%" PRIu64 ".%09" PRIu64, wait->begin / second, wait->begin % second);
+		put_vcpu(&sched->vcpus.at[wait->vcpu], lanes, table);
+		vp_table_count(table, wait->ns);
+		vp_table_text(table, wait->woken ? "wake-up" : "preemption");
+		vp_table_text(table,
+			      vp_intern_text(&sched->texts, vp_intern_string(&sched->texts, at)));
+		vp_table_text(table, wait->has_guest
+					 ? text_of(sched, wait->guest_comm, wait->guest_tid)
+					 : NULL);
+		vp_table_text(table, wait->has_thief
+					 ? text_of(sched, wait->thief_comm, wait->thief_tid)
+					 : NULL);
+	}
+}

@@ -1,0 +1,647 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More than five includes: it joins the streams, their classes, the VMs and names of threads. */
+#include "analyze/trace/script.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/common/filter.h"
+#include "analyze/common/guest_trace.h"
+#include "analyze/trace/script_classes.h"
+#include "base/map.h"
+#include "base/text.h"
+#include "schema/exit_reason.h"
+#include "timeline/merge.h"
+
+enum { MOST_GUEST_NAMES = 1 << 20, RECENT = 256 };
+
+/* A thread of the host. */
+struct thread {
+	const char *comm;       /* NULL: not known */
+	const struct vp_vm *vm; /* NULL: no vCPU */
+	uint32_t vcpu;
+};
+
+/* Where a thread was found: the same few have most events. Threads stay where they are. */
+struct recent {
+	uint64_t key; /* 0: none was */
+	uint32_t place;
+};
+
+/* Whose events these are. */
+struct machine {
+	const struct vp_vm *vm; /* NULL: the host's */
+	size_t streams;         /* its streams are those up to here, from the machine before on */
+	struct vp_script_classes classes;
+};
+
+struct vp_script {
+	struct vp_script_options options;
+	struct vp_recording recording;
+	vp_vms vms;
+	bool *chosen;               /* by place in `vms` */
+	VP_VEC(const char *) names; /* the same: clean */
+	vp_sentences notes;
+	vp_guest_traces guests;
+	VP_VEC(struct machine) machines; /* the host first, then the guests */
+	struct vp_intern columns;
+	vp_stream_readers streams;
+	struct vp_merge merge;
+	bool merging, ended;
+	struct vp_map thread_of_key;
+	struct recent recent[RECENT];
+	VP_VEC(struct thread) threads;
+	struct vp_intern comms;          /* and names of VMs */
+	struct vp_map comm_of_guest_tid; /* VM << 32 | tid */
+	struct vp_script_event event;
+	uint64_t unreadable;
+	/* Of the event at hand. */
+	char reason[VP_EXIT_NAME_SIZE], detail[VP_EXIT_NAME_SIZE], state[4], vm[16], flags[64];
+};
+
+/* What is gathered of a record until all its fields are read. */
+struct reading {
+	bool of_vm, of_tid; /* it is of the VM, of the thread that is asked for */
+	bool has_flags;
+	uint64_t vendor, flags, preempted, vm, detail_kind;
+	size_t reason, detail, state; /* place of the field + 1 */
+};
+
+/* By tid; idle tasks, which all have number 0, by pCPU. */
+static uint64_t key_of(uint64_t tid, uint32_t pcpu)
+{
+	return tid ? tid : 1ULL << 32 | pcpu;
+}
+
+/* The thread, made if it is new. */
+static struct thread *know_thread(struct vp_script *script, uint64_t key)
+{
+	bool inserted;
+	uint32_t place =
+	    *vp_map_insert(&script->thread_of_key, key, (uint32_t)script->threads.count, &inserted);
+
+	if (inserted)
+		vp_vec_push(&script->threads, (struct thread){0});
+	return &script->threads.at[place];
+}
+
+static uint32_t clean_name(struct vp_script *script, const char *text, size_t size)
+{
+	struct vp_buffer clean = {0};
+
+	vp_text_clean(text, size, &clean);
+	uint32_t name = vp_intern_string(&script->comms, vp_buffer_text(&clean));
+	vp_buffer_deinit(&clean);
+	return name;
+}
+
+static const char *keep_clean(struct vp_script *script, const char *text, size_t size)
+{
+	return vp_intern_text(&script->comms, clean_name(script, text, size));
+}
+
+static const char *name_of(const struct vp_script *script, const struct vp_vm *vm)
+{
+	return script->names.at[vm - script->vms.at];
+}
+
+static void know_vms(struct vp_script *script)
+{
+	vp_vec_each (&script->vms, vm) {
+		vp_vec_push(&script->names, keep_clean(script, vm->name, strlen(vm->name)));
+		vp_vec_each (&vm->vcpus, vcpu) {
+			if (!vcpu->tid)
+				continue;
+			struct thread *thread = know_thread(script, vcpu->tid);
+			thread->vm = vm;
+			thread->vcpu = vcpu->number;
+		}
+	}
+}
+
+static uint64_t guest_key(uint64_t vm, uint64_t tid)
+{
+	return vm << 32 | (uint32_t)tid;
+}
+
+static void learn_names(struct vp_script *script, const struct vp_record_header *record)
+{
+	const struct vp_guest_task *guest = (const void *)record;
+	const struct vp_task *task = (const void *)record;
+	bool inserted;
+
+	if (record->id == VP_ID_task) {
+		const char *comm =
+		    keep_clean(script, task->comm, strnlen(task->comm, sizeof(task->comm)));
+		know_thread(script, task->tid)->comm = comm;
+	}
+	/* A guest may make up as many as it wants. */
+	if (record->id == VP_ID_guest_task && script->comm_of_guest_tid.count < MOST_GUEST_NAMES) {
+		uint32_t name =
+		    clean_name(script, guest->comm, strnlen(guest->comm, sizeof(guest->comm)));
+		*vp_map_insert(&script->comm_of_guest_tid, guest_key(guest->vm, guest->guest_tid),
+			       name, &inserted) = name;
+	}
+}
+
+struct learning {
+	struct vp_script *script;
+	uint64_t vm;
+};
+
+static void learn_guest_name(void *context, uint32_t tid, struct vp_slice comm)
+{
+	const struct learning *learning = context;
+	struct vp_script *script = learning->script;
+	bool inserted;
+
+	if (!tid || script->comm_of_guest_tid.count >= MOST_GUEST_NAMES)
+		return;
+	uint32_t name = clean_name(script, comm.bytes, strnlen(comm.bytes, comm.size));
+	*vp_map_insert(&script->comm_of_guest_tid, guest_key(learning->vm, tid), name, &inserted) =
+	    name;
+}
+
+static void learn(struct vp_script *script, const struct machine *machine,
+		  const struct vp_record_header *record)
+{
+	struct learning learning = {script, machine->vm ? vp_vm_id(machine->vm) : 0};
+
+	if (machine->vm)
+		vp_guest_trace_names(&machine->classes.defined, record, learn_guest_name,
+				     &learning);
+	else
+		learn_names(script, record);
+}
+
+static const struct thread *know_idle(struct vp_script *script, uint64_t key)
+{
+	VP_AUTO_FREE char *comm = vp_format("swapper/%" PRIu32, (uint32_t)key);
+	struct thread *thread = know_thread(script, key);
+
+	thread->comm = keep_clean(script, comm, strlen(comm));
+	return thread;
+}
+
+/* What is known of it, which may be nothing. */
+static const struct thread *thread_of(struct vp_script *script, uint64_t tid)
+{
+	static const struct thread unknown = {0};
+	uint64_t key = key_of(tid, script->event.pcpu);
+	struct recent *recent = &script->recent[key % RECENT];
+
+	if (recent->key == key)
+		return &script->threads.at[recent->place];
+	const uint32_t *place = vp_map_find(&script->thread_of_key, key);
+	if (!place)
+		return tid ? &unknown : know_idle(script, key);
+	*recent = (struct recent){key, *place};
+	return &script->threads.at[*place];
+}
+
+/* Each of a guest's CPUs has an idle task of that number. */
+static const char *guest_comm_of(const struct vp_script *script, uint64_t vm, uint64_t tid)
+{
+	const uint32_t *name = vp_map_find(&script->comm_of_guest_tid, guest_key(vm, tid));
+
+	if (!tid)
+		return "swapper";
+	return name ? vp_intern_text(&script->comms, *name) : "-";
+}
+
+static bool is_asked_for(const struct vp_script *script, const struct vp_vm *vm)
+{
+	return script->chosen[vm - script->vms.at];
+}
+
+static void add_field(struct vp_script *script, const struct vp_script_column *column,
+		      const struct vp_event_field *type, const struct vp_event_value *value,
+		      const char *text)
+{
+	const struct vp_script_field field = {.name = column->name,
+					      .name_size = column->name_size,
+					      .column = column->number,
+					      .type = type,
+					      .value = *value,
+					      .text = text};
+
+	vp_vec_push(&script->event.fields, field);
+}
+
+static const struct thread *see_tid(struct vp_script *script, uint64_t tid, struct reading *reading)
+{
+	const struct thread *thread = thread_of(script, tid);
+
+	reading->of_tid |= tid == script->options.tid;
+	reading->of_vm |= thread->vm && is_asked_for(script, thread->vm);
+	return thread;
+}
+
+static void take_guest_tid(struct vp_script *script, uint64_t tid, struct reading *reading)
+{
+	script->event.has_tid = true;
+	script->event.tid = (uint32_t)tid;
+	script->event.comm = guest_comm_of(script, reading->vm, tid);
+	reading->of_tid |= script->options.vm && tid == script->options.tid;
+}
+
+static void take_tid(struct vp_script *script, uint64_t tid, struct reading *reading)
+{
+	struct vp_script_event *event = &script->event;
+
+	if (event->of_guest) {
+		take_guest_tid(script, tid, reading);
+		return;
+	}
+	const struct thread *thread = see_tid(script, tid, reading);
+
+	event->has_tid = true;
+	event->tid = (uint32_t)tid;
+	event->comm = thread->comm;
+	if (event->vm || !thread->vm)
+		return;
+	event->vm = name_of(script, thread->vm);
+	event->vcpu = thread->vcpu;
+	event->has_vcpu = true;
+}
+
+static void take_vm(struct vp_script *script, uint64_t id, struct reading *reading)
+{
+	const struct vp_vm *vm = vp_vms_find(&script->vms, (uint32_t)id);
+
+	if (!vm)
+		snprintf(script->vm, sizeof(script->vm), "%" PRIu32, (uint32_t)id);
+	script->event.vm = vm ? name_of(script, vm) : script->vm;
+	reading->vm = id;
+	reading->of_vm |= vm && script->options.vm && is_asked_for(script, vm);
+}
+
+/* Names of enum vp_guest_switch_flag; NULL: there are others. */
+static const char *flags_text(struct vp_script *script, uint64_t flags)
+{
+	static const char *const names[] = {"first", "middle", "lost", "jumped", "unknown"};
+	size_t size = 0;
+
+	if (flags >> VP_ARRAY_SIZE(names))
+		return NULL;
+	snprintf(script->flags, sizeof(script->flags), "-");
+	for (size_t i = 0; i < VP_ARRAY_SIZE(names); i++)
+		if (flags >> i & 1)
+			size += (size_t)snprintf(script->flags + size, sizeof(script->flags) - size,
+						 "%s%s", size ? "," : "", names[i]);
+	return script->flags;
+}
+
+static void take_value(struct vp_script *script, const struct vp_script_part *part,
+		       const struct vp_event_value *value, struct reading *reading)
+{
+	struct vp_script_event *event = &script->event;
+
+	switch (part->role) {
+	case VP_SCRIPT_HIDDEN:
+		return;
+	case VP_SCRIPT_TID:
+		take_tid(script, value->number, reading);
+		return;
+	case VP_SCRIPT_VM:
+		if (value->number != UINT32_MAX)
+			take_vm(script, value->number, reading);
+		return;
+	case VP_SCRIPT_VCPU:
+		event->has_vcpu = value->number != VP_VCPU_UNKNOWN;
+		event->vcpu = (uint32_t)value->number;
+		return;
+	case VP_SCRIPT_PCPU:
+		event->pcpu = (uint32_t)value->number;
+		return;
+	case VP_SCRIPT_VENDOR:
+		reading->vendor = value->number;
+		return;
+	case VP_SCRIPT_DETAIL_KIND:
+		reading->detail_kind = value->number;
+		return;
+	case VP_SCRIPT_PREEMPTED:
+		reading->preempted = value->number;
+		return;
+	case VP_SCRIPT_PREV_TID:
+		take_tid(script, value->number, reading);
+		break;
+	case VP_SCRIPT_FLAGS:
+		reading->flags = value->number;
+		reading->has_flags = true;
+		break;
+	default:
+		break;
+	}
+	add_field(script, &part->column, part->field, value,
+		  part->role == VP_SCRIPT_SWITCH ? flags_text(script, value->number) : NULL);
+	if (part->role == VP_SCRIPT_OTHER_TID) {
+		const char *comm = see_tid(script, value->number, reading)->comm;
+		add_field(script, &part->comm_column, part->field, value, comm ? comm : "-");
+	} else if (part->role == VP_SCRIPT_GUEST_TID) {
+		const char *comm = guest_comm_of(script, reading->vm, value->number);
+		add_field(script, &part->comm_column, part->field, value, comm);
+	} else if (part->role == VP_SCRIPT_REASON) {
+		reading->reason = event->fields.count;
+	} else if (part->role == VP_SCRIPT_DETAIL) {
+		reading->detail = event->fields.count;
+	} else if (part->role == VP_SCRIPT_STATE) {
+		reading->state = event->fields.count;
+	}
+}
+
+static const char *reason_text(struct vp_script *script, const struct vp_script_field *field,
+			       const struct reading *reading)
+{
+	bool told = reading->has_flags ? reading->flags & VP_HAS_EXIT_REASON
+				       : reading->vendor != VP_VENDOR_UNKNOWN;
+
+	if (!told)
+		return "unknown";
+	return vp_exit_reason_name((uint32_t)reading->vendor, (uint32_t)field->value.number,
+				   script->reason);
+}
+
+/* An exit that was to nothing has no such field. */
+static void name_detail(struct vp_script *script, const struct reading *reading)
+{
+	struct vp_script_field *field = &script->event.fields.at[reading->detail - 1];
+	size_t behind = script->event.fields.count - reading->detail;
+
+	field->text = vp_exit_detail_text((uint32_t)reading->detail_kind,
+					  (uint32_t)field->value.number, script->detail);
+	if (field->text)
+		return;
+	memmove(field, field + 1, behind * sizeof(*field));
+	script->event.fields.count--;
+}
+
+/* As ps and the kernel's own tracepoint have it. */
+static const char *state_text(struct vp_script *script, uint64_t state, bool preempted)
+{
+	static const struct {
+		uint64_t bits;
+		char letter;
+	} letters[] = {{0x402, 'I'}, {0x1, 'S'},  {0x2, 'D'}, {0x4, 'T'},
+		       {0x8, 't'},   {0x40, 'P'}, {0x80, 'X'}};
+	char letter = 'R';
+
+	for (size_t i = VP_ARRAY_SIZE(letters); !preempted && i-- > 0;)
+		if ((state & letters[i].bits) == letters[i].bits)
+			letter = letters[i].letter;
+	script->state[0] = letter;
+	script->state[1] = preempted ? '+' : 0;
+	return script->state;
+}
+
+static void name_values(struct vp_script *script, const struct reading *reading)
+{
+	struct vp_script_field *fields = script->event.fields.at;
+
+	if (reading->reason)
+		fields[reading->reason - 1].text =
+		    reason_text(script, &fields[reading->reason - 1], reading);
+	if (reading->state)
+		fields[reading->state - 1].text =
+		    state_text(script, fields[reading->state - 1].value.number, reading->preempted);
+	if (reading->detail)
+		name_detail(script, reading);
+}
+
+static struct vp_cursor fields_of(const struct vp_record_header *record)
+{
+	if (record->id >= VP_ID_DEFINED)
+		return vp_event_fields((const void *)record);
+	return vp_cursor_of(record + 1, vp_record_size(record->id) - sizeof(*record));
+}
+
+/* False: it is not as its class says. */
+static bool read_fields(struct vp_script *script, const struct vp_script_class *class,
+			const struct vp_record_header *record, struct reading *reading)
+{
+	struct vp_cursor values = fields_of(record);
+
+	script->event.fields.count = 0;
+	vp_vec_each (&class->parts, part) {
+		struct vp_event_value value;
+		if (!vp_event_next_value(&values, part->field, &value))
+			return false;
+		take_value(script, part, &value, reading);
+	}
+	/* Of a pCPU, an interval has its number there. */
+	script->event.has_vcpu &= script->event.vm != NULL;
+	name_values(script, reading);
+	return true;
+}
+
+static bool is_of_pcpus(const struct vp_script_options *options, uint32_t pcpu)
+{
+	for (size_t i = 0; i < options->n_pcpus; i++)
+		if ((uint32_t)options->pcpus[i] == pcpu)
+			return true;
+	return !options->n_pcpus;
+}
+
+/* Whether it is asked for, as far as can be said without its fields. */
+static const struct vp_script_class *class_of(const struct vp_script *script,
+					      const struct machine *machine,
+					      const struct vp_merge_head *head, uint32_t pcpu)
+{
+	const struct vp_script_options *options = &script->options;
+	const struct vp_script_class *class =
+	    vp_script_classes_find(&machine->classes, head->record->id);
+
+	if (!class || !class->chosen || head->time < options->from || head->time > options->to)
+		return NULL;
+	/* The hypervisor's say of which only with their fields. */
+	return class->of_hypervisor || is_of_pcpus(options, pcpu) ? class : NULL;
+}
+
+static const struct machine *machine_of(const struct vp_script *script, uint32_t stream)
+{
+	const struct machine *machine = script->machines.at;
+
+	while (stream >= machine->streams)
+		machine++;
+	return machine;
+}
+
+/* What is known of the event without its fields. */
+static void begin_event(struct vp_script *script, const struct machine *machine,
+			const struct vp_merge_head *head, struct reading *reading)
+{
+	uint32_t cpu = vp_stream_cpu(script->streams.at[head->stream]);
+	struct vp_script_event *event = &script->event;
+
+	event->time = head->time;
+	event->pcpu = cpu;
+	event->of_guest = event->of_hypervisor = event->has_tid = event->has_vcpu = false;
+	event->comm = event->vm = NULL;
+	if (!machine->vm)
+		return;
+	event->guest = (uint32_t)(machine->vm - script->vms.at);
+	event->pcpu = VP_NO_PCPU; /* the guest does not know */
+	event->of_guest = event->has_vcpu = true;
+	event->vcpu = cpu;
+	event->vm = name_of(script, machine->vm);
+	reading->vm = vp_vm_id(machine->vm);
+	reading->of_vm = is_asked_for(script, machine->vm);
+}
+
+static bool take(struct vp_script *script, const struct vp_merge_head *head)
+{
+	const struct machine *machine = machine_of(script, head->stream);
+	const struct vp_script_options *options = &script->options;
+	struct reading reading = {0};
+
+	learn(script, machine, head->record);
+	begin_event(script, machine, head, &reading);
+	const struct vp_script_class *class = class_of(script, machine, head, script->event.pcpu);
+	if (!class) {
+		script->unreadable += !vp_script_classes_find(&machine->classes, head->record->id);
+		return false;
+	}
+	script->event.name = class->name;
+	script->event.of_hypervisor = class->of_hypervisor;
+	if (!read_fields(script, class, head->record, &reading)) {
+		script->unreadable++;
+		return false;
+	}
+	if (class->of_hypervisor && !is_of_pcpus(options, script->event.pcpu))
+		return false;
+	return (!options->vm || reading.of_vm) && (!options->has_tid || reading.of_tid);
+}
+
+static void end(struct vp_script *script)
+{
+	struct vp_health health = {.classes = VP_STREAMS_ALL};
+
+	vp_health_add(&script->streams, &health);
+	vp_health_sentences(&health, &script->recording, &script->notes);
+	vp_health_deinit(&health);
+	if (script->unreadable)
+		vp_vec_push(&script->notes,
+			    vp_format("%" PRIu64 " records are not as the recording's event "
+				      "classes say and were skipped",
+				      script->unreadable));
+	script->ended = true;
+}
+
+const struct vp_script_event *vp_script_next(struct vp_script *script)
+{
+	const struct vp_merge_head *head;
+
+	while (!script->ended && (head = vp_merge_next(&script->merge)))
+		if (take(script, head))
+			return &script->event;
+	if (!script->ended)
+		end(script);
+	return NULL;
+}
+
+/* Adds the machine's streams to those of all. */
+static struct vp_error *add_machine(struct vp_script *script, const char *path,
+				    const struct vp_vm *vm, vp_event_classes *defined)
+{
+	vp_stream_readers streams = {0};
+	struct machine machine = {.vm = vm};
+
+	VP_TRY(vp_script_classes_init(&machine.classes, defined, &script->columns));
+	struct vp_error *error = vp_trace_open(path, VP_STREAMS_ALL, &streams);
+	vp_vec_each (&streams, stream)
+		vp_vec_push(&script->streams, *stream);
+	vp_vec_deinit(&streams);
+	machine.streams = script->streams.count;
+	vp_vec_push(&script->machines, machine);
+	return error;
+}
+
+static struct vp_error *add_machines(struct vp_script *script, const char *directory)
+{
+	VP_AUTO_FREE char *host = vp_format("%s/host", directory);
+	vp_event_classes defined = {0};
+
+	VP_TRY(vp_trace_classes(host, &defined));
+	VP_TRY(add_machine(script, host, NULL, &defined));
+	VP_TRY(vp_guest_traces_find(directory, &script->vms, &script->guests));
+	vp_vec_each (&script->guests, guest)
+		VP_TRY(add_machine(script, guest->path, guest->vm, &guest->classes));
+	return NULL;
+}
+
+static struct vp_error *choose_events(struct vp_script *script)
+{
+	const struct vp_script_options *options = &script->options;
+	size_t count = script->machines.count;
+	struct vp_script_classes **all =
+	    vp_realloc_array(NULL, count, sizeof(struct vp_script_classes *));
+
+	for (size_t i = 0; i < count; i++)
+		all[i] = &script->machines.at[i].classes;
+	struct vp_error *error =
+	    vp_script_classes_choose(all, count, options->events, options->n_events);
+	free(all);
+	return error;
+}
+
+static struct vp_error *open_all(const char *directory, struct vp_script *script)
+{
+	VP_TRY(vp_recording_open(directory, &script->recording, &script->vms, &script->notes));
+	VP_TRY(vp_filter_choose_vms(&script->vms, script->options.vm, &script->chosen));
+	VP_TRY(add_machines(script, directory));
+	VP_TRY(choose_events(script));
+	know_vms(script);
+	vp_merge_init(&script->merge, &script->streams, NULL);
+	script->merging = true;
+	return NULL;
+}
+
+struct vp_error *vp_script_open(const char *directory, const struct vp_script_options *options,
+				struct vp_script **ret)
+{
+	struct vp_script *script = vp_alloc(sizeof(*script));
+
+	script->options = *options;
+	struct vp_error *error = open_all(directory, script);
+	if (error)
+		vp_script_close(script);
+	else
+		*ret = script;
+	return error;
+}
+
+void vp_script_close(struct vp_script *script)
+{
+	if (script->merging)
+		vp_merge_deinit(&script->merge);
+	vp_trace_close(&script->streams);
+	vp_vec_each (&script->machines, machine)
+		vp_script_classes_deinit(&machine->classes);
+	vp_vec_deinit(&script->machines);
+	vp_guest_traces_deinit(&script->guests);
+	vp_intern_deinit(&script->columns);
+	vp_vec_deinit(&script->event.fields);
+	vp_vec_deinit(&script->names);
+	vp_vec_deinit(&script->threads);
+	vp_map_deinit(&script->thread_of_key);
+	vp_map_deinit(&script->comm_of_guest_tid);
+	vp_intern_deinit(&script->comms);
+	vp_recording_deinit(&script->recording);
+	vp_vms_deinit(&script->vms);
+	free(script->chosen);
+	vp_vec_each (&script->notes, note)
+		free(*note);
+	vp_vec_deinit(&script->notes);
+	free(script);
+}
+
+const struct vp_intern *vp_script_columns(const struct vp_script *script)
+{
+	return &script->columns;
+}
+
+const vp_sentences *vp_script_notes(const struct vp_script *script)
+{
+	return &script->notes;
+}

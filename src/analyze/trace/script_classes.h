@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* All classes of records that a recording's streams may have, with what each of their fields is. */
+#ifndef VP_ANALYZE_TRACE_SCRIPT_CLASSES_H
+#define VP_ANALYZE_TRACE_SCRIPT_CLASSES_H
+
+#include "base/intern.h"
+#include "schema/schema.h"
+
+/* What a field means beyond its number. */
+enum vp_script_role {
+	VP_SCRIPT_PLAIN,
+	VP_SCRIPT_HIDDEN,    /* it says nothing, or what another one says better */
+	VP_SCRIPT_TID,       /* who had the pCPU: no field of its own */
+	VP_SCRIPT_PREV_TID,  /* the same, and a field */
+	VP_SCRIPT_OTHER_TID, /* the thread's name is a field beside it */
+	VP_SCRIPT_GUEST_TID, /* the same, of a thread of the VM's guest */
+	VP_SCRIPT_VM,
+	VP_SCRIPT_VCPU,
+	VP_SCRIPT_PCPU, /* of the hypervisor's */
+	VP_SCRIPT_VENDOR,
+	VP_SCRIPT_REASON, /* shown by name */
+	VP_SCRIPT_DETAIL, /* what an exit was to: shown in words */
+	VP_SCRIPT_DETAIL_KIND,
+	VP_SCRIPT_FLAGS,
+	VP_SCRIPT_SWITCH, /* flags of a guest_switch, shown by name */
+	VP_SCRIPT_STATE,  /* a thread's, shown as a letter */
+	VP_SCRIPT_PREEMPTED
+};
+
+/* One of the recording's columns. */
+struct vp_script_column {
+	uint32_t number;
+	const char *name;
+	size_t name_size;
+};
+
+struct vp_script_part {
+	const struct vp_event_field *field;
+	enum vp_script_role role;
+	struct vp_script_column column, comm_column; /* empty in a class that is not chosen */
+};
+
+struct vp_script_class {
+	const struct vp_event_class *event; /* NULL: there is no such class */
+	char *name;                         /* the event's, clean */
+	bool chosen;
+	bool of_hypervisor; /* its first fields are pcpu, vm, vcpu */
+	VP_VEC(struct vp_script_part) parts;
+};
+
+struct vp_script_classes {
+	vp_event_classes fixed, defined; /* of the schema, of the recording */
+	VP_VEC(struct vp_script_class) all;
+	struct vp_intern *columns; /* names of the chosen classes' fields; the recording's */
+};
+
+/* Takes `defined` over, also if it fails; `columns` is the recording's. */
+struct vp_error *vp_script_classes_init(struct vp_script_classes *classes,
+					vp_event_classes *defined,
+					struct vp_intern *columns) VP_MUST_CHECK;
+/*
+ * Of all traces of a recording: the classes of these names are chosen; without names all that are
+ * events, and no names of threads, sums or pieces of call chains. A name may be without its system
+ * ("kvm_exit").
+ */
+struct vp_error *vp_script_classes_choose(struct vp_script_classes *const *traces, size_t n_traces,
+					  const char *const *names, size_t n_names) VP_MUST_CHECK;
+void vp_script_classes_deinit(struct vp_script_classes *classes);
+/* The class of that id, or NULL. */
+const struct vp_script_class *vp_script_classes_find(const struct vp_script_classes *classes,
+						     uint32_t id);
+
+#endif
